@@ -85,8 +85,8 @@ IR_SRC += test/rows/test_ir.c
 KERNEL_SRC += test/rows/test_kernel.c
 C_TESTS += test_results
 endif
-CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(DEVICE_SRC) \
-            $(FRONT_SRC)
+CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(GROUP_SRC) \
+            $(DEVICE_SRC) $(FRONT_SRC)
 CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 BUILTIN_OBJ := $(BUILTIN_SRC:%.c=$(B)/%.o)
 NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)
@@ -127,9 +127,9 @@ $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
 # Two words that were just written one by one wait when they are read as one vector: 12 % of a digest's time.
 $(filter %/nif_digest_walk.o %/nif_digest_map.o,$(NIF_OBJ)): EXTRA_CFLAGS += -fno-tree-slp-vectorize
 # Loops over vectors of partitions and over rows, which -O2 leaves to one element at a time.
-$(B)/c_src/exec/collective_reduce.o $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += -O3
+$(B)/c_src/group/collective_reduce.o $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += -O3
 # A choice between two floats is made without a branch only where no one asks which of them raised an exception.
-$(B)/c_src/kernel/gemm_widen.o $(B)/c_src/kernel/gemm_widen_avx2.o: EXTRA_CFLAGS += -O3 -fno-trapping-math
+$(B)/c_src/kernel/gemm/gemm_widen.o $(B)/c_src/kernel/gemm/gemm_widen_avx2.o: EXTRA_CFLAGS += -O3 -fno-trapping-math
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
 
 # Makefile is a prerequisite so that a change of flags rebuilds.
@@ -140,7 +140,7 @@ $(B)/%.o: %.c Makefile
 
 # Product kernels, compiled by our own JIT (c_src/jit/session/builtin.h). LLVM keeps memory until the process ends.
 # What comes after jit/ has no part in them.
-$(B)/builtin_main: $(BUILTIN_OBJ) $(filter-out $(patsubst %.c,$(B)/%.o,$(KERNEL_SRC) $(EXEC_SRC) $(DEVICE_SRC) $(FRONT_SRC)),$(CORE_OBJ))
+$(B)/builtin_main: $(BUILTIN_OBJ) $(filter-out $(patsubst %.c,$(B)/%.o,$(KERNEL_SRC) $(EXEC_SRC) $(GROUP_SRC) $(DEVICE_SRC) $(FRONT_SRC)),$(CORE_OBJ))
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 

@@ -9,7 +9,7 @@ expected=$(sort <<'END'
 1 c_src/ir/stablehlo_mesh.c ts_collective_combines(code)
 1 c_src/jit/emit/whole.c code
 2 c_src/jit/lower/lower.c op->code
-2 c_src/kernel/ref_complex.c code
+2 c_src/kernel/ref/ref_complex.c code
 1 c_src/pass/collapse.c op->code
 2 c_src/pass/collapse.c ts_op_attr_kind(op->code)
 1 c_src/pass/complex.c code

@@ -1,11 +1,15 @@
 #!/bin/sh
 # Checks the table of layers: a layer includes headers of its own and of those
-# before it in the list, and each foreign library belongs to one layer.
+# before it in the list, and each foreign library belongs to one layer. A folder
+# has at most 45 files.
 cd "$(dirname "$0")/.." || exit 1
+find c_src -type f | sed 's,/[^/]*$,,' | sort | uniq -c | awk '
+$1 > 45 { print $2 ": " $1 " files, at most 45"; failed = 1 }
+END { exit failed }' || exit 1
 
 find c_src -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
 BEGIN {
-  count = split("base tensor ir pass shard jit kernel exec comm device front nif tool", layer)
+  count = split("base tensor ir pass shard jit kernel exec group comm device front nif tool", layer)
   for (i = 1; i <= count; i++) order[layer[i]] = i
   # header pattern -> the files that may include it
   owner["^llvm-c/"] = "^c_src/jit/"

@@ -152,96 +152,96 @@ JIT_SRC := \
 BUILTIN_SRC := c_src/jit/session/builtin_main.c
 
 KERNEL_SRC := \
-  c_src/kernel/cholesky.c \
   c_src/kernel/complex_reduce.c \
-  c_src/kernel/conv.c \
-  c_src/kernel/conv_depthwise.c \
-  c_src/kernel/conv_direct.c \
   c_src/kernel/custom.c \
   c_src/kernel/custom_text.c \
-  c_src/kernel/fft.c \
-  c_src/kernel/fft_core.c \
-  c_src/kernel/fft_plan.c \
-  c_src/kernel/fft_roots.c \
-  c_src/kernel/fft_routine.c \
-  c_src/kernel/fft_vector_avx2.c \
-  c_src/kernel/fft_vector_avx512.c \
-  c_src/kernel/fft_vector_base.c \
-  c_src/kernel/gemm.c \
-  c_src/kernel/gemm_long.c \
-  c_src/kernel/gemm_pack.c \
-  c_src/kernel/gemm_pack_complex.c \
-  c_src/kernel/gemm_prepare.c \
-  c_src/kernel/gemm_routine.c \
-  c_src/kernel/gemm_vector.c \
-  c_src/kernel/gemm_widen.c \
-  c_src/kernel/gemm_widen_avx2.c \
-  c_src/kernel/factor.c \
-  c_src/kernel/factor_bidiagonal.c \
-  c_src/kernel/factor_complex.c \
-  c_src/kernel/factor_complex_blocks.c \
-  c_src/kernel/factor_complex_cholesky.c \
-  c_src/kernel/factor_complex_eigh.c \
-  c_src/kernel/factor_complex_lu.c \
-  c_src/kernel/factor_complex_qr.c \
-  c_src/kernel/factor_complex_solve.c \
-  c_src/kernel/factor_complex_svd.c \
-  c_src/kernel/factor_complex_triangular.c \
-  c_src/kernel/factor_divide.c \
-  c_src/kernel/factor_eigh.c \
-  c_src/kernel/factor_panels.c \
-  c_src/kernel/factor_qr.c \
-  c_src/kernel/factor_routine.c \
-  c_src/kernel/factor_secular.c \
-  c_src/kernel/factor_svd.c \
-  c_src/kernel/factor_turns.c \
-  c_src/kernel/linalg.c \
-  c_src/kernel/linalg_solve.c \
-  c_src/kernel/linalg_vector_avx2.c \
-  c_src/kernel/linalg_vector_avx512.c \
-  c_src/kernel/linalg_vector_base.c \
-  c_src/kernel/lu.c \
-  c_src/kernel/lu_panels.c \
   c_src/kernel/pick.c \
   c_src/kernel/pick_avx2.c \
   c_src/kernel/pick_avx512.c \
   c_src/kernel/pick_base.c \
-  c_src/kernel/ref.c \
-  c_src/kernel/ref_complex.c \
-  c_src/kernel/ref_dot.c \
-  c_src/kernel/ref_elementwise.c \
-  c_src/kernel/ref_fft.c \
-  c_src/kernel/ref_linalg.c \
-  c_src/kernel/ref_partitions.c \
-  c_src/kernel/ref_reduce.c \
-  c_src/kernel/ref_routine.c \
-  c_src/kernel/ref_scalar.c \
-  c_src/kernel/ref_shape.c \
-  c_src/kernel/ref_sort.c \
-  c_src/kernel/ref_sum.c \
-  c_src/kernel/ref_window.c \
   c_src/kernel/routine.c \
   c_src/kernel/scan.c \
   c_src/kernel/scatter.c \
-  c_src/kernel/sort.c \
-  c_src/kernel/sort_buckets.c \
-  c_src/kernel/sort_lanes_avx2.c \
-  c_src/kernel/sort_lanes_avx512.c \
-  c_src/kernel/sort_lanes_base.c \
-  c_src/kernel/sort_parts.c \
-  c_src/kernel/sort_radix.c \
-  c_src/kernel/sort_routine.c \
-  c_src/kernel/sort_special.c \
-  c_src/kernel/sort_top.c \
-  c_src/kernel/triangular.c \
   c_src/kernel/vector_dot.c \
   c_src/kernel/vector_dot_avx2.c \
   c_src/kernel/vector_dot_avx512.c \
   c_src/kernel/vector_dot_base.c \
-  c_src/kernel/window.c \
-  c_src/kernel/window_avx2.c \
-  c_src/kernel/window_avx512.c \
-  c_src/kernel/window_base.c
+  c_src/kernel/conv/conv.c \
+  c_src/kernel/conv/conv_depthwise.c \
+  c_src/kernel/conv/conv_direct.c \
+  c_src/kernel/conv/window.c \
+  c_src/kernel/conv/window_avx2.c \
+  c_src/kernel/conv/window_avx512.c \
+  c_src/kernel/conv/window_base.c \
+  c_src/kernel/fft/fft.c \
+  c_src/kernel/fft/fft_core.c \
+  c_src/kernel/fft/fft_plan.c \
+  c_src/kernel/fft/fft_roots.c \
+  c_src/kernel/fft/fft_routine.c \
+  c_src/kernel/fft/fft_vector_avx2.c \
+  c_src/kernel/fft/fft_vector_avx512.c \
+  c_src/kernel/fft/fft_vector_base.c \
+  c_src/kernel/gemm/gemm.c \
+  c_src/kernel/gemm/gemm_long.c \
+  c_src/kernel/gemm/gemm_pack.c \
+  c_src/kernel/gemm/gemm_pack_complex.c \
+  c_src/kernel/gemm/gemm_prepare.c \
+  c_src/kernel/gemm/gemm_routine.c \
+  c_src/kernel/gemm/gemm_vector.c \
+  c_src/kernel/gemm/gemm_widen.c \
+  c_src/kernel/gemm/gemm_widen_avx2.c \
+  c_src/kernel/linalg/cholesky.c \
+  c_src/kernel/linalg/factor.c \
+  c_src/kernel/linalg/factor_bidiagonal.c \
+  c_src/kernel/linalg/factor_complex.c \
+  c_src/kernel/linalg/factor_complex_blocks.c \
+  c_src/kernel/linalg/factor_complex_cholesky.c \
+  c_src/kernel/linalg/factor_complex_eigh.c \
+  c_src/kernel/linalg/factor_complex_lu.c \
+  c_src/kernel/linalg/factor_complex_qr.c \
+  c_src/kernel/linalg/factor_complex_solve.c \
+  c_src/kernel/linalg/factor_complex_svd.c \
+  c_src/kernel/linalg/factor_complex_triangular.c \
+  c_src/kernel/linalg/factor_divide.c \
+  c_src/kernel/linalg/factor_eigh.c \
+  c_src/kernel/linalg/factor_panels.c \
+  c_src/kernel/linalg/factor_qr.c \
+  c_src/kernel/linalg/factor_routine.c \
+  c_src/kernel/linalg/factor_secular.c \
+  c_src/kernel/linalg/factor_svd.c \
+  c_src/kernel/linalg/factor_turns.c \
+  c_src/kernel/linalg/linalg.c \
+  c_src/kernel/linalg/linalg_solve.c \
+  c_src/kernel/linalg/linalg_vector_avx2.c \
+  c_src/kernel/linalg/linalg_vector_avx512.c \
+  c_src/kernel/linalg/linalg_vector_base.c \
+  c_src/kernel/linalg/lu.c \
+  c_src/kernel/linalg/lu_panels.c \
+  c_src/kernel/linalg/triangular.c \
+  c_src/kernel/ref/ref.c \
+  c_src/kernel/ref/ref_complex.c \
+  c_src/kernel/ref/ref_dot.c \
+  c_src/kernel/ref/ref_elementwise.c \
+  c_src/kernel/ref/ref_fft.c \
+  c_src/kernel/ref/ref_linalg.c \
+  c_src/kernel/ref/ref_partitions.c \
+  c_src/kernel/ref/ref_reduce.c \
+  c_src/kernel/ref/ref_routine.c \
+  c_src/kernel/ref/ref_scalar.c \
+  c_src/kernel/ref/ref_shape.c \
+  c_src/kernel/ref/ref_sort.c \
+  c_src/kernel/ref/ref_sum.c \
+  c_src/kernel/ref/ref_window.c \
+  c_src/kernel/sort/sort.c \
+  c_src/kernel/sort/sort_buckets.c \
+  c_src/kernel/sort/sort_lanes_avx2.c \
+  c_src/kernel/sort/sort_lanes_avx512.c \
+  c_src/kernel/sort/sort_lanes_base.c \
+  c_src/kernel/sort/sort_parts.c \
+  c_src/kernel/sort/sort_radix.c \
+  c_src/kernel/sort/sort_routine.c \
+  c_src/kernel/sort/sort_special.c \
+  c_src/kernel/sort/sort_top.c
 
 EXEC_SRC := \
   c_src/exec/assign.c \
@@ -250,22 +250,24 @@ EXEC_SRC := \
   c_src/exec/build_control.c \
   c_src/exec/build_mesh.c \
   c_src/exec/build_routine.c \
-  c_src/exec/carrier.c \
   c_src/exec/choose.c \
-  c_src/exec/collective.c \
-  c_src/exec/collective_reduce.c \
   c_src/exec/epilogue.c \
   c_src/exec/executable.c \
-  c_src/exec/group.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
-  c_src/exec/ranks.c \
   c_src/exec/run.c \
-  c_src/exec/shares.c \
   c_src/exec/single.c \
   c_src/exec/slices.c \
   c_src/exec/tasks.c \
   c_src/exec/trips.c
+
+GROUP_SRC := \
+  c_src/group/carrier.c \
+  c_src/group/collective.c \
+  c_src/group/collective_reduce.c \
+  c_src/group/group.c \
+  c_src/group/ranks.c \
+  c_src/group/shares.c
 
 DEVICE_SRC := \
   c_src/device/client.c \
@@ -300,14 +302,8 @@ NIF_SRC := \
   c_src/nif/nif_attrs.c \
   c_src/nif/nif_block.c \
   c_src/nif/nif_device.c \
-  c_src/nif/nif_digest.c \
-  c_src/nif/nif_digest_map.c \
-  c_src/nif/nif_digest_plain.c \
-  c_src/nif/nif_digest_walk.c \
   c_src/nif/nif_eager.c \
   c_src/nif/nif_executable.c \
-  c_src/nif/nif_expr.c \
-  c_src/nif/nif_expr_terms.c \
   c_src/nif/nif_file.c \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_group.c \
@@ -322,7 +318,13 @@ NIF_SRC := \
   c_src/nif/nif_tensor.c \
   c_src/nif/nif_turns.c \
   c_src/nif/nif_util.c \
-  c_src/nif/nif_watch.c
+  c_src/nif/nif_watch.c \
+  c_src/nif/digest/nif_digest.c \
+  c_src/nif/digest/nif_digest_map.c \
+  c_src/nif/digest/nif_digest_plain.c \
+  c_src/nif/digest/nif_digest_walk.c \
+  c_src/nif/expr/nif_expr.c \
+  c_src/nif/expr/nif_expr_terms.c
 
 TOOL_SRC := \
   c_src/tool/opt_args.c \

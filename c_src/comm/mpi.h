@@ -1,4 +1,4 @@
-/* The interface of priv/tessera_mpi.so: a carrier over MPI (exec/carrier.h). It is a library of its own, loaded on
+/* The interface of priv/tessera_mpi.so: a carrier over MPI (group/carrier.h). It is a library of its own, loaded on
  * demand, so that nothing else needs MPI. It calls Tessera through the table ts_mpi_core and exports one symbol.
  *
  * MPI is called by one thread at a time: the one which `open` starts, or one in `post` that helps. It takes posted
@@ -11,7 +11,7 @@
 #ifndef TS_COMM_MPI_H
 #define TS_COMM_MPI_H
 
-#include "exec/carrier.h"
+#include "group/carrier.h"
 
 enum { TS_MPI_ABI = 6, TS_MPI_VERSION_TEXT = 128 };
 

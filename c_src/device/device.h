@@ -4,7 +4,7 @@
 #define TS_DEVICE_DEVICE_H
 
 #include "base/slots.h"
-#include "exec/group.h"
+#include "group/group.h"
 #include "tensor/buffer.h"
 
 enum { TS_MAX_CLIENTS = 32, TS_MAX_DEVICES = 64, TS_CLIENT_NAME_BYTES = 1024 };

@@ -1,6 +1,6 @@
 /* The parts of an executable that only programs on a mesh have: coordinates, and steps for collectives. */
 #include "exec/builder.h"
-#include "exec/collective.h"
+#include "exec/step_collective.h"
 
 static ts_status make_coordinates(ts_executable *exe, int32_t partition) {
   int32_t at[TS_MAX_MESH_AXES];

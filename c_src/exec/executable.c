@@ -6,7 +6,7 @@
 #include "exec/pool.h"
 #include "exec/steps.h"
 #include "jit/jit.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "pass/pass.h"
 
 #include <inttypes.h>

@@ -69,7 +69,7 @@ int64_t ts_executable_cost_ns(const ts_executable *executable); /* ts_executable
 /* True when some step is a callback: then only a ts_execution can run the program. */
 bool ts_executable_calls_back(const ts_executable *executable);
 /* The partitions that run the program together, each on a device of its own: 1 for programs without a partitioned mesh
- * or collectives. More of them run as a group (exec/group.h). */
+ * or collectives. More of them run as a group (group/group.h). */
 int32_t ts_executable_partitions(const ts_executable *executable);
 /* True when the last parameter is a partition's coordinates, which a group provides. */
 bool ts_executable_has_coordinates(const ts_executable *executable);
@@ -94,7 +94,7 @@ typedef enum ts_run_state {
   TS_RUN_PAUSED,     /* it was asked to pause; the next ts_execution_advance resumes it */
   TS_RUN_CALLBACK,   /* it waits for ts_execution_answer */
   TS_RUN_COLLECTIVE, /* one partition of a group: it waits for the others (group.c) */
-  TS_RUN_WAITING     /* it waits for foreign code (exec/away.h), or, a group, for the other ranks (exec/group.h):
+  TS_RUN_WAITING     /* it waits for foreign code (exec/away.h), or, a group, for the other ranks (group/group.h):
                         `ready` is called once, and then it may be advanced, not before and not ended either */
 } ts_run_state;
 

@@ -5,7 +5,6 @@
 #include "base/cancel.h"
 #include "base/fp_env.h"
 #include "base/system.h"
-#include "exec/collective.h"
 #include "exec/pool.h"
 
 #include <string.h>

@@ -47,7 +47,7 @@ typedef enum ts_step_kind {
   TS_STEP_WHILE,
   TS_STEP_COND,
   TS_STEP_CALLBACK,
-  TS_STEP_COLLECTIVE, /* what partitions do together: collective.h */
+  TS_STEP_COLLECTIVE, /* what partitions do together: step_collective.h */
   TS_STEP_WHOLE       /* control flow as one native function */
 } ts_step_kind;
 

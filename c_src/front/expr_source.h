@@ -1,6 +1,6 @@
-/* What gives an expression's nodes: terms of a VM (nif/nif_expr_terms.c), or a test's own. Its terms are words that
- * only the source understands. A function returns false for what is not a plain step: the expression is then read in
- * another way. Not thread-safe. */
+/* What gives an expression's nodes: terms of a VM (nif/expr/nif_expr_terms.c), or a test's own. Its terms are words
+ * that only the source understands. A function returns false for what is not a plain step: the expression is then read
+ * in another way. Not thread-safe. */
 #ifndef TS_FRONT_EXPR_SOURCE_H
 #define TS_FRONT_EXPR_SOURCE_H
 

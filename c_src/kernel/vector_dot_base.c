@@ -1,5 +1,5 @@
 /* For every machine: vectors of 16 bytes by the compiler's own means. Where it has no fused multiply-add, products are
- * rounded by themselves, as in kernel/gemm.h. */
+ * rounded by themselves, as in kernel/gemm/gemm.h. */
 #define VECTOR_BYTES 16
 #define ISA(name) name##_base
 

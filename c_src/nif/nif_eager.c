@@ -2,8 +2,8 @@
 
 #include "front/call.h"
 #include "front/programs.h"
-#include "nif/nif_digest.h"
-#include "nif/nif_expr.h"
+#include "nif/digest/nif_digest.h"
+#include "nif/expr/nif_expr.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_run.h"
 #include "nif/nif_turns.h"

@@ -1,9 +1,9 @@
 /* The table of NIFs, and loading. The library is linked -z nodelete: its pool, threads and caches outlive every load
  * and purge of the module, so load is idempotent and upgrade only takes over the resource types. */
+#include "nif/digest/nif_digest.h"
+#include "nif/expr/nif_expr.h"
 #include "nif/nif_block.h"
-#include "nif/nif_digest.h"
 #include "nif/nif_eager.h"
-#include "nif/nif_expr.h"
 #include "nif/nif_file.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_group.h"

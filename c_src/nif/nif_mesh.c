@@ -1,6 +1,6 @@
 #include "nif/nif_mesh.h"
 
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "nif/nif_executable.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_watch.h"

@@ -2,7 +2,7 @@
 #ifndef TS_NIF_RANK_H
 #define TS_NIF_RANK_H
 
-#include "exec/carrier.h"
+#include "group/carrier.h"
 #include "nif/nif_util.h"
 
 /* NULL until rank_open has succeeded. */

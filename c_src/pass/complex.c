@@ -268,7 +268,7 @@ static ts_value_id rows(ts_formula *f, ts_parts z, const ts_shape *shape) {
 /* Rows or columns up to which a product is one with vectors, of which the kernels of real products are faster. */
 #define FEW 4
 
-/* True for a product of matrices, which takes complex numbers as they are (kernel/gemm_pack_complex.c). */
+/* True for a product of matrices, which takes complex numbers as they are (kernel/gemm/gemm_pack_complex.c). */
 static bool is_whole_product(const ts_formula *f) {
   const ts_attrs *attrs = f->call->op->attrs;
   const ts_dims *batch[2] = {&attrs->dot.lhs_batch, &attrs->dot.rhs_batch};

@@ -13,7 +13,7 @@ static val larger_part(ts_formula *f, ts_parts z) {
   return ts_formula_binary(f, TS_OP_MAX, absolute(f, z.re), absolute(f, z.im));
 }
 
-/* A quotient of numbers near the ends of the range is that of both by a power of 2, as kernel/ref_complex.c. */
+/* A quotient of numbers near the ends of the range is that of both by a power of 2, as kernel/ref/ref_complex.c. */
 static void scale_quotient(ts_formula *f, ts_parts *a, ts_parts *b) {
   val size = larger_part(f, *b), most = ts_formula_binary(f, TS_OP_MAX, size, larger_part(f, *a));
   val small = less(f, size, number(f, 0x1p-900)), large = less(f, number(f, 0x1p1020), most);
@@ -22,7 +22,7 @@ static void scale_quotient(ts_formula *f, ts_parts *a, ts_parts *b) {
   *b = scaled_by(f, *b, factor);
 }
 
-/* Smith's method (CACM 5, 1962, algorithm 116), as kernel/ref_complex.c. */
+/* Smith's method (CACM 5, 1962, algorithm 116), as kernel/ref/ref_complex.c. */
 static ts_parts plain_quotient(ts_formula *f, ts_parts a, ts_parts b) {
   val swap = less(f, absolute(f, b.re), absolute(f, b.im)), zero = both(f, equals(f, b.re, 0), equals(f, b.im, 0));
   val large = pick(f, swap, b.im, b.re), small = pick(f, swap, b.re, b.im);
@@ -50,7 +50,7 @@ val ts_complex_modulus(ts_formula *f, ts_parts z) {
   return pick(f, infinite, infinity, multiply(f, large, root));
 }
 
-/* z / |z|, as kernel/ref_complex.c. */
+/* z / |z|, as kernel/ref/ref_complex.c. */
 ts_parts ts_complex_sign(ts_formula *f, ts_parts z) {
   val least = number(f, 1), x = absolute(f, z.re), y = absolute(f, z.im);
   val scale = pick(f, both(f, less(f, x, least), less(f, y, least)), number(f, 0x1p200), number(f, 0x1p-2));

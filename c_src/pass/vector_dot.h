@@ -7,7 +7,7 @@
 /* A dot_general whose operands have batch and contracted dims only. Of f32 and f64 it gets its batch dims first, then
  * the contracted ones, each in the order of the attributes, as kernel/vector_dot.c reads them; f16 and bf16 become f32
  * (tensor/dot_order.h). Of integers and complex numbers it becomes the sum of the products: its meaning is that sum, in
- * the order of tensor/reduce_tree.h (kernel/ref_dot.c). */
+ * the order of tensor/reduce_tree.h (kernel/ref/ref_dot.c). */
 ts_status ts_vector_dot(const ts_rule_call *call, ts_value_id *out);
 
 #endif

@@ -11,8 +11,8 @@
  * have n. A product of up to BLOCK terms needs no memory but its result: a chain is what a tile keeps in registers,
  * which it adds to the result.
  *
- * A complex term counts twice: its parts are two real terms (kernel/ref_complex.c). A contraction without free dims has
- * an order of its own (tensor/dot_order.h). */
+ * A complex term counts twice: its parts are two real terms (kernel/ref/ref_complex.c). A contraction without free dims
+ * has an order of its own (tensor/dot_order.h). */
 #ifndef TS_TENSOR_CONTRACT_ORDER_H
 #define TS_TENSOR_CONTRACT_ORDER_H
 

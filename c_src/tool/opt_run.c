@@ -1,7 +1,7 @@
 #include "tool/opt_run.h"
 
 #include "ir/syntax.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "shard/shard.h"
 #include "tool/opt_check.h"
 

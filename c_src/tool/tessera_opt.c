@@ -6,7 +6,7 @@
 #include "ir/graph.h"
 #include "ir/stablehlo.h"
 #include "jit/jit.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "pass/pass.h"
 #include "shard/shard.h"
 #include "shard/varying.h"

@@ -13,7 +13,7 @@
 %% Milliseconds for finalizing MPI, beyond the time that other ranks have to leave.
 -define(FINISH, 1000).
 
-%% Bytes of a text in a header (exec/carrier.h).
+%% Bytes of a text in a header (group/carrier.h).
 -define(TEXT, 87).
 
 %% What any process may know: how to reach the process, and who this is.

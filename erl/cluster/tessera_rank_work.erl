@@ -6,7 +6,7 @@
 
 %% Milliseconds that MPI has to finalize.
 -define(FINISH, 1000).
-%% TS_MAX_RANKS of c_src/exec/carrier.h: ranks that can exchange.
+%% TS_MAX_RANKS of c_src/group/carrier.h: ranks that can exchange.
 -define(MAX_RANKS, 256).
 
 %% Applies the driver's configuration; returns the rank's devices, threads, CPUs and versions.

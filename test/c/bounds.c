@@ -1,6 +1,6 @@
 #include "bounds.h"
 
-#include "kernel/ref_internal.h"
+#include "kernel/ref/ref_internal.h"
 
 #include <math.h>
 #include <stdio.h>

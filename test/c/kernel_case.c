@@ -2,7 +2,7 @@
 
 #include "compare.h"
 #include "jit/session/target.h"
-#include "kernel/ref_internal.h"
+#include "kernel/ref/ref_internal.h"
 #include "testing.h"
 
 #include <stdio.h>

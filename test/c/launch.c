@@ -1,6 +1,6 @@
 #include "launch.h"
 
-#include "kernel/ref_internal.h"
+#include "kernel/ref/ref_internal.h"
 #include "kernel/routine.h"
 #include "testing.h"
 

@@ -1,7 +1,7 @@
 #include "shard_run.h"
 
 #include "base/alloc.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "shard/shard.h"
 
 void random_sharding(rng *r, const ts_mesh *mesh, const ts_shape *shape, ts_sharding *out) {

@@ -1,8 +1,8 @@
 #include "tensors.h"
 
 #include "compare.h"
-#include "kernel/gemm.h"
-#include "kernel/ref.h"
+#include "kernel/gemm/gemm.h"
+#include "kernel/ref/ref.h"
 #include "testing.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The kernels that Tessera was built with. */
 #include "jit/emit/gemm_emit.h"
 #include "jit/session/builtin.h"
-#include "kernel/gemm.h"
+#include "kernel/gemm/gemm.h"
 #include "testing.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
 #include "exec/executable.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"

@@ -2,7 +2,7 @@
  * elements, several blocks of the tree; special values; the same bits on any number of threads; cancelling; allocations
  * that fail. */
 #include "exec/executable.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"

@@ -2,7 +2,7 @@
  * any number of spatial dims; infinities in the kernel; the same bits on any number of threads; cancelling. */
 #include "exec/executable.h"
 #include "exec/pool.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "kernel/routine.h"
 #include "random_graph.h"
 #include "tensors.h"

@@ -2,7 +2,7 @@
  * those at which another way is taken, batches; NaN and infinities; the same bits on any number of threads and with
  * every instruction set; cancelling; allocations that fail. */
 #include "exec/executable.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "lesser_isa.h"
 #include "routine_check.h"
 #include "tensors.h"

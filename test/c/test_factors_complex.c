@@ -4,8 +4,8 @@
  * allocations that fail. */
 #include "base/alloc.h"
 #include "exec/executable.h"
-#include "kernel/factor.h"
-#include "kernel/ref.h"
+#include "kernel/linalg/factor.h"
+#include "kernel/ref/ref.h"
 #include "kernel/routine.h"
 #include "lesser_isa.h"
 #include "routine_check.h"

@@ -4,7 +4,7 @@
  * transforms back; Parseval. */
 #include "exec/pool.h"
 #include "jit/session/target.h"
-#include "kernel/fft.h"
+#include "kernel/fft/fft.h"
 #include "testing.h"
 
 #include <complex.h>

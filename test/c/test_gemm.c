@@ -1,7 +1,7 @@
 /* Matrix products against the plain sum in their order, bit for bit: every type, shapes around
  * the tile edges, layouts, batches, threads; complex numbers; failing allocations and cancelling. */
 #include "jit/session/target.h"
-#include "kernel/gemm.h"
+#include "kernel/gemm/gemm.h"
 #include "tensor/contract_order.h"
 #include "testing.h"
 

@@ -1,6 +1,6 @@
 /* Every number of the narrow types, converted, scaled and rounded on each class of machines as tensor/ does it. */
 #include "jit/session/target.h"
-#include "kernel/gemm_widen.h"
+#include "kernel/gemm/gemm_widen.h"
 #include "testing.h"
 
 static const ts_dtype types[] = {TS_S2, TS_S4,  TS_S8,  TS_S16,  TS_U2, TS_U4,

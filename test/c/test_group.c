@@ -1,9 +1,9 @@
-/* Groups of partitions (exec/group.h) give what the interpreter gives that runs them in step, to the bit where that is
+/* Groups of partitions (group/group.h) give what the interpreter gives that runs them in step, to the bit where that is
  * defined. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the random programs. */
 #include "compare.h"
-#include "exec/group.h"
 #include "graph_text.h"
-#include "kernel/ref.h"
+#include "group/group.h"
+#include "kernel/ref/ref.h"
 #include "shard/shard.h"
 #include "shard_run.h"
 #include "tensors.h"

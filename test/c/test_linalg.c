@@ -3,7 +3,7 @@
  * and with every instruction set; NaN, infinities, empty matrices; what may be overwritten; cancelling; allocations
  * that fail. */
 #include "exec/executable.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "lesser_isa.h"
 #include "routine_check.h"
 #include "tensors.h"

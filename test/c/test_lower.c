@@ -6,7 +6,7 @@
 #include "tensors.h"
 #include "testing.h"
 
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 
 #include <glob.h>
 

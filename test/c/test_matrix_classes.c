@@ -3,7 +3,7 @@
  * orthogonality and known values by LAPACK's ratios and threshold. A comparison with the interpreter would prove
  * nothing, as the interpreter calls the same code. */
 #include "exec/executable.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "matrix_classes.h"
 #include "tensors.h"
 #include "testing.h"

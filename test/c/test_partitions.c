@@ -1,6 +1,6 @@
-/* Collectives: what each partition gets (kernel/ref_partitions.c), and what is refused. */
+/* Collectives: what each partition gets (kernel/ref/ref_partitions.c), and what is refused. */
 #include "compare.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "tensors.h"
 #include "testing.h"
 

@@ -4,7 +4,7 @@
 #include "compare.h"
 #include "graph_text.h"
 #include "ir/stablehlo.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "random_graph.h"
 #include "testing.h"
 

@@ -1,5 +1,5 @@
 /* The driver of the reference interpreter: regions, errors, references, memory. */
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 
 #include "tensors.h"
 #include "testing.h"

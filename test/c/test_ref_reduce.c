@@ -1,8 +1,8 @@
 /* Reductions, scans and contractions of the reference interpreter. */
 #include "ir/combiner.h"
 #include "jit/session/target.h"
-#include "kernel/gemm.h"
-#include "kernel/ref_internal.h"
+#include "kernel/gemm/gemm.h"
+#include "kernel/ref/ref_internal.h"
 #include "lesser_isa.h"
 #include "tensors.h"
 #include "testing.h"

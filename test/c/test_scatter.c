@@ -1,7 +1,7 @@
 /* indexed_add and indexed_put against the interpreter: every type of elements and of indices, axes anywhere, equal
  * indices and such that are out of bounds; the same bits on any number of threads; donated targets; cancelling. */
 #include "exec/executable.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "lesser_isa.h"
 #include "random_graph.h"
 #include "routine_check.h"

@@ -2,7 +2,7 @@
  * equals, NaNs and signed zeros lie. */
 #include "compare.h"
 #include "exec/executable.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "tensor/reduce_tree.h"
 #include "tensors.h"
 #include "testing.h"

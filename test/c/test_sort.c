@@ -1,7 +1,7 @@
 /* Sorts, argsorts and top_k against a plain stable merge sort: order, stability, and the bits of every element. */
 #include "exec/pool.h"
-#include "kernel/sort.h"
-#include "kernel/sort_top.h"
+#include "kernel/sort/sort.h"
+#include "kernel/sort/sort_top.h"
 #include "lesser_isa.h"
 #include "testing.h"
 

@@ -3,7 +3,7 @@
  * test/golden/exec. */
 #include "exec/executable.h"
 #include "exec/pool.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"

@@ -3,7 +3,7 @@
  * on any number of threads and with lesser instruction sets; cancelling; allocations that fail. */
 #include "exec/executable.h"
 #include "jit/session/target.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "routine_check.h"
 #include "tensor/dot_order.h"
 #include "tensors.h"

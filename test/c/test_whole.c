@@ -4,7 +4,7 @@
 #include "exec/executable.h"
 #include "jit/jit.h"
 #include "jit/lower/lower.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "tensors.h"
 #include "testing.h"
 

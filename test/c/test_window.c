@@ -3,9 +3,9 @@
  * by every instruction set; cancelling. */
 #include "exec/executable.h"
 #include "exec/pool.h"
-#include "kernel/ref.h"
+#include "kernel/conv/window_lanes.h"
+#include "kernel/ref/ref.h"
 #include "kernel/routine.h"
-#include "kernel/window_lanes.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"

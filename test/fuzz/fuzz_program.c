@@ -3,7 +3,7 @@
  * bits; NaN bits are not specified, so the arguments are integers. */
 #include "fuzz.h"
 #include "jit/lower/lower.h"
-#include "kernel/ref.h"
+#include "kernel/ref/ref.h"
 #include "pass/pass.h"
 
 enum { MAX_OPS = 200, MAX_ELEMENTS = 256, MAX_VALUES = 32 };

@@ -3,8 +3,8 @@
  * itself, and compares. A rank that finds a difference aborts, which ends all. */
 #include "compare.h"
 #include "exec/executable.h"
-#include "exec/group.h"
-#include "kernel/ref.h"
+#include "group/group.h"
+#include "kernel/ref/ref.h"
 #include "open.h"
 #include "shard/shard.h"
 #include "shard_run.h"

@@ -73,9 +73,9 @@ checked() {
     fail "$2 compiles without the cases of $1"
   case $output in *$1*) ;; *) fail "$2: '$output', expected an error that names $1" ;; esac
 }
-for file in c_src/ir/infer_shape.c c_src/ir/stablehlo_shape.c c_src/kernel/ref_scalar.c c_src/kernel/ref_shape.c \
-  c_src/jit/emit/emit_op.c c_src/jit/math/vecmath.c c_src/kernel/ref_complex.c c_src/pass/complex_math.c \
-  c_src/ir/infer_linalg.c c_src/ir/stablehlo_linalg.c c_src/kernel/ref_linalg.c c_src/kernel/factor.c c_src/shard/factors.c \
+for file in c_src/ir/infer_shape.c c_src/ir/stablehlo_shape.c c_src/kernel/ref/ref_scalar.c c_src/kernel/ref/ref_shape.c \
+  c_src/jit/emit/emit_op.c c_src/jit/math/vecmath.c c_src/kernel/ref/ref_complex.c c_src/pass/complex_math.c \
+  c_src/ir/infer_linalg.c c_src/ir/stablehlo_linalg.c c_src/kernel/ref/ref_linalg.c c_src/kernel/linalg/factor.c c_src/shard/factors.c \
   c_src/ir/infer_mesh.c c_src/ir/stablehlo_mesh.c c_src/ir/graph.c c_src/shard/combine.c c_src/exec/build_mesh.c \
   c_src/jit/loop/loop_plan.c; do
   checked TEST_ "$file"

@@ -1,5 +1,5 @@
 /* Meaning and routine of the test class (TS_TEST_ROWS in c_src/ir/op.def). */
-#include "kernel/ref_internal.h"
+#include "kernel/ref/ref_internal.h"
 #include "kernel/routine.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Elementwise ops on vectors in register form. Meanings: ir/op.def and kernel/ref_scalar.c. No fast-math flags: each op
- * rounds to its own type. Truth values are u8 vectors, made by zero-extending a mask; an op that needs the mask looks
- * through that extension. */
+/* Elementwise ops on vectors in register form. Meanings: ir/op.def and kernel/ref/ref_scalar.c. No fast-math flags:
+ * each op rounds to its own type. Truth values are u8 vectors, made by zero-extending a mask; an op that needs the mask
+ * looks through that extension. */
 #include "jit/emit/emit_op.h"
 #include "jit/math/vecmath.h"
 

@@ -1,5 +1,5 @@
-/* The inner kernels of matrix products, as kernel/gemm.c calls them; no LLVM types. Kernels are pure functions of their
- * arguments; a geometry is constant for the host. */
+/* The inner kernels of matrix products, as kernel/gemm/gemm.c calls them; no LLVM types. Kernels are pure functions of
+ * their arguments; a geometry is constant for the host. */
 #ifndef TS_JIT_GEMM_EMIT_H
 #define TS_JIT_GEMM_EMIT_H
 

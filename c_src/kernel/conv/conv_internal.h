@@ -1,0 +1,104 @@
+/* What the files of the convolution share: conv.c plans and computes by products, conv_depthwise.c with channels in the
+ * lanes of vectors. Thread-safe: functions use only their arguments. */
+#ifndef TS_KERNEL_CONV_INTERNAL_H
+#define TS_KERNEL_CONV_INTERNAL_H
+
+#include "base/cancel.h"
+#include "jit/emit/gemm_emit.h"
+#include "kernel/conv/window_lanes.h"
+#include "kernel/gemm/gemm.h"
+#include "kernel/routine.h"
+
+/* Spatial dims that are not of one element. The interpreter computes convolutions with more. */
+enum { CONV_SPATIAL = 4 };
+
+typedef struct conv_dim {
+  int64_t n, kernel, stride, low, high, input_dilation, kernel_dilation, out;
+  int64_t step; /* bytes */
+} conv_dim;
+
+/* A convolution of one or two spatial dims whose rows of lhs are not packed (conv_direct.c). */
+typedef struct conv_direct {
+  bool used, copies;        /* copies: lines, with their padding */
+  conv_dim y, x;            /* y is of one element when there is one spatial dim */
+  int64_t wide;             /* elements of a line that taps read */
+  int64_t line_bytes, rows; /* of a line that taps read; rows of outputs in a task, at most */
+} conv_direct;
+
+typedef struct conv_state {
+  ts_dtype type;
+  int64_t size, batch, channels, groups;
+  int32_t rank;
+  conv_dim dims[CONV_SPATIAL];       /* of the operand or of its padded copy, which taps read */
+  conv_dim source[CONV_SPATIAL];     /* of the operand, when it is copied */
+  bool copies, inside;               /* makes a padded copy; all taps are in bounds */
+  int64_t source_bytes, batch_bytes; /* of an element of the batch: in the operand, in what taps read */
+  int64_t run;                       /* elements that one tap reads */
+  int64_t taps;                      /* of the kernel; a row of taps that read one run counts as one */
+  int64_t outputs;                   /* output positions of one element of the batch */
+  const int64_t *distances;          /* of each tap from the first one, in each dim, with dilation */
+  const int64_t *distance_bytes;
+  const char *zeros;    /* `run` of them */
+  ts_window_dot_fn dot; /* depthwise; NULL: a product */
+  ts_window_strip_fn strip;
+  conv_direct direct;
+  ts_gemm_shape shape;
+  ts_gemm *gemm;
+  ts_kernel_source kernel;
+  ts_epilogue_space space;
+  ts_weights weights; /* of a product of packed rows */
+} conv_state;
+
+typedef struct conv_run {
+  const conv_state *s;
+  const char *x, *kernel; /* x: the operand, or its padded copy */
+  const char *source;
+  char *copy, *out, *workers;
+  int64_t worker_bytes, step;  /* of a task: rows */
+  int64_t points;              /* depthwise: points of the last dim in a task */
+  int64_t pieces;              /* depthwise: of a row; direct: of an element of the batch */
+  bool streams;                /* depthwise: stores bypass the caches */
+  const ts_epilogue *epilogue; /* direct; NULL: none */
+  const _Atomic bool *cancel;
+} conv_run;
+
+static inline int64_t conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t conv_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* The position of the kernel for each of some rows of lhs. */
+typedef struct conv_rows {
+  int64_t count;
+  const char *base[TS_GEMM_MAX_ROWS];            /* first element of the batch element and the group */
+  const char *start[TS_GEMM_MAX_ROWS];           /* what the first tap reads; NULL when a tap is out of bounds */
+  int64_t first[TS_GEMM_MAX_ROWS][CONV_SPATIAL]; /* index of the first tap in each dim */
+} conv_rows;
+_Static_assert(sizeof(conv_rows) <= TS_GEMM_ROW_STATE, "no room for the state of rows");
+
+/* ---- conv.c ---- */
+
+/* Notes rows [row, row + count) of lhs. */
+void ts_conv_start_rows(const void *context, int64_t group, int64_t row, int64_t count, void *state);
+/* The address of the run that a tap reads, plus `offset` bytes. */
+const char *ts_conv_find_row(const conv_state *s, const conv_rows *r, int64_t row, int64_t tap, int64_t offset);
+/* Bytes from the base to the element at index first + distance in the first `rank` dims; -1 for padding. */
+int64_t ts_conv_element_bytes(const conv_state *s, int32_t rank, const int64_t *first, const int64_t *distance);
+
+/* One line along the last dim into `wide` elements of `bytes` each, with zeros for padding. */
+void ts_conv_copy_line(const conv_dim *d, int64_t wide, int64_t bytes, const char *from, char *to);
+
+/* ---- conv_direct.c ---- */
+
+/* False when packed rows are needed, or pay. The state has its dims with their steps; `used` says it afterwards. */
+bool ts_conv_plan_direct(conv_state *s, int64_t features);
+/* The workspace of each thread, when the gemm is there. */
+int64_t ts_conv_direct_bytes(const conv_state *s);
+void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel);
+
+/* ---- conv_depthwise.c ---- */
+
+/* The workspace of each thread. */
+int64_t ts_conv_depthwise_bytes(const conv_state *s);
+void ts_conv_run_depthwise(conv_run *run, const ts_parallel *parallel);
+
+#endif

@@ -1,0 +1,415 @@
+/* Folds over windows, and scatters of sources to the elements that windows select. A tap is an element position of a
+ * window. Dims that no window spans are merged with their neighbours. Those after the last dim with windows are `inner`
+ * elements, which are in the lanes of vectors; without them, neighbouring windows are in the lanes. Each window is
+ * folded in its own order, so the number of threads or lanes changes no bit. */
+#include "kernel/conv/window_lanes.h"
+
+#include "base/cancel.h"
+#include "jit/session/target.h"
+#include "kernel/routine.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Approximate number of elements that a task reads. */
+#define TASK_ELEMENTS (INT64_C(128) << 10)
+/* Minimum of inner elements for a task of a scatter. */
+#define MIN_COLUMNS 64
+/* With at most so many taps, a scatter visits each tap for all windows; with more, each window's selected tap. */
+#define FEW_TAPS 16
+
+typedef struct window_dim {
+  int64_t n, size, stride, low, dilation, out;
+  int64_t step; /* bytes from one element to the next */
+} window_dim;
+
+typedef struct window_state {
+  ts_opcode op;
+  ts_dtype type;
+  int64_t size; /* bytes of an element */
+  int32_t rank; /* of the outer dims */
+  window_dim outer[TS_MAX_RANK], last;
+  int64_t inner;
+  int64_t interior, interior_end; /* windows along `last` whose taps are all in bounds */
+  int64_t rows, row_taps;         /* of the outer dims: windows, and the most taps of one */
+  int64_t taps;                   /* of one window, at most */
+  int64_t elements;               /* of the operand */
+  ts_window_fold_fn fold;
+  ts_window_pick_fn pick;
+  ts_window_add_fn add;
+} window_state;
+
+/* ---- windows in memory */
+
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The first element of window o that is in bounds, and how many are; 0 when none is. */
+static int64_t clip(const window_dim *d, int64_t o, int64_t *out_count) {
+  int64_t first = o * d->stride - d->low, before = 0;
+  if (first < 0) before = min_of(d->size, -(first / d->dilation) + (first % d->dilation != 0));
+  first += before * d->dilation;
+  *out_count = first < d->n ? min_of((d->n - 1 - first) / d->dilation + 1, d->size - before) : 0;
+  return *out_count > 0 ? first : 0;
+}
+
+/* The rows that the windows of one index of the outer dims read. Returns how many there are. */
+static int64_t find_rows(const window_state *s, int64_t row, const char *in, const char **out) {
+  int64_t count[TS_MAX_RANK], at[TS_MAX_RANK] = {0}, rows = 1;
+  for (int32_t d = s->rank - 1; d >= 0; d--) {
+    in += clip(&s->outer[d], row % s->outer[d].out, &count[d]) * s->outer[d].step;
+    row /= s->outer[d].out;
+    rows *= count[d];
+  }
+  for (int64_t r = 0; r < rows; r++) {
+    out[r] = in;
+    for (int32_t d = s->rank - 1; d >= 0; d--) {
+      if (++at[d] < count[d]) {
+        in += s->outer[d].dilation * s->outer[d].step;
+        break;
+      }
+      if (count[d] > 1) in -= (count[d] - 1) * s->outer[d].dilation * s->outer[d].step;
+      at[d] = 0;
+    }
+  }
+  return rows;
+}
+
+static bool is_interior(const window_state *s, int64_t o) { return o >= s->interior && o < s->interior_end; }
+
+/* The taps of window o along the last dim; those of all interior windows have the same distances. */
+static void set_taps(const window_state *s, int64_t o, ts_window_taps *taps) {
+  taps->steps = s->last.size;
+  int64_t first = o * s->last.stride - s->last.low;
+  if (!is_interior(s, o)) first = clip(&s->last, o, &taps->steps); /* divides */
+  taps->offset = first * s->last.step;
+  taps->step = taps->steps > 1 ? s->last.dilation * s->last.step : s->last.step; /* else it may be of any size */
+}
+
+typedef struct window_run {
+  const window_state *s;
+  const char *in, *source;
+  char *out, *workers;
+  int64_t worker_bytes;
+  int64_t row_step, last_step; /* of a task: rows, and windows along the last dim */
+  int64_t columns;             /* of a task of a scatter: inner elements */
+  int64_t last_tasks;          /* tasks of one row, or column tasks of one batch */
+  bool streams;                /* stores of folds bypass the caches */
+  const void *value;           /* the initial value of a scatter */
+  bool fills;                  /* tasks of a scatter fill their batches with it */
+  const _Atomic bool *cancel;
+} window_run;
+
+static const char **worker_rows(const window_run *run, int worker) {
+  return (const char **)(void *)(run->workers + worker * run->worker_bytes);
+}
+
+/* ---- folds */
+
+/* Windows [first, end) of a row whose elements are neighbours. */
+static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
+  for (int64_t o = first; o < end;) {
+    bool inside = is_interior(s, o);
+    int64_t count = inside ? min_of(end, s->interior_end) - o : 1;
+    set_taps(s, o, taps);
+    s->fold(taps, s->last.stride, count, out + o * s->size);
+    o += count;
+  }
+}
+
+/* Taps of all windows between two checks of the cancel flag: some milliseconds. */
+#define CHECK_ELEMENTS (INT64_C(4) << 20)
+
+/* Inner elements between two checks: whole cache lines. */
+static int64_t inner_step(const window_state *s) { return (CHECK_ELEMENTS / (s->taps + 1) + 64) / 64 * 64; }
+
+static void fold_points(const window_run *run, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
+  const window_state *s = run->s;
+  const int64_t step = inner_step(s);
+  for (int64_t o = first; o < end; o++) {
+    set_taps(s, o, taps);
+    for (int64_t i = 0; i < s->inner && !ts_cancelled(run->cancel); i += step, taps->offset += step * s->size)
+      s->fold(taps, 1, min_of(step, s->inner - i), out + (o * s->inner + i) * s->size);
+  }
+}
+
+static void fold_task(void *arg, int64_t task, int worker) {
+  const window_run *run = arg;
+  const window_state *s = run->s;
+  const char **rows = worker_rows(run, worker);
+  int64_t row = task / run->last_tasks * run->row_step, row_end = min_of(s->rows, row + run->row_step);
+  int64_t first = task % run->last_tasks * run->last_step, end = min_of(s->last.out, first + run->last_step);
+  for (; row < row_end && !ts_cancelled(run->cancel); row++) {
+    ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows), .streams = run->streams};
+    char *out = run->out + row * s->last.out * s->inner * s->size;
+    if (s->inner == 1)
+      fold_line(s, &taps, first, end, out);
+    else
+      fold_points(run, &taps, first, end, out);
+  }
+  /* Such stores are not ordered with those that publish the results to other threads. */
+  if (run->streams) atomic_thread_fence(memory_order_seq_cst);
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* If what is read and written together is larger than this, stores bypass the caches, which saves reading the lines
+ * before writing them. */
+#define STREAM_BYTES (INT64_C(24) << 20)
+
+static bool may_stream(const window_run *run) {
+  const window_state *s = run->s;
+  int64_t results = s->rows * s->last.out * s->inner;
+  bool lines = s->inner * s->size % 64 == 0 && (uintptr_t)run->out % 64 == 0;
+  return lines && (s->elements + results) * s->size >= STREAM_BYTES;
+}
+
+static void run_folds(window_run *run, const ts_parallel *parallel) {
+  const window_state *s = run->s;
+  run->streams = may_stream(run);
+  int64_t windows = s->inner * s->taps > TASK_ELEMENTS ? 1 : TASK_ELEMENTS / (s->inner * s->taps);
+  run->last_step = min_of(windows, s->last.out);
+  run->row_step = windows / s->last.out > 0 ? windows / s->last.out : 1;
+  run->last_tasks = ceil_div(s->last.out, run->last_step);
+  int64_t tasks = ceil_div(s->rows, run->row_step) * run->last_tasks;
+  ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, fold_task, run);
+}
+
+/* ---- the initial value of a scatter */
+
+#define FILL_ELEMENTS (INT64_C(256) << 10)
+
+static void fill_bytes(const window_run *run, char *to, int64_t bytes) {
+  const char *value = run->value;
+  const int64_t size = run->s->size;
+  if (bytes <= 0) return;
+  if (memcmp(value, value + 1, (size_t)size - 1) == 0) {
+    memset(to, *value, (size_t)bytes);
+    return;
+  }
+  memcpy(to, value, (size_t)size);
+  for (int64_t done = size; done < bytes; done *= 2) memcpy(to + done, to, (size_t)min_of(done, bytes - done));
+}
+
+static void fill_task(void *arg, int64_t task, int worker) {
+  const window_run *run = arg;
+  int64_t first = task * FILL_ELEMENTS, count = min_of(FILL_ELEMENTS, run->s->elements - first);
+  (void)worker;
+  if (!ts_cancelled(run->cancel)) fill_bytes(run, run->out + first * run->s->size, count * run->s->size);
+}
+
+static void fill(window_run *run, const ts_parallel *parallel) {
+  ts_parallel_run(parallel, ceil_div(run->s->elements, FILL_ELEMENTS), fill_task, run);
+}
+
+/* Fills the result from `filled` up to the end of the last line to which a row of windows adds, so that these lines are
+ * in the caches when it does. Returns the end. */
+static char *fill_lines(const window_run *run, const ts_window_taps *taps, char *filled) {
+  const int64_t bytes = run->s->last.n * run->s->inner * run->s->size;
+  char *end = filled;
+  for (int64_t r = 0; r < taps->row_count; r++) {
+    char *line_end = run->out + (taps->rows[r] - run->in) + bytes;
+    if (line_end > end) end = line_end;
+  }
+  fill_bytes(run, filled, end - filled);
+  return end;
+}
+
+/* ---- scatter */
+
+/* Adds the source's elements to those that their windows selected. The first of several windows that share an element
+ * reads it by its last tap: so taps are visited from the last to the first. */
+static void add_few(const window_run *run, const ts_window_taps *taps, const int32_t *best, const char *source,
+                    int64_t stride, int64_t count) {
+  for (int64_t k = taps->steps; k-- > 0;)
+    for (int64_t r = 0; r < taps->row_count; r++) {
+      const char *at = taps->rows[r] + taps->offset + k * taps->step;
+      run->s->add(run->out + (at - run->in), stride, source, best, (int32_t)(r * taps->steps + k), count);
+    }
+}
+
+static void add_each(const window_run *run, const ts_window_taps *taps, const int32_t *best, const char *source,
+                     int64_t stride, int64_t count) {
+  int64_t size = run->s->size;
+  for (int64_t i = 0; i < count; i++) {
+    const char *at = taps->rows[best[i] / taps->steps] + taps->offset + best[i] % taps->steps * taps->step;
+    run->s->add(run->out + (at - run->in) + i * stride * size, 1, source + i * size, best + i, best[i], 1);
+  }
+}
+
+/* `count` windows whose elements are `stride` apart. */
+static void scatter_some(const window_run *run, ts_window_taps *taps, const char *source, int64_t stride,
+                         int64_t count) {
+  int32_t best[TS_WINDOW_PICKS];
+  int64_t count_taps = taps->row_count * taps->steps, size = run->s->size;
+  const int64_t most = min_of(TS_WINDOW_PICKS, CHECK_ELEMENTS / (count_taps + 1) + 1);
+  for (int64_t i = 0; count_taps > 0 && i < count && !ts_cancelled(run->cancel); i += most) {
+    int64_t n = min_of(most, count - i);
+    run->s->pick(taps, stride, n, best);
+    (count_taps > FEW_TAPS ? add_each : add_few)(run, taps, best, source + i * size, stride, n);
+    taps->offset += n * stride * size;
+  }
+}
+
+static void scatter_row(const window_run *run, ts_window_taps *taps, int64_t column, int64_t columns,
+                        const char *source) {
+  const window_state *s = run->s;
+  for (int64_t o = 0; o < s->last.out;) {
+    bool inside = s->inner == 1 && is_interior(s, o);
+    int64_t count = inside ? s->interior_end - o : 1;
+    set_taps(s, o, taps);
+    taps->offset += column * s->size;
+    scatter_some(run, taps, source + (o * s->inner + column) * s->size, inside ? s->last.stride : 1,
+                 s->inner == 1 ? count : columns);
+    o += count;
+  }
+}
+
+/* Tasks are batches, which are the first outer dim where no window spans it, and columns of the inner elements. */
+static int64_t count_batches(const window_state *s) {
+  const window_dim *d = &s->outer[0];
+  return s->rank > 0 && d->size == 1 && d->stride == 1 && d->low == 0 && d->out == d->n ? d->n : 1;
+}
+
+static void scatter_task(void *arg, int64_t task, int worker) {
+  const window_run *run = arg;
+  const window_state *s = run->s;
+  const char **rows = worker_rows(run, worker);
+  int64_t column = task % run->last_tasks * run->columns, columns = min_of(run->columns, s->inner - column);
+  int64_t batch = task / run->last_tasks, first = batch * run->row_step;
+  int64_t bytes = s->elements / (s->rows / run->row_step) * s->size;
+  char *filled = run->out + batch * bytes, *end = filled + bytes;
+  for (int64_t row = first; row < first + run->row_step && !ts_cancelled(run->cancel); row++) {
+    ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows)};
+    if (run->fills) filled = fill_lines(run, &taps, filled);
+    scatter_row(run, &taps, column, columns, run->source + row * s->last.out * s->inner * s->size);
+  }
+  if (run->fills) fill_bytes(run, filled, end - filled);
+}
+
+static void run_scatter(window_run *run, const ts_parallel *parallel) {
+  const window_state *s = run->s;
+  int64_t batches = count_batches(s), wanted = ceil_div(2 * (int64_t)parallel->width, batches);
+  int64_t chunks = min_of(wanted, s->inner / MIN_COLUMNS);
+  run->columns = chunks > 1 ? ceil_div(s->inner, chunks) : s->inner;
+  run->last_tasks = ceil_div(s->inner, run->columns);
+  run->row_step = s->rows / batches;
+  int64_t tasks = batches * run->last_tasks;
+  bool small = s->elements < TASK_ELEMENTS / s->taps;
+  run->fills = run->last_tasks == 1 && (small || batches >= parallel->width);
+  if (!run->fills) fill(run, parallel);
+  ts_parallel_run(small ? &ts_parallel_serial : parallel, tasks, scatter_task, run);
+}
+
+/* ---- runs */
+
+static bool is_scatter(ts_opcode op) { return op == TS_OP_WINDOW_SCATTER_MAX || op == TS_OP_WINDOW_SCATTER_MIN; }
+
+static ts_status window_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const window_state *s = plan->state;
+  window_run r = {.s = s,
+                  .in = ts_routine_operand(run, 0),
+                  .out = ts_routine_result(run, 0),
+                  .workers = run->thread_workspace,
+                  .worker_bytes = plan->thread_workspace,
+                  .cancel = run->cancel};
+  bool scatter = is_scatter(s->op), windows = s->rows > 0 && s->last.out > 0 && s->inner > 0;
+  if (scatter) {
+    r.source = ts_routine_operand(run, 1);
+    r.value = ts_routine_operand(run, 2);
+    if (windows && s->elements > 0)
+      run_scatter(&r, run->parallel);
+    else if (s->elements > 0)
+      fill(&r, run->parallel);
+  } else if (windows) {
+    run_folds(&r, run->parallel);
+  }
+  return ts_check_cancelled(run->cancel, ts_op_name(s->op));
+}
+
+/* ---- the plan */
+
+const ts_window_lanes *ts_window_lanes_host(void) {
+#if defined(__x86_64__)
+  switch (ts_target_host()->isa) {
+  case TS_ISA_AVX512: return &ts_window_lanes_avx512;
+  case TS_ISA_AVX2: return &ts_window_lanes_avx2;
+  default: break;
+  }
+#endif
+  return &ts_window_lanes_base;
+}
+
+static bool is_plain(const window_dim *d) { return d->size == 1 && d->stride == 1 && d->low == 0 && d->out == d->n; }
+
+static window_dim get_dim(const ts_attrs *a, const ts_shape *in, const ts_shape *windows, int32_t d) {
+  return (window_dim){.n = in->dims[d],
+                      .size = a->window.sizes.dims[d],
+                      .stride = a->window.strides.dims[d],
+                      .low = a->window.low.dims[d],
+                      .dilation = a->window.dilation.dims[d],
+                      .out = windows->dims[d]};
+}
+
+/* Joins neighbours that no window spans, and takes the inner elements and the last dim apart. */
+static void fill_dims(window_state *s, const ts_attrs *a, const ts_shape *in, const ts_shape *windows) {
+  for (int32_t d = 0; d < in->rank; d++) {
+    window_dim dim = get_dim(a, in, windows, d), *before = s->rank > 0 ? &s->outer[s->rank - 1] : NULL;
+    if (is_plain(&dim) && dim.n == 1) continue;
+    if (is_plain(&dim) && before && is_plain(before)) {
+      before->n *= dim.n;
+      before->out *= dim.n;
+    } else {
+      s->outer[s->rank++] = dim;
+    }
+  }
+  s->inner = 1;
+  s->last = (window_dim){.n = 1, .size = 1, .stride = 1, .dilation = 1, .out = 1};
+  if (s->rank > 0 && is_plain(&s->outer[s->rank - 1])) s->inner = s->outer[--s->rank].n;
+  if (s->rank > 0) s->last = s->outer[--s->rank];
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
+static void fill_counts(window_state *s) {
+  window_dim *l = &s->last;
+  int64_t step = s->inner * s->size, reach = (l->size - 1) * l->dilation, room = l->n - 1 + l->low - reach;
+  l->step = step;
+  step *= l->n;
+  s->rows = s->row_taps = 1;
+  for (int32_t d = s->rank - 1; d >= 0; d--) {
+    s->outer[d].step = step;
+    step *= s->outer[d].n;
+    s->rows *= s->outer[d].out;
+    s->row_taps *= min_of(s->outer[d].size, s->outer[d].n);
+  }
+  s->elements = step / s->size;
+  s->taps = s->row_taps * min_of(l->size, l->n);
+  if (s->taps < 1) s->taps = 1;
+  s->interior = clamp(l->low > 0 ? (l->low - 1) / l->stride + 1 : 0, 0, l->out);
+  s->interior_end = clamp(room < 0 ? 0 : room / l->stride + 1, s->interior, l->out);
+}
+
+static ts_status window_plan(const ts_routine_request *request, ts_routine_plan *out) {
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
+  const ts_value *windows = is_scatter(op->code) ? ts_graph_value(request->graph, op->operands[1])
+                                                 : ts_graph_value(request->graph, op->first_result);
+  const ts_window_lanes *lanes = ts_window_lanes_host();
+  const ts_combiner *by = ts_combiner_of(op->code); /* NULL: a scatter */
+  window_state *s;
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
+  *s = (window_state){.op = op->code, .type = operand->dtype, .size = (int64_t)ts_dtype_size(operand->dtype)};
+  s->fold = lanes->folds[s->type][by ? by->kind : TS_COMBINE_SUM];
+  s->pick = lanes->picks[s->type][op->code == TS_OP_WINDOW_SCATTER_MIN];
+  s->add = lanes->adds[s->type];
+  if (by ? !s->fold : !s->pick || !s->add) return TS_SUCCESS;
+  fill_dims(s, op->attrs, operand->shape, windows->shape);
+  fill_counts(s);
+  if (s->taps > INT32_MAX) return TS_SUCCESS;
+  out->state = s;
+  out->cost_ns = 100 + (int64_t)((double)ts_shape_elements(windows->shape) * (double)s->taps / 8);
+  out->thread_workspace = (s->row_taps * (int64_t)sizeof(char *) + 64) / 64 * 64;
+  return TS_SUCCESS;
+}
+
+const ts_routine ts_window_routine = {"window", window_plan, NULL, window_run_op, NULL};

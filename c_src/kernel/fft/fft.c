@@ -1,0 +1,325 @@
+/* Runs of Fourier transforms. A line is loaded as real and imaginary parts apart, transformed, and stored. An inverse
+ * transform is a forward one with the parts exchanged, before and after. A real line of an even length is half as many
+ * complex numbers, whose transform is unfolded: no line's value depends on another line. */
+#include "kernel/fft/fft.h"
+
+#include "base/cancel.h"
+
+#include <string.h>
+
+#define SLACK 16
+#define TASK_NS 50000
+
+typedef struct fft_job {
+  const ts_fft *fft;
+  const ts_fft_run *run;
+  int64_t lines;            /* all of them */
+  int64_t groups, per_task; /* of lines, or blocks of columns */
+} fft_job;
+
+/* The workspace of one thread. */
+typedef struct fft_lines {
+  ts_fft_rows group, other; /* lines, and one more */
+  char *interleaved;        /* a line with neighbours, of one of another axis */
+  ts_fft_scratch scratch;
+} fft_lines;
+
+static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+static void *at(const void *data, int64_t elements, int size) { return (char *)(uintptr_t)data + elements * size; }
+
+static fft_lines lines_at(const ts_fft *fft, char *memory) {
+  const int64_t part = fft->group * fft->line;
+  fft_lines w;
+  memory += (64 - (uintptr_t)memory % 64) % 64;
+  if (fft->direct) return (fft_lines){.scratch = ts_fft_scratch_at(fft, memory)};
+  w.group = (ts_fft_rows){at(memory, SLACK, fft->size), at(memory, part + SLACK, fft->size), fft->line};
+  memory = at(memory, 2 * part, fft->size);
+  w.other = (ts_fft_rows){at(memory, SLACK, fft->size), at(memory, fft->line + SLACK, fft->size), fft->line};
+  w.interleaved = at(memory, 2 * fft->line, fft->size);
+  w.scratch = ts_fft_scratch_at(fft, at(memory, 4 * fft->line, fft->size));
+  return w;
+}
+
+static ts_fft_rows line_of(const ts_fft *fft, const fft_lines *w, int64_t i) {
+  return (ts_fft_rows){at(w->group.re, i * fft->line, fft->size), at(w->group.im, i * fft->line, fft->size), fft->line};
+}
+
+static ts_fft_rows exchanged(const ts_fft_rows *rows) { return (ts_fft_rows){rows->im, rows->re, rows->row}; }
+
+static bool swaps(const ts_fft *fft) {
+  return fft->request.kind == TS_FFT_REAL_INVERSE || (fft->request.kind == TS_FFT_INVERSE && !fft->request.real);
+}
+
+/* ---- lines of another axis ---- */
+
+#define DEFINE_MOVE(BITS, T)                                                                                  \
+  static void move##BITS(const void *from, int64_t step, void *to, int64_t to_step, int64_t count) {          \
+    for (int64_t i = 0; i < count; i++) memcpy((T *)to + i * to_step, (const T *)from + i * step, sizeof(T)); \
+  }
+typedef struct two_words {
+  uint64_t word[2];
+} two_words;
+DEFINE_MOVE(32, uint32_t)
+DEFINE_MOVE(64, uint64_t)
+DEFINE_MOVE(128, two_words)
+
+static void move(int bytes, const void *from, int64_t step, void *to, int64_t to_step, int64_t count) {
+  if (bytes == 4)
+    move32(from, step, to, to_step, count);
+  else if (bytes == 8)
+    move64(from, step, to, to_step, count);
+  else
+    move128(from, step, to, to_step, count);
+}
+
+/* The first of a line's elements, each of `bytes`, of `points` along the axis. */
+static char *line_start(const fft_job *job, const void *data, int64_t line, int64_t points, int bytes) {
+  const int64_t inner = job->fft->request.inner;
+  return (char *)(uintptr_t)data + (line / inner * points * inner + line % inner) * bytes;
+}
+
+static const char *line_in(const fft_job *job, const fft_lines *w, int64_t line, int bytes, int64_t count) {
+  const ts_fft_request *r = &job->fft->request;
+  const char *from = line_start(job, job->run->in, line, r->in_points, bytes);
+  if (r->inner == 1) return from;
+  move(bytes, from, r->inner, w->interleaved, 1, count);
+  return w->interleaved;
+}
+
+static char *line_out(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
+  if (job->fft->request.inner > 1) return w->interleaved;
+  return line_start(job, job->run->out, line, job->fft->out_points, bytes);
+}
+
+static void line_done(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
+  const ts_fft *fft = job->fft;
+  if (fft->request.inner > 1)
+    move(bytes, w->interleaved, 1, line_start(job, job->run->out, line, fft->out_points, bytes), fft->request.inner,
+         fft->out_points);
+}
+
+/* ---- loads ---- */
+
+static void clear(const ts_fft *fft, const ts_fft_rows *line, int64_t from, int64_t to) {
+  if (from >= to) return;
+  memset(at(line->re, from, fft->size), 0, (size_t)((to - from) * fft->size));
+  memset(at(line->im, from, fft->size), 0, (size_t)((to - from) * fft->size));
+}
+
+static void copy_part(const ts_fft *fft, void *to, int64_t to_element, const void *from, int64_t element,
+                      int64_t count) {
+  memcpy(at(to, to_element, fft->size), at(from, element, fft->size), (size_t)(count * fft->size));
+}
+
+static void load_complex(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
+  const ts_fft *fft = job->fft;
+  const int64_t count = min_i64(fft->request.in_points, fft->points);
+  fft->vector->split(line_in(job, w, line, 2 * fft->size, count), 0, 1, count, to);
+  clear(fft, to, count, fft->points);
+}
+
+/* Pairs of numbers are complex ones; of an odd count the last has no second part. */
+static void load_real(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
+  const ts_fft *fft = job->fft;
+  const int64_t count = min_i64(fft->request.in_points, fft->request.n), pairs = fft->pairs ? count / 2 : 0;
+  const char *from = line_in(job, w, line, fft->size, count);
+  clear(fft, to, pairs, fft->points);
+  if (fft->pairs) {
+    fft->vector->split(from, 0, 1, pairs, to);
+    if (count % 2) copy_part(fft, to->re, pairs, from, count - 1, 1);
+  } else {
+    copy_part(fft, to->re, 0, from, 0, count);
+  }
+}
+
+#define DEFINE_MIRROR(NAME, T)                                                  \
+  static void mirror_##NAME(const ts_fft_rows *line, int64_t from, int64_t n) { \
+    T *re = line->re, *im = line->im;                                           \
+    for (int64_t k = from; k < n; k++) {                                        \
+      re[k] = re[n - k];                                                        \
+      im[k] = -im[n - k];                                                       \
+    }                                                                           \
+  }
+DEFINE_MIRROR(f32, float)
+DEFINE_MIRROR(f64, double)
+
+/* Elements `from` to n - 1 of the transform of real numbers. */
+static void mirror(const ts_fft *fft, const ts_fft_rows *line, int64_t from) {
+  if (fft->size == 4)
+    mirror_f32(line, from, fft->request.n);
+  else
+    mirror_f64(line, from, fft->request.n);
+}
+
+/* The half of a transform of real numbers: whole again, or as the transform of pairs. */
+static void load_half(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
+  const ts_fft *fft = job->fft;
+  const int64_t half = fft->request.n / 2, count = min_i64(fft->request.in_points, half + 1);
+  const ts_fft_rows *whole = fft->pairs ? &w->other : to;
+  fft->vector->split(line_in(job, w, line, 2 * fft->size, count), 0, 1, count, whole);
+  clear(fft, whole, count, half + 1);
+  memset(whole->im, 0, (size_t)fft->size);
+  if (fft->pairs) {
+    memset(at(whole->im, half, fft->size), 0, (size_t)fft->size);
+    fft->vector->fold(&(ts_fft_half){*whole, fft->half, *to, half});
+  } else {
+    mirror(fft, whole, half + 1);
+  }
+}
+
+static void load(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
+  if (job->fft->request.kind == TS_FFT_REAL_INVERSE)
+    load_half(job, w, line, to);
+  else if (job->fft->request.real)
+    load_real(job, w, line, to);
+  else
+    load_complex(job, w, line, to);
+}
+
+/* ---- stores ---- */
+
+#define DEFINE_SCALE(NAME, T)                                                            \
+  static void scale_##NAME(const void *from, int64_t count, double factor, void *to) {   \
+    for (int64_t i = 0; i < count; i++) ((T *)to)[i] = ((const T *)from)[i] * (T)factor; \
+  }
+DEFINE_SCALE(f32, float)
+DEFINE_SCALE(f64, double)
+
+static void store_real(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
+  const ts_fft *fft = job->fft;
+  const double factors[2] = {1 / (double)fft->request.n, 1 / (double)fft->request.n};
+  char *to = line_out(job, w, line, fft->size);
+  if (fft->pairs)
+    fft->vector->join(from, 1, fft->points, factors, to, 0);
+  else if (fft->size == 4)
+    scale_f32(from->re, fft->points, factors[0], to);
+  else
+    scale_f64(from->re, fft->points, factors[0], to);
+  line_done(job, w, line, fft->size);
+}
+
+/* The inverse of real numbers is the forward transform's conjugate. */
+static void store_complex(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
+  const ts_fft *fft = job->fft;
+  const double factor = fft->request.kind == TS_FFT_INVERSE ? 1 / (double)fft->request.n : 1;
+  const double factors[2] = {factor, fft->request.kind == TS_FFT_INVERSE && fft->request.real ? -factor : factor};
+  char *to = line_out(job, w, line, 2 * fft->size);
+  const ts_fft_joined joined = {to, factors, fft->request.kind != TS_FFT_REAL};
+  if (fft->pairs)
+    fft->vector->unfold(&(ts_fft_half){.z = *from, .w = fft->half, .half = fft->points}, &joined);
+  else
+    fft->vector->join(from, 1, fft->out_points, factors, to, 0);
+  line_done(job, w, line, 2 * fft->size);
+}
+
+static void store(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
+  if (job->fft->request.kind == TS_FFT_REAL_INVERSE)
+    store_real(job, w, line, from);
+  else
+    store_complex(job, w, line, from);
+}
+
+/* ---- transforms ---- */
+
+static void each_line(const ts_fft *fft, const ts_fft_rows *lines, int64_t count, const ts_fft_rows *by,
+                      int64_t points) {
+  for (int64_t i = 0; i < count; i++) {
+    ts_fft_rows line = {at(lines->re, i * fft->line, fft->size), at(lines->im, i * fft->line, fft->size), fft->line};
+    fft->vector->multiply(&line, by, points, &line);
+  }
+}
+
+/* The convolution with a chirp, by transforms of the core's length. */
+static void transform_any(const ts_fft *fft, const fft_lines *w, const ts_fft_rows *lines, int64_t count) {
+  ts_fft_rows back = exchanged(lines);
+  each_line(fft, lines, count, &fft->chirp, fft->points);
+  for (int64_t i = 0; i < count; i++) {
+    ts_fft_rows line = line_of(fft, w, i);
+    clear(fft, &line, fft->points, fft->core.n);
+  }
+  ts_fft_core_run(fft, &w->scratch, lines);
+  each_line(fft, lines, count, &fft->spectrum, fft->core.n);
+  ts_fft_core_run(fft, &w->scratch, &back);
+  each_line(fft, lines, count, &fft->chirp, fft->points);
+}
+
+static void transform(const ts_fft *fft, const fft_lines *w, int64_t count) {
+  ts_fft_rows lines = swaps(fft) ? exchanged(&w->group) : w->group;
+  if (fft->chirp.re)
+    transform_any(fft, w, &lines, count);
+  else
+    ts_fft_core_run(fft, &w->scratch, &lines);
+}
+
+/* ---- memory ahead ---- */
+
+/* The result of this line, for which stores would wait, and the next operand. */
+static void look_ahead(const fft_job *job, int64_t line, ts_fft_ahead *out) {
+  const ts_fft *fft = job->fft;
+  out->result = (const char *)job->run->out + line * fft->out_bytes;
+  out->result_end = out->result + fft->out_ahead;
+  out->operand = (const char *)job->run->in + (line + 1) * fft->in_bytes;
+  out->operand_end = out->operand + (line + 1 < job->lines ? fft->in_ahead : 0);
+}
+
+static void run_group(const fft_job *job, int64_t group, const fft_lines *w) {
+  const ts_fft *fft = job->fft;
+  const int64_t first = group * fft->group, count = min_i64(fft->group, job->lines - first);
+  for (int64_t i = 0; i < count; i++) {
+    ts_fft_rows line = line_of(fft, w, i);
+    load(job, w, first + i, &line);
+  }
+  if (w->scratch.ahead) look_ahead(job, first, w->scratch.ahead);
+  transform(fft, w, count);
+  for (int64_t i = 0; i < count; i++) {
+    ts_fft_rows line = line_of(fft, w, i);
+    store(job, w, first + i, &line);
+  }
+}
+
+/* ---- columns where they are ---- */
+
+static int64_t column_blocks(const ts_fft *fft) { return (fft->request.inner + fft->columns - 1) / fft->columns; }
+
+static void run_columns(const fft_job *job, int64_t block, const fft_lines *w) {
+  const ts_fft *fft = job->fft;
+  const ts_fft_request *r = &fft->request;
+  const int64_t blocks = column_blocks(fft), outer = block / blocks, column = block % blocks * fft->columns;
+  const int64_t columns = min_i64(fft->columns, r->inner - column), count = min_i64(r->in_points, r->n);
+  const double factor = r->kind == TS_FFT_INVERSE ? 1 / (double)r->n : 1, factors[2] = {factor, factor};
+  ts_fft_rows in = w->scratch.blocks[1];
+  fft->vector->split(at(job->run->in, outer * r->in_points * r->inner + column, 2 * fft->size), r->inner, count,
+                     columns, &in);
+  for (int64_t i = count; i < r->n; i++) memset(at(in.re, i * in.row, fft->size), 0, 128);
+  if (swaps(fft)) in = exchanged(&in);
+  ts_fft_rows out = *ts_fft_columns(fft, &fft->core.first, &in, &w->scratch);
+  if (swaps(fft)) out = exchanged(&out);
+  fft->vector->join(&out, r->n, columns, factors, at(job->run->out, outer * r->n * r->inner + column, 2 * fft->size),
+                    r->inner);
+}
+
+/* ---- tasks ---- */
+
+static void run_task(void *arg, int64_t task, int worker) {
+  const fft_job *job = arg;
+  const int64_t first = task * job->per_task, end = min_i64(job->groups, first + job->per_task);
+  fft_lines w = lines_at(job->fft, job->run->workspace + worker * job->fft->thread_bytes);
+  ts_fft_ahead ahead = {.share = job->fft->share};
+  w.scratch.cancel = job->run->cancel;
+  if (ahead.share > 0) w.scratch.ahead = &ahead;
+  for (int64_t i = first; i < end && !ts_cancelled(job->run->cancel); i++) {
+    if (job->fft->direct)
+      run_columns(job, i, &w);
+    else
+      run_group(job, i, &w);
+  }
+}
+
+ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run) {
+  const ts_fft_request *r = &fft->request;
+  fft_job job = {.fft = fft, .run = run, .lines = r->outer * r->inner};
+  job.groups = fft->direct ? r->outer * column_blocks(fft) : (job.lines + fft->group - 1) / fft->group;
+  job.per_task = fft->group_ns > TASK_NS ? 1 : (int64_t)(TASK_NS / fft->group_ns) + 1;
+  if (job.lines > 0) ts_parallel_run(run->parallel, (job.groups + job.per_task - 1) / job.per_task, run_task, &job);
+  return ts_check_cancelled(run->cancel, "a Fourier transform");
+}

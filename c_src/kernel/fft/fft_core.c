@@ -1,0 +1,134 @@
+/* Complex transforms of lines whose length has small factors only. A long line is n1 rows of n2 elements: transforms of
+ * its columns, twiddles and a transposition, and transforms of columns again. So every step works on whole vectors, and
+ * on blocks of columns that stay in the first caches. */
+#include "base/cancel.h"
+#include "kernel/fft/fft.h"
+
+static void *at(void *data, int64_t elements, int size) { return (char *)data + elements * size; }
+
+static ts_fft_rows from_column(const ts_fft_rows *rows, int64_t column, int size) {
+  return (ts_fft_rows){at(rows->re, column, size), at(rows->im, column, size), rows->row};
+}
+
+/* ---- workspace ---- */
+
+/* The rows of a block, as `turn` reads and `turn_back` writes whole tiles. */
+static int64_t block_rows(const ts_fft *fft) {
+  const ts_fft_core *core = &fft->core;
+  int64_t rows = core->n1 ? (core->n1 > core->n2 ? core->n1 : core->n2) : core->n;
+  return (rows + fft->columns - 1) / fft->columns * fft->columns;
+}
+
+int64_t ts_fft_scratch_elements(const ts_fft *fft) {
+  const ts_fft_core *core = &fft->core;
+  return 4 * block_rows(fft) * fft->columns + 2 * core->n2 * core->turned_row;
+}
+
+ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory) {
+  const int64_t block = 2 * block_rows(fft) * fft->columns, row = 2 * fft->columns;
+  ts_fft_scratch s = {.cancel = NULL};
+  for (int i = 0; i < 2; i++) {
+    s.blocks[i].re = at(memory, i * block, fft->size);
+    s.blocks[i].im = at(s.blocks[i].re, fft->columns, fft->size);
+    s.blocks[i].row = row;
+  }
+  s.turned.re = at(memory, 2 * block, fft->size);
+  s.turned.im = at(s.turned.re, fft->core.n2 * fft->core.turned_row, fft->size);
+  s.turned.row = fft->core.turned_row;
+  return s;
+}
+
+/* ---- memory ahead ---- */
+
+int64_t ts_fft_core_steps(const ts_fft *fft) {
+  const ts_fft_core *core = &fft->core;
+  const int64_t width = fft->columns;
+  return (core->n2 + width - 1) / width * core->first.passes + (core->n1 + width - 1) / width * core->second.passes;
+}
+
+static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* GCC 12 drops calls of a function that does nothing but ask. */
+static void ask_for_some(const ts_fft_scratch *scratch) {
+  ts_fft_ahead *a = scratch->ahead;
+  if (!a) return;
+  const int64_t results = min_i64(a->share, a->result_end - a->result);
+  const int64_t operands = min_i64(a->share - results, a->operand_end - a->operand);
+  for (int64_t i = 0; i < results; i += 64) __builtin_prefetch(a->result + i, 1, 2);
+  for (int64_t i = 0; i < operands; i += 64) __builtin_prefetch(a->operand + i, 0, 2);
+  a->result += results;
+  a->operand += operands;
+}
+
+/* ---- transforms ---- */
+
+static void run_pass(const ts_fft *fft, const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out,
+                     const ts_fft_scratch *scratch) {
+  ask_for_some(scratch);
+  fft->vector->pass(pass, in, out);
+}
+
+/* All passes, the last one to `last`. */
+static void run_engine(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in, const ts_fft_rows *last,
+                       const ts_fft_scratch *scratch) {
+  for (int i = 0; i < engine->passes; i++) {
+    const ts_fft_rows *out = i + 1 < engine->passes ? &scratch->blocks[i % 2] : last;
+    run_pass(fft, &engine->pass[i], in, out, scratch);
+    in = out;
+  }
+}
+
+const ts_fft_rows *ts_fft_columns(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in,
+                                  const ts_fft_scratch *scratch) {
+  const ts_fft_rows *out = &scratch->blocks[(engine->passes + 1) % 2];
+  run_engine(fft, engine, in, out, scratch);
+  return out;
+}
+
+/* A block of columns begins at most so far that it ends with the last column: the columns of two blocks are computed
+ * twice, to the same bits. */
+static int64_t block_column(int64_t columns, int64_t block, int width) {
+  int64_t column = block * width;
+  return column + width <= columns ? column : columns - width;
+}
+
+static void first_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line, int64_t block) {
+  const ts_fft_core *core = &fft->core;
+  const int64_t column = block_column(core->n2, block, fft->columns), row = core->turned_row;
+  ts_fft_rows in = from_column(line, column, fft->size), out = from_column(&scratch->turned, column * row, fft->size);
+  ts_fft_rows twiddles = from_column(&core->twiddles, 2 * block * fft->columns * block_rows(fft), fft->size);
+  in.row = core->n2;
+  const ts_fft_rows *done = ts_fft_columns(fft, &core->first, &in, scratch);
+  fft->vector->turn(done, &twiddles, core->n1, &out);
+}
+
+static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line, int64_t block) {
+  const ts_fft_core *core = &fft->core;
+  const int64_t column = block_column(core->n1, block, fft->columns);
+  ts_fft_rows in = from_column(&scratch->turned, column, fft->size), out = from_column(line, column, fft->size);
+  out.row = core->n1;
+  run_engine(fft, &core->second, &in, &out, scratch);
+}
+
+static void transform_line(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line) {
+  const ts_fft_core *core = &fft->core;
+  for (int64_t block = 0; block * fft->columns < core->n2 && !ts_cancelled(scratch->cancel); block++)
+    first_block(fft, scratch, line, block);
+  for (int64_t block = 0; block * fft->columns < core->n1 && !ts_cancelled(scratch->cancel); block++)
+    second_block(fft, scratch, line, block);
+}
+
+/* The input is in the second block, to which the first pass does not write. */
+static void transform_lanes(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines) {
+  const ts_fft_rows *in = &scratch->blocks[1];
+  fft->vector->turn_back(lines, fft->core.n, in);
+  fft->vector->turn(ts_fft_columns(fft, &fft->core.first, in, scratch), NULL, fft->core.n, lines);
+}
+
+void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines) {
+  if (fft->core.n == 1) return;
+  if (ts_fft_by_lanes(&fft->core))
+    transform_lanes(fft, scratch, lines);
+  else
+    transform_line(fft, scratch, lines);
+}

@@ -1,0 +1,10 @@
+#include "kernel/fft/fft_vector.h"
+
+#if defined(__x86_64__)
+#include "kernel/isa_avx512.h"
+
+#include "kernel/fft/fft_vector_body.h"
+
+#include "kernel/isa_end.h"
+
+#endif

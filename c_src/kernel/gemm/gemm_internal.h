@@ -1,0 +1,130 @@
+/* Internal to the files of the matrix product. Thread-safe: functions use only their arguments. */
+#ifndef TS_KERNEL_GEMM_INTERNAL_H
+#define TS_KERNEL_GEMM_INTERNAL_H
+
+#include "base/cancel.h"
+#include "jit/emit/gemm_emit.h"
+#include "kernel/gemm/gemm.h"
+#include "tensor/contract_order.h"
+
+struct ts_gemm {
+  ts_gemm_types types;
+  bool native;                  /* results are computed in their own type; else in 32 bits */
+  bool complex;                 /* of complex numbers, whose parts have the types */
+  bool scaled;                  /* an operand is scaled while it is packed: tiles only */
+  int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
+  int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, else 1 */
+  ts_gemm_compute compute;      /* of AXPY and DOT; that of tiles is in the geometry */
+  ts_gemm_geometry geometry;
+  ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
+  ts_gemm_request request; /* of ts_gemm_prepare */
+};
+
+/* A chain without an end. */
+#define TS_GEMM_ONE_CHAIN (INT64_MAX / 2)
+
+/* The arguments of one run. */
+typedef struct gemm_run {
+  const ts_gemm *gemm;
+  ts_gemm_shape shape;
+  const char *lhs, *rhs;
+  const ts_gemm_rows *rows; /* in place of lhs; NULL: lhs is strided */
+  const char *packed;       /* in place of rhs; NULL: rhs is strided */
+  const char *left;         /* in place of lhs, by ts_gemm_pack_left; NULL: there is none */
+  char *out;
+  const ts_gemm_scale *scale; /* NULL: none */
+  bool adds;
+  bool native; /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
+  int size;    /* bytes of an element of `out` */
+  ts_gemm_kernel kernel;
+  int64_t chain;   /* steps of k that are one chain: TS_CONTRACT_CHAIN, or TS_GEMM_ONE_CHAIN */
+  int64_t first_k; /* of `rows`: where the run's k begin */
+  const ts_epilogue *epilogue;
+  const ts_parallel *parallel;
+  ts_pool *pool;
+  const _Atomic bool *cancel;
+} gemm_run;
+
+static inline bool gemm_cancelled(const gemm_run *run) { return ts_cancelled(run->cancel); }
+
+/* Runs the epilogue on a part of `out` with final values. */
+static inline void gemm_show(const gemm_run *run, ts_epilogue_part part, int worker) {
+  run->epilogue->run(run->epilogue->context, &part, worker);
+}
+
+static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* True if the sums of a part of k go on from those of the part before; else they are added to them. */
+static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == TS_GEMM_ONE_CHAIN; }
+
+/* ---- gemm.c ---- */
+
+/* A product by tiles, of at most TS_CONTRACT_BLOCK steps unless it is one chain. */
+ts_status ts_gemm_run_passes(const gemm_run *run);
+
+/* Runs an epilogue that takes whole rows on all batches, when the tasks had only parts of rows. */
+void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
+
+/* A gemm with the kernel TS_GEMM_STRIDED only, whose caller makes the tiles; for ts_gemm_adopt, as ts_gemm_prepare. */
+ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
+
+/* ---- gemm_long.c ---- */
+
+/* A product of more than TS_CONTRACT_BLOCK steps: of blocks, whose results are added in pairs. */
+ts_status ts_gemm_run_long(const gemm_run *run);
+
+/* ---- gemm_pack.c ---- */
+
+/* Whether the elements are parts of complex numbers, of lhs or of rhs, that are taken apart (gemm_pack_complex.c). */
+typedef enum gemm_numbers { GEMM_REAL, GEMM_LEFT, GEMM_RIGHT } gemm_numbers;
+
+/* One operand, cut into panels of `step` units (rows of lhs or columns of rhs). A panel holds, for each k, `width` >=
+ * step elements of the compute type; those past the last unit are undefined. TS_GEMM_PAIRS: for each two k; the last
+ * one of an odd k is joined by 0. */
+typedef struct gemm_pack {
+  ts_dtype dtype;
+  ts_gemm_compute compute;
+  int64_t unit_stride, k_stride; /* elements */
+  int step, width;
+  gemm_numbers numbers;
+  const char *scale; /* of the first unit; NULL: the operand is not scaled */
+  int64_t scale_unit;
+  ts_dtype scale_type; /* f16, bf16 or f32, to which scaled elements are rounded */
+} gemm_pack;
+enum { TS_GEMM_MAX_UNITS = 64 }; /* in a panel, with those that fill its last vector */
+
+/* Packs `units` units and `k` steps from `source` on. Panels are `panel_bytes` apart. */
+void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
+                  int64_t panel_bytes);
+
+/* Packs `k` neighbouring elements of `units` rows into one panel. `rows` has room for 3 more, which are filled. */
+void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, int64_t k, char *panel);
+
+/* Rounds or truncates a row of 32-bit results to `dtype`. */
+void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out);
+
+/* ---- gemm_widen.c ---- */
+
+/* ts_gemm_pack of elements that are converted to f32 or f64, and perhaps scaled. */
+void ts_gemm_pack_widened(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
+                          int64_t panel_bytes);
+
+/* ---- gemm_pack_complex.c ---- */
+
+/* ts_gemm_pack of numbers that are not GEMM_REAL. `units` of rhs and `k` count parts: they are even. */
+void ts_gemm_pack_complex(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels,
+                          int64_t panel_bytes);
+
+/* ---- gemm_vector.c ---- */
+
+/* Chooses the kernel for the product: AXPY and DOT are for a matrix times a few vectors, on either side. */
+ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape);
+/* The type of the matrix that AXPY and DOT read. */
+ts_dtype ts_gemm_matrix_type(const ts_gemm *gemm, const ts_gemm_shape *shape);
+/* Runs a product by AXPY or DOT. */
+ts_status ts_gemm_run_vector(const gemm_run *run);
+bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
+
+#endif

@@ -1,0 +1,90 @@
+/* Packing of complex operands: the product of complex numbers is one of real numbers, in which a number of lhs is the
+ * row (re, im), and a number of rhs is the block ((re, im), (-im, re)). So k and the columns are twice as many, and
+ * the result has complex numbers in their place in memory. Strides count parts in units of whole numbers: part i of
+ * two neighbours lies at i / 2 * 2 * stride. */
+#include "kernel/gemm/gemm_internal.h"
+
+#include <string.h>
+
+/* Units past the last are zeros. */
+#define DEFINE_PACK(BITS)                                                                                              \
+  static void left##BITS(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {              \
+    const uint##BITS##_t *from = (const uint##BITS##_t *)(const void *)source;                                         \
+    uint##BITS##_t *to = (uint##BITS##_t *)(void *)panel;                                                              \
+    for (int64_t i = 0; i < k; i += 2, from += 2 * p->k_stride, to += 2 * p->width) {                                  \
+      for (int64_t u = 0; u < p->width; u++) {                                                                         \
+        to[u] = u < units ? from[u * p->unit_stride] : 0;                                                              \
+        to[p->width + u] = u < units ? from[u * p->unit_stride + 1] : 0;                                               \
+      }                                                                                                                \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  static void right##BITS(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {             \
+    const uint##BITS##_t *from = (const uint##BITS##_t *)(const void *)source, sign = (uint##BITS##_t)1 << (BITS - 1); \
+    uint##BITS##_t *to = (uint##BITS##_t *)(void *)panel;                                                              \
+    for (int64_t i = 0; i < k; i += 2, from += 2 * p->k_stride, to += 2 * p->width) {                                  \
+      for (int64_t u = 0; u < p->width; u += 2) {                                                                      \
+        const uint##BITS##_t *at = from + u * p->unit_stride;                                                          \
+        to[u] = to[p->width + u + 1] = u < units ? at[0] : 0;                                                          \
+        to[u + 1] = u < units ? at[1] : 0;                                                                             \
+        to[p->width + u] = u < units ? at[1] ^ sign : 0;                                                               \
+      }                                                                                                                \
+    }                                                                                                                  \
+  }
+DEFINE_PACK(32)
+DEFINE_PACK(64)
+
+/* ---- rhs with numbers beside each other ---- */
+
+typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+/* One row of numbers as the two rows of their blocks. */
+static void turn_quads(const char *from, int64_t bytes, char *first, char *second) {
+  const quad sign = {UINT32_C(1) << 31, 0, UINT32_C(1) << 31, 0};
+  for (int64_t at = 0; at < bytes; at += 16) {
+    const quad x = *(const quad *)(const void *)(from + at);
+    *(quad *)(void *)(first + at) = x;
+    *(quad *)(void *)(second + at) = __builtin_shufflevector(x, x, 1, 0, 3, 2) ^ sign;
+  }
+}
+
+static void turn_pairs(const char *from, int64_t bytes, char *first, char *second) {
+  const pair sign = {UINT64_C(1) << 63, 0};
+  for (int64_t at = 0; at < bytes; at += 16) {
+    const pair x = *(const pair *)(const void *)(from + at);
+    *(pair *)(void *)(first + at) = x;
+    *(pair *)(void *)(second + at) = __builtin_shufflevector(x, x, 1, 0) ^ sign;
+  }
+}
+
+/* Row by row across all whole panels, so that memory is read in order. */
+static void turn_rows(const gemm_pack *p, const char *source, int64_t panels, int64_t k, char *to,
+                      int64_t panel_bytes) {
+  const int64_t size = (int64_t)ts_dtype_size(p->dtype), step = p->step * size, width = p->width * size;
+  for (int64_t i = 0; i < k; i += 2) {
+    const char *from = source + i * p->k_stride * size;
+    for (int64_t n = 0; n < panels; n++, from += step) {
+      char *row = to + n * panel_bytes + i * width;
+      (size == 4 ? turn_quads : turn_pairs)(from, step, row, row + width);
+    }
+  }
+}
+
+void ts_gemm_pack_complex(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels,
+                          int64_t panel_bytes) {
+  const int64_t size = (int64_t)ts_dtype_size(p->dtype), count = gemm_ceil_div(units, p->step);
+  int64_t panel = 0;
+  if (p->numbers == GEMM_RIGHT && p->unit_stride == 1 && p->step * size % 16 == 0) {
+    panel = units / p->step;
+    turn_rows(p, source, panel, k, panels, panel_bytes);
+  }
+  for (; panel < count; panel++) {
+    const char *from = source + panel * p->step * p->unit_stride * size;
+    const int64_t here = gemm_min(p->step, units - panel * p->step);
+    char *to = panels + panel * panel_bytes;
+    if (p->numbers == GEMM_LEFT)
+      (size == 4 ? left32 : left64)(p, from, here, k, to);
+    else
+      (size == 4 ? right32 : right64)(p, from, here, k, to);
+  }
+}

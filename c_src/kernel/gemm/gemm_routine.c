@@ -1,0 +1,165 @@
+/* The ops dot_general, wide_dot_general and scaled_dot_general as a routine: contractions whose operands are batches of
+ * strided matrices. Those without free dims are left to kernel/vector_dot.c. */
+#include "jit/emit/gemm_emit.h"
+#include "kernel/gemm/gemm.h"
+#include "kernel/routine.h"
+
+typedef struct gemm_state {
+  ts_gemm_shape shape;
+  ts_gemm *gemm;
+  ts_kernel_source source;
+  ts_epilogue_space space;
+  bool is_scaled;
+  ts_gemm_scale scale; /* without its address */
+  ts_weights weights;
+} gemm_state;
+
+/* Merges a group of dims into one: its extent and stride; false when the strides do not allow it. */
+static bool collapse(const ts_shape *shape, const int64_t *strides, const ts_dims *dims, int64_t *extent,
+                     int64_t *stride) {
+  *extent = 1;
+  *stride = 0;
+  for (int32_t i = dims->rank - 1; i >= 0; i--) {
+    int64_t n = shape->dims[dims->dims[i]], s = strides[dims->dims[i]];
+    if (n == 1) continue;
+    if (*extent == 1)
+      *stride = s;
+    else if (s != *stride * *extent)
+      return false;
+    *extent *= n;
+  }
+  return true;
+}
+
+static ts_dims free_dims(int32_t rank, const ts_dims *batch, const ts_dims *contract) {
+  ts_dims out = {0};
+  for (int32_t d = 0; d < rank; d++) {
+    bool taken = false;
+    for (int32_t i = 0; i < batch->rank; i++) taken |= batch->dims[i] == d;
+    for (int32_t i = 0; i < contract->rank; i++) taken |= contract->dims[i] == d;
+    if (!taken) out.dims[out.rank++] = d;
+  }
+  return out;
+}
+
+/* False when the operands' layout is not a batch of strided matrices. */
+static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
+  const ts_shape *l = ts_graph_value(g, op->operands[0])->shape, *r = ts_graph_value(g, op->operands[1])->shape;
+  ts_dims lhs_batch = op->attrs->dot.lhs_batch, lhs_contract = op->attrs->dot.lhs_contract;
+  ts_dims rhs_batch = op->attrs->dot.rhs_batch, rhs_contract = op->attrs->dot.rhs_contract;
+  ts_dims lhs_free = free_dims(l->rank, &lhs_batch, &lhs_contract),
+          rhs_free = free_dims(r->rank, &rhs_batch, &rhs_contract);
+  int64_t ls[TS_MAX_RANK], rs[TS_MAX_RANK], batch, k;
+  ts_shape_strides(l, ls);
+  ts_shape_strides(r, rs);
+  *out = (ts_gemm_shape){0};
+  bool ok =
+      collapse(l, ls, &lhs_batch, &out->batch, &out->lhs_batch) && collapse(l, ls, &lhs_free, &out->m, &out->lhs_row) &&
+      collapse(l, ls, &lhs_contract, &out->k, &out->lhs_col) && collapse(r, rs, &rhs_batch, &batch, &out->rhs_batch) &&
+      collapse(r, rs, &rhs_contract, &k, &out->rhs_row) && collapse(r, rs, &rhs_free, &out->n, &out->rhs_col);
+  out->out_row = out->n;
+  out->out_batch = out->m * out->n;
+  return ok;
+}
+
+/* False when the scale is along a contracted dim, or its layout is not one of batches and units. */
+static bool gemm_scale(const ts_graph *g, const ts_op *op, ts_gemm_scale *out) {
+  const ts_attrs *a = op->attrs;
+  const int which = a->scaled_dot.operand;
+  const ts_shape *scaled = ts_graph_value(g, op->operands[which])->shape,
+                 *scale = ts_graph_value(g, op->operands[2])->shape;
+  const ts_dims *batch = which ? &a->dot.rhs_batch : &a->dot.lhs_batch;
+  const ts_dims *contract = which ? &a->dot.rhs_contract : &a->dot.lhs_contract;
+  const ts_dims free = free_dims(scaled->rank, batch, contract);
+  int64_t own[TS_MAX_RANK], strides[TS_MAX_RANK] = {0}, extent, k;
+  ts_shape_strides(scale, own);
+  for (int32_t i = 0; i < scale->rank; i++)
+    if (scale->dims[i] != 1) strides[a->scaled_dot.axes.dims[i]] = own[i];
+  *out = (ts_gemm_scale){.operand = which};
+  return collapse(scaled, strides, batch, &extent, &out->batch) &&
+         collapse(scaled, strides, &free, &extent, &out->unit) && collapse(scaled, strides, contract, &extent, &k) &&
+         k == 0;
+}
+
+/* Asks for the kernel of the product. */
+static ts_status prepare(gemm_state *state, const ts_gemm_types *types, bool complex) {
+  if (complex) return ts_gemm_prepare_complex(ts_dtype_part(types->out), &state->gemm, &state->source);
+  if (state->is_scaled) return ts_gemm_prepare_scaled(types, &state->shape, &state->gemm, &state->source);
+  return ts_gemm_prepare(types, &state->shape, &state->gemm, &state->source);
+}
+
+/* A scaled product computes its operand's elements in f32. */
+static bool has_types(const ts_op *op, const ts_gemm_types *types) {
+  if (!ts_gemm_has_types(types)) return false;
+  if (op->code != TS_OP_SCALED_DOT) return true;
+  const ts_dtype scaled = op->attrs->scaled_dot.operand ? types->rhs : types->lhs;
+  return (types->out == TS_F16 || types->out == TS_BF16 || types->out == TS_F32) && scaled != types->out;
+}
+
+static ts_gemm_call gemm_call(const ts_routine_run *run) {
+  return (ts_gemm_call){.lhs = ts_routine_operand(run, 0),
+                        .rhs = ts_routine_operand(run, 1),
+                        .packed = run->prepared,
+                        .out = ts_routine_result(run, 0),
+                        .epilogue = run->epilogue,
+                        .parallel = run->parallel,
+                        .pool = run->pool,
+                        .cancel = run->cancel};
+}
+
+static ts_status gemm_prepare(const ts_routine_plan *plan, const ts_routine_run *run, void *out) {
+  const gemm_state *state = plan->state;
+  const ts_gemm_call call = gemm_call(run);
+  return ts_gemm_pack_weights(state->gemm, &state->shape, &call, out);
+}
+
+static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *out) {
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  ts_gemm_types types = {ts_graph_value(request->graph, op->operands[0])->dtype,
+                         ts_graph_value(request->graph, op->operands[1])->dtype,
+                         ts_graph_value(request->graph, op->first_result)->dtype};
+  const bool complex = ts_dtype_is_complex(types.out) && types.lhs == types.out && types.rhs == types.out;
+  const bool is_scaled = op->code == TS_OP_SCALED_DOT;
+  ts_gemm_shape shape;
+  ts_gemm_scale scale = {0};
+  gemm_state *state;
+  if (ts_graph_is_vector_dot(request->graph, op)) {
+    out->routine = &ts_vector_dot_routine;
+    return out->routine->plan(request, out);
+  }
+  if (!(complex || has_types(op, &types)) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (is_scaled && !gemm_scale(request->graph, op, &scale)) return TS_SUCCESS;
+  if (complex) shape = ts_gemm_shape_of_parts(&shape);
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
+  *state = (gemm_state){.shape = shape, .is_scaled = is_scaled, .scale = scale};
+  out->state = state;
+  TS_TRY(prepare(state, &types, complex));
+  state->space = (ts_epilogue_space){
+      .batch = shape.batch, .rows = shape.m, .cols = shape.n, .is_parallel = ts_gemm_is_large(state->gemm, &shape)};
+  out->cost_ns = ts_gemm_cost(ts_dtype_part(types.out), &shape);
+  out->epilogue = complex ? NULL : &state->space;
+  out->kernel = &state->source;
+  state->weights = (ts_weights){.operand = 1, .prepare = gemm_prepare};
+  if (ts_gemm_packs_weights(state->gemm, &shape, &state->weights.key, &state->weights.bytes))
+    out->weights = &state->weights;
+  return TS_SUCCESS;
+}
+
+static void gemm_adopt(const ts_routine_plan *plan, ts_kernel *kernel) {
+  ts_gemm_adopt(((gemm_state *)plan->state)->gemm, kernel);
+}
+
+static ts_status gemm_run(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const gemm_state *state = plan->state;
+  ts_gemm_scale scale = state->scale;
+  if (state->is_scaled) scale.at = ts_routine_operand(run, 2);
+  ts_gemm_call call = gemm_call(run);
+  if (state->is_scaled) call.scale = &scale;
+  return ts_gemm_run(state->gemm, &state->shape, &call);
+}
+
+static void gemm_deinit(ts_routine_plan *plan) {
+  if (plan->state) ts_gemm_release(((gemm_state *)plan->state)->gemm);
+}
+
+const ts_routine ts_gemm_routine = {"gemm", gemm_plan, gemm_adopt, gemm_run, gemm_deinit};

@@ -1,0 +1,320 @@
+/* A matrix times a few vectors. This is bound by memory, so the matrix is read unpacked, once for all vectors, and
+ * narrow elements are widened while they are read. Each chain follows the order of k; machine vectors run across
+ * results. */
+#include "kernel/gemm/gemm_internal.h"
+#include "kernel/gemm/gemm_widen.h"
+
+#include <string.h>
+
+/* One operand: of lhs the units are rows, of rhs columns. */
+typedef struct side {
+  const char *at; /* NULL where only a plan is made */
+  ts_dtype type;
+  int64_t size;           /* bytes of an element */
+  int64_t batch, unit, k; /* strides, in elements */
+} side;
+
+/* out[i, r] = sum of v[i, k] * x[r, k]: the same form for products with the matrix on either side. */
+typedef struct vector_form {
+  int64_t items, results, k;
+  side x, v;
+  int64_t out_item, out_result;
+} vector_form;
+
+static vector_form as_vectors(const ts_gemm *gemm, const ts_gemm_shape *s, const void *lhs_at, const void *rhs_at) {
+  side lhs = {lhs_at, gemm->types.lhs, gemm->lhs_size, s->lhs_batch, s->lhs_row, s->lhs_col};
+  side rhs = {rhs_at, gemm->types.rhs, gemm->rhs_size, s->rhs_batch, s->rhs_col, s->rhs_row};
+  if (s->n <= s->m) return (vector_form){s->n, s->m, s->k, lhs, rhs, 1, s->out_row};
+  return (vector_form){s->m, s->n, s->k, rhs, lhs, s->out_row, 1};
+}
+
+ts_dtype ts_gemm_matrix_type(const ts_gemm *gemm, const ts_gemm_shape *shape) {
+  return as_vectors(gemm, shape, NULL, NULL).x.type;
+}
+
+/* AXPY: machine vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
+static bool can_axpy(const vector_form *f) { return f->x.unit == 1 || f->results == 1; }
+
+/* DOT: machine vectors are made from rows of x that are contiguous along k. */
+static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
+  return f->x.k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->geometry.element_size >= 16;
+}
+
+/* With several vectors it pays where packing x would cost more than the product, unless x is in cache and can be read
+ * unpacked. Packing widens narrow elements one by one. */
+static bool pays(const ts_gemm *gemm, const vector_form *f) {
+  if (f->items == 1) return true;
+  if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
+  return f->x.size < gemm->geometry.element_size || f->x.k == 1 ||
+         f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
+}
+
+ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
+  vector_form f = as_vectors(gemm, shape, NULL, NULL);
+  if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type) || !pays(gemm, &f)) return TS_GEMM_TILE;
+  return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
+}
+
+/* ---- the plan of one run ---- */
+
+/* Bytes of a task's results: few enough to stay in L1 while rows of x stream by. */
+#define AXPY_BYTES 8192
+#define AXPY_MIN_BYTES 2048 /* two threads read shorter pieces of rows no faster than one reads whole rows */
+#define DOT_RESULTS 256
+#define TASKS_PER_WORKER 16            /* minimum for DOT: long runs of rows are read slightly faster than short ones */
+#define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
+#define PARALLEL_MIN_BYTES (512 << 10) /* of x; below this, waking another thread costs as much */
+#define PACK_STEPS 2048                /* of k, in one task that packs v */
+/* DOT reads at least 16 bytes along k, of a few steps at the end of a long k also those before: of x they are in its
+ * row, of a packed v in this. */
+#define V_MARGIN (TS_GEMM_MAX_ITEMS * 16)
+
+typedef struct vector_plan {
+  const gemm_run *run;
+  const ts_parallel *parallel; /* serial for small products */
+  vector_form f;
+  bool dot;
+  int items;             /* that the kernel processes: those past the last are zeros */
+  int64_t chunk, chunks; /* results of a task (the last one also has the remainder), tasks of a batch */
+  bool packed;           /* v is copied to [batch, k, items], in the compute type */
+  int64_t v_batches;
+  char *v_space, *workers; /* of each worker: results that cannot be written to `out` directly */
+  int64_t v_bytes, packed_bytes, results_bytes, worker_bytes; /* results_bytes: of a worker's results of one chain */
+} vector_plan;
+
+static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
+  const int64_t unit = TS_GEMM_MAX_LANES, row = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
+  int64_t tasks = TASKS_PER_WORKER * (int64_t)p->run->parallel->width,
+          share = p->f.results / gemm_max(1, tasks / batch);
+  return gemm_min(DOT_RESULTS, gemm_max(unit, gemm_max(TASK_BYTES / row, share) / unit * unit));
+}
+
+/* The last task may have nearly twice as many results as the others, which is the most that an item has memory for. */
+static int64_t axpy_chunk(const vector_plan *p) {
+  int64_t size = p->run->gemm->geometry.element_size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
+  int64_t column = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
+  int64_t wanted = TASK_BYTES / column / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
+  int64_t chunk = gemm_min(most, gemm_max(AXPY_BYTES / 2 / size, wanted));
+  int64_t share = p->f.results * p->run->shape.batch / p->run->parallel->width / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
+  return gemm_min(chunk, gemm_max(AXPY_MIN_BYTES / size, share));
+}
+
+static void plan_chunks(vector_plan *p) {
+  p->chunk = gemm_max(1, p->dot ? dot_chunk(p, p->run->shape.batch) : axpy_chunk(p));
+  p->chunks = gemm_max(1, p->f.results / p->chunk);
+}
+
+static int64_t whole_lines(int64_t bytes) { return gemm_ceil_div(bytes, 64) * 64; }
+
+static ts_status plan_space(vector_plan *p) {
+  const vector_form *f = &p->f;
+  int64_t size = p->run->gemm->geometry.element_size;
+  for (p->items = 1; p->items < f->items;) p->items *= 2;
+  p->packed = p->items > 1 || f->v.k != 1 || f->v.size < size;
+  p->v_batches = f->v.batch == 0 ? 1 : p->run->shape.batch;
+  p->results_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
+  p->worker_bytes = p->dot || f->k <= p->run->chain ? p->results_bytes : 2 * p->results_bytes;
+  if (!p->packed) return TS_SUCCESS;
+  if (!ts_mul_i64(f->k, p->items * size, &p->v_bytes) || !ts_add_i64(p->v_bytes, 63, &p->v_bytes) ||
+      !ts_mul_i64(p->v_bytes / 64 * 64, p->v_batches, &p->packed_bytes))
+    return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
+  p->v_bytes = p->v_bytes / 64 * 64;
+  return TS_SUCCESS;
+}
+
+static bool is_large(const ts_gemm_shape *shape, const vector_form *f) {
+  return shape->batch * f->results >= PARALLEL_MIN_BYTES / f->x.size / f->k;
+}
+
+bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
+  vector_form f = as_vectors(gemm, shape, NULL, NULL);
+  return is_large(shape, &f);
+}
+
+static ts_status plan_make(vector_plan *p) {
+  p->dot = p->run->kernel == TS_GEMM_DOT;
+  plan_chunks(p);
+  bool small = p->run->shape.batch * p->chunks == 1 || !is_large(&p->run->shape, &p->f);
+  p->parallel = small ? &ts_parallel_serial : p->run->parallel;
+  return plan_space(p);
+}
+
+/* ---- tasks ---- */
+
+static void pack_task(void *arg, int64_t index, int worker) {
+  (void)worker;
+  const vector_plan *p = arg;
+  const vector_form *f = &p->f;
+  int64_t blocks = gemm_ceil_div(f->k, PACK_STEPS);
+  int64_t batch = index / blocks, k = index % blocks * PACK_STEPS, steps = gemm_min(PACK_STEPS, f->k - k);
+  gemm_pack pack = {f->v.type, p->run->gemm->compute, f->v.unit, f->v.k, p->items, p->items, GEMM_REAL, NULL,
+                    0,         TS_DTYPE_NONE};
+  char *to = p->v_space + batch * p->v_bytes + k * p->items * p->run->gemm->geometry.element_size;
+  ts_gemm_pack(&pack, f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size, f->items, steps, to, 0);
+}
+
+/* Adds the results of a chain to those before. */
+static void add_results(const vector_plan *p, const char *chain, int64_t count, char *out) {
+  const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
+  for (int i = 0; i < p->items; i++, chain += TS_GEMM_ITEM_BYTES, out += TS_GEMM_ITEM_BYTES) {
+    const float *a = (const float *)(const void *)chain;
+    const double *b = (const double *)(const void *)chain;
+    for (int64_t r = 0; r < count && !f64; r++) ((float *)(void *)out)[r] += a[r];
+    for (int64_t r = 0; r < count && f64; r++) ((double *)(void *)out)[r] += b[r];
+  }
+}
+
+/* True for two vectors of the type that is computed, which both are contiguous. */
+static bool is_pair(const vector_plan *p) {
+  const vector_form *f = &p->f;
+  const bool f32 = p->run->gemm->compute == TS_GEMM_F32, f64 = p->run->gemm->compute == TS_GEMM_F64;
+  return f->results == 1 && p->items == 1 && f->x.k == 1 && f->x.type == (f64 ? TS_F64 : TS_F32) && (f32 || f64) &&
+         !ts_gemm_goes_on(p->run);
+}
+
+/* Adds chains in order, from the beginning on if `first`. */
+static void add_chains(const void *sums, bool f64, bool first, char *out) {
+  for (int c = 0; c < GEMM_PAIR_CHAINS; c++, first = false) {
+    if (f64) {
+      const double sum = ((const double *)sums)[c], before = *(double *)(void *)out;
+      *(double *)(void *)out = first ? sum : before + sum;
+    } else {
+      const float sum = ((const float *)sums)[c], before = *(float *)(void *)out;
+      *(float *)(void *)out = first ? sum : before + sum;
+    }
+  }
+}
+
+/* Several chains at once, while so many are left; returns how many steps of k were done. */
+static int64_t run_pair(const vector_plan *p, const int64_t *args, char *out) {
+  enum { STEPS = GEMM_PAIR_CHAINS * TS_CONTRACT_CHAIN };
+  const gemm_widen *with = ts_gemm_widen_host();
+  const char *x = (const char *)(intptr_t)args[TS_GEMM_RHS], *v = (const char *)(intptr_t)args[TS_GEMM_LHS];
+  const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
+  const int64_t bytes = STEPS * p->run->gemm->geometry.element_size;
+  double sums[GEMM_PAIR_CHAINS];
+  int64_t k = 0;
+  for (; k + STEPS <= args[TS_GEMM_K]; k += STEPS, x += bytes, v += bytes) {
+    if (f64)
+      with->chains_f64((const double *)(const void *)x, (const double *)(const void *)v, sums);
+    else
+      with->chains_f32((const float *)(const void *)x, (const float *)(const void *)v, (float *)(void *)sums);
+    add_chains(sums, f64, k == 0, out);
+  }
+  return k;
+}
+
+/* Chain after chain: the first one in `out`, the others in `aside`. */
+static void run_axpy(const vector_plan *p, int64_t *args, int64_t count, char *out, char *aside) {
+  ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_AXPY]);
+  const int64_t k = args[TS_GEMM_K], size = p->run->gemm->geometry.element_size;
+  const int64_t done = is_pair(p) ? run_pair(p, args, out) : 0;
+  args[TS_GEMM_LHS] += done * p->items * size;
+  args[TS_GEMM_RHS] += done * args[TS_GEMM_RHS_STRIDE];
+  for (int64_t first = done; first < k; first += p->run->chain) {
+    char *to = first == 0 ? out : aside;
+    for (int i = 0; i < p->items; i++) memset(to + i * TS_GEMM_ITEM_BYTES, 0, (size_t)(count * size));
+    args[TS_GEMM_K] = gemm_min(p->run->chain, k - first);
+    args[TS_GEMM_OUT] = (int64_t)(intptr_t)to;
+    kernel(args, 0, count, NULL);
+    if (first > 0) add_results(p, aside, count, out);
+    args[TS_GEMM_LHS] += args[TS_GEMM_K] * p->items * size;
+    args[TS_GEMM_RHS] += args[TS_GEMM_K] * args[TS_GEMM_RHS_STRIDE];
+  }
+}
+
+/* Computes results [0, count) of the rows from `x` on. A tail below one machine vector is computed again together with
+ * the rows before it. */
+static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out, char *aside) {
+  const vector_form *f = &p->f;
+  int64_t lanes = p->run->gemm->geometry.lanes;
+  int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = f->k,
+                                [TS_GEMM_LHS] = (int64_t)(intptr_t)v,
+                                [TS_GEMM_RHS] = (int64_t)(intptr_t)x,
+                                [TS_GEMM_RHS_STRIDE] = (p->dot ? f->x.unit : f->x.k) * f->x.size,
+                                [TS_GEMM_OUT] = (int64_t)(intptr_t)out,
+                                [TS_GEMM_CHAIN] = p->run->chain,
+                                [TS_GEMM_ITEMS] = p->items};
+  if (!p->dot) {
+    run_axpy(p, args, count, out, aside);
+    return;
+  }
+  ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_DOT]);
+  int64_t whole = count / lanes * lanes;
+  kernel(args, 0, whole, NULL);
+  if (whole < count) kernel(args, count - lanes, count, NULL);
+}
+
+/* Rounds the results of one vector to a narrower type and copies them to `out`. */
+static void narrow_results(const vector_form *f, ts_dtype dtype, const char *from, int64_t count, char *out) {
+  if (f->out_result == 1) {
+    ts_gemm_narrow(dtype, from, count, out);
+    return;
+  }
+  int64_t size = (int64_t)ts_dtype_size(dtype);
+  for (int64_t r = 0; r < count; r++) ts_gemm_narrow(dtype, from + 4 * r, 1, out + r * f->out_result * size);
+}
+
+/* The same for any type. */
+static void copy_results(const vector_form *f, const gemm_run *run, const char *from, int64_t count, char *out) {
+  int size = run->size;
+  if (!run->native) {
+    narrow_results(f, run->gemm->types.out, from, count, out);
+    return;
+  }
+  if (f->out_result == 1) {
+    memcpy(out, from, (size_t)(count * size));
+    return;
+  }
+  for (int64_t r = 0; r < count; r++) memcpy(out + r * f->out_result * size, from + r * size, (size_t)size);
+}
+
+/* True when tasks have parts of rows: an epilogue that takes whole rows runs after them. */
+static bool has_parts(const vector_plan *p) { return p->run->shape.n > p->run->shape.m && p->chunks > 1; }
+
+static void show_epilogue(const vector_plan *p, int64_t batch, int64_t first, int64_t count, int worker) {
+  const gemm_run *run = p->run;
+  const vector_form *f = &p->f;
+  if (run->epilogue->whole_rows && has_parts(p)) return;
+  if (run->shape.n <= run->shape.m)
+    gemm_show(run, (ts_epilogue_part){batch, first, count, 0, f->items}, worker);
+  else
+    gemm_show(run, (ts_epilogue_part){batch, 0, f->items, first, count}, worker);
+}
+
+static void vector_task(void *arg, int64_t index, int worker) {
+  const vector_plan *p = arg;
+  const gemm_run *run = p->run;
+  const vector_form *f = &p->f;
+  if (gemm_cancelled(run)) return;
+  int size = run->size;
+  int64_t batch = index / p->chunks, chunk = index % p->chunks, first = chunk * p->chunk;
+  int64_t count = chunk + 1 == p->chunks ? f->results - first : p->chunk;
+  char *out = run->out + (batch * run->shape.out_batch + first * f->out_result) * size;
+  const char *v = f->v.at + batch * f->v.batch * f->v.size;
+  if (p->packed) v = p->v_space + (f->v.batch == 0 ? 0 : batch) * p->v_bytes;
+  const char *x = f->x.at + (batch * f->x.batch + first * f->x.unit) * f->x.size;
+  bool in_place = run->native && p->items == 1 && (f->out_result == 1 || count == 1);
+  char *aside = p->workers + worker * p->worker_bytes;
+  run_kernel(p, x, v, count, in_place ? out : aside, aside + p->results_bytes);
+  for (int64_t i = 0; i < f->items && !in_place; i++)
+    copy_results(f, run, aside + i * TS_GEMM_ITEM_BYTES, count, out + i * f->out_item * size);
+  if (run->epilogue) show_epilogue(p, batch, first, count, worker);
+}
+
+ts_status ts_gemm_run_vector(const gemm_run *run) {
+  vector_plan p = {.run = run, .f = as_vectors(run->gemm, &run->shape, run->lhs, run->rhs)};
+  TS_TRY(plan_make(&p));
+  int64_t bytes = V_MARGIN + p.packed_bytes + p.worker_bytes * p.parallel->width;
+  void *memory;
+  TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
+  p.v_space = (char *)memory + V_MARGIN;
+  p.workers = p.v_space + p.packed_bytes;
+  if (p.packed) ts_parallel_run(p.parallel, p.v_batches * gemm_ceil_div(p.f.k, PACK_STEPS), pack_task, &p);
+  ts_parallel_run(p.parallel, run->shape.batch * p.chunks, vector_task, &p);
+  ts_pool_free(run->pool, memory, bytes);
+  TS_TRY(ts_check_cancelled(run->cancel, "a matrix product"));
+  if (run->epilogue && run->epilogue->whole_rows && has_parts(&p))
+    ts_gemm_show_rows(run, 0, run->shape.batch, p.parallel);
+  return TS_SUCCESS;
+}

@@ -1,0 +1,171 @@
+/* qr, eigh and svd, and all ops of complex matrices, of batches: one matrix a task, or several; small ones in lanes. */
+#include "base/cancel.h"
+#include "kernel/linalg/factor.h"
+#include "kernel/linalg/linalg.h"
+
+#define TASK_NS 50000
+/* Few matrices of so many elements are computed one after the other, each by all threads. */
+#define SHARED_ELEMENTS 16384
+#define MOST_RESULTS 3
+#define MOST_OPERANDS 2
+
+typedef struct factors_state {
+  ts_factor_spec spec;
+  ts_dtype type;                    /* as it is stored */
+  int64_t batch, units, per_task;   /* a unit is a matrix, or a group of small ones */
+  int64_t stored_bytes, unit_bytes; /* of workspace: operands and results of narrower types; of a unit */
+  const ts_linalg_vector *vector;   /* of groups, or NULL */
+  ts_gemm *products;                /* as of ts_factor_means */
+  int operands, results;
+} factors_state;
+
+typedef struct factors_run {
+  const factors_state *s;
+  const ts_routine_run *run;
+  const ts_parallel *inner; /* for the parts of a matrix */
+  const char *in[MOST_OPERANDS];
+  char *out[MOST_RESULTS];
+} factors_run;
+
+static int64_t operand_bytes(const factors_state *s, int i) {
+  return ts_factor_operand_elements(&s->spec, i) * (int64_t)ts_dtype_size(s->spec.type);
+}
+
+static int64_t result_bytes(const factors_state *s, int i) {
+  return ts_factor_elements(&s->spec, i) * (int64_t)ts_dtype_size(ts_factor_result_type(&s->spec, i));
+}
+
+static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
+  const factors_state *s = r->s;
+  const int64_t lanes = s->vector ? s->vector->lanes : 1, which = unit * lanes;
+  const void *in[MOST_OPERANDS] = {NULL};
+  void *out[MOST_RESULTS];
+  for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
+  for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
+  const ts_factor_means means = {s->products, r->run->pool, r->inner, r->run->cancel};
+  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, &means);
+  TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->spec.op)));
+  ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in[0], out, workspace);
+  return TS_SUCCESS;
+}
+
+/* A single unit has the workspace of the run: those of all threads would be many times as large. */
+static char *workspace_of(const factors_run *r, int worker) {
+  const factors_state *s = r->s;
+  return s->units == 1 ? r->run->workspace + s->stored_bytes : r->run->thread_workspace + worker * s->unit_bytes;
+}
+
+static ts_status run_task(void *arg, int64_t task, int worker) {
+  const factors_run *r = arg;
+  const factors_state *s = r->s;
+  const int64_t first = task * s->per_task;
+  char *workspace = workspace_of(r, worker);
+  for (int64_t u = first; u < ts_linalg_min(s->units, first + s->per_task); u++) TS_TRY(run_unit(r, u, workspace));
+  return TS_SUCCESS;
+}
+
+/* ---- types that are stored narrower than they are computed ---- */
+
+static void widen_operand(const factors_state *s, const void *from, int64_t count, void *to) {
+  if (s->type != TS_C64) {
+    ts_linalg_widen(s->type, from, count, to);
+    return;
+  }
+  const float *x = from;
+  double *y = to;
+  for (int64_t i = 0; i < 2 * count; i++) y[i] = (double)x[i];
+}
+
+static void narrow_result(const factors_state *s, int result, const void *from, void *to) {
+  const int64_t count = s->batch * ts_factor_elements(&s->spec, result);
+  if (s->type != TS_C64) {
+    ts_linalg_narrow(s->type, from, count, to);
+    return;
+  }
+  const int64_t parts = ts_factor_result_type(&s->spec, result) == TS_C128 ? 2 * count : count;
+  const double *x = from;
+  float *y = to;
+  for (int64_t i = 0; i < parts; i++) y[i] = (float)x[i];
+}
+
+static void widen(factors_run *r) {
+  const factors_state *s = r->s;
+  char *at = r->run->workspace;
+  for (int i = 0; i < s->operands; i++) {
+    widen_operand(s, r->in[i], s->batch * ts_factor_operand_elements(&s->spec, i), at);
+    r->in[i] = at;
+    at += s->batch * operand_bytes(s, i);
+  }
+  for (int i = 0; i < s->results; i++) {
+    r->out[i] = at;
+    at += s->batch * result_bytes(s, i);
+  }
+}
+
+static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const factors_state *s = plan->state;
+  const bool narrow = s->type != s->spec.type;
+  const int64_t elements = s->spec.rows * (s->spec.cols + s->spec.right);
+  const bool shared = !s->vector && s->units < run->parallel->width && elements >= SHARED_ELEMENTS;
+  factors_run r = {.s = s, .run = run, .inner = shared ? run->parallel : &ts_parallel_serial};
+  for (int i = 0; i < s->operands; i++) r.in[i] = ts_routine_operand(run, (uint32_t)i);
+  for (int i = 0; i < s->results; i++) r.out[i] = ts_routine_result(run, (uint32_t)i);
+  if (s->batch == 0) return TS_SUCCESS;
+  if (narrow) widen(&r);
+  const ts_parallel *outer = shared ? &ts_parallel_serial : run->parallel;
+  TS_TRY(ts_linalg_run_tasks(outer, (s->units + s->per_task - 1) / s->per_task, run_task, &r));
+  for (int i = 0; narrow && i < s->results; i++) narrow_result(s, i, r.out[i], ts_routine_result(run, (uint32_t)i));
+  return TS_SUCCESS;
+}
+
+/* Of narrower types: the operands and the results as they are computed. */
+static bool stored_bytes(const factors_state *s, int64_t *out) {
+  int64_t bytes = 0;
+  for (int i = 0; i < s->operands; i++) bytes += operand_bytes(s, i);
+  for (int i = 0; i < s->results; i++) bytes += result_bytes(s, i);
+  *out = 0;
+  if (s->type == s->spec.type) return true;
+  if (!ts_mul_i64(bytes, s->batch, out) || !ts_add_i64(*out, 63, out)) return false;
+  *out = *out / 64 * 64;
+  return true;
+}
+
+static ts_status plan_workspace(factors_state *s, ts_routine_plan *out) {
+  const int64_t own = s->units == 1 ? s->unit_bytes : 0;
+  out->thread_workspace = s->unit_bytes - own;
+  if (stored_bytes(s, &s->stored_bytes) && ts_add_i64(s->stored_bytes, own, &out->workspace)) return TS_SUCCESS;
+  return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->spec.op));
+}
+
+static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan *out) {
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  const ts_value *a = ts_graph_value(request->graph, op->operands[0]);
+  const ts_value *last = ts_graph_value(request->graph, op->operands[op->operand_count - 1]);
+  factors_state *s;
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
+  *s = (factors_state){.spec = ts_factor_spec_of(op, a->dtype, a->shape, last->shape),
+                       .type = a->dtype,
+                       .batch = ts_linalg_batch(a->shape),
+                       .operands = (int)op->operand_count,
+                       .results = ts_op_results(op->code)};
+  out->state = s;
+  if (ts_factor_is_small(&s->spec)) s->vector = ts_factor_vector(&s->spec, s->batch);
+  const int64_t lanes = s->vector ? s->vector->lanes : 1;
+  s->units = (s->batch + lanes - 1) / lanes;
+  const double ns = s->vector ? ts_factor_group_cost(&s->spec, s->vector) : ts_factor_cost(&s->spec),
+               all = 200 + ns * (double)s->units;
+  s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
+  out->cost_ns = all < 4e18 ? (int64_t)all : INT64_MAX / 2;
+  if (s->vector)
+    s->unit_bytes = ts_factor_group_workspace(&s->spec, s->vector);
+  else
+    TS_TRY(ts_factor_workspace(&s->spec, &s->unit_bytes));
+  TS_TRY(plan_workspace(s, out));
+  return ts_factor_products(&s->spec, &s->products);
+}
+
+static void factors_deinit(ts_routine_plan *plan) {
+  if (plan->state) ts_gemm_release(((factors_state *)plan->state)->products);
+}
+
+const ts_routine ts_factor_routine = {"factors", factors_plan, NULL, factors_run_op, factors_deinit};

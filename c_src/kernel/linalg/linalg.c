@@ -1,0 +1,161 @@
+#include "kernel/linalg/linalg.h"
+
+#include "base/cancel.h"
+#include "jit/session/target.h"
+#include "kernel/gemm/gemm_internal.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+
+/* Rows from which on several threads compute one matrix faster than one thread. */
+#define SHARED_ROWS 256
+
+bool ts_linalg_has_type(ts_dtype type) { return type == TS_F16 || type == TS_BF16 || type == TS_F32 || type == TS_F64; }
+
+const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type) {
+  int which = type == TS_F64;
+#if defined(__x86_64__)
+  switch (ts_target_host()->isa) {
+  case TS_ISA_AVX512: return &ts_linalg_vector_avx512[which];
+  case TS_ISA_AVX2: return &ts_linalg_vector_avx2[which];
+  default: break;
+  }
+#endif
+  return &ts_linalg_vector_base[which];
+}
+
+int64_t ts_linalg_batch(const ts_shape *shape) {
+  int64_t batch = 1;
+  for (int32_t d = 0; d < shape->rank - 2; d++) batch *= shape->dims[d];
+  return batch;
+}
+
+/* ---- copies ---- */
+
+/* By squares, as one side or the other may go through memory by columns. */
+#define SQUARE TS_LINALG_SQUARE
+
+#define DEFINE_COPY(BITS)                                                                                    \
+  static void copy##BITS(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) { \
+    const uint##BITS##_t *x = (const uint##BITS##_t *)(const void *)from->data;                              \
+    uint##BITS##_t *y = (uint##BITS##_t *)(void *)to->data;                                                  \
+    for (int64_t r = 0; r < rows; r += SQUARE)                                                               \
+      for (int64_t c = 0; c < cols; c += SQUARE)                                                             \
+        for (int64_t i = r; i < ts_linalg_min(rows, r + SQUARE); i++)                                        \
+          for (int64_t k = c; k < ts_linalg_min(cols, c + SQUARE); k++)                                      \
+            y[i * to->row + k * to->col] = x[i * from->row + k * from->col];                                 \
+  }
+DEFINE_COPY(32)
+DEFINE_COPY(64)
+
+static void copy_elements(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
+  if (size == 4)
+    copy32(from, to, rows, cols);
+  else
+    copy64(from, to, rows, cols);
+}
+
+void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, int64_t to_row, int size) {
+  const gemm_pack pack = {.dtype = size == 4 ? TS_F32 : TS_F64, .step = SQUARE, .width = (int)to_row};
+  if (count == SQUARE && to_row >= SQUARE && to_row <= INT_MAX) {
+    ts_gemm_pack_rows(&pack, rows, SQUARE, cols, to);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++) {
+    const ts_linalg_view from = {(char *)(uintptr_t)rows[i], 1, 0}, column = {to + i * size, to_row, 0};
+    copy_elements(&from, &column, cols, 1, size);
+  }
+}
+
+/* Columns of `from`, whose elements follow each other, become those of `to`, whose rows' do: whole squares of them, in
+ * registers. Returns the columns that are done. */
+static int64_t turn_columns(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols,
+                            int size) {
+  int64_t col = 0;
+  for (; col + SQUARE <= cols; col += SQUARE) {
+    const char *some[SQUARE];
+    for (int i = 0; i < SQUARE; i++) some[i] = ts_linalg_at(from, 0, col + i, size);
+    ts_linalg_turn(some, SQUARE, rows, ts_linalg_at(to, 0, col, size), to->row, size);
+  }
+  return col;
+}
+
+void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
+  if (from->row == 1 && to->col == 1) {
+    const int64_t done = turn_columns(from, to, rows, cols, size);
+    const ts_linalg_view source = {ts_linalg_at(from, 0, done, size), from->row, from->col};
+    const ts_linalg_view rest = {ts_linalg_at(to, 0, done, size), to->row, to->col};
+    copy_elements(&source, &rest, rows, cols - done, size);
+  } else if (from->col == 1 && to->row == 1) {
+    const ts_linalg_view source = {from->data, from->col, from->row}, turned = {to->data, to->col, to->row};
+    ts_linalg_copy(&source, &turned, cols, rows, size);
+  } else {
+    copy_elements(from, to, rows, cols, size);
+  }
+}
+
+void ts_linalg_widen(ts_dtype type, const void *from, int64_t count, float *to) {
+  const uint16_t *x = from;
+  if (type == TS_F16)
+    for (int64_t i = 0; i < count; i++) to[i] = ts_f16_to_f32(x[i]);
+  else
+    for (int64_t i = 0; i < count; i++) to[i] = ts_bf16_to_f32(x[i]);
+}
+
+void ts_linalg_narrow(ts_dtype type, const float *from, int64_t count, void *to) {
+  uint16_t *y = to;
+  if (type == TS_F16)
+    for (int64_t i = 0; i < count; i++) y[i] = ts_f32_to_f16(from[i]);
+  else
+    for (int64_t i = 0; i < count; i++) y[i] = ts_f32_to_bf16(from[i]);
+}
+
+/* ---- tasks ---- */
+
+typedef struct task_run {
+  ts_linalg_task_fn fn;
+  void *arg;
+  _Atomic(ts_status) failed;
+} task_run;
+
+static void run_task(void *arg, int64_t task, int worker) {
+  task_run *run = arg;
+  ts_status none = TS_SUCCESS;
+  if (atomic_load_explicit(&run->failed, memory_order_relaxed)) return;
+  ts_status status = run->fn(run->arg, task, worker);
+  if (status && !atomic_compare_exchange_strong(&run->failed, &none, status)) ts_status_free(status);
+}
+
+ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_linalg_task_fn fn, void *arg) {
+  task_run run = {.fn = fn, .arg = arg};
+  ts_parallel_run(parallel, tasks, run_task, &run);
+  return atomic_load(&run.failed);
+}
+
+static ts_status run_units(void *arg, int64_t task, int worker) {
+  const ts_linalg_units *units = arg;
+  int64_t first = task * units->per_task, end = ts_linalg_min(units->count, first + units->per_task);
+  for (int64_t i = first; i < end; i++) {
+    TS_TRY(ts_check_cancelled(units->cancel, ts_op_name(units->op)));
+    TS_TRY(units->run(units->arg, i, worker));
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units) {
+  int64_t tasks = (units->count + units->per_task - 1) / units->per_task;
+  ts_linalg_units copy = *units;
+  return ts_linalg_run_tasks(parallel, tasks, run_units, &copy);
+}
+
+ts_status ts_linalg_run_matrices(const ts_parallel *parallel, const ts_linalg_units *matrices, int64_t n, int lanes,
+                                 const ts_parallel **inner) {
+  ts_linalg_units units = *matrices;
+  if (lanes > 0) {
+    units.count = (matrices->count + lanes - 1) / lanes;
+  } else if (n >= SHARED_ROWS && matrices->count < parallel->width) {
+    *inner = parallel;
+    parallel = &ts_parallel_serial;
+  }
+  return ts_linalg_run_units(parallel, &units);
+}

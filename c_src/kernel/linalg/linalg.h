@@ -1,0 +1,86 @@
+/* Shared by the routines of linear algebra. Matrices are the last two dims of an operand. Half types are computed in
+ * f32 and rounded once at the end. Thread-safe. */
+#ifndef TS_KERNEL_LINALG_H
+#define TS_KERNEL_LINALG_H
+
+#include "kernel/gemm/gemm.h"
+#include "kernel/linalg/linalg_vector.h"
+#include "kernel/routine.h"
+
+/* Matrices of up to so many rows are done many at once, one in each lane. */
+#define TS_LINALG_GROUP_ROWS 32
+
+/* A matrix by element strides of any sign. */
+typedef struct ts_linalg_view {
+  char *data;
+  int64_t row, col;
+} ts_linalg_view;
+
+static inline int64_t ts_linalg_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t ts_linalg_max(int64_t a, int64_t b) { return a > b ? a : b; }
+/* Exchanges two indices of rows. */
+static inline void ts_linalg_swap(int64_t *order, int64_t i, int64_t k) {
+  const int64_t kept = order[i];
+  order[i] = order[k];
+  order[k] = kept;
+}
+
+/* The product of all dims but the last two. */
+int64_t ts_linalg_batch(const ts_shape *shape);
+/* Copies a matrix. Elements have 4 or 8 bytes. */
+void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size);
+/* Copies `count` rows that lie anywhere into columns: `to_row` elements are between their elements. */
+#define TS_LINALG_SQUARE 16 /* the most, and the fastest, count */
+void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, int64_t to_row, int size);
+/* f16 or bf16 to f32 and back. */
+void ts_linalg_widen(ts_dtype type, const void *from, int64_t count, float *to);
+void ts_linalg_narrow(ts_dtype type, const float *from, int64_t count, void *to);
+
+/* Systems a * x = b of a lower triangular a. x may be b. */
+typedef struct ts_linalg_system {
+  ts_linalg_view a, b, x;
+  int64_t n, cols;
+  bool unit;
+} ts_linalg_system;
+
+/* The kernels for solving a triangular system; `gemm` may be NULL up to TS_LINALG_BLOCK rows. */
+typedef struct ts_linalg_solver {
+  const ts_linalg_vector *vector;
+  const ts_gemm *gemm;
+  int size; /* bytes of an element */
+  const ts_parallel *parallel;
+  ts_pool *pool;
+  const _Atomic bool *cancel;
+} ts_linalg_solver;
+
+/* Elements of workspace that a system of so many columns takes; twice as many of the columns unless those of b and x
+ * are neighbours. */
+static inline int64_t ts_linalg_solve_elements(int64_t cols, bool turns) {
+  return TS_LINALG_BLOCK * TS_LINALG_BLOCK + (turns ? 2 : 1) * TS_LINALG_BLOCK * cols;
+}
+ts_status ts_linalg_solve(const ts_linalg_solver *solver, const ts_linalg_system *system, char *workspace);
+
+/* Tasks that may fail: the first error of one ends those that have not begun, and is what the run gives. */
+typedef ts_status (*ts_linalg_task_fn)(void *arg, int64_t task, int worker);
+ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_linalg_task_fn fn, void *arg);
+
+/* Equal units of work, such as matrices or groups of them, of which a task has several. `run` takes a unit's number. */
+typedef struct ts_linalg_units {
+  int64_t count, per_task;
+  ts_linalg_task_fn run;
+  void *arg;
+  const _Atomic bool *cancel; /* read before each unit */
+  ts_opcode op;               /* for the error of a cancelled run */
+} ts_linalg_units;
+ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units);
+
+/* The same for n x n matrices, of which a unit is a group of `lanes`, or a single one (0). Few large matrices are
+ * computed one after the other; then all threads compute the parts of one, and `inner` becomes `parallel`. */
+ts_status ts_linalg_run_matrices(const ts_parallel *parallel, const ts_linalg_units *matrices, int64_t n, int lanes,
+                                 const ts_parallel **inner);
+
+static inline char *ts_linalg_at(const ts_linalg_view *view, int64_t row, int64_t col, int size) {
+  return view->data + (row * view->row + col * view->col) * size;
+}
+
+#endif

@@ -1,0 +1,193 @@
+/* Inner loops of linear algebra in f32 and f64, by vectors. The code is the same for every instruction set
+ * (linalg_vector_body.h), compiled once for each. Pure functions of their arguments; thread-safe.
+ *
+ * Every sum is a chain of fused multiply-adds from +0 in the order of substitution, as in kernel/gemm/gemm.h: however a
+ * matrix is cut into blocks, lanes and threads, its bits are those of kernel/ref/ref_linalg.c. */
+#ifndef TS_KERNEL_LINALG_VECTOR_H
+#define TS_KERNEL_LINALG_VECTOR_H
+
+#include "tensor/dtype.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Rows of a block at most. */
+#define TS_LINALG_BLOCK 64
+
+/* One block of rows of a larger problem. Strides in elements; columns are neighbours. */
+typedef struct ts_linalg_block {
+  const void *matrix; /* n rows of n elements: lower triangular */
+  const void *sums;   /* of each element of the result, over the rows before the block; NULL: zeros */
+  const void *rhs;
+  void *out; /* may be rhs */
+  int64_t sums_row, rhs_row, out_row;
+  int n; /* at most TS_LINALG_BLOCK */
+  bool unit;
+} ts_linalg_block;
+
+/* Matrices that are alike, by element strides of any sign: one in each lane. */
+typedef struct ts_linalg_group {
+  const char *matrix, *rhs;
+  char *out, *lower, *upper;                   /* the last two: of lu_group */
+  int64_t matrix_step, matrix_row, matrix_col; /* from one matrix to the next; within one */
+  int64_t rhs_step, rhs_row, rhs_col, out_step, out_row, out_col;
+  int n, cols;
+  int count; /* of matrices: at most `lanes` */
+  bool unit;
+} ts_linalg_group;
+
+/* Columns of a matrix, from the first one's diagonal on, that are to be factored with pivots: they are rows here. */
+typedef struct ts_linalg_panel {
+  void *columns, *sums; /* rows of `row` elements, a multiple of 16 */
+  int64_t row, rows;    /* elements of a column: `rows` */
+  int width;            /* columns, at most TS_LINALG_BLOCK */
+  int64_t *pivots;      /* out: element c of all columns was exchanged with pivots[c] */
+} ts_linalg_panel;
+
+/* The most rows and columns of what follows. */
+#define TS_LINALG_FACTOR_ROWS 16
+
+/* Dense matrices whose factors are computed, one in each lane, with no fused multiply-adds: the same bits everywhere,
+ * whatever the other lanes have. */
+typedef struct ts_linalg_factors {
+  const void *matrix;
+  void *results[3];
+  int64_t matrix_step, steps[3]; /* elements from one matrix to the next */
+  int rows, cols, count;         /* count: of matrices, at most `lanes` */
+  bool full;                     /* as ts_factor_spec's */
+} ts_linalg_factors;
+
+/* Vectors of workspace for them. */
+static inline int64_t ts_linalg_factors_vectors(int64_t rows, int64_t cols) {
+  const int64_t most = rows > cols ? rows : cols;
+  return 3 * most * most;
+}
+
+/* I - tau v v' */
+typedef struct ts_linalg_reflector {
+  const void *v;
+  int64_t length;
+  double tau;
+} ts_linalg_reflector;
+
+/* Lines that are best reflected at once: their number is a multiple of this. */
+#define TS_LINALG_TOGETHER 8
+
+/* Sums of `count` lines that are `step` elements apart: that of line i has line k `by[k * by_step + i]` times. */
+typedef struct ts_linalg_sums {
+  const void *lines, *by;
+  int64_t step, by_step, count, length;
+} ts_linalg_sums;
+
+/* Rotations, each of one line with the next: pairs of a cosine and a sine. */
+typedef struct ts_linalg_turns {
+  const void *angles;
+  int64_t count;
+} ts_linalg_turns;
+
+/* The product of a matrix, by element strides of any sign, and `count` rows of few columns, which are neighbours. */
+typedef struct ts_linalg_few {
+  const void *matrix, *rows;
+  int64_t matrix_row, matrix_col, row, count;
+  int64_t cols;
+} ts_linalg_few;
+
+/* The point origin + offset, from which distances to the origin's neighbours are exact to the last bit of `offset`. */
+typedef struct ts_linalg_point {
+  double origin, offset;
+} ts_linalg_point;
+
+/* Poles of a rational function, and their weights or factors. */
+typedef struct ts_linalg_poles {
+  const double *poles, *weights;
+  int64_t count;
+} ts_linalg_poles;
+
+/* A product, as of a diagonal, whose partial products may be beyond the range: part * 2^power. Where none is, its bits
+ * are those of plain multiplications. */
+typedef struct ts_linalg_product {
+  double part;
+  int64_t power;
+} ts_linalg_product;
+
+/* The part of x from 0.5 to 1, and what it is multiplied by to be x is added to `power`. */
+static inline double ts_linalg_part(double x, int64_t *power) {
+  int exponent = 0;
+  const double part = isfinite(x) ? frexp(x, &exponent) : x;
+  *power += exponent;
+  return part;
+}
+/* Rounded as f32 where `narrow`, else as f64. */
+static inline void ts_linalg_multiply(ts_linalg_product *p, double x, bool narrow) {
+  const double product = p->part * ts_linalg_part(x, &p->power);
+  p->part = ts_linalg_part(narrow ? (double)(float)product : product, &p->power);
+}
+static inline double ts_linalg_raised(double part, int64_t power) {
+  return ldexp(part, power < -9999 ? -9999 : power > 9999 ? 9999 : (int)power);
+}
+
+typedef struct ts_linalg_vector {
+  int lanes; /* elements of a vector */
+  int width; /* columns that `solve` does at a time */
+  /* Solves matrix * out = rhs for columns first .. first+count-1. */
+  void (*solve)(const ts_linalg_block *block, int64_t first, int64_t count);
+  /* So many rows of a product, dense. */
+  void (*multiply_few)(const ts_linalg_few *few, int64_t rows, void *out);
+  /* The rows of the transposed Cholesky factor, from their diagonal on, of a block whose rows from their diagonal on
+   * are rhs. Ignores matrix. False when the matrix is not positive semidefinite. */
+  bool (*factor)(const ts_linalg_block *block);
+  /* The same of whole small matrices. Workspace: (n * n + n * cols) vectors, aligned to 64 bytes. */
+  void (*solve_group)(const ts_linalg_group *group, void *workspace);
+  /* Lower Cholesky factors of matrix in out, with zeros above; NaNs where one is not positive semidefinite. Rows are
+   * dense. Workspace: n * n vectors. */
+  void (*factor_group)(const ts_linalg_group *group, void *workspace);
+  /* LU factors of a panel; `sums` is what is to be taken from each element, and is used up. */
+  void (*factor_panel)(const ts_linalg_panel *panel);
+  /* The solutions of small full matrices; dense, as are their determinants. Workspace as of solve_group. */
+  void (*solve_full_group)(const ts_linalg_group *group, void *workspace);
+  void (*determinant_group)(const ts_linalg_group *group, void *workspace);
+  /* P in out, L in lower, U in upper, all dense. Workspace: n * n + n vectors. */
+  void (*lu_group)(const ts_linalg_group *group, void *workspace);
+  /* Results of qr, eigh and svd; NaN where a matrix has an element that is not finite, or an iteration does not
+   * converge. Workspace: ts_linalg_factors_vectors, aligned to 64 bytes. */
+  void (*qr_group)(const ts_linalg_factors *group, void *workspace);
+  void (*eigh_group)(const ts_linalg_factors *group, void *workspace);
+  void (*svd_group)(const ts_linalg_factors *group, void *workspace);
+  /* The sum of products, 64 bytes of lanes at a time, without fused multiply-adds: the same bits everywhere. */
+  double (*dot)(const void *a, const void *b, int64_t count);
+  /* The largest size of an element; NaN or infinite where an element is. */
+  double (*largest)(const void *x, int64_t count);
+  /* Applies a reflector to `count` lines that are `step` elements apart: the bits of add_scaled by -tau times `dot`. */
+  void (*reflect)(const ts_linalg_reflector *reflector, void *lines, int64_t step, int64_t count);
+  /* -tau times `dot` of v and each of `count` lines. */
+  void (*products)(const ts_linalg_reflector *v, const void *lines, int64_t step, int64_t count, void *out);
+  /* Takes from `count` lines their sums, one term after the other. */
+  void (*take_sums)(const ts_linalg_sums *sums, void *lines, int64_t step, int64_t count);
+  /* Applies rotations in order: line i with line i + 1, `step` elements apart; see `rotate`. */
+  void (*turn)(const ts_linalg_turns *turns, void *line, int64_t step, int64_t length);
+  /* y += factor * x */
+  void (*add_scaled)(void *y, double factor, const void *x, int64_t count);
+  /* x, y = cosine * x + sine * y, cosine * y - sine * x */
+  void (*rotate)(void *x, void *y, double cosine, double sine, int64_t count);
+  /* The next three are of f64 whatever the type, with t = (pole - origin) - offset for each pole; the same bits
+   * everywhere. The sums of weight / t and of weight / t^2. */
+  void (*pole_sums)(const ts_linalg_poles *poles, const ts_linalg_point *at, double *out_sum, double *out_slope);
+  /* out *= t / (pole - other) */
+  void (*pole_ratios)(const ts_linalg_poles *poles, const ts_linalg_point *at, double other, double *out);
+  /* out = weight / t */
+  void (*pole_terms)(const ts_linalg_poles *poles, const ts_linalg_point *at, double *out);
+} ts_linalg_vector;
+
+/* Of the instruction set in use; f32 or f64. */
+const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type);
+/* True for the types of matrices: f32, f64, and the floats that are widened to f32. */
+bool ts_linalg_has_type(ts_dtype type);
+
+/* [0] f32, [1] f64 */
+extern const ts_linalg_vector ts_linalg_vector_base[2];
+#if defined(__x86_64__)
+extern const ts_linalg_vector ts_linalg_vector_avx2[2], ts_linalg_vector_avx512[2];
+#endif
+
+#endif

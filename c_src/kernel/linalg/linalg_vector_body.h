@@ -1,0 +1,93 @@
+/* Inner loops of linear algebra for one instruction set, which defines
+ *   VECTOR_BYTES       of a vector: 16, 32 or 64
+ *   FMA32 FMA64        a * b + c
+ *   SPLAT32 SPLAT64    a number in every lane
+ *   SQRT32 SQRT64      square roots
+ *   LOAD_SOME32/64 STORE_SOME32/64  the first n elements of a vector, 1 <= n <= lanes; others are loaded as 0
+ *   ISA(name)          the name of something of this instruction set */
+#include "kernel/linalg/linalg_vector.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Vectors of a row that are done together: as many chains as hide the latency of a fused multiply-add, while a block's
+ * rows stay in the first cache. */
+#define WIDE (VECTOR_BYTES == 64 ? 4 : 8)
+/* Rows of so many vectors that are solved together, as far as there are registers. */
+#define SOLVED (VECTOR_BYTES == 64 ? 4 : 1)
+
+typedef float lanes_f32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
+typedef int32_t lanes_s32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
+
+/* Sums of all lanes, which are halved again and again. */
+#if VECTOR_BYTES == 64
+#define HALVED32(x) __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15)
+#define QUARTERED32(x) __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7)
+#define PAIRED32(x) __builtin_shufflevector(x, x, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3)
+#define HALVED64(x) __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7)
+#define QUARTERED64(x) __builtin_shufflevector(x, x, 2, 3, 2, 3, 2, 3, 2, 3)
+#elif VECTOR_BYTES == 32
+#define QUARTERED32(x) __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7)
+#define PAIRED32(x) __builtin_shufflevector(x, x, 2, 3, 2, 3, 2, 3, 2, 3)
+#define QUARTERED64(x) __builtin_shufflevector(x, x, 2, 3, 2, 3)
+#else
+#define PAIRED32(x) __builtin_shufflevector(x, x, 2, 3, 2, 3)
+#endif
+static inline __attribute__((always_inline)) float sum_lanes_f32(lanes_f32 x) {
+#if VECTOR_BYTES >= 64
+  x += HALVED32(x);
+#endif
+#if VECTOR_BYTES >= 32
+  x += QUARTERED32(x);
+#endif
+  x += PAIRED32(x);
+  return x[0] + x[1];
+}
+static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
+#if VECTOR_BYTES >= 64
+  x += HALVED64(x);
+#endif
+#if VECTOR_BYTES >= 32
+  x += QUARTERED64(x);
+#endif
+  return x[0] + x[1];
+}
+
+#include "kernel/linalg/linalg_vector_poles.h"
+
+#define T double
+#define V lanes_f64
+#define W int64_t
+#define I lanes_s64
+#define NAME(name) name##_f64
+#define FMA FMA64
+#define SPLAT SPLAT64
+#define SQRT SQRT64
+#define LOAD_SOME LOAD_SOME64
+#define STORE_SOME STORE_SOME64
+#define FOR_ALL_TYPES
+#include "kernel/linalg/linalg_vector_type.h"
+#undef FOR_ALL_TYPES
+
+#define T float
+#define V lanes_f32
+#define W int32_t
+#define I lanes_s32
+#define NAME(name) name##_f32
+#define FMA FMA32
+#define SPLAT SPLAT32
+#define SQRT SQRT32
+#define LOAD_SOME LOAD_SOME32
+#define STORE_SOME STORE_SOME32
+#include "kernel/linalg/linalg_vector_type.h"
+
+#define ROW(name, lanes)                                                                                            \
+  {                                                                                                                 \
+    lanes, (lanes)*WIDE, solve_##name, multiply_few_##name, factor_##name, solve_group_##name, factor_group_##name, \
+        factor_panel_##name, solve_full_group_##name, determinant_group_##name, lu_group_##name, qr_group_##name,   \
+        eigh_group_##name, svd_group_##name, dot_##name, largest_##name, reflect_##name, products_##name,           \
+        take_sums_##name, turn_##name, add_scaled_##name, rotate_##name, pole_sums, pole_ratios, pole_terms         \
+  }
+const ts_linalg_vector ISA(ts_linalg_vector)[2] = {ROW(f32, VECTOR_BYTES / 4), ROW(f64, VECTOR_BYTES / 8)};

@@ -1,0 +1,251 @@
+/* Loops over lines: the part of linalg_vector_type.h that kernel/linalg/factor.h uses. No fused multiply-adds. */
+#define CHUNK ((int)(64 / sizeof(T))) /* elements of a chunk */
+#define PARTS (CHUNK / LANES)         /* vectors of a chunk */
+
+/* Up to LANES elements, zeros behind them. */
+INLINE V NAME(load_up_to)(const T *from, int64_t count) {
+  if (count >= LANES) return NAME(load)(from);
+  return count > 0 ? LOAD_SOME(from, count) : SPLAT(0);
+}
+
+/* The sum of a chunk, of which each half is added to the other again and again. */
+INLINE double NAME(sum_chunk)(V *sums) {
+  _Pragma("GCC unroll 4") for (int half = PARTS / 2; half > 0; half /= 2)
+      _Pragma("GCC unroll 4") for (int p = 0; p < half; p++) sums[p] += sums[p + half];
+  return (double)NAME(sum_lanes)(sums[0]);
+}
+
+static double NAME(dot)(const void *a, const void *b, int64_t count) {
+  const T *x = a, *y = b;
+  V sums[PARTS];
+  int64_t i = 0;
+  _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] = SPLAT(0);
+  for (; i + CHUNK <= count; i += CHUNK)
+    _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] +=
+        NAME(load)(x + i + p * LANES) * NAME(load)(y + i + p * LANES);
+  for (int p = 0; i < count && p < PARTS; p++, i += LANES)
+    sums[p] += NAME(load_up_to)(x + i, count - i) * NAME(load_up_to)(y + i, count - i);
+  return NAME(sum_chunk)(sums);
+}
+
+/* As integers, sizes have the order of the numbers, and infinities and NaN are behind them. */
+INLINE I NAME(larger_bits)(I most, V x) {
+  const I bits = (I)NAME(size)(x), exceeds = bits > most;
+  return (bits & exceeds) | (most & ~exceeds);
+}
+
+static double NAME(largest)(const void *from, int64_t count) {
+  const T *x = from;
+  I bits[PARTS];
+  W lanes[LANES], most = 0;
+  T out;
+  int64_t i = 0;
+  _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) bits[p] = (I)SPLAT(0);
+  for (; i + CHUNK <= count; i += CHUNK)
+    _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) bits[p] =
+        NAME(larger_bits)(bits[p], NAME(load)(x + i + p * LANES));
+  for (; i < count; i += LANES) bits[0] = NAME(larger_bits)(bits[0], NAME(load_up_to)(x + i, count - i));
+  for (int p = 1; p < PARTS; p++) bits[0] = NAME(larger_bits)(bits[0], (V)bits[p]);
+  memcpy(lanes, bits, sizeof lanes);
+  for (int k = 0; k < LANES; k++) most = lanes[k] > most ? lanes[k] : most;
+  memcpy(&out, &most, sizeof out);
+  return (double)out;
+}
+
+/* Lines that a reflector is applied to at once: as many sums hide the latency of an addition. */
+#define TOGETHER (PARTS == 1 ? 8 : 4)
+
+/* The factors by which a vector is added to lines: -tau times their inner products, each with the bits of `dot`. */
+INLINE void NAME(reflections)(const T *lines, int64_t step, int count, const ts_linalg_reflector *r, T *out) {
+  const T *v = r->v;
+  V sums[TOGETHER * PARTS];
+  int64_t i = 0;
+  _Pragma("GCC unroll 16") for (int p = 0; p < count * PARTS; p++) sums[p] = SPLAT(0);
+  for (; i + CHUNK <= r->length; i += CHUNK) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) {
+      const V x = NAME(load)(v + i + p * LANES);
+      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] +=
+          x * NAME(load)(lines + c * step + i + p * LANES);
+    }
+  if (i < r->length) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) {
+      const int64_t at = i + p * LANES, left = r->length - at;
+      const V x = NAME(load_up_to)(v + at, left);
+      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] +=
+          x * NAME(load_up_to)(lines + c * step + at, left);
+    }
+  _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) out[c] = (T)(-r->tau * NAME(sum_chunk)(sums + c * PARTS));
+}
+
+INLINE void NAME(reflect_some)(const ts_linalg_reflector *r, T *lines, int64_t step, int count) {
+  const T *v = r->v;
+  T factors[TOGETHER];
+  V by[TOGETHER];
+  int64_t i = 0;
+  NAME(reflections)(lines, step, count, r, factors);
+  _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) by[c] = SPLAT(factors[c]);
+  for (; i + LANES <= r->length; i += LANES) {
+    const V x = NAME(load)(v + i);
+    _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) {
+      const V sum = NAME(load)(lines + c * step + i) + by[c] * x;
+      memcpy(lines + c * step + i, &sum, sizeof sum);
+    }
+  }
+  if (i == r->length) return;
+  const V x = LOAD_SOME(v + i, r->length - i);
+  _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) {
+    const V sum = LOAD_SOME(lines + c * step + i, r->length - i) + by[c] * x;
+    STORE_SOME(lines + c * step + i, r->length - i, sum);
+  }
+}
+
+static void NAME(reflect)(const ts_linalg_reflector *r, void *to, int64_t step, int64_t count) {
+  T *lines = to;
+  int64_t c = 0;
+  if (r->tau == 0) return;
+  for (; c + TOGETHER <= count; c += TOGETHER) NAME(reflect_some)(r, lines + c * step, step, TOGETHER);
+  for (; c + 2 <= count; c += 2) NAME(reflect_some)(r, lines + c * step, step, 2);
+  if (c < count) NAME(reflect_some)(r, lines + c * step, step, 1);
+}
+
+static void NAME(products)(const ts_linalg_reflector *r, const void *from, int64_t step, int64_t count, void *to) {
+  const T *lines = from;
+  T *out = to;
+  int64_t c = 0;
+  for (; c + TOGETHER <= count; c += TOGETHER) NAME(reflections)(lines + c * step, step, TOGETHER, r, out + c);
+  for (; c + 2 <= count; c += 2) NAME(reflections)(lines + c * step, step, 2, r, out + c);
+  if (c < count) NAME(reflections)(lines + c * step, step, 1, r, out + c);
+}
+
+/* ---- sums of lines, which are taken from others */
+
+#define DEEP \
+  (VECTOR_BYTES == 64 ? 4 : 2) /* vectors of each of 4 lines that are summed at once; of one line twice as many */
+
+INLINE void NAME(take_vectors)(const ts_linalg_sums *s, T *to, int64_t step, int64_t line, int64_t i, int rows,
+                               int vecs) {
+  const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
+  V sums[4 * DEEP];
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+      sums[r * vecs + v] = NAME(load)(to + r * step + i + v * LANES);
+  for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
+    V x[2 * DEEP];
+    _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(from + v * LANES);
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
+      const V factor = SPLAT(by[r]);
+      _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] -= factor * x[v];
+    }
+  }
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+      memcpy(to + r * step + i + v * LANES, &sums[r * vecs + v], sizeof(V));
+}
+
+/* The last elements of a line, of which there are too few for a vector. */
+INLINE void NAME(take_rest)(const ts_linalg_sums *s, T *to, int64_t step, int64_t line, int64_t i, int rows) {
+  const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
+  const int64_t some = s->length - i;
+  V sums[8];
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = LOAD_SOME(to + r * step + i, some);
+  for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
+    const V x = LOAD_SOME(from, some);
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] -= SPLAT(by[r]) * x;
+  }
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) STORE_SOME(to + r * step + i, some, sums[r]);
+}
+
+/* A vector of eight lines at a time, so that their sums hide the latency of an addition. */
+static void NAME(take_last)(const ts_linalg_sums *s, T *to, int64_t step, int64_t count, int64_t i) {
+  const bool whole = i + LANES <= s->length;
+  int64_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    if (whole)
+      NAME(take_vectors)(s, to + c * step, step, c, i, 8, 1);
+    else
+      NAME(take_rest)(s, to + c * step, step, c, i, 8);
+  }
+  for (; c < count; c++) {
+    if (whole)
+      NAME(take_vectors)(s, to + c * step, step, c, i, 1, 1);
+    else
+      NAME(take_rest)(s, to + c * step, step, c, i, 1);
+  }
+}
+
+static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, int64_t count) {
+  T *to = lines;
+  int64_t i = 0;
+  for (; i + DEEP * LANES <= s->length; i += DEEP * LANES) {
+    int64_t c = 0;
+    for (; c + 4 <= count; c += 4) NAME(take_vectors)(s, to + c * step, step, c, i, 4, DEEP);
+    for (; c < count; c++) NAME(take_vectors)(s, to + c * step, step, c, i, 1, DEEP);
+  }
+  for (; i < s->length; i += LANES) NAME(take_last)(s, to, step, count, i);
+}
+
+/* ---- rotations of neighbours: the second line of each is the first one of the next, and stays in registers */
+
+#define HELD 4 /* vectors of a line */
+
+INLINE void NAME(turn_vectors)(const T *angles, int64_t count, T *line, int64_t step, int vecs) {
+  V x[HELD];
+  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(line + v * LANES);
+  for (int64_t k = 0; k < count; k++, line += step) {
+    const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]);
+    _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) {
+      const V y = NAME(load)(line + step + v * LANES), p = c * x[v] + s * y;
+      memcpy(line + v * LANES, &p, sizeof p);
+      x[v] = c * y - s * x[v];
+    }
+  }
+  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) memcpy(line + v * LANES, &x[v], sizeof(V));
+}
+
+INLINE void NAME(turn_rest)(const T *angles, int64_t count, T *line, int64_t step, int64_t some) {
+  V x = LOAD_SOME(line, some);
+  for (int64_t k = 0; k < count; k++, line += step) {
+    const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]), y = LOAD_SOME(line + step, some), p = c * x + s * y;
+    STORE_SOME(line, some, p);
+    x = c * y - s * x;
+  }
+  STORE_SOME(line, some, x);
+}
+
+static void NAME(turn)(const ts_linalg_turns *t, void *first, int64_t step, int64_t length) {
+  T *line = first;
+  int64_t i = 0;
+  for (; i + HELD * LANES <= length; i += HELD * LANES) NAME(turn_vectors)(t->angles, t->count, line + i, step, HELD);
+  for (; i + LANES <= length; i += LANES) NAME(turn_vectors)(t->angles, t->count, line + i, step, 1);
+  if (i < length) NAME(turn_rest)(t->angles, t->count, line + i, step, length - i);
+}
+
+static void NAME(add_scaled)(void *to, double by, const void *from, int64_t count) {
+  const T *x = from, factor = (T)by;
+  T *y = to;
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    V sum = NAME(load)(y + i) + SPLAT(factor) * NAME(load)(x + i);
+    memcpy(y + i, &sum, sizeof sum);
+  }
+  if (i == count) return;
+  const V sum = LOAD_SOME(y + i, count - i) + SPLAT(factor) * LOAD_SOME(x + i, count - i);
+  STORE_SOME(y + i, count - i, sum);
+}
+
+static void NAME(rotate)(void *a, void *b, double cosine, double sine, int64_t count) {
+  const V c = SPLAT((T)cosine), s = SPLAT((T)sine);
+  T *x = a, *y = b;
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    V u = NAME(load)(x + i), v = NAME(load)(y + i), p = c * u + s * v, q = c * v - s * u;
+    memcpy(x + i, &p, sizeof p);
+    memcpy(y + i, &q, sizeof q);
+  }
+  if (i == count) return;
+  const V u = LOAD_SOME(x + i, count - i), v = LOAD_SOME(y + i, count - i), p = c * u + s * v, q = c * v - s * u;
+  STORE_SOME(x + i, count - i, p);
+  STORE_SOME(y + i, count - i, q);
+}
+
+#undef CHUNK
+#undef PARTS
+#undef TOGETHER
+#undef DEEP
+#undef HELD

@@ -1,0 +1,233 @@
+/* A panel's columns are factored where they are rows. Then strips of the columns behind it are brought up to date, each
+ * from the exchange of its rows to its sums by one thread, which takes the same strips each time and so has them in its
+ * cache. The first strip is the next panel, which is factored at once, while others are still busy with the rest: no
+ * thread waits for a panel. The matrix is read where it is, in the order of rows so far; only sums are moved. */
+#include "kernel/linalg/lu_panels.h"
+
+#include "base/alloc.h"
+#include "base/cancel.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define BLOCK TS_LINALG_BLOCK
+#define OWNERS 16
+#define AHEAD 32 /* rows */
+
+/* The columns of a factored panel, from their diagonal on. */
+typedef struct panel {
+  const lu_factors *f;
+  int64_t at, rows, width;
+  int64_t row;   /* elements of a column */
+  char *columns; /* as rows */
+  char *sums;    /* alike, while the panel is factored */
+  char *square;  /* the first rows, dense */
+  char *below;   /* the other ones, packed for products */
+} panel;
+
+static char *element(const lu_factors *f, int64_t row, int64_t col) {
+  return f->factors + (row * lu_pitch(f->n) + col) * f->with.size;
+}
+
+/* Neighbours have different memory: strips read one while the other is made, and two threads take turns. */
+static panel panel_at(const lu_factors *f, int64_t at) {
+  const int64_t columns = BLOCK * lu_pitch(f->n), odd = at / BLOCK % 2;
+  panel p = {.f = f, .at = at, .rows = f->n - at, .width = ts_linalg_min(BLOCK, f->n - at), .row = lu_pitch(f->n - at)};
+  p.columns = f->room + odd * columns * f->with.size;
+  p.sums = f->room + (2 + odd) * columns * f->with.size;
+  p.square = f->room + (4 * columns + odd * BLOCK * BLOCK) * f->with.size;
+  p.below = f->room + (4 * columns + 2 * BLOCK * BLOCK + odd * lu_below_elements(f->with.gemm, f->n)) * f->with.size;
+  return p;
+}
+
+/* ---- a panel ---- */
+
+static const char *row_of(const panel *p, int64_t i) {
+  const lu_factors *f = p->f;
+  return f->a + (f->order[p->at + i] * f->n + p->at) * f->with.size;
+}
+
+/* Rows of the matrix become elements of columns. Their order is unlike memory's, so the next ones are asked for. */
+static void load_columns(const panel *p) {
+  const int size = p->f->with.size;
+  for (int64_t i = 0; i < p->rows; i += TS_LINALG_SQUARE) {
+    const char *rows[TS_LINALG_SQUARE];
+    const int64_t some = ts_linalg_min(TS_LINALG_SQUARE, p->rows - i);
+    for (int64_t k = 0; k < some; k++) rows[k] = row_of(p, i + k);
+    for (int64_t k = i + AHEAD; k < ts_linalg_min(p->rows, i + AHEAD + some); k++)
+      for (int64_t at = 0; at < p->width * size; at += 64) __builtin_prefetch(row_of(p, k) + at);
+    ts_linalg_turn(rows, some, p->width, p->columns + i * size, p->row, size);
+  }
+}
+
+static void clear_ends(const panel *p, char *columns) {
+  const int size = p->f->with.size;
+  for (int64_t c = 0; c < p->width; c++)
+    memset(columns + (c * p->row + p->rows) * size, 0, (size_t)((p->row - p->rows) * size));
+}
+
+static void load_sums(const panel *p) {
+  const lu_factors *f = p->f;
+  const ts_linalg_view from = {element(f, p->at, p->at), 1, lu_pitch(f->n)}, to = {p->sums, p->row, 1};
+  if (p->at > 0)
+    ts_linalg_copy(&from, &to, p->width, p->rows, f->with.size);
+  else
+    memset(p->sums, 0, (size_t)(p->width * p->row * f->with.size));
+}
+
+static void note_pivots(const panel *p) {
+  int64_t *order = p->f->order, *pivots = p->f->pivots;
+  for (int64_t i = p->at; i < p->at + p->width; i++) {
+    pivots[i] += p->at;
+    ts_linalg_swap(order, i, pivots[i]);
+  }
+}
+
+static ts_gemm_shape shape_behind(const panel *p) {
+  return (ts_gemm_shape){
+      .batch = 1, .m = p->rows - p->width, .k = p->width, .lhs_row = 1, .lhs_col = p->row, .rhs_col = 1};
+}
+
+static void put_panel(const panel *p) {
+  const lu_factors *f = p->f;
+  const ts_linalg_view columns = {p->columns, p->row, 1}, square = {p->square, 1, p->width};
+  const ts_linalg_view place = {element(f, p->at, p->at), 1, lu_pitch(f->n)};
+  const ts_gemm_shape shape = shape_behind(p);
+  ts_linalg_copy(&columns, &square, p->width, p->width, f->with.size);
+  if (p->rows > p->width) ts_gemm_pack_left(f->with.gemm, &shape, p->columns + p->width * f->with.size, p->below);
+  ts_linalg_copy(&columns, &place, p->width, f->keeps_lower ? p->rows : p->width, f->with.size);
+}
+
+static ts_status factor_panel(const lu_factors *f, int64_t at) {
+  const panel p = panel_at(f, at);
+  TS_TRY(ts_check_cancelled(f->with.cancel, ts_op_name(f->op)));
+  load_columns(&p);
+  load_sums(&p);
+  clear_ends(&p, p.columns);
+  clear_ends(&p, p.sums);
+  f->with.vector->factor_panel(&(ts_linalg_panel){p.columns, p.sums, p.row, p.rows, (int)p.width, f->pivots + at});
+  note_pivots(&p);
+  put_panel(&p);
+  return TS_SUCCESS;
+}
+
+/* ---- a strip of columns ---- */
+
+/* Of the factors or of the right side. Its rows are sums from the panel on, and what they are taken from is elsewhere.
+ */
+typedef struct strip {
+  char *data;
+  const char *from;
+  int64_t row, from_row, cols; /* elements from a row to the next */
+} strip;
+
+static void exchange(char *a, char *b, int64_t bytes) {
+  char kept[BLOCK * 8];
+  memcpy(kept, a, (size_t)bytes);
+  memcpy(a, b, (size_t)bytes);
+  memcpy(b, kept, (size_t)bytes);
+}
+
+static void exchange_rows(const panel *p, const strip *s) {
+  const int size = p->f->with.size;
+  for (int64_t i = p->at; i < p->at + p->width; i++) {
+    const int64_t pivot = p->f->pivots[i];
+    if (pivot != i) exchange(s->data + i * s->row * size, s->data + pivot * s->row * size, s->cols * size);
+  }
+}
+
+/* The panel's rows, which become U's in place of their sums. */
+static void solve_rows(const panel *p, const strip *s) {
+  const int size = p->f->with.size;
+  char rows[BLOCK * BLOCK * 8] __attribute__((aligned(64))), *out = s->data + p->at * s->row * size;
+  for (int64_t i = 0; i < p->width; i++)
+    memcpy(rows + i * BLOCK * size, s->from + p->f->order[p->at + i] * s->from_row * size, (size_t)(s->cols * size));
+  const ts_linalg_block block = {.matrix = p->square,
+                                 .sums = p->at > 0 ? out : NULL,
+                                 .rhs = rows,
+                                 .out = out,
+                                 .sums_row = s->row,
+                                 .rhs_row = BLOCK,
+                                 .out_row = s->row,
+                                 .n = (int)p->width,
+                                 .unit = true};
+  p->f->with.vector->solve(&block, 0, s->cols);
+}
+
+/* The sums of all rows behind the panel. */
+static ts_status add_products(const panel *p, const strip *s) {
+  const lu_factors *f = p->f;
+  const int64_t behind = p->at + p->width;
+  ts_gemm_shape shape = shape_behind(p);
+  if (behind == f->n) return TS_SUCCESS;
+  shape.n = s->cols;
+  shape.rhs_row = shape.out_row = s->row;
+  return ts_gemm_run(f->with.gemm, &shape,
+                     &(ts_gemm_call){.one_chain = true,
+                                     .left = p->below,
+                                     .rhs = s->data + p->at * s->row * f->with.size,
+                                     .out = s->data + behind * s->row * f->with.size,
+                                     .adds = p->at > 0,
+                                     .parallel = &ts_parallel_serial,
+                                     .pool = f->with.pool,
+                                     .cancel = f->with.cancel});
+}
+
+/* ---- all strips behind a panel ---- */
+
+typedef struct strips {
+  panel p;
+  int64_t first, own, count; /* numbers of strips from the matrix's first column on; `own` are of the matrix */
+  int owners;
+  _Atomic int64_t taken[OWNERS]; /* strips of each owner */
+} strips;
+
+static strip strip_of(const strips *all, int64_t number) {
+  const lu_factors *f = all->p.f;
+  const int64_t col = number * BLOCK, right = (number - all->own) * BLOCK;
+  if (number < all->own)
+    return (strip){element(f, 0, col), f->a + col * f->with.size, lu_pitch(f->n), f->n,
+                   ts_linalg_min(BLOCK, f->n - col)};
+  return (strip){f->x + right * f->with.size, f->b + right * f->with.size, f->cols, f->cols,
+                 ts_linalg_min(BLOCK, f->cols - right)};
+}
+
+/* The next strip of an owner, or `count`. */
+static int64_t take_of(strips *all, int64_t owner) {
+  const int64_t before = (owner - all->first % all->owners + all->owners) % all->owners;
+  const int64_t taken = atomic_fetch_add_explicit(&all->taken[owner], 1, memory_order_relaxed);
+  return ts_linalg_min(all->count, all->first + before + taken * all->owners);
+}
+
+/* A worker's own ones first. There are as many strips as tasks. */
+static int64_t take(strips *all, int worker) {
+  int64_t number = all->count;
+  for (int i = 0; i < all->owners && number == all->count; i++) number = take_of(all, (worker + i) % all->owners);
+  return number;
+}
+
+static ts_status strip_task(void *arg, int64_t task, int worker) {
+  strips *all = arg;
+  const panel *p = &all->p;
+  const int64_t number = take(all, worker);
+  const strip s = strip_of(all, number);
+  (void)task;
+  if (p->at > 0) exchange_rows(p, &s);
+  solve_rows(p, &s);
+  TS_TRY(add_products(p, &s));
+  return number == all->first && number < all->own ? factor_panel(p->f, p->at + p->width) : TS_SUCCESS;
+}
+
+static ts_status run_strips(const lu_factors *f, int64_t at) {
+  strips all = {.p = panel_at(f, at), .first = at / BLOCK + 1, .own = (f->n + BLOCK - 1) / BLOCK};
+  all.count = all.own + (f->cols + BLOCK - 1) / BLOCK;
+  all.owners = (int)ts_linalg_min(OWNERS, f->with.parallel->width);
+  return ts_linalg_run_tasks(f->with.parallel, all.count - all.first, strip_task, &all);
+}
+
+ts_status lu_factor(const lu_factors *f) {
+  for (int64_t i = 0; i < f->n; i++) f->order[i] = i;
+  if (f->n > 0) TS_TRY(factor_panel(f, 0));
+  for (int64_t at = 0; at < f->n; at += BLOCK) TS_TRY(run_strips(f, at));
+  return TS_SUCCESS;
+}

@@ -1,0 +1,46 @@
+#include "kernel/ref/ref_sum.h"
+
+#include "tensor/contract_order.h"
+
+void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type) {
+  const int64_t parts = ts_dtype_is_complex(type) ? 2 : 1;
+  *s = (ts_ref_sum){.type = type, .chain = TS_CONTRACT_CHAIN / parts, .block = TS_CONTRACT_BLOCK / parts};
+}
+
+static ts_scalar add(const ts_ref_sum *s, ts_scalar a, ts_scalar b) { return ts_ref_binary(TS_OP_ADD, s->type, a, b); }
+
+/* Adds the chain that ends to the sum of its block. */
+static void end_chain(ts_ref_sum *s) {
+  const bool is_first = (s->terms - 1) % s->block < s->chain;
+  s->in_block = is_first ? s->in_chain : add(s, s->in_block, s->in_chain);
+  s->in_chain = (ts_scalar){.words = {0, 0}};
+}
+
+/* A block and the levels that are full become one of the next level, as digits are carried. */
+static void end_block(ts_ref_sum *s) {
+  ts_scalar sum = s->in_block;
+  int level = 0;
+  for (; s->blocks >> level & 1; level++) sum = add(s, s->levels[level], sum);
+  s->levels[level] = sum;
+  s->blocks++;
+}
+
+void ts_ref_sum_add(ts_ref_sum *s, ts_scalar l, ts_scalar r) {
+  s->in_chain = ts_ref_multiply_add(s->type, l, r, s->in_chain);
+  s->terms++;
+  if (s->terms % s->chain == 0) end_chain(s);
+  if (s->terms % s->block == 0) end_block(s);
+}
+
+ts_scalar ts_ref_sum_end(ts_ref_sum *s) {
+  ts_scalar sum = {.words = {0, 0}};
+  bool has_sum = false;
+  if (s->terms % s->chain != 0) end_chain(s);
+  if (s->terms % s->block != 0) end_block(s);
+  for (int level = 0; level < 63; level++) {
+    if (!(s->blocks >> level & 1)) continue;
+    sum = has_sum ? add(s, s->levels[level], sum) : s->levels[level];
+    has_sum = true;
+  }
+  return sum;
+}

@@ -1,0 +1,284 @@
+#include "kernel/sort/sort_top.h"
+
+#include "kernel/pick.h"
+#include "kernel/sort/sort_lanes.h"
+
+/* Elements of the lines that are sorted at a time, when they are sorted. */
+#define SLAB_ELEMENTS (INT64_C(4) << 20)
+#define TASK_NS 100000
+/* Elements whose keys are made together. */
+#define BLOCK 1024
+/* So many candidates are sorted by insertion. */
+#define FEW 64
+/* Elements between two checks of the cancel flag. */
+#define CHECK 65536
+
+typedef struct candidate {
+  uint64_t key, index;
+} candidate;
+
+/* Key and index as one number: no two are equal, since indices differ. */
+static unsigned __int128 rank_of(candidate c) { return (unsigned __int128)c.key << 64 | c.index; }
+
+/* ---- plan */
+
+/* In a random order about k (1 + ln(n / k)) elements are among the first k so far. */
+static double select_ns(int64_t n, int64_t k) {
+  int doublings = 64 - __builtin_clzll((unsigned long long)(n / k));
+  return 100 + 0.35 * (double)n + (double)k * (30 + 15 * doublings);
+}
+
+static int64_t room(int64_t k) { return 2 * k + BLOCK; }
+
+static void plan_select(ts_top_k_plan *plan, double ns) {
+  plan->select = true;
+  plan->slab = (int64_t)(TASK_NS / ns) + 1;
+  plan->cost_ns = (int64_t)((double)plan->sort.lines * ns);
+  plan->thread_workspace = room(plan->k) * (int64_t)sizeof(candidate);
+}
+
+static void plan_sorts(ts_top_k_plan *plan) {
+  int64_t slab = SLAB_ELEMENTS / (plan->sort.n + 1) + 1;
+  plan->slab = slab < plan->sort.lines ? slab : plan->sort.lines;
+  plan->cost_ns = plan->sort.cost_ns + plan->sort.lines * plan->k;
+  plan->workspace = (plan->slab * plan->sort.n * 4 + 63) / 64 * 64 + plan->sort.workspace;
+  plan->thread_workspace = plan->sort.thread_workspace;
+}
+
+ts_status ts_top_k_plan_make(ts_dtype dtype, const ts_shape *shape, int64_t k, ts_top_k_plan *out) {
+  *out = (ts_top_k_plan){.k = k};
+  TS_TRY(ts_error_context(ts_sort_plan_make(&(ts_sort_spec){dtype, shape, shape->rank - 1, true, TS_S32}, &out->sort),
+                          "top_k"));
+  if (k < 0 || k > out->sort.n)
+    return ts_error(TS_INVALID_ARGUMENT, "top_k: k = %lld of %s", (long long)k, TS_SHAPE_STR(dtype, shape));
+  if (out->sort.n > INT32_MAX)
+    return ts_error(TS_OUT_OF_RANGE, "top_k: the last axis of %s is too long for s32 indices",
+                    TS_SHAPE_STR(dtype, shape));
+  if (k == 0 || out->sort.lines == 0) return TS_SUCCESS;
+  double select = select_ns(out->sort.n, k);
+  if (select * (double)out->sort.lines < (double)out->sort.cost_ns)
+    plan_select(out, select);
+  else
+    plan_sorts(out);
+  return TS_SUCCESS;
+}
+
+/* ---- run */
+
+typedef struct top_run {
+  const ts_top_k_plan *plan;
+  const ts_sort_resources *resources;
+  ts_sort_job job;
+  int64_t first; /* line of the slab */
+  const int32_t *sorted;
+  void *values;
+  int32_t *indices;
+} top_run;
+
+static void copy_element(const top_run *run, int64_t to, int64_t from) {
+  switch (run->job.width) {
+  case 0: ((uint8_t *)run->values)[to] = ((const uint8_t *)run->job.in)[from]; break;
+  case 1: ((uint16_t *)run->values)[to] = ((const uint16_t *)run->job.in)[from]; break;
+  case 2: ((uint32_t *)run->values)[to] = ((const uint32_t *)run->job.in)[from]; break;
+  default: ((uint64_t *)run->values)[to] = ((const uint64_t *)run->job.in)[from]; break;
+  }
+}
+
+/* Puts the first `k` of n > k candidates before the others. */
+static void partition(candidate *c, int64_t n, int64_t k) {
+  uint64_t random = (uint64_t)n;
+  int64_t low = 0, high = n - 1;
+  while (low < high) {
+    random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    unsigned __int128 pivot = rank_of(c[low + (int64_t)(random >> 33) % (high - low + 1)]);
+    int64_t i = low, j = high;
+    while (i <= j) {
+      while (rank_of(c[i]) < pivot) i++;
+      while (rank_of(c[j]) > pivot) j--;
+      if (i > j) break;
+      candidate swapped = c[i];
+      c[i++] = c[j];
+      c[j--] = swapped;
+    }
+    if (k - 1 <= j)
+      high = j;
+    else if (k - 1 >= i)
+      low = i;
+    else
+      return;
+  }
+}
+
+static void sift(candidate *c, int64_t at, int64_t n) {
+  candidate moved = c[at];
+  for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+    if (child + 1 < n && rank_of(c[child + 1]) > rank_of(c[child])) child++;
+    if (rank_of(c[child]) <= rank_of(moved)) break;
+    c[at] = c[child];
+  }
+  c[at] = moved;
+}
+
+static void heap_sort(candidate *c, int64_t n) {
+  for (int64_t i = n / 2; i-- > 0;) sift(c, i, n);
+  for (int64_t i = n; i-- > 1;) {
+    candidate last = c[i];
+    c[i] = c[0];
+    c[0] = last;
+    sift(c, 0, i);
+  }
+}
+
+typedef struct selection {
+  candidate *c; /* room for room(k) */
+  int64_t k, count;
+  uint64_t bound; /* greater keys are not among the first k */
+  bool over;      /* no other key is */
+} selection;
+
+static void insertion_sort(candidate *c, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const candidate moved = c[i];
+    int64_t at = i;
+    for (; at > 0 && rank_of(c[at - 1]) > rank_of(moved); at--) c[at] = c[at - 1];
+    c[at] = moved;
+  }
+}
+
+/* Drops what is not among the first k. A later element with the key of the last comes after it. */
+static void trim(selection *s) {
+  uint64_t last = 0;
+  if (s->count < s->k) return;
+  if (s->count <= FEW)
+    insertion_sort(s->c, s->count);
+  else
+    partition(s->c, s->count, s->k);
+  s->count = s->k;
+  for (int64_t i = 0; i < s->k; i++) last = s->c[i].key > last ? s->c[i].key : last;
+  s->over = last == 0;
+  s->bound = last - 1;
+}
+
+/* The keys of a block, and what was picked of them. */
+#define DEFINE_BLOCK(BITS)                                                                          \
+  typedef struct block_##BITS {                                                                     \
+    uint##BITS##_t keys[BLOCK], picked[BLOCK + TS_PICK_SLACK];                                      \
+    uint32_t places[BLOCK + TS_PICK_SLACK];                                                         \
+  } block_##BITS;                                                                                   \
+  static void offer_##BITS(selection *s, block_##BITS *block, int64_t first, int64_t n) {           \
+    const ts_pick *pick = ts_pick_host();                                                           \
+    uint##BITS##_t bound = (uint##BITS##_t)s->bound;                                                \
+    if (first == 0 && s->k <= n) bound = pick->bound##BITS(block->keys, n, s->k);                   \
+    const int64_t count = pick->pick##BITS(block->keys, n, 0, bound, block->picked, block->places); \
+    for (int64_t i = 0; i < count; i++)                                                             \
+      s->c[s->count++] = (candidate){block->picked[i], (uint64_t)(first + block->places[i])};       \
+  }
+DEFINE_BLOCK(32)
+DEFINE_BLOCK(64)
+
+typedef struct keys {
+  union {
+    block_32 narrow;
+    block_64 wide;
+  } block;
+  uint16_t small[BLOCK]; /* of 8 or 16 bits, which are widened */
+} keys;
+
+static void widen(int width, keys *all, int64_t n) {
+  uint32_t *to = all->block.narrow.keys;
+  if (width == 0)
+    for (int64_t i = 0; i < n; i++) to[i] = ((const uint8_t *)all->small)[i];
+  else
+    for (int64_t i = 0; i < n; i++) to[i] = all->small[i];
+}
+
+/* The n elements from element `first` of a line at `in`. */
+static void offer(selection *s, const ts_sort_job *job, const char *in, int64_t first, int64_t n) {
+  const ts_sort_keys_fn make = ts_sort_lanes_host()->keys[job->width];
+  uint64_t varying = 0;
+  keys all;
+  make(&job->key, in + (first << job->width), n, job->width < 2 ? (void *)all.small : &all.block, 0, &varying);
+  if (job->width < 2) widen(job->width, &all, n);
+  if (job->width < 3)
+    offer_32(s, &all.block.narrow, first, n);
+  else
+    offer_64(s, &all.block.wide, first, n);
+}
+
+static bool select_candidates(const ts_sort_job *job, int64_t line, selection *s) {
+  const char *in = (const char *)job->in + ((line * job->n) << job->width);
+  for (int64_t at = 0; at < job->n && !s->over; at += BLOCK) {
+    if (at % CHECK == 0 && ts_cancelled(job->cancel)) return false;
+    offer(s, job, in, at, job->n - at < BLOCK ? job->n - at : BLOCK);
+    if (at == 0 || s->count > 2 * s->k) trim(s);
+  }
+  return true;
+}
+
+static bool select_line(const top_run *run, int64_t line, candidate *memory) {
+  selection s = {.c = memory, .k = run->plan->k, .bound = UINT64_MAX};
+  if (!select_candidates(&run->job, line, &s)) return false;
+  trim(&s);
+  if (s.k > FEW)
+    heap_sort(s.c, s.k);
+  else
+    insertion_sort(s.c, s.k);
+  for (int64_t i = 0; i < s.k; i++) {
+    run->indices[line * s.k + i] = (int32_t)s.c[i].index;
+    copy_element(run, line * s.k + i, line * run->job.n + (int64_t)s.c[i].index);
+  }
+  return true;
+}
+
+static void select_task(void *arg, int64_t task, int worker) {
+  const top_run *run = arg;
+  char *memory = run->resources->thread_workspace + worker * run->plan->thread_workspace;
+  int64_t begin = task * run->plan->slab, end = begin + run->plan->slab;
+  for (int64_t line = begin; line < end && line < run->job.lines; line++)
+    if (!select_line(run, line, (candidate *)memory)) return;
+}
+
+static void gather_task(void *arg, int64_t task, int worker) {
+  (void)worker;
+  const top_run *run = arg;
+  int64_t k = run->plan->k, line = run->first + task;
+  const int32_t *sorted = run->sorted + task * run->job.n;
+  memcpy(run->indices + line * k, sorted, (size_t)k * sizeof(*sorted));
+  for (int64_t i = 0; i < k; i++) copy_element(run, line * k + i, line * run->job.n + sorted[i]);
+}
+
+static ts_status sort_slabs(top_run *run) {
+  const ts_top_k_plan *plan = run->plan;
+  int64_t bytes = (plan->slab * plan->sort.n * 4 + 63) / 64 * 64;
+  ts_sort_resources resources = *run->resources;
+  resources.workspace += bytes;
+  run->sorted = (const int32_t *)run->resources->workspace;
+  for (run->first = 0; run->first < plan->sort.lines; run->first += plan->slab) {
+    ts_sort_plan sort = plan->sort;
+    sort.lines = sort.lines - run->first < plan->slab ? sort.lines - run->first : plan->slab;
+    const char *in = (const char *)run->job.in + (run->first * sort.n << sort.width);
+    TS_TRY(ts_sort_run(&sort, &resources, in, run->resources->workspace));
+    ts_parallel_run(resources.parallel, sort.lines, gather_task, run);
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_top_k_run(const ts_top_k_plan *plan, const ts_sort_resources *resources, const void *in, void *values,
+                       void *indices) {
+  const ts_sort_plan *sort = &plan->sort;
+  top_run run = {.plan = plan,
+                 .resources = resources,
+                 .job = {.key = sort->key,
+                         .in = in,
+                         .n = sort->n,
+                         .inner = 1,
+                         .lines = sort->lines,
+                         .width = sort->width,
+                         .cancel = resources->cancel},
+                 .values = values,
+                 .indices = indices};
+  if (plan->k == 0 || sort->lines == 0) return ts_check_cancelled(resources->cancel, "top_k");
+  if (!plan->select) return ts_error_context(sort_slabs(&run), "top_k");
+  ts_parallel_run(resources->parallel, (sort->lines + plan->slab - 1) / plan->slab, select_task, &run);
+  return ts_check_cancelled(resources->cancel, "top_k");
+}
