@@ -45,7 +45,7 @@ commands(Options, Place) ->
     case version(Options, Place) of
         {ok, {Path, Major}} ->
             Rank = ["/bin/sh", "-c", tessera_cluster_output:report_end(), "sh" | rank(Options, Place)],
-            {ok, [{launcher, Path, mpirun(Major, Options, Place) ++ Rank, root() ++ files(Major, Place) ++ environment(Options, Place)}]};
+            {ok, [{launcher, Path, mpirun(Major, Options, Place) ++ Rank, root() ++ quiet() ++ files(Major, Place) ++ environment(Options, Place)}]};
         Other -> Other
     end.
 
@@ -117,5 +117,8 @@ root() ->
         {ok, #file_info{uid = 0}} -> [{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}];
         _ -> []
     end.
+
+%% Without /sys, as in some containers, hwloc says on each start that it is not there: an error that quotes mpirun would begin with it.
+quiet() -> [{"HWLOC_HIDE_ERRORS", "2"} || os:getenv("HWLOC_HIDE_ERRORS") =:= false].
 
 text(Chars) -> unicode:characters_to_list(Chars).

@@ -21,6 +21,8 @@
 -define(LONGER, 4).
 %% Ranks that an error lists.
 -define(LISTED, 8).
+%% The status of a process that a signal has ended is that of the signal and this.
+-define(SIGNAL, 128).
 
 -record(state, {manager  :: pid(),
                 options  :: map(),
@@ -34,6 +36,8 @@
                 causing = none :: none | reference(),     % the timer until its cause is named
                 gone = []  :: [pid()],                    % links whose connections have ended in the start
                 first = none :: none | {non_neg_integer(), binary(), non_neg_integer()},   % the first rank that ended in it, its host and status
+                failed = none :: none | {non_neg_integer(), map()},   % the first rank that could not start, and its error
+                killed = none :: none | map(),            % why the start ended, where a signal has ended mpirun
                 listen = none :: none | tessera_cluster_socket:socket(),
                 acceptor = none :: none | pid(),
                 launcher = none :: none | pid(),
@@ -101,11 +105,13 @@ handle_info({lost, Link, Rank, Error}, #state{ranks = Ranks, gone = Gone} = Stat
     case {State#state.stopping, Ranks, lists:member(Link, Gone)} of
         {true, _, _} -> {noreply, State};
         {false, #{Rank := {Link, _}}, true} -> {noreply, symptom(Error, ?CAUSE, State)};
-        {false, #{Rank := {Link, _}}, false} -> {stop, {shutdown, {lost, Error}}, State};
+        {false, #{Rank := {Link, _}}, false} -> rank_failed(Rank, Error, State);
         {false, _, _} -> {noreply, State}
     end;
 handle_info({launched, Launcher}, #state{launcher = Launcher} = State) -> {noreply, progress(State)};
 handle_info({not_launched, Launcher, Error}, #state{launcher = Launcher, stopping = false} = State) -> {stop, {shutdown, {lost, Error}}, State};
+handle_info({rank_ended, Launcher, Rank, _, _}, #state{launcher = Launcher, queue = none, stopping = false, failed = {Rank, Error}, killed = none} = State) ->
+    {stop, {shutdown, {lost, Error}}, State};   % mpirun has told it, so mpirun was not killed before
 handle_info({rank_ended, Launcher, Rank, Host, Status}, #state{launcher = Launcher, queue = none, stopping = false} = State) ->
     {noreply, first_ended({Rank, Host, Status}, State)};
 handle_info({ended, Launcher, Source, Status, Printed}, #state{launcher = Launcher, stopping = false} = State) ->
@@ -370,13 +376,22 @@ first_ended({Rank, Host, Status} = First, #state{first = none} = State) ->
     named_within(?NAMED, symptom(Error, ?NAMED, State#state{first = First}));
 first_ended(_, State) -> State.
 
+%% In a start MPI fails on a rank, too, when mpirun was killed, which is heard a little later at most.
+rank_failed(Rank, Error, #state{queue = none, options = #{mpirun := Mpirun}, failed = none} = State) when Mpirun =/= none ->
+    {noreply, named_within(?NAMED, symptom(Error, ?NAMED, State#state{failed = {Rank, Error}}))};
+rank_failed(_, _, #state{failed = {_, _}} = State) -> {noreply, State};
+rank_failed(_, Error, State) -> {stop, {shutdown, {lost, Error}}, State}.
+
 %% When all ranks are there a link names the one that is lost, whose message may come a little later.
+launcher_ended(launcher, Status, Printed, #state{queue = none, first = none, killed = none} = State) when Status > ?SIGNAL ->
+    named_within(?SAID, State#state{killed = ended(launcher, Status, Printed, State)});
 launcher_ended(Source, Status, Printed, #state{queue = none} = State) ->
     Known = case Source of
                 launcher -> State;
                 Rank -> first_ended({Rank, own_host(), Status}, State)
             end,
     case Known#state.first of
+        none when Known#state.failed =/= none -> named_within(?SAID, Known);
         none -> named_within(?SAID, Known#state{symptom = with_symptom(ended(Source, Status, Printed, State), Printed, State)});
         _ -> named_within(?SAID, Known)
     end;
@@ -384,24 +399,36 @@ launcher_ended(Source, Status, Printed, State) ->
     _ = erlang:send_after(?NAMED, self(), {give_up, ended(Source, Status, Printed, State)}),
     State.
 
-%% A launcher that has printed nothing, as one that was killed, does not say why.
-with_symptom(#{message := Ended} = Error, Printed, #state{symptom = #{message := Seen}}) ->
+%% A launcher that has printed nothing does not say why.
+with_symptom(Error, Printed, #state{symptom = #{} = Seen}) ->
     case iolist_size(tessera_cluster_output:of_launcher(Printed)) of
-        0 -> Error#{message := <<Ended/binary, "; ", Seen/binary>>};
+        0 -> both(Error, Seen);
         _ -> Error
     end;
 with_symptom(Error, _, _) -> Error.
+
+both(#{message := First} = Error, #{message := Second}) -> Error#{message := <<First/binary, "; ", Second/binary>>}.
 
 own_host() ->
     {ok, Host} = inet:gethostname(),
     list_to_binary(Host).
 
 ended(launcher, Status, Printed, #state{options = #{mpirun := Mpirun}} = State) ->
-    new("~ts ended with status ~b~s~ts~ts", [Mpirun, Status, phase(State), tessera_cluster_output:of_launcher(Printed), no_rank_from(State)]);
+    %% mpirun has such a status for a rank that a signal has ended, too, and says so
+    How = case Status > ?SIGNAL andalso not tessera_cluster_output:has_message(Printed) of
+              true -> io_lib:format("was ended by signal ~b", [Status - ?SIGNAL]);
+              false -> io_lib:format("ended with status ~b", [Status])
+          end,
+    new("~ts ~ts~s~ts~ts", [Mpirun, How, phase(State), tessera_cluster_output:of_launcher(Printed), no_rank_from(State)]);
 ended(Rank, Status, Printed, State) ->
     new("rank ~b on ~ts ended with status ~b~s~ts", [Rank, own_host(), Status, phase(State), tessera_cluster_output:of_rank(Rank, Printed)]).
 
-%% The first rank that ended; else why mpirun did; else the first connection that has ended.
+%% That mpirun was killed, with what a rank had to say; else the error of a rank that could not start; else the first rank that ended; else why mpirun did; else the
+%% first connection that has ended.
+cause(#state{killed = #{} = Killed, failed = {_, Error}}) -> both(Killed, Error);
+cause(#state{killed = #{} = Killed, symptom = #{} = Error}) -> both(Killed, Error);
+cause(#state{killed = #{} = Killed}) -> Killed;
+cause(#state{failed = {_, Error}}) -> Error;
 cause(#state{first = {Rank, Host, Status}, launcher = Launcher} = State) ->
     Printed = tessera_cluster_launcher:printed(Launcher),
     new("rank ~b on ~ts ended with status ~b~s~ts", [Rank, Host, Status, phase(State), tessera_cluster_output:of_rank(Rank, Printed)]);

@@ -1,7 +1,7 @@
 %% @private What mpirun and ranks print while they start, and what of it an error quotes: lines of the rank that ended, or those of mpirun
 %% without the advice that its messages contain.
 -module(tessera_cluster_output).
--export([new/0, parse/2, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1]).
+-export([new/0, parse/2, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1, has_message/1]).
 -export_type([output/0, source/0]).
 
 %% Who printed a line: a rank, or the launcher, which is mpirun.
@@ -74,6 +74,12 @@ of_launcher(Output) ->
         [] -> quoted(last([["rank ", integer_to_list(Rank), ": ", Line] || {Rank, Line} <- All, is_integer(Rank), is_said(Line)]));
         Said -> quoted(Said)
     end.
+
+%% Whether mpirun has printed a message of its own, as it does before it ends.
+-spec has_message(output()) -> boolean().
+has_message(Output) ->
+    {_, Blocks} = blocks([Line || {launcher, Line} <- lines(Output)], [], []),
+    Blocks =/= [].
 
 last(Lines) -> lists:nthtail(max(0, length(Lines) - ?LINES), Lines).
 

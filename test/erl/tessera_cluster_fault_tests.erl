@@ -2,7 +2,7 @@
 %% call that works: on the same ranks where the job must live, else on new ones.
 -module(tessera_cluster_fault_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, on_ranks/2, fake/3, ranks/2, listening/1]).
+-import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, on_ranks/2, runs_of/1, fake/3, ranks/2, listening/1]).
 -import(tessera_test, [in_folder/1, until/1]).
 -export([log/2, driver/0, listening_sockets/1, impostor/3]).
 
@@ -50,8 +50,9 @@ check_sums(Cluster, Ranks) ->
 read(Results) -> [tessera:to_binary(Result) || Result <- Results].
 
 %% The error of a call that runs on all ranks when the fault begins, and milliseconds from then to the report.
-report(Call, Fault) ->
+report(Cluster, Call, Fault) ->
     {Caller, Monitor} = spawn_monitor(Call),
+    until(fun() -> runs_of(Cluster) =/= [] end),
     timer:sleep(700),   % it runs
     Began = erlang:monotonic_time(millisecond),
     Fault(),
@@ -75,7 +76,7 @@ killed(Launcher) ->
     [begin
          [_, Second] = Pids = pids(Cluster),
          Endless = endless(Cluster, 2, Work),
-         {Text, Ms} = report(fun() -> read(Endless([[tessera:broadcast(1.0, {Elements})] || _ <- [1, 2]])) end, fun() -> signal("KILL", Second) end),
+         {Text, Ms} = report(Cluster, fun() -> read(Endless([[tessera:broadcast(1.0, {Elements})] || _ <- [1, 2]])) end, fun() -> signal("KILL", Second) end),
          ?assertMatch({match, _}, re:run(Text, "rank [01] on [^ ]+: ")),
          said(["a rank killed ", Where], Ms, ?KILLED),
          gone(Pids),
@@ -89,7 +90,7 @@ stopped(Launcher) ->
     Deadline = 4000,
     {Cluster, [First, _] = Pids} = started(Launcher, #{ranks => 2, threads => 1, deadline => Deadline}),
     Endless = endless(Cluster, 2, 100),
-    {Text, Ms} = report(fun() -> read(Endless([[tessera:broadcast(1.0, {100})] || _ <- [1, 2]])) end, fun() -> signal("STOP", First) end),
+    {Text, Ms} = report(Cluster, fun() -> read(Endless([[tessera:broadcast(1.0, {100})] || _ <- [1, 2]])) end, fun() -> signal("STOP", First) end),
     %% the driver sees it, or the rank that waits for it
     ?assertMatch({match, _}, re:run(Text, "(rank 0 on [^ ]+: nothing was heard of it for 4000 ms|rank 1 on [^ ]+: rank 0 did not answer)")),
     ?assert(Ms >= Deadline div 2),
@@ -104,6 +105,7 @@ dead_callers(Launcher) ->
     [begin
          Endless = endless(Cluster, 2, Work),
          {Caller, Monitor} = spawn_monitor(fun() -> read(Endless([[tessera:broadcast(1.0, {Elements})] || _ <- [1, 2]])) end),
+         until(fun() -> runs_of(Cluster) =/= [] end),
          timer:sleep(500),
          exit(Caller, kill),
          receive {'DOWN', Monitor, process, Caller, killed} -> ok end,

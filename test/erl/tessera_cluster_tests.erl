@@ -5,7 +5,7 @@
 -include_lib("kernel/include/file.hrl").
 -export([driver/1]).
 %% For other modules of tests.
--export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3, connect/2,
+-export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, busy/1, runs_of/1, listening/1, fake/3, ranks/2, script/3, connect/2,
          refused/3, refused/4, other_build/1]).
 -import(tessera_test, [in_folder/1, until/1]).
 
@@ -155,11 +155,24 @@ calls(Launcher) ->
 
 on_ranks(Cluster, F) -> tessera_cluster:call(Cluster, {apply, term_to_binary(F), term_to_binary([]), {}}).
 
+%% A process whose call all ranks work on, and its monitor. It is there when they do.
+busy(Cluster) ->
+    Work = fun() -> register(tessera_cluster_test_work, self()), timer:sleep(600000) end,
+    {Caller, Monitor} = spawn_monitor(fun() -> on_ranks(Cluster, Work) end),
+    until(fun() -> lists:all(fun(Works) -> Works end, works(Cluster)) end),
+    {Caller, Monitor}.
+
+works(Cluster) -> on_ranks(Cluster, fun() -> is_pid(whereis(tessera_cluster_test_work)) end).
+
+%% Runs that are on their way, as the process that sends them knows.
+runs_of(Cluster) ->
+    #{queue := Queue} = tessera_cluster:connections(Cluster),
+    maps:keys(element(4, sys:get_state(Queue))).
+
 %% A caller that waits gets an error with the rank and its host; the next call finds the cluster started again.
 killed(Launcher) ->
     {Cluster, [_, Second] = Pids} = started(Launcher, #{}),
-    {Caller, Monitor} = spawn_monitor(fun() -> on_ranks(Cluster, fun() -> timer:sleep(60000) end) end),
-    timer:sleep(100),
+    {Caller, Monitor} = busy(Cluster),
     signal("KILL", Second),
     receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} ->
             ?assertMatch({match, _}, re:run(Text, "^rank 1 on [^ ]+: its connection was closed"))
@@ -221,11 +234,9 @@ driver([Launcher]) ->
 %% The rank ends what a dead caller has asked for.
 dead_caller(Launcher) ->
     {Cluster, Pids} = started(Launcher, #{}),
-    Caller = spawn(fun() -> on_ranks(Cluster, fun() -> register(tessera_cluster_test_work, self()), timer:sleep(60000) end) end),
-    Works = fun() -> [is_pid(Pid) || Pid <- on_ranks(Cluster, fun() -> whereis(tessera_cluster_test_work) end)] end,
-    until(fun() -> Works() =:= [true, true] end),
+    {Caller, _} = busy(Cluster),
     exit(Caller, kill),
-    until(fun() -> Works() =:= [false, false] end),
+    until(fun() -> works(Cluster) =:= [false, false] end),
     stop(Cluster, Pids).
 
 %% Both directions at once, with a deadline that a stalled socket would pass; then more than is allowed.
@@ -356,6 +367,7 @@ killed_in_run(Launcher) ->
     Arguments = [[tessera:tensor([0.0])], [tessera:tensor([0.0])]],
     ?assertEqual([0.0, 0.0], [tessera:to_number(S) || S <- Sum(Arguments)]),
     {Caller, Monitor} = spawn_monitor(fun() -> [tessera:to_list(Number) || {Number, _} <- Long(Arguments)] end),
+    until(fun() -> runs_of(Cluster) =/= [] end),
     timer:sleep(500),
     signal("KILL", First),
     receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} ->

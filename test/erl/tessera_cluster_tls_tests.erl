@@ -1,7 +1,7 @@
 %% Encrypted connections of clusters: the certificate, sockets with the right and with wrong sides, and clusters over them.
 -module(tessera_cluster_tls_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, fake/3, ranks/2, listening/1]).
+-import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, busy/1, fake/3, ranks/2, listening/1]).
 -import(tessera_test, [in_folder/1, until/1]).
 -export([log/2]).
 
@@ -247,8 +247,7 @@ sharded(_, Cluster) ->
 
 killed(Launcher) ->
     {Cluster, [_, Second] = Pids} = started(Launcher, #{tls => true}),
-    {Caller, Monitor} = spawn_monitor(fun() -> tessera_cluster:map(Cluster, fun(_) -> timer:sleep(60000) end) end),
-    timer:sleep(100),
+    {Caller, Monitor} = busy(Cluster),
     signal("KILL", Second),
     receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} ->
             ?assertMatch({match, _}, re:run(Text, "^rank 1 on [^ ]+: its connection was closed"))

@@ -1,7 +1,7 @@
 %% The tree of sockets: its form, real ranks in a small one, and more than a hundred light ranks (tessera_light_ranks).
 -module(tessera_cluster_tree_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [connect/2, fake/3, listening/1, refused/3, refused/4]).
+-import(tessera_cluster_tests, [busy/1, connect/2, fake/3, listening/1, refused/3, refused/4]).
 -import(tessera_test, [in_folder/1, until/1]).
 -export([launcher/3]).
 
@@ -72,8 +72,7 @@ real(Options) ->
 killed(Rank) ->
     Cluster = started(#{}),
     #{ranks := Ranks} = tessera_cluster:info(Cluster),
-    {Caller, Monitor} = spawn_monitor(fun() -> tessera_cluster:map(Cluster, fun(_) -> timer:sleep(60000) end) end),
-    timer:sleep(200),
+    {Caller, Monitor} = busy(Cluster),
     [Pid] = [Pid || #{rank := R, os_pid := Pid} <- Ranks, R =:= Rank],
     "" = os:cmd("kill -KILL " ++ binary_to_list(Pid)),
     receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} ->

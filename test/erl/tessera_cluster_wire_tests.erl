@@ -2,7 +2,7 @@
 -module(tessera_cluster_wire_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
--import(tessera_test, [until/1]).
+-import(tessera_test, [until/1, until_freed/1]).
 
 -define(PART, 1048576).
 %% From these bytes on a binary is a block.
@@ -197,7 +197,7 @@ small_limit(Cluster) ->
     ?assertMatch(#{restarts := 0, state := up}, tessera_cluster:info(Cluster)),
     %% nothing is left of the tensors in results that were not sent
     [tessera:deallocate(T) || T <- [Placed]],
-    until(fun() -> garbage_collect(), lists:all(fun({Now, Then}) -> Now =< Then end, lists:zip(Values(), Before)) end).
+    until_freed(fun() -> lists:all(fun({Now, Then}) -> Now =< Then end, lists:zip(Values(), Before)) end).
 
 %% A rank that calls this was sent what should have been refused before any rank was sent anything.
 put_aside() -> persistent_term:put(?MODULE, called).

@@ -2,7 +2,8 @@
 -module(tessera_proxy_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
--import(tessera_test, [in_folder/1, until/1]).
+-import(tessera_cluster_tests, [runs_of/1]).
+-import(tessera_test, [in_folder/1, until/1, until_freed/1]).
 -export([hold/0, use/1, many/1]).
 
 %% Milliseconds for what takes far less on a machine that is not busy.
@@ -144,7 +145,7 @@ other_processes(Cluster, _) ->
     Keeper ! {read, self()},
     receive {Keeper, Sum} -> ?assertEqual(1500.0, Sum) end,
     Keeper ! stop,
-    until(fun() -> garbage_collect(), hd(live(Cluster)) =< Before end).
+    until_freed(fun() -> hd(live(Cluster)) =< Before end).
 
 keep(T) ->
     receive
@@ -162,7 +163,7 @@ memory(Cluster, _) ->
     timer:sleep(100),
     Before = live(Cluster),
     lists:foreach(fun(_) -> [[_], [_]] = tessera_cluster:put(Cluster, [[X], [X]]) end, lists:seq(1, 5000)),
-    until(fun() -> garbage_collect(), lists:all(fun({Now, Then}) -> Now =< Then end, lists:zip(live(Cluster), Before)) end),
+    until_freed(fun() -> lists:all(fun({Now, Then}) -> Now =< Then end, lists:zip(live(Cluster), Before)) end),
     Kept = [tessera_cluster:put(Cluster, [[X], [X]]) || _ <- lists:seq(1, 100)],
     ?assert(lists:all(fun({Now, Then}) -> Now >= Then + 100 * 1024 end, lists:zip(live(Cluster), Before))),
     ?assertEqual(100, length(Kept)),
@@ -175,7 +176,7 @@ memory(Cluster, _) ->
     receive {Holder, 100} -> exit(Holder, kill) end,
     receive {'DOWN', Monitor, process, Holder, killed} -> ok end,
     ?assertEqual(100, length(Kept)),
-    until(fun() -> lists:all(fun({Now, Then}) -> Now < Then + 150 * 1024 end, lists:zip(live(Cluster), Before)) end).
+    until_freed(fun() -> lists:all(fun({Now, Then}) -> Now < Then + 150 * 1024 end, lists:zip(live(Cluster), Before)) end).
 
 %% A free that is held back for company is sent without any, too. Other requests would take it along, so only bytes are looked at.
 free_alone(Cluster, _) ->
@@ -427,7 +428,7 @@ donated(Cluster, _) ->
     ?assertEqual([2.0e6, 2.0e6], [tessera:to_number(S) || S <- Sums]),
     ?assertEqual([2.0, 2.0], [tessera:to_number(tessera:reduce_max(T)) || T <- [A1, B1]]),
     garbage_collect(),
-    until(fun() -> lists:all(fun(Live) -> Live < 6000000 end, live(Cluster)) end),
+    until_freed(fun() -> lists:all(fun(Live) -> Live < 6000000 end, live(Cluster)) end),
     %% many steps in the same memory
     [A2, _] = lists:foldl(fun(_, [P, Q]) -> F([[P], [Q]]) end, [A1, B1], lists:seq(1, 50)),
     ?assertEqual(52.0, tessera:to_number(tessera:reduce_max(A2))),
@@ -442,7 +443,7 @@ dropped(Cluster, _) ->
     Args = [[tessera:tensor(1.0)], [tessera:tensor(1.0)]],
     Read = fun() -> [tessera:to_number(tessera:reduce_max(Y)) || Y <- F(Args)] end,
     ?assertEqual([1.0, 1.0], Read()),
-    until(fun() -> garbage_collect(), lists:all(fun(Live) -> Live < 4000 end, live(Cluster)) end),
+    until_freed(fun() -> lists:all(fun(Live) -> Live < 4000 end, live(Cluster)) end),
     Drop = fun(Pause) ->
                    _ = F(Args),
                    garbage_collect(),
@@ -450,7 +451,7 @@ dropped(Cluster, _) ->
            end,
     lists:foreach(Drop, lists:append(lists:duplicate(30, [0, 1, 5]))),
     ?assertEqual([1.0, 1.0], Read()),
-    until(fun() -> garbage_collect(), lists:all(fun(Live) -> Live < 4000 end, live(Cluster)) end).
+    until_freed(fun() -> lists:all(fun(Live) -> Live < 4000 end, live(Cluster)) end).
 
 %% Calls return before their runs are done, and not more than a few runs ahead.
 pipeline(Cluster, _) ->
@@ -525,11 +526,6 @@ cancelled(Cluster, _) ->
     garbage_collect(),
     ?assertEqual([2.0], tessera:to_list(Kept)),
     ?assertMatch(#{state := up, restarts := 0}, tessera_cluster:info(Cluster)).
-
-%% Runs that are on their way, as the process that sends them knows.
-runs_of(Cluster) ->
-    #{queue := Queue} = tessera_cluster:connections(Cluster),
-    maps:keys(element(4, sys:get_state(Queue))).
 
 %% Several processes, each with its own chain of runs, whose order on the ranks may differ from the order of calls.
 concurrent(Cluster, _) ->
