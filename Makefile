@@ -102,7 +102,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -274,7 +274,7 @@ test-all:
 # What has changed since BASE, by clang-tidy with its analyzer; of the tests, those that take seconds.
 BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
 CHANGED = $(shell git diff --name-only --diff-filter=d $(BASE) -- 'c_src/*.c'; git ls-files --others --exclude-standard -- 'c_src/*.c')
-check: check-layers check-words check-parameters check-defaults check-tests check-names
+check: check-layers check-cycles check-words check-parameters check-defaults check-tests check-names
 	$(Q)ANALYZE=$(if $(strip $(CHANGED)),yes) LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(CHANGED)
 	$(Q)$(MAKE) all
 	$(Q)$(MAKE) test-c T="$(CHECK_C)"
@@ -488,7 +488,7 @@ doc:
 
 # ---- checks of the sources
 
-lint: check-layers check-words check-parameters check-defaults check-tests check-names
+lint: check-layers check-cycles check-words check-parameters check-defaults check-tests check-names
 	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(FILES)
 	$(Q)$(MAKE) erl
 	$(Q)mk/lint-erl.sh
@@ -499,6 +499,9 @@ analyze:
 
 check-layers:
 	$(Q)mk/check-layers.sh
+
+check-cycles: $(CORE)
+	$(Q)mk/check-cycles.sh $(B)
 
 check-words:
 	$(Q)mk/check-words.sh

@@ -169,6 +169,7 @@ KERNEL_SRC := \
   c_src/kernel/conv/conv.c \
   c_src/kernel/conv/conv_depthwise.c \
   c_src/kernel/conv/conv_direct.c \
+  c_src/kernel/conv/conv_rows.c \
   c_src/kernel/conv/window.c \
   c_src/kernel/conv/window_avx2.c \
   c_src/kernel/conv/window_avx512.c \
@@ -185,26 +186,30 @@ KERNEL_SRC := \
   c_src/kernel/gemm/gemm_long.c \
   c_src/kernel/gemm/gemm_pack.c \
   c_src/kernel/gemm/gemm_pack_complex.c \
+  c_src/kernel/gemm/gemm_pack_native.c \
   c_src/kernel/gemm/gemm_prepare.c \
   c_src/kernel/gemm/gemm_routine.c \
+  c_src/kernel/gemm/gemm_tiles.c \
   c_src/kernel/gemm/gemm_vector.c \
   c_src/kernel/gemm/gemm_widen.c \
   c_src/kernel/gemm/gemm_widen_avx2.c \
   c_src/kernel/linalg/cholesky.c \
   c_src/kernel/linalg/factor.c \
   c_src/kernel/linalg/factor_bidiagonal.c \
+  c_src/kernel/linalg/factor_blocked.c \
+  c_src/kernel/linalg/factor_blocked_cholesky.c \
+  c_src/kernel/linalg/factor_blocked_lu.c \
+  c_src/kernel/linalg/factor_blocked_triangular.c \
   c_src/kernel/linalg/factor_complex.c \
-  c_src/kernel/linalg/factor_complex_blocks.c \
-  c_src/kernel/linalg/factor_complex_cholesky.c \
   c_src/kernel/linalg/factor_complex_eigh.c \
-  c_src/kernel/linalg/factor_complex_lu.c \
   c_src/kernel/linalg/factor_complex_qr.c \
   c_src/kernel/linalg/factor_complex_solve.c \
   c_src/kernel/linalg/factor_complex_svd.c \
-  c_src/kernel/linalg/factor_complex_triangular.c \
   c_src/kernel/linalg/factor_divide.c \
   c_src/kernel/linalg/factor_eigh.c \
+  c_src/kernel/linalg/factor_lines.c \
   c_src/kernel/linalg/factor_panels.c \
+  c_src/kernel/linalg/factor_ql.c \
   c_src/kernel/linalg/factor_qr.c \
   c_src/kernel/linalg/factor_routine.c \
   c_src/kernel/linalg/factor_secular.c \
@@ -234,6 +239,7 @@ KERNEL_SRC := \
   c_src/kernel/ref/ref_window.c \
   c_src/kernel/sort/sort.c \
   c_src/kernel/sort/sort_buckets.c \
+  c_src/kernel/sort/sort_lanes.c \
   c_src/kernel/sort/sort_lanes_avx2.c \
   c_src/kernel/sort/sort_lanes_avx512.c \
   c_src/kernel/sort/sort_lanes_base.c \

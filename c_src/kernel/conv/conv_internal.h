@@ -75,7 +75,7 @@ typedef struct conv_rows {
 } conv_rows;
 _Static_assert(sizeof(conv_rows) <= TS_GEMM_ROW_STATE, "no room for the state of rows");
 
-/* ---- conv.c ---- */
+/* ---- conv_rows.c ---- */
 
 /* Notes rows [row, row + count) of lhs. */
 void ts_conv_start_rows(const void *context, int64_t group, int64_t row, int64_t count, void *state);

@@ -59,16 +59,19 @@ static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
 /* True if the sums of a part of k go on from those of the part before; else they are added to them. */
 static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == TS_GEMM_ONE_CHAIN; }
 
-/* ---- gemm.c ---- */
+/* ---- gemm_tiles.c ---- */
+
+static inline bool gemm_is_empty(const ts_gemm_shape *s) { return s->batch <= 0 || s->m <= 0 || s->n <= 0; }
+/* The run of a call, without a kernel. */
+gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
+/* True for products of which several threads compute the tiles. */
+bool ts_gemm_tiles_are_large(const ts_gemm_shape *shape);
 
 /* A product by tiles, of at most TS_CONTRACT_BLOCK steps unless it is one chain. */
 ts_status ts_gemm_run_passes(const gemm_run *run);
 
 /* Runs an epilogue that takes whole rows on all batches, when the tasks had only parts of rows. */
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
-
-/* A gemm with the kernel TS_GEMM_STRIDED only, whose caller makes the tiles; for ts_gemm_adopt, as ts_gemm_prepare. */
-ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
 
 /* ---- gemm_long.c ---- */
 
@@ -99,6 +102,12 @@ enum { TS_GEMM_MAX_UNITS = 64 }; /* in a panel, with those that fill its last ve
 void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
                   int64_t panel_bytes);
 
+/* ---- gemm_pack_native.c ---- */
+
+/* ts_gemm_pack of elements that are neither converted to floats nor parts of complex numbers. */
+void ts_gemm_pack_native(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
+                         int64_t panel_bytes);
+
 /* Packs `k` neighbouring elements of `units` rows into one panel. `rows` has room for 3 more, which are filled. */
 void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, int64_t k, char *panel);
 
@@ -116,6 +125,11 @@ void ts_gemm_pack_widened(const gemm_pack *pack, const char *source, int64_t uni
 /* ts_gemm_pack of numbers that are not GEMM_REAL. `units` of rhs and `k` count parts: they are even. */
 void ts_gemm_pack_complex(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels,
                           int64_t panel_bytes);
+
+/* ---- gemm_prepare.c ---- */
+
+/* A gemm with the kernel TS_GEMM_STRIDED only, whose caller makes the tiles; for ts_gemm_adopt, as ts_gemm_prepare. */
+ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
 
 /* ---- gemm_vector.c ---- */
 

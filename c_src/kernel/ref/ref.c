@@ -110,10 +110,6 @@ static ts_status reduce_region(interpreter *in, const ts_ref_call *call) {
 
 /* ---- one op ---- */
 
-ts_status ts_ref_unknown(const ts_ref_call *call) {
-  return ts_error(TS_UNIMPLEMENTED, "%s has no meaning in the interpreter", ts_op_name(call->op->code));
-}
-
 static ts_status compute_product(const ts_ref_call *call) {
   switch ((ts_ops_DOT)call->op->code) {
   case TS_OP_DOT:

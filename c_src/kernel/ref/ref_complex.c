@@ -205,15 +205,3 @@ ts_scalar ts_ref_complex_join(ts_dtype part, ts_scalar re, ts_scalar im) {
   ts_scalar_store(part, im, out.bytes + ts_dtype_size(part));
   return out;
 }
-
-/* The chain of a real product, with the parts of l alternating: re = fma(im l, -im r, fma(re l, re r, re)), and
- * im = fma(im l, re r, fma(re l, im r, im)). */
-ts_scalar ts_ref_complex_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
-  ts_dtype part = ts_dtype_part(type);
-  ts_scalar a = ts_ref_complex_part(TS_OP_REAL, type, l), b = ts_ref_complex_part(TS_OP_IMAG, type, l);
-  ts_scalar c = ts_ref_complex_part(TS_OP_REAL, type, r), d = ts_ref_complex_part(TS_OP_IMAG, type, r);
-  ts_scalar re = ts_ref_complex_part(TS_OP_REAL, type, acc), im = ts_ref_complex_part(TS_OP_IMAG, type, acc);
-  re = ts_ref_multiply_add(part, b, ts_ref_unary(TS_OP_NEGATE, part, d), ts_ref_multiply_add(part, a, c, re));
-  im = ts_ref_multiply_add(part, b, c, ts_ref_multiply_add(part, a, d, im));
-  return ts_ref_complex_join(part, re, im);
-}

@@ -1,4 +1,3 @@
-#include "jit/session/target.h"
 #include "kernel/ref/ref_sum.h"
 #include "tensor/dot_order.h"
 
@@ -39,14 +38,6 @@ static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_d
   int64_t strides[TS_MAX_RANK];
   ts_shape_strides(shape, strides);
   return strided_side(shape, strides, batch, contract);
-}
-
-ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
-  if (ts_dtype_is_complex(type)) return ts_ref_complex_multiply_add(type, l, r, acc);
-  bool fused = ts_target_host()->fma;
-  if (fused && type == TS_F32) return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
-  if (fused && type == TS_F64) return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
-  return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
 }
 
 /* One operand, and where its elements of a result begin. */

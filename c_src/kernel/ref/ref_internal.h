@@ -34,10 +34,13 @@ static inline bool ts_ref_goes_on(const ts_ref_call *call, int64_t i, int64_t co
   return i < count && (i % 1024 != 0 || !ts_cancelled(call->cancel));
 }
 
+/* The error for an op without a case. */
+static inline ts_status ts_ref_unknown(const ts_ref_call *call) {
+  return ts_error(TS_UNIMPLEMENTED, "%s has no meaning in the interpreter", ts_op_name(call->op->code));
+}
+
 /* ref_scalar.c: one element. Operands and result have the given type; a
  * compare op's operands do, its result is plain truth. */
-/* The error for an op without a case. */
-ts_status ts_ref_unknown(const ts_ref_call *call);
 /* True when an elementwise op defines its meaning for the type; other ops do so themselves. */
 bool ts_ref_has_meaning(ts_opcode code, ts_dtype type);
 ts_scalar ts_ref_unary(ts_opcode code, ts_dtype type, ts_scalar x);
@@ -55,7 +58,6 @@ bool ts_ref_complex_truth(ts_dtype type, ts_scalar x);
 /* The real or imaginary part of an element of complex type `type`, and an element of two parts of type `part`. */
 ts_scalar ts_ref_complex_part(ts_opcode code, ts_dtype type, ts_scalar x);
 ts_scalar ts_ref_complex_join(ts_dtype part, ts_scalar re, ts_scalar im);
-ts_scalar ts_ref_complex_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc);
 
 /* ref.c: any op without regions, by its class. */
 ts_status ts_ref_compute(const ts_ref_call *call);
@@ -77,8 +79,9 @@ void ts_ref_conv(const ts_ref_call *call);
 ts_status ts_ref_dot(const ts_ref_call *call);
 ts_status ts_ref_linalg(const ts_ref_call *call);
 ts_status ts_ref_fft(const ts_ref_call *call);
-/* acc = l * r + acc. Integers wrap. Floats round once, where the machine can do that: where not, the product rounds by
- * itself, and overflows by itself. */
+
+/* ref_sum.c: acc = l * r + acc. Integers wrap. Floats round once, where the machine can do that: where not, the product
+ * rounds by itself, and overflows by itself. */
 ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc);
 #ifdef TS_TEST_ROWS
 ts_status ts_ref_test(const ts_ref_call *call); /* test/rows/test_kernel.c */

@@ -1,6 +1,32 @@
 #include "kernel/ref/ref_sum.h"
 
+#include "jit/session/target.h"
 #include "tensor/contract_order.h"
+
+#include <math.h>
+
+static ts_scalar real_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
+  bool fused = ts_target_host()->fma;
+  if (fused && type == TS_F32) return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
+  if (fused && type == TS_F64) return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
+  return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
+}
+
+/* The chain of a real product, with the parts of l alternating: re = fma(im l, -im r, fma(re l, re r, re)), and
+ * im = fma(im l, re r, fma(re l, im r, im)). */
+static ts_scalar complex_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
+  ts_dtype part = ts_dtype_part(type);
+  ts_scalar a = ts_ref_complex_part(TS_OP_REAL, type, l), b = ts_ref_complex_part(TS_OP_IMAG, type, l);
+  ts_scalar c = ts_ref_complex_part(TS_OP_REAL, type, r), d = ts_ref_complex_part(TS_OP_IMAG, type, r);
+  ts_scalar re = ts_ref_complex_part(TS_OP_REAL, type, acc), im = ts_ref_complex_part(TS_OP_IMAG, type, acc);
+  re = real_multiply_add(part, b, ts_ref_unary(TS_OP_NEGATE, part, d), real_multiply_add(part, a, c, re));
+  im = real_multiply_add(part, b, c, real_multiply_add(part, a, d, im));
+  return ts_ref_complex_join(part, re, im);
+}
+
+ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
+  return (ts_dtype_is_complex(type) ? complex_multiply_add : real_multiply_add)(type, l, r, acc);
+}
 
 void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type) {
   const int64_t parts = ts_dtype_is_complex(type) ? 2 : 1;

@@ -1,6 +1,5 @@
 #include "kernel/sort/sort.h"
 
-#include "jit/session/target.h"
 #include "kernel/sort/sort_buckets.h"
 #include "kernel/sort/sort_radix.h"
 
@@ -10,17 +9,6 @@
 #define SPLIT_ALWAYS (INT64_C(1) << 20)
 #define SPLIT_FEW (INT64_C(1) << 15)
 #define FEW_LINES 16
-
-const ts_sort_lanes *ts_sort_lanes_host(void) {
-#if defined(__x86_64__)
-  switch (ts_target_host()->isa) {
-  case TS_ISA_AVX512: return &ts_sort_lanes_avx512;
-  case TS_ISA_AVX2: return &ts_sort_lanes_avx2;
-  default: break;
-  }
-#endif
-  return &ts_sort_lanes_base;
-}
 
 static const ts_sort_lanes_row *lanes_row(const ts_sort_plan *plan) {
   const ts_sort_lanes *lanes = ts_sort_lanes_host();

@@ -2,8 +2,8 @@
  * whose products are taken from other columns by the product of real matrices. A number u of such a block stands there
  * for the rows (re, im) and (-im, re), so that the bits are those of chains of multiply-adds, however the columns are
  * cut and whichever threads compute them. */
-#ifndef TS_KERNEL_FACTOR_COMPLEX_BLOCKS_H
-#define TS_KERNEL_FACTOR_COMPLEX_BLOCKS_H
+#ifndef TS_KERNEL_FACTOR_BLOCKED_H
+#define TS_KERNEL_FACTOR_BLOCKED_H
 
 #include "kernel/linalg/factor_complex.h"
 

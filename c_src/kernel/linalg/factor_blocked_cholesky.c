@@ -1,7 +1,7 @@
 /* Cholesky factors of large complex matrices, by blocks of columns, whose products are taken from the lower triangle
  * behind them by tiles. The tile that is the next block is factored by the thread that has it, while others have the
  * rest. */
-#include "kernel/linalg/factor_complex_blocks.h"
+#include "kernel/linalg/factor_blocked.h"
 
 #include <string.h>
 

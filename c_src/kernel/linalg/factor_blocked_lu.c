@@ -1,7 +1,7 @@
 /* LU factors of large complex matrices with partial pivoting, by blocks of columns. A block's exchanges, its system and
  * its products are applied to all columns behind it by tiles; the tile that is the next block is factored by the thread
  * that has it, while others have the rest. The right side of a system stands behind the matrix. */
-#include "kernel/linalg/factor_complex_blocks.h"
+#include "kernel/linalg/factor_blocked.h"
 
 #include <string.h>
 

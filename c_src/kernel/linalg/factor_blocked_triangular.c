@@ -1,6 +1,6 @@
 /* Triangular systems of large complex matrices with many right sides, by blocks of rows. Every case is the solution of
  * a lower triangle, as in factor_complex_solve.c. */
-#include "kernel/linalg/factor_complex_blocks.h"
+#include "kernel/linalg/factor_blocked.h"
 
 /* From the last element on, where an upper triangle is to be a lower one. */
 static factor_view turned(factor_view v, bool cols, int64_t n) {

@@ -1,4 +1,4 @@
-#include "kernel/linalg/factor_complex_blocks.h"
+#include "kernel/linalg/factor_blocked.h"
 
 /* ---- memory ---- */
 
