@@ -31,7 +31,8 @@ END_TEST
 
 void test_add_lesser_isas(TCase *tests) {
 #ifdef HAS_LESSER_ISAS
-  if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tests, lesser_isa, 0, sizeof(names) / sizeof(names[0]));
+  if (getenv("TESSERA_EVERY_ISA") && !getenv("TESSERA_ISA"))
+    tcase_add_loop_test(tests, lesser_isa, 0, sizeof(names) / sizeof(names[0]));
 #else
   (void)tests;
 #endif

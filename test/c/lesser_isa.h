@@ -4,7 +4,8 @@
 
 #include <check.h>
 
-/* Adds tests that run this whole program again, with each instruction set below this machine's. */
+/* Where TESSERA_EVERY_ISA is set, as by `make test-all`: adds tests that run this whole program again, with each
+ * instruction set below this machine's. */
 void test_add_lesser_isas(TCase *tests);
 
 #endif

@@ -114,12 +114,16 @@ static double step_f64(double a, double b, double sum) {
   return product + sum;
 }
 
+/* An element, read once for all the sums that it is a term of. */
+typedef struct factor {
+  double re, im;
+  uint64_t bits;
+} factor;
+
 /* The order of tensor/contract_order.h over terms that a function adds: in f64, or in f32. */
 typedef struct terms {
-  ts_dtype type;
-  const ts_gemm_shape *s;
-  const char *lhs, *rhs;
-  bool f32, imaginary;
+  const factor *lhs, *rhs;
+  bool f32, complex, imaginary;
   int64_t chain, block;
 } terms;
 
@@ -131,13 +135,10 @@ static double step(const terms *t, double a, double b, double sum) {
 
 /* Each part of a complex sum: re takes a's re with b's re, then a's im with -b's im; im takes b's im, then its re. */
 static double add_term(const terms *t, int64_t k, double sum) {
-  const int64_t size = (int64_t)ts_dtype_size(t->type);
-  const ts_scalar a = ts_scalar_load(t->type, t->lhs + k * t->s->lhs_col * size),
-                  b = ts_scalar_load(t->type, t->rhs + k * t->s->rhs_row * size);
-  const double x = ts_scalar_to_f64(t->type, a), u = ts_scalar_to_f64(t->type, b);
-  if (!ts_dtype_is_complex(t->type)) return step(t, x, u, sum);
-  const double y = ts_scalar_imag(t->type, a), v = ts_scalar_imag(t->type, b);
-  return t->imaginary ? step(t, y, u, step(t, x, v, sum)) : step(t, y, -v, step(t, x, u, sum));
+  const factor *a = t->lhs + k, *b = t->rhs + k;
+  if (!t->complex) return step(t, a->re, b->re, sum);
+  return t->imaginary ? step(t, a->im, b->re, step(t, a->re, b->im, sum))
+                      : step(t, a->im, -b->im, step(t, a->re, b->re, sum));
 }
 
 static double chain_of(const terms *t, int64_t first, int64_t end) {
@@ -163,20 +164,17 @@ static double sum_of(const terms *t, int64_t first, int64_t end) {
   return rounded(t, sum_of(t, first, first + half) + sum_of(t, first + half, end));
 }
 
-static terms make_terms(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
-  const int64_t parts = ts_dtype_is_complex(type) ? 2 : 1;
+static ts_scalar expected(ts_dtype type, const factor *lhs, const factor *rhs, int64_t count) {
+  const bool is_complex = ts_dtype_is_complex(type);
+  const int64_t parts = is_complex ? 2 : 1;
   const bool f32 = type != TS_F64 && type != TS_C128;
-  return (terms){type, s, lhs, rhs, f32, false, TS_CONTRACT_CHAIN / parts, TS_CONTRACT_BLOCK / parts};
-}
-
-static ts_scalar expected(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
-  int64_t size = (int64_t)ts_dtype_size(type);
+  terms t = {lhs, rhs, f32, is_complex, false, TS_CONTRACT_CHAIN / parts, TS_CONTRACT_BLOCK / parts};
+  const double re = ts_dtype_is_float(type) || is_complex ? sum_of(&t, 0, count) : 0;
+  t.imaginary = true;
+  if (is_complex) return ts_scalar_complex(type, re, sum_of(&t, 0, count));
+  if (ts_dtype_is_float(type)) return ts_scalar_from_f64(type, re);
   uint64_t integer = 0;
-  const terms t = make_terms(type, s, lhs, rhs);
-  if (ts_dtype_is_float(type)) return ts_scalar_from_f64(type, sum_of(&t, 0, s->k));
-  for (int64_t k = 0; k < s->k; k++)
-    integer +=
-        ts_scalar_load(type, lhs + k * s->lhs_col * size).bits * ts_scalar_load(type, rhs + k * s->rhs_row * size).bits;
+  for (int64_t k = 0; k < count; k++) integer += lhs[k].bits * rhs[k].bits;
   return ts_scalar_from_u64(type, integer);
 }
 
@@ -215,27 +213,72 @@ static ts_status run_product(const ts_gemm *gemm, product *p, const ts_parallel 
           .lhs = p->lhs.origin, .rhs = p->rhs.origin, .out = p->out, .parallel = parallel, .pool = ts_pool_default()});
 }
 
-/* `stride`: only every so many elements of out are compared. */
-static void check_product(ts_dtype type, const product *p, int64_t stride) {
-  const ts_gemm_shape *s = &p->shape;
-  int64_t size = (int64_t)ts_dtype_size(type);
+/* The rows of lhs or the columns of rhs, each read where the first sum wants it. */
+typedef struct lines {
+  ts_dtype type;
+  const char *origin;
+  int64_t length, stride, each, batch, count; /* strides: of an element, of a line, of a batch of so many lines */
+  factor **read;
+} lines;
+
+static lines make_lines(ts_dtype type, const operand *o, const ts_gemm_shape *s, bool is_rhs) {
+  lines l = {type,
+             o->origin,
+             s->k,
+             is_rhs ? s->rhs_row : s->lhs_col,
+             is_rhs ? s->rhs_col : s->lhs_row,
+             is_rhs ? s->rhs_batch : s->lhs_batch,
+             is_rhs ? s->n : s->m,
+             NULL};
+  l.read = calloc((size_t)(s->batch * l.count) + 1, sizeof *l.read);
+  return l;
+}
+
+static void free_lines(lines *l, int64_t batches) {
+  for (int64_t i = 0; i < batches * l->count; i++) free(l->read[i]);
+  free(l->read);
+}
+
+static factor factor_of(ts_dtype type, const char *at) {
+  const ts_scalar x = ts_scalar_load(type, at);
+  factor f = {.bits = ts_dtype_is_complex(type) ? 0 : x.bits};
+  if (ts_dtype_is_float(type) || ts_dtype_is_complex(type)) f.re = ts_scalar_to_f64(type, x);
+  if (ts_dtype_is_complex(type)) f.im = ts_scalar_imag(type, x);
+  return f;
+}
+
+static const factor *line_at(lines *l, int64_t batch, int64_t i) {
+  factor **read = &l->read[batch * l->count + i];
+  const int64_t size = (int64_t)ts_dtype_size(l->type);
+  if (*read) return *read;
+  *read = malloc((size_t)(l->length + 1) * sizeof **read);
+  for (int64_t k = 0; k < l->length; k++)
+    (*read)[k] = factor_of(l->type, l->origin + (batch * l->batch + i * l->each + k * l->stride) * size);
+  return *read;
+}
+
+/* `stride`: only every so many elements of out are compared with the sums of `shape`. */
+static void check_elements(ts_dtype type, const product *p, const ts_gemm_shape *s, int64_t stride) {
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  lines rows = make_lines(type, &p->lhs, s, false), columns = make_lines(type, &p->rhs, s, true);
   if (TEST_IS_SANITIZED) stride *= 17;
   for (int64_t at = 0; at < s->batch * s->m * s->out_row; at += stride) {
-    int64_t j = at % s->out_row, i = at / s->out_row % s->m, b = at / s->out_batch;
-    ts_scalar got = ts_scalar_load(type, p->out + at * size), want;
-    if (j < s->n) {
-      want = expected(type, s, p->lhs.origin + (b * s->lhs_batch + i * s->lhs_row) * size,
-                      p->rhs.origin + (b * s->rhs_batch + j * s->rhs_col) * size);
-    } else { /* between the rows nothing is written */
-      char fill[8];
-      memset(fill, OUT_FILL, sizeof(fill));
-      want = ts_scalar_load(type, fill);
-    }
-    ck_assert_msg(got.bits == want.bits, "%s %d x %d x %d x %d strides %d,%d %d,%d at %d,%d,%d: %llx, expected %llx",
-                  ts_dtype_name(type), (int)s->batch, (int)s->m, (int)s->n, (int)s->k, (int)s->lhs_row, (int)s->lhs_col,
-                  (int)s->rhs_row, (int)s->rhs_col, (int)b, (int)i, (int)j, (unsigned long long)got.bits,
-                  (unsigned long long)want.bits);
+    const int64_t j = at % s->out_row, i = at / s->out_row % s->m, b = at / s->out_batch;
+    char want[16];
+    memset(want, OUT_FILL, sizeof want); /* between the rows nothing is written */
+    if (j < s->n) ts_scalar_store(type, expected(type, line_at(&rows, b, i), line_at(&columns, b, j), s->k), want);
+    if (memcmp(p->out + at * size, want, (size_t)size) == 0) continue;
+    const ts_scalar got = ts_scalar_load(type, p->out + at * size), sum = ts_scalar_load(type, want);
+    ck_abort_msg("%s %d x %d x %d x %d strides %d,%d %d,%d at %d,%d,%d: %llx, expected %llx", ts_dtype_name(type),
+                 (int)s->batch, (int)s->m, (int)s->n, (int)s->k, (int)s->lhs_row, (int)s->lhs_col, (int)s->rhs_row,
+                 (int)s->rhs_col, (int)b, (int)i, (int)j, (unsigned long long)got.bits, (unsigned long long)sum.bits);
   }
+  free_lines(&rows, s->batch);
+  free_lines(&columns, s->batch);
+}
+
+static void check_product(ts_dtype type, const product *p, int64_t stride) {
+  check_elements(type, p, &p->shape, stride);
 }
 
 static void check(const ts_gemm *gemm, ts_dtype type, int64_t batch, int64_t m, int64_t n, int64_t k, layout lhs,
@@ -692,14 +735,7 @@ END_TEST
 
 /* ---- complex numbers ---- */
 
-static ts_scalar expected_number(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
-  terms re = make_terms(type, s, lhs, rhs), im = re;
-  im.imaginary = true;
-  return ts_scalar_complex(type, sum_of(&re, 0, s->k), sum_of(&im, 0, s->k));
-}
-
 static void check_numbers(ts_dtype type, const int64_t *d, layout lhs, layout rhs) {
-  const int64_t size = (int64_t)ts_dtype_size(type);
   product p = make_product(type, 1 + (lhs + rhs) % 2 * 2, d[0], d[1], d[2], lhs, rhs);
   const ts_gemm_shape s = p.shape;
   ts_gemm *gemm;
@@ -711,18 +747,7 @@ static void check_numbers(ts_dtype type, const int64_t *d, layout lhs, layout rh
   ts_kernel_release(kernel);
   p.shape = ts_gemm_shape_of_parts(&s);
   ck_assert_ok(run_product(gemm, &p, d[0] > 60 ? &threaded : &ts_parallel_serial));
-  for (int64_t at = 0; at < s.batch * s.m * s.out_row; at += TEST_IS_SANITIZED ? 17 : 1) {
-    const int64_t j = at % s.out_row, i = at / s.out_row % s.m, b = at / s.out_batch;
-    char want[16];
-    memset(want, OUT_FILL, sizeof want); /* between the rows nothing is written */
-    if (j < s.n)
-      ts_scalar_store(type,
-                      expected_number(type, &s, p.lhs.origin + (b * s.lhs_batch + i * s.lhs_row) * size,
-                                      p.rhs.origin + (b * s.rhs_batch + j * s.rhs_col) * size),
-                      want);
-    ck_assert_msg(memcmp(p.out + at * size, want, (size_t)size) == 0, "%s %d x %d x %d layouts %d,%d at %d,%d,%d",
-                  ts_dtype_name(type), (int)s.m, (int)s.n, (int)s.k, (int)lhs, (int)rhs, (int)b, (int)i, (int)j);
-  }
+  check_elements(type, &p, &s, 1);
   free_product(&p);
   ts_gemm_release(gemm);
 }

@@ -6,7 +6,12 @@
 #include <math.h>
 #include <stdio.h>
 
+/* A sanitizer sees the compiler of kernels, and nothing in what it has compiled. */
+#if defined(__SANITIZE_ADDRESS__)
+static const int64_t lengths[] = {0, 1, 17, 129};
+#else
 static const int64_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 129, 300};
+#endif
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
 /* A kernel at each length of its last dim, with `rows` for those before. */
@@ -122,7 +127,7 @@ START_TEST(tile)
   ts_kernel_case c;
   ts_case_parse(text, &c);
   ts_kernel *kernel = ts_case_compile(&c);
-  for (size_t i = 0; i < 6; i++) {
+  for (size_t i = 0; i < (TEST_IS_SANITIZED ? 4 : 6); i++) {
     for (size_t k = 0; k < LENGTHS; k++) {
       ts_case_run run = {.extents = {2, rows[i], lengths[k]}, .seed = 5 * i + k};
       ts_case_check(&c, kernel, &run);

@@ -69,10 +69,9 @@ static ts_graph *make_graph(ts_dtype type, const search *s, ts_dtype index) {
   return graph;
 }
 
-static void check(const ts_graph *graph, ts_buffer *x, const ts_compile_options *options) {
-  ts_buffer *expected[6], *got[6];
+static void check(const ts_graph *graph, ts_buffer *x, ts_buffer *const *expected, const ts_compile_options *options) {
+  ts_buffer *got[6];
   ts_executable *exe;
-  ck_assert_ok(ts_ref_run(graph, &x, 1, ts_pool_default(), expected));
   ck_assert_ok(ts_executable_create(graph, options, &exe));
   ck_assert_ok(ts_executable_run(exe, &x, 1, NULL, got));
   for (int i = 0; i < 6; i++) {
@@ -80,7 +79,6 @@ static void check(const ts_graph *graph, ts_buffer *x, const ts_compile_options 
     ck_assert_msg(ts_compare_buffers(got[i], expected[i], 0, message), "result %d of %s: %s", i,
                   TS_SHAPE_STR(x->dtype, &x->shape), message);
     ts_buffer_release(got[i]);
-    ts_buffer_release(expected[i]);
   }
   ts_executable_release(exe);
 }
@@ -93,9 +91,13 @@ START_TEST(blocks_find_what_one_walk_finds)
   const search *s = &searches[_i / TYPES];
   ts_shape shape = shape_of(s);
   for (int how = 0; how < FILLINGS; how++) {
+    if (TEST_IS_SANITIZED && how != _i % FILLINGS) continue;
     ts_graph *graph = make_graph(type, s, indices[how % 3]);
     ts_buffer *x = fill(type, &shape, (filling)how);
-    for (int m = 0; m < 3; m++) check(graph, x, &modes[m]);
+    ts_buffer *expected[6];
+    ck_assert_ok(ts_ref_run(graph, &x, 1, ts_pool_default(), expected));
+    for (int m = 0; m < 3; m++) check(graph, x, expected, &modes[m]);
+    for (int i = 0; i < 6; i++) ts_buffer_release(expected[i]);
     ts_buffer_release(x);
     ts_graph_destroy(graph);
   }

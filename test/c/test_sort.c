@@ -1,4 +1,6 @@
-/* Sorts, argsorts and top_k against a plain stable merge sort: order, stability, and the bits of every element. */
+/* Sorts, argsorts and top_k by what defines them: the indices are a permutation in which each element comes before the
+ * next one by its key, or by its place where keys are equal. There is one such permutation, and the bits of every
+ * element are those at its index. */
 #include "exec/pool.h"
 #include "kernel/sort/sort.h"
 #include "kernel/sort/sort_top.h"
@@ -39,25 +41,12 @@ static bool after(const line *l, int64_t i, int64_t j) {
   return isnan(b) ? false : isnan(a) || a > b;
 }
 
-static void merge_sort(const line *l, int64_t *order, int64_t *spare, int64_t n) {
-  if (n < 2) return;
-  int64_t half = n / 2, i = 0, j = half;
-  merge_sort(l, order, spare, half);
-  merge_sort(l, order + half, spare, n - half);
-  for (int64_t at = 0; at < n; at++)
-    spare[at] = j == n || (i < half && !after(l, order[i], order[j])) ? order[i++] : order[j++];
-  memcpy(order, spare, (size_t)n * sizeof(*order));
-}
+/* In the stable order, which has no equals. */
+static bool before(const line *l, int64_t i, int64_t j) { return after(l, j, i) || (i < j && !after(l, i, j)); }
 
-/* The stable order of a line's n elements, in an array with room for 2n. */
-static void stable_order(line *l, int64_t *order, int64_t n) {
+static void read_numbers(line *l, int64_t n) {
   l->numbers = malloc(sizeof(number) * (size_t)(n + 1));
-  for (int64_t i = 0; i < n; i++) {
-    order[i] = i;
-    l->numbers[i] = number_at(l->type, l->in, l->first + i * l->stride);
-  }
-  merge_sort(l, order, order + n, n);
-  free(l->numbers);
+  for (int64_t i = 0; i < n; i++) l->numbers[i] = number_at(l->type, l->in, l->first + i * l->stride);
 }
 
 /* ---- threads that are none: tasks in reverse order, each with another worker, and a flag that is set after some */
@@ -103,22 +92,29 @@ static ts_status run_sort(const ts_sort_spec *spec, const void *in, void *out, c
   return status;
 }
 
+static int64_t index_at(ts_dtype type, const void *indices, int64_t i) {
+  return ts_scalar_to_s64(type, ts_scalar_load(type, (const char *)indices + (size_t)i * ts_dtype_size(type)));
+}
+
 static void expect_line(const ts_sort_spec *spec, line *l, const void *values, const void *indices) {
-  int64_t n = spec->shape->dims[spec->axis];
-  size_t size = ts_dtype_size(spec->dtype), index_size = ts_dtype_size(spec->index);
-  int64_t *order = memory(2 * n * 8 + 8);
-  stable_order(l, order, n);
+  const int64_t n = spec->shape->dims[spec->axis];
+  const size_t size = ts_dtype_size(spec->dtype);
+  int64_t last = -1;
+  read_numbers(l, n);
   for (int64_t i = 0; i < n; i++) {
-    int64_t to = l->first + i * l->stride, from = l->first + order[i] * l->stride;
-    if (memcmp((const char *)values + (size_t)to * size, (const char *)l->in + (size_t)from * size, size) != 0)
-      ck_abort_msg("sort of %s, axis %d, %s: element %lld of the line at %lld", TS_SHAPE_STR(spec->dtype, spec->shape),
-                   spec->axis, l->descending ? "descending" : "ascending", (long long)i, (long long)l->first);
-    if (memcmp((const char *)indices + (size_t)to * index_size, &order[i], index_size) != 0) /* the low bytes */
+    const int64_t to = l->first + i * l->stride, at = index_at(spec->index, indices, to);
+    /* Each before the next, n of them: a permutation. */
+    if (at < 0 || at >= n || (last >= 0 && !before(l, last, at)))
       ck_abort_msg("argsort of %s as %s, axis %d, %s: element %lld of the line at %lld",
                    TS_SHAPE_STR(spec->dtype, spec->shape), ts_dtype_name(spec->index), spec->axis,
                    l->descending ? "descending" : "ascending", (long long)i, (long long)l->first);
+    const int64_t from = l->first + at * l->stride;
+    if (memcmp((const char *)values + (size_t)to * size, (const char *)l->in + (size_t)from * size, size) != 0)
+      ck_abort_msg("sort of %s, axis %d, %s: element %lld of the line at %lld", TS_SHAPE_STR(spec->dtype, spec->shape),
+                   spec->axis, l->descending ? "descending" : "ascending", (long long)i, (long long)l->first);
+    last = at;
   }
-  free(order);
+  free(l->numbers);
 }
 
 /* Both directions of sort and argsort of one operand. */
@@ -428,27 +424,35 @@ static ts_status run_top(ts_dtype type, const ts_shape *shape, int64_t k, const 
   return status;
 }
 
+/* Each before the next, and the last one before all others. */
+static void expect_top(const line *l, int64_t n, int64_t k, const int32_t *indices) {
+  int64_t others = 0;
+  for (int64_t i = 0; i < k; i++)
+    if (indices[i] < 0 || indices[i] >= n || (i > 0 && !before(l, indices[i - 1], indices[i])))
+      ck_abort_msg("top %lld of %lld: index %lld", (long long)k, (long long)n, (long long)i);
+  for (int64_t i = 0; k > 0 && i < n; i++) others += before(l, indices[k - 1], i);
+  if (k > 0 && others != n - k) ck_abort_msg("top %lld of %lld leaves out a greater one", (long long)k, (long long)n);
+}
+
 static bool check_top(ts_dtype type, int64_t lines, int64_t n, int64_t k, pattern p) {
   ts_shape shape = {.rank = 2, .dims = {lines, n}};
   size_t size = ts_dtype_size(type);
   char *in = operand(type, p, lines * n), *values = memory(lines * k * (int64_t)size);
   int32_t *indices = memory(lines * k * 4);
-  int64_t *order = memory(16 * n + 8);
   bool selects;
   ck_assert_ok(run_top(type, &shape, k, in, values, indices, ts_pool_parallel(0), NULL, &selects));
   for (int64_t row = 0; row < lines; row++) {
     line l = {type, in, row * n, 1, true, NULL};
-    stable_order(&l, order, n);
-    for (int64_t i = 0; i < k; i++) {
-      if (indices[row * k + i] != order[i])
-        ck_abort_msg("top %lld of %s: index %lld of row %lld", (long long)k, TS_SHAPE_STR(type, &shape), (long long)i,
-                     (long long)row);
-      if (memcmp(values + (size_t)(row * k + i) * size, in + (size_t)(row * n + order[i]) * size, size) != 0)
+    read_numbers(&l, n);
+    expect_top(&l, n, k, indices + row * k);
+    free(l.numbers);
+    for (int64_t i = 0; i < k; i++)
+      if (memcmp(values + (size_t)(row * k + i) * size, in + (size_t)(row * n + indices[row * k + i]) * size, size) !=
+          0)
         ck_abort_msg("top %lld of %s: value %lld of row %lld", (long long)k, TS_SHAPE_STR(type, &shape), (long long)i,
                      (long long)row);
-    }
   }
-  free(in), free(values), free(indices), free(order);
+  free(in), free(values), free(indices);
   return selects;
 }
 
