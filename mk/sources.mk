@@ -334,6 +334,7 @@ NIF_SRC := \
 
 TOOL_SRC := \
   c_src/tool/opt_args.c \
+  c_src/tool/opt_batch.c \
   c_src/tool/opt_check.c \
   c_src/tool/opt_launches.c \
   c_src/tool/opt_loops.c \

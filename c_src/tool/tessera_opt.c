@@ -10,6 +10,7 @@
 #include "pass/pass.h"
 #include "shard/shard.h"
 #include "shard/varying.h"
+#include "tool/opt_batch.h"
 #include "tool/opt_launches.h"
 #include "tool/opt_loops.h"
 #include "tool/opt_run.h"
@@ -208,27 +209,31 @@ static ts_status process(const options *o) {
 }
 
 static int usage(FILE *out, int code) {
-  fputs("usage: tessera-opt [OPTION...] [FILE]\n"
-        "Reads a graph's text (standard input without FILE), runs passes on it, and prints it, or:\n"
-        "  --run             compile it, run it and print the results\n"
-        "  --ref             the same by the interpreter, without compiling\n"
-        "  --partitions      the same by all partitions of a program with a mesh, by the interpreter\n"
-        "  --check[=plain]   compile it, run it and compare with the interpreter's results of the graph before\n"
-        "                    the passes, or with those of that graph compiled without fusion and simplification;\n"
-        "                    with --ref or --partitions compare these\n"
-        "  --ulps=N          how many units in the last place floats may differ: 64 without it; 0: equal bits\n"
-        "  --modes           check other modes of compilation and kinds of runs, too\n"
-        "  --stablehlo       print it as a module of StableHLO\n"
-        "  --explain         compile it and print steps, kernels, costs and memory plan\n"
-        "  --counts          compile it and print how many steps, kernels and bytes there are\n"
-        "  --dump=WHAT,...   compile it without caches and print what is named to standard error:\n"
-        "                    graph, passes, kernels, llvm, asm, plan\n"
-        "  --kernels         the same as --dump=kernels\n"
-        "  --input=N,...     numbers of the next argument, repeated as needed; others are made up\n"
-        "  --seed=N          of the made-up numbers\n"
-        "  --special         with NaN, infinities and limits of integers among them\n"
-        "  --pass=NAME,...   passes to run before:\n",
-        out);
+  fputs(
+      "usage: tessera-opt [OPTION...] [FILE]\n"
+      "       tessera-opt --batch FILE\n"
+      "Reads a graph's text (standard input without FILE), runs passes on it, and prints it, or:\n"
+      "  --run             compile it, run it and print the results\n"
+      "  --ref             the same by the interpreter, without compiling\n"
+      "  --partitions      the same by all partitions of a program with a mesh, by the interpreter\n"
+      "  --check[=plain]   compile it, run it and compare with the interpreter's results of the graph before\n"
+      "                    the passes, or with those of that graph compiled without fusion and simplification;\n"
+      "                    with --ref or --partitions compare these\n"
+      "  --ulps=N          how many units in the last place floats may differ: 64 without it; 0: equal bits\n"
+      "  --modes           check other modes of compilation and kinds of runs, too\n"
+      "  --stablehlo       print it as a module of StableHLO\n"
+      "  --explain         compile it and print steps, kernels, costs and memory plan\n"
+      "  --counts          compile it and print how many steps, kernels and bytes there are\n"
+      "  --dump=WHAT,...   compile it without caches and print what is named to standard error:\n"
+      "                    graph, passes, kernels, llvm, asm, plan\n"
+      "  --kernels         the same as --dump=kernels\n"
+      "  --input=N,...     numbers of the next argument, repeated as needed; others are made up\n"
+      "  --seed=N          of the made-up numbers\n"
+      "  --special         with NaN, infinities and limits of integers among them\n"
+      "  --batch FILE      run each line of FILE, which is \"OUTPUT OPTION... FILE\": what it prints becomes the file\n"
+      "                    OUTPUT, and its exit code is printed\n"
+      "  --pass=NAME,...   passes to run before:\n",
+      out);
   for (int i = 0; i < STEP_COUNT; i++) fprintf(out, "    %-9s %s\n", steps[i].name, steps[i].help);
   for (const ts_pass *pass = ts_passes; pass->name; pass++) fprintf(out, "    %s\n", pass->name);
   return code;
@@ -304,7 +309,7 @@ static bool parse_option(const char *arg, options *o) {
 }
 
 static bool parse_options(int argc, char **argv, options *o) {
-  for (int i = 1; i < argc; i++)
+  for (int i = 0; i < argc; i++)
     if (!parse_option(argv[i], o)) return false;
   if (!o->path) o->path = "-";
   o->run.run |= (o->run.ref || o->run.partitions) && !o->run.check;
@@ -325,11 +330,17 @@ static int run(const options *o) {
   return 1;
 }
 
-int main(int argc, char **argv) {
+static int run_command(int argc, char **argv) {
   options o = {.passes = "", .run.ulps = 64};
   bool understood = parse_options(argc, argv, &o);
   int code = understood && !o.help ? run(&o) : usage(understood ? stdout : stderr, understood ? 0 : 2);
   TS_VEC_FREE(&o.run.inputs);
+  return code;
+}
+
+int main(int argc, char **argv) {
+  bool is_batch = argc == 3 && strcmp(argv[1], "--batch") == 0;
+  int code = is_batch ? ts_opt_batch(argv[2], run_command) : run_command(argc - 1, argv + 1);
   ts_jit_stop(); /* no thread may be in LLVM while exit() destroys LLVM's objects */
   return code;
 }

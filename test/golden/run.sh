@@ -14,6 +14,8 @@
 # A line "// also passes: normalize,fuse" names passes that give the same FILE.out.
 # A line "// counts: steps 1, kernels 2" names lines of what --counts prints.
 # A line "// sends: 1 collective, 4 bytes" says what a program on a mesh communicates, which UPDATE does not change.
+# All runs are lines of a file, for one process (tessera-opt --batch). Where that ends early, the run that it has ended in
+# has failed, and another process takes the next ones.
 # usage: test/golden/run.sh [FILE.ts ...]
 #   UPDATE=1          rewrites the outputs
 #   TESSERA_OPT=path  the program to test
@@ -21,90 +23,139 @@ cd "$(dirname "$0")/../.." || exit 2
 opt=${TESSERA_OPT:-build/${BUILD:-normal}/tessera-opt}
 [ -x "$opt" ] || { echo "golden: no $opt, run make first" >&2; exit 2; }
 [ $# -gt 0 ] || set -- $(find test/golden -name '*.ts' | sort)
-actual=$(mktemp) || exit 2
-trap 'rm -f "$actual"' EXIT
-total=0 failed=0
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+total=0 failed=0 code=0 tab=$(printf '\t')
 
+# What to run, and what to expect of it: "ARGUMENTS<tab>KIND<tab>INPUT<tab>EXPECTED" for each run.
+plan() {
+  awk '
+    function run(arguments, kind, expected) { printf "%s %s\t%s\t%s\t%s\n", arguments, input, kind, input, expected }
+    function check_bits(arguments, seed) {
+      for (seed = 1; seed <= 3; seed++) run(arguments " --ulps=0 --special --seed=" seed, "agrees")
+    }
+    function exists(file, line, is) { is = (getline line <file) >= 0; close(file); return is }
+    function is_graph(file, line, is) {
+      while ((getline line <file) > 0 && line ~ /^\/\//) ;
+      is = line ~ /^graph /
+      close(file)
+      return is
+    }
+    function plan_file(stem, is_first, wanted, back) {
+      stem = substr(input, 1, length(input) - 3)
+      is_first = first ~ /^\/\/ checks/
+      if (counts != "") run("--counts", "counts", counts)
+      if (first ~ /^\/\/ same/ || (is_first && passes != "")) check_bits("--check --ref --pass=" passes)
+      if (first ~ /^\/\/ checks bits of plain/) check_bits("--check=plain --modes")
+      else if (first ~ /^\/\/ checks bits/) check_bits("--check --modes")
+      else if (is_first) run("--check", "agrees")
+      if (is_first && passes == "") return
+      wanted = first ~ /^\/\/ fails/ ? "fails" : "prints"
+      run("--pass=" passes, wanted, stem ".out")
+      if (also != "") run("--pass=" also, wanted, stem ".out")
+      if (is_graph(stem ".out")) {
+        back = input
+        input = stem ".out"
+        run("", "back", input)
+        input = back
+      }
+      if (exists(stem ".stablehlo")) run("--stablehlo --pass=", "prints", stem ".stablehlo")
+      if (sends != "") printf "\tsends\t%s\t%s\n", input, sends
+    }
+    function text_after(line, words) { return substr(line, index(line, words) + length(words)) }
+    FNR == 1 {
+      if (input != "") plan_file()
+      input = FILENAME; first = $0; passes = counts = also = sends = ""
+      if (/^\/\/.*passes:/) { passes = text_after($0, "passes:"); gsub(/ /, "", passes) }
+    }
+    /^\/\/ counts: / { counts = text_after($0, "// counts: ") }
+    /^\/\/ also passes: / { also = text_after($0, "// also passes: "); gsub(/ /, "", also) }
+    /^\/\/ sends: / { sends = text_after($0, "// sends: ") }
+    END { if (input != "") plan_file() }' "$@"
+}
+
+# Runs the lines of $work/runs; a line of $work/codes for each.
+run_all() {
+  wanted=$(wc -l <"$work/runs")
+  : >"$work/codes"
+  while count=$(wc -l <"$work/codes") && [ "$count" -lt "$wanted" ]; do
+    tail -n +$((count + 1)) "$work/runs" >"$work/rest"
+    "$opt" --batch "$work/rest" >>"$work/codes" 2>"$work/errors"
+    code=$?
+    [ "$(wc -l <"$work/codes")" -lt "$wanted" ] || break
+    head -n 20 "$work/errors"
+    echo "$((code == 0 ? 1 : code)) ended" >>"$work/codes"
+  done
+}
+
+# fail INPUT WORDS
 fail() {
-  echo "  $1: $2"
+  echo "  $1: $2$([ "$code" -le 1 ] || echo ", exit code $code")"
   failed=$((failed + 1))
 }
 
-# compare INPUT EXPECTED WANTED_CODE ARGUMENTS...
+# compare INPUT EXPECTED WANTED_CODE
 compare() {
-  input=$1 expected=$2 wanted=$3
-  shift 3
-  total=$((total + 1))
-  "$opt" "$@" "$input" >"$actual" 2>&1
-  code=$?
-  if [ "$code" -ne "$wanted" ]; then
-    fail "$expected" "exit code $code, expected $wanted"
+  if [ "$code" -ne "$3" ]; then
+    fail "$2" "exit code $code, expected $3"
     head -n 5 "$actual"
   elif [ -n "${UPDATE:-}" ]; then
-    cp "$actual" "$expected"
-  elif [ ! -f "$expected" ]; then
-    fail "$input" "there is no $expected; UPDATE=1 makes it"
-  elif ! cmp -s "$actual" "$expected"; then
-    fail "$expected" "differs"
-    diff -u "$expected" "$actual" | head -n 40
+    cp "$actual" "$2"
+  elif [ ! -f "$2" ]; then
+    fail "$1" "there is no $2; UPDATE=1 makes it"
+  elif ! cmp -s "$actual" "$2"; then
+    fail "$2" "differs"
+    diff -u "$2" "$actual" | head -n 40
   fi
 }
 
-# check INPUT OPTION...: the results agree.
-check() {
-  input=$1
-  shift
-  total=$((total + 1))
-  "$opt" "$@" "$input" >"$actual" 2>&1 && tail -n 1 "$actual" | grep -q ' agrees$' && return
-  fail "$input" "$*"
+agrees() {
+  [ "$code" -eq 0 ] && tail -n 1 "$actual" | grep -q ' agrees$' && return
+  fail "$1" "$2"
   head -n 5 "$actual"
 }
 
-# check_bits INPUT OPTION...: equal bits for each seed.
-check_bits() {
-  for seed in 1 2 3; do check "$@" --ulps=0 --special --seed=$seed; done
-}
-
-# count INPUT LINES: what --counts prints has these lines, which are separated by commas.
-count() {
-  total=$((total + 1))
-  "$opt" --counts "$1" >"$actual" 2>&1
+# counts INPUT LINES: what --counts prints has these lines, which are separated by commas.
+counts() {
   missing=$(printf '%s\n' "$2" | tr , '\n' | sed 's/^ *//' | grep -vxFf "$actual") || return
   fail "$1" "no $missing"
   cat "$actual"
 }
 
-# read_back OUTPUT: a printed graph is read and printed again, without comments.
-read_back() {
-  grep -v '^//' "$1" | head -n 1 | grep -q '^graph ' || return
-  total=$((total + 1))
-  grep -v '^//' "$1" >"$actual"
-  "$opt" "$1" 2>&1 | cmp -s - "$actual" && return
+# A printed graph is read and printed again, without comments.
+back() {
+  grep -v '^//' "$1" | cmp -s - "$actual" && return
   fail "$1" 'is printed in another way'
 }
 
-for file in "$@"; do
-  first=$(head -n 1 "$file")
-  passes=
-  case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
-  counts=$(sed -n 's,^// counts: ,,p' "$file")
-  [ -z "$counts" ] || count "$file" "$counts"
-  case $first in '// same'* | '// checks'*passes:*) check_bits "$file" --check --ref --pass="$passes" ;; esac
-  case $first in
-    '// checks bits of plain'*) check_bits "$file" --check=plain --modes ;;
-    '// checks bits'*) check_bits "$file" --check --modes ;;
-    '// checks'*) check "$file" --check ;;
+plan "$@" >"$work/plan"
+awk -F '\t' -v work="$work" '$1 != "" { print work "/" ++n " " $1 }' "$work/plan" | tr -s ' ' >"$work/runs"
+run_all
+exec 3<"$work/codes"
+run=0
+while IFS= read -r line; do
+  arguments=${line%%"$tab"*} line=${line#*"$tab"}
+  kind=${line%%"$tab"*} line=${line#*"$tab"}
+  input=${line%%"$tab"*} expected=${line#*"$tab"}
+  if [ "$kind" = sends ]; then
+    grep -q "^$expected of each of" "${input%.ts}.out" || fail "$input" "does not send $expected"
+    continue
+  fi
+  total=$((total + 1)) run=$((run + 1))
+  actual=$work/$run
+  [ -e "$actual" ] || : >"$actual"
+  read -r code _ <&3
+  case $kind in
+  prints) compare "$input" "$expected" 0 ;;
+  fails) compare "$input" "$expected" 1 ;;
+  agrees) agrees "$input" "$arguments" ;;
+  counts) counts "$input" "$expected" ;;
+  back) [ -n "${UPDATE:-}" ] || back "$input" ;;
   esac
-  case $first in *passes:*) ;; '// checks'*) continue ;; esac
-  wanted=0
-  case $first in '// fails'*) wanted=1 ;; esac
-  compare "$file" "${file%.ts}.out" "$wanted" --pass="$passes"
-  also=$(sed -n 's,^// also passes: ,,p' "$file")
-  [ -z "$also" ] || compare "$file" "${file%.ts}.out" "$wanted" --pass="$also"
-  read_back "${file%.ts}.out"
-  sends=$(sed -n 's,^// sends: ,,p' "$file")
-  [ -z "$sends" ] || grep -q "^$sends of each of" "${file%.ts}.out" || fail "$file" "does not send $sends"
-  [ ! -f "${file%.ts}.stablehlo" ] || compare "$file" "${file%.ts}.stablehlo" 0 --stablehlo --pass=
-done
+done <"$work/plan"
+if [ -n "${UPDATE:-}" ] && [ $failed -eq 0 ]; then # what is new is read back
+  UPDATE= "$0" "$@"
+  exit
+fi
 echo "golden: $((total - failed)) passed, $failed failed"
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] && [ "$total" -gt 0 ]
