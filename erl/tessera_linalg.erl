@@ -70,23 +70,25 @@ full(Name, A, Options) ->
 
 -spec pinv(tessera:tensor()) -> tessera:tensor().
 pinv(A) ->
-    {Type, Matrix, {U, _, Inverses, V}} = inverted(pinv, [A], A),
-    tessera:as_type(pinv(Matrix, U, Inverses, V), Type).
+    {Type, {Matrix, Power}, {U, _, Inverses, V}} = inverted(pinv, [A], A),
+    tessera:as_type(times(pinv(Matrix, U, Inverses, V), tessera:negate(Power)), Type).
 
 pinv(A, U, Inverses, V) -> tessera_trace:made_by(pinv, product(tessera:multiply(V, Inverses), adjoint(U)), [A, U, Inverses, V]).
 
 -spec lstsq(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 lstsq(A, B) ->
     Args = [A, B],
-    {Factored, Matrix, {#tessera{shape = Shape} = U, Divisors, Inverses, V}} = inverted(lstsq, Args, A),
+    {Factored, {Matrix, Power}, {#tessera{shape = Shape} = U, Divisors, Inverses, V}} = inverted(lstsq, Args, A),
     {Batch, [M, _]} = parts(U),
     #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, Factored)], []),
     Vector = Batch ++ [M],
     Solve = fun(Columns) ->
-                    [Left, Other, Given] = [tessera:as_type(T, computed_in(Type)) || T <- [U, V, Columns]],
+                    [Left, Other, Wide] = [tessera:as_type(T, computed_in(Type)) || T <- [U, V, Columns]],
+                    {Given, Own} = scaled(Wide),
                     By = tessera:as_type(column(Divisors), tessera_type:part(computed_in(Type))),
                     X = product(Other, tessera:divide(product(adjoint(Left), Given), By)),
-                    tessera:as_type(tessera_trace:made_by(lstsq, X, [Matrix, Given, U, Inverses, V]), Type)
+                    Scaled = tessera_trace:made_by(lstsq, X, [Matrix, Given, U, Inverses, V]),
+                    tessera:as_type(times(Scaled, tessera:subtract(Own, Power)), Type)
             end,
     case dims(Right) of
         Vector ->
@@ -105,7 +107,7 @@ unfit(Args, #tessera{shape = Shape}, Batch, M) ->
     tessera_error:raise(lstsq, Args, invalid_argument, "lstsq: the right side has shape ~0p, expected ~0p, or with columns",
                         [Shape, list_to_tuple(Batch ++ [M])]).
 
-%% The type of the result, A in the type in which it is factored, and U, the singular values, their inverses as a row, and V.
+%% The type of the result, A as it is factored with its power, and of that U, the singular values, their inverses as a row, and V.
 %% Singular values below the tolerance are infinite here. A solution is divided by them, as the inverse of a subnormal number is
 %% infinite.
 inverted(Name, Args, A) ->
@@ -114,13 +116,13 @@ inverted(Name, Args, A) ->
     Divisors = tessera:select(Counts, S, tessera:full({}, infinity, S#tessera.type)),
     {Type, Matrix, {U, Divisors, row(tessera:divide(1, Divisors)), adjoint(Vt)}}.
 
-%% The type of A as a float, and A and the factors in the type in which they are computed: in a narrower one their rounding would
+%% The type of A as a float, and scaled(A) and its factors in the type in which they are computed: in a narrower one their rounding would
 %% be larger than the singular values that count.
 decomposed(Name, Args, A) ->
     #tessera{type = Given} = Whole = any_matrices(Name, Args, A),
     Type = tessera_type:to_float(Given),
-    Matrix = tessera:as_type(Whole, computed_in(Type)),
-    {Type, Matrix, list_to_tuple(tessera_trace:results(Name, svd, [Matrix], false))}.
+    {Matrix, Power} = scaled(tessera:as_type(Whole, computed_in(Type))),
+    {Type, {Matrix, Power}, list_to_tuple(tessera_trace:results(Name, svd, [Matrix], false))}.
 
 %% The type in which matrices of a float type are factored.
 -spec computed_in(tessera:type()) -> tessera:type().
@@ -152,6 +154,39 @@ matrix_rank(A) ->
     Counts = tessera:as_type(tessera:greater(S, least(U, S, Vt)), s64),
     tessera:sum(Counts, #{axes => [length(dims(S)) - 1]}).
 
+%% ---- numbers near the ends of a type's range
+
+%% X over a power of two for each matrix, and that power's exponent, as a matrix of one row and column, or with these axes of size 1. The largest element is then about 1, so that
+%% neither squares nor products of few of them overflow or vanish; no other bit of a result changes. X is f32, f64, c64 or c128. The quotient is exact: it and
+%% the power are normal numbers, or the element is far below the others.
+-spec scaled(tessera:tensor()) -> {tessera:tensor(), tessera:tensor()}.
+scaled(#tessera{shape = Shape} = X) -> scaled(X, matrix_axes(Shape)).
+
+scaled(#tessera{type = Type} = X, Axes) ->
+    {Integer, Digits, Bias} = layout(tessera_type:part(Type)),
+    Largest = largest(tessera:abs(tessera:stop_grad(X)), #{axes => Axes, keep_axes => true}),
+    Field = tessera:right_shift(tessera:bitcast(Largest, Integer), Digits),
+    Power = tessera:subtract(tessera:clip(Field, 1, 2 * Bias - 1), Bias),
+    {grown(X, power_of_two(tessera:negate(Power), Type)), tessera:as_type(Power, s32)}.
+
+%% X times a power of two, or of two such powers the product: in two steps, of which neither overflows where the product does not.
+times(#tessera{type = Type} = X, Power) ->
+    Half = tessera:right_shift(Power, 1),
+    grown(grown(X, power_of_two(Half, Type)), power_of_two(tessera:subtract(Power, Half), Type)).
+
+%% By parts: in a complex product the imaginary part of By, which is 0, makes an infinite one no number.
+grown(#tessera{type = Type} = X, By) when ?IS_COMPLEX(Type) -> tessera:complex(tessera:multiply(tessera:real(X), By), tessera:multiply(tessera:imag(X), By));
+grown(X, By) -> tessera:multiply(X, By).
+
+power_of_two(Power, Type) ->
+    Part = tessera_type:part(Type),
+    {Integer, Digits, Bias} = layout(Part),
+    tessera:bitcast(tessera:left_shift(tessera:add(tessera:as_type(Power, Integer), Bias), Digits), Part).
+
+%% The integers of a float type's size, the digits behind the exponent, and what is added to it.
+layout(f32) -> {s32, 23, 127};
+layout(f64) -> {s64, 52, 1023}.
+
 %% ---- powers and norms
 
 -spec matrix_power(tessera:tensor(), integer()) -> tessera:tensor().
@@ -176,25 +211,39 @@ power(A, N) -> product(A, power(product(A, A), N div 2)).
 norm(Given, Options) ->
     Args = [Given, Options],
     Tensor = tessera_ops:tensor(norm, Given),
-    #tessera{type = Type} = Sizes = tessera_trace:op(norm, abs, [Tensor], []),
     #{order := Order, axes := Axes, keep_axes := Keep} =
         tessera_ops:options(norm, Args, Options, #{order => 2, axes => all, keep_axes => false}),
-    Over = #{keep_axes => Keep, axes => tessera_type:axes(norm, Args, Axes, length(dims(Sizes)))},
-    X = tessera:as_type(Sizes, tessera_type:to_float(Type)),
+    Over = #{keep_axes => Keep, axes => tessera_type:axes(norm, Args, Axes, length(dims(Tensor)))},
+    %% a float first: the least integer of a type has no size in it
+    X = tessera:as_type(Tensor, tessera_type:to_float(Tensor#tessera.type)),
+    Sizes = fun() -> tessera:abs(X) end,
     case Order of
         _ when (Order =:= spectral orelse Order =:= nuclear), Axes =:= all -> matrix_norm(Args, Tensor, Order, Keep);
-        infinity -> largest(X, Over);
-        neg_infinity -> tessera:reduce_min(X, Over);
-        1 -> tessera:sum(X, Over);
-        2 -> tessera:sqrt(tessera:sum(tessera:multiply(X, X), Over));
+        infinity -> largest(Sizes(), Over);
+        neg_infinity -> tessera:reduce_min(Sizes(), Over);
+        1 -> tessera:sum(Sizes(), Over);
         _ when is_number(Order), Order == 0 ->
-            tessera:sum(tessera:as_type(tessera:not_equal(X, 0), X#tessera.type), Over);
-        _ when is_number(Order) -> tessera:pow(tessera:sum(tessera:pow(X, Order), Over), 1 / Order);
+            tessera:sum(tessera:as_type(tessera:not_equal(X, 0), tessera_type:part(X#tessera.type)), Over);
+        _ when is_number(Order) -> power_norm(Order, X, Over);
         _ ->
             tessera_error:raise(norm, Args, invalid_argument,
                                 "norm: order is ~ts, expected a number, infinity, neg_infinity, or, without axes, spectral or nuclear",
                                 [tessera_error:show(Order)])
     end.
+
+%% The root of a sum of powers, computed in f32 at least.
+power_norm(Order, #tessera{type = Type} = Given, #{axes := Axes} = Over) ->
+    {X, Power} = scaled(tessera:as_type(Given, computed_in(Type)), Axes),
+    Norm = root_of_sum(Order, tessera:abs(X), Over#{keep_axes := true}),
+    tessera:as_type(without_axes(times(Norm, Power), Over), tessera_type:part(Type)).
+
+root_of_sum(Order, X, Over) when Order == 2 -> tessera:sqrt(tessera:sum(tessera:multiply(X, X), Over));
+root_of_sum(Order, X, Over) ->
+    Unit = one_of_size(Order, X, Over),
+    tessera:multiply(tessera:pow(tessera:sum(tessera:pow(tessera:divide(X, Unit), Order), Over), 1 / Order), Unit).
+
+without_axes(X, #{keep_axes := true}) -> X;
+without_axes(X, #{axes := Axes}) -> tessera:squeeze(X, Axes).
 
 matrix_norm(Args, X, Order, Keep) ->
     {_, S, _} = list_to_tuple(tessera_trace:results(norm, svd, [any_matrices(norm, Args, X)], false)),
@@ -207,6 +256,21 @@ matrix_norm(Args, X, Order, Keep) ->
     case Keep of
         true -> column(Norm);
         false -> Norm
+    end.
+
+%% The size that decides a norm of this order: no power of a quotient by it overflows. 1 where it is 0 or not finite.
+one_of_size(Order, Sizes, Over) ->
+    Constant = tessera:stop_grad(Sizes),
+    Size = case Order > 0 of
+               true -> largest(Constant, Over);
+               false -> smallest(Constant, Over)
+           end,
+    tessera:select(is_normal(Size), Size, 1.0).
+
+smallest(#tessera{shape = Shape} = Sizes, #{axes := Axes} = Over) ->
+    case lists:any(fun(Axis) -> element(Axis + 1, Shape) =:= 0 end, Axes) of
+        true -> tessera:sum(Sizes, Over);
+        false -> tessera:reduce_min(Sizes, Over)
     end.
 
 %% Of sizes: 0 where there is none.

@@ -148,6 +148,41 @@ least_squares_of_subnormal_numbers_test_() ->
          ?assertEqual(2, tessera:to_list(tessera:matrix_rank(A)))
      end) || {Type, Least} <- [{f32, math:pow(2, -140)}, {f64, math:pow(2, -1064)}]].
 
+%% Elements near the ends of a type's range: their squares, sums or singular values are beyond it, the results are not.
+ends_test_() ->
+    [{lists:flatten(io_lib:format("~s of ~s, ~p", [Name, Type, By])),
+      ?_test([in_range(scaled_by(Power, Result), G(t(scaled_by(By, Numbers), Type))) || G <- [F, tessera:jit(F)]])}
+     || {Type, Large, Least} <- [{f32, math:pow(2, 125), math:pow(2, -149)}, {f64, math:pow(2, 1021), math:pow(2, -1074)}],
+        By <- [Large, Least],
+        {Name, Power, Result, F, Numbers} <-
+            [{rank, 1, 2, fun tessera:matrix_rank/1, [[7, 7], [7, -7]]},
+             {rank_of_equal_rows, 1, 1, fun tessera:matrix_rank/1, [[7, 7, 7], [7, 7, 7]]},
+             {lstsq, 1, [0.5, 0.25], fun(A) -> tessera:lstsq(A, t(scaled_by(By, [1, 3, 1]), Type)) end, [[4, -4], [4, 4], [4, -4]]},
+             {lstsq_of_right_side, By, [6, 0], fun(B) -> tessera:lstsq(t([[1, 1], [1, -1]], Type), B) end, [6, 6]},
+             {norm, By, [5, 5], norm(#{axes => [1]}), [[3, 4], [-5, 0]]},
+             {norm_of_all, By, [[5]], norm(#{keep_axes => true}), [[0, 4], [-3, 0]]},
+             {complex_norm, By, 6, fun(A) -> tessera:norm(tessera:complex(A, tessera:reverse(A))) end, [3, -3]},
+             {cubes, By, 6, norm(#{order => 3}), [3, -4, 5]},
+             {inverse_squares, By, 2.4, norm(#{order => -2}), [-3, 4]},
+             {gradient_of_norm, 1, [0.6, -0.8], tessera:grad(norm(#{})), [3, -4]}]
+            ++ [{pinv, 1 / By, [[1 / 14, 1 / 14], [1 / 14, -1 / 14]], fun tessera:pinv/1, [[7, 7], [7, -7]]} || By > 1]].
+
+scaled_by(By, Numbers) when is_list(Numbers) -> [scaled_by(By, N) || N <- Numbers];
+scaled_by(By, N) -> N * By.
+
+%% To a part in 10^5 of the largest, or the least number.
+in_range(Expected, Tensor) ->
+    Least = case tessera:type(Tensor) of f32 -> math:pow(2, -149); _ -> math:pow(2, -1074) end,
+    Shoulds = lists:flatten([Expected]),
+    Near = max(Least, 1.0e-5 * lists:max([abs(Should) || Should <- Shoulds])),
+    [?assert(is_number(Is) andalso abs(Is - Should) =< Near, {Should, Is})
+     || {Should, Is} <- lists:zip(Shoulds, lists:flatten([tessera:to_list(Tensor)]))].
+
+%% The least integer of a type has no size in it.
+norm_of_least_integers_test() ->
+    [?assertEqual(Expected, tessera:to_list(tessera:norm(t([-128, 0], s8), #{order => Order})))
+     || {Order, Expected} <- [{1, 128.0}, {2, 128.0}, {infinity, 128.0}, {neg_infinity, 0.0}]].
+
 %% In types of 16 and 8 bits singular values are compared as they are computed, in f32: those that count are far below the type's own
 %% epsilon times the largest one, or times the number of rows.
 narrow_types_test_() ->
