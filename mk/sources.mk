@@ -279,8 +279,11 @@ DEVICE_SRC := \
   c_src/device/client.c \
   c_src/device/group.c \
   c_src/device/host.c \
+  c_src/device/host_run.c \
   c_src/device/loaded.c \
-  c_src/device/transfer.c
+  c_src/device/pending.c \
+  c_src/device/transfer.c \
+  c_src/device/wait.c
 
 FRONT_SRC := \
   c_src/front/call.c \
@@ -352,7 +355,7 @@ TEST_SUPPORT_SRC := \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
   test/c/lesser_isa.c \
-  test/c/masked_client.c \
+  test/c/async_device.c \
   test/c/math_check.c \
   test/c/launch.c \
   test/c/random_control.c \
@@ -406,6 +409,7 @@ C_TESTS := \
   test_pass \
   test_pick \
   test_plan \
+  test_platform \
   test_pool \
   test_nest \
   test_random \
@@ -435,6 +439,7 @@ C_TESTS := \
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
   test_device \
+  test_platform \
   test_exec \
   test_cancel \
   test_epilogue \
@@ -453,7 +458,7 @@ TSAN_TESTS := \
   test_tensor
 
 # Of these the ones that .ci/run has time for: threads that wait for each other, not those that share work.
-TSAN_FEW := test_device test_exec test_cancel test_pool test_prepared test_group test_jit test_ranks test_tensor
+TSAN_FEW := test_device test_platform test_exec test_cancel test_pool test_prepared test_group test_jit test_ranks test_tensor
 
 # Tests of a few seconds for `make check`.
 CHECK_C := test_base test_graph test_text test_infer test_pass test_ref test_exec test_lower test_shard

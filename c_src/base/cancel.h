@@ -10,6 +10,12 @@
 #include <stdint.h>
 #include <string.h>
 
+/* How other threads control a run. Generated code reads both flags in one load. */
+typedef struct ts_run_control {
+  _Alignas(2) _Atomic bool cancel; /* ends the run with TS_CANCELLED */
+  _Atomic bool pause; /* a run that is advanced in slices returns before it is complete; others ignore it */
+} ts_run_control;
+
 /* A NULL flag is never set. */
 static inline bool ts_cancelled(const _Atomic bool *cancel) {
   return cancel && atomic_load_explicit(cancel, memory_order_relaxed);

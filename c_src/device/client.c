@@ -1,6 +1,6 @@
 /* The clients of the process. Clients and devices are only added, under the lock, and are complete before they are
  * counted, so readers need no lock. */
-#include "device/device.h"
+#include "device/remote.h"
 
 #include "base/alloc.h"
 #include "base/lock.h"
@@ -18,7 +18,11 @@ static _Atomic int32_t client_count = 1;
 
 ts_client *ts_client_host(void) { return &host; }
 
-ts_device *ts_device_default(void) { return &host_device; }
+static ts_client *_Atomic default_client = &host;
+
+ts_device *ts_device_default(void) { return atomic_load_explicit(&default_client, memory_order_acquire)->devices[0]; }
+
+void ts_client_set_default(ts_client *client) { atomic_store(&default_client, client); }
 
 ts_client *ts_client_find(const char *name) {
   int32_t count = atomic_load_explicit(&client_count, memory_order_acquire);
@@ -30,6 +34,8 @@ ts_client *ts_client_find(const char *name) {
 ts_status ts_client_device(ts_client *client, int64_t id, ts_device **out) {
   int32_t count = atomic_load_explicit(&client->device_count, memory_order_acquire);
   *out = NULL;
+  if (atomic_load_explicit(&client->is_closed, memory_order_relaxed))
+    return ts_error(TS_FAILED_PRECONDITION, "client %s is closed", client->name);
   if (id < 0 || id >= count)
     return ts_error(TS_INVALID_ARGUMENT, "client %s has no device %lld, it has %d from 0 on", client->name,
                     (long long)id, count);
@@ -73,11 +79,17 @@ static ts_status set_limit(ts_client *client, int64_t bytes) {
 
 static ts_status configure(ts_client *client, const ts_client_options *options) {
   const ts_platform *platform = options->platform ? options->platform : &ts_platform_host;
+  int32_t count = options->device_count ? options->device_count : 1;
   if (client->platform != platform)
     return ts_error(TS_INVALID_ARGUMENT, "client %s is open on platform %s, not %s", client->name,
                     client->platform->name, platform->name);
-  TS_TRY(add_devices(client, options->device_count ? options->device_count : 1));
-  if (options->memory_limit >= 0) TS_TRY(set_limit(client, options->memory_limit));
+  if (platform->direct) {
+    TS_TRY(add_devices(client, count));
+    if (options->memory_limit >= 0) TS_TRY(set_limit(client, options->memory_limit));
+  } else if (count > client->device_count) {
+    return ts_error(TS_INVALID_ARGUMENT, "client %s of platform %s has %d devices, got %d", client->name,
+                    platform->name, client->device_count, count);
+  }
   if (options->threads >= 0) atomic_store(&client->threads, options->threads);
   return TS_SUCCESS;
 }
@@ -90,25 +102,39 @@ static void discard(ts_client *client) {
   ts_free(client);
 }
 
-static ts_status add_client(const char *name, const ts_client_options *options, ts_client **out) {
+static ts_status new_client(const char *name, const ts_client_options *options, ts_client **out) {
   ts_client *client;
-  int32_t count = atomic_load(&client_count);
-  if (count == TS_MAX_CLIENTS)
-    return ts_error(TS_RESOURCE_EXHAUSTED, "client %s: there are %d clients, which is the limit", name, count);
   TS_TRY(TS_NEW(&client));
   snprintf(client->name, sizeof client->name, "%s", name);
   client->platform = options->platform ? options->platform : &ts_platform_host;
-  client->index = count;
-  client->group = client->platform == &ts_platform_host ? 0 : count;
-  ts_status status = configure(client, options);
-  if (status) {
-    discard(client);
-    return status;
-  }
-  clients[count] = client;
-  atomic_store_explicit(&client_count, count + 1, memory_order_release);
+  client->index = -1;
   *out = client;
   return TS_SUCCESS;
+}
+
+/* Makes it known. One that was closed is known already. */
+static ts_status add_client(ts_client *client) {
+  int32_t count = atomic_load(&client_count);
+  if (client->index >= 0) return TS_SUCCESS;
+  if (count == TS_MAX_CLIENTS)
+    return ts_error(TS_RESOURCE_EXHAUSTED, "client %s: there are %d clients, which is the limit", client->name, count);
+  client->index = count;
+  client->group = client->platform == &ts_platform_host ? 0 : count;
+  clients[count] = client;
+  atomic_store_explicit(&client_count, count + 1, memory_order_release);
+  return TS_SUCCESS;
+}
+
+static ts_status open_host(const char *name, const ts_client_options *options, ts_client **out) {
+  ts_client *client;
+  TS_TRY(new_client(name, options, &client));
+  ts_status status = configure(client, options);
+  if (!status) status = add_client(client);
+  if (status)
+    discard(client);
+  else
+    *out = client;
+  return status;
 }
 
 static ts_status check_options(const char *name, const ts_client_options *options) {
@@ -121,29 +147,270 @@ static ts_status check_options(const char *name, const ts_client_options *option
   return TS_SUCCESS;
 }
 
-ts_status ts_client_open(const char *name, const ts_client_options *options, ts_client **out) {
-  *out = NULL;
-  TS_TRY(check_options(name, options));
+/* ---- opening clients of other platforms: one call of the platform for all that want the client meanwhile */
+
+typedef struct waiter {
+  struct waiter *next;
+  ts_client_options options;
+  ts_client **out;
+  ts_status status;
+  ts_done done;
+} waiter;
+
+typedef struct opening {
+  struct opening *next;
+  ts_client *client; /* a new one, or one that was closed */
+  ts_open_options options;
+  ts_opened opened;
+  waiter *waiters;
+} opening;
+
+static opening *openings; /* under the lock */
+
+static opening *find_opening(const char *name) {
+  opening *o = openings;
+  while (o && strcmp(o->client->name, name) != 0) o = o->next;
+  return o;
+}
+
+/* The lock is held. */
+static ts_status publish(opening *o) {
+  ts_client *client = o->client;
+  int32_t count = o->opened.device_count;
+  if (count < 1 || count > TS_MAX_DEVICES)
+    return ts_error(TS_INTERNAL, "platform %s opened client %s with %d devices", client->platform->name, client->name,
+                    count);
+  TS_TRY(add_devices(client, count));
+  TS_TRY(add_client(client));
+  client->own = o->opened.client;
+  atomic_store(&client->device_count, count);
+  atomic_store(&client->uses, 1);
+  atomic_store(&client->is_gone, false);
+  atomic_store(&client->is_closed, false);
+  return TS_SUCCESS;
+}
+
+/* A status for each of several. */
+static ts_status same_error(ts_status status) {
+  return status ? ts_error(ts_status_code(status), "%s", ts_status_message(status)) : TS_SUCCESS;
+}
+
+static void finish_waiters(waiter *w) {
+  while (w) {
+    waiter *next = w->next;
+    ts_done_call(w->done, w->status);
+    ts_free(w);
+    w = next;
+  }
+}
+
+static void unlink_opening(opening *o) {
+  opening **at = &openings;
+  while (*at != o) at = &(*at)->next;
+  *at = o->next;
+}
+
+static void opened(ts_status status, void *arg) {
+  opening *o = arg;
   pthread_mutex_lock(&lock);
-  ts_client *client = ts_client_find(name);
-  ts_status status = client ? configure(client, options) : add_client(name, options, &client);
+  if (!status) {
+    status = publish(o);
+    if (status) o->client->platform->close(o->opened.client);
+  }
+  for (waiter *w = o->waiters; w; w = w->next) {
+    w->status = status ? same_error(status) : configure(o->client, &w->options);
+    if (!w->status) *w->out = o->client;
+  }
+  unlink_opening(o);
   pthread_mutex_unlock(&lock);
-  if (!status) *out = client;
+  finish_waiters(o->waiters);
+  if (status && o->client->index < 0) discard(o->client);
+  ts_status_free(status);
+  ts_free(o);
+}
+
+/* The lock is held. `closed`: the client of that name that was closed, or NULL. */
+static ts_status new_opening(const char *name, const ts_client_options *options, ts_client *closed, opening **out) {
+  opening *o;
+  TS_TRY(TS_NEW(&o));
+  ts_status status = closed ? TS_SUCCESS : new_client(name, options, &closed);
+  if (status) {
+    ts_free(o);
+    return status;
+  }
+  *o = (opening){.next = openings, .client = closed};
+  o->options = (ts_open_options){
+      .name = closed->name, .device_count = options->device_count, .memory_limit = options->memory_limit};
+  openings = o;
+  *out = o;
+  return TS_SUCCESS;
+}
+
+/* The lock is held. *out_open is what the platform must open now; NULL: another call did it. */
+static ts_status join_opening(const char *name, waiter *w, ts_client *closed, opening **out_open) {
+  opening *o = find_opening(name);
+  *out_open = NULL;
+  if (!o) {
+    TS_TRY(new_opening(name, &w->options, closed, &o));
+    *out_open = o;
+  }
+  w->next = o->waiters;
+  o->waiters = w;
+  return TS_SUCCESS;
+}
+
+static ts_status check_reopening(const ts_client *client, const ts_client_options *options) {
+  if (!atomic_load(&client->is_gone))
+    return ts_error(TS_FAILED_PRECONDITION, "client %s is being closed: there are tensors or programs of it",
+                    client->name);
+  if (client->platform == options->platform) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "client %s was of platform %s, not %s", client->name, client->platform->name,
+                  options->platform->name);
+}
+
+/* The lock is held. Takes the waiter over on success. */
+static ts_status open_remote(const char *name, waiter *w, ts_client *known, opening **out_open) {
+  *out_open = NULL;
+  if (known) TS_TRY(check_reopening(known, &w->options));
+  return join_opening(name, w, known, out_open);
+}
+
+static void start_remote(const char *name, const ts_client_options *options, ts_client **out, ts_done done) {
+  waiter *w;
+  opening *o = NULL;
+  ts_status status = TS_NEW(&w);
+  if (status) {
+    ts_done_call(done, status);
+    return;
+  }
+  *w = (waiter){.options = *options, .out = out, .done = done};
+  pthread_mutex_lock(&lock);
+  ts_client *known = ts_client_find(name);
+  bool is_open = known && !atomic_load(&known->is_closed);
+  status = is_open ? configure(known, options) : open_remote(name, w, known, &o);
+  pthread_mutex_unlock(&lock);
+  if (status || is_open) {
+    if (!status) *out = known;
+    ts_free(w);
+    ts_done_call(done, status);
+  } else if (o) {
+    o->client->platform->open(&o->options, &o->opened, (ts_done){opened, o});
+  }
+}
+
+void ts_client_open_start(const char *name, const ts_client_options *options, ts_client **out, ts_done done) {
+  *out = NULL;
+  ts_status status = check_options(name, options);
+  if (!status && options->platform && !options->platform->direct) {
+    start_remote(name, options, out, done);
+    return;
+  }
+  if (!status) {
+    pthread_mutex_lock(&lock);
+    ts_client *client = ts_client_find(name);
+    status = client ? configure(client, options) : open_host(name, options, &client);
+    pthread_mutex_unlock(&lock);
+    if (!status) *out = client;
+  }
+  ts_done_call(done, status);
+}
+
+ts_status ts_client_open(const char *name, const ts_client_options *options, ts_client **out) {
+  ts_wait wait;
+  ts_client_open_start(name, options, out, ts_wait_begin(&wait));
+  return ts_wait_end(&wait);
+}
+
+/* ---- uses and closing */
+
+static bool is_host(const ts_client *client) { return client->platform->direct; }
+
+ts_status ts_client_use(ts_client *client) {
+  if (is_host(client)) return TS_SUCCESS;
+  int64_t uses = atomic_load(&client->uses);
+  while (uses > 0 && !atomic_load(&client->is_closed))
+    if (atomic_compare_exchange_weak(&client->uses, &uses, uses + 1)) return TS_SUCCESS;
+  return ts_error(TS_FAILED_PRECONDITION, "client %s is closed", client->name);
+}
+
+void ts_client_use_more(ts_client *client) {
+  if (!is_host(client)) atomic_fetch_add(&client->uses, 1);
+}
+
+void ts_client_unuse(ts_client *client) {
+  if (is_host(client) || atomic_fetch_sub(&client->uses, 1) != 1) return;
+  client->platform->close(client->own);
+  client->own = NULL;
+  atomic_store(&client->is_gone, true);
+}
+
+ts_status ts_client_close(ts_client *client) {
+  ts_client *was_default = client;
+  if (is_host(client))
+    return ts_error(TS_FAILED_PRECONDITION, "client %s is of the host, which cannot be closed", client->name);
+  if (atomic_exchange(&client->is_closed, true)) return TS_SUCCESS;
+  (void)atomic_compare_exchange_strong(&default_client, &was_default, &host);
+  ts_client_unuse(client);
+  return TS_SUCCESS;
+}
+
+/* ---- platforms */
+
+static const ts_platform *platforms[TS_MAX_PLATFORMS] = {&ts_platform_host};
+static _Atomic int platform_count = 1;
+
+const ts_platform *ts_platform_find(const char *name) {
+  int count = atomic_load_explicit(&platform_count, memory_order_acquire);
+  for (int i = 0; i < count; i++)
+    if (strcmp(platforms[i]->name, name) == 0) return platforms[i];
+  return NULL;
+}
+
+static ts_status add_platform(const ts_platform *platform) {
+  int count = atomic_load(&platform_count);
+  if (ts_platform_find(platform->name))
+    return ts_error(TS_INVALID_ARGUMENT, "there is a platform %s already", platform->name);
+  if (count == TS_MAX_PLATFORMS)
+    return ts_error(TS_RESOURCE_EXHAUSTED, "platform %s: there are %d platforms, which is the limit", platform->name,
+                    count);
+  platforms[count] = platform;
+  atomic_store_explicit(&platform_count, count + 1, memory_order_release);
+  return TS_SUCCESS;
+}
+
+ts_status ts_platform_add(const ts_platform *platform) {
+  pthread_mutex_lock(&lock);
+  ts_status status = add_platform(platform);
+  pthread_mutex_unlock(&lock);
   return status;
 }
 
+/* ---- memory */
+
 ts_status ts_client_set_limit(ts_client *client, int64_t bytes) {
+  if (!is_host(client))
+    return ts_error(TS_UNIMPLEMENTED, "the limit of client %s is set when it is opened", client->name);
   pthread_mutex_lock(&lock);
   ts_status status = set_limit(client, bytes);
   pthread_mutex_unlock(&lock);
   return status;
 }
 
-void ts_client_get_memory(ts_client *client, ts_pool_stats *out) {
-  if (client->platform->get_memory)
-    client->platform->get_memory(client, out);
-  else
-    ts_pool_get_stats(ts_client_pool(client), out);
+static void get_pool(ts_pool *pool, ts_memory_stats *out) {
+  ts_pool_stats s;
+  ts_pool_get_stats(pool, &s);
+  *out = (ts_memory_stats){
+      .live = s.live, .peak = s.peak, .pooled = s.pooled, .limit = s.limit, .allocations = s.allocations};
+}
+
+void ts_client_get_memory(ts_client *client, ts_memory_stats *out) {
+  *out = (ts_memory_stats){0};
+  if (is_host(client)) {
+    get_pool(ts_client_pool(client), out);
+  } else if (ts_status_consume_ok(ts_client_use(client))) {
+    if (client->platform->get_memory) client->platform->get_memory(client->own, out);
+    ts_client_unuse(client);
+  }
 }
 
 void ts_clients_trim(void) {

@@ -1,35 +1,133 @@
 /* Executables of clients, and their runs. */
-#include "device/device.h"
+#include "device/remote.h"
 
 #include "base/alloc.h"
 
-ts_status ts_loaded_create(ts_client *client, const ts_graph *graph, const ts_compile_options *options,
-                           ts_loaded **out) {
-  ts_loaded *loaded;
-  *out = NULL;
-  TS_TRY(TS_NEW(&loaded));
+static const ts_direct by_waiting;
+
+/* ---- compiling and loading */
+
+typedef struct making {
+  ts_client *client;
+  ts_program program;
+  ts_loaded *loaded, **out;
+  ts_done done;
+} making;
+
+static void fill(ts_loaded *loaded, ts_client *client, const ts_program *p) {
+  const ts_direct *direct = client->platform->direct;
+  *loaded = (ts_loaded){.is_short = direct && p->is_short,
+                        .calls_back = p->calls_back,
+                        .coordinates = p->coordinates,
+                        .waits = !direct,
+                        .partitions = p->partitions,
+                        .client = client,
+                        .direct = direct ? direct : &by_waiting,
+                        .own = p->program,
+                        .param_count = p->param_count,
+                        .result_count = p->result_count,
+                        .param_types = p->param_types,
+                        .result_types = p->result_types,
+                        .cost_ns = p->cost_ns};
   atomic_init(&loaded->refs, 1);
-  loaded->client = client;
-  loaded->partitions = 1;
-  ts_status status = client->platform->compile(client, graph, options, loaded);
-  if (status || !loaded->own)
-    ts_free(loaded);
+}
+
+/* The use of the client becomes the program's. */
+static void made(ts_status status, void *arg) {
+  making *m = arg;
+  ts_done done = m->done;
+  if (!status && m->program.program) {
+    fill(m->loaded, m->client, &m->program);
+    *m->out = m->loaded;
+  } else {
+    ts_free(m->loaded);
+    ts_client_unuse(m->client);
+  }
+  ts_free(m);
+  ts_done_call(done, status);
+}
+
+static ts_status begin_making(ts_client *client, ts_loaded **out, ts_done done, making **out_making) {
+  making *m;
+  *out = NULL;
+  TS_TRY(TS_NEW(&m));
+  *m = (making){.client = client, .out = out, .done = done};
+  ts_status status = TS_NEW(&m->loaded);
+  if (!status) status = ts_client_use(client);
+  if (status) {
+    ts_free(m->loaded);
+    ts_free(m);
+    return status;
+  }
+  *out_making = m;
+  return TS_SUCCESS;
+}
+
+void ts_loaded_create_start(ts_client *client, const ts_graph *graph, const ts_program_options *options,
+                            ts_loaded **out, ts_done done) {
+  static const ts_program_options defaults = {0};
+  making *m;
+  ts_status status = begin_making(client, out, done, &m);
+  if (status)
+    ts_done_call(done, status);
   else
-    *out = loaded;
-  return status;
+    client->platform->compile(client->own, graph, options ? options : &defaults, &m->program, (ts_done){made, m});
+}
+
+void ts_loaded_load_start(ts_client *client, const ts_saved_program *saved, ts_loaded **out, ts_done done) {
+  making *m;
+  ts_status status = TS_SUCCESS;
+  *out = NULL;
+  if (!(client->platform->flags & TS_PLATFORM_SAVES))
+    status =
+        ts_error(TS_UNIMPLEMENTED, "platform %s of client %s loads no programs", client->platform->name, client->name);
+  if (!status) status = begin_making(client, out, done, &m);
+  if (status)
+    ts_done_call(done, status);
+  else
+    client->platform->load(client->own, saved, &m->program, (ts_done){made, m});
+}
+
+void ts_loaded_save_start(ts_loaded *loaded, ts_text *out, ts_done done) {
+  const ts_client *client = loaded->client;
+  if (client->platform->flags & TS_PLATFORM_SAVES)
+    client->platform->save(loaded->own, out, done);
+  else
+    ts_done_call(done, ts_error(TS_UNIMPLEMENTED, "platform %s of client %s saves no programs", client->platform->name,
+                                client->name));
+}
+
+ts_status ts_loaded_create(ts_client *client, const ts_graph *graph, const ts_program_options *options,
+                           ts_loaded **out) {
+  ts_wait wait;
+  ts_loaded_create_start(client, graph, options, out, ts_wait_begin(&wait));
+  return ts_wait_end(&wait);
+}
+
+ts_status ts_loaded_load(ts_client *client, const ts_saved_program *saved, ts_loaded **out) {
+  ts_wait wait;
+  ts_loaded_load_start(client, saved, out, ts_wait_begin(&wait));
+  return ts_wait_end(&wait);
+}
+
+ts_status ts_loaded_save(ts_loaded *loaded, ts_text *out) {
+  ts_wait wait;
+  ts_loaded_save_start(loaded, out, ts_wait_begin(&wait));
+  return ts_wait_end(&wait);
 }
 
 void ts_loaded_retain(ts_loaded *loaded) { atomic_fetch_add_explicit(&loaded->refs, 1, memory_order_relaxed); }
 
 void ts_loaded_release(ts_loaded *loaded) {
   if (!loaded || atomic_fetch_sub_explicit(&loaded->refs, 1, memory_order_acq_rel) != 1) return;
-  loaded->client->platform->release(loaded->own);
+  loaded->client->platform->release_program(loaded->own);
+  ts_client_unuse(loaded->client);
   ts_free(loaded);
 }
 
-void ts_loaded_get_stats(const ts_loaded *loaded, ts_executable_stats *out) {
+void ts_loaded_get_stats(const ts_loaded *loaded, ts_program_stats *out) {
   const ts_platform *platform = loaded->client->platform;
-  *out = (ts_executable_stats){.cost_ns = loaded->cost_ns};
+  *out = (ts_program_stats){.cost_ns = loaded->cost_ns};
   if (platform->get_stats) platform->get_stats(loaded->own, out);
 }
 
@@ -73,26 +171,33 @@ static ts_status wrong_group(const ts_loaded *loaded, const ts_device *device) {
 ts_status ts_loaded_run(const ts_loaded *loaded, ts_run_args args, ts_run_options *options, ts_buffer **out_results) {
   set_device(loaded, args, options);
   if (!is_of_group(loaded, options->device)) return wrong_group(loaded, options->device);
-  return loaded->client->platform->run(loaded, args, options, out_results);
+  return loaded->direct->run(loaded, args, options, out_results);
 }
 
 /* ---- resumable runs */
 
 struct ts_device_run {
   const ts_loaded *loaded;
-  const ts_platform *platform;
-  void *own;
-  /* of a platform without resumable runs */
   ts_run_args args;
   ts_run_options options;
-  ts_buffer **results; /* once it is done */
+  void *own;           /* of a direct run */
+  ts_pending *pending; /* of one that waits */
 };
 
 static ts_status begin(ts_device_run *run) {
-  set_device(run->loaded, run->args, &run->options);
-  if (!is_of_group(run->loaded, run->options.device)) return wrong_group(run->loaded, run->options.device);
-  if (run->platform->begin) return run->platform->begin(run->loaded, run->args, &run->options, &run->own);
-  return TS_SUCCESS;
+  ts_loaded *loaded = (ts_loaded *)(uintptr_t)run->loaded;
+  ts_run_options *o = &run->options;
+  set_device(loaded, run->args, o);
+  if (!is_of_group(loaded, o->device)) return wrong_group(loaded, o->device);
+  if (!loaded->waits) return loaded->direct->begin(loaded, run->args, o, &run->own);
+  ts_pending_options options = {.devices = &o->device,
+                                .partitions = 1,
+                                .control = o->control,
+                                .threads = o->threads,
+                                .donated = o->donated,
+                                .ready = o->ready,
+                                .context = o->context};
+  return ts_pending_create(loaded, run->args, &options, &run->pending);
 }
 
 ts_status ts_device_run_create(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
@@ -100,7 +205,7 @@ ts_status ts_device_run_create(const ts_loaded *loaded, ts_run_args args, const 
   ts_device_run *run;
   *out = NULL;
   TS_TRY(TS_NEW(&run));
-  *run = (ts_device_run){.loaded = loaded, .platform = loaded->client->platform, .args = args, .options = *options};
+  *run = (ts_device_run){.loaded = loaded, .args = args, .options = *options};
   ts_status status = begin(run);
   if (status)
     ts_free(run);
@@ -109,31 +214,26 @@ ts_status ts_device_run_create(const ts_loaded *loaded, ts_run_args args, const 
   return status;
 }
 
-/* Runs the whole program. Its results are kept until the end; donated arguments are released then, since the caller has
- * them until the end. */
-static ts_status run_whole(ts_device_run *run) {
-  ts_run_options options = run->options;
-  ts_buffer **results;
-  options.donated = (ts_bits){0};
-  if (run->results) return TS_SUCCESS;
-  TS_TRY(TS_NEW_ARRAY(run->loaded->result_count, &results));
-  ts_status status = run->platform->run(run->loaded, run->args, &options, results);
-  if (status)
-    ts_free(results);
-  else
-    run->results = results;
-  return status;
-}
-
 ts_status ts_device_run_advance(ts_device_run *run, ts_run_state *out_state) {
-  if (run->own) return run->platform->advance(run->own, out_state);
-  *out_state = TS_RUN_DONE;
-  return run_whole(run);
+  return run->pending ? ts_pending_advance(run->pending, out_state) : run->loaded->direct->advance(run->own, out_state);
 }
 
-void ts_device_run_get_call(const ts_device_run *run, ts_run_call *out) { run->platform->get_call(run->own, out); }
+void ts_device_run_get_call(const ts_device_run *run, ts_run_call *out) {
+  if (!run->pending) {
+    run->loaded->direct->get_call(run->own, out);
+    return;
+  }
+  const ts_program_call *call = ts_pending_call(run->pending);
+  *out = (ts_run_call){.index = call->index,
+                       .operand_count = call->operand_count,
+                       .result_count = call->result_count,
+                       .operand_types = call->operand_types,
+                       .result_types = call->result_types};
+}
 
-const void *ts_device_run_operand(const ts_device_run *run, uint32_t i) { return run->platform->operand(run->own, i); }
+const void *ts_device_run_operand(const ts_device_run *run, uint32_t i) {
+  return run->pending ? ts_pending_call(run->pending)->operands[i] : run->loaded->direct->operand(run->own, i);
+}
 
 static void release_all(ts_buffer **buffers, size_t count) {
   for (size_t i = 0; i < count; i++) ts_buffer_release(buffers[i]);
@@ -149,35 +249,44 @@ static ts_status fetch_all(ts_buffer *const *buffers, size_t count, ts_buffer **
   return TS_SUCCESS;
 }
 
-ts_status ts_device_run_answer(ts_device_run *run, ts_buffer *const *results, size_t count) {
+static ts_status answer_direct(ts_device_run *run, ts_buffer *const *results, size_t count) {
   ts_buffer **host;
-  if (!run->own) return ts_error(TS_FAILED_PRECONDITION, "the run waits for no callback");
   TS_TRY(TS_NEW_ARRAY(count, &host));
   ts_status status = fetch_all(results, count, host);
   if (!status) {
-    status = run->platform->answer(run->own, host, count);
+    status = run->loaded->direct->answer(run->own, host, count);
     release_all(host, count);
   }
   ts_free(host);
   return status;
 }
 
-static void hand_out(ts_device_run *run, ts_buffer **out_results) {
-  for (size_t i = 0; i < run->loaded->result_count; i++) out_results[i] = run->results[i];
-  for (size_t i = 0; i < run->args.count; i++)
-    if (ts_bits_has(run->options.donated, i)) ts_buffer_release(run->args.buffers[i]);
+ts_status ts_device_run_answer(ts_device_run *run, ts_buffer *const *results, size_t count) {
+  return run->pending ? ts_pending_answer(run->pending, results, count) : answer_direct(run, results, count);
 }
 
 ts_status ts_device_run_end(ts_device_run *run, ts_buffer **out_results) {
   if (!run) return TS_SUCCESS;
-  ts_status status = TS_SUCCESS;
-  if (run->own)
-    status = run->platform->end(run->own, out_results);
-  else if (out_results && run->results)
-    hand_out(run, out_results);
-  else if (run->results)
-    release_all(run->results, run->loaded->result_count);
-  ts_free(run->results);
+  ts_status status =
+      run->pending ? ts_pending_end(run->pending, out_results) : run->loaded->direct->end(run->own, out_results);
   ts_free(run);
   return status;
 }
+
+/* ---- a run of a program that waits, for callers that wait */
+
+static ts_status run_and_wait(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
+                              ts_buffer **out_results) {
+  ts_device_run *run;
+  ts_run_state state;
+  if (loaded->calls_back)
+    return ts_error(TS_FAILED_PRECONDITION, "the program calls back: only a resumable run can have answers");
+  TS_TRY(ts_device_run_create(loaded, args, options, &run));
+  ts_status status = ts_device_run_advance(run, &state); /* without `ready` it waits */
+  ts_status ended = ts_device_run_end(run, status ? NULL : out_results);
+  if (!status) return ended;
+  ts_status_free(ended);
+  return status;
+}
+
+static const ts_direct by_waiting = {.run = run_and_wait};

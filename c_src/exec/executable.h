@@ -4,6 +4,7 @@
 #define TS_EXEC_EXECUTABLE_H
 
 #include "base/bits.h"
+#include "base/cancel.h"
 #include "base/text.h"
 #include "ir/graph.h"
 #include "tensor/buffer.h"
@@ -20,12 +21,6 @@ typedef struct ts_compile_options {
   bool at_hand;         /* immediate: fails rather than compile a kernel or fold a large constant */
   bool general_kernels; /* for tests: kernels more general than the shapes require, with the same bits */
 } ts_compile_options;
-
-/* How other threads control a run. Generated code reads both flags in one load. */
-typedef struct ts_run_control {
-  _Alignas(2) _Atomic bool cancel; /* ends the run with TS_CANCELLED */
-  _Atomic bool pause; /* ts_execution_advance returns before the run is complete; ts_executable_run ignores it */
-} ts_run_control;
 
 typedef struct ts_run_options {
   const ts_run_control *control; /* may be NULL */

@@ -91,7 +91,7 @@ static ts_status build_program(ts_graph *graph, const ts_call *c) {
 }
 
 ts_status ts_call_compile(const ts_call *call, const _Atomic bool *cancel, ts_loaded **out) {
-  const ts_compile_options options = {.cancel = cancel};
+  const ts_program_options options = {.cancel = cancel};
   ts_graph *graph;
   TS_TRY(ts_graph_create(&graph));
   ts_status status = build_program(graph, call);

@@ -144,7 +144,7 @@ static ts_status get_target(ErlNifEnv *env, const ERL_NIF_TERM argv[], target *o
 
 /* Whether the memory can be that of the tensor. */
 static bool fits(const block *b, const target *t) {
-  return b->pool && ts_dtype_bits(t->dtype) >= 8 && !t->device->client->platform->elsewhere &&
+  return b->pool && ts_dtype_bits(t->dtype) >= 8 && !ts_device_waits(t->device) &&
          b->pool == ts_client_pool(t->device->client);
 }
 

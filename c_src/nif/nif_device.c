@@ -154,7 +154,7 @@ ERL_NIF_TERM ts_nif_reset_client_peak(ErlNifEnv *env, int argc, const ERL_NIF_TE
 ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* memory(), memory(Client) -> #{live, peak, pooled, limit, held, allocations := integer()}: of the client's pool; and
    * what handles of all clients, or of this one, hold */
-  ts_pool_stats stats;
+  ts_memory_stats stats;
   ts_client *client = ts_client_host();
   if (argc) TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
   ts_client_get_memory(client, &stats);

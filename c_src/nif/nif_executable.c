@@ -320,7 +320,7 @@ static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], const _Atomi
   ts_nif_builder *builder;
   ts_client *client = ts_client_host();
   const ts_graph *graph;
-  ts_compile_options options = {.at_hand = !cancel, .cancel = cancel};
+  ts_program_options options = {.nonblocking = !cancel, .cancel = cancel};
   ERL_NIF_TERM head, tail = argv[1];
   *out = NULL;
   if (!ts_nif_builder_get(env, argv[0], &builder)) return ts_nif_expected(env, "a traced program", argv[0]);
@@ -744,7 +744,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
 ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* executable_info(Executable) -> #{steps, kernels, ... := integer(), is_short := boolean()} */
   ts_loaded *executable;
-  ts_executable_stats s;
+  ts_program_stats s;
   (void)argc;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   ts_loaded_get_stats(executable, &s);
@@ -772,7 +772,7 @@ ERL_NIF_TERM ts_nif_executable_kernels(ErlNifEnv *env, int argc, const ERL_NIF_T
   /* executable_kernels(Executable) -> {All :: integer(), Compiled :: integer()}: a cheap part of executable_info, for
    * the event after each compilation */
   ts_loaded *executable;
-  ts_executable_stats s;
+  ts_program_stats s;
   (void)argc;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   ts_loaded_get_stats(executable, &s);

@@ -341,7 +341,7 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_buffer *buffer = NULL;
   TS_NIF_TRY(env, get_contents(env, argc, argv, &c));
   TS_NIF_TRY(env, ts_nif_turn_check(env));
-  bool packed = ts_dtype_bits(c.dtype) < 8, elsewhere = c.device->client->platform->elsewhere;
+  bool packed = ts_dtype_bits(c.dtype) < 8, elsewhere = ts_device_waits(c.device);
   bool copy = packed || enif_is_identical(argv[3], ts_atom.true_) || c.binary.size < COPY_BYTES || elsewhere;
   if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], c.dtype, &c.shape, &buffer));
   if (!buffer && (c.binary.size > (packed ? LONG_COPY_BYTES / 16 : LONG_COPY_BYTES) || elsewhere))
@@ -389,7 +389,7 @@ static ERL_NIF_TERM to_packed_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM
 }
 
 /* A binary with a copy of the first bytes. */
-static ts_status read_buffer(ErlNifEnv *env, const ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+static ts_status read_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
   unsigned char *data = enif_make_new_binary(env, (size_t)bytes, out);
   if (!data && bytes) return ts_error_no_memory();
   return ts_device_read(buffer, bytes, data);
@@ -468,7 +468,7 @@ ERL_NIF_TERM ts_nif_to_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   bool is_long = tensor->buffer->bytes > (int64_t)LONG_COPY_BYTES || tensor->buffer->elsewhere;
   ts_nif_tensor_unpin(tensor);
   if (is_there) return argv[0];
-  if (is_long || device->client->platform->elsewhere)
+  if (is_long || ts_device_waits(device))
     return enif_schedule_nif(env, "to_device", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_device_dirty, argc, argv);
   return to_device_dirty(env, argc, argv);
 }

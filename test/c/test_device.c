@@ -1,7 +1,8 @@
 /* Clients and devices: several clients of the host with memory of their own, and a platform whose buffers the host
  * cannot read, on which programs give the same bits. */
+#include "async_device.h"
 #include "compare.h"
-#include "masked_client.h"
+#include "device/device.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
@@ -23,8 +24,8 @@ static ts_device *device_of(ts_client *client, int64_t id) {
   return device;
 }
 
-static ts_device *masked_device(void) { return device_of(open_client("masked", &test_masked, 2, -1), 1); }
-static ts_device *simple_device(void) { return device_of(open_client("simple", &test_masked_simple, 1, -1), 0); }
+static ts_device *async_device(void) { return device_of(open_client("async", &test_async, 2, -1), 1); }
+static ts_device *other_device(void) { return device_of(open_client("other", &test_async, 1, -1), 0); }
 
 static ts_loaded *load(ts_client *client, const char *text) {
   ts_graph *graph;
@@ -92,9 +93,8 @@ START_TEST(wrong_clients_are_refused)
   ck_assert_error(ts_client_open("wrong", &many, &client), TS_INVALID_ARGUMENT, "expected 1 to 64 devices, got 65");
   ck_assert_error(ts_client_open("wrong", &few, &client), TS_INVALID_ARGUMENT, "got -1");
   ck_assert_error(ts_client_open(longest, &other, &client), TS_INVALID_ARGUMENT, "the name of a client");
-  (void)masked_device();
-  ck_assert_error(ts_client_open("masked", &other, &client), TS_INVALID_ARGUMENT,
-                  "is open on platform masked, not host");
+  (void)async_device();
+  ck_assert_error(ts_client_open("async", &other, &client), TS_INVALID_ARGUMENT, "is open on platform async, not host");
   ck_assert_ptr_null(ts_client_find("wrong"));
 }
 END_TEST
@@ -130,7 +130,7 @@ END_TEST
 
 START_TEST(a_client_with_a_limit_has_memory_of_its_own)
 {
-  ts_pool_stats mine, host;
+  ts_memory_stats mine, host;
   ts_client *client = open_client("limited", NULL, 2, 1 << 20), *sharing = open_client("sharing", NULL, 1, -1);
   ts_buffer *fits, *no;
   ts_shape half = SHAPE(1 << 19), whole = SHAPE(1 << 20);
@@ -164,7 +164,7 @@ START_TEST(a_run_uses_the_memory_of_its_client)
   ts_loaded *loaded = load(ts_client_host(), add);
   ts_buffer *arg, *out[3];
   ts_shape shape = SHAPE(1000);
-  ts_pool_stats stats;
+  ts_memory_stats stats;
   ck_assert_ok(ts_device_stage(ts_device_default(), TS_F32, &shape, &arg));
   memset(arg->data, 0, 4000);
   ts_buffer *args[] = {arg, arg};
@@ -238,14 +238,14 @@ START_TEST(views_and_copies)
   ck_assert_ok(ts_device_move(device_of(host, 0), a, &there));
   ck_assert_ok(ts_device_move(device_of(host, 1), a, &view));
   ck_assert_ok(ts_device_move(device_of(own, 1), a, &copy));
-  ck_assert_ok(ts_device_move(masked_device(), a, &far));
+  ck_assert_ok(ts_device_move(async_device(), a, &far));
   ck_assert_ptr_eq(there, a);
   ck_assert_ptr_eq(view->data, a->data);
   ck_assert_ptr_ne(copy->data, a->data);
   ck_assert_ptr_null(far->data);
   ck_assert_ptr_eq(view->device, device_of(host, 1));
   ck_assert_ptr_eq(copy->device, device_of(own, 1));
-  ck_assert_ptr_eq(far->device, masked_device());
+  ck_assert_ptr_eq(far->device, async_device());
   ts_buffer_release(there);
   ts_buffer_release(a);
   test_equal(view, VECTOR(TS_S32, 1, 2, 3));
@@ -259,15 +259,15 @@ START_TEST(bytes_that_the_host_cannot_read)
   void *bytes;
   int32_t first;
   ts_shape square = SHAPE(2, 2);
-  ts_buffer *far = put(masked_device(), VECTOR(TS_S32, 7, 8, 9, 10)), *alias, *copy;
+  ts_buffer *far = put(async_device(), VECTOR(TS_S32, 7, 8, 9, 10)), *alias, *copy;
   ck_assert_error(ts_device_bytes(far, &bytes), TS_FAILED_PRECONDITION,
-                  "the host cannot read s32[4] on device 1 of client masked");
+                  "the host cannot read s32[4] on device 1 of client async");
   ck_assert_ok(ts_device_read(far, sizeof first, &first));
   ck_assert_int_eq(first, 7);
   ck_assert_ok(ts_buffer_alias(far, TS_S32, &square, &alias));
   ts_buffer_release(far);
-  ck_assert_error(ts_device_bytes(alias, &bytes), TS_FAILED_PRECONDITION, "s32[2,2] on device 1 of client masked");
-  ck_assert_ok(ts_device_copy(simple_device(), alias, &copy));
+  ck_assert_error(ts_device_bytes(alias, &bytes), TS_FAILED_PRECONDITION, "s32[2,2] on device 1 of client async");
+  ck_assert_ok(ts_device_copy(other_device(), alias, &copy));
   test_equal(get(alias), TENSOR(TS_S32, SHAPE(2, 2), 7, 8, 9, 10));
   test_equal(get(copy), TENSOR(TS_S32, SHAPE(2, 2), 7, 8, 9, 10));
 }
@@ -275,19 +275,19 @@ END_TEST
 
 START_TEST(runs_that_mix_devices)
 {
-  ts_device *far = masked_device();
+  ts_device *far = async_device();
   ts_loaded *here = load(ts_client_host(), add), *there = load(far->client, add);
   ts_shape shape = SHAPE(1000);
   ts_buffer *host, *out;
   ck_assert_ok(ts_device_stage(ts_device_default(), TS_F32, &shape, &host));
   memset(host->data, 0, 4000);
   ts_buffer_retain(host);
-  ts_buffer *masked = put(far, host);
-  ts_buffer *args[] = {host, masked};
+  ts_buffer *there_too = put(far, host);
+  ts_buffer *args[] = {host, there_too};
   ck_assert_error(run(here, NULL, args, 2, &out), TS_FAILED_PRECONDITION,
-                  "argument 2: the host cannot read f32[1000] on device 1 of client masked");
+                  "argument 2: the host cannot read f32[1000] on device 1 of client async");
   ck_assert_error(run(here, far, args, 2, &out), TS_INVALID_ARGUMENT,
-                  "a program compiled for client host cannot run on device 1 of client masked");
+                  "a program compiled for client host cannot run on device 1 of client async");
   ck_assert_ok(run(there, NULL, args, 2, &out));
   ck_assert_ptr_eq(out->device, far);
   ts_buffer_release(out);
@@ -295,7 +295,7 @@ START_TEST(runs_that_mix_devices)
   ck_assert_ok(run(there, NULL, both, 2, &out));
   ck_assert_ptr_eq(out->device, far->client->devices[0]);
   ts_buffer_release(out);
-  ts_buffer_release(masked);
+  ts_buffer_release(there_too);
   ts_buffer_release(host);
   ts_loaded_release(here);
   ts_loaded_release(there);
@@ -371,7 +371,7 @@ static void check_results(const program *p, ts_device *device, ts_buffer **expec
 
 static void check_program(uint64_t seed) {
   program p = make_program(seed);
-  ts_device *devices[] = {masked_device(), simple_device(), device_of(open_client("limited", NULL, 2, 1 << 30), 1)};
+  ts_device *devices[] = {async_device(), other_device(), device_of(open_client("limited", NULL, 2, 1 << 30), 1)};
   ts_buffer **expected = run_on(&p, ts_device_default(), false);
   for (int i = 0; i < 3; i++)
     for (int resumable = 0; resumable < 2; resumable++)
@@ -385,8 +385,11 @@ START_TEST(random_programs_give_the_same_bits_on_every_platform)
 {
   const char *count = getenv("TESSERA_RANDOM_COUNT"), *seed = getenv("TESSERA_RANDOM_SEED");
   uint64_t first = seed ? strtoull(seed, NULL, 10) : 1, programs = count ? strtoull(count, NULL, 10) : DEFAULT_COUNT;
+  (void)async_device();
+  (void)other_device();
+  int64_t before = test_async_live();
   for (uint64_t i = 0; i < programs; i++) check_program(first + i);
-  ck_assert_int_eq(test_masked_live(), 0);
+  ck_assert_int_eq(test_async_live(), before);
 }
 END_TEST
 
@@ -397,7 +400,7 @@ static const char callback[] = "graph @main(%0: f32[3]) -> (f32[3]) {\n"
 
 START_TEST(callbacks_with_answers_of_any_device)
 {
-  ts_device *device = masked_device();
+  ts_device *device = async_device();
   ts_loaded *loaded = load(device->client, callback);
   ts_buffer *arg = put(device, VECTOR(TS_F32, 1, 2, 3)), *out;
   ts_buffer *answers[] = {put(device, VECTOR(TS_F32, 10, 20, 30)),
@@ -425,34 +428,42 @@ START_TEST(callbacks_with_answers_of_any_device)
 }
 END_TEST
 
-/* A transfer that fails, in turn: nothing is left and the arguments stay the caller's. */
-START_TEST(each_transfer_may_fail)
+/* An operation that fails, in turn: nothing is left and the arguments stay the caller's. */
+START_TEST(each_operation_of_a_run_may_fail)
 {
   static const char text[] = "graph @main(%0: f32[3], %1: f32[3]) -> (f32[3], f32[3]) {\n"
                              "  %2 = add %0, %1 : f32[3]\n  %3 = negate %2 : f32[3]\n  return %2, %3\n}\n";
-  ts_device *devices[] = {masked_device(), simple_device()};
-  for (int d = 0; d < 2; d++) {
-    ts_loaded *loaded = load(devices[d]->client, text);
-    ts_buffer *args[] = {put(devices[d], VECTOR(TS_F32, 1, 2, 3)), put(devices[d], VECTOR(TS_F32, 4, 5, 6))}, *out[2];
-    for (int64_t n = 0; n < 4; n++) {
-      test_masked_fail_after(n);
-      ck_assert_error(ts_loaded_run(loaded, (ts_run_args){args, 2}, &(ts_run_options){.donated = TS_BITS(3)}, out),
-                      TS_RESOURCE_EXHAUSTED, "the masked device refuses a transfer");
-      ck_assert_int_eq(test_masked_live(), 2);
-    }
-    test_masked_fail_after(-1);
-    ck_assert_ok(ts_loaded_run(loaded, (ts_run_args){args, 2}, &(ts_run_options){.donated = TS_BITS(3)}, out));
-    ck_assert_int_eq(test_masked_live(), 2);
+  static const struct {
+    test_async_op op;
+    const char *message;
+  } ops[] = {{TEST_ASYNC_RUN, "failed at run"},
+             {TEST_ASYNC_COPY, "failed at copy"},
+             {TEST_ASYNC_FROM_HOST, "failed at from_host"},
+             {TEST_ASYNC_TO_HOST, "failed at to_host"}};
+  ts_device *here = async_device(), *beside = here->client->devices[0];
+  ts_loaded *loaded = load(here->client, text);
+  for (int o = 0; o < 4; o++) {
+    ts_device *second = o == 1 ? beside : o == 2 ? ts_device_default() : o == 3 ? other_device() : here;
+    ts_buffer *args[] = {put(here, VECTOR(TS_F32, 1, 2, 3)), put(second, VECTOR(TS_F32, 4, 5, 6))}, *out[2];
+    ts_run_args given = {args, 2};
+    int64_t before = test_async_live();
+    test_async_fail_after(ops[o].op, 0);
+    ck_assert_error(ts_loaded_run(loaded, given, &(ts_run_options){.donated = TS_BITS(3)}, out), TS_UNAVAILABLE,
+                    ops[o].message);
+    test_async_fail_after(ops[o].op, -1);
+    ck_assert_int_eq(test_async_live(), before);
+    ck_assert_ok(ts_loaded_run(loaded, given, &(ts_run_options){.donated = TS_BITS(3)}, out));
     test_equal(get(out[0]), VECTOR(TS_F32, 5, 7, 9));
     test_equal(get(out[1]), VECTOR(TS_F32, -5, -7, -9));
-    ts_loaded_release(loaded);
   }
+  ts_loaded_release(loaded);
 }
 END_TEST
 
 START_TEST(a_run_that_is_given_up)
 {
-  ts_device *devices[] = {masked_device(), simple_device(), ts_device_default()};
+  ts_device *devices[] = {async_device(), other_device(), ts_device_default()};
+  int64_t before = test_async_live();
   for (int d = 0; d < 3; d++) {
     ts_loaded *loaded = load(devices[d]->client, add);
     ts_shape shape = SHAPE(1000);
@@ -469,11 +480,125 @@ START_TEST(a_run_that_is_given_up)
     ts_buffer_release(arg);
     ts_loaded_release(loaded);
   }
-  ck_assert_int_eq(test_masked_live(), 0);
+  ck_assert_int_eq(test_async_live(), before);
+}
+END_TEST
+
+/* A callback that is not answered: the device ends the run by itself, and nothing is left. */
+START_TEST(a_run_that_is_given_up_in_a_callback)
+{
+  ts_device *device = async_device();
+  ts_loaded *loaded = load(device->client, callback);
+  ts_buffer *arg = put(device, VECTOR(TS_F32, 1, 2, 3));
+  int64_t before = test_async_live();
+  for (int answered = 0; answered < 2; answered++) {
+    ts_buffer *answer = put(device, VECTOR(TS_F32, 1, 2, 3));
+    ts_device_run *r;
+    ts_run_state state;
+    ck_assert_ok(ts_device_run_create(loaded, (ts_run_args){&arg, 1}, &(ts_run_options){0}, &r));
+    ck_assert_ok(ts_device_run_advance(r, &state));
+    ck_assert_int_eq(state, TS_RUN_CALLBACK);
+    if (answered) ck_assert_ok(ts_device_run_answer(r, &answer, 1));
+    ck_assert_ok(ts_device_run_end(r, NULL));
+    ts_buffer_release(answer);
+  }
+  while (test_async_live() != before) sched_yield();
+  ts_buffer_release(arg);
+  ts_loaded_release(loaded);
+}
+END_TEST
+
+/* ---- closing */
+
+START_TEST(a_client_is_closed_with_its_last_use)
+{
+  ts_client *client, *again;
+  ts_client_options options = {.platform = &test_async, .device_count = 2, .memory_limit = -1};
+  int64_t before = test_async_live();
+  ck_assert_ok(ts_client_open("closes", &options, &client));
+  ts_device *device = device_of(client, 1), *none;
+  ts_loaded *loaded = load(client, add), *no_program;
+  ts_buffer *arg = put(device, VECTOR(TS_F32, 1, 2, 3)), *no, *host = VECTOR(TS_F32, 1);
+  ts_client_set_default(client);
+  ck_assert_ptr_eq(ts_device_default(), device_of(client, 0));
+  ck_assert_ok(ts_client_close(client));
+  ck_assert_ok(ts_client_close(client));
+  ck_assert_ptr_eq(ts_device_default()->client, ts_client_host());
+  ck_assert_error(ts_client_device(client, 0, &none), TS_FAILED_PRECONDITION, "client closes is closed");
+  ck_assert_error(ts_device_copy(device, host, &no), TS_FAILED_PRECONDITION, "client closes is closed");
+  ck_assert_error(ts_device_copy(device, arg, &no), TS_FAILED_PRECONDITION, "client closes is closed");
+  ck_assert_error(run(loaded, device, (ts_buffer *[]){arg, arg}, 2, &no), TS_FAILED_PRECONDITION, "closes is closed");
+  ck_assert_error(ts_client_open("closes", &options, &again), TS_FAILED_PRECONDITION, "is being closed");
+  ts_graph *graph;
+  ck_assert_ok(ts_graph_parse(add, strlen(add), &graph));
+  ck_assert_error(ts_loaded_create(client, graph, NULL, &no_program), TS_FAILED_PRECONDITION, "closes is closed");
+  ts_graph_destroy(graph);
+  test_equal(get(arg), VECTOR(TS_F32, 1, 2, 3)); /* what it has can be read */
+  ts_loaded_release(loaded);
+  ck_assert_int_eq(test_async_live(), before);
+  ck_assert_ok(ts_client_open("closes", &options, &again));
+  ck_assert_ptr_eq(again, client);
+  test_equal(get(put(device_of(again, 1), VECTOR(TS_F32, 4))), VECTOR(TS_F32, 4));
+  ck_assert_ok(ts_client_close(again));
+  ck_assert_int_eq(test_async_live(), before);
+  ck_assert_error(ts_client_close(ts_client_host()), TS_FAILED_PRECONDITION, "cannot be closed");
+  ts_buffer_release(host);
+}
+END_TEST
+
+START_TEST(a_client_that_the_platform_does_not_open)
+{
+  ts_client *client = NULL;
+  ts_client_options options = {.platform = &test_async, .device_count = 2, .memory_limit = -1};
+  int64_t before = ts_alloc_live(), there = test_async_live();
+  test_async_fail_after(TEST_ASYNC_OPEN, 0);
+  ck_assert_error(ts_client_open("refused", &options, &client), TS_UNAVAILABLE, "failed at open");
+  test_async_fail_after(TEST_ASYNC_OPEN, -1);
+  ck_assert_ptr_null(client);
+  ck_assert_ptr_null(ts_client_find("refused"));
+  ck_assert_int_eq(test_async_live(), there);
+  ck_assert_int_eq(ts_alloc_live(), before);
+}
+END_TEST
+
+START_TEST(platforms_are_found_by_name)
+{
+  ck_assert_ptr_eq(ts_platform_find("host"), &ts_platform_host);
+  ck_assert_ptr_null(ts_platform_find("async"));
+  ck_assert_ok(ts_platform_add(&test_async));
+  ck_assert_ptr_eq(ts_platform_find("async"), &test_async);
+  ck_assert_error(ts_platform_add(&test_async), TS_INVALID_ARGUMENT, "there is a platform async already");
 }
 END_TEST
 
 /* ---- threads */
+
+static void *open_async(void *context) {
+  ts_client *client;
+  ts_client_options options = {.platform = &test_async, .device_count = 2, .memory_limit = -1};
+  for (int i = 0; i < 50; i++) {
+    ts_status status = ts_client_open("opened by all", &options, &client);
+    bool closing = ts_status_code(status) == TS_FAILED_PRECONDITION;
+    if (status && !closing) return context;
+    ts_status_free(status);
+    if (!closing) ts_status_free(ts_client_close(client));
+  }
+  return NULL;
+}
+
+START_TEST(threads_open_and_close_a_client)
+{
+  pthread_t threads[4];
+  void *failed;
+  int64_t before = test_async_live();
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, open_async, threads), 0);
+  for (int i = 0; i < 4; i++) {
+    ck_assert_int_eq(pthread_join(threads[i], &failed), 0);
+    ck_assert_ptr_null(failed);
+  }
+  ck_assert_int_eq(test_async_live(), before);
+}
+END_TEST
 
 static void *open_and_hold(void *context) {
   ts_client *client;
@@ -519,8 +644,13 @@ int main(void) {
   tcase_set_timeout(programs, 600);
   tcase_add_test(programs, random_programs_give_the_same_bits_on_every_platform);
   tcase_add_test(programs, callbacks_with_answers_of_any_device);
-  tcase_add_test(programs, each_transfer_may_fail);
+  tcase_add_test(programs, each_operation_of_a_run_may_fail);
   tcase_add_test(programs, a_run_that_is_given_up);
+  tcase_add_test(programs, a_run_that_is_given_up_in_a_callback);
+  tcase_add_test(clients, a_client_is_closed_with_its_last_use);
+  tcase_add_test(clients, a_client_that_the_platform_does_not_open);
+  tcase_add_test(clients, platforms_are_found_by_name);
+  tcase_add_test(clients, threads_open_and_close_a_client);
   suite_add_tcase(suite, clients);
   suite_add_tcase(suite, programs);
   return testing_run(suite);

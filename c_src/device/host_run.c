@@ -1,0 +1,139 @@
+/* A run of the host by the table. One thread at a time advances it: the one that began it, up to the first callback
+ * that is not answered at once, and then the one that answers. */
+#include "device/host.h"
+
+#include "base/alloc.h"
+#include "group/group.h"
+
+/* A callback of a run. CALLED: handed out. ANSWERED: before the thread that handed it out came back. PARKED: after. */
+typedef enum phase { CALLED, ANSWERED, PARKED } phase;
+
+typedef struct host_run {
+  ts_program_call call; /* first, so that an answer finds the run */
+  const ts_run_request *request;
+  ts_done done;
+  ts_execution *execution; /* one of both */
+  ts_group *group;
+  const void **operands;
+  ts_status refused; /* an answer that is an error */
+  _Atomic int phase;
+} host_run;
+
+static ts_status begin(host_run *r) {
+  const ts_run_request *q = r->request;
+  const ts_executable *exe = q->program;
+  ts_buffer *const *args = (ts_buffer *const *)q->args;
+  ts_pool *pool = ts_host_pool(q->client);
+  if (ts_executable_partitions(exe) == 1)
+    return ts_execution_create(
+        exe, args, q->arg_count,
+        &(ts_run_options){.control = q->control, .threads = q->threads, .donated = q->donated, .pool = pool},
+        &r->execution);
+  return ts_group_create(
+      exe, args, q->arg_count / (size_t)q->device_count,
+      &(ts_group_options){.control = q->control, .threads = q->threads, .donated = q->donated, .pool = pool},
+      &r->group);
+}
+
+static ts_status advance(host_run *r, ts_run_state *out_state) {
+  return r->group ? ts_group_advance(r->group, out_state) : ts_execution_advance(r->execution, out_state);
+}
+
+static void finish(host_run *r, ts_status status) {
+  ts_buffer **results = status ? NULL : (ts_buffer **)r->request->results;
+  ts_status ended = r->group ? ts_group_end(r->group, results) : ts_execution_end(r->execution, results);
+  ts_done done = r->done;
+  if (status)
+    ts_status_free(ended);
+  else
+    status = ended;
+  ts_free(r->operands);
+  ts_free(r);
+  ts_done_call(done, status);
+}
+
+static void answer(ts_program_call *call, ts_status status, const void *const *results);
+
+static ts_status get_call(host_run *r) {
+  ts_run_call c;
+  ts_execution_get_call(r->execution, &c);
+  ts_free(r->operands);
+  r->operands = NULL;
+  TS_TRY(TS_NEW_ARRAY(c.operand_count, &r->operands));
+  for (uint32_t i = 0; i < c.operand_count; i++) r->operands[i] = ts_execution_operand(r->execution, i);
+  r->call = (ts_program_call){.index = c.index,
+                              .operand_count = c.operand_count,
+                              .result_count = c.result_count,
+                              .operand_types = c.operand_types,
+                              .result_types = c.result_types,
+                              .operands = r->operands,
+                              .answer = answer};
+  return TS_SUCCESS;
+}
+
+/* Whether it was answered at once. */
+static ts_status hand_out(host_run *r, bool *out_answered) {
+  int called = CALLED;
+  *out_answered = true;
+  TS_TRY(get_call(r));
+  atomic_store(&r->phase, CALLED);
+  r->request->call(&r->call, r->request->call_arg);
+  if (atomic_compare_exchange_strong(&r->phase, &called, PARKED)) {
+    *out_answered = false; /* the run is another thread's from here on */
+    return TS_SUCCESS;
+  }
+  return r->refused;
+}
+
+static void go_on(host_run *r) {
+  ts_run_state state;
+  bool answered = true;
+  ts_status status = r->refused;
+  while (!status) {
+    status = advance(r, &state);
+    if (status || state == TS_RUN_DONE) break;
+    if (state == TS_RUN_CALLBACK) status = hand_out(r, &answered);
+    if (!answered) return;
+  }
+  finish(r, status);
+}
+
+/* A buffer for each result, around the caller's bytes, which are copied. */
+static ts_status take(host_run *r, const void *const *results) {
+  const ts_program_call *c = &r->call;
+  ts_buffer **buffers;
+  uint32_t made = 0;
+  TS_TRY(TS_NEW_ARRAY(c->result_count, &buffers));
+  ts_status status = TS_SUCCESS;
+  while (!status && made < c->result_count) {
+    const ts_type *type = c->result_types[made];
+    status = ts_buffer_wrap(type->dtype, &type->shape, (void *)(uintptr_t)results[made], NULL, NULL, &buffers[made]);
+    if (!status) made++;
+  }
+  if (!status) status = ts_execution_answer(r->execution, buffers, made);
+  while (made-- > 0) ts_buffer_release(buffers[made]);
+  ts_free(buffers);
+  return status;
+}
+
+static void answer(ts_program_call *call, ts_status status, const void *const *results) {
+  host_run *r = (host_run *)call;
+  r->refused = status ? status : take(r, results);
+  if (atomic_exchange(&r->phase, ANSWERED) == PARKED) go_on(r);
+}
+
+void ts_host_run(const ts_run_request *request, ts_done done) {
+  host_run *r;
+  ts_status status = TS_NEW(&r);
+  if (status) {
+    ts_done_call(done, status);
+    return;
+  }
+  r->request = request;
+  r->done = done;
+  status = begin(r);
+  if (status)
+    finish(r, status);
+  else
+    go_on(r);
+}

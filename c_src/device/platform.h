@@ -1,0 +1,171 @@
+/* The interface of a platform: what code must provide so that tensors are on its devices and programs run there. Its
+ * types are its own: an implementation includes nothing of exec/. docs/devices.md describes the contract, and
+ * test/c/test_platform.c checks it of any implementation.
+ *
+ * Functions that take a `ts_done` begin an operation. They return soon, and may be called by any thread, also by a
+ * scheduler of the VM. The operation ends with exactly one call of `done`: by any thread, and possibly before the
+ * function returns. What the function was given as pointers stays valid until then, and the results are in place by
+ * then. An operation that fails leaves nothing in its results. */
+#ifndef TS_DEVICE_PLATFORM_H
+#define TS_DEVICE_PLATFORM_H
+
+#include "base/bits.h"
+#include "base/cancel.h"
+#include "base/text.h"
+#include "ir/graph.h"
+
+/* The end of an operation. `call` takes the status over. It does not block, and may begin other operations. */
+typedef struct ts_done {
+  void (*call)(ts_status status, void *arg);
+  void *arg;
+} ts_done;
+
+static inline void ts_done_call(ts_done done, ts_status status) { done.call(status, done.arg); }
+
+/* What a platform can do. Without a flag, the functions and fields that need it are not used. */
+typedef enum ts_platform_flag {
+  TS_PLATFORM_HOST_MEMORY = 1, /* its tensors are in host memory, and `direct` computes on the thread that calls */
+  TS_PLATFORM_SAVES = 2,       /* save and load */
+  TS_PLATFORM_CALLS_BACK = 4,  /* programs may have callbacks */
+  TS_PLATFORM_GROUPS = 8,      /* several devices of a client run the partitions of one program */
+  TS_PLATFORM_CANCELS = 16     /* operations look at `cancel`; without it they end by themselves */
+} ts_platform_flag;
+
+typedef struct ts_device_description {
+  int32_t id;
+  char kind[64];        /* of what make it is, for people */
+  int64_t memory_bytes; /* 0: unknown */
+} ts_device_description;
+
+typedef struct ts_memory_stats {
+  int64_t live, peak, pooled; /* bytes of tensors, the most since a reset, and kept for later */
+  int64_t limit, allocations;
+} ts_memory_stats;
+
+typedef struct ts_open_options {
+  const char *name;     /* of the client */
+  int32_t device_count; /* at least this many; 0: as many as there are */
+  int64_t memory_limit; /* bytes; negative: none given */
+} ts_open_options;
+
+/* What open() makes. */
+typedef struct ts_opened {
+  void *client; /* for all functions below; not NULL */
+  int32_t device_count;
+} ts_opened;
+
+typedef struct ts_program_options {
+  const _Atomic bool *cancel; /* once it is true, compilation may end with TS_CANCELLED. May be NULL. */
+  bool no_fusion;             /* each op by itself */
+  bool no_simplify;           /* without the simplifying passes */
+  bool nonblocking; /* where done() is called before compile() returns, and no program without an error says that
+                       compiling would take long */
+} ts_program_options;
+
+/* A compiled program. The types are owned by `program`. */
+typedef struct ts_program {
+  void *program;
+  size_t param_count, result_count; /* of one partition */
+  const ts_type *const *param_types, *const *result_types;
+  int32_t partitions; /* that run it together; 1: a run by itself */
+  bool coordinates;   /* the last parameter is a partition's coordinates, which run() provides */
+  bool calls_back;    /* has callbacks */
+  bool is_short;      /* of platforms with `direct`: short enough for a normal scheduler */
+  int64_t cost_ns;    /* estimated; INT64_MAX: unknown */
+} ts_program;
+
+typedef struct ts_program_stats {
+  int64_t steps, kernels, kernels_compiled; /* compiled: not found in any cache */
+  int64_t temp_bytes;                       /* of one run, without arguments and results */
+  int64_t result_bytes;
+  int64_t live_peak_bytes;              /* largest sum of live bytes over the steps, arguments included */
+  int64_t planned_peak_bytes;           /* total of the plan: arguments, results, temporaries */
+  int64_t cost_ns;                      /* as in ts_program */
+  int64_t pass_ns, lower_ns, kernel_ns; /* time of each part of compilation */
+} ts_program_stats;
+
+/* What save() made. */
+typedef struct ts_saved_program {
+  const void *bytes;
+  size_t size;
+} ts_saved_program;
+
+/* Where a tensor is to be, and of which type. */
+typedef struct ts_placement {
+  void *client;
+  int32_t device;
+  ts_dtype dtype;
+  const ts_shape *shape;
+  int64_t bytes;
+} ts_placement;
+
+/* A callback of a program. The platform calls request->call(), and the receiver calls `answer` exactly once, on any
+ * thread, possibly before call() returns. The call is valid until the answer. */
+typedef struct ts_program_call {
+  uint32_t index; /* of the op callback */
+  uint32_t operand_count, result_count;
+  const ts_type *const *operand_types, *const *result_types;
+  const void *const *operands; /* in host memory, read-only */
+  /* Takes the status over; an error ends the run with it. Success copies the results, in host memory, of the types
+   * above. */
+  void (*answer)(struct ts_program_call *call, ts_status status, const void *const *results);
+} ts_program_call;
+
+typedef struct ts_run_request {
+  const void *program;
+  void *client;
+  const int32_t *devices; /* of each partition, */
+  int32_t device_count;   /* which the program has as many of */
+  void *const *args;      /* on those devices: the arguments of the first partition, then those of the second... */
+  size_t arg_count;       /* of all partitions together, without coordinates */
+  /* Of these arguments the memory may become a result's. If the run succeeds, it has released them or made them
+   * results; if it fails, all arguments are as they were. No other argument is the same memory. */
+  ts_bits donated;
+  /* Once its flag `cancel` is true, the run may end with TS_CANCELLED. May be NULL. Not read any more after a callback
+   * was answered by an error. */
+  const ts_run_control *control;
+  int threads;    /* at most this many; 0: all. Platforms may ignore it. */
+  void **results; /* as the arguments; a result is a new reference, also where it is an argument */
+  void (*call)(ts_program_call *call, void *arg); /* for programs that call back; may be NULL for others */
+  void *call_arg;
+} ts_run_request;
+
+struct ts_direct;
+
+typedef struct ts_platform {
+  const char *name;
+  uint32_t flags;
+  const struct ts_direct *direct; /* the short path of the host (direct.h); NULL for all others */
+
+  /* ---- clients */
+  /* The devices that a client could have, without opening one: fills at most `room`, and counts all. Does not block
+   * longer than it takes to look. */
+  ts_status (*enumerate)(ts_device_description *out, int32_t room, int32_t *out_count);
+  void (*open)(const ts_open_options *options, ts_opened *out, ts_done done);
+  /* Ends a client that has no memory, no program and no operation any more. */
+  void (*close)(void *client);
+  void (*get_memory)(void *client, ts_memory_stats *out); /* optional */
+
+  /* ---- programs: immutable; any number of runs at a time */
+  void (*compile)(void *client, const ts_graph *graph, const ts_program_options *options, ts_program *out,
+                  ts_done done);
+  /* Bytes of which load() makes the same program for a client of the same version of the platform. */
+  void (*save)(const void *program, ts_text *out, ts_done done);
+  void (*load)(void *client, const ts_saved_program *saved, ts_program *out, ts_done done);
+  void (*release_program)(void *program);                        /* once no run uses it */
+  void (*get_stats)(const void *program, ts_program_stats *out); /* optional */
+  ts_status (*explain)(const void *program, ts_text *out);       /* optional */
+
+  /* ---- memory: the elements of one tensor, immutable */
+  void (*from_host)(const ts_placement *placement, const void *data, void **out_memory, ts_done done);
+  /* The first bytes of it. */
+  void (*to_host)(void *memory, int64_t bytes, void *out, ts_done done);
+  /* To a device of the same client, without the host. */
+  void (*copy)(void *memory, const ts_placement *placement, void **out_memory, ts_done done);
+  void (*release_memory)(void *memory); /* once no operation uses it */
+
+  /* ---- runs */
+  void (*run)(const ts_run_request *request, ts_done done);
+} ts_platform;
+
+#endif
