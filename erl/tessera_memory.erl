@@ -77,16 +77,26 @@ collect_self(Type) ->
     tessera_nif:collected(Type).
 
 %% Collects garbage in other processes, which may hold tensors that they no
-%% longer use. This runs in a process of its own, so that late answers are dropped with it; the caller has its turn meanwhile.
+%% longer use. This runs in a process of its own, so that late answers are dropped with it; the caller has its turn meanwhile. It takes time of
+%% the whole VM, so whoever watches that is told.
 collect_others() ->
-    {Pid, Monitor} = spawn_monitor(fun collect_all/0),
-    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
-    collect_self(major).
+    Begun = erlang:monotonic_time(),
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({collected, collect_all()}) end),
+    Collected = receive
+                    {'DOWN', Monitor, process, Pid, {collected, Count}} -> Count;
+                    {'DOWN', Monitor, process, Pid, _} -> 0
+                end,
+    _ = collect_self(major),
+    Duration = erlang:monotonic_time() - Begun,
+    ok = tessera_log:event(garbage_collection, #{duration => Duration, processes => Collected}, #{caller => self()}),
+    logger:debug("tessera: at the limit of tensor memory ~b processes collected garbage in ~b ms",
+                 [Collected, erlang:convert_time_unit(Duration, native, millisecond)]).
 
+%% How many processes have collected garbage.
 collect_all() ->
     Asked = [{Pid, ask(Pid)} || Pid <- processes(), Pid =/= self()],
     Deadline = erlang:monotonic_time(millisecond) + ?TIMEOUT,
-    lists:foreach(fun({_, Tag}) -> await(Tag, Deadline) end, Asked).
+    length([Pid || {Pid, Tag} <- Asked, await(Tag, Deadline)]).
 
 ask(Pid) ->
     Tag = make_ref(),
@@ -96,6 +106,6 @@ ask(Pid) ->
 %% A process that runs native code answers late; it is not awaited beyond the deadline.
 await(Tag, Deadline) ->
     receive
-        {garbage_collect, Tag, _} -> ok
-    after max(0, Deadline - erlang:monotonic_time(millisecond)) -> ok
+        {garbage_collect, Tag, Collected} -> Collected
+    after max(0, Deadline - erlang:monotonic_time(millisecond)) -> false
     end.

@@ -3,7 +3,7 @@
 -module(tessera_memory_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_test, [raises/2, raises/3]).
--export([make_and_drop/1, given_back/0, idle_holders/0, limit/0, results/0, looped/0, promoted/0, stats/0]).
+-export([make_and_drop/1, given_back/0, idle_holders/0, told/0, log/2, limit/0, results/0, looped/0, promoted/0, stats/0]).
 
 -define(MB, (1 bsl 20)).
 
@@ -113,6 +113,31 @@ idle_holders_test_() ->
         {Before, After} = in_node(idle_holders, []),
         ?assert(Before >= 400),
         ?assert(After < 150)
+    end}.
+
+%% Who watches the VM is told that all processes have collected garbage. A module stands in the place of telemetry.
+told() ->
+    true = register(tessera_telemetry_test, self()),
+    {module, telemetry} = tessera_nx_compiler_tests:load_telemetry(),
+    ok = logger:set_primary_config(level, debug),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    ok = logger:remove_handler(default),
+    _ = idle_holders(),
+    {receive {[tessera, garbage_collection], #{duration := Duration, processes := Count}, #{caller := Pid}} -> {Duration > 0, Count, Pid =:= self()} after 0 -> none end,
+     receive {logged, Text} -> Text after 0 -> none end}.
+
+log(#{msg := {Format, Args}}, #{config := Pid}) when is_list(Format) ->
+    case lists:flatten(io_lib:format(Format, Args)) of
+        "tessera: " ++ Text -> Pid ! {logged, Text};
+        _ -> ok
+    end;
+log(_, _) -> ok.
+
+told_test_() ->
+    {timeout, 120, fun() ->
+        {{true, Count, true}, Text} = in_node(told, []),
+        ?assert(Count >= 500),
+        ?assertMatch({match, _}, re:run(Text, "^at the limit of tensor memory [0-9]+ processes collected garbage in [0-9]+ ms$"))
     end}.
 
 %% ---- the limit

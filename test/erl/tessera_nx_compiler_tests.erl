@@ -2,7 +2,7 @@
 %% makes them. Caches, reports, other nodes, callbacks.
 -module(tessera_nx_compiler_tests).
 -include_lib("eunit/include/eunit.hrl").
--export([meet/1, log/2, twice/2]).
+-export([meet/1, log/2, twice/2, load_telemetry/0]).
 
 -define(EXPR, 'Elixir.Nx.Defn.Expr').
 
