@@ -114,7 +114,7 @@ MPI := $(if $(MPI_LIBS),$(APP)/priv/tessera_mpi.so)
 
 all: core nif mpi tool erl
 # For rebar3 (rebar.config): C, and Erlang where make has built it before, for the release of OTP that is there now.
-dependency: nif erl/tessera_types.hrl
+dependency: nif erl/term/tessera_types.hrl
 	$(Q)[ ! -d ebin ] || { $(ERL) -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().' >build/otp.tmp && \
 	  { cmp -s build/otp.tmp build/otp || { rm -f build/erl.stamp && mv build/otp.tmp build/otp; }; } && $(MAKE) erl; }
 core: $(CORE)
@@ -187,10 +187,10 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 
 # ---- Erlang
 
-ERL_SRC := $(wildcard erl/*.erl erl/nx/*.erl erl/cluster/*.erl)
-ERL_TYPES := erl/tessera_types.hrl
-ERL_HRL := $(sort $(wildcard erl/*.hrl erl/nx/*.hrl include/*.hrl) $(ERL_TYPES))
-ERLC_FLAGS := +debug_info -I include -I erl
+ERL_SRC := $(wildcard erl/*/*.erl)
+ERL_TYPES := erl/term/tessera_types.hrl
+ERL_HRL := $(sort $(wildcard erl/*/*.hrl include/*.hrl) $(ERL_TYPES))
+ERLC_FLAGS := +debug_info -I include
 APP_SRC := $(wildcard erl/tessera.app.src)
 erl_module_list = $(subst $() ,$(comma),$(patsubst %,'%',$(basename $(notdir $(ERL_SRC)))))
 comma := ,
@@ -214,7 +214,7 @@ build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile $(if $(ERL_MISSING),missing-beam
 missing-beams: ;
 
 # What the shell's h prints. A .beam file that a build did not touch keeps its documentation.
-PUBLIC_SRC := erl/tessera.erl erl/tessera_random.erl erl/tessera_mesh.erl erl/tessera_transform.erl erl/cluster/tessera_cluster.erl
+PUBLIC_SRC := $(wildcard erl/api/*.erl) erl/cluster/tessera_cluster.erl
 PUBLIC_BEAM := $(patsubst %.erl,ebin/%.beam,$(notdir $(PUBLIC_SRC)))
 $(PUBLIC_BEAM): build/erl.stamp ;
 build/shell-docs.stamp: $(PUBLIC_BEAM) mk/shell-docs.escript
@@ -481,7 +481,7 @@ $(FUZZERS:%=$(B)/%): $(B)/%: $(B)/test/fuzz/%.o $(CORE)
 
 # The API's reference, in build/doc/index.html. EDoc's warnings are errors.
 doc: doc_files = $(subst $() ,$(comma),$(PUBLIC_SRC:%="%"))
-doc: edoc_options = [{dir,"build/doc"},{includes,["include","erl"]},{preprocess,true},{title,"Tessera"}]
+doc: edoc_options = [{dir,"build/doc"},{includes,["include"]},{preprocess,true},{title,"Tessera"}]
 doc:
 	$(Q)rm -rf build/doc && mkdir -p build/doc
 	$(Q)$(ERL) -noshell -eval 'edoc:files([$(doc_files)], $(edoc_options)), halt().' 2>&1 | tee build/doc.log

@@ -30,7 +30,7 @@ document({Source, Beams}) ->
 
 chunk(Source) ->
     Root = root(filename:dirname(Source)),
-    Options = [{includes, [filename:join(Root, "include"), filename:join(Root, "erl")]}, {preprocess, true}],
+    Options = [{includes, [filename:join(Root, "include")]}, {preprocess, true}],
     {_, Doc, Entries} = edoc:get_doc(Source, edoc_lib:get_doc_env(Options), [return_entries | Options]),
     edoc:layout(Doc, [{layout, edoc_layout_chunks}, {entries, Entries}, {source, Source} | Options]).
 

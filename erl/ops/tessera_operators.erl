@@ -2,7 +2,7 @@
 %% of the written ones. Without tensors they do the same as Erlang's.
 -module(tessera_operators).
 -include("tessera.hrl").
--include("tessera_number.hrl").
+-include("../term/tessera_number.hrl").
 -compile({no_auto_import, [abs/1, ceil/1, float/1, floor/1, max/2, min/2, round/1, trunc/1]}).
 -export([function/2, instead/3]).
 -export(['+'/2, '-'/2, '*'/2, '/'/2, 'div'/2, 'rem'/2, 'band'/2, 'bor'/2, 'bxor'/2, 'bsl'/2, 'bsr'/2, '+'/1, '-'/1,

@@ -2,7 +2,7 @@
 %% traced into regions of the program.
 -module(tessera_control).
 -include("tessera.hrl").
--include("tessera_number.hrl").
+-include("../term/tessera_number.hrl").
 -export([while/3, 'cond'/3, choose/3, reduce/5]).
 
 expect_function(_, F, Arity) when is_function(F, Arity) -> ok;

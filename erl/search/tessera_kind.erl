@@ -1,7 +1,7 @@
 %% @private Kinds: the static knowledge about terms with which tessera_flow computes.
 -module(tessera_kind).
 -include("tessera.hrl").
--include("tessera_number.hrl").
+-include("../term/tessera_number.hrl").
 -export([of_term/1, join/2, elements/1, traced/1, is_plain/1, is_number_kind/1, ours/2, type_test/2]).
 -export_type([kind/0]).
 

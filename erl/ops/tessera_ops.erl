@@ -2,7 +2,7 @@
 %% API in tessera.erl documents them.
 -module(tessera_ops).
 -include("tessera.hrl").
--include("tessera_number.hrl").
+-include("../term/tessera_number.hrl").
 -export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
          new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
          take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
