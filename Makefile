@@ -214,7 +214,7 @@ build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile $(if $(ERL_MISSING),missing-beam
 missing-beams: ;
 
 # What the shell's h prints. A .beam file that a build did not touch keeps its documentation.
-PUBLIC_SRC := $(wildcard erl/api/*.erl) erl/cluster/tessera_cluster.erl
+PUBLIC_SRC := $(wildcard erl/api/*.erl) erl/io/tessera_io.erl erl/cluster/tessera_cluster.erl
 PUBLIC_BEAM := $(patsubst %.erl,ebin/%.beam,$(notdir $(PUBLIC_SRC)))
 $(PUBLIC_BEAM): build/erl.stamp ;
 build/shell-docs.stamp: $(PUBLIC_BEAM) mk/shell-docs.escript

@@ -9,6 +9,7 @@ BASE_SRC := \
   c_src/base/file.c \
   c_src/base/log.c \
   c_src/base/map.c \
+  c_src/base/mapped_file.c \
   c_src/base/parallel.c \
   c_src/base/shared_object.c \
   c_src/base/slots.c \
@@ -318,6 +319,7 @@ NIF_SRC := \
   c_src/nif/nif_group.c \
   c_src/nif/nif_list.c \
   c_src/nif/nif_local.c \
+  c_src/nif/nif_mapped.c \
   c_src/nif/nif_main.c \
   c_src/nif/nif_mesh.c \
   c_src/nif/nif_pointer.c \
@@ -478,6 +480,7 @@ NIF_MODULES := \
   tessera_fault_tests \
   tessera_group_tests \
   tessera_hostile_tests \
+  tessera_io_tests \
   tessera_jit_tests \
   tessera_memory_tests \
   tessera_misuse_tests \

@@ -17,6 +17,7 @@ static bool start(const char *name, void *(*body)(void *), void *context, size_t
   if (!out) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   if (stack_bytes) pthread_attr_setstacksize(&attributes, stack_bytes);
   sigfillset(&all);
+  sigdelset(&all, SIGBUS); /* the kernel ends a process that blocks its own fault: mapped_file.h */
   pthread_sigmask(SIG_SETMASK, &all, &old);
   bool started = pthread_create(&thread, &attributes, body, context) == 0;
   pthread_sigmask(SIG_SETMASK, &old, NULL);

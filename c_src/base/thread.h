@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Starts a thread that never ends, detached and with all signals blocked, which are left to the embedding. A name is
- * cut after 15 bytes; 0 stack bytes: the system's default. False when the system refuses. Thread-safe. */
+/* Starts a thread that never ends, detached and with all signals blocked but SIGBUS: they are left to the embedding. A
+ * name is cut after 15 bytes; 0 stack bytes: the system's default. False when the system refuses. Thread-safe. */
 bool ts_thread_start(const char *name, void *(*body)(void *), size_t stack_bytes);
 
 /* Calls body(context) on a thread with such a stack, and waits for it. */

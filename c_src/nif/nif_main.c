@@ -8,6 +8,7 @@
 #include "nif/nif_graph.h"
 #include "nif/nif_group.h"
 #include "nif/nif_local.h"
+#include "nif/nif_mapped.h"
 #include "nif/nif_mesh.h"
 #include "nif/nif_pointer.h"
 #include "nif/nif_proxy.h"
@@ -25,7 +26,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 19
+#define TS_NIF_ABI 20
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -164,7 +165,8 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
   return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
          ts_nif_watch_init(env, flags) && ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) &&
-         ts_nif_proxy_init(env, flags) && ts_nif_block_init(env, flags) && ts_nif_executable_init(env, flags);
+         ts_nif_proxy_init(env, flags) && ts_nif_block_init(env, flags) && ts_nif_mapped_init(env, flags) &&
+         ts_nif_executable_init(env, flags);
 }
 
 /* From OTP 26 on the VM tells when it halts; in earlier releases an exit handler has to suffice. */
@@ -260,6 +262,7 @@ static ErlNifFunc functions[] = {
     {"from_shared", 3, ts_nif_from_shared, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"file_read", 2, ts_nif_file_read, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"file_write", 3, ts_nif_file_write, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"map_file", 1, ts_nif_map_file, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"client_open", 4, ts_nif_client_open, 0},
     {"client_devices", 1, ts_nif_client_devices, 0},
     {"clients", 0, ts_nif_clients, 0},

@@ -1,8 +1,13 @@
 #include "base/file.h"
+#include "base/log.h"
+#include "base/mapped_file.h"
 #include "testing.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utime.h>
@@ -226,6 +231,130 @@ START_TEST(names_are_random)
 }
 END_TEST
 
+/* ---- mapped files */
+
+#define PAGES 16
+static char page_of_ones[4096];
+
+static void put_pages(void) {
+  memset(page_of_ones, 1, sizeof page_of_ones);
+  int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  for (int i = 0; i < PAGES; i++) ck_assert(ts_file_write(file, page_of_ones, sizeof page_of_ones));
+  ck_assert_int_eq(close(file), 0);
+}
+
+static int sum_of(const ts_mapped_file *mapped) {
+  int sum = 0;
+  for (size_t i = 0; i < mapped->size; i++) sum += ((const volatile char *)mapped->data)[i];
+  return sum;
+}
+
+START_TEST(mapped_is_what_the_file_has)
+{
+  ts_mapped_file mapped, again;
+  put_pages();
+  ck_assert_ok(ts_mapped_file_open(path, &mapped));
+  ck_assert_uint_eq(mapped.size, PAGES * sizeof page_of_ones);
+  ck_assert_int_eq(sum_of(&mapped), PAGES * 4096);
+  ck_assert_ok(ts_mapped_file_open(path, &again));
+  ts_mapped_file_close(&mapped);
+  ts_mapped_file_close(&mapped);
+  ck_assert_int_eq(sum_of(&again), PAGES * 4096);
+  ck_assert(!ts_mapped_file_is_cut(&again));
+  ts_mapped_file_close(&again);
+  put(path, "", 0);
+  ck_assert_ok(ts_mapped_file_open(path, &mapped));
+  ck_assert_uint_eq(mapped.size, 0);
+  ts_mapped_file_close(&mapped);
+}
+END_TEST
+
+START_TEST(mapped_is_refused)
+{
+  ts_mapped_file mapped;
+  ck_assert_error(ts_mapped_file_open(path, &mapped), TS_UNAVAILABLE, "No such file");
+  ck_assert_error(ts_mapped_file_open(root, &mapped), TS_FAILED_PRECONDITION, "directory");
+  ck_assert_error(ts_mapped_file_open("/dev/null", &mapped), TS_FAILED_PRECONDITION, "no regular file");
+  ck_assert_int_eq(mkfifo(path, 0600), 0);
+  ck_assert_error(ts_mapped_file_open(path, &mapped), TS_FAILED_PRECONDITION, "no regular file");
+}
+END_TEST
+
+static char warning[256];
+static sem_t warned;
+
+static void take_warning(const char *message) {
+  snprintf(warning, sizeof warning, "%s", message);
+  sem_post(&warned);
+}
+
+/* The lost pages read as zeros, the others as they were, and one warning names the file. */
+START_TEST(mapped_and_cut)
+{
+  ts_mapped_file mapped, other;
+  ck_assert_int_eq(sem_init(&warned, 0, 0), 0);
+  ts_log_set_sink(take_warning);
+  put_pages();
+  ck_assert_ok(ts_mapped_file_open(path, &mapped));
+  ck_assert_ok(ts_mapped_file_open(path, &other));
+  ck_assert_int_eq(truncate(path, 5 * 4096 + 100), 0);
+  ck_assert_int_eq(sum_of(&mapped), 5 * 4096 + 100);
+  ck_assert_int_eq(sum_of(&mapped), 5 * 4096 + 100);
+  ck_assert(ts_mapped_file_is_cut(&mapped));
+  ck_assert(!ts_mapped_file_is_cut(&other));
+  ck_assert_int_eq(sem_wait(&warned), 0);
+  ck_assert_ptr_nonnull(strstr(warning, path));
+  ts_mapped_file_close(&other);
+  ts_mapped_file_close(&mapped);
+  put_pages();
+  ck_assert_ok(ts_mapped_file_open(path, &mapped)); /* the same range again */
+  ck_assert(!ts_mapped_file_is_cut(&mapped));
+  ck_assert_int_eq(sum_of(&mapped), PAGES * 4096);
+  ts_mapped_file_close(&mapped);
+  ts_log_set_sink(NULL);
+}
+END_TEST
+
+/* A page past the end of a file that is no mapping of ours: the process ends by SIGBUS, as without the handler. */
+START_TEST(fault_elsewhere)
+{
+  ts_mapped_file mapped;
+  put_pages();
+  ck_assert_ok(ts_mapped_file_open(path, &mapped));
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  const volatile char *beyond = mmap(NULL, 2 * PAGES * 4096, PROT_READ, MAP_SHARED, file, 0);
+  ck_assert_ptr_ne((const void *)(uintptr_t)beyond, MAP_FAILED);
+  (void)beyond[PAGES * 4096];
+}
+END_TEST
+
+static _Atomic int seen;
+static void *replacement;
+
+static void see(int signal, siginfo_t *info, void *context) {
+  (void)signal, (void)context;
+  seen++;
+  replacement = mmap(info->si_addr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* The handler from before gets what is not ours. */
+START_TEST(fault_for_another_handler)
+{
+  ts_mapped_file mapped;
+  put_pages();
+  ck_assert_int_eq(sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = see, .sa_flags = SA_SIGINFO}, NULL), 0);
+  ck_assert_ok(ts_mapped_file_open(path, &mapped));
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  char *beyond = mmap(NULL, 2 * PAGES * 4096, PROT_READ, MAP_SHARED, file, 0);
+  ck_assert_ptr_ne(beyond, MAP_FAILED);
+  ck_assert_int_eq(((volatile char *)beyond)[PAGES * 4096], 0);
+  ck_assert_int_eq(seen, 1);
+  ck_assert_ptr_eq(replacement, beyond + PAGES * 4096);
+  ts_mapped_file_close(&mapped);
+  close(file);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("file");
   TCase *tests = tcase_create("file");
@@ -238,6 +367,12 @@ int main(void) {
   tcase_add_test(tests, others_may_write);
   tcase_add_test(tests, left_over);
   tcase_add_test(tests, names_are_random);
+  tcase_add_test(tests, mapped_is_what_the_file_has);
+  tcase_add_test(tests, mapped_is_refused);
+  tcase_add_test(tests, mapped_and_cut);
+  /* a fork for each test, so that its handler is its own */
+  tcase_add_test_raise_signal(tests, fault_elsewhere, SIGBUS);
+  tcase_add_test(tests, fault_for_another_handler);
   suite_add_tcase(suite, tests);
   return testing_run(suite);
 }

@@ -1,0 +1,80 @@
+%% @private Files of tensors: reading without a copy, writing as a whole, and errors. Functions throw {io, Code, Text}. The public
+%% functions of tessera_io raise that error with their name and the name of the file.
+-module(tessera_io_file).
+-include("tessera.hrl").
+-export([path/1, map/1, read/1, write/2, tensor/3, bytes/1, fail/3]).
+-export_type([entry/0]).
+
+%% A tensor of a file: its name, type and shape, and a function that makes the tensor.
+-type entry() :: {Name :: binary(), tessera:type(), tessera:shape(), fun(() -> tessera:tensor())}.
+
+-spec fail(atom(), io:format(), [term()]) -> no_return().
+fail(Code, Format, Values) -> throw({io, Code, unicode:characters_to_binary(io_lib:format(Format, Values))}).
+
+-spec path(term()) -> binary().
+path(Path) ->
+    try filename:absname(Path) of
+        Name when is_binary(Name) -> Name;
+        Name -> unicode:characters_to_binary(Name, unicode, file:native_name_encoding())
+    catch error:_ -> fail(invalid_argument, "expected the name of a file, got ~ts", [tessera_error:show(Path)])
+    end.
+
+%% The contents of a file. The kernel reads a page of them when the page is used.
+-spec map(binary()) -> binary().
+map(Path) ->
+    case tessera_nif:map_file(Path) of
+        {error, #{code := Code, message := Text}} -> fail(Code, "~ts", [Text]);
+        Contents -> Contents
+    end.
+
+%% A copy of the contents.
+-spec read(binary()) -> binary().
+read(Path) ->
+    case file:read_file(Path) of
+        {ok, Contents} -> Contents;
+        {error, Reason} -> failed(Reason)
+    end.
+
+-spec failed(term()) -> no_return().
+failed(Reason) ->
+    Code = case Reason of
+               enoent -> unavailable;
+               enospc -> resource_exhausted;
+               enomem -> resource_exhausted;
+               _ -> failed_precondition
+           end,
+    fail(Code, "~ts", [file:format_error(Reason)]).
+
+%% Writes a file of these chunks. Another program sees the whole old file or the whole new file.
+-spec write(binary(), [iodata()]) -> ok.
+write(Path, Chunks) ->
+    Temporary = <<Path/binary, $., (integer_to_binary(erlang:unique_integer([positive])))/binary, $., (list_to_binary(os:getpid()))/binary, ".tmp">>,
+    Device = case file:open(Temporary, [write, exclusive, raw, binary]) of
+                 {ok, Opened} -> Opened;
+                 {error, Reason} -> failed(Reason)
+             end,
+    Written = try written(Device, Chunks)
+              after file:close(Device)
+              end,
+    case Written =:= ok andalso file:rename(Temporary, Path) of
+        ok -> ok;
+        Error ->
+            _ = file:delete(Temporary),
+            {error, Why} = case Error of false -> Written; _ -> Error end,
+            failed(Why)
+    end.
+
+written(Device, [Chunk | Chunks]) ->
+    case file:write(Device, Chunk) of
+        ok -> written(Device, Chunks);
+        Error -> Error
+    end;
+written(Device, []) -> file:datasync(Device).
+
+%% The tensor of these bytes. The tensor keeps the bytes where they are aligned, and has a copy where they are not.
+-spec tensor(binary(), tessera:type(), tessera:shape()) -> tessera:tensor().
+tensor(Bytes, Type, Shape) -> tessera_memory:made(load, [], fun() -> tessera_nif:from_binary(Bytes, Type, Shape, false) end).
+
+%% The bytes of a tensor.
+-spec bytes(tessera:tensor()) -> binary().
+bytes(Tensor) -> tessera:to_binary(Tensor).
