@@ -1,5 +1,6 @@
 %% Work outside of runs ends with its caller, too: lists, copies, compiles; and so do the routines of a run: factorizations, solutions,
-%% transforms, sorts, convolutions, scatters, windows, scans. The time until its end is compared with the time of the whole.
+%% transforms, sorts, convolutions, scatters, windows, scans. The CPU time until its end is compared
+%% with that of the whole: other programs add nothing to either.
 -module(tessera_cancel_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -51,14 +52,14 @@ matrix(N, Type) ->
     Some = tessera:sin(tessera:iota({N, N}, f32)),
     tessera:as_type(tessera:add(tessera:add(Some, tessera:transpose(Some)), tessera:multiply(tessera:eye(N), 4.0 * N)), Type).
 
-%% Microseconds until nothing is left of a process, which is killed so many ms after it began; or its own time.
+%% CPU milliseconds of this VM until nothing is left of a process, which is killed so many ms after it began; or its own.
 time({_, Prepare, Work}, KillAfter) ->
     Parent = self(),
     Held = held(),
     Pid = spawn(fun() ->
         Prepared = Prepare(),
         Mark = tessera:ones({1000}),
-        Parent ! {began, self(), erlang:monotonic_time(microsecond)},
+        Parent ! {began, self(), cpu_ms()},
         Work(Prepared),
         tessera:shape(Mark)
     end),
@@ -68,10 +69,12 @@ time({_, Prepare, Work}, KillAfter) ->
         _ ->
             timer:sleep(KillAfter),
             exit(Pid, kill),
-            erlang:monotonic_time(microsecond)
+            cpu_ms()
     end,
     gone(Held),
-    erlang:monotonic_time(microsecond) - Ended.
+    cpu_ms() - Ended.
+
+cpu_ms() -> element(1, erlang:statistics(runtime)).
 
 %% A process that is killed in a NIF is no process any more. Its heap is freed when the NIF has ended, and with it the
 %% tensors in it.
@@ -79,7 +82,7 @@ gone(Held) -> held() =< Held orelse begin timer:sleep(1), gone(Held) end.
 
 held() -> maps:get(held, tessera:memory()).
 
-%% One of some attempts is enough: a busy machine may delay any of them, and the kill may come too early or too late.
+%% One of some attempts is enough: the kill may come too early or too late.
 ends_soon(Work) ->
     Whole = time(Work, never),
     ends_soon(Work, Whole, 10).

@@ -3,7 +3,7 @@
 -module(tessera_cluster_fault_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, on_ranks/2, runs_of/1, fake/3, ranks/2, listening/1]).
--import(tessera_test, [in_folder/1, until/1]).
+-import(tessera_test, [in_folder/1, is_timed/0, until/1]).
 -export([log/2, driver/0, listening_sockets/1, impostor/3]).
 
 %% On an idle machine a report that waits for another timer than the one that is tested is later than the slack: the least of those is
@@ -62,13 +62,7 @@ report(Cluster, Call, Fault) ->
 
 said(Name, Ms, Bar) ->
     io:format(user, "cluster faults: ~ts: reported after ~b ms, the bar is ~b~n", [Name, Ms, Bar]),
-    ?assert(Ms =< Bar + slack()).
-
-%% Milliseconds beyond a bar: SLACK for the test's own processes, and as much again for each process that a CPU has to run besides.
-slack() ->
-    {ok, Text} = file:read_file("/proc/loadavg"),
-    Load = binary_to_float(hd(binary:split(Text, <<" ">>))),
-    ?SLACK + ceil(?SLACK * Load / erlang:system_info(schedulers_online)).
+    ?assert(not is_timed() orelse Ms =< Bar + ?SLACK).
 
 killed(Launcher) ->
     {Cluster, _} = started(Launcher, #{ranks => 2, threads => 1, restarts => {10, 600}}),

@@ -468,9 +468,10 @@ pipeline(Cluster, _) ->
                    {Called - From, erlang:monotonic_time(microsecond) - From}
            end,
     %% another program may keep the driver from calling, not five times
-    ?assert(lists:any(fun(_) -> {Called, Done} = Time(8), Called < Done div 2 end, lists:seq(1, 5))),
+    Timed = tessera_test:is_timed(),
+    ?assert(lists:any(fun(_) -> {Called, Done} = Time(8), not Timed orelse Called < Done div 2 end, lists:seq(1, 5))),
     {Bounded, All} = Time(64),
-    ?assert(Bounded > All div 2),
+    ?assert(not Timed orelse Bounded > All div 2),
     %% a process that ends without having used its results
     {Pid, Monitor} = spawn_monitor(fun() -> Time(1) end),
     receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end.

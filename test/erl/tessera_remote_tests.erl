@@ -160,6 +160,6 @@ lost(A, B) ->
     ok = tessera_peers:stop(A),
     {Microseconds, Error} = timer:tc(fun() -> on(B, fun() -> tessera:add(T, 1.0) end) end),
     ?assertMatch({unavailable, _}, Error),
-    ?assert(Microseconds < 20000000),
+    ?assert(not tessera_test:is_timed() orelse Microseconds < 20000000),
     F = fun() -> tessera:add(T, 1.0) end,
     ?assertMatch({unavailable, _}, on(B, F)).

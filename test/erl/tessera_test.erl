@@ -1,7 +1,7 @@
 %% Functions that several modules of tests use.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, until/1, until_freed/1, quoted/1, paths/0,
+-export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, quoted/1, paths/0,
          shell_paths/0, vm/3, answer/1, client/1]).
 
 %% F raises an error of that code, with an error info that names what is wrong.
@@ -78,6 +78,9 @@ temporary(Name) ->
     Dir = filename:join(["build", "tmp", Name ++ integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()]),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     filename:absname(Dir).
+
+%% Whether times on the clock are judged, which says something on an idle machine only: `make test-all' asks for it.
+is_timed() -> os:getenv("TESSERA_TIMED", "") =/= "".
 
 %% A test in a folder of its own, outside of the checkout, which only the user may read.
 in_folder(Test) ->

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { ROUNDS = 2000, MOST_S = 20 };
+enum { ROUNDS = 2000, MOST_S = 100 };
 
 static ts_bells bells;
 static int rank, ranks;

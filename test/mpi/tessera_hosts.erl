@@ -187,7 +187,7 @@ cut({_, B, _} = Hosts, {Down, Up, Which}, Says) ->
                              after Up()
                              end,
     match =:= re:run(Text, Says, [{capture, none}]) orelse error({said, Text}),
-    Reported =< ?DEADLINE + 1000 + slack() orelse error({reported_after, Reported, Text}),
+    ok = in_time(Reported, ?DEADLINE + 1000, Text),
     check_sums(Cluster, 1000),
     ok = tessera_cluster:stop(Cluster),
     nothing_left(Hosts, Before),
@@ -200,12 +200,6 @@ cut_off(Which, B, {Caller, Monitor, Cut}, Ranks, {_, BeforeB}) ->
     until(fun() -> not lists:any(fun is_running/1, Ranks) end),
     Which =:= data orelse none(fun() -> pids_of(B) -- BeforeB end),
     {Text, Reported, now_ms() - Cut}.
-
-%% Milliseconds beyond a bar: SLACK for the test's own processes, and as much again for each process that a CPU has to run besides.
-slack() ->
-    {ok, Text} = file:read_file("/proc/loadavg"),
-    Load = binary_to_float(hd(binary:split(Text, <<" ">>))),
-    ?SLACK + ceil(?SLACK * Load / erlang:system_info(schedulers_online)).
 
 killed_driver(Hosts) ->
     Before = pids(Hosts),
@@ -242,7 +236,10 @@ signal(Name, Pid) -> command(["kill -", Name, " ", Pid]).
 
 says(Text, Expected) -> match =:= re:run(Text, Expected, [{capture, none}]) orelse error({said, Text}).
 
-in_time(Ms, Bar, Text) -> Ms =< Bar + slack() orelse error({reported_after, Ms, Bar, Text}).
+%% Times are judged where TESSERA_TIMED asks for it: `make test-all' does, on an idle machine.
+in_time(Ms, Bar, Text) ->
+    os:getenv("TESSERA_TIMED", "") =:= "" orelse Ms =< Bar + ?SLACK orelse error({reported_after, Ms, Bar, Text}),
+    ok.
 
 %% Before, in and between collectives: an error with rank and host, no process of the job on either host, and the next call works.
 killed({A, B, _} = Hosts) ->
