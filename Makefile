@@ -103,7 +103,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif mpi erl dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
-.PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
+.PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -253,17 +253,18 @@ test:
 	$(Q)$(MAKE) test-harness
 	$(Q)$(MAKE) test-c
 	$(Q)$(MAKE) test-golden
-	$(Q)$(MAKE) test-rows
 	$(Q)$(MAKE) test-mpi
 	$(Q)$(MAKE) test-erl
 	$(Q)$(MAKE) test-rebar3
 	$(Q)$(MAKE) test-mix
 
-# What .ci/run leaves out: the static analyzer, tests of Slurm, more random programs, sanitizers over the whole Erlang
-# suite and over all threaded programs, longer fuzzing.
+# With all that .ci/run has no time for; docs/tests.md says why each can wait.
 test-all:
 	$(Q)$(MAKE) lint analyze
 	$(Q)$(MAKE) test
+	$(Q)$(MAKE) test-rows
+	$(Q)TESSERA_TIMED=yes $(MAKE) test-erl T="$(TIMED_MODULES)"
+	$(Q)TESSERA_TIMED=yes $(MAKE) test-hosts
 	$(Q)$(MAKE) test-slurm
 	$(Q)$(MAKE) test-docs
 	$(Q)TESSERA_EVERY_ISA=yes $(MAKE) test-c
@@ -391,17 +392,20 @@ test-erl: all plugins
 	$(Q)[ -z "$$(find . -maxdepth 1 -name erl_crash.dump -newer build/test-erl/begun)" ] || \
 	  { echo "Erlang tests: a VM has left its erl_crash.dump beside the sources" >&2; exit 1; }
 
-# Tests that time how soon a lost rank is reported: ranks take many times as long with a sanitizer.
-TIMED_MODULES := tessera_cluster_fault_tests
+# Modules that judge times on the clock where TESSERA_TIMED is set. With a sanitizer ranks take many times as long to report.
+TIMED_MODULES := tessera_cluster_fault_tests tessera_proxy_tests tessera_remote_tests
+ASAN_LEFT_OUT := tessera_cluster_fault_tests
 
 # Fewer random programs than without it: each takes many times as long. Of the Erlang tests, those of the NIFs, as the
-# other modules reach no C code that these and the C tests do not; with ALL, all that do not measure times.
+# other modules reach no C code that these and the C tests do not; with ALL, nearly all, and the rows,
+# whose variant has code of its own in the tests only.
 asan:
 	$(Q)TESSERA_RANDOM_COUNT=$${TESSERA_RANDOM_COUNT:-100} $(MAKE) BUILD=asan test-c
 	$(Q)$(MAKE) BUILD=asan test-golden
-	$(Q)$(MAKE) BUILD=asan test-rows
-	@echo "Erlang tests with AddressSanitizer: left out, as they $(if $(ALL),measure times: $(TIMED_MODULES),are not of the NIFs (make test-all): $(filter-out $(NIF_MODULES),$(EUNIT_MODULES)))"
-	$(Q)$(MAKE) BUILD=asan test-erl T="$(if $(ALL),$(filter-out $(TIMED_MODULES),$(EUNIT_MODULES)),$(NIF_MODULES))"
+	$(Q)$(MAKE) BUILD=asan test-fuzz
+	$(if $(ALL),$(Q)$(MAKE) BUILD=asan test-rows)
+	@echo "Erlang tests with AddressSanitizer: left out, as they $(if $(ALL),take many times as long: $(ASAN_LEFT_OUT),are not of the NIFs (make test-all): $(filter-out $(NIF_MODULES),$(EUNIT_MODULES)))"
+	$(Q)$(MAKE) BUILD=asan test-erl T="$(if $(ALL),$(filter-out $(ASAN_LEFT_OUT),$(EUNIT_MODULES)),$(NIF_MODULES))"
 
 tsan:
 	@echo "C tests with ThreadSanitizer: left out, as threads share the same data there: lesser instruction sets"
@@ -463,6 +467,22 @@ test-xla: all $(B)/xla_cases
 	  'xla_recorded:write("$(B)/xla/recorded"), halt().'
 	$(Q)$(B)/xla_cases recorded $(B)/xla/cases $(B)/xla/recorded/*.ts
 	$(Q)JAX_PLATFORMS=cpu $(or $(PEERS),python3) test/xla/run.py $(B)/xla/cases
+
+# The corpora and changed ones, with the objects of any build: a seed of the day, which a failure prints.
+FUZZ_RUNS ?= 2000
+FUZZ_SEED ?= $(shell date +%Y%m%d)
+REPLAYS := $(FUZZERS:fuzz_%=$(B)/replay_%)
+.PRECIOUS: $(FUZZERS:%=$(B)/test/fuzz/%.o)
+$(REPLAYS): $(B)/replay_%: $(B)/test/fuzz/replay.o $(B)/test/fuzz/fuzz_%.o $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+
+-include $(B)/test/fuzz/replay.d $(FUZZERS:%=$(B)/test/fuzz/%.d)
+
+test-fuzz: $(REPLAYS)
+	@for f in $(FUZZERS:fuzz_%=%); do $(WITHOUT_ASLR) $(B)/replay_$$f $(FUZZ_SEED) $(FUZZ_RUNS) $(B)/found_$$f test/fuzz/corpus/fuzz_$$f || \
+	  { echo "fuzz_$$f fails, seed $(FUZZ_SEED); the input: $(B)/found_$$f"; echo "fuzz: 0 passed, 1 failed"; exit 1; }; done
+	@echo "fuzz: $(words $(FUZZERS)) passed, 0 failed"
 
 # Each fuzzer for FUZZ_SECONDS, from the corpus in test/fuzz/corpus/<name>/.
 FUZZ_SECONDS ?= 60

@@ -3,13 +3,15 @@
 # ./setup && make run, and ./setup --mpi && make test, as root, without a home that can be written.
 #
 #   mk/debian-test.sh RELEASE [COMMAND...]    of bookworm, trixie; in place of these commands, others
-#   BUSY=1       with a busy process beside it
+#   BUSY=1              with a busy process beside it
+#   TESSERA_C_ISA=avx2  the C tests take this instruction set
+#   CC="ccache cc"      with ccache, which is installed before: tests build what the first command has built again
 #
 # The minimal root and the packages are kept in $TESSERA_CI_CACHE (~/.cache/tessera-ci); what is installed and built is
 # not. Exits with 77 where the machine allows no such root (mk/debian-root.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 release=$1
 shift
 [ $# -gt 0 ] || set -- "./setup && make run" "./setup --mpi && make test"
@@ -19,12 +21,13 @@ MOST_PACKAGES=170
 # Those who are not root may become it.
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || { echo "debian-test: needs root" >&2; exit 77; }
-  exec sudo -n --preserve-env=TESSERA_CI,TESSERA_CI_CACHE,BUSY,HOME mk/debian-test.sh "$release" "$@"
+  exec sudo -n --preserve-env=TESSERA_CI,TESSERA_CI_CACHE,TESSERA_C_ISA,CC,BUSY,HOME mk/debian-test.sh "$release" "$@"
 fi
 
 cache=${TESSERA_CI_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tessera-ci}
 mkdir -p "$cache" && [ -w "$cache" ] || cache=$(mktemp -d)
-kept=$cache/$release work= busy=
+kept=$cache/$release work= busy= ccache=
+case ${CC:-} in ccache*) ccache=ccache ;; esac
 
 cleanup() {
   [ -z "$busy" ] || kill "$busy" 2>/dev/null || true
@@ -41,7 +44,7 @@ fetch() {
   inside "$kept" apt-get update -qq
   # shellcheck disable=SC2046
   inside "$kept" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --download-only --no-install-recommends \
-    $(./setup --list) >/dev/null
+    $(./setup --list) $ccache >/dev/null
   inside "$kept" apt-get autoclean -qq >/dev/null
 }
 
@@ -66,11 +69,16 @@ if [ -n "${BUSY:-}" ]; then
   busy=$!
 fi
 
+if [ -n "$ccache" ]; then
+  inside "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $ccache >/dev/null
+fi
+
 read -r count_before mb_before < <(packages "$root")
 count_after= mb_after=
 for command in "$@"; do
   echo "debian-test: $release: $command"
   inside "$root" /usr/bin/env HOME=/proc/none ${TESSERA_CI:+TESSERA_CI="$TESSERA_CI"} ${MAKEFLAGS:+MAKEFLAGS="$MAKEFLAGS"} \
+    ${TESSERA_C_ISA:+TESSERA_C_ISA="$TESSERA_C_ISA"} ${ccache:+CC="ccache cc" CCACHE_DIR=/var/cache/ccache CCACHE_NOHASHDIR=1} \
     sh -c 'cd "$1" && eval "$2"' sh "$folder" "$command"
   # of the first command: later ones may install what is optional
   [ -n "$count_after" ] || read -r count_after mb_after < <(packages "$root")

@@ -7,6 +7,9 @@ case ${BUILD:-normal} in
   *asan) export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="print_stacktrace=1" ;;
 esac
 
+# TESSERA_C_ISA is an instruction set for these programs alone, below the one of this machine.
+[ -z "${TESSERA_C_ISA:-}" ] || export TESSERA_ISA="$TESSERA_C_ISA"
+
 # A busy machine may need more time than a test asks for.
 export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-5}"
 
