@@ -349,6 +349,7 @@ one(Link, Request, Timeout) -> tessera_cluster_calls:one(Link, Request, Timeout)
 -spec start_process(pid(), map()) -> no_return().
 start_process(Parent, #{name := Name} = Options) ->
     process_flag(trap_exit, true),
+    ok = tessera_cluster_process:label({?MODULE, Name}),
     case tessera_cluster_names:take(Name) of
         ok -> gen_server:enter_loop(?MODULE, [], start_job(#state{options = Options, parent = Parent}));
         {error, Error} ->

@@ -6,8 +6,11 @@
 
 %% Places for strangers in addition to one for each rank.
 -define(STRANGERS, 64).
+%% Milliseconds for which this process waits for a connection before it looks for messages.
+-define(ANSWER, 200).
 
--record(state, {listen  :: tessera_cluster_socket:socket(),
+-record(state, {owner   :: pid(),
+                listen  :: tessera_cluster_socket:socket(),
                 serve   :: fun((tessera_cluster_socket:socket()) -> pid()),
                 evicted :: fun((pid()) -> term()),
                 places  :: pos_integer(),
@@ -17,7 +20,8 @@
 %% ticket. Evicted is called with a process that has to end because it has not; if it has meanwhile, it continues.
 -spec start_link(tessera_cluster_socket:socket(), pos_integer(), fun((tessera_cluster_socket:socket()) -> pid()), fun((pid()) -> term())) -> pid().
 start_link(Listen, Ranks, Serve, Evicted) ->
-    spawn_link(fun() -> accept(#state{listen = Listen, serve = Serve, evicted = Evicted, places = Ranks + ?STRANGERS}) end).
+    State = #state{owner = self(), listen = Listen, serve = Serve, evicted = Evicted, places = Ranks + ?STRANGERS},
+    tessera_cluster_process:start_link(?MODULE, fun() -> accept(State) end).
 
 %% Called by the process of a connection.
 -spec known(pid()) -> ok.
@@ -25,14 +29,26 @@ known(Door) ->
     Door ! {known, self()},
     ok.
 
-accept(#state{listen = Listen, serve = Serve, places = Places, strangers = Strangers} = State) ->
-    case tessera_cluster_socket:accept(Listen) of
+%% Messages of `sys' are answered between two connections.
+accept(#state{owner = Owner, listen = Listen} = State) ->
+    receive
+        {system, From, Request} -> tessera_cluster_process:system({From, Request}, Owner, State, {fun accept/1, fun printed/1});
+        {'EXIT', Owner, Reason} -> exit(Reason)   % from sys: this process traps no exits
+    after 0 -> accepted(tessera_cluster_socket:accept(Listen, ?ANSWER), State)
+    end.
+
+%% The function that makes the process of a connection has the key.
+printed(#state{places = Places, strangers = Strangers}) -> #{places => Places, strangers => queue:to_list(Strangers)}.
+
+accepted(Result, #state{serve = Serve, places = Places, strangers = Strangers} = State) ->
+    case Result of
         {ok, Socket} ->
             Process = Serve(Socket),
             _ = monitor(process, Process),
             _ = tessera_cluster_socket:give(Socket, Process),
             Process ! 'begin',
             accept(evict(Places, news(State#state{strangers = queue:in(Process, Strangers)})));
+        {error, timeout} -> accept(news(State));
         {error, closed} -> ok;
         {error, _} ->   % out of descriptors, or a peer that left
             timer:sleep(20),

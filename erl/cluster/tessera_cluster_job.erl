@@ -61,6 +61,7 @@ stop(Job) -> gen_server:cast(Job, stop).
 %% The launcher comes first: it removes what the job has made, however the job ends.
 init({Manager, #{start_timeout := Timeout, ranks := Ranks, tree := Tree} = Options}) ->
     process_flag(trap_exit, true),
+    ok = tessera_cluster_process:label(?MODULE),
     Mark = tessera_cluster_leftovers:mark(),
     Folder = tessera_cluster_leftovers:folder(directory(Options), Mark),
     Launcher = tessera_cluster_launcher:start_link(self(), Mark, [Folder, own_folder(Mark), shared_folder(Mark)]),

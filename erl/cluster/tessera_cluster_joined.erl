@@ -203,6 +203,7 @@ leave(Cluster) ->
 
 init(#{rank := Rank, ranks := Ranks, mpi := Mpi} = Options) ->
     process_flag(trap_exit, true),
+    ok = tessera_cluster_process:label({?MODULE, Rank}),
     {ok, #state{options = Options, rank = Rank, ranks = Ranks, mpi = Mpi}}.
 
 handle_call({introduce, Infos, Devices}, _, #state{options = #{name := Name}, rank = Rank, ranks = Ranks} = State) ->

@@ -15,12 +15,13 @@
 %% Folders are those that are removed at the end.
 -spec start_link(pid(), tessera_cluster_leftovers:mark(), [file:filename_all()]) -> pid().
 start_link(Job, Mark, Folders) ->
-    spawn_link(fun() ->
-                       process_flag(trap_exit, true),
-                       loop(#{job => Job, mark => Mark, folders => Folders, ports => #{}, printed => tessera_cluster_output:new(), log => tessera_cluster_log:start(),
-                              continued => #{}, timer => none,
-                              at => infinity, over => false})
-               end).
+    Start = fun() ->
+                    process_flag(trap_exit, true),
+                    loop(#{job => Job, mark => Mark, folders => Folders, ports => #{}, printed => tessera_cluster_output:new(), log => tessera_cluster_log:start(),
+                           continued => #{}, timer => none,
+                           at => infinity, over => false})
+            end,
+    tessera_cluster_process:start_link(?MODULE, Start).
 
 %% Starts the ranks. The job gets {launched, Launcher}, or {not_launched, Launcher, Error}. Whenever one of the processes has ended, it gets {ended, Launcher, Source, Status, Output};
 %% and {rank_ended, Launcher, Rank, Host, Status} for each rank that ended with an error. When the job has called finish/2 or has ended, and all
@@ -61,6 +62,7 @@ loop(#{job := Job, ports := Ports} = State) ->
         {'EXIT', Job, _} -> loop(armed(0, State));
         {finish, Patience} -> loop(armed(Patience, State));
         {timeout, Timer, Signal} when Timer =:= map_get(timer, State) -> loop(signalled(Signal, State));
+        {system, From, Request} -> tessera_cluster_process:system({From, Request}, Job, State, {fun loop/1, fun(Whole) -> Whole end});
         _ -> loop(State)
     end.
 

@@ -211,6 +211,7 @@ received(Frame, #state{step = ticket, key = Key, door = Door, socket = Socket, i
 received(Frame, #state{step = hello, key = Key, nonce = Nonce, job = Job} = State) ->
     case tessera_cluster_wire:read_hello(Key, Nonce, Frame) of
         {ok, Theirs, #{rank := Rank, host := Host} = Hello} when is_integer(Rank), is_binary(Host) ->
+            ok = tessera_cluster_process:label({?MODULE, Rank}),
             Job ! {hello, self(), Hello},
             {noreply, State#state{step = joining, theirs = Theirs, rank = Rank, host = Host}};
         _ -> lost("its handshake is wrong", [], State)

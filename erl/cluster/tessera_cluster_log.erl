@@ -30,7 +30,10 @@
 -spec start() -> pid().
 start() ->
     Launcher = self(),
-    spawn(fun() -> wait(#state{launcher = monitor(process, Launcher), at = now_ms()}) end).
+    spawn(fun() ->
+                  ok = tessera_cluster_process:label(?MODULE),
+                  wait(#state{launcher = monitor(process, Launcher), at = now_ms()})
+          end).
 
 -spec line(pid(), source(), binary()) -> ok.
 line(Log, Source, Line) ->
@@ -42,7 +45,8 @@ now_ms() -> erlang:monotonic_time(millisecond).
 wait(#state{launcher = Launcher} = State) ->
     receive
         {line, Source, Line} -> wait(taken(Source, Line, State));
-        {'DOWN', Launcher, process, _, _} -> told(written(rest(State)))
+        {'DOWN', Launcher, process, _, _} -> told(written(rest(State)));
+        {system, From, Request} -> tessera_cluster_process:system({From, Request}, self(), State, {fun wait/1, fun(Whole) -> Whole end})
     after timeout(State) -> wait(due(State))
     end.
 

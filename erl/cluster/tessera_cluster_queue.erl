@@ -36,7 +36,9 @@ free(Queue, Values) ->
     _ = [Queue ! {freed, Rank, Id} || {Rank, Id} <- Values],
     ok.
 
-init(Links) -> {ok, #state{links = Links}}.
+init(Links) ->
+    ok = tessera_cluster_process:label(?MODULE),
+    {ok, #state{links = Links}}.
 
 handle_call({run, Program, Requests}, From, State) ->
     case tessera_cluster_programs:is_current(Program) of

@@ -2,7 +2,7 @@
 %% process that writes and beats, so that the reader never waits for the other side to read. It is linked to the process that
 %% started it and ends with the socket.
 -module(tessera_cluster_socket).
--export([listen/2, port/1, accept/1, connect/3, secure/4, start_securing/3, give/2]).
+-export([listen/2, port/1, accept/2, connect/3, secure/4, start_securing/3, give/2]).
 -export([write/2, read/2, next/1, stream/1, event/2, authenticated/1, peername/1, sockname/1, close/1]).
 -export([start_writer/3, send/2, send_to/3, send_to_all/2, pass/2, pass_on/2, flush/1]).
 -export_type([socket/0, identity/0]).
@@ -29,8 +29,8 @@ port({tcp, Listen}) ->
     Port.
 
 %% What is accepted is secured next, before anything is read.
--spec accept(socket()) -> {ok, socket()} | {error, term()}.
-accept({tcp, Listen}) -> over_tcp(gen_tcp:accept(Listen)).
+-spec accept(socket(), timeout()) -> {ok, socket()} | {error, timeout | closed | term()}.
+accept({tcp, Listen}, Timeout) -> over_tcp(gen_tcp:accept(Listen, Timeout)).
 
 -spec connect(inet:ip_address(), inet:port_number(), timeout()) -> {ok, socket()} | {error, inet:posix() | timeout}.
 connect(Address, Port, Timeout) -> over_tcp(gen_tcp:connect(Address, Port, [family(Address) | options()], Timeout)).
@@ -166,6 +166,7 @@ close({tls, Socket}) ->
 -spec start_writer(socket(), pos_integer(), pos_integer()) -> pid().
 start_writer(Socket, Period, Deadline) ->
     spawn_opt(fun() ->
+                      ok = tessera_cluster_process:label(tessera_cluster_writer),
                       _ = set(Socket, [{send_timeout, Deadline}, {send_timeout_close, true}]),
                       write(Socket, Period, [tessera_cluster_wire:beat()])
               end, [link, {priority, high}]).

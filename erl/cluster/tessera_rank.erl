@@ -68,8 +68,9 @@ main([Address, Port, KeyFile, Timeout]) ->
 
 %% Runs a rank in the calling process. The rank ends by `leave': with status 0 when the driver has ended it, else with 1.
 -spec run(options()) -> no_return().
-run(#{timeout := Timeout, leave := Leave} = Options) ->
+run(#{timeout := Timeout, leave := Leave, rank := Rank} = Options) ->
     process_flag(trap_exit, true),
+    ok = tessera_cluster_process:label({?MODULE, Rank}),
     Watchdog = watchdog(Timeout, Leave),
     try start(Options#{watchdog => Watchdog}) of
         {ok, State} ->
@@ -259,6 +260,9 @@ wait(#state{socket = Socket} = State, Until) ->
         {lost_below, Rank, Text} -> wait(send({lost_below, Rank, Text}, State), Until);
         {'EXIT', Pid, Reason} -> wait(ended(Pid, Reason, State), Until);
         {begun, Worker} -> wait(begun(Worker, State), Until);
+        {system, From, Request} ->
+            Continue = fun(Now) -> wait(Now, Until) end,
+            tessera_cluster_process:system({From, Request}, self(), State, {Continue, fun(Whole) -> Whole end});
         Message ->
             case tessera_cluster_socket:event(Message, Socket) of
                 {frame, Frame} -> loop(received(Frame, State));

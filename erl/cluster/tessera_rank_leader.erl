@@ -17,7 +17,7 @@
 start_link(#{address := Address, children := Children} = Options) ->
     {ok, Listen} = tessera_cluster_socket:listen(Address, length(Children) + 8),
     Owner = self(),
-    Leader = spawn_link(fun() -> lead(Listen, Options#{owner => Owner}) end),
+    Leader = tessera_cluster_process:start_link(?MODULE, fun() -> lead(Listen, Options#{owner => Owner}) end),
     ok = tessera_cluster_socket:give(Listen, Leader),
     {ok, Leader, tessera_cluster_socket:port(Listen)}.
 
@@ -30,10 +30,10 @@ lead(Listen, #{owner := Owner, children := Children} = Options) ->
                     spawn(fun() -> receive 'begin' -> admit(Socket, Leader, Door, Options) end end)
             end,
     _ = tessera_cluster_door:start_link(Listen, length(Children), Serve, fun(Child) -> Child ! evict end),
-    wait(Listen, Owner, Children, #{}).
+    wait({Listen, Owner, Children, #{}}).
 
 %% Closes the listening socket when all children have joined.
-wait(Listen, Owner, Missing, Joined) ->
+wait({Listen, Owner, Missing, Joined} = State) ->
     _ = [tessera_cluster_socket:close(Listen) || Missing =:= []],
     receive
         {joins, Child, Rank} ->
@@ -41,14 +41,15 @@ wait(Listen, Owner, Missing, Joined) ->
             case lists:member(Rank, Missing) of
                 true ->
                     true = link(Child),
-                    wait(Listen, Owner, lists:delete(Rank, Missing), Joined#{Child => Rank});
-                false -> wait(Listen, Owner, Missing, Joined)
+                    wait({Listen, Owner, lists:delete(Rank, Missing), Joined#{Child => Rank}});
+                false -> wait(State)
             end;
         {'EXIT', Owner, _} -> exit(shutdown);
         {'EXIT', Child, Reason} when is_map_key(Child, Joined) ->
             Owner ! {lost_below, maps:get(Child, Joined), text(Reason)},
-            wait(Listen, Owner, Missing, Joined);
-        {'EXIT', _, _} -> wait(Listen, Owner, Missing, Joined)
+            wait(State);
+        {'EXIT', _, _} -> wait(State);
+        {system, From, Request} -> tessera_cluster_process:system({From, Request}, Owner, State, {fun wait/1, fun(Whole) -> Whole end})
     end.
 
 text({lost, Text}) -> unicode:characters_to_binary(Text);
@@ -111,6 +112,7 @@ joins(Socket, Leader, Rank, {Nonce, Theirs}, #{credentials := {Key, _}, deadline
             _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, #{})),
             _ = tessera_cluster_socket:authenticated(Socket),
             Owner ! {below, Rank, tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), Deadline)},
+            ok = tessera_cluster_process:label({tessera_rank_reader, Rank}),
             read(Socket, Rank, Options);
         {joins, false} -> ok
     end.

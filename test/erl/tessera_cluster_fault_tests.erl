@@ -503,3 +503,52 @@ no_secret(Secrets) ->
                      {ok, Text} <- [file:read_file(filename:join(["/proc", Name, File]))]],
     ?assert(length(Texts) > 4),
     [?assertEqual(nomatch, binary:match(Text, Secret)) || Text <- Texts, Secret <- forms(Secrets)].
+
+%% ---- messages of sys, and labels
+
+%% Each process that is no worker answers: what starts ranks, what accepts their connections, what leads, what answers requests. Its state is shown without
+%% the key, it can be suspended and continues, and it has a label where OTP has labels.
+sys_test_() -> {timeout, 120, in_folder(fun sys/1)}.
+
+-define(SPECIAL, [{tessera_cluster_launcher, loop}, {tessera_cluster_log, wait}, {tessera_cluster_door, accept}, {tessera_rank, wait}, {tessera_rank_leader, wait}]).
+
+%% Ranks 0 and 2 are leaders.
+sys(Folder) ->
+    Fake = fake(Folder, "late", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n",
+                                 ranks(4, "")]),
+    Self = self(),
+    Starter = spawn_link(fun() ->
+                                 {Cluster, Pids} = started(Fake, #{ranks => 4, threads => 1, tree => {1, 2}, directory => Folder}),
+                                 Self ! {started, Cluster},
+                                 receive stop -> stop(Cluster, Pids) end,
+                                 Self ! stopped
+                         end),
+    {_, KeyFile} = listening(Folder),
+    {ok, <<Key:32/binary, _/binary>>} = file:read_file(KeyFile),
+    ?assertEqual([tessera_cluster_door, tessera_cluster_launcher, tessera_cluster_log], answering(Key)),
+    ok = file:write_file(Folder ++ "/go", <<>>),
+    Cluster = receive {started, Pid} -> Pid end,
+    ?assertEqual([[tessera_rank, tessera_rank_leader], [tessera_rank], [tessera_rank, tessera_rank_leader], [tessera_rank]],
+                 tessera_cluster:map(Cluster, fun(_) -> answering(Key) end)),
+    ?assertEqual([tessera_cluster_launcher, tessera_cluster_log], answering(Key)),
+    ?assertEqual([ok, ok, ok, ok], tessera_cluster:call(Cluster, noop)),
+    Starter ! stop,
+    receive stopped -> ok end.
+
+answering(Key) ->
+    lists:sort([begin
+                    ok = answers(Process, Key),
+                    Module
+                end || Process <- processes(), {current_stacktrace, Trace} <- [process_info(Process, current_stacktrace)],
+                       {Module, Function} <- ?SPECIAL, lists:any(fun({M, F, _, _}) -> M =:= Module andalso F =:= Function end, Trace)]).
+
+answers(Process, Key) ->
+    Status = sys:get_status(Process, ?WITHIN),
+    nomatch = binary:match(printed_term(Status), [printed_term(Key), Key]),
+    State = sys:get_state(Process, ?WITHIN),
+    State = sys:replace_state(Process, fun(Same) -> Same end, ?WITHIN),
+    ok = sys:suspend(Process, ?WITHIN),
+    ok = sys:resume(Process, ?WITHIN),
+    Module = proc_lib,
+    false = erlang:function_exported(Module, get_label, 1) andalso Module:get_label(Process) =:= undefined,
+    ok.
