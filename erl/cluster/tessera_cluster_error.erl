@@ -18,5 +18,17 @@ too_large(What, {term, Bytes, Limit}) ->
 lost({shutdown, {lost, #{code := _, message := _} = Error}}) -> Error;
 lost(_) -> new(unavailable, "the cluster was stopped, or is not one", []).
 
+%% With an error info, as all of Tessera's errors have it (tessera_error), and without the frames of Tessera's own modules: the first one of the trace is the function
+%% that the user has called, or the one that is nearest to it on the stack.
 -spec raise(#{code := atom(), message := binary(), _ => _}) -> no_return().
-raise(#{code := Code, message := Message}) -> error({Code, Message}).
+raise(#{code := Code, message := Message} = Cause) ->
+    {current_stacktrace, Trace} = process_info(self(), current_stacktrace),
+    {Own, Callers} = lists:splitwith(fun({Module, _, _, _}) -> is_ours(Module) end, Trace),
+    {Module, Function, Arity, _} = lists:last([{?MODULE, raise, 1, []} | Own]),
+    erlang:raise(error, {Code, Message}, [{Module, Function, Arity, [{error_info, #{module => tessera_error, cause => Cause}}]} | Callers]).
+
+is_ours(Module) ->
+    tessera_error:is_ours(Module) orelse case application:get_key(tessera, modules) of
+                                             {ok, Modules} -> lists:member(Module, Modules);
+                                             undefined -> false
+                                         end.

@@ -29,7 +29,7 @@
 -spec absolute(save | load, term()) -> file:filename_all().
 absolute(Function, Path) ->
     try filename:absname(Path)
-    catch error:_ -> error({invalid_argument, text("~s: expected the name of a file, got ~0tP", [Function, Path, 20])})
+    catch error:_ -> refuse(invalid_argument, "~s: expected the name of a file, got ~0tP", [Function, Path, 20])
     end.
 
 %% The file of a rank, or another file of a save.
@@ -53,7 +53,7 @@ header_size() -> length(?TENSORS) + 16.
 %% With the padding of small types.
 binary(#tessera{ref = Ref}) ->
     case tessera_remote:read(Ref, -1) of
-        {error, #{code := Code, message := Text}} -> error({Code, Text});
+        {error, Error} -> tessera_cluster_error:raise(Error);
         Bytes -> Bytes
     end.
 
@@ -84,7 +84,7 @@ tensor(Save, Type, {Path, {File, Offset, Size, Crc}, _, Shape}) ->
     case tessera_nif:from_binary(Bytes, Type, Shape, false) of
         #tessera{} = Tensor -> Tensor;
         {pressure, Tensor} -> tessera_memory:relieved(Tensor);
-        {error, #{code := Code, message := Text}} -> error({Code, Text})
+        {error, Error} -> tessera_cluster_error:raise(Error)
     end.
 
 contents(Name, Save, Offset, Size) ->
@@ -112,14 +112,14 @@ read_index(Path) ->
         <<?INDEX, Crc:32, Term/binary>> ->
             erlang:crc32(Term) =:= Crc orelse damaged(Path, "it has another checksum", []),
             checked(Path, tessera_cluster_wire:decode(Term));
-        <<"tessera index ", _/binary>> -> error({failed_precondition, text("~ts was saved by another version of Tessera", [Path])});
+        <<"tessera index ", _/binary>> -> refuse(failed_precondition, "~ts was saved by another version of Tessera", [Path]);
         _ -> damaged(Path, "it is no index of saved tensors", [])
     end.
 
 checked(Path, error) ->
-    error({failed_precondition, text("~ts has an atom that this node does not know: load the modules that use it first", [Path])});
+    refuse(failed_precondition, "~ts has an atom that this node does not know: load the modules that use it first", [Path]);
 checked(Path, {ok, #{save := _, files := _, signature := _, mesh := _, leaves := _, parts := _, endian := Endian} = Index}) ->
-    Endian =:= endian() orelse error({failed_precondition, text("~ts was saved on machines of another byte order", [Path])}),
+    Endian =:= endian() orelse refuse(failed_precondition, "~ts was saved on machines of another byte order", [Path]),
     Index;
 checked(Path, _) -> damaged(Path, "it has no index of this version", []).
 
@@ -148,7 +148,7 @@ remove_own(Path, Save, Rank) ->
 check(Rank, {Path, Save}) ->
     Name = name(Path, Save, Rank),
     filelib:is_regular(Name) orelse
-        error({failed_precondition, text("~ts is not there any more: another save to the same place has ended meanwhile", [Name])}),
+        refuse(failed_precondition, "~ts is not there any more: another save to the same place has ended meanwhile", [Name]),
     ok.
 
 %% Removes what saves to the same place that were interrupted have left: files of ranks that no index names, and files that were not whole. Save is the one of
@@ -232,9 +232,10 @@ failed(Name, Reason) ->
                efbig -> resource_exhausted;
                _ -> failed_precondition
            end,
-    error({Code, text("~ts: ~ts", [Name, file:format_error(Reason)])}).
+    refuse(Code, "~ts: ~ts", [Name, file:format_error(Reason)]).
 
 -spec damaged(file:name_all(), io:format(), [term()]) -> no_return().
-damaged(Name, Format, Values) -> error({data_loss, text("~ts is damaged: " ++ Format, [Name | Values])}).
+damaged(Name, Format, Values) -> refuse(data_loss, "~ts is damaged: " ++ Format, [Name | Values]).
 
-text(Format, Values) -> unicode:characters_to_binary(io_lib:format(Format, Values)).
+-spec refuse(atom(), io:format(), [term()]) -> no_return().
+refuse(Code, Format, Values) -> tessera_cluster_error:raise(tessera_cluster_error:new(Code, Format, Values)).

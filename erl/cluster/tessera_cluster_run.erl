@@ -201,7 +201,7 @@ take(Shares) ->
         [] -> ok;
         _ ->
             free([{Rank, Id, Queue} || {Rank, Id, Queue, ok} <- Taken]),
-            error({failed_precondition, <<"the tensor was deallocated or donated">>})
+            tessera_cluster_error:raise(tessera_cluster_error:new(failed_precondition, "the tensor was deallocated or donated", []))
     end.
 
 %% Frees values that were taken from their proxies for a run that does not begin.

@@ -377,6 +377,43 @@ killed_in_run(Launcher) ->
     gone(Pids),
     stop(Cluster, pids(Cluster)).
 
+%% ---- errors
+
+%% Each error has an error info, by which the shell and logger print it, and no frame of Tessera's inside.
+error_info_test_() -> {timeout, 60, in_folder(fun error_info/1)}.
+
+error_info(Folder) ->
+    {Cluster, Pids} = started(none, #{}),
+    Tensor = hd(tessera_cluster:map(Cluster, fun(_) -> tessera:tensor(1.0) end)),
+    ok = file:write_file(Folder ++ "/damaged", <<"tessera index 1\n0000">>),
+    [with_info(Code, F)
+     || {Code, F} <- [{unavailable, fun() -> tessera_cluster:map(no_cluster, fun(_) -> ok end) end},
+                      {unavailable, fun() -> tessera_cluster:info(no_cluster) end},
+                      {unavailable, fun() -> tessera_cluster:stop(no_cluster) end},
+                      {invalid_argument, fun() -> tessera_cluster:info("cluster") end},
+                      {invalid_argument, fun() -> tessera_cluster:map(Cluster, fun(_, _) -> ok end, [1]) end},
+                      {invalid_argument, fun() -> tessera_cluster:put(Cluster, [Tensor | Tensor]) end},
+                      {invalid_argument, fun() -> tessera_cluster:put(Cluster, [Tensor]) end},
+                      {out_of_range, fun() -> tessera_cluster:map(Cluster, fun(_) -> error({out_of_range, <<"here">>}) end) end},
+                      {invalid_argument, fun() -> tessera_cluster:save({no, path}, [Tensor, Tensor]) end},
+                      {invalid_argument, fun() -> tessera_cluster:load(Cluster, 7.0) end},
+                      {data_loss, fun() -> tessera_cluster:load(Cluster, Folder ++ "/damaged") end}]],
+    stop(Cluster, Pids),
+    with_info(unavailable, fun() -> tessera:to_list(Tensor) end),
+    with_info(unavailable, fun() -> tessera_cluster:call(Cluster, noop) end).
+
+with_info(Code, F) ->
+    try F() of
+        Result -> error({no_error, Code, Result})
+    catch error:{Is, Message} = Reason:Trace ->
+            [{_, _, _, Location} | Callers] = Trace,
+            ?assertEqual({Code, Message}, {Is, Message}),
+            #{module := Module} = proplists:get_value(error_info, Location),
+            ?assertMatch(#{general := Message}, Module:format_error(Reason, Trace)),
+            ?assertEqual([], [Frame || {Own, _, _, _} = Frame <- Callers, Own =/= ?MODULE, lists:prefix("tessera_cluster", atom_to_list(Own))]),
+            ?assertNotEqual(nomatch, string:find(erl_error:format_exception(error, Reason, Trace), "*** "))
+    end.
+
 %% ---- starts that fail, and strangers
 
 failing_test_() -> {timeout, 120, in_folder(fun failing/1)}.
