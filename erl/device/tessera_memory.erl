@@ -78,7 +78,7 @@ collect_self(Type) ->
 
 %% Collects garbage in other processes, which may hold tensors that they no
 %% longer use. This runs in a process of its own, so that late answers are dropped with it; the caller has its turn meanwhile. It takes time of
-%% the whole VM, so whoever watches that is told.
+%% the whole VM, so telemetry and the log are told of it.
 collect_others() ->
     Begun = erlang:monotonic_time(),
     {Pid, Monitor} = spawn_monitor(fun() -> exit({collected, collect_all()}) end),

@@ -96,41 +96,29 @@ await(Key, Request, Seen) ->
         {reply, Reply} -> Reply;
         {error, _} -> no_server;
         timeout ->
-            case blocked_maker(Key) of
-                none -> await(Key, Request, []);
-                Maker when length(Seen) < ?POLLS -> await(Key, Request, [Maker | [Same || Same <- Seen, Same =:= Maker]]);
-                {Pid, _} -> waits_for_itself(Key, Request, Pid)
+            case circle(Key) of
+                [] -> await(Key, Request, []);
+                Circle when length(Seen) < ?POLLS -> await(Key, Request, [Circle | [Same || Same <- Seen, Same =:= Circle]]);
+                Circle -> waits_for_itself(Key, Request, [Maker || {Maker, _} <- Circle])
             end
     end.
 
-%% The process that makes the value, if it is one of those that started the caller, and waits for a message while it traces the
-%% function, and the place where it waits. It is taken to wait for the caller if it still does after a second.
-blocked_maker(Key) ->
+%% The makers of a circle of processes that wait for one another. They are taken to do so if they still do after a second.
+circle(Key) ->
     try ets:lookup_element(?CLAIMS, Key, 2) of
-        Maker when Maker =/= self() ->
-            case lists:member(Maker, ancestors(self(), [])) andalso
-                 process_info(Maker, [status, dictionary, current_stacktrace]) of
-                [{status, waiting}, {_, Dictionary}, {_, Stack}] ->
-                    case tessera_trace:is_tracing(Dictionary) andalso [] =:= [await || {?MODULE, await, _, _} <- Stack] of
-                        true -> {Maker, Stack};
-                        false -> none
-                    end;
-                _ -> none
-            end;
-        _ -> none
-    catch error:badarg -> none
+        Maker when Maker =/= self() -> tessera_waits:circle(Maker, fun waits/0);
+        _ -> []
+    catch error:badarg -> []
     end.
 
-%% Elixir's tasks name their callers: a supervisor has started them.
-ancestors(Pid, Above) ->
-    Known = [Caller || Pid =:= self(), Key <- ['$callers', '$ancestors'], Callers <- [get(Key)], is_list(Callers), Caller <- Callers],
-    case erlang:system_info(otp_release) >= "25" andalso process_info(Pid, parent) of
-        {parent, Parent} when is_pid(Parent) -> ancestors(Parent, [Parent | Known ++ Above]);
-        _ -> Known ++ Above
+waits() ->
+    case call(waits) of
+        no_server -> #{};
+        Waits -> Waits
     end.
 
--spec waits_for_itself(term(), gen_server:request_id(), pid()) -> no_return().
-waits_for_itself(Key, Request, Maker) ->
+-spec waits_for_itself(term(), gen_server:request_id(), [pid()]) -> no_return().
+waits_for_itself(Key, Request, [Maker | Makers]) ->
     timeout = gen_server:receive_response(Request, 0),      % a later answer is dropped
     _ = call({leave, Key}),
     case ets:lookup(?CLAIMS, Key) of
@@ -138,8 +126,9 @@ waits_for_itself(Key, Request, Maker) ->
         _ -> ok
     end,
     tessera_error:raise(jit, [], failed_precondition,
-                        "jit: the function is traced by ~p, which waits for this process, which calls the function: each would wait for "
-                        "the other for ever. Call it when it has been traced", [Maker]).
+                        "jit: the function is traced by ~p, which waits for ~tsthis process, which calls the function: each would wait for "
+                        "the other for ever. Call it when it has been traced",
+                        [Maker, [io_lib:format("a process that calls a function that is traced by ~p, which waits for ", [Other]) || Other <- Makers]]).
 
 %% The previous holder of the claim may have made the value.
 make_claimed(Key, Make, Weigh) ->
@@ -273,6 +262,8 @@ handle_call({leave, Key}, {Pid, _}, #state{waiting = Waiting} = State) ->
                         State#state{waiting = Waiting#{Key := {Monitor, Others}}};
                     _ -> State
                 end};
+handle_call(waits, _From, #state{waiting = Waiting} = State) ->
+    {reply, maps:from_list([{Pid, Maker} || {Key, {_, Callers}} <- maps:to_list(Waiting), [{_, Maker, _}] <- [ets:lookup(?CLAIMS, Key)], {Pid, _} <- Callers]), State};
 handle_call(size, _From, State) ->
     {reply, ets:info(?MODULE, size), State};
 handle_call(clear, _From, State) ->

@@ -356,6 +356,48 @@ waits_for_itself() ->
     %% others wait, and get the program
     ?assertEqual([3.0], tessera:to_list(J(tessera:tensor([2.0])))).
 
+%% Two functions that are traced at the same time, each of which awaits a process that calls the other one: no process waits for one that has started it, and yet
+%% none would end. The awaited processes are started by the tracing ones, or by others and are monitored.
+wait_for_each_other_test_() -> [{timeout, 60, {atom_to_list(By), fun() -> wait_for_each_other(By) end}} || By <- [starts, monitors]].
+
+wait_for_each_other(By) ->
+    Table = ets:new(?MODULE, [public]),
+    Self = self(),
+    Starter = spawn_link(fun Loop() -> receive {start, From, F} -> From ! {started, spawn(F)}, Loop() end end),
+    Start = fun(F) when By =:= starts -> spawn_monitor(F);
+               (F) ->
+                    Starter ! {start, self(), fun() -> receive go -> F() end end},
+                    Pid = receive {started, Started} -> Started end,
+                    Monitor = monitor(process, Pid),
+                    Pid ! go,
+                    {Pid, Monitor}
+            end,
+    Function = fun(Own, Other) ->
+                       fun(X) ->
+                               Self ! {traces, Own, self()},
+                               receive go -> ok end,
+                               {Pid, Monitor} = Start(fun() ->
+                                                              Call = fun() -> tessera:to_list((ets:lookup_element(Table, Other, 2))(tessera:tensor([1.0]))) end,
+                                                              exit(try {result, Call()} catch error:{failed_precondition, Text} -> {refused, Text} end)
+                                                      end),
+                               receive {'DOWN', Monitor, process, Pid, Outcome} -> true = ets:insert(Table, {{outcome, Own}, Outcome}) end,
+                               tessera:add(X, 1)
+                       end
+               end,
+    true = ets:insert(Table, [{one, tessera:jit(Function(one, two))}, {two, tessera:jit(Function(two, one))}]),
+    Callers = [spawn_monitor(fun() -> exit({result, tessera:to_list((ets:lookup_element(Table, Name, 2))(tessera:tensor([1.0])))}) end) || Name <- [one, two]],
+    Tracing = [receive {traces, Name, Pid} -> Pid end || Name <- [one, two]],
+    [Pid ! go || Pid <- Tracing],
+    [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual({result, [2.0]}, Reason) end || {Pid, Monitor} <- Callers],
+    Outcomes = [ets:lookup_element(Table, {outcome, Name}, 2) || Name <- [one, two]],
+    Refused = [Text || {refused, Text} <- Outcomes],
+    ?assertMatch([_ | _], Refused),
+    ?assertEqual([], [Other || Other <- Outcomes, Other =/= {result, [2.0]}, element(1, Other) =/= refused]),
+    [?assertMatch({_, {match, _}}, {Text, re:run(Text, "is traced by <[0-9.]+>, which waits for a process that calls a function that is traced by <[0-9.]+>, which waits for this process")})
+     || Text <- Refused],
+    unlink(Starter),
+    exit(Starter, kill).
+
 %% A process that was started before, and calls the function while it is traced, waits for the program, though the traced function waits, too.
 waits_for_another_test() ->
     Self = self(),
