@@ -32,10 +32,21 @@ if command -v dialyzer >/dev/null; then
   fi
   # Functions that raise are many. [Program | Id] is a value of a program: an improper list takes the fewest
   # words. Unknown are Elixir's modules, and what of ours is unknown xref has found.
-  options="-Wunmatched_returns -Wno_return -Wno_improper_lists"
+  options="--no_indentation -Wunmatched_returns -Wno_return -Wno_improper_lists"
   [ "$release" -ge 26 ] && options="$options -Wno_unknown"
+  # With them go the misspelt options of test/dialyzer/, each of which it must find.
+  misspelt=test/dialyzer/misspelt_options.erl
+  mkdir -p build/dialyzer
+  erlc +debug_info -o build/dialyzer "$misspelt" || failed=1
   # shellcheck disable=SC2086
-  nice dialyzer --quiet --plt "$plt" $options ebin/*.beam >build/dialyzer.log 2>&1 || { cat build/dialyzer.log; failed=1; }
+  nice dialyzer --quiet --plt "$plt" $options ebin/*.beam build/dialyzer/misspelt_options.beam >build/dialyzer.all 2>&1
+  grep "^misspelt_options.erl:" build/dialyzer.all >build/dialyzer.misspelt
+  grep -v -e "^misspelt_options.erl:" -e "^$" build/dialyzer.all >build/dialyzer.log && { cat build/dialyzer.log; failed=1; }
+  grep -n "^[a-z_]*(.*) -> " "$misspelt" | while IFS=: read -r line _; do
+    grep -q "^misspelt_options.erl:$line:.*\(breaks the contract\|will never return\)" build/dialyzer.misspelt ||
+      echo "$misspelt:$line: dialyzer does not find this"
+  done >build/dialyzer.missed
+  [ ! -s build/dialyzer.missed ] || { cat build/dialyzer.missed; failed=1; }
 else
   echo "lint: no dialyzer here, it is skipped"
   [ -z "${TESSERA_CI:-}" ] || failed=1

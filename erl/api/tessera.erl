@@ -143,7 +143,8 @@
          broadcast_from/3, barrier/2, vary/2, axis_index/1, axis_size/1]).
 -export([clients/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
--export_type([tensor/0, operand/0, real/0, type/0, shape/0, axes/0, window/0, options/0, device/0]).
+-export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
+-export_type([axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
 
 -type device() :: {Client :: atom(), Number :: non_neg_integer()}.
 %% A device of a client, such as `{host, 0}'.
@@ -161,12 +162,71 @@
 %% A plain number, or a float that Erlang cannot write.
 -type operand() :: tensor() | real() | {complex, real(), real()}.
 %% An argument of an operation: a tensor, a plain number, or a complex number of its real part and its imaginary part.
+-type axis() :: integer() | [integer()].
+%% One axis; also a list of one.
 -type axes() :: all | integer() | [integer()].
 %% An axis, different axes, or all of them.
 -type window() :: pos_integer() | tuple() | [pos_integer()].
 %% A window's size along each axis: a tuple or a list, or a number for all.
+-type axis_options() :: #{axis => axis(), axes => axis()}.
+%% One axis.
+-type axes_options() :: #{axes => axes(), axis => axes()}.
+%% Several axes.
+-type reduce_options() :: #{axes => axes(), axis => axes(), keep_axes => boolean(), keep_axis => boolean()}.
+%% Of functions that reduce axes to one element, such as {@link sum/2}.
+-type variance_options() :: #{axes => axes(), axis => axes(), keep_axes => boolean(), keep_axis => boolean(), ddof => number()}.
+%% Of {@link variance/2} and {@link standard_deviation/2}.
+-type quantile_options() :: #{axes => axes(), axis => axes(), keep_axes => boolean(), keep_axis => boolean(),
+                              method => linear | lower | higher | nearest | midpoint}.
+%% Of {@link quantile/3}.
+-type arg_options() :: #{axis => all | axis(), axes => all | axis(), keep_axis => boolean(), keep_axes => boolean(),
+                         tie_break => low | high, type => type()}.
+%% Of {@link argmax/2} and {@link argmin/2}.
+-type sort_options() :: #{axis => axis(), axes => axis(), descending => boolean()}.
+%% Of {@link sort/2}.
+-type argsort_options() :: #{axis => axis(), axes => axis(), descending => boolean(), type => type()}.
+%% Of {@link argsort/2}.
+-type top_k_options() :: #{axis => axis(), axes => axis()}.
+%% Of {@link top_k/3}.
+-type unique_options() :: #{size => all | non_neg_integer(), fill => largest | operand()}.
+%% Of {@link unique/2}.
+-type cumulative_options() :: #{axis => axis(), axes => axis(), reverse => boolean()}.
+%% Of {@link cumulative_sum/2} and its kin.
+-type padding() :: valid | same | [{integer(), integer()}].
+%% What is added before and after each axis.
+-type conv_options() :: #{strides => window(), padding => padding(), input_dilation => window(), kernel_dilation => window(),
+                          feature_groups => pos_integer(), batch_groups => pos_integer(),
+                          layout => channels_last | channels_first | {[non_neg_integer()], [non_neg_integer()], [non_neg_integer()]}}.
+%% Of {@link conv/3}.
+-type window_options() :: #{strides => window(), padding => padding(), dilation => window()}.
+%% Of {@link window_sum/3} and its kin.
+-type window_scatter_options() :: #{strides => window(), padding => padding()}.
+%% Of {@link window_scatter_max/5} and {@link window_scatter_min/5}.
+-type triangular_solve_options() :: #{lower => boolean(), left_side => boolean(), transpose => boolean() | conjugate,
+                                      unit_diagonal => boolean()}.
+%% Of {@link triangular_solve/3}.
+-type factor_options() :: #{full => boolean()}.
+%% Of {@link qr/2} and {@link svd/2}.
+-type norm_options() :: #{order => number() | infinity | neg_infinity | spectral | nuclear,
+                          axes => axes(), axis => axes(), keep_axes => boolean(), keep_axis => boolean()}.
+%% Of {@link norm/2}.
+-type fft_options() :: #{axis => axis(), axes => axis(), length => pos_integer() | power_of_two}.
+%% Of {@link fft/2} and its kin along one axis.
+-type fftn_options() :: #{axes => axes(), axis => axes(), lengths => [pos_integer() | power_of_two]}.
+%% Of {@link fftn/2} and its kin along several axes.
+-type jit_options() :: #{threads => non_neg_integer(), donate => [pos_integer()], fuse => boolean(), simplify => boolean(),
+                         device => device()}.
+%% Of {@link jit/2} and {@link compile/3}.
+-type shard_jit_options() :: #{input_shardings => [term()], output_shardings => term(), client => atom() | pid(),
+                               threads => non_neg_integer(), donate => [pos_integer()], fuse => boolean(), simplify => boolean()}.
+%% Of {@link shard_jit/3}.
+-type shard_map_options() :: #{client => atom() | pid(), threads => non_neg_integer(), donate => [pos_integer()],
+                               fuse => boolean(), simplify => boolean(), check => boolean()}.
+%% Of {@link shard_map/5}.
+-type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), threads => non_neg_integer()}.
+%% Of {@link open_client/2}.
 -type options() :: map().
-%% Options by name, such as `#{axes => [0]}'.
+%% Options of any function. The types of a function's own options say more.
 
 %% ---- tensors
 
@@ -1101,7 +1161,7 @@ take(Tensor, Indices) -> take(Tensor, Indices, #{}).
 %% 1> tessera:to_list(tessera:take(tessera:iota({3, 2}), tessera:tensor([2, 0]))).
 %% [[4,5],[0,1]]
 %% '''
--spec take(tensor(), operand(), options()) -> tensor().
+-spec take(tensor(), operand(), axis_options()) -> tensor().
 take(Tensor, Indices, Options) -> tessera_ops:take(Tensor, Indices, Options).
 
 %% @doc For each element of Indices, the element of the tensor at that index along the first axis, and at the same
@@ -1115,7 +1175,7 @@ take_along_axis(Tensor, Indices) -> take_along_axis(Tensor, Indices, #{}).
 %% 1> tessera:to_list(tessera:take_along_axis(tessera:iota({2, 2}), tessera:tensor([[1], [0]]), #{axis => 1})).
 %% [[1],[2]]
 %% '''
--spec take_along_axis(tensor(), tensor(), options()) -> tensor().
+-spec take_along_axis(tensor(), tensor(), axis_options()) -> tensor().
 take_along_axis(Tensor, Indices, Options) -> tessera_ops:take_along_axis(Tensor, Indices, Options).
 
 %% @doc The elements or slices of a tensor at index vectors, which are the last axis of `Indices'. Each vector indexes
@@ -1134,7 +1194,7 @@ gather(Tensor, Indices) -> gather(Tensor, Indices, #{}).
 %% 1> tessera:to_list(tessera:gather(tessera:iota({2, 3}), tessera:tensor([[2], [0]]), #{axes => [1]})).
 %% [[2,5],[0,3]]
 %% '''
--spec gather(tensor(), tensor(), options()) -> tensor().
+-spec gather(tensor(), tensor(), axes_options()) -> tensor().
 gather(Tensor, Indices, Options) -> tessera_indices:gather(Tensor, Indices, Options).
 
 %% @doc The target with updates added at index vectors, which are the last axis of `Indices'. Each vector indexes the
@@ -1157,7 +1217,7 @@ indexed_add(Target, Indices, Updates) -> indexed_add(Target, Indices, Updates, #
 %% 2> tessera:to_list(tessera:indexed_add(Target, tessera:tensor([[2], [2]]), tessera:tensor([[1, 2], [3, 4]]), #{axes => [1]})).
 %% [[0,0,4],[0,0,6]]
 %% '''
--spec indexed_add(operand(), tensor(), operand(), options()) -> tensor().
+-spec indexed_add(operand(), tensor(), operand(), axes_options()) -> tensor().
 indexed_add(Target, Indices, Updates, Options) ->
     tessera_indices:indexed(indexed_add, Target, Indices, Updates, Options).
 
@@ -1181,7 +1241,7 @@ indexed_put(Target, Indices, Updates) -> indexed_put(Target, Indices, Updates, #
 %% 2> tessera:to_list(tessera:indexed_put(Target, tessera:tensor([[1]]), tessera:tensor([[5, 6]]), #{axes => [1]})).
 %% [[0,5],[0,6]]
 %% '''
--spec indexed_put(operand(), tensor(), operand(), options()) -> tensor().
+-spec indexed_put(operand(), tensor(), operand(), axes_options()) -> tensor().
 indexed_put(Target, Indices, Updates, Options) ->
     tessera_indices:indexed(indexed_put, Target, Indices, Updates, Options).
 
@@ -1201,7 +1261,7 @@ sort(Tensor) -> sort(Tensor, #{}).
 %% 1> tessera:to_list(tessera:sort(tessera:tensor([[3, 1, 2], [4, 6, 5]]), #{axis => 1, descending => true})).
 %% [[3,2,1],[6,5,4]]
 %% '''
--spec sort(tensor(), options()) -> tensor().
+-spec sort(tensor(), sort_options()) -> tensor().
 sort(Tensor, Options) -> tessera_order:sort(Tensor, Options).
 
 %% @doc Where the elements of the sorted tensor stand in this one, along the first axis: s32. Of equal elements the one
@@ -1223,7 +1283,7 @@ argsort(Tensor) -> argsort(Tensor, #{}).
 %% 3> tessera:to_list(tessera:take_along_axis(X, Order, #{axis => 1})).
 %% [[1,2,3],[4,5,6]]
 %% '''
--spec argsort(tensor(), options()) -> tensor().
+-spec argsort(tensor(), argsort_options()) -> tensor().
 argsort(Tensor, Options) -> tessera_order:argsort(Tensor, Options).
 
 %% @doc The `K' largest elements along the last axis, in descending order, and their indices: s32. NaN is the largest; of
@@ -1243,7 +1303,7 @@ top_k(Tensor, K) -> top_k(Tensor, K, #{}).
 %% 2> tessera:to_list(Values).
 %% [[5,6],[3,4]]
 %% '''
--spec top_k(tensor(), non_neg_integer(), options()) -> {tensor(), tensor()}.
+-spec top_k(tensor(), non_neg_integer(), top_k_options()) -> {tensor(), tensor()}.
 top_k(Tensor, K, Options) -> tessera_order:top_k(Tensor, K, Options).
 
 %% @doc The median of all elements; NaN if there is one.
@@ -1261,7 +1321,7 @@ median(X) -> median(X, #{}).
 %% 1> tessera:to_list(tessera:median(tessera:tensor([[1, 9, 2], [8, 3, 4]]), #{axes => [1]})).
 %% [2.0,4.0]
 %% '''
--spec median(operand(), options()) -> tensor().
+-spec median(operand(), reduce_options()) -> tensor().
 median(X, Options) -> tessera_order:median(X, Options).
 
 %% @doc The quantiles of all elements at fractions from 0 to 1, interpolated linearly.
@@ -1282,7 +1342,7 @@ quantile(X, Fractions) -> quantile(X, Fractions, #{}).
 %% 2> tessera:to_list(tessera:quantile(X, 0.5, #{axes => [1], method => lower})).
 %% [2,6]
 %% '''
--spec quantile(operand(), number() | [number()] | tensor(), options()) -> tensor().
+-spec quantile(operand(), number() | [number()] | tensor(), quantile_options()) -> tensor().
 quantile(X, Fractions, Options) -> tessera_order:quantile(X, Fractions, Options).
 
 %% @doc The element that is there most often; of several the smallest. No elements raise an error.
@@ -1300,7 +1360,7 @@ mode(X) -> mode(X, #{}).
 %% 1> tessera:to_list(tessera:mode(tessera:tensor([[1, 2, 2], [3, 3, 1]]), #{axes => [1]})).
 %% [2,3]
 %% '''
--spec mode(operand(), options()) -> tensor().
+-spec mode(operand(), reduce_options()) -> tensor().
 mode(X, Options) -> tessera_order:mode(X, Options).
 
 %% @doc The different elements, in ascending order. How many there are depends on the contents, so that a traced function
@@ -1319,7 +1379,7 @@ unique(Tensor) -> unique(Tensor, #{}).
 %% 1> tessera:to_list(tessera:unique(tessera:tensor([3, 1, 3]), #{size => 4, fill => -1})).
 %% [1,3,-1,-1]
 %% '''
--spec unique(tensor(), options()) -> tensor().
+-spec unique(tensor(), unique_options()) -> tensor().
 unique(Tensor, Options) -> tessera_order:unique(Tensor, Options).
 
 %% ---- reductions
@@ -1336,7 +1396,7 @@ sum(X) -> tessera_ops:reduce(sum, X, #{}).
 %% 1> tessera:to_list(tessera:sum(tessera:iota({2, 3}), #{axes => [1]})).
 %% [3,12]
 %% '''
--spec sum(operand(), options()) -> tensor().
+-spec sum(operand(), reduce_options()) -> tensor().
 sum(X, Options) -> tessera_ops:reduce(sum, X, Options).
 
 %% @doc The product of all elements, 1 of none. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
@@ -1347,7 +1407,7 @@ product(X) -> tessera_ops:reduce(product, X, #{}).
 %% @doc The product over axes, 1 of no elements. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these
 %% axes with size 1. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results that are out of
 %% range wrap.
--spec product(operand(), options()) -> tensor().
+-spec product(operand(), reduce_options()) -> tensor().
 product(X, Options) -> tessera_ops:reduce(product, X, Options).
 
 %% @doc The largest element; NaN if any element is NaN. Of no elements it is what {@link max/2} leaves unchanged: `neg_infinity', or
@@ -1357,7 +1417,7 @@ reduce_max(X) -> tessera_ops:reduce(reduce_max, X, #{}).
 
 %% @doc The largest element over axes; NaN if any of them is NaN. Options: `axes', one axis or a list, by default all;
 %% `keep_axes', `true' to keep these axes with size 1. Of no elements it is as {@link reduce_max/1} says.
--spec reduce_max(operand(), options()) -> tensor().
+-spec reduce_max(operand(), reduce_options()) -> tensor().
 reduce_max(X, Options) -> tessera_ops:reduce(reduce_max, X, Options).
 
 %% @doc The smallest element; NaN if any element is NaN. Of no elements it is what {@link min/2} leaves unchanged: `infinity', or
@@ -1367,7 +1427,7 @@ reduce_min(X) -> tessera_ops:reduce(reduce_min, X, #{}).
 
 %% @doc The smallest element over axes; NaN if any of them is NaN. Options: `axes', one axis or a list, by default
 %% all; `keep_axes', `true' to keep these axes with size 1. Of no elements it is as {@link reduce_min/1} says.
--spec reduce_min(operand(), options()) -> tensor().
+-spec reduce_min(operand(), reduce_options()) -> tensor().
 reduce_min(X, Options) -> tessera_ops:reduce(reduce_min, X, Options).
 
 %% @doc 1 if no element is 0, as where there is none, else 0: u8.
@@ -1376,7 +1436,7 @@ all(X) -> tessera_ops:reduce(all, X, #{}).
 
 %% @doc 1 where no element over the axes is 0, as where there is none, else 0: u8. Options: `axes', one axis or a list, by default all;
 %% `keep_axes', `true' to keep these axes with size 1.
--spec all(operand(), options()) -> tensor().
+-spec all(operand(), reduce_options()) -> tensor().
 all(X, Options) -> tessera_ops:reduce(all, X, Options).
 
 %% @doc 1 if an element is not 0, else, as where there is none, 0: u8.
@@ -1385,7 +1445,7 @@ any(X) -> tessera_ops:reduce(any, X, #{}).
 
 %% @doc 1 where an element over the axes is not 0, else, as where there is none, 0: u8. Options: `axes', one axis or a list, by default all;
 %% `keep_axes', `true' to keep these axes with size 1.
--spec any(operand(), options()) -> tensor().
+-spec any(operand(), reduce_options()) -> tensor().
 any(X, Options) -> tessera_ops:reduce(any, X, Options).
 
 %% @doc The mean of all elements, in a float type; NaN of none.
@@ -1398,7 +1458,7 @@ mean(X) -> tessera_ops:mean(X, #{}).
 
 %% @doc The mean over axes, in a float type. Options: `axes', one axis or a list, by default all; `keep_axes', `true'
 %% to keep these axes with size 1. Of no elements it is NaN.
--spec mean(operand(), options()) -> tensor().
+-spec mean(operand(), reduce_options()) -> tensor().
 mean(X, Options) -> tessera_ops:mean(X, Options).
 
 %% @doc The variance of all elements, in a float type: of complex numbers the mean of |X - mean|^2, which is real, as in NumPy.
@@ -1413,7 +1473,7 @@ variance(X) -> tessera_ops:variance(X, #{}).
 %% 1> tessera:to_number(tessera:variance(tessera:tensor([1, 2, 3]), #{ddof => 1})).
 %% 1.0
 %% '''
--spec variance(operand(), options()) -> tensor().
+-spec variance(operand(), variance_options()) -> tensor().
 variance(X, Options) -> tessera_ops:variance(X, Options).
 
 %% @doc The standard deviation of all elements, in a float type.
@@ -1421,7 +1481,7 @@ variance(X, Options) -> tessera_ops:variance(X, Options).
 standard_deviation(X) -> standard_deviation(X, #{}).
 
 %% @doc The standard deviation over axes, in a float type. {@link variance/2} lists the options.
--spec standard_deviation(operand(), options()) -> tensor().
+-spec standard_deviation(operand(), variance_options()) -> tensor().
 standard_deviation(X, Options) -> tessera_ops:standard_deviation(X, Options).
 
 %% @doc The row-major index of the largest element, of equal ones the first: s32. NaN counts as the largest. No elements raise an
@@ -1436,7 +1496,7 @@ argmax(X) -> tessera_ops:arg(argmax, X, #{}).
 %% 1> tessera:to_list(tessera:argmax(tessera:tensor([[1, 5, 5], [7, 2, 3]]), #{axis => 1, tie_break => high})).
 %% [2,0]
 %% '''
--spec argmax(operand(), options()) -> tensor().
+-spec argmax(operand(), arg_options()) -> tensor().
 argmax(X, Options) -> tessera_ops:arg(argmax, X, Options).
 
 %% @doc The row-major index of the smallest element, of equal ones the first: s32. NaN counts as the smallest. No elements raise an
@@ -1446,7 +1506,7 @@ argmin(X) -> tessera_ops:arg(argmin, X, #{}).
 
 %% @doc The index of the smallest element along an axis. NaN counts as the smallest. {@link argmax/2} lists the
 %% options.
--spec argmin(operand(), options()) -> tensor().
+-spec argmin(operand(), arg_options()) -> tensor().
 argmin(X, Options) -> tessera_ops:arg(argmin, X, Options).
 
 %% @doc Folds all elements, in row-major order, starting with Initial: `F(Element, Accumulator)' returns the next
@@ -1461,7 +1521,7 @@ reduce(X, Initial, F) -> reduce(X, Initial, F, #{}).
 %% 1> tessera:to_list(tessera:reduce(tessera:tensor([[1, 2], [3, 4]]), 10, fun tessera:add/2, #{axes => [0]})).
 %% [14,16]
 %% '''
--spec reduce(tensor(), operand(), fun((tensor(), tensor()) -> operand()), options()) -> tensor().
+-spec reduce(tensor(), operand(), fun((tensor(), tensor()) -> operand()), reduce_options()) -> tensor().
 reduce(X, Initial, F, Options) -> tessera_ops:fold(X, Initial, F, Options).
 
 %% @doc For each element, the sum of it and all elements before it along the first axis. Integers of less than 32 bits
@@ -1476,7 +1536,7 @@ cumulative_sum(X) -> cumulative_sum(X, #{}).
 %% 1> tessera:to_list(tessera:cumulative_sum(tessera:tensor([1, 2, 3]), #{reverse => true})).
 %% [6,5,3]
 %% '''
--spec cumulative_sum(operand(), options()) -> tensor().
+-spec cumulative_sum(operand(), cumulative_options()) -> tensor().
 cumulative_sum(X, Options) -> tessera_ops:cumulative(cumulative_sum, X, Options).
 
 %% @doc For each element, the product of it and all elements before it along the first axis. Integers of less than 32
@@ -1486,7 +1546,7 @@ cumulative_product(X) -> cumulative_product(X, #{}).
 
 %% @doc For each element, the product of it and all elements before it along an axis. Integers of less than 32 bits
 %% are computed as s32 or u32; results that are out of range wrap. {@link cumulative_sum/2} lists the options.
--spec cumulative_product(operand(), options()) -> tensor().
+-spec cumulative_product(operand(), cumulative_options()) -> tensor().
 cumulative_product(X, Options) -> tessera_ops:cumulative(cumulative_product, X, Options).
 
 %% @doc For each element, the smallest of it and all elements before it along the first axis.
@@ -1495,7 +1555,7 @@ cumulative_min(X) -> cumulative_min(X, #{}).
 
 %% @doc For each element, the smallest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
 %% the options. Of equal elements the first has the gradient.
--spec cumulative_min(operand(), options()) -> tensor().
+-spec cumulative_min(operand(), cumulative_options()) -> tensor().
 cumulative_min(X, Options) -> tessera_ops:cumulative(cumulative_min, X, Options).
 
 %% @doc For each element, the largest of it and all elements before it along the first axis.
@@ -1504,7 +1564,7 @@ cumulative_max(X) -> cumulative_max(X, #{}).
 
 %% @doc For each element, the largest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
 %% the options. Of equal elements the first has the gradient.
--spec cumulative_max(operand(), options()) -> tensor().
+-spec cumulative_max(operand(), cumulative_options()) -> tensor().
 cumulative_max(X, Options) -> tessera_ops:cumulative(cumulative_max, X, Options).
 
 %% @doc The convolution by a kernel that slides by one element, without padding.
@@ -1535,7 +1595,7 @@ conv(X, Kernel) -> conv(X, Kernel, #{}).
 %% 4> tessera:shape(tessera:conv(X, Kernel, #{padding => same, strides => 2})).
 %% {1,2,2,1}
 %% '''
--spec conv(operand(), operand(), options()) -> tensor().
+-spec conv(operand(), operand(), conv_options()) -> tensor().
 conv(X, Kernel, Options) -> tessera_conv:conv(X, Kernel, Options).
 
 %% @doc The sums over windows that slide by one element, without padding.
@@ -1555,7 +1615,7 @@ window_sum(X, Window) -> window_sum(X, Window, #{}).
 %% 2> tessera:to_list(tessera:window_sum(tessera:tensor([1, 2, 3, 4]), {3}, #{padding => same})).
 %% [3,6,9,7]
 %% '''
--spec window_sum(operand(), window(), options()) -> tensor().
+-spec window_sum(operand(), window(), window_options()) -> tensor().
 window_sum(X, Window, Options) -> tessera_windows:fold(window_sum, X, Window, Options).
 
 %% @doc The products over windows that slide by one element, without padding.
@@ -1563,7 +1623,7 @@ window_sum(X, Window, Options) -> tessera_windows:fold(window_sum, X, Window, Op
 window_product(X, Window) -> window_product(X, Window, #{}).
 
 %% @doc The products over windows. Options and type as for {@link window_sum/3}.
--spec window_product(operand(), window(), options()) -> tensor().
+-spec window_product(operand(), window(), window_options()) -> tensor().
 window_product(X, Window, Options) -> tessera_windows:fold(window_product, X, Window, Options).
 
 %% @doc The largest elements of windows that slide by one element, without padding.
@@ -1577,7 +1637,7 @@ window_max(X, Window) -> window_max(X, Window, #{}).
 %% 2> tessera:to_list(tessera:window_max(X, {2, 2}, #{strides => 2})).
 %% [[5,7]]
 %% '''
--spec window_max(operand(), window(), options()) -> tensor().
+-spec window_max(operand(), window(), window_options()) -> tensor().
 window_max(X, Window, Options) -> tessera_windows:fold(window_max, X, Window, Options).
 
 %% @doc The smallest elements of windows that slide by one element, without padding.
@@ -1585,7 +1645,7 @@ window_max(X, Window, Options) -> tessera_windows:fold(window_max, X, Window, Op
 window_min(X, Window) -> window_min(X, Window, #{}).
 
 %% @doc The smallest elements of windows, otherwise as {@link window_max/3}.
--spec window_min(operand(), window(), options()) -> tensor().
+-spec window_min(operand(), window(), window_options()) -> tensor().
 window_min(X, Window, Options) -> tessera_windows:fold(window_min, X, Window, Options).
 
 %% @doc The means over windows that slide by one element, without padding.
@@ -1598,7 +1658,7 @@ window_mean(X, Window) -> window_mean(X, Window, #{}).
 %% 1> tessera:to_list(tessera:window_mean(tessera:tensor([1, 2, 3, 4]), {2})).
 %% [1.5,2.5,3.5]
 %% '''
--spec window_mean(operand(), window(), options()) -> tensor().
+-spec window_mean(operand(), window(), window_options()) -> tensor().
 window_mean(X, Window, Options) -> tessera_windows:mean(X, Window, Options).
 
 %% @doc Folds windows that slide by one element, without padding, by a function of an element and what is folded so far.
@@ -1613,7 +1673,7 @@ window_reduce(X, Initial, Window, F) -> window_reduce(X, Initial, Window, F, #{}
 %% 2> tessera:to_list(tessera:window_reduce(tessera:tensor([1, 2, 3]), 0, {2}, F)).
 %% [12,23]
 %% '''
--spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand()), options()) -> tensor().
+-spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand()), window_options()) -> tensor().
 window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initial, Window, F, Options).
 
 %% @doc {@link window_scatter_max/5} for windows that slide by one element, without padding.
@@ -1628,7 +1688,7 @@ window_scatter_max(X, Source, Initial, Window) -> window_scatter_max(X, Source, 
 %% 2> tessera:to_list(tessera:window_scatter_max(X, tessera:tensor([10, 20]), 0, {2}, #{strides => 2})).
 %% [0,10,0,20]
 %% '''
--spec window_scatter_max(operand(), operand(), operand(), window(), options()) -> tensor().
+-spec window_scatter_max(operand(), operand(), operand(), window(), window_scatter_options()) -> tensor().
 window_scatter_max(X, Source, Initial, Window, Options) ->
     tessera_windows:scatter(window_scatter_max, X, Source, Initial, Window, Options).
 
@@ -1638,7 +1698,7 @@ window_scatter_min(X, Source, Initial, Window) -> window_scatter_min(X, Source, 
 
 %% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
 %% the smallest element of its window of `X', the last of equals. Options as for {@link window_scatter_max/5}.
--spec window_scatter_min(operand(), operand(), operand(), window(), options()) -> tensor().
+-spec window_scatter_min(operand(), operand(), operand(), window(), window_scatter_options()) -> tensor().
 window_scatter_min(X, Source, Initial, Window, Options) ->
     tessera_windows:scatter(window_scatter_min, X, Source, Initial, Window, Options).
 
@@ -1648,7 +1708,7 @@ logsumexp(X) -> tessera_ops:logsumexp(X, #{}).
 
 %% @doc The logarithm of the sum of the exponentials over axes, computed without overflow. Options: `axes', one axis
 %% or a list, by default all; `keep_axes', `true' to keep these axes with size 1. Of no elements it is `neg_infinity'.
--spec logsumexp(operand(), options()) -> tensor().
+-spec logsumexp(operand(), reduce_options()) -> tensor().
 logsumexp(X, Options) -> tessera_ops:logsumexp(X, Options).
 
 %% @doc The exponentials of X divided by their sum along the last axis.
@@ -1661,7 +1721,7 @@ softmax(X) -> tessera_ops:softmax(X, #{}).
 
 %% @doc The exponentials of X divided by their sum over axes. Options: `axes', one axis or a list, by default the last
 %% axis.
--spec softmax(operand(), options()) -> tensor().
+-spec softmax(operand(), axes_options()) -> tensor().
 softmax(X, Options) -> tessera_ops:softmax(X, Options).
 
 %% @doc The logarithm of {@link softmax/1}, along the last axis, computed without overflow.
@@ -1670,7 +1730,7 @@ log_softmax(X) -> tessera_ops:log_softmax(X, #{}).
 
 %% @doc The logarithm of {@link softmax/2} over axes, computed without overflow. Options: `axes', one axis or a list,
 %% by default the last axis.
--spec log_softmax(operand(), options()) -> tensor().
+-spec log_softmax(operand(), axes_options()) -> tensor().
 log_softmax(X, Options) -> tessera_ops:log_softmax(X, Options).
 
 %% @doc The product of vectors and matrices: the sum of products over the last axis of A and the last but one axis of
@@ -1735,7 +1795,7 @@ triangular_solve(A, B) -> triangular_solve(A, B, #{}).
 %% 3> tessera:to_list(tessera:triangular_solve(U, tessera:tensor([2, 12]), #{lower => false, left_side => false})).
 %% [1.0,1.0]
 %% '''
--spec triangular_solve(tensor(), tensor(), options()) -> tensor().
+-spec triangular_solve(tensor(), tensor(), triangular_solve_options()) -> tensor().
 triangular_solve(A, B, Options) -> tessera_linalg:triangular_solve(A, B, Options).
 
 %% @doc The `X' of `A X = B' for square matrices `A', which are the last two axes. `B' has as many rows, or is a vector; axes
@@ -1800,7 +1860,7 @@ qr(A) -> qr(A, #{}).
 %% 2> {tessera:shape(Q), tessera:shape(R)}.
 %% {{3,3},{3,2}}
 %% '''
--spec qr(tensor(), options()) -> {tensor(), tensor()}.
+-spec qr(tensor(), factor_options()) -> {tensor(), tensor()}.
 qr(A, Options) -> tessera_linalg:qr(A, Options).
 
 %% @doc `{Values, Vectors}' of symmetric matrices, which are the last two axes and of which the lower triangle is read: the
@@ -1838,7 +1898,7 @@ svd(A) -> svd(A, #{}).
 %% 2> {tessera:shape(U), tessera:to_list(S), tessera:shape(Vt)}.
 %% {{3,3},[2.0,1.0],{2,2}}
 %% '''
--spec svd(tensor(), options()) -> {tensor(), tensor(), tensor()}.
+-spec svd(tensor(), factor_options()) -> {tensor(), tensor(), tensor()}.
 svd(A, Options) -> tessera_linalg:svd(A, Options).
 
 %% @doc The pseudoinverses (Moore, Penrose) of matrices, which are the last two axes. Singular values up to max(m, n) times the
@@ -1899,7 +1959,7 @@ norm(Tensor) -> norm(Tensor, #{}).
 %% 2> tessera:to_list(tessera:norm(A, #{axes => [1], order => 1})).
 %% [7.0,5.0]
 %% '''
--spec norm(tensor(), options()) -> tensor().
+-spec norm(tensor(), norm_options()) -> tensor().
 norm(Tensor, Options) -> tessera_linalg:norm(Tensor, Options).
 
 %% ---- Fourier transforms
@@ -1927,7 +1987,7 @@ fft(X) -> fft(X, #{}).
 %% 2> tessera:shape(tessera:fft(tessera:ones({3}), #{length => power_of_two})).
 %% {4}
 %% '''
--spec fft(operand(), options()) -> tensor().
+-spec fft(operand(), fft_options()) -> tensor().
 fft(X, Options) -> tessera_fft:fft(X, Options).
 
 %% @doc The inverse of {@link fft/1} along the last axis, as {@link ifft/2} without options.
@@ -1944,7 +2004,7 @@ ifft(X) -> ifft(X, #{}).
 %% 1> tessera:to_list(tessera:real(tessera:ifft(tessera:tensor([[2], [0]]), #{axis => 0}))).
 %% [[1.0],[1.0]]
 %% '''
--spec ifft(operand(), options()) -> tensor().
+-spec ifft(operand(), fft_options()) -> tensor().
 ifft(X, Options) -> tessera_fft:ifft(X, Options).
 
 %% @doc The Fourier transform of real numbers along the last axis, as {@link rfft/2} without options.
@@ -1963,7 +2023,7 @@ rfft(X) -> rfft(X, #{}).
 %% 2> tessera:to_list(tessera:rfft(tessera:tensor([1, 2, 3]), #{length => 2})).
 %% [{complex,3.0,0.0},{complex,-1.0,0.0}]
 %% '''
--spec rfft(operand(), options()) -> tensor().
+-spec rfft(operand(), fft_options()) -> tensor().
 rfft(X, Options) -> tessera_fft:rfft(X, Options).
 
 %% @doc The inverse of {@link rfft/1} along the last axis, as {@link irfft/2} without options.
@@ -1982,7 +2042,7 @@ irfft(X) -> irfft(X, #{}).
 %% 1> tessera:to_list(tessera:irfft(tessera:tensor([3, 0]), #{length => 3})).
 %% [1.0,1.0,1.0]
 %% '''
--spec irfft(operand(), options()) -> tensor().
+-spec irfft(operand(), fft_options()) -> tensor().
 irfft(X, Options) -> tessera_fft:irfft(X, Options).
 
 %% @doc The Fourier transform along the last two axes, as {@link fft2/2} without options.
@@ -1999,7 +2059,7 @@ fft2(X) -> fft2(X, #{}).
 %% 1> tessera:shape(tessera:fft2(tessera:ones({5, 6, 7}), #{axes => [0, 2], lengths => [4, 8]})).
 %% {4,6,8}
 %% '''
--spec fft2(operand(), options()) -> tensor().
+-spec fft2(operand(), fftn_options()) -> tensor().
 fft2(X, Options) -> tessera_fft:fft2(X, Options).
 
 %% @doc The inverse of {@link fft2/1}, as {@link ifft2/2} without options.
@@ -2015,7 +2075,7 @@ ifft2(X) -> ifft2(X, #{}).
 %% 1> tessera:shape(tessera:ifft2(tessera:ones({5, 6}), #{axes => [1, 0]})).
 %% {5,6}
 %% '''
--spec ifft2(operand(), options()) -> tensor().
+-spec ifft2(operand(), fftn_options()) -> tensor().
 ifft2(X, Options) -> tessera_fft:ifft2(X, Options).
 
 %% @doc The Fourier transform along all axes, as {@link fftn/2} without options.
@@ -2032,7 +2092,7 @@ fftn(X) -> fftn(X, #{}).
 %% 1> tessera:shape(tessera:fftn(tessera:ones({5, 6, 7}), #{axes => [0, 1]})).
 %% {5,6,7}
 %% '''
--spec fftn(operand(), options()) -> tensor().
+-spec fftn(operand(), fftn_options()) -> tensor().
 fftn(X, Options) -> tessera_fft:fftn(X, Options).
 
 %% @doc The inverse of {@link fftn/1}, as {@link ifftn/2} without options.
@@ -2048,7 +2108,7 @@ ifftn(X) -> ifftn(X, #{}).
 %% 1> tessera:shape(tessera:ifftn(tessera:ones({2, 3}), #{axes => 1, lengths => [4]})).
 %% {2,4}
 %% '''
--spec ifftn(operand(), options()) -> tensor().
+-spec ifftn(operand(), fftn_options()) -> tensor().
 ifftn(X, Options) -> tessera_fft:ifftn(X, Options).
 
 %% ---- functions
@@ -2070,7 +2130,7 @@ jit(F) -> jit(F, #{}).
 %% another node or of a cluster's rank is read, and stays);
 %% `fuse' and `simplify', `false' to turn these passes off; `device', where it runs and its results are (otherwise where
 %% its first tensor is, see {@link to_device/2}).
--spec jit(Function, options()) -> Function when Function :: function().
+-spec jit(Function, jit_options()) -> Function when Function :: function().
 jit(F, Options) -> tessera_jit:jit(F, Options).
 
 %% @doc A function that runs compiled on all devices of a mesh. F is written for whole tensors. The function that is returned
@@ -2097,7 +2157,7 @@ jit(F, Options) -> tessera_jit:jit(F, Options).
 %% 5> tessera:device(Y1).
 %% {two_devices,1}
 %% '''
--spec shard_jit(function(), tessera_mesh:mesh(), options()) -> fun(([[term()]]) -> [term()]).
+-spec shard_jit(function(), tessera_mesh:mesh(), shard_jit_options()) -> fun(([[term()]]) -> [term()]).
 shard_jit(F, Mesh, Options) -> tessera_shard:jit(F, Mesh, Options).
 
 %% @doc Compiles a function now, for arguments like these: a list of tensors, templates and containers of them. The
@@ -2112,7 +2172,7 @@ compile(F, Templates) -> compile(F, Templates, #{}).
 
 %% @doc Compiles a function now, for arguments like these: a list of tensors, templates and containers of them. The
 %% compiled function accepts only arguments of these types and shapes. {@link jit/2} lists the options.
--spec compile(Function, [term()], options()) -> Function when Function :: function().
+-spec compile(Function, [term()], jit_options()) -> Function when Function :: function().
 compile(F, Templates, Options) -> tessera_jit:compile(F, Templates, Options).
 
 %% @doc Calls Body on the carried values, again and again, while Condition returns something other than 0, and returns
@@ -2224,7 +2284,7 @@ shard_map(F, Mesh, InShardings, OutShardings) -> shard_map(F, Mesh, InShardings,
 %% 4> [tessera:to_number(R) || R <- F([[tessera:tensor([1.0, 2.0])], [tessera:tensor([3.0, 6.0])]])].
 %% [3.0,3.0]
 %% '''
--spec shard_map(function(), tessera_mesh:mesh(), [term()], term(), options()) -> fun(([[term()]]) -> [term()]).
+-spec shard_map(function(), tessera_mesh:mesh(), [term()], term(), shard_map_options()) -> fun(([[term()]]) -> [term()]).
 shard_map(F, Mesh, InShardings, OutShardings, Options) ->
     tessera_shard:map(F, Mesh, InShardings, OutShardings, Options).
 
@@ -2346,8 +2406,7 @@ clients() -> maps:from_list([{Name, Count} || {Name, _, Count} <- tessera_nif:cl
 %% 2> tessera:devices(small).
 %% [{small,0},{small,1}]
 %% '''
--spec open_client(atom(), #{device_count => pos_integer(), memory_limit => non_neg_integer(),
-                            threads => non_neg_integer()}) -> ok.
+-spec open_client(atom(), client_options()) -> ok.
 open_client(Name, Options) when is_map(Options) ->
     tessera_trace:check(open_client, [Name, Options], tessera_client:open(Name, Options));
 open_client(Name, Other) ->

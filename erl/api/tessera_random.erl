@@ -62,12 +62,20 @@
 %% counts, truths and choices
 -export([randint/3, randint/4, randint_split/4, bernoulli/2, bernoulli/3, poisson/2, poisson/3,
          binomial/3, binomial/4, geometric/2, geometric/3, categorical/2, categorical/3, permutation/2, permutation/3, shuffle/2, shuffle/3, choice/2, choice/3]).
--export_type([key/0, options/0, sample/0]).
+-export_type([key/0, options/0, categorical_options/0, shuffle_options/0, choice_options/0, sample/0]).
 
 -type key() :: tessera:tensor().
 %% A key: u32[2].
--type options() :: map() | tessera:shape() | non_neg_integer().
+-type options() :: #{shape => tessera:shape() | non_neg_integer(), type => tessera:type()} | tessera:shape() | non_neg_integer().
 %% Options by name, such as `#{shape => {3}, type => f64}', or a shape.
+-type categorical_options() :: #{axis => tessera:axis(), axes => tessera:axis(), shape => tessera:shape() | non_neg_integer()} |
+                               tessera:shape() | non_neg_integer().
+%% Of {@link categorical/3}.
+-type shuffle_options() :: #{axis => tessera:axis(), axes => tessera:axis(), independent => boolean()}.
+%% Of {@link shuffle/3} and {@link permutation/3}.
+-type choice_options() :: #{axis => all | tessera:axis(), axes => all | tessera:axis(), samples => non_neg_integer(), replace => boolean(),
+                            probabilities => none | [number()] | tessera:tensor()}.
+%% Of {@link choice/3}.
 -type sample() :: {tessera:tensor(), key()}.
 %% A sample, and the key for the next one.
 
@@ -642,7 +650,7 @@ categorical(Key, Logits) -> categorical(Key, Logits, #{}).
 %% 2> tessera:to_list(X).
 %% [1,1,1,1]
 %% '''
--spec categorical(key(), tessera:tensor(), options()) -> sample().
+-spec categorical(key(), tessera:tensor(), categorical_options()) -> sample().
 categorical(Key, Logits, Options) ->
     Args = [Key, Logits, Options],
     _ = tessera_random_bits:check_key(categorical, Args, Key),
@@ -673,7 +681,7 @@ permutation(Key, N) -> permutation(Key, N, #{}).
 
 %% @doc The numbers from 0 to N - 1 in random order, s32, or the slices of a tensor along an axis. Options: `axis'
 %% (default: 0) and `independent', as {@link shuffle/3} has them. Returns them with the next key.
--spec permutation(key(), non_neg_integer() | tessera:tensor(), options()) -> sample().
+-spec permutation(key(), non_neg_integer() | tessera:tensor(), shuffle_options()) -> sample().
 permutation(Key, N, Options) when is_integer(N), N >= 0 -> shuffled(permutation, [Key, N, Options], tessera:iota({N}));
 permutation(Key, Tensor, Options) -> shuffled(permutation, [Key, Tensor, Options], Tensor).
 
@@ -688,7 +696,7 @@ shuffle(Key, Tensor) -> shuffle(Key, Tensor, #{}).
 %% 2> tessera:to_list(X).
 %% [[2,2,2,2],[0,0,0,0],[1,1,1,1]]
 %% '''
--spec shuffle(key(), tessera:tensor(), options()) -> sample().
+-spec shuffle(key(), tessera:tensor(), shuffle_options()) -> sample().
 shuffle(Key, Tensor, Options) -> shuffled(shuffle, [Key, Tensor, Options], Tensor).
 
 shuffled(Name, [Key, _, Options] = Args, Given) ->
@@ -716,7 +724,7 @@ choice(Key, Tensor) -> choice(Key, Tensor, #{}).
 %% 4> tessera:to_list(Y).
 %% [3,3,3,0,3,3]
 %% '''
--spec choice(key(), non_neg_integer() | tessera:tensor(), options()) -> sample().
+-spec choice(key(), non_neg_integer() | tessera:tensor(), choice_options()) -> sample().
 choice(Key, Given, Options) ->
     Args = [Key, Given, Options],
     _ = tessera_random_bits:check_key(choice, Args, Key),

@@ -4,6 +4,8 @@
 -export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, device/2, bind/2, to_device/3, by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
+%% Those of a client that is opened by a call.
+-define(CALL_OPTIONS, [device_count, memory_limit, threads]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
 %% TS_MAX_DEVICES of c_src/device/client.h.
@@ -97,16 +99,16 @@ no_count(Other) ->
     error({invalid_argument, unicode:characters_to_binary(Text)}).
 
 %% Opens a client of the host. For an open one, adds devices and changes the given options.
--spec open(atom(), map()) -> ok | tessera_nif:error().
+-spec open(atom(), tessera:client_options()) -> ok | tessera_nif:error().
 open(Name, Options) ->
-    case maps:keys(Options) -- ?OPTIONS of
+    case lists:sort(maps:keys(Options)) -- ?CALL_OPTIONS of
         [] ->
             case tessera_cluster_names:is_live(Name) of
                 true -> {error, tessera_cluster_error:new(failed_precondition, "~0tp is the name of a cluster", [Name])};
                 false -> open_host(Name, Options)
             end;
         [Unknown | _] ->
-            Text = io_lib:format("unknown option ~0tp of a client, the options are ~0tp", [Unknown, ?OPTIONS]),
+            Text = io_lib:format("unknown option ~0tp of a client, the options are ~0tp", [Unknown, ?CALL_OPTIONS]),
             {error, #{code => invalid_argument, message => unicode:characters_to_binary(Text)}}
     end.
 

@@ -210,7 +210,7 @@ known(Options, Known) when is_map(Options) ->
     lists:foreach(fun({Key, Value}) ->
                           case Known of
                               #{Key := Kind} -> is(Kind, Value) orelse wrong("the option ~0tp cannot be ~ts", [Key, tessera_error:show(Value)]);
-                              #{} -> wrong("there is no option ~ts", [tessera_error:show(Key)])
+                              #{} -> wrong("there is no option ~ts, the options are ~0tp", [tessera_error:show(Key), lists:sort(maps:keys(Known))])
                           end
                   end, maps:to_list(Options));
 known(Options, _) -> wrong("expected a map of options, got ~ts", [tessera_error:show(Options)]).

@@ -38,12 +38,12 @@
 
 %% ---- functions of shard_jit and shard_map
 
--spec jit(function(), tessera_mesh:mesh(), map()) -> fun(([[term()]]) -> [term()]).
+-spec jit(function(), tessera_mesh:mesh(), tessera:shard_jit_options()) -> fun(([[term()]]) -> [term()]).
 jit(F, Mesh, Options) ->
     Args = [F, Mesh, Options],
     returned(new(shard_jit, Args, F, Mesh, options(shard_jit, Args, Options, ?NO_OPTIONS))).
 
--spec map(function(), tessera_mesh:mesh(), [term()], term(), map()) -> fun(([[term()]]) -> [term()]).
+-spec map(function(), tessera_mesh:mesh(), [term()], term(), tessera:shard_map_options()) -> fun(([[term()]]) -> [term()]).
 map(F, Mesh, Inputs, Outputs, Options) ->
     Args = [F, Mesh, Inputs, Outputs, Options],
     All = options(shard_map, Args, Options, ?NO_MAP_OPTIONS),
@@ -54,7 +54,7 @@ returned(Shard) -> fun(Lists) -> call(Shard, Lists) end.
 options(Name, Args, Options, None) when is_map(Options) ->
     case maps:keys(maps:without(maps:keys(None), Options)) of
         [] -> maps:merge(None, Options);
-        Unknown -> raise(Name, Args, "unknown options ~0p, expected some of ~0p", [Unknown, maps:keys(None)])
+        Unknown -> raise(Name, Args, "unknown options ~0p, expected some of ~0p", [Unknown, lists:sort(maps:keys(None))])
     end;
 options(Name, Args, Options, _) -> raise(Name, Args, "expected a map of options, got ~ts", [tessera_error:show(Options)]).
 

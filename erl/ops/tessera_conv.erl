@@ -7,12 +7,11 @@
 -export([conv/3, input_share/4, kernel_share/4]).
 
 -type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
--type options() :: map().
 
 %% ---- by ops of the core: operands of any layout. A permutation says which axes are {batch, channels, spatial ones} of the
 %% operand and the result, {features, channels, spatial ones} of the kernel.
 
--spec lower(op(), tessera:tensor(), tessera:tensor(), options()) -> tessera:tensor().
+-spec lower(op(), tessera:tensor(), tessera:tensor(), map()) -> tessera:tensor().
 lower(Op, X, Kernel, #{input := [Batch, Channels | InX], kernel := [Features, From | InKernel], output := Output} = Options) ->
     #{strides := Strides, padding := Padding, input_dilation := InputDilation, kernel_dilation := KernelDilation,
       feature_groups := FeatureGroups, batch_groups := BatchGroups} = Options,
@@ -47,7 +46,7 @@ transpose(Op, X, Order) ->
 
 %% ---- the API
 
--spec conv(tessera:operand(), tessera:operand(), options()) -> tessera:tensor().
+-spec conv(tessera:operand(), tessera:operand(), tessera:conv_options()) -> tessera:tensor().
 conv(Operand, Kernel, Options) ->
     Args = [Operand, Kernel, Options],
     [X, K] = [tessera_ops:tensor(conv, Arg) || Arg <- [Operand, Kernel]],

@@ -4,7 +4,6 @@
 -export([fft/2, ifft/2, rfft/2, irfft/2, fft2/2, ifft2/2, fftn/2, ifftn/2]).
 -export([share/4]).
 
--type options() :: map().
 -type attrs() :: {non_neg_integer(), pos_integer()}. % axis, length
 
 %% A length is an attribute of 32 bits.
@@ -12,13 +11,13 @@
 
 %% ---- along one axis
 
--spec fft(tessera:operand(), options()) -> tessera:tensor().
+-spec fft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
 fft(Operand, Options) -> along_axis(fft, Operand, Options, fun(Size) -> Size end).
 
--spec ifft(tessera:operand(), options()) -> tessera:tensor().
+-spec ifft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
 ifft(Operand, Options) -> along_axis(ifft, Operand, Options, fun(Size) -> Size end).
 
--spec rfft(tessera:operand(), options()) -> tessera:tensor().
+-spec rfft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
 rfft(Operand, Options) ->
     #tessera{type = Type} = Tensor = tessera_ops:tensor(rfft, Operand),
     tessera_type:is_complex_type(Type) andalso
@@ -26,7 +25,7 @@ rfft(Operand, Options) ->
                             "rfft: expected real numbers, got ~s; fft/2 takes complex ones", [Type]),
     along_axis(rfft, Tensor, Options, fun(Size) -> Size end).
 
--spec irfft(tessera:operand(), options()) -> tessera:tensor().
+-spec irfft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
 irfft(Operand, Options) -> along_axis(irfft, Operand, Options, fun(Size) -> 2 * (Size - 1) end).
 
 along_axis(Name, Operand, Options, Default) ->
@@ -56,16 +55,16 @@ power_of_two(Size, Power) -> power_of_two(Size, 2 * Power).
 
 %% ---- along several axes: one after the other, the last one first, as it may be real
 
--spec fft2(tessera:operand(), options()) -> tessera:tensor().
+-spec fft2(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
 fft2(Operand, Options) -> along_axes(fft2, fft, Operand, Options, [-2, -1]).
 
--spec ifft2(tessera:operand(), options()) -> tessera:tensor().
+-spec ifft2(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
 ifft2(Operand, Options) -> along_axes(ifft2, ifft, Operand, Options, [-2, -1]).
 
--spec fftn(tessera:operand(), options()) -> tessera:tensor().
+-spec fftn(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
 fftn(Operand, Options) -> along_axes(fftn, fft, Operand, Options, all).
 
--spec ifftn(tessera:operand(), options()) -> tessera:tensor().
+-spec ifftn(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
 ifftn(Operand, Options) -> along_axes(ifftn, ifft, Operand, Options, all).
 
 along_axes(Name, Op, Operand, Options, Default) ->

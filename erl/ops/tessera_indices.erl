@@ -9,7 +9,6 @@
 -export([untake/4, untake_along/4, indexed_add_shares/4, indexed_put_shares/4]).
 
 -type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
--type options() :: map().
 
 %% ---- by ops of the core
 
@@ -73,13 +72,13 @@ product(Dims) -> lists:foldl(fun erlang:'*'/2, 1, Dims).
 
 %% ---- the API
 
--spec gather(tessera:tensor(), tessera:tensor(), options()) -> tessera:tensor().
+-spec gather(tessera:tensor(), tessera:tensor(), tessera:axes_options()) -> tessera:tensor().
 gather(Tensor, Indices, Options) ->
     [T, I] = [tessera_ops:tensor(gather, Arg) || Arg <- [Tensor, Indices]],
     Axes = axes(gather, [Tensor, Indices, Options], T, I, Options),
     gather(op(gather), T, I, Axes).
 
--spec indexed(indexed_add | indexed_put, tessera:operand(), tessera:operand(), tessera:operand(), options()) ->
+-spec indexed(indexed_add | indexed_put, tessera:operand(), tessera:operand(), tessera:operand(), tessera:axes_options()) ->
           tessera:tensor().
 indexed(Name, Target, Indices, Updates, Options) ->
     Args = [Target, Indices, Updates, Options],

@@ -8,7 +8,6 @@
 -export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, cofactors_share/2, lu_share/3, qr_share/4,
          eigh_share/3, svd_share/2, has_svd_share/2, pinv_share/3, lstsq_shares/3]).
 
--type options() :: map().
 -define(IS_COMPLEX(Type), (Type =:= c64 orelse Type =:= c128)).
 
 %% Up to this condition number second derivatives of determinants by the inverse have at least 11 digits.
@@ -21,7 +20,7 @@
 -spec cholesky(tessera:tensor()) -> tessera:tensor().
 cholesky(A) -> op(cholesky, [matrices(cholesky, [A], A)], []).
 
--spec triangular_solve(tessera:tensor(), tessera:tensor(), options()) -> tessera:tensor().
+-spec triangular_solve(tessera:tensor(), tessera:tensor(), tessera:triangular_solve_options()) -> tessera:tensor().
 triangular_solve(A, B, Options) ->
     Args = [A, B, Options],
     Plain = case Options of
@@ -52,13 +51,13 @@ determinant(A) -> op(determinant, [matrices(determinant, [A], A)], []).
 -spec lu(tessera:tensor()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
 lu(A) -> list_to_tuple(tessera_trace:results(lu, [matrices(lu, [A], A)], [])).
 
--spec qr(tessera:tensor(), options()) -> {tessera:tensor(), tessera:tensor()}.
+-spec qr(tessera:tensor(), tessera:factor_options()) -> {tessera:tensor(), tessera:tensor()}.
 qr(A, Options) -> list_to_tuple(tessera_trace:results(qr, [any_matrices(qr, [A, Options], A)], full(qr, A, Options))).
 
 -spec eigh(tessera:tensor()) -> {tessera:tensor(), tessera:tensor()}.
 eigh(A) -> list_to_tuple(tessera_trace:results(eigh, [matrices(eigh, [A], A)], [])).
 
--spec svd(tessera:tensor(), options()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
+-spec svd(tessera:tensor(), tessera:factor_options()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
 svd(A, Options) ->
     list_to_tuple(tessera_trace:results(svd, [any_matrices(svd, [A, Options], A)], full(svd, A, Options))).
 
@@ -160,11 +159,12 @@ matrix_rank(A) ->
 %% neither squares nor products of few of them overflow or vanish; no other bit of a result changes. X is f32, f64, c64 or c128. The quotient is exact: it and
 %% the power are normal numbers, or the element is far below the others.
 -spec scaled(tessera:tensor()) -> {tessera:tensor(), tessera:tensor()}.
-scaled(#tessera{shape = Shape} = X) -> scaled(X, matrix_axes(Shape)).
+scaled(#tessera{shape = Shape} = X) -> scaled(abs, X, matrix_axes(Shape)).
 
-scaled(#tessera{type = Type} = X, Axes) ->
+%% For the function of this name.
+scaled(Name, #tessera{type = Type} = X, Axes) ->
     {Integer, Digits, Bias} = layout(tessera_type:part(Type)),
-    Largest = largest(tessera:abs(tessera:stop_grad(X)), #{axes => Axes, keep_axes => true}),
+    Largest = largest(tessera:stop_grad(tessera_trace:op(Name, abs, [X], [])), #{axes => Axes, keep_axes => true}),
     Field = tessera:right_shift(tessera:bitcast(Largest, Integer), Digits),
     Power = tessera:subtract(tessera:clip(Field, 1, 2 * Bias - 1), Bias),
     {grown(X, power_of_two(tessera:negate(Power), Type)), tessera:as_type(Power, s32)}.
@@ -207,7 +207,7 @@ power(A, 1) -> A;
 power(A, N) when N rem 2 =:= 0 -> power(product(A, A), N div 2);
 power(A, N) -> product(A, power(product(A, A), N div 2)).
 
--spec norm(tessera:tensor(), options()) -> tessera:tensor().
+-spec norm(tessera:tensor(), tessera:norm_options()) -> tessera:tensor().
 norm(Given, Options) ->
     Args = [Given, Options],
     Tensor = tessera_ops:tensor(norm, Given),
@@ -216,7 +216,7 @@ norm(Given, Options) ->
     Over = #{keep_axes => Keep, axes => tessera_type:axes(norm, Args, Axes, length(dims(Tensor)))},
     %% a float first: the least integer of a type has no size in it
     X = tessera:as_type(Tensor, tessera_type:to_float(Tensor#tessera.type)),
-    Sizes = fun() -> tessera:abs(X) end,
+    Sizes = fun() -> tessera_trace:op(norm, abs, [X], []) end,
     case Order of
         _ when (Order =:= spectral orelse Order =:= nuclear), Axes =:= all -> matrix_norm(Args, Tensor, Order, Keep);
         infinity -> largest(Sizes(), Over);
@@ -233,8 +233,8 @@ norm(Given, Options) ->
 
 %% The root of a sum of powers, computed in f32 at least.
 power_norm(Order, #tessera{type = Type} = Given, #{axes := Axes} = Over) ->
-    {X, Power} = scaled(tessera:as_type(Given, computed_in(Type)), Axes),
-    Norm = root_of_sum(Order, tessera:abs(X), Over#{keep_axes := true}),
+    {X, Power} = scaled(norm, tessera:as_type(Given, computed_in(Type)), Axes),
+    Norm = root_of_sum(Order, tessera_trace:op(norm, abs, [X], []), Over#{keep_axes := true}),
     tessera:as_type(without_axes(times(Norm, Power), Over), tessera_type:part(Type)).
 
 root_of_sum(Order, X, Over) when Order == 2 -> tessera:sqrt(tessera:sum(tessera:multiply(X, X), Over));

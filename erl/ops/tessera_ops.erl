@@ -12,7 +12,6 @@
 %% for modules of more ops
 -export([options/4, axis_option/4, has_index/4, keep_axes/4, rank/2, widened/2, narrowed/3]).
 
--type options() :: map().
 
 %% ---- arguments
 
@@ -20,7 +19,7 @@
 -define(SYNONYMS, [{axis, axes}, {axes, axis}, {keep_axis, keep_axes}, {keep_axes, keep_axis}]).
 
 %% The options with defaults, under the defaults' names; unknown ones are an error.
--spec options(atom(), [term()], options(), options()) -> options().
+-spec options(atom(), [term()], map(), map()) -> map().
 options(_, _, Options, Defaults) when map_size(Options) =:= 0 -> Defaults;
 options(Name, Args, Options, Defaults) when is_map(Options) ->
     Named = case maps:keys(maps:without(maps:keys(Defaults), Options)) of
@@ -431,12 +430,12 @@ split(Tensor, Sizes, Axis) ->
         end, 0, Sizes),
     Parts.
 
--spec take(tessera:tensor(), tessera:operand(), options()) -> tessera:tensor().
+-spec take(tessera:tensor(), tessera:operand(), tessera:axis_options()) -> tessera:tensor().
 take(Tensor, Indices, Options) ->
     #{axis := Axis} = options(take, [Tensor, Indices, Options], Options, #{axis => 0}),
     tessera_trace:op(take, [Tensor, Indices], axis_option(take, [Tensor, Indices, Options], Axis, rank(take, Tensor))).
 
--spec take_along_axis(tessera:tensor(), tessera:tensor(), options()) -> tessera:tensor().
+-spec take_along_axis(tessera:tensor(), tessera:tensor(), tessera:axis_options()) -> tessera:tensor().
 take_along_axis(Tensor, Indices, Options) ->
     Args = [Tensor, Indices, Options],
     #{axis := Axis} = options(take_along_axis, Args, Options, #{axis => 0}),
@@ -448,7 +447,7 @@ take_along_axis(Tensor, Indices, Options) ->
 -define(REDUCTION, #{axes => all, keep_axes => false}).
 
 %% A reduction by the name that users know.
--spec reduce(atom(), tessera:operand(), options()) -> tessera:tensor().
+-spec reduce(atom(), tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
 reduce(Name, Operand, Options) -> reduce(Name, core_name(Name), Operand, Options).
 
 %% By the core's name, for a function of another name.
@@ -473,7 +472,7 @@ keep_axes(Result, Operand, Axes, true) ->
     reshape(Result, list_to_tuple(Kept)).
 
 %% With a function of the user's.
--spec fold(tessera:operand(), tessera:operand(), fun(), options()) -> tessera:tensor().
+-spec fold(tessera:operand(), tessera:operand(), fun(), tessera:reduce_options()) -> tessera:tensor().
 fold(Operand, Initial, F, Options) ->
     Args = [Operand, Initial, F, Options],
     #{axes := Axes, keep_axes := Keep} = options(reduce, Args, Options, ?REDUCTION),
@@ -503,7 +502,7 @@ widened(Name, Operand) ->
 -spec narrowed(atom(), tessera:tensor(), tessera:operand()) -> tessera:tensor().
 narrowed(Name, Result, Operand) -> as_type(Name, Result, tessera_type:to_float(type_of(Operand))).
 
--spec mean(tessera:operand(), options()) -> tessera:tensor().
+-spec mean(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
 mean(Operand, Options) ->
     Count = reduced_count(mean, Operand, Options),
     narrowed(mean, wide_mean(mean, widened(mean, Operand), Count, Options), Operand).
@@ -511,7 +510,7 @@ mean(Operand, Options) ->
 wide_mean(Name, Operand, Count, Options) ->
     tessera:divide(reduce(Name, reduce_sum, Operand, Options), float(Count)).
 
--spec variance(tessera:operand(), options()) -> tessera:tensor().
+-spec variance(tessera:operand(), tessera:variance_options()) -> tessera:tensor().
 variance(Operand, Options) -> real_narrowed(variance, wide_variance(variance, Operand, Options), Operand).
 
 %% The same for a result that is real, also of complex numbers.
@@ -540,11 +539,11 @@ squared(X) ->
         false -> tessera:multiply(X, X)
     end.
 
--spec standard_deviation(tessera:operand(), options()) -> tessera:tensor().
+-spec standard_deviation(tessera:operand(), tessera:variance_options()) -> tessera:tensor().
 standard_deviation(Operand, Options) ->
     real_narrowed(standard_deviation, tessera:sqrt(wide_variance(standard_deviation, Operand, Options)), Operand).
 
--spec arg(argmax | argmin, tessera:operand(), options()) -> tessera:tensor().
+-spec arg(argmax | argmin, tessera:operand(), tessera:arg_options()) -> tessera:tensor().
 arg(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, keep_axis := Keep, tie_break := Tie, type := Type} =
@@ -565,7 +564,7 @@ arg(Name, Operand, Options) ->
     has_index(Name, Args, Type, Count - 1),
     keep_axes(tessera_trace:op(Name, [Operand], {Axis1, Tie =:= high, Type}), Operand, Axes, Keep).
 
--spec cumulative(atom(), tessera:operand(), options()) -> tessera:tensor().
+-spec cumulative(atom(), tessera:operand(), tessera:cumulative_options()) -> tessera:tensor().
 cumulative(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, reverse := Reverse} = options(Name, Args, Options, #{axis => 0, reverse => false}),
@@ -578,7 +577,7 @@ cumulative_type(Name, Type) when Name =:= cumulative_sum; Name =:= cumulative_pr
 cumulative_type(_, Type) -> Type.
 
 %% Subtracts the largest element, so that nothing overflows; not where it is infinite.
--spec logsumexp(tessera:operand(), options()) -> tessera:tensor().
+-spec logsumexp(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
 logsumexp(Operand, Options) ->
     #{axes := Axes0, keep_axes := Keep} = options(logsumexp, [Operand, Options], Options, ?REDUCTION),
     Axes = tessera_type:axes(logsumexp, [Operand, Options], Axes0, rank(logsumexp, Operand)),
@@ -601,7 +600,7 @@ finite_max(Name, Operand, Axes) ->
     Largest = largest(Name, Operand, Axes),
     tessera:select(tessera:is_infinity(Largest), 0, Largest).
 
--spec softmax(tessera:operand(), options()) -> tessera:tensor().
+-spec softmax(tessera:operand(), tessera:axes_options()) -> tessera:tensor().
 softmax(Operand, Options) ->
     Axes = softmax_axes(softmax, Operand, Options),
     Exps = tessera:exp(shifted(softmax, Operand, Axes)),
@@ -617,7 +616,7 @@ softmax_axes(Name, Operand, Options) ->
     tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)).
 
 %% Not X - logsumexp(X): between large numbers that would lose all digits.
--spec log_softmax(tessera:operand(), options()) -> tessera:tensor().
+-spec log_softmax(tessera:operand(), tessera:axes_options()) -> tessera:tensor().
 log_softmax(Operand, Options) ->
     Axes = softmax_axes(log_softmax, Operand, Options),
     Shifted = shifted(log_softmax, Operand, Axes),

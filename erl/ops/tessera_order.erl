@@ -3,13 +3,12 @@
 -include("tessera.hrl").
 -export([sort/2, argsort/2, top_k/3, median/2, quantile/3, mode/2, unique/2]).
 
--type options() :: map().
 -type fractions() :: number() | [number()] | tessera:tensor().
 
 %% The type of positions: s32 where it can represent all of them.
 -define(S32_SIZES, 16#80000000).
 
--spec sort(tessera:tensor(), options()) -> tessera:tensor().
+-spec sort(tessera:tensor(), tessera:sort_options()) -> tessera:tensor().
 sort(Tensor, Options) ->
     Args = [Tensor, Options],
     #{axis := Axis, descending := Descending} = tessera_ops:options(sort, Args, Options, #{axis => 0, descending => false}),
@@ -17,7 +16,7 @@ sort(Tensor, Options) ->
 
 sorted(Name, Tensor, Axis, Descending) -> tessera_trace:op(Name, sort, [Tensor], {Axis, Descending}).
 
--spec argsort(tessera:tensor(), options()) -> tessera:tensor().
+-spec argsort(tessera:tensor(), tessera:argsort_options()) -> tessera:tensor().
 argsort(Tensor, Options) ->
     Args = [Tensor, Options],
     #{axis := Axis0, descending := Descending, type := Type} =
@@ -28,7 +27,7 @@ argsort(Tensor, Options) ->
 
 order(Name, Tensor, Axis, Descending, Type) -> tessera_trace:op(Name, argsort, [Tensor], {Axis, Descending, Type}).
 
--spec top_k(tessera:tensor(), non_neg_integer(), options()) -> {tessera:tensor(), tessera:tensor()}.
+-spec top_k(tessera:tensor(), non_neg_integer(), tessera:top_k_options()) -> {tessera:tensor(), tessera:tensor()}.
 top_k(Tensor, K, Options) ->
     Args = [Tensor, K, Options],
     #{axis := Axis0} = tessera_ops:options(top_k, Args, Options, #{axis => -1}),
@@ -50,12 +49,12 @@ swap(Name, #tessera{shape = Shape} = Tensor, A, B) ->
 
 %% ---- quantiles
 
--spec median(tessera:operand(), options()) -> tessera:tensor().
+-spec median(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
 median(Operand, Options) ->
     _ = tessera_ops:options(median, [Operand, Options], Options, #{axes => all, keep_axes => false}),
     quantile(median, [Operand, Options], Operand, 0.5, Options).
 
--spec quantile(tessera:operand(), fractions(), options()) -> tessera:tensor().
+-spec quantile(tessera:operand(), fractions(), tessera:quantile_options()) -> tessera:tensor().
 quantile(Operand, Fractions, Options) -> quantile(quantile, [Operand, Fractions, Options], Operand, Fractions, Options).
 
 quantile(Name, Args, Operand, Fractions, Options) ->
@@ -161,7 +160,7 @@ arrange(#tessera{shape = Shape} = Values, Axis, Count, Tensor, Axes, Keep) ->
 
 %% ---- runs of equal elements
 
--spec mode(tessera:operand(), options()) -> tessera:tensor().
+-spec mode(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
 mode(Operand, Options) ->
     Args = [Operand, Options],
     #{axes := Axes0, keep_axes := Keep} = tessera_ops:options(mode, Args, Options, #{axes => all, keep_axes => false}),
@@ -198,7 +197,7 @@ differ(A, B) ->
         false -> tessera:not_equal(A, B)
     end.
 
--spec unique(tessera:tensor(), options()) -> tessera:tensor().
+-spec unique(tessera:tensor(), tessera:unique_options()) -> tessera:tensor().
 unique(Tensor, Options) ->
     Args = [Tensor, Options],
     #{size := Size, fill := Fill} = tessera_ops:options(unique, Args, Options, #{size => all, fill => largest}),

@@ -9,7 +9,6 @@
 -export([one_an_axis/5, padding/4]).
 
 -type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
--type options() :: map().
 %% Sizes, strides, padding before and after, dilation: for each axis, as the core has them.
 -type window() :: {[pos_integer()], [pos_integer()], [integer()], [integer()], [pos_integer()]}.
 
@@ -70,7 +69,7 @@ part(Op, X, Place, Counts, Strides, Dilation) ->
 
 %% ---- the API
 
--spec fold(atom(), tessera:operand(), tessera:shape(), options()) -> tessera:tensor().
+-spec fold(atom(), tessera:operand(), tessera:shape(), tessera:window_options()) -> tessera:tensor().
 fold(Name, Operand, Sizes, Options) ->
     X = tessera_ops:tensor(Name, Operand),
     Window = window(Name, [Operand, Sizes, Options], X, Sizes, Options),
@@ -81,7 +80,7 @@ fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product -> tesse
 fold_type(_, Type) -> Type.
 
 %% The sum divided by the number of elements of a window, in a type that neither wraps nor overflows.
--spec mean(tessera:operand(), tessera:shape(), options()) -> tessera:tensor().
+-spec mean(tessera:operand(), tessera:shape(), tessera:window_options()) -> tessera:tensor().
 mean(Operand, Sizes, Options) ->
     X = tessera_ops:tensor(window_mean, Operand),
     Window = window(window_mean, [Operand, Sizes, Options], X, Sizes, Options),
@@ -89,13 +88,13 @@ mean(Operand, Sizes, Options) ->
     Count = lists:foldl(fun erlang:'*'/2, 1, element(1, Window)),
     tessera_ops:narrowed(window_mean, tessera:divide(Sum, float(Count)), X).
 
--spec reduce(tessera:operand(), tessera:operand(), tessera:shape(), fun(), options()) -> tessera:tensor().
+-spec reduce(tessera:operand(), tessera:operand(), tessera:shape(), fun(), tessera:window_options()) -> tessera:tensor().
 reduce(Operand, Initial, Sizes, F, Options) ->
     X = tessera_ops:tensor(window_reduce, Operand),
     Window = window(window_reduce, [Operand, Initial, Sizes, F, Options], X, Sizes, Options),
     tessera_control:reduce(window_reduce, unfold(op(window_reduce), X, Initial, Window), Initial, F, [0]).
 
--spec scatter(atom(), tessera:operand(), tessera:operand(), tessera:operand(), tessera:shape(), options()) ->
+-spec scatter(atom(), tessera:operand(), tessera:operand(), tessera:operand(), tessera:shape(), tessera:window_scatter_options()) ->
           tessera:tensor().
 scatter(Name, Operand, Source, Initial, Sizes, Options) ->
     X = tessera_ops:tensor(Name, Operand),

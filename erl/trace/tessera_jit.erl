@@ -28,9 +28,9 @@
 
 %% ---- jit
 
--spec jit(function(), map()) -> function().
+-spec jit(function(), tessera:jit_options()) -> function().
 jit(F, Options) ->
-    Jit = new(F, Options),
+    Jit = new(jit, F, Options),
     {arity, Arity} = erlang:fun_info(F, arity),
     with_arity(Arity, fun(Args) -> call(Jit, Args) end).
 
@@ -56,36 +56,36 @@ with_arity(Arity, _) ->
     tessera_error:raise(jit, [Arity], invalid_argument, "jit: a function of ~b arguments, expected at most ~b",
                         [Arity, ?MAX_ARITY]).
 
-new(F, Options) when is_function(F), is_map(Options) ->
+new(Name, F, Options) when is_function(F), is_map(Options) ->
     case maps:keys(maps:without(maps:keys(?NO_OPTIONS), Options)) of
         [] -> ok;
-        Unknown -> bad_options(F, Options, "unknown options ~0p, expected some of ~0p",
-                               [Unknown, maps:keys(?NO_OPTIONS)])
+        Unknown -> bad_options(Name, F, Options, "unknown options ~0p, expected some of ~0p",
+                               [Unknown, lists:sort(maps:keys(?NO_OPTIONS))])
     end,
     #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify, device := Device} =
         maps:merge(?NO_OPTIONS, Options),
-    is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~0p", [Threads]),
+    is_integer(Threads) andalso Threads >= 0 orelse bad_options(Name, F, Options, "threads is ~0p", [Threads]),
     tessera_type:is_proper(Donate) andalso lists:all(fun(I) -> is_integer(I) andalso I > 0 end, Donate) orelse
-        bad_options(F, Options, "donate is ~0p, expected positions of arguments from 1", [Donate]),
+        bad_options(Name, F, Options, "donate is ~0p, expected positions of arguments from 1", [Donate]),
     is_boolean(Fuse) andalso is_boolean(Simplify) orelse
-        bad_options(F, Options, "fuse is ~0p and simplify is ~0p, expected true or false", [Fuse, Simplify]),
+        bad_options(Name, F, Options, "fuse is ~0p and simplify is ~0p, expected true or false", [Fuse, Simplify]),
     is_device(Device) orelse
-        bad_options(F, Options, "device is ~0p, expected {Client, Number}", [Device]),
+        bad_options(Name, F, Options, "device is ~0p, expected {Client, Number}", [Device]),
     Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
-    {Digest, Environment, Versions} = tessera_trace:check(jit, [F], tessera_digest:with_code(F)),
+    {Digest, Environment, Versions} = tessera_trace:check(Name, [F], tessera_digest:with_code(F)),
     #jit{function = F, id = erlang:md5([Digest, term_to_binary({Compile, Donate, Device})]), environment = Environment,
          versions = Versions, threads = Threads, donate = Donate, compile = Compile, device = Device};
-new(F, Options) when is_function(F) ->
-    bad_options(F, Options, "expected a map of options, got ~ts", [tessera_error:show(Options)]);
-new(F, Options) ->
-    bad_options(F, Options, "expected a function, got ~ts", [tessera_error:show(F)]).
+new(Name, F, Options) when is_function(F) ->
+    bad_options(Name, F, Options, "expected a map of options, got ~ts", [tessera_error:show(Options)]);
+new(Name, F, Options) ->
+    bad_options(Name, F, Options, "expected a function, got ~ts", [tessera_error:show(F)]).
 
 is_device(undefined) -> true;
 is_device({Client, Number}) -> is_atom(Client) andalso is_integer(Number) andalso Number >= 0;
 is_device(_) -> false.
 
-bad_options(F, Options, Format, Values) ->
-    tessera_error:raise(jit, [F, Options], invalid_argument, "jit: " ++ Format, Values).
+bad_options(Name, F, Options, Format, Values) ->
+    tessera_error:raise(Name, [F, Options], invalid_argument, "~s: " ++ Format, [Name | Values]).
 
 %% ---- calls
 
@@ -168,9 +168,9 @@ run(#jit{threads = Threads, environment = Environment},
 %% ---- ahead of time
 
 %% A function that takes arguments of these types and no others.
--spec compile(function(), [term()], map()) -> function().
+-spec compile(function(), [term()], tessera:jit_options()) -> function().
 compile(F, Templates, Options) ->
-    Jit = new(F, Options),
+    Jit = new(compile, F, Options),
     {arity, Arity} = erlang:fun_info(F, arity),
     check_arguments(compile, F, Templates),
     {Signature, _} = tessera_tree:flatten(Templates),
@@ -247,7 +247,7 @@ program_of(Name, F, Args) ->
     case made_by_us(F) of
         {#jit{}, #program{} = Program} -> Program;
         {#jit{} = Jit, none} -> program_for(Name, Jit, Args);
-        none -> program_for(Name, new(F, #{}), Args)
+        none -> program_for(Name, new(jit, F, #{}), Args)
     end.
 
 program_for(Name, #jit{function = F} = Jit, Args) ->
@@ -292,7 +292,7 @@ traced(F, Args) ->
         none ->
             Jit = case made_by_us(F) of
                       {#jit{} = Ours, _} -> Ours;
-                      none -> new(F, #{})
+                      none -> new(jit, F, #{})
                   end,
             {Signature, _} = tessera_tree:flatten(Args),
             {Program, _, _} = trace(Jit, Signature),
