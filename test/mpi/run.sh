@@ -43,7 +43,7 @@ done
 for ranks in 1 2 4; do run_ranks $ranks "bells on $ranks ranks: ok" "$folder/mpi_bells"; done
 run_ranks 3 "signs on 3 ranks: ok" "$folder/mpi_exchanges" "$library" signs
 # The same programs, of 12 partitions and then of 8, on other numbers of ranks.
-first=${TESSERA_RANDOM_SEED:-1} count=${TESSERA_RANDOM_COUNT:-500}
+first=${TESSERA_RANDOM_SEED:-1} count=${TESSERA_RANDOM_COUNT:-150}
 for ranks in 1 2 3 4; do
   run_ranks $ranks "$count programs on $ranks ranks: ok" "$folder/mpi_graphs" "$library" 12 "$first" "$count"
 done
