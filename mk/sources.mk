@@ -201,14 +201,10 @@ KERNEL_SRC := \
   c_src/kernel/linalg/factor_blocked_cholesky.c \
   c_src/kernel/linalg/factor_blocked_lu.c \
   c_src/kernel/linalg/factor_blocked_triangular.c \
-  c_src/kernel/linalg/factor_complex.c \
-  c_src/kernel/linalg/factor_complex_eigh.c \
-  c_src/kernel/linalg/factor_complex_qr.c \
-  c_src/kernel/linalg/factor_complex_solve.c \
-  c_src/kernel/linalg/factor_complex_svd.c \
   c_src/kernel/linalg/factor_divide.c \
   c_src/kernel/linalg/factor_eigh.c \
   c_src/kernel/linalg/factor_lines.c \
+  c_src/kernel/linalg/factor_numbers.c \
   c_src/kernel/linalg/factor_panels.c \
   c_src/kernel/linalg/factor_ql.c \
   c_src/kernel/linalg/factor_qr.c \

@@ -1,5 +1,4 @@
 #include "kernel/linalg/factor_blocked.h"
-#include "kernel/linalg/factor_complex.h"
 #include "kernel/linalg/factor_turns.h"
 
 #include <math.h>
@@ -75,33 +74,36 @@ static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out)
          ts_mul_i64(bytes, size, &bytes) && ts_add_i64(bytes, turns, out);
 }
 
+/* Bytes between the planes of a complex matrix: no multiple of a page, so that the parts of a number do not share a set
+ * of the cache. */
+static bool plane_bytes(const ts_factor_spec *s, int64_t *out) {
+  if (!workspace_bytes(s, 8, out) || *out > INT64_MAX / 4) return false;
+  *out = *out / 4096 * 4096 + 4096 + 17 * 64;
+  return true;
+}
+
+static bool has_planes(const ts_factor_spec *s) { return s->type == TS_C128 && wants_finite(s->op); }
+
 ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
   if (ts_factor_is_small(s)) {
     *out = ts_factor_group_workspace(s, ts_factor_vector(s, 1)) + 64;
     return TS_SUCCESS;
   }
-  const bool blocked = ts_factor_is_blocked(s);
-  if (blocked ? !factor_grid_bytes(s, out) : !workspace_bytes(s, s->type == TS_C128 ? 16 : 8, out))
-    return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
+  const bool fits = has_planes(s)             ? plane_bytes(s, out) && ts_mul_i64(*out, 2, out)
+                    : ts_factor_is_blocked(s) ? factor_grid_bytes(s, out)
+                                              : workspace_bytes(s, 8, out);
+  if (!fits) return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
   *out = *out / 64 * 64;
   return TS_SUCCESS;
 }
 
-/* ---- large complex matrices ---- */
+/* ---- complex matrices by blocks ---- */
 
-/* Rows from which on there are blocks, which are faster by then, and right sides of a triangular system: fewer are
- * limited by the time to read the matrix. */
-#define BLOCKED_ROWS 48
-#define BLOCKED_RIGHT 16
-
-bool ts_factor_is_blocked(const ts_factor_spec *s) {
-  if (s->type != TS_C128 || s->rows < BLOCKED_ROWS || has_factors(s->op) || s->op == TS_OP_EIGH) return false;
-  return s->op != TS_OP_TRIANGULAR_SOLVE || s->right >= BLOCKED_RIGHT;
-}
+bool ts_factor_is_blocked(const ts_factor_spec *s) { return s->type == TS_C128 && !wants_finite(s->op); }
 
 ts_status ts_factor_products(const ts_factor_spec *s, ts_gemm **out) {
   *out = NULL;
-  return ts_factor_is_blocked(s) ? ts_gemm_get(TS_F64, NULL, out) : TS_SUCCESS;
+  return ts_factor_is_blocked(s) && s->rows > FACTOR_BLOCK ? ts_gemm_get(TS_F64, NULL, out) : TS_SUCCESS;
 }
 
 /* ---- small matrices ---- */
@@ -183,31 +185,23 @@ static ts_status unknown(const factor *f) {
                   ts_dtype_name(f->spec->type));
 }
 
-static ts_status run_real(const factor *f, bool *out_good) {
+static ts_status run(const factor *f, bool *out_good) {
+  const bool is_complex = f->spec->type == TS_C128;
   switch ((ts_ops_LINALG)f->spec->op) {
   case TS_OP_QR: return factor_qr(f);
   case TS_OP_EIGH: return factor_eigh(f, out_good);
   case TS_OP_SVD: return factor_svd(f, out_good);
-  case TS_OP_CHOLESKY: /* they have routines of their own */
+  case TS_OP_CHOLESKY: /* those of real matrices have routines of their own */
+    if (is_complex) return factor_blocked_cholesky(f);
+    break;
   case TS_OP_TRIANGULAR_SOLVE:
+    if (is_complex) return factor_blocked_triangular(f);
+    break;
   case TS_OP_SOLVE:
   case TS_OP_DETERMINANT:
-  case TS_OP_LU: break;
-  }
-  return unknown(f);
-}
-
-static ts_status run_complex(const factor *f, bool *out_good) {
-  const bool blocked = ts_factor_is_blocked(f->spec);
-  switch ((ts_ops_LINALG)f->spec->op) {
-  case TS_OP_QR: return factor_complex_qr(f);
-  case TS_OP_EIGH: return factor_complex_eigh(f, out_good);
-  case TS_OP_SVD: return factor_complex_svd(f, out_good);
-  case TS_OP_CHOLESKY: return (blocked ? factor_blocked_cholesky : factor_complex_cholesky)(f);
-  case TS_OP_TRIANGULAR_SOLVE: return (blocked ? factor_blocked_triangular : factor_complex_triangular)(f);
-  case TS_OP_SOLVE:
-  case TS_OP_DETERMINANT:
-  case TS_OP_LU: return (blocked ? factor_blocked_lu : factor_complex_lu)(f);
+  case TS_OP_LU:
+    if (is_complex) return factor_blocked_lu(f);
+    break;
   }
   return unknown(f);
 }
@@ -227,6 +221,7 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
               .pool = means->pool,
               .parallel = means->parallel,
               .cancel = means->cancel};
+  if (has_planes(spec)) (void)plane_bytes(spec, &f.plane);
   if (ts_factor_is_small(spec)) {
     char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
     TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
@@ -236,7 +231,7 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
   if (wants_finite(spec->op)) f.most = f.v->largest(f.matrix, parts_of(&f, spec->type, spec->rows * spec->cols));
   bool good = isfinite(f.most);
   TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
-  if (good) TS_TRY(is_complex ? run_complex(&f, &good) : run_real(&f, &good));
+  if (good) TS_TRY(run(&f, &good));
   if (!good) fill_with_nan(&f);
   return TS_SUCCESS;
 }

@@ -96,7 +96,7 @@ void factor_take_panel(const factor_grid *g, factor_block b, int64_t j, const fa
     by[2 * k][1] = u[k].im;
     by[2 * k + 1][0] = -u[k].im;
   }
-  const ts_linalg_sums sums = {factor_row(&g->a, b.at).re + row, by, step, 2, 2 * j, g->n - row};
+  const ts_linalg_sums sums = {factor_row(&g->a, b.at).re + row, by, step, 2, 2 * j, g->n - row, .adds = false};
   g->f->v->take_sums(&sums, factor_row(&g->a, row).re + row, step, 2);
 }
 
@@ -195,15 +195,19 @@ void factor_solve_tile(const factor_grid *g, factor_block b, factor_sides sides,
   read_rows(g, b, t);
   for (int64_t done = 0; done < b.width; done++) {
     const int64_t i = sides.upper ? b.width - 1 - done : done, first = sides.upper ? i + 1 : 0;
-    const ts_linalg_sums before = {tile_row(t, first), triangle + 2 * first * FACTOR_BLOCK + i,
-                                   FACTOR_PARTS,       FACTOR_BLOCK,
-                                   2 * done,           2 * t->count};
+    const ts_linalg_sums before = {
+        tile_row(t, first), triangle + 2 * first * FACTOR_BLOCK + i, FACTOR_PARTS, FACTOR_BLOCK, 2 * done, 2 * t->count,
+        .adds = false};
     solve_row(g, triangle, &before, i, sides.unit, t);
   }
   write_rows(g, b, t);
 }
 
+/* Right sides for which packing would take longer than the product. */
+#define FEW_RIGHT 4
+
 ts_status factor_update_tile(const factor_grid *g, factor_block b, const factor_tile *t, int64_t row, int64_t rows) {
+  if (rows == 0) return TS_SUCCESS;
   const ts_gemm_shape shape = {.batch = 1,
                                .m = 2 * t->count,
                                .n = rows,
@@ -213,6 +217,12 @@ ts_status factor_update_tile(const factor_grid *g, factor_block b, const factor_
                                .rhs_row = g->a.length,
                                .rhs_col = 1,
                                .out_row = g->a.length};
+  if (g->a.count - g->n <= FEW_RIGHT && t->first >= g->n) {
+    const ts_linalg_sums sums = {
+        factor_row(&g->a, b.at).re + row, t->by, g->a.length, FACTOR_PARTS, shape.k, rows, .adds = true};
+    g->f->v->take_sums(&sums, factor_row(&g->a, t->first).re + row, g->a.length, shape.m);
+    return TS_SUCCESS;
+  }
   return ts_gemm_run(g->f->products, &shape,
                      &(ts_gemm_call){.one_chain = true,
                                      .lhs = t->by,

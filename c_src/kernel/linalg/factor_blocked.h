@@ -5,7 +5,7 @@
 #ifndef TS_KERNEL_FACTOR_BLOCKED_H
 #define TS_KERNEL_FACTOR_BLOCKED_H
 
-#include "kernel/linalg/factor_complex.h"
+#include "kernel/linalg/factor_numbers.h"
 
 /* Columns of a block and of a tile, and their parts. */
 #define FACTOR_BLOCK 32
@@ -65,7 +65,7 @@ ts_status factor_update_tile(const factor_grid *g, factor_block b, const factor_
 /* Solves the system of all columns behind the matrix and stores them, by all threads. */
 ts_status factor_solve_grid(const factor_grid *g, factor_sides sides, const factor_view *out);
 
-/* One large matrix each; see factor_complex.h. */
+/* One large matrix each; see factor_numbers.h. */
 ts_status factor_blocked_cholesky(const factor *f);
 ts_status factor_blocked_triangular(const factor *f);
 ts_status factor_blocked_lu(const factor *f);

@@ -340,10 +340,12 @@ static void multiply(const merge *m, const packing *p, int64_t first, int64_t co
   const char *by = factors_of(m);
   const ts_linalg_sums lower = {p->lower,       factor_at(f, factors_of(m), first),
                                 p->lower_rows,  m->roots,
-                                p->lower_lines, p->lower_rows},
+                                p->lower_lines, p->lower_rows,
+                                .adds = false},
                        upper = {p->upper,       by + (p->upper_slot * m->roots + first) * f->size,
                                 p->upper_rows,  m->roots,
-                                p->upper_lines, p->upper_rows};
+                                p->upper_lines, p->upper_rows,
+                                .adds = false};
   for (int64_t k = first; k < first + count; k++)
     memset(element(s, m->low + k, m->low), 0, (size_t)(rows_of(m) * f->size));
   f->v->take_sums(&lower, element(s, m->low + first, m->low), s->m->n, count);

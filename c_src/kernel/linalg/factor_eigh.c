@@ -10,23 +10,38 @@ typedef struct eigh {
   double *d, *e;     /* the tridiagonal matrix */
   double *tau;       /* of the reflectors */
   factor_lines a, z; /* the matrix; its eigenvectors */
+  double *phases;    /* of the lines of the tridiagonal matrix that make a complex one real */
   char *w, *by;      /* a line for each reflector of a panel; a number for each of them */
 } eigh;
 
-/* The lower triangle and its mirror image, times a power of two that makes its largest element about 1. */
+/* An element of a row and the one that it becomes in its column. */
+static void mirror(const factor *f, char *a, int64_t from, int64_t to) {
+  const factor_number x = factor_get_number(f, a, from);
+  if (from == to) {
+    factor_set_number(f, a, to, (factor_number){x.re, 0});
+    return;
+  }
+  factor_set_number(f, a, to, x);
+  factor_set_number(f, a, from, factor_conjugate(x));
+}
+
+/* Columns, of the lower triangle and its conjugated mirror image, times a power of two that makes its largest element
+ * about 1. */
 static int load(const eigh *s) {
   const factor *f = s->f;
   const int64_t n = s->n;
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, n, 1}, to = {s->a.data, n, 1};
+  const int planes = factor_planes(f);
   double most = 0;
   int scale = 0;
   for (int64_t i = 0; i < n; i++)
-    most = fmax(most, f->v->largest(factor_at(f, (char *)(uintptr_t)f->matrix, i * n), i + 1));
+    most = fmax(most, f->v->largest(factor_at(f, (char *)(uintptr_t)f->matrix, i * n * planes), (i + 1) * planes));
   if (most > 0) (void)frexp(most, &scale);
-  ts_linalg_copy(&from, &to, n, n, f->size);
+  const factor alone = factor_alone(f);
+  factor_load(&alone, &from, &to, n, n);
   factor_scale_by_power(f, s->a.data, n * n, -scale);
   for (int64_t i = 0; i < n; i++)
-    for (int64_t k = 0; k < i; k++) factor_set(f, s->a.data, k * n + i, factor_get(f, s->a.data, i * n + k));
+    for (int64_t k = 0; k <= i; k++) mirror(f, s->a.data, i * n + k, k * n + i);
   return scale;
 }
 
@@ -40,7 +55,8 @@ static char *w_of(const eigh *s, int64_t k, int64_t from) { return factor_at(s->
 /* Takes v w' + w v' of `some` reflectors, the first of which is number `at`, from lines `from` .. from + count - 1. */
 static void update(const eigh *s, int64_t at, int64_t some, int64_t from, int64_t count) {
   const char *v = row_of(s, at, from), *w = w_of(s, 0, from);
-  const ts_linalg_sums first = {w, v, s->n, s->n, some, s->n - from}, second = {v, w, s->n, s->n, some, s->n - from};
+  const ts_linalg_sums first = {w, v, s->n, s->n, some, s->n - from, .conjugate = true},
+                       second = {v, w, s->n, s->n, some, s->n - from, .conjugate = true};
   factor_take_sums(s->f, &first, row_of(s, from, from), s->n, count);
   factor_take_sums(s->f, &second, row_of(s, from, from), s->n, count);
 }
@@ -53,11 +69,22 @@ static void make_w(const eigh *s, int64_t at, int64_t j) {
   const ts_linalg_reflector v = {row_of(s, j, from), count, -tau};
   char *w = w_of(s, before, from), *by = s->by;
   factor_products(f, &v, row_of(s, from, from), s->n, count, w);
-  f->v->products(&v, w_of(s, 0, from), s->n, before, by);
-  f->v->take_sums(&(ts_linalg_sums){row_of(s, at, from), by, s->n, 1, before, count}, w, s->n, 1);
-  f->v->products(&v, row_of(s, at, from), s->n, before, by);
-  f->v->take_sums(&(ts_linalg_sums){w_of(s, 0, from), by, s->n, 1, before, count}, w, s->n, 1);
-  f->v->add_scaled(w, -tau / 2 * f->v->dot(w, v.v, count), v.v, count);
+  factor_conjugate_line(f, w, count);
+  factor_multiply_lines(f, &v, w_of(s, 0, from), s->n, before, by);
+  factor_sum_lines(f, &(ts_linalg_sums){row_of(s, at, from), by, s->n, 1, before, count, .conjugate = true}, w, s->n,
+                   1);
+  factor_multiply_lines(f, &v, row_of(s, at, from), s->n, before, by);
+  factor_sum_lines(f, &(ts_linalg_sums){w_of(s, 0, from), by, s->n, 1, before, count, .conjugate = true}, w, s->n, 1);
+  const double half = -tau / 2 * factor_dot(f, w, v.v, count);
+  for (int p = 0; p < factor_planes(f); p++)
+    f->v->add_scaled(w + p * f->plane, half, (const char *)v.v + p * f->plane, count);
+}
+
+/* Phase j + 1 is phase j times that of the element beside the diagonal, which becomes real. */
+static double make_real(const eigh *s, int64_t j, factor_number beside) {
+  if (!s->f->plane) return beside.re;
+  factor_set_value(s->f, s->phases, j + 1, factor_times(factor_value(s->f, s->phases, j), factor_phase(beside)));
+  return factor_size(beside);
 }
 
 static void reduce_row(const eigh *s, int64_t at, int64_t j) {
@@ -65,16 +92,18 @@ static void reduce_row(const eigh *s, int64_t at, int64_t j) {
   s->d[j] = factor_get(s->f, row_of(s, j, j), 0);
   s->e[j] = 0;
   if (j + 1 == s->n) return;
-  s->e[j] = factor_reflector(s->f, row_of(s, j, j + 1), s->n - j - 1, &s->tau[j]);
+  s->e[j] = make_real(s, j, factor_reflector(s->f, row_of(s, j, j + 1), s->n - j - 1, &s->tau[j]));
   if (s->tau[j] != 0)
     make_w(s, at, j);
   else
-    factor_fill(s->f, w_of(s, j - at, 0), s->n, 0);
+    factor_clear(s->f, w_of(s, j - at, 0), s->n);
 }
 
 static ts_status make_tridiagonal(const eigh *s) {
-  for (int64_t at = 0; at < s->n; at += FACTOR_PANEL) {
-    const int64_t end = ts_linalg_min(s->n, at + FACTOR_PANEL);
+  factor_set_value(s->f, s->phases, 0, (factor_number){1, 0});
+  const int64_t panel = factor_panel_of(s->f, s->n);
+  for (int64_t at = 0; at < s->n; at += panel) {
+    const int64_t end = ts_linalg_min(s->n, at + panel);
     for (int64_t j = at; j < end; j++) {
       TS_TRY(ts_check_cancelled(s->f->cancel, "eigh"));
       reduce_row(s, at, j);
@@ -84,11 +113,21 @@ static ts_status make_tridiagonal(const eigh *s) {
   return TS_SUCCESS;
 }
 
+/* The vectors of the matrix before it was made real. */
+static void take_phases(const eigh *s) {
+  const factor *f = s->f;
+  for (int64_t i = 0; f->plane && i < s->n * s->n; i++)
+    factor_set_number(f, s->z.data, i,
+                      factor_scaled(factor_value(f, s->phases, i % s->n), factor_get(f, s->z.data, i)));
+}
+
 static void put(const eigh *s, const int64_t *order, int scale) {
   const factor *f = s->f;
   double *signs = s->tau;
-  const factor_ordered vectors = {&s->z, order, signs, s->n, s->n};
-  for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[0], c, ldexp(s->d[order[c]], scale));
+  const factor_ordered vectors = {&s->z, order, signs, s->n, s->n, .conjugate = true};
+  const int planes = factor_planes(f);
+  factor_fill(f, f->results[0], s->n * planes, 0);
+  for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[0], c * planes, ldexp(s->d[order[c]], scale));
   factor_take_signs(f, &vectors, signs);
   factor_put_columns(f, &vectors, f->results[1]);
 }
@@ -98,7 +137,8 @@ ts_status factor_eigh(const factor *f, bool *out_converged) {
   double *at = (double *)(void *)f->workspace;
   eigh s = {.f = f, .n = n, .d = at, .e = at + n, .tau = at + 2 * n};
   int64_t *order = (int64_t *)(void *)(at + 3 * n);
-  char *room = (char *)(order + n);
+  s.phases = (double *)(void *)(order + n);
+  char *room = (char *)(s.phases + n);
   s.by = room + factor_divide_bytes(n);
   s.w = factor_aligned(s.by + FACTOR_PANEL * 8);
   s.a = (factor_lines){factor_aligned(s.w + FACTOR_PANEL * n * f->size), n, n};
@@ -106,8 +146,11 @@ ts_status factor_eigh(const factor *f, bool *out_converged) {
   char *lines = factor_aligned(s.z.data + square), *by = factor_aligned(lines + square);
   const int scale = load(&s);
   TS_TRY(make_tridiagonal(&s));
-  TS_TRY(factor_divide(&(factor_division){f, n, s.d, s.e, s.z, lines, by, room}, out_converged));
+  factor real = *f;
+  real.plane = 0;
+  TS_TRY(factor_divide(&(factor_division){&real, n, s.d, s.e, s.z, lines, by, room}, out_converged));
   if (!*out_converged) return TS_SUCCESS;
+  take_phases(&s);
   TS_TRY(factor_reflect(&(factor_reflections){
       .f = f, .a = &s.a, .to = &s.z, .tau = s.tau, .room = by + square, .offset = 1, .end = n - 1, .backwards = true}));
   factor_sort_by_size(s.d, n, order);

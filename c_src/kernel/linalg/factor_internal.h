@@ -1,5 +1,7 @@
 /* Shared by the files of kernel/linalg/factor.h. A matrix is held by columns, which are dense rows of memory here:
- * `line`. */
+ * `line`. The workspace of a complex matrix has two planes: the imaginary part of each number is `plane` bytes behind
+ * its real part. So real and complex matrices have the same addresses and the same algorithms; only the functions on
+ * lines look at `plane`. */
 #ifndef TS_KERNEL_FACTOR_INTERNAL_H
 #define TS_KERNEL_FACTOR_INTERNAL_H
 
@@ -17,6 +19,7 @@ typedef struct factor {
   const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
+  int64_t plane;           /* of complex matrices, which are f64: see below; else 0 */
   const ts_gemm *products; /* of blocks; or NULL */
   ts_pool *pool;           /* for them */
   const ts_parallel *parallel;
@@ -33,6 +36,50 @@ static inline void factor_set(const factor *f, void *to, int64_t i, double x) {
     ((double *)to)[i] = x;
 }
 static inline double factor_epsilon(const factor *f) { return f->size == 4 ? 0x1p-24 : 0x1p-53; }
+
+typedef struct factor_number {
+  double re, im;
+} factor_number;
+
+static inline factor_number factor_conjugate(factor_number z) { return (factor_number){z.re, -z.im}; }
+static inline factor_number factor_negative(factor_number z) { return (factor_number){-z.re, -z.im}; }
+static inline factor_number factor_times(factor_number x, factor_number y) {
+  return (factor_number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+static inline factor_number factor_less(factor_number x, factor_number y) {
+  return (factor_number){x.re - y.re, x.im - y.im};
+}
+static inline double factor_size(factor_number z) { return hypot(z.re, z.im); }
+static inline factor_number factor_scaled(factor_number z, double by) { return (factor_number){z.re * by, z.im * by}; }
+static inline double factor_larger_part(factor_number z) { return fmax(fabs(z.re), fabs(z.im)); }
+static inline bool factor_is_zero(factor_number z) { return z.re == 0 && z.im == 0; }
+/* z / |z|, and 1 for 0; of size 1 also where z is so small that it has few digits. */
+static inline factor_number factor_phase(factor_number z) {
+  const double by = factor_size(z) < 0x1p-960 ? 0x1p600 : 1, re = z.re * by, im = z.im * by, size = hypot(re, im);
+  return size > 0 ? (factor_number){re / size, im / size} : (factor_number){1, 0};
+}
+/* By Smith's method, as the op divides. */
+factor_number factor_quotient(factor_number x, factor_number y);
+
+/* The parts of a number: 1 or 2. */
+static inline int factor_planes(const factor *f) { return f->plane ? 2 : 1; }
+/* Number i of a line in the workspace. */
+static inline factor_number factor_get_number(const factor *f, const void *from, int64_t i) {
+  return (factor_number){factor_get(f, from, i), f->plane ? factor_get(f, (const char *)from + f->plane, i) : 0};
+}
+static inline void factor_set_number(const factor *f, void *to, int64_t i, factor_number x) {
+  factor_set(f, to, i, x.re);
+  if (f->plane) factor_set(f, (char *)to + f->plane, i, x.im);
+}
+
+/* The same of numbers that are f64 whatever the type. */
+static inline factor_number factor_value(const factor *f, const double *from, int64_t i) {
+  return (factor_number){from[i], f->plane ? from[i + f->plane / (int64_t)sizeof *from] : 0};
+}
+static inline void factor_set_value(const factor *f, double *to, int64_t i, factor_number x) {
+  to[i] = x.re;
+  if (f->plane) to[i + f->plane / (int64_t)sizeof *to] = x.im;
+}
 
 typedef struct factor_rotation {
   double cosine, sine;
@@ -57,6 +104,13 @@ static inline double factor_rotation_of(double x, double y, factor_rotation *out
   return length;
 }
 
+/* The same without other threads. */
+static inline factor factor_alone(const factor *f) {
+  factor alone = *f;
+  alone.parallel = &ts_parallel_serial;
+  return alone;
+}
+
 /* The first address from `at` on that is aligned to the vectors of every instruction set. */
 static inline char *factor_aligned(char *at) { return at + (64 - (uintptr_t)at % 64) % 64; }
 
@@ -71,8 +125,9 @@ static inline char *factor_line(const factor *f, const factor_lines *l, int64_t 
 }
 static inline char *factor_at(const factor *f, char *line, int64_t i) { return line + i * f->size; }
 
-/* ts_linalg_copy by all threads. */
-void factor_copy(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols);
+/* Copies an operand, whose strides are in numbers, to lines of the workspace, or lines to a result, by all threads. */
+void factor_load(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols);
+void factor_store(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols);
 /* The exponent of the power of two that brings a matrix with this largest element into a range where no norm overflows
  * and rounding errors are normal numbers. It is 0 but near the ends of the range: a small element beside large ones
  * would lose digits. */
@@ -91,7 +146,11 @@ factor_vector factor_measure(const factor *f, char *x, int64_t length);
 /* Replaces x by the v of a reflector I - tau v v', with v[0] = 1. The reflector maps x to a multiple of the first unit
  * vector. Returns that multiple. */
 double factor_reflect_vector(const factor *f, const factor_vector *v, double *out_tau);
-double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau);
+/* The same of a line: tau is real, v' the conjugate transpose, and the multiple has the phase opposite to that of
+ * x[0]. */
+factor_number factor_reflector(const factor *f, char *x, int64_t length, double *out_tau);
+/* Applies a reflector to lines, by one thread. */
+void factor_reflect_lines(const factor *f, const ts_linalg_reflector *v, char *lines, int64_t step, int64_t count);
 /* Reflectors `first` to `end` - 1, number j of which stands in line j of `a` from element j + offset on, for the lines
  * of `to` from `from` on. With `fills` these begin as those of the identity, so reflector j changes no line before
  * j + offset. */
@@ -107,6 +166,9 @@ typedef struct factor_reflections {
 
 /* Columns whose reflectors are computed before the rest of a matrix is updated. */
 #define FACTOR_PANEL 32
+
+/* The same in reductions of both sides: one of small complex matrices, where the products of a panel take longer. */
+static inline int64_t factor_panel_of(const factor *f, int64_t n) { return f->plane && n <= 96 ? 1 : FACTOR_PANEL; }
 
 int64_t factor_panels_elements(int64_t length);
 ts_status factor_reflect(const factor_reflections *r);
@@ -125,31 +187,43 @@ ts_status factor_columns(const factor *f, const factor_lines *a, const factor_st
 void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *s);
 /* The product of all these reflectors, from the first on: the first columns of it, as many as `to` has lines. */
 ts_status factor_product(const factor_reflections *r);
+/* Takes sums of lines from lines, or adds them, and -tau times the products v' x of v and each line x: by one thread.
+ * The factors of complex sums are conjugated where they say so. */
+void factor_sum_lines(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count);
+void factor_multiply_lines(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step,
+                           int64_t count, char *out);
+/* The real part of the sum of products conj(x) y. */
+double factor_dot(const factor *f, const char *x, const char *y, int64_t count);
 /* Takes sums of lines from `count` lines of `length` elements, by all threads. */
 void factor_take_sums(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count);
-/* -tau times the products of lines with v, by all threads. */
+/* factor_multiply_lines by all threads. */
 void factor_products(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step, int64_t count,
                      char *out);
 /* As factor_take_sums, from few lines that get many others: by parts of them. */
 void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count);
+/* Times a number; conjugated. */
+void factor_scale(const factor *f, char *line, int64_t count, factor_number by);
+void factor_conjugate_line(const factor *f, char *line, int64_t count);
 /* Times 2^power. */
 void factor_scale_by_power(const factor *f, char *line, int64_t count, int power);
-/* True when the element of largest size, the first of equals, is negative. */
-bool factor_is_turned(const factor *f, const char *line, int64_t count);
-/* Lines of which the first `ordered` are taken in this order, and the first `is_signed` times signs. */
+/* Lines of which the first `ordered` are taken in this order, and the first `is_signed` times numbers of size 1. */
 typedef struct factor_ordered {
   const factor_lines *lines;
   const int64_t *order;
   const double *signs;
   int64_t ordered, is_signed;
+  bool conjugate; /* the signs */
 } factor_ordered;
 
-/* -1 where a line is turned, else 1, for those that are signed. */
+/* The sign of the element of largest size, the first of equals, of each line that is signed; of complex lines its
+ * phase. */
 void factor_take_signs(const factor *f, const factor_ordered *o, double *signs);
 /* As the columns, or the rows, of a dense matrix. */
 void factor_put_columns(const factor *f, const factor_ordered *o, void *out);
 void factor_put_rows(const factor *f, const factor_ordered *o, void *out);
-void factor_fill(const factor *f, char *line, int64_t count, double x);
+/* Elements of a result; a line becomes 0. */
+void factor_fill(const factor *f, char *to, int64_t count, double x);
+void factor_clear(const factor *f, char *line, int64_t count);
 
 /* A real symmetric tridiagonal matrix, and lines of any length that are rotated as its eigenvectors. */
 typedef struct factor_tridiagonal {

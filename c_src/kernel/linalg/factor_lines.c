@@ -4,20 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-bool factor_is_turned(const factor *f, const char *line, int64_t count) {
-  double most = 0, found = 0;
-  for (int64_t i = 0; i < count; i++) {
-    const double x = factor_get(f, line, i);
-    if (fabs(x) > most) most = fabs(x), found = x;
-  }
-  return found < 0;
+void factor_fill(const factor *f, char *to, int64_t count, double x) {
+  if (x == 0)
+    memset(to, 0, (size_t)(count * f->size));
+  else
+    for (int64_t i = 0; i < count; i++) factor_set(f, to, i, x);
 }
 
-void factor_fill(const factor *f, char *line, int64_t count, double x) {
-  if (x == 0)
-    memset(line, 0, (size_t)(count * f->size));
-  else
-    for (int64_t i = 0; i < count; i++) factor_set(f, line, i, x);
+void factor_clear(const factor *f, char *line, int64_t count) {
+  for (int p = 0; p < factor_planes(f); p++) memset(line + p * f->plane, 0, (size_t)(count * f->size));
 }
 
 /* The norm, also where squares overflow or underflow. */
@@ -66,47 +61,162 @@ double factor_reflect_vector(const factor *f, const factor_vector *v, double *ou
   return ldexp(target, -v->power);
 }
 
-double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau) {
-  const factor_vector v = factor_measure(f, x, length);
-  return factor_reflect_vector(f, &v, out_tau);
-}
-
 /* Lines of a task. */
 #define TASK_LINES 32
+
+/* ---- complex lines: the loops of real ones, on both parts ---- */
+
+typedef struct parts {
+  double *re, *im;
+} parts;
+
+static parts parts_of(const factor *f, const char *line) {
+  double *re = (double *)(uintptr_t)line;
+  return (parts){re, (double *)(void *)((char *)re + f->plane)};
+}
+static factor_number number_at(parts x, int64_t i) { return (factor_number){x.re[i], x.im[i]}; }
+static void put_number(parts x, int64_t i, factor_number z) { x.re[i] = z.re, x.im[i] = z.im; }
+
+/* Also where squares overflow or underflow. */
+static double complex_norm(const factor *f, parts x, int64_t count) {
+  const double squares = f->v->dot(x.re, x.re, count) + f->v->dot(x.im, x.im, count);
+  double most = 0, sum = 0;
+  if (squares > 1e-280 && squares < 1e300) return sqrt(squares);
+  for (int64_t i = 0; i < count; i++) most = fmax(most, factor_size(number_at(x, i)));
+  for (int64_t i = 0; most > 0 && i < count; i++) {
+    const double part = factor_size(number_at(x, i)) / most;
+    sum += part * part;
+  }
+  return most * sqrt(sum);
+}
+
+/* A vector whose norm would have few digits becomes longer by `lift`, which is 1 of others. */
+static factor_number complex_reflector(const factor *f, parts x, int64_t length, double lift, double *out_tau) {
+  const factor_number first = number_at(x, 0), phase = factor_phase(first);
+  const double size = factor_size(first), norm = hypot(size, complex_norm(f, (parts){x.re + 1, x.im + 1}, length - 1));
+  *out_tau = 0;
+  if (norm == 0) return first;
+  if (norm < FACTOR_SHORT && lift == 1) {
+    for (int64_t i = 0; i < length; i++) put_number(x, i, factor_scaled(number_at(x, i), FACTOR_LIFT));
+    return complex_reflector(f, x, length, FACTOR_LIFT, out_tau);
+  }
+  const factor_number v0 = factor_scaled(phase, size + norm);
+  for (int64_t i = 1; i < length; i++) put_number(x, i, factor_quotient(number_at(x, i), v0));
+  put_number(x, 0, (factor_number){1, 0});
+  *out_tau = (size + norm) / norm;
+  return factor_scaled(phase, -norm / lift);
+}
+
+/* The products -tau v' x, whose parts are written apart. */
+static void complex_products(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step,
+                             int64_t count, parts out) {
+  double re[TS_LINALG_TOGETHER], im[TS_LINALG_TOGETHER];
+  ts_linalg_reflector v_im = *v;
+  v_im.v = (const char *)v->v + f->plane;
+  for (int64_t c = 0; c < count; c += TS_LINALG_TOGETHER) {
+    const int64_t some = ts_linalg_min(TS_LINALG_TOGETHER, count - c);
+    const parts x = parts_of(f, lines + c * step * f->size);
+    f->v->products(v, x.re, step, some, out.re + c);
+    f->v->products(v, x.im, step, some, out.im + c);
+    f->v->products(&v_im, x.im, step, some, re);
+    f->v->products(&v_im, x.re, step, some, im);
+    for (int64_t i = 0; i < some; i++) out.re[c + i] += re[i], out.im[c + i] -= im[i];
+  }
+}
+
+/* Of one line, whose parts are two lines that each part of the others gets at once: by_re * re - by_im * im, and
+ * by_im * re + by_re * im. */
+static void complex_multiples(const factor *f, const ts_linalg_sums *s, const parts *by, char *lines, int64_t step,
+                              int64_t count) {
+  double turned[3][TASK_LINES];
+  const parts to = parts_of(f, lines);
+  for (int64_t i = 0; i < count; i++) {
+    turned[0][i] = s->conjugate ? -by->im[i] : by->im[i];
+    turned[1][i] = by->re[i];
+    turned[2][i] = -turned[0][i];
+  }
+  ts_linalg_sums sums = *s;
+  sums.step = f->plane / f->size;
+  sums.by_step = TASK_LINES;
+  sums.count = 2;
+  sums.by = turned[1];
+  f->v->take_sums(&sums, to.re, step, count);
+  sums.by = turned[0];
+  f->v->take_sums(&sums, to.im, step, count);
+}
+
+static void complex_sums(const factor *f, const ts_linalg_sums *s, char *lines, int64_t step, int64_t count) {
+  const parts to = parts_of(f, lines), from = parts_of(f, s->lines), by = parts_of(f, s->by);
+  ts_linalg_sums own = *s, other = *s;
+  if (s->count == 1 && count <= TASK_LINES) {
+    complex_multiples(f, s, &by, lines, step, count);
+    return;
+  }
+  f->v->take_sums(&own, to.re, step, count);
+  own.lines = from.im;
+  f->v->take_sums(&own, to.im, step, count);
+  other.by = by.im;
+  other.adds = s->adds != s->conjugate;
+  f->v->take_sums(&other, to.im, step, count);
+  other.lines = from.im;
+  other.adds = !other.adds;
+  f->v->take_sums(&other, to.re, step, count);
+}
+
+/* ---- lines of both kinds, by one thread ---- */
+
+factor_number factor_reflector(const factor *f, char *x, int64_t length, double *out_tau) {
+  if (f->plane) return complex_reflector(f, parts_of(f, x), length, 1, out_tau);
+  const factor_vector v = factor_measure(f, x, length);
+  return (factor_number){factor_reflect_vector(f, &v, out_tau), 0};
+}
+
+void factor_sum_lines(const factor *f, const ts_linalg_sums *s, char *lines, int64_t step, int64_t count) {
+  if (s->count == 0) return;
+  if (f->plane)
+    complex_sums(f, s, lines, step, count);
+  else
+    f->v->take_sums(s, lines, step, count);
+}
+
+void factor_multiply_lines(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step,
+                           int64_t count, char *out) {
+  if (f->plane)
+    complex_products(f, v, lines, step, count, parts_of(f, out));
+  else
+    f->v->products(v, lines, step, count, out);
+}
+
+void factor_reflect_lines(const factor *f, const ts_linalg_reflector *v, char *lines, int64_t step, int64_t count) {
+  double re[TS_LINALG_TOGETHER], im[TS_LINALG_TOGETHER];
+  const ts_linalg_sums sums = {.lines = v->v, .count = 1, .length = v->length, .adds = true};
+  if (!f->plane) f->v->reflect(v, lines, step, count);
+  for (int64_t c = 0; f->plane && v->tau != 0 && c < count; c += TS_LINALG_TOGETHER) {
+    const int64_t some = ts_linalg_min(TS_LINALG_TOGETHER, count - c);
+    char *at = factor_at(f, lines, c * step);
+    complex_products(f, v, at, step, some, (parts){re, im});
+    complex_multiples(f, &sums, &(parts){re, im}, at, step, some);
+  }
+}
+
+double factor_dot(const factor *f, const char *x, const char *y, int64_t count) {
+  const double re = f->v->dot(x, y, count);
+  return f->plane ? re + f->v->dot(x + f->plane, y + f->plane, count) : re;
+}
+
+void factor_scale(const factor *f, char *line, int64_t count, factor_number by) {
+  for (int64_t i = 0; i < count; i++) factor_set_number(f, line, i, factor_times(factor_get_number(f, line, i), by));
+}
+
+void factor_conjugate_line(const factor *f, char *line, int64_t count) {
+  for (int64_t i = 0; f->plane && i < count; i++)
+    factor_set_number(f, line, i, factor_conjugate(factor_get_number(f, line, i)));
+}
+
 /* Elements from which on several threads take part. */
 #define SHARED_ELEMENTS 4096
 /* Multiplications from which on sums and products of lines are. */
 #define SHARED_PRODUCTS 262144
-
-/* Lines of the panel get each reflector at once; later lines get all of them after the panel. */
-ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *s) {
-  for (int64_t first = 0; first < s->count; first += FACTOR_PANEL) {
-    const int64_t end = ts_linalg_min(s->count, first + FACTOR_PANEL),
-                  own = ts_linalg_min(a->count, first + FACTOR_PANEL);
-    for (int64_t j = first; j < end; j++) {
-      char *x = factor_at(f, factor_line(f, a, j), j);
-      TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-      s->make(f, x, a->length - j, j, s);
-      const ts_linalg_reflector v = {x, a->length - j, s->tau[j]};
-      f->v->reflect(&v, factor_at(f, x, a->length), a->length, own - j - 1);
-    }
-    TS_TRY(factor_reflect(&(factor_reflections){f, a, a, s->tau, s->room, 0, first, end, own, false, false}));
-  }
-  return TS_SUCCESS;
-}
-
-void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *s) {
-  s->diagonal[j] = factor_reflector(f, x, length, &s->tau[j]);
-}
-
-ts_status factor_product(const factor_reflections *r) {
-  const factor_lines *q = r->to;
-  factor_reflections all = *r;
-  all.backwards = all.fills = true;
-  factor_fill(r->f, q->data, q->count * q->length, 0);
-  for (int64_t c = 0; c < q->count; c++) factor_set(r->f, factor_line(r->f, q, c), c, 1);
-  return factor_reflect(&all);
-}
 
 /* ---- sums and products of many lines, by many threads ---- */
 
@@ -124,14 +234,15 @@ static void sums_task(void *arg, int64_t task, int worker) {
   ts_linalg_sums sums = *t->sums;
   (void)worker;
   sums.by = (const char *)sums.by + first * t->f->size;
-  t->f->v->take_sums(&sums, t->lines + first * t->step * t->f->size, t->step, some);
+  factor_sum_lines(t->f, &sums, t->lines + first * t->step * t->f->size, t->step, some);
 }
 
 static void products_task(void *arg, int64_t task, int worker) {
   const lines_task *t = arg;
   const int64_t first = task * TASK_LINES, some = ts_linalg_min(TASK_LINES, t->count - first);
   (void)worker;
-  t->f->v->products(t->v, t->lines + first * t->step * t->f->size, t->step, some, t->out + first * t->f->size);
+  factor_multiply_lines(t->f, t->v, t->lines + first * t->step * t->f->size, t->step, some,
+                        t->out + first * t->f->size);
 }
 
 static void run_lines(lines_task *t, int64_t length, ts_task_fn fn) {
@@ -160,7 +271,7 @@ static void columns_task(void *arg, int64_t task, int worker) {
   (void)worker;
   sums.lines = (const char *)sums.lines + first * t->f->size;
   sums.length = ts_linalg_min(TASK_ELEMENTS, sums.length - first);
-  t->f->v->take_sums(&sums, t->lines + first * t->f->size, t->step, t->count);
+  factor_sum_lines(t->f, &sums, t->lines + first * t->f->size, t->step, t->count);
 }
 
 void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count) {
@@ -172,7 +283,8 @@ void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *line
 
 void factor_scale_by_power(const factor *f, char *line, int64_t count, int power) {
   const double by = ldexp(1, power / 2), rest = ldexp(1, power - power / 2);
-  for (int64_t i = 0; power != 0 && i < count; i++) factor_set(f, line, i, factor_get(f, line, i) * by * rest);
+  for (int p = 0; power != 0 && p < factor_planes(f); p++, line += f->plane)
+    for (int64_t i = 0; i < count; i++) factor_set(f, line, i, factor_get(f, line, i) * by * rest);
 }
 
 typedef struct copy_task {
@@ -191,10 +303,32 @@ static void copy_rows(void *arg, int64_t task, int worker) {
   ts_linalg_copy(&from, &to, rows, t->cols, size);
 }
 
-void factor_copy(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
+static void copy(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
   copy_task t = {f, from, to, rows, cols};
   ts_parallel_run(rows * cols < SHARED_ELEMENTS ? &ts_parallel_serial : f->parallel,
                   (rows + TASK_LINES - 1) / TASK_LINES, copy_rows, &t);
+}
+
+/* Of complex numbers: the parts of each are neighbours in operands and results. */
+void factor_load(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
+  const parts lines = parts_of(f, to->data);
+  if (!f->plane) copy(f, from, to, rows, cols);
+  for (int64_t i = 0; f->plane && i < rows; i++)
+    for (int64_t k = 0; k < cols; k++) {
+      const double *x = (const double *)(const void *)from->data + 2 * (i * from->row + k * from->col);
+      put_number(lines, i * to->row + k * to->col, (factor_number){x[0], x[1]});
+    }
+}
+
+void factor_store(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
+  const parts lines = parts_of(f, from->data);
+  if (!f->plane) copy(f, from, to, rows, cols);
+  for (int64_t i = 0; f->plane && i < rows; i++)
+    for (int64_t k = 0; k < cols; k++) {
+      const factor_number z = number_at(lines, i * from->row + k * from->col);
+      double *x = (double *)(void *)to->data + 2 * (i * to->row + k * to->col);
+      x[0] = z.re, x[1] = z.im;
+    }
 }
 
 /* ---- results in another order ---- */
@@ -203,7 +337,10 @@ static const char *ordered_line(const factor *f, const factor_ordered *o, int64_
   return factor_line(f, o->lines, c < o->ordered ? o->order[c] : c);
 }
 
-static double ordered_sign(const factor_ordered *o, int64_t c) { return c < o->is_signed ? o->signs[c] : 1; }
+static factor_number ordered_sign(const factor *f, const factor_ordered *o, int64_t c) {
+  const factor_number sign = c < o->is_signed ? factor_value(f, o->signs, c) : (factor_number){1, 0};
+  return o->conjugate ? factor_conjugate(sign) : sign;
+}
 
 typedef struct ordered_task {
   const factor *f;
@@ -218,12 +355,23 @@ static void run_ordered(ordered_task *t, ts_task_fn fn) {
                   (l->count + TASK_LINES - 1) / TASK_LINES, fn, t);
 }
 
+static factor_number sign_of(const factor *f, const char *line, int64_t count) {
+  factor_number found = {0, 0};
+  double most = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const factor_number x = factor_get_number(f, line, i);
+    const double size = f->plane ? factor_size(x) : fabs(x.re);
+    if (size > most) most = size, found = x;
+  }
+  return f->plane ? factor_phase(found) : (factor_number){found.re < 0 ? -1 : 1, 0};
+}
+
 static void signs_task(void *arg, int64_t task, int worker) {
   const ordered_task *t = arg;
   const int64_t end = ts_linalg_min(t->o->is_signed, (task + 1) * TASK_LINES);
   (void)worker;
   for (int64_t c = task * TASK_LINES; c < end; c++)
-    t->signs[c] = factor_is_turned(t->f, ordered_line(t->f, t->o, c), t->o->lines->length) ? -1 : 1;
+    factor_set_value(t->f, t->signs, c, sign_of(t->f, ordered_line(t->f, t->o, c), t->o->lines->length));
 }
 
 void factor_take_signs(const factor *f, const factor_ordered *o, double *signs) {
@@ -238,7 +386,7 @@ void factor_take_signs(const factor *f, const factor_ordered *o, double *signs) 
     T signs[TASK_LINES], *out = (T *)t->out + first;                                  \
     for (int64_t c = 0; c < count; c++) {                                             \
       lines[c] = (const T *)(const void *)ordered_line(t->f, t->o, first + c);        \
-      signs[c] = (T)ordered_sign(t->o, first + c);                                    \
+      signs[c] = (T)ordered_sign(t->f, t->o, first + c).re;                           \
     }                                                                                 \
     for (int64_t i = 0; i < length; i++)                                              \
       for (int64_t c = 0; c < count; c++) out[i * cols + c] = signs[c] * lines[c][i]; \
@@ -246,11 +394,26 @@ void factor_take_signs(const factor *f, const factor_ordered *o, double *signs) 
 DEFINE_PUT_COLUMNS(float, put_narrow_columns)
 DEFINE_PUT_COLUMNS(double, put_wide_columns)
 
+/* A line, whose numbers become `step` apart. */
+static void put_line(const ordered_task *t, int64_t c, int64_t to, int64_t step) {
+  const factor *f = t->f;
+  const char *line = ordered_line(f, t->o, c);
+  const factor_number sign = ordered_sign(f, t->o, c);
+  for (int64_t i = 0; f->plane && i < t->o->lines->length; i++) {
+    const factor_number z = factor_times(factor_get_number(f, line, i), sign);
+    factor_set(f, t->out, 2 * (to + i * step), z.re);
+    factor_set(f, t->out, 2 * (to + i * step) + 1, z.im);
+  }
+  for (int64_t i = 0; !f->plane && i < t->o->lines->length; i++)
+    factor_set(f, t->out, to + i * step, sign.re * factor_get(f, line, i));
+}
+
 static void put_columns_task(void *arg, int64_t task, int worker) {
   const ordered_task *t = arg;
-  const int64_t first = task * TASK_LINES, count = ts_linalg_min(TASK_LINES, t->o->lines->count - first);
+  const int64_t first = task * TASK_LINES, cols = t->o->lines->count, count = ts_linalg_min(TASK_LINES, cols - first);
   (void)worker;
-  (t->f->size == 4 ? put_narrow_columns : put_wide_columns)(t, first, count);
+  if (!t->f->plane) (t->f->size == 4 ? put_narrow_columns : put_wide_columns)(t, first, count);
+  for (int64_t c = first; t->f->plane && c < first + count; c++) put_line(t, c, c, cols);
 }
 
 void factor_put_columns(const factor *f, const factor_ordered *o, void *out) {
@@ -259,15 +422,9 @@ void factor_put_columns(const factor *f, const factor_ordered *o, void *out) {
 
 static void put_rows_task(void *arg, int64_t task, int worker) {
   const ordered_task *t = arg;
-  const factor *f = t->f;
   const int64_t end = ts_linalg_min(t->o->lines->count, (task + 1) * TASK_LINES), length = t->o->lines->length;
   (void)worker;
-  for (int64_t c = task * TASK_LINES; c < end; c++) {
-    const char *line = ordered_line(f, t->o, c);
-    char *to = (char *)t->out + c * length * f->size;
-    const double sign = ordered_sign(t->o, c);
-    for (int64_t i = 0; i < length; i++) factor_set(f, to, i, sign * factor_get(f, line, i));
-  }
+  for (int64_t c = task * TASK_LINES; c < end; c++) put_line(t, c, c * length, 1);
 }
 
 void factor_put_rows(const factor *f, const factor_ordered *o, void *out) {

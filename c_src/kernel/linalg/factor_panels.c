@@ -117,9 +117,11 @@ static void reflect_lines(const panel *p, int64_t first, int64_t count) {
     take_products(p, factor_at(f, lines, c * step), ts_linalg_min(TS_LINALG_TOGETHER, count - c),
                   factor_at(f, (char *)products, c));
   memset(by, 0, sizeof by);
-  f->v->take_sums(&(ts_linalg_sums){products, p->t, TASK_LINES, PANEL, p->count, count}, by, TASK_LINES, p->count);
+  f->v->take_sums(&(ts_linalg_sums){products, p->t, TASK_LINES, PANEL, p->count, count, .adds = false}, by, TASK_LINES,
+                  p->count);
   for (int64_t chunk = 0; chunk < chunks_of(p); chunk++)
-    f->v->take_sums(&(ts_linalg_sums){chunk_line(p, chunk, 0), by, PITCH, TASK_LINES, p->count, chunk_length(p, chunk)},
+    f->v->take_sums(&(ts_linalg_sums){chunk_line(p, chunk, 0), by, PITCH, TASK_LINES, p->count, chunk_length(p, chunk),
+                                      .adds = false},
                     factor_at(f, lines, p->at + chunk * CHUNK), step, count);
 }
 
@@ -144,12 +146,33 @@ static void run_panel(const factor_reflections *r, int64_t first, int64_t end) {
 
 /* ---- few lines */
 
-static void reflect_plainly(const factor_reflections *r, int64_t j) {
+/* Of lines `line` to `end` - 1. */
+static void reflect_plainly(const factor_reflections *r, int64_t j, int64_t line, int64_t end) {
   const factor *f = r->f;
-  const int64_t at = j + r->offset, from = r->fills ? ts_linalg_max(r->from, at) : r->from;
+  const int64_t at = j + r->offset, from = r->fills ? ts_linalg_max(line, at) : line;
   const ts_linalg_reflector v = {reflector(r, j, at), r->to->length - at, r->tau[j]};
-  if (from < r->to->count)
-    f->v->reflect(&v, factor_at(f, factor_line(f, r->to, from), at), r->to->length, r->to->count - from);
+  if (from < end) factor_reflect_lines(f, &v, factor_at(f, factor_line(f, r->to, from), at), r->to->length, end - from);
+}
+
+static void reflect_few(const factor_reflections *r, int64_t line, int64_t end) {
+  for (int64_t j = r->first; j < r->end; j++)
+    reflect_plainly(r, r->backwards ? r->first + r->end - 1 - j : j, line, end);
+}
+
+/* ---- complex lines: some of them get all reflectors of a panel while they are in cache */
+
+static void complex_task(void *arg, int64_t task, int worker) {
+  const factor_reflections *r = arg;
+  const int64_t line = r->from + task * TS_LINALG_TOGETHER;
+  (void)worker;
+  if (!ts_cancelled(r->f->cancel)) reflect_few(r, line, ts_linalg_min(r->to->count, line + TS_LINALG_TOGETHER));
+}
+
+static void reflect_complex(const factor_reflections *r) {
+  const int64_t lines = r->to->count - r->from;
+  if (lines > 0)
+    ts_parallel_run(lines * r->to->length < SHARED_ELEMENTS ? &ts_parallel_serial : r->f->parallel,
+                    (lines + TS_LINALG_TOGETHER - 1) / TS_LINALG_TOGETHER, complex_task, (void *)(uintptr_t)r);
 }
 
 ts_status factor_reflect(const factor_reflections *r) {
@@ -159,8 +182,47 @@ ts_status factor_reflect(const factor_reflections *r) {
     const int64_t some = ts_linalg_min(PANEL, steps - done);
     const int64_t first = r->backwards ? r->end - done - some : r->first + done, end = first + some;
     TS_TRY(ts_check_cancelled(r->f->cancel, ts_op_name(r->f->spec->op)));
-    for (int64_t j = first; few && j < end; j++) reflect_plainly(r, r->backwards ? end - 1 - (j - first) : j);
-    if (!few) run_panel(r, first, end);
+    factor_reflections some_of = *r;
+    some_of.first = first;
+    some_of.end = end;
+    if (r->f->plane)
+      reflect_complex(&some_of);
+    else if (few)
+      reflect_few(&some_of, r->from, r->to->count);
+    else
+      run_panel(r, first, end);
   }
   return ts_check_cancelled(r->f->cancel, ts_op_name(r->f->spec->op));
+}
+
+/* ---- columns and products */
+
+/* Lines of the panel get each reflector at once; later lines get all of them after the panel. */
+ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *s) {
+  for (int64_t first = 0; first < s->count; first += FACTOR_PANEL) {
+    const int64_t end = ts_linalg_min(s->count, first + FACTOR_PANEL),
+                  own = ts_linalg_min(a->count, first + FACTOR_PANEL);
+    for (int64_t j = first; j < end; j++) {
+      char *x = factor_at(f, factor_line(f, a, j), j);
+      TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
+      s->make(f, x, a->length - j, j, s);
+      const ts_linalg_reflector v = {x, a->length - j, s->tau[j]};
+      factor_reflect_lines(f, &v, factor_at(f, x, a->length), a->length, own - j - 1);
+    }
+    TS_TRY(factor_reflect(&(factor_reflections){f, a, a, s->tau, s->room, 0, first, end, own, false, false}));
+  }
+  return TS_SUCCESS;
+}
+
+void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *s) {
+  factor_set_value(f, s->diagonal, j, factor_reflector(f, x, length, &s->tau[j]));
+}
+
+ts_status factor_product(const factor_reflections *r) {
+  const factor_lines *q = r->to;
+  factor_reflections all = *r;
+  all.backwards = all.fills = true;
+  factor_clear(r->f, q->data, q->count * q->length);
+  for (int64_t c = 0; c < q->count; c++) factor_set(r->f, factor_line(r->f, q, c), c, 1);
+  return factor_reflect(&all);
 }

@@ -38,11 +38,17 @@ typedef struct put_run {
 static void put_row(const put_run *p, int64_t i) {
   const factor *f = p->f;
   const factor_steps *s = p->s;
-  const int64_t n = p->a->count, zeros = i < s->count ? ts_linalg_min(i, n) : n;
-  char *row = (char *)f->results[1] + i * n * f->size;
-  factor_fill(f, row, zeros, 0);
-  if (zeros < n) factor_set(f, row, i, s->diagonal[i]);
-  for (int64_t k = zeros; k < n; k++) {
+  const int64_t n = p->a->count, least = ts_linalg_min(n, p->a->length), zeros = i < least ? i : n;
+  const int planes = factor_planes(f);
+  char *row = (char *)f->results[1] + i * n * planes * f->size;
+  factor_fill(f, row, zeros * planes, 0);
+  if (i < s->count) {
+    const factor_number d = factor_value(f, s->diagonal, i);
+    factor_set(f, row, i * planes, d.re);
+    if (f->plane) factor_set(f, row, 2 * i + 1, d.im);
+  }
+  if (f->plane && p->by == 1) return;
+  for (int64_t k = zeros * planes; k < n * planes; k++) {
     const double x = factor_get(f, row, k);
     factor_set(f, row, k, x != 0 ? x * s->sign[i] * p->by : 0);
   }
@@ -54,20 +60,27 @@ static void put_row(const put_run *p, int64_t i) {
 static void put_rows(void *arg, int64_t task, int worker) {
   const put_run *p = arg;
   const factor *f = p->f;
-  const int64_t m = p->a->length, n = p->a->count, rows = f->spec->full ? m : p->s->count;
+  const int64_t m = p->a->length, n = p->a->count, rows = f->spec->full ? m : ts_linalg_min(m, n);
   const int64_t first = task * TASK_ROWS, end = ts_linalg_min(rows, first + TASK_ROWS);
   const ts_linalg_view columns = {factor_at(f, p->a->data, first), 1, m},
-                       out = {(char *)f->results[1] + first * n * f->size, n, 1};
+                       out = {(char *)f->results[1] + first * n * factor_planes(f) * f->size, n, 1};
+  const factor alone = factor_alone(f);
   (void)worker;
-  ts_linalg_copy(&columns, &out, end - first, n, f->size);
+  factor_store(&alone, &columns, &out, end - first, n);
   for (int64_t i = first; i < end; i++) put_row(p, i);
 }
 
 static void put_r(const factor *f, const factor_lines *a, const factor_steps *s, int power) {
   put_run p = {f, a, s, ldexp(1, -power)};
-  const int64_t rows = f->spec->full ? a->length : s->count;
+  const int64_t rows = f->spec->full ? a->length : ts_linalg_min(a->length, a->count);
   ts_parallel_run(rows < 4 * TASK_ROWS ? &ts_parallel_serial : f->parallel, (rows + TASK_ROWS - 1) / TASK_ROWS,
                   put_rows, &p);
+}
+
+/* The diagonal of a complex R is that of Nx's reflectors: of the phase opposite to that of what was reflected. */
+static void reflect_complex_column(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *out) {
+  factor_reflect_plainly(f, x, length, j, out);
+  out->sign[j] = 1;
 }
 
 ts_status factor_qr(const factor *f) {
@@ -75,19 +88,25 @@ ts_status factor_qr(const factor *f) {
   double *diagonal = (double *)(void *)f->workspace;
   const factor_lines a = {(char *)(diagonal + 3 * steps), n, m};
   const factor_lines q = {factor_line(f, &a, n), f->spec->full ? m : steps, m};
-  const factor_steps s = {
-      steps, diagonal, diagonal + steps, diagonal + 2 * steps, reflect_column, factor_line(f, &q, q.count)};
+  const factor_steps s = {f->plane && m == n ? steps - 1 : steps,
+                          diagonal,
+                          diagonal + steps,
+                          diagonal + 2 * steps,
+                          f->plane ? reflect_complex_column : reflect_column,
+                          factor_line(f, &q, q.count)};
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, 1, n}, to = {a.data, m, 1};
   const int power = factor_range_power(f, f->most);
-  factor_copy(f, &from, &to, n, m);
+  if (steps > 0) s.sign[steps - 1] = 1;
+  factor_load(f, &from, &to, n, m);
   factor_scale_by_power(f, a.data, n * m, power);
   TS_TRY(factor_columns(f, &a, &s));
-  TS_TRY(factor_product(&(factor_reflections){.f = f, .a = &a, .to = &q, .tau = s.tau, .room = s.room, .end = steps}));
+  TS_TRY(
+      factor_product(&(factor_reflections){.f = f, .a = &a, .to = &q, .tau = s.tau, .room = s.room, .end = s.count}));
   for (int64_t c = 0; c < steps; c++)
     for (int64_t i = 0; s.sign[c] < 0 && i < m; i++)
       factor_set(f, factor_line(f, &q, c), i, -factor_get(f, factor_line(f, &q, c), i));
   const ts_linalg_view columns = {q.data, 1, m}, out = {f->results[0], q.count, 1};
-  factor_copy(f, &columns, &out, m, q.count);
+  factor_store(f, &columns, &out, m, q.count);
   put_r(f, &a, &s, power);
   return TS_SUCCESS;
 }

@@ -27,7 +27,8 @@ static void load(svd *s) {
   if (f->most > 0) (void)frexp(f->most, &s->scale);
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, s->transposed ? s->m : 1, s->transposed ? 1 : s->n};
   const ts_linalg_view to = {s->a.data, s->m, 1};
-  ts_linalg_copy(&from, &to, s->n, s->m, f->size);
+  const factor alone = factor_alone(f);
+  factor_load(&alone, &from, &to, s->n, s->m);
   factor_scale_by_power(f, s->a.data, s->m * s->n, -s->scale);
 }
 
@@ -40,20 +41,22 @@ static char *at(const svd *s, const factor_lines *lines, int64_t i, int64_t from
 static void update_column(const svd *s, int64_t first, int64_t j) {
   const int64_t before = j - first, length = s->m - j;
   char *column = at(s, &s->a, j, j);
-  s->f->v->take_sums(&(ts_linalg_sums){at(s, &s->a, first, j), at(s, &s->y, 0, j), s->m, s->n, before, length}, column,
-                     0, 1);
-  s->f->v->take_sums(&(ts_linalg_sums){at(s, &s->x, 0, j), at(s, &s->u, first, j), s->m, s->n, before, length}, column,
-                     0, 1);
+  factor_sum_lines(
+      s->f, &(ts_linalg_sums){at(s, &s->a, first, j), at(s, &s->y, 0, j), s->m, s->n, before, length, .adds = false},
+      column, 0, 1);
+  factor_sum_lines(
+      s->f, &(ts_linalg_sums){at(s, &s->x, 0, j), at(s, &s->u, first, j), s->m, s->n, before, length, .adds = false},
+      column, 0, 1);
 }
 
 /* Subtracts each line of `sums` from the vector `to`, times -v->tau * (the same line of `others` . v). */
 static void correct(const svd *s, const ts_linalg_reflector *v, const ts_linalg_view *others,
                     const ts_linalg_sums *sums, char *to) {
   ts_linalg_sums taken = *sums;
-  s->f->v->products(v, others->data, others->row, sums->count, s->by);
+  factor_multiply_lines(s->f, v, others->data, others->row, sums->count, s->by);
   taken.by = s->by;
   taken.by_step = 1;
-  s->f->v->take_sums(&taken, to, 0, 1);
+  factor_sum_lines(s->f, &taken, to, 0, 1);
 }
 
 /* y = tau A' v, for the columns behind j. */
@@ -69,16 +72,20 @@ static void make_y(const svd *s, int64_t first, int64_t j) {
           &(ts_linalg_sums){.lines = at(s, &s->u, first, from), .step = s->n, .count = before, .length = count}, y);
 }
 
-/* Row j behind the diagonal. */
+/* Row j behind the diagonal. Its reflector is that of the transposed row: of its conjugate there are the lines of u, so
+ * that those of the right vectors are the rows of V'. */
 static void take_row(const svd *s, int64_t first, int64_t j) {
   const int64_t before = j - first, from = j + 1, count = s->n - from;
   char *row = at(s, &s->u, j, from);
-  const ts_linalg_view elements = {at(s, &s->a, from, j), 0, s->m}, to = {row, 0, 1};
-  ts_linalg_copy(&elements, &to, 1, count, s->f->size);
-  s->f->v->take_sums(&(ts_linalg_sums){at(s, &s->y, 0, from), at(s, &s->a, first, j), s->n, s->m, before + 1, count},
-                     row, 0, 1);
-  s->f->v->take_sums(&(ts_linalg_sums){at(s, &s->u, first, from), at(s, &s->x, 0, j), s->n, s->m, before, count}, row,
-                     0, 1);
+  for (int64_t c = 0; c < count; c++)
+    factor_set_number(s->f, row, c, factor_get_number(s->f, at(s, &s->a, from + c, j), 0));
+  factor_sum_lines(
+      s->f,
+      &(ts_linalg_sums){at(s, &s->y, 0, from), at(s, &s->a, first, j), s->n, s->m, before + 1, count, .adds = false},
+      row, 0, 1);
+  factor_sum_lines(
+      s->f, &(ts_linalg_sums){at(s, &s->u, first, from), at(s, &s->x, 0, j), s->n, s->m, before, count, .adds = false},
+      row, 0, 1);
 }
 
 /* x = tau A u, for the rows below j. */
@@ -87,9 +94,12 @@ static void make_x(const svd *s, int64_t first, int64_t j) {
   const ts_linalg_reflector u = {at(s, &s->u, j, from), s->n - from, -s->right_tau[j]};
   const ts_linalg_view ys = {at(s, &s->y, 0, from), s->n, 1}, us = {at(s, &s->u, first, from), s->n, 1};
   char *x = at(s, &s->x, before, from);
-  factor_fill(s->f, x, length, 0);
-  factor_take_columns(s->f, &(ts_linalg_sums){at(s, &s->a, from, from), u.v, s->m, 1, s->n - from, length}, x, 0, 1);
-  for (int64_t i = 0; i < length; i++) factor_set(s->f, x, i, -s->right_tau[j] * factor_get(s->f, x, i));
+  factor_clear(s->f, x, length);
+  const ts_linalg_sums columns = {at(s, &s->a, from, from), u.v, s->m, 1, s->n - from, length, .conjugate = true};
+  factor_take_columns(s->f, &columns, x, 0, 1);
+  for (int p = 0; p < factor_planes(s->f); p++)
+    for (int64_t i = 0; i < length; i++)
+      factor_set(s->f, x + p * s->f->plane, i, u.tau * factor_get(s->f, x + p * s->f->plane, i));
   correct(s, &u, &ys,
           &(ts_linalg_sums){.lines = at(s, &s->a, first, from), .step = s->m, .count = before + 1, .length = length},
           x);
@@ -100,12 +110,12 @@ static void make_x(const svd *s, int64_t first, int64_t j) {
 static void reduce(const svd *s, int64_t first, int64_t j) {
   const factor *f = s->f;
   update_column(s, first, j);
-  s->b.d[j] = factor_reflector(f, at(s, &s->a, j, j), s->m - j, &s->left_tau[j]);
-  s->b.e[j] = 0;
+  factor_set_value(f, s->b.d, j, factor_reflector(f, at(s, &s->a, j, j), s->m - j, &s->left_tau[j]));
+  factor_set_value(f, s->b.e, j, (factor_number){0, 0});
   if (j + 1 == s->n) return;
   make_y(s, first, j);
   take_row(s, first, j);
-  s->b.e[j] = factor_reflector(f, at(s, &s->u, j, j + 1), s->n - j - 1, &s->right_tau[j]);
+  factor_set_value(f, s->b.e, j, factor_reflector(f, at(s, &s->u, j, j + 1), s->n - j - 1, &s->right_tau[j]));
   make_x(s, first, j);
 }
 
@@ -113,15 +123,18 @@ static void reduce(const svd *s, int64_t first, int64_t j) {
 static void update(const svd *s, int64_t first, int64_t end) {
   const int64_t some = end - first, length = s->m - end, count = s->n - end;
   char *columns = at(s, &s->a, end, end);
-  factor_take_sums(s->f, &(ts_linalg_sums){at(s, &s->a, first, end), at(s, &s->y, 0, end), s->m, s->n, some, length},
-                   columns, s->m, count);
-  factor_take_sums(s->f, &(ts_linalg_sums){at(s, &s->x, 0, end), at(s, &s->u, first, end), s->m, s->n, some, length},
-                   columns, s->m, count);
+  factor_take_sums(
+      s->f, &(ts_linalg_sums){at(s, &s->a, first, end), at(s, &s->y, 0, end), s->m, s->n, some, length, .adds = false},
+      columns, s->m, count);
+  factor_take_sums(
+      s->f, &(ts_linalg_sums){at(s, &s->x, 0, end), at(s, &s->u, first, end), s->m, s->n, some, length, .adds = false},
+      columns, s->m, count);
 }
 
 static ts_status make_bidiagonal(const svd *s) {
-  for (int64_t first = 0; first < s->n; first += FACTOR_PANEL) {
-    const int64_t end = ts_linalg_min(s->n, first + FACTOR_PANEL);
+  const int64_t panel = factor_panel_of(s->f, s->n);
+  for (int64_t first = 0; first < s->n; first += panel) {
+    const int64_t end = ts_linalg_min(s->n, first + panel);
     for (int64_t j = first; j < end; j++) {
       TS_TRY(ts_check_cancelled(s->f->cancel, "svd"));
       reduce(s, first, j);
@@ -133,8 +146,19 @@ static ts_status make_bidiagonal(const svd *s) {
 
 /* ---- the factors */
 
-static void negate(const factor *f, char *line, int64_t count) {
-  for (int64_t i = 0; i < count; i++) factor_set(f, line, i, -factor_get(f, line, i));
+/* Lines of both products times phases, so that a complex bidiagonal matrix is that of the sizes of its elements. */
+static void make_real(const svd *s) {
+  const factor *f = s->f;
+  factor_number right = {1, 0};
+  for (int64_t j = 0; f->plane && j < s->n; j++) {
+    const factor_number d = factor_value(f, s->b.d, j), e = factor_value(f, s->b.e, j),
+                        left = factor_phase(factor_times(d, right));
+    s->b.d[j] = factor_size(d);
+    s->b.e[j] = factor_size(e);
+    factor_scale(f, factor_line(f, &s->b.left, j), s->m, left);
+    factor_scale(f, factor_line(f, &s->b.right, j), s->n, factor_conjugate(right));
+    right = factor_phase(factor_times(left, factor_conjugate(e)));
+  }
 }
 
 /* A value that is negative, and its vector from the right, change their signs; then those of the largest on. */
@@ -143,7 +167,7 @@ static void order_values(const svd *s) {
   for (int64_t i = 0; i < s->n; i++) {
     if (!(s->b.d[i] < 0)) continue;
     s->b.d[i] = -s->b.d[i];
-    negate(f, factor_line(f, &s->b.right, i), s->n);
+    factor_scale(f, factor_line(f, &s->b.right, i), s->n, (factor_number){-1, 0});
   }
   factor_sort_by_size(s->b.d, s->n, s->order);
   for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[1], c, ldexp(s->b.d[s->order[c]], s->scale));
@@ -154,8 +178,8 @@ static void put(const svd *s) {
   const factor *f = s->f;
   const factor_lines *left = s->transposed ? &s->b.right : &s->b.left,
                      *right = s->transposed ? &s->b.left : &s->b.right;
-  const factor_ordered us = {left, s->order, s->signs, s->n, s->n},
-                       vs = {right, s->order, s->signs, s->n, right->count};
+  const factor_ordered us = {left, s->order, s->signs, s->n, s->n, .conjugate = false},
+                       vs = {right, s->order, s->signs, s->n, right->count, .conjugate = true};
   factor_take_signs(f, &vs, s->signs);
   factor_put_columns(f, &us, f->results[0]);
   factor_put_rows(f, &vs, f->results[2]);
@@ -201,6 +225,7 @@ ts_status factor_svd(const factor *f, bool *out_converged) {
       &(factor_reflections){.f = f, .a = &s.a, .to = &s.b.left, .tau = s.left_tau, .room = room, .end = s.n}));
   TS_TRY(factor_product(&(factor_reflections){
       .f = f, .a = &s.u, .to = &s.b.right, .tau = s.right_tau, .room = room, .offset = 1, .end = s.n - 1}));
+  make_real(&s);
   TS_TRY(factor_bidiagonal_values(&s.b, out_converged));
   if (!*out_converged) return TS_SUCCESS;
   order_values(&s);

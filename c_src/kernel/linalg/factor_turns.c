@@ -37,6 +37,7 @@ typedef struct part {
   const factor_turns *turns;
   const factor_batch *batch; /* or NULL */
   int64_t element, count;    /* the first element of each line, and how many elements of it */
+  int64_t plane;             /* bytes from the first plane to that of the elements */
   char *data;                /* these elements of each line, one line after the other */
 } part;
 
@@ -78,7 +79,8 @@ static void turn_part(const part *p, const factor_batch *b) {
 static void move(const part *p, bool back) {
   const int64_t bytes = p->count * p->f->size;
   for (int64_t i = 0; i < p->turns->lines.count; i++) {
-    char *line = factor_at(p->f, factor_line(p->f, &p->turns->lines, i), p->element), *other = p->data + i * bytes;
+    char *line = factor_at(p->f, factor_line(p->f, &p->turns->lines, i) + p->plane, p->element),
+         *other = p->data + i * bytes;
     memcpy(back ? line : other, back ? other : line, (size_t)bytes);
   }
 }
@@ -105,17 +107,20 @@ static int64_t parts_of(const factor_turning *t, int64_t length) {
   return (length + some - 1) / some;
 }
 
-/* Part `number` of all matrices. */
+/* Part `number` of all matrices and their planes. */
 static part find_part(const factor_turning *t, int64_t number, int which) {
   const factor_turns *turns = t->turns;
-  for (; number >= parts_of(t, turns->lines.length); turns++) number -= parts_of(t, turns->lines.length);
-  const int64_t some = PART_BYTES / t->f->size, element = number * some;
+  for (; number >= factor_planes(t->f) * parts_of(t, turns->lines.length); turns++)
+    number -= factor_planes(t->f) * parts_of(t, turns->lines.length);
+  const int64_t each = parts_of(t, turns->lines.length), plane = number / each * t->f->plane;
+  const int64_t some = PART_BYTES / t->f->size, element = number % each * some;
   return (part){.f = t->f,
                 .turns = turns,
                 .batch = &turns->batch[which],
                 .element = element,
                 .count = ts_linalg_min(some, turns->lines.length - element),
-                .data = factor_at(t->f, turns->parts, element * turns->lines.count)};
+                .plane = plane,
+                .data = factor_at(t->f, turns->parts + plane, element * turns->lines.count)};
 }
 
 static void turn_task(void *arg, int64_t number, int worker) {
@@ -154,7 +159,7 @@ ts_status factor_turns_run(const factor_turning *t) {
   int64_t elements = 0, parts = 0;
   for (int i = 0; i < t->count; i++) {
     elements += t->turns[i].lines.length * t->turns[i].lines.count;
-    parts += parts_of(t, t->turns[i].lines.length);
+    parts += factor_planes(t->f) * parts_of(t, t->turns[i].lines.length);
   }
   const ts_parallel *parallel = elements < SHARED_ELEMENTS ? &ts_parallel_serial : t->f->parallel;
   ts_parallel_run(parallel, parts, gather_task, &r);

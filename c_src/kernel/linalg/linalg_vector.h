@@ -78,6 +78,8 @@ typedef struct ts_linalg_reflector {
 typedef struct ts_linalg_sums {
   const void *lines, *by;
   int64_t step, by_step, count, length;
+  bool adds;      /* they are added, not taken */
+  bool conjugate; /* `by` is conjugated: of complex lines only, see kernel/linalg/factor_internal.h */
 } ts_linalg_sums;
 
 /* Rotations, each of one line with the next: pairs of a cosine and a sine. */

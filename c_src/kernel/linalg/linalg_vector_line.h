@@ -120,8 +120,10 @@ static void NAME(products)(const ts_linalg_reflector *r, const void *from, int64
 #define DEEP \
   (VECTOR_BYTES == 64 ? 4 : 2) /* vectors of each of 4 lines that are summed at once; of one line twice as many */
 
-INLINE void NAME(take_vectors)(const ts_linalg_sums *s, T *to, int64_t step, int64_t line, int64_t i, int rows,
-                               int vecs) {
+INLINE V NAME(with_term)(V sum, V factor, V x, bool adds) { return adds ? sum + factor * x : sum - factor * x; }
+
+INLINE void NAME(take_vectors)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t line, int64_t i,
+                               int rows, int vecs) {
   const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
   V sums[4 * DEEP];
   _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
@@ -131,7 +133,8 @@ INLINE void NAME(take_vectors)(const ts_linalg_sums *s, T *to, int64_t step, int
     _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(from + v * LANES);
     _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
       const V factor = SPLAT(by[r]);
-      _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] -= factor * x[v];
+      _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] =
+          NAME(with_term)(sums[r * vecs + v], factor, x[v], adds);
     }
   }
   _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
@@ -139,45 +142,52 @@ INLINE void NAME(take_vectors)(const ts_linalg_sums *s, T *to, int64_t step, int
 }
 
 /* The last elements of a line, of which there are too few for a vector. */
-INLINE void NAME(take_rest)(const ts_linalg_sums *s, T *to, int64_t step, int64_t line, int64_t i, int rows) {
+INLINE void NAME(take_rest)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t line, int64_t i,
+                            int rows) {
   const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
   const int64_t some = s->length - i;
   V sums[8];
   _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = LOAD_SOME(to + r * step + i, some);
   for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
     const V x = LOAD_SOME(from, some);
-    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] -= SPLAT(by[r]) * x;
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = NAME(with_term)(sums[r], SPLAT(by[r]), x, adds);
   }
   _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) STORE_SOME(to + r * step + i, some, sums[r]);
 }
 
 /* A vector of eight lines at a time, so that their sums hide the latency of an addition. */
-static void NAME(take_last)(const ts_linalg_sums *s, T *to, int64_t step, int64_t count, int64_t i) {
+INLINE void NAME(take_last)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t count, int64_t i) {
   const bool whole = i + LANES <= s->length;
   int64_t c = 0;
   for (; c + 8 <= count; c += 8) {
     if (whole)
-      NAME(take_vectors)(s, to + c * step, step, c, i, 8, 1);
+      NAME(take_vectors)(s, adds, to + c * step, step, c, i, 8, 1);
     else
-      NAME(take_rest)(s, to + c * step, step, c, i, 8);
+      NAME(take_rest)(s, adds, to + c * step, step, c, i, 8);
   }
   for (; c < count; c++) {
     if (whole)
-      NAME(take_vectors)(s, to + c * step, step, c, i, 1, 1);
+      NAME(take_vectors)(s, adds, to + c * step, step, c, i, 1, 1);
     else
-      NAME(take_rest)(s, to + c * step, step, c, i, 1);
+      NAME(take_rest)(s, adds, to + c * step, step, c, i, 1);
   }
 }
 
-static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, int64_t count) {
-  T *to = lines;
+INLINE void NAME(sum_all)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t count) {
   int64_t i = 0;
   for (; i + DEEP * LANES <= s->length; i += DEEP * LANES) {
     int64_t c = 0;
-    for (; c + 4 <= count; c += 4) NAME(take_vectors)(s, to + c * step, step, c, i, 4, DEEP);
-    for (; c < count; c++) NAME(take_vectors)(s, to + c * step, step, c, i, 1, DEEP);
+    for (; c + 4 <= count; c += 4) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 4, DEEP);
+    for (; c < count; c++) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 1, DEEP);
   }
-  for (; i < s->length; i += LANES) NAME(take_last)(s, to, step, count, i);
+  for (; i < s->length; i += LANES) NAME(take_last)(s, adds, to, step, count, i);
+}
+
+static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, int64_t count) {
+  if (s->adds)
+    NAME(sum_all)(s, true, lines, step, count);
+  else
+    NAME(sum_all)(s, false, lines, step, count);
 }
 
 /* ---- rotations of neighbours: the second line of each is the first one of the next, and stays in registers */
