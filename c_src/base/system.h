@@ -2,8 +2,8 @@
 #ifndef TS_BASE_SYSTEM_H
 #define TS_BASE_SYSTEM_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/status.h"
+
 #include <stdint.h>
 
 /* CPUs in the affinity mask of the first caller, or fewer if the quota of our control group or of one above it allows
@@ -14,9 +14,10 @@ int ts_system_cpus(void);
  * INT64_MAX when none can be read. */
 int64_t ts_system_memory(void);
 
-/* Whether the process may read these bytes, of an address that code outside of Tessera gave. True also where the system
- * does not tell. */
-bool ts_system_can_read(const void *address, size_t bytes);
+/* Reads a byte of each page in the range through the kernel, which returns an error where a read of ours would end the
+ * process: a hole, no permission to read, a page past the end of a mapped file. The message says so, with the range.
+ * What another thread does to the memory afterwards is not seen. */
+ts_status ts_system_check_readable(const void *address, int64_t bytes);
 
 /* Milliseconds of a monotonic clock with a resolution of a few: cheap. */
 int64_t ts_system_coarse_ms(void);

@@ -44,12 +44,20 @@ static bool is_name_character(char c, bool is_first) {
   return letter || (!is_first && ((c >= '0' && c <= '9') || c == '.'));
 }
 
+/* True also where there is no file descriptor or memory to find out. */
+static bool can_read(const void *address, size_t bytes) {
+  ts_status status = ts_system_check_readable(address, (int64_t)bytes);
+  bool can = ts_status_code(status) != TS_INVALID_ARGUMENT;
+  ts_status_free(status);
+  return can;
+}
+
 /* What is wrong with a name that a plugin gives, which is shown in messages only if nothing is. NULL: nothing. */
 static const char *why_no_name(const char *name) {
   if (!name) return "has no name";
   for (size_t i = 0; i <= MOST_NAME; i++) {
     bool is_new_page = i == 0 || (uintptr_t)(name + i) % PAGE == 0;
-    if (is_new_page && !ts_system_can_read(name + i, 1)) return "has a name at an address that cannot be read";
+    if (is_new_page && !can_read(name + i, 1)) return "has a name at an address that cannot be read";
     if (!name[i]) return i > 0 ? NULL : "has no name";
     if (!is_name_character(name[i], i == 0)) return "has a name that is not a letter, then letters, digits, _ and .";
   }
@@ -58,7 +66,7 @@ static const char *why_no_name(const char *name) {
 
 static ts_status check_plugin(const char *path, const tessera_plugin *plugin) {
   if (!plugin) return ts_error(TS_INVALID_ARGUMENT, "%s: tessera_plugin_get gives no plugin", path);
-  if (!ts_system_can_read(plugin, sizeof *plugin))
+  if (!can_read(plugin, sizeof *plugin))
     return ts_error(TS_INVALID_ARGUMENT, "%s: tessera_plugin_get gives an address that cannot be read", path);
   if (plugin->version < FIRST_VERSION || plugin->version > TESSERA_PLUGIN_VERSION)
     return ts_error(TS_INVALID_ARGUMENT,
@@ -76,7 +84,7 @@ static ts_status check_plugin(const char *path, const tessera_plugin *plugin) {
                     (int)plugin->target_count, MOST_TARGETS);
   if (plugin->target_count == 0 || !plugin->targets)
     return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s has no targets", path, plugin->name);
-  if (!ts_system_can_read(plugin->targets, plugin->target_count * sizeof *plugin->targets))
+  if (!can_read(plugin->targets, plugin->target_count * sizeof *plugin->targets))
     return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s claims %u targets at an address that cannot be read", path,
                     plugin->name, plugin->target_count);
   return TS_SUCCESS;

@@ -1,5 +1,6 @@
 #include "nif/nif_pointer.h"
 
+#include "base/system.h"
 #include "tensor/mapping.h"
 
 #include <stdint.h>
@@ -37,7 +38,7 @@ static ts_status check_address(uint64_t address, ts_dtype dtype, const ts_shape 
   if (address % ts_dtype_size(dtype))
     return ts_error(TS_INVALID_ARGUMENT, "the address 0x%llx is no multiple of the %zu bytes of an element",
                     (unsigned long long)address, ts_dtype_size(dtype));
-  return ts_mapping_check((const void *)(uintptr_t)address, bytes);
+  return ts_system_check_readable((const void *)(uintptr_t)address, bytes);
 }
 
 ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

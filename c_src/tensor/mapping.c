@@ -1,10 +1,10 @@
 #include "tensor/mapping.h"
 
 #include "base/alloc.h"
+#include "base/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,8 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 /* How many names to try: one may be left over from a killed process with our process id. */
@@ -142,7 +140,7 @@ static ts_status open_file(const char *name, int *out_file, int *out_protection)
 /* A file without blocks gets them when it is read, for which there may be no room. */
 static ts_status map_checked(const char *name, int file, int64_t bytes, int protection, ts_mapping **out) {
   TS_TRY(map_file(name, file, bytes, protection, out));
-  ts_status status = ts_mapping_check((*out)->data, bytes);
+  ts_status status = ts_system_check_readable((*out)->data, bytes);
   if (!status) return TS_SUCCESS;
   ts_mapping_release(*out);
   *out = NULL;
@@ -174,60 +172,4 @@ void ts_mapping_release(void *mapping) {
   if (m->created) remove_name(m);
   munmap(m->data, (size_t)m->bytes);
   ts_free(m);
-}
-
-/* ---- memory of others in this process */
-
-/* The most parts of one write: IOV_MAX of Linux. They fit into a pipe. */
-#define PAGES_AT_ONCE 1024
-
-typedef struct probe {
-  int read_end, write_end;
-  struct iovec parts[PAGES_AT_ONCE];
-} probe;
-
-/* Has the kernel read the first byte of each of these pages, which is less than a page of a pipe. The call is made
- * without the C library, as sanitizers read the memory themselves before its writev. */
-static bool can_read(probe *p, int count) {
-  char drained[PAGES_AT_ONCE];
-  long written = syscall(SYS_writev, p->write_end, p->parts, count);
-  return written == count && read(p->read_end, drained, sizeof drained) == count;
-}
-
-static bool all_readable(probe *p, uintptr_t first, uintptr_t last) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  int count = 0;
-  for (uintptr_t at = first;; at = at / page * page + page) {
-    p->parts[count++] = (struct iovec){(void *)at, 1};
-    bool is_last = last / page == at / page;
-    if ((count == PAGES_AT_ONCE || is_last) && !can_read(p, count)) return false;
-    if (count == PAGES_AT_ONCE) count = 0;
-    if (is_last) return true;
-  }
-}
-
-static ts_status check_range(probe *p, uintptr_t first, uintptr_t last) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return ts_error(TS_RESOURCE_EXHAUSTED, "cannot check the memory at 0x%" PRIxPTR ": %s", first, strerror(errno));
-  p->read_end = ends[0];
-  p->write_end = ends[1];
-  bool readable = all_readable(p, first, last);
-  close(ends[0]);
-  close(ends[1]);
-  if (readable) return TS_SUCCESS;
-  return ts_error(TS_INVALID_ARGUMENT, "the %" PRIuPTR " bytes of memory at 0x%" PRIxPTR " cannot all be read",
-                  last - first + 1, first);
-}
-
-ts_status ts_mapping_check(const void *address, int64_t bytes) {
-  uintptr_t first = (uintptr_t)address, last;
-  probe *p;
-  if (bytes < 1) return TS_SUCCESS;
-  if (!first || __builtin_add_overflow(first, (uintptr_t)bytes - 1, &last))
-    return ts_error(TS_INVALID_ARGUMENT, "there are no %" PRId64 " bytes of memory at 0x%" PRIxPTR, bytes, first);
-  TS_TRY(TS_NEW(&p));
-  ts_status status = check_range(p, first, last);
-  ts_free(p);
-  return status;
 }

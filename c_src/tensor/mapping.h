@@ -27,9 +27,4 @@ ts_status ts_mapping_create(const void *data, int64_t bytes, unsigned permission
 ts_status ts_mapping_open(const char *name, int64_t bytes, ts_mapping **out);
 void ts_mapping_release(void *mapping); /* a ts_mapping; NULL is allowed */
 
-/* Reads a byte of each page in the range through the kernel, which returns an error where a read of ours would end the
- * process: a hole, no permission to read, a page past the end of a mapped file. The message says so, with the range.
- * What another thread does to the memory afterwards is not seen. */
-ts_status ts_mapping_check(const void *address, int64_t bytes);
-
 #endif

@@ -570,21 +570,54 @@ START_TEST(utf8_prefixes)
 }
 END_TEST
 
-START_TEST(memory_that_can_be_read)
+START_TEST(ends_of_memory_are_checked)
 {
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ck_assert(pages != MAP_FAILED);
-  ck_assert(ts_system_can_read(pages, 3 * page));
-  ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
-  ck_assert(ts_system_can_read(pages, page));
-  ck_assert(!ts_system_can_read(pages + page - 1, 2));
-  ck_assert(!ts_system_can_read(pages, 3 * page));
-  ck_assert_int_eq(munmap(pages, 3 * page), 0);
-  ck_assert(!ts_system_can_read(NULL, 1));
-  ck_assert(!ts_system_can_read((void *)-1, 1));
-  ck_assert(!ts_system_can_read((void *)8, SIZE_MAX));
-  ck_assert(ts_system_can_read(NULL, 0));
+  const char some[4] = "";
+  ck_assert_ok(ts_system_check_readable(some, sizeof some));
+  ck_assert_ok(ts_system_check_readable(NULL, 0));
+  ck_assert_error(ts_system_check_readable(NULL, 1), TS_INVALID_ARGUMENT, "there are no 1 bytes of memory at 0x0");
+  ck_assert_error(ts_system_check_readable((char *)UINTPTR_MAX - 4, 64), TS_INVALID_ARGUMENT, "there are no 64 bytes");
+  ck_assert_error(ts_system_check_readable((void *)-1, 1), TS_INVALID_ARGUMENT, "cannot all be read");
+  ck_assert_error(ts_system_check_readable((void *)8, INT64_MAX), TS_INVALID_ARGUMENT, "cannot all be read");
+  ck_assert_error(ts_system_check_readable(some, INT64_MAX), TS_INVALID_ARGUMENT, "cannot all be read");
+}
+END_TEST
+
+/* A page in the middle, in whichever place, that is not there, may not be read, or is past the end of its file. */
+START_TEST(each_page_is_checked)
+{
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 2100; /* more than are asked for at once */
+  char *range = mmap(NULL, count * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ck_assert_ptr_ne(range, MAP_FAILED);
+  ck_assert_ok(ts_system_check_readable(range, (int64_t)(count * page)));
+  const size_t places[] = {0, 1, 1023, 1024, 1025, 2047, 2048, count - 1};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    size_t before = places[i] * page, after = (count - places[i] - 1) * page;
+    for (int way = 0; way < 2; way++) {
+      if (way) ck_assert_int_eq(munmap(range + before, page), 0);
+      if (!way) ck_assert_int_eq(mprotect(range + before, page, PROT_NONE), 0);
+      ck_assert_ok(ts_system_check_readable(range, (int64_t)before));
+      ck_assert_ok(ts_system_check_readable(range + before + page, (int64_t)after));
+      ck_assert_error(ts_system_check_readable(range, (int64_t)before + 1), TS_INVALID_ARGUMENT, "cannot all be read");
+      ck_assert_error(ts_system_check_readable(range + before + page - 1, (int64_t)after + 1), TS_INVALID_ARGUMENT,
+                      "cannot");
+      ck_assert_error(ts_system_check_readable(range, (int64_t)(count * page)), TS_INVALID_ARGUMENT,
+                      "cannot all be read");
+    }
+    ck_assert_ptr_eq(mmap(range + before, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+                     range + before);
+  }
+  munmap(range, count * page);
+
+  FILE *file = tmpfile();
+  ck_assert_int_eq(ftruncate(fileno(file), (off_t)(3 * page)), 0);
+  range = mmap(NULL, 3 * page, PROT_READ, MAP_SHARED, fileno(file), 0);
+  ck_assert_ok(ts_system_check_readable(range, (int64_t)(3 * page)));
+  ck_assert_int_eq(ftruncate(fileno(file), (off_t)(2 * page)), 0);
+  ck_assert_ok(ts_system_check_readable(range, (int64_t)(2 * page)));
+  ck_assert_error(ts_system_check_readable(range, (int64_t)(2 * page) + 1), TS_INVALID_ARGUMENT, "cannot all be read");
+  munmap(range, 3 * page);
+  fclose(file);
 }
 END_TEST
 
@@ -676,7 +709,8 @@ int main(void) {
   tcase_add_test(tests, thread_takes_no_signals);
   tcase_add_test(tests, moved_threads_keep_their_cpus);
   tcase_add_test(tests, system_answers);
-  tcase_add_test(tests, memory_that_can_be_read);
+  tcase_add_test(tests, ends_of_memory_are_checked);
+  tcase_add_test(tests, each_page_is_checked);
   tcase_add_test(tests, shared_objects);
   suite_add_tcase(suite, tests);
   return testing_run(suite);

@@ -599,48 +599,7 @@ START_TEST(mapping_refuses)
   memset(name, 'x', sizeof name);
   name[sizeof name - 1] = 0;
   ck_assert_error(ts_mapping_open(name, 1, &seen), TS_INVALID_ARGUMENT, "no name of shared memory");
-  ck_assert_ok(ts_mapping_check(made->data, 4));
-  ck_assert_ok(ts_mapping_check(NULL, 0));
-  ck_assert_error(ts_mapping_check(NULL, 1), TS_INVALID_ARGUMENT, "there are no 1 bytes of memory at 0x0");
-  ck_assert_error(ts_mapping_check((char *)UINTPTR_MAX - 4, 64), TS_INVALID_ARGUMENT, "there are no 64 bytes");
-  ck_assert_error(ts_mapping_check(made->data, INT64_MAX), TS_INVALID_ARGUMENT, "cannot all be read");
   ts_mapping_release(made);
-}
-END_TEST
-
-/* A page in the middle, in whichever place, that is not there, may not be read, or is past the end of its file. */
-START_TEST(mapping_checks_each_page)
-{
-  size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 2100; /* more than are asked for at once */
-  char *range = mmap(NULL, count * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ck_assert_ptr_ne(range, MAP_FAILED);
-  ck_assert_ok(ts_mapping_check(range, (int64_t)(count * page)));
-  const size_t places[] = {0, 1, 1023, 1024, 1025, 2047, 2048, count - 1};
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    size_t before = places[i] * page, after = (count - places[i] - 1) * page;
-    for (int way = 0; way < 2; way++) {
-      if (way) ck_assert_int_eq(munmap(range + before, page), 0);
-      if (!way) ck_assert_int_eq(mprotect(range + before, page, PROT_NONE), 0);
-      ck_assert_ok(ts_mapping_check(range, (int64_t)before));
-      ck_assert_ok(ts_mapping_check(range + before + page, (int64_t)after));
-      ck_assert_error(ts_mapping_check(range, (int64_t)before + 1), TS_INVALID_ARGUMENT, "cannot all be read");
-      ck_assert_error(ts_mapping_check(range + before + page - 1, (int64_t)after + 1), TS_INVALID_ARGUMENT, "cannot");
-      ck_assert_error(ts_mapping_check(range, (int64_t)(count * page)), TS_INVALID_ARGUMENT, "cannot all be read");
-    }
-    ck_assert_ptr_eq(mmap(range + before, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-                     range + before);
-  }
-  munmap(range, count * page);
-
-  FILE *file = tmpfile();
-  ck_assert_int_eq(ftruncate(fileno(file), (off_t)(3 * page)), 0);
-  range = mmap(NULL, 3 * page, PROT_READ, MAP_SHARED, fileno(file), 0);
-  ck_assert_ok(ts_mapping_check(range, (int64_t)(3 * page)));
-  ck_assert_int_eq(ftruncate(fileno(file), (off_t)(2 * page)), 0);
-  ck_assert_ok(ts_mapping_check(range, (int64_t)(2 * page)));
-  ck_assert_error(ts_mapping_check(range, (int64_t)(2 * page) + 1), TS_INVALID_ARGUMENT, "cannot all be read");
-  munmap(range, 3 * page);
-  fclose(file);
 }
 END_TEST
 
@@ -696,7 +655,6 @@ int main(void) {
   tcase_add_test(tests, buffer_errors);
   tcase_add_test(tests, mapping_is_shared);
   tcase_add_test(tests, mapping_refuses);
-  tcase_add_test(tests, mapping_checks_each_page);
   tcase_add_test(tests, mapping_fails_without_leaks);
   suite_add_tcase(suite, tests);
   suite_add_tcase(suite, kept());
