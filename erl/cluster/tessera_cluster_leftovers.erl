@@ -3,7 +3,7 @@
 %% may have files that tell others: the next start removes what is left of those that have ended on this host.
 -module(tessera_cluster_leftovers).
 -include_lib("kernel/include/file.hrl").
--export([mark/0, variable/1, folder/2, mpi_folder/2, shared_memory/0, processes/1, signal/2, remove/1, sweep/1, enter/1, left/1]).
+-export([mark/0, variable/1, folder/2, mpi_folder/2, shared_memory/0, processes/1, signal/2, remove/1, sweep/1, enter/1, unname/1, name/1, left/1]).
 -export_type([mark/0]).
 
 -type mark() :: string().
@@ -137,6 +137,28 @@ enter(Mark) ->
         ok -> ok;
         false -> {error, io_lib:format("~ts is not a folder of this user", [Folder])};
         {error, Reason} -> {error, io_lib:format("no file in ~ts: ~ts", [Folder, file:format_error(Reason)])}
+    end.
+
+%% All ranks have opened what they share: the folder is removed, with all names in it. The memory stays as long as one of them has it, and the kernel
+%% frees it, even where all processes of the host are killed at once.
+-spec unname(mark()) -> ok.
+unname(Mark) ->
+    Folder = folder(?SHARED_MEMORY, Mark),
+    _ = [file:delete(filename:join(Folder, Name)) || {ok, Names} <- [file:list_dir(Folder)], Name <- Names],
+    _ = file:del_dir(Folder),   % others do the same
+    ok.
+
+%% Gives the files that the calling VM has open in the folder their names again, without their contents: Open MPI removes its own when it is finalized, and
+%% would print that they are not there.
+-spec name(mark()) -> ok.
+name(Mark) ->
+    {ok, Maps} = file:read_file("/proc/self/maps"),
+    Folder = folder(?SHARED_MEMORY, Mark),
+    case re:run(Maps, [Folder, "/([^/\\s]+)"], [global, {capture, all_but_first, list}]) of
+        {match, Names} ->
+            _ = enter(Mark),
+            lists:foreach(fun([Name]) -> file:write_file(filename:join(Folder, Name), <<>>, [append]) end, lists:usort(Names));
+        nomatch -> ok
     end.
 
 %% The calling VM leaves the folder, which the last one removes.

@@ -69,7 +69,9 @@ with_mpi({error, Error}, _, _) -> {error, Error};
 with_mpi(none, _, Info) -> {ok, Info#{isa => isa()}};
 with_mpi(Ref, #{rank := Rank, ranks := Ranks}, Info) ->
     receive
-        {Ref, {Rank, Ranks, Version}} -> {ok, Info#{mpi => Version, isa => isa()}};
+        {Ref, {Rank, Ranks, Version}} ->
+            _ = [tessera_cluster_leftovers:unname(Mark) || Mark <- [shared()], Mark =/= none],   % all ranks have agreed on a version over MPI
+            {ok, Info#{mpi => Version, isa => isa()}};
         {Ref, {error, Error}} -> {error, Error};
         {Ref, {Other, Count, Version}} ->
             failed("~ts says that this is rank ~b of ~b: is it the library of the mpirun that started it?", [Version, Other, Count])
@@ -245,5 +247,6 @@ finished(Result) -> raised(Result).
 %% Finalizes MPI, if it was started. If it takes too long the rank ends without that.
 -spec finish() -> ok.
 finish() ->
+    _ = [tessera_cluster_leftovers:name(Mark) || Mark <- [shared()], Mark =/= none],
     _ = tessera_nif:rank_close(?FINISH),
     ok.

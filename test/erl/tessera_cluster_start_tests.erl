@@ -311,7 +311,7 @@ killed_mpirun(Folder) ->
     {Cluster, Pids} = started("mpirun", #{ranks => 2, threads => 1, restarts => {0, 60}}),
     [Mark] = marks(Folder),
     Shared = tessera_cluster_leftovers:folder(tessera_cluster_leftovers:shared_memory(), Mark),
-    ?assertMatch([_, _ | _], filelib:wildcard(Shared ++ "/*segment*")),
+    unnamed(Pids, Shared),
     ok = tessera_cluster_leftovers:signal("KILL", mpirun(Mark)),
     receive {'EXIT', Cluster, Reason} -> ?assertMatch({shutdown, {lost, _}}, Reason) end,
     gone(Pids),
@@ -328,6 +328,14 @@ killed_mpirun(Folder) ->
     nothing_left(Folder, [Second]),
     Starter ! stop,
     process_flag(trap_exit, false).
+
+%% The ranks share memory that has no name any more: nothing of it is left when all processes of a host are killed, mpirun's, too.
+unnamed(Pids, Folder) ->
+    ?assertEqual({Folder, {error, enoent}}, {Folder, file:list_dir(Folder)}),
+    [begin
+         {ok, Maps} = file:read_file("/proc/" ++ binary_to_list(Pid) ++ "/maps"),
+         ?assertMatch({match, [_ | _]}, re:run(Maps, [Folder, "/\\S*segment\\S* \\(deleted\\)"], [global]))
+     end || Pid <- Pids].
 
 %% The process with the mark that mpirun is.
 mpirun(Mark) ->
