@@ -122,7 +122,7 @@ handle_info({give_up, Error}, #state{stopping = false} = State) -> {stop, {shutd
 handle_info({'EXIT', Launcher, normal}, #state{launcher = Launcher} = State) -> {stop, {shutdown, stopped}, State};
 handle_info({'EXIT', Launcher, Reason}, #state{launcher = Launcher, mark = Mark, folder = Folder} = State) ->
     %% it was killed, and its work is left
-    ok = tessera_cluster_leftovers:signal("KILL", tessera_cluster_leftovers:processes(Mark)),
+    ok = tessera_cluster_leftovers:kill(Mark),
     ok = tessera_cluster_leftovers:remove([Folder, own_folder(Mark), shared_folder(Mark)]),
     {stop, {shutdown, {lost, new("~0p, which starts the ranks, ended: ~0tP", [Launcher, Reason, 20])}}, State};
 handle_info({'EXIT', Queue, Reason}, #state{queue = Queue, stopping = false} = State) when is_pid(Queue) -> queue_ended(Reason, State);

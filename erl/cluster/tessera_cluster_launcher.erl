@@ -92,7 +92,7 @@ signalled(close, #{ports := Ports} = State) ->
 
 %% A process that was started by one that has ended may be there, as ssh without mpirun.
 clean(#{mark := Mark, folders := Folders}) ->
-    ok = tessera_cluster_leftovers:signal("KILL", tessera_cluster_leftovers:processes(Mark)),
+    ok = tessera_cluster_leftovers:kill(Mark),
     tessera_cluster_leftovers:remove(Folders).
 
 %% ---- the processes

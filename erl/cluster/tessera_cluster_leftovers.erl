@@ -3,7 +3,7 @@
 %% may have files that tell others: the next start removes what is left of those that have ended on this host.
 -module(tessera_cluster_leftovers).
 -include_lib("kernel/include/file.hrl").
--export([mark/0, variable/1, folder/2, mpi_folder/2, shared_memory/0, processes/1, signal/2, remove/1, sweep/1, enter/1, unname/1, name/1, left/1]).
+-export([mark/0, variable/1, folder/2, mpi_folder/2, shared_memory/0, processes/1, signal/2, kill/1, remove/1, sweep/1, enter/1, unname/1, name/1, left/1]).
 -export_type([mark/0]).
 
 -type mark() :: string().
@@ -11,6 +11,9 @@
 -define(VARIABLE, "TESSERA_JOB").
 -define(PREFIX, "tessera-").
 -define(SHARED_MEMORY, "/dev/shm").
+%% Milliseconds for processes that were killed to be gone, and between two looks.
+-define(GONE, 5000).
+-define(LOOK, 20).
 
 %% A new mark of this process. It has no part that anyone could guess.
 -spec mark() -> mark().
@@ -72,6 +75,24 @@ signal(Name, Pids) ->
     _ = os:cmd(lists:flatten(["kill -", Name, " ", lists:join(" ", Pids), " 2>/dev/null"])),
     ok.
 
+%% Ends all processes with the mark, those too that they start meanwhile, and waits until they are gone, as the end of a large process takes some time; not for ever,
+%% as the kernel may keep one that waits for a disk.
+-spec kill(mark()) -> ok.
+kill(Mark) -> kill(Mark, erlang:monotonic_time(millisecond) + ?GONE).
+
+kill(Mark, Until) ->
+    case processes(Mark) of
+        [] -> ok;
+        Left ->
+            ok = signal("KILL", Left),
+            case erlang:monotonic_time(millisecond) < Until of
+                true ->
+                    timer:sleep(?LOOK),
+                    kill(Mark, Until);
+                false -> ok
+            end
+    end.
+
 %% ---- folders
 
 -spec remove([file:filename_all()]) -> ok.
@@ -84,7 +105,7 @@ remove(Folders) ->
 sweep(Folders) ->
     Left = [{Mark, filename:join(Folder, Name)} || Folder <- lists:usort(Folders), {ok, Names} <- [file:list_dir(Folder)],
                                                    ?PREFIX ++ Rest = Name <- Names, Mark <- mark_in(Rest), is_left(filename:join(Folder, Name), Mark)],
-    _ = [signal("KILL", processes(Mark)) || Mark <- lists:usort([Mark || {Mark, _} <- Left])],
+    _ = [kill(Mark) || Mark <- lists:usort([Mark || {Mark, _} <- Left])],
     remove([Folder || {_, Folder} <- Left]).
 
 %% Other programs may have such names, too.

@@ -293,6 +293,16 @@ hanging_version(Folder) ->
     nothing_left(Folder, []),
     Starter ! stop.
 
+%% Processes that start others until they are killed: all are gone when kill/1 returns, not only told to end.
+kill_test_() -> {timeout, 60, fun kill/0}.
+
+kill() ->
+    Mark = tessera_cluster_leftovers:mark(),
+    _ = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "while :; do sh -c 'sleep 1000; :' & sleep 0.01; done"]}, {env, [tessera_cluster_leftovers:variable(Mark)]}]),
+    until(fun() -> length(tessera_cluster_leftovers:processes(Mark)) > 10 end),
+    ok = tessera_cluster_leftovers:kill(Mark),
+    ?assertEqual([], tessera_cluster_leftovers:processes(Mark)).
+
 %% What is not of a start that has ended stays: of a process that runs, of another host, of other programs.
 others(Folder) ->
     Mark = tessera_cluster_leftovers:mark(),
