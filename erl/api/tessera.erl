@@ -29,11 +29,40 @@
 %% function holds in its environment is an argument like any other, so that it may
 %% have another value in the next call without anything being compiled again.
 %%
-%% Axes count from 0, negative ones from the end. Options are maps. `axis' and `axes' are one option, and so are
-%% `keep_axis' and `keep_axes': an axis, or a list of axes where a function takes several.
+%% == Options and axes ==
 %%
-%% Without a type, what is made of values is `f32' ({@link zeros/1}, {@link ones/1}, {@link eye/1}, {@link linspace/3}),
-%% and what counts is `s32' ({@link iota/1}, {@link argmax/1}).
+%% Options are a map, the last argument of a function: `sum(X, #{axes => [0, 1]})'. Each function has a type of options, such as
+%% {@type reduce_options()}, so that Dialyzer finds a misspelt option. At run time an unknown option is an error. The error lists the
+%% known options.
+%%
+%% Axes count from 0, negative ones from the end. Every function takes them as the options `axis' (one) or `axes' (several).
+%% The two names are one option, and so are `keep_axis' and `keep_axes'. The functions of this list
+%% also take the axes alone, as a short cut for the map. The list has the short cut behind the colon:
+%% <ul>
+%% <li>`iota(Shape, Type, #{axis => 1})', `iota(Shape, #{type => Type, axis => 1})': `iota(Shape, Type, 1)'</li>
+%% <li>`concatenate(Tensors, #{axis => 1})': `concatenate(Tensors, 1)'</li>
+%% <li>`stack(Tensors, #{axis => 1})': `stack(Tensors, 1)'</li>
+%% <li>`split(X, Sizes, #{axis => 1})': `split(X, Sizes, 1)'</li>
+%% <li>`new_axis(X, #{axis => 1})': `new_axis(X, 1)'</li>
+%% <li>`axis_size(X, #{axis => 1})': `axis_size(X, 1)'</li>
+%% <li>`transpose(X, #{axes => [1, 0]})': `transpose(X, [1, 0])'</li>
+%% <li>`reverse(X, #{axes => [0]})': `reverse(X, [0])'</li>
+%% <li>`squeeze(X, #{axes => [0]})': `squeeze(X, [0])'</li>
+%% <li>`broadcast(X, Shape, #{axes => [0]})': `broadcast(X, Shape, [0])'</li>
+%% <li>`dot(A, B, #{axes => {[2], [1]}, batch_axes => {[0], [0]}})': `dot(A, [2], [0], B, [1], [0])'</li>
+%% </ul>
+%% All other functions take the map only, as `take(X, Indices, #{axis => 1})' and `sort(X, #{axis => 1})' do.
+%%
+%% == Types of results ==
+%%
+%% Without a type, new values are `f32' ({@link zeros/1}, {@link ones/1}, {@link eye/1}, {@link linspace/3}). Truths are `u8'
+%% ({@link equal/2}, {@link all/1}, {@link one_hot/2}).
+%%
+%% Indices and counts are `s32'. They are `s64' if an index of the shape is 2^31 or more, which `s32' does not hold. This is true of {@link iota/1},
+%% {@link argmax/1}, {@link argmin/1}, {@link argsort/1}, {@link top_k/2}, {@link matrix_rank/1}, {@link axis_index/1}, and of
+%% {@link tessera_random} the functions `categorical', `permutation' and `choice' of a number. A function with the option `type' gives
+%% the indices that type, and raises an error if the type does not hold the last index. Indices as arguments may have any integer type.
+%% {@link count_leading_zeros/1} and {@link population_count/1} are elementwise and keep the type of their operand. Under Nx the rules of Nx hold.
 %%
 %% Where to look:
 %% <ul>
@@ -128,7 +157,7 @@
          standard_deviation/2, argmax/1, argmax/2, argmin/1, argmin/2, reduce/3, reduce/4,
          cumulative_sum/1, cumulative_sum/2, cumulative_product/1, cumulative_product/2, cumulative_min/1,
          cumulative_min/2, cumulative_max/1, cumulative_max/2, logsumexp/1, logsumexp/2, softmax/1, softmax/2,
-         log_softmax/1, log_softmax/2, dot/2, dot/4, dot/6, outer/2]).
+         log_softmax/1, log_softmax/2, dot/2, dot/3, dot/4, dot/6, outer/2]).
 %% linear algebra
 -export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/1, qr/2, eigh/1, svd/1,
          svd/2, pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/1, norm/2]).
@@ -144,7 +173,7 @@
 -export([clients/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
--export_type([axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
+-export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
 
 -type device() :: {Client :: atom(), Number :: non_neg_integer()}.
 %% A device of a client, such as `{host, 0}'.
@@ -170,6 +199,10 @@
 %% A window's size along each axis: a tuple or a list, or a number for all.
 -type axis_options() :: #{axis => axis(), axes => axis()}.
 %% One axis.
+-type iota_options() :: #{type => type(), axis => all | axis(), axes => all | axis()}.
+%% Of {@link iota/2}.
+-type dot_options() :: #{axes => {axes(), axes()}, axis => {axes(), axes()}, batch_axes => {axes(), axes()}}.
+%% Of {@link dot/3}.
 -type axes_options() :: #{axes => axes(), axis => axes()}.
 %% Several axes.
 -type reduce_options() :: #{axes => axes(), axis => axes(), keep_axes => boolean(), keep_axis => boolean()}.
@@ -186,7 +219,7 @@
 %% Of {@link sort/2}.
 -type argsort_options() :: #{axis => axis(), axes => axis(), descending => boolean(), type => type()}.
 %% Of {@link argsort/2}.
--type top_k_options() :: #{axis => axis(), axes => axis()}.
+-type top_k_options() :: #{axis => axis(), axes => axis(), type => type()}.
 %% Of {@link top_k/3}.
 -type unique_options() :: #{size => all | non_neg_integer(), fill => largest | operand()}.
 %% Of {@link unique/2}.
@@ -299,25 +332,31 @@ template(Type, Shape) ->
     _ = tessera_type:shape(template, [Type, Shape], Shape),
     #tessera{type = Type, shape = Shape}.
 
-%% @doc The row-major index of each element: s32. Raises if an index is out of the type's range.
+%% @doc The row-major index of each element: s32, or s64 where s32 does not hold the last one.
 %% ```
 %% 1> tessera:to_list(tessera:iota({2, 3})).
 %% [[0,1,2],[3,4,5]]
 %% '''
 -spec iota(shape()) -> tensor().
-iota(Shape) -> tessera_ops:iota(iota, [Shape], {Shape, s32, all}).
+iota(Shape) -> tessera_ops:iota([Shape], Shape, #{}).
 
-%% @doc The row-major index of each element, in the given type. Raises if an index is out of the type's range.
--spec iota(shape(), type()) -> tensor().
-iota(Shape, Type) -> tessera_ops:iota(iota, [Shape, Type], {Shape, Type, all}).
+%% @doc The row-major index of each element, in the given type. Raises if an index is out of the type's range. Instead of the type,
+%% options: `type', as {@link iota/1} has it unless given; `axis', along which elements are counted, `all' unless given.
+%% ```
+%% 1> tessera:to_list(tessera:iota({2, 3}, #{axis => 1})).
+%% [[0,1,2],[0,1,2]]
+%% '''
+-spec iota(shape(), type() | iota_options()) -> tensor().
+iota(Shape, Options) when is_map(Options) -> tessera_ops:iota([Shape, Options], Shape, Options);
+iota(Shape, Type) -> tessera_ops:iota([Shape, Type], Shape, {Type, all}).
 
-%% @doc The index of each element along one axis, in the given type; for `all' its row-major index.
+%% @doc The index of each element along one axis, in the given type; for `all' its row-major index. `#{axis => Axis}' or the axis alone.
 %% ```
 %% 1> tessera:to_list(tessera:iota({2, 3}, s32, 1)).
 %% [[0,1,2],[0,1,2]]
 %% '''
--spec iota(shape(), type(), all | integer()) -> tensor().
-iota(Shape, Type, Axis) -> tessera_ops:iota(iota, [Shape, Type, Axis], {Shape, Type, Axis}).
+-spec iota(shape(), type(), all | integer() | #{axis => all | axis(), axes => all | axis()}) -> tensor().
+iota(Shape, Type, Options) -> tessera_ops:iota([Shape, Type, Options], Shape, {Type, Options}).
 
 %% @doc A tensor with the number in every element. Its type is s32, s64 or u64 for an integer, and f32 for a float.
 -spec full(shape(), operand()) -> tensor().
@@ -507,11 +546,9 @@ rank(Operand) -> tuple_size(shape(rank, Operand)).
 -spec size(operand()) -> non_neg_integer().
 size(Operand) -> tessera_type:elements(shape(size, Operand)).
 
-%% @doc The size of one axis.
--spec axis_size(tensor(), integer()) -> non_neg_integer().
-axis_size(Tensor, Axis) ->
-    Shape = shape(axis_size, Tensor),
-    element(tessera_type:axis(axis_size, [Tensor, Axis], Axis, tuple_size(Shape)) + 1, Shape).
+%% @doc The size of one axis: `#{axis => Axis}' or the axis alone.
+-spec axis_size(tensor(), integer() | axis_options()) -> non_neg_integer().
+axis_size(Tensor, Options) -> tessera_ops:axis_size(Tensor, Options).
 
 %% @doc The size of all elements in memory, in bytes.
 -spec byte_size(operand()) -> non_neg_integer().
@@ -1035,17 +1072,17 @@ flatten(X) -> tessera_ops:flatten(X).
 -spec squeeze(operand()) -> tensor().
 squeeze(X) -> tessera_ops:squeeze(X, all).
 
-%% @doc X without these axes, which must have size 1. `all' removes every axis of size 1.
--spec squeeze(operand(), axes()) -> tensor().
-squeeze(X, Axes) -> tessera_ops:squeeze(X, Axes).
+%% @doc X without these axes, which must have size 1: `#{axes => Axes}' or the axes alone. `all' removes every axis of size 1.
+-spec squeeze(operand(), axes() | axes_options()) -> tensor().
+squeeze(X, Options) -> tessera_ops:squeeze(X, Options).
 
-%% @doc X with a new axis of size 1 at this position.
+%% @doc X with a new axis of size 1 at this position: `#{axis => Axis}', the first unless given, or the axis alone.
 %% ```
 %% 1> tessera:shape(tessera:new_axis(tessera:iota({3}), -1)).
 %% {3,1}
 %% '''
--spec new_axis(operand(), integer()) -> tensor().
-new_axis(X, Axis) -> tessera_ops:new_axis(X, Axis).
+-spec new_axis(operand(), integer() | axis_options()) -> tensor().
+new_axis(X, Options) -> tessera_ops:new_axis(X, Options).
 
 %% @doc X repeated to a shape. Axes are aligned at the last one, and axes of size 1 are repeated.
 %% ```
@@ -1055,13 +1092,14 @@ new_axis(X, Axis) -> tessera_ops:new_axis(X, Axis).
 -spec broadcast(operand(), shape()) -> tensor().
 broadcast(X, Shape) -> tessera_ops:broadcast_to(X, Shape).
 
-%% @doc X repeated to a shape. The list has the axis of the result for each axis of X.
+%% @doc X repeated to a shape. The list, `#{axes => List}' or the list alone, has the axis of the result for each axis of X, by
+%% default the last ones.
 %% ```
 %% 1> tessera:to_list(tessera:broadcast(tessera:iota({2}), {2, 2}, [0])).
 %% [[0,0],[1,1]]
 %% '''
--spec broadcast(operand(), shape(), axes()) -> tensor().
-broadcast(X, Shape, Axes) -> tessera_ops:broadcast(X, Shape, Axes).
+-spec broadcast(operand(), shape(), axes() | axes_options()) -> tensor().
+broadcast(X, Shape, Options) -> tessera_ops:broadcast(X, Shape, Options).
 
 %% @doc X with its axes in reverse order.
 %% ```
@@ -1071,17 +1109,22 @@ broadcast(X, Shape, Axes) -> tessera_ops:broadcast(X, Shape, Axes).
 -spec transpose(operand()) -> tensor().
 transpose(X) -> tessera_ops:transpose(X, reverse).
 
-%% @doc X with its axes in another order: axis I of the result is the axis of X at position I of the list.
--spec transpose(operand(), axes()) -> tensor().
-transpose(X, Axes) -> tessera_ops:transpose(X, Axes).
+%% @doc X with its axes in another order, `#{axes => List}' or the list alone: axis I of the result is the axis of X at position I of
+%% the list.
+%% ```
+%% 1> tessera:shape(tessera:transpose(tessera:iota({2, 3, 4}), #{axes => [1, 0, 2]})).
+%% {3,2,4}
+%% '''
+-spec transpose(operand(), axes() | axes_options()) -> tensor().
+transpose(X, Options) -> tessera_ops:transpose(X, Options).
 
 %% @doc X with its elements in reverse order along all axes.
 -spec reverse(operand()) -> tensor().
 reverse(X) -> tessera_ops:reverse(X, all).
 
-%% @doc X with its elements in reverse order along these axes.
--spec reverse(operand(), axes()) -> tensor().
-reverse(X, Axes) -> tessera_ops:reverse(X, Axes).
+%% @doc X with its elements in reverse order along these axes: `#{axes => Axes}', all unless given, or the axes alone.
+-spec reverse(operand(), axes() | axes_options()) -> tensor().
+reverse(X, Options) -> tessera_ops:reverse(X, Options).
 
 %% @doc The part of a tensor that begins at Starts and has these lengths along its axes. Starts that are integers must
 %% be in range. Starts that are tensors are moved so that the part fits.
@@ -1126,29 +1169,35 @@ pad(Tensor, Value, Config) -> tessera_ops:pad(Tensor, Value, Config).
 -spec concatenate([tensor()]) -> tensor().
 concatenate(Tensors) -> tessera_ops:concatenate(Tensors, 0).
 
-%% @doc The tensors one after another along the given axis.
+%% @doc The tensors one after another along an axis: `#{axis => Axis}', the first unless given, or the axis alone.
 %% ```
-%% 1> tessera:to_list(tessera:concatenate([tessera:eye(2, s32), tessera:eye(2, s32)], 1)).
+%% 1> tessera:to_list(tessera:concatenate([tessera:eye(2, s32), tessera:eye(2, s32)], #{axis => 1})).
+%% [[1,0,1,0],[0,1,0,1]]
+%% 2> tessera:to_list(tessera:concatenate([tessera:eye(2, s32), tessera:eye(2, s32)], 1)).
 %% [[1,0,1,0],[0,1,0,1]]
 %% '''
--spec concatenate([tensor()], integer()) -> tensor().
-concatenate(Tensors, Axis) -> tessera_ops:concatenate(Tensors, Axis).
+-spec concatenate([tensor()], integer() | axis_options()) -> tensor().
+concatenate(Tensors, Options) -> tessera_ops:concatenate(Tensors, Options).
 
 %% @doc Tensors of one shape, along a new first axis.
 -spec stack([operand()]) -> tensor().
 stack(Tensors) -> tessera_ops:stack(Tensors, 0).
 
-%% @doc Tensors of one shape, along a new axis at the given position.
--spec stack([operand()], integer()) -> tensor().
-stack(Tensors, Axis) -> tessera_ops:stack(Tensors, Axis).
+%% @doc Tensors of one shape, along a new axis at a position: `#{axis => Axis}', the first unless given, or the axis alone.
+-spec stack([operand()], integer() | axis_options()) -> tensor().
+stack(Tensors, Options) -> tessera_ops:stack(Tensors, Options).
 
 %% @doc The parts of a tensor that have these sizes along the first axis.
 -spec split(tensor(), [non_neg_integer()]) -> [tensor()].
 split(Tensor, Sizes) -> tessera_ops:split(Tensor, Sizes, 0).
 
-%% @doc The parts of a tensor that have these sizes along the given axis.
--spec split(tensor(), [non_neg_integer()], integer()) -> [tensor()].
-split(Tensor, Sizes, Axis) -> tessera_ops:split(Tensor, Sizes, Axis).
+%% @doc The parts of a tensor that have these sizes along an axis: `#{axis => Axis}', the first unless given, or the axis alone.
+%% ```
+%% 1> [tessera:to_list(Part) || Part <- tessera:split(tessera:iota({2, 3}), [2, 1], #{axis => 1})].
+%% [[[0,1],[3,4]],[[2],[5]]]
+%% '''
+-spec split(tensor(), [non_neg_integer()], integer() | axis_options()) -> [tensor()].
+split(Tensor, Sizes, Options) -> tessera_ops:split(Tensor, Sizes, Options).
 
 %% @doc The slices of a tensor at these indices of the first axis. Indices out of range are moved to the nearest valid
 %% one.
@@ -1274,7 +1323,7 @@ sort(Tensor, Options) -> tessera_order:sort(Tensor, Options).
 argsort(Tensor) -> argsort(Tensor, #{}).
 
 %% @doc Where the elements of the sorted tensor stand in this one, along an axis. Options: `axis', the first unless given;
-%% `descending' (`true' or `false'); `type', an integer type that must hold the last index, `s32' unless given. The order is
+%% `descending' (`true' or `false'); `type', an integer type that must hold the last index, by default `s32', or `s64' if need be. The order is
 %% that of {@link sort/2}; {@link take_along_axis/3} puts other tensors into it.
 %% ```
 %% 1> X = tessera:tensor([[3, 1, 2], [4, 6, 5]]).
@@ -1296,8 +1345,9 @@ argsort(Tensor, Options) -> tessera_order:argsort(Tensor, Options).
 -spec top_k(tensor(), non_neg_integer()) -> {tensor(), tensor()}.
 top_k(Tensor, K) -> top_k(Tensor, K, #{}).
 
-%% @doc The `K' largest elements along an axis, in descending order, and their indices: s32. Options: `axis', the last
-%% unless given. NaN is the largest; of equal elements the one that stands first is first.
+%% @doc The `K' largest elements along an axis, in descending order, and their indices. Options: `axis', the last unless given;
+%% `type', that of the indices, which must hold the last one, by default `s32', or `s64' if need be. NaN is the largest; of equal
+%% elements the one that stands first is first.
 %% ```
 %% 1> {Values, _} = tessera:top_k(tessera:tensor([[1, 6], [3, 4], [5, 2]]), 2, #{axis => 0}).
 %% 2> tessera:to_list(Values).
@@ -1491,7 +1541,7 @@ argmax(X) -> tessera_ops:arg(argmax, X, #{}).
 
 %% @doc The index of the largest element along an axis. NaN counts as the largest. Options: `axis', by default `all',
 %% for the row-major index; `keep_axis'; `tie_break', `low' or `high', for the first or last of equal elements;
-%% `type', which must hold the last index. An empty axis raises an error, unless the result is empty, too.
+%% `type', which must hold the last index, by default `s32', or `s64' if need be. An empty axis raises an error, unless the result is empty, too.
 %% ```
 %% 1> tessera:to_list(tessera:argmax(tessera:tensor([[1, 5, 5], [7, 2, 3]]), #{axis => 1, tie_break => high})).
 %% [2,0]
@@ -1742,13 +1792,26 @@ log_softmax(X, Options) -> tessera_ops:log_softmax(X, Options).
 -spec dot(operand(), operand()) -> tensor().
 dot(A, B) -> tessera_ops:dot(A, B).
 
-%% @doc The sum of products of A and B over pairs of axes, from AxesA and AxesB. The result has the other axes of A,
-%% then those of B.
+%% @doc The sum of products of A and B over pairs of axes, for each index of the batch axes. Options: `axes', `{AxesOfA, AxesOfB}',
+%% by default those of {@link dot/2} among the axes that are no batch; `batch_axes', `{AxesOfA, AxesOfB}', none unless given. The result
+%% has the batch axes, then the other axes of A, then those of B.
+%% ```
+%% 1> A = tessera:iota({2, 1, 2}).
+%% 2> tessera:to_list(tessera:dot(A, A, #{axes => {[2], [2]}, batch_axes => {[0], [0]}})).
+%% [[[1]],[[13]]]
+%% 3> tessera:shape(tessera:dot(tessera:ones({5, 2, 3}), tessera:ones({5, 3, 4}), #{batch_axes => {0, 0}})).
+%% {5,2,4}
+%% '''
+-spec dot(operand(), operand(), dot_options()) -> tensor().
+dot(A, B, Options) -> tessera_ops:dot(A, B, Options).
+
+%% @doc The sum of products of A and B over pairs of axes, from AxesA and AxesB: a short cut for {@link dot/3}. The result has the
+%% other axes of A, then those of B.
 -spec dot(tensor(), axes(), tensor(), axes()) -> tensor().
 dot(A, AxesA, B, AxesB) -> tessera_ops:dot(A, AxesA, B, AxesB).
 
 %% @doc The sum of products of A and B over pairs of axes, for each index of the batch axes: `dot(A, AxesA, BatchA, B,
-%% AxesB, BatchB)'. The result has the batch axes, then the other axes of A, then those of B.
+%% AxesB, BatchB)', a short cut for {@link dot/3}. The result has the batch axes, then the other axes of A, then those of B.
 %% ```
 %% 1> A = tessera:iota({2, 1, 2}).
 %% 2> tessera:to_list(tessera:dot(A, [2], [0], A, [2], [0])).
@@ -1932,7 +1995,7 @@ lstsq(A, B) -> tessera_linalg:lstsq(A, B).
 -spec matrix_power(tensor(), integer()) -> tensor().
 matrix_power(A, N) -> tessera_linalg:matrix_power(A, N).
 
-%% @doc The ranks of matrices, which are the last two axes, as `s64': how many singular values do not count as 0 by the
+%% @doc The ranks of matrices, which are the last two axes, as `s32': how many singular values do not count as 0 by the
 %% tolerance of {@link pinv/1}.
 %% ```
 %% 1> tessera:to_list(tessera:matrix_rank(tessera:tensor([[1, 2], [2, 4]]))).

@@ -21,7 +21,7 @@
 %% <li>`shape': the shape of the sample, or a number for one axis. Parameters broadcast to it. Default: the common
 %% shape of the parameters.</li>
 %% <li>`type': the type of the sample. Default: the common type of the parameters, where the distribution is
-%% continuous as a float type, f32 for plain numbers; s32 for counts.</li>
+%% continuous as a float type, f32 for plain numbers; s32 for counts, and for indices as {@link tessera} says.</li>
 %% </ul>
 %% A shape alone stands for a map with a shape: `normal(Key, {3, 4})'.
 %%

@@ -150,8 +150,8 @@ column(T) -> tessera:reshape(T, list_to_tuple(dims(T) ++ [1])).
 -spec matrix_rank(tessera:tensor()) -> tessera:tensor().
 matrix_rank(A) ->
     {_, _, {U, S, Vt}} = decomposed(matrix_rank, [A], A),
-    Counts = tessera:as_type(tessera:greater(S, least(U, S, Vt)), s64),
-    tessera:sum(Counts, #{axes => [length(dims(S)) - 1]}).
+    Type = tessera_type:index_type(lists:last(dims(S)) + 1),
+    tessera:sum(tessera:as_type(tessera:greater(S, least(U, S, Vt)), Type), #{axes => [length(dims(S)) - 1]}).
 
 %% ---- numbers near the ends of a type's range
 

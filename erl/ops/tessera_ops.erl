@@ -3,14 +3,14 @@
 -module(tessera_ops).
 -include("tessera.hrl").
 -include("../term/tessera_number.hrl").
--export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
+-export([as_type/2, as_type/3, axis_size/2, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
          new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
          take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
-         logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/4, dot/6, outer/2, pow/2, iota/3, type_and_shape/4, linspace/4,
+         logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/3, dot/4, dot/6, outer/2, pow/2, iota/3, type_and_shape/4, linspace/4,
          source/2, source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
 
 %% for modules of more ops
--export([options/4, axis_option/4, has_index/4, keep_axes/4, rank/2, widened/2, narrowed/3]).
+-export([options/4, axis_option/4, index_type/4, keep_axes/4, rank/2, widened/2, narrowed/3]).
 
 
 %% ---- arguments
@@ -59,6 +59,16 @@ axis_option(Name, Args, Axis, Rank) when not is_list(Axis) -> tessera_type:axis(
 axis_option(Name, Args, Axes, _) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: expected one axis, got ~ts",
                         [Name, tessera_error:show(Axes)]).
+
+%% The axes of an argument that is a map of options with them or the axes alone.
+axes_argument(Name, Args, Options, Default) when is_map(Options) ->
+    [Axes] = maps:values(options(Name, Args, Options, Default)),
+    Axes;
+axes_argument(_, _, Axes, _) -> Axes.
+
+%% The same for one axis.
+axis_argument(Name, Args, Options, Rank) ->
+    axis_option(Name, Args, axes_argument(Name, Args, Options, #{axis => 0}), Rank).
 
 %% The argument of the API function Name, which must be a tensor, a template or a number.
 -spec operand(atom(), term()) -> tessera:operand().
@@ -137,26 +147,34 @@ type_and_shape(Name, Args, Type, Shape) ->
     ok.
 
 %% The index of each element along an axis, or of all in row-major order when that is -1.
--spec iota(atom(), [term()], {tessera:shape(), tessera:type(), all | integer()}) -> tessera:tensor().
-iota(Name, Args, {Shape, Type, Axis}) ->
-    ok = type(Name, Args, Type),
-    Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
+-spec iota([term()], tessera:shape(), tessera:iota_options() | {tessera:type(), all | integer() | #{axis => all | tessera:axis()}}) ->
+          tessera:tensor().
+iota(Args, Shape, {Type, Axis}) -> iota(Args, Shape, Type, axes_argument(iota, Args, Axis, #{axis => all}));
+iota(Args, Shape, Options) ->
+    #{type := Type, axis := Axis} = options(iota, Args, Options, #{type => default, axis => all}),
+    iota(Args, Shape, Type, Axis).
+
+iota(Args, Shape, Type, Axis) ->
+    Type =:= default orelse type(iota, Args, Type),
+    Rank = tuple_size(tessera_type:shape(iota, Args, Shape)),
     Axis1 = case Axis of
                 all -> -1;
-                _ -> tessera_type:axis(Name, Args, Axis, Rank)
+                _ -> axis_option(iota, Args, Axis, Rank)
             end,
     Count = case Axis1 of
                 -1 -> tessera_type:elements(Shape);
                 _ -> element(Axis1 + 1, Shape)
             end,
-    has_index(Name, Args, Type, Count - 1),
-    source(Name, iota, {Type, Shape, Axis1}).
+    source(iota, {index_type(iota, Args, Type, Count), Shape, Axis1}).
 
-%% An index that would wrap is an error, as a number out of range is; the core reports invalid types.
--spec has_index(atom(), [term()], tessera:type(), integer()) -> true.
-has_index(Name, Args, Type, Index) ->
-    not tessera_type:is_type(Type) orelse Index < 0 orelse tessera_type:fits(Type, Index) orelse
-        tessera_error:raise(Name, Args, out_of_range, "~s: the index ~b does not fit in ~s", [Name, Index, Type]).
+%% The type for that many indices, unless one is given. An index that would wrap is an error, as a number out of range is; the core
+%% reports invalid types.
+-spec index_type(atom(), [term()], default | tessera:type(), non_neg_integer()) -> tessera:type().
+index_type(_, _, default, Count) -> tessera_type:index_type(Count);
+index_type(Name, Args, Type, Count) ->
+    not tessera_type:is_type(Type) orelse Count =:= 0 orelse tessera_type:fits(Type, Count - 1) orelse
+        tessera_error:raise(Name, Args, out_of_range, "~s: the index ~b does not fit in ~s", [Name, Count - 1, Type]),
+    Type.
 
 %% In f64, rounded once: in f16 and f32 neither the index nor the step would be exact.
 -spec linspace(number(), number(), pos_integer(), tessera:type()) -> tessera:tensor().
@@ -227,8 +245,16 @@ flatten(Operand) -> flatten(flatten, Operand).
 
 flatten(Name, Operand) -> reshape(Name, Operand, {tessera_type:elements(shape_of(Name, Operand))}).
 
--spec squeeze(tessera:operand(), tessera:axes()) -> tessera:tensor().
-squeeze(Operand, Which) ->
+-spec axis_size(tessera:operand(), integer() | tessera:axis_options()) -> non_neg_integer().
+axis_size(Operand, Options) ->
+    Args = [Operand, Options],
+    Shape = shape_of(operand(axis_size, Operand)),
+    Axis = axes_argument(axis_size, Args, Options, #{axis => none}),
+    element(axis_option(axis_size, Args, Axis, tuple_size(Shape)) + 1, Shape).
+
+-spec squeeze(tessera:operand(), tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+squeeze(Operand, Options) ->
+    Which = axes_argument(squeeze, [Operand, Options], Options, #{axes => all}),
     Dims = dims(squeeze, Operand),
     Numbered = lists:zip(tessera_type:dims(length(Dims)), Dims),
     Axes = case Which of
@@ -240,8 +266,9 @@ squeeze(Operand, Which) ->
      || {I, D} <- Numbered, D =/= 1, lists:member(I, Axes)],
     reshape(squeeze, Operand, list_to_tuple([D || {I, D} <- Numbered, not lists:member(I, Axes)])).
 
--spec new_axis(tessera:operand(), integer()) -> tessera:tensor().
-new_axis(Operand, Axis) -> new_axis(new_axis, Operand, Axis).
+-spec new_axis(tessera:operand(), integer() | tessera:axis_options()) -> tessera:tensor().
+new_axis(Operand, Options) ->
+    new_axis(new_axis, Operand, axis_argument(new_axis, [Operand, Options], Options, rank(new_axis, Operand) + 1)).
 
 new_axis(Name, Operand, Axis) ->
     Dims = dims(Name, Operand),
@@ -262,15 +289,21 @@ broadcast_to(Name, Operand, Shape) ->
                             [Name, Shape]),
     broadcast(Name, Operand, Shape, lists:seq(Lead, Lead + Rank - 1)).
 
--spec broadcast(tessera:operand(), tessera:shape(), tessera:axes()) -> tessera:tensor().
-broadcast(Operand, Shape, Axes) -> broadcast(broadcast, Operand, Shape, Axes).
+-spec broadcast(tessera:operand(), tessera:shape(), tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+broadcast(Operand, Shape, Options) ->
+    case axes_argument(broadcast, [Operand, Shape, Options], Options, #{axes => last}) of
+        last -> broadcast_to(Operand, Shape);
+        Axes -> broadcast(broadcast, Operand, Shape, Axes)
+    end.
 
 broadcast(Name, Operand, Shape, Axes) ->
     Args = [Operand, Shape, Axes],
     Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
     tessera_trace:op(Name, broadcast, [Operand], {Shape, tessera_type:axes(Name, Args, Axes, Rank)}).
 
--spec transpose(tessera:operand(), reverse | tessera:axes()) -> tessera:tensor().
+-spec transpose(tessera:operand(), reverse | tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+transpose(Operand, Options) when is_map(Options) ->
+    transpose(Operand, axes_argument(transpose, [Operand, Options], Options, #{axes => reverse}));
 transpose(Operand, reverse) ->
     case rank(transpose, Operand) of
         Rank when Rank < 2 -> tensor(transpose, Operand);
@@ -280,8 +313,9 @@ transpose(Operand, Axes) ->
     tessera_trace:op(transpose, [Operand],
                      tessera_type:axes(transpose, [Operand, Axes], Axes, rank(transpose, Operand))).
 
--spec reverse(tessera:operand(), tessera:axes()) -> tessera:tensor().
-reverse(Operand, Axes) ->
+-spec reverse(tessera:operand(), tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+reverse(Operand, Options) ->
+    Axes = axes_argument(reverse, [Operand, Options], Options, #{axes => all}),
     tessera_trace:op(reverse, [Operand], tessera_type:axes(reverse, [Operand, Axes], Axes, rank(reverse, Operand))).
 
 %% ---- indexing
@@ -374,10 +408,10 @@ pad(Tensor, Value, Config) ->
                             [tessera_error:show(Config)]),
     tessera_trace:op(pad, [Tensor, Value], lists:unzip3(Config)).
 
--spec concatenate([tessera:tensor()], integer()) -> tessera:tensor().
-concatenate(Tensors, Axis) ->
+-spec concatenate([tessera:tensor()], integer() | tessera:axis_options()) -> tessera:tensor().
+concatenate(Tensors, Options) ->
     First = first_of(concatenate, Tensors),
-    tessera_trace:op(concatenate, Tensors, tessera_type:axis(concatenate, [Tensors], Axis, rank(concatenate, First))).
+    tessera_trace:op(concatenate, Tensors, axis_argument(concatenate, [Tensors, Options], Options, rank(concatenate, First))).
 
 first_of(Name, Tensors) ->
     Tensors =/= [] andalso tessera_type:is_proper(Tensors) orelse
@@ -385,10 +419,10 @@ first_of(Name, Tensors) ->
                             [Name, tessera_error:show(Tensors)]),
     hd(Tensors).
 
--spec stack([tessera:operand()], integer()) -> tessera:tensor().
-stack(Tensors, Axis) ->
+-spec stack([tessera:operand()], integer() | tessera:axis_options()) -> tessera:tensor().
+stack(Tensors, Options) ->
     First = first_of(stack, Tensors),
-    Axis1 = tessera_type:axis(stack, [Tensors], Axis, rank(stack, First) + 1),
+    Axis1 = axis_argument(stack, [Tensors, Options], Options, rank(stack, First) + 1),
     [shape_of(stack, T) =:= shape_of(First) orelse
          tessera_error:raise(stack, [Tensors], invalid_argument, "stack: expected tensors of one shape", [])
      || T <- Tensors],
@@ -413,10 +447,10 @@ number(Name, Number, Type) ->
     end.
 
 %% Into parts of these sizes along an axis.
--spec split(tessera:tensor(), [non_neg_integer()], integer()) -> [tessera:tensor()].
-split(Tensor, Sizes, Axis) ->
+-spec split(tessera:tensor(), [non_neg_integer()], integer() | tessera:axis_options()) -> [tessera:tensor()].
+split(Tensor, Sizes, Options) ->
     Dims = dims(split, Tensor),
-    Axis1 = tessera_type:axis(split, [Tensor, Sizes], Axis, length(Dims)),
+    Axis1 = axis_argument(split, [Tensor, Sizes, Options], Options, length(Dims)),
     Total = lists:nth(Axis1 + 1, Dims),
     are_sizes(Sizes) andalso lists:sum(Sizes) =:= Total orelse
         tessera_error:raise(split, [Tensor], invalid_argument,
@@ -547,7 +581,7 @@ standard_deviation(Operand, Options) ->
 arg(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, keep_axis := Keep, tie_break := Tie, type := Type} =
-        options(Name, Args, Options, #{axis => all, keep_axis => false, tie_break => low, type => s32}),
+        options(Name, Args, Options, #{axis => all, keep_axis => false, tie_break => low, type => default}),
     lists:member(Tie, [low, high]) orelse
         tessera_error:raise(Name, Args, invalid_argument, "~s: tie_break is ~ts, expected low or high",
                             [Name, tessera_error:show(Tie)]),
@@ -561,8 +595,8 @@ arg(Name, Operand, Options) ->
     Count = count(Operand, Axes),
     Count > 0 orelse count(Operand, tessera_type:dims(Rank) -- Axes) =:= 0 orelse
         tessera_error:raise(Name, Args, invalid_argument, "~s: expected at least one element", [Name]),
-    has_index(Name, Args, Type, Count - 1),
-    keep_axes(tessera_trace:op(Name, [Operand], {Axis1, Tie =:= high, Type}), Operand, Axes, Keep).
+    Own = index_type(Name, Args, Type, Count),
+    keep_axes(tessera_trace:op(Name, [Operand], {Axis1, Tie =:= high, Own}), Operand, Axes, Keep).
 
 -spec cumulative(atom(), tessera:operand(), tessera:cumulative_options()) -> tessera:tensor().
 cumulative(Name, Operand, Options) ->
@@ -645,6 +679,30 @@ dot(A, B) ->
         {RankA, 1} -> dot(A, [RankA - 1], B, [0]);
         {RankA, RankB} -> dot(A, [RankA - 1], B, [RankB - 2])
     end.
+
+%% Without axes as dot/2, of the axes that are no batch.
+-spec dot(tessera:operand(), tessera:operand(), tessera:dot_options()) -> tessera:tensor().
+dot(A, B, Options) ->
+    Args = [A, B, Options],
+    #{axes := Axes, batch_axes := Batch} = options(dot, Args, Options, #{axes => default, batch_axes => {[], []}}),
+    {BatchA, BatchB} = pair(Args, batch_axes, Batch),
+    {AxesA, AxesB} = case Axes of
+                         default -> inner(free(Args, A, BatchA), free(Args, B, BatchB));
+                         _ -> pair(Args, axes, Axes)
+                     end,
+    dot(A, AxesA, BatchA, B, AxesB, BatchB).
+
+pair(_, _, {_, _} = Pair) -> Pair;
+pair(Args, Key, Other) ->
+    tessera_error:raise(dot, Args, invalid_argument, "dot: ~s is ~ts, expected {AxesOfA, AxesOfB}", [Key, tessera_error:show(Other)]).
+
+free(Args, Operand, Batch) ->
+    Rank = rank(dot, Operand),
+    tessera_type:dims(Rank) -- tessera_type:axes(dot, Args, Batch, Rank).
+
+inner(FreeA, FreeB) when FreeA =:= []; FreeB =:= [] -> {[], []};
+inner(FreeA, [Only]) -> {[lists:last(FreeA)], [Only]};
+inner(FreeA, FreeB) -> {[lists:last(FreeA)], [lists:nth(length(FreeB) - 1, FreeB)]}.
 
 -spec dot(tessera:tensor(), tessera:axes(), tessera:tensor(), tessera:axes()) -> tessera:tensor().
 dot(A, AxesA, B, AxesB) -> dot(A, AxesA, [], B, AxesB, []).

@@ -5,9 +5,6 @@
 
 -type fractions() :: number() | [number()] | tessera:tensor().
 
-%% The type of positions: s32 where it can represent all of them.
--define(S32_SIZES, 16#80000000).
-
 -spec sort(tessera:tensor(), tessera:sort_options()) -> tessera:tensor().
 sort(Tensor, Options) ->
     Args = [Tensor, Options],
@@ -20,26 +17,33 @@ sorted(Name, Tensor, Axis, Descending) -> tessera_trace:op(Name, sort, [Tensor],
 argsort(Tensor, Options) ->
     Args = [Tensor, Options],
     #{axis := Axis0, descending := Descending, type := Type} =
-        tessera_ops:options(argsort, Args, Options, #{axis => 0, descending => false, type => s32}),
+        tessera_ops:options(argsort, Args, Options, #{axis => 0, descending => false, type => default}),
     Axis = tessera_ops:axis_option(argsort, Args, Axis0, tessera_ops:rank(argsort, Tensor)),
-    tessera_ops:has_index(argsort, Args, Type, axis_size(Tensor, Axis) - 1),
-    order(argsort, Tensor, Axis, Descending, Type).
+    order(argsort, Tensor, Axis, Descending, tessera_ops:index_type(argsort, Args, Type, axis_size(Tensor, Axis))).
 
 order(Name, Tensor, Axis, Descending, Type) -> tessera_trace:op(Name, argsort, [Tensor], {Axis, Descending, Type}).
 
 -spec top_k(tessera:tensor(), non_neg_integer(), tessera:top_k_options()) -> {tessera:tensor(), tessera:tensor()}.
 top_k(Tensor, K, Options) ->
     Args = [Tensor, K, Options],
-    #{axis := Axis0} = tessera_ops:options(top_k, Args, Options, #{axis => -1}),
+    #{axis := Axis0, type := Type0} = tessera_ops:options(top_k, Args, Options, #{axis => -1, type => default}),
     Axis = tessera_ops:axis_option(top_k, Args, Axis0, tessera_ops:rank(top_k, Tensor)),
     Size = axis_size(Tensor, Axis),
     is_integer(K) andalso K >= 0 andalso K =< Size orelse
         tessera_error:raise(top_k, Args, invalid_argument, "~s: expected at most ~b elements, the size of axis ~b, got ~ts",
                             [top_k, Size, Axis, tessera_error:show(K)]),
-    tessera_ops:has_index(top_k, Args, s32, Size - 1),
-    Last = tessera_ops:rank(top_k, Tensor) - 1,
-    list_to_tuple([swap(top_k, Result, Axis, Last)
-                   || Result <- tessera_trace:results(top_k, [swap(top_k, Tensor, Axis, Last)], K)]).
+    Type = tessera_ops:index_type(top_k, Args, Type0, Size),
+    case Size < 1 bsl 31 of
+        true ->
+            Last = tessera_ops:rank(top_k, Tensor) - 1,
+            [Values, Indices] = [swap(top_k, Result, Axis, Last)
+                                 || Result <- tessera_trace:results(top_k, [swap(top_k, Tensor, Axis, Last)], K)],
+            {Values, tessera_ops:as_type(top_k, Indices, Type)};
+        false ->
+            %% more than the op takes
+            Indices = part(order(top_k, Tensor, Axis, true, s64), Axis, 0, K),
+            {along(Tensor, Indices, Axis), tessera_ops:as_type(top_k, Indices, Type)}
+    end.
 
 %% With two axes exchanged.
 swap(_, Tensor, Axis, Axis) -> Tensor;
@@ -175,7 +179,7 @@ mode(Operand, Options) ->
 
 %% Where the longest run begins; the axis stays with size 1.
 longest_run(#tessera{shape = Shape} = Sorted, Axis) ->
-    Type = case axis_size(Sorted, Axis) > ?S32_SIZES of true -> s64; false -> s32 end,
+    Type = tessera_type:index_type(axis_size(Sorted, Axis)),
     Index = tessera:iota(Shape, Type, Axis),
     Begin = tessera:cumulative_max(tessera:select(begins_run(Sorted, Axis), Index, 0), #{axis => Axis}),
     End = tessera:argmax(tessera:subtract(Index, Begin), #{axis => Axis, keep_axis => true, type => Type}),

@@ -1,7 +1,7 @@
 %% @private Types and shapes where Erlang needs to know them before C does.
 -module(tessera_type).
 -export([all/0, is_type/1, is_float_type/1, is_complex_type/1, is_inexact_type/1, part/1, merge/2, merge_number/2, merge_all/2, to_float/1,
-         sum_type/1, range/1, fits/2, bytes/1, bits/1, kind/1, of_nx/1, broadcast/2, elements/1, axis/4, axes/4, shape/3,
+         sum_type/1, range/1, fits/2, bytes/1, bits/1, kind/1, of_nx/1, index_type/1, broadcast/2, elements/1, axis/4, axes/4, shape/3,
          is_shape/1, is_proper/1, dims/1, format/2]).
 %% all/0, kind/1, class/1, bytes/1, of_nx/1, from the core's table of types.
 -include("tessera_types.hrl").
@@ -142,6 +142,11 @@ broadcast_dims(_, _, _) -> error.
 
 -spec elements(tessera:shape()) -> non_neg_integer().
 elements(Shape) -> lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)).
+
+%% The type of indices below a count, and of counts below it: s32 where that holds them.
+-spec index_type(non_neg_integer()) -> s32 | s64.
+index_type(Count) when Count =< 1 bsl 31 -> s32;
+index_type(_) -> s64.
 
 %% An axis from 0; negative ones count from the end. Name and Args are the caller's, for the error.
 -spec axis(atom(), [term()], integer(), non_neg_integer()) -> non_neg_integer().

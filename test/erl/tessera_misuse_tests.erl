@@ -69,13 +69,14 @@ calls() ->
                               Options <- [[], [{{options, [{axis, axis}, {descending, boolean} | More]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [median, mode],
                               Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}]}, #{}}]]] ++
-    [{top_k, [X, {count, 1} | Options]} || Options <- [[], [{{options, [{axis, axis}]}, #{}}]]] ++
+    [{top_k, [X, {count, 1} | Options]} || Options <- [[], [{{options, [{axis, axis}, {type, integer_type}]}, #{}}]]] ++
     [{quantile, [X, {fractions, 0.5} | Options]}
      || Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}, {method, any}]}, #{}}]]] ++
     [{unique, [X | Options]} || Options <- [[], [{{options, [{size, count}, {fill, number}]}, #{size => 6}}]]] ++
     [{reduce, [X, {operand, 0}, F2]},
      {reduce, [X, {operand, 0}, F2, {{options, [{axes, axes}, {keep_axes, boolean}]}, #{}}]},
      {dot, [X, {operand, tessera:iota({3, 2})}]},
+     {dot, [X, {operand, tessera:iota({3, 2})}, {{options, [{axes, any}, {batch_axes, any}]}, #{axes => {1, 0}}}]},
      {dot, [X, {axes, [0]}, V, {axes, [0]}]},
      {dot, [X, {axes, [1]}, {axes, [0]}, X, {axes, [1]}, {axes, [0]}]}, {outer, [V, V]},
      {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {lu, [S]}, {eigh, [S]}, {pinv, [S]}, {lstsq, [S, V2]},
@@ -163,8 +164,8 @@ bad(shape) -> [[1], 5, foo, <<>>, self(), {-1}, {1.5}, {foo}, {1 bsl 70}, {1 bsl
 %% One size may be -1.
 bad(new_shape) -> bad(shape) -- [{-1}];
 bad(size_or_shape) -> [-1, 1 bsl 40, 1 bsl 70, 1.5, {-1} | bad(shape) -- [5]];
-bad(axis) -> [5, -5, 1 bsl 40, 1 bsl 70, 1.0, foo, [], {0}, self()];
-bad(axes) -> [[5], [-5], [0, 0], [1 bsl 70], [1.0], [foo], [0 | 1], foo, {0}, <<0>>, #{}, self()];
+bad(axis) -> [5, -5, 1 bsl 40, 1 bsl 70, 1.0, foo, [], {0}, self(), #{bogus => 1}];
+bad(axes) -> [[5], [-5], [0, 0], [1 bsl 70], [1.0], [foo], [0 | 1], foo, {0}, <<0>>, #{bogus => 1}, self()];
 bad(starts) -> [foo, 1, [foo], [1.5, 1.5], [<<>>, <<>>], [0, 0, 0], [0 | 0], {0, 0}, #{}, [self(), 0]];
 bad(sizes) -> [[-1, 1], [9, 9], [1], [1, 1, 1], [1.5, 1], [foo, 1], [1 | 1], foo, 1, {1, 1}, [1 bsl 70, 1], [1 bsl 62,
     1]];

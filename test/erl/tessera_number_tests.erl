@@ -92,7 +92,7 @@ indices_test_() ->
     [?_test(raises(out_of_range, Words, F)) || {Words, F} <-
         [{"iota: the index 299 does not fit in u8", fun() -> tessera:iota({300}, u8) end},
          {"index 128", fun() -> tessera:iota({2, 129}, s8, 1) end},
-         {"index 2147483648 does not fit in s32", fun() -> tessera:iota({(1 bsl 31) + 1}) end},
+         {"index 2147483648 does not fit in s32", fun() -> tessera:iota({(1 bsl 31) + 1}, s32) end},
          {"argmax(f32[300]): the index 299 does not fit in u8",
           fun() -> tessera:argmax(tessera:zeros({300}), #{type => u8}) end},
          {"index 257", fun() -> tessera:argmin(tessera:zeros({2, 258}), #{type => u8, axis => 1}) end}]] ++

@@ -20,7 +20,9 @@ calls(tessera) ->
     [{top_k, [X, 1]}, {quantile, [X, 0.5]}, {reduce, [X, 0, F]}, {window_reduce, [X, 0, {1, 2}, F]},
      {conv, [tessera:iota({1, 3, 1}, f32), tessera:iota({2, 1, 1}, f32)]},
      {jit, [F]}, {compile, [F, [X, X]]}, {shard_jit, [F, #{shape => {1}}]}, {shard_map, [F, #{shape => {1}}, [#{}, #{}], #{}]},
-     {open_client, [options_client]}];
+     {open_client, [options_client]}] ++
+    [{Name, [X]} || Name <- [new_axis, axis_size, transpose, reverse, squeeze]] ++ [{Name, [[X, X]]} || Name <- [concatenate, stack]] ++
+    [{iota, [{2, 3}]}, {iota, [{2, 3}, u8]}, {split, [X, [1, 1]]}, {broadcast, [X, {2, 2, 2}]}, {dot, [X, X]}];
 calls(tessera_random) ->
     Key = tessera_random:key(1),
     [{Name, [Key]} || Name <- [bits, uniform, uniform_split, normal, normal_split, gumbel, gumbel_split]] ++
@@ -81,6 +83,93 @@ refusal(Module, Name, Args) ->
             ?assertMatch([{_, Name, _, _} | _], Trace),
             Text
     end.
+
+%% ---- axes: a map of options, or the axes alone
+
+axes_test_() ->
+    X = tessera:iota({1, 2, 3}),
+    Y = tessera:iota({1, 3, 2}),
+    [{lists:flatten(io_lib:format("~s ~0p", [Name, Options])),
+      ?_assertEqual(contents(apply(tessera, Name, Args ++ [Axes])), contents(apply(tessera, Name, Args ++ [Options])))}
+     || {Name, Args, Axes, All} <- [{iota, [{2, 3}, u8], 1, [#{axis => 1}, #{axis => -1}, #{axes => [1]}]},
+                                    {iota, [{2, 3}], s32, [#{}, #{type => s32}, #{axis => all}]},
+                                    {concatenate, [[X, X]], 1, [#{axis => 1}, #{axis => [-2]}, #{axes => 1}]},
+                                    {concatenate, [[X, X]], 0, [#{}]},
+                                    {stack, [[X, X]], -1, [#{axis => 3}]}, {stack, [[X, X]], 0, [#{}]},
+                                    {split, [X, [1, 2]], 2, [#{axis => -1}]}, {split, [X, [1]], 0, [#{}]},
+                                    {new_axis, [X], 3, [#{axis => -1}]}, {new_axis, [X], 0, [#{}]},
+                                    {axis_size, [X], 2, [#{axis => -1}, #{axes => [2]}]},
+                                    {transpose, [X], [1, 0, 2], [#{axes => [-2, 0, 2]}]}, {transpose, [X], [2, 1, 0], [#{}]},
+                                    {reverse, [X], [1, 2], [#{axes => [-1, 1]}]}, {reverse, [X], 2, [#{axis => 2}]}, {reverse, [X], all, [#{}]},
+                                    {squeeze, [X], 0, [#{axis => 0}, #{axes => [-3]}, #{}]},
+                                    {broadcast, [X, {1, 2, 3, 4}], [0, 1, 2], [#{axes => [0, 1, 2]}]},
+                                    {broadcast, [X, {2, 1, 2, 3}], [1, 2, 3], [#{}]}],
+        Options <- All] ++
+    [?_assertEqual(contents(tessera:dot(X, [2], [0], Y, [1], [0])), contents(tessera:dot(X, Y, Options)))
+     || Options <- [#{axes => {[2], [1]}, batch_axes => {[0], [0]}}, #{axis => {2, 1}, batch_axes => {0, 0}}, #{batch_axes => {0, 0}}]] ++
+    [?_assertEqual(contents(tessera:dot(A, B)), contents(tessera:dot(A, B, #{})))
+     || {A, B} <- [{X, Y}, {tessera:iota({3}), tessera:iota({3})}, {X, tessera:iota({3})}, {tessera:iota({3}), tessera:iota({3, 2})}, {X, 3}]].
+
+contents(Results) when is_list(Results) -> [contents(T) || T <- Results];
+contents(Size) when is_integer(Size) -> Size;
+contents(T) -> {tessera:type(T), tessera:shape(T), tessera:to_binary(T)}.
+
+wrong_axes_test_() ->
+    X = tessera:iota({2, 3}),
+    [?_test(tessera_test:raises(invalid_argument, Words, F))
+     || {Words, F} <- [{"concatenate(s32[2,3]): no axis 2 in a tensor of rank 2", fun() -> tessera:concatenate([X], #{axis => 2}) end},
+                       {"concatenate(s32[2,3]): expected one axis, got [0,1]", fun() -> tessera:concatenate([X], #{axis => [0, 1]}) end},
+                       {"stack(s32[2,3]): axis and axes are the same option", fun() -> tessera:stack([X], #{axis => 0, axes => 0}) end},
+                       {"an axis is there twice", fun() -> tessera:transpose(X, #{axes => [0, 0]}) end},
+                       {"axis_size(s32[2,3]): no axis none", fun() -> tessera:axis_size(X, #{}) end},
+                       {"dot(s32[2,3], s32[2,3]): axes is [0], expected {AxesOfA, AxesOfB}", fun() -> tessera:dot(X, X, #{axes => [0]}) end}]].
+
+%% ---- indices and counts
+
+%% Functions that make indices of a tensor of the shape {N}, or of a number N. The last index is N - 1.
+counting() ->
+    First = fun({Value, _}) -> Value end,
+    [{iota, fun(X) -> tessera:iota(tessera:shape(X)) end},
+     {iota_of_options, fun(X) -> tessera:iota(tessera:shape(X), #{axis => 0}) end},
+     {argmax, fun tessera:argmax/1}, {argmax_along, fun(X) -> tessera:argmax(X, #{axis => 0}) end}, {argmin, fun tessera:argmin/1},
+     {argsort, fun tessera:argsort/1}, {top_k, fun(X) -> element(2, tessera:top_k(X, 1)) end},
+     {categorical, fun(X) -> First(tessera_random:categorical(tessera_random:key(1), tessera:as_type(X, f32))) end},
+     {choice, fun(X) -> First(tessera_random:choice(tessera_random:key(1), tessera:size(X))) end}].
+
+%% The type of a function's result for a tensor of N elements. The function is traced and not run.
+type_of(F, N) ->
+    _ = tessera:to_text(fun(X) -> T = F(X), put(?MODULE, tessera:type(T)), T end, [tessera:template(u8, {N})]),
+    erase(?MODULE).
+
+index_type_test_() ->
+    [{atom_to_list(Name), ?_assertEqual({[s32, s32], s64}, {[type_of(F, N) || N <- [3, 1 bsl 31]], type_of(F, (1 bsl 31) + 1)})}
+     || {Name, F} <- counting()] ++
+    [{"at once", ?_assertEqual(s32, tessera:type(F(tessera:tensor([3, 1, 2], u8))))} || {_, F} <- counting()] ++
+    [?_assertEqual(s32, tessera:type(T))
+     || T <- [tessera:matrix_rank(tessera:eye(3)), tessera:matrix_rank(tessera:eye(3, f64)),
+              element(1, tessera_random:permutation(tessera_random:key(1), 4))]] ++
+    %% more than 2^31 columns, as many singular values as rows
+    [?_assertEqual(s32, type_of(fun(_) -> tessera:matrix_rank(tessera:zeros({2, 3})) end, 1))].
+
+given_type_test_() ->
+    X = tessera:zeros({300}),
+    Functions = [{iota, fun(Type) -> tessera:iota({300}, Type) end}, {iota, fun(Type) -> tessera:iota({300}, #{type => Type}) end},
+                 {iota, fun(Type) -> tessera:iota({300}, Type, #{axis => 0}) end}] ++
+                [{Name, fun(Type) -> tessera:Name(X, #{type => Type}) end} || Name <- [argmax, argmin, argsort]] ++
+                [{top_k, fun(Type) -> element(2, tessera:top_k(X, 3, #{type => Type})) end}],
+    [{atom_to_list(Name), fun() ->
+                                  [?assertEqual(Type, tessera:type(F(Type))) || Type <- [s16, u16, s32, s64, u64]],
+                                  tessera_test:raises(out_of_range, "the index 299 does not fit in u8", fun() -> F(u8) end)
+                          end} || {Name, F} <- Functions] ++
+    [?_test(tessera_test:raises(out_of_range, "the index 2147483648 does not fit in s32", fun() -> tessera:iota({(1 bsl 31) + 1}, s32) end))].
+
+%% Above 2^31 elements the largest are found by sorting, in the order of top_k/2: a NaN first, the first of equals first.
+top_k_of_sorted_test() ->
+    X = tessera:tensor([2.0, nan, 7.0, 2.0, 7.0, infinity, -0.0, 0.0, nan]),
+    {Values, Indices} = tessera:top_k(X, 9),
+    Order = tessera:argsort(X, #{descending => true}),
+    ?assertEqual(tessera:to_list(Indices), tessera:to_list(Order)),
+    ?assertEqual(tessera:to_binary(Values), tessera:to_binary(tessera:take(X, Order))).
 
 %% ---- the keys of the map that is the type of a function's last argument; none unless it is a map of named options
 
