@@ -1,6 +1,7 @@
-%% @private What a start of ranks has made on a host outside of this VM: processes of the system, and folders. All have the start's *mark*: processes in their
-%% environment, folders in their names. So the launcher ends and removes them, also those whose parent was killed. A mark tells the process that has made it, and a folder
-%% may have files that tell others: the next start removes what is left of those that have ended on this host.
+%% @private Processes of the system and folders that a start of ranks has made on a host, outside of this VM. All have the start's *mark*: processes in their
+%% environment, folders in their names. So the launcher finds and ends all of the processes, even if the parent of a process was killed, and removes the folders. A
+%% mark contains the process that has made the mark, and a folder may contain files with other processes: the next start removes folders whose processes have
+%% ended on this host.
 -module(tessera_cluster_leftovers).
 -include_lib("kernel/include/file.hrl").
 -export([mark/0, variable/1, folder/2, mpi_folder/2, shared_memory/0, processes/1, signal/2, kill/1, remove/1, sweep/1, enter/1, unname/1, name/1, left/1]).
@@ -75,8 +76,8 @@ signal(Name, Pids) ->
     _ = os:cmd(lists:flatten(["kill -", Name, " ", lists:join(" ", Pids), " 2>/dev/null"])),
     ok.
 
-%% Ends all processes with the mark, those too that they start meanwhile, and waits until they are gone, as the end of a large process takes some time; not for ever,
-%% as the kernel may keep one that waits for a disk.
+%% Kills all processes with the mark, and processes that these start meanwhile. Waits until no such process is left, as the end of a large process takes some
+%% time. Gives up after a while: the kernel may keep a process that waits for a disk.
 -spec kill(mark()) -> ok.
 kill(Mark) -> kill(Mark, erlang:monotonic_time(millisecond) + ?GONE).
 
@@ -160,8 +161,8 @@ enter(Mark) ->
         {error, Reason} -> {error, io_lib:format("no file in ~ts: ~ts", [Folder, file:format_error(Reason)])}
     end.
 
-%% All ranks have opened what they share: the folder is removed, with all names in it. The memory stays as long as one of them has it, and the kernel
-%% frees it, even where all processes of the host are killed at once.
+%% Removes the folder with all names in the folder, when all ranks have opened the shared memory. The kernel frees the memory with the last rank, even where
+%% all processes of the host are killed at once.
 -spec unname(mark()) -> ok.
 unname(Mark) ->
     Folder = folder(?SHARED_MEMORY, Mark),
@@ -169,8 +170,8 @@ unname(Mark) ->
     _ = file:del_dir(Folder),   % others do the same
     ok.
 
-%% Gives the files that the calling VM has open in the folder their names again, without their contents: Open MPI removes its own when it is finalized, and
-%% would print that they are not there.
+%% Makes empty files with the names of the shared memory that the calling VM has mapped. Open MPI removes the file of its own memory in MPI_Finalize, and
+%% prints an error if there is no such file.
 -spec name(mark()) -> ok.
 name(Mark) ->
     {ok, Maps} = file:read_file("/proc/self/maps"),

@@ -1,10 +1,10 @@
-%% @private Processes of clusters that are no gen_servers, as they wait for ports and sockets, too: they answer the messages of OTP's `sys'. All processes
-%% of clusters have labels, which OTP shows from 27 on.
+%% @private Processes of clusters that are no gen_servers, because they wait for ports or sockets. With this module these processes answer messages of OTP's
+%% `sys'. All processes of clusters have labels, which OTP shows from release 27 on.
 -module(tessera_cluster_process).
 -export([start_link/2, label/1, system/4]).
 -export([system_continue/3, system_terminate/4, system_code_change/4, system_get_state/1, system_replace_state/2, format_status/2]).
 
-%% The state of such a process while it answers: what continues it, and what may be printed of it.
+%% The state of such a process while the process answers. `continue' continues the loop with a state; `printed' removes secrets from a state.
 -record(waits, {state    :: term(),
                 continue :: fun((term()) -> term()),
                 printed  :: fun((term()) -> term())}).
@@ -16,15 +16,15 @@ start_link(Label, F) ->
                                 F()
                         end).
 
-%% Names the calling process.
+%% Sets the label of the calling process.
 -spec label(term()) -> ok.
 label(Label) ->
     Module = proc_lib,
     _ = [Module:set_label(Label) || erlang:function_exported(Module, set_label, 1)],
     ok.
 
-%% Handles the rest of a message {system, From, Request}, and calls Continue with the state, which may be another one then. Does not return. Parent is
-%% the process whose end the caller hears of as a message. Printed gives what others may see.
+%% Handles a message {system, From, Request}, then calls Continue with the state, which the request may have replaced. Does not return. Parent is the process
+%% whose exit signal reaches the caller as a message. Printed returns the part of the state that may be printed.
 -spec system({term(), term()}, pid(), State, {fun((State) -> term()), fun((State) -> term())}) -> no_return().
 system({From, Request}, Parent, State, {Continue, Printed}) ->
     sys:handle_system_msg(Request, From, Parent, ?MODULE, [], #waits{state = State, continue = Continue, printed = Printed}).
@@ -34,7 +34,7 @@ system({From, Request}, Parent, State, {Continue, Printed}) ->
 -spec system_continue(pid(), term(), #waits{}) -> term().
 system_continue(_, _, #waits{state = State, continue = Continue}) -> Continue(State).
 
-%% Its end is that of its parent: the process knows what to do then.
+%% The process ends as it ends when the parent has ended.
 -spec system_terminate(term(), pid(), term(), #waits{}) -> term().
 system_terminate(Reason, Parent, _, #waits{state = State, continue = Continue}) ->
     self() ! {'EXIT', Parent, Reason},

@@ -155,9 +155,9 @@ matrix_rank(A) ->
 
 %% ---- numbers near the ends of a type's range
 
-%% X over a power of two for each matrix, and that power's exponent, as a matrix of one row and column, or with these axes of size 1. The largest element is then about 1, so that
-%% neither squares nor products of few of them overflow or vanish; no other bit of a result changes. X is f32, f64, c64 or c128. The quotient is exact: it and
-%% the power are normal numbers, or the element is far below the others.
+%% X divided by a power of two, one for each matrix, and the exponents of these powers: with the axes of X, of which those of matrices have size 1. The largest
+%% element of the quotient is about 1, so squares and products of few elements neither overflow nor vanish. X is f32, f64, c64 or c128. The quotient is exact
+%% but for elements that are far smaller than the largest element, and so a result has the same bits as without the division.
 -spec scaled(tessera:tensor()) -> {tessera:tensor(), tessera:tensor()}.
 scaled(#tessera{shape = Shape} = X) -> scaled(abs, X, matrix_axes(Shape)).
 
@@ -169,12 +169,12 @@ scaled(Name, #tessera{type = Type} = X, Axes) ->
     Power = tessera:subtract(tessera:clip(Field, 1, 2 * Bias - 1), Bias),
     {grown(X, power_of_two(tessera:negate(Power), Type)), tessera:as_type(Power, s32)}.
 
-%% X times a power of two, or of two such powers the product: in two steps, of which neither overflows where the product does not.
+%% X times a power of two, whose exponent may be the sum of two exponents of scaled/1: two products, neither of which overflows where the result does not.
 times(#tessera{type = Type} = X, Power) ->
     Half = tessera:right_shift(Power, 1),
     grown(grown(X, power_of_two(Half, Type)), power_of_two(tessera:subtract(Power, Half), Type)).
 
-%% By parts: in a complex product the imaginary part of By, which is 0, makes an infinite one no number.
+%% The parts of a complex number are multiplied one by one: a complex product would multiply an infinite part with the imaginary part of By, 0, which is NaN.
 grown(#tessera{type = Type} = X, By) when ?IS_COMPLEX(Type) -> tessera:complex(tessera:multiply(tessera:real(X), By), tessera:multiply(tessera:imag(X), By));
 grown(X, By) -> tessera:multiply(X, By).
 
@@ -183,7 +183,7 @@ power_of_two(Power, Type) ->
     {Integer, Digits, Bias} = layout(Part),
     tessera:bitcast(tessera:left_shift(tessera:add(tessera:as_type(Power, Integer), Bias), Digits), Part).
 
-%% The integers of a float type's size, the digits behind the exponent, and what is added to it.
+%% Of a float type: the integer type of the same size, the number of digits below the exponent, and the bias of the exponent.
 layout(f32) -> {s32, 23, 127};
 layout(f64) -> {s64, 52, 1023}.
 
@@ -258,7 +258,7 @@ matrix_norm(Args, X, Order, Keep) ->
         false -> Norm
     end.
 
-%% The size that decides a norm of this order: no power of a quotient by it overflows. 1 where it is 0 or not finite.
+%% The largest size, or for negative orders the smallest one: powers of sizes divided by this size do not overflow. 1 where this size is 0 or not finite.
 one_of_size(Order, Sizes, Over) ->
     Constant = tessera:stop_grad(Sizes),
     Size = case Order > 0 of

@@ -1,6 +1,6 @@
-%% @private Circles of processes that wait for one another. A process that waits for a program waits for the process that makes it. A maker that waits for a
-%% message while it traces a function is taken to wait for processes that it has started or monitors, as tasks that it awaits. So the edges of the graph
-%% are where they are needed: nothing is noted of a process until one has waited for a while and asks.
+%% @private Circles of processes that wait for one another, found in a graph of processes. An edge leads from a process that waits for a program to the
+%% maker of the program. Another edge leads from a maker that waits for a message, while the maker traces a function, to each process that the maker has started or
+%% monitors: the maker may await that process. The graph is read from the VM when a process has waited for a while. Before, nothing is stored.
 -module(tessera_waits).
 -export([circle/2]).
 -export_type([waits/0, circle/0]).
@@ -9,11 +9,11 @@
 
 %% By the process that waits for a program, its maker.
 -type waits() :: #{pid() => pid()}.
-%% Makers, each with the place where it waits. The first one makes the program for which the caller waits; each waits for a process that waits for the program
-%% of the next one, and the last one for the caller.
+%% The makers of a circle, each with the place where the maker waits. The caller waits for the program of the first maker. Each maker waits for a process that
+%% waits for the program of the next maker. The last maker waits for the caller.
 -type circle() :: [{pid(), term()}].
 
-%% A circle through the caller, which waits for a program of this maker; [] where there is none. `Waits' gives all that wait.
+%% A circle through the caller, which waits for a program of this maker. Returns [] if there is no circle. Waits() returns all waiting processes.
 -spec circle(pid(), fun(() -> waits())) -> circle().
 circle(Maker, Waits) ->
     case place(Maker) of
@@ -27,7 +27,7 @@ circle(Maker, Waits) ->
             end
     end.
 
-%% From a maker that waits at that place back to the caller.
+%% The part of a circle from a maker, which waits at this place, back to the caller.
 from(Maker, Place, Waits, Seen) ->
     Before = [Maker | Seen],
     case others(Maker, Waits, Before) of
@@ -53,23 +53,23 @@ first([Maker | Makers], Waits, Seen) ->
 placed(_, none, _, _) -> [];
 placed(Maker, Place, Waits, Seen) -> from(Maker, Place, Waits, Seen).
 
-%% A maker may wait for a program itself.
+%% The maker waits for a program of another maker.
 awaited(Maker, Other, Waits, Seen) ->
     case not lists:member(Other, Seen) andalso first([Other], Waits, Seen) of
         [_ | _] = Rest -> [{Maker, waits} | Rest];
         _ -> []
     end.
 
-%% The makers for whose programs processes wait for which this maker may wait; found, if the caller is one of these processes. Many may wait for one program:
-%% those of makers that were seen are not looked at.
+%% This maker may wait for some of the processes that wait for programs: the makers of these programs. Returns `found' if one of these processes is the
+%% caller. Many processes may wait for one program, so processes that wait for a maker in Seen are skipped.
 others(Maker, Waits, Seen) ->
     case lists:member(Maker, above(self())) of
         true -> found;
         false -> lists:usort([Other || {Process, Other} <- maps:to_list(Waits), not lists:member(Other, Seen), lists:member(Maker, above(Process))])
     end.
 
-%% Where a process waits for a message while it traces a function; none, where it does something else. One that waits runs for a moment when another process
-%% asks the same: it is asked again.
+%% The stack of a process that waits for a message and traces a function; `none' of any other process. A waiting process runs for a moment when another
+%% process calls process_info/2 with the same pid, so a running process is asked again.
 place(Process) -> place(Process, ?TRIES).
 
 place(Process, Tries) ->
@@ -85,7 +85,7 @@ place(Process, Tries) ->
         _ -> none
     end.
 
-%% The processes that have started one, and those that monitor it. Elixir's tasks name their callers: a supervisor has started them.
+%% The processes that have started this process, and the processes that monitor this process. A task of Elixir is started by a supervisor, and names its caller.
 above(Process) ->
     case process_info(Process, [dictionary, monitored_by]) of
         [{_, Dictionary}, {_, Monitoring}] ->
