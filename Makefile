@@ -278,7 +278,7 @@ test-all:
 BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
 CHANGED = $(shell git diff --name-only --diff-filter=d $(BASE) -- 'c_src/*.c'; git ls-files --others --exclude-standard -- 'c_src/*.c')
 check: check-layers check-cycles check-words check-parameters check-defaults check-tests check-names
-	$(Q)ANALYZE=$(if $(strip $(CHANGED)),yes) LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(CHANGED)
+	$(Q)$(if $(strip $(CHANGED)),ANALYZE=yes,TIDY=no) LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(CHANGED)
 	$(Q)$(MAKE) all
 	$(Q)$(MAKE) test-c T="$(CHECK_C)"
 	$(Q)$(MAKE) test-golden
