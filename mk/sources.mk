@@ -380,6 +380,7 @@ C_TESTS := \
   test_conv \
   test_device \
   test_gemm \
+  test_gemm_long \
   test_gemm_widen \
   test_exec \
   test_factors \
@@ -446,6 +447,7 @@ TSAN_TESTS := \
   test_factors \
   test_factors_complex \
   test_gemm \
+  test_gemm_long \
   test_gemm_widen \
   test_group \
   test_jit \

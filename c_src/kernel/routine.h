@@ -5,8 +5,8 @@
  *
  * A numeric failure (a matrix that is singular or not positive definite, an iteration that does not converge) is no
  * error: the routine fills its results with the NaNs or infinities that kernel/ref/ref.c defines and succeeds, so that
- * one bad matrix of a batch harms no other. A status is for what keeps the routine from running: no memory, a library
- * that cannot be loaded, a size past the library's counters, a cancelled run. */
+ * one bad matrix of a batch harms no other. A status is for what keeps the routine from running: no memory, a plugin's
+ * error, a cancelled run. */
 #ifndef TS_KERNEL_ROUTINE_H
 #define TS_KERNEL_ROUTINE_H
 

@@ -249,44 +249,34 @@ START_TEST(long_dots)
 }
 END_TEST
 
-/* Also where products round, or pass the end of the range, before they are added. */
+enum { LONG_SUM = 3 * TS_CONTRACT_BLOCK + TS_CONTRACT_CHAIN + 7 };
+
+/* Few numbers by which sums round, cancel and overflow; many that do not overflow. */
+static void fill_factors(ts_dtype type, int64_t k, double *lhs, double *rhs) {
+  const double big = type == TS_F64 ? 0x1p1000 : type == TS_F16 ? 0x1p15 : 0x1p100, third = 1.0 / 3;
+  const double few[2][12] = {{-big, big, 1, 1, third, 0.1, -0.7, 3, 0.3, 1e-3, big, third},
+                             {big, third, big, 0.9, 0, -0.1, 1, third}};
+  for (int i = 0; i < 3 * k; i++) lhs[i] = rhs[i] = (double)((i * 7919) % 1009) / 1009 - 0.3;
+  if (k > 4) return;
+  memcpy(lhs, few[0], sizeof few[0]);
+  memcpy(rhs, few[1], sizeof few[1]);
+}
+
+/* Also where products round, or pass the end of the range, before they are added; of several chains and blocks
+ * (tensor/contract_order.h). */
 START_TEST(dot_is_what_products_are)
 {
   static const ts_dtype types[] = {TS_F16, TS_BF16, TS_F32, TS_F64};
+  static const int64_t sizes[][3] = {{3, 2, 4}, {2, 3, LONG_SUM}};
+  static double numbers[2][3 * LONG_SUM];
+  const int64_t m = sizes[_i][0], n = sizes[_i][1], k = sizes[_i][2];
   ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(1), .rhs_contract = SHAPE(0)}};
-  ts_gemm_shape shape = {1, 3, 2, 4, 12, 4, 1, 8, 2, 1, 6, 2};
+  ts_gemm_shape shape = {1, m, n, k, m * k, k, 1, k * n, n, 1, m * n, n};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-    double big = types[t] == TS_F64 ? 0x1p1000 : types[t] == TS_F16 ? 0x1p15 : 0x1p100, third = 1.0 / 3;
-    ts_buffer *lhs = TENSOR(types[t], SHAPE(3, 4), -big, big, 1, 1, third, 0.1, -0.7, 3, 0.3, 1e-3, big, third);
-    ts_buffer *rhs = TENSOR(types[t], SHAPE(4, 2), big, third, big, 0.9, 0, -0.1, 1, third);
-    ts_buffer *product = TENSOR(types[t], SHAPE(3, 2), 0, 0, 0, 0, 0, 0);
-    ts_gemm *gemm;
-    ck_assert_ok(ts_gemm_get(types[t], &shape, &gemm));
-    ck_assert_ok(ts_gemm_run(gemm, &shape,
-                             &(ts_gemm_call){.lhs = lhs->data,
-                                             .rhs = rhs->data,
-                                             .out = product->data,
-                                             .parallel = &ts_parallel_serial,
-                                             .pool = ts_pool_default()}));
-    ts_gemm_release(gemm);
-    test_equal(RUN(TS_OP_DOT, &attrs, lhs, rhs), product);
-  }
-}
-END_TEST
-
-/* Of several chains and blocks (tensor/contract_order.h). */
-START_TEST(long_products)
-{
-  enum { M = 2, N = 3, K = 3 * TS_CONTRACT_BLOCK + TS_CONTRACT_CHAIN + 7 };
-  static const ts_dtype types[] = {TS_F16, TS_BF16, TS_F32, TS_F64};
-  static double numbers[K * N];
-  ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(1), .rhs_contract = SHAPE(0)}};
-  ts_gemm_shape shape = {1, M, N, K, M * K, K, 1, K * N, N, 1, M * N, N};
-  for (int i = 0; i < K * N; i++) numbers[i] = (double)((i * 7919) % 1009) / 1009 - 0.3;
-  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-    ts_buffer *lhs = test_tensor(types[t], SHAPE(M, K), numbers, M * K);
-    ts_buffer *rhs = test_tensor(types[t], SHAPE(K, N), numbers, K * N);
-    ts_buffer *product = TENSOR(types[t], SHAPE(M, N), 0, 0, 0, 0, 0, 0);
+    fill_factors(types[t], k, numbers[0], numbers[1]);
+    ts_buffer *lhs = test_tensor(types[t], SHAPE(m, k), numbers[0], m * k);
+    ts_buffer *rhs = test_tensor(types[t], SHAPE(k, n), numbers[1], k * n);
+    ts_buffer *product = TENSOR(types[t], SHAPE(m, n), 0, 0, 0, 0, 0, 0);
     ts_gemm *gemm;
     ck_assert_ok(ts_gemm_get(types[t], &shape, &gemm));
     ck_assert_ok(ts_gemm_run(gemm, &shape,
@@ -345,8 +335,7 @@ static Suite *suite(void) {
   tcase_add_test(cases, long_dots);
   suite_add_tcase(all, cases);
   TCase *machine = tcase_create("machine"); /* kernels are kept */
-  tcase_add_test(machine, dot_is_what_products_are);
-  tcase_add_test(machine, long_products);
+  tcase_add_loop_test(machine, dot_is_what_products_are, 0, 2);
   test_add_lesser_isas(machine);
   suite_add_tcase(all, machine);
   return all;

@@ -85,71 +85,8 @@ INLINE floats loads_f16(const void *p) {
     for (const char *p = (taps)->rows[row_] + (taps)->offset, *end_ = p + (taps)->steps * (taps)->step; p < end_; \
          p += (taps)->step)
 
-/* Windows i .. i+n-1, n <= SOME, of any stride. T: in memory, A: of the carry. */
+/* Windows that are folded at once, of any stride. */
 enum { SOME = 32 };
-#define DEFINE_SOME(NAME, T, A, LOAD, STORE, OP, FIRST)                                               \
-  static void some_##NAME(const ts_window_taps *taps, int64_t stride, int64_t i, int64_t n, T *out) { \
-    A acc[SOME];                                                                                      \
-    for (int64_t j = 0; j < n; j++) acc[j] = (A)(FIRST);                                              \
-    FOR_TAPS(taps, p) {                                                                               \
-      const T *x = (const T *)(const void *)p + i * stride;                                           \
-      for (int64_t j = 0; j < n; j++) acc[j] = (A)OP(A, A, acc[j], (A)LOAD(x[j * stride]));           \
-    }                                                                                                 \
-    for (int64_t j = 0; j < n; j++) out[i + j] = (T)STORE(acc[j]);                                    \
-  }
-
-/* Whole vectors of neighbours; returns how many windows they are. */
-#define DEFINE_RUNS(NAME, T, S, OP, FIRST)                                              \
-  INLINE int64_t runs_##NAME(const ts_window_taps *taps, int64_t count, T *out) {       \
-    typedef T V VECTOR(T);                                                              \
-    typedef S M VECTOR(S) UNUSED;                                                       \
-    typedef T U IN_MEMORY(T);                                                           \
-    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(T);                            \
-    int64_t i = 0;                                                                      \
-    for (; i + 4 * lanes <= count; i += 4 * lanes) {                                    \
-      V a = (V){0} + (T)(FIRST), b = a, c = a, d = a;                                   \
-      FOR_TAPS(taps, p) {                                                               \
-        const U *x = (const U *)(const void *)(p + i * (int64_t)sizeof(T));             \
-        V e = x[0], f = x[1], g = x[2], h = x[3];                                       \
-        a = OP(V, M, a, e), b = OP(V, M, b, f), c = OP(V, M, c, g), d = OP(V, M, d, h); \
-      }                                                                                 \
-      U *to = (U *)(void *)(out + i);                                                   \
-      if (taps->streams) {                                                              \
-        STREAM(to, a), STREAM(to + 1, b), STREAM(to + 2, c), STREAM(to + 3, d);         \
-        continue;                                                                       \
-      }                                                                                 \
-      to[0] = a, to[1] = b, to[2] = c, to[3] = d;                                       \
-    }                                                                                   \
-    for (; i + lanes <= count; i += lanes) {                                            \
-      V a = (V){0} + (T)(FIRST);                                                        \
-      FOR_TAPS(taps, p) {                                                               \
-        V e = *(const U *)(const void *)(p + i * (int64_t)sizeof(T));                   \
-        a = OP(V, M, a, e);                                                             \
-      }                                                                                 \
-      *(U *)(void *)(out + i) = a;                                                      \
-    }                                                                                   \
-    return i;                                                                           \
-  }
-
-/* Windows two elements apart: every second lane of two vectors. Nothing is read behind the last window's elements. */
-#define DEFINE_PAIRS(NAME, T, S, OP, FIRST, EVENS)                                 \
-  INLINE int64_t pairs_##NAME(const ts_window_taps *taps, int64_t count, T *out) { \
-    typedef T V VECTOR(T);                                                         \
-    typedef S M VECTOR(S) UNUSED;                                                  \
-    typedef T U IN_MEMORY(T);                                                      \
-    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(T);                       \
-    int64_t i = 0;                                                                 \
-    for (; i + lanes < count; i += lanes) {                                        \
-      V a = (V){0} + (T)(FIRST);                                                   \
-      FOR_TAPS(taps, p) {                                                          \
-        const U *x = (const U *)(const void *)(p + 2 * i * (int64_t)sizeof(T));    \
-        V low = x[0], high = x[1], e = EVENS(low, high);                           \
-        a = OP(V, M, a, e);                                                        \
-      }                                                                            \
-      *(U *)(void *)(out + i) = a;                                                 \
-    }                                                                              \
-    return i;                                                                      \
-  }
 
 #if VECTOR_BYTES == 16
 #define EVENS_4(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
@@ -162,80 +99,309 @@ enum { SOME = 32 };
 #define EVENS_8(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 #endif
 
-#define DEFINE_FOLD(NAME, T, FIRST_ONES)                                                                 \
-  static void fold_##NAME(const ts_window_taps *taps, int64_t stride, int64_t count, void *out) {        \
-    int64_t i = FIRST_ONES;                                                                              \
-    for (; i < count; i += SOME) some_##NAME(taps, stride, i, count - i < SOME ? count - i : SOME, out); \
-  }
+/* ---- folds by each op, for each type */
 
-#define DEFINE_FOLD_SMALL(NAME, T, S, OP, ONE_OP, FIRST) \
-  DEFINE_SOME(NAME, T, T, SAME, SAME, ONE_OP, FIRST)     \
-  DEFINE_RUNS(NAME, T, S, OP, FIRST)                     \
-  DEFINE_FOLD(NAME, T, stride == 1 ? runs_##NAME(taps, count, out) : 0)
-#define DEFINE_FOLD_LARGE(NAME, T, S, OP, ONE_OP, FIRST, EVENS) \
-  DEFINE_SOME(NAME, T, T, SAME, SAME, ONE_OP, FIRST)            \
-  DEFINE_RUNS(NAME, T, S, OP, FIRST)                            \
-  DEFINE_PAIRS(NAME, T, S, OP, FIRST, EVENS)                    \
-  DEFINE_FOLD(NAME, T, stride == 1 ? runs_##NAME(taps, count, out) : stride == 2 ? pairs_##NAME(taps, count, out) : 0)
-#define DEFINE_FOLD_4(NAME, T, S, OP, ONE_OP, FIRST) DEFINE_FOLD_LARGE(NAME, T, S, OP, ONE_OP, FIRST, EVENS_4)
-#define DEFINE_FOLD_8(NAME, T, S, OP, ONE_OP, FIRST) DEFINE_FOLD_LARGE(NAME, T, S, OP, ONE_OP, FIRST, EVENS_8)
+#define LOAD SAME
+#define STORE SAME
 
-#define DEFINE_FOLD_HALF(NAME, LOAD, STORE, LOADS, OP, ONE_OP, FIRST)                    \
-  DEFINE_SOME(NAME, uint16_t, float, LOAD, STORE, ONE_OP, FIRST)                         \
-  INLINE int64_t runs_##NAME(const ts_window_taps *taps, int64_t count, uint16_t *out) { \
-    int64_t i = 0;                                                                       \
-    for (; i + FLOATS <= count; i += FLOATS) {                                           \
-      floats a = (floats){0} + (FIRST);                                                  \
-      FOR_TAPS(taps, p) {                                                                \
-        floats e = LOADS(p + 2 * i);                                                     \
-        a = OP(floats, words, a, e);                                                     \
-      }                                                                                  \
-      for (int j = 0; j < FLOATS; j++) out[i + j] = STORE(a[j]);                         \
-    }                                                                                    \
-    return i;                                                                            \
-  }                                                                                      \
-  DEFINE_FOLD(NAME, uint16_t, stride == 1 ? runs_##NAME(taps, count, out) : 0)
+#define NAMED(name, op) name##_##op##_s8
+#define T uint8_t
+#define A uint8_t
+#define S int8_t
+#define ONE_SUM WRAPPED_SUM
+#define ONE_PRODUCT WRAPPED_PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#undef S
+#undef A
+#undef T
+#undef NAMED
 
-/* Sums and products wrap in the unsigned type U; masks have the signed type S. */
-#define DEFINE_INTEGER(NAME, T, U, S, DEFINE, LOWEST, HIGHEST) \
-  DEFINE(sum_##NAME, U, S, SUM, WRAPPED_SUM, 0)                \
-  DEFINE(product_##NAME, U, S, PRODUCT, WRAPPED_PRODUCT, 1)    \
-  DEFINE(max_##NAME, T, S, INTEGER_MAX, ONE_MAX, LOWEST)       \
-  DEFINE(min_##NAME, T, S, INTEGER_MIN, ONE_MIN, HIGHEST)
-#define DEFINE_FLOAT(NAME, T, S, DEFINE, MAX, MIN)                  \
-  DEFINE(sum_##NAME, T, S, SUM, SUM, 0)                             \
-  DEFINE(product_##NAME, T, S, PRODUCT, PRODUCT, 1)                 \
-  DEFINE(max_##NAME, T, S, MAX, ONE_FLOAT_MAX, -(T)__builtin_inf()) \
-  DEFINE(min_##NAME, T, S, MIN, ONE_FLOAT_MIN, (T)__builtin_inf())
-#define DEFINE_HALF(NAME)                                                                                         \
-  DEFINE_FOLD_HALF(sum_##NAME, load_##NAME, store_##NAME, loads_##NAME, SUM, SUM, 0.0f)                           \
-  DEFINE_FOLD_HALF(product_##NAME, load_##NAME, store_##NAME, loads_##NAME, PRODUCT, PRODUCT, 1.0f)               \
-  DEFINE_FOLD_HALF(max_##NAME, load_##NAME, store_##NAME, loads_##NAME, MAX_32, ONE_FLOAT_MAX, -__builtin_inff()) \
-  DEFINE_FOLD_HALF(min_##NAME, load_##NAME, store_##NAME, loads_##NAME, MIN_32, ONE_FLOAT_MIN, __builtin_inff())
+#define NAMED(name, op) name##_##op##_s8
+#define T int8_t
+#define A int8_t
+#define S int8_t
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST INT8_MIN
+#define HIGHEST INT8_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef S
+#undef A
+#undef T
+#undef NAMED
 
-DEFINE_INTEGER(s8, int8_t, uint8_t, int8_t, DEFINE_FOLD_SMALL, INT8_MIN, INT8_MAX)
-DEFINE_INTEGER(s16, int16_t, uint16_t, int16_t, DEFINE_FOLD_SMALL, INT16_MIN, INT16_MAX)
-DEFINE_INTEGER(s32, int32_t, uint32_t, int32_t, DEFINE_FOLD_4, INT32_MIN, INT32_MAX)
-DEFINE_INTEGER(s64, int64_t, uint64_t, int64_t, DEFINE_FOLD_8, INT64_MIN, INT64_MAX)
-DEFINE_FOLD_SMALL(max_u8, uint8_t, int8_t, INTEGER_MAX, ONE_MAX, 0)
-DEFINE_FOLD_SMALL(min_u8, uint8_t, int8_t, INTEGER_MIN, ONE_MIN, UINT8_MAX)
-DEFINE_FOLD_SMALL(max_u16, uint16_t, int16_t, INTEGER_MAX, ONE_MAX, 0)
-DEFINE_FOLD_SMALL(min_u16, uint16_t, int16_t, INTEGER_MIN, ONE_MIN, UINT16_MAX)
-DEFINE_FOLD_4(max_u32, uint32_t, int32_t, INTEGER_MAX, ONE_MAX, 0)
-DEFINE_FOLD_4(min_u32, uint32_t, int32_t, INTEGER_MIN, ONE_MIN, UINT32_MAX)
-DEFINE_FOLD_8(max_u64, uint64_t, int64_t, INTEGER_MAX, ONE_MAX, 0)
-DEFINE_FOLD_8(min_u64, uint64_t, int64_t, INTEGER_MIN, ONE_MIN, UINT64_MAX)
-DEFINE_FLOAT(f32, float, int32_t, DEFINE_FOLD_4, MAX_32, MIN_32)
-DEFINE_FLOAT(f64, double, int64_t, DEFINE_FOLD_8, MAX_64, MIN_64)
-#define C64_PRODUCT(A, M, a, b) (ts_c64_product(a, b))
-#define C128_PRODUCT(A, M, a, b) (ts_c128_product(a, b))
-#define DEFINE_COMPLEX(NAME, T, OP)                    \
-  DEFINE_SOME(product_##NAME, T, T, SAME, SAME, OP, 1) \
-  DEFINE_FOLD(product_##NAME, T, 0)
-DEFINE_COMPLEX(c64, ts_c64, C64_PRODUCT)
-DEFINE_COMPLEX(c128, ts_c128, C128_PRODUCT)
-DEFINE_HALF(f16)
-DEFINE_HALF(bf16)
+#define NAMED(name, op) name##_##op##_u8
+#define T uint8_t
+#define A uint8_t
+#define S int8_t
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST 0
+#define HIGHEST UINT8_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_s16
+#define T uint16_t
+#define A uint16_t
+#define S int16_t
+#define ONE_SUM WRAPPED_SUM
+#define ONE_PRODUCT WRAPPED_PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_s16
+#define T int16_t
+#define A int16_t
+#define S int16_t
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST INT16_MIN
+#define HIGHEST INT16_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_u16
+#define T uint16_t
+#define A uint16_t
+#define S int16_t
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST 0
+#define HIGHEST UINT16_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_s32
+#define T uint32_t
+#define A uint32_t
+#define S int32_t
+#define EVENS EVENS_4
+#define ONE_SUM WRAPPED_SUM
+#define ONE_PRODUCT WRAPPED_PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_s32
+#define T int32_t
+#define A int32_t
+#define S int32_t
+#define EVENS EVENS_4
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST INT32_MIN
+#define HIGHEST INT32_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_u32
+#define T uint32_t
+#define A uint32_t
+#define S int32_t
+#define EVENS EVENS_4
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST 0
+#define HIGHEST UINT32_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_s64
+#define T uint64_t
+#define A uint64_t
+#define S int64_t
+#define EVENS EVENS_8
+#define ONE_SUM WRAPPED_SUM
+#define ONE_PRODUCT WRAPPED_PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_s64
+#define T int64_t
+#define A int64_t
+#define S int64_t
+#define EVENS EVENS_8
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST INT64_MIN
+#define HIGHEST INT64_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_u64
+#define T uint64_t
+#define A uint64_t
+#define S int64_t
+#define EVENS EVENS_8
+#define MAX INTEGER_MAX
+#define MIN INTEGER_MIN
+#define ONE_MAX_OF ONE_MAX
+#define ONE_MIN_OF ONE_MIN
+#define LOWEST 0
+#define HIGHEST UINT64_MAX
+#include "kernel/conv/window_fold_order.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_f32
+#define T float
+#define A float
+#define S int32_t
+#define EVENS EVENS_4
+#define ONE_SUM SUM
+#define ONE_PRODUCT PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#define MAX MAX_32
+#define MIN MIN_32
+#define ONE_MAX_OF ONE_FLOAT_MAX
+#define ONE_MIN_OF ONE_FLOAT_MIN
+#define LOWEST -(T)__builtin_inf()
+#define HIGHEST (T) __builtin_inf()
+#include "kernel/conv/window_fold_order.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_f64
+#define T double
+#define A double
+#define S int64_t
+#define EVENS EVENS_8
+#define ONE_SUM SUM
+#define ONE_PRODUCT PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#define MAX MAX_64
+#define MIN MIN_64
+#define ONE_MAX_OF ONE_FLOAT_MAX
+#define ONE_MIN_OF ONE_FLOAT_MIN
+#define LOWEST -(T)__builtin_inf()
+#define HIGHEST (T) __builtin_inf()
+#include "kernel/conv/window_fold_order.h"
+#undef EVENS
+#undef S
+#undef A
+#undef T
+#undef NAMED
+
+/* Of complex numbers the product only, by elements. */
+#define C64_PRODUCT(A_, M_, a, b) (ts_c64_product(a, b))
+#define FOLD(name) name##_product_c64
+#define T ts_c64
+#define A ts_c64
+#define ONE_OP C64_PRODUCT
+#define FIRST 1
+#include "kernel/conv/window_fold.h"
+#undef A
+#undef T
+#define C128_PRODUCT(A_, M_, a, b) (ts_c128_product(a, b))
+#define FOLD(name) name##_product_c128
+#define T ts_c128
+#define A ts_c128
+#define ONE_OP C128_PRODUCT
+#define FIRST 1
+#include "kernel/conv/window_fold.h"
+#undef A
+#undef T
+
+#undef LOAD
+#undef STORE
+
+#define NAMED(name, op) name##_##op##_f16
+#define T uint16_t
+#define A float
+#define LOAD load_f16
+#define STORE store_f16
+#define LOADS loads_f16
+#define ONE_SUM SUM
+#define ONE_PRODUCT PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#define MAX MAX_32
+#define MIN MIN_32
+#define ONE_MAX_OF ONE_FLOAT_MAX
+#define ONE_MIN_OF ONE_FLOAT_MIN
+#define LOWEST -__builtin_inff()
+#define HIGHEST __builtin_inff()
+#include "kernel/conv/window_fold_order.h"
+#undef LOADS
+#undef STORE
+#undef LOAD
+#undef A
+#undef T
+#undef NAMED
+
+#define NAMED(name, op) name##_##op##_bf16
+#define T uint16_t
+#define A float
+#define LOAD load_bf16
+#define STORE store_bf16
+#define LOADS loads_bf16
+#define ONE_SUM SUM
+#define ONE_PRODUCT PRODUCT
+#include "kernel/conv/window_fold_sums.h"
+#define MAX MAX_32
+#define MIN MIN_32
+#define ONE_MAX_OF ONE_FLOAT_MAX
+#define ONE_MIN_OF ONE_FLOAT_MIN
+#define LOWEST -__builtin_inff()
+#define HIGHEST __builtin_inff()
+#include "kernel/conv/window_fold_order.h"
+#undef LOADS
+#undef STORE
+#undef LOAD
+#undef A
+#undef T
+#undef NAMED
 
 /* ---- the selected taps */
 
@@ -339,56 +505,6 @@ static void add_f32(void *to, int64_t stride, const void *from, const int32_t *b
 
 /* FMA_32 and FMA_64 round once where the machine can; else the product rounds by itself. ONE_FMA: the same of elements.
  */
-/* Some channels of four points of the output from channel i on, which share the loads of weights; two vectors of
- * channels while there are so many. */
-#define DEFINE_DOT(NAME, T, V, A, LOAD, STORE, LOADS, STORES, FMA, ONE_FMA)                                        \
-  INLINE int64_t dot_four_##NAME(const char *const *taps, const ts_window_weights *weights, T *to) {               \
-    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), size = (int64_t)sizeof(T), count = weights->count;    \
-    int64_t i = 0;                                                                                                 \
-    for (; i + 2 * lanes <= count; i += 2 * lanes) {                                                               \
-      V sums[TS_WINDOW_DOTS][2] = {{{0}}};                                                                         \
-      for (int64_t t = 0; t < weights->taps; t++) {                                                                \
-        const char *at = weights->data + (t * count + i) * size;                                                   \
-        V w = LOADS(at), next = LOADS(at + lanes * size);                                                          \
-        for (int r = 0; r < TS_WINDOW_DOTS; r++) {                                                                 \
-          const char *x = taps[t * TS_WINDOW_DOTS + r] + i * size;                                                 \
-          sums[r][0] = FMA(LOADS(x), w, sums[r][0]);                                                               \
-          sums[r][1] = FMA(LOADS(x + lanes * size), next, sums[r][1]);                                             \
-        }                                                                                                          \
-      }                                                                                                            \
-      for (int r = 0; r < TS_WINDOW_DOTS; r++)                                                                     \
-        STORES(to + r * count + i, sums[r][0]), STORES(to + r * count + i + lanes, sums[r][1]);                    \
-    }                                                                                                              \
-    return i;                                                                                                      \
-  }                                                                                                                \
-  INLINE int64_t dot_vectors_##NAME(const char *const *taps, const ts_window_weights *weights, int64_t i, T *to) { \
-    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), size = (int64_t)sizeof(T), count = weights->count;    \
-    for (; i + lanes <= count; i += lanes) {                                                                       \
-      V sum = {0};                                                                                                 \
-      for (int64_t t = 0; t < weights->taps; t++)                                                                  \
-        sum = FMA(LOADS(taps[t * TS_WINDOW_DOTS] + i * size), LOADS(weights->data + (t * count + i) * size), sum); \
-      STORES(to + i, sum);                                                                                         \
-    }                                                                                                              \
-    return i;                                                                                                      \
-  }                                                                                                                \
-  INLINE A dot_channel_##NAME(const char *const *taps, const ts_window_weights *weights, int64_t i) {              \
-    A sum = 0;                                                                                                     \
-    for (int64_t t = 0; t < weights->taps; t++) {                                                                  \
-      A x = LOAD(((const T *)(const void *)taps[t * TS_WINDOW_DOTS])[i]);                                          \
-      A w = LOAD(((const T *)(const void *)weights->data)[t * weights->count + i]);                                \
-      sum = ONE_FMA(x, w, sum);                                                                                    \
-    }                                                                                                              \
-    return sum;                                                                                                    \
-  }                                                                                                                \
-  static void dot_##NAME(const char *const *taps, int points, const ts_window_weights *weights, void *out) {       \
-    int64_t first = points == TS_WINDOW_DOTS ? dot_four_##NAME(taps, weights, out) : 0;                            \
-    for (int r = 0; r < points; r++) {                                                                             \
-      T *to = (T *)out + r * weights->count;                                                                       \
-      int64_t i = dot_vectors_##NAME(taps + r, weights, first, to);                                                \
-      for (; i < weights->count; i++) to[i] = STORE(dot_channel_##NAME(taps + r, weights, i));                     \
-    }                                                                                                              \
-  }
-
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 typedef float near_floats __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef double near_doubles __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
@@ -403,11 +519,6 @@ INLINE void stores_f16(uint16_t *p, floats x) {
 INLINE void stores_bf16(uint16_t *p, floats x) {
   for (int j = 0; j < FLOATS; j++) p[j] = store_bf16(x[j]);
 }
-
-DEFINE_DOT(f32, float, floats, float, SAME, SAME, loads_f32, stores_f32, FMA_32, ONE_FMA_32)
-DEFINE_DOT(f64, double, doubles, double, SAME, SAME, loads_f64, stores_f64, FMA_64, ONE_FMA_64)
-DEFINE_DOT(f16, uint16_t, floats, float, load_f16, store_f16, loads_f16, stores_f16, FMA_32, ONE_FMA_32)
-DEFINE_DOT(bf16, uint16_t, floats, float, load_bf16, store_bf16, loads_bf16, stores_bf16, FMA_32, ONE_FMA_32)
 
 #include "kernel/conv/window_strips.h"
 
