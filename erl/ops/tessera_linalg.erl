@@ -232,15 +232,35 @@ norm(Given, Options) ->
     end.
 
 %% The root of a sum of powers, computed in f32 at least.
-power_norm(Order, #tessera{type = Type} = Given, #{axes := Axes} = Over) ->
-    {X, Power} = scaled(norm, tessera:as_type(Given, computed_in(Type)), Axes),
-    Norm = root_of_sum(Order, tessera_trace:op(norm, abs, [X], []), Over#{keep_axes := true}),
-    tessera:as_type(without_axes(times(Norm, Power), Over), tessera_type:part(Type)).
+power_norm(Order, #tessera{type = Type} = Given, Over) ->
+    X = tessera:as_type(Given, computed_in(Type)),
+    Norm = case Order == 2 of
+               true -> root_of_squares(X, Over);
+               false -> scaled_norm(Order, X, Over)
+           end,
+    tessera:as_type(Norm, tessera_type:part(Type)).
 
-root_of_sum(Order, X, Over) when Order == 2 -> tessera:sqrt(tessera:sum(tessera:multiply(X, X), Over));
+%% Scaling takes a pass over X, so it is done only where squares may be near an end of the range.
+root_of_squares(#tessera{type = Type} = X, Over) ->
+    Part = tessera_type:part(Type),
+    Sum = sum_of_squares(X, Over),
+    Least = case Part of f64 -> math:pow(2, -960); f32 -> math:pow(2, -100) end,
+    Is = tessera:logical_and(tessera:greater_equal(Sum, Least), tessera:less_equal(Sum, largest_number(Sum))),
+    tessera:'cond'(tessera:all(Is), fun() -> tessera:sqrt(Sum) end, fun() -> scaled_norm(2, X, Over) end).
+
+sum_of_squares(X, Over) ->
+    Sizes = tessera_trace:op(norm, abs, [X], []),
+    tessera:sum(tessera:multiply(Sizes, Sizes), Over).
+
+scaled_norm(Order, X, #{axes := Axes} = Over) ->
+    {Scaled, Power} = scaled(norm, X, Axes),
+    without_axes(times(root_of_sum(Order, Scaled, Over#{keep_axes := true}), Power), Over).
+
+root_of_sum(Order, X, Over) when Order == 2 -> tessera:sqrt(sum_of_squares(X, Over));
 root_of_sum(Order, X, Over) ->
-    Unit = one_of_size(Order, X, Over),
-    tessera:multiply(tessera:pow(tessera:sum(tessera:pow(tessera:divide(X, Unit), Order), Over), 1 / Order), Unit).
+    Sizes = tessera_trace:op(norm, abs, [X], []),
+    Unit = one_of_size(Order, Sizes, Over),
+    tessera:multiply(tessera:pow(tessera:sum(tessera:pow(tessera:divide(Sizes, Unit), Order), Over), 1 / Order), Unit).
 
 without_axes(X, #{keep_axes := true}) -> X;
 without_axes(X, #{axes := Axes}) -> tessera:squeeze(X, Axes).
