@@ -13,7 +13,7 @@
 -define(MAX_SEEN, 20000).
 -define(MAX_WAITING, 200).
 -define(KEEP_SOURCE, 5000).  % ms: the funs of one module are usually checked together
--define(SECONDS, 5).
+-define(SECONDS, 5).         % of a search; the setting `trace_seconds', of tests, is another bound
 -define(MAX_WORDS, 16 * 1024 * 1024).
 
 -type job() :: {tessera_source:fun_id(), [tessera_kind:kind()]}.
@@ -153,7 +153,7 @@ ask(Job, {Pid, Monitor} = Worker) ->
     receive
         {looked, Pid, Result} -> {Result, Worker};
         {'DOWN', Monitor, _, _, _} -> {none, none}
-    after ?SECONDS * 1000 ->
+    after application:get_env(tessera, trace_seconds, ?SECONDS) * 1000 ->
         stop(Worker),
         {none, none}
     end.

@@ -17,6 +17,7 @@
 run(Modules) ->
     Tests = [{lists:concat(["module ", M]), tests(M)} || M <- Modules],
     keep_log(),
+    ok = application:set_env(tessera, trace_seconds, ?FACTOR * ?DEFAULT_SECONDS, [{persistent, true}]),
     lists:all(fun({_, List}) -> List =/= [] end, Tests) andalso counted(eunit:test(Tests, [{report, {?MODULE, self()}}])).
 
 %% By now the listener has ended.
