@@ -397,7 +397,7 @@ START_TEST(waiters_outlive_a_failure)
 END_TEST
 
 static void wait_for(const ts_kernel_source *source) {
-  for (int i = 0; i < 20000 && !ts_jit_has(source); i++) usleep(1000);
+  for (int i = 0; i < 60000 && !ts_jit_has(source); i++) usleep(1000);
   ck_assert(ts_jit_has(source));
 }
 
@@ -439,7 +439,7 @@ START_TEST(a_fatal_error_in_the_background_fails_no_request)
   int64_t failed = stats().failed_threads;
   ts_jit_inject_fatal(1);
   ts_jit_prefetch(&a.source, 1);
-  for (int i = 0; i < 20000 && stats().failed_threads == failed; i++) usleep(1000);
+  for (int i = 0; i < 60000 && stats().failed_threads == failed; i++) usleep(1000);
   ck_assert_int_eq(stats().failed_threads, failed + 1);
   ts_kernel_release(get(610));
   adder_init(&a, 611);

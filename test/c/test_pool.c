@@ -112,7 +112,7 @@ static void uneven_task(void *arg, int64_t task, int worker) {
     usleep(100000);
     atomic_fetch_add(&u->long_tasks, 1);
   }
-  for (int i = 0; worker == 0 && i < 5000 && !atomic_load(&u->helper_came); i++) usleep(1000);
+  for (int i = 0; worker == 0 && i < 60000 && !atomic_load(&u->helper_came); i++) usleep(1000);
 }
 
 static int64_t own_ns(void) {
