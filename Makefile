@@ -165,6 +165,15 @@ $(NIF): $(NIF_OBJ) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $(NIF_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
 
+# The same with the asynchronous device of the tests, for DEVICE=async.
+ASYNC_APP := build/async/$(BUILD)/tessera
+ASYNC_OBJ := $(B)/test/c/async_device.o $(B)/test/c/async_platform.o
+$(B)/test/c/async_platform.o: EXTRA_CFLAGS = $(LLVM_CFLAGS)
+$(ASYNC_APP)/priv/tessera_nif.so: $(NIF_OBJ) $(ASYNC_OBJ) $(CORE)
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $(NIF_OBJ) $(ASYNC_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
+
 COMM_OBJ := $(COMM_SRC:%.c=$(B)/%.o)
 $(COMM_OBJ): EXTRA_CFLAGS = $(MPI_CFLAGS)
 $(APP)/priv/tessera_mpi.so: $(COMM_OBJ)
@@ -256,6 +265,7 @@ test:
 	$(Q)$(MAKE) test-golden
 	$(Q)$(MAKE) test-mpi
 	$(Q)$(MAKE) test-erl
+	$(Q)$(MAKE) test-erl DEVICE=async T="$(ASYNC_MODULES)"
 	$(Q)$(MAKE) test-rebar3
 	$(Q)$(MAKE) test-mix
 
@@ -383,13 +393,26 @@ build/plugin/%.so: test/plugin/wrong.c include/tessera_plugin.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -O2 -Wall -Wextra -Werror -Wno-unused -Iinclude -fPIC -shared -fvisibility=hidden -DWRONG=$* -o $@ $<
 
-test-erl: all plugins
+# Those that make test runs on the asynchronous device.
+ASYNC_MODULES := tessera_device_tests tessera_control_tests tessera_jit_tests tessera_mesh_tests tessera_small_tests tessera_tensor_tests
+# DEVICE=async runs the tests on the asynchronous device of the tests, as the default client.
+ifeq ($(DEVICE),async)
+TESTED := $(ASYNC_APP)
+TESTED_FLAGS := -config test/erl/async
+else
+TESTED := $(APP)
+endif
+async-app: all $(ASYNC_APP)/priv/tessera_nif.so
+	$(Q)rm -rf $(ASYNC_APP)/ebin && cp -r ebin $(ASYNC_APP)/ebin && ln -sfn "$(CURDIR)/examples" $(ASYNC_APP)/examples
+	$(if $(MPI),$(Q)cp $(MPI) $(ASYNC_APP)/priv)
+
+test-erl: all plugins $(if $(filter async,$(DEVICE)),async-app)
 	$(if $(filter-out $(EUNIT_MODULES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES),$(T))))
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin && ln -sfn "$(CURDIR)/examples" $(APP)/examples)
 	$(Q)rm -f $(EUNIT_PASSED) && touch build/test-erl/begun
-	$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
+	$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(TESTED)/ebin build/test-erl $(TESTED_FLAGS) -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
 	$(Q)[ -z "$$(find . -maxdepth 1 -name erl_crash.dump -newer build/test-erl/begun)" ] || \
 	  { echo "Erlang tests: a VM has left its erl_crash.dump beside the sources" >&2; exit 1; }
 

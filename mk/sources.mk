@@ -313,6 +313,7 @@ NIF_SRC := \
   c_src/nif/nif_file.c \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_group.c \
+  c_src/nif/nif_job.c \
   c_src/nif/nif_list.c \
   c_src/nif/nif_local.c \
   c_src/nif/nif_mapped.c \

@@ -84,6 +84,7 @@ const char *ts_code_name(ts_code code) {
   case TS_CANCELLED: return "cancelled";
   case TS_DATA_LOSS: return "data_loss";
   case TS_UNAVAILABLE: return "unavailable";
+  case TS_ELSEWHERE: return "elsewhere";
   case TS_INTERNAL: return "internal";
   }
   return "unknown";

@@ -15,7 +15,8 @@ typedef enum ts_code {
   TS_UNIMPLEMENTED,       /* valid but not supported */
   TS_CANCELLED,           /* the run was stopped on request */
   TS_DATA_LOSS,           /* a file or object is corrupt */
-  TS_UNAVAILABLE,         /* another rank of the job is lost, and the job with it */
+  TS_UNAVAILABLE,         /* another rank of the job is lost, and the job with it; or a device fails */
+  TS_ELSEWHERE,           /* the host cannot read a tensor that is on a device */
   TS_INTERNAL,            /* a bug in Tessera or in a library that it calls */
 } ts_code;
 

@@ -197,10 +197,10 @@ static ts_status same_error(ts_status status) {
 
 static void finish_waiters(waiter *w) {
   while (w) {
-    waiter *next = w->next;
-    ts_done_call(w->done, w->status);
+    waiter each = *w;
     ts_free(w);
-    w = next;
+    ts_done_call(each.done, each.status);
+    w = each.next;
   }
 }
 
@@ -223,10 +223,11 @@ static void opened(ts_status status, void *arg) {
   }
   unlink_opening(o);
   pthread_mutex_unlock(&lock);
-  finish_waiters(o->waiters);
+  waiter *waiters = o->waiters;
   if (status && o->client->index < 0) discard(o->client);
   ts_status_free(status);
   ts_free(o);
+  finish_waiters(waiters);
 }
 
 /* The lock is held. `closed`: the client of that name that was closed, or NULL. */

@@ -12,6 +12,8 @@ typedef struct host_run {
   ts_program_call call; /* first, so that an answer finds the run */
   const ts_run_request *request;
   ts_done done;
+  ts_buffer **args;        /* those of the request, or views of them */
+  uint64_t *donated;       /* of these, without views */
   ts_execution *execution; /* one of both */
   ts_group *group;
   const void **operands;
@@ -19,20 +21,54 @@ typedef struct host_run {
   _Atomic int phase;
 } host_run;
 
+static bool is_view(const host_run *r, size_t i) { return r->args[i] && r->args[i] != r->request->args[i]; }
+
+/* An argument with the shape of its parameter. */
+static ts_status view_arg(host_run *r, size_t i, const ts_type *type) {
+  ts_buffer *arg = r->request->args[i];
+  if (arg->dtype == type->dtype && ts_shape_equal(&arg->shape, &type->shape)) {
+    r->args[i] = arg;
+    if (ts_bits_has(r->request->donated, i)) ts_bits_set(r->donated, i);
+    return TS_SUCCESS;
+  }
+  return ts_buffer_alias(arg, type->dtype, &type->shape, &r->args[i]);
+}
+
+static ts_status view_args(host_run *r) {
+  const ts_run_request *q = r->request;
+  const ts_type *const *types = ts_executable_param_types(q->program);
+  size_t each = q->arg_count / (size_t)q->device_count;
+  TS_TRY(TS_NEW_ARRAY(q->arg_count, &r->args));
+  TS_TRY(TS_NEW_ARRAY(ts_bits_words(q->arg_count), &r->donated));
+  for (size_t i = 0; i < q->arg_count; i++) TS_TRY(view_arg(r, i, types[i % each]));
+  return TS_SUCCESS;
+}
+
+static void release_views(host_run *r, bool succeeded) {
+  for (size_t i = 0; r->args && i < r->request->arg_count; i++) {
+    if (!is_view(r, i)) continue;
+    ts_buffer_release(r->args[i]);
+    if (succeeded && ts_bits_has(r->request->donated, i)) ts_buffer_release(r->request->args[i]);
+  }
+  ts_free(r->args);
+  ts_free(r->donated);
+}
+
 static ts_status begin(host_run *r) {
   const ts_run_request *q = r->request;
   const ts_executable *exe = q->program;
-  ts_buffer *const *args = (ts_buffer *const *)q->args;
   ts_pool *pool = ts_host_pool(q->client);
+  TS_TRY(view_args(r));
+  ts_buffer *const *args = r->args;
+  ts_bits donated = {r->donated, 0, q->arg_count};
   if (ts_executable_partitions(exe) == 1)
     return ts_execution_create(
         exe, args, q->arg_count,
-        &(ts_run_options){.control = q->control, .threads = q->threads, .donated = q->donated, .pool = pool},
+        &(ts_run_options){.control = q->control, .threads = q->threads, .donated = donated, .pool = pool},
         &r->execution);
   return ts_group_create(
       exe, args, q->arg_count / (size_t)q->device_count,
-      &(ts_group_options){.control = q->control, .threads = q->threads, .donated = q->donated, .pool = pool},
-      &r->group);
+      &(ts_group_options){.control = q->control, .threads = q->threads, .donated = donated, .pool = pool}, &r->group);
 }
 
 static ts_status advance(host_run *r, ts_run_state *out_state) {
@@ -47,6 +83,7 @@ static void finish(host_run *r, ts_status status) {
     ts_status_free(ended);
   else
     status = ended;
+  release_views(r, !status);
   ts_free(r->operands);
   ts_free(r);
   ts_done_call(done, status);

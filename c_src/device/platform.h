@@ -116,13 +116,15 @@ typedef struct ts_run_request {
   void *client;
   const int32_t *devices; /* of each partition, */
   int32_t device_count;   /* which the program has as many of */
-  void *const *args;      /* on those devices: the arguments of the first partition, then those of the second... */
-  size_t arg_count;       /* of all partitions together, without coordinates */
+  /* On those devices: the arguments of the first partition, then those of the second, and so on. A memory that was made
+   * with another shape of as many bytes is viewed as its parameter's. */
+  void *const *args;
+  size_t arg_count; /* of all partitions together, without coordinates */
   /* Of these arguments the memory may become a result's. If the run succeeds, it has released them or made them
    * results; if it fails, all arguments are as they were. No other argument is the same memory. */
   ts_bits donated;
-  /* Once its flag `cancel` is true, the run may end with TS_CANCELLED. May be NULL. Not read any more after a callback
-   * was answered by an error. */
+  /* Once its flag `cancel` is true, the run may end with TS_CANCELLED; `pause` is never set. May be NULL. Not read any
+   * more after a callback was answered by an error. */
   const ts_run_control *control;
   int threads;    /* at most this many; 0: all. Platforms may ignore it. */
   void **results; /* as the arguments; a result is a new reference, also where it is an argument */

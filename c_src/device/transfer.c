@@ -232,7 +232,7 @@ ts_status ts_device_view(ts_device *device, ts_buffer *buffer, ts_buffer **out) 
 ts_status ts_device_bytes(const ts_buffer *buffer, void **out) {
   *out = buffer->data;
   if (!buffer->elsewhere) return TS_SUCCESS;
-  return ts_error(TS_FAILED_PRECONDITION, "the host cannot read %s on %s", TS_SHAPE_STR(buffer->dtype, &buffer->shape),
+  return ts_error(TS_ELSEWHERE, "the host cannot read %s on %s", TS_SHAPE_STR(buffer->dtype, &buffer->shape),
                   TS_DEVICE_STR(buffer->device));
 }
 

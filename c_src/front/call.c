@@ -90,12 +90,20 @@ static ts_status build_program(ts_graph *graph, const ts_call *c) {
   return status;
 }
 
+ts_status ts_call_graph(const ts_call *call, ts_graph **out) {
+  TS_TRY(ts_graph_create(out));
+  ts_status status = build_program(*out, call);
+  if (!status) return TS_SUCCESS;
+  ts_graph_destroy(*out);
+  *out = NULL;
+  return status;
+}
+
 ts_status ts_call_compile(const ts_call *call, const _Atomic bool *cancel, ts_loaded **out) {
   const ts_program_options options = {.cancel = cancel};
   ts_graph *graph;
-  TS_TRY(ts_graph_create(&graph));
-  ts_status status = build_program(graph, call);
-  if (!status) status = ts_loaded_create(call->device->client, graph, &options, out);
+  TS_TRY(ts_call_graph(call, &graph));
+  ts_status status = ts_loaded_create(call->device->client, graph, &options, out);
   ts_graph_destroy(graph);
   return status;
 }

@@ -29,7 +29,9 @@ static inline void ts_call_key_deinit(ts_call_key *key) {
   if (key->data != key->few) ts_free(key->data);
 }
 
-/* The program of one op, whose parameters are the tensors and, as scalars, the numbers. TS_CANCELLED once `cancel`,
+/* The graph of the program of one op, whose parameters are the tensors and, as scalars, the numbers. */
+ts_status ts_call_graph(const ts_call *call, ts_graph **out);
+/* The program. TS_CANCELLED once `cancel`,
  * which may be NULL, is true. */
 ts_status ts_call_compile(const ts_call *call, const _Atomic bool *cancel, ts_loaded **out);
 /* A reshape only views its operand: false when the call is none that is valid. */

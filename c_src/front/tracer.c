@@ -112,7 +112,6 @@ ts_status ts_tracer_hidden(ts_tracer *t, size_t index, const ts_buffer *buffer, 
   return resolve(t, t->current, t->hidden.data[index], out);
 }
 
-/* `buffer` is in host memory. */
 static ts_status add_constant(ts_tracer *t, ts_buffer *buffer, ts_value_id *out) {
   if (ts_shape_elements(&buffer->shape) == 1)
     return ts_graph_constant(t->graph, t->current, buffer->dtype, &buffer->shape,
@@ -122,10 +121,9 @@ static ts_status add_constant(ts_tracer *t, ts_buffer *buffer, ts_value_id *out)
 }
 
 ts_status ts_tracer_constant(ts_tracer *t, ts_buffer *buffer, ts_value_id *out) {
-  TS_TRY(ts_device_fetch(buffer, &buffer));
-  ts_status status = add_constant(t, buffer, out);
-  ts_buffer_release(buffer);
-  return status;
+  void *bytes;
+  TS_TRY(ts_device_bytes(buffer, &bytes));
+  return add_constant(t, buffer, out);
 }
 
 ts_operand ts_tracer_operand(const ts_tracer *t, ts_value_id value) {

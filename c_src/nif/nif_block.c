@@ -62,7 +62,7 @@ static ts_status allocate_loose(block *b) {
 }
 
 static ts_status allocate(block *b, bool pooled) {
-  ts_pool *pool = ts_client_pool(ts_device_default()->client);
+  ts_pool *pool = ts_client_pool(ts_client_host());
   void *data;
   if (!pooled) return allocate_loose(b);
   ts_status status = ts_pool_alloc(pool, (int64_t)b->size, &data);

@@ -1,5 +1,7 @@
 #include "nif/nif_device.h"
 
+#include "nif/nif_job.h"
+
 #include <string.h>
 
 /* The atoms of the clients, by index. A row is complete before it is counted, so readers need no lock. Atoms are never
@@ -75,30 +77,94 @@ static ts_status get_optional(ErlNifEnv *env, ERL_NIF_TERM term, const char *wha
   return *out < 0 || *out > most ? ts_nif_expected(env, what, term) : TS_SUCCESS;
 }
 
-static ts_status open_client(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
-  char name[TS_CLIENT_NAME_BYTES];
+static ts_status get_platform(ErlNifEnv *env, ERL_NIF_TERM term, const ts_platform **out) {
+  char name[64];
+  *out = &ts_platform_host;
+  if (enif_is_identical(term, ts_atom.undefined_)) return TS_SUCCESS;
+  *out = enif_get_atom(env, term, name, sizeof name, ERL_NIF_LATIN1) ? ts_platform_find(name) : NULL;
+  return *out ? TS_SUCCESS : ts_nif_expected(env, "the name of a platform that this library has", term);
+}
+
+static ts_status get_opening(ErlNifEnv *env, const ERL_NIF_TERM argv[], char *name, ts_client_options *out) {
   int64_t devices, limit, threads;
-  ts_client *client;
-  if (!enif_get_atom(env, argv[0], name, sizeof name, ERL_NIF_LATIN1))
+  if (!enif_get_atom(env, argv[0], name, TS_CLIENT_NAME_BYTES, ERL_NIF_LATIN1))
     return ts_nif_expected(env, "the name of a client, an atom of Latin-1 characters", argv[0]);
   TS_TRY(get_optional(env, argv[1], "a number of devices", INT32_MAX, &devices));
   TS_TRY(get_optional(env, argv[2], "a limit in bytes", INT64_MAX, &limit));
   TS_TRY(get_optional(env, argv[3], "a number of threads", INT16_MAX, &threads));
-  ts_client_options options = {
+  *out = (ts_client_options){
       .device_count = devices < 0 ? 0 : (int32_t)devices, .memory_limit = limit, .threads = (int)threads};
-  TS_TRY(ts_client_open(name, &options, &client));
+  return get_platform(env, argv[4], &out->platform);
+}
+
+static ERL_NIF_TERM client_opened(ErlNifEnv *env, ts_nif_job *job) {
+  (void)env;
   enif_mutex_lock(lock);
-  add_row(argv[0], client);
+  add_row(job->name, job->client);
   enif_mutex_unlock(lock);
-  return TS_SUCCESS;
+  return ts_atom.ok_;
 }
 
 ERL_NIF_TERM ts_nif_client_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* client_open(Name, Devices | undefined, MemoryLimit | undefined, Threads | undefined) -> ok: opens a client of the
-   * host, or adds devices to an open one and sets what is given */
+  /* client_open(Name, Devices | undefined, MemoryLimit | undefined, Threads | undefined, Platform | undefined) ->
+   * ok | {waiting, Job}: opens a client, of the host without a platform, or adds devices to an open one and sets what
+   * is given */
+  char name[TS_CLIENT_NAME_BYTES];
+  ts_client_options options;
+  ts_nif_job *job;
   (void)argc;
-  TS_NIF_TRY(env, open_client(env, argv));
+  TS_NIF_TRY(env, get_opening(env, argv, name, &options));
+  TS_NIF_TRY(env, ts_nif_job_new(env, client_opened, &job));
+  job->name = argv[0];
+  ErlNifEnv *before = ts_nif_calling(env);
+  ts_client_open_start(name, &options, &job->client, ts_nif_job_done(job));
+  (void)ts_nif_calling(before);
+  return ts_nif_job_return(env, job);
+}
+
+ERL_NIF_TERM ts_nif_client_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* client_close(Name) -> ok: no new use of the client begins, and with its last use it is closed */
+  ts_client *client;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
+  TS_NIF_TRY(env, ts_client_close(client));
   return ts_atom.ok_;
+}
+
+ERL_NIF_TERM ts_nif_client_waits(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* client_waits(Name) -> boolean(): true for an open client whose tensors the host cannot read, and for which
+   * processes wait */
+  ts_client *client = find(argv[0]);
+  (void)env, (void)argc;
+  return client && !client->platform->direct ? ts_atom.true_ : ts_atom.false_;
+}
+
+ERL_NIF_TERM ts_nif_default_client(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* default_client() -> Name, default_client(Name) -> ok: that of tensors and programs for which no device is given */
+  ts_client *client;
+  if (!argc) return name_of(ts_device_default()->client);
+  TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
+  ts_client_set_default(client);
+  return ts_atom.ok_;
+}
+
+ERL_NIF_TERM ts_nif_platform_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* platform_devices(Platform) -> [{Number, Kind :: binary(), Bytes}]: those that a client could have; 0 bytes: unknown
+   */
+  const ts_platform *platform;
+  ts_device_description found[TS_MAX_DEVICES];
+  int32_t count;
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  (void)argc;
+  TS_NIF_TRY(env, get_platform(env, argv[0], &platform));
+  TS_NIF_TRY(env, platform->enumerate(found, TS_MAX_DEVICES, &count));
+  for (int32_t i = count < TS_MAX_DEVICES ? count : TS_MAX_DEVICES; i-- > 0;)
+    list = enif_make_list_cell(env,
+                               enif_make_tuple3(env, enif_make_int(env, found[i].id),
+                                                ts_nif_binary(env, found[i].kind, strlen(found[i].kind)),
+                                                enif_make_int64(env, found[i].memory_bytes)),
+                               list);
+  return list;
 }
 
 ERL_NIF_TERM ts_nif_clients(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -119,7 +185,8 @@ ERL_NIF_TERM ts_nif_client_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
   /* client_devices(Name) -> non_neg_integer(): 0 for a client that is not open */
   (void)argc;
   ts_client *client = find(argv[0]);
-  return enif_make_int(env, client ? atomic_load(&client->device_count) : 0);
+  bool is_open = client && !atomic_load(&client->is_closed);
+  return enif_make_int(env, is_open ? atomic_load(&client->device_count) : 0);
 }
 
 /* ---- memory */

@@ -4,9 +4,11 @@
 #include "front/programs.h"
 #include "nif/digest/nif_digest.h"
 #include "nif/expr/nif_expr.h"
-#include "nif/nif_graph.h"
+#include "nif/nif_job.h"
 #include "nif/nif_run.h"
 #include "nif/nif_turns.h"
+
+#include <string.h>
 
 ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* eager_clear() -> ok */
@@ -152,6 +154,52 @@ static ts_status run_here(ErlNifEnv *env, call *c, const ts_call_key *k, bool *o
   return status;
 }
 
+/* ---- on devices that the process waits for: the caller runs the program that it gets ---- */
+
+static ERL_NIF_TERM program_of(ErlNifEnv *env, ts_loaded *executable, ts_device *device) {
+  ERL_NIF_TERM term;
+  TS_NIF_TRY(env, ts_nif_executable_make(env, executable, device, &term));
+  return enif_make_tuple2(env, ts_atom.program_, term);
+}
+
+static ERL_NIF_TERM op_compiled(ErlNifEnv *env, ts_nif_job *job) {
+  ts_loaded *executable = job->loaded;
+  job->loaded = NULL;
+  ts_eager_program_add(job->key, job->key_bytes, executable);
+  return program_of(env, executable, job->device);
+}
+
+static ts_status start_compiling(ErlNifEnv *env, const call *c, const ts_call_key *k, ts_nif_job *job) {
+  job->device = c->of.device;
+  job->key_bytes = k->words * sizeof *k->data;
+  TS_TRY(ts_alloc(job->key_bytes, &job->key));
+  memcpy(job->key, k->data, job->key_bytes);
+  TS_TRY(ts_call_graph(&c->of, &job->graph));
+  ErlNifEnv *before = ts_nif_calling(env);
+  ts_loaded_create_start(job->device->client, job->graph, &(ts_program_options){.cancel = &job->cancel}, &job->loaded,
+                         ts_nif_job_done(job));
+  (void)ts_nif_calling(before);
+  return TS_SUCCESS;
+}
+
+static ERL_NIF_TERM compile_there(ErlNifEnv *env, const call *c, const ts_call_key *k) {
+  ts_nif_job *job;
+  TS_NIF_TRY(env, ts_nif_job_new(env, op_compiled, &job));
+  ts_status status = start_compiling(env, c, k, job);
+  if (!status) return ts_nif_job_return(env, job);
+  ts_nif_job_drop(job);
+  return ts_nif_error(env, status);
+}
+
+static ERL_NIF_TERM op_there(ErlNifEnv *env, const call *c, const ts_call_key *k) {
+  ts_eager_use use;
+  if (!find_program(k, &use)) return compile_there(env, c, k);
+  ts_loaded *executable = ts_eager_program_executable(&use);
+  ts_loaded_retain(executable);
+  ts_eager_program_done(&use);
+  return program_of(env, executable, c->of.device);
+}
+
 /* On a dirty scheduler `out_done` is NULL, else `control` is. */
 static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_control *control, bool *out_done,
                         ERL_NIF_TERM *out) {
@@ -163,7 +211,10 @@ static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_contro
     if (out_done) *out_done = true;
     status = make_view(env, &c, out);
   } else if (!(status = ts_call_key_init(&c.of, &k))) {
-    status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, control, out);
+    bool there = ts_device_waits(c.of.device);
+    if (there) *out = op_there(env, &c, &k);
+    if (there && out_done) *out_done = true;
+    if (!there) status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, control, out);
     ts_call_key_deinit(&k);
   }
   free_call(&c);
@@ -178,9 +229,10 @@ static ERL_NIF_TERM op_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 }
 
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* op(Builder | undefined, Name :: atom(), [Tensor | number()], Attrs) -> Tensor | [Tensor, ...]
-   * A list when the op has several results. Traced when there is a builder, else run at once: here when that is short,
-   * or on a dirty scheduler. */
+  /* op(Builder | undefined, Name :: atom(), [Tensor | number()], Attrs) -> Tensor | [Tensor, ...] | {program,
+   * Executable} | {waiting, Job}: a list when the op has several results. On a device that the process waits for,
+   * {program, Executable}, at once or as the job's result: run/4 with the same operands gives the list of results.
+   * Traced when there is a builder, else run at once: here when that is short, or on a dirty scheduler. */
   ts_nif_builder *builder;
   ts_opcode code;
   bool done;

@@ -1,7 +1,7 @@
 #include "nif/nif_executable.h"
 
 #include "exec/slices.h"
-#include "nif/nif_graph.h"
+#include "nif/nif_job.h"
 #include "nif/nif_run.h"
 #include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
@@ -293,8 +293,7 @@ bool ts_nif_executable_is_stale(ErlNifEnv *env, ERL_NIF_TERM term) {
   return enif_is_ref(env, term) && !enif_get_resource(env, term, executable_type, &object);
 }
 
-/* Takes the executable over. */
-static ts_status make_executable(ErlNifEnv *env, ts_loaded *loaded, ts_device *device, ERL_NIF_TERM *out) {
+ts_status ts_nif_executable_make(ErlNifEnv *env, ts_loaded *loaded, ts_device *device, ERL_NIF_TERM *out) {
   bound *object = enif_alloc_resource(executable_type, sizeof *object);
   if (!object) {
     ts_loaded_release(loaded);
@@ -315,46 +314,76 @@ static ts_status get_client_option(ErlNifEnv *env, ERL_NIF_TERM option, ts_clien
   return ts_nif_get_client(env, items[1], out);
 }
 
-/* Without `cancel`, on a normal scheduler, *out is NULL when compiling must move to a dirty scheduler. */
-static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], const _Atomic bool *cancel, ts_loaded **out) {
+/* The arguments of compile/2. */
+typedef struct compilation {
   ts_nif_builder *builder;
-  ts_client *client = ts_client_host();
   const ts_graph *graph;
-  ts_program_options options = {.nonblocking = !cancel, .cancel = cancel};
+  ts_client *client;
+  ts_program_options options;
+} compilation;
+
+static ts_status get_compilation(ErlNifEnv *env, const ERL_NIF_TERM argv[], compilation *out) {
   ERL_NIF_TERM head, tail = argv[1];
-  *out = NULL;
-  if (!ts_nif_builder_get(env, argv[0], &builder)) return ts_nif_expected(env, "a traced program", argv[0]);
+  *out = (compilation){.client = ts_device_default()->client};
+  if (!ts_nif_builder_get(env, argv[0], &out->builder)) return ts_nif_expected(env, "a traced program", argv[0]);
   while (enif_get_list_cell(env, tail, &head, &tail)) {
-    options.no_fusion |= enif_is_identical(head, ts_atom.no_fusion_);
-    options.no_simplify |= enif_is_identical(head, ts_atom.no_simplify_);
-    TS_TRY(get_client_option(env, head, &client));
+    out->options.no_fusion |= enif_is_identical(head, ts_atom.no_fusion_);
+    out->options.no_simplify |= enif_is_identical(head, ts_atom.no_simplify_);
+    TS_TRY(get_client_option(env, head, &out->client));
   }
-  TS_TRY(ts_nif_builder_graph(builder, &graph));
-  if (!cancel && graph->ops.count > SHORT_PROGRAM) return TS_SUCCESS;
-  return ts_loaded_create(client, graph, &options, out);
+  return ts_nif_builder_graph(out->builder, &out->graph);
 }
 
 static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_loaded *executable;
+  compilation c;
   ERL_NIF_TERM term;
   (void)argc;
   ts_nif_watch *watch;
+  TS_NIF_TRY(env, get_compilation(env, argv, &c));
   TS_NIF_TRY(env, ts_nif_watch_begin(env, &watch));
-  ts_status status = compile(env, argv, &watch->cancel, &executable);
+  c.options.cancel = &watch->cancel;
+  ts_status status = ts_loaded_create(c.client, c.graph, &c.options, &executable);
   ts_nif_watch_end(env, watch);
   TS_NIF_TRY(env, status);
-  TS_NIF_TRY(env, make_executable(env, executable, NULL, &term));
+  TS_NIF_TRY(env, ts_nif_executable_make(env, executable, NULL, &term));
   return term;
 }
 
-ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* compile(Builder, [no_fusion | no_simplify | {client, Name}]) -> Executable: compiles a finished program; at once if
-   * it is short and its kernels are in memory, else on a dirty scheduler. */
-  ts_loaded *executable;
+static ERL_NIF_TERM compiled(ErlNifEnv *env, ts_nif_job *job) {
   ERL_NIF_TERM term;
-  TS_NIF_TRY(env, compile(env, argv, NULL, &executable));
+  ts_loaded *loaded = job->loaded;
+  job->loaded = NULL;
+  TS_NIF_TRY(env, ts_nif_executable_make(env, loaded, NULL, &term));
+  return term;
+}
+
+/* By a device. The job keeps the graph. */
+static ERL_NIF_TERM compile_there(ErlNifEnv *env, compilation *c) {
+  ts_nif_job *job;
+  TS_NIF_TRY(env, ts_nif_job_new(env, compiled, &job));
+  enif_keep_resource(c->builder);
+  job->builder = c->builder;
+  c->options.cancel = &job->cancel;
+  ErlNifEnv *before = ts_nif_calling(env);
+  ts_loaded_create_start(c->client, c->graph, &c->options, &job->loaded, ts_nif_job_done(job));
+  (void)ts_nif_calling(before);
+  return ts_nif_job_return(env, job);
+}
+
+ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* compile(Builder, [no_fusion | no_simplify | {client, Name}]) -> Executable | {waiting, Job}: compiles a finished
+   * program; for the host at once if it is short and its kernels are in memory, else on a dirty scheduler. */
+  ts_loaded *executable = NULL;
+  compilation c;
+  ERL_NIF_TERM term;
+  TS_NIF_TRY(env, get_compilation(env, argv, &c));
+  if (!c.client->platform->direct) return compile_there(env, &c);
+  c.options.nonblocking = true;
+  if (c.graph->ops.count <= SHORT_PROGRAM)
+    TS_NIF_TRY(env, ts_loaded_create(c.client, c.graph, &c.options, &executable));
   if (!executable) return enif_schedule_nif(env, "compile", ERL_NIF_DIRTY_JOB_CPU_BOUND, compile_dirty, argc, argv);
-  TS_NIF_TRY(env, make_executable(env, executable, NULL, &term));
+  TS_NIF_TRY(env, ts_nif_executable_make(env, executable, NULL, &term));
   return term;
 }
 
@@ -368,7 +397,7 @@ ERL_NIF_TERM ts_nif_on_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   TS_NIF_TRY(env, get_bound(env, argv[0], &program));
   if (!enif_is_identical(argv[1], ts_atom.undefined_)) TS_NIF_TRY(env, ts_nif_get_device(env, argv[1], &device));
   ts_loaded_retain(program.loaded);
-  TS_NIF_TRY(env, make_executable(env, program.loaded, device, &term));
+  TS_NIF_TRY(env, ts_nif_executable_make(env, program.loaded, device, &term));
   return term;
 }
 
@@ -479,29 +508,32 @@ static ts_status advance(ts_nif_long_run *r, ts_run_state *out_state) {
   return status;
 }
 
-/* Of the call in this thread that advances a run. */
-static _Thread_local ErlNifEnv *advancing;
-
 /* Called by the carrier's thread, by one that advances another run and helps the carrier, or by one of foreign code. */
 static void tell_ready(void *context) {
   ts_nif_long_run *r = context;
   ErlNifEnv *env = enif_alloc_env();
   atomic_store(&r->is_ready, true);
   if (env) {
-    (void)enif_send(advancing, &r->caller, env, enif_make_tuple2(env, ts_atom.ready_, enif_make_resource(env, r)));
+    ts_nif_send(&r->caller, env, enif_make_tuple2(env, ts_atom.ready_, enif_make_resource(env, r)));
     enif_free_env(env);
   }
   enif_release_resource(r);
 }
 
-/* Runs for one time slice. Unless *out_state is TS_RUN_DONE the run must be resumed. */
-static ts_status run_slice(ErlNifEnv *env, ts_nif_long_run *r, ts_run_state *out_state, ERL_NIF_TERM *out) {
+/* Not for a run on a device: that takes no time here, and the device must not be asked to pause. */
+static ts_status advance_in_slice(ts_nif_long_run *r, ts_run_state *out_state) {
   ts_slice slice;
   ts_slice_begin(&slice, &r->control);
-  advancing = env;
   ts_status status = advance(r, out_state);
-  advancing = NULL;
   ts_slice_end(&slice);
+  return status;
+}
+
+/* Unless *out_state is TS_RUN_DONE the run must be resumed. */
+static ts_status run_slice(ErlNifEnv *env, ts_nif_long_run *r, ts_run_state *out_state, ERL_NIF_TERM *out) {
+  ErlNifEnv *before = ts_nif_calling(env);
+  ts_status status = r->executable->waits ? advance(r, out_state) : advance_in_slice(r, out_state);
+  (void)ts_nif_calling(before);
   if (!status && *out_state != TS_RUN_DONE) return TS_SUCCESS;
   if (!status) status = end_to_list(env, r, out);
   (void)end_run(r, NULL); /* what it still holds after an error */
@@ -613,12 +645,15 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 ERL_NIF_TERM ts_nif_run_resume(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run_resume(Run) -> as run_group/4: resumes a group that run_rank/5 has begun, or one after the
-   * message {ready, Run} */
+   * message {ready, Run}; or the result of a job (nif_job.h) after that message */
   ts_nif_long_run *r = ts_nif_run_get(env, argv[0]);
+  ERL_NIF_TERM result;
   (void)argc;
+  if (!r && ts_nif_job_resume(env, argv[0], &result)) return result;
   if (!r) return ts_nif_error(env, ts_nif_expected(env, "a run", argv[0]));
   if (!atomic_exchange(&r->is_ready, false))
     return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the run is not ready to be resumed"));
+  if (r->executable->waits) return go_on(env, r, argv[0]);
   return enif_schedule_nif(env, "run_group", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, argv);
 }
 
@@ -691,7 +726,7 @@ ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     (void)end_run(r, NULL);
     return ts_nif_run_return(env, argv[0], ts_nif_error(env, status));
   }
-  if (r->executable->is_short) return go_on(env, r, argv[0]);
+  if (r->executable->is_short || r->executable->waits) return go_on(env, r, argv[0]);
   return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, argv);
 }
 
@@ -704,8 +739,8 @@ ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   return ts_nif_run_return(env, argv[0], ts_atom.ok_);
 }
 
-/* On this scheduler. */
-static ERL_NIF_TERM run_calling_back(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
+/* For short runs that call back, and for those that devices execute. */
+static ERL_NIF_TERM run_on_this_scheduler(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
   ERL_NIF_TERM all[] = {argv[0], argv[1], argv[2], argv[3], 0};
   TS_NIF_TRY(env, ts_nif_run_new(env, &all[4]));
   return run_dirty(env, 5, all);
@@ -731,8 +766,9 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   TS_NIF_TRY(env, ts_nif_turn_check(env));
-  if (!executable->is_short) return ts_nif_run_move(env, run_dirty, argc, argv);
-  if (executable->calls_back) return run_calling_back(env, argv);
+  if (!executable->is_short)
+    return executable->waits ? run_on_this_scheduler(env, argv) : ts_nif_run_move(env, run_dirty, argc, argv);
+  if (executable->calls_back) return run_on_this_scheduler(env, argv);
   TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
   TS_NIF_TRY(env, run_to_list(env, executable, &args, &options, &list));
   ts_nif_spend(env, executable);

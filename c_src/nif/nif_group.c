@@ -71,10 +71,18 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
                          &(ts_nif_call){.threads = call.threads, .partitions = call.partitions});
 }
 
+/* For those that devices execute. */
+static ERL_NIF_TERM run_on_this_scheduler(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
+  ERL_NIF_TERM all[] = {argv[0], argv[1], argv[2], argv[3], 0};
+  TS_NIF_TRY(env, ts_nif_run_new(env, &all[4]));
+  return run_dirty(env, 5, all);
+}
+
 ERL_NIF_TERM ts_nif_run_group(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run_group(Executable, [[Tensor | number()]], Threads, Donated) -> [[Tensor]] | stale: runs all partitions, with one
-   * list of arguments and of results for each, whose results are on the device of its number. Donated is a set of
-   * arguments of each partition, bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. */
+  /* run_group(Executable, [[Tensor | number()]], Threads, Donated) -> [[Tensor]] | stale | {waiting, Run}: runs all
+   * partitions, with one list of arguments and of results for each, whose results are on the device of its number.
+   * Donated is a set of arguments of each partition, bit i for the i-th from 0. Moves to a dirty scheduler when it may
+   * take long. */
   group_call call;
   ts_nif_args args;
   ts_loaded *executable;
@@ -82,7 +90,8 @@ ERL_NIF_TERM ts_nif_run_group(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
   TS_NIF_TRY(env, ts_nif_turn_check(env));
-  if (!executable->is_short) return ts_nif_run_move(env, run_dirty, argc, argv);
+  if (!executable->is_short)
+    return executable->waits ? run_on_this_scheduler(env, argv) : ts_nif_run_move(env, run_dirty, argc, argv);
   TS_NIF_TRY(env, get_call(env, argv, NULL, &call, &args));
   TS_NIF_TRY(env, ts_nif_run_group_now(env, call.executable, &args, call.threads, &lists));
   ts_nif_spend(env, executable);

@@ -1,6 +1,6 @@
 /* Tensors from nested lists of numbers, and back. Long ones move to a dirty scheduler, and end early when their process
  * has died. */
-#include "nif/nif_tensor.h"
+#include "nif/nif_job.h"
 #include "nif/nif_turns.h"
 
 #include <stdint.h>
@@ -219,6 +219,7 @@ static ts_status list_dtype(ErlNifEnv *env, ERL_NIF_TERM list, const ts_shape *s
   return TS_SUCCESS;
 }
 
+/* In host memory. */
 static ts_status list_buffer(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts_shape *shape, ts_device *device,
                              ts_buffer **out) {
   ts_dtype dtype;
@@ -231,23 +232,20 @@ static ts_status list_buffer(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts
   store_context store = store_context_of(*out);
   list_walk walk = {.env = env, .patience = patience_of(env), .shape = shape, .visit = visit_store, .context = &store};
   ts_status status = walk_list(&walk, list, 0);
-  if (!status) return ts_device_place(device, *out, out);
-  ts_buffer_release(*out);
+  if (status) ts_buffer_release(*out);
   return status;
 }
 
 static ERL_NIF_TERM from_list_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_shape shape;
   ts_buffer *buffer;
-  ERL_NIF_TERM term;
   bool is_long;
   ts_device *device;
   TS_NIF_TRY(env, ts_nif_get_device(env, argc > 2 ? argv[2] : ts_atom.undefined_, &device));
   TS_NIF_TRY(env, measure_list(env, argv[0], INT64_MAX, &shape, &is_long));
   TS_NIF_TRY(env, ts_shape_check(&shape, TS_F64));
   TS_NIF_TRY(env, list_buffer(env, argv, &shape, device, &buffer));
-  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
-  return ts_nif_with_pressure(env, term);
+  return ts_nif_place_tensor(env, device, buffer);
 }
 
 ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -297,26 +295,27 @@ static ERL_NIF_TERM to_list_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   (void)argc;
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
   ts_shape_strides(&tensor->buffer->shape, strides);
-  ts_buffer *host;
-  ts_status status = ts_device_fetch(tensor->buffer, &host);
+  void *bytes;
+  ts_buffer *host = tensor->buffer;
+  ts_status status = ts_device_bytes(host, &bytes);
+  if (!status) ts_buffer_retain(host);
   ts_nif_tensor_unpin(tensor);
   TS_NIF_TRY(env, status);
   patience p = patience_of(env);
-  ERL_NIF_TERM list = make_list(&p, host, 0, strides, host->data);
+  ERL_NIF_TERM list = make_list(&p, host, 0, strides, bytes);
   ts_buffer_release(host);
   return list;
 }
 
 ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* to_list(Ref) -> number() | nested list */
+  /* to_list(Ref) -> number() | nested list: of a tensor that the host can read */
   ts_nif_tensor *tensor;
   int64_t cells = 0;
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
-  bool elsewhere = tensor->buffer->elsewhere;
   ts_status status = count_cells(tensor->buffer, &cells);
   ts_nif_tensor_unpin(tensor);
   TS_NIF_TRY(env, status);
-  if (cells > SHORT_ELEMENTS || elsewhere)
+  if (cells > SHORT_ELEMENTS)
     return enif_schedule_nif(env, "to_list", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_list_dirty, argc, argv);
   return to_list_dirty(env, argc, argv);
 }

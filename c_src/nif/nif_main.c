@@ -7,6 +7,7 @@
 #include "nif/nif_file.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_group.h"
+#include "nif/nif_job.h"
 #include "nif/nif_local.h"
 #include "nif/nif_mapped.h"
 #include "nif/nif_mesh.h"
@@ -26,7 +27,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 20
+#define TS_NIF_ABI 21
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -164,9 +165,9 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_signature_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
   return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
-         ts_nif_watch_init(env, flags) && ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) &&
-         ts_nif_proxy_init(env, flags) && ts_nif_block_init(env, flags) && ts_nif_mapped_init(env, flags) &&
-         ts_nif_executable_init(env, flags);
+         ts_nif_watch_init(env, flags) && ts_nif_job_init(env, flags) && ts_nif_expr_init(env, flags) &&
+         ts_nif_digest_init(env, flags) && ts_nif_proxy_init(env, flags) && ts_nif_block_init(env, flags) &&
+         ts_nif_mapped_init(env, flags) && ts_nif_executable_init(env, flags);
 }
 
 /* From OTP 26 on the VM tells when it halts; in earlier releases an exit handler has to suffice. */
@@ -256,6 +257,7 @@ static ErlNifFunc functions[] = {
     {"deallocate", 1, ts_nif_deallocate, 0},
     {"device", 1, ts_nif_device_of, 0},
     {"to_device", 3, ts_nif_to_device, 0},
+    {"is_elsewhere", 1, ts_nif_is_elsewhere, 0},
     {"address", 1, ts_nif_address, 0},
     {"from_address", 3, ts_nif_from_address, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"share", 2, ts_nif_share, ERL_NIF_DIRTY_JOB_IO_BOUND},
@@ -263,7 +265,12 @@ static ErlNifFunc functions[] = {
     {"file_read", 2, ts_nif_file_read, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"file_write", 3, ts_nif_file_write, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"map_file", 1, ts_nif_map_file, ERL_NIF_DIRTY_JOB_IO_BOUND},
-    {"client_open", 4, ts_nif_client_open, 0},
+    {"client_open", 5, ts_nif_client_open, 0},
+    {"client_close", 1, ts_nif_client_close, 0},
+    {"client_waits", 1, ts_nif_client_waits, 0},
+    {"default_client", 0, ts_nif_default_client, 0},
+    {"default_client", 1, ts_nif_default_client, 0},
+    {"platform_devices", 1, ts_nif_platform_devices, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"client_devices", 1, ts_nif_client_devices, 0},
     {"clients", 0, ts_nif_clients, 0},
     {"memory", 0, ts_nif_memory, 0},

@@ -214,6 +214,16 @@ static ts_status parts_to_list(ErlNifEnv *env, parts *p, ts_status status, ERL_N
   return status;
 }
 
+/* A reference to a buffer that the host can read; an error for another one. */
+static ts_status get_host(ts_buffer *buffer, ts_buffer **out) {
+  void *bytes;
+  *out = NULL;
+  TS_TRY(ts_device_bytes(buffer, &bytes));
+  ts_buffer_retain(buffer);
+  *out = buffer;
+  return TS_SUCCESS;
+}
+
 static ERL_NIF_TERM cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   parts p = {0};
   ts_nif_tensor *tensor;
@@ -224,7 +234,9 @@ static ERL_NIF_TERM cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[3], &p.client));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
   ts_status status = get_sharding(env, argv[2], &p.mesh, &tensor->buffer->shape, &p.sharding);
-  if (!status) status = ts_device_fetch(tensor->buffer, &host);
+  if (!status) status = get_host(tensor->buffer, &host);
+  if (!status && !p.client->platform->direct)
+    status = ts_error(TS_FAILED_PRECONDITION, "cut: the parts cannot be made on client %s", p.client->name);
   if (!status) status = cut_all(env, &p, p.sharding.count > 0 ? host : tensor->buffer);
   status = parts_to_list(env, &p, status, &list);
   ts_buffer_release(host);
@@ -235,14 +247,14 @@ static ERL_NIF_TERM cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
 static bool is_long(ErlNifEnv *env, ERL_NIF_TERM ref) {
   ts_nif_tensor *tensor;
   if (ts_nif_tensor_get_pinned(env, ref, &tensor)) return true;
-  bool found = tensor->buffer->bytes > LONG_CUT || tensor->buffer->elsewhere;
+  bool found = tensor->buffer->bytes > LONG_CUT;
   ts_nif_tensor_unpin(tensor);
   return found;
 }
 
 ERL_NIF_TERM ts_nif_cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* cut(Ref, [Size], Cuts, Client) -> [Tensor]: the part of each partition, the i-th on device i of the client. Parts
-   * that are equal share their memory on devices of the host. */
+  /* cut(Ref, [Size], Cuts, Client) -> [Tensor]: the part of each partition, the i-th on device i of a client of the
+   * host. Parts that are equal share their memory. */
   if (is_long(env, argv[0])) return enif_schedule_nif(env, "cut", ERL_NIF_DIRTY_JOB_CPU_BOUND, cut, argc, argv);
   return cut(env, argc, argv);
 }
@@ -254,7 +266,7 @@ static ts_status get_parts(ErlNifEnv *env, ERL_NIF_TERM list, parts *p) {
   for (int32_t i = 0; i < ts_mesh_partitions(&p->mesh); i++) {
     if (!enif_get_list_cell(env, list, &head, &list)) return ts_nif_expected(env, "a part for each partition", list);
     TS_TRY(ts_nif_tensor_get_pinned(env, head, &tensor));
-    ts_status status = ts_device_fetch(tensor->buffer, &p->of[i]);
+    ts_status status = get_host(tensor->buffer, &p->of[i]);
     ts_nif_tensor_unpin(tensor);
     TS_TRY(status);
     if (p->of[i]->dtype != p->of[0]->dtype || !ts_shape_equal(&p->of[i]->shape, &p->of[0]->shape))
@@ -308,8 +320,8 @@ static ERL_NIF_TERM join_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 }
 
 ERL_NIF_TERM ts_nif_join(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* join([Ref], [Size], Cuts, Device) -> Tensor: the whole of the parts of all partitions, on that device. Of equal
-   * parts the first is taken. */
+  /* join([Ref], [Size], Cuts, Device) -> Tensor: the whole of the parts of all partitions, on that device of the host.
+   * Of equal parts the first is taken. */
   ERL_NIF_TERM head, tail;
   if (!enif_get_list_cell(env, argv[0], &head, &tail) || is_long(env, head))
     return enif_schedule_nif(env, "join", ERL_NIF_DIRTY_JOB_CPU_BOUND, join_dirty, argc, argv);
@@ -353,6 +365,7 @@ static ts_status get_calls(ErlNifEnv *env, ERL_NIF_TERM lists, interpreted *c) {
   for (int32_t p = 0; p < c->partitions; p++) {
     if (!enif_get_list_cell(env, lists, &head, &lists)) return ts_nif_expected(env, "a list for each partition", lists);
     TS_TRY(ts_nif_args_get(env, head, c->type_of, c->params, NULL, &c->args[p]));
+    for (size_t i = 0; i < c->params; i++) TS_TRY(ts_device_bytes(c->args[p].buffers[i], &(void *){NULL}));
     memcpy(c->buffers + (size_t)p * c->params, c->args[p].buffers, c->params * sizeof *c->buffers);
   }
   return TS_SUCCESS;
@@ -400,6 +413,7 @@ ERL_NIF_TERM ts_nif_interpret(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   TS_NIF_TRY(env, get_builder(env, argv[0], &builder));
   TS_NIF_TRY(env, ts_nif_builder_graph(builder, &c.graph));
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[2], &c.client));
+  if (!c.client->platform->direct) c.client = ts_client_host();
   ts_status status = make_room(&c);
   if (!status) status = get_calls(env, argv[1], &c);
   if (!status) status = ts_ref_run_partitions(c.graph, c.buffers, c.params, ts_pool_default(), c.made);

@@ -53,7 +53,7 @@ ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   TS_NIF_TRY(env, get_form(env, argv[1], argv[2], &dtype, &shape));
   TS_NIF_TRY(env, check_address(address, dtype, &shape));
   TS_NIF_TRY(env, ts_buffer_wrap(dtype, &shape, (void *)(uintptr_t)address, NULL, NULL, &buffer));
-  buffer->device = ts_device_default();
+  buffer->device = ts_client_host()->devices[0];
   TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
   return term;
 }
@@ -120,7 +120,7 @@ ERL_NIF_TERM ts_nif_from_shared(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_status status = ts_buffer_wrap(dtype, &shape, mapping->data, ts_mapping_release, mapping, &buffer);
   if (status) ts_mapping_release(mapping);
   TS_NIF_TRY(env, status);
-  buffer->device = ts_device_default();
+  buffer->device = ts_client_host()->devices[0];
   TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
   return term;
 }

@@ -1,4 +1,4 @@
-#include "nif/nif_tensor.h"
+#include "nif/nif_job.h"
 #include "nif/nif_turns.h"
 
 #include "base/alloc.h"
@@ -317,21 +317,12 @@ static ts_status get_contents(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   return check_binary(out);
 }
 
-/* The tensor of a buffer in host memory, which it takes over. */
-static ERL_NIF_TERM place(ErlNifEnv *env, ts_device *device, ts_buffer *host) {
-  ts_buffer *buffer;
-  ERL_NIF_TERM term;
-  TS_NIF_TRY(env, ts_device_place(device, host, &buffer));
-  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
-  return ts_nif_with_pressure(env, term);
-}
-
 static ERL_NIF_TERM from_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   contents c;
   ts_buffer *buffer;
   TS_NIF_TRY(env, get_contents(env, argc, argv, &c));
   TS_NIF_TRY(env, copy_binary(env, &c, &buffer));
-  return place(env, c.device, buffer);
+  return ts_nif_place_tensor(env, c.device, buffer);
 }
 
 ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -341,17 +332,17 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_buffer *buffer = NULL;
   TS_NIF_TRY(env, get_contents(env, argc, argv, &c));
   TS_NIF_TRY(env, ts_nif_turn_check(env));
-  bool packed = ts_dtype_bits(c.dtype) < 8, elsewhere = ts_device_waits(c.device);
-  bool copy = packed || enif_is_identical(argv[3], ts_atom.true_) || c.binary.size < COPY_BYTES || elsewhere;
+  bool packed = ts_dtype_bits(c.dtype) < 8;
+  bool copy = packed || enif_is_identical(argv[3], ts_atom.true_) || c.binary.size < COPY_BYTES;
   if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], c.dtype, &c.shape, &buffer));
-  if (!buffer && (c.binary.size > (packed ? LONG_COPY_BYTES / 16 : LONG_COPY_BYTES) || elsewhere))
+  if (!buffer && c.binary.size > (packed ? LONG_COPY_BYTES / 16 : LONG_COPY_BYTES))
     return enif_schedule_nif(env, "from_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, from_binary_dirty, argc, argv);
   if (!buffer) {
     int percent = (int)(c.binary.size * 100 / LONG_COPY_BYTES);
     TS_NIF_TRY(env, copy_binary(env, &c, &buffer));
     if (percent) enif_consume_timeslice(env, percent);
   }
-  return place(env, c.device, buffer);
+  return ts_nif_place_tensor(env, c.device, buffer);
 }
 
 /* A binary that keeps the buffer alive. */
@@ -365,14 +356,11 @@ static ts_status view_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, E
   return TS_SUCCESS;
 }
 
-/* A binary of the packed elements. */
+/* A binary of the packed elements of a buffer in host memory. */
 static ts_status packed_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t elements, ERL_NIF_TERM *out) {
-  ts_buffer *host;
-  TS_TRY(ts_device_fetch(buffer, &host));
   unsigned char *bytes = enif_make_new_binary(env, (size_t)ts_nif_packed_bytes(buffer->dtype, elements), out);
-  ts_status status = pack_pieces(env, buffer->dtype, host->data, elements, bytes);
-  ts_buffer_release(host);
-  return status;
+  if (!bytes && elements) return ts_error_no_memory();
+  return pack_pieces(env, buffer->dtype, buffer->data, elements, bytes);
 }
 
 static ERL_NIF_TERM to_packed_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -388,6 +376,33 @@ static ERL_NIF_TERM to_packed_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   return status ? ts_nif_error(env, status) : term;
 }
 
+/* Of a buffer in host memory that was read from a device, in which only the first bytes are set. */
+static ERL_NIF_TERM bytes_read(ErlNifEnv *env, ts_nif_job *job) {
+  ERL_NIF_TERM term;
+  bool packed = ts_dtype_bits(job->made->dtype) < 8;
+  TS_NIF_TRY(env, packed ? packed_binary(env, job->made, job->bytes, &term)
+                         : view_buffer(env, job->made, job->bytes, &term));
+  return term;
+}
+
+/* to_binary/2 of a tensor that the host cannot read. */
+static ERL_NIF_TERM read_elsewhere(ErlNifEnv *env, ts_nif_tensor *tensor, int64_t bytes) {
+  ts_nif_job *job;
+  ts_buffer *buffer = tensor->buffer;
+  ts_shape part = {.rank = 1, .dims = {bytes / (int64_t)ts_dtype_size(buffer->dtype)}};
+  TS_NIF_TRY(env, ts_nif_job_new(env, bytes_read, &job));
+  ts_status status = ts_buffer_create(ts_pool_default(), buffer->dtype, &part, &job->made);
+  if (status) {
+    ts_nif_job_drop(job);
+    return ts_nif_error(env, status);
+  }
+  job->bytes = bytes;
+  ErlNifEnv *before = ts_nif_calling(env);
+  ts_device_read_start(buffer, bytes, job->made->data, ts_nif_job_done(job));
+  (void)ts_nif_calling(before);
+  return ts_nif_job_return(env, job);
+}
+
 /* A binary with a copy of the first bytes. */
 static ts_status read_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
   unsigned char *data = enif_make_new_binary(env, (size_t)bytes, out);
@@ -396,7 +411,7 @@ static ts_status read_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, E
 }
 
 ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* to_binary(Ref, MaxElements | -1) -> binary(): packed as from_binary expects it */
+  /* to_binary(Ref, MaxElements | -1) -> binary() | {waiting, Job}: packed as from_binary expects it */
   ts_nif_tensor *tensor;
   int64_t limit;
   ERL_NIF_TERM term;
@@ -408,11 +423,13 @@ ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   int64_t bytes = buffer->bytes, size = (int64_t)ts_dtype_size(buffer->dtype);
   if (limit >= 0 && limit < bytes / size) bytes = limit * size;
   bool packed = ts_dtype_bits(buffer->dtype) < 8, is_long = packed && bytes > PACK_PIECE;
-  if (is_long)
+  if (buffer->elsewhere)
+    term = read_elsewhere(env, tensor, bytes);
+  else if (is_long)
     term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_packed_dirty, argc, argv);
   else if (packed)
     status = packed_binary(env, buffer, bytes, &term);
-  else if (bytes > HEAP_BINARY_BYTES && !buffer->elsewhere)
+  else if (bytes > HEAP_BINARY_BYTES)
     status = view_buffer(env, buffer, bytes, &term);
   else
     status = read_buffer(env, buffer, bytes, &term);
@@ -440,6 +457,29 @@ ERL_NIF_TERM ts_nif_device_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   return device;
 }
 
+static ERL_NIF_TERM handle_made(ErlNifEnv *env, ts_nif_job *job) {
+  ERL_NIF_TERM ref;
+  ts_buffer *made = job->made;
+  job->made = NULL;
+  TS_NIF_TRY(env, ts_nif_tensor_make_handle(env, made, &ref));
+  return ts_nif_with_pressure(env, ref);
+}
+
+/* From or to a device that the process waits for. The caller has pinned the tensor, which the job takes over. */
+static ERL_NIF_TERM copy_elsewhere(ErlNifEnv *env, ts_nif_tensor *tensor, ts_device *device) {
+  ts_nif_job *job;
+  ts_status status = ts_nif_job_new(env, handle_made, &job);
+  if (status) {
+    ts_nif_tensor_unpin(tensor);
+    return ts_nif_error(env, status);
+  }
+  ts_nif_job_hold(job, tensor);
+  ErlNifEnv *before = ts_nif_calling(env);
+  ts_device_copy_start(device, tensor->buffer, &job->made, ts_nif_job_done(job));
+  (void)ts_nif_calling(before);
+  return ts_nif_job_return(env, job);
+}
+
 static ERL_NIF_TERM to_device_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_nif_tensor *tensor;
   ts_device *device;
@@ -457,20 +497,31 @@ static ERL_NIF_TERM to_device_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM
 }
 
 ERL_NIF_TERM ts_nif_to_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* to_device(Ref, {Client, Number}, Copy :: boolean()) -> Ref | {pressure, Ref}: the same handle if the tensor is
-   * there and need not be copied; a view on another device of its client; else a copy */
+  /* to_device(Ref, {Client, Number}, Copy :: boolean()) -> Ref | {pressure, Ref} | {waiting, Job}: the same handle if
+   * the tensor is there and need not be copied; a view on another device of its client; else a copy */
   ts_nif_tensor *tensor;
   ts_device *device;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_device(env, argv[1], &device));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
   bool copy = enif_is_identical(argv[2], ts_atom.true_), is_there = !copy && tensor->buffer->device == device;
-  bool is_long = tensor->buffer->bytes > (int64_t)LONG_COPY_BYTES || tensor->buffer->elsewhere;
+  bool is_long = tensor->buffer->bytes > (int64_t)LONG_COPY_BYTES;
+  if (!is_there && (tensor->buffer->elsewhere || ts_device_waits(device))) return copy_elsewhere(env, tensor, device);
   ts_nif_tensor_unpin(tensor);
   if (is_there) return argv[0];
-  if (is_long || ts_device_waits(device))
-    return enif_schedule_nif(env, "to_device", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_device_dirty, argc, argv);
+  if (is_long) return enif_schedule_nif(env, "to_device", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_device_dirty, argc, argv);
   return to_device_dirty(env, argc, argv);
+}
+
+ERL_NIF_TERM ts_nif_is_elsewhere(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* is_elsewhere(Ref) -> boolean(): true for a tensor that the host cannot read */
+  ts_nif_tensor *tensor;
+  (void)argc;
+  if (!ts_nif_tensor_get(env, argv[0], &tensor) || !ts_status_consume_ok(ts_nif_tensor_pin(tensor)))
+    return ts_atom.false_;
+  bool found = tensor->buffer->elsewhere;
+  ts_nif_tensor_unpin(tensor);
+  return found ? ts_atom.true_ : ts_atom.false_;
 }
 
 /* ---- the pool ---- */

@@ -112,7 +112,7 @@
 %%
 %% Misuse raises `error({Code, Message})' with a message that names the op, shapes
 %% and types. The codes are `invalid_argument', `out_of_range',
-%% `resource_exhausted', `failed_precondition', `unavailable', `unimplemented', `cancelled',
+%% `resource_exhausted', `failed_precondition', `unavailable', `elsewhere', `unimplemented', `cancelled',
 %% `data_loss' and `internal'.
 %% ```
 %% 1> F = tessera:jit(fun(X, W) -> tessera:sum(tessera:tanh(tessera:dot(X, W))) end).
@@ -256,7 +256,7 @@
 -type shard_map_options() :: #{client => atom() | pid(), threads => non_neg_integer(), donate => [pos_integer()],
                                fuse => boolean(), simplify => boolean(), check => boolean()}.
 %% Of {@link shard_map/5}.
--type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), threads => non_neg_integer()}.
+-type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer()}.
 %% Of {@link open_client/2}.
 -type options() :: map().
 %% Options of any function. The types of a function's own options say more.
@@ -2461,7 +2461,7 @@ clients() -> maps:from_list([{Name, Count} || {Name, _, Count} <- tessera_nif:cl
 %% @doc Opens a client: a named group of devices that are shares of this machine. Options: `device_count' (as the setting
 %% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the
 %% client's tensors then have memory of their own, while clients without a limit share that of `host'; `threads', the largest
-%% number of threads for a call (0: all CPUs). For a client that is open it adds devices and sets what is given. Clients stay
+%% number of threads for a call (0: all CPUs); `platform' (`host', the only one that this library has). For a client that is open it adds devices and sets what is given. Clients stay
 %% open, and there are at most 32.
 %% ```
 %% 1> tessera:open_client(small, #{device_count => 2, memory_limit => 1 bsl 20}).

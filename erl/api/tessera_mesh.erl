@@ -40,7 +40,7 @@
 %% @doc The parts of a tensor, by partition; part I is on device I of the client `host'. Every cut must divide its dim. Parts
 %% that are equal share their memory.
 -spec shard(tessera:tensor(), mesh(), sharding()) -> [tessera:tensor()].
-shard(Tensor, Mesh, Sharding) -> shard(Tensor, Mesh, Sharding, host).
+shard(Tensor, Mesh, Sharding) -> shard(Tensor, Mesh, Sharding, tessera_nif:default_client()).
 
 %% @doc The parts of a tensor, by partition; part I is on device I of that client, or on the rank of a cluster that has partition I. Every
 %% cut must divide its dim. Parts that are equal share their memory.
@@ -53,13 +53,22 @@ shard(Tensor, Mesh, Sharding, Client) ->
              true -> tessera_cluster_run:check(Client, count(Checked), fun(Format, Values) -> raise(shard, Args, Format, Values) end);
              false -> check_client(shard, Args, Checked, Client)
          end,
-    #tessera{ref = Ref, type = Type, shape = Shape} = Here = tensor(shard, Args, Tensor),
+    #tessera{type = Type, shape = Shape} = Here = tensor(shard, Args, Tensor),
     Cuts = cuts(shard, Args, Checked, Sharding, tuple_size(Shape)),
     even(sizes(Checked), Cuts, Shape) =:= Cuts orelse uneven(Args, Checked, Cuts, {Type, Shape}),
     case Is andalso tessera_cluster_joined:find(Client) of
         none -> tessera_cluster:put(Client, pieces(Here, Checked, Cuts));
         #{} = Joined -> tessera_cluster_joined:put(Joined, pieces(Here, Checked, Cuts));
-        false -> result(shard, Args, fun() -> tessera_nif:cut(Ref, sizes(Checked), Cuts, Client) end)
+        false -> put(Args, Here, Checked, Cuts)
+    end.
+
+%% On the devices of a client of this node. The host cannot write to the devices of all.
+put([_, _, _, Client] = Args, #tessera{ref = Ref} = Here, Mesh, Cuts) ->
+    case tessera_nif:client_waits(Client) of
+        false -> result(shard, Args, fun() -> tessera_nif:cut(Ref, sizes(Mesh), Cuts, Client) end);
+        true ->
+            Pieces = pieces(Here, Mesh, Cuts),
+            [tessera:to_device(Piece, {Client, Device}) || {Device, Piece} <- lists:zip(tessera_type:dims(length(Pieces)), Pieces)]
     end.
 
 %% The same parts as slices, one for each position, which partitions share.
@@ -84,7 +93,15 @@ gather(Parts, Mesh, Sharding) ->
               [Count, format(Checked), tessera_error:show(Parts)]),
     [#tessera{ref = First, shape = Shape} | _] = Tensors = [tensor(gather, Args, Part) || Part <- Parts],
     Cuts = cuts(gather, Args, Checked, Sharding, tuple_size(Shape)),
-    result(gather, Args, fun() -> join(Tensors, First, sizes(Checked), Cuts) end).
+    Whole = result(gather, Args, fun() -> join(Tensors, First, sizes(Checked), Cuts) end),
+    back(Whole, hd(Parts)).
+
+%% To the device of the first part, if the host cannot read that one.
+back(Whole, #tessera{ref = Ref}) ->
+    case tessera_nif:is_elsewhere(Ref) of
+        true -> tessera:to_device(Whole, tessera_nif:device(Ref));
+        false -> Whole
+    end.
 
 join(Tensors, First, Sizes, Cuts) ->
     case tessera_nif:device(First) of

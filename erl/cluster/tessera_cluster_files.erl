@@ -81,7 +81,7 @@ tensor(Save, Type, {Path, {File, Offset, Size, Crc}, _, Shape}) ->
     Name = name(Path, Save, File),
     Bytes = contents(Name, Save, Offset, Size),
     erlang:crc32(Bytes) =:= Crc orelse damaged(Name, "its bytes from ~b to ~b have another checksum", [Offset, Offset + Size]),
-    case tessera_nif:from_binary(Bytes, Type, Shape, false) of
+    case tessera_nif:from_binary(Bytes, Type, Shape, false, {host, 0}) of
         #tessera{} = Tensor -> Tensor;
         {pressure, Tensor} -> tessera_memory:relieved(Tensor);
         {error, Error} -> tessera_cluster_error:raise(Error)

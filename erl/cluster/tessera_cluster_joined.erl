@@ -135,7 +135,7 @@ program(Part, Options) ->
         {error, _} = Error -> Error;
         {_, Hash} ->
             <<Number:64, _/bits>> = erlang:md5([Hash, term_to_binary(Options)]),
-            compiled(tessera_nif:compile(Part, Options), max(1, Number))
+            compiled(tessera_run:compile(Part, [{client, host} | Options]), max(1, Number))
     end.
 
 compiled({error, _} = Error, _) -> Error;

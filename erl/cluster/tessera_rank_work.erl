@@ -158,7 +158,7 @@ made({Type, Shape, Block, Device}) ->
         Made -> tessera_memory:made(put, [], fun() -> Made end)
     end.
 
-compiled(Source, Options) -> raised(tessera_nif:compile(raised(program(Source)), Options)).
+compiled(Source, Options) -> raised(tessera_run:compile(raised(program(Source)), [{client, host} | Options])).
 
 %% No program text begins with a zero byte.
 program(<<0, _/binary>> = Packed) -> tessera_nif:expression_unpack(Packed);

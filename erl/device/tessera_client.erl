@@ -1,11 +1,11 @@
 %% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
--export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, device/2, bind/2, to_device/3, by_device/1]).
+-export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, compiler/1, device/2, bind/2, to_device/3, by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
 %% Those of a client that is opened by a call.
--define(CALL_OPTIONS, [device_count, memory_limit, threads]).
+-define(CALL_OPTIONS, [device_count, memory_limit, platform, threads]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
 %% TS_MAX_DEVICES of c_src/device/client.h.
@@ -57,7 +57,16 @@ configure() ->
     Hosts = [{Name, Options} || {Name, Options} <- configured(), is_of_host(Options)],
     lists:foreach(fun({Name, Options}) -> open_configured(Name, Options, 1) end, Hosts),
     lists:keymember(host, 1, Hosts) orelse open_configured(host, [], 1),
-    ok.
+    default(application:get_env(tessera, default_client, host)).
+
+%% The client of tensors and programs for which no device is given. Names of other libraries' clients are left to Nx.
+default(Name) ->
+    case lists:keyfind(Name, 1, configured()) of
+        {_, Options} ->
+            is_of_host(Options) orelse open_configured(Name, Options, 1),
+            ok = tessera_nif:default_client(Name);
+        false -> tessera_nif:default_client(host)
+    end.
 
 configured() ->
     case application:get_env(tessera, clients, []) of
@@ -69,7 +78,7 @@ is_of_host(Options) -> lists:member(proplists:get_value(platform, Options, host)
 
 open_configured(Name, Options, Least) ->
     case open(Name, maps:put(device_count, max(Least, proplists:get_value(device_count, Options, host_devices())),
-                             maps:with([memory_limit, threads], proplists:to_map(Options)))) of
+                             maps:with([platform, memory_limit, threads], proplists:to_map(Options)))) of
         ok -> ok;
         {error, #{code := Code, message := Message}} -> error({Code, Message})
     end.
@@ -98,23 +107,27 @@ no_count(Other) ->
     Text = io_lib:format("host_devices or TESSERA_HOST_DEVICES: expected a number of devices from 1 to ~b, got ~0tP", [?MAX_DEVICES, Other, 20]),
     error({invalid_argument, unicode:characters_to_binary(Text)}).
 
-%% Opens a client of the host. For an open one, adds devices and changes the given options.
+%% Opens a client, of the host unless there is another platform. For an open one of the host, adds devices and changes the given
+%% options.
 -spec open(atom(), tessera:client_options()) -> ok | tessera_nif:error().
 open(Name, Options) ->
     case lists:sort(maps:keys(Options)) -- ?CALL_OPTIONS of
         [] ->
             case tessera_cluster_names:is_live(Name) of
                 true -> {error, tessera_cluster_error:new(failed_precondition, "~0tp is the name of a cluster", [Name])};
-                false -> open_host(Name, Options)
+                false -> open_here(Name, Options)
             end;
         [Unknown | _] ->
             Text = io_lib:format("unknown option ~0tp of a client, the options are ~0tp", [Unknown, ?CALL_OPTIONS]),
             {error, #{code => invalid_argument, message => unicode:characters_to_binary(Text)}}
     end.
 
-open_host(Name, Options) ->
-    tessera_nif:client_open(Name, maps:get(device_count, Options, host_devices()), maps:get(memory_limit, Options, undefined),
-                            maps:get(threads, Options, undefined)).
+open_here(Name, Options) ->
+    tessera_run:awaited(tessera_nif:client_open(Name, maps:get(device_count, Options, host_devices()), maps:get(memory_limit, Options, undefined),
+                                                maps:get(threads, Options, undefined), platform(maps:get(platform, Options, host)))).
+
+platform(nil) -> host;
+platform(Name) -> Name.
 
 %% Whether a client has the name: one that is open, or that is opened when it is used.
 -spec is_client(atom()) -> boolean().
@@ -153,6 +166,15 @@ device({Name, Device}, Call) when is_atom(Name), is_integer(Device) ->
         Result -> Result
     end;
 device(_, Call) -> Call().
+
+%% The options of a compilation for a client. All clients of the host run what is compiled for one of them.
+-spec compiler(atom()) -> [{client, atom()}].
+compiler(Client) ->
+    case {tessera_nif:client_waits(Client), tessera_nif:default_client()} of
+        {true, _} -> [{client, Client}];
+        {false, host} -> [];
+        {false, _} -> [{client, host}]
+    end.
 
 %% The executable bound to a device.
 -spec bind(tessera_nif:executable(), tessera:device() | undefined) -> tessera_nif:executable() | tessera_nif:error().

@@ -21,7 +21,10 @@ made(Name, Args, Make) ->
 -spec result(term(), fun(() -> term()), fun((map()) -> no_return())) -> term().
 result({pressure, Made}, _Again, _Fail) ->
     relieved(Made);
-result({error, #{code := resource_exhausted}}, Again, Fail) ->
+result({waiting, _} = Waiting, Again, Fail) ->
+    result(tessera_run:awaited(Waiting), Again, Fail);
+result({error, #{code := resource_exhausted}}, Call, Fail) ->
+    Again = fun() -> tessera_run:awaited(Call()) end,
     collect_self(major),
     case Again() of
         {error, #{code := resource_exhausted}} -> finally(in_turn(Again), Fail);

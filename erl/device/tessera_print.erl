@@ -20,7 +20,7 @@ separator(_) -> "\n".
 
 content(Bytes, #tessera{type = Type, shape = Shape}) ->
     Shown = tessera_bits:first(?SHOWN, Shape),
-    Numbers = case tessera_nif:from_binary(Bytes, Type, {Shown}, true) of
+    Numbers = case tessera_nif:from_binary(Bytes, Type, {Shown}, true, {host, 0}) of
                   #tessera{ref = Copy} -> tessera_nif:to_list(Copy);
                   {pressure, #tessera{ref = Copy}} -> tessera_nif:to_list(Copy)
               end,

@@ -4,18 +4,32 @@
 %% Calls of the native library refuse such handles, so operands are inspected only after a refusal.
 -module(tessera_remote).
 -include("tessera.hrl").
--export([is_elsewhere/1, read/2, fetch/1, result/4, result/5, deallocate/1, device/1, to_device/2]).
+-export([is_remote/1, is_elsewhere/1, local/1, read/2, fetch/1, result/4, result/5, deallocate/1, device/1, to_device/2]).
 
+%% Of another node, or of a rank.
+-spec is_remote(term()) -> boolean().
+is_remote(#tessera{ref = Ref}) -> is_reference(Ref) andalso (node(Ref) =/= node() orelse tessera_nif:is_proxy(Ref));
+is_remote(_) -> false.
+
+%% The same, or on a device whose memory the host cannot read.
 -spec is_elsewhere(term()) -> boolean().
-is_elsewhere(#tessera{ref = Ref}) -> is_reference(Ref) andalso (node(Ref) =/= node() orelse tessera_nif:is_proxy(Ref));
+is_elsewhere(#tessera{ref = Ref} = Tensor) -> is_remote(Tensor) orelse (is_reference(Ref) andalso tessera_nif:is_elsewhere(Ref));
 is_elsewhere(_) -> false.
+
+%% The operand, or a copy of the tensor that the host can read.
+-spec local(Operand) -> Operand | tessera:tensor() | tessera_nif:error().
+local(Operand) ->
+    case is_elsewhere(Operand) of
+        true -> fetch(Operand);
+        false -> Operand
+    end.
 
 %% The first bytes of a tensor, wherever it is; all bytes if the number of elements is
 %% negative.
 -spec read(reference(), integer()) -> binary() | tessera_nif:error().
 read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, read, [Ref, Elements]);
 read(Ref, Elements) ->
-    case tessera_nif:to_binary(Ref, Elements) of
+    case tessera_run:awaited(tessera_nif:to_binary(Ref, Elements)) of
         {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_cluster_proxy:read(Ref, Elements) end);
         Bytes -> Bytes
     end.
@@ -27,12 +41,12 @@ of_proxy(Ref, Refusal, Call) ->
         false -> Refusal
     end.
 
-%% The tensor with a handle of this node.
+%% The tensor in host memory, with a handle of this node.
 -spec fetch(tessera:tensor()) -> tessera:tensor() | tessera_nif:error().
 fetch(#tessera{ref = Ref, type = Type, shape = Shape}) ->
     case read(Ref, -1) of
         Binary when is_binary(Binary) ->
-            Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
+            Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false, {host, 0}) end,
             tessera_memory:result(Make(), Make, fun(Cause) -> {error, Cause} end);
         Error -> Error
     end.
@@ -50,16 +64,21 @@ result(First, Operands, Fetch, Call, Fail) ->
                           fun(Cause) -> again(Cause, Operands, Fetch, Call, Fail) end).
 
 again(Cause, Operands, Fetch, Call, Fail) ->
-    case tessera_type:is_proper(Operands) andalso lists:any(fun is_elsewhere/1, Operands) of
+    Is = to_fetch(Cause),
+    case tessera_type:is_proper(Operands) andalso lists:any(Is, Operands) of
         false -> Fail(Cause);
         true ->
-            Here = [here(Operand, Fetch, Fail) || Operand <- Operands],
+            Here = [here(Operand, Is, Fetch, Fail) || Operand <- Operands],
             Again = fun() -> Call(Here) end,
             tessera_memory:result(Again(), Again, Fail)
     end.
 
-here(Operand, Fetch, Fail) ->
-    case is_elsewhere(Operand) of
+%% The host reads constants of programs, and arguments of its own programs. Devices of this node read all others.
+to_fetch(#{code := elsewhere}) -> fun is_elsewhere/1;
+to_fetch(_) -> fun is_remote/1.
+
+here(Operand, Is, Fetch, Fail) ->
+    case Is(Operand) of
         false -> Operand;
         true ->
             case Fetch(Operand) of
@@ -87,14 +106,14 @@ device(Ref) ->
 %% The tensor on a device of this node.
 -spec to_device(tessera:tensor(), tessera:device()) -> tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
 to_device(#tessera{ref = Ref} = Tensor, Device) ->
-    case tessera_nif:to_device(Ref, Device, false) of
+    case tessera_run:awaited(tessera_nif:to_device(Ref, Device, false)) of
         Moved when is_reference(Moved) -> Tensor#tessera{ref = Moved};
         {pressure, Moved} -> {pressure, Tensor#tessera{ref = Moved}};
         Refusal -> fetched_to(Device, Tensor, Refusal)
     end.
 
 fetched_to(Device, Tensor, Refusal) ->
-    case is_elsewhere(Tensor) andalso fetch(Tensor) of
+    case is_remote(Tensor) andalso fetch(Tensor) of
         false -> Refusal;
         #tessera{} = Here -> to_device(Here, Device);
         Error -> Error

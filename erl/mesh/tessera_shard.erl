@@ -8,7 +8,7 @@
 -include("tessera.hrl").
 -export([jit/3, map/5, results/2, whole/2, explain/2, interpret/2, leaf_cuts/4]).
 
--define(NO_OPTIONS, #{input_shardings => undefined, output_shardings => undefined, threads => 0, donate => [], client => host,
+-define(NO_OPTIONS, #{input_shardings => undefined, output_shardings => undefined, threads => 0, donate => [], client => default,
                       fuse => true, simplify => true}).
 %% Options of shard_map. `check': a result that varies where it is replicated is an error.
 -define(NO_MAP_OPTIONS, (maps:without([input_shardings, output_shardings], ?NO_OPTIONS))#{check => true}).
@@ -58,6 +58,7 @@ options(Name, Args, Options, None) when is_map(Options) ->
     end;
 options(Name, Args, Options, _) -> raise(Name, Args, "expected a map of options, got ~ts", [tessera_error:show(Options)]).
 
+new(Name, Args, F, Mesh, #{client := default} = All) -> new(Name, Args, F, Mesh, All#{client := tessera_nif:default_client()});
 new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donate} = All) when is_function(F) ->
     Checked = tessera_mesh:check(Name, Args, Mesh),
     {arity, Arity} = erlang:fun_info(F, arity),
@@ -235,7 +236,7 @@ part_types(#shard{name = shard_map}, Result, _) -> tessera_tree:types(Result).
 compile(Part, Client, Passes, Types) ->
     case tessera_cluster:is_cluster(Client) of
         true -> tessera_cluster_run:program(Client, Part, Passes, Types);
-        false -> tessera_nif:compile(Part, [{client, Client} | Passes])
+        false -> tessera_run:compile(Part, [{client, Client} | Passes])
     end.
 
 %% The program with the mesh and the shardings of its arguments and results: on whole tensors, or on parts. Args are those of
@@ -406,4 +407,5 @@ interpret(F, Lists) ->
     {Traced, Result, Hidden} = trace(Shard, Signature, hd(Lists)),
     {Part, _, _} = part(Shard, Traced, hd(Lists)),
     Args = with_hidden(Leaves, [lists:nth(Index, Environment) || Index <- Hidden]),
-    containers(Result, tessera_trace:check(Shard#shard.name, [Lists], tessera_nif:interpret(Part, Args, Client))).
+    Here = [[tessera_remote:local(Arg) || Arg <- List] || List <- Args],
+    containers(Result, tessera_trace:check(Shard#shard.name, [Lists], tessera_nif:interpret(Part, Here, Client))).

@@ -98,7 +98,7 @@ node(parameter, [Position], _, #st{params = Params} = St) -> {maps:get(Position,
 node(constant, [Number], Node, St) ->
     {tessera_nx_ops:constant(St#st.program, tessera_nx_tensor:form(Node), Number), St};
 node(tensor, [Tensor], _, #st{holds = false} = St) ->
-    {check(tensor, tessera_nif:value(St#st.program, tessera_nx_tensor:value(Tensor))), St};
+    {check(tensor, tessera_nif:value(St#st.program, tessera_nx_tensor:readable(tessera_nx_tensor:value(Tensor)))), St};
 node(tensor, [Tensor], _, St) -> held(Tensor, tessera_nx_tensor:form(Tensor), St);
 node(elem, [Tuple, Index], _, St) ->
     {Values, St1} = lower(Tuple, St),

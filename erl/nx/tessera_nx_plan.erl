@@ -35,7 +35,7 @@ build(Roots, Leaves, #{handled := Handled, is_cached := IsCached, device := {Cli
                                 #st{handled = Handled, client = Client}, IsCached);
                {Expression, Sources} ->
                    Code = tessera_program:new(tessera_nx_plain:describe(Expression),
-                                              fun() -> tessera_nx_plain:program(Expression) end, [], IsCached),
+                                              fun() -> tessera_nx_plain:program(Expression) end, tessera_client:compiler(Client), IsCached),
                    #plan{code = check(Code), args = [source(Source) || Source <- Sources]}
            end,
     {on_device(Plan, Device), used(Plan#plan.args)}.
@@ -46,10 +46,10 @@ on_device(#plan{code = Code} = Plan, Device) -> Plan#plan{code = check(tessera_p
 source(Position) when is_integer(Position) -> {arg, Position};
 source(Tensor) -> {held, tessera_nx_tensor:value(Tensor)}.
 
-build_scoped(Roots, Args, Options, IsCached) ->
+build_scoped(Roots, Args, #st{client = Client} = Options, IsCached) ->
     {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, [], Options),
     _ = check(tessera_nif:finish(Program, Values)),
-    #plan{code = check(tessera_program:new(Program, [], IsCached)), args = inputs(St),
+    #plan{code = check(tessera_program:new(Program, tessera_client:compiler(Client), IsCached)), args = inputs(St),
           calls = list_to_tuple(lists:reverse(Calls))}.
 
 %% The finished program of the whole expression, and the sources of its parameters. Tensors that the function holds are
@@ -204,7 +204,7 @@ pack(#plan{code = Code, args = Args} = Plan) ->
 
 -spec pack_source(source()) -> source().
 pack_source({held, #tessera{ref = Ref, type = Type, shape = Shape}}) ->
-    {held, {Type, Shape, check(tessera_nif:to_binary(Ref, -1))}};
+    {held, {Type, Shape, check(tessera_run:awaited(tessera_nif:to_binary(Ref, -1)))}};
 pack_source(Arg) -> Arg.
 
 -spec unpack(term()) -> plan().

@@ -335,7 +335,7 @@ partitioned(#shard{mesh = Mesh, client = Client} = Shard, Vars, Large, Traced) -
 compile(Part, Client, Types) ->
     case tessera_cluster:is_cluster(Client) of
         true -> tessera_cluster_run:program(Client, Part, [], Types);
-        false -> tessera_nif:compile(Part, [{client, Client}])
+        false -> tessera_run:compile(Part, [{client, Client}])
     end.
 
 %% The numbers of kernels that were compiled and found; the driver does not know those of a cluster's ranks.

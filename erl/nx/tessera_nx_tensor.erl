@@ -2,7 +2,7 @@
 -module(tessera_nx_tensor).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([core_type/1, form/1, shape/1, value/1, anywhere/1, local/1, is_donatable/1, data/2, on_rank/2, with_value/2,
+-export([core_type/1, form/1, shape/1, value/1, anywhere/1, local/1, readable/1, is_donatable/1, data/2, on_rank/2, with_value/2,
          with_ref/2, at/2, template/1, flatten/1, rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core does not support are refused.
@@ -45,10 +45,14 @@ import(T, Binary) ->
 %% there.
 -spec local(tessera:tensor()) -> tessera:tensor().
 local(Tensor) ->
-    case tessera_remote:is_elsewhere(Tensor) of
+    case tessera_remote:is_remote(Tensor) of
         false -> Tensor;
         true -> fetched(tessera_remote:fetch(Tensor))
     end.
+
+%% A tensor that the host can read.
+-spec readable(tessera:tensor()) -> tessera:tensor().
+readable(Tensor) -> fetched(tessera_remote:local(Tensor)).
 
 fetched({error, Cause}) -> tessera_nx_error:from_core(read, Cause);
 fetched(Here) -> Here.

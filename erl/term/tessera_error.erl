@@ -128,4 +128,5 @@ code_text(unimplemented) -> <<"not implemented">>;
 code_text(cancelled) -> <<"cancelled">>;
 code_text(data_loss) -> <<"data loss">>;
 code_text(unavailable) -> <<"unavailable">>;
+code_text(elsewhere) -> <<"elsewhere">>;
 code_text(internal) -> <<"internal error of Tessera">>.

@@ -124,9 +124,13 @@ current(Id, Versions) -> tessera_digest:current(Id, Versions).
 
 make(#jit{compile = Options, device = Device} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
-    Compiled = tessera_trace:check(jit, Args, tessera_nif:compile(Traced, Options)),
+    Compiled = tessera_trace:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options)),
     Executable = tessera_trace:check(jit, Args, on_device(Compiled, Device)),
     #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
+
+%% The option of the compiler for a device's client.
+for({Client, _}) -> [{client, Client}];
+for(undefined) -> [].
 
 on_device(Executable, undefined) -> Executable;
 on_device(Executable, Device) -> tessera_nif:on_device(Executable, Device).
@@ -315,4 +319,4 @@ run_text(Text, Args) ->
 
 compile_text(Text, Args) ->
     Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),
-    tessera_trace:check(run_text, [Text, Args], tessera_nif:compile(Parsed, [])).
+    tessera_trace:check(run_text, [Text, Args], tessera_run:compile(Parsed, [])).

@@ -6,16 +6,18 @@
 -export([new/3, new/4, on_device/2, run/3, portable/1, ready/1, kernels/1]).
 -export_type([code/0]).
 
+-type option() :: no_fusion | no_simplify | {client, atom()}.
+
 -record(code, {executable  :: tessera_nif:executable() | undefined,
-               fingerprint :: {[atom()], <<_:128>>},  % the options and the hash of the source
+               fingerprint :: {[option()], <<_:128>>},  % the options and the hash of the source
                source      :: binary(),
-               options     :: [atom()],
+               options     :: [option()],
                device      :: tessera:device() | undefined, % where it runs; undefined: where its arguments are
                is_new = false :: boolean()}).       % compiled by the caller that made this term
 -opaque code() :: #code{}.
 
 %% Compiles a finished program. With the cache, finds an equal program that was compiled before.
--spec new(tessera_nif:builder(), [atom()], boolean()) -> code() | tessera_nif:error().
+-spec new(tessera_nif:builder(), [option()], boolean()) -> code() | tessera_nif:error().
 new(Builder, Options, IsCached) ->
     case tessera_nif:describe(Builder) of
         {error, _} = Error -> Error;
@@ -23,14 +25,14 @@ new(Builder, Options, IsCached) ->
     end.
 
 %% The same before the program is made: the key is its packed form and that one's hash.
--spec new({binary(), <<_:128>>}, fun(() -> tessera_nif:builder()), [atom()], boolean()) -> code() | tessera_nif:error().
+-spec new({binary(), <<_:128>>}, fun(() -> tessera_nif:builder()), [option()], boolean()) -> code() | tessera_nif:error().
 new({Source, Hash}, Program, Options, IsCached) ->
     Code = #code{fingerprint = {Options, Hash}, source = Source, options = Options},
     Self = make_ref(),
     Make = fun() ->
                    Builder = Program(),
                    put(Self, true),
-                   tessera_nif:compile(Builder, Options)
+                   tessera_run:compile(Builder, Options)
            end,
     Made = case IsCached of
                true -> fetch(Code, Make);
@@ -88,7 +90,7 @@ here(#code{source = Source, options = Options} = Code) ->
     fetch(Code, fun() ->
                         case program(Source) of
                             {error, _} = Error -> Error;
-                            Builder -> tessera_nif:compile(Builder, Options)
+                            Builder -> tessera_run:compile(Builder, Options)
                         end
                 end).
 

@@ -39,8 +39,8 @@ apply_op(User, Name, Operands, Attrs) ->
     case tessera_nif:op(get(?KEY), Name, Operands, Attrs) of
         #tessera{} = Tensor -> Tensor;
         Other ->
-            tessera_remote:result(Other, Operands, fun stand_in/1,
-                                  fun(Here) -> tessera_nif:op(get(?KEY), Name, Here, Attrs) end,
+            tessera_remote:result(tessera_run:op(Other, Operands), Operands, fun stand_in/1,
+                                  fun(Here) -> tessera_run:op(tessera_nif:op(get(?KEY), Name, Here, Attrs), Here) end,
                                   fun(Cause) -> tessera_error:raise(User, Operands, renamed(User, Name, Cause)) end)
     end.
 
@@ -91,7 +91,7 @@ tracing(F) -> with_entry(?NX, true, F).
 -spec trace(fun(([tessera:tensor()]) -> term()), [{tessera:type(), tessera:shape()}], [tessera:tensor()]) ->
           {tessera_nif:builder(), tessera_tree:signature(), [pos_integer()]}.
 trace(F, Types, Environment) ->
-    Here = [here(Tensor) || Tensor <- Environment],
+    Here = [near(Tensor) || Tensor <- Environment],
     StandIns = maps:from_list([{Ref, Tensor} || {#tessera{ref = Ref}, Tensor} <- lists:zip(Environment, Here)]),
     Program = check(jit, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
     Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment},
@@ -129,7 +129,14 @@ numbers_to_tensors(Leaf) -> Leaf.
 -spec value(atom(), tessera:operand()) -> tessera:tensor().
 value(Name, Operand) -> check(Name, [Operand], tessera_nif:value(get(?KEY), here(Operand))).
 
-%% A tensor of another node becomes one of this node; other operands stay.
+%% A tensor of another node becomes one of this node.
+near(Tensor) ->
+    case tessera_remote:is_remote(Tensor) of
+        true -> check(fetch, [Tensor], stand_in(Tensor));
+        false -> Tensor
+    end.
+
+%% The same with a tensor that the host cannot read; other operands stay.
 here(Operand) ->
     case tessera_remote:is_elsewhere(Operand) of
         true -> check(fetch, [Operand], stand_in(Operand));

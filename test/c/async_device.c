@@ -184,7 +184,6 @@ static void get_memory(void *client, ts_memory_stats *out) {
 typedef struct memory {
   async_client *client;
   int32_t device;
-  ts_type type;
   int64_t bytes;
   unsigned char *masked;
 } memory;
@@ -223,7 +222,6 @@ static ts_status make_memory(async_client *client, int32_t device, const ts_type
   memory *m;
   TS_TRY(TS_NEW(&m));
   *m = (memory){.client = client, .device = device, .bytes = ts_shape_bytes(&type->shape, type->dtype)};
-  ts_type_set(&m->type, type->dtype, &type->shape);
   ts_status status = allocate(m);
   if (status) {
     ts_free(m);
@@ -477,12 +475,13 @@ static void end_run(run_job *r, ts_status status) {
   finish(&r->job, status);
 }
 
-static ts_status fetch_arg(const memory *m, void **out) {
+/* As the type of its parameter: the argument may be a view of memory that was made with another shape. */
+static ts_status fetch_arg(const memory *m, const ts_type *type, void **out) {
   unsigned char *bytes;
   ts_status status;
   TS_TRY(ts_alloc((size_t)m->bytes + 1, (void **)&bytes));
   apply_mask(bytes, m->masked, m->bytes);
-  ts_placement p = {.dtype = m->type.dtype, .shape = &m->type.shape, .bytes = m->bytes};
+  ts_placement p = {.dtype = type->dtype, .shape = &type->shape, .bytes = m->bytes};
   ts_platform_host.from_host(&p, bytes, out, (ts_done){keep_status, &status});
   ts_free(bytes);
   return status;
@@ -574,7 +573,8 @@ static ts_status prepare_run(run_job *r) {
   r->result_count = p->host.result_count * (size_t)q->device_count;
   TS_TRY(TS_NEW_ARRAY(q->arg_count, &r->args));
   TS_TRY(TS_NEW_ARRAY(r->result_count, &r->results));
-  for (size_t i = 0; i < q->arg_count; i++) TS_TRY(fetch_arg(q->args[i], &r->args[i]));
+  size_t each = q->arg_count / (size_t)q->device_count;
+  for (size_t i = 0; i < q->arg_count; i++) TS_TRY(fetch_arg(q->args[i], p->host.param_types[i % each], &r->args[i]));
   r->host = *q;
   r->host.program = p->host.program;
   r->host.client = NULL;

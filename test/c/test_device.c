@@ -260,13 +260,13 @@ START_TEST(bytes_that_the_host_cannot_read)
   int32_t first;
   ts_shape square = SHAPE(2, 2);
   ts_buffer *far = put(async_device(), VECTOR(TS_S32, 7, 8, 9, 10)), *alias, *copy;
-  ck_assert_error(ts_device_bytes(far, &bytes), TS_FAILED_PRECONDITION,
+  ck_assert_error(ts_device_bytes(far, &bytes), TS_ELSEWHERE,
                   "the host cannot read s32[4] on device 1 of client async");
   ck_assert_ok(ts_device_read(far, sizeof first, &first));
   ck_assert_int_eq(first, 7);
   ck_assert_ok(ts_buffer_alias(far, TS_S32, &square, &alias));
   ts_buffer_release(far);
-  ck_assert_error(ts_device_bytes(alias, &bytes), TS_FAILED_PRECONDITION, "s32[2,2] on device 1 of client async");
+  ck_assert_error(ts_device_bytes(alias, &bytes), TS_ELSEWHERE, "s32[2,2] on device 1 of client async");
   ck_assert_ok(ts_device_copy(other_device(), alias, &copy));
   test_equal(get(alias), TENSOR(TS_S32, SHAPE(2, 2), 7, 8, 9, 10));
   test_equal(get(copy), TENSOR(TS_S32, SHAPE(2, 2), 7, 8, 9, 10));
@@ -284,7 +284,7 @@ START_TEST(runs_that_mix_devices)
   ts_buffer_retain(host);
   ts_buffer *there_too = put(far, host);
   ts_buffer *args[] = {host, there_too};
-  ck_assert_error(run(here, NULL, args, 2, &out), TS_FAILED_PRECONDITION,
+  ck_assert_error(run(here, NULL, args, 2, &out), TS_ELSEWHERE,
                   "argument 2: the host cannot read f32[1000] on device 1 of client async");
   ck_assert_error(run(here, far, args, 2, &out), TS_INVALID_ARGUMENT,
                   "a program compiled for client host cannot run on device 1 of client async");

@@ -240,6 +240,33 @@ START_TEST(programs_run_with_and_without_donation)
 }
 END_TEST
 
+/* An argument is its bytes: a reshape makes no other memory. */
+START_TEST(arguments_may_have_another_shape)
+{
+  device d = open_device(platforms[_i].platform);
+  ts_program program = compile(&d, add);
+  ts_type type, flat = vector_of(3);
+  ts_shape column = SHAPE(3, 1);
+  ts_type_set(&type, TS_F32, &column);
+  for (uint64_t donated = 0; donated < 4; donated++) {
+    void *args[] = {place(&d, 0, &type, (const float[]){1, 2, 3}), place(&d, 0, &flat, (const float[]){4, 5, 6})};
+    void *results[2] = {0};
+    ck_assert_ok(run(&d, &(ts_run_request){.program = program.program,
+                                           .args = args,
+                                           .arg_count = 2,
+                                           .donated = TS_BITS(donated),
+                                           .results = results}));
+    check_memory(&d, results[0], (const float[]){5, 7, 9}, 3);
+    for (int i = 0; i < 2; i++) {
+      if (!(donated >> i & 1)) d.p->release_memory(args[i]);
+      d.p->release_memory(results[i]);
+    }
+  }
+  d.p->release_program(program.program);
+  close_device(&d);
+}
+END_TEST
+
 enum { MANY = 200 };
 
 /* Many operations at a time, each of which ends once. Arguments and program may be released after the last. */
@@ -581,6 +608,7 @@ int main(void) {
   tcase_add_loop_test(contract, clients_are_apart, 0, PLATFORMS);
   tcase_add_loop_test(contract, elements_go_there_and_come_back, 0, PLATFORMS);
   tcase_add_loop_test(contract, programs_run_with_and_without_donation, 0, PLATFORMS);
+  tcase_add_loop_test(contract, arguments_may_have_another_shape, 0, PLATFORMS);
   tcase_add_loop_test(contract, operations_of_a_program_at_the_same_time, 0, PLATFORMS);
   tcase_add_loop_test(contract, a_run_is_cancelled, 0, PLATFORMS);
   tcase_add_loop_test(contract, a_compilation_is_cancelled, 0, PLATFORMS);

@@ -1,5 +1,6 @@
 %% Clients and devices: where tensors are and programs run, memory of a client's own, configuration.
 -module(tessera_client_tests).
+-device(host). % clients and memory of the host
 -include_lib("eunit/include/eunit.hrl").
 
 -define(IS_STARTED, "lists:keymember(tessera, 1, application:which_applications())").

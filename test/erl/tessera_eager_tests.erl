@@ -8,7 +8,9 @@ ref(#tessera{ref = Ref}) -> Ref.
 
 %% ---- the short way
 
-like_test() ->
+like_test() -> tessera_eunit:on_host(fun like_here/0).
+
+like_here() ->
     A = tessera:tensor([1.0, 2.0, 3.0]),
     B = tessera:tensor([10.0, 20.0, 30.0]),
     ok = tessera:clear_cache(),
@@ -86,7 +88,9 @@ backend_place_test() ->
     ?assertEqual(#{0 => 0, 1 => 0}, Held()).
 
 %% Near the memory limit garbage is collected, and the error is the same on either path.
-backend_limit_test() ->
+backend_limit_test() -> tessera_eunit:on_host(fun backend_limit_here/0).
+
+backend_limit_here() ->
     #{live := Live, limit := Limit} = tessera:memory(),
     Add = fun(X) -> 'Elixir.Tessera.Backend':add(X, X, X) end,
     A = nx({f, 32}, {2500}, tessera:full({2500}, 1.0, f32)),

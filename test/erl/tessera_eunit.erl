@@ -5,7 +5,7 @@
 %% and a listener of EUnit, and keeps what is logged in a table until the test's end.
 -module(tessera_eunit).
 -behaviour(eunit_listener).
--export([run/1]).
+-export([run/1, on_host/1]).
 -export([log/2]).
 -export([start/1, init/1, handle_begin/3, handle_end/3, handle_cancel/3, terminate/2]).
 
@@ -70,12 +70,30 @@ keep_log() ->
     ok = logger:remove_handler(default).
 
 logged(Test) ->
+    {module, Module} = erlang:fun_info(Test, module),
+    Where = case proplists:get_value(device, Module:module_info(attributes)) of
+                [host] -> fun() -> on_host(Test) end;
+                undefined -> Test
+            end,
     fun() ->
-            try Test()
+            try Where()
             catch Class:Reason:Trace ->
                 print_log(),
                 erlang:raise(Class, Reason, Trace)
             after ets:delete_all_objects(?LOG)
+            end
+    end.
+
+%% Calls Test, which is about the host, while that is the default client, whichever the suite runs on. A module with the attribute
+%% -device(host) has only such tests.
+-spec on_host(fun(() -> Result)) -> Result.
+on_host(Test) ->
+    case tessera_nif:default_client() of
+        host -> Test();
+        Name ->
+            ok = tessera_nif:default_client(host),
+            try Test()
+            after ok = tessera_nif:default_client(Name)
             end
     end.
 

@@ -1,11 +1,12 @@
 %% Runs of all partitions of a program together: tessera_nif:run_group/4.
 -module(tessera_group_tests).
+-device(host). % the functions of the native library for the host
 -include_lib("eunit/include/eunit.hrl").
 
 -define(CLIENT, tessera_group_tests).
 
 compile(Text) ->
-    ok = tessera_nif:client_open(?CLIENT, 8, undefined, undefined),
+    ok = tessera_nif:client_open(?CLIENT, 8, undefined, undefined, undefined),
     tessera_nif:compile(tessera_nif:parse(iolist_to_binary(Text)), [{client, ?CLIENT}]).
 
 run(Program, Arguments) -> run(Program, Arguments, 0).

@@ -1,5 +1,6 @@
 %% Tensors whose memory others see, by address and by name.
 -module(tessera_pointer_tests).
+-device(host). % the functions of the native library for the host
 -include_lib("eunit/include/eunit.hrl").
 -include_lib("kernel/include/file.hrl").
 -include("tessera.hrl").
