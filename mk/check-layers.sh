@@ -36,6 +36,8 @@ function report(text) {
     if (!(from in order)) report("no such layer: " from)
     else if (order[to] > order[from] || (from == "tool" && to == "nif")) report("layer " from " may not include " header)
   }
+  if (FILENAME ~ "^c_src/kernel/ref/" && header ~ "^(kernel|exec)/" && header !~ "^kernel/(ref/|custom\\.h|routine\\.h)")
+    report("the interpreter may not include " header)
   for (pattern in owner) {
     if (header ~ pattern && FILENAME !~ owner[pattern]) report("only " owner[pattern] " may include " header)
   }

@@ -226,6 +226,8 @@ KERNEL_SRC := \
   c_src/kernel/ref/ref_elementwise.c \
   c_src/kernel/ref/ref_fft.c \
   c_src/kernel/ref/ref_linalg.c \
+  c_src/kernel/ref/ref_linalg_factors.c \
+  c_src/kernel/ref/ref_linalg_systems.c \
   c_src/kernel/ref/ref_partitions.c \
   c_src/kernel/ref/ref_reduce.c \
   c_src/kernel/ref/ref_routine.c \
@@ -335,6 +337,8 @@ NIF_SRC := \
   c_src/nif/expr/nif_expr_terms.c
 
 TOOL_SRC := \
+  c_src/tool/compare.c \
+  c_src/tool/judge.c \
   c_src/tool/opt_args.c \
   c_src/tool/opt_batch.c \
   c_src/tool/opt_check.c \
@@ -346,10 +350,11 @@ TOOL_SRC := \
 
 # What several tests share; linked to each.
 TEST_SUPPORT_SRC := \
+  c_src/tool/compare.c \
+  c_src/tool/judge.c \
   c_src/tool/opt_loops.c \
   c_src/tool/random_args.c \
   test/c/bounds.c \
-  test/c/compare.c \
   test/c/complex_check.c \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
@@ -357,6 +362,7 @@ TEST_SUPPORT_SRC := \
   test/c/async_device.c \
   test/c/math_check.c \
   test/c/launch.c \
+  test/c/linalg_check.c \
   test/c/random_control.c \
   test/c/random_elementwise.c \
   test/c/random_factors.c \
@@ -400,6 +406,7 @@ C_TESTS := \
   test_jit_link \
   test_jit_reloc \
   test_kernel \
+  test_judge \
   test_layout \
   test_llvm_exit \
   test_linalg \

@@ -1,68 +1,14 @@
 #include "tool/opt_check.h"
 
-#include <math.h>
+#include "tool/compare.h"
+
 #include <string.h>
 
-/* ---- comparing ---- */
-
-static bool close(double x, double y, double bound) { return (isnan(x) && isnan(y)) || x == y || fabs(x - y) <= bound; }
-
-/* By the distance in units of the larger part: the smaller one of a product or quotient may cancel. */
-static bool close_complex(ts_dtype type, ts_scalar p, ts_scalar q, int64_t ulps) {
-  double x = ts_scalar_to_f64(type, p), y = ts_scalar_imag(type, p);
-  double u = ts_scalar_to_f64(type, q), v = ts_scalar_imag(type, q);
-  double bound = (double)ulps * (type == TS_C128 ? 0x1p-52 : 0x1p-23) * fmax(fabs(u), fabs(v));
-  return close(x, u, bound) && close(y, v, bound);
-}
-
-static bool close_float(ts_dtype type, ts_scalar p, ts_scalar q, int64_t ulps) {
-  double x = ts_scalar_to_f64(type, p), y = ts_scalar_to_f64(type, q);
-  return close(x, y, (double)ulps * ldexp(1, 1 - ts_dtype_precision(type)) * fmax(fabs(x), fabs(y)));
-}
-
-/* A number or a part of a complex one. */
-static bool same(ts_dtype type, const void *a, const void *b) {
-  if (memcmp(a, b, ts_dtype_size(type)) == 0) return true;
-  return ts_dtype_is_float(type) && isnan(ts_scalar_to_f64(type, ts_scalar_load(type, a))) &&
-         isnan(ts_scalar_to_f64(type, ts_scalar_load(type, b)));
-}
-
-static bool same_parts(ts_dtype type, const char *a, const char *b) {
-  size_t size = ts_dtype_size(ts_dtype_part(type));
-  return same(ts_dtype_part(type), a, b) &&
-         (!ts_dtype_is_complex(type) || same(ts_dtype_part(type), a + size, b + size));
-}
-
-static bool agree(ts_dtype type, const void *a, const void *b, int64_t ulps) {
-  if (ulps == TS_OPT_BITS) return memcmp(a, b, ts_dtype_size(type)) == 0;
-  if (same_parts(type, a, b)) return true;
-  if (ulps == 0 || !(ts_dtype_is_float(type) || ts_dtype_is_complex(type))) return false;
-  ts_scalar p = ts_scalar_load(type, a), q = ts_scalar_load(type, b);
-  return (ts_dtype_is_complex(type) ? close_complex : close_float)(type, p, q, ulps);
-}
-
-static const void *element(const ts_buffer *buffer, int64_t i) {
-  return (const char *)buffer->data + (size_t)i * ts_dtype_size(buffer->dtype);
-}
-
-static double number(const ts_buffer *buffer, int64_t i) {
-  return ts_scalar_to_f64(buffer->dtype, ts_scalar_load(buffer->dtype, element(buffer, i)));
-}
-
-static ts_status compare_result(size_t result, const ts_buffer *a, const ts_buffer *b, int64_t ulps) {
-  if (a->dtype != b->dtype || !ts_shape_equal(&a->shape, &b->shape))
-    return ts_error(TS_INTERNAL, "result %zu: got %s, expected %s", result, TS_SHAPE_STR(a->dtype, &a->shape),
-                    TS_SHAPE_STR(b->dtype, &b->shape));
-  if (a->bytes == 0 || memcmp(a->data, b->data, (size_t)a->bytes) == 0) return TS_SUCCESS;
-  for (int64_t i = 0; i < ts_shape_elements(&a->shape); i++)
-    if (!agree(a->dtype, element(a, i), element(b, i), ulps))
-      return ts_error(TS_INTERNAL, "result %zu, element %lld: got %.17g, expected %.17g", result, (long long)i,
-                      number(a, i), number(b, i));
-  return TS_SUCCESS;
-}
-
 ts_status ts_opt_compare(const ts_opt_tensors *got, const ts_opt_tensors *expected, int64_t ulps) {
-  for (size_t i = 0; i < got->count; i++) TS_TRY(compare_result(i, got->data[i], expected->data[i], ulps));
+  char message[TS_COMPARE_TEXT];
+  for (size_t i = 0; i < got->count; i++)
+    if (!ts_compare_numbers(got->data[i], expected->data[i], ulps, message))
+      return ts_error(TS_INTERNAL, "result %zu, got and expected: %s", i, message);
   return TS_SUCCESS;
 }
 

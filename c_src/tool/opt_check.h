@@ -5,10 +5,8 @@
 #include "exec/executable.h"
 #include "tool/opt_args.h"
 
-/* In place of a number of units: equal bits, those of NaNs, too. */
-enum { TS_OPT_BITS = -1 };
-
-/* Fails unless both agree within that many units in the last place; 0: equal bits, but any NaN equals another. */
+/* Fails unless both agree within that many units in the last place; 0: equal bits, but any NaN equals another;
+ * TS_COMPARE_BITS: equal bits. */
 ts_status ts_opt_compare(const ts_opt_tensors *got, const ts_opt_tensors *expected, int64_t ulps);
 
 /* The graph, compiled without fusion and simplification, run by one thread. */

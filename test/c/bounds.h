@@ -10,9 +10,9 @@
 #ifndef TS_TEST_BOUNDS_H
 #define TS_TEST_BOUNDS_H
 
-#include "compare.h"
 #include "shard/shard.h"
 #include "shard_run.h"
+#include "tool/compare.h"
 
 /* A result. Without low and high it has the whole program's bits. Owned by the caller. */
 typedef struct bound {

@@ -1,9 +1,9 @@
 #include "kernel_case.h"
 
-#include "compare.h"
 #include "jit/session/target.h"
 #include "kernel/ref/ref_internal.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <stdio.h>
 #include <string.h>

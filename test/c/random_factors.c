@@ -20,7 +20,7 @@ static ts_status tame(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
   return add_binary(g, s, TS_OP_MIN, x, greatest, out);
 }
 
-/* Each of their results has the interpreter's bits, as these are its operand's. */
+/* Their results are the same in each run of a program, but not the interpreter's (tool/judge.h). */
 static ts_status make_factors(generator *g, scope *s) {
   static const ts_opcode codes[] = {TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
   const ts_opcode code = RNG_PICK(&g->random, codes);

@@ -1,9 +1,9 @@
 #include "tensors.h"
 
-#include "compare.h"
 #include "kernel/gemm/gemm.h"
 #include "kernel/ref/ref.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <string.h>
 

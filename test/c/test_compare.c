@@ -1,5 +1,5 @@
 /* The comparer that differential tests trust: it has to see differences. */
-#include "compare.h"
+#include "tool/compare.h"
 
 #include "tensors.h"
 #include "testing.h"

@@ -1,13 +1,14 @@
 /* Random programs, compiled: fused = unfused = with more general kernels, bit for bit, and all = the
- * interpreter but for the last digits of transcendental functions. Donated arguments change nothing either, nor does
- * the same program on other arguments beside it. Signs of complex numbers, which are no part of random programs.
- * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
-#include "compare.h"
+ * interpreter but for the last digits of transcendental functions, where factors of matrices are judged by themselves.
+ * Donated arguments change nothing either, nor does the same program on other arguments beside it. Signs of complex
+ * numbers, which are no part of random programs. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "exec/executable.h"
 #include "kernel/ref/ref.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
+#include "tool/judge.h"
 
 #include <math.h>
 
@@ -193,7 +194,7 @@ static void check_program(uint64_t seed) {
   p.results = ts_graph_region(p.graph, TS_ROOT)->results.count;
   ck_assert_uint_le(p.results, MAX_RESULTS);
   ts_buffer *expected[MAX_RESULTS], *unfused[MAX_RESULTS], *got[MAX_RESULTS];
-  ck_assert_ok(ts_ref_run(p.graph, p.args, p.params, ts_pool_default(), expected));
+  ck_assert_ok(ts_judged_run(p.graph, p.args, p.params, expected));
   compile_and_run(&p, &plain, 1, unfused);
   check_interpreted(&p, unfused, expected, options.exact_only ? 0 : TS_RANDOM_ULPS);
   compile_and_run(&p, &fused, 0, got);

@@ -1,11 +1,11 @@
 /* Clients and devices: several clients of the host with memory of their own, and a platform whose buffers the host
  * cannot read, on which programs give the same bits. */
 #include "async_device.h"
-#include "compare.h"
 #include "device/device.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <pthread.h>
 

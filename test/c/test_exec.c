@@ -1,10 +1,10 @@
 /* What a run promises besides its numbers, which tessera-opt checks (test/golden/exec). */
-#include "compare.h"
 #include "exec/executable.h"
 #include "jit/jit.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <glob.h>
 #include <pthread.h>

@@ -1,14 +1,12 @@
-/* lu, qr, eigh and svd against the interpreter, bit for bit, and by their products: every type of floats, sizes around
+/* lu, qr, eigh and svd by what defines their results (tool/judge.h): every type of floats, sizes around
  * those at which another way is taken, batches; NaN and infinities; the same bits on any number of threads and with
  * every instruction set; cancelling; allocations that fail. */
 #include "exec/executable.h"
-#include "kernel/ref/ref.h"
 #include "lesser_isa.h"
+#include "linalg_check.h"
 #include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"
-
-#include "compare.h"
 
 #include <math.h>
 
@@ -17,6 +15,10 @@ typedef double number;
 
 static const ts_dtype types[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
 enum { TYPES = sizeof types / sizeof *types, MOST_RESULTS = 3 };
+
+static double epsilon(ts_dtype type) {
+  return type == TS_F32 ? 0x1p-23 : type == TS_F64 ? 0x1p-52 : type == TS_F16 ? 0x1p-10 : 0x1p-7;
+}
 
 /* ---- programs ---- */
 
@@ -81,153 +83,9 @@ static void run(factors *f) {
   ck_assert_ok(ts_executable_run(f->exe, &f->a, 1, NULL, f->results));
 }
 
-static void check_bits(const factors *f) {
-  ts_buffer *expected[MOST_RESULTS];
-  char message[TS_COMPARE_TEXT];
+static void judge(const factors *f) {
   if (!is_compared(f->c.rows, f->c.cols)) return;
-  ck_assert_ok(ts_ref_run(f->graph, &f->a, 1, ts_pool_default(), expected));
-  for (size_t i = 0; i < f->count; i++) {
-    ck_assert_msg(ts_compare_buffers(f->results[i], expected[i], 0, message), "%s of %s, result %zu: %s",
-                  ts_op_name(f->c.op), TS_SHAPE_STR(f->a->dtype, &f->a->shape), i, message);
-    ts_buffer_release(expected[i]);
-  }
-}
-
-/* ---- matrices of double ---- */
-
-static double epsilon(ts_dtype type) {
-  return type == TS_F32 ? 0x1p-23 : type == TS_F64 ? 0x1p-52 : type == TS_F16 ? 0x1p-10 : 0x1p-7;
-}
-
-static double norm(const matrix *m) {
-  double sum = 0;
-  for (int64_t i = 0; i < m->rows * m->cols; i++) sum += m->data[i] * m->data[i];
-  return sqrt(sum);
-}
-
-/* The norm of the difference is at most 10 n epsilon times that of `a`. Frees both. */
-static void check_near(const factors *f, matrix a, matrix b) {
-  const int64_t n = a.rows > a.cols ? a.rows : a.cols;
-  const double most = 10 * (double)n * epsilon(f->c.type) * norm(&a);
-  ck_assert(a.rows == b.rows && a.cols == b.cols);
-  for (int64_t i = 0; i < a.rows * a.cols; i++) a.data[i] -= b.data[i];
-  ck_assert_msg(norm(&a) <= most, "%s of %s: off by %g, at most %g", ts_op_name(f->c.op),
-                TS_SHAPE_STR(f->a->dtype, &f->a->shape), norm(&a), most);
-  free(a.data);
-  free(b.data);
-}
-
-static matrix transpose(matrix a) {
-  matrix m = make_matrix(a.cols, a.rows);
-  for (int64_t i = 0; i < a.rows; i++)
-    for (int64_t k = 0; k < a.cols; k++) *cell(&m, k, i) = *cell(&a, i, k);
-  free(a.data);
-  return m;
-}
-
-/* ---- what results must be ---- */
-
-/* The columns are orthonormal. */
-static void check_orthogonal(const factors *f, const ts_buffer *buffer, int64_t which) {
-  matrix m = take(buffer, which), one = make_matrix(m.cols, m.cols);
-  for (int64_t i = 0; i < m.cols; i++) *cell(&one, i, i) = 1;
-  check_near(f, one, product(transpose(take(buffer, which)), m));
-}
-
-static bool has_something_below(const factors *f, int64_t which) {
-  matrix a = take(f->a, which);
-  bool has = false;
-  for (int64_t i = 0; i < a.rows; i++)
-    for (int64_t k = 0; k < i && k < a.cols; k++) has |= *cell(&a, i, k) != 0;
-  free(a.data);
-  return has;
-}
-
-static void check_qr(const factors *f, int64_t which) {
-  matrix r = take(f->results[1], which);
-  const bool reflected = has_something_below(f, which);
-  for (int64_t i = 0; i < r.rows; i++)
-    for (int64_t k = 0; k < r.cols; k++) {
-      if (k < i) ck_assert_double_eq(*cell(&r, i, k), 0);
-      if (reflected && k == i && !(f->c.rows <= f->c.cols && i == f->c.rows - 1))
-        ck_assert_double_ge(*cell(&r, i, k), 0);
-    }
-  check_orthogonal(f, f->results[0], which);
-  check_near(f, take(f->a, which), product(take(f->results[0], which), r));
-}
-
-/* The element of largest size of each column is positive, but where others are as large up to rounding. */
-static void check_signs(const factors *f, matrix m) {
-  for (int64_t c = 0; c < m.cols; c++) {
-    double least = 0, most = 0;
-    for (int64_t i = 0; i < m.rows; i++) least = fmin(least, *cell(&m, i, c)), most = fmax(most, *cell(&m, i, c));
-    ck_assert_double_ge(most, -least * (1 - 4 * epsilon(f->c.type)));
-  }
-  free(m.data);
-}
-
-/* The lower triangle and its mirror image. */
-static matrix mirrored(const ts_buffer *a, int64_t which) {
-  matrix m = take(a, which);
-  for (int64_t i = 0; i < m.rows; i++)
-    for (int64_t k = i + 1; k < m.cols; k++) *cell(&m, i, k) = *cell(&m, k, i);
-  return m;
-}
-
-static void check_eigh(const factors *f, int64_t which) {
-  const int64_t n = f->c.rows;
-  for (int64_t i = 1; i < n; i++)
-    ck_assert_double_ge(fabs(at(f->results[0], which * n + i - 1)), fabs(at(f->results[0], which * n + i)));
-  check_signs(f, take(f->results[1], which));
-  check_orthogonal(f, f->results[1], which);
-  check_near(f, mirrored(f->a, which),
-             product(product(take(f->results[1], which), diagonal(f->results[0], which, n, n)),
-                     transpose(take(f->results[1], which))));
-}
-
-static void check_svd(const factors *f, int64_t which) {
-  matrix u = take(f->results[0], which), vt = take(f->results[2], which);
-  const int64_t k = f->results[1]->shape.dims[1];
-  for (int64_t i = 0; i < k; i++) {
-    const double s = at(f->results[1], which * k + i);
-    ck_assert_double_ge(s, 0);
-    if (i > 0) ck_assert_double_le(s, at(f->results[1], which * k + i - 1));
-  }
-  check_orthogonal(f, f->results[0], which);
-  matrix one = make_matrix(vt.rows, vt.rows);
-  for (int64_t i = 0; i < vt.rows; i++) *cell(&one, i, i) = 1;
-  check_near(f, one, product(take(f->results[2], which), transpose(take(f->results[2], which))));
-  check_signs(f, transpose(take(f->results[2], which)));
-  check_near(f, take(f->a, which), product(product(u, diagonal(f->results[1], which, u.cols, vt.rows)), vt));
-}
-
-static void check_lu(const factors *f, int64_t which) {
-  matrix p = take(f->results[0], which), l = take(f->results[1], which), u = take(f->results[2], which);
-  for (int64_t i = 0; i < p.rows; i++) {
-    double row = 0, col = 0;
-    for (int64_t k = 0; k < p.rows; k++) {
-      row += *cell(&p, i, k);
-      col += *cell(&p, k, i);
-      ck_assert(*cell(&p, i, k) == 0 || *cell(&p, i, k) == 1);
-      if (k >= i) ck_assert_double_eq(*cell(&l, i, k), k == i);
-      ck_assert_double_le(fabs(*cell(&l, i, k)), 1);
-      if (k < i) ck_assert_double_eq(*cell(&u, i, k), 0);
-    }
-    ck_assert(row == 1 && col == 1);
-  }
-  check_near(f, take(f->a, which), product(p, product(l, u)));
-}
-
-static void check_one(const factors *f, int64_t b) {
-  if (!is_compared(f->c.rows, f->c.cols)) return;
-  if (f->c.op == TS_OP_LU) check_lu(f, b);
-  if (f->c.op == TS_OP_QR) check_qr(f, b);
-  if (f->c.op == TS_OP_EIGH) check_eigh(f, b);
-  if (f->c.op == TS_OP_SVD) check_svd(f, b);
-}
-
-static void check_result(const factors *f) {
-  for (int64_t b = 0; b < f->c.batch; b++) check_one(f, b);
+  check_linalg(f->graph, &f->a, f->results);
 }
 
 /* ---- tests ---- */
@@ -235,21 +93,20 @@ static void check_result(const factors *f) {
 static const ts_opcode ops[] = {TS_OP_LU, TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
 enum { OPS = sizeof ops / sizeof *ops };
 
-static const int sizes[] = {0, 1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 33, 40, 64, 65, 97, 130};
+static const int sizes[] = {0, 1, 2, 3, 5, 8, 16, 17, 32, 33, 64, 65, 97};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void check_case(const factors_case *c) {
   factors f = make(c);
   run(&f);
-  check_bits(&f);
-  check_result(&f);
+  judge(&f);
   drop(&f);
 }
 
 START_TEST(factors_of_every_size)
 {
   static const int batches[] = {0, 1, 2, 9, 21};
-  for (int i = 0; i < SIZES; i++)
+  for (int i = 0; i < SIZES; i++) /* both sides of each block size */
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
       if (sizes[i] > 33 && batches[b] != 1 && (batches[b] > 2 || ops[_i / TYPES] != TS_OP_LU)) continue;
       check_case(&(factors_case){ops[_i / TYPES], types[_i % TYPES], batches[b], sizes[i], sizes[i], false});
@@ -283,9 +140,7 @@ START_TEST(neighbours_in_lanes)
         for (int64_t i = 0; i < size; i++) set(f.a, (int64_t)2 * b * size + i, degenerate(b, i / n, i % n, 120));
       set(f.a, (int64_t)3 * size, NAN);
       run(&f);
-      check_bits(&f);
-      for (int b = 0; b < BATCH; b++)
-        if (b != 3) check_one(&f, b);
+      judge(&f);
       for (size_t r = 0; r < f.count; r++) {
         const int64_t elements = ts_shape_elements(&f.results[r]->shape) / BATCH;
         for (int64_t e = 0; e < elements; e++) ck_assert(isnan(at(f.results[r], 3 * elements + e)));
@@ -332,7 +187,7 @@ START_TEST(degenerate_matrices)
         factors f = make(&(factors_case){ops[o], types[t], 1, m, n, t});
         for (int64_t i = 0; i < (int64_t)m * n; i++) set(f.a, i, degenerate(_i, i / n, i % n, 120));
         run(&f);
-        check_result(&f);
+        judge(&f);
         drop(&f);
       }
 }
@@ -388,15 +243,14 @@ static void check_known(const factors *f, int kind) {
 
 START_TEST(merged_parts)
 {
-  static const int ns[] = {33, 64, 65, 100, 129, 200};
+  static const int ns[] = {33, 64, 65, 129};
   for (size_t s = 0; s < sizeof ns / sizeof *ns; s++)
     for (int t = 0; t < 2; t++) {
       const int64_t n = ns[s];
       factors f = make(&(factors_case){TS_OP_EIGH, types[t], 1, ns[s], ns[s], false});
       for (int64_t i = 0; i < n * n; i++) set(f.a, i, merged(_i, i / n, i % n, n));
       run(&f);
-      check_bits(&f);
-      check_result(&f);
+      judge(&f);
       if (_i < 3) check_known(&f, _i);
       drop(&f);
     }
@@ -448,7 +302,6 @@ START_TEST(signs_are_those_of_reflectors)
       factors f = make(&(factors_case){TS_OP_QR, types[t], 1, c->rows, c->cols, true});
       for (int64_t i = 0; i < (int64_t)c->rows * c->cols; i++) set(f.a, i, scales[s] * c->a[i]);
       run(&f);
-      check_bits(&f);
       check_values(&f, 0, c->q, 1);
       check_values(&f, 1, c->r, scales[s]);
       drop(&f);
@@ -460,8 +313,8 @@ END_TEST
 START_TEST(special_values)
 {
   static const double special[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1e-45, 3e38};
-  static const int ns[] = {1, 2, 5, 33, 70}, batches[] = {1, 9};
-  for (int i = 0; i < 5; i++)
+  static const int ns[] = {1, 2, 5, 40}, batches[] = {1, 9};
+  for (int i = 0; i < 4; i++)
     for (int b = 0; b < 2; b++)
       for (int v = 0; v < 7; v++)
         for (int many = 0; many < 2; many++) {
@@ -470,9 +323,7 @@ START_TEST(special_values)
           const int64_t size = (int64_t)ns[i] * ns[i], place = batches[b] / 2 * size;
           for (int64_t e = many ? 0 : size / 2; e < (many ? size : size / 2 + 1); e++) set(f.a, place + e, special[v]);
           run(&f);
-          check_bits(&f);
-          for (int64_t m = 0; m < batches[b]; m++)
-            if (m != batches[b] / 2) check_one(&f, m);
+          judge(&f);
           for (size_t r = 0; v < 3 && f.c.op != TS_OP_LU && r < f.count; r++) {
             const int64_t elements = ts_shape_elements(&f.results[r]->shape) / batches[b];
             for (int64_t e = 0; e < elements; e++) ck_assert(isnan(at(f.results[r], batches[b] / 2 * elements + e)));

@@ -1,18 +1,16 @@
-/* Linear algebra of complex matrices, compiled against interpreted bit for bit, and by the products of its results:
+/* Linear algebra of complex matrices, by what defines its results (tool/judge.h):
  * every op, c64 and c128, sizes around those at which another way is taken, batches, each side and triangle; matrices
  * of low rank, NaN and infinities; the same bits on any number of threads and with every instruction set; cancelling;
  * allocations that fail. */
 #include "base/alloc.h"
 #include "exec/executable.h"
 #include "kernel/linalg/factor.h"
-#include "kernel/ref/ref.h"
 #include "kernel/routine.h"
 #include "lesser_isa.h"
+#include "linalg_check.h"
 #include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"
-
-#include "compare.h"
 
 #include <complex.h>
 #include <math.h>
@@ -128,222 +126,12 @@ static void run(program *p) {
   ck_assert_ok(ts_executable_run(p->exe, p->args, p->arg_count, NULL, p->results));
 }
 
-static void check_bits(const program *p) {
-  ts_buffer *expected[MOST_RESULTS];
-  char message[TS_COMPARE_TEXT];
-  if (!is_compared(p->c.rows, p->c.cols)) return;
-  ck_assert_ok(ts_ref_run(p->graph, p->args, p->arg_count, ts_pool_default(), expected));
-  for (size_t i = 0; i < p->count; i++) {
-    ck_assert_msg(ts_compare_buffers(p->results[i], expected[i], 0, message), "%s of %s, result %zu: %s",
-                  ts_op_name(p->c.op), TS_SHAPE_STR(p->c.type, &p->args[0]->shape), i, message);
-    ts_buffer_release(expected[i]);
-  }
-}
-
-/* ---- matrices of double complex ---- */
-
-static matrix turned(matrix a, bool conjugate) {
-  matrix m = make_matrix(a.cols, a.rows);
-  for (int64_t i = 0; i < a.rows; i++)
-    for (int64_t k = 0; k < a.cols; k++) *cell(&m, k, i) = conjugate ? conj(*cell(&a, i, k)) : *cell(&a, i, k);
-  free(a.data);
-  return m;
-}
-
-static matrix adjoint(matrix a) { return turned(a, true); }
-
-static matrix identity(int64_t n) {
-  matrix m = make_matrix(n, n);
-  for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = 1;
-  return m;
-}
-
-/* The lower triangle, and above it its mirror image, or zeros. */
-static matrix lower_of(const ts_buffer *a, int64_t which, bool mirror) {
-  matrix m = take(a, which);
-  for (int64_t i = 0; i < m.rows; i++) {
-    if (mirror) *cell(&m, i, i) = creal(*cell(&m, i, i));
-    for (int64_t k = i + 1; k < m.cols; k++) *cell(&m, i, k) = mirror ? conj(*cell(&m, k, i)) : 0;
-  }
-  return m;
-}
+/* ---- what results must be ---- */
 
 static double epsilon(ts_dtype type) { return type == TS_C64 ? 0x1p-23 : 0x1p-52; }
 
-static double norm(const matrix *m) {
-  double sum = 0;
-  for (int64_t i = 0; i < m->rows * m->cols; i++) sum += creal(m->data[i] * conj(m->data[i]));
-  return sqrt(sum);
-}
-
-/* The norm of the difference is at most 10 n epsilon times `scale`. Frees both. */
-static void check_within(const program *p, double scale, matrix a, matrix b) {
-  const int64_t n = a.rows > a.cols ? a.rows : a.cols;
-  const double most = 10 * (double)n * epsilon(p->c.type) * scale;
-  ck_assert(a.rows == b.rows && a.cols == b.cols);
-  for (int64_t i = 0; i < a.rows * a.cols; i++) a.data[i] -= b.data[i];
-  ck_assert_msg(norm(&a) <= most, "%s of %s: off by %g, at most %g", ts_op_name(p->c.op),
-                TS_SHAPE_STR(p->c.type, &p->args[0]->shape), norm(&a), most);
-  free(a.data);
-  free(b.data);
-}
-
-static void check_near(const program *p, matrix a, matrix b) { check_within(p, norm(&a), a, b); }
-
-/* ---- what results must be ---- */
-
-static void check_orthogonal(const program *p, const ts_buffer *buffer, int64_t which) {
-  matrix m = take(buffer, which);
-  const int64_t n = m.cols;
-  check_near(p, identity(n), product(adjoint(take(buffer, which)), m));
-}
-
-static void check_triangle(const matrix *m, bool lower) {
-  for (int64_t i = 0; i < m->rows; i++)
-    for (int64_t k = 0; k < m->cols; k++)
-      if (lower ? k > i : k < i) ck_assert(*cell(m, i, k) == 0);
-}
-
-static void check_cholesky(const program *p, int64_t which) {
-  matrix l = take(p->results[0], which);
-  check_triangle(&l, true);
-  for (int64_t i = 0; i < l.rows; i++) ck_assert(creal(*cell(&l, i, i)) >= 0 && cimag(*cell(&l, i, i)) == 0);
-  check_near(p, lower_of(p->args[0], which, true), product(l, adjoint(take(p->results[0], which))));
-}
-
-/* The triangle that is read, as the op applies it. */
-static matrix coefficients(const program *p, int64_t which) {
-  matrix a = take(p->args[0], which);
-  for (int64_t i = 0; i < a.rows; i++)
-    for (int64_t k = 0; k < a.cols; k++) {
-      if (p->c.sides.lower ? k > i : k < i) *cell(&a, i, k) = 0;
-      if (p->c.sides.unit && k == i) *cell(&a, i, k) = 1;
-    }
-  return p->c.sides.transpose ? turned(a, false) : a;
-}
-
-/* The backward error, against the norms of both factors. */
-static void check_system(const program *p, int64_t which) {
-  const bool is_full = p->c.op == TS_OP_SOLVE, left = is_full || p->c.sides.left;
-  matrix a = is_full ? take(p->args[0], which) : coefficients(p, which), x = take(p->results[0], which);
-  const double scale = norm(&a) * norm(&x);
-  check_within(p, scale, take(p->args[1], which), left ? product(a, x) : product(x, a));
-}
-
-static void check_lu(const program *p, int64_t which) {
-  matrix q = take(p->results[0], which), l = take(p->results[1], which), u = take(p->results[2], which);
-  check_triangle(&l, true);
-  check_triangle(&u, false);
-  for (int64_t i = 0; i < q.rows; i++) {
-    number row = 0, col = 0;
-    ck_assert(*cell(&l, i, i) == 1);
-    for (int64_t k = 0; k < q.rows; k++) {
-      row += *cell(&q, i, k);
-      col += *cell(&q, k, i);
-      ck_assert(*cell(&q, i, k) == 0 || *cell(&q, i, k) == 1);
-      ck_assert_double_le(cabs(*cell(&l, i, k)), 1 + 4 * epsilon(p->c.type));
-    }
-    ck_assert(row == 1 && col == 1);
-  }
-  check_near(p, take(p->args[0], which), product(q, product(l, u)));
-}
-
-/* By elimination with the largest pivots, in long double. */
-static number determinant_of(matrix m) {
-  long double complex product = 1;
-  for (int64_t j = 0; j < m.rows; j++) {
-    int64_t best = j;
-    for (int64_t i = j; i < m.rows; i++)
-      if (cabs(*cell(&m, i, j)) > cabs(*cell(&m, best, j))) best = i;
-    for (int64_t k = 0; best != j && k < m.cols; k++) {
-      const number kept = *cell(&m, j, k);
-      *cell(&m, j, k) = *cell(&m, best, k);
-      *cell(&m, best, k) = kept;
-    }
-    product *= best != j ? -*cell(&m, j, j) : *cell(&m, j, j);
-    for (int64_t i = j + 1; *cell(&m, j, j) != 0 && i < m.rows; i++) {
-      const number by = *cell(&m, i, j) / *cell(&m, j, j);
-      for (int64_t k = j; k < m.cols; k++) *cell(&m, i, k) -= by * *cell(&m, j, k);
-    }
-  }
-  free(m.data);
-  return (number)product;
-}
-
-static void check_determinant(const program *p, int64_t which) {
-  const number expected = determinant_of(take(p->args[0], which)), got = at(p->results[0], which);
-  const double scale = fmax(cabs(expected), 1e-30), n = p->c.rows;
-  if (cabs(expected) > 1e30) return; /* of c64 it may overflow */
-  ck_assert_msg(cabs(got - expected) <= 100 * (n + 1) * (n + 1) * epsilon(p->c.type) * scale,
-                "determinant of %d rows: %g%+gi, expected %g%+gi", p->c.rows, creal(got), cimag(got), creal(expected),
-                cimag(expected));
-}
-
-static void check_qr(const program *p, int64_t which) {
-  matrix r = take(p->results[1], which);
-  check_triangle(&r, false);
-  check_orthogonal(p, p->results[0], which);
-  check_near(p, take(p->args[0], which), product(take(p->results[0], which), r));
-}
-
-/* The element of largest size of each column is positive, but where others are as large up to rounding. */
-static void check_phases(const program *p, matrix m) {
-  const double slack = 16 * epsilon(p->c.type);
-  for (int64_t c = 0; c < m.cols; c++) {
-    double most = 0, positive = 0;
-    for (int64_t i = 0; i < m.rows; i++) {
-      const number z = *cell(&m, i, c);
-      most = fmax(most, cabs(z));
-      if (fabs(cimag(z)) <= slack) positive = fmax(positive, creal(z));
-    }
-    ck_assert_double_ge(positive, most * (1 - slack));
-  }
-  free(m.data);
-}
-
-static void check_eigh(const program *p, int64_t which) {
-  const int64_t n = p->c.rows;
-  for (int64_t i = 0; i < n; i++) {
-    ck_assert(cimag(at(p->results[0], which * n + i)) == 0);
-    if (i > 0) ck_assert_double_ge(cabs(at(p->results[0], which * n + i - 1)), cabs(at(p->results[0], which * n + i)));
-  }
-  check_phases(p, take(p->results[1], which));
-  check_orthogonal(p, p->results[1], which);
-  check_near(p, lower_of(p->args[0], which, true),
-             product(product(take(p->results[1], which), diagonal(p->results[0], which, n, n)),
-                     adjoint(take(p->results[1], which))));
-}
-
-static void check_svd(const program *p, int64_t which) {
-  matrix u = take(p->results[0], which), vt = take(p->results[2], which);
-  const int64_t k = p->results[1]->shape.dims[1], rows = vt.rows, cols = u.cols;
-  ck_assert_int_eq(p->results[1]->dtype, ts_dtype_part(p->c.type));
-  for (int64_t i = 0; i < k; i++) {
-    const double s = creal(at(p->results[1], which * k + i));
-    ck_assert_double_ge(s, 0);
-    if (i > 0) ck_assert_double_le(s, creal(at(p->results[1], which * k + i - 1)));
-  }
-  check_orthogonal(p, p->results[0], which);
-  check_near(p, identity(rows), product(take(p->results[2], which), adjoint(take(p->results[2], which))));
-  check_phases(p, turned(take(p->results[2], which), false));
-  check_near(p, take(p->args[0], which), product(product(u, diagonal(p->results[1], which, cols, rows)), vt));
-}
-
-static void check_one(const program *p, int64_t b) {
-  if (!is_compared(p->c.rows, p->c.cols)) return;
-  switch (p->c.op) {
-  case TS_OP_CHOLESKY: check_cholesky(p, b); break;
-  case TS_OP_LU: check_lu(p, b); break;
-  case TS_OP_DETERMINANT: check_determinant(p, b); break;
-  case TS_OP_QR: check_qr(p, b); break;
-  case TS_OP_EIGH: check_eigh(p, b); break;
-  case TS_OP_SVD: check_svd(p, b); break;
-  default: check_system(p, b); break;
-  }
-}
-
-static void check_result(const program *p) {
-  for (int64_t b = 0; b < p->c.batch; b++) check_one(p, b);
+static void judge(const program *p) {
+  if (is_compared(p->c.rows, p->c.cols)) check_linalg(p->graph, p->args, p->results);
 }
 
 /* ---- values ---- */
@@ -353,8 +141,7 @@ static bool is_nan(number z) { return isnan(creal(z)) || isnan(cimag(z)); }
 static void check_case(const complex_case *c) {
   program p = make(c);
   run(&p);
-  check_bits(&p);
-  check_result(&p);
+  judge(&p);
   drop(&p);
 }
 
@@ -362,7 +149,7 @@ static const ts_opcode ops[] = {TS_OP_CHOLESKY, TS_OP_LU,   TS_OP_DETERMINANT, T
                                 TS_OP_QR,       TS_OP_EIGH, TS_OP_SVD,         TS_OP_TRIANGULAR_SOLVE};
 enum { OPS = sizeof ops / sizeof *ops };
 
-static const int sizes[] = {0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 90};
+static const int sizes[] = {0, 1, 2, 3, 5, 8, 9, 16, 17, 33, 65};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static complex_case square(ts_opcode op, ts_dtype type, int batch, int n) {
@@ -416,8 +203,7 @@ START_TEST(systems_of_every_kind)
                                          .right = columns[c], .sides = s});
         spoil(&p);
         run(&p);
-        check_bits(&p);
-        check_result(&p);
+        judge(&p);
         drop(&p);
       }
 }
@@ -438,7 +224,7 @@ static complex_case blocked(int op, ts_dtype type, int batch, int n, int right) 
 /* Around the size from which on there are blocks, and with a last block of every kind. */
 START_TEST(every_size_of_blocks)
 {
-  static const int large[] = {47, 48, 49, 63, 64, 65, 96, 97, 129, 191, 225};
+  static const int large[] = {47, 48, 63, 65, 97, 129};
   for (size_t i = 0; i < sizeof large / sizeof *large; i++)
     for (int batch = 1; batch < (i % 3 == 1 ? 4 : 2); batch++) {
       const complex_case c = blocked(_i / TYPES, types[_i % TYPES], batch, large[i], 15 + (int)i);
@@ -450,7 +236,7 @@ END_TEST
 /* Fewer right sides than make blocks, less and more than a tile, and more of them than rows. */
 START_TEST(right_sides_of_blocks)
 {
-  static const int rights[] = {1, 15, 16, 31, 32, 33, 65, 300};
+  static const int rights[] = {1, 15, 16, 31, 33, 130};
   for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
     const complex_case c = blocked(3 + _i / TYPES, types[_i % TYPES], 1, 101, rights[i]);
     check_case(&c);
@@ -468,14 +254,13 @@ static void shrink(program *p) {
 START_TEST(blocked_systems_of_every_kind)
 {
   const int kind = _i / TYPES;
-  for (int n = 64; n < 140; n += 33) {
+  for (int n = 64; n < 100; n += 33) {
     program p = make(&(complex_case){TS_OP_TRIANGULAR_SOLVE, types[_i % TYPES], 2, n, n, .right = 41,
                                      .sides = {kind & 1, kind & 2, kind & 4, kind & 8}});
     shrink(&p);
     spoil(&p);
     run(&p);
-    check_bits(&p);
-    check_result(&p);
+    judge(&p);
     drop(&p);
   }
 }
@@ -493,7 +278,7 @@ START_TEST(blocks_with_far_pivots)
         set(p.args[0], i * n + k, i + k == n - 1 ? size * (1 + I) : 0);
       }
     run(&p);
-    check_bits(&p);
+    judge(&p);
     for (int64_t i = 0; i < n; i++) ck_assert(at(p.results[0], i * n + n - 1 - i) == 1);
     for (int64_t i = 0; i < n; i++) ck_assert(at(p.results[2], i * n + i) == at(p.args[0], (n - 1 - i) * n + i));
     drop(&p);
@@ -508,20 +293,19 @@ START_TEST(singular_blocks)
   program p = make(&(complex_case){TS_OP_LU, types[_i], 3, n, n, .right = 0});
   for (int64_t e = 0; e < (int64_t)n * n; e++) set(p.args[0], (int64_t)n * n + e, e % n + 1);
   run(&p);
-  check_bits(&p);
-  check_result(&p);
+  judge(&p);
   for (int64_t e = n; e < (int64_t)n * n; e++) ck_assert(at(p.results[2], (int64_t)n * n + e) == 0);
   drop(&p);
   p = make(&(complex_case){TS_OP_SOLVE, types[_i], 2, n, n, .right = 3});
   for (int64_t e = 0; e < (int64_t)n * n; e++) set(p.args[0], e, e / n == e % n && e / n < n - 1);
   run(&p);
-  check_bits(&p);
-  check_one(&p, 1);
+  judge(&p);
   for (int64_t c = 0; c < 3; c++) ck_assert(!isfinite(cabs(at(p.results[0], (n - 1) * 3 + c))));
   drop(&p);
   p = make(&(complex_case){TS_OP_DETERMINANT, types[_i], 1, n, n, .right = 0});
   for (int64_t e = 0; e < (int64_t)n * n; e++) set(p.args[0], e, 1);
   run(&p);
+  judge(&p);
   ck_assert(at(p.results[0], 0) == 0);
   drop(&p);
 }
@@ -539,9 +323,7 @@ START_TEST(indefinite_blocks)
       if (k > bad) set(p.args[0], k * n + bad, v == 2 ? 1e-3 * I : 0);
     }
     run(&p);
-    check_bits(&p);
-    check_one(&p, 1);
-    if (v == 3) check_one(&p, 0);
+    judge(&p);
     for (int64_t e = 0; e < (int64_t)n * n; e++) ck_assert_int_eq(is_nan(at(p.results[0], e)), v < 3 && e % n <= e / n);
     drop(&p);
   }
@@ -556,8 +338,7 @@ START_TEST(the_upper_triangle_of_blocks_is_not_read)
   for (int64_t e = 0; e < (int64_t)n * n; e++)
     if (e % n > e / n) set(p.args[0], e, NAN);
   run(&p);
-  check_bits(&p);
-  check_result(&p);
+  judge(&p);
   drop(&p);
 }
 END_TEST
@@ -572,9 +353,7 @@ START_TEST(blocks_with_special_values)
     program p = make(&c);
     for (int64_t k = 0; k < n; k += 30) set(p.args[0], (int64_t)n * n + k * n + k / 2, special[v] + I);
     run(&p);
-    check_bits(&p);
-    check_one(&p, 0);
-    check_one(&p, 2);
+    judge(&p);
     if (v == 0)
       ck_assert(is_nan(at(p.results[p.count - 1], ts_shape_elements(&p.results[p.count - 1]->shape) / 3 * 2 - 1)));
     drop(&p);
@@ -599,8 +378,7 @@ START_TEST(degenerate_matrices)
           set(p.args[0], e, degenerate(_i, i, k, 100) * cexp(I * (double)(i - k)));
         }
         run(&p);
-        check_bits(&p);
-        check_result(&p);
+        judge(&p);
         drop(&p);
       }
 }
@@ -621,9 +399,7 @@ START_TEST(special_values)
         for (int64_t e = many ? 0 : size - 1; e < size; e++)
           set(p.args[0], size + e, many ? special[v] : 1 + special[v] * I);
         run(&p);
-        check_bits(&p);
-        check_one(&p, 0);
-        check_one(&p, 2);
+        judge(&p);
         for (size_t r = 0; v < 3 && (op == TS_OP_QR || op == TS_OP_EIGH || op == TS_OP_SVD) && r < p.count; r++) {
           const int64_t elements = ts_shape_elements(&p.results[r]->shape) / 3;
           for (int64_t e = 0; e < elements; e++) ck_assert(is_nan(at(p.results[r], elements + e)));
@@ -643,7 +419,7 @@ START_TEST(not_positive_definite)
       program p = make(&c);
       for (int k = 0; k < n; k++) set(p.args[0], (int64_t)n * n - n + k, k == n - 1 ? last[v] : 0);
       run(&p);
-      check_one(&p, 1);
+      judge(&p);
       for (int64_t e = 0; e < (int64_t)n * n; e++)
         ck_assert_int_eq(is_nan(at(p.results[0], e)), last[v] != 0 && e % n <= e / n);
       drop(&p);
@@ -657,6 +433,7 @@ START_TEST(known_values)
   static const number a[] = {4, 100, 2 - 2 * I, 6 + 5 * I}, l[] = {2, 0, 1 - I, 2};
   for (int i = 0; i < 4; i++) set(p.args[0], i, a[i]);
   run(&p);
+  judge(&p);
   for (int i = 0; i < 4; i++) ck_assert(at(p.results[0], i) == l[i]);
   drop(&p);
   p = make(&(complex_case){TS_OP_EIGH, types[_i], 1, 2, 2, .right = 0});
@@ -664,6 +441,7 @@ START_TEST(known_values)
   for (int i = 0; i < 4; i++) set(p.args[0], i, h[i]);
   set(p.args[0], 1, 7);
   run(&p);
+  judge(&p);
   ck_assert_double_eq_tol(creal(at(p.results[0], 0)), 3, 4 * epsilon(types[_i]));
   ck_assert_double_eq_tol(creal(at(p.results[0], 1)), 1, 4 * epsilon(types[_i]));
   drop(&p);
@@ -671,6 +449,7 @@ START_TEST(known_values)
   set(p.args[0], 0, 3 * I);
   set(p.args[0], 1, 4);
   run(&p);
+  judge(&p);
   ck_assert_double_le(cabs(at(p.results[1], 0) + 5 * I), 16 * epsilon(types[_i]));
   drop(&p);
 }

@@ -1,6 +1,5 @@
 /* Groups of partitions (group/group.h) give what the interpreter gives that runs them in step, to the bit where that is
  * defined. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the random programs. */
-#include "compare.h"
 #include "graph_text.h"
 #include "group/group.h"
 #include "kernel/ref/ref.h"
@@ -8,6 +7,7 @@
 #include "shard_run.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <pthread.h>
 #include <unistd.h>

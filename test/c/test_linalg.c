@@ -9,7 +9,7 @@
 #include "tensors.h"
 #include "testing.h"
 
-#include "compare.h"
+#include "tool/compare.h"
 
 #include <math.h>
 
@@ -128,12 +128,12 @@ static void check(const char *what, ts_graph *graph, ts_buffer **args) {
 
 /* ---- the interpreter's bits ---- */
 
-static const int sizes[] = {0, 1, 2, 3, 5, 8, 16, 17, 31, 32, 33, 63, 64, 65, 67, 128, 129, 150};
+static const int sizes[] = {0, 1, 2, 3, 5, 8, 16, 17, 32, 33, 64, 65, 129};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 START_TEST(cholesky_of_every_size)
 {
-  static const int batches[] = {0, 1, 2, 3, 7, 9, 37};
+  static const int batches[] = {0, 1, 3, 9, 37};
   for (int i = 0; i < SIZES; i++)
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
       if (sizes[i] > 33 && batches[b] > 3) continue;
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(solves_of_every_kind)
 {
-  static const int batches[] = {1, 2, 21}, columns[] = {0, 1, 2, 5, 33, 70};
+  static const int batches[] = {1, 2, 21}, columns[] = {0, 1, 5, 70};
   for (int kind = 0; kind < 16; kind++)
     for (int i = kind % 3; i < SIZES; i += 3)
       for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)

@@ -1,10 +1,10 @@
 /* Lowering: launches give what the reference interpreter gives, and their addresses are in their tensors. Which kernels
  * an op is lowered to is in test/golden/launches. */
-#include "compare.h"
 #include "launch.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include "kernel/ref/ref.h"
 

@@ -1,8 +1,8 @@
 /* Collectives: what each partition gets (kernel/ref/ref_partitions.c), and what is refused. */
-#include "compare.h"
 #include "kernel/ref/ref.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 static ts_graph *parse(const char *text) {
   ts_graph *graph;

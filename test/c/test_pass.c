@@ -1,12 +1,12 @@
 /* Passes keep what random programs mean, give valid graphs, and leave their input as it is. What they make of single
  * graphs is in test/golden/pass. */
-#include "compare.h"
 #include "kernel/ref/ref.h"
 #include "launch.h"
 #include "pass/pass.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <glob.h>
 

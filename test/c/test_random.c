@@ -1,12 +1,12 @@
 /* Random programs: printed and parsed, or copied, they give the same results.
  * (test_compiled.c compares what is compiled.)
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
-#include "compare.h"
 #include "graph_text.h"
 #include "ir/stablehlo.h"
 #include "kernel/ref/ref.h"
 #include "random_graph.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 enum { DEFAULT_COUNT = 400 };
 

@@ -2,7 +2,6 @@
  * with any number of ranks; failures of one rank reach all; nothing hangs or leaks. */
 #include "base/system.h"
 #include "comm/mpi.h"
-#include "compare.h"
 #include "group/group.h"
 #include "group/shares.h"
 #include "kernel/ref/ref.h"
@@ -10,6 +9,7 @@
 #include "shard_run.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* Ops of several results, and plain ops with an effect, through every layer of the core: in the build of test/rows,
  * whose table has such ops (TS_TEST_ROWS). Programs of text are compared as text, and their runs with the
  * interpreter's. */
-#include "compare.h"
 #include "graph_text.h"
 #include "ir/stablehlo.h"
 #include "kernel/ref/ref.h"
@@ -9,6 +8,7 @@
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 enum { MOST = 8 };
 

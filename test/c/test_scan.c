@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-#include "compare.h"
 #include "kernel/ref/ref.h"
+#include "tool/compare.h"
 
 static const char *const types[] = {"s8",  "s16", "s32",  "s64", "u8",  "u16", "u32",
                                     "u64", "f16", "bf16", "f32", "f64", "c64", "c128"};

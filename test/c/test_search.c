@@ -1,11 +1,11 @@
 /* argmax and argmin of rows that are searched by blocks: what they find is what one walk over the row finds, wherever
  * equals, NaNs and signed zeros lie. */
-#include "compare.h"
 #include "exec/executable.h"
 #include "kernel/ref/ref.h"
 #include "tensor/reduce_tree.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 typedef struct search {
   int64_t dims[3]; /* of which zeros at the end are none */

@@ -1,9 +1,9 @@
 /* Types of fewer than 8 bits and floats of 8 bits: every value of them, and for ops of two operands every pair. */
-#include "compare.h"
 #include "ir/syntax.h"
 #include "kernel/ref/ref.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 #include "tensors.h"
 #include "testing.h"
 
-#include "compare.h"
+#include "tool/compare.h"
 
 #include <math.h>
 

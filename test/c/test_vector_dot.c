@@ -9,8 +9,8 @@
 #include "tensors.h"
 #include "testing.h"
 
-#include "compare.h"
 #include "lesser_isa.h"
+#include "tool/compare.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* Control flow over single elements as one native function: which ops qualify, that equal loops share a kernel, and
  * results against the interpreter. */
-#include "compare.h"
 #include "exec/executable.h"
 #include "jit/jit.h"
 #include "jit/lower/lower.h"
 #include "kernel/ref/ref.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 
 #define GRAPH(params, results, body) "graph @main(" params ") -> (" results ") {\n" body "}\n"
 #define LOOP(type, shape, condition, body)                                                                          \

@@ -77,7 +77,7 @@ graph @main(%0: f32[4000]) -> (f32[4000]) {
   return %1
 }
 END
-expect 1 '^error: result 0, element [0-9]*: got .*, expected ' --check --ulps=0 --special --seed=4
+expect 1 '^error: result 0, got and expected: .* elements differ, first at [0-9]*: ' --check --ulps=0 --special --seed=4
 expect 0 '^the interpreter agrees$' --check --ulps=4 --special --seed=4
 cp test/golden/pass/fuse_shared.out "$work/graph.ts" # in the text each fusion has a region of its own
 expect 0 '^// 6 regions, 5 fusions$' --pass=count

@@ -1,13 +1,13 @@
 /* Random sharded programs on the ranks of mpirun give the bits that one process gives: graphs LIBRARY PARTITIONS FIRST
  * COUNT. Every rank makes the same programs and arguments, runs its partitions with the others and all partitions by
  * itself, and compares. A rank that finds a difference aborts, which ends all. */
-#include "compare.h"
 #include "exec/executable.h"
 #include "group/group.h"
 #include "kernel/ref/ref.h"
 #include "open.h"
 #include "shard/shard.h"
 #include "shard_run.h"
+#include "tool/compare.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -180,6 +180,8 @@ static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *oper
     TS_TRY(ts_buffer_create(in->pool, value->dtype, value->shape, &results[i]));
   }
   ts_ref_call call = {op, operands, results, results[0], in->cancel};
+  if (in->stand_in && op->operand_count > 0 && !ts_ref_defines_bits(op->code, operands[0]->dtype))
+    return in->stand_in->compute(in->stand_in->arg, op, operands, results);
   return op->code == TS_OP_REDUCE ? reduce_region(in, &call) : ts_ref_compute(&call);
 }
 
@@ -250,6 +252,15 @@ static ts_status root_on_stack(void *context) {
   return run_region(c->in, TS_ROOT, c->args, c->out_results);
 }
 
+static ts_status run_program(interpreter *in, ts_buffer *const *args, size_t arg_count, ts_buffer **out_results) {
+  TS_TRY(check_args(in->graph, args, arg_count));
+  TS_TRY(TS_NEW_ARRAY(in->graph->values.count, &in->values));
+  ts_status status =
+      ts_deep_call(ts_graph_region(in->graph, TS_ROOT)->height, root_on_stack, &(root_call){in, args, out_results});
+  ts_free(in->values);
+  return status;
+}
+
 ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                      ts_buffer **out_results) {
   return ts_ref_run_until(graph, args, arg_count, pool, NULL, out_results);
@@ -257,11 +268,12 @@ ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_c
 
 ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                            const _Atomic bool *cancel, ts_buffer **out_results) {
-  TS_TRY(check_args(graph, args, arg_count));
   interpreter in = {.graph = graph, .pool = pool, .cancel = cancel};
-  TS_TRY(TS_NEW_ARRAY(graph->values.count, &in.values));
-  ts_status status =
-      ts_deep_call(ts_graph_region(graph, TS_ROOT)->height, root_on_stack, &(root_call){&in, args, out_results});
-  ts_free(in.values);
-  return status;
+  return run_program(&in, args, arg_count, out_results);
+}
+
+ts_status ts_ref_run_with(const ts_graph *graph, ts_buffer *const *args, size_t arg_count,
+                          const ts_ref_stand_in *stand_in, ts_buffer **out_results) {
+  interpreter in = {.graph = graph, .pool = ts_pool_default(), .stand_in = stand_in};
+  return run_program(&in, args, arg_count, out_results);
 }

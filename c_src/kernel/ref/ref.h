@@ -14,6 +14,21 @@ ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_c
 ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                            const _Atomic bool *cancel, ts_buffer **out_results);
 
+/* Whether the interpreter's bits are the op's meaning, for a first operand of that type. Of factors with orthonormal
+ * columns, and of all linear algebra of complex matrices, the meaning is what defines the results (ir/op.def); the
+ * interpreter has some of them, by the algorithms of textbooks. */
+bool ts_ref_defines_bits(ts_opcode code, ts_dtype type);
+
+/* Computes an op of these in place of the interpreter, so that what follows in a program can be compared with a run
+ * bit for bit. The results have the inferred types and shapes and must be filled. */
+typedef struct ts_ref_stand_in {
+  ts_status (*compute)(void *arg, const ts_op *op, ts_buffer *const *operands, ts_buffer *const *results);
+  void *arg;
+} ts_ref_stand_in;
+/* ts_ref_run with a stand-in, which may be NULL. */
+ts_status ts_ref_run_with(const ts_graph *graph, ts_buffer *const *args, size_t arg_count,
+                          const ts_ref_stand_in *stand_in, ts_buffer **out_results);
+
 /* Runs all partitions of a program with a mesh, in step: the meaning of collectives. `args` has the arguments of
  * partition 0, then those of partition 1, and so on, without the coordinates, which this provides; so has
  * `out_results`. Regions with collectives are run by all partitions or by none: a predicate that differs between them

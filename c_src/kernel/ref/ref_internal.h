@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "ir/graph.h"
+#include "kernel/ref/ref.h"
 
 /* One run. Regions are closed and do not recurse, so a value has at most one buffer at a time and a single table serves
  * all regions. */
@@ -11,7 +12,8 @@ typedef struct ts_ref_state {
   const ts_graph *graph;
   ts_pool *pool;
   const _Atomic bool *cancel;
-  ts_buffer **values; /* a reference for each value that is live now */
+  ts_buffer **values;              /* a reference for each value that is live now */
+  const ts_ref_stand_in *stand_in; /* may be NULL */
 } ts_ref_state;
 
 /* ref.c: takes the reference, and releases the value's other one. */
@@ -62,7 +64,7 @@ ts_scalar ts_ref_complex_join(ts_dtype part, ts_scalar re, ts_scalar im);
 /* ref.c: any op without regions, by its class. */
 ts_status ts_ref_compute(const ts_ref_call *call);
 
-/* ref_elementwise.c, ref_shape.c, ref_reduce.c, ref_sort.c, ref_window.c, ref_dot.c, ref_linalg.c, ref_fft.c: one op
+/* ref_elementwise.c, ref_shape.c, ref_reduce.c, ref_sort.c, ref_window.c, ref_dot.c, ref_linalg*.c, ref_fft.c: one op
  * each call. */
 ts_status ts_ref_elementwise(const ts_ref_call *call);
 ts_status ts_ref_source(const ts_ref_call *call);

@@ -1,0 +1,11 @@
+/* How tests compare results of linear algebra. */
+#ifndef TS_TEST_LINALG_CHECK_H
+#define TS_TEST_LINALG_CHECK_H
+
+#include "ir/graph.h"
+
+/* Results of a program of one op that a run gave: by what defines them (tool/judge.h), and where the interpreter
+ * defines the op's bits, also by these. */
+void check_linalg(const ts_graph *graph, ts_buffer *const *args, ts_buffer *const *results);
+
+#endif
