@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the given test programs, with $RUNNER before each, as many at a time as there are CPUs ($JOBS), and prints each
-# one's summary line when it ends; a failure prints all of its output. Exits 1 when any failed or none was given.
+# one's summary line when it ends, and what it left out; a failure prints all of its output. Exits 1 when any failed or none was given.
 # TESSERA_TIMES names a file that gets a line of seconds and name for each program.
 case ${BUILD:-normal} in
   tsan) export CK_FORK=no TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" ;;
@@ -35,6 +35,7 @@ one() {
   failed=$(($2 + $3))
   if [ $status -eq 0 ] && [ -n "$summary" ]; then
     printf 'count %d 0\n  %-24s %s\n' "$1" "$name" "$summary"
+    printf '%s\n' "$output" | grep 'is left out' | sed 's/^/  /' || true
   else
     printf 'count %d %d\n  %-24s FAILED with status %s\n%s\n' $(($1 - failed)) $((failed > 0 ? failed : 1)) "$name" $status \
       "$output"

@@ -407,6 +407,7 @@ C_TESTS := \
   test_jit_reloc \
   test_kernel \
   test_judge \
+  test_lapack \
   test_layout \
   test_llvm_exit \
   test_linalg \
