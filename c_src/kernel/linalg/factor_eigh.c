@@ -25,8 +25,8 @@ static void mirror(const factor *f, char *a, int64_t from, int64_t to) {
   factor_set_number(f, a, from, factor_conjugate(x));
 }
 
-/* Columns, of the lower triangle and its conjugated mirror image, times a power of two that makes its largest element
- * about 1. */
+/* Columns, of the lower triangle, of whose diagonal only real parts count, and its conjugated mirror image, times a
+ * power of two that makes its largest element about 1. */
 static int load(const eigh *s) {
   const factor *f = s->f;
   const int64_t n = s->n;
@@ -35,7 +35,7 @@ static int load(const eigh *s) {
   double most = 0;
   int scale = 0;
   for (int64_t i = 0; i < n; i++)
-    most = fmax(most, f->v->largest(factor_at(f, (char *)(uintptr_t)f->matrix, i * n * planes), (i + 1) * planes));
+    most = fmax(most, f->v->largest(factor_at(f, (char *)(uintptr_t)f->matrix, i * n * planes), i * planes + 1));
   if (most > 0) (void)frexp(most, &scale);
   const factor alone = factor_alone(f);
   factor_load(&alone, &from, &to, n, n);
