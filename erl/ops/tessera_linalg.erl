@@ -166,7 +166,8 @@ scaled(Name, #tessera{type = Type} = X, Axes) ->
     {Integer, Digits, Bias} = layout(tessera_type:part(Type)),
     Largest = largest(tessera:stop_grad(tessera_trace:op(Name, abs, [X], [])), #{axes => Axes, keep_axes => true}),
     Field = tessera:right_shift(tessera:bitcast(Largest, Integer), Digits),
-    Power = tessera:subtract(tessera:clip(Field, 1, 2 * Bias - 1), Bias),
+    %% zeros stay as they are: gradients times the largest power would overflow
+    Power = tessera:select(tessera:equal(Largest, 0), 0, tessera:subtract(tessera:clip(Field, 1, 2 * Bias - 1), Bias)),
     {grown(X, power_of_two(tessera:negate(Power), Type)), tessera:as_type(Power, s32)}.
 
 %% X times a power of two, whose exponent may be the sum of two exponents of scaled/1: two products, neither of which overflows where the result does not.

@@ -178,6 +178,10 @@ in_range(Expected, Tensor) ->
     [?assert(is_number(Is) andalso abs(Is - Should) =< Near, {Should, Is})
      || {Should, Is} <- lists:zip(Shoulds, lists:flatten([tessera:to_list(Tensor)]))].
 
+gradients_of_zeros_test() ->
+    [?assertEqual([[0.0, 0.0], [0.0, 0.0]], tessera:to_list((tessera:grad(fun(A) -> tessera:sum(tessera:multiply(F(A), 7)) end))(tessera:zeros({2, 2}, Type))))
+     || Type <- [f32, f64], F <- [fun tessera:pinv/1, fun(A) -> tessera:lstsq(A, t([1, 2], Type)) end]].
+
 %% The least integer of a type has no size in it.
 norm_of_least_integers_test() ->
     [?assertEqual(Expected, tessera:to_list(tessera:norm(t([-128, 0], s8), #{order => Order})))
