@@ -226,6 +226,7 @@ KERNEL_SRC := \
   c_src/kernel/ref/ref_elementwise.c \
   c_src/kernel/ref/ref_fft.c \
   c_src/kernel/ref/ref_linalg.c \
+  c_src/kernel/ref/ref_linalg_batch.c \
   c_src/kernel/ref/ref_linalg_factors.c \
   c_src/kernel/ref/ref_linalg_systems.c \
   c_src/kernel/ref/ref_partitions.c \
