@@ -86,7 +86,7 @@ IR_SRC += test/rows/test_ir.c
 KERNEL_SRC += test/rows/test_kernel.c
 C_TESTS += test_results
 endif
-CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(GROUP_SRC) \
+CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(STABLEHLO_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(GROUP_SRC) \
             $(DEVICE_SRC) $(FRONT_SRC)
 CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 BUILTIN_OBJ := $(BUILTIN_SRC:%.c=$(B)/%.o)
@@ -224,7 +224,7 @@ build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile $(if $(ERL_MISSING),missing-beam
 missing-beams: ;
 
 # What the shell's h prints. A .beam file that a build did not touch keeps its documentation.
-PUBLIC_SRC := $(wildcard erl/api/*.erl) erl/io/tessera_io.erl erl/cluster/tessera_cluster.erl
+PUBLIC_SRC := $(wildcard erl/api/*.erl) erl/io/tessera_io.erl erl/io/tessera_stablehlo.erl erl/cluster/tessera_cluster.erl
 PUBLIC_BEAM := $(patsubst %.erl,ebin/%.beam,$(notdir $(PUBLIC_SRC)))
 $(PUBLIC_BEAM): build/erl.stamp ;
 build/shell-docs.stamp: $(PUBLIC_BEAM) mk/shell-docs.escript

@@ -63,6 +63,19 @@ IR_SRC := \
   c_src/ir/syntax.c \
   c_src/ir/verify.c
 
+STABLEHLO_SRC := \
+  c_src/stablehlo/make.c \
+  c_src/stablehlo/make_control.c \
+  c_src/stablehlo/make_conv.c \
+  c_src/stablehlo/make_gather.c \
+  c_src/stablehlo/make_ops.c \
+  c_src/stablehlo/make_reduce.c \
+  c_src/stablehlo/make_sort.c \
+  c_src/stablehlo/mlir_attr.c \
+  c_src/stablehlo/mlir_lex.c \
+  c_src/stablehlo/mlir_parse.c \
+  c_src/stablehlo/read.c
+
 PASS_SRC := \
   c_src/pass/affine.c \
   c_src/pass/collapse.c \
@@ -504,6 +517,7 @@ NIF_MODULES := \
   tessera_shard_map_tests \
   tessera_slices_tests \
   tessera_small_tests \
+  tessera_stablehlo_tests \
   tessera_tensor_tests \
   tessera_tracing_tests \
   tessera_turns_tests
@@ -514,4 +528,5 @@ FUZZERS := \
   fuzz_graph \
   fuzz_object \
   fuzz_parse \
+  fuzz_stablehlo \
   fuzz_program

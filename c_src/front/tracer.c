@@ -291,6 +291,45 @@ ts_status ts_tracer_inline(ts_tracer *t, ts_region_id source, ts_operands argume
   return status;
 }
 
+static ts_status check_argument(const ts_tracer *t, ts_value_id id, const ts_graph *program, size_t i) {
+  const ts_value *value = ts_graph_value(t->graph, id);
+  const ts_value *param = ts_graph_value(program, ts_graph_region(program, TS_ROOT)->params.data[i]);
+  if (value->dtype == param->dtype && ts_shape_equal(value->shape, param->shape)) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s", i, TS_SHAPE_STR(value->dtype, value->shape),
+                  TS_SHAPE_STR(param->dtype, param->shape));
+}
+
+static ts_status copy_program(ts_tracer *t, const ts_graph *program, const ts_value_id *arguments, ts_value_id *map,
+                              ts_value_id *out) {
+  const ts_region *root = ts_graph_region(program, TS_ROOT);
+  for (size_t i = 0; i < root->params.count; i++) {
+    TS_TRY(check_argument(t, arguments[i], program, i));
+    map[root->params.data[i]] = arguments[i];
+  }
+  TS_TRY(ts_graph_copy_ops(program, TS_ROOT, t->graph, t->current, map));
+  for (size_t i = 0; i < root->results.count; i++) out[i] = map[root->results.data[i]];
+  return TS_SUCCESS;
+}
+
+ts_status ts_tracer_inline_program(ts_tracer *t, const ts_graph *program, ts_operands arguments, ts_value_id **out) {
+  ts_value_id *values = NULL, *map = NULL;
+  const ts_region *root = ts_graph_region(program, TS_ROOT);
+  *out = NULL;
+  if (root->params.count != arguments.count)
+    return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", root->params.count,
+                    arguments.count);
+  ts_status status = place_all(t, arguments, 0, &values);
+  if (!status) status = TS_NEW_ARRAY(program->values.count + 1, &map);
+  if (!status) status = TS_NEW_ARRAY(root->results.count + 1, out);
+  if (!status) status = copy_program(t, program, values, map, *out);
+  ts_free(values);
+  ts_free(map);
+  if (!status) return TS_SUCCESS;
+  ts_free(*out);
+  *out = NULL;
+  return status;
+}
+
 /* ---- regions ---- */
 
 ts_status ts_tracer_check_region(ts_tracer *t, ts_region_id region) {

@@ -64,6 +64,10 @@ ts_status ts_tracer_control(ts_tracer *tracer, ts_opcode code, const ts_region_i
 /* An op whose results have these types: `attrs`, which gets a region of them, is of a callback or custom_call. */
 ts_status ts_tracer_typed(ts_tracer *tracer, ts_opcode code, ts_attrs *attrs, ts_types types, ts_operands operands,
                           ts_value_id *out);
+/* Copies a program's ops into the current region, on these arguments, which must have the types of its parameters. The
+ * caller frees *out: the program's results. The other program must be finished. */
+ts_status ts_tracer_inline_program(ts_tracer *tracer, const ts_graph *program, ts_operands arguments,
+                                   ts_value_id **out);
 /* Copies a region's ops, on these arguments. The caller frees *out: the region's results, then the copies of the values
  * `sought`, also of those in regions of the ops, TS_NO_ID for a value that was not copied. */
 ts_status ts_tracer_inline(ts_tracer *tracer, ts_region_id region, ts_operands arguments, ts_values sought,

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "ir/stablehlo.h"
 #include "nif/nif_graph_internal.h"
+#include "stablehlo/read.h"
 
 #include <string.h>
 
@@ -499,6 +500,29 @@ ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   return ts_nif_with_builder(env, argv, inline_region);
 }
 
+static ts_status inline_program(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
+  ts_nif_builder *other;
+  const ts_graph *program;
+  operand_list arguments;
+  ts_value_id *values;
+  TS_TRY(get_builder(env, args[0], &other));
+  if (other == b) return ts_nif_expected(env, "another program", args[0]);
+  TS_TRY(ts_nif_builder_graph(other, &program));
+  TS_TRY(get_operands(env, b, args[1], &arguments));
+  ts_status status = ts_tracer_inline_program(&b->tracer, program, operands_of(&arguments), &values);
+  free_operands(&arguments);
+  if (status) return status;
+  *out = value_list(env, b, values, ts_graph_region(program, TS_ROOT)->results.count);
+  ts_free(values);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_inline_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* inline_program(Builder, Program :: Builder, [Operand]) -> [Traced]: a copy of the finished program's ops */
+  (void)argc;
+  return ts_nif_with_builder(env, argv, inline_program);
+}
+
 /* ---- reading ---- */
 
 static ERL_NIF_TERM op_term(ErlNifEnv *env, ts_nif_builder *b, const ts_op *op) {
@@ -605,6 +629,18 @@ ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   /* graph_stablehlo(Builder) -> binary(): the same as a module of StableHLO */
   (void)argc;
   return print_finished(env, argv[0], ts_graph_print_stablehlo);
+}
+
+ERL_NIF_TERM ts_nif_read_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* read_stablehlo(Text :: binary()) -> Builder: a finished program from a module of StableHLO */
+  ErlNifBinary text;
+  ERL_NIF_TERM term;
+  ts_graph *graph;
+  (void)argc;
+  if (!enif_inspect_binary(env, argv[0], &text)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
+  TS_NIF_TRY(env, ts_stablehlo_read((const char *)text.data, text.size, &graph));
+  TS_NIF_TRY(env, ts_nif_builder_of(env, graph, &term));
+  return term;
 }
 
 ERL_NIF_TERM ts_nif_parse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

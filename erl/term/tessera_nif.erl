@@ -9,10 +9,10 @@
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1, let_in/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
-         control/5, callback/4, custom_call/4, load_plugin/1, inline_region/4, ops/3, finish/2, local_view/1,
+         control/5, callback/4, custom_call/4, load_plugin/1, inline_region/4, inline_program/3, ops/3, finish/2, local_view/1,
          local_sharding/5, coordinates/1, varying/2, vary/3, has_collective/2, combine/1, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
-         set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
+         read_stablehlo/1, set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
          run_rank/5, run_refuse/3, block/2, block_append/2, block_binary/1, block_tensor/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
          rank_open/3, rank_isa/0, rank_build/0, rank_moved/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
@@ -145,6 +145,7 @@ control(Builder, Op, Region1, Region2, Operands) -> ?FIRST([Builder, Op, Region1
 callback(Builder, Index, Types, Operands) -> ?FIRST([Builder, Index, Types, Operands]).
 custom_call(Builder, Text, Types, Operands) -> ?FIRST([Builder, Text, Types, Operands]).
 load_plugin(Path) -> ?FIRST([Path]).
+inline_program(Builder, Program, Operands) -> ?FIRST([Builder, Program, Operands]).
 inline_region(Builder, Region, Operands, Sought) -> ?FIRST([Builder, Region, Operands, Sought]).
 ops(Builder, FirstId, LastId) -> ?FIRST([Builder, FirstId, LastId]).
 finish(Builder, Results) -> ?FIRST([Builder, Results]).
@@ -166,6 +167,7 @@ graph_text(Builder) -> ?FIRST([Builder]).
 describe(Builder) -> ?FIRST([Builder]).
 graph_stablehlo(Builder) -> ?FIRST([Builder]).
 parse(Text) -> ?FIRST([Text]).
+read_stablehlo(Text) -> ?FIRST([Text]).
 set_mesh(Builder, Sizes, Names) -> ?FIRST([Builder, Sizes, Names]).
 set_shardings(Builder, Params, Results) -> ?FIRST([Builder, Params, Results]).
 partition(Builder) -> ?FIRST([Builder]).

@@ -48,8 +48,16 @@ writer = gguf.GGUFWriter(path("blocks.gguf"), "test")
 writer.add_uint32("test.count", 7)
 writer.add_array("test.names", ["a", "b\u00e9"])
 writer.add_float32("test.number", 1.5)
-halves = {Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2],
-          Type.Q6_K: [208]}
+halves = {
+    Type.Q4_0: [0],
+    Type.Q4_1: [0, 2],
+    Type.Q5_0: [0],
+    Type.Q5_1: [0, 2],
+    Type.Q8_0: [0],
+    Type.Q4_K: [0, 2],
+    Type.Q5_K: [0, 2],
+    Type.Q6_K: [208],
+}
 values = {}
 for form, places in halves.items():
     elements, size = gguf.GGML_QUANT_SIZES[form]

@@ -1,0 +1,115 @@
+/* Ops of a tree of MLIR as ops of a graph. Internal to stablehlo/. */
+#ifndef TS_STABLEHLO_MAKE_H
+#define TS_STABLEHLO_MAKE_H
+
+#include "base/map.h"
+#include "ir/graph.h"
+#include "stablehlo/mlir_tree.h"
+
+/* A value of the graph. StableHLO's i1 is u8, 0 or 1. */
+typedef struct make_value {
+  ts_value_id id;
+  bool is_bool;
+} make_value;
+
+/* The names that ops of one region see: their own, and those of the scopes around it in the same region of the graph.
+ * Regions of a graph are closed, so a region's scope has all names that it uses as its own. */
+typedef struct make_scope {
+  ts_map names; /* to indices into `values` + 1 */
+  TS_VEC(make_value) values;
+} make_scope;
+
+typedef struct make_state {
+  ts_arena arena; /* of the tree */
+  mlir_module module;
+  ts_graph *graph;
+  size_t made;    /* ops, of which there is a limit: functions that call each other twice make 2^n */
+  size_t depth;   /* functions and regions around the op */
+  size_t nesting; /* regions of the graph around it */
+} make_state;
+
+/* One op while it is made. */
+typedef struct make_call {
+  make_state *r;
+  const mlir_op *op;
+  ts_region_id region;
+  make_scope *scope;
+  const make_value *operands;
+  make_value *results; /* room for as many as the op has types */
+} make_call;
+
+typedef ts_status (*make_fn)(const make_call *m);
+/* The function that makes an op of that name; NULL when there is none. */
+make_fn make_find(mlir_token name);
+
+/* ---- read.c */
+/* Makes the ops of a region, but for its return, whose operands it looks up. */
+ts_status make_block(make_state *r, const mlir_region *block, ts_region_id region, make_scope *scope,
+                     make_value *out_results);
+/* Binds a name of the text, of a result of which there are several if `of` > 1. */
+ts_status make_bind(make_scope *scope, mlir_token name, size_t index, size_t of, make_value value);
+ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out);
+void make_scope_deinit(make_scope *scope);
+/* call, composite: the ops of the function, here. */
+ts_status make_inline(const make_call *m, mlir_token callee);
+
+/* ---- make.c: pieces */
+/* "line 3, column 7: stablehlo.add: message" */
+ts_status make_error(const make_call *m, ts_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4), returns_nonnull));
+#ifdef __clang_analyzer__
+#define make_error(...) ts_error_assume((make_error)(__VA_ARGS__))
+#endif
+static inline const ts_value *make_value_of(const make_call *m, ts_value_id id) {
+  return ts_graph_value(m->r->graph, id);
+}
+static inline const ts_value *make_operand_of(const make_call *m, size_t i) {
+  return make_value_of(m, m->operands[i].id);
+}
+ts_status make_add(const make_call *m, ts_opcode code, ts_values operands, const ts_attrs *attrs, ts_value_id *out);
+ts_status make_unary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id *out);
+ts_status make_binary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id y, ts_value_id *out);
+ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out);
+ts_status make_integer(const make_call *m, ts_value_id like, int64_t number, ts_value_id *out);
+ts_status make_integer_of(const make_call *m, ts_dtype dtype, const ts_shape *shape, int64_t number, ts_value_id *out);
+ts_status make_reshape(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out);
+ts_status make_transpose(const make_call *m, ts_value_id x, const ts_dims *axes, ts_value_id *out);
+ts_status make_broadcast(const make_call *m, ts_value_id x, const ts_shape *shape, const ts_dims *axes,
+                         ts_value_id *out);
+ts_status make_slice(const make_call *m, ts_value_id x, int32_t axis, int64_t start, ts_value_id *out); /* one index */
+ts_status make_iota(const make_call *m, ts_dtype dtype, const ts_shape *shape, int32_t axis, ts_value_id *out);
+/* Required attributes; `name` may be of a pretty form and of the generic one, as "dims|permutation". */
+ts_status make_attr_int(const make_call *m, const char *name, int64_t *out);
+ts_status make_attr_ints(const make_call *m, const char *name, ts_dims *out);
+const mlir_attr *make_attr(const make_call *m, const char *names);
+/* The i-th attribute without a name; NULL when there are fewer. */
+const mlir_attr *make_positional(const mlir_op *op, size_t i);
+/* An optional list of as many integers as there are dims; without it all are `otherwise`. */
+ts_status make_attr_dims(const make_call *m, const char *names, int32_t rank, int64_t otherwise, ts_dims *out);
+/* Pairs of low and high; without it zeros. */
+ts_status make_attr_padding(const make_call *m, const mlir_attr *attr, int32_t rank, ts_dims out[2]);
+ts_status make_count_operands(const make_call *m, size_t count);
+/* Sets a result. */
+static inline void make_result(const make_call *m, size_t i, ts_value_id id) {
+  m->results[i] = (make_value){id, m->op->types.data[i].is_bool};
+}
+
+/* What a region with a return does, in a form that is equal for equal regions: "GT 0 1;return 2". Parameters come first
+ * in the numbers, constants of the scopes around it are their values. Empty where an op is no simple one. */
+ts_status make_signature(const make_call *m, const mlir_region *region, ts_text *out);
+
+/* A region of the graph, which combines two numbers of operand 0's type into one, as a region of the text does. */
+ts_status make_combine(const make_call *m, const mlir_region *block, ts_region_id *out);
+
+/* ---- files of ops */
+ts_status make_in_control(const make_call *m);
+ts_status make_in_reduce(const make_call *m);
+ts_status make_in_window(const make_call *m);
+ts_status make_in_select_scatter(const make_call *m);
+ts_status make_in_conv(const make_call *m);
+ts_status make_in_gather(const make_call *m);
+ts_status make_in_scatter(const make_call *m);
+ts_status make_in_sort(const make_call *m);
+ts_status make_in_top_k(const make_call *m);
+
+#endif

@@ -1,0 +1,132 @@
+/* Convolutions in any layout: transposes bring operands to [batch, spatial, channels] and [spatial, channels,
+ * features]. */
+#include "stablehlo/make.h"
+
+#include <string.h>
+
+/* Of an operand or of the result: where its dims are. */
+typedef struct layout {
+  int32_t first, last; /* batch and channels; channels and features of the kernel */
+  ts_dims spatial;
+} layout;
+
+/* The item that is the letter, or a spatial dim's number. */
+static int32_t find_item(const mlir_attr *list, const char *letter, int64_t number) {
+  for (size_t i = 0; i < list->count; i++) {
+    int64_t value;
+    if (letter && list->items[i].kind == MLIR_ATTR_WORD && mlir_token_is(list->items[i].token, letter))
+      return (int32_t)i;
+    if (letter || list->items[i].kind != MLIR_ATTR_NUMBER) continue;
+    if (ts_status_consume_ok(mlir_attr_int(&list->items[i], &value)) && value == number) return (int32_t)i;
+  }
+  return -1;
+}
+
+static ts_status read_layout(const mlir_attr *list, const char *first, const char *last, layout *out) {
+  bool whole = list->kind == MLIR_ATTR_LIST && list->count >= 2 && list->count <= TS_MAX_RANK;
+  if (!whole) return mlir_error(TS_INVALID_ARGUMENT, list->token, "expected the dims of a convolution");
+  out->first = find_item(list, first, 0);
+  out->last = find_item(list, last, 0);
+  out->spatial.rank = (int32_t)list->count - 2;
+  whole = out->first >= 0 && out->last >= 0;
+  for (int32_t d = 0; d < out->spatial.rank; d++) {
+    out->spatial.dims[d] = find_item(list, NULL, d);
+    whole = whole && out->spatial.dims[d] >= 0;
+  }
+  if (!whole) return mlir_error(TS_INVALID_ARGUMENT, list->token, "expected %s, %s and each spatial dim", first, last);
+  return TS_SUCCESS;
+}
+
+static ts_dims ordered(const layout *l, bool kernel) {
+  ts_dims axes = {.rank = l->spatial.rank + 2};
+  int32_t at = 0;
+  if (!kernel) axes.dims[at++] = l->first;
+  for (int32_t d = 0; d < l->spatial.rank; d++) axes.dims[at++] = l->spatial.dims[d];
+  if (kernel) axes.dims[at++] = l->first;
+  axes.dims[at] = l->last;
+  return axes;
+}
+
+static ts_dims inverse(const ts_dims *axes) {
+  ts_dims out = {.rank = axes->rank};
+  for (int32_t d = 0; d < axes->rank; d++) out.dims[axes->dims[d]] = d;
+  return out;
+}
+
+/* An item of the pretty form's `window`, or an attribute of the generic form. */
+static const mlir_attr *window_item(const make_call *m, const char *pretty, const char *generic) {
+  const mlir_attr *window = make_attr(m, "window");
+  return window ? mlir_find_attr(window->items, window->count, pretty) : make_attr(m, generic);
+}
+
+static ts_status window_dims(const make_call *m, const char *pretty, const char *generic, int32_t rank, ts_dims *out) {
+  const mlir_attr *attr = window_item(m, pretty, generic);
+  out->rank = rank;
+  for (int32_t d = 0; d < rank; d++) out->dims[d] = 1;
+  if (!attr) return TS_SUCCESS;
+  TS_TRY(mlir_attr_ints(attr, out));
+  return out->rank == rank ? TS_SUCCESS : mlir_error(TS_INVALID_ARGUMENT, attr->token, "expected %d integers", rank);
+}
+
+static ts_status reverse_kernel(const make_call *m, int32_t rank, ts_value_id *kernel) {
+  const mlir_attr *attr = window_item(m, "reverse", "window_reversal");
+  ts_dims flags;
+  ts_attrs attrs = {0};
+  if (!attr) return TS_SUCCESS;
+  TS_TRY(mlir_attr_ints(attr, &flags));
+  for (int32_t d = 0; d < flags.rank && d < rank; d++)
+    if (flags.dims[d]) attrs.axes.dims[attrs.axes.rank++] = d; /* spatial dims come first */
+  return attrs.axes.rank ? make_add(m, TS_OP_REVERSE, (ts_values){kernel, 1}, &attrs, kernel) : TS_SUCCESS;
+}
+
+static ts_status conv_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
+  ts_dims padding[2];
+  const mlir_attr *batch_groups = make_attr(m, "batch_group_count"), *groups = make_attr(m, "feature_group_count");
+  int64_t count = 1;
+  TS_TRY(window_dims(m, "stride", "window_strides", rank, &out->conv.strides));
+  TS_TRY(window_dims(m, "lhs_dilate", "lhs_dilation", rank, &out->conv.input_dilation));
+  TS_TRY(window_dims(m, "rhs_dilate", "rhs_dilation", rank, &out->conv.kernel_dilation));
+  TS_TRY(make_attr_padding(m, window_item(m, "pad", "padding"), rank, padding));
+  ts_shape_copy(&out->conv.low, &padding[0]);
+  ts_shape_copy(&out->conv.high, &padding[1]);
+  if (batch_groups) TS_TRY(mlir_attr_int(batch_groups, &count));
+  if (count != 1) return make_error(m, TS_UNIMPLEMENTED, "groups of the batch cannot be read");
+  if (groups) TS_TRY(mlir_attr_int(groups, &count));
+  if (count < 1 || count > INT32_MAX) return make_error(m, TS_INVALID_ARGUMENT, "its groups are out of range");
+  out->conv.groups = (int32_t)count;
+  return TS_SUCCESS;
+}
+
+static ts_status convert_to(const make_call *m, ts_dtype type, ts_value_id *inout) {
+  return ts_graph_convert(m->r->graph, m->region, *inout, type, inout);
+}
+
+ts_status make_in_conv(const make_call *m) {
+  const mlir_attr *numbers = make_attr(m, "dim_numbers|dimension_numbers");
+  ts_attrs attrs = {0};
+  layout input, kernel, output;
+  ts_value_id operands[2], id;
+  TS_TRY(make_count_operands(m, 2));
+  if (!numbers || numbers->kind != MLIR_ATTR_LIST || numbers->count != 3)
+    return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute dimension_numbers");
+  TS_TRY(read_layout(&numbers->items[0], "b", "f", &input));
+  TS_TRY(read_layout(&numbers->items[1], "i", "o", &kernel));
+  TS_TRY(read_layout(&numbers->items[2], "b", "f", &output));
+  const int32_t rank = input.spatial.rank;
+  if (kernel.spatial.rank != rank || output.spatial.rank != rank || make_operand_of(m, 0)->shape->rank != rank + 2 ||
+      make_operand_of(m, 1)->shape->rank != rank + 2)
+    return make_error(m, TS_INVALID_ARGUMENT, "its dims and its operands differ in rank");
+  TS_TRY(conv_attrs(m, rank, &attrs));
+  ts_dims orders[2] = {ordered(&input, false), ordered(&kernel, true)}, made = ordered(&output, false),
+          back = inverse(&made);
+  for (size_t i = 0; i < 2; i++) {
+    operands[i] = m->operands[i].id;
+    TS_TRY(convert_to(m, m->op->types.data[0].dtype, &operands[i]));
+    TS_TRY(make_transpose(m, operands[i], &orders[i], &operands[i]));
+  }
+  TS_TRY(reverse_kernel(m, rank, &operands[1]));
+  TS_TRY(make_add(m, TS_OP_CONV, (ts_values){operands, 2}, &attrs, &id));
+  TS_TRY(make_transpose(m, id, &back, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}

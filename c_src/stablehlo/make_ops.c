@@ -1,0 +1,651 @@
+#include "stablehlo/make.h"
+
+#include <string.h>
+
+/* ---- elementwise */
+
+typedef struct op_row {
+  const char *name;
+  ts_opcode code;
+  ts_opcode of_bools; /* of i1; TS_OP_COUNT: not for them */
+} op_row;
+
+static const op_row unary_rows[] = {
+    {"stablehlo.exponential", TS_OP_EXP, TS_OP_COUNT},
+    {"stablehlo.exponential_minus_one", TS_OP_EXPM1, TS_OP_COUNT},
+    {"stablehlo.log", TS_OP_LOG, TS_OP_COUNT},
+    {"stablehlo.log_plus_one", TS_OP_LOG1P, TS_OP_COUNT},
+    {"stablehlo.logistic", TS_OP_SIGMOID, TS_OP_COUNT},
+    {"stablehlo.cosine", TS_OP_COS, TS_OP_COUNT},
+    {"stablehlo.sine", TS_OP_SIN, TS_OP_COUNT},
+    {"stablehlo.tan", TS_OP_TAN, TS_OP_COUNT},
+    {"stablehlo.tanh", TS_OP_TANH, TS_OP_COUNT},
+    {"stablehlo.sqrt", TS_OP_SQRT, TS_OP_COUNT},
+    {"stablehlo.rsqrt", TS_OP_RSQRT, TS_OP_COUNT},
+    {"stablehlo.cbrt", TS_OP_CBRT, TS_OP_COUNT},
+    {"stablehlo.abs", TS_OP_ABS, TS_OP_COUNT},
+    {"stablehlo.negate", TS_OP_NEGATE, TS_OP_COUNT},
+    {"stablehlo.sign", TS_OP_SIGN, TS_OP_COUNT},
+    {"stablehlo.ceil", TS_OP_CEIL, TS_OP_COUNT},
+    {"stablehlo.floor", TS_OP_FLOOR, TS_OP_COUNT},
+    {"stablehlo.round_nearest_afz", TS_OP_ROUND, TS_OP_COUNT},
+    {"stablehlo.count_leading_zeros", TS_OP_CLZ, TS_OP_COUNT},
+    {"stablehlo.popcnt", TS_OP_POPCOUNT, TS_OP_COUNT},
+    {"stablehlo.real", TS_OP_REAL, TS_OP_COUNT},
+    {"stablehlo.imag", TS_OP_IMAG, TS_OP_COUNT},
+    {"chlo.tan", TS_OP_TAN, TS_OP_COUNT},
+    {"chlo.cosh", TS_OP_COSH, TS_OP_COUNT},
+    {"chlo.sinh", TS_OP_SINH, TS_OP_COUNT},
+    {"chlo.acos", TS_OP_ACOS, TS_OP_COUNT},
+    {"chlo.asin", TS_OP_ASIN, TS_OP_COUNT},
+    {"chlo.atan", TS_OP_ATAN, TS_OP_COUNT},
+    {"chlo.acosh", TS_OP_ACOSH, TS_OP_COUNT},
+    {"chlo.asinh", TS_OP_ASINH, TS_OP_COUNT},
+    {"chlo.atanh", TS_OP_ATANH, TS_OP_COUNT},
+    {"chlo.erf", TS_OP_ERF, TS_OP_COUNT},
+    {"chlo.erfc", TS_OP_ERFC, TS_OP_COUNT},
+    {"chlo.erf_inv", TS_OP_ERF_INV, TS_OP_COUNT},
+    {"chlo.is_inf", TS_OP_IS_INFINITY, TS_OP_COUNT},
+};
+
+static const op_row binary_rows[] = {
+    {"stablehlo.add", TS_OP_ADD, TS_OP_OR},
+    {"stablehlo.subtract", TS_OP_SUBTRACT, TS_OP_COUNT},
+    {"stablehlo.multiply", TS_OP_MULTIPLY, TS_OP_AND},
+    {"stablehlo.divide", TS_OP_DIVIDE, TS_OP_COUNT},
+    {"stablehlo.remainder", TS_OP_REMAINDER, TS_OP_COUNT},
+    {"stablehlo.power", TS_OP_POW, TS_OP_COUNT},
+    {"stablehlo.atan2", TS_OP_ATAN2, TS_OP_COUNT},
+    {"stablehlo.minimum", TS_OP_MIN, TS_OP_AND},
+    {"stablehlo.maximum", TS_OP_MAX, TS_OP_OR},
+    {"stablehlo.and", TS_OP_AND, TS_OP_AND},
+    {"stablehlo.or", TS_OP_OR, TS_OP_OR},
+    {"stablehlo.xor", TS_OP_XOR, TS_OP_XOR},
+    {"stablehlo.shift_left", TS_OP_SHIFT_LEFT, TS_OP_COUNT},
+    {"stablehlo.shift_right_arithmetic", TS_OP_SHIFT_RIGHT, TS_OP_COUNT},
+    {"stablehlo.complex", TS_OP_COMPLEX, TS_OP_COUNT},
+};
+
+static const op_row *find_row(const op_row *rows, size_t count, mlir_token name) {
+  for (size_t i = 0; i < count; i++)
+    if (mlir_token_is(name, rows[i].name)) return &rows[i];
+  return NULL;
+}
+#define FIND(rows, name) find_row((rows), sizeof(rows) / sizeof *(rows), (name))
+
+static ts_status unary(const make_call *m) {
+  const op_row *row = FIND(unary_rows, m->op->name);
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  if (m->operands[0].is_bool) return make_error(m, TS_INVALID_ARGUMENT, "it takes no booleans");
+  TS_TRY(make_unary(m, row->code, m->operands[0].id, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status binary(const make_call *m) {
+  const op_row *row = FIND(binary_rows, m->op->name);
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 2));
+  ts_opcode code = m->operands[0].is_bool ? row->of_bools : row->code;
+  if (code == TS_OP_COUNT) return make_error(m, TS_INVALID_ARGUMENT, "it takes no booleans");
+  if (code == TS_OP_DIVIDE && ts_dtype_is_integer(make_operand_of(m, 0)->dtype)) code = TS_OP_QUOTIENT;
+  TS_TRY(make_binary(m, code, m->operands[0].id, m->operands[1].id, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status not_op(const make_call *m) {
+  ts_value_id id, x = m->operands[0].id;
+  TS_TRY(make_count_operands(m, 1));
+  if (m->operands[0].is_bool) {
+    TS_TRY(make_integer(m, x, 0, &id));
+    TS_TRY(make_binary(m, TS_OP_EQUAL, x, id, &id));
+  } else {
+    TS_TRY(make_unary(m, TS_OP_NOT, x, &id));
+  }
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status converted(const make_call *m, ts_opcode code, ts_value_id x, ts_dtype type, ts_value_id *out) {
+  ts_attrs attrs = {0};
+  *out = x;
+  if (make_value_of(m, x)->dtype == type) return TS_SUCCESS;
+  attrs.dtype = type;
+  return make_add(m, code, (ts_values){&x, 1}, &attrs, out);
+}
+
+/* Signed numbers are shifted as unsigned ones. */
+static ts_status shift_right_logical(const make_call *m) {
+  ts_value_id x, by;
+  TS_TRY(make_count_operands(m, 2));
+  const ts_dtype type = make_operand_of(m, 0)->dtype;
+  const ts_dtype plain = ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(type));
+  if (!ts_dtype_is_integer(type)) return make_error(m, TS_INVALID_ARGUMENT, "expected integers");
+  TS_TRY(converted(m, TS_OP_BITCAST, m->operands[0].id, plain, &x));
+  TS_TRY(converted(m, TS_OP_BITCAST, m->operands[1].id, plain, &by));
+  TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, x, by, &x));
+  TS_TRY(converted(m, TS_OP_BITCAST, x, type, &x));
+  make_result(m, 0, x);
+  return TS_SUCCESS;
+}
+
+static ts_status is_finite(const make_call *m) {
+  ts_value_id x, infinity;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_unary(m, TS_OP_ABS, m->operands[0].id, &x));
+  const ts_value *value = make_value_of(m, x);
+  ts_shape shape;
+  ts_shape_copy(&shape, value->shape);
+  ts_dtype type = value->dtype;
+  TS_TRY(ts_graph_constant(m->r->graph, m->region, type, &shape, ts_scalar_from_f64(type, __builtin_inf()), &infinity));
+  TS_TRY(make_binary(m, TS_OP_LESS, x, infinity, &x));
+  make_result(m, 0, x);
+  return TS_SUCCESS;
+}
+
+static ts_status float_like(const make_call *m, ts_value_id like, double number, ts_value_id *out) {
+  const ts_value *value = make_value_of(m, like);
+  ts_shape shape;
+  ts_shape_copy(&shape, value->shape);
+  return ts_graph_constant(m->r->graph, m->region, value->dtype, &shape, ts_scalar_from_f64(value->dtype, number), out);
+}
+
+/* Half to even: of floor(x) and the next integer the nearer one, or the even one; zeros keep the sign of x. */
+static ts_status round_nearest_even(const make_call *m) {
+  ts_value_id x = m->operands[0].id, low, up, apart, half, two, even, zero, test, result;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_unary(m, TS_OP_FLOOR, x, &low));
+  TS_TRY(float_like(m, x, 1, &up));
+  TS_TRY(make_binary(m, TS_OP_ADD, low, up, &up));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, low, &apart));
+  TS_TRY(float_like(m, x, 0.5, &half));
+  TS_TRY(float_like(m, x, 2, &two));
+  TS_TRY(float_like(m, x, 0, &zero));
+  TS_TRY(make_binary(m, TS_OP_REMAINDER, low, two, &even));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, even, zero, &even));
+  TS_TRY(make_select(m, even, low, up, &result));
+  TS_TRY(make_binary(m, TS_OP_LESS, apart, half, &test));
+  TS_TRY(make_select(m, test, low, result, &result));
+  TS_TRY(make_binary(m, TS_OP_GREATER, apart, half, &test));
+  TS_TRY(make_select(m, test, up, result, &result));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, result, zero, &test));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, x, zero, &zero));
+  TS_TRY(make_select(m, test, zero, result, &result));
+  make_result(m, 0, result);
+  return TS_SUCCESS;
+}
+
+static ts_status compare(const make_call *m) {
+  static const struct {
+    const char *name;
+    ts_opcode code;
+  } directions[] = {{"EQ", TS_OP_EQUAL},         {"NE", TS_OP_NOT_EQUAL}, {"GT", TS_OP_GREATER},
+                    {"GE", TS_OP_GREATER_EQUAL}, {"LT", TS_OP_LESS},      {"LE", TS_OP_LESS_EQUAL}};
+  const mlir_attr *direction = make_attr(m, "comparison_direction"), *type = make_attr(m, "compare_type");
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 2));
+  if (!direction) direction = make_positional(m->op, 0);
+  if (!type) type = make_positional(m->op, 1);
+  if (!direction) return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute comparison_direction");
+  if (type && mlir_token_is(type->token, "TOTALORDER") && ts_dtype_is_float(make_operand_of(m, 0)->dtype))
+    return make_error(m, TS_UNIMPLEMENTED, "the total order of floats is known in the comparators of sorts only");
+  for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
+    if (!mlir_token_is(direction->token, directions[i].name)) continue;
+    TS_TRY(make_binary(m, directions[i].code, m->operands[0].id, m->operands[1].id, &id));
+    make_result(m, 0, id);
+    return TS_SUCCESS;
+  }
+  return mlir_error(TS_INVALID_ARGUMENT, direction->token, "expected EQ, NE, GT, GE, LT or LE");
+}
+
+static ts_status select_op(const make_call *m) {
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 3));
+  TS_TRY(make_select(m, m->operands[0].id, m->operands[1].id, m->operands[2].id, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status clamp(const make_call *m) {
+  ts_value_id operands[3], id;
+  TS_TRY(make_count_operands(m, 3));
+  operands[0] = m->operands[1].id;
+  for (int i = 0; i < 2; i++)
+    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, m->operands[2 * i].id, make_operand_of(m, 1)->shape,
+                                 &operands[1 + i]));
+  TS_TRY(make_add(m, TS_OP_CLAMP, (ts_values){operands, 3}, NULL, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* To i1: whether it is not zero. */
+static ts_status convert(const make_call *m) {
+  ts_value_id id = m->operands[0].id, zero;
+  TS_TRY(make_count_operands(m, 1));
+  const mlir_type *type = &m->op->types.data[0];
+  if (type->is_bool && !m->operands[0].is_bool) {
+    TS_TRY(make_integer(m, id, 0, &zero));
+    TS_TRY(make_binary(m, TS_OP_NOT_EQUAL, id, zero, &id));
+  } else {
+    TS_TRY(converted(m, TS_OP_CONVERT, id, type->dtype, &id));
+  }
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status bitcast_convert(const make_call *m) {
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  const mlir_type *type = &m->op->types.data[0];
+  if (ts_dtype_bits(type->dtype) != ts_dtype_bits(make_operand_of(m, 0)->dtype) ||
+      type->is_bool != m->operands[0].is_bool)
+    return make_error(m, TS_UNIMPLEMENTED, "types of different sizes cannot be read");
+  TS_TRY(converted(m, TS_OP_BITCAST, m->operands[0].id, type->dtype, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* ---- sources */
+
+static ts_status literal(const make_call *m, const mlir_attr *value, ts_value_id *out) {
+  ts_attrs attrs = {0};
+  TS_TRY(ts_buffer_create(ts_pool_default(), value->type.dtype, value->type.shape, &attrs.literal.buffer));
+  ts_status status = mlir_dense_read(value, attrs.literal.buffer->data);
+  if (!status) status = make_add(m, TS_OP_LITERAL, (ts_values){0}, &attrs, out);
+  ts_buffer_release(attrs.literal.buffer);
+  return status;
+}
+
+static ts_status constant(const make_call *m) {
+  const mlir_attr *value = make_attr(m, "value");
+  ts_value_id id;
+  _Alignas(16) char element[16];
+  TS_TRY(make_count_operands(m, 0));
+  if (!value || value->kind != MLIR_ATTR_DENSE) return make_error(m, TS_INVALID_ARGUMENT, "expected a dense constant");
+  if (mlir_dense_is_splat(value)) {
+    TS_TRY(mlir_dense_read(value, element));
+    TS_TRY(ts_graph_constant(m->r->graph, m->region, value->type.dtype, value->type.shape,
+                             ts_scalar_load(value->type.dtype, element), &id));
+  } else {
+    TS_TRY(literal(m, value, &id));
+  }
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status iota(const make_call *m) {
+  int64_t axis;
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 0));
+  TS_TRY(make_attr_int(m, "dim|iota_dimension", &axis));
+  const mlir_type *type = &m->op->types.data[0];
+  if (axis < 0 || axis >= type->shape->rank)
+    return make_error(m, TS_INVALID_ARGUMENT, "it has no dim %lld", (long long)axis);
+  TS_TRY(make_iota(m, type->dtype, type->shape, (int32_t)axis, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* ---- shapes */
+
+static ts_status reshape(const make_call *m) {
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_reshape(m, m->operands[0].id, m->op->types.data[0].shape, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status broadcast_in_dim(const make_call *m) {
+  ts_dims axes;
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_attr_ints(m, "dims|broadcast_dimensions", &axes));
+  TS_TRY(make_broadcast(m, m->operands[0].id, m->op->types.data[0].shape, &axes, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status transpose(const make_call *m) {
+  ts_dims axes;
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_attr_ints(m, "dims|permutation", &axes));
+  TS_TRY(make_transpose(m, m->operands[0].id, &axes, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status reverse(const make_call *m) {
+  ts_attrs attrs = {0};
+  ts_value_id id = m->operands[0].id;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_attr_ints(m, "dims|dimensions", &attrs.axes));
+  if (attrs.axes.rank) TS_TRY(make_add(m, TS_OP_REVERSE, (ts_values){&id, 1}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* "[0:4:2, 1:3]" */
+static ts_status pretty_slice(const make_call *m, const mlir_attr *ranges, ts_attrs *attrs) {
+  ts_dims range;
+  if (ranges->count > TS_MAX_RANK) return make_error(m, TS_INVALID_ARGUMENT, "it has too many dims");
+  attrs->slice.start.rank = attrs->slice.limit.rank = attrs->slice.stride.rank = (int32_t)ranges->count;
+  for (size_t d = 0; d < ranges->count; d++) {
+    TS_TRY(mlir_attr_ints(&ranges->items[d], &range));
+    if (range.rank != 2 && range.rank != 3) return mlir_error(TS_INVALID_ARGUMENT, ranges->token, "expected ranges");
+    attrs->slice.start.dims[d] = range.dims[0];
+    attrs->slice.limit.dims[d] = range.dims[1];
+    attrs->slice.stride.dims[d] = range.rank == 3 ? range.dims[2] : 1;
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status slice(const make_call *m) {
+  ts_attrs attrs = {0};
+  const mlir_attr *ranges = make_positional(m->op, 0);
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  if (ranges && ranges->kind == MLIR_ATTR_LIST) {
+    TS_TRY(pretty_slice(m, ranges, &attrs));
+  } else {
+    TS_TRY(make_attr_ints(m, "start_indices", &attrs.slice.start));
+    TS_TRY(make_attr_ints(m, "limit_indices", &attrs.slice.limit));
+    TS_TRY(make_attr_ints(m, "strides", &attrs.slice.stride));
+  }
+  TS_TRY(make_add(m, TS_OP_SLICE, (ts_values){&m->operands[0].id, 1}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status pad(const make_call *m) {
+  ts_attrs attrs = {0};
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 2));
+  TS_TRY(make_attr_ints(m, "low|edge_padding_low", &attrs.pad.low));
+  TS_TRY(make_attr_ints(m, "high|edge_padding_high", &attrs.pad.high));
+  TS_TRY(make_attr_ints(m, "interior|interior_padding", &attrs.pad.interior));
+  TS_TRY(make_add(m, TS_OP_PAD, (ts_values){(ts_value_id[]){m->operands[0].id, m->operands[1].id}, 2}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* The ids of operands from the first-th on; the caller frees them. */
+static ts_status operand_ids(const make_call *m, ts_value_id **out) {
+  TS_TRY(TS_NEW_ARRAY(m->op->operand_count + 1, out));
+  for (size_t i = 0; i < m->op->operand_count; i++) (*out)[i] = m->operands[i].id;
+  return TS_SUCCESS;
+}
+
+static ts_status concatenate(const make_call *m) {
+  ts_attrs attrs = {0};
+  ts_value_id id = 0, *ids;
+  int64_t axis;
+  if (m->op->operand_count == 0 || m->op->types.count != 1) return make_count_operands(m, 1);
+  TS_TRY(make_attr_int(m, "dim|dimension", &axis));
+  attrs.axis = axis < 0 || axis > TS_MAX_RANK ? TS_MAX_RANK : (int32_t)axis;
+  TS_TRY(operand_ids(m, &ids));
+  ts_status status = make_add(m, TS_OP_CONCATENATE, (ts_values){ids, m->op->operand_count}, &attrs, &id);
+  ts_free(ids);
+  TS_TRY(status);
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status dynamic(const make_call *m, ts_opcode code, const ts_attrs *attrs) {
+  ts_value_id id = 0, *ids;
+  if (m->op->operand_count == 0 || m->op->types.count != 1) return make_count_operands(m, 1);
+  TS_TRY(operand_ids(m, &ids));
+  ts_status status = make_add(m, code, (ts_values){ids, m->op->operand_count}, attrs, &id);
+  ts_free(ids);
+  TS_TRY(status);
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status dynamic_slice(const make_call *m) {
+  ts_attrs attrs = {0};
+  TS_TRY(make_attr_ints(m, "sizes|slice_sizes", &attrs.shape));
+  return dynamic(m, TS_OP_DYNAMIC_SLICE, &attrs);
+}
+
+static ts_status dynamic_update_slice(const make_call *m) { return dynamic(m, TS_OP_PUT_SLICE, NULL); }
+
+static ts_status get_dimension_size(const make_call *m) {
+  int64_t axis;
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_attr_int(m, "dim|dimension", &axis));
+  const ts_shape *shape = make_operand_of(m, 0)->shape;
+  if (axis < 0 || axis >= shape->rank) return make_error(m, TS_INVALID_ARGUMENT, "it has no dim %lld", (long long)axis);
+  TS_TRY(make_integer_of(m, TS_S32, &ts_shape_scalar, shape->dims[axis], &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status same(const make_call *m) {
+  if (m->op->operand_count != m->op->types.count) return make_count_operands(m, m->op->types.count);
+  for (size_t i = 0; i < m->op->operand_count; i++) m->results[i] = m->operands[i];
+  return TS_SUCCESS;
+}
+
+/* ---- products, matrices, transforms */
+
+static ts_status list_item(const make_call *m, const char *name, size_t i, ts_dims *out) {
+  const mlir_attr *attr = make_attr(m, name);
+  out->rank = 0;
+  if (!attr) return TS_SUCCESS;
+  if (attr->kind != MLIR_ATTR_LIST || attr->count != 2)
+    return mlir_error(TS_INVALID_ARGUMENT, attr->token, "expected two lists");
+  return mlir_attr_ints(&attr->items[i], out);
+}
+
+static ts_status named_dims(const mlir_attr *dict, const char *name, ts_dims *out) {
+  const mlir_attr *attr = mlir_find_attr(dict->items, dict->count, name);
+  out->rank = 0;
+  return attr ? mlir_attr_ints(attr, out) : TS_SUCCESS;
+}
+
+static ts_status dot_dims(const make_call *m, ts_attrs *attrs) {
+  const mlir_attr *numbers = make_attr(m, "dot_dimension_numbers");
+  if (numbers) {
+    TS_TRY(named_dims(numbers, "lhs_batching_dimensions", &attrs->dot.lhs_batch));
+    TS_TRY(named_dims(numbers, "rhs_batching_dimensions", &attrs->dot.rhs_batch));
+    TS_TRY(named_dims(numbers, "lhs_contracting_dimensions", &attrs->dot.lhs_contract));
+    return named_dims(numbers, "rhs_contracting_dimensions", &attrs->dot.rhs_contract);
+  }
+  TS_TRY(list_item(m, "batching_dims", 0, &attrs->dot.lhs_batch));
+  TS_TRY(list_item(m, "batching_dims", 1, &attrs->dot.rhs_batch));
+  TS_TRY(list_item(m, "contracting_dims", 0, &attrs->dot.lhs_contract));
+  return list_item(m, "contracting_dims", 1, &attrs->dot.rhs_contract);
+}
+
+static ts_status dot_general(const make_call *m) {
+  ts_attrs attrs = {0};
+  ts_value_id x, y, id;
+  TS_TRY(make_count_operands(m, 2));
+  TS_TRY(dot_dims(m, &attrs));
+  TS_TRY(converted(m, TS_OP_CONVERT, m->operands[0].id, m->op->types.data[0].dtype, &x));
+  TS_TRY(converted(m, TS_OP_CONVERT, m->operands[1].id, m->op->types.data[0].dtype, &y));
+  TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status transform(const make_call *m, ts_opcode code, int32_t axis, int64_t length, ts_value_id *inout) {
+  ts_attrs attrs = {0};
+  if (length < 0 || length > INT32_MAX) return make_error(m, TS_INVALID_ARGUMENT, "its length is out of range");
+  attrs.fft.axis = axis;
+  attrs.fft.length = (int32_t)length;
+  return make_add(m, code, (ts_values){inout, 1}, &attrs, inout);
+}
+
+static ts_status fft(const make_call *m) {
+  const mlir_attr *type = make_attr(m, "type|fft_type");
+  ts_dims length;
+  ts_value_id id = m->operands[0].id;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_attr_ints(m, "length|fft_length", &length));
+  const int32_t rank = make_operand_of(m, 0)->shape->rank, first = rank - length.rank, last = rank - 1;
+  if (!type || length.rank < 1 || first < 0)
+    return make_error(m, TS_INVALID_ARGUMENT, "expected a type and lengths of the last dims");
+  const bool real = mlir_token_is(type->token, "RFFT"), to_real = mlir_token_is(type->token, "IRFFT");
+  const bool inverse = to_real || mlir_token_is(type->token, "IFFT");
+  if (real) TS_TRY(transform(m, TS_OP_RFFT, last, length.dims[length.rank - 1], &id));
+  for (int32_t d = first; d < (real || to_real ? last : rank); d++)
+    TS_TRY(transform(m, inverse ? TS_OP_IFFT : TS_OP_FFT, d, length.dims[d - first], &id));
+  if (to_real) TS_TRY(transform(m, TS_OP_IRFFT, last, length.dims[length.rank - 1], &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status cholesky(const make_call *m) {
+  const mlir_attr *lower = make_attr(m, "lower");
+  int64_t is_lower = 0;
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  if (lower) TS_TRY(mlir_attr_int(lower, &is_lower));
+  if (!is_lower) return make_error(m, TS_UNIMPLEMENTED, "the upper factor cannot be read");
+  TS_TRY(make_unary(m, TS_OP_CHOLESKY, m->operands[0].id, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status triangular_solve(const make_call *m) {
+  ts_attrs attrs = {0};
+  int64_t left, lower, unit;
+  const mlir_attr *transposed = make_attr(m, "transpose_a");
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 2));
+  TS_TRY(make_attr_int(m, "left_side", &left));
+  TS_TRY(make_attr_int(m, "lower", &lower));
+  TS_TRY(make_attr_int(m, "unit_diagonal", &unit));
+  if (transposed && mlir_token_is(transposed->token, "ADJOINT") && ts_dtype_is_complex(make_operand_of(m, 0)->dtype))
+    return make_error(m, TS_UNIMPLEMENTED, "the adjoint of a complex matrix cannot be read");
+  attrs.triangular.left = left != 0;
+  attrs.triangular.lower = lower != 0;
+  attrs.triangular.unit = unit != 0;
+  attrs.triangular.transpose = transposed && !mlir_token_is(transposed->token, "NO_TRANSPOSE");
+  TS_TRY(make_add(m, TS_OP_TRIANGULAR_SOLVE, (ts_values){(ts_value_id[]){m->operands[0].id, m->operands[1].id}, 2},
+                  &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* ---- calls */
+
+static ts_status call(const make_call *m) {
+  const mlir_attr *callee = make_attr(m, "callee");
+  if (!callee) callee = make_positional(m->op, 0);
+  if (!callee || callee->token.kind != MLIR_SYMBOL) return make_error(m, TS_INVALID_ARGUMENT, "expected a function");
+  return make_inline(m, callee->token);
+}
+
+/* Composites that are ops of ours; the others are what their decomposition says. */
+static ts_status composite(const make_call *m) {
+  const mlir_attr *name = make_attr(m, "name"), *decomposition = make_attr(m, "decomposition");
+  if (!name) name = make_positional(m->op, 0);
+  if (name && mlir_token_is(name->token, "chlo.top_k")) return make_in_top_k(m);
+  const op_row *row = name ? FIND(unary_rows, name->token) : NULL;
+  if (row && m->op->operand_count == 1) {
+    ts_value_id id;
+    TS_TRY(make_unary(m, row->code, m->operands[0].id, &id));
+    make_result(m, 0, id);
+    return TS_SUCCESS;
+  }
+  if (!decomposition) return make_error(m, TS_INVALID_ARGUMENT, "expected a decomposition");
+  return make_inline(m, decomposition->token);
+}
+
+/* lapack_spotrf_ffi and its kin: the lower factor, and whether it failed, which NaN says here. */
+static ts_status potrf(const make_call *m) {
+  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
+  const mlir_attr *uplo = config ? mlir_find_attr(config->items, config->count, "uplo") : NULL;
+  int64_t letter = 0;
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  if (uplo) TS_TRY(mlir_attr_int(uplo, &letter));
+  if (letter != 'L' || m->op->types.count != 2)
+    return make_error(m, TS_UNIMPLEMENTED, "the upper factor cannot be read");
+  TS_TRY(make_unary(m, TS_OP_CHOLESKY, m->operands[0].id, &id));
+  make_result(m, 0, id);
+  TS_TRY(make_integer_of(m, TS_S32, m->op->types.data[1].shape, 0, &id));
+  make_result(m, 1, id);
+  return TS_SUCCESS;
+}
+
+static bool is_potrf(mlir_token target) {
+  static const char *const names[] = {"lapack_spotrf_ffi", "lapack_dpotrf_ffi", "lapack_cpotrf_ffi",
+                                      "lapack_zpotrf_ffi"};
+  for (int i = 0; i < 4; i++)
+    if (mlir_token_is(target, names[i])) return true;
+  return false;
+}
+
+/* Annotations have no meaning for one device. */
+static ts_status custom_call(const make_call *m) {
+  const mlir_attr *target = make_attr(m, "call_target_name");
+  if (!target) target = make_positional(m->op, 0);
+  if (target && (mlir_token_is(target->token, "annotate_device_placement") || mlir_token_is(target->token, "Sharding")))
+    return same(m);
+  if (!target) return make_error(m, TS_INVALID_ARGUMENT, "expected a target");
+  if (is_potrf(target->token)) return potrf(m);
+  return make_error(m, TS_UNIMPLEMENTED, "the target %.*s is not known", (int)target->token.length, target->token.text);
+}
+
+static const struct {
+  const char *name;
+  make_fn make;
+} others[] = {
+    {"stablehlo.not", not_op},
+    {"stablehlo.shift_right_logical", shift_right_logical},
+    {"stablehlo.is_finite", is_finite},
+    {"stablehlo.round_nearest_even", round_nearest_even},
+    {"stablehlo.compare", compare},
+    {"stablehlo.select", select_op},
+    {"stablehlo.clamp", clamp},
+    {"stablehlo.convert", convert},
+    {"stablehlo.bitcast_convert", bitcast_convert},
+    {"stablehlo.constant", constant},
+    {"stablehlo.iota", iota},
+    {"stablehlo.reshape", reshape},
+    {"stablehlo.broadcast_in_dim", broadcast_in_dim},
+    {"stablehlo.transpose", transpose},
+    {"stablehlo.reverse", reverse},
+    {"stablehlo.slice", slice},
+    {"stablehlo.pad", pad},
+    {"stablehlo.concatenate", concatenate},
+    {"stablehlo.dynamic_slice", dynamic_slice},
+    {"stablehlo.dynamic_update_slice", dynamic_update_slice},
+    {"stablehlo.get_dimension_size", get_dimension_size},
+    {"stablehlo.optimization_barrier", same},
+    {"stablehlo.dot_general", dot_general},
+    {"stablehlo.fft", fft},
+    {"stablehlo.cholesky", cholesky},
+    {"stablehlo.triangular_solve", triangular_solve},
+    {"stablehlo.composite", composite},
+    {"stablehlo.custom_call", custom_call},
+    {"call", call},
+    {"func.call", call},
+    {"stablehlo.while", make_in_control},
+    {"stablehlo.case", make_in_control},
+    {"stablehlo.if", make_in_control},
+    {"stablehlo.reduce", make_in_reduce},
+    {"stablehlo.reduce_window", make_in_window},
+    {"stablehlo.select_and_scatter", make_in_select_scatter},
+    {"stablehlo.convolution", make_in_conv},
+    {"stablehlo.gather", make_in_gather},
+    {"stablehlo.scatter", make_in_scatter},
+    {"stablehlo.sort", make_in_sort},
+    {"chlo.top_k", make_in_top_k},
+};
+
+make_fn make_find(mlir_token name) {
+  if (FIND(unary_rows, name)) return unary;
+  if (FIND(binary_rows, name)) return binary;
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (mlir_token_is(name, others[i].name)) return others[i].make;
+  return NULL;
+}

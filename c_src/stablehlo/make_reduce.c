@@ -1,0 +1,291 @@
+#include "ir/combiner.h"
+#include "stablehlo/make.h"
+
+#include <string.h>
+
+typedef struct fold_row {
+  const char *signature; /* of the region */
+  const char *applies;   /* the pretty form's op */
+  ts_opcode reduce, window, scan, combine;
+} fold_row;
+
+static const fold_row folds[] = {
+    {"add", "stablehlo.add", TS_OP_REDUCE_SUM, TS_OP_WINDOW_SUM, TS_OP_CUMULATIVE_SUM, TS_OP_ADD},
+    {"multiply", "stablehlo.multiply", TS_OP_REDUCE_PRODUCT, TS_OP_WINDOW_PRODUCT, TS_OP_CUMULATIVE_PRODUCT,
+     TS_OP_MULTIPLY},
+    {"maximum", "stablehlo.maximum", TS_OP_REDUCE_MAX, TS_OP_WINDOW_MAX, TS_OP_CUMULATIVE_MAX, TS_OP_MAX},
+    {"minimum", "stablehlo.minimum", TS_OP_REDUCE_MIN, TS_OP_WINDOW_MIN, TS_OP_CUMULATIVE_MIN, TS_OP_MIN},
+    {"and", "stablehlo.and", TS_OP_REDUCE_ALL, TS_OP_COUNT, TS_OP_COUNT, TS_OP_AND},
+    {"or", "stablehlo.or", TS_OP_REDUCE_ANY, TS_OP_COUNT, TS_OP_COUNT, TS_OP_OR},
+};
+
+/* "add 0 1;return 2;", or with the operands exchanged. */
+static bool is_signature(const char *text, const char *name) {
+  size_t length = strlen(name);
+  if (strncmp(text, name, length) != 0) return false;
+  return strcmp(text + length, " 0 1;return 2;") == 0 || strcmp(text + length, " 1 0;return 2;") == 0;
+}
+
+static const fold_row *find_fold(const char *signature) {
+  for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
+    if (is_signature(signature, folds[i].signature)) return &folds[i];
+  return NULL;
+}
+
+/* Of booleans the greater is `or`, the lesser `and`, and so are sum and product. */
+static const fold_row *for_type(const fold_row *fold, bool is_bool) {
+  if (!fold) return NULL;
+  const bool logical = fold->combine == TS_OP_AND || fold->combine == TS_OP_OR;
+  if (!is_bool) return logical ? NULL : fold;
+  if (logical) return fold;
+  return &folds[fold->combine == TS_OP_MULTIPLY || fold->combine == TS_OP_MIN ? 4 : 5];
+}
+
+static ts_status get_signature(const make_call *m, char **out) {
+  ts_text text = {0};
+  if (m->op->region_count == 0) {
+    const mlir_attr *applied = make_positional(m->op, 1);
+    for (size_t i = 0; applied && i < sizeof folds / sizeof *folds; i++)
+      if (mlir_token_is(applied->token, folds[i].applies))
+        ts_text_format(&text, "%s 0 1;return 2;", folds[i].signature);
+    ts_text_append(&text, "");
+    return ts_text_finish(&text, out);
+  }
+  ts_status status = make_signature(m, &m->op->regions[0], &text);
+  if (!status) return ts_text_finish(&text, out);
+  ts_text_deinit(&text);
+  return status;
+}
+
+/* True when the value is the identity of the fold, so that it need not be combined with the result. */
+static bool is_identity(const make_call *m, const fold_row *fold, ts_value_id init) {
+  ts_scalar value, identity;
+  const ts_dtype type = make_value_of(m, init)->dtype;
+  if (!ts_graph_is_constant(m->r->graph, init, &value)) return false;
+  switch (fold->combine) {
+  case TS_OP_ADD:
+  case TS_OP_OR: identity = ts_scalar_from_s64(type, 0); break;
+  case TS_OP_MULTIPLY:
+  case TS_OP_AND: identity = ts_scalar_from_s64(type, 1); break;
+  case TS_OP_MAX: identity = ts_dtype_lowest(type); break;
+  case TS_OP_MIN: identity = ts_dtype_highest(type); break;
+  default: return false;
+  }
+  if (ts_scalar_same(type, value, identity)) return true;
+  return fold->combine == TS_OP_ADD && !ts_dtype_is_complex(type) && ts_scalar_to_f64(type, value) == 0;
+}
+
+/* Combines a result with the initial value. */
+static ts_status with_init(const make_call *m, const fold_row *fold, ts_value_id init, ts_value_id *inout) {
+  if (is_identity(m, fold, init)) return TS_SUCCESS;
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, init, make_value_of(m, *inout)->shape, &init));
+  return make_binary(m, fold->combine, *inout, init, inout);
+}
+
+static ts_status known_reduce(const make_call *m, const fold_row *fold, const ts_dims *axes) {
+  ts_attrs attrs = {0};
+  ts_value_id id = m->operands[0].id;
+  ts_shape_copy(&attrs.axes, axes);
+  if (axes->rank) TS_TRY(make_add(m, fold->reduce, (ts_values){&id, 1}, &attrs, &id));
+  TS_TRY(with_init(m, fold, m->operands[1].id, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* ---- any region of one operand: a fold in row-major order */
+
+static ts_status any_reduce(const make_call *m, const ts_dims *axes) {
+  ts_attrs attrs = {0};
+  ts_value_id id;
+  if (m->op->region_count == 0) return make_error(m, TS_UNIMPLEMENTED, "such a reduction cannot be read");
+  TS_TRY(make_combine(m, &m->op->regions[0], &attrs.reduce.region));
+  ts_shape_copy(&attrs.reduce.axes, axes);
+  TS_TRY(make_add(m, TS_OP_REDUCE, (ts_values){(ts_value_id[]){m->operands[0].id, m->operands[1].id}, 2}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* ---- the largest number and its index, as JAX writes argmax and argmin */
+
+/* Parameters: number and index so far, number and index. A NaN wins, then the lower index. */
+#define ARG_FORM(direction)                                                                                           \
+  "compare " direction " 0 2;compare NE 0 0;or 4 5;compare EQ 0 2;compare LT 1 3;and 7 8;or 6 9;select 6 0 2;select " \
+  "10 1 3;return 11 12;"
+/* the same of integers, which are no NaN */
+#define ARG_FORM_INTEGER(direction) \
+  "compare " direction " 0 2;compare EQ 0 2;compare LT 1 3;and 5 6;or 4 7;select 4 0 2;select 8 1 3;return 9 10;"
+/* Tessera's own printer */
+#define ARG_FORM_OWN(direction)                                                                                \
+  "compare " direction " 0 2;compare EQ 0 2;compare NE 0 0;compare EQ 2 2;and 6 7;or 4 8;not 7;and 6 10;or 5 " \
+  "11;compare LT 1 3;and 12 13;or 9 14;select 15 0 2;select 15 1 3;return 16 17;"
+#define ARG_FORM_OWN_INTEGER(direction) \
+  "compare " direction " 0 2;compare EQ 0 2;compare LT 1 3;and 5 6;or 4 7;select 8 0 2;select 8 1 3;return 9 10;"
+
+static bool is_arg_form(const char *signature, bool is_max) {
+  static const char *const forms[2][4] = {
+      {ARG_FORM("LT"), ARG_FORM_INTEGER("LT"), ARG_FORM_OWN("LT"), ARG_FORM_OWN_INTEGER("LT")},
+      {ARG_FORM("GT"), ARG_FORM_INTEGER("GT"), ARG_FORM_OWN("GT"), ARG_FORM_OWN_INTEGER("GT")}};
+  for (int i = 0; i < 4; i++)
+    if (strcmp(signature, forms[is_max][i]) == 0) return true;
+  return false;
+}
+
+static ts_status arg_reduce(const make_call *m, const char *signature, const ts_dims *axes) {
+  const bool is_max = is_arg_form(signature, true), is_min = is_arg_form(signature, false);
+  const ts_op_id made = make_operand_of(m, 1)->op;
+  ts_attrs attrs = {0};
+  ts_value_id id, x = m->operands[0].id;
+  if (!is_max && !is_min)
+    return make_error(m, TS_UNIMPLEMENTED, "of several operands argmax and argmin are known, not: %.400s", signature);
+  const ts_op *iota = made == TS_NO_ID ? NULL : ts_graph_op(m->r->graph, made);
+  if (axes->rank != 1 || !iota || iota->code != TS_OP_IOTA || iota->attrs->iota.axis != (int32_t)axes->dims[0])
+    return make_error(m, TS_UNIMPLEMENTED, "the second operand is no iota of the axis");
+  attrs.arg.axis = (int32_t)axes->dims[0];
+  attrs.arg.dtype = m->op->types.data[1].dtype;
+  TS_TRY(make_add(m, is_max ? TS_OP_ARGMAX : TS_OP_ARGMIN, (ts_values){&x, 1}, &attrs, &id));
+  make_result(m, 1, id);
+  attrs = (ts_attrs){0};
+  ts_shape_copy(&attrs.axes, axes);
+  TS_TRY(make_add(m, is_max ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN, (ts_values){&x, 1}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+static ts_status reduce(const make_call *m, const char *signature) {
+  ts_dims axes;
+  TS_TRY(make_attr_ints(m, "dimensions", &axes));
+  if (m->op->operand_count == 4 && m->op->types.count == 2) return arg_reduce(m, signature, &axes);
+  if (m->op->operand_count != 2)
+    return make_error(m, TS_UNIMPLEMENTED, "reductions of several operands cannot be read");
+  TS_TRY(make_count_operands(m, 2));
+  const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);
+  return fold ? known_reduce(m, fold, &axes) : any_reduce(m, &axes);
+}
+
+ts_status make_in_reduce(const make_call *m) {
+  char *signature;
+  TS_TRY(get_signature(m, &signature));
+  ts_status status = reduce(m, signature ? signature : "");
+  ts_free(signature);
+  return status;
+}
+
+/* ---- windows */
+
+/* A window as long as one axis, which begins before it or ends after it: a scan. */
+static bool is_scan(const ts_attrs *a, const ts_shape *shape, ts_attrs *out) {
+  int32_t axis = -1;
+  for (int32_t d = 0; d < shape->rank; d++) {
+    if (a->window.strides.dims[d] != 1 || a->window.dilation.dims[d] != 1) return false;
+    if (a->window.sizes.dims[d] == 1 && a->window.low.dims[d] == 0 && a->window.high.dims[d] == 0) continue;
+    if (axis >= 0 || a->window.sizes.dims[d] != shape->dims[d]) return false;
+    axis = d;
+  }
+  if (axis < 0) return false;
+  const int64_t before = shape->dims[axis] - 1;
+  const bool forward = a->window.low.dims[axis] == before && a->window.high.dims[axis] == 0;
+  const bool backward = a->window.high.dims[axis] == before && a->window.low.dims[axis] == 0;
+  *out = (ts_attrs){0};
+  out->scan.axis = axis;
+  out->scan.reverse = !forward;
+  return forward || backward;
+}
+
+static ts_status window_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
+  ts_dims base, padding[2];
+  TS_TRY(make_attr_dims(m, "window_dimensions", rank, 1, &out->window.sizes));
+  TS_TRY(make_attr_dims(m, "window_strides", rank, 1, &out->window.strides));
+  TS_TRY(make_attr_dims(m, "window_dilations", rank, 1, &out->window.dilation));
+  TS_TRY(make_attr_dims(m, "base_dilations", rank, 1, &base));
+  TS_TRY(make_attr_padding(m, make_attr(m, "padding"), rank, padding));
+  ts_shape_copy(&out->window.low, &padding[0]);
+  ts_shape_copy(&out->window.high, &padding[1]);
+  for (int32_t d = 0; d < rank; d++)
+    if (base.dims[d] != 1) return make_error(m, TS_UNIMPLEMENTED, "dilated operands of windows cannot be read");
+  return TS_SUCCESS;
+}
+
+static ts_status window(const make_call *m, const char *signature) {
+  ts_attrs attrs = {0}, scan;
+  TS_TRY(make_count_operands(m, 2));
+  const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);
+  ts_value_id id = m->operands[0].id;
+  if (!fold || fold->window == TS_OP_COUNT)
+    return make_error(m, TS_UNIMPLEMENTED, "windows are known of sums, products, maxima and minima");
+  TS_TRY(window_attrs(m, make_operand_of(m, 0)->shape->rank, &attrs));
+  if (is_scan(&attrs, make_operand_of(m, 0)->shape, &scan))
+    TS_TRY(make_add(m, fold->scan, (ts_values){&id, 1}, &scan, &id));
+  else
+    TS_TRY(make_add(m, fold->window, (ts_values){&id, 1}, &attrs, &id));
+  TS_TRY(with_init(m, fold, m->operands[1].id, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+ts_status make_in_window(const make_call *m) {
+  char *signature;
+  TS_TRY(get_signature(m, &signature));
+  ts_status status = window(m, signature ? signature : "");
+  ts_free(signature);
+  return status;
+}
+
+/* ---- select_and_scatter, the gradient of a window's maximum */
+
+static ts_status reversed(const make_call *m, bool reverse, ts_value_id *inout) {
+  ts_attrs attrs = {0};
+  if (!reverse) return TS_SUCCESS;
+  attrs.axes.rank = make_value_of(m, *inout)->shape->rank;
+  for (int32_t d = 0; d < attrs.axes.rank; d++) attrs.axes.dims[d] = d;
+  return make_add(m, TS_OP_REVERSE, (ts_values){inout, 1}, &attrs, inout);
+}
+
+/* Tessera selects the last of equals, and GE and LE keep the first: then all is done in reverse. What windows leave at
+ * the end of a dim is at its begin then. */
+static void reverse_window(ts_attrs *a, const ts_shape *shape) {
+  for (int32_t d = 0; d < shape->rank; d++) {
+    const int64_t whole = a->window.low.dims[d] + shape->dims[d] + a->window.high.dims[d];
+    const int64_t left = (whole - a->window.sizes.dims[d]) % a->window.strides.dims[d];
+    const int64_t low = a->window.low.dims[d];
+    a->window.low.dims[d] = a->window.high.dims[d] - left;
+    a->window.high.dims[d] = low;
+  }
+}
+
+static ts_status select_scatter(const make_call *m, const char *select, const char *scatter) {
+  const bool keeps_first =
+      strcmp(select, "compare GE 0 1;return 2;") == 0 || strcmp(select, "compare LE 0 1;return 2;") == 0;
+  const bool keeps_last =
+      strcmp(select, "compare GT 0 1;return 2;") == 0 || strcmp(select, "compare LT 0 1;return 2;") == 0;
+  const ts_opcode code = select[8] == 'G' ? TS_OP_WINDOW_SCATTER_MAX : TS_OP_WINDOW_SCATTER_MIN;
+  ts_attrs attrs = {0};
+  ts_value_id operands[3], id;
+  if ((!keeps_first && !keeps_last) || !is_signature(scatter, "add"))
+    return make_error(m, TS_UNIMPLEMENTED, "it is known of comparisons, and of sums");
+  const ts_shape *shape = make_operand_of(m, 0)->shape;
+  TS_TRY(window_attrs(m, shape->rank, &attrs));
+  for (int32_t d = 0; d < shape->rank; d++)
+    if (attrs.window.sizes.dims[d] < 1 || attrs.window.strides.dims[d] < 1)
+      return make_error(m, TS_INVALID_ARGUMENT, "its windows are empty");
+  if (keeps_first) reverse_window(&attrs, shape);
+  for (size_t i = 0; i < 3; i++) operands[i] = m->operands[i].id;
+  TS_TRY(reversed(m, keeps_first, &operands[0]));
+  TS_TRY(reversed(m, keeps_first, &operands[1]));
+  TS_TRY(make_add(m, code, (ts_values){operands, 3}, &attrs, &id));
+  TS_TRY(reversed(m, keeps_first, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+ts_status make_in_select_scatter(const make_call *m) {
+  ts_text texts[2] = {{0}};
+  ts_status status = make_count_operands(m, 3);
+  if (!status && m->op->region_count != 2) status = make_error(m, TS_INVALID_ARGUMENT, "expected two regions");
+  for (size_t i = 0; i < 2 && !status; i++) status = make_signature(m, &m->op->regions[i], &texts[i]);
+  if (!status && texts[0].length > 8 && texts[1].length)
+    status = select_scatter(m, texts[0].data, texts[1].data);
+  else if (!status)
+    status = make_error(m, TS_UNIMPLEMENTED, "its regions are not known");
+  for (size_t i = 0; i < 2; i++) ts_text_deinit(&texts[i]);
+  return status;
+}

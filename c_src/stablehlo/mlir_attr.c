@@ -1,0 +1,475 @@
+#include "base/alloc.h"
+#include "ir/syntax.h"
+#include "stablehlo/mlir_parser.h"
+
+#include <string.h>
+
+ts_status mlir_grow(ts_arena *arena, void **list, size_t *capacity, size_t element) {
+  size_t wanted = *capacity ? 2 * *capacity : 4;
+  void *grown;
+  TS_TRY(ts_arena_alloc_array(arena, wanted, element, &grown));
+  if (*capacity) memcpy(grown, *list, *capacity * element);
+  *list = grown;
+  *capacity = wanted;
+  return TS_SUCCESS;
+}
+
+/* ---- types */
+
+static const struct {
+  const char *name;
+  ts_dtype dtype;
+} element_types[] = {
+    {"f32", TS_F32},   {"f64", TS_F64},           {"f16", TS_F16},   {"bf16", TS_BF16}, {"i32", TS_S32},
+    {"i64", TS_S64},   {"i16", TS_S16},           {"i8", TS_S8},     {"i4", TS_S4},     {"i2", TS_S2},
+    {"si32", TS_S32},  {"si64", TS_S64},          {"si16", TS_S16},  {"si8", TS_S8},    {"ui32", TS_U32},
+    {"ui64", TS_U64},  {"ui16", TS_U16},          {"ui8", TS_U8},    {"ui4", TS_U4},    {"ui2", TS_U2},
+    {"f8E5M2", TS_F8}, {"f8E4M3FN", TS_F8E4M3FN}, {"index", TS_S64},
+};
+
+static ts_status element_type(mlir_token at, mlir_type *out) {
+  if (mlir_token_is(at, "i1")) {
+    *out = (mlir_type){.dtype = TS_U8, .is_bool = true};
+    return TS_SUCCESS;
+  }
+  for (size_t i = 0; i < sizeof element_types / sizeof *element_types; i++)
+    if (mlir_token_is(at, element_types[i].name)) {
+      *out = (mlir_type){.dtype = element_types[i].dtype};
+      return TS_SUCCESS;
+    }
+  return mlir_error(TS_UNIMPLEMENTED, at, "no tensor has such elements");
+}
+
+/* complex<f32>: after the word complex */
+static ts_status complex_type(mlir_parser *p, mlir_type *out) {
+  TS_TRY(mlir_expect(p, "<"));
+  if (mlir_accept(p, "f32"))
+    *out = (mlir_type){.dtype = TS_C64};
+  else if (mlir_accept(p, "f64"))
+    *out = (mlir_type){.dtype = TS_C128};
+  else
+    return mlir_error(TS_UNIMPLEMENTED, p->token, "expected f32 or f64");
+  return mlir_expect(p, ">");
+}
+
+/* The sizes in front of the element type: "2x3x". They are not tokens, since "2x3xf32" would be one word and a number.
+ */
+static ts_status parse_sizes(mlir_parser *p, ts_shape *out) {
+  mlir_lexer *lexer = &p->lexer;
+  out->rank = 0;
+  for (;;) {
+    const char *at = lexer->at;
+    int64_t size = 0;
+    if (at < lexer->end && *at == '?')
+      return mlir_error(TS_UNIMPLEMENTED, p->token, "sizes that are not known cannot be read");
+    while (at < lexer->end && *at >= '0' && *at <= '9')
+      if (!ts_mul_i64(size, 10, &size) || !ts_add_i64(size, *at++ - '0', &size))
+        return mlir_error(TS_OUT_OF_RANGE, p->token, "a size is too large");
+    if (at == lexer->at || at == lexer->end || *at != 'x') return TS_SUCCESS;
+    if (out->rank == TS_MAX_RANK)
+      return mlir_error(TS_UNIMPLEMENTED, p->token, "a tensor has at most %d dims", TS_MAX_RANK);
+    out->dims[out->rank++] = size;
+    lexer->at = at + 1;
+  }
+}
+
+ts_status mlir_parse_type(mlir_parser *p, mlir_type *out) {
+  ts_shape shape, *kept;
+  if (!mlir_at(p, "tensor")) return mlir_error(TS_UNIMPLEMENTED, p->token, "expected the type of a tensor");
+  if (p->lexer.at == p->lexer.end || *p->lexer.at != '<')
+    return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '<'");
+  p->lexer.at++;
+  TS_TRY(parse_sizes(p, &shape));
+  mlir_advance(p);
+  mlir_token at = p->token;
+  if (mlir_accept(p, "complex")) {
+    TS_TRY(complex_type(p, out));
+  } else {
+    TS_TRY(element_type(at, out));
+    mlir_advance(p);
+  }
+  if (mlir_at(p, ",")) return mlir_error(TS_UNIMPLEMENTED, p->token, "a type with an encoding cannot be read");
+  TS_TRY(mlir_expect(p, ">"));
+  ts_status status = ts_shape_check(&shape, out->dtype);
+  if (status) return ts_error_context(status, "line %zu, column %zu", at.line, at.column);
+  TS_TRY(ts_arena_alloc(p->arena, ts_shape_size(&shape), (void **)&kept));
+  ts_shape_copy(kept, &shape);
+  out->shape = kept;
+  return TS_SUCCESS;
+}
+
+ts_status mlir_parse_types(mlir_parser *p, mlir_types *out) {
+  size_t capacity = 0;
+  *out = (mlir_types){0};
+  bool several = mlir_accept(p, "(");
+  if (several && mlir_accept(p, ")")) return TS_SUCCESS;
+  do {
+    mlir_type type;
+    TS_TRY(mlir_parse_type(p, &type));
+    MLIR_PUSH(p, out->data, out->count, capacity, type);
+    /* what a function says of its result */
+    if (several && mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+    if (several) TS_TRY(mlir_skip_location(p));
+  } while (several && mlir_accept(p, ","));
+  return several ? mlir_expect(p, ")") : TS_SUCCESS;
+}
+
+/* ---- locations */
+
+static ts_status skip_parentheses(mlir_parser *p) {
+  size_t open = 0;
+  do {
+    if (mlir_at(p, "(")) open++;
+    if (mlir_at(p, ")")) open--;
+    if (p->token.kind == MLIR_END) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected ')'");
+    mlir_advance(p);
+  } while (open > 0);
+  return TS_SUCCESS;
+}
+
+ts_status mlir_skip_location(mlir_parser *p) {
+  if (!mlir_at(p, "loc")) return TS_SUCCESS;
+  mlir_advance(p);
+  if (!mlir_at(p, "(")) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '('");
+  return skip_parentheses(p);
+}
+
+/* ---- attributes */
+
+/* "0:4:1" as a list of integers, after the first of them. */
+static ts_status parse_range(mlir_parser *p, mlir_attr *out) {
+  size_t capacity = 0;
+  mlir_attr range = {.kind = MLIR_ATTR_LIST, .token = out->token}, item = *out;
+  MLIR_PUSH(p, range.items, range.count, capacity, item);
+  while (mlir_accept(p, ":")) {
+    TS_TRY(mlir_parse_attr(p, &item));
+    MLIR_PUSH(p, range.items, range.count, capacity, item);
+  }
+  *out = range;
+  return TS_SUCCESS;
+}
+
+/* Items up to a closing character. */
+static ts_status parse_list(mlir_parser *p, const char *close, mlir_attr *out) {
+  size_t capacity = 0;
+  out->kind = MLIR_ATTR_LIST;
+  while (!mlir_accept(p, close)) {
+    mlir_attr item;
+    TS_TRY(mlir_parse_attr(p, &item));
+    if (mlir_at(p, ":")) TS_TRY(parse_range(p, &item));
+    MLIR_PUSH(p, out->items, out->count, capacity, item);
+    if (!mlir_accept(p, ",") && !mlir_at(p, close))
+      return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected ',' or '%s'", close);
+  }
+  return TS_SUCCESS;
+}
+
+/* Lists that "x" and "->" join: [1] x [0], and the dims of convolutions. After the first one. */
+static ts_status parse_joined(mlir_parser *p, mlir_attr *out) {
+  size_t capacity = 0;
+  mlir_attr all = {.kind = MLIR_ATTR_LIST, .token = out->token};
+  if (!mlir_at(p, "x")) return TS_SUCCESS;
+  MLIR_PUSH(p, all.items, all.count, capacity, *out);
+  while (mlir_accept(p, "x") || mlir_accept(p, "->")) {
+    mlir_attr next = {.token = p->token};
+    TS_TRY(mlir_expect(p, "["));
+    TS_TRY(parse_list(p, "]", &next));
+    MLIR_PUSH(p, all.items, all.count, capacity, next);
+  }
+  *out = all;
+  return TS_SUCCESS;
+}
+
+ts_status mlir_parse_dict(mlir_parser *p, const char *close, mlir_attr *out) {
+  size_t capacity = 0;
+  out->kind = MLIR_ATTR_DICT;
+  if (p->depth++ >= MLIR_MAX_DEPTH) return mlir_error(TS_INVALID_ARGUMENT, p->token, "attributes are nested too deep");
+  while (!mlir_accept(p, close)) {
+    mlir_attr item = {.kind = MLIR_ATTR_UNIT, .token = p->token};
+    mlir_token name = p->token;
+    if (name.kind != MLIR_WORD && name.kind != MLIR_STRING)
+      return mlir_error(TS_INVALID_ARGUMENT, name, "expected the name of an attribute");
+    mlir_advance(p);
+    if (mlir_accept(p, "=")) TS_TRY(mlir_parse_attr(p, &item));
+    item.name = name;
+    MLIR_PUSH(p, out->items, out->count, capacity, item);
+    if (!mlir_accept(p, ",") && !mlir_at(p, close))
+      return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected ',' or '%s'", close);
+  }
+  p->depth--;
+  return TS_SUCCESS;
+}
+
+/* dense<...> : type. The contents are read when their type is known. */
+static ts_status parse_dense(mlir_parser *p, mlir_attr *out) {
+  int open = 1;
+  TS_TRY(mlir_expect(p, "<"));
+  out->kind = MLIR_ATTR_DENSE;
+  out->token = p->token;
+  out->end = p->lexer.end;
+  for (;; mlir_advance(p)) {
+    open += mlir_at(p, "<") - mlir_at(p, ">");
+    if (open == 0) break;
+    if (p->token.kind == MLIR_END) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '>'");
+  }
+  mlir_advance(p);
+  TS_TRY(mlir_expect(p, ":"));
+  return mlir_parse_type(p, &out->type);
+}
+
+/* array<i64: 1, 2> */
+static ts_status parse_array(mlir_parser *p, mlir_attr *out) {
+  TS_TRY(mlir_expect(p, "<"));
+  mlir_advance(p); /* the type */
+  if (mlir_accept(p, ">")) {
+    out->kind = MLIR_ATTR_LIST;
+    return TS_SUCCESS;
+  }
+  TS_TRY(mlir_expect(p, ":"));
+  return parse_list(p, ">", out);
+}
+
+/* After '<', up to its '>'. */
+static ts_status skip_angles(mlir_parser *p, mlir_attr *out) {
+  int open = 1;
+  for (; open > 0; mlir_advance(p)) {
+    open += mlir_at(p, "<") - mlir_at(p, ">");
+    if (p->token.kind == MLIR_END) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '>'");
+  }
+  out->kind = MLIR_ATTR_UNIT;
+  return TS_SUCCESS;
+}
+
+/* #stablehlo<precision HIGHEST>, #stablehlo.gather<offset_dims = [1], ...>, #stablehlo.conv<[b, 0, f]x...> */
+static ts_status parse_dialect(mlir_parser *p, mlir_attr *out) {
+  const char *dialect = p->token.text;
+  bool known = p->token.length >= 9 && memcmp(dialect, "stablehlo", 9) == 0;
+  mlir_advance(p);
+  if (!known && mlir_accept(p, "<")) return skip_angles(p, out);
+  if (!mlir_accept(p, "<")) { /* an alias, of a location for example: it has no meaning here */
+    out->kind = MLIR_ATTR_UNIT;
+    return TS_SUCCESS;
+  }
+  if (mlir_at(p, "[")) {
+    TS_TRY(mlir_parse_attr(p, out));
+    return mlir_expect(p, ">");
+  }
+  mlir_lexer ahead = p->lexer;
+  if (mlir_token_is(mlir_lexer_next(&ahead), "=") || mlir_at(p, ">")) return mlir_parse_dict(p, ">", out);
+  mlir_advance(p); /* the name of the enumeration */
+  out->kind = MLIR_ATTR_WORD;
+  out->token = p->token;
+  mlir_advance(p);
+  return mlir_expect(p, ">");
+}
+
+/* A number, with its type where one follows. */
+static ts_status parse_number(mlir_parser *p, mlir_attr *out) {
+  out->kind = MLIR_ATTR_NUMBER;
+  mlir_advance(p);
+  mlir_lexer ahead = p->lexer;
+  if (!mlir_at(p, ":")) return TS_SUCCESS;
+  mlir_token type = mlir_lexer_next(&ahead);
+  if (type.kind != MLIR_WORD || mlir_token_is(type, "tensor")) return TS_SUCCESS; /* the type of the op */
+  mlir_advance(p);
+  mlir_advance(p);
+  return TS_SUCCESS;
+}
+
+static ts_status parse_brackets(mlir_parser *p, mlir_attr *out) {
+  if (mlir_accept(p, "{")) return mlir_parse_dict(p, "}", out);
+  if (!mlir_accept(p, "[")) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected an attribute");
+  TS_TRY(parse_list(p, "]", out));
+  return parse_joined(p, out);
+}
+
+static ts_status parse_attr(mlir_parser *p, mlir_attr *out) {
+  switch (p->token.kind) {
+  case MLIR_NUMBER: return parse_number(p, out);
+  case MLIR_HASH: return parse_dialect(p, out);
+  case MLIR_PUNCT: return parse_brackets(p, out);
+  case MLIR_END:
+  case MLIR_VALUE:
+  case MLIR_BLOCK:
+  case MLIR_ARROW: return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected an attribute");
+  case MLIR_STRING:
+  case MLIR_SYMBOL:
+  case MLIR_WORD: break;
+  }
+  if (mlir_at(p, "tensor")) return mlir_parse_type(p, &out->type);
+  if (mlir_accept(p, "dense")) return parse_dense(p, out);
+  if (mlir_accept(p, "array")) return parse_array(p, out);
+  if (mlir_at(p, "dense_resource") || mlir_at(p, "affine_map"))
+    return mlir_error(TS_UNIMPLEMENTED, p->token, "such an attribute cannot be read");
+  out->kind = MLIR_ATTR_WORD;
+  mlir_advance(p);
+  return TS_SUCCESS;
+}
+
+ts_status mlir_parse_attr(mlir_parser *p, mlir_attr *out) {
+  *out = (mlir_attr){.kind = MLIR_ATTR_UNIT, .token = p->token};
+  if (p->depth++ >= MLIR_MAX_DEPTH) return mlir_error(TS_INVALID_ARGUMENT, p->token, "attributes are nested too deep");
+  TS_TRY(parse_attr(p, out));
+  p->depth--;
+  return TS_SUCCESS;
+}
+
+/* ---- what attributes say */
+
+const mlir_attr *mlir_find_attr(const mlir_attr *attrs, size_t count, const char *name) {
+  for (size_t i = 0; i < count; i++)
+    if (attrs[i].name.length && mlir_token_is(attrs[i].name, name)) return &attrs[i];
+  return NULL;
+}
+
+ts_status mlir_attr_int(const mlir_attr *attr, int64_t *out) {
+  ts_scalar value;
+  if (attr->kind == MLIR_ATTR_WORD && (mlir_token_is(attr->token, "true") || mlir_token_is(attr->token, "false"))) {
+    *out = mlir_token_is(attr->token, "true");
+    return TS_SUCCESS;
+  }
+  if (attr->kind != MLIR_ATTR_NUMBER || !ts_scalar_parse(TS_S64, attr->token.text, attr->token.length, &value))
+    return mlir_error(TS_INVALID_ARGUMENT, attr->token, "expected an integer");
+  *out = value.s64;
+  return TS_SUCCESS;
+}
+
+static ts_status push_int(const mlir_attr *attr, ts_dims *out) {
+  if (out->rank == TS_MAX_RANK)
+    return mlir_error(TS_UNIMPLEMENTED, attr->token, "expected at most %d integers", TS_MAX_RANK);
+  return mlir_attr_int(attr, &out->dims[out->rank++]);
+}
+
+static ts_status dense_ints(const mlir_attr *attr, ts_dims *out) {
+  int64_t elements = ts_shape_elements(attr->type.shape), values[TS_MAX_RANK];
+  bool splat = mlir_dense_is_splat(attr);
+  if (attr->type.dtype != TS_S64 || elements > TS_MAX_RANK)
+    return mlir_error(TS_UNIMPLEMENTED, attr->token, "expected at most %d integers of 64 bits", TS_MAX_RANK);
+  TS_TRY(mlir_dense_read(attr, values));
+  for (int64_t i = 0; i < elements; i++) out->dims[i] = values[splat ? 0 : i];
+  out->rank = (int32_t)elements;
+  return TS_SUCCESS;
+}
+
+ts_status mlir_attr_ints(const mlir_attr *attr, ts_dims *out) {
+  out->rank = 0;
+  if (attr->kind == MLIR_ATTR_DENSE) return dense_ints(attr, out);
+  if (attr->kind != MLIR_ATTR_LIST) return push_int(attr, out);
+  for (size_t i = 0; i < attr->count; i++) {
+    const mlir_attr *item = &attr->items[i];
+    if (item->kind != MLIR_ATTR_LIST) TS_TRY(push_int(item, out));
+    for (size_t j = 0; item->kind == MLIR_ATTR_LIST && j < item->count; j++) TS_TRY(push_int(&item->items[j], out));
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- constants */
+
+typedef struct dense {
+  mlir_lexer lexer;
+  mlir_type type;
+  char *out;
+  int64_t elements, done;
+} dense;
+
+static bool parse_bits(mlir_token token, ts_dtype type, ts_scalar *out) {
+  if (mlir_token_is(token, "true") || mlir_token_is(token, "false")) {
+    *out = ts_scalar_from_s64(type, mlir_token_is(token, "true"));
+    return !ts_dtype_is_float(type);
+  }
+  return token.kind == MLIR_NUMBER && ts_scalar_parse(type, token.text, token.length, out);
+}
+
+/* (1.0,2.0): after the parenthesis */
+static ts_status parse_complex(dense *d, ts_scalar *out) {
+  ts_scalar parts[2];
+  ts_dtype part = ts_dtype_part(d->type.dtype);
+  for (int i = 0; i < 2; i++) {
+    mlir_token token = mlir_lexer_next(&d->lexer);
+    if (!parse_bits(token, part, &parts[i])) return mlir_error(TS_INVALID_ARGUMENT, token, "expected a number");
+    token = mlir_lexer_next(&d->lexer);
+    if (!mlir_token_is(token, i ? ")" : ","))
+      return mlir_error(TS_INVALID_ARGUMENT, token, "expected a complex number");
+  }
+  *out = ts_scalar_complex(d->type.dtype, ts_scalar_to_f64(part, parts[0]), ts_scalar_to_f64(part, parts[1]));
+  return TS_SUCCESS;
+}
+
+static ts_status put_element(dense *d, mlir_token token) {
+  ts_scalar value;
+  if (d->done == d->elements)
+    return mlir_error(TS_INVALID_ARGUMENT, token, "a constant has more elements than its type");
+  if (mlir_token_is(token, "(") && ts_dtype_is_complex(d->type.dtype))
+    TS_TRY(parse_complex(d, &value));
+  else if (!parse_bits(token, d->type.dtype, &value))
+    return mlir_error(TS_INVALID_ARGUMENT, token, "expected a number of type %s", ts_dtype_name(d->type.dtype));
+  ts_scalar_store(d->type.dtype, value, d->out + d->done++ * (int64_t)ts_dtype_size(d->type.dtype));
+  return TS_SUCCESS;
+}
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static ts_status hex_byte(mlir_token token, size_t i, uint8_t *out) {
+  int high = hex_digit(token.text[2 + 2 * i]), low = hex_digit(token.text[3 + 2 * i]);
+  if (high < 0 || low < 0) return mlir_error(TS_INVALID_ARGUMENT, token, "expected hexadecimal digits");
+  *out = (uint8_t)(high << 4 | low);
+  return TS_SUCCESS;
+}
+
+/* "0x...": the bytes in order, or those of one element. Older writers pack booleans into bits, the lowest first. */
+static ts_status read_hex(const dense *d, mlir_token token, bool splat) {
+  size_t size = ts_dtype_size(d->type.dtype), bytes = splat ? size : (size_t)d->elements * size;
+  const bool bits = d->type.is_bool && !splat && token.length - 2 != 2 * bytes;
+  if (bits) bytes = ((size_t)d->elements + 7) / 8;
+  if (token.length < 2 || memcmp(token.text, "0x", 2) != 0 || token.length - 2 != 2 * bytes)
+    return mlir_error(TS_INVALID_ARGUMENT, token, "expected %zu bytes as hexadecimal digits", bytes);
+  for (size_t i = 0; i < bytes; i++) {
+    uint8_t byte;
+    TS_TRY(hex_byte(token, i, &byte));
+    if (!bits) d->out[i] = (char)byte;
+    for (size_t e = 8 * i; bits && e < 8 * i + 8 && e < (size_t)d->elements; e++) d->out[e] = byte >> (e - 8 * i) & 1;
+  }
+  return TS_SUCCESS;
+}
+
+/* Lists of rows are as deep as the shape has dims; what matters is the order. */
+static ts_status read_rows(dense *d) {
+  int open = 1;
+  while (open > 0) {
+    mlir_token token = mlir_lexer_next(&d->lexer);
+    if (mlir_token_is(token, "["))
+      open++;
+    else if (mlir_token_is(token, "]"))
+      open--;
+    else if (token.kind == MLIR_END)
+      return mlir_error(TS_INVALID_ARGUMENT, token, "expected ']'");
+    else if (!mlir_token_is(token, ","))
+      TS_TRY(put_element(d, token));
+  }
+  return TS_SUCCESS;
+}
+
+bool mlir_dense_is_splat(const mlir_attr *attr) {
+  if (attr->token.kind == MLIR_STRING)
+    return attr->token.length == 2 + 2 * ts_dtype_size(attr->type.dtype) && ts_shape_elements(attr->type.shape) != 1;
+  return !mlir_token_is(attr->token, "[") && !mlir_token_is(attr->token, ">");
+}
+
+ts_status mlir_dense_read(const mlir_attr *attr, void *out) {
+  dense d = {.type = attr->type, .out = out, .elements = ts_shape_elements(attr->type.shape)};
+  bool splat = mlir_dense_is_splat(attr);
+  d.lexer = (mlir_lexer){.at = attr->token.text, .end = attr->end, .line = attr->token.line};
+  d.lexer.line_start = attr->token.text - (attr->token.column - 1);
+  if (splat) d.elements = 1;
+  if (attr->token.kind == MLIR_STRING) return read_hex(&d, attr->token, splat);
+  mlir_token token = mlir_lexer_next(&d.lexer);
+  if (splat) return put_element(&d, token);
+  if (mlir_token_is(token, "[")) TS_TRY(read_rows(&d)); /* else there are none: dense<> */
+  if (d.done == d.elements) return TS_SUCCESS;
+  return mlir_error(TS_INVALID_ARGUMENT, attr->token, "a constant has %lld elements, and its type has %lld",
+                    (long long)d.done, (long long)d.elements);
+}

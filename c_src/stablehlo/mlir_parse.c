@@ -1,0 +1,430 @@
+#include "base/deep.h"
+#include "stablehlo/mlir_parser.h"
+
+#include <string.h>
+
+static ts_status parse_region(mlir_parser *p, mlir_region *out);
+
+/* An op while it is read: its lists grow. */
+typedef struct op_lists {
+  size_t results, counts, operands, attrs, regions;
+} op_lists;
+
+typedef struct op_reader {
+  mlir_parser *p;
+  mlir_op *op;
+  op_lists room;
+} op_reader;
+
+static ts_status unexpected(mlir_parser *p, const char *what) {
+  return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected %s", what);
+}
+
+static ts_status push_operand(op_reader *r) {
+  if (r->p->token.kind != MLIR_VALUE) return unexpected(r->p, "a value");
+  MLIR_PUSH(r->p, r->op->operands, r->op->operand_count, r->room.operands, r->p->token);
+  mlir_advance(r->p);
+  return TS_SUCCESS;
+}
+
+static ts_status push_attr(op_reader *r, mlir_token name, mlir_attr attr) {
+  attr.name = name;
+  MLIR_PUSH(r->p, r->op->attrs, r->op->attr_count, r->room.attrs, attr);
+  return TS_SUCCESS;
+}
+
+static ts_status push_region(op_reader *r) {
+  mlir_region region = {0};
+  TS_TRY(parse_region(r->p, &region));
+  MLIR_PUSH(r->p, r->op->regions, r->op->region_count, r->room.regions, region);
+  return TS_SUCCESS;
+}
+
+/* Adds the items of a dictionary as attributes. */
+static ts_status push_dict(op_reader *r, const char *close) {
+  mlir_attr dict = {0};
+  TS_TRY(mlir_parse_dict(r->p, close, &dict));
+  for (size_t i = 0; i < dict.count; i++) TS_TRY(push_attr(r, dict.items[i].name, dict.items[i]));
+  return TS_SUCCESS;
+}
+
+/* ---- generic forms */
+
+/* (%a, %b) <{...}> ({...}, {...}) {...} : (types) -> types */
+static ts_status generic_op(op_reader *r) {
+  mlir_parser *p = r->p;
+  TS_TRY(mlir_expect(p, "("));
+  while (!mlir_accept(p, ")")) {
+    TS_TRY(push_operand(r));
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return unexpected(p, "',' or ')'");
+  }
+  if (mlir_accept(p, "<")) {
+    TS_TRY(mlir_expect(p, "{"));
+    TS_TRY(push_dict(r, "}"));
+    TS_TRY(mlir_expect(p, ">"));
+  }
+  if (mlir_accept(p, "(")) {
+    do TS_TRY(push_region(r));
+    while (mlir_accept(p, ","));
+    TS_TRY(mlir_expect(p, ")"));
+  }
+  if (mlir_accept(p, "{")) TS_TRY(push_dict(r, "}"));
+  TS_TRY(mlir_expect(p, ":"));
+  mlir_types operands;
+  TS_TRY(mlir_parse_types(p, &operands));
+  if (operands.count != r->op->operand_count)
+    return mlir_error(TS_INVALID_ARGUMENT, r->op->name, "it has %zu operands and types of %zu", r->op->operand_count,
+                      operands.count);
+  TS_TRY(mlir_expect(p, "->"));
+  return mlir_parse_types(p, &r->op->types);
+}
+
+/* ---- pretty forms */
+
+/* After ':': the types of operands and results, or those of the results alone; of select and clamp the last is the
+ * result's. */
+static ts_status pretty_types(op_reader *r) {
+  mlir_parser *p = r->p;
+  size_t capacity = 0;
+  TS_TRY(mlir_parse_types(p, &r->op->types));
+  if (mlir_accept(p, "->")) return mlir_parse_types(p, &r->op->types);
+  capacity = r->op->types.count;
+  while (mlir_accept(p, ",")) {
+    mlir_type type;
+    TS_TRY(mlir_parse_type(p, &type));
+    MLIR_PUSH(p, r->op->types.data, r->op->types.count, capacity, type);
+  }
+  if (mlir_accept(p, "->")) return mlir_parse_types(p, &r->op->types);
+  if (!mlir_token_is(r->op->name, "stablehlo.select") && !mlir_token_is(r->op->name, "stablehlo.clamp"))
+    return TS_SUCCESS;
+  r->op->types.data += r->op->types.count - 1;
+  r->op->types.count = 1;
+  return TS_SUCCESS;
+}
+
+/* A name with its value, or a word that says by its place what it is. */
+static ts_status pretty_word(op_reader *r) {
+  mlir_parser *p = r->p;
+  mlir_token name = p->token;
+  mlir_attr attr = {.kind = MLIR_ATTR_WORD, .token = name};
+  mlir_lexer ahead = p->lexer;
+  if (!mlir_token_is(mlir_lexer_next(&ahead), "=")) {
+    TS_TRY(mlir_parse_attr(p, &attr));
+    return push_attr(r, (mlir_token){0}, attr);
+  }
+  mlir_advance(p);
+  mlir_advance(p);
+  TS_TRY(mlir_parse_attr(p, &attr));
+  return push_attr(r, name, attr);
+}
+
+/* In parentheses: operands, for reduce also "%x init: %c"; the initial values are operands after all others. */
+static ts_status pretty_operands(op_reader *r, mlir_token **inits, size_t *init_count, size_t *room) {
+  mlir_parser *p = r->p;
+  while (!mlir_accept(p, ")")) {
+    if (mlir_accept(p, "init")) {
+      TS_TRY(mlir_expect(p, ":"));
+      if (p->token.kind != MLIR_VALUE) return unexpected(p, "a value");
+      MLIR_PUSH(p, *inits, *init_count, *room, p->token);
+      mlir_advance(p);
+    } else if (p->token.kind == MLIR_WORD) { /* chlo.top_k(%x, k = 3) */
+      TS_TRY(pretty_word(r));
+    } else {
+      TS_TRY(push_operand(r));
+    }
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")") && !mlir_at(p, "init")) return unexpected(p, "',' or ')'");
+  }
+  return TS_SUCCESS;
+}
+
+/* Any order of operands, attributes and words, up to the types. */
+static ts_status pretty_op(op_reader *r) {
+  mlir_parser *p = r->p;
+  mlir_token *inits = NULL;
+  size_t init_count = 0, room = 0;
+  while (!mlir_at(p, ":")) {
+    mlir_attr attr;
+    if (p->token.kind == MLIR_VALUE)
+      TS_TRY(push_operand(r));
+    else if (p->token.kind == MLIR_WORD)
+      TS_TRY(pretty_word(r));
+    else if (mlir_accept(p, "("))
+      TS_TRY(pretty_operands(r, &inits, &init_count, &room));
+    else if (mlir_accept(p, "{"))
+      TS_TRY(push_dict(r, "}"));
+    else if (mlir_at(p, "[") || p->token.kind == MLIR_SYMBOL || p->token.kind == MLIR_STRING) {
+      TS_TRY(mlir_parse_attr(p, &attr));
+      TS_TRY(push_attr(r, (mlir_token){0}, attr));
+    } else if (!mlir_accept(p, ",")) {
+      return unexpected(p, "an operand, an attribute, or ':'");
+    }
+  }
+  mlir_advance(p);
+  for (size_t i = 0; i < init_count; i++)
+    MLIR_PUSH(p, r->op->operands, r->op->operand_count, r->room.operands, inits[i]);
+  return pretty_types(r);
+}
+
+/* Parameters of a region with their types, up to ')'. */
+static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[2]) {
+  while (!mlir_accept(p, ")")) {
+    mlir_type type;
+    if (p->token.kind != MLIR_VALUE) return unexpected(p, "a parameter");
+    MLIR_PUSH(p, out->params, out->param_count, room[0], p->token);
+    mlir_advance(p);
+    TS_TRY(mlir_expect(p, ":"));
+    TS_TRY(mlir_parse_type(p, &type));
+    MLIR_PUSH(p, out->param_types.data, out->param_types.count, room[1], type);
+    if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+    TS_TRY(mlir_skip_location(p));
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return unexpected(p, "',' or ')'");
+  }
+  return TS_SUCCESS;
+}
+
+/* After the types of a reduce: "reducer(%a: T, %b: T) (%c: U, %d: U) { ... }". The parameters of the generic form are
+ * all first ones and then all second ones. */
+static ts_status pretty_reducer(op_reader *r) {
+  mlir_parser *p = r->p;
+  mlir_region written = {0}, region;
+  size_t room[2] = {0, 0}, pairs;
+  if (!mlir_accept(p, "reducer")) return TS_SUCCESS;
+  while (mlir_accept(p, "(")) TS_TRY(parse_params(p, &written, room));
+  pairs = written.param_count / 2;
+  TS_TRY(push_region(r));
+  region = written;
+  mlir_region *made = &r->op->regions[r->op->region_count - 1];
+  region.ops = made->ops;
+  region.op_count = made->op_count;
+  TS_TRY(TS_ARENA_ARRAY(p->arena, written.param_count, &region.params));
+  TS_TRY(TS_ARENA_ARRAY(p->arena, written.param_count, &region.param_types.data));
+  for (size_t i = 0; i < 2 * pairs; i++) {
+    region.params[i % 2 * pairs + i / 2] = written.params[i];
+    region.param_types.data[i % 2 * pairs + i / 2] = written.param_types.data[i];
+  }
+  *made = region;
+  return TS_SUCCESS;
+}
+
+/* "(%x init: %c) applies stablehlo.add across dimensions = [1] : types": the region that `applies` stands for */
+static ts_status pretty_reduce(op_reader *r) {
+  TS_TRY(pretty_op(r));
+  return pretty_reducer(r);
+}
+
+/* "(%iter = %0, ...) : types attributes {...} cond {...} do {...}" */
+static ts_status pretty_while(op_reader *r) {
+  mlir_parser *p = r->p;
+  mlir_token *names = NULL;
+  size_t count = 0, room = 0;
+  TS_TRY(mlir_expect(p, "("));
+  while (!mlir_accept(p, ")")) {
+    if (p->token.kind != MLIR_VALUE) return unexpected(p, "a value of the loop");
+    MLIR_PUSH(p, names, count, room, p->token);
+    mlir_advance(p);
+    TS_TRY(mlir_expect(p, "="));
+    TS_TRY(push_operand(r));
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return unexpected(p, "',' or ')'");
+  }
+  if (mlir_accept(p, ":")) TS_TRY(pretty_types(r));
+  if (mlir_accept(p, "attributes")) {
+    TS_TRY(mlir_expect(p, "{"));
+    TS_TRY(push_dict(r, "}"));
+  }
+  if (r->op->types.count != count)
+    return mlir_error(TS_INVALID_ARGUMENT, r->op->name, "it has %zu values and types of %zu", count,
+                      r->op->types.count);
+  for (int i = 0; i < 2; i++) {
+    TS_TRY(mlir_expect(p, i ? "do" : "cond"));
+    TS_TRY(push_region(r));
+    mlir_region *region = &r->op->regions[i];
+    region->params = names;
+    region->param_count = count;
+    region->param_types = r->op->types;
+  }
+  return TS_SUCCESS;
+}
+
+/* return %a, %b : types */
+static ts_status parse_return(op_reader *r) {
+  mlir_parser *p = r->p;
+  while (p->token.kind == MLIR_VALUE) {
+    TS_TRY(push_operand(r));
+    if (!mlir_accept(p, ",")) break;
+  }
+  return mlir_accept(p, ":") ? pretty_types(r) : TS_SUCCESS;
+}
+
+/* ---- ops and regions */
+
+static bool is_return(mlir_token name) {
+  return mlir_token_is(name, "return") || mlir_token_is(name, "func.return") || mlir_token_is(name, "stablehlo.return");
+}
+
+/* "%0:2, %a =" */
+static ts_status parse_results(op_reader *r) {
+  mlir_parser *p = r->p;
+  if (p->token.kind != MLIR_VALUE) return TS_SUCCESS;
+  do {
+    int64_t count = 1;
+    if (p->token.kind != MLIR_VALUE) return unexpected(p, "a value");
+    MLIR_PUSH(p, r->op->results, r->op->result_name_count, r->room.results, p->token);
+    mlir_advance(p);
+    if (mlir_accept(p, ":")) {
+      TS_TRY(mlir_attr_int(&(mlir_attr){.kind = MLIR_ATTR_NUMBER, .token = p->token}, &count));
+      if (count < 1 || count > 100000) return unexpected(p, "a number of results");
+      mlir_advance(p);
+    }
+    size_t names = r->op->result_name_count - 1;
+    MLIR_PUSH(p, r->op->result_counts, names, r->room.counts, (size_t)count);
+  } while (mlir_accept(p, ","));
+  return mlir_expect(p, "=");
+}
+
+/* stablehlo.constant dense<...> : type */
+static ts_status pretty_constant(op_reader *r) {
+  mlir_attr value;
+  if (mlir_accept(r->p, "{")) TS_TRY(push_dict(r, "}"));
+  TS_TRY(mlir_parse_attr(r->p, &value));
+  if (value.kind != MLIR_ATTR_DENSE) return mlir_error(TS_INVALID_ARGUMENT, value.token, "expected a dense constant");
+  TS_TRY(push_attr(r, (mlir_token){.kind = MLIR_WORD, .text = "value", .length = 5}, value));
+  TS_TRY(TS_ARENA_ARRAY(r->p->arena, 1, &r->op->types.data));
+  r->op->types.data[0] = value.type;
+  r->op->types.count = 1;
+  return TS_SUCCESS;
+}
+
+static ts_status parse_op_body(op_reader *r) {
+  mlir_parser *p = r->p;
+  bool quoted = p->token.kind == MLIR_STRING;
+  if (!quoted && p->token.kind != MLIR_WORD) return unexpected(p, "an op");
+  r->op->name = p->token;
+  mlir_advance(p);
+  if (quoted) return generic_op(r);
+  if (is_return(r->op->name)) return parse_return(r);
+  if (mlir_token_is(r->op->name, "stablehlo.constant")) return pretty_constant(r);
+  if (mlir_token_is(r->op->name, "stablehlo.while") && mlir_at(p, "(")) {
+    mlir_lexer ahead = p->lexer;
+    mlir_lexer_next(&ahead);
+    if (mlir_token_is(mlir_lexer_next(&ahead), "=") || mlir_token_is(p->token, ")")) return pretty_while(r);
+  }
+  if (mlir_token_is(r->op->name, "stablehlo.reduce")) return pretty_reduce(r);
+  return pretty_op(r);
+}
+
+static ts_status parse_op(mlir_parser *p, mlir_op *out) {
+  op_reader r = {.p = p, .op = out};
+  TS_TRY(parse_results(&r));
+  TS_TRY(parse_op_body(&r));
+  return mlir_skip_location(p);
+}
+
+/* After '{'. */
+static ts_status parse_block(mlir_parser *p, mlir_region *out) {
+  size_t room = 0, param_room[2] = {0, 0};
+  if (p->token.kind == MLIR_BLOCK) {
+    mlir_advance(p);
+    if (mlir_accept(p, "(")) TS_TRY(parse_params(p, out, param_room));
+    TS_TRY(mlir_expect(p, ":"));
+  }
+  while (!mlir_accept(p, "}")) {
+    mlir_op op = {0};
+    if (p->token.kind == MLIR_BLOCK)
+      return mlir_error(TS_UNIMPLEMENTED, p->token, "regions of several blocks cannot be read");
+    TS_TRY(parse_op(p, &op));
+    MLIR_PUSH(p, out->ops, out->op_count, room, op);
+  }
+  if (out->op_count == 0 || !is_return(out->ops[out->op_count - 1].name))
+    return unexpected(p, "a return at the end of a region");
+  return TS_SUCCESS;
+}
+
+typedef struct region_call {
+  mlir_parser *p;
+  mlir_region *out;
+} region_call;
+
+static ts_status region_on_stack(void *context) {
+  const region_call *call = context;
+  return parse_block(call->p, call->out);
+}
+
+static ts_status parse_region(mlir_parser *p, mlir_region *out) {
+  TS_TRY(mlir_expect(p, "{"));
+  if (p->depth++ >= MLIR_MAX_DEPTH) return mlir_error(TS_INVALID_ARGUMENT, p->token, "regions are nested too deep");
+  TS_TRY(ts_deep_call((size_t)p->depth, region_on_stack, &(region_call){p, out}));
+  p->depth--;
+  return TS_SUCCESS;
+}
+
+/* ---- functions */
+
+static ts_status parse_func(mlir_parser *p, mlir_func *out) {
+  size_t room[2] = {0, 0};
+  out->is_public = !mlir_accept(p, "private");
+  if (out->is_public) mlir_accept(p, "public");
+  out->name = p->token;
+  if (p->token.kind != MLIR_SYMBOL) return unexpected(p, "the name of a function");
+  mlir_advance(p);
+  TS_TRY(mlir_expect(p, "("));
+  TS_TRY(parse_params(p, &out->body, room));
+  if (mlir_accept(p, "->")) TS_TRY(mlir_parse_types(p, &out->results));
+  if (mlir_accept(p, "attributes")) {
+    TS_TRY(mlir_expect(p, "{"));
+    TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+  }
+  if (!mlir_at(p, "{")) return mlir_error(TS_UNIMPLEMENTED, p->token, "a function without a body cannot be read");
+  TS_TRY(parse_region(p, &out->body));
+  return mlir_skip_location(p);
+}
+
+/* #loc1 = loc(...) */
+static ts_status parse_alias(mlir_parser *p) {
+  mlir_advance(p);
+  TS_TRY(mlir_expect(p, "="));
+  if (mlir_at(p, "loc")) return mlir_skip_location(p);
+  return mlir_parse_attr(p, &(mlir_attr){0});
+}
+
+static ts_status parse_funcs(mlir_parser *p, const char *close, mlir_module *out) {
+  size_t room = 0;
+  while (!mlir_at(p, close) && p->token.kind != MLIR_END) {
+    if (p->token.kind == MLIR_HASH) {
+      TS_TRY(parse_alias(p));
+      continue;
+    }
+    mlir_func func = {0};
+    if (!mlir_accept(p, "func.func"))
+      return mlir_error(mlir_at(p, "module") ? TS_INVALID_ARGUMENT : TS_UNIMPLEMENTED, p->token, "expected a function");
+    TS_TRY(parse_func(p, &func));
+    MLIR_PUSH(p, out->funcs, out->count, room, func);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status parse_module(mlir_parser *p, mlir_module *out) {
+  while (p->token.kind == MLIR_HASH) TS_TRY(parse_alias(p));
+  if (!mlir_accept(p, "module")) return parse_funcs(p, "", out);
+  if (p->token.kind == MLIR_SYMBOL) mlir_advance(p);
+  if (mlir_accept(p, "attributes")) {
+    TS_TRY(mlir_expect(p, "{"));
+    TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+  }
+  TS_TRY(mlir_expect(p, "{"));
+  TS_TRY(parse_funcs(p, "}", out));
+  TS_TRY(mlir_expect(p, "}"));
+  TS_TRY(mlir_skip_location(p));
+  while (p->token.kind == MLIR_HASH) TS_TRY(parse_alias(p));
+  return TS_SUCCESS;
+}
+
+ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, mlir_module *out) {
+  mlir_parser p = {.arena = arena};
+  *out = (mlir_module){0};
+  mlir_lexer_init(&p.lexer, text, length);
+  mlir_advance(&p);
+  TS_TRY(parse_module(&p, out));
+  if (p.token.kind != MLIR_END) return unexpected(&p, "the end: a text has one module");
+  if (out->count == 0) return unexpected(&p, "a function");
+  return TS_SUCCESS;
+}

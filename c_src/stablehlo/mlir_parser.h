@@ -1,0 +1,48 @@
+/* The state of the parser, and what its two files share: attributes (mlir_attr.c), ops and functions (mlir_parse.c). */
+#ifndef TS_STABLEHLO_MLIR_PARSER_H
+#define TS_STABLEHLO_MLIR_PARSER_H
+
+#include "stablehlo/mlir_tree.h"
+
+typedef struct mlir_parser {
+  ts_arena *arena;
+  mlir_lexer lexer;
+  mlir_token token; /* the next token */
+  int depth;        /* regions or attributes around it */
+} mlir_parser;
+
+/* Regions and attributes may be nested as deep as this. */
+enum { MLIR_MAX_DEPTH = 200 };
+
+static inline void mlir_advance(mlir_parser *p) { p->token = mlir_lexer_next(&p->lexer); }
+static inline bool mlir_at(const mlir_parser *p, const char *text) {
+  return p->token.kind != MLIR_STRING && p->token.kind != MLIR_SYMBOL && mlir_token_is(p->token, text);
+}
+static inline bool mlir_accept(mlir_parser *p, const char *text) {
+  if (!mlir_at(p, text)) return false;
+  mlir_advance(p);
+  return true;
+}
+static inline ts_status mlir_expect(mlir_parser *p, const char *text) {
+  return mlir_accept(p, text) ? TS_SUCCESS : mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '%s'", text);
+}
+
+/* A list in the arena that grows. */
+#define MLIR_PUSH(p, list, count, capacity, value)                                                           \
+  do {                                                                                                       \
+    if ((count) == (capacity)) TS_TRY(mlir_grow((p)->arena, (void **)&(list), &(capacity), sizeof *(list))); \
+    (list)[(count)++] = (value);                                                                             \
+  } while (0)
+ts_status mlir_grow(ts_arena *arena, void **list, size_t *capacity, size_t element);
+
+/* tensor<2x3xf32>; the next token is its first. */
+ts_status mlir_parse_type(mlir_parser *p, mlir_type *out);
+/* A type, or some in parentheses. */
+ts_status mlir_parse_types(mlir_parser *p, mlir_types *out);
+ts_status mlir_parse_attr(mlir_parser *p, mlir_attr *out);
+/* name = value, ...: after the opening character, up to the closing one. */
+ts_status mlir_parse_dict(mlir_parser *p, const char *close, mlir_attr *out);
+/* loc(...), where there is one. */
+ts_status mlir_skip_location(mlir_parser *p);
+
+#endif

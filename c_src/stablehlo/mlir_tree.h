@@ -1,0 +1,94 @@
+/* What a text of MLIR says, before any op has a meaning: functions, ops in the order of the text, attributes. Pretty
+ * forms have become generic ones: operands, named attributes, regions and result types. Internal to stablehlo/. All of
+ * it lies in one arena and refers to the text. */
+#ifndef TS_STABLEHLO_MLIR_TREE_H
+#define TS_STABLEHLO_MLIR_TREE_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "stablehlo/mlir_lex.h"
+#include "tensor/shape.h"
+
+/* A ranked tensor. Booleans are u8 in Tessera. */
+typedef struct mlir_type {
+  ts_dtype dtype;
+  bool is_bool;
+  const ts_shape *shape; /* room for its rank only */
+} mlir_type;
+
+typedef struct mlir_types {
+  mlir_type *data;
+  size_t count;
+} mlir_types;
+
+typedef enum mlir_attr_kind {
+  MLIR_ATTR_UNIT,
+  MLIR_ATTR_NUMBER, /* the token is the number */
+  MLIR_ATTR_WORD,   /* a word, a string or a symbol: the token */
+  MLIR_ATTR_LIST,   /* of items */
+  MLIR_ATTR_DICT,   /* items with names */
+  MLIR_ATTR_DENSE,  /* a constant: `type`, and the token where its contents begin */
+} mlir_attr_kind;
+
+typedef struct mlir_attr {
+  mlir_attr_kind kind;
+  mlir_token name;  /* of an item of a dictionary, and of an op's attribute; `length` 0: it has none */
+  mlir_token token; /* where the attribute begins */
+  mlir_type type;   /* of a dense one */
+  const char *end;  /* of the text, for a dense one */
+  struct mlir_attr *items;
+  size_t count;
+} mlir_attr;
+
+typedef struct mlir_region {
+  mlir_token *params;
+  mlir_types param_types;
+  size_t param_count;
+  struct mlir_op *ops; /* the last is a return */
+  size_t op_count;
+} mlir_region;
+
+typedef struct mlir_op {
+  mlir_token name;     /* stablehlo.add */
+  mlir_token *results; /* names, for each of which there are `result_counts` results */
+  size_t *result_counts;
+  size_t result_name_count;
+  mlir_token *operands; /* %3#1 as written */
+  size_t operand_count;
+  mlir_attr *attrs; /* positional ones have no name */
+  size_t attr_count;
+  mlir_region *regions;
+  size_t region_count;
+  mlir_types types; /* of the results */
+} mlir_op;
+
+typedef struct mlir_func {
+  mlir_token name;
+  bool is_public;
+  mlir_types results;
+  mlir_region body;
+} mlir_func;
+
+typedef struct mlir_module {
+  mlir_func *funcs;
+  size_t count;
+} mlir_module;
+
+/* Reads a text into the arena. */
+ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, mlir_module *out);
+
+/* NULL when there is none. */
+const mlir_attr *mlir_find_attr(const mlir_attr *attrs, size_t count, const char *name);
+static inline const mlir_attr *mlir_op_attr(const mlir_op *op, const char *name) {
+  return mlir_find_attr(op->attrs, op->attr_count, name);
+}
+/* An integer, `true` or `false`. */
+ts_status mlir_attr_int(const mlir_attr *attr, int64_t *out);
+/* Integers of a list or of a dense constant, which may be nested, in order. */
+ts_status mlir_attr_ints(const mlir_attr *attr, ts_dims *out);
+/* True when a dense constant is written as one element, which stands for all. */
+bool mlir_dense_is_splat(const mlir_attr *attr);
+/* A dense constant's elements, `type.dtype` each, or its one element. `out` has room for them. */
+ts_status mlir_dense_read(const mlir_attr *attr, void *out);
+
+#endif

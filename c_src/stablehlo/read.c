@@ -1,0 +1,252 @@
+#include "stablehlo/read.h"
+
+#include "base/deep.h"
+#include "stablehlo/make.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* More ops than any program has: functions that call each other twice, and so on, make 2^n. */
+#define MOST_OPS 1000000
+/* Functions and regions around an op. */
+#define MOST_DEPTH 500
+
+/* ---- names */
+
+/* "3" and its second result as the text "3#1". */
+static size_t write_name(mlir_token name, size_t index, char *out, size_t size) {
+  int length = snprintf(out, size, "%.*s#%zu", (int)(name.length < 200 ? name.length : 200), name.text, index);
+  return (size_t)length;
+}
+
+ts_status make_bind(make_scope *scope, mlir_token name, size_t index, size_t of, make_value value) {
+  char text[256];
+  if (name.length > 200) return mlir_error(TS_UNIMPLEMENTED, name, "expected a shorter name");
+  size_t length = write_name(name, index, text, sizeof text);
+  if (ts_map_get(&scope->names, text, length)) return mlir_error(TS_INVALID_ARGUMENT, name, "expected a new name");
+  TS_TRY(TS_VEC_PUSH(&scope->values, value));
+  TS_TRY(ts_map_put(&scope->names, text, length, (void *)(uintptr_t)scope->values.count));
+  if (of > 1) return TS_SUCCESS;
+  return ts_map_put(&scope->names, name.text, name.length, (void *)(uintptr_t)scope->values.count);
+}
+
+ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out) {
+  uintptr_t found = (uintptr_t)ts_map_get(&scope->names, name.text, name.length);
+  if (!found) return mlir_error(TS_INVALID_ARGUMENT, name, "expected a value that is defined before");
+  *out = scope->values.data[found - 1];
+  return TS_SUCCESS;
+}
+
+void make_scope_deinit(make_scope *scope) {
+  ts_map_deinit(&scope->names);
+  TS_VEC_FREE(&scope->values);
+}
+
+/* ---- ops */
+
+static ts_status at_op(const mlir_op *op, ts_status status) {
+  if (!status) return TS_SUCCESS;
+  if (strncmp(ts_status_message(status), "line ", 5) == 0) return status; /* it names a place within the op */
+  return ts_error_context(status, "line %zu, column %zu: %.*s", op->name.line, op->name.column, (int)op->name.length,
+                          op->name.text);
+}
+
+static size_t count_results(const mlir_op *op) {
+  size_t count = 0;
+  for (size_t i = 0; i < op->result_name_count; i++) count += op->result_counts[i];
+  return count;
+}
+
+static ts_status check_type(const make_call *m, size_t i) {
+  const ts_value *value = make_value_of(m, m->results[i].id);
+  const mlir_type *type = &m->op->types.data[i];
+  if (value->dtype == type->dtype && ts_shape_equal(value->shape, type->shape)) return TS_SUCCESS;
+  return make_error(m, TS_INVALID_ARGUMENT, "its result is %s, and the text says %s",
+                    TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
+}
+
+static ts_status bind_results(const make_call *m) {
+  size_t at = 0;
+  for (size_t i = 0; i < m->op->result_name_count; i++)
+    for (size_t j = 0; j < m->op->result_counts[i]; j++, at++) {
+      TS_TRY(check_type(m, at));
+      TS_TRY(make_bind(m->scope, m->op->results[i], j, m->op->result_counts[i], m->results[at]));
+    }
+  return TS_SUCCESS;
+}
+
+static ts_status run_make(make_call *m, make_value *operands) {
+  const mlir_op *op = m->op;
+  make_fn make = make_find(op->name);
+  if (!make) return make_error(m, TS_UNIMPLEMENTED, "Tessera has no such op");
+  for (size_t i = 0; i < op->operand_count; i++) TS_TRY(make_look_up(m->scope, op->operands[i], &operands[i]));
+  if (op->result_name_count && count_results(op) != op->types.count)
+    return make_error(m, TS_INVALID_ARGUMENT, "it has %zu results and types of %zu", count_results(op),
+                      op->types.count);
+  for (size_t i = 0; i < op->types.count; i++) m->results[i].id = TS_NO_ID;
+  m->operands = operands;
+  TS_TRY(make(m));
+  for (size_t i = 0; i < op->types.count; i++)
+    if (m->results[i].id == TS_NO_ID) return make_error(m, TS_INVALID_ARGUMENT, "it has too many results");
+  return bind_results(m);
+}
+
+static ts_status make_op(make_state *r, const mlir_op *op, ts_region_id region, make_scope *scope) {
+  make_value *operands = NULL, *results = NULL;
+  make_call m = {.r = r, .op = op, .region = region, .scope = scope};
+  if (r->made++ == MOST_OPS)
+    return mlir_error(TS_RESOURCE_EXHAUSTED, op->name, "a program has at most %d ops", MOST_OPS);
+  ts_status status = TS_NEW_ARRAY(op->operand_count + 1, &operands);
+  if (!status) status = TS_NEW_ARRAY(op->types.count + 1, &results);
+  m.results = results;
+  if (!status) status = at_op(op, run_make(&m, operands));
+  ts_free(operands);
+  ts_free(results);
+  return status;
+}
+
+typedef struct block_call {
+  make_state *r;
+  const mlir_region *block;
+  ts_region_id region;
+  make_scope *scope;
+  make_value *out_results;
+} block_call;
+
+static ts_status block_on_stack(void *context) {
+  const block_call *c = context;
+  for (size_t i = 0; i + 1 < c->block->op_count; i++) TS_TRY(make_op(c->r, &c->block->ops[i], c->region, c->scope));
+  const mlir_op *last = &c->block->ops[c->block->op_count - 1];
+  for (size_t i = 0; i < last->operand_count; i++)
+    TS_TRY(make_look_up(c->scope, last->operands[i], &c->out_results[i]));
+  return TS_SUCCESS;
+}
+
+ts_status make_block(make_state *r, const mlir_region *block, ts_region_id region, make_scope *scope,
+                     make_value *out_results) {
+  if (block->op_count == 0) return ts_error(TS_INVALID_ARGUMENT, "a region is empty");
+  const mlir_op *last = &block->ops[block->op_count - 1];
+  if (r->depth >= MOST_DEPTH)
+    return mlir_error(TS_INVALID_ARGUMENT, last->name,
+                      "functions call each other, or regions are nested, more than %d deep", MOST_DEPTH);
+  r->depth++;
+  ts_status status = ts_deep_call(2 * r->depth, block_on_stack, &(block_call){r, block, region, scope, out_results});
+  r->depth--;
+  return status;
+}
+
+/* ---- functions */
+
+static const mlir_func *find_func(const make_state *r, mlir_token name) {
+  for (size_t i = 0; i < r->module.count; i++)
+    if (mlir_tokens_equal(r->module.funcs[i].name, name)) return &r->module.funcs[i];
+  return NULL;
+}
+
+static ts_status check_argument(const make_call *m, const mlir_func *func, size_t i) {
+  const mlir_type *type = &func->body.param_types.data[i];
+  const ts_value *value = make_operand_of(m, i);
+  if (value->dtype == type->dtype && ts_shape_equal(value->shape, type->shape)) return TS_SUCCESS;
+  return make_error(m, TS_INVALID_ARGUMENT, "argument %zu of @%.*s is %s, and it takes %s", i, (int)func->name.length,
+                    func->name.text, TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
+}
+
+static ts_status inline_into(const make_call *m, const mlir_func *func, make_scope *scope, make_value *results) {
+  for (size_t i = 0; i < func->body.param_count; i++) {
+    TS_TRY(check_argument(m, func, i));
+    TS_TRY(make_bind(scope, func->body.params[i], 0, 1, m->operands[i]));
+  }
+  TS_TRY(make_block(m->r, &func->body, m->region, scope, results));
+  for (size_t i = 0; i < m->op->types.count; i++) m->results[i] = results[i];
+  return TS_SUCCESS;
+}
+
+ts_status make_inline(const make_call *m, mlir_token callee) {
+  const mlir_func *func = find_func(m->r, callee);
+  make_scope scope = {0};
+  make_value *results;
+  if (!func) return make_error(m, TS_INVALID_ARGUMENT, "there is no function @%.*s", (int)callee.length, callee.text);
+  size_t returned = func->body.ops[func->body.op_count - 1].operand_count;
+  if (func->body.param_count != m->op->operand_count || returned != m->op->types.count)
+    return make_error(m, TS_INVALID_ARGUMENT, "@%.*s has %zu arguments and %zu results", (int)callee.length,
+                      callee.text, func->body.param_count, returned);
+  TS_TRY(TS_NEW_ARRAY(returned + 1, &results));
+  ts_status status = inline_into(m, func, &scope, results);
+  make_scope_deinit(&scope);
+  ts_free(results);
+  return status;
+}
+
+static ts_status make_main(make_state *r, const mlir_func *func, make_scope *scope, make_value *results,
+                           ts_value_id *ids) {
+  const mlir_region *body = &func->body;
+  const mlir_op *last = &body->ops[body->op_count - 1];
+  for (size_t i = 0; i < body->param_count; i++) {
+    const mlir_type *type = &body->param_types.data[i];
+    make_value value = {.is_bool = type->is_bool};
+    TS_TRY(ts_graph_add_param(r->graph, TS_ROOT, type->dtype, type->shape, &value.id));
+    TS_TRY(make_bind(scope, body->params[i], 0, 1, value));
+  }
+  TS_TRY(make_block(r, body, TS_ROOT, scope, results));
+  if (func->results.count != last->operand_count)
+    return mlir_error(TS_INVALID_ARGUMENT, last->name, "expected %zu results, got %zu", func->results.count,
+                      last->operand_count);
+  for (size_t i = 0; i < last->operand_count; i++) {
+    const ts_value *value = ts_graph_value(r->graph, results[i].id);
+    const mlir_type *type = &func->results.data[i];
+    if (value->dtype != type->dtype || !ts_shape_equal(value->shape, type->shape))
+      return mlir_error(TS_INVALID_ARGUMENT, last->name, "result %zu is %s, and the function says %s", i,
+                        TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
+    ids[i] = results[i].id;
+  }
+  return ts_graph_set_results(r->graph, TS_ROOT, ids, last->operand_count);
+}
+
+/* The function `main`, or the only one that is not private. */
+static ts_status find_main(const make_state *r, const mlir_func **out) {
+  size_t public = 0;
+  *out = NULL;
+  for (size_t i = 0; i < r->module.count; i++) {
+    const mlir_func *func = &r->module.funcs[i];
+    if (func->is_public && mlir_token_is(func->name, "main")) {
+      *out = func;
+      return TS_SUCCESS;
+    }
+    if (func->is_public) *out = func;
+    public += func->is_public;
+  }
+  if (public == 1) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the module has no function @main");
+}
+
+static ts_status read_graph(make_state *r, const char *text, size_t length) {
+  const mlir_func *func;
+  make_scope scope = {0};
+  make_value *results = NULL;
+  ts_value_id *ids = NULL;
+  TS_TRY(mlir_parse(&r->arena, text, length, &r->module));
+  TS_TRY(find_main(r, &func));
+  size_t count = func->body.ops[func->body.op_count - 1].operand_count;
+  ts_status status = TS_NEW_ARRAY(count + 1, &results);
+  if (!status) status = TS_NEW_ARRAY(count + 1, &ids);
+  if (!status) status = make_main(r, func, &scope, results, ids);
+  make_scope_deinit(&scope);
+  ts_free(results);
+  ts_free(ids);
+  return status;
+}
+
+ts_status ts_stablehlo_read(const char *text, size_t length, ts_graph **out) {
+  make_state r = {0};
+  *out = NULL;
+  ts_arena_init(&r.arena);
+  ts_status status = ts_graph_create(&r.graph);
+  if (!status) status = read_graph(&r, text, length);
+  ts_arena_deinit(&r.arena);
+  if (status) {
+    ts_graph_destroy(r.graph);
+    return status;
+  }
+  *out = r.graph;
+  return TS_SUCCESS;
+}

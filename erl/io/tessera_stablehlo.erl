@@ -1,0 +1,45 @@
+%% @doc Programs of other compilers' front ends: a module of StableHLO as text, such as `jax.export' writes, becomes a function. It is
+%% called, jitted, differentiated and cut over a mesh like any other.
+%% ```
+%% 1> Text = <<"func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {\n"
+%% 1>          "  %0 = stablehlo.multiply %x, %y : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}">>.
+%% 2> F = tessera_stablehlo:function(Text).
+%% 3> [Z] = F([tessera:tensor([1.0, 2.0]), tessera:tensor([3.0, 4.0])]), tessera:to_list(Z).
+%% [3.0,8.0]
+%% 4> G = tessera:grad(fun(X) -> [Y] = F([X, X]), tessera:sum(Y) end), tessera:to_list(G(tessera:tensor([1.0, 2.0]))).
+%% [2.0,4.0]
+%% '''
+%% The page docs/stablehlo.md lists the ops.
+-module(tessera_stablehlo).
+-include("tessera.hrl").
+-export([function/1, load/1]).
+
+%% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
+%% The text of an error says line, column and op: `invalid_argument' for what is wrong, `unimplemented' for what Tessera
+%% cannot do.
+-spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
+function(Text) ->
+    Program = tessera_trace:check(stablehlo, [], tessera_nif:read_stablehlo(Text)),
+    fun(Arguments) -> call(Program, Arguments) end.
+
+%% @doc The same of a file.
+-spec load(file:name_all()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
+load(Path) ->
+    try tessera_io_file:map(tessera_io_file:path(Path)) of
+        Text -> function(Text)
+    catch throw:{io, Code, Message} ->
+            tessera_error:raise(stablehlo, [], #{code => Code, message => Message})
+    end.
+
+call(Program, Arguments) ->
+    tessera_type:is_proper(Arguments) orelse
+        tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: expected a list of arguments, got ~ts", [tessera_error:show(Arguments)]),
+    Tensors = [tessera_ops:tensor(stablehlo, Argument) || Argument <- Arguments],
+    case tessera_trace:is_tracing() of
+        true -> inlined(Program, Tensors);
+        false -> (tessera_jit:jit(fun(Values) -> inlined(Program, Values) end, #{}))(Tensors)
+    end.
+
+inlined(Program, Tensors) ->
+    Values = [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors],
+    tessera_trace:check(stablehlo, Tensors, tessera_nif:inline_program(tessera_trace:current(), Program, Values)).

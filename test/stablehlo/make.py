@@ -1,0 +1,252 @@
+# Makes the files of this folder: programs that jax.export writes as StableHLO, and archives with arguments and the results that XLA
+# computes. tessera_stablehlo_tests reads them. Locations are kept in two of them.
+import os
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export, lax
+
+d = os.path.dirname(os.path.abspath(__file__))
+rng = np.random.default_rng(1)
+f32 = lambda *s: rng.standard_normal(s).astype(np.float32)
+P = {}
+
+
+def mlp(w1, b1, w2, b2, x):
+    return jax.nn.softmax(jnp.tanh(x @ w1 + b1) @ w2 + b2)
+
+
+P["mlp"] = (mlp, (f32(8, 16), f32(16), f32(16, 4), f32(4), f32(5, 8)))
+
+
+def loss(w, x, y):
+    return jnp.mean((jax.nn.relu(x @ w) - y) ** 2)
+
+
+P["mlp_grad"] = (jax.value_and_grad(loss), (f32(8, 3), f32(5, 8), f32(5, 3)))
+
+
+def cnn(k1, k2, x):
+    y = lax.conv_general_dilated(x, k1, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    y = jax.nn.relu(y)
+    y = lax.reduce_window(y, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    y = lax.conv_general_dilated(y, k2, (2, 2), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return y.mean((1, 2))
+
+
+P["cnn"] = (cnn, (f32(3, 3, 1, 4), f32(3, 3, 4, 6), f32(2, 8, 8, 1)))
+P["cnn_grad"] = (jax.grad(lambda *a: cnn(*a).sum(), argnums=(0, 1)), P["cnn"][1])
+
+
+def conv_nchw(k, x):
+    return lax.conv_general_dilated(
+        x,
+        k,
+        (1, 2),
+        [(1, 0), (2, 1)],
+        lhs_dilation=(1, 2),
+        rhs_dilation=(2, 1),
+        dimension_numbers=("NCHW", "OIHW", "NCHW"),
+        feature_group_count=2,
+    )
+
+
+P["conv_nchw"] = (conv_nchw, (f32(4, 2, 3, 2), f32(2, 4, 7, 6)))
+
+
+def lstm(wx, wh, b, xs):
+    def step(c, x):
+        h, s = c
+        z = x @ wx + h @ wh + b
+        i, f, g, o = jnp.split(z, 4, -1)
+        s = jax.nn.sigmoid(f) * s + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(s)
+        return (h, s), h
+
+    return lax.scan(step, (jnp.zeros(5), jnp.zeros(5)), xs)
+
+
+P["lstm"] = (lstm, (f32(3, 20), f32(5, 20), f32(20), f32(6, 3)))
+P["lstm_grad"] = (jax.grad(lambda *a: lstm(*a)[1].sum()), P["lstm"][1])
+
+
+def attention(q, k, v):
+    s = jnp.einsum("bhqd,bhkd->bhqk", q, k) / np.sqrt(q.shape[-1])
+    m = jnp.tril(jnp.ones(s.shape[-2:], bool))
+    s = jnp.where(m, s, -1e9)
+    return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(s), v)
+
+
+P["attention"] = (attention, (f32(2, 2, 5, 4), f32(2, 2, 5, 4), f32(2, 2, 5, 4)))
+
+
+def layernorm_gelu(x, g, b):
+    m = x.mean(-1, keepdims=True)
+    v = x.var(-1, keepdims=True)
+    return jax.nn.gelu((x - m) / jnp.sqrt(v + 1e-5) * g + b, approximate=False)
+
+
+P["layernorm_gelu"] = (layernorm_gelu, (f32(4, 6), f32(6), f32(6)))
+
+
+def control(x, n):
+    y = lax.fori_loop(0, n, lambda i, a: a * 1.5 + i, x)
+    z = lax.cond(y.sum() > 0, lambda a: a + x, lambda a: a - x, y)
+    w = lax.switch(n, [lambda a: a, lambda a: a * 2, lambda a: a * 3], z)
+    return lax.while_loop(lambda a: jnp.all(a < 1e3), lambda a: a * 2 + 1, w)
+
+
+P["control"] = (control, (np.abs(f32(3)), np.int32(4)))
+P["embedding"] = (lambda e, i: e[i], (f32(7, 3), np.array([[1, 2], [6, 0]], np.int32)))
+P["embedding_grad"] = (jax.grad(lambda e, i: (e[i] ** 2).sum()), P["embedding"][1])
+P["scatter"] = (lambda x, i, u: x.at[i].set(u), (f32(6, 2), np.array([4, 1], np.int32), f32(2, 2)))
+P["cache"] = (lambda c, k, i: lax.dynamic_update_slice(c, k, (0, i, 0)), (f32(2, 8, 3), f32(2, 1, 3), np.int32(5)))
+P["sort"] = (lambda x: (jnp.sort(x, 1), jnp.argsort(-x, 1), lax.top_k(x, 3)), (f32(4, 9),))
+P["random"] = (
+    lambda k: (
+        jax.random.normal(jax.random.wrap_key_data(k), (4,)),
+        jax.random.randint(jax.random.wrap_key_data(k), (5,), 0, 10),
+    ),
+    (np.array([1, 2], np.uint32),),
+)
+P["kmeans"] = (
+    lambda x, c: lax.fori_loop(
+        0,
+        3,
+        lambda _, c: (
+            lambda a: jax.ops.segment_sum(x, a, 3)
+            / jnp.maximum(jax.ops.segment_sum(jnp.ones(len(x)), a, 3), 1)[:, None]
+        )(jnp.argmin(((x[:, None] - c[None]) ** 2).sum(-1), 1)),
+        c,
+    ),
+    (f32(20, 2), f32(3, 2)),
+)
+P["shapes"] = (
+    lambda x: (
+        jnp.pad(x, ((1, 2), (0, 1))),
+        x[::-1],
+        x[1:4:2, ::2],
+        jnp.concatenate([x, x], 1),
+        jnp.transpose(x),
+        jnp.stack([x, x]),
+        jnp.cumsum(x, 0),
+        jnp.repeat(x, 2, 1),
+        jnp.arange(5),
+    ),
+    (f32(5, 4),),
+)
+P["elementwise"] = (
+    lambda x: [
+        f(x)
+        for f in (
+            jnp.exp,
+            jnp.expm1,
+            jnp.log1p,
+            jnp.sin,
+            jnp.cos,
+            jnp.tan,
+            jnp.tanh,
+            jnp.arctan,
+            jnp.sqrt,
+            lax.rsqrt,
+            jnp.cbrt,
+            jnp.floor,
+            jnp.ceil,
+            jnp.round,
+            jnp.sign,
+            jnp.abs,
+            jnp.isnan,
+            jnp.isfinite,
+            lax.erf,
+            jnp.sinh,
+            jnp.arcsinh,
+            jnp.log2,
+            lambda a: a**3,
+            lambda a: a**2.5,
+            lambda a: a.astype(jnp.int32),
+            lambda a: a.astype(jnp.bfloat16) + 1,
+            lambda a: jnp.clip(a, 0.1, 0.5),
+            lambda a: a % 0.3,
+            lambda a: a // 0.3,
+        )
+    ],
+    (np.abs(f32(6)) * 0.5,),
+)
+P["ints"] = (
+    lambda x, y: [
+        x + y,
+        x * y,
+        x // y,
+        x % y,
+        x & y,
+        x | y,
+        x ^ y,
+        ~x,
+        x << 2,
+        x >> 1,
+        jnp.bitwise_count(x),
+        lax.clz(x),
+        x < y,
+        jnp.where(x < y, x, y),
+        (x > 3) & (y > 2),
+        x.astype(jnp.float32),
+        x.max(),
+        x.min(),
+        jnp.any(x > 3),
+        jnp.all(x > 3),
+        jnp.argmax(x),
+    ],
+    (np.array([5, -7, 2, 9], np.int32), np.array([3, 2, -2, 4], np.int32)),
+)
+P["fft"] = (
+    lambda x: (jnp.fft.fft(x), jnp.fft.rfft(x), jnp.abs(jnp.fft.fft(x)), jnp.fft.irfft(jnp.fft.rfft(x))),
+    (f32(3, 8),),
+)
+P["ode"] = (
+    lambda y: lax.scan(
+        lambda y, _: (
+            (lambda f: y + 0.1 * (f(y) + 2 * f(y + 0.05 * f(y)) + f(y)) / 4)(lambda y: jnp.stack([y[1], -y[0]])),
+            y.sum(),
+        ),
+        y,
+        None,
+        length=10,
+    ),
+    (f32(2),),
+)
+P["chol"] = (lambda a: (jnp.linalg.cholesky(a @ a.T + 4 * jnp.eye(4)),), (f32(4, 4),))
+P["dropout"] = (
+    lambda k, x: jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(k), 0.5, x.shape), x / 0.5, 0.0),
+    (np.array([3, 4], np.uint32), f32(3, 4)),
+)
+
+
+def without_locations(text):
+    out, i = [], 0
+    while i < len(text):
+        if re.match(r" ?loc\(", text[i:]):
+            depth, quoted = 0, False
+            while True:
+                c = text[i]
+                quoted ^= c == '"'
+                depth += (c == "(" and not quoted) - (c == ")" and not quoted)
+                i += 1
+                if c == ")" and not quoted and depth == 0:
+                    break
+        else:
+            out.append(text[i])
+            i += 1
+    return "".join(line for line in "".join(out).splitlines(True) if not line.startswith("#loc"))
+
+
+for name, (f, arguments) in P.items():
+    text = export.export(jax.jit(f), platforms=["cpu"])(*arguments).mlir_module()
+    text = re.sub(r'loc\("[^"]*/', 'loc("', text)
+    with open(f"{d}/{name}.mlir", "w") as file:
+        file.write(text if name in ("mlp", "control") else without_locations(text))
+    arrays = {f"in{i:02d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(arguments))}
+    for i, y in enumerate(jax.tree.leaves(jax.jit(f)(*arguments))):
+        arrays[f"out{i:02d}"] = np.asarray(y).astype(np.float32) if y.dtype == jnp.bfloat16 else np.asarray(y)
+    np.savez_compressed(f"{d}/{name}.npz", **arrays)
