@@ -1,6 +1,6 @@
 #!/bin/bash
 # What a newcomer does, on a fresh minimal Debian: clones HEAD of this repository, into a folder whose name has a space;
-# ./setup && make run, and ./setup --mpi && make test, as root, without a home that can be written.
+# ./setup && make run, and ./setup --mpi --lapack && make test, as root, without a home that can be written.
 #
 #   mk/debian-test.sh RELEASE [COMMAND...]    of bookworm, trixie; in place of these commands, others
 #   BUSY=1              with a busy process beside it
@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 release=$1
 shift
-[ $# -gt 0 ] || set -- "./setup && make run" "./setup --mpi && make test"
+[ $# -gt 0 ] || set -- "./setup && make run" "./setup --mpi --lapack && make test"
 
 MOST_PACKAGES=170
 

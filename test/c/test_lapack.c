@@ -297,7 +297,7 @@ END_TEST
 
 /* Where nothing may be left out, it is there. */
 START_TEST(the_library_is_there)
-{ ck_assert_msg(library || !getenv("TESSERA_CI"), "there is no liblapacke.so.3, which ./setup --dev installs"); }
+{ ck_assert_msg(library || !getenv("TESSERA_CI"), "there is no liblapacke.so.3, which ./setup --lapack installs"); }
 END_TEST
 
 int main(void) {
@@ -306,7 +306,7 @@ int main(void) {
   (void)setenv("OPENBLAS_NUM_THREADS", "1", true);
   library = dlopen("liblapacke.so.3", RTLD_NOW | RTLD_LOCAL);
   if (library) load_lapack();
-  if (!library) printf("test_lapack is left out, without liblapacke.so.3, which ./setup --dev installs\n");
+  if (!library) printf("test_lapack is left out, without liblapacke.so.3, which ./setup --lapack installs\n");
   tcase_set_timeout(tests, 120);
   tcase_add_test(tests, the_library_is_there);
   tcase_add_loop_test(tests, values_of_every_class, 0, CLASSES);
