@@ -59,13 +59,15 @@ configure() ->
     lists:keymember(host, 1, Hosts) orelse open_configured(host, [], 1),
     default(application:get_env(tessera, default_client, host)).
 
-%% The client of tensors and programs for which no device is given. Names of other libraries' clients are left to Nx.
+%% The client of tensors and programs for which no device is given: `host', or a client of another platform. Where Nx allocates is
+%% decided by Nx's own functions, also among clients of the host.
 default(Name) ->
-    case lists:keyfind(Name, 1, configured()) of
-        {_, Options} ->
-            is_of_host(Options) orelse open_configured(Name, Options, 1),
-            ok = tessera_nif:default_client(Name);
-        false -> tessera_nif:default_client(host)
+    Options = proplists:get_value(Name, configured(), []),
+    case is_of_host(Options) orelse is_tuple(tessera_nif:platform_devices(proplists:get_value(platform, Options))) of
+        true -> tessera_nif:default_client(host); % also where the platform is another library's
+        false ->
+            ok = open_configured(Name, Options, 1),
+            tessera_nif:default_client(Name)
     end.
 
 configured() ->
