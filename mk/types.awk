@@ -20,10 +20,10 @@ skip || !/^TS_DTYPE\(/ { next }
 }
 END {
   print "%% Made by mk/types.awk from c_src/tensor/dtype.def. For tessera_type.erl only."
-  print "%% All types, in the order of the table.\n-spec all() -> [tessera:type()].\nall() -> [" names "].\n"
+  print "%% All types, in the order of the table.\n-spec all() -> [type()].\nall() -> [" names "].\n"
   print "%% Nx's kind and the bits of a value; undefined for what is no type."
   print "-spec kind(term()) -> {atom(), pos_integer()} | undefined.\n" kind "kind(_) -> undefined.\n"
   print "-spec class(term()) -> signed | unsigned | float | complex | undefined.\n" class "class(_) -> undefined.\n"
-  print "%% Bytes of an element.\n-spec bytes(tessera:type()) -> pos_integer().\n" bytes ".\n"
-  print "%% The type of an Nx type.\n-spec of_nx(term()) -> tessera:type() | undefined.\n" of_nx "of_nx(_) -> undefined."
+  print "%% Bytes of an element.\n-spec bytes(type()) -> pos_integer().\n" bytes ".\n"
+  print "%% The type of an Nx type.\n-spec of_nx(term()) -> type() | undefined.\n" of_nx "of_nx(_) -> undefined."
 }

@@ -175,21 +175,21 @@
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
 -export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
 
--type device() :: {Client :: atom(), Number :: non_neg_integer()}.
+-type device() :: tessera_type:device().
 %% A device of a client, such as `{host, 0}'.
--type type() :: s2 | s4 | s8 | s16 | s32 | s64 | u2 | u4 | u8 | u16 | u32 | u64 |
-                f8 | f8_e4m3fn | f16 | bf16 | f32 | f64 | c64 | c128.
-%% The type of elements: signed and unsigned integers, floats and complex numbers, with their bits. f8 has 5 bits of
+-type type() :: tessera_type:type().
+%% The type of elements: signed and unsigned integers (`s2', `s4', `s8', `s16', `s32', `s64', `u2', `u4', `u8', `u16', `u32', `u64'),
+%% floats (`f8', `f8_e4m3fn', `f16', `bf16', `f32', `f64') and complex numbers (`c64', `c128'), with their bits. f8 has 5 bits of
 %% exponent and 2 of mantissa; f8_e4m3fn has 4 and 3, no infinity, and numbers up to 448. Integers of 2 and 4 bits take a
 %% byte each in memory and are packed in binaries. An element of `c64' is two f32, its real part and its imaginary part;
 %% one of `c128' is two f64.
--type shape() :: tuple().
+-type shape() :: tessera_type:shape().
 %% The size of each axis: `{}' for a single number, `{2, 3}' for two rows of three.
--type tensor() :: #tessera{}.
+-type tensor() :: tessera_type:tensor().
 %% An immutable array of numbers. The fields of the record are private.
--type real() :: number() | nan | infinity | neg_infinity.
-%% A plain number, or a float that Erlang cannot write.
--type operand() :: tensor() | real() | {complex, real(), real()}.
+-type real() :: tessera_type:real().
+%% A plain number, or a float that Erlang cannot write: `nan', `infinity' or `neg_infinity'.
+-type operand() :: tessera_type:operand().
 %% An argument of an operation: a tensor, a plain number, or a complex number of its real part and its imaginary part.
 -type axis() :: integer() | [integer()].
 %% One axis; also a list of one.
@@ -272,10 +272,7 @@
 %% f32
 %% '''
 -spec tensor(tensor() | operand() | [term()]) -> tensor().
-tensor(#tessera{} = T) -> T;
-tensor(Data) when is_bitstring(Data) ->
-    tessera_error:raise(tensor, [], invalid_argument, "tensor: a binary needs a type: tensor(Binary, Type)", []);
-tensor(Data) -> tessera_memory:made(tensor, [Data], fun() -> tessera_nif:from_list(Data, undefined) end).
+tensor(Data) -> tessera_array:tensor(Data).
 
 %% @doc A tensor of the given type, of a number, of nested lists of numbers, or of a binary. Raises for an integer
 %% that is out of the type's range, and for a float if the type is an integer type. A tensor is converted as by {@link
@@ -288,23 +285,7 @@ tensor(Data) -> tessera_memory:made(tensor, [Data], fun() -> tessera_nif:from_li
 %% [1,2,-1]
 %% '''
 -spec tensor(tensor() | operand() | [term()] | bitstring(), type()) -> tensor().
-tensor(#tessera{} = T, Type) -> as_type(T, Type);
-tensor(Data, Type) when is_bitstring(Data) ->
-    case tessera_type:is_type(Type) of
-        true ->
-            Bits = tessera_type:bits(Type),
-            bit_size(Data) rem Bits =:= 0 orelse
-                tessera_error:raise(tensor, [], invalid_argument, "tensor: expected a binary of whole ~s, ~s each, got ~s",
-                                    [Type, binary_size(Bits), binary_size(bit_size(Data))]),
-            from_binary(Data, Type, {bit_size(Data) div Bits});
-        false -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_binary(Data, Type, {}, false) end)
-    end;
-tensor(Data, undefined) ->
-    tessera_error:raise(tensor, [Data, undefined], invalid_argument, "tensor: expected a type, got undefined", []);
-tensor(Data, Type) -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_list(Data, Type) end).
-
-binary_size(Bits) when Bits rem 8 =:= 0 -> [integer_to_list(Bits div 8), " bytes"];
-binary_size(Bits) -> [integer_to_list(Bits), " bits"].
+tensor(Data, Type) -> tessera_array:tensor(Data, Type).
 
 %% @doc A tensor of the elements in a binary, in row-major order and native byte order. A large binary is not copied:
 %% the tensor refers to it. Elements of fewer than 8 bits are packed in a bitstring, the first one in the high bits; these are
@@ -316,11 +297,7 @@ binary_size(Bits) -> [integer_to_list(Bits), " bits"].
 %% [1,-1,7]
 %% '''
 -spec from_binary(bitstring(), type(), shape()) -> tensor().
-from_binary(Binary, Type, Shape) ->
-    %% A small part of a large binary would keep all of that.
-    MustCopy = is_binary(Binary) andalso binary:referenced_byte_size(Binary) > 2 * erlang:byte_size(Binary),
-    tessera_memory:made(from_binary, [Binary, Type, Shape],
-                        fun() -> tessera_bits:make(Binary, Type, Shape, MustCopy) end).
+from_binary(Binary, Type, Shape) -> tessera_array:from_binary(Binary, Type, Shape).
 
 %% @doc A type and a shape without contents, in place of an argument of {@link compile/2}, {@link to_text/2} or {@link
 %% explain/2}.
@@ -338,7 +315,7 @@ template(Type, Shape) ->
 %% [[0,1,2],[3,4,5]]
 %% '''
 -spec iota(shape()) -> tensor().
-iota(Shape) -> tessera_ops:iota([Shape], Shape, #{}).
+iota(Shape) -> tessera_array:iota(Shape).
 
 %% @doc The row-major index of each element, in the given type. Raises if an index is out of the type's range. Instead of the type,
 %% options: `type', as {@link iota/1} has it unless given; `axis', along which elements are counted, `all' unless given.
@@ -347,8 +324,7 @@ iota(Shape) -> tessera_ops:iota([Shape], Shape, #{}).
 %% [[0,1,2],[0,1,2]]
 %% '''
 -spec iota(shape(), type() | iota_options()) -> tensor().
-iota(Shape, Options) when is_map(Options) -> tessera_ops:iota([Shape, Options], Shape, Options);
-iota(Shape, Type) -> tessera_ops:iota([Shape, Type], Shape, {Type, all}).
+iota(Shape, Options) -> tessera_array:iota(Shape, Options).
 
 %% @doc The index of each element along one axis, in the given type; for `all' its row-major index. `#{axis => Axis}' or the axis alone.
 %% ```
@@ -356,11 +332,11 @@ iota(Shape, Type) -> tessera_ops:iota([Shape, Type], Shape, {Type, all}).
 %% [[0,1,2],[0,1,2]]
 %% '''
 -spec iota(shape(), type(), all | integer() | #{axis => all | axis(), axes => all | axis()}) -> tensor().
-iota(Shape, Type, Options) -> tessera_ops:iota([Shape, Type, Options], Shape, {Type, Options}).
+iota(Shape, Type, Options) -> tessera_array:iota(Shape, Type, Options).
 
 %% @doc A tensor with the number in every element. Its type is s32, s64 or u64 for an integer, and f32 for a float.
 -spec full(shape(), operand()) -> tensor().
-full(Shape, Number) -> full(full, [Shape, Number], Number, tessera_ops:type_of(Number)).
+full(Shape, Number) -> tessera_array:full(Shape, Number).
 
 %% @doc A tensor of the given type with the number in every element.
 %% ```
@@ -368,35 +344,28 @@ full(Shape, Number) -> full(full, [Shape, Number], Number, tessera_ops:type_of(N
 %% [[7,7],[7,7]]
 %% '''
 -spec full(shape(), operand(), type()) -> tensor().
-full(Shape, Number, Type) -> full(full, [Shape, Number, Type], Number, Type).
-
-full(Name, [Shape | _] = Args, Value, Type) ->
-    ok = tessera_ops:type_and_shape(Name, Args, Type, Shape),
-    case Value of
-        #tessera{} -> tessera_ops:broadcast_to(Name, tessera_ops:as_type(Name, Value, Type), Shape);
-        _ -> tessera_ops:source(Name, constant, {Type, Shape, Value})
-    end.
+full(Shape, Number, Type) -> tessera_array:full(Shape, Number, Type).
 
 %% @doc A tensor of zeros, of type f32.
 -spec zeros(shape()) -> tensor().
-zeros(Shape) -> full(zeros, [Shape], 0, f32).
+zeros(Shape) -> tessera_array:zeros(Shape).
 
 %% @doc A tensor of zeros, of the given type.
 -spec zeros(shape(), type()) -> tensor().
-zeros(Shape, Type) -> full(zeros, [Shape, Type], 0, Type).
+zeros(Shape, Type) -> tessera_array:zeros(Shape, Type).
 
 %% @doc A tensor of ones, of type f32.
 -spec ones(shape()) -> tensor().
-ones(Shape) -> full(ones, [Shape], 1, f32).
+ones(Shape) -> tessera_array:ones(Shape).
 
 %% @doc A tensor of ones, of the given type.
 -spec ones(shape(), type()) -> tensor().
-ones(Shape, Type) -> full(ones, [Shape, Type], 1, Type).
+ones(Shape, Type) -> tessera_array:ones(Shape, Type).
 
 %% @doc Ones where the last two indices are equal, and zeros elsewhere, of type f32. Takes the size of a square
 %% matrix, or a shape.
 -spec eye(non_neg_integer() | shape()) -> tensor().
-eye(Size) -> eye([Size], Size, f32).
+eye(Size) -> tessera_array:eye(Size).
 
 %% @doc Ones where the last two indices are equal, and zeros elsewhere, of the given type. Takes the size of a square
 %% matrix, or a shape.
@@ -405,15 +374,7 @@ eye(Size) -> eye([Size], Size, f32).
 %% [[1,0],[0,1]]
 %% '''
 -spec eye(non_neg_integer() | shape(), type()) -> tensor().
-eye(Size, Type) -> eye([Size, Type], Size, Type).
-
-eye(Args, Size, Type) when is_integer(Size) -> eye(Args, {Size, Size}, Type);
-eye(Args, Shape, _Type) when is_tuple(Shape), tuple_size(Shape) < 2 ->
-    tessera_error:raise(eye, Args, invalid_argument, "eye: expected a size or a shape of rank 2 or more, got ~0p",
-                        [Shape]);
-eye(Args, Shape, Type) ->
-    ok = tessera_ops:type_and_shape(eye, Args, Type, Shape),
-    tessera_ops:source(eye, {Type, Shape}).
+eye(Size, Type) -> tessera_array:eye(Size, Type).
 
 %% @doc Numbers at equal distances, from the first argument to the second, both included: f32. A count of 1 gives the
 %% first.
@@ -457,13 +418,7 @@ one_hot(Indices, Size, Type) -> tessera_ops:one_hot(Indices, Size, Type).
 %% [[1.0,2.0]]
 %% '''
 -spec to_binary(tensor()) -> bitstring().
-to_binary(Tensor) -> contents(to_binary, Tensor, fun read_binary/1).
-
-read_binary(#tessera{ref = Ref, type = Type, shape = Shape}) ->
-    case tessera_remote:read(Ref, -1) of
-        Binary when is_binary(Binary) -> tessera_bits:of_tensor(Binary, Type, Shape);
-        Error -> Error
-    end.
+to_binary(Tensor) -> tessera_array:to_binary(Tensor).
 
 %% @doc The elements as nested lists, or a number for a tensor of rank 0.
 %% ```
@@ -471,7 +426,7 @@ read_binary(#tessera{ref = Ref, type = Type, shape = Shape}) ->
 %% [[1.0,infinity],[2.0,3.0]]
 %% '''
 -spec to_list(tensor()) -> operand() | [term()].
-to_list(Tensor) -> contents(to_list, Tensor, fun read_list/1).
+to_list(Tensor) -> tessera_array:to_list(Tensor).
 
 %% @doc The only element of a tensor, as a number.
 %% ```
@@ -479,45 +434,7 @@ to_list(Tensor) -> contents(to_list, Tensor, fun read_list/1).
 %% 6
 %% '''
 -spec to_number(tensor()) -> number() | nan | infinity | neg_infinity.
-to_number(#tessera{ref = Ref} = Tensor) when Ref =/= undefined ->
-    #tessera{type = Type, shape = Shape} = tessera_ops:operand(to_number, Tensor),
-    tessera_type:elements(Shape) =:= 1 orelse
-        tessera_error:raise(to_number, [Tensor], invalid_argument, "to_number(~s): expected one element",
-                            [tessera_type:format(Type, Shape)]),
-    unwrap(contents(to_number, Tensor, fun read_list/1));
-to_number(Other) -> contents(to_number, Other, fun read_list/1).
-
-unwrap([Item]) -> unwrap(Item);
-unwrap(Number) -> Number.
-
-contents(Name, #tessera{ref = Ref} = Tensor, Read) when is_reference(Ref) ->
-    tessera_trace:check_readable(Name, Tensor),
-    tessera_trace:check(Name, [Tensor], Read(Tensor));
-contents(Name, #tessera{ref = undefined} = Template, _) -> no_tensor(Name, Template);
-contents(Name, #tessera{} = Tensor, _) ->
-    #tessera{type = Type, shape = Shape} = tessera_ops:operand(Name, Tensor),
-    tessera_error:raise(Name, [Tensor], failed_precondition,
-                        "~s(~s): the value has no contents while the function is traced",
-                        [Name, tessera_type:format(Type, Shape)]);
-contents(Name, Other, _) -> no_tensor(Name, Other).
-
-read_list(#tessera{ref = Ref} = Tensor) ->
-    case tessera_remote:is_elsewhere(Tensor) of
-        false -> tessera_nif:to_list(Ref);
-        true ->
-            case tessera_remote:fetch(Tensor) of
-                #tessera{ref = Here} -> tessera_nif:to_list(Here);
-                Error -> Error
-            end
-    end.
-
--spec no_tensor(atom(), term()) -> no_return().
-no_tensor(Name, #tessera{ref = undefined} = Template) ->
-    tessera_error:raise(Name, [], failed_precondition, "~s: expected a tensor, got ~ts, which has no contents",
-                        [Name, tessera_error:show(Template)]);
-no_tensor(Name, Other) ->
-    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor, got ~ts",
-                        [Name, tessera_error:show(Other)]).
+to_number(Tensor) -> tessera_array:to_number(Tensor).
 
 %% @doc The type of the elements, such as `f32'.
 %% ```
@@ -525,18 +442,15 @@ no_tensor(Name, Other) ->
 %% f32
 %% '''
 -spec type(operand()) -> type().
-type(Operand) -> tessera_ops:type_of(tessera_ops:operand(type, Operand)).
+type(Operand) -> tessera_array:type(Operand).
 
 %% @doc The shape: a tuple with the size of each axis.
 -spec shape(operand()) -> shape().
-shape(Operand) -> shape(shape, Operand).
-
-%% For the function called Name.
-shape(Name, Operand) -> tessera_ops:shape_of(tessera_ops:operand(Name, Operand)).
+shape(Operand) -> tessera_array:shape(Operand).
 
 %% @doc The number of axes.
 -spec rank(operand()) -> non_neg_integer().
-rank(Operand) -> tuple_size(shape(rank, Operand)).
+rank(Operand) -> tessera_array:rank(Operand).
 
 %% @doc The number of elements.
 %% ```
@@ -544,7 +458,7 @@ rank(Operand) -> tuple_size(shape(rank, Operand)).
 %% 6
 %% '''
 -spec size(operand()) -> non_neg_integer().
-size(Operand) -> tessera_type:elements(shape(size, Operand)).
+size(Operand) -> tessera_array:size(Operand).
 
 %% @doc The size of one axis: `#{axis => Axis}' or the axis alone.
 -spec axis_size(tensor(), integer() | axis_options()) -> non_neg_integer().
@@ -552,11 +466,11 @@ axis_size(Tensor, Options) -> tessera_ops:axis_size(Tensor, Options).
 
 %% @doc The size of all elements in memory, in bytes.
 -spec byte_size(operand()) -> non_neg_integer().
-byte_size(Operand) -> tessera_type:elements(shape(byte_size, Operand)) * tessera_type:bytes(type(Operand)).
+byte_size(Operand) -> tessera_array:byte_size(Operand).
 
 %% @doc Whether the term is a tensor or a template. A plain number is neither.
 -spec is_tensor(term()) -> boolean().
-is_tensor(Term) -> is_record(Term, tessera).
+is_tensor(Term) -> tessera_array:is_tensor(Term).
 
 %% @doc The type, the shape and the first elements of a tensor, as text.
 %% ```
@@ -568,8 +482,8 @@ is_tensor(Term) -> is_record(Term, tessera).
 %% ]
 %% '''
 -spec format(tensor()) -> iolist().
-format(#tessera{} = Tensor) -> tessera_print:format(tessera_ops:operand(format, Tensor));
-format(Other) -> no_tensor(format, Other).
+format(#tessera{} = Tensor) -> tessera_print:format(tessera_operand:operand(format, Tensor));
+format(Other) -> tessera_array:no_tensor(format, Other).
 
 %% @doc Prints the type, the shape and the first elements of a tensor, and returns the tensor.
 -spec print(Tensor) -> Tensor when Tensor :: tensor().
@@ -581,11 +495,11 @@ print(Tensor) ->
 %% valid. Returns `already_deallocated' if the memory was freed before.
 -spec deallocate(tensor()) -> ok | already_deallocated.
 deallocate(#tessera{ref = Ref} = Tensor) when Ref =/= undefined ->
-    case tessera_trace:check(deallocate, [Tensor], tessera_remote:deallocate(Ref)) of
+    case tessera_error:check(deallocate, [Tensor], tessera_remote:deallocate(Ref)) of
         ok -> ok;
         deallocated -> already_deallocated
     end;
-deallocate(Other) -> no_tensor(deallocate, Other).
+deallocate(Other) -> tessera_array:no_tensor(deallocate, Other).
 
 
 %% ---- elementwise, one operand. Math functions give floats: f32 for integers.
@@ -596,19 +510,19 @@ deallocate(Other) -> no_tensor(deallocate, Other).
 %% [1.0,2.7182817459106445]
 %% '''
 -spec exp(operand()) -> tensor().
-exp(X) -> tessera_trace:op(exp, [X], []).
+exp(X) -> tessera_elementwise:exp(X).
 
 %% @doc exp(X) - 1, accurate near 0.
 -spec expm1(operand()) -> tensor().
-expm1(X) -> tessera_trace:op(expm1, [X], []).
+expm1(X) -> tessera_elementwise:expm1(X).
 
 %% @doc The natural logarithm of X.
 -spec log(operand()) -> tensor().
-log(X) -> tessera_trace:op(log, [X], []).
+log(X) -> tessera_elementwise:log(X).
 
 %% @doc log(1 + X), accurate near 0.
 -spec log1p(operand()) -> tensor().
-log1p(X) -> tessera_trace:op(log1p, [X], []).
+log1p(X) -> tessera_elementwise:log1p(X).
 
 %% @doc 1 / (1 + exp(-X)).
 %% ```
@@ -616,55 +530,55 @@ log1p(X) -> tessera_trace:op(log1p, [X], []).
 %% 0.5
 %% '''
 -spec sigmoid(operand()) -> tensor().
-sigmoid(X) -> tessera_trace:op(sigmoid, [X], []).
+sigmoid(X) -> tessera_elementwise:sigmoid(X).
 
 %% @doc The cosine of X.
 -spec cos(operand()) -> tensor().
-cos(X) -> tessera_trace:op(cos, [X], []).
+cos(X) -> tessera_elementwise:cos(X).
 
 %% @doc The sine of X.
 -spec sin(operand()) -> tensor().
-sin(X) -> tessera_trace:op(sin, [X], []).
+sin(X) -> tessera_elementwise:sin(X).
 
 %% @doc The tangent of X.
 -spec tan(operand()) -> tensor().
-tan(X) -> tessera_trace:op(tan, [X], []).
+tan(X) -> tessera_elementwise:tan(X).
 
 %% @doc The hyperbolic cosine of X.
 -spec cosh(operand()) -> tensor().
-cosh(X) -> tessera_trace:op(cosh, [X], []).
+cosh(X) -> tessera_elementwise:cosh(X).
 
 %% @doc The hyperbolic sine of X.
 -spec sinh(operand()) -> tensor().
-sinh(X) -> tessera_trace:op(sinh, [X], []).
+sinh(X) -> tessera_elementwise:sinh(X).
 
 %% @doc The hyperbolic tangent of X.
 -spec tanh(operand()) -> tensor().
-tanh(X) -> tessera_trace:op(tanh, [X], []).
+tanh(X) -> tessera_elementwise:tanh(X).
 
 %% @doc The inverse cosine of X.
 -spec acos(operand()) -> tensor().
-acos(X) -> tessera_trace:op(acos, [X], []).
+acos(X) -> tessera_elementwise:acos(X).
 
 %% @doc The inverse sine of X.
 -spec asin(operand()) -> tensor().
-asin(X) -> tessera_trace:op(asin, [X], []).
+asin(X) -> tessera_elementwise:asin(X).
 
 %% @doc The inverse tangent of X.
 -spec atan(operand()) -> tensor().
-atan(X) -> tessera_trace:op(atan, [X], []).
+atan(X) -> tessera_elementwise:atan(X).
 
 %% @doc The inverse hyperbolic cosine of X.
 -spec acosh(operand()) -> tensor().
-acosh(X) -> tessera_trace:op(acosh, [X], []).
+acosh(X) -> tessera_elementwise:acosh(X).
 
 %% @doc The inverse hyperbolic sine of X.
 -spec asinh(operand()) -> tensor().
-asinh(X) -> tessera_trace:op(asinh, [X], []).
+asinh(X) -> tessera_elementwise:asinh(X).
 
 %% @doc The inverse hyperbolic tangent of X.
 -spec atanh(operand()) -> tensor().
-atanh(X) -> tessera_trace:op(atanh, [X], []).
+atanh(X) -> tessera_elementwise:atanh(X).
 
 %% @doc The square root of X; NaN for negative numbers.
 %% ```
@@ -672,27 +586,27 @@ atanh(X) -> tessera_trace:op(atanh, [X], []).
 %% [2.0,3.0]
 %% '''
 -spec sqrt(operand()) -> tensor().
-sqrt(X) -> tessera_trace:op(sqrt, [X], []).
+sqrt(X) -> tessera_elementwise:sqrt(X).
 
 %% @doc 1 / sqrt(X).
 -spec rsqrt(operand()) -> tensor().
-rsqrt(X) -> tessera_trace:op(rsqrt, [X], []).
+rsqrt(X) -> tessera_elementwise:rsqrt(X).
 
 %% @doc The cube root of X; of a complex number the one whose angle is a third of that of X.
 -spec cbrt(operand()) -> tensor().
-cbrt(X) -> tessera_trace:op(cbrt, [X], []).
+cbrt(X) -> tessera_elementwise:cbrt(X).
 
 %% @doc The error function of X.
 -spec erf(operand()) -> tensor().
-erf(X) -> tessera_trace:op(erf, [X], []).
+erf(X) -> tessera_elementwise:erf(X).
 
 %% @doc 1 - erf(X), accurate for large X.
 -spec erfc(operand()) -> tensor().
-erfc(X) -> tessera_trace:op(erfc, [X], []).
+erfc(X) -> tessera_elementwise:erfc(X).
 
 %% @doc The inverse of the error function of X.
 -spec erf_inv(operand()) -> tensor().
-erf_inv(X) -> tessera_trace:op(erf_inv, [X], []).
+erf_inv(X) -> tessera_elementwise:erf_inv(X).
 
 %% @doc The absolute value of X. For the smallest integer of a signed type it wraps to the same integer. Of complex
 %% numbers the modulus, in the type of their parts.
@@ -701,7 +615,7 @@ erf_inv(X) -> tessera_trace:op(erf_inv, [X], []).
 %% [2,3]
 %% '''
 -spec abs(operand()) -> tensor().
-abs(X) -> tessera_trace:op(abs, [X], []).
+abs(X) -> tessera_elementwise:abs(X).
 
 %% @doc -X. Unsigned integers wrap.
 %% ```
@@ -709,7 +623,7 @@ abs(X) -> tessera_trace:op(abs, [X], []).
 %% [2,-3]
 %% '''
 -spec negate(operand()) -> tensor().
-negate(X) -> tessera_trace:op(negate, [X], []).
+negate(X) -> tessera_elementwise:negate(X).
 
 %% @doc The sign of X: -1, 0 or 1. NaN gives NaN. Of a complex number X / |X|, and 0 of 0; a part that is infinite gives NaN, as in
 %% StableHLO.
@@ -718,15 +632,15 @@ negate(X) -> tessera_trace:op(negate, [X], []).
 %% [-1.0,0.0,1.0]
 %% '''
 -spec sign(operand()) -> tensor().
-sign(X) -> tessera_trace:op(sign, [X], []).
+sign(X) -> tessera_elementwise:sign(X).
 
 %% @doc X rounded up to an integer, in the same type.
 -spec ceil(operand()) -> tensor().
-ceil(X) -> tessera_trace:op(ceil, [X], []).
+ceil(X) -> tessera_elementwise:ceil(X).
 
 %% @doc X rounded down to an integer, in the same type.
 -spec floor(operand()) -> tensor().
-floor(X) -> tessera_trace:op(floor, [X], []).
+floor(X) -> tessera_elementwise:floor(X).
 
 %% @doc X rounded to the nearest integer, in the same type. Halves are rounded away from zero.
 %% ```
@@ -734,7 +648,7 @@ floor(X) -> tessera_trace:op(floor, [X], []).
 %% [1.0,2.0,-2.0]
 %% '''
 -spec round(operand()) -> tensor().
-round(X) -> tessera_trace:op(round, [X], []).
+round(X) -> tessera_elementwise:round(X).
 
 %% @doc X with every bit inverted. Takes integers.
 %% ```
@@ -742,7 +656,7 @@ round(X) -> tessera_trace:op(round, [X], []).
 %% [255,254]
 %% '''
 -spec bitwise_not(operand()) -> tensor().
-bitwise_not(X) -> tessera_trace:op(bitwise_not, [X], []).
+bitwise_not(X) -> tessera_elementwise:bitwise_not(X).
 
 %% @doc The number of zero bits above the highest one bit. Takes integers.
 %% ```
@@ -750,7 +664,7 @@ bitwise_not(X) -> tessera_trace:op(bitwise_not, [X], []).
 %% [7,0]
 %% '''
 -spec count_leading_zeros(operand()) -> tensor().
-count_leading_zeros(X) -> tessera_trace:op(count_leading_zeros, [X], []).
+count_leading_zeros(X) -> tessera_elementwise:count_leading_zeros(X).
 
 %% @doc The number of one bits. Takes integers.
 %% ```
@@ -758,7 +672,7 @@ count_leading_zeros(X) -> tessera_trace:op(count_leading_zeros, [X], []).
 %% [3,1]
 %% '''
 -spec population_count(operand()) -> tensor().
-population_count(X) -> tessera_trace:op(population_count, [X], []).
+population_count(X) -> tessera_elementwise:population_count(X).
 
 %% @doc 1 where an element is NaN, 0 elsewhere: u8.
 %% ```
@@ -766,7 +680,7 @@ population_count(X) -> tessera_trace:op(population_count, [X], []).
 %% [1,0]
 %% '''
 -spec is_nan(operand()) -> tensor().
-is_nan(X) -> tessera_trace:op(is_nan, [X], []).
+is_nan(X) -> tessera_elementwise:is_nan(X).
 
 %% @doc 1 where an element is infinite, 0 elsewhere: u8.
 %% ```
@@ -774,7 +688,7 @@ is_nan(X) -> tessera_trace:op(is_nan, [X], []).
 %% [1,0]
 %% '''
 -spec is_infinity(operand()) -> tensor().
-is_infinity(X) -> tessera_trace:op(is_infinity, [X], []).
+is_infinity(X) -> tessera_elementwise:is_infinity(X).
 
 %% ---- elementwise, two operands. Shapes broadcast, types merge.
 
@@ -784,7 +698,7 @@ is_infinity(X) -> tessera_trace:op(is_infinity, [X], []).
 %% [[11,22],[13,24]]
 %% '''
 -spec add(operand(), operand()) -> tensor().
-add(A, B) -> tessera_trace:op(add, [A, B], []).
+add(A, B) -> tessera_elementwise:add(A, B).
 
 %% @doc A - B. Integers wrap.
 %% ```
@@ -792,7 +706,7 @@ add(A, B) -> tessera_trace:op(add, [A, B], []).
 %% [9,8]
 %% '''
 -spec subtract(operand(), operand()) -> tensor().
-subtract(A, B) -> tessera_trace:op(subtract, [A, B], []).
+subtract(A, B) -> tessera_elementwise:subtract(A, B).
 
 %% @doc A * B. Integers wrap.
 %% ```
@@ -800,7 +714,7 @@ subtract(A, B) -> tessera_trace:op(subtract, [A, B], []).
 %% [1.5,3.0]
 %% '''
 -spec multiply(operand(), operand()) -> tensor().
-multiply(A, B) -> tessera_trace:op(multiply, [A, B], []).
+multiply(A, B) -> tessera_elementwise:multiply(A, B).
 
 %% @doc A / B, in a float type. Division by zero gives an infinity, or NaN for 0 / 0.
 %% ```
@@ -808,7 +722,7 @@ multiply(A, B) -> tessera_trace:op(multiply, [A, B], []).
 %% [0.5,1.0]
 %% '''
 -spec divide(operand(), operand()) -> tensor().
-divide(A, B) -> tessera_trace:op(divide, [A, B], []).
+divide(A, B) -> tessera_elementwise:divide(A, B).
 
 %% @doc The integer quotient of A and B, truncated. Where B is 0, all bits of the result are one: -1, or the largest
 %% number of an unsigned type. The smallest integer divided by -1 wraps to itself.
@@ -817,7 +731,7 @@ divide(A, B) -> tessera_trace:op(divide, [A, B], []).
 %% [3,-3]
 %% '''
 -spec quotient(operand(), operand()) -> tensor().
-quotient(A, B) -> tessera_trace:op(quotient, [A, B], []).
+quotient(A, B) -> tessera_elementwise:quotient(A, B).
 
 %% @doc The remainder of A divided by B, with the sign of A. Where B is 0, it is A for integers and NaN for floats.
 %% ```
@@ -825,7 +739,7 @@ quotient(A, B) -> tessera_trace:op(quotient, [A, B], []).
 %% [1,-1]
 %% '''
 -spec remainder(operand(), operand()) -> tensor().
-remainder(A, B) -> tessera_trace:op(remainder, [A, B], []).
+remainder(A, B) -> tessera_elementwise:remainder(A, B).
 
 %% @doc A to the power of B. Powers of integers wrap. For integers, a negative integer as B raises. A tensor B may have
 %% negative elements: the power is then truncated to an integer, which is 1 or -1 for a base of 1 or -1, and 0 for all
@@ -847,7 +761,7 @@ atan2(A, B) -> tessera_complex:atan2(A, B).
 %% [1,3]
 %% '''
 -spec min(operand(), operand()) -> tensor().
-min(A, B) -> tessera_trace:op(min, [A, B], []).
+min(A, B) -> tessera_elementwise:min(A, B).
 
 %% @doc The larger of A and B; NaN if either is NaN.
 %% ```
@@ -855,7 +769,7 @@ min(A, B) -> tessera_trace:op(min, [A, B], []).
 %% [3,5]
 %% '''
 -spec max(operand(), operand()) -> tensor().
-max(A, B) -> tessera_trace:op(max, [A, B], []).
+max(A, B) -> tessera_elementwise:max(A, B).
 
 %% @doc The bits that are one in both A and B. Takes integers.
 %% ```
@@ -863,7 +777,7 @@ max(A, B) -> tessera_trace:op(max, [A, B], []).
 %% [2,1]
 %% '''
 -spec bitwise_and(operand(), operand()) -> tensor().
-bitwise_and(A, B) -> tessera_trace:op(bitwise_and, [A, B], []).
+bitwise_and(A, B) -> tessera_elementwise:bitwise_and(A, B).
 
 %% @doc The bits that are one in A, in B or in both. Takes integers.
 %% ```
@@ -871,7 +785,7 @@ bitwise_and(A, B) -> tessera_trace:op(bitwise_and, [A, B], []).
 %% [7,7]
 %% '''
 -spec bitwise_or(operand(), operand()) -> tensor().
-bitwise_or(A, B) -> tessera_trace:op(bitwise_or, [A, B], []).
+bitwise_or(A, B) -> tessera_elementwise:bitwise_or(A, B).
 
 %% @doc The bits that are one in exactly one of A and B. Takes integers.
 %% ```
@@ -879,7 +793,7 @@ bitwise_or(A, B) -> tessera_trace:op(bitwise_or, [A, B], []).
 %% [5,6]
 %% '''
 -spec bitwise_xor(operand(), operand()) -> tensor().
-bitwise_xor(A, B) -> tessera_trace:op(bitwise_xor, [A, B], []).
+bitwise_xor(A, B) -> tessera_elementwise:bitwise_xor(A, B).
 
 %% @doc A shifted to the left by B bits; 0 where B is negative or not less than the number of bits. Takes integers.
 %% ```
@@ -887,7 +801,7 @@ bitwise_xor(A, B) -> tessera_trace:op(bitwise_xor, [A, B], []).
 %% [4,12]
 %% '''
 -spec left_shift(operand(), operand()) -> tensor().
-left_shift(A, B) -> tessera_trace:op(left_shift, [A, B], []).
+left_shift(A, B) -> tessera_elementwise:left_shift(A, B).
 
 %% @doc A shifted to the right by B bits. A signed type keeps its sign. Where B is negative or not less than the
 %% number of bits, the result is 0, or -1 for negative A. Takes integers.
@@ -896,7 +810,7 @@ left_shift(A, B) -> tessera_trace:op(left_shift, [A, B], []).
 %% [-4,4]
 %% '''
 -spec right_shift(operand(), operand()) -> tensor().
-right_shift(A, B) -> tessera_trace:op(right_shift, [A, B], []).
+right_shift(A, B) -> tessera_elementwise:right_shift(A, B).
 
 %% @doc 1 where A equals B, 0 elsewhere: u8. NaN equals no number.
 %% ```
@@ -904,7 +818,7 @@ right_shift(A, B) -> tessera_trace:op(right_shift, [A, B], []).
 %% [0,1]
 %% '''
 -spec equal(operand(), operand()) -> tensor().
-equal(A, B) -> tessera_trace:op(equal, [A, B], []).
+equal(A, B) -> tessera_elementwise:equal(A, B).
 
 %% @doc 1 where A differs from B, 0 elsewhere: u8. NaN differs from every number.
 %% ```
@@ -912,7 +826,7 @@ equal(A, B) -> tessera_trace:op(equal, [A, B], []).
 %% [1,0]
 %% '''
 -spec not_equal(operand(), operand()) -> tensor().
-not_equal(A, B) -> tessera_trace:op(not_equal, [A, B], []).
+not_equal(A, B) -> tessera_elementwise:not_equal(A, B).
 
 %% @doc 1 where A > B, 0 elsewhere: u8.
 %% ```
@@ -920,7 +834,7 @@ not_equal(A, B) -> tessera_trace:op(not_equal, [A, B], []).
 %% [0,0,1]
 %% '''
 -spec greater(operand(), operand()) -> tensor().
-greater(A, B) -> tessera_trace:op(greater, [A, B], []).
+greater(A, B) -> tessera_elementwise:greater(A, B).
 
 %% @doc 1 where A is less than B, 0 elsewhere: u8.
 %% ```
@@ -928,7 +842,7 @@ greater(A, B) -> tessera_trace:op(greater, [A, B], []).
 %% [1,0,0]
 %% '''
 -spec less(operand(), operand()) -> tensor().
-less(A, B) -> tessera_trace:op(less, [A, B], []).
+less(A, B) -> tessera_elementwise:less(A, B).
 
 %% @doc 1 where A >= B, 0 elsewhere: u8.
 %% ```
@@ -936,7 +850,7 @@ less(A, B) -> tessera_trace:op(less, [A, B], []).
 %% [0,1,1]
 %% '''
 -spec greater_equal(operand(), operand()) -> tensor().
-greater_equal(A, B) -> tessera_trace:op(greater_equal, [A, B], []).
+greater_equal(A, B) -> tessera_elementwise:greater_equal(A, B).
 
 %% @doc 1 where A is less than or equal to B, 0 elsewhere: u8.
 %% ```
@@ -944,7 +858,7 @@ greater_equal(A, B) -> tessera_trace:op(greater_equal, [A, B], []).
 %% [1,1,0]
 %% '''
 -spec less_equal(operand(), operand()) -> tensor().
-less_equal(A, B) -> tessera_trace:op(less_equal, [A, B], []).
+less_equal(A, B) -> tessera_elementwise:less_equal(A, B).
 
 %% @doc 1 where neither A nor B is 0, 0 elsewhere: u8.
 %% ```
@@ -952,7 +866,7 @@ less_equal(A, B) -> tessera_trace:op(less_equal, [A, B], []).
 %% [0,1,1]
 %% '''
 -spec logical_and(operand(), operand()) -> tensor().
-logical_and(A, B) -> tessera_trace:op(logical_and, [A, B], []).
+logical_and(A, B) -> tessera_elementwise:logical_and(A, B).
 
 %% @doc 1 where A or B is not 0, 0 elsewhere: u8.
 %% ```
@@ -960,7 +874,7 @@ logical_and(A, B) -> tessera_trace:op(logical_and, [A, B], []).
 %% [0,1,1]
 %% '''
 -spec logical_or(operand(), operand()) -> tensor().
-logical_or(A, B) -> tessera_trace:op(logical_or, [A, B], []).
+logical_or(A, B) -> tessera_elementwise:logical_or(A, B).
 
 %% @doc 1 where exactly one of A and B is not 0, 0 elsewhere: u8.
 %% ```
@@ -968,15 +882,15 @@ logical_or(A, B) -> tessera_trace:op(logical_or, [A, B], []).
 %% [1,0,0]
 %% '''
 -spec logical_xor(operand(), operand()) -> tensor().
-logical_xor(A, B) -> tessera_trace:op(logical_xor, [A, B], []).
+logical_xor(A, B) -> tessera_elementwise:logical_xor(A, B).
 
 %% @doc 1 where X is 0, 0 elsewhere: u8.
 -spec logical_not(operand()) -> tensor().
-logical_not(X) -> tessera_trace:op(logical_not, equal, [X, 0], []).
+logical_not(X) -> tessera_elementwise:logical_not(X).
 
 %% @doc The larger of X and 0. The gradient at 0 is 0.
 -spec relu(operand()) -> tensor().
-relu(X) -> tessera_trace:ruled(relu, tessera_trace:op(relu, max, [X, 0], []), [X]).
+relu(X) -> tessera_elementwise:relu(X).
 
 %% @doc A where the predicate is not 0, B elsewhere. All three broadcast to one shape.
 %% ```
@@ -984,7 +898,7 @@ relu(X) -> tessera_trace:ruled(relu, tessera_trace:op(relu, max, [X, 0], []), [X
 %% [5,8]
 %% '''
 -spec select(operand(), operand(), operand()) -> tensor().
-select(Predicate, A, B) -> tessera_trace:op(select, [Predicate, A, B], []).
+select(Predicate, A, B) -> tessera_elementwise:select(Predicate, A, B).
 
 %% @doc X limited to the range from Low to High. NaN stays NaN.
 %% ```
@@ -992,7 +906,7 @@ select(Predicate, A, B) -> tessera_trace:op(select, [Predicate, A, B], []).
 %% [0,5,10]
 %% '''
 -spec clip(operand(), operand(), operand()) -> tensor().
-clip(X, Low, High) -> tessera_trace:op(clip, clamp, [X, Low, High], []).
+clip(X, Low, High) -> tessera_elementwise:clip(X, Low, High).
 
 %% @doc X converted to another type. Floats become integers by truncation, limited to the type's range, and NaN
 %% becomes 0. Integers wrap. Of complex numbers a real type takes the real part; real numbers become complex with the
@@ -1049,7 +963,7 @@ phase(X) -> tessera_complex:phase(X).
 
 %% @doc The bits of X, read as another type of the same width.
 -spec bitcast(tensor(), type()) -> tensor().
-bitcast(X, Type) -> tessera_trace:op(bitcast, [X], Type).
+bitcast(X, Type) -> tessera_elementwise:bitcast(X, Type).
 
 %% ---- shapes and indices
 
@@ -2446,7 +2360,7 @@ reset_peak_memory() -> tessera_nif:reset_peak().
 %% @doc Limits tensor memory, in use and pooled together, to this number of bytes. An allocation beyond the limit
 %% first collects the garbage of all processes, and raises `resource_exhausted' if that is not enough.
 -spec set_memory_limit(non_neg_integer()) -> ok.
-set_memory_limit(Bytes) -> tessera_trace:check(set_memory_limit, [Bytes], tessera_nif:set_limit(Bytes)).
+set_memory_limit(Bytes) -> tessera_error:check(set_memory_limit, [Bytes], tessera_nif:set_limit(Bytes)).
 
 %% @doc The clients that are open, with the number of their devices. There is always `host'. The setting `clients' of the
 %% application opens others when it starts, as {@link open_client/2} does.
@@ -2471,7 +2385,7 @@ clients() -> maps:from_list([{Name, Count} || {Name, _, Count} <- tessera_nif:cl
 %% '''
 -spec open_client(atom(), client_options()) -> ok.
 open_client(Name, Options) when is_map(Options) ->
-    tessera_trace:check(open_client, [Name, Options], tessera_client:open(Name, Options));
+    tessera_error:check(open_client, [Name, Options], tessera_client:open(Name, Options));
 open_client(Name, Other) ->
     tessera_error:raise(open_client, [Name, Other], invalid_argument, "open_client: expected a map of options, got ~ts",
                         [tessera_error:show(Other)]).
@@ -2496,8 +2410,8 @@ devices(Client) ->
 %% '''
 -spec device(tensor()) -> device().
 device(#tessera{ref = Ref} = Tensor) when is_reference(Ref) ->
-    tessera_trace:check(device, [Tensor], tessera_remote:device(Ref));
-device(Other) -> no_tensor(device, Other).
+    tessera_error:check(device, [Tensor], tessera_remote:device(Ref));
+device(Other) -> tessera_array:no_tensor(device, Other).
 
 %% @doc The tensor on a device. It is the same tensor if it is there; on another device of its client it shares the memory;
 %% else it is a copy. Operations compute on the device of their first tensor, and functions of {@link jit/2} on the
@@ -2512,7 +2426,7 @@ device(Other) -> no_tensor(device, Other).
 -spec to_device(tensor(), device()) -> tensor().
 to_device(#tessera{ref = Ref} = Tensor, Device) when is_reference(Ref) ->
     tessera_memory:made(to_device, [Tensor, Device], fun() -> tessera_remote:to_device(Tensor, Device) end);
-to_device(Other, _) -> no_tensor(to_device, Other).
+to_device(Other, _) -> tessera_array:no_tensor(to_device, Other).
 
 %% @doc Figures of a client's memory, in bytes, as in {@link memory/0}: of its own memory, or of that of `host' if it has no
 %% limit of its own. `held' are the tensors on its devices; `peak_held' is the most there were, and `devices' and
@@ -2520,7 +2434,7 @@ to_device(Other, _) -> no_tensor(to_device, Other).
 -spec memory(atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
                           devices | device_peaks := #{non_neg_integer() => integer()}}.
 memory(Client) ->
-    {Held, Peak, Devices} = tessera_trace:check(memory, [Client], tessera_nif:client_memory(Client)),
+    {Held, Peak, Devices} = tessera_error:check(memory, [Client], tessera_nif:client_memory(Client)),
     {Now, Most} = tessera_client:by_device(Devices),
     (tessera_nif:memory(Client))#{held => Held, peak_held => Peak, devices => Now, device_peaks => Most}.
 
@@ -2528,7 +2442,7 @@ memory(Client) ->
 %% `host' has memory of its own from now on.
 -spec set_memory_limit(atom(), non_neg_integer()) -> ok.
 set_memory_limit(Client, Bytes) ->
-    tessera_trace:check(set_memory_limit, [Client, Bytes], tessera_nif:set_limit(Client, Bytes)).
+    tessera_error:check(set_memory_limit, [Client, Bytes], tessera_nif:set_limit(Client, Bytes)).
 
 %% @doc Returns pooled memory to the system.
 -spec trim() -> ok.

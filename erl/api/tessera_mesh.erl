@@ -123,7 +123,7 @@ results(F, Lists) -> tessera_shard:results(F, Lists).
 %% A tensor of this node.
 tensor(Name, Args, #tessera{ref = Ref} = Tensor) when is_reference(Ref) ->
     case tessera_remote:is_elsewhere(Tensor) of
-        true -> tessera_trace:check(Name, Args, tessera_remote:fetch(Tensor));
+        true -> tessera_error:check(Name, Args, tessera_remote:fetch(Tensor));
         false -> Tensor
     end;
 tensor(Name, Args, #tessera{ref = [_ | _]}) ->

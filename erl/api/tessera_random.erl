@@ -137,7 +137,7 @@ integers(_, _, Number) when is_integer(Number), Number >= -(1 bsl 63), Number < 
 integers(Name, Args, #tessera{type = Type} = Tensor) ->
     tessera_type:is_float_type(Type) andalso
         tessera_error:raise(Name, Args, invalid_argument, "~s: expected integers, got ~s", [Name, Type]),
-    tessera_ops:tensor(Name, Tensor);
+    tessera_operand:tensor(Name, Tensor);
 integers(Name, Args, Other) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: expected integers of at most 64 bits, got ~ts", [Name, show(Other)]).
 
@@ -452,7 +452,7 @@ dirichlet(Key, Exponents, Options) ->
     floats(dirichlet, Args, [Tensor], below(dirichlet, Args, Options, tuple_to_list(Dims)), fun tessera_random_draw:dirichlet/3).
 
 vectors(Name, Args, Given) ->
-    case tessera_ops:tensor(Name, listed(Given)) of
+    case tessera_operand:tensor(Name, listed(Given)) of
         #tessera{shape = Shape} = Tensor when tuple_size(Shape) > 0 -> Tensor;
         _ -> tessera_error:raise(Name, Args, invalid_argument, "~s: expected a tensor of rank 1 or more", [Name])
     end.
@@ -492,7 +492,7 @@ multivariate_normal_split(Key, Mean, Covariance, Options) ->
 
 multivariate(Name, [Key, Mean0, Covariance0, Options] = Args) ->
     _ = tessera_random_bits:check_key(Name, Args, Key),
-    [Mean, Covariance] = [tessera_ops:tensor(Name, listed(Given)) || Given <- [Mean0, Covariance0]],
+    [Mean, Covariance] = [tessera_operand:tensor(Name, listed(Given)) || Given <- [Mean0, Covariance0]],
     Size = case {tessera:shape(Mean), tessera:shape(Covariance)} of
                {{N}, {N, N}} -> N;
                {Vector, Matrix} ->
@@ -558,7 +558,7 @@ integers_between(Name, [Key, Min, Max, Options] = Args) ->
             {[tessera:full({}, Min, Type)],
              fun(K, [From]) -> tessera_random_draw:randint(K, [From], Form, Span) end};
         false ->
-            {[tessera_ops:tensor(Name, Bound) || Bound <- [Min, Max]],
+            {[tessera_operand:tensor(Name, Bound) || Bound <- [Min, Max]],
              fun(K, Bounds) -> tessera_random_draw:randint_between(K, Bounds, Form) end}
     end.
 
@@ -753,7 +753,7 @@ can_choose(Args, Samples, Size, Replace) ->
 
 weights(_, none, _) -> [];
 weights(Args, Given, Size) ->
-    case tessera_ops:tensor(choice, listed(Given)) of
+    case tessera_operand:tensor(choice, listed(Given)) of
         #tessera{shape = {Size}, type = Type} = P ->
             [tessera_ops:as_type(choice, P, weight_type(tessera_type:to_float(Type)))];
         #tessera{shape = Shape} ->
@@ -822,14 +822,14 @@ counted(Counts, Type) ->
 
 %% A number is converted without an intermediate type.
 as_tensor(_, #tessera{} = Tensor, Type) -> tessera:as_type(Tensor, Type);
-as_tensor(Name, Given, Type) -> tessera:full({}, tessera_ops:operand(Name, Given), Type).
+as_tensor(Name, Given, Type) -> tessera:full({}, tessera_operand:operand(Name, Given), Type).
 
 merged(Params) ->
     {Tensors, Numbers} = lists:partition(fun(P) -> is_record(P, tessera) end, Params),
     tessera_type:merge_all([Type || #tessera{type = Type} <- Tensors], Numbers).
 
 float_type(Name, Args, Params, default) ->
-    Operands = [tessera_ops:operand(Name, P) || P <- Params],
+    Operands = [tessera_operand:operand(Name, P) || P <- Params],
     float_type(Name, Args, Params, case Operands of
                                        [] -> f32;
                                        _ -> tessera_type:to_float(merged(Operands))
@@ -844,7 +844,7 @@ bad_type(Name, Args, Type, Expected) ->
 
 %% The given shape, or the parameters' common one, which must broadcast to it.
 shape(Name, Args, Params, Given) ->
-    Common = lists:foldl(fun(P, Shape) -> joined(Name, Args, tessera_ops:shape_of(P), Shape) end, {}, Params),
+    Common = lists:foldl(fun(P, Shape) -> joined(Name, Args, tessera_operand:shape_of(P), Shape) end, {}, Params),
     case Given of
         default -> Common;
         _ ->

@@ -244,7 +244,7 @@ operator({'fun', Anno, {function, {atom, At, erlang}, {atom, _, Name} = F, {inte
 operator(Expr, C, T) -> parts(Expr, C, T).
 
 is_lifted(Name, Arity) ->
-    tessera_operators:function(Name, Arity) =/= none orelse Arity =:= 1 andalso lists:member(Name, [float, trunc]).
+    tessera_names:function(Name, Arity) =/= none orelse Arity =:= 1 andalso lists:member(Name, [float, trunc]).
 
 %% Also the sign before a number.
 is_literal({op, _, _, Operand}) -> is_literal(Operand);

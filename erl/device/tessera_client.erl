@@ -111,7 +111,7 @@ no_count(Other) ->
 
 %% Opens a client, of the host unless there is another platform. For an open one of the host, adds devices and changes the given
 %% options.
--spec open(atom(), tessera:client_options()) -> ok | tessera_nif:error().
+-spec open(atom(), map()) -> ok | tessera_nif:error().
 open(Name, Options) ->
     case lists:sort(maps:keys(Options)) -- ?CALL_OPTIONS of
         [] ->
@@ -179,12 +179,12 @@ compiler(Client) ->
     end.
 
 %% The executable bound to a device.
--spec bind(tessera_nif:executable(), tessera:device() | undefined) -> tessera_nif:executable() | tessera_nif:error().
+-spec bind(tessera_nif:executable(), tessera_type:device() | undefined) -> tessera_nif:executable() | tessera_nif:error().
 bind(Executable, undefined) -> Executable;
 bind(Executable, Device) -> device(Device, fun() -> tessera_nif:on_device(Executable, Device) end).
 
 %% The handle of the tensor on a device, or of a copy.
--spec to_device(reference(), tessera:device(), boolean()) -> reference() | {pressure, reference()} | tessera_nif:error().
+-spec to_device(reference(), tessera_type:device(), boolean()) -> reference() | {pressure, reference()} | tessera_nif:error().
 to_device(Ref, Device, Copy) -> device(Device, fun() -> tessera_nif:to_device(Ref, Device, Copy) end).
 
 %% By device, what tessera_nif:client_memory/1 lists: the bytes that each holds, and the most that it held.

@@ -10,7 +10,7 @@
 -define(TRIES, [0, 1, collect, 0, 1, 2, 4] ++ lists:duplicate(20, 5)).
 
 %% The tensor that Make makes, for the API function Name with Args.
--spec made(atom(), [term()], fun(() -> term())) -> tessera:tensor().
+-spec made(atom(), [term()], fun(() -> term())) -> tessera_type:tensor().
 made(Name, Args, Make) ->
     case Make() of
         #tessera{} = T -> T;

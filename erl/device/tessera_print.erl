@@ -6,7 +6,7 @@
 %% Limit for the elements that are shown.
 -define(SHOWN, 64).
 
--spec format(tessera:tensor()) -> iolist().
+-spec format(tessera_type:tensor()) -> iolist().
 format(#tessera{ref = Ref, type = Type, shape = Shape}) when not is_reference(Ref) ->
     [tessera_type:format(Type, Shape), " (traced)"];
 format(#tessera{ref = Ref, type = Type, shape = Shape} = Tensor) ->

@@ -17,7 +17,7 @@ is_elsewhere(#tessera{ref = Ref} = Tensor) -> is_remote(Tensor) orelse (is_refer
 is_elsewhere(_) -> false.
 
 %% The operand, or a copy of the tensor that the host can read.
--spec local(Operand) -> Operand | tessera:tensor() | tessera_nif:error().
+-spec local(Operand) -> Operand | tessera_type:tensor() | tessera_nif:error().
 local(Operand) ->
     case is_elsewhere(Operand) of
         true -> fetch(Operand);
@@ -42,7 +42,7 @@ of_proxy(Ref, Refusal, Call) ->
     end.
 
 %% The tensor in host memory, with a handle of this node.
--spec fetch(tessera:tensor()) -> tessera:tensor() | tessera_nif:error().
+-spec fetch(tessera_type:tensor()) -> tessera_type:tensor() | tessera_nif:error().
 fetch(#tessera{ref = Ref, type = Type, shape = Shape}) ->
     case read(Ref, -1) of
         Binary when is_binary(Binary) ->
@@ -57,7 +57,7 @@ fetch(#tessera{ref = Ref, type = Type, shape = Shape}) ->
 result(First, Operands, Call, Fail) -> result(First, Operands, fun fetch/1, Call, Fail).
 
 %% The same with another way to fetch them.
--spec result(term(), [Operand], fun((tessera:tensor()) -> tessera:tensor() | tessera_nif:error()),
+-spec result(term(), [Operand], fun((tessera_type:tensor()) -> tessera_type:tensor() | tessera_nif:error()),
              fun(([Operand]) -> term()), fun((map()) -> no_return())) -> term().
 result(First, Operands, Fetch, Call, Fail) ->
     tessera_memory:result(First, fun() -> Call(Operands) end,
@@ -104,7 +104,7 @@ device(Ref) ->
     end.
 
 %% The tensor on a device of this node.
--spec to_device(tessera:tensor(), tessera:device()) -> tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
+-spec to_device(tessera_type:tensor(), tessera_type:device()) -> tessera_type:tensor() | {pressure, tessera_type:tensor()} | tessera_nif:error().
 to_device(#tessera{ref = Ref} = Tensor, Device) ->
     case tessera_run:awaited(tessera_nif:to_device(Ref, Device, false)) of
         Moved when is_reference(Moved) -> Tensor#tessera{ref = Moved};

@@ -3,17 +3,17 @@
 -module(tessera_run).
 -export([run/4, group/4, op/2, compile/2, awaited/1]).
 
--spec run(reference(), [tessera:operand()], non_neg_integer(), non_neg_integer()) -> term().
+-spec run(reference(), [tessera_type:operand()], non_neg_integer(), non_neg_integer()) -> term().
 run(Executable, Args, Threads, Donated) -> awaited(tessera_nif:run(Executable, Args, Threads, Donated)).
 
--spec group(reference(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) -> term().
+-spec group(reference(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> term().
 group(Executable, Lists, Threads, Donated) -> awaited(tessera_nif:run_group(Executable, Lists, Threads, Donated)).
 
 -spec compile(tessera_nif:builder(), [atom() | {client, atom()}]) -> tessera_nif:executable() | tessera_nif:error().
 compile(Builder, Options) -> awaited(tessera_nif:compile(Builder, Options)).
 
 %% The result of an eager op on these operands, of what tessera_nif:op/4 returned. A device runs it as a program.
--spec op(term(), [tessera:operand()]) -> term().
+-spec op(term(), [tessera_type:operand()]) -> term().
 op({waiting, _} = Waiting, Operands) -> op(awaited(Waiting), Operands);
 op({program, Executable}, Operands) ->
     case run(Executable, Operands, 0, 0) of

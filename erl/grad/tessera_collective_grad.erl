@@ -20,8 +20,8 @@ is_collective(_) -> false.
 
 %% From the gradient of the result, which is partial over a set of axes, to the operand's and the set over which that one
 %% varies. Varies is the operand's set.
--spec share(atom(), tessera:tensor(), term(), tessera_collective:set(), {tessera_collective:set(), tessera:tensor()}) ->
-          {tessera_collective:set(), tessera:tensor()}.
+-spec share(atom(), tessera_type:tensor(), term(), tessera_collective:set(), {tessera_collective:set(), tessera_type:tensor()}) ->
+          {tessera_collective:set(), tessera_type:tensor()}.
 share(all_reduce_sum, _, Axes, Varies, Gradient) ->
     {Partial, Sum} = summed(Gradient, Axes),
     {Varies bor tessera_collective:set(Axes) bor Partial, Sum};

@@ -9,7 +9,7 @@
 
 %% The summands found so far of the gradient of each value, by the value's number, each with the set of mesh axes over
 %% which it must still be summed (docs/distribution.md). Without a mesh there is one, with the empty set.
--type summand() :: {tessera_collective:set(), tessera:tensor()}.
+-type summand() :: {tessera_collective:set(), tessera_type:tensor()}.
 -type cotangents() :: #{non_neg_integer() => [summand()]}.
 %% The sets of axes over which values vary; of a program without a mesh there are none.
 -type sets() :: #{non_neg_integer() => tessera_collective:set()}.
@@ -35,7 +35,7 @@ trace(F, [First | Rest]) ->
     %% New values, so that other uses of the same value count as constants.
     Wrt = [own_value(Leaf) || Leaf <- Leaves],
     Result = check_result(F, tessera_trace:call(grad, F, [tessera_tree:unflatten(Signature, Wrt) | Rest])),
-    One = tessera:full({}, 1, tessera:type(Result)),
+    One = tessera_array:full({}, 1, tessera_array:type(Result)),
     {Result, tessera_tree:unflatten(Signature, pullback(Wrt, [Result], [One]))}.
 
 own_value(Leaf) ->
@@ -57,14 +57,14 @@ bad_result(F, What) ->
 
 %% From the gradients with respect to Results to those with respect to Wrt, both of the current region. Gradients that come
 %% with sets vary over those: they are summed over the axes over which their results do not.
--spec pullback([tessera:tensor()], [tessera:tensor()], [tessera:tensor() | summand()]) -> [tessera:tensor()].
+-spec pullback([tessera_type:tensor()], [tessera_type:tensor()], [tessera_type:tensor() | summand()]) -> [tessera_type:tensor()].
 pullback([], _, _) -> [];
 pullback(Wrt, Results, Gradients) ->
     Ids = [id(Value) || Value <- Wrt],
     First = lists:min(Ids),
     Last = lists:max([id(Value) || Value <- Results]),
     Ops = [tessera_trace:op_for_gradients(Op)
-           || Op <- tessera_trace:check(grad, [], tessera_nif:ops(tessera_trace:current(), First, Last))],
+           || Op <- tessera_error:check(grad, [], tessera_nif:ops(tessera_trace:current(), First, Last))],
     %% The ops that made Wrt are not to be walked through.
     Inner = [Op || {_, _, Made, _} = Op <- Ops, not lists:any(fun(V) -> lists:member(id(V), Ids) end, Made)],
     Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, has_gradient(V)]), Inner),
@@ -73,7 +73,7 @@ pullback(Wrt, Results, Gradients) ->
     Cotangents = lists:foldr(fun(Op, Known) -> backward(Op, Active, Sets, Known) end, Seeds, Inner),
     summed([{Value, maps:get(id(Value), Cotangents, [])} || Value <- Wrt]).
 
--spec sets([tessera:tensor()], [tuple()]) -> sets().
+-spec sets([tessera_type:tensor()], [tuple()]) -> sets().
 sets(Values, Ops) ->
     case tessera_collective:is_local() of
         false -> #{};
@@ -82,7 +82,7 @@ sets(Values, Ops) ->
             maps:from_list(lists:zip([id(Value) || Value <- All], tessera_collective:varying(All)))
     end.
 
--spec set_of(tessera:tensor(), sets()) -> tessera_collective:set().
+-spec set_of(tessera_type:tensor(), sets()) -> tessera_collective:set().
 set_of(Value, Sets) -> maps:get(id(Value), Sets, 0).
 
 seed(Value, {Set, Gradient}, Sets, Cotangents) ->
@@ -93,7 +93,7 @@ id(#tessera{ref = [_ | Id]}) -> Id.
 
 has_gradient(#tessera{type = Type}) -> tessera_type:is_inexact_type(Type).
 
-zero(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
+zero(#tessera{type = Type, shape = Shape}) -> tessera_array:full(Shape, 0, Type).
 
 %% A float or complex result depends on Wrt if one of its operands does.
 activate({_, Operands, [First | _] = Results, _}, Active) ->
@@ -145,7 +145,7 @@ joined(Name, Known, Operands, Results) ->
 joined_summands([], _) -> none;
 joined_summands(Summands, Partial) ->
     [First | Rest] = [hd(tessera_collective:sum_over([Gradient], Set band bnot Partial)) || {Set, Gradient} <- Summands],
-    lists:foldl(fun(Next, Sum) -> tessera:add(Sum, Next) end, First, Rest).
+    lists:foldl(fun(Next, Sum) -> tessera_elementwise:add(Sum, Next) end, First, Rest).
 
 %% The summands of one value as one.
 common([Summand]) -> Summand;
@@ -167,7 +167,7 @@ accumulate(Value, Gradient, Set, Cotangents) ->
     Id = id(Value),
     Summands = maps:get(Id, Cotangents, []),
     Cotangents#{Id => case lists:keyfind(Set, 1, Summands) of
-                          {Set, Other} -> lists:keyreplace(Set, 1, Summands, {Set, tessera:add(Other, Gradient)});
+                          {Set, Other} -> lists:keyreplace(Set, 1, Summands, {Set, tessera_elementwise:add(Other, Gradient)});
                           false -> [{Set, Gradient} | Summands]
                       end}.
 

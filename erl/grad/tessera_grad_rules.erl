@@ -5,10 +5,10 @@
 -include("tessera.hrl").
 -export([shares/6]).
 
--type share() :: fun(() -> tessera:tensor() | none) | none.
+-type share() :: fun(() -> tessera_type:tensor() | none) | none.
 
 %% A function for each operand that makes its gradient. `Gradients' are those of the results; `none' for a result that is not used.
--spec shares(atom(), [tessera:tensor()], [tessera:tensor()], term(), [tessera:tensor() | none], [boolean()]) ->
+-spec shares(atom(), [tessera_type:tensor()], [tessera_type:tensor()], term(), [tessera_type:tensor() | none], [boolean()]) ->
           [share()].
 shares('cond', [_ | Captured] = Operands, Results, [True, False], Gradients, [_ | Needed]) ->
     cond_shares(Operands, Captured, Results, True, False, Gradients, Needed);
@@ -40,7 +40,7 @@ refuse(Name, Operands, Needed) ->
         false -> [none || _ <- Operands]
     end.
 
--spec unsupported(atom(), [tessera:tensor()]) -> no_return().
+-spec unsupported(atom(), [tessera_type:tensor()]) -> no_return().
 unsupported(Name, Operands) ->
     tessera_error:raise(grad, Operands, unimplemented, "grad: the gradient through ~s is not supported~s",
                         [Name, instead(Name)]).
@@ -56,14 +56,14 @@ instead(_) -> "".
 
 %% ---- arithmetic, short
 
-neg(A) -> tessera:negate(A).
-add(A, B) -> tessera:add(A, B).
-sub(A, B) -> tessera:subtract(A, B).
-mul(A, B) -> tessera:multiply(A, B).
-dv(A, B) -> tessera:divide(A, B).
-square(A) -> tessera:multiply(A, A).
+neg(A) -> tessera_elementwise:negate(A).
+add(A, B) -> tessera_elementwise:add(A, B).
+sub(A, B) -> tessera_elementwise:subtract(A, B).
+mul(A, B) -> tessera_elementwise:multiply(A, B).
+dv(A, B) -> tessera_elementwise:divide(A, B).
+square(A) -> tessera_elementwise:multiply(A, A).
 
-zeros_like(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
+zeros_like(#tessera{type = Type, shape = Shape}) -> tessera_array:full(Shape, 0, Type).
 
 rank(#tessera{shape = Shape}) -> tuple_size(Shape).
 
@@ -77,17 +77,17 @@ one(expm1, _, R, C, _) -> fun() -> mul(C, add(R, 1)) end;
 one(log, X, _, C, _) -> fun() -> dv(C, X) end;
 one(log1p, X, _, C, _) -> fun() -> dv(C, add(X, 1)) end;
 one(sigmoid, _, R, C, _) -> fun() -> mul(C, mul(R, sub(1, R))) end;
-one(cos, X, _, C, _) -> fun() -> neg(mul(C, tessera:sin(X))) end;
-one(sin, X, _, C, _) -> fun() -> mul(C, tessera:cos(X)) end;
+one(cos, X, _, C, _) -> fun() -> neg(mul(C, tessera_elementwise:sin(X))) end;
+one(sin, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:cos(X)) end;
 one(tan, _, R, C, _) -> fun() -> mul(C, add(square(R), 1)) end;
-one(cosh, X, _, C, _) -> fun() -> mul(C, tessera:sinh(X)) end;
-one(sinh, X, _, C, _) -> fun() -> mul(C, tessera:cosh(X)) end;
+one(cosh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:sinh(X)) end;
+one(sinh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:cosh(X)) end;
 one(tanh, _, R, C, _) -> fun() -> mul(C, sub(1, square(R))) end;
-one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera:rsqrt(one_minus(square(X))))) end;
-one(asin, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(one_minus(square(X)))) end;
+one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera_elementwise:rsqrt(one_minus(square(X))))) end;
+one(asin, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:rsqrt(one_minus(square(X)))) end;
 one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
-one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera:rsqrt(sub(X, 1)), tessera:rsqrt(sub(X, -1)))) end;
-one(asinh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(square(X), -1))) end;
+one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera_elementwise:rsqrt(sub(X, 1)), tessera_elementwise:rsqrt(sub(X, -1)))) end;
+one(asinh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:rsqrt(sub(square(X), -1))) end;
 one(atanh, X, _, C, _) -> fun() -> dv(C, sub(1, square(X))) end;
 one(sqrt, _, R, C, _) -> fun() -> dv(mul(C, 0.5), R) end;
 one(rsqrt, X, R, C, _) -> fun() -> dv(mul(mul(C, -0.5), R), X) end;
@@ -96,37 +96,37 @@ one(erf, X, _, C, _) -> fun() -> mul(C, bell(X)) end;
 one(erfc, X, _, C, _) -> fun() -> neg(mul(C, bell(X))) end;
 one(erf_inv, _, R, C, _) -> fun() -> dv(C, bell(R)) end;
 one(abs, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 ->
-    fun() -> mul(C, dv(tessera:conjugate(X), tessera:select(tessera:equal(R, 0), 1, R))) end;
+    fun() -> mul(C, dv(tessera_complex:conjugate(X), tessera_elementwise:select(tessera_elementwise:equal(R, 0), 1, R))) end;
 %% What changes the size of X has no share; the rest is turned with it.
 one(sign, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 ->
     fun() ->
-            Along = mul(tessera:real(mul(C, R)), tessera:conjugate(R)),
-            Size = tessera:abs(X),
-            IsZero = tessera:equal(X, 0),
-            tessera:select(IsZero, tessera:full({}, 0, Type), dv(tessera:subtract(C, Along), tessera:select(IsZero, 1, Size)))
+            Along = mul(tessera_complex:real(mul(C, R)), tessera_complex:conjugate(R)),
+            Size = tessera_elementwise:abs(X),
+            IsZero = tessera_elementwise:equal(X, 0),
+            tessera_elementwise:select(IsZero, tessera_array:full({}, 0, Type), dv(tessera_elementwise:subtract(C, Along), tessera_elementwise:select(IsZero, 1, Size)))
     end;
-one(relu, X, _, C, _) -> fun() -> tessera:select(tessera:greater(X, 0), C, 0) end;
-one(real, _, _, C, _) -> fun() -> tessera:complex(C, 0) end;
-one(imag, _, _, C, _) -> fun() -> tessera:complex(0, neg(C)) end;
-one(abs, X, _, C, _) -> fun() -> mul(C, tessera:sign(X)) end;
+one(relu, X, _, C, _) -> fun() -> tessera_elementwise:select(tessera_elementwise:greater(X, 0), C, 0) end;
+one(real, _, _, C, _) -> fun() -> tessera_complex:complex(C, 0) end;
+one(imag, _, _, C, _) -> fun() -> tessera_complex:complex(0, neg(C)) end;
+one(abs, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:sign(X)) end;
 one(negate, _, _, C, _) -> fun() -> neg(C) end;
-one(convert, #tessera{type = Type}, _, C, _) -> fun() -> tessera:as_type(C, Type) end;
-one(reshape, #tessera{shape = Shape}, _, C, _) -> fun() -> tessera:reshape(C, Shape) end;
+one(convert, #tessera{type = Type}, _, C, _) -> fun() -> tessera_ops:as_type(C, Type) end;
+one(reshape, #tessera{shape = Shape}, _, C, _) -> fun() -> tessera_ops:reshape(C, Shape) end;
 one(broadcast, X, R, C, {_, Axes}) -> fun() -> unbroadcast(C, R, X, Axes) end;
-one(transpose, _, _, C, Axes) -> fun() -> tessera:transpose(C, inverse(Axes)) end;
-one(reverse, _, _, C, Axes) -> fun() -> tessera:reverse(C, Axes) end;
+one(transpose, _, _, C, Axes) -> fun() -> tessera_ops:transpose(C, inverse(Axes)) end;
+one(reverse, _, _, C, Axes) -> fun() -> tessera_ops:reverse(C, Axes) end;
 one(slice, X, R, C, Attrs) -> fun() -> unslice(C, X, R, Attrs) end;
 one(reduce_sum, X, _, C, Axes) -> fun() -> spread(C, X, Axes) end;
 one(reduce_product, X, _, C, Axes) -> fun() -> unproduct(C, X, Axes) end;
 one(reduce_max, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end;
 one(reduce_min, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end;
 one(cumulative_sum, _, _, C, {Axis, Reverse}) ->
-    fun() -> tessera:cumulative_sum(C, #{axis => Axis, reverse => not Reverse}) end;
+    fun() -> tessera_ops:cumulative_sum(C, #{axis => Axis, reverse => not Reverse}) end;
 one(cumulative_product, X, _, C, {Axis, Reverse}) -> fun() -> uncumulate(C, X, Axis, Reverse) end;
 one(Name, X, R, C, {Axis, Reverse}) when Name =:= cumulative_max; Name =:= cumulative_min ->
     fun() -> to_winners(C, X, R, Axis, Reverse) end;
 one(sort, X, _, C, {Axis, Descending}) ->
-    fun() -> tessera_indices:untake_along(C, X, tessera:argsort(X, #{axis => Axis, descending => Descending, type => s64}), Axis) end;
+    fun() -> tessera_indices:untake_along(C, X, tessera_order:argsort(X, #{axis => Axis, descending => Descending, type => s64}), Axis) end;
 one(determinant, X, R, C, _) -> fun() -> tessera_linalg:determinant_share(X, R, C) end;
 one(cofactors, X, _, C, _) -> fun() -> tessera_linalg:cofactors_share(X, C) end;
 one(window_sum, X, _, C, Window) -> fun() -> tessera_windows:sum_share(C, X, Window) end;
@@ -146,7 +146,7 @@ one_minus(#tessera{type = Type} = X) when Type =:= c64; Type =:= c128 -> neg(sub
 one_minus(X) -> sub(1, X).
 
 %% The derivative of erf.
-bell(X) -> mul(tessera:exp(neg(square(X))), 2 / math:sqrt(math:pi())).
+bell(X) -> mul(tessera_elementwise:exp(neg(square(X))), 2 / math:sqrt(math:pi())).
 
 inverse(Axes) -> [Index || {_, Index} <- lists:sort(lists:zip(Axes, tessera_type:dims(length(Axes))))].
 
@@ -156,15 +156,15 @@ unbroadcast(C, R, #tessera{shape = Shape} = X, Axes) ->
     Stretched = [Axis || {Axis, 1} <- lists:zip(Axes, dims(X)), element(Axis + 1, R#tessera.shape) =/= 1],
     Summed = case New ++ Stretched of
                  [] -> C;
-                 Repeated -> tessera_ops:as_type(tessera:sum(C, #{axes => Repeated}), C#tessera.type)
+                 Repeated -> tessera_ops:as_type(tessera_ops:sum(C, #{axes => Repeated}), C#tessera.type)
              end,
-    tessera:reshape(Summed, Shape).
+    tessera_ops:reshape(Summed, Shape).
 
 %% Moves the elements back to their positions in the operand, with zeros between.
 unslice(C, X, R, {Starts, _, Strides}) ->
     Config = [{Start, Dim - Start - covered(Count, Stride), Stride - 1}
               || {Start, Stride, Dim, Count} <- zip4(Starts, Strides, dims(X), dims(R))],
-    tessera:pad(C, 0, Config).
+    tessera_ops:pad(C, 0, Config).
 
 covered(0, _) -> 0;
 covered(Count, Stride) -> (Count - 1) * Stride + 1.
@@ -173,13 +173,13 @@ zip4([A | As], [B | Bs], [C | Cs], [D | Ds]) -> [{A, B, C, D} | zip4(As, Bs, Cs,
 zip4([], [], [], []) -> [].
 
 %% Broadcasts a reduction's result to the elements that were reduced.
-spread(C, #tessera{shape = Shape} = X, Axes) -> tessera:broadcast(C, Shape, tessera_type:dims(rank(X)) -- Axes).
+spread(C, #tessera{shape = Shape} = X, Axes) -> tessera_ops:broadcast(C, Shape, tessera_type:dims(rank(X)) -- Axes).
 
 share_among_equals(C, X, R, Axes) ->
     #tessera{type = Type} = X,
-    Equal = tessera:equal(X, spread(R, X, Axes)),
-    Count = tessera:sum(tessera:as_type(Equal, wide(Type)), #{axes => Axes}),
-    mul(tessera:as_type(Equal, Type), spread(tessera:as_type(dv(C, Count), Type), X, Axes)).
+    Equal = tessera_elementwise:equal(X, spread(R, X, Axes)),
+    Count = tessera_ops:sum(tessera_ops:as_type(Equal, wide(Type)), #{axes => Axes}),
+    mul(tessera_ops:as_type(Equal, Type), spread(tessera_ops:as_type(dv(C, Count), Type), X, Axes)).
 
 %% The gradient of a product by an element is the product of the other elements, computed in a type of a larger range.
 %% There is no division, so zeros and products that underflow are no special cases.
@@ -192,14 +192,14 @@ wide(_) -> f32.
 %% The product of the others: of those before times those after.
 unproduct(C, #tessera{type = Type, shape = Shape} = X, Axes) ->
     Kept = tessera_type:dims(rank(X)) -- Axes,
-    Front = tessera:transpose(tessera:as_type(X, wide(Type)), Kept ++ Axes),
+    Front = tessera_ops:transpose(tessera_ops:as_type(X, wide(Type)), Kept ++ Axes),
     Line = list_to_tuple([element(Axis + 1, Shape) || Axis <- Kept] ++
                          [lists:foldl(fun(Axis, N) -> N * element(Axis + 1, Shape) end, 1, Axes)]),
-    Elements = tessera:reshape(Front, Line),
+    Elements = tessera_ops:reshape(Front, Line),
     Last = length(Kept),
     Others = mul(products_before(Elements, Last), reversed(fun(T) -> products_before(T, Last) end, Elements, Last)),
-    Back = tessera:transpose(tessera:reshape(Others, Front#tessera.shape), inverse(Kept ++ Axes)),
-    mul(spread(C, X, Axes), tessera:as_type(Back, Type)).
+    Back = tessera_ops:transpose(tessera_ops:reshape(Others, Front#tessera.shape), inverse(Kept ++ Axes)),
+    mul(spread(C, X, Axes), tessera_ops:as_type(Back, Type)).
 
 %% Of y(j) = x(0) ... x(j), with c(j) the gradient of y(j): x(i) has the gradient x(0) ... x(i-1) s(i), where
 %% s(i) = c(i) + x(i+1) c(i+1) + x(i+1) x(i+2) c(i+2) + ... = c(i) + x(i+1) s(i+1).
@@ -208,38 +208,38 @@ uncumulate(C, #tessera{type = Type} = X, Axis, Reverse) ->
                        Next = shift(Xs, Axis, -1),
                        mul(products_before(Xs, Axis), recurrence(Cs, Next, Axis))
                end,
-    Wide = [tessera:as_type(T, wide(Type)) || T <- [C, X]],
+    Wide = [tessera_ops:as_type(T, wide(Type)) || T <- [C, X]],
     Result = case Reverse of
                  false -> Gradient(Wide);
-                 true -> tessera:reverse(Gradient([tessera:reverse(T, Axis) || T <- Wide]), Axis)
+                 true -> tessera_ops:reverse(Gradient([tessera_ops:reverse(T, Axis) || T <- Wide]), Axis)
              end,
-    tessera:as_type(Result, Type).
+    tessera_ops:as_type(Result, Type).
 
-reversed(F, X, Axis) -> tessera:reverse(F(tessera:reverse(X, Axis)), Axis).
+reversed(F, X, Axis) -> tessera_ops:reverse(F(tessera_ops:reverse(X, Axis)), Axis).
 
 %% For each element the product of those before it along an axis.
-products_before(X, Axis) -> tessera:cumulative_product(shift(X, Axis, 1), #{axis => Axis}).
+products_before(X, Axis) -> tessera_ops:cumulative_product(shift(X, Axis, 1), #{axis => Axis}).
 
 %% Shifts the elements along an axis, with ones in place of those that are missing.
 shift(#tessera{shape = Shape} = X, Axis, By) ->
     case element(Axis + 1, Shape) of
         0 -> X;
-        _ -> tessera:pad(X, 1, [case I of Axis -> {By, -By, 0}; _ -> {0, 0, 0} end || I <- tessera_type:dims(rank(X))])
+        _ -> tessera_ops:pad(X, 1, [case I of Axis -> {By, -By, 0}; _ -> {0, 0, 0} end || I <- tessera_type:dims(rank(X))])
     end.
 
 %% To the element that each result is: the first of equal ones, as a new winner begins where the result differs from the one before. Of
 %% NaNs it is the first, too.
 to_winners(C, X, R, Axis, Reverse) ->
     {By, Edge, Last} = case Reverse of
-                           false -> {1, 0, fun tessera:cumulative_max/2};
-                           true -> {-1, element(Axis + 1, X#tessera.shape) - 1, fun tessera:cumulative_min/2}
+                           false -> {1, 0, fun tessera_ops:cumulative_max/2};
+                           true -> {-1, element(Axis + 1, X#tessera.shape) - 1, fun tessera_ops:cumulative_min/2}
                        end,
     Before = shift(R, Axis, By),
-    Index = tessera:iota(X#tessera.shape, s64, Axis),
-    Same = tessera:logical_or(tessera:equal(R, Before), tessera:logical_and(tessera:is_nan(R), tessera:is_nan(Before))),
-    Begins = tessera:logical_or(tessera:equal(Index, Edge), tessera:logical_not(Same)),
+    Index = tessera_array:iota(X#tessera.shape, s64, Axis),
+    Same = tessera_elementwise:logical_or(tessera_elementwise:equal(R, Before), tessera_elementwise:logical_and(tessera_elementwise:is_nan(R), tessera_elementwise:is_nan(Before))),
+    Begins = tessera_elementwise:logical_or(tessera_elementwise:equal(Index, Edge), tessera_elementwise:logical_not(Same)),
     %% The scan keeps the index of the last winner, since Edge is before all others.
-    Winners = Last(tessera:select(Begins, Index, Edge), #{axis => Axis, reverse => Reverse}),
+    Winners = Last(tessera_elementwise:select(Begins, Index, Edge), #{axis => Axis, reverse => Reverse}),
     tessera_indices:untake_along(C, X, Winners, Axis).
 
 %% s(i) = b(i) + a(i) s(i+1) along an axis, by halves: pairs of elements are one of a recurrence half as long, which
@@ -264,14 +264,14 @@ recurrence(B, A, Axis) ->
 every_second(#tessera{shape = Shape} = X, Axis, First) ->
     At = fun(This, Other) -> [case I of Axis -> This; _ -> Other end || I <- tessera_type:dims(rank(X))] end,
     Lengths = setelement(Axis + 1, Shape, element(Axis + 1, Shape) - First),
-    tessera:slice(X, At(First, 0), tuple_to_list(Lengths), At(2, 1)).
+    tessera_ops:slice(X, At(First, 0), tuple_to_list(Lengths), At(2, 1)).
 
 part(#tessera{shape = Shape} = X, Axis, From, Count) ->
     case element(Axis + 1, Shape) of
         Count -> X;
         _ ->
             Starts = [case I of Axis -> From; _ -> 0 end || I <- tessera_type:dims(rank(X))],
-            tessera:slice(X, Starts, tuple_to_list(setelement(Axis + 1, Shape, Count)))
+            tessera_ops:slice(X, Starts, tuple_to_list(setelement(Axis + 1, Shape, Count)))
     end.
 
 rest(#tessera{shape = Shape} = X, Axis, From) -> part(X, Axis, From, element(Axis + 1, Shape) - From).
@@ -279,18 +279,18 @@ rest(#tessera{shape = Shape} = X, Axis, From) -> part(X, Axis, From, element(Axi
 append(A, #tessera{shape = Shape} = B, Axis) ->
     case element(Axis + 1, Shape) of
         0 -> A;
-        _ -> tessera:concatenate([A, B], Axis)
+        _ -> tessera_ops:concatenate([A, B], Axis)
     end.
 
 interleave(A, B, Axis) ->
     #tessera{shape = Shape} = A,
-    Pairs = tessera:stack([A, B], Axis + 1),
-    tessera:reshape(Pairs, setelement(Axis + 1, Shape, 2 * element(Axis + 1, Shape))).
+    Pairs = tessera_ops:stack([A, B], Axis + 1),
+    tessera_ops:reshape(Pairs, setelement(Axis + 1, Shape, 2 * element(Axis + 1, Shape))).
 
 %% ---- several operands
 
 many(add, _, _, C, _) -> [fun() -> C end, fun() -> C end];
-many(complex, _, _, C, _) -> [fun() -> tessera:real(C) end, fun() -> neg(tessera:imag(C)) end];
+many(complex, _, _, C, _) -> [fun() -> tessera_complex:real(C) end, fun() -> neg(tessera_complex:imag(C)) end];
 many(subtract, _, _, C, _) -> [fun() -> C end, fun() -> neg(C) end];
 many(multiply, [X, Y], _, C, _) -> [fun() -> mul(C, Y) end, fun() -> mul(C, X) end];
 many(divide, [_, Y], R, C, _) -> [fun() -> dv(C, Y) end, fun() -> neg(dv(mul(C, R), Y)) end];
@@ -302,15 +302,15 @@ many(Name, [X, Y], R, C, _) when Name =:= max; Name =:= min -> [winner(X, Y, R, 
 many(select, [P, _, _], _, C, _) -> [none | either(P, C)];
 many(clamp, [X, Low, High], _, C, _) ->
     %% A lower limit above the upper one has no effect.
-    [fun() -> tessera:select(tessera:logical_and(tessera:greater_equal(X, Low), tessera:less_equal(X, High)), C, 0) end,
-     fun() -> tessera:select(tessera:logical_and(tessera:less(X, Low), tessera:less_equal(Low, High)), C, 0) end,
-     fun() -> tessera:select(tessera:logical_or(tessera:greater(X, High), tessera:greater(Low, High)), C, 0) end];
+    [fun() -> tessera_elementwise:select(tessera_elementwise:logical_and(tessera_elementwise:greater_equal(X, Low), tessera_elementwise:less_equal(X, High)), C, 0) end,
+     fun() -> tessera_elementwise:select(tessera_elementwise:logical_and(tessera_elementwise:less(X, Low), tessera_elementwise:less_equal(Low, High)), C, 0) end,
+     fun() -> tessera_elementwise:select(tessera_elementwise:logical_or(tessera_elementwise:greater(X, High), tessera_elementwise:greater(Low, High)), C, 0) end];
 many(pad, [X, _], R, C, Attrs) -> pad_shares(C, X, R, Attrs);
 many(concatenate, Operands, _, C, Axis) -> concatenate_shares(C, Operands, Axis);
 many(dynamic_slice, [X | Starts], _, C, _) ->
-    [fun() -> tessera:put_slice(zeros_like(X), Starts, C) end | [none || _ <- Starts]];
+    [fun() -> tessera_ops:put_slice(zeros_like(X), Starts, C) end | [none || _ <- Starts]];
 many(put_slice, [_, Update | Starts], _, C, _) ->
-    [fun() -> tessera:put_slice(C, Starts, zeros_like(Update)) end,
+    [fun() -> tessera_ops:put_slice(C, Starts, zeros_like(Update)) end,
      fun() -> dynamic_slice(C, Starts, Update) end | [none || _ <- Starts]];
 many(take, [X, Indices], _, C, Axis) -> [fun() -> tessera_indices:untake(C, X, Indices, Axis) end, none];
 many(take_along_axis, [X, Indices], _, C, Axis) ->
@@ -330,41 +330,41 @@ many(Name, [_, _], _, _, _) when Name =:= quotient -> [none, none];
 many(_, _, _, _, _) -> unknown.
 
 %% The first where the predicate holds, else the second.
-either(P, C) -> [fun() -> tessera:select(P, C, 0) end, fun() -> tessera:select(P, 0, C) end].
+either(P, C) -> [fun() -> tessera_elementwise:select(P, C, 0) end, fun() -> tessera_elementwise:select(P, 0, C) end].
 
 %% The share of X in the gradient of the larger or smaller of X and Y: half of it if they are equal. A NaN has none.
 winner(X, Y, R, C) ->
-    fun() -> mul(tessera:select(tessera:equal(X, R), C, 0), tessera:select(tessera:equal(X, Y), 0.5, 1.0)) end.
+    fun() -> mul(tessera_elementwise:select(tessera_elementwise:equal(X, R), C, 0), tessera_elementwise:select(tessera_elementwise:equal(X, Y), 0.5, 1.0)) end.
 
 %% 0 where the exponent is 0, for any base.
 pow_base(C, X, Y) ->
-    mul(C, tessera:select(tessera:equal(Y, 0), 0, mul(Y, tessera:pow(X, sub(Y, 1))))).
+    mul(C, tessera_elementwise:select(tessera_elementwise:equal(Y, 0), 0, mul(Y, tessera_ops:pow(X, sub(Y, 1))))).
 
 pow_exponent(C, #tessera{type = Type} = X, R) when Type =:= c64; Type =:= c128 ->
-    Zero = tessera:equal(X, 0),
-    mul(C, tessera:select(Zero, 0, mul(R, tessera:log(tessera:select(Zero, 1, X)))));
+    Zero = tessera_elementwise:equal(X, 0),
+    mul(C, tessera_elementwise:select(Zero, 0, mul(R, tessera_elementwise:log(tessera_elementwise:select(Zero, 1, X)))));
 pow_exponent(C, X, R) ->
-    Positive = tessera:greater(X, 0),
-    mul(C, tessera:select(Positive, mul(R, tessera:log(tessera:select(Positive, X, 1))), 0)).
+    Positive = tessera_elementwise:greater(X, 0),
+    mul(C, tessera_elementwise:select(Positive, mul(R, tessera_elementwise:log(tessera_elementwise:select(Positive, X, 1))), 0)).
 
 dynamic_slice(C, Starts, #tessera{shape = Shape}) -> tessera_trace:op(grad, dynamic_slice, [C | Starts], Shape).
 
 %% Elements that negative padding removed have the gradient 0.
 pad_shares(C, X, R, {Lows, Highs, Interiors}) ->
     Inner = fun() ->
-                    Whole = tessera:pad(C, 0, [{-Low, -High, 0} || {Low, High} <- lists:zip(Lows, Highs)]),
+                    Whole = tessera_ops:pad(C, 0, [{-Low, -High, 0} || {Low, High} <- lists:zip(Lows, Highs)]),
                     Lengths = dims(Whole),
-                    tessera:slice(Whole, [0 || _ <- Lengths], Lengths, [I + 1 || I <- Interiors])
+                    tessera_ops:slice(Whole, [0 || _ <- Lengths], Lengths, [I + 1 || I <- Interiors])
             end,
     #tessera{type = Type} = R,
-    [fun() -> tessera:reshape(Inner(), X#tessera.shape) end,
-     fun() -> tessera:as_type(sub(tessera:sum(C), tessera:sum(Inner())), Type) end].
+    [fun() -> tessera_ops:reshape(Inner(), X#tessera.shape) end,
+     fun() -> tessera_ops:as_type(sub(tessera_ops:sum(C), tessera_ops:sum(Inner())), Type) end].
 
 concatenate_shares(C, Operands, Axis) ->
     Sizes = [element(Axis + 1, Shape) || #tessera{shape = Shape} <- Operands],
     {Starts, _} = lists:mapfoldl(fun(Size, From) -> {From, From + Size} end, 0, Sizes),
     [fun() ->
-             tessera:slice(C, [case I of Axis -> Start; _ -> 0 end || I <- tessera_type:dims(rank(Operand))], dims(Operand))
+             tessera_ops:slice(C, [case I of Axis -> Start; _ -> 0 end || I <- tessera_type:dims(rank(Operand))], dims(Operand))
      end || {Operand, Start} <- lists:zip(Operands, Starts)].
 
 %% Each factor's gradient is the gradient times the other, over the other's free axes.
@@ -376,11 +376,11 @@ dot_shares(C, A, B, {ContractA, BatchA, ContractB, BatchB}) ->
                        lists:seq(Batch + length(FreeA), Batch + length(FreeA) + length(FreeB) - 1)],
     BatchC = tessera_type:dims(Batch),
     [fun() ->
-             Product = tessera:dot(C, InCAfter, BatchC, B, FreeB, BatchB),
+             Product = tessera_ops:dot(C, InCAfter, BatchC, B, FreeB, BatchB),
              arrange(Product, BatchA ++ FreeA ++ partners(ContractB, ContractA))
      end,
      fun() ->
-             Product = tessera:dot(C, InC, BatchC, A, FreeA, BatchA),
+             Product = tessera_ops:dot(C, InC, BatchC, A, FreeA, BatchA),
              arrange(Product, BatchB ++ FreeB ++ partners(ContractA, ContractB))
      end].
 
@@ -391,7 +391,7 @@ partners(Others, Own) -> [Axis || {_, Axis} <- lists:sort(lists:zip(Others, Own)
 arrange(Product, Axes) ->
     case lists:sort(Axes) of
         Axes -> Product;
-        _ -> tessera:transpose(Product, inverse(Axes))
+        _ -> tessera_ops:transpose(Product, inverse(Axes))
     end.
 
 %% ---- cond: another cond, whose branches recompute the forward branches and differentiate them

@@ -19,7 +19,7 @@
 %% cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 function(Text) ->
-    Program = tessera_trace:check(stablehlo, [], tessera_nif:read_stablehlo(Text)),
+    Program = tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text)),
     fun(Arguments) -> call(Program, Arguments) end.
 
 %% @doc The same of a file.
@@ -34,7 +34,7 @@ load(Path) ->
 call(Program, Arguments) ->
     tessera_type:is_proper(Arguments) orelse
         tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: expected a list of arguments, got ~ts", [tessera_error:show(Arguments)]),
-    Tensors = [tessera_ops:tensor(stablehlo, Argument) || Argument <- Arguments],
+    Tensors = [tessera_operand:tensor(stablehlo, Argument) || Argument <- Arguments],
     case tessera_trace:is_tracing() of
         true -> inlined(Program, Tensors);
         false -> (tessera_jit:jit(fun(Values) -> inlined(Program, Values) end, #{}))(Tensors)
@@ -42,4 +42,4 @@ call(Program, Arguments) ->
 
 inlined(Program, Tensors) ->
     Values = [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors],
-    tessera_trace:check(stablehlo, Tensors, tessera_nif:inline_program(tessera_trace:current(), Program, Values)).
+    tessera_error:check(stablehlo, Tensors, tessera_nif:inline_program(tessera_trace:current(), Program, Values)).

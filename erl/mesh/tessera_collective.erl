@@ -20,8 +20,8 @@
 -spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
 on_mesh(Mesh, F) ->
     Program = tessera_trace:current(),
-    ok = tessera_trace:check(shard_map, [], tessera_nif:set_mesh(Program, tessera_mesh:sizes(Mesh), tessera_mesh:names(Mesh))),
-    ok = tessera_trace:check(shard_map, [], tessera_nif:local_view(Program)),
+    ok = tessera_error:check(shard_map, [], tessera_nif:set_mesh(Program, tessera_mesh:sizes(Mesh), tessera_mesh:names(Mesh))),
+    ok = tessera_error:check(shard_map, [], tessera_nif:local_view(Program)),
     tessera_trace:with_entry(?KEY, {Program, Mesh}, F).
 
 %% The mesh of the program that is traced.
@@ -83,15 +83,15 @@ names(Set) ->
     lists:join(", ", [lists:nth(Axis + 1, Names) || Axis <- axes_of(Set)]).
 
 %% The sets of traced values, of any region.
--spec varying([tessera:tensor()]) -> [set()].
+-spec varying([tessera_type:tensor()]) -> [set()].
 varying([]) -> [];
-varying(Values) -> tessera_trace:check(varying, [], tessera_nif:varying(tessera_trace:current(), Values)).
+varying(Values) -> tessera_error:check(varying, [], tessera_nif:varying(tessera_trace:current(), Values)).
 
 %% The value counts as varying over these axes, too, in all ops that read it from now on.
--spec marked(tessera:tensor(), set()) -> tessera:tensor().
+-spec marked(tessera_type:tensor(), set()) -> tessera_type:tensor().
 marked(Value, 0) -> Value;
 marked(Value, Set) ->
-    ok = tessera_trace:check(vary, [], tessera_nif:vary(tessera_trace:current(), Value, Set)),
+    ok = tessera_error:check(vary, [], tessera_nif:vary(tessera_trace:current(), Value, Set)),
     Value.
 
 %% ---- containers
@@ -132,7 +132,7 @@ all_reduce(Term, Operation, Axis) ->
     Axes = axes(all_reduce, Args, Axis),
     on_leaves(all_reduce, operation(Args, Operation), Term, fun(_) -> Axes end).
 
-mean_of(Leaf, Count) -> tessera:divide(Leaf, Count).
+mean_of(Leaf, Count) -> tessera_elementwise:divide(Leaf, Count).
 
 operation(_, sum) -> all_reduce_sum;
 operation(_, product) -> all_reduce_product;
@@ -216,34 +216,34 @@ varied(#tessera{shape = Shape} = Value, Set) -> marked(tessera_trace:op(vary, re
 -spec axis_size(axes()) -> pos_integer().
 axis_size(Axis) -> group_size(axes(axis_size, [Axis], Axis)).
 
--spec axis_index(axes()) -> tessera:tensor().
+-spec axis_index(axes()) -> tessera_type:tensor().
 axis_index(Axis) -> index(axes(axis_index, [Axis], Axis)).
 
 %% In row-major order over several axes.
 index(Axes) ->
-    Coordinates = tessera_trace:check(axis_index, [], tessera_nif:coordinates(tessera_trace:current())),
+    Coordinates = tessera_error:check(axis_index, [], tessera_nif:coordinates(tessera_trace:current())),
     [First | Rest] = [{Axis, coordinate(Coordinates, Axis)} || Axis <- Axes],
-    lists:foldl(fun({Axis, Own}, Index) -> tessera:add(tessera:multiply(Index, group_size([Axis])), Own) end,
+    lists:foldl(fun({Axis, Own}, Index) -> tessera_elementwise:add(tessera_elementwise:multiply(Index, group_size([Axis])), Own) end,
                 element(2, First), Rest).
 
 coordinate(Coordinates, Axis) ->
-    tessera_trace:op(axis_index, reshape, [tessera:slice(Coordinates, [Axis], [1])], {}).
+    tessera_trace:op(axis_index, reshape, [tessera_ops:slice(Coordinates, [Axis], [1])], {}).
 
 %% ---- for gradients
 
 %% The sums over a set of axes, as one message.
--spec sum_over([tessera:tensor()], set()) -> [tessera:tensor()].
+-spec sum_over([tessera_type:tensor()], set()) -> [tessera_type:tensor()].
 sum_over([], _) -> [];
 sum_over(Values, 0) -> Values;
 sum_over(Values, Set) -> apply_op(grad, all_reduce_sum, Values, axes_of(Set)).
 
 %% The part of a partition along a dim.
--spec own_part(tessera:tensor(), non_neg_integer(), [non_neg_integer()]) -> tessera:tensor().
+-spec own_part(tessera_type:tensor(), non_neg_integer(), [non_neg_integer()]) -> tessera_type:tensor().
 own_part(#tessera{shape = Shape} = Value, Dim, Axes) ->
     Size = element(Dim + 1, Shape) div group_size(Axes),
-    Starts = [case I of Dim -> tessera:multiply(index(Axes), Size); _ -> 0 end || I <- tessera_type:dims(tuple_size(Shape))],
+    Starts = [case I of Dim -> tessera_elementwise:multiply(index(Axes), Size); _ -> 0 end || I <- tessera_type:dims(tuple_size(Shape))],
     tessera_trace:op(grad, dynamic_slice, [Value | Starts], setelement(Dim + 1, Shape, Size)).
 
 %% The value on one member of each group, and zeros on the others.
--spec on_member(tessera:tensor(), non_neg_integer(), [non_neg_integer()]) -> tessera:tensor().
-on_member(Value, Member, Axes) -> tessera:select(tessera:equal(index(Axes), Member), Value, 0).
+-spec on_member(tessera_type:tensor(), non_neg_integer(), [non_neg_integer()]) -> tessera_type:tensor().
+on_member(Value, Member, Axes) -> tessera_elementwise:select(tessera_elementwise:equal(index(Axes), Member), Value, 0).

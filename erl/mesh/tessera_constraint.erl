@@ -40,5 +40,5 @@ attrs(Args, Mesh, Sharding, #tessera{shape = Shape}) ->
     lists:unzip(tessera_mesh:cuts(sharding_constraint, Args, Mesh, Sharding, tuple_size(Shape))).
 
 %% Adds the op with these attributes to the value; the gradient rule cuts the gradient like the value.
--spec cut_like(tessera:tensor(), {[non_neg_integer()], [non_neg_integer()]}) -> tessera:tensor().
+-spec cut_like(tessera_type:tensor(), {[non_neg_integer()], [non_neg_integer()]}) -> tessera_type:tensor().
 cut_like(Value, Attrs) -> tessera_trace:op(sharding_constraint, [Value], Attrs).

@@ -18,7 +18,7 @@
                 function    :: function(),
                 arity       :: arity(),
                 id          :: binary(),             % digest of code, environment and options
-                environment :: [tessera:tensor()],   % the distinct tensors of the environment
+                environment :: [tessera_type:tensor()],   % the distinct tensors of the environment
                 versions    :: tessera_digest:versions(),   % of modules whose functions it finds by name
                 mesh        :: tessera_mesh:checked(),
                 inputs      :: [term()],             % one for each argument
@@ -38,12 +38,12 @@
 
 %% ---- functions of shard_jit and shard_map
 
--spec jit(function(), tessera_mesh:mesh(), tessera:shard_jit_options()) -> fun(([[term()]]) -> [term()]).
+-spec jit(function(), tessera_mesh:mesh(), map()) -> fun(([[term()]]) -> [term()]).
 jit(F, Mesh, Options) ->
     Args = [F, Mesh, Options],
     returned(new(shard_jit, Args, F, Mesh, options(shard_jit, Args, Options, ?NO_OPTIONS))).
 
--spec map(function(), tessera_mesh:mesh(), [term()], term(), tessera:shard_map_options()) -> fun(([[term()]]) -> [term()]).
+-spec map(function(), tessera_mesh:mesh(), [term()], term(), map()) -> fun(([[term()]]) -> [term()]).
 map(F, Mesh, Inputs, Outputs, Options) ->
     Args = [F, Mesh, Inputs, Outputs, Options],
     All = options(shard_map, Args, Options, ?NO_MAP_OPTIONS),
@@ -70,7 +70,7 @@ new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donat
     is_boolean(Check) orelse raise(Name, Args, "check is ~0p, expected true or false", [Check]),
     Passes = passes(Name, Args, All),
     ok = check_client(Name, Args, Checked, Client),
-    {Digest, Environment, Versions} = tessera_trace:check(Name, [F], tessera_digest:with_code(F)),
+    {Digest, Environment, Versions} = tessera_error:check(Name, [F], tessera_digest:with_code(F)),
     Key = {?MODULE, Name, Checked, maps:remove(threads, All)},
     #shard{name = Name, function = F, arity = Arity, id = erlang:md5([Digest, term_to_binary(Key)]),
            environment = Environment, versions = Versions, mesh = Checked, inputs = Inputs, outputs = maps:get(output_shardings, All),
@@ -189,7 +189,7 @@ run(#shard{name = Name, threads = Threads, environment = Environment, client = C
     Args = with_hidden(Leaves, [lists:nth(Index, Environment) || Index <- Hidden]),
     Fail = fun(Cause) -> tessera_error:raise(Name, [Leaves], Cause) end,
     case tessera_cluster:is_cluster(Client) of
-        true -> containers(Result, tessera_trace:check(Name, [Leaves], tessera_cluster_run:run(Client, Executable, Args, Threads, Donated)));
+        true -> containers(Result, tessera_error:check(Name, [Leaves], tessera_cluster_run:run(Client, Executable, Args, Threads, Donated)));
         false -> run_here(Executable, Result, Args, {Threads, Donated}, Fail)
     end.
 
@@ -217,15 +217,15 @@ rows(All, Length) ->
 make(#shard{name = Name, client = Client, compile = Passes} = Shard, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Shard, Signature, Args),
     {Part, Cuts, _} = part(Shard, Traced, Args),
-    Executable = tessera_trace:check(Name, [Args], compile(Part, Client, Passes, part_types(Shard, Result, Cuts))),
+    Executable = tessera_error:check(Name, [Args], compile(Part, Client, Passes, part_types(Shard, Result, Cuts))),
     #split{executable = Executable, result = Result, cuts = Cuts, hidden = Hidden, donated = donated(Shard, Args)}.
 
 %% The program of one partition, the cuts of its results, and its collectives as text.
 part(#shard{name = shard_jit}, Traced, Args) ->
-    {Part, _, Cuts, Report} = tessera_trace:check(shard_jit, [Args], tessera_nif:partition(Traced)),
+    {Part, _, Cuts, Report} = tessera_error:check(shard_jit, [Args], tessera_nif:partition(Traced)),
     {Part, Cuts, Report};
 part(#shard{name = shard_map}, Traced, Args) ->
-    tessera_trace:check(shard_map, [Args], tessera_nif:combine(Traced)).
+    tessera_error:check(shard_map, [Args], tessera_nif:combine(Traced)).
 
 %% The types of one partition's results. Of shard_map the signature has them.
 part_types(#shard{name = shard_jit, mesh = Mesh}, Result, Cuts) ->
@@ -255,14 +255,14 @@ trace(#shard{function = F, environment = Environment, mesh = Mesh} = Shard, Sign
     Inputs = input_cuts(Shard, Signature),
     Whole = [{Type, tessera_mesh:whole(Sizes, Cuts, Shape)} || {{Type, Shape}, Cuts} <- lists:zip(Types, Inputs)],
     Call = fun(Params) ->
-                   ok = tessera_trace:check(shard_jit, [Args], tessera_nif:set_mesh(tessera_trace:current(), Sizes, tessera_mesh:names(Mesh))),
+                   ok = tessera_error:check(shard_jit, [Args], tessera_nif:set_mesh(tessera_trace:current(), Sizes, tessera_mesh:names(Mesh))),
                    tessera_constraint:on_mesh(Mesh, fun() ->
                        tessera_trace:call(shard_jit, F, tessera_tree:unflatten(Signature, Params))
                    end)
            end,
     {Traced, Result, Hidden} = tessera_trace:trace(Call, Whole, Environment),
     Outputs = output_cuts(Shard, Result),
-    ok = tessera_trace:check(shard_jit, [Args], tessera_nif:set_shardings(Traced, Inputs, Outputs)),
+    ok = tessera_error:check(shard_jit, [Args], tessera_nif:set_shardings(Traced, Inputs, Outputs)),
     {Traced, Result, Hidden}.
 
 %% The cuts of all leaves of the arguments.
@@ -389,7 +389,7 @@ explain(F, Args) ->
     end.
 
 explain_split(#shard{mesh = Mesh, client = Client} = Shard, [Lists] = Args) ->
-    Check = fun(Result) -> tessera_trace:check(explain, Args, Result) end,
+    Check = fun(Result) -> tessera_error:check(explain, Args, Result) end,
     {Signature, _} = flatten(Shard, Lists),
     {Traced, _, _} = trace(Shard, Signature, hd(Lists)),
     {Part, _, Report} = part(Shard, Traced, hd(Lists)),
@@ -408,4 +408,4 @@ interpret(F, Lists) ->
     {Part, _, _} = part(Shard, Traced, hd(Lists)),
     Args = with_hidden(Leaves, [lists:nth(Index, Environment) || Index <- Hidden]),
     Here = [[tessera_remote:local(Arg) || Arg <- List] || List <- Args],
-    containers(Result, tessera_trace:check(Shard#shard.name, [Lists], tessera_nif:interpret(Part, Here, Client))).
+    containers(Result, tessera_error:check(Shard#shard.name, [Lists], tessera_nif:interpret(Part, Here, Client))).

@@ -36,4 +36,4 @@ set_shardings(Side, All) ->
 set_sharding(parameter, _, []) -> ok;
 set_sharding(Side, Index, Cuts) ->
     {Axes, Dims} = lists:unzip(Cuts),
-    tessera_trace:check(shard_map, [], tessera_nif:local_sharding(tessera_trace:current(), Side, Index, Axes, Dims)).
+    tessera_error:check(shard_map, [], tessera_nif:local_sharding(tessera_trace:current(), Side, Index, Axes, Dims)).

@@ -2,9 +2,9 @@
 -module(tessera_complex).
 -export([complex/2, real/1, imag/1, conjugate/1, phase/1, atan2/2, atan2/3]).
 
--spec complex(tessera:operand(), tessera:operand()) -> tessera:tensor().
+-spec complex(tessera_type:operand(), tessera_type:operand()) -> tessera_type:tensor().
 complex(Re, Im) ->
-    Types = [tessera_ops:type_of(tessera_ops:operand(complex, X)) || X <- [Re, Im]],
+    Types = [tessera_operand:type_of(tessera_operand:operand(complex, X)) || X <- [Re, Im]],
     lists:any(fun tessera_type:is_complex_type/1, Types) andalso
         tessera_error:raise(complex, [Re, Im], invalid_argument, "complex: expected real parts, got ~s and ~s",
                             Types),
@@ -14,22 +14,22 @@ complex(Re, Im) ->
            end,
     tessera_trace:op(complex, [tessera_ops:as_type(complex, Re, Part), tessera_ops:as_type(complex, Im, Part)], []).
 
--spec real(tessera:operand()) -> tessera:tensor().
+-spec real(tessera_type:operand()) -> tessera_type:tensor().
 real(X) -> real(real, X).
 
 %% The real part, or a real operand itself, as a float; for the API function Name.
 real(Name, X) ->
-    Type = tessera_ops:type_of(tessera_ops:operand(Name, X)),
+    Type = tessera_operand:type_of(tessera_operand:operand(Name, X)),
     case tessera_type:is_complex_type(Type) of
         true -> tessera_trace:op(Name, real, [X], []);
         false -> tessera_ops:as_type(Name, X, tessera_type:to_float(Type))
     end.
 
--spec imag(tessera:operand()) -> tessera:tensor().
+-spec imag(tessera_type:operand()) -> tessera_type:tensor().
 imag(X) -> imag(imag, X).
 
 imag(Name, X) ->
-    Type = tessera_ops:type_of(tessera_ops:operand(Name, X)),
+    Type = tessera_operand:type_of(tessera_operand:operand(Name, X)),
     case tessera_type:is_complex_type(Type) of
         true -> tessera_trace:op(Name, imag, [X], []);
         false ->
@@ -43,9 +43,9 @@ imag(Name, X) ->
             tessera_ops:as_type(Name, tessera_trace:op(Name, imag, [Joined], []), tessera_type:to_float(Type))
     end.
 
--spec conjugate(tessera:operand()) -> tessera:tensor().
+-spec conjugate(tessera_type:operand()) -> tessera_type:tensor().
 conjugate(X) ->
-    Type = tessera_ops:type_of(tessera_ops:operand(conjugate, X)),
+    Type = tessera_operand:type_of(tessera_operand:operand(conjugate, X)),
     case tessera_type:is_complex_type(Type) of
         true ->
             Re = tessera_trace:op(conjugate, real, [X], []),
@@ -54,12 +54,12 @@ conjugate(X) ->
         false -> tessera_ops:as_type(conjugate, X, tessera_type:to_float(Type))
     end.
 
--spec phase(tessera:operand()) -> tessera:tensor().
+-spec phase(tessera_type:operand()) -> tessera_type:tensor().
 phase(X) -> tessera_trace:op(phase, atan2, [imag(phase, X), real(phase, X)], []).
 
--spec atan2(tessera:operand(), tessera:operand()) -> tessera:tensor().
+-spec atan2(tessera_type:operand(), tessera_type:operand()) -> tessera_type:tensor().
 atan2(Y, X) ->
-    [TypeY, TypeX] = Types = [tessera_ops:type_of(tessera_ops:operand(atan2, Z)) || Z <- [Y, X]],
+    [TypeY, TypeX] = Types = [tessera_operand:type_of(tessera_operand:operand(atan2, Z)) || Z <- [Y, X]],
     case lists:any(fun tessera_type:is_complex_type/1, Types) of
         true ->
             Common = tessera_type:merge(TypeY, TypeX),
@@ -70,8 +70,8 @@ atan2(Y, X) ->
 
 %% atan2 of complex numbers of one type: -i log((X + iY) / sqrt(X^2 + Y^2)), as in StableHLO; where
 %% both are real, atan2 of the real parts. Ops(Op, Operands, Attributes) adds an op.
--spec atan2(fun((atom(), [tessera:operand()], term()) -> tessera:tensor()), tessera:tensor(), tessera:tensor()) ->
-          tessera:tensor().
+-spec atan2(fun((atom(), [tessera_type:operand()], term()) -> tessera_type:tensor()), tessera_type:tensor(), tessera_type:tensor()) ->
+          tessera_type:tensor().
 atan2(Ops, Y, X) ->
     Op = fun(Name, Operands) -> Ops(Name, Operands, []) end,
     [Yr, Yi, Xr, Xi] = [Op(Part, [Z]) || Z <- [Y, X], Part <- [real, imag]],

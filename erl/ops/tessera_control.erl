@@ -12,7 +12,7 @@ expect_function(Name, Other, Arity) ->
 
 %% ---- while
 
--spec while(Carried, fun((Carried) -> tessera:operand()), fun((Carried) -> Carried)) -> Carried.
+-spec while(Carried, fun((Carried) -> tessera_type:operand()), fun((Carried) -> Carried)) -> Carried.
 while(Initial, Condition, Body) ->
     [expect_function(while, F, 1) || F <- [Condition, Body]],
     case tessera_trace:is_tracing() of
@@ -26,7 +26,7 @@ trace_while(Initial, Condition, Body) ->
     Carried =/= [] orelse tessera_error:raise(while, [Initial], invalid_argument, "while: nothing is carried", []),
     {Test, Step} = trace_loop(Signature, Carried, varying(Carried), Condition, Body),
     Program = tessera_trace:current(),
-    Results = tessera_trace:check(while, [Initial], tessera_nif:control(Program, while, Test, Step, Carried)),
+    Results = tessera_error:check(while, [Initial], tessera_nif:control(Program, while, Test, Step, Carried)),
     tessera_tree:unflatten(Signature, Results).
 
 %% The regions of the condition and of the body. On a mesh (docs/distribution.md) a loop variable has one set of axes over which it
@@ -65,7 +65,7 @@ grown(Sets, [Predicate], Next) -> lists:zipwith(fun(Set, Given) -> Set bor Given
 %% A partition that does not reach a collective would make the others wait for ever.
 check_predicate(Name, Predicate, Regions) ->
     Together = tessera_collective:is_local() andalso
-        lists:any(fun(Region) -> tessera_trace:check(Name, [], tessera_nif:has_collective(tessera_trace:current(), Region)) end,
+        lists:any(fun(Region) -> tessera_error:check(Name, [], tessera_nif:has_collective(tessera_trace:current(), Region)) end,
                   Regions),
     case Together andalso varying([Predicate]) of
         [Set] when Set =/= 0 ->
@@ -111,7 +111,7 @@ fill_number(Number, {Type, Shape}) -> tessera_trace:op(while, constant, [], {Typ
 
 %% ---- cond
 
--spec 'cond'(tessera:operand(), fun(() -> Result), fun(() -> Result)) -> Result.
+-spec 'cond'(tessera_type:operand(), fun(() -> Result), fun(() -> Result)) -> Result.
 'cond'(Predicate, True, False) ->
     [expect_function('cond', F, 0) || F <- [True, False]],
     _ = operand('cond', "predicate", Predicate),
@@ -124,7 +124,7 @@ trace_cond(Predicate, True, False) -> trace_cond(Predicate, True, False, fun(A, 
 
 %% The same for a branch of a lifted function: where only one branch gives truths they become numbers, and terms without
 %% tensors are allowed if both branches give the same.
--spec choose(tessera:tensor(), fun(() -> Result), fun(() -> Result)) -> Result.
+-spec choose(tessera_type:tensor(), fun(() -> Result), fun(() -> Result)) -> Result.
 choose(Predicate, True, False) -> element(1, trace_cond(Predicate, True, False, fun with_leaves/2)).
 
 with_leaves(True, False) ->
@@ -172,7 +172,7 @@ trace_cond(Predicate, True, False, Form) ->
     finish(TrueRegion, TrueLeaves, Types),
     finish(FalseRegion, FalseLeaves, Types),
     check_predicate('cond', Chooser, [TrueRegion, FalseRegion]),
-    Results = tessera_trace:check('cond', [Predicate], tessera_nif:control(tessera_trace:current(), 'cond', TrueRegion,
+    Results = tessera_error:check('cond', [Predicate], tessera_nif:control(tessera_trace:current(), 'cond', TrueRegion,
                                                                            FalseRegion, [Chooser])),
     tessera_tree:unflatten(TrueSignature, Results).
 
@@ -206,9 +206,9 @@ weak_merge(_, TypeA, _, TypeB) -> tessera_type:merge(TypeA, TypeB).
 
 finish(Region, Leaves, Types) ->
     Program = tessera_trace:current(),
-    ok = tessera_trace:check('cond', [], tessera_nif:region_enter(Program, Region)),
+    ok = tessera_error:check('cond', [], tessera_nif:region_enter(Program, Region)),
     Results = lists:zipwith(fun cast/2, Leaves, Types),
-    ok = tessera_trace:check('cond', [], tessera_nif:region_finish(Program, Results)).
+    ok = tessera_error:check('cond', [], tessera_nif:region_finish(Program, Results)).
 
 cast(#tessera{type = Type, shape = Shape} = Value, {Type, Shape}) -> Value;
 cast(#tessera{} = Value, {Type, Shape}) ->
@@ -218,8 +218,8 @@ cast(Number, {Type, Shape}) -> tessera_trace:op('cond', constant, [], {Type, Sha
 %% ---- reduce
 
 %% F(Element, Accumulator) -> Accumulator, in row-major order over the axes.
--spec reduce(atom(), tessera:tensor(), tessera:operand(), fun((tessera:tensor(), tessera:tensor()) -> tessera:operand()),
-             [non_neg_integer()]) -> tessera:tensor().
+-spec reduce(atom(), tessera_type:tensor(), tessera_type:operand(), fun((tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:operand()),
+             [non_neg_integer()]) -> tessera_type:tensor().
 reduce(Name, Tensor, Initial, F, Axes) ->
     expect_function(Name, F, 2),
     _ = operand(Name, "initial value", Initial),

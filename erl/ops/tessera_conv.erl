@@ -6,12 +6,12 @@
 -export([lower/4]).
 -export([conv/3, input_share/4, kernel_share/4]).
 
--type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
+-type op() :: fun((atom(), [tessera_type:operand()], term()) -> tessera_type:tensor()).
 
 %% ---- by ops of the core: operands of any layout. A permutation says which axes are {batch, channels, spatial ones} of the
 %% operand and the result, {features, channels, spatial ones} of the kernel.
 
--spec lower(op(), tessera:tensor(), tessera:tensor(), map()) -> tessera:tensor().
+-spec lower(op(), tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
 lower(Op, X, Kernel, #{input := [Batch, Channels | InX], kernel := [Features, From | InKernel], output := Output} = Options) ->
     #{strides := Strides, padding := Padding, input_dilation := InputDilation, kernel_dilation := KernelDilation,
       feature_groups := FeatureGroups, batch_groups := BatchGroups} = Options,
@@ -46,10 +46,10 @@ transpose(Op, X, Order) ->
 
 %% ---- the API
 
--spec conv(tessera:operand(), tessera:operand(), tessera:conv_options()) -> tessera:tensor().
+-spec conv(tessera_type:operand(), tessera_type:operand(), map()) -> tessera_type:tensor().
 conv(Operand, Kernel, Options) ->
     Args = [Operand, Kernel, Options],
-    [X, K] = [tessera_ops:tensor(conv, Arg) || Arg <- [Operand, Kernel]],
+    [X, K] = [tessera_operand:tensor(conv, Arg) || Arg <- [Operand, Kernel]],
     Type = tessera_type:to_float(tessera_type:merge(X#tessera.type, K#tessera.type)),
     Rank = tuple_size(X#tessera.shape),
     Rank >= 2 andalso tuple_size(K#tessera.shape) =:= Rank orelse
@@ -107,29 +107,29 @@ covered(Count, Step) -> (Count - 1) * Step + 1.
 %% ---- gradients: C is the result's, X and K as the core has them
 
 %% A convolution of C, dilated by the strides, with the kernel reversed along its spatial axes.
--spec input_share(tessera:tensor(), tessera:tensor(), tessera:tensor(), tuple()) -> tessera:tensor().
+-spec input_share(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), tuple()) -> tessera_type:tensor().
 input_share(C, X, K, {Strides, Low, _, InputDilation, KernelDilation, Groups}) ->
     Spatial = spatial(K, 0),
     Rank = length(Spatial),
     [Channels, Features] = [element(Rank + I, K#tessera.shape) || I <- [1, 2]],
-    Reversed = tessera:reverse(K, tessera_type:dims(Rank)),
-    Split = tessera:reshape(Reversed, list_to_tuple(Spatial ++ [Channels, Groups, Features div Groups])),
-    Turned = tessera:transpose(Split, tessera_type:dims(Rank) ++ [Rank + 2, Rank + 1, Rank]),
-    Weights = tessera:reshape(Turned, list_to_tuple(Spatial ++ [Features div Groups, Groups * Channels])),
+    Reversed = tessera_ops:reverse(K, tessera_type:dims(Rank)),
+    Split = tessera_ops:reshape(Reversed, list_to_tuple(Spatial ++ [Channels, Groups, Features div Groups])),
+    Turned = tessera_ops:transpose(Split, tessera_type:dims(Rank) ++ [Rank + 2, Rank + 1, Rank]),
+    Weights = tessera_ops:reshape(Turned, list_to_tuple(Spatial ++ [Features div Groups, Groups * Channels])),
     Before = [(Size - 1) * D - L || {Size, D, L} <- lists:zip3(Spatial, KernelDilation, Low)],
     After = [covered(Dim, E) + (Size - 1) * D - B - covered(Count, Stride)
              || {{Dim, E, Size}, {D, B}, {Count, Stride}} <-
                     lists:zip3(lists:zip3(spatial(X, 1), InputDilation, Spatial), lists:zip(KernelDilation, Before),
                                lists:zip(spatial(C, 1), Strides))],
-    case tessera:size(X) of
+    case tessera_array:size(X) of
         0 -> zeros_like(X);
         _ -> op([C, Weights], {InputDilation, Before, After, Strides, KernelDilation, Groups})
     end.
 
 %% A convolution of X by C, with channels for the batch, and the batch for channels.
--spec kernel_share(tessera:tensor(), tessera:tensor(), tessera:tensor(), tuple()) -> tessera:tensor().
+-spec kernel_share(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), tuple()) -> tessera_type:tensor().
 kernel_share(C, X, K, {Strides, Low, _, InputDilation, KernelDilation, Groups} = Attrs) ->
-    case tessera:size(C) =:= 0 orelse tessera:size(X) =:= 0 of
+    case tessera_array:size(C) =:= 0 orelse tessera_array:size(X) =:= 0 of
         true -> zeros_like(K);
         false ->
             case is_depthwise(X, K, Attrs) of
@@ -144,16 +144,16 @@ kernel_share(C, X, K, Strides, Low, InputDilation, KernelDilation, Groups) ->
     Batch = element(1, X#tessera.shape),
     Channels = element(Rank + 2, X#tessera.shape) div Groups,
     Middle = lists:seq(1, Rank),
-    Split = tessera:reshape(X, list_to_tuple([Batch | Spatial] ++ [Groups, Channels])),
-    Turned = tessera:transpose(Split, [Rank + 2 | Middle] ++ [Rank + 1, 0]),
-    Operand = tessera:reshape(Turned, list_to_tuple([Channels | Spatial] ++ [Groups * Batch])),
-    Weights = tessera:transpose(C, Middle ++ [0, Rank + 1]),
+    Split = tessera_ops:reshape(X, list_to_tuple([Batch | Spatial] ++ [Groups, Channels])),
+    Turned = tessera_ops:transpose(Split, [Rank + 2 | Middle] ++ [Rank + 1, 0]),
+    Operand = tessera_ops:reshape(Turned, list_to_tuple([Channels | Spatial] ++ [Groups * Batch])),
+    Weights = tessera_ops:transpose(C, Middle ++ [0, Rank + 1]),
     High = [covered(Size, D) + covered(Count, Stride) - 1 - L - covered(Dim, E)
             || {{Size, D, Count}, {Stride, L}, {Dim, E}} <-
                    lists:zip3(lists:zip3(spatial(K, 0), KernelDilation, spatial(C, 1)), lists:zip(Strides, Low),
                               lists:zip(Spatial, InputDilation))],
     Share = op([Operand, Weights], {KernelDilation, Low, High, InputDilation, Strides, Groups}),
-    tessera:transpose(Share, Middle ++ [0, Rank + 1]).
+    tessera_ops:transpose(Share, Middle ++ [0, Rank + 1]).
 
 op(Operands, Attrs) -> tessera_trace:op(grad, conv, Operands, Attrs).
 
@@ -169,23 +169,23 @@ is_depthwise(X, K, {_, _, _, InputDilation, _, Groups}) ->
 
 depthwise_share(C, X, K, {Strides, Low, High, _, KernelDilation, _}) ->
     Rank = length(Strides),
-    Padded = tessera:pad(X, 0, [{0, 0, 0}] ++ [{L, H, 0} || {L, H} <- lists:zip(Low, High)] ++ [{0, 0, 0}]),
+    Padded = tessera_ops:pad(X, 0, [{0, 0, 0}] ++ [{L, H, 0} || {L, H} <- lists:zip(Low, High)] ++ [{0, 0, 0}]),
     Counts = spatial(C, 1),
     Sums = [begin
                 Starts = [At * D || {At, D} <- lists:zip(Place, KernelDilation)],
                 Lengths = [covered(Count, Stride) || {Count, Stride} <- lists:zip(Counts, Strides)],
                 Ends = tuple_to_list(X#tessera.shape),
-                Part = tessera:slice(Padded, [0 | Starts] ++ [0], [hd(Ends) | Lengths] ++ [lists:last(Ends)],
+                Part = tessera_ops:slice(Padded, [0 | Starts] ++ [0], [hd(Ends) | Lengths] ++ [lists:last(Ends)],
                                      [1 | Strides] ++ [1]),
-                Sum = tessera:sum(tessera:multiply(Part, C), #{axes => lists:seq(0, Rank)}),
-                tessera:new_axis(tessera_ops:as_type(grad, Sum, K#tessera.type), 0)
+                Sum = tessera_ops:sum(tessera_elementwise:multiply(Part, C), #{axes => lists:seq(0, Rank)}),
+                tessera_ops:new_axis(tessera_ops:as_type(grad, Sum, K#tessera.type), 0)
             end || Place <- places_of(spatial(K, 0))],
-    tessera:reshape(tessera:concatenate(Sums), K#tessera.shape).
+    tessera_ops:reshape(tessera_ops:concatenate(Sums), K#tessera.shape).
 
 places_of([]) -> [[]];
 places_of([Size | Sizes]) -> [[I | Place] || I <- tessera_type:dims(Size), Place <- places_of(Sizes)].
 
-zeros_like(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
+zeros_like(#tessera{type = Type, shape = Shape}) -> tessera_array:full(Shape, 0, Type).
 
 %% The sizes of the spatial axes, which follow `Before' other axes.
 spatial(#tessera{shape = Shape}, Before) -> lists:sublist(tuple_to_list(Shape), Before + 1, tuple_size(Shape) - 2).

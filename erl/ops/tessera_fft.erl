@@ -11,27 +11,27 @@
 
 %% ---- along one axis
 
--spec fft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
+-spec fft(tessera_type:operand(), map()) -> tessera_type:tensor().
 fft(Operand, Options) -> along_axis(fft, Operand, Options, fun(Size) -> Size end).
 
--spec ifft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
+-spec ifft(tessera_type:operand(), map()) -> tessera_type:tensor().
 ifft(Operand, Options) -> along_axis(ifft, Operand, Options, fun(Size) -> Size end).
 
--spec rfft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
+-spec rfft(tessera_type:operand(), map()) -> tessera_type:tensor().
 rfft(Operand, Options) ->
-    #tessera{type = Type} = Tensor = tessera_ops:tensor(rfft, Operand),
+    #tessera{type = Type} = Tensor = tessera_operand:tensor(rfft, Operand),
     tessera_type:is_complex_type(Type) andalso
         tessera_error:raise(rfft, [Operand, Options], invalid_argument,
                             "rfft: expected real numbers, got ~s; fft/2 takes complex ones", [Type]),
     along_axis(rfft, Tensor, Options, fun(Size) -> Size end).
 
--spec irfft(tessera:operand(), tessera:fft_options()) -> tessera:tensor().
+-spec irfft(tessera_type:operand(), map()) -> tessera_type:tensor().
 irfft(Operand, Options) -> along_axis(irfft, Operand, Options, fun(Size) -> 2 * (Size - 1) end).
 
 along_axis(Name, Operand, Options, Default) ->
     Args = [Operand, Options],
     #{axis := Axis0, length := Length} = tessera_ops:options(Name, Args, Options, #{axis => -1, length => default}),
-    #tessera{shape = Shape} = Tensor = tessera_ops:tensor(Name, Operand),
+    #tessera{shape = Shape} = Tensor = tessera_operand:tensor(Name, Operand),
     Axis = tessera_ops:axis_option(Name, Args, Axis0, tuple_size(Shape)),
     Size = element(Axis + 1, Shape),
     transform(Name, Name, Tensor, {Axis, points(Name, Args, Length, Size, Default(Size))}).
@@ -55,23 +55,23 @@ power_of_two(Size, Power) -> power_of_two(Size, 2 * Power).
 
 %% ---- along several axes: one after the other, the last one first, as it may be real
 
--spec fft2(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
+-spec fft2(tessera_type:operand(), map()) -> tessera_type:tensor().
 fft2(Operand, Options) -> along_axes(fft2, fft, Operand, Options, [-2, -1]).
 
--spec ifft2(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
+-spec ifft2(tessera_type:operand(), map()) -> tessera_type:tensor().
 ifft2(Operand, Options) -> along_axes(ifft2, ifft, Operand, Options, [-2, -1]).
 
--spec fftn(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
+-spec fftn(tessera_type:operand(), map()) -> tessera_type:tensor().
 fftn(Operand, Options) -> along_axes(fftn, fft, Operand, Options, all).
 
--spec ifftn(tessera:operand(), tessera:fftn_options()) -> tessera:tensor().
+-spec ifftn(tessera_type:operand(), map()) -> tessera_type:tensor().
 ifftn(Operand, Options) -> along_axes(ifftn, ifft, Operand, Options, all).
 
 along_axes(Name, Op, Operand, Options, Default) ->
     Args = [Operand, Options],
     #{axes := Axes0, lengths := Lengths0} =
         tessera_ops:options(Name, Args, Options, #{axes => Default, lengths => default}),
-    #tessera{shape = Shape} = Tensor = tessera_ops:tensor(Name, Operand),
+    #tessera{shape = Shape} = Tensor = tessera_operand:tensor(Name, Operand),
     Axes = tessera_type:axes(Name, Args, Axes0, tuple_size(Shape)),
     Lengths = lengths(Name, Args, Lengths0, length(Axes)),
     is_list(Default) andalso length(Axes) =/= length(Default) andalso
@@ -91,7 +91,7 @@ lengths(Name, Args, Lengths, Count) ->
 
 %% Transforms are symmetric matrices, so their transposes are transforms again; an axis that was truncated is padded, and the other way
 %% round.
--spec share(atom(), tessera:tensor(), attrs(), tessera:tensor()) -> tessera:tensor().
+-spec share(atom(), tessera_type:tensor(), attrs(), tessera_type:tensor()) -> tessera_type:tensor().
 share(Op, X, {Axis, _} = Attrs, C) when Op =:= fft; Op =:= ifft -> like(X, Axis, transform(grad, Op, C, Attrs));
 %% The half of the spectrum that a real transform leaves out has no gradient.
 share(rfft, X, {Axis, _} = Attrs, C) -> like(X, Axis, transform(grad, fft, C, Attrs));
@@ -100,9 +100,9 @@ share(irfft, X, {Axis, Length} = Attrs, C) ->
     #tessera{type = Type, shape = Shape} = Half = tessera_trace:op(grad, rfft, [C], Attrs),
     Weights = [weight(K, Length) / Length || K <- lists:seq(0, Length div 2)],
     Row = list_to_tuple([case D of Axis -> element(D + 1, Shape); _ -> 1 end || D <- tessera_type:dims(tuple_size(Shape))]),
-    W = tessera:reshape(tessera:tensor(Weights, tessera_type:part(Type)), Row),
-    Conjugate = tessera:complex(tessera:multiply(tessera:real(Half), W),
-                                tessera:negate(tessera:multiply(tessera:imag(Half), W))),
+    W = tessera_ops:reshape(tessera_array:tensor(Weights, tessera_type:part(Type)), Row),
+    Conjugate = tessera_complex:complex(tessera_elementwise:multiply(tessera_complex:real(Half), W),
+                                tessera_elementwise:negate(tessera_elementwise:multiply(tessera_complex:imag(Half), W))),
     like(X, Axis, Conjugate).
 
 weight(0, _) -> 1;
@@ -114,7 +114,7 @@ like(#tessera{type = Type, shape = Shape}, Axis, #tessera{shape = Own} = G) ->
     Size = element(Axis + 1, Shape),
     Real = case tessera_type:is_complex_type(Type) of
                true -> G;
-               false -> tessera:real(G)
+               false -> tessera_complex:real(G)
            end,
     case element(Axis + 1, Own) of
         Size -> Real;
@@ -122,6 +122,6 @@ like(#tessera{type = Type, shape = Shape}, Axis, #tessera{shape = Own} = G) ->
             Dims = tuple_to_list(Shape),
             tessera_trace:op(grad, slice, [Real], {[0 || _ <- Dims], Dims, [1 || _ <- Dims]});
         Fewer ->
-            Zeros = tessera:full(setelement(Axis + 1, Shape, Size - Fewer), 0, Real#tessera.type),
+            Zeros = tessera_array:full(setelement(Axis + 1, Shape, Size - Fewer), 0, Real#tessera.type),
             tessera_trace:op(grad, concatenate, [Real, Zeros], Axis)
     end.

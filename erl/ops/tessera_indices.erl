@@ -8,13 +8,13 @@
 -export([gather/3, indexed/5]).
 -export([untake/4, untake_along/4, indexed_add_shares/4, indexed_put_shares/4]).
 
--type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
+-type op() :: fun((atom(), [tessera_type:operand()], term()) -> tessera_type:tensor()).
 
 %% ---- by ops of the core
 
 %% The slices at the indices: the axes of Indices but its last, then the tensor's axes that are not indexed. Each index is
 %% moved to the nearest one in range. The indexed axes are merged into one, and take reads it at linear indices.
--spec gather(op(), tessera:tensor(), tessera:tensor(), [non_neg_integer()]) -> tessera:tensor().
+-spec gather(op(), tessera_type:tensor(), tessera_type:tensor(), [non_neg_integer()]) -> tessera_type:tensor().
 gather(Op, #tessera{shape = Shape} = A, #tessera{shape = IndexShape} = Indices, Axes) ->
     Dims = tuple_to_list(Shape),
     Kept = tessera_type:dims(length(Dims)) -- Axes,
@@ -48,8 +48,8 @@ column(Op, Indices, Batch, I) ->
     reshape(Op, Op(slice, [Indices], {Starts, Batch ++ [I + 1], [1 || _ <- Starts]}), Batch).
 
 %% indexed_add or indexed_put for any number of indexed axes: the core takes one.
--spec update(op(), indexed_add | indexed_put, tessera:tensor(), tessera:tensor(), tessera:tensor(),
-             [non_neg_integer()]) -> tessera:tensor().
+-spec update(op(), indexed_add | indexed_put, tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(),
+             [non_neg_integer()]) -> tessera_type:tensor().
 update(Op, Name, Target, #tessera{shape = IndexShape} = Indices, #tessera{shape = UpdateShape} = Updates, Axes) ->
     Batch = lists:droplast(tuple_to_list(IndexShape)),
     Rows = product(Batch),
@@ -72,17 +72,17 @@ product(Dims) -> lists:foldl(fun erlang:'*'/2, 1, Dims).
 
 %% ---- the API
 
--spec gather(tessera:tensor(), tessera:tensor(), tessera:axes_options()) -> tessera:tensor().
+-spec gather(tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
 gather(Tensor, Indices, Options) ->
-    [T, I] = [tessera_ops:tensor(gather, Arg) || Arg <- [Tensor, Indices]],
+    [T, I] = [tessera_operand:tensor(gather, Arg) || Arg <- [Tensor, Indices]],
     Axes = axes(gather, [Tensor, Indices, Options], T, I, Options),
     gather(op(gather), T, I, Axes).
 
--spec indexed(indexed_add | indexed_put, tessera:operand(), tessera:operand(), tessera:operand(), tessera:axes_options()) ->
-          tessera:tensor().
+-spec indexed(indexed_add | indexed_put, tessera_type:operand(), tessera_type:operand(), tessera_type:operand(), map()) ->
+          tessera_type:tensor().
 indexed(Name, Target, Indices, Updates, Options) ->
     Args = [Target, Indices, Updates, Options],
-    [T, I, U] = [tessera_ops:tensor(Name, Arg) || Arg <- [Target, Indices, Updates]],
+    [T, I, U] = [tessera_operand:tensor(Name, Arg) || Arg <- [Target, Indices, Updates]],
     Axes = axes(Name, Args, T, I, Options),
     Batch = lists:droplast(dims(I)),
     Kept = tessera_type:dims(length(dims(T))) -- Axes,
@@ -119,33 +119,33 @@ dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
 
 %% ---- gradients: C is the result's
 
-zeros_like(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
+zeros_like(#tessera{type = Type, shape = Shape}) -> tessera_array:full(Shape, 0, Type).
 
 %% The gradient is added at the clamped indices from which the elements were read.
--spec untake(tessera:tensor(), tessera:tensor(), tessera:tensor(), non_neg_integer()) -> tessera:tensor().
+-spec untake(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), non_neg_integer()) -> tessera_type:tensor().
 untake(C, X, Indices, Axis) ->
     {Before, [Size | After]} = lists:split(Axis, dims(X)),
-    Count = tessera:size(Indices),
+    Count = tessera_array:size(Indices),
     Places = length(dims(Indices)),
     Last = length(dims(C)) - 1,
     Order = lists:seq(Axis, Axis + Places - 1) ++ lists:seq(0, Axis - 1) ++ lists:seq(Axis + Places, Last),
-    Rows = tessera:reshape(tessera:transpose(C, Order), list_to_tuple([Count | Before ++ After])),
-    tessera:indexed_add(zeros_like(X), tessera:reshape(into(Indices, Size), {Count, 1}), Rows, #{axes => [Axis]}).
+    Rows = tessera_ops:reshape(tessera_ops:transpose(C, Order), list_to_tuple([Count | Before ++ After])),
+    indexed(indexed_add, zeros_like(X), tessera_ops:reshape(into(Indices, Size), {Count, 1}), Rows, #{axes => [Axis]}).
 
 %% Each element is one row, at its linear index.
--spec untake_along(tessera:tensor(), tessera:tensor(), tessera:tensor(), non_neg_integer()) -> tessera:tensor().
+-spec untake_along(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), non_neg_integer()) -> tessera_type:tensor().
 untake_along(C, X, Indices, Axis) ->
     Shape = Indices#tessera.shape,
     Strides = strides(dims(X)),
     At = fun(I) when I =:= Axis -> into(Indices, lists:nth(I + 1, dims(X)));
-            (I) -> tessera:iota(Shape, s64, I)
+            (I) -> tessera_array:iota(Shape, s64, I)
          end,
-    Linear = lists:foldl(fun({I, Stride}, Sum) -> tessera:add(Sum, tessera:multiply(At(I), Stride)) end,
-                         tessera:full(Shape, 0, s64), lists:zip(tessera_type:dims(length(Strides)), Strides)),
-    Flat = tessera:full({tessera:size(X)}, 0, X#tessera.type),
-    Count = tessera:size(Indices),
-    Sum = tessera:indexed_add(Flat, tessera:reshape(Linear, {Count, 1}), tessera:reshape(C, {Count})),
-    tessera:reshape(Sum, X#tessera.shape).
+    Linear = lists:foldl(fun({I, Stride}, Sum) -> tessera_elementwise:add(Sum, tessera_elementwise:multiply(At(I), Stride)) end,
+                         tessera_array:full(Shape, 0, s64), lists:zip(tessera_type:dims(length(Strides)), Strides)),
+    Flat = tessera_array:full({tessera_array:size(X)}, 0, X#tessera.type),
+    Count = tessera_array:size(Indices),
+    Sum = indexed(indexed_add, Flat, tessera_ops:reshape(Linear, {Count, 1}), tessera_ops:reshape(C, {Count}), #{}),
+    tessera_ops:reshape(Sum, X#tessera.shape).
 
 strides(Dims) ->
     {Strides, _} = lists:mapfoldr(fun(Dim, Stride) -> {Stride, Stride * Dim} end, 1, Dims),
@@ -154,41 +154,41 @@ strides(Dims) ->
 into(Indices, Size) -> into(op(take), Indices, Size).
 
 %% Rows that were dropped get no gradient.
--spec indexed_add_shares(tessera:tensor(), tessera:tensor(), tessera:tensor(), [non_neg_integer()]) ->
-          [none | fun(() -> tessera:tensor())].
+-spec indexed_add_shares(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), [non_neg_integer()]) ->
+          [none | fun(() -> tessera_type:tensor())].
 indexed_add_shares(C, Indices, Updates, Axes) ->
     [fun() -> C end, none,
      fun() -> where(inside(Indices, [lists:nth(Axis + 1, dims(C)) || Axis <- Axes]), read(C, Indices, Axes), Updates) end].
 
 %% Elements of the target that were overwritten get no gradient, and of several rows that were put at
 %% one place only the last gets one.
--spec indexed_put_shares(tessera:tensor(), tessera:tensor(), tessera:tensor(), [non_neg_integer()]) ->
-          [none | fun(() -> tessera:tensor())].
+-spec indexed_put_shares(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), [non_neg_integer()]) ->
+          [none | fun(() -> tessera_type:tensor())].
 indexed_put_shares(C, Indices, Updates, Axes) ->
     Sizes = [lists:nth(Axis + 1, dims(C)) || Axis <- Axes],
-    [fun() -> tessera:indexed_put(C, Indices, zeros_like(Updates), #{axes => Axes}) end, none,
+    [fun() -> indexed(indexed_put, C, Indices, zeros_like(Updates), #{axes => Axes}) end, none,
      fun() ->
              [Rows | _] = dims(Indices),
-             Row = tessera:iota({Rows}, s64),
-             Last = tessera:indexed_put(tessera:full(list_to_tuple(Sizes), -1, s64), Indices, Row),
-             Wins = tessera:equal(read(Last, Indices, tessera_type:dims(length(Axes))), Row),
-             where(tessera:logical_and(Wins, inside(Indices, Sizes)), read(C, Indices, Axes), Updates)
+             Row = tessera_array:iota({Rows}, s64),
+             Last = indexed(indexed_put, tessera_array:full(list_to_tuple(Sizes), -1, s64), Indices, Row, #{}),
+             Wins = tessera_elementwise:equal(read(Last, Indices, tessera_type:dims(length(Axes))), Row),
+             where(tessera_elementwise:logical_and(Wins, inside(Indices, Sizes)), read(C, Indices, Axes), Updates)
      end].
 
 %% An empty tensor cannot be read, and no row is inside of it.
 read(C, Indices, Axes) ->
-    case tessera:size(C) of
-        0 -> tessera:full(list_to_tuple([hd(dims(Indices)) |
+    case tessera_array:size(C) of
+        0 -> tessera_array:full(list_to_tuple([hd(dims(Indices)) |
                                          [lists:nth(I + 1, dims(C)) || I <- tessera_type:dims(length(dims(C))) -- Axes]]),
                           0, C#tessera.type);
-        _ -> tessera:gather(C, Indices, #{axes => Axes})
+        _ -> gather(C, Indices, #{axes => Axes})
     end.
 
 %% An index of u64 that s64 does not hold is negative there, so that it is outside.
 inside(Indices, Sizes) ->
-    Wide = tessera:as_type(Indices, s64),
-    Bounds = tessera:tensor([Sizes], s64),
-    tessera:all(tessera:logical_and(tessera:greater_equal(Wide, 0), tessera:less(Wide, Bounds)), #{axes => [1]}).
+    Wide = tessera_ops:as_type(Indices, s64),
+    Bounds = tessera_array:tensor([Sizes], s64),
+    tessera_ops:all(tessera_elementwise:logical_and(tessera_elementwise:greater_equal(Wide, 0), tessera_elementwise:less(Wide, Bounds)), #{axes => [1]}).
 
 where(Rows, #tessera{type = Type, shape = Shape} = Value, _) ->
-    tessera:select(tessera:broadcast(Rows, Shape, [0]), Value, tessera:full({}, 0, Type)).
+    tessera_elementwise:select(tessera_ops:broadcast(Rows, Shape, [0]), Value, tessera_array:full({}, 0, Type)).

@@ -17,10 +17,10 @@
 
 %% ---- the API
 
--spec cholesky(tessera:tensor()) -> tessera:tensor().
+-spec cholesky(tessera_type:tensor()) -> tessera_type:tensor().
 cholesky(A) -> op(cholesky, [matrices(cholesky, [A], A)], []).
 
--spec triangular_solve(tessera:tensor(), tessera:tensor(), tessera:triangular_solve_options()) -> tessera:tensor().
+-spec triangular_solve(tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
 triangular_solve(A, B, Options) ->
     Args = [A, B, Options],
     Plain = case Options of
@@ -37,27 +37,27 @@ triangular_solve(A, B, Options) ->
                             op(triangular_solve, [A1, Right], {Left, Lower, Transpose, Unit})
                     end).
 
--spec solve(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+-spec solve(tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
 solve(A, B) -> with_right_side(solve, [A, B], true, fun(Matrix, Right) -> op(solve, [Matrix, Right], []) end).
 
--spec inverse(tessera:tensor()) -> tessera:tensor().
+-spec inverse(tessera_type:tensor()) -> tessera_type:tensor().
 inverse(A) ->
     #tessera{shape = Shape, type = Type} = Matrix = matrices(inverse, [A], A),
-    tessera_trace:op(inverse, solve, [Matrix, tessera:eye(Shape, tessera_type:to_float(Type))], []).
+    tessera_trace:op(inverse, solve, [Matrix, tessera_array:eye(Shape, tessera_type:to_float(Type))], []).
 
--spec determinant(tessera:tensor()) -> tessera:tensor().
+-spec determinant(tessera_type:tensor()) -> tessera_type:tensor().
 determinant(A) -> op(determinant, [matrices(determinant, [A], A)], []).
 
--spec lu(tessera:tensor()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
+-spec lu(tessera_type:tensor()) -> {tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()}.
 lu(A) -> list_to_tuple(tessera_trace:results(lu, [matrices(lu, [A], A)], [])).
 
--spec qr(tessera:tensor(), tessera:factor_options()) -> {tessera:tensor(), tessera:tensor()}.
+-spec qr(tessera_type:tensor(), map()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 qr(A, Options) -> list_to_tuple(tessera_trace:results(qr, [any_matrices(qr, [A, Options], A)], full(qr, A, Options))).
 
--spec eigh(tessera:tensor()) -> {tessera:tensor(), tessera:tensor()}.
+-spec eigh(tessera_type:tensor()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 eigh(A) -> list_to_tuple(tessera_trace:results(eigh, [matrices(eigh, [A], A)], [])).
 
--spec svd(tessera:tensor(), tessera:factor_options()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
+-spec svd(tessera_type:tensor(), map()) -> {tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()}.
 svd(A, Options) ->
     list_to_tuple(tessera_trace:results(svd, [any_matrices(svd, [A, Options], A)], full(svd, A, Options))).
 
@@ -67,32 +67,32 @@ full(Name, A, Options) ->
 
 %% ---- by singular values
 
--spec pinv(tessera:tensor()) -> tessera:tensor().
+-spec pinv(tessera_type:tensor()) -> tessera_type:tensor().
 pinv(A) ->
     {Type, {Matrix, Power}, {U, _, Inverses, V}} = inverted(pinv, [A], A),
-    tessera:as_type(times(pinv(Matrix, U, Inverses, V), tessera:negate(Power)), Type).
+    tessera_ops:as_type(times(pinv(Matrix, U, Inverses, V), tessera_elementwise:negate(Power)), Type).
 
-pinv(A, U, Inverses, V) -> tessera_trace:made_by(pinv, product(tessera:multiply(V, Inverses), adjoint(U)), [A, U, Inverses, V]).
+pinv(A, U, Inverses, V) -> tessera_trace:made_by(pinv, product(tessera_elementwise:multiply(V, Inverses), adjoint(U)), [A, U, Inverses, V]).
 
--spec lstsq(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+-spec lstsq(tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
 lstsq(A, B) ->
     Args = [A, B],
     {Factored, {Matrix, Power}, {#tessera{shape = Shape} = U, Divisors, Inverses, V}} = inverted(lstsq, Args, A),
     {Batch, [M, _]} = parts(U),
-    #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, Factored)], []),
+    #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_operand:tensor(lstsq, B), tessera_array:full({}, 0, Factored)], []),
     Vector = Batch ++ [M],
     Solve = fun(Columns) ->
-                    [Left, Other, Wide] = [tessera:as_type(T, computed_in(Type)) || T <- [U, V, Columns]],
+                    [Left, Other, Wide] = [tessera_ops:as_type(T, computed_in(Type)) || T <- [U, V, Columns]],
                     {Given, Own} = scaled(Wide),
-                    By = tessera:as_type(column(Divisors), tessera_type:part(computed_in(Type))),
-                    X = product(Other, tessera:divide(product(adjoint(Left), Given), By)),
+                    By = tessera_ops:as_type(column(Divisors), tessera_type:part(computed_in(Type))),
+                    X = product(Other, tessera_elementwise:divide(product(adjoint(Left), Given), By)),
                     Scaled = tessera_trace:made_by(lstsq, X, [Matrix, Given, U, Inverses, V]),
-                    tessera:as_type(times(Scaled, tessera:subtract(Own, Power)), Type)
+                    tessera_ops:as_type(times(Scaled, tessera_elementwise:subtract(Own, Power)), Type)
             end,
     case dims(Right) of
         Vector ->
             X = Solve(column(Right)),
-            tessera:reshape(X, list_to_tuple(lists:droplast(dims(X))));
+            tessera_ops:reshape(X, list_to_tuple(lists:droplast(dims(X))));
         Dims when length(Dims) =:= tuple_size(Shape) ->
             case lists:droplast(Dims) of
                 Vector -> Solve(Right);
@@ -101,7 +101,7 @@ lstsq(A, B) ->
         _ -> unfit(Args, Right, Batch, M)
     end.
 
--spec unfit([term()], tessera:tensor(), [integer()], integer()) -> no_return().
+-spec unfit([term()], tessera_type:tensor(), [integer()], integer()) -> no_return().
 unfit(Args, #tessera{shape = Shape}, Batch, M) ->
     tessera_error:raise(lstsq, Args, invalid_argument, "lstsq: the right side has shape ~0p, expected ~0p, or with columns",
                         [Shape, list_to_tuple(Batch ++ [M])]).
@@ -111,20 +111,20 @@ unfit(Args, #tessera{shape = Shape}, Batch, M) ->
 %% infinite.
 inverted(Name, Args, A) ->
     {Type, Matrix, {U, S, Vt}} = decomposed(Name, Args, A),
-    Counts = tessera:greater(S, least(U, S, Vt)),
-    Divisors = tessera:select(Counts, S, tessera:full({}, infinity, S#tessera.type)),
-    {Type, Matrix, {U, Divisors, row(tessera:divide(1, Divisors)), adjoint(Vt)}}.
+    Counts = tessera_elementwise:greater(S, least(U, S, Vt)),
+    Divisors = tessera_elementwise:select(Counts, S, tessera_array:full({}, infinity, S#tessera.type)),
+    {Type, Matrix, {U, Divisors, row(tessera_elementwise:divide(1, Divisors)), adjoint(Vt)}}.
 
 %% The type of A as a float, and scaled(A) and its factors in the type in which they are computed: in a narrower one their rounding would
 %% be larger than the singular values that count.
 decomposed(Name, Args, A) ->
     #tessera{type = Given} = Whole = any_matrices(Name, Args, A),
     Type = tessera_type:to_float(Given),
-    {Matrix, Power} = scaled(tessera:as_type(Whole, computed_in(Type))),
+    {Matrix, Power} = scaled(tessera_ops:as_type(Whole, computed_in(Type))),
     {Type, {Matrix, Power}, list_to_tuple(tessera_trace:results(Name, svd, [Matrix], false))}.
 
 %% The type in which matrices of a float type are factored.
--spec computed_in(tessera:type()) -> tessera:type().
+-spec computed_in(tessera_type:type()) -> tessera_type:type().
 computed_in(Type) ->
     case tessera_type:is_float_type(Type) andalso tessera_type:bits(Type) < 32 of
         true -> f32;
@@ -136,7 +136,7 @@ least(_, #tessera{shape = Shape} = S, _) when element(tuple_size(Shape), Shape) 
 least(U, #tessera{type = Type, shape = Shape} = S, Vt) ->
     {_, [M, _]} = parts(U),
     {_, [_, N]} = parts(Vt),
-    tessera:multiply(tessera:reduce_max(S, #{axes => [tuple_size(Shape) - 1], keep_axes => true}), max(M, N) * epsilon(Type)).
+    tessera_elementwise:multiply(tessera_ops:reduce_max(S, #{axes => [tuple_size(Shape) - 1], keep_axes => true}), max(M, N) * epsilon(Type)).
 
 %% The distance of 1 to the next number of a type in which matrices are factored.
 -spec epsilon(f32 | f64) -> float().
@@ -144,45 +144,45 @@ epsilon(f64) -> math:pow(2, -52);
 epsilon(f32) -> math:pow(2, -23).
 
 %% A vector of each matrix as a row, or a column.
-row(T) -> tessera:reshape(T, list_to_tuple(lists:droplast(dims(T)) ++ [1, lists:last(dims(T))])).
-column(T) -> tessera:reshape(T, list_to_tuple(dims(T) ++ [1])).
+row(T) -> tessera_ops:reshape(T, list_to_tuple(lists:droplast(dims(T)) ++ [1, lists:last(dims(T))])).
+column(T) -> tessera_ops:reshape(T, list_to_tuple(dims(T) ++ [1])).
 
--spec matrix_rank(tessera:tensor()) -> tessera:tensor().
+-spec matrix_rank(tessera_type:tensor()) -> tessera_type:tensor().
 matrix_rank(A) ->
     {_, _, {U, S, Vt}} = decomposed(matrix_rank, [A], A),
     Type = tessera_type:index_type(lists:last(dims(S)) + 1),
-    tessera:sum(tessera:as_type(tessera:greater(S, least(U, S, Vt)), Type), #{axes => [length(dims(S)) - 1]}).
+    tessera_ops:sum(tessera_ops:as_type(tessera_elementwise:greater(S, least(U, S, Vt)), Type), #{axes => [length(dims(S)) - 1]}).
 
 %% ---- numbers near the ends of a type's range
 
 %% X divided by a power of two, one for each matrix, and the exponents of these powers: with the axes of X, of which those of matrices have size 1. The largest
 %% element of the quotient is about 1, so squares and products of few elements neither overflow nor vanish. X is f32, f64, c64 or c128. The quotient is exact
 %% but for elements that are far smaller than the largest element, and so a result has the same bits as without the division.
--spec scaled(tessera:tensor()) -> {tessera:tensor(), tessera:tensor()}.
+-spec scaled(tessera_type:tensor()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 scaled(#tessera{shape = Shape} = X) -> scaled(abs, X, matrix_axes(Shape)).
 
 %% For the function of this name.
 scaled(Name, #tessera{type = Type} = X, Axes) ->
     {Integer, Digits, Bias} = layout(tessera_type:part(Type)),
-    Largest = largest(tessera:stop_grad(tessera_trace:op(Name, abs, [X], [])), #{axes => Axes, keep_axes => true}),
-    Field = tessera:right_shift(tessera:bitcast(Largest, Integer), Digits),
+    Largest = largest(tessera_trace:stop_grad(tessera_trace:op(Name, abs, [X], [])), #{axes => Axes, keep_axes => true}),
+    Field = tessera_elementwise:right_shift(tessera_elementwise:bitcast(Largest, Integer), Digits),
     %% zeros stay as they are: gradients times the largest power would overflow
-    Power = tessera:select(tessera:equal(Largest, 0), 0, tessera:subtract(tessera:clip(Field, 1, 2 * Bias - 1), Bias)),
-    {grown(X, power_of_two(tessera:negate(Power), Type)), tessera:as_type(Power, s32)}.
+    Power = tessera_elementwise:select(tessera_elementwise:equal(Largest, 0), 0, tessera_elementwise:subtract(tessera_elementwise:clip(Field, 1, 2 * Bias - 1), Bias)),
+    {grown(X, power_of_two(tessera_elementwise:negate(Power), Type)), tessera_ops:as_type(Power, s32)}.
 
 %% X times a power of two, whose exponent may be the sum of two exponents of scaled/1: two products, neither of which overflows where the result does not.
 times(#tessera{type = Type} = X, Power) ->
-    Half = tessera:right_shift(Power, 1),
-    grown(grown(X, power_of_two(Half, Type)), power_of_two(tessera:subtract(Power, Half), Type)).
+    Half = tessera_elementwise:right_shift(Power, 1),
+    grown(grown(X, power_of_two(Half, Type)), power_of_two(tessera_elementwise:subtract(Power, Half), Type)).
 
 %% The parts of a complex number are multiplied one by one: a complex product would multiply an infinite part with the imaginary part of By, 0, which is NaN.
-grown(#tessera{type = Type} = X, By) when ?IS_COMPLEX(Type) -> tessera:complex(tessera:multiply(tessera:real(X), By), tessera:multiply(tessera:imag(X), By));
-grown(X, By) -> tessera:multiply(X, By).
+grown(#tessera{type = Type} = X, By) when ?IS_COMPLEX(Type) -> tessera_complex:complex(tessera_elementwise:multiply(tessera_complex:real(X), By), tessera_elementwise:multiply(tessera_complex:imag(X), By));
+grown(X, By) -> tessera_elementwise:multiply(X, By).
 
 power_of_two(Power, Type) ->
     Part = tessera_type:part(Type),
     {Integer, Digits, Bias} = layout(Part),
-    tessera:bitcast(tessera:left_shift(tessera:add(tessera:as_type(Power, Integer), Bias), Digits), Part).
+    tessera_elementwise:bitcast(tessera_elementwise:left_shift(tessera_elementwise:add(tessera_ops:as_type(Power, Integer), Bias), Digits), Part).
 
 %% Of a float type: the integer type of the same size, the number of digits below the exponent, and the bias of the exponent.
 layout(f32) -> {s32, 23, 127};
@@ -190,14 +190,14 @@ layout(f64) -> {s64, 52, 1023}.
 
 %% ---- powers and norms
 
--spec matrix_power(tessera:tensor(), integer()) -> tessera:tensor().
+-spec matrix_power(tessera_type:tensor(), integer()) -> tessera_type:tensor().
 matrix_power(A, N) when is_integer(N), N < 0 ->
     _ = matrices(matrix_power, [A, N], A),
     matrix_power(inverse(A), -N);
 matrix_power(A, N) when is_integer(N) ->
     #tessera{shape = Shape, type = Type} = Matrix = matrices(matrix_power, [A, N], A),
     case N of
-        0 -> tessera:eye(Shape, Type);
+        0 -> tessera_array:eye(Shape, Type);
         _ -> power(Matrix, N)
     end;
 matrix_power(A, N) ->
@@ -208,23 +208,23 @@ power(A, 1) -> A;
 power(A, N) when N rem 2 =:= 0 -> power(product(A, A), N div 2);
 power(A, N) -> product(A, power(product(A, A), N div 2)).
 
--spec norm(tessera:tensor(), tessera:norm_options()) -> tessera:tensor().
+-spec norm(tessera_type:tensor(), map()) -> tessera_type:tensor().
 norm(Given, Options) ->
     Args = [Given, Options],
-    Tensor = tessera_ops:tensor(norm, Given),
+    Tensor = tessera_operand:tensor(norm, Given),
     #{order := Order, axes := Axes, keep_axes := Keep} =
         tessera_ops:options(norm, Args, Options, #{order => 2, axes => all, keep_axes => false}),
     Over = #{keep_axes => Keep, axes => tessera_type:axes(norm, Args, Axes, length(dims(Tensor)))},
     %% a float first: the least integer of a type has no size in it
-    X = tessera:as_type(Tensor, tessera_type:to_float(Tensor#tessera.type)),
+    X = tessera_ops:as_type(Tensor, tessera_type:to_float(Tensor#tessera.type)),
     Sizes = fun() -> tessera_trace:op(norm, abs, [X], []) end,
     case Order of
         _ when (Order =:= spectral orelse Order =:= nuclear), Axes =:= all -> matrix_norm(Args, Tensor, Order, Keep);
         infinity -> largest(Sizes(), Over);
-        neg_infinity -> tessera:reduce_min(Sizes(), Over);
-        1 -> tessera:sum(Sizes(), Over);
+        neg_infinity -> tessera_ops:reduce_min(Sizes(), Over);
+        1 -> tessera_ops:sum(Sizes(), Over);
         _ when is_number(Order), Order == 0 ->
-            tessera:sum(tessera:as_type(tessera:not_equal(X, 0), tessera_type:part(X#tessera.type)), Over);
+            tessera_ops:sum(tessera_ops:as_type(tessera_elementwise:not_equal(X, 0), tessera_type:part(X#tessera.type)), Over);
         _ when is_number(Order) -> power_norm(Order, X, Over);
         _ ->
             tessera_error:raise(norm, Args, invalid_argument,
@@ -234,37 +234,37 @@ norm(Given, Options) ->
 
 %% The root of a sum of powers, computed in f32 at least.
 power_norm(Order, #tessera{type = Type} = Given, Over) ->
-    X = tessera:as_type(Given, computed_in(Type)),
+    X = tessera_ops:as_type(Given, computed_in(Type)),
     Norm = case Order == 2 of
                true -> root_of_squares(X, Over);
                false -> scaled_norm(Order, X, Over)
            end,
-    tessera:as_type(Norm, tessera_type:part(Type)).
+    tessera_ops:as_type(Norm, tessera_type:part(Type)).
 
 %% Scaling takes a pass over X, so it is done only where squares may be near an end of the range.
 root_of_squares(#tessera{type = Type} = X, Over) ->
     Part = tessera_type:part(Type),
     Sum = sum_of_squares(X, Over),
     Least = case Part of f64 -> math:pow(2, -960); f32 -> math:pow(2, -100) end,
-    Is = tessera:logical_and(tessera:greater_equal(Sum, Least), tessera:less_equal(Sum, largest_number(Sum))),
-    tessera:'cond'(tessera:all(Is), fun() -> tessera:sqrt(Sum) end, fun() -> scaled_norm(2, X, Over) end).
+    Is = tessera_elementwise:logical_and(tessera_elementwise:greater_equal(Sum, Least), tessera_elementwise:less_equal(Sum, largest_number(Sum))),
+    tessera_control:'cond'(tessera_ops:all(Is), fun() -> tessera_elementwise:sqrt(Sum) end, fun() -> scaled_norm(2, X, Over) end).
 
 sum_of_squares(X, Over) ->
     Sizes = tessera_trace:op(norm, abs, [X], []),
-    tessera:sum(tessera:multiply(Sizes, Sizes), Over).
+    tessera_ops:sum(tessera_elementwise:multiply(Sizes, Sizes), Over).
 
 scaled_norm(Order, X, #{axes := Axes} = Over) ->
     {Scaled, Power} = scaled(norm, X, Axes),
     without_axes(times(root_of_sum(Order, Scaled, Over#{keep_axes := true}), Power), Over).
 
-root_of_sum(Order, X, Over) when Order == 2 -> tessera:sqrt(sum_of_squares(X, Over));
+root_of_sum(Order, X, Over) when Order == 2 -> tessera_elementwise:sqrt(sum_of_squares(X, Over));
 root_of_sum(Order, X, Over) ->
     Sizes = tessera_trace:op(norm, abs, [X], []),
     Unit = one_of_size(Order, Sizes, Over),
-    tessera:multiply(tessera:pow(tessera:sum(tessera:pow(tessera:divide(Sizes, Unit), Order), Over), 1 / Order), Unit).
+    tessera_elementwise:multiply(tessera_ops:pow(tessera_ops:sum(tessera_ops:pow(tessera_elementwise:divide(Sizes, Unit), Order), Over), 1 / Order), Unit).
 
 without_axes(X, #{keep_axes := true}) -> X;
-without_axes(X, #{axes := Axes}) -> tessera:squeeze(X, Axes).
+without_axes(X, #{axes := Axes}) -> tessera_ops:squeeze(X, Axes).
 
 matrix_norm(Args, X, Order, Keep) ->
     {_, S, _} = list_to_tuple(tessera_trace:results(norm, svd, [any_matrices(norm, Args, X)], false)),
@@ -272,7 +272,7 @@ matrix_norm(Args, X, Order, Keep) ->
     Over = #{axes => [Last], keep_axes => Keep},
     Norm = case Order of
                spectral -> largest(S, Over);
-               nuclear -> tessera:sum(S, Over)
+               nuclear -> tessera_ops:sum(S, Over)
            end,
     case Keep of
         true -> column(Norm);
@@ -281,31 +281,31 @@ matrix_norm(Args, X, Order, Keep) ->
 
 %% The largest size, or for negative orders the smallest one: powers of sizes divided by this size do not overflow. 1 where this size is 0 or not finite.
 one_of_size(Order, Sizes, Over) ->
-    Constant = tessera:stop_grad(Sizes),
+    Constant = tessera_trace:stop_grad(Sizes),
     Size = case Order > 0 of
                true -> largest(Constant, Over);
                false -> smallest(Constant, Over)
            end,
-    tessera:select(is_normal(Size), Size, 1.0).
+    tessera_elementwise:select(is_normal(Size), Size, 1.0).
 
 smallest(#tessera{shape = Shape} = Sizes, #{axes := Axes} = Over) ->
     case lists:any(fun(Axis) -> element(Axis + 1, Shape) =:= 0 end, Axes) of
-        true -> tessera:sum(Sizes, Over);
-        false -> tessera:reduce_min(Sizes, Over)
+        true -> tessera_ops:sum(Sizes, Over);
+        false -> tessera_ops:reduce_min(Sizes, Over)
     end.
 
 %% Of sizes: 0 where there is none.
 largest(#tessera{shape = Shape} = Sizes, #{axes := Axes} = Over) ->
     case lists:any(fun(Axis) -> element(Axis + 1, Shape) =:= 0 end, Axes) of
-        true -> tessera:sum(Sizes, Over);
-        false -> tessera:reduce_max(Sizes, Over)
+        true -> tessera_ops:sum(Sizes, Over);
+        false -> tessera_ops:reduce_max(Sizes, Over)
     end.
 
 op(Name, Operands, Attrs) -> tessera_trace:op(Name, Name, Operands, Attrs).
 
 %% A tensor with square matrices.
 matrices(Name, Args, Given) ->
-    Tensor = tessera_ops:tensor(Name, Given),
+    Tensor = tessera_operand:tensor(Name, Given),
     case lists:reverse(dims(Tensor)) of
         [N, N | _] -> Tensor;
         _ ->
@@ -315,7 +315,7 @@ matrices(Name, Args, Given) ->
     end.
 
 any_matrices(Name, Args, Given) ->
-    Tensor = tessera_ops:tensor(Name, Given),
+    Tensor = tessera_operand:tensor(Name, Given),
     case dims(Tensor) of
         [_, _ | _] -> Tensor;
         _ ->
@@ -326,16 +326,16 @@ any_matrices(Name, Args, Given) ->
 %% Batches are broadcast. A right side of one axis is a vector, and so is the result.
 with_right_side(Name, [A, B | _] = Args, Left, Solve) ->
     Matrix = matrices(Name, Args, A),
-    #tessera{shape = Shape} = Right = tessera_ops:tensor(Name, B),
+    #tessera{shape = Shape} = Right = tessera_operand:tensor(Name, B),
     case Shape of
         {} ->
             tessera_error:raise(Name, Args, invalid_argument, "~s: expected a right side of at least one axis, got a number",
                                 [Name]);
         {N} ->
-            Column = tessera:reshape(Right, case Left of true -> {N, 1}; false -> {1, N} end),
+            Column = tessera_ops:reshape(Right, case Left of true -> {N, 1}; false -> {1, N} end),
             #tessera{shape = Solved} = X = in_batches(Name, Args, Left, Matrix, Column, Solve),
             {Batch, _} = lists:split(tuple_size(Solved) - 2, tuple_to_list(Solved)),
-            tessera:reshape(X, list_to_tuple(Batch ++ [N]));
+            tessera_ops:reshape(X, list_to_tuple(Batch ++ [N]));
         _ -> in_batches(Name, Args, Left, Matrix, Right, Solve)
     end.
 
@@ -367,7 +367,7 @@ joined(Name, Args, A, B) ->
 repeated(Tensor, Dims) ->
     case list_to_tuple(Dims) of
         Shape when Shape =:= Tensor#tessera.shape -> Tensor;
-        Shape -> tessera:broadcast(Tensor, Shape)
+        Shape -> tessera_ops:broadcast_to(Tensor, Shape)
     end.
 
 dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
@@ -378,16 +378,16 @@ dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
 product(A, B) ->
     Rank = length(dims(A)),
     Batch = tessera_type:dims(Rank - 2),
-    tessera:dot(A, [Rank - 1], Batch, B, [Rank - 2], Batch).
+    tessera_ops:dot(A, [Rank - 1], Batch, B, [Rank - 2], Batch).
 
 transposed(A) ->
     Rank = length(dims(A)),
-    tessera:transpose(A, tessera_type:dims(Rank - 2) ++ [Rank - 1, Rank - 2]).
+    tessera_ops:transpose(A, tessera_type:dims(Rank - 2) ++ [Rank - 1, Rank - 2]).
 
 %% The conjugate transposes; the transposes of real matrices.
 adjoint(A) -> conjugated(transposed(A)).
 
-conjugated(#tessera{type = Type} = A) when ?IS_COMPLEX(Type) -> tessera:conjugate(A);
+conjugated(#tessera{type = Type} = A) when ?IS_COMPLEX(Type) -> tessera_complex:conjugate(A);
 conjugated(A) -> A.
 
 %% The elements for whose row and column index Keep gives true, zeros elsewhere.
@@ -395,28 +395,28 @@ part(Keep, A) -> part(Keep, A, 0).
 
 part(Keep, #tessera{shape = Shape, type = Type} = A, Else) ->
     Rank = tuple_size(Shape),
-    [Row, Column] = [tessera:iota(Shape, s64, Axis) || Axis <- [Rank - 2, Rank - 1]],
-    tessera:select(tessera:Keep(Row, Column), A, tessera:full({}, Else, Type)).
+    [Row, Column] = [tessera_array:iota(Shape, s64, Axis) || Axis <- [Rank - 2, Rank - 1]],
+    tessera_elementwise:select(tessera_elementwise:Keep(Row, Column), A, tessera_array:full({}, Else, Type)).
 
 %% ---- gradients: C is the result's
 
 %% As for a symmetric matrix (I. Murray, "Differentiation of the Cholesky decomposition", 2016): the gradient is symmetric,
 %% although one triangle is read.
--spec cholesky_share(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+-spec cholesky_share(tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
 cholesky_share(L, C) ->
     Product = product(adjoint(L), conjugated(C)),
-    Half = tessera:multiply(tessera:add(part(greater_equal, Product), part(greater, Product)), 0.5),
+    Half = tessera_elementwise:multiply(tessera_elementwise:add(part(greater_equal, Product), part(greater, Product)), 0.5),
     Left = op(triangular_solve, [conjugated(L), Half], {true, true, true, false}),
     conjugated(hermitian(op(triangular_solve, [L, Left], {false, true, false, false}))).
 
-hermitian(A) -> tessera:multiply(tessera:add(A, adjoint(A)), 0.5).
+hermitian(A) -> tessera_elementwise:multiply(tessera_elementwise:add(A, adjoint(A)), 0.5).
 
 %% The gradients of A and B for op(A) X = B, or X op(A) = B, with result X.
--spec triangular_shares(tessera:tensor(), tessera:tensor(), tessera:tensor(), attrs()) ->
-          [fun(() -> tessera:tensor())].
+-spec triangular_shares(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), attrs()) ->
+          [fun(() -> tessera_type:tensor())].
 triangular_shares(A, X, C, {Left, Lower, Transpose, Unit}) ->
     Right = fun() -> op(triangular_solve, [A, C], {Left, Lower, not Transpose, Unit}) end,
-    [fun() -> tessera:negate(part(triangle(Lower, Unit), outer(Left, Transpose, Right(), X))) end, Right].
+    [fun() -> tessera_elementwise:negate(part(triangle(Lower, Unit), outer(Left, Transpose, Right(), X))) end, Right].
 
 triangle(true, false) -> greater_equal;
 triangle(true, true) -> greater;
@@ -430,33 +430,33 @@ outer(false, false, G, X) -> product(transposed(X), G);
 outer(false, true, G, X) -> product(transposed(G), X).
 
 %% The gradients of A and B for A X = B.
--spec solve_shares(tessera:tensor(), tessera:tensor(), tessera:tensor()) -> [fun(() -> tessera:tensor())].
+-spec solve_shares(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()) -> [fun(() -> tessera_type:tensor())].
 solve_shares(A, X, C) ->
     Right = fun() -> op(solve, [transposed(A), C], []) end,
-    [fun() -> tessera:negate(product(Right(), transposed(X))) end, Right].
+    [fun() -> tessera_elementwise:negate(product(Right(), transposed(X))) end, Right].
 
 %% The cofactors times C, also of complex matrices.
--spec determinant_share(tessera:tensor(), tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+-spec determinant_share(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
 determinant_share(#tessera{shape = Shape, type = Type} = A0, D0, C) ->
-    A = tessera:as_type(A0, computed_in(Type)),
+    A = tessera_ops:as_type(A0, computed_in(Type)),
     Cofactors = case element(tuple_size(Shape), Shape) of
                     N when N < 4 -> minors(N, A);
                     _ when A#tessera.type =:= Type -> cofactors(A, D0);
                     _ -> cofactors(A, op(determinant, [A], []))
                 end,
-    tessera:multiply(of_each(C, Shape), tessera:as_type(Cofactors, Type)).
+    tessera_elementwise:multiply(of_each(C, Shape), tessera_ops:as_type(Cofactors, Type)).
 
 %% A number for each matrix, repeated for its elements.
-of_each(Numbers, Shape) -> tessera:broadcast(Numbers, Shape, tessera_type:dims(tuple_size(Shape) - 2)).
+of_each(Numbers, Shape) -> tessera_ops:broadcast(Numbers, Shape, tessera_type:dims(tuple_size(Shape) - 2)).
 
 %% The cofactors of small matrices, each by the elements that it is made of.
 minors(0, A) -> A;
-minors(1, #tessera{shape = Shape, type = Type}) -> tessera:full(Shape, 1, Type);
+minors(1, #tessera{shape = Shape, type = Type}) -> tessera_array:full(Shape, 1, Type);
 minors(2, A) ->
     Other = around(A, 1, 1),
-    tessera:subtract(part(equal, Other), part(not_equal, Other));
+    tessera_elementwise:subtract(part(equal, Other), part(not_equal, Other));
 minors(3, A) ->
-    tessera:subtract(tessera:multiply(around(A, 1, 1), around(A, 2, 2)), tessera:multiply(around(A, 1, 2), around(A, 2, 1))).
+    tessera_elementwise:subtract(tessera_elementwise:multiply(around(A, 1, 1), around(A, 2, 2)), tessera_elementwise:multiply(around(A, 1, 2), around(A, 2, 1))).
 
 %% Moves the elements up by Rows and left by Columns, around the edges.
 around(A, Rows, Columns) ->
@@ -464,25 +464,25 @@ around(A, Rows, Columns) ->
     shifted(shifted(A, Rank - 2, Rows), Rank - 1, Columns).
 
 shifted(#tessera{shape = Shape} = A, Axis, By) ->
-    [Before, After] = tessera:split(A, [By, element(Axis + 1, Shape) - By], Axis),
-    tessera:concatenate([After, Before], Axis).
+    [Before, After] = tessera_ops:split(A, [By, element(Axis + 1, Shape) - By], Axis),
+    tessera_ops:concatenate([After, Before], Axis).
 
 %% The determinant D times the transposed inverse. Both must come from the same LU factors. Rounding then acts as a small change of A, and
 %% a small change of A changes cofactors little, also beside a singular matrix. (solve of A's transpose would use other factors.) Singular
 %% values serve where this does not work; they take much longer.
 cofactors(#tessera{shape = Shape, type = Type} = A, D) ->
-    Regular = tessera:multiply(of_each(D, Shape), transposed(op(solve, [A, tessera:eye(Shape, Type)], []))),
+    Regular = tessera_elementwise:multiply(of_each(D, Shape), transposed(op(solve, [A, tessera_array:eye(Shape, Type)], []))),
     tessera_trace:made_by(cofactors, where(has_cofactors(Regular, D), Regular, fun() -> singular_cofactors(A) end), [A]).
 
 %% Whether the product with the inverse gives the cofactors: not where the determinant is 0 or has lost digits, nor where a number overflows.
 has_cofactors(#tessera{shape = Shape} = Regular, D) ->
-    tessera:logical_and(is_normal(D), tessera:all(tessera:less_equal(tessera:abs(Regular), largest_number(Regular)), #{axes => matrix_axes(Shape)})).
+    tessera_elementwise:logical_and(is_normal(D), tessera_ops:all(tessera_elementwise:less_equal(tessera_elementwise:abs(Regular), largest_number(Regular)), #{axes => matrix_axes(Shape)})).
 
 %% Numbers that have all their digits.
 is_normal(#tessera{type = Type} = X) ->
     Least = case tessera_type:part(Type) of f64 -> math:pow(2, -1022); f32 -> math:pow(2, -126) end,
-    Size = tessera:abs(X),
-    tessera:logical_and(tessera:greater_equal(Size, Least), tessera:less_equal(Size, largest_number(X))).
+    Size = tessera_elementwise:abs(X),
+    tessera_elementwise:logical_and(tessera_elementwise:greater_equal(Size, Least), tessera_elementwise:less_equal(Size, largest_number(X))).
 
 largest_number(#tessera{type = Type}) ->
     case tessera_type:part(Type) of
@@ -494,76 +494,76 @@ matrix_axes(Shape) -> [tuple_size(Shape) - 2, tuple_size(Shape) - 1].
 
 %% For each matrix of a batch Regular if Is holds, else what Else() gives. Else takes long: it runs only if a matrix needs it.
 where(Is, #tessera{shape = Shape} = Regular, Else) ->
-    tessera:'cond'(tessera:all(Is), fun() -> Regular end, fun() -> tessera:select(of_each(Is, Shape), Regular, Else()) end).
+    tessera_control:'cond'(tessera_ops:all(Is), fun() -> Regular end, fun() -> tessera_elementwise:select(of_each(Is, Shape), Regular, Else()) end).
 
 %% The cofactors of a product are the product of the factors' cofactors. Those of S are the products of all elements but one.
 singular_cofactors(#tessera{type = Type} = A) ->
-    {Even, _, Others} = balanced(tessera:as_type(A, tessera_type:merge(Type, f64))),
+    {Even, _, Others} = balanced(tessera_ops:as_type(A, tessera_type:merge(Type, f64))),
     {U, S, Vt, Turns} = factors(Even),
-    Middle = diagonal(tessera:as_type(over_own(S, 1), U#tessera.type)),
-    tessera:as_type(grown_by(between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 1))), Others), Type).
+    Middle = diagonal(tessera_ops:as_type(over_own(S, 1), U#tessera.type)),
+    tessera_ops:as_type(grown_by(between(U, Middle, Vt, tessera_elementwise:multiply(Turns, leading(S, 1))), Others), Type).
 
 %% A matrix with rows and columns of about one size: rounding of the largest row would hide a small one from its singular values. It is A over Sizes,
 %% and the cofactors of A are its own times Others: the product of the sizes of all other rows and columns.
 balanced(#tessera{shape = Shape} = A) ->
     [RowAxis, ColumnAxis] = matrix_axes(Shape),
     Rows = largest_along(A, ColumnAxis),
-    Columns = largest_along(tessera:divide(A, Rows), RowAxis),
-    {tessera:divide(tessera:divide(A, Rows), Columns), tessera:multiply(Rows, Columns),
-     tessera:multiply(column(product_of_others(tessera:squeeze(Rows, ColumnAxis))), row(product_of_others(tessera:squeeze(Columns, RowAxis))))}.
+    Columns = largest_along(tessera_elementwise:divide(A, Rows), RowAxis),
+    {tessera_elementwise:divide(tessera_elementwise:divide(A, Rows), Columns), tessera_elementwise:multiply(Rows, Columns),
+     tessera_elementwise:multiply(column(product_of_others(tessera_ops:squeeze(Rows, ColumnAxis))), row(product_of_others(tessera_ops:squeeze(Columns, RowAxis))))}.
 
 %% The largest size along an axis, and 1 for lines of zeros and those that are not finite.
 largest_along(A, Axis) ->
-    Largest = tessera:reduce_max(tessera:abs(tessera:stop_grad(A)), #{axes => [Axis], keep_axes => true}),
-    tessera:select(is_normal(Largest), Largest, 1.0).
+    Largest = tessera_ops:reduce_max(tessera_elementwise:abs(tessera_trace:stop_grad(A)), #{axes => [Axis], keep_axes => true}),
+    tessera_elementwise:select(is_normal(Largest), Largest, 1.0).
 
-product_of_others(#tessera{shape = Shape} = X) -> tessera:product(part(not_equal, repeated_rows(X), 1), #{axes => [tuple_size(Shape)]}).
+product_of_others(#tessera{shape = Shape} = X) -> tessera_ops:product(part(not_equal, repeated_rows(X), 1), #{axes => [tuple_size(Shape)]}).
 
 %% A product in which 0 stays 0.
-grown_by(A, By) -> tessera:select(tessera:equal(A, 0), tessera:full({}, 0, A#tessera.type), tessera:multiply(A, By)).
+grown_by(A, By) -> tessera_elementwise:select(tessera_elementwise:equal(A, 0), tessera_array:full({}, 0, A#tessera.type), tessera_elementwise:multiply(A, By)).
 
 %% The singular values, and the cofactors of U and of V' without their determinants. The last result is the product of these two.
 factors(A) ->
     [U, S, Vt] = tessera_trace:results(svd, [A], false),
-    {conjugated(U), S, conjugated(Vt), tessera:multiply(op(determinant, [U], []), op(determinant, [Vt], []))}.
+    {conjugated(U), S, conjugated(Vt), tessera_elementwise:multiply(op(determinant, [U], []), op(determinant, [Vt], []))}.
 
-between(#tessera{shape = Shape} = U, Middle, Vt, Scale) -> tessera:multiply(of_each(Scale, Shape), product(U, product(Middle, Vt))).
+between(#tessera{shape = Shape} = U, Middle, Vt, Scale) -> tessera_elementwise:multiply(of_each(Scale, Shape), product(U, product(Middle, Vt))).
 
 %% The product of all elements of S but the last ones, which are the smallest.
 leading(#tessera{shape = Shape} = S, Count) ->
     Last = tuple_size(Shape) - 1,
-    [Largest, _] = tessera:split(S, [element(Last + 1, Shape) - Count, Count], Last),
-    tessera:product(Largest, #{axes => [Last]}).
+    [Largest, _] = tessera_ops:split(S, [element(Last + 1, Shape) - Count, Count], Last),
+    tessera_ops:product(Largest, #{axes => [Last]}).
 
 %% Quotients of two elements of S: the one with number Which from the end over each one. A product of elements times such a quotient is the
 %% product in which the first one replaces the other. An element over itself is 1, also if it is 0. Quotients by later elements are not used.
 over_own(#tessera{shape = Shape} = S, Which) ->
     Last = tuple_size(Shape) - 1,
     N = element(Last + 1, Shape),
-    [_, Own, _] = tessera:split(S, [N - Which, 1, Which - 1], Last),
-    Quotients = over(tessera:broadcast(Own, Shape), S),
-    tessera:select(tessera:equal(tessera:iota(Shape, s64, Last), N - Which), 1.0, Quotients).
+    [_, Own, _] = tessera_ops:split(S, [N - Which, 1, Which - 1], Last),
+    Quotients = over(tessera_ops:broadcast_to(Own, Shape), S),
+    tessera_elementwise:select(tessera_elementwise:equal(tessera_array:iota(Shape, s64, Last), N - Which), 1.0, Quotients).
 
 %% The gradient of A for its cofactors, of which C is the gradient.
--spec cofactors_share(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+-spec cofactors_share(tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
 cofactors_share(#tessera{shape = Shape, type = Type} = A0, C0) ->
-    [A, C] = [tessera:as_type(T, tessera_type:merge(Type, f64)) || T <- [A0, C0]],
-    Identity = tessera:eye(Shape, A#tessera.type),
-    Constant = tessera:stop_grad(A),
-    Condition = tessera:multiply(frobenius(Constant), frobenius(op(solve, [Constant, Identity], []))),
-    Is = tessera:logical_and(tessera:less_equal(Condition, ?WELL_CONDITIONED), is_normal(op(determinant, [Constant], []))),
-    Regular = regular_share(tessera:select(of_each(Is, Shape), A, Identity), C),
-    tessera:as_type(where(Is, Regular, fun() -> singular_share(A, C) end), Type).
+    [A, C] = [tessera_ops:as_type(T, tessera_type:merge(Type, f64)) || T <- [A0, C0]],
+    Identity = tessera_array:eye(Shape, A#tessera.type),
+    Constant = tessera_trace:stop_grad(A),
+    Condition = tessera_elementwise:multiply(frobenius(Constant), frobenius(op(solve, [Constant, Identity], []))),
+    Is = tessera_elementwise:logical_and(tessera_elementwise:less_equal(Condition, ?WELL_CONDITIONED), is_normal(op(determinant, [Constant], []))),
+    Regular = regular_share(tessera_elementwise:select(of_each(Is, Shape), A, Identity), C),
+    tessera_ops:as_type(where(Is, Regular, fun() -> singular_share(A, C) end), Type).
 
 %% Of each matrix the square root of the sum of the squares of its elements.
 frobenius(#tessera{shape = Shape} = A) -> norm(A, #{axes => matrix_axes(Shape)}).
 
 %% From the determinant and the inverse. The terms cancel: A must be well conditioned.
 regular_share(#tessera{shape = Shape, type = Type} = A, C) ->
-    B = transposed(op(solve, [A, tessera:eye(Shape, Type)], [])),
-    Along = tessera:sum(tessera:multiply(B, C), #{axes => matrix_axes(Shape)}),
-    Terms = tessera:subtract(tessera:multiply(of_each(Along, Shape), B), product(B, product(transposed(C), B))),
-    tessera:multiply(of_each(op(determinant, [A], []), Shape), Terms).
+    B = transposed(op(solve, [A, tessera_array:eye(Shape, Type)], [])),
+    Along = tessera_ops:sum(tessera_elementwise:multiply(B, C), #{axes => matrix_axes(Shape)}),
+    Terms = tessera_elementwise:subtract(tessera_elementwise:multiply(of_each(Along, Shape), B), product(B, product(transposed(C), B))),
+    tessera_elementwise:multiply(of_each(op(determinant, [A], []), Shape), Terms).
 
 %% From singular values. In their bases A is the diagonal matrix S. Let P(i, j) be the product of all elements of S but those with numbers i and
 %% j. The cofactor (i, i) changes with the element (j, j) by P(i, j). The cofactor (i, j) changes with the element (j, i) by -P(i, j).
@@ -574,81 +574,81 @@ singular_share(#tessera{shape = Shape, type = Type} = A, C) ->
     Inside = product(product(transposed(U), grown_by(C, Others)), transposed(Vt)),
     Pairs = product(column(over_own(S, 2)), row(over_own(S, 1))),
     Above = part(less, Pairs),
-    Products = tessera:as_type(tessera:add(Above, transposed(Above)), Type),
+    Products = tessera_ops:as_type(tessera_elementwise:add(Above, transposed(Above)), Type),
     OfDiagonal = product(Products, column(diagonal_of(Inside))),
-    Middle = tessera:subtract(part(equal, tessera:broadcast(OfDiagonal, Shape)), tessera:multiply(Products, transposed(Inside))),
-    tessera:divide(between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 2))), Sizes).
+    Middle = tessera_elementwise:subtract(part(equal, tessera_ops:broadcast_to(OfDiagonal, Shape)), tessera_elementwise:multiply(Products, transposed(Inside))),
+    tessera_elementwise:divide(between(U, Middle, Vt, tessera_elementwise:multiply(Turns, leading(S, 2))), Sizes).
 
-diagonal_of(#tessera{shape = Shape} = A) -> tessera:sum(part(equal, A), #{axes => [tuple_size(Shape) - 1]}).
+diagonal_of(#tessera{shape = Shape} = A) -> tessera_ops:sum(part(equal, A), #{axes => [tuple_size(Shape) - 1]}).
 
 %% The gradient of A for P, L and U. L and U have gradients, where `none' stands for zeros.
--spec lu_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
+-spec lu_share([tessera_type:tensor()], Gradient, Gradient) -> tessera_type:tensor() when Gradient :: tessera_type:tensor() | none.
 lu_share([P, L, U], CL, CU) ->
     Lower = [part(greater, product(transposed(L), CL)) || CL =/= none],
     Upper = [part(less_equal, product(CU, transposed(U))) || CU =/= none],
-    Middle = lists:foldl(fun tessera:add/2, hd(Lower ++ Upper), tl(Lower ++ Upper)),
+    Middle = lists:foldl(fun tessera_elementwise:add/2, hd(Lower ++ Upper), tl(Lower ++ Upper)),
     Left = op(triangular_solve, [L, Middle], {true, true, true, true}),
     product(P, op(triangular_solve, [U, Left], {false, false, true, false})).
 
 %% The gradient of A for Q and R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019). Of complex
 %% matrices for functions that do not depend on the phases of Q's columns. Where A has more columns than rows, Q and R's first columns
 %% are the factors of A's first columns, and R's others are Q' times A's others.
--spec qr_share(tessera:tensor(), [tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
+-spec qr_share(tessera_type:tensor(), [tessera_type:tensor()], Gradient, Gradient) -> tessera_type:tensor() when Gradient :: tessera_type:tensor() | none.
 qr_share(A, [Q, R], CQ0, CR0) ->
     [CQ, CR] = [conjugated(or_zeros(C, Like)) || {C, Like} <- [{CQ0, Q}, {CR0, R}]],
     case parts(R) of
         {_, [K, K]} -> conjugated(square_qr_share(Q, R, CQ, CR));
         {_, [K, N]} ->
             [{R1, _}, {CR1, CR2}, {_, A2}] = [{columns(T, 0, K), columns(T, K, N - K)} || T <- [R, CR, A]],
-            First = square_qr_share(Q, R1, tessera:add(CQ, product(A2, adjoint(CR2))), CR1),
-            conjugated(tessera:concatenate([First, product(Q, CR2)], length(dims(A)) - 1))
+            First = square_qr_share(Q, R1, tessera_elementwise:add(CQ, product(A2, adjoint(CR2))), CR1),
+            conjugated(tessera_ops:concatenate([First, product(Q, CR2)], length(dims(A)) - 1))
     end.
 
 square_qr_share(Q, R, CQ, CR) ->
-    M = tessera:subtract(product(R, adjoint(CR)), product(adjoint(CQ), Q)),
-    Symmetric = tessera:add(part(greater_equal, M), adjoint(part(greater, M))),
-    Right = tessera:add(CQ, product(Q, Symmetric)),
+    M = tessera_elementwise:subtract(product(R, adjoint(CR)), product(adjoint(CQ), Q)),
+    Symmetric = tessera_elementwise:add(part(greater_equal, M), adjoint(part(greater, M))),
+    Right = tessera_elementwise:add(CQ, product(Q, Symmetric)),
     op(triangular_solve, [conjugated(R), Right], {false, false, true, false}).
 
 columns(T, From, Count) ->
     {Batch, [M, _]} = parts(T),
-    tessera:slice(T, [0 || _ <- Batch] ++ [0, From], Batch ++ [M, Count]).
+    tessera_ops:slice(T, [0 || _ <- Batch] ++ [0, From], Batch ++ [M, Count]).
 
 rows(T, Count) ->
     {Batch, [_, N]} = parts(T),
-    tessera:slice(T, [0 || _ <- Batch] ++ [0, 0], Batch ++ [Count, N]).
+    tessera_ops:slice(T, [0 || _ <- Batch] ++ [0, 0], Batch ++ [Count, N]).
 
-or_zeros(none, #tessera{shape = Shape, type = Type}) -> tessera:full(Shape, 0, Type);
+or_zeros(none, #tessera{shape = Shape, type = Type}) -> tessera_array:full(Shape, 0, Type);
 or_zeros(C, _) -> C.
 
 %% The gradient of A for its eigenvalues and vectors. It is symmetric, although one triangle is read. Of complex matrices for
 %% functions that do not depend on the phases of vectors, here and below.
--spec eigh_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
+-spec eigh_share([tessera_type:tensor()], Gradient, Gradient) -> tessera_type:tensor() when Gradient :: tessera_type:tensor() | none.
 eigh_share([Values, Vectors], CValues, CVectors) ->
     OfValues = [diagonal(conjugated(CValues)) || CValues =/= none],
     OfVectors = [over_differences(product(adjoint(Vectors), conjugated(CVectors)), Values) || CVectors =/= none],
     conjugated(hermitian(product(Vectors, product(sum(OfValues ++ OfVectors), adjoint(Vectors))))).
 
-sum([First | Rest]) -> lists:foldl(fun tessera:add/2, First, Rest).
+sum([First | Rest]) -> lists:foldl(fun tessera_elementwise:add/2, First, Rest).
 
 %% Each element at row i and column j divided by X[j] - X[i], with zeros on the diagonal.
-over_differences(T, X) -> over(part(not_equal, T), tessera:subtract(row(X), column(X))).
+over_differences(T, X) -> over(part(not_equal, T), tessera_elementwise:subtract(row(X), column(X))).
 
 %% Quotients, with 0 for 0 / 0: what does not depend on vectors has a gradient where these are not determined.
 over(T, By) ->
-    [Top, Bottom] = [tessera:broadcast(Each, tessera:shape(T)) || Each <- [T, By]],
-    Nothing = tessera:logical_and(tessera:equal(Top, 0), tessera:equal(Bottom, 0)),
-    tessera:divide(Top, tessera:select(Nothing, tessera:full({}, 1, By#tessera.type), Bottom)).
+    [Top, Bottom] = [tessera_ops:broadcast_to(Each, tessera_array:shape(T)) || Each <- [T, By]],
+    Nothing = tessera_elementwise:logical_and(tessera_elementwise:equal(Top, 0), tessera_elementwise:equal(Bottom, 0)),
+    tessera_elementwise:divide(Top, tessera_elementwise:select(Nothing, tessera_array:full({}, 1, By#tessera.type), Bottom)).
 
 diagonal(X) -> part(equal, repeated_rows(X)).
 
 %% Square matrices, of which each row is the vector.
 repeated_rows(#tessera{shape = Shape} = X) ->
     N = element(tuple_size(Shape), Shape),
-    tessera:broadcast(row(X), list_to_tuple(tuple_to_list(Shape) ++ [N])).
+    tessera_ops:broadcast_to(row(X), list_to_tuple(tuple_to_list(Shape) ++ [N])).
 
 %% Whether only vectors have gradients of which there are as many as singular values: others are not determined by the matrix.
--spec has_svd_share([tessera:tensor()], [tessera:tensor() | none]) -> boolean().
+-spec has_svd_share([tessera_type:tensor()], [tessera_type:tensor() | none]) -> boolean().
 has_svd_share([U, S, Vt], [CU, _, CVt]) ->
     K = lists:last(dims(S)),
     {_, [_, CountU]} = parts(U),
@@ -656,33 +656,33 @@ has_svd_share([U, S, Vt], [CU, _, CVt]) ->
     (CU =:= none orelse CountU =:= K) andalso (CVt =:= none orelse CountV =:= K).
 
 %% The gradient of A for U, S and V' (J. Townsend, "Differentiating the singular value decomposition", 2016).
--spec svd_share([tessera:tensor()], [tessera:tensor() | none]) -> tessera:tensor().
+-spec svd_share([tessera_type:tensor()], [tessera_type:tensor() | none]) -> tessera_type:tensor().
 svd_share([U0, S, Vt0], [CU, CS, CVt]) ->
     K = lists:last(dims(S)),
     {U, Vt} = {columns(U0, 0, K), rows(Vt0, K)},
     OfValues = [diagonal(CS) || CS =/= none],
     Shares = [of_left(U, S, conjugated(CU)) || CU =/= none] ++ [of_right(Vt, S, conjugated(CVt)) || CVt =/= none],
-    Middle = tessera:as_type(sum(OfValues ++ [Inner || {Inner, _} <- Shares]), U#tessera.type),
+    Middle = tessera_ops:as_type(sum(OfValues ++ [Inner || {Inner, _} <- Shares]), U#tessera.type),
     Inside = product(U, product(Middle, Vt)),
     conjugated(sum([Inside | [Out(U, Vt) || {_, Outside} <- Shares, Out <- Outside]])).
 
 %% What is multiplied by U and V' from its sides, and what else is added to the gradient.
 of_left(U, S, C) ->
     {Turning, Turned} = turned(product(adjoint(U), C), S),
-    Inner = with_phases(tessera:multiply(Turned, row(S)), S, Turning),
+    Inner = with_phases(tessera_elementwise:multiply(Turned, row(S)), S, Turning),
     {Inner, [fun(_, Vt) -> product(over(outside(U, C), row(S)), Vt) end || not is_square(U)]}.
 
 of_right(Vt, S, C) ->
     {_, Turned} = turned(product(Vt, adjoint(C)), S),
-    {tessera:multiply(Turned, column(S)),
+    {tessera_elementwise:multiply(Turned, column(S)),
      [fun(U, _) -> product(U, adjoint(over(outside(adjoint(Vt), adjoint(C)), row(S)))) end || not is_square(Vt)]}.
 
 turned(Product, S) ->
-    Turning = tessera:subtract(Product, adjoint(Product)),
-    {Turning, over_differences(Turning, tessera:multiply(S, S))}.
+    Turning = tessera_elementwise:subtract(Product, adjoint(Product)),
+    {Turning, over_differences(Turning, tessera_elementwise:multiply(S, S))}.
 
 %% The part of C that is orthogonal to U's columns.
-outside(U, C) -> tessera:subtract(C, product(U, product(adjoint(U), C))).
+outside(U, C) -> tessera_elementwise:subtract(C, product(U, product(adjoint(U), C))).
 
 is_square(T) ->
     {_, [M, N]} = parts(T),
@@ -690,33 +690,33 @@ is_square(T) ->
 
 %% For real matrices the diagonal of the rotation of the vectors is 0.
 with_phases(Middle, S, #tessera{type = Type} = Turning) when ?IS_COMPLEX(Type) ->
-    tessera:add(Middle, part(equal, over(tessera:multiply(Turning, 0.5), row(S))));
+    tessera_elementwise:add(Middle, part(equal, over(tessera_elementwise:multiply(Turning, 0.5), row(S))));
 with_phases(Middle, _, _) -> Middle.
 
 %% The gradient of A for its pseudoinverse P (G. Golub and V. Pereyra, "The differentiation of pseudo-inverses", 1973). It is finite where
 %% singular values are equal, and holds for changes of A that keep its rank.
--spec pinv_share(tessera:tensor(), tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+-spec pinv_share(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
 pinv_share(#tessera{type = Type} = A, P, C0) ->
     C = conjugated(C0),
     [Pt, Ct] = [adjoint(P), adjoint(C)],
     Rows = product(product(Ct, P), Pt),
     Columns = product(Pt, product(P, Ct)),
-    Gradient = sum([tessera:negate(product(Pt, product(C, Pt))),
-                    tessera:subtract(Rows, product(A, product(P, Rows))),
-                    tessera:subtract(Columns, product(product(Columns, P), A))]),
-    tessera:as_type(conjugated(Gradient), Type).
+    Gradient = sum([tessera_elementwise:negate(product(Pt, product(C, Pt))),
+                    tessera_elementwise:subtract(Rows, product(A, product(P, Rows))),
+                    tessera_elementwise:subtract(Columns, product(product(Columns, P), A))]),
+    tessera_ops:as_type(conjugated(Gradient), Type).
 
 %% The gradients of A and B for X = P B, where P is A's pseudoinverse.
--spec lstsq_shares([tessera:tensor()], tessera:tensor(), tessera:tensor()) -> [fun(() -> tessera:tensor())].
+-spec lstsq_shares([tessera_type:tensor()], tessera_type:tensor(), tessera_type:tensor()) -> [fun(() -> tessera_type:tensor())].
 lstsq_shares([#tessera{type = TypeA} = A0, B, U, Inverses, V], #tessera{type = Type} = X, C0) ->
-    [A, P] = [tessera:as_type(T, Type) || T <- [A0, pinv(A0, U, Inverses, V)]],
+    [A, P] = [tessera_ops:as_type(T, Type) || T <- [A0, pinv(A0, U, Inverses, V)]],
     C = conjugated(C0),
     Y = product(adjoint(P), C),
     [fun() ->
-             Residue = tessera:subtract(B, product(A, X)),
-             Left = tessera:subtract(C, product(adjoint(A), Y)),
-             Gradient = sum([tessera:negate(product(Y, adjoint(X))), product(Residue, adjoint(product(P, Y))),
+             Residue = tessera_elementwise:subtract(B, product(A, X)),
+             Left = tessera_elementwise:subtract(C, product(adjoint(A), Y)),
+             Gradient = sum([tessera_elementwise:negate(product(Y, adjoint(X))), product(Residue, adjoint(product(P, Y))),
                              product(product(adjoint(P), X), adjoint(Left))]),
-             tessera:as_type(conjugated(Gradient), TypeA)
+             tessera_ops:as_type(conjugated(Gradient), TypeA)
      end,
      fun() -> conjugated(Y) end].

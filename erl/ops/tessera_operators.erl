@@ -4,7 +4,6 @@
 -include("tessera.hrl").
 -include("../term/tessera_number.hrl").
 -compile({no_auto_import, [abs/1, ceil/1, float/1, floor/1, max/2, min/2, round/1, trunc/1]}).
--export([function/2, instead/3]).
 -export(['+'/2, '-'/2, '*'/2, '/'/2, 'div'/2, 'rem'/2, 'band'/2, 'bor'/2, 'bxor'/2, 'bsl'/2, 'bsr'/2, '+'/1, '-'/1,
          'bnot'/1, '=='/2, '/='/2, '=:='/2, '=/='/2, '<'/2, '=<'/2, '>'/2, '>='/2, 'and'/2, 'or'/2, 'xor'/2, 'not'/1,
          'andalso'/2, 'orelse'/2, abs/1, ceil/1, float/1, floor/1, max/2, min/2, round/1, trunc/1, math/2]).
@@ -14,86 +13,19 @@
 %% The location of a branch in the source, and its condition.
 -type site() :: {string(), non_neg_integer(),
                  'if' | filter | '?=' | {'case' | 'try', term()} | {function, {module(), atom(), [term()]}}}.
--type clause() :: fun(() -> false | {boolean() | tessera:tensor(), fun(() -> term())}).
+-type clause() :: fun(() -> false | {boolean() | tessera_type:tensor(), fun(() -> term())}).
 
 %% Limit for the nesting of a branch on a traced value inside of itself: only a recursive function
 %% reaches it.
 -define(MAX_NESTED, 200).
 -define(NESTED, '$tessera_nested').
 
-%% ---- names
-
-%% The API function for tensors that corresponds to an operator or a built-in function of Erlang.
--spec function(atom(), arity()) -> atom().
-function(Name, 2) ->
-    case Name of
-        '+' -> add;
-        '-' -> subtract;
-        '*' -> multiply;
-        '/' -> divide;
-        'div' -> quotient;
-        'rem' -> remainder;
-        'band' -> bitwise_and;
-        'bor' -> bitwise_or;
-        'bxor' -> bitwise_xor;
-        'bsl' -> left_shift;
-        'bsr' -> right_shift;
-        '==' -> equal;
-        '=:=' -> equal;
-        '/=' -> not_equal;
-        '=/=' -> not_equal;
-        '<' -> less;
-        '=<' -> less_equal;
-        '>' -> greater;
-        '>=' -> greater_equal;
-        'and' -> logical_and;
-        'or' -> logical_or;
-        'xor' -> logical_xor;
-        max -> max;
-        min -> min;
-        _ -> none
-    end;
-function(Name, 1) ->
-    case Name of
-        '-' -> negate;
-        '+' -> tensor;
-        'bnot' -> bitwise_not;
-        'not' -> logical_not;
-        _ -> same_name(Name, [abs, ceil, floor, round])
-    end;
-function(_, _) -> none.
-
-same_name(Name, Names) ->
-    case lists:member(Name, Names) of
-        true -> Name;
-        false -> none
-    end.
-
-%% The API function to name in an error in place of an Erlang function; none if there is no such function.
--spec instead(module(), atom(), arity()) -> string() | none.
-instead(erlang, float, 1) -> "tessera:as_type/2";
-instead(erlang, trunc, 1) -> "tessera:as_type/2";
-instead(erlang, Name, Arity) -> written(function(Name, Arity), Arity);
-instead(math, Name, Arity) -> written(math_function(Name, Arity), Arity);
-instead(lists, sum, _) -> "tessera:sum/1 of one tensor, tessera:stack/1 makes one of several";
-instead(_, _, _) -> none.
-
-written(none, _) -> none;
-written(Name, Arity) -> lists:flatten(io_lib:format("tessera:~p/~b", [Name, Arity])).
-
-math_function(fmod, 2) -> remainder;
-math_function(Name, 2) -> same_name(Name, [pow, atan2]);
-math_function(Name, 1) ->
-    same_name(Name, [acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, erf, erfc, exp, floor, log, sin, sinh,
-                     sqrt, tan, tanh]);
-math_function(_, _) -> none.
-
 %% ---- arithmetic
 
 -define(IS_TENSOR(X), is_record(X, tessera)).
--define(BINARY(Op), Op(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> apply(tessera, function(Op, 2), [A, B]);
+-define(BINARY(Op), Op(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> apply(tessera_elementwise, tessera_names:function(Op, 2), [A, B]);
                     Op(A, B) -> erlang:Op(A, B)).
--define(UNARY(Op), Op(A) when ?IS_TENSOR(A) -> apply(tessera, function(Op, 1), [A]); Op(A) -> erlang:Op(A)).
+-define(UNARY(Op), Op(A) when ?IS_TENSOR(A) -> apply(tessera_elementwise, tessera_names:function(Op, 1), [A]); Op(A) -> erlang:Op(A)).
 
 -spec '+'(term(), term()) -> term().
 ?BINARY('+').
@@ -130,7 +62,8 @@ math_function(_, _) -> none.
 -spec min(term(), term()) -> term().
 ?BINARY(min).
 -spec '+'(term()) -> term().
-?UNARY('+').
+'+'(A) when ?IS_TENSOR(A) -> tessera_array:tensor(A);
+'+'(A) -> erlang:'+'(A).
 -spec '-'(term()) -> term().
 ?UNARY('-').
 -spec 'bnot'(term()) -> term().
@@ -147,14 +80,14 @@ math_function(_, _) -> none.
 ?UNARY(round).
 
 -spec float(term()) -> term().
-float(#tessera{type = Type} = X) -> tessera:as_type(X, tessera_type:to_float(Type));
+float(#tessera{type = Type} = X) -> tessera_ops:as_type(X, tessera_type:to_float(Type));
 float(X) -> erlang:float(X).
 
 %% Towards 0; the type stays, as with the other roundings, which also refuse complex numbers.
 -spec trunc(term()) -> term().
 trunc(#tessera{type = Type} = X) ->
     case tessera_type:is_inexact_type(Type) of
-        true -> Floor = tessera:floor(X), tessera:select(tessera:less(X, 0), tessera:ceil(X), Floor);
+        true -> Floor = tessera_elementwise:floor(X), tessera_elementwise:select(tessera_elementwise:less(X, 0), tessera_elementwise:ceil(X), Floor);
         false -> X
     end;
 trunc(X) -> erlang:trunc(X).
@@ -162,17 +95,19 @@ trunc(X) -> erlang:trunc(X).
 %% A function of the module math.
 -spec math(atom(), [term()]) -> term().
 math(Name, Args) ->
-    case lists:any(fun tessera:is_tensor/1, Args) of
+    case lists:any(fun tessera_array:is_tensor/1, Args) of
         true -> math_op(Name, Args);
         false -> apply(math, Name, Args)
     end.
 
-math_op(log2, [X]) -> tessera:divide(tessera:log(X), math:log(2));
-math_op(log10, [X]) -> tessera:divide(tessera:log(X), math:log(10));
+math_op(log2, [X]) -> tessera_elementwise:divide(tessera_elementwise:log(X), math:log(2));
+math_op(log10, [X]) -> tessera_elementwise:divide(tessera_elementwise:log(X), math:log(10));
+math_op(pow, [A, B]) -> tessera_ops:pow(A, B);
+math_op(atan2, [A, B]) -> tessera_complex:atan2(A, B);
 math_op(Name, Args) ->
-    case math_function(Name, length(Args)) of
+    case tessera_names:math_function(Name, length(Args)) of
         none -> apply(math, Name, Args);
-        Function -> apply(tessera, Function, Args)
+        Function -> apply(tessera_elementwise, Function, Args)
     end.
 
 %% ---- equality: a tensor equals no atom, list, map or other tuple
@@ -191,7 +126,7 @@ math_op(Name, Args) ->
 
 equal(Op, A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) ->
     case {is_operand(A), is_operand(B)} of
-        {true, true} -> tessera:equal(A, B);
+        {true, true} -> tessera_elementwise:equal(A, B);
         {true, false} when is_boolean(B) -> holds(A, B);
         {false, true} when is_boolean(A) -> holds(B, A);
         _ -> erlang:Op(A, B)
@@ -201,21 +136,21 @@ equal(Op, A, B) -> erlang:Op(A, B).
 is_operand(X) -> ?IS_TENSOR(X) orelse ?IS_REAL_NUMBER(X) orelse ?IS_COMPLEX_NUMBER(X).
 
 %% Whether a tensor of truths is true, or false.
-holds(X, true) -> tessera:not_equal(X, 0);
-holds(X, false) -> tessera:logical_not(X).
+holds(X, true) -> tessera_elementwise:not_equal(X, 0);
+holds(X, false) -> tessera_elementwise:logical_not(X).
 
 %% ---- truth
 
 -spec 'and'(term(), term()) -> term().
-'and'(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> tessera:logical_and(truth(A), truth(B));
+'and'(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> tessera_elementwise:logical_and(truth(A), truth(B));
 'and'(A, B) -> erlang:'and'(A, B).
 
 -spec 'or'(term(), term()) -> term().
-'or'(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> tessera:logical_or(truth(A), truth(B));
+'or'(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> tessera_elementwise:logical_or(truth(A), truth(B));
 'or'(A, B) -> erlang:'or'(A, B).
 
 -spec 'xor'(term(), term()) -> term().
-'xor'(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> tessera:logical_xor(truth(A), truth(B));
+'xor'(A, B) when ?IS_TENSOR(A); ?IS_TENSOR(B) -> tessera_elementwise:logical_xor(truth(A), truth(B));
 'xor'(A, B) -> erlang:'xor'(A, B).
 
 truth(true) -> 1;
@@ -228,7 +163,7 @@ truth(Operand) -> Operand.
     case B() of
         true -> A;
         false -> false;
-        Other -> tessera:logical_and(A, Other)
+        Other -> tessera_elementwise:logical_and(A, Other)
     end;
 'andalso'(A, B) -> A andalso B().
 
@@ -237,7 +172,7 @@ truth(Operand) -> Operand.
     case B() of
         true -> true;
         false -> A;
-        Other -> tessera:logical_or(A, Other)
+        Other -> tessera_elementwise:logical_or(A, Other)
     end;
 'orelse'(A, B) -> A orelse B().
 
@@ -263,7 +198,7 @@ branch(Condition, True, False, Site, IsTraced) ->
     case tessera_trace:is_tracing() of
         true -> nested(Site, fun() -> tessera_control:choose(Condition, True, fun() -> False(true) end) end);
         false ->
-            case tessera:to_number(Condition) == 0 of
+            case tessera_array:to_number(Condition) == 0 of
                 true -> False(IsTraced);
                 false -> True()
             end
@@ -324,7 +259,7 @@ name(Name) ->
     end.
 
 %% Whether a term equals the number, truth or other term of a pattern.
--spec match(term(), term()) -> boolean() | tessera:tensor().
+-spec match(term(), term()) -> boolean() | tessera_type:tensor().
 match(Term, Expected) -> equal('=:=', Term, Expected).
 
 %% The same if all but one of two truths have been tested before.
@@ -333,7 +268,7 @@ other(#tessera{}, _) -> true;
 other(Term, Expected) -> Term =:= Expected.
 
 %% A test in a guard, which is false if it fails; errors of the API are raised.
--spec guard(fun(() -> term())) -> boolean() | tessera:tensor().
+-spec guard(fun(() -> term())) -> boolean() | tessera_type:tensor().
 guard(Test) ->
     try Test() of
         true -> true;
@@ -351,7 +286,7 @@ guard(Test) ->
 filter(#tessera{} = Tensor, Site) ->
     is_single(Tensor) orelse fail(Site, invalid_argument, not_single(Tensor)),
     plain(Tensor, Site),
-    tessera:to_number(Tensor) /= 0;
+    tessera_array:to_number(Tensor) /= 0;
 filter(Term, _) -> Term.
 
 %% A term that Erlang itself must inspect: it must not be a tensor of a traced

@@ -7,10 +7,15 @@
          new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
          take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
          logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/3, dot/4, dot/6, outer/2, pow/2, iota/3, type_and_shape/4, linspace/4,
-         source/2, source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
+         source/2, source/3]).
+%% the same with defaults
+-export([slice/3, concatenate/1, stack/1, take/2, take_along_axis/2, sum/1, sum/2, product/1, product/2, all/1, all/2, any/1, any/2,
+         reduce_max/1, reduce_max/2, reduce_min/1, reduce_min/2, argmax/1, argmax/2, argmin/1, argmin/2, cumulative_sum/1,
+         cumulative_sum/2, cumulative_product/1, cumulative_product/2, cumulative_min/1, cumulative_min/2, cumulative_max/1,
+         cumulative_max/2]).
 
 %% for modules of more ops
--export([options/4, axis_option/4, index_type/4, keep_axes/4, rank/2, widened/2, narrowed/3]).
+-export([options/4, axis_option/4, index_type/4, keep_axes/4, widened/2, narrowed/3]).
 
 
 %% ---- arguments
@@ -53,7 +58,7 @@ rename(Name, Args, {Other, Own}, Given) ->
     end.
 
 %% The axis of an option for one axis; also a list of one.
--spec axis_option(atom(), [term()], tessera:axes(), non_neg_integer()) -> non_neg_integer().
+-spec axis_option(atom(), [term()], tessera_type:axes(), non_neg_integer()) -> non_neg_integer().
 axis_option(Name, Args, [Axis], Rank) -> tessera_type:axis(Name, Args, Axis, Rank);
 axis_option(Name, Args, Axis, Rank) when not is_list(Axis) -> tessera_type:axis(Name, Args, Axis, Rank);
 axis_option(Name, Args, Axes, _) ->
@@ -70,67 +75,16 @@ axes_argument(_, _, Axes, _) -> Axes.
 axis_argument(Name, Args, Options, Rank) ->
     axis_option(Name, Args, axes_argument(Name, Args, Options, #{axis => 0}), Rank).
 
-%% The argument of the API function Name, which must be a tensor, a template or a number.
--spec operand(atom(), term()) -> tessera:operand().
-operand(Name, #tessera{type = Type, shape = Shape} = Tensor) ->
-    tessera_type:is_type(Type) andalso tessera_type:is_shape(Shape) orelse no_operand(Name, Tensor),
-    Tensor;
-operand(_, Number) when ?IS_REAL_NUMBER(Number); ?IS_COMPLEX_NUMBER(Number) -> Number;
-operand(Name, Other) -> no_operand(Name, Other).
-
--spec no_operand(atom(), term()) -> no_return().
-no_operand(Name, Other) ->
-    Hint = case Other of
-               [_ | _] -> "; tessera:tensor/1 makes a tensor of a list";
-               _ -> ""
-           end,
-    tessera_error:raise(Name, [Other], invalid_argument,
-                        "~s: expected a tensor or a number, got ~ts~s", [Name, tessera_error:show(Other), Hint]).
-
-%% The same, but not a template.
-contents(Name, #tessera{ref = undefined} = Template) ->
-    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor or a number, got ~ts, which has no contents",
-                        [Name, tessera_error:show(Template)]);
-contents(Name, Operand) -> operand(Name, Operand).
-
-%% A number as a tensor.
--spec tensor(atom(), tessera:operand()) -> tessera:tensor().
-tensor(Name, Operand) ->
-    case contents(Name, Operand) of
-        #tessera{} = Tensor -> Tensor;
-        Number ->
-            case tessera_trace:is_tracing() of
-                true -> tessera_trace:value(Name, Number);
-                false -> tessera_memory:made(Name, [Number], fun() -> tessera_nif:from_list(Number, undefined) end)
-            end
-    end.
-
--spec shape_of(tessera:operand()) -> tessera:shape().
-shape_of(#tessera{shape = Shape}) when is_tuple(Shape) -> Shape;
-shape_of(_) -> {}.
-
--spec type_of(tessera:operand()) -> tessera:type().
-type_of(#tessera{type = Type}) -> Type;
-type_of(N) when is_number(N) -> tessera_tree:number_type(N);
-type_of(N) when ?IS_COMPLEX_NUMBER(N) -> c64;
-type_of(_) -> f32.
-
-%% The shape of an argument of the function called Name.
-shape_of(Name, Operand) -> shape_of(contents(Name, Operand)).
-
--spec rank(atom(), tessera:operand()) -> non_neg_integer().
-rank(Name, Operand) -> tuple_size(shape_of(Name, Operand)).
-
-dims(Name, Operand) -> tuple_to_list(shape_of(Name, Operand)).
+dims(Name, Operand) -> tuple_to_list(tessera_operand:shape_of(Name, Operand)).
 
 %% ---- creation
 
 %% iota, eye and constant: ops without operands.
--spec source(atom(), term()) -> tessera:tensor().
+-spec source(atom(), term()) -> tessera_type:tensor().
 source(Name, Attrs) -> source(Name, Name, Attrs).
 
 %% The same for a function of another name.
--spec source(atom(), atom(), term()) -> tessera:tensor().
+-spec source(atom(), atom(), term()) -> tessera_type:tensor().
 source(User, Name, Attrs) -> tessera_trace:op(User, Name, [], Attrs).
 
 %% Checks a type and a shape, for an error with all arguments of the function.
@@ -147,8 +101,8 @@ type_and_shape(Name, Args, Type, Shape) ->
     ok.
 
 %% The index of each element along an axis, or of all in row-major order when that is -1.
--spec iota([term()], tessera:shape(), tessera:iota_options() | {tessera:type(), all | integer() | #{axis => all | tessera:axis()}}) ->
-          tessera:tensor().
+-spec iota([term()], tessera_type:shape(), map() | {tessera_type:type(), all | integer() | #{axis => all | map()}}) ->
+          tessera_type:tensor().
 iota(Args, Shape, {Type, Axis}) -> iota(Args, Shape, Type, axes_argument(iota, Args, Axis, #{axis => all}));
 iota(Args, Shape, Options) ->
     #{type := Type, axis := Axis} = options(iota, Args, Options, #{type => default, axis => all}),
@@ -169,7 +123,7 @@ iota(Args, Shape, Type, Axis) ->
 
 %% The type for that many indices, unless one is given. An index that would wrap is an error, as a number out of range is; the core
 %% reports invalid types.
--spec index_type(atom(), [term()], default | tessera:type(), non_neg_integer()) -> tessera:type().
+-spec index_type(atom(), [term()], default | tessera_type:type(), non_neg_integer()) -> tessera_type:type().
 index_type(_, _, default, Count) -> tessera_type:index_type(Count);
 index_type(Name, Args, Type, Count) ->
     not tessera_type:is_type(Type) orelse Count =:= 0 orelse tessera_type:fits(Type, Count - 1) orelse
@@ -177,7 +131,7 @@ index_type(Name, Args, Type, Count) ->
     Type.
 
 %% In f64, rounded once: in f16 and f32 neither the index nor the step would be exact.
--spec linspace(number(), number(), pos_integer(), tessera:type()) -> tessera:tensor().
+-spec linspace(number(), number(), pos_integer(), tessera_type:type()) -> tessera_type:tensor().
 linspace(From, To, Count, Type) when is_integer(Count), Count > 0, is_number(From), is_number(To) ->
     tessera_type:is_float_type(Type) orelse
         tessera_error:raise(linspace, [From, To, Count, Type], invalid_argument,
@@ -189,35 +143,35 @@ linspace(From, To, Count, Type) when is_integer(Count), Count > 0, is_number(Fro
                                                   "linspace: the distance from ~0p to ~0p is no float", [From, To])
                           end,
     Index = source(linspace, iota, {f64, {Count}, 0}),
-    Line = tessera:add(tessera:multiply(Index, Step), First),
-    as_type(linspace, tessera:select(tessera:equal(Index, max(1, Count - 1)), Last, Line), Type);
+    Line = tessera_elementwise:add(tessera_elementwise:multiply(Index, Step), First),
+    as_type(linspace, tessera_elementwise:select(tessera_elementwise:equal(Index, max(1, Count - 1)), Last, Line), Type);
 linspace(From, To, Count, _Type) ->
     tessera_error:raise(linspace, [], invalid_argument, "linspace: expected two numbers and a count above 0, got ~ts",
                         [lists:join(", ", [tessera_error:show(Arg) || Arg <- [From, To, Count]])]).
 
 %% Converts indices to rows with a one at that index. Indices are compared in a type that
 %% can represent all of them.
--spec one_hot(tessera:tensor(), pos_integer(), tessera:type()) -> tessera:tensor().
+-spec one_hot(tessera_type:tensor(), pos_integer(), tessera_type:type()) -> tessera_type:tensor().
 one_hot(Indices, Size, Type) ->
-    tessera_type:is_inexact_type(type_of(contents(one_hot, Indices))) andalso
+    tessera_type:is_inexact_type(tessera_operand:type_of(tessera_operand:contents(one_hot, Indices))) andalso
         tessera_error:raise(one_hot, [Indices, Size, Type], invalid_argument, "one_hot(~s): expected integers",
-                            [tessera_type:format(type_of(Indices), shape_of(Indices))]),
+                            [tessera_type:format(tessera_operand:type_of(Indices), tessera_operand:shape_of(Indices))]),
     is_integer(Size) andalso Size >= 0 orelse
         tessera_error:raise(one_hot, [Indices], invalid_argument, "one_hot: expected a size, got ~ts",
                             [tessera_error:show(Size)]),
-    Places = source(one_hot, iota, {tessera_type:merge_number(type_of(Indices), max(0, Size - 1)), {Size}, 0}),
-    as_type(one_hot, tessera:equal(new_axis(one_hot, Indices, -1), Places), Type).
+    Places = source(one_hot, iota, {tessera_type:merge_number(tessera_operand:type_of(Indices), max(0, Size - 1)), {Size}, 0}),
+    as_type(one_hot, tessera_elementwise:equal(new_axis(one_hot, Indices, -1), Places), Type).
 
 %% ---- types and shapes
 
--spec as_type(tessera:operand(), tessera:type()) -> tessera:tensor().
+-spec as_type(tessera_type:operand(), tessera_type:type()) -> tessera_type:tensor().
 as_type(Operand, Type) -> as_type(as_type, Operand, Type).
 
 %% These functions and others below name the called API function in errors.
-as_type(Name, #tessera{ref = Ref, type = Type} = Tensor, Type) when Ref =/= undefined -> tensor(Name, Tensor);
+as_type(Name, #tessera{ref = Ref, type = Type} = Tensor, Type) when Ref =/= undefined -> tessera_operand:tensor(Name, Tensor);
 as_type(Name, Operand, Type) -> tessera_trace:op(Name, convert, [Operand], Type).
 
--spec reshape(tessera:operand(), tuple()) -> tessera:tensor().
+-spec reshape(tessera_type:operand(), tuple()) -> tessera_type:tensor().
 reshape(Operand, Shape) -> reshape(reshape, Operand, inferred(Operand, Shape)).
 
 %% A shape with the one size that is -1 replaced by what the number of elements leaves for it.
@@ -227,7 +181,7 @@ inferred(Operand, Shape) when is_tuple(Shape) ->
         {[], _} -> Shape;
         {[Place], Others} ->
             Known = tessera_type:elements(tessera_type:shape(reshape, [Operand, Shape], list_to_tuple(Others))),
-            Elements = tessera_type:elements(shape_of(reshape, Operand)),
+            Elements = tessera_type:elements(tessera_operand:shape_of(reshape, Operand)),
             Known > 0 andalso Elements rem Known =:= 0 orelse
                 tessera_error:raise(reshape, [Operand, Shape], invalid_argument,
                                     "reshape: no size in place of -1 makes ~b element~s of the shape ~0p",
@@ -237,22 +191,22 @@ inferred(Operand, Shape) when is_tuple(Shape) ->
     end;
 inferred(_, Shape) -> Shape.
 
-reshape(Name, #tessera{ref = Ref, shape = Shape} = Tensor, Shape) when Ref =/= undefined -> tensor(Name, Tensor);
-reshape(Name, Operand, Shape) -> tessera_trace:op(Name, reshape, [tensor(Name, Operand)], Shape).
+reshape(Name, #tessera{ref = Ref, shape = Shape} = Tensor, Shape) when Ref =/= undefined -> tessera_operand:tensor(Name, Tensor);
+reshape(Name, Operand, Shape) -> tessera_trace:op(Name, reshape, [tessera_operand:tensor(Name, Operand)], Shape).
 
--spec flatten(tessera:operand()) -> tessera:tensor().
+-spec flatten(tessera_type:operand()) -> tessera_type:tensor().
 flatten(Operand) -> flatten(flatten, Operand).
 
-flatten(Name, Operand) -> reshape(Name, Operand, {tessera_type:elements(shape_of(Name, Operand))}).
+flatten(Name, Operand) -> reshape(Name, Operand, {tessera_type:elements(tessera_operand:shape_of(Name, Operand))}).
 
--spec axis_size(tessera:operand(), integer() | tessera:axis_options()) -> non_neg_integer().
+-spec axis_size(tessera_type:operand(), integer() | map()) -> non_neg_integer().
 axis_size(Operand, Options) ->
     Args = [Operand, Options],
-    Shape = shape_of(operand(axis_size, Operand)),
+    Shape = tessera_operand:shape_of(tessera_operand:operand(axis_size, Operand)),
     Axis = axes_argument(axis_size, Args, Options, #{axis => none}),
     element(axis_option(axis_size, Args, Axis, tuple_size(Shape)) + 1, Shape).
 
--spec squeeze(tessera:operand(), tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+-spec squeeze(tessera_type:operand(), tessera_type:axes() | map()) -> tessera_type:tensor().
 squeeze(Operand, Options) ->
     Which = axes_argument(squeeze, [Operand, Options], Options, #{axes => all}),
     Dims = dims(squeeze, Operand),
@@ -262,34 +216,34 @@ squeeze(Operand, Options) ->
                _ -> tessera_type:axes(squeeze, [Operand, Which], Which, length(Dims))
            end,
     [tessera_error:raise(squeeze, [Operand, Which], invalid_argument, "squeeze(~s): axis ~b has size ~b, expected 1",
-                         [tessera_type:format(type_of(Operand), shape_of(Operand)), I, D])
+                         [tessera_type:format(tessera_operand:type_of(Operand), tessera_operand:shape_of(Operand)), I, D])
      || {I, D} <- Numbered, D =/= 1, lists:member(I, Axes)],
     reshape(squeeze, Operand, list_to_tuple([D || {I, D} <- Numbered, not lists:member(I, Axes)])).
 
--spec new_axis(tessera:operand(), integer() | tessera:axis_options()) -> tessera:tensor().
+-spec new_axis(tessera_type:operand(), integer() | map()) -> tessera_type:tensor().
 new_axis(Operand, Options) ->
-    new_axis(new_axis, Operand, axis_argument(new_axis, [Operand, Options], Options, rank(new_axis, Operand) + 1)).
+    new_axis(new_axis, Operand, axis_argument(new_axis, [Operand, Options], Options, tessera_operand:rank(new_axis, Operand) + 1)).
 
 new_axis(Name, Operand, Axis) ->
     Dims = dims(Name, Operand),
     {Before, After} = lists:split(tessera_type:axis(Name, [Operand, Axis], Axis, length(Dims) + 1), Dims),
     reshape(Name, Operand, list_to_tuple(Before ++ [1 | After])).
 
--spec broadcast_to(tessera:operand(), tessera:shape()) -> tessera:tensor().
+-spec broadcast_to(tessera_type:operand(), tessera_type:shape()) -> tessera_type:tensor().
 broadcast_to(Operand, Shape) -> broadcast_to(broadcast, Operand, Shape).
 
 %% The same for a function of another name.
--spec broadcast_to(atom(), tessera:operand(), tessera:shape()) -> tessera:tensor().
-broadcast_to(Name, #tessera{ref = Ref, shape = Shape} = Tensor, Shape) when Ref =/= undefined -> tensor(Name, Tensor);
+-spec broadcast_to(atom(), tessera_type:operand(), tessera_type:shape()) -> tessera_type:tensor().
+broadcast_to(Name, #tessera{ref = Ref, shape = Shape} = Tensor, Shape) when Ref =/= undefined -> tessera_operand:tensor(Name, Tensor);
 broadcast_to(Name, Operand, Shape) ->
-    Rank = rank(Name, Operand),
+    Rank = tessera_operand:rank(Name, Operand),
     Lead = tuple_size(tessera_type:shape(Name, [Operand, Shape], Shape)) - Rank,
     Lead >= 0 orelse
         tessera_error:raise(Name, [Operand, Shape], invalid_argument, "~s: the shape ~0p has a smaller rank",
                             [Name, Shape]),
     broadcast(Name, Operand, Shape, lists:seq(Lead, Lead + Rank - 1)).
 
--spec broadcast(tessera:operand(), tessera:shape(), tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+-spec broadcast(tessera_type:operand(), tessera_type:shape(), tessera_type:axes() | map()) -> tessera_type:tensor().
 broadcast(Operand, Shape, Options) ->
     case axes_argument(broadcast, [Operand, Shape, Options], Options, #{axes => last}) of
         last -> broadcast_to(Operand, Shape);
@@ -301,31 +255,31 @@ broadcast(Name, Operand, Shape, Axes) ->
     Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
     tessera_trace:op(Name, broadcast, [Operand], {Shape, tessera_type:axes(Name, Args, Axes, Rank)}).
 
--spec transpose(tessera:operand(), reverse | tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+-spec transpose(tessera_type:operand(), reverse | tessera_type:axes() | map()) -> tessera_type:tensor().
 transpose(Operand, Options) when is_map(Options) ->
     transpose(Operand, axes_argument(transpose, [Operand, Options], Options, #{axes => reverse}));
 transpose(Operand, reverse) ->
-    case rank(transpose, Operand) of
-        Rank when Rank < 2 -> tensor(transpose, Operand);
+    case tessera_operand:rank(transpose, Operand) of
+        Rank when Rank < 2 -> tessera_operand:tensor(transpose, Operand);
         Rank -> tessera_trace:op(transpose, [Operand], lists:reverse(tessera_type:dims(Rank)))
     end;
 transpose(Operand, Axes) ->
     tessera_trace:op(transpose, [Operand],
-                     tessera_type:axes(transpose, [Operand, Axes], Axes, rank(transpose, Operand))).
+                     tessera_type:axes(transpose, [Operand, Axes], Axes, tessera_operand:rank(transpose, Operand))).
 
--spec reverse(tessera:operand(), tessera:axes() | tessera:axes_options()) -> tessera:tensor().
+-spec reverse(tessera_type:operand(), tessera_type:axes() | map()) -> tessera_type:tensor().
 reverse(Operand, Options) ->
     Axes = axes_argument(reverse, [Operand, Options], Options, #{axes => all}),
-    tessera_trace:op(reverse, [Operand], tessera_type:axes(reverse, [Operand, Axes], Axes, rank(reverse, Operand))).
+    tessera_trace:op(reverse, [Operand], tessera_type:axes(reverse, [Operand, Axes], Axes, tessera_operand:rank(reverse, Operand))).
 
 %% ---- indexing
 
 %% Static when all starts are integers.
--spec slice(tessera:tensor(), [tessera:operand()], [non_neg_integer()], [pos_integer()] | ones) -> tessera:tensor().
+-spec slice(tessera_type:tensor(), [tessera_type:operand()], [non_neg_integer()], [pos_integer()] | ones) -> tessera_type:tensor().
 slice(Tensor, Starts, Lengths, Strides) -> slice(slice, Tensor, Starts, Lengths, Strides).
 
 slice(Name, Tensor, Starts, Lengths, Strides) ->
-    Rank = rank(Name, Tensor),
+    Rank = tessera_operand:rank(Name, Tensor),
     Steps = case Strides of
                 ones -> lists:duplicate(Rank, 1);
                 _ -> Strides
@@ -348,7 +302,7 @@ slice(Name, Tensor, Starts, Lengths, Strides) ->
 
 %% Checks the integers among starts, of which others are tensors.
 check_starts(Name, Tensor, Starts, Lengths) ->
-    Places = lists:zip3(Starts, Lengths, tuple_to_list(shape_of(Tensor))),
+    Places = lists:zip3(Starts, Lengths, tuple_to_list(tessera_operand:shape_of(Tensor))),
     [tessera_error:raise(Name, [Tensor], invalid_argument,
                          "~s: ~b elements from ~b on are not in axis ~b, which has ~b", [Name, Length, Start, Axis, Dim])
      || {Axis, {Start, Length, Dim}} <- lists:zip(tessera_type:dims(length(Places)), Places), is_integer(Start),
@@ -368,7 +322,7 @@ static_slice(Name, Tensor, Starts, Lengths, Strides) ->
     tessera_trace:op(Name, slice, [Tensor], {Starts, Limits, Strides}).
 
 %% The part of a tensor at these indices of its first axes.
--spec at(tessera:tensor(), [tessera:operand()]) -> tessera:tensor().
+-spec at(tessera_type:tensor(), [tessera_type:operand()]) -> tessera_type:tensor().
 at(Tensor, Indices) ->
     Dims = dims(at, Tensor),
     tessera_type:is_proper(Indices) orelse
@@ -392,14 +346,14 @@ at_index(Tensor, Axis, Index, Dim) when is_integer(Index) ->
                         [Index, Axis, Dim]);
 at_index(_, _, Index, _) -> Index.
 
--spec put_slice(tessera:tensor(), [tessera:operand()], tessera:operand()) -> tessera:tensor().
+-spec put_slice(tessera_type:tensor(), [tessera_type:operand()], tessera_type:operand()) -> tessera_type:tensor().
 put_slice(Tensor, Starts, Slice) ->
-    one_an_axis(put_slice, Tensor, "starts", rank(put_slice, Tensor), Starts),
+    one_an_axis(put_slice, Tensor, "starts", tessera_operand:rank(put_slice, Tensor), Starts),
     tessera_trace:op(put_slice, [Tensor, Slice | Starts], []).
 
--spec pad(tessera:tensor(), tessera:operand(), [{integer(), integer(), non_neg_integer()}]) -> tessera:tensor().
+-spec pad(tessera_type:tensor(), tessera_type:operand(), [{integer(), integer(), non_neg_integer()}]) -> tessera_type:tensor().
 pad(Tensor, Value, Config) ->
-    one_an_axis(pad, Tensor, "{Low, High, Interior}", rank(pad, Tensor), Config),
+    one_an_axis(pad, Tensor, "{Low, High, Interior}", tessera_operand:rank(pad, Tensor), Config),
     lists:all(fun({Low, High, Interior}) -> is_integer(Low) andalso is_integer(High) andalso is_integer(Interior);
                  (_) -> false
               end, Config) orelse
@@ -408,10 +362,10 @@ pad(Tensor, Value, Config) ->
                             [tessera_error:show(Config)]),
     tessera_trace:op(pad, [Tensor, Value], lists:unzip3(Config)).
 
--spec concatenate([tessera:tensor()], integer() | tessera:axis_options()) -> tessera:tensor().
+-spec concatenate([tessera_type:tensor()], integer() | map()) -> tessera_type:tensor().
 concatenate(Tensors, Options) ->
     First = first_of(concatenate, Tensors),
-    tessera_trace:op(concatenate, Tensors, axis_argument(concatenate, [Tensors, Options], Options, rank(concatenate, First))).
+    tessera_trace:op(concatenate, Tensors, axis_argument(concatenate, [Tensors, Options], Options, tessera_operand:rank(concatenate, First))).
 
 first_of(Name, Tensors) ->
     Tensors =/= [] andalso tessera_type:is_proper(Tensors) orelse
@@ -419,11 +373,11 @@ first_of(Name, Tensors) ->
                             [Name, tessera_error:show(Tensors)]),
     hd(Tensors).
 
--spec stack([tessera:operand()], integer() | tessera:axis_options()) -> tessera:tensor().
+-spec stack([tessera_type:operand()], integer() | map()) -> tessera_type:tensor().
 stack(Tensors, Options) ->
     First = first_of(stack, Tensors),
-    Axis1 = axis_argument(stack, [Tensors, Options], Options, rank(stack, First) + 1),
-    [shape_of(stack, T) =:= shape_of(First) orelse
+    Axis1 = axis_argument(stack, [Tensors, Options], Options, tessera_operand:rank(stack, First) + 1),
+    [tessera_operand:shape_of(stack, T) =:= tessera_operand:shape_of(First) orelse
          tessera_error:raise(stack, [Tensors], invalid_argument, "stack: expected tensors of one shape", [])
      || T <- Tensors],
     tessera_trace:op(stack, concatenate, [new_axis(stack, T, Axis1) || T <- placed(stack, Tensors)], Axis1).
@@ -447,7 +401,7 @@ number(Name, Number, Type) ->
     end.
 
 %% Into parts of these sizes along an axis.
--spec split(tessera:tensor(), [non_neg_integer()], integer() | tessera:axis_options()) -> [tessera:tensor()].
+-spec split(tessera_type:tensor(), [non_neg_integer()], integer() | map()) -> [tessera_type:tensor()].
 split(Tensor, Sizes, Options) ->
     Dims = dims(split, Tensor),
     Axis1 = axis_argument(split, [Tensor, Sizes, Options], Options, length(Dims)),
@@ -464,30 +418,30 @@ split(Tensor, Sizes, Options) ->
         end, 0, Sizes),
     Parts.
 
--spec take(tessera:tensor(), tessera:operand(), tessera:axis_options()) -> tessera:tensor().
+-spec take(tessera_type:tensor(), tessera_type:operand(), map()) -> tessera_type:tensor().
 take(Tensor, Indices, Options) ->
     #{axis := Axis} = options(take, [Tensor, Indices, Options], Options, #{axis => 0}),
-    tessera_trace:op(take, [Tensor, Indices], axis_option(take, [Tensor, Indices, Options], Axis, rank(take, Tensor))).
+    tessera_trace:op(take, [Tensor, Indices], axis_option(take, [Tensor, Indices, Options], Axis, tessera_operand:rank(take, Tensor))).
 
--spec take_along_axis(tessera:tensor(), tessera:tensor(), tessera:axis_options()) -> tessera:tensor().
+-spec take_along_axis(tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
 take_along_axis(Tensor, Indices, Options) ->
     Args = [Tensor, Indices, Options],
     #{axis := Axis} = options(take_along_axis, Args, Options, #{axis => 0}),
     tessera_trace:op(take_along_axis, [Tensor, Indices],
-                     axis_option(take_along_axis, Args, Axis, rank(take_along_axis, Tensor))).
+                     axis_option(take_along_axis, Args, Axis, tessera_operand:rank(take_along_axis, Tensor))).
 
 %% ---- reductions
 
 -define(REDUCTION, #{axes => all, keep_axes => false}).
 
 %% A reduction by the name that users know.
--spec reduce(atom(), tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
+-spec reduce(atom(), tessera_type:operand(), map()) -> tessera_type:tensor().
 reduce(Name, Operand, Options) -> reduce(Name, core_name(Name), Operand, Options).
 
 %% By the core's name, for a function of another name.
 reduce(Name, Core, Operand, Options) ->
     #{axes := Axes, keep_axes := Keep} = options(Name, [Operand, Options], Options, ?REDUCTION),
-    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)),
+    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, tessera_operand:rank(Name, Operand)),
     keep_axes(tessera_trace:op(Name, Core, [Operand], Axes1), Operand, Axes1, Keep).
 
 core_name(sum) -> reduce_sum;
@@ -497,35 +451,35 @@ core_name(any) -> reduce_any;
 core_name(Name) -> Name.
 
 %% Puts the reduced axes back, with size 1.
--spec keep_axes(tessera:tensor(), tessera:operand(), [non_neg_integer()], boolean()) -> tessera:tensor().
+-spec keep_axes(tessera_type:tensor(), tessera_type:operand(), [non_neg_integer()], boolean()) -> tessera_type:tensor().
 keep_axes(Result, _Operand, _Axes, false) -> Result;
 keep_axes(Result, Operand, Axes, true) ->
-    Dims = tuple_to_list(shape_of(Operand)),
+    Dims = tuple_to_list(tessera_operand:shape_of(Operand)),
     Kept = [case lists:member(I, Axes) of true -> 1; false -> D end
             || {I, D} <- lists:zip(tessera_type:dims(length(Dims)), Dims)],
     reshape(Result, list_to_tuple(Kept)).
 
 %% With a function of the user's.
--spec fold(tessera:operand(), tessera:operand(), fun(), tessera:reduce_options()) -> tessera:tensor().
+-spec fold(tessera_type:operand(), tessera_type:operand(), fun(), map()) -> tessera_type:tensor().
 fold(Operand, Initial, F, Options) ->
     Args = [Operand, Initial, F, Options],
     #{axes := Axes, keep_axes := Keep} = options(reduce, Args, Options, ?REDUCTION),
-    Axes1 = tessera_type:axes(reduce, Args, Axes, rank(reduce, Operand)),
-    keep_axes(tessera_control:reduce(reduce, tensor(reduce, Operand), Initial, F, Axes1), Operand, Axes1, Keep).
+    Axes1 = tessera_type:axes(reduce, Args, Axes, tessera_operand:rank(reduce, Operand)),
+    keep_axes(tessera_control:reduce(reduce, tessera_operand:tensor(reduce, Operand), Initial, F, Axes1), Operand, Axes1, Keep).
 
 %% The number of elements that are reduced to one.
 reduced_count(Name, Operand, Options) ->
     #{axes := Axes} = options(Name, [Operand, Options], Options, ?REDUCTION),
-    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)),
+    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, tessera_operand:rank(Name, Operand)),
     count(Operand, Axes1).
 
-count(Operand, Axes) -> lists:foldl(fun(Axis, N) -> N * element(Axis + 1, shape_of(Operand)) end, 1, Axes).
+count(Operand, Axes) -> lists:foldl(fun(Axis, N) -> N * element(Axis + 1, tessera_operand:shape_of(Operand)) end, 1, Axes).
 
 %% Converts to the type in which sums of many elements neither wrap nor overflow: f64 for integers, f32 for f16 and
 %% bf16. The result is rounded once, to the result type of a division.
--spec widened(atom(), tessera:operand()) -> tessera:operand().
+-spec widened(atom(), tessera_type:operand()) -> tessera_type:operand().
 widened(Name, Operand) ->
-    case type_of(contents(Name, Operand)) of
+    case tessera_operand:type_of(tessera_operand:contents(Name, Operand)) of
         f64 -> Operand;
         f32 -> Operand;
         c64 -> Operand;
@@ -533,23 +487,23 @@ widened(Name, Operand) ->
         Type -> as_type(Name, Operand, case tessera_type:is_float_type(Type) of true -> f32; false -> f64 end)
     end.
 
--spec narrowed(atom(), tessera:tensor(), tessera:operand()) -> tessera:tensor().
-narrowed(Name, Result, Operand) -> as_type(Name, Result, tessera_type:to_float(type_of(Operand))).
+-spec narrowed(atom(), tessera_type:tensor(), tessera_type:operand()) -> tessera_type:tensor().
+narrowed(Name, Result, Operand) -> as_type(Name, Result, tessera_type:to_float(tessera_operand:type_of(Operand))).
 
--spec mean(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
+-spec mean(tessera_type:operand(), map()) -> tessera_type:tensor().
 mean(Operand, Options) ->
     Count = reduced_count(mean, Operand, Options),
     narrowed(mean, wide_mean(mean, widened(mean, Operand), Count, Options), Operand).
 
 wide_mean(Name, Operand, Count, Options) ->
-    tessera:divide(reduce(Name, reduce_sum, Operand, Options), float(Count)).
+    tessera_elementwise:divide(reduce(Name, reduce_sum, Operand, Options), float(Count)).
 
--spec variance(tessera:operand(), tessera:variance_options()) -> tessera:tensor().
+-spec variance(tessera_type:operand(), map()) -> tessera_type:tensor().
 variance(Operand, Options) -> real_narrowed(variance, wide_variance(variance, Operand, Options), Operand).
 
 %% The same for a result that is real, also of complex numbers.
 real_narrowed(Name, Result, Operand) ->
-    as_type(Name, Result, tessera_type:part(tessera_type:to_float(type_of(Operand)))).
+    as_type(Name, Result, tessera_type:part(tessera_type:to_float(tessera_operand:type_of(Operand)))).
 
 %% ddof is subtracted from the count before the division; with no more elements than ddof there is no variance. Of complex numbers the
 %% squares are those of distances from the mean.
@@ -561,23 +515,23 @@ wide_variance(Name, Operand, Options0) ->
                             [Name, tessera_error:show(Ddof)]),
     Count = reduced_count(Name, Operand, Options),
     Wide = widened(Name, Operand),
-    Difference = tessera:subtract(Wide, wide_mean(Name, Wide, Count, Options#{keep_axes => true})),
+    Difference = tessera_elementwise:subtract(Wide, wide_mean(Name, Wide, Count, Options#{keep_axes => true})),
     Squares = reduce(sum, squared(Difference), Options),
-    tessera:divide(Squares, float(max(0, Count - Ddof))).
+    tessera_elementwise:divide(Squares, float(max(0, Count - Ddof))).
 
 squared(X) ->
-    case tessera_type:is_complex_type(type_of(X)) of
+    case tessera_type:is_complex_type(tessera_operand:type_of(X)) of
         true ->
-            [Re, Im] = [tessera:real(X), tessera:imag(X)],
-            tessera:add(tessera:multiply(Re, Re), tessera:multiply(Im, Im));
-        false -> tessera:multiply(X, X)
+            [Re, Im] = [tessera_complex:real(X), tessera_complex:imag(X)],
+            tessera_elementwise:add(tessera_elementwise:multiply(Re, Re), tessera_elementwise:multiply(Im, Im));
+        false -> tessera_elementwise:multiply(X, X)
     end.
 
--spec standard_deviation(tessera:operand(), tessera:variance_options()) -> tessera:tensor().
+-spec standard_deviation(tessera_type:operand(), map()) -> tessera_type:tensor().
 standard_deviation(Operand, Options) ->
-    real_narrowed(standard_deviation, tessera:sqrt(wide_variance(standard_deviation, Operand, Options)), Operand).
+    real_narrowed(standard_deviation, tessera_elementwise:sqrt(wide_variance(standard_deviation, Operand, Options)), Operand).
 
--spec arg(argmax | argmin, tessera:operand(), tessera:arg_options()) -> tessera:tensor().
+-spec arg(argmax | argmin, tessera_type:operand(), map()) -> tessera_type:tensor().
 arg(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, keep_axis := Keep, tie_break := Tie, type := Type} =
@@ -585,7 +539,7 @@ arg(Name, Operand, Options) ->
     lists:member(Tie, [low, high]) orelse
         tessera_error:raise(Name, Args, invalid_argument, "~s: tie_break is ~ts, expected low or high",
                             [Name, tessera_error:show(Tie)]),
-    Rank = rank(Name, Operand),
+    Rank = tessera_operand:rank(Name, Operand),
     {Axis1, Axes} = case Axis of
                         all -> {-1, tessera_type:dims(Rank)};
                         _ ->
@@ -598,27 +552,27 @@ arg(Name, Operand, Options) ->
     Own = index_type(Name, Args, Type, Count),
     keep_axes(tessera_trace:op(Name, [Operand], {Axis1, Tie =:= high, Own}), Operand, Axes, Keep).
 
--spec cumulative(atom(), tessera:operand(), tessera:cumulative_options()) -> tessera:tensor().
+-spec cumulative(atom(), tessera_type:operand(), map()) -> tessera_type:tensor().
 cumulative(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, reverse := Reverse} = options(Name, Args, Options, #{axis => 0, reverse => false}),
-    Type = type_of(contents(Name, Operand)),
+    Type = tessera_operand:type_of(tessera_operand:contents(Name, Operand)),
     tessera_trace:op(Name, [as_type(Name, Operand, cumulative_type(Name, Type))],
-                     {axis_option(Name, Args, Axis, rank(Name, Operand)), Reverse}).
+                     {axis_option(Name, Args, Axis, tessera_operand:rank(Name, Operand)), Reverse}).
 
 %% Widened as by sum/2 and product/2.
 cumulative_type(Name, Type) when Name =:= cumulative_sum; Name =:= cumulative_product -> tessera_type:sum_type(Type);
 cumulative_type(_, Type) -> Type.
 
 %% Subtracts the largest element, so that nothing overflows; not where it is infinite.
--spec logsumexp(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
+-spec logsumexp(tessera_type:operand(), map()) -> tessera_type:tensor().
 logsumexp(Operand, Options) ->
     #{axes := Axes0, keep_axes := Keep} = options(logsumexp, [Operand, Options], Options, ?REDUCTION),
-    Axes = tessera_type:axes(logsumexp, [Operand, Options], Axes0, rank(logsumexp, Operand)),
+    Axes = tessera_type:axes(logsumexp, [Operand, Options], Axes0, tessera_operand:rank(logsumexp, Operand)),
     Wide = widened(logsumexp, Operand),
     Largest = finite_max(logsumexp, Wide, Axes),
-    Exps = tessera:exp(tessera:subtract(Wide, Largest)),
-    Logs = tessera:add(tessera:log(reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Largest),
+    Exps = tessera_elementwise:exp(tessera_elementwise:subtract(Wide, Largest)),
+    Logs = tessera_elementwise:add(tessera_elementwise:log(reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Largest),
     Result = narrowed(logsumexp, Logs, Operand),
     case Keep of
         true -> Result;
@@ -627,42 +581,42 @@ logsumexp(Operand, Options) ->
 
 %% The largest element cancels out, so it has no gradient. Of complex numbers it is the largest real part, which decides how large exp is.
 largest(Name, Operand, Axes) ->
-    Sizes = case tessera_type:is_complex_type(type_of(Operand)) of true -> tessera:real(Operand); false -> Operand end,
-    tessera:stop_grad(reduce(Name, reduce_max, Sizes, #{axes => Axes, keep_axes => true})).
+    Sizes = case tessera_type:is_complex_type(tessera_operand:type_of(Operand)) of true -> tessera_complex:real(Operand); false -> Operand end,
+    tessera_trace:stop_grad(reduce(Name, reduce_max, Sizes, #{axes => Axes, keep_axes => true})).
 
 finite_max(Name, Operand, Axes) ->
     Largest = largest(Name, Operand, Axes),
-    tessera:select(tessera:is_infinity(Largest), 0, Largest).
+    tessera_elementwise:select(tessera_elementwise:is_infinity(Largest), 0, Largest).
 
--spec softmax(tessera:operand(), tessera:axes_options()) -> tessera:tensor().
+-spec softmax(tessera_type:operand(), map()) -> tessera_type:tensor().
 softmax(Operand, Options) ->
     Axes = softmax_axes(softmax, Operand, Options),
-    Exps = tessera:exp(shifted(softmax, Operand, Axes)),
-    narrowed(softmax, tessera:divide(Exps, reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Operand).
+    Exps = tessera_elementwise:exp(shifted(softmax, Operand, Axes)),
+    narrowed(softmax, tessera_elementwise:divide(Exps, reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Operand).
 
 %% The operand minus the largest element, in the type of the sum.
 shifted(Name, Operand, Axes) ->
     Wide = widened(Name, Operand),
-    tessera:subtract(Wide, largest(Name, Wide, Axes)).
+    tessera_elementwise:subtract(Wide, largest(Name, Wide, Axes)).
 
 softmax_axes(Name, Operand, Options) ->
     #{axes := Axes} = options(Name, [Operand, Options], Options, #{axes => [-1]}),
-    tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)).
+    tessera_type:axes(Name, [Operand, Options], Axes, tessera_operand:rank(Name, Operand)).
 
 %% Not X - logsumexp(X): between large numbers that would lose all digits.
--spec log_softmax(tessera:operand(), tessera:axes_options()) -> tessera:tensor().
+-spec log_softmax(tessera_type:operand(), map()) -> tessera_type:tensor().
 log_softmax(Operand, Options) ->
     Axes = softmax_axes(log_softmax, Operand, Options),
     Shifted = shifted(log_softmax, Operand, Axes),
-    Sum = reduce(sum, tessera:exp(Shifted), #{axes => Axes, keep_axes => true}),
-    narrowed(log_softmax, tessera:subtract(Shifted, tessera:log(Sum)), Operand).
+    Sum = reduce(sum, tessera_elementwise:exp(Shifted), #{axes => Axes, keep_axes => true}),
+    narrowed(log_softmax, tessera_elementwise:subtract(Shifted, tessera_elementwise:log(Sum)), Operand).
 
 %% ---- arithmetic
 
 %% An integer to a negative power is not an integer: an error if the call shows it.
--spec pow(tessera:operand(), tessera:operand()) -> tessera:tensor().
+-spec pow(tessera_type:operand(), tessera_type:operand()) -> tessera_type:tensor().
 pow(Base, Exponent) when is_integer(Exponent), Exponent < 0 ->
-    tessera_type:is_inexact_type(type_of(contents(pow, Base))) orelse
+    tessera_type:is_inexact_type(tessera_operand:type_of(tessera_operand:contents(pow, Base))) orelse
         tessera_error:raise(pow, [Base, Exponent], invalid_argument,
                             "pow: an integer to the power of ~b is no integer; tessera:pow(X, ~b.0) gives a float",
                             [Exponent, Exponent]),
@@ -672,16 +626,16 @@ pow(Base, Exponent) -> tessera_trace:op(pow, [Base, Exponent], []).
 %% ---- contraction
 
 %% Contracts the last axis of A with the last but one of B; scalars multiply.
--spec dot(tessera:operand(), tessera:operand()) -> tessera:tensor().
+-spec dot(tessera_type:operand(), tessera_type:operand()) -> tessera_type:tensor().
 dot(A, B) ->
-    case {rank(dot, A), rank(dot, B)} of
+    case {tessera_operand:rank(dot, A), tessera_operand:rank(dot, B)} of
         {RankA, RankB} when RankA =:= 0; RankB =:= 0 -> tessera_trace:op(dot, multiply, [A, B], []);
         {RankA, 1} -> dot(A, [RankA - 1], B, [0]);
         {RankA, RankB} -> dot(A, [RankA - 1], B, [RankB - 2])
     end.
 
 %% Without axes as dot/2, of the axes that are no batch.
--spec dot(tessera:operand(), tessera:operand(), tessera:dot_options()) -> tessera:tensor().
+-spec dot(tessera_type:operand(), tessera_type:operand(), map()) -> tessera_type:tensor().
 dot(A, B, Options) ->
     Args = [A, B, Options],
     #{axes := Axes, batch_axes := Batch} = options(dot, Args, Options, #{axes => default, batch_axes => {[], []}}),
@@ -697,26 +651,115 @@ pair(Args, Key, Other) ->
     tessera_error:raise(dot, Args, invalid_argument, "dot: ~s is ~ts, expected {AxesOfA, AxesOfB}", [Key, tessera_error:show(Other)]).
 
 free(Args, Operand, Batch) ->
-    Rank = rank(dot, Operand),
+    Rank = tessera_operand:rank(dot, Operand),
     tessera_type:dims(Rank) -- tessera_type:axes(dot, Args, Batch, Rank).
 
 inner(FreeA, FreeB) when FreeA =:= []; FreeB =:= [] -> {[], []};
 inner(FreeA, [Only]) -> {[lists:last(FreeA)], [Only]};
 inner(FreeA, FreeB) -> {[lists:last(FreeA)], [lists:nth(length(FreeB) - 1, FreeB)]}.
 
--spec dot(tessera:tensor(), tessera:axes(), tessera:tensor(), tessera:axes()) -> tessera:tensor().
+-spec dot(tessera_type:tensor(), tessera_type:axes(), tessera_type:tensor(), tessera_type:axes()) -> tessera_type:tensor().
 dot(A, AxesA, B, AxesB) -> dot(A, AxesA, [], B, AxesB, []).
 
--spec dot(tessera:tensor(), tessera:axes(), tessera:axes(), tessera:tensor(), tessera:axes(), tessera:axes()) ->
-          tessera:tensor().
+-spec dot(tessera_type:tensor(), tessera_type:axes(), tessera_type:axes(), tessera_type:tensor(), tessera_type:axes(), tessera_type:axes()) ->
+          tessera_type:tensor().
 dot(A, AxesA, BatchA, B, AxesB, BatchB) ->
     Args = [A, AxesA, BatchA, B, AxesB, BatchB],
-    [ContractA, Batch1] = [tessera_type:axes(dot, Args, Axes, rank(dot, A)) || Axes <- [AxesA, BatchA]],
-    [ContractB, Batch2] = [tessera_type:axes(dot, Args, Axes, rank(dot, B)) || Axes <- [AxesB, BatchB]],
+    [ContractA, Batch1] = [tessera_type:axes(dot, Args, Axes, tessera_operand:rank(dot, A)) || Axes <- [AxesA, BatchA]],
+    [ContractB, Batch2] = [tessera_type:axes(dot, Args, Axes, tessera_operand:rank(dot, B)) || Axes <- [AxesB, BatchB]],
     tessera_trace:op(dot, dot_general, [A, B], {ContractA, Batch1, ContractB, Batch2}).
 
--spec outer(tessera:operand(), tessera:operand()) -> tessera:tensor().
+-spec outer(tessera_type:operand(), tessera_type:operand()) -> tessera_type:tensor().
 outer(A, B) ->
-    Operands = lists:zip(placed(outer, [contents(outer, Operand) || Operand <- [A, B]]), [1, 0]),
+    Operands = lists:zip(placed(outer, [tessera_operand:contents(outer, Operand) || Operand <- [A, B]]), [1, 0]),
     [Column, Row] = [new_axis(outer, flatten(outer, Operand), Axis) || {Operand, Axis} <- Operands],
     tessera_trace:op(outer, multiply, [Column, Row], []).
+
+%% ---- with defaults
+
+-spec slice(tessera_type:operand(), [tessera_type:operand()], [pos_integer()]) -> tessera_type:tensor().
+slice(Tensor, Starts, Lengths) -> slice(Tensor, Starts, Lengths, ones).
+
+-spec concatenate([tessera_type:operand()]) -> tessera_type:tensor().
+concatenate(Tensors) -> concatenate(Tensors, 0).
+
+-spec stack([tessera_type:operand()]) -> tessera_type:tensor().
+stack(Tensors) -> stack(Tensors, 0).
+
+-spec take(tessera_type:operand(), tessera_type:operand()) -> tessera_type:tensor().
+take(Tensor, Indices) -> take(Tensor, Indices, #{}).
+
+-spec take_along_axis(tessera_type:operand(), tessera_type:operand()) -> tessera_type:tensor().
+take_along_axis(Tensor, Indices) -> take_along_axis(Tensor, Indices, #{}).
+
+-spec sum(tessera_type:operand()) -> tessera_type:tensor().
+sum(X) -> sum(X, #{}).
+
+-spec sum(tessera_type:operand(), map()) -> tessera_type:tensor().
+sum(X, Options) -> reduce(sum, X, Options).
+
+-spec product(tessera_type:operand()) -> tessera_type:tensor().
+product(X) -> product(X, #{}).
+
+-spec product(tessera_type:operand(), map()) -> tessera_type:tensor().
+product(X, Options) -> reduce(product, X, Options).
+
+-spec all(tessera_type:operand()) -> tessera_type:tensor().
+all(X) -> all(X, #{}).
+
+-spec all(tessera_type:operand(), map()) -> tessera_type:tensor().
+all(X, Options) -> reduce(all, X, Options).
+
+-spec any(tessera_type:operand()) -> tessera_type:tensor().
+any(X) -> any(X, #{}).
+
+-spec any(tessera_type:operand(), map()) -> tessera_type:tensor().
+any(X, Options) -> reduce(any, X, Options).
+
+-spec reduce_max(tessera_type:operand()) -> tessera_type:tensor().
+reduce_max(X) -> reduce_max(X, #{}).
+
+-spec reduce_max(tessera_type:operand(), map()) -> tessera_type:tensor().
+reduce_max(X, Options) -> reduce(reduce_max, X, Options).
+
+-spec reduce_min(tessera_type:operand()) -> tessera_type:tensor().
+reduce_min(X) -> reduce_min(X, #{}).
+
+-spec reduce_min(tessera_type:operand(), map()) -> tessera_type:tensor().
+reduce_min(X, Options) -> reduce(reduce_min, X, Options).
+
+-spec argmax(tessera_type:operand()) -> tessera_type:tensor().
+argmax(X) -> argmax(X, #{}).
+
+-spec argmax(tessera_type:operand(), map()) -> tessera_type:tensor().
+argmax(X, Options) -> arg(argmax, X, Options).
+
+-spec argmin(tessera_type:operand()) -> tessera_type:tensor().
+argmin(X) -> argmin(X, #{}).
+
+-spec argmin(tessera_type:operand(), map()) -> tessera_type:tensor().
+argmin(X, Options) -> arg(argmin, X, Options).
+
+-spec cumulative_sum(tessera_type:operand()) -> tessera_type:tensor().
+cumulative_sum(X) -> cumulative_sum(X, #{}).
+
+-spec cumulative_sum(tessera_type:operand(), map()) -> tessera_type:tensor().
+cumulative_sum(X, Options) -> cumulative(cumulative_sum, X, Options).
+
+-spec cumulative_product(tessera_type:operand()) -> tessera_type:tensor().
+cumulative_product(X) -> cumulative_product(X, #{}).
+
+-spec cumulative_product(tessera_type:operand(), map()) -> tessera_type:tensor().
+cumulative_product(X, Options) -> cumulative(cumulative_product, X, Options).
+
+-spec cumulative_min(tessera_type:operand()) -> tessera_type:tensor().
+cumulative_min(X) -> cumulative_min(X, #{}).
+
+-spec cumulative_min(tessera_type:operand(), map()) -> tessera_type:tensor().
+cumulative_min(X, Options) -> cumulative(cumulative_min, X, Options).
+
+-spec cumulative_max(tessera_type:operand()) -> tessera_type:tensor().
+cumulative_max(X) -> cumulative_max(X, #{}).
+
+-spec cumulative_max(tessera_type:operand(), map()) -> tessera_type:tensor().
+cumulative_max(X, Options) -> cumulative(cumulative_max, X, Options).

@@ -3,31 +3,31 @@
 -include("tessera.hrl").
 -export([sort/2, argsort/2, top_k/3, median/2, quantile/3, mode/2, unique/2]).
 
--type fractions() :: number() | [number()] | tessera:tensor().
+-type fractions() :: number() | [number()] | tessera_type:tensor().
 
--spec sort(tessera:tensor(), tessera:sort_options()) -> tessera:tensor().
+-spec sort(tessera_type:tensor(), map()) -> tessera_type:tensor().
 sort(Tensor, Options) ->
     Args = [Tensor, Options],
     #{axis := Axis, descending := Descending} = tessera_ops:options(sort, Args, Options, #{axis => 0, descending => false}),
-    sorted(sort, Tensor, tessera_ops:axis_option(sort, Args, Axis, tessera_ops:rank(sort, Tensor)), Descending).
+    sorted(sort, Tensor, tessera_ops:axis_option(sort, Args, Axis, tessera_operand:rank(sort, Tensor)), Descending).
 
 sorted(Name, Tensor, Axis, Descending) -> tessera_trace:op(Name, sort, [Tensor], {Axis, Descending}).
 
--spec argsort(tessera:tensor(), tessera:argsort_options()) -> tessera:tensor().
+-spec argsort(tessera_type:tensor(), map()) -> tessera_type:tensor().
 argsort(Tensor, Options) ->
     Args = [Tensor, Options],
     #{axis := Axis0, descending := Descending, type := Type} =
         tessera_ops:options(argsort, Args, Options, #{axis => 0, descending => false, type => default}),
-    Axis = tessera_ops:axis_option(argsort, Args, Axis0, tessera_ops:rank(argsort, Tensor)),
+    Axis = tessera_ops:axis_option(argsort, Args, Axis0, tessera_operand:rank(argsort, Tensor)),
     order(argsort, Tensor, Axis, Descending, tessera_ops:index_type(argsort, Args, Type, axis_size(Tensor, Axis))).
 
 order(Name, Tensor, Axis, Descending, Type) -> tessera_trace:op(Name, argsort, [Tensor], {Axis, Descending, Type}).
 
--spec top_k(tessera:tensor(), non_neg_integer(), tessera:top_k_options()) -> {tessera:tensor(), tessera:tensor()}.
+-spec top_k(tessera_type:tensor(), non_neg_integer(), map()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 top_k(Tensor, K, Options) ->
     Args = [Tensor, K, Options],
     #{axis := Axis0, type := Type0} = tessera_ops:options(top_k, Args, Options, #{axis => -1, type => default}),
-    Axis = tessera_ops:axis_option(top_k, Args, Axis0, tessera_ops:rank(top_k, Tensor)),
+    Axis = tessera_ops:axis_option(top_k, Args, Axis0, tessera_operand:rank(top_k, Tensor)),
     Size = axis_size(Tensor, Axis),
     is_integer(K) andalso K >= 0 andalso K =< Size orelse
         tessera_error:raise(top_k, Args, invalid_argument, "~s: expected at most ~b elements, the size of axis ~b, got ~ts",
@@ -35,7 +35,7 @@ top_k(Tensor, K, Options) ->
     Type = tessera_ops:index_type(top_k, Args, Type0, Size),
     case Size < 1 bsl 31 of
         true ->
-            Last = tessera_ops:rank(top_k, Tensor) - 1,
+            Last = tessera_operand:rank(top_k, Tensor) - 1,
             [Values, Indices] = [swap(top_k, Result, Axis, Last)
                                  || Result <- tessera_trace:results(top_k, [swap(top_k, Tensor, Axis, Last)], K)],
             {Values, tessera_ops:as_type(top_k, Indices, Type)};
@@ -53,12 +53,12 @@ swap(Name, #tessera{shape = Shape} = Tensor, A, B) ->
 
 %% ---- quantiles
 
--spec median(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
+-spec median(tessera_type:operand(), map()) -> tessera_type:tensor().
 median(Operand, Options) ->
     _ = tessera_ops:options(median, [Operand, Options], Options, #{axes => all, keep_axes => false}),
     quantile(median, [Operand, Options], Operand, 0.5, Options).
 
--spec quantile(tessera:operand(), fractions(), tessera:quantile_options()) -> tessera:tensor().
+-spec quantile(tessera_type:operand(), fractions(), map()) -> tessera_type:tensor().
 quantile(Operand, Fractions, Options) -> quantile(quantile, [Operand, Fractions, Options], Operand, Fractions, Options).
 
 quantile(Name, Args, Operand, Fractions, Options) ->
@@ -68,8 +68,8 @@ quantile(Name, Args, Operand, Fractions, Options) ->
         tessera_error:raise(Name, Args, invalid_argument,
                             "~s: method is ~ts, expected linear, lower, higher, nearest or midpoint",
                             [Name, tessera_error:show(Method)]),
-    Tensor = tessera_ops:tensor(Name, Operand),
-    Axes = tessera_type:axes(Name, Args, Axes0, tessera_ops:rank(Name, Tensor)),
+    Tensor = tessera_operand:tensor(Name, Operand),
+    Axes = tessera_type:axes(Name, Args, Axes0, tessera_operand:rank(Name, Tensor)),
     {Lines, Axis} = lines(Name, Tensor, Axes),
     {Count, Positions} = positions(Name, Args, Fractions, axis_size(Lines, Axis)),
     Values = between(Name, sorted(Name, Lines, Axis, false), Axis, Positions, Method),
@@ -77,18 +77,18 @@ quantile(Name, Args, Operand, Fractions, Options) ->
 
 %% The number of fractions, `one' when they are no list, and their positions among N sorted elements.
 positions(Name, Args, #tessera{shape = Shape} = Fractions, N) when tuple_size(Shape) < 2 ->
-    Wide = tessera:clip(tessera_ops:as_type(Name, Fractions, f64), 0, 1),
+    Wide = tessera_elementwise:clip(tessera_ops:as_type(Name, Fractions, f64), 0, 1),
     Count = case Shape of {} -> one; {Size} -> Size end,
     is_float_tensor(Fractions) orelse bad_fractions(Name, Args, Fractions),
-    {Count, tessera:multiply(tessera:flatten(Wide), float(max(0, N - 1)))};
+    {Count, tessera_elementwise:multiply(tessera_ops:flatten(Wide), float(max(0, N - 1)))};
 positions(Name, Args, Fractions, N) when is_list(Fractions) ->
     tessera_type:is_proper(Fractions) orelse bad_fractions(Name, Args, Fractions),
     [is_fraction(F) orelse bad_fractions(Name, Args, Fractions) || F <- Fractions],
     Positions = [F * float(max(0, N - 1)) || F <- Fractions],
-    {length(Positions), tessera:reshape(tessera:tensor(Positions, f64), {length(Positions)})};
+    {length(Positions), tessera_ops:reshape(tessera_array:tensor(Positions, f64), {length(Positions)})};
 positions(Name, Args, Fraction, N) ->
     is_fraction(Fraction) orelse bad_fractions(Name, Args, Fraction),
-    {one, tessera:tensor([Fraction * float(max(0, N - 1))], f64)}.
+    {one, tessera_array:tensor([Fraction * float(max(0, N - 1))], f64)}.
 
 is_fraction(F) -> is_number(F) andalso F >= 0 andalso F =< 1.
 
@@ -107,7 +107,7 @@ between(Name, Sorted, Axis, Positions, Method) ->
         N ->
             Values = interpolate(Name, Sorted, Axis, Positions, Method),
             case is_float_tensor(Sorted) of
-                true -> tessera:select(tessera:is_nan(part(Sorted, Axis, N - 1, 1)), nan, Values);
+                true -> tessera_elementwise:select(tessera_elementwise:is_nan(part(Sorted, Axis, N - 1, 1)), nan, Values);
                 false -> Values
             end
     end.
@@ -116,109 +116,109 @@ no_values(Name, #tessera{shape = Shape} = Sorted, Axis, Positions, Method) ->
     is_float_tensor(Sorted) orelse Method =:= linear orelse Method =:= midpoint orelse
         tessera_error:raise(Name, [Sorted], invalid_argument, "~s: expected at least one element, as method ~s gives one of them and ~s has no NaN",
                             [Name, Method, Sorted#tessera.type]),
-    tessera_ops:narrowed(Name, tessera:full(setelement(Axis + 1, Shape, tessera:size(Positions)), nan, f32), Sorted).
+    tessera_ops:narrowed(Name, tessera_array:full(setelement(Axis + 1, Shape, tessera_array:size(Positions)), nan, f32), Sorted).
 
-interpolate(_, Sorted, Axis, Positions, lower) -> at(Sorted, Axis, tessera:floor(Positions));
-interpolate(_, Sorted, Axis, Positions, higher) -> at(Sorted, Axis, tessera:ceil(Positions));
+interpolate(_, Sorted, Axis, Positions, lower) -> at(Sorted, Axis, tessera_elementwise:floor(Positions));
+interpolate(_, Sorted, Axis, Positions, higher) -> at(Sorted, Axis, tessera_elementwise:ceil(Positions));
 interpolate(_, Sorted, Axis, Positions, nearest) -> at(Sorted, Axis, nearest(Positions));
 interpolate(Name, Sorted, Axis, Positions, Method) ->
-    Floor = tessera:floor(Positions),
+    Floor = tessera_elementwise:floor(Positions),
     [#tessera{type = Type, shape = Shape} = Low, High] =
-        [tessera_ops:widened(Name, at(Sorted, Axis, P)) || P <- [Floor, tessera:ceil(Positions)]],
+        [tessera_ops:widened(Name, at(Sorted, Axis, P)) || P <- [Floor, tessera_elementwise:ceil(Positions)]],
     Above = case Method of
-                linear -> tessera:subtract(Positions, Floor);
-                midpoint -> tessera:full(Positions#tessera.shape, 0.5, f64)
+                linear -> tessera_elementwise:subtract(Positions, Floor);
+                midpoint -> tessera_array:full(Positions#tessera.shape, 0.5, f64)
             end,
-    [Share, Rest] = [tessera:broadcast(tessera_ops:as_type(Name, Part, Type), Shape, [Axis])
-                     || Part <- [Above, tessera:subtract(1, Above)]],
-    Mixed = tessera:add(tessera:multiply(Low, Rest), tessera:multiply(High, Share)),
+    [Share, Rest] = [tessera_ops:broadcast(tessera_ops:as_type(Name, Part, Type), Shape, [Axis])
+                     || Part <- [Above, tessera_elementwise:subtract(1, Above)]],
+    Mixed = tessera_elementwise:add(tessera_elementwise:multiply(Low, Rest), tessera_elementwise:multiply(High, Share)),
     %% Between equal elements there is nothing to round, but each has its share of the gradient. Equal infinities stay: they have no difference.
-    Equal = tessera:equal(Low, High),
-    Same = tessera:add(Low, tessera:multiply(tessera:subtract(High, Low), Share)),
-    Finite = tessera:select(Equal, Same, Mixed),
-    tessera_ops:narrowed(Name, tessera:select(tessera:logical_and(Equal, tessera:is_infinity(Low)), Low, Finite), Sorted).
+    Equal = tessera_elementwise:equal(Low, High),
+    Same = tessera_elementwise:add(Low, tessera_elementwise:multiply(tessera_elementwise:subtract(High, Low), Share)),
+    Finite = tessera_elementwise:select(Equal, Same, Mixed),
+    tessera_ops:narrowed(Name, tessera_elementwise:select(tessera_elementwise:logical_and(Equal, tessera_elementwise:is_infinity(Low)), Low, Finite), Sorted).
 
-at(Sorted, Axis, Positions) -> tessera:take(Sorted, tessera:as_type(Positions, s64), #{axis => Axis}).
+at(Sorted, Axis, Positions) -> tessera_ops:take(Sorted, tessera_ops:as_type(Positions, s64), #{axis => Axis}).
 
 %% Rounds to the nearest integer, and halves to even.
 nearest(Positions) ->
-    Floor = tessera:floor(Positions),
-    Above = tessera:subtract(Positions, Floor),
-    Odd = tessera:remainder(Floor, 2),
-    Up = tessera:logical_or(tessera:greater(Above, 0.5), tessera:logical_and(tessera:equal(Above, 0.5), Odd)),
-    tessera:add(Floor, tessera_ops:as_type(Up, f64)).
+    Floor = tessera_elementwise:floor(Positions),
+    Above = tessera_elementwise:subtract(Positions, Floor),
+    Odd = tessera_elementwise:remainder(Floor, 2),
+    Up = tessera_elementwise:logical_or(tessera_elementwise:greater(Above, 0.5), tessera_elementwise:logical_and(tessera_elementwise:equal(Above, 0.5), Odd)),
+    tessera_elementwise:add(Floor, tessera_ops:as_type(Up, f64)).
 
 %% The axis of results to the front, where there were several fractions.
 arrange(Values, _, one, Tensor, Axes, Keep) ->
     Kept = [element(I + 1, Tensor#tessera.shape) || I <- tessera_type:dims(tuple_size(Tensor#tessera.shape)) -- Axes],
-    tessera_ops:keep_axes(tessera:reshape(Values, list_to_tuple(Kept)), Tensor, Axes, Keep);
+    tessera_ops:keep_axes(tessera_ops:reshape(Values, list_to_tuple(Kept)), Tensor, Axes, Keep);
 arrange(#tessera{shape = Shape} = Values, Axis, Count, Tensor, Axes, Keep) ->
-    Front = tessera:transpose(Values, [Axis | tessera_type:dims(tuple_size(Shape)) -- [Axis]]),
+    Front = tessera_ops:transpose(Values, [Axis | tessera_type:dims(tuple_size(Shape)) -- [Axis]]),
     case Keep of
         false -> Front;
         true ->
             Dims = [case lists:member(I, Axes) of true -> 1; false -> element(I + 1, Tensor#tessera.shape) end
                     || I <- tessera_type:dims(tuple_size(Tensor#tessera.shape))],
-            tessera:reshape(Front, list_to_tuple([Count | Dims]))
+            tessera_ops:reshape(Front, list_to_tuple([Count | Dims]))
     end.
 
 %% ---- runs of equal elements
 
--spec mode(tessera:operand(), tessera:reduce_options()) -> tessera:tensor().
+-spec mode(tessera_type:operand(), map()) -> tessera_type:tensor().
 mode(Operand, Options) ->
     Args = [Operand, Options],
     #{axes := Axes0, keep_axes := Keep} = tessera_ops:options(mode, Args, Options, #{axes => all, keep_axes => false}),
-    Tensor = tessera_ops:tensor(mode, Operand),
-    Axes = tessera_type:axes(mode, Args, Axes0, tessera_ops:rank(mode, Tensor)),
+    Tensor = tessera_operand:tensor(mode, Operand),
+    Axes = tessera_type:axes(mode, Args, Axes0, tessera_operand:rank(mode, Tensor)),
     {Lines, Axis} = lines(mode, Tensor, Axes),
     axis_size(Lines, Axis) > 0 orelse
         tessera_error:raise(mode, Args, invalid_argument, "~s: expected at least one element", [mode]),
     Sorted = sorted(mode, Lines, Axis, false),
     Values = along(Sorted, longest_run(Sorted, Axis), Axis),
-    tessera_ops:keep_axes(tessera:squeeze(Values, Axis), Tensor, Axes, Keep).
+    tessera_ops:keep_axes(tessera_ops:squeeze(Values, Axis), Tensor, Axes, Keep).
 
 %% Where the longest run begins; the axis stays with size 1.
 longest_run(#tessera{shape = Shape} = Sorted, Axis) ->
     Type = tessera_type:index_type(axis_size(Sorted, Axis)),
-    Index = tessera:iota(Shape, Type, Axis),
-    Begin = tessera:cumulative_max(tessera:select(begins_run(Sorted, Axis), Index, 0), #{axis => Axis}),
-    End = tessera:argmax(tessera:subtract(Index, Begin), #{axis => Axis, keep_axis => true, type => Type}),
+    Index = tessera_array:iota(Shape, Type, Axis),
+    Begin = tessera_ops:cumulative_max(tessera_elementwise:select(begins_run(Sorted, Axis), Index, 0), #{axis => Axis}),
+    End = tessera_ops:argmax(tessera_elementwise:subtract(Index, Begin), #{axis => Axis, keep_axis => true, type => Type}),
     along(Begin, End, Axis).
 
 %% Whether an element of a sorted axis differs from the one before; the first does.
 begins_run(#tessera{shape = Shape} = Sorted, Axis) ->
     case axis_size(Sorted, Axis) of
-        0 -> tessera:full(Shape, 1, u8);
+        0 -> tessera_array:full(Shape, 1, u8);
         N ->
             Other = differ(part(Sorted, Axis, 0, N - 1), part(Sorted, Axis, 1, N - 1)),
-            tessera:pad(Other, 1, [case I of Axis -> {1, 0, 0}; _ -> {0, 0, 0} end
+            tessera_ops:pad(Other, 1, [case I of Axis -> {1, 0, 0}; _ -> {0, 0, 0} end
                                    || I <- tessera_type:dims(tuple_size(Shape))])
     end.
 
 differ(A, B) ->
     case is_float_tensor(A) of
-        true -> tessera:logical_and(tessera:not_equal(A, B), tessera:logical_not(tessera:is_nan(A)));
-        false -> tessera:not_equal(A, B)
+        true -> tessera_elementwise:logical_and(tessera_elementwise:not_equal(A, B), tessera_elementwise:logical_not(tessera_elementwise:is_nan(A)));
+        false -> tessera_elementwise:not_equal(A, B)
     end.
 
--spec unique(tessera:tensor(), tessera:unique_options()) -> tessera:tensor().
+-spec unique(tessera_type:tensor(), map()) -> tessera_type:tensor().
 unique(Tensor, Options) ->
     Args = [Tensor, Options],
     #{size := Size, fill := Fill} = tessera_ops:options(unique, Args, Options, #{size => all, fill => largest}),
     Size =:= all orelse is_integer(Size) andalso Size >= 0 orelse
         tessera_error:raise(unique, Args, invalid_argument, "~s: size is ~ts, expected how many elements the result has",
                             [unique, tessera_error:show(Size)]),
-    Fill =:= largest orelse tessera_ops:rank(unique, Fill) =:= 0 orelse
+    Fill =:= largest orelse tessera_operand:rank(unique, Fill) =:= 0 orelse
         tessera_error:raise(unique, Args, invalid_argument, "~s: fill is ~ts, expected a number",
                             [unique, tessera_error:show(Fill)]),
-    Wide = tessera_ops:tensor(unique, Tensor),
+    Wide = tessera_operand:tensor(unique, Tensor),
     {Flat, 0} = lines(unique, Wide, tessera_type:dims(tuple_size(Wide#tessera.shape))),
     Sorted = sorted(unique, Flat, 0, false),
     Begins = begins_run(Sorted, 0),
-    Count = tessera:sum(tessera:as_type(Begins, s64)),
+    Count = tessera_ops:sum(tessera_ops:as_type(Begins, s64)),
     Order = order(unique, Begins, 0, true, s64),
     case Size of
-        all -> tessera:take(Sorted, part(Order, 0, 0, known_count(Args, Count)));
+        all -> tessera_ops:take(Sorted, part(Order, 0, 0, known_count(Args, Count)));
         _ -> padded(Args, Sorted, Order, Count, Size, Fill)
     end.
 
@@ -227,7 +227,7 @@ known_count(Args, Count) ->
         tessera_error:raise(unique, Args, invalid_argument,
                             "~s: how many different elements there are is not known while a function is traced; the "
                             "option size says how many the result has", [unique]),
-    tessera:to_number(Count).
+    tessera_array:to_number(Count).
 
 padded(Args, #tessera{type = Type, shape = {N}} = Sorted, Order, Count, Size, Fill) ->
     N > 0 orelse Size =:= 0 orelse Fill =/= largest orelse
@@ -236,11 +236,11 @@ padded(Args, #tessera{type = Type, shape = {N}} = Sorted, Order, Count, Size, Fi
     Own = min(N, Size),
     Rest = case Fill of
                largest when N > 0 -> part(Sorted, 0, N - 1, 1);
-               largest -> tessera:full({1}, 0, Type);
-               _ -> tessera:full({1}, Fill, Type)
+               largest -> tessera_array:full({1}, 0, Type);
+               _ -> tessera_array:full({1}, Fill, Type)
            end,
-    Values = tessera:select(tessera:less(tessera:iota({Own}, s64), Count), tessera:take(Sorted, part(Order, 0, 0, Own)), Rest),
-    tessera:concatenate([Values, tessera_trace:op(unique, broadcast, [Rest], {{Size - Own}, [0]})]).
+    Values = tessera_elementwise:select(tessera_elementwise:less(tessera_array:iota({Own}, s64), Count), tessera_ops:take(Sorted, part(Order, 0, 0, Own)), Rest),
+    tessera_ops:concatenate([Values, tessera_trace:op(unique, broadcast, [Rest], {{Size - Own}, [0]})]).
 
 %% ---- parts
 
@@ -258,12 +258,12 @@ lines(Name, #tessera{shape = Shape} = Tensor, Axes) ->
 
 axis_size(#tessera{shape = Shape}, Axis) -> element(Axis + 1, Shape).
 
-along(Tensor, Indices, Axis) -> tessera:take_along_axis(Tensor, Indices, #{axis => Axis}).
+along(Tensor, Indices, Axis) -> tessera_ops:take_along_axis(Tensor, Indices, #{axis => Axis}).
 
 part(#tessera{shape = Shape} = Tensor, Axis, From, Count) ->
     case element(Axis + 1, Shape) of
         Count -> Tensor;
         _ ->
             Starts = [case I of Axis -> From; _ -> 0 end || I <- tessera_type:dims(tuple_size(Shape))],
-            tessera:slice(Tensor, Starts, tuple_to_list(setelement(Axis + 1, Shape, Count)))
+            tessera_ops:slice(Tensor, Starts, tuple_to_list(setelement(Axis + 1, Shape, Count)))
     end.

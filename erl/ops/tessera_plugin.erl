@@ -18,15 +18,15 @@ load(Path) ->
     is_binary(Full) orelse
         tessera_error:raise(load_plugin, [Path], invalid_argument, "load_plugin: expected a file's name, got ~ts",
                             [tessera_error:show(Path)]),
-    tessera_trace:check(load_plugin, [Path], tessera_nif:load_plugin(Full)).
+    tessera_error:check(load_plugin, [Path], tessera_nif:load_plugin(Full)).
 
--spec call(target(), [tessera:operand()], Results, attributes()) -> Results when Results :: tessera:tensor() | [tessera:tensor()].
+-spec call(target(), [tessera_type:operand()], Results, attributes()) -> Results when Results :: tessera_type:tensor() | [tessera_type:tensor()].
 call(Target, Operands, Results, Attributes) ->
     Args = [Target, Operands, Results, Attributes],
     tessera_type:is_proper(Operands) orelse bad(Args, "a list of operands", Operands),
     Text = iolist_to_binary(text(Target, Attributes)),
     Types = [form(Args, R) || R <- results(Results)],
-    Tensors = [tessera_ops:tensor(custom_call, Operand) || Operand <- Operands],
+    Tensors = [tessera_operand:tensor(custom_call, Operand) || Operand <- Operands],
     Made = case tessera_trace:is_tracing() of
                true -> trace(Text, Types, Tensors);
                false -> (tessera_jit:jit(fun(Ts) -> trace(Text, Types, Ts) end, #{}))(Tensors)
@@ -38,7 +38,7 @@ call(Target, Operands, Results, Attributes) ->
 
 trace(Text, Types, Tensors) ->
     Values = [tessera_trace:value(custom_call, T) || T <- Tensors],
-    tessera_trace:check(custom_call, Tensors, tessera_nif:custom_call(tessera_trace:current(), Text, Types, Values)).
+    tessera_error:check(custom_call, Tensors, tessera_nif:custom_call(tessera_trace:current(), Text, Types, Values)).
 
 results(#tessera{} = One) -> [One];
 results([_ | _] = Several) ->

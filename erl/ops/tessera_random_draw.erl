@@ -7,8 +7,9 @@
          exponential/3, laplace/3, logistic/3, cauchy/3, log_normal/3, pareto/3, weibull/3, rayleigh/3, geometric/3, truncated_normal/3, gamma/3, beta/3, dirichlet/3, chi_square/3,
          student_t/3, poisson/3, binomial/3, wide/1]).
 
--import(tessera, [add/2, subtract/2, multiply/2, divide/2, negate/1, log/1, log1p/1, exp/1, sqrt/1, select/3, less/2,
-                  greater/2, less_equal/2, greater_equal/2, logical_and/2, logical_or/2, logical_not/1, as_type/2]).
+-import(tessera_elementwise, [add/2, subtract/2, multiply/2, divide/2, negate/1, log/1, log1p/1, exp/1, sqrt/1, select/3, less/2,
+                              greater/2, less_equal/2, greater_equal/2, logical_and/2, logical_or/2, logical_not/1]).
+-import(tessera_ops, [as_type/2]).
 
 -define(SQRT_2, 1.4142135623730951).
 -define(PI, 3.141592653589793).
@@ -17,8 +18,8 @@
 -define(IS_F8(Type), (Type =:= f8 orelse Type =:= f8_e4m3fn)).
 -define(IS_NARROW(Type), (?IS_F8(Type) orelse Type =:= bf16 orelse Type =:= f16)).
 
--type tensor() :: tessera:tensor().
--type form() :: {tessera:type(), tessera:shape()}.
+-type tensor() :: tessera_type:tensor().
+-type form() :: {tessera_type:type(), tessera_type:shape()}.
 
 %% ---- by one uniform number
 
@@ -31,8 +32,8 @@ rounded(F, Key, Params, {Type, Shape}) -> as_type(F(Key, [as_type(P, f32) || P <
 uniform(Key, [Min, Max] = Bounds, {Type, _} = Form) when ?IS_F8(Type) ->
     below(rounded(fun uniform/3, Key, Bounds, Form), Min, Max);
 uniform(Key, [Min, Max], {Type, _} = Form) ->
-    IsWide = tessera:is_infinity(subtract(Max, Min)),
-    [Half, Twice] = [select(IsWide, tessera:full({}, N, Type), tessera:full({}, 1, Type)) || N <- [0.5, 2]],
+    IsWide = tessera_elementwise:is_infinity(subtract(Max, Min)),
+    [Half, Twice] = [select(IsWide, tessera_array:full({}, N, Type), tessera_array:full({}, 1, Type)) || N <- [0.5, 2]],
     Low = multiply(Min, Half),
     Scaled = between(Key, Low, multiply(Max, Half), Form),
     below(multiply(Scaled, Twice), Min, Max).
@@ -40,12 +41,12 @@ uniform(Key, [Min, Max], {Type, _} = Form) ->
 %% As Nx has it, of bounds for which no sum rounds to Max.
 between(Key, Min, Max, {Type, Shape}) ->
     Scaled = multiply(tessera_random_bits:unit(Key, Type, Shape), subtract(Max, Min)),
-    tessera:max(add(Scaled, Min), Min).
+    tessera_elementwise:max(add(Scaled, Min), Min).
 
 %% The gradient is that of Max where a sample is the number below it.
 below(Samples, Min, #tessera{type = Type} = Max) ->
-    Gap = tessera:stop_grad(subtract(number_below(Max, Type), Max)),
-    tessera:max(tessera:min(Samples, add(Max, Gap)), Min).
+    Gap = tessera_trace:stop_grad(subtract(number_below(Max, Type), Max)),
+    tessera_elementwise:max(tessera_elementwise:min(Samples, add(Max, Gap)), Min).
 
 number_below(Max, Type) ->
     {Bits, Width} = case tessera_type:bytes(Type) of
@@ -54,12 +55,12 @@ number_below(Max, Type) ->
                         4 -> {s32, 32};
                         8 -> {s64, 64}
                     end,
-    Given = tessera:bitcast(tessera:stop_grad(Max), Bits),
-    Integer = fun(N) -> tessera:full({}, N, Bits) end,
+    Given = tessera_elementwise:bitcast(tessera_trace:stop_grad(Max), Bits),
+    Integer = fun(N) -> tessera_array:full({}, N, Bits) end,
     Next = select(greater(Max, 0), subtract(Given, Integer(1)),
                   select(less(Max, 0), add(Given, Integer(1)), Integer(1 - (1 bsl (Width - 1))))),
-    IsFinite = logical_not(logical_or(tessera:is_infinity(Max), tessera:is_nan(Max))),
-    select(IsFinite, tessera:bitcast(Next, Type), tessera:full({}, nan, Type)).
+    IsFinite = logical_not(logical_or(tessera_elementwise:is_infinity(Max), tessera_elementwise:is_nan(Max))),
+    select(IsFinite, tessera_elementwise:bitcast(Next, Type), tessera_array:full({}, nan, Type)).
 
 %% In (0, 1]: a logarithm of it is finite.
 above_zero(Key, {Type, Shape}) -> subtract(1, tessera_random_bits:unit(Key, Type, Shape)).
@@ -69,8 +70,8 @@ normal(Key, Params, {Type, _} = Form) when ?IS_F8(Type) -> rounded(fun normal/3,
 normal(Key, [Mean, Deviation], Form) -> add(multiply(Deviation, standard_normal(Key, Form)), Mean).
 
 standard_normal(Key, {Type, _} = Form) ->
-    Uniform = between(Key, tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type), Form),
-    multiply(sqrt(tessera:full({}, 2, Type)), tessera:erf_inv(finite(Uniform, Type))).
+    Uniform = between(Key, tessera_array:full({}, above_minus_one(Type), Type), tessera_array:full({}, 1, Type), Form),
+    multiply(sqrt(tessera_array:full({}, 2, Type)), tessera_elementwise:erf_inv(finite(Uniform, Type))).
 
 %% The number next to -1 inside of (-1, 1); of bf16 as Nx takes it, which rounds to -1.
 above_minus_one(f64) -> -1.0 + math:pow(2, -53);
@@ -78,23 +79,23 @@ above_minus_one(f32) -> -1.0 + math:pow(2, -24);
 above_minus_one(_) -> -1.0 + math:pow(2, -11).
 
 %% An infinity, which Nx has once in 128 numbers of bf16, is none of a normal distribution.
-finite(Uniform, bf16) -> tessera:max(Uniform, -0.99609375);
+finite(Uniform, bf16) -> tessera_elementwise:max(Uniform, -0.99609375);
 finite(Uniform, _) -> Uniform.
 
 %% Along the last axis of the shape; the covariance is that of a Cholesky factor times normal numbers.
 -spec multivariate_normal(tensor(), [tensor()], form()) -> tensor().
 multivariate_normal(Key, Params, {Type, _} = Form) when ?IS_F8(Type) -> rounded(fun multivariate_normal/3, Key, Params, Form);
 multivariate_normal(Key, [Mean, Covariance], {_, Shape} = Form) ->
-    Size = tessera:size(Mean),
+    Size = tessera_array:size(Mean),
     Rows = tessera_type:elements(Shape) div max(1, Size),
-    Standard = tessera:reshape(standard_normal(Key, Form), {Rows, Size}),
-    tessera:reshape(add(Mean, tessera:dot(Standard, [1], tessera:cholesky(Covariance), [1])), Shape).
+    Standard = tessera_ops:reshape(standard_normal(Key, Form), {Rows, Size}),
+    tessera_ops:reshape(add(Mean, tessera_ops:dot(Standard, [1], tessera_linalg:cholesky(Covariance), [1])), Shape).
 
 -spec gumbel(tensor(), [tensor()], form()) -> tensor().
 gumbel(Key, [], {Type, _} = Form) when ?IS_F8(Type) -> rounded(fun gumbel/3, Key, [], Form);
 gumbel(Key, [], {Type, _} = Form) ->
-    Least = tessera:full({}, least_normal(Type), Type),
-    negate(log(negate(log(between(Key, Least, tessera:full({}, 1, Type), Form))))).
+    Least = tessera_array:full({}, least_normal(Type), Type),
+    negate(log(negate(log(between(Key, Least, tessera_array:full({}, 1, Type), Form))))).
 
 least_normal(f64) -> 2.2250738585072014e-308;
 least_normal(f16) -> 6.103515625e-5;
@@ -114,14 +115,14 @@ standard_exponential(Key, {Type, Shape}) -> negate(log1p(negate(tessera_random_b
 -spec laplace(tensor(), [tensor()], form()) -> tensor().
 laplace(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun laplace/3, Key, Params, Form);
 laplace(Key, [Mean, Scale], {Type, _} = Form) ->
-    Both = between(Key, tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type), Form),
-    Standard = negate(multiply(tessera:sign(Both), log1p(negate(tessera:abs(Both))))),
+    Both = between(Key, tessera_array:full({}, above_minus_one(Type), Type), tessera_array:full({}, 1, Type), Form),
+    Standard = negate(multiply(tessera_elementwise:sign(Both), log1p(negate(tessera_elementwise:abs(Both))))),
     add(multiply(Standard, Scale), Mean).
 
 -spec logistic(tensor(), [tensor()], form()) -> tensor().
 logistic(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun logistic/3, Key, Params, Form);
 logistic(Key, [Mean, Scale], {Type, _} = Form) ->
-    Uniform = between(Key, tessera:full({}, least_normal(Type), Type), tessera:full({}, 1, Type), Form),
+    Uniform = between(Key, tessera_array:full({}, least_normal(Type), Type), tessera_array:full({}, 1, Type), Form),
     add(multiply(subtract(log(Uniform), log1p(negate(Uniform))), Scale), Mean).
 
 %% The middle of the range is 0, so that tan has its accuracy where the density is largest.
@@ -129,7 +130,7 @@ logistic(Key, [Mean, Scale], {Type, _} = Form) ->
 cauchy(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun cauchy/3, Key, Params, Form);
 cauchy(Key, [Mean, Scale], {Type, Shape}) ->
     Angle = multiply(subtract(tessera_random_bits:unit(Key, Type, Shape), 0.5), ?PI),
-    add(multiply(tessera:tan(Angle), Scale), Mean).
+    add(multiply(tessera_elementwise:tan(Angle), Scale), Mean).
 
 -spec log_normal(tensor(), [tensor()], form()) -> tensor().
 log_normal(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun log_normal/3, Key, Params, Form);
@@ -142,7 +143,7 @@ pareto(Key, [Exponent], Form) -> exp(divide(standard_exponential(Key, Form), Exp
 -spec weibull(tensor(), [tensor()], form()) -> tensor().
 weibull(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun weibull/3, Key, Params, Form);
 weibull(Key, [Exponent, Scale], Form) ->
-    multiply(tessera:pow(standard_exponential(Key, Form), divide(1, Exponent)), Scale).
+    multiply(tessera_ops:pow(standard_exponential(Key, Form), divide(1, Exponent)), Scale).
 
 -spec rayleigh(tensor(), [tensor()], form()) -> tensor().
 rayleigh(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun rayleigh/3, Key, Params, Form);
@@ -151,19 +152,19 @@ rayleigh(Key, [Scale], Form) -> multiply(sqrt(multiply(standard_exponential(Key,
 %% Trials up to the first success, from 1 on: floats.
 -spec geometric(tensor(), [tensor()], form()) -> tensor().
 geometric(Key, [P], Form) ->
-    Trials = tessera:ceil(divide(log(above_zero(Key, Form)), log1p(negate(P)))),
-    valid(logical_and(greater(P, 0), less_equal(P, 1)), tessera:max(Trials, 1)).
+    Trials = tessera_elementwise:ceil(divide(log(above_zero(Key, Form)), log1p(negate(P)))),
+    valid(logical_and(greater(P, 0), less_equal(P, 1)), tessera_elementwise:max(Trials, 1)).
 
 valid(Test, Samples) -> select(Test, Samples, nan).
 
 %% The inverse of the distribution, in f64: exact to seven deviations from the mean.
 -spec truncated_normal(tensor(), [tensor()], form()) -> tensor().
 truncated_normal(Key, [Lower, Upper], {Type, Shape}) ->
-    [Low, High] = [tessera:erf(divide(as_type(Bound, f64), ?SQRT_2)) || Bound <- [Lower, Upper]],
+    [Low, High] = [tessera_elementwise:erf(divide(as_type(Bound, f64), ?SQRT_2)) || Bound <- [Lower, Upper]],
     Between = between(Key, Low, High, {f64, Shape}),
     Inner = 1 - math:pow(2, -53),
-    Samples = multiply(tessera:erf_inv(tessera:clip(Between, -Inner, Inner)), ?SQRT_2),
-    valid(less(Lower, Upper), tessera:min(tessera:max(as_type(Samples, Type), Lower), Upper)).
+    Samples = multiply(tessera_elementwise:erf_inv(tessera_elementwise:clip(Between, -Inner, Inner)), ?SQRT_2),
+    valid(less(Lower, Upper), tessera_elementwise:min(tessera_elementwise:max(as_type(Samples, Type), Lower), Upper)).
 
 %% ---- integers
 
@@ -174,13 +175,13 @@ randint(Key, [Min], {Type, Shape}, 0) -> add(as_type(tessera_random_bits:bits(Ke
 randint(Key, [Min], {Type, Shape}, Span0) ->
     Width = 8 * tessera_type:bytes(Type),
     Both = tessera_random_bits:bits(Key, Width, list_to_tuple([2 | tuple_to_list(Shape)])),
-    [High, Low] = [as_type(tessera:at(Both, [I]), u64) || I <- [0, 1]],
+    [High, Low] = [as_type(tessera_ops:at(Both, [I]), u64) || I <- [0, 1]],
     Span = case Span0 of
                #tessera{} -> Span0;
-               _ -> tessera:full({}, Span0, u64)
+               _ -> tessera_array:full({}, Span0, u64)
            end,
-    Rem = fun(X) -> tessera:remainder(X, Span) end,
-    Half = Rem(tessera:full({}, 1 bsl (Width div 2), u64)),
+    Rem = fun(X) -> tessera_elementwise:remainder(X, Span) end,
+    Half = Rem(tessera_array:full({}, 1 bsl (Width div 2), u64)),
     Offset = Rem(add(multiply(Rem(High), Rem(multiply(Half, Half))), Rem(Low))),
     add(as_type(Offset, Type), Min).
 
@@ -188,7 +189,7 @@ randint(Key, [Min], {Type, Shape}, Span0) ->
 -spec randint_between(tensor(), [tensor()], form()) -> tensor().
 randint_between(Key, [Min, Max], {Type, _} = Form) ->
     Span = as_type(as_type(subtract(Max, Min), unsigned(8 * tessera_type:bytes(Type))), u64),
-    randint(Key, [as_type(Min, Type)], Form, select(less(Min, Max), tessera:max(Span, 1), 1)).
+    randint(Key, [as_type(Min, Type)], Form, select(less(Min, Max), tessera_elementwise:max(Span, 1), 1)).
 
 unsigned(8) -> u8;
 unsigned(16) -> u16;
@@ -200,18 +201,18 @@ unsigned(64) -> u64.
 %% Try(Key) makes candidates and the mask of those that are accepted.
 -spec rejection(tensor(), form(), fun((tensor()) -> {tensor(), tensor()})) -> tensor().
 rejection(Key, {Type, Shape}, Try) ->
-    {_, Samples, _} = tessera:while(
-        {Key, tessera:full(Shape, 0, Type), tessera:full(Shape, 0, u8)},
-        fun({_, _, Done}) -> logical_not(tessera:all(Done)) end,
+    {_, Samples, _} = tessera_control:while(
+        {Key, tessera_array:full(Shape, 0, Type), tessera_array:full(Shape, 0, u8)},
+        fun({_, _, Done}) -> logical_not(tessera_ops:all(Done)) end,
         fun({K, Old, Done}) ->
                 [Next, Own] = tessera_random_bits:split(K, 2),
                 {Candidates, Accepted} = Try(Own),
                 {Next, select(Done, Old, Candidates), logical_or(Done, Accepted)}
         end),
-    tessera:stop_grad(Samples).
+    tessera_trace:stop_grad(Samples).
 
 %% The type in which samples are sought.
--spec wide(tessera:type()) -> f32 | f64.
+-spec wide(tessera_type:type()) -> f32 | f64.
 wide(f64) -> f64;
 wide(_) -> f32.
 
@@ -219,7 +220,7 @@ wide(_) -> f32.
 %% one more, times a power of a uniform number; its logarithm stays finite where the sample is too small for a float.
 %% Returns both factors, the second as a logarithm.
 gamma_parts(Key, Alpha0, {Type, Shape}) ->
-    Alpha = tessera:broadcast(tessera:stop_grad(Alpha0), Shape),
+    Alpha = tessera_ops:broadcast_to(tessera_trace:stop_grad(Alpha0), Shape),
     Form = {Type, Shape},
     [Search, Power] = tessera_random_bits:split(Key, 2),
     Good = logical_and(greater(Alpha, 0), less(Alpha, infinity)),
@@ -228,8 +229,8 @@ gamma_parts(Key, Alpha0, {Type, Shape}) ->
     C = divide(1, sqrt(multiply(D, 9))),
     Samples = rejection(Search, Form, fun(K) -> try_gamma(K, D, C, Form) end),
     Boost = select(less(Alpha, 1), divide(log(above_zero(Power, Form)), Alpha), 0),
-    Base = select(tessera:equal(Alpha, infinity), infinity, valid(Good, Samples)),
-    {Base, tessera:stop_grad(Boost)}.
+    Base = select(tessera_elementwise:equal(Alpha, infinity), infinity, valid(Good, Samples)),
+    {Base, tessera_trace:stop_grad(Boost)}.
 
 try_gamma(Key, D, C, Form) ->
     [ForNormal, ForUniform] = tessera_random_bits:split(Key, 2),
@@ -253,16 +254,16 @@ log_gamma(Key, Exponent, {Type, Shape}) ->
 -spec beta(tensor(), [tensor()], form()) -> tensor().
 beta(Key, [A, B], {Type, _} = Form) ->
     [ForA, ForB] = tessera_random_bits:split(Key, 2),
-    as_type(tessera:sigmoid(subtract(log_gamma(ForA, A, Form), log_gamma(ForB, B, Form))), Type).
+    as_type(tessera_elementwise:sigmoid(subtract(log_gamma(ForA, A, Form), log_gamma(ForB, B, Form))), Type).
 
 %% Shares of gamma numbers along the last axis.
 -spec dirichlet(tensor(), [tensor()], form()) -> tensor().
 dirichlet(Key, [Exponents], {Type, _} = Form) ->
-    as_type(tessera:softmax(log_gamma(Key, Exponents, Form), #{axes => [-1]}), Type).
+    as_type(tessera_ops:softmax(log_gamma(Key, Exponents, Form), #{axes => [-1]}), Type).
 
 -spec chi_square(tensor(), [tensor()], form()) -> tensor().
 chi_square(Key, [Freedom], {Type, _} = Form) ->
-    gamma(Key, [multiply(Freedom, 0.5), tessera:full({}, 2, Type)], Form).
+    gamma(Key, [multiply(Freedom, 0.5), tessera_array:full({}, 2, Type)], Form).
 
 -spec student_t(tensor(), [tensor()], form()) -> tensor().
 student_t(Key, [Freedom], {Type, Shape}) ->
@@ -270,8 +271,8 @@ student_t(Key, [Freedom], {Type, Shape}) ->
     Form = {wide(Type), Shape},
     Wide = as_type(Freedom, wide(Type)),
     Half = multiply(Wide, 0.5),
-    Sum = divide(gamma(ForGamma, [Half, tessera:full({}, 1, wide(Type))], Form), Half),
-    Mean = select(tessera:equal(Wide, infinity), 1, Sum), %% then it is the normal distribution
+    Sum = divide(gamma(ForGamma, [Half, tessera_array:full({}, 1, wide(Type))], Form), Half),
+    Mean = select(tessera_elementwise:equal(Wide, infinity), 1, Sum), %% then it is the normal distribution
     as_type(divide(standard_normal(ForNormal, Form), sqrt(Mean)), Type).
 
 %% ---- counts, in f64: a logarithm of a probability is a difference of large numbers
@@ -281,27 +282,27 @@ student_t(Key, [Freedom], {Type, Shape}) ->
 %% other is wanted.
 -spec poisson(tensor(), [tensor()], form()) -> tensor().
 poisson(Key, [Rate0], {f64, Shape} = Form) ->
-    Rate = tessera:broadcast(tessera:stop_grad(Rate0), Shape),
+    Rate = tessera_ops:broadcast_to(tessera_trace:stop_grad(Rate0), Shape),
     [ForSmall, ForLarge] = tessera_random_bits:split(Key, 2),
     Small = less(Rate, 10),
     Low = select(logical_and(Small, greater_equal(Rate, 0)), Rate, 0),
     Few = inversion(ForSmall, exp(negate(Low)), fun(K, P) -> divide(multiply(P, Low), K) end, Form),
     High = select(logical_and(greater_equal(Rate, 10), less(Rate, infinity)), Rate, 10),
     Many = rejection(ForLarge, Form, fun(K) -> try_poisson(K, High, Form) end),
-    select(greater_equal(Rate, 0), select(tessera:equal(Rate, infinity), infinity, select(Small, Few, Many)), nan).
+    select(greater_equal(Rate, 0), select(tessera_elementwise:equal(Rate, infinity), infinity, select(Small, Few, Many)), nan).
 
 %% The first count whose distribution exceeds a uniform number; Next is the probability of a count by that of the one
 %% before. For the means that use it, the probability beyond 1000 is below the precision of f64.
 inversion(Key, First, Next, {Type, Shape}) ->
     Uniform = tessera_random_bits:unit(Key, Type, Shape),
-    {_, _, _, Counts} = tessera:while(
-        {tessera:full({}, 0, Type), tessera:broadcast(First, Shape), tessera:broadcast(First, Shape), tessera:full(Shape, 0, Type)},
-        fun({K, _, Sum, _}) -> logical_and(less(K, 1000), tessera:any(greater_equal(Uniform, Sum))) end,
+    {_, _, _, Counts} = tessera_control:while(
+        {tessera_array:full({}, 0, Type), tessera_ops:broadcast_to(First, Shape), tessera_ops:broadcast_to(First, Shape), tessera_array:full(Shape, 0, Type)},
+        fun({K, _, Sum, _}) -> logical_and(less(K, 1000), tessera_ops:any(greater_equal(Uniform, Sum))) end,
         fun({K, P, Sum, Counts}) ->
                 P1 = Next(add(K, 1), P),
                 {add(K, 1), P1, add(Sum, P1), add(Counts, as_type(greater_equal(Uniform, Sum), Type))}
         end),
-    tessera:stop_grad(Counts).
+    tessera_trace:stop_grad(Counts).
 
 try_poisson(Key, Rate, Form) ->
     {U, V, Us} = transformed(Key, Form),
@@ -319,9 +320,9 @@ try_poisson(Key, Rate, Form) ->
 transformed(Key, Form) ->
     [One, Other] = tessera_random_bits:split(Key, 2),
     U = subtract(0.5, above_zero(One, Form)),
-    {U, above_zero(Other, Form), tessera:max(subtract(0.5, tessera:abs(U)), 1.0e-300)}.
+    {U, above_zero(Other, Form), tessera_elementwise:max(subtract(0.5, tessera_elementwise:abs(U)), 1.0e-300)}.
 
-candidate(U, Us, A, B, Centre) -> tessera:floor(add(multiply(add(divide(multiply(2, A), Us), B), U), Centre)).
+candidate(U, Us, A, B, Centre) -> tessera_elementwise:floor(add(multiply(add(divide(multiply(2, A), Us), B), U), Centre)).
 
 ratio(V, InverseAlpha, Us, A, B) -> divide(multiply(V, InverseAlpha), add(divide(A, multiply(Us, Us)), B)).
 
@@ -329,10 +330,10 @@ ratio(V, InverseAlpha, Us, A, B) -> divide(multiply(V, InverseAlpha), add(divide
 %% variates", 1993 (BTRS). Of p and 1 - p the smaller one is used.
 -spec binomial(tensor(), [tensor()], form()) -> tensor().
 binomial(Key, [N0, P0], {f64, Shape} = Form) ->
-    [N, P] = [tessera:broadcast(tessera:stop_grad(X), Shape) || X <- [N0, P0]],
+    [N, P] = [tessera_ops:broadcast_to(tessera_trace:stop_grad(X), Shape) || X <- [N0, P0]],
     Good = logical_and(logical_and(greater_equal(N, 0), less(N, infinity)),
                        logical_and(greater_equal(P, 0), less_equal(P, 1))),
-    Least = tessera:min(P, subtract(1, P)),
+    Least = tessera_elementwise:min(P, subtract(1, P)),
     Small = less(multiply(N, Least), 10),
     [ForSmall, ForLarge] = tessera_random_bits:split(Key, 2),
     Few = few_of(ForSmall, select(logical_and(Good, Small), N, 0), select(logical_and(Good, Small), Least, 0), Form),
@@ -345,7 +346,7 @@ binomial(Key, [N0, P0], {f64, Shape} = Form) ->
 few_of(Key, N, P, Form) ->
     Odds = divide(P, subtract(1, P)),
     Next = fun(K, Last) ->
-                   multiply(Last, divide(multiply(tessera:max(add(subtract(N, K), 1), 0), Odds), K))
+                   multiply(Last, divide(multiply(tessera_elementwise:max(add(subtract(N, K), 1), 0), Odds), K))
            end,
     inversion(Key, exp(multiply(N, log1p(negate(P)))), Next, Form).
 
@@ -358,7 +359,7 @@ try_binomial(Key, N, P, Form) ->
     Quick = logical_and(greater_equal(Us, 0.07), less_equal(V, subtract(0.92, divide(4.2, B)))),
     Possible = logical_and(greater_equal(K, 0), less_equal(K, N)),
     Count = select(Possible, K, 0),
-    Mode = tessera:floor(multiply(add(N, 1), P)),
+    Mode = tessera_elementwise:floor(multiply(add(N, 1), P)),
     Alpha = multiply(add(2.83, divide(5.1, B)), Spread),
     Bound = add(subtract(log_ways(N, Mode), log_ways(N, Count)),
                 multiply(subtract(Count, Mode), log(divide(P, subtract(1, P))))),
@@ -381,5 +382,5 @@ small_log_factorial(K) ->
         fun(I, {Product, Last, Sum}) ->
                 Log = math:log(Product * I),
                 {Product * I, Log, add(Sum, multiply(as_type(greater_equal(K, I), f64), Log - Last))}
-        end, {1, 0.0, tessera:full(tessera:shape(K), 0, f64)}, lists:seq(2, 6)),
+        end, {1, 0.0, tessera_array:full(tessera_array:shape(K), 0, f64)}, lists:seq(2, 6)),
     Sum.

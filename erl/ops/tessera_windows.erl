@@ -8,7 +8,7 @@
 -export([sum_share/3, product_share/4, choice_share/4, scatter_shares/5]).
 -export([one_an_axis/5, padding/4]).
 
--type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
+-type op() :: fun((atom(), [tessera_type:operand()], term()) -> tessera_type:tensor()).
 %% Sizes, strides, padding before and after, dilation: for each axis, as the core has them.
 -type window() :: {[pos_integer()], [pos_integer()], [integer()], [integer()], [pos_integer()]}.
 
@@ -23,7 +23,7 @@ attributes(Sizes, Strides, Padding, Dilation) ->
     {Sizes, Strides, Low, High, Dilation}.
 
 %% The elements of each window along a new first axis, in their order; Outside is the value of the padding.
--spec unfold(op(), tessera:tensor(), tessera:operand(), window()) -> tessera:tensor().
+-spec unfold(op(), tessera_type:tensor(), tessera_type:operand(), window()) -> tessera_type:tensor().
 unfold(Op, #tessera{shape = Shape} = X, Outside, {Sizes, Strides, Low, High, Dilation}) ->
     Count = lists:foldl(fun erlang:'*'/2, 1, Sizes),
     Count =< ?MOST_PLACES orelse
@@ -69,9 +69,9 @@ part(Op, X, Place, Counts, Strides, Dilation) ->
 
 %% ---- the API
 
--spec fold(atom(), tessera:operand(), tessera:shape(), tessera:window_options()) -> tessera:tensor().
+-spec fold(atom(), tessera_type:operand(), tessera_type:shape(), map()) -> tessera_type:tensor().
 fold(Name, Operand, Sizes, Options) ->
-    X = tessera_ops:tensor(Name, Operand),
+    X = tessera_operand:tensor(Name, Operand),
     Window = window(Name, [Operand, Sizes, Options], X, Sizes, Options),
     tessera_trace:op(Name, [tessera_ops:as_type(Name, X, fold_type(Name, X#tessera.type))], Window).
 
@@ -80,24 +80,24 @@ fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product -> tesse
 fold_type(_, Type) -> Type.
 
 %% The sum divided by the number of elements of a window, in a type that neither wraps nor overflows.
--spec mean(tessera:operand(), tessera:shape(), tessera:window_options()) -> tessera:tensor().
+-spec mean(tessera_type:operand(), tessera_type:shape(), map()) -> tessera_type:tensor().
 mean(Operand, Sizes, Options) ->
-    X = tessera_ops:tensor(window_mean, Operand),
+    X = tessera_operand:tensor(window_mean, Operand),
     Window = window(window_mean, [Operand, Sizes, Options], X, Sizes, Options),
     Sum = tessera_trace:op(window_mean, window_sum, [tessera_ops:widened(window_mean, X)], Window),
     Count = lists:foldl(fun erlang:'*'/2, 1, element(1, Window)),
-    tessera_ops:narrowed(window_mean, tessera:divide(Sum, float(Count)), X).
+    tessera_ops:narrowed(window_mean, tessera_elementwise:divide(Sum, float(Count)), X).
 
--spec reduce(tessera:operand(), tessera:operand(), tessera:shape(), fun(), tessera:window_options()) -> tessera:tensor().
+-spec reduce(tessera_type:operand(), tessera_type:operand(), tessera_type:shape(), fun(), map()) -> tessera_type:tensor().
 reduce(Operand, Initial, Sizes, F, Options) ->
-    X = tessera_ops:tensor(window_reduce, Operand),
+    X = tessera_operand:tensor(window_reduce, Operand),
     Window = window(window_reduce, [Operand, Initial, Sizes, F, Options], X, Sizes, Options),
     tessera_control:reduce(window_reduce, unfold(op(window_reduce), X, Initial, Window), Initial, F, [0]).
 
--spec scatter(atom(), tessera:operand(), tessera:operand(), tessera:operand(), tessera:shape(), tessera:window_scatter_options()) ->
-          tessera:tensor().
+-spec scatter(atom(), tessera_type:operand(), tessera_type:operand(), tessera_type:operand(), tessera_type:shape(), map()) ->
+          tessera_type:tensor().
 scatter(Name, Operand, Source, Initial, Sizes, Options) ->
-    X = tessera_ops:tensor(Name, Operand),
+    X = tessera_operand:tensor(Name, Operand),
     Args = [Operand, Source, Initial, Sizes, Options],
     Given = tessera_ops:options(Name, Args, Options, #{strides => 1, padding => valid}),
     Window = window(Name, Args, X, Sizes, Given#{dilation => 1}),
@@ -149,11 +149,11 @@ padding(Name, Args, Axes, Given) ->
 %% ---- gradients: C is the result's
 
 %% The gradient of an element is the sum over the windows that it is in: a window of C, dilated by the strides.
--spec sum_share(tessera:tensor(), tessera:tensor(), window()) -> tessera:tensor().
+-spec sum_share(tessera_type:tensor(), tessera_type:tensor(), window()) -> tessera_type:tensor().
 sum_share(#tessera{shape = Windows} = C, #tessera{shape = Shape}, {Sizes, Strides, Low, _, Dilation}) ->
     Wide = case lists:all(fun(Stride) -> Stride =:= 1 end, Strides) of
                true -> C;
-               false -> tessera:pad(C, 0, [{0, 0, Stride - 1} || Stride <- Strides])
+               false -> tessera_ops:pad(C, 0, [{0, 0, Stride - 1} || Stride <- Strides])
            end,
     Before = [(Size - 1) * D - L || {Size, D, L} <- lists:zip3(Sizes, Dilation, Low)],
     After = [Dim + L - covered(Count, Stride)
@@ -165,44 +165,44 @@ covered(Count, Stride) -> (Count - 1) * Stride + 1.
 
 %% Others(C, Elements) is the gradient of the elements of each window, along the first axis, for their product. It takes as much memory
 %% as all windows have elements.
--spec product_share(tessera:tensor(), tessera:tensor(), window(), fun((tessera:tensor(), tessera:tensor()) -> tessera:tensor())) ->
-          tessera:tensor().
+-spec product_share(tessera_type:tensor(), tessera_type:tensor(), window(), fun((tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor())) ->
+          tessera_type:tensor().
 product_share(C, #tessera{type = Type} = X, Window, Others) ->
-    folded_back(Others(C, unfold(op(grad), X, tessera:full({}, 1, Type), Window)), X, Window).
+    folded_back(Others(C, unfold(op(grad), X, tessera_array:full({}, 1, Type), Window)), X, Window).
 
 %% The gradient of a window's maximum or minimum belongs to its selected element: the last of equal ones. With dilation it takes as
 %% much memory as all windows have elements.
--spec choice_share(atom(), tessera:tensor(), tessera:tensor(), window()) -> tessera:tensor().
+-spec choice_share(atom(), tessera_type:tensor(), tessera_type:tensor(), window()) -> tessera_type:tensor().
 choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Window) ->
     case lists:all(fun(D) -> D =:= 1 end, Dilation) of
-        true -> tessera_trace:op(grad, Scatter, [X, C, tessera:full({}, 0, Type)], Window);
+        true -> tessera_trace:op(grad, Scatter, [X, C, tessera_array:full({}, 0, Type)], Window);
         false ->
             Best = best_places(Scatter, X, Window),
             Places = lists:foldl(fun erlang:'*'/2, 1, element(1, Window)),
             Shape = setelement(1, Best#tessera.shape, Places),
-            Chosen = tessera:equal(tessera:iota(Shape, s64, 0), Best),
-            folded_back(tessera:select(Chosen, tessera:new_axis(C, 0), tessera:full({}, 0, Type)), X, Window)
+            Chosen = tessera_elementwise:equal(tessera_array:iota(Shape, s64, 0), Best),
+            folded_back(tessera_elementwise:select(Chosen, tessera_ops:new_axis(C, 0), tessera_array:full({}, 0, Type)), X, Window)
     end.
 
 %% The index of the selected element in each window, with a first axis of size 1.
 best_places(Scatter, #tessera{type = Type} = X, Window) ->
     {Choose, Outside} = case Scatter of
-                            window_scatter_max -> {fun tessera:argmax/2, lowest(Type)};
-                            window_scatter_min -> {fun tessera:argmin/2, highest(Type)}
+                            window_scatter_max -> {fun tessera_ops:argmax/2, lowest(Type)};
+                            window_scatter_min -> {fun tessera_ops:argmin/2, highest(Type)}
                         end,
     Choose(unfold(op(grad), X, Outside, Window), #{axis => 0, tie_break => high, keep_axis => true, type => s64}).
 
 %% The sum of all elements of windows that are a place of X; unfold makes such windows.
 folded_back(Elements, #tessera{type = Type, shape = Shape}, {Sizes, Strides, Low, _, Dilation}) ->
     [_ | Counts] = tuple_to_list(Elements#tessera.shape),
-    None = tessera:full(Shape, 0, Type),
+    None = tessera_array:full(Shape, 0, Type),
     case lists:member(0, Counts) of
         true -> None;
         false ->
             Add = fun({Index, Place}, Sum) ->
-                          Part = tessera:reshape(tessera:slice(Elements, [Index | [0 || _ <- Counts]], [1 | Counts]),
+                          Part = tessera_ops:reshape(tessera_ops:slice(Elements, [Index | [0 || _ <- Counts]], [1 | Counts]),
                                                  list_to_tuple(Counts)),
-                          tessera:add(Sum, tessera:pad(Part, 0, spread(Place, tuple_to_list(Shape), Counts, Strides, Low, Dilation)))
+                          tessera_elementwise:add(Sum, tessera_ops:pad(Part, 0, spread(Place, tuple_to_list(Shape), Counts, Strides, Low, Dilation)))
                   end,
             lists:foldl(Add, None, lists:enumerate(0, places(Sizes)))
     end.
@@ -214,17 +214,17 @@ spread([At | Ats], [Dim | Dims], [Count | Counts], [Stride | Strides], [L | Low]
     [{Before, Dim - Before - covered(Count, Stride), Stride - 1} | spread(Ats, Dims, Counts, Strides, Low, Dilation)].
 
 %% The gradient of the source is C at the selected element; that of the initial value is the sum of C.
--spec scatter_shares(atom(), tessera:tensor(), tessera:tensor(), tessera:tensor(), window()) ->
-          [none | fun(() -> tessera:tensor())].
+-spec scatter_shares(atom(), tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), window()) ->
+          [none | fun(() -> tessera_type:tensor())].
 scatter_shares(Name, C, #tessera{type = Type} = X, #tessera{shape = Shape}, Window) ->
     [none,
      fun() ->
              Best = best_places(Name, X, Window),
-             Read = tessera:take_along_axis(unfold(op(grad), C, tessera:full({}, 0, Type), Window), Best, #{axis => 0}),
-             tessera:reshape(Read, Shape)
+             Read = tessera_ops:take_along_axis(unfold(op(grad), C, tessera_array:full({}, 0, Type), Window), Best, #{axis => 0}),
+             tessera_ops:reshape(Read, Shape)
      end,
-     fun() -> tessera_ops:as_type(grad, tessera:sum(C), Type) end].
+     fun() -> tessera_ops:as_type(grad, tessera_ops:sum(C), Type) end].
 
 lowest(Type) -> bound(Type, neg_infinity).
 highest(Type) -> bound(Type, infinity).
-bound(Type, Which) -> tessera:full({}, Which, Type).
+bound(Type, Which) -> tessera_array:full({}, Which, Type).

@@ -116,14 +116,14 @@ call_with_any(Kind, {_, ArityOf} = Calls, S) ->
 %% The kind of an operator, and the function of the API that does the same to
 %% tensors.
 -spec operation(atom(), arity()) -> {order | equality | arithmetic, atom()} | none.
-operation(Op, 2) when Op =:= '>'; Op =:= '<'; Op =:= '>='; Op =:= '=<' -> {order, tessera_operators:function(Op, 2)};
+operation(Op, 2) when Op =:= '>'; Op =:= '<'; Op =:= '>='; Op =:= '=<' -> {order, tessera_names:function(Op, 2)};
 operation(Op, 2) when Op =:= '=='; Op =:= '/='; Op =:= '=:='; Op =:= '=/=' ->
-    {equality, tessera_operators:function(Op, 2)};
+    {equality, tessera_names:function(Op, 2)};
 operation(Op, Arity) ->
     case lists:member(Op, ['!', '++', '--', 'andalso', 'orelse']) of
         true -> none;
         false ->
-            case tessera_operators:function(Op, Arity) of
+            case tessera_names:function(Op, Arity) of
                 none -> none;
                 Ours -> {arithmetic, Ours}
             end

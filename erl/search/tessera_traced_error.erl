@@ -74,7 +74,7 @@ no_clause(lists, seq, Args, Trace) ->
           "from the function's environment, or write tessera:iota/1 or tessera:while/3");
 no_clause(Module, Function, Args, Trace) ->
     about(Args, ["no clause matches the call ", called(Module, Function, Args), place(Trace)],
-          case {is_user(Module), tessera_operators:instead(Module, Function, length(Args))} of
+          case {is_user(Module), tessera_names:instead(Module, Function, length(Args))} of
               {true, _} -> branch();
               {false, none} -> branch();
               {false, Instead} -> ["Write ", Instead]
@@ -173,7 +173,7 @@ branch() -> ["Write tessera:'cond'/3 or tessera:select/3 to choose by a value, "
 transform() -> "or compile the module with the parse transform tessera_transform (docs/tracing.md)".
 
 instead(Module, Function, Arity) ->
-    case tessera_operators:instead(Module, Function, Arity) of
+    case tessera_names:instead(Module, Function, Arity) of
         none -> "Write functions of the module tessera, which take such values (docs/tracing.md)";
         Instead -> ["Write ", Instead, ", ", transform()]
     end.

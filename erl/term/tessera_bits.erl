@@ -5,13 +5,13 @@
 -export([make/4, make/5, of_tensor/3, trim/3, first/2]).
 
 %% As tessera_nif:from_binary/4, from a bitstring.
--spec make(bitstring(), tessera:type(), tessera:shape(), boolean()) ->
-          tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
+-spec make(bitstring(), tessera_type:type(), tessera_type:shape(), boolean()) ->
+          tessera_type:tensor() | {pressure, tessera_type:tensor()} | tessera_nif:error().
 make(Bits, Type, Shape, MustCopy) -> make(Bits, Type, Shape, MustCopy, undefined).
 
 %% The same on a device.
--spec make(bitstring(), tessera:type(), tessera:shape(), boolean(), tessera:device() | undefined) ->
-          tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
+-spec make(bitstring(), tessera_type:type(), tessera_type:shape(), boolean(), tessera_type:device() | undefined) ->
+          tessera_type:tensor() | {pressure, tessera_type:tensor()} | tessera_nif:error().
 make(Bits, Type, Shape, MustCopy, Device) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
     case is_bitstring(Bits) andalso tessera_type:is_shape(Shape) of
         true -> make_packed(Bits, Type, Shape, Device);
@@ -31,7 +31,7 @@ make_packed(Bits, Type, Shape, Device) ->
     end.
 
 %% The bits of the elements in the bytes that the native library wrote.
--spec trim(binary(), tessera:type(), non_neg_integer()) -> bitstring().
+-spec trim(binary(), tessera_type:type(), non_neg_integer()) -> bitstring().
 trim(Binary, Type, Elements) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
     Size = tessera_type:bits(Type) * Elements,
     <<Bits:Size/bitstring, _/bitstring>> = Binary,
@@ -52,6 +52,6 @@ of_tensor(Binary, Type, Shape) when Type =:= s4; Type =:= u4; Type =:= s2; Type 
 of_tensor(Binary, _, _) -> Binary.
 
 %% The number of elements to read when the caller asks for at most Limit; all when it is negative.
--spec first(integer(), tessera:shape()) -> non_neg_integer().
+-spec first(integer(), tessera_type:shape()) -> non_neg_integer().
 first(Limit, Shape) when Limit < 0 -> tessera_type:elements(Shape);
 first(Limit, Shape) -> min(Limit, tessera_type:elements(Shape)).

@@ -75,7 +75,7 @@ cut_map({Key, Value, Iterator}, Depth, Left) ->
 
 %% The digest of a function in which tensors count by type, shape and identity; and those tensors, each
 %% once.
--spec with_tensors(function()) -> {digest(), [tessera:tensor()]} | tessera_nif:error().
+-spec with_tensors(function()) -> {digest(), [tessera_type:tensor()]} | tessera_nif:error().
 with_tensors(F) ->
     case walk(code(F), tensors) of
         {Digest, _, _, Tensors, _} -> {Digest, Tensors};
@@ -84,7 +84,7 @@ with_tensors(F) ->
 
 %% The same, with the modules of functions that it finds by their names: a new version of these has another function, while the code
 %% of others stays what it is.
--spec with_code(function()) -> {digest(), [tessera:tensor()], versions()} | tessera_nif:error().
+-spec with_code(function()) -> {digest(), [tessera_type:tensor()], versions()} | tessera_nif:error().
 with_code(F) ->
     case walk(code(F), tensors) of
         {Digest, _, _, Tensors, Functions} -> {Digest, Tensors, versions_of([G || G <- [F | Functions], is_named(G)])};

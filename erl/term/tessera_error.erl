@@ -2,12 +2,22 @@
 %% {Code, Message} and an error info, which the shell and logger print in full.
 -module(tessera_error).
 -include("tessera.hrl").
--export([raise/3, raise/4, raise/5, show/1, is_ours/1, format_error/2]).
+-export([check/3, raise/3, raise/4, raise/5, show/1, is_ours/1, format_error/2]).
 
 %% Limit for the tensors that are named in a message.
 -define(MAX_OPERANDS, 4).
 %% Limit for the items of a list or tuple that are shown.
 -define(MAX_ITEMS, 10).
+
+%% The most arguments that a function of the API has.
+-define(MAX_ARITY, 6).
+%% The module of the API, which the first frame of an error names.
+-define(API, tessera).
+
+%% The result of a call for the API function Name, whose error is raised.
+-spec check(atom(), [term()], Result | {error, #{code := atom(), message := binary(), _ => _}}) -> Result.
+check(Name, Args, {error, Cause}) -> raise(Name, Args, Cause);
+check(_Name, _Args, Result) -> Result.
 
 %% Raises the core's error of an operation with these arguments.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}) -> no_return().
@@ -18,12 +28,12 @@ raise(Name, Args, Cause) -> raise(Name, Args, Cause, callers()).
 raise(Name, Args, #{code := Code, message := Text} = Cause, Trace) ->
     Message = named(Name, Text),
     Info = {error_info, #{module => ?MODULE, cause => Cause#{message := Message}}},
-    erlang:raise(error, {Code, Message}, [{tessera, Name, called(Name, Args), [Info]} | Trace]).
+    erlang:raise(error, {Code, Message}, [{?API, Name, called(Name, Args), [Info]} | Trace]).
 
 %% The arguments, if they are those of a function of the API and can be sent with the reason of an exit; else its
 %% arity.
 called(Name, Args) ->
-    Arity = arity(length(Args), [Arity || {Function, Arity} <- tessera:module_info(exports), Function =:= Name]),
+    Arity = arity(length(Args), [Arity || Arity <- lists:seq(0, ?MAX_ARITY), erlang:function_exported(?API, Name, Arity)]),
     case Arity =:= length(Args) andalso tessera_digest:is_small(Args) of
         true -> Args;
         false -> Arity
@@ -108,7 +118,8 @@ callers() ->
 %% Modules whose frames are hidden from users.
 -spec is_ours(module()) -> boolean().
 is_ours(Module) ->
-    lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_ops, tessera_control,
+    lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_operand, tessera_ops, tessera_elementwise,
+                          tessera_array, tessera_control,
                           tessera_jit, tessera_grad, tessera_grad_rules, tessera_memory, tessera_remote, tessera_cache,
                           tessera_print, tessera_tree, tessera_operators, tessera_check, tessera_source, tessera_flow, tessera_flow_beam,
                           tessera_flow_calls, tessera_kind, tessera_traced_error, tessera_mesh, tessera_shard]).

@@ -7,12 +7,12 @@
 -export([flatten/1, unflatten/2, key/1, structure/1, leaf_type/1, types/1, number_type/1]).
 -export_type([signature/0]).
 
--type signature() :: nonempty_improper_list(tessera:type(), tessera:shape())
-                   | {number, tessera:type()}
+-type signature() :: nonempty_improper_list(tessera_type:type(), tessera_type:shape())
+                   | {number, tessera_type:type()}
                    | {tuple | list, [signature()]}
                    | {map, [term()], [signature()]}
                    | {static, term()}.
--type leaf() :: tessera:tensor() | number() | {complex, number(), number()}.
+-type leaf() :: tessera_type:tensor() | number() | {complex, number(), number()}.
 
 %% The signature, and the leaves from left to right.
 -spec flatten(term()) -> {signature(), [leaf()]}.
@@ -73,7 +73,7 @@ build_all([], Terms, Leaves) -> {lists:reverse(Terms), Leaves}.
 -spec key(signature()) -> term().
 key(Signature) ->
     case holds_shared(Signature) of
-        true -> tessera_trace:check(jit, [], tessera_digest:of_term(Signature));
+        true -> tessera_error:check(jit, [], tessera_digest:of_term(Signature));
         false -> Signature
     end.
 
@@ -92,18 +92,18 @@ structure({static, _} = Static) -> Static;
 structure(_) -> leaf.
 
 %% Types and shapes of the leaves, in order.
--spec types(signature()) -> [{tessera:type(), tessera:shape()}].
+-spec types(signature()) -> [{tessera_type:type(), tessera_type:shape()}].
 types({Kind, Signatures}) when Kind =:= tuple; Kind =:= list -> lists:flatmap(fun types/1, Signatures);
 types({map, _, Signatures}) -> lists:flatmap(fun types/1, Signatures);
 types({static, _}) -> [];
 types({number, Type}) -> [{Type, {}}];
 types([Type | Shape]) -> [{Type, Shape}].
 
--spec leaf_type(leaf()) -> {tessera:type(), tessera:shape()}.
+-spec leaf_type(leaf()) -> {tessera_type:type(), tessera_type:shape()}.
 leaf_type(#tessera{type = Type, shape = Shape}) -> {Type, Shape};
 leaf_type(N) -> {number_type(N), {}}.
 
--spec number_type(number() | {complex, number(), number()}) -> tessera:type().
+-spec number_type(number() | {complex, number(), number()}) -> tessera_type:type().
 number_type({complex, _, _}) -> c64;
 number_type(N) when is_float(N) -> f32;
 number_type(N) when N >= -16#80000000, N =< 16#7fffffff -> s32;

@@ -3,6 +3,20 @@
 -export([all/0, is_type/1, is_float_type/1, is_complex_type/1, is_inexact_type/1, part/1, merge/2, merge_number/2, merge_all/2, to_float/1,
          sum_type/1, range/1, fits/2, bytes/1, bits/1, kind/1, of_nx/1, index_type/1, broadcast/2, elements/1, axis/4, axes/4, shape/3,
          is_shape/1, is_proper/1, dims/1, format/2]).
+-include("tessera.hrl").
+-export_type([tensor/0, operand/0, real/0, type/0, shape/0, axes/0, window/0, device/0]).
+
+%% tessera.erl documents the types.
+-type device() :: {Client :: atom(), Number :: non_neg_integer()}.
+-type type() :: s2 | s4 | s8 | s16 | s32 | s64 | u2 | u4 | u8 | u16 | u32 | u64 |
+                f8 | f8_e4m3fn | f16 | bf16 | f32 | f64 | c64 | c128.
+-type shape() :: tuple().
+-type tensor() :: #tessera{}.
+-type real() :: number() | nan | infinity | neg_infinity.
+-type operand() :: tensor() | real() | {complex, real(), real()}.
+-type axes() :: all | integer() | [integer()].
+-type window() :: pos_integer() | tuple() | [pos_integer()].
+
 %% all/0, kind/1, class/1, bytes/1, of_nx/1, from the core's table of types.
 -include("tessera_types.hrl").
 
@@ -13,7 +27,7 @@ is_type(Type) -> class(Type) =/= undefined.
 is_float_type(Type) -> class(Type) =:= float.
 
 %% The bits of an element in a binary. In memory it takes whole bytes.
--spec bits(tessera:type()) -> pos_integer().
+-spec bits(type()) -> pos_integer().
 bits(Type) ->
     {_, Bits} = kind(Type),
     Bits.
@@ -26,13 +40,13 @@ is_complex_type(Type) -> class(Type) =:= complex.
 is_inexact_type(Type) -> is_float_type(Type) orelse is_complex_type(Type).
 
 %% The type of the real and imaginary parts; a real type itself.
--spec part(tessera:type()) -> tessera:type().
+-spec part(type()) -> type().
 part(c64) -> f32;
 part(c128) -> f64;
 part(Type) -> Type.
 
 %% A float type or complex type itself, f32 for integers.
--spec to_float(tessera:type()) -> tessera:type().
+-spec to_float(type()) -> type().
 to_float(Type) ->
     case is_inexact_type(Type) of
         true -> Type;
@@ -40,7 +54,7 @@ to_float(Type) ->
     end.
 
 %% The type of a sum or product of elements: integers of less than 32 bits are widened, as in Nx.
--spec sum_type(tessera:type()) -> tessera:type().
+-spec sum_type(type()) -> type().
 sum_type(Type) ->
     case kind(Type) of
         {s, Bits} when Bits < 32 -> s32;
@@ -49,7 +63,7 @@ sum_type(Type) ->
     end.
 
 %% Nx's promotion: floats over integers, signed over unsigned with room for both.
--spec merge(tessera:type(), tessera:type()) -> tessera:type().
+-spec merge(type(), type()) -> type().
 merge(Type, Type) -> Type;
 merge(A, B) ->
     case {kind(A), kind(B)} of
@@ -74,7 +88,7 @@ merge(A, B) ->
 
 %% The same for a type and a plain number: an integer type is widened until the integer fits; for an integer that
 %% fits no type it is the widest.
--spec merge_number(tessera:type(), tessera:operand()) -> tessera:type().
+-spec merge_number(type(), operand()) -> type().
 merge_number(Type, {complex, _, _}) ->
     case Type of
         f64 -> c128;
@@ -93,7 +107,7 @@ merge_number(Type, Integer) ->
 
 %% The common type of tensors of these types and of numbers, as ts_op_operand_types: independent of their
 %% order.
--spec merge_all([tessera:type()], [tessera:operand()]) -> tessera:type().
+-spec merge_all([type()], [operand()]) -> type().
 merge_all([], Numbers) ->
     Large = lists:any(fun(N) -> is_integer(N) andalso N >= 1 bsl 63 end, Numbers),
     merge_all([case Large of true -> u64; false -> s32 end], Numbers);
@@ -103,7 +117,7 @@ merge_all([Type | Types], Numbers) ->
 
 %% Whether an element of the type can represent the number; floats round, integers
 %% do not.
--spec fits(tessera:type(), tessera:operand()) -> boolean().
+-spec fits(type(), operand()) -> boolean().
 fits(Type, {complex, _, _}) -> is_complex_type(Type);
 fits(Type, Number) ->
     is_inexact_type(Type) orelse
@@ -114,7 +128,7 @@ fits(Type, Number) ->
             end.
 
 %% The smallest and the largest integer of an integer type.
--spec range(tessera:type()) -> {integer(), integer()}.
+-spec range(type()) -> {integer(), integer()}.
 range(Type) ->
     case kind(Type) of
         {s, Bits} -> {-(1 bsl (Bits - 1)), (1 bsl (Bits - 1)) - 1};
@@ -125,7 +139,7 @@ unsigned(Bits) -> of_nx({u, Bits}).
 signed(Bits) -> of_nx({s, Bits}).
 
 %% The shape that both broadcast to, or error.
--spec broadcast(tessera:shape(), tessera:shape()) -> tessera:shape() | error.
+-spec broadcast(shape(), shape()) -> shape() | error.
 broadcast(Shape, Shape) -> Shape;
 broadcast(A, B) ->
     case broadcast_dims(lists:reverse(tuple_to_list(A)), lists:reverse(tuple_to_list(B)), []) of
@@ -140,7 +154,7 @@ broadcast_dims([], Bs, Dims) -> lists:reverse(Bs, Dims);
 broadcast_dims(As, [], Dims) -> lists:reverse(As, Dims);
 broadcast_dims(_, _, _) -> error.
 
--spec elements(tessera:shape()) -> non_neg_integer().
+-spec elements(shape()) -> non_neg_integer().
 elements(Shape) -> lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)).
 
 %% The type of indices below a count, and of counts below it: s32 where that holds them.
@@ -170,7 +184,7 @@ axes(Name, Args, Axes, Rank) ->
     Result.
 
 %% A tuple of sizes. C checks their number and the total size.
--spec shape(atom(), [term()], term()) -> tessera:shape().
+-spec shape(atom(), [term()], term()) -> shape().
 shape(Name, Args, Shape) ->
     is_shape(Shape) orelse bad_shape(Name, Args, Shape),
     Shape.
@@ -197,6 +211,6 @@ is_proper(Tail) -> Tail =:= [].
 dims(N) -> lists:seq(0, N - 1).
 
 %% "f32[2,3]"
--spec format(tessera:type(), tessera:shape()) -> iolist().
+-spec format(type(), shape()) -> iolist().
 format(Type, Shape) ->
     [atom_to_list(Type), $[, lists:join($,, [integer_to_list(D) || D <- tuple_to_list(Shape)]), $]].

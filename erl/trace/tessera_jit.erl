@@ -13,12 +13,12 @@
 %% A function as jit/2 returns it; immutable.
 -record(jit, {function    :: function(),
               id          :: binary(),             % digest of code, environment and options
-              environment :: [tessera:tensor()],   % the distinct tensors of the environment
+              environment :: [tessera_type:tensor()],   % the distinct tensors of the environment
               versions    :: tessera_digest:versions(),   % of modules whose functions it finds by name
               threads     :: non_neg_integer(),
               donate      :: [non_neg_integer()],
               compile     :: [no_fusion | no_simplify],
-              device      :: tessera:device() | undefined}).
+              device      :: tessera_type:device() | undefined}).
 
 %% A cache entry.
 -record(program, {executable :: tessera_nif:executable(),
@@ -28,7 +28,7 @@
 
 %% ---- jit
 
--spec jit(function(), tessera:jit_options()) -> function().
+-spec jit(function(), map()) -> function().
 jit(F, Options) ->
     Jit = new(jit, F, Options),
     {arity, Arity} = erlang:fun_info(F, arity),
@@ -72,7 +72,7 @@ new(Name, F, Options) when is_function(F), is_map(Options) ->
     is_device(Device) orelse
         bad_options(Name, F, Options, "device is ~0p, expected {Client, Number}", [Device]),
     Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
-    {Digest, Environment, Versions} = tessera_trace:check(Name, [F], tessera_digest:with_code(F)),
+    {Digest, Environment, Versions} = tessera_error:check(Name, [F], tessera_digest:with_code(F)),
     #jit{function = F, id = erlang:md5([Digest, term_to_binary({Compile, Donate, Device})]), environment = Environment,
          versions = Versions, threads = Threads, donate = Donate, compile = Compile, device = Device};
 new(Name, F, Options) when is_function(F) ->
@@ -124,8 +124,8 @@ current(Id, Versions) -> tessera_digest:current(Id, Versions).
 
 make(#jit{compile = Options, device = Device} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
-    Compiled = tessera_trace:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options)),
-    Executable = tessera_trace:check(jit, Args, on_device(Compiled, Device)),
+    Compiled = tessera_error:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options)),
+    Executable = tessera_error:check(jit, Args, on_device(Compiled, Device)),
     #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
 
 %% The option of the compiler for a device's client.
@@ -172,7 +172,7 @@ run(#jit{threads = Threads, environment = Environment},
 %% ---- ahead of time
 
 %% A function that takes arguments of these types and no others.
--spec compile(function(), [term()], tessera:jit_options()) -> function().
+-spec compile(function(), [term()], map()) -> function().
 compile(F, Templates, Options) ->
     Jit = new(compile, F, Options),
     {arity, Arity} = erlang:fun_info(F, arity),
@@ -235,7 +235,7 @@ explain(F, Args) ->
     case tessera_shard:explain(F, Args) of
         none ->
             #program{executable = Executable} = program_of(explain, F, Args),
-            tessera_trace:check(explain, [F], tessera_nif:explain(Executable));
+            tessera_error:check(explain, [F], tessera_nif:explain(Executable));
         Text -> Text
     end.
 
@@ -243,7 +243,7 @@ explain(F, Args) ->
 -spec info(function(), [term()]) -> map().
 info(F, Args) ->
     #program{executable = Executable} = program_of(info, F, Args),
-    tessera_trace:check(info, [F], tessera_nif:executable_info(Executable)).
+    tessera_error:check(info, [F], tessera_nif:executable_info(Executable)).
 
 %% The program of a function made by jit or compile, or of a plain function on
 %% these arguments.
@@ -289,7 +289,7 @@ text(F, Args, Form) ->
                                          "to_text: expected tessera or stablehlo, got ~ts", [tessera_error:show(Form)])
             end,
     check_arguments(to_text, F, Args),
-    tessera_trace:check(to_text, [F, Args], Print(traced(F, Args))).
+    tessera_error:check(to_text, [F, Args], Print(traced(F, Args))).
 
 traced(F, Args) ->
     case tessera_shard:whole(F, Args) of
@@ -305,7 +305,7 @@ traced(F, Args) ->
     end.
 
 %% Parses, compiles and runs; programs in text are cached like traced ones.
--spec run_text(binary(), [tessera:tensor()]) -> [tessera:tensor()].
+-spec run_text(binary(), [tessera_type:tensor()]) -> [tessera_type:tensor()].
 run_text(Text, Args) when is_binary(Text) ->
     Fail = fun(Cause) -> tessera_error:raise(run_text, [Text, Args], Cause) end,
     Find = fun() -> tessera_cache:fetch({text, erlang:md5(Text)}, fun() -> compile_text(Text, Args) end) end,
@@ -318,5 +318,5 @@ run_text(Text, Args) ->
                         [tessera_error:show(Text)]).
 
 compile_text(Text, Args) ->
-    Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),
-    tessera_trace:check(run_text, [Text, Args], tessera_run:compile(Parsed, [])).
+    Parsed = tessera_error:check(run_text, [Text, Args], tessera_nif:parse(Text)),
+    tessera_error:check(run_text, [Text, Args], tessera_run:compile(Parsed, [])).

@@ -12,7 +12,7 @@
                fingerprint :: {[option()], <<_:128>>},  % the options and the hash of the source
                source      :: binary(),
                options     :: [option()],
-               device      :: tessera:device() | undefined, % where it runs; undefined: where its arguments are
+               device      :: tessera_type:device() | undefined, % where it runs; undefined: where its arguments are
                is_new = false :: boolean()}).       % compiled by the caller that made this term
 -opaque code() :: #code{}.
 
@@ -48,7 +48,7 @@ with_executable(#code{device = Device} = Code, Executable) ->
     end.
 
 %% The program bound to a device.
--spec on_device(code(), tessera:device()) -> code() | tessera_nif:error().
+-spec on_device(code(), tessera_type:device()) -> code() | tessera_nif:error().
 on_device(#code{executable = Executable} = Code, Device) -> with_executable(Code#code{device = Device}, Executable).
 
 %% Errors are not cached.
@@ -67,7 +67,7 @@ fetch(#code{fingerprint = Fingerprint}, Make) ->
 
 %% Runs the program on this node. If its executable belongs to another node, an earlier run of the node or an earlier
 %% load of the library, it is compiled from its source, once.
--spec run(code(), [tessera:operand()], non_neg_integer()) -> term().
+-spec run(code(), [tessera_type:operand()], non_neg_integer()) -> term().
 run(#code{executable = Executable} = Code, Args, Donated) when Executable =/= undefined ->
     case tessera_run:run(Executable, Args, 0, Donated) of
         stale -> run(portable(Code), Args, Donated);

@@ -3,7 +3,7 @@
 %% traced its operands are values {tessera, [Program | Id], Type, Shape}.
 -module(tessera_trace).
 -include("tessera.hrl").
--export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, is_tracing/1, tracing/1, trace/3, value/2, in_region/4, close_region/2, call/3, check/3,
+-export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, is_tracing/1, tracing/1, trace/3, value/2, in_region/4, close_region/2, call/3,
          check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
 -export([made_by/3, ruled/3, op_for_gradients/1, inline/2]).
 
@@ -17,21 +17,21 @@
 %% There while Nx traces a function.
 -define(NX, '$tessera_nx_traces').
 
--type passed() :: stopped | {atom(), [tessera:tensor()]}.
+-type passed() :: stopped | {atom(), [tessera_type:tensor()]}.
 
 %% Applies an op of the core. Errors name the op as Name; operands are tensors and numbers.
--spec op(atom(), [tessera:operand()], term()) -> tessera:tensor().
-op(Name, Operands, Attrs) -> op(Name, Name, Operands, Attrs).
+-spec op(atom(), [tessera_type:operand()], term()) -> tessera_type:tensor().
+op(Name, Operands, Attrs) -> apply_op(Name, Name, Operands, Attrs).
 
 %% The same for an op whose API function has another name.
--spec op(atom(), atom(), [tessera:operand()], term()) -> tessera:tensor().
+-spec op(atom(), atom(), [tessera_type:operand()], term()) -> tessera_type:tensor().
 op(User, Name, Operands, Attrs) -> apply_op(User, Name, Operands, Attrs).
 
 %% The results of an op that has several.
--spec results(atom(), [tessera:operand()], term()) -> [tessera:tensor()].
+-spec results(atom(), [tessera_type:operand()], term()) -> [tessera_type:tensor()].
 results(Name, Operands, Attrs) -> results(Name, Name, Operands, Attrs).
 
--spec results(atom(), atom(), [tessera:operand()], term()) -> [tessera:tensor()].
+-spec results(atom(), atom(), [tessera_type:operand()], term()) -> [tessera_type:tensor()].
 results(User, Name, Operands, Attrs) -> apply_op(User, Name, Operands, Attrs).
 
 %% A tensor, or a list of them.
@@ -88,18 +88,18 @@ tracing(F) -> with_entry(?NX, true, F).
 %% Calls F with a new current program: with parameters of the given types, then the tensors of F's
 %% environment, which the program may make hidden arguments. Returns the finished program, the signature
 %% of F's result and the indices (from 1) of the hidden arguments among the environment's tensors.
--spec trace(fun(([tessera:tensor()]) -> term()), [{tessera:type(), tessera:shape()}], [tessera:tensor()]) ->
+-spec trace(fun(([tessera_type:tensor()]) -> term()), [{tessera_type:type(), tessera_type:shape()}], [tessera_type:tensor()]) ->
           {tessera_nif:builder(), tessera_tree:signature(), [pos_integer()]}.
 trace(F, Types, Environment) ->
     Here = [near(Tensor) || Tensor <- Environment],
     StandIns = maps:from_list([{Ref, Tensor} || {#tessera{ref = Ref}, Tensor} <- lists:zip(Environment, Here)]),
-    Program = check(jit, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
+    Program = tessera_error:check(jit, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
     Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment},
                                                         {?STAND_INS, StandIns}, {?PASSED, #{}}]],
     try
-        Params = [check(jit, [], tessera_nif:param(Program, Type, Shape)) || {Type, Shape} <- Types],
+        Params = [tessera_error:check(jit, [], tessera_nif:param(Program, Type, Shape)) || {Type, Shape} <- Types],
         {_, Leaves} = Flat = tessera_tree:flatten(F(Params)),
-        Hidden = check(jit, [], tessera_nif:finish(Program, [here(Leaf) || Leaf <- Leaves])),
+        Hidden = tessera_error:check(jit, [], tessera_nif:finish(Program, [here(Leaf) || Leaf <- Leaves])),
         {Program, result_signature(Flat), Hidden}
     after
         [restore(Key, Value) || {Key, Value} <- Outer]
@@ -126,20 +126,20 @@ numbers_to_tensors({Kind, Signatures}) when is_list(Signatures) -> {Kind, [numbe
 numbers_to_tensors(Leaf) -> Leaf.
 
 %% An operand of the function Name as a value of the current region.
--spec value(atom(), tessera:operand()) -> tessera:tensor().
-value(Name, Operand) -> check(Name, [Operand], tessera_nif:value(get(?KEY), here(Operand))).
+-spec value(atom(), tessera_type:operand()) -> tessera_type:tensor().
+value(Name, Operand) -> tessera_error:check(Name, [Operand], tessera_nif:value(get(?KEY), here(Operand))).
 
 %% A tensor of another node becomes one of this node.
 near(Tensor) ->
     case tessera_remote:is_remote(Tensor) of
-        true -> check(fetch, [Tensor], stand_in(Tensor));
+        true -> tessera_error:check(fetch, [Tensor], stand_in(Tensor));
         false -> Tensor
     end.
 
 %% The same with a tensor that the host cannot read; other operands stay.
 here(Operand) ->
     case tessera_remote:is_elsewhere(Operand) of
-        true -> check(fetch, [Operand], stand_in(Operand));
+        true -> tessera_error:check(fetch, [Operand], stand_in(Operand));
         false -> Operand
     end.
 
@@ -152,32 +152,27 @@ stand_in(#tessera{ref = Ref} = Tensor) ->
     end.
 
 %% Opens a region, calls F with its parameters, and closes it by Close; also if F raises.
--spec in_region([{tessera:type(), tessera:shape()}], Region | undefined, fun(([tessera:tensor()]) -> Made),
+-spec in_region([{tessera_type:type(), tessera_type:shape()}], Region | undefined, fun(([tessera_type:tensor()]) -> Made),
                 fun((tessera_nif:builder(), Made) -> ok | tessera_nif:error())) -> {Region, Made}
               when Region :: non_neg_integer().
 in_region(Types, Like, F, Close) ->
     Program = get(?KEY),
-    {Region, Params} = check(region, [], tessera_nif:region_open(Program, Types, Like)),
+    {Region, Params} = tessera_error:check(region, [], tessera_nif:region_open(Program, Types, Like)),
     Made = try F(Params)
            catch Class:Reason:Trace ->
                _ = tessera_nif:region_leave(Program),
                erlang:raise(Class, Reason, Trace)
            end,
-    ok = check(region, [], Close(Program, Made)),
+    ok = tessera_error:check(region, [], Close(Program, Made)),
     {Region, Made}.
 
 %% Closes a region with these results.
--spec close_region(tessera_nif:builder(), [tessera:operand()]) -> ok | tessera_nif:error().
+-spec close_region(tessera_nif:builder(), [tessera_type:operand()]) -> ok | tessera_nif:error().
 close_region(Program, Results) -> tessera_nif:region_finish(Program, [here(Result) || Result <- Results]).
-
-%% Raises the error of a call, under that name.
--spec check(atom(), [term()], Result | tessera_nif:error()) -> Result.
-check(Name, Args, {error, Cause}) -> tessera_error:raise(Name, Args, Cause);
-check(_Name, _Args, Result) -> Result.
 
 %% A tensor in the environment of a traced function is an argument of the program: its contents must not
 %% be read during tracing, since the next call may have another value.
--spec check_readable(atom(), tessera:tensor()) -> ok.
+-spec check_readable(atom(), tessera_type:tensor()) -> ok.
 check_readable(Name, #tessera{ref = Ref} = Tensor) ->
     case get(?KEY) =/= undefined andalso lists:keymember(Ref, #tessera.ref, get(?ENVIRONMENT)) of
         false -> ok;
@@ -186,26 +181,26 @@ check_readable(Name, #tessera{ref = Ref} = Tensor) ->
     end.
 
 %% The operand as a new value that gradients do not pass.
--spec stop_grad(tessera:operand()) -> tessera:operand().
+-spec stop_grad(tessera_type:operand()) -> tessera_type:operand().
 stop_grad(Operand) ->
     case is_tracing() of
-        false -> tessera_ops:tensor(stop_grad, Operand);
+        false -> tessera_operand:tensor(stop_grad, Operand);
         true ->
             Own = value(stop_grad, Operand),
-            passed(op(stop_grad, reshape, [Own], tessera_ops:shape_of(Operand)), stopped)
+            passed(op(stop_grad, reshape, [Own], tessera_operand:shape_of(Operand)), stopped)
     end.
 
--spec passed(tessera:tensor(), passed()) -> tessera:tensor().
+-spec passed(tessera_type:tensor(), passed()) -> tessera_type:tensor().
 passed(#tessera{ref = [_ | Id]} = Value, How) ->
     put(?PASSED, (get(?PASSED))#{Id => How}),
     Value.
 
--spec is_stopped(tessera:tensor()) -> boolean().
+-spec is_stopped(tessera_type:tensor()) -> boolean().
 is_stopped(#tessera{ref = [_ | Id]}) -> maps:get(Id, get(?PASSED), none) =:= stopped.
 
 %% The value for whose gradient there is a rule of that name and these operands (tessera_grad_rules), in place of those of the ops that
 %% compute it. Of values that no gradient needs it is the value itself.
--spec made_by(atom(), tessera:tensor(), [tessera:tensor()]) -> tessera:tensor().
+-spec made_by(atom(), tessera_type:tensor(), [tessera_type:tensor()]) -> tessera_type:tensor().
 made_by(Name, Value, Operands) ->
     case is_tracing() of
         false -> Value;
@@ -215,7 +210,7 @@ made_by(Name, Value, Operands) ->
     end.
 
 %% The same for the result of one op that has just been applied, for these operands of the API function Name: no value is added.
--spec ruled(atom(), tessera:tensor(), [tessera:operand()]) -> tessera:tensor().
+-spec ruled(atom(), tessera_type:tensor(), [tessera_type:operand()]) -> tessera_type:tensor().
 ruled(Name, Value, Operands) ->
     case is_tracing() of
         false -> Value;
@@ -223,7 +218,7 @@ ruled(Name, Value, Operands) ->
     end.
 
 %% An op as gradients see it.
--spec op_for_gradients(Op) -> Op when Op :: {atom(), [tessera:tensor()], [tessera:tensor()], term()}.
+-spec op_for_gradients(Op) -> Op when Op :: {atom(), [tessera_type:tensor()], [tessera_type:tensor()], term()}.
 op_for_gradients({_, _, [#tessera{ref = [_ | Id]} | _] = Results, _} = Op) ->
     case get(?PASSED) of
         #{Id := {Name, Operands}} -> {Name, Operands, Results, []};
@@ -231,12 +226,12 @@ op_for_gradients({_, _, [#tessera{ref = [_ | Id]} | _] = Results, _} = Op) ->
     end.
 
 %% The results of a copy of a region's ops on these arguments. Gradients pass its values as those that were copied.
--spec inline(non_neg_integer(), [tessera:tensor()]) -> [tessera:tensor()].
+-spec inline(non_neg_integer(), [tessera_type:tensor()]) -> [tessera_type:tensor()].
 inline(Region, Arguments) ->
     All = maps:to_list(get(?PASSED)),
     Operands = [Operand || {_, {_, Operands}} <- All, Operand <- Operands],
     Sought = lists:usort([Id || {Id, _} <- All] ++ [Id || #tessera{ref = [_ | Id]} <- Operands]),
-    {Results, Copies} = check(grad, [], tessera_nif:inline_region(get(?KEY), Region, Arguments, Sought)),
+    {Results, Copies} = tessera_error:check(grad, [], tessera_nif:inline_region(get(?KEY), Region, Arguments, Sought)),
     Copied = maps:from_list([{Id, Copy} || {Id, #tessera{} = Copy} <- lists:zip(Sought, Copies)]),
     _ = [passed(map_get(Id, Copied), copied(How, Copied)) || {Id, How} <- All, is_map_key(Id, Copied)],
     Results.
