@@ -57,7 +57,7 @@ both(Server, Client) ->
     Port = tessera_cluster_socket:port(Listen),
     Self = self(),
     {Accepting, Monitor} = spawn_monitor(fun() ->
-                                                 {ok, Socket} = tessera_cluster_socket:accept(Listen),
+                                                 {ok, Socket} = tessera_cluster_socket:accept(Listen, ?WITHIN),
                                                  Self ! {self(), Server(Socket)}
                                          end),
     {ok, Socket} = tessera_cluster_socket:connect({127, 0, 0, 1}, Port, ?WITHIN),
