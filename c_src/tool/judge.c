@@ -23,6 +23,9 @@ typedef struct number_type {
 static const number_type number_types[] = {
     {TS_F64, 0x1p-53, -1074, 1023},  {TS_F32, 0x1p-24, -149, 127}, {TS_F16, 0x1p-11, -24, 15},
     {TS_BF16, 0x1p-8, -133, 127},    {TS_F8, 0x1p-3, -16, 15},     {TS_F8E4M3FN, 0x1p-4, -9, 8},
+#ifdef TS_TEST_ROWS
+    {TS_T16, 0x1p-8, -133, 127},
+#endif
     {TS_DTYPE_COUNT, 0x1p-53, 0, 0},
 };
 

@@ -71,6 +71,7 @@ decide() {
   "make accuracy") run "make accuracy ARGS='1000003 sqrt'" ;;
   *PEERS=python3) if has_jax; then run "ONLY=matmul_64 XLA_COUNT=1 $command"; else leave "needs a Python with JAX"; fi ;;
   "cd examples/first" | "mix "* | "iex "* | "elixir examples/"*) leave "needs Hex: test/nx/docs_test.exs runs it with a local Nx" ;;
+  *" --batch LINES") run "echo '$work/out $work/file' >$work/lines && ${command/LINES/$work/lines}" ;;
   "docker "*) if docker info >/dev/null 2>&1; then run "$command"; else leave "needs Docker"; fi ;;
   *build-without-docker.sh*)
     if [ -n "${IMAGE_ROOT:-}" ]; then run "NX_LIBS=$nx ${command/FOLDER/$IMAGE_ROOT}"; else leave "set IMAGE_ROOT"; fi ;;
