@@ -110,7 +110,7 @@ static void check_memory(const device *d, void *memory, const float *expected, i
   end e = {0};
   d->p->to_host(memory, count * 4, got, DONE(&e));
   ck_assert_ok(wait_for(&e));
-  ck_assert_mem_eq(got, expected, (size_t)count * 4);
+  if (count > 0) ck_assert_mem_eq(got, expected, (size_t)count * 4);
 }
 
 static ts_type vector_of(int64_t elements) {

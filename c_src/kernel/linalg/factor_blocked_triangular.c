@@ -2,8 +2,9 @@
  * a lower triangle, as in factor_complex_solve.c. */
 #include "kernel/linalg/factor_blocked.h"
 
-/* From the last element on, where an upper triangle is to be a lower one. */
+/* From the last element on, where an upper triangle is to be a lower one. Without elements there is no last one. */
 static factor_view turned(factor_view v, bool cols, int64_t n) {
+  if (n < 1 || !v.data) return v;
   v.data += 2 * (n - 1) * (v.row + (cols ? v.col : 0));
   v.row = -v.row;
   if (cols) v.col = -v.col;
