@@ -269,6 +269,18 @@ START_TEST(mapped_is_what_the_file_has)
 }
 END_TEST
 
+/* What reads whole words may read past either end. */
+START_TEST(mapped_between_pages)
+{
+  ts_mapped_file mapped;
+  put_pages();
+  ck_assert_ok(ts_mapped_file_open(path, &mapped));
+  const volatile char *data = mapped.data;
+  ck_assert_int_eq(data[-1] + data[-8] + data[mapped.size] + data[mapped.size + 7], 0);
+  ts_mapped_file_close(&mapped);
+}
+END_TEST
+
 START_TEST(mapped_is_refused)
 {
   ts_mapped_file mapped;
@@ -369,6 +381,7 @@ int main(void) {
   tcase_add_test(tests, left_over);
   tcase_add_test(tests, names_are_random);
   tcase_add_test(tests, mapped_is_what_the_file_has);
+  tcase_add_test(tests, mapped_between_pages);
   tcase_add_test(tests, mapped_is_refused);
   tcase_add_test(tests, mapped_and_cut);
   /* a fork for each test, so that its handler is its own */

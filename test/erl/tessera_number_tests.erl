@@ -475,6 +475,6 @@ no_types_test_() ->
 
 %% The documented type, which stands in the source.
 documented_types_test() ->
-    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(tessera), [abstract_code]),
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(tessera_type), [abstract_code]),
     [{type, _, union, Types}] = [Type || {attribute, _, type, {type, Type, []}} <- Forms],
     ?assertEqual(lists:sort(tessera_type:all()), lists:sort([Name || {atom, _, Name} <- Types])).
