@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -47,6 +48,27 @@ bool ts_file_write(int file, const void *from, size_t size) {
     done += (size_t)n;
   }
   return true;
+}
+
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+/* The whole pages of so many bytes, and one at each end. */
+static size_t room_of(size_t size, size_t page) { return (size + page - 1) / page * page + 2 * page; }
+
+void *ts_file_map(int file, size_t size, int protection) {
+  const size_t page = page_size(), room = room_of(size, page);
+  char *base = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return NULL;
+  if (mmap(base + page, size, protection, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED) return base + page;
+  int error = errno;
+  munmap(base, room);
+  errno = error;
+  return NULL;
+}
+
+void ts_file_unmap(const void *data, size_t size) {
+  const size_t page = page_size();
+  munmap((char *)(uintptr_t)data - page, room_of(size, page));
 }
 
 static ts_status refused(const char *reason) { return ts_error(TS_FAILED_PRECONDITION, "%s", reason); }

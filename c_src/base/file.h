@@ -24,6 +24,11 @@ bool ts_file_write(int file, const void *from, size_t size);
 /* Creates a file with a random name in an open directory; -1 with errno where that fails. */
 int ts_file_create(int directory, const char *prefix, char out_name[TS_FILE_NAME_BYTES]);
 
+/* Maps a file, shared with others, between two pages of zeros; NULL with errno where that fails. Compiled code of OTP
+ * 26 and later loads eight bytes where a match wants six, from in front of the binary, which must be memory, too. */
+void *ts_file_map(int file, size_t size, int protection);
+void ts_file_unmap(const void *data, size_t size);
+
 /* ---- sealed files: a header says of what layout the contents are, how long they are, and their checksum. Damage is
  * found, forgery is not. */
 

@@ -1,6 +1,7 @@
 #include "base/mapped_file.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -141,26 +142,6 @@ static ts_status refused(int error) {
   return ts_error(code, "%s", strerror(error));
 }
 
-static size_t whole_pages(size_t size) { return (size + ranges.page - 1) / ranges.page * ranges.page; }
-
-/* Maps the file between two pages of zeros. The VM's compiled code loads eight bytes where it wants six, from in front
- * of a binary too, which is memory of the VM where it made the binary. */
-static const void *map_between(int file, size_t size) {
-  const size_t room = whole_pages(size) + 2 * ranges.page;
-  char *base = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) return NULL;
-  if (mmap(base + ranges.page, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED)
-    return base + ranges.page;
-  int error = errno;
-  munmap(base, room);
-  errno = error;
-  return NULL;
-}
-
-static void unmap(const void *data, size_t size) {
-  munmap((char *)(uintptr_t)data - ranges.page, whole_pages(size) + 2 * ranges.page);
-}
-
 static ts_status map_open(int file, const char *path, ts_mapped_file *out) {
   struct stat s;
   if (fstat(file, &s) != 0) return refused(errno);
@@ -168,11 +149,11 @@ static ts_status map_open(int file, const char *path, ts_mapped_file *out) {
   if (!S_ISREG(s.st_mode)) return ts_error(TS_FAILED_PRECONDITION, "it is no regular file");
   if (s.st_size == 0) return TS_SUCCESS;
   size_t size = (size_t)s.st_size;
-  const void *data = map_between(file, size);
+  const void *data = ts_file_map(file, size, PROT_READ);
   if (!data) return refused(errno);
   ts_status status = take_range(path, data, size, &out->range);
   if (status) {
-    unmap(data, size);
+    ts_file_unmap(data, size);
     return status;
   }
   out->data = data;
@@ -193,7 +174,7 @@ ts_status ts_mapped_file_open(const char *path, ts_mapped_file *out) {
 void ts_mapped_file_close(ts_mapped_file *file) {
   if (!file->data) return;
   free_range(file->range);
-  unmap(file->data, file->size);
+  ts_file_unmap(file->data, file->size);
   *file = (ts_mapped_file){0};
 }
 

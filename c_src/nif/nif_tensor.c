@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/slots.h"
+#include "base/system.h"
 #include "tensor/mapping.h"
 
 #include <stdint.h>
@@ -345,8 +346,25 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   return ts_nif_place_tensor(env, c.device, buffer);
 }
 
+/* False where the memory is another's (from_address) and nothing is in front of it: compiled code of the VM reads there
+ * (tensor/pages.c). */
+static bool can_be_viewed(const ts_buffer *buffer) {
+  const ts_buffer *root = ts_buffer_root(buffer);
+  if (root->release || root->pool) return true;
+  return ts_status_consume_ok(
+      ts_system_check_readable((const char *)buffer->data - sizeof(uint64_t), sizeof(uint64_t)));
+}
+
+static ts_status copy_buffer(ErlNifEnv *env, const ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  unsigned char *copy = enif_make_new_binary(env, (size_t)bytes, out);
+  if (!copy && bytes) return ts_error_no_memory();
+  memcpy(copy, buffer->data, (size_t)bytes);
+  return TS_SUCCESS;
+}
+
 /* A binary that keeps the buffer alive. */
 static ts_status view_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  if (!can_be_viewed(buffer)) return copy_buffer(env, buffer, bytes, out);
   ts_buffer **view = enif_alloc_resource(view_type, sizeof(ts_buffer *));
   if (!view) return ts_error_no_memory();
   *view = buffer;

@@ -1,6 +1,7 @@
 #include "tensor/mapping.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/system.h"
 
 #include <errno.h>
@@ -84,11 +85,11 @@ static ts_status new_file(char *out_name, int *out_file) {
 }
 
 static ts_status map_file(const char *name, int file, int64_t bytes, int protection, ts_mapping **out) {
-  void *data = mmap(NULL, (size_t)bytes, protection, MAP_SHARED, file, 0);
-  if (data == MAP_FAILED) return failed("map", name, errno);
+  void *data = ts_file_map(file, (size_t)bytes, protection);
+  if (!data) return failed("map", name, errno);
   ts_status status = TS_NEW(out);
   if (status) {
-    munmap(data, (size_t)bytes);
+    ts_file_unmap(data, (size_t)bytes);
     return status;
   }
   (*out)->data = data;
@@ -170,6 +171,6 @@ void ts_mapping_release(void *mapping) {
   ts_mapping *m = mapping;
   if (!m) return;
   if (m->created) remove_name(m);
-  munmap(m->data, (size_t)m->bytes);
+  ts_file_unmap(m->data, (size_t)m->bytes);
   ts_free(m);
 }
