@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/slots.h"
-#include "base/system.h"
 #include "tensor/mapping.h"
 
 #include <stdint.h>
@@ -346,14 +345,19 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   return ts_nif_place_tensor(env, c.device, buffer);
 }
 
-/* False where the memory is another's (from_address) and nothing is in front of it: compiled code of the VM reads there
- * (tensor/pages.c). */
+/* Compiled code of OTP 26 and later loads eight bytes where a match wants six, from in front of the binary. That is
+ * memory if the binary does not begin where a page does. Mappings of files and shared memory have a page in front
+ * (base/file.h), and binaries of the VM a header. */
+#if ERL_NIF_MAJOR_VERSION > 2 || ERL_NIF_MINOR_VERSION >= 17
 static bool can_be_viewed(const ts_buffer *buffer) {
-  const ts_buffer *root = ts_buffer_root(buffer);
-  if (root->release || root->pool) return true;
-  return ts_status_consume_ok(
-      ts_system_check_readable((const char *)buffer->data - sizeof(uint64_t), sizeof(uint64_t)));
+  return ts_buffer_root(buffer)->release || (uintptr_t)buffer->data % 4096 >= sizeof(uint64_t);
 }
+#else
+static bool can_be_viewed(const ts_buffer *buffer) {
+  (void)buffer;
+  return true;
+}
+#endif
 
 static ts_status copy_buffer(ErlNifEnv *env, const ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
   unsigned char *copy = enif_make_new_binary(env, (size_t)bytes, out);
@@ -428,6 +432,21 @@ static ts_status read_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, E
   return ts_device_read(buffer, bytes, data);
 }
 
+/* A copy takes longer than a millisecond. */
+static ERL_NIF_TERM to_copied_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_nif_tensor *tensor;
+  int64_t limit;
+  ERL_NIF_TERM term;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of elements", &limit));
+  TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
+  int64_t bytes = tensor->buffer->bytes, size = (int64_t)ts_dtype_size(tensor->buffer->dtype);
+  if (limit >= 0 && limit < bytes / size) bytes = limit * size;
+  ts_status status = view_buffer(env, tensor->buffer, bytes, &term);
+  ts_nif_tensor_unpin(tensor);
+  return status ? ts_nif_error(env, status) : term;
+}
+
 ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* to_binary(Ref, MaxElements | -1) -> binary() | {waiting, Job}: packed as from_binary expects it */
   ts_nif_tensor *tensor;
@@ -447,6 +466,8 @@ ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_packed_dirty, argc, argv);
   else if (packed)
     status = packed_binary(env, buffer, bytes, &term);
+  else if (bytes > (int64_t)LONG_COPY_BYTES && !can_be_viewed(buffer))
+    term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_copied_dirty, argc, argv);
   else if (bytes > HEAP_BINARY_BYTES)
     status = view_buffer(env, buffer, bytes, &term);
   else
