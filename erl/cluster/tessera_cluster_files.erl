@@ -201,25 +201,10 @@ begins(File, Text) ->
 
 %% Writes a file under a name of its own, to the disk, and renames it.
 whole(Name, Chunks) ->
-    Temporary = unicode:characters_to_list([Name, ".", integer_to_list(erlang:unique_integer([positive])), ".tmp"]),
-    Device = done(Temporary, file:open(Temporary, [write, raw, binary])),
-    Written = try written(Device, Chunks)
-              after file:close(Device)
-              end,
-    case Written =:= ok andalso file:rename(Temporary, Name) of
+    case tessera_io_file:replace(Name, Chunks) of
         ok -> ok;
-        Error ->
-            _ = file:delete(Temporary),
-            {error, Reason} = case Error of false -> Written; _ -> Error end,
-            failed(Name, Reason)
+        {error, Reason} -> failed(Name, Reason)
     end.
-
-written(Device, [Chunk | Chunks]) ->
-    case file:write(Device, Chunk) of
-        ok -> written(Device, Chunks);
-        Error -> Error
-    end;
-written(Device, []) -> file:datasync(Device).
 
 done(_, {ok, Result}) -> Result;
 done(Name, {error, Reason}) -> failed(Name, Reason).

@@ -116,17 +116,17 @@ bad(Line, Format, Values) -> tessera_io_file:fail(invalid_argument, "line ~b: " 
 %% The cells of the next line, the rest, and its number; a quoted cell may have several lines.
 line(<<>>, _, _) -> none;
 line(Text, Separator, Line) ->
-    Length = line_length(Text, 0),
+    Length = line_length(Text),
     <<Whole:Length/binary, Rest/binary>> = Text,
     case binary:match(Whole, <<$">>) of
         nomatch -> {binary:split(without_return(Whole), <<Separator>>, [global]), after_line(Rest), Line + 1};
         _ -> quoted(Text, Separator, Line, Line, [])
     end.
 
-line_length(Text, At) ->
+line_length(Text) ->
     case binary:match(Text, <<"\n">>) of
         {Place, _} -> Place;
-        nomatch -> byte_size(Text) + At
+        nomatch -> byte_size(Text)
     end.
 
 without_return(Line) when Line =/= <<>> ->

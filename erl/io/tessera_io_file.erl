@@ -2,7 +2,7 @@
 %% functions of tessera_io raise that error with their name and the name of the file.
 -module(tessera_io_file).
 -include("tessera.hrl").
--export([path/1, map/1, read/1, write/2, tensor/3, bytes/1, fail/3]).
+-export([path/1, map/1, read/1, write/2, replace/2, tensor/3, bytes/1, fail/3]).
 -export_type([entry/0]).
 
 %% A tensor of a file: its name, type and shape, and a function that makes the tensor.
@@ -48,21 +48,34 @@ failed(Reason) ->
 %% Writes a file of these chunks. Another program sees the whole old file or the whole new file.
 -spec write(binary(), [iodata()]) -> ok.
 write(Path, Chunks) ->
-    Temporary = <<Path/binary, $., (integer_to_binary(erlang:unique_integer([positive])))/binary, $., (list_to_binary(os:getpid()))/binary, ".tmp">>,
-    Device = case file:open(Temporary, [write, exclusive, raw, binary]) of
-                 {ok, Opened} -> Opened;
-                 {error, Reason} -> failed(Reason)
-             end,
-    Written = try written(Device, Chunks)
-              after file:close(Device)
-              end,
-    case Written =:= ok andalso file:rename(Temporary, Path) of
+    case replace(Path, Chunks) of
         ok -> ok;
-        Error ->
-            _ = file:delete(Temporary),
-            {error, Why} = case Error of false -> Written; _ -> Error end,
-            failed(Why)
+        {error, Reason} -> failed(Reason)
     end.
+
+%% The same, with the reason of a failure. The file "PATH.NUMBER.tmp", which becomes the new one, may be left by a process that is killed.
+-spec replace(file:name_all(), [iodata()]) -> ok | {error, file:posix() | badarg | system_limit | terminated}.
+replace(Path, Chunks) ->
+    Suffix = "." ++ integer_to_list(rand:uniform(1 bsl 62)) ++ ".tmp",
+    Temporary = if is_binary(Path) -> <<Path/binary, (list_to_binary(Suffix))/binary>>;
+                   true -> lists:flatten([Path, Suffix])
+                end,
+    case file:open(Temporary, [write, exclusive, raw, binary]) of
+        {ok, Device} ->
+            Written = try written(Device, Chunks)
+                      after file:close(Device)
+                      end,
+            renamed(Written, Temporary, Path);
+        Error -> Error
+    end.
+
+renamed(ok, Temporary, Path) -> renamed(file:rename(Temporary, Path), Temporary);
+renamed(Error, Temporary, _) -> renamed(Error, Temporary).
+
+renamed(ok, _) -> ok;
+renamed(Error, Temporary) ->
+    _ = file:delete(Temporary),
+    Error.
 
 written(Device, [Chunk | Chunks]) ->
     case file:write(Device, Chunk) of

@@ -82,7 +82,7 @@ info(Bytes) ->
 
 entry(File, Start, {Name, Sizes, Code, Offset}) ->
     Shape = list_to_tuple(Sizes),
-    Elements = lists:foldl(fun erlang:'*'/2, 1, Sizes),
+    Elements = tessera_type:elements(Shape),
     {Type, InBlock, BlockBytes} = form(Code, Name),
     Elements rem InBlock =:= 0 orelse bad("~ts has ~b elements, in blocks of ~b", [Name, Elements, InBlock]),
     At = Start + Offset,

@@ -110,7 +110,7 @@ pairs(Tokens, Pairs) ->
 decode(File) ->
     case header(File) of
         {ok, #{type := Type, shape := Shape, offset := Offset} = Header} ->
-            Size = tessera_type:bits(Type) div 8 * lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)),
+            Size = tessera_type:bits(Type) div 8 * tessera_type:elements(Shape),
             byte_size(File) - Offset >= Size orelse
                 tessera_io_file:fail(data_loss, "it ends after ~b bytes, and ~s takes ~b after a header of ~b",
                                      [byte_size(File), tessera_type:format(Type, Shape), Size, Offset]),

@@ -47,7 +47,7 @@ place({Name, _}) -> bad("~ts is not described by an object", [Name]).
 
 follows({Name, Type, Shape, {From, To}}, Before) ->
     From =:= Before orelse bad("~ts begins at byte ~b, and what is before it ends at ~b", [Name, From, Before]),
-    To - From =:= tessera_type:bits(Type) div 8 * lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)) orelse
+    To - From =:= tessera_type:bits(Type) div 8 * tessera_type:elements(Shape) orelse
         bad("~ts has ~b bytes, which is not the size of ~s", [Name, To - From, tessera_type:format(Type, Shape)]),
     To.
 
