@@ -281,22 +281,11 @@ ts_status ts_pending_advance(ts_pending *p, ts_run_state *out_state) {
 
 const ts_program_call *ts_pending_call(const ts_pending *p) { return p->call; }
 
-static ts_status check_answers(const ts_program_call *call, ts_buffer *const *results, size_t count) {
-  if (count != call->result_count)
-    return ts_error(TS_INVALID_ARGUMENT, "callback %u gave %zu results, expected %u", call->index, count,
-                    call->result_count);
-  for (size_t i = 0; i < count; i++) {
-    const ts_type *t = call->result_types[i];
-    if (results[i]->dtype == t->dtype && ts_shape_equal(&results[i]->shape, &t->shape)) continue;
-    return ts_error(TS_INVALID_ARGUMENT, "result %zu of callback %u is %s, expected %s", i + 1, call->index,
-                    TS_SHAPE_STR(results[i]->dtype, &results[i]->shape), TS_SHAPE_STR(t->dtype, &t->shape));
-  }
-  return TS_SUCCESS;
-}
-
 ts_status ts_pending_answer(ts_pending *p, ts_buffer *const *results, size_t count) {
   if (p->step != CALLED) return ts_error(TS_FAILED_PRECONDITION, "the run waits for no callback");
-  TS_TRY(check_answers(p->call, results, count));
+  const ts_run_call call = {
+      .index = p->call->index, .result_count = p->call->result_count, .result_types = p->call->result_types};
+  TS_TRY(ts_run_call_check(&call, results, count));
   TS_TRY(TS_NEW_ARRAY(2 * count, &p->answers));
   for (size_t i = 0; i < count; i++) {
     ts_buffer_retain(results[i]);

@@ -100,6 +100,9 @@ typedef struct ts_run_call {
   const ts_type *const *operand_types, *const *result_types;
 } ts_run_call;
 
+/* An error if these are not results of the call's number and types. */
+ts_status ts_run_call_check(const ts_run_call *call, ts_buffer *const *results, size_t count);
+
 ts_status ts_execution_create(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                               const ts_run_options *options, ts_execution **out);
 /* Starts or resumes the run. It pauses between steps and between iterations, but not in an inner loop of a step that is

@@ -606,7 +606,7 @@ void ts_execution_get_call(const ts_execution *x, ts_run_call *out) {
 
 const void *ts_execution_operand(const ts_execution *x, uint32_t i) { return x->run->base[x->run->asking->ids[i]]; }
 
-static ts_status check_answer(const ts_run_call *call, ts_buffer *const *results, size_t count) {
+ts_status ts_run_call_check(const ts_run_call *call, ts_buffer *const *results, size_t count) {
   if (count != call->result_count)
     return ts_error(TS_INVALID_ARGUMENT, "callback %u gave %zu results, expected %u", call->index, count,
                     call->result_count);
@@ -624,7 +624,7 @@ ts_status ts_execution_answer(ts_execution *x, ts_buffer *const *results, size_t
   const ts_step *step = x->run->asking;
   if (!step) return ts_error(TS_FAILED_PRECONDITION, "the run waits for no callback");
   ts_execution_get_call(x, &call);
-  TS_TRY(check_answer(&call, results, count));
+  TS_TRY(ts_run_call_check(&call, results, count));
   for (size_t i = 0; i < count; i++)
     copy_bytes(x->run, x->run->base[ts_step_results(step)[i]], results[i]->data, results[i]->bytes);
   x->run->asking = NULL;

@@ -247,12 +247,13 @@ ts_status ts_tracer_typed(ts_tracer *t, ts_opcode code, ts_attrs *attrs, ts_type
 
 /* ---- copies ---- */
 
-static ts_status copy_region(ts_tracer *t, ts_region_id source, const ts_value_id *arguments, ts_value_id *map,
-                             ts_value_id *out) {
-  const ts_region *region = ts_graph_region(t->graph, source);
+/* Of this program, or of another one. */
+static ts_status copy_region(ts_tracer *t, const ts_graph *from, ts_region_id source, const ts_value_id *arguments,
+                             ts_value_id *map, ts_value_id *out) {
+  const ts_region *region = ts_graph_region(from, source);
   for (size_t i = 0; i < region->params.count; i++) map[region->params.data[i]] = arguments[i];
-  TS_TRY(ts_graph_copy_ops(t->graph, source, t->graph, t->current, map));
-  region = ts_graph_region(t->graph, source);
+  TS_TRY(ts_graph_copy_ops(from, source, t->graph, t->current, map));
+  region = ts_graph_region(from, source);
   for (size_t i = 0; i < region->results.count; i++) out[i] = map[region->results.data[i]];
   return TS_SUCCESS;
 }
@@ -263,7 +264,7 @@ static ts_status inline_into(ts_tracer *t, ts_region_id source, ts_operands argu
                              ts_value_id **map, ts_value_id *out) {
   TS_TRY(place_all(t, arguments, 0, values));
   TS_TRY(TS_NEW_ARRAY(t->graph->values.count, map));
-  return copy_region(t, source, *values, *map, out);
+  return copy_region(t, t->graph, source, *values, *map, out);
 }
 
 static void find_copies(const ts_value_id *map, size_t known, ts_values sought, ts_value_id *out) {
@@ -299,18 +300,6 @@ static ts_status check_argument(const ts_tracer *t, ts_value_id id, const ts_gra
                   TS_SHAPE_STR(param->dtype, param->shape));
 }
 
-static ts_status copy_program(ts_tracer *t, const ts_graph *program, const ts_value_id *arguments, ts_value_id *map,
-                              ts_value_id *out) {
-  const ts_region *root = ts_graph_region(program, TS_ROOT);
-  for (size_t i = 0; i < root->params.count; i++) {
-    TS_TRY(check_argument(t, arguments[i], program, i));
-    map[root->params.data[i]] = arguments[i];
-  }
-  TS_TRY(ts_graph_copy_ops(program, TS_ROOT, t->graph, t->current, map));
-  for (size_t i = 0; i < root->results.count; i++) out[i] = map[root->results.data[i]];
-  return TS_SUCCESS;
-}
-
 ts_status ts_tracer_inline_program(ts_tracer *t, const ts_graph *program, ts_operands arguments, ts_value_id **out) {
   ts_value_id *values = NULL, *map = NULL;
   const ts_region *root = ts_graph_region(program, TS_ROOT);
@@ -321,7 +310,8 @@ ts_status ts_tracer_inline_program(ts_tracer *t, const ts_graph *program, ts_ope
   ts_status status = place_all(t, arguments, 0, &values);
   if (!status) status = TS_NEW_ARRAY(program->values.count + 1, &map);
   if (!status) status = TS_NEW_ARRAY(root->results.count + 1, out);
-  if (!status) status = copy_program(t, program, values, map, *out);
+  for (size_t i = 0; !status && i < arguments.count; i++) status = check_argument(t, values[i], program, i);
+  if (!status) status = copy_region(t, program, TS_ROOT, values, map, *out);
   ts_free(values);
   ts_free(map);
   if (!status) return TS_SUCCESS;

@@ -130,29 +130,13 @@ static ts_status parse_types(parser *p, op_text *op) {
 
 /* ---- names ---- */
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* Parses `count` bytes from pairs of hexadecimal digits. */
-static bool parse_hex(const char *text, size_t count, uint8_t *out) {
-  for (size_t i = 0; i < count; i++) {
-    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    out[i] = (uint8_t)(high << 4 | low);
-  }
-  return true;
-}
-
 /* A quoted name has \xx for characters that are not printable. The caller frees it. */
 static ts_status unquote(ts_token token, char **out) {
   size_t length = 0;
   TS_TRY(ts_alloc(token.length + 1, (void **)out));
   for (size_t i = 0; i < token.length; i++) {
     uint8_t c = (uint8_t)token.text[i];
-    if (c == '\\' && (token.length - i < 3 || !parse_hex(token.text + i + 1, 1, &c) || c == 0)) {
+    if (c == '\\' && (token.length - i < 3 || !ts_syntax_parse_hex(token.text + i + 1, 1, &c) || c == 0)) {
       ts_free(*out);
       return ts_token_error(token, "expected two hexadecimal digits after a backslash");
     }
@@ -340,7 +324,7 @@ static ts_status make_literal(const op_text *op, const ts_type *type, ts_buffer 
     return ts_token_error(op->value, "expected %lld bytes, two digits each, for %s", (long long)bytes,
                           TS_SHAPE_STR(type->dtype, &type->shape));
   TS_TRY(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, out));
-  if (parse_hex(op->value.text, (size_t)bytes, (*out)->data)) return TS_SUCCESS;
+  if (ts_syntax_parse_hex(op->value.text, (size_t)bytes, (*out)->data)) return TS_SUCCESS;
   ts_buffer_release(*out);
   *out = NULL;
   return ts_token_error(op->value, "expected hexadecimal digits");

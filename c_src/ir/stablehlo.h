@@ -1,5 +1,5 @@
-/* Writes a graph as a StableHLO module, with chlo for functions that StableHLO lacks: docs/stablehlo.md. There is no
- * reader. Thread-safe while no thread changes the graph; the caller owns the text. */
+/* Writes a graph as a StableHLO module, with chlo for functions that StableHLO lacks: docs/stablehlo.md. The reader is
+ * stablehlo/read.h. Thread-safe while no thread changes the graph; the caller owns the text. */
 #ifndef TS_IR_STABLEHLO_H
 #define TS_IR_STABLEHLO_H
 
@@ -7,5 +7,9 @@
 
 /* The graph is verified first. Ops are in MLIR's generic form, which does not change between versions. */
 ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out);
+
+/* What an elementwise op is in StableHLO or chlo, and the direction of a comparison; NULL for other ops. */
+const char *ts_stablehlo_name(ts_opcode code);
+const char *ts_stablehlo_direction(ts_opcode code);
 
 #endif

@@ -97,6 +97,9 @@ static const char *const directions[TS_OP_COUNT] = {
     [TS_OP_LESS] = "LT",  [TS_OP_GREATER_EQUAL] = "GE", [TS_OP_LESS_EQUAL] = "LE",
 };
 
+const char *ts_stablehlo_name(ts_opcode code) { return names[code]; }
+const char *ts_stablehlo_direction(ts_opcode code) { return directions[code]; }
+
 /* XLA's cbrt takes real numbers only, and its power of 0 need not be 0. */
 static hlo_value complex_cube_root(hlo *h, hlo_value z) {
   ts_dtype type = (ts_dtype)z.element;

@@ -151,6 +151,22 @@ bool ts_scalar_parse(ts_dtype type, const char *text, size_t length, ts_scalar *
   return ts_dtype_is_float(type) ? parse_float(type, copy, out) : parse_integer(type, copy, out);
 }
 
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool ts_syntax_parse_hex(const char *text, size_t count, void *out) {
+  uint8_t *to = out;
+  for (size_t i = 0; i < count; i++) {
+    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    to[i] = (uint8_t)(high << 4 | low);
+  }
+  return true;
+}
+
 void ts_syntax_print_hex(ts_text *out, const void *bytes, size_t count) {
   static const char digits[] = "0123456789abcdef";
   const uint8_t *at = bytes;

@@ -10,6 +10,8 @@ bool ts_syntax_is_name(char c);
 
 /* Appends two digits for each byte. */
 void ts_syntax_print_hex(ts_text *out, const void *bytes, size_t count);
+/* Reads `count` bytes from pairs of hexadecimal digits; false where one is none. */
+bool ts_syntax_parse_hex(const char *text, size_t count, void *out);
 /* Appends the shortest decimal that ts_scalar_parse reads back to the same bits; NaN and infinity as their bits in
  * hexadecimal. Independent of the locale. */
 void ts_scalar_print(ts_text *out, ts_dtype type, ts_scalar value);

@@ -4,19 +4,14 @@
 #include "nif/nif_util.h"
 #include "tensor/pool.h"
 
-#include <limits.h>
 #include <string.h>
 
 static ts_status get_place(ErlNifEnv *env, const ERL_NIF_TERM argv[], char out_path[PATH_MAX],
                            ts_file_layout *out_layout) {
-  ErlNifBinary path, layout;
-  if (!enif_inspect_binary(env, argv[0], &path) || path.size == 0 || path.size >= PATH_MAX ||
-      memchr(path.data, 0, path.size))
-    return ts_nif_expected(env, "the path of a file", argv[0]);
+  ErlNifBinary layout;
+  TS_TRY(ts_nif_get_path(env, argv[0], out_path));
   if (!enif_inspect_binary(env, argv[1], &layout) || layout.size != sizeof out_layout->bytes)
     return ts_nif_expected(env, "the hash of a layout", argv[1]);
-  memcpy(out_path, path.data, path.size);
-  out_path[path.size] = '\0';
   memcpy(out_layout->bytes, layout.data, layout.size);
   return TS_SUCCESS;
 }

@@ -3,9 +3,6 @@
 #include "base/mapped_file.h"
 #include "nif/nif_util.h"
 
-#include <limits.h>
-#include <string.h>
-
 static ErlNifResourceType *mapped_type;
 
 static void destroy(ErlNifEnv *env, void *file) {
@@ -20,15 +17,10 @@ bool ts_nif_mapped_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
 
 ERL_NIF_TERM ts_nif_map_file(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* map_file(Path) -> binary(): the contents of a regular file; terms with parts of the binary keep the mapping */
-  ErlNifBinary given;
   char path[PATH_MAX];
   ts_mapped_file opened;
   (void)argc;
-  if (!enif_inspect_binary(env, argv[0], &given) || given.size == 0 || given.size >= sizeof path ||
-      memchr(given.data, 0, given.size))
-    return ts_nif_error(env, ts_nif_expected(env, "the path of a file", argv[0]));
-  memcpy(path, given.data, given.size);
-  path[given.size] = '\0';
+  TS_NIF_TRY(env, ts_nif_get_path(env, argv[0], path));
   TS_NIF_TRY(env, ts_mapped_file_open(path, &opened));
   ts_mapped_file *file = enif_alloc_resource(mapped_type, sizeof *file);
   if (!file) {

@@ -359,16 +359,16 @@ static bool can_be_viewed(const ts_buffer *buffer) {
 }
 #endif
 
-static ts_status copy_buffer(ErlNifEnv *env, const ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
-  unsigned char *copy = enif_make_new_binary(env, (size_t)bytes, out);
-  if (!copy && bytes) return ts_error_no_memory();
-  memcpy(copy, buffer->data, (size_t)bytes);
-  return TS_SUCCESS;
+/* A binary with a copy of the first bytes. */
+static ts_status read_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  unsigned char *data = enif_make_new_binary(env, (size_t)bytes, out);
+  if (!data && bytes) return ts_error_no_memory();
+  return ts_device_read(buffer, bytes, data);
 }
 
 /* A binary that keeps the buffer alive. */
 static ts_status view_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
-  if (!can_be_viewed(buffer)) return copy_buffer(env, buffer, bytes, out);
+  if (!can_be_viewed(buffer)) return read_buffer(env, buffer, bytes, out);
   ts_buffer **view = enif_alloc_resource(view_type, sizeof(ts_buffer *));
   if (!view) return ts_error_no_memory();
   *view = buffer;
@@ -383,19 +383,6 @@ static ts_status packed_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t elemen
   unsigned char *bytes = enif_make_new_binary(env, (size_t)ts_nif_packed_bytes(buffer->dtype, elements), out);
   if (!bytes && elements) return ts_error_no_memory();
   return pack_pieces(env, buffer->dtype, buffer->data, elements, bytes);
-}
-
-static ERL_NIF_TERM to_packed_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ts_nif_tensor *tensor;
-  int64_t limit;
-  ERL_NIF_TERM term;
-  (void)argc;
-  TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of elements", &limit));
-  TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
-  int64_t count = tensor->buffer->bytes;
-  ts_status status = packed_binary(env, tensor->buffer, limit >= 0 && limit < count ? limit : count, &term);
-  ts_nif_tensor_unpin(tensor);
-  return status ? ts_nif_error(env, status) : term;
 }
 
 /* Of a buffer in host memory that was read from a device, in which only the first bytes are set. */
@@ -425,24 +412,31 @@ static ERL_NIF_TERM read_elsewhere(ErlNifEnv *env, ts_nif_tensor *tensor, int64_
   return ts_nif_job_return(env, job);
 }
 
-/* A binary with a copy of the first bytes. */
-static ts_status read_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
-  unsigned char *data = enif_make_new_binary(env, (size_t)bytes, out);
-  if (!data && bytes) return ts_error_no_memory();
-  return ts_device_read(buffer, bytes, data);
+/* The bytes of at most so many elements; all for a limit below 0. */
+static int64_t bytes_of(const ts_buffer *buffer, int64_t limit) {
+  const int64_t size = (int64_t)ts_dtype_size(buffer->dtype);
+  return limit >= 0 && limit < buffer->bytes / size ? limit * size : buffer->bytes;
 }
 
-/* A copy takes longer than a millisecond. */
-static ERL_NIF_TERM to_copied_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+static ts_status host_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  if (ts_dtype_bits(buffer->dtype) < 8) return packed_binary(env, buffer, bytes, out);
+  return bytes > HEAP_BINARY_BYTES ? view_buffer(env, buffer, bytes, out) : read_buffer(env, buffer, bytes, out);
+}
+
+/* Whether that packs or copies for longer than a millisecond. */
+static bool is_long_binary(const ts_buffer *buffer, int64_t bytes) {
+  if (ts_dtype_bits(buffer->dtype) < 8) return bytes > PACK_PIECE;
+  return bytes > (int64_t)LONG_COPY_BYTES && !can_be_viewed(buffer);
+}
+
+static ERL_NIF_TERM to_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_nif_tensor *tensor;
   int64_t limit;
   ERL_NIF_TERM term;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of elements", &limit));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
-  int64_t bytes = tensor->buffer->bytes, size = (int64_t)ts_dtype_size(tensor->buffer->dtype);
-  if (limit >= 0 && limit < bytes / size) bytes = limit * size;
-  ts_status status = view_buffer(env, tensor->buffer, bytes, &term);
+  ts_status status = host_binary(env, tensor->buffer, bytes_of(tensor->buffer, limit), &term);
   ts_nif_tensor_unpin(tensor);
   return status ? ts_nif_error(env, status) : term;
 }
@@ -457,21 +451,13 @@ ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of elements", &limit));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
   ts_buffer *buffer = tensor->buffer;
-  int64_t bytes = buffer->bytes, size = (int64_t)ts_dtype_size(buffer->dtype);
-  if (limit >= 0 && limit < bytes / size) bytes = limit * size;
-  bool packed = ts_dtype_bits(buffer->dtype) < 8, is_long = packed && bytes > PACK_PIECE;
+  const int64_t bytes = bytes_of(buffer, limit);
   if (buffer->elsewhere)
     term = read_elsewhere(env, tensor, bytes);
-  else if (is_long)
-    term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_packed_dirty, argc, argv);
-  else if (packed)
-    status = packed_binary(env, buffer, bytes, &term);
-  else if (bytes > (int64_t)LONG_COPY_BYTES && !can_be_viewed(buffer))
-    term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_copied_dirty, argc, argv);
-  else if (bytes > HEAP_BINARY_BYTES)
-    status = view_buffer(env, buffer, bytes, &term);
+  else if (is_long_binary(buffer, bytes))
+    term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_binary_dirty, argc, argv);
   else
-    status = read_buffer(env, buffer, bytes, &term);
+    status = host_binary(env, buffer, bytes, &term);
   ts_nif_tensor_unpin(tensor);
   return status ? ts_nif_error(env, status) : term;
 }

@@ -228,6 +228,16 @@ ts_status ts_nif_get_int(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, in
   return TS_SUCCESS;
 }
 
+ts_status ts_nif_get_path(ErlNifEnv *env, ERL_NIF_TERM term, char out[PATH_MAX]) {
+  ErlNifBinary path;
+  if (!enif_inspect_binary(env, term, &path) || path.size == 0 || path.size >= PATH_MAX ||
+      memchr(path.data, 0, path.size))
+    return ts_nif_expected(env, "the path of a file", term);
+  memcpy(out, path.data, path.size);
+  out[path.size] = '\0';
+  return TS_SUCCESS;
+}
+
 ts_status ts_nif_get_threads(ErlNifEnv *env, ERL_NIF_TERM term, int *out) {
   int64_t threads;
   TS_TRY(ts_nif_get_int(env, term, "a number of threads", &threads));

@@ -9,6 +9,7 @@
 #include "tensor/shape.h"
 
 #include <erl_nif.h>
+#include <limits.h>
 
 /* clang-format off */
 #define TS_NIF_ATOMS(X)                                                                                            \
@@ -51,6 +52,8 @@ ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out);
 ts_status ts_nif_get_shape(ErlNifEnv *env, ERL_NIF_TERM term, ts_shape *out);
 ts_status ts_nif_get_dims(ErlNifEnv *env, ERL_NIF_TERM term, ts_dims *out); /* from a list */
 ts_status ts_nif_get_int(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, int64_t *out);
+/* The path of a file, from a binary. */
+ts_status ts_nif_get_path(ErlNifEnv *env, ERL_NIF_TERM term, char out[PATH_MAX]);
 /* A limit for the threads of a run; 0: none. */
 ts_status ts_nif_get_threads(ErlNifEnv *env, ERL_NIF_TERM term, int *out);
 /* An invalid-argument error: `expected`, then "got <term>", shortened. */

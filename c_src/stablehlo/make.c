@@ -46,8 +46,7 @@ ts_status make_attr_ints(const make_call *m, const char *name, ts_dims *out) {
   return mlir_attr_ints(attr, out);
 }
 
-ts_status make_attr_dims(const make_call *m, const char *names, int32_t rank, int64_t otherwise, ts_dims *out) {
-  const mlir_attr *attr = make_attr(m, names);
+ts_status make_ints_or(const mlir_attr *attr, int32_t rank, int64_t otherwise, ts_dims *out) {
   out->rank = rank;
   for (int32_t d = 0; d < rank; d++) out->dims[d] = otherwise;
   if (!attr) return TS_SUCCESS;
@@ -56,9 +55,14 @@ ts_status make_attr_dims(const make_call *m, const char *names, int32_t rank, in
   return mlir_error(TS_INVALID_ARGUMENT, attr->token, "expected %d integers", rank);
 }
 
-ts_status make_attr_padding(const make_call *m, const mlir_attr *attr, int32_t rank, ts_dims out[2]) {
+ts_status make_dict_ints(const mlir_attr *dict, const char *name, ts_dims *out) {
+  const mlir_attr *attr = mlir_find_attr(dict->items, dict->count, name);
+  out->rank = 0;
+  return attr ? mlir_attr_ints(attr, out) : TS_SUCCESS;
+}
+
+ts_status make_attr_padding(const mlir_attr *attr, int32_t rank, ts_dims out[2]) {
   ts_dims pairs = {0};
-  (void)m;
   if (attr) TS_TRY(mlir_attr_ints(attr, &pairs));
   if (attr && pairs.rank != 2 * rank) return mlir_error(TS_INVALID_ARGUMENT, attr->token, "expected %d pairs", rank);
   for (int i = 0; i < 2; i++) {
@@ -85,6 +89,12 @@ ts_status make_unary(const make_call *m, ts_opcode code, ts_value_id x, ts_value
 
 ts_status make_binary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id y, ts_value_id *out) {
   return make_add(m, code, (ts_values){(ts_value_id[]){x, y}, 2}, NULL, out);
+}
+
+ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out) {
+  *out = x;
+  if (make_value_of(m, x)->dtype == type) return TS_SUCCESS;
+  return make_add(m, TS_OP_BITCAST, (ts_values){&x, 1}, &(ts_attrs){.dtype = type}, out);
 }
 
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out) {

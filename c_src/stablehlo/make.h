@@ -69,6 +69,7 @@ static inline const ts_value *make_operand_of(const make_call *m, size_t i) {
 ts_status make_add(const make_call *m, ts_opcode code, ts_values operands, const ts_attrs *attrs, ts_value_id *out);
 ts_status make_unary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id *out);
 ts_status make_binary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id y, ts_value_id *out);
+ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out);
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out);
 ts_status make_integer(const make_call *m, ts_value_id like, int64_t number, ts_value_id *out);
 ts_status make_integer_of(const make_call *m, ts_dtype dtype, const ts_shape *shape, int64_t number, ts_value_id *out);
@@ -84,11 +85,16 @@ ts_status make_attr_ints(const make_call *m, const char *name, ts_dims *out);
 const mlir_attr *make_attr(const make_call *m, const char *names);
 /* The i-th attribute without a name; NULL when there are fewer. */
 const mlir_attr *make_positional(const mlir_op *op, size_t i);
-/* An optional list of as many integers as there are dims; without it all are `otherwise`. */
-ts_status make_attr_dims(const make_call *m, const char *names, int32_t rank, int64_t otherwise, ts_dims *out);
-/* Pairs of low and high; without it zeros. */
-ts_status make_attr_padding(const make_call *m, const mlir_attr *attr, int32_t rank, ts_dims out[2]);
+/* A list of `rank` integers; without the attribute all are `otherwise`. */
+ts_status make_ints_or(const mlir_attr *attr, int32_t rank, int64_t otherwise, ts_dims *out);
+/* The integers of an item of a dictionary; none without it. */
+ts_status make_dict_ints(const mlir_attr *dict, const char *name, ts_dims *out);
+/* Pairs of low and high; without the attribute zeros. */
+ts_status make_attr_padding(const mlir_attr *attr, int32_t rank, ts_dims out[2]);
 ts_status make_count_operands(const make_call *m, size_t count);
+static inline bool make_has_type(const ts_value *value, const mlir_type *type) {
+  return value->dtype == type->dtype && ts_shape_equal(value->shape, type->shape);
+}
 /* Sets a result. */
 static inline void make_result(const make_call *m, size_t i, ts_value_id id) {
   m->results[i] = (make_value){id, m->op->types.data[i].is_bool};

@@ -60,12 +60,7 @@ static const mlir_attr *window_item(const make_call *m, const char *pretty, cons
 }
 
 static ts_status window_dims(const make_call *m, const char *pretty, const char *generic, int32_t rank, ts_dims *out) {
-  const mlir_attr *attr = window_item(m, pretty, generic);
-  out->rank = rank;
-  for (int32_t d = 0; d < rank; d++) out->dims[d] = 1;
-  if (!attr) return TS_SUCCESS;
-  TS_TRY(mlir_attr_ints(attr, out));
-  return out->rank == rank ? TS_SUCCESS : mlir_error(TS_INVALID_ARGUMENT, attr->token, "expected %d integers", rank);
+  return make_ints_or(window_item(m, pretty, generic), rank, 1, out);
 }
 
 static ts_status reverse_kernel(const make_call *m, int32_t rank, ts_value_id *kernel) {
@@ -86,7 +81,7 @@ static ts_status conv_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
   TS_TRY(window_dims(m, "stride", "window_strides", rank, &out->conv.strides));
   TS_TRY(window_dims(m, "lhs_dilate", "lhs_dilation", rank, &out->conv.input_dilation));
   TS_TRY(window_dims(m, "rhs_dilate", "rhs_dilation", rank, &out->conv.kernel_dilation));
-  TS_TRY(make_attr_padding(m, window_item(m, "pad", "padding"), rank, padding));
+  TS_TRY(make_attr_padding(window_item(m, "pad", "padding"), rank, padding));
   ts_shape_copy(&out->conv.low, &padding[0]);
   ts_shape_copy(&out->conv.high, &padding[1]);
   if (batch_groups) TS_TRY(mlir_attr_int(batch_groups, &count));
@@ -95,10 +90,6 @@ static ts_status conv_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
   if (count < 1 || count > INT32_MAX) return make_error(m, TS_INVALID_ARGUMENT, "its groups are out of range");
   out->conv.groups = (int32_t)count;
   return TS_SUCCESS;
-}
-
-static ts_status convert_to(const make_call *m, ts_dtype type, ts_value_id *inout) {
-  return ts_graph_convert(m->r->graph, m->region, *inout, type, inout);
 }
 
 ts_status make_in_conv(const make_call *m) {
@@ -121,7 +112,7 @@ ts_status make_in_conv(const make_call *m) {
           back = inverse(&made);
   for (size_t i = 0; i < 2; i++) {
     operands[i] = m->operands[i].id;
-    TS_TRY(convert_to(m, m->op->types.data[0].dtype, &operands[i]));
+    TS_TRY(ts_graph_convert(m->r->graph, m->region, operands[i], m->op->types.data[0].dtype, &operands[i]));
     TS_TRY(make_transpose(m, operands[i], &orders[i], &operands[i]));
   }
   TS_TRY(reverse_kernel(m, rank, &operands[1]));

@@ -12,12 +12,6 @@ typedef struct numbers {
   int32_t vector; /* the indices' dim with the vector; its rank: each index is a vector of one */
 } numbers;
 
-static ts_status get_dims(const mlir_attr *dict, const char *name, ts_dims *out) {
-  const mlir_attr *attr = mlir_find_attr(dict->items, dict->count, name);
-  out->rank = 0;
-  return attr ? mlir_attr_ints(attr, out) : TS_SUCCESS;
-}
-
 static ts_status check_axes(const make_call *m, const ts_dims *axes, int32_t rank) {
   uint64_t seen = 0;
   for (int32_t i = 0; i < axes->rank; i++) {
@@ -225,11 +219,11 @@ ts_status make_in_gather(const make_call *m) {
   TS_TRY(make_count_operands(m, 2));
   if (!dict || dict->kind != MLIR_ATTR_DICT)
     return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute dimension_numbers");
-  TS_TRY(get_dims(dict, "offset_dims", &n.window));
-  TS_TRY(get_dims(dict, "collapsed_slice_dims", &n.dropped));
-  TS_TRY(get_dims(dict, "operand_batching_dims", &n.batching));
-  TS_TRY(get_dims(dict, "start_indices_batching_dims", &n.index_batching));
-  TS_TRY(get_dims(dict, "start_index_map", &n.starts));
+  TS_TRY(make_dict_ints(dict, "offset_dims", &n.window));
+  TS_TRY(make_dict_ints(dict, "collapsed_slice_dims", &n.dropped));
+  TS_TRY(make_dict_ints(dict, "operand_batching_dims", &n.batching));
+  TS_TRY(make_dict_ints(dict, "start_indices_batching_dims", &n.index_batching));
+  TS_TRY(make_dict_ints(dict, "start_index_map", &n.starts));
   TS_TRY(vector_of(m, dict, &n));
   TS_TRY(make_attr_ints(m, "slice_sizes", &sizes));
   const ts_shape *shape = make_operand_of(m, 0)->shape;
@@ -416,11 +410,11 @@ ts_status make_in_scatter(const make_call *m) {
   TS_TRY(make_count_operands(m, 3));
   if (!dict || dict->kind != MLIR_ATTR_DICT || m->op->region_count != 1)
     return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute scatter_dimension_numbers, and a region");
-  TS_TRY(get_dims(dict, "update_window_dims", &n.window));
-  TS_TRY(get_dims(dict, "inserted_window_dims", &n.dropped));
-  TS_TRY(get_dims(dict, "input_batching_dims", &n.batching));
-  TS_TRY(get_dims(dict, "scatter_indices_batching_dims", &n.index_batching));
-  TS_TRY(get_dims(dict, "scatter_dims_to_operand_dims", &n.starts));
+  TS_TRY(make_dict_ints(dict, "update_window_dims", &n.window));
+  TS_TRY(make_dict_ints(dict, "inserted_window_dims", &n.dropped));
+  TS_TRY(make_dict_ints(dict, "input_batching_dims", &n.batching));
+  TS_TRY(make_dict_ints(dict, "scatter_indices_batching_dims", &n.index_batching));
+  TS_TRY(make_dict_ints(dict, "scatter_dims_to_operand_dims", &n.starts));
   TS_TRY(vector_of(m, dict, &n));
   TS_TRY(check_numbers(m, &n,
                        (ranks){make_operand_of(m, 0)->shape->rank, make_operand_of(m, 1)->shape->rank,

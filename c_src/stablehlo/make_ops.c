@@ -1,96 +1,42 @@
+#include "ir/stablehlo.h"
 #include "stablehlo/make.h"
 
 #include <string.h>
 
 /* ---- elementwise */
 
-typedef struct op_row {
-  const char *name;
-  ts_opcode code;
-  ts_opcode of_bools; /* of i1; TS_OP_COUNT: not for them */
-} op_row;
-
-static const op_row unary_rows[] = {
-    {"stablehlo.exponential", TS_OP_EXP, TS_OP_COUNT},
-    {"stablehlo.exponential_minus_one", TS_OP_EXPM1, TS_OP_COUNT},
-    {"stablehlo.log", TS_OP_LOG, TS_OP_COUNT},
-    {"stablehlo.log_plus_one", TS_OP_LOG1P, TS_OP_COUNT},
-    {"stablehlo.logistic", TS_OP_SIGMOID, TS_OP_COUNT},
-    {"stablehlo.cosine", TS_OP_COS, TS_OP_COUNT},
-    {"stablehlo.sine", TS_OP_SIN, TS_OP_COUNT},
-    {"stablehlo.tan", TS_OP_TAN, TS_OP_COUNT},
-    {"stablehlo.tanh", TS_OP_TANH, TS_OP_COUNT},
-    {"stablehlo.sqrt", TS_OP_SQRT, TS_OP_COUNT},
-    {"stablehlo.rsqrt", TS_OP_RSQRT, TS_OP_COUNT},
-    {"stablehlo.cbrt", TS_OP_CBRT, TS_OP_COUNT},
-    {"stablehlo.abs", TS_OP_ABS, TS_OP_COUNT},
-    {"stablehlo.negate", TS_OP_NEGATE, TS_OP_COUNT},
-    {"stablehlo.sign", TS_OP_SIGN, TS_OP_COUNT},
-    {"stablehlo.ceil", TS_OP_CEIL, TS_OP_COUNT},
-    {"stablehlo.floor", TS_OP_FLOOR, TS_OP_COUNT},
-    {"stablehlo.round_nearest_afz", TS_OP_ROUND, TS_OP_COUNT},
-    {"stablehlo.count_leading_zeros", TS_OP_CLZ, TS_OP_COUNT},
-    {"stablehlo.popcnt", TS_OP_POPCOUNT, TS_OP_COUNT},
-    {"stablehlo.real", TS_OP_REAL, TS_OP_COUNT},
-    {"stablehlo.imag", TS_OP_IMAG, TS_OP_COUNT},
-    {"chlo.tan", TS_OP_TAN, TS_OP_COUNT},
-    {"chlo.cosh", TS_OP_COSH, TS_OP_COUNT},
-    {"chlo.sinh", TS_OP_SINH, TS_OP_COUNT},
-    {"chlo.acos", TS_OP_ACOS, TS_OP_COUNT},
-    {"chlo.asin", TS_OP_ASIN, TS_OP_COUNT},
-    {"chlo.atan", TS_OP_ATAN, TS_OP_COUNT},
-    {"chlo.acosh", TS_OP_ACOSH, TS_OP_COUNT},
-    {"chlo.asinh", TS_OP_ASINH, TS_OP_COUNT},
-    {"chlo.atanh", TS_OP_ATANH, TS_OP_COUNT},
-    {"chlo.erf", TS_OP_ERF, TS_OP_COUNT},
-    {"chlo.erfc", TS_OP_ERFC, TS_OP_COUNT},
-    {"chlo.erf_inv", TS_OP_ERF_INV, TS_OP_COUNT},
-    {"chlo.is_inf", TS_OP_IS_INFINITY, TS_OP_COUNT},
-};
-
-static const op_row binary_rows[] = {
-    {"stablehlo.add", TS_OP_ADD, TS_OP_OR},
-    {"stablehlo.subtract", TS_OP_SUBTRACT, TS_OP_COUNT},
-    {"stablehlo.multiply", TS_OP_MULTIPLY, TS_OP_AND},
-    {"stablehlo.divide", TS_OP_DIVIDE, TS_OP_COUNT},
-    {"stablehlo.remainder", TS_OP_REMAINDER, TS_OP_COUNT},
-    {"stablehlo.power", TS_OP_POW, TS_OP_COUNT},
-    {"stablehlo.atan2", TS_OP_ATAN2, TS_OP_COUNT},
-    {"stablehlo.minimum", TS_OP_MIN, TS_OP_AND},
-    {"stablehlo.maximum", TS_OP_MAX, TS_OP_OR},
-    {"stablehlo.and", TS_OP_AND, TS_OP_AND},
-    {"stablehlo.or", TS_OP_OR, TS_OP_OR},
-    {"stablehlo.xor", TS_OP_XOR, TS_OP_XOR},
-    {"stablehlo.shift_left", TS_OP_SHIFT_LEFT, TS_OP_COUNT},
-    {"stablehlo.shift_right_arithmetic", TS_OP_SHIFT_RIGHT, TS_OP_COUNT},
-    {"stablehlo.complex", TS_OP_COMPLEX, TS_OP_COUNT},
-};
-
-static const op_row *find_row(const op_row *rows, size_t count, mlir_token name) {
-  for (size_t i = 0; i < count; i++)
-    if (mlir_token_is(name, rows[i].name)) return &rows[i];
-  return NULL;
-}
-#define FIND(rows, name) find_row((rows), sizeof(rows) / sizeof *(rows), (name))
-
-static ts_status unary(const make_call *m) {
-  const op_row *row = FIND(unary_rows, m->op->name);
-  ts_value_id id;
-  TS_TRY(make_count_operands(m, 1));
-  if (m->operands[0].is_bool) return make_error(m, TS_INVALID_ARGUMENT, "it takes no booleans");
-  TS_TRY(make_unary(m, row->code, m->operands[0].id, &id));
-  make_result(m, 0, id);
-  return TS_SUCCESS;
+/* The op that the printer writes by that name; TS_OP_COUNT: none. Of ops that share a name the first is of floats, or
+ * of bits. */
+static ts_opcode find_elementwise(mlir_token name) {
+  if (mlir_token_is(name, "stablehlo.tan")) return TS_OP_TAN; /* older versions have it in chlo, as the printer */
+  if (mlir_token_is(name, "chlo.is_inf")) return TS_OP_IS_INFINITY;
+  for (int code = 0; code < TS_OP_COUNT; code++) {
+    const char *own = ts_stablehlo_name((ts_opcode)code);
+    if (own && mlir_token_is(name, own)) return (ts_opcode)code;
+  }
+  return TS_OP_COUNT;
 }
 
-static ts_status binary(const make_call *m) {
-  const op_row *row = FIND(binary_rows, m->op->name);
-  ts_value_id id;
-  TS_TRY(make_count_operands(m, 2));
-  ts_opcode code = m->operands[0].is_bool ? row->of_bools : row->code;
+/* The op of booleans, 0 and 1; TS_OP_COUNT: it takes none. */
+static ts_opcode of_bools(ts_opcode code) {
+  static const ts_opcode rows[][2] = {{TS_OP_ADD, TS_OP_OR},  {TS_OP_MAX, TS_OP_OR},  {TS_OP_MULTIPLY, TS_OP_AND},
+                                      {TS_OP_MIN, TS_OP_AND}, {TS_OP_AND, TS_OP_AND}, {TS_OP_OR, TS_OP_OR},
+                                      {TS_OP_XOR, TS_OP_XOR}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i][0] == code) return rows[i][1];
+  return TS_OP_COUNT;
+}
+
+static ts_status elementwise(const make_call *m) {
+  ts_opcode code = find_elementwise(m->op->name);
+  ts_value_id id, operands[2];
+  const size_t count = (size_t)ts_op_operands(code);
+  TS_TRY(make_count_operands(m, count));
+  if (m->operands[0].is_bool) code = of_bools(code);
   if (code == TS_OP_COUNT) return make_error(m, TS_INVALID_ARGUMENT, "it takes no booleans");
   if (code == TS_OP_DIVIDE && ts_dtype_is_integer(make_operand_of(m, 0)->dtype)) code = TS_OP_QUOTIENT;
-  TS_TRY(make_binary(m, code, m->operands[0].id, m->operands[1].id, &id));
+  for (size_t i = 0; i < count; i++) operands[i] = m->operands[i].id;
+  TS_TRY(make_add(m, code, (ts_values){operands, count}, NULL, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -108,12 +54,8 @@ static ts_status not_op(const make_call *m) {
   return TS_SUCCESS;
 }
 
-static ts_status converted(const make_call *m, ts_opcode code, ts_value_id x, ts_dtype type, ts_value_id *out) {
-  ts_attrs attrs = {0};
-  *out = x;
-  if (make_value_of(m, x)->dtype == type) return TS_SUCCESS;
-  attrs.dtype = type;
-  return make_add(m, code, (ts_values){&x, 1}, &attrs, out);
+static ts_status converted(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out) {
+  return ts_graph_convert(m->r->graph, m->region, x, type, out);
 }
 
 /* Signed numbers are shifted as unsigned ones. */
@@ -123,10 +65,10 @@ static ts_status shift_right_logical(const make_call *m) {
   const ts_dtype type = make_operand_of(m, 0)->dtype;
   const ts_dtype plain = ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(type));
   if (!ts_dtype_is_integer(type)) return make_error(m, TS_INVALID_ARGUMENT, "expected integers");
-  TS_TRY(converted(m, TS_OP_BITCAST, m->operands[0].id, plain, &x));
-  TS_TRY(converted(m, TS_OP_BITCAST, m->operands[1].id, plain, &by));
+  TS_TRY(make_bitcast(m, m->operands[0].id, plain, &x));
+  TS_TRY(make_bitcast(m, m->operands[1].id, plain, &by));
   TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, x, by, &x));
-  TS_TRY(converted(m, TS_OP_BITCAST, x, type, &x));
+  TS_TRY(make_bitcast(m, x, type, &x));
   make_result(m, 0, x);
   return TS_SUCCESS;
 }
@@ -178,11 +120,6 @@ static ts_status round_nearest_even(const make_call *m) {
 }
 
 static ts_status compare(const make_call *m) {
-  static const struct {
-    const char *name;
-    ts_opcode code;
-  } directions[] = {{"EQ", TS_OP_EQUAL},         {"NE", TS_OP_NOT_EQUAL}, {"GT", TS_OP_GREATER},
-                    {"GE", TS_OP_GREATER_EQUAL}, {"LT", TS_OP_LESS},      {"LE", TS_OP_LESS_EQUAL}};
   const mlir_attr *direction = make_attr(m, "comparison_direction"), *type = make_attr(m, "compare_type");
   ts_value_id id;
   TS_TRY(make_count_operands(m, 2));
@@ -191,9 +128,10 @@ static ts_status compare(const make_call *m) {
   if (!direction) return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute comparison_direction");
   if (type && mlir_token_is(type->token, "TOTALORDER") && ts_dtype_is_float(make_operand_of(m, 0)->dtype))
     return make_error(m, TS_UNIMPLEMENTED, "the total order of floats is known in the comparators of sorts only");
-  for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
-    if (!mlir_token_is(direction->token, directions[i].name)) continue;
-    TS_TRY(make_binary(m, directions[i].code, m->operands[0].id, m->operands[1].id, &id));
+  for (int code = 0; code < TS_OP_COUNT; code++) {
+    const char *own = ts_stablehlo_direction((ts_opcode)code);
+    if (!own || !mlir_token_is(direction->token, own)) continue;
+    TS_TRY(make_binary(m, (ts_opcode)code, m->operands[0].id, m->operands[1].id, &id));
     make_result(m, 0, id);
     return TS_SUCCESS;
   }
@@ -229,7 +167,7 @@ static ts_status convert(const make_call *m) {
     TS_TRY(make_integer(m, id, 0, &zero));
     TS_TRY(make_binary(m, TS_OP_NOT_EQUAL, id, zero, &id));
   } else {
-    TS_TRY(converted(m, TS_OP_CONVERT, id, type->dtype, &id));
+    TS_TRY(converted(m, id, type->dtype, &id));
   }
   make_result(m, 0, id);
   return TS_SUCCESS;
@@ -242,7 +180,7 @@ static ts_status bitcast_convert(const make_call *m) {
   if (ts_dtype_bits(type->dtype) != ts_dtype_bits(make_operand_of(m, 0)->dtype) ||
       type->is_bool != m->operands[0].is_bool)
     return make_error(m, TS_UNIMPLEMENTED, "types of different sizes cannot be read");
-  TS_TRY(converted(m, TS_OP_BITCAST, m->operands[0].id, type->dtype, &id));
+  TS_TRY(make_bitcast(m, m->operands[0].id, type->dtype, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -442,19 +380,13 @@ static ts_status list_item(const make_call *m, const char *name, size_t i, ts_di
   return mlir_attr_ints(&attr->items[i], out);
 }
 
-static ts_status named_dims(const mlir_attr *dict, const char *name, ts_dims *out) {
-  const mlir_attr *attr = mlir_find_attr(dict->items, dict->count, name);
-  out->rank = 0;
-  return attr ? mlir_attr_ints(attr, out) : TS_SUCCESS;
-}
-
 static ts_status dot_dims(const make_call *m, ts_attrs *attrs) {
   const mlir_attr *numbers = make_attr(m, "dot_dimension_numbers");
   if (numbers) {
-    TS_TRY(named_dims(numbers, "lhs_batching_dimensions", &attrs->dot.lhs_batch));
-    TS_TRY(named_dims(numbers, "rhs_batching_dimensions", &attrs->dot.rhs_batch));
-    TS_TRY(named_dims(numbers, "lhs_contracting_dimensions", &attrs->dot.lhs_contract));
-    return named_dims(numbers, "rhs_contracting_dimensions", &attrs->dot.rhs_contract);
+    TS_TRY(make_dict_ints(numbers, "lhs_batching_dimensions", &attrs->dot.lhs_batch));
+    TS_TRY(make_dict_ints(numbers, "rhs_batching_dimensions", &attrs->dot.rhs_batch));
+    TS_TRY(make_dict_ints(numbers, "lhs_contracting_dimensions", &attrs->dot.lhs_contract));
+    return make_dict_ints(numbers, "rhs_contracting_dimensions", &attrs->dot.rhs_contract);
   }
   TS_TRY(list_item(m, "batching_dims", 0, &attrs->dot.lhs_batch));
   TS_TRY(list_item(m, "batching_dims", 1, &attrs->dot.rhs_batch));
@@ -467,8 +399,8 @@ static ts_status dot_general(const make_call *m) {
   ts_value_id x, y, id;
   TS_TRY(make_count_operands(m, 2));
   TS_TRY(dot_dims(m, &attrs));
-  TS_TRY(converted(m, TS_OP_CONVERT, m->operands[0].id, m->op->types.data[0].dtype, &x));
-  TS_TRY(converted(m, TS_OP_CONVERT, m->operands[1].id, m->op->types.data[0].dtype, &y));
+  TS_TRY(converted(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
+  TS_TRY(converted(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
@@ -548,10 +480,10 @@ static ts_status composite(const make_call *m) {
   const mlir_attr *name = make_attr(m, "name"), *decomposition = make_attr(m, "decomposition");
   if (!name) name = make_positional(m->op, 0);
   if (name && mlir_token_is(name->token, "chlo.top_k")) return make_in_top_k(m);
-  const op_row *row = name ? FIND(unary_rows, name->token) : NULL;
-  if (row && m->op->operand_count == 1) {
+  const ts_opcode code = name ? find_elementwise(name->token) : TS_OP_COUNT;
+  if (code != TS_OP_COUNT && ts_op_operands(code) == 1 && m->op->operand_count == 1) {
     ts_value_id id;
-    TS_TRY(make_unary(m, row->code, m->operands[0].id, &id));
+    TS_TRY(make_unary(m, code, m->operands[0].id, &id));
     make_result(m, 0, id);
     return TS_SUCCESS;
   }
@@ -643,9 +575,7 @@ static const struct {
 };
 
 make_fn make_find(mlir_token name) {
-  if (FIND(unary_rows, name)) return unary;
-  if (FIND(binary_rows, name)) return binary;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (mlir_token_is(name, others[i].name)) return others[i].make;
-  return NULL;
+  return find_elementwise(name) == TS_OP_COUNT ? NULL : elementwise;
 }

@@ -162,13 +162,16 @@ static ts_status reduce(const make_call *m, const char *signature) {
   return fold ? known_reduce(m, fold, &axes) : any_reduce(m, &axes);
 }
 
-ts_status make_in_reduce(const make_call *m) {
+/* Calls a function with the signature of the region. */
+static ts_status with_signature(const make_call *m, ts_status (*make)(const make_call *m, const char *signature)) {
   char *signature;
   TS_TRY(get_signature(m, &signature));
-  ts_status status = reduce(m, signature ? signature : "");
+  ts_status status = make(m, signature ? signature : "");
   ts_free(signature);
   return status;
 }
+
+ts_status make_in_reduce(const make_call *m) { return with_signature(m, reduce); }
 
 /* ---- windows */
 
@@ -193,11 +196,11 @@ static bool is_scan(const ts_attrs *a, const ts_shape *shape, ts_attrs *out) {
 
 static ts_status window_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
   ts_dims base, padding[2];
-  TS_TRY(make_attr_dims(m, "window_dimensions", rank, 1, &out->window.sizes));
-  TS_TRY(make_attr_dims(m, "window_strides", rank, 1, &out->window.strides));
-  TS_TRY(make_attr_dims(m, "window_dilations", rank, 1, &out->window.dilation));
-  TS_TRY(make_attr_dims(m, "base_dilations", rank, 1, &base));
-  TS_TRY(make_attr_padding(m, make_attr(m, "padding"), rank, padding));
+  TS_TRY(make_ints_or(make_attr(m, "window_dimensions"), rank, 1, &out->window.sizes));
+  TS_TRY(make_ints_or(make_attr(m, "window_strides"), rank, 1, &out->window.strides));
+  TS_TRY(make_ints_or(make_attr(m, "window_dilations"), rank, 1, &out->window.dilation));
+  TS_TRY(make_ints_or(make_attr(m, "base_dilations"), rank, 1, &base));
+  TS_TRY(make_attr_padding(make_attr(m, "padding"), rank, padding));
   ts_shape_copy(&out->window.low, &padding[0]);
   ts_shape_copy(&out->window.high, &padding[1]);
   for (int32_t d = 0; d < rank; d++)
@@ -222,13 +225,7 @@ static ts_status window(const make_call *m, const char *signature) {
   return TS_SUCCESS;
 }
 
-ts_status make_in_window(const make_call *m) {
-  char *signature;
-  TS_TRY(get_signature(m, &signature));
-  ts_status status = window(m, signature ? signature : "");
-  ts_free(signature);
-  return status;
-}
+ts_status make_in_window(const make_call *m) { return with_signature(m, window); }
 
 /* ---- select_and_scatter, the gradient of a window's maximum */
 

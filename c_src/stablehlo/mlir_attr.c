@@ -407,19 +407,6 @@ static ts_status put_element(dense *d, mlir_token token) {
   return TS_SUCCESS;
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static ts_status hex_byte(mlir_token token, size_t i, uint8_t *out) {
-  int high = hex_digit(token.text[2 + 2 * i]), low = hex_digit(token.text[3 + 2 * i]);
-  if (high < 0 || low < 0) return mlir_error(TS_INVALID_ARGUMENT, token, "expected hexadecimal digits");
-  *out = (uint8_t)(high << 4 | low);
-  return TS_SUCCESS;
-}
-
 /* "0x...": the bytes in order, or those of one element. Older writers pack booleans into bits, the lowest first. */
 static ts_status read_hex(const dense *d, mlir_token token, bool splat) {
   size_t size = ts_dtype_size(d->type.dtype), bytes = splat ? size : (size_t)d->elements * size;
@@ -427,13 +414,13 @@ static ts_status read_hex(const dense *d, mlir_token token, bool splat) {
   if (bits) bytes = ((size_t)d->elements + 7) / 8;
   if (token.length < 2 || memcmp(token.text, "0x", 2) != 0 || token.length - 2 != 2 * bytes)
     return mlir_error(TS_INVALID_ARGUMENT, token, "expected %zu bytes as hexadecimal digits", bytes);
-  for (size_t i = 0; i < bytes; i++) {
-    uint8_t byte;
-    TS_TRY(hex_byte(token, i, &byte));
-    if (!bits) d->out[i] = (char)byte;
-    for (size_t e = 8 * i; bits && e < 8 * i + 8 && e < (size_t)d->elements; e++) d->out[e] = byte >> (e - 8 * i) & 1;
+  bool read = bits || ts_syntax_parse_hex(token.text + 2, bytes, d->out);
+  for (size_t i = 0; bits && read && i < bytes; i++) {
+    uint8_t byte = 0;
+    read = ts_syntax_parse_hex(token.text + 2 + 2 * i, 1, &byte);
+    for (size_t e = 8 * i; e < 8 * i + 8 && e < (size_t)d->elements; e++) d->out[e] = byte >> (e - 8 * i) & 1;
   }
-  return TS_SUCCESS;
+  return read ? TS_SUCCESS : mlir_error(TS_INVALID_ARGUMENT, token, "expected hexadecimal digits");
 }
 
 /* Lists of rows are as deep as the shape has dims; what matters is the order. */

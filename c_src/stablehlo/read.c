@@ -60,7 +60,7 @@ static size_t count_results(const mlir_op *op) {
 static ts_status check_type(const make_call *m, size_t i) {
   const ts_value *value = make_value_of(m, m->results[i].id);
   const mlir_type *type = &m->op->types.data[i];
-  if (value->dtype == type->dtype && ts_shape_equal(value->shape, type->shape)) return TS_SUCCESS;
+  if (make_has_type(value, type)) return TS_SUCCESS;
   return make_error(m, TS_INVALID_ARGUMENT, "its result is %s, and the text says %s",
                     TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
 }
@@ -146,7 +146,7 @@ static const mlir_func *find_func(const make_state *r, mlir_token name) {
 static ts_status check_argument(const make_call *m, const mlir_func *func, size_t i) {
   const mlir_type *type = &func->body.param_types.data[i];
   const ts_value *value = make_operand_of(m, i);
-  if (value->dtype == type->dtype && ts_shape_equal(value->shape, type->shape)) return TS_SUCCESS;
+  if (make_has_type(value, type)) return TS_SUCCESS;
   return make_error(m, TS_INVALID_ARGUMENT, "argument %zu of @%.*s is %s, and it takes %s", i, (int)func->name.length,
                     func->name.text, TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
 }
@@ -194,7 +194,7 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
   for (size_t i = 0; i < last->operand_count; i++) {
     const ts_value *value = ts_graph_value(r->graph, results[i].id);
     const mlir_type *type = &func->results.data[i];
-    if (value->dtype != type->dtype || !ts_shape_equal(value->shape, type->shape))
+    if (!make_has_type(value, type))
       return mlir_error(TS_INVALID_ARGUMENT, last->name, "result %zu is %s, and the function says %s", i,
                         TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
     ids[i] = results[i].id;
