@@ -35,10 +35,7 @@ call(Program, Arguments) ->
     tessera_type:is_proper(Arguments) orelse
         tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: expected a list of arguments, got ~ts", [tessera_error:show(Arguments)]),
     Tensors = [tessera_operand:tensor(stablehlo, Argument) || Argument <- Arguments],
-    case tessera_trace:is_tracing() of
-        true -> inlined(Program, Tensors);
-        false -> (tessera_jit:jit(fun(Values) -> inlined(Program, Values) end, #{}))(Tensors)
-    end.
+    tessera_jit:in_program(fun(Values) -> inlined(Program, Values) end, Tensors).
 
 inlined(Program, Tensors) ->
     Values = [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors],

@@ -15,10 +15,7 @@ expect_function(Name, Other, Arity) ->
 -spec while(Carried, fun((Carried) -> tessera_type:operand()), fun((Carried) -> Carried)) -> Carried.
 while(Initial, Condition, Body) ->
     [expect_function(while, F, 1) || F <- [Condition, Body]],
-    case tessera_trace:is_tracing() of
-        true -> trace_while(Initial, Condition, Body);
-        false -> (tessera_jit:jit(fun(I) -> trace_while(I, Condition, Body) end, #{}))(Initial)
-    end.
+    tessera_jit:in_program(fun(I) -> trace_while(I, Condition, Body) end, Initial).
 
 trace_while(Initial, Condition, Body) ->
     {Signature, Leaves} = tessera_tree:flatten(Initial),
@@ -115,10 +112,7 @@ fill_number(Number, {Type, Shape}) -> tessera_trace:op(while, constant, [], {Typ
 'cond'(Predicate, True, False) ->
     [expect_function('cond', F, 0) || F <- [True, False]],
     _ = operand('cond', "predicate", Predicate),
-    case tessera_trace:is_tracing() of
-        true -> trace_cond(Predicate, True, False);
-        false -> (tessera_jit:jit(fun(P) -> trace_cond(P, True, False) end, #{}))(Predicate)
-    end.
+    tessera_jit:in_program(fun(P) -> trace_cond(P, True, False) end, Predicate).
 
 trace_cond(Predicate, True, False) -> trace_cond(Predicate, True, False, fun(A, B) -> {A, B} end).
 

@@ -27,10 +27,7 @@ call(Target, Operands, Results, Attributes) ->
     Text = iolist_to_binary(text(Target, Attributes)),
     Types = [form(Args, R) || R <- results(Results)],
     Tensors = [tessera_operand:tensor(custom_call, Operand) || Operand <- Operands],
-    Made = case tessera_trace:is_tracing() of
-               true -> trace(Text, Types, Tensors);
-               false -> (tessera_jit:jit(fun(Ts) -> trace(Text, Types, Ts) end, #{}))(Tensors)
-           end,
+    Made = tessera_jit:in_program(fun(Ts) -> trace(Text, Types, Ts) end, Tensors),
     case is_list(Results) of
         true -> Made;
         false -> hd(Made)

@@ -5,7 +5,7 @@
 %% are passed as hidden arguments, so that a new value needs no new program.
 -module(tessera_jit).
 -include("tessera.hrl").
--export([with_arity/2, jit/2, compile/3, explain/2, info/2, text/3, run_text/2]).
+-export([with_arity/2, in_program/2, jit/2, compile/3, explain/2, info/2, text/3, run_text/2]).
 
 -define(MAX_ARITY, 12).
 -define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true, device => undefined}).
@@ -33,6 +33,14 @@ jit(F, Options) ->
     Jit = new(jit, F, Options),
     {arity, Arity} = erlang:fun_info(F, arity),
     with_arity(Arity, fun(Args) -> call(Jit, Args) end).
+
+%% F of the argument: in the program that is traced, else as a program of its own.
+-spec in_program(fun((Argument) -> Result), Argument) -> Result.
+in_program(F, Argument) ->
+    case tessera_trace:is_tracing() of
+        true -> F(Argument);
+        false -> (jit(F, #{}))(Argument)
+    end.
 
 %% A function of the given arity that passes its arguments as a list.
 with_arity(0, C) -> fun() -> C([]) end;

@@ -95,7 +95,7 @@ above(Process) ->
     end.
 
 parents(Process, Above) ->
-    case erlang:system_info(otp_release) >= "25" andalso process_info(Process, parent) of
+    case process_info(Process, parent) of
         {parent, Parent} when is_pid(Parent), node(Parent) =:= node() -> parents(Parent, [Parent | Above]);
         _ -> Above
     end.
