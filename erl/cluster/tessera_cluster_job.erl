@@ -384,9 +384,19 @@ rank_failed(_, _, #state{failed = {_, _}} = State) -> {noreply, State};
 rank_failed(_, Error, State) -> {stop, {shutdown, {lost, Error}}, State}.
 
 %% When all ranks are there a link names the one that is lost, whose message may come a little later.
-launcher_ended(launcher, Status, Printed, #state{queue = none, first = none, killed = none} = State) when Status > ?SIGNAL ->
-    named_within(?SAID, State#state{killed = ended(launcher, Status, Printed, State)});
 launcher_ended(Source, Status, Printed, #state{queue = none} = State) ->
+    case Source =:= launcher andalso State#state.first =:= none andalso State#state.killed =:= none andalso by_signal(Status, Printed) of
+        true -> named_within(?SAID, State#state{killed = ended(launcher, Status, Printed, State)});
+        false -> start_ended(Source, Status, Printed, State)
+    end;
+launcher_ended(Source, Status, Printed, State) ->
+    _ = erlang:send_after(?NAMED, self(), {give_up, ended(Source, Status, Printed, State)}),
+    State.
+
+%% mpirun has a status above ?SIGNAL for a rank that a signal has ended, too, and for daemons that it lost, and says so.
+by_signal(Status, Printed) -> Status > ?SIGNAL andalso not tessera_cluster_output:has_message(Printed).
+
+start_ended(Source, Status, Printed, State) ->
     Known = case Source of
                 launcher -> State;
                 Rank -> first_ended({Rank, own_host(), Status}, State)
@@ -395,10 +405,7 @@ launcher_ended(Source, Status, Printed, #state{queue = none} = State) ->
         none when Known#state.failed =/= none -> named_within(?SAID, Known);
         none -> named_within(?SAID, Known#state{symptom = with_symptom(ended(Source, Status, Printed, State), Printed, State)});
         _ -> named_within(?SAID, Known)
-    end;
-launcher_ended(Source, Status, Printed, State) ->
-    _ = erlang:send_after(?NAMED, self(), {give_up, ended(Source, Status, Printed, State)}),
-    State.
+    end.
 
 %% A launcher that has printed nothing does not say why.
 with_symptom(Error, Printed, #state{symptom = #{} = Seen}) ->
@@ -415,8 +422,7 @@ own_host() ->
     list_to_binary(Host).
 
 ended(launcher, Status, Printed, #state{options = #{mpirun := Mpirun}} = State) ->
-    %% mpirun has such a status for a rank that a signal has ended, too, and says so
-    How = case Status > ?SIGNAL andalso not tessera_cluster_output:has_message(Printed) of
+    How = case by_signal(Status, Printed) of
               true -> io_lib:format("was ended by signal ~b", [Status - ?SIGNAL]);
               false -> io_lib:format("ended with status ~b", [Status])
           end,

@@ -372,7 +372,8 @@ tags_test() ->
 
 errors_test_() ->
     [{Name, {timeout, 120, in_tmpdir(Test)}} || {Name, Test} <- [{"without mpirun", fun rank_by_itself/1}, {"no library of MPI", fun without_mpi/1},
-                                                                {"progress", fun slow_start/1}, {"slow MPI", fun slow_mpi/1}]]
+                                                                {"progress", fun slow_start/1}, {"slow MPI", fun slow_mpi/1},
+                                                                {"lost daemon", fun lost_daemon/1}]]
     ++ [{Name, {timeout, 120, in_tmpdir(Test)}} || lists:member("mpirun", launchers()),
                                                    {Name, Test} <- [{"first rank", fun first_rank/1}, {"refused ssh", fun refused_ssh/1},
                                                                     {"hanging ssh", fun hanging_ssh/1}]].
@@ -380,6 +381,19 @@ errors_test_() ->
 failed(Options) ->
     {error, {unavailable, Text}} = tessera_cluster:start_link(Options),
     binary_to_list(Text).
+
+%% mpirun says that it has lost a daemon, and ends with a status that a signal could have given it, too. The rank that is there ends with it, before it has
+%% joined, and after it, for which three seconds mostly do: the error is mpirun's alone.
+lost_daemon(Folder) ->
+    Script = tessera_cluster_tests:fake(Folder, "loses", ["until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n"
+                                                         "TESSERA_RANK=0 TESSERA_RANKS=2 \"$@\" & rank=$!\nsleep $SECONDS_TO_JOIN\n"
+                                                         "kill -KILL $rank\nsleep 0.3\nline=", lists:duplicate(74, $-),
+                                                         "\necho $line; echo ORTE has lost a daemon.; echo $line\nexit 205\n"]),
+    [begin
+         Text = failed(#{ranks => 2, threads => 1, mpirun => Script, env => [{"SECONDS_TO_JOIN", Seconds}]}),
+         ?assertMatch({_, {match, _}}, {Text, re:run(Text, "/loses ended with status 205 before all ranks were ready: (.*; )?ORTE has lost a daemon\\.$")}),
+         nothing_left(Folder, [])
+     end || Seconds <- ["0", "3"]].
 
 %% A rank that is started directly and ends, while another one is there.
 rank_by_itself(Folder) ->

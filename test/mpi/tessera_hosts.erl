@@ -347,7 +347,7 @@ host_killed({A, B, _} = Hosts) ->
     Text = failed_start(Hosts, "sleep 1000"),
     exit(Killer, kill),
     says(Text, B),
-    nomatch = re:run(Text, ["rank [01] on ", A]),
+    re:run(Text, ["rank [01] on ", A], [{capture, none}]) =:= nomatch orelse error({said, Text}),
     nothing_left(Hosts, Before),
     ["; ", Text].
 
