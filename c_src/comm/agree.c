@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* What a rank tells the others of itself. */
+/* The facts about a rank that it sends to the others. */
 typedef struct identity {
   int64_t version, build;
   char host[MPI_MAX_PROCESSOR_NAME + 1];

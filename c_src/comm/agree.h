@@ -1,4 +1,4 @@
-/* What the ranks of a job agree on before their first exchange. */
+/* Agreement of the ranks of a job before their first exchange. */
 #ifndef TS_COMM_AGREE_H
 #define TS_COMM_AGREE_H
 

@@ -80,8 +80,8 @@ static void ring(ts_bell *bell) {
   syscall(SYS_futex, &bell->rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Either this thread sees that the other rank listens, or that rank, which looks once more after it has said so, sees
- * what was sent. */
+/* Either this thread sees that the other rank listens, or the other rank sees the message: it looks once more after it
+ * has set `listeners`. */
 void ts_bells_ring(const ts_bells *b, int32_t rank) {
   atomic_thread_fence(memory_order_seq_cst);
   if (ts_bells_reach(b, rank) && atomic_load(&b->others[rank]->listeners)) ring(b->others[rank]);

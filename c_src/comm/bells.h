@@ -1,10 +1,10 @@
-/* Bells: a word of shared memory for each rank of a host, on which its thread sleeps (a futex) until a rank that has
- * sent it something rings. Polling at intervals is either late or, where ranks share CPUs, takes their time.
+/* Bells: a word of shared memory for each rank of a host. The rank's thread sleeps on it (a futex) until a rank that
+ * has sent it something rings. Polling at intervals is either late or, where ranks share CPUs, takes their time.
  *
  * To sleep: seen = ts_bells_listen(b), look for work once more, then ts_bells_sleep(b, seen, ns), and
- * ts_bells_stop_listening(b). A ring after `listen` ends the sleep or keeps it from beginning, so none is lost. Ranks
- * that do not listen are not rung, which costs no system call. One thread opens and closes; the other functions are for
- * any. Where MPI has no shared memory a rank has a bell for itself only. */
+ * ts_bells_stop_listening(b). A ring after `listen` ends the sleep or keeps it from beginning, so no ring is lost.
+ * Ranks that do not listen are not rung, which costs no system call. One thread opens and closes; the other functions
+ * are for any. Where MPI has no shared memory a rank has a bell for itself only. */
 #ifndef TS_COMM_BELLS_H
 #define TS_COMM_BELLS_H
 
@@ -41,7 +41,7 @@ void ts_bells_ring_own(const ts_bells *b);
 
 /* Returns how often this rank was rung. */
 uint32_t ts_bells_listen(const ts_bells *b);
-/* The same for one that other ranks need not ring. */
+/* The same for a listener that other ranks need not ring. */
 uint32_t ts_bells_count(const ts_bells *b);
 void ts_bells_stop_listening(const ts_bells *b);
 /* Sleeps until a ring that `seen` does not count, for at most so long. */

@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Requests are kept, and tested by later calls, which the checker does not follow:
+/* Later calls test these requests; the checker does not follow that:
  * NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 
 enum {
@@ -24,11 +24,11 @@ enum {
   PART_HERE = 1 << 30,  /* bytes of a block that are a message, where all ranks are on one host */
   PARTS = 2,            /* messages of a block that are on their way: they arrive at about the same time */
   SPIN_NS = 50000,      /* how long nothing may arrive before the thread sleeps between polls, where ranks have CPUs */
-  SLEEP_NS = 50000,     /* between two polls, where ranks are on other hosts, which have no bell here */
-  BLOCKS_NS = 200000,   /* where all are on this host: between two polls while blocks are on their way, of which a part
-                           may arrive without a ring, */
+  SLEEP_NS = 50000,     /* between two polls, if some ranks are on other hosts: they have no bell here */
+  BLOCKS_NS = 200000,   /* between two polls while blocks are on their way, if all ranks are on this host: a part may
+                           arrive without a ring, */
   HEADERS_NS = 1000000, /* and while headers are */
-  SPIN_BYTES_NS = 4,    /* a nanosecond more for so many bytes that are on their way */
+  SPIN_BYTES_NS = 4,    /* bytes on their way for which the thread spins one nanosecond more */
   LOOKS = 16,           /* at the clock, in the time that a rank may be silent */
   IDLE_MS = 100,        /* between two polls where nothing is on its way, at most */
 };
@@ -57,7 +57,7 @@ typedef struct early {
   message message;
 } early;
 
-/* What is left to start of the bytes from or to another rank. */
+/* The unstarted rest of the bytes from or to another rank. */
 typedef struct block {
   int32_t peer;
   char *receive;    /* NULL: it is sent */
@@ -75,7 +75,7 @@ typedef struct slot {
   int32_t heard;         /* headers of other ranks */
   int32_t *tags;         /* of each rank's blocks; -1: its header is not there */
   MPI_Request *requests; /* of headers to each peer, nth_peer(), then of parts of blocks */
-  int32_t *owners;       /* the block of each request, but for headers */
+  int32_t *owners;       /* the block of each request, except headers */
   block *blocks;
   int count, block_count;
   int64_t bytes;
@@ -246,7 +246,7 @@ static void keep_early(job *j, int32_t from, const message *m) {
   *end = e;
 }
 
-/* The first of each rank, of those that came early. */
+/* The first early header of each rank. */
 static void take_early(job *j, slot *s) {
   for (early **at = &j->early; *at;) {
     early *e = *at;
@@ -411,7 +411,7 @@ static void look_at(job *j, int32_t rank, int64_t now) {
   if (now - p->asked_ns > j->patience_ns)
     break_job(j, "did not answer before the deadline", rank);
   else
-    send_pulse(j, rank, ASK); /* at each look: one that was not sent must not cost the rank its life */
+    send_pulse(j, rank, ASK); /* at each look: a rank must not be lost because its answer was not sent */
 }
 
 /* A look that is late, because this process was stopped or had no CPU, judges no rank: answers may have come that are
@@ -486,8 +486,8 @@ static void begin_all(job *j, ts_exchange *posted) {
   }
 }
 
-/* Starts what was posted and continues all exchanges once; returns whether anything moved. The lock is held before and
- * after, not meanwhile. */
+/* Starts the posted exchanges and continues all exchanges once; returns whether anything moved. The lock is held before
+ * and after, not meanwhile. */
 static bool drive_once(job *j) {
   ts_exchange *posted = take_posted(j);
   bool moved = posted != NULL;
@@ -503,7 +503,7 @@ static bool drive_once(job *j) {
   return moved;
 }
 
-/* A rank that polls takes the CPU of the one that it waits for, where they share it. */
+/* A rank that polls takes the CPU of the awaited rank, where they share it. */
 static int64_t spin_ns(const job *j) { return j->crowded ? 0 : SPIN_NS + bytes_on_the_way(j) / SPIN_BYTES_NS; }
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -512,8 +512,8 @@ static bool all_have_bells(const job *j) {
   return j->bells.ranks_here == j->carrier.ranks && j->bells.own != &j->bells.alone;
 }
 
-/* The longest time between two polls for questions: where ranks may be asked for a sign of life, a rank without
- * exchanges answers, too. */
+/* The longest time between two polls for questions: ranks may be asked for a sign of life, and a rank without exchanges
+ * must answer. */
 static int64_t idle_ns(const job *j) {
   int64_t most = (int64_t)IDLE_MS * 1000000;
   return j->patience_ns ? min_of(j->patience_ns / LOOKS, most) : most;
@@ -527,8 +527,8 @@ static int64_t nap_ns(const job *j) {
 }
 
 /* Drives once; if nothing has moved for some time, twice, and sleeps until the bell rings. The lock is held. MPI_Iprobe
- * looks before it takes in what has arrived, so only the second look after ts_bells_listen() finds all of that. The
- * job's thread does not look twice once there is a helper, whose exchange it would take. */
+ * looks before it takes in arrived messages, so only the second look after ts_bells_listen() finds all of them. The
+ * job's thread does not look twice once there is a helper, because it would take the helper's exchange. */
 static void drive_or_sleep(job *j, int64_t *moved_at, int64_t most_ns) {
   bool helps = j->helped != NULL, tired = j->core.now_ns() - *moved_at > spin_ns(j);
   uint32_t seen = tired ? ts_bells_listen(&j->bells) : 0;
@@ -541,8 +541,8 @@ static void drive_or_sleep(job *j, int64_t *moved_at, int64_t most_ns) {
   if (tired) ts_bells_stop_listening(&j->bells);
 }
 
-/* Waits until there is something to do for the job's thread, or the time is over, which it returns. It does not wait at
- * the bell, which would wake it each time that another rank rings for the helper. The lock is held. */
+/* Waits until there is work for the job's thread, or the time is over; returns whether the time is over. It does not
+ * wait at the bell, which would wake it each time that another rank rings for the helper. The lock is held. */
 static bool rest(job *j) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);

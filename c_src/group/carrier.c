@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-/* The first rank that has failed; -1. A cancellation counts only where no rank has another error, which it may be a
- * consequence of. */
+/* The first rank that has failed; -1. A cancellation counts only if no rank has another error, because it may be a
+ * consequence of that error. */
 static int32_t find_failed(const ts_carrier_header *headers, int32_t ranks) {
   int32_t cancelled = -1;
   for (int32_t r = 0; r < ranks; r++) {

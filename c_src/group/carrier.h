@@ -1,26 +1,26 @@
 /* A carrier moves bytes between the ranks of a job; it adds nothing. A job has R ranks, numbered from 0, each a process
  * (in tests: a group of this process). Of a program with P partitions, R divides P and rank r runs the partitions
- * [r P / R, (r + 1) P / R) as one group (group/group.h). The group decides what is sent, and does the arithmetic.
+ * [r P / R, (r + 1) P / R) as one group (group/group.h). The group decides about the blocks, and does the arithmetic.
  *
- * The unit is an *exchange*, in which every rank of the job takes part once: each sends its header to all others, and
- * one block of bytes to each. It works like MPI_Iallgather of the headers followed by MPI_Ialltoallv of the blocks:
+ * The unit is an *exchange*. Every rank of the job takes part in it once: each sends its header to all others, and one
+ * block of bytes to each. It works like MPI_Iallgather of the headers followed by MPI_Ialltoallv of the blocks:
  *
  *     1. headers are exchanged;
  *     2. if ts_carrier_check() accepts them, blocks are exchanged, then the exchange is done with success. All ranks
  *        see the same headers, so all come to the same decision;
  *     3. else no block is moved, and the exchange is done with success, too: the group reads the headers and fails.
  *
- * A carrier may send both in one message, if it drops the blocks of step 3. Where the headers are accepted, what rank
- * a sends to b has the length that b expects. Of a failed rank (its header's `code` is not TS_OK) all blocks are empty,
+ * A carrier may send both in one message, if it drops the blocks of step 3. If the headers are accepted, the block from
+ * rank a to b has the length that b expects. Of a failed rank (its header's `code` is not TS_OK) all blocks are empty,
  * while other ranks still expect theirs: so step 2 has to wait for all headers.
  *
  * Ownership: the exchange, its headers and its blocks belong to the group, and stay valid from `post` until `done`
  * was called. A carrier outlives its groups, and may be called by `done`. Waiting: `post` hands the exchange over; its
  * thread may work for the carrier for the time that it gives, until the exchange is done at most. `done` is called
- * exactly once for each posted exchange, from any thread, also within `post`; what it posts gives no time. A group has
- * one exchange at a time. Several groups may use one carrier at once: exchanges belong together by `header.run`, and of
- * one run by the order in which they are posted, which `header.sequence` counts from 0. A carrier that can keep only
- * one run at a time must say so where it is made; its caller then runs one group at a time.
+ * exactly once for each posted exchange, from any thread, also within `post`; exchanges posted by `done` give no time.
+ * A group has one exchange at a time. Several groups may use one carrier at once. Exchanges of one run have the same
+ * `header.run`. Their order is the order of posting, which `header.sequence` counts from 0. A carrier that can keep
+ * only one run at a time must say so where it is made; its caller then runs one group at a time.
  *
  * An exchange that is not complete at its deadline is done with an error that names a rank that did not answer. Then,
  * and after any other error of the carrier (a lost connection), the job is broken: blocks of the exchange may be
@@ -34,7 +34,7 @@
 
 enum { TS_MAX_RANKS = 256, TS_CARRIER_TEXT = 88 };
 
-/* The same size and layout on all ranks of a job, which are machines of one byte order. */
+/* Has the same size and layout on all ranks of a job: their machines have one byte order. */
 typedef struct ts_carrier_header {
   uint64_t run;               /* the number of the run, which its ranks agree on; no two runs of a job have the same */
   uint64_t path;              /* hash of the collectives and predicates of the run so far, and of its program's */
@@ -69,8 +69,8 @@ typedef struct ts_carrier {
 } ts_carrier;
 
 /* TS_SUCCESS when the headers of all ranks belong to the same exchange of a run that no rank has failed: then the
- * blocks are moved. Otherwise the error that all ranks of the run end with: of the first rank that has failed with its
- * code and text, or else one that names two ranks that are at different steps of the program. Pure. */
+ * blocks are moved. Otherwise the error with which all ranks of the run end. It is the error of the first failed rank,
+ * with its code and text, or else names two ranks that are at different steps of the program. Pure. */
 ts_status ts_carrier_check(const ts_carrier_header *headers, int32_t ranks);
 /* The same question without making an error. */
 bool ts_carrier_agrees(const ts_carrier_header *headers, int32_t ranks);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* A task moves about so many bytes of each member. Less than twice that is not worth another thread. */
+/* Bytes of each member that a task moves, about. Less than twice that is not worth another thread. */
 enum { PIECE_BYTES = 256 << 10 };
 
 /* ---- parts of tensors ---- */
@@ -96,7 +96,7 @@ void ts_move_copy(const ts_move *m, char *to, const char *from, int64_t first, i
   }
 }
 
-/* Strides of a block, which has the runs one after the other. */
+/* Strides of a block: it has the runs one after the other. */
 static void set_packed(const ts_move *m, int64_t *at, int64_t strides[2]) {
   *at = 0;
   strides[0] = m->run * m->count[1];

@@ -23,7 +23,7 @@ static inline char *ts_collective_result(const ts_collective_memory *m, int32_t 
   return m->base[partition - m->first][m->results[i]];
 }
 
-/* Computes all results of these partitions, whose groups are complete. What would begin after a cancellation is
+/* Computes all results of these partitions, whose groups are complete. Work that has not begun at a cancellation is
  * skipped. */
 void ts_collective_run(const ts_collective *c, const ts_collective_memory *memory, const ts_parallel *parallel,
                        const _Atomic bool *cancel);
@@ -59,9 +59,9 @@ typedef struct ts_reduction {
   int32_t count;
   bool from_partial, to_partial;
 } ts_reduction;
-/* Bytes of an element of a partial vector: it has the type in which the tree is computed, not rounded yet. */
+/* Bytes of an element of a partial vector: its type is the type of the tree's sums, before rounding. */
 int64_t ts_reduction_partial_size(ts_opcode code, ts_dtype type);
-/* At most so many elements at a time: they stay in the nearest cache with all intermediate results. */
+/* Most elements at a time: they stay in the nearest cache with all intermediate results. */
 int64_t ts_reduction_segment(const ts_reduction *r);
 void ts_reduction_run(const ts_reduction *r, const char *const *in, char *out, int64_t elements);
 
@@ -69,7 +69,7 @@ void ts_reduction_run(const ts_reduction *r, const char *const *in, char *out, i
 typedef struct ts_sum {
   ts_reduction reduction;
   ts_move part;      /* of each term; its loop [0] has one iteration */
-  int64_t out_first; /* the byte of the part with which results begin */
+  int64_t out_first; /* the byte of the part at which results begin */
   struct {
     const char *at; /* the whole tensor, or packed the part's elements from byte `first` of it on */
     int64_t first;
@@ -78,7 +78,7 @@ typedef struct ts_sum {
   int32_t out_count;
   char *outs[TS_MAX_PARTITIONS]; /* all get the same elements */
 } ts_sum;
-/* Combines the bytes [range[0], range[1]) of the part, which are whole elements. */
+/* Combines the bytes [range[0], range[1]) of the part: whole elements. */
 void ts_collective_reduce(const ts_sum *sum, const int64_t range[2], const _Atomic bool *cancel);
 
 #endif

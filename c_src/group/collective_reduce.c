@@ -181,8 +181,8 @@ static void combine_group(const plan *p, const char *const *in, int32_t count, c
   }
 }
 
-/* Two levels of the tree after the other, or one of scalars, in place: slot i is written after those of group i were
- * read. The last group writes to `out`. */
+/* Combines two levels of the tree at a time (one level without loops), in place: slot i is written after the slots of
+ * group i were read. The last group writes to `out`. */
 static void combine(const plan *p, const char **at, char *scratch, char *out, int64_t n) {
   int64_t slot = slot_bytes(p->of, p);
   int32_t width = p->loops ? 4 : 2;

@@ -22,7 +22,8 @@ struct ts_group {
   const ts_run_control *control;
   void (*ready)(void *context);
   void *context;
-  _Atomic int32_t missing; /* partitions that wait, less those that came back: 0 when all have, or none left */
+  _Atomic int32_t missing; /* partitions that wait, less the partitions that came back: 0 when all have, or none is
+                            * left */
   ts_buffer **args;        /* of all partitions, with coordinates */
   struct {
     ts_run_state state;
@@ -155,7 +156,7 @@ static void advance_all(ts_group *g) {
   ts_parallel_run(is_short ? &ts_parallel_serial : g->parallel, g->count, advance_one, g);
 }
 
-/* The error of the first partition that has one; those of others are dropped. */
+/* The error of the first failed partition; errors of the others are dropped. */
 static ts_status take_error(ts_group *g) {
   ts_status first = TS_SUCCESS;
   for (int32_t p = 0; p < g->count; p++) {
@@ -263,7 +264,7 @@ static ts_status advance_alone(ts_group *g, ts_run_state *out_state) {
 
 /* ---- with other ranks ---- */
 
-/* Posts a round of the collective at which all partitions are. */
+/* Posts a round of the collective that all partitions have reached. */
 static ts_status post_round(ts_group *g, ts_phase phase) {
   const ts_step *step = step_of(g, 0);
   void *const *base[TS_MAX_PARTITIONS];
@@ -272,7 +273,7 @@ static ts_status post_round(ts_group *g, ts_phase phase) {
   return ts_ranks_post(g->ranks, phase, &shares, &memory);
 }
 
-/* Does what the partitions have stopped for; *out_posted when that takes an exchange. */
+/* Handles the step at which the partitions have stopped; *out_posted when that takes an exchange. */
 static ts_status meet(ts_group *g, bool *out_posted) {
   const ts_step *step = step_of(g, 0);
   bool collective = step->kind == TS_STEP_COLLECTIVE;
@@ -306,7 +307,7 @@ static ts_status take_round(ts_group *g) {
   return go_on(g);
 }
 
-/* An error of this rank, which the others learn of before it is returned. */
+/* Reports an error of this rank to the others before it is returned. */
 static ts_status fail(ts_group *g, ts_status status) {
   if (!status) return TS_SUCCESS;
   if (ts_ranks_over(g->ranks)) return status;

@@ -208,7 +208,7 @@ ts_status ts_ranks_take(ts_ranks *r, const char **blocks) {
   for (int32_t i = 0; i < r->carrier->ranks; i++) blocks[i] = r->exchange.receive + r->receive_at[i];
   ts_status status = take(r);
   if (!status || !r->failure) return status;
-  ts_status_free(status); /* what the others get from this rank */
+  ts_status_free(status); /* the error that the others get from this rank */
   status = r->failure;
   r->failure = TS_SUCCESS;
   return status;

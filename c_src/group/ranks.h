@@ -1,7 +1,6 @@
-/* A group's part of the conversation of the ranks of a job: exchanges in order, each with a header that says how the
- * rank is. Posted exchanges belong to the carrier until it says that they are done; so this state may outlive its
- * group, which it then ends on the other ranks. Used by the group's thread; only ts_exchange.done comes from another
- * one. */
+/* A group's part of the conversation of the ranks of a job: exchanges in order, each with a header about the state of
+ * the rank. Posted exchanges belong to the carrier until it calls `done`; so this state may outlive its group, and then
+ * ends the run on the other ranks. Used by the group's thread; only ts_exchange.done comes from another one. */
 #ifndef TS_GROUP_RANKS_H
 #define TS_GROUP_RANKS_H
 
@@ -39,7 +38,7 @@ ts_phase ts_ranks_phase(const ts_ranks *ranks);
 bool ts_ranks_over(const ts_ranks *ranks);
 /* False when the exchange is not done yet: then `ready` will be called. */
 bool ts_ranks_arrived(ts_ranks *ranks);
-/* After an exchange has arrived: the blocks of round 0 or 1, or the error with which the run ends on all ranks. */
+/* Takes an exchange that has arrived: the blocks of round 0 or 1, or the error with which the run ends on all ranks. */
 ts_status ts_ranks_take(ts_ranks *ranks, const char **blocks);
 /* After the blocks were used. */
 void ts_ranks_release(ts_ranks *ranks);

@@ -11,9 +11,9 @@ enum { SHORT_BYTES = 8 << 10 };
 /* Of combined terms at a time. On the caller's stack, which may be a scheduler's. */
 enum { BLOCK_BYTES = 8 << 10 };
 
-/* Bytes [first, last) of a part of an operand of partition `from`, which is the `member`-th of its group, for the
- * partition `to`; for the whole group where all members get the same. Of a sum it may be the terms of `count` members,
- * which are on one rank, combined before they are sent. */
+/* Bytes [first, last) of a part of an operand, from the partition `from`, the `member`-th of its group, for the
+ * partition `to`; for the whole group if all members get the same bytes. In a sum they may be the terms of `count`
+ * members of one rank, combined before they are sent. */
 typedef struct transfer {
   uint32_t operand;
   int32_t from, member, count, to;
@@ -29,12 +29,13 @@ typedef void (*visit_fn)(void *context, const transfer *t);
 static int32_t partitions_each(const ts_shares *s) { return s->collective->partitions / s->ranks; }
 static int32_t rank_of(const ts_shares *s, int32_t partition) { return partition / partitions_each(s); }
 
-/* The ranks of a group's members. Found once for all transfers of a group, of which a rank makes one for each rank. */
+/* The ranks of a group's members. Found once for all transfers of a group: a rank makes one transfer for each rank. */
 typedef struct spread {
   int32_t count;                /* ranks that have members */
   int16_t first[TS_MAX_RANKS];  /* the first member on a rank; -1: none */
   int16_t before[TS_MAX_RANKS]; /* lower ranks that have members */
-  int32_t block;                /* of the tree over the members, that each rank has one of; 1: there are no such ones */
+  int32_t block;                /* members per rank if each rank holds one aligned subtree of the tree over the members;
+                                 * else 1 */
 } spread;
 
 static int64_t element_size(const ts_shares *s, uint32_t i) {
@@ -117,7 +118,7 @@ static void visit_terms(const ts_shares *s, int32_t rank, transfer *t, visit_fn 
   visit_blocks(s, &on, t, visit, context);
 }
 
-/* Those of one member of a reduce_scatter. */
+/* Visits the transfers of one member of a reduce_scatter. */
 static void visit_scattered(const ts_shares *s, transfer *t, visit_fn visit, void *context) {
   const ts_collective *c = s->collective;
   spread on;
@@ -178,8 +179,9 @@ static void visit_one(const ts_shares *s, int32_t round, transfer *t, visit_fn v
     visit_shares(s, rank, t, visit, context);
 }
 
-/* Visits every part that a rank reads, of its own partitions, too. Each rank computes the same order, as sender and
- * receiver pack messages by it. Where all members get the same, a group is visited with its first member on the rank.
+/* Visits every part that a rank reads, including parts of its own partitions. Each rank computes the same order, as
+ * sender and receiver pack messages by it. Where all members get the same, a group is visited with its first member on
+ * the rank.
  */
 static void visit_all(const ts_shares *s, int32_t round, int32_t rank, visit_fn visit, void *context) {
   const ts_collective *c = s->collective;
@@ -197,13 +199,13 @@ typedef struct walk {
   const ts_shares *s;
   const ts_collective_memory *memory;
   int32_t round;
-  int64_t *bytes;     /* by rank from which they come */
+  int64_t *bytes;     /* by rank of origin */
   char **packed;      /* the block for rank `to` */
   const char **given; /* the blocks of the other ranks */
   const _Atomic bool *cancel;
   ts_sum *sum;   /* the terms visited so far */
   ts_sum *block; /* terms that this rank combines first */
-  transfer own;  /* all of these that the sum has */
+  transfer own;  /* this rank's own transfer in the sum */
 } walk;
 
 static int64_t transfer_bytes(const ts_shares *s, const transfer *t) {

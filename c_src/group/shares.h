@@ -1,11 +1,11 @@
 /* The blocks that the ranks of a job send to each other for a collective, and their use. All ranks compute the same
  * lists from the collective and the number of ranks, so blocks need no description. Pure functions.
  *
- * Rank r of R has the partitions [r P / R, (r + 1) P / R). In round 0 a rank gets, of what its partitions read, what
- * other ranks have. A long all_reduce is cut into a share for each rank of the group: in round 0 a rank gets the terms
- * of its share, which it sums in the tree over all members' indices; in round 1 it gets the other shares' sums. Where
- * the members of each rank are a block of that tree, a rank combines its terms before it sends them. So no bit depends
- * on R. */
+ * Rank r of R has the partitions [r P / R, (r + 1) P / R). In round 0 a rank gets the bytes that its partitions read
+ * and other ranks have. A long all_reduce is cut into a share for each rank of the group. In round 0 a rank gets the
+ * terms of its share, and sums them in the tree over all members' indices; in round 1 it gets the other shares' sums.
+ * Where the members of each rank are a block of that tree, a rank combines its terms before it sends them. So no bit
+ * depends on R. */
 #ifndef TS_GROUP_SHARES_H
 #define TS_GROUP_SHARES_H
 

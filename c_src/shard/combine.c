@@ -119,7 +119,7 @@ static size_t collect(const combiner *c, const ts_op_id *ops, size_t count, ts_v
   return filled;
 }
 
-/* Gives the results to those ops; returns how many others there are, which are in front now. */
+/* Gives the results to these ops; returns the number of other ops, which come first now. */
 static size_t distribute(combiner *c, ts_op_id *ops, size_t count, ts_value_id results) {
   const ts_op *first = ts_graph_op(c->in, ops[0]);
   size_t kept = 0;
@@ -152,7 +152,7 @@ static ts_status join_ops(combiner *c, const schedule *s, ts_op_id *ops, size_t 
 
 static ts_status fill_region(combiner *c, ts_region_id from, ts_region_id to, const ts_value_id *extra, size_t count);
 
-/* The parameter of a region that is one of its results unchanged; -1 for another value. */
+/* The index of a parameter that is also the result at its index, unchanged; -1 for another value. */
 static int64_t unchanged_param(const combiner *c, const ts_region *body, ts_value_id value) {
   const ts_value *v = ts_graph_value(c->in, value);
   if (v->op != TS_NO_ID || v->index >= body->results.count || body->results.data[v->index] != value) return -1;
@@ -257,7 +257,7 @@ static ts_status put_out_ops(combiner *c, ts_region_id from, ts_region_id to) {
   return status;
 }
 
-/* Values `extra` of the loop's body become parameters and, where they are of this region, results. */
+/* Values `extra` of the loop's body become parameters and, if they belong to this region, results. */
 static ts_status add_extra(combiner *c, ts_region_id to, const ts_value_id *extra, size_t count) {
   for (size_t i = 0; i < count; i++) TS_TRY(ts_graph_add_param_like(c->to, to, c->in, extra[i], &c->map[extra[i]]));
   return TS_SUCCESS;

@@ -1,7 +1,7 @@
-/* Loops, branches and calls: their regions are partitioned, too. */
+/* Loops, branches and calls, and the partitioning of their regions. */
 #include "shard/partitioner.h"
 
-/* An op with two regions that are partitioned, too. */
+/* An op with two regions, which are also partitioned. */
 typedef struct control {
   const ts_op *op;
   uint32_t first;              /* operand that is the regions' first parameter */

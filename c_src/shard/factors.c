@@ -43,7 +43,7 @@ static void bind_moved(ts_factors *f, int32_t operand, int32_t dim, int32_t resu
   bind_pair(f, operand, dim, result, result_dim);
 }
 
-/* A dim of an operand of which the result has some elements, from one partition each. */
+/* Binds a dim of an operand whose elements in the result come from one partition each. */
 static void bind_masked(ts_factors *f, int32_t operand, int32_t dim) {
   int32_t factor = new_factor(f);
   set_moved(f, factor);
@@ -52,7 +52,7 @@ static void bind_masked(ts_factors *f, int32_t operand, int32_t dim) {
   bind(f, operand, dim, factor);
 }
 
-/* Dims that all of the first `count` tensors have alike, but for those in `whole`. */
+/* Binds dims that are the same in the first `count` tensors, except the dims in `whole`. */
 static void bind_alike(ts_factors *f, int32_t from, int32_t to, int32_t rank, uint64_t whole) {
   for (int32_t d = 0; d < rank; d++) {
     if (whole >> d & 1) continue;
@@ -78,8 +78,8 @@ static void broadcast(ts_factors *f, const ts_dims *axes) {
     if (f->shapes[0]->dims[i] == f->shapes[1]->dims[axes->dims[i]]) bind(f, 0, i, f->of[1][axes->dims[i]]);
 }
 
-/* The product of dims from *at until it equals the other side's; the first dim of more than one element is the one that
- * is cut: parts of it are consecutive elements on both sides. */
+/* The product of dims from *at until it equals the other side's; the first dim of more than one element is the cut dim:
+ * parts of it are consecutive elements on both sides. */
 static int32_t leading(const ts_shape *shape, int32_t from, int32_t to) {
   for (int32_t d = from; d < to; d++)
     if (shape->dims[d] != 1) return d;
@@ -293,7 +293,7 @@ static bool sort(ts_factors *f, const ts_op *op) {
 
 /* ---- contractions ---- */
 
-/* Batch dims, then what is free of lhs and of rhs. */
+/* Batch dims, then the free dims of lhs and of rhs. */
 static bool dot(ts_factors *f, const ts_attrs *a) {
   const int32_t result = f->operands;
   int32_t at = 0;
@@ -313,8 +313,7 @@ static bool dot(ts_factors *f, const ts_attrs *a) {
   return set_reduction(f, TS_OP_DOT);
 }
 
-/* The scale is cut as the operand is whose elements it multiplies; dims of one element are whole, and those that the
- * operand must have whole. */
+/* The scale is cut as its operand is cut; dims of one element, and dims that the operand must have whole, are whole. */
 static void bind_scale(ts_factors *f, const ts_attrs *a) {
   const int32_t scaled = a->scaled_dot.operand;
   const ts_dims *axes = &a->scaled_dot.axes;
@@ -487,7 +486,7 @@ bool ts_factors_of(const ts_graph *graph, const ts_op *op, ts_factors *out) {
   return fits(out) && find(out, graph, op);
 }
 
-/* A field of these types is the shape of the op's result (ir/attr.def). */
+/* Fields of these types hold the shape of the op's result (ir/attr.def). */
 static void localize_shapes(ts_attr_kind kind, const ts_shape *part, ts_attrs *inout) {
   for (const ts_attr_field *field = ts_attr_fields(kind); field->name; field++) {
     if (field->type == TS_FIELD_RESULT_SHAPE || field->type == TS_FIELD_SHAPE)

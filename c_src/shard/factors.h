@@ -1,8 +1,7 @@
-/* Factor rules: which dims of an op's operands and results are cut together. The partitioner's
- * only knowledge of ops is in these rules.
- * A factor is an index of the op's loop nest, as in Shardy. A dim of an operand or result has a factor, or must be
- * whole. A reduced factor is in no result: when it is cut, results are partial. Where a moved factor is cut, the op on
- * parts is not enough: elements come from other partitions (halo.c) or are masked (masked.c). Pure, thread-safe. */
+/* Factor rules: which dims of an op's operands and results are cut together. The partitioner knows ops only by these
+ * rules. A factor is an index of the op's loop nest, as in Shardy. A dim of an operand or result has a factor, or must
+ * be whole. A reduced factor is in no result: when it is cut, results are partial. Where a moved factor is cut, the op
+ * on parts is not enough: elements come from other partitions (halo.c) or are masked (masked.c). Pure, thread-safe. */
 #ifndef TS_SHARD_FACTORS_H
 #define TS_SHARD_FACTORS_H
 
@@ -19,7 +18,7 @@ typedef struct ts_factors {
   uint64_t moved;                     /* the same: where it is cut, parts are made by moved.c */
   uint8_t by_size[TS_FACTOR_TENSORS]; /* tensors, the largest first */
   const ts_shape *shapes[TS_FACTOR_TENSORS];
-  int64_t sizes[TS_MAX_FACTORS];              /* what the parts of a factor must divide; 0: anything */
+  int64_t sizes[TS_MAX_FACTORS];              /* sizes that the parts of a factor must divide; 0: no condition */
   int16_t of[TS_FACTOR_TENSORS][TS_MAX_RANK]; /* by tensor and dim: a factor, or -1; a copy has the op's tensors only */
 } ts_factors;
 
@@ -31,14 +30,14 @@ static inline size_t ts_factors_size(const ts_factors *f) {
 /* False when the op has no rule: then its operands are replicated, and so are its results. */
 bool ts_factors_of(const ts_graph *graph, const ts_op *op, ts_factors *out);
 
-/* The attributes of an op of which the first result's shape is `part` of `whole`. */
+/* The attributes of an op when its first result has the shape `part` instead of `whole`. */
 void ts_factors_localize(const ts_op *op, const ts_shape *whole, const ts_shape *part, ts_attrs *inout);
 
-/* Ops through which a sharding passes before it passes others. */
+/* Ops through which a sharding passes first. */
 bool ts_factors_pass_through(const ts_op *op);
 
-/* True when the op is linear in those operands together (a bit for each), the others being whole: of terms of a sum in
- * them it makes terms of the sum's result. */
+/* True when the op is linear in these operands together (a bit for each), with the others whole: from terms of a sum it
+ * makes terms of the result. */
 bool ts_factors_is_linear(const ts_graph *graph, const ts_op *op, uint32_t operands);
 
 #endif

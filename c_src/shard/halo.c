@@ -1,11 +1,10 @@
 /* Ops on neighbouring elements whose dims are cut: slices, pads, reversals, concatenations, windows, convolutions.
  *
- * The results of a partition need consecutive elements of an operand: partition i those of [first + i * step, + length)
- * of the dim, which other partitions may have. From the neighbours at each distance a collective_permute brings the
- * most elements that any partition reads of them. Joined, they are a halo range, in which each partition finds its
- * elements at an index that depends on its coordinates only. What is outside of the dim is zeros there, or becomes
- * another value.
- * With two parts of four and one element of the next one:
+ * The results of a partition need consecutive elements of an operand. Partition i reads [first + i * step, + length) of
+ * the dim, and other partitions may have some of these elements. For each distance, a collective_permute brings from
+ * the neighbour at that distance the most elements that any partition reads of it. Joined, they are a halo range. Each
+ * partition finds its elements in it at an index that depends on its coordinates only. Elements outside of the dim are
+ * zeros there, or become another value. With two parts of four and one element of the next one:
  *
  *     part 0: 0 1 2 3          4 <- from 1        [0 1 2 3 4]
  *     part 1: 4 5 6 7          zeros              [4 5 6 7 -] */
@@ -19,8 +18,8 @@ typedef struct need {
   int64_t parts, part, first, step, length;
 } need;
 
-/* The halo range: pieces from distance `low` to `high`, of which the first begins `cut` elements after its part and the
- * last ends at `end` of its part; `before` and `after` zeros around it. Partition i reads from index i * step + offset.
+/* The halo range: pieces from distance `low` to `high`. The first begins `cut` elements after its part and the last
+ * ends at `end` of its part; `before` and `after` zeros around it. Partition i reads from index i * step + offset.
  */
 typedef struct halo_range {
   int64_t low, high, cut, end, before, after, step, offset;

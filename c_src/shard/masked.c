@@ -1,5 +1,6 @@
-/* Ops on indices of a dim that is cut. Each partition takes or writes what is its own: other partitions' results are
- * zeros, which an `or` of the bits joins, or stay as they were. Indices are s64 here: of the whole dim, or of a part.
+/* Ops on indices of a dim that is cut. Each partition takes or writes its own elements. The results of other partitions
+ * are zeros, which an `or` of the bits joins, or keep their elements. Indices are s64 here: of the whole dim, or of a
+ * part.
  */
 #include "shard/partitioner.h"
 
@@ -38,7 +39,7 @@ static ts_status shift(const ts_split *s, ts_value_id offset, ts_value_id *inout
   return ts_part_binary(s->p, TS_OP_ADD, *inout, offset, inout);
 }
 
-/* Elements become 0 where `mask` is false. The mask's dims are those of `inout` from `dim` on. */
+/* Elements become 0 where `mask` is false. The mask's dims are the dims of `inout` from `dim` on. */
 static ts_status keep_own(const ts_split *s, ts_value_id mask, int32_t dim, ts_value_id *inout) {
   ts_value_id zeros;
   ts_dtype dtype = ts_graph_value(s->p->to, *inout)->dtype;
@@ -49,7 +50,7 @@ static ts_status keep_own(const ts_split *s, ts_value_id mask, int32_t dim, ts_v
 
 /* ---- take, and slices at dynamic starts ---- */
 
-/* Indices of the part from those of the dim; `out_own`: which are the partition's. */
+/* Converts indices of the dim to indices of the part; `out_own`: whether each index is in the partition's part. */
 static ts_status localize(const ts_split *s, const ts_dims *axes, int64_t size, ts_value_id *inout,
                           ts_value_id *out_own) {
   ts_value_id offset;
@@ -101,7 +102,8 @@ static ts_status dynamic_slice(const ts_split *s, ts_value_id *out) {
 
 /* ---- writing ---- */
 
-/* Makes an update as large as the part in one dim; `mask`, u8 of that dim, tells what of it is written. */
+/* Makes an update as large as the part in one dim; `mask`, u8 of that dim, is true for the elements of it that are
+ * written. */
 static ts_status widen_update(const ts_split *s, int32_t dim, const ts_dims *axes, ts_value_id *update,
                               ts_value_id *mask) {
   int64_t whole = s->f->shapes[0]->dims[dim], size = s->f->shapes[1]->dims[dim];
@@ -147,7 +149,7 @@ static ts_status put_slice(const ts_split *s, ts_value_id *out) {
   return ts_part_add(s->p, TS_OP_PUT_SLICE, operands, s->op->operand_count, NULL, out);
 }
 
-/* Indices of the part along one axis. What is out of bounds there is dropped, as it is of the whole. */
+/* Indices of the part along one axis. Indices out of bounds are dropped, as without a mesh. */
 static ts_status index_column(const ts_split *s, int32_t k, ts_value_id *out) {
   int32_t dim = (int32_t)s->op->attrs->axes.dims[k];
   int64_t whole = s->f->shapes[0]->dims[dim];
@@ -172,7 +174,7 @@ static ts_status index_columns(const ts_split *s, ts_value_id *out) {
   return ts_part_add(s->p, TS_OP_CONCATENATE, columns, (size_t)count, &(ts_attrs){.axis = 1}, out);
 }
 
-/* Where rows are cut, the first partition of a group adds to the target, the others to what changes no sum: -0. */
+/* If rows are cut, the first partition of a group adds to the target, the others to -0, which changes no sum. */
 static ts_status target_of_rows(const ts_split *s, const ts_dims *axes, ts_value_id *inout) {
   ts_dtype dtype = ts_graph_value(s->p->to, *inout)->dtype;
   ts_scalar neutral = ts_dtype_is_complex(dtype) ? ts_scalar_complex(dtype, -0.0, -0.0)
@@ -220,8 +222,8 @@ static ts_status take_along(const ts_split *s, ts_value_id x, ts_value_id index,
   return ts_part_add(s->p, TS_OP_TAKE_ALONG, (ts_value_id[]){x, index}, 2, &(ts_attrs){.axis = axis}, out);
 }
 
-/* Each partition finds its element, and then that of the gathered ones: ties and NaN are decided as in one walk, since
- * partitions are in the order of their parts. */
+/* Each partition finds its element, then the best of the gathered elements. Ties and NaN are decided as in one walk,
+ * since partitions are in the order of their parts. */
 static ts_status find_of_all(const ts_split *s, ts_value_id x, int32_t axis, const ts_dims *axes, ts_value_id *out) {
   ts_value_id pair[2], offset, index;
   ts_attrs attrs;

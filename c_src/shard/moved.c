@@ -1,4 +1,4 @@
-/* Ops whose parts are not made by the op alone, and what they are made of. */
+/* Ops whose parts need more than the op itself: chooses between halo and mask. */
 #include "shard/partitioner.h"
 
 /* ---- building blocks ---- */

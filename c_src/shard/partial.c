@@ -1,7 +1,7 @@
 /* Partial sums that are summed late. A contraction over a dim that is cut makes terms: the value is their sum over the
- * group. Linear ops can work on terms, so that a sum of two gradients is one message, not two, and what is summed may
- * be smaller. A walk backwards over a region finds for each value whether that sends fewer bytes; sums that need not
- * wait for each other become one message anyway (combine.c). Terms are never rounded to a narrower type. */
+ * group. Linear ops can work on terms, so that a sum of two gradients is one message, not two, and the summed values
+ * may be smaller. A walk backwards over a region finds for each value whether that sends fewer bytes; sums that need
+ * not wait for each other become one message anyway (combine.c). Terms are never rounded to a narrower type. */
 #include "base/alloc.h"
 #include "shard/partitioner.h"
 
@@ -131,7 +131,7 @@ static uint32_t actual_terms(const ts_partitioner *p, const ts_op *op, uint64_t 
   return terms;
 }
 
-/* Takes those axes, and the ones after them in their dim, out of an assignment. */
+/* Takes these axes, and the axes after them in their dim, out of an assignment. */
 static void drop_axes(const ts_factors *f, uint64_t axes, ts_assignment *a) {
   for (int32_t i = 0; i < f->count; i++)
     for (int32_t k = 0; k < a->factors[i].count; k++)

@@ -92,7 +92,7 @@ static void choose(const ts_partitioner *p, const ts_op *op, const ts_factors *f
   }
 }
 
-/* Operands in the type in which partial results are summed. */
+/* Converts operands to the type in which partial results are summed. */
 static ts_status widen(ts_partitioner *p, const ts_op *op, ts_value_id *operands) {
   for (size_t i = 0; i < op->operand_count; i++) {
     ts_dtype dtype = ts_graph_value(p->to, operands[i])->dtype;

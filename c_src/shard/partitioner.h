@@ -8,7 +8,7 @@
 #include "shard/shard.h"
 
 /* A value of the whole program as parts of the new one, cut in one way. A value that is needed in several ways has
- * several, so that each is made once. With `partial` axes it is a term: the value is the sum of those of the group. */
+ * several, so that each is made once. With `partial` axes it is a term: the value is the sum of the group's terms. */
 typedef struct ts_variant {
   const ts_sharding *sharding;
   uint64_t partial; /* a bit for each mesh axis */
@@ -26,7 +26,7 @@ typedef struct ts_scope {
 /* Which values stay partial sums until later (partial.c), by value of the whole program. */
 typedef struct ts_deferral {
   uint64_t *partial; /* the axes over which a value is predicted to be a partial sum */
-  int64_t *bytes;    /* what it costs to sum the value where that is cheapest, with all its uses */
+  int64_t *bytes;    /* the least cost of summing the value, with all its uses */
   bool *whole;       /* a use needs the sum */
   bool *later;       /* uses take terms */
 } ts_deferral;
@@ -36,7 +36,7 @@ typedef struct ts_partitioner {
   ts_graph *to;
   ts_shardings *shardings;
   ts_value_id *map; /* for copies of ops */
-  ts_variant **of;  /* by value of `in`; the first is the one that its op made */
+  ts_variant **of;  /* by value of `in`; the first is the variant that its op made */
   ts_scope *scope;
   ts_deferral deferral;
   const uint32_t *uses;
@@ -58,7 +58,7 @@ ts_status ts_part_need_coordinates(ts_partitioner *p, ts_scope *scope);
 /* s64[]: a constant; (the index of a partition in its group over `axes`) * factor + addend; 0 * factor without axes. */
 ts_status ts_part_number(ts_partitioner *p, int64_t value, ts_value_id *out);
 ts_status ts_part_position(ts_partitioner *p, const ts_dims *axes, int64_t factor, int64_t addend, ts_value_id *out);
-/* The parts of a value that are cut as `to` says, of which no sum is missing. */
+/* The parts of a value with the sharding `to`, as complete sums. */
 ts_status ts_part_get(ts_partitioner *p, ts_value_id value, const ts_sharding *to, ts_value_id *out);
 /* Bytes that a partition receives for that. */
 int64_t ts_part_get_cost(const ts_partitioner *p, ts_value_id value, const ts_sharding *to);
@@ -79,9 +79,9 @@ typedef struct ts_split {
   ts_value_id *operands;
 } ts_split;
 
-/* Adds what makes the parts of the results (moved.c); `out` gets the first one. */
+/* Adds the ops that make the parts of the results (moved.c); `out` gets the first one. */
 ts_status ts_split_moved(const ts_split *s, ts_value_id *out);
-/* Bytes that this moves, beyond those of operands and of partial results. */
+/* Bytes that ts_split_moved moves, beyond the bytes of operands and of partial results. */
 int64_t ts_split_moved_cost(const ts_partitioner *p, const ts_op *op, const ts_factors *f, const ts_assignment *a);
 /* The axes that cut a dim of a tensor by a moved factor; none: rank 0. */
 void ts_split_moved_axes(const ts_factors *f, const ts_assignment *a, int32_t tensor, int32_t dim, ts_dims *out);
@@ -91,7 +91,7 @@ void ts_split_part(const ts_split *s, int32_t tensor, ts_shape *out);
 /* Ops on neighbouring elements: slices, pads, reversals, concatenations, windows, convolutions (halo.c). */
 ts_status ts_split_halo(const ts_split *s, ts_value_id *out);
 int64_t ts_split_halo_cost(const ts_partitioner *p, const ts_op *op, const ts_factors *f, const ts_assignment *a);
-/* Ops on indices, which each partition takes or writes where they are its own (masked.c). */
+/* Ops on indices: each partition takes or writes its own elements (masked.c). */
 ts_status ts_split_masked(const ts_split *s, ts_value_id *out);
 int64_t ts_split_masked_cost(const ts_partitioner *p, const ts_op *op, const ts_factors *f, const ts_assignment *a);
 
@@ -108,7 +108,7 @@ ts_status ts_part_between(ts_partitioner *p, ts_value_id x, int64_t low, int64_t
 /* min(max(x, low), high), of s64. */
 ts_status ts_part_clamp(ts_partitioner *p, ts_value_id x, int64_t low, int64_t high, ts_value_id *out);
 ts_status ts_part_select(ts_partitioner *p, ts_value_id mask, ts_value_id yes, ts_value_id no, ts_value_id *out);
-/* `size` elements of a dim from an index on, which is an s64[] or a constant. */
+/* `size` elements of a dim from an index on; the index is an s64[] or a constant. */
 ts_status ts_part_slice_at(ts_partitioner *p, ts_value_id x, int32_t dim, ts_value_id start, int64_t size,
                            ts_value_id *out);
 ts_status ts_part_slice(ts_partitioner *p, ts_value_id x, int32_t dim, int64_t from, int64_t to, ts_value_id *out);
@@ -117,13 +117,13 @@ ts_status ts_part_slice(ts_partitioner *p, ts_value_id x, int32_t dim, int64_t f
 ts_status ts_part_control(ts_partitioner *p, const ts_op *op);
 ts_status ts_part_call(ts_partitioner *p, const ts_op *op);
 ts_status ts_part_visit(ts_partitioner *p, ts_op_id id);
-/* The ops of a region of which something is used. */
+/* Visits the live ops of a region. */
 ts_status ts_part_visit_ops(ts_partitioner *p, ts_region_id id);
 
 /* ---- partial.c ---- */
 ts_status ts_deferral_create(size_t values, ts_deferral *out);
 void ts_deferral_free(ts_deferral *d);
-/* Decides for a region, of which the shardings are known. */
+/* Decides for a region with known shardings. */
 void ts_deferral_find(ts_partitioner *p, ts_region_id region);
 /* Makes an op on terms when that is possible and wanted; otherwise *out_done is false. */
 ts_status ts_part_on_terms(ts_partitioner *p, const ts_op *op, const ts_factors *f, bool *out_done);

@@ -10,7 +10,7 @@ typedef struct rows {
   int64_t count;
 } rows;
 
-/* A row ends at the last dim that is cut: what is behind it is whole. */
+/* A row ends at the last dim that is cut: all later dims are whole. */
 static rows find_rows(const ts_shape *whole, const ts_buffer *part) {
   rows r = {.rank = part->shape.rank, .bytes = ts_dtype_size(part->dtype), .count = 1};
   bool contiguous = true;

@@ -132,7 +132,7 @@ static ts_value_id tensor_value(const ts_op *op, int32_t tensor) {
                                               : op->first_result + (uint32_t)tensor - op->operand_count;
 }
 
-/* Rules that a round adds to those of the round before. */
+/* Whether this round adds the op's rule to the rules of the round before. */
 static bool is_new(const finder *p, const ts_op *op) {
   return p->round > 0 && (p->round == 1 ? !ts_factors_pass_through(op) : op->code == TS_OP_BROADCAST);
 }

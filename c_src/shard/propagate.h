@@ -1,5 +1,5 @@
-/* Finds a sharding for every value of a program. The table is made and read by one thread; it owns the shardings, which
- * are interned: equal ones are one object. */
+/* Finds a sharding for every value of a program. The table is made and read by one thread; it owns the shardings, and
+ * interns them: equal shardings are one object. */
 #ifndef TS_SHARD_PROPAGATE_H
 #define TS_SHARD_PROPAGATE_H
 
@@ -26,13 +26,14 @@ static inline bool ts_shardings_are_inside(const ts_graph *graph, const ts_op *o
          ts_op_height(graph, op) <= TS_SHARD_LEVELS;
 }
 
-/* The rule of an op of a region that was visited; NULL when it has none. */
+/* The rule of an op of a region that was visited; NULL if the op has no rule. */
 static inline const ts_factors *ts_shardings_rule(const ts_shardings *s, ts_op_id op) { return s->rules[op]; }
 
-/* Arguments and constrained values have what was given, results with a sharding begin with it. In three rounds of
- * growing scope, each to a fixpoint, shardings move along factors in both directions. They only grow, so this ends. */
+/* Arguments and constrained values keep the given sharding, and results with a sharding begin with it. In three rounds
+ * of growing scope, each to a fixpoint, shardings move along factors in both directions. They only grow, so this
+ * ends. */
 ts_status ts_shardings_find(const ts_graph *graph, const _Atomic bool *cancel, ts_shardings *out);
-/* The same for a nested region, of which parameters and results were given before. */
+/* The same for a nested region whose parameters and results have shardings already. */
 ts_status ts_shardings_give(ts_shardings *shardings, ts_value_id value, const ts_sharding *sharding, bool close);
 ts_status ts_shardings_find_in(ts_shardings *shardings, const ts_graph *graph, ts_region_id region,
                                const _Atomic bool *cancel);

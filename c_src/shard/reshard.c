@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* A sharding as a list of axes for each dim that is cut, which is easier to change. */
+/* A sharding as a list of axes for each cut dim: this form is easier to change. */
 typedef struct plan {
   ts_sharding now, to;
   int32_t rank;
@@ -23,7 +23,7 @@ static void remove_axis(ts_sharding *s, uint8_t axis) {
   s->count = kept;
 }
 
-/* The number of cuts of a dim that are there already and are wanted. */
+/* The number of present cuts of a dim that are also wanted. */
 static int32_t common(const plan *p, int32_t dim) {
   uint8_t a[TS_MAX_MESH_AXES] = {0}, b[TS_MAX_MESH_AXES] = {0};
   int32_t n = ts_sharding_axes(&p->now, dim, a), m = ts_sharding_axes(&p->to, dim, b), i = 0;
@@ -40,7 +40,7 @@ static ts_reshard_step *add_step(plan *p, ts_reshard_kind kind, int32_t dim) {
   return step;
 }
 
-/* A dim whose cuts are all wanted gets the next ones that are free. */
+/* A dim whose cuts are all wanted gets the next wanted axes that are free. */
 static void slice_dim(plan *p, int32_t dim) {
   uint8_t now[TS_MAX_MESH_AXES] = {0}, to[TS_MAX_MESH_AXES] = {0};
   int32_t n = ts_sharding_axes(&p->now, dim, now), m = ts_sharding_axes(&p->to, dim, to);
@@ -57,7 +57,7 @@ static void slices(plan *p) {
   for (int32_t d = 0; d < p->rank; d++) slice_dim(p, d);
 }
 
-/* The last cut of a dim is the next one that another dim wants. */
+/* The last cut of a dim moves to the dim that wants it next. */
 static bool exchange(plan *p, int32_t dim, int32_t to) {
   uint8_t from[TS_MAX_MESH_AXES] = {0}, now[TS_MAX_MESH_AXES] = {0}, wanted[TS_MAX_MESH_AXES] = {0};
   int32_t n = ts_sharding_axes(&p->now, dim, from), k = ts_sharding_axes(&p->now, to, now),

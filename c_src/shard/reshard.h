@@ -1,4 +1,4 @@
-/* How a value comes from one sharding to another: the steps, and what they cost. Pure, thread-safe. */
+/* Changes the sharding of a value: the steps, and their cost. Pure, thread-safe. */
 #ifndef TS_SHARD_RESHARD_H
 #define TS_SHARD_RESHARD_H
 

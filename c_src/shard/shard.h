@@ -14,12 +14,12 @@ typedef struct ts_reported_op {
   int32_t operand, dim; /* of `gathered` */
 } ts_reported_op;
 
-/* A report of the partitioner; all zeros before. Values are those of the whole program. Freed by
+/* A report of the partitioner; all zeros before. Values are values of the whole program. Freed by
  * ts_shard_report_deinit.
  */
 typedef struct ts_shard_report {
-  TS_VEC(ts_reported_op) split;      /* reductions of floats, so results may differ from those of the whole program */
-  TS_VEC(ts_reported_op) replicated; /* for want of a rule, of operands that are cut */
+  TS_VEC(ts_reported_op) split;      /* reductions of floats, whose results may differ from the whole program's */
+  TS_VEC(ts_reported_op) replicated; /* ops with cut operands, but without a rule */
   TS_VEC(ts_reported_op) gathered;   /* a dim of an operand is cut, and the op's rule has it whole */
   ts_text values; /* a line for each argument and result of an op that is cut, or left as terms of a sum */
 } ts_shard_report;
@@ -30,16 +30,16 @@ void ts_shard_report_deinit(ts_shard_report *report);
  * Collectives and callbacks in `in` are an error. `cancel` and `report` may be NULL. */
 ts_status ts_shard_partition(const ts_graph *in, const _Atomic bool *cancel, ts_shard_report *report, ts_graph **out);
 
-/* Joins all_reduces that do not wait for each other, and does what a loop repeats before it (combine.c). Part of
- * ts_shard_partition. */
+/* Joins all_reduces that do not wait for each other, and moves collectives that a loop repeats to before the loop
+ * (combine.c). Part of ts_shard_partition. */
 ts_status ts_shard_combine(const ts_graph *in, ts_graph **out);
 
 /* The program with the shardings that propagation finds: constraints on all values that are cut, and shardings of all
  * results. For tests and tools. */
 ts_status ts_shard_annotate(const ts_graph *in, ts_graph **out);
 
-/* Appends a line for each collective: its axes, how many tensors it has, and the bytes of one partition that it sends;
- * then the sum, and what `report` (which may be NULL) says: how each value is cut, and what is replicated. */
+/* Appends a line for each collective: its axes, its number of tensors, and the bytes that it sends for one partition;
+ * then the sum, and from `report` (which may be NULL) the sharding of each value, and the replicated ops. */
 ts_status ts_shard_print_report(const ts_graph *partitioned, const ts_shard_report *report, ts_text *out);
 
 /* Copies a partition's part out of a tensor, or into its place there. Both are in host memory. */

@@ -1,4 +1,4 @@
-/* Values of the program on parts: a partition's coordinates, and the ways in which a value is cut. */
+/* Values of the program on parts: a partition's coordinates, and the variants of a value. */
 #include "shard/partitioner.h"
 
 #include <string.h>
@@ -117,8 +117,8 @@ void ts_part_axes(uint64_t mask, ts_dims *out) {
     if (mask >> i & 1) out->dims[out->rank++] = i;
 }
 
-/* The dim of which all cuts by the `partial` axes are the last ones in `wanted`, where the others are those of `now`:
- * then terms become `wanted` by one reduce_scatter. -1 when there is none. */
+/* The dim whose last cuts in `wanted` are all the `partial` axes, if its other cuts equal the cuts in `now`: then one
+ * reduce_scatter makes `wanted` from terms. -1 if no dim is. */
 static int32_t scatter_dim(const ts_sharding *now, const ts_sharding *wanted, uint64_t partial, ts_dims *axes) {
   ts_sharding others = {.count = 0};
   uint64_t left = partial;
@@ -154,7 +154,7 @@ static ts_status sum_terms(ts_partitioner *p, ts_value_id value, const ts_varian
 
 /* ---- variants ---- */
 
-/* True for a source of which every part is the same op: constants, and indices along a dim that is whole. */
+/* True for a source whose parts are the same op: constants, and indices along a whole dim. */
 static bool is_local_source(const ts_op *op, const ts_sharding *to) {
   if (op->code == TS_OP_CONSTANT) return true;
   if (op->code != TS_OP_IOTA || op->attrs->iota.axis < 0) return false;
@@ -189,7 +189,7 @@ static const ts_variant *find_variant(const ts_variant *at, const ts_sharding *t
   return at;
 }
 
-/* The variant from which `to` is made with the fewest bytes. */
+/* The variant that becomes `to` with the fewest bytes. */
 static const ts_variant *nearest(const ts_partitioner *p, ts_value_id value, const ts_sharding *to) {
   const ts_value *v = ts_graph_value(p->in, value);
   const ts_variant *best = find_variant(p->of[value], to);

@@ -1,5 +1,5 @@
-/* A walk over the values in the order of their ids, which is that of their definition. Regions are walked again when
- * the op is met that holds them, because only then their parameters are known; sets only grow. */
+/* A walk over the values in the order of their ids, which is the order of their definitions. Regions are walked again
+ * at the op that holds them, because their parameters are known only then; sets only grow. */
 #include "shard/varying.h"
 
 typedef struct walk {

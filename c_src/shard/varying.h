@@ -14,16 +14,16 @@ typedef struct ts_varying_value {
 } ts_varying_value;
 
 typedef struct ts_varying {
-  TS_VEC(ts_varying_value) values; /* those that are known, by id */
+  TS_VEC(ts_varying_value) values; /* the known values, by id */
   ts_value_id coordinates;         /* the root's parameter; TS_NO_ID without one */
-  /* The value of an outer region that a region's parameter brings in, or TS_NO_ID. NULL: of none. */
+  /* The value of an outer region that a region's parameter brings in, or TS_NO_ID. NULL: regions capture nothing. */
   ts_value_id (*captured)(const void *context, ts_value_id param);
   const void *context;
 } ts_varying;
 void ts_varying_deinit(ts_varying *v);
 
-/* Finds the sets of the values that were added since the last call. Parameters of regions that no op holds yet vary as
- * what they capture, or not at all. */
+/* Finds the sets of the values that were added since the last call. Parameters of regions that no op holds yet vary
+ * like the values that they capture, or not at all. */
 ts_status ts_varying_extend(ts_varying *v, const ts_graph *graph);
 /* Adds axes to the set of a known value; values that were made of it keep their sets. */
 void ts_varying_add(ts_varying *v, ts_value_id value, ts_axis_set axes);
