@@ -13,7 +13,7 @@
 ts_status ts_alloc(size_t size, void **out);
 ts_status ts_alloc_array(size_t count, size_t element_size, void **out);
 
-/* Grows or shrinks `*inout`, which is unchanged on failure. New bytes are not zeroed. */
+/* Grows or shrinks `*inout`; on failure it is unchanged. New bytes are not zeroed. */
 ts_status ts_realloc_array(size_t count, size_t element_size, void **inout);
 ts_status ts_strdup(const char *text, char **out);
 void ts_free(void *pointer);

@@ -1,4 +1,4 @@
-/* A set of small numbers as bits of the caller's: those of a range of words, numbered from 0. Pure. */
+/* A set of small numbers as bits in the caller's words: the numbers of a range of words, counted from 0. Pure. */
 #ifndef TS_BASE_BITS_H
 #define TS_BASE_BITS_H
 

@@ -81,8 +81,8 @@ static bool find_group(const char *groups, const char *controller, char *out, si
   return found;
 }
 
-/* The smallest value in the group's directory and those above. Inside a container the path may be the host's; then
- * missing files read as "no limit", up to the root, which is the container's. */
+/* The smallest value in the group's directory and its parents. Inside a container the path may be the host's; then
+ * missing files read as "no limit", up to the container's root. */
 static int64_t least(const ts_cgroup *where, const char *controller, read_fn *read) {
   char group[2048], folder[4096];
   if (!find_group(where->groups, controller, group, sizeof(group))) return NO_LIMIT;

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Levels for which any stack has room. */
+/* Levels that fit into any stack. */
 enum { TS_DEEP_LEVELS = 16 };
 
 typedef ts_status (*ts_deep_fn)(void *context);

@@ -52,7 +52,7 @@ bool ts_file_write(int file, const void *from, size_t size) {
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-/* The whole pages of so many bytes, and one at each end. */
+/* The whole pages of `size` bytes, and one at each end. */
 static size_t room_of(size_t size, size_t page) { return (size + page - 1) / page * page + 2 * page; }
 
 void *ts_file_map(int file, size_t size, int protection) {
@@ -119,7 +119,7 @@ int ts_file_create(int directory, const char *prefix, char out_name[TS_FILE_NAME
     file = openat(directory, out_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0 && errno != EEXIST) break;
   }
-  if (file >= 0) (void)fchmod(file, 0600); /* whatever the umask is */
+  if (file >= 0) (void)fchmod(file, 0600); /* for any umask */
   return file;
 }
 

@@ -1,6 +1,6 @@
-/* Files that are trusted like code: what is read from them is run. So a file counts only if it is a regular one that
- * this user or root owns and no other user may write to, and a file is written with mode 0600 under a name that cannot
- * be guessed, then renamed. Symbolic links at the end of a path are not followed; nothing waits for a FIFO or a device.
+/* Files that are trusted like code, because their contents are run. So a file counts only if it is a regular file, this
+ * user or root owns it, and no other user may write to it. A file is written with mode 0600 under a name that cannot be
+ * guessed, then renamed. Symbolic links at the end of a path are not followed; nothing waits for a FIFO or a device.
  * Thread-safe: there is no state. */
 #ifndef TS_BASE_FILE_H
 #define TS_BASE_FILE_H
@@ -25,12 +25,13 @@ bool ts_file_write(int file, const void *from, size_t size);
 int ts_file_create(int directory, const char *prefix, char out_name[TS_FILE_NAME_BYTES]);
 
 /* Maps a file, shared with others, between two pages of zeros; NULL with errno where that fails. Compiled code of OTP
- * 26 and later loads eight bytes where a match wants six, from in front of the binary, which must be memory, too. */
+ * 26 and later loads eight bytes where a match wants six. The load begins before the binary, so these bytes must be
+ * memory as well. */
 void *ts_file_map(int file, size_t size, int protection);
 void ts_file_unmap(const void *data, size_t size);
 
-/* ---- sealed files: a header says of what layout the contents are, how long they are, and their checksum. Damage is
- * found, forgery is not. */
+/* ---- sealed files: a header has the layout of the contents, their length and their checksum. Damage is found, forgery
+ * is not. */
 
 typedef struct ts_file_layout {
   uint8_t bytes[16];
@@ -43,12 +44,13 @@ typedef struct ts_sealed {
 } ts_sealed;
 
 /* Opens a file with contents of this layout and at most `limit` bytes. A file of another layout or length is an error
- * as those of ts_file_open, before anything but its header is read. Ends with ts_sealed_read or ts_sealed_close. */
+ * like the errors of ts_file_open, before anything but its header is read. Ends with ts_sealed_read or
+ * ts_sealed_close. */
 ts_status ts_sealed_open(const char *path, const ts_file_layout *layout, int64_t limit, ts_sealed *out);
 /* Reads the contents, `size` bytes, and compares the checksum. Closes the file. */
 ts_status ts_sealed_read(ts_sealed *sealed, void *to);
 void ts_sealed_close(ts_sealed *sealed);
-/* Writes a file in place of the one at the path, if there is one. No reader sees a part of it. */
+/* Replaces the file at the path, if any. No reader sees a part of it. */
 ts_status ts_sealed_write(const char *path, const ts_file_layout *layout, const void *from, size_t size);
 
 #endif

@@ -12,7 +12,7 @@ typedef void (*ts_log_sink)(const char *message);
 void ts_log_set_sink(ts_log_sink sink);
 void ts_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Fails for a list that is not empty and has another name than those of TESSERA_DUMP; `setting` names it in the error.
+/* Fails for a list that is not empty and has a name that TESSERA_DUMP does not know; `setting` names it in the error.
  */
 ts_status ts_dump_check(const char *setting, const char *list);
 

@@ -42,7 +42,7 @@ static ts_mapped_range *find(uintptr_t address) {
   return range;
 }
 
-/* Puts zeros from this page to the end of the mapping: a file that lacks a page lacks all later pages, too. */
+/* Puts zeros from this page to the end of the mapping: a file that lacks a page lacks all later pages. */
 static bool put_zeros(ts_mapped_range *range, uintptr_t address) {
   uintptr_t page = address / ranges.page * ranges.page, end = atomic_load(&range->end);
   void *made =

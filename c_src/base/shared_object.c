@@ -21,7 +21,7 @@
 
 #define OWN_ORDER (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 
-/* More entries are not those of a shared object that someone has linked. */
+/* No linker writes more entries into a shared object. */
 enum { MOST_DYNAMIC = 4096 };
 
 typedef struct object {
@@ -62,7 +62,7 @@ static const char *kind_of(mode_t mode) {
   }
 }
 
-/* Without waiting for the other end of a pipe, which is opened before it is known as one. */
+/* Opens without waiting for the other end of a pipe: the file's kind is known only after opening. */
 static ts_status open_file(object *o) {
   struct stat status;
   o->file = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -114,8 +114,8 @@ static ts_status check_segments(object *o) {
   return before ? TS_SUCCESS : bad(o, "the shared object has nothing to load");
 }
 
-/* The table of sections is at the end of what linkers write. dlopen does not read it, but where it is not there, the
- * file is not whole. Objects without sections (sstrip) have none. */
+/* Linkers write the table of sections last. dlopen does not read it, but without it the file is not whole. Objects
+ * without sections (sstrip) have none. */
 static ts_status check_sections(object *o) {
   size_t count = o->header.e_shnum;
   if (o->header.e_shoff == 0 || count == 0) return TS_SUCCESS;

@@ -1,6 +1,6 @@
 /* Per-thread data for hot paths, so that they write no cache line that another thread writes. A thread gets a slot on
  * first use and keeps it. The first threads have a slot of their own and need no atomic read-modify-write there; later
- * ones share, so the data of a slot is atomic or under a lock, which is nearly always free. Thread-safe. */
+ * ones share, so the data of a slot is atomic or under a lock (nearly always free). Thread-safe. */
 #ifndef TS_BASE_SLOTS_H
 #define TS_BASE_SLOTS_H
 
@@ -11,8 +11,8 @@
 /* Two cache lines each, since processors fetch them in pairs. Each slot below TS_OWN_SLOTS belongs to one thread. */
 enum { TS_SLOTS = 64, TS_OWN_SLOTS = 48, TS_SLOT_BYTES = 128 };
 
-/* The thread's slot + 1; 0 before it has one. In the static block of thread-local memory, so that reading it is one
- * load. */
+/* The thread's slot + 1; 0 without a slot. It lies in the static block of thread-local memory, so that reading it is
+ * one load. */
 extern _Thread_local int ts_slot_mark __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 int ts_slot_new(void);

@@ -40,7 +40,7 @@ const char *ts_code_name(ts_code code);          /* "invalid_argument", ... */
 void ts_status_free(ts_status status);           /* NULL is allowed */
 bool ts_status_consume_ok(ts_status status);     /* frees it; true for success */
 
-/* The analyzer ignores returns_nonnull and would follow paths on which an error is a success. */
+/* The analyzer ignores returns_nonnull, and would follow paths where an error is a success. */
 #ifdef __clang_analyzer__
 static inline ts_status ts_error_assume(ts_status status) {
   if (!status) __builtin_unreachable();
@@ -50,7 +50,7 @@ static inline ts_status ts_error_assume(ts_status status) {
 #define ts_error_no_memory() ts_error_assume((ts_error_no_memory)())
 #endif
 
-/* Returns early with the error of `expression`, if it has one. */
+/* Returns early with the error of `expression`, if any. */
 #define TS_TRY(expression)                     \
   do {                                         \
     ts_status ts_try_status_ = (expression);   \

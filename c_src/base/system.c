@@ -61,8 +61,8 @@ typedef struct probe {
   struct iovec parts[PAGES_AT_ONCE];
 } probe;
 
-/* Has the kernel read the first byte of each of these pages, which is less than a page of a pipe. The call is made
- * without the C library, as sanitizers read the memory themselves before its writev. */
+/* Has the kernel read the first byte of each of these pages: fewer bytes than a pipe holds. The call is made without
+ * the C library, as sanitizers read the memory themselves before its writev. */
 static bool can_read(probe *p, int count) {
   char drained[PAGES_AT_ONCE];
   long written = syscall(SYS_writev, p->write_end, p->parts, count);

@@ -14,9 +14,9 @@ int ts_system_cpus(void);
  * INT64_MAX when none can be read. */
 int64_t ts_system_memory(void);
 
-/* Reads a byte of each page in the range through the kernel, which returns an error where a read of ours would end the
- * process: a hole, no permission to read, a page past the end of a mapped file. The message says so, with the range.
- * What another thread does to the memory afterwards is not seen. */
+/* Reads a byte of each page in the range through the kernel. The kernel returns an error where an ordinary read would
+ * end the process: a hole, no permission to read, a page past the end of a mapped file. The message has the range. What
+ * another thread does to the memory afterwards is not seen. */
 ts_status ts_system_check_readable(const void *address, int64_t bytes);
 
 /* Milliseconds of a monotonic clock with a resolution of a few: cheap. */

@@ -14,7 +14,7 @@ typedef struct ts_text {
   bool failed;
 } ts_text;
 
-/* Reserves room for about so many more characters. */
+/* Reserves room for about `extra` more characters. */
 void ts_text_reserve(ts_text *text, size_t extra);
 void ts_text_append_slow(ts_text *text, const char *bytes, size_t n);
 

@@ -10,7 +10,7 @@
  * name is cut after 15 bytes; 0 stack bytes: the system's default. False when the system refuses. Thread-safe. */
 bool ts_thread_start(const char *name, void *(*body)(void *), size_t stack_bytes);
 
-/* Calls body(context) on a thread with such a stack, and waits for it. */
+/* Calls body(context) on a thread with a stack of `stack_bytes`, and waits for it. */
 bool ts_thread_run(const char *name, void *(*body)(void *), void *context, size_t stack_bytes);
 
 /* For a caller that keeps its CPU busy: if `thread` (of gettid()) waits for that CPU, it is moved to another one. Linux

@@ -13,7 +13,7 @@ typedef struct ts_attr_field {
 /* The fields of a kind in order, terminated by a NULL name. */
 const ts_attr_field *ts_attr_fields(ts_attr_kind kind);
 
-/* True for fields that the text has as name = value between braces; it has the others elsewhere. */
+/* True for fields that the text writes as name = value between braces; it writes other fields in other places. */
 static inline bool ts_field_is_in_braces(ts_field_type type) {
   switch (type) {
   case TS_FIELD_SHAPE:
@@ -47,7 +47,7 @@ size_t ts_attrs_words(ts_attr_kind kind, const ts_attrs *attrs, uint64_t *out);
 size_t ts_attrs_count_words(ts_attr_kind kind, const ts_attrs *attrs);
 bool ts_attrs_equal(ts_attr_kind kind, const ts_attrs *a, const ts_attrs *b);
 
-/* The buffer that the attributes of a literal or of a custom call hold, of which a graph has a reference; else NULL. */
+/* The buffer that the attributes of a literal or of a custom call hold; a graph has a reference to it. else NULL. */
 ts_buffer *ts_attrs_buffer(ts_opcode code, const ts_attrs *attrs);
 
 /* Writes the regions that attributes name; returns their number. */

@@ -275,7 +275,7 @@ static ts_status check_regions(const ts_graph *graph, ts_region_id region, ts_op
   return TS_SUCCESS;
 }
 
-/* The memory of an op, which is allocated before the graph changes. */
+/* The memory of an op; it is allocated before the graph changes. */
 typedef struct new_op {
   ts_value_id *operands;
   const ts_attrs *attrs;
@@ -297,7 +297,7 @@ static ts_status make_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *att
   return TS_SUCCESS;
 }
 
-/* Attributes of another graph's op, which are canonical. */
+/* Keeps the attributes of another graph's op: they are canonical already. */
 static ts_status keep_attrs(ts_graph *graph, const ts_op *op, const ts_attrs **out) {
   *out = NULL;
   return op->attrs ? ts_intern_attrs_of(graph->intern, op->code, op->attrs, out) : TS_SUCCESS;

@@ -96,7 +96,7 @@ typedef struct ts_op {
 typedef struct ts_region {
   ts_op_id parent;      /* the op that holds it, or first did; TS_NO_ID for the program or while it is being built */
   bool finished;        /* its results were set */
-  bool has_effect;      /* it has an op with an effect, or one that holds such a region */
+  bool has_effect;      /* it has an op with an effect, or an op that holds such a region */
   uint32_t height;      /* levels of regions below it */
   TS_VEC(ts_op_id) ops; /* in order */
   TS_VEC(ts_value_id) params;
@@ -137,7 +137,7 @@ ts_status ts_graph_set_mesh(ts_graph *graph, const ts_mesh *mesh);
 /* How the `index`-th argument or result is cut. Its axes are of the mesh; ts_graph_verify checks it against the shape.
  */
 ts_status ts_graph_set_sharding(ts_graph *graph, ts_root_side side, size_t index, const ts_sharding *sharding);
-/* NULL when none is given. */
+/* NULL without one. */
 const ts_sharding *ts_graph_sharding(const ts_graph *graph, ts_root_side side, size_t index);
 /* Another graph's mesh and root shardings. */
 ts_status ts_graph_copy_mesh(ts_graph *graph, const ts_graph *from);
@@ -153,16 +153,16 @@ ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtyp
 ts_status ts_graph_add_param_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_value_id like,
                                   ts_value_id *out);
 
-/* The same for all parameters of a region of another graph. `map` has one entry per value of that graph; those of the
- * parameters are set. */
+/* The same for all parameters of a region of another graph. `map` has one entry per value of that graph; the
+ * parameters' entries are set. */
 ts_status ts_graph_add_params_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_region_id like,
                                    ts_value_id *map);
 
 /* Adds an op at the end of a region: checks operands and attributes, infers
  * the results' types and shapes. `attrs` is copied and may be NULL for
  * TS_ATTR_NONE; a literal's buffer is retained. `out` gets the first result; the others follow it.
- * Regions in the attributes must be finished. Errors name the op, the
- * operands' types and shapes, and what was expected; the graph is then as before. */
+ * Regions in the attributes must be finished. Errors name the op, the operands' types and shapes, and the expected
+ * ones; the graph is then as before. */
 ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, ts_values operands,
                           const ts_attrs *attrs, ts_value_id *out);
 /* Adds an op without regions that another graph has, on operands of the same types: so nothing is inferred
@@ -179,8 +179,8 @@ ts_status ts_graph_keep_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *a
 /* Makes room for that many more values and ops, so that arrays do not grow step by step. */
 ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops);
 ts_status ts_graph_reserve_region(ts_graph *graph, ts_region_id region, size_t params, size_t ops);
-/* Sets a region's results (values of that region) and thereby finishes it. May be
- * done again until an op holds the region; from then on nothing can be added to it. */
+/* Sets a region's results (values of that region) and finishes it. May be done again until an op holds the region; from
+ * then on nothing can be added to it. */
 ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_value_id *values, size_t count);
 
 /* Shorthands over ts_graph_add_op, all in `region`. */
@@ -214,7 +214,7 @@ static inline void ts_attrs_set_constant(ts_attrs *attrs, ts_dtype dtype, const 
   attrs->constant.value = value;
   ts_shape_copy(&attrs->constant.shape, shape);
 }
-/* All of an op's attributes; zeros when it has none. */
+/* All of an op's attributes; zeros without any. */
 ts_attrs ts_op_copy_attrs(const ts_op *op);
 /* The mesh axes of a collective. */
 const ts_dims *ts_op_mesh_axes(const ts_op *op);
@@ -233,8 +233,8 @@ static inline bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value
   *out = ts_graph_op(graph, id)->attrs->constant.value;
   return true;
 }
-/* True for a contraction without free dims, by the ranks of its operands, whose sums have an order of their own
- * (tensor/dot_order.h): dims of one element count, so parts of operands are summed as the whole ones are. */
+/* True for a contraction without free dims, by the ranks of its operands. Its sums have their own order
+ * (tensor/dot_order.h). Dims of one element count, so parts of operands are summed like whole operands. */
 static inline bool ts_graph_is_vector_dot(const ts_graph *graph, const ts_op *op) {
   if (op->code != TS_OP_DOT) return false;
   return ts_graph_value(graph, op->operands[0])->shape->rank ==
@@ -272,7 +272,7 @@ ts_status ts_graph_verify(const ts_graph *graph);
 
 /* ---- print.c, parse.c ---- */
 ts_status ts_graph_print(const ts_graph *graph, ts_text *out);
-/* A region, which is closed, as a program of its own. */
+/* Prints a closed region as a program. */
 ts_status ts_graph_print_region(const ts_graph *graph, ts_region_id region, ts_text *out);
 /* Parses what ts_graph_print writes. Errors give line and column. Input need not be NUL-terminated. */
 ts_status ts_graph_parse(const char *text, size_t length, ts_graph **out);

@@ -32,7 +32,7 @@ static bool same_batch(const ts_shape *a, const ts_shape *b) {
   return true;
 }
 
-/* Two operands of a type with matrices, of which the first are square. */
+/* Two operands of a type with matrices; the first operand's matrices are square. */
 static ts_status check_system(const ts_infer_call *call) {
   TS_TRY(ts_infer_same_dtype(call));
   TS_TRY(check_matrices(call, 0));
@@ -81,14 +81,14 @@ static ts_status infer_lu(const ts_infer_call *call, ts_type *out) {
   return TS_SUCCESS;
 }
 
-/* A matrix of these dims for each of the operand's. */
+/* A matrix of these dims for each matrix of the operand. */
 static void set_matrices(const ts_value *a, int64_t rows, int64_t cols, ts_type *out) {
   ts_type_set(out, a->dtype, a->shape);
   out->shape.dims[out->shape.rank - 2] = rows;
   out->shape.dims[out->shape.rank - 1] = cols;
 }
 
-/* A vector of these elements for each matrix. */
+/* A vector of `elements` for each matrix. */
 static void set_vectors(const ts_value *a, ts_dtype dtype, int64_t elements, ts_type *out) {
   ts_type_set(out, dtype, a->shape);
   out->shape.rank--;

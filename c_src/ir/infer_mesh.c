@@ -1,4 +1,4 @@
-/* Inference of collectives, for each operand by itself. Axes are those of the graph's mesh. */
+/* Inference of collectives, for each operand by itself. Axes are axes of the graph's mesh. */
 #include "ir/infer.h"
 
 static ts_status check_mesh_axes(const ts_infer_call *call, const ts_dims *axes) {

@@ -93,7 +93,7 @@ static ts_status infer_pad(const ts_infer_call *call, ts_type *out) {
   return TS_SUCCESS;
 }
 
-/* Equal ranks, and equal dims but for `axis`. */
+/* Equal ranks, and equal dims except `axis`. */
 static bool same_but_axis(const ts_shape *a, const ts_shape *b, int32_t axis) {
   if (a->rank != b->rank) return false;
   for (int32_t i = 0; i < a->rank; i++) {
@@ -217,7 +217,7 @@ static ts_status infer_take_along(const ts_infer_call *call, ts_type *out) {
   return TS_SUCCESS;
 }
 
-/* The target's dims but for the axes, after the number of rows. */
+/* The number of rows, then the target's dims without the axes. */
 static ts_shape updates_of(const ts_shape *target, const ts_dims *axes, int64_t rows) {
   ts_shape shape = {.rank = 1, .dims = {rows}};
   for (int32_t d = 0, a = 0; d < target->rank; d++) {
@@ -322,7 +322,7 @@ static ts_status check_scale(const ts_infer_call *call) {
   return TS_SUCCESS;
 }
 
-/* The type of the result, to which other operands than those of dot_general are converted. */
+/* The type of the result: operands of all ops except dot_general are converted to it. */
 static ts_status find_dot_type(const ts_infer_call *call, ts_dtype *out) {
   *out = ts_infer_operand(call, 0)->dtype;
   if (call->code == TS_OP_DOT) return ts_infer_same_dtype(call);

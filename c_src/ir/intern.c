@@ -7,7 +7,7 @@
 
 struct ts_interned {
   const void *key;  /* the words of its key; NULL in an empty slot */
-  const void *data; /* a shape, which is its own key, or attributes */
+  const void *data; /* a shape (its own key), or attributes */
   uint32_t hash, size;
 };
 

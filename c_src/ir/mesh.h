@@ -17,10 +17,10 @@
 typedef struct ts_mesh {
   int32_t rank; /* the number of axes; 0: there is no mesh */
   int32_t sizes[TS_MAX_MESH_AXES];
-  bool partitioned; /* values are parts, of which the root's shardings tell how they make up the whole */
-  bool coordinates; /* the root's last parameter is s32[rank]: a partition's coordinates, which a run provides */
+  bool partitioned; /* values are parts; the root's shardings define how parts make up the whole */
+  bool coordinates; /* the root's last parameter is s32[rank], a partition's coordinates: a run provides it */
   char name[TS_MESH_NAME];
-  char axis_names[TS_MAX_MESH_AXES][TS_MESH_NAME]; /* of all axes, or of none; they change no bits */
+  char axis_names[TS_MAX_MESH_AXES][TS_MESH_NAME]; /* of all axes, or empty; they change no bits */
 } ts_mesh;
 
 typedef struct ts_cut {
@@ -35,7 +35,7 @@ typedef struct ts_sharding {
 
 /* Checks the number of axes and of devices, and that the names of axes differ. */
 ts_status ts_mesh_check(const ts_mesh *mesh);
-/* Copies a name of 1 to TS_MESH_NAME - 1 bytes, none of them 0. */
+/* Copies a name of 1 to TS_MESH_NAME - 1 nonzero bytes. */
 ts_status ts_mesh_set_name(char out[TS_MESH_NAME], const char *name, size_t length);
 /* The name of an axis: "axis_0" for the first one of a mesh without names. `room` is for that. */
 const char *ts_mesh_axis_name(const ts_mesh *mesh, int32_t axis, char room[TS_MESH_NAME]);
@@ -44,7 +44,7 @@ int32_t ts_mesh_partitions(const ts_mesh *mesh); /* 1 without a mesh */
 /* The coordinates of a partition. */
 void ts_mesh_coordinates(const ts_mesh *mesh, int32_t partition, int32_t out[TS_MAX_MESH_AXES]);
 
-/* The devices that share all coordinates but those of `axes`: how many there are. */
+/* The number of devices that share all coordinates except the coordinates of `axes`. */
 int32_t ts_mesh_group_size(const ts_mesh *mesh, const ts_dims *axes);
 /* The members of a partition's group, by their index: row-major over `axes` in their order. Returns its own index. */
 int32_t ts_mesh_group(const ts_mesh *mesh, const ts_dims *axes, int32_t partition, int32_t out[TS_MAX_PARTITIONS]);
@@ -56,12 +56,12 @@ ts_status ts_sharding_make(const ts_mesh *mesh, const ts_dims *axes, const ts_di
 ts_status ts_sharding_check(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape);
 /* The axes that cut a dim, in order; returns how many. */
 int32_t ts_sharding_axes(const ts_sharding *sharding, int32_t dim, uint8_t out[TS_MAX_MESH_AXES]);
-/* Inserts a cut behind those of the same dim and of dims before it. */
+/* Inserts a cut after all cuts of its dim and of earlier dims. */
 void ts_sharding_add(ts_sharding *sharding, ts_cut cut);
 bool ts_sharding_equal(const ts_sharding *a, const ts_sharding *b);
 /* The shape of one part. */
 void ts_sharding_part(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape, ts_shape *out);
-/* The shape of which that is one part; dims may overflow, which ts_shape_check finds. */
+/* The whole shape, if `part` is the shape of one part; dims may overflow, which ts_shape_check finds. */
 void ts_sharding_whole(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *part, ts_shape *out);
 /* Where a partition's part begins. */
 void ts_sharding_start(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *part, int32_t partition,

@@ -218,7 +218,8 @@ static ts_status parse_cuts(parser *p, int32_t dim, ts_dims *axes, ts_dims *dims
   return TS_SUCCESS;
 }
 
-/* An optional sharding of an argument or result. A partitioned program's types are of parts, which no cut need divide.
+/* An optional sharding of an argument or result. A partitioned program's types are types of parts, which no cut need
+ * divide.
  */
 static ts_status parse_sharding(parser *p, ts_root_side side, size_t index, const ts_shape *shape) {
   ts_dims axes = {0}, dims = {0};
@@ -310,7 +311,7 @@ static ts_status take_complex(parser *p, ts_token *out) {
   return punct(p, ")");
 }
 
-/* Parses the data of a constant or literal, which is in place of operands. */
+/* Parses the data of a constant or literal, which stand instead of operands. */
 static ts_status parse_data(parser *p, op_text *op) {
   if (op->code == TS_OP_CONSTANT && ts_token_is(p->token, TS_TOKEN_PUNCT, "(")) return take_complex(p, &op->value);
   if (op->code == TS_OP_CONSTANT) return take(p, TS_TOKEN_NUMBER, "a number", &op->value);

@@ -8,7 +8,7 @@
 /* The graph is verified first. Ops are in MLIR's generic form, which does not change between versions. */
 ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out);
 
-/* What an elementwise op is in StableHLO or chlo, and the direction of a comparison; NULL for other ops. */
+/* The name of an elementwise op in StableHLO or chlo, and the direction of a comparison; NULL for other ops. */
 const char *ts_stablehlo_name(ts_opcode code);
 const char *ts_stablehlo_direction(ts_opcode code);
 

@@ -33,7 +33,7 @@ hlo_value hlo_truth(hlo *h, hlo_value x) {
   return hlo_compare(h, "NE", x, hlo_integer(h, (ts_dtype)x.element, &x.shape, 0));
 }
 
-/* ---- ops that are one op of StableHLO ---- */
+/* ---- ops with one op of StableHLO ---- */
 
 /* chlo ops for functions that StableHLO lacks; XLA expands them. */
 static const char *const names[TS_OP_COUNT] = {

@@ -12,7 +12,7 @@ static const char *type_of(ts_opcode code) {
   return "";
 }
 
-/* The operand with so many points along the axis. */
+/* The operand, cut or padded to `points` along the axis. */
 static hlo_value fitted(const hlo_call *call, hlo_value x, int32_t axis, int64_t points) {
   ts_dims start = {.rank = x.shape.rank}, high = start, stride = start;
   ts_shape shape = x.shape;

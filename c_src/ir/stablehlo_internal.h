@@ -5,7 +5,7 @@
 
 #include "ir/stablehlo.h"
 
-/* An element type: a ts_dtype, or i1, for which Tessera has u8. */
+/* An element type: a ts_dtype, or i1, which is u8 in Tessera. */
 typedef uint32_t hlo_element;
 #define HLO_I1 ((hlo_element)TS_DTYPE_COUNT)
 
@@ -74,7 +74,7 @@ void hlo_print_use(hlo *h, const hlo_value *value);
 void hlo_print_type(hlo *h, hlo_element element, const ts_shape *shape);
 void hlo_print_types(hlo *h, const hlo_value *values, size_t count);
 
-/* "1, 2" into `out`, which is returned: dims' text inside brackets. */
+/* Writes "1, 2" into `out` and returns it: dims' text inside brackets. */
 #define HLO_DIMS_TEXT 512
 const char *hlo_dims_format(const ts_dims *dims, const char *before, const char *after, char *out);
 #define HLO_LIST(dims) hlo_dims_format((dims), "[", "]", (char[HLO_DIMS_TEXT]){0})
@@ -100,8 +100,8 @@ ts_status hlo_elementwise(const hlo_call *call, hlo_value *out);
 ts_status hlo_source(const hlo_call *call, hlo_value *out);
 ts_status hlo_shape_op(const hlo_call *call, hlo_value *out);
 ts_status hlo_indexed(const hlo_call *call, hlo_value *out);
-/* Converts an index to s64: a narrow type could not represent the bound to which StableHLO clamps, and StableHLO wants
- * one type for all starts. u64 values out of range are beyond any dim either way. */
+/* Converts an index to s64: StableHLO wants one type for all starts, and a narrow type could not represent the bound to
+ * which it clamps. u64 values out of range are beyond any dim either way. */
 hlo_value hlo_signed_index(hlo *h, hlo_value index);
 /* ---- stablehlo_scatter.c ---- */
 ts_status hlo_scatter(const hlo_call *call, hlo_value *out);

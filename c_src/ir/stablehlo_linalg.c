@@ -36,7 +36,7 @@ ts_status hlo_linalg(const hlo_call *call, hlo_value *out) {
   case TS_OP_LU:
   case TS_OP_QR:
   case TS_OP_EIGH:
-  case TS_OP_SVD: break; /* it has no such factors */
+  case TS_OP_SVD: break; /* it has no triangular factors */
   }
   return hlo_no_form(call);
 }

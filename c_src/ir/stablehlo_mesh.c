@@ -1,5 +1,5 @@
-/* Meshes, shardings and collectives in StableHLO: sdy's mesh and shardings for a program that is to be partitioned, and
- * for a partitioned one an SPMD module of so many partitions with StableHLO's collectives. */
+/* Meshes, shardings and collectives in StableHLO. A program that is to be partitioned has sdy's mesh and shardings. A
+ * partitioned program is an SPMD module for the number of partitions, with StableHLO's collectives. */
 #include "ir/combiner.h"
 #include "ir/stablehlo_internal.h"
 #include "ir/syntax.h"
@@ -94,7 +94,7 @@ static ts_status print_constraint(hlo *h, const ts_op *op) {
 
 /* ---- collectives ---- */
 
-/* Each group of partitions once, that of its member 0; `first` is the member that is named first. */
+/* Prints each group of partitions once, at its member 0; `first` is the member that is printed first. */
 static void print_groups(hlo *h, const ts_dims *axes, int32_t first) {
   const ts_mesh *mesh = &h->graph->mesh;
   int32_t members[TS_MAX_PARTITIONS], size = ts_mesh_group_size(mesh, axes), groups = 0;
@@ -204,7 +204,7 @@ static hlo_value print_one(hlo *h, const ts_op *op, hlo_value x, const ts_shape 
 
 static bool is_on_bits(const ts_op *op) { return op->code == TS_OP_ALL_REDUCE_AND || op->code == TS_OP_ALL_REDUCE_OR; }
 
-/* The type in which an operand is combined: half types are summed in f32, bits are those of integers. */
+/* The type in which an operand is combined: half types are summed in f32, ops on bits use integers. */
 static ts_dtype combined_type(const ts_op *op, ts_dtype dtype) {
   if (is_on_bits(op))
     return ts_dtype_is_integer(dtype) ? dtype : ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(dtype));

@@ -203,7 +203,7 @@ static hlo_value take_along(const hlo_call *call) {
   return gather(call, text, &sizes);
 }
 
-/* True for an empty result: its operand may be empty, too, and a slice of size one would not fit. */
+/* True for an empty result: its operand may be empty as well, and a slice of size one would not fit. */
 static bool is_empty(const hlo_call *call) { return ts_shape_elements(call->shape) == 0; }
 static hlo_value nothing(const hlo_call *call) { return hlo_integer(call->h, (ts_dtype)call->element, call->shape, 0); }
 

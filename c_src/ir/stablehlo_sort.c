@@ -11,7 +11,7 @@ static hlo_value stands_before(hlo *h, bool descending, hlo_value a, hlo_value b
   return hlo_binary(h, "stablehlo.or", before, hlo_binary(h, "stablehlo.and", is_number, is_nan));
 }
 
-/* The comparator has a pair of elements of each operand, of which the first operand's are compared. */
+/* The comparator gets a pair of elements of each operand, and compares the first operand's pair. */
 static void print_comparator(hlo *h, bool descending, const hlo_value *operands, size_t count) {
   hlo_value params[4];
   for (size_t i = 0; i < 2 * count; i++) params[i] = hlo_new_value(h, operands[i / 2].element, &ts_shape_scalar);
@@ -30,7 +30,7 @@ static void sort_by_first(hlo *h, int32_t axis, bool descending, const hlo_value
   hlo_end(h, operands, count, results, count);
 }
 
-/* The type in which positions are sorted: the wanted one where it has them all. */
+/* The type in which positions are sorted: the wanted type if it can represent them all. */
 static ts_dtype position_type(ts_dtype wanted, int64_t count) {
   int64_t last = ts_scalar_to_s64(wanted, ts_dtype_highest(wanted));
   return last < 0 || count - 1 <= last ? wanted : TS_S64; /* below 0: u64 */

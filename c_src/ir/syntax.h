@@ -15,7 +15,7 @@ bool ts_syntax_parse_hex(const char *text, size_t count, void *out);
 /* Appends the shortest decimal that ts_scalar_parse reads back to the same bits; NaN and infinity as their bits in
  * hexadecimal. Independent of the locale. */
 void ts_scalar_print(ts_text *out, ts_dtype type, ts_scalar value);
-/* False when the text is not a number, or one that the type cannot represent. Floats are rounded. */
+/* False when the text is not a number, or a number that the type cannot represent. Floats are rounded. */
 bool ts_scalar_parse(ts_dtype type, const char *text, size_t length, ts_scalar *out);
 
 #endif

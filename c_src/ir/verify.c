@@ -1,4 +1,4 @@
-/* Checks every property on which other parts rely, independently of ts_graph_add_op. */
+/* Checks every property that other parts rely on, independently of ts_graph_add_op. */
 #include "base/deep.h"
 #include "ir/attrs.h"
 
@@ -55,7 +55,7 @@ static ts_status check_types(const verifier *v, const ts_op *op) {
   return status;
 }
 
-/* Checks that attributes are canonical, on which hashing and comparing rely. */
+/* Checks that attributes are canonical: hashing and comparing rely on this. */
 static ts_status check_attrs(const ts_op *op) {
   ts_attr_kind kind = ts_op_attr_kind(op->code);
   ts_attrs canonical;
@@ -89,7 +89,7 @@ static ts_status verify_op(verifier *v, ts_op_id id, ts_region_id region) {
   return TS_SUCCESS;
 }
 
-/* Equal fusions share a region, which was checked with the first of them. */
+/* Equal fusions share a region: it was checked with the first of them. */
 static bool is_shared(const verifier *v, const ts_region *region, ts_op_id holder) {
   const ts_graph *g = v->graph;
   if (holder == TS_NO_ID || region->parent >= g->ops.count || !v->op_seen[region->parent]) return false;
@@ -159,7 +159,8 @@ static ts_status check_coordinates(const ts_graph *g) {
   return ts_error(TS_INVALID_ARGUMENT, "the last parameter is no s32[%d] with a partition's coordinates", g->mesh.rank);
 }
 
-/* Shardings of an unpartitioned program cut its values. Those of a partitioned one say of what its values are parts. */
+/* Shardings of an unpartitioned program cut its values. Shardings of a partitioned program relate its values, which are
+ * parts, to the whole tensors. */
 static ts_status check_mesh(const ts_graph *g) {
   TS_TRY(ts_mesh_check(&g->mesh));
   TS_TRY(check_coordinates(g));

@@ -88,8 +88,8 @@ static ts_value_id split_unary(ts_formula *f) {
   return ts_formula_convert(f, ts_complex_modulus(f, widened(f, z)), f->call->dtype);
 }
 
-/* Functions compute in f64, also those of c64: no overflow or cancellation within them is seen in f32. exp, which has
- * no cancellation, takes sine and cosine in f32. */
+/* Functions compute in f64, also for c64: no overflow or cancellation within them is seen in f32. exp has no
+ * cancellation, so it takes sine and cosine in f32. */
 static ts_value_id split_function(ts_formula *f) {
   ts_parts z = split(f, 0), result;
   if (f->call->op->code == TS_OP_EXP && f->call->dtype == TS_C64) {
@@ -189,7 +189,7 @@ static ts_value_id split_indexed_add(ts_formula *f) {
   return join(f, sum);
 }
 
-/* ---- products: of real matrices in which each complex number is a row or a block of its parts ---- */
+/* ---- products: as products of real matrices; a complex number is a row or a block of its parts ---- */
 
 static ts_value_id reshaped(ts_formula *f, ts_value_id x, const ts_shape *shape) {
   return ts_formula_add(f, TS_OP_RESHAPE, &x, 1, &(ts_attrs){.shape = *shape});
@@ -265,7 +265,7 @@ static ts_value_id rows(ts_formula *f, ts_parts z, const ts_shape *shape) {
   return reshaped(f, stacked(f, z.re, z.im, shape, shape->rank), &wide);
 }
 
-/* Rows or columns up to which a product is one with vectors, of which the kernels of real products are faster. */
+/* Up to this number of rows or columns, the real kernels for products with vectors are faster. */
 #define FEW 4
 
 /* True for a product of matrices, which takes complex numbers as they are (kernel/gemm/gemm_pack_complex.c). */
@@ -306,7 +306,7 @@ static ts_value_id split_conv(ts_formula *f) {
   return joined(f, again(f, operands), f->shape);
 }
 
-/* ---- parts of what is joined ---- */
+/* ---- parts of a number that was joined from two parts ---- */
 
 static const ts_op *maker(const ts_formula *f, ts_value_id value) {
   ts_op_id op = value_of(f, value)->op;

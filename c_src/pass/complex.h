@@ -34,8 +34,8 @@ bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *ou
 /* exp of c64, from its parts of type f32 and the real part in f64; the result is in f64. */
 ts_parts ts_complex_short_exponential(ts_formula *f, ts_parts z, ts_value_id wide_re);
 ts_parts ts_complex_quotient(ts_formula *f, ts_parts a, ts_parts b);
-/* a to the power b: for parts of f32, which the error of an exponent in f64 does not reach; and for those of f64, by an
- * exponent of twice their digits (complex_power.c). */
+/* a to the power b. For parts of f32: the error of an exponent in f64 is too small to reach f32; for parts of f64: the
+ * exponent has twice their digits (complex_power.c). */
 ts_parts ts_complex_short_power(ts_formula *f, ts_parts a, ts_parts b);
 ts_parts ts_complex_power(ts_formula *f, ts_parts a, ts_parts b);
 ts_value_id ts_complex_modulus(ts_formula *f, ts_parts z);

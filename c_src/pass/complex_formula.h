@@ -42,7 +42,7 @@ static inline val bits_of(ts_formula *f, val x) {
 static inline val from_bits(ts_formula *f, val x) {
   return ts_formula_add(f, TS_OP_BITCAST, &x, 1, &(ts_attrs){.dtype = TS_F64});
 }
-/* Of -0, too. */
+/* Also true for -0. */
 static inline val has_sign(ts_formula *f, val x) { return less(f, bits_of(f, x), constant_like(f, TS_S64, 0)); }
 
 /* |x| with the sign of y, also of -0. */

@@ -13,7 +13,8 @@ static val larger_part(ts_formula *f, ts_parts z) {
   return ts_formula_binary(f, TS_OP_MAX, absolute(f, z.re), absolute(f, z.im));
 }
 
-/* A quotient of numbers near the ends of the range is that of both by a power of 2, as kernel/ref/ref_complex.c. */
+/* Scales both operands of a quotient by a power of 2 if one is near the ends of the range, as kernel/ref/ref_complex.c
+ * does. */
 static void scale_quotient(ts_formula *f, ts_parts *a, ts_parts *b) {
   val size = larger_part(f, *b), most = ts_formula_binary(f, TS_OP_MAX, size, larger_part(f, *a));
   val small = less(f, size, number(f, 0x1p-900)), large = less(f, number(f, 0x1p1020), most);
@@ -89,7 +90,7 @@ static val unshift(ts_formula *f, const shifted *s, val y) {
   return pick(f, s->large, multiply(f, y, number(f, exp(SHIFT))), y);
 }
 
-/* (exp(x) cos y, exp(x) sin y): exp(-inf) is 0 and exp(inf) infinite whatever y is, a zero y stays. */
+/* (exp(x) cos y, exp(x) sin y): exp(-inf) is 0 and exp(inf) infinite for every y, a zero y stays. */
 static ts_parts exponential(ts_formula *f, ts_parts z) {
   val positive = less(f, number(f, 0), z.re), none = equals(f, z.im, 0);
   val large = less(f, number(f, LARGE), z.re), endless = equals(f, z.re, (double)INFINITY);
@@ -193,7 +194,8 @@ static ts_parts square_root(ts_formula *f, ts_parts z) {
   return (ts_parts){re, pick(f, both(f, up, lost), z.im, im)};
 }
 
-/* The root whose angle is a third of that of z, of z times 2^-6 or 2^120 where |z| could leave the range of f64. */
+/* The root whose angle is a third of z's angle. z is multiplied by 2^-6 or 2^120 first where |z| could leave the range
+ * of f64. */
 static ts_parts cube_root(ts_formula *f, ts_parts z) {
   val small = less(f, larger(f, absolute(f, z.re), absolute(f, z.im)), number(f, 0x1p-960));
   val factor = pick(f, small, number(f, 0x1p120), number(f, 0x1p-6));
@@ -204,7 +206,7 @@ static ts_parts cube_root(ts_formula *f, ts_parts z) {
   return (ts_parts){multiply(f, root, unary(f, TS_OP_COS, angle)), im};
 }
 
-/* log |z|: near |z| = 1 by log1p of |z|^2 - 1, which is exact enough beside the angle. */
+/* log |z|: near |z| = 1 by log1p of |z|^2 - 1: its error is small compared with the angle. */
 static val log_modulus(ts_formula *f, ts_parts z) {
   val x = absolute(f, z.re), y = absolute(f, z.im), swap = less(f, x, y);
   val large = pick(f, swap, y, x), small = pick(f, swap, x, y), one = number(f, 1), half = number(f, 0.5);
@@ -240,7 +242,7 @@ static ts_parts exponential_less_one(ts_formula *f, ts_parts z) {
   return (ts_parts){pick(f, near, close, subtract(f, plain.re, number(f, 1))), plain.im};
 }
 
-/* exp(z) / (1 + exp(z)) left of 0, 1 / (1 + exp(-z)) elsewhere. */
+/* exp(z) / (1 + exp(z)) left of 0, else 1 / (1 + exp(-z)). */
 static ts_parts logistic(ts_formula *f, ts_parts z) {
   val left = less(f, z.re, number(f, 0));
   ts_parts other = {pick(f, left, z.re, negate(f, z.re)), pick(f, left, z.im, negate(f, z.im))};

@@ -1,5 +1,5 @@
-/* Powers of complex numbers in c128: exp(b log a), of which the exponent has twice the digits of f64. An error of the
- * exponent is one of the result, so it may not grow with the exponent's size.
+/* Powers of complex numbers in c128: exp(b log a), with an exponent of twice the digits of f64. An error of the
+ * exponent is an error of the result, so it may not grow with the exponent's size.
  *
  * A number of twice the digits is the unevaluated sum of two (T. J. Dekker, "A floating-point technique for extending
  * the available precision", 1971). Graphs have no fused multiply-add; exact products come from halves of the digits. */
@@ -65,7 +65,7 @@ static wide pick_wide(ts_formula *f, val predicate, wide x, wide y) {
   return (wide){pick(f, predicate, x.high, y.high), pick(f, predicate, x.low, y.low)};
 }
 
-/* x + sign x^3 / 3 + x^5 / 5 + sign x^7 / 7 ..., so many terms, of which all but the first two have single digits. */
+/* x + sign x^3 / 3 + x^5 / 5 + sign x^7 / 7 ..., `terms` terms; all but the first two have single digits. */
 static wide odd_series(ts_formula *f, wide x, double sign, int terms) {
   wide square = wide_product(f, x, x),
        cube = wide_product(f, wide_product(f, x, square),

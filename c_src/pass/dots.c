@@ -3,14 +3,14 @@
  * whose dims do not collapse is transposed to [batch, free, contracted] first. A product that only a transpose reads
  * gets its operands exchanged instead. The order of contraction does not change, so no bit does. A conversion of an
  * operand to a wider type is left to the product, which then reads fewer bytes, and multiplies integers of 8 bits
- * faster; so is a scale of such an operand. Where no sum of widened integers exceeds 32 bits, a product of 64 bits is
- * one of 32 that is widened. Contractions without free dims are no products (pass/vector_dot.h). */
+ * faster; so is a scale of such an operand. Where no sum of widened integers exceeds 32 bits, a product of 64 bits
+ * becomes a widened product of 32 bits. Contractions without free dims stay (pass/vector_dot.h). */
 #include "pass/normalize.h"
 
 typedef struct side {
   ts_value_id value;
   ts_dims batch, contract;
-  /* What the converted value is multiplied by: a number, or a value whose dims are along `axes` of it. */
+  /* The factor of the converted value: a number, or a value whose dims are along `axes` of it. */
   enum { UNSCALED, BY_NUMBER, BY_VALUE } scaled;
   ts_value_id scale;
   ts_scalar number;
@@ -42,7 +42,7 @@ static ts_dims apply(const ts_dims *axes, const ts_dims *dims) {
   return out;
 }
 
-/* True when the result's free dims are in the order of the operand's, which is fixed. */
+/* True when the result's free dims are in the operand's order (the result's order is fixed). */
 static bool is_ascending(const ts_dims *dims) {
   for (int32_t i = 1; i < dims->rank; i++) {
     if (dims->dims[i] < dims->dims[i - 1]) return false;
@@ -280,7 +280,7 @@ static side rhs_of(const ts_rewrite *rw, const ts_op *dot) {
   return side_of(ts_rewrite_operand(rw, dot, 1), &dot->attrs->dot.rhs_batch, &dot->attrs->dot.rhs_contract);
 }
 
-/* True when the axes only move the free dims of rhs before those of lhs. */
+/* True when the axes only move the free dims of rhs before the free dims of lhs. */
 static bool exchanges(const ts_dims *axes, int32_t batch, int32_t lhs_free) {
   int32_t rhs_free = axes->rank - batch - lhs_free;
   for (int32_t i = 0; i < axes->rank; i++) {

@@ -1,5 +1,5 @@
 /* Turns a general reduce into a loop over the reduced elements in row-major order: acc = region(acc, x). Where each op
- * of the region is elementwise, acc and x are whole slices; elsewhere the elements of the result are computed one after
+ * of the region is elementwise, acc and x are whole slices; otherwise the elements of the result are computed one after
  * another. */
 #include "pass/normalize.h"
 

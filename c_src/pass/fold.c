@@ -1,5 +1,5 @@
 /* Constant folding. A splat (a constant of equal elements) stays one; other results become literals, up to a size. The
- * evaluator decides which ops it evaluates, and must give the bits of a run. */
+ * evaluator chooses the ops that it evaluates, and must give the bits of a run. */
 #include "pass/rules.h"
 
 enum { DEFAULT_FOLD_BYTES = 64 << 10 };

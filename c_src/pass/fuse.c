@@ -147,7 +147,7 @@ static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
   return TS_SUCCESS;
 }
 
-/* True when the group is one op without inlined operands, which needs no region. */
+/* True when the group is one op without inlined operands: it needs no region. */
 static bool is_single(const fuse *f, const ts_graph *graph, const ts_fuse_group *group) {
   const ts_op *op = ts_graph_op(graph, group->root);
   if (group->members > 1) return false;
@@ -168,8 +168,8 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   return is_single(f, rw->from, group) ? ts_rewrite_copy(rw, id, target) : make_fusion(rw, state->group, target);
 }
 
-/* True when all values of the region are scalars. Such regions are compiled whole, and those of fusions and reductions
- * hold no ops to fuse. */
+/* True when all values of the region are scalars. Such regions are compiled whole, and regions of fusions and
+ * reductions hold no ops to fuse. */
 static bool is_scalar_region(const ts_graph *graph, ts_region_id id) {
   const ts_region *region = ts_graph_region(graph, id);
   for (size_t i = 0; i < region->params.count; i++) {
@@ -211,7 +211,7 @@ ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_gr
   ts_rewrite rw = {.visit = visit, .enter = enter, .context = &f};
   *out = NULL;
   ts_status status = ts_fuse_plan_init(&f.plan, in);
-  /* A plan leaves out dead ops of its region. Regions that are copied without a plan may hold dead ops, too. */
+  /* A plan leaves out dead ops of its region. Regions that are copied without a plan may hold dead ops as well. */
   if (!status && in->regions.count > 1) status = ts_liveness_count(in, &uses);
   rw.uses = uses;
   if (!status) status = TS_NEW_ARRAY(in->values.count, &f.inside);

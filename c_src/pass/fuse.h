@@ -11,7 +11,7 @@
 #define TS_MANY_GROUPS (UINT32_MAX - 1)
 
 typedef struct ts_fuse_op {
-  uint32_t group;     /* of which it is a member; TS_NO_GROUP: none */
+  uint32_t group;     /* the group of the op; TS_NO_GROUP: none */
   uint32_t users;     /* groups that read it: TS_NO_GROUP, one group, or TS_MANY_GROUPS */
   uint32_t second;    /* a second group that reads it, until the op is placed */
   bool inlined;       /* recomputed in each group that reads it */
@@ -22,7 +22,7 @@ typedef struct ts_fuse_op {
   uint8_t depth;      /* length of the chain of inlinable ops that ends in it */
   uint8_t restraint;  /* raised when its group made no kernel: see fuse_plan.c */
   ts_op_id next;      /* member of the same group */
-  ts_op_id reduction; /* the reduction from which its elements derive, one from one; TS_NO_ID: none */
+  ts_op_id reduction; /* the reduction from which its elements derive, one to one; TS_NO_ID: none */
 } ts_fuse_op;
 
 /* The result of the analysis of one kernel for a group, or for two groups together. */
@@ -34,7 +34,7 @@ typedef struct ts_fuse_kernel {
 
 typedef struct ts_fuse_group {
   ts_op_id root;           /* its last op */
-  ts_op_id position;       /* the op at whose position the kernel runs: the root, but for joined siblings */
+  ts_op_id position;       /* the op at whose position the kernel runs: the root, unless siblings were joined */
   ts_op_id first;          /* members in graph order, linked by `next` */
   ts_op_id reduction;      /* one of its reductions; TS_NO_ID: none */
   int64_t points;          /* size of its iteration space */
@@ -43,7 +43,7 @@ typedef struct ts_fuse_group {
   bool has_points;         /* some output has an element for each point, not each row */
   bool writes_parts;       /* the root is pad or concatenate */
   bool terminal;           /* only the region's results use its outputs */
-  uint32_t merged;         /* the group into which it was merged, or itself */
+  uint32_t merged;         /* the group that it was merged into, or itself */
   bool composite;          /* not only elementwise ops: must be checked */
   int32_t members, inputs; /* `inputs` is an upper bound */
   bool measured;           /* `kernel` describes the current members */
@@ -52,7 +52,7 @@ typedef struct ts_fuse_group {
 
 /* Memoizes measurements by the structure of the group (fuse_memo.c). */
 typedef struct ts_fuse_memo {
-  ts_keys known;              /* its current key is that of the last lookup */
+  ts_keys known;              /* its current key is the key of the last lookup */
   ts_arena arena;             /* holds the kernels */
   uint32_t *numbers, *stamps; /* of values, in the key; valid if the stamp equals the key's */
   uint32_t stamp, next;

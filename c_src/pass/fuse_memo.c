@@ -1,6 +1,6 @@
-/* Groups of equal structure are measured once (the layers of a network have many). The key holds everything that
- * measuring reads of a group: the ops between the results and the values from outside, the types of those values, and
- * which operands are the same value. */
+/* Groups of equal structure are measured once (the layers of a network have many). The key holds all facts of a group
+ * that measuring reads: the ops between the results and the values from outside, the types of those values, and which
+ * operands are the same value. */
 #include "pass/fuse.h"
 
 void ts_fuse_memo_deinit(ts_fuse_memo *memo) {

@@ -201,7 +201,7 @@ static bool has_room(ts_fuse_plan *p, uint32_t id, const ts_op *op) {
   return group->inputs + (int32_t)op->operand_count <= MAX_INPUTS;
 }
 
-/* True when a reduction may join the group: its rows are those of the group. */
+/* True when a reduction may join the group: its rows are the group's rows. */
 static bool reduction_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   rows r = rows_of(p, op);
   bool in_cache = r.trailing && r.row <= TS_REDUCE_BLOCK;
@@ -223,7 +223,7 @@ static void absorb_reduction(ts_fuse_plan *p, uint32_t id, ts_op_id op) {
   }
 }
 
-/* True when the op is elementwise over one of the root's parts, which are computed separately. */
+/* True when the op is elementwise over one of the root's parts, each computed separately. */
 static bool is_part(const ts_fuse_plan *p, const ts_op *root, int64_t elements) {
   for (uint32_t i = 0; i < root->operand_count; i++) {
     if (elements_of(p, root->operands[i]) == elements) return true;
@@ -231,13 +231,13 @@ static bool is_part(const ts_fuse_plan *p, const ts_op *root, int64_t elements) 
   return false;
 }
 
-/* True when the op has one element for each row, and its reduction may join, too. */
+/* True when the op has one element for each row, and its reduction may join as well. */
 static bool is_of_rows(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   ts_op_id reduction = maker_of(p, op->first_result)->reduction;
   return reduction != TS_NO_ID && reduction_fits(p, group, ts_graph_op(p->graph, reduction));
 }
 
-/* False when the op would be recomputed for every point to which a broadcast spreads its element. */
+/* False when the op would be recomputed for every copy that a broadcast makes of its element. */
 static bool size_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   int64_t elements = elements_of(p, op->first_result);
   if (elements == 0) return false;
@@ -342,7 +342,7 @@ static bool is_cheap(const ts_fuse_plan *p, const ts_op *op) {
   return true;
 }
 
-/* Derives from the operands: the depth of inlinable ops, and the reduction from which the elements stem. */
+/* Derives from the operands: the depth of inlinable ops, and the reduction that the elements come from. */
 static void look_back(ts_fuse_plan *p, ts_op_id id, ts_fuse_op *state) {
   const ts_op *op = ts_graph_op(p->graph, id);
   uint8_t depth = 0;

@@ -1,9 +1,9 @@
-/* Joins a reduction with other groups that read the same values over the same rows into one kernel, which reads them
- * once: mean and variance, minimum and maximum, the sums of a loss and its gradient. The groups need not read each
- * other, and any op may read them, so the position of the joined group matters: it takes the earlier group's position
- * if all operands of the later one are computed before that, or the later group's position if no op reads the earlier
- * group's results before that. Otherwise the groups stay separate. Every op has a position, so no cycle can arise.
- * Near-linear: each value has a few candidates, and only neighbours in the graph are visited. */
+/* Joins a reduction and other groups that read the same values over the same rows: one kernel reads them once.
+ * Examples: mean and variance, minimum and maximum, the sums of a loss and its gradient. The groups need not read each
+ * other, and any op may read them, so the position of the joined group matters. It takes the earlier group's position
+ * if all operands of the later one are computed before it. It takes the later group's position if no op reads the
+ * earlier group's results before it. Otherwise the groups stay separate. Every op has a position, so no cycle can
+ * arise. Near-linear: each value has a few candidates, and only neighbours in the graph are visited. */
 #include "pass/fuse.h"
 
 #include "tensor/reduce_tree.h"
@@ -262,7 +262,7 @@ static ts_status visit(siblings *s, uint32_t group) {
   return TS_SUCCESS;
 }
 
-/* Resets the candidates, which are indices into the list of one region. */
+/* Resets the candidates: they are indices into the list of one region. */
 static void forget(const siblings *s, ts_region_id id) {
   const ts_region *region = ts_graph_region(s->plan->graph, id);
   if (!s->plan->candidates) return;

@@ -1,6 +1,6 @@
-/* Builds the loop nest of a region: walks from the roots to the operands and carries for each value the index map at
- * which it is read, one affine expression for each dim. Shape ops only change the index map. Index maps are interned: a
- * value that is read twice at one map is computed once. */
+/* Builds the loop nest of a region: walks from the roots to the operands and carries each value's index map, one affine
+ * expression for each dim. Shape ops only change the index map. Index maps are interned: a value that is read twice at
+ * one map is computed once. */
 #include "pass/nest.h"
 
 #include <string.h>
@@ -456,7 +456,7 @@ static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
   return reshape_map(b, &b->space, b->space_map, shape, out);
 }
 
-/* The index maps at which a root is read and written. */
+/* The index maps for reading and writing a root. */
 static OWN_FRAME ts_status root_maps(builder *b, const ts_nest_root *root, ts_affine *to, uint32_t *out) {
   const ts_value *v = ts_graph_value(b->graph, root->value);
   ts_affine map[TS_MAX_RANK];

@@ -1,4 +1,4 @@
-/* One walk for all rewrites that depend on an op and its operands alone: a call is replaced by the ops of its region, a
+/* One walk for all rewrites that depend only on an op and its operands. A call is replaced by the ops of its region, a
  * cond with a known predicate by the branch that it takes, a general reduce by a loop; then the rules are applied. The
  * passes named after one kind of rewrite are for tests and tessera-opt. */
 #include "pass/normalize.h"
@@ -12,7 +12,7 @@ typedef struct normalizer {
   unsigned visits;
 } normalizer;
 
-/* Puts the ops of a region in place of the op that holds it. */
+/* Replaces the op that holds a region by the region's ops. */
 static ts_status inline_region(ts_rewrite *rw, ts_op_id id, ts_region_id held, uint32_t first_argument,
                                ts_region_id target) {
   const ts_op *op = ts_graph_op(rw->from, id);

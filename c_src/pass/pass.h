@@ -24,7 +24,7 @@ typedef struct ts_pass {
   ts_status (*run)(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 } ts_pass;
 
-/* All passes, ended by a NULL name: those of the pipeline, parts of them for tests and tools, and the pipeline. */
+/* All passes, ended by a NULL name: the passes of the pipeline, parts of them for tests and tools, and the pipeline. */
 extern const ts_pass ts_passes[];
 const ts_pass *ts_pass_find(const char *name, size_t length);
 

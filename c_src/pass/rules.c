@@ -36,7 +36,7 @@ static bool same_literal(const ts_buffer *a, const ts_buffer *b) {
 
 static bool is_pair(const ts_op *op) { return op->operand_count == 2 && ts_op_is_commutative(op->code); }
 
-/* Operands of commutative ops are compared in either order. This may change NaN payloads, which are not specified. */
+/* Operands of commutative ops are compared in either order. This may change NaN payloads: they are not specified. */
 static uint32_t hash_op(ts_region_id region, const ts_op *op) {
   uint64_t hash = mix(hash_attrs(op), (uint64_t)region << 32 | (uint64_t)op->code << 16 | op->operand_count);
   if (is_pair(op)) {
@@ -101,7 +101,7 @@ typedef struct asked {
   size_t slot, count;
 } asked;
 
-/* The values in place of a known op's results. */
+/* The values that replace a known op's results. */
 static void get_known(const ts_known_op *k, uint32_t count, ts_value_id *out) {
   for (uint32_t i = 0; i < count; i++) out[i] = k->replaced ? k->replaced->values[i] : k->made - 1 + i;
 }

@@ -11,10 +11,10 @@ typedef enum ts_rule_set {
   TS_RULES_SIMPLIFY = 1, /* simplify*.c */
   TS_RULES_FOLD = 2,     /* fold.c */
   TS_RULES_SHARE = 4,    /* common subexpression elimination within a region */
-  TS_RULES_WIDEN = 128   /* widen.c, vector_dot.c: what no kernel computes otherwise */
+  TS_RULES_WIDEN = 128   /* widen.c, vector_dot.c: ops that have no kernel otherwise */
 } ts_rule_set;
 
-/* An op that a rule replaced, and the values in place of its results. */
+/* An op that a rule replaced, and the values that replace its results. */
 typedef struct ts_replaced_op {
   ts_op op;
   const ts_value_id *values;

@@ -80,7 +80,7 @@ static ts_status add_root(const ts_rule_call *s, ts_value_id x, ts_value_id *out
   return ts_rules_add(s->rules, s->target, TS_OP_SELECT, (ts_values){choice, 3}, &(ts_attrs){0}, out);
 }
 
-/* Exponents for which pow is defined by other ops. */
+/* Exponents whose powers are defined by other ops. */
 static ts_status simplify_power(const ts_rule_call *s, ts_value_id *out) {
   ts_value_id x = s->op->operands[0], exponent = s->op->operands[1], one;
   if (equals(s, exponent, 1)) {
