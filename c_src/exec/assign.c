@@ -22,7 +22,7 @@ ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_st
 /* ---- coalescing ---- */
 
 /* The lowered op whose launch writes the step's results: the step's own or its epilogue's. NULL when there is none.
- * `out_first_operand` is the index of the launch's first operand among those of the step. */
+ * `out_first_operand` is the position of the launch's first operand in the step's list. */
 static const ts_lowered *lowered_of(const ts_step *step, uint32_t *out_first_operand) {
   *out_first_operand = 0;
   if (step->kind == TS_STEP_LAUNCH) return &step->work->lowered;
@@ -31,8 +31,8 @@ static const ts_lowered *lowered_of(const ts_step *step, uint32_t *out_first_ope
   return &step->routine.epilogue->lowered;
 }
 
-/* True when the step may write result r over operand o as far as the op is concerned; live ranges are checked
- * elsewhere. */
+/* True when the step may write result r over operand o as far as the op is concerned; live ranges are checked by the
+ * caller. */
 static bool is_inplace(const ts_step *step, uint32_t r, uint32_t o) {
   uint32_t first;
   const ts_lowered *lowered = lowered_of(step, &first);
@@ -93,16 +93,16 @@ static void try_merge(ts_builder *b, const ts_step *step, uint32_t r, uint32_t o
   if (operand->first < result->first) result->first = operand->first;
 }
 
-/* The order in which operands are tried: the result of a routine before its epilogue, then other temporaries, then
- * arguments. A result takes the memory of one operand only, and an argument's only when it is donated. */
+/* The order of trying operands: the result of a routine before its epilogue, then other temporaries, then arguments. A
+ * result takes the memory of one operand only, and an argument's only when it is donated. */
 static int preference(const ts_builder *b, const ts_step *step, uint32_t o) {
   ts_storage_id id = ts_builder_find(b, step->ids[o]);
   if (ts_builder_storage(b, id)->kind == TS_MEMORY_ARG) return 2;
   return ts_step_has_epilogue(step) && id == ts_builder_find(b, *ts_step_inner(step)) ? 0 : 1;
 }
 
-/* True when the step's result shares the memory of the routine's result. The routine writes that while it reads its
- * other operands, so none of them may share it, too. */
+/* True when the step's result shares the memory of the routine's result. The routine writes its result while it reads
+ * its other operands, so none of them may share this memory. */
 static bool holds_inner(const ts_builder *b, const ts_step *step, uint32_t r) {
   if (!ts_step_has_epilogue(step)) return false;
   return ts_builder_find(b, ts_step_results(step)[r]) == ts_builder_find(b, *ts_step_inner(step));
@@ -196,14 +196,14 @@ static ts_status resolve_step(void *context, ts_step *step) {
 
 /* ---- offsets ---- */
 
-/* The live range of a storage. One that no step uses takes no memory. */
+/* The live range of a storage. A storage that no step uses takes no memory. */
 static ts_usage usage_of(const ts_storage *s) {
   if (s->last < 0) return (ts_usage){0};
   return (ts_usage){.first = s->first, .last = s->last, .bytes = s->bytes};
 }
 
-/* Collects the live ranges of temporaries, indexed by their numbers, then those of arguments and results; returns how
- * many. */
+/* Collects the live ranges of temporaries, indexed by their numbers, then of arguments and results; returns their
+ * number. */
 static size_t collect(const ts_builder *b, ts_usage *usages) {
   size_t others = b->exe->temp_count;
   for (size_t i = 0; i < b->storages.count; i++) {

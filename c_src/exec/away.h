@@ -1,7 +1,7 @@
-/* Threads for foreign code, of plugins, which may run for any time and waits for whatever it likes. A run leaves the
- * scheduler for such a call, and holds no thread of the VM nor of the pool meanwhile. There are at most TS_MOST_AWAY of
- * these threads; further calls wait for one in their order, and only for each other. They start when they are needed
- * and stay. Thread-safe. */
+/* Threads for foreign code, of plugins, which may run for any time and wait for anything. A run leaves the scheduler
+ * for such a call, and meanwhile holds no thread of the VM or of the pool. There are at most TS_MOST_AWAY threads for
+ * foreign code; further calls wait for one in their order, and only for each other. They start when they are needed and
+ * stay. Thread-safe. */
 #ifndef TS_EXEC_AWAY_H
 #define TS_EXEC_AWAY_H
 
@@ -16,7 +16,7 @@ typedef struct ts_away {
   void *context;
 } ts_away;
 
-/* Has `run` called once on such a thread. False, without a call, where the system gives no thread. */
+/* Has `run` called once on a thread for foreign code. False, without a call, where the system gives no thread. */
 bool ts_away_start(ts_away *call);
 
 #endif

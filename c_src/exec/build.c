@@ -1,5 +1,5 @@
-/* Makes steps over storages from a graph after the pipeline. Positions number the steps in the order in which a run may
- * reach them; the steps of a loop's regions lie between the loop's start and end positions. */
+/* Makes steps over storages from a graph after the pipeline. Positions number the steps in the order of a run; the
+ * steps of a loop's regions lie between the loop's start and end positions. */
 #include "base/cancel.h"
 #include "base/system.h"
 #include "exec/builder.h"
@@ -204,7 +204,7 @@ static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
   return ts_builder_routine(b, block, id, &ts_reference_routine, &done);
 }
 
-/* Puts the region's ops in place of the op that holds it. */
+/* Replaces the op that holds a region by the region's ops. */
 static ts_status inline_region(ts_builder *b, ts_block *block, const ts_op *op, ts_region_id id) {
   const ts_region *region = ts_graph_region(b->graph, id);
   for (size_t i = 0; i < region->params.count; i++) b->map[region->params.data[i]] = b->map[op->operands[i]];

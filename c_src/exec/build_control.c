@@ -39,7 +39,7 @@ static ts_status pass_through(ts_builder *b, ts_step *step, const ts_op *op, uin
   return TS_SUCCESS;
 }
 
-/* Chooses the storage into which an iteration writes the next value of the step's variable i. */
+/* Chooses the storage for the next value of the step's variable i. */
 static ts_status bind_next(ts_builder *b, ts_step *step, const ts_op *op, uint32_t i, ts_storage_id value,
                            int32_t body_start) {
   ts_storage_id own = ts_step_results(step)[i], *next = &step->loop->next[i];

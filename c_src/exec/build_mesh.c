@@ -138,7 +138,7 @@ static ts_status count_writes(void *context, ts_step *step) {
   return TS_SUCCESS;
 }
 
-/* A result of the program that no other step writes stays what it is, whichever partition is ahead. */
+/* A result of the program that no other step writes keeps its value, whichever partition is ahead. */
 static ts_status share_results(ts_executable *exe, const ts_step *step, const uint8_t *counts) {
   ts_collective *c = (ts_collective *)(uintptr_t)step->collective;
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, (size_t)c->count, &c->shared));

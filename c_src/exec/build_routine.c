@@ -15,9 +15,9 @@ static uint32_t first_same(const ts_op *op, uint32_t i) {
   return first;
 }
 
-/* True when the ops have equal attributes and operands of equal types, of which the same ones are one value: the
- * interpreter's plan is of a program of the op, in which x * x has another form than x * y. May be false for equal ops
- * where comparing is too expensive. */
+/* True when the ops have equal attributes and operands of equal types, and the same operands are one value. (The
+ * interpreter's plan is a program of the op, and x * x has another form than x * y.) May be false for equal ops where
+ * comparing is too expensive. */
 static bool are_alike(const ts_graph *g, const ts_op *a, const ts_op *b) {
   if (a->code != b->code || a->attrs != b->attrs || a->operand_count != b->operand_count) return false;
   if (a->operand_count > ALIKE_OPERANDS) return false;

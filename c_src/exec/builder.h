@@ -13,7 +13,7 @@ typedef struct ts_storage {
   int64_t bytes;
   int32_t first, last;  /* positions of the first write and the last use */
   ts_storage_id merged; /* itself, or the storage into whose memory it was merged */
-  uint32_t index;       /* ARG, CONST and RESULT: index among their kind; TEMP: too, once numbered */
+  uint32_t index;       /* ARG, CONST and RESULT: index among their kind; TEMP: also, once numbered */
   ts_memory_id memory;  /* its number among all memory of the executable */
   int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
   int32_t loop;         /* position of the while whose loop variable it holds; -1: none */
@@ -57,7 +57,7 @@ static inline int64_t ts_cost_add(int64_t a, int64_t b) { return a == INT64_MAX 
 /* ---- storages ---- */
 ts_status ts_builder_add_storage(ts_builder *b, ts_memory_kind kind, uint32_t index, int64_t bytes, ts_storage_id *out);
 static inline ts_storage *ts_builder_storage(const ts_builder *b, ts_storage_id id) { return &b->storages.data[id]; }
-/* The storage into which a storage was merged, over any number of merges. */
+/* The final storage into which a storage was merged. */
 static inline ts_storage_id ts_builder_find(const ts_builder *b, ts_storage_id id) {
   while (b->storages.data[id].merged != id) id = b->storages.data[id].merged;
   return id;
@@ -98,7 +98,7 @@ ts_status ts_builder_try_epilogue(ts_builder *b, ts_block *block, ts_op_id id, b
 
 /* ---- control: build_control.c ---- */
 ts_status ts_builder_control(ts_builder *b, ts_block *block, ts_op_id id);
-/* Adds a step at which the run stops until its caller answers. */
+/* Adds a step that stops the run until its caller answers. */
 ts_status ts_builder_callback(ts_builder *b, ts_block *block, const ts_op *op);
 /* Adds a step that runs the control flow op as one native function. */
 ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id);
@@ -106,7 +106,7 @@ ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id);
 /* ---- meshes: build_mesh.c ---- */
 /* Keeps the mesh, and the coordinates of its partitions. */
 ts_status ts_builder_mesh(ts_builder *b);
-/* Adds a step at which the run stops until the other partitions are there. */
+/* Adds a step that stops the run until the other partitions reach it. */
 ts_status ts_builder_collective(ts_builder *b, ts_block *block, const ts_op *op);
 /* Once memory is assigned: finds the results of collectives that all members may have in one memory. */
 ts_status ts_builder_share(ts_builder *b);
@@ -116,7 +116,7 @@ ts_status ts_builder_share(ts_builder *b);
  * numbers into the steps. */
 ts_status ts_assign(ts_builder *b);
 
-/* Calls `visit` for every step, an outer one before those of its blocks. */
+/* Calls `visit` for every step, an outer step before the steps of its blocks. */
 ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_step *step), void *context);
 
 #endif

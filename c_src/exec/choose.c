@@ -27,7 +27,7 @@ void ts_chooser_deinit(ts_chooser *c) {
 
 /* ---- kernels ---- */
 
-/* The family of a kernel's source; zero when it has none, or memory runs out. */
+/* The family of a kernel's source; zero without one, or when memory runs out. */
 static ts_hash128 family_of(const ts_kernel_source *source) {
   ts_hash128 family;
   bool known = source->family && ts_status_consume_ok(source->family(source->description, &family));

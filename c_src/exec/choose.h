@@ -1,6 +1,6 @@
-/* Chooses the kernels of a program while it is built: lowers each op, selects for each launch its own kernel or a more
- * general one that stands in, requests it at once, and cuts the launch into tasks. Equal ops and equal fusions are
- * lowered once (the layers of a network have many). Used by one thread; internal to exec/. */
+/* Chooses the kernels of a program while it is built. It lowers each op, selects for each launch its own kernel or a
+ * stand-in (a more general kernel), requests the own kernel at once, and cuts the launch into tasks. Equal ops and
+ * equal fusions are lowered once (the layers of a network have many). Used by one thread; internal to exec/. */
 #ifndef TS_EXEC_CHOOSE_H
 #define TS_EXEC_CHOOSE_H
 
@@ -17,7 +17,7 @@ typedef struct ts_chooser {
   ts_jit_batch batch;             /* requested kernels, which LLVM compiles in the background */
   TS_VEC(char *) texts;           /* texts of the batch's kernels, owned */
   TS_VEC(ts_hash128) families;    /* families of the batch's kernels; zero: none */
-  TS_VEC(ts_kernel_source) later; /* kernels for which others stand in; the chooser owns their texts */
+  TS_VEC(ts_kernel_source) later; /* the launches' own kernels, while others stand in; the chooser owns their texts */
   ts_map source_ids;              /* text to index in the batch + 1 */
   ts_keys known;                  /* key to ts_work */
   TS_VEC(ts_work *) works;        /* the values of `known` */

@@ -1,6 +1,6 @@
 /* Runs a kernel on each part of a routine's result as soon as the part is complete, which saves a second pass over
- * memory. The kernel is the one that would run as a step of its own, on the same elements and in the same order of
- * operations, so the bits are the same. */
+ * memory. The kernel is the one of a separate step, on the same elements and in the same order of operations, so the
+ * bits are the same. */
 #include "exec/steps.h"
 
 /* True when the rows of a ROW launch are the result's rows or lie within them. */

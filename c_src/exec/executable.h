@@ -66,7 +66,7 @@ bool ts_executable_calls_back(const ts_executable *executable);
 /* The partitions that run the program together, each on a device of its own: 1 for programs without a partitioned mesh
  * or collectives. More of them run as a group (group/group.h). */
 int32_t ts_executable_partitions(const ts_executable *executable);
-/* True when the last parameter is a partition's coordinates, which a group provides. */
+/* True when the last parameter is a partition's coordinates: a group provides these. */
 bool ts_executable_has_coordinates(const ts_executable *executable);
 /* True when a run is short enough for a normal scheduler (tens of microseconds, more for a loop over single
  * elements). Of partitions the sum counts, since one thread may have to run all of them. */
@@ -108,7 +108,7 @@ ts_status ts_execution_create(const ts_executable *executable, ts_buffer *const 
 /* Starts or resumes the run. It pauses between steps and between iterations, but not in an inner loop of a step that is
  * compiled whole. */
 ts_status ts_execution_advance(ts_execution *execution, ts_run_state *out_state);
-/* After TS_RUN_CALLBACK: the call, and the contents of an operand, which are read-only and valid until the answer. */
+/* After TS_RUN_CALLBACK: the call, and the contents of an operand, read-only and valid until the answer. */
 void ts_execution_get_call(const ts_execution *execution, ts_run_call *out);
 const void *ts_execution_operand(const ts_execution *execution, uint32_t i);
 /* Copies the results of the callback, one for each of ts_run_call, and checks their types; then the run may be

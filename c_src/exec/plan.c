@@ -94,7 +94,7 @@ static int compare_room(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The index of the first space of at least so many bytes. */
+/* The index of the first space of at least `bytes`. */
 static int32_t first_of_size(const space *spaces, int32_t room_count, int64_t bytes) {
   int32_t low = 0, high = room_count;
   while (low < high) {
@@ -177,7 +177,7 @@ static bool sort_by_count(ts_usage *usages, int32_t count, ts_usage **order) {
   return true;
 }
 
-/* The usages that take memory, in the order in which they are placed. */
+/* The usages that take memory, in placement order. */
 static ts_status sort_usages(ts_usage *usages, int32_t count, ts_usage ***out, int32_t *out_count) {
   *out_count = 0;
   TS_TRY(TS_NEW_ARRAY((size_t)count, out));

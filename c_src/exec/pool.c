@@ -1,7 +1,7 @@
 /* Work sharing: a parallel run is a job on its caller's stack, linked into a list while it accepts helpers. An idle
  * worker joins the first job with tasks left and fewer helpers than its width. The caller executes tasks itself and
- * never waits for a helper to join; it waits only for helpers that are in the middle of a task when no tasks are
- * left: it spins for a short time, then it sleeps, since a task may be all of a partition's work. */
+ * never waits for a helper to join; it waits only for helpers that still run a task when no tasks are left. It spins
+ * for a short time, then it sleeps, since a task may be all of a partition's work. */
 #include "exec/pool.h"
 
 #include "base/fp_env.h"
@@ -43,7 +43,7 @@ typedef struct job {
 
 typedef struct pool {
   pthread_mutex_t lock;
-  job *jobs;               /* those that accept helpers */
+  job *jobs;               /* the jobs that accept helpers */
   _Atomic uint32_t posted; /* futex word: counts jobs ever posted */
   _Atomic int32_t sleepers;
   int workers;
@@ -51,7 +51,7 @@ typedef struct pool {
   _Atomic pid_t movable[MOVABLE]; /* the first workers; with more CPUs than that, one of them is idle. 0: not started */
 } pool;
 
-/* Of Tessera's own tasks; and of those of plugins, which may take any time. */
+/* For Tessera's own tasks; and for plugins' tasks, which may take any time. */
 static pool own = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP},
             foreign = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP};
 
@@ -74,7 +74,7 @@ int ts_cpu_count(void) {
 
 /* False when no task is left. */
 static bool do_task(job *j, int worker) {
-  /* relaxed: tasks are independent; what they wrote is published by `active` */
+  /* relaxed: tasks are independent; `active` publishes their writes */
   int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
   if (task >= j->tasks) return false;
   j->fn(j->arg, task, worker);

@@ -10,7 +10,7 @@
 int ts_cpu_count(void);
 /* The shared pool limited to `threads` (0: all). Constant objects that are never freed. */
 const ts_parallel *ts_pool_parallel(int threads);
-/* The same of other threads, for the parts of a plugin's call, which may take any time. */
+/* The same on other threads, for the parts of a plugin's call: they may take any time. */
 const ts_parallel *ts_pool_away(int threads);
 
 #endif

@@ -97,7 +97,7 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
   ts_tasks_run(l, words, scratch, step->work->scratch_bytes, run->parallel, cancel_flag(run));
 }
 
-/* Starts the step's epilogue, which the routine calls with the parts of its result. */
+/* Starts the step's epilogue: the routine calls it with the parts of its result. */
 static ts_epilogue start_epilogue(ts_run *run, const ts_step *step, ts_epilogue_run *context) {
   const ts_work *work = step->routine.epilogue;
   ts_launch_memory of = {step->ids + step->routine.plan->operand_count, ts_step_results(step), ts_step_besides(step)};
@@ -116,7 +116,7 @@ static ts_buffer *fixed_buffer(const ts_run *run, ts_memory_id id) {
   return b ? (ts_buffer *)(uintptr_t)ts_buffer_root(b) : NULL;
 }
 
-/* Finds the copy of the routine's weights, or makes it, where there shall be one. `*out_use` is NULL without one. */
+/* Finds or makes the copy of the routine's weights, if they may be copied. `*out_use` is NULL without one. */
 static ts_status prepare_weights(const ts_run *run, const ts_step *step, ts_routine_run *out, ts_prepared **out_use) {
   const ts_routine_plan *plan = step->routine.plan;
   const ts_weights *weights = plan->weights;
@@ -159,8 +159,8 @@ static void copy_bytes(const ts_run *run, void *to, const void *from, int64_t by
   ts_copy_bytes(to, from, bytes, cancel_flag(run));
 }
 
-/* Moves every loop variable back to its original memory, if the swaps have left it in that of its next value. Each
- * variable has two pieces of memory of its own, so one copy is enough. */
+/* Moves every loop variable back to its original memory, if the swaps have left it in its second memory. Each variable
+ * has two pieces of memory of its own, so one copy is enough. */
 static void settle(ts_run *run, const ts_step *step, void *const *home) {
   for (uint32_t i = 0; i < step->result_count; i++) {
     ts_memory_id carried = ts_step_results(step)[i], next = step->loop->next[i];
@@ -447,7 +447,7 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   return TS_SUCCESS;
 }
 
-/* Releases the run's own references, and after success those of donated arguments. */
+/* Releases the run's own references, and after success the donated arguments. */
 static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
                    bool succeeded) {
   for (uint32_t i = 0; i < exe->made_count; i++)

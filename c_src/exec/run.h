@@ -68,7 +68,7 @@ bool ts_execution_predicate(const ts_execution *x);
 void ts_execution_share(ts_execution *x, const ts_execution *owner, uint32_t i);
 /* Continues behind a collective whose results were written, or behind an agreed predicate. */
 ts_status ts_execution_go_on(ts_execution *x);
-/* An estimate of the time until the run stops again, which is not exact above `enough`. */
+/* An estimate of the time until the run stops again; not exact above `enough`. */
 int64_t ts_execution_ahead_ns(const ts_execution *x, int64_t enough);
 
 #endif

@@ -6,8 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* Moving a call to a dirty scheduler costs tens of microseconds at most, which is little against a slice of this
- * length. */
+/* Moving a call to a dirty scheduler costs tens of microseconds at most: little compared with this slice. */
 #define SLICE_NS (20 * 1000000)
 #define TICK_NS (5 * 1000000)
 

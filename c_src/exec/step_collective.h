@@ -1,4 +1,4 @@
-/* What a COLLECTIVE step of an executable computes, for which members of which groups of partitions. group/ runs such
+/* The work of a COLLECTIVE step of an executable, and the members and groups of partitions that do it. group/ runs such
  * steps. */
 #ifndef TS_EXEC_STEP_COLLECTIVE_H
 #define TS_EXEC_STEP_COLLECTIVE_H
@@ -35,7 +35,7 @@ static inline bool ts_collective_reduces(ts_opcode code) { return ts_collective_
 static inline bool ts_collective_is_all_reduce(ts_opcode code) {
   return ts_collective_reduces(code) && code != TS_OP_REDUCE_SCATTER;
 }
-/* True for ops of which all members of a group get the same. */
+/* True for ops whose results are the same on all members of a group. */
 static inline bool ts_collective_is_equal_in_all(ts_opcode code) {
   return code == TS_OP_ALL_GATHER || code == TS_OP_COLLECTIVE_BROADCAST || ts_collective_is_all_reduce(code);
 }

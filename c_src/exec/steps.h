@@ -1,9 +1,9 @@
 /* The inside of an executable: blocks of steps over pieces of memory. It is built once (build.c, assign.c), then
  * read-only; runs keep their own pointers (run.c). A program lives as long as a cache or a term refers to it, and the
- * next one is compiled into other memory, whose cache lines and pages are cold. So an executable keeps only what a run
- * reads, and each item once: equal ops share a ts_work or ts_routine_plan, equal types share an object, and what only
- * the planner reads is in the builder (builder.h). Data of fixed size lives in the executable's arena; kernels are
- * references. */
+ * next one is compiled into other memory, whose cache lines and pages are cold. So an executable keeps only the data
+ * that a run reads, and each item once: equal ops share a ts_work or ts_routine_plan, equal types share an object. Data
+ * that only the planner reads is in the builder (builder.h). Data of fixed size lives in the executable's arena;
+ * kernels are references. */
 #ifndef TS_EXEC_STEPS_H
 #define TS_EXEC_STEPS_H
 
@@ -12,8 +12,8 @@
 #include "jit/lower/lower.h"
 #include "kernel/routine.h"
 
-/* The number of a piece of memory, for which a run has a pointer. Arguments come first, then constants, results that
- * the run makes, and temporaries (ts_memory_kind). */
+/* The number of a piece of memory; a run has a pointer for each. Arguments come first, then constants, results that the
+ * run makes, and temporaries (ts_memory_kind). */
 typedef uint32_t ts_memory_id;
 
 typedef enum ts_memory_kind {
@@ -23,9 +23,9 @@ typedef enum ts_memory_kind {
   TS_MEMORY_TEMP    /* a range of the run's block, or of a result before the result's first write */
 } ts_memory_kind;
 
-/* The two plans of temporaries. HOSTED places some in the memory of results that are not yet written. BLOCK uses none
- * of it and is for runs in which a result takes a donated argument's memory. Such runs are rare, so BLOCK is planned at
- * the first of them. */
+/* The two plans of temporaries. HOSTED places some in the memory of results that are not yet written. BLOCK does not
+ * use that memory: it is for runs whose results take a donated argument's memory. Such runs are rare, so BLOCK is
+ * planned at the first of them. */
 typedef enum ts_temps_plan { TS_TEMPS_HOSTED, TS_TEMPS_BLOCK } ts_temps_plan;
 
 /* A temporary in TS_TEMPS_HOSTED. */
@@ -34,7 +34,7 @@ typedef struct ts_temp {
   ts_memory_id host; /* the result in whose memory it is; TS_NO_ID: in the block */
 } ts_temp;
 
-/* The live range of a temporary, from which TS_TEMPS_BLOCK is planned. */
+/* The live range of a temporary; TS_TEMPS_BLOCK is planned from these. */
 typedef struct ts_lifetime {
   int64_t bytes;
   int32_t first, last; /* positions of the first write and the last use */
@@ -84,7 +84,7 @@ typedef struct ts_step_loop {
   int64_t *bytes;     /* sizes of the loop variables */
 } ts_step_loop;
 
-/* A callback, which the caller of the run answers. */
+/* A callback; the caller of the run answers it. */
 typedef struct ts_step_call {
   uint32_t index;
   const ts_type **types; /* types of operands, then of results */
@@ -98,7 +98,7 @@ typedef struct ts_step {
   int32_t position;
   uint32_t operand_count, result_count;
   ts_memory_id *ids;   /* of operands, then of results, then extra ones, which depend on the kind */
-  const ts_type *type; /* of its first result, for explain and messages; NULL: it has none */
+  const ts_type *type; /* of its first result, for explain and messages; NULL without one */
   int64_t cost_ns;
   union {
     const ts_work *work; /* LAUNCH; extra: the work's temporaries, the workspace */
@@ -156,7 +156,7 @@ struct ts_executable {
   bool calls_back;         /* some step is a CALLBACK */
   ts_mesh mesh;            /* the program's; partitions of one run the executable together */
   ts_opcode collective;    /* of the first COLLECTIVE; 0: there is none, and any partition runs by itself */
-  ts_buffer **coordinates; /* of each partition, when mesh.coordinates says that the last parameter is that */
+  ts_buffer **coordinates; /* of each partition, if mesh.coordinates makes the last parameter the coordinates */
   uint32_t levels;         /* depth of nested blocks */
   bool is_single;          /* ts_single_fits */
   ts_executable_stats stats;
@@ -181,7 +181,7 @@ static inline ts_memory_kind ts_memory_kind_of(const ts_executable *exe, ts_memo
                              : TS_MEMORY_ARG;
 }
 
-/* Releases what a step, or all steps of a block, hold. */
+/* Releases the contents of a step, or of all steps of a block. */
 void ts_step_deinit(ts_step *step);
 void ts_block_deinit(ts_block *block);
 
@@ -222,7 +222,7 @@ ts_status ts_executable_check_args(const ts_executable *exe, ts_buffer *const *a
 typedef struct ts_launch_memory {
   const ts_memory_id *operands, *results, *temps;
 } ts_launch_memory;
-/* Writes addresses, from the base of each memory, into the launch's part of `words`, which it returns. */
+/* Writes addresses, from the base of each memory, into the launch's part of `words`, and returns that part. */
 int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_launch_memory *of, const ts_step_launch *l);
 
 /* ---- single.c ---- */

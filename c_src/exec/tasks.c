@@ -6,7 +6,7 @@
 
 /* A task shorter than this is not worth handing to another thread. */
 #define TASK_NS 20000
-/* The estimated time for which a run may continue after it was cancelled. */
+/* The estimated time that a run may continue after it was cancelled. */
 #define LONGEST_TASK_NS 5000000
 /* Picoseconds for a byte in a cache, and for one in memory. */
 #define CACHED_BYTE_PS 25

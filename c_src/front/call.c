@@ -11,7 +11,7 @@ ts_device *ts_call_device(ts_buffer *const *buffers, size_t count) {
 
 /* ---- keys ---- */
 
-/* The class of the number, on which ts_op_operand_types depends. */
+/* The class of the number: ts_op_operand_types depends on it. */
 static uint64_t number_word(const ts_number *n) { return UINT64_C(1) << 63 | ts_number_class(n); }
 
 /* At least the words of the key. */

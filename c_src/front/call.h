@@ -34,7 +34,7 @@ ts_status ts_call_graph(const ts_call *call, ts_graph **out);
 /* The program. TS_CANCELLED once `cancel`,
  * which may be NULL, is true. */
 ts_status ts_call_compile(const ts_call *call, const _Atomic bool *cancel, ts_loaded **out);
-/* A reshape only views its operand: false when the call is none that is valid. */
+/* A reshape only views its operand: false when the call is not a valid reshape. */
 bool ts_call_is_view(const ts_call *call);
 
 #endif

@@ -66,7 +66,7 @@ static ts_status check_result(const ts_expr *e, const ts_expr_rule *rule, uint32
                   TS_SHAPE_STR(form->dtype, &form->shape));
 }
 
-/* The types of a rule's results must be those of its nodes. */
+/* The types of a rule's results must equal its nodes' types. */
 static ts_status check_rule(const ts_expr *e, const ts_expr_rule *rule, const ts_expr_value *example) {
   const ts_region *region = ts_expr_region(rule);
   uint32_t arity = e->arities.data[example->rule];

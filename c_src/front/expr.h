@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
-/* A node. Leaves, which are arguments and tensors, have no rule: `first` is the leaf's number, and `count` the
- * parameter of the program, once it is used. A tuple has no type; ELEM is result `count` of the tuple `first`. */
+/* A node. Leaves (arguments and tensors) have no rule: `first` is the leaf's number, and `count` the parameter of the
+ * program, once it is used. A tuple has no type; ELEM is result `count` of the tuple `first`. */
 #define TS_EXPR_ELEM (TS_NO_ID - 1)
 
 typedef struct ts_expr_value {
@@ -42,8 +42,8 @@ typedef struct ts_expr_kept {
   char text[]; /* the region as the text of a program */
 } ts_expr_kept;
 
-/* The origin of a rule: the cache, a constant, or the caller. A rule from the caller may have a key in `keys`, under
- * which it enters the cache. */
+/* The origin of a rule: the cache, a constant, or the caller. A rule from the caller may have a key in `keys`: it
+ * enters the cache with this key. */
 typedef struct ts_expr_origin {
   ts_expr_kept *kept;    /* a reference, or NULL */
   ts_region_id constant; /* a region of `constants`, or 0 */
@@ -63,7 +63,7 @@ typedef struct ts_expr {
   ts_graph *constants;
   TS_VEC(ts_type) forms;
   uint32_t rule_count;
-  ts_mesh mesh;                     /* rank 0: that of the rules' programs, or none */
+  ts_mesh mesh;                     /* rank 0: the mesh of the rules' programs, or none */
   TS_VEC(ts_root_sharding) cuts[2]; /* by ts_root_side: of the first parameters and results */
 } ts_expr;
 

@@ -12,7 +12,7 @@ static bool is_key(const ts_expr_reader *r, const expr_known_form *form, const t
          memcmp(r->form_words.data + form->words, key->words, key->count * sizeof *key->words) == 0;
 }
 
-/* Adds words as a key of a form; others may be keys of it, too. */
+/* Adds words as a key of a form; other keys may belong to it as well. */
 static ts_status add_key(ts_expr_reader *r, const ts_expr_form_key *key, uint32_t hash, uint32_t form) {
   expr_known_form known = {r->form_words.count, key->count, form};
   TS_TRY(TS_VEC_RESERVE(&r->form_words, r->form_words.count + key->count));

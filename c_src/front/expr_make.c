@@ -80,8 +80,7 @@ static ts_status add_params(const ts_expr *e, ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-/* Most rules of an expression are regions of one program: the one that was lowered for the first expression of its
- * kind. */
+/* Most rules of an expression are regions of one program, lowered for the first expression with equal layers. */
 static ts_status new_graph(const ts_expr *e, const ts_expr_rule *rules, ts_graph **out) {
   for (uint32_t i = 0; i < e->origins.count; i++)
     if (e->origins.data[i].kept) return ts_graph_create_from(rules[i].graph, out);

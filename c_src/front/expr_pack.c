@@ -10,22 +10,22 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are written as they lie in memory");
 
-/* No program text begins with these bytes. */
+/* A program's text never begins with these bytes. */
 static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '3', '\n'};
 
 /* Limit for the ops and tuple elements of a packed program: a rule is written once but may be used by as many values as
  * there are words. */
 #define MOST_OPS (UINT64_C(1) << 22)
 
-/* The word of a leaf: this bit and its parameter; and the word of an element, which is followed by its tuple. */
+/* The word of a leaf: this bit and its parameter; and the word of an element; its tuple follows. */
 #define PARAM (UINT32_C(1) << 31)
 #define ELEM (UINT32_C(1) << 30)
 
-/* In place of a rule's length: a constant, given by form and bits instead of text. Printing and parsing a number takes
- * longest in the key of a short program. */
+/* Instead of a rule's length: a constant, given by form and bits, not text. Printing and parsing a number takes longest
+ * in the key of a short program. */
 #define CONSTANT UINT32_MAX
 
-/* In place of the number of cuts, and bits of a mesh. */
+/* Stands for the number of cuts; and bits of a mesh. */
 #define NOT_GIVEN UINT32_MAX
 #define PARTITIONED UINT32_C(1)
 #define COORDINATES UINT32_C(2)
@@ -48,7 +48,7 @@ static ts_status put_region(ts_text *out, const ts_expr_rule *rule) {
   return TS_SUCCESS;
 }
 
-/* Writes the type by its name, which is the same in all versions. */
+/* Writes the type by its name: names are the same in all versions. */
 static void put_form(ts_text *out, const ts_type *form) {
   char name[TYPE_BYTES] = {0};
   const char *type = ts_dtype_name(form->dtype);
@@ -91,7 +91,7 @@ static void put_words(ts_text *out, const uint32_t *words, size_t count) {
 
 static void put_value(ts_text *out, const ts_expr *e, const ts_expr_value *v) {
   if (v->rule == TS_NO_ID) {
-    put_word(out, v->count | PARAM); /* TS_NO_ID stays what it is */
+    put_word(out, v->count | PARAM); /* TS_NO_ID is unchanged */
     return;
   }
   if (v->rule == TS_EXPR_ELEM) {
@@ -360,7 +360,7 @@ static ts_status get_axes(unpacker *u) {
   return status ? ts_error_context(status, "a packed program") : TS_SUCCESS;
 }
 
-/* Parts of a partitioned program say nothing about what a cut must divide. */
+/* The parts of a partitioned program do not show the dims that a cut must divide. */
 static ts_status get_sharding(unpacker *u, ts_root_side side, uint32_t form) {
   ts_root_sharding root = {0};
   ts_dims axes = {0}, dims = {0};

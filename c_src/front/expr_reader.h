@@ -16,11 +16,11 @@ typedef struct ts_expr_request {
   size_t limit; /* of nodes */
 } ts_expr_request;
 
-/* What is known of an expression besides its values, as terms of its source. */
+/* Facts about an expression besides its values, as terms of its source. */
 typedef struct ts_expr_terms {
   TS_VEC(ts_expr_term) sources; /* the leaf of each parameter */
   TS_VEC(ts_expr_term) nodes;   /* a node of each rule that must be lowered */
-  TS_VEC(uint32_t) examples;    /* the values of those nodes, in the same order */
+  TS_VEC(uint32_t) examples;    /* the values of these nodes, in the same order */
 } ts_expr_terms;
 
 ts_status ts_expr_reader_create(const ts_expr_source *source, ts_expr_reader **out);

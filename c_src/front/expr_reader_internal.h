@@ -1,11 +1,11 @@
-/* The state of a walk, for expr_read.c, which walks, expr_form.c, which numbers forms, expr_leaf.c, which numbers
- * parameters, and expr_rule.c, which makes the rules of steps. */
+/* The state of a walk. expr_read.c walks, expr_form.c numbers forms, expr_leaf.c numbers parameters, and expr_rule.c
+ * makes the rules of steps. */
 #ifndef TS_FRONT_EXPR_READER_INTERNAL_H
 #define TS_FRONT_EXPR_READER_INTERNAL_H
 
 #include "front/expr_reader.h"
 
-/* A visited node and its value, which is TS_NO_ID until its operands are read. */
+/* A visited node and its value: TS_NO_ID until its operands are read. */
 typedef struct expr_known {
   ts_expr_term id;
   uint32_t value;
@@ -74,7 +74,7 @@ static inline ts_status expr_put_words(ts_expr_reader *r, uint64_t first, uint64
   return TS_SUCCESS;
 }
 
-/* The number of a node's form, which is added to the expression if it is new. Stops where the core has no such type or
+/* The number of a node's form; a new form is added to the expression. Stops if the core does not have this type or
  * shape. */
 ts_status expr_get_form(ts_expr_reader *r, const ts_expr_node *node, uint32_t *out);
 

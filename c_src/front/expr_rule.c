@@ -85,8 +85,8 @@ static ts_status put_key(ts_expr_reader *r, const expr_frame *f) {
   return TS_SUCCESS;
 }
 
-/* True for rules that enter the cache: not loops and blocks, which are rarely equal, nor rules without operands, which
- * are cheap to lower, nor those with statics, which are terms of this call. */
+/* True for rules that enter the cache. Loops and blocks are rarely equal, rules without operands are cheap to lower,
+ * and statics are terms of this call: these do not. */
 static bool is_to_keep(const ts_expr_reader *r, const expr_frame *f) {
   return f->node.kind == TS_EXPR_NODE_STEP && f->operand_count && r->statics.count == f->statics;
 }

@@ -1,5 +1,5 @@
-/* What gives an expression's nodes: terms of a VM (nif/expr/nif_expr_terms.c), or a test's own. Its terms are words
- * that only the source understands. A function returns false for what is not a plain step: the expression is then read
+/* The source of an expression's nodes: terms of a VM (nif/expr/nif_expr_terms.c), or a test's own. Its terms are words
+ * that only the source understands. A function returns false for anything but a plain step: the expression is then read
  * in another way. Not thread-safe. */
 #ifndef TS_FRONT_EXPR_SOURCE_H
 #define TS_FRONT_EXPR_SOURCE_H
@@ -49,7 +49,7 @@ typedef struct ts_expr_source {
   ts_status (*arguments)(void *context, const ts_expr_node *node, ts_expr_reader *reader);
   bool (*index)(void *context, const ts_expr_node *node, uint32_t *out);   /* of an ELEM */
   bool (*number)(void *context, const ts_expr_node *node, ts_number *out); /* false when it is no constant */
-  /* Of parameters and tensors: what identifies them, and the position of a parameter; TS_NO_ID: it has none. */
+  /* Of parameters and tensors: their identity, and the position of a parameter; TS_NO_ID without one. */
   bool (*leaf)(void *context, const ts_expr_node *node, ts_expr_term *out, uint32_t *out_position);
   /* False for a leaf that equals no other one. */
   bool (*hash_leaf)(void *context, ts_expr_term leaf, uint32_t *out);

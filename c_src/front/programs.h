@@ -18,7 +18,7 @@ typedef struct ts_eager_use {
 /* False on a miss. */
 bool ts_eager_program_find(const void *key, size_t size, ts_eager_use *out);
 void ts_eager_program_done(ts_eager_use *use);
-/* Adds a program, which the cache retains; has no effect if the key is present. */
+/* Adds a program; the cache retains it; has no effect if the key is present. */
 void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable);
 void ts_eager_programs_clear(void);
 

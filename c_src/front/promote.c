@@ -6,7 +6,7 @@
 
 static bool is_negative(const ts_number *n) { return n->kind == TS_NUMBER_SIGNED && n->s < 0; }
 
-/* The type with which a call on numbers alone starts. */
+/* The initial type of a call on numbers alone. */
 static ts_dtype least_type(const ts_operand *operands, size_t first, size_t count) {
   for (size_t i = first; i < count; i++)
     if (operands[i].number.kind == TS_NUMBER_UNSIGNED) return TS_U64;
@@ -62,7 +62,7 @@ static void reduce_types(ts_opcode code, const ts_operand *operands, size_t coun
   if (count > 0 && (code == TS_OP_REDUCE_SUM || code == TS_OP_REDUCE_PRODUCT)) out[0] = ts_dtype_aggregate(out[0]);
 }
 
-/* f32 or f64, or complex numbers of those. */
+/* f32 or f64, or complex numbers with such parts. */
 static void fft_types(ts_opcode code, const ts_operand *operands, ts_dtype *out) {
   merge_range(operands, 0, 1, out);
   out[0] = ts_dtype_accumulator(ts_dtype_to_float(out[0]));

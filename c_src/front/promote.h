@@ -21,7 +21,7 @@ typedef struct ts_operands {
   size_t count;
 } ts_operands;
 
-/* The type to which each operand is converted; `out` has an entry for each. */
+/* The type that each operand is converted to; `out` has an entry for each. */
 ts_status ts_op_operand_types(ts_opcode code, ts_operands operands, ts_dtype *out);
 /* Adds the op to the region, after the converts and broadcasts that its operands need. Numbers become constants. */
 ts_status ts_op_build(ts_graph *graph, ts_region_id region, ts_opcode code, ts_operands operands, const ts_attrs *attrs,

@@ -67,7 +67,7 @@ static ts_status capture(ts_tracer *t, ts_region_id region, ts_value_id outer, t
   return TS_SUCCESS;
 }
 
-/* `value` as a value of `region`, which is inside its own or the same. Constants are repeated, not captured. */
+/* `value` as a value of `region`, which is its own region or inside it. Constants are repeated, not captured. */
 static ts_status resolve(ts_tracer *t, ts_region_id region, ts_value_id value, ts_value_id *out) {
   ts_value v = *ts_graph_value(t->graph, value);
   ts_scalar scalar;
@@ -136,7 +136,7 @@ ts_status ts_tracer_place(ts_tracer *t, const ts_operand *o, ts_value_id *out) {
   return ts_op_place(t->graph, t->current, o, dtype, o->shape, out);
 }
 
-/* As values of the current region, in an array with room for `more` after them, which the caller frees. */
+/* The operands as values of the current region, in an array with room for `more` after them. The caller frees it. */
 static ts_status place_all(ts_tracer *t, ts_operands operands, size_t more, ts_value_id **out) {
   TS_TRY(ts_alloc_array(operands.count + more, sizeof **out, (void **)out));
   for (size_t i = 0; i < operands.count; i++) {
@@ -154,7 +154,7 @@ ts_status ts_tracer_param(ts_tracer *t, const ts_type *type, ts_value_id *out) {
   return ts_graph_add_param(t->graph, TS_ROOT, type->dtype, &type->shape, out);
 }
 
-/* A combiner is called once per element: what it uses must be its own. */
+/* A combiner is called once per element: it may not use values from outside. */
 static ts_status check_combiner(ts_tracer *t, ts_opcode code, const ts_attrs *attrs) {
   ts_tracer_region *record;
   if (code != TS_OP_REDUCE || attrs->reduce.region >= t->graph->regions.count) return TS_SUCCESS;
@@ -171,7 +171,7 @@ ts_status ts_tracer_op(ts_tracer *t, ts_opcode code, ts_operands operands, const
 
 /* ---- control ops ---- */
 
-/* A body returns what it captures: a while's captures keep their values. */
+/* A body returns its captured values: a while's captures keep their values. */
 static ts_status return_captures(ts_tracer *t, ts_region_id body) {
   ts_region *region = ts_graph_region(t->graph, body);
   size_t captured = t->regions.data[body].captures.count, count = region->results.count;
@@ -258,7 +258,7 @@ static ts_status copy_region(ts_tracer *t, const ts_graph *from, ts_region_id so
   return TS_SUCCESS;
 }
 
-/* The array `map` has an id for each value of the program, 0 for those that were not copied: a copy is never the first
+/* The array `map` has an id for each value of the program, 0 for values that were not copied: a copy is never the first
  * value. The caller frees it and `values`, also after a failure. */
 static ts_status inline_into(ts_tracer *t, ts_region_id source, ts_operands arguments, ts_value_id **values,
                              ts_value_id **map, ts_value_id *out) {

@@ -1,7 +1,7 @@
-/* A program while a function is traced: a graph, and the region to which ops are added. A value of an outer region may
- * be used in an inner one: it is captured, which makes it a parameter of each region between, and the op that holds the
- * region gets it as an operand. Hidden arguments are tensors of the function's environment; each becomes a parameter of
- * the program when it is first used. Not thread-safe. A tracer owns its graph. */
+/* A program while a function is traced: a graph, and its open region, where ops are added. A value of an outer region
+ * may be used in an inner one. It is captured then: it becomes a parameter of each region between, and the op that
+ * holds the region gets it as an operand. Hidden arguments are tensors of the function's environment; each becomes a
+ * parameter of the program when it is first used. Not thread-safe. A tracer owns its graph. */
 #ifndef TS_FRONT_TRACER_H
 #define TS_FRONT_TRACER_H
 
@@ -29,7 +29,7 @@ typedef struct ts_tracer {
   ts_varying varying;               /* of a local view: the axes of the values that were asked about */
 } ts_tracer;
 
-/* An empty program and its hidden arguments; `tracer` is all zeros. Needs ts_tracer_deinit on failure, too. */
+/* An empty program and its hidden arguments; `tracer` is all zeros. Needs ts_tracer_deinit even after a failure. */
 ts_status ts_tracer_init(ts_tracer *tracer, size_t hidden_count);
 /* A finished program, whose graph the tracer owns from then on. */
 void ts_tracer_init_finished(ts_tracer *tracer, ts_graph *graph);
@@ -64,18 +64,18 @@ ts_status ts_tracer_control(ts_tracer *tracer, ts_opcode code, const ts_region_i
 /* An op whose results have these types: `attrs`, which gets a region of them, is of a callback or custom_call. */
 ts_status ts_tracer_typed(ts_tracer *tracer, ts_opcode code, ts_attrs *attrs, ts_types types, ts_operands operands,
                           ts_value_id *out);
-/* Copies a program's ops into the current region, on these arguments, which must have the types of its parameters. The
+/* Copies a program's ops into the current region, on these arguments: they must have the types of its parameters. The
  * caller frees *out: the program's results. The other program must be finished. */
 ts_status ts_tracer_inline_program(ts_tracer *tracer, const ts_graph *program, ts_operands arguments,
                                    ts_value_id **out);
 /* Copies a region's ops, on these arguments. The caller frees *out: the region's results, then the copies of the values
- * `sought`, also of those in regions of the ops, TS_NO_ID for a value that was not copied. */
+ * `sought` (also values in the ops' regions), TS_NO_ID for a value that was not copied. */
 ts_status ts_tracer_inline(ts_tracer *tracer, ts_region_id region, ts_operands arguments, ts_values sought,
                            ts_value_id **out);
 
 /* ---- regions ---- */
 
-/* An error for what is no region inside of the program. */
+/* An error unless it is a region inside of the program. */
 ts_status ts_tracer_check_region(ts_tracer *tracer, ts_region_id region);
 /* Opens a region in the current one and enters it. Its first parameters have these types; after them come the captures
  * of `like`, unless that is TS_NO_ID, in the same order. */
@@ -93,9 +93,9 @@ ts_status ts_tracer_set_local(ts_tracer *tracer, const ts_mesh *mesh);
 /* The coordinates of the partition, s32[axes], as a value of the current region. They are the last parameter when the
  * program is finished. */
 ts_status ts_tracer_coordinates(ts_tracer *tracer, ts_value_id *out);
-/* The axes over which a value of any region varies. */
+/* The axes over which a value varies, in any region. */
 ts_status ts_tracer_varying(ts_tracer *tracer, ts_value_id value, ts_axis_set *out);
-/* The value counts as one that varies over these axes, too, for what is made of it from now on. */
+/* From now on, results of this value vary over these axes as well. */
 ts_status ts_tracer_vary(ts_tracer *tracer, ts_value_id value, ts_axis_set axes);
 /* Part of ts_tracer_finish. */
 void ts_tracer_move_coordinates(ts_tracer *tracer);

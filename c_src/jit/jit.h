@@ -12,9 +12,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Executes work units [begin, end) of one kernel launch. The kernel's kind defines what a unit is, what `args` holds
- * and how large `scratch` must be (kernel.h, loop.h, gemm_emit.h). Kernels never fail, never allocate, and may run on
- * many threads at once on disjoint units. */
+/* Executes work units [begin, end) of one kernel launch. The kernel's kind defines a unit, the contents of `args` and
+ * the size of `scratch` (kernel.h, loop.h, gemm_emit.h). Kernels never fail, never allocate, and may run on many
+ * threads at once on disjoint units. */
 typedef void (*ts_kernel_fn)(const int64_t *args, int64_t begin, int64_t end, void *scratch);
 
 struct ts_emit; /* jit/emit/emit.h */
@@ -38,7 +38,7 @@ typedef struct ts_kernel_source {
 typedef struct ts_kernel ts_kernel;
 
 /* Fetches or compiles `count` kernels, in parallel, and waits. On success out[i]
- * is a reference for each source (release it); on failure none is. */
+ * is a reference for each source (release it); on failure there are no references. */
 ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_kernel **out);
 ts_kernel_fn ts_kernel_entry(const ts_kernel *kernel);
 const char *ts_kernel_text(const ts_kernel *kernel);
@@ -62,8 +62,8 @@ typedef struct ts_jit_batch {
 /* With `at_hand` the batch accepts only kernels that are in memory. When `cancel` becomes true, waiting ends; it may be
  * NULL. */
 void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *cancel);
-/* TS_CANCELLED when the batch is `at_hand` and the kernel is not in memory. What the source points to must outlive the
- * batch. */
+/* TS_CANCELLED when the batch is `at_hand` and the kernel is not in memory. The memory that the source points to must
+ * outlive the batch. */
 ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source);
 /* Waits for all kernels. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is
  * unchanged. TS_CANCELLED when it was cancelled. */
@@ -72,12 +72,12 @@ ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out);
  * kernels that are being compiled, since LLVM cannot be interrupted. */
 void ts_jit_batch_deinit(ts_jit_batch *batch);
 /* Calls `visit` with the text of each kernel in memory that belongs to the family of `source` and was ready before the
- * batch began, so that the choice of kernels does not depend on how fast the program's own kernels compile. A lock is
- * held: `visit` must not use the session. */
+ * batch began. So the choice of kernels does not depend on how fast the program's own kernels compile. A lock is held:
+ * `visit` must not use the session. */
 void ts_jit_batch_visit_family(const ts_jit_batch *batch, const ts_kernel_source *source,
                                void (*visit)(void *context, const char *text), void *context);
 /* Compiles kernels in the background that may be used later. Returns at once and keeps no pointers of the caller's.
- * Sources without `copy`, and those for which the queue has no room, are left out. */
+ * Leaves out sources without `copy`, and sources that find the queue full. */
 void ts_jit_prefetch(const ts_kernel_source *sources, size_t count);
 
 typedef struct ts_jit_stats {
@@ -88,7 +88,7 @@ typedef struct ts_jit_stats {
   int64_t reused;     /* requests answered from memory */
   int64_t evicted;
   int64_t kernels;    /* in memory now */
-  int64_t code_bytes; /* size of these kernels' code */
+  int64_t code_bytes; /* size of the code of `kernels` */
   int64_t compile_ns; /* spent in LLVM, all threads */
   int64_t link_ns;
   int64_t failed_threads; /* stopped for good after a fatal LLVM error */

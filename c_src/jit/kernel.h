@@ -6,8 +6,8 @@
  *
  * Iteration space: dims 0..rank-1, row-major, the last innermost.
  *   MAP  every point computes and stores; one vector of consecutive inner points at a time.
- *   TILE a MAP of rank >= 2 in which some inputs have their unit stride on dim rank-2 instead of the
- *        last: lanes x lanes tiles of those are transposed in registers.
+ *   TILE a MAP of rank >= 2. Some inputs have their unit stride on dim rank-2 instead of the
+ *        last: their tiles of lanes x lanes are transposed in registers.
  *   ROW  the last dim is a row: nodes may reduce over it, and later nodes may use the result for
  *        every point of the same row (softmax, layer norm). Row length <= TS_REDUCE_BLOCK where it
  *        contains a reduction.

@@ -1,6 +1,6 @@
 /* Products of complex numbers over axes: a kernel has one accumulator for each lane, and these need two. The tree is
- * that of tensor/reduce_tree.h. A unit of work is one block of a panel, which are neighbouring results along the last
- * kept dim; each result has its own accumulators, so panels and tasks change no bit. */
+ * defined by tensor/reduce_tree.h. A unit of work is one block of a panel; a panel is neighbouring results along the
+ * last kept dim. each result has its own accumulators, so panels and tasks change no bit. */
 #include "base/cancel.h"
 #include "ir/combiner.h"
 #include "kernel/routine.h"
@@ -13,7 +13,7 @@
 /* Elements of one task, at least. */
 #define TASK_ELEMENTS 32768
 
-/* Dims with their strides in elements; neighbours are joined where they are one dim in memory. The last one exists. */
+/* Dims with their strides in elements; neighbours are joined if they are one dim in memory. The last one exists. */
 typedef struct walk {
   int32_t rank;
   int64_t dims[TS_MAX_RANK], strides[TS_MAX_RANK];
@@ -29,7 +29,7 @@ typedef struct level {
 
 typedef struct reduce_state {
   ts_dtype type;
-  level first;    /* its `in` and `out` are those of a run */
+  level first;    /* its `in` and `out` belong to a run */
   int64_t second; /* bytes of the workspace before the results of the second level */
 } reduce_state;
 

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first version of tessera_plugin.h, and the first one that names all types. */
+/* The first version of tessera_plugin.h, and the first version with names for all types. */
 enum { FIRST_VERSION = 1, ALL_TYPES_VERSION = 2 };
 
 /* ---- plugins ---- */
@@ -52,7 +52,7 @@ static bool can_read(const void *address, size_t bytes) {
   return can;
 }
 
-/* What is wrong with a name that a plugin gives, which is shown in messages only if nothing is. NULL: nothing. */
+/* The fault of a plugin's name: only a name without fault is shown in messages. NULL without a fault. */
 static const char *why_no_name(const char *name) {
   if (!name) return "has no name";
   for (size_t i = 0; i <= MOST_NAME; i++) {
@@ -78,7 +78,7 @@ static ts_status check_plugin(const char *path, const tessera_plugin *plugin) {
     return ts_error(TS_INVALID_ARGUMENT,
                     "%s: plugin %s has calls of %u bytes, expected %zu: it says a version that is not its own", path,
                     plugin->name, plugin->call_bytes, sizeof(tessera_call));
-  /* as a number with a sign, too, which is what the plugin's author may see */
+  /* printed as a signed number: the plugin's author may have written -1 */
   if (plugin->target_count > MOST_TARGETS)
     return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s claims %d targets, expected 1 to %d", path, plugin->name,
                     (int)plugin->target_count, MOST_TARGETS);
@@ -225,7 +225,7 @@ static tessera_type type_of(ts_dtype dtype, const tessera_plugin *plugin) {
   }
 }
 
-/* Where a call's tensors are described, for which plugin. */
+/* The place for a call's descriptions of tensors, and their plugin. */
 typedef struct description {
   const ts_graph *graph;
   ts_arena *arena;
@@ -306,7 +306,7 @@ static ts_status run_call(const custom_plan *plan, const call_run *run) {
   return failure == TESSERA_OK ? TS_SUCCESS : failed(&plan->known, TS_FAILED_PRECONDITION, &running);
 }
 
-/* A copy of the tensors' descriptions, to which each run adds its pointers. */
+/* A copy of the tensors' descriptions; each run adds its pointers to it. */
 static ts_status copy_tensors(const tessera_call *call, tessera_tensor **out) {
   size_t operands = (size_t)call->operand_count, results = (size_t)call->result_count;
   TS_TRY(TS_NEW_ARRAY(operands + results + 1, out));

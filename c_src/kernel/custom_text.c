@@ -7,7 +7,7 @@
 
 typedef struct reader {
   ts_arena *arena;
-  char *at; /* a copy that ends with a NUL, of which pieces become strings in place */
+  char *at; /* a copy that ends with a NUL; pieces of it become strings in place */
   const char *text;
 } reader;
 

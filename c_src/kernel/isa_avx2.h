@@ -1,6 +1,6 @@
-/* The functions between this header and kernel/isa_end.h use AVX2: what ts_target_host requires of that class of
- * machine, and conversions of f16, which every one of them has; generated code uses those, too. Defines ISA, which ends
- * their names, and the size of their vectors. No include guard: each file has its own part. */
+/* The functions between this header and kernel/isa_end.h use AVX2: the instructions that ts_target_host requires of
+ * that class of machine, and conversions of f16, which all these machines have; generated code uses them as well.
+ * Defines ISA, which ends their names, and the size of their vectors. No include guard: each file has its own part. */
 #include <immintrin.h>
 
 #if defined(__clang__)

@@ -13,8 +13,8 @@
 #define VECTOR_BYTES 64
 #define ISA(name) name##_avx512
 
-/* The lanes of a mask, to be counted as soon as it is made. What GCC 12 keeps of a mask longer may be the 16 bits of a
- * mask register, of which it then counts 32 (split_32 with -O1 and -fsanitize=thread); the asm asks for them all. */
+/* Counts the lanes of a mask at once. GCC 12 may keep the mask in a mask register, with 16 valid bits, and then counts
+ * 32 (split_32 with -O1 and -fsanitize=thread); the asm forces all bits to be valid. */
 static inline __attribute__((always_inline, unused)) int mask_lanes(unsigned mask) {
   __asm__("" : "+r"(mask));
   return __builtin_popcount(mask);

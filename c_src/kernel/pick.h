@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* What is written past the last number that was picked. */
+/* Elements written past the last picked number. */
 #define TS_PICK_SLACK 16
 
 /* The numbers from `first` to `first` + `span`, and their indices in x. Returns their count; `values` and `indices`

@@ -8,7 +8,7 @@
 #define SOME32 some32
 #define SOME64 some64
 
-/* The lanes of the set bits of `in`, 8 bits, in order: a byte for each, of which the bits select its number. */
+/* The lanes of the set bits of `in`, 8 bits, in order: each lane is a byte, and the bits select the bytes. */
 static inline __attribute__((always_inline)) __m256i lanes_of(unsigned in) {
   const uint64_t bytes = _pdep_u64(in, UINT64_C(0x0101010101010101)) * 255;
   return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)_pext_u64(UINT64_C(0x0706050403020100), bytes)));

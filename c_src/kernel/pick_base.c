@@ -1,4 +1,4 @@
-/* For every machine: vectors of four and two numbers, which the compiler may make. */
+/* For every machine: vectors of four and two numbers that the compiler may make. */
 #include "kernel/pick.h"
 
 #include <stdbool.h>

@@ -11,7 +11,7 @@ static int64_t NAME(pick)(const T *x, int64_t n, T first, T span, T *values, uin
   return count;
 }
 
-/* The least of each of `groups` groups. The trip counts are constants, from which compilers make vectors. */
+/* The least of each of `groups` groups. The trip counts are constants, so that compilers make vectors. */
 static inline __attribute__((always_inline)) void NAME(least)(const T *x, int64_t n, int64_t groups, T *least) {
   for (int64_t g = 0; g < groups; g++) least[g] = x[g];
   int64_t i = groups;

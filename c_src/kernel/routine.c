@@ -1,6 +1,6 @@
 #include "kernel/routine.h"
 
-/* By op, and by whether the first operand is complex. What has no entry is left to a kernel or the interpreter. */
+/* By op, and by whether the first operand is complex. An op without an entry is left to a kernel or the interpreter. */
 static const struct {
   const ts_routine *real, *complex;
 } routines[TS_OP_COUNT] = {

@@ -4,8 +4,8 @@
  * in routine.c: the memory plan, runs, epilogues, cancelling and tessera:explain come from exec/.
  *
  * A numeric failure (a matrix that is singular or not positive definite, an iteration that does not converge) is no
- * error: the routine fills its results with the NaNs or infinities that kernel/ref/ref.c defines and succeeds, so that
- * one bad matrix of a batch harms no other. A status is for what keeps the routine from running: no memory, a plugin's
+ * error. The routine fills its results with the NaNs or infinities that kernel/ref/ref.c defines and succeeds, so that
+ * one bad matrix of a batch harms no other. A status reports that the routine could not run: no memory, a plugin's
  * error, a cancelled run. */
 #ifndef TS_KERNEL_ROUTINE_H
 #define TS_KERNEL_ROUTINE_H
@@ -30,7 +30,7 @@ typedef struct ts_weights {
   ts_status (*prepare)(const struct ts_routine_plan *plan, const struct ts_routine_run *run, void *out);
 } ts_weights;
 
-/* The op to plan, of a verified graph. What the plan keeps is allocated in `arena`, which lives as long as the plan;
+/* The op to plan, of a verified graph. The plan's data is allocated in `arena`, which lives as long as the plan;
  * `graph` does not. */
 typedef struct ts_routine_request {
   const ts_graph *graph;
@@ -49,7 +49,7 @@ typedef struct ts_routine_plan {
   bool is_foreign;          /* its runs call code that may take any time: they leave the scheduler (exec/away.h) */
   int64_t workspace;        /* bytes for each run */
   int64_t thread_workspace; /* bytes for each thread in addition, a multiple of 64 */
-  /* inplace[r * operand_count + o]: result r may be written over operand o, which has the same size. NULL: none. */
+  /* inplace[r * operand_count + o]: result r may be written over operand o, of the same size. NULL: never. */
   const bool *inplace;
   const ts_epilogue_space *epilogue; /* NULL: it takes no epilogue; always so with several results, as op.def says */
   const ts_kernel_source *kernel;    /* a kernel that runs use; NULL: none. Lives as long as the plan */
@@ -76,8 +76,8 @@ static inline void *ts_routine_result(const ts_routine_run *run, uint32_t i) { r
 
 typedef struct ts_routine {
   const char *name; /* as tessera:explain prints it */
-  /* Fills `out`, which is zero except for `routine` and `operand_count`. Leaves `state` NULL to decline.
-   * May leave the op to another routine, which it then sets. */
+  /* Fills `out`, which is zero except `routine` and `operand_count`. Leaves `state` NULL to decline. May set another
+   * routine, and leaves the op to that. */
   ts_status (*plan)(const ts_routine_request *request, ts_routine_plan *out);
   /* Retains the kernel that the plan requested, before the first run. NULL for routines without kernels. */
   void (*adopt)(const ts_routine_plan *plan, ts_kernel *kernel);

@@ -1,7 +1,7 @@
 /* A line is processed in order, so a single line is bound by the latency of its op. Many lines are processed together:
  * along an outer axis the inner elements of one index are adjacent in memory; along the last axis lines are
- * interleaved. Blocks of few long lines are lines, too: first their totals are computed, then what comes before each
- * block, then the results. Either way the order within each line, and so its bits, are the same. */
+ * interleaved. Blocks of few long lines are handled like lines: first their totals are computed, then the total before
+ * each block, then the results. Either way the order within each line, and so its bits, are the same. */
 #include "kernel/scan.h"
 
 #include "base/cancel.h"
@@ -30,7 +30,8 @@ typedef struct scan_job {
   int64_t panels;          /* of a line's inner elements */
   int64_t blocks;          /* of a line */
   int64_t tasks, per_task; /* units: groups of lines, panels; or of their blocks */
-  char *carries;           /* totals of blocks, then what comes before them: [outer][blocks][inner]; NULL: not used */
+  char *carries;           /* totals of blocks, then the total before each block: [outer][blocks][inner]; NULL: not
+                            * used */
   bool totals;             /* only these are computed */
   const _Atomic bool *cancel;
 } scan_job;
@@ -50,13 +51,14 @@ static int64_t block_start(const scan_job *job, int64_t block) {
   return job->step > 0 ? block * TS_SCAN_BLOCK : job->n - 1 - block * TS_SCAN_BLOCK;
 }
 
-/* What a type and an op need. */
+/* The functions for a type and an op. */
 typedef struct scan_fns {
   void (*lines)(const scan_job *job, int64_t begin, int64_t end);        /* whole lines along the last axis */
   void (*panels)(const scan_job *job, int64_t begin, int64_t end);       /* whole panels along another axis */
   void (*line_blocks)(const scan_job *job, int64_t begin, int64_t end);  /* groups of blocks of lines */
   void (*panel_blocks)(const scan_job *job, int64_t begin, int64_t end); /* blocks of panels */
-  void (*combine)(const scan_job *job);                                  /* totals to what comes before */
+  void (*combine)(const scan_job *job);                                  /* from each block's total to the total before
+                                                                          * it */
   int64_t size;                                                          /* bytes of a carry */
 } scan_fns;
 
@@ -74,8 +76,8 @@ typedef struct scan_fns {
 #define SAME(x) (x)
 #define FROM_ZERO(x) (0 + (x)) /* -0 becomes +0, as in a sum from +0 */
 
-/* some_NAME: `columns` steps of `rows` lines, from their carries on; `before` is combined with each result (NULL:
- * nothing), which is stored if `y`. T: memory type, A: type of the carry. */
+/* some_NAME: `columns` steps of `rows` lines, from their carries on; `before` is combined with each result (unless
+ * NULL), which is stored if `y`. T: memory type, A: type of the carry. */
 #define DEFINE_TILE(NAME, T, A, LOAD, STORE, OP, FIRST)                                                          \
   static void some_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
                           const A *before, bool first) {                                                         \
@@ -149,7 +151,7 @@ typedef struct scan_fns {
     }                                                                                                             \
   }
 
-/* rows_NAME: `count` steps of one block of `rows` lines, which are `line` apart. */
+/* rows_NAME: `count` steps of one block of `rows` lines, at a distance of `line`. */
 #define DEFINE_ROWS(KIND, NAME, T, A, OP)                                                                             \
   static void rows_##NAME(const scan_job *job, const T *x, T *y, int64_t line, int64_t rows, int64_t count, A *carry, \
                           const A *before) {                                                                          \
@@ -246,7 +248,7 @@ typedef struct scan_fns {
       for (int64_t i = 0; i < width && job->totals; i++) kept[i] = carry[i];                                    \
     }                                                                                                           \
   }                                                                                                             \
-  /* Each block's total becomes what comes before it. */                                                        \
+  /* Each block's total becomes the one before it. */                                                           \
   static void combine_##NAME(const scan_job *job) {                                                             \
     for (int64_t o = 0; o < job->outer; o++)                                                                    \
       for (int64_t i = 0; i < job->inner; i++) {                                                                \
@@ -346,7 +348,7 @@ static void run_lines(scan_call *call, const scan_fns *fns, const ts_parallel *p
   run_tasks(call, parallel);
 }
 
-/* Totals, which the last block of a line does not need, and results. */
+/* Totals, except of the last block of a line, and results. */
 static void run_blocks(scan_call *call, const scan_fns *fns, const ts_parallel *parallel) {
   scan_job *job = &call->job;
   const bool rows = job->inner == 1;

@@ -1,6 +1,6 @@
 /* indexed_add and indexed_put. The rows of `updates` are applied in order, so that the last of two puts wins and sums
- * of floats have one order: a thread owns a range of the target, or columns of the rows, and walks all rows, which
- * gives the same bits as one thread. */
+ * of floats have one order. A thread owns a range of the target, or columns of the rows, and walks all rows: the bits
+ * equal one thread's. */
 #include "base/alloc.h"
 #include "base/cancel.h"
 #include "kernel/pick.h"
@@ -13,20 +13,19 @@
 /* Minimum of a thread's share of a row's inner elements, in bytes: a smaller share is not worth a pass over all
  * indices. */
 #define MIN_COLUMN_BYTES 512
-/* The least rows of updates, or bytes of the target, for which threads take ranges of the target. */
+/* With fewer rows of updates, or bytes of the target, threads do not take ranges of the target. */
 #define MIN_RANGE_ROWS 32768
 #define MIN_RANGE_BYTES (INT64_C(1) << 18)
-/* From so many bytes on, a row that is put is not worth the copy that it replaces. */
+/* From this number of bytes on, a put row costs more than the copy that it replaces. */
 #define PUT_ONCE_BYTES 64
-/* A thread's columns are a multiple of every machine's vectors, so that no column is added in a tail in one split and
- * in a vector in another: for a sum of two NaNs they may keep different ones. */
+/* A thread's columns are a multiple of every machine's vectors. So no column is added in a tail in one split and in a
+ * vector in another: for a sum of two NaNs they may keep different ones. */
 #define COLUMNS 64
 /* Rows between a prefetch and the update, and the most bytes of a row that are prefetched. */
 #define AHEAD 8
 #define AHEAD_BYTES 512
 
-/* The rows of one block that a task applies: row `row` of the updates changes that of the target which begins at
- * element `at`. */
+/* The rows of one block that a task applies: row `row` of the updates changes the target's row at element `at`. */
 typedef struct scatter_rows {
   int64_t at[BLOCK_ROWS + TS_PICK_SLACK], count;
   uint32_t row[BLOCK_ROWS + TS_PICK_SLACK];
@@ -40,7 +39,7 @@ typedef void (*update_fn)(char *to, const char *from, const scatter_rows *rows);
 typedef struct scatter_state {
   update_fn update;
   const ts_pick *pick;
-  int direct; /* bytes of an index, where a row has one that is picked as it is; or 0 */
+  int direct; /* bytes of an index, if rows have one index that is picked without conversion; or 0 */
   void (*offsets)(const struct scatter_state *s, const char *indices, int64_t rows, int64_t *out);
   int64_t size;          /* of an element, bytes */
   int64_t rows, columns; /* of the indices */
@@ -49,7 +48,7 @@ typedef struct scatter_state {
   int64_t axis_strides[TS_MAX_RANK];
   ts_shape outer; /* the other dims up to the last indexed axis */
   int64_t outer_strides[TS_MAX_RANK], outer_count;
-  int64_t inner; /* elements after the last indexed axis, which are contiguous */
+  int64_t inner; /* elements after the last indexed axis: contiguous */
   int64_t target_bytes, target_elements;
   ts_opcode op;
 } scatter_state;
@@ -127,8 +126,8 @@ static update_fn pick_update(ts_opcode op, ts_dtype type) {
 
 /* ---- indices ---- */
 
-/* The element of the target at which each row begins, -1 where an index is out of bounds. As unsigned numbers negative
- * indices are out of bounds, too. */
+/* The element of the target where each row begins, -1 if an index is out of bounds. As unsigned numbers, negative
+ * indices are also out of bounds. */
 #define DEFINE_OFFSETS(NAME, T)                                                                         \
   static void offsets_##NAME(const scatter_state *s, const char *indices, int64_t rows, int64_t *out) { \
     const T *x = (const T *)(const void *)indices;                                                      \
@@ -185,7 +184,7 @@ static void pick_indices(const scatter_state *s, const scatter_part *part, const
   }
 }
 
-/* Those of a block's rows that begin in the part. */
+/* Picks the rows of a block that begin in the part. */
 static void pick_rows(const scatter_state *s, const scatter_part *part, const char *indices, scatter_rows *out) {
   int64_t offsets[BLOCK_ROWS];
   s->offsets(s, indices, out->count, offsets);
@@ -193,7 +192,7 @@ static void pick_rows(const scatter_state *s, const scatter_part *part, const ch
                                (uint64_t)(part->last - part->first - 1), (uint64_t *)out->at, out->row);
 }
 
-/* What is prefetched past the last row is the first one. */
+/* Prefetches past the last row take the first row. */
 static void pad_rows(scatter_rows *rows) {
   for (int i = 0; i < AHEAD; i++) rows->at[rows->count + i] = rows->at[0];
 }
@@ -347,8 +346,8 @@ static void fill_dims(scatter_state *s, const ts_shape *target, const ts_dims *a
   s->axes.rank = axes->rank;
 }
 
-/* The numbers of rows by which puts write each row of the result once, where that is worth it: few rows are put into a
- * copy. */
+/* The bytes for the numbers of rows. Puts need these to write each row of the result once. 0 if few rows are put into a
+ * copy: that is cheaper. */
 static int64_t last_bytes(const scatter_state *s) {
   if (s->op != TS_OP_INDEXED_PUT || s->outer_count > 1 || s->inner * s->size < PUT_ONCE_BYTES) return 0;
   const int64_t target_rows = s->target_elements / s->inner;

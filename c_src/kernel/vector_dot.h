@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* The sum of n products, at most those of a block. */
+/* The sum of n products, at most a block. */
 typedef struct ts_vector_dot_code {
   float (*f32)(const float *x, const float *y, int64_t n);
   double (*f64)(const double *x, const double *y, int64_t n);

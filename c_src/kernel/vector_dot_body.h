@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define VECTORS (TS_DOT_LANE_BYTES / VECTOR_BYTES)
-/* So that what is indexed by a vector's number stays in registers. */
+/* Unrolls, so that arrays indexed by a vector's number stay in registers. */
 #define EACH_VECTOR(v, count) _Pragma("GCC unroll 16") for (int v = 0; v < (count); v++)
 
 #define T float

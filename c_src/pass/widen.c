@@ -14,7 +14,7 @@ static ts_dtype wide_of(ts_dtype type) {
 typedef struct widening {
   uint64_t operands; /* a bit for each; those from 63 on share the last */
   bool type;         /* the type in the attributes */
-  bool extreme; /* a maximum or minimum: without elements it is the identity of the wide type, out of range */
+  bool extreme;      /* a maximum or minimum: without elements it is the identity of the wide type, out of range */
 } widening;
 
 enum { ALL = -1 };

@@ -12,7 +12,7 @@ typedef struct make_value {
   bool is_bool;
 } make_value;
 
-/* The names that ops of one region see: their own, and those of the scopes around it in the same region of the graph.
+/* The names that ops of one region see: their own, and names of enclosing scopes in the same region of the graph.
  * Regions of a graph are closed, so a region's scope has all names that it uses as its own. */
 typedef struct make_scope {
   ts_map names; /* to indices into `values` + 1 */
@@ -23,7 +23,7 @@ typedef struct make_state {
   ts_arena arena; /* of the tree */
   mlir_module module;
   ts_graph *graph;
-  size_t made;    /* ops, of which there is a limit: functions that call each other twice make 2^n */
+  size_t made;    /* number of ops, which is limited: functions that call each other twice make 2^n */
   size_t depth;   /* functions and regions around the op */
   size_t nesting; /* regions of the graph around it */
 } make_state;
@@ -43,10 +43,10 @@ typedef ts_status (*make_fn)(const make_call *m);
 make_fn make_find(mlir_token name);
 
 /* ---- read.c */
-/* Makes the ops of a region, but for its return, whose operands it looks up. */
+/* Makes the ops of a region, except its return: its operands are looked up. */
 ts_status make_block(make_state *r, const mlir_region *block, ts_region_id region, make_scope *scope,
                      make_value *out_results);
-/* Binds a name of the text, of a result of which there are several if `of` > 1. */
+/* Binds a name of the text, or one of its `of` results. */
 ts_status make_bind(make_scope *scope, mlir_token name, size_t index, size_t of, make_value value);
 ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out);
 void make_scope_deinit(make_scope *scope);
@@ -100,8 +100,8 @@ static inline void make_result(const make_call *m, size_t i, ts_value_id id) {
   m->results[i] = (make_value){id, m->op->types.data[i].is_bool};
 }
 
-/* What a region with a return does, in a form that is equal for equal regions: "GT 0 1;return 2". Parameters come first
- * in the numbers, constants of the scopes around it are their values. Empty where an op is no simple one. */
+/* The computation of a region with a return, in a form that is equal for equal regions: "GT 0 1;return 2". Parameters
+ * come first in the numbers, constants of the scopes around it are their values. Empty if an op is not simple. */
 ts_status make_signature(const make_call *m, const mlir_region *region, ts_text *out);
 
 /* A region of the graph, which combines two numbers of operand 0's type into one, as a region of the text does. */

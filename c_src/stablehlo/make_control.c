@@ -1,5 +1,5 @@
-/* while, case and if. Regions of a graph are closed: what a region uses of the scopes around it becomes an operand, and
- * of a loop a value that each iteration passes on. Constants of one element are made again inside. */
+/* while, case and if. Regions of a graph are closed: a value from an enclosing scope becomes an operand, and in a loop
+ * also a variable that each iteration passes on. Constants of one element are made again inside. */
 #include "stablehlo/make.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct numbers {
-  ts_dims window;  /* dims of the result or of the updates that are of a window */
+  ts_dims window;  /* dims of the result or of the updates that belong to a window */
   ts_dims dropped; /* operand dims that no window has */
   ts_dims batching, index_batching;
   ts_dims starts; /* operand dims that the index vector is of */
@@ -72,7 +72,7 @@ static int64_t vector_length(const make_call *m, const numbers *n) {
   return n->vector < shape->rank ? shape->dims[n->vector] : 1;
 }
 
-/* Dims of the windows' tensor that are no window's: those of the batch, in order. */
+/* Dims of the windows' tensor outside the windows: the batch dims, in order. */
 static ts_dims batch_axes(const numbers *n, int32_t rank) {
   ts_dims axes = {.rank = 0};
   for (int32_t d = 0; d < rank; d++)
@@ -92,7 +92,8 @@ typedef struct position {
   const make_call *m;
   const numbers *n;
   const ts_shape *windows; /* of the result, or of the updates */
-  const ts_dims *sizes;    /* of a window in each operand dim, to which gather clamps; NULL: scatter drops */
+  const ts_dims *sizes;    /* sizes of a window in each operand dim: gather clamps its indices by them; NULL: scatter
+                            * drops */
 } position;
 
 /* The index in an operand dim, of each element of the windows' tensor: an s64 tensor of that shape. */
@@ -388,7 +389,7 @@ static ts_status scatter_any(const make_call *m, const numbers *n, ts_value_id *
   return make_reshape(m, first + TARGET, make_operand_of(m, 0)->shape, out);
 }
 
-/* The op that does what the region does with an element and its update; TS_OP_COUNT: none. */
+/* The op with the region's effect on an element and its update; TS_OP_COUNT without one. */
 static ts_status scatter_code(const make_call *m, ts_opcode *out) {
   ts_text text = {0};
   ts_status status = make_signature(m, &m->op->regions[0], &text);

@@ -111,7 +111,7 @@ static ts_status any_reduce(const make_call *m, const ts_dims *axes) {
 #define ARG_FORM(direction)                                                                                           \
   "compare " direction " 0 2;compare NE 0 0;or 4 5;compare EQ 0 2;compare LT 1 3;and 7 8;or 6 9;select 6 0 2;select " \
   "10 1 3;return 11 12;"
-/* the same of integers, which are no NaN */
+/* the same for integers, which have no NaN */
 #define ARG_FORM_INTEGER(direction) \
   "compare " direction " 0 2;compare EQ 0 2;compare LT 1 3;and 5 6;or 4 7;select 4 0 2;select 8 1 3;return 9 10;"
 /* Tessera's own printer */

@@ -1,4 +1,4 @@
-/* Sorts whose comparator is known: the ones that JAX and Tessera's own printer write. */
+/* Sorts with a known comparator: the comparators of JAX and of Tessera's own printer. */
 #include "stablehlo/make.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static bool is_own(const char *text, int n, bool descending) {
   return strcmp(text, form) == 0;
 }
 
-/* `*out_total`: by the total order of floats, in which NaNs with a sign come first and -0 is less than 0. */
+/* `*out_total`: by the total order of floats: NaNs with a sign come first, and -0 is less than 0. */
 static order find_order(const char *text, int params, bool *out_total) {
   char form[80];
   for (int i = 0; i < 4; i++) {
@@ -70,7 +70,7 @@ static ts_status check_sort(const make_call *m, int64_t *out_axis) {
   return TS_SUCCESS;
 }
 
-/* The key alone, or what all operands have where the key's sorted elements were. */
+/* The key alone, or the elements of all operands at the positions of the key's sorted elements. */
 static ts_status sort_by(const make_call *m, int32_t axis, bool descending, bool total) {
   ts_attrs attrs = {0};
   ts_value_id id, where, key = m->operands[0].id;

@@ -107,7 +107,7 @@ ts_status mlir_parse_types(mlir_parser *p, mlir_types *out) {
     mlir_type type;
     TS_TRY(mlir_parse_type(p, &type));
     MLIR_PUSH(p, out->data, out->count, capacity, type);
-    /* what a function says of its result */
+    /* attributes of a result */
     if (several && mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
     if (several) TS_TRY(mlir_skip_location(p));
   } while (several && mlir_accept(p, ","));
@@ -407,7 +407,7 @@ static ts_status put_element(dense *d, mlir_token token) {
   return TS_SUCCESS;
 }
 
-/* "0x...": the bytes in order, or those of one element. Older writers pack booleans into bits, the lowest first. */
+/* "0x...": the bytes in order, or the bytes of one element. Older writers pack booleans into bits, the lowest first. */
 static ts_status read_hex(const dense *d, mlir_token token, bool splat) {
   size_t size = ts_dtype_size(d->type.dtype), bytes = splat ? size : (size_t)d->elements * size;
   const bool bits = d->type.is_bool && !splat && token.length - 2 != 2 * bytes;

@@ -64,7 +64,7 @@ static size_t value_length(const mlir_lexer *lexer) {
   return n;
 }
 
-/* Sets the text and length of what begins and ends with quotes; returns the bytes that it takes, or 0. */
+/* Sets the text and length of a token in quotes; returns its number of bytes, or 0. */
 static size_t lex_string(const mlir_lexer *lexer, size_t from, mlir_token *token) {
   size_t n = from + 1;
   while (lexer->at + n < lexer->end && lexer->at[n] != '"' && lexer->at[n] != '\n')

@@ -81,7 +81,7 @@ static ts_status generic_op(op_reader *r) {
 
 /* ---- pretty forms */
 
-/* After ':': the types of operands and results, or those of the results alone; of select and clamp the last is the
+/* After ':': the types of operands and results, or of the results alone; the last type of select and clamp is the
  * result's. */
 static ts_status pretty_types(op_reader *r) {
   mlir_parser *p = r->p;
@@ -102,7 +102,7 @@ static ts_status pretty_types(op_reader *r) {
   return TS_SUCCESS;
 }
 
-/* A name with its value, or a word that says by its place what it is. */
+/* A name with its value, or a word whose place defines its meaning. */
 static ts_status pretty_word(op_reader *r) {
   mlir_parser *p = r->p;
   mlir_token name = p->token;

@@ -1,6 +1,6 @@
-/* What a text of MLIR says, before any op has a meaning: functions, ops in the order of the text, attributes. Pretty
- * forms have become generic ones: operands, named attributes, regions and result types. Internal to stablehlo/. All of
- * it lies in one arena and refers to the text. */
+/* The contents of a text of MLIR, before any op has a meaning: functions, ops in the order of the text, attributes.
+ * Pretty forms have become generic ones: operands, named attributes, regions and result types. Internal to stablehlo/.
+ * All of it lies in one arena and refers to the text. */
 #ifndef TS_STABLEHLO_MLIR_TREE_H
 #define TS_STABLEHLO_MLIR_TREE_H
 
@@ -32,7 +32,7 @@ typedef enum mlir_attr_kind {
 
 typedef struct mlir_attr {
   mlir_attr_kind kind;
-  mlir_token name;  /* of an item of a dictionary, and of an op's attribute; `length` 0: it has none */
+  mlir_token name;  /* of an item of a dictionary, and of an op's attribute; `length` 0: without a name */
   mlir_token token; /* where the attribute begins */
   mlir_type type;   /* of a dense one */
   const char *end;  /* of the text, for a dense one */
@@ -50,7 +50,7 @@ typedef struct mlir_region {
 
 typedef struct mlir_op {
   mlir_token name;     /* stablehlo.add */
-  mlir_token *results; /* names, for each of which there are `result_counts` results */
+  mlir_token *results; /* names; each stands for `result_counts` results */
   size_t *result_counts;
   size_t result_name_count;
   mlir_token *operands; /* %3#1 as written */
@@ -86,7 +86,7 @@ static inline const mlir_attr *mlir_op_attr(const mlir_op *op, const char *name)
 ts_status mlir_attr_int(const mlir_attr *attr, int64_t *out);
 /* Integers of a list or of a dense constant, which may be nested, in order. */
 ts_status mlir_attr_ints(const mlir_attr *attr, ts_dims *out);
-/* True when a dense constant is written as one element, which stands for all. */
+/* True when a dense constant is written as one element, repeated. */
 bool mlir_dense_is_splat(const mlir_attr *attr);
 /* A dense constant's elements, `type.dtype` each, or its one element. `out` has room for them. */
 ts_status mlir_dense_read(const mlir_attr *attr, void *out);

@@ -202,7 +202,7 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
   return ts_graph_set_results(r->graph, TS_ROOT, ids, last->operand_count);
 }
 
-/* The function `main`, or the only one that is not private. */
+/* The function `main`, or the only public one. */
 static ts_status find_main(const make_state *r, const mlir_func **out) {
   size_t public = 0;
   *out = NULL;

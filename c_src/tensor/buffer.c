@@ -129,8 +129,8 @@ static void destroy(ts_buffer *buffer) {
 
 void ts_buffer_release(ts_buffer *buffer) {
   if (!buffer) return;
-  /* Release: our accesses happen before the memory is freed. Acquire: so do those of other threads. The holder of the
-   * only reference needs no read-modify-write, since no other thread can retain the buffer. */
+  /* Release: this thread's accesses happen before the memory is freed. Acquire: so do the accesses of other threads.
+   * The holder of the only reference needs no read-modify-write, since no other thread can retain the buffer. */
   if (atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 ||
       atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1)
     destroy(buffer);

@@ -42,7 +42,7 @@ ts_status ts_buffer_alias(ts_buffer *base, ts_dtype dtype, const ts_shape *shape
 /* A buffer whose bytes are on a device that the host cannot read: `release(context)` frees them. */
 ts_status ts_buffer_wrap_elsewhere(struct ts_device *device, ts_dtype dtype, const ts_shape *shape,
                                    ts_release_fn release, void *context, ts_buffer **out);
-/* The buffer of which this one is a view, or itself. */
+/* The buffer that this one is a view of, or itself. */
 const ts_buffer *ts_buffer_root(const ts_buffer *buffer);
 void ts_buffer_retain(ts_buffer *buffer);
 void ts_buffer_release(ts_buffer *buffer); /* NULL is allowed */

@@ -7,9 +7,9 @@
  * blocks are added in pairs, then neighbouring pairs, until one is left; the last of an odd number passes on unchanged.
  * f16 and bf16 do all of it in f32 and round once, at the end.
  *
- * So the error of a sum is that of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings, where one chain would
- * have n. A product of up to BLOCK terms needs no memory but its result: a chain is what a tile keeps in registers,
- * which it adds to the result.
+ * So a sum has the error of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings; one chain would have n. A
+ * product of up to BLOCK terms needs no memory but its result: a tile keeps a chain in registers, and adds it to the
+ * result.
  *
  * A complex term counts twice: its parts are two real terms (kernel/ref/ref_complex.c). A contraction without free dims
  * has an order of its own (tensor/dot_order.h). */

@@ -12,8 +12,8 @@
  * left; the last of an odd number passes on unchanged. No terms give +0. f16 and bf16 do all of it in f32 and round
  * once, at the end. Without the hardware for it, products round before they are added, as in other products.
  *
- * So the error of a sum is that of at most CHAIN + CHAINS + log2(lanes) + log2(blocks) roundings. The lanes are as many
- * as the accumulators that hide the latency of a fused multiply-add, and have the same bytes for each type. */
+ * So a sum has the error of at most CHAIN + CHAINS + log2(lanes) + log2(blocks) roundings. The number of lanes is the
+ * number of accumulators that hide the latency of a fused multiply-add; lanes have the same bytes for each type. */
 #ifndef TS_TENSOR_DOT_ORDER_H
 #define TS_TENSOR_DOT_ORDER_H
 

@@ -16,7 +16,7 @@ typedef enum ts_dtype {
 
 typedef enum ts_dtype_kind { TS_KIND_SIGNED, TS_KIND_UNSIGNED, TS_KIND_FLOAT, TS_KIND_COMPLEX } ts_dtype_kind;
 
-/* The layers that know a type, each with those before it. */
+/* The layers that know a type; each value includes the previous ones. */
 typedef enum ts_dtype_layers { TS_LAYERS_NONE, TS_LAYERS_VALUES, TS_LAYERS_KERNELS } ts_dtype_layers;
 
 /* The floats as an enum: a switch over it without a default must name all of them. */
@@ -105,7 +105,7 @@ static inline bool ts_dtype_is_integer(ts_dtype t) { return ts_dtype_is_signed(t
 
 /* Bits of a significand, of integers without the sign. */
 int ts_dtype_precision(ts_dtype type);
-/* The type of a kind with so many bits; TS_DTYPE_NONE when there is none. Not for floats, which have several. */
+/* The type of a kind with `bits` bits; TS_DTYPE_NONE without one. Not for floats: some sizes have several. */
 ts_dtype ts_dtype_of_bits(ts_dtype_kind kind, int bits);
 /* The type of a complex type's real and imaginary parts; a real type itself. */
 static inline ts_dtype ts_dtype_part(ts_dtype t) {
@@ -120,14 +120,14 @@ static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dt
 /* The complex type that has room for a real type's values; a complex type itself. */
 ts_dtype ts_dtype_to_complex(ts_dtype type);
 
-/* True for types that products of type `to` read without a widened copy, as the conversion is exact, or modulo 2^32 for
- * s32 and u32: integers and floats of up to 8 bits for f16 and bf16, up to 16 bits for f32, and of 8 to 32 bits for
- * f64; integers of 8 and 16 bits for s32 and u32. */
+/* True for types that products of type `to` read without a widened copy, because the conversion is exact, or modulo
+ * 2^32 for s32 and u32. These are integers and floats of up to 8 bits for f16 and bf16, up to 16 bits for f32, and of 8
+ * to 32 bits for f64; integers of 8 and 16 bits for s32 and u32. */
 bool ts_dtype_widens_to(ts_dtype from, ts_dtype to);
 
 /* Nx's promotion of two types: c > f > bf > s > u. */
 ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b);
-/* The type in which math functions and division compute: integers become f32. */
+/* The type of math functions and division: integers become f32. */
 ts_dtype ts_dtype_to_float(ts_dtype type);
 /* The type of a sum or product: small integers are widened as in Nx. */
 ts_dtype ts_dtype_aggregate(ts_dtype type);
@@ -175,8 +175,8 @@ bool ts_scalar_same(ts_dtype type, ts_scalar a, ts_scalar b);
 ts_scalar ts_scalar_load(ts_dtype type, const void *address);
 void ts_scalar_store(ts_dtype type, ts_scalar value, void *address);
 
-/* The identities of max and min: the smallest and the largest value. Of floats these are the infinities, of f8_e4m3fn,
- * which has none, -448 and 448. */
+/* The identities of max and min: the smallest and the largest value. For floats these are the infinities, for
+ * f8_e4m3fn, which has no infinity, -448 and 448. */
 ts_scalar ts_dtype_lowest(ts_dtype type);
 ts_scalar ts_dtype_highest(ts_dtype type);
 

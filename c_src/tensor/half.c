@@ -54,8 +54,8 @@ uint16_t ts_f32_to_bf16(float value) {
 
 float ts_bf16_to_f32(uint16_t bits) { return ts_f32_from_bits((uint32_t)bits << 16); }
 
-/* The finite numbers of e4m3fn reach to 1.75 * 2^8, past those of an IEEE format with its fields, so that format's next
- * exponent is rounded to; 465 and more would round to 480, which is NaN. */
+/* The finite numbers of e4m3fn reach to 1.75 * 2^8, past the end of an IEEE format with its fields. So the value is
+ * rounded with that format's next exponent; from 465 on it would round to 480, which is NaN. */
 uint8_t ts_f64_to_e4m3fn(double value) {
   uint8_t sign = (uint8_t)(f64_bits(value) >> 63 << 7);
   double magnitude = value < 0 ? -value : value;

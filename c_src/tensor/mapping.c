@@ -138,7 +138,7 @@ static ts_status open_file(const char *name, int *out_file, int *out_protection)
   return *out_file < 0 ? failed("open", name, errno) : TS_SUCCESS;
 }
 
-/* A file without blocks gets them when it is read, for which there may be no room. */
+/* A file without blocks gets them when it is read, and the system may have no room for them. */
 static ts_status map_checked(const char *name, int file, int64_t bytes, int protection, ts_mapping **out) {
   TS_TRY(map_file(name, file, bytes, protection, out));
   ts_status status = ts_system_check_readable((*out)->data, bytes);

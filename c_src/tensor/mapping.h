@@ -15,13 +15,13 @@ typedef struct ts_mapping {
   void *data;
   int64_t bytes;
   bool created;
-  unsigned permissions;             /* of one that we created */
+  unsigned permissions;             /* of a mapping that this process created */
   struct ts_mapping *next;          /* next mapping with a name that we created */
   struct ts_mapping *older;         /* for the caller: an earlier mapping of the same memory */
   char name[TS_MAPPING_NAME_BYTES]; /* as in shm_open, without the slash */
 } ts_mapping;
 
-/* Creates a mapping with a copy of the bytes, at least one, under a new name. `permissions` are those of a file. */
+/* Creates a mapping with a copy of the bytes, at least one, under a new name. `permissions` are file permissions. */
 ts_status ts_mapping_create(const void *data, int64_t bytes, unsigned permissions, ts_mapping **out);
 /* Maps the first bytes of the memory with this name, writable where that is permitted. */
 ts_status ts_mapping_open(const char *name, int64_t bytes, ts_mapping **out);

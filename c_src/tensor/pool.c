@@ -46,7 +46,7 @@ struct ts_pool {
   int64_t high_water;                     /* largest `out` since the last full trim */
   int64_t live, peak, limit, allocations; /* without the unreported balances of thread caches */
   _Atomic int64_t trimmed_at;
-  char apart[TS_SLOT_BYTES]; /* separates what all threads read from what each one writes */
+  char apart[TS_SLOT_BYTES]; /* separates the fields that all threads read from the fields of each writer */
   shelf shelves[TS_SLOTS];
 };
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* REFUSED: there was no memory, which is not asked for again. */
+/* REFUSED: there was no memory; it is not requested again. */
 typedef enum state { NOTED, BEING_MADE, READY, REFUSED } state;
 
 struct ts_prepared {
@@ -91,7 +91,7 @@ static void set_state(ts_prepared *p, state next) {
   pthread_mutex_unlock(&lock);
 }
 
-/* The copy, if it is there, or has to be made. A use of no copy is noted. */
+/* The copy, if it exists or must be made. A use of no copy is noted. */
 static ts_prepared *find_or_note(ts_buffer *buffer, const ts_prepared_key *key, bool *out_make) {
   int count;
   pthread_mutex_lock(&lock);

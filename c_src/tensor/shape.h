@@ -29,7 +29,7 @@ static inline size_t ts_shape_size(const ts_shape *shape) {
   return offsetof(ts_shape, dims) + (size_t)shape->rank * sizeof(int64_t);
 }
 bool ts_shape_equal(const ts_shape *a, const ts_shape *b);
-/* A mask with a bit for each of the axes, which are in range. */
+/* A mask with a bit for each axis; the axes must be in range. */
 static inline uint64_t ts_dims_mask(const ts_dims *axes) {
   uint64_t mask = 0;
   for (int32_t i = 0; i < axes->rank; i++) mask |= UINT64_C(1) << axes->dims[i];

@@ -9,8 +9,8 @@
 
 #define THRESHOLD 30 /* LAPACK's, for ratios */
 
-/* Factors with orthonormal columns take the interpreter some 100 n^3 operations: up to these many rows, and n^3 in all
- * matrices of a batch. */
+/* The interpreter needs some 100 n^3 operations for factors with orthonormal columns: MOST_ROWS limits n, and
+ * MOST_CUBES n^3 in all matrices of a batch. */
 enum { MOST_ROWS = 24, MOST_CUBES = 20000, MOST_RESULTS = 3, MOST_OPERANDS = 2 };
 
 /* Half the distance from 1 to the next number; exponents of the least number and of the largest one. */
@@ -139,7 +139,7 @@ static ts_status within(const judged *j, const char *what, double error, double 
   return error <= THRESHOLD * limit ? TS_SUCCESS : wrong(j, what, error, THRESHOLD * limit);
 }
 
-/* The norm of A - X D Y for a diagonal D; no A is the identity, and no D too. */
+/* The norm of A - X D Y for a diagonal D; A or D that is NULL stands for the identity. */
 static double distance(const judged *j, const matrix *a, matrix x, const matrix *d, matrix y) {
   const int64_t inner = d ? d->cols : x.cols;
   double most = 0;
@@ -161,7 +161,7 @@ static double distance(const judged *j, const matrix *a, matrix x, const matrix 
   return most;
 }
 
-/* What the first operand's rounding allows: the least numbers are no more exact than that. */
+/* The error that rounding of the first operand allows: the least numbers are no more exact. */
 static double limit_of(const judged *j) { return j->n * (j->type->unit * norm_of(j->a) + 2 * j->least); }
 
 static ts_status judge_product(const judged *j, matrix x, const matrix *d, matrix y) {
@@ -181,7 +181,7 @@ static ts_status judge_triangle(const judged *j, matrix m, bool upper) {
   return must(j, "a triangle is not zero", zero);
 }
 
-/* Whether the matrix has numbers so large that what is made of them may be beyond the range. */
+/* Whether the matrix has numbers so large that sums and products of them may be beyond the range. */
 static bool is_near_overflow(const judged *j) { return ilogb(norm_of(j->a)) + j->power + 1 >= j->type->most; }
 
 static ts_status judge_range(const judged *j, matrix m, bool *out_finite) {
@@ -249,9 +249,9 @@ static ts_status judge_nan(const judged *j) {
 
 /* ---- qr, eigh, svd */
 
-/* Signs of the diagonal of R, as far as rounding cannot have decided them: from an element on that is nothing but
- * rounding the columns of Q are so, too. Negative elements stay so where what is below is at most 1e-5 of them, which
- * rounding exceeds much sooner than it changes a sign. */
+/* Judges the signs of the diagonal of R, unless rounding has decided them: after a diagonal element that is nothing but
+ * rounding, the columns of Q are rounding as well. Negative elements stay negative where the elements below are at most
+ * 1e-5 of them: rounding exceeds this limit much sooner than it changes a sign. */
 static ts_status judge_diagonal(const judged *j, matrix r, matrix expected) {
   for (int64_t i = 0; !j->is_complex && j->is_expected && i < r.rows && i < r.cols; i++) {
     const double x = cell(&r, i, i)->re, y = cell(&expected, i, i)->re;
@@ -459,8 +459,8 @@ static ts_status judge_systems(const judged *j) {
   return TS_SUCCESS;
 }
 
-/* By the singular values, each of which rounding changes by a share of the largest one: the sum of the products of all
- * but one. Of large matrices, a share of the determinant. */
+/* From the singular values: rounding changes each by a share of the largest one. So it is the sum of the products of
+ * all but one. Of large matrices, a share of the determinant. */
 static ts_status limit_of_determinant(const judged *j, double expected, long double *out) {
   const int64_t n = j->a.rows;
   double values[MOST_ROWS];

@@ -7,7 +7,7 @@ typedef int (*ts_opt_command)(int argc, char **argv);
 
 /* Each line of the file at `path` is "OUTPUT ARGUMENT ...", with single spaces. The file OUTPUT gets what that run
  * prints to standard output and to standard error. Prints "CODE OUTPUT" after each run. Returns an exit code: 0 when
- * all runs have taken place, whatever their own codes are. */
+ * all runs have taken place, even if some have failed. */
 int ts_opt_batch(const char *path, ts_opt_command command);
 
 #endif

@@ -44,7 +44,7 @@ static ts_status copy(const ts_buffer *from, ts_buffer **out) {
   return TS_SUCCESS;
 }
 
-/* A run may write to the copies. It takes those that are donated. */
+/* A run may write to the copies. It takes the donated copies. */
 static ts_status run_copies(const ts_executable *exe, const ts_run_options *way, ts_opt_tensors *copies,
                             ts_opt_tensors *out) {
   TS_TRY(ts_executable_run(exe, copies->data, copies->count, way, out->data));

@@ -118,7 +118,8 @@ static ts_status interpret(const ts_graph *graph, const ts_opt_tensors *args, ts
   return ts_ref_run(graph, args->data, args->count, ts_pool_default(), out->data);
 }
 
-/* What the interpreter gives, but of ops whose bits it does not define what a run gives, once that is judged. */
+/* The interpreter's results. If the interpreter does not define the bits of an op, the results are a run's, after it
+ * was judged. */
 static ts_status interpret_and_judge(const ts_graph *graph, const ts_opt_tensors *args, ts_opt_tensors *out) {
   return ts_judged_run(graph, args->data, args->count, out->data);
 }

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* What results are compared with: those of the graph before any pass. */
+/* The reference of a check: results of the graph before any pass, by the interpreter or compiled. */
 typedef enum ts_opt_check {
   TS_OPT_NO_CHECK,
   TS_OPT_INTERPRETER,
@@ -18,7 +18,7 @@ typedef struct ts_opt_run {
   bool explain;       /* print steps, kernels, costs and memory plan */
   bool counts;        /* print how many steps, kernels and bytes there are */
   bool ref;           /* use the interpreter's results */
-  bool partitions;    /* use those of all partitions, run by the interpreter */
+  bool partitions;    /* use the results of all partitions, run by the interpreter */
   bool modes;         /* check each mode of compilation and each kind of run, too */
   bool special;       /* generated arguments have NaN, infinities and limits of integers, too */
   ts_opt_check check; /* compare the results */

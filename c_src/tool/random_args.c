@@ -18,7 +18,7 @@ static int64_t below(rng *r, int64_t n) { return (int64_t)(next(r) % (uint64_t)n
 static int64_t between(rng *r, int64_t low, int64_t high) { return low + below(r, high - low + 1); }
 static double unit(rng *r) { return (double)(next(r) >> 11) * 0x1p-53; }
 
-/* What the numbers of one tensor are like. */
+/* The range of the numbers of one tensor. */
 typedef enum style { SMALL_INTEGERS, AROUND_ZERO, ANY_SIZE, SPECIALS, STYLES } style;
 
 static double random_special(rng *r) {

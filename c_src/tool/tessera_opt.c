@@ -1,6 +1,6 @@
-/* tessera-opt: reads a graph's text, runs the named passes on it in order, and
- * prints what comes out, or compiles and runs it: usage() below, docs/tessera-opt.md.
- * Exits 1 with a message when the text, a pass or the run is wrong, 2 on misuse. */
+/* tessera-opt: reads a graph's text, runs the named passes on it in order, and prints the resulting graph, or compiles
+ * and runs it: usage() below, docs/tessera-opt.md. Exits 1 with a message when the text, a pass or the run is wrong, 2
+ * on misuse. */
 #include "base/log.h"
 #include "base/text.h"
 #include "ir/graph.h"

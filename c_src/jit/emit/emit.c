@@ -43,7 +43,7 @@ static double round_to(ts_dtype type, double value) {
   case TS_FLOAT_BF16: return (double)ts_bf16_to_f32(ts_f64_to_bf16(value));
   case TS_FLOAT_F32: return (double)(float)value;
   case TS_FLOAT_F64:
-  case TS_FLOAT_F8: /* no constants of these (pass/widen.c) */
+  case TS_FLOAT_F8: /* these have no constants (pass/widen.c) */
   case TS_FLOAT_F8E4M3FN: break;
   }
   return value;

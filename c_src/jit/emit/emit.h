@@ -109,7 +109,7 @@ ts_v ts_emit_round_half(ts_emit *e, ts_dtype type, ts_v value);
  * builder for its block afterwards. */
 ts_status ts_emit_math(ts_emit *e, ts_opcode op, ts_dtype type, ts_v x, ts_v y, ts_v *out);
 
-/* The address of a library function that emitted code may call; NULL when there is none of that name
+/* The address of a library function that emitted code may call; NULL without a function of that name
  * (vecmath_library.c). */
 void *ts_emit_library_symbol(const char *name);
 

@@ -91,7 +91,7 @@ static ts_v integer_to_integer(ts_emit *e, ts_dtype from, ts_dtype to, ts_v x) {
 
 static bool is_f8(ts_dtype type) { return ts_dtype_is_small(type) && ts_dtype_is_float(type); }
 
-/* To a float of 8 bits, by way of f32. Integers that f32 cannot represent are beyond the range of these floats. */
+/* To a float of 8 bits, by way of f32. Integers that f32 cannot represent are out of range of these floats. */
 static ts_v to_f8(ts_emit *e, ts_dtype from, ts_dtype to, ts_v x) {
   if (!ts_dtype_is_float(from)) x = to_real(e, from, TS_F32, x);
   return ts_emit_f8_bits(e, to, from == TS_F64 ? narrow_to_odd(e, x) : x);

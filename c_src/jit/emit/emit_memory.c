@@ -1,5 +1,5 @@
-/* Loads and stores of whole vectors. Where the target has no masked access for an element size, a tail is copied
- * element by element to a padded buffer on the stack, so that the vector code is the same on all targets. */
+/* Loads and stores of whole vectors. If the target has no masked access for an element size, a tail is copied element
+ * by element to a padded buffer on the stack. So the vector code is the same on all targets. */
 #include "jit/emit/emit.h"
 
 static LLVMTypeRef i64_of(ts_emit *e) { return LLVMInt64TypeInContext(e->context); }

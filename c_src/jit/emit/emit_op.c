@@ -112,7 +112,7 @@ static ts_v emit_predicate(ts_emit *e, ts_opcode op, ts_dtype type, ts_v x) {
 
 /* ---- integer quotient and remainder ---- */
 
-/* Integers of at most 16 bits divide exactly in f32, and those of 32 bits in f64: distinct quotients differ by more
+/* Integers of at most 16 bits divide exactly in f32, and integers of 32 bits in f64: distinct quotients differ by more
  * than the rounding error. */
 static ts_v divide_as_float(ts_emit *e, ts_dtype type, ts_v a, ts_v b) {
   bool is_signed = ts_dtype_is_signed(type), wide = ts_dtype_bits(type) == 32;
@@ -157,8 +157,7 @@ typedef struct lane_loop {
   ts_v phi[3];
 } lane_loop;
 
-/* A loop over whole vectors with `count` loop variables, for ops in which the number of steps differs widely between
- * lanes. */
+/* A loop over whole vectors with `count` loop variables, for ops whose number of steps differs widely between lanes. */
 static lane_loop loop_begin(ts_emit *e, const ts_v *initial, int count) {
   LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
   lane_loop loop = {LLVMAppendBasicBlockInContext(e->context, e->function, "steps"),
@@ -287,7 +286,7 @@ static ts_v float_extreme(ts_emit *e, ts_dtype type, bool largest, ts_v a, ts_v 
   return ts_vm_avx512_extreme(&m, largest, a, b, NULL);
 }
 
-/* Without pow and atan2, which are vector math. */
+/* All except pow and atan2, which are vector math. */
 static ts_v float_binary(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v b) {
   switch ((ts_ops_BINARY)op) {
   case TS_OP_ADD: return LLVMBuildFAdd(e->b, a, b, "");

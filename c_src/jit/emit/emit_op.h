@@ -1,4 +1,4 @@
-/* Truth values as masks: what the loop emitters use of emit_op.c beyond emit.h. */
+/* Truth values as masks: functions of emit_op.c for the loop emitters, beyond emit.h. */
 #ifndef TS_JIT_EMIT_OP_H
 #define TS_JIT_EMIT_OP_H
 

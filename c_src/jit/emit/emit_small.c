@@ -1,5 +1,5 @@
 /* Vector conversions of small types, whose register form is a vector of bytes: floats of 8 bits, and integers that wrap
- * within a byte. The float formats are those of tensor/half.c. */
+ * within a byte. The float formats are defined in tensor/half.c. */
 #include "jit/emit/emit.h"
 
 /* The parts of a format that conversions need; as bits of f32 where nothing else is said. */

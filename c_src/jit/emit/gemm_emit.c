@@ -100,7 +100,7 @@ static void tile_start(gemm_emit *m, tile *t, ts_v go_on) {
     }
 }
 
-/* Panels of rhs stream from L2, faster than the hardware prefetcher follows. Each line is prefetched so many
+/* Panels of rhs stream from L2, faster than the hardware prefetcher follows. Each line is prefetched TILE_AHEAD
  * multiplications ahead, also past the panel's end, where the next panel begins. */
 #define TILE_AHEAD 336
 
@@ -109,14 +109,14 @@ static void prefetch_rhs(gemm_emit *m, const tile *t, ts_v ahead) {
     ts_emit_prefetch(m->e, offset_const(m, ahead, at), false);
 }
 
-/* Prefetches the tile to the right, which is computed next: its lines cost 5 to 12 % if they are not in L1 by then. */
+/* Prefetches the tile to the right, the next to be computed: its lines cost 5 to 12 % if they are not in L1 by then. */
 static void prefetch_out(gemm_emit *m, const tile *t) {
   int64_t width = (int64_t)t->vectors * m->g->lanes * m->g->element_size;
   for (int r = 0; r < t->rows; r++)
     for (int64_t at = width; at < 2 * width; at += 64) ts_emit_prefetch(m->e, offset_const(m, t->out[r], at), true);
 }
 
-/* The bytes from a row of rhs to the one that is prefetched. */
+/* The bytes from a row of rhs to the row that is prefetched. */
 static ts_v tile_ahead(gemm_emit *m, const tile *t) {
   return mul(m, t->rhs_stride, i64_const(m, TILE_AHEAD / (t->rows * t->vectors)));
 }
@@ -151,7 +151,7 @@ static void end_chain(gemm_emit *m, tile *t, ts_v adds) {
     for (int v = 0; v < t->vectors; v++) store_out(m, t, r, v);
 }
 
-/* One chain of `steps`; t->lhs and t->rhs move behind it. */
+/* One chain of `steps`; advances t->lhs and t->rhs past it. */
 static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
   int size = m->g->element_size;
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
@@ -231,7 +231,7 @@ static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, 
   }
 }
 
-/* The piece of `steps` whose rows begin at s->lhs; s->rhs moves behind it. */
+/* The piece of `steps` whose rows begin at s->lhs; advances s->rhs past it. */
 static void strided_piece(gemm_emit *m, tile *t, strided_lhs *s, ts_v steps) {
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   ts_v phi[TS_GEMM_MAX_HEIGHT][2] = {{NULL}}, lhs[MAX_GROUPS] = {NULL};
@@ -250,7 +250,7 @@ static void strided_piece(gemm_emit *m, tile *t, strided_lhs *s, ts_v steps) {
   loop_end(m, &l, i64_const(m, 1), steps);
 }
 
-/* What one piece carries to the next: the sums come behind these. */
+/* Loop variables from piece to piece; the sums follow these. */
 enum { RUN_START, AT, RHS, RUN_LEFT, CHAIN_LEFT, HAS_OUT, STRIDED_STATES };
 
 /* Ends the chain where it is complete or the last one; the sums then start again from 0. */
@@ -272,7 +272,7 @@ static void strided_flush(gemm_emit *m, tile *t, ts_v is_end, ts_v *has_out) {
   LLVMAddIncoming(*has_out, &yes, &ended, 1);
 }
 
-/* A piece is what a run and a chain have in common. */
+/* A piece is the part that a run and a chain have in common. */
 static void strided_loop(gemm_emit *m, tile *t) {
   strided_lhs s = {.groups = (t->rows + GROUP_ROWS - 1) / GROUP_ROWS, .ahead = tile_ahead(m, t)};
   ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"), all = mul(m, t->k, arg(m, TS_GEMM_RUNS, "runs"));

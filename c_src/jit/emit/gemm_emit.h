@@ -7,13 +7,13 @@
 #include "jit/session/target.h"
 #include "tensor/dtype.h"
 
-/* The type in which products are computed. */
+/* The type of the products. */
 typedef enum ts_gemm_compute {
   TS_GEMM_F32,
   TS_GEMM_F64,
   TS_GEMM_I32,
   TS_GEMM_I64,
-  TS_GEMM_ELEMENT_COUNT, /* types of elements, in which every kernel computes */
+  TS_GEMM_ELEMENT_COUNT, /* types of elements that every kernel computes in */
   /* Only tiles: an element is two steps of k in 16 bits each, whose products are summed in 32 bits. Exact modulo 2^32
    * for elements of s16 and narrower ones. */
   TS_GEMM_PAIRS = TS_GEMM_ELEMENT_COUNT,
@@ -70,7 +70,7 @@ enum {
   TS_GEMM_COLS,       /* TILE: 1 .. tile width */
   TS_GEMM_CONTINUE,   /* TILE: not 0: accumulators of the first chain start from out's elements, else from 0 */
   TS_GEMM_CHAIN,      /* TILE, STRIDED, DOT: >= 1: steps of k of one chain */
-  TS_GEMM_ADDS,       /* TILE: not 0: the first chain, too, is added to out's elements */
+  TS_GEMM_ADDS,       /* TILE: not 0: the first chain is also added to out's elements */
   TS_GEMM_ITEMS,      /* AXPY, DOT */
   TS_GEMM_LHS_STRIDE, /* STRIDED: from row to row of lhs */
   TS_GEMM_RUNS,       /* STRIDED: >= 1 */

@@ -15,7 +15,7 @@ typedef struct range {
 typedef struct span {
   loop l;
   LLVMBasicBlockRef from, skip;
-  ts_v first, step, end; /* end: of the indices at which a step may start */
+  ts_v first, step, end; /* end: the limit of the indices where a step may start */
   int count;
   ts_v before[SPAN_VALUES], phi[SPAN_VALUES];
 } span;
@@ -56,7 +56,7 @@ static ts_v span_end(gemm_emit *m, span *s, ts_v *values) {
 
 /* ---- loads, shared by AXPY and DOT ---- */
 
-/* Element `item` of the vectors at k + `step`; `factors` is the address of those at k. */
+/* Element `item` of the vectors at k + `step`; `factors` is the address of the factors at k. */
 static ts_v load_factor(gemm_emit *m, LLVMTypeRef type, ts_v factors, int items, int step, int item) {
   int64_t at = ((int64_t)step * items + item) * m->g->element_size;
   return splat(m, type, load(m, m->element, offset_const(m, factors, at)));
@@ -174,7 +174,8 @@ static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, range of, 
   span_end(m, &s, NULL);
 }
 
-/* Processes rows of x from `first` on, `rows` at a time while so many are left; returns the first remaining row. */
+/* Processes rows of x from `first` on, `rows` at a time while at least that many are left; returns the first remaining
+ * row. */
 static ts_v axpy_rows(gemm_emit *m, const axpy *a, ts_v first, ts_v k, int rows) {
   span s;
   span_begin(m, &s, (range){first, rows, k}, NULL, 0);
@@ -318,8 +319,8 @@ static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v first, ts_v *sum) {
   return span_end(m, &s, sum);
 }
 
-/* One chain, from `first` to d->end, which is at least one piece from 0: lines, then pieces, then the last piece again
- * for the tail. */
+/* One chain, from `first` to d->end, at least one piece from 0: lines, then pieces, then the last piece again for the
+ * tail. */
 static void dot_chain(gemm_emit *m, const dot *d, ts_v first, ts_v *sum) {
   int piece = 16 / m->g->element_size, count = sum_count(d);
   for (int i = 0; i < count; i++) sum[i] = LLVMConstNull(m->vector);

@@ -277,7 +277,7 @@ static void load_all(ts_loop *loop, const ts_point *at, ts_v part) {
   }
 }
 
-/* Without masks: both variants of a point, whole and partial, of which one branch selects. */
+/* Without masks: both variants of a point, whole and partial. A branch selects one. */
 typedef struct both_ways {
   LLVMBasicBlockRef whole, partial, done;
 } both_ways;

@@ -41,7 +41,7 @@ typedef struct ts_point {
 /* The points [from, to): whole vectors up to `middle`, then a tail of fewer lanes. */
 typedef struct ts_span {
   ts_v from, middle, to;
-  ts_v last;       /* the last index at which a whole vector may begin */
+  ts_v last;       /* the last index where a whole vector may begin */
   ts_v rest;       /* the tail as a part (emit.h) */
   ts_v some_whole; /* i1: whether there is a whole vector */
   ts_v first;      /* the part of the first vector: all lanes, or the tail */
@@ -92,7 +92,7 @@ ts_span ts_loop_span(ts_loop *loop, ts_v from, ts_v to);
 ts_status ts_loop_points(ts_loop *loop, const ts_span *span, ts_v *carried, int count, ts_point_fn fn, void *context);
 /* Emits the wanted nodes of a level, at a point when `at` is given. The caller emits reductions. */
 ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at);
-/* Stores outputs for which pass[output] == `pass` (all of them when `pass` is NULL). */
+/* Stores the outputs with pass[output] == `which` (all outputs when `pass` is NULL). */
 void ts_loop_store(ts_loop *loop, const ts_point *at, const int32_t *pass, int32_t which);
 /* Marks every node that outputs depend on as wanted. */
 void ts_loop_want_all(ts_loop *loop);

@@ -123,8 +123,8 @@ static void clear_accs(ts_loop *loop, const col *c, const col_reduce *r) {
   ts_loop_count_end(loop, &lane);
 }
 
-/* acc[l] = acc[l] op acc[l + h] for h = lanes / 2, ..., 1. A lane without rows holds the identity and is skipped, which
- * gives the same bits. */
+/* acc[l] = acc[l] op acc[l + h] for h = lanes / 2, ..., 1. A lane without rows holds the identity and is skipped: the
+ * bits are the same. */
 static ts_status combine_lanes(ts_loop *loop, const col *c, const col_reduce *r) {
   LLVMBuilderRef b = loop->e->b;
   ts_v zero = ts_loop_number(loop, 0), one = ts_loop_number(loop, 1), used = used_lanes(loop, c, r);
@@ -147,7 +147,7 @@ static ts_status combine_lanes(ts_loop *loop, const col *c, const col_reduce *r)
 
 /* ---- rows ---- */
 
-/* Marks the nodes on which the reductions depend as wanted, up to other reductions. */
+/* Marks the operands of the reductions as wanted, up to other reductions. */
 static void want_operands(ts_loop *loop) {
   const ts_kernel_desc *d = loop->d;
   for (int32_t id = d->node_count - 1; id >= 0; id--) {

@@ -147,7 +147,7 @@ static bool save_nodes(const ts_kernel_desc *d, ts_loop_plan *p, int32_t pass, c
   return false;
 }
 
-/* The last pass on which some reduction or output depends. */
+/* The last pass that some reduction or output depends on. */
 static int32_t count_passes(const ts_kernel_desc *d, const ts_loop_plan *p) {
   int32_t passes = 0;
   for (int32_t i = 0; i < d->output_count; i++) {

@@ -16,12 +16,12 @@ typedef enum ts_level {
 typedef struct ts_loop_plan {
   uint8_t *level;
   bool *needed;    /* some output depends on it */
-  int32_t *stage;  /* length of the chain of reductions before it: the pass after which it is available */
+  int32_t *stage;  /* length of the chain of reductions before it: it is available after this pass */
   int32_t *weight; /* cost of the node alone, in simple vector operations */
   int32_t total_weight;
   /* ROW */
   int32_t passes;       /* over the row */
-  int32_t *output_pass; /* one entry for each output: the pass that stores it (row-level: after which it is stored) */
+  int32_t *output_pass; /* one entry for each output: the pass that stores it (row-level: after this pass) */
   int32_t *first;       /* the first pass that uses the node */
   int64_t *saved;       /* -1, or the offset of the node's row in the workspace, in bytes for each element */
   int64_t saved_bytes;  /* for each element */

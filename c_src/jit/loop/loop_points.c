@@ -1,5 +1,5 @@
 /* Loops over the points of a row by whole vectors, then the tail. Compile time is proportional to the length of the
- * body, so the body is emitted once where that costs nothing at run time: under a mask that the tail narrows (AVX-512),
+ * body. So the body is emitted once if that costs nothing at run time: under a mask that the tail narrows (AVX-512),
  * or, for a long body, with a branch around its loads and stores. */
 #include "jit/loop/loop_body.h"
 

@@ -159,7 +159,7 @@ static ts_v has_nan(ts_emit *e, const ts_acc *accs) {
   return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, lanes, bits, ""), LLVMConstNull(bits), "");
 }
 
-/* Lane 0 in all lanes, or NaN; selected as integers, which needs no branch. */
+/* Lane 0 in all lanes, or NaN; selected as integers, without a branch. */
 static ts_v number_or_nan(ts_emit *e, const ts_reducer *r, ts_v x, ts_v nan) {
   LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(x)), bits = LLVMIntTypeInContext(e->context, bits_of_lane(x));
   ts_v first = LLVMBuildExtractElement(e->b, x, LLVMConstInt(LLVMInt32TypeInContext(e->context), 0, 0), "");

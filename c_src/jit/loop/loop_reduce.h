@@ -22,14 +22,14 @@ typedef struct ts_reducer {
 } ts_reducer;
 
 ts_reducer ts_reducer_of(const ts_kernel_desc *desc, int32_t node);
-/* True when the bits depend on the order: then the lanes are those of tensor/reduce_tree.h. */
+/* True when the bits depend on the order: then the lanes follow tensor/reduce_tree.h. */
 static inline bool ts_reducer_needs_tree(const ts_reducer *r) {
   return r->kind == TS_NODE_REDUCE && !ts_reduce_is_exact(r->op, r->type);
 }
 /* An empty accumulator. ARG: lane i first receives element i of `first` (i32 vector). */
 ts_acc ts_reducer_identity(ts_emit *e, const ts_reducer *r, ts_v first);
-/* Adds operand `x` (register form of the node's operand) to an accumulator, at index `at` (i32 vector, ARG), which is
- * later than all indices before. Only in the lanes of `mask`, if that is not NULL. */
+/* Adds operand `x` (register form of the node's operand) to an accumulator, at index `at` (i32 vector, ARG): later than
+ * all indices before. Only in the lanes of `mask`, if that is not NULL. */
 ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_acc x, ts_v mask, ts_acc *out);
 ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out);
 /* Combines `count` (a power of two) accumulators, then their lanes by halving; the result is in all lanes. */

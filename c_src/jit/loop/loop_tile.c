@@ -1,5 +1,5 @@
-/* TILE: a MAP in which some inputs are contiguous along dim rank-2. Those are read in squares of lanes x lanes
- * elements, transposed in registers, and stored on the stack, from which the rows of the square are loaded like any
+/* TILE: a MAP with inputs that are contiguous along dim rank-2. These inputs are read in squares of lanes x lanes
+ * elements, transposed in registers, and stored on the stack. The rows of the square are loaded from there like any
  * other row.
  *
  * Several blocks of rows are processed side by side, so that at least whole cache lines are read from each line of the
@@ -48,7 +48,7 @@ static void swap_blocks(ts_emit *e, ts_v *a, ts_v *b, int by) {
   *b = LLVMBuildShuffleVector(e->b, x, y, LLVMConstVector(lower, (unsigned)e->lanes), "");
 }
 
-/* Each step gets a block of its own, because LLVM searches for better shuffles within one block: over all steps
+/* Each step gets a block of its own, because LLVM searches for better shuffles within one block. Over all steps
  * together this takes twice as long (a quarter of the kernel's compile time) and finds nothing. The condition is always
  * true, but LLVM cannot know that. */
 static void next_step(ts_loop *loop, const tile *t) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Launches with more argument words, which are rare, cannot be run in parts. */
+/* Launches with more argument words are rare and cannot be run in parts. */
 #define MAX_WORDS 384
 
 /* ---- which launches can run in parts ---- */

@@ -1,6 +1,6 @@
 /* The layout of a kernel's operands, without its computation. A launch can be moved to the layout of a more general
- * kernel: one with additional dims, which get extent 1, and with strides in place of fixed ones. The bits are the same.
- * Pure, thread-safe. */
+ * kernel: a kernel with additional dims, whose extent becomes 1, and with strides where the launch has fixed ones. The
+ * bits are the same. Pure, thread-safe. */
 #ifndef TS_JIT_LAYOUT_H
 #define TS_JIT_LAYOUT_H
 

@@ -38,8 +38,8 @@ typedef struct ts_lowered {
   const bool *inplace;
 } ts_lowered;
 
-/* Called with each launch before in-place results are determined; may replace the launch by one that computes the same
- * with another kernel. */
+/* Called with each launch before in-place results are determined; may replace the launch by an equal one with another
+ * kernel. */
 typedef struct ts_lower_hook {
   ts_status (*visit)(void *context, ts_arena *arena, ts_launch *launch);
   void *context;
@@ -54,7 +54,7 @@ ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const
  * MAP and ROW only. */
 bool ts_launch_follows(const ts_launch *launch, uint32_t operand);
 
-/* Runs a part of such a launch, whose points are seen as rows of `pitch`: columns [col, col + cols) of rows [row, row +
+/* Runs a part of a launch whose points are seen as rows of `pitch`: columns [col, col + cols) of rows [row, row +
  * rows). For a ROW launch a part must be whole rows. `words` are its arguments with addresses. */
 typedef struct ts_launch_part {
   int64_t pitch, row, rows, col, cols;
@@ -63,7 +63,7 @@ void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64
                         void *scratch);
 
 /* Units [begin, end), in each only `count` points from `first` on, or up to the unit's end. `first` is a multiple of
- * the vector's lanes and of a cache line's elements. Only for launches that have pieces: those that compute each point
+ * the vector's lanes and of a cache line's elements. Only for launches that have pieces: each point is computed
  * independently. */
 typedef struct ts_launch_piece {
   int64_t begin, end, first, count;

@@ -11,7 +11,7 @@ typedef struct ts_lowering {
   ts_arena *arena;
   TS_VEC(ts_launch) launches;
   TS_VEC(int64_t) temps; /* bytes of each */
-  bool by_blocks;        /* the launches belong to one reduction by blocks, which reads each element once */
+  bool by_blocks;        /* the launches belong to one reduction by blocks: it reads each element once */
 } ts_lowering;
 
 /* Adds one kernel launch for a loop nest whose reduced loops are one (lower_launch.c). */

@@ -161,7 +161,7 @@ static int64_t footprint(const collapsed *n, int32_t i) {
   return points;
 }
 
-/* The kept loop along which the largest operand that the reduced loop moves is contiguous: the columns. -1: none, or
+/* The columns: the kept loop along which the largest operand of the reduced loop is contiguous. -1: there are none, or
  * the rows are contiguous themselves, or a second pass reads the rows after their reductions. */
 static int32_t find_columns(const maker *m) {
   const collapsed *n = &m->collapsed;
@@ -192,7 +192,7 @@ static bool has_gather(const ts_nest *p) {
   return false;
 }
 
-/* The loop along which the largest transposed input is contiguous; -1: none. */
+/* The loop along which the largest transposed input is contiguous; -1 without one. */
 static int32_t find_transposed(const maker *m) {
   const collapsed *n = &m->collapsed;
   int32_t last = n->loops.count - 1, lanes = ts_target_host()->lanes, found = -1;

@@ -1,6 +1,6 @@
 /* Reductions that take several launches. A row of more than TS_REDUCE_BLOCK elements is reduced in blocks into a
- * temporary, which is reduced in turn: the tree of tensor/reduce_tree.h. For argmax and argmin each block yields its
- * best element and that element's index in the block, so that the best of those elements selects the block, and the
+ * temporary. The temporary is reduced in turn: the tree of tensor/reduce_tree.h. For argmax and argmin each block
+ * yields its best element and that element's index in the block. The best element of all selects the block, and the
  * block its element; among equals, the choice of the first or last is preserved. Where the row is not a single affine
  * loop, its elements are first computed into a temporary. */
 #include "ir/combiner.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define MAX_REDUCTIONS 16
-/* An argmax over contiguous rows shorter than this is one launch: it has no tree to follow, and one kernel compiles
- * faster than three. */
+/* An argmax over contiguous rows shorter than this is one launch: it has no tree, and one kernel compiles faster than
+ * three. */
 #define LONG_SEARCH (4 * TS_REDUCE_BLOCK)
 
 /* A reduction of the loop nest, and the temporary that the next stage reduces. */
@@ -19,7 +19,7 @@ typedef struct partial {
   uint32_t temp;
   ts_dtype dtype;
   bool finds;       /* an argmax or argmin by blocks: `temp` holds the blocks' best elements */
-  uint32_t indices; /* the temporary of those elements' indices in their blocks, s32 */
+  uint32_t indices; /* the temporary with the best elements' indices in their blocks, s32 */
 } partial;
 
 typedef struct stage {
@@ -31,7 +31,7 @@ typedef struct stage {
   int64_t row;  /* elements in a row */
 } stage;
 
-/* False for reductions of reductions, which need whole rows. */
+/* False for reductions of reductions: they need whole rows. */
 static bool can_stage(const ts_nest *p) {
   return p->nodes.count <= TS_NEST_MAX_NODES && !ts_nest_points_wait(p) && !ts_nest_has_chain(p);
 }
@@ -146,7 +146,7 @@ static ts_status add_blocks(const stage *s, bool full) {
   return status;
 }
 
-/* ---- the stage after: reductions of the temporaries, and what follows them ---- */
+/* ---- the stage after: reductions of the temporaries, and their users ---- */
 
 static const partial *find_partial(const stage *s, int32_t node) {
   for (int32_t i = 0; i < s->count; i++) {
@@ -292,7 +292,7 @@ static void merge_into(ts_affine *x, int32_t l, int32_t last) {
   for (int32_t k = l + 1; k <= last; k++) x->coef[k] = 0;
 }
 
-/* Merges the reduced loops into one, which every access permits. */
+/* Merges the reduced loops into one; every access must permit this. */
 static void merge_row(ts_nest *p, int64_t row) {
   int32_t last = p->loops.count - 1;
   if (p->loops.count <= p->kept) return;
@@ -319,7 +319,7 @@ static bool is_strided(const ts_nest *p) {
   return false;
 }
 
-/* True when rows, which are one loop each, are reduced by blocks. */
+/* True when rows (one loop each) are reduced by blocks. */
 static bool needs_blocks(const ts_nest *p, int64_t row) {
   return row > TS_REDUCE_BLOCK && (has_tree(p) || row > LONG_SEARCH || is_strided(p));
 }

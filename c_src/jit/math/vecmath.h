@@ -13,7 +13,7 @@ typedef struct ts_vm {
   bool wide;                    /* f64, not f32 */
   bool fma;                     /* the target has FMA; without it l_fma would call libm lane by lane */
   LLVMTypeRef scalar;           /* float or double */
-  LLVMTypeRef vec;              /* lanes of those */
+  LLVMTypeRef vec;              /* a vector of `scalar` */
   LLVMTypeRef int_scalar, ints; /* integers of the same width */
 } ts_vm;
 
@@ -66,7 +66,7 @@ ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v 
 
 /* ---- instructions that only AVX-512 has (vecmath_avx512.c) ---- */
 ts_v ts_vm_avx512_scale(ts_vm *m, ts_v a, ts_v n); /* a * 2^floor(n), rounded once */
-ts_v ts_vm_avx512_exponent(ts_vm *m, ts_v a);      /* floor(log2(|a|)), subnormals too; -inf of 0, inf of inf */
+ts_v ts_vm_avx512_exponent(ts_vm *m, ts_v a);      /* floor(log2(|a|)), also of subnormals; -inf of 0, inf of inf */
 ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a);      /* a / 2^k in [3/4, 3/2); 1 of 0 and inf; NaN of a negative */
 ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a);         /* within 2^-14 */
 /* The larger (smaller) of two vectors whose length is at most a register or a multiple of it; -0 < 0. NaN if either

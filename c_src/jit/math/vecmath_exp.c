@@ -1,6 +1,6 @@
-/* exp and its relatives. All start from x = n ln 2 + r, |r| <= ln 2 / 2, with ln 2 in two parts, of which the first has
- * enough trailing zeros to make n * ln2_high exact, with or without FMA. Coefficients are minimax (Remez' algorithm on
- * the weighted error), rounded to the type one after another, refitting the remaining ones each time. */
+/* exp and its relatives. All start from x = n ln 2 + r, |r| <= ln 2 / 2. ln 2 is in two parts. The first has enough
+ * trailing zeros to make n * ln2_high exact, with or without FMA. Coefficients are minimax (Remez' algorithm on the
+ * weighted error), rounded to the type one after another, refitting the remaining ones each time. */
 #include "jit/math/vecmath.h"
 
 /* exp(r) = 1 + r + r^2 P(r), |r| <= 0.3475. Relative error 2^-28.2 (f32), 2^-62 (f64). */
@@ -106,7 +106,7 @@ ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
   ts_v t = l_fma(m, a, l_const(m, L_LOG2_E), magic);
   ts_v r = l_fma(m, l_sub(m, t, magic), l_const(m, -L_LN2), a);
   ts_v p = m->wide ? L_POLY(m, r, exp_short) : L_POLY(m, r, exp_narrow);
-  /* The low bits of t are n; added to the exponent of p, which is about 1. */
+  /* The low bits of t are n; they are added to the exponent of p, which is about 1. */
   ts_v n = LLVMBuildShl(m->b, l_bits(m, t), l_int(m, m->wide ? 52 : 23), "");
   return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
 }

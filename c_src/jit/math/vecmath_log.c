@@ -111,7 +111,7 @@ static ts_v asinh_wide(ts_vm *m, ts_v x) {
   return l_copysign(m, l_rarely(m, huge, usual, log_twice, a, NULL), x);
 }
 
-/* `value` where |x| is finite, `otherwise` elsewhere; |x| itself below `tiny`, where the cubic term is below the
+/* `value` where |x| is finite, else `otherwise`; |x| itself below `tiny`, where the cubic term is below the
  * precision. */
 static ts_v choose(ts_vm *m, ts_v a, ts_v value, ts_v otherwise, double tiny, double limit) {
   value = l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, limit)), value, otherwise);
@@ -168,7 +168,7 @@ static ts_v any_power(ts_vm *m, ts_v x, ts_v y) {
   return l_rarely(m, overflow, out, pow_by_square, x, y);
 }
 
-/* Common exponents give the bits of the equivalent ops, which pass/simplify_arithmetic.c puts in place of pow where the
+/* Common exponents give the bits of the equivalent ops: pass/simplify_arithmetic.c replaces pow by these ops if the
  * exponent is a constant. */
 ts_v ts_vm_pow(ts_vm *m, ts_v x, ts_v y) {
   ts_v one = l_const(m, 1), infinity = l_const(m, __builtin_inf()), square = l_mul(m, x, x);

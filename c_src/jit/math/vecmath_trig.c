@@ -4,7 +4,7 @@
 /* sin(r) = r + r^3 P(r^2), |r| <= pi / 2 + 0.001. Relative error 2^-27.2. */
 static const double sin_narrow[] = {-0.166666597, 0.00833306927, -0.000198097725, 2.60607453e-06};
 
-/* pi in three floats, to 2^-70. No part exceeds what remains of pi, so that -0 - 0 * part stays -0. */
+/* pi in three floats, to 2^-70. No part exceeds the rest of pi, so that -0 - 0 * part stays -0. */
 #define PI_1 0x1.921fb4p+1
 #define PI_2 0x1.4442dp-23
 #define PI_3 0x1.846988p-47

@@ -1,6 +1,6 @@
 /* Built-in kernels: objects that builtin_main.c, run by make, compiles with the JIT's own compiler for every class of
- * machine of the architecture, so that matrix products never wait for LLVM. Their key is that of the disk cache: the
- * class and the text. Constant data, thread-safe. */
+ * machine of the architecture, so that matrix products never wait for LLVM. Their key is the disk cache's: the class
+ * and the text. Constant data, thread-safe. */
 #ifndef TS_JIT_BUILTIN_H
 #define TS_JIT_BUILTIN_H
 

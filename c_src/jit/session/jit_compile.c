@@ -1,5 +1,5 @@
-/* Compiles a source to an object: emission, verification, LLVM's code generator. No IR passes run: they cost what they
- * save (measured in bench/RESULTS.md). Each kernel has an LLVM context of its own. */
+/* Compiles a source to an object: emission, verification, LLVM's code generator. No IR passes run: they cost as much as
+ * they save (measured in bench/RESULTS.md). Each kernel has an LLVM context of its own. */
 #include "base/log.h"
 #include "jit/emit/emit.h"
 #include "jit/session/jit_internal.h"

@@ -28,7 +28,7 @@
 #define NAME_BYTES 64
 #define SUFFIX ".kernel"
 #define TEMPORARY_PREFIX "tmp-"
-/* One write in so many checks the total size. */
+/* One write in WRITES_PER_SWEEP checks the total size. */
 #define WRITES_PER_SWEEP 32
 #define STALE_SECONDS 3600
 
@@ -143,7 +143,7 @@ static void let_go(void) {
   disk.opened = false;
 }
 
-/* Closes the directory if it is still that of the given opening. */
+/* Closes the directory if it is still from the given opening. */
 static void let_go_of(unsigned opening) {
   pthread_rwlock_wrlock(&disk.lock);
   if (disk.openings == opening) let_go();
@@ -194,7 +194,7 @@ static bool is_whole(const uint8_t *data, size_t size, const disk_key *key) {
   return ts_hash64(data + 16, size - 16) == header.checksum;
 }
 
-/* Updates the modification time of a file in use, at most once an hour, which makes eviction LRU. */
+/* Updates the modification time of a file in use, at most once an hour: this makes eviction LRU. */
 static void touch(int file, const struct stat *s) {
   if (time(NULL) - s->st_mtime > STALE_SECONDS) futimens(file, NULL);
 }
@@ -338,7 +338,7 @@ static bool write_object(const disk_key *key, const ts_object *object) {
   return there;
 }
 
-/* False when the directory is gone; the next enter() makes it again. */
+/* False when the directory is gone; the next enter() creates it. */
 static bool try_write(const disk_key *key, const ts_object *object) {
   static _Atomic unsigned writes;
   if (!enter()) return true;

@@ -1,8 +1,7 @@
-/* Loads the objects that LLVM makes: copies the sections that a kernel needs into
- * one mapping, applies relocations, and makes it executable. This is much less
- * than a full linker does, so that a cached kernel is ready in tens of microseconds and a
- * program whose kernels are all cached never starts LLVM. Calls out of the
- * mapping go through stubs at its end, as the callee may be out of reach.
+/* Loads LLVM's objects: copies the sections of a kernel into one mapping, applies relocations, and makes it executable.
+ * This is much less than a full linker does, so that a cached kernel is ready in tens of microseconds and a program
+ * whose kernels are all cached never starts LLVM. Calls out of the mapping go through stubs at its end, as the callee
+ * may be out of reach.
  *
  * Objects are checked for form, since they may come from a file: a bad one is an
  * error. Their code is trusted (see jit_disk.c). */

@@ -1,5 +1,5 @@
-/* ELF relocations that LLVM emits for position-independent code of the small code model. Those of every machine are
- * compiled on all machines, so that they can be tested everywhere. Pure; no ownership. */
+/* ELF relocations that LLVM emits for position-independent code of the small code model. The relocations of every
+ * machine are compiled on all machines, so that they can be tested everywhere. Pure; no ownership. */
 #ifndef TS_JIT_JIT_RELOC_H
 #define TS_JIT_JIT_RELOC_H
 
@@ -21,7 +21,7 @@ typedef struct ts_reloc_symbol {
   uint64_t stub; /* a jump to the symbol within reach; 0 when the symbol itself is within reach */
 } ts_reloc_symbol;
 
-/* The patched location: its bytes here, and the address at which they will run. */
+/* The patched location: its bytes in this process, and the address where they will run. */
 typedef struct ts_reloc_place {
   uint8_t *bytes;
   size_t left; /* bytes to the end of the section, at least 4 */

@@ -1,6 +1,6 @@
 /* The compile threads. They start one by one while jobs wait, up to the number of CPUs, and never end; one more, of low
- * priority, runs jobs without a waiter. A thread in which LLVM had a fatal error reports that as its job's result and
- * sleeps for ever, since control may not return to LLVM; another thread replaces it. */
+ * priority, runs jobs without a waiter. A thread with a fatal error of LLVM reports it as its job's result and sleeps
+ * for ever, since control may not return to LLVM; another thread replaces it. */
 #include "base/system.h"
 #include "base/thread.h"
 #include "jit/session/jit_internal.h"
@@ -169,7 +169,7 @@ static void run_first(job_queue *queue, ts_compiler **compiler) {
   leave_llvm();
 }
 
-/* A pause before background work. The thread that submitted it is in the middle of a call, and may be waiting by
+/* A pause before background work. The thread that submitted the work is still in a call, and may be waiting by
  * sched_yield(), as the BEAM's schedulers do: Linux would give this thread that CPU for a whole tick, 4 ms. */
 static void rest(void) {
   struct timespec time = {.tv_nsec = REST_MS * 1000000L};

@@ -11,7 +11,7 @@
  * enters LLVM; not thread-safe. Has no effect where LLVM is not a shared library of its own. */
 void ts_llvm_keep_objects(void);
 
-/* The number of such objects so far. Any thread. */
+/* The number of kept objects so far. Any thread. */
 int64_t ts_llvm_kept_objects(void);
 
 #endif

@@ -15,7 +15,7 @@ typedef enum ts_isa { TS_ISA_SSE4, TS_ISA_AVX2, TS_ISA_AVX512, TS_ISA_NEON } ts_
 typedef struct ts_target {
   ts_arch arch;
   ts_isa isa;
-  int lanes; /* elements per vector, whatever their type: vector bits / 32 */
+  int lanes; /* elements per vector, for every type: vector bits / 32 */
   int vector_registers;
   bool masked_small; /* 8- and 16-bit elements have masked moves */
   bool masked;       /* 32- and 64-bit elements have masked moves */
@@ -36,7 +36,7 @@ ts_status ts_target_check(void);
 
 /* The instruction sets of an architecture are classes, numbered from 0; all machines of one class run the same code,
  * with the same bits. A job takes the least class of its ranks. The name is as in TESSERA_ISA. */
-int ts_target_level(void); /* of ts_target_host(), which it does not fix yet */
+int ts_target_level(void); /* the level of ts_target_host(); does not fix the target yet */
 const char *ts_target_level_name(int level);
 /* Lowers ts_target_host() to a level. Must come before its first use: false when the process has another level already.
  */

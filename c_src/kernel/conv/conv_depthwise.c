@@ -1,5 +1,5 @@
 /* Depthwise convolution: channels are in the lanes of vectors. Neighbouring points of a row of outputs share the loads
- * of weights, and of what they read (kernel/conv/window_strips.h). An operand that is dilated along the last dim has
+ * of weights, and of operand elements (kernel/conv/window_strips.h). An operand that is dilated along the last dim has
  * padding between its elements, so each tap is found by itself. */
 #include "kernel/conv/conv_internal.h"
 
@@ -13,7 +13,7 @@ static const conv_dim *last_dim(const conv_state *s) { return &s->dims[s->rank -
 
 static bool has_strips(const conv_state *s) { return last_dim(s)->input_dilation == 1; }
 
-/* Rows of taps: those that differ in the last dim only. */
+/* Rows of taps: taps that differ in the last dim only. */
 static int64_t count_lines(const conv_state *s) { return last_dim(s)->kernel > 0 ? s->taps / last_dim(s)->kernel : 0; }
 
 int64_t ts_conv_depthwise_bytes(const conv_state *s) {
@@ -54,8 +54,8 @@ static bool has_pairs(const conv_state *s) {
   return moves_by_one && d->kernel == count_lines(s);
 }
 
-/* How many rows are computed together from this one on; 0: it is with the one before. That depends on no task, since
- * two ways to compute a row may choose different NaNs. */
+/* How many rows are computed together from this one on; 0: it is computed with the previous one. The number does not
+ * depend on tasks, since two ways to compute a row may choose different NaNs. */
 static int count_rows(const conv_state *s, int64_t row) {
   if (!has_pairs(s)) return 1;
   int64_t out = last_dim(s)[-1].out, at = row % out;
@@ -94,8 +94,8 @@ static void strip_task(void *arg, int64_t task, int worker) {
   }
 }
 
-/* If what is read and written together is larger than this, stores bypass the caches, which saves reading the lines
- * before writing them. Measured: 12.8 MB each take 0.6 ms instead of 1. */
+/* Stores bypass the caches if operand and result are larger than this: lines need not be read before they are written.
+ * Measured: 12.8 MB each take 0.6 ms instead of 1. */
 #define STREAM_BYTES (INT64_C(24) << 20)
 
 static bool may_stream(const conv_run *run) {

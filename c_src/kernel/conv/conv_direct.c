@@ -1,6 +1,6 @@
-/* Convolutions whose taps are read where they are, without packed rows. Neighbouring points of a row of outputs are at
- * one distance in the operand, and the taps of one line are behind one another, so a tile of a product reads its rows
- * from the lines themselves. Where there is padding, a task first copies its lines with it; that moves each element
+/* Convolutions whose taps are read from the operand, without packed rows. Neighbouring points of a row of outputs are
+ * at equal distances in the operand, and the taps of one line are contiguous. So a tile of a product reads its rows
+ * from the lines themselves. With padding, a task first copies its lines and adds the padding; that moves each element
  * once, while packing moves it once for each tap. */
 #include "kernel/conv/conv_internal.h"
 #include "kernel/gemm/gemm_internal.h"
@@ -86,7 +86,7 @@ typedef struct direct_task {
   const conv_state *s;
   const ts_gemm_geometry *g;
   int64_t batch, first, end; /* rows */
-  const char *lines;         /* what the first tap of the first row's first point reads */
+  const char *lines;         /* the first element for the first tap of the first row's first point */
   char *packed;
   int worker;
 } direct_task;

@@ -1,5 +1,5 @@
-/* What the files of the convolution share: conv.c plans and computes by products, conv_depthwise.c with channels in the
- * lanes of vectors. Thread-safe: functions use only their arguments. */
+/* The common parts of the convolution's files: conv.c plans and computes by products, conv_depthwise.c with channels in
+ * the lanes of vectors. Thread-safe: functions use only their arguments. */
 #ifndef TS_KERNEL_CONV_INTERNAL_H
 #define TS_KERNEL_CONV_INTERNAL_H
 
@@ -32,7 +32,7 @@ typedef struct conv_state {
   conv_dim dims[CONV_SPATIAL];       /* of the operand or of its padded copy, which taps read */
   conv_dim source[CONV_SPATIAL];     /* of the operand, when it is copied */
   bool copies, inside;               /* makes a padded copy; all taps are in bounds */
-  int64_t source_bytes, batch_bytes; /* of an element of the batch: in the operand, in what taps read */
+  int64_t source_bytes, batch_bytes; /* of an element of the batch: in the operand, in the memory that taps read */
   int64_t run;                       /* elements that one tap reads */
   int64_t taps;                      /* of the kernel; a row of taps that read one run counts as one */
   int64_t outputs;                   /* output positions of one element of the batch */
@@ -70,7 +70,7 @@ static inline int64_t conv_ceil_div(int64_t a, int64_t b) { return (a + b - 1) /
 typedef struct conv_rows {
   int64_t count;
   const char *base[TS_GEMM_MAX_ROWS];            /* first element of the batch element and the group */
-  const char *start[TS_GEMM_MAX_ROWS];           /* what the first tap reads; NULL when a tap is out of bounds */
+  const char *start[TS_GEMM_MAX_ROWS];           /* the first tap's element; NULL when a tap is out of bounds */
   int64_t first[TS_GEMM_MAX_ROWS][CONV_SPATIAL]; /* index of the first tap in each dim */
 } conv_rows;
 _Static_assert(sizeof(conv_rows) <= TS_GEMM_ROW_STATE, "no room for the state of rows");
@@ -89,7 +89,7 @@ void ts_conv_copy_line(const conv_dim *d, int64_t wide, int64_t bytes, const cha
 
 /* ---- conv_direct.c ---- */
 
-/* False when packed rows are needed, or pay. The state has its dims with their steps; `used` says it afterwards. */
+/* False when packed rows are needed, or are faster. The state must have its dims with their steps; sets `used`. */
 bool ts_conv_plan_direct(conv_state *s, int64_t features);
 /* The workspace of each thread, when the gemm is there. */
 int64_t ts_conv_direct_bytes(const conv_state *s);

@@ -1,7 +1,7 @@
 /* Folds over windows, and scatters of sources to the elements that windows select. A tap is an element position of a
- * window. Dims that no window spans are merged with their neighbours. Those after the last dim with windows are `inner`
- * elements, which are in the lanes of vectors; without them, neighbouring windows are in the lanes. Each window is
- * folded in its own order, so the number of threads or lanes changes no bit. */
+ * window. Dims that no window spans are merged with their neighbours. Dims after the last dim with windows are `inner`
+ * elements, in the lanes of vectors; without them, neighbouring windows are in the lanes. Each window is folded in its
+ * own order, so the number of threads or lanes changes no bit. */
 #include "kernel/conv/window_lanes.h"
 
 #include "base/cancel.h"
@@ -15,7 +15,8 @@
 #define TASK_ELEMENTS (INT64_C(128) << 10)
 /* Minimum of inner elements for a task of a scatter. */
 #define MIN_COLUMNS 64
-/* With at most so many taps, a scatter visits each tap for all windows; with more, each window's selected tap. */
+/* With at most this number of taps, a scatter visits each tap for all windows; with more, each window's selected
+ * tap. */
 #define FEW_TAPS 16
 
 typedef struct window_dim {
@@ -43,7 +44,7 @@ typedef struct window_state {
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The first element of window o that is in bounds, and how many are; 0 when none is. */
+/* The first element of window o in bounds, and the number of elements in bounds; 0 without any. */
 static int64_t clip(const window_dim *d, int64_t o, int64_t *out_count) {
   int64_t first = o * d->stride - d->low, before = 0;
   if (first < 0) before = min_of(d->size, -(first / d->dilation) + (first % d->dilation != 0));
@@ -76,7 +77,7 @@ static int64_t find_rows(const window_state *s, int64_t row, const char *in, con
 
 static bool is_interior(const window_state *s, int64_t o) { return o >= s->interior && o < s->interior_end; }
 
-/* The taps of window o along the last dim; those of all interior windows have the same distances. */
+/* The taps of window o along the last dim; taps of all interior windows have the same distances. */
 static void set_taps(const window_state *s, int64_t o, ts_window_taps *taps) {
   taps->steps = s->last.size;
   int64_t first = o * s->last.stride - s->last.low;
@@ -146,14 +147,14 @@ static void fold_task(void *arg, int64_t task, int worker) {
     else
       fold_points(run, &taps, first, end, out);
   }
-  /* Such stores are not ordered with those that publish the results to other threads. */
+  /* Streaming stores are not ordered with the stores that publish the results to other threads. */
   if (run->streams) atomic_thread_fence(memory_order_seq_cst);
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* If what is read and written together is larger than this, stores bypass the caches, which saves reading the lines
- * before writing them. */
+/* Stores bypass the caches if operand and result are larger than this: lines need not be read before they are
+ * written. */
 #define STREAM_BYTES (INT64_C(24) << 20)
 
 static bool may_stream(const window_run *run) {
@@ -201,8 +202,8 @@ static void fill(window_run *run, const ts_parallel *parallel) {
   ts_parallel_run(parallel, ceil_div(run->s->elements, FILL_ELEMENTS), fill_task, run);
 }
 
-/* Fills the result from `filled` up to the end of the last line to which a row of windows adds, so that these lines are
- * in the caches when it does. Returns the end. */
+/* Fills the result from `filled` up to the end of the last line that a row of windows adds to, so that these lines are
+ * in the caches at that time. Returns the end. */
 static char *fill_lines(const window_run *run, const ts_window_taps *taps, char *filled) {
   const int64_t bytes = run->s->last.n * run->s->inner * run->s->size;
   char *end = filled;
@@ -216,8 +217,8 @@ static char *fill_lines(const window_run *run, const ts_window_taps *taps, char 
 
 /* ---- scatter */
 
-/* Adds the source's elements to those that their windows selected. The first of several windows that share an element
- * reads it by its last tap: so taps are visited from the last to the first. */
+/* Adds the source's elements to the elements that their windows selected. The first of several windows that share an
+ * element reads it by its last tap, so taps are visited from the last to the first. */
 static void add_few(const window_run *run, const ts_window_taps *taps, const int32_t *best, const char *source,
                     int64_t stride, int64_t count) {
   for (int64_t k = taps->steps; k-- > 0;)
@@ -264,7 +265,7 @@ static void scatter_row(const window_run *run, ts_window_taps *taps, int64_t col
   }
 }
 
-/* Tasks are batches, which are the first outer dim where no window spans it, and columns of the inner elements. */
+/* Tasks are batches (the first outer dim, if no window spans it) and columns of the inner elements. */
 static int64_t count_batches(const window_state *s) {
   const window_dim *d = &s->outer[0];
   return s->rank > 0 && d->size == 1 && d->stride == 1 && d->low == 0 && d->out == d->n ? d->n : 1;

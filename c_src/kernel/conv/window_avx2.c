@@ -5,8 +5,8 @@
 #define FMA_64(a, b, c) ((doubles)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
 #define ONE_FMA_32(a, b, c) __builtin_fmaf(a, b, c)
 #define ONE_FMA_64(a, b, c) __builtin_fma(a, b, c)
-/* The instruction gives its second operand for two zeros and for NaN. Of equal ones the bits of both, or of either, are
- * right; the first one that is NaN stays. */
+/* The instruction gives its second operand for two zeros and for NaN. The bits of equal numbers are right from either
+ * side; the first NaN stays. */
 #define DEFINE_BEST(NAME, T, END, EQUAL)                                       \
   static inline __attribute__((always_inline)) T NAME##_##END(T a, T b) {      \
     T best = EQUAL(_mm256_##NAME##_##END(a, b), a, b, END);                    \

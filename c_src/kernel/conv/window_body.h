@@ -1,7 +1,7 @@
-/* Loops over windows for one instruction set, which defines VECTOR_BYTES and ISA(name), the name of something of this
- * instruction set, and FMA_32, FMA_64, ONE_FMA_32, ONE_FMA_64, a product and a sum, and STREAM, a store to an aligned
- * address that bypasses the caches where the machine can; STREAM_END orders such stores with later ones. Windows that
- * are neighbours are in the lanes of vectors; each keeps the order of its taps. */
+/* Loops over windows for one instruction set. The includer defines VECTOR_BYTES; ISA(name), a name of this instruction
+ * set; FMA_32, FMA_64, ONE_FMA_32, ONE_FMA_64, a product and a sum; and STREAM, a store to an aligned address that
+ * bypasses the caches where the machine can; STREAM_END orders such stores with later ones. Windows that are neighbours
+ * are in the lanes of vectors; each keeps the order of its taps. */
 #include "kernel/complex_number.h"
 #include "kernel/conv/window_lanes.h"
 
@@ -405,7 +405,7 @@ enum { SOME = 32 };
 
 /* ---- the selected taps */
 
-/* KEEPS: the operator by which the selected element stays. */
+/* KEEPS: the operator that keeps the selected element. */
 #define DEFINE_PICK(NAME, T, A, LOAD, KEEPS)                                                          \
   static void pick_##NAME(const ts_window_taps *taps, int64_t stride, int64_t count, int32_t *best) { \
     A selected[TS_WINDOW_PICKS];                                                                      \
@@ -503,7 +503,8 @@ static void add_f32(void *to, int64_t stride, const void *from, const int32_t *b
 
 /* ---- products with weights, channel by channel */
 
-/* FMA_32 and FMA_64 round once where the machine can; else the product rounds by itself. ONE_FMA: the same of elements.
+/* FMA_32 and FMA_64 round once where the machine can; else the product rounds by itself. ONE_FMA: the same for
+ * elements.
  */
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 typedef float near_floats __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));

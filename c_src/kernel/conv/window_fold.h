@@ -1,6 +1,6 @@
-/* Folds of windows by one op, for one type: a part of kernel/conv/window_folds.h, which defines FOLD of a function's
- * name, T, the element in memory, A, in which it is computed, S, integers of masks, OP of vectors, ONE_OP of elements,
- * and FIRST, the op's identity. */
+/* Folds of windows by one op, for one type: a part of kernel/conv/window_folds.h. The includer defines FOLD of a
+ * function's name; T, the element in memory; A, the element in computation; S, integers for masks; OP for vectors;
+ * ONE_OP for elements; and FIRST, the op's identity. */
 
 /* Windows i .. i+n-1, n <= SOME, of any stride. */
 static void FOLD(some)(const ts_window_taps *taps, int64_t stride, int64_t i, int64_t n, T *out) {

@@ -1,6 +1,6 @@
-/* Folds of windows by sum and product, for one type: a part of kernel/conv/window_body.h, which defines what
- * window_fold.h uses, but the op, and NAMED of a function's name and an op's. Sums of integers are those of the
- * unsigned type, which wrap. */
+/* Folds of windows by sum and product, for one type: a part of kernel/conv/window_body.h. The includer defines the
+ * names that window_fold.h uses, except the op, and NAMED of a function's name and an op's. Sums of integers use the
+ * unsigned type, which wraps. */
 #define FOLD(name) NAMED(name, sum)
 #define OP SUM
 #define ONE_OP ONE_SUM

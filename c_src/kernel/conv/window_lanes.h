@@ -41,12 +41,12 @@ typedef void (*ts_window_dot_fn)(const char *const *taps, int points, const ts_w
 /* Points of the output of a depthwise convolution that are neighbours along the last dim. Elements of that dim are
  * channels apart. */
 typedef struct ts_window_strip {
-  const char *const *lines;      /* what each row of taps reads, from the line's first element on; NULL: padding */
+  const char *const *lines;      /* the line for each row of taps, from its first element on; NULL: padding */
   int64_t line_count, line_taps; /* rows of taps; taps of a row */
-  int64_t n, first;              /* elements of a line; the one that the first tap of the first point reads */
+  int64_t n, first;              /* elements of a line; the element for the first tap of the first point */
   int64_t stride, dilation;      /* elements from point to point, from tap to tap */
   const ts_window_weights *weights;
-  /* If not 0, there is a second row, so many elements behind, whose lines are those from the second to one more. */
+  /* If not 0, there is a second row, `pair` elements after the first; its lines are the second to one more. */
   int64_t pair;
   bool streams; /* stores bypass the caches: rows of channels are whole, aligned cache lines */
 } ts_window_strip;

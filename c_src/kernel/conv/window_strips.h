@@ -1,5 +1,5 @@
 /* Strips of a depthwise convolution (ts_window_strip_fn), for one instruction set: a part of kernel/conv/window_body.h,
- * which defines what is used here. No include guard: each instruction set has its own. */
+ * whose macros are used here. No include guard: each instruction set has its own. */
 
 /* Points whose sums are in registers together: they share the loads of weights. Of two rows of outputs as many as leave
  * registers for the weights of both. */
@@ -8,7 +8,7 @@ enum { STRIP_PLACES = 8, PAIR_PLACES = VECTOR_BYTES == 64 ? 8 : 4 };
 /* The rows of a pair to whose sums a line belongs. */
 enum { UPPER = 1, LOWER = 2 };
 
-/* Element `at` of a line, from channel i on. `inside`: no tap of these points reads padding. */
+/* Element `at` of a line, from channel i on. `inside`: these points have no taps in padding. */
 #define IN_LINE(s, line, at, inside) ((inside) || ((line) && (uint64_t)(at) < (uint64_t)(s)->n))
 
 #ifndef IN_REGISTER /* else x is loaded once for all that use it */

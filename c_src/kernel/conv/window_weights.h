@@ -1,9 +1,9 @@
 /* Products of channels with weights (ts_window_dot_fn, ts_window_strip_fn) for one type: a part of
- * kernel/conv/window_strips.h, which defines T, the element in memory, A, in which it is computed, its vectors V, NAME
- * of a function, how elements and vectors are loaded and stored, and FMA. */
+ * kernel/conv/window_strips.h. The includer defines T, the element in memory; A, the element in computation; its
+ * vectors V; NAME of a function; loads and stores of elements and vectors; and FMA. */
 
-/* Some channels of four points of the output from channel i on, which share the loads of weights; two vectors of
- * channels while there are so many. */
+/* Some channels of four points of the output from channel i on: the points share the loads of weights; two vectors of
+ * channels while at least two are left. */
 INLINE int64_t NAME(dot_four)(const char *const *taps, const ts_window_weights *weights, T *to) {
   const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), size = (int64_t)sizeof(T), count = weights->count;
   int64_t i = 0;
@@ -52,12 +52,12 @@ static void NAME(dot)(const char *const *taps, int points, const ts_window_weigh
 }
 
 /* Each function is inlined for constant P (points), SLIDES and `inside`. With SLIDES, rows have 3 taps without a stride
- * or dilation, so that neighbouring points read the same elements, each of which is loaded once. */
+ * or dilation: neighbouring points share elements, and each element is loaded once. */
 INLINE V NAME(strip_load)(const ts_window_strip *s, const char *line, int64_t at, int64_t i, bool inside) {
   const int64_t size = (int64_t)sizeof(T);
   return IN_LINE(s, line, at, inside) ? LOADS(line + (at * s->weights->count + i) * size) : (V){0};
 }
-/* Sums of the upper row, then of the lower row, for which the line is the one before. */
+/* Sums of the upper row, then of the lower row, where the line belongs to the previous row of taps. */
 INLINE void NAME(strip_slide)(const ts_window_strip *s, const char *line, const char *w, int64_t first, int64_t i,
                               bool inside, int P, int rows, V *sums) {
   const int64_t step = s->weights->count * (int64_t)sizeof(T);
@@ -86,7 +86,7 @@ INLINE void NAME(strip_taps)(const ts_window_strip *s, const char *line, const c
 }
 /* Half a cache line does not bypass the caches: its other half is stored too late. */
 INLINE void NAME(strip_store)(const ts_window_strip *s, const V *sums, int P, T *to) {
-  const int64_t count = s->weights->count; /* what is stored may not change it */
+  const int64_t count = s->weights->count; /* a copy: stores may not change it */
   if (s->streams && VECTOR_BYTES == 64) {
     _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) STREAMS(to + p * count, sums[p]);
   } else {
@@ -119,7 +119,7 @@ INLINE void NAME(strip_pair)(const ts_window_strip *s, int64_t first, int64_t i,
   NAME(strip_store)(s, sums, PAIR_PLACES, to + i);
   NAME(strip_store)(s, sums + PAIR_PLACES, PAIR_PLACES, to + s->pair + i);
 }
-/* The last vector may overlap the one before: then both compute the same. */
+/* The last vector may overlap the previous one: then both compute the same elements. */
 INLINE void NAME(strip_vectors)(const ts_window_strip *s, int64_t first, bool inside, bool slides, int P, T *to) {
   const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), count = s->weights->count;
   for (int64_t i = 0; i < count; i += lanes)

@@ -253,7 +253,7 @@ static void transform(const ts_fft *fft, const fft_lines *w, int64_t count) {
 
 /* ---- memory ahead ---- */
 
-/* The result of this line, for which stores would wait, and the next operand. */
+/* The result of this line, since stores to it would wait, and the next operand. */
 static void look_ahead(const fft_job *job, int64_t line, ts_fft_ahead *out) {
   const ts_fft *fft = job->fft;
   out->result = (const char *)job->run->out + line * fft->out_bytes;

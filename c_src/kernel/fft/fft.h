@@ -1,8 +1,8 @@
 /* Fourier transforms of any length along one axis, of interleaved complex or real numbers in f32 or f64.
  *
  * Lengths with no prime factor above 13 take Stockham passes (fft_vector.h), others Bluestein's convolution in a length
- * that has none. A plan holds all constants, and its memory is the arena's that made it. Plans are read-only, and any
- * number of threads may run one. The bits of a result depend on the plan and the shape only. */
+ * without such a factor. A plan holds all constants, and its memory is the arena's that made it. Plans are read-only,
+ * and any number of threads may run one. The bits of a result depend on the plan and the shape only. */
 #ifndef TS_KERNEL_FFT_H
 #define TS_KERNEL_FFT_H
 
@@ -81,8 +81,8 @@ ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run);
 
 /* ---- fft_core.c, for fft.c and fft_plan.c ---- */
 
-/* Memory that is needed soon. Each step of a transform asks for a share of it: a core waits for few cache lines at
- * once, and one that asks for all of them together stands still meanwhile. */
+/* Memory that is needed soon. Each step of a transform prefetches a share of it: a core waits for few cache lines at
+ * once, and stands still if it requests all of them together. */
 typedef struct ts_fft_ahead {
   const char *result, *result_end;   /* to be written */
   const char *operand, *operand_end; /* to be read, after that */
@@ -102,7 +102,8 @@ int64_t ts_fft_core_steps(const ts_fft *fft);
 /* Elements of the workspace for one call at a time. */
 int64_t ts_fft_scratch_elements(const ts_fft *fft);
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory);
-/* Transforms lines in place: as many as columns (`by_lanes`), or one. What a cancelled one leaves is no transform. */
+/* Transforms lines in place: as many as columns (`by_lanes`), or one. After a cancelled run the lines hold no
+ * transform. */
 void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines);
 /* One block of columns by the first engine, from `in` to the block that is returned. */
 const ts_fft_rows *ts_fft_columns(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in,

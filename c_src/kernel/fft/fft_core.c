@@ -118,7 +118,7 @@ static void transform_line(const ts_fft *fft, const ts_fft_scratch *scratch, con
     second_block(fft, scratch, line, block);
 }
 
-/* The input is in the second block, to which the first pass does not write. */
+/* The input is in the second block, because the first pass does not write there. */
 static void transform_lanes(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines) {
   const ts_fft_rows *in = &scratch->blocks[1];
   fft->vector->turn_back(lines, fft->core.n, in);

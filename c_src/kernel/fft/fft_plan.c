@@ -18,16 +18,17 @@ const ts_fft_vector *ts_fft_vector_of(ts_dtype type) {
   return &ts_fft_vector_base[which];
 }
 
-/* Columns of another axis are transformed where they are up to so many points: a block of them is 512 KB. */
+/* Columns of another axis are transformed in place up to this number of points: a block of them is 512 KB. */
 #define DIRECT_POINTS 4096
 /* A line of so few points shares vectors with other lines. */
 #define LANES_POINTS 128
-/* Of a complex transform: its constants take 512 MB then, in c64, which no limit of the pool bounds. */
+/* For a complex transform: its constants take 512 MB then, in c64, and no limit of the pool bounds them. */
 #define MAX_POINTS (INT64_C(1) << 26)
-/* Elements before each line in the workspace, and at least so many after it. */
+/* Elements before each line in the workspace, and at least this number after it. */
 #define SLACK 16
 
-/* Up to so many points of a line a plan takes less than a millisecond, and is made whatever its cancel flag is. */
+/* Up to this number of points of a line a plan takes less than a millisecond, and is made without a look at its cancel
+ * flag. */
 #define SHORT_POINTS 1024
 
 typedef struct planner {
@@ -106,7 +107,7 @@ static ts_status constants(const planner *p, int64_t elements, void **out) {
   return TS_SUCCESS;
 }
 
-/* A line of parts, with what vectors read behind it. */
+/* One line of a part, padded for vector over-read. */
 static ts_status constant_line(const planner *p, int64_t count, ts_fft_rows *out) {
   const int64_t padded = (count + 2 * SLACK) / SLACK * SLACK;
   TS_TRY(constants(p, 2 * padded, &out->re));
@@ -212,7 +213,8 @@ static ts_status chirps(const planner *p, const ts_fft_rows *conjugate) {
   return TS_SUCCESS;
 }
 
-/* The transform of a constant line, as runs compute it. Its first lanes hold the line, others what is in memory. */
+/* The transform of a constant line, as runs compute it. Its first lanes hold the line; others hold arbitrary
+ * numbers. */
 static ts_status transform_constant(const planner *p, const ts_fft_rows *line) {
   const ts_fft *fft = p->fft;
   char *memory;
@@ -277,11 +279,11 @@ static ts_status plan_workspace(ts_fft *fft) {
   return TS_SUCCESS;
 }
 
-/* Of a result, or an operand, so many bytes are asked for. */
+/* Bytes of a result, or an operand, that are prefetched. */
 #define AHEAD_BYTES (INT64_C(16) << 10)
 
-/* Lines of another axis have no memory of their own, and short lines share steps: both take it in the order in which
- * it is, without being asked. */
+/* Lines of another axis have no memory of their own, and short lines share steps. Both read memory in its order, and
+ * need no prefetch. */
 static void plan_ahead(ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
   fft->in_bytes = r->in_points * fft->size * (r->real ? 1 : 2);

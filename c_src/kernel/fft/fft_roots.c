@@ -1,5 +1,5 @@
-/* Roots of unity: an angle is brought into the first eighth of the circle by exact arithmetic on integers, and there it
- * is the product of a multiple of a coarse and of a fine step, so that few sines are computed. */
+/* Roots of unity. An angle is brought into the first eighth of the circle by exact arithmetic on integers. There it is
+ * the product of a multiple of a coarse and of a fine step, so that few sines are computed. */
 #include "base/alloc.h"
 #include "kernel/fft/fft.h"
 

@@ -46,7 +46,7 @@ typedef struct ts_fft_vector {
   /* One pass over the columns; `in` and `out` do not overlap. */
   void (*pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out);
   /* Multiplies `count` rows of columns by twiddles, and transposes them: row i becomes column i of `out`. `count` is
-   * rounded up to a multiple of the columns. Twiddles are rows like those of `in`; a NULL re: none. */
+   * rounded up to a multiple of the columns. Twiddles are rows like the rows of `in`; a NULL re: without twiddles. */
   void (*turn)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count, const ts_fft_rows *out);
   /* The first `count` columns of as many rows as there are columns: column i becomes row i of `out`. */
   void (*turn_back)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out);
@@ -56,7 +56,8 @@ typedef struct ts_fft_vector {
   void (*join)(const ts_fft_rows *in, int64_t rows, int64_t columns, const double factors[2], void *to, int64_t step);
   /* out = a * b for `count` elements; out may be a. */
   void (*multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out);
-  /* Elements 0 to half of the transform of 2 * half real numbers, of which z is that of pairs, or all of them. */
+  /* Elements 0 to half of the transform of 2 * half real numbers, or all elements; z is the transform of their
+   * pairs. */
   void (*unfold)(const ts_fft_half *half, const ts_fft_joined *joined);
   /* The inverse, 0 <= k < half, times 2: z is the transform of real numbers. */
   void (*fold)(const ts_fft_half *half);

@@ -50,7 +50,7 @@ INLINE void NAME(butterfly8)(C *x) {
   }
 }
 
-/* An odd number of elements: the sums and differences of those at k and radix - k are shared by two results. */
+/* An odd number of elements: two results share the sums and differences of elements k and radix - k. */
 INLINE void NAME(butterfly_odd)(C *x, int radix, const double (*roots)[2]) {
   C sum[7], difference[7], zero = x[0];
   _Pragma("GCC unroll 8") for (int k = 1; k <= radix / 2; k++) {
@@ -320,7 +320,7 @@ static void NAME(multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t c
   }
 }
 
-/* Vector k, of the elements from k on, and of those from half - k on backwards. */
+/* Vector k: the elements from k on, and the elements from half - k on backwards. */
 INLINE void NAME(load_half)(const ts_fft_half *h, int64_t k, C *z, C *mirror, C *w) {
   const int64_t back = h->half - k - LANES + 1;
   V re = NAME(load)((const T *)h->z.re + back), im = NAME(load)((const T *)h->z.im + back);

@@ -35,22 +35,21 @@ typedef struct ts_gemm_types {
 } ts_gemm_types;
 bool ts_gemm_has_types(const ts_gemm_types *types);
 
-/* The compiled kernels for one element type: those that `shape` takes, or all when it is NULL. Owned by the caller. */
+/* The compiled kernels for one element type: the kernels for `shape`, or all when it is NULL. Owned by the caller. */
 typedef struct ts_gemm ts_gemm;
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out);
 void ts_gemm_release(ts_gemm *gemm);
 
-/* The same in two steps, so that a program can request all of its kernels together: `out_source` is the one kernel that
- * `shape` takes (its text and description live as long as the gemm), and ts_gemm_adopt gives the gemm a reference to
- * it. */
+/* The same in two steps, so that a program can request all of its kernels together. `out_source` is the one kernel for
+ * `shape` (its text and description live as long as the gemm), and ts_gemm_adopt gives the gemm a reference to it. */
 ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
                           ts_kernel_source *out_source);
-/* The same of a product that ts_gemm_call.scale scales. */
+/* The same for a product that ts_gemm_call.scale scales. */
 ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
                                  ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
-/* The same of complex numbers with parts of type `part`, f32 or f64. Runs take the shape of the parts. */
+/* The same for complex numbers with parts of type `part`, f32 or f64. Runs take the shape of the parts. */
 ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source *out_source);
 /* The product of real numbers that a product of complex numbers is: an element is a part. */
 ts_gemm_shape ts_gemm_shape_of_parts(const ts_gemm_shape *numbers);
@@ -67,8 +66,9 @@ typedef struct ts_gemm_rows {
 } ts_gemm_rows;
 #define TS_GEMM_ROW_STATE 4096
 
-/* Scales of an operand whose elements are converted to the type of `out`, f16, bf16 or f32, and multiplied by the scale
- * of their row of lhs (operand 0) or column of rhs (operand 1), rounded to the type. The scales have that type, too. */
+/* Scales of an operand. Its elements are converted to the type of `out`, f16, bf16 or f32, multiplied by the scale of
+ * their row of lhs (operand 0) or column of rhs (operand 1), and rounded to the type. The scales also have that
+ * type. */
 typedef struct ts_gemm_scale {
   const void *at;
   int operand;
@@ -80,13 +80,13 @@ typedef struct ts_gemm_call {
   const void *lhs;          /* not used with `rows` */
   const ts_gemm_rows *rows; /* for ts_gemm_run_rows */
   const void *rhs;
-  const void *packed; /* rhs as ts_gemm_pack_weights has packed it for such a product; NULL: the run packs it */
+  const void *packed; /* rhs, packed by ts_gemm_pack_weights for such a product; NULL: the run packs it */
   const void *left;   /* lhs as ts_gemm_pack_left has packed it; NULL: the run packs it */
   void *out;
   const ts_gemm_scale *scale; /* for ts_gemm_prepare_scaled; else NULL */
   /* All k are one chain: of linear algebra, whose sums go on from one product to the next. */
   bool one_chain;
-  bool adds; /* with one_chain: it begins with what `out` has, which is of the type that is computed */
+  bool adds; /* with one_chain: it begins with the elements of `out`, whose type is the computing type */
   const ts_epilogue *epilogue; /* may be NULL */
   const ts_parallel *parallel;
   ts_pool *pool;              /* for packed operands */
@@ -96,15 +96,14 @@ typedef struct ts_gemm_call {
 /* TS_FAILED_PRECONDITION for a shape whose kernels `gemm` was not created with. */
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
 
-/* How rhs is packed for all products with a few rows, whatever their number, so that it can be packed once for many
- * runs; `*out_bytes` are those of the packed operand. False where that gains less than a tenth, or needs more memory
- * than rhs has, in about: rhs is read as it is, or there are many rows, or it is widened. */
+/* The packing of rhs for all products with a few rows: it is the same for any number of rows, so that rhs can be packed
+ * once for many runs; `*out_bytes` is the size of the packed operand. False where that gains less than a tenth, or the
+ * packed copy exceeds rhs, about: rhs is read unpacked, or there are many rows, or it is widened. */
 bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes);
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out);
 
-/* The left side of f32 or f64 that several products on one thread share, packed once: up to so many steps of k, in
- * tiles
- * (`adds`, or a shape whose kernel is that). */
+/* The left side of f32 or f64 that several products on one thread share, packed once: up to TS_GEMM_LEFT_STEPS steps of
+ * k, in tiles (`adds`, or a shape whose kernel is TILE). */
 enum { TS_GEMM_LEFT_STEPS = 64 };
 int64_t ts_gemm_left_elements(const ts_gemm *gemm, int64_t m, int64_t k);
 void ts_gemm_pack_left(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, void *out);

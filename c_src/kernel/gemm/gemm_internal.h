@@ -14,7 +14,7 @@ struct ts_gemm {
   bool scaled;                  /* an operand is scaled while it is packed: tiles only */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
   int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, else 1 */
-  ts_gemm_compute compute;      /* of AXPY and DOT; that of tiles is in the geometry */
+  ts_gemm_compute compute;      /* of AXPY and DOT; the type of tiles is in the geometry */
   ts_gemm_geometry geometry;
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
   ts_gemm_request request; /* of ts_gemm_prepare */
@@ -28,16 +28,16 @@ typedef struct gemm_run {
   const ts_gemm *gemm;
   ts_gemm_shape shape;
   const char *lhs, *rhs;
-  const ts_gemm_rows *rows; /* in place of lhs; NULL: lhs is strided */
-  const char *packed;       /* in place of rhs; NULL: rhs is strided */
-  const char *left;         /* in place of lhs, by ts_gemm_pack_left; NULL: there is none */
+  const ts_gemm_rows *rows; /* replaces lhs; NULL: lhs is strided */
+  const char *packed;       /* replaces rhs; NULL: rhs is strided */
+  const char *left;         /* replaces lhs, by ts_gemm_pack_left; NULL without it */
   char *out;
   const ts_gemm_scale *scale; /* NULL: none */
   bool adds;
   bool native; /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
   int size;    /* bytes of an element of `out` */
   ts_gemm_kernel kernel;
-  int64_t chain;   /* steps of k that are one chain: TS_CONTRACT_CHAIN, or TS_GEMM_ONE_CHAIN */
+  int64_t chain;   /* steps of k in one chain: TS_CONTRACT_CHAIN, or TS_GEMM_ONE_CHAIN */
   int64_t first_k; /* of `rows`: where the run's k begin */
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;
@@ -56,7 +56,7 @@ static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) /
 static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* True if the sums of a part of k go on from those of the part before; else they are added to them. */
+/* True if the sums of a part of k continue the sums of the part before; else they are added to them. */
 static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == TS_GEMM_ONE_CHAIN; }
 
 /* ---- gemm_tiles.c ---- */
@@ -64,10 +64,10 @@ static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == T
 static inline bool gemm_is_empty(const ts_gemm_shape *s) { return s->batch <= 0 || s->m <= 0 || s->n <= 0; }
 /* The run of a call, without a kernel. */
 gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
-/* True for products of which several threads compute the tiles. */
+/* True for products whose tiles are computed by several threads. */
 bool ts_gemm_tiles_are_large(const ts_gemm_shape *shape);
 
-/* A product by tiles, of at most TS_CONTRACT_BLOCK steps unless it is one chain. */
+/* A product by tiles: of at most TS_CONTRACT_BLOCK steps unless it is one chain. */
 ts_status ts_gemm_run_passes(const gemm_run *run);
 
 /* Runs an epilogue that takes whole rows on all batches, when the tasks had only parts of rows. */
@@ -94,9 +94,9 @@ typedef struct gemm_pack {
   gemm_numbers numbers;
   const char *scale; /* of the first unit; NULL: the operand is not scaled */
   int64_t scale_unit;
-  ts_dtype scale_type; /* f16, bf16 or f32, to which scaled elements are rounded */
+  ts_dtype scale_type; /* f16, bf16 or f32: scaled elements are rounded to it */
 } gemm_pack;
-enum { TS_GEMM_MAX_UNITS = 64 }; /* in a panel, with those that fill its last vector */
+enum { TS_GEMM_MAX_UNITS = 64 }; /* in a panel, including the padding of its last vector */
 
 /* Packs `units` units and `k` steps from `source` on. Panels are `panel_bytes` apart. */
 void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
@@ -108,7 +108,8 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
 void ts_gemm_pack_native(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
                          int64_t panel_bytes);
 
-/* Packs `k` neighbouring elements of `units` rows into one panel. `rows` has room for 3 more, which are filled. */
+/* Packs `k` neighbouring elements of `units` rows into one panel. `rows` has room for 3 more pointers, which this
+ * function fills. */
 void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, int64_t k, char *panel);
 
 /* Rounds or truncates a row of 32-bit results to `dtype`. */

@@ -11,7 +11,7 @@
 #define WAVE_BLOCKS 1024
 /* Elements of one task that adds. */
 #define TASK_ELEMENTS 8192
-/* Waves that wait, and one that comes: more than the digits of their number. */
+/* Waves that wait, and the next one: more than the digits of their number. */
 #define MAX_PLACES 64
 
 /* Results of the type that is computed. Strides in bytes. */
@@ -87,7 +87,7 @@ static void run_tasks(long_plan *p, ts_task_fn task) {
   ts_parallel_run(tasks == 1 ? &ts_parallel_serial : p->run->parallel, tasks, task, p);
 }
 
-/* Adds the last place to the one before. */
+/* Adds the last place to the previous one. */
 static void fold(long_plan *p) {
   p->to = &p->places[p->count - 2];
   p->from = &p->places[p->count - 1];
@@ -104,7 +104,8 @@ static int64_t packed_before(const long_plan *p, int64_t k) {
   return batches * k * gemm_ceil_div(p->run->shape.n, cols) * cols * p->size;
 }
 
-/* The product of steps [k, k + steps) of each batch; with `blocks` > 0 of so many blocks from k on of one batch. */
+/* The product of steps [k, k + steps) of each batch; with `blocks` > 0 of that number of blocks from k on, of one
+ * batch. */
 static ts_status run_part(const long_plan *p, int64_t k, int64_t steps, int64_t blocks, const place *to) {
   const ts_gemm *gemm = p->run->gemm;
   gemm_run part = *p->run;
@@ -140,7 +141,7 @@ static int64_t steps_of(const long_plan *p, int64_t block) {
   return gemm_min(TS_CONTRACT_BLOCK, p->run->shape.k - block * TS_CONTRACT_BLOCK);
 }
 
-/* Blocks [block, block + count), of which the last one may be shorter, into place `to`. */
+/* Blocks [block, block + count), the last one perhaps shorter, into place `to`. */
 static ts_status run_wave(long_plan *p, int64_t block, int64_t count, const place *to) {
   const int64_t k = block * TS_CONTRACT_BLOCK, n = p->run->shape.n;
   const int64_t last = steps_of(p, block + count - 1), whole = last == TS_CONTRACT_BLOCK ? count : count - 1;

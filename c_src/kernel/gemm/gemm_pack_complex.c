@@ -1,7 +1,7 @@
-/* Packing of complex operands: the product of complex numbers is one of real numbers, in which a number of lhs is the
- * row (re, im), and a number of rhs is the block ((re, im), (-im, re)). So k and the columns are twice as many, and
- * the result has complex numbers in their place in memory. Strides count parts in units of whole numbers: part i of
- * two neighbours lies at i / 2 * 2 * stride. */
+/* Packing of complex operands: the product of complex numbers is a product of real numbers. A number of lhs is the row
+ * (re, im), and a number of rhs is the block ((re, im), (-im, re)). So k and the columns are twice as many, and the
+ * result has complex numbers in their place in memory. Strides count parts in units of whole numbers: part i of two
+ * neighbours lies at i / 2 * 2 * stride. */
 #include "kernel/gemm/gemm_internal.h"
 
 #include <string.h>

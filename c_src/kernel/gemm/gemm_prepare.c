@@ -28,8 +28,8 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
   return TS_SUCCESS;
 }
 
-/* Tile kernels read packed operands, which are widened already, or operands of native types, so they have no narrow
- * types. `x` is the type of the matrix that the others read. */
+/* Tile kernels read packed operands, which are widened already, or operands of native types. So they have no narrow
+ * types. `x` is the type of the matrix that the other kernels read. */
 static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_dtype x, ts_gemm_request *request,
                         ts_kernel_source *out) {
   bool tile = kernel == TS_GEMM_TILE || kernel == TS_GEMM_STRIDED;

@@ -8,7 +8,7 @@
 /* Products with fewer multiplications stay on one thread: waking another costs as much. */
 #define PARALLEL_MIN (768 << 10)
 #define TASKS_PER_WORKER 4
-/* When each task packs all of lhs there are fewer tasks, each with at least so many panels of rhs. */
+/* When each task packs all of lhs there are fewer tasks, each with at least COLUMN_TASK_PANELS panels of rhs. */
 #define COLUMN_TASKS_PER_WORKER 2
 #define COLUMN_TASK_PANELS 4
 #define PACK_PANELS 8 /* panels of rhs in one task of shared packing */
@@ -252,7 +252,7 @@ typedef struct task {
   const plan *p;
   int64_t batch, row, rows, col, cols; /* of the pass */
   int64_t k, kc;                       /* the block of k that is being added */
-  int64_t group;                       /* RHS_PRIVATE: the column from which rhs is packed */
+  int64_t group;                       /* RHS_PRIVATE: the first packed column of rhs */
   char *lhs_space, *rhs_space, *partial;
   char *out;          /* out itself, or partial results */
   int64_t out_stride; /* bytes */
@@ -289,7 +289,7 @@ static void pack_lhs(const task *t, const char *from, int64_t k) {
   ts_gemm_pack(&pack, from, t->rows, k, t->lhs_space, t->kc * p->g->panel * p->g->element_size);
 }
 
-/* Packs what the whole block of k needs that is not packed yet. */
+/* Packs the operands of the whole block of k, unless they are packed already. */
 static void pack_block(const task *t) {
   const plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
@@ -299,7 +299,7 @@ static void pack_block(const task *t) {
   else if (!p->run->left)
     pack_lhs(t, p->lhs + at * p->run->gemm->lhs_size, k);
   int64_t rest = t->cols % p->tile_cols;
-  if (p->mode == RHS_DIRECT && rest) /* its type is that of the product: not scaled */
+  if (p->mode == RHS_DIRECT && rest) /* it has the product's type: not scaled */
     ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, k, t->rhs_space, panel_bytes(p, t->kc));
 }
 
@@ -550,7 +550,7 @@ enum { WEIGHT_MAX_ROWS = 128 };
 /* To find smaller ones costs as much as to pack them. */
 enum { WEIGHT_MIN_ELEMENTS = 4096 };
 
-/* The plan of packing a block of k, which is that of any number of rows. */
+/* The plan of packing a block of k: it is the same for any number of rows. */
 static ts_status plan_weights(plan *p, const gemm_run *run) {
   TS_TRY(start_plan(p, run, 0, run->shape.batch, 0, run->shape.n));
   p->phase_k = p->shape.k;

@@ -89,7 +89,7 @@ static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
   return gemm_min(DOT_RESULTS, gemm_max(unit, gemm_max(TASK_BYTES / row, share) / unit * unit));
 }
 
-/* The last task may have nearly twice as many results as the others, which is the most that an item has memory for. */
+/* The last task may have nearly twice as many results as the others: an item has memory for at most that many. */
 static int64_t axpy_chunk(const vector_plan *p) {
   int64_t size = p->run->gemm->geometry.element_size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
   int64_t column = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
@@ -153,7 +153,7 @@ static void pack_task(void *arg, int64_t index, int worker) {
   ts_gemm_pack(&pack, f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size, f->items, steps, to, 0);
 }
 
-/* Adds the results of a chain to those before. */
+/* Adds the results of a chain to the earlier results. */
 static void add_results(const vector_plan *p, const char *chain, int64_t count, char *out) {
   const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
   for (int i = 0; i < p->items; i++, chain += TS_GEMM_ITEM_BYTES, out += TS_GEMM_ITEM_BYTES) {
@@ -185,7 +185,7 @@ static void add_chains(const void *sums, bool f64, bool first, char *out) {
   }
 }
 
-/* Several chains at once, while so many are left; returns how many steps of k were done. */
+/* Several chains at once, while enough are left; returns the number of steps of k. */
 static int64_t run_pair(const vector_plan *p, const int64_t *args, char *out) {
   enum { STEPS = GEMM_PAIR_CHAINS * TS_CONTRACT_CHAIN };
   const gemm_widen *with = ts_gemm_widen_host();

@@ -1,5 +1,5 @@
-/* Packs operands of types that are narrower than that of the product, which are converted, and may be scaled.
- * Contiguous elements are converted together; those that are contiguous along k are transposed afterwards. */
+/* Packs operands whose types are narrower than the product's: converts them, and may scale them. Contiguous elements
+ * are converted together; elements that are contiguous along k are transposed afterwards. */
 #include "kernel/gemm/gemm_widen.h"
 
 #include "kernel/gemm/gemm_internal.h"
@@ -66,7 +66,7 @@ static void pack_units(const widening *w, const char *source, int64_t units, int
     memset(panel + i * row + units * size, 0, (size_t)(row - units * size));
 }
 
-/* Steps of k of which all rows of a panel are converted before they are transposed. */
+/* Steps of k whose rows in a panel are all converted before they are transposed. */
 #define BLOCK 64
 
 /* Brings the elements of each unit next to each other, into rows of BLOCK. */

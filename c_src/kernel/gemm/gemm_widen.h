@@ -1,5 +1,5 @@
 /* Loops over contiguous elements for matrix products: conversions while they are packed, products of two vectors.
- * Internal to these; pure functions. */
+ * Internal to gemm and vector_dot; pure functions. */
 #ifndef TS_KERNEL_GEMM_WIDEN_H
 #define TS_KERNEL_GEMM_WIDEN_H
 
@@ -18,8 +18,7 @@ typedef struct gemm_widen_rows {
 } gemm_widen_rows;
 
 typedef struct gemm_widen {
-  /* Converts elements of a type that products of f32 or f64 read (ts_dtype_widens_to), which is exact; those of f32 are
-   * scaled. */
+  /* Exact conversions of a type that products of f32 or f64 read (ts_dtype_widens_to); to_f32 also scales. */
   void (*to_f32)(const gemm_widen_rows *rows);
   void (*to_f64)(const gemm_widen_rows *rows);
   /* Rounds floats to numbers of f16 or bf16; nothing for other types. */

@@ -1,8 +1,8 @@
 /* Loops over contiguous elements that become f32 or f64, and over such floats; included once for each class of
  * machines, which names its functions by ISA, and defines HAS_FMA if it has fused multiply-adds. */
 
-/* What is below the normal numbers is a difference of two of them: subnormal operands would take a hundred times as
- * long. */
+/* A number below the normal numbers is computed as a difference of two normal ones: subnormal operands would take a
+ * hundred times as long. */
 static inline float f16_bits_to_f32(uint32_t v) {
   uint32_t magnitude = (v & 0x7FFF) << 13, more = magnitude >= 0x0F800000u ? 224u << 23 : 112u << 23;
   uint32_t subnormal = ts_f32_bits(ts_f32_from_bits(magnitude + (113u << 23)) - 0x1p-14f);

@@ -19,8 +19,8 @@ ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t
  * interpreter has some of them, by the algorithms of textbooks. */
 bool ts_ref_defines_bits(ts_opcode code, ts_dtype type);
 
-/* Computes an op of these in place of the interpreter, so that what follows in a program can be compared with a run
- * bit for bit. The results have the inferred types and shapes and must be filled. */
+/* Computes one of these ops instead of the interpreter, so that later ops of a program can be compared with a run bit
+ * for bit. The results have the inferred types and shapes and must be filled. */
 typedef struct ts_ref_stand_in {
   ts_status (*compute)(void *arg, const ts_op *op, ts_buffer *const *operands, ts_buffer *const *results);
   void *arg;
@@ -30,8 +30,8 @@ ts_status ts_ref_run_with(const ts_graph *graph, ts_buffer *const *args, size_t 
                           const ts_ref_stand_in *stand_in, ts_buffer **out_results);
 
 /* Runs all partitions of a program with a mesh, in step: the meaning of collectives. `args` has the arguments of
- * partition 0, then those of partition 1, and so on, without the coordinates, which this provides; so has
- * `out_results`. Regions with collectives are run by all partitions or by none: a predicate that differs between them
+ * partition 0, then of partition 1, and so on, without the coordinates: this function provides them. `out_results` has
+ * the same order. Regions with collectives are run by all partitions or by none: a predicate that differs between them
  * is an error there. */
 ts_status ts_ref_run_partitions(const ts_graph *graph, ts_buffer *const *args, size_t args_of_each, ts_pool *pool,
                                 ts_buffer **out_results);

@@ -34,7 +34,7 @@ static double quotient_scale(number x, number y) {
   return larger(size, larger_part(x)) > 0x1p1020 ? 0x1p-4 : size < 0x1p-900 ? 0x1p120 : 1;
 }
 
-/* Smith's method (CACM 5, 1962, algorithm 116), in double. A quotient by zero is that of the parts by |0|. */
+/* Smith's method (CACM 5, 1962, algorithm 116), in double. A quotient by zero is the quotient of the parts by |0|. */
 static number divide_plain(number x, number y) {
   double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
   bool swap = fabs(d) > fabs(c), zero = c == 0 && d == 0;
@@ -77,7 +77,7 @@ static number log1p_of(number z) {
   return CMPLX(log1p(square) / 2, atan2(y, 1 + x));
 }
 
-/* The root whose angle is a third of that of z. An angle of 0 stays, also of an infinity. */
+/* The root whose angle is a third of z's angle. An angle of 0 stays 0, also of an infinity. */
 static number cube_root(number z) {
   const double small = fmax(fabs(creal(z)), fabs(cimag(z))) < 0x1p-960 ? 0x1p120 : 0x1p-6;
   const double size = cbrt(hypot(creal(z) * small, cimag(z) * small)) * (small > 1 ? 0x1p-40 : 0x1p2);
@@ -85,14 +85,14 @@ static number cube_root(number z) {
   return CMPLX(size * cos(angle), angle == 0 ? angle : size * sin(angle));
 }
 
-/* exp(z) / (1 + exp(z)) left of 0, 1 / (1 + exp(-z)) elsewhere: the exponential never overflows. */
+/* exp(z) / (1 + exp(z)) left of 0, else 1 / (1 + exp(-z)): the exponential never overflows. */
 static number logistic(number z) {
   bool left = creal(z) < 0;
   number e = cexp(left ? z : -z), out = divide_plain(left ? e : 1, 1 + e);
   return cimag(z) == 0 ? CMPLX(creal(out), cimag(z)) : out;
 }
 
-/* The signs are those of the exact value also where a part is 0. */
+/* The signs equal the exact value's, also where a part is 0. */
 static number inverse_root(number z) {
   number root = csqrt(z), out = divide_plain(1, root);
   return CMPLX(fabs(creal(out)), copysign(cimag(out), -cimag(root)));

@@ -1,4 +1,4 @@
-/* Linear algebra: the meaning of each op on one matrix after the other, which are the last two dims. These are the
+/* Linear algebra: the meaning of each op on one matrix after the other. A matrix is the last two dims. These are the
  * algorithms of textbooks (Golub and Van Loan, "Matrix Computations", 4th edition) without blocks, lanes or threads. */
 #include "kernel/ref/ref_linalg.h"
 

@@ -1,5 +1,5 @@
-/* What the files of linear algebra of the interpreter share; internal to them. This code judges the routines of
- * kernel/linalg, so that nothing of theirs may be included here. */
+/* The common parts of the interpreter's files of linear algebra; internal to them. This code judges the routines of
+ * kernel/linalg, so it may not include any of their headers. */
 #ifndef TS_KERNEL_REF_LINALG_H
 #define TS_KERNEL_REF_LINALG_H
 
@@ -20,7 +20,7 @@ typedef struct ts_ref_method {
   ts_opcode op;
   ts_ref_matrix_fn run; /* NULL in the last one */
 } ts_ref_method;
-/* One matrix of the batch after the other, by the method of the op. `size` is that of one of the numbers. */
+/* One matrix of the batch after the other, by the method of the op. `size` is the size of a number. */
 ts_status ts_ref_each_matrix(const ts_ref_call *call, const ts_ref_method *methods, int64_t numbers, size_t size);
 
 #endif

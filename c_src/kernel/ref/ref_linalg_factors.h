@@ -43,8 +43,8 @@ static void NAME(put_nan)(const ts_ref_call *call, int64_t which) {
  * the row, as both together are near to the identity. */
 static bool NAME(is_kept)(NUMBER first, REAL below) { return IS_REAL && below <= 1e-5L * SIZE(first); }
 
-/* What the reflection makes of a column whose first number is `first`, and whose others have the norm `below`: of a
- * real one a positive number, of a complex one a number of the opposite phase. */
+/* The first number of the reflected column, for a column with the first number `first` and the norm `below` of the
+ * others: real: a positive number, complex: a number of the opposite phase. */
 static NUMBER NAME(reflected)(NUMBER first, REAL below) {
   const REAL norm = ROOT(SIZE(first) * SIZE(first) + below * below);
   return !IS_REAL || NAME(is_kept)(first, below) ? -NAME(phase)(first) * norm : norm;
@@ -206,8 +206,8 @@ static bool NAME(sweep_svd)(NUMBER *w, NUMBER *v, int64_t m, int64_t n) {
   return done;
 }
 
-/* Makes column c of `u` orthogonal to those before it, by subtracting what it has of them twice (Gram and Schmidt).
- * Its norm, or 0 when nothing but rounding is left of it. */
+/* Makes column c of `u` orthogonal to the columns before it: subtracts its projections on them, twice (Gram and
+ * Schmidt). Returns its norm, or 0 when nothing but rounding is left of it. */
 static REAL NAME(make_orthogonal)(NUMBER *u, int64_t rows, int64_t cols, int64_t c) {
   for (int again = 0; again < 2; again++)
     for (int64_t k = 0; k < c; k++) {
@@ -217,8 +217,8 @@ static REAL NAME(make_orthogonal)(NUMBER *u, int64_t rows, int64_t cols, int64_t
   return NAME(norm)(u + c, cols, rows);
 }
 
-/* Columns `first` to cols - 1 of `u` become unit vectors that are orthogonal to those before them. One of the unit
- * vectors of the axes has at least a part of 1 / sqrt(rows) outside of what the columns before span, if it is not all.
+/* Columns `first` to cols - 1 of `u` become unit vectors that are orthogonal to the earlier columns. Unless the earlier
+ * columns span the whole space, some axis has a part of at least 1 / sqrt(rows) outside of their span.
  */
 static void NAME(complete)(NUMBER *u, int64_t rows, int64_t cols, int64_t first) {
   int64_t axis = 0;

@@ -10,7 +10,7 @@
 #include <complex.h>
 #include <math.h>
 
-/* On x86-64 and aarch64 with more digits than any type of elements, and with so many exponents that squares and sums of
+/* On x86-64 and aarch64 it has more digits than any type of elements, and enough exponents that squares and sums of
  * elements neither overflow nor vanish. */
 typedef long double ref_long;
 typedef long double complex ref_complex;
@@ -60,7 +60,7 @@ static inline ref_long ref_multiply_add_long(ref_long a, ref_long b, ref_long c)
 static inline ref_complex ref_multiply_add_complex(ref_complex a, ref_complex b, ref_complex c) { return a * b + c; }
 #define MULTIPLY_ADD(a, b, c) REF_BY_TYPE(c, ref_multiply_add)(a, b, c)
 
-/* A quotient of a complex number by zero is that of its parts by zero. */
+/* A quotient of a complex number by zero is the quotient of its parts by zero. */
 static inline float ref_divide_float(float a, float b) { return a / b; }
 static inline double ref_divide_double(double a, double b) { return a / b; }
 static inline ref_long ref_divide_long(ref_long a, ref_long b) { return a / b; }

@@ -14,8 +14,8 @@ static NUMBER NAME(chain)(const NUMBER *a, const NUMBER *b, int64_t step, int64_
 
 /* ---- cholesky */
 
-/* Column j: L[i,j] = (A[i,j] - sum over k < j of L[i,k] * conj(L[j,k])) / L[j,j]. False when what is under the root is
- * below 0 or NaN, or 0 with something else below it. */
+/* Column j: L[i,j] = (A[i,j] - sum over k < j of L[i,k] * conj(L[j,k])) / L[j,j]. False when the number under the root
+ * is below 0 or NaN, or 0 with another number below it. */
 static bool NAME(factor_column)(NUMBER *a, int64_t n, int64_t j) {
   for (int64_t i = j; i < n; i++) {
     NUMBER sum = 0;
@@ -45,8 +45,8 @@ static void NAME(cholesky)(const ts_ref_call *call, int64_t which, void *room) {
 
 /* ---- triangular_solve: op(A) X = B, or from the right side the transpose of that */
 
-/* Row i of op(A) X = B for one column of X. `a` is op(A) and `x` the column, of which the elements that are known
- * stand in the order in which they became so: from the first one on, or from the last one. */
+/* Row i of op(A) X = B for one column of X. `a` is op(A) and `x` the column. The known elements of `x` stand in the
+ * order of their computation: from the first one on, or from the last one. */
 static NUMBER NAME(rest)(const NUMBER *row, const NUMBER *x, int64_t n, int64_t step, bool forward) {
   NUMBER sum = 0;
   for (int64_t before = 0; before < step; before++) {
@@ -74,7 +74,7 @@ static void NAME(triangular_solve)(const ts_ref_call *call, int64_t which, void 
     }
 }
 
-/* ---- lu, solve, determinant: rows of `cols` numbers, of which the first n are the matrix */
+/* ---- lu, solve, determinant: rows of `cols` numbers; the first n are the matrix */
 
 static void NAME(exchange)(NUMBER *a, NUMBER *b, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ static int64_t NAME(find_pivot)(const NUMBER *a, int64_t n, int64_t cols, int64_
   return best;
 }
 
-/* The factors in place of the first n columns; whole rows are exchanged. True when an odd number of rows was. */
+/* The factors replace the first n columns; whole rows are exchanged. True when an odd number of rows was exchanged. */
 static bool NAME(factor_lu)(const ts_ref_call *call, NUMBER *a, int64_t n, int64_t cols) {
   bool odd = false;
   for (int64_t j = 0; !ts_cancelled(call->cancel) && j < n; j++) {
@@ -145,8 +145,8 @@ static void NAME(lu)(const ts_ref_call *call, int64_t which, void *room) {
     }
 }
 
-/* The number without the power of two of its larger part, which is added to `power`: partial products may be beyond the
- * range. */
+/* The number without the power of two of its larger part. The power is added to `power`: partial products may be beyond
+ * the range. */
 static NUMBER NAME(part)(NUMBER x, int64_t *power) {
   const REAL re = REAL_PART(x), im = (REAL)IMAGINARY_PART(x);
   const REAL most = SIZE(re) > SIZE(im) ? SIZE(re) : SIZE(im);

@@ -139,7 +139,7 @@ void ts_ref_arg_reduce(const ts_ref_call *call) {
 
 /* ---- cumulative ---- */
 
-/* The type that carries a sum or a product; that of min and max changes nothing. */
+/* The type that carries a sum or a product; min and max keep the type. */
 static ts_dtype carry_type(const ts_combiner *by, ts_dtype type) {
   if (by->op != TS_OP_ADD && by->op != TS_OP_MULTIPLY) return type;
   if (ts_dtype_is_complex(type)) return TS_C128;

@@ -103,9 +103,9 @@ static bool float_binary(ts_opcode code, ts_dtype type, double a, double b, doub
   return false;
 }
 
-/* ---- integers: computed in 64 bits, then cut to the type, which is how they wrap ---- */
+/* ---- integers: computed in 64 bits, then cut to the type, so they wrap ---- */
 
-/* The bits of an element as unsigned, whatever its type. */
+/* The bits of an element as unsigned, for every type. */
 static uint64_t raw_bits(ts_dtype type, ts_scalar x) {
   int width = ts_dtype_bits(type);
   return width == 64 ? x.bits : x.bits & ((UINT64_C(1) << width) - 1);

@@ -222,7 +222,7 @@ static void take_along_axis(const ts_ref_call *call) {
   }
 }
 
-/* The target element at which a row of updates begins; false when an index is out of bounds. */
+/* The target element where a row of updates begins; false when an index is out of bounds. */
 static bool row_start(const ts_ref_call *call, int64_t row, const int64_t *strides, int64_t *out) {
   const ts_dims *axes = &call->op->attrs->axes;
   const ts_buffer *indices = call->operands[1];

@@ -5,7 +5,7 @@
 
 /* Work for one task. */
 #define TASK_NS 100000
-/* From these lengths on, threads share a line: always, or when there are at most FEW_LINES. */
+/* From these lengths on, threads share a line: always, or if there are at most FEW_LINES. */
 #define SPLIT_ALWAYS (INT64_C(1) << 20)
 #define SPLIT_FEW (INT64_C(1) << 15)
 #define FEW_LINES 16
@@ -25,7 +25,7 @@ static ts_sort_key make_key(ts_dtype type, bool descending) {
     key.zero_mask = all;
     key.zero = sign;
     key.magnitude = key.negative = all ^ sign;
-    key.limit = ts_dtype_highest(type).bits; /* infinity, or 448 of f8_e4m3fn: what is above is NaN */
+    key.limit = ts_dtype_highest(type).bits; /* infinity, or 448 of f8_e4m3fn: numbers above are NaN */
     key.nan = descending ? 0 : all;
   }
   key.flip = (ts_dtype_is_unsigned(type) ? 0 : sign) ^ (descending ? all : 0);

@@ -1,9 +1,8 @@
 /* Sorting along one axis: values, indices (argsort), and the greatest k of each line (sort_top.c).
  *
- * The order is stable. NaN is last, first when descending, whatever its sign; -0 equals +0. The bits of every element
- * are kept, those of NaNs and zeros too: the result of a sort is a permutation of the operand's bits, and there is one
- * right answer, so that neither the number of threads nor the instruction set changes a bit. Types: all but complex
- * ones.
+ * The order is stable. NaN is last, first when descending, with either sign; -0 equals +0. The bits of every element
+ * are kept, also of NaNs and zeros. The result of a sort is a permutation of the operand's bits, and only one is right.
+ * So neither the number of threads nor the instruction set changes a bit. Types: all but complex ones.
  *
  * A sort is planned once from shapes and types (nothing to free) and run any number of times, by many threads at once.
  * Runs allocate nothing: the plan says which workspace they take. */
@@ -58,7 +57,7 @@ typedef struct ts_sort_resources {
 
 /* True for the types that are sorted here; the interpreter sorts others. */
 bool ts_sort_has_type(ts_dtype type);
-/* Errors name what is wrong with the types or the axis. */
+/* Errors name the fault in the types or the axis. */
 ts_status ts_sort_plan_make(const ts_sort_spec *spec, ts_sort_plan *out);
 
 /* `out` has the operand's shape and must not overlap it. */

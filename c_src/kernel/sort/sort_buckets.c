@@ -1,8 +1,8 @@
-/* Long lines of 32- and 64-bit values: a sample sort. Keys are moved to buckets of about equal size, which are in
- * order, and the buckets are sorted many at once, one in each lane of a vector. A table gives a key's bucket. Its index
- * is the key's cell, the highest CELL_BITS that vary, with SUB_BITS more in cells with many keys (such as doubles of
- * one exponent). The table is made from a sample. A key that many elements have gets a bucket of its own. If a bucket
- * is too large, the line is sorted by radix instead. */
+/* Long lines of 32- and 64-bit values: a sample sort. Keys are moved to ordered buckets of about equal size. Many
+ * buckets are sorted at once, one in each lane of a vector. A table gives a key's bucket. Its index is the key's cell,
+ * the highest CELL_BITS that vary, with SUB_BITS more in cells with many keys (such as doubles of one exponent). The
+ * table is made from a sample. A key that many elements have gets a bucket of its own. If a bucket is too large, the
+ * line is sorted by radix instead. */
 #include "kernel/sort/sort_buckets.h"
 
 #define MEAN 2048     /* elements of a bucket, if that gives fewer than MOST */
@@ -57,7 +57,7 @@ typedef struct buckets {
   int64_t entries;
   ts_sort_bucket *bucket;
   int64_t *counts;
-  int64_t count, sorted; /* buckets; those that are sorted, which come first after they are moved */
+  int64_t count, sorted; /* buckets; number of sorted buckets: they come first after they are moved */
   _Atomic bool stopped;
 } buckets;
 

@@ -10,8 +10,8 @@ typedef struct ts_sort_buckets_request {
   const ts_sort_job *job;
   int64_t line;     /* its first element */
   const void *keys; /* of the line; kept */
-  uint64_t varying; /* bits in which they differ */
-  void *moved;      /* room for as many, for those of the longest bucket, and 64 bytes */
+  uint64_t varying; /* bits that differ between keys */
+  void *moved;      /* room for the keys of the line, the keys of the longest bucket, and 64 bytes */
   int64_t chunks;
   const ts_parallel *parallel;
   void *workspace;        /* ts_sort_buckets_workspace() bytes */
@@ -19,7 +19,7 @@ typedef struct ts_sort_buckets_request {
   int64_t thread_bytes;
 } ts_sort_buckets_request;
 
-/* Whether such lines may be sorted by buckets. What follows is for those. */
+/* Whether such lines may be sorted by buckets. All functions below require this. */
 bool ts_sort_buckets_suit(int width, int index_size, int64_t n);
 int64_t ts_sort_buckets_longest(int64_t n);
 int64_t ts_sort_buckets_workspace(int64_t n, int64_t chunks);

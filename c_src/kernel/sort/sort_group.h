@@ -23,7 +23,7 @@
 #define T TILE(BITS)
 #define OF(name) CAT(CAT(name, _), T)
 
-/* The lanes of element i of each line. Notes which are NaN or -0. */
+/* The lanes of element i of each line. Notes the lanes with NaN or -0. */
 static inline __attribute__((always_inline)) N FN(key)(const ts_sort_key *s, V x, int64_t i, V *special) {
   V zero = (V)((x & (L)s->zero_mask) == (L)s->zero), nan = (V)((x & (L)s->magnitude) > (L)s->limit);
   if (!INDEX) *special |= zero | nan;
@@ -153,7 +153,7 @@ static bool FN(group)(const ts_sort_job *job, int64_t first, int count, void *wo
 
 #if !INDEX
 
-/* Keys of n neighbours, in the order of the elements; ORs the bits in which they differ from `first`. */
+/* Keys of n neighbours, in the order of the elements; ORs their differences from `first` into `varying`. */
 static bool FN(keys)(const ts_sort_key *key, const void *from, int64_t n, void *to, uint64_t first, uint64_t *varying) {
   const ts_sort_key k = *key;
   const U *in = from;

@@ -8,8 +8,8 @@
 /* Elements become unsigned keys of as many bits. NaN is the largest (the smallest when descending), -0 is +0:
  *   x = (x & zero_mask) == zero ? 0 : x;
  *   key = (x & magnitude) > limit ? nan : x ^ (x's sign bit is set ? negative : 0) ^ flip
- * One formula serves all types, as no integer has a NaN or -0. But for those, ts_sort_value_N(key) gives the element
- * back. */
+ * One formula serves all types, as no integer has a NaN or -0. ts_sort_value_N(key) returns the element, unless it is
+ * NaN or -0. */
 #define TS_SORT_DEFINE_KEY(BITS)                                                                \
   static inline bool ts_sort_is_nan_##BITS(const ts_sort_key *s, uint##BITS##_t x) {            \
     return (x & (uint##BITS##_t)s->magnitude) > (uint##BITS##_t)s->limit;                       \
@@ -82,8 +82,8 @@ typedef struct ts_sort_special {
  * bits, in the operand's order. */
 void ts_sort_specials(const ts_sort_job *job, int64_t line);
 
-/* The same by parts of a line whose first element is `base`: counts of all parts become offsets, at which
- * each part writes. */
+/* The same by parts of a line whose first element is `base`: counts of all parts become offsets, where each part
+ * writes. */
 void ts_sort_specials_count(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *counts);
 void ts_sort_specials_offsets(const ts_sort_job *job, ts_sort_special *parts, int64_t count);
 void ts_sort_specials_put(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *offsets);

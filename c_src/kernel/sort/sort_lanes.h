@@ -28,15 +28,15 @@ typedef struct ts_sort_bucket {
 typedef void (*ts_sort_buckets_fn)(const ts_sort_job *job, const void *keys, int64_t line,
                                    const ts_sort_bucket *buckets, int count, void *workspace);
 
-/* Keys of n elements. ORs the bits in which they differ from the key `first`, and returns whether any is NaN or -0. */
+/* Keys of n elements. ORs their differences from the key `first`, and returns whether any is NaN or -0. */
 typedef bool (*ts_sort_keys_fn)(const ts_sort_key *key, const void *in, int64_t n, void *keys, uint64_t first,
                                 uint64_t *varying);
 
 /* Moves the keys that are less than the pivot to the front of `to`, the others behind them, and returns the former's
  * count. */
 typedef int64_t (*ts_sort_split_fn)(const void *keys, int64_t n, uint64_t pivot, void *to);
-/* `count` - 1 pivots, ascending, that cut the keys into parts of about equal size, estimated from a sample of some rows
- * of vectors, >= count, which is overwritten. It is aligned to 64 bytes. */
+/* `count` - 1 pivots, ascending: they cut the keys into parts of about equal size, estimated from a sample of >= count
+ * rows of vectors, which is overwritten. It is aligned to 64 bytes. */
 typedef void (*ts_sort_pivots_fn)(void *sample, int64_t rows, int count, uint64_t *pivots);
 
 typedef struct ts_sort_splits {

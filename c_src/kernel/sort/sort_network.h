@@ -1,12 +1,12 @@
 /* Sorting networks over vectors: included once for each kind of lane, with
- *   V            what a lane vector is
+ *   V            the type of a vector of lanes
  *   EXCHANGE     (V *a, V *b): a becomes the smaller, b the larger, lane by lane
  *   ABSENT       a V that is larger than any
  *   NET(name)    the name of a function of this kind
  * A block of 16 is sorted by Green's network of 60 comparators (Knuth, volume 3, 5.3.4); larger ones by bitonic merges
  * whose first step compares mirrored elements, so that every comparator puts the smaller element first. Comparators
- * with elements past the end, which are taken for infinite, then do nothing. Three steps of a merge are done on eight
- * vectors in registers. */
+ * with elements past the end (taken for infinite) then do nothing. Three steps of a merge are done on eight vectors in
+ * registers. */
 
 #define X(i, j) EXCHANGE(&r##i, &r##j)
 #define LOAD4(v, q, first) \
@@ -158,7 +158,7 @@ static void NET(sort_blocks)(V *v, int64_t size, int64_t have) {
   NET(merge)(v, size, have);
 }
 
-/* n vectors, followed by as many as ts_sort_lanes_padded() adds, which are written here. */
+/* n vectors, and after them the padding of ts_sort_lanes_padded(), which is written here. */
 static void NET(network)(V *v, int64_t n) {
   int64_t padded = ts_sort_lanes_padded(n), size = 16;
   for (int64_t i = n; i < padded; i++) v[i] = ABSENT;

@@ -1,17 +1,17 @@
-/* Long lines of 32- and 64-bit values where vectors can be compressed: keys are split by pivots from samples until
- * parts are short, and the parts are sorted many at once, one in each lane of a vector. To split a vector takes a few
- * cycles, much less than to move its keys one by one. Threads that share a line first cut chunks of it by the same
- * pivots; then each collects a part from all chunks and sorts it in its cache. */
+/* Long lines of 32- and 64-bit values where vectors can be compressed. Keys are split by pivots from samples until
+ * parts are short. Many parts are sorted at once, one in each lane of a vector. To split a vector takes a few cycles,
+ * much less than to move its keys one by one. Threads that share a line first cut chunks of it by the same pivots; then
+ * each collects a part from all chunks and sorts it in its cache. */
 #include "kernel/sort/sort_parts.h"
 
 #include <string.h>
 
 #define SHARED 64          /* parts of a line that threads share, at most */
-#define SHARED_KEYS 8192   /* of such a part, at least: groups of short parts have to be full */
+#define SHARED_KEYS 8192   /* of a shared part, at least: groups of short parts have to be full */
 #define AT_ONCE 16         /* parts that a longer part is cut into */
 #define LONGEST 512        /* keys of a part that is sorted in a lane, at most */
 #define LIST 512           /* short parts that wait until they are sorted together */
-#define CHUNK_BYTES 65536  /* of a shared line: what is set aside and the chunk fit into the second cache */
+#define CHUNK_BYTES 65536  /* of a shared line: the keys set aside and the chunk fit into the second cache */
 #define BLOCK 65536        /* keys that are split through the scratch */
 #define SAMPLE 256         /* keys that pivots are estimated from */
 #define SHARED_SAMPLE 2048 /* the same for the parts that threads share */
@@ -30,7 +30,7 @@ typedef struct parts {
   _Atomic bool stopped;
 } parts;
 
-/* What a worker has. Keys are counted from the first of the line. */
+/* The state of a worker. Keys are counted from the first of the line. */
 typedef struct crew {
   parts *of;
   char *keys;
@@ -157,7 +157,7 @@ static void sample_pivots(const crew *c, int64_t first, int64_t n, int count, ui
   c->of->fns->pivots(c->sample, rows, count, pivots);
 }
 
-/* The same before the keys are made: those of the sample are. */
+/* The same before the line's keys are made: the sample has keys already. */
 static void shared_pivots(const crew *c) {
   parts *p = c->of;
   const int lanes = p->lanes->values[p->width].lanes;
@@ -260,7 +260,7 @@ static void sort_by_middle(crew *c, int64_t first, int64_t n, int failures) {
   sort_parts(c, starts, 2, failures);
 }
 
-/* A key that many are equal to, and what is beside it. */
+/* Splits off a frequent key, and sorts the keys below and above it. */
 static void sort_by_key(crew *c, int64_t first, int64_t n, uint64_t equal, int failures) {
   const int64_t less = split_in_place(c, first, n, equal);
   const uint64_t most = ~UINT64_C(0) >> (64 - (8 << c->of->width));

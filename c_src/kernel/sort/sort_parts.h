@@ -21,7 +21,7 @@ typedef struct ts_sort_parts_request {
   int64_t thread_bytes;
 } ts_sort_parts_request;
 
-/* Whether such lines may be sorted so. What follows is for those. */
+/* Whether such lines may be sorted by parts. All functions below require this. */
 bool ts_sort_parts_suit(int width, int index_size, int64_t n);
 int64_t ts_sort_parts_gaps(void);
 int64_t ts_sort_parts_workspace(int width, int64_t n);

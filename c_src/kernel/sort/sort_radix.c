@@ -1,6 +1,6 @@
-/* Long lines: least significant digit first, from the lowest to the highest bit in which keys differ. Each pass is
- * stable, so the result is. A line is cut into chunks; each counts its digits, and the counts of all chunks say where
- * each chunk's elements of each digit belong, so that chunks move them independently. */
+/* Long lines: least significant digit first, from the lowest to the highest bit that differs between keys. Each pass is
+ * stable, so the result is. A line is cut into chunks; each counts its digits. From the counts of all chunks follows
+ * the place of each chunk's elements of each digit, so that chunks move them independently. */
 #include "kernel/sort/sort_radix.h"
 
 #include "kernel/sort/sort_buckets.h"
@@ -24,7 +24,7 @@ typedef struct radix radix;
 typedef struct span {
   int64_t first, left;   /* where the first stream is, and how many elements of it */
   int64_t second, right; /* the second's: as many or fewer */
-  int64_t *counts;       /* of the first, then those of the second */
+  int64_t *counts;       /* of the first digit, then of the second */
 } span;
 
 typedef struct radix_kind {
@@ -46,7 +46,7 @@ struct radix {
   void *from, *to;
   int shift, bits;
   int64_t *counts;          /* of each chunk's two streams, one after the other */
-  _Atomic uint64_t varying; /* bits in which keys differ from the first */
+  _Atomic uint64_t varying; /* bits that differ from the first key */
   _Atomic bool special, stopped;
 };
 

@@ -1,7 +1,7 @@
 /* The loops of sort_radix.c for one kind of record: included once for each, with
  *   KIND     its name
  *   BITS     of an element
- *   RECORD   what is moved
+ *   RECORD   the type of a moved element
  *   KEY      (record): its key
  *   DIRECT   whether it is the key
  *   MAKE     (key, i): the record of element i

@@ -1,6 +1,6 @@
 /* Splitting keys by pivots, for one kind of lane: included once for each, with
  *   LANE              bits of a lane
- *   LESS(a, b)        the mask of the lanes in which a is less; mask_lanes() counts them
+ *   LESS(a, b)        the mask of the lanes with a less than b; mask_lanes() counts them
  *   COMPRESS(m, a)    the lanes of the mask m, in order, in front
  *   REVERSE(a)        its lanes from last to first
  *   LOAD(from, m)     the lanes of the mask m
@@ -26,8 +26,8 @@ static int FN(split_last)(const U *from, int64_t n, uint64_t pivot, U *to, int64
   return count;
 }
 
-/* Lesser keys are stored from the start on, the others from the end, in reverse. A store writes a whole vector: what is
- * too much falls between both, where the keys that are left will come. The last two vectors are stored exactly. */
+/* Lesser keys are stored from the start on, the others from the end, in reverse. A store writes a whole vector: surplus
+ * lanes fall into the gap between both, where the remaining keys will come. The last two vectors are stored exactly. */
 static int64_t FN(split)(const void *keys, int64_t n, uint64_t pivot, void *to) {
   const U *from = keys;
   U *low = to;

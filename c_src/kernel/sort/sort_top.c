@@ -8,7 +8,7 @@
 #define TASK_NS 100000
 /* Elements whose keys are made together. */
 #define BLOCK 1024
-/* So many candidates are sorted by insertion. */
+/* This number of candidates is sorted by insertion. */
 #define FEW 64
 /* Elements between two checks of the cancel flag. */
 #define CHECK 65536
@@ -145,7 +145,7 @@ static void insertion_sort(candidate *c, int64_t n) {
   }
 }
 
-/* Drops what is not among the first k. A later element with the key of the last comes after it. */
+/* Drops candidates that are not among the first k. A later element with the key of the last comes after it. */
 static void trim(selection *s) {
   uint64_t last = 0;
   if (s->count < s->k) return;
@@ -159,7 +159,7 @@ static void trim(selection *s) {
   s->bound = last - 1;
 }
 
-/* The keys of a block, and what was picked of them. */
+/* The keys of a block, and the picked ones. */
 #define DEFINE_BLOCK(BITS)                                                                          \
   typedef struct block_##BITS {                                                                     \
     uint##BITS##_t keys[BLOCK], picked[BLOCK + TS_PICK_SLACK];                                      \
@@ -181,7 +181,7 @@ typedef struct keys {
     block_32 narrow;
     block_64 wide;
   } block;
-  uint16_t small[BLOCK]; /* of 8 or 16 bits, which are widened */
+  uint16_t small[BLOCK]; /* keys of 8 or 16 bits, which are widened */
 } keys;
 
 static void widen(int width, keys *all, int64_t n) {

@@ -17,7 +17,7 @@ typedef struct ts_top_k_plan {
 /* k is at most the length of the last axis, which fits into s32. */
 ts_status ts_top_k_plan_make(ts_dtype dtype, const ts_shape *shape, int64_t k, ts_top_k_plan *out);
 
-/* `values` has the operand's type, `indices` is s32; both have the operand's shape with k in place of the last dim. */
+/* `values` has the operand's type, `indices` is s32; both have the operand's shape with k as the last dim. */
 ts_status ts_top_k_run(const ts_top_k_plan *plan, const ts_sort_resources *resources, const void *in, void *values,
                        void *indices);
 
