@@ -367,6 +367,12 @@ const ts_platform *ts_platform_find(const char *name) {
   return NULL;
 }
 
+int ts_platforms(const ts_platform **out, int room) {
+  int count = atomic_load_explicit(&platform_count, memory_order_acquire);
+  for (int i = 0; i < count && i < room; i++) out[i] = platforms[i];
+  return count;
+}
+
 static ts_status add_platform(const ts_platform *platform) {
   int count = atomic_load(&platform_count);
   if (ts_platform_find(platform->name))

@@ -88,6 +88,7 @@ void ts_client_set_default(ts_client *client);
 enum { TS_MAX_PLATFORMS = 8 };
 const ts_platform *ts_platform_find(const char *name); /* NULL when there is none */
 ts_status ts_platform_add(const ts_platform *platform);
+int ts_platforms(const ts_platform **out, int room); /* fills at most `room`, and counts all */
 
 /* Whether the device's operations end later, and not on this thread. */
 static inline bool ts_device_waits(const ts_device *device) {

@@ -148,6 +148,16 @@ ERL_NIF_TERM ts_nif_default_client(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
   return ts_atom.ok_;
 }
 
+ERL_NIF_TERM ts_nif_platforms(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* platforms() -> [atom()]: those that this library has, `host' first */
+  const ts_platform *found[TS_MAX_PLATFORMS];
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  (void)argc, (void)argv;
+  for (int i = ts_platforms(found, TS_MAX_PLATFORMS); i-- > 0;)
+    list = enif_make_list_cell(env, enif_make_atom(env, found[i]->name), list);
+  return list;
+}
+
 ERL_NIF_TERM ts_nif_platform_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* platform_devices(Platform) -> [{Number, Kind :: binary(), Bytes}]: those that a client could have; 0 bytes: unknown
    */

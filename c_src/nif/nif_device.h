@@ -17,6 +17,7 @@ ERL_NIF_TERM ts_nif_client_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 ERL_NIF_TERM ts_nif_client_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_client_waits(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_default_client(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_platforms(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_platform_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_client_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_clients(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

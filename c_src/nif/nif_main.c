@@ -270,6 +270,7 @@ static ErlNifFunc functions[] = {
     {"client_waits", 1, ts_nif_client_waits, 0},
     {"default_client", 0, ts_nif_default_client, 0},
     {"default_client", 1, ts_nif_default_client, 0},
+    {"platforms", 0, ts_nif_platforms, 0},
     {"platform_devices", 1, ts_nif_platform_devices, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"client_devices", 1, ts_nif_client_devices, 0},
     {"clients", 0, ts_nif_clients, 0},

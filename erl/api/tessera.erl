@@ -170,7 +170,7 @@
 %% the runtime
 -export([sharding_constraint/2, shard_map/4, shard_map/5, all_reduce/3, all_gather/3, reduce_scatter/3, all_to_all/4, permute/3, shift/3,
          broadcast_from/3, barrier/2, vary/2, axis_index/1, axis_size/1]).
--export([clients/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
+-export([clients/0, platforms/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
 -export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
@@ -2372,10 +2372,19 @@ set_memory_limit(Bytes) -> tessera_error:check(set_memory_limit, [Bytes], tesser
 -spec clients() -> #{atom() => pos_integer()}.
 clients() -> maps:from_list([{Name, Count} || {Name, _, Count} <- tessera_nif:clients()]).
 
+%% @doc The platforms that the library has, with the number of devices that a client of each has without the option
+%% `device_count'.
+%% ```
+%% 1> maps:is_key(host, tessera:platforms()).
+%% true
+%% '''
+-spec platforms() -> #{host := pos_integer(), atom() => non_neg_integer()}.
+platforms() -> tessera_client:platforms().
+
 %% @doc Opens a client: a named group of devices that are shares of this machine. Options: `device_count' (as the setting
 %% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the
 %% client's tensors then have memory of their own, while clients without a limit share that of `host'; `threads', the largest
-%% number of threads for a call (0: all CPUs); `platform' (`host', the only one that this library has). For a client that is open it adds devices and sets what is given. Clients stay
+%% number of threads for a call (0: all CPUs); `platform', one of {@link platforms/0} (`host'). Without `device_count', a client of another platform has all devices of that platform. For a client that is open it adds devices and sets what is given. Clients stay
 %% open, and there are at most 32.
 %% ```
 %% 1> tessera:open_client(small, #{device_count => 2, memory_limit => 1 bsl 20}).

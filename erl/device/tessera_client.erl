@@ -1,7 +1,8 @@
 %% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
--export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, compiler/1, device/2, bind/2, to_device/3, by_device/1]).
+-export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, platforms/0, is_available/2, count/2, compiler/1, device/2, bind/2, to_device/3,
+         by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
 %% Those of a client that is opened by a call.
@@ -79,11 +80,46 @@ configured() ->
 is_of_host(Options) -> lists:member(proplists:get_value(platform, Options, host), [host, nil, undefined]).
 
 open_configured(Name, Options, Least) ->
-    case open(Name, maps:put(device_count, max(Least, proplists:get_value(device_count, Options, host_devices())),
-                             maps:with([platform, memory_limit, threads], proplists:to_map(Options)))) of
-        ok -> ok;
-        {error, #{code := Code, message := Message}} -> error({Code, Message})
+    ok = checked(open(Name, maps:put(device_count, max(Least, count(Name, Options)),
+                                     maps:with([platform, memory_limit, threads], proplists:to_map(Options))))).
+
+checked({error, #{code := Code, message := Message}}) -> error({Code, Message});
+checked(Result) -> Result.
+
+%% The number of devices of a client with these options. Without `device_count', a client of another platform has as many as
+%% there are.
+-spec count(atom(), [{atom(), term()}]) -> pos_integer().
+count(Name, Options) ->
+    case proplists:get_value(device_count, Options) of
+        undefined ->
+            case is_of_host(Options) of
+                true -> host_devices();
+                false -> count_of(Name, proplists:get_value(platform, Options))
+            end;
+        Count -> Count
     end.
+
+count_of(Name, Platform) ->
+    case tessera_nif:client_devices(Name) of
+        0 -> found(Name, Platform, devices_of(Platform));
+        Count -> Count
+    end.
+
+found(Name, Platform, 0) -> error({unavailable, unicode:characters_to_binary(io_lib:format("client ~ts: the platform ~ts has no device here", [Name, Platform]))});
+found(_, _, Count) -> Count.
+
+devices_of(Platform) -> min(?MAX_DEVICES, length(checked(tessera_nif:platform_devices(Platform)))).
+
+%% The platforms of the library, with the number of devices that a client of each has without the option `device_count'.
+-spec platforms() -> #{host := pos_integer(), atom() => non_neg_integer()}.
+platforms() -> (maps:from_list([{Platform, devices_of(Platform)} || Platform <- tessera_nif:platforms() -- [host]]))#{host => host_devices()}.
+
+%% Whether the client is open, or its platform is one of the library and has a device.
+-spec is_available(atom(), [{atom(), term()}]) -> boolean().
+is_available(Name, Options) ->
+    is_of_host(Options) orelse tessera_nif:client_devices(Name) > 0 orelse has_device(proplists:get_value(platform, Options)).
+
+has_device(Platform) -> lists:member(Platform, tessera_nif:platforms()) andalso devices_of(Platform) > 0.
 
 %% The number of devices of a client that has no device_count of its own.
 -spec host_devices() -> pos_integer().
@@ -125,8 +161,14 @@ open(Name, Options) ->
     end.
 
 open_here(Name, Options) ->
-    tessera_run:awaited(tessera_nif:client_open(Name, maps:get(device_count, Options, host_devices()), maps:get(memory_limit, Options, undefined),
-                                                maps:get(threads, Options, undefined), platform(maps:get(platform, Options, host)))).
+    Platform = maps:get(platform, Options, host),
+    Count = case {Options, is_of_host([{platform, Platform}])} of
+                {#{device_count := Given}, _} -> Given;
+                {_, true} -> host_devices();
+                {_, false} -> undefined      % as many as there are
+            end,
+    tessera_run:awaited(tessera_nif:client_open(Name, Count, maps:get(memory_limit, Options, undefined), maps:get(threads, Options, undefined),
+                                                platform(Platform))).
 
 platform(nil) -> host;
 platform(Name) -> Name.
@@ -149,7 +191,7 @@ ensure(Name, Device) ->
 ensure_configured(Name, Count) ->
     Options = proplists:get_value(Name, configured(), []),
     Known = Name =:= host orelse lists:keymember(Name, 1, configured()),
-    case Known andalso proplists:get_value(device_count, Options, host_devices()) of
+    case Known andalso count(Name, Options) of
         Configured when is_integer(Configured), Configured >= Count -> ensure(Name, Count - 1);
         _ -> ok
     end.

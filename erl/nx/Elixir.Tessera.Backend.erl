@@ -107,7 +107,7 @@ from_binary(Out, Binary, Options) -> tessera_nx_eager:from_binary(Out, Binary, f
 
 %% A copy to the tensor's own device is also a copy.
 backend_copy(Tensor, ?MODULE, Options) ->
-    tessera_nx_eager:from_binary(Tensor, read(Tensor), true, Options);
+    tessera_nx_eager:copy(Tensor, Options);
 backend_copy(Tensor, Backend, Options) -> Backend:from_binary(Tensor, read(Tensor), Options).
 
 backend_transfer(#{data := #{buffer := Buffer}} = Tensor, Backend, Options) ->

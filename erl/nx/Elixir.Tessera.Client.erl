@@ -6,18 +6,23 @@
      "      clients: [host: [platform: :host], other: [platform: :host, device_count: 2]],\n"
      "      default_client: :other\n"
      "\n"
-     "Without it there is one, `:host`. A client with `:memory_limit` (bytes) has memory of its own; the others share that of\n"
-     "`:host`. All of them share one pool of threads, of which a client's `:threads` may use a part. `:device_count` is the\n"
-     "number of devices; without it `config :tessera, host_devices: 4` or the environment variable `TESSERA_HOST_DEVICES`\n"
-     "says how many all clients have.").
+     "Without it there is one, `:host`. `:platform` is one of `get_supported_platforms/0`, `:host` by default. Without\n"
+     "`:default_client` the first client of `:preferred_clients`, or of all, whose platform has a device is the default.\n"
+     "\n"
+     "A client of the host with `:memory_limit` (bytes) has memory of its own; the others share that of `:host`. All clients of\n"
+     "the host share one pool of threads, of which a client's `:threads` may use a part. `:device_count` is the number of\n"
+     "devices; without it `config :tessera, host_devices: 4` or the environment variable `TESSERA_HOST_DEVICES` says how many\n"
+     "all clients of the host have. A client of another platform has all devices of that platform.\n"
+     "\n"
+     "With `automatic_transfers: false` a client's tensors are no arguments of functions that run on another client or device,\n"
+     "unless they are transferred. That is the default of clients of other platforms than the host.").
 -export([default_name/0, 'fetch!'/1, get_supported_platforms/0,
          get_memory_statistics/1, reset_peak_memory/1, place/1, device/2, check_transfer/2]).
 
 -include("tessera_nx.hrl").
 
-%% The available platforms, and those of EXLA that are not available.
--define(PLATFORMS, #{host => 1}).
--define(ELSEWHERE, [cuda, rocm, tpu, pjrt_plugin]).
+%% Platforms of EXLA, which a library without them does not take for a mistake.
+-define(KNOWN, [cuda, rocm, tpu, pjrt_plugin]).
 
 -define(FIELDS, #{ref => nil, platform => nil, name => nil, device_count => nil, default_device_id => nil,
                   automatic_transfers => nil}).
@@ -32,7 +37,7 @@ default_name() ->
         undefined ->
             Clients = clients(),
             Preferred = application:get_env(tessera, preferred_clients, [Name || {Name, _} <- Clients]),
-            case [Name || Name <- Preferred, is_map_key(platform(preferred(Name, Clients)), ?PLATFORMS)] of
+            case [Name || Name <- Preferred, tessera_client:is_available(Name, preferred(Name, Clients))] of
                 [Name | _] -> Name;
                 [] ->
                     tessera_nx_error:runtime("could not find default client for Tessera. The configured Tessera "
@@ -62,18 +67,18 @@ platform(Options) ->
 -spec 'fetch!'(atom()) -> map().
 'fetch!'(Name) when is_atom(Name) ->
     Options = options(Name),
-    {Count, Default} = devices(Options),
-    '__struct__'([{ref, Name}, {platform, platform(Options)}, {name, Name}, {device_count, Count},
+    Platform = platform(Options),
+    {Count, Default} = devices(Name, Options),
+    '__struct__'([{ref, Name}, {platform, Platform}, {name, Name}, {device_count, Count},
                   {default_device_id, Default},
-                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]);
+                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, Platform =:= host)}]);
 'fetch!'(Name) -> unknown(Name).
 
 %% The options of a client whose platform is available.
 options(Name) ->
     case lists:keyfind(Name, 1, clients()) of
         {_, Options} ->
-            Platform = platform(Options),
-            is_map_key(Platform, ?PLATFORMS) orelse refuse(Name, Platform),
+            tessera_client:is_available(Name, Options) orelse refuse(Name, platform(Options)),
             Options;
         false -> unknown(Name)
     end.
@@ -89,20 +94,17 @@ unknown(Name) ->
 
 %% An exit, as in EXLA, whose clients are processes.
 refuse(Name, Platform) ->
-    lists:member(Platform, ?ELSEWHERE) orelse
+    lists:member(Platform, ?KNOWN) orelse is_map_key(Platform, tessera_client:platforms()) orelse
         tessera_nx_error:argument("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
     Message = io_lib:format("platform ~ts of client ~ts is not available, the platforms of Tessera are: ~ts",
-                            [tessera_nx_error:inspect(Term) || Term <- [Platform, Name, maps:keys(?PLATFORMS)]]),
+                            [tessera_nx_error:inspect(Term) || Term <- [Platform, Name, maps:keys(tessera_client:platforms())]]),
     Error = #{'__struct__' => 'Elixir.RuntimeError', '__exception__' => true,
               message => unicode:characters_to_binary(Message)},
     exit({{Error, []}, {?MODULE, 'fetch!', [Name]}}).
 
 %% The number of devices, and the default one.
-devices(Options) ->
-    Count = case proplists:get_value(device_count, Options) of
-                undefined -> tessera_client:host_devices();
-                Given -> Given
-            end,
+devices(Name, Options) ->
+    Count = failing(fun() -> tessera_client:count(Name, Options) end),
     case proplists:get_value(default_device_id, Options, 0) of
         Default when is_integer(Default), Default >= 0, Default < Count -> {Count, Default};
         _ -> tessera_nx_error:argument(":default_device_id must be a number between 0 and ~b", [Count - 1])
@@ -116,7 +118,7 @@ place(Options) ->
                {_, Given} when Given =/= nil -> Given;
                _ -> default_name()
            end,
-    {Count, Default} = devices(options(Name)),
+    {Count, Default} = devices(Name, options(Name)),
     case lists:keyfind(device_id, 1, Options) of
         {_, Device} when Device =/= nil -> check_device(Name, Device, Count);
         _ -> opened(Name, Default, Count)
@@ -125,8 +127,16 @@ place(Options) ->
 %% The configuration may have changed since the application started.
 opened(host, 0, _) -> {host, 0};
 opened(Name, Device, Count) ->
-    ok = tessera_client:ensure(Name, Count - 1),
+    ok = open(Name, Count),
     {Name, Device}.
+
+open(Name, Count) -> failing(fun() -> tessera_client:ensure(Name, Count - 1) end).
+
+%% An error of the core as an exception of Elixir.
+failing(Call) ->
+    try Call()
+    catch error:{Code, Message} when is_binary(Message) -> tessera_nx_error:from_core(client, #{code => Code, message => Message})
+    end.
 
 check_device(Name, Device, Count) when is_integer(Device), Device >= 0, Device < Count -> opened(Name, Device, Count);
 check_device(Name, Device, Count) ->
@@ -173,8 +183,8 @@ check_client(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->
      "\n"
      "    iex> Tessera.Client.get_supported_platforms()\n"
      "    %{host: 1}").
--spec get_supported_platforms() -> #{host := pos_integer()}.
-get_supported_platforms() -> #{host => tessera_client:host_devices()}.
+-spec get_supported_platforms() -> #{host := pos_integer(), atom() => non_neg_integer()}.
+get_supported_platforms() -> failing(fun tessera_client:platforms/0).
 
 ?DOC("The bytes of the client's tensors: `:allocated` now, the most there have been (`:peak`), and both for each device:\n"
      "`:per_device` and `:peak_per_device`.\n"
@@ -183,7 +193,7 @@ get_supported_platforms() -> #{host => tessera_client:host_devices()}.
      "functions does not count.").
 -spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map(), peak_per_device := map()}.
 get_memory_statistics(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
-    ok = tessera_client:ensure(Name, Count - 1),
+    ok = open(Name, Count),
     {Held, Peak, Devices} = tessera_nif:client_memory(Name),
     {Now, Most} = tessera_client:by_device(Devices),
     #{allocated => Held, peak => Peak, per_device => Now, peak_per_device => Most};
@@ -195,6 +205,6 @@ get_memory_statistics(Other) -> no_client(Other).
      "    :ok").
 -spec reset_peak_memory(map()) -> ok.
 reset_peak_memory(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
-    ok = tessera_client:ensure(Name, Count - 1),
+    ok = open(Name, Count),
     tessera_nif:reset_client_peak(Name);
 reset_peak_memory(Other) -> no_client(Other).

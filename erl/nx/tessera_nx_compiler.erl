@@ -386,12 +386,12 @@ execute(#compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #opt
     [fill(Outputs, Results)].
 
 argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{client_name := Client, device_id := Device}}} = T,
-         #options{client = Client, device = Device}) -> tessera_nx_tensor:value(T);
+         #options{client = Client, device = Device}) -> tessera_nx_tensor:argument(T, Client);
 argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref} = Buffer}} = T,
          #options{client = Client, device = Device}) when node(Ref) =:= node() ->
     ok = ?CLIENT:check_transfer(Buffer, {Client, Device}),
-    tessera_nx_tensor:value(T);
-argument(T, _) -> tessera_nx_tensor:value(T).
+    tessera_nx_tensor:argument(T, Client);
+argument(T, #options{client = Client}) -> tessera_nx_tensor:argument(T, Client).
 
 fill(#{'__struct__' := ?TENSOR} = T, [Value]) -> tessera_nx_tensor:with_value(T, Value);
 fill(Outputs, Values) ->

@@ -2,7 +2,7 @@
 -module(tessera_nx_eager).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([op/3, unary/3, binary/4, source/4, from_binary/4, jit/3, fold/5, to_batched/3, is_at/2]).
+-export([op/3, unary/3, binary/4, source/4, from_binary/4, copy/2, jit/3, fold/5, to_batched/3, is_at/2]).
 
 %% Args are those of the callback; tensors are among them, or in lists among them.
 -spec op(atom(), map(), [term()]) -> map().
@@ -16,7 +16,7 @@ op(Op, Out, Args) ->
 
 %% The core computes on the device of the first tensor.
 placed(Out, #tessera{ref = Ref} = Value, Place) ->
-    Out#{data := tessera_nx_tensor:data(Value#tessera{ref = tessera_nx_tensor:at(Ref, Place)}, Place)}.
+    Out#{data := tessera_nx_tensor:on_rank(Value#tessera{ref = tessera_nx_tensor:at(Ref, Place)}, Place)}.
 
 %% A shorter path for results that have the type and shape of the first operand: the core returns a handle, or
 %% false, and the general path reports the error.
@@ -91,7 +91,10 @@ is_chosen(_, _) -> true.
 -spec source(atom(), map(), [term()], [{atom(), term()}]) -> map().
 source(Op, Out, Args, Options) ->
     Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), Args),
-    Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place(Options))}.
+    case ?CLIENT:place(Options) of
+        Place when Options =:= [] -> Out#{data := tessera_nx_tensor:data(Value, Place)};
+        Place -> placed(Out, Value, Place)      % the core's default client may be another one
+    end.
 
 -spec from_binary(map(), bitstring(), boolean(), [{atom(), term()}]) -> map().
 from_binary(Out, Binary, MustCopy, Options) ->
@@ -100,6 +103,18 @@ from_binary(Out, Binary, MustCopy, Options) ->
     Make = fun() -> tessera_bits:make(Binary, Type, Shape, MustCopy, Place) end,
     Value = tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
     Out#{data := tessera_nx_tensor:data(Value, Place)}.
+
+%% A copy on the device that the options name. Between devices of a platform the host is not on the way.
+-spec copy(map(), [{atom(), term()}]) -> map().
+copy(#{data := #{buffer := #{ref := Ref} = Buffer}} = Tensor, Options) ->
+    {Client, _} = Place = ?CLIENT:place(Options),
+    case node(Ref) =:= node() andalso tessera_nif:client_waits(Client) andalso not tessera_nif:is_proxy(Ref) of
+        false -> from_binary(Tensor, ?BUFFER:read(Buffer), true, Options);
+        true ->
+            Copy = fun() -> tessera_client:to_device(Ref, Place, true) end,
+            Made = tessera_memory:result(Copy(), Copy, fun(Cause) -> tessera_nx_error:from_core(backend_copy, Cause) end),
+            Tensor#{data := tessera_nx_tensor:data((tessera_nx_tensor:anywhere(Tensor))#tessera{ref = Made}, Place)}
+    end.
 
 %% Compiles a function for these arguments, also while another one is being traced.
 -spec jit(function(), [term()], [map()]) -> term().

@@ -30,8 +30,8 @@ apply_op(P, Name, Operands, Attrs) ->
     case tessera_nif:op(P, Name, Operands, Attrs) of
         #tessera{} = Value -> Value;
         Other ->
-            Again = fun() -> tessera_run:op(tessera_nif:op(P, Name, Operands, Attrs), Operands) end,
-            tessera_memory:result(tessera_run:op(Other, Operands), Again,
+            Again = fun(Given) -> tessera_run:op(tessera_nif:op(P, Name, Given, Attrs), Given) end,
+            tessera_remote:result(tessera_run:op(Other, Operands), Operands, Again,
                                   fun(Cause) -> tessera_nx_error:from_core(Name, Cause) end)
     end.
 

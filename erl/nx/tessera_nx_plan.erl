@@ -41,7 +41,11 @@ build(Roots, Leaves, #{handled := Handled, is_cached := IsCached, device := {Cli
     {on_device(Plan, Device), used(Plan#plan.args)}.
 
 %% The plan, to be run on a device.
-on_device(#plan{code = Code} = Plan, Device) -> Plan#plan{code = check(tessera_program:on_device(Code, Device))}.
+on_device(#plan{code = Code, args = Args} = Plan, Device) ->
+    Plan#plan{code = check(tessera_program:on_device(Code, Device)), args = [placed(Arg, Device) || Arg <- Args]}.
+
+placed({held, Tensor}, Device) -> {held, tessera_nx_tensor:placed(Tensor, Device)};
+placed(Arg, _) -> Arg.
 
 source(Position) when is_integer(Position) -> {arg, Position};
 source(Tensor) -> {held, tessera_nx_tensor:value(Tensor)}.
@@ -213,6 +217,6 @@ unpack(#plan{code = Code, args = Args} = Plan) ->
 
 -spec unpack_source(source()) -> source().
 unpack_source({held, {Type, Shape, Binary}}) ->
-    Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, true) end,
+    Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, true, {host, 0}) end,
     {held, tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(compile, Cause) end)};
 unpack_source(Arg) -> Arg.

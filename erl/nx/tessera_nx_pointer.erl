@@ -7,7 +7,8 @@
 -export([of_buffer/2, tensor/5]).
 
 -spec of_buffer(map(), [{atom(), term()}]) -> map().
-of_buffer(#{ref := Ref}, Given) ->
+of_buffer(#{ref := Ref, client_name := Client}, Given) ->
+    ok = check_memory("to_pointer/2", Client),
     Options = 'Elixir.Keyword':'validate!'(Given, [{mode, local}, {permissions, 8#400}]),
     {_, Permissions} = lists:keyfind(permissions, 1, Options),
     is_integer(Permissions) andalso Permissions >= 0 andalso Permissions =< 8#7777 orelse
@@ -24,11 +25,18 @@ of_buffer(#{ref := Ref}, Given) ->
             tessera_nx_error:argument("expected one of :local, :ipc, got: ~ts", [tessera_nx_error:inspect(Mode)])
     end.
 
+%% Other code reads host memory only.
+check_memory(Name, Client) ->
+    is_atom(Client) andalso tessera_nif:client_waits(Client) andalso
+        tessera_nx_error:argument("Nx.~s is not supported for the ~ts client yet.", [Name, tessera_nx_error:inspect(Client)]),
+    ok.
+
 pointer(Fields) -> maps:merge(#{'__struct__' => ?POINTER, kind => nil, address => nil, handle => nil, data_size => nil}, Fields).
 
 -spec tensor(map(), tuple(), tuple(), [{atom(), term()}], [{atom(), term()}]) -> map().
 tensor(#{'__struct__' := ?POINTER, data_size := Size} = Pointer, Type, Shape, Given, Options) ->
-    Place = ?CLIENT:place('Elixir.Keyword':'validate!'(Given, [client, device_id])),
+    {Client, _} = Place = ?CLIENT:place('Elixir.Keyword':'validate!'(Given, [client, device_id])),
+    ok = check_memory("from_pointer/5", Client),
     [{names, Names}] = 'Elixir.Keyword':'validate!'(Options, [{names, nil}]),
     Core = tessera_nx_tensor:core_type(Type),
     Bytes = tessera_type:elements(Shape) * tessera_type:bytes(Core),

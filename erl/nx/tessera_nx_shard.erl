@@ -421,7 +421,7 @@ execute(#shard{client = Client}, #split{executable = Executable, sources = Sourc
     Fail = fun(Cause) -> tessera_nx_error:from_core(run, Cause) end,
     case tessera_cluster:is_cluster(Client) of
         true -> failed(core(fun() -> tessera_cluster_run:run(Client, Executable, Given, 0, Donated) end), Fail);
-        false -> execute_here(Executable, [[tessera_nx_tensor:local(Tensor) || Tensor <- List] || List <- Given], Donated, Fail)
+        false -> execute_here(Executable, [[tessera_nx_tensor:usable(Tensor, Client) || Tensor <- List] || List <- Given], Donated, Fail)
     end.
 
 failed({error, Cause}, Fail) -> Fail(Cause);

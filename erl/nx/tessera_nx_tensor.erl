@@ -2,7 +2,7 @@
 -module(tessera_nx_tensor).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([core_type/1, form/1, shape/1, value/1, anywhere/1, local/1, readable/1, is_donatable/1, data/2, on_rank/2, with_value/2,
+-export([core_type/1, form/1, shape/1, value/1, argument/2, anywhere/1, local/1, readable/1, usable/2, placed/2, is_donatable/1, data/2, on_rank/2, with_value/2,
          with_ref/2, at/2, template/1, flatten/1, rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core does not support are refused.
@@ -26,19 +26,37 @@ shape(#{shape := Shape, vectorized_axes := Axes}) -> list_to_tuple([D || {_, D} 
 value(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := host}}} = T) when node(Ref) =:= node() -> anywhere(T);
 value(T) -> local(anywhere(T)).
 
+%% An argument of a program of that client. Tensors of other backends come into host memory, from which a run copies all of its
+%% arguments at once. The host reads no memory of other platforms.
+-spec argument(map(), atom()) -> tessera:tensor().
+argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := Client}}} = T, Client) when node(Ref) =:= node() -> value(T);
+argument(#{data := #{'__struct__' := ?BACKEND}} = T, Client) -> usable(value(T), Client);
+argument(T, _) -> anywhere(T, {host, 0}).
+
+%% A tensor as a program of that client can use it.
+-spec usable(tessera:tensor(), atom()) -> tessera:tensor().
+usable(Tensor, Client) ->
+    case tessera_nif:client_waits(Client) of
+        true -> local(Tensor);
+        false -> readable(Tensor)
+    end.
+
 %% The same, but a tensor of the core stays on its node or rank.
 -spec anywhere(map()) -> tessera:tensor().
-anywhere(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}, type := Type} = T) ->
+anywhere(T) -> anywhere(T, undefined).
+
+%% With the device of a tensor that another backend has: undefined for the core's default.
+anywhere(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}, type := Type} = T, _) ->
     #tessera{ref = Ref, type = core_type(Type), shape = shape(T)};
-anywhere(#{data := #{'__struct__' := ?BINARY, state := Binary}} = T) -> import(T, Binary);
-anywhere(#{data := #{'__struct__' := ?EXPR}} = T) ->
+anywhere(#{data := #{'__struct__' := ?BINARY, state := Binary}} = T, Device) -> import(T, Binary, Device);
+anywhere(#{data := #{'__struct__' := ?EXPR}} = T, _) ->
     tessera_nx_error:argument("cannot pass a tensor expression as argument to defn, got: ~ts",
                               [tessera_nx_error:inspect(T)]);
-anywhere(#{'__struct__' := ?TENSOR} = T) -> import(T, 'Elixir.Nx':to_binary(T)).
+anywhere(#{'__struct__' := ?TENSOR} = T, Device) -> import(T, 'Elixir.Nx':to_binary(T), Device).
 
-import(T, Binary) ->
+import(T, Binary, Device) ->
     {Type, Shape} = form(T),
-    Make = fun() -> tessera_bits:make(Binary, Type, Shape, false) end,
+    Make = fun() -> tessera_bits:make(Binary, Type, Shape, false, Device) end,
     tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end).
 
 %% A tensor of the core on this node; a tensor of another node, or of a rank of a cluster, is read from
@@ -53,6 +71,18 @@ local(Tensor) ->
 %% A tensor that the host can read.
 -spec readable(tessera:tensor()) -> tessera:tensor().
 readable(Tensor) -> fetched(tessera_remote:local(Tensor)).
+
+%% A tensor that a program holds, where each run can use it without a copy. A tensor of another node is copied by each run.
+-spec placed(tessera:tensor(), tessera:device()) -> tessera:tensor().
+placed(#tessera{ref = Ref} = Tensor, {Client, _} = Device) ->
+    case tessera_nif:client_waits(Client) of
+        false -> usable(Tensor, Client);
+        true ->
+            case tessera_remote:is_remote(Tensor) of
+                true -> Tensor;
+                false -> Tensor#tessera{ref = at(Ref, Device)}
+            end
+    end.
 
 fetched({error, Cause}) -> tessera_nx_error:from_core(read, Cause);
 fetched(Here) -> Here.
@@ -91,9 +121,7 @@ at(Ref, Client, Device) -> at(Ref, {Client, Device}).
 -spec at(reference(), tessera:device()) -> reference().
 at(Ref, Place) ->
     Move = fun() -> tessera_client:to_device(Ref, Place, false) end,
-    Fail = fun(#{code := failed_precondition}) -> Ref;   % deallocated
-              (Cause) -> tessera_nx_error:from_core(to_device, Cause)
-           end,
+    Fail = fun(Cause) -> tessera_nx_error:is_gone(Cause) orelse tessera_nx_error:from_core(to_device, Cause), Ref end,
     case Move() of
         Moved when is_reference(Moved) -> Moved;
         Other -> tessera_memory:result(Other, Move, Fail)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_THREADS = 64, STACK_BYTES = 8 << 20, FAIL_EVERY = 10 };
+enum { MOST_THREADS = 64, STACK_BYTES = 8 << 20, FAIL_EVERY = 10, DEVICES = 4 };
 static const uint64_t MASK = UINT64_C(0x5aa53cc35aa53cc3);
 
 /* ---- what exists, and errors on request */
@@ -138,7 +138,7 @@ static void open_now(job *j) {
     c->limit = o->options.memory_limit < 0 ? INT64_MAX : o->options.memory_limit;
     c->fails = o->fails;
     atomic_fetch_add(&live, 1);
-    *o->out = (ts_opened){c, o->options.device_count ? o->options.device_count : 1};
+    *o->out = (ts_opened){c, o->options.device_count ? o->options.device_count : DEVICES};
   }
   finish(j, status);
 }
@@ -166,8 +166,8 @@ static void async_close(void *client) {
 }
 
 static ts_status enumerate(ts_device_description *out, int32_t room, int32_t *out_count) {
-  *out_count = 4;
-  for (int32_t i = 0; i < room && i < 4; i++) out[i] = (ts_device_description){.id = i, .kind = "test"};
+  *out_count = DEVICES;
+  for (int32_t i = 0; i < room && i < DEVICES; i++) out[i] = (ts_device_description){.id = i, .kind = "test"};
   return TS_SUCCESS;
 }
 

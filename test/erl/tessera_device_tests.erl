@@ -19,7 +19,8 @@ all_test_() ->
 absent() ->
     raises(invalid_argument, "the name of a platform that this library has, got async",
            fun() -> tessera:open_client(none, #{platform => async}) end),
-    [{0, <<"CPU">>, 0}] = tessera_nif:platform_devices(host).
+    [{0, <<"CPU">>, 0}] = tessera_nif:platform_devices(host),
+    ?assertEqual(#{host => tessera_client:host_devices()}, tessera:platforms()).
 
 device(Tensor) -> tessera:device(Tensor).
 
@@ -34,7 +35,12 @@ computes() ->
     ?assertEqual({9.0, [4.0, 9.0, 16.0]}, {tessera:to_number(Total), tessera:to_list(Squares)}),
     ?assertEqual({async, 0}, device(Squares)).
 
-enumerates() -> ?assertMatch([{0, <<"test">>, 0}, _, _, _], tessera_nif:platform_devices(async)).
+%% A client without a number of devices has all of them.
+enumerates() ->
+    ?assertMatch([{0, <<"test">>, 0}, _, _, _], tessera_nif:platform_devices(async)),
+    ?assertMatch(#{host := _, async := 4, async_failing := 4}, tessera:platforms()),
+    ok = tessera:open_client(all, #{platform => async}),
+    ?assertEqual([{all, I} || I <- [0, 1, 2, 3]], tessera:devices(all)).
 
 is_not_read() ->
     #tessera{ref = Ref} = tessera:tensor([1, 2]),

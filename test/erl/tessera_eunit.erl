@@ -92,8 +92,12 @@ on_host(Test) ->
         host -> Test();
         Name ->
             ok = tessera_nif:default_client(host),
+            Setting = application:get_env(tessera, default_client),
+            ok = application:unset_env(tessera, default_client),   % for Nx
             try Test()
-            after ok = tessera_nif:default_client(Name)
+            after
+                ok = tessera_nif:default_client(Name),
+                [ok = application:set_env(tessera, default_client, Default) || {ok, Default} <- [Setting]]
             end
     end.
 

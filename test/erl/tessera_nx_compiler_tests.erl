@@ -406,7 +406,8 @@ telemetry_test() ->
         _ = call(G, [1, 2, 3, 4]),
         ?assertMatch({_, #{kernels_compiled := 0, kernels_reused := N}, #{key := G}} when N =:= K + R, told()),
         _ = call(F, [1, 2, 3, 4], [{execution_telemetry, true}]),
-        {[tessera, execution], #{duration := D}, #{key := F, client := host, device_id := 0}} = told(),
+        {[tessera, execution], #{duration := D}, #{key := F, client := Client, device_id := 0}} = told(),
+        ?assertEqual('Elixir.Tessera.Client':default_name(), Client),
         ?assert(D > 0)
     after
         true = unregister(tessera_telemetry_test),
@@ -459,8 +460,12 @@ optional_test() ->
 %% ---- clients
 
 clients_test_() ->
-    {foreach, fun() -> ok end, fun(_) -> [application:unset_env(tessera, Key) || Key <- [clients, preferred_clients]] end,
-     [fun preferred_clients/0, fun client_errors/0, fun places/0]}.
+    {foreach, fun() -> application:get_env(tessera, clients) end,
+     fun(Before) ->
+             [application:unset_env(tessera, Key) || Key <- [clients, preferred_clients]],
+             [application:set_env(tessera, clients, Clients) || {ok, Clients} <- [Before]]
+     end,
+     [fun() -> tessera_eunit:on_host(Test) end || Test <- [fun preferred_clients/0, fun client_errors/0, fun places/0, fun platforms/0]]}.
 
 %% A configuration that was EXLA's names platforms that are not here.
 preferred_clients() ->
@@ -519,6 +524,76 @@ places() ->
     ?assertMatch([#{data := #{buffer := #{client_name := fast}}}], Run(Fast, [{client, fast}])),
     ?assertError(#{message := <<"Tessera computation (defn) is allocated on client host #0 (host) but one of the input "
                                 "tensors are allocated on fast #0 (host).", _/binary>>}, Run(Fast, [{client, host}])).
+
+%% Clients of the asynchronous platform of the tests, where it is: tensors and programs are there, and the default of Nx may be.
+platforms() ->
+    Platforms = 'Elixir.Tessera.Client':get_supported_platforms(),
+    ?assertEqual(tessera_client:host_devices(), maps:get(host, Platforms)),
+    case is_map_key(async, Platforms) of
+        false -> ?assertEqual([host], maps:keys(Platforms));
+        true ->
+            ?assertEqual(4, maps:get(async, Platforms)),
+            ok = application:set_env(tessera, clients, [{cuda, [{platform, cuda}]}, {there, [{platform, async}, {default_device_id, 1}]},
+                                                        {moving, [{platform, async}, {automatic_transfers, true}]}, {host, []}]),
+            ok = application:set_env(tessera, preferred_clients, [cuda, there, host]),
+            other_platform()
+    end.
+
+other_platform() ->
+    ?assertEqual(there, 'Elixir.Tessera.Client':default_name()),
+    ?assertMatch(#{platform := async, device_count := 4, default_device_id := 1, automatic_transfers := false},
+                 'Elixir.Tessera.Client':'fetch!'(there)),
+    There = at([1, 2, 3, 4], []),
+    ?assertEqual({there, 1}, device(There)),
+    Out = tensor({f, 32}, {4}, none),
+    Here = at([4, 3, 2, 1], [{client, host}]),
+    ?assertEqual({host, 0}, device('Elixir.Tessera.Backend':constant(Out, 1, [{client, host}]))),
+    [begin
+         Sum = 'Elixir.Tessera.Backend':add(Out, A, B),
+         ?assertEqual({[5.0, 5.0, 5.0, 5.0], {there, 1}}, {numbers(Sum), device(Sum)})
+     end || {A, B} <- [{There, Here}, {Here, There}, {There, floats([4, 3, 2, 1])}]],
+    transfers(There, Here),
+    compiled(There, Here),
+    ?assertMatch(#{allocated := N, per_device := #{1 := N}} when N > 0,
+                 'Elixir.Tessera.Client':get_memory_statistics('Elixir.Tessera.Client':'fetch!'(there))),
+    [?assertError(#{message := <<"Nx.to_pointer/2 is not supported for the ", _/binary>>}, 'Elixir.Tessera.Backend':to_pointer(There, [{mode, Mode}]))
+     || Mode <- [local, ipc]].
+
+%% The tensor's client and device: what its struct says, which must be where it is.
+device(#{data := #{buffer := #{ref := Ref, client_name := Client, device_id := Device}}}) ->
+    ?assertEqual({Client, Device}, tessera_remote:device(Ref)),
+    {Client, Device}.
+
+transfers(There, Here) ->
+    Backend = 'Elixir.Tessera.Backend',
+    Places = [{[{client, host}], {host, 0}}, {[{client, there}, {device_id, 3}], {there, 3}}, {[{client, moving}], {moving, 0}}, {[], {there, 1}}],
+    [begin
+         Copy = Backend:backend_copy(From, Backend, Options),
+         ?assertEqual({Place, numbers(From)}, {device(Copy), numbers(Copy)}),
+         ok = Backend:backend_deallocate(Copy),          % the tensor is not
+         ?assertEqual(4, length(numbers(From)))
+     end || From <- [There, Here], {Options, Place} <- Places],
+    Moved = Backend:backend_transfer(Backend:backend_copy(There, Backend, []), Backend, [{client, moving}, {device_id, 2}]),
+    ?assertEqual({{moving, 2}, [1.0, 2.0, 3.0, 4.0]}, {device(Moved), numbers(Moved)}),
+    ?assertEqual(Moved, Backend:backend_transfer(Moved, Backend, [{client, moving}, {device_id, 2}])).
+
+%% What a function holds and is given may be anywhere, but of a client without automatic transfers.
+compiled(There, Here) ->
+    Moving = 'Elixir.Tessera.Backend':backend_copy(There, 'Elixir.Tessera.Backend', [{client, moving}]),
+    Run = fun(Held, T, Options) ->
+                  'Elixir.Tessera':'__jit__'({compiled, device(Held)}, [parameter(0)], fun([X]) -> (adding(Held))(X) end, [[fun() -> T end]], Options)
+          end,
+    [begin
+         [Sum] = Run(Held, T, [{client, Client}]),
+         ?assertMatch({{Client, _}, [_, _, _, _]}, {device(Sum), numbers(Sum)}),
+         ?assertEqual(lists:zipwith(fun(A, B) -> A + B end, numbers(Held), numbers(T)), numbers(Sum))
+     end || Held <- [There, Here, Moving], T <- [Here, Moving, floats([1, 1, 1, 1])], Client <- [host, there, moving]],
+    ?assertError(#{message := <<"Tessera computation (defn) is allocated on client host #0 (host) but one of the input tensors are allocated "
+                                "on there #1 (async).", _/binary>>}, Run(Here, There, [{client, host}])),
+    Answer = fun(X, _) -> 'Elixir.Tessera.Backend':add(X, X, There) end,
+    [Answered] = 'Elixir.Tessera':'__jit__'(Answer, [parameter(0)], fun([X]) -> node(runtime_call, [X, Answer, tensor({f, 32}, {4}, none), []]) end,
+                                            [[fun() -> There end]], []),
+    ?assertEqual({{there, 1}, [2.0, 4.0, 6.0, 8.0]}, {device(Answered), numbers(Answered)}).
 
 at(Numbers, Options) ->
     #{data := #{state := Binary}} = T = floats(Numbers),
