@@ -34,7 +34,7 @@ static ts_status on_request(test_async_op op, async_client *client) {
   return ts_error(TS_UNAVAILABLE, "the device failed at %s", names[op]);
 }
 
-/* ---- threads: they start when none is free, and stay */
+/* ---- threads: a thread starts when none is free, and stays */
 
 typedef struct job {
   struct job *next;
@@ -105,7 +105,8 @@ static void finish(job *j, ts_status status) {
   ts_done_call(done, status);
 }
 
-/* The job of an operation, after which nothing can fail before it is finished. On failure the operation has ended. */
+/* Makes the job of an operation. After that nothing can fail before it is finished. On failure the operation has
+ * ended. */
 static job *begin(size_t size, job given) {
   job *j;
   ts_status status = ts_alloc(size, (void **)&j);
@@ -318,7 +319,7 @@ static void copy(void *own, const ts_placement *placement, void **out_memory, ts
   enqueue(&t->job);
 }
 
-/* ---- programs: the host's, with the graph of which load() makes it again */
+/* ---- programs: the host's; load() makes them again from their graph */
 
 typedef struct program {
   ts_program host;
@@ -456,7 +457,7 @@ typedef struct run_job {
   void **args, **results; /* the host's memory */
   size_t result_count;
   ts_program_call call;
-  ts_program_call *asking; /* the host's call, of which `call` is the copy that is handed out */
+  ts_program_call *asking; /* the host's call; `call` is the copy that is handed out */
   job answer;
   ts_status refused;
   void **answers;
@@ -549,7 +550,7 @@ static ts_status copy_answer(run_job *r, uint32_t i, const void *from) {
   return TS_SUCCESS;
 }
 
-/* On any thread, also a scheduler's: what follows is for a thread of ours. */
+/* Runs on any thread, also a scheduler's: a thread of this device continues. */
 static void answer(ts_program_call *call, ts_status status, const void *const *results) {
   run_job *r = of_call(call);
   if (!status) status = TS_NEW_ARRAY(call->result_count, &r->answers);

@@ -7,7 +7,7 @@
 
 enum { SLACK = 64 };
 
-/* The interpreter's table has what the whole program gives; low and high are NULL where that is all there is. */
+/* The interpreter's table has the values of the whole program; low and high are NULL for exact values. */
 typedef struct intervals {
   ts_ref_state state;
   ts_buffer **low, **high;
@@ -77,8 +77,8 @@ static void order(ts_dtype type, ts_scalar whole, ts_scalar *low, ts_scalar *hig
   if (is_less(type, *high, whole)) *high = whole;
 }
 
-/* Makes an interval of what was computed: it has the whole program's element in it, and is unknown where an end is no
- * number. */
+/* Makes an interval of the computed bounds: it includes the whole program's element, and is unknown if an end is
+ * NaN. */
 static void settle_element(const ts_buffer *whole, ts_buffer *low, ts_buffer *high, int64_t i) {
   ts_dtype type = whole->dtype;
   ts_scalar w = ts_ref_get(whole, i), l = ts_ref_get(low, i), h = ts_ref_get(high, i);
@@ -116,7 +116,7 @@ static ts_status rising(const intervals *in, const ts_op *op, ts_buffer *low, ts
   return compute_at(in, op, UINT32_MAX, high);
 }
 
-/* The least and the greatest of what was found; NaN where one is. */
+/* The least and the greatest of the candidates; NaN if one is NaN. */
 static void enclose(const ts_buffer *more, ts_buffer *low, ts_buffer *high) {
   for (int64_t i = 0; i < ts_shape_elements(&more->shape); i++) {
     ts_scalar x = ts_ref_get(more, i);
@@ -143,7 +143,7 @@ static ts_status corners(const intervals *in, const ts_op *op, ts_buffer *low, t
   return status;
 }
 
-/* ---- elements that have no such rule ---- */
+/* ---- elements without such a rule ---- */
 
 static bool has_zero(const intervals *in, ts_value_id id, int64_t i) {
   ts_dtype type = at_end(in, id, LOW)->dtype;
@@ -225,7 +225,7 @@ static void select_all(const intervals *in, const ts_op *op, ts_buffer *low, ts_
 
 /* ---- sums ---- */
 
-/* What an operand of a sum is replaced with, in f64. */
+/* Replaces an operand of a sum, in f64, by ones, absolute values, or radii. */
 typedef enum replaced { ONES, SIZES, RADII } replaced;
 
 static double replacement(const intervals *in, ts_value_id id, int64_t i, replaced by) {
@@ -316,7 +316,7 @@ static void product(ts_buffer *low, ts_buffer *high, int64_t factors) {
 
 /* ---- the rule of each op ---- */
 
-/* Values of wide integers may wrap in arithmetic; their order is that of what they came from elsewhere. */
+/* Values of wide integers may wrap in arithmetic; their order equals the order of their origins in other ops. */
 static bool is_arithmetic_on_floats(const intervals *in, const ts_op *op) {
   return ts_dtype_is_float(in->state.values[op->operands[0]]->dtype);
 }
@@ -432,7 +432,7 @@ static void widen_function(const ts_op *op, ts_buffer *low, ts_buffer *high) {
   }
 }
 
-/* Elements of which an operand is unknown, or the divisor may be 0; abs falls to 0 between its corners. */
+/* Elements with an unknown operand, or a divisor that may be 0; abs falls to 0 between its corners. */
 static void lose_corners(const intervals *in, const ts_op *op, ts_buffer *low, ts_buffer *high) {
   for (int64_t i = 0; i < ts_shape_elements(&low->shape); i++) {
     bool lost = false;

@@ -1,6 +1,6 @@
-/* Between what bounds the results of a program lie when its float reductions are split over partitions. The program is
- * interpreted on intervals: each value has, beside what the whole program gives, a lowest and a highest value for each
- * element. They are equal until a split reduction, whose terms may be added in any order: its interval is
+/* Bounds of the results of a program whose float reductions are split over partitions. The program is interpreted on
+ * intervals: each value has, besides the whole program's elements, a lowest and a highest value for each element. They
+ * are equal up to a split reduction. Its terms may be added in any order, so its interval is
  *
  *     result -+ (n + 64) eps sum |x|      of n terms x in the accumulator's unit eps, and the terms' own intervals
  *

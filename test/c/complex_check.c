@@ -105,7 +105,7 @@ static double get(const ts_buffer *buffer, int64_t i) {
   return buffer->dtype == TS_C64 ? (double)((const float *)buffer->data)[i] : ((const double *)buffer->data)[i];
 }
 
-/* A function at points, of which a binary one has two. */
+/* A function at points; a binary function has two for each call. */
 typedef struct points_call {
   ts_opcode op;
   int operands;
@@ -137,7 +137,7 @@ static ts_status run_points(const points_call *call, ts_buffer **out) {
 
 /* ---- errors ---- */
 
-/* What the exact number is at the type: infinite where it rounds to that. */
+/* The exact number at the type: infinite if it rounds to infinity. */
 static long double at_type(ts_dtype type, const double number[2]) {
   long double exact = (long double)number[0] + (long double)number[1];
   if (type == TS_C64 && fabsl(exact) >= 0x1.ffffffp127L) return copysignl(INFINITY, exact);
@@ -149,8 +149,8 @@ static double part_error(double got, long double want, long double unit) {
   return isfinite(got) ? (double)(fabsl((long double)got - want) / unit) : INFINITY;
 }
 
-/* In units of the larger part's last place, which is the modulus's or, between sqrt(1/2) and 1 times a power of 2,
- * half. */
+/* In units of the larger part's last place. This is the unit of the modulus or, between sqrt(1/2) and 1 times a power
+ * of 2, half of it. */
 static double error_of(ts_dtype type, const double got[2], const double want[4]) {
   const int digits = type == TS_C64 ? 24 : 53, least = type == TS_C64 ? -126 : -1022;
   const long double re = at_type(type, want), im = at_type(type, want + 2);
@@ -221,7 +221,7 @@ static const double specials[][2] = {{0.0, 0.0},
 enum { SPECIALS = sizeof specials / sizeof *specials };
 _Static_assert((int)SPECIALS == (int)COMPLEX_SPECIALS, "the header says how many");
 
-/* With a NaN beside it the sign of a part is open in some rows of annex G. */
+/* If the other part is NaN, the sign of a part is open in some rows of annex G. */
 static bool same_class(double got, double want, bool open_sign) {
   if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
   if (isinf(want) || isinf(got) || want == 0 || got == 0)

@@ -1,4 +1,4 @@
-/* What the accuracy tool and test_complex share: the complex functions at the points of test/accuracy/complex.txt
+/* Shared by the accuracy tool and test_complex: the complex functions at the points of test/accuracy/complex.txt
  * against their exact values, and at zeros, infinities and NaN against the C library. */
 #ifndef TEST_COMPLEX_CHECK_H
 #define TEST_COMPLEX_CHECK_H
@@ -11,14 +11,14 @@
 
 enum { COMPLEX_MOST_FUNCTIONS = 32 };
 
-/* A function and its exact values, two for each part: the nearest double, and what is left of it. */
+/* A function and its exact values, two numbers for each part: the nearest double, and the rest. */
 typedef struct complex_function {
   ts_opcode op;
   int operands;
   double (*values)[4];
 } complex_function;
 
-/* Points [0, both) are numbers of c64, too. Read-only once it is read. */
+/* Points [0, both) are also numbers of c64. Read-only once it is read. */
 typedef struct complex_table {
   int64_t both, count;
   double (*points)[2];

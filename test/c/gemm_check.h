@@ -209,11 +209,11 @@ static ts_status run_product(const ts_gemm *gemm, product *p, const ts_parallel 
           .lhs = p->lhs.origin, .rhs = p->rhs.origin, .out = p->out, .parallel = parallel, .pool = ts_pool_default()});
 }
 
-/* The rows of lhs or the columns of rhs, each read where the first sum wants it. */
+/* The rows of lhs or the columns of rhs, each read when the first sum needs it. */
 typedef struct lines {
   ts_dtype type;
   const char *origin;
-  int64_t length, stride, each, batch, count; /* strides: of an element, of a line, of a batch of so many lines */
+  int64_t length, stride, each, batch, count; /* strides: of an element, of a line, of a batch of `each` lines */
   factor **read;
 } lines;
 
@@ -253,7 +253,7 @@ static const factor *line_at(lines *l, int64_t batch, int64_t i) {
   return *read;
 }
 
-/* `stride`: only every so many elements of out are compared with the sums of `shape`. */
+/* Only every `stride`-th element of out is compared with the sums of `shape`. */
 static void check_elements(ts_dtype type, const product *p, const ts_gemm_shape *s, int64_t stride) {
   const int64_t size = (int64_t)ts_dtype_size(type);
   lines rows = make_lines(type, &p->lhs, s, false), columns = make_lines(type, &p->rhs, s, true);

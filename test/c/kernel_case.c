@@ -248,7 +248,7 @@ static void free_arguments(arguments *a) {
 typedef struct interpreter {
   const ts_kernel_desc *d;
   const arguments *a;
-  ts_scalar reduced[TS_CASE_MAX]; /* results of reductions, and for which outer index */
+  ts_scalar reduced[TS_CASE_MAX]; /* results of reductions, and their outer index */
   int64_t key[TS_CASE_MAX];
   memory **actual, *copies; /* of outputs: where the kernel stores, and where we do */
 } interpreter;
@@ -377,7 +377,7 @@ static ts_scalar eval(interpreter *t, int32_t id, const int64_t *index) {
   }
 }
 
-/* Stores what an output's node is at one point into the copy. */
+/* Stores the value of an output's node at one point into the copy. */
 static void interpret_point(interpreter *t, int32_t output, const int64_t *index) {
   const ts_kernel_output *o = &t->d->outputs[output];
   int64_t place = place_of(t, t->d->input_count + output, index);
@@ -418,7 +418,7 @@ int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
   return d->kind == TS_KERNEL_MAP && rank == 1 ? extents[0] : outer;
 }
 
-/* In three parts, so that beginnings in the middle occur too. */
+/* In three parts, so that some begin in the middle. */
 static void run_kernel(const ts_kernel_desc *d, const ts_kernel *kernel, const arguments *a) {
   int64_t units = ts_case_units(d, a->words), fixed, each, lanes = ts_target_host()->lanes;
   ts_kernel_scratch(d, &fixed, &each);

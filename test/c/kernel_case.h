@@ -1,7 +1,6 @@
-/* Kernels for tests, written in their canonical text: parsed, given extents and
- * random operands in guarded memory, interpreted point by point in plain C, and
- * compared with what the compiled code stores. Failures end the running check
- * test. Not thread-safe. */
+/* Kernels for tests, written in their canonical text. A kernel is parsed, gets extents and random operands in guarded
+ * memory, is interpreted point by point in plain C, and the stores of the compiled code are compared. Failures end the
+ * running check test. Not thread-safe. */
 #ifndef TS_TEST_KERNEL_CASE_H
 #define TS_TEST_KERNEL_CASE_H
 
@@ -24,14 +23,14 @@ typedef struct ts_case_run {
   int64_t tolerance;   /* units in the last place */
   bool special;        /* NaN, infinities, limits and zeros among the values */
   bool in_place;       /* the first output lies on the first input */
-  int64_t index_range; /* > 0: integers fall in -2 .. index_range + 1, and tables of gathers have so many entries */
+  int64_t index_range; /* > 0: integers fall in -2 .. index_range + 1, and tables of gathers have index_range entries */
 } ts_case_run;
 
 void ts_case_parse(const char *text, ts_kernel_case *out);
 /* Compiles through the JIT. */
 ts_kernel *ts_case_compile(const ts_kernel_case *c);
 void ts_case_check(const ts_kernel_case *c, const ts_kernel *kernel, const ts_case_run *run);
-/* All of these at once. */
+/* All these checks at once. */
 void ts_case_test(const char *text, const ts_case_run *run);
 /* How many work units a kernel has at these extents. */
 int64_t ts_case_units(const ts_kernel_desc *desc, const int64_t *extents);

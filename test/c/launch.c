@@ -11,7 +11,7 @@ typedef struct memory {
 
 typedef struct machine {
   const ts_launch *launch;
-  const memory *regions; /* of each pointer: what it points into */
+  const memory *regions; /* the memory that each pointer points into */
   const int64_t *args;   /* with addresses */
   int64_t width;         /* points that are done together: a row, or one */
   int32_t row;           /* its dim, -1: none */
@@ -247,7 +247,7 @@ static void run_control(const runner *r, const ts_op *op, ts_buffer *const *oper
     run_region(r, op->attrs->regions.regions[*(uint8_t *)operands[0]->data ? 0 : 1], operands + 1, results);
 }
 
-/* Ops that have a routine or a type without kernels are the only ones that do not lower. */
+/* Only ops that have a routine, or a type without kernels, may not lower. */
 static bool may_not_lower(const runner *r, const ts_op *op) {
   return ts_routine_of(op->code, TS_F32) || !ts_graph_has_kernel_types(r->graph, op);
 }

@@ -5,7 +5,7 @@
 
 #include "jit/lower/lower.h"
 
-/* `operands` and `results` are those of the lowered op. With `share`, launches that only copy are left out. */
+/* `operands` and `results` belong to the lowered op. With `share`, launches that only copy are left out. */
 void test_run_lowered(const ts_lowered *lowered, ts_buffer *const *operands, ts_buffer *const *results, bool share);
 
 /* Runs a whole graph, each op by its launches and, where there are none, by the reference interpreter. Every fusion

@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-/* Results of a program of one op that a run gave: by what defines them (tool/judge.h), and where the interpreter
+/* Judges a run's results of a program of one op: by their defining equations (tool/judge.h) and, if the interpreter
  * defines the op's bits, also by these. */
 void check_linalg(const ts_graph *graph, ts_buffer *const *args, ts_buffer *const *results);
 

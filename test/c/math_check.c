@@ -236,7 +236,7 @@ static double draw(bool wide, uint64_t *state) {
   }
 }
 
-/* An exponent for which x^y is near the largest or the smallest number. */
+/* An exponent that makes x^y nearly the largest or the smallest number. */
 static double pow_exponent(bool wide, double x, uint64_t *state) {
   double ends[] = {wide ? 709.782712893384 : 88.7228390, wide ? -708.3964 : -87.3365, wide ? -744.8 : -103.6};
   double goal = ends[next_random(state) % 3] + next_unit(state) * exp2(next_unit(state) * 12 - 12);

@@ -1,5 +1,5 @@
-/* What the vector math tests and the accuracy tool share: kernels of one math
- * function over arrays, references in wider arithmetic, and the error in ULP. */
+/* Shared by the vector math tests and the accuracy tool: kernels of one math function over arrays, references in wider
+ * arithmetic, and the error in ULP. */
 #ifndef TEST_MATH_CHECK_H
 #define TEST_MATH_CHECK_H
 
@@ -23,9 +23,9 @@ ts_status math_kernel(ts_opcode op, ts_dtype type, ts_kernel **out);
 /* Runs it on `count` elements, a multiple of the lanes. */
 void math_run(const ts_kernel *kernel, const void *x, const void *y, void *out, int64_t count);
 
-/* Draws `count` arguments for the function from `*state`: bit patterns, values of every magnitude,
- * special values, neighbours of the bounds at which functions overflow or change their formula,
- * and for pow pairs whose result is near the ends of the range. Repeatable. y may be NULL. */
+/* Draws `count` arguments for the function from `*state`: bit patterns, values of every magnitude, special values,
+ * neighbours of the bounds where functions overflow or change their formula. For pow it also draws pairs whose result
+ * is near the ends of the range. Repeatable. y may be NULL. */
 void math_draw(ts_opcode op, ts_dtype type, uint64_t *state, void *x, void *y, int64_t count);
 
 /* |got - want| in units of the last place of `want` at the type; infinite where one is NaN

@@ -1,5 +1,6 @@
-/* Dense matrices of `number`, which the test defines as double or double complex before it includes this: to check the
- * results of linear algebra by their products. A matrix owns its elements; functions that take one by value free it. */
+/* Dense matrices of `number`, to check the results of linear algebra by their products. The test defines `number` as
+ * double or double complex before it includes this file. A matrix owns its elements; functions with a matrix by value
+ * free it. */
 #ifndef TS_TEST_MATRICES_H
 #define TS_TEST_MATRICES_H
 

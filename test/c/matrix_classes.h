@@ -177,7 +177,7 @@ static inline double noise(uint64_t *state) {
   return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
 }
 
-/* What a matrix is made for. */
+/* The properties of a matrix to make. */
 typedef struct matrix_form {
   matrix_class class;
   const number_type *type;
@@ -255,7 +255,7 @@ static inline int exponent_of_size(int64_t n) {
   return exponent;
 }
 
-/* The exponent of element (i, k), which is random otherwise. */
+/* The exponent of element (i, k); some classes draw it at random. */
 static inline int exponent_at(const matrix_form *f, int64_t i, int64_t k, uint64_t *seed) {
   const number_type *t = f->type;
   const int64_t n = f->rows > f->cols ? f->rows : f->cols, low = i < k ? i : k;
@@ -289,7 +289,7 @@ static inline double element_at(const matrix_form *f, int64_t i, int64_t k, uint
   }
 }
 
-/* Sums of products of as many vectors; or columns, of which a few are repeated. */
+/* Sums of products of `rank` vectors; or columns, a few of them repeated. */
 static inline matrix of_low_rank(const matrix_form *f, uint64_t *seed) {
   const int64_t rank = f->class == REPEATED_COLUMNS ? 3 : f->class - RANK_1 + 1;
   matrix left = make_matrix(f->rows, rank), right = make_matrix(rank, f->cols);

@@ -87,7 +87,7 @@ static ts_status make_call(generator *g, scope *s) {
   return offer_all(s, first, slots, results);
 }
 
-/* A scalar u8: one that is there, or whether a tensor has something that is not 0. */
+/* A scalar u8: an existing value, or whether a tensor has a nonzero element. */
 static ts_status make_predicate(generator *g, scope *s, ts_value_id *out) {
   ts_shape none = {.rank = 0};
   if (rng_chance(&g->random, 50)) return pick_like(g, s, TS_U8, &none, out);

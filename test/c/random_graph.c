@@ -132,7 +132,7 @@ static bool find_like(generator *g, scope *s, ts_dtype type, const ts_shape *sha
   return false;
 }
 
-/* A value of the shape, or one that numpy's rules broadcast to it, of any type. */
+/* A value of the shape, or a value that numpy's rules broadcast to it, of any type. */
 static ts_status make_like(generator *g, scope *s, ts_dtype type, const ts_shape *shape, ts_value_id *out) {
   size_t count = s->values.count, start = (size_t)rng_below(&g->random, (int64_t)count);
   for (size_t i = 0; i < count; i++) {
@@ -237,7 +237,7 @@ static ts_status make_params(generator *g, scope *s) {
   return TS_SUCCESS;
 }
 
-/* A result that is a parameter, or the one before, as it is or in another shape. */
+/* A result that is a parameter, or the previous result, unchanged or reshaped. */
 static ts_status alias(generator *g, scope *s, ts_value_id before, ts_value_id *out) {
   *out = rng_chance(&g->random, 50) ? before : ts_graph_region(g->graph, TS_ROOT)->params.data[0];
   return rng_chance(&g->random, 50) ? add_reshape(g, s, *out, out) : TS_SUCCESS;

@@ -6,7 +6,7 @@
 #define TS_TEST_RANDOM_GRAPH_H
 
 #include "ir/graph.h"
-#include "tool/random_args.h" /* for these programs */
+#include "tool/random_args.h" /* for the arguments of random programs */
 
 typedef struct ts_random_options {
   int32_t steps;        /* productions at the root, each of one to some twenty ops; 0: 10 */
@@ -15,7 +15,7 @@ typedef struct ts_random_options {
   bool exact_only;      /* just ops whose bits are defined: no transcendental functions */
   bool no_control;      /* no while, cond, call, nor reduce with a region */
   bool no_dot;
-  bool no_library; /* no transforms, qr, eigh nor svd: for runs whose operands of these may differ in last digits */
+  bool no_library; /* no transforms, qr, eigh or svd: for runs whose operands may differ in last digits */
   int32_t sums;    /* percent of the productions that are reductions or contractions, beyond those by chance */
   bool even;       /* most dims are multiples of small numbers, so that parts of a mesh are equal */
 } ts_random_options;
@@ -25,10 +25,10 @@ typedef struct ts_random_options {
  * good to 2 ULP agree within this many, and exactly where no function was. */
 #define TS_RANDOM_ULPS 64
 
-/* Results of Fourier transforms, and what is moved of them, are within this much times the type's epsilon: they are of
- * lines of up to 64 numbers of at most 8. */
+/* The bound of errors of Fourier transforms, and of moved elements of them, in units of the type's epsilon: their lines
+ * have up to 64 numbers of at most 8. */
 #define TS_RANDOM_TRANSFORM 4096
-/* For each result of the root, whether it is one of those. */
+/* For each result of the root, whether it comes from a transform. */
 void ts_random_transformed(const ts_graph *graph, bool *out);
 
 /* NULL options: the defaults. */

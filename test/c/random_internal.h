@@ -32,7 +32,7 @@ typedef struct scope {
 
 enum { FAMILY_SHAPES = 4 };
 
-/* What most of a program is like, so that what is rare elsewhere meets itself. */
+/* The kind of most ops of a program, so that ops that are rare in other programs meet here. */
 typedef enum flavour { PLAIN, NARROW, SCALARS, EMPTIES, LOOPS, FLAVOURS } flavour;
 
 typedef struct generator {
@@ -40,7 +40,7 @@ typedef struct generator {
   flavour flavour;
   rng random;
   ts_random_options options;
-  ts_shape shapes[FAMILY_SHAPES]; /* most tensors have one of these, so that they can meet */
+  ts_shape shapes[FAMILY_SHAPES]; /* most tensors have one of these shapes, so that they can meet */
 } generator;
 
 /* ---- random_graph.c ---- */
@@ -63,7 +63,7 @@ ts_status offer(scope *s, ts_value_id value, bool approximate);
 /* A random exact candidate, later ones more often; there always is one. */
 ts_value_id pick(generator *g, scope *s);
 candidate pick_any(generator *g, scope *s);
-/* An exact value of that type and shape: one that is there, or a new one. */
+/* An exact value of that type and shape: an existing or a new one. */
 ts_status pick_like(generator *g, scope *s, ts_dtype type, const ts_shape *shape, ts_value_id *out);
 /* An exact value of a float type. */
 ts_status pick_float(generator *g, scope *s, ts_value_id *out);

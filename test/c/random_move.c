@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* ---- what one move needs: its attributes, chosen for an operand's shape ---- */
+/* ---- one move: its attributes, chosen for an operand's shape ---- */
 
 static void shuffle(generator *g, int64_t *items, int32_t count) {
   for (int32_t i = count - 1; i > 0; i--) {
@@ -334,7 +334,7 @@ ts_status make_linalg(generator *g, scope *s) {
 }
 
 #ifdef TS_TEST_ROWS
-/* An op of three results, of which some are offered. */
+/* An op of three results; some are offered. */
 static ts_status make_exchange(generator *g, scope *s) {
   ts_value_id operands[2] = {pick(g, s), TS_NO_ID}, first;
   ts_type type = type_of(g, operands[0]);

@@ -40,7 +40,7 @@ static ts_status sibling_operand(generator *g, scope *s, ts_value_id x, ts_value
   }
 }
 
-/* Several reductions over the same space, of which some read others' results and some have an element for each point.
+/* Several reductions over the same space: some read others' results and some have an element for each point.
  */
 ts_status make_siblings(generator *g, scope *s) {
   static const ts_opcode codes[] = {TS_OP_REDUCE_SUM, TS_OP_REDUCE_SUM, TS_OP_REDUCE_PRODUCT,
@@ -193,7 +193,7 @@ ts_status make_row_program(generator *g, scope *s) {
 
 static void add_dim(ts_shape *shape, int64_t dim) { shape->dims[shape->rank++] = dim; }
 
-/* Gives each dim of lhs a role, and makes an rhs of those that are shared and some of its own. */
+/* Gives each dim of lhs a role, and makes an rhs of the shared dims and some of its own. */
 static dot_plan plan_dot(generator *g, const ts_shape *lhs) {
   enum { CONTRACT, BATCH, FREE, MAX_RANK = 6 };
   dot_plan plan = {.work = ts_shape_elements(lhs)};

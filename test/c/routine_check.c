@@ -15,12 +15,12 @@ static size_t arg_count(const ts_graph *graph) { return ts_graph_region(graph, T
 
 static size_t result_count(const ts_graph *graph) { return ts_graph_region(graph, TS_ROOT)->results.count; }
 
-/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
+/* As many workers as a large machine has, one after the other: tasks must not overlap or depend on the order. */
 static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
   for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
 }
 
-/* The workspaces are allocated at their exact sizes, so that AddressSanitizer sees what is written beyond them. */
+/* The workspaces are allocated at their exact sizes, so that AddressSanitizer sees writes beyond them. */
 static ts_status run_routine(const ts_graph *graph, ts_buffer *const *args, const ts_parallel *parallel,
                              const _Atomic bool *cancel, ts_buffer *const *out) {
   static const uint32_t ids[MOST_VALUES] = {0, 1, 2, 3, 4, 5, 6, 7};

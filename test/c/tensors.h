@@ -44,7 +44,7 @@ ts_graph *test_graph(void);
 /* The program of that text, compiled; as it would be for a user. */
 ts_executable *test_compile(const char *text);
 
-/* Fails the test unless status is success; says its message. Takes it. */
+/* Fails the test unless status is success; says its message. Frees it. */
 void test_ok(ts_status status);
 
 /* Fails the test unless both agree (ts_compare_buffers). Takes both. */

@@ -288,7 +288,7 @@ START_TEST(map_put_get_remove)
   ck_assert_ptr_eq(ts_map_get(&map, "key 7", 5), &values[0]);
   ck_assert_ok(ts_map_put(&map, "key 7", 5, &values[7]));
 
-  /* Two of three go, which moves many of those that stay. */
+  /* Two of three are removed: this moves many of the others. */
   for (int i = 0; i < 2000; i++) {
     size_t size = number_key(i, key);
     if (i % 3) ck_assert_ptr_eq(ts_map_remove(&map, key, size), &values[i]);
@@ -443,7 +443,7 @@ START_TEST(moved_threads_keep_their_cpus)
   while (atomic_load(&m.turns) == turns) ts_thread_move_away(m.id);
   atomic_store(&m.over, true);
   pthread_join(thread, NULL);
-  ts_thread_move_away(0x7fffffff); /* no such thread */
+  ts_thread_move_away(0x7fffffff); /* a missing thread */
 }
 END_TEST
 
@@ -457,7 +457,7 @@ START_TEST(system_answers)
 }
 END_TEST
 
-enum { COUNTERS = TS_SLOTS + 6, TIMES = 1000 }; /* so many threads that some share a slot */
+enum { COUNTERS = TS_SLOTS + 6, TIMES = 1000 }; /* enough threads that some share a slot */
 
 static ts_counter shared_counter;
 
@@ -484,7 +484,7 @@ START_TEST(counters_of_many_threads)
 }
 END_TEST
 
-/* What a spin lock guards is written by one thread at a time. */
+/* One thread at a time writes the data under a spin lock. */
 static struct {
   ts_spin lock;
   int64_t count, twice;
@@ -539,7 +539,7 @@ START_TEST(thread_takes_no_signals)
 }
 END_TEST
 
-/* Each character at the bounds of its form, and what is next to it. */
+/* Each character at the bounds of its form, and its neighbours. */
 START_TEST(utf8_prefixes)
 {
   static const char *const good[] = {"a",
@@ -626,7 +626,7 @@ END_TEST
 /* All that this process has loaded are accepted. */
 static int accept_loaded(struct dl_phdr_info *info, size_t size, void *count) {
   (void)size;
-  if (info->dlpi_name[0] != '/') return 0; /* the program, and what the kernel maps */
+  if (info->dlpi_name[0] != '/') return 0; /* only libraries: neither the program nor the kernel's mappings */
   ck_assert_ok(ts_shared_object_check(info->dlpi_name));
   ++*(int *)count;
   return 0;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Byte for byte what the compiler makes now, for every class of machine. */
+/* Compares with the compiler's output of now, byte for byte, for every class of machine. */
 START_TEST(are_what_the_compiler_makes)
 {
   size_t count;

@@ -1,5 +1,5 @@
-/* Callbacks: what a run asks of its caller, in which order and how often, wherever the op stands; what passes leave of
- * it; answers that do not fit; runs that are given up while they wait. */
+/* Callbacks: a run's requests to its caller, their order and number, for every place of the op; what passes keep of it;
+ * answers that do not fit; runs that are given up while they wait. */
 #include "exec/executable.h"
 #include "tensors.h"
 #include "testing.h"
@@ -7,7 +7,7 @@
 #define TYPES(name, type, shape) \
   " {\n    types() {\n      " name " = constant 0 : " type shape "\n      return " name "\n    }\n  }"
 
-/* Asks about what it makes, and nothing of what it makes is a result. */
+/* Calls back with values that it makes; none of them is a result. */
 static const char twice[] =
     "graph @main(%0: f32[3]) -> (f32[3]) {\n"
     "  %1 = negate %0 : f32[3]\n"
@@ -220,7 +220,7 @@ START_TEST(each_allocation_may_fail)
 {
   ts_executable *exe = test_compile(loop);
   ts_buffer *arg = VECTOR(TS_F64, 1, 3);
-  run_with_failures(exe, arg); /* what the executable keeps for later runs is there then */
+  run_with_failures(exe, arg); /* the executable has its memory for later runs then */
   CK_FAIL_EACH_ALLOCATION(run_with_failures(exe, arg));
   ts_buffer_release(arg);
   ts_executable_release(exe);

@@ -62,8 +62,8 @@ enum { PROMPT_MS = 1000 };
 enum { PROMPT_MS = 100 };
 #endif
 
-/* A run ends within 100 ms of its own time. What a busy machine adds to that differs from run to run: so the best of
- * some counts, and one that is always late is seen. */
+/* A run ends within 100 ms of its own time. A busy machine adds a different time to each run, so the best of some runs
+ * counts: a run that is always late is seen. */
 static void check_prompt_end(const char *text, int threads) {
   ts_executable *exe = test_compile(text);
   ck_assert(!ts_executable_is_short(exe));
@@ -85,7 +85,7 @@ static void check_prompt_end(const char *text, int threads) {
 #define LARGE "f64[2000000000]"
 #define ROWS "f64[2,400000000]"
 
-/* Of so many dims that no kernel does them; and a launch. */
+/* With too many dims for a kernel; and a launch. */
 static const program long_steps[] = {
     {"transpose", "graph @main(%0: s32" DIMS12 ") -> (s32" DIMS12 ") {\n"
                   "  %1 = transpose %0 {axes = [11,10,9,8,7,6,5,4,3,2,1,0]} : s32" DIMS12 "\n  return %1\n}\n"},
@@ -129,7 +129,7 @@ static void *cancel_after_a_kernel(void *context) {
   return NULL;
 }
 
-/* So many sums of chains of their own that there are as many kernels. */
+/* `count` sums of different chains, so that there are as many kernels. */
 static ts_graph *many_kernels(int count) {
   ts_graph *graph = test_graph();
   ts_value_id x = test_add_param(graph, TS_ROOT, TS_F32, SHAPE(50)), results[64];
@@ -306,7 +306,7 @@ static ts_execution *pause_once(const ts_executable *exe, ts_buffer **arg, pause
   ck_abort_msg("the run never paused");
 }
 
-/* One that paused is given up, or cancelled. */
+/* A paused run is given up, or cancelled. */
 START_TEST(a_paused_run_can_be_given_up)
 {
   const program *p = &pausing[_i];

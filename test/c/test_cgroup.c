@@ -61,7 +61,7 @@ START_TEST(version_2)
   put("a/b/memory.max", "5000\n");
   put("a/b/cpu.max", "400000 100000\n");
   check(5000, 4);
-  /* of a group above, which is less */
+  /* of a parent group, which is less */
   put("a/memory.max", "4000\n");
   put("a/cpu.max", "150000 100000\n");
   check(4000, 2);

@@ -1,7 +1,7 @@
-/* Random programs, compiled: fused = unfused = with more general kernels, bit for bit, and all = the
- * interpreter but for the last digits of transcendental functions, where factors of matrices are judged by themselves.
- * Donated arguments change nothing either, nor does the same program on other arguments beside it. Signs of complex
- * numbers, which are no part of random programs. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
+/* Random programs, compiled. Fused, unfused, and with more general kernels they have the same bits. All equal the
+ * interpreter, except the last digits of transcendental functions; factors of matrices are judged by themselves.
+ * Neither donated arguments nor the same program on other arguments at the same time change anything. Signs of complex
+ * numbers: random programs have none. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the programs. */
 #include "exec/executable.h"
 #include "kernel/ref/ref.h"
 #include "random_graph.h"
@@ -57,7 +57,7 @@ static void copy_args(const program *p, ts_buffer **args) {
   }
 }
 
-/* With copies of the arguments, of which those in the set are donated and the others must stay what they are. */
+/* With copies of the arguments: the arguments in the set are donated, and the others must stay unchanged. */
 static void run_donated(const program *p, const ts_compile_options *options, uint64_t donated, ts_buffer **out) {
   ts_run_options run = {.donated = TS_BITS(donated)};
   ts_buffer *args[64];
@@ -72,7 +72,7 @@ static void run_donated(const program *p, const ts_compile_options *options, uin
   }
 }
 
-/* Programs give parts of transforms, which are real. */
+/* Programs return real parts of transforms. */
 static bool near_transform(const ts_buffer *got, const ts_buffer *expected) {
   const ts_dtype type = got->dtype;
   const double bound = TS_RANDOM_TRANSFORM * (type == TS_F32 ? 0x1p-23 : 0x1p-52);
@@ -227,7 +227,7 @@ START_TEST(compiled_agrees)
 }
 END_TEST
 
-/* Every pair of these parts: of a sign both are rounded from f64, so that the formula and the meaning differ by a
+/* Every pair of these parts. The complex `sign` rounds both parts from f64, so the formula and the meaning differ by a
  * digit. */
 static const double parts[] = {0.0,           -0.0,
                                1.0,           -1.0,

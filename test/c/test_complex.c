@@ -9,7 +9,7 @@ static complex_table table;
 static void read_table(void) { ck_assert_ok(complex_table_read(&table)); }
 static void drop_table(void) { complex_table_free(&table); }
 
-/* How far from the exact value. c64 is the exact number rounded, 0.5 for each part, but for exp. */
+/* The bound of the error. c64 is the exact number rounded, 0.5 for each part, except exp. */
 static double bound_of(ts_opcode op, ts_dtype type) {
   if (type == TS_C64) return op == TS_OP_EXP ? 2.2 : 0.75;
   return 4;

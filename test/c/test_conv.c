@@ -170,7 +170,7 @@ START_TEST(the_same_bits_on_any_number_of_threads)
                                                             .thread_workspace = space,
                                                             .parallel = &backwards,
                                                             .pool = ts_pool_default()}));
-    if (width == 1) { /* NaNs of the interpreter may have other bits, those of other numbers of threads may not */
+    if (width == 1) { /* NaNs of the interpreter may have other bits; NaNs of other numbers of threads may not */
       ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "case %d: %s", _i, message);
       memcpy(expected->data, got->data, (size_t)got->bytes);
     }

@@ -1,5 +1,5 @@
 /* Clients and devices: several clients of the host with memory of their own, and a platform whose buffers the host
- * cannot read, on which programs give the same bits. */
+ * cannot read. Programs have the same bits on it. */
 #include "async_device.h"
 #include "device/device.h"
 #include "random_graph.h"
@@ -110,7 +110,7 @@ static void open_with_failures(void) {
   ts_status_free(status);
 }
 
-/* Open clients stay, so the blocks of the one that succeeds are not counted. */
+/* Open clients stay, so the blocks of a successful one are not counted. */
 START_TEST(a_client_that_cannot_be_opened_leaves_nothing)
 {
   for (int64_t n = 1; n < 8; n++) {
@@ -533,7 +533,7 @@ START_TEST(a_client_is_closed_with_its_last_use)
   ck_assert_ok(ts_graph_parse(add, strlen(add), &graph));
   ck_assert_error(ts_loaded_create(client, graph, NULL, &no_program), TS_FAILED_PRECONDITION, "closes is closed");
   ts_graph_destroy(graph);
-  test_equal(get(arg), VECTOR(TS_F32, 1, 2, 3)); /* what it has can be read */
+  test_equal(get(arg), VECTOR(TS_F32, 1, 2, 3)); /* its contents can be read */
   ts_loaded_release(loaded);
   ck_assert_int_eq(test_async_live(), before);
   ck_assert_ok(ts_client_open("closes", &options, &again));

@@ -155,7 +155,7 @@ static void check_tail(fixture *f) {
   for (int64_t count = 0; count <= f->lanes; count++) {
     int64_t bytes = count * f->size;
     uint8_t *in = f->in.end - bytes, *out = f->out.end - bytes;
-    uint8_t *out2 = f->out.end - 2 * f->lanes * f->size; /* and what lies behind is kept */
+    uint8_t *out2 = f->out.end - 2 * f->lanes * f->size; /* and the bytes after it are unchanged */
     fill(in, f->in.end, f->type);
     run(kernel, out, in, 0, count, f->offsets);
     for (int64_t i = 0; i < count; i++) check_element(f, out + i * f->size, in + i * f->size, i);

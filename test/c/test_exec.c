@@ -1,4 +1,4 @@
-/* What a run promises besides its numbers, which tessera-opt checks (test/golden/exec). */
+/* Promises of a run besides its numbers; tessera-opt checks the numbers (test/golden/exec). */
 #include "exec/executable.h"
 #include "jit/jit.h"
 #include "random_graph.h"

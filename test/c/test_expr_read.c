@@ -20,7 +20,7 @@ typedef struct argument {
 typedef struct node {
   ts_expr_term op;
   argument arguments[MOST_ARGUMENTS];
-  int64_t dim;       /* of a vector; 0: a scalar; -1: the core has no such form */
+  int64_t dim;       /* of a vector; 0: a scalar; -1: a form that the core does not have */
   int id;            /* 0: its own */
   uint32_t results;  /* 0: one */
   uint32_t position; /* of a parameter; the index of an element */
@@ -327,7 +327,7 @@ START_TEST(an_open_node_is_no_operand_of_itself)
 }
 END_TEST
 
-/* What is no plain step ends the walk, without an error. */
+/* A node that is not a plain step ends the walk, without an error. */
 static const struct {
   node list[3];
   size_t count;
@@ -396,7 +396,7 @@ static int references;
 static void retain(void *object) { references += object == &references; }
 static void release(void *object) { references -= object == &references; }
 
-/* A rule that was lowered is found by the next expression with such a node: by its form, not by its number. */
+/* The next expression with such a node finds the lowered rule: by the node's form, not by its number. */
 START_TEST(rules_are_found_in_the_cache)
 {
   const ts_expr_owner owner = {&references, retain, release};

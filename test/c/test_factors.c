@@ -1,6 +1,6 @@
-/* lu, qr, eigh and svd by what defines their results (tool/judge.h): every type of floats, sizes around
- * those at which another way is taken, batches; NaN and infinities; the same bits on any number of threads and with
- * every instruction set; cancelling; allocations that fail. */
+/* lu, qr, eigh and svd by the equations that define their results (tool/judge.h): every type of floats, sizes on both
+ * sides of a change of algorithm, batches; NaN and infinities; the same bits on any number of threads and with every
+ * instruction set; cancelling; allocations that fail. */
 #include "exec/executable.h"
 #include "lesser_isa.h"
 #include "linalg_check.h"
@@ -150,9 +150,9 @@ START_TEST(neighbours_in_lanes)
 }
 END_TEST
 
-/* Values of f32 differ from those of the same matrices in f64 by less than an error of f32 for each of their hundreds
- * of rotations would make. In units of half the last place of the largest value; measured are 0.59 and 1.0, with
- * rotations whose angles are f32 1.7 and 4.5. */
+/* Differences of eigenvalues in f32 from the same matrices in f64. They are less than hundreds of rotations with errors
+ * of f32 would make. In units of half the last place of the largest value; measured are 0.59 and 1.0, with rotations
+ * whose angles are f32 1.7 and 4.5. */
 START_TEST(errors_of_rotations_do_not_add_up)
 {
   enum { BATCH = 128, N = 16 };
@@ -193,9 +193,9 @@ START_TEST(degenerate_matrices)
 }
 END_TEST
 
-/* Matrices whose parts of 16 to 32 rows are merged: by kind, with known values in ascending order (kinds 0 to 2), with
- * pairs that agree to the last bit (Wilkinson's), copies of one that are joined by almost nothing, few different
- * values, values of very different sizes, parts that are not joined at all. */
+/* Matrices whose parts of 16 to 32 rows are merged. Their kinds: known values in ascending order (kinds 0 to 2), pairs
+ * that agree to the last bit (Wilkinson's), copies of one matrix joined by almost nothing, few different values, values
+ * of very different sizes, unjoined parts. */
 enum { MERGED_KINDS = 8 };
 
 static double merged(int kind, int64_t i, int64_t k, int64_t n) {

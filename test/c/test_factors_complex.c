@@ -1,7 +1,7 @@
-/* Linear algebra of complex matrices, by what defines its results (tool/judge.h):
- * every op, c64 and c128, sizes around those at which another way is taken, batches, each side and triangle; matrices
- * of low rank, NaN and infinities; the same bits on any number of threads and with every instruction set; cancelling;
- * allocations that fail. */
+/* Linear algebra of complex matrices, by the equations that define its results (tool/judge.h): every op, c64 and c128,
+ * sizes on both sides of a change of algorithm, batches, each side and triangle; matrices of low rank, NaN and
+ * infinities; the same bits on any number of threads and with every instruction set; cancelling; allocations that
+ * fail. */
 #include "base/alloc.h"
 #include "exec/executable.h"
 #include "kernel/linalg/factor.h"
@@ -33,7 +33,7 @@ typedef struct complex_case {
   ts_opcode op;
   ts_dtype type;
   int batch, rows, cols;
-  int right; /* columns of the right side of solve; rows or columns of that of triangular_solve */
+  int right; /* columns of the right side of solve; rows or columns of the right side of triangular_solve */
   bool full;
   sides sides;
 } complex_case;
@@ -181,7 +181,7 @@ START_TEST(factors_of_every_shape)
 }
 END_TEST
 
-/* What is not in the triangle is not read. */
+/* Elements outside of the triangle are not read. */
 static void spoil(program *p) {
   const int n = p->c.rows;
   for (int64_t e = 0; e < ts_shape_elements(&p->args[0]->shape); e++) {
@@ -221,7 +221,7 @@ static complex_case blocked(int op, ts_dtype type, int batch, int n, int right) 
   return c;
 }
 
-/* Around the size from which on there are blocks, and with a last block of every kind. */
+/* Around the size where blocks begin, and with a last block of every kind. */
 START_TEST(every_size_of_blocks)
 {
   static const int large[] = {47, 48, 63, 65, 97, 129};
@@ -330,7 +330,7 @@ START_TEST(indefinite_blocks)
 }
 END_TEST
 
-/* What is above the diagonal is not read. */
+/* Elements above the diagonal are not read. */
 START_TEST(the_upper_triangle_of_blocks_is_not_read)
 {
   const int n = 131;
@@ -459,7 +459,7 @@ END_TEST
 
 static complex_case shared_case(int i) { return square(ops[i], types[i % TYPES], i % 3 == 0 ? 1 : 40, i % 3 ? 7 : 60); }
 
-/* An op of other kernels, in place of a new one that has none here: no result is taken for computed. */
+/* An op of other kernels stands for a new op without one here: no result is taken for computed. */
 START_TEST(an_op_without_factors_is_refused_by_name)
 {
   static const struct {

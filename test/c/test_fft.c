@@ -1,7 +1,7 @@
-/* Fourier transforms against the sum that defines them, in long double: every kind, lengths of each factor and around
- * those at which another way is taken, operands that are shorter or longer than the transform, axes with and without
- * neighbours. The same bits with every instruction set and on any number of threads; one line's NaN stays in that line;
- * transforms back; Parseval. */
+/* Fourier transforms against their defining sum, in long double: every kind, lengths of each factor and on both sides
+ * of a change of algorithm, operands that are shorter or longer than the transform, axes with and without neighbours.
+ * The same bits with every instruction set and on any number of threads; one line's NaN stays in that line; transforms
+ * back; Parseval. */
 #include "exec/pool.h"
 #include "jit/session/target.h"
 #include "kernel/fft/fft.h"
@@ -41,7 +41,7 @@ static double get(const ts_fft *fft, const void *data, int64_t i) {
 static void *allocate(int64_t bytes) {
   void *data = malloc((size_t)bytes + 1);
   ck_assert_ptr_nonnull(data);
-  return memset(data, 0xff, (size_t)bytes + 1); /* NaNs, where a run reads what it should not */
+  return memset(data, 0xff, (size_t)bytes + 1); /* NaNs, to find reads of wrong elements */
 }
 
 static void begin(const ts_fft_request *request, transform *out) {
@@ -76,7 +76,7 @@ static void execute(transform *t, const ts_parallel *parallel) {
   ck_assert_ok(ts_fft_execute(&t->fft, &run));
 }
 
-/* ---- what it means ---- */
+/* ---- the meaning ---- */
 
 static number operand_at(const transform *t, int64_t outer, int64_t point, int64_t inner) {
   const ts_fft_request *r = &t->fft.request;
@@ -266,7 +266,7 @@ static double square_sum(const ts_fft *fft, const void *data, int64_t count) {
   return sum;
 }
 
-/* Long lines, of which the definition would take too long. */
+/* Long lines; their defining sum would take too long. */
 START_TEST(test_long)
 {
   static const int64_t sizes[] = {4096, 5000, 10007, 32768, 65537, 100000, 262144};
@@ -287,7 +287,7 @@ START_TEST(test_long)
 }
 END_TEST
 
-/* Roots are exact where they can be, and as near as long double has them elsewhere. */
+/* Roots are exact where they can be, otherwise as near as long double has them. */
 START_TEST(test_roots)
 {
   static const int64_t sizes[] = {1, 2, 3, 4, 7, 8, 12, 1000, 1024, 10007};

@@ -147,7 +147,7 @@ START_TEST(large_file)
 }
 END_TEST
 
-/* What is in the place of the file is not followed, not waited for, and replaced. */
+/* Another kind of file at the path is not followed, not waited for, and replaced. */
 START_TEST(other_things)
 {
   char victim[128];
@@ -200,7 +200,7 @@ START_TEST(others_may_write)
 }
 END_TEST
 
-/* What a killed process left is removed, not what another one is writing. */
+/* Files of a killed process are removed, files that another process is writing are not. */
 START_TEST(left_over)
 {
   char old[128], recent[128];
@@ -269,7 +269,7 @@ START_TEST(mapped_is_what_the_file_has)
 }
 END_TEST
 
-/* What reads whole words may read past either end. */
+/* Reads of whole words may go past either end. */
 START_TEST(mapped_between_pages)
 {
   ts_mapped_file mapped;
@@ -350,7 +350,7 @@ static void see(int signal, siginfo_t *info, void *context) {
   replacement = mmap(info->si_addr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* The handler from before gets what is not ours. */
+/* The previous handler gets foreign faults. */
 START_TEST(fault_for_another_handler)
 {
   ts_mapped_file mapped;

@@ -83,7 +83,7 @@ typedef struct wide_case {
   layout lhs, rhs;
 } wide_case;
 
-/* A product of `narrow` operands, and the same of operands that are converted before. */
+/* A product of `narrow` operands, and the same with operands that are converted before. */
 static product make_wide(const ts_gemm_types *t, const wide_case *c, product *narrow) {
   product p = make_product(t->out, c->batch, c->m, c->n, c->k, NORMAL, NORMAL);
   free(p.lhs.memory);
@@ -143,7 +143,7 @@ typedef struct scaled_case {
   wide_case shape;
 } scaled_case;
 
-/* Scales an operand as an elementwise op does: [batch, units, k], of which `unit` and `k` are the strides. */
+/* Scales an operand as an elementwise op does: [batch, units, k]; `strides` are the strides of `unit` and `k`. */
 static void scale_operand(ts_dtype type, char *origin, const int64_t extents[3], const int64_t strides[3],
                           const char *scales, const int64_t scale_strides[2]) {
   const int64_t size = (int64_t)ts_dtype_size(type);
@@ -514,7 +514,7 @@ START_TEST(refused)
 }
 END_TEST
 
-/* What was fetched for one shape serves it, and is refused for one that takes another kernel. */
+/* A gemm for one shape serves this shape, and is refused for a shape with another kernel. */
 START_TEST(one_shape)
 {
   static const int64_t dims[][3] = {{20, 40, 30}, {1, 40, 30}, {40, 1, 30}};

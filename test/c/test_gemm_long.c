@@ -1,7 +1,7 @@
 /* Sums of many products: chains, blocks, and the order in which blocks are added. */
 #include "gemm_check.h"
 
-/* Around the ends of chains and blocks; so many blocks that some wait for others; a few steps in the last one, for each
+/* Around the ends of chains and blocks; enough blocks that some wait for others; a few steps in the last one, for each
  * kernel; batches one by one and together; results that are too large to be computed together. */
 START_TEST(long_sums)
 {

@@ -19,7 +19,7 @@ static bool same(float a, float b) { return ts_f32_bits(a) == ts_f32_bits(b) || 
 static char narrow[COUNT_OF_ALL * 2];
 static float wide[COUNT_OF_ALL], scales[COLUMNS];
 
-/* All patterns of 16 bits; for types of 8 bits, all of those again and again. */
+/* All patterns of 16 bits; for types of 8 bits, all their patterns again and again. */
 static gemm_widen_rows make_rows(ts_dtype type, int step) {
   const int64_t size = (int64_t)ts_dtype_size(type);
   for (uint32_t i = 0; i < COUNT_OF_ALL; i++) {

@@ -309,7 +309,7 @@ START_TEST(what_is_equal_is_kept_once)
   for (int i = 0; i < 3; i++)
     ck_assert_ptr_eq(ts_graph_value(first, made[i])->shape, ts_graph_value(second, again[i])->shape);
   for (int i = 1; i < 3; i++) ck_assert_ptr_eq(maker(first, made[i])->attrs, maker(second, again[i])->attrs);
-  /* one that was not made from it has its own */
+  /* an unrelated graph has its own */
   ts_value_id operand = add_param(third, TS_ROOT, TS_F32, &matrix);
   ck_assert_ok(ts_graph_add_like(third, TS_ROOT, first, ts_graph_value(first, made[1])->op, &operand, &copy));
   ck_assert_ptr_ne(ts_graph_value(third, copy)->shape, shape);
@@ -318,7 +318,7 @@ START_TEST(what_is_equal_is_kept_once)
   ck_assert_ok(ts_graph_add_like(third, TS_ROOT, second, ts_graph_value(second, again[1])->op, &operand, &second_copy));
   ck_assert_ptr_eq(ts_graph_value(third, second_copy)->shape, ts_graph_value(third, copy)->shape);
   ck_assert_ptr_eq(maker(third, second_copy)->attrs, maker(third, copy)->attrs);
-  /* what a graph was made from may go first */
+  /* the graph that others were made from may be destroyed first */
   ck_assert_ok(ts_graph_set_results(second, TS_ROOT, &again[2], 1));
   ck_assert_ok(ts_graph_set_results(third, TS_ROOT, &copy, 1));
   ts_graph_destroy(first);
@@ -436,7 +436,7 @@ static const char small_text[] =
     "  %6 = reverse %3 {axes = [0]} : f32[2,1]\n"
     "  return %6\n"
     "}\n";
-/* Value ids as the parser gives them: the body's come before the call's result. */
+/* Value ids as the parser assigns them: the body's ids come before the call's result. */
 enum { SMALL_SUM = 2, SMALL_BODY_PARAM = 3, SMALL_CALL = 5, SMALL_REVERSE = 6 };
 
 START_TEST(verify_values)

@@ -1,5 +1,5 @@
-/* Groups of partitions (group/group.h) give what the interpreter gives that runs them in step, to the bit where that is
- * defined. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the random programs. */
+/* Groups of partitions (group/group.h) have the results of the interpreter, which runs partitions in step: to the bit
+ * where bits are defined. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the random programs. */
 #include "graph_text.h"
 #include "group/group.h"
 #include "kernel/ref/ref.h"
@@ -19,7 +19,7 @@ static uint64_t from_environment(const char *name, uint64_t otherwise) {
   return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* Runs a group to its end, whatever happens. */
+/* Runs a group to its end, even after errors. */
 static ts_status run_group(const ts_executable *exe, const tensors *args, const ts_group_options *options,
                            tensors *out) {
   ts_group *group;
@@ -495,7 +495,7 @@ START_TEST(a_paused_group)
 }
 END_TEST
 
-/* An abandoned group frees what it has, begun or not. */
+/* An abandoned group frees its memory, begun or not. */
 START_TEST(abandoned_groups)
 {
   tensors args = {0};
@@ -546,7 +546,8 @@ END_TEST
 
 /* ---- shared results ---- */
 
-/* Results that are the same in all members have one memory; others, and those that are written again, do not. */
+/* Results that are the same in all members have one memory; different results, and results that are written again, do
+ * not. */
 START_TEST(shared_results)
 {
   tensors args = {0}, results = {0};

@@ -1,6 +1,5 @@
-/* Inference of every op: what it gives, and what it says of wrong operands and
- * attributes. Cases are lines of the text form, because there the parser checks
- * the inferred type against the written one. */
+/* Inference of every op: its results, and its errors on wrong operands and attributes. Cases are lines of the text
+ * form, because there the parser checks the inferred type against the written one. */
 #include "ir/graph.h"
 #include "testing.h"
 
@@ -786,6 +785,6 @@ int main(void) {
   tcase_add_test(tests, long_operand_lists_are_cut);
   tcase_add_test(tests, every_op_was_tried);
   suite_add_tcase(suite, tests);
-  setenv("CK_FORK", "no", 1); /* so that every_op_was_tried sees what the others did */
+  setenv("CK_FORK", "no", 1); /* so that every_op_was_tried sees the other tests */
   return testing_run(suite);
 }

@@ -186,7 +186,7 @@ static ts_status emit_unknown_call(ts_emit *e, const char *name, const void *des
   return TS_SUCCESS;
 }
 
-/* No assembly parser is initialised, which makes LLVM call its fatal error handler. */
+/* No assembly parser is initialised, so LLVM calls its fatal error handler. */
 static ts_status emit_bad_assembly(ts_emit *e, const char *name, const void *description) {
   (void)description;
   kernel_begin(e, name);
@@ -417,7 +417,7 @@ START_TEST(a_prefetched_kernel_is_there_later)
 }
 END_TEST
 
-/* More than there is room for, and others that wait for what is still in the queue. */
+/* More kernels than the queue has room for, and requests that wait for queued kernels. */
 START_TEST(prefetched_kernels_can_be_waited_for)
 {
   enum { N = 100 };
@@ -510,7 +510,7 @@ START_TEST(a_batch_can_be_dropped)
     adder_init(&a[i], 1000 + i);
     ck_assert_ok(ts_jit_batch_add(&batch, &a[i].source));
   }
-  ck_assert_ok(ts_jit_batch_add(&other, &a[N - 1].source)); /* which the first one makes */
+  ck_assert_ok(ts_jit_batch_add(&other, &a[N - 1].source)); /* the first batch makes it */
   ts_jit_batch_deinit(&batch);
   ck_assert_int_lt(stats().compiled - compiled, N);
   ck_assert_ok(ts_jit_batch_take(&other, &kernel));
@@ -572,7 +572,7 @@ START_TEST(fatal_errors_park_threads)
   ck_assert_int_eq(stats().failed_threads, before + 1);
   ts_kernel_release(get(470));
 
-  /* Too many, and the compiler is off; what is compiled stays usable. */
+  /* Too many, and the compiler is off; compiled kernels stay usable. */
   ts_kernel *held = get(471);
   for (int64_t i = before + 1; i < 16; i++) {
     ts_jit_inject_fatal(1);

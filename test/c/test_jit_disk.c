@@ -310,7 +310,7 @@ START_TEST(read_only_directory)
 }
 END_TEST
 
-/* What is said is why the first missing folder could not be made. */
+/* The message says why the first missing folder could not be made. */
 START_TEST(unmakable_directory)
 {
   bool root_user = geteuid() == 0;
@@ -428,13 +428,13 @@ START_TEST(the_bound_holds)
   int files = count_files(cache, path, sizeof(path), &bytes);
   ck_assert_int_gt(files, 0);
   ck_assert_int_lt(files, 60);
-  ck_assert_int_le(bytes, LIMIT + 32 * 2000); /* what one sweep leaves, and what is written until the next */
+  ck_assert_int_le(bytes, LIMIT + 32 * 2000); /* the rest after one sweep, and the writes until the next */
   get(64, LOADED);
   get(0, COMPILED);
 }
 END_TEST
 
-/* ---- the loader, on objects that are not what they should be */
+/* ---- the loader, on damaged objects */
 
 static uint32_t next_random(uint32_t *state) {
   *state = *state * 1664525 + 1013904223;

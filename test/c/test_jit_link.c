@@ -10,8 +10,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* Policies that forbid what the loader does first, made of seccomp filters. They stay until the process ends, so each
- * test needs one of its own. */
+/* Policies that forbid the loader's first way, made of seccomp filters. They stay until the process ends, so each test
+ * needs one of its own. */
 
 enum { CALL = offsetof(struct seccomp_data, nr), PROTECTION = offsetof(struct seccomp_data, args[2]) };
 
@@ -34,7 +34,7 @@ static ts_status load(ts_kernel **out) {
   return ts_jit_get_kernels(&a.source, 1, out);
 }
 
-/* What was written may not be executed: systemd's MemoryDenyWriteExecute, PR_SET_MDWE. */
+/* Written pages may not be executed: systemd's MemoryDenyWriteExecute, PR_SET_MDWE. */
 START_TEST(written_pages_may_not_execute)
 {
   struct sock_filter filter[] = {REFUSE_EXECUTION(SYS_mprotect, EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};

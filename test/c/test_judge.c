@@ -1,5 +1,4 @@
-/* What judges results of linear algebra: it accepts those of the interpreter, and has to see each thing that can be
- * wrong with them. */
+/* The judge of linear algebra: it accepts the interpreter's results, and has to see each possible fault in them. */
 #include "kernel/ref/ref.h"
 #include "tensors.h"
 #include "testing.h"
@@ -78,7 +77,7 @@ static const ts_opcode ops[] = {
 static const ts_dtype types[] = {TS_F32, TS_F64, TS_C64, TS_C128};
 enum { OPS = sizeof ops / sizeof *ops, TYPES = sizeof types / sizeof *types };
 
-/* Each element of each result, of the second matrix, too: changed by a hundred times what is allowed, and not a number.
+/* Each element of each result, also of the second matrix: changed by a hundred times the bound, and NaN.
  */
 START_TEST(each_element_counts)
 {
@@ -109,7 +108,7 @@ static void negate(ts_buffer *m, int64_t line, bool is_row) {
   }
 }
 
-/* Changes after which products are as before. */
+/* Changes that keep the products. */
 START_TEST(signs_and_order_count)
 {
   for (int type = 0; type < TYPES; type++) {
@@ -149,7 +148,7 @@ START_TEST(values_that_are_not_finite)
 }
 END_TEST
 
-/* The stand-in's results are those of a run; what is not linear algebra is the interpreter's. */
+/* The stand-in's results equal a run's; all other results equal the interpreter's. */
 START_TEST(a_program_with_factors)
 {
   static const char text[] = "graph @main(%0: f32[3,3]) -> (f32[3,3], f32[3]) {\n"

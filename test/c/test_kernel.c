@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A sanitizer sees the compiler of kernels, and nothing in what it has compiled. */
+/* A sanitizer sees the compiler of kernels, but not the compiled code. */
 #if defined(__SANITIZE_ADDRESS__)
 static const int64_t lengths[] = {0, 1, 17, 129};
 #else
@@ -14,7 +14,7 @@ static const int64_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 129, 
 #endif
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
-/* A kernel at each length of its last dim, with `rows` for those before. */
+/* A kernel at each length of its last dim, with `rows` for the other dims. */
 static void test_lengths(const char *text, int64_t rows, bool special) {
   ts_kernel_case c;
   ts_case_parse(text, &c);
@@ -367,7 +367,7 @@ START_TEST(remainder_far_apart)
 }
 END_TEST
 
-/* Quotients of every size, and those that are whole or nearly: each step's rest must be exact. */
+/* Quotients of every size, and whole or nearly whole ones: each step's rest must be exact. */
 START_TEST(remainder_of_any_quotient)
 {
   enum { COUNT = 20000 };

@@ -1,7 +1,7 @@
-/* LAPACK as a second witness beside the interpreter: compiled results against those of LAPACKE, which Debian's package
- * liblapacke has and OpenBLAS computes (libopenblas0-pthread). Random matrices and LAPACK's classes of them: singular
- * values, eigenvalues, R up to signs or phases, determinants, solutions, Cholesky factors. The library is loaded when
- * it is there; where it is not, the test says so, and fails where nothing may be left out (TESSERA_CI). */
+/* LAPACK as a second witness besides the interpreter: compiled results against LAPACKE's. Debian's package liblapacke
+ * has it, and OpenBLAS computes (libopenblas0-pthread). Random matrices and LAPACK's classes of them: singular values,
+ * eigenvalues, R up to signs or phases, determinants, solutions, Cholesky factors. The library is loaded if it is
+ * installed; otherwise the test prints that, and fails if no test may be skipped (TESSERA_CI). */
 #include "exec/executable.h"
 #include "matrix_classes.h"
 #include "tensors.h"
@@ -52,7 +52,7 @@ typedef struct trial {
   double *numbers, *right; /* the same for LAPACK, which overwrites them */
   bool is_complex;
   int64_t m, n, least;
-  double epsilon, size; /* of the type in which Tessera computes; the largest sum of a column */
+  double epsilon, size; /* of the computing type; the largest sum of a column */
 } trial;
 
 static double *interleave(const matrix *m, bool is_complex) {
@@ -295,7 +295,7 @@ START_TEST(results_of_random_matrices)
 }
 END_TEST
 
-/* Where nothing may be left out, it is there. */
+/* The library must be installed if no test may be skipped. */
 START_TEST(the_library_is_there)
 { ck_assert_msg(library || !getenv("TESSERA_CI"), "there is no liblapacke.so.3, which ./setup --lapack installs"); }
 END_TEST

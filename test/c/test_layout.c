@@ -1,4 +1,4 @@
-/* Which kernels can stand in for which, and what a launch looks like in another layout. */
+/* Which kernels can stand in for which, and launches in another layout. */
 #include "jit/lower/layout.h"
 #include "testing.h"
 

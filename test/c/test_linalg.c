@@ -436,7 +436,7 @@ END_TEST
 
 /* ---- memory ---- */
 
-/* The factor may take the matrix's memory, the solution that of the right side, and not the matrix's. */
+/* The factor may take the matrix's memory, the solution the right side's but not the matrix's. */
 START_TEST(donated_operands)
 {
   static const int ns[] = {5, 40, 100};

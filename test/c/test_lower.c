@@ -1,4 +1,4 @@
-/* Lowering: launches give what the reference interpreter gives, and their addresses are in their tensors. Which kernels
+/* Lowering: launches have the reference interpreter's results, and their addresses are in their tensors. Which kernels
  * an op is lowered to is in test/golden/launches. */
 #include "launch.h"
 #include "random_graph.h"

@@ -90,7 +90,7 @@ static void shrink_beside(matrix *m) {
       if (i != k) m->re[i * m->cols + k] /= (double)m->rows, m->im[i * m->cols + k] /= (double)m->rows;
 }
 
-/* Matrices of the class, between which others stand. */
+/* Matrices of the class, with others between them. */
 static void fill(trial *t) {
   uint64_t seed = 11 + (uint64_t)t->form.class;
   for (int64_t b = 0; b < t->batch; b++) {
@@ -217,7 +217,7 @@ START_TEST(large_matrices)
 }
 END_TEST
 
-/* Matrices that were found by hand, of which Q was not orthonormal. */
+/* Matrices found by hand whose Q was not orthonormal. */
 START_TEST(a_tall_matrix_of_ones)
 {
   const matrix_form form = {ONES, &number_types[0], MOST_LINES, 100, false};

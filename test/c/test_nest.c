@@ -1,11 +1,11 @@
-/* Loop nests: clamped starts, and failing allocations. Which loops, reads, writes and scalar ops come of a
- * graph, and what is no loop nest, is in test/golden/loops. */
+/* Loop nests: clamped starts, and failing allocations. Golden files (test/golden/loops) have the loops, reads, writes
+ * and scalar ops of graphs, and graphs that are no loop nest. */
 #include "pass/nest.h"
 
 #include "testing.h"
 #include "tool/opt_loops.h"
 
-/* A start is clamped, whatever its type holds. */
+/* A start is clamped, for any value and type. */
 START_TEST(starts_are_clamped)
 {
   ck_assert_int_eq(ts_dynamic_clamp(TS_S32, (ts_scalar){.s64 = -7}, 5), 0);

@@ -1,4 +1,4 @@
-/* Collectives: what each partition gets (kernel/ref/ref_partitions.c), and what is refused. */
+/* Collectives: the result of each partition (kernel/ref/ref_partitions.c), and refused programs. */
 #include "kernel/ref/ref.h"
 #include "tensors.h"
 #include "testing.h"
@@ -67,7 +67,7 @@ START_TEST(groups_of_axes)
 }
 END_TEST
 
-/* ((a + b) + (c + d)) + e, which no other order gives. */
+/* ((a + b) + (c + d)) + e: any other order differs. */
 START_TEST(sums_are_a_balanced_tree)
 {
   static const double numbers[5] = {1e8, 3, 4, -1e8, 2};

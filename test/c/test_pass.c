@@ -1,5 +1,5 @@
-/* Passes keep what random programs mean, give valid graphs, and leave their input as it is. What they make of single
- * graphs is in test/golden/pass. */
+/* Passes keep what random programs mean, give valid graphs, and leave their input as it is. Their effects on single
+ * graphs are in test/golden/pass. */
 #include "kernel/ref/ref.h"
 #include "launch.h"
 #include "pass/pass.h"

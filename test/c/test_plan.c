@@ -93,8 +93,8 @@ START_TEST(random_plans_hold)
 }
 END_TEST
 
-/* As the header says, without any lists: the largest that has no place yet, into the smallest gap between those that
- * are alive with it. */
+/* As the header says, without any lists: the largest usage without a place takes the smallest gap between the
+ * usages that are alive with it. */
 static void plan_plainly(ts_usage *u, int32_t n) {
   for (int32_t i = 0; i < n; i++) u[i].offset = -1;
   for (int32_t placed = 0; placed < n; placed++) {
@@ -102,7 +102,7 @@ static void plan_plainly(ts_usage *u, int32_t n) {
     for (int32_t i = 0; i < n; i++)
       if (u[i].offset < 0 && (!next || u[i].bytes > next->bytes)) next = &u[i];
     int64_t best = -1, best_size = INT64_MAX, end = 0, size = (next->bytes + 63) & ~INT64_C(63);
-    for (;;) { /* from one block to the next one that begins at or after the end of all before */
+    for (;;) { /* from one block to the next one that begins after the end of all earlier blocks */
       const ts_usage *above = NULL;
       int64_t reach = end;
       for (int32_t i = 0; i < n; i++) {
@@ -146,7 +146,7 @@ START_TEST(many_usages_are_placed_as_few_are)
 }
 END_TEST
 
-/* In a room: before its end, inside it, apart from what is alive with it. */
+/* In a room: before its end, inside it, apart from usages that are alive with it. */
 static void check_rooms(const ts_usage *u, int32_t n, const ts_room *rooms) {
   for (int32_t i = 0; i < n; i++) {
     if (u[i].room < 0 || u[i].bytes == 0) continue;
@@ -163,7 +163,8 @@ START_TEST(rooms_are_used_before_their_end)
 {
   const ts_room rooms[] = {{.until = 3, .bytes = 1000}, {.until = 2, .bytes = 100}};
   ts_usage u[] = {{.first = 0, .last = 1, .bytes = 900},  /* the large room */
-                  {.first = 0, .last = 2, .bytes = 100},  /* behind it would overlap nothing, but does not fit whole */
+                  {.first = 0, .last = 2, .bytes = 100},  /* after that one it would overlap nothing, but does not fit
+                                                           * whole */
                   {.first = 2, .last = 2, .bytes = 1000}, /* the large room again */
                   {.first = 0, .last = 1, .bytes = 64},   /* the small one */
                   {.first = 2, .last = 3, .bytes = 64}};  /* too late for either */

@@ -269,7 +269,7 @@ END_TEST
 
 enum { MANY = 200 };
 
-/* Many operations at a time, each of which ends once. Arguments and program may be released after the last. */
+/* Many operations at a time; each ends once. Arguments and program may be released after the last. */
 START_TEST(operations_of_a_program_at_the_same_time)
 {
   device d = open_device(platforms[_i].platform);

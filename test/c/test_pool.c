@@ -1,4 +1,4 @@
-/* The thread pool: every task once, whatever the callers do. */
+/* The thread pool: every task once, with any callers. */
 #include "exec/pool.h"
 #include "testing.h"
 
@@ -138,8 +138,8 @@ START_TEST(a_waiting_caller_sleeps)
 }
 END_TEST
 
-/* Tasks of plugins that keep all their workers busy keep none of the others: two tasks that wait for each other need
- * a second thread. */
+/* Tasks of plugins that keep all their workers busy keep no others busy: two tasks that wait for each other need a
+ * second thread. */
 typedef struct meeting {
   _Atomic int came, open;
 } meeting;

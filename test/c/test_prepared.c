@@ -1,5 +1,5 @@
-/* Copies of weights that are made once: which buffers have them and for how long, and that products and convolutions
- * with them have the bits of those without. */
+/* Copies of weights that are made once: which buffers have them and for how long, and equal bits of products and
+ * convolutions with and without them. */
 #include "exec/executable.h"
 #include "random_graph.h"
 #include "tensor/prepared.h"
@@ -28,7 +28,7 @@ static ts_buffer *make_buffer(void) {
   return buffer;
 }
 
-/* What a use finds: nothing, a copy to make, or a copy. */
+/* The result of a use: nothing, a copy to make, or a copy. */
 typedef enum found { NOTHING, TO_MAKE, THERE } found;
 
 static found use(ts_buffer *buffer, const ts_prepared_key *key, ts_prepared **out_use) {
@@ -75,7 +75,7 @@ START_TEST(the_second_use_makes_a_copy)
 }
 END_TEST
 
-/* Copies make room where the limit is reached, but for those in use, and are not made again. */
+/* Copies make room at the limit, except copies in use, and are not made again. */
 START_TEST(short_of_memory)
 {
   ts_buffer *buffer = make_buffer(), *other = make_buffer();
@@ -114,7 +114,7 @@ START_TEST(no_copy)
     ck_assert_int_eq(make_copy(buffer, &(ts_prepared_key){{i}}), i < 4 ? TO_MAKE : NOTHING);
   ts_buffer_release(buffer);
   buffer = make_buffer();
-  ts_pool_set_limit(pool, live() + 1500); /* half of what is left is less than the copy */
+  ts_pool_set_limit(pool, live() + 1500); /* half of the rest is less than the copy */
   ck_assert_int_eq(make_copy(buffer, &one), NOTHING);
   ts_pool_set_limit(pool, 1 << 20);
   ck_assert_int_eq(use_whole(buffer, &one), NOTHING); /* not tried again */
@@ -183,7 +183,7 @@ static void check_equal(const ts_buffer *actual, const ts_buffer *expected) {
   ck_assert(memcmp(actual->data, expected->data, (size_t)expected->bytes) == 0);
 }
 
-/* Whether the weights have a copy, which is the default pool's. */
+/* The default pool's bytes, which tell whether the weights have a copy. */
 static int64_t default_live(void) {
   ts_pool_stats stats;
   ts_pool_get_stats(ts_pool_default(), &stats);
@@ -213,7 +213,7 @@ START_TEST(equal_bits)
 }
 END_TEST
 
-/* A product with other weights, which are in the memory of those that had a copy. */
+/* A product with other weights, in the memory of weights that had a copy. */
 START_TEST(donated_weights)
 {
   static const char square[] = "graph @main(%0: f32[512,512], %1: f32[512,512]) -> (f32[512,512]) {\n  %2 = add %0, %1 "

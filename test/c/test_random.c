@@ -1,6 +1,5 @@
 /* Random programs: printed and parsed, or copied, they give the same results.
- * (test_compiled.c compares what is compiled.)
- * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
+ * (test_compiled.c compares compiled programs.) TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the programs. */
 #include "graph_text.h"
 #include "ir/stablehlo.h"
 #include "kernel/ref/ref.h"
@@ -130,7 +129,7 @@ START_TEST(covers_all_ops)
     for (size_t i = 0; i < graph->ops.count; i++) seen[graph->ops.data[i].code] = true;
     ts_graph_destroy(graph);
   }
-#ifdef TS_TEST_ROWS /* what no layer knows, and what has an order */
+#ifdef TS_TEST_ROWS /* ops that no layer knows, and an op with an order */
   seen[TS_OP_TEST_MATH] = seen[TS_OP_TEST_UNARY] = seen[TS_OP_TEST_BINARY] = seen[TS_OP_TEST_COMPARE] = true;
   seen[TS_OP_TEST_SHAPE] = seen[TS_OP_TEST_REDUCE] = seen[TS_OP_TEST_ORDERED] = seen[TS_OP_TEST_LINALG] = true;
 #endif
@@ -183,7 +182,7 @@ static void try_everything(uint64_t seed) {
 
 START_TEST(failing_allocations_leak_nothing)
 {
-  try_everything(1); /* what is made once and kept */
+  try_everything(1); /* makes the values that are made once and kept */
   for (uint64_t seed = 1; seed <= 4; seed++) CK_FAIL_EACH_ALLOCATION(try_everything(seed));
 }
 END_TEST

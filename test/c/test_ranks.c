@@ -35,17 +35,17 @@ START_TEST(parts_shrink_with_pairs)
 }
 END_TEST
 
-/* An exchange of a run, which is complete when all ranks have posted. */
+/* An exchange of a run: it is complete when all ranks have posted. */
 typedef struct network {
   pthread_mutex_t lock;
-  int32_t ranks, lost; /* lost: the rank of which the next exchange is dropped; -1 */
+  int32_t ranks, lost; /* lost: the rank whose next exchange is dropped; -1 */
   ts_exchange *posted[RANKS];
   ts_carrier carriers[RANKS];
   int64_t exchanges, bytes;
   bool broken;
 } network;
 
-/* Copies what one rank gets. */
+/* Copies the headers and blocks that one rank gets. */
 static void deliver(network *n, ts_exchange *const *all, int32_t to) {
   ts_exchange *x = all[to];
   for (int32_t r = 0; r < n->ranks; r++) x->headers[r] = all[r]->header;
@@ -82,7 +82,7 @@ static void post(ts_carrier *self, ts_exchange *x, int64_t help_ns) {
   for (int32_t r = 0; complete && r < n->ranks; r++) all[r]->done(all[r], TS_SUCCESS);
 }
 
-/* Ends what has passed its deadline. */
+/* Ends exchanges that have passed their deadline. */
 static void expire(network *n) {
   ts_exchange *late[RANKS] = {NULL};
   int64_t now = ts_system_ns();
@@ -245,7 +245,7 @@ static void check_op(const char *op, const char *type, const char *in, const cha
   static const char *const meshes[] = {"[8]", "[2,4]", "[4,2]", "[2,1,2,2]", "[6]", "[2,3]", "[3,4]"};
   for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
     char text[512];
-    if (!strchr(meshes[i], ',') && strstr(op, "1]")) continue; /* it has one axis */
+    if (!strchr(meshes[i], ',') && strstr(op, "1]")) continue; /* a mesh of one axis */
     snprintf(text, sizeof text, "graph @t mesh %s (%%0: %s%s) -> (%s%s) {\n  %%1 = %s : %s%s\n  return %%1\n}\n",
              meshes[i], type, in, type, out, op, type, out);
     check_text(text);
@@ -386,7 +386,7 @@ static void close_loop(loop_case *c) {
   ts_executable_release(c->exe);
 }
 
-/* Runs the job, of which all ranks end with that error. */
+/* Runs the job: all its ranks end with that error. */
 static void check_failing(loop_case *c, ts_code code, const char *message) {
   run_job(&c->job);
   check_failed(&c->job, code, message);
@@ -423,7 +423,7 @@ START_TEST(ranks_with_different_programs)
 }
 END_TEST
 
-/* The other ranks wait `meet_ns` for it, though they would wait for ever for what it does later. */
+/* The other ranks wait `meet_ns` for it, though they would wait for ever in later exchanges. */
 START_TEST(a_rank_that_does_not_come)
 {
   loop_case c;
@@ -517,7 +517,7 @@ static void try_job(const ts_executable *exe, const tensors *args) {
   ts_status status = tensors_make(j.results_each * 8, &j.results);
   for (int32_t r = 0; !status && r < 2; r++) {
     create(&j, args, r);
-    /* A rank that cannot begin posts no exchange: those of the others end at their deadline. */
+    /* A rank that cannot begin posts no exchange: the others' exchanges end at their deadline. */
     if (j.failed[r] && !j.groups[r] && !j.net.posted[r]) j.net.broken = true;
   }
   if (!status) run_job(&j);
@@ -556,7 +556,7 @@ START_TEST(wrong_numbers_of_ranks)
 }
 END_TEST
 
-/* ---- what ranks send ---- */
+/* ---- the messages of ranks ---- */
 
 /* A collective over one axis with a partition, or several, on each rank; its operand is a vector. */
 typedef struct plan {
@@ -585,7 +585,7 @@ static void make_plan(plan *p, ts_opcode code, int32_t partitions, int64_t eleme
                                                                   : TS_NO_MEMBER;
 }
 
-/* Bytes that a rank sends in all rounds. What one sends is what the other gets. */
+/* Bytes that a rank sends in all rounds. The bytes sent by one rank equal the bytes that the other gets. */
 static int64_t count_sent(const ts_collective *c, int32_t rank, int32_t ranks) {
   int64_t send[TS_MAX_RANKS], receive[TS_MAX_RANKS], other_send[TS_MAX_RANKS], other_receive[TS_MAX_RANKS], sum = 0;
   ts_shares own = {c, rank, ranks}, other = {c, (rank + 1) % ranks, ranks};

@@ -67,7 +67,7 @@ START_TEST(empty_reductions_give_the_identity)
 }
 END_TEST
 
-/* A vector of zeros but for some elements. */
+/* A vector of zeros with a few other elements. */
 static ts_buffer *sparse(ts_dtype type, int64_t size, int count, const int64_t *at, const double *values) {
   ts_shape shape = SHAPE(size);
   double *all = calloc((size_t)size, sizeof(double));
@@ -89,7 +89,7 @@ START_TEST(sums_follow_the_tree)
   test_equal(sum_sparse(TS_F32, 3, 3, (int64_t[]){0, 1, 2}, big_one_big), SCALAR(TS_F32, 1));
   /* Lanes 0 and 16 meet first, at h = 16. */
   test_equal(sum_sparse(TS_F32, 32, 3, (int64_t[]){0, 8, 16}, big_one_big), SCALAR(TS_F32, 1));
-  /* 0 and 1 meet last; 1 takes the one of lane 17 before. */
+  /* 0 and 1 meet last; 1 takes the element of lane 17 before. */
   test_equal(sum_sparse(TS_F32, 32, 3, (int64_t[]){0, 1, 17}, (double[]){0x1p24, -0x1p24, -1}), SCALAR(TS_F32, 0));
   /* In one lane, in increasing k. */
   test_equal(sum_sparse(TS_F32, 128, 3, (int64_t[]){5, 37, 69}, big_one_big), SCALAR(TS_F32, 0));
@@ -233,7 +233,7 @@ START_TEST(dot_rounding)
 }
 END_TEST
 
-/* After 2^24, ones are lost in f32: those of one chain of a lane, not all that follow. */
+/* After 2^24, ones are lost in f32: only the ones in the chain of a lane, not all later ones. */
 START_TEST(long_dots)
 {
   const int64_t n = 20001;
@@ -251,7 +251,7 @@ END_TEST
 
 enum { LONG_SUM = 3 * TS_CONTRACT_BLOCK + TS_CONTRACT_CHAIN + 7 };
 
-/* Few numbers by which sums round, cancel and overflow; many that do not overflow. */
+/* A few numbers whose sums round, cancel and overflow; or many that do not overflow. */
 static void fill_factors(ts_dtype type, int64_t k, double *lhs, double *rhs) {
   const double big = type == TS_F64 ? 0x1p1000 : type == TS_F16 ? 0x1p15 : 0x1p100, third = 1.0 / 3;
   const double few[2][12] = {{-big, big, 1, 1, third, 0.1, -0.7, 3, 0.3, 1e-3, big, third},

@@ -196,7 +196,7 @@ START_TEST(an_ordered_op_stays)
 }
 END_TEST
 
-/* A region with such an op has an effect in a copy, too. */
+/* A region with such an op also has an effect in a copy. */
 START_TEST(an_ordered_op_keeps_what_holds_it)
 {
   static const char before[] = "graph @main(%0: s32[5], %1: u8[]) -> (s32[5]) {\n"
@@ -321,7 +321,7 @@ START_TEST(programs_match_the_interpreter)
 }
 END_TEST
 
-/* All arguments; the run takes those that it returns nothing of, too. */
+/* All arguments; the run takes all arguments that it does not return, even in part. */
 START_TEST(donated_arguments_give_their_memory)
 {
   const program *p = &programs[_i];
@@ -354,7 +354,7 @@ START_TEST(each_result_may_have_the_memory_of_an_operand)
 }
 END_TEST
 
-/* Temporaries of 5 elements: the two operands, over which all results go, and the counts. */
+/* Temporaries of 5 elements: the two operands, whose memory all results take, and the counts. */
 START_TEST(results_take_the_operands_memory)
 {
   ts_executable *exe =

@@ -54,7 +54,7 @@ static bool has_two_results(const char *text) { return strstr(text, "top_k") != 
 static ts_graph *parse(const char *program) {
   char text[600];
   ts_graph *graph;
-  const int last = program[strcspn(program, "=") - 2] - '0'; /* what stands before the first = */
+  const int last = program[strcspn(program, "=") - 2] - '0'; /* the number before the first = */
   snprintf(text, sizeof text,
            has_two_results(program) ? "graph @main%s\n  return %%1, %%%d\n}\n" : "graph @main%s\n  return %%%d\n}\n",
            program, last);

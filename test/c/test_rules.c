@@ -1,5 +1,5 @@
 /* Each op on cut dims gives the bits of the whole: a program of one op, with random shardings of its arguments and
- * result on several meshes. And which ops have no rule. */
+ * result on several meshes. It also lists the ops without a rule. */
 #include "bounds.h"
 #include "shard/factors.h"
 #include "shard/shard.h"
@@ -151,7 +151,7 @@ static int64_t count_of(const ts_graph *graph, ts_opcode code) {
   return count;
 }
 
-/* The partitioned program gives the bits of the whole one, and of split reductions what is within the bound. */
+/* The partitioned program has the bits of the whole one; after split reductions, its results are within the bound. */
 static void check_results(const char *what, uint64_t seed, const ts_graph *graph, const ts_graph *partitioned,
                           const ts_shard_report *report) {
   tensors args = {.count = ts_graph_region(graph, TS_ROOT)->params.count}, parts = {0};
@@ -202,7 +202,7 @@ START_TEST(ops_on_cut_dims)
 }
 END_TEST
 
-/* ---- which ops have a rule ---- */
+/* ---- the ops with a rule ---- */
 
 static bool may_be_replicated(ts_opcode code) {
   switch ((int)code) {
@@ -222,8 +222,8 @@ static bool may_be_replicated(ts_opcode code) {
 
 static bool is_refused(ts_opcode code) { return ts_op_is_ordered(code); }
 
-/* Each op of op.def has a rule, is replicated, which the report says, or cannot be partitioned, which is an error. A
- * new op is none of them until it has a rule or its name here. */
+/* Each op of op.def has a rule, is replicated (and in the report), or is an error because it cannot be partitioned. A
+ * new op fails this test until it has a rule or its name here. */
 START_TEST(every_op_has_a_rule_or_is_known)
 {
   char *text = testing_read("test/golden/ir/every_op.ts");
@@ -233,7 +233,7 @@ START_TEST(every_op_has_a_rule_or_is_known)
     ts_factors f;
     if (ts_factors_of(graph, &graph->ops.data[i], &f)) has[graph->ops.data[i].code] = true;
   }
-  for (size_t i = 0; i < CASES; i++) { /* those that every_op.ts lacks */
+  for (size_t i = 0; i < CASES; i++) { /* the ops that every_op.ts lacks */
     const char *at = cases[i].op;
     ts_opcode code = ts_op_from_name(at, strcspn(at, " "));
     if (code != TS_OP_COUNT) has[code] = true;

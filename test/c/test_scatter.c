@@ -40,7 +40,7 @@ static ts_graph *make_graph(const char *op, const char *type, const char *index,
   return graph;
 }
 
-/* Small indices, of which some are negative or too large, so that most rows are updated, and many of them again. */
+/* Small indices, some negative or too large, so that most rows are updated, and many of them again. */
 static void set_indices(ts_buffer *indices) {
   for (int64_t i = 0; i < ts_shape_elements(&indices->shape); i++) {
     ts_scalar index = ts_scalar_from_s64(indices->dtype, i * 7 % 11 - 2);
@@ -185,7 +185,7 @@ START_TEST(a_donated_target_is_updated_in_place)
 }
 END_TEST
 
-/* Long rows, which are put once into memory of their own, and in place where the target is donated. */
+/* Long rows: put once into new memory, or in place if the target is donated. */
 START_TEST(long_rows_are_put_into_a_donated_target)
 {
   ts_graph *graph = make_graph("indexed_put", "f32", "s32", &(scatter_case){"1001,70", "0", ",70", 1}, 900);

@@ -1,5 +1,5 @@
-/* argmax and argmin of rows that are searched by blocks: what they find is what one walk over the row finds, wherever
- * equals, NaNs and signed zeros lie. */
+/* argmax and argmin of rows that are searched by blocks: the result equals a walk over the row, for all places of
+ * equals, NaNs and signed zeros. */
 #include "exec/executable.h"
 #include "kernel/ref/ref.h"
 #include "tensor/reduce_tree.h"
@@ -8,7 +8,7 @@
 #include "tool/compare.h"
 
 typedef struct search {
-  int64_t dims[3]; /* of which zeros at the end are none */
+  int64_t dims[3]; /* zeros at the end are no dims */
   int32_t axis;
 } search;
 

@@ -1,5 +1,5 @@
-/* Partitioned programs give what the whole ones give: random programs on random meshes, with random shardings.
- * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which. */
+/* Partitioned programs have the results of whole ones: random programs on random meshes, with random shardings.
+ * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the programs. */
 #include "bounds.h"
 #include "graph_text.h"
 #include "shard/shard.h"
@@ -47,7 +47,7 @@ static void check_text(uint64_t seed, const ts_graph *graph) {
   ts_graph_destroy(parsed);
 }
 
-/* A random program, whole and partitioned, with what both give. */
+/* A random program, whole and partitioned, with both results. */
 typedef struct random_case {
   ts_graph *graph, *partitioned;
   ts_shard_report report;
@@ -82,7 +82,7 @@ static void case_deinit(random_case *c) {
   ts_graph_destroy(c->partitioned);
 }
 
-/* To the bit where no float reduction is split, and within its bound elsewhere. */
+/* To the bit if no float reduction is split, else within its bound. */
 static bool parts_hold(const random_case *c, bound_counts *counts, char message[TS_COMPARE_TEXT]) {
   bound *bounds;
   bool holds = true;
@@ -146,9 +146,9 @@ START_TEST(partitions_give_the_whole)
 }
 END_TEST
 
-/* ---- the bounds find what is wrong ---- */
+/* ---- the bounds find faults ---- */
 
-/* The partitioned program with the largest of the terms in place of their sum. */
+/* The partitioned program with the largest term instead of the terms' sum. */
 static ts_graph *without_sums(const ts_graph *partitioned) {
   static const char sum[] = "all_reduce_sum", max[] = "all_reduce_max";
   char *text = graph_text(partitioned);

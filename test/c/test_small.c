@@ -12,15 +12,15 @@ enum { SMALL = sizeof small / sizeof *small, FLOATS = 4 /* the first of the floa
 
 static int values_of(ts_dtype type) { return 1 << ts_dtype_bits(type); }
 
-/* The value with these bits. */
+/* The value with the bits `bits`. */
 static ts_scalar value_of(ts_dtype type, int bits) {
   return ts_dtype_is_float(type) ? (ts_scalar){.bits = (uint64_t)bits} : ts_scalar_from_s64(type, bits);
 }
 
 /* ---- scalars ---- */
 
-/* The nearest value of the format, of equally near ones the even one; by looking at all of them. `above` is where the
- * numbers end: what is nearer to it than to the largest number overflows. */
+/* The nearest value of the format, of equally near ones the even one; by looking at all of them. `above` is the end of
+ * the numbers: a value nearer to it than to the largest number overflows. */
 static ts_scalar nearest(ts_dtype type, double x, double above) {
   int largest = type == TS_F8 ? 0x7B : 0x7E, overflow = type == TS_F8 ? 0x7C : 0x7F, best = 0;
   double distance = INFINITY, magnitude = fabs(x);
@@ -306,7 +306,7 @@ START_TEST(sources)
 }
 END_TEST
 
-/* Text says the value and takes it back. */
+/* Text has the value, and parses to it. */
 START_TEST(text)
 {
   ts_dtype type = small[_i];

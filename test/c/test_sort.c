@@ -1,5 +1,5 @@
-/* Sorts, argsorts and top_k by what defines them: the indices are a permutation in which each element comes before the
- * next one by its key, or by its place where keys are equal. There is one such permutation, and the bits of every
+/* Sorts, argsorts and top_k by their definition: the indices are a permutation, each element comes before the next one
+ * by its key, and equal keys are in the order of their places. There is one such permutation, and the bits of every
  * element are those at its index. */
 #include "exec/pool.h"
 #include "kernel/sort/sort.h"
@@ -41,7 +41,7 @@ static bool after(const line *l, int64_t i, int64_t j) {
   return isnan(b) ? false : isnan(a) || a > b;
 }
 
-/* In the stable order, which has no equals. */
+/* In the stable order no two elements are equal. */
 static bool before(const line *l, int64_t i, int64_t j) { return after(l, j, i) || (i < j && !after(l, i, j)); }
 
 static void read_numbers(line *l, int64_t n) {
@@ -49,7 +49,7 @@ static void read_numbers(line *l, int64_t n) {
   for (int64_t i = 0; i < n; i++) l->numbers[i] = number_at(l->type, l->in, l->first + i * l->stride);
 }
 
-/* ---- threads that are none: tasks in reverse order, each with another worker, and a flag that is set after some */
+/* ---- simulated threads: tasks in reverse order, each with another worker, and a flag that is set after some */
 
 typedef struct backwards {
   ts_parallel parallel;
@@ -270,7 +270,7 @@ START_TEST(test_very_long_lines)
 }
 END_TEST
 
-/* Lines that one thread splits in place, as they are longer than what it sets aside. */
+/* Lines that one thread splits in place: they are longer than the keys that it sets aside. */
 START_TEST(test_many_very_long_lines)
 {
   static const ts_dtype some[] = {TS_F32, TS_S64};
@@ -284,7 +284,7 @@ START_TEST(test_many_very_long_lines)
 }
 END_TEST
 
-/* Few keys, sorted ones, and keys whose range is wide but for one. */
+/* Few keys, sorted keys, and keys with a wide range because of one key. */
 START_TEST(test_unfriendly_keys)
 {
   const int64_t n = 300001;

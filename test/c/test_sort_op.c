@@ -1,6 +1,5 @@
-/* sort, argsort and top_k as ops: what they mean by hand, and programs against the interpreter for every type, axis,
- * direction and result type; cancelled runs. How lines are sorted is test_sort.c's, and donated operands are in
- * test/golden/exec. */
+/* sort, argsort and top_k as ops: results by hand, and programs against the interpreter for every type, axis, direction
+ * and result type; cancelled runs. test_sort.c tests how lines are sorted, and test/golden/exec donated operands. */
 #include "exec/executable.h"
 #include "exec/pool.h"
 #include "kernel/ref/ref.h"

@@ -354,7 +354,7 @@ START_TEST(pool_limit)
   ck_assert_int_eq(stats_of(pool).pooled, 0);
   ck_assert_ok(ts_pool_alloc(pool, 1, &a));
   ts_pool_free(pool, a, 1);
-  ts_pool_set_limit(pool, INT64_MAX); /* what the limit allows, the system may still refuse */
+  ts_pool_set_limit(pool, INT64_MAX); /* the system may still refuse an amount that the limit allows */
   ck_assert_error(ts_pool_alloc(pool, (int64_t)1 << 60, &a), TS_RESOURCE_EXHAUSTED, "1152921504606846976");
   ck_assert_int_eq(stats_of(pool).live, 0);
   ts_pool_destroy(pool);
@@ -453,7 +453,7 @@ START_TEST(pool_takes_what_other_threads_keep)
 }
 END_TEST
 
-/* A peak between two readings is seen, of small blocks too. */
+/* A peak between two readings is seen, also of small blocks. */
 START_TEST(pool_peak_of_small_blocks)
 {
   void *blocks[SMALLS], *one;
@@ -617,7 +617,7 @@ START_TEST(mapping_fails_without_leaks)
 }
 END_TEST
 
-/* Of what a pool keeps, under AddressSanitizer, too. */
+/* The memory that a pool keeps, also under AddressSanitizer. */
 static TCase *kept(void) {
   TCase *tests = tcase_create("kept");
   tcase_set_timeout(tests, 60);

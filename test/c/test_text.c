@@ -30,7 +30,7 @@ static char *read_ops(const char *path) {
 
 #define EVERY_OP "test/golden/ir/every_op.ts"
 
-/* In every_op.ts are those that have a form in StableHLO, which the file is written in, too. */
+/* every_op.ts has the ops with a form in StableHLO; the file is also written in StableHLO. */
 static const char *const op_files[] = {EVERY_OP, "test/golden/ir/callback.ts", "test/golden/ir/linalg.ts"};
 
 static bool is_written(const char *text, ts_opcode op) {
@@ -355,7 +355,7 @@ static void parse_and_print(const char *source) {
 
 START_TEST(every_allocation_fails)
 {
-  parse_and_print(memory_text); /* what is made once, such as the pool */
+  parse_and_print(memory_text); /* makes the values that are made once, such as the pool */
   CK_FAIL_EACH_ALLOCATION(parse_and_print(memory_text));
 }
 END_TEST

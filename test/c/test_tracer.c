@@ -364,7 +364,7 @@ static ts_status coordinate(ts_tracer *t, ts_value_id *out) {
   return ts_tracer_op(t, TS_OP_SLICE, OPERANDS(ts_tracer_operand(t, *out)), &second, out);
 }
 
-/* A branch that uses the coordinates, which a hidden argument follows. */
+/* A branch that uses the coordinates; a hidden argument comes after them. */
 static ts_status trace_local(ts_tracer *t, ts_buffer *hidden, ts_value_id *out_index, ts_value_id *out_result) {
   ts_region_id yes, no;
   ts_value_id held;

@@ -232,7 +232,7 @@ START_TEST(pow_special_values)
 }
 END_TEST
 
-/* C99's table for atan2, and the eighths of the circle, which are the nearest floats. */
+/* C99's table for atan2, and the eighths of the circle: their nearest floats. */
 START_TEST(atan2_special_values)
 {
   static const float pi = 0x1.921fb6p+1f;
@@ -266,7 +266,7 @@ END_TEST
 
 static bool same_f64(double a, double b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
 
-/* Lane i of the second run takes what lane from(i) had in the first: a permutation, as the factor is odd. */
+/* Lane i of the second run takes the arguments of lane from(i) in the first: a permutation, as the factor is odd. */
 static int from(int i) { return (int)((i * 1237u + 5) % BLOCK); }
 
 static void check_lanes_f32(const math_function *f) {

@@ -91,7 +91,7 @@ static ts_buffer *dot(ts_buffer *x, ts_buffer *y) {
   return out;
 }
 
-/* ---- the order, as tensor/dot_order.h says it ---- */
+/* ---- the order of tensor/dot_order.h ---- */
 
 #define DEFINE_MODEL(T, FMA)                                                                                           \
   static T term_##T(T a, T b, T sum) {                                                                                 \
@@ -196,8 +196,8 @@ START_TEST(dots_are_those_of_the_interpreter)
 }
 END_TEST
 
-/* What a lane without a term holds changes no sum: a product that is too small for the type is -0, and so is the sum of
- * a whole block of them. NaNs and infinities pass through. */
+/* Lanes without a term change no sum: a product that is too small for the type is -0, and so is the sum of a whole
+ * block of such products. NaNs and infinities pass through. */
 START_TEST(special_values)
 {
   static const double values[][2] = {{1e-30, -1e-30}, {-0.0, 1}, {INFINITY, 1}, {INFINITY, 0}, {NAN, 1}, {3e38, 3e38}};

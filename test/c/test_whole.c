@@ -1,4 +1,4 @@
-/* Control flow over single elements as one native function: which ops qualify, that equal loops share a kernel, and
+/* Control flow over single elements as one native function: the ops that qualify, a shared kernel for equal loops, and
  * results against the interpreter. */
 #include "exec/executable.h"
 #include "jit/jit.h"
@@ -193,7 +193,7 @@ START_TEST(nested_control)
 }
 END_TEST
 
-/* Values that change places: what a body returns is read before any of it is written. */
+/* Values that change places: all results of a body are read before the first is written. */
 static const char swapped[] =
     GRAPH("%0: s32[]", "s32[]",
           "%1 = constant 1 : s32[]\n%2 = constant 2 : s32[]\n%3, %4, %5 = while %1, %2, %0 {\n"

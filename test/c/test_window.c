@@ -16,7 +16,7 @@ static const char *const types[] = {"s8",  "s16", "s32",  "s64", "u8",  "u16", "
                                     "u64", "f16", "bf16", "f32", "f64", "c64", "c128"};
 static const char *const folds[] = {"window_sum", "window_product", "window_max", "window_min"};
 static const char *const scatters[] = {"window_scatter_max", "window_scatter_min"};
-/* Those from REAL on are complex: of these there are sums and products, the first folds. */
+/* Types from REAL on are complex: they have only sums and products, the first folds. */
 enum { TYPES = sizeof types / sizeof *types, REAL = TYPES - 2, SUMS = 2 };
 
 typedef struct window_case {
@@ -305,7 +305,7 @@ static void fill_strip(ts_dtype type, char *to, size_t bytes, uint64_t seed) {
   }
 }
 
-/* What the strip has to give, place by place and tap by tap. */
+/* The expected results of the strip, place by place and tap by tap. */
 static void strip_by_dots(const ts_window_lanes *l, ts_dtype type, const ts_window_strip *s, int64_t places) {
   int64_t row = s->weights->count * (int64_t)ts_dtype_size(type);
   const char *taps[STRIP_LINES * 3 * TS_WINDOW_DOTS];

@@ -1,4 +1,4 @@
-/* What the C tests share. */
+/* Shared by the C tests. */
 #ifndef TS_TEST_TESTING_H
 #define TS_TEST_TESTING_H
 
@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Check notes the line of each assertion that holds in a file, for the report of a crash. That takes longer than most
- * assertions, of which there is one for each element of many a tensor. */
+/* Check notes the line of each assertion that holds in a file, for the report of a crash. This takes longer than most
+ * assertions, and many tensors have an assertion for each element. */
 #define _mark_point(file, line) ((void)0)
 
-/* Whether this build checks memory or threads. Computing expected values takes ten times as long there, and tests leave
- * those of large operands to the build without: what they run is the same. */
+/* Whether this build checks memory or threads. Expected values take ten times as long there, so tests skip large
+ * operands: the code under test is the same. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TEST_IS_SANITIZED true
 #else
@@ -41,8 +41,7 @@
   } while (0)
 
 /* Runs `statement` with the first, second, ... allocation failing, until no
- * failure was injected, and checks that nothing leaks. The statement must free
- * what it makes and free every status. */
+ * failure was injected, and checks that nothing leaks. The statement must free its results and every status. */
 #define CK_FAIL_EACH_ALLOCATION(statement)                                                   \
   do {                                                                                       \
     for (int64_t ck_n_ = 1;; ck_n_++) {                                                      \
@@ -57,7 +56,7 @@
     }                                                                                        \
   } while (0)
 
-/* What a file below the repository's root says, to be freed by free(). */
+/* The contents of a file below the repository's root, to be freed by free(). */
 static inline char *testing_read(const char *path) {
   FILE *file = fopen(path, "rb");
   ck_assert_msg(file != NULL, "no %s: run this from the repository's root", path);

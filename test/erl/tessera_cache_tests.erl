@@ -1,4 +1,4 @@
-%% One of several callers makes a value, whatever happens to the others.
+%% One of several callers makes a value, even if others end.
 -module(tessera_cache_tests).
 -include_lib("eunit/include/eunit.hrl").
 

@@ -1,6 +1,6 @@
-%% Work outside of runs ends with its caller, too: lists, copies, compiles; and so do the routines of a run: factorizations, solutions,
-%% transforms, sorts, convolutions, scatters, windows, scans. The CPU time until its end is compared
-%% with that of the whole: other programs add nothing to either.
+%% Work outside of runs also ends with its caller: lists, copies, compiles; and so do the routines of a run: factorizations, solutions,
+%% transforms, sorts, convolutions, scatters, windows, scans. The CPU time until its end is compared with the whole: other programs add
+%% nothing to either.
 -module(tessera_cancel_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -27,7 +27,7 @@ solvers() ->
      {"inverse", 1500, f64, fun tessera:inverse/1}, {"determinant", 3000, f32, fun tessera:determinant/1},
      {"triangular_solve", 2500, f32, fun(A) -> tessera:triangular_solve(A, A) end}].
 
-%% Each is of one line, which no task but those of its routine cuts.
+%% Each has one line; only the tasks of the routine cut it.
 lines() ->
     [{"sort", {30000000}, f32, fun tessera:sort/1}, {"argsort", {20000000}, f64, fun tessera:argsort/1},
      {"fft", {1 bsl 23}, c64, fun tessera:fft/1}, {"rfft", {1 bsl 23}, f64, fun tessera:rfft/1},
@@ -47,12 +47,13 @@ scattered() ->
 
 waves(Shape, Type) -> tessera:as_type(tessera:multiply(tessera:sin(tessera:iota(Shape, f32)), 1000), Type).
 
-%% A symmetric matrix with a heavy diagonal, which all factorizations take.
+%% A symmetric matrix with a heavy diagonal, valid for all factorizations.
 matrix(N, Type) ->
     Some = tessera:sin(tessera:iota({N, N}, f32)),
     tessera:as_type(tessera:add(tessera:add(Some, tessera:transpose(Some)), tessera:multiply(tessera:eye(N), 4.0 * N)), Type).
 
-%% CPU milliseconds of this VM until nothing is left of a process, which is killed so many ms after it began; or its own.
+%% CPU milliseconds of this VM until all of a process's tensors are freed. The process is killed `KillAfter` ms after it
+%% began; or ends by itself.
 time({_, Prepare, Work}, KillAfter) ->
     Parent = self(),
     Held = held(),

@@ -75,7 +75,8 @@ ops_test() ->
     ?assertEqual([1.0, 2.0], tessera:to_list(tessera:to_device(A, {host, 0}))),
     ?assertEqual(A, tessera:to_device(A, {three, 2})).
 
-%% A function runs on its device, or where its first tensor is; results that are arguments or constants are there, too.
+%% A function runs on its device, or where its first tensor is; results that are arguments or constants are on that
+%% device as well.
 jit_test() ->
     four = open(four, #{device_count => 4}),
     Body = fun(X, Y) -> {tessera:add(X, Y), Y, tessera:tensor([7, 8])} end,
@@ -97,7 +98,7 @@ jit_test() ->
 
 %% ---- memory
 
-%% The limit of one client is not that of another, and its memory is its own.
+%% A client's limit and memory are its own.
 limit_test() ->
     small_memory = open(small_memory, #{device_count => 2, memory_limit => 1 bsl 20}),
     Bytes = <<0:(600000 * 8)>>,
@@ -184,7 +185,7 @@ environment_test_() ->
         ?assertNotEqual(nomatch, string:find(Run("four"), "expected a number of devices from 1 to 64, got"))
     end}.
 
-%% The first use of the library starts the application, which reads all settings: in another VM, where nothing else was done.
+%% The first use of the library starts the application and reads all settings. This needs a new VM.
 first_use_test_() ->
     [{timeout, 60, fun() -> ?assertEqual(Expected, printed(Variables, Eval)) end}
      || {Expected, Variables, Eval} <-
@@ -235,7 +236,7 @@ says(Words, Text) ->
     ?assertEqual({"[{invalid_argument", Text}, {lists:sublist(Text, 18), Text}),
     ?assertEqual({2, Text}, {length(string:split(Text, "{invalid_argument", all)) - 1, Text}).
 
-%% What an expression gives in another VM, which has these variables of the environment.
+%% The result of an expression in another VM, with these environment variables.
 printed(Variables, Eval) ->
     Whole = "logger:set_primary_config(level, none), io:format(\"~0tp\", [begin " ++ Eval ++ " end]), halt().",
     os:cmd(Variables ++ " erl -noshell " ++ tessera_test:shell_paths() ++ " -eval " ++ tessera_test:quoted(Whole) ++ " 2>&1").

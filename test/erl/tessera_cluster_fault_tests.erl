@@ -6,14 +6,14 @@
 -import(tessera_test, [in_folder/1, is_timed/0, until/1]).
 -export([log/2, driver/0, listening_sockets/1, impostor/3]).
 
-%% On an idle machine a report that waits for another timer than the one that is tested is later than the slack: the least of those is
-%% the default deadline of 10 s.
+%% The least time of any other timer is the default deadline of 10 s. So on an idle machine a report that comes from another timer is
+%% later than the slack.
 -define(SLACK, 3000).
 -define(KILLED, 2000).
 -define(WITHIN, 60000).
 -define(PASSWORD, <<"rosebud-2f7c">>).
 
-%% ---- faults while programs run, which need MPI
+%% ---- faults while programs run: these need MPI
 
 runs_test_() ->
     [{lists:concat([Name, " by ", Launcher]), {timeout, 200, fun() -> Test(Launcher) end}}
@@ -85,7 +85,7 @@ stopped(Launcher) ->
     {Cluster, [First, _] = Pids} = started(Launcher, #{ranks => 2, threads => 1, deadline => Deadline}),
     Endless = endless(Cluster, 2, 100),
     {Text, Ms} = report(Cluster, fun() -> read(Endless([[tessera:broadcast(1.0, {100})] || _ <- [1, 2]])) end, fun() -> signal("STOP", First) end),
-    %% the driver sees it, or the rank that waits for it
+    %% the driver sees it, or the waiting rank
     ?assertMatch({match, _}, re:run(Text, "(rank 0 on [^ ]+: nothing was heard of it for 4000 ms|rank 1 on [^ ]+: rank 0 did not answer)")),
     ?assert(Ms >= Deadline div 2),
     said("a stopped rank", Ms, Deadline + 1000),
@@ -160,7 +160,7 @@ at_once(Launcher) ->
     check_sums(Cluster, 4),
     stop(Cluster, Pids).
 
-%% A rank with a lesser instruction set: all take it, and a program has the bits that it has there.
+%% A rank with a lesser instruction set: all ranks take it, and a program has the bits of that set.
 instruction_sets(Launcher) ->
     (in_folder(fun(Folder) -> instruction_sets(Launcher, Folder) end))().
 
@@ -190,8 +190,8 @@ launch_with(Folder, Launcher, Line) ->
                                   "n=$#; for a; do case $a in */erl) set -- \"$@\" ", Rank, " ;; esac; set -- \"$@\" \"$a\"; done\n",
                                   "shift $n\nexec ", Launcher, " \"$@\"\n"]).
 
-%% Driver and ranks of one host have no socket that another host could reach. That of mpirun for its daemons cannot be bound to an
-%% address in Open MPI 4.1.
+%% Driver and ranks of one host have no socket that another host could reach. mpirun's socket for its daemons cannot be bound to
+%% an address in Open MPI 4.1.
 listeners(Launcher) ->
     Own = listening_sockets(os:getpid()),
     {Cluster, Pids} = started(Launcher, #{ranks => 2, threads => 1}),
@@ -204,7 +204,7 @@ is_loopback(<<"0100007F:", _/binary>>) -> true;
 is_loopback(<<"00000000000000000000000001000000:", _/binary>>) -> true;
 is_loopback(_) -> false.
 
-%% The addresses, as the kernel prints them, on which a process listens.
+%% The addresses of a process's listening sockets, in the kernel's form.
 listening_sockets(Process) ->
     Folder = "/proc/" ++ Process ++ "/fd",
     {ok, Names} = file:list_dir(Folder),
@@ -300,8 +300,7 @@ other_builds(Folder) ->
 
 silent_test_() -> [{lists:concat(["silent strangers, TLS: ", Tls]), {timeout, 120, in_folder(fun(Folder) -> silent(Folder, Tls) end)}} || Tls <- [false, true]].
 
-%% More strangers than there are places, who say nothing and stay, do not keep ranks from joining: neither those that came before, nor those that come
-%% all the time.
+%% More silent strangers than there are places do not keep ranks from joining: neither strangers that came before, nor strangers that keep coming.
 silent(Folder, Tls) ->
     #{level := Level} = logger:get_primary_config(),
     Waits = fake(Folder, "waits", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args\n",
@@ -404,8 +403,8 @@ impostors(Folder, First, Second) ->
 secrets_test_() ->
     [{Name, {timeout, 120, in_folder(fun(Folder) -> secrets(Folder, Tls) end)}} || {Name, Tls} <- [{"secrets", false}, {"secrets with TLS", true}]].
 
-%% The key is in no command line, no environment, no state or stack of a process that is printed, and no line of the log, at any level, while ranks start, when they
-%% are there, and when a process with the key ends by an error. The log has the user's variables neither.
+%% The key is not in any command line, environment, printed state or stack of a process, or line of the log at any level. This holds while ranks
+%% start, when they are ready, and when a process with the key ends by an error. The log does not have the user's variables either.
 secrets(Folder, Tls) ->
     #{level := Level} = logger:get_primary_config(),
     Table = ets:new(log, [public, ordered_set]),
@@ -463,7 +462,7 @@ is_server(Process) ->
         undefined -> false
     end.
 
-%% Those of clusters; not one of a test, which has the options that it gives.
+%% The processes of clusters; without processes of tests, which have the options that they pass.
 own_processes() ->
     [Process || Process <- processes(), Modules <- [modules(Process)], lists:any(fun(M) -> lists:prefix("tessera_cluster", M) end, Modules),
                 not lists:any(fun(M) -> lists:suffix("_tests", M) end, Modules)].

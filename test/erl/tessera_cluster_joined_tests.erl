@@ -1,5 +1,5 @@
 %% Clusters without a driver: programs that mpirun starts, whose processes join. Each test starts real jobs on this host; a process
-%% runs a function of this module, and writes what it has found into a file of its own.
+%% runs a function of this module, and writes its result into a file of its own.
 -module(tessera_cluster_joined_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_cluster_tests, [launchers/0, gone/1]).
@@ -7,11 +7,11 @@
 -export([main/1]).
 %% For other modules of tests.
 -export([program/3]).
-%% What the processes run.
+%% The functions of the processes.
 -export([errors/1, bits/1, together/1, saves/1, disagrees/1, fills/1, halts/1, leaves/1, waits/1, stops/1, dies/1, fails/1, ends/1, alone/1, refused/1, differs/1]).
 
 -define(WITHIN, 600000).
-%% Variables by which a process could take itself for a rank.
+%% Variables that could make a process take itself for a rank.
 -define(LAUNCHED, ["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE", "PMIX_RANK"]).
 
 %% ---- jobs
@@ -35,7 +35,8 @@ options_test() ->
      || Options <- [#{ranks => 2}, #{devices => 0}, #{devices => 65}, #{threads => none}, #{memory_limit => 0}, #{deadline => 1}, #{call_timeout => 0},
                     #{call_timeout => never}, #{start_timeout => infinity}, #{name => "a"}, [a], [{devices, 1} | b], 7]].
 
-%% So many ranks run a function: mpirun's status, what it printed, and what each rank has written, in the order of ranks.
+%% Runs a function on `Ranks` ranks: mpirun's status, its output, and the terms that each rank has written, in the order
+%% of ranks.
 mpirun(Ranks, Function, Folder) ->
     {Status, Output} = launched(Ranks, arguments(Function, Folder)),
     {Status, Output, [Term || Rank <- lists:seq(0, Ranks - 1), Term <- written(Folder, Rank)]}.
@@ -48,7 +49,7 @@ launched(Ranks, Program, Arguments) ->
     process(Mpirun, ["--bind-to", "none", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self," ++ Shared,
                      "-np", integer_to_list(Ranks), Program | Arguments], []).
 
-%% The status and the output of so many ranks with these arguments of erl, and modules in the folder; 0: of one process without mpirun.
+%% The status and the output of `Ranks` ranks with these arguments of erl, and modules in the folder; 0: of one process without mpirun.
 program(0, Folder, Arguments) -> process(erl(), vm(filename:dirname(code:which(tessera)), Folder) ++ Arguments ++ ["-s", "init", "stop"], []);
 program(Ranks, Folder, Arguments) -> launched(Ranks, vm(filename:dirname(code:which(tessera)), Folder) ++ Arguments ++ ["-s", "init", "stop"]).
 
@@ -84,7 +85,7 @@ collected(Port, Output) ->
             error({no_end, iolist_to_binary(Output)})
     end.
 
-%% ---- what a process does
+%% ---- the work of a process
 
 main([Function, Folder]) ->
     put(folder, Folder),
@@ -217,7 +218,7 @@ bits(_) ->
     [write({Rank * Each + I, Results}) || {I, Results} <- lists:zip(lists:seq(0, Each - 1), results(Cluster, Rank * Each, Each))],
     tessera_cluster:leave(Cluster).
 
-%% For each of these partitions the digests of its results.
+%% The digests of the results, for each of these partitions.
 results(Client, First, Count) ->
     Calls = [[tessera:to_binary(T) || T <- Part] || {F, Lists} <- programs(Client), Part <- F(lists:sublist(Lists, First + 1, Count))],
     [[erlang:md5(lists:nth((Call - 1) * Count + Own, Calls)) || Call <- lists:seq(1, length(Calls) div Count)] || Own <- lists:seq(1, Count)].
@@ -320,7 +321,7 @@ together_test_on(Folder) ->
 
 whole() -> {tessera:reshape(tessera:iota({64}, f32), {8, 8}), tessera:tensor([1, 2, 3, 4], s8), tessera:tensor([nan, -0.0, infinity], bf16)}.
 
-%% The parts of a container of a client, cut for a mesh: of all partitions, or of those of this rank.
+%% The parts of a container of a client, cut for a mesh: of all partitions, or of this rank's.
 parts(Client, Mesh) ->
     {A, #{b := B}, C} = ?SAVED,
     {Matrix, Bias, Numbers} = whole(),
@@ -330,7 +331,7 @@ parts(Client, Mesh) ->
 contents(Parts) ->
     [erlang:phash2({tessera:shape(M), tessera:to_binary(M), tessera:to_binary(B), N, tessera:to_binary(O)}) || {M, #{b := B, n := N}, O} <- Parts].
 
-%% Loads what a driver has saved, in several meshes, and saves the same.
+%% Loads a driver's save, in several meshes, and saves the same.
 saves(Folder) ->
     {Cluster, _} = join(#{devices => 4}),
     #{ranks := Ranks} = tessera_cluster:info(Cluster),
@@ -388,7 +389,7 @@ tensors_of(Path) ->
 
 files_of(Path, Rest) -> [filename:join(filename:dirname(Path), File) || File <- filelib:wildcard(filename:basename(Path) ++ Rest, filename:dirname(Path))].
 
-%% What has to be the same on all ranks. An earlier save stays, and no file of another.
+%% Arguments that must be the same on all ranks. An earlier save stays; no other file does.
 disagrees(Folder) ->
     {Cluster, Rank} = join(#{devices => 2}),
     Own = fun(First, Second) -> case Rank of 0 -> First; 1 -> Second end end,
@@ -446,7 +447,7 @@ disagrees_test_on(Folder) ->
     ?assertEqual([{ok, [[0.0, 0.0], [0.0, 1.0]]}, {ok, [[1.0, 0.0], [1.0, 1.0]]}], [proplists:get_value(load, All) || All <- Both]),
     ?assertEqual([{ok, 3}, {ok, 3}], [proplists:get_value(files, All) || All <- Both]).
 
-%% An earlier save survives one for which there is no room.
+%% An earlier save survives a save without room.
 fills(Folder) ->
     {Cluster, Rank} = join(#{}),
     Path = filename:join([Folder, "disk", "model"]),
@@ -573,7 +574,7 @@ dies_test_on(Folder) ->
     ?assertMatch([_, _, _], pids(Ranks)),
     gone(pids(Ranks)).
 
-%% The program fails on rank 1, which is an error of the whole job.
+%% The program fails on rank 1: an error of the whole job.
 fails(_) ->
     {Cluster, Rank} = join(#{}),
     attempt(before, fun() -> call(Cluster, Rank) end),
@@ -647,7 +648,7 @@ no_library(Folder) ->
     {0, _} = process(erl(), arguments(refused, Folder, filename:join(Folder, "ebin")), [{"OMPI_COMM_WORLD_SIZE", "2"}]),
     has(refused, failed_precondition, "OMPI_COMM_WORLD_SIZE=2.*tessera_mpi.so is not there: Tessera was built without Open MPI", hd(written(Folder, 0))).
 
-%% Both ranks learn which one it is. Where MPI says so, it is not finalized, and the job fails.
+%% Both ranks learn the rank that differs. If MPI reports it, MPI is not finalized, and the job fails.
 differs(Folder) ->
     put(rank, os:getenv("OMPI_COMM_WORLD_RANK")),
     Result = tessera_cluster:join(#{}),

@@ -1,4 +1,4 @@
-%% What ranks print, in the log of the driver: events, their order, and the limit.
+%% The output of ranks in the log of the driver: events, their order, and the limit.
 -module(tessera_cluster_log_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([log/2]).
@@ -11,7 +11,7 @@ log(#{level := notice, msg := {Format, Values}}, #{config := #{to := To}}) ->
     ok;
 log(_, _) -> ok.
 
-%% The events of a process that is given lines by F, when it has ended, and of those before it that Then waits for.
+%% The events of a process that gets lines from F, after its end, and the events before it that Then waits for.
 events(F) -> events(F, fun(_) -> [] end).
 
 events(F, Then) ->
@@ -56,7 +56,7 @@ tags_test() ->
                           {<<"[a list, 1] [1,2]">>, [{launcher, <<"[a list, 1] [1,2]">>}]}]],
     ?assertEqual([{2, <<"rest">>}], tessera_cluster_output:parse(2, <<"rest">>)).
 
-%% Of many lines most are left out; the log says how many, and those that it has are the first ones.
+%% Of many lines most are left out; the log says how many, and has the first ones.
 limit_test() ->
     Count = 30000,
     Began = erlang:monotonic_time(millisecond),
@@ -78,7 +78,7 @@ cluster_test_() ->
     [{"output of ranks by " ++ lists:concat([Launcher]), {timeout, 120, fun() -> printed(Launcher) end}} || Launcher <- tessera_cluster_tests:launchers()]
         ++ [{"output of mpirun", {timeout, 120, tessera_test:in_folder(fun of_mpirun/1)}}].
 
-%% What is printed on a rank in any way is in the log here, with the rank in front.
+%% All output of a rank is in the log here, with the rank in front.
 printed(Launcher) ->
     {ok, _} = application:ensure_all_started(tessera),
     with_log(fun() ->
@@ -121,7 +121,7 @@ seen(Missing) ->
     after ?WITHIN -> error({missing, Missing})
     end.
 
-%% What a rank prints, and that something was left out, is in the log while the rank lives and says nothing more.
+%% The output of a rank, and a note about omitted lines, are in the log while the rank lives and prints nothing more.
 soon_test() ->
     Flood = fun(Log) ->
                     lines(Log, 0, [<<"first">>]),

@@ -1,5 +1,5 @@
-%% How clusters start, and how starts end: names, options, what an error says, and that nothing is left of a start that failed. Scripts in the
-%% place of mpirun and of ssh do what those do when something is wrong.
+%% Starts of clusters, and their ends: names, options, texts of errors, and no traces of a failed start. Scripts instead of mpirun and ssh
+%% behave like these when something is wrong.
 -module(tessera_cluster_start_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_cluster_tests, [started/2, stop/2, fake/3, script/3, launchers/0, listening/1, signal/2, gone/1]).
@@ -33,7 +33,7 @@ names_test_() ->
 
 identity(Client) -> tessera:shard_jit(fun(X) -> X end, #{shape => {1}}, #{client => Client, input_shardings => [#{}]}).
 
-%% A name whose first start fails is that of nothing, and may be used again.
+%% A name whose first start fails is free, and may be used again.
 failed_name(Folder) ->
     Fails = fake(Folder, "fails", ["exit 3"]),
     ?assertMatch({error, {unavailable, _}}, tessera_cluster:start_link(#{ranks => 1, mpirun => Fails, name => ?NAME})),
@@ -106,7 +106,7 @@ held(Test, Options) ->
     Test ! {held, self()},
     receive go -> tessera_cluster:start_link(Options) end.
 
-%% During its first start a cluster tells what it does, however long that takes, and can be stopped.
+%% During a first start of any length a cluster reports its state, and can be stopped.
 first_start(Folder) ->
     Starter = starts(#{ranks => 1, mpirun => fake(Folder, "sleeps", ["exec sleep 60"]), name => ?NAME}),
     until(fun() -> is_pid(whereis(?NAME)) end),
@@ -119,7 +119,7 @@ first_start(Folder) ->
     ?assertNot(tessera_cluster:is_cluster(tessera_cluster_start_none)),
     Starter ! stop.
 
-%% Names that are those of clients.
+%% Names of clients.
 reserved() ->
     Refused = fun(Options) ->
                       {error, {Code, Text}} = tessera_cluster:start_link(Options#{ranks => 1, mpirun => none}),
@@ -138,7 +138,7 @@ reserved() ->
     ?assertMatch({error, {failed_precondition, <<"leave: this node has not joined the cluster ", _/binary>>}}, tessera_cluster:leave(Cluster)),
     stop(Cluster, Pids).
 
-%% What is no cluster.
+%% Names and pids without a cluster.
 unknown() ->
     [begin
          ?assertError({unavailable, <<"there is no cluster no_cluster">>}, Call(no_cluster)),
@@ -191,7 +191,7 @@ left_test_() ->
                          {"others", fun others/1}]]
     ++ [{"killed mpirun", {timeout, 200, in_tmpdir(fun killed_mpirun/1)}} || lists:member("mpirun", launchers())].
 
-%% A test in a folder that is TMPDIR, too. At its end nothing of a start is there, and no process has a mark that the test has noted.
+%% A test in a folder that is also TMPDIR. At its end nothing of a start is there, and no process has a mark that the test has noted.
 in_tmpdir(Test) ->
     in_folder(fun(Folder) ->
                       {ok, _} = application:ensure_all_started(tessera),
@@ -202,7 +202,7 @@ in_tmpdir(Test) ->
                       end
               end).
 
-%% The marks of the folders in TMPDIR, of which each start has one or two.
+%% The marks of the folders in TMPDIR: each start has one or two.
 marks(Folder) ->
     {ok, Names} = file:list_dir(Folder),
     lists:usort([lists:flatten(lists:join(".", lists:sublist(string:lexemes(Rest, "."), 4))) || "tessera-" ++ Rest <- Names]).
@@ -212,7 +212,7 @@ nothing_left(Folder, Marks) ->
     [?assertEqual({Mark, []}, {Mark, tessera_cluster_leftovers:processes(Mark)}) || Mark <- Marks],
     [?assertNot(filelib:is_dir(tessera_cluster_leftovers:folder(tessera_cluster_leftovers:shared_memory(), Mark))) || Mark <- Marks].
 
-%% A script that starts a process of its own and says which they are, as mpirun does ssh.
+%% A script that starts a process of its own and writes both pids, as mpirun does with ssh.
 hangs(Folder, Name) ->
     script(Folder, Name, ["sleep 1000 & echo $! $$ >", Folder, "/pids.new && mv ", Folder, "/pids.new ", Folder, "/pids; wait\n"]).
 
@@ -278,7 +278,7 @@ driver([Fake]) ->
     {ok, _} = application:ensure_all_started(tessera),
     tessera_cluster:start_link(#{ranks => 2, mpirun => Fake}).
 
-%% A program that says nothing of its version is ended, with what it has started.
+%% A program that does not print its version is ended, with its processes.
 hanging_version(Folder) ->
     {error, {failed_precondition, Text}} = tessera_cluster:start_link(#{ranks => 2, mpirun => hangs(Folder, "hangs"), start_timeout => 2000}),
     ?assertMatch({match, _}, re:run(Text, "/hangs --version did not end in 1500 ms$")),
@@ -303,7 +303,7 @@ kill() ->
     ok = tessera_cluster_leftovers:kill(Mark),
     ?assertEqual([], tessera_cluster_leftovers:processes(Mark)).
 
-%% What is not of a start that has ended stays: of a process that runs, of another host, of other programs.
+%% Traces of other starts stay: of a running process, of another host, of other programs.
 others(Folder) ->
     Mark = tessera_cluster_leftovers:mark(),
     [_, Where, Pid, Began] = string:lexemes(Mark, "."),
@@ -330,7 +330,7 @@ killed_mpirun(Folder) ->
     Starter = starts(#{ranks => 2, threads => 1, mpirun => Waits, name => ?NAME}),
     until(fun() -> marks(Folder) =/= [] end),
     [Second] = marks(Folder),
-    %% the rank that is there has begun MPI
+    %% the rank has begun MPI
     until(fun() -> filelib:wildcard(tessera_cluster_leftovers:folder("/dev/shm", Second) ++ "/owner.*") =/= [] end),
     ok = tessera_cluster_leftovers:signal("KILL", mpirun(Second)),
     {error, {unavailable, Text}} = result(Starter),
@@ -339,7 +339,7 @@ killed_mpirun(Folder) ->
     Starter ! stop,
     process_flag(trap_exit, false).
 
-%% The ranks share memory that has no name any more: nothing of it is left when all processes of a host are killed, mpirun's, too.
+%% The ranks share memory without a name: nothing of it is left when all processes of a host are killed, including mpirun's.
 unnamed(Pids, Folder) ->
     ?assertEqual({Folder, {error, enoent}}, {Folder, file:list_dir(Folder)}),
     [begin
@@ -352,12 +352,13 @@ mpirun(Mark) ->
     [Pid || Pid <- tessera_cluster_leftovers:processes(Mark), {ok, Name} <- [file:read_file("/proc/" ++ Pid ++ "/comm")],
             lists:member(Name, [<<"mpirun\n">>, <<"prterun\n">>, <<"prte\n">>, <<"orterun\n">>])].
 
-%% The lines of a script that is mpirun with another program for its ranks, in place of erl: one with these lines, whose arguments are erl and its arguments.
+%% The lines of a script that is mpirun with another program instead of erl for its ranks: a script with these lines, whose arguments are erl and its
+%% arguments.
 through(Folder, Lines) ->
     Rank = script(Folder, "rank", Lines),
     ["for arg; do shift; case $arg in */erl) set -- \"$@\" ", Rank, " \"$arg\" ;; *) set -- \"$@\" \"$arg\" ;; esac; done; exec mpirun \"$@\"\n"].
 
-%% ---- what an error says
+%% ---- the text of an error
 
 %% The tags of both versions of Open MPI, in whole lines, in lines that were written in parts, and between ranks.
 tags_test() ->
@@ -382,8 +383,8 @@ failed(Options) ->
     {error, {unavailable, Text}} = tessera_cluster:start_link(Options),
     binary_to_list(Text).
 
-%% mpirun says that it has lost a daemon, and ends with a status that a signal could have given it, too. The rank that is there ends with it, before it has
-%% joined, and after it, for which three seconds mostly do: the error is mpirun's alone.
+%% mpirun reports a lost daemon, and ends with a status that a signal could also have caused. The rank ends with it, before it has joined, or after it
+%% (three seconds mostly suffice): the error is mpirun's alone.
 lost_daemon(Folder) ->
     Script = tessera_cluster_tests:fake(Folder, "loses", ["until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n"
                                                          "TESSERA_RANK=0 TESSERA_RANKS=2 \"$@\" & rank=$!\nsleep $SECONDS_TO_JOIN\n"
@@ -460,7 +461,7 @@ without_mpi(Folder) ->
         false -> ok   % no rank has it then
     end.
 
-%% A start in which ranks still join may take longer than start_timeout, which is the longest time without anything new.
+%% A start with ranks that still join may take longer than start_timeout, the longest time without progress.
 slow_start(Folder) ->
     Sleeps = fake(Folder, "sleeps", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; exec sleep 1000"]),
     Starter = starts(#{ranks => 4, mpirun => Sleeps, start_timeout => 6000, name => ?NAME}),

@@ -9,7 +9,7 @@
          refused/3, refused/4, other_build/1]).
 -import(tessera_test, [in_folder/1, until/1]).
 
-%% Milliseconds for what takes far less on a machine that is not busy.
+%% Milliseconds for steps that take far less on an idle machine.
 -define(WITHIN, 60000).
 
 %% ---- pure parts
@@ -117,7 +117,7 @@ stop(Cluster, Pids) ->
 
 is_running(Pid) -> status(Pid) =/= "".
 
-%% The letter of the kernel, "" when there is no such process. The program ps hangs where a sanitizer is preloaded.
+%% The letter of the kernel, "" for a missing process. The program ps hangs where a sanitizer is preloaded.
 status(Pid) ->
     case file:read_file("/proc/" ++ binary_to_list(Pid) ++ "/stat") of
         {ok, Text} ->
@@ -155,7 +155,7 @@ calls(Launcher) ->
 
 on_ranks(Cluster, F) -> tessera_cluster:call(Cluster, {apply, term_to_binary(F), term_to_binary([]), {}}).
 
-%% A process whose call all ranks work on, and its monitor. It is there when they do.
+%% A process whose call keeps all ranks busy, and its monitor. Returns when they are busy.
 busy(Cluster) ->
     Work = fun() -> register(tessera_cluster_test_work, self()), timer:sleep(600000) end,
     {Caller, Monitor} = spawn_monitor(fun() -> on_ranks(Cluster, Work) end),
@@ -231,7 +231,7 @@ driver([Launcher]) ->
     io:format("ranks ~s~n", [lists:join(" ", Pids)]),
     timer:sleep(infinity).
 
-%% The rank ends what a dead caller has asked for.
+%% The rank ends the work of a dead caller.
 dead_caller(Launcher) ->
     {Cluster, Pids} = started(Launcher, #{}),
     {Caller, _} = busy(Cluster),
@@ -260,7 +260,7 @@ sharded_test_() ->
                          {"a function of defn", fun defn/1}, {"a rank killed in a run", fun killed_in_run/1}]].
 
 %% A layer and its gradient, data-parallel over one axis and the contraction split over another: collectives in and across ranks. The
-%% mesh fixes the bits, whatever ranks and devices of a rank there are.
+%% mesh fixes the bits, for any number of ranks and devices of a rank.
 same_bits(Launcher) ->
     {ok, _} = application:ensure_all_started(tessera),
     ok = tessera:open_client(tessera_cluster_host, #{device_count => 4}),
@@ -284,7 +284,8 @@ gradients(Gradient) -> [Gradient].
 
 loss(W, X) -> tessera:sum(tessera:tanh(tessera:dot(X, W))).
 
-%% Parts of w f32[16,12], which the axes 1 and 0 cut, and of x f32[10,16], whose rows axis 0 cuts; any values will do.
+%% Parts of w f32[16,12], which the axes 1 and 0 cut, and of x f32[10,16], whose rows axis 0 cuts; the values are
+%% arbitrary.
 arguments() -> [[counted({8, 6}, 7.0 + P), counted({5, 16}, 100.0 + P div 2)] || P <- [0, 1, 2, 3]].
 
 counted({Rows, Columns} = Shape, By) ->
@@ -301,8 +302,8 @@ refusals(Launcher) ->
     stop(Cluster, Pids),
     ?assertError({unavailable, _}, F([[tessera:tensor([float(I)])] || I <- [1, 2, 3, 4]])).
 
-%% Elixir's shard_jit, with an expression as Nx makes it: x * sum(x) of a vector whose parts the ranks have. Its axis is a vectorized
-%% one, of whose name Nx is not asked.
+%% Elixir's shard_jit, with an expression as Nx makes it: x * sum(x) of a vector with parts on the ranks. Its axis is a vectorized
+%% one, and Nx is not asked for its name.
 defn(Launcher) ->
     {Cluster, Pids} = started(Launcher, #{ranks => 2, name => tessera_cluster_ranks}),
     X = nx(node, {4}, [parameter, [0]]),
@@ -356,7 +357,7 @@ little_memory(Launcher) ->
     ?assertEqual(Pids, pids(Cluster)),
     stop(Cluster, Pids).
 
-%% The caller learns which rank it was; the next call finds new ranks, to which the program is sent again.
+%% The caller learns the lost rank; the next call finds new ranks, and sends them the program again.
 killed_in_run(Launcher) ->
     {Cluster, [First, _] = Pids} = started(Launcher, #{ranks => 2}),
     Long = tessera:shard_jit(fun(X) ->
@@ -379,7 +380,7 @@ killed_in_run(Launcher) ->
 
 %% ---- errors
 
-%% Each error has an error info, by which the shell and logger print it, and no frame of Tessera's inside.
+%% Each error has an error info that the shell and logger print, and no frame of Tessera's inside.
 error_info_test_() -> {timeout, 60, in_folder(fun error_info/1)}.
 
 error_info(Folder) ->
@@ -454,8 +455,8 @@ pauses(Folder) ->
 
 strangers_test_() -> {timeout, 120, in_folder(fun strangers/1)}.
 
-%% While the socket listens: a scan, bytes of another protocol, an oversized frame, a wrong key, a replayed handshake. None of it disturbs
-%% the start. The key's file is for its owner alone; neither it nor its contents are in what other users can see.
+%% While the socket listens: a scan, bytes of another protocol, an oversized frame, a wrong key, a replayed handshake. The start is not
+%% disturbed. The key's file is for its owner alone; neither the file nor its contents are visible to other users.
 strangers(Folder) ->
     Waits = fake(Folder, "waits", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args\n",
                                    "while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n", ranks(2, "")]),
@@ -554,7 +555,7 @@ other_build(Folder) ->
 
 %% ---- scripts in the place of mpirun
 
-%% A script that says it is mpirun, and does this when it should start ranks.
+%% A script that prints mpirun's version, and runs these lines when it should start ranks.
 fake(Folder, Name, Lines) -> script(Folder, Name, ["[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n", Lines]).
 
 %% Starts ranks r of n, after Change; the arguments before the ranks' program are mpirun's.

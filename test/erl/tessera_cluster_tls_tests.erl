@@ -218,7 +218,7 @@ cluster_test_() ->
     [{lists:concat([Name, " by ", case Launcher of none -> "itself"; _ -> Launcher end]), {timeout, 200, fun() -> Test(Launcher) end}}
      || Launcher <- launchers(), {Name, Test} <- [{"calls", fun calls/1}, {"killed rank", fun killed/1}, {"stopped rank", fun stopped/1}]].
 
-%% What is asked of an encrypted cluster gives the same, to the bit, as of one that is not.
+%% Calls of an encrypted cluster have the same results, to the bit, as of an unencrypted one.
 calls(Launcher) ->
     [Results, Results] = [begin
                               {Cluster, Pids} = started(Launcher, #{ranks => 3, threads => 1, tls => Tls, max_message => 1 bsl 25}),
@@ -282,7 +282,7 @@ connections() -> [Pid || {_, Pid, _, _} <- supervisor:which_children(tls_connect
 
 strangers_test_() -> {timeout, 120, in_folder(fun strangers/1)}.
 
-%% Each is refused, counted and logged once; none of them disturbs the start.
+%% Each is refused, counted and logged once; the start is not disturbed.
 strangers(Folder) ->
     ok = tessera_cluster_tls:available(),
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => self()}, level => warning}),

@@ -14,7 +14,7 @@ form_test() ->
     check(4096, {64, 32}),
     New = fun(Ranks) -> tessera_cluster_tree:new(Ranks, {64, 32}) end,
     ?assertEqual([1, 1, 2, 2, 3, 3], [tessera_cluster_tree:depth(New(Ranks)) || Ranks <- [1, 64, 65, 2048, 2049, 4096]]),
-    %% the table of docs/distribution.md: sockets of the driver, and of a leader to those below it
+    %% the table of docs/distribution.md: sockets of the driver, and of a leader to its children
     Sockets = fun(Tree, Ranks) -> length([R || R <- lists:seq(0, Ranks - 1), tessera_cluster_tree:parent(R, Tree) =:= driver]) end,
     ?assertEqual([{8, 0}, {64, 0}, {4, 31}, {16, 31}, {64, 31}, {4, 62}],
                  [{Sockets(New(Ranks), Ranks), length(tessera_cluster_tree:children(0, New(Ranks)))} || Ranks <- [8, 64, 128, 512, 2048, 4096]]),
@@ -93,8 +93,8 @@ stopped() ->
 
 is_running(Pid) -> filelib:is_dir("/proc/" ++ binary_to_list(Pid)).
 
-%% While a leader waits for its last child, strangers find its port: a scan, one that says nothing, bytes of another protocol, an oversized frame,
-%% a wrong key, a replayed handshake; and processes that have the key, but are no child of it. None of it disturbs the start.
+%% While a leader waits for its last child, strangers find its port: a scan, a silent one, bytes of another protocol, an oversized frame, a wrong
+%% key, a replayed handshake; and processes that have the key, but are no child of it. The start is not disturbed.
 strangers_test_() -> {timeout, 120, in_folder(fun strangers/1)}.
 
 strangers(Folder) ->
@@ -133,7 +133,7 @@ strangers(Folder) ->
     Starter ! stop,
     receive {Starter, stopped} -> ok end.
 
-%% On which a rank listens whose number is in a file.
+%% The ports of the rank whose pid is in a file.
 ports(File) ->
     case file:read_file(File) of
         {ok, Pid} when Pid =/= <<>> ->
@@ -142,7 +142,7 @@ ports(File) ->
         _ -> []
     end.
 
-%% What becomes of a process that proves that it has the key, and says that it is this rank.
+%% The leader's answer to a process that proves that it has the key, and claims to be this rank.
 joined(Port, Key, Rank) ->
     Socket = connect(Port, [{packet, 4}]),
     ok = gen_tcp:send(Socket, tessera_cluster_wire:ticket(Key)),
@@ -192,7 +192,7 @@ sockets() -> length([Port || Port <- erlang:ports(), erlang:port_info(Port, name
 
 sent(Cluster) -> lists:sum([Sent || #{sent_bytes := Sent} <- maps:get(ranks, tessera_cluster:info(Cluster))]).
 
-%% In the place of mpirun: so many VMs with an equal part of the ranks each.
+%% Instead of mpirun: `Vms` VMs with an equal part of the ranks each.
 launcher(Folder, Ranks, Vms) ->
     Path = filename:join(Folder, "launcher"),
     Each = Ranks div Vms,

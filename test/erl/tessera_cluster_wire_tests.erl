@@ -1,16 +1,16 @@
-%% Messages of clusters: texts, blocks and frames, memory of large ones, and those that are too large.
+%% Messages of clusters: texts, blocks and frames, memory of large ones, and oversized ones.
 -module(tessera_cluster_wire_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
 -import(tessera_test, [until/1, until_freed/1]).
 
 -define(PART, 1048576).
-%% From these bytes on a binary is a block.
+%% A binary of at least this number of bytes is a block.
 -define(LARGE, 65536).
 
 %% ---- terms and blocks
 
-%% Large binaries leave a term, wherever they are; keys of maps and what a fun holds remain in it.
+%% Large binaries leave a term, wherever they are; keys of maps and the environment of a fun remain in it.
 blocks_test() ->
     [A, B] = [binary:copy(<<I>>, ?LARGE + I) || I <- [1, 2]],
     Small = binary:copy(<<3>>, ?LARGE - 1),
@@ -23,7 +23,7 @@ blocks_test() ->
                                  {#{Small => 1}, []}, {{ok, [1, 2.0, a, self()], #{}}, []}, {[#{b => B, a => A}, <<1:7>>], [A, B]}]],
     {_, []} = tessera_cluster_blocks:extract(fun() -> A end).
 
-%% The sender counts before it encodes: what is too large takes no time, and no memory.
+%% The sender counts before it encodes: an oversized message takes no time, and no memory.
 limit_test() ->
     Large = binary:copy(<<0>>, 1 bsl 26),
     Term = lists:duplicate(70, Large),
@@ -31,7 +31,7 @@ limit_test() ->
                  tessera_cluster_blocks:pack(Term, 64, 4000000000)),
     {ok, Body} = tessera_cluster_blocks:pack(Term, 64, infinity),
     ?assertEqual({true, 70 bsl 26}, {tessera_cluster_blocks:has_blocks(Body), tessera_cluster_blocks:bytes(Body) band bnot 16#ffff}),
-    %% what stays in the term has a limit of its own, which is not reached by encoding it
+    %% the rest of the term has a limit of its own, and is not encoded to reach it
     Fun = fun() -> Term end,
     ?assertMatch({error, {term, Bytes, 16#7fffffff}} when Bytes > 70 bsl 26, tessera_cluster_blocks:pack(Fun, 0, infinity)),
     ?assertMatch({error, {term, _, _}}, tessera_cluster_blocks:to_binary(Fun)),
@@ -40,7 +40,7 @@ limit_test() ->
 
 %% ---- frames
 
-%% Messages of sizes about that of a part come out whole, with beats between the parts.
+%% Messages of about the size of a part come out whole, with beats between the parts.
 frames_test() ->
     [begin
          {ok, Body} = tessera_cluster_blocks:pack(Term, 0, infinity),
@@ -63,7 +63,7 @@ read_all([Frame | Frames], Reader) ->
         {_, Next} -> read_all(Frames, Next)
     end.
 
-%% A bundle has its messages in their order; one message is not wrapped. What is cut off or overlong is refused.
+%% A bundle has its messages in their order; one message is not wrapped. Truncated or overlong bundles are refused.
 bundle_test() ->
     Messages = [{request, 7, #{lane => 1}, tessera_cluster_blocks:packed(body)}, {free, [1, 2]}, {cancel, 3}],
     Encoded = [tessera_cluster_wire:encode(Message) || Message <- Messages],
@@ -75,7 +75,7 @@ bundle_test() ->
     [?assertEqual(error, tessera_cluster_wire:decode_message(Malformed))
      || Malformed <- [binary:part(Bundle, 0, byte_size(Bundle) - 1), <<Bundle/binary, 0>>, <<3, 0, 0, 0, 9, 1>>]].
 
-%% What a peer may not send.
+%% Frames that a peer may not send.
 malformed_test() ->
     New = tessera_cluster_reader:new(1000, false),
     Whole = fun(Limit) -> tessera_cluster_reader:read(<<2, 1, 2, 3>>, tessera_cluster_reader:new(Limit, false)) end,
@@ -136,7 +136,7 @@ cluster_test_() ->
                                   {"memory of a put", #{}, fun memory_of_put/1},
                                   {"a memory limit", #{memory_limit => 12000000}, fun memory_limit/1}]].
 
-%% A run is refused before any rank has begun it, and what was donated to it remains.
+%% A run is refused before any rank has begun it, and its donated arguments remain.
 run_test_() ->
     [{"a run by " ++ Launcher, {timeout, 120, fun() -> with(#{max_message => 1 bsl 20, mpirun => Launcher}, fun run/1) end}}
      || Launcher <- tessera_cluster_tests:launchers(), Launcher =/= none].
@@ -161,7 +161,7 @@ with(Options, Test) ->
     after tessera_cluster:stop(Cluster)
     end.
 
-%% What is too large is refused by its sender, with both sizes; the values that are there remain, and the next call works.
+%% The sender refuses an oversized message, with both sizes; the values on the ranks remain, and the next call works.
 small_limit(Cluster) ->
     Kept = tessera_cluster:put(Cluster, [[tessera:tensor([P])] || P <- [0, 1]]),
     Values = fun() -> tessera_cluster:map(Cluster, fun(_) -> ets:info(tessera_rank_values, size) end) end,
@@ -263,7 +263,7 @@ memory_of_put(Cluster) ->
     until(fun() -> Binaries() < Size div 4 end),
     until(fun() -> lists:all(fun({Now, Then}) -> Now < Then + Size div 4 end, lists:zip(Vm(), Before)) end).
 
-%% A rank without memory for what it is sent says so, and has it when there is room again.
+%% A rank without memory for its arguments reports that, and takes them when it has room again.
 memory_limit(Cluster) ->
     Tensor = tessera:broadcast(tessera:tensor(7, u8), {8000000}),
     [[First], [_]] = tessera_cluster:put(Cluster, [[Tensor], [tessera:tensor(1)]]),

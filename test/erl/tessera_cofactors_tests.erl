@@ -66,7 +66,7 @@ cofactors(Matrix) ->
     [{to_float(Re, (length(Matrix) - 1) * E), to_float(Im, (length(Matrix) - 1) * E)}
      || {I, J} <- indices(Matrix), {Re, Im} <- [cofactor(Exact, I, J)]].
 
-%% Of the sum of cofactors times weights, which are integers. A cofactor is linear in each element.
+%% The gradient of the sum of cofactors times integer weights. A cofactor is linear in each element.
 second(Matrix, Weights) ->
     {Exact, E} = exact(Matrix),
     Numbered = lists:zip(indices(Matrix), Weights),
@@ -90,7 +90,7 @@ replaced(List, I, X) ->
 
 %% ---- matrices
 
-%% Rounding makes most of these matrices regular by a little.
+%% Rounding makes most of these matrices slightly regular.
 matrix(Class, N, Type) ->
     M = [[element(Type) || _ <- lists:seq(1, N)] || _ <- lists:seq(1, N)],
     rounded(made(Class, M), Type).
@@ -105,7 +105,7 @@ made(two_less, M) -> replaced(made(multiple_row, M), 1 rem length(M), [scaled(X,
 made(zero_column, M) -> [replaced(Row, length(M) div 2, 0.0) || Row <- M];
 made(zero, M) -> [[0.0 || _ <- Row] || Row <- M];
 made(rank_one, M) -> [[scaled(X, float(I)) || X <- hd(M)] || {I, _} <- lists:enumerate(M)];
-%% The determinant underflows; the elements are those of a regular matrix.
+%% The determinant underflows; the elements belong to a regular matrix.
 made(tiny, M) -> [[scaled(X, 1.0e-9) || X <- Row] || Row <- M];
 made(graded_rows, M) -> graded(M, 4);
 made(steep_rows, M) -> graded(M, 12);
@@ -201,7 +201,7 @@ extreme_test_() ->
              {steep_columns, 1.0e8, fun(M) -> transposed(lists:reverse(made(zero_column, graded(M, 30)))) end},
              {steep_shuffled, 1.0e8, fun(M) -> [A, B, C, D] = made(zero_column, graded(M, 30)), [C, A, D, B] end}]].
 
-%% Narrow types are computed in f32, in which nothing underflows.
+%% Narrow types are computed in f32, where nothing underflows.
 narrow_test_() ->
     [?_test(begin
                 M = matrix_of_seed(Class, 4, Type),
@@ -209,7 +209,7 @@ narrow_test_() ->
                 ?assertMatch({_, _, Error} when Error < 4, {M, Actual, error_of(cofactors(M), Actual, scale(M, 1), Type)})
             end) || Type <- [f16, bf16], Class <- [random, equal_columns, multiple_row, two_less, zero]].
 
-%% A matrix has the same gradient in a batch as alone, whatever the others are.
+%% A matrix has the same gradient in a batch as alone, with any other matrices.
 batch_test_() ->
     [?_test(begin
                 Ms = [matrix_of_seed(Class, N, Type) || Class <- classes()],

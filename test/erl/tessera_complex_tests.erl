@@ -240,7 +240,7 @@ sums_test_() ->
                     tessera:to_list(tessera:at(tessera:indexed_add(T, tessera:tensor([[0, 1]]), tessera:tensor([{complex, 5, 6}])), [0])))]
      || Type <- ?TYPES, T <- [tessera:tensor(Z, Type)]].
 
-%% Against real products of the parts, which are exact here.
+%% Against real products of the parts: these are exact here.
 dot_test_() ->
     Part = fun(Shape, Seed) -> tessera:subtract(tessera:remainder(tessera:multiply(tessera:iota(Shape, f64), Seed), 7), 3) end,
     Cases = [{{5, 4}, [1], {4, 3}, [0]}, {{4, 5}, [0], {3, 4}, [1]}, {{17, 33}, [1], {33, 20}, [0]},
@@ -287,7 +287,7 @@ grad_test_() ->
      ?_assertEqual(6.0, Grad(fun(X) -> tessera:real(tessera:multiply(tessera:complex(X, 1), tessera:complex(X, 1))) end,
                              tessera:tensor(3, f64)))].
 
-%% What the parts are computed from by hand.
+%% Computes moments from the parts by hand.
 moments_test_() ->
     Z = [{complex, 1.0, 2.0}, {complex, 3.0, -2.0}, {complex, -1.0, 6.0}, {complex, 1.0, 2.0}],
     Matrix = [lists:sublist(Z, 2), lists:nthtail(2, Z)],
@@ -331,7 +331,7 @@ exponentials_test_() ->
                              {softmax, [Ratio(1.0), Ratio(-1.0), {complex, 0.0, 0.0}]},
                              {log_softmax, [{complex, -Log, 1.0}, {complex, -Log, -1.0}, {complex, -2000 - Log, 2.0}]}]].
 
-%% What has no meaning for complex numbers says so.
+%% Functions without a meaning for complex numbers are refused.
 no_meaning_test_() ->
     Z = tessera:tensor([{complex, 1.0, 2.0}, {complex, 3.0, 0.0}]),
     [?_test(tessera_test:raises(Code, Words, F))
@@ -399,7 +399,7 @@ differs_as(F, Z) ->
     tessera_test:near(tessera_test:differences(fun(X) -> Real(Make(X)) end, Parts),
                       tessera:to_list(tessera:concatenate([tessera:real(Gradient), tessera:negate(tessera:imag(Gradient))])), 1.0e-5).
 
-%% On a cut the gradient is that of the side which the sign of a zero says, as the value is.
+%% On a cut the sign of a zero selects the side of the gradient, as of the value.
 gradients_on_cuts_test_() ->
     [?_test(begin
                 [On, Beside] = [tessera:to_number((tessera:grad(fun(Z) -> tessera:real(tessera:multiply(tessera:Name(Z), {complex, 1, 0.6})) end))

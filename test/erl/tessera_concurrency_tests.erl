@@ -12,8 +12,8 @@ in_use() ->
     timer:sleep(20),
     {maps:get(live, tessera:memory()), tessera_nif:live_blocks()}.
 
-%% One program that is not in the cache, asked for by 40 processes of which some are killed, the one that compiles
-%% among them: the others get it.
+%% One program that is not in the cache, called by 40 processes. Some are killed, the compiling one among them: the
+%% others get the program.
 killed_compilers_test_() ->
     {timeout, 60, fun() ->
         [begin

@@ -1,6 +1,5 @@
-%% Digests: equal terms have the same, others another one, and what is shared in
-%% a term counts once. Terms that are shared often are made where they are used:
-%% to give one to another process, or to compare two, would not end.
+%% Digests: equal terms have equal digests, others different ones, and a shared term counts once. Terms with much
+%% sharing are made in the process that uses them: sending one to another process, or comparing two, would not end.
 -module(tessera_digest_tests).
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -28,7 +27,7 @@ joins() ->
      fun(X) -> fun() -> {X, X} end end, fun(X) -> expression([adder(X), adder(X)]) end,
      fun(X) -> {fun(Y) -> [X | Y] end, fun(Y) -> [Y | X] end} end].
 
-%% Nodes of Nx have this form, in which four terms are read as one.
+%% Nodes of Nx have this form: four terms that are read as one.
 expression(Args) -> expression(Args, list_to_ref("#Ref<0.1.2.3>")).
 
 expression(Args, Id) -> #{shape => {2}, data => #{op => add, args => Args, id => Id, context => root}}.
@@ -82,7 +81,7 @@ adder(N) -> fun(X) -> {X, N} end.
 %% Where the VM tells the zeros apart they are different terms; to a program they always are.
 zeros_test() -> ?assertNotEqual(digest(0.0), digest(-0.0)).
 
-%% Of many references, some bits of which are all that differs.
+%% Many references that differ in a few bits.
 references_test() ->
     Refs = [make_ref() || _ <- lists:seq(1, 100000)],
     ?assertEqual(100000, length(lists:usort([digest(R) || R <- Refs]))).
@@ -139,7 +138,7 @@ deep_test_() ->
                            ?assertNotEqual(A, digest(dag(100, Join)))
                    end} || Join <- joins()].
 
-%% Suffixes of one list; functions that hold each two of those before them.
+%% Suffixes of one list; functions whose environments hold the two previous ones.
 ladders_test_() ->
     {timeout, 30, fun() ->
         Suffixes = suffixes(lists:seq(1, 20000)),
@@ -221,7 +220,7 @@ versions_test() ->
     true = code:delete(tessera_digest_version),
     _ = code:purge(tessera_digest_version).
 
-%% Tensors count by type, shape and which one they are.
+%% Tensors count by type, shape and identity.
 tensors_test() ->
     A = tessera:iota({3}, f32),
     B = tessera:iota({3}, f32),
@@ -239,11 +238,11 @@ tensors_test() ->
     {Digest, [B, _]} = Shared(B),
     {Other, [C, _]} = Shared(C),
     ?assertNotEqual(Digest, Other),
-    %% in the order in which they are met, function by function
+    %% in the order of the walk, function by function
     D = tessera:iota({5}),
     ?assertMatch({_, [A, B, C, D]}, tessera_digest:with_tensors(adder({adder({C, D, A}), A, adder(D), B}))).
 
-%% ... in whatever scheduler.
+%% ... in any scheduler.
 many_tensors_test_() ->
     {timeout, 30, fun() ->
         Tensors = [tessera:tensor(I) || I <- lists:seq(1, 60000)],
@@ -288,7 +287,7 @@ outline_test() ->
          ?assert(iolist_size(io_lib:format("~p", [Outline])) < 200000)
      end || Join <- joins()].
 
-%% Errors name what they were given, and can be logged and sent.
+%% Errors name their argument, and can be logged and sent.
 errors_test() ->
     [begin
          Term = dag(100, Join),
@@ -305,7 +304,7 @@ errors_test() ->
 
 %% ---- keys of programs
 
-%% Functions by what they hold, arguments and results that are terms.
+%% Functions by their environment; arguments and results are terms.
 programs_test_() ->
     {timeout, 60, fun() ->
         Hold = fun(Held) -> fun(X) -> {true, X} = {Held =/= x, X}, tessera:add(X, 1) end end,

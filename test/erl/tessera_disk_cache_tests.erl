@@ -8,7 +8,7 @@
 
 %% ---- other VMs
 
-%% {what the programs gave, kernels compiled, kernels loaded}
+%% {results of the programs, kernels compiled, kernels loaded}
 work() ->
     Fs = [fun(X) -> tessera:tanh(tessera:add(X, 1.0)) end, fun(X) -> tessera:sum(tessera:multiply(X, X)) end,
           fun(X) -> tessera:cumulative_sum(tessera:exp(X)) end, fun(X) -> tessera:dot(X, X) end,
@@ -123,7 +123,7 @@ shared_test_() ->
         {Other, Results, Count} = filled(),
         Dir = tessera_test:temporary("shared"),
         ok = file:change_mode(Dir, 8#700),
-        %% What one of them leaves is seen when all have ended.
+        %% Each one's files are seen when all have ended.
         Cold = [start(Dir, "/bin/sh", "", "true") || _ <- lists:seq(1, 8)],
         [begin
              {{R, Compiled, Loaded}, _} = tessera_test:answer(Port),

@@ -4,9 +4,8 @@
 %%   1> Expression.
 %%   Value
 %%
-%% between ``` and ''' is evaluated with the bindings of those before it, and
-%% its value, or what it printed, must be what is written there. What is written
-%% in Elixir is run with Nx, by test/nx/docs_test.exs.
+%% between ``` and ''' is evaluated with the bindings of the earlier ones, and its value, or its output, must equal the
+%% text. Elixir's examples are run with Nx, by test/nx/docs_test.exs.
 -module(tessera_doc_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([capture/1]).
@@ -24,7 +23,7 @@ pages() ->
     [Root | _] = [Dir || Dir <- [filename:join([Here, "..", ".."]), "."], filelib:is_file(filename:join(Dir, "README.md"))],
     [filename:join(Root, "README.md") | filelib:wildcard(filename:join([Root, "docs", "*.md"]))].
 
-%% The same of a page.
+%% The same for a page.
 page(File) ->
     {ok, Text} = file:read_file(File),
     case re:run(Text, "^```erlang\n(.*?)^```$", [global, multiline, dotall, {capture, all_but_first, list}, unicode]) of
@@ -50,7 +49,7 @@ find(_, [], Blocks) -> lists:reverse(Blocks).
 strip("%% " ++ Line) -> Line;
 strip("%%" ++ Line) -> Line.
 
-%% A prompt may have further lines with the same number; what follows is the value.
+%% A prompt may have further lines with the same number; the next lines are the value.
 examples([]) -> [];
 examples([Line | Lines]) ->
     {Prompt, First} = prompt(Line),

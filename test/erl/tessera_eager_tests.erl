@@ -29,7 +29,7 @@ like_here() ->
     %% with attributes, or no op
     _ = tessera:sum(A),
     [?assertEqual(false, tessera_nif:op_like(Name, ref(A))) || Name <- [reduce_sum, reshape, nonsense, while, 5]],
-    %% operands that are none
+    %% wrong operands
     ?assertEqual(false, tessera_nif:op_like(add, ref(A))),
     [?assertEqual(false, tessera_nif:op_like(add, ref(A), Other)) || Other <- [1.0, A, [ref(A)], make_ref(), <<>>, []]],
     [?assertEqual(false, tessera_nif:op_like(add, Other, ref(A))) || Other <- [1.0, A, [ref(A)], make_ref(), <<>>, []]],
@@ -40,7 +40,7 @@ like_here() ->
     ok = tessera:deallocate(B),
     ?assertEqual(false, tessera_nif:op_like(add, ref(A), ref(B))).
 
-%% The backend of Nx without Nx: tensors are maps as Nx makes them.
+%% The backend of Nx without Nx: tensors are maps in Nx's form.
 nx(Type, Shape, Tensor) -> nx(Type, Shape, Tensor, {host, 0}).
 
 nx(Type, Shape, Tensor, Place) ->
@@ -140,8 +140,8 @@ cleared_test_() ->
 
 %% ---- turns
 
-%% A process that makes and drops tensors, and never waits, leaves few behind: its turns end before. Gives what was
-%% live at most beside what was before.
+%% A process that makes and drops tensors, and never waits, leaves few in memory: its scheduler turns end before.
+%% Returns the peak of live bytes, less the bytes before.
 left_behind() ->
     A = tessera:full({1000}, 1.0, f32),
     _ = tessera:add(A, A),

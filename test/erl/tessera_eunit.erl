@@ -1,8 +1,8 @@
 %% Runs EUnit's tests with more time than they ask for, as the machine may be busy: EUnit itself can
 %% be told so from OTP 26 on. A test without a limit of its own has EUnit's five seconds, times the factor.
 %%
-%% What is logged while a test runs is printed only when the test fails. This module is a handler of logger for that,
-%% and a listener of EUnit, and keeps what is logged in a table until the test's end.
+%% Log events of a test are printed only when the test fails. For that this module is a handler of logger and a listener
+%% of EUnit, and keeps the events in a table until the test's end.
 -module(tessera_eunit).
 -behaviour(eunit_listener).
 -export([run/1, on_host/1]).
@@ -44,7 +44,7 @@ scaled(Test) when is_function(Test, 0) -> limited(Test);
 scaled({Line, Test}) when is_integer(Line), is_function(Test, 0) -> limited({Line, Test});
 scaled({[_ | _] = Title, Tests}) -> {Title, scaled(Tests)}.
 
-%% The tests of a fixture; those of a function get the result of its setup.
+%% The tests of a fixture; tests of a function get the result of its setup.
 made(Tests) when is_function(Tests, 1) -> fun(Made) -> scaled(Tests(Made)) end;
 made(Tests) -> scaled(Tests).
 
@@ -84,8 +84,8 @@ logged(Test) ->
             end
     end.
 
-%% Calls Test, which is about the host, while that is the default client, whichever the suite runs on. A module with the attribute
-%% -device(host) has only such tests.
+%% Calls Test, which is about the host, with the host as the default client, whatever client the suite uses. A module with the
+%% attribute -device(host) has only such tests.
 -spec on_host(fun(() -> Result)) -> Result.
 on_host(Test) ->
     case tessera_nif:default_client() of
@@ -106,7 +106,7 @@ on_host(Test) ->
 log(Event, _Config) ->
     ets:insert(?LOG, {erlang:unique_integer([monotonic]), logger_formatter:format(Event, #{})}).
 
-%% ---- the listener: it counts, and prints the log of what ends without an exception of its own
+%% ---- the listener: it counts, and prints the log of a test that ends without an exception
 
 -record(run, {runner :: pid(), module = "" :: string()}).
 
@@ -130,7 +130,7 @@ handle_end(test, Data, Run) ->
     Run;
 handle_end(group, _, Run) -> Run.
 
-%% Of a test that took too long, or of what prepares a group of them.
+%% A test timed out, or the setup of a group failed.
 -spec handle_cancel(group | test, list(), #run{}) -> #run{}.
 handle_cancel(_, _, Run) ->
     print_log(),

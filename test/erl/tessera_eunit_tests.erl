@@ -1,4 +1,4 @@
-%% The runner of these tests: what it prints, and that a failure is one.
+%% The runner of these tests: its output, and that it reports a failure.
 -module(tessera_eunit_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -15,7 +15,7 @@ run(Body) ->
 
 has(Text, Word) -> string:find(Text, Word) =/= nomatch.
 
-%% What is logged is printed where the test fails, and not where it passes.
+%% Log events are printed if the test fails, and not if it passes.
 log_test_() ->
     {timeout, 60, fun() ->
         {true, Quiet} = run("a_test() -> logger:error(\"said ~s\", [so]), spawn(fun() -> exit(oh) end), timer:sleep(100).\n"),

@@ -1,5 +1,5 @@
-%% Programs in examples/: the spectrogram; those that start clusters, and the script for Slurm with programs of Slurm's names in
-%% its path, which need Open MPI.
+%% Programs in examples/: the spectrogram; the examples that start clusters, and the script for Slurm with fake programs of
+%% Slurm in its path: these need Open MPI.
 -module(tessera_example_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -25,7 +25,7 @@ drawn() ->
     ?assertEqual(32, length(Rows)),
     ?assert(lists:member($@, lists:append(Rows))).
 
-%% Before the bell, the loudest frequency of each window is that of the chirp in its middle.
+%% Before the bell, the loudest frequency of each window is the chirp's in the window's middle.
 pitch_of_the_whistle() ->
     Loudest = tessera:to_list(tessera:argmax(spectrogram:spectrum(spectrogram:signal()), #{axis => 1})),
     [begin
@@ -69,7 +69,7 @@ resumed() ->
         os:unsetenv("KILL")
     end.
 
-%% In a folder where ranks find the modules, too.
+%% In a folder where ranks also find the modules.
 compiled() ->
     {ok, _} = application:ensure_all_started(tessera),
     Folder = string:trim(os:cmd("mktemp -d")),
@@ -89,8 +89,8 @@ says(Name, Texts) ->
     [?assertNotEqual({nomatch, Text, Printed}, {string:find(Printed, Text), Text, Printed}) || Text <- Texts],
     Printed.
 
-%% Scripts for a program of the user's: on one node, of which it needs no names; on two, whose names and addresses become options. A program that was not compiled, or
-%% that fails, ends the job with an error.
+%% Scripts for a program of the user's: on one node, whose name is not needed; on two, whose names and addresses become options. A program that was
+%% not compiled, or that fails, ends the job with an error.
 slurm(Folder) ->
     Bin = filename:join(Folder, "bin"),
     ok = filelib:ensure_dir(filename:join(Bin, "x")),

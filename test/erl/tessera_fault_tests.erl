@@ -61,7 +61,7 @@ killed_fold_test_() ->
         ?assert(spent_after_kill(F, X) < 250)
     end}.
 
-%% The packing of few-bit elements ends with its caller, too: less than half of what the whole takes is done after that.
+%% The packing of few-bit elements also ends with its caller: less than half of the whole work is done after that.
 killed_packing_test_() ->
     {timeout, 60, fun() ->
         X = tessera:full({1 bsl 27}, 1, s4),
@@ -85,7 +85,7 @@ killed_scan_test_() ->
         ?assert(spent_after_kill(F, tessera:ones({1 bsl 26})) < 250)
     end}.
 
-%% Many callers die in the middle of their runs; what they held comes back.
+%% Many callers die in the middle of their runs; their memory comes back.
 dead_callers_test_() ->
     {timeout, 60, fun() ->
         F = endless_large(),
@@ -264,7 +264,7 @@ purged_and_loaded_test() ->
     [Minus] = tessera:run_text(Text, [tessera:tensor(1)]),
     ?assertEqual(-1, n(Minus)),
     ?assertEqual([2, 3, 4], tessera:to_list(tessera:add(tessera:tensor([1, 2, 3]), 1))),
-    %% What is left of the former life of the library is whole, or refused.
+    %% Tensors of the former life of the library are whole, or refused.
     ?assertEqual(lists:seq(0, 99), [N || <<N:32/native>> <= View]),
     [raises(invalid_argument, fun() -> tessera:add(Old, 1) end) || Old <- [T, T0]],
     true = garbage_collect().
@@ -282,7 +282,7 @@ other_version_test() ->
     ?assertEqual({error, on_load_failure}, Result),
     ?assertEqual([2, 3], tessera:to_list(tessera:add(T, 1))).
 
-%% Another copy of the library does not come beside the one that runs.
+%% A second copy of the library is not loaded while one runs.
 other_copy_test_() ->
     {ok, Library} = file:read_file(tessera_library:path() ++ ".so"),
     {timeout, 60, with_copy("copy", Library, fun(Ebin) ->
@@ -299,7 +299,7 @@ answer(Ebin, Eval) ->
     tessera_test:answer(open_port({spawn_executable, Erl}, [{args, ["-noinput", "-pa", Ebin, "-eval", Eval]}, exit_status, binary,
                                                             stderr_to_stdout])).
 
-%% What the dynamic loader and the runtime system say, and what we make of it.
+%% Messages of the dynamic loader and the runtime system, and Tessera's explanation.
 explained_test_() ->
     [?_assertNotEqual({nomatch, Text}, {string:find(tessera_library:explain(tessera_library:path(), Text), Word), Text})
      || {Text, Word} <-

@@ -1,5 +1,5 @@
-%% Fourier transforms: the sums that define them, values of NumPy, lengths and axes, types, there and back; what is refused;
-%% gradients against differences; many processes; a caller that is killed.
+%% Fourier transforms: the sums that define them, values of NumPy, lengths and axes, types, there and back; refused
+%% arguments; gradients against differences; many processes; a caller that is killed.
 -module(tessera_fft_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_test, [raises/3, near/3, check_gradient/2]).
@@ -171,7 +171,7 @@ gradients_test_() ->
                                     Both(tessera:ifft(tessera:multiply(Z, Z)))
                             end}]].
 
-%% The inverse of real numbers has no -0.0 where it has no imaginary part: its printed form is that of the forward transform.
+%% The inverse of real numbers has no -0.0 as imaginary part: it prints like the forward transform.
 no_negative_zeros_test_() ->
     [?_assertEqual(binary:copy(<<0>>, N * tessera_type:bits(Type) div 8),
                    tessera:to_binary(tessera:at(tessera:imag(tessera:ifft(tessera:full({3, N}, 1, Type), #{axis => 1})), [0])))

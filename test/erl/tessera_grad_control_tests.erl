@@ -89,7 +89,7 @@ check(Seed) ->
         _ -> ok
     end.
 
-%% Count steps of a program that has so many values. A step is {Op, Operands} or {'cond', Predicate, Branch, Branch}. A branch is
+%% `Count` steps of a program with `Values` values. A step is {Op, Operands} or {'cond', Predicate, Branch, Branch}. A branch is
 %% {Steps, Results}. Operands and results are numbers of values. The last value has number 1.
 steps(0, _, _) -> [];
 steps(Count, Values, Depth) ->

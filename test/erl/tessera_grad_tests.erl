@@ -99,7 +99,7 @@ matrix_test_() ->
 
 %% ---- ops of several results
 
-%% The walk from the last op to the first ends at the values of Wrt, also where these are the second result of their op: it does
+%% The walk from the last op to the first ends at the values of Wrt, even if these are the second result of their op. It does
 %% not reach a loop, which has no gradient, and adds nothing to the gradients of a cond's operands.
 second_result_test_() ->
     Cond = fun(Y) -> tessera:'cond'(tessera:greater(tessera:sum(Y), 0), fun() -> {tessera:exp(Y), tessera:sin(Y)} end,
@@ -132,7 +132,7 @@ second_alone_test() ->
         end,
     near([math:cos(0.5), math:cos(2)], tessera:to_list((tessera:grad(F))(tessera:tensor([0.5, 2.0], f64)))).
 
-%% What a branch of a cond makes a constant is one; also in a cond inside of it, and where both branches read it.
+%% A constant made in a branch of a cond stays one; also in a cond inside of it, and where both branches read it.
 stopped_in_cond_test_() ->
     Stopped = fun(X) -> tessera:multiply(tessera:stop_grad(X), X) end,
     Cond = fun(X, F) -> tessera:'cond'(tessera:greater(X, 0), fun() -> F(X) end, fun() -> tessera:negate(F(X)) end) end,
@@ -140,7 +140,7 @@ stopped_in_cond_test_() ->
     [[?_assertEqual(3.0, tessera:to_number((tessera:grad(fun(X) -> Cond(X, Stopped) end))(3.0))),
       ?_assertEqual(3.0, tessera:to_number((tessera:grad(Twice))(3.0))),
       ?_assertEqual(-3.0, tessera:to_number((tessera:grad(fun(X) -> Cond(tessera:negate(X), Stopped) end))(-3.0))),
-      %% The gradient of the gradient, which is the constant.
+      %% The gradient of the constant gradient.
       ?_assertEqual(0.0, tessera:to_number((tessera:grad(tessera:grad(Twice)))(3.0)))]].
 
 %% ---- cumulative maxima and minima: the gradient belongs to the first of equal elements, in the direction of the scan
@@ -179,8 +179,8 @@ acosh_test_() ->
 
 %% ---- products, where an element is 0 or the product underflows
 
-%% Any number of zeros, along every axis and both ways; against differences, which are exact to the tolerance for what is
-%% linear in each element. Gradients of gradients, too.
+%% Any number of zeros, along every axis and both ways; against differences: these are exact to the tolerance, since each
+%% function is linear in each element. Also gradients of gradients.
 products_test_() ->
     Numbers = [[[0.5, -1.2, 2.0], [1.5, 0.3, -0.8]], [[0.5, 0.0, 2.0], [1.5, 0.3, 0.0]], [[0.0, 0.0, 2.0], [0.0, 0.3, 0.0]],
                [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [[0.0], [3.0], [0.0], [2.0], [0.5], [0.0], [1.5]]],
@@ -214,7 +214,7 @@ exact_products_test_() ->
      || {Expected, G, List, Unit, Types} <-
             [{[1.0, 8.0, 0.0], Cumulative, [2.0, 0.0, 3.0], 1, [f16, bf16, f32, f64]},
              {[1.0, 0.0], Cumulative, [0.0, 0.0], 1, [f16, bf16, f32, f64]},
-             %% The product is 0 in f32, what is left without an element is not.
+             %% The product is 0 in f32; the product without one element is not.
              {[2.0, 2.0, 0.0], Product, [1.0e-30, 1.0e-30, 2.0], 1.0e-30, [f32, f64]},
              {[1.0], fun(X) -> tessera:slice(Product(X), [2], [1]) end, [1.0e-30, 1.0e-30, 2.0, 1.0e30, 1.0e30], 1, [f32, f64]},
              {[1.0], fun(X) -> tessera:slice(Cumulative(X), [4], [1]) end, [1.0e-30, 1.0e-30, 1.0e30, 1.0e30, 2.0], 1,

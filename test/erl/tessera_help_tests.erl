@@ -9,7 +9,7 @@
 module_test_() ->
     [{atom_to_list(Module), fun() -> ?assertMatch([_, _ | _], paragraphs(help([Module]))) end} || Module <- ?PUBLIC].
 
-%% Each entry is what a reader of the shell sees alone: a spec and below it a text that needs no other entry.
+%% Each entry is complete for a reader of the shell: a spec and below it a text that needs no other entry.
 function_test_() ->
     [{lists:flatten(io_lib:format("~s:~s/~b", [Module, Name, Arity])), fun() -> check_entry([Module, Name, Arity]) end}
      || Module <- ?PUBLIC, {Name, Arity} <- Module:module_info(exports), Name =/= module_info].
@@ -22,7 +22,7 @@ check_entry(Function) ->
         Other -> ?assertEqual({Function, "a spec and a text"}, {Function, Other})
     end.
 
-%% Its other exports are those of a server.
+%% Its other exports are a server's callbacks.
 cluster_test_() ->
     [?_assertMatch([_, _ | _], paragraphs(help([tessera_cluster]))) |
      [fun() -> check_entry([tessera_cluster | Function]) end || Function <- [[start_link, 1], [stop, 1], [info, 1], [put, 2], [map, 2]]]].
@@ -39,7 +39,7 @@ type_test() ->
     [?assertEqual({Type, nomatch}, {Type, re:run(help_type([tessera, Type]), "There is no documentation")})
      || Type <- [type, shape, tensor, operand, options]].
 
-%% Before OTP 27 the compiler keeps no documentation of these; the shell says so and does not fail.
+%% Before OTP 27 the compiler keeps no documentation of these modules; the shell says so and does not fail.
 nx_test_() ->
     [{atom_to_list(Module), fun() -> check_nx(Module, list_to_integer(erlang:system_info(otp_release))) end}
      || Module <- ?NX].
@@ -50,7 +50,7 @@ check_nx(Module, _) ->
     ?assertNotEqual(<<>>, Text),
     ?assertEqual([], [{Name, Arity} || {{function, Name, Arity}, _, _, none, _} <- Entries, not is_callback(Module)]).
 
-%% What it exports are the callbacks of Nx.Backend, which document themselves there.
+%% Its exports are the callbacks of Nx.Backend, which document themselves there.
 is_callback(Module) -> Module =:= 'Elixir.Tessera.Backend'.
 
 help(Arguments) -> printed(h, Arguments).

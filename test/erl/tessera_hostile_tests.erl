@@ -45,7 +45,7 @@ cut_text_test_() ->
         [raises(invalid_argument, fun() -> tessera:run_text(binary:part(Text, 0, N), []) end) || N <- [0, 1, 100]]
     end}.
 
-%% Bytes replaced, removed, or copied from elsewhere. The seed is fixed, so a failure comes again.
+%% Bytes replaced, removed, or copied from another place. The seed is fixed, so a failure comes again.
 damaged_text_test_() ->
     {timeout, 120, fun() ->
         _ = rand:seed(exsss, {1, 2, 3}),
@@ -123,7 +123,7 @@ hostile_text_test_() ->
          {<<"%0">>, <<"%99999999999">>}, {<<"%1">>, <<"%1000000">>}]],
     [{timeout, 30, ?_assertEqual(error, outcome(Text))} || Text <- Texts ++ Replaced].
 
-%% 20,000 ops in one program, which is much but no fault.
+%% 20,000 ops in one program: many, but valid.
 long_text_test_() ->
     {timeout, 60, fun() ->
         Count = case os:getenv("TESSERA_SANITIZER") of false -> 20000; _ -> 2000 end,
@@ -362,7 +362,7 @@ views_test_() ->
         View = tessera:to_binary(T),
         Part = binary:part(View, Size, Size),
         Use(T),
-        %% whatever was freed is used again
+        %% reuses freed memory
         _ = [tessera:full({Size}, N) || N <- lists:seq(1, 8)],
         ?assert(View =:= Expected),
         ?assert(Part =:= binary:part(Expected, Size, Size))

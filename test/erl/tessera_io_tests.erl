@@ -16,7 +16,7 @@ same(Terms, Tensors) ->
     [?assertEqual({Name, Shape, Crc}, {Name, tessera:shape(T), erlang:crc32(tessera:to_binary(T))})
      || {Name, Shape, Crc} <- Terms, T <- [maps:get(Name, Tensors)]].
 
-%% ---- what others wrote
+%% ---- files of other programs
 
 npz_test() ->
     [same(expected("arrays.txt"), tessera_io:load(data(Name), Options))
@@ -108,7 +108,7 @@ npz_and_npy_test() ->
 
 %% ---- mapped files
 
-%% A tensor takes memory when it is used, and a file that was replaced stays what it was.
+%% A tensor takes memory when it is used, and a replaced file keeps its old contents.
 mapped_test() ->
     in(fun(Folder) ->
                Path = filename:join(Folder, "large.npy"),
@@ -191,7 +191,7 @@ lies_test() ->
                Say(lists:duplicate(100000, $[), <<>>), Refused("JSON"),
                Say("{\"a\":{\"dtype\":\"F9\",\"shape\":[1],\"data_offsets\":[0,4]}}", <<0:32>>),
                tessera_test:raises(unimplemented, "F9", fun() -> tessera_io:load(Path) end),
-               %% an archive whose file says that it is much larger than it is
+               %% an archive with a wrong size of its file, much too large
                {ok, Zip} = file:read_file(data("deflated.npz")),
                [{At, _} | _] = binary:matches(Zip, <<"PK", 1, 2>>),
                Large = filename:join(Folder, "large.npz"),

@@ -74,7 +74,7 @@ captured_tensors_test() ->
     ?assertEqual([12, 14], tessera:to_list((Make(tessera:tensor([5, 6]), 2))(1))),
     ?assertEqual(Before + 1, compiled()).
 
-%% A computation with captured tensors alone belongs to the program, too.
+%% A computation with captured tensors alone also belongs to the program.
 captured_only_test() ->
     Make = fun(W) -> tessera:jit(fun(X) -> tessera:add(X, tessera:multiply(W, W)) end) end,
     ?assertEqual([5], tessera:to_list((Make(tessera:tensor([2])))(1))),
@@ -253,7 +253,7 @@ kernels() -> maps:get(jit, tessera:memory()).
 
 %% ---- starting
 
-%% A setting that makes no sense is the reason why the application does not start, and says which it is.
+%% A wrong setting keeps the application from starting, and the reason names it.
 settings_test_() ->
     [{lists:flatten(io_lib:format("~w ~w", [Key, Value])), fun() -> refused(Key, Value) end}
      || {Key, Values} <- [{memory_limit, [foo, -1, 1 bsl 64]}, {disk_cache_bytes, [-1, 1.5]},
@@ -292,8 +292,8 @@ load(Number) ->
     {module, Module} = code:load_binary(Module, "", Code),
     Module.
 
-%% A function that is named is looked up at each call, alone, in a gradient, in what another function holds, and on a mesh; also
-%% one that ran before.
+%% A named function is looked up at each call: alone, in a gradient, in another function's environment, and on a mesh; even if
+%% it ran before.
 loaded_again_test() ->
     M = load(1),
     F = fun M:f/1,
@@ -309,7 +309,7 @@ loaded_again_test() ->
     ?assertEqual([[12.0], [-12.0], [24.0], [12.0]], Results()),
     M = load(1),
     ?assertEqual([[11.0], [-11.0], [22.0], [11.0]], Results()),
-    %% what was compiled ahead of time stays
+    %% a function that was compiled ahead of time stays
     Compiled = tessera:compile(F, [tessera:template(f32, {1})]),
     M = load(3),
     ?assertEqual([11.0], tessera:to_list(Compiled(tessera:tensor([10.0])))),
@@ -358,8 +358,8 @@ waits_for_itself() ->
     %% others wait, and get the program
     ?assertEqual([3.0], tessera:to_list(J(tessera:tensor([2.0])))).
 
-%% Two functions that are traced at the same time, each of which awaits a process that calls the other one: no process waits for one that has started it, and yet
-%% none would end. The awaited processes are started by the tracing ones, or by others and are monitored.
+%% Two functions are traced at the same time, and each awaits a process that calls the other function. No process waits for one that has started it,
+%% and yet none would end. The awaited processes are started by the tracing ones, or by others and are monitored.
 wait_for_each_other_test_() -> [{timeout, 60, {atom_to_list(By), fun() -> wait_for_each_other(By) end}} || By <- [starts, monitors]].
 
 wait_for_each_other(By) ->
@@ -400,7 +400,7 @@ wait_for_each_other(By) ->
     unlink(Starter),
     exit(Starter, kill).
 
-%% A process that was started before, and calls the function while it is traced, waits for the program, though the traced function waits, too.
+%% A process that was started before calls the function while it is traced. It waits for the program, though the traced function also waits.
 waits_for_another_test() ->
     Self = self(),
     F = fun(X) ->

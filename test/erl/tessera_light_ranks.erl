@@ -4,7 +4,7 @@
 -export([main/1]).
 -export([configure/1, handle/3, finish/0]).
 
-%% Started with -run: the first rank of this VM, how many, and of how many in all; then what a rank is started with.
+%% Started with -run: the first rank of this VM, the number of its ranks, and of all ranks; then a rank's own arguments.
 main([First, Count, Ranks, Address, Port, KeyFile, Timeout]) ->
     ok = tessera_rank_values:new(),
     {ok, Ip} = inet:parse_address(Address),

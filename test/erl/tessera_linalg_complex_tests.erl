@@ -158,7 +158,7 @@ point() -> tessera:tensor([1.3, -0.7, 0.4, 0.9, 1.2, -0.4, 0.3, 0.2, 1.7, 0.5, 0
 %% A real function of complex numbers.
 both(Z) -> tessera:add(tessera:real(Z), tessera:multiply(tessera:imag(Z), 0.7)).
 
-%% Of what does not depend on the phases of columns: a sum over them of their products with weights.
+%% A function that does not depend on the phases of columns: a sum of their products with weights.
 projected(V) ->
     Weights = tessera:tensor([1.0, -0.5, 2.0], f64),
     both(product(tessera:multiply(V, tessera:as_type(Weights, c128)), adjoint(V))).
@@ -168,7 +168,7 @@ low(A) ->
     [Left, Right] = [tessera:slice(A, Start, Lengths) || {Start, Lengths} <- [{[0, 0], [3, 2]}, {[1, 0], [2, 3]}]],
     product(Left, tessera:exp(Right)).
 
-%% The cofactors of a singular matrix, and the gradients of what does not depend on single vectors where all values are equal.
+%% The cofactors of a singular matrix, and gradients that do not depend on single vectors if all values are equal.
 singular_test_() ->
     I = {complex, 0, 1},
     One = tessera:eye(2, c128),

@@ -87,7 +87,7 @@ misuse_test_() ->
              {"unknown options [upper]", fun() -> tessera:triangular_solve(S, S, #{upper => true}) end},
              {"lower is 1, expected true or false", fun() -> tessera:triangular_solve(S, S, #{lower => 1}) end}]].
 
-%% The factor times its transpose is the matrix, and what is solved for gives the right side.
+%% The factor times its transpose is the matrix, and solutions reproduce the right side.
 products_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Shape])),
       fun() ->
@@ -187,8 +187,8 @@ norm_of_least_integers_test() ->
     [?assertEqual(Expected, tessera:to_list(tessera:norm(t([-128, 0], s8), #{order => Order})))
      || {Order, Expected} <- [{1, 128.0}, {2, 128.0}, {infinity, 128.0}, {neg_infinity, 0.0}]].
 
-%% In types of 16 and 8 bits singular values are compared as they are computed, in f32: those that count are far below the type's own
-%% epsilon times the largest one, or times the number of rows.
+%% In types of 16 and 8 bits singular values are compared in f32, the computing type. The significant ones are far below the type's
+%% own epsilon times the largest one, or times the number of rows.
 narrow_types_test_() ->
     [{lists:flatten(io_lib:format("~s, ~b", [Type, N])), {timeout, 60, fun() -> narrow(Type, N) end}}
      || {Type, Sizes} <- [{bf16, [4, 36, 128, 1024]}, {f16, [4, 128, 1024]}, {f8, [4, 128]}, {f8_e4m3fn, [4, 128]}, {f32, [128]}],
@@ -207,7 +207,7 @@ narrow(Type, N) ->
     ?assertEqual(N, tessera:to_list(tessera:matrix_rank(tessera:eye(N, Type)))),
     ?assertEqual(1, tessera:to_list(tessera:matrix_rank(tessera:full({N, N}, 1, Type)))).
 
-%% Rounded once: the nearest numbers of the type to what f32 gives.
+%% Rounded once: the nearest numbers of the type to f32's results.
 narrow_rounding_test_() ->
     [{atom_to_list(Type),
       fun() ->
@@ -427,7 +427,7 @@ cofactors_test_() ->
      ?_assertEqual(tessera:to_binary(G(t(Regular))), tessera:to_binary(tessera:at(G(t([Zeros, Regular])), [1]))),
      ?_test(near(tessera:to_list(tessera:multiply(tessera:determinant(t(Regular, f64)), transposed(tessera:inverse(t(Regular, f64))))),
                  tessera:to_list(G(t(Regular, f64))), 1.0e-12)),
-     %% Differences of what is computed by inverses of matrices that are almost singular have few digits.
+     %% Functions with inverses of almost singular matrices: their differences have few digits.
      [?_test(begin
                  X = t(List, f64),
                  Second = (tessera:grad(weighed(F)))(X),
@@ -436,7 +436,7 @@ cofactors_test_() ->
       || List <- [Regular, [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 3.0]], [[0.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 4.0]]],
          F <- [G, fun(T) -> G(tessera:stack([T, t(Regular, f64)])) end]]].
 
-%% The gradient of what reads one triangle is symmetric.
+%% The gradient of a function that reads one triangle is symmetric.
 symmetric_gradient_test() ->
     A = definite(noise({4, 4})),
     G = (tessera:grad(weighed(fun tessera:cholesky/1)))(A),

@@ -1,5 +1,5 @@
-%% Memory that tensors hold is given back in time: the bars of the design. Each
-%% test runs in a node of its own, so that what others left does not count.
+%% Memory that tensors hold is given back in time: the bars of the design. Each test runs in a node of its own, so that
+%% other tests' memory does not count.
 -module(tessera_memory_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_test, [raises/2, raises/3]).
@@ -7,7 +7,7 @@
 
 -define(MB, (1 bsl 20)).
 
-%% Runs Function of this module in a new VM and gives what it returns.
+%% Runs Function of this module in a new VM and returns its result.
 in_node(Function, Args) ->
     Eval = io_lib:format("io:format(\"~~w.~~n\", [{apply(~p, ~p, ~p)}]), halt(0).", [?MODULE, Function, Args]),
     {{Term}, _} = tessera_test:answer(tessera_test:vm([], Eval, [])),
@@ -23,7 +23,7 @@ make_and_drop(LiveMb) ->
 
 ones(Mb) -> tessera:ones({Mb * ?MB}, u8).
 
-%% A sanitizer keeps freed memory to itself for a while, so that what is resident says nothing.
+%% A sanitizer keeps freed memory for a while, so the resident size means nothing.
 resident_test(Timeout, F) ->
     case os:getenv("TESSERA_SANITIZER") of
         false -> {timeout, Timeout, F};
@@ -36,7 +36,7 @@ dropped_test_() ->
 dropped_beside_a_gigabyte_test_() ->
     resident_test(120, fun() -> ?assert(in_node(make_and_drop, [1024]) =< 1700) end).
 
-%% ---- what is given back after a collection counts as garbage that was late
+%% ---- memory that is returned only after a collection counts as late garbage
 
 %% The most megabytes that were live while garbage was made, after much was given back.
 given_back() ->
@@ -204,7 +204,7 @@ client_memory_test() ->
     ?assertEqual(#{allocated => 13, peak => 10014, per_device => #{0 => 13, 1 => 0}, peak_per_device => #{0 => 13, 1 => 10001}}, Stats()),
     ok = 'Elixir.Tessera.Client':reset_peak_memory(Client),
     ?assertEqual(#{allocated => 13, peak => 13, per_device => #{0 => 13, 1 => 0}, peak_per_device => #{0 => 13, 1 => 0}}, Stats()),
-    %% elsewhere, and back
+    %% to another client, and back
     #{ref := Ref} = A,
     Moved = Move(Ref, {client_memory_test_other, 0}),
     ?assertMatch({#{allocated := 13}, {18, 18, [{0, 18, 18} | _]}}, {Stats(), Others()}),

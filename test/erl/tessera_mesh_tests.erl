@@ -49,7 +49,7 @@ tensors(Type) ->
     [{tuple_size(Shape), tessera:as_type(tessera:remainder(tessera:iota(Shape), 3), Type)}
      || Shape <- [{}, {12}, {12, 24}, {12, 0}, {12, 1, 12}, {3, 12, 12}], Shape =/= {3, 12, 12} orelse Type =:= f64].
 
-%% Those that cut dims of 12 or 24 only.
+%% Shardings that cut dims of 12 or 24 only.
 shardings(0, _) -> [#{}];
 shardings(Rank, Axes) ->
     [#{}] ++ [#{0 => [Axis]} || Axis <- Axes, Rank < 3] ++ [#{(Rank - 1) => lists:reverse(Axes)}] ++
@@ -103,7 +103,7 @@ check_shared() ->
     ?assert(After - Before < 4 bsl 20 + 1 bsl 16),
     ?assertEqual(16, length(Parts ++ Rows)).
 
-%% What is made and collected is freed.
+%% Collected parts are freed.
 check_memory() ->
     Blocks = tessera_nif:live_blocks(),
     {Pid, Monitor} = spawn_monitor(fun() -> cut_and_join(5000, tessera:iota({64, 64})) end),

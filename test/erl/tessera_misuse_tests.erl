@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -export([calls/0, misuse/3]).
 
-%% {Function, [{Kind, Argument}]}: calls that work; the kinds are those of bad/1.
+%% {Function, [{Kind, Argument}]}: calls that work; the kinds are defined by bad/1.
 calls() ->
     X = {operand, tessera:tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])},
     I = {integers, tessera:tensor([[1, 2, 3], [4, 5, 6]])},
@@ -202,8 +202,8 @@ misuse(Name, Args, N) ->
 
 %% ---- forged records
 
-%% Records that look like tensors, with all kinds of handles, types and shapes, in the place of each argument, in a list
-%% and in a container: every function gives a value or an error of ours. Each place gets every twelfth record, from
+%% Records that look like tensors, with all kinds of handles, types and shapes, replace each argument, also in a list
+%% and in a container: every function returns a value or an error of Tessera. Each place gets every twelfth record, from
 %% another one on: all of them everywhere take minutes.
 -define(EVERY, 12).
 forged() ->
@@ -223,7 +223,7 @@ forged_test_() ->
         ?assertEqual({0, []}, {length(Wrong), lists:sublist(Wrong, 5)})
     end}.
 
-%% Those of others/0 that take tensors.
+%% The calls of others/0 with tensors.
 more_calls() ->
     X = {operand, tessera:tensor([1.0, 2.0])},
     F = {function1, fun(A) -> tessera:sum(tessera:exp(A)) end},
@@ -281,6 +281,6 @@ is_ours(Name, {Code, Message} = Reason, [{tessera, _, _, _} | _] = Trace) when i
         lists:member(Code, [invalid_argument, out_of_range, unimplemented, failed_precondition, resource_exhausted]);
 is_ours(_, _, _) -> false.
 
-%% What cannot be an argument of the traced program is an error of jit's; that of a condition is its own.
+%% A wrong argument of the traced program is an error of jit's; an error of a condition has its own name.
 names(while) -> [while, jit, less];
 names(Name) -> [Name, jit].

@@ -1,5 +1,5 @@
-%% Numbers at the limits of their types: what a type cannot hold widens it or is refused, and never wraps without a word.
-%% Random calls are compared with integers of any size in Erlang.
+%% Numbers at the limits of their types: a number that a type cannot hold widens it or is refused, and never wraps
+%% silently. Random calls are compared with integers of any size in Erlang.
 -module(tessera_number_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
@@ -33,7 +33,7 @@ at_once(F, Args) ->
     T = apply(F, Args),
     {tessera:type(T), tessera:to_list(T)}.
 
-%% One in so many calls is traced, too.
+%% One in `Rarely` calls is also traced.
 now_and_then(Rarely, F, Args) ->
     case rand:uniform(Rarely) of
         1 -> both(F, Args);
@@ -87,7 +87,7 @@ list_types_test_() ->
     [?_test(raises(out_of_range, "9223372036854775808 does not fit in s64", fun() -> tessera:tensor(List) end))
      || List <- [[-1, 1 bsl 63], [1 bsl 63, -1]]].
 
-%% Indices are numbers, too.
+%% Indices are also numbers.
 indices_test_() ->
     [?_test(raises(out_of_range, Words, F)) || {Words, F} <-
         [{"iota: the index 299 does not fit in u8", fun() -> tessera:iota({300}, u8) end},
@@ -234,7 +234,7 @@ wide_sums_test_() ->
              {[200, 40000, 8000000], fun tessera:cumulative_product/1, [tessera:full({3}, 200, u8)]},
              {[-100, -200], fun tessera:cumulative_sum/1, [tessera:full({2}, -100, s8)]}]].
 
-%% Their types are those of division.
+%% Their types are division's.
 wide_types_test_() ->
     [?_assertEqual(Expected, tessera:type(F(tessera:tensor([1, 2], Type))))
      || {Type, Expected} <- [{u8, f32}, {s64, f32}, {f16, f16}, {bf16, bf16}, {f32, f32}, {f64, f64}],
@@ -295,7 +295,7 @@ random_reduction() ->
              {mean, {f32, single(lists:sum(Numbers) / length(Numbers))}, fun tessera:mean/1},
              {{as_type, To}, {To, [wrap(To, N) || N <- Numbers]}, fun(X) -> tessera:as_type(X, To) end},
              {list, {Type, Numbers}, fun(_) -> tessera:tensor(Numbers, Type) end}],
-        %% of those near 2^63 the sum in f64 is not exact
+        %% near 2^63 the sum in f64 is not exact
         not (I =:= mean andalso lists:any(fun(N) -> abs(N) > 1 bsl 50 end, Numbers))].
 
 multiplied(Numbers) -> lists:foldl(fun erlang:'*'/2, 1, Numbers).
@@ -321,7 +321,7 @@ random_call() ->
             ?assertEqual({Name, Operands, Expected}, {Name, Operands, [{Actual, N} || N <- List]})
     end.
 
-%% Name, operands, and what a call means for one element: the type of operands to the type of the result.
+%% Name, operands, and the meaning of a call for one element: from the operands' type to the result's.
 ops() ->
     Same = fun(F) -> fun(Type, Args) -> {Type, apply(F, [Type | Args])} end end,
     Test = fun(F) -> fun(_, Args) -> {u8, case apply(F, Args) of true -> 1; false -> 0 end} end end,
@@ -347,7 +347,7 @@ ops() ->
      {greater_equal, 2, Test(fun(A, B) -> A >= B end)},
      {logical_and, 2, Test(fun(A, B) -> A =/= 0 andalso B =/= 0 end)}].
 
-%% By more bits than there are, and by negative ones, which are many as unsigned.
+%% By more bits than the type has, and by negative ones, which are large as unsigned.
 shifted(Type, A, B) ->
     case B >= 0 andalso B < element(2, kind(Type)) of
         true -> A bsl B;
@@ -473,7 +473,7 @@ no_types_test_() ->
     [?_assertEqual({false, undefined}, {tessera_type:is_type(Term), tessera_type:kind(Term)})
      || Term <- [f33, undefined, "f32", {f, 32}, 32]].
 
-%% The documented type, which stands in the source.
+%% The documented type in the source.
 documented_types_test() ->
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(tessera_type), [abstract_code]),
     [{type, _, union, Types}] = [Type || {attribute, _, type, {type, Type, []}} <- Forms],

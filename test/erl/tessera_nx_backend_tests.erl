@@ -1,4 +1,4 @@
-%% The backend without Nx: where results of several operands are, and what is refused.
+%% The backend without Nx: the devices of results of several operands, and refused calls.
 -module(tessera_nx_backend_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -37,7 +37,7 @@ place_test_() ->
                                 {{alone, 1}, [{alone, 0}, {alone, 1}]},
                                 {{alone, 0}, [{alone, 1}, {host, 0}, {alone, 0}, {other, 0}]}]]}.
 
-%% What is wrong with a sharded function's options, before anything is traced.
+%% Wrong options of a sharded function, found before anything is traced.
 sharded_test() ->
     Mesh = #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {1}},
     Run = fun(Given, Options) ->

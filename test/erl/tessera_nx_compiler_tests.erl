@@ -1,5 +1,5 @@
-%% The defn compiler without Nx: expressions are maps that are made here, as Nx
-%% makes them. Caches, reports, other nodes, callbacks.
+%% The defn compiler without Nx: this module makes expressions as maps, as Nx does. Caches, reports, other nodes,
+%% callbacks.
 -module(tessera_nx_compiler_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([meet/1, log/2, twice/2, load_telemetry/0]).
@@ -23,7 +23,7 @@ floats(Numbers) ->
     tensor({f, 32}, {length(Numbers)}, #{'__struct__' => 'Elixir.Nx.BinaryBackend',
                                          state => << <<X:32/float-native>> || X <- Numbers >>}).
 
-%% A function that holds a tensor, as a key; and what it traces to.
+%% A function that holds a tensor, as a key; and the program that it traces to.
 adding(Held) -> fun(X) -> node(add, [X, node(tensor, [Held])]) end.
 
 call(F, Numbers) -> call(F, Numbers, []).
@@ -69,7 +69,7 @@ hidden_arguments_test() ->
     %% the first value is still the first function's
     ?assertEqual([2.0, 3.0, 4.0, 5.0], call(adding(floats([1, 1, 1, 1])), [1, 2, 3, 4])).
 
-%% Equal tensors are one argument; one that is a result has a handle of its own.
+%% Equal tensors are one argument; a result has a handle of its own.
 held_results_test() ->
     Held = floats([1, 2, 3, 4]),
     F = fun(_) -> node(tensor, [Held]) end,
@@ -102,7 +102,7 @@ bytes_are_bounded_test() ->
         ?assert(tessera_cache:size() =< Before + 2),
         ?assertEqual(whole, tessera_cache:fetch({huge, binary:copy(<<0>>, 400000)}, fun() -> whole end)),
         ?assertEqual(1, tessera_cache:size()),
-        %% what was cleared does not count
+        %% cleared values do not count
         ok = tessera_cache:clear(),
         [tessera_cache:fetch({small, I}, fun() -> I end) || I <- [1, 2, 3]],
         ?assertEqual(3, tessera_cache:size())
@@ -133,7 +133,7 @@ signatures_differ_test() ->
     Signatures = [tessera_nif:signature(Vars) || Vars <- All],
     [?assertMatch(<<_:128>>, S) || S <- Signatures],
     ?assertEqual(length(All), length(lists:usort(Signatures))),
-    %% what a tensor holds does not count
+    %% the contents of a tensor do not count
     Copies = [tessera_nif:signature(binary_to_term(term_to_binary(Vars))) || Vars <- All],
     ?assertEqual(Signatures, Copies),
     ?assertEqual(tessera_nif:signature([T]), tessera_nif:signature([T#{'donatable?' => false, data := other}])).
@@ -210,7 +210,7 @@ shared_terms_test() ->
         ok = application:unset_env(tessera, check_recompilation)
     end.
 
-%% Callbacks are in the plan, which is then not kept; those who wait for it make their own.
+%% A plan with callbacks is not kept; waiting callers make their own.
 shared_callbacks_test_() ->
     {timeout, 30, fun() ->
         ok = tessera:clear_cache(),
@@ -255,7 +255,7 @@ shared_in_errors_test() ->
                   fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{device_id, Held}]) end,
                   fun() -> 'Elixir.Tessera':jit(fun(X) -> X end, Held) end]].
 
-%% What a module that was loaded anew compiles to is not what it was.
+%% A module that was loaded again has another program.
 loaded_again_test() ->
     Load = fun(Op) ->
                    Forms = [{attribute, 1, module, tessera_nx_loaded}, {attribute, 1, export, [{f, 1}]},
@@ -272,8 +272,8 @@ loaded_again_test() ->
 
 twice(Op, X) -> node(Op, [X, X]).
 
-%% A callback is of the version of its module that is there, though the function that is compiled is as before; one whose code is gone
-%% says so.
+%% A callback is taken from the current version of its module, though the compiled function is unchanged; a callback without code is
+%% an error.
 callback_loaded_again_test() ->
     Load = fun(Op) ->
                    Send = {op, 1, '!', {var, 1, 'Pid'}, {atom, 1, Op}},
@@ -338,7 +338,7 @@ recompilation_warning_test() ->
         ok = application:unset_env(tessera, check_recompilation)
     end.
 
-%% What a handler of the logger got while F ran.
+%% The events that a handler of the logger got while F ran.
 logged(F) ->
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => self(), level => debug}),
     #{level := Level} = logger:get_primary_config(),
@@ -501,8 +501,8 @@ raised(F) ->
     catch error:Reason -> Reason
     end.
 
-%% Of operands on several devices, the device counts from which tensors do not move by themselves; such a tensor is no argument
-%% of a function of another place.
+%% Among operands on several devices, a device with automatic_transfers false wins; a tensor on it is no argument of a function
+%% on another device.
 places() ->
     ok = application:set_env(tessera, clients, [{host, []}, {other, [{device_count, 2}]}, {fast, [{automatic_transfers, false}]}]),
     [Host, Other, Second, Fast] =
@@ -617,7 +617,7 @@ deallocated_test() ->
          ?assertMatch({_, <<" was called on deleted or donated buffer">>}, {Message, string:find(Message, " was")})
      end || Use <- Uses].
 
-%% A function that was stored and read in another VM: what it refers to was compiled in no life of this one.
+%% A function that was stored and read in another VM: this VM has not compiled its program.
 stale_test() ->
     Compiled = 'Elixir.Tessera':'__compile__'({?LINE}, [parameter(0)],
                                               fun([X]) -> node(add, [X, node(tensor, [floats([1, 1, 1, 1])])]) end, []),
@@ -632,8 +632,8 @@ aged(Code, Old) -> setelement(2, Code, Old).
 
 %% ---- callbacks
 
-%% 16 runs at once, each in a callback that waits for all others and then runs Tessera itself, where there is
-%% one dirty scheduler: so none of them may hold it.
+%% 16 runs at once, each in a callback that waits for all others and then runs Tessera itself. There is one dirty
+%% scheduler: so no run may hold it.
 callbacks_hold_no_thread_test_() ->
     {timeout, 60, fun() ->
         Command = ["erl +SDcpu 1:1 -noshell -noinput ", tessera_test:shell_paths(), " -eval '", atom_to_list(?MODULE), ":meet(16), halt(0).'"],

@@ -1,5 +1,5 @@
-%% Files of the option `cache: path': what is damaged, of another layout or of code that has changed is made anew, and nothing that
-%% lies in the file's place does harm. Expressions are maps that are made here, as Nx makes them.
+%% Files of the option `cache: path'. A file that is damaged, of another layout or of changed code is made anew, and other kinds of
+%% files at its path do no harm. This module makes expressions as maps, as Nx does.
 -module(tessera_nx_disk_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([log/2, twice/2]).
@@ -20,7 +20,7 @@ floats(Numbers) ->
 %% A function that holds a tensor.
 adding(Held) -> fun(X) -> node(add, [X, node(tensor, [Held])]) end.
 
-%% One that calls F on its argument.
+%% A function that calls F on its argument.
 calling(F) -> fun(X) -> node(add, [node(io_call, [X, {fn, F}, X, make_ref()]), X]) end.
 
 twice(Op, X) -> node(Op, [X, X]).
@@ -55,7 +55,7 @@ told() ->
     after 0 -> []
     end.
 
-%% What a call logs whose result is right.
+%% The log of a call whose result is right.
 logs(Call, Expected) ->
     _ = told(),
     ?assertEqual(Expected, Call()),
@@ -92,7 +92,7 @@ damage(Path) ->
      end || Damaged <- flipped(Whole) ++ cut(Whole) ++ swapped(Whole)],
     ?assertEqual([], logs(Call, Expected)).
 
-%% One bit of each byte of the header and of every third one that follows; test_file.c has all.
+%% One bit of each byte of the header and of every third later byte; test_file.c has all.
 flipped(Whole) ->
     [begin
          <<Before:At/binary, Byte, After/binary>> = Whole,
@@ -153,7 +153,7 @@ changed(Other) -> Other.
 
 %% ---- code
 
-%% Loads a module whose f/1 is that of Op and whose fun/0 gives a function that sends Op to the process.
+%% Loads a module: its f/1 applies Op, and its fun/0 returns a function that sends Op to the process.
 load(Op) ->
     Text = "-module(tessera_nx_disk_loaded). -export([f/1, back/1]). f(X) -> tessera_nx_disk_tests:twice(" ++ atom_to_list(Op)
         ++ ", X). back(Pid) -> fun(_) -> Pid ! " ++ atom_to_list(Op) ++ " end.",
@@ -213,7 +213,7 @@ changed_callback_test() ->
         end
     end).
 
-%% ---- what lies in the file's place
+%% ---- other things at the file's path
 
 places_test_() -> {timeout, 30, fun() -> with_path(fun places/1) end}.
 

@@ -1,12 +1,12 @@
 %% Expressions that no Nx makes: recorded programs with some of their terms changed, and such as are deep, wide or
-%% huge. Each is read to a program of which text and bytes say the same, or it is left to others, or there is an
-%% error; and the memory comes back. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which.
+%% huge. Each is read to a program with equal text and bytes, is left to other code, or is an error; and the memory
+%% comes back. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the expressions.
 -module(tessera_nx_mutants_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% ---- what comes of an expression
+%% ---- the outcomes of an expression
 
-%% Raised is what Erlang says where there is no clause for such a term.
+%% Raised is Erlang's error for a term without a clause.
 outcome(Roots, Hooks) ->
     try read(tessera_nx_plain:read(Roots, Hooks, undefined))
     catch
@@ -74,7 +74,7 @@ from_environment(Name, Default) ->
         Text -> list_to_integer(Text)
     end.
 
-%% One of the recorded programs with up to three nodes changed, of which other nodes may be.
+%% One of the recorded programs with up to three nodes changed; these may be nodes of other programs.
 mutant(Groups) ->
     {_, Programs} = any(Groups),
     {_, Nodes, _, _, _, _, _} = Program = any(Programs),
@@ -105,7 +105,7 @@ changed(#{data := Data} = Node, Nodes) ->
     end;
 changed(_, Nodes) -> any(Nodes).
 
-%% The term with something in it that is another, is gone, or is there twice.
+%% The term with one item changed, removed or repeated.
 twisted(List, Nodes) when length(List) > 0 ->
     {Before, [Item | After]} = lists:split(rand:uniform(length(List)) - 1, List),
     case rand:uniform(10) of

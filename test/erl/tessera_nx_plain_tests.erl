@@ -1,5 +1,4 @@
-%% Expressions that the core reads: the same programs as those that are lowered
-%% node by node, and a rule for what repeats itself.
+%% Expressions that the core reads: the same programs as by lowering node by node, and one rule for equal nodes.
 -module(tessera_nx_plain_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -31,7 +30,7 @@ compare({Name, _, _, _, _, _, _} = Program) ->
     case program(Roots, Hooks) of
         undefined -> scoped;
         {Made, Sources} ->
-            %% What a function holds is an argument in the one, and a literal in the other.
+            %% The function's tensor is an argument in one path, and a literal in the other.
             case lists:all(fun is_integer/1, Sources) of
                 true ->
                     {Text, Used} = tessera_nx_plan:text(Roots, Forms, Hooks),
@@ -95,7 +94,7 @@ packed_rules(Roots) ->
     {<<_:8/binary, Count:32/little, _/binary>>, _} = tessera_nx_plain:describe(Expression),
     Count.
 
-%% A rule is kept for other expressions: by its arguments and forms, whatever numbers those have there.
+%% A rule is kept for other expressions: by its arguments and forms, with any numbers of nodes.
 kept_test() ->
     ok = tessera:clear_cache(),
     Sum = fun(Shape, Axes) ->
@@ -116,7 +115,7 @@ kept_test() ->
     ok = tessera:clear_cache(),
     ?assertEqual({[sum, negate], Text}, Asked([Negate(Sum({4, 8}, [1]))])).
 
-%% What a kept rule holds counts: its program has what is in no other.
+%% The content of a kept rule counts: its program shares nothing with others.
 kept_is_bounded_test_() ->
     {timeout, 60, fun() ->
         ok = tessera:clear_cache(),
@@ -134,7 +133,7 @@ long_loop(N) ->
     {Expression, _} = tessera_nx_plain:read([node(elem, {2}, [Loop, 0]), node(negate, {N}, [parameter(2, {N})])], [], undefined),
     Expression.
 
-%% The core makes constants itself, but for what wraps or is complex: as Erlang does.
+%% The core makes constants itself, unless they wrap or are complex: like Erlang.
 constants_test() ->
     Constant = fun(Type, Number) -> (node(constant, {}, [Number]))#{type := Type} end,
     Numbers = [{{f, 32}, 0.1}, {{f, 32}, 3}, {{f, 32}, nan}, {{f, 32}, neg_infinity}, {{f, 64}, 0.1}, {{bf, 16}, 0.1},
@@ -309,7 +308,7 @@ loops_in_loops_test() ->
     Direct = loop(node(elem, {2}, [loop(parameter(0, {2}), N), 0]), node(elem, {}, [loop(parameter(0, {2}), N), 1])),
     same_text([node(elem, {2}, [Direct, 0])], 3).
 
-%% One that is an op of the core, and one that is what it is by default.
+%% A block that is an op of the core, and a block with its default.
 blocks_test() ->
     X = parameter(0, {2}),
     Take = #{'__struct__' => 'Elixir.Nx.Block.CumulativeSum', axis => 0, reverse => false},
@@ -321,7 +320,7 @@ blocks_test() ->
     ?assertEqual(Text, tessera_nif:graph_text(Program)),
     ?assertMatch({_, _}, binary:match(Text, <<"cumulative_sum">>)).
 
-%% What a loop may not have inside, and what may not be done with its tuple.
+%% Nodes that a loop may not have inside, and uses of its tuple that are not allowed.
 not_plain_test() ->
     X = parameter(0, {2}),
     N = parameter(1, {}),
@@ -351,7 +350,7 @@ names_test() ->
               Name([node(add, {2}, [node(tensor, {2}, [Held(<<0:64>>)]), parameter(3, {2})]), Add])],
     ?assertEqual(5, length(lists:usort([Name([Add]) | Others]))).
 
-%% Whatever bytes come, they are a program or an error.
+%% Any bytes are a program or an error.
 damaged_test_() -> {timeout, 60, fun damaged/0}.
 
 damaged() ->
@@ -375,7 +374,7 @@ bombs_are_refused_test() ->
     ?assertMatch({error, #{code := resource_exhausted, message := <<"a packed program has more than 4194304 ops">>}},
                  tessera_nif:expression_unpack(negations(2100, 2100))).
 
-%% One value after the other, each of so many negations.
+%% `Values` values, one after the other, each of `Ops` negations.
 negations(Values, Ops) ->
     Line = fun(I) -> io_lib:format("  %~b = negate %~b : f32[2]~n", [I, I - 1]) end,
     Rule = [<<"graph @main(%0: f32[2]) -> (f32[2]) {\n">>, [Line(I) || I <- lists:seq(1, Ops)],

@@ -1,5 +1,5 @@
-%% Programs that test/nx/record.exs recorded with Nx, run through the plug
-%% without Nx: expression graphs are maps, as any other terms.
+%% Programs that test/nx/record.exs recorded with Nx, run through the plug without Nx: expression graphs are ordinary
+%% maps.
 -module(tessera_nx_replay_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([programs/0, expression/1, expression/2]).
@@ -41,7 +41,7 @@ mlir_type("u" ++ Bits) -> ["ui", Bits];
 mlir_type("s" ++ Bits) -> ["i", Bits];
 mlir_type(Float) -> Float.
 
-%% What the module takes, in its order.
+%% The parameters of the module, in its order.
 parameters(Signature) ->
     [iolist_to_binary(hd(string:split(Part, ">"))) || Part <- tl(string:split(Signature, "tensor<", all))].
 
@@ -55,7 +55,7 @@ consult(Group) ->
 %% A program's results as nodes, its variables, the bytes of its arguments' leaves, and the names of its hooks.
 expression(Program) -> expression(Program, fun(_, Node, _) -> Node end).
 
-%% The same with Change(Number, Node, Table of those before) in the place of each node.
+%% The same with Change(Number, Node, Table of the earlier nodes) instead of each node.
 expression({_, Nodes, Vars, Result, Inputs, _, Calls}, Change) ->
     Table = build(Nodes, Change),
     Bytes = [Binary || {tensor, _, _, Binary} <- Inputs],

@@ -6,7 +6,7 @@
 -include("tessera.hrl").
 -import(tessera_test, [raises/3, near/2, near/3]).
 
-%% F on these arguments gives that, run at once, compiled, and compiled without any pass.
+%% F on these arguments has the expected result: run at once, compiled, and compiled without any pass.
 same(Expected, F, Args) ->
     near(Expected, tessera:to_list(apply(F, Args))),
     near(Expected, tessera:to_list(apply(tessera:jit(F), Args))),
@@ -198,7 +198,7 @@ axis_or_axes_test_() ->
 
 to_list(T) -> tessera:to_list(T).
 
-%% What is made of values is f32, and what counts s32.
+%% Tensors made of values are f32, counters s32.
 default_types_test_() ->
     [?_assertEqual({Name, f32}, {Name, tessera:type(T)})
      || {Name, T} <- [{zeros, tessera:zeros({2})}, {ones, tessera:ones({2})}, {eye, tessera:eye(2)},
@@ -350,7 +350,7 @@ reversed_axes_test() ->
     Got = tessera:to_list(tessera:reshape(tessera:transpose(X), {1 bsl Rank})),
     ?assertEqual([Reversed(I) || I <- lists:seq(0, (1 bsl Rank) - 1)], Got).
 
-%% ---- no elements: identities where there are some, NaN where a float has none, errors elsewhere
+%% ---- no elements: identities if the op has one, NaN for floats, else errors
 
 nothing_test_() ->
     [{lists:flatten(io_lib:format("~p of ~p", [Name, Type])), fun() ->

@@ -79,7 +79,7 @@ refusal(Module, Name, Args) ->
     try apply(Module, Name, Args) of
         Value -> error({returned, Value})
     catch error:{invalid_argument, Text}:Trace ->
-            %% the error is that of the function that was called
+            %% the error names the called function
             ?assertMatch([{_, Name, _, _} | _], Trace),
             Text
     end.

@@ -82,7 +82,7 @@ types_test_() ->
                       {u8, fun() -> tessera:quantile(X, 0.5, #{method => nearest}) end}, {u8, fun() -> tessera:mode(X) end},
                       {u8, fun() -> tessera:unique(X) end}, {s32, fun() -> element(2, tessera:top_k(X, 1)) end}]].
 
-%% Of long lines, of many equal elements: as lists:sort/1 sorts, which is stable for pairs.
+%% Long lines with many equal elements: the order of lists:sort/1, which is stable for pairs.
 long_test_() ->
     [{atom_to_list(Type), ?_test(begin
          Numbers = [(I * 7919) rem 101 || I <- lists:seq(1, 3000)],

@@ -1,12 +1,11 @@
-%% Nodes beside the one that tests, which are connected with one another over the
-%% loopback device only, without epmd: a node's name has its port. The testing
-%% node is none of them; it talks to them over their standard input and output.
+%% Nodes besides the testing node, connected with one another over the loopback device only, without epmd: a node's name
+%% has its port. The testing node is not connected; it talks to them over their standard input and output.
 -module(tessera_peers).
 -export([with/2, call/2, call/4, stop/1, node_of/1]).
 -export([start_link/0, register_node/2, register_node/3, listen_port_please/2, port_please/2, port_please/3,
          address_please/3, names/1]).
 
-%% Calls F with so many peers, which end with it.
+%% Calls F with `Count` peers, which end with it.
 with(Count, F) ->
     Peers = [start() || _ <- lists:seq(1, Count)],
     try F(Peers)

@@ -16,7 +16,7 @@ a_training_step_is_planned_tightly_test() ->
     ?assert(Planned =< 1.1 * Live),
     ?assert(Planned =< ?XLA_BYTES).
 
-%% Loops read what they do not change where it is, an inner one what the outer one read.
+%% Loops read unchanged tensors without a copy, and an inner loop reads the outer loop's.
 a_captured_tensor_is_not_copied_test() ->
     Times = fun(N, X, F) ->
         {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, N) end, fun({I, Z}) -> {tessera:add(I, 1), F(Z)} end),

@@ -47,7 +47,7 @@ load_test_() ->
            [?_test(raises(failed_precondition, "no loaded plugin has the target fresh",
                           fun() -> tessera:custom_call(fresh, [], f32({})) end))]).
 
-%% What dlopen would open, and end the VM: parts of files, and what is no file.
+%% Files that dlopen would open and that would end the VM: parts of files, and other kinds of files.
 no_file_test_() ->
     {setup, fun() ->
         Folder = filename:join(filename:dirname(file("example")), "no_file"),
@@ -137,7 +137,7 @@ call_test_() ->
                                      [2.0, 1.0e-300, 0.0, 0.0]], tessera:to_list(Read))
                    end)]).
 
-%% Each type has a number of its own; a plugin of version 1 gets 0 for those that its header does not name.
+%% Each type has a number of its own; a plugin of version 1 gets 0 for types that its header does not name.
 types_test_() ->
     Numbers = #{s8 => 1, s16 => 2, s32 => 3, s64 => 4, u8 => 5, u16 => 6, u32 => 7, u64 => 8, f16 => 9, bf16 => 10, f32 => 11, f64 => 12,
                 c64 => 13, c128 => 14, s2 => 15, s4 => 16, u2 => 17, u4 => 18, f8 => 19, f8_e4m3fn => 20},
@@ -222,7 +222,7 @@ cancel_test_() ->
     end}).
 
 %% Calls that wait hold no scheduler and no worker: there are more of them at once than dirty schedulers, other programs run
-%% meanwhile, also on all threads, and so do short calls. Those that found no thread end with their callers, too.
+%% meanwhile, also on all threads, and so do short calls. Calls without a thread also end with their callers.
 busy_test_() ->
     loaded({timeout, 120, fun() ->
         Live = maps:get(live, tessera:memory()),
@@ -232,7 +232,7 @@ busy_test_() ->
         end,
         Parts = Call(wait_parts),
         Pids = [Call(wait) || _ <- lists:seq(1, 70)],
-        %% all but one of the 64 threads for calls; and the parts, of which the first is on its call's thread
+        %% all but one of the 64 threads for calls; and the parts: the first is on its call's thread
         tessera_test:until(fun() -> Waiting() >= 64 end),
         Large = tessera:reverse(tessera:iota({3000000})),
         ?assertEqual(0, tessera:to_number(tessera:at(tessera:sort(Large), [0]))),

@@ -16,7 +16,7 @@ address_test() ->
     {Address, 4000} = tessera_nif:address(Ref),
     View = tessera_nif:from_address(Address, s32, {10, 100}),
     ?assertEqual(tessera:to_list(tessera:reshape(T, {10, 100})), tessera:to_list(View)),
-    %% what is not ours is never written to
+    %% foreign memory is never written
     Add = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{donate => [1]}),
     ?assertEqual(lists:seq(2, 1001), tessera:to_list(tessera:flatten(Add(View)))),
     ?assertEqual(lists:seq(1, 1000), tessera:to_list(T)),
@@ -32,8 +32,8 @@ no_address_test() ->
     ?assertMatch({error, _}, tessera_nif:address(make_ref())),
     ?assertEqual([1, 2, 3], tessera:to_list(T)).
 
-%% Memory of this process without permission to read, alone and within a range whose ends can be read. Other threads change what is
-%% mapped: what counts is what was so before and after.
+%% Memory of this process without permission to read, alone and within a range whose ends can be read. Other threads change
+%% mappings: only mappings that were equal before and after count.
 unreadable_test() ->
     _ = tensor([1]),
     Before = maps(),
@@ -68,7 +68,7 @@ share_test() ->
     ok = file:write_file(file(Name), <<1:32/native, 99:32/native, 3:32/native>>, [read]),
     ?assertEqual([[1, 99, 3], [1, 99, 3], [1, 2, 3]], [tessera:to_list(X) || X <- [A, B, T]]).
 
-%% Each name has the permissions that were asked for, whatever the tensor's others have; all are removed with it.
+%% Each name has its own permissions, independent of the tensor's other names; all are removed with it.
 permissions_test() ->
     {Pid, Monitor} = spawn_monitor(
         fun() ->

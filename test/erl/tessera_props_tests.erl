@@ -20,7 +20,7 @@ container(Size) ->
     oneof([leaf(), list(Smaller),
            ?LET(L, list(Smaller), return(list_to_tuple(L))), ?LET(L, list({oneof([ok, none, a, b, c]), Smaller}), return(maps:from_list(L)))]).
 
-%% What is taken apart can be put together again, with any other leaves.
+%% A container can be taken apart and put together again, with any other leaves.
 container_round_trip() ->
     ?FORALL(Term, ?SIZED(Size, container(min(Size, 12))),
             begin
@@ -51,7 +51,7 @@ same_list(#tessera{shape = Shape, type = Type}, List) ->
             {tessera:shape(Again), tessera:to_list(Again)} =:= {Shape, List}
         end.
 
-%% The shape that Erlang computes is the one that C gives, or both refuse.
+%% Erlang and C compute the same shape, or both refuse.
 broadcasting() ->
     ?FORALL({A, B}, {shape(), shape()},
             begin

@@ -6,7 +6,7 @@
 -import(tessera_test, [in_folder/1, until/1, until_freed/1]).
 -export([hold/0, use/1, many/1]).
 
-%% Milliseconds for what takes far less on a machine that is not busy.
+%% Milliseconds for steps that take far less on an idle machine.
 -define(WITHIN, 60000).
 
 proxy_test_() ->
@@ -58,7 +58,7 @@ put(Cluster, _) ->
          ?assertEqual([1.0, 2.0, 3.0], tessera:to_list(There)),
          ?assertEqual(P, tessera:to_number(Number))
      end || {P, List} <- lists:zip([0, 1, 2, 3], Placed)],
-    %% what the partitions of a rank share is there once, and what is there stays
+    %% a rank's partitions share one copy, and existing values stay
     [[A | _], [B | _], [C | _], _] = Placed,
     ?assertEqual(A, B),
     ?assertNotEqual(A, C),
@@ -96,7 +96,7 @@ many_tensors() ->
     end),
     receive {'DOWN', Monitor, process, _, Reason} -> ?assertEqual(normal, Reason) end.
 
-%% The reductions that a rank uses for a reply with so many tensors, and a caller to put them in.
+%% The reductions that a rank uses for a reply with `Count` tensors, and a caller to store them.
 replied(Count) ->
     Reductions = fun() -> element(2, process_info(self(), reductions)) end,
     Before = Reductions(),
@@ -178,7 +178,7 @@ memory(Cluster, _) ->
     ?assertEqual(100, length(Kept)),
     until_freed(fun() -> lists:all(fun({Now, Then}) -> Now < Then + 150 * 1024 end, lists:zip(live(Cluster), Before)) end).
 
-%% A free that is held back for company is sent without any, too. Other requests would take it along, so only bytes are looked at.
+%% A delayed free is also sent without other messages. Other requests would take it along, so only bytes are looked at.
 free_alone(Cluster, _) ->
     #{links := Links} = tessera_cluster:connections(Cluster),
     Sent = fun() -> lists:sum([maps:get(sent_bytes, tessera_cluster_link:statistics(Link)) || Link <- tuple_to_list(Links)]) end,
@@ -206,7 +206,7 @@ pressure(Cluster, _) ->
            end,
     ?assertEqual(ok, Loop(100, none)).
 
-%% Tensors of ranks that have ended say so, with the rank that was lost; those of the new ranks are others.
+%% Tensors of ranks that have ended say so, with the rank that was lost; tensors of the new ranks are valid.
 lost(Cluster, _) ->
     [A, B] = Tensors = tessera_cluster:map(Cluster, fun(Rank) -> tessera:tensor(Rank) end),
     Reader = spawn_monitor(fun() -> tessera_cluster:map(Cluster, fun(_, _) -> timer:sleep(infinity) end, Tensors) end),
@@ -228,7 +228,7 @@ lost(Cluster, _) ->
 
 %% ---- files
 
-%% What interrupted saves have left is no part of what is loaded, and the next save to the same place removes it. Other files stay.
+%% Files of interrupted saves are never loaded, and the next save to the same place removes them. Other files stay.
 interrupted(Cluster, _) -> (in_folder(fun(Folder) -> interrupted_in(Cluster, Folder) end))().
 
 interrupted_in(Cluster, Folder) ->
@@ -237,7 +237,7 @@ interrupted_in(Cluster, Folder) ->
     Parts = tessera_cluster:put(Cluster, [tessera:tensor(P) || P <- [1, 2]]),
     ok = tessera_cluster:save(Path, Parts),
     {ok, Saved} = file:list_dir(Folder),
-    %% one that ended between its ranks' files and its index, one in a rank's file, and one in the index
+    %% a save that ended between its ranks' files and its index, one in a rank's file, and one in the index
     Rank = ["model.01234567.0", "model.01234567.1", "model.89ABCDEF.1.99.tmp"],
     Write(Rank, <<"tessera tensors 1\n", 0:128, 1, 2, 3>>),
     Write(["model.01234567.0.5.tmp"], <<"tessera tens">>),
@@ -280,7 +280,7 @@ save_in(Cluster, Path) ->
     ?assertEqual(Contents, contents(tessera_cluster:load(Cluster, Path))),
     Files = element(2, file:list_dir(filename:dirname(Path))),
     ?assertMatch([_, _, _], Files),
-    %% what is replicated is there once
+    %% replicated tensors are saved once
     ?assert(lists:sum([filelib:file_size(filename:join(filename:dirname(Path), File)) || File <- Files]) < 2000),
     [with(none, Options, fun(Other, _) ->
          ?assertEqual(Contents, contents(tessera_cluster:load(Other, Path))),
@@ -357,7 +357,7 @@ flipped(Binary, At) ->
     <<Head:At/binary, Byte, Tail/binary>> = Binary,
     <<Head/binary, (Byte bxor 1), Tail/binary>>.
 
-%% An earlier save survives one for which there is no room.
+%% An earlier save survives a save without room.
 full_disk(Cluster, _) -> (in_folder(fun(Folder) -> full_disk_of(Cluster, Folder) end))().
 
 full_disk_of(Cluster, Folder) ->
@@ -414,7 +414,7 @@ runs(Cluster, _) ->
 
 sent(Cluster) -> [Sent || #{sent_bytes := Sent} <- maps:get(ranks, tessera_cluster:info(Cluster))].
 
-%% A donated value is the run's, unless another run uses it, too; after that it is no tensor.
+%% A donated value belongs to the run, unless another run also uses it; after that it is no tensor.
 donated(Cluster, _) ->
     F = rows(Cluster, fun(X) -> tessera:add(X, 1.0) end, #{donate => [1]}),
     Sum = rows(Cluster, fun(X) -> tessera:sum(X) end),
@@ -540,7 +540,7 @@ concurrent(Cluster, _) ->
     Pids = [spawn_link(fun() -> Self ! {self(), Chain(Base)} end) || Base <- [1.0, 2.0, 3.0, 4.0]],
     ?assertEqual(Alone, [receive {Pid, Result} -> Result end || Pid <- Pids]).
 
-%% Ranks keep as many programs as the setting says, those that were used last, and all of them the same ones.
+%% Ranks keep as many programs as the setting allows, the last used ones, and all ranks the same.
 programs(Cluster, _) ->
     with_most_programs(2, fun() ->
         [F, G, H] = Fs = [rows(Cluster, fun(X) -> tessera:add(X, N) end) || N <- [1.0, 2.0, 3.0]],
@@ -628,7 +628,7 @@ program_table_test() ->
         ?assertNot(tessera_cluster_programs:is_current(A)),
         {ok, 7, _} = tessera_cluster_programs:fetch(Table, <<"f">>, Send),
         Freed(5),
-        %% one that is dropped while it is sent
+        %% a program that is dropped while it is sent
         {ok, 8, _} = tessera_cluster_programs:fetch(Table, <<"g">>, fun(8) ->
             ok = tessera_cluster_programs:clear(Table),
             [Freed(Id) || Id <- [6, 7, 8]],

@@ -70,7 +70,7 @@ traced(A, B) ->
                                    fun(Y) -> tessera:add(Y, T) end) end,
     ?assertEqual([1.0, 2.0, 3.0], on(B, fun() -> tessera:to_list((tessera:jit(Loop))(tessera:zeros({3}))) end)).
 
-%% A function that was compiled elsewhere is compiled once here, and what else is in the cache stays there.
+%% A function that another node compiled is compiled once here, and other entries of the cache stay.
 functions(A, B) ->
     F = tessera_peers:call(A, ?MODULE, compiled, []),
     Run = fun() ->
@@ -83,7 +83,7 @@ functions(A, B) ->
     ?assertEqual({Result, Programs}, on(B, Run)),
     ?assertEqual(Result, element(1, on(A, Run))).
 
-%% The same of the defn compiler and of the backend.
+%% The same for the defn compiler and the backend.
 nx(A, B) ->
     F = tessera_peers:call(A, ?MODULE, nx_compiled, []),
     T = #{data := Data} = tessera_peers:call(A, ?MODULE, nx_tensor, [[1.0, 2.0]]),

@@ -10,7 +10,7 @@ mesh(Shape, Axes) ->
     ok = tessera:open_client(?CLIENT, #{device_count => 8}),
     #{shape => Shape, axes => Axes}.
 
-%% A function of whole tensors, which are cut, and whose results are joined.
+%% A function of whole tensors: arguments are cut, and results are joined.
 mapped(F, Mesh, In, Out) -> mapped(F, Mesh, In, Out, #{}).
 
 mapped(F, Mesh, In, Out, Options) ->
@@ -89,7 +89,7 @@ gradients_are_one_message_test() ->
     ?assertEqual(["all_reduce_sum"], collectives(text(Step, Mesh, [#{}, #{0 => [batch]}], #{}, [P, X]))),
     close((mapped(Step, Mesh, [#{}, #{0 => [batch]}], #{}))([P, X]), (tessera:value_and_grad(fun(P2) -> Local(P2, X) end))(P)).
 
-%% Each collective against what it means on whole tensors.
+%% Each collective against its meaning on whole tensors.
 meaning_test_() ->
     Mesh = mesh({2, 3}, [a, b]),
     X = random({12, 6}, 5),
@@ -172,8 +172,8 @@ donated_arguments_are_gone_test() ->
 
 %% ---- gradients
 
-%% Megatron's MLP on a mesh of batch and model: one sum over the model forward, one backward for what comes before, and the
-%% gradients' over the batch.
+%% Megatron's MLP on a mesh of batch and model: one sum over the model forward, one backward for the layer's input, and the
+%% gradients' sum over the batch.
 tensor_parallel_test() ->
     Mesh = mesh({2, 4}, [batch, model]),
     P = #{w0 => random({6, 6}, 1), w1 => random({6, 8}, 2), b1 => random({8}, 3), w2 => random({8, 5}, 4), b2 => random({5}, 5)},
@@ -210,7 +210,7 @@ gathered_weights_test() ->
     close((mapped(Step, Mesh, In, #{0 => [data]}))([W, X]), (tessera:grad(fun(W1) -> (Loss(fun(T) -> T end))(W1, X) end))(W)),
     ?assertEqual(["all_gather", "reduce_scatter"], collectives(text(Step, Mesh, In, #{0 => [data]}, [W, X]))).
 
-%% Cotangents of a cond's complex results are marked and summed as those of real ones.
+%% Cotangents of a cond's complex results are marked and summed like real ones.
 complex_cond_test() ->
     Mesh = mesh({2}, [a]),
     Loss = fun(W, X, Cond, Sum) ->
@@ -236,7 +236,7 @@ sum_of_losses_test() ->
     ?assertEqual([24.0, 24.0, 24.0, 24.0],
                  [tessera:to_number(R) || R <- (tessera:shard_map(F, Mesh, [#{}], #{}, #{client => ?CLIENT}))([[3.0] || _ <- "1234"])]).
 
-%% A loss that varies counts as the sum of those of all partitions; of a varied weight each partition has its own gradient.
+%% A loss that varies counts as the sum over all partitions; each partition has its own gradient of a varied weight.
 local_losses_test() ->
     Mesh = mesh({2}, [a]),
     Loss = fun(X) -> fun(W) -> tessera:sum(tessera:multiply(W, X)) end end,
@@ -380,7 +380,7 @@ random_sharding(Axes) ->
                         end
                 end, #{}, Axes).
 
-%% A tensor of which one part is f64[6,6].
+%% A tensor with parts f64[6,6].
 whole(#{shape := Shape, axes := Axes}, Sharding, Seed) ->
     Sizes = maps:from_list(lists:zip(Axes, tuple_to_list(Shape))),
     [Rows, Columns] = [lists:foldl(fun(Axis, N) -> N * map_get(Axis, Sizes) end, 6, maps:get(Dim, Sharding, [])) || Dim <- [0, 1]],

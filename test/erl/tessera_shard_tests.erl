@@ -81,8 +81,8 @@ iota(Shape, Type) -> tessera:as_type(tessera:subtract(tessera:remainder(tessera:
 
 %% ---- results
 
-%% A part that has one row of a product has the bits of the whole: the order of a sum depends on neither the other dims nor, for
-%% a contraction without free dims, on the number of products.
+%% A part with one row of a product has the bits of the whole: the order of a sum does not depend on the other dims, nor, for a
+%% contraction without free dims, on the number of products.
 check_long_sums() ->
     Rows = tessera:divide(iota({4, 9001}), 7.0),
     Column = tessera:divide(iota({9001}), 3.0),
@@ -184,7 +184,7 @@ check_gradient() ->
     Step = fun(W, X) -> [tessera:subtract(W, (tessera:grad(Loss))(W, X))] end,
     same(Step, {4}, [iota({6, 4}), iota({8, 6})], [#{}, #{0 => [0]}]),
     same(Step, {2, 2}, [iota({6, 4}), iota({8, 6})], [#{1 => [1]}, #{0 => [0]}]),
-    %% Some partitions have singular matrices, for which determinant's gradient has a branch of its own; pinv has a rule of its own.
+    %% Some partitions have singular matrices, where determinant's gradient takes another branch; pinv has a rule of its own.
     Rows = [[1, 2, 0, 1], [0, 3, 1, 0], [2, 0, 1, 1], [1, 2, 0, 1]],
     Regular = [[0, 1, 1, 0] | tl(Rows)],
     Matrices = tessera:tensor([Rows, Regular, [[0 || _ <- Row] || Row <- Rows], lists:reverse(Regular)], f64),
@@ -223,7 +223,7 @@ check_constrained_container() ->
     [#{x := {A, [B, C]}}, _] = F([[tessera:tensor([1])], [tessera:tensor([2])]]),
     ?assertEqual([[1, 2], [2, 3], 2], values([A, B]) ++ [tessera:to_number(C)]).
 
-%% The cotangent of a constrained value is constrained, too.
+%% The cotangent of a constrained value is also constrained.
 check_constrained_gradient() ->
     Loss = fun(Constrain) -> fun(W, X) -> tessera:sum(tessera:multiply(Constrain(tessera:dot(X, W)), tessera:dot(X, W))) end end,
     Constrain = fun(Y) -> tessera:sharding_constraint(Y, #{1 => [1]}) end,
@@ -476,7 +476,7 @@ check_stale() ->
     tessera:clear_cache(),
     ?assertEqual([42, 42], [tessera:to_number(R) || R <- F(Args)]).
 
-%% Results are on their partition's device, also those that are arguments or constants, and wherever the arguments are.
+%% Results are on their partition's device, even if they are arguments or constants, and for arguments on any device.
 check_devices() ->
     F = sharded(fun(X) -> [X, tessera:iota({2}), tessera:add(X, 1), tessera:sum(X)] end, {4}, #{input_shardings => [#{0 => [0]}]}),
     There = tessera:to_device(tessera:iota({2}), {?CLIENT, 3}),
@@ -529,8 +529,7 @@ check_memory() ->
     Many(12500),   % 10^5 results
     tessera_test:until_freed(fun() -> {After, BlocksAfter} = Held(), After =:= Bytes andalso BlocksAfter =< Blocks + 1000 end).
 
-%% No device has all of a tensor that is cut: four parts, their results and what is computed in between fit where four whole
-%% tensors do not.
+%% No device has all of a cut tensor: four parts, their results and intermediate values fit where four whole tensors do not.
 check_device_memory() ->
     Whole = 16 bsl 20,
     Part = Whole div 4,
@@ -546,7 +545,7 @@ check_device_memory() ->
     Gathered = tessera:shard_jit(F, #{shape => {4}}, Options#{output_shardings => #{}}),
     raises(resource_exhausted, "the limit is", fun() -> Gathered([[P] || P <- Parts]) end).
 
-%% A training step on as many partitions as there can be: what it takes to plan and what each partition sends.
+%% A training step on the largest number of partitions: the cost of planning, and the bytes that each partition sends.
 check_sixty_four() ->
     ok = tessera:open_client(sixty_four, #{device_count => 64}),
     Loss = fun({{W1, B1}, {W2, B2}}, X, Y) ->

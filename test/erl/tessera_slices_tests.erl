@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -export([beside_endless/1]).
 
-%% Loops that never end: in one native function, in steps, and over what is large.
+%% Loops that never end: in one native function, in steps, and over a large tensor.
 endless() ->
     [{fun(X) -> tessera:while(X, fun(_) -> 1 end, fun(A) -> tessera:add(A, 1) end) end, fun() -> tessera:tensor(0) end},
      {fun(X) -> tessera:while(X, fun(A) -> tessera:greater_equal(tessera:sum(A), 0) end,
@@ -23,15 +23,15 @@ count(F, N) ->
     {I, A, _} = F(tessera:tensor(N)),
     {tessera:to_number(I), tessera:to_number(A)}.
 
-%% The CPU time in ms that the whole VM takes meanwhile, on which other load of the machine has no effect.
+%% The CPU time in ms that the whole VM takes for F: other load of the machine has no effect.
 ms(F) ->
     Before = cpu(),
     Result = F(),
     {cpu() - Before, Result}.
 
-%% What the VM does while a small run and a long one end beside so many that never end, and until those have stopped after
-%% their callers were killed, in ms of one CPU. Comes back when all that they had is gone: tensors and metadata, but for what a
-%% compile in the background may have just then.
+%% CPU time in ms of a small and a long run at the same time as `Count` endless ones, until these have stopped after their
+%% callers were killed. Returns when all their memory is freed: tensors and metadata, except the memory of a compile in the
+%% background.
 beside_endless(Count) ->
     {ok, _} = application:ensure_all_started(tessera),
     Loops = [{tessera:jit(F), Make} || {F, Make} <- endless()],
@@ -91,7 +91,7 @@ fair_test_() ->
         ?assertMatch({Ms, _} when Ms < 500 * Cpus, {KillMs, kill})
      end} || Flags <- [["+SDcpu", "1:1"], []]].
 
-%% A run that is paused and resumed has the same result as one that is not, alone and beside others.
+%% A paused and resumed run has the same result as an unpaused one, alone and with others.
 exact_test_() ->
     {timeout, 60, fun() ->
         F = counting(),

@@ -124,7 +124,7 @@ misuse_test_() ->
          {resource_exhausted, "limit", fun() -> tessera:zeros({1 bsl 40}) end},
          {invalid_argument, "64", fun() -> tessera:zeros(list_to_tuple(lists:duplicate(65, 1))) end}]].
 
-%% Lists of tensors are a job of stack/1, and the message says so, whatever else is in the list.
+%% Lists of tensors are a job of stack/1, and the message says so, for any other items in the list.
 tensors_in_list_test_() ->
     A = tessera:tensor([1.0, 2.0]),
     [?_test(raises(invalid_argument, At ++ ": expected a number, got a tensor; tessera:stack/1 makes one tensor of several",

@@ -4,7 +4,7 @@
 -export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, quoted/1, paths/0,
          shell_paths/0, vm/3, answer/1, client/1]).
 
-%% F raises an error of that code, with an error info that names what is wrong.
+%% F raises an error of that code, with an error info that contains these words.
 raises(Code, F) -> raises(Code, "", F).
 
 raises(Code, Words, F) ->
@@ -103,8 +103,8 @@ until(Is, Until) ->
             until(Is, Until)
     end.
 
-%% Waits until Is() is true of what is left in memory. A tensor is freed when each process that had it has collected garbage, and a process that
-%% waits, as those of `peer' and `io' do, may not collect any by itself.
+%% Waits until Is() is true for the rest of memory. A tensor is freed when each process that had it has collected garbage. A process that waits,
+%% like the processes of `peer' and `io', may not collect any by itself.
 until_freed(Is) ->
     until(fun() ->
                   lists:foreach(fun erlang:garbage_collect/1, processes()),
@@ -114,13 +114,13 @@ until_freed(Is) ->
 %% As one word for a shell.
 quoted(Text) -> "'" ++ lists:append([case C of $' -> "'\\''"; _ -> [C] end || C <- Text]) ++ "'".
 
-%% The options of erl by which another VM finds Tessera and the tests.
+%% The options of erl with the paths of Tessera and the tests.
 paths() -> lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))] || Module <- [tessera, ?MODULE]]).
 
 %% The same for a shell.
 shell_paths() -> lists:append(lists:join(" ", [quoted(Word) || Word <- paths()])).
 
-%% The port of another VM that evaluates a text, with these flags of erl and options of the port.
+%% The port of another VM that evaluates Eval, with these flags of erl and options of the port.
 vm(Flags, Eval, Options) ->
     open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
               [{args, ["-noinput" | Flags] ++ paths() ++ ["-eval", lists:flatten(Eval)]}, exit_status, binary, stderr_to_stdout | Options]).

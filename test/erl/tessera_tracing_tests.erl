@@ -1,5 +1,5 @@
-%% Invalid traced functions: warnings where Erlang itself inspects a tensor, and errors of Tessera in place of Erlang's where these
-%% are about a tensor.
+%% Invalid traced functions: warnings where Erlang itself inspects a tensor, and Tessera's errors instead of Erlang's if these are
+%% about a tensor.
 -module(tessera_tracing_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
@@ -12,12 +12,12 @@
 
 %% ---- warnings: their texts and lines
 
-%% Each function is found to look at a tensor on the line where it stands, by an expression with these words.
+%% The search reports that the function inspects a tensor on its own line, in an expression with these words.
 -define(FOUND(Words, F, Args), {?LINE, Words, F, Args}).
 
 findings(F, Args) -> tessera_check:findings(F, Args).
 
-%% What is found in the compiled code of a fun of this module, as if it had no debug_info.
+%% The findings in the compiled code of a fun of this module, as if it had no debug_info.
 compiled_findings(F, Args) ->
     {ok, Beam} = file:read_file(code:which(?MODULE)),
     {ok, {_, Stripped}} = beam_lib:strip(Beam),
@@ -262,7 +262,7 @@ interpreted() ->
     Named = evaluated("fun F(X) -> X > 22 end.", []),
     ?assertMatch([{_, comparison, "X > 22", _}], findings(Named, [tessera:tensor(1)])).
 
-%% Whatever traces functions has them looked at.
+%% Every way to trace a function starts the search.
 everywhere() ->
     X = tessera:tensor([1.0]),
     [?assertMatch([_ | _], logged(F))
@@ -374,7 +374,7 @@ elsewhere() ->
         true = code:add_patha(Dir)
     end).
 
-%% What a fun of compiled code holds is known variable by variable.
+%% The search knows each variable in the environment of a compiled fun.
 compiled_funs() ->
     Text = ["-module(tracing_funs).\n-export([f/2, g/0, h/0]).\n"
             "f(A, B) -> fun(X) -> if A > 1 -> X; true -> tessera:add(B, X) end end.\n"
@@ -418,7 +418,7 @@ gone() ->
     F = in_module(Text, [debug_info], fun(M) -> M:f() end),
     ?assertEqual([], findings(F, [tessera:tensor(1)])).
 
-%% Time and memory are bounded, whatever the arguments, the environment and the code.
+%% Time and memory are bounded, for any arguments, environment and code.
 bounded_test_() ->
     Deep = lists:foldl(fun(_, D) -> {D, D} end, tessera:tensor(1), lists:seq(1, 200)),
     Many = maps:from_list([{N, tessera:tensor(1)} || N <- lists:seq(1, 1000)]),
@@ -443,7 +443,7 @@ large_function() ->
         ?assertMatch([{{_, 3004}, _, _, _}], findings(fun M:f/1, [tessera:tensor(1)]))
     end).
 
-%% Without the application, too, functions are traced.
+%% Functions are also traced without the application.
 stopped_test() ->
     #{level := Level} = logger:get_primary_config(),
     ok = logger:set_primary_config(level, none),
@@ -467,12 +467,12 @@ at_the_end_test_() ->
         ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "X > 0 compares a tensor")})
     end}.
 
-%% ---- errors: Tessera's in place of Erlang's that a traced value causes
+%% ---- errors: Tessera's instead of Erlang's if a traced value causes them
 
 %% {Line, Code, Words, the next frames of the stacktrace, F, Args}: F is called while it is traced.
 -define(RAISES(Words, Next, F, Args), {?LINE, failed_precondition, Words, Next, F, Args}).
 
-%% Without the warnings, which are of the same functions.
+%% Without the warnings about the same functions.
 quietly(Tests) ->
     {setup, fun() -> application:set_env(tessera, trace_warnings, false) end,
      fun(_) -> application:unset_env(tessera, trace_warnings) end, Tests}.
@@ -554,7 +554,7 @@ at_line(Line, Location) ->
         At -> At
     end.
 
-%% On behalf of whatever traced the function.
+%% The error names the function that traces.
 on_behalf_test_() ->
     X = tessera:tensor([1.0]),
     Words = ": Erlang cannot compute",
@@ -590,7 +590,7 @@ comparison_in_loop() ->
     Loop = fun() -> tessera:while(0, fun(I) -> I < 5 end, fun(I) -> tessera:add(I, 1) end) end,
     raises(invalid_argument, "tessera:less/2", Loop).
 
-%% Arithmetic of which OTP 25 does not say the operands.
+%% Arithmetic whose operands are missing in errors of OTP 25.
 unsaid_operands_test() ->
     raises(failed_precondition, "Erlang cannot compute", fun() -> (tessera:jit(fun(X) -> X + 1 end))(1) end),
     in_module("-module(tracing_unsaid).\n-export([f/1]).\nf(X) -> X + 1.\n", [], fun(M) ->

@@ -1,5 +1,5 @@
-%% Functions that are written with Erlang's operators and branches, and lifted by tessera_transform: on plain numbers
-%% they do what they do without it, on tensors the same, at once and traced.
+%% Functions with Erlang's operators and branches, lifted by tessera_transform: on plain numbers they have their old
+%% results, on tensors the same ones, at once and traced.
 -module(tessera_transform_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
@@ -7,7 +7,7 @@
 
 %% ---- modules from text
 
-%% Calls F with a module of these functions, which are all lifted.
+%% Calls F with a module of these functions, all lifted.
 with(Functions, F) -> with(Functions, "-tessera(all).\n", F).
 
 with(Functions, Attributes, F) ->
@@ -200,7 +200,7 @@ no_warnings_test_() ->
          ?assertEqual([], Now -- Then)
      end} || {Title, Functions, _} <- functions()].
 
-%% ---- random functions, against the same ones that are not lifted
+%% ---- random functions, lifted and not
 
 random_test_() ->
     [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> random(Seed) end}} || Seed <- lists:seq(1, 40)].
@@ -382,7 +382,7 @@ attributes_test_() ->
 
 %% ---- without tensors nothing changes
 
-%% Errors are those of Erlang.
+%% Errors equal Erlang's.
 plain_errors_test_() ->
     [{Functions, fun() -> with(Functions, fun(M) -> fails(M, Functions, Args) end) end}
      || {Functions, Args} <- [{"f(X) when X > 0 -> 1.\n", [0]}, {"f(X) -> case X of 1 -> 2 end.\n", [0]}, {"f(X) -> if X > 0 -> 1 end.\n", [0]},
@@ -491,7 +491,7 @@ maybe_test() ->
     ?assertEqual([4, 4, 4], three(F({var, 6, 'Y'}), [3])),
     unload(transformed_maybe).
 
-%% Lifted functions are not warned of, and those of the same module that are not lifted are.
+%% The search skips lifted functions, and warns about other functions of the same module.
 checked_test() ->
     File = filename:join(tessera_test:temporary("transform"), "transformed_checked.erl"),
     ok = file:write_file(File, ["-module(transformed_checked).\n", transform(), "-tessera([f/1]).\n-export([f/1, g/1]).\n",
@@ -528,7 +528,7 @@ documented_test_() ->
         end
     end}.
 
-%% The transform, lifted by itself, makes the same of every source, and the compiler accepts what it makes.
+%% The transform, lifted by itself, has the same output for every source, and the compiler accepts its output.
 itself_test_() ->
     {timeout, 120, fun() ->
         Lifted = tessera_transform:parse_transform(source("tessera_transform.erl", transformed_itself), []),
@@ -544,7 +544,7 @@ itself_test_() ->
         end
     end}.
 
-%% One of our sources as a module of that name of which all is lifted.
+%% One of Tessera's sources as a module of that name, all lifted.
 source(File, Module) ->
     Sources = filename:join([filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile))), "..", "..", "erl"]),
     Includes = [{includes, [filename:join([Sources, "..", "include"])]}],

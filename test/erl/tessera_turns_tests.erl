@@ -1,10 +1,10 @@
-%% Who waits for tensor memory, and in which order.
+%% The processes that wait for tensor memory, and their order.
 -module(tessera_turns_tests).
 -include_lib("eunit/include/eunit.hrl").
 
 %% ---- the order
 
-%% A process that enters, and says what it was told; it leaves when it is told so.
+%% A process that enters, and sends the answers that it got; it leaves when it is told to.
 waiter(Since) ->
     Self = self(),
     Pid = spawn_link(fun() ->
@@ -32,7 +32,7 @@ ask(Pid, F) ->
 
 answer(Pid) -> receive {Pid, Answer} -> Answer end.
 
-%% One that has the turn until it is told otherwise: a try ends a turn, so it is between two tries.
+%% A process that keeps the turn until it is told otherwise: a try ends a turn, so it is between two tries.
 holder() ->
     Pid = waiter(now_ms()),
     turn = answer(Pid),
@@ -156,7 +156,7 @@ without_server() ->
 
 %% ---- under a limit
 
-%% Fifty processes that take memory, of which there is enough for five, and free it, again and again: none gets much more than others.
+%% Fifty processes allocate and free memory again and again. There is enough for five: none gets much more than others.
 fair_test_() -> {timeout, 120, fun fair/0}.
 
 fair() ->

@@ -1,4 +1,4 @@
-/* What the fuzzers share. */
+/* Shared by the fuzzers. */
 #ifndef TS_FUZZ_H
 #define TS_FUZZ_H
 

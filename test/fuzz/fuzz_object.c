@@ -1,6 +1,6 @@
-/* Any bytes as a file of the disk cache and as the object in it. The first byte says how the file is made: as it is,
- * with the right header in front, or with the header but for one byte. What is read is what was written; what then
- * loads is unloaded. The code in it is trusted and not run. */
+/* Any bytes as a file of the disk cache and as the object in it. The first byte chooses the file: the bytes alone, the
+ * right header and the bytes, or a header with one wrong byte. A file that is read has the written bytes; an object
+ * that loads is unloaded. The code in it is trusted and not run. */
 #include "fuzz.h"
 #include "jit/session/jit_internal.h"
 

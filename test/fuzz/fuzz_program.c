@@ -1,6 +1,6 @@
-/* Texts of programs, through all that happens to one before LLVM: the passes, each of which leaves a graph that
- * verifies, and lowering. What is small enough the interpreter runs, before and after the passes, to the same
- * bits; NaN bits are not specified, so the arguments are integers. */
+/* Texts of programs, through all steps before LLVM: the passes, each with a graph that verifies, and lowering. The
+ * interpreter runs small programs before and after the passes, to the same bits; NaN bits are not specified, so the
+ * arguments are integers. */
 #include "fuzz.h"
 #include "jit/lower/lower.h"
 #include "kernel/ref/ref.h"
@@ -8,7 +8,7 @@
 
 enum { MAX_OPS = 200, MAX_ELEMENTS = 256, MAX_VALUES = 32 };
 
-/* Loops may be endless, and floats differ by their NaNs and by what folds to a library's digits. */
+/* Loops may be endless, and floats differ by their NaNs and by folded functions whose digits are a library's. */
 static bool can_run(const ts_graph *g) {
   for (size_t i = 0; i < g->ops.count; i++)
     if (g->ops.data[i].code == TS_OP_WHILE) return false;

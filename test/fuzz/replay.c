@@ -1,5 +1,5 @@
-/* Runs a fuzzer without libFuzzer, so that it is linked to the objects of AddressSanitizer's build and needs none of
- * its own: each file of the corpus, and then changed ones. Nothing guides the changes. `make fuzz` has what is guided.
+/* Runs a fuzzer without libFuzzer: it is linked to the objects of AddressSanitizer's build and needs no others. It
+ * tries each file of the corpus, and then changed ones. Nothing guides the changes. `make fuzz` runs guided fuzzers.
  * usage: PROGRAM SEED COUNT FOUND FOLDER     writes the input that ended it to the file FOUND */
 #include "fuzz.h"
 
@@ -86,7 +86,7 @@ static void read_corpus(const char *folder) {
   if (dir) closedir(dir);
 }
 
-/* A piece of any input, in place of a piece of this one or between two. */
+/* A piece of any input, instead of a piece of this one or between two. */
 static input spliced(input in) {
   const input other = corpus[below(count)];
   const size_t from = below(other.size + 1), length = below(other.size - from + 1), at = below(in.size + 1);

@@ -1,5 +1,5 @@
-/* Bells between the ranks of this host: mpirun -np RANKS mpi_bells. Prints "bells on N ranks: ok". A ring that is lost
- * would make a round take as long as the sleep, which is longer than the test may take. */
+/* Bells between the ranks of this host: mpirun -np RANKS mpi_bells. Prints "bells on N ranks: ok". A lost ring would
+ * make a round take as long as the sleep, longer than the limit of the test. */
 #include "comm/bells.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ static void wait_for(const _Atomic int *word, int value) {
   }
 }
 
-/* Rounds in which each rank writes to the next one's word, rings it, and waits for its own word. */
+/* Rounds: each rank writes to the next rank's word, rings its bell, and waits for its own word. */
 static void pass_on(_Atomic int *const *words) {
   int next = (rank + 1) % ranks;
   int64_t begun = now_ns();

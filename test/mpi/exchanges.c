@@ -104,7 +104,7 @@ static void check_untouched(const exchange *x) {
     for (int64_t i = 0; i < x->receive_bytes[r]; i++) CHECK(x->e.receive[x->receive_at[r] + i] == 0x55);
 }
 
-/* Several runs at once, which each rank posts in an order of its own. */
+/* Several runs at once; each rank posts them in an order of its own. */
 static void test_exchanges(void) {
   for (uint32_t step = 0; step < STEPS; step++) {
     exchange *all[RUNS];
@@ -191,7 +191,7 @@ static void test_silence(void) {
   }
 }
 
-/* Continues the process after so many seconds. */
+/* Continues the process after `seconds`. */
 static void continue_after(unsigned seconds) {
   pid_t self = getpid();
   if (fork() != 0) return;
@@ -200,8 +200,8 @@ static void continue_after(unsigned seconds) {
   _exit(0);
 }
 
-/* A rank that computes for longer than a rank may be silent is waited for. One that is stopped is not: the others get
- * an error that names it, after the patience and less than a second. */
+/* A rank that computes for longer than a rank may be silent is waited for. A stopped rank is not: the others get an
+ * error that names it, after the patience and less than a second. */
 static void test_signs_of_life(void) {
   int32_t last = carrier->ranks - 1;
   char expected[64];
@@ -252,7 +252,7 @@ static void test_closed(void) {
   free_exchange(x);
 }
 
-/* The last rank has another build of the libraries: no rank can exchange, and all learn which one it is. */
+/* The last rank has another build of the libraries: no rank can exchange, and all learn its number. */
 static int test_builds(const char *path) {
   int rank = atoi(getenv("OMPI_COMM_WORLD_RANK")), last = atoi(getenv("OMPI_COMM_WORLD_SIZE")) - 1;
   char host[64] = "", expected[256];

@@ -62,7 +62,7 @@ static void wait_ready(waiter *w) {
   pthread_mutex_unlock(&w->lock);
 }
 
-/* The arguments and results are those of the partitions that run here: of one rank, or without a carrier all. */
+/* The arguments and results of the partitions that run here: of one rank, or without a carrier all. */
 static ts_status run_group(const ts_executable *exe, ts_buffer **args, size_t each, ts_carrier *across, uint64_t run,
                            ts_buffer **results) {
   waiter w = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};

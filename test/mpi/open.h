@@ -1,4 +1,4 @@
-/* What the programs of test/mpi share: the library is loaded as a rank's node loads it. */
+/* Shared by the programs of test/mpi: the library is loaded as a rank's node loads it. */
 #ifndef TS_TEST_MPI_OPEN_H
 #define TS_TEST_MPI_OPEN_H
 

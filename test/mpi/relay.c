@@ -1,11 +1,12 @@
 /* A slow cable between two hosts that are network namespaces (hosts.sh): an Ethernet device in each, and this process,
- * which passes frames from one to the other. Each direction is a wire: it takes one frame after the other, so many bits
- * a second, and delivers each after a delay. Frames that come while MAX_FRAMES wait are dropped, as by a switch.
+ * which passes frames from one to the other. Each direction is a wire: it takes one frame after the other, at a fixed
+ * rate in bits a second, and delivers each after a delay. Frames that come while MAX_FRAMES wait are dropped, as by a
+ * switch.
  *
  *     relay NAMESPACE NAMESPACE DEVICE DELAY_MS BITS_PER_SECOND LIFETIME_S
  *
- * Prints "ready" when both devices are there. Ends when it can read from its input, also the end of that, and prints
- * what has passed; and, whatever happens, after its lifetime. The devices end with the process. Needs root. */
+ * Prints "ready" when both devices are there. Ends when it can read from its input, or at the input's end, and prints
+ * the number of passed frames; and in any case after its lifetime. The devices end with the process. Needs root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -82,7 +83,7 @@ static int device(const char *namespace, const char *name) {
   return -1;
 }
 
-/* Takes a frame from the sender, if it has one. A device that is down has none. */
+/* Takes a frame from the sender, if any. A device that is down has none. */
 static bool take(wire *w) {
   char ignored[FRAME];
   bool is_full = w->count == MAX_FRAMES;
@@ -161,7 +162,7 @@ int main(int argc, char *argv[]) {
     return 2;
   if (!bits || !lifetime) return fprintf(stderr, "relay: bits and the lifetime must not be 0\n"), 2;
   delay_ns = milliseconds * 1000000;
-  alarm((unsigned)lifetime); /* whose signal ends the process */
+  alarm((unsigned)lifetime);                                  /* whose signal ends the process */
   if (setpriority(PRIO_PROCESS, 0, -15)) fail("setpriority"); /* a cable waits for no CPU */
   int a = device(argv[1], argv[3]), b = a < 0 ? -1 : device(argv[2], argv[3]);
   if (b < 0) return 1;

@@ -1,6 +1,6 @@
-%% Clusters over two hosts, which test/mpi/hosts.sh makes: the same bits as in one VM, slow and cut cables, ranks of the second host that are
-%% killed, stopped or out of memory, callers and drivers that end, strangers at the leader's port, saved tensors and a full disk, and ranks
-%% that join without a driver. Prints what each case took, and ends the node with 0 when all have passed.
+%% Clusters over two hosts, made by test/mpi/hosts.sh. Cases: the same bits as in one VM; slow and cut cables; ranks of the second host that
+%% are killed, stopped or out of memory; callers and drivers that end; strangers at the leader's port; saved tensors and a full disk; ranks
+%% that join without a driver. Prints the time of each case, and ends the node with 0 when all have passed.
 -module(tessera_hosts).
 -export([main/1, driver/1, strange/1, joined/1]).
 
@@ -62,7 +62,7 @@ stop(Cluster, Hosts, Before) ->
 
 %% ---- cases
 
-%% The hosts are what they say, and the mesh fixes the bits.
+%% The ranks are on their hosts, and the mesh fixes the bits.
 bits({A, B, _} = Hosts) ->
     Before = pids(Hosts),
     Cluster = start(Hosts),
@@ -161,12 +161,14 @@ timed(F) ->
     _ = F(),
     now_ms() - Began.
 
-%% The driver hears nothing of two ranks, or a rank tells it that it hears nothing of them, before it is found silent itself.
+%% The driver hears nothing from two ranks, or a rank reports that it hears nothing from them, before that rank itself is
+%% found silent.
 cut({A, _, _} = Hosts) ->
     Set = fun(State) -> [[] = command(["ip -n ", A, " link set ", Cable, " ", State]) || Cable <- ["control", "data"]] end,
     cut(Hosts, {fun() -> Set("down") end, fun() -> Set("up") end, both}, "rank [0123] (on|did not answer)").
 
-%% The driver still hears all ranks, which no longer hear each other: packets between them are sent to an address that no host has.
+%% The driver still hears all ranks, but these no longer hear each other: packets between them are sent to an address without a
+%% host.
 cut_data({A, B, _} = Hosts) ->
     Set = fun(How) ->
                   [[] = command(["ip -n ", Host, " neigh ", How(Address)]) || {Host, Address} <- [{A, "10.213.2.2"}, {B, "10.213.2.1"}]]
@@ -220,7 +222,7 @@ driver(Hosts) ->
     io:format("ready~n"),
     timer:sleep(infinity).
 
-%% ---- faults of one rank, which is on the second host
+%% ---- faults of one rank on the second host
 
 %% Ends the program of a caller by a fault: the error, and milliseconds from the fault to it.
 report({Caller, Monitor}, Fault) ->
@@ -325,8 +327,8 @@ outcome(F) ->
 
 %% ---- starts that fail
 
-%% The ranks of the second host end while those of the first join: the error names one of them and quotes it. Before the first rank of the first host has
-%% joined, and after it.
+%% The ranks of the second host end while the first host's join: the error names one of them and quotes it. Before the first rank of the first host
+%% has joined, and after it.
 broken({_, B, _} = Hosts) ->
     Before = pids(Hosts),
     [begin
@@ -364,7 +366,8 @@ failed_start({_, B, Folder} = Hosts, Lines) ->
 
 %% ---- strangers
 
-%% A program on the second host finds the port of the driver while ranks start, and sends what it likes until the ranks are up.
+%% A program on the second host finds the port of the driver while ranks start, and sends arbitrary bytes until the ranks are
+%% up.
 strangers({_, B, Folder} = Hosts) ->
     Before = pids(Hosts),
     Known = listening(),
@@ -388,7 +391,7 @@ strangers({_, B, Folder} = Hosts) ->
     stop(Cluster, Hosts, Before),
     io_lib:format("; ~ts", [Answers]).
 
-%% The ports on which this node listens for the second host.
+%% The ports where this node listens for the second host.
 listening() -> [Port || Socket <- erlang:ports(), {ok, {{10, 213, 1, 1}, Port}} <- [inet:sockname(Socket)], {error, _} <- [inet:peername(Socket)]].
 
 new_port(Known, Until) ->
@@ -455,7 +458,7 @@ same(Whole, Parts) ->
     Bytes = iolist_to_binary([tessera:to_binary(Part) || Part <- Parts]),
     Whole.
 
-%% The disk of the second host has room for a small save only: the error names it, and what was saved before can be loaded.
+%% The disk of the second host has room for a small save only: the error names it, and the earlier save can be loaded.
 full_disk({_, B, Folder} = Hosts) ->
     Before = pids(Hosts),
     Cluster = start(Hosts),
@@ -487,7 +490,7 @@ joined_ranks({A, B, Folder} = Hosts) ->
     nothing_left(Hosts, Before),
     "".
 
-%% mpirun ends a job of which a rank ends by a signal.
+%% mpirun ends a job when one of its ranks ends by a signal.
 joined_killed({_, _, Folder} = Hosts) ->
     Before = pids(Hosts),
     {Status, _} = mpirun(Hosts, "killed"),
@@ -510,7 +513,7 @@ mpirun({A, B, Folder}, What) ->
     Status =:= 0 orelse What =:= "killed" orelse error({status, Status, Lines}),
     {Status, Lines}.
 
-%% What each rank has found, in the order of ranks.
+%% The results of each rank, in the order of ranks.
 written(Folder, What) ->
     [{Rank, Terms} || Rank <- [0, 1, 2, 3], {ok, Terms} <- [file:consult(filename:join(Folder, lists:concat([What, Rank])))]].
 
@@ -544,10 +547,10 @@ command(Command) -> os:cmd(lists:flatten(Command)).
 
 pids({A, B, _}) -> {pids_of(A), pids_of(B)}.
 
-%% Those that run in it, without zombies, which their parent has not read yet.
+%% The processes in it, without zombies that their parent has not read yet.
 pids_of(Host) -> [Pid || Pid <- string:lexemes(command(["ip netns pids ", Host]), "\n"), is_running(Pid)].
 
-%% Commands of this node are processes of its host, too, for a moment.
+%% For a moment, commands of this node are also processes of its host.
 nothing_left(Hosts, {A, B}) ->
     none(fun() ->
                  {NowA, NowB} = pids(Hosts),

@@ -91,7 +91,8 @@ static int extremes_run(const tessera_core *core, const tessera_call *call) {
   return TESSERA_OK;
 }
 
-/* ---- attributes: what was read of each, as f64: kind, number, count, and the sum of characters or integers ---- */
+/* ---- attributes: the values that were read of each, as f64: kind, number, count, and the sum of characters or
+ * integers ---- */
 
 static int attributes_run(const tessera_core *core, const tessera_call *call) {
   double *to = call->results[0].data;

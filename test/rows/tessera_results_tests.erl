@@ -1,5 +1,5 @@
-%% Ops of several results in Erlang: the test class of c_src/ir/op.def, of which test_exchange gives the lesser and the
-%% greater of two integers and how often the first is the greater one.
+%% Ops of several results in Erlang: the test class of c_src/ir/op.def. Its test_exchange returns the lesser and the
+%% greater of two integers, and how often the first is the greater one.
 -module(tessera_results_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").

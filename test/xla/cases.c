@@ -2,15 +2,14 @@
  *   xla_cases ops OUT                  each op with every type (test/xla/ops.h)
  *   xla_cases random OUT SEED COUNT    random programs (test/c/random_graph.h), of the seeds from SEED on
  *   xla_cases recorded OUT FILE.ts...  programs as text, with their arguments' bytes in FILE.args
- * Each program is written as it is, and once more cut into its ops: there every
- * op works on arguments, which are Tessera's own intermediate values, so that an
- * op's difference does not hide or excuse the next one's. The text of a case
- * says how each result may differ:
+ * Each program is written unchanged, and once more cut into its ops. There every op works on arguments (Tessera's own
+ * intermediate values), so that an op's difference does not hide or excuse the next one's. The text of a case says how
+ * each result may differ:
  *   exact          to the bit
  *   approx OP      of a function: a few units in the last place
  *   sum N K        of N terms in another order: result K is the sum of their magnitudes
- *   unknown OP     computed from such a value: only the cut program says something about it
- * XLA's threads flush subnormal floats, so arguments that are, become zeros. */
+ *   unknown OP     computed from such a value: only the cut program is compared
+ * XLA's threads flush subnormal floats, so subnormal arguments become zeros. */
 #include "exec/executable.h"
 #include "ir/stablehlo.h"
 #include "jit/jit.h"
@@ -91,7 +90,7 @@ typedef struct judgement {
   bool computed; /* by an op that XLA may fuse with the next: a product and a sum become one fma */
 } judgement;
 
-/* From so many elements on XLA has several accumulators, each of which begins with the initial value. */
+/* From this number of elements on XLA has several accumulators; each begins with the initial value. */
 #define MANY_FOLDED 16
 
 /* How many elements a fold takes. */
@@ -128,7 +127,7 @@ static nature complex_nature(ts_opcode code) {
   return computes ? APPROX : EXACT;
 }
 
-/* Which ops XLA computes to the bit as Tessera does, given the same operands. */
+/* The ops that XLA computes to the same bits as Tessera, given the same operands. */
 static nature own_nature(const ts_graph *g, const ts_op *op) {
   ts_dtype type = op->operand_count ? ts_graph_value(g, op->operands[0])->dtype : TS_S32;
   bool is_float = ts_dtype_is_float(type);
@@ -136,7 +135,7 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
     return complex_nature(op->code);
   switch (op->code) {
   case TS_OP_SQRT: return EXACT;
-  case TS_OP_POW: /* but for large exponents: judge */
+  case TS_OP_POW: /* except large exponents: judge */
   case TS_OP_CONV:
   case TS_OP_CHOLESKY:
   case TS_OP_TRIANGULAR_SOLVE:
@@ -147,7 +146,7 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
   case TS_OP_WINDOW_SCATTER_MAX:
   case TS_OP_WINDOW_SCATTER_MIN: return is_float ? UNKNOWN : EXACT; /* several of a window's sums in another order */
   case TS_OP_REDUCE:
-    if (folded(g, op) == 1) return UNKNOWN; /* XLA gives the element, whatever the initial value */
+    if (folded(g, op) == 1) return UNKNOWN; /* XLA returns the element, for any initial value */
     if (folds_idempotently(g, op)) return EXACT;
     return is_float || folded(g, op) >= MANY_FOLDED ? UNKNOWN : EXACT;
   case TS_OP_REDUCE_SUM:
@@ -169,7 +168,7 @@ static bool only_moves(const ts_op *op) {
   return class == TS_CLASS_SHAPE || class == TS_CLASS_INDEXED || op->code == TS_OP_SELECT;
 }
 
-/* The first op of a region, at any depth, that makes it differ; TS_OP_COUNT for none. */
+/* The region's first op, at any depth, whose result differs; TS_OP_COUNT for none. */
 static ts_opcode region_differs(const ts_graph *g, ts_region_id id) {
   const ts_region *region = ts_graph_region(g, id);
   bool multiplied = false;

@@ -4,8 +4,8 @@
 
 typedef enum types { FLOATS = 1, INTEGERS = 2, REALS = 3, COMPLEX = 4, ALL = 7, SAME_SIZE = 8, WIDE_FLOATS = 16 } types;
 
-/* A program of one op: %9 = OP rest : result. In its text a `T` stands for each type of `types` in turn, and a `U`
- * for each of `others`, where there are any, `P` for the type of T's parts, and `C` for complex numbers of T. */
+/* A program of one op: %9 = OP rest : result. In its text a `T` stands for each type of `types` in turn, a `U` for each
+ * of `others`, if any, `P` for the type of T's parts, and `C` for complex numbers of T. */
 typedef struct recipe {
   ts_opcode code;
   types types, others;
@@ -87,7 +87,7 @@ static const recipe recipes[] = {
     {TS_OP_FUSION, ALL, 0, "%0: T[3]", "T[3]", " %0 {kind = 1} {\n body" TWICE "}"},
 };
 
-/* Ops whose class says what they take. False for those that have recipes of their own. */
+/* Ops whose class defines their operands. False for ops with recipes of their own. */
 static bool recipe_of_class(ts_opcode code, recipe *out) {
   const char *one = "%0: T[40]", *two = "%0: T[40], %1: T[40]", *line = "%0: T[3,5]";
   switch (ts_op_get_class(code)) {
@@ -141,7 +141,7 @@ static void substitute(ts_text *out, const char *text, ts_dtype type, ts_dtype o
   }
 }
 
-/* Two elements: all bits 0, and those of 1 in the first byte. */
+/* Two elements: all bits 0, and the bits of 1 in the first byte. */
 static void write_literal(ts_text *out, ts_dtype type) {
   ts_text_format(out, "graph @main() -> (%s[2]) {\n%%9 = literal \"", ts_dtype_name(type));
   for (size_t i = 0; i < 2 * ts_dtype_size(type); i++) ts_text_append(out, i == ts_dtype_size(type) ? "01" : "00");
@@ -193,8 +193,8 @@ static ts_status visit_types(visitor *v, const recipe *r) {
   return TS_SUCCESS;
 }
 
-/* What a program of one op cannot have: StableHLO has no form of some (test/golden/ir/fails_unsupported.ts),
- * collectives need a mesh, and a custom call its plugin. Every program has parameters. */
+/* Ops without a program of one op: StableHLO has no form of some (test/golden/ir/fails_unsupported.ts), collectives
+ * need a mesh, and a custom call its plugin. Every program has parameters. */
 static bool has_no_program(ts_opcode code) {
   switch (code) {
   case TS_OP_PARAMETER:

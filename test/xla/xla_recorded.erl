@@ -3,7 +3,7 @@
 -module(xla_recorded).
 -export([write/1]).
 
-%% Writes NAME.ts and NAME.args into a folder and says what was left out.
+%% Writes NAME.ts and NAME.args into a folder and prints the omitted ones.
 -spec write(file:filename()) -> ok.
 write(Folder) ->
     Groups = tessera_nx_replay_tests:programs(),
