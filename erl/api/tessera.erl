@@ -126,6 +126,8 @@
 %% tensors
 -export([tensor/1, tensor/2, from_binary/3, template/2, iota/1, iota/2, iota/3, full/2, full/3, zeros/1, zeros/2,
          ones/1, ones/2, eye/1, eye/2, linspace/3, linspace/4, one_hot/2, one_hot/3,
+         arange/1, arange/2, arange/3, arange/4, zeros_like/1, zeros_like/2, ones_like/1, ones_like/2, full_like/2, full_like/3,
+         tri/1, tri/2, meshgrid/1, meshgrid/2,
          to_binary/1, to_list/1, to_number/1, type/1, shape/1, rank/1, size/1, axis_size/2, byte_size/1, is_tensor/1,
          format/1, print/1, deallocate/1]).
 %% elementwise
@@ -137,15 +139,23 @@
          add/2, subtract/2, multiply/2, divide/2, quotient/2, remainder/2, pow/2, atan2/2, min/2, max/2,
          bitwise_and/2, bitwise_or/2, bitwise_xor/2, left_shift/2, right_shift/2, equal/2, not_equal/2, greater/2,
          less/2, greater_equal/2, less_equal/2, logical_and/2, logical_or/2, logical_xor/2,
-         select/3, clip/3, as_type/2, bitcast/2]).
+         select/3, clip/3, as_type/2, bitcast/2,
+         log2/1, log10/1, hypot/2, is_finite/1, is_close/2, is_close/3, all_close/2, all_close/3, nan_to_num/1, nan_to_num/2]).
 %% shapes and indices
 -export([reshape/2, flatten/1, squeeze/1, squeeze/2, new_axis/2, broadcast/2, broadcast/3, transpose/1, transpose/2,
          reverse/1, reverse/2, slice/3, slice/4, at/2, put_slice/3, pad/3, concatenate/1, concatenate/2,
          stack/1, stack/2, split/2, split/3, take/2, take/3, take_along_axis/2, take_along_axis/3,
-         gather/2, gather/3, indexed_add/3, indexed_add/4, indexed_put/3, indexed_put/4]).
+         gather/2, gather/3, indexed_add/3, indexed_add/4, indexed_put/3, indexed_put/4,
+         tile/2, repeat/2, repeat/3, roll/2, roll/3, swap_axes/3, move_axis/3, diag/1, diag/2, tril/1, tril/2, triu/1, triu/2]).
 %% order
 -export([sort/1, sort/2, argsort/1, argsort/2, top_k/2, top_k/3, median/1, median/2, quantile/2, quantile/3,
-         mode/1, mode/2, unique/1, unique/2]).
+         mode/1, mode/2, unique/1, unique/2, nonzero/1, nonzero/2, argwhere/1, argwhere/2, searchsorted/2, searchsorted/3,
+         digitize/2, digitize/3]).
+%% statistics
+-export([average/1, average/2, nan_sum/1, nan_sum/2, nan_product/1, nan_product/2, nan_max/1, nan_max/2, nan_min/1, nan_min/2,
+         nan_mean/1, nan_mean/2, nan_variance/1, nan_variance/2, nan_standard_deviation/1, nan_standard_deviation/2, nan_median/1,
+         nan_median/2, nan_quantile/2, nan_quantile/3, nan_argmax/1, nan_argmax/2, nan_argmin/1, nan_argmin/2, cov/1, cov/2,
+         corrcoef/1, corrcoef/2, diff/1, diff/2, histogram/2, histogram/3, bincount/1, bincount/2, interp/3, interp/4]).
 %% windows
 -export([conv/2, conv/3]).
 -export([window_sum/2, window_sum/3, window_product/2, window_product/3, window_max/2, window_max/3, window_min/2,
@@ -157,10 +167,11 @@
          standard_deviation/2, argmax/1, argmax/2, argmin/1, argmin/2, reduce/3, reduce/4,
          cumulative_sum/1, cumulative_sum/2, cumulative_product/1, cumulative_product/2, cumulative_min/1,
          cumulative_min/2, cumulative_max/1, cumulative_max/2, logsumexp/1, logsumexp/2, softmax/1, softmax/2,
-         log_softmax/1, log_softmax/2, dot/2, dot/3, dot/4, dot/6, outer/2]).
+         log_softmax/1, log_softmax/2, dot/2, dot/3, dot/4, dot/6, outer/2,
+         matmul/2, einsum/2, kron/2, cross/2, cross/3]).
 %% linear algebra
 -export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/1, qr/2, eigh/1, svd/1,
-         svd/2, pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/1, norm/2]).
+         svd/2, pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/1, norm/2, trace/1, trace/2, slogdet/1]).
 %% Fourier transforms
 -export([fft/1, fft/2, ifft/1, ifft/2, rfft/1, rfft/2, irfft/1, irfft/2, fft2/1, fft2/2, ifft2/1, ifft2/2, fftn/1, fftn/2,
          ifftn/1, ifftn/2]).
@@ -173,7 +184,9 @@
 -export([clients/0, platforms/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
--export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
+-export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, tri_options/0, meshgrid_options/0, close_options/0, nan_to_num_options/0, nonzero_options/0, searchsorted_options/0,
+              digitize_options/0, average_options/0, cov_options/0, corrcoef_options/0, diff_options/0, histogram_options/0, bincount_options/0,
+              interp_options/0, trace_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
 
 -type device() :: tessera_type:device().
 %% A device of a client, such as `{host, 0}'.
@@ -223,6 +236,36 @@
 %% Of {@link top_k/3}.
 -type unique_options() :: #{size => all | non_neg_integer(), fill => largest | operand()}.
 %% Of {@link unique/2}.
+-type tri_options() :: #{columns => rows | non_neg_integer(), offset => integer(), type => type()}.
+%% Of {@link tri/2}.
+-type meshgrid_options() :: #{indexing => xy | ij}.
+%% Of {@link meshgrid/2}.
+-type close_options() :: #{rtol => number(), atol => number(), equal_nan => boolean()}.
+%% Of {@link is_close/3} and {@link all_close/3}.
+-type nan_to_num_options() :: #{nan => number(), infinity => largest | number(), neg_infinity => smallest | number()}.
+%% Of {@link nan_to_num/2}.
+-type nonzero_options() :: #{size => all | non_neg_integer(), fill => integer()}.
+%% Of {@link nonzero/2} and {@link argwhere/2}.
+-type searchsorted_options() :: #{side => left | right, type => type()}.
+%% Of {@link searchsorted/3}.
+-type digitize_options() :: #{right => boolean()}.
+%% Of {@link digitize/3}.
+-type average_options() :: #{axes => axes(), axis => axes(), keep_axes => boolean(), keep_axis => boolean(), weights => none | operand()}.
+%% Of {@link average/2}.
+-type cov_options() :: #{ddof => number(), rows => boolean()}.
+%% Of {@link cov/2}.
+-type corrcoef_options() :: #{rows => boolean()}.
+%% Of {@link corrcoef/2}.
+-type diff_options() :: #{axis => axis(), axes => axis(), order => non_neg_integer()}.
+%% Of {@link diff/2}.
+-type histogram_options() :: #{range => all | {number(), number()}, weights => none | tensor(), density => boolean()}.
+%% Of {@link histogram/3}.
+-type bincount_options() :: #{length => non_neg_integer(), weights => none | tensor()}.
+%% Of {@link bincount/2}.
+-type interp_options() :: #{left => first | number(), right => last | number()}.
+%% Of {@link interp/4}.
+-type trace_options() :: #{axes => axes(), axis => axes(), offset => integer()}.
+%% Of {@link trace/2}.
 -type cumulative_options() :: #{axis => axis(), axes => axis(), reverse => boolean()}.
 %% Of {@link cumulative_sum/2} and its kin.
 -type padding() :: valid | same | [{integer(), integer()}].
@@ -388,6 +431,105 @@ linspace(From, To, Count) -> linspace(From, To, Count, f32).
 %% @doc Numbers at equal distances, from the first argument to the second, both included, of the given float type.
 -spec linspace(number(), number(), pos_integer(), type()) -> tensor().
 linspace(From, To, Count, Type) -> tessera_ops:linspace(From, To, Count, Type).
+
+%% @doc The numbers 0, 1, ... before Stop.
+%% ```
+%% 1> tessera:to_list(tessera:arange(4)).
+%% [0,1,2,3]
+%% '''
+-spec arange(number()) -> tensor().
+arange(Stop) -> arange(0, Stop).
+
+%% @doc The numbers Start, Start + 1, ... before Stop.
+-spec arange(number(), number()) -> tensor().
+arange(Start, Stop) -> arange(Start, Stop, 1).
+
+%% @doc The numbers Start, Start + Step, ... before Stop; with a negative Step those above it. Integers make s32, s64 or u64 as they need, and floats f32.
+%% {@link linspace/3} has a count in the place of a step.
+%% ```
+%% 1> tessera:to_list(tessera:arange(1.0, 2, 0.25)).
+%% [1.0,1.25,1.5,1.75]
+%% 2> tessera:to_list(tessera:arange(3, -3, -2)).
+%% [3,1,-1]
+%% '''
+-spec arange(number(), number(), number()) -> tensor().
+arange(Start, Stop, Step) -> tessera_shapes:arange(Start, Stop, Step, default).
+
+%% @doc The numbers Start, Start + Step, ... before Stop, in the given type. Raises if a number is out of its range.
+%% ```
+%% 1> tessera:to_list(tessera:arange(0, 3, 1, f64)).
+%% [0.0,1.0,2.0]
+%% '''
+-spec arange(number(), number(), number(), type()) -> tensor().
+arange(Start, Stop, Step, Type) -> tessera_shapes:arange(Start, Stop, Step, Type).
+
+%% @doc Zeros with the shape and the type of X.
+%% ```
+%% 1> tessera:to_list(tessera:zeros_like(tessera:tensor([1.5, 2.5]))).
+%% [0.0,0.0]
+%% '''
+-spec zeros_like(operand()) -> tensor().
+zeros_like(X) -> full_like(X, 0).
+
+%% @doc Zeros with the shape of X, of the given type.
+-spec zeros_like(operand(), type()) -> tensor().
+zeros_like(X, Type) -> full_like(X, 0, Type).
+
+%% @doc Ones with the shape and the type of X.
+%% ```
+%% 1> tessera:to_list(tessera:ones_like(tessera:iota({2, 2}))).
+%% [[1,1],[1,1]]
+%% '''
+-spec ones_like(operand()) -> tensor().
+ones_like(X) -> full_like(X, 1).
+
+%% @doc Ones with the shape of X, of the given type.
+-spec ones_like(operand(), type()) -> tensor().
+ones_like(X, Type) -> full_like(X, 1, Type).
+
+%% @doc A number in each place of the shape of X, in the type of X.
+%% ```
+%% 1> tessera:to_list(tessera:full_like(tessera:iota({3}), 7)).
+%% [7,7,7]
+%% '''
+-spec full_like(operand(), operand()) -> tensor().
+full_like(X, Number) -> tessera_shapes:full_like(X, Number, same).
+
+%% @doc A number in each place of the shape of X, in the given type.
+-spec full_like(operand(), operand(), type()) -> tensor().
+full_like(X, Number, Type) -> tessera_shapes:full_like(X, Number, Type).
+
+%% @doc A square matrix with ones on the diagonal and below it, of type f32.
+%% ```
+%% 1> tessera:to_list(tessera:tri(2)).
+%% [[1.0,0.0],[1.0,1.0]]
+%% '''
+-spec tri(non_neg_integer()) -> tensor().
+tri(Size) -> tri(Size, #{}).
+
+%% @doc A matrix with ones on a diagonal and below it. Options: `columns', as many as rows unless given; `offset', how far the diagonal is
+%% to the right, 0 unless given; `type', f32 unless given.
+%% ```
+%% 1> tessera:to_list(tessera:tri(2, #{columns => 3, offset => 1, type => u8})).
+%% [[1,1,0],[1,1,1]]
+%% '''
+-spec tri(non_neg_integer(), tri_options()) -> tensor().
+tri(Rows, Options) -> tessera_shapes:tri(Rows, Options).
+
+%% @doc The coordinates of the points of a grid: for each vector a tensor of the grid's shape. As in NumPy the first vector runs along
+%% the columns, the second along the rows.
+%% ```
+%% 1> [X, Y] = tessera:meshgrid([tessera:arange(3), tessera:arange(2)]).
+%% 2> {tessera:to_list(X), tessera:to_list(Y)}.
+%% {[[0,1,2],[0,1,2]],[[0,0,0],[1,1,1]]}
+%% '''
+-spec meshgrid([operand()]) -> [tensor()].
+meshgrid(Lines) -> meshgrid(Lines, #{}).
+
+%% @doc The coordinates of the points of a grid. Options: `indexing', `xy' as {@link meshgrid/1} does unless given, or `ij': the N-th vector runs
+%% along the N-th axis.
+-spec meshgrid([operand()], meshgrid_options()) -> [tensor()].
+meshgrid(Lines, Options) -> tessera_shapes:meshgrid(Lines, Options).
 
 %% @doc For each index, a row of Size elements with a one at the index and zeros elsewhere: u8. An index out of range
 %% gives a row of zeros.
@@ -965,6 +1107,80 @@ phase(X) -> tessera_complex:phase(X).
 -spec bitcast(tensor(), type()) -> tensor().
 bitcast(X, Type) -> tessera_elementwise:bitcast(X, Type).
 
+%% @doc The logarithm with base 2. It is exact for powers of two.
+%% ```
+%% 1> tessera:to_list(tessera:log2(tessera:tensor([8, 0.5]))).
+%% [3.0,-1.0]
+%% '''
+-spec log2(operand()) -> tensor().
+log2(X) -> tessera_floats:log2(X).
+
+%% @doc The logarithm with base 10. It is exact for 1, 10, 100, ... 10^22.
+%% ```
+%% 1> tessera:to_list(tessera:log10(tessera:tensor([1000, 1]))).
+%% [3.0,0.0]
+%% '''
+-spec log10(operand()) -> tensor().
+log10(X) -> tessera_floats:log10(X).
+
+%% @doc The square root of A * A + B * B, whose squares do not overflow. Infinite where one of both is.
+%% ```
+%% 1> tessera:to_number(tessera:hypot(3, tessera:tensor(4.0))).
+%% 5.0
+%% '''
+-spec hypot(operand(), operand()) -> tensor().
+hypot(A, B) -> tessera_floats:hypot(A, B).
+
+%% @doc 1 where an element is neither infinite nor NaN, and 0 elsewhere.
+%% ```
+%% 1> tessera:to_list(tessera:is_finite(tessera:tensor([1.0, nan, infinity]))).
+%% [1,0,0]
+%% '''
+-spec is_finite(operand()) -> tensor().
+is_finite(X) -> tessera_floats:is_finite(X).
+
+%% @doc 1 where |A - B| is at most 1.0e-8 + 1.0e-5 |B|, and 0 elsewhere.
+%% ```
+%% 1> tessera:to_list(tessera:is_close(tessera:tensor([1.0, 2.0]), tessera:tensor([1.000001, 2.1]))).
+%% [1,0]
+%% '''
+-spec is_close(operand(), operand()) -> tensor().
+is_close(A, B) -> is_close(A, B, #{}).
+
+%% @doc 1 where |A - B| is at most atol + rtol |B|, and 0 elsewhere. Options: `rtol', 1.0e-5 unless given; `atol', 1.0e-8 unless given; `equal_nan', `true'
+%% if NaN is close to NaN. An infinity is close to itself only. Differences are taken in f64.
+-spec is_close(operand(), operand(), close_options()) -> tensor().
+is_close(A, B, Options) -> tessera_floats:is_close(A, B, Options).
+
+%% @doc 1 if all elements of A and B are close as {@link is_close/2} has it, else 0.
+%% ```
+%% 1> tessera:to_number(tessera:all_close(tessera:tensor([1.0, 2.0]), tessera:tensor([1.0, 2.0000001]))).
+%% 1
+%% '''
+-spec all_close(operand(), operand()) -> tensor().
+all_close(A, B) -> all_close(A, B, #{}).
+
+%% @doc 1 if all elements of A and B are close, else 0. Options as of {@link is_close/3}.
+-spec all_close(operand(), operand(), close_options()) -> tensor().
+all_close(A, B, Options) -> tessera_floats:all_close(A, B, Options).
+
+%% @doc X with 0 in the place of NaN, and the ends of the type's range in the place of infinities.
+%% ```
+%% 1> tessera:to_list(tessera:nan_to_num(tessera:tensor([nan, infinity, 1.0], f16))).
+%% [0.0,65504.0,1.0]
+%% '''
+-spec nan_to_num(operand()) -> tensor().
+nan_to_num(X) -> nan_to_num(X, #{}).
+
+%% @doc X with numbers in the place of NaN and infinities. Options: `nan', 0 unless given; `infinity' and `neg_infinity', the ends of the
+%% type's range unless given.
+%% ```
+%% 1> tessera:to_list(tessera:nan_to_num(tessera:tensor([nan, infinity]), #{nan => -1, infinity => 9})).
+%% [-1.0,9.0]
+%% '''
+-spec nan_to_num(operand(), nan_to_num_options()) -> tensor().
+nan_to_num(X, Options) -> tessera_floats:nan_to_num(X, Options).
+
 %% ---- shapes and indices
 
 %% @doc The elements of X, in row-major order, in another shape of the same size. One size may be -1: it becomes what the
@@ -1054,13 +1270,129 @@ slice(Tensor, Starts, Lengths) -> tessera_ops:slice(Tensor, Starts, Lengths, one
 -spec slice(tensor(), [operand()], [non_neg_integer()], [pos_integer()]) -> tensor().
 slice(Tensor, Starts, Lengths, Strides) -> tessera_ops:slice(Tensor, Starts, Lengths, Strides).
 
-%% @doc The element or part of a tensor at these indices of its first axes.
+%% @doc The part of a tensor that an index for each of its first axes names, as Python's brackets do. An index is one of:
+%% <ul>
+%% <li>an integer, from the end where it is negative, or a tensor of rank 0: that element; the result does not have the axis</li>
+%% <li>`{From, To}', `{From, To, Step}': the elements from From to before To. Negative ones count from the end, `all' in the place of one
+%% stands for the end of the axis, and what lies outside of the axis is left out. With a negative Step the elements are in reverse
+%% order</li>
+%% <li>`all': the whole axis</li>
+%% <li>`new_axis': an axis of size 1 more</li>
+%% <li>\'...': whole axes in the place of all that have no index; the last axes have it unless it is written</li>
+%% </ul>
 %% ```
-%% 1> tessera:to_list(tessera:at(tessera:iota({2, 3}), [-1])).
+%% 1> X = tessera:iota({2, 3}).
+%% 2> tessera:to_list(tessera:at(X, [-1])).
 %% [3,4,5]
+%% 3> tessera:to_list(tessera:at(X, [all, {1, all}])).
+%% [[1,2],[4,5]]
+%% 4> tessera:to_list(tessera:at(X, ['...', {all, all, -2}, new_axis])).
+%% [[[2],[0]],[[5],[3]]]
 %% '''
--spec at(tensor(), [operand()]) -> tensor().
-at(Tensor, Indices) -> tessera_ops:at(Tensor, Indices).
+-spec at(tensor(), [operand() | all | new_axis | '...' | {From, To} | {From, To, integer()}]) -> tensor()
+              when From :: all | integer(), To :: all | integer().
+at(Tensor, Indices) -> tessera_shapes:at(Tensor, Indices).
+
+%% @doc X side by side as often as a count says, for each axis. Of fewer counts than axes the last axes have them; a number is that of the
+%% last axis; of more, X has new axes in front.
+%% ```
+%% 1> tessera:to_list(tessera:tile(tessera:tensor([1, 2]), [2, 2])).
+%% [[1,2,1,2],[1,2,1,2]]
+%% '''
+-spec tile(operand(), non_neg_integer() | [non_neg_integer()]) -> tensor().
+tile(X, Counts) -> tessera_shapes:tile(X, Counts).
+
+%% @doc Each element as often as the count says, all in one axis. Counts are a number, or a list with one for each element.
+%% ```
+%% 1> tessera:to_list(tessera:repeat(tessera:tensor([1, 2, 3]), [2, 0, 1])).
+%% [1,1,3]
+%% '''
+-spec repeat(operand(), non_neg_integer() | [non_neg_integer()]) -> tensor().
+repeat(X, Counts) -> repeat(X, Counts, #{}).
+
+%% @doc Each index of an axis as often as the count says. Options: `axis'; without it all elements are in one axis.
+%% ```
+%% 1> tessera:to_list(tessera:repeat(tessera:iota({2, 2}), 2, #{axis => 1})).
+%% [[0,0,1,1],[2,2,3,3]]
+%% '''
+-spec repeat(operand(), non_neg_integer() | [non_neg_integer()], axis_options()) -> tensor().
+repeat(X, Counts, Options) -> tessera_shapes:repeat(X, Counts, Options).
+
+%% @doc All elements in row-major order moved on by Shift; those that leave the end come back at the beginning.
+%% ```
+%% 1> tessera:to_list(tessera:roll(tessera:arange(4), 1)).
+%% [3,0,1,2]
+%% '''
+-spec roll(operand(), integer()) -> tensor().
+roll(X, Shift) -> roll(X, Shift, #{}).
+
+%% @doc The elements moved on along axes, with those that leave the end coming back. Options: `axes', one or a list. Shifts are a number, or
+%% a list with one for each axis. {@link shift/3} moves parts between the devices of a mesh.
+%% ```
+%% 1> tessera:to_list(tessera:roll(tessera:iota({2, 3}), -1, #{axes => 1})).
+%% [[1,2,0],[4,5,3]]
+%% '''
+-spec roll(operand(), integer() | [integer()], axes_options()) -> tensor().
+roll(X, Shifts, Options) -> tessera_shapes:roll(X, Shifts, Options).
+
+%% @doc X with two axes exchanged.
+%% ```
+%% 1> tessera:shape(tessera:swap_axes(tessera:iota({2, 3, 4}), 0, -1)).
+%% {4,3,2}
+%% '''
+-spec swap_axes(operand(), integer(), integer()) -> tensor().
+swap_axes(X, A, B) -> tessera_shapes:swap_axes(X, A, B).
+
+%% @doc X with an axis moved to another place, or several; the other axes keep their order.
+%% ```
+%% 1> tessera:shape(tessera:move_axis(tessera:iota({2, 3, 4}), 0, -1)).
+%% {3,4,2}
+%% '''
+-spec move_axis(operand(), integer() | [integer()], integer() | [integer()]) -> tensor().
+move_axis(X, From, To) -> tessera_shapes:move_axis(X, From, To).
+
+%% @doc Of a vector the square matrix with that diagonal; of a matrix its diagonal.
+%% ```
+%% 1> tessera:to_list(tessera:diag(tessera:tensor([1, 2]))).
+%% [[1,0],[0,2]]
+%% 2> tessera:to_list(tessera:diag(tessera:iota({2, 3}))).
+%% [0,4]
+%% '''
+-spec diag(operand()) -> tensor().
+diag(X) -> diag(X, 0).
+
+%% @doc Another diagonal of a matrix, or the matrix with a vector there: by so many columns to the right, or to the left if Offset is
+%% negative.
+%% ```
+%% 1> tessera:to_list(tessera:diag(tessera:iota({2, 3}), 1)).
+%% [1,5]
+%% '''
+-spec diag(operand(), integer()) -> tensor().
+diag(X, Offset) -> tessera_shapes:diag(X, Offset).
+
+%% @doc X with zeros above the diagonal of its last two axes.
+%% ```
+%% 1> tessera:to_list(tessera:tril(tessera:ones({2, 2}, s32))).
+%% [[1,0],[1,1]]
+%% '''
+-spec tril(operand()) -> tensor().
+tril(X) -> tril(X, 0).
+
+%% @doc X with zeros above another diagonal of its last two axes, by so many columns to the right.
+-spec tril(operand(), integer()) -> tensor().
+tril(X, Offset) -> tessera_shapes:triangle(tril, X, Offset).
+
+%% @doc X with zeros below the diagonal of its last two axes.
+%% ```
+%% 1> tessera:to_list(tessera:triu(tessera:ones({2, 2}, s32))).
+%% [[1,1],[0,1]]
+%% '''
+-spec triu(operand()) -> tensor().
+triu(X) -> triu(X, 0).
+
+%% @doc X with zeros below another diagonal of its last two axes, by so many columns to the right.
+-spec triu(operand(), integer()) -> tensor().
+triu(X, Offset) -> tessera_shapes:triangle(triu, X, Offset).
 
 %% @doc The tensor with the part that begins at Starts replaced by Slice. Starts are moved so that the part fits.
 %% ```
@@ -1345,6 +1677,316 @@ unique(Tensor) -> unique(Tensor, #{}).
 %% '''
 -spec unique(tensor(), unique_options()) -> tensor().
 unique(Tensor, Options) -> tessera_order:unique(Tensor, Options).
+
+%% @doc The indices of all elements that are not 0, in row-major order: a vector for each axis. How many there are depends on the contents,
+%% so that a traced function cannot call it: {@link nonzero/2} takes their number.
+%% ```
+%% 1> [tessera:to_list(I) || I <- tessera:nonzero(tessera:tensor([[0, 5], [7, 0]]))].
+%% [[0,1],[1,0]]
+%% '''
+-spec nonzero(operand()) -> [tensor()].
+nonzero(X) -> nonzero(X, #{}).
+
+%% @doc The indices of the elements that are not 0. Options: `size', how many elements are found, the first ones of more, which makes it work
+%% in traced functions; `fill', the index that stands where there are less, 0 unless given.
+-spec nonzero(operand(), nonzero_options()) -> [tensor()].
+nonzero(X, Options) -> tessera_statistics:nonzero(X, Options).
+
+%% @doc The indices of all elements that are not 0, a row for each element; {@link nonzero/1} has them as vectors.
+%% ```
+%% 1> tessera:to_list(tessera:argwhere(tessera:tensor([[0, 5], [7, 0]]))).
+%% [[0,1],[1,0]]
+%% '''
+-spec argwhere(operand()) -> tensor().
+argwhere(X) -> argwhere(X, #{}).
+
+%% @doc The indices of the elements that are not 0, a row for each element. Options as of {@link nonzero/2}.
+%% ```
+%% 1> tessera:to_list(tessera:argwhere(tessera:tensor([0, 5, 7]), #{size => 3, fill => -1})).
+%% [[1],[2],[-1]]
+%% '''
+-spec argwhere(operand(), nonzero_options()) -> tensor().
+argwhere(X, Options) -> tessera_statistics:argwhere(X, Options).
+
+%% @doc Where each value belongs in a vector in ascending order: before elements that are equal to it.
+%% ```
+%% 1> tessera:to_list(tessera:searchsorted(tessera:tensor([1, 3, 3, 5]), tessera:tensor([3, 4, 9]))).
+%% [1,3,4]
+%% '''
+-spec searchsorted(operand(), operand()) -> tensor().
+searchsorted(Sorted, Values) -> searchsorted(Sorted, Values, #{}).
+
+%% @doc Where each value belongs in a vector in ascending order. Options: `side', `left' of equal elements unless given, or `right'; `type', that of
+%% the results. NaN belongs at the end.
+%% ```
+%% 1> tessera:to_number(tessera:searchsorted(tessera:tensor([1, 3, 3, 5]), 3, #{side => right})).
+%% 3
+%% '''
+-spec searchsorted(operand(), operand(), searchsorted_options()) -> tensor().
+searchsorted(Sorted, Values, Options) -> tessera_statistics:searchsorted(Sorted, Values, Options).
+
+%% @doc The number of the bin of each element, of bins between edges in ascending order: 0 before the first edge. A bin has its left edge.
+%% ```
+%% 1> tessera:to_list(tessera:digitize(tessera:tensor([0.5, 1.0, 9.0]), tessera:tensor([1.0, 2.0]))).
+%% [0,1,2]
+%% '''
+-spec digitize(operand(), operand()) -> tensor().
+digitize(X, Edges) -> digitize(X, Edges, #{}).
+
+%% @doc The number of the bin of each element. Options: `right', `true' if a bin has its right edge.
+%% ```
+%% 1> tessera:to_list(tessera:digitize(tessera:tensor([0.5, 1.0, 9.0]), tessera:tensor([1.0, 2.0]), #{right => true})).
+%% [0,0,2]
+%% '''
+-spec digitize(operand(), operand(), digitize_options()) -> tensor().
+digitize(X, Edges, Options) -> tessera_statistics:digitize(X, Edges, Options).
+
+%% ---- statistics
+
+%% @doc The mean of all elements.
+-spec average(operand()) -> tensor().
+average(X) -> average(X, #{}).
+
+%% @doc The mean over axes. Options: `axes', one or a list, all of them unless given; `keep_axes', `true' to keep them with size 1; `weights', one for
+%% each element, or for each index of one axis.
+%% ```
+%% 1> tessera:to_number(tessera:average(tessera:tensor([1, 2]), #{weights => tessera:tensor([3, 1])})).
+%% 1.25
+%% '''
+-spec average(operand(), average_options()) -> tensor().
+average(X, Options) -> tessera_statistics:average(X, Options).
+
+%% @doc The sum of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_sum(tessera:tensor([1.0, nan, 4.0]))).
+%% 5.0
+%% '''
+-spec nan_sum(operand()) -> tensor().
+nan_sum(X) -> nan_sum(X, #{}).
+
+%% @doc The sum of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
+%% unless given; `keep_axes', `true' to keep them with size 1.
+-spec nan_sum(operand(), reduce_options()) -> tensor().
+nan_sum(X, Options) -> tessera_statistics:nan_reduce(nan_sum, X, Options).
+
+%% @doc The product of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_product(tessera:tensor([1.0, nan, 4.0]))).
+%% 4.0
+%% '''
+-spec nan_product(operand()) -> tensor().
+nan_product(X) -> nan_product(X, #{}).
+
+%% @doc The product of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
+%% unless given; `keep_axes', `true' to keep them with size 1.
+-spec nan_product(operand(), reduce_options()) -> tensor().
+nan_product(X, Options) -> tessera_statistics:nan_reduce(nan_product, X, Options).
+
+%% @doc The largest of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_max(tessera:tensor([1.0, nan, 4.0]))).
+%% 4.0
+%% '''
+-spec nan_max(operand()) -> tensor().
+nan_max(X) -> nan_max(X, #{}).
+
+%% @doc The largest of the elements over axes, NaN left out. NaN where all are NaN. Options: `axes', one or a list,
+%% all of them unless given; `keep_axes', `true' to keep them with size 1.
+-spec nan_max(operand(), reduce_options()) -> tensor().
+nan_max(X, Options) -> tessera_statistics:nan_reduce(nan_max, X, Options).
+
+%% @doc The smallest of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_min(tessera:tensor([1.0, nan, 4.0]))).
+%% 1.0
+%% '''
+-spec nan_min(operand()) -> tensor().
+nan_min(X) -> nan_min(X, #{}).
+
+%% @doc The smallest of the elements over axes, NaN left out. NaN where all are NaN. Options: `axes', one or a list,
+%% all of them unless given; `keep_axes', `true' to keep them with size 1.
+-spec nan_min(operand(), reduce_options()) -> tensor().
+nan_min(X, Options) -> tessera_statistics:nan_reduce(nan_min, X, Options).
+
+%% @doc The mean of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_mean(tessera:tensor([1.0, nan, 4.0]))).
+%% 2.5
+%% '''
+-spec nan_mean(operand()) -> tensor().
+nan_mean(X) -> nan_mean(X, #{}).
+
+%% @doc The mean of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
+%% unless given; `keep_axes', `true' to keep them with size 1.
+-spec nan_mean(operand(), reduce_options()) -> tensor().
+nan_mean(X, Options) -> tessera_statistics:nan_mean(X, Options).
+
+%% @doc The variance of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_variance(tessera:tensor([1.0, nan, 4.0]))).
+%% 2.25
+%% '''
+-spec nan_variance(operand()) -> tensor().
+nan_variance(X) -> nan_variance(X, #{}).
+
+%% @doc The variance of the elements over axes, NaN left out. Options: `axes', one or a list,
+%% all of them unless given; `keep_axes', `true' to keep them with size 1; `ddof', what is subtracted from the count, 0 unless given.
+-spec nan_variance(operand(), variance_options()) -> tensor().
+nan_variance(X, Options) -> tessera_statistics:nan_variance(X, Options).
+
+%% @doc The standard deviation of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_standard_deviation(tessera:tensor([1.0, nan, 4.0]))).
+%% 1.5
+%% '''
+-spec nan_standard_deviation(operand()) -> tensor().
+nan_standard_deviation(X) -> nan_standard_deviation(X, #{}).
+
+%% @doc The standard deviation of the elements over axes, NaN left out. Options: `axes', one or a list,
+%% all of them unless given; `keep_axes', `true' to keep them with size 1; `ddof', what is subtracted from the count, 0 unless given.
+-spec nan_standard_deviation(operand(), variance_options()) -> tensor().
+nan_standard_deviation(X, Options) -> tessera_statistics:nan_standard_deviation(X, Options).
+
+%% @doc The median of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_median(tessera:tensor([1.0, nan, 4.0]))).
+%% 2.5
+%% '''
+-spec nan_median(operand()) -> tensor().
+nan_median(X) -> nan_median(X, #{}).
+
+%% @doc The median of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
+%% unless given; `keep_axes', `true' to keep them with size 1.
+-spec nan_median(operand(), reduce_options()) -> tensor().
+nan_median(X, Options) -> tessera_statistics:nan_median(X, Options).
+
+%% @doc The quantile of all elements at a fraction from 0 to 1, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_quantile(tessera:tensor([1.0, nan, 4.0]), 0.25)).
+%% 1.75
+%% '''
+-spec nan_quantile(operand(), number()) -> tensor().
+nan_quantile(X, Fraction) -> nan_quantile(X, Fraction, #{}).
+
+%% @doc The quantile of the elements over axes at a fraction from 0 to 1, NaN left out. Options: `axes', one or a list, all of them
+%% unless given; `keep_axes', `true' to keep them with size 1.
+-spec nan_quantile(operand(), number(), reduce_options()) -> tensor().
+nan_quantile(X, Fraction, Options) -> tessera_statistics:nan_quantile(X, Fraction, Options).
+
+%% @doc The index of the largest of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_argmax(tessera:tensor([1.0, nan, 4.0]))).
+%% 2
+%% '''
+-spec nan_argmax(operand()) -> tensor().
+nan_argmax(X) -> nan_argmax(X, #{}).
+
+%% @doc The index of the largest of the elements over axes, NaN left out. Options as of
+%% {@link argmax/2}. The first index where all are NaN.
+-spec nan_argmax(operand(), arg_options()) -> tensor().
+nan_argmax(X, Options) -> tessera_statistics:nan_arg(nan_argmax, X, Options).
+
+%% @doc The index of the smallest of all elements, NaN left out.
+%% ```
+%% 1> tessera:to_number(tessera:nan_argmin(tessera:tensor([1.0, nan, 4.0]))).
+%% 0
+%% '''
+-spec nan_argmin(operand()) -> tensor().
+nan_argmin(X) -> nan_argmin(X, #{}).
+
+%% @doc The index of the smallest of the elements over axes, NaN left out. Options as of
+%% {@link argmin/2}. The first index where all are NaN.
+-spec nan_argmin(operand(), arg_options()) -> tensor().
+nan_argmin(X, Options) -> tessera_statistics:nan_arg(nan_argmin, X, Options).
+
+%% @doc The covariances of the rows of a matrix, whose columns are observations; of a vector its variance. The divisor is one less than the
+%% number of observations.
+%% ```
+%% 1> tessera:to_list(tessera:cov(tessera:tensor([[1, 2, 3], [6, 4, 2]]))).
+%% [[1.0,-2.0],[-2.0,4.0]]
+%% '''
+-spec cov(operand()) -> tensor().
+cov(X) -> cov(X, #{}).
+
+%% @doc Covariances. Options: `ddof', what is subtracted from the number of observations, 1 unless given; `rows', `false' if the variables are columns.
+-spec cov(operand(), cov_options()) -> tensor().
+cov(X, Options) -> tessera_statistics:cov(X, Options).
+
+%% @doc The correlation coefficients of the rows of a matrix, whose columns are observations.
+%% ```
+%% 1> tessera:to_list(tessera:corrcoef(tessera:tensor([[1, 2, 3], [6, 4, 2]]))).
+%% [[1.0,-1.0],[-1.0,1.0]]
+%% '''
+-spec corrcoef(operand()) -> tensor().
+corrcoef(X) -> corrcoef(X, #{}).
+
+%% @doc Correlation coefficients. Options: `rows', `false' if the variables are columns.
+-spec corrcoef(operand(), corrcoef_options()) -> tensor().
+corrcoef(X, Options) -> tessera_statistics:corrcoef(X, Options).
+
+%% @doc The differences of neighbours along the last axis.
+%% ```
+%% 1> tessera:to_list(tessera:diff(tessera:tensor([1, 4, 9]))).
+%% [3,5]
+%% '''
+-spec diff(operand()) -> tensor().
+diff(X) -> diff(X, #{}).
+
+%% @doc The differences of neighbours along an axis. Options: `axis', the last one unless given; `order', how often they are taken, 1 unless
+%% given.
+%% ```
+%% 1> tessera:to_list(tessera:diff(tessera:tensor([1, 4, 9]), #{order => 2})).
+%% [2]
+%% '''
+-spec diff(operand(), diff_options()) -> tensor().
+diff(X, Options) -> tessera_statistics:diff(X, Options).
+
+%% @doc {Counts, Edges}: how many elements are in each bin. Bins are their number, for bins of equal width from the smallest element to the
+%% largest, or their edges in ascending order. A bin has its left edge, and the last one its right edge, too.
+%% ```
+%% 1> {Counts, Edges} = tessera:histogram(tessera:tensor([1, 2, 2, 5]), 2).
+%% 2> {tessera:to_list(Counts), tessera:to_list(Edges)}.
+%% {[3,1],[1.0,3.0,5.0]}
+%% '''
+-spec histogram(operand(), pos_integer() | [number()] | tensor()) -> {tensor(), tensor()}.
+histogram(X, Bins) -> histogram(X, Bins, #{}).
+
+%% @doc {Counts, Edges}. Options: `range', {Low, High} in the place of the smallest element and the largest; what is outside is not counted;
+%% `weights', a tensor like X whose elements are added in the place of counting; `density', `true' to divide so that the integral is 1.
+-spec histogram(operand(), pos_integer() | [number()] | tensor(), histogram_options()) -> {tensor(), tensor()}.
+histogram(X, Bins, Options) -> tessera_statistics:histogram(X, Bins, Options).
+
+%% @doc How often each of the integers 0, 1, ... is there, up to the largest. Its length depends on the contents, so that a traced function
+%% cannot call it: {@link bincount/2} takes the length. Negative ones are not counted.
+%% ```
+%% 1> tessera:to_list(tessera:bincount(tessera:tensor([1, 3, 1]))).
+%% [0,2,0,1]
+%% '''
+-spec bincount(operand()) -> tensor().
+bincount(X) -> bincount(X, #{}).
+
+%% @doc How often each of the integers 0, 1, ... is there. Options: `length', how many integers; others are not counted; `weights', a tensor like X
+%% whose elements are added in the place of counting.
+%% ```
+%% 1> tessera:to_list(tessera:bincount(tessera:tensor([1, 3, 1]), #{length => 3})).
+%% [0,2,0]
+%% '''
+-spec bincount(operand(), bincount_options()) -> tensor().
+bincount(X, Options) -> tessera_statistics:bincount(X, Options).
+
+%% @doc The heights at X of the line through points, whose places are in ascending order. Before the first point and after the last one the
+%% line is level.
+%% ```
+%% 1> tessera:to_list(tessera:interp(tessera:tensor([0.5, 3.0]), tessera:tensor([0, 1]), tessera:tensor([10, 20]))).
+%% [15.0,20.0]
+%% '''
+-spec interp(operand(), operand(), operand()) -> tensor().
+interp(X, Places, Heights) -> interp(X, Places, Heights, #{}).
+
+%% @doc The heights at X of the line through points. Options: `left', the number before the first point; `right', the number after the
+%% last one; without them the line is level there.
+-spec interp(operand(), operand(), operand(), interp_options()) -> tensor().
+interp(X, Places, Heights, Options) -> tessera_statistics:interp(X, Places, Heights, Options).
 
 %% ---- reductions
 
@@ -1734,6 +2376,51 @@ dot(A, AxesA, B, AxesB) -> tessera_ops:dot(A, AxesA, B, AxesB).
 -spec dot(tensor(), axes(), axes(), tensor(), axes(), axes()) -> tensor().
 dot(A, AxesA, BatchA, B, AxesB, BatchB) -> tessera_ops:dot(A, AxesA, BatchA, B, AxesB, BatchB).
 
+%% @doc The matrix product as NumPy has it: of the last two axes, for each index of the axes before them, which stretch as those of an
+%% addition. A vector is a row on the left and a column on the right. {@link dot/2} has the axes of both operands in its result.
+%% ```
+%% 1> tessera:shape(tessera:matmul(tessera:ones({5, 1, 2, 3}), tessera:ones({4, 3, 2}))).
+%% {5,4,2,2}
+%% '''
+-spec matmul(operand(), operand()) -> tensor().
+matmul(A, B) -> tessera_einsum:matmul(A, B).
+
+%% @doc A product of tensors, written with a letter for each axis (A. Einstein's convention, as NumPy writes it). What stands before `->' are the
+%% axes of the operands, and after it those of the result. Axes with one letter have one index. Axes that are not in the result are
+%% summed. Without `->' the result has the letters that stand once, in alphabetic order. `...' stands for any axes. Products of several
+%% operands are done in the order with the fewest multiplications.
+%% ```
+%% 1> A = tessera:tensor([[1, 2], [3, 4]]).
+%% 2> tessera:to_list(tessera:einsum("ij,jk->ik", [A, A])).
+%% [[7,10],[15,22]]
+%% 3> tessera:to_number(tessera:einsum("ii", [A])).
+%% 5
+%% 4> tessera:to_list(tessera:einsum("...j->...", [A])).
+%% [3,7]
+%% '''
+-spec einsum(iodata(), [operand()]) -> tensor().
+einsum(Text, Operands) -> tessera_einsum:einsum(Text, Operands).
+
+%% @doc The product of L. Kronecker: B times each element of A, side by side.
+%% ```
+%% 1> tessera:to_list(tessera:kron(tessera:tensor([1, 10]), tessera:tensor([1, 2, 3]))).
+%% [1,2,3,10,20,30]
+%% '''
+-spec kron(operand(), operand()) -> tensor().
+kron(A, B) -> tessera_einsum:kron(A, B).
+
+%% @doc The cross product of vectors of three elements in the last axis.
+%% ```
+%% 1> tessera:to_list(tessera:cross(tessera:tensor([1, 0, 0]), tessera:tensor([0, 1, 0]))).
+%% [0,0,1]
+%% '''
+-spec cross(operand(), operand()) -> tensor().
+cross(A, B) -> cross(A, B, #{}).
+
+%% @doc The cross product of vectors of three elements. Options: `axis', the last one of both operands unless given.
+-spec cross(operand(), operand(), axis_options()) -> tensor().
+cross(A, B, Options) -> tessera_einsum:cross(A, B, Options).
+
 %% @doc The products of every element of A with every element of B, as a matrix.
 -spec outer(operand(), operand()) -> tensor().
 outer(A, B) -> tessera_ops:outer(A, B).
@@ -1938,6 +2625,33 @@ norm(Tensor) -> norm(Tensor, #{}).
 %% '''
 -spec norm(tensor(), norm_options()) -> tensor().
 norm(Tensor, Options) -> tessera_linalg:norm(Tensor, Options).
+
+%% @doc The sum of the diagonal of the last two axes.
+%% ```
+%% 1> tessera:to_number(tessera:trace(tessera:tensor([[1, 2], [3, 4]]))).
+%% 5
+%% '''
+-spec trace(operand()) -> tensor().
+trace(A) -> trace(A, #{}).
+
+%% @doc The sum of a diagonal. Options: `axes', the two of the matrix, the last two unless given; `offset', by how many columns to the right the
+%% diagonal is, 0 unless given.
+%% ```
+%% 1> tessera:to_number(tessera:trace(tessera:tensor([[1, 2], [3, 4]]), #{offset => 1})).
+%% 2
+%% '''
+-spec trace(operand(), trace_options()) -> tensor().
+trace(A, Options) -> tessera_einsum:trace(A, Options).
+
+%% @doc {Sign, Log}: the sign of the determinant, and the logarithm of its size, which may be beyond the range of floats. Of complex matrices
+%% the sign is a number on the unit circle.
+%% ```
+%% 1> {Sign, Log} = tessera:slogdet(tessera:multiply(tessera:eye(500), -10)).
+%% 2> {tessera:to_number(Sign), round(tessera:to_number(Log))}.
+%% {1.0,1151}
+%% '''
+-spec slogdet(operand()) -> {tensor(), tensor()}.
+slogdet(A) -> tessera_einsum:slogdet(A).
 
 %% ---- Fourier transforms
 

@@ -4,7 +4,7 @@
 -include("tessera.hrl").
 -include("../term/tessera_number.hrl").
 -export([as_type/2, as_type/3, axis_size/2, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
-         new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
+         new_axis/2, transpose/2, reverse/2, slice/4, slice_of/5, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
          take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
          logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/3, dot/4, dot/6, outer/2, pow/2, iota/3, type_and_shape/4, linspace/4,
          source/2, source/3]).
@@ -276,9 +276,11 @@ reverse(Operand, Options) ->
 
 %% Static when all starts are integers.
 -spec slice(tessera_type:tensor(), [tessera_type:operand()], [non_neg_integer()], [pos_integer()] | ones) -> tessera_type:tensor().
-slice(Tensor, Starts, Lengths, Strides) -> slice(slice, Tensor, Starts, Lengths, Strides).
+slice(Tensor, Starts, Lengths, Strides) -> slice_of(slice, Tensor, Starts, Lengths, Strides).
 
-slice(Name, Tensor, Starts, Lengths, Strides) ->
+%% The same for a function of another name.
+-spec slice_of(atom(), tessera_type:tensor(), [tessera_type:operand()], [non_neg_integer()], [pos_integer()] | ones) -> tessera_type:tensor().
+slice_of(Name, Tensor, Starts, Lengths, Strides) ->
     Rank = tessera_operand:rank(Name, Tensor),
     Steps = case Strides of
                 ones -> lists:duplicate(Rank, 1);
@@ -320,31 +322,6 @@ are_sizes(List) -> tessera_type:is_proper(List) andalso lists:all(fun(N) -> is_i
 static_slice(Name, Tensor, Starts, Lengths, Strides) ->
     Limits = lists:zipwith(fun erlang:'+'/2, Starts, Lengths),
     tessera_trace:op(Name, slice, [Tensor], {Starts, Limits, Strides}).
-
-%% The part of a tensor at these indices of its first axes.
--spec at(tessera_type:tensor(), [tessera_type:operand()]) -> tessera_type:tensor().
-at(Tensor, Indices) ->
-    Dims = dims(at, Tensor),
-    tessera_type:is_proper(Indices) orelse
-        tessera_error:raise(at, [Tensor], invalid_argument, "at: expected a list of indices, got ~ts",
-                            [tessera_error:show(Indices)]),
-    Count = length(Indices),
-    Count =< length(Dims) orelse
-        tessera_error:raise(at, [Tensor], invalid_argument, "at: ~b indices, expected at most ~b",
-                            [Count, length(Dims)]),
-    Rest = lists:nthtail(Count, Dims),
-    Places = lists:zip3(tessera_type:dims(Count), Indices, lists:sublist(Dims, Count)),
-    Starts = [at_index(Tensor, Axis, Index, Dim) || {Axis, Index, Dim} <- Places],
-    Part = slice(at, Tensor, Starts ++ [0 || _ <- Rest], [1 || _ <- Starts] ++ Rest, ones),
-    reshape(at, Part, list_to_tuple(Rest)).
-
-%% Negative ones count from the end.
-at_index(_, _, Index, Dim) when is_integer(Index), Index >= 0, Index < Dim -> Index;
-at_index(_, _, Index, Dim) when is_integer(Index), Index < 0, Index >= -Dim -> Index + Dim;
-at_index(Tensor, Axis, Index, Dim) when is_integer(Index) ->
-    tessera_error:raise(at, [Tensor], invalid_argument, "at: no index ~b in axis ~b, which has size ~b",
-                        [Index, Axis, Dim]);
-at_index(_, _, Index, _) -> Index.
 
 -spec put_slice(tessera_type:tensor(), [tessera_type:operand()], tessera_type:operand()) -> tessera_type:tensor().
 put_slice(Tensor, Starts, Slice) ->
@@ -414,7 +391,7 @@ split(Tensor, Sizes, Options) ->
     {Parts, _} = lists:mapfoldl(
         fun(Size, From) ->
                 Starts = [0 || _ <- Before] ++ [From] ++ [0 || _ <- After],
-                {slice(split, Tensor, Starts, Before ++ [Size | After], ones), From + Size}
+                {slice_of(split, Tensor, Starts, Before ++ [Size | After], ones), From + Size}
         end, 0, Sizes),
     Parts.
 

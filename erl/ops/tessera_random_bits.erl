@@ -34,7 +34,7 @@ check_key(Name, Args, Other) ->
 -spec split(tessera_type:tensor(), pos_integer()) -> [tessera_type:tensor()].
 split(Key, Count) ->
     Keys = tessera_ops:reshape(threefry(Key, 2 * Count), {Count, 2}),
-    [tessera_ops:at(Keys, [I]) || I <- lists:seq(0, Count - 1)].
+    [tessera_shapes:at(Keys, [I]) || I <- lists:seq(0, Count - 1)].
 
 %% The key for each number: u32 of the numbers' shape and 2.
 -spec fold_in(tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
@@ -76,7 +76,7 @@ threefry(Key, Count) ->
 
 %% Five times four rounds; after each four the next two of the three words of the key are added.
 rounds(Key, X, Y) ->
-    [A, B] = [tessera_ops:at(Key, [I]) || I <- [0, 1]],
+    [A, B] = [tessera_shapes:at(Key, [I]) || I <- [0, 1]],
     C = tessera_elementwise:bitwise_xor(tessera_elementwise:bitwise_xor(A, B), ?PARITY),
     {Even, Odd} = ?ROTATIONS,
     Groups = [{1, Even, B, C}, {2, Odd, C, A}, {3, Even, A, B}, {4, Odd, B, C}, {5, Even, C, A}],

@@ -175,7 +175,7 @@ randint(Key, [Min], {Type, Shape}, 0) -> add(as_type(tessera_random_bits:bits(Ke
 randint(Key, [Min], {Type, Shape}, Span0) ->
     Width = 8 * tessera_type:bytes(Type),
     Both = tessera_random_bits:bits(Key, Width, list_to_tuple([2 | tuple_to_list(Shape)])),
-    [High, Low] = [as_type(tessera_ops:at(Both, [I]), u64) || I <- [0, 1]],
+    [High, Low] = [as_type(tessera_shapes:at(Both, [I]), u64) || I <- [0, 1]],
     Span = case Span0 of
                #tessera{} -> Span0;
                _ -> tessera_array:full({}, Span0, u64)

@@ -64,7 +64,7 @@ drawn(Key, F) ->
 indices(#tessera{shape = {0}}, _) -> tessera_array:zeros({0}, s32);
 indices(#tessera{shape = {Size}} = P, Uniform) ->
     Sums = tessera_ops:cumulative_sum(P),
-    Total = tessera_ops:at(Sums, [Size - 1]),
+    Total = tessera_shapes:at(Sums, [Size - 1]),
     Shares = tessera_elementwise:multiply(Total, tessera_elementwise:subtract(1, Uniform)),
     Found = search(Sums, Shares, Size),
     Last = tessera_ops:argmax(tessera_elementwise:greater_equal(Sums, Total)),

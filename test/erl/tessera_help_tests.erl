@@ -17,8 +17,8 @@ function_test_() ->
 check_entry(Function) ->
     case paragraphs(help(Function)) of
         ["-spec " ++ _, Text | _] ->
-            ?assertEqual(nomatch, re:run(Text, "^There is no documentation")),
-            ?assertEqual(nomatch, re:run(Text, "^(The same|As |Likewise|Options?\\b|Type as|With |Without |Along |Over |Integers only)"));
+            ?assertEqual(nomatch, re:run(Text, "^There is no documentation", [unicode])),
+            ?assertEqual(nomatch, re:run(Text, "^(The same|As |Likewise|Options?\\b|Type as|With |Without |Along |Over |Integers only)", [unicode]));
         Other -> ?assertEqual({Function, "a spec and a text"}, {Function, Other})
     end.
 

@@ -17,6 +17,11 @@ calls(tessera) ->
     [{Name, [X, I, U]} || Name <- [indexed_add, indexed_put]] ++
     [{Name, [X, {1, 2}]} || Name <- [window_sum, window_product, window_max, window_min, window_mean]] ++
     [{Name, [X, tessera:tensor([[1.0], [2.0]]), 0, {1, 2}]} || Name <- [window_scatter_max, window_scatter_min]] ++
+    [{Name, [X]} || Name <- [average, nan_sum, nan_product, nan_max, nan_min, nan_mean, nan_variance, nan_standard_deviation, nan_median,
+                             nan_argmax, nan_argmin, cov, corrcoef, diff, nonzero, argwhere, nan_to_num, trace]] ++
+    [{tri, [2]}, {meshgrid, [[U, U]]}, {is_close, [X, X]}, {all_close, [X, X]}, {repeat, [X, 2]}, {roll, [X, 1]}, {searchsorted, [U, U]},
+     {digitize, [U, U]}, {nan_quantile, [X, 0.5]}, {histogram, [U, 2]}, {bincount, [I]}, {interp, [U, U, U]},
+     {cross, [tessera:iota({3}), tessera:iota({3})]}] ++
     [{top_k, [X, 1]}, {quantile, [X, 0.5]}, {reduce, [X, 0, F]}, {window_reduce, [X, 0, {1, 2}, F]},
      {conv, [tessera:iota({1, 3, 1}, f32), tessera:iota({2, 1, 1}, f32)]},
      {jit, [F]}, {compile, [F, [X, X]]}, {shard_jit, [F, #{shape => {1}}]}, {shard_map, [F, #{shape => {1}}, [#{}, #{}], #{}]},
