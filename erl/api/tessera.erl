@@ -14,20 +14,19 @@
 %% Plain numbers alone make `s32', `s64' or `u64' as they need, or `f32'. Where
 %% no type has room, and where the type is given, as in {@link tensor/2} and
 %% {@link full/3}, an integer out of its range is refused, and so is a float in an
-%% integer type. Floats round to their type, beyond its range to an infinity, and to NaN in `f8_e4m3fn', which has none.
+%% integer type. Floats round to their type. Beyond its range they become an infinity, or NaN in `f8_e4m3fn', which has
+%% no infinity.
 %%
 %% Arithmetic of integers wraps. An unsigned 64-bit integer that meets a signed one
 %% is read as `s64', so that values from 2^63 on become negative. {@link mean/2},
 %% {@link variance/2}, {@link softmax/2} and their kin are computed in `f64' for
 %% integers and in `f32' for `f16' and `bf16', so that their sums neither wrap nor overflow.
 %%
-%% Called on tensors, an op runs at once. {@link jit/1} makes one compiled program
-%% of a whole function: while it is traced its arguments are stand-ins, on which
-%% the same functions work, but which have no contents yet. Arguments and
-%% results are tensors, numbers, and tuples, lists and maps of them. A program is
-%% compiled once for each combination of types and shapes; a tensor that the
-%% function holds in its environment is an argument like any other, so that it may
-%% have another value in the next call without anything being compiled again.
+%% Called on tensors, an op runs at once. {@link jit/1} makes one compiled program of a whole function. While it is
+%% traced its arguments are stand-ins without contents, and the same functions work on them. Arguments and results are
+%% tensors, numbers, and tuples, lists and maps of them. A program is compiled once for each combination of types and
+%% shapes; a tensor that the function holds in its environment is an argument like any other, so that it may have
+%% another value in the next call without anything being compiled again.
 %%
 %% == Options and axes ==
 %%
@@ -90,16 +89,15 @@
 %%
 %% == What a traced function may do ==
 %%
-%% {@link jit/1}, {@link compile/2}, {@link grad/1}, {@link while/3}, {@link 'cond'/3} and {@link reduce/3} trace the functions that
-%% they are given: the function is called once, with traced values in place of its tensors and numbers, and the ops on those are
-%% recorded.
+%% {@link jit/1}, {@link compile/2}, {@link grad/1}, {@link while/3}, {@link 'cond'/3} and {@link reduce/3} trace their functions.
+%% The function is called once, with traced values instead of its tensors and numbers, and the ops on these values are recorded.
 %% <ul>
 %% <li>Types, shapes, sizes, options and the forms of tuples, lists and maps are known while it is traced. Any Erlang code
 %% may use them.</li>
-%% <li>The contents of a traced value are not known. A number among the arguments is a traced value, too: one that has to be known,
-%% as in `lists:seq(1, N)', comes from a shape or from the function's environment.</li>
-%% <li>Erlang's arithmetic on a traced value is an error that says what to write. A comparison is not: Erlang compares any
-%% terms, and a traced value is a tuple, so that `if X > 0 -> ...' takes one branch whatever the value. Use {@link 'cond'/3},
+%% <li>The contents of a traced value are not known. A number among the arguments is also a traced value: a number that has to be
+%% known, as in `lists:seq(1, N)', comes from a shape or from the function's environment.</li>
+%% <li>Erlang's arithmetic on a traced value is an error that names the right function. A comparison is not: Erlang compares
+%% any terms, and a traced value is a tuple, so that `if X > 0 -> ...' always takes the same branch. Use {@link 'cond'/3},
 %% {@link select/3} or {@link while/3}. Where a function's code shows such a comparison a warning names the line; the
 %% application's setting `trace_warnings' (`false') switches that off.</li>
 %% <li>Side effects happen when the function is traced, once for each combination of types and shapes.</li>
@@ -269,7 +267,7 @@
 -type cumulative_options() :: #{axis => axis(), axes => axis(), reverse => boolean()}.
 %% Of {@link cumulative_sum/2} and its kin.
 -type padding() :: valid | same | [{integer(), integer()}].
-%% What is added before and after each axis.
+%% The padding before and after each axis.
 -type conv_options() :: #{strides => window(), padding => padding(), input_dilation => window(), kernel_dilation => window(),
                           feature_groups => pos_integer(), batch_groups => pos_integer(),
                           layout => channels_last | channels_first | {[non_neg_integer()], [non_neg_integer()], [non_neg_integer()]}}.
@@ -307,7 +305,7 @@
 %% ---- tensors
 
 %% @doc A tensor of a number or of nested lists of numbers. Integers make an s32 tensor, or s64 or u64 if s32 is too
-%% small. A float among them makes it f32, and a complex number c64.
+%% small. A float in the list makes it f32, and a complex number c64.
 %% ```
 %% 1> tessera:shape(tessera:tensor([[1, 2, 3], [4, 5, 6]])).
 %% {2,3}
@@ -320,7 +318,7 @@ tensor(Data) -> tessera_array:tensor(Data).
 %% @doc A tensor of the given type, of a number, of nested lists of numbers, or of a binary. Raises for an integer
 %% that is out of the type's range, and for a float if the type is an integer type. A tensor is converted as by {@link
 %% as_type/2}. A binary has the elements in native byte order and makes a tensor of one axis. For types of fewer than 8
-%% bits it is a bitstring in which elements follow each other, the first one in the high bits.
+%% bits it is a bitstring: elements follow each other, the first one in the high bits.
 %% ```
 %% 1> tessera:to_list(tessera:tensor([1, 2.5, nan], f16)).
 %% [1.0,2.5,nan]
@@ -342,7 +340,7 @@ tensor(Data, Type) -> tessera_array:tensor(Data, Type).
 -spec from_binary(bitstring(), type(), shape()) -> tensor().
 from_binary(Binary, Type, Shape) -> tessera_array:from_binary(Binary, Type, Shape).
 
-%% @doc A type and a shape without contents, in place of an argument of {@link compile/2}, {@link to_text/2} or {@link
+%% @doc A type and a shape without contents, instead of an argument of {@link compile/2}, {@link to_text/2} or {@link
 %% explain/2}.
 -spec template(type(), shape()) -> tensor().
 template(Type, Shape) ->
@@ -734,7 +732,7 @@ sqrt(X) -> tessera_elementwise:sqrt(X).
 -spec rsqrt(operand()) -> tensor().
 rsqrt(X) -> tessera_elementwise:rsqrt(X).
 
-%% @doc The cube root of X; of a complex number the one whose angle is a third of that of X.
+%% @doc The cube root of X; of a complex number the root whose angle is a third of X's.
 -spec cbrt(operand()) -> tensor().
 cbrt(X) -> tessera_elementwise:cbrt(X).
 
@@ -816,7 +814,7 @@ count_leading_zeros(X) -> tessera_elementwise:count_leading_zeros(X).
 -spec population_count(operand()) -> tensor().
 population_count(X) -> tessera_elementwise:population_count(X).
 
-%% @doc 1 where an element is NaN, 0 elsewhere: u8.
+%% @doc 1 where an element is NaN, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:is_nan(tessera:tensor([nan, 1.0]))).
 %% [1,0]
@@ -824,7 +822,7 @@ population_count(X) -> tessera_elementwise:population_count(X).
 -spec is_nan(operand()) -> tensor().
 is_nan(X) -> tessera_elementwise:is_nan(X).
 
-%% @doc 1 where an element is infinite, 0 elsewhere: u8.
+%% @doc 1 where an element is infinite, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:is_infinity(tessera:tensor([neg_infinity, 1.0]))).
 %% [1,0]
@@ -884,7 +882,7 @@ quotient(A, B) -> tessera_elementwise:quotient(A, B).
 remainder(A, B) -> tessera_elementwise:remainder(A, B).
 
 %% @doc A to the power of B. Powers of integers wrap. For integers, a negative integer as B raises. A tensor B may have
-%% negative elements: the power is then truncated to an integer, which is 1 or -1 for a base of 1 or -1, and 0 for all
+%% negative elements: the power is then truncated to an integer. It is 1 or -1 for a base of 1 or -1, and 0 for all
 %% other bases, including 0.
 %% ```
 %% 1> tessera:to_list(tessera:pow(tessera:tensor([2, 3]), 2)).
@@ -913,7 +911,7 @@ min(A, B) -> tessera_elementwise:min(A, B).
 -spec max(operand(), operand()) -> tensor().
 max(A, B) -> tessera_elementwise:max(A, B).
 
-%% @doc The bits that are one in both A and B. Takes integers.
+%% @doc The bits set in both A and B. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:bitwise_and(tessera:tensor([6, 5]), 3)).
 %% [2,1]
@@ -921,7 +919,7 @@ max(A, B) -> tessera_elementwise:max(A, B).
 -spec bitwise_and(operand(), operand()) -> tensor().
 bitwise_and(A, B) -> tessera_elementwise:bitwise_and(A, B).
 
-%% @doc The bits that are one in A, in B or in both. Takes integers.
+%% @doc The bits set in A, in B or in both. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:bitwise_or(tessera:tensor([6, 5]), 3)).
 %% [7,7]
@@ -929,7 +927,7 @@ bitwise_and(A, B) -> tessera_elementwise:bitwise_and(A, B).
 -spec bitwise_or(operand(), operand()) -> tensor().
 bitwise_or(A, B) -> tessera_elementwise:bitwise_or(A, B).
 
-%% @doc The bits that are one in exactly one of A and B. Takes integers.
+%% @doc The bits set in exactly one of A and B. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:bitwise_xor(tessera:tensor([6, 5]), 3)).
 %% [5,6]
@@ -954,7 +952,7 @@ left_shift(A, B) -> tessera_elementwise:left_shift(A, B).
 -spec right_shift(operand(), operand()) -> tensor().
 right_shift(A, B) -> tessera_elementwise:right_shift(A, B).
 
-%% @doc 1 where A equals B, 0 elsewhere: u8. NaN equals no number.
+%% @doc 1 where A equals B, else 0: u8. NaN equals no number.
 %% ```
 %% 1> tessera:to_list(tessera:equal(tessera:tensor([1, 2]), 2)).
 %% [0,1]
@@ -962,7 +960,7 @@ right_shift(A, B) -> tessera_elementwise:right_shift(A, B).
 -spec equal(operand(), operand()) -> tensor().
 equal(A, B) -> tessera_elementwise:equal(A, B).
 
-%% @doc 1 where A differs from B, 0 elsewhere: u8. NaN differs from every number.
+%% @doc 1 where A differs from B, else 0: u8. NaN differs from every number.
 %% ```
 %% 1> tessera:to_list(tessera:not_equal(tessera:tensor([1, 2]), 2)).
 %% [1,0]
@@ -970,7 +968,7 @@ equal(A, B) -> tessera_elementwise:equal(A, B).
 -spec not_equal(operand(), operand()) -> tensor().
 not_equal(A, B) -> tessera_elementwise:not_equal(A, B).
 
-%% @doc 1 where A > B, 0 elsewhere: u8.
+%% @doc 1 where A > B, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:greater(tessera:tensor([1, 2, 3]), 2)).
 %% [0,0,1]
@@ -978,7 +976,7 @@ not_equal(A, B) -> tessera_elementwise:not_equal(A, B).
 -spec greater(operand(), operand()) -> tensor().
 greater(A, B) -> tessera_elementwise:greater(A, B).
 
-%% @doc 1 where A is less than B, 0 elsewhere: u8.
+%% @doc 1 where A is less than B, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:less(tessera:tensor([1, 2, 3]), 2)).
 %% [1,0,0]
@@ -986,7 +984,7 @@ greater(A, B) -> tessera_elementwise:greater(A, B).
 -spec less(operand(), operand()) -> tensor().
 less(A, B) -> tessera_elementwise:less(A, B).
 
-%% @doc 1 where A >= B, 0 elsewhere: u8.
+%% @doc 1 where A >= B, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:greater_equal(tessera:tensor([1, 2, 3]), 2)).
 %% [0,1,1]
@@ -994,7 +992,7 @@ less(A, B) -> tessera_elementwise:less(A, B).
 -spec greater_equal(operand(), operand()) -> tensor().
 greater_equal(A, B) -> tessera_elementwise:greater_equal(A, B).
 
-%% @doc 1 where A is less than or equal to B, 0 elsewhere: u8.
+%% @doc 1 where A is less than or equal to B, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:less_equal(tessera:tensor([1, 2, 3]), 2)).
 %% [1,1,0]
@@ -1002,7 +1000,7 @@ greater_equal(A, B) -> tessera_elementwise:greater_equal(A, B).
 -spec less_equal(operand(), operand()) -> tensor().
 less_equal(A, B) -> tessera_elementwise:less_equal(A, B).
 
-%% @doc 1 where neither A nor B is 0, 0 elsewhere: u8.
+%% @doc 1 where neither A nor B is 0, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:logical_and(tessera:tensor([0, 1, 2]), 1)).
 %% [0,1,1]
@@ -1010,7 +1008,7 @@ less_equal(A, B) -> tessera_elementwise:less_equal(A, B).
 -spec logical_and(operand(), operand()) -> tensor().
 logical_and(A, B) -> tessera_elementwise:logical_and(A, B).
 
-%% @doc 1 where A or B is not 0, 0 elsewhere: u8.
+%% @doc 1 where A or B is not 0, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:logical_or(tessera:tensor([0, 1, 2]), 0)).
 %% [0,1,1]
@@ -1018,7 +1016,7 @@ logical_and(A, B) -> tessera_elementwise:logical_and(A, B).
 -spec logical_or(operand(), operand()) -> tensor().
 logical_or(A, B) -> tessera_elementwise:logical_or(A, B).
 
-%% @doc 1 where exactly one of A and B is not 0, 0 elsewhere: u8.
+%% @doc 1 where exactly one of A and B is not 0, else 0: u8.
 %% ```
 %% 1> tessera:to_list(tessera:logical_xor(tessera:tensor([0, 1, 2]), 1)).
 %% [1,0,0]
@@ -1026,7 +1024,7 @@ logical_or(A, B) -> tessera_elementwise:logical_or(A, B).
 -spec logical_xor(operand(), operand()) -> tensor().
 logical_xor(A, B) -> tessera_elementwise:logical_xor(A, B).
 
-%% @doc 1 where X is 0, 0 elsewhere: u8.
+%% @doc 1 where X is 0, else 0: u8.
 -spec logical_not(operand()) -> tensor().
 logical_not(X) -> tessera_elementwise:logical_not(X).
 
@@ -1034,7 +1032,7 @@ logical_not(X) -> tessera_elementwise:logical_not(X).
 -spec relu(operand()) -> tensor().
 relu(X) -> tessera_elementwise:relu(X).
 
-%% @doc A where the predicate is not 0, B elsewhere. All three broadcast to one shape.
+%% @doc A where the predicate is not 0, else B. All three broadcast to one shape.
 %% ```
 %% 1> tessera:to_list(tessera:select(tessera:tensor([1, 0]), 5, tessera:tensor([7, 8]))).
 %% [5,8]
@@ -1094,8 +1092,8 @@ imag(X) -> tessera_complex:imag(X).
 -spec conjugate(operand()) -> tensor().
 conjugate(X) -> tessera_complex:conjugate(X).
 
-%% @doc The angle of X in the complex plane, from -pi to pi: f32 for c64, f64 for c128. Of real numbers 0, or pi for those
-%% below 0.
+%% @doc The angle of X in the complex plane, from -pi to pi: f32 for c64, f64 for c128. Real numbers give 0, or pi if
+%% negative.
 %% ```
 %% 1> tessera:to_list(tessera:phase(tessera:tensor([{complex, 2, 2}, {complex, -1, 0}]))).
 %% [0.7853981852531433,3.1415927410125732]
@@ -1183,8 +1181,8 @@ nan_to_num(X, Options) -> tessera_floats:nan_to_num(X, Options).
 
 %% ---- shapes and indices
 
-%% @doc The elements of X, in row-major order, in another shape of the same size. One size may be -1: it becomes what the
-%% others leave for it.
+%% @doc The elements of X, in row-major order, in another shape of the same size. One size may be -1: it follows from the
+%% other sizes.
 %% ```
 %% 1> tessera:to_list(tessera:reshape(tessera:iota({4}), {2, 2})).
 %% [[0,1],[2,3]]
@@ -1265,7 +1263,7 @@ reverse(X, Options) -> tessera_ops:reverse(X, Options).
 -spec slice(tensor(), [operand()], [non_neg_integer()]) -> tensor().
 slice(Tensor, Starts, Lengths) -> tessera_ops:slice(Tensor, Starts, Lengths, ones).
 
-%% @doc Every Stride-th element, along each axis, of the part of a tensor that begins at Starts. Lengths are those of
+%% @doc Every Stride-th element, along each axis, of the part of a tensor that begins at Starts. Lengths are lengths of
 %% the part before striding.
 -spec slice(tensor(), [operand()], [non_neg_integer()], [pos_integer()]) -> tensor().
 slice(Tensor, Starts, Lengths, Strides) -> tessera_ops:slice(Tensor, Starts, Lengths, Strides).
@@ -1450,7 +1448,7 @@ split(Tensor, Sizes, Options) -> tessera_ops:split(Tensor, Sizes, Options).
 -spec take(tensor(), operand()) -> tensor().
 take(Tensor, Indices) -> take(Tensor, Indices, #{}).
 
-%% @doc The slices of a tensor at these indices of one axis, which the axes of the indices replace. Indices out of
+%% @doc The slices of a tensor at these indices of one axis. The axes of the indices replace this axis. Indices out of
 %% range are moved to the nearest valid one. Options: `axis', by default the first.
 %% ```
 %% 1> tessera:to_list(tessera:take(tessera:iota({3, 2}), tessera:tensor([2, 0]))).
@@ -1473,8 +1471,8 @@ take_along_axis(Tensor, Indices) -> take_along_axis(Tensor, Indices, #{}).
 -spec take_along_axis(tensor(), tensor(), axis_options()) -> tensor().
 take_along_axis(Tensor, Indices, Options) -> tessera_ops:take_along_axis(Tensor, Indices, Options).
 
-%% @doc The elements or slices of a tensor at index vectors, which are the last axis of `Indices'. Each vector indexes
-%% the first axes of the tensor. Indices out of range are moved to the nearest valid one.
+%% @doc The elements or slices of a tensor at index vectors: the last axis of `Indices'. Each vector indexes the first
+%% axes of the tensor. Indices out of range are moved to the nearest valid one.
 %% ```
 %% 1> tessera:to_list(tessera:gather(tessera:iota({2, 3}), tessera:tensor([[1, 2], [0, 0]]))).
 %% [5,0]
@@ -1482,9 +1480,9 @@ take_along_axis(Tensor, Indices, Options) -> tessera_ops:take_along_axis(Tensor,
 -spec gather(tensor(), tensor()) -> tensor().
 gather(Tensor, Indices) -> gather(Tensor, Indices, #{}).
 
-%% @doc The elements or slices of a tensor at index vectors, which are the last axis of `Indices'. The result has the
-%% other axes of `Indices', then those axes of the tensor that are not indexed. Indices out of range are moved to the
-%% nearest valid one. Options: `axes', the indexed axes in increasing order, by default the first ones.
+%% @doc The elements or slices of a tensor at index vectors: the last axis of `Indices'. The result has the other axes
+%% of `Indices', then those axes of the tensor that are not indexed. Indices out of range are moved to the nearest valid
+%% one. Options: `axes', the indexed axes in increasing order, by default the first ones.
 %% ```
 %% 1> tessera:to_list(tessera:gather(tessera:iota({2, 3}), tessera:tensor([[2], [0]]), #{axes => [1]})).
 %% [[2,5],[0,3]]
@@ -1492,9 +1490,8 @@ gather(Tensor, Indices) -> gather(Tensor, Indices, #{}).
 -spec gather(tensor(), tensor(), axes_options()) -> tensor().
 gather(Tensor, Indices, Options) -> tessera_indices:gather(Tensor, Indices, Options).
 
-%% @doc The target with updates added at index vectors, which are the last axis of `Indices'. Each vector indexes the
-%% first axes of the target. Updates at equal indices are all added, in order. Updates at indices out of range are
-%% dropped.
+%% @doc The target with updates added at index vectors: the last axis of `Indices'. Each vector indexes the first axes
+%% of the target. Updates at equal indices are all added, in order. Updates at indices out of range are dropped.
 %% ```
 %% 1> Target = tessera:zeros({4}, s32).
 %% 2> tessera:to_list(tessera:indexed_add(Target, tessera:tensor([[1], [3], [1], [9]]), tessera:tensor([10, 20, 30, 40]))).
@@ -1503,10 +1500,10 @@ gather(Tensor, Indices, Options) -> tessera_indices:gather(Tensor, Indices, Opti
 -spec indexed_add(operand(), tensor(), operand()) -> tensor().
 indexed_add(Target, Indices, Updates) -> indexed_add(Target, Indices, Updates, #{}).
 
-%% @doc The target with updates added at index vectors, which are the last axis of `Indices'. Updates have the other
-%% axes of `Indices', then those axes of the target that are not indexed. Updates at equal indices are all added, in
-%% order, and each sum is rounded to the type. Updates at indices out of range are dropped. Options: `axes', the
-%% indexed axes in increasing order, by default the first ones.
+%% @doc The target with updates added at index vectors: the last axis of `Indices'. Updates have the other axes of
+%% `Indices', then those axes of the target that are not indexed. Updates at equal indices are all added, in order, and
+%% each sum is rounded to the type. Updates at indices out of range are dropped. Options: `axes', the indexed axes in
+%% increasing order, by default the first ones.
 %% ```
 %% 1> Target = tessera:zeros({2, 3}, s32).
 %% 2> tessera:to_list(tessera:indexed_add(Target, tessera:tensor([[2], [2]]), tessera:tensor([[1, 2], [3, 4]]), #{axes => [1]})).
@@ -1516,9 +1513,9 @@ indexed_add(Target, Indices, Updates) -> indexed_add(Target, Indices, Updates, #
 indexed_add(Target, Indices, Updates, Options) ->
     tessera_indices:indexed(indexed_add, Target, Indices, Updates, Options).
 
-%% @doc The target with the elements at index vectors, which are the last axis of `Indices', replaced by updates. Each
-%% vector indexes the first axes of the target. Of updates at equal indices the last one stays. Updates at indices out
-%% of range are dropped.
+%% @doc The target with the elements at index vectors, the last axis of `Indices', replaced by updates. Each vector
+%% indexes the first axes of the target. Of updates at equal indices the last one stays. Updates at indices out of range
+%% are dropped.
 %% ```
 %% 1> Target = tessera:iota({4}).
 %% 2> tessera:to_list(tessera:indexed_put(Target, tessera:tensor([[1], [3], [1]]), tessera:tensor([10, 20, 30]))).
@@ -1527,10 +1524,10 @@ indexed_add(Target, Indices, Updates, Options) ->
 -spec indexed_put(operand(), tensor(), operand()) -> tensor().
 indexed_put(Target, Indices, Updates) -> indexed_put(Target, Indices, Updates, #{}).
 
-%% @doc The target with the elements at index vectors, which are the last axis of `Indices', replaced by updates.
-%% Updates have the other axes of `Indices', then those axes of the target that are not indexed. Of updates at equal
-%% indices the last one stays. Updates at indices out of range are dropped. Options: `axes', the indexed axes in
-%% increasing order, by default the first ones.
+%% @doc The target with the elements at index vectors, the last axis of `Indices', replaced by updates. Updates have the
+%% other axes of `Indices', then those axes of the target that are not indexed. Of updates at equal indices the last one
+%% stays. Updates at indices out of range are dropped. Options: `axes', the indexed axes in increasing order, by default
+%% the first ones.
 %% ```
 %% 1> Target = tessera:zeros({2, 2}, s32).
 %% 2> tessera:to_list(tessera:indexed_put(Target, tessera:tensor([[1]]), tessera:tensor([[5, 6]]), #{axes => [1]})).
@@ -1559,8 +1556,8 @@ sort(Tensor) -> sort(Tensor, #{}).
 -spec sort(tensor(), sort_options()) -> tensor().
 sort(Tensor, Options) -> tessera_order:sort(Tensor, Options).
 
-%% @doc Where the elements of the sorted tensor stand in this one, along the first axis: s32. Of equal elements the one
-%% that stands first is first.
+%% @doc Where the elements of the sorted tensor stand in this one, along the first axis: s32. Equal elements keep their
+%% order.
 %% ```
 %% 1> tessera:to_list(tessera:argsort(tessera:tensor([30, 10, 20, 10]))).
 %% [1,3,2,0]
@@ -1570,7 +1567,7 @@ argsort(Tensor) -> argsort(Tensor, #{}).
 
 %% @doc Where the elements of the sorted tensor stand in this one, along an axis. Options: `axis', the first unless given;
 %% `descending' (`true' or `false'); `type', an integer type that must hold the last index, by default `s32', or `s64' if need be. The order is
-%% that of {@link sort/2}; {@link take_along_axis/3} puts other tensors into it.
+%% the order of {@link sort/2}; {@link take_along_axis/3} puts other tensors into it.
 %% ```
 %% 1> X = tessera:tensor([[3, 1, 2], [4, 6, 5]]).
 %% 2> Order = tessera:argsort(X, #{axis => 1}), tessera:to_list(Order).
@@ -1581,8 +1578,8 @@ argsort(Tensor) -> argsort(Tensor, #{}).
 -spec argsort(tensor(), argsort_options()) -> tensor().
 argsort(Tensor, Options) -> tessera_order:argsort(Tensor, Options).
 
-%% @doc The `K' largest elements along the last axis, in descending order, and their indices: s32. NaN is the largest; of
-%% equal elements the one that stands first is first.
+%% @doc The `K' largest elements along the last axis, in descending order, and their indices: s32. NaN is the largest;
+%% equal elements keep their order.
 %% ```
 %% 1> {Values, Indices} = tessera:top_k(tessera:tensor([10, 40, 20, 30]), 2).
 %% 2> {tessera:to_list(Values), tessera:to_list(Indices)}.
@@ -1592,8 +1589,8 @@ argsort(Tensor, Options) -> tessera_order:argsort(Tensor, Options).
 top_k(Tensor, K) -> top_k(Tensor, K, #{}).
 
 %% @doc The `K' largest elements along an axis, in descending order, and their indices. Options: `axis', the last unless given;
-%% `type', that of the indices, which must hold the last one, by default `s32', or `s64' if need be. NaN is the largest; of equal
-%% elements the one that stands first is first.
+%% `type', the type of the indices, by default `s32', or `s64' if the last index needs it. NaN is the largest; equal elements
+%% keep their order.
 %% ```
 %% 1> {Values, _} = tessera:top_k(tessera:tensor([[1, 6], [3, 4], [5, 2]]), 2, #{axis => 0}).
 %% 2> tessera:to_list(Values).
@@ -1641,7 +1638,7 @@ quantile(X, Fractions) -> quantile(X, Fractions, #{}).
 -spec quantile(operand(), number() | [number()] | tensor(), quantile_options()) -> tensor().
 quantile(X, Fractions, Options) -> tessera_order:quantile(X, Fractions, Options).
 
-%% @doc The element that is there most often; of several the smallest. No elements raise an error.
+%% @doc The most frequent element; of several the smallest. No elements raise an error.
 %% ```
 %% 1> tessera:to_number(tessera:mode(tessera:tensor([2, 3, 1, 3, 2]))).
 %% 2
@@ -1649,9 +1646,9 @@ quantile(X, Fractions, Options) -> tessera_order:quantile(X, Fractions, Options)
 -spec mode(operand()) -> tensor().
 mode(X) -> mode(X, #{}).
 
-%% @doc The element that is there most often, over axes; of several the smallest. Options: `axes', one or a list, all of
-%% them unless given; `keep_axes', `true' to keep them with size 1. All NaNs count as equal. Empty axes raise an error, unless
-%% the result is empty, too.
+%% @doc The most frequent element, over axes; of several the smallest. Options: `axes', one or a list, all of them unless
+%% given; `keep_axes', `true' to keep them with size 1. All NaNs count as equal. Empty axes raise an error, unless the result
+%% is also empty.
 %% ```
 %% 1> tessera:to_list(tessera:mode(tessera:tensor([[1, 2, 2], [3, 3, 1]]), #{axes => [1]})).
 %% [2,3]
@@ -1668,9 +1665,9 @@ mode(X, Options) -> tessera_order:mode(X, Options).
 -spec unique(tensor()) -> tensor().
 unique(Tensor) -> unique(Tensor, #{}).
 
-%% @doc The different elements, in ascending order. Options: `size', how many elements the result has, which makes it
-%% work in traced functions; of more different ones the smallest are there, for less the largest is repeated; `fill', a
-%% number that stands in the place of the repeated ones.
+%% @doc The different elements, in ascending order. Options: `size', the number of elements of the result (with it the
+%% function works in traced functions); of more different ones the smallest are there, for less the largest is repeated;
+%% `fill', a number that stands in the place of the repeated ones.
 %% ```
 %% 1> tessera:to_list(tessera:unique(tessera:tensor([3, 1, 3]), #{size => 4, fill => -1})).
 %% [1,3,-1,-1]
@@ -1990,8 +1987,8 @@ interp(X, Places, Heights, Options) -> tessera_statistics:interp(X, Places, Heig
 
 %% ---- reductions
 
-%% @doc The sum of all elements, 0 of none. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
-%% that are out of range wrap.
+%% @doc The sum of all elements, 0 without any. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64;
+%% results that are out of range wrap.
 -spec sum(operand()) -> tensor().
 sum(X) -> tessera_ops:reduce(sum, X, #{}).
 
@@ -2005,8 +2002,8 @@ sum(X) -> tessera_ops:reduce(sum, X, #{}).
 -spec sum(operand(), reduce_options()) -> tensor().
 sum(X, Options) -> tessera_ops:reduce(sum, X, Options).
 
-%% @doc The product of all elements, 1 of none. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
-%% that are out of range wrap.
+%% @doc The product of all elements, 1 without any. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64;
+%% results that are out of range wrap.
 -spec product(operand()) -> tensor().
 product(X) -> tessera_ops:reduce(product, X, #{}).
 
@@ -2054,7 +2051,7 @@ any(X) -> tessera_ops:reduce(any, X, #{}).
 -spec any(operand(), reduce_options()) -> tensor().
 any(X, Options) -> tessera_ops:reduce(any, X, Options).
 
-%% @doc The mean of all elements, in a float type; NaN of none.
+%% @doc The mean of all elements, in a float type; NaN without any.
 %% ```
 %% 1> tessera:to_number(tessera:mean(tessera:tensor([1, 2, 3, 4]))).
 %% 2.5
@@ -2067,14 +2064,15 @@ mean(X) -> tessera_ops:mean(X, #{}).
 -spec mean(operand(), reduce_options()) -> tensor().
 mean(X, Options) -> tessera_ops:mean(X, Options).
 
-%% @doc The variance of all elements, in a float type: of complex numbers the mean of |X - mean|^2, which is real, as in NumPy.
+%% @doc The variance of all elements, in a float type. For complex numbers it is the mean of |X - mean|^2, a real number, as in
+%% NumPy.
 -spec variance(operand()) -> tensor().
 variance(X) -> tessera_ops:variance(X, #{}).
 
 %% @doc The variance over axes, in a float type. Options: `axes', one axis or a list, by default all; `keep_axes',
 %% `true' to keep these axes with size 1. `ddof' is subtracted from the count in the divisor; where nothing is left,
-%% the result is NaN or an infinity. Of complex numbers it is the mean of |X - mean|^2, which is real, as in NumPy; `Nx.variance' does not
-%% take the absolute value.
+%% the result is NaN or an infinity. For complex numbers it is the mean of |X - mean|^2, a real number, as in NumPy; `Nx.variance' does
+%% not take the absolute value.
 %% ```
 %% 1> tessera:to_number(tessera:variance(tessera:tensor([1, 2, 3]), #{ddof => 1})).
 %% 1.0
@@ -2097,7 +2095,7 @@ argmax(X) -> tessera_ops:arg(argmax, X, #{}).
 
 %% @doc The index of the largest element along an axis. NaN counts as the largest. Options: `axis', by default `all',
 %% for the row-major index; `keep_axis'; `tie_break', `low' or `high', for the first or last of equal elements;
-%% `type', which must hold the last index, by default `s32', or `s64' if need be. An empty axis raises an error, unless the result is empty, too.
+%% `type', which must hold the last index, by default `s32', or `s64' if need be. An empty axis raises an error, unless the result is also empty.
 %% ```
 %% 1> tessera:to_list(tessera:argmax(tessera:tensor([[1, 5, 5], [7, 2, 3]]), #{axis => 1, tie_break => high})).
 %% [2,0]
@@ -2177,17 +2175,17 @@ cumulative_max(X, Options) -> tessera_ops:cumulative(cumulative_max, X, Options)
 -spec conv(operand(), operand()) -> tensor().
 conv(X, Kernel) -> conv(X, Kernel, #{}).
 
-%% @doc The convolution of a batch, as networks have it: for each place of the kernel, the sum of the products of its
-%% elements and those of `X' that it meets. `X' has the axes batch, spatial ones, channels; the kernel the spatial ones, channels,
-%% features; the result batch, the spatial ones, features. Integers are taken as f32; f16 and bf16 are computed in f32. The
-%% products are added in the order of the kernel's places, then of channels.
+%% @doc The convolution of a batch, as in neural networks: for each position of the kernel, the sum of the products of its
+%% elements and the elements of `X' under it. `X' has the axes batch, spatial ones, channels; the kernel the spatial ones,
+%% channels, features; the result batch, the spatial ones, features. Integers are taken as f32; f16 and bf16 are computed in f32.
+%% The products are added in the order of the kernel's places, then of channels.
 %%
 %% Options:
 %% <ul>
 %% <li>`strides', `input_dilation', `kernel_dilation': a number for each spatial axis, or one for all, 1 unless given</li>
 %% <li>`padding': `valid' (none; unless given), `same', or `{Low, High}' for each spatial axis, which may be negative</li>
-%% <li>`feature_groups': into how many groups channels and features are cut; a feature sees its group's channels. As many as
-%% there are channels make it depthwise.</li>
+%% <li>`feature_groups': into how many groups channels and features are cut; a feature sees its group's channels. With as
+%% many groups as channels it is depthwise.</li>
 %% <li>`batch_groups': into how many groups the batch and the features are cut; a feature sees its group of the batch</li>
 %% <li>`layout': `channels_last' (unless given), `channels_first' (then the kernel has features, channels, spatial axes), or
 %% `{Input, Kernel, Output}', lists of the axes that are batch, channels and the spatial ones in `X' and the result, and
@@ -2210,11 +2208,11 @@ window_sum(X, Window) -> window_sum(X, Window, #{}).
 
 %% @doc The sums over windows. `Window' has the window's size along each axis, or one for all.
 %%
-%% Options: `strides', how far a window is from the one before it; `dilation', how far its elements are from each other: a
-%% number for each axis, or one for all, 1 unless given. `padding': `valid' (none; unless given), `same' (so that there
-%% are as many windows as strides fit into the axis), or `{Low, High}' for each axis, which may be negative. What is outside
-%% of the tensor takes no part. The type is that of {@link sum/2}, but u64 stays; the elements of a window are added in
-%% their order, f16 and bf16 in f32.
+%% Options: `strides', the distance of a window from the previous one; `dilation', how far its elements are from each other:
+%% a number for each axis, or one for all, 1 unless given. `padding': `valid' (none; unless given), `same' (so that there
+%% are as many windows as strides fit into the axis), or `{Low, High}' for each axis, which may be negative. Positions
+%% outside of the tensor take no part. The type is the type of {@link sum/2}, but u64 stays; the elements of a window are
+%% added in their order, f16 and bf16 in f32.
 %% ```
 %% 1> tessera:to_list(tessera:window_sum(tessera:tensor([1, 2, 3, 4]), {2}, #{strides => 2})).
 %% [3,7]
@@ -2267,12 +2265,12 @@ window_mean(X, Window) -> window_mean(X, Window, #{}).
 -spec window_mean(operand(), window(), window_options()) -> tensor().
 window_mean(X, Window, Options) -> tessera_windows:mean(X, Window, Options).
 
-%% @doc Folds windows that slide by one element, without padding, by a function of an element and what is folded so far.
+%% @doc Folds windows that slide by one element, without padding, by a function of an element and the result so far.
 -spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand())) -> tensor().
 window_reduce(X, Initial, Window, F) -> window_reduce(X, Initial, Window, F, #{}).
 
-%% @doc Folds windows from the left, beginning with the initial value, by a function of an element and what is folded so far,
-%% as {@link reduce/4} does. Options as for {@link window_sum/3}; outside of the tensor is the initial value. It takes as much
+%% @doc Folds windows from the left, beginning with the initial value, by a function of an element and the result so far, as
+%% {@link reduce/4} does. Options as for {@link window_sum/3}; outside of the tensor is the initial value. It takes as much
 %% memory as all windows have elements: {@link window_sum/3} and its kin do not.
 %% ```
 %% 1> F = fun(X, Acc) -> tessera:add(tessera:multiply(Acc, 10), X) end.
@@ -2286,9 +2284,9 @@ window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initi
 -spec window_scatter_max(operand(), operand(), operand(), window()) -> tensor().
 window_scatter_max(X, Source, Initial, Window) -> window_scatter_max(X, Source, Initial, Window, #{}).
 
-%% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
-%% the largest element of its window of `X', the last of equals. Options: `strides' and `padding', as for
-%% {@link window_sum/3}; the source has an element for each window.
+%% @doc A tensor of the shape of `X', filled with the initial value. Each element of the source is added at the position of the
+%% largest element of its window of `X', the last of equals. Options: `strides' and `padding', as for {@link window_sum/3}; the
+%% source has an element for each window.
 %% ```
 %% 1> X = tessera:tensor([1, 5, 2, 7]).
 %% 2> tessera:to_list(tessera:window_scatter_max(X, tessera:tensor([10, 20]), 0, {2}, #{strides => 2})).
@@ -2302,13 +2300,14 @@ window_scatter_max(X, Source, Initial, Window, Options) ->
 -spec window_scatter_min(operand(), operand(), operand(), window()) -> tensor().
 window_scatter_min(X, Source, Initial, Window) -> window_scatter_min(X, Source, Initial, Window, #{}).
 
-%% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
-%% the smallest element of its window of `X', the last of equals. Options as for {@link window_scatter_max/5}.
+%% @doc A tensor of the shape of `X', filled with the initial value. Each element of the source is added at the position of the
+%% smallest element of its window of `X', the last of equals. Options as for {@link window_scatter_max/5}.
 -spec window_scatter_min(operand(), operand(), operand(), window(), window_scatter_options()) -> tensor().
 window_scatter_min(X, Source, Initial, Window, Options) ->
     tessera_windows:scatter(window_scatter_min, X, Source, Initial, Window, Options).
 
-%% @doc The logarithm of the sum of the exponentials of all elements, computed without overflow. Of none it is `neg_infinity'.
+%% @doc The logarithm of the sum of the exponentials of all elements, computed without overflow. Without elements it is
+%% `neg_infinity'.
 -spec logsumexp(operand()) -> tensor().
 logsumexp(X) -> tessera_ops:logsumexp(X, #{}).
 
@@ -2348,9 +2347,9 @@ log_softmax(X, Options) -> tessera_ops:log_softmax(X, Options).
 -spec dot(operand(), operand()) -> tensor().
 dot(A, B) -> tessera_ops:dot(A, B).
 
-%% @doc The sum of products of A and B over pairs of axes, for each index of the batch axes. Options: `axes', `{AxesOfA, AxesOfB}',
-%% by default those of {@link dot/2} among the axes that are no batch; `batch_axes', `{AxesOfA, AxesOfB}', none unless given. The result
-%% has the batch axes, then the other axes of A, then those of B.
+%% @doc The sum of products of A and B over pairs of axes, for each index of the batch axes. Options: `axes', `{AxesOfA, AxesOfB}', by
+%% default the axes of {@link dot/2} among the axes outside the batch; `batch_axes', `{AxesOfA, AxesOfB}', none unless given. The result
+%% has the batch axes, then the other axes of A, then of B.
 %% ```
 %% 1> A = tessera:iota({2, 1, 2}).
 %% 2> tessera:to_list(tessera:dot(A, A, #{axes => {[2], [2]}, batch_axes => {[0], [0]}})).
@@ -2362,12 +2361,12 @@ dot(A, B) -> tessera_ops:dot(A, B).
 dot(A, B, Options) -> tessera_ops:dot(A, B, Options).
 
 %% @doc The sum of products of A and B over pairs of axes, from AxesA and AxesB: a short cut for {@link dot/3}. The result has the
-%% other axes of A, then those of B.
+%% other axes of A, then of B.
 -spec dot(tensor(), axes(), tensor(), axes()) -> tensor().
 dot(A, AxesA, B, AxesB) -> tessera_ops:dot(A, AxesA, B, AxesB).
 
 %% @doc The sum of products of A and B over pairs of axes, for each index of the batch axes: `dot(A, AxesA, BatchA, B,
-%% AxesB, BatchB)', a short cut for {@link dot/3}. The result has the batch axes, then the other axes of A, then those of B.
+%% AxesB, BatchB)', a short cut for {@link dot/3}. The result has the batch axes, then the other axes of A, then of B.
 %% ```
 %% 1> A = tessera:iota({2, 1, 2}).
 %% 2> tessera:to_list(tessera:dot(A, [2], [0], A, [2], [0])).
@@ -2427,11 +2426,10 @@ outer(A, B) -> tessera_ops:outer(A, B).
 
 %% ---- linear algebra
 
-%% @doc The lower triangular `L' of positive semidefinite matrices `A = L L\'', which are the last two axes; zeros are above.
-%% Of `A' the lower triangle is read. The factor of a matrix that is not positive semidefinite is NaN on and below its
-%% diagonal; others of the batch are not touched by it. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
-%% Of complex matrices `L\'' is the adjoint, and of the diagonal of `A' the real parts are read. The gradient is symmetric, as it is
-%% for symmetric matrices.
+%% @doc The lower triangular `L' of positive semidefinite matrices `A = L L\'' in the last two axes; zeros are above. Of `A' the
+%% lower triangle is read. The factor of a matrix that is not positive semidefinite is NaN on and below its diagonal; others of the
+%% batch are not touched by it. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices `L\'' is the
+%% adjoint, and of the diagonal of `A' the real parts are read. The gradient is symmetric, as the matrices are.
 %% ```
 %% 1> tessera:to_list(tessera:cholesky(tessera:tensor([[4, 12], [12, 37]]))).
 %% [[2.0,0.0],[6.0,1.0]]
@@ -2447,11 +2445,10 @@ cholesky(A) -> tessera_linalg:cholesky(A).
 -spec triangular_solve(tensor(), tensor()) -> tensor().
 triangular_solve(A, B) -> triangular_solve(A, B, #{}).
 
-%% @doc The `X' of `A X = B' for triangular matrices `A', which are the last two axes. `B' has as many rows, or is a vector;
-%% axes before are broadcast. Options, true or false: `lower' (true), whether `A' is lower triangular: the other triangle is not
-%% read; `left_side' (true), else the `X' of `X A = B'; `transpose' (false), for the transpose of `A', or `conjugate' for its adjoint;
-%% `unit_diagonal' (false), to take ones for the diagonal, which is then not read. A zero on the diagonal gives infinities and NaNs. Integers give `f32';
-%% `f16' and `bf16' are computed in `f32'.
+%% @doc The `X' of `A X = B' for triangular matrices `A' in the last two axes. `B' has as many rows, or is a vector; axes before are broadcast.
+%% Options, true or false: `lower' (true), whether `A' is lower triangular: the other triangle is not read; `left_side' (true), else the `X' of `X A =
+%% B'; `transpose' (false), for the transpose of `A', or `conjugate' for its adjoint; `unit_diagonal' (false), to take ones for the diagonal, and not
+%% read it. A zero on the diagonal gives infinities and NaNs. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
 %% ```
 %% 1> U = tessera:tensor([[2, 4], [0, 8]]).
 %% 2> tessera:to_list(tessera:triangular_solve(U, tessera:tensor([[6], [8]]), #{lower => false})).
@@ -2462,9 +2459,9 @@ triangular_solve(A, B) -> triangular_solve(A, B, #{}).
 -spec triangular_solve(tensor(), tensor(), triangular_solve_options()) -> tensor().
 triangular_solve(A, B, Options) -> tessera_linalg:triangular_solve(A, B, Options).
 
-%% @doc The `X' of `A X = B' for square matrices `A', which are the last two axes. `B' has as many rows, or is a vector; axes
-%% before are broadcast. By LU factors with partial pivoting: a singular matrix gives infinities and NaNs. Integers give `f32';
-%% `f16' and `bf16' are computed in `f32'.
+%% @doc The `X' of `A X = B' for square matrices `A' in the last two axes. `B' has as many rows, or is a vector; axes before
+%% are broadcast. By LU factors with partial pivoting: a singular matrix gives infinities and NaNs. Integers give `f32'; `f16'
+%% and `bf16' are computed in `f32'.
 %% ```
 %% 1> tessera:to_list(tessera:solve(tessera:tensor([[0, 2], [1, 1]]), tessera:tensor([4, 3]))).
 %% [1.0,2.0]
@@ -2472,7 +2469,7 @@ triangular_solve(A, B, Options) -> tessera_linalg:triangular_solve(A, B, Options
 -spec solve(tensor(), tensor()) -> tensor().
 solve(A, B) -> tessera_linalg:solve(A, B).
 
-%% @doc The inverses of square matrices, which are the last two axes; of singular ones infinities and NaNs. To multiply by an
+%% @doc The inverses of square matrices in the last two axes; of singular ones infinities and NaNs. To multiply by an
 %% inverse, {@link solve/2} takes less time and is more exact.
 %% ```
 %% 1> tessera:to_list(tessera:inverse(tessera:tensor([[0, 2], [1, 0]]))).
@@ -2481,9 +2478,9 @@ solve(A, B) -> tessera_linalg:solve(A, B).
 -spec inverse(tensor()) -> tensor().
 inverse(A) -> tessera_linalg:inverse(A).
 
-%% @doc The determinants of square matrices, which are the last two axes. The gradient is the matrix of cofactors, also of singular
-%% matrices, for which it takes longer from four rows on. So is the gradient of that gradient; the next ones of a matrix of four rows
-%% and more need a matrix that is not singular.
+%% @doc The determinants of square matrices in the last two axes. The gradient is the matrix of cofactors, also of singular matrices;
+%% these take longer from four rows on. So is the gradient of that gradient; the next ones of a matrix of four rows and more need a
+%% matrix that is not singular.
 %% ```
 %% 1> tessera:to_list(tessera:determinant(tessera:tensor([[0, 2], [1, 1]]))).
 %% -2.0
@@ -2491,10 +2488,10 @@ inverse(A) -> tessera_linalg:inverse(A).
 -spec determinant(tensor()) -> tensor().
 determinant(A) -> tessera_linalg:determinant(A).
 
-%% @doc `{P, L, U}' of square matrices `A = P L U', which are the last two axes: `P' has a one in each row and column, `L' is
-%% lower triangular with ones on its diagonal, `U' upper triangular. Rows are exchanged for the first element of largest size
-%% in a column. Of a singular matrix `U' has a zero on its diagonal. Integers give `f32'; `f16' and `bf16' are computed in
-%% `f32'. To solve a system, {@link solve/2} takes less time.
+%% @doc `{P, L, U}' of square matrices `A = P L U' in the last two axes: `P' has a one in each row and column, `L' is lower
+%% triangular with ones on its diagonal, `U' upper triangular. Rows are exchanged for the first element of largest size in a
+%% column. Of a singular matrix `U' has a zero on its diagonal. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
+%% To solve a system, {@link solve/2} takes less time.
 %% ```
 %% 1> {P, L, U} = tessera:lu(tessera:tensor([[1, 2], [4, 4]])).
 %% 2> [tessera:to_list(T) || T <- [P, L, U]].
@@ -2512,13 +2509,13 @@ lu(A) -> tessera_linalg:lu(A).
 -spec qr(tensor()) -> {tensor(), tensor()}.
 qr(A) -> qr(A, #{}).
 
-%% @doc `{Q, R}' of matrices `A = Q R', which are the last two axes: the columns of `Q' are orthonormal, `R' is upper triangular.
-%% Of m x n matrices `Q' has k = min(m, n) columns and `R' k rows; with the option `full => true' m. By Householder reflections: one
-%% makes an element of the diagonal of `R' positive. A column that the reflections before have left with nothing below the diagonal is
-%% not reflected and keeps its sign there; so does the last one unless m is greater than n. NaN or infinity in a matrix makes its results
-%% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices the diagonal of `R' has the phases of
-%% Householder's reflections, and only functions that do not depend on these phases have gradients. There is no gradient with
-%% `full => true' if m is greater than n.
+%% @doc `{Q, R}' of matrices `A = Q R' in the last two axes: the columns of `Q' are orthonormal, `R' is upper triangular. Of m x n
+%% matrices `Q' has k = min(m, n) columns and `R' k rows; with the option `full => true' m. By Householder reflections: one makes an
+%% element of the diagonal of `R' positive. A column that the reflections before have left with nothing below the diagonal is not
+%% reflected and keeps its sign there; so does the last one unless m is greater than n. NaN or infinity in a matrix makes its results
+%% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. For complex matrices the diagonal of `R' has the phases of
+%% Householder's reflections, and only functions that do not depend on these phases have gradients. There is no gradient with `full =>
+%% true' if m is greater than n.
 %% ```
 %% 1> {Q, R} = tessera:qr(tessera:tensor([[3, 1], [4, 3], [0, 2]]), #{full => true}).
 %% 2> {tessera:shape(Q), tessera:shape(R)}.
@@ -2527,12 +2524,12 @@ qr(A) -> qr(A, #{}).
 -spec qr(tensor(), factor_options()) -> {tensor(), tensor()}.
 qr(A, Options) -> tessera_linalg:qr(A, Options).
 
-%% @doc `{Values, Vectors}' of symmetric matrices, which are the last two axes and of which the lower triangle is read: the
-%% eigenvalues in descending order of size, and eigenvectors as the columns of a matrix, of which the element of largest size
-%% is positive. NaN or infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
-%% Of complex Hermitian matrices the eigenvalues are complex numbers without imaginary parts. The gradient is symmetric; it is not
-%% finite where two eigenvalues are equal and the function depends on their vectors, and that of complex vectors is right for functions
-%% that do not depend on their phases.
+%% @doc `{Values, Vectors}' of symmetric matrices in the last two axes. Only the lower triangle is read. The eigenvalues are in
+%% descending order of size, and the eigenvectors are the columns of a matrix; their elements of largest size are positive. NaN or
+%% infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex Hermitian
+%% matrices the eigenvalues are complex numbers without imaginary parts. The gradient is symmetric; it is not finite where two
+%% eigenvalues are equal and the function depends on their vectors. With complex vectors the gradient is right for functions that do
+%% not depend on their phases.
 %% ```
 %% 1> {Values, Vectors} = tessera:eigh(tessera:tensor([[1, 0], [0, -3]])).
 %% 2> [tessera:to_list(T) || T <- [Values, Vectors]].
@@ -2550,13 +2547,12 @@ eigh(A) -> tessera_linalg:eigh(A).
 -spec svd(tensor()) -> {tensor(), tensor(), tensor()}.
 svd(A) -> svd(A, #{}).
 
-%% @doc `{U, S, Vt}' of matrices `A = U S Vt', which are the last two axes: the columns of `U' and the rows of `Vt' are
-%% orthonormal, `S' has the singular values in descending order. Of m x n matrices there are k = min(m, n) of each; with the
-%% option `full => true' `U' has m columns and `Vt' n rows. The element of largest size of each row of `Vt' is positive. NaN or
-%% infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices
-%% `S' is real. The gradient is not finite where a function depends on vectors whose singular values are equal, or 0 if m and n differ;
-%% it does not exist for vectors that only `full' adds. Of complex matrices it is right for functions that do not depend on the phases of
-%% singular vectors.
+%% @doc `{U, S, Vt}' of matrices `A = U S Vt' in the last two axes: the columns of `U' and the rows of `Vt' are orthonormal, `S' has the
+%% singular values in descending order. Of m x n matrices there are k = min(m, n) of each; with the option `full => true' `U' has m
+%% columns and `Vt' n rows. The element of largest size of each row of `Vt' is positive. NaN or infinity in a matrix makes its results
+%% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices `S' is real. The gradient is not finite where a
+%% function depends on vectors whose singular values are equal, or 0 if m and n differ; it does not exist for vectors that only `full'
+%% adds. Of complex matrices it is right for functions that do not depend on the phases of singular vectors.
 %% ```
 %% 1> {U, S, Vt} = tessera:svd(tessera:tensor([[0, 2], [-1, 0], [0, 0]]), #{full => true}).
 %% 2> {tessera:shape(U), tessera:to_list(S), tessera:shape(Vt)}.
@@ -2565,10 +2561,9 @@ svd(A) -> svd(A, #{}).
 -spec svd(tensor(), factor_options()) -> {tensor(), tensor(), tensor()}.
 svd(A, Options) -> tessera_linalg:svd(A, Options).
 
-%% @doc The pseudoinverses (Moore, Penrose) of matrices, which are the last two axes. Singular values up to max(m, n) times the
-%% largest one times the epsilon of the type in which they are computed count as 0: it is 2^-52 for `f64' and `c128', and 2^-23 for
-%% all others, also for floats of 16 and 8 bits, which are computed in `f32' and rounded once. The gradient is that of changes
-%% which keep the rank.
+%% @doc The pseudoinverses (Moore, Penrose) of matrices in the last two axes. Singular values count as 0 up to max(m, n) times the
+%% largest one times the epsilon of the computing type. This epsilon is 2^-52 for `f64' and `c128', and 2^-23 for all others.
+%% Floats of 16 and 8 bits are computed in `f32' and rounded once. The gradient holds for changes that keep the rank.
 %% ```
 %% 1> tessera:to_list(tessera:pinv(tessera:tensor([[2, 0], [0, 0], [0, 0]]))).
 %% [[0.5,0.0,0.0],[0.0,0.0,0.0]]
@@ -2576,10 +2571,9 @@ svd(A, Options) -> tessera_linalg:svd(A, Options).
 -spec pinv(tensor()) -> tensor().
 pinv(A) -> tessera_linalg:pinv(A).
 
-%% @doc The `X' for which the norm of `A X - B' is least, and of all such the one of least norm: of m x n matrices `A', which are
-%% the last two axes, of any rank. `B' has m rows, or is a vector of m numbers. Axes before the last two are those of `A'. By
-%% singular values, of which small ones count as 0 as in {@link pinv/1}. The gradient with respect to `A' is that of changes which keep the
-%% rank.
+%% @doc The `X' of least norm among all `X' that make the norm of `A X - B' least, for m x n matrices `A' of any rank in the last two axes.
+%% `B' has m rows, or is a vector of m numbers. The axes before the last two are the axes of `A'. It is computed from singular values;
+%% small ones count as 0 as in {@link pinv/1}. The gradient with respect to `A' holds for changes that keep the rank.
 %% ```
 %% 1> tessera:to_list(tessera:lstsq(tessera:tensor([[0], [2]]), tessera:tensor([1, 4]))).
 %% [2.0]
@@ -2587,8 +2581,8 @@ pinv(A) -> tessera_linalg:pinv(A).
 -spec lstsq(tensor(), tensor()) -> tensor().
 lstsq(A, B) -> tessera_linalg:lstsq(A, B).
 
-%% @doc Square matrices, which are the last two axes, to the power of an integer: a product of N of them, the identity for 0, and
-%% for a negative N that of the inverses.
+%% @doc Square matrices in the last two axes to the power of an integer N: a product of N matrices, the identity for 0, and a
+%% product of the inverses for a negative N.
 %% ```
 %% 1> tessera:to_list(tessera:matrix_power(tessera:tensor([[1, 1], [0, 1]]), 5)).
 %% [[1,5],[0,1]]
@@ -2596,8 +2590,8 @@ lstsq(A, B) -> tessera_linalg:lstsq(A, B).
 -spec matrix_power(tensor(), integer()) -> tensor().
 matrix_power(A, N) -> tessera_linalg:matrix_power(A, N).
 
-%% @doc The ranks of matrices, which are the last two axes, as `s32': how many singular values do not count as 0 by the
-%% tolerance of {@link pinv/1}.
+%% @doc The ranks of matrices in the last two axes, as `s32': the number of singular values that do not count as 0 by
+%% the tolerance of {@link pinv/1}.
 %% ```
 %% 1> tessera:to_list(tessera:matrix_rank(tessera:tensor([[1, 2], [2, 4]]))).
 %% 1
@@ -2615,9 +2609,9 @@ norm(Tensor) -> norm(Tensor, #{}).
 
 %% @doc Norms. Options: `order' (2), a number P for the P-th root of the sum of sizes to the power of P; 0 for how many are not 0;
 %% `infinity' or `neg_infinity' for the largest or smallest size; `spectral' or `nuclear' for the largest singular value of
-%% matrices, or the sum of all. `axes', over which a norm is taken (all; the last two for matrices, which have no option for
-%% that); `keep_axes' (false), whether these axes stay, with size 1. Of no number the norm is 0, but
-%% of a negative order, `neg_infinity' among them, it is infinity, the limit of the norms of ever larger numbers.
+%% matrices, or the sum of all. `axes', the axes of a norm (all; always the last two for matrices); `keep_axes' (false), whether
+%% these axes stay, with size 1. Of no number the norm is 0, but of a negative order, `neg_infinity' among them, it is infinity,
+%% the limit of the norms of ever larger numbers.
 %% ```
 %% 1> A = tessera:tensor([[3, -4], [0, 5]]).
 %% 2> tessera:to_list(tessera:norm(A, #{axes => [1], order => 1})).
@@ -2690,7 +2684,7 @@ fft(X, Options) -> tessera_fft:fft(X, Options).
 ifft(X) -> ifft(X, #{}).
 
 %% @doc The inverse discrete Fourier transform: element `K' of a line of `N' numbers is the sum of `X[I] * exp(2 pi i I K / N)',
-%% divided by `N'. Options, types and errors are those of {@link fft/2}.
+%% divided by `N'. Options, types and errors are as for {@link fft/2}.
 %% ```
 %% 1> tessera:to_list(tessera:real(tessera:ifft(tessera:tensor([[2], [0]]), #{axis => 0}))).
 %% [[1.0],[1.0]]
@@ -2706,8 +2700,8 @@ ifft(X, Options) -> tessera_fft:ifft(X, Options).
 -spec rfft(operand()) -> tensor().
 rfft(X) -> rfft(X, #{}).
 
-%% @doc The first `N div 2 + 1' elements of the Fourier transform of lines of `N' real numbers: the others are the conjugates of these.
-%% It takes half of the time of {@link fft/2}. Options as those of {@link fft/2}. Raises for complex numbers.
+%% @doc The first `N div 2 + 1' elements of the Fourier transform of lines of `N' real numbers: the others are their conjugates. It
+%% takes half of the time of {@link fft/2}. Options are as for {@link fft/2}. Raises for complex numbers.
 %% ```
 %% 1> tessera:shape(tessera:rfft(tessera:ones({2, 10}))).
 %% {2,6}
@@ -2726,9 +2720,9 @@ rfft(X, Options) -> tessera_fft:rfft(X, Options).
 irfft(X) -> irfft(X, #{}).
 
 %% @doc The `N' real numbers whose Fourier transform begins with a line of X. Options: `axis' (-1); `length', the `N', by default
-%% `2 * (Size - 1)' for an axis of `Size' elements: an odd `N' must be given. Of each line `N div 2 + 1' elements are used, and
-%% zeros in place of those that it lacks. The imaginary part of the first is taken for 0, of an even `N' also that of the last. The
-%% result is `f32', or `f64' for `f64' and `c128'.
+%% `2 * (Size - 1)' for an axis of `Size' elements: an odd `N' must be given. `N div 2 + 1' elements of each line are used; missing
+%% elements are zeros. The imaginary part of the first element is taken for 0; for an even `N' also the last element's. The result
+%% is `f32', or `f64' for `f64' and `c128'.
 %% ```
 %% 1> tessera:to_list(tessera:irfft(tessera:tensor([3, 0]), #{length => 3})).
 %% [1.0,1.0,1.0]
@@ -2761,7 +2755,7 @@ fft2(X, Options) -> tessera_fft:fft2(X, Options).
 -spec ifft2(operand()) -> tensor().
 ifft2(X) -> ifft2(X, #{}).
 
-%% @doc The inverse Fourier transform along two axes. Options as those of {@link fft2/2}.
+%% @doc The inverse Fourier transform along two axes. Options are as for {@link fft2/2}.
 %% ```
 %% 1> tessera:shape(tessera:ifft2(tessera:ones({5, 6}), #{axes => [1, 0]})).
 %% {5,6}
@@ -2794,7 +2788,7 @@ fftn(X, Options) -> tessera_fft:fftn(X, Options).
 -spec ifftn(operand()) -> tensor().
 ifftn(X) -> ifftn(X, #{}).
 
-%% @doc The inverse Fourier transform along some axes. Options as those of {@link fftn/2}.
+%% @doc The inverse Fourier transform along some axes. Options are as for {@link fftn/2}.
 %% ```
 %% 1> tessera:shape(tessera:ifftn(tessera:ones({2, 3}), #{axes => 1, lengths => [4]})).
 %% {2,4}
@@ -2816,27 +2810,26 @@ ifftn(X, Options) -> tessera_fft:ifftn(X, Options).
 jit(F) -> jit(F, #{}).
 
 %% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
-%% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a
-%% list of positions of arguments, from 1, whose memory a call may use for its results and which it deallocates (a tensor of
-%% another node or of a cluster's rank is read, and stays);
-%% `fuse' and `simplify', `false' to turn these passes off; `device', where it runs and its results are (otherwise where
-%% its first tensor is, see {@link to_device/2}).
+%% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a list of
+%% positions of arguments, from 1: a call may use their memory for its results, and deallocates them (a tensor of another
+%% node or of a cluster's rank is read, and stays); `fuse' and `simplify', `false' to turn these passes off; `device', where
+%% it runs and its results are (otherwise where its first tensor is, see {@link to_device/2}).
 -spec jit(Function, jit_options()) -> Function when Function :: function().
 jit(F, Options) -> tessera_jit:jit(F, Options).
 
 %% @doc A function that runs compiled on all devices of a mesh. F is written for whole tensors. The function that is returned
 %% takes one list of argument lists, one for each partition, with that partition's parts of the arguments; it returns a list of
-%% results, one for each partition, whose tensors are parts, too, and are on that partition's device. {@link tessera_mesh} says
-%% what meshes, partitions and shardings are, and cuts tensors into parts. Types and shapes of the parts are the same in all
-%% partitions. A shape of F's argument is that of a part times the sizes of the axes that cut it.
+%% results, one for each partition: their tensors are parts on that partition's device. {@link tessera_mesh} describes meshes,
+%% partitions and shardings, and cuts tensors into parts. Types and shapes of the parts are the same in all partitions. A shape
+%% of F's argument is a part's shape times the sizes of the axes that cut it.
 %%
 %% Options: `input_shardings', a list with one sharding for each argument (needed): a container has one for all its tensors, or
 %% a container of shardings of the same form; `output_shardings', the same for the result (otherwise they follow from the
-%% program): one that does not cut a dim evenly is shortened to the longest prefix of its axes that does; `client', whose
-%% device I runs partition I (`host'); `donate', `threads', `fuse' and `simplify' as in {@link jit/2}.
+%% program): a sharding that does not cut a dim evenly is shortened to the longest prefix of its axes that does; `client',
+%% whose device I runs partition I (`host'); `donate', `threads', `fuse' and `simplify' as in {@link jit/2}.
 %%
-%% A tensor that F holds is on every device as a whole. Replicas of an argument should be equal; that is not checked. Sums over a dim
-%% that is cut add in another order than on one device, which the mesh alone decides.
+%% A tensor that F holds is on every device as a whole. Replicas of an argument should be equal; that is not checked. Sums over a cut
+%% dim add in another order than on one device; only the mesh decides the order.
 %% ```
 %% 1> tessera:open_client(two_devices, #{device_count => 2}).
 %% ok
@@ -2877,8 +2870,8 @@ compile(F, Templates, Options) -> tessera_jit:compile(F, Templates, Options).
 -spec while(Carried, fun((Carried) -> operand()), fun((Carried) -> Carried)) -> Carried.
 while(Initial, Condition, Body) -> tessera_control:while(Initial, Condition, Body).
 
-%% @doc The result of True if the predicate is not 0, else that of False. Only one of them runs. Both return terms of
-%% the same form, whose types merge and whose shapes broadcast.
+%% @doc The result of True if the predicate is not 0, else the result of False. Only one of them runs. Both return terms
+%% of the same form, whose types merge and whose shapes broadcast.
 %% ```
 %% 1> F = tessera:jit(fun(X) -> tessera:'cond'(tessera:greater(X, 0), fun() -> X end, fun() -> 0 end) end).
 %% 2> [tessera:to_number(F(N)) || N <- [-2, 3]].
@@ -2887,7 +2880,7 @@ while(Initial, Condition, Body) -> tessera_control:while(Initial, Condition, Bod
 -spec 'cond'(operand(), fun(() -> Result), fun(() -> Result)) -> Result.
 'cond'(Predicate, True, False) -> tessera_control:'cond'(Predicate, True, False).
 
-%% @doc A function that returns the gradient of F with respect to its first argument. F returns one float. docs/gradients.md lists what it is
+%% @doc A function that returns the gradient of F with respect to its first argument. F returns one float. docs/gradients.md lists its value
 %% where there is no derivative.
 %% ```
 %% 1> G = tessera:grad(fun(X) -> tessera:sum(tessera:pow(X, 2)) end).
@@ -2936,9 +2929,10 @@ run_text(Text, Args) -> tessera_jit:run_text(Text, Args).
 %% ---- functions of parts
 
 %% @doc In a function of {@link shard_jit/3}: its argument, cut as the sharding says (see {@link tessera_mesh}); `#{}' is
-%% replicated. What the function computes stays the same; the sharding holds also where another would send fewer bytes, and
-%% values made of it tend to be cut like it. The argument is a tensor, a number or a container of them, which are all cut in
-%% that way. Its gradient is cut like it. A cut must divide its dim. Elsewhere it is an error, since there is no mesh.
+%% replicated. The function's results stay the same; the sharding holds also where another would send fewer bytes, and
+%% values made of it tend to be cut like it. The argument is a tensor, a number or a container of them; all are cut in the
+%% same way. Its gradient is cut like it. A cut must divide its dim. Outside such a function it is an error, since there is
+%% no mesh.
 %% ```
 %% 1> tessera:open_client(two, #{device_count => 2}).
 %% ok
@@ -2961,9 +2955,9 @@ shard_map(F, Mesh, InShardings, OutShardings) -> shard_map(F, Mesh, InShardings,
 %% returns a list with the results of each. All partitions run at the same time.
 %%
 %% There is a sharding for each argument, and one for the result; `#{}' is replicated. For a container it is the sharding
-%% of all its tensors, or a container of shardings. Shardings say how parts make up whole tensors, and over which axes a
-%% value may differ between partitions: gradients by {@link grad/1} are summed over the other axes, and a result that
-%% differs where its sharding says that it is replicated is an error.
+%% of all its tensors, or a container of shardings. Shardings define how parts make up whole tensors, and over which axes
+%% a value may differ between partitions. Gradients by {@link grad/1} are summed over the other axes. A result that
+%% differs where its sharding is replicated is an error.
 %%
 %% Options: `client', whose device I has partition I; `threads'; `donate', as for {@link jit/2}; `check', `false' to allow
 %% results that differ where they are replicated.
@@ -2979,9 +2973,9 @@ shard_map(F, Mesh, InShardings, OutShardings) -> shard_map(F, Mesh, InShardings,
 shard_map(F, Mesh, InShardings, OutShardings, Options) ->
     tessera_shard:map(F, Mesh, InShardings, OutShardings, Options).
 
-%% @doc In a function of {@link shard_map/4}: each element combined over the partitions along a mesh axis, which is a
-%% name, a number or a list of those. All of them get the result. The first argument is a tensor, a number or a container
-%% of them, which is sent as one message. `mean' gives floats; `and' and `or' are of the bits. Floats are combined in a
+%% @doc In a function of {@link shard_map/4}: each element combined over the partitions along a mesh axis: a name, a
+%% number or a list of names and numbers. All of them get the result. The first argument is a tensor, a number or a
+%% container of them, sent as one message. `mean' gives floats; `and' and `or' are of the bits. Floats are combined in a
 %% balanced tree, so the bits do not depend on threads; f16 and bf16 are summed in f32.
 -spec all_reduce(Term, sum | mean | product | min | max | 'and' | 'or', tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 all_reduce(Term, Operation, Axis) -> tessera_collective:all_reduce(Term, Operation, Axis).
@@ -2991,28 +2985,28 @@ all_reduce(Term, Operation, Axis) -> tessera_collective:all_reduce(Term, Operati
 -spec all_gather(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 all_gather(Term, Dim, Axis) -> tessera_collective:all_gather(Term, Dim, Axis).
 
-%% @doc In a function of {@link shard_map/4}: the sum over the partitions along a mesh axis, of which each gets its part
-%% of a dim. The number of partitions must divide the dim. Also of a container.
+%% @doc In a function of {@link shard_map/4}: the sum over the partitions along a mesh axis. Each partition gets its
+%% part of a dim. The number of partitions must divide the dim. Also of a container.
 -spec reduce_scatter(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 reduce_scatter(Term, Dim, Axis) -> tessera_collective:reduce_scatter(Term, Dim, Axis).
 
 %% @doc In a function of {@link shard_map/4}: cuts the dim Split into one part for each partition along a mesh axis, sends
-%% each its part, and joins what comes along the dim Concat. The number of partitions must divide the dim Split. Also of a
-%% container.
+%% each its part, and joins the received parts along the dim Concat. The number of partitions must divide the dim Split.
+%% Also of a container.
 -spec all_to_all(Term, integer(), integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 all_to_all(Term, Split, Concat, Axis) -> tessera_collective:all_to_all(Term, Split, Concat, Axis).
 
 %% @doc In a function of {@link shard_map/4}: for each `{From, To}' the partition with index To along a mesh axis gets
-%% what From has. A partition to which nothing is sent gets zeros. Also of a container.
+%% what From has. A partition that receives nothing gets zeros. Also of a container.
 -spec permute(Term, [{non_neg_integer(), non_neg_integer()}], tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 permute(Term, Pairs, Axis) -> tessera_collective:permute(Term, Pairs, Axis).
 
-%% @doc In a function of {@link shard_map/4}: what the partition By places before has, in a ring along a mesh axis. Also
-%% of a container.
+%% @doc In a function of {@link shard_map/4}: the term of the partition By places before, in a ring along a mesh axis.
+%% Also of a container.
 -spec shift(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 shift(Term, By, Axis) -> tessera_collective:shift(Term, By, Axis).
 
-%% @doc In a function of {@link shard_map/4}: what the partition with index Root along a mesh axis has. Also of a
+%% @doc In a function of {@link shard_map/4}: the term of the partition with index Root along a mesh axis. Also of a
 %% container.
 -spec broadcast_from(Term, non_neg_integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 broadcast_from(Term, Root, Axis) -> tessera_collective:broadcast_from(Term, Root, Axis).
@@ -3021,8 +3015,8 @@ broadcast_from(Term, Root, Axis) -> tessera_collective:broadcast_from(Term, Root
 -spec barrier(Term, tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 barrier(Term, Axis) -> tessera_collective:barrier(Term, Axis).
 
-%% @doc In a function of {@link shard_map/4}: its argument, as one that may differ between the partitions along a mesh
-%% axis. Gradients with respect to it are not summed over that axis.
+%% @doc In a function of {@link shard_map/4}: its argument, marked as a value that may differ between the partitions
+%% along a mesh axis. Gradients with respect to it are not summed over that axis.
 -spec vary(Term, tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
 vary(Term, Axis) -> tessera_collective:vary(Term, Axis).
 
@@ -3044,15 +3038,15 @@ axis_size(Axis) -> tessera_collective:axis_size(Axis).
 -spec load_plugin(file:name_all()) -> [binary()].
 load_plugin(Path) -> tessera_plugin:load(Path).
 
-%% @doc What a target of a loaded plugin makes of the operands. The results are templates, {@link template/2}: one gives a
-%% tensor, a list of them a list of tensors. Works at once and in traced functions, and has no gradient.
+%% @doc The results of a target of a loaded plugin for these operands. The results are templates, {@link template/2}: one
+%% gives a tensor, a list of them a list of tensors. Works at once and in traced functions, and has no gradient.
 -spec custom_call(atom() | binary() | string(), [operand()], Results) -> Results when Results :: tensor() | [tensor()].
 custom_call(Target, Operands, Results) -> custom_call(Target, Operands, Results, #{}).
 
-%% @doc What a target of a loaded plugin makes of the operands and of attributes: a map of integers, floats, booleans,
+%% @doc The results of a target of a loaded plugin for these operands and attributes: a map of integers, floats, booleans,
 %% binaries, atoms and lists of integers by names. The results are templates, {@link template/2}: one gives a tensor, a list of
-%% them a list of tensors. Works at once and in traced functions, and has no gradient. The plugin may refuse types,
-%% shapes and attributes when the call is compiled.
+%% them a list of tensors. Works at once and in traced functions, and has no gradient. The plugin may refuse types, shapes and
+%% attributes when the call is compiled.
 -spec custom_call(atom() | binary() | string(), [operand()], Results, map()) -> Results when Results :: tensor() | [tensor()].
 custom_call(Target, Operands, Results, Attributes) -> tessera_plugin:call(Target, Operands, Results, Attributes).
 
@@ -3096,10 +3090,10 @@ clients() -> maps:from_list([{Name, Count} || {Name, _, Count} <- tessera_nif:cl
 platforms() -> tessera_client:platforms().
 
 %% @doc Opens a client: a named group of devices that are shares of this machine. Options: `device_count' (as the setting
-%% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the
-%% client's tensors then have memory of their own, while clients without a limit share that of `host'; `threads', the largest
-%% number of threads for a call (0: all CPUs); `platform', one of {@link platforms/0} (`host'). Without `device_count', a client of another platform has all devices of that platform. For a client that is open it adds devices and sets what is given. Clients stay
-%% open, and there are at most 32.
+%% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the client's tensors then have
+%% memory of their own, while clients without a limit share the memory of `host'; `threads', the largest number of threads for a call (0: all CPUs);
+%% `platform', one of {@link platforms/0} (`host'). Without `device_count', a client of another platform has all devices of that platform. For an open
+%% client it adds devices and sets the given options. Clients stay open, and there are at most 32.
 %% ```
 %% 1> tessera:open_client(small, #{device_count => 2, memory_limit => 1 bsl 20}).
 %% ok
@@ -3113,7 +3107,7 @@ open_client(Name, Other) ->
     tessera_error:raise(open_client, [Name, Other], invalid_argument, "open_client: expected a map of options, got ~ts",
                         [tessera_error:show(Other)]).
 
-%% @doc The devices of all clients: those of `host' first.
+%% @doc The devices of all clients, first of `host'.
 -spec devices() -> [device()].
 devices() -> [{Name, Id} || {Name, _, Count} <- tessera_nif:clients(), Id <- tessera_type:dims(Count)].
 
@@ -3136,9 +3130,9 @@ device(#tessera{ref = Ref} = Tensor) when is_reference(Ref) ->
     tessera_error:check(device, [Tensor], tessera_remote:device(Ref));
 device(Other) -> tessera_array:no_tensor(device, Other).
 
-%% @doc The tensor on a device. It is the same tensor if it is there; on another device of its client it shares the memory;
-%% else it is a copy. Operations compute on the device of their first tensor, and functions of {@link jit/2} on the
-%% one that the option `device' names or on that of their first tensor; the results are there, too.
+%% @doc The tensor on a device. It is the same tensor if it is there already; on another device of its client it shares the
+%% memory; else it is a copy. Operations compute on the device of their first tensor. Functions of {@link jit/2} compute on
+%% the device of the option `device', or else of their first tensor; the results are on that device as well.
 %% ```
 %% 1> tessera:open_client(small, #{device_count => 2}).
 %% ok
@@ -3151,8 +3145,8 @@ to_device(#tessera{ref = Ref} = Tensor, Device) when is_reference(Ref) ->
     tessera_memory:made(to_device, [Tensor, Device], fun() -> tessera_remote:to_device(Tensor, Device) end);
 to_device(Other, _) -> tessera_array:no_tensor(to_device, Other).
 
-%% @doc Figures of a client's memory, in bytes, as in {@link memory/0}: of its own memory, or of that of `host' if it has no
-%% limit of its own. `held' are the tensors on its devices; `peak_held' is the most there were, and `devices' and
+%% @doc Figures of a client's memory, in bytes, as in {@link memory/0}: of its own memory, or of the memory of `host' if it has
+%% no limit of its own. `held' are the tensors on its devices; `peak_held' is the most there were, and `devices' and
 %% `device_peaks' have both for each device.
 -spec memory(atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
                           devices | device_peaks := #{non_neg_integer() => integer()}}.
@@ -3171,10 +3165,10 @@ set_memory_limit(Client, Bytes) ->
 -spec trim() -> ok.
 trim() -> tessera_nif:trim().
 
-%% @doc Forgets all compiled programs: of functions, of texts and of eager ops, and what is kept of how Nx's expressions
-%% are lowered; also those that the ranks of this node's clusters keep for it ({@link tessera_cluster:clear_cache/1} clears
-%% the ranks' own caches, too). Programs that run or that a function of {@link compile/2} holds live on. Kernels stay in memory
-%% and on disk, so programs that are compiled anew find them.
+%% @doc Forgets all compiled programs (of functions, of texts and of eager ops), and all lowered rules of Nx's expressions;
+%% also on the ranks of this node's clusters ({@link tessera_cluster:clear_cache/1} clears the ranks' own caches as well).
+%% Programs that run or that a function of {@link compile/2} holds live on. Kernels stay in memory and on disk, so programs
+%% that are compiled anew find them.
 -spec clear_cache() -> ok.
 clear_cache() ->
     ok = tessera_nif:eager_clear(),

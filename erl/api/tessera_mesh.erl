@@ -81,8 +81,8 @@ pieces(#tessera{shape = Shape} = Tensor, Mesh, Cuts) ->
 piece(#tessera{shape = Shape} = Tensor, _, Shape) -> Tensor;
 piece(Tensor, Start, Part) -> tessera:slice(Tensor, Start, tuple_to_list(Part)).
 
-%% @doc The tensor of these parts: one of each partition, all of one type and shape. It is on the device of the first part. Of
-%% parts that are replicas the first counts; that they are equal is not checked.
+%% @doc The tensor of these parts: one part of each partition, all with one type and shape. It is on the device of the first
+%% part. Of parts that are replicas the first counts; that they are equal is not checked.
 -spec gather([tessera:tensor()], mesh(), sharding()) -> tessera:tensor().
 gather(Parts, Mesh, Sharding) ->
     Args = [Parts, Mesh, Sharding],
@@ -109,8 +109,8 @@ join(Tensors, First, Sizes, Cuts) ->
         Device -> tessera_nif:join([Ref || #tessera{ref = Ref} <- Tensors], Sizes, Cuts, Device)
     end.
 
-%% @doc How the results of a function of {@link tessera:shard_jit/3} are cut for these argument lists, which may have
-%% templates: the form of its result, with a sharding in place of each tensor. {@link gather/3} takes these.
+%% @doc The shardings of the results of a function of {@link tessera:shard_jit/3} for these argument lists, which may
+%% have templates: the form of its result, with a sharding instead of each tensor. {@link gather/3} takes these.
 %% ```
 %% 1> F = tessera:shard_jit(fun(X) -> {tessera:transpose(X), tessera:sum(X)} end, #{shape => {1}},
 %% 1>                       #{input_shardings => [#{0 => [0]}]}).
@@ -258,7 +258,7 @@ raise(Name, Args, Format, Values) ->
 -spec partitions(mesh()) -> pos_integer().
 partitions(Mesh) -> count(check(partitions, [Mesh], Mesh)).
 
-%% @private The same of a checked mesh.
+%% @private The same for a checked mesh.
 -spec count(checked()) -> pos_integer().
 count(#{shape := Shape}) -> product(tuple_to_list(Shape)).
 
@@ -266,7 +266,7 @@ count(#{shape := Shape}) -> product(tuple_to_list(Shape)).
 -spec sizes(checked()) -> [pos_integer()].
 sizes(#{shape := Shape}) -> tuple_to_list(Shape).
 
-%% @private The mesh's name, and those of its axes.
+%% @private The mesh's name, and its axes' names.
 -spec names(checked()) -> [binary()].
 names(#{name := Name, axes := Axes}) -> [Name | Axes].
 
@@ -287,7 +287,7 @@ start(Sizes, Cuts, Part, Partition) ->
     At = position(coordinates(Partition, lists:reverse(Sizes), []), Sizes, Cuts, tuple_size(Part)),
     [I * Length || {I, Length} <- lists:zip(At, tuple_to_list(Part))].
 
-%% @private The shape of which that is one part.
+%% @private The whole shape, if Part is the shape of one part.
 -spec whole([pos_integer()], cuts(), tessera:shape()) -> tessera:shape().
 whole(Sizes, Cuts, Part) ->
     lists:foldl(fun({Axis, Dim}, Shape) ->
@@ -330,7 +330,7 @@ format(#{name := Name, shape := Shape}) -> io_lib:format("mesh ~ts ~0p", [Name, 
 %% ---- pictures
 
 %% @doc A picture of a sharding for the terminal: which devices hold which part of a tensor, or of one of that shape. Rows are
-%% parts of the last dim but one, columns those of the last dim; tensors of higher rank have a picture for each part of the
+%% parts of the last dim but one, columns parts of the last dim; tensors of higher rank have a picture for each part of the
 %% dims before. Print it by `io:put_chars/1'.
 %% ```
 %% 1> io:put_chars(tessera_mesh:draw({4, 6}, #{shape => {2, 2}}, #{0 => [0]})).

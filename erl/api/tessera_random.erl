@@ -28,23 +28,23 @@
 %% == Gradients ==
 %%
 %% The gradient of a sample by the parameters of its distribution is the one for fixed random bits (the
-%% reparametrization trick). Counts, choices and permutations have none, nor have samples by the exponents of
-%% {@link gamma/3} and what is made of it; by its scale they have.
+%% reparametrization trick). Counts, choices and permutations have no gradient. Samples of {@link gamma/3}, and of
+%% distributions made from it, have none by the exponents; by its scale they have.
 %%
 %% == Nx ==
 %%
-%% Keys are equal to those of `Nx.Random', and so are random bits, {@link uniform/4}, {@link randint/4},
-%% {@link normal/4}, {@link gumbel/2}, {@link choice/3} and {@link shuffle/2}, computed by the same ops. Where
-%% `Nx.Random' gives an infinity for a normal number of type bf16, chooses an element whose probability is 0, or gives a uniform
-%% number that is its upper bound or infinite, this module does not.
+%% Keys equal the keys of `Nx.Random'. So do random bits, {@link uniform/4}, {@link randint/4}, {@link normal/4}, {@link
+%% gumbel/2}, {@link choice/3} and {@link shuffle/2}: they are computed by the same ops. Where `Nx.Random' gives an infinity for
+%% a normal number of type bf16, chooses an element whose probability is 0, or gives a uniform number that is its upper bound or
+%% infinite, this module does not.
 %%
 %% == Types ==
 %%
-%% A number is made of one uniform number of its type: of 52 random bits for f64, 23 for f32, 10 for f16 and 7 for bf16. As
-%% `Nx.Random' does it so, {@link uniform/4}, {@link normal/4}, {@link multivariate_normal/4} and {@link gumbel/2} of type bf16
-%% have 128 different samples each, which are not symmetric: the mean of normal numbers is -0.024, their smallest one -2.9,
-%% their greatest one 2.4. For better ones make f32 and convert them by `tessera:as_type/2'. All other distributions, and
-%% those of type f8 and f8_e4m3fn, are made of f32 and rounded.
+%% A number is made of one uniform number of its type: of 52 random bits for f64, 23 for f32, 10 for f16 and 7 for bf16. For
+%% this reason {@link uniform/4}, {@link normal/4}, {@link multivariate_normal/4} and {@link gumbel/2} of type bf16 have, as in
+%% `Nx.Random', only 128 different samples each. These are not symmetric: the mean of normal numbers is -0.024, their smallest
+%% one -2.9, their greatest one 2.4. For better ones make f32 and convert them by `tessera:as_type/2'. All other distributions,
+%% and samples of type f8 and f8_e4m3fn, are made of f32 and rounded.
 %%
 %% The generator is Threefry-2x32 (Salmon and others, 2011). It is not for cryptography.
 -module(tessera_random).
@@ -141,8 +141,8 @@ integers(Name, Args, #tessera{type = Type} = Tensor) ->
 integers(Name, Args, Other) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: expected integers of at most 64 bits, got ~ts", [Name, show(Other)]).
 
-%% @doc Integers of random bits, each of which is 0 or 1 with the same probability: of type u32, or of the unsigned
-%% type of the options. Returns them with the next key.
+%% @doc Integers of random bits: each bit is 0 or 1 with the same probability. Their type is u32, or the unsigned type
+%% of the options. Returns them with the next key.
 %% ```
 %% 1> {Bits, _} = tessera_random:bits(tessera_random:key(1), #{shape => {3}, type => u8}).
 %% 2> {tessera:type(Bits), tessera:shape(Bits)}.
@@ -431,15 +431,14 @@ student_t(Key, Freedom, Options) ->
     ok = check(student_t, Args, "number of degrees of freedom", Freedom, fun is_positive/1, "a number above 0"),
     floats(student_t, Args, [Freedom], Options, fun tessera_random_draw:student_t/3).
 
-%% @doc Vectors of shares that sum to 1 in the last axis, of the Dirichlet distribution with those exponents: a
-%% tensor whose last axis has one for each share. Returns them with the next key. There is no gradient by the
-%% exponents.
+%% @doc Vectors of shares that sum to 1 in the last axis, of the Dirichlet distribution with those exponents: a tensor
+%% with one for each share in its last axis. Returns them with the next key. There is no gradient by the exponents.
 -spec dirichlet(key(), tessera:tensor()) -> sample().
 dirichlet(Key, Exponents) -> dirichlet(Key, Exponents, #{}).
 
-%% @doc Vectors of shares that sum to 1 in the last axis, of the Dirichlet distribution with those exponents: a
-%% tensor whose last axis has one for each share. The option `shape' has the axes before the last one. Returns them
-%% with the next key.
+%% @doc Vectors of shares that sum to 1 in the last axis, of the Dirichlet distribution with those exponents: a tensor
+%% with one for each share in its last axis. The option `shape' has the axes before the last one. Returns them with the
+%% next key.
 %% ```
 %% 1> {X, _} = tessera_random:dirichlet(tessera_random:key(1), tessera:tensor([1.0, 2.0, 3.0]), {5}).
 %% 2> tessera:shape(X).
@@ -457,7 +456,7 @@ vectors(Name, Args, Given) ->
         _ -> tessera_error:raise(Name, Args, invalid_argument, "~s: expected a tensor of rank 1 or more", [Name])
     end.
 
-%% The options with a shape that has the last axis, too.
+%% The options with a shape that includes the last axis.
 below(Name, Args, Options, Dims) ->
     case as_options(Options) of
         #{shape := Shape} = Given ->
@@ -470,9 +469,9 @@ below(Name, Args, Options, Dims) ->
 -spec multivariate_normal(key(), tessera:tensor(), tessera:tensor()) -> sample().
 multivariate_normal(Key, Mean, Covariance) -> multivariate_normal(Key, Mean, Covariance, #{}).
 
-%% @doc Vectors of the normal distribution with that mean, a vector, and that covariance, a symmetric and positive
-%% definite matrix, of which the Cholesky factor is taken. The option `shape' has the axes before the last one, which
-%% is the mean's. Returns them with the next key.
+%% @doc Vectors of the normal distribution with that mean (a vector) and that covariance (a symmetric and positive
+%% definite matrix): its Cholesky factor is taken. The option `shape' has the axes before the last one, the mean's.
+%% Returns them with the next key.
 %% ```
 %% 1> {X, _} = tessera_random:multivariate_normal(tessera_random:key(12), tessera:tensor([0.0, 1.0]), tessera:eye(2), {3, 2}).
 %% 2> tessera:shape(X).
@@ -520,9 +519,9 @@ randint(Key, Min, Max) -> randint(Key, Min, Max, #{}).
 
 %% @doc Integers of equal probability from Min up to, but not including, Max. The last argument has the options
 %% `shape' and `type', an integer type, or is the sample's shape. Numbers that are no range are refused; where a
-%% range of tensors is empty the result is Min. Returns them with the next key. Of as many integers as N, some are less
-%% probable than others: by at most one part in 2^32 for types of 32 bits and fewer, by N / 2^64 for those of 64, as
-%% in `Nx.Random' and JAX. The whole range of a type is even.
+%% range of tensors is empty the result is Min. Returns them with the next key. In a range of N integers some are less
+%% probable than others: by at most one part in 2^32 for types of up to 32 bits, by N / 2^64 for types of 64, as in
+%% `Nx.Random' and JAX. The whole range of a type is even.
 %% ```
 %% 1> {X, _} = tessera_random:randint(tessera_random:key(1701), 1, 100, #{shape => {3, 2}, type => u32}).
 %% 2> tessera:to_list(X).
@@ -577,7 +576,7 @@ in_range(Name, Args, Type, Min, Max) ->
 -spec bernoulli(key(), tessera:operand()) -> sample().
 bernoulli(Key, Probability) -> bernoulli(Key, Probability, #{}).
 
-%% @doc Truths, 1 with that probability and else 0, of type u8 or that of the options. The last argument has the
+%% @doc Truths, 1 with that probability and else 0, of type u8 or the type in the options. The last argument has the
 %% options `shape' and `type', or is the sample's shape. Returns them with the next key.
 %% ```
 %% 1> {Coins, _} = tessera_random:bernoulli(tessera_random:key(3), 0.5, {1000}).
@@ -591,15 +590,15 @@ bernoulli(Key, Probability, Options) ->
     Float = float_type(bernoulli, Args, [Probability], default),
     counts(bernoulli, Args, [Probability], Options, u8, Float, fun tessera_random_draw:bernoulli/3).
 
-%% @doc Counts of events of which that many are expected: the Poisson distribution. Their type is s32, their shape
-%% the common one of the parameters. Returns them with the next key.
+%% @doc Counts of events with that expected number: the Poisson distribution. Their type is s32, their shape the common
+%% one of the parameters. Returns them with the next key.
 -spec poisson(key(), tessera:operand()) -> sample().
 poisson(Key, Rate) -> poisson(Key, Rate, #{}).
 
-%% @doc Counts of events of which that many are expected: the Poisson distribution. The last argument has the options
-%% `shape' and `type', a signed integer type (default: s32) or a float type, or is the sample's shape. Where a tensor
-%% of parameters has values that the distribution does not have, integers are -1 and floats NaN. Returns them with
-%% the next key.
+%% @doc Counts of events with that expected number: the Poisson distribution. The last argument has the options `shape'
+%% and `type', a signed integer type (default: s32) or a float type, or is the sample's shape. Where a tensor of
+%% parameters has values that the distribution does not have, integers are -1 and floats NaN. Returns them with the next
+%% key.
 -spec poisson(key(), tessera:operand(), options()) -> sample().
 poisson(Key, Rate, Options) ->
     Args = [Key, Rate, Options],
@@ -642,8 +641,8 @@ geometric(Key, Probability, Options) ->
 -spec categorical(key(), tessera:tensor()) -> sample().
 categorical(Key, Logits) -> categorical(Key, Logits, #{}).
 
-%% @doc An index of an axis for each vector of logits (logarithms of probabilities, up to a constant): s32. The
-%% option `axis' says which (default: -1), and `shape' has further axes before those of the logits. Returns them with
+%% @doc An index of an axis for each vector of logits (logarithms of probabilities, up to a constant): s32. The option
+%% `axis' names the axis (default: -1), and `shape' has further axes before the axes of the logits. Returns them with
 %% the next key.
 %% ```
 %% 1> {X, _} = tessera_random:categorical(tessera_random:key(1), tessera:tensor([neg_infinity, 0.0, neg_infinity]), {4}).
@@ -779,7 +778,7 @@ as_options(Other) -> Other.
 
 options(Name, Args, Options) -> tessera_ops:options(Name, Args, as_options(Options), #{shape => default, type => default}).
 
-%% Samples of a float type, in which the parameters are, too.
+%% Samples of a float type; the parameters are converted to it.
 floats(Name, [Key | _] = Args, Params, Options, F) ->
     {Tensors, Draw} = float_draw(Name, Args, Params, Options, F),
     tessera_random_bits:draw(Key, Tensors, Draw).
@@ -797,7 +796,7 @@ form(Name, Args, Params, Options) ->
     #{shape := Shape, type := Type} = options(Name, Args, Options),
     {float_type(Name, Args, Params, Type), shape(Name, Args, Params, Shape)}.
 
-%% Counts and truths, which are made in the type Float and then converted.
+%% Counts and truths: they are made in the type Float and then converted.
 counts(Name, [Key | _] = Args, Params, Options, Default, Float, F) ->
     _ = tessera_random_bits:check_key(Name, Args, Key),
     #{shape := Shape0, type := Type0} = options(Name, Args, Options),

@@ -1,4 +1,4 @@
-%% @doc A parse transform with which functions on tensors are written with Erlang's own operators and branches.
+%% @doc A parse transform: with it, functions on tensors are written with Erlang's own operators and branches.
 %%
 %% ```
 %% -module(model).
@@ -18,7 +18,7 @@
 %% funs that are written as arguments of {@link tessera:jit/1}, {@link tessera:compile/2}, {@link tessera:grad/1},
 %% {@link tessera:value_and_grad/1}, {@link tessera:explain/2}, {@link tessera:to_text/2}, {@link tessera:while/3},
 %% {@link tessera:'cond'/3} and {@link tessera:reduce/3}, with the functions of the module that these are given as
-%% `fun f/1'; and all funs inside of those. Functions that they call are lifted only where they are named.
+%% `fun f/1'; and all funs inside of lifted functions. Functions that they call are lifted only where they are named.
 %%
 %% A lifted function does the same to plain numbers as before. Where an operand is a tensor, an operator is an op:
 %% <ul>
@@ -28,7 +28,7 @@
 %% only: `X =:= none' is false;</li>
 %% <li>`if', `case' and the clauses of functions and funs choose by {@link tessera:'cond'/3} where a guard, or a number
 %% or truth in a pattern, meets a tensor, which has to be of one element. Both ways are traced. Variables that are bound
-%% in all clauses may be used afterwards. The last clause must match whatever the value.</li>
+%% in all clauses may be used afterwards. The last clause must match every value.</li>
 %% </ul>
 %% Called on tensors without being traced, such a function takes the one way that the value says.
 %%
@@ -50,8 +50,8 @@
 
 -define(TAKE_FUNCTIONS, [jit, compile, grad, value_and_grad, explain, to_text, while, 'cond', reduce]).
 
-%% @doc The forms of a module with those functions lifted. The compiler calls it for
-%% `-compile({parse_transform, tessera_transform})'.
+%% @doc The forms of a module with the named functions lifted. The compiler calls it for `-compile({parse_transform,
+%% tessera_transform})'.
 -spec parse_transform([erl_parse:abstract_form() | erl_parse:form_info()], [compile:option()]) ->
           [erl_parse:abstract_form() | erl_parse:form_info()] | {error, list(), list()}.
 parse_transform(Forms, _Options) ->
@@ -368,7 +368,7 @@ functions(Anno, Name, [{clause, _, Patterns, _, _} | _] = Clauses, #c{bound = Bo
 inside(#t{function = {Name, Arity}}) -> list_to_atom(lists:concat(["-", Name, "/", Arity, "-fun-"]));
 inside(_) -> '-fun-'.
 
-%% Variables of a head are its own, whatever is bound outside.
+%% Variables of a head are its own, even if their names are bound outside.
 renamed({clause, Anno, Patterns, Guard, Body}, Bound, T) ->
     {Names, T1} = lists:mapfoldl(fun(Name, T0) -> {{Name, fresh_name(Name, T0)}, T0#t{count = T0#t.count + 1}} end, T,
                                  ordsets:intersection(variables(Patterns), Bound)),
@@ -457,7 +457,7 @@ body(Anno, Body, Exported, #c{live = Live} = C, T) ->
     {Before, [Last]} = lists:split(length(Body1) - 1, Body1),
     {Before ++ [{match, Anno, Value, Last}, {tuple, Anno, [Value, exported(Anno, Exported)]}], T2}.
 
-%% A match that may fail is a `case', which is not warned of where it cannot.
+%% A match that may fail is a `case'; without that possibility it would cause a warning.
 matched(Anno, Patterns, Subjects, Chosen) ->
     case lists:all(fun is_variable/1, Patterns) of
         true -> [{match, Anno, Pattern, Subject} || {Pattern, Subject} <- lists:zip(Patterns, Subjects)] ++ [Chosen];
@@ -494,8 +494,8 @@ disjunction(Anno, [Test | Tests]) -> call(Anno, 'orelse', [Test, thunk(Anno, [di
 
 %% ---- patterns
 
-%% A pattern in which numbers and truths, and variables that are bound, are variables of their own, and what these
-%% have to be: {Tests, Seen, T}, the last test first.
+%% A pattern whose numbers, truths and bound variables are replaced by new variables, and the tests that these must
+%% pass: {Tests, Seen, T}, the last test first.
 pattern({var, _, '_'} = Pattern, _, Acc) -> {Pattern, Acc};
 pattern({var, Anno, Name} = Pattern, Bound, {Tests, Seen, T} = Acc) ->
     case ordsets:is_element(Name, Bound) orelse lists:member(Name, Seen) of

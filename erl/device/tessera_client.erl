@@ -5,7 +5,7 @@
          by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
-%% Those of a client that is opened by a call.
+%% Options of a client that is opened by a call.
 -define(CALL_OPTIONS, [device_count, memory_limit, platform, threads]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
@@ -51,8 +51,7 @@ wrong(Setting, What, Given) ->
     Text = io_lib:format("the setting ~ts of the application: expected ~ts, got ~0tP", [Setting, What, Given, 20]),
     error({invalid_argument, unicode:characters_to_binary(Text)}).
 
-%% Opens the clients of the application's environment: those of the host, since others may be written for another
-%% library.
+%% Opens the host's clients in the application's environment; others may be for another library.
 -spec configure() -> ok.
 configure() ->
     Hosts = [{Name, Options} || {Name, Options} <- configured(), is_of_host(Options)],
@@ -60,7 +59,7 @@ configure() ->
     lists:keymember(host, 1, Hosts) orelse open_configured(host, [], 1),
     default(application:get_env(tessera, default_client, host)).
 
-%% The client of tensors and programs for which no device is given: `host', or a client of another platform. Where Nx allocates is
+%% The client of tensors and programs without a given device: `host', or a client of another platform. Where Nx allocates is
 %% decided by Nx's own functions, also among clients of the host.
 default(Name) ->
     Options = proplists:get_value(Name, configured(), []),
@@ -86,8 +85,8 @@ open_configured(Name, Options, Least) ->
 checked({error, #{code := Code, message := Message}}) -> error({Code, Message});
 checked(Result) -> Result.
 
-%% The number of devices of a client with these options. Without `device_count', a client of another platform has as many as
-%% there are.
+%% The number of devices of a client with these options. Without `device_count', a client of another platform has all
+%% devices of the platform.
 -spec count(atom(), [{atom(), term()}]) -> pos_integer().
 count(Name, Options) ->
     case proplists:get_value(device_count, Options) of
@@ -173,7 +172,7 @@ open_here(Name, Options) ->
 platform(nil) -> host;
 platform(Name) -> Name.
 
-%% Whether a client has the name: one that is open, or that is opened when it is used.
+%% Whether a client has the name: an open client, or one that is opened at its first use.
 -spec is_client(atom()) -> boolean().
 is_client(Name) -> Name =:= host orelse tessera_nif:client_devices(Name) > 0 orelse lists:keymember(Name, 1, configured()).
 
@@ -211,7 +210,7 @@ device({Name, Device}, Call) when is_atom(Name), is_integer(Device) ->
     end;
 device(_, Call) -> Call().
 
-%% The options of a compilation for a client. All clients of the host run what is compiled for one of them.
+%% The options of a compilation for a client. All clients of the host run programs that are compiled for one of them.
 -spec compiler(atom()) -> [{client, atom()}].
 compiler(Client) ->
     case {tessera_nif:client_waits(Client), tessera_nif:default_client()} of

@@ -12,7 +12,8 @@ group(Executable, Lists, Threads, Donated) -> awaited(tessera_nif:run_group(Exec
 -spec compile(tessera_nif:builder(), [atom() | {client, atom()}]) -> tessera_nif:executable() | tessera_nif:error().
 compile(Builder, Options) -> awaited(tessera_nif:compile(Builder, Options)).
 
-%% The result of an eager op on these operands, of what tessera_nif:op/4 returned. A device runs it as a program.
+%% The result of an eager op on these operands, from the return value of tessera_nif:op/4. A device runs it as a
+%% program.
 -spec op(term(), [tessera_type:operand()]) -> term().
 op({waiting, _} = Waiting, Operands) -> op(awaited(Waiting), Operands);
 op({program, Executable}, Operands) ->

@@ -1,10 +1,10 @@
-%% @private Whose turn it is where tensor memory is short. Who has waited longest tries first, and while it does, the native library
-%% refuses calls of others that make tensors (c_src/nif/nif_turns.c): without that, a process that frees memory and asks again at once
-%% would always be before those that wait.
+%% @private Whose turn it is where tensor memory is short. The process that has waited longest tries first. Meanwhile the native
+%% library refuses calls of others that make tensors (c_src/nif/nif_turns.c): otherwise a process that frees memory and asks again at
+%% once would always overtake the waiting ones.
 %%
 %% Everything is bounded. A process waits for its turn for 5 seconds, then it tries anyway. A try that takes longer than a moment has its
-%% memory, and the next one begins. Where a turn ends without memory, others are not refused for four times as long as they were:
-%% a process that asks for more than there is costs them a fifth of the time at most.
+%% memory, and the next one begins. If a turn ends without memory, calls are not refused for four times as long as they were. So a
+%% process that asks for too much costs others a fifth of the time at most.
 -module(tessera_turns).
 -behaviour(gen_server).
 -export([start_link/0, enter/1, failed/0, leave/1]).

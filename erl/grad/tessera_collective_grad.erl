@@ -18,8 +18,8 @@ is_collective(collective_broadcast) -> true;
 is_collective(barrier) -> true;
 is_collective(_) -> false.
 
-%% From the gradient of the result, which is partial over a set of axes, to the operand's and the set over which that one
-%% varies. Varies is the operand's set.
+%% From the gradient of the result, which is partial over a set of axes, to the operand's gradient and the set over which
+%% it varies. Varies is the operand's set.
 -spec share(atom(), tessera_type:tensor(), term(), tessera_collective:set(), {tessera_collective:set(), tessera_type:tensor()}) ->
           {tessera_collective:set(), tessera_type:tensor()}.
 share(all_reduce_sum, _, Axes, Varies, Gradient) ->
@@ -54,7 +54,7 @@ user_name(all_reduce_min) -> "all_reduce min";
 user_name(all_reduce_max) -> "all_reduce max";
 user_name(Name) -> atom_to_list(Name).
 
-%% Sums the gradient over those of the axes over which it is partial.
+%% Sums the gradient over these axes, as far as it is partial over them.
 summed({Partial, Gradient}, Axes) ->
     Set = tessera_collective:set(Axes),
     {Partial band bnot Set, hd(tessera_collective:sum_over([Gradient], Partial band Set))}.

@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -export([grad/1, value_and_grad/1, pullback/3]).
 
-%% The summands found so far of the gradient of each value, by the value's number, each with the set of mesh axes over
+%% The summands found so far of the gradient of each value, by the value's number. Each has the set of mesh axes over
 %% which it must still be summed (docs/distribution.md). Without a mesh there is one, with the empty set.
 -type summand() :: {tessera_collective:set(), tessera_type:tensor()}.
 -type cotangents() :: #{non_neg_integer() => [summand()]}.
@@ -55,8 +55,8 @@ check_result(F, Result) ->
 bad_result(F, What) ->
     tessera_error:raise(grad, [F], invalid_argument, "grad: the function returns ~s, expected one float", [What]).
 
-%% From the gradients with respect to Results to those with respect to Wrt, both of the current region. Gradients that come
-%% with sets vary over those: they are summed over the axes over which their results do not.
+%% From the gradients with respect to Results to the gradients with respect to Wrt, both of the current region. Gradients
+%% that come with sets vary over those: they are summed over the axes over which their results do not.
 -spec pullback([tessera_type:tensor()], [tessera_type:tensor()], [tessera_type:tensor() | summand()]) -> [tessera_type:tensor()].
 pullback([], _, _) -> [];
 pullback(Wrt, Results, Gradients) ->
@@ -132,7 +132,7 @@ through_collective({Name, Operands, _, Attrs}, Known, Needed, Sets, Cotangents) 
            (_, Sum) -> Sum
         end, Cotangents, lists:zip3(Operands, Known, Needed)).
 
-%% One cotangent for each result, or `none', and the set of axes over which all of them are partial.
+%% One cotangent for each result, or `none', and the common set of axes over which they are partial.
 joined(_, [[{0, Gradient}]], _, _) -> {0, [Gradient]};
 joined(Name, Known, Operands, Results) ->
     Sets = [Set || Summands <- Known, {Set, _} <- Summands],
@@ -171,7 +171,7 @@ accumulate(Value, Gradient, Set, Cotangents) ->
                           false -> [{Set, Gradient} | Summands]
                       end}.
 
-%% The gradients of all values. Those that must be summed over the same axes are one message.
+%% The gradients of all values. Sums over the same axes are one message.
 summed(Pairs) ->
     Sets = lists:usort([Set || {_, Summands} <- Pairs, {Set, _} <- Summands, Set =/= 0]),
     Done = lists:foldl(fun sum_over/2, Pairs, Sets),

@@ -1,13 +1,13 @@
 %% @private How the operands of each op share in the gradient of its result.
-%% Operands of elementwise ops have equal shapes and types here: tracing has
-%% made converts and broadcasts of what differed.
+%% Operands of elementwise ops have equal shapes and types here: tracing has added converts and broadcasts.
 -module(tessera_grad_rules).
 -include("tessera.hrl").
 -export([shares/6]).
 
 -type share() :: fun(() -> tessera_type:tensor() | none) | none.
 
-%% A function for each operand that makes its gradient. `Gradients' are those of the results; `none' for a result that is not used.
+%% A function for each operand that makes its gradient. `Gradients' are the results' gradients; `none' for a result that is not
+%% used.
 -spec shares(atom(), [tessera_type:tensor()], [tessera_type:tensor()], term(), [tessera_type:tensor() | none], [boolean()]) ->
           [share()].
 shares('cond', [_ | Captured] = Operands, Results, [True, False], Gradients, [_ | Needed]) ->
@@ -140,8 +140,8 @@ one(cholesky, _, R, C, _) -> fun() -> tessera_linalg:cholesky_share(R, C) end;
 one(Flat, _, _, _, _) when Flat =:= sign; Flat =:= ceil; Flat =:= floor; Flat =:= round -> none;
 one(Name, X, _, _, _) -> fun() -> unsupported(Name, [X]) end.
 
-%% Of a complex number with the sign of its imaginary part, also of a zero: it says on which side of a cut the number is. For the same
-%% reason a 1 is added by subtracting -1.
+%% For a complex number with the sign of its imaginary part, also of a zero: the sign selects the side of a cut. For the same reason a
+%% 1 is added by subtracting -1.
 one_minus(#tessera{type = Type} = X) when Type =:= c64; Type =:= c128 -> neg(sub(X, 1));
 one_minus(X) -> sub(1, X).
 
@@ -150,7 +150,7 @@ bell(X) -> mul(tessera_elementwise:exp(neg(square(X))), 2 / math:sqrt(math:pi())
 
 inverse(Axes) -> [Index || {_, Index} <- lists:sort(lists:zip(Axes, tessera_type:dims(length(Axes))))].
 
-%% Sums over what was repeated.
+%% Sums over the repeated elements.
 unbroadcast(C, R, #tessera{shape = Shape} = X, Axes) ->
     New = tessera_type:dims(rank(R)) -- Axes,
     Stretched = [Axis || {Axis, 1} <- lists:zip(Axes, dims(X)), element(Axis + 1, R#tessera.shape) =/= 1],
@@ -189,7 +189,7 @@ wide(c64) -> c128;
 wide(c128) -> c128;
 wide(_) -> f32.
 
-%% The product of the others: of those before times those after.
+%% The product of the other elements: of the earlier ones times the later ones.
 unproduct(C, #tessera{type = Type, shape = Shape} = X, Axes) ->
     Kept = tessera_type:dims(rank(X)) -- Axes,
     Front = tessera_ops:transpose(tessera_ops:as_type(X, wide(Type)), Kept ++ Axes),
@@ -217,18 +217,18 @@ uncumulate(C, #tessera{type = Type} = X, Axis, Reverse) ->
 
 reversed(F, X, Axis) -> tessera_ops:reverse(F(tessera_ops:reverse(X, Axis)), Axis).
 
-%% For each element the product of those before it along an axis.
+%% For each element the product of the elements before it along an axis.
 products_before(X, Axis) -> tessera_ops:cumulative_product(shift(X, Axis, 1), #{axis => Axis}).
 
-%% Shifts the elements along an axis, with ones in place of those that are missing.
+%% Shifts the elements along an axis; missing ones are ones.
 shift(#tessera{shape = Shape} = X, Axis, By) ->
     case element(Axis + 1, Shape) of
         0 -> X;
         _ -> tessera_ops:pad(X, 1, [case I of Axis -> {By, -By, 0}; _ -> {0, 0, 0} end || I <- tessera_type:dims(rank(X))])
     end.
 
-%% To the element that each result is: the first of equal ones, as a new winner begins where the result differs from the one before. Of
-%% NaNs it is the first, too.
+%% To the element that each result is, the first of equal ones: a new winner begins where the result changes. Among NaNs it is also the
+%% first.
 to_winners(C, X, R, Axis, Reverse) ->
     {By, Edge, Last} = case Reverse of
                            false -> {1, 0, fun tessera_ops:cumulative_max/2};
@@ -242,8 +242,8 @@ to_winners(C, X, R, Axis, Reverse) ->
     Winners = Last(tessera_elementwise:select(Begins, Index, Edge), #{axis => Axis, reverse => Reverse}),
     tessera_indices:untake_along(C, X, Winners, Axis).
 
-%% s(i) = b(i) + a(i) s(i+1) along an axis, by halves: pairs of elements are one of a recurrence half as long, which
-%% gives the sums at even places, and those at odd places follow from them.
+%% s(i) = b(i) + a(i) s(i+1) along an axis, by halves. Pairs of elements form a recurrence half as long. It gives the
+%% sums at even places, and the sums at odd places follow from them.
 recurrence(B, A, Axis) ->
     case element(Axis + 1, B#tessera.shape) of
         Size when Size < 2 -> B;
@@ -411,7 +411,7 @@ cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) 
             [none | spread_out(Made, Needed)]
     end.
 
-%% Set: what the op's results vary over. Sums over mesh axes are made outside.
+%% Set: the axes over which the op's results vary. Sums over mesh axes are made outside.
 branch(Region, Captured, Cotangents, Needed, Set) ->
     Own = [tessera_collective:marked(tessera_trace:op(grad, reshape, [V], V#tessera.shape), Set) || V <- Captured],
     Copies = tessera_trace:inline(Region, Own),

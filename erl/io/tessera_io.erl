@@ -15,8 +15,8 @@
 %% its tensors are in use. The functions here replace a file as a whole, which leaves tensors of the old one as they are. A file that
 %% another program cuts short reads as zeros from there on, and a warning is logged. With `#{map => false}' tensors are copies.
 %%
-%% Errors: `unavailable' for a file that is not there, `data_loss' for one that is damaged, `unimplemented' for a type that
-%% tensors or the format lack, `failed_precondition' for one that may not be read or written.
+%% Errors: `unavailable' for a missing file, `data_loss' for a damaged one, `unimplemented' for a type that tensors or the
+%% format lack, `failed_precondition' for a file that may not be read or written.
 -module(tessera_io).
 -include("tessera.hrl").
 -export([load/1, load/2, info/1, save/2, save/3, read_csv/1, read_csv/2]).
@@ -26,7 +26,7 @@
 -type load_options() :: #{format => format(), names => [binary() | string() | atom()], map => boolean(), atoms => existing | new}.
 -type save_options() :: #{format => safetensors | npy | npz, metadata => #{atom() | binary() | string() => atom() | binary() | string()}}.
 -type csv_options() :: tessera_io_csv:options().
-%% `tensors' has types and shapes by name; `metadata' what the file says of itself.
+%% `tensors' has types and shapes by name; `metadata' the file's own description.
 -type info() :: #{format := format(), tensors := #{binary() => {tessera:type(), tessera:shape()}}, metadata := #{binary() => term()}}.
 
 %% @equiv load(Path, #{})
@@ -38,8 +38,7 @@ load(Path) -> load(Path, #{}).
 %% <dl>
 %% <dt>`names => [Name]'</dt><dd>only these tensors, as a map by name</dd>
 %% <dt>`map => false'</dt><dd>reads a copy; by default a file is mapped</dd>
-%% <dt>`atoms => new'</dt><dd>the file may make atoms that this node does not have yet, which are never freed; by default they are
-%% an error</dd>
+%% <dt>`atoms => new'</dt><dd>the file may make new atoms, which are never freed; by default they are an error</dd>
 %% <dt>`format => Format'</dt><dd>where neither contents nor name tell it</dd>
 %% </dl>
 %% ```
@@ -75,7 +74,7 @@ container(npy, [{_, _, _, Make}], _, _) -> Make();
 container(safetensors, Entries, Meta, Options) -> tessera_io_container:unflatten(Entries, Meta, maps:get(atoms, Options, existing));
 container(_, Entries, _, _) -> maps:from_list([{Name, Make()} || {Name, _, _, Make} <- Entries]).
 
-%% @doc What a file has, without its contents.
+%% @doc The types, shapes and metadata of a file, without its contents.
 %% ```
 %% 1> Path = filename:join(os:getenv("TMPDIR", "/tmp"), "tessera_io_example.npy").
 %% 2> tessera_io:save(Path, tessera:iota({2, 3}, f32)).
@@ -128,7 +127,7 @@ decoded(npy, Contents) ->
     {[{<<"tensor">>, Type, Shape, Make}], []};
 decoded(npz, Contents) -> {[array(Contents, Entry) || #{name := Name} = Entry <- tessera_io_zip:entries(Contents), binary:last(Name) =/= $/], []}.
 
-%% An array of an archive. Those that are deflated are read when they are used.
+%% An array of an archive. Deflated arrays are read when they are used.
 array(Archive, #{name := File, size := Size} = Entry) ->
     #{type := Type, shape := Shape} = head(Archive, Entry, min(Size, 128)),
     Name = case filename:extension(File) of
@@ -233,7 +232,7 @@ text(Text) -> unicode:characters_to_binary(Text).
 -spec wrong(io:format(), [term()]) -> no_return().
 wrong(Format, Values) -> throw({io, none, unicode:characters_to_binary(io_lib:format(Format, Values))}).
 
-%% Raises what the other modules throw as an error of this function, with the name of the file.
+%% Raises the terms that the other modules throw as errors of this function, with the name of the file.
 named(Function, Args, Path, F) ->
     try F()
     catch throw:{io, none, Text} -> tessera_error:raise(Function, Args, #{code => invalid_argument, message => Text});

@@ -1,5 +1,5 @@
-%% @private Containers as named tensors and a description in JSON, which the metadata of a safetensors file holds. A name is the path to
-%% the tensor, so a program in another language finds it: `#{dense => #{kernel => T}}' has "dense.kernel".
+%% @private Containers as named tensors and a description in JSON, for the metadata of a safetensors file. A name is the path to the
+%% tensor, so a program in another language finds it: `#{dense => #{kernel => T}}' has "dense.kernel".
 %%
 %%     "name"                         a tensor
 %%     {"map": [[KEY, ITEM], ...]}    {"tuple": [ITEM, ...]}    {"list": [ITEM, ...]}

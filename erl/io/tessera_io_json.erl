@@ -5,10 +5,10 @@
 -export_type([value/0]).
 
 -type value() :: null | boolean() | number() | binary() | [value()] | {object, [{binary(), value()}]}.
-%% What a text may nest.
+%% Most levels of nesting in a text.
 -define(DEPTH, 200).
 
-%% The value of a whole text; `error' where it is none.
+%% The value of a whole text; `error' without one.
 -spec decode(binary()) -> {ok, value()} | error.
 decode(Text) ->
     try value(space(Text), ?DEPTH) of

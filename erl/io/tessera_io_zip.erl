@@ -15,7 +15,7 @@
 -define(MOST, 1000000).
 %% Deflate makes at most 1032 bytes of one.
 -define(RATIO, 1040).
-%% Contents of an entry begin at a multiple of so many bytes, so that they can be used where they are mapped.
+%% Contents of an entry begin at a multiple of this number of bytes, so that they can be used in the mapped file.
 -define(ALIGNMENT, 64).
 
 %% ---- reading

@@ -15,14 +15,14 @@
 -export([function/1, load/1]).
 
 %% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
-%% The text of an error says line, column and op: `invalid_argument' for what is wrong, `unimplemented' for what Tessera
-%% cannot do.
+%% The text of an error names line, column and op: `invalid_argument' for a wrong program, `unimplemented' for a part that
+%% Tessera cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 function(Text) ->
     Program = tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text)),
     fun(Arguments) -> call(Program, Arguments) end.
 
-%% @doc The same of a file.
+%% @doc The same for a file.
 -spec load(file:name_all()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 load(Path) ->
     try tessera_io_file:map(tessera_io_file:path(Path)) of

@@ -4,7 +4,7 @@
 -include("tessera.hrl").
 -export([all_reduce/3, all_gather/3, reduce_scatter/3, all_to_all/4, permute/3, shift/3, broadcast_from/3, barrier/2, vary/2,
          axis_index/1, axis_size/1]).
-%% for those who trace
+%% for modules that trace
 -export([on_mesh/2, mesh/0, is_local/0, varying/1, sum_over/2, own_part/3, on_member/3, marked/2, set/1, axes_of/1, names/1]).
 -export_type([set/0, axes/0]).
 
@@ -16,7 +16,7 @@
 
 %% ---- the mesh
 
-%% Calls F, which is traced, as the program of one partition.
+%% Traces F as the program of one partition.
 -spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
 on_mesh(Mesh, F) ->
     Program = tessera_trace:current(),
@@ -87,7 +87,7 @@ names(Set) ->
 varying([]) -> [];
 varying(Values) -> tessera_error:check(varying, [], tessera_nif:varying(tessera_trace:current(), Values)).
 
-%% The value counts as varying over these axes, too, in all ops that read it from now on.
+%% From now on, all ops that read the value see it vary over these axes as well.
 -spec marked(tessera_type:tensor(), set()) -> tessera_type:tensor().
 marked(Value, 0) -> Value;
 marked(Value, Set) ->
@@ -113,7 +113,7 @@ in_one(Name, Op, [{_, Attrs} | _] = Pairs) ->
 apply_op(Name, Op, [_] = Values, Attrs) -> [tessera_trace:op(Name, Op, Values, Attrs)];
 apply_op(Name, Op, Values, Attrs) -> tessera_trace:results(Name, Op, Values, Attrs).
 
-%% The container's form without the types of its leaves, which the op changes; numbers become tensors.
+%% The container's form without the types of its leaves (the op changes them); numbers become tensors.
 leaves_of({map, Keys, Signatures}) -> {map, Keys, [leaves_of(S) || S <- Signatures]};
 leaves_of({Kind, Signatures}) when Kind =:= tuple; Kind =:= list -> {Kind, [leaves_of(S) || S <- Signatures]};
 leaves_of(Leaf) -> Leaf.

@@ -6,7 +6,7 @@
 %% In the process dictionary while the function of a shard_jit is traced: its program and its mesh.
 -define(KEY, '$tessera_global').
 
-%% Calls F, which is traced on whole tensors, in a program that has this mesh.
+%% Traces F on whole tensors, in a program with this mesh.
 -spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
 on_mesh(Mesh, F) -> tessera_trace:with_entry(?KEY, {tessera_trace:current(), Mesh}, F).
 

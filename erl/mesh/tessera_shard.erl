@@ -127,7 +127,7 @@ title(#shard{name = Name, function = F}) ->
     [{_, Module}, {_, Function}, {_, Arity}] = [erlang:fun_info(F, Item) || Item <- [module, name, arity]],
     io_lib:format("~s of ~ts:~ts/~b", [Name, Module, Function, Arity]).
 
-%% The signature of the arguments, which all partitions share, and the leaves of each.
+%% The signature of the arguments, common to all partitions, and the leaves of each.
 flatten(#shard{name = Name, mesh = Mesh, client = Client} = Shard, Lists) ->
     All = tessera_mesh:count(Mesh),
     Count = tessera_cluster_joined:own(Client, All),
@@ -239,8 +239,8 @@ compile(Part, Client, Passes, Types) ->
         false -> tessera_run:compile(Part, [{client, Client} | Passes])
     end.
 
-%% The program with the mesh and the shardings of its arguments and results: on whole tensors, or on parts. Args are those of
-%% one partition.
+%% The program with the mesh and the shardings of its arguments and results: on whole tensors, or on parts. Args are the
+%% arguments of one partition.
 trace(#shard{name = shard_map, function = F, environment = Environment, mesh = Mesh, check = Check} = Shard, Signature, _) ->
     Types = tessera_tree:types(Signature),
     Cuts = fun(Result) -> leaf_cuts(on(Shard), result, Shard#shard.outputs, Result) end,

@@ -5,7 +5,7 @@
 -export([trace/5]).
 
 %% Calls the function Call, whose parameters have these cuts, in the program that is traced. ResultCuts tells the cuts of the
-%% result's leaves; if Check, a leaf that varies over an axis over which it is replicated is an error.
+%% result's leaves; if Check, a leaf that varies over an axis of its replication is an error.
 -spec trace(tessera_mesh:checked(), [tessera_mesh:cuts()],
             fun((tessera_tree:signature()) -> [tessera_mesh:cuts()]), boolean(), fun(() -> term())) -> term().
 trace(Mesh, Cuts, ResultCuts, Check, Call) ->

@@ -27,7 +27,7 @@ trace_while(Initial, Condition, Body) ->
     tessera_tree:unflatten(Signature, Results).
 
 %% The regions of the condition and of the body. On a mesh (docs/distribution.md) a loop variable has one set of axes over which it
-%% varies: when the body gives a larger one, both functions are traced again.
+%% varies. When the body gives a larger set, both functions are traced again.
 trace_loop(Signature, Carried, Sets, Condition, Body) ->
     Types = [tessera_tree:leaf_type(Value) || Value <- Carried],
     {Test, [Predicate]} = tessera_trace:in_region(
@@ -192,8 +192,7 @@ common_type(Predicate, A, B) ->
         Shape -> {weak_merge(A, TypeA, B, TypeB), Shape}
     end.
 
-%% A number takes the type of a tensor, which is widened if it cannot represent
-%% the number.
+%% A number takes the type of a tensor: this type is widened if it cannot represent the number.
 weak_merge(A, _, #tessera{}, Type) when is_number(A); ?IS_COMPLEX_NUMBER(A) -> tessera_type:merge_number(Type, A);
 weak_merge(#tessera{}, Type, B, _) when is_number(B); ?IS_COMPLEX_NUMBER(B) -> tessera_type:merge_number(Type, B);
 weak_merge(_, TypeA, _, TypeB) -> tessera_type:merge(TypeA, TypeB).

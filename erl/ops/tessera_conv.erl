@@ -1,6 +1,6 @@
 %% @private Convolution, and its gradients as convolutions.
 %%
-%% The first is for the Nx plug, too, which has ops of its own: Op applies one of the core.
+%% The first is also for the Nx plug, which has ops of its own: Op applies a core op.
 -module(tessera_conv).
 -include("tessera.hrl").
 -export([lower/4]).

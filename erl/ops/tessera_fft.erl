@@ -95,7 +95,7 @@ lengths(Name, Args, Lengths, Count) ->
 share(Op, X, {Axis, _} = Attrs, C) when Op =:= fft; Op =:= ifft -> like(X, Axis, transform(grad, Op, C, Attrs));
 %% The half of the spectrum that a real transform leaves out has no gradient.
 share(rfft, X, {Axis, _} = Attrs, C) -> like(X, Axis, transform(grad, fft, C, Attrs));
-%% An element of the half stands for its conjugate, too, unless it has none.
+%% An element of the half also stands for its conjugate, unless it has none.
 share(irfft, X, {Axis, Length} = Attrs, C) ->
     #tessera{type = Type, shape = Shape} = Half = tessera_trace:op(grad, rfft, [C], Attrs),
     Weights = [weight(K, Length) / Length || K <- lists:seq(0, Length div 2)],

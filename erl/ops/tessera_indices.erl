@@ -1,7 +1,7 @@
-%% @private Reading and writing at index vectors, and the gradients of what reads or writes there. Indices have their
-%% vectors in the last axis, one number for each of the indexed axes of the tensor.
+%% @private Reading and writing at index vectors, and the gradients of these ops. Indices have their vectors in the last
+%% axis, one number for each of the indexed axes of the tensor.
 %%
-%% The first two are for the Nx plug, too, which has ops of its own: Op applies one of the core.
+%% The first two are also for the Nx plug, which has ops of its own: Op applies a core op.
 -module(tessera_indices).
 -include("tessera.hrl").
 -export([gather/4, update/6]).
@@ -29,8 +29,8 @@ linear_index(Op, Indices, Batch, Sizes) ->
         {0, none}, Sizes),
     Index.
 
-%% Clamped to [0, Size) as s64. That type holds the bounds, which a narrower type may not, and all indices but those of u64, which
-%% are clamped first. An empty axis has nothing to read.
+%% Clamped to [0, Size) as s64. That type holds the bounds, unlike some narrower types, and all indices except u64's, which are
+%% clamped first. An empty axis has nothing to read.
 into(Op, #tessera{type = u64} = Indices, Size) -> convert(Op, clamp(Op, Indices, Size), s64);
 into(Op, Indices, Size) -> clamp(Op, convert(Op, Indices, s64), Size).
 
@@ -121,7 +121,7 @@ dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
 
 zeros_like(#tessera{type = Type, shape = Shape}) -> tessera_array:full(Shape, 0, Type).
 
-%% The gradient is added at the clamped indices from which the elements were read.
+%% The gradient is added at the clamped indices of the read elements.
 -spec untake(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), non_neg_integer()) -> tessera_type:tensor().
 untake(C, X, Indices, Axis) ->
     {Before, [Size | After]} = lists:split(Axis, dims(X)),

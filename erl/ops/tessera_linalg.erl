@@ -1,6 +1,6 @@
-%% @private Linear algebra: matrices are the last two axes, any axes before them are a batch. Gradients of its ops:
-%% those of complex matrices are written for the gradients of real parts plus i times those of imaginary parts, which
-%% are the conjugates of ours (docs/complex.md).
+%% @private Linear algebra: matrices are the last two axes, any axes before them are a batch. Gradients of its ops: for
+%% complex matrices they are written for the gradients of real parts plus i times the gradients of imaginary parts, the
+%% conjugates of Tessera's gradients (docs/complex.md).
 -module(tessera_linalg).
 -include("tessera.hrl").
 -export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/2, eigh/1, svd/2]).
@@ -115,15 +115,15 @@ inverted(Name, Args, A) ->
     Divisors = tessera_elementwise:select(Counts, S, tessera_array:full({}, infinity, S#tessera.type)),
     {Type, Matrix, {U, Divisors, row(tessera_elementwise:divide(1, Divisors)), adjoint(Vt)}}.
 
-%% The type of A as a float, and scaled(A) and its factors in the type in which they are computed: in a narrower one their rounding would
-%% be larger than the singular values that count.
+%% The type of A as a float, and scaled(A) and its factors in the computing type: rounding in a narrower type would exceed the
+%% significant singular values.
 decomposed(Name, Args, A) ->
     #tessera{type = Given} = Whole = any_matrices(Name, Args, A),
     Type = tessera_type:to_float(Given),
     {Matrix, Power} = scaled(tessera_ops:as_type(Whole, computed_in(Type))),
     {Type, {Matrix, Power}, list_to_tuple(tessera_trace:results(Name, svd, [Matrix], false))}.
 
-%% The type in which matrices of a float type are factored.
+%% The type of factors for matrices of a float type.
 -spec computed_in(tessera_type:type()) -> tessera_type:type().
 computed_in(Type) ->
     case tessera_type:is_float_type(Type) andalso tessera_type:bits(Type) < 32 of
@@ -138,7 +138,7 @@ least(U, #tessera{type = Type, shape = Shape} = S, Vt) ->
     {_, [_, N]} = parts(Vt),
     tessera_elementwise:multiply(tessera_ops:reduce_max(S, #{axes => [tuple_size(Shape) - 1], keep_axes => true}), max(M, N) * epsilon(Type)).
 
-%% The distance of 1 to the next number of a type in which matrices are factored.
+%% The distance of 1 to the next number of a type of factors.
 -spec epsilon(f32 | f64) -> float().
 epsilon(f64) -> math:pow(2, -52);
 epsilon(f32) -> math:pow(2, -23).
@@ -155,9 +155,10 @@ matrix_rank(A) ->
 
 %% ---- numbers near the ends of a type's range
 
-%% X divided by a power of two, one for each matrix, and the exponents of these powers: with the axes of X, of which those of matrices have size 1. The largest
-%% element of the quotient is about 1, so squares and products of few elements neither overflow nor vanish. X is f32, f64, c64 or c128. The quotient is exact
-%% but for elements that are far smaller than the largest element, and so a result has the same bits as without the division.
+%% X divided by a power of two for each matrix, and the exponents of these powers. The exponents have the axes of X, with size 1 for the axes of the
+%% matrices. The largest element of the quotient is about 1, so squares and products of few elements neither overflow nor vanish. X is f32, f64, c64
+%% or c128. The quotient is exact, except for elements that are far smaller than the largest one. So a result has the same bits as without the
+%% division.
 -spec scaled(tessera_type:tensor()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 scaled(#tessera{shape = Shape} = X) -> scaled(abs, X, matrix_axes(Shape)).
 
@@ -170,12 +171,13 @@ scaled(Name, #tessera{type = Type} = X, Axes) ->
     Power = tessera_elementwise:select(tessera_elementwise:equal(Largest, 0), 0, tessera_elementwise:subtract(tessera_elementwise:clip(Field, 1, 2 * Bias - 1), Bias)),
     {grown(X, power_of_two(tessera_elementwise:negate(Power), Type)), tessera_ops:as_type(Power, s32)}.
 
-%% X times a power of two, whose exponent may be the sum of two exponents of scaled/1: two products, neither of which overflows where the result does not.
+%% X times a power of two; its exponent may be the sum of two exponents of scaled/1. Two products: neither overflows unless the result does.
 times(#tessera{type = Type} = X, Power) ->
     Half = tessera_elementwise:right_shift(Power, 1),
     grown(grown(X, power_of_two(Half, Type)), power_of_two(tessera_elementwise:subtract(Power, Half), Type)).
 
-%% The parts of a complex number are multiplied one by one: a complex product would multiply an infinite part with the imaginary part of By, 0, which is NaN.
+%% The parts of a complex number are multiplied one by one. A complex product would multiply an infinite part by the imaginary part of By, 0: that is
+%% NaN.
 grown(#tessera{type = Type} = X, By) when ?IS_COMPLEX(Type) -> tessera_complex:complex(tessera_elementwise:multiply(tessera_complex:real(X), By), tessera_elementwise:multiply(tessera_complex:imag(X), By));
 grown(X, By) -> tessera_elementwise:multiply(X, By).
 
@@ -390,7 +392,7 @@ adjoint(A) -> conjugated(transposed(A)).
 conjugated(#tessera{type = Type} = A) when ?IS_COMPLEX(Type) -> tessera_complex:conjugate(A);
 conjugated(A) -> A.
 
-%% The elements for whose row and column index Keep gives true, zeros elsewhere.
+%% The elements where Keep is true for the row and column index; zeros at all others.
 part(Keep, A) -> part(Keep, A, 0).
 
 part(Keep, #tessera{shape = Shape, type = Type} = A, Else) ->
@@ -496,7 +498,8 @@ matrix_axes(Shape) -> [tuple_size(Shape) - 2, tuple_size(Shape) - 1].
 where(Is, #tessera{shape = Shape} = Regular, Else) ->
     tessera_control:'cond'(tessera_ops:all(Is), fun() -> Regular end, fun() -> tessera_elementwise:select(of_each(Is, Shape), Regular, Else()) end).
 
-%% The cofactors of a product are the product of the factors' cofactors. Those of S are the products of all elements but one.
+%% The cofactors of a product are the product of the factors' cofactors. Cofactors of S are the products of all elements but
+%% one.
 singular_cofactors(#tessera{type = Type} = A) ->
     {Even, _, Others} = balanced(tessera_ops:as_type(A, tessera_type:merge(Type, f64))),
     {U, S, Vt, Turns} = factors(Even),
@@ -512,31 +515,33 @@ balanced(#tessera{shape = Shape} = A) ->
     {tessera_elementwise:divide(tessera_elementwise:divide(A, Rows), Columns), tessera_elementwise:multiply(Rows, Columns),
      tessera_elementwise:multiply(column(product_of_others(tessera_ops:squeeze(Rows, ColumnAxis))), row(product_of_others(tessera_ops:squeeze(Columns, RowAxis))))}.
 
-%% The largest size along an axis, and 1 for lines of zeros and those that are not finite.
+%% The largest size along an axis, or 1 for lines of zeros and for lines that are not finite.
 largest_along(A, Axis) ->
     Largest = tessera_ops:reduce_max(tessera_elementwise:abs(tessera_trace:stop_grad(A)), #{axes => [Axis], keep_axes => true}),
     tessera_elementwise:select(is_normal(Largest), Largest, 1.0).
 
 product_of_others(#tessera{shape = Shape} = X) -> tessera_ops:product(part(not_equal, repeated_rows(X), 1), #{axes => [tuple_size(Shape)]}).
 
-%% A product in which 0 stays 0.
+%% A product where 0 stays 0.
 grown_by(A, By) -> tessera_elementwise:select(tessera_elementwise:equal(A, 0), tessera_array:full({}, 0, A#tessera.type), tessera_elementwise:multiply(A, By)).
 
-%% The singular values, and the cofactors of U and of V' without their determinants. The last result is the product of these two.
+%% The singular values, and the cofactors of U and of V' without their determinants. The last result is the product of the first
+%% two.
 factors(A) ->
     [U, S, Vt] = tessera_trace:results(svd, [A], false),
     {conjugated(U), S, conjugated(Vt), tessera_elementwise:multiply(op(determinant, [U], []), op(determinant, [Vt], []))}.
 
 between(#tessera{shape = Shape} = U, Middle, Vt, Scale) -> tessera_elementwise:multiply(of_each(Scale, Shape), product(U, product(Middle, Vt))).
 
-%% The product of all elements of S but the last ones, which are the smallest.
+%% The product of all elements of S except the last ones, the smallest.
 leading(#tessera{shape = Shape} = S, Count) ->
     Last = tuple_size(Shape) - 1,
     [Largest, _] = tessera_ops:split(S, [element(Last + 1, Shape) - Count, Count], Last),
     tessera_ops:product(Largest, #{axes => [Last]}).
 
 %% Quotients of two elements of S: the one with number Which from the end over each one. A product of elements times such a quotient is the
-%% product in which the first one replaces the other. An element over itself is 1, also if it is 0. Quotients by later elements are not used.
+%% product with the first element in the other's place. An element over itself is 1, also if it is 0. Quotients by later elements are not
+%% used.
 over_own(#tessera{shape = Shape} = S, Which) ->
     Last = tuple_size(Shape) - 1,
     N = element(Last + 1, Shape),
@@ -544,7 +549,7 @@ over_own(#tessera{shape = Shape} = S, Which) ->
     Quotients = over(tessera_ops:broadcast_to(Own, Shape), S),
     tessera_elementwise:select(tessera_elementwise:equal(tessera_array:iota(Shape, s64, Last), N - Which), 1.0, Quotients).
 
-%% The gradient of A for its cofactors, of which C is the gradient.
+%% The gradient of A; C is the gradient of its cofactors.
 -spec cofactors_share(tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
 cofactors_share(#tessera{shape = Shape, type = Type} = A0, C0) ->
     [A, C] = [tessera_ops:as_type(T, tessera_type:merge(Type, f64)) || T <- [A0, C0]],
@@ -642,12 +647,12 @@ over(T, By) ->
 
 diagonal(X) -> part(equal, repeated_rows(X)).
 
-%% Square matrices, of which each row is the vector.
+%% Square matrices whose rows all equal the vector.
 repeated_rows(#tessera{shape = Shape} = X) ->
     N = element(tuple_size(Shape), Shape),
     tessera_ops:broadcast_to(row(X), list_to_tuple(tuple_to_list(Shape) ++ [N])).
 
-%% Whether only vectors have gradients of which there are as many as singular values: others are not determined by the matrix.
+%% Whether gradients belong only to as many vectors as there are singular values: the matrix does not determine others.
 -spec has_svd_share([tessera_type:tensor()], [tessera_type:tensor() | none]) -> boolean().
 has_svd_share([U, S, Vt], [CU, _, CVt]) ->
     K = lists:last(dims(S)),
@@ -666,7 +671,7 @@ svd_share([U0, S, Vt0], [CU, CS, CVt]) ->
     Inside = product(U, product(Middle, Vt)),
     conjugated(sum([Inside | [Out(U, Vt) || {_, Outside} <- Shares, Out <- Outside]])).
 
-%% What is multiplied by U and V' from its sides, and what else is added to the gradient.
+%% The factor between U and V', and the other summand of the gradient.
 of_left(U, S, C) ->
     {Turning, Turned} = turned(product(adjoint(U), C), S),
     Inner = with_phases(tessera_elementwise:multiply(Turned, row(S)), S, Turning),

@@ -1,5 +1,5 @@
-%% @private Erlang's operators and branches for operands that may be tensors: tessera_transform calls these in place
-%% of the written ones. Without tensors they do the same as Erlang's.
+%% @private Erlang's operators and branches for operands that may be tensors: tessera_transform replaces the written
+%% ones by calls of this module. Without tensors they do the same as Erlang's.
 -module(tessera_operators).
 -include("tessera.hrl").
 -include("../term/tessera_number.hrl").
@@ -223,7 +223,7 @@ nested({File, Line, _} = Site, Choose) ->
 deeper(undefined) -> 1;
 deeper(Depth) -> Depth + 1.
 
-%% Erlang's own error, or one that says that the condition is not known yet.
+%% Erlang's own error, or an error for a condition that is not known yet.
 -spec no_clause(site(), boolean()) -> no_return().
 no_clause(Site, true) ->
     fail(Site, failed_precondition,
@@ -267,7 +267,7 @@ match(Term, Expected) -> equal('=:=', Term, Expected).
 other(#tessera{}, _) -> true;
 other(Term, Expected) -> Term =:= Expected.
 
-%% A test in a guard, which is false if it fails; errors of the API are raised.
+%% A test in a guard: false if it fails; errors of the API are raised.
 -spec guard(fun(() -> term())) -> boolean() | tessera_type:tensor().
 guard(Test) ->
     try Test() of

@@ -174,7 +174,7 @@ as_type(Name, Operand, Type) -> tessera_trace:op(Name, convert, [Operand], Type)
 -spec reshape(tessera_type:operand(), tuple()) -> tessera_type:tensor().
 reshape(Operand, Shape) -> reshape(reshape, Operand, inferred(Operand, Shape)).
 
-%% A shape with the one size that is -1 replaced by what the number of elements leaves for it.
+%% A shape whose size -1 is replaced by the size that the number of elements requires.
 inferred(Operand, Shape) when is_tuple(Shape) ->
     Sizes = tuple_to_list(Shape),
     case {[I || {I, -1} <- lists:zip(lists:seq(1, length(Sizes)), Sizes)], lists:delete(-1, Sizes)} of
@@ -302,7 +302,7 @@ slice_of(Name, Tensor, Starts, Lengths, Strides) ->
             end
     end.
 
-%% Checks the integers among starts, of which others are tensors.
+%% Checks the integers among starts; others are tensors.
 check_starts(Name, Tensor, Starts, Lengths) ->
     Places = lists:zip3(Starts, Lengths, tuple_to_list(tessera_operand:shape_of(Tensor))),
     [tessera_error:raise(Name, [Tensor], invalid_argument,
@@ -377,7 +377,7 @@ number(Name, Number, Type) ->
         false -> tessera_memory:made(Name, [Number], fun() -> tessera_nif:from_list(Number, Type) end)
     end.
 
-%% Into parts of these sizes along an axis.
+%% Splits into parts of these sizes along an axis.
 -spec split(tessera_type:tensor(), [non_neg_integer()], integer() | map()) -> [tessera_type:tensor()].
 split(Tensor, Sizes, Options) ->
     Dims = dims(split, Tensor),
@@ -452,8 +452,8 @@ reduced_count(Name, Operand, Options) ->
 
 count(Operand, Axes) -> lists:foldl(fun(Axis, N) -> N * element(Axis + 1, tessera_operand:shape_of(Operand)) end, 1, Axes).
 
-%% Converts to the type in which sums of many elements neither wrap nor overflow: f64 for integers, f32 for f16 and
-%% bf16. The result is rounded once, to the result type of a division.
+%% Converts to a type whose sums of many elements neither wrap nor overflow: f64 for integers, f32 for f16 and bf16. The
+%% result is rounded once, to the result type of a division.
 -spec widened(atom(), tessera_type:operand()) -> tessera_type:operand().
 widened(Name, Operand) ->
     case tessera_operand:type_of(tessera_operand:contents(Name, Operand)) of
@@ -482,8 +482,8 @@ variance(Operand, Options) -> real_narrowed(variance, wide_variance(variance, Op
 real_narrowed(Name, Result, Operand) ->
     as_type(Name, Result, tessera_type:part(tessera_type:to_float(tessera_operand:type_of(Operand)))).
 
-%% ddof is subtracted from the count before the division; with no more elements than ddof there is no variance. Of complex numbers the
-%% squares are those of distances from the mean.
+%% ddof is subtracted from the count before the division; with no more elements than ddof there is no variance. For complex numbers
+%% the squares are squared distances from the mean.
 wide_variance(Name, Operand, Options0) ->
     #{ddof := Ddof} = All = options(Name, [Operand, Options0], Options0, maps:put(ddof, 0, ?REDUCTION)),
     Options = maps:remove(ddof, All),

@@ -185,7 +185,7 @@ longest_run(#tessera{shape = Shape} = Sorted, Axis) ->
     End = tessera_ops:argmax(tessera_elementwise:subtract(Index, Begin), #{axis => Axis, keep_axis => true, type => Type}),
     along(Begin, End, Axis).
 
-%% Whether an element of a sorted axis differs from the one before; the first does.
+%% Whether an element of a sorted axis differs from the previous one; the first does.
 begins_run(#tessera{shape = Shape} = Sorted, Axis) ->
     case axis_size(Sorted, Axis) of
         0 -> tessera_array:full(Shape, 1, u8);

@@ -1,4 +1,4 @@
-%% @private Calls of plugins' targets (include/tessera_plugin.h) and their text, which the core reads: the target's name, then
+%% @private Calls of plugins' targets (include/tessera_plugin.h) and their text for the core: the target's name, then
 %% attributes in parentheses.
 -module(tessera_plugin).
 -include("tessera.hrl").

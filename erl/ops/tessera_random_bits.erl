@@ -99,7 +99,7 @@ unit(Key, Type, Shape) ->
     Bits = tessera_elementwise:bitwise_or(tessera_elementwise:right_shift(bits(Key, Width, Shape), Width - Mantissa), One),
     tessera_elementwise:subtract(tessera_elementwise:bitcast(Bits, Type), 1).
 
-%% The bits of a type, those of its mantissa, and the number 1 as bits.
+%% The bits of a type, the bits of its mantissa, and the number 1 as bits.
 float_bits(f64) -> {64, 52, 16#3FF0000000000000};
 float_bits(f32) -> {32, 23, 16#3F800000};
 float_bits(f16) -> {16, 10, 16#3C00};

@@ -38,12 +38,12 @@ uniform(Key, [Min, Max], {Type, _} = Form) ->
     Scaled = between(Key, Low, multiply(Max, Half), Form),
     below(multiply(Scaled, Twice), Min, Max).
 
-%% As Nx has it, of bounds for which no sum rounds to Max.
+%% Nx's formula, for bounds without a sum that rounds to Max.
 between(Key, Min, Max, {Type, Shape}) ->
     Scaled = multiply(tessera_random_bits:unit(Key, Type, Shape), subtract(Max, Min)),
     tessera_elementwise:max(add(Scaled, Min), Min).
 
-%% The gradient is that of Max where a sample is the number below it.
+%% The gradient is Max's where a sample is the number below Max.
 below(Samples, Min, #tessera{type = Type} = Max) ->
     Gap = tessera_trace:stop_grad(subtract(number_below(Max, Type), Max)),
     tessera_elementwise:max(tessera_elementwise:min(Samples, add(Max, Gap)), Min).
@@ -73,16 +73,16 @@ standard_normal(Key, {Type, _} = Form) ->
     Uniform = between(Key, tessera_array:full({}, above_minus_one(Type), Type), tessera_array:full({}, 1, Type), Form),
     multiply(sqrt(tessera_array:full({}, 2, Type)), tessera_elementwise:erf_inv(finite(Uniform, Type))).
 
-%% The number next to -1 inside of (-1, 1); of bf16 as Nx takes it, which rounds to -1.
+%% The number next to -1 inside of (-1, 1); for bf16 Nx's number, which rounds to -1.
 above_minus_one(f64) -> -1.0 + math:pow(2, -53);
 above_minus_one(f32) -> -1.0 + math:pow(2, -24);
 above_minus_one(_) -> -1.0 + math:pow(2, -11).
 
-%% An infinity, which Nx has once in 128 numbers of bf16, is none of a normal distribution.
+%% Nx has an infinity once in 128 numbers of bf16; a normal distribution has none.
 finite(Uniform, bf16) -> tessera_elementwise:max(Uniform, -0.99609375);
 finite(Uniform, _) -> Uniform.
 
-%% Along the last axis of the shape; the covariance is that of a Cholesky factor times normal numbers.
+%% Along the last axis of the shape; the covariance follows from a Cholesky factor times normal numbers.
 -spec multivariate_normal(tensor(), [tensor()], form()) -> tensor().
 multivariate_normal(Key, Params, {Type, _} = Form) when ?IS_F8(Type) -> rounded(fun multivariate_normal/3, Key, Params, Form);
 multivariate_normal(Key, [Mean, Covariance], {_, Shape} = Form) ->
@@ -198,7 +198,7 @@ unsigned(64) -> u64.
 
 %% ---- by rejection: all elements are tried until each has a sample
 
-%% Try(Key) makes candidates and the mask of those that are accepted.
+%% Try(Key) makes candidates and the mask of the accepted ones.
 -spec rejection(tensor(), form(), fun((tensor()) -> {tensor(), tensor()})) -> tensor().
 rejection(Key, {Type, Shape}, Try) ->
     {_, Samples, _} = tessera_control:while(
@@ -211,14 +211,14 @@ rejection(Key, {Type, Shape}, Try) ->
         end),
     tessera_trace:stop_grad(Samples).
 
-%% The type in which samples are sought.
+%% The type of the search for samples.
 -spec wide(tessera_type:type()) -> f32 | f64.
 wide(f64) -> f64;
 wide(_) -> f32.
 
-%% G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", 2000. For exponents below 1 that of
-%% one more, times a power of a uniform number; its logarithm stays finite where the sample is too small for a float.
-%% Returns both factors, the second as a logarithm.
+%% G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", 2000. For exponents below 1, a sample
+%% for the exponent plus one, times a power of a uniform number; its logarithm stays finite where the sample is too
+%% small for a float. Returns both factors, the second as a logarithm.
 gamma_parts(Key, Alpha0, {Type, Shape}) ->
     Alpha = tessera_ops:broadcast_to(tessera_trace:stop_grad(Alpha0), Shape),
     Form = {Type, Shape},
@@ -291,8 +291,9 @@ poisson(Key, [Rate0], {f64, Shape} = Form) ->
     Many = rejection(ForLarge, Form, fun(K) -> try_poisson(K, High, Form) end),
     select(greater_equal(Rate, 0), select(tessera_elementwise:equal(Rate, infinity), infinity, select(Small, Few, Many)), nan).
 
-%% The first count whose distribution exceeds a uniform number; Next is the probability of a count by that of the one
-%% before. For the means that use it, the probability beyond 1000 is below the precision of f64.
+%% The first count whose distribution exceeds a uniform number; Next computes the probability of a count from the
+%% probability of the count before. For the means that use it, the probability beyond 1000 is below the precision of
+%% f64.
 inversion(Key, First, Next, {Type, Shape}) ->
     Uniform = tessera_random_bits:unit(Key, Type, Shape),
     {_, _, _, Counts} = tessera_control:while(

@@ -1,6 +1,6 @@
 %% @private Windows that slide over a tensor, and their gradients.
 %%
-%% The first two are for the Nx plug, too, which has ops of its own: Op applies one of the core.
+%% The first two are also for the Nx plug, which has ops of its own: Op applies a core op.
 -module(tessera_windows).
 -include("tessera.hrl").
 -export([unfold/4, attributes/4]).
@@ -75,7 +75,7 @@ fold(Name, Operand, Sizes, Options) ->
     Window = window(Name, [Operand, Sizes, Options], X, Sizes, Options),
     tessera_trace:op(Name, [tessera_ops:as_type(Name, X, fold_type(Name, X#tessera.type))], Window).
 
-%% The type in which windows are folded, as by sum/2 and product/2.
+%% The type of folds over windows, as for sum/2 and product/2.
 fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product -> tessera_type:sum_type(Type);
 fold_type(_, Type) -> Type.
 
@@ -213,7 +213,7 @@ spread([At | Ats], [Dim | Dims], [Count | Counts], [Stride | Strides], [L | Low]
     Before = At * D - L,
     [{Before, Dim - Before - covered(Count, Stride), Stride - 1} | spread(Ats, Dims, Counts, Strides, Low, Dilation)].
 
-%% The gradient of the source is C at the selected element; that of the initial value is the sum of C.
+%% The gradient of the source is C at the selected element; the gradient of the initial value is the sum of C.
 -spec scatter_shares(atom(), tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), window()) ->
           [none | fun(() -> tessera_type:tensor())].
 scatter_shares(Name, C, #tessera{type = Type} = X, #tessera{shape = Shape}, Window) ->

@@ -1,7 +1,7 @@
 %% @private Finds in a function's abstract code where Erlang itself inspects a tensor: comparisons, guards and patterns
 %% that have the same outcome for every tensor, since a tensor is a tuple. The code is evaluated over kinds of terms,
-%% from the kinds of its arguments. What is reported is a tensor on every path that leads there: a term
-%% of unknown kind is not reported. Calls are followed within a module; the steps are bounded.
+%% from the kinds of its arguments. A reported term is a tensor on every path: a term of unknown kind is not reported.
+%% Calls are followed within a module; the steps are bounded.
 -module(tessera_flow).
 -include("tessera.hrl").
 -export([holding/1, analyse/3, text/1]).
@@ -12,8 +12,7 @@
 -type target() :: {function, {atom(), arity()}} | {clauses, string(), [tuple()], #{atom() => tessera_kind:kind()}}.
 %% The location, the reason, and the expression with the function of the API to use in its place.
 -type finding() :: {{string(), non_neg_integer()} | {compiled, {string(), non_neg_integer()}, string()}, comparison | pattern | truth | guard, string(), atom()}.
-%% For lines with arithmetic or an `if': whether a tensor occurs in it, and in which
-%% expression.
+%% For lines with arithmetic or an `if': whether a tensor occurs in it, and the expression.
 -type lines() :: #{{arithmetic | 'if', string(), non_neg_integer()} => {sure | unsure | no, tuple()}}.
 -type result() :: #{findings := [finding()], lines := lines()}.
 
@@ -35,7 +34,7 @@
 
 %% ---- a function
 
-%% An environment in which unknown variables have that kind.
+%% An environment that gives unknown variables this kind.
 -spec holding(tessera_kind:kind()) -> #{atom() => tessera_kind:kind()}.
 holding(Kind) -> #{'' => Kind}.
 
@@ -267,8 +266,7 @@ set_field(Name, {atom, _, Field}, Value, {tuple, Kinds}, S) ->
     end;
 set_field(_, _, _, _, _) -> any.
 
-%% Counted from 2, as in tuples; for an unknown field an atom, which is larger than any
-%% number.
+%% Counted from 2, as in tuples; for an unknown field an atom: atoms are larger than any number.
 field_index(Name, Field, #s{code = #{records := Records}}) ->
     case Records of
         #{Name := Fields} -> index(Field, Fields, 2);
@@ -281,8 +279,8 @@ index(_, [], _) -> none.
 
 %% ---- clauses
 
-%% The clauses that may match terms of these kinds: the kind of their results, and the variables that are
-%% bound after all of them.
+%% The clauses that may match terms with these kinds: the kind of their results, and the variables that are bound after
+%% all of them.
 clauses(Subject, Clauses, Env, S) ->
     {Results, S1} = reached(Subject, Clauses, Env, S),
     case Results of

@@ -1,7 +1,7 @@
-%% @private Does for the code of a .beam file what tessera_flow does for abstract code: finds where Erlang itself inspects a tensor. It is
-%% for modules without debug_info. The registers have kinds; each label gets the joined kinds of all jumps to it, until
-%% none changes, and only then findings are reported. So what is reported is a tensor on every path. Comparisons have no line
-%% in such code: the line of a finding is the function's.
+%% @private Does for the code of a .beam file what tessera_flow does for abstract code: finds where Erlang itself inspects a tensor. It
+%% handles modules without debug_info. The registers have kinds; each label gets the joined kinds of all jumps to it, until none changes,
+%% and only then findings are reported. So a reported term is a tensor on every path. Comparisons have no line in such code: a finding has
+%% the function's line.
 -module(tessera_flow_beam).
 -include("tessera.hrl").
 -export([code/1, analyse/3]).
@@ -51,8 +51,8 @@ first_line(Code, Lines) ->
         [] -> {"", 0}
     end.
 
-%% The places that the instruction `line' has numbers of, from 1. They follow each other as lines, between which the number of
-%% a file may stand; file 0 is the module's.
+%% The places that the instruction `line' has numbers of, from 1. They follow each other as lines, sometimes with the number
+%% of a file between; file 0 is the module's.
 lines(Module, Beam) ->
     case beam_lib:chunks(Beam, ["Line"], [allow_missing_chunks]) of
         {ok, {_, [{_, <<_:64, _:32, Count:32, Names:32, Table/binary>>}]}} -> lines(Count, Names, atom_to_list(Module) ++ ".erl", Table);
@@ -322,7 +322,7 @@ operator(is_ne) -> '/=';
 operator(is_eq_exact) -> '=:=';
 operator(is_ne_exact) -> '=/='.
 
-%% What is known of equality: as an option, or as the pattern of a clause that is not taken.
+%% The facts that follow from equality: as an option, or as the pattern of a clause that is not taken.
 outcome(is_eq_exact, A, B) -> equal(A, B);
 outcome(is_ne_exact, A, B) ->
     case equal(A, B) of
@@ -365,7 +365,7 @@ has_type(Test, Kind) ->
         _ -> maybe_so
     end.
 
-%% A tensor is none of the values.
+%% A tensor differs from all these values.
 select(Kind, Pairs, Fail, Regs, S) when ?IS_TENSOR(Kind) ->
     Sought = [Value || {{_, Value} = Operand, _} <- Pairs, is_atom(Value) orelse is_number(Value),
                        tessera_flow_calls:is_looked_for(Value, Kind), Operand =/= {f, Value}],

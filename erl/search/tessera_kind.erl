@@ -1,4 +1,4 @@
-%% @private Kinds: the static knowledge about terms with which tessera_flow computes.
+%% @private Kinds: tessera_flow's static knowledge about terms.
 -module(tessera_kind).
 -include("tessera.hrl").
 -include("../term/tessera_number.hrl").
@@ -47,7 +47,7 @@ kinds(Tag, Terms, Left) ->
     {Kinds, Left1} = lists:mapfoldl(fun of_term/2, Left, Terms),
     {{Tag, Kinds}, Left1}.
 
-%% The kind of a term that has one kind or the other.
+%% The kind of a term with either of two kinds.
 -spec join(kind(), kind()) -> kind().
 join(K, K) -> K;
 join(A, B) when ?IS_TENSOR(A), ?IS_TENSOR(B) -> tensor;

@@ -48,7 +48,7 @@ same_name(Name, Names) ->
         false -> none
     end.
 
-%% The API function to name in an error in place of an Erlang function; none if there is no such function.
+%% The API function to name in an error instead of an Erlang function; none if there is no such function.
 -spec instead(module(), atom(), arity()) -> string() | none.
 instead(erlang, float, 1) -> "tessera:as_type/2";
 instead(erlang, trunc, 1) -> "tessera:as_type/2";

@@ -1,5 +1,5 @@
-%% @private The code of functions: abstract code of modules that were compiled with debug_info, and of funs that are
-%% interpreted, as those of the shell are; of other modules the code of the .beam file. Functions do not raise.
+%% @private The code of functions: abstract code of modules that were compiled with debug_info, and of interpreted funs,
+%% such as the shell's; of other modules the code of the .beam file. Functions do not raise.
 -module(tessera_source).
 -export([key/1, fun_id/1, version/1, load/1, target/2]).
 -export_type([fun_id/0, source/0]).
@@ -140,7 +140,7 @@ field({record_field, _, {atom, _, Name}, _}) -> Name.
 
 %% ---- one function of it
 
-%% The form of the function in which tessera_flow expects it.
+%% The form of the function for tessera_flow.
 -spec target(fun_id(), source()) -> tessera_flow:target() | {beam, {atom(), arity()}, [tessera_kind:kind()]} | none.
 target({named, _, _, Name, Arity, Held}, #{beam := _}) -> {beam, {Name, Arity + length(Held)}, Held};
 target({external, _, _, Name, Arity, _}, #{beam := _}) -> {beam, {Name, Arity}, []};

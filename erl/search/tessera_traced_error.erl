@@ -92,7 +92,7 @@ in_binary(Location, Trace) ->
         _ -> none
     end.
 
-%% A function that is none: the one reason is that its code was purged.
+%% A function without code: it was purged.
 gone(F) ->
     {module, Module} = erlang:fun_info(F, module),
     {failed_precondition, ["the code of a function of the module ", atom_to_binary(Module, utf8), " is gone: another version of the module was "

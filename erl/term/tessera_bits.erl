@@ -1,5 +1,5 @@
-%% @private Elements as bitstrings. Those of fewer than 8 bits are packed, the first one in the high bits; the native library
-%% reads and writes whole bytes, the last one padded with zeros.
+%% @private Elements as bitstrings. Elements of fewer than 8 bits are packed, the first one in the high bits; the native
+%% library reads and writes whole bytes, the last one padded with zeros.
 -module(tessera_bits).
 -include("tessera.hrl").
 -export([make/4, make/5, of_tensor/3, trim/3, first/2]).
@@ -38,7 +38,7 @@ trim(Binary, Type, Elements) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:
     Bits;
 trim(Binary, _, _) -> Binary.
 
-%% The same of all elements of a tensor. Type and shape are what its record says, which may be forged.
+%% The same for all elements of a tensor. Type and shape are what its record says, which may be forged.
 -spec of_tensor(binary(), term(), term()) -> bitstring() | tessera_nif:error().
 of_tensor(Binary, Type, Shape) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
     Size = case tessera_type:is_shape(Shape) of

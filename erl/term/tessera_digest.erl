@@ -29,8 +29,7 @@ of_term(Term) -> first(walk(Term, plain)).
 -spec of_function(function()) -> digest() | tessera_nif:error().
 of_function(F) -> first(walk(code(F), plain)).
 
-%% The size in bytes of a copy of the term, in which sharing is lost, with its binaries; `infinity' if a table should
-%% not hold it.
+%% The size in bytes of a copy of the term without sharing, with its binaries; `infinity' if a table should not hold it.
 -spec weigh(term()) -> non_neg_integer() | infinity.
 weigh(Term) ->
     case walk(Term, plain) of
@@ -38,7 +37,8 @@ weigh(Term) ->
         _ -> infinity
     end.
 
-%% The term itself, or the outer parts of one that is too large to print. Functions are printed without what they hold.
+%% The term itself, or the outer parts of a term that is too large to print. Functions are printed without their
+%% environments.
 -spec outline(term()) -> term().
 outline(Term) ->
     case is_small(Term) of
@@ -73,8 +73,7 @@ cut_map({'__struct__', _, Iterator}, Depth, Left) -> cut_map(maps:next(Iterator)
 cut_map({Key, Value, Iterator}, Depth, Left) ->
     (cut_map(maps:next(Iterator), Depth, Left - 1))#{cut(Key, Depth - 1) => cut(Value, Depth - 1)}.
 
-%% The digest of a function in which tensors count by type, shape and identity; and those tensors, each
-%% once.
+%% The digest of a function; tensors count by type, shape and identity; and those tensors, each once.
 -spec with_tensors(function()) -> {digest(), [tessera_type:tensor()]} | tessera_nif:error().
 with_tensors(F) ->
     case walk(code(F), tensors) of
@@ -82,8 +81,8 @@ with_tensors(F) ->
         {error, _} = Error -> Error
     end.
 
-%% The same, with the modules of functions that it finds by their names: a new version of these has another function, while the code
-%% of others stays what it is.
+%% The same, with the modules of functions that it finds by their names: a new version of such a module has another function, while
+%% the code of others stays.
 -spec with_code(function()) -> {digest(), [tessera_type:tensor()], versions()} | tessera_nif:error().
 with_code(F) ->
     case walk(code(F), tensors) of
@@ -123,8 +122,7 @@ current(Id, Versions) ->
         false -> [Id | [{Module, version(Module)} || {Module, _} <- Versions]]
     end.
 
-%% The digest of a function or another term in which Nx tensors count by type and
-%% shape.
+%% The digest of a function or another term; Nx tensors count by type and shape.
 -spec form(term()) -> digest() | tessera_nif:error().
 form(Term) -> first(walk(Term, forms)).
 
@@ -155,7 +153,7 @@ code(F) ->
             [Module, Name, Arity | version(Module)]
     end.
 
-%% Distinguishes the loaded version of a module from earlier ones. A module that is there but not loaded is loaded.
+%% Distinguishes the loaded version of a module from earlier ones. Loads a module that exists but is not loaded.
 -spec version(module()) -> term().
 version(Module) ->
     case erlang:module_loaded(Module) orelse code:ensure_loaded(Module) =:= {module, Module} of

@@ -1,5 +1,5 @@
-%% @private Errors that users see. All are `error' exceptions with the reason
-%% {Code, Message} and an error info, which the shell and logger print in full.
+%% @private Errors that users see. All are `error' exceptions with the reason {Code, Message} and an error info: the
+%% shell and logger print it in full.
 -module(tessera_error).
 -include("tessera.hrl").
 -export([check/3, raise/3, raise/4, raise/5, show/1, is_ours/1, format_error/2]).
@@ -11,7 +11,7 @@
 
 %% The most arguments that a function of the API has.
 -define(MAX_ARITY, 6).
-%% The module of the API, which the first frame of an error names.
+%% The module of the API: the first frame of an error names it.
 -define(API, tessera).
 
 %% The result of a call for the API function Name, whose error is raised.
@@ -23,15 +23,14 @@ check(_Name, _Args, Result) -> Result.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}) -> no_return().
 raise(Name, Args, Cause) -> raise(Name, Args, Cause, callers()).
 
-%% The same in place of another error, with its stacktrace.
+%% The same instead of another error, with its stacktrace.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}, erlang:stacktrace()) -> no_return().
 raise(Name, Args, #{code := Code, message := Text} = Cause, Trace) ->
     Message = named(Name, Text),
     Info = {error_info, #{module => ?MODULE, cause => Cause#{message := Message}}},
     erlang:raise(error, {Code, Message}, [{?API, Name, called(Name, Args), [Info]} | Trace]).
 
-%% The arguments, if they are those of a function of the API and can be sent with the reason of an exit; else its
-%% arity.
+%% The arguments, if a function of the API has them and they can be sent with the reason of an exit; else its arity.
 called(Name, Args) ->
     Arity = arity(length(Args), [Arity || Arity <- lists:seq(0, ?MAX_ARITY), erlang:function_exported(?API, Name, Arity)]),
     case Arity =:= length(Args) andalso tessera_digest:is_small(Args) of

@@ -2,7 +2,7 @@
 -module(tessera_library).
 -export([path/0, explain/2]).
 
-%% Without the ending, as erlang:load_nif/2 wants it.
+%% Without the ending, for erlang:load_nif/2.
 path() -> filename:join(priv_dir(), "tessera_nif").
 
 priv_dir() ->

@@ -1,4 +1,5 @@
-%% Numbers outside of tensors: Erlang's, the floats that Erlang lacks as atoms, and {complex, Re, Im} of two of these.
+%% Numbers outside of tensors: Erlang's, the floats that Erlang lacks as atoms, and {complex, Re, Im} with two real
+%% numbers.
 -define(IS_REAL_NUMBER(N), (is_number(N) orelse N =:= nan orelse N =:= infinity orelse N =:= neg_infinity)).
 -define(IS_COMPLEX_NUMBER(N),
         (is_tuple(N) andalso tuple_size(N) =:= 3 andalso element(1, N) =:= complex andalso

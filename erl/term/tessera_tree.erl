@@ -1,6 +1,6 @@
 %% @private Containers: any term of tuples, lists and maps with tensors and
-%% numbers as leaves. A signature is the term with its leaves' types: the part on which a compiled
-%% program depends. Other terms are part of the signature.
+%% numbers as leaves. A signature is the term with its leaves' types: a compiled program depends on this part. Other
+%% terms are part of the signature.
 -module(tessera_tree).
 -include("tessera.hrl").
 -include("tessera_number.hrl").

@@ -35,7 +35,7 @@ bits(Type) ->
 -spec is_complex_type(term()) -> boolean().
 is_complex_type(Type) -> class(Type) =:= complex.
 
-%% Floats and complex numbers: what has gradients and is rounded.
+%% Floats and complex numbers: types that have gradients and round.
 -spec is_inexact_type(term()) -> boolean().
 is_inexact_type(Type) -> is_float_type(Type) orelse is_complex_type(Type).
 
@@ -105,8 +105,7 @@ merge_number(Type, Integer) ->
         {s, Bits} -> merge_number(signed(2 * Bits), Integer)
     end.
 
-%% The common type of tensors of these types and of numbers, as ts_op_operand_types: independent of their
-%% order.
+%% The common type of tensors with these types and of numbers, as ts_op_operand_types: independent of their order.
 -spec merge_all([type()], [operand()]) -> type().
 merge_all([], Numbers) ->
     Large = lists:any(fun(N) -> is_integer(N) andalso N >= 1 bsl 63 end, Numbers),
