@@ -1,10 +1,11 @@
 /* Linear algebra of complex matrices, by the equations that define its results (tool/judge.h): every op, c64 and c128,
- * sizes on both sides of a change of algorithm, batches, each side and triangle; matrices of low rank, NaN and
- * infinities; the same bits on any number of threads and with every instruction set; cancelling; allocations that
- * fail. */
+ * sizes on both sides of a change of algorithm, batches, each side and triangle; matrices of low rank, signs of
+ * zeros, NaN and infinities; the same bits on any number of threads and with every instruction set; cancelling;
+ * allocations that fail. */
 #include "base/alloc.h"
 #include "exec/executable.h"
 #include "kernel/linalg/factor.h"
+#include "kernel/ref/ref.h"
 #include "kernel/routine.h"
 #include "lesser_isa.h"
 #include "linalg_check.h"
@@ -56,7 +57,7 @@ static void set(ts_buffer *buffer, int64_t element, number z) {
 
 static number at(const ts_buffer *buffer, int64_t element) {
   const ts_scalar x = ts_scalar_load(buffer->dtype, element_of(buffer, element));
-  return ts_scalar_to_f64(buffer->dtype, x) + ts_scalar_imag(buffer->dtype, x) * I;
+  return CMPLX(ts_scalar_to_f64(buffer->dtype, x), ts_scalar_imag(buffer->dtype, x));
 }
 
 /* Hermitian and positive definite as a lower triangle, or noise with larger numbers on the diagonal. */
@@ -455,6 +456,131 @@ START_TEST(known_values)
 }
 END_TEST
 
+/* ---- signs of zeros ---- */
+
+static int below(uint64_t *seed, int end) { return (int)((noise(seed) + 1) / 2 * end) % end; }
+
+/* A part of an element: often 0, of either sign. */
+static double part(uint64_t *seed) {
+  static const double parts[] = {0, -0.0, 0, -0.0, 1, -1, 2, -2};
+  return parts[below(seed, 8)];
+}
+
+static number sparse(uint64_t *seed, int n) {
+  if (below(seed, n) > 2) return CMPLX(copysign(0, noise(seed)), copysign(0, noise(seed)));
+  return CMPLX(part(seed), part(seed));
+}
+
+/* A number that others are divided by with no rounding. */
+static number unit_of(uint64_t *seed, bool positive) {
+  static const number units[] = {1, 2, -1, I, -2 * I, 1 + I, -1 + I, 4};
+  return units[below(seed, positive ? 2 : 8)];
+}
+
+static number with_any_zeros(number z, uint64_t *seed) {
+  const double re = creal(z), im = cimag(z);
+  return CMPLX(re == 0 ? copysign(0, noise(seed)) : re, im == 0 ? copysign(0, noise(seed)) : im);
+}
+
+/* Element (i, k) of the product of the triangles of `a`: those of cholesky, or a lower one with ones on the diagonal.
+ */
+static number product_of(const number *a, int n, bool hermitian, int i, int k) {
+  number sum = 0;
+  for (int j = 0; j <= i && j <= k; j++) {
+    const number left = !hermitian && j == i ? 1 : a[i * n + j];
+    sum += left * (hermitian ? conj(a[k * n + j]) : a[j * n + k]);
+  }
+  return sum;
+}
+
+/* A matrix whose factors are exact. Of LU, rows stand in the opposite order, and numbers of L are so small that these
+ * exchanges are all. */
+static void fill_sparse(program *p, uint64_t seed) {
+  const int n = p->c.rows;
+  const ts_opcode op = p->c.op;
+  const bool hermitian = op == TS_OP_CHOLESKY, factors = op == TS_OP_LU || op == TS_OP_SOLVE;
+  matrix a = make_matrix(n, n);
+  for (int e = 0; e < n * n; e++) {
+    const int i = e / n, k = e % n;
+    a.data[e] = i == k ? unit_of(&seed, hermitian) : sparse(&seed, n);
+    if (factors && k < i) a.data[e] /= 4;
+  }
+  for (int e = 0; e < n * n; e++) {
+    const int i = e / n, k = e % n;
+    const number z = hermitian || factors ? product_of(a.data, n, hermitian, i, k) : a.data[e];
+    set(p->args[0], factors ? (n - 1 - i) * n + k : e, with_any_zeros(z, &seed));
+  }
+  for (int64_t e = 0; p->arg_count > 1 && e < ts_shape_elements(&p->args[1]->shape); e++)
+    set(p->args[1], e, sparse(&seed, n));
+  free(a.data);
+}
+
+static int compare_zeros(const program *p, double ours, double plain, int64_t e) {
+  if (ours != 0 || plain != 0) return 0;
+  ck_assert_msg(signbit(ours) == signbit(plain), "%s of %d rows: element %d is %g in place of %g", ts_op_name(p->c.op),
+                p->c.rows, (int)e, ours, plain);
+  return 1;
+}
+
+/* Wherever the interpreter's plain algorithm and the routine have a zero, it has the same sign. How many there are. */
+static int check_zeros(program *p) {
+  ts_buffer *plain[MOST_RESULTS];
+  int count = 0;
+  run(p);
+  judge(p);
+  ck_assert_ok(ts_ref_run(p->graph, p->args, p->arg_count, ts_pool_default(), plain));
+  for (size_t r = 0; r < p->count; r++) {
+    for (int64_t e = 0; e < ts_shape_elements(&plain[r]->shape); e++) {
+      count += compare_zeros(p, creal(at(p->results[r], e)), creal(at(plain[r], e)), e);
+      count += compare_zeros(p, cimag(at(p->results[r], e)), cimag(at(plain[r], e)), e);
+    }
+    ts_buffer_release(plain[r]);
+  }
+  return count;
+}
+
+static const ts_opcode exact_ops[] = {TS_OP_CHOLESKY, TS_OP_LU, TS_OP_SOLVE, TS_OP_TRIANGULAR_SOLVE};
+enum { EXACT_OPS = sizeof exact_ops / sizeof *exact_ops };
+
+START_TEST(zeros_have_the_signs_of_the_plain_algorithm)
+{
+  static const int ns[] = {1, 2, 3, 4, 7, 31, 33, 70};
+  for (int i = 0; i < 8; i++) {
+    int count = 0;
+    for (int kind = 0; kind < 16; kind++) {
+      complex_case c = square(exact_ops[_i], TS_C128, 1, ns[i]);
+      c.sides = (sides){kind & 1, kind & 2, kind & 4, kind & 8};
+      program p = make(&c);
+      fill_sparse(&p, (uint64_t)i * 100 + (uint64_t)kind);
+      count += check_zeros(&p);
+      drop(&p);
+    }
+    ck_assert_int_gt(count, ns[i]);
+  }
+}
+END_TEST
+
+/* x of [[1, 0, 0], [1, i, 0], [i, 1, 1]] x = (1, -1, 3 + 3i), and the same of a right side with zeros below 0. */
+START_TEST(known_zeros)
+{
+  static const number a[] = {1, 0, 0, 1, I, 0, I, 1, 1};
+  const number b[2][3] = {{1, -1, 3 + 3 * I}, {CMPLX(-0.0, -0.0), CMPLX(1, -0.0), CMPLX(0, 1)}};
+  const number x[2][3] = {{1, CMPLX(0, 2), CMPLX(3, 0)}, {CMPLX(-0.0, 0), CMPLX(0, -1), CMPLX(0, 2)}};
+  program p = make(&(complex_case){TS_OP_TRIANGULAR_SOLVE, types[_i % TYPES], 1, 3, 3, .right = 1,
+                                   .sides = {.left = true, .lower = true}});
+  for (int i = 0; i < 9; i++) set(p.args[0], i, a[i]);
+  for (int i = 0; i < 3; i++) set(p.args[1], i, b[_i / TYPES][i]);
+  run(&p);
+  for (int i = 0; i < 3; i++) {
+    const number z = at(p.results[0], i), want = x[_i / TYPES][i];
+    ck_assert(z == want);
+    ck_assert_msg(signbit(creal(z)) == signbit(creal(want)) && signbit(cimag(z)) == signbit(cimag(want)),
+                  "x[%d] is (%g, %g)", i, creal(z), cimag(z));
+  }
+  drop(&p);
+}
+END_TEST
+
 /* ---- threads, memory ---- */
 
 static complex_case shared_case(int i) { return square(ops[i], types[i % TYPES], i % 3 == 0 ? 1 : 40, i % 3 ? 7 : 60); }
@@ -571,6 +697,8 @@ int main(void) {
   tcase_add_loop_test(values, special_values, 0, OPS);
   tcase_add_loop_test(values, not_positive_definite, 0, TYPES);
   tcase_add_loop_test(values, known_values, 0, TYPES);
+  tcase_add_loop_test(values, zeros_have_the_signs_of_the_plain_algorithm, 0, EXACT_OPS);
+  tcase_add_loop_test(values, known_zeros, 0, 2 * TYPES);
   tcase_add_loop_test(values, an_op_without_factors_is_refused_by_name, 0, 3);
   tcase_add_test(values, routines_of_complex_numbers);
   tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, OPS);

@@ -1,6 +1,6 @@
-/* Cholesky factors of large complex matrices, by blocks of columns, whose products are taken from the lower triangle
- * behind them by tiles. The tile that is the next block is factored by the thread that has it, while others have the
- * rest. */
+/* Cholesky factors of complex matrices, by blocks of columns, whose products are added to the sums of the lower
+ * triangle behind them by tiles. The tile that is the next block is factored by the thread that has it, while others
+ * have the rest. */
 #include "kernel/linalg/factor_blocked.h"
 
 #include <string.h>
@@ -31,6 +31,7 @@ static bool factor_column(const factor_grid *g, factor_block b, int64_t j) {
 static ts_status factor_columns_at(const factor_grid *g, int64_t at, bool *out_good) {
   const factor_block b = factor_block_at(g, at);
   TS_TRY(ts_check_cancelled(g->f->cancel, "cholesky"));
+  factor_load_elements(g, b);
   for (int64_t j = 0; *out_good && j < b.width; j++) *out_good = factor_column(g, b, j);
   return TS_SUCCESS;
 }
@@ -43,9 +44,9 @@ static void set_multipliers(const factor_grid *g, factor_block b, factor_tile *t
     const factor_numbers l = factor_from(factor_row(&g->a, b.at + k), t->first);
     double *x = t->by + 2 * k * FACTOR_PARTS, *turned = x + FACTOR_PARTS;
     for (int64_t c = 0; c < t->count; c++) {
-      x[2 * c] = turned[2 * c + 1] = -l.re[c];
-      x[2 * c + 1] = l.im[c];
-      turned[2 * c] = -l.im[c];
+      x[2 * c] = turned[2 * c + 1] = l.re[c];
+      x[2 * c + 1] = -l.im[c];
+      turned[2 * c] = l.im[c];
     }
   }
 }
@@ -55,7 +56,8 @@ static ts_status step_task(void *arg, int64_t task, int worker) {
   const factor_grid *g = r->g;
   factor_tile t;
   (void)worker;
-  factor_begin_tile(g, r->block.at + r->block.width + task * FACTOR_BLOCK, &t);
+  factor_begin_tile(g, r->block.at + r->block.width, task, &t);
+  t.fresh = r->block.at == 0;
   set_multipliers(g, r->block, &t);
   TS_TRY(factor_update_tile(g, r->block, &t, t.first, g->n - t.first));
   return task == 0 ? factor_columns_at(g, t.first, &r->good) : TS_SUCCESS;
@@ -66,8 +68,7 @@ static ts_status factor_grid_cholesky(const factor_grid *g, bool *out_good) {
   TS_TRY(factor_columns_at(g, 0, &r.good));
   for (int64_t at = 0; r.good && at < g->n; at += FACTOR_BLOCK) {
     r.block = factor_block_at(g, at);
-    const int64_t tiles = (g->n - at - r.block.width + FACTOR_BLOCK - 1) / FACTOR_BLOCK;
-    TS_TRY(ts_linalg_run_tasks(g->f->parallel, tiles, step_task, &r));
+    TS_TRY(ts_linalg_run_tasks(g->f->parallel, factor_tiles(g, at + r.block.width), step_task, &r));
   }
   *out_good = r.good;
   return ts_check_cancelled(g->f->cancel, "cholesky");
@@ -75,8 +76,8 @@ static ts_status factor_grid_cholesky(const factor_grid *g, bool *out_good) {
 
 /* ---- operand and result ---- */
 
-static factor_view rows_of(const factor_grid *g, const void *matrix) {
-  return (factor_view){(double *)(uintptr_t)matrix, g->n, 1};
+static factor_view rows_of(const factor *f, const void *matrix) {
+  return (factor_view){(double *)(uintptr_t)matrix, f->spec->rows, 1};
 }
 
 static void put_nan(const factor_view *out, int64_t row) {
@@ -86,7 +87,7 @@ static void put_nan(const factor_view *out, int64_t row) {
 static void put_task(void *arg, int64_t task, int worker) {
   const cholesky_run *r = arg;
   const int64_t n = r->g->n;
-  const factor_view out = rows_of(r->g, r->g->f->results[0]);
+  const factor_view out = rows_of(r->g->f, r->g->f->results[0]);
   const factor_block rows = factor_block_at(r->g, task * FACTOR_BLOCK);
   const int64_t end = rows.at + rows.width;
   (void)worker;
@@ -98,10 +99,8 @@ static void put_task(void *arg, int64_t task, int worker) {
 }
 
 ts_status factor_blocked_cholesky(const factor *f) {
-  const factor_grid g = factor_grid_of(f);
-  const factor_view in = rows_of(&g, f->matrix);
+  const factor_grid g = factor_grid_of(f, rows_of(f, f->matrix));
   cholesky_run r = {.g = &g};
-  factor_grid_load_lower(&g, &in);
   TS_TRY(factor_grid_cholesky(&g, &r.good));
   ts_parallel_run(f->parallel, (g.n + FACTOR_BLOCK - 1) / FACTOR_BLOCK, put_task, &r);
   return TS_SUCCESS;

@@ -1,4 +1,4 @@
-/* LU factors of large complex matrices with partial pivoting, by blocks of columns. A block's exchanges, its system and
+/* LU factors of complex matrices with partial pivoting, by blocks of columns. A block's exchanges, its system and
  * its products are applied to all columns behind it by tiles; the tile that is the next block is factored by the thread
  * that has it, while others have the rest. The right side of a system stands behind the matrix. */
 #include "kernel/linalg/factor_blocked.h"
@@ -14,8 +14,7 @@ static void exchange(double *x, int64_t i, int64_t k) {
 }
 
 /* Applies the exchanges of rows `from` to `to` - 1 to a column. */
-static void exchange_rows(const factor_grid *g, int64_t column, int64_t from, int64_t to) {
-  const factor_numbers x = factor_row(&g->a, column);
+static void exchange_rows(const factor_grid *g, factor_numbers x, int64_t from, int64_t to) {
   for (int64_t i = from; i < to; i++) {
     if (g->pivots[i] == i) continue;
     exchange(x.re, i, g->pivots[i]);
@@ -48,13 +47,16 @@ static int64_t find_largest(factor_numbers x, int64_t count) {
   return best;
 }
 
-/* The first j numbers of column j of a block, which are those of U: they are solved for in place. */
+/* The first j numbers of column j of a block, which are those of U: an element less its sum, which is complete when the
+ * numbers before it are. */
 static void solve_top(const factor_grid *g, factor_block b, int64_t j, factor_number *u) {
   const factor_numbers x = factor_from(factor_row(&g->a, b.at + j), b.at);
-  for (int64_t i = 0; i < j; i++) u[i] = factor_number_at(x, i);
+  const factor_numbers own = factor_from(factor_row(&g->elements, j), b.at);
+  for (int64_t i = 0; i < j; i++) u[i] = b.at > 0 ? factor_number_at(x, i) : (factor_number){0, 0};
   for (int64_t k = 0; k < j; k++) {
     const factor_numbers l = factor_from(factor_row(&g->a, b.at + k), b.at);
-    for (int64_t i = k + 1; i < j; i++) u[i] = factor_less(u[i], factor_times(factor_number_at(l, i), u[k]));
+    u[k] = factor_less(factor_number_at(own, k), u[k]);
+    for (int64_t i = k + 1; i < j; i++) u[i] = factor_plus(u[i], factor_times(factor_number_at(l, i), u[k]));
   }
   for (int64_t i = 0; i < j; i++) factor_put_number(x, i, u[i]);
 }
@@ -66,7 +68,11 @@ static void factor_column(const factor_grid *g, factor_block b, int64_t j) {
   solve_top(g, b, j, u);
   factor_take_panel(g, b, j, u);
   g->pivots[row] = row + find_largest(x, g->n - row);
-  for (int64_t c = b.at; c < b.at + b.width; c++) exchange_rows(g, c, row, row + 1);
+  ts_linalg_swap(g->order, row, g->pivots[row]);
+  for (int64_t c = 0; c < b.width; c++) {
+    if (c <= j || b.at > 0) exchange_rows(g, factor_row(&g->a, b.at + c), row, row + 1);
+    if (c > j) exchange_rows(g, factor_row(&g->elements, c), row, row + 1);
+  }
   const factor_number pivot = factor_number_at(x, 0);
   if (!factor_is_zero(pivot)) factor_divide_numbers(factor_from(x, 1), 1, g->n - row - 1, pivot);
 }
@@ -74,6 +80,7 @@ static void factor_column(const factor_grid *g, factor_block b, int64_t j) {
 static ts_status factor_columns_at(const factor_grid *g, int64_t at) {
   const factor_block b = factor_block_at(g, at);
   TS_TRY(ts_check_cancelled(g->f->cancel, ts_op_name(g->f->spec->op)));
+  factor_load_elements(g, b);
   for (int64_t j = 0; j < b.width; j++) factor_column(g, b, j);
   factor_keep_triangle(g, b);
   return TS_SUCCESS;
@@ -83,6 +90,7 @@ static ts_status factor_columns_at(const factor_grid *g, int64_t at) {
 
 typedef struct step_run {
   const factor_grid *g;
+  const factor_sides *own, *right; /* tiles of the matrix, and of the right side */
   factor_block block;
 } step_run;
 
@@ -92,19 +100,22 @@ static ts_status step_task(void *arg, int64_t task, int worker) {
   const int64_t at = r->block.at, behind = at + r->block.width;
   factor_tile t;
   (void)worker;
-  factor_begin_tile(g, behind + task * FACTOR_BLOCK, &t);
-  for (int64_t c = 0; c < t.count; c++) exchange_rows(g, t.first + c, at, behind);
-  factor_solve_tile(g, r->block, (factor_sides){.unit = true}, &t);
+  factor_begin_tile(g, behind, task, &t);
+  t.fresh = at == 0;
+  for (int64_t c = 0; !t.fresh && c < t.count; c++) exchange_rows(g, factor_row(&g->a, t.first + c), at, behind);
+  factor_solve_tile(g, r->block, t.first < g->n ? r->own : r->right, &t);
   TS_TRY(factor_update_tile(g, r->block, &t, behind, g->n - behind));
   return task == 0 && behind < g->n ? factor_columns_at(g, behind) : TS_SUCCESS;
 }
 
-static ts_status factor_grid_lu(const factor_grid *g) {
+/* A right side b becomes the solution of L x = b. */
+static ts_status factor_grid_lu(const factor_grid *g, factor_view b, const factor_view *x) {
+  const factor_sides own = {.unit = true, .from = g->matrix, .order = g->order};
+  const factor_sides right = {.unit = true, .from = b, .order = g->order, .to = x};
   TS_TRY(factor_columns_at(g, 0));
   for (int64_t at = 0; at < g->n; at += FACTOR_BLOCK) {
-    step_run r = {g, factor_block_at(g, at)};
-    const int64_t tiles = (g->a.count - at - r.block.width + FACTOR_BLOCK - 1) / FACTOR_BLOCK;
-    TS_TRY(ts_linalg_run_tasks(g->f->parallel, tiles, step_task, &r));
+    step_run r = {g, &own, &right, factor_block_at(g, at)};
+    TS_TRY(ts_linalg_run_tasks(g->f->parallel, factor_tiles(g, at + r.block.width), step_task, &r));
   }
   return ts_check_cancelled(g->f->cancel, ts_op_name(g->f->spec->op));
 }
@@ -116,7 +127,7 @@ static void exchange_task(void *arg, int64_t task, int worker) {
   const factor_grid *g = arg;
   const factor_block b = factor_block_at(g, task * FACTOR_BLOCK);
   (void)worker;
-  for (int64_t c = b.at; c < b.at + b.width; c++) exchange_rows(g, c, b.at + b.width, g->n);
+  for (int64_t c = b.at; c < b.at + b.width; c++) exchange_rows(g, factor_row(&g->a, c), b.at + b.width, g->n);
 }
 
 static factor_view result(const factor_grid *g, int which) { return (factor_view){g->f->results[which], g->n, 1}; }
@@ -130,7 +141,7 @@ static void put_row(const factor_grid *g, int64_t i) {
   const factor_view p = result(g, 0), l = result(g, 1), u = result(g, 2);
   const factor_number one = {1, 0};
   clear(&p, i, 0, g->n);
-  factor_view_put(&p, i, g->order[i], one);
+  factor_view_put(&p, i, g->places[i], one);
   factor_view_put(&l, i, i, one);
   clear(&l, i, i + 1, g->n);
   clear(&u, i, 0, i);
@@ -149,17 +160,11 @@ static void put_task(void *arg, int64_t task, int worker) {
   for (int64_t i = rows.at; i < end; i++) put_row(g, i);
 }
 
-/* Which row of the factors each row of the matrix is. */
-static void set_order(const factor_grid *g) {
-  for (int64_t i = 0; i < g->n; i++) g->order[i] = i;
-  for (int64_t i = g->n - 1; i >= 0; i--) ts_linalg_swap(g->order, i, g->pivots[i]);
-}
-
-static void put_factors(factor_grid *g) {
+static void put_factors(const factor_grid *g) {
   const int64_t tasks = (g->n + FACTOR_BLOCK - 1) / FACTOR_BLOCK;
-  set_order(g);
-  ts_parallel_run(g->f->parallel, tasks, exchange_task, g);
-  ts_parallel_run(g->f->parallel, tasks, put_task, g);
+  for (int64_t i = 0; i < g->n; i++) g->places[g->order[i]] = i;
+  ts_parallel_run(g->f->parallel, tasks, exchange_task, (void *)(uintptr_t)g);
+  ts_parallel_run(g->f->parallel, tasks, put_task, (void *)(uintptr_t)g);
 }
 
 static void put_determinant(const factor_grid *g) {
@@ -173,14 +178,13 @@ static void put_determinant(const factor_grid *g) {
 }
 
 ts_status factor_blocked_lu(const factor *f) {
-  factor_grid g = factor_grid_of(f);
-  const int64_t right = f->spec->right;
-  const factor_view a = {(double *)(uintptr_t)f->matrix, g.n, 1}, b = {(double *)(uintptr_t)f->right, right, 1};
+  const int64_t n = f->spec->rows, right = f->spec->right;
+  const factor_view a = {(double *)(uintptr_t)f->matrix, n, 1}, b = {(double *)(uintptr_t)f->right, right, 1};
   const factor_view x = {f->results[0], right, 1};
-  factor_grid_load(&g, &a, 0, g.n);
-  factor_grid_load(&g, &b, g.n, g.a.count);
-  TS_TRY(factor_grid_lu(&g));
+  const factor_grid g = factor_grid_of(f, a);
+  TS_TRY(factor_grid_lu(&g, b, &x));
   if (f->spec->op == TS_OP_LU) put_factors(&g);
   if (f->spec->op == TS_OP_DETERMINANT) put_determinant(&g);
-  return f->spec->op == TS_OP_SOLVE ? factor_solve_grid(&g, (factor_sides){.upper = true}, &x) : TS_SUCCESS;
+  return f->spec->op == TS_OP_SOLVE ? factor_solve_grid(&g, &(factor_sides){.upper = true, .from = x, .to = &x})
+                                    : TS_SUCCESS;
 }

@@ -46,6 +46,9 @@ static inline factor_number factor_negative(factor_number z) { return (factor_nu
 static inline factor_number factor_times(factor_number x, factor_number y) {
   return (factor_number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
+static inline factor_number factor_plus(factor_number x, factor_number y) {
+  return (factor_number){x.re + y.re, x.im + y.im};
+}
 static inline factor_number factor_less(factor_number x, factor_number y) {
   return (factor_number){x.re - y.re, x.im - y.im};
 }
@@ -58,7 +61,7 @@ static inline factor_number factor_phase(factor_number z) {
   const double by = factor_size(z) < 0x1p-960 ? 0x1p600 : 1, re = z.re * by, im = z.im * by, size = hypot(re, im);
   return size > 0 ? (factor_number){re / size, im / size} : (factor_number){1, 0};
 }
-/* By Smith's method, as the op divides. */
+/* By Smith's method, with the zeros of C's quotients. */
 factor_number factor_quotient(factor_number x, factor_number y);
 
 /* The parts of a number: 1 or 2. */

@@ -17,8 +17,8 @@ factor_number factor_quotient(factor_number x, factor_number y) {
   if (factor_is_zero(y)) return (factor_number){x.re / fabs(y.re), x.im / fabs(y.re)};
   if (factor_is_far(y)) return far_quotient(x, y);
   const double ratio = small / large, divisor = large + small * ratio;
-  const double im = (second - first * ratio) / divisor;
-  return (factor_number){(first + second * ratio) / divisor, swap ? -im : im};
+  const double im = swap ? first * ratio - second : second - first * ratio;
+  return (factor_number){(first + second * ratio) / divisor, im / divisor};
 }
 
 static factor_number raised(factor_number z, int64_t power) {

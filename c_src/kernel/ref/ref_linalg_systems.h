@@ -27,7 +27,7 @@ static bool NAME(factor_column)(NUMBER *a, int64_t n, int64_t j) {
   a[j * n + j] = ROOT(a[j * n + j]);
   for (int64_t i = j + 1; i < n; i++) {
     if (pivot == 0 && a[i * n + j] != 0) return false;
-    if (pivot > 0) a[i * n + j] = DIVIDE(a[i * n + j], a[j * n + j]);
+    if (pivot > 0) a[i * n + j] /= REAL_PART(a[j * n + j]);
   }
   return true;
 }
