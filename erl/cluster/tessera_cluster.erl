@@ -11,11 +11,11 @@
 -type cluster() :: pid() | atom().
 %% `ranks' is required. `hosts': names, or names with slots; `devices' and `threads' of each rank; `mpirun': its name or path, or
 %% `none' for ranks of this host without MPI; `mca' and `env' for mpirun; `memory_limit' in bytes for each rank; `deadline' in
-%% milliseconds, after which a silent rank is lost; `listen': the address to which ranks connect; `start_timeout' in milliseconds;
-%% `restarts': so many in so many seconds; `name': the cluster is registered with it; `directory': where the file with the key
-%% is, which all hosts must see; `max_message' in bytes; `tree': more ranks than the first number are connected through leaders, each
-%% of which has so many ranks as the second one says, itself included; `tls': the connections between this node and the ranks are
-%% encrypted, which is the default with `hosts'.
+%% milliseconds until a silent rank is lost; `listen': this host's address for the ranks' connections; `start_timeout' in
+%% milliseconds; `restarts': the number of restarts, and the seconds in which they may happen; `name': the cluster is registered with
+%% it; `directory': the place of the file with the key, which all hosts must see; `max_message' in bytes; `tree': with more ranks
+%% than the first number, ranks are connected through leaders; each leader has as many ranks as the second number, itself included;
+%% `tls': the connections between this node and the ranks are encrypted, the default with `hosts'.
 -type options() :: #{ranks := pos_integer(), hosts => [string() | {string(), pos_integer()}], devices => pos_integer(),
                      threads => pos_integer(), mpirun => string() | none, mca => [{string(), string()}],
                      env => [{string(), string()}], memory_limit => pos_integer(), deadline => pos_integer(),
@@ -23,21 +23,21 @@
                      restarts => {non_neg_integer(), pos_integer()}, name => atom(), directory => string(),
                      max_message => pos_integer(), tree => {pos_integer(), pos_integer()}, tls => boolean()} | [{atom(), term()}].
 
-%% Of a node that joins: its `devices' and `threads'; `memory_limit' in bytes; `deadline' in milliseconds, after which a silent rank is lost;
+%% Of a node that joins: its `devices' and `threads'; `memory_limit' in bytes; `deadline' in milliseconds until a silent rank is lost;
 %% `start_timeout' for all ranks to join, `call_timeout' for all to make the same call; `name': the cluster is registered with it.
 -type join_options() :: #{devices => pos_integer(), threads => pos_integer(), memory_limit => pos_integer(), deadline => pos_integer(),
                           start_timeout => pos_integer(), call_timeout => pos_integer() | infinity, name => atom()} | [{atom(), term()}].
 
-%% Of the job that runs: the connection to each rank, and to those that compile for their hosts; the process that sends runs; where
-%% values of each rank are; bytes of a message at most; and the table of the programs that the ranks have.
+%% For the running job: the connection to each rank, and to the ranks that compile for their hosts; the process that sends runs;
+%% the places of each rank's values; the most bytes of a message; and the table of the ranks' programs.
 -type connections() :: #{links := tuple(), compilers := [pid()], queue := pid(), places := tuple(), limit := pos_integer(), table := ets:table()}.
 
 %% Milliseconds for a rank's reply to info/1.
 -define(INFO, 5000).
-%% Milliseconds within which a stopped cluster has ended all processes.
+%% Milliseconds for a stopped cluster to end all its processes.
 -define(STOP, 10000).
 
-%% Milliseconds until the start after one that failed; it doubles with each, up to the longest.
+%% Milliseconds until the start after a failed one; it doubles with each, up to the longest.
 -define(PAUSE, 500).
 -define(LONGEST_PAUSE, 16000).
 
@@ -67,11 +67,11 @@ start_link(Options) ->
         Error -> Error
     end.
 
-%% @doc Makes this node one rank of a cluster without a driver: `mpirun' or `srun' has started it, and the other ranks call this, too. It returns
-%% when all have. The cluster is a client of {@link tessera:shard_jit/3} and {@link tessera:shard_map/5}, whose functions then take and
-%% return lists for the partitions of this rank only: rank R of N has the partitions from R P / N on, of P. All ranks must make the same calls in the
-%% same order. Otherwise all get `failed_precondition', or `unavailable' when one has not called within `call_timeout'. An error of one rank is raised on all. A node can join
-%% once. Started by itself, a node is the only rank of its cluster.
+%% @doc Makes this node one rank of a cluster without a driver: `mpirun' or `srun' has started it, and the other ranks also call this function. It
+%% returns when all have. The cluster is a client of {@link tessera:shard_jit/3} and {@link tessera:shard_map/5}. Their functions then take and return
+%% lists for the partitions of this rank only: rank R of N has the partitions from R P / N on, of P. All ranks must make the same calls in the same
+%% order. Otherwise all get `failed_precondition', or `unavailable' when one has not called within `call_timeout'. An error of one rank is raised on
+%% all. A node can join once. Started by itself, a node is the only rank of its cluster.
 -spec join(join_options()) -> {ok, pid()} | {error, {atom(), binary()}}.
 join(Options) -> tessera_cluster_join:join(Options).
 
@@ -106,7 +106,7 @@ stop(Cluster) ->
 %% @doc For supervisors.
 -spec child_spec(options()) -> supervisor:child_spec().
 child_spec(Options) ->
-    %% start_link/1 says what is wrong with options that are none
+    %% start_link/1 reports the fault of invalid options
     Name = case tessera_type:is_proper(Options) of
                true -> proplists:get_value(name, Options);
                false when is_map(Options) -> maps:get(name, Options, undefined);
@@ -114,11 +114,11 @@ child_spec(Options) ->
            end,
     #{id => {?MODULE, Name}, start => {?MODULE, start_link, [Options]}, shutdown => ?STOP + 5000}.
 
-%% @doc What the cluster is and does: its state, whether its connections are encrypted, its ranks (rank, host, pid, to whom it is
-%% connected, devices, threads, CPUs, versions, bytes of memory of its VM and its tensors, bytes that its socket sent and received, bytes that
-%% MPI sent to other ranks and received from them, milliseconds since the last sign of life), how often it was restarted, and its last error. Of a
-%% cluster that was joined: its state, this node's `rank', the ranks (rank, host, pid, devices, threads, CPUs, instruction set), the version of MPI,
-%% bytes that MPI has moved between this rank and others, and the last error.
+%% @doc The state of the cluster: whether it is up and its connections are encrypted, its ranks, its number of restarts, and its last error. Of each
+%% rank: rank, host, pid, its parent in the tree, devices, threads, CPUs, versions, bytes of memory of its VM and its tensors, bytes that its socket
+%% sent and received, bytes that MPI sent to other ranks and received from them, milliseconds since the last sign of life. For a cluster that was
+%% joined: its state, this node's `rank', the ranks (rank, host, pid, devices, threads, CPUs, instruction set), the version of MPI, bytes that MPI
+%% has moved between this rank and others, and the last error.
 -spec info(cluster()) -> #{state := up | starting, tls := boolean(), ranks := [map()], restarts := non_neg_integer(), last_error := none | {atom(), binary()}}
                        | #{state := up | down | left, rank := non_neg_integer(), ranks := [map()], mpi := none | binary(),
                            mpi_sent_bytes := non_neg_integer(), mpi_received_bytes := non_neg_integer(),
@@ -173,8 +173,8 @@ clear_ranks(Cluster) ->
     ok.
 
 %% @doc Calls F with the number of the rank, on all ranks at once: the results, in the order of ranks. So each rank can read its own part
-%% of a file. The module of F must be in the code path of this node. Results are terms whose atoms this node knows; tensors in
-%% them stay on their ranks, as those of runs do. Raises the first error, with the rank and its host.
+%% of a file. The module of F must be in the code path of this node. Results are terms whose atoms this node knows; tensors in them stay
+%% on their ranks, like tensors of runs. Raises the first error, with the rank and its host.
 %%
 %% Of a cluster that was joined: all ranks call it with the same function. Each calls F with its own number, and gets a list with its own
 %% result, when F has returned on all.
@@ -186,7 +186,7 @@ map(Cluster, F) when is_function(F, 1) -> map_as(Cluster, F, F, none).
 -spec map(cluster(), fun((Rank :: non_neg_integer(), Arg) -> Result), [Arg]) -> [Result].
 map(Cluster, F, Args) when is_function(F, 2), is_list(Args) -> map_as(Cluster, F, F, Args).
 
-%% @private The same for a function Call that calls F; F is the one that ranks have to know, and that errors name.
+%% @private The same for a function Call that calls F; F is the function that ranks must know, and that errors name.
 -spec map_as(cluster(), function(), function(), none | [term()]) -> [term()].
 map_as(Cluster, F, Call, Args) ->
     case tessera_cluster_joined:find(Cluster) of
@@ -211,10 +211,10 @@ check_module({module, Module}) ->
                                              "could load it: compile it to a file in the code path", [Module]))
     end.
 
-%% @doc Puts tensors on the ranks, where they stay as long as they are referred to: a list with a container of tensors and numbers for each
-%% partition of a mesh, as the argument lists of {@link tessera:shard_jit/3}. A tensor that several partitions of a rank have is there
-%% once, and one that is there already is not moved. Of a cluster that was joined: a container for each partition of this rank, whose
-%% tensors are then on its devices; no other rank takes part.
+%% @doc Puts tensors on the ranks, where they stay as long as they are referred to. The argument is a list with a container of tensors and
+%% numbers for each partition of a mesh, as the argument lists of {@link tessera:shard_jit/3}. A tensor that several partitions of a rank
+%% share is sent once, and a tensor that is already on the rank is not moved. In a cluster that was joined: a container for each partition
+%% of this rank; its tensors are then on the rank's devices; no other rank takes part.
 -spec put(cluster(), [Container]) -> [Container].
 put(Cluster, Parts) ->
     tessera_type:is_proper(Parts) orelse refuse_argument("put: expected a list with a container for each partition, got ~ts", [tessera_error:show(Parts)]),
@@ -231,30 +231,30 @@ put_on_ranks(Cluster, Parts) ->
         Lists -> [tessera_tree:unflatten(Signature, List) || {{Signature, _}, List} <- lists:zip(Flat, Lists)]
     end.
 
-%% @doc Saves a container of tensors and numbers for each partition of a mesh, as runs return them. Each rank writes what it has to the file
-%% `Path.N.R', of save N and rank R; then the index, a file at Path, is written, and replaces an earlier one with its files. All
-%% hosts must see the folder. An error leaves an earlier save as it was. Raises `resource_exhausted' where the disk is full.
+%% @doc Saves a container of tensors and numbers for each partition of a mesh, as runs return them. Each rank writes its tensors to the file
+%% `Path.N.R', of save N and rank R; then the index, a file at Path, is written, and replaces an earlier one with its files. All hosts must
+%% see the folder. An error leaves an earlier save as it was. Raises `resource_exhausted' where the disk is full.
 %%
 %% On a node that has joined a cluster: all ranks call it, with the same path and a container for each partition of their own, and rank 0
-%% writes the index. It returns when that is there. The files are the same.
+%% writes the index. It returns when the index is written. The files are the same.
 -spec save(file:name_all(), [term()]) -> ok.
 save(Path, Parts) -> save_in(cluster_of(Parts), Path, Parts, none).
 
-%% @doc The same with the mesh, and the shardings of the container's tensors, as {@link tessera_mesh:results/2} tells them: parts that are
-%% equal are saved once, and {@link load/3} can cut the tensors for another mesh.
+%% @doc The same with the mesh, and the shardings of the container's tensors, as {@link tessera_mesh:results/2} returns them: parts that
+%% are equal are saved once, and {@link load/3} can cut the tensors for another mesh.
 -spec save(file:name_all(), [term()], tessera_mesh:mesh(), term()) -> ok.
 save(Path, Parts, Mesh, Shardings) -> save_in(cluster_of(Parts), Path, Parts, {Mesh, Shardings}).
 
 save_in(#{server := _} = Joined, Path, Parts, Layout) -> tessera_cluster_spmd:save(Joined, Path, Parts, Layout);
 save_in(Cluster, Path, Parts, Layout) -> tessera_cluster_save:save(Cluster, Path, Parts, Layout).
 
-%% @doc What was saved, as a list with a container for each partition, on the ranks of a cluster. It may have another number of ranks than the
-%% one that saved. Raises `data_loss' where a file is damaged. Of a cluster that was joined: all ranks call it, and each gets the containers
+%% @doc Loads a save, as a list with a container for each partition, on the ranks of a cluster. It may have another number of ranks than the
+%% saving cluster. Raises `data_loss' where a file is damaged. Of a cluster that was joined: all ranks call it, and each gets the containers
 %% of its own partitions, on its devices.
 -spec load(cluster(), file:name_all()) -> [term()].
 load(Cluster, Path) -> load_in(Cluster, Path, none).
 
-%% @doc The same in a mesh of other sizes, if it was saved with its mesh and shardings. Each rank reads what it needs.
+%% @doc The same in a mesh of other sizes, if it was saved with its mesh and shardings. Each rank reads only its parts.
 -spec load(cluster(), file:name_all(), tessera_mesh:mesh()) -> [term()].
 load(Cluster, Path, Mesh) -> load_in(Cluster, Path, Mesh).
 
@@ -264,7 +264,7 @@ load_in(Cluster, Path, Mesh) ->
         Joined -> tessera_cluster_spmd:load(Joined, Path, Mesh)
     end.
 
-%% The cluster of the first tensor that is on a rank; else the one that this node has joined.
+%% The cluster of the first tensor that is on a rank; else the cluster that this node has joined.
 cluster_of(Parts) ->
     {_, Found} = tessera_cluster_terms:fold(fun(#tessera{ref = Ref} = Tensor, none) -> {Tensor, tessera_cluster_proxy:cluster(Ref)};
                                                (Tensor, Found) -> {Tensor, Found}
@@ -394,7 +394,7 @@ handle_call(_, _, State) -> {reply, error, State}.
 
 handle_cast(_, State) -> {noreply, State}.
 
-%% When a link has ended, so has its job, of which this process may hear later than the link's callers.
+%% When a link has ended, so has its job; this process may hear of it later than the link's callers.
 is_connected(none) -> false;
 is_connected(#{links := Links}) -> lists:all(fun erlang:is_process_alive/1, tuple_to_list(Links)).
 
@@ -413,7 +413,7 @@ handle_info({'DOWN', Monitor, process, _, _}, #state{launchers = Launchers} = St
     again(State#state{launchers = maps:remove(Monitor, Launchers)});
 handle_info(_, State) -> {noreply, State}.
 
-%% @private What is printed of it has not the user's variables.
+%% @private The printed state is without the user's variables.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(#{state := #state{options = Options} = State} = Status) -> Status#{state := State#state{options = tessera_cluster_options:printed(Options)}};
 format_status(Status) -> Status.
@@ -451,7 +451,7 @@ info_of(Name, Links, Infos, #state{options = #{tls := Tls}, failed = Failed, res
            end,
     #{state => Name, tls => Tls, links => Links, infos => Infos, restarts => length(Restarts), last_error => Last}.
 
-%% The caller has seen the end of a job, of which this process is not told yet.
+%% The caller has seen the end of a job, but this process has not yet.
 why_ended(Queue, From, #state{connections = #{queue := Queue}, asking = Asking} = State) ->
     {noreply, State#state{asking = [{Queue, From} | Asking]}};
 why_ended(Queue, _, #state{ended = Ended} = State) ->
@@ -463,7 +463,7 @@ note_end(Error, #state{connections = #{table := Table, queue := Queue}, ended = 
     _ = [gen_server:reply(From, Error) || {_, From} <- Asking],
     State#state{ended = lists:sublist([{Queue, Error} | Ended], ?ENDED), asking = []}.
 
-%% Callers that wait for connections get the error of a start that failed, too.
+%% Callers that wait for connections also get the error of a failed start.
 job_ended(Error, #state{first = true, waiting = Waiting} = State) ->
     _ = [gen_server:reply(From, {error, Error}) || From <- Waiting],
     _ = erlang:send_after(?STOP, self(), give_up),

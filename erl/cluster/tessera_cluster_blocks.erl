@@ -3,7 +3,7 @@
 %% (nif/nif_block.h), which becomes a binary, or on a rank a tensor. So neither a copy of the whole nor a limit of the external term format stands between
 %% the two.
 %%
-%% The sender counts what it would send before it encodes anything, and refuses more than `max_message'.
+%% The sender counts the bytes of a message before it encodes anything, and refuses more than `max_message'.
 -module(tessera_cluster_blocks).
 -export([pack/3, packed/1, to_binary/1, bytes/1, has_blocks/1, extract/1, unpack/3, block/2, binary/1]).
 -export_type([body/0, block/0, limit/0]).
@@ -20,8 +20,8 @@
 -type block() :: reference() | {error, map()}.
 -type limit() :: pos_integer() | infinity.
 
-%% Encodes a term that is sent with Extra other bytes. Too large are a message above the limit, or a term above that of a term. The number is what the
-%% message would have.
+%% Encodes a term that is sent with Extra other bytes. Too large are a message above the limit, or a term above the limit of terms. The number is the
+%% message's size.
 -spec pack(term(), non_neg_integer(), limit()) -> {ok, body()} | {error, {message | term, Bytes :: pos_integer(), Limit :: pos_integer()}}.
 pack(Term, Extra, Limit) ->
     {Small, Blocks} = extract(Term),
@@ -50,7 +50,7 @@ bytes({Text, Blocks}) -> iolist_size(Text) + lists:sum([byte_size(Block) || Bloc
 -spec has_blocks(body()) -> boolean().
 has_blocks({_, Blocks}) -> Blocks =/= [].
 
-%% The term with stand-ins, and the binaries, the first of which has the number 1.
+%% The term with stand-ins, and the binaries, numbered from 1.
 -spec extract(term()) -> {term(), [binary()]}.
 extract(Term) ->
     case has_large(Term) of
@@ -73,7 +73,7 @@ has_large(_) -> false.
 has_large_element(0, _) -> false;
 has_large_element(I, Tuple) -> has_large(element(I, Tuple)) orelse has_large_element(I - 1, Tuple).
 
-%% The term with what Make makes of its blocks in the places of their stand-ins.
+%% The term with its stand-ins replaced by the results of Make for their blocks.
 -spec unpack(term(), tuple(), fun((block()) -> term())) -> term().
 unpack(Term, {}, _) -> Term;
 unpack(Term, Blocks, Make) ->
@@ -87,7 +87,7 @@ unpack(Term, Blocks, Make) ->
 block({?STAND_IN, I}, Blocks) -> element(I, Blocks);
 block(Binary, _) -> Binary.
 
-%% A block as a binary. Raises the error of one for which there was no memory.
+%% A block as a binary. Raises the error of a block without memory.
 -spec binary(block() | binary()) -> binary().
 binary(Binary) when is_binary(Binary) -> Binary;
 binary({error, Error}) -> tessera_cluster_error:raise(Error);

@@ -7,7 +7,7 @@
 -spec all(tessera_cluster:connections(), term()) -> {ok, [term()]} | {error, map()}.
 all(Connections, Request) -> all(Connections, #{}, Request).
 
-%% The same with a head, which says what values the request makes and uses.
+%% The same with a head: the values that the request makes and uses.
 -spec all(tessera_cluster:connections(), tessera_cluster_wire:head(), term()) -> {ok, [term()]} | {error, map()}.
 all(#{links := Links, limit := Limit}, Head, Request) ->
     case packed(0, Head, Request, Limit) of
@@ -18,7 +18,7 @@ all(#{links := Links, limit := Limit}, Head, Request) ->
         Error -> Error
     end.
 
-%% Sends each rank a request of its own. If one of them is too large, none is sent.
+%% Sends each rank a request of its own. If one request is too large, no rank gets any.
 -spec each(tessera_cluster:connections(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
 each(#{links := Links, limit := Limit}, Requests) ->
     case pack(Requests, Limit) of
@@ -26,7 +26,7 @@ each(#{links := Links, limit := Limit}, Requests) ->
         Error -> Error
     end.
 
-%% Encodes requests, the first of which is for rank 0.
+%% Encodes requests, the first for rank 0.
 -spec pack([{tessera_cluster_wire:head(), term()}], tessera_cluster_blocks:limit()) ->
           {ok, [{tessera_cluster_wire:head(), tessera_cluster_blocks:body()}]} | {error, map()}.
 pack(Requests, Limit) -> pack(0, Requests, Limit, []).

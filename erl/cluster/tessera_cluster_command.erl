@@ -5,7 +5,7 @@
 -export([commands/2]).
 -export_type([command/0, place/0]).
 
-%% The rank, if it is one alone; the program, its arguments, and its environment.
+%% The rank, unless mpirun starts all ranks; the program, its arguments, and its environment.
 -type command() :: {tessera_cluster_output:source(), file:filename_all(), [unicode:chardata()], [{string(), string() | false}]}.
 
 %% Where ranks connect to, and where their key is; the mark of their start, and its folders for mpirun and for memory that ranks share.
@@ -35,7 +35,7 @@ known(Path, Output) ->
 
 new(Format, Values) -> tessera_cluster_error:new(failed_precondition, Format, Values).
 
-%% The commands that start the ranks of a cluster with these checked options.
+%% The commands that start the ranks of a cluster, from checked options.
 -spec commands(map(), place()) -> {ok, [command()]} | {error, map()} | stopped.
 commands(#{mpirun := none, ranks := Ranks} = Options, Place) ->
     [Erl | Args] = rank(Options, Place),
@@ -86,8 +86,9 @@ hosts(Hosts) -> ["--host", lists:join(",", [host(Host) || Host <- Hosts])].
 host({Name, Slots}) -> [text(Name), $:, integer_to_list(Slots)];
 host(Name) -> text(Name).
 
-%% A small VM: no distribution, and as many schedulers as threads compute. Its schedulers do not busy-wait: where ranks share CPUs that
-%% takes time from those that compute, and many calls of sched_yield() keep Linux 6.18 from running other processes for seconds.
+%% A small VM: no distribution, and as many schedulers as threads compute. Its schedulers do not busy-wait. Where ranks share CPUs,
+%% busy-waiting takes time from computing ranks, and many calls of sched_yield() keep Linux 6.18 from running other processes for
+%% seconds.
 rank(#{threads := Threads, start_timeout := Timeout}, #{address := Address, port := Port, key_file := KeyFile}) ->
     Schedulers = integer_to_list(Threads) ++ ":" ++ integer_to_list(Threads),
     [erl(), "+S", Schedulers, "+SDcpu", Schedulers, "+SDio", "2", "+A", "1", "+sbwt", "none", "+sbwtdcpu", "none",

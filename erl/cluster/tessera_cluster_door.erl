@@ -1,4 +1,4 @@
-%% @private A process that accepts connections of ranks on a listening socket, of the driver or of a leader. Who connects is a stranger until it has
+%% @private A process that accepts connections of ranks on a listening socket, of the driver or of a leader. A connection is a stranger's until it has
 %% shown the ticket (tessera_cluster_wire), which a rank sends at once. There are places for strangers, some more than ranks that may come at the same
 %% time: when all are taken, the stranger that came first makes room for the next. So a peer that says nothing takes no place from a rank.
 -module(tessera_cluster_door).
@@ -6,7 +6,7 @@
 
 %% Places for strangers in addition to one for each rank.
 -define(STRANGERS, 64).
-%% Milliseconds for which this process waits for a connection before it looks for messages.
+%% Milliseconds that this process waits for a connection before it looks for messages.
 -define(ANSWER, 200).
 
 -record(state, {owner   :: pid(),
@@ -16,8 +16,8 @@
                 places  :: pos_integer(),
                 strangers = queue:new() :: queue:queue(pid())}).
 
-%% For so many ranks. Serve makes the process of a connection, which gets the socket and then the message `begin'. It calls known/1 when it has seen the
-%% ticket. Evicted is called with a process that has to end because it has not; if it has meanwhile, it continues.
+%% For `Ranks' ranks. Serve makes the process of a connection, which gets the socket and then the message `begin'. It calls known/1 when it has seen
+%% the ticket. Evicted is called with a process that has to end because it has not; if it has meanwhile, it continues.
 -spec start_link(tessera_cluster_socket:socket(), pos_integer(), fun((tessera_cluster_socket:socket()) -> pid()), fun((pid()) -> term())) -> pid().
 start_link(Listen, Ranks, Serve, Evicted) ->
     State = #state{owner = self(), listen = Listen, serve = Serve, evicted = Evicted, places = Ranks + ?STRANGERS},
@@ -55,7 +55,7 @@ accepted(Result, #state{serve = Serve, places = Places, strangers = Strangers} =
             accept(evict(max(1, Places div 2), news(State)))
     end.
 
-%% Those that have ended or shown their ticket are no strangers any more.
+%% Processes that have ended or shown their ticket are no strangers any more.
 news(#state{strangers = Strangers} = State) ->
     receive
         {known, Process} -> news(State#state{strangers = queue:delete(Process, Strangers)});

@@ -13,13 +13,13 @@ too_large(What, {term, Bytes, Limit}) ->
     new(resource_exhausted, "~ts has ~b bytes besides its tensors and binaries, and a message has at most ~b of these: pass tensors or "
         "binaries, and not in a fun", [What, Bytes, Limit]).
 
-%% From the reason with which a process of the cluster ended.
+%% The error in the exit reason of a process of the cluster.
 -spec lost(term()) -> #{code := atom(), message := binary()}.
 lost({shutdown, {lost, #{code := _, message := _} = Error}}) -> Error;
 lost(_) -> new(unavailable, "the cluster was stopped, or is not one", []).
 
-%% With an error info, as all of Tessera's errors have it (tessera_error), and without the frames of Tessera's own modules: the first one of the trace is the function
-%% that the user has called, or the one that is nearest to it on the stack.
+%% Raises with an error info, like all of Tessera's errors (tessera_error), and without the frames of Tessera's own modules. The first frame of the
+%% trace is the function that the user has called, or the nearest one on the stack.
 -spec raise(#{code := atom(), message := binary(), _ => _}) -> no_return().
 raise(#{code := Code, message := Message} = Cause) ->
     {current_stacktrace, Trace} = process_info(self(), current_stacktrace),

@@ -1,5 +1,6 @@
-%% @private Files of saved tensors: one that a rank writes, with the bytes of its tensors, and the index, which the driver, or else rank 0,
-%% writes when all ranks have written theirs. A file is written under a name of its own, and then renamed, so a file under its name is whole.
+%% @private Files of saved tensors: a file from each rank, with the bytes of its tensors, and the index. The driver, or else rank 0, writes
+%% the index when all ranks have written their files. A file is written under a name of its own, and then renamed, so a file under its name
+%% is whole.
 %%
 %%     file of a rank: "tessera tensors 1\n", the number of the save (16 bytes), then the tensors' bytes
 %%     index:          "tessera index 1\n", CRC-32 of the rest, and a term (index())
@@ -57,7 +58,7 @@ binary(#tessera{ref = Ref}) ->
         Bytes -> Bytes
     end.
 
-%% The tensors of these boxes of saved ones.
+%% The tensors of these boxes of saved tensors.
 -spec read(Rank :: non_neg_integer(), {binary(), [box()]}) -> [tessera:tensor()].
 read(_, {Save, Boxes}) -> [box(Save, Box) || Box <- Boxes].
 
@@ -131,13 +132,13 @@ endian() ->
         _ -> big
     end.
 
-%% Removes the files of an earlier save. A file that cannot be removed stays, which is no error.
+%% Removes the files of an earlier save. A file that cannot be removed stays; this is no error.
 -spec remove(file:name_all(), #{save := binary(), files := pos_integer(), _ => _}) -> ok.
 remove(Path, #{save := Save, files := Files}) ->
     _ = [file:delete(name(Path, Save, File)) || File <- lists:seq(0, Files - 1)],
     ok.
 
-%% Removes the one that a rank has written.
+%% Removes the file that a rank has written.
 -spec remove_own(file:name_all(), binary(), non_neg_integer()) -> ok.
 remove_own(Path, Save, Rank) ->
     _ = file:delete(name(Path, Save, Rank)),
@@ -151,9 +152,9 @@ check(Rank, {Path, Save}) ->
         refuse(failed_precondition, "~ts is not there any more: another save to the same place has ended meanwhile", [Name]),
     ok.
 
-%% Removes what saves to the same place that were interrupted have left: files of ranks that no index names, and files that were not whole. Save is the one of
-%% the index, and has so many files. Files that are younger stay, as a save that began later may still write them. A file that has such a name, but
-%% not what Tessera writes, is not touched.
+%% Removes the files of interrupted saves to the same place: files of ranks that no index names, and incomplete files. Save is the index's save, with
+%% `Files' files. Files that are younger stay, because a later save may still write them. A file with such a name but another content than Tessera's
+%% is not touched.
 -spec sweep(file:name_all(), binary(), pos_integer()) -> ok.
 sweep(Path, Save, Files) ->
     Folder = filename:dirname(Path),
@@ -166,7 +167,8 @@ sweep(Path, Save, Files) ->
 
 text_of(Name) -> unicode:characters_to_list(Name).
 
-%% What a file with that name begins with, if an interrupted save may have left it: "BASE.SAVE.RANK", "BASE.SAVE.RANK.NUMBER.tmp" or "BASE.NUMBER.tmp".
+%% The first bytes of a file with that name, if an interrupted save may have left it: "BASE.SAVE.RANK", "BASE.SAVE.RANK.NUMBER.tmp" or
+%% "BASE.NUMBER.tmp".
 kind(Name, Base, Own) ->
     Rest = case string:prefix(Name, Base ++ ".") of nomatch -> ""; After -> After end,
     IsOwn = lists:prefix(Own ++ ".", Name) andalso not lists:suffix(".tmp", Name),

@@ -9,19 +9,20 @@
 -define(BACKLOG, 64).
 %% Milliseconds that ranks have to end by themselves when the cluster is stopped.
 -define(LEAVE, 2000).
-%% Milliseconds that the job waits, when a process of the launcher has ended, for a link to name the rank that is lost; and in a start, when a rank has ended,
-%% for what it has printed.
+%% Milliseconds that the job waits, when a process of the launcher has ended, for a link to name the lost rank; and in a start, when a rank has ended,
+%% for its output.
 -define(NAMED, 1000).
-%% Milliseconds that a start waits, when a connection has ended, for the launcher to tell which rank ended first, or why mpirun did.
+%% Milliseconds that a start waits, when a connection has ended, for the launcher to name the rank that ended first, or mpirun's
+%% error.
 -define(CAUSE, 5000).
-%% Milliseconds for what links have still to say when mpirun has ended.
+%% Milliseconds for the links' last messages when mpirun has ended.
 -define(SAID, 200).
-%% How many times as long as ranks needed to join they have at least from there until the first one is ready: they start MPI together, and all of them share
-%% the CPUs of their hosts.
+%% The least time from the join of all ranks until the first one is ready, as a multiple of the time to join: they start MPI together, and all of them
+%% share the CPUs of their hosts.
 -define(LONGER, 4).
 %% Ranks that an error lists.
 -define(LISTED, 8).
-%% The status of a process that a signal has ended is that of the signal and this.
+%% This plus the signal is the status of a process that a signal has ended.
 -define(SIGNAL, 128).
 
 -record(state, {manager  :: pid(),
@@ -58,7 +59,7 @@ start_link(Manager, Options) -> gen_server:start_link(?MODULE, {Manager, Options
 -spec stop(pid()) -> ok.
 stop(Job) -> gen_server:cast(Job, stop).
 
-%% The launcher comes first: it removes what the job has made, however the job ends.
+%% The launcher is started first: it removes the job's traces after every kind of end.
 init({Manager, #{start_timeout := Timeout, ranks := Ranks, tree := Tree} = Options}) ->
     process_flag(trap_exit, true),
     ok = tessera_cluster_process:label(?MODULE),
@@ -139,7 +140,7 @@ terminate(_, #state{launcher = Launcher, queue = Queue} = State) ->
     _ = close(State),
     tessera_cluster_launcher:finish(Launcher, case Queue of none -> now; _ -> 0 end).
 
-%% What is printed of it has neither the key nor the user's environment.
+%% The printed state is without the key and without the user's environment.
 format_status(#{state := #state{options = Options} = State} = Status) ->
     Status#{state := State#state{credentials = none, options = tessera_cluster_options:printed(Options)}};
 format_status(Status) -> Status.
@@ -237,7 +238,7 @@ admit(Rank, #state{tree = Tree, listening = Listening, ranks = Ranks} = State) -
     end,
     State.
 
-%% The link of the topmost leader above a rank: the one that is connected to the driver.
+%% The link of the topmost leader above a rank: this leader is connected to the driver.
 root(Rank, #state{tree = Tree, ranks = Ranks} = State) ->
     case tessera_cluster_tree:parent(Rank, Tree) of
         driver -> element(1, maps:get(Rank, Ranks));
@@ -273,8 +274,8 @@ other_cpu(#{cpu := Cpu} = Hello, Joined) ->
             io_lib:format("its CPU is ~ts, and that of a rank on ~ts is ~ts: programs would not give the same on both", [Cpu, Host, Other])
     end.
 
-%% The build of the C library must be the same: what it reads, compiles and computes may differ in another one. This node's library has another
-%% build in any case where this node has another architecture.
+%% The build of the C library must be the same: another build may read, compile and compute differently. This node's library has another build
+%% in any case where this node has another architecture.
 other_build(#{cpu := Cpu, build := Build} = Hello, Joined) ->
     Own = [{"this node's", tessera_nif:rank_build()} || element(1, tessera_nif:rank_isa()) =:= Cpu],
     case [Pair || {_, Other} = Pair <- Own ++ [{["that of a rank on ", Host], Other} || {_, #{host := Host, build := Other}} <- Joined], Other =/= Build] of
@@ -282,7 +283,7 @@ other_build(#{cpu := Cpu, build := Build} = Hello, Joined) ->
         [{Whose, Other} | _] -> io_lib:format("the build of its C library is ~ts, and ~ts is ~ts: build Tessera once for all hosts", [Build, Whose, Other])
     end.
 
-%% All ranks start MPI, or none: those that did would wait for the others.
+%% All ranks start MPI, or none: started ones would wait for the others.
 other_mpi(#{mpi := Has, host := Host}, Joined) ->
     case [Other || {_, #{host := Other, mpi := Its}} <- Joined, Its =/= Has] of
         [] -> none;
@@ -358,8 +359,8 @@ allowed(#state{ranks = Ranks, infos = Infos, began = Began, options = #{ranks :=
     max(Before, ?LONGER * (erlang:monotonic_time(millisecond) - Began));
 allowed(_, Before) -> Before.
 
-%% A connection that ends, or a rank that does: mpirun ends the others then, so what is heard first need not be what was first. The cause is named when it is
-%% known, or after so many milliseconds.
+%% A connection or a rank has ended. mpirun ends the others then, so the first message need not name the cause. The error is reported when the cause
+%% is known, or after `Milliseconds'.
 symptom(Error, Milliseconds, #state{symptom = none} = State) -> named_within(Milliseconds, State#state{symptom = Error});
 symptom(_, _, State) -> State.
 
@@ -377,13 +378,13 @@ first_ended({Rank, Host, Status} = First, #state{first = none} = State) ->
     named_within(?NAMED, symptom(Error, ?NAMED, State#state{first = First}));
 first_ended(_, State) -> State.
 
-%% In a start MPI fails on a rank, too, when mpirun was killed, which is heard a little later at most.
+%% If mpirun was killed in a start, MPI also fails on a rank, and the message about mpirun comes a little later.
 rank_failed(Rank, Error, #state{queue = none, options = #{mpirun := Mpirun}, failed = none} = State) when Mpirun =/= none ->
     {noreply, named_within(?NAMED, symptom(Error, ?NAMED, State#state{failed = {Rank, Error}}))};
 rank_failed(_, _, #state{failed = {_, _}} = State) -> {noreply, State};
 rank_failed(_, Error, State) -> {stop, {shutdown, {lost, Error}}, State}.
 
-%% When all ranks are there a link names the one that is lost, whose message may come a little later.
+%% When all ranks have joined, a link names the lost one; its message may come a little later.
 launcher_ended(Source, Status, Printed, #state{queue = none} = State) ->
     case Source =:= launcher andalso State#state.first =:= none andalso State#state.killed =:= none andalso by_signal(Status, Printed) of
         true -> named_within(?SAID, State#state{killed = ended(launcher, Status, Printed, State)});
@@ -393,7 +394,8 @@ launcher_ended(Source, Status, Printed, State) ->
     _ = erlang:send_after(?NAMED, self(), {give_up, ended(Source, Status, Printed, State)}),
     State.
 
-%% mpirun has a status above ?SIGNAL for a rank that a signal has ended, too, and for daemons that it lost, and says so.
+%% mpirun also has a status above ?SIGNAL for a rank that a signal has ended, and for daemons that it lost, and prints a
+%% message then.
 by_signal(Status, Printed) -> Status > ?SIGNAL andalso not tessera_cluster_output:has_message(Printed).
 
 start_ended(Source, Status, Printed, State) ->
@@ -430,8 +432,8 @@ ended(launcher, Status, Printed, #state{options = #{mpirun := Mpirun}} = State) 
 ended(Rank, Status, Printed, State) ->
     new("rank ~b on ~ts ended with status ~b~s~ts", [Rank, own_host(), Status, phase(State), tessera_cluster_output:of_rank(Rank, Printed)]).
 
-%% That mpirun was killed, with what a rank had to say; else the error of a rank that could not start; else the first rank that ended; else why mpirun did; else the
-%% first connection that has ended.
+%% The killed mpirun, with a rank's message; else the error of a rank that could not start; else the rank that ended first; else mpirun's error; else
+%% the connection that ended first.
 cause(#state{killed = #{} = Killed, failed = {_, Error}}) -> both(Killed, Error);
 cause(#state{killed = #{} = Killed, symptom = #{} = Error}) -> both(Killed, Error);
 cause(#state{killed = #{} = Killed}) -> Killed;
@@ -449,7 +451,7 @@ late(#state{ranks = Ranks, infos = Infos, strangers = Strangers, launcher = Laun
         [map_size(Infos), Count, Timeout, map_size(Ranks), missing(State), Strangers,
          tessera_cluster_output:of_launcher(tessera_cluster_launcher:printed(Launcher))]).
 
-%% The ranks that are late, and the hosts from which none has joined.
+%% The late ranks, and the hosts whose ranks have all not joined.
 missing(#state{ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->
     {What, There} = case map_size(Ranks) of
                         Count -> {"not ready: ", Infos};
@@ -466,7 +468,7 @@ no_rank_from(#state{queue = none, ranks = Ranks, options = #{hosts := Hosts}}) -
     end;
 no_rank_from(_) -> "".
 
-%% A host may have another name for itself than here: then it is not known which are missing.
+%% A host may have another name for itself than here: then the missing hosts are not known.
 silent_hosts(Given, Joined) ->
     Names = [{short(case Host of {Name, _} -> Name; Name -> Name end), case Host of {Name, _} -> Name; Name -> Name end} || Host <- Given],
     There = lists:usort([short(Host) || Host <- Joined]),

@@ -1,5 +1,5 @@
-%% @private How a VM joins a cluster as one of its ranks (tessera_cluster_joined): its options, the start of MPI, and what the ranks say
-%% of themselves to each other.
+%% @private How a VM joins a cluster as one of its ranks (tessera_cluster_joined): its options, the start of MPI, and the ranks' facts
+%% about each other.
 -module(tessera_cluster_join).
 -include("tessera.hrl").
 -export([join/1]).
@@ -8,7 +8,7 @@
                     call_timeout => 600000, name => undefined}).
 %% Variables of launchers of MPI, with the number of ranks where they have it: mpirun of Open MPI; srun; others by PMIx or PMI.
 -define(LAUNCHERS, ["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE", "PMIX_RANK"]).
-%% Bytes of what a rank says of itself.
+%% Bytes of a rank's facts about itself.
 -define(RECORD, 384).
 
 -spec join(map() | [{atom(), term()}]) -> {ok, pid()} | {error, {atom(), binary()}}.
@@ -120,7 +120,7 @@ started(#{name := Name} = Options) ->
 
 joined_before() -> failed("this node has joined a cluster before", []).
 
-%% ---- what ranks say of themselves
+%% ---- the ranks' facts about each other
 
 introduced(Server, #{ranks := 1} = Options) -> known(Server, [own(Options)], Options);
 introduced(Server, #{ranks := Ranks} = Options) ->

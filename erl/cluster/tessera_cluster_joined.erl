@@ -1,7 +1,7 @@
 %% @private A cluster without a driver: this VM is one rank of a job of MPI, and runs its own partitions of each program. One process
-%% for each VM. All ranks make the same calls in the same order, so a call has the same number on all of them, and these carry their
-%% numbers: a process that calls takes a *turn*, of which there is one at a time. Whatever ends a turn without a run ends that
-%% run on the other ranks, with the error; so none waits for this one.
+%% for each VM. All ranks make the same calls in the same order, so a call has the same number on all of them, and runs carry this
+%% number. A process that calls takes a *turn*, one at a time. A turn that ends without a run ends that run on the other ranks, with
+%% the error; so no rank waits for this one.
 -module(tessera_cluster_joined).
 -behaviour(gen_server).
 -export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, own/2, turn/3, again/1, check/3, program/2, step/2, is_program/1, run/4, put/2, place/2, cause/2, leave/1]).
@@ -32,13 +32,13 @@
                 left = false :: boolean(),
                 failed = none :: none | map()}).          % the error that has ended the job for this rank
 
-%% Who has the turn: a process that prepares a run, what it calls, and the process that does the run.
+%% The owner of the turn: a process that prepares a run, the name of its call, and the process that does the run.
 -type turn() :: {Caller :: pid(), Monitor :: reference(), Name :: binary(), prepares | used | run()}.
 -type run() :: {runs, Worker :: pid(), reference(), gen_server:from()}.
 
 %% ---- what calls of other modules use
 
-%% Options are checked ones, with what MPI has said: `rank', `ranks', `mpi'.
+%% Options are checked, and include MPI's facts: `rank', `ranks', `mpi'.
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
 start_link(#{name := undefined} = Options) -> gen_server:start_link(?MODULE, Options, []);
 start_link(#{name := Name} = Options) -> gen_server:start_link({local, Name}, ?MODULE, Options, []).
@@ -60,11 +60,11 @@ find(Client) ->
 -spec joined() -> joined() | none.
 joined() -> persistent_term:get(?MODULE, none).
 
-%% What all ranks have said of themselves; from now on the process is known as a client of so many devices.
+%% Stores the facts that all ranks have sent; from now on the process is a client with `Devices' devices.
 -spec introduce(pid(), [map()], pos_integer()) -> ok.
 introduce(Server, Infos, Devices) -> gen_server:call(Server, {introduce, Infos, Devices}).
 
-%% Of so many partitions those of this rank, for which the caller has arguments; of another client all.
+%% The number of this rank's partitions, for which the caller has arguments; for any other client all partitions.
 -spec own(term(), non_neg_integer()) -> non_neg_integer().
 own(Client, Partitions) ->
     case find(Client) of
@@ -104,7 +104,7 @@ short(Text) ->
 -spec again(joined()) -> ok.
 again(#{server := Server}) -> answered(Server, again).
 
-%% What other ranks are told of an exception.
+%% The error that other ranks get for an exception.
 -spec cause(atom(), term()) -> {atom(), binary()}.
 cause(error, {Code, Text}) when is_atom(Code), is_binary(Text) -> {Code, Text};
 cause(error, #{'__struct__' := 'Elixir.ArgumentError', message := Text}) when is_binary(Text) -> {invalid_argument, Text};
@@ -121,7 +121,7 @@ answered(Server, Request) ->
 
 gone() -> tessera_cluster_error:new(unavailable, "this rank has left the cluster", []).
 
-%% Whether the ranks can have so many partitions; else why not.
+%% Whether the ranks can have `Partitions' partitions; else refuses with the reason.
 -spec check(joined(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
 check(#{ranks := Ranks, devices := Devices}, Partitions, _) when Partitions rem Ranks =:= 0, Partitions div Ranks =< Devices -> ok;
 check(#{ranks := Ranks, devices := Devices}, Partitions, Refuse) ->
@@ -181,7 +181,7 @@ here(Operand) ->
 fetched({error, Error}) -> tessera_cluster_error:raise(Error);
 fetched(Tensor) -> Tensor.
 
-%% Of the parts of all partitions those of this rank, on its devices.
+%% From the parts of all partitions this rank's, on its devices.
 -spec put(joined(), [tessera:tensor()]) -> [tessera:tensor()].
 put(#{rank := Rank, ranks := Ranks}, Parts) ->
     Each = length(Parts) div Ranks,
@@ -353,7 +353,7 @@ finished({waiting, Run}) ->
     end;
 finished(Result) -> Result.
 
-%% An error of another rank, or of one that is lost, begins with the rank.
+%% An error of another rank, or of a lost one, begins with the rank.
 with_host(Infos, {error, #{message := Text} = Error} = Result) ->
     case re:run(Text, "^rank ([0-9]+)(.*)$", [{capture, all_but_first, binary}, dotall]) of
         {match, [Rank, Rest]} -> {error, Error#{message := <<"rank ", Rank/binary, (host(binary_to_integer(Rank), Infos))/binary, Rest/binary>>}};

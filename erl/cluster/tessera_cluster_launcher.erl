@@ -1,5 +1,6 @@
-%% @private The launcher: a process that owns what a job has outside of this VM on this host: the processes of the system that it started, mpirun or the ranks
-%% themselves, with those that these have started, and the folders of the start. It is there before the first of them, and ends when none is left, however the job ended.
+%% @private The launcher: the process that owns the job's processes and folders on this host, outside of this VM. These are the system processes that
+%% it started (mpirun, or the ranks themselves), their own child processes, and the folders of the start. It starts before the first of them, and ends
+%% after the last, for every kind of end of the job.
 -module(tessera_cluster_launcher).
 -export([start_link/3, launch/3, printed/1, finish/2, output/2]).
 
@@ -12,7 +13,7 @@
 %% Milliseconds for the answer to printed/1.
 -define(ANSWER, 2000).
 
-%% Folders are those that are removed at the end.
+%% Folders are removed at the end.
 -spec start_link(pid(), tessera_cluster_leftovers:mark(), [file:filename_all()]) -> pid().
 start_link(Job, Mark, Folders) ->
     Start = fun() ->
@@ -31,7 +32,7 @@ launch(Launcher, Options, Place) ->
     Launcher ! {launch, Options, Place},
     ok.
 
-%% What the processes have printed.
+%% The output of the processes.
 -spec printed(pid()) -> tessera_cluster_output:output().
 printed(Launcher) ->
     Monitor = monitor(process, Launcher),
@@ -79,7 +80,7 @@ timed(Signal, #{at := At, timer := Timer} = State) ->
 
 later(Milliseconds, Signal, #{at := At} = State) -> timed(Signal, State#{at := At + Milliseconds}).
 
-%% mpirun ends what it has started; a process that it has not, or cannot, is found by its mark.
+%% mpirun ends its own processes; other processes are found by the mark.
 signalled(term, #{ports := Ports} = State) ->
     ok = tessera_cluster_leftovers:signal("TERM", [Pid || {_, Pid} <- maps:values(Ports), Pid =/= none]),
     later(?TERM, kill, State);
@@ -90,7 +91,7 @@ signalled(close, #{ports := Ports} = State) ->
     _ = [catch port_close(Port) || Port <- maps:keys(Ports)],   % others have their output open
     State#{ports := #{}}.
 
-%% A process that was started by one that has ended may be there, as ssh without mpirun.
+%% A child of a process that has ended may still run, such as ssh without mpirun.
 clean(#{mark := Mark, folders := Folders}) ->
     ok = tessera_cluster_leftovers:kill(Mark),
     tessera_cluster_leftovers:remove(Folders).
@@ -129,7 +130,7 @@ os_pid(Port) ->
         undefined -> none
     end.
 
-%% A line of mpirun may be that of a rank. The rest of one that is too long has no tag.
+%% A line of mpirun may come from a rank. The rest of an overlong line has no tag.
 said(Port, {launcher, _}, {End, Line}, #{continued := Continued} = State) ->
     Parts = tessera_cluster_output:parse(maps:get(Port, Continued, launcher), Line),
     {Last, _} = lists:last(Parts),
@@ -160,7 +161,7 @@ ended(Port, Status, #{job := Job, ports := Ports, printed := Printed} = State) -
 
 %% ---- short programs
 
-%% Runs a program to its end, in a launcher, and returns what it prints. Ends it, and what it has started, after so many milliseconds, or when the
+%% Runs a program to its end, in a launcher, and returns its output. Ends it, and its child processes, after `Timeout' milliseconds, or when the
 %% launcher has to end.
 -spec output(tessera_cluster_command:command(), pos_integer()) -> {ok, binary()} | {error, iodata()} | stopped.
 output({_, Path, _, Env} = Command, Timeout) ->

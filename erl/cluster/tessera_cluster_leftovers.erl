@@ -42,7 +42,7 @@ variable(Mark) -> {?VARIABLE, Mark}.
 -spec folder(file:filename_all(), mark()) -> file:filename_all().
 folder(Folder, Mark) -> filename:join(Folder, ?PREFIX ++ Mark).
 
-%% The one of a start for the files of mpirun.
+%% The folder of a start for the files of mpirun.
 -spec mpi_folder(file:filename_all(), mark()) -> file:filename_all().
 mpi_folder(Folder, Mark) -> filename:join(Folder, ?PREFIX ++ Mark ++ ".mpi").
 
@@ -51,7 +51,7 @@ shared_memory() -> ?SHARED_MEMORY.
 
 %% ---- processes
 
-%% The processes of this host that have the mark, but for this one.
+%% The processes of this host with the mark, without this VM.
 -spec processes(mark()) -> [string()].
 processes(Mark) ->
     Variable = list_to_binary([?VARIABLE, "=", Mark, 0]),
@@ -76,8 +76,8 @@ signal(Name, Pids) ->
     _ = os:cmd(lists:flatten(["kill -", Name, " ", lists:join(" ", Pids), " 2>/dev/null"])),
     ok.
 
-%% Kills all processes with the mark, and processes that these start meanwhile. Waits until no such process is left, as the end of a large process takes some
-%% time. Gives up after a while: the kernel may keep a process that waits for a disk.
+%% Kills all processes with the mark, and processes that these start meanwhile. Waits until all of them have ended: the end of a large process takes
+%% some time. Gives up after a while: the kernel may keep a process that waits for a disk.
 -spec kill(mark()) -> ok.
 kill(Mark) -> kill(Mark, erlang:monotonic_time(millisecond) + ?GONE).
 
@@ -101,7 +101,7 @@ remove(Folders) ->
     _ = [file:del_dir_r(Folder) || Folder <- Folders],
     ok.
 
-%% Removes the folders of starts of this user that were left in these folders, and ends their processes.
+%% Removes the folders that starts of this user have left in these folders, and ends their processes.
 -spec sweep([file:filename_all()]) -> ok.
 sweep(Folders) ->
     Left = [{Mark, filename:join(Folder, Name)} || Folder <- lists:usort(Folders), {ok, Names} <- [file:list_dir(Folder)],
@@ -109,7 +109,7 @@ sweep(Folders) ->
     _ = [kill(Mark) || Mark <- lists:usort([Mark || {Mark, _} <- Left])],
     remove([Folder || {_, Folder} <- Left]).
 
-%% Other programs may have such names, too.
+%% Other programs may also have such names.
 mark_in(Name) ->
     case string:lexemes(Name, ".") of
         [Random, Where, Pid, Began | Rest] when Rest =:= []; Rest =:= ["mpi"] ->
@@ -136,7 +136,7 @@ is_own(Folder) ->
         _ -> false
     end.
 
-%% ---- ranks, which share a folder of memory with those of their host
+%% ---- ranks: the ranks of a host share a folder of memory
 
 -define(OWNER, "owner.").
 
@@ -148,7 +148,7 @@ entered(Folder) ->
 
 own_file(Folder) -> filename:join(Folder, ?OWNER ++ lists:flatten(lists:join(".", owner()))).
 
-%% The calling VM uses the folder of shared memory of this mark, which is made where it is not there: on other hosts than the launcher's.
+%% The calling VM uses the folder of shared memory of this mark. It makes a missing folder, as on other hosts than the launcher's.
 -spec enter(mark()) -> ok | {error, iodata()}.
 enter(Mark) ->
     ok = sweep([?SHARED_MEMORY]),
@@ -183,7 +183,7 @@ name(Mark) ->
         nomatch -> ok
     end.
 
-%% The calling VM leaves the folder, which the last one removes.
+%% The calling VM leaves the folder; the last one removes it.
 -spec left(mark()) -> ok.
 left(Mark) ->
     Folder = folder(?SHARED_MEMORY, Mark),

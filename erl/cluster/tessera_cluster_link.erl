@@ -12,11 +12,11 @@
 -define(HANDSHAKE, 10000).
 %% The longest time between two checks for a sign of life, in milliseconds.
 -define(LOOK, 500).
-%% A run is held back for more of its kind while the rank has so many requests before it,
+%% A run is delayed, to be bundled with others, if the rank has this number of requests before it,
 -define(DEEP, 8).
-%% if its body has at most so many bytes,
+%% if its body has at most this number of bytes,
 -define(SMALL, 16384).
-%% and at most so many messages, frees among them, are held back for so many milliseconds.
+%% and if at most `HELD' messages, including frees, are delayed. They are delayed for `HOLD' milliseconds.
 -define(HELD, 8).
 -define(HOLD, 2).
 %% Bytes of a message that may be garbage of the link.
@@ -66,7 +66,7 @@ accepted(Link, Config, Root) -> gen_server:cast(Link, {accepted, Config, Root}).
 -spec placed(pid(), reference()) -> ok.
 placed(Link, Place) -> gen_server:cast(Link, {placed, Place}).
 
-%% Sends a request with this encoded body to the rank. The reply is sent to the caller, which takes it by collect/2.
+%% Sends a request with this encoded body to the rank. The caller gets the reply as a message, for collect/2.
 -spec send_request(pid(), tessera_cluster_blocks:body()) -> request().
 send_request(Link, Body) -> send_request(Link, #{}, Body).
 
@@ -74,7 +74,7 @@ send_request(Link, Body) -> send_request(Link, #{}, Body).
 send_request(Link, Head, Body) -> send_request(Link, one, Head, Body).
 
 %% The same for a request to all ranks. The caller calls this for each link of the job, with the same number and body, and from the highest rank to the
-%% lowest. So every link notes its request before the root does, which is the only one that sends: one frame for the rank and all below it.
+%% lowest. So every link notes its request before the root sends one frame for the rank and all below it.
 -spec send_to_all(pid(), pos_integer(), tessera_cluster_wire:head(), tessera_cluster_blocks:body()) -> request().
 send_to_all(Link, Id, Head, Body) -> send_request(Link, {all, Id}, Head, Body).
 
@@ -102,7 +102,7 @@ leave(Link) -> gen_server:cast(Link, {message, leave}).
 -spec statistics(pid()) -> map().
 statistics(Link) -> gen_server:call(Link, statistics).
 
-%% Waits up to Timeout milliseconds for the reply to a request of the caller, whose tensors are proxies. An error is that of the rank, or
+%% Waits up to Timeout milliseconds for the reply to a request of the caller, whose tensors are proxies. An error is the rank's, or
 %% `unavailable' when the cluster was lost.
 -spec collect(request(), timeout()) -> {ok, term()} | {error, map()} | timeout.
 collect(Request, Timeout) ->
@@ -187,7 +187,7 @@ event(none, State) -> {noreply, State}.
 
 terminate(_, #state{socket = Socket}) -> tessera_cluster_socket:close(Socket).
 
-%% What is printed of it has not the key.
+%% The printed state is without the key.
 format_status(#{state := #state{} = State} = Status) -> Status#{state := State#state{key = none, identity = none}};
 format_status(Status) -> Status.
 
@@ -255,7 +255,7 @@ redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Thei
 seen(none, #state{seen = Seen}) -> Seen;
 seen(Root, _) -> gen_server:call(Root, seen).
 
-%% This process keeps no binaries of a large message as garbage, which it might not collect for long.
+%% This process keeps no binaries of a large message as garbage: it might not collect them for long.
 without_garbage(false, State) -> {noreply, State};
 without_garbage(true, State) -> {noreply, State, hibernate}.
 
@@ -324,7 +324,7 @@ cancelled(Is, #state{waiting = Waiting} = State) ->
                         send({cancel, Id}, Now#state{waiting = maps:remove(Id, Left)})
                 end, State, Ids).
 
-%% Sends the message behind those that were held back: their order stays. One with blocks is no part of a bundle.
+%% Sends the message after the delayed ones: their order stays. A message with blocks is no part of a bundle.
 send(Message, State) ->
     Encoded = tessera_cluster_wire:encode(Message),
     #state{held = Held} = Now = case tessera_cluster_wire:is_plain(Encoded) of
@@ -373,7 +373,7 @@ check(#state{seen = Seen, checked = Checked, config = #{deadline := Deadline}} =
 
 lost(Format, Values, State) -> lost_as(unavailable, Format, Values, State).
 
-%% The connection has ended. While ranks start this may come of what another rank or mpirun has done, which the job finds out.
+%% The connection has ended. While ranks start, another rank or mpirun may be the cause; the job finds out.
 gone(Format, Values, #state{step = hello} = State) -> lost(Format, Values, State);
 gone(Format, Values, State) ->
     State#state.job ! {gone, self()},

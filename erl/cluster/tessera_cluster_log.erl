@@ -1,6 +1,6 @@
-%% @private What the ranks of a cluster print, and mpirun, in the log of this node: a process that a launcher starts and gives lines, and that ends after it. Lines of one source that
-%% come together are one event, at the level `notice', as a report of an error has many. Ranks may print more than a log can take, so there is a limit:
-%% what exceeds it is left out, and the log says how much that was.
+%% @private The output of the ranks of a cluster, and of mpirun, in the log of this node. A launcher starts this process and gives it lines; it ends
+%% after the launcher. Lines of one source that come together are one event, at the level `notice': a report of an error has many lines. Ranks may
+%% print more than a log can take, so there is a limit: surplus lines are left out, and the log says how many.
 -module(tessera_cluster_log).
 -include_lib("kernel/include/logger.hrl").
 -export([start/0, line/3]).
@@ -13,7 +13,7 @@
 -define(LINES, 1000).
 -define(BYTES, 1000000).
 -define(AGAIN, 0.1).
-%% Milliseconds until the log is told what was left out.
+%% Milliseconds until the log reports omitted lines.
 -define(TELL, 1000).
 
 %% A rank; or the program that starts them, by its name.

@@ -1,6 +1,6 @@
-%% @private The names of clusters, which are clients by these names, too. A name belongs to a process and is free again when that has ended, however:
-%% nothing has to be removed then. A cluster that was up once keeps its name known, so that calls by it are told that it has ended, as
-%% they are while a supervisor starts it again, and not that there is no such client.
+%% @private The names of clusters: each cluster is a client by its name. A name belongs to a process and is free again when that process has ended in
+%% any way: nothing has to be removed then. A cluster that was up once keeps its name known. So calls by it are told that it has ended, also while a
+%% supervisor starts it again, and not that the client is unknown.
 -module(tessera_cluster_names).
 -export([take/1, set/1, up/1, release/1, check/1, is_name/1, is_live/1, pid/1]).
 
@@ -31,7 +31,7 @@ check(Name) ->
         false -> ok
     end.
 
-%% The calling process, which is registered, is the cluster with that name.
+%% The calling process (registered) becomes the cluster with that name.
 -spec set(atom()) -> ok.
 set(undefined) -> ok;
 set(Name) -> persistent_term:put(?KEY(Name), self()).
@@ -49,7 +49,7 @@ release(Name) ->
     _ = [persistent_term:erase(?KEY(Name)) || persistent_term:get(?KEY(Name), none) =:= self(), not was_up(Name)],
     ok.
 
-%% Whether the name is that of a cluster, which may have ended, and not of a client.
+%% Whether the name belongs to a cluster, even an ended one, and not to a client.
 -spec is_name(atom()) -> boolean().
 is_name(Name) ->
     case persistent_term:get(?KEY(Name), none) of

@@ -15,7 +15,7 @@ check(Options) when is_list(Options) ->
     end;
 check(Options) when is_map(Options) ->
     All = maps:merge(?DEFAULTS, Options),
-    %% an option that is not known may be a misspelt one that is missing
+    %% an unknown option may be the misspelt name of a missing one
     case {[Name || Name <- lists:sort(maps:keys(Options)), expected(Name) =:= unknown], Options} of
         {[Unknown | _], _} -> refused("unknown option ~0tp, the options are ~0tp", [Unknown, lists:sort([ranks | maps:keys(?DEFAULTS)])]);
         {[], #{ranks := _}} ->
@@ -67,7 +67,7 @@ refused(Format, Values) ->
 printed(#{env := Env} = Options) -> Options#{env := [{Name, '_'} || {Name, _} <- Env]};
 printed(Options) -> Options.
 
-%% What an option's value has to be.
+%% The expected value of an option.
 -spec expected(atom()) -> {string(), fun((term()) -> boolean())} | unknown.
 expected(ranks) -> {"a number from 1 to 4096", fun(N) -> is_integer(N) andalso N >= 1 andalso N =< 4096 end};
 expected(devices) -> {"a number from 1 to 64", fun(N) -> is_integer(N) andalso N >= 1 andalso N =< 64 end};
@@ -97,7 +97,7 @@ is_tree(_) -> false.
 is_host({Name, Slots}) -> is_text(Name) andalso is_integer(Slots) andalso Slots >= 1;
 is_host(Name) -> is_text(Name).
 
-%% The address for all networks is none to which ranks could connect.
+%% Ranks cannot connect to the address for all networks.
 is_address(Address) -> inet:is_ip_address(Address) andalso Address =/= {0, 0, 0, 0} andalso Address =/= {0, 0, 0, 0, 0, 0, 0, 0}.
 
 is_variable({Name, Value}) ->

@@ -1,13 +1,13 @@
-%% @private What mpirun and ranks print while they start, and what of it an error quotes: lines of the rank that ended, or those of mpirun
-%% without the advice that its messages contain.
+%% @private The output of mpirun and ranks while they start, and the part of it that an error quotes: lines of the rank that ended, or
+%% mpirun's lines without the advice that its messages contain.
 -module(tessera_cluster_output).
 -export([new/0, parse/2, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1, has_message/1]).
 -export_type([output/0, source/0]).
 
-%% Who printed a line: a rank, or the launcher, which is mpirun.
+%% The source of a line: a rank, or the launcher (mpirun).
 -type source() :: launcher | non_neg_integer().
 
-%% So many first lines are kept, and so many last ones: what ssh says comes first, and the reason of an exception last.
+%% This number of first lines is kept, and of last ones: ssh's message comes first, and the reason of an exception last.
 -define(KEPT, 40).
 %% How many lines an error quotes, and characters of a message of mpirun.
 -define(LINES, 12).
@@ -20,8 +20,8 @@
 -spec new() -> output().
 new() -> #output{}.
 
-%% What a line of mpirun has of whom. mpirun puts a tag before what a rank writes (Open MPI 5 a space, too): also inside of a line that was written in pieces, and
-%% after one that has no end. What is before the first tag is that of the given source.
+%% The parts of a line of mpirun, with their sources. mpirun puts a tag before the output of a rank (Open MPI 5 adds a space): also inside of a line
+%% that was written in pieces, and after a line without end. Text before the first tag belongs to the given source.
 -spec parse(source(), binary()) -> [{source(), binary()}, ...].
 parse(Source, Line) ->
     [Before | Tagged] = re:split(Line, "\\[[^,\\[\\]]*,([0-9]+)\\]<std(?:out|err)>: ?"),
@@ -44,7 +44,7 @@ report_end() ->
     "unset OMPI_MCA_orte_local_tmpdir_base PRTE_MCA_prte_local_tmpdir_base; \"$@\"; s=$?; "
         "[ $s = 0 ] || echo \"tessera: this rank on $(uname -n) ended with status $s\"; exit $s".
 
-%% What the script says: the host and the status.
+%% The script's report: the host and the status.
 -spec ended_rank(binary()) -> {Host :: binary(), Status :: non_neg_integer()} | none.
 ended_rank(Line) ->
     case re:run(Line, "^tessera: this rank on (\\S+) ended with status ([0-9]+)$", [{capture, all_but_first, binary}]) of
@@ -61,11 +61,11 @@ add(Source, Line, #output{last = Last} = Output) -> Output#output{last = queue:i
 
 lines(#output{first = First, last = Last}) -> lists:reverse(First) ++ queue:to_list(Last).
 
-%% What an error quotes of a rank, after a colon.
+%% The lines of a rank that an error quotes, after a colon.
 -spec of_rank(non_neg_integer(), output()) -> iodata().
 of_rank(Rank, Output) -> quoted(last([Line || {Source, Line} <- lines(Output), Source =:= Rank, ended_rank(Line) =:= none, is_said(Line)])).
 
-%% The same of the launcher: what is not in one of mpirun's messages, as that of ssh, then these messages; else what ranks have said.
+%% The same for the launcher: lines outside of mpirun's messages, such as ssh's, then these messages; else the ranks' lines.
 -spec of_launcher(output()) -> iodata().
 of_launcher(Output) ->
     All = lines(Output),
@@ -100,7 +100,7 @@ blocks([], Plain, Blocks) -> {lists:reverse(Plain), lists:reverse(Blocks)}.
 
 is_rule(Line) -> re:run(Line, "^-{20,}\\s*$") =/= nomatch.
 
-%% The facts of a message: advice begins where it tells what is usually so. That a job was aborted since a process ended is known.
+%% The facts of a message: advice begins where it describes usual causes. That a job was aborted since a process ended is known.
 message(Block) ->
     Facts = lists:takewhile(fun(Line) -> re:run(Line, "^(This|It) (is|may|usually|might)\\b.*(caused|due|usually)|^Please |^\\s*\\* ") =:= nomatch end, Block),
     Text = lists:join(" ", [string:trim(Line) || Line <- Facts, is_said(Line)]),

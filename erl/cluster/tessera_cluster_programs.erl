@@ -36,7 +36,7 @@ find(Table, Fingerprint) ->
     end.
 
 %% The same, but if the ranks do not have the program, Send(Id) sends it as value Id. When two callers send a program at the same time, the second
-%% value is freed, and is_current/1 is false for it. An error is that of Send.
+%% value is freed, and is_current/1 is false for it. An error is Send's.
 -spec fetch(ets:table(), binary(), fun((pos_integer()) -> {ok, term()} | {error, map()})) -> {ok, pos_integer(), sent()} | {error, map()}.
 fetch(Table, Fingerprint, Send) ->
     case find(Table, Fingerprint) of
@@ -62,7 +62,7 @@ sent(Table, Fingerprint, Id) ->
     catch error:badarg -> ok
     end.
 
-%% One rank has failed; others may have compiled the program, which is freed there.
+%% One rank has failed; other ranks may have compiled the program: it is freed there.
 not_sent(Table, Id) ->
     try ets:delete(Table, {pending, Id}) of
         true -> free(Table, [Id])

@@ -5,11 +5,11 @@
 -export([place/4, make/4, is_full/1, relieve/1, in_reply/2, info/1, take/1, keep/1, read/2, device/1, cluster/1, deallocate/1]).
 -export_type([about/0, place/0]).
 
-%% If the ranks have no memory limit: the bytes of proxies on a rank from which on callers collect their garbage.
+%% If the ranks have no memory limit: callers collect their garbage from this number of bytes of proxies on a rank on.
 -define(ENOUGH, (1 bsl 26)).
 
 -type place() :: reference().
-%% What a place tells about the job of its values.
+%% A place's facts about the job of its values.
 -type about() :: {Cluster :: pid(), Name :: atom(), Queue :: pid(), Link :: pid(), Host :: binary()}.
 
 %% Makes the place of a rank's values. When a proxy of it is collected, the queue gets a message.
@@ -17,7 +17,7 @@
 place(About, Rank, Queue, #{memory_limit := Limit}) ->
     tessera_nif:place(Queue, Rank, About, case Limit of undefined -> ?ENOUGH; _ -> min(?ENOUGH, Limit div 4) end).
 
-%% A proxy for value Id, which a request that was or will be sent makes.
+%% A proxy for value Id; a request that was or will be sent makes the value.
 -spec make(place(), pos_integer(), tessera:type(), tessera:shape()) -> tessera:tensor().
 make(Place, Id, Type, Shape) ->
     case tessera_nif:proxy(Place, Id, tessera_type:elements(Shape) * tessera_type:bytes(Type)) of
@@ -25,7 +25,7 @@ make(Place, Id, Type, Shape) ->
         Ref -> #tessera{ref = Ref, type = Type, shape = Shape}
     end.
 
-%% Whether the proxies of this place keep so many bytes in use that callers should collect their garbage.
+%% Whether the proxies of this place keep so much memory that callers should collect their garbage.
 -spec is_full(place()) -> boolean().
 is_full(Place) -> tessera_nif:place_is_full(Place).
 
@@ -36,7 +36,7 @@ relieve(Places) ->
     erlang:yield(),
     lists:foreach(fun tessera_nif:place_collected/1, Places).
 
-%% A reply with proxies in the places of its stand-ins, each of which has the position, from 1, of its proxy in the tuple.
+%% A reply with its stand-ins replaced by proxies. A stand-in has the position, from 1, of its proxy in the tuple.
 -spec in_reply(term(), tuple()) -> term().
 in_reply(Reply, Proxies) ->
     tessera_cluster_terms:replace(fun(Position, Type, Shape) -> #tessera{ref = element(Position, Proxies), type = Type, shape = Shape} end,
@@ -76,7 +76,7 @@ answered({error, Error}, {Rank, _, {Cluster, _, Queue, Link, Host}}) ->
 lost(Rank, Host, #{message := Why}) ->
     tessera_cluster_error:new(unavailable, "the tensor was on rank ~b on ~ts, and is lost with the cluster's ranks: ~ts", [Rank, Host, Why]).
 
-%% The cluster's name, or its process if it has none, and the rank; false for a handle that is no proxy.
+%% The cluster's name, or its process if it has no name, and the rank; false for a handle that is no proxy.
 -spec device(reference()) -> {atom() | pid(), non_neg_integer()} | false | tessera_nif:error().
 device(Ref) ->
     case info(Ref) of

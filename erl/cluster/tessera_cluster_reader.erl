@@ -1,10 +1,11 @@
-%% @private Puts frames together into messages: the text of a message, then its blocks (tessera_cluster_blocks), which are filled as their frames come.
-%% So of a large message there is never more than its own memory and a frame. docs/distribution.md has the protocol.
+%% @private Puts frames together into messages: the text of a message, then its blocks (tessera_cluster_blocks), which are filled as their frames
+%% come. So of a large message there is never more than its own memory and a frame. docs/distribution.md has the protocol.
 -module(tessera_cluster_reader).
 -export([new/2, read/2]).
 -export_type([reader/0]).
 
-%% A block that is being filled, or why it cannot be, in which case its bytes are dropped; how many it lacks.
+%% A block that is being filled, or the reason why it cannot be (its bytes are then dropped); and its number of missing
+%% bytes.
 -type filling() :: {tessera_cluster_blocks:block(), Left :: pos_integer()}.
 -record(reader, {limit    :: pos_integer(),               % bytes of a message
                  pooled   :: boolean(),                   % the memory of blocks is that of tensors
@@ -20,7 +21,8 @@
 -spec new(pos_integer(), boolean()) -> reader().
 new(Limit, Pooled) -> #reader{limit = Limit, pooled = Pooled}.
 
-%% Takes the next frame, of address `own': a beat, a part of a message, or its last part. The error says what the peer sent.
+%% Takes the next frame, of address `own': a beat, a part of a message, or its last part. The error describes the peer's
+%% fault.
 -spec read(binary(), reader()) -> {beat, reader()} | {more, reader()} | {message, binary(), [tessera_cluster_blocks:block()], reader()}
                                 | {error, binary()}.
 read(Frame, #reader{text = Text, parts = Parts, size = Size, limit = Limit} = Reader) ->

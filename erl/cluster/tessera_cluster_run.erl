@@ -1,5 +1,5 @@
 %% @private Runs of sharded programs on the ranks of a cluster. A program is sent to all ranks once. Arguments are sent to the ranks of their
-%% partitions, unless they are there already; results stay there as proxies. A call returns when the run was sent.
+%% partitions, unless they are on the rank already; results stay there as proxies. A call returns when the run was sent.
 -module(tessera_cluster_run).
 -include("tessera.hrl").
 -export([check/3, program/4, run/5, put/2]).
@@ -9,7 +9,7 @@
                   results     :: [{tessera:type(), tessera:shape()}]}).   % of one partition
 -opaque program() :: #program{}.
 
-%% What a run uses on one rank: values that the rank has, those of them that are donated, and tensors that are sent with the request.
+%% The operands of a run on one rank: values of the rank, the donated ones of these, and tensors that are sent with the request.
 -record(share, {rank       :: non_neg_integer(),
                 queue      :: pid(),
                 donated    :: non_neg_integer(),           % bit I: operand I is donated
@@ -55,7 +55,8 @@ sent(Part, Options, Results) ->
     end.
 
 %% Runs a program. Lists has a list of arguments for each partition, and the result a list of results: proxies. An error of the run is raised
-%% when a proxy is used. Bit I of Donated says that argument I is donated. Where this node is a rank, arguments and results are those of its own partitions.
+%% when a proxy is used. Bit I of Donated means that argument I is donated. On a node that is a rank, arguments and results belong to its own
+%% partitions.
 -spec run(tessera_cluster:cluster(), program() | tessera_cluster_joined:program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
           [[tessera:tensor()]] | {error, map()}.
 run(Cluster, Program, Lists, Threads, Donated) ->
@@ -97,7 +98,7 @@ shared_out(#{links := Links, queue := Queue}, Lists, Donated) ->
     [share(#share{rank = Rank, queue = Queue, donated = Donated}, lists:sublist(Lists, Rank * Each + 1, Each))
      || Rank <- lists:seq(0, Ranks - 1)].
 
-%% The operands of a rank's partitions as they are sent, and the share with what they use.
+%% The encoded operands of a rank's partitions, and the share that lists their values.
 share(Share, Lists) ->
     lists:mapfoldl(fun(List, #share{device = Device} = Before) ->
                            {Operands, After} = operands(List, 0, Before),
@@ -192,7 +193,7 @@ proxies(Place, First, Partitions, Types) ->
     [[tessera_cluster_proxy:make(Place, First + Partition * length(Types) + I, Type, Shape) || {I, {Type, Shape}} <- Numbered]
      || Partition <- lists:seq(0, Partitions - 1)].
 
-%% Takes the donated values from their proxies; the run frees them. When another call has taken one of them before, those that were taken here are
+%% Takes the donated values from their proxies; the run frees them. When another call has taken one of them before, the values taken here are
 %% freed: their proxies cannot get them back.
 take(Shares) ->
     Taken = [{Rank, Id, Queue, tessera_cluster_proxy:take(Ref)}
@@ -218,13 +219,13 @@ relieved(Job, Results) ->
 
 %% ---- values
 
-%% Copies tensors to the ranks: a list for each partition, all of the same length. Returns lists of proxies. An error is that of a rank.
+%% Copies tensors to the ranks: a list for each partition, all of the same length. Returns lists of proxies. An error is a rank's.
 -spec put(tessera_cluster:cluster(), [[tessera:tensor()]]) -> [[tessera:tensor()]] | {error, map()}.
 put(Cluster, Lists) ->
     #{links := Links} = Job = tessera_cluster:connections(Cluster),
     Shares = shared_out(Job, Lists, 0),
     Numbered = [{numbers(Job, maps:size(Share#share.new)), Operands, Share} || {Operands, Share} <- Shares],
-    %% the proxies are first: their values are freed with them, whatever becomes of this call
+    %% the proxies are made first: their values are freed with them, even if this call fails
     Results = lists:append([placed(Place, Made, Own)
                             || {Place, Made, Own} <- lists:zip3(places(Job), Numbered, by_rank(Lists, tuple_size(Links)))]),
     Requests = [{#{makes => {First, maps:size(Share#share.new)}}, {put, values(Share)}} || {First, _, Share} <- Numbered],

@@ -1,4 +1,4 @@
-%% @private Saving and loading tensors of a cluster: the driver's part, and what is planned in the same way where all ranks save or load
+%% @private Saving and loading tensors of a cluster: the driver's part, and the plans that also serve ranks that all save or load
 %% (tessera_cluster_spmd). Ranks write and read files (tessera_cluster_files).
 -module(tessera_cluster_save).
 -include("tessera.hrl").
@@ -6,7 +6,7 @@
 -export([plan/3, keyed/3, shared_out/2, finish/4, opened/2, boxes/4, boxes_of/1, container/3]).
 -export_type([plan/0, key/0, keyed/0]).
 
-%% What is saved: the form of a partition's container, the sizes of the mesh, and the cuts of each leaf.
+%% The plan of a save: the form of a partition's container, the sizes of the mesh, and the cuts of each leaf.
 -type plan() :: #{signature := tessera_tree:signature(), sizes := none | [pos_integer()], cuts := [tessera_mesh:cuts()]}.
 %% Equal for equal parts: the number of the leaf, and its start in the whole tensor. Without a mesh the parts of all partitions differ.
 -type key() :: {non_neg_integer(), {partition, non_neg_integer()} | [non_neg_integer()]}.
@@ -39,8 +39,8 @@ written({error, Error}, Path, Files) ->
     ok = tessera_cluster_files:remove(Path, Files),
     tessera_cluster_error:raise(Error).
 
-%% Writes the index, when each rank has written its share, and removes the files of an earlier save, and what interrupted ones
-%% have left; or those of this one, if there is no index.
+%% Writes the index, when each rank has written its share, and removes the files of an earlier save and of interrupted ones;
+%% or the files of this save, if there is no index.
 -spec finish({file:name_all(), binary()}, plan(), [keyed()], [{Share :: keyed(), [tessera_cluster_files:piece()]}]) -> ok.
 finish({Path, Save}, Plan, Keyed, Written) ->
     Where = maps:from_list([{Key, Piece} || {Own, Pieces} <- Written, {{Key, _}, Piece} <- lists:zip(Own, Pieces)]),
@@ -54,7 +54,8 @@ finish({Path, Save}, Plan, Keyed, Written) ->
     _ = [tessera_cluster_files:remove(Path, Index) || Index <- Old],
     tessera_cluster_files:sweep(Path, Save, Ranks).
 
-%% The containers of all partitions, or of so many ranks those of one: what is saved, and the leaves of each.
+%% The plan and the leaves of a save, from the containers of all partitions, or of one rank's partitions among `Ranks'
+%% ranks.
 -spec plan([term()], none | {tessera_mesh:mesh(), term()}, pos_integer()) -> {plan(), [[tessera:tensor() | term()]]}.
 plan(Parts, Layout, Ranks) ->
     {Signature, Leaves} = flattened(Parts),
@@ -76,7 +77,7 @@ layout({Mesh, Shardings}, Signature, Count) ->
         refuse("save: got ~b containers, expected one for each partition of ~ts", [Count, tessera_mesh:format(Checked)]),
     {tessera_mesh:sizes(Checked), tessera_shard:leaf_cuts({save, Checked}, result, Shardings, Signature)}.
 
-%% Each leaf of each partition, the first of which has that number, with its key.
+%% Each leaf of each partition with its key; the first partition has the number First.
 -spec keyed(plan(), [[term()]], non_neg_integer()) -> [keyed()].
 keyed(#{signature := Signature, sizes := Sizes, cuts := Cuts}, Leaves, First) ->
     Types = tessera_tree:types(Signature),
@@ -135,7 +136,7 @@ load(Cluster, Given, Mesh) ->
     Made = [maps:from_list(lists:zip(Plan, Tensors)) || {Plan, Tensors} <- lists:zip(Plans, Read)],
     [container(Signature, List, lists:nth(P div Each + 1, Made)) || {P, List} <- numbered(Boxes)].
 
-%% The index, the sizes of the mesh in which it is loaded, and the number of its partitions.
+%% The index, the sizes of the loading mesh, and the number of its partitions.
 -spec opened(file:name_all(), none | tessera_mesh:mesh()) -> {tessera_cluster_files:index(), none | [pos_integer()], pos_integer()}.
 opened(Path, Mesh) ->
     #{parts := Parts, mesh := Saved} = Index = tessera_cluster_files:read_index(Path),

@@ -7,7 +7,7 @@
 -export([start_writer/3, send/2, send_to/3, send_to_all/2, pass/2, pass_on/2, flush/1]).
 -export_type([socket/0, identity/0]).
 
-%% A frame of the handshake has at most so many bytes.
+%% A frame of the handshake has at most this number of bytes.
 -define(HANDSHAKE, 4096).
 %% A frame of a message: a part and its tag; on the way through a leader also a rank.
 -define(FRAME, 1048580).
@@ -28,7 +28,7 @@ port({tcp, Listen}) ->
     {ok, Port} = inet:port(Listen),
     Port.
 
-%% What is accepted is secured next, before anything is read.
+%% An accepted connection is secured next, before anything is read.
 -spec accept(socket(), timeout()) -> {ok, socket()} | {error, timeout | closed | term()}.
 accept({tcp, Listen}, Timeout) -> over_tcp(gen_tcp:accept(Listen, Timeout)).
 
@@ -83,7 +83,7 @@ start_securing(Socket, Identity, Timeout) ->
     Helper ! 'begin',
     ok.
 
-%% The process becomes the one that reads.
+%% The process becomes the reader.
 -spec give(socket(), pid()) -> ok | {error, term()}.
 give({tcp, Socket}, Pid) -> gen_tcp:controlling_process(Socket, Pid);
 give({tls, Socket}, Pid) -> ssl:controlling_process(Socket, Pid).
@@ -118,7 +118,7 @@ ask({Kind, Port} = Socket, Frames) ->
 closed(tcp) -> tcp_closed;
 closed(tls) -> ssl_closed.
 
-%% What a message says of the socket.
+%% The event in a message, for this socket.
 -spec event(term(), socket()) -> {frame, binary()} | closed | {error, term()} | none.
 event({tcp, Socket, Frame}, {tcp, Socket}) -> {frame, Frame};
 event({tcp_closed, Socket}, {tcp, Socket}) -> closed;

@@ -1,13 +1,14 @@
-%% @private What the functions of tessera_cluster do on a rank that has joined: every rank calls them, each with what its own partitions
-%% have. A call is one turn of tessera_cluster_joined, in which the ranks tell each other in one or more *steps* how far they have come:
-%% so an error of one is raised on all, and ranks that call different functions, or call one on different things, learn it by name.
+%% @private The functions of tessera_cluster on a rank that has joined: every rank calls them with the data of its own partitions. A
+%% call is one turn of tessera_cluster_joined, with one or more *steps*. In a step each rank sends its progress to the others. So an
+%% error of one is raised on all, and ranks that call different functions, or the same function on different data, learn the difference
+%% by name.
 -module(tessera_cluster_spmd).
 -include("tessera.hrl").
 -export([noop/1, map/3, put/2, save/4, load/3]).
 
-%% Bytes of the first message of a step from each rank: the size of what it says, and its beginning.
+%% Bytes of the first message of a step from each rank: the size of the rank's term, and its beginning.
 -define(FIRST, 1024).
-%% Codes of errors, which all ranks know.
+%% Codes of errors that all ranks know.
 -define(CODES, [invalid_argument, out_of_range, resource_exhausted, failed_precondition, unimplemented, cancelled, data_loss, internal]).
 
 -type joined() :: tessera_cluster_joined:joined().
@@ -101,8 +102,8 @@ kind(Number) -> Number.
 
 digest(Term) -> erlang:md5(term_to_binary(Term, [deterministic])).
 
-%% Where the pieces of each rank are. A rank removes its file only if it was told that another has failed, for then all are. If it is told
-%% nothing, rank 0 may have been told that all have written, and the file is a part of the save; rank 0 knows that there is no index.
+%% The pieces of each rank. A rank removes its file only if it was told that another has failed, because then all ranks are told. If it
+%% hears nothing, rank 0 may have heard that all have written, and the file is a part of the save; rank 0 knows whether the index exists.
 written(#{rank := Rank, ranks := Ranks} = Joined, {Path, Save}, Outcome) ->
     All = try tell(Joined, {save, write}, told(Outcome, fun(Pieces) -> Pieces end))
           catch Class:Reason:Trace ->
@@ -155,7 +156,7 @@ told({failed, Class, Reason, _}, _) ->
         false -> {error, internal, <<(atom_to_binary(Code))/binary, ": ", Text/binary>>}
     end.
 
-%% The value of this rank. Raises its own error as it is; else the first one of another rank, which it names.
+%% The value of this rank. Raises its own error unchanged; else the first error of another rank, with its number.
 own(_, {failed, Class, Reason, Trace}, _) -> erlang:raise(Class, Reason, Trace);
 own(#{server := Server, ranks := Ranks}, {ok, Value}, All) ->
     case [{Rank, Code, Text} || {Rank, {error, Code, Text}} <- lists:zip(lists:seq(0, Ranks - 1), All)] of
@@ -198,8 +199,8 @@ raise(Code, Format, Values) -> tessera_cluster_error:raise(tessera_cluster_error
 
 %% ---- steps
 
-%% What all ranks say at this step of their calls, by rank. One message of a fixed size has the size of what a rank says, and often all
-%% of it; else a second one is as large as the largest needs.
+%% The terms of all ranks at this step of their calls, by rank. The first message has a fixed size: it contains the size of the rank's
+%% term, and often all of the term; if not, a second message has the size of the largest term.
 -spec tell(joined(), term(), term()) -> [term()].
 tell(#{ranks := 1}, _, Own) -> [Own];
 tell(#{ranks := Ranks} = Joined, Step, Own) ->
@@ -226,7 +227,7 @@ split(Size, Bytes) ->
 power_of_two(Least, Size) when Size >= Least -> Size;
 power_of_two(Least, Size) -> power_of_two(Least, 2 * Size).
 
-%% The bytes of all ranks, one after the other; of each so many.
+%% The bytes of all ranks, one after the other; `Size' bytes of each.
 gathered(#{ranks := Ranks} = Joined, Step, Size, Own) ->
     ok = tessera_cluster_joined:again(Joined),
     Padded = <<Own/binary, 0:((Size - byte_size(Own)) * 8)>>,

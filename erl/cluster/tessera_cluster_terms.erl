@@ -1,5 +1,5 @@
-%% @private Tensors in terms of any form: what is in lists, tuples and values of maps, also in those of structs. While a term is
-%% sent, a stand-in is in the place of a tensor.
+%% @private Tensors in terms of any form: in lists, tuples and values of maps, including structs. While a term is sent, a
+%% stand-in replaces each tensor.
 -module(tessera_cluster_terms).
 -include("tessera.hrl").
 -export([replace/2, fold/3, parts/3, stand_in/2]).
@@ -9,11 +9,11 @@
 
 -opaque stand_in() :: {?STAND_IN, term(), tessera:type(), tessera:shape()}.
 
-%% In the place of a tensor; What is seen by replace/2 as the handle.
+%% The stand-in of a tensor; replace/2 passes What to its function.
 -spec stand_in(term(), tessera:tensor()) -> stand_in().
 stand_in(What, #tessera{type = Type, shape = Shape}) -> {?STAND_IN, What, Type, Shape}.
 
-%% The term with each stand-in replaced by what F makes of it.
+%% The term with each stand-in replaced by F's result for it.
 -spec replace(fun((What :: term(), tessera:type(), tessera:shape()) -> term()), term()) -> term().
 replace(F, Term) ->
     {Replaced, none} = fold(fun({?STAND_IN, What, Type, Shape}, none) -> {F(What, Type, Shape), none};
@@ -27,7 +27,7 @@ fold(F, Acc, {?STAND_IN, _, _, _} = StandIn) -> F(StandIn, Acc);
 fold(F, Acc, #tessera{} = Tensor) -> F(Tensor, Acc);
 fold(F, Acc, Term) -> parts(fun(Part, Next) -> fold(F, Next, Part) end, Acc, Term).
 
-%% The same with what F makes of the parts of a term: of a list its head and its tail.
+%% The term with each of its parts replaced by F's result; the parts of a list are its head and its tail.
 -spec parts(fun((term(), Acc) -> {term(), Acc}), Acc, term()) -> {term(), Acc}.
 parts(F, Acc, [Head | Tail]) ->
     {NewHead, Next} = F(Head, Acc),

@@ -1,12 +1,12 @@
-%% @private What a rank has to have to belong to one start of a cluster's ranks, in files for their owner alone: the key of the proofs; and for
-%% encrypted connections a certificate with its private key, which driver and ranks share. It is TLS 1.3, and both sides accept that
-%% certificate and no other: there are no authorities, no names and no dates to be checked.
+%% @private The credentials of a start of a cluster's ranks, in files for their owner alone: the key of the proofs; and for encrypted
+%% connections a certificate with its private key. Driver and ranks share both. It is TLS 1.3, and both sides accept that certificate and no
+%% other: there are no authorities, no names and no dates to be checked.
 -module(tessera_cluster_tls).
 -export([available/0, new/2, read/1, remove/1, options/2, certificate/0]).
 -export_type([identity/0, credentials/0]).
 
-%% A certificate in DER, and the file with it and its private key. The private key is read by ssl alone: what is in the memory of our processes,
-%% or an argument of one of ssl's, could be printed in a log.
+%% A certificate in DER, and the file with it and its private key. Only ssl reads the private key: the memory of Tessera's processes, or
+%% arguments of ssl's processes, could be printed in a log.
 -opaque identity() :: {Certificate :: binary(), file:filename_all()}.
 -type credentials() :: {tessera_cluster_wire:key(), none | identity()}.
 
@@ -22,7 +22,7 @@
 -define(SET, 49).
 -define(FIELD(N), (160 + N)).
 
-%% Starts OTP's ssl, or says what is missing.
+%% Starts OTP's ssl, or names the missing package.
 -spec available() -> ok | {error, iodata()}.
 available() ->
     Missing = [Package || {Module, Package} <- [{public_key, "erlang-public-key"}, {ssl, "erlang-ssl"}], code:ensure_loaded(Module) =/= {module, Module}],
@@ -35,8 +35,8 @@ available() ->
 
 %% ---- the files
 
-%% New credentials and what is to be written to which files: the key, after which comes the certificate, if there is one; and that with its
-%% private key.
+%% New credentials, and the contents of their files: a file with the key and, if any, the certificate; and a file with the certificate and
+%% its private key.
 -spec new(file:filename_all(), boolean()) -> {credentials(), [{file:filename_all(), binary()}]}.
 new(KeyFile, Tls) ->
     Key = tessera_cluster_wire:key(),
@@ -78,7 +78,7 @@ options(Role, {Certificate, File}) ->
         client -> [{server_name_indication, disable} | Common]
     end.
 
-%% Whatever is said of a certificate, it is ours or it is refused.
+%% Any certificate but the shared one is refused.
 verify(_, {extension, _}, Pinned) -> {unknown, Pinned};
 verify(Pinned, _, Pinned) -> {valid, Pinned};
 verify(_, _, _) -> {fail, bad_certificate}.
@@ -102,7 +102,7 @@ certificate() ->
     PrivateKey = der(?SEQUENCE, [integer(1), der(?OCTET_STRING, Scalar), der(?FIELD(0), Curve), der(?FIELD(1), bits(Point))]),
     {iolist_to_binary(der(?SEQUENCE, [Body, Algorithm, bits(Signature)])), iolist_to_binary(PrivateKey)}.
 
-%% The key signs, which is the first bit of eight.
+%% The key signs: the first bit of eight.
 key_usage() -> der(?SEQUENCE, [object([2, 5, 29, 15]), der(?OCTET_STRING, der(?BIT_STRING, <<7, 128>>))]).
 
 bits(Bytes) -> der(?BIT_STRING, [0, Bytes]).

@@ -1,6 +1,6 @@
-%% @private The tree of sockets between a cluster's driver and its ranks. Up to `Direct' ranks are all connected to the driver. Of more, each
-%% `Radix' consecutive ranks have their first as a leader, to which the others are connected; of too many leaders each
-%% `Radix' have a leader, and so on, until at most `Direct' are left, which are connected to the driver. Pure functions.
+%% @private The tree of sockets between a cluster's driver and its ranks. Up to `Direct' ranks are all connected to the driver. With more
+%% ranks, each `Radix' consecutive ranks have their first as a leader, and the others are connected to it; with too many leaders each `Radix'
+%% leaders have a leader, and so on, until at most `Direct' are left: these are connected to the driver. Pure functions.
 -module(tessera_cluster_tree).
 -export([new/2, parent/2, children/2, towards/3, depth/1]).
 -export_type([tree/0]).
@@ -33,7 +33,7 @@ children(Rank, {Ranks, Radix, Levels}) ->
     lists:append([[Child || I <- lists:seq(1, Radix - 1), Child <- [Rank + I * power(Radix, Level)], Child < Ranks]
                   || Level <- lists:seq(0, level(Rank, Radix, Levels) - 1)]).
 
-%% The child of rank From that is rank To or through which it is reached; none when To is not below From.
+%% The child of rank From that is rank To or leads to it; none when To is not below From.
 -spec towards(rank(), rank(), tree()) -> rank() | none.
 towards(From, To, Tree) ->
     case parent(To, Tree) of

@@ -1,5 +1,5 @@
-%% @private The format of what a cluster's driver and ranks send each other: the handshake, messages, and the frames into which a message is
-%% split. Pure functions; tessera_cluster_reader puts frames together. docs/distribution.md has the protocol.
+%% @private The format of the bytes between a cluster's driver and its ranks: the handshake, messages, and the frames that make up a
+%% message. Pure functions; tessera_cluster_reader puts frames together. docs/distribution.md has the protocol.
 -module(tessera_cluster_wire).
 -export([nonce/0, key/0, hidden/1, ticket/1, check_ticket/2, greeting/1, read_greeting/1, hello/4, read_hello/3, config/4, read_config/4]).
 -export([beat/0, encode/1, size/1, is_plain/1, bundle/1, decode_message/1, frames/1, frame/1, blocks/1, decode/1, extra/1]).
@@ -30,12 +30,12 @@
 -type nonce() :: <<_:256>>.
 %% Behind a fun, so that neither a state nor a stack that is printed shows it.
 -type key() :: fun(() -> <<_:256>>).
-%% How a request uses values. The rank's main process counts uses in the order in which requests arrive, without decoding their bodies.
-%% `makes': the results, which have consecutive numbers; `uses': values that it reads; `takes': values that are donated to it. Requests with the
-%% same `lane' run one after the other.
+%% How a request uses values. The rank's main process counts uses in the order of arriving requests, without decoding their bodies. `makes': the
+%% results, with consecutive numbers; `uses': values that it reads; `takes': values that are donated to it. Requests with the same `lane' run
+%% one after the other.
 -type head() :: #{makes => {First :: pos_integer(), Count :: non_neg_integer()}, uses => [pos_integer()], takes => [pos_integer()],
                   lane => non_neg_integer()}.
-%% The body is one that is sent, or the text of one that was received.
+%% The body is encoded before it is sent, or the text of a received message.
 -type message() :: {request, pos_integer(), head(), tessera_cluster_blocks:body() | binary()}
                  | {reply, pos_integer(), values(), tessera_cluster_blocks:body() | binary()}
                  | term().
@@ -54,7 +54,7 @@ hidden(Bytes) -> fun() -> Bytes end.
 
 %% ---- the handshake
 
-%% What a rank sends first of all, before anything is encrypted, and only a rank can. It proves nothing more than that: someone on the way may
+%% The first frame of a rank, before anything is encrypted: only a holder of the key can make it. It proves nothing more: an eavesdropper may
 %% repeat it.
 -spec ticket(key()) -> binary().
 ticket(Key) ->
@@ -88,7 +88,7 @@ read_hello(Key, Driver, <<Rank:?NONCE/binary, Mac:?MAC/binary, Text/binary>>) ->
     proved(mac(Key, <<"rank">>, Driver, Rank, Text), Mac, Text, fun(Hello) -> {ok, Rank, Hello} end);
 read_hello(_, _, _) -> error.
 
-%% The driver's answer: the configuration, with a MAC that proves that the driver knows the key, too.
+%% The driver's answer: the configuration, with a MAC that proves that the driver also knows the key.
 -spec config(key(), nonce(), nonce(), map()) -> iodata().
 config(Key, Driver, Rank, Config) ->
     Text = term_to_binary(Config),
@@ -139,7 +139,7 @@ size({Text, Blocks}) -> iolist_size(Text) + lists:sum([byte_size(Block) || Block
 -spec is_plain(encoded()) -> boolean().
 is_plain({_, Blocks}) -> Blocks =:= [].
 
-%% One message with several encoded ones in it, which are plain: one frame, and one switch to the reader's thread, in place of several.
+%% One message from several plain encoded ones: it takes one frame and one switch to the reader's thread.
 -spec bundle([encoded(), ...]) -> encoded().
 bundle([Message]) -> Message;
 bundle(Messages) -> {[<<?BUNDLE>> | [[<<(iolist_size(Text)):32>> | Text] || {Text, []} <- Messages]], []}.
@@ -165,7 +165,8 @@ parts(<<Size:32, Part:Size/binary, Rest/binary>>, Parts) -> parts(Rest, [Part | 
 parts(<<>>, Parts) -> lists:reverse(Parts);
 parts(_, _) -> error.
 
-%% Splits a message into frames: those of its text, which begins with the sizes of the blocks, and those of each block.
+%% Splits a message into frames: first the frames of its text, which begins with the sizes of the blocks, then the
+%% frames of each block.
 -spec frames(encoded()) -> [iodata()].
 frames({Text, []}) -> text_frames(Text);
 frames({Text, Blocks}) ->
@@ -198,7 +199,7 @@ address(<<?ROUTE, Rank:16, Frame/binary>>) -> {rank, Rank, Frame};
 address(<<?ALL, Frame/binary>>) -> {all, Frame};
 address(_) -> own.
 
-%% What a frame of address `own' has.
+%% The contents of a frame of address `own'.
 -spec frame(binary()) -> beat | {more | last | data, binary()} | malformed.
 frame(<<?BEAT>>) -> beat;
 frame(<<?MORE, Part/binary>>) -> {more, Part};

@@ -9,11 +9,11 @@
 %% Milliseconds until a rank whose connection was closed before the greeting connects again.
 -define(AGAIN, 200).
 -define(IS_CLOSED(Reason), (Reason =:= closed orelse Reason =:= econnreset orelse Reason =:= epipe)).
-%% The driver is told of so many runs at once that have ended well, while others wait.
+%% Successful runs are reported to the driver in groups of this size, while others wait.
 -define(TOLD, 4).
 
-%% `address' and `port' are the driver's; `timeout' is in milliseconds, until the rank has introduced itself to the driver, which has the deadlines of the rest; `work' is the module that executes requests; `leave' ends
-%% the rank with a status.
+%% `address' and `port' are the driver's; `timeout' is in milliseconds, until the rank has introduced itself to the driver; the driver has all later
+%% deadlines; `work' is the module that executes requests; `leave' ends the rank with a status.
 -type options() :: #{address := inet:ip_address(), port := inet:port_number(), key_file := file:filename_all(), rank := non_neg_integer(),
                      ranks := pos_integer(), timeout := pos_integer(), watchdog => pid(), work := module(), leave := fun((non_neg_integer()) -> no_return())}.
 
@@ -49,7 +49,7 @@ version() ->
                                                        tessera_cluster_reader, tessera_cluster_blocks, tessera_nif]],
     {list_to_binary(Vsn), binary:encode_hex(crypto:hash(md5, Digests))}.
 
-%% A number of 62 bits for MPI, by which ranks find out that they have the same version and architecture.
+%% A number of 62 bits for MPI: with it ranks check that they have the same version and architecture.
 -spec version_number() -> non_neg_integer().
 version_number() ->
     {Architecture, _} = tessera_nif:rank_isa(),
@@ -296,7 +296,8 @@ end_daemon(Signal) ->
         none -> ok
     end.
 
-%% The pid of the daemon, the parent of the script in which this process runs. On mpirun's own host there is none: that parent is mpirun, which the launcher ends.
+%% The pid of the daemon: the parent of the script that runs this process. On mpirun's own host there is no daemon: that parent is mpirun, which the
+%% launcher ends.
 daemon() ->
     case parent(os:getpid()) of
         {ok, Script} ->
@@ -342,7 +343,7 @@ framed(Frame, #state{reader = Reader} = State) ->
         {_, Next} -> State#state{reader = Next}
     end.
 
-%% This process keeps no binaries of a large message as garbage, which it might not collect for long.
+%% This process keeps no binaries of a large message as garbage: it might not collect them for long.
 without_garbage(State) ->
     true = garbage_collect(),
     State.
@@ -361,7 +362,7 @@ message(Text, Blocks, #state{workers = Workers, configuring = Configuring, optio
     end.
 
 %% Starts a worker for the request. The worker gives its reply to the writer itself: on the way through this process a large one would be copied.
-%% Uses of values are counted here, so they are counted in the order in which requests arrive.
+%% Uses of values are counted here, so they are counted in the order of arriving requests.
 request(Id, Head, Body, #state{options = #{work := Work}, writer = Writer, limit = Limit, workers = Workers, requests = Requests} = State) ->
     {First, Count} = maps:get(makes, Head, {1, 0}),
     ok = tessera_rank_values:expect(First, Count, Id),
@@ -391,7 +392,7 @@ answer(Work, Head, Turn, {Text, Blocks}) ->
         error -> {[], {error, invalid_argument, <<"the request is malformed">>}}
     end.
 
-%% In the worker. A reply that is too large is an error in its place, and what the worker has made for it is freed.
+%% In the worker. An oversized reply becomes an error, and the values that the worker has made for it are freed.
 reply(Id, Values, Reply, Limit) ->
     case tessera_cluster_blocks:pack(Reply, tessera_cluster_wire:extra({reply, Values}), Limit) of
         {ok, Body} -> {reply, Id, Values, Body};
@@ -435,7 +436,7 @@ released_of(Id, #state{workers = Workers, requests = Requests} = State) ->
         #{} -> State
     end.
 
-%% A process that is linked to this one has ended. The reply of a worker that was killed is an error, which the driver drops if it has cancelled the request.
+%% A process that is linked to this one has ended. The reply of a killed worker is an error; the driver drops it if it has cancelled the request.
 ended(Writer, _, #state{writer = Writer} = State) -> disconnected(0, State);
 ended(Pid, Reason, #state{configuring = Pid} = State) -> configured(Reason, State#state{configuring = none});
 ended(Leader, Reason, #state{leader = Leader, options = Options}) -> fail(Options, "~0tP", [Reason, 20]);

@@ -7,11 +7,11 @@
 %% Milliseconds for each step of the handshake.
 -define(HANDSHAKE, 10000).
 
-%% `address' is the one on which to listen; `writer' is the rank's own, which sends to the driver or to the rank's leader.
+%% `address' is the address to listen on; `writer' is the rank's own, which sends to the driver or to the rank's leader.
 -type options() :: #{credentials := tessera_cluster_tls:credentials(), address := inet:ip_address(), deadline := pos_integer(), rank := non_neg_integer(),
                      tree := tessera_cluster_tree:tree(), children := [non_neg_integer()], writer := pid()}.
 
-%% Listens on a free port, which is returned. The caller, the rank's main process, gets {below, Rank, Writer} when a child has joined, and
+%% Listens on a free port, and returns it. The caller, the rank's main process, gets {below, Rank, Writer} when a child has joined, and
 %% {lost_below, Rank, Text} when one is lost.
 -spec start_link(options()) -> {ok, pid(), inet:port_number()}.
 start_link(#{address := Address, children := Children} = Options) ->
@@ -59,7 +59,7 @@ text(Reason) -> unicode:characters_to_binary(io_lib:format("its connection to it
 
 closed() -> <<"its connection to its leader was closed">>.
 
-%% ---- the reader of a child, which is linked to the child's writer and to the leader
+%% ---- the reader of a child, linked to the child's writer and to the leader
 
 %% A connection that fails before its handshake is verified may be any process's, so that is no error.
 admit(Socket, Leader, Door, #{credentials := {Key, _}} = Options) ->
@@ -124,7 +124,7 @@ read(Socket, Rank, #{deadline := Deadline} = Options) ->
             ok = pass_up(tessera_cluster_wire:address(Frame), Frame, Rank, Options),
             read(Socket, Rank, Options);
         {error, timeout} ->
-            %% A timeout that is late is that of a process that was stopped: the child may have been stopped as well.
+            %% A late timeout means that this process was stopped: the child may have been stopped as well.
             erlang:monotonic_time(millisecond) - Begun > Deadline + Deadline div 2
                 orelse exit({lost, io_lib:format("its leader heard nothing of it for ~b ms", [Deadline])}),
             read(Socket, Rank, Options);

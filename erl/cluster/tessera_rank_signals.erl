@@ -1,5 +1,5 @@
-%% @private Signals of the system to a rank. SIGTERM, by which mpirun and the launcher end ranks, ends it at once: a VM that stops as usual ends the workers
-%% first, and their requests would be answered as if they had failed.
+%% @private Signals of the system to a rank. mpirun and the launcher end ranks by SIGTERM. It ends the rank at once: a VM that stops as usual ends the
+%% workers first, and their requests would be answered as if they had failed.
 -module(tessera_rank_signals).
 -behaviour(gen_event).
 -export([install/1]).

@@ -1,6 +1,6 @@
-%% @private The values of a rank: tensors and compiled programs under numbers, some of which are still being made. The rank's main process keeps
-%% the use count of each value, in the order in which the driver's requests arrive: 1 for the driver, and 1 for each request that uses it. Any process
-%% may read values, and set those that were expected.
+%% @private The values of a rank: tensors and compiled programs, by numbers. Some are still being made. The rank's main process keeps the use count of
+%% each value, in the order of the driver's requests: 1 for the driver, and 1 for each request that uses it. Any process may read values, and set
+%% expected ones.
 -module(tessera_rank_values).
 -include("tessera.hrl").
 -export([new/0, expect/3, retain/1, release/1, add/1, drop_added/1, set/2, fail/2, is_pending/1, await/1, count/1]).
@@ -24,13 +24,13 @@ new() ->
 
 %% ---- by the main process
 
-%% Notes the values that a request will make, with the driver's use. Those that are there remain: a request for a program may come twice.
+%% Notes the values that a request will make, with the driver's use. Existing values remain: a request for a program may come twice.
 -spec expect(id(), non_neg_integer(), Request :: pos_integer()) -> ok.
 expect(First, Count, Request) ->
     _ = ets:insert_new(?VALUES, [{Id, pending, 1, Request} || Id <- lists:seq(First, First + Count - 1)]),
     ok.
 
-%% Adds a use to each. A value that is not there becomes one that has failed.
+%% Adds a use to each. A missing value becomes a failed one.
 -spec retain([id()]) -> ok.
 retain(Ids) ->
     _ = [ets:update_counter(?VALUES, Id, {3, 1}, {Id, {failed, {internal, <<"the value is not here">>}}, 0, none}) || Id <- Ids],
@@ -68,7 +68,7 @@ add(Tensor) ->
 -spec set(id(), value()) -> ok.
 set(Id, Value) -> become(Id, {ready, Value}).
 
-%% Sets those that are pending to failed, with this cause.
+%% Sets the pending ones to failed, with this cause.
 -spec fail([id()], cause()) -> ok.
 fail(Ids, Cause) -> lists:foreach(fun(Id) -> become(Id, {failed, Cause}) end, [Id || Id <- Ids, is_pending(Id)]).
 
@@ -80,7 +80,7 @@ become(Id, Value) ->
     _ = [Process ! {?MODULE, Id} || {_, Process} <- ets:take(?WAITING, Id)],
     ok.
 
-%% Waits until the value is made. Raises the cause of one that failed, and `cancelled' when the caller gets the message `cancel'.
+%% Waits until the value is made. Raises the cause of a failed value, and `cancelled' when the caller gets the message `cancel'.
 -spec await(id()) -> value().
 await(Id) ->
     case ets:lookup(?VALUES, Id) of
@@ -100,6 +100,6 @@ wait(Id) ->
         cancel -> error({cancelled, <<"the run was cancelled">>})
     end.
 
-%% The use count of a value that is there.
+%% The use count of an existing value.
 -spec count(id()) -> non_neg_integer().
 count(Id) -> ets:lookup_element(?VALUES, Id, 3).

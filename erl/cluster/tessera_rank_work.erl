@@ -48,7 +48,7 @@ start_mpi(#{deadline := Deadline}) ->
 entered(none) -> ok;
 entered(Mark) -> tessera_cluster_leftovers:enter(Mark).
 
-%% The library of MPI, which is there if Tessera was built with it.
+%% The library of MPI: it exists if Tessera was built with MPI.
 -spec mpi() -> file:filename_all().
 mpi() -> filename:join(filename:dirname(tessera_library:path()), "tessera_mpi.so").
 
@@ -77,13 +77,14 @@ with_mpi(Ref, #{rank := Rank, ranks := Ranks}, Info) ->
             failed("~ts says that this is rank ~b of ~b: is it the library of the mpirun that started it?", [Version, Other, Count])
     end.
 
-%% The instruction set for which this rank compiles: with MPI the least of all ranks.
+%% The instruction set of this rank's compiler: with MPI the least of all ranks.
 isa() -> element(2, tessera_nif:rank_isa()).
 
 -type reply() :: {ok, term()} | {error, Code :: atom(), Text :: binary()}.
 
 %% Executes a request, with blocks in the places of large binaries. Returns the values that were made for the reply, with their sizes in bytes, and the
-%% reply; an error of the user's program is a reply, too. A run that ended well has no reply. Turn has the worker that has to end before a run begins, or none, and the rank's main process.
+%% reply; an error of the user's program is also a reply. A run that ended well has no reply. Turn has the worker that has to end before a run begins,
+%% or none, and the rank's main process.
 -spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], reply()} | finished.
 handle({run, Program, Run, Options}, Head, Turn) ->
     Results = results(Head),
