@@ -185,7 +185,7 @@ static ts_status check_args(const ts_pending *p) {
     const ts_buffer *arg = p->args.buffers[i];
     const ts_type *type = loaded->param_types[i % p->each];
     if (arg->dtype == type->dtype && ts_shape_equal(&arg->shape, &type->shape)) continue;
-    return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s", i % p->each + 1,
+    return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, the program was compiled for %s", i % p->each + 1,
                     TS_SHAPE_STR(arg->dtype, &arg->shape), TS_SHAPE_STR(type->dtype, &type->shape));
   }
   return TS_SUCCESS;

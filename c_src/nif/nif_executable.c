@@ -694,6 +694,13 @@ static ts_status get_results(ErlNifEnv *env, ERL_NIF_TERM list, const ts_run_cal
   return ts_error(TS_INVALID_ARGUMENT, "expected %u results of a callback, got more", call->result_count);
 }
 
+/* A run of the host would wait here for the transfer of a result that the host cannot read. */
+static ts_status check_here(const ts_loaded *executable, ts_buffer *const *given, size_t count) {
+  void *bytes;
+  for (size_t i = 0; !executable->waits && i < count; i++) TS_TRY(ts_device_bytes(given[i], &bytes));
+  return TS_SUCCESS;
+}
+
 static ts_status take_answer(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM list) {
   ts_run_call call;
   ts_buffer **given;
@@ -701,7 +708,8 @@ static ts_status take_answer(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM li
   TS_TRY(TS_NEW_ARRAY(call.result_count, &given));
   ts_status status = get_results(env, list, &call, given);
   if (!status) {
-    status = ts_device_run_answer(r->execution, given, call.result_count);
+    status = check_here(r->executable, given, call.result_count);
+    if (!status) status = ts_device_run_answer(r->execution, given, call.result_count);
     release_all(given, call.result_count);
   }
   ts_free(given);
@@ -717,11 +725,15 @@ static ts_status get_asking(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_long_run *
 
 ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run_answer(Run, [Tensor | number()]) -> as run/4: passes the results of the callback for which the run waits, and
-   * resumes it. A wrong answer ends the run. */
+   * resumes it. A wrong answer ends the run; after the error `elsewhere' it still waits for an answer. */
   ts_nif_long_run *r;
   (void)argc;
   TS_NIF_TRY(env, get_asking(env, argv[0], &r));
   ts_status status = take_answer(env, r, argv[1]);
+  if (ts_status_code(status) == TS_ELSEWHERE) {
+    atomic_store(&r->asks, true);
+    return ts_nif_error(env, status);
+  }
   if (status) {
     (void)end_run(r, NULL);
     return ts_nif_run_return(env, argv[0], ts_nif_error(env, status));

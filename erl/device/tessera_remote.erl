@@ -4,7 +4,7 @@
 %% Calls of the native library refuse such handles, so operands are inspected only after a refusal.
 -module(tessera_remote).
 -include("tessera.hrl").
--export([is_remote/1, is_elsewhere/1, local/1, read/2, fetch/1, result/4, result/5, deallocate/1, device/1, to_device/2]).
+-export([is_remote/1, is_elsewhere/1, local/1, answer/2, read/2, fetch/1, result/4, result/5, deallocate/1, device/1, to_device/2]).
 
 %% Of another node, or of a rank.
 -spec is_remote(term()) -> boolean().
@@ -22,6 +22,22 @@ local(Operand) ->
     case is_elsewhere(Operand) of
         true -> fetch(Operand);
         false -> Operand
+    end.
+
+%% Answers the callback of a run, as tessera_nif:run_answer/2. A run of the host gets copies of results that the host cannot read.
+-spec answer(reference(), [tessera_type:operand()]) -> term().
+answer(Run, Results) ->
+    case tessera_nif:run_answer(Run, Results) of
+        {error, #{code := elsewhere}} -> answer_copies(Run, [local(Result) || Result <- Results]);
+        Other -> tessera_run:awaited(Other)
+    end.
+
+answer_copies(Run, Copies) ->
+    case [Error || {error, _} = Error <- Copies] of
+        [] -> tessera_run:awaited(tessera_nif:run_answer(Run, Copies));
+        [Error | _] ->
+            ok = tessera_nif:run_abandon(Run),
+            Error
     end.
 
 %% The first bytes of a tensor, wherever it is; all bytes if the number of elements is

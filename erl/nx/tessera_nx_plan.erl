@@ -139,7 +139,7 @@ answer({callback, Run, Index, Operands}, Calls, Hooks) ->
                   ok = tessera_nif:run_abandon(Run),
                   erlang:raise(Class, Reason, Trace)
               end,
-    answer(tessera_run:awaited(tessera_nif:run_answer(Run, Results)), Calls, Hooks);
+    answer(tessera_remote:answer(Run, Results), Calls, Hooks);
 answer({error, Cause}, _, _) -> run_failed(Cause);
 answer({pressure, Results}, _, _) -> tessera_memory:relieved(Results);
 answer(Results, _, _) -> Results.

@@ -12,7 +12,8 @@ all_test_() ->
                  host -> [fun absent/0];
                  async -> [fun computes/0, fun enumerates/0, fun is_not_read/0, fun moves/0, fun waits_without_schedulers/0,
                            fun processes_are_killed/0, fun killed_while_it_compiles/0, fun messages_stay/0,
-                           {timeout, 30, fun fails/0}, fun closes/0, fun answers/0, fun has_a_limit/0, fun taken_once/0]
+                           {timeout, 30, fun fails/0}, fun closes/0, fun answers/0, fun has_a_limit/0, fun taken_once/0,
+                           fun computes_while_memory_is_scarce/0]
              end
      end}.
 
@@ -161,20 +162,45 @@ answers() ->
     [begin
          {callback, Run, 0, [Bytes]} = Ask(),
          ?assertEqual(tessera:to_binary(X), Bytes),
-         [Result] = tessera_run:awaited(tessera_nif:run_answer(Run, [Answer])),
+         [Result] = tessera_remote:answer(Run, [Answer]),
          ?assertEqual([4.0, 5.0, 6.0], tessera:to_list(Result))
      end || Answer <- [tessera:tensor([4.0, 5.0, 6.0]), tessera:to_device(tessera:tensor([4.0, 5.0, 6.0]), {host, 0})]],
+    answered_by_the_process(Text, X),
     {callback, Given, 0, _} = Ask(),
     ok = tessera_nif:run_abandon(Given),
     {Pid, Monitor} = spawn_monitor(Ask),
     receive {'DOWN', Monitor, process, Pid, normal} -> ok end,
     computes().
 
+%% A run of the host does not wait in the native library for an answer that is on a device: the process brings it.
+answered_by_the_process(Text, X) ->
+    Program = tessera_run:compile(tessera_nif:parse(Text), [{client, host}]),
+    {callback, Run, 0, _} = tessera_run:run(Program, [tessera:to_device(X, {host, 0})], 0, 0),
+    Answer = tessera:tensor([4.0, 5.0, 6.0]),
+    ?assertMatch({error, #{code := elsewhere}}, tessera_nif:run_answer(Run, [Answer])),
+    [Result] = tessera_remote:answer(Run, [Answer]),
+    ?assertEqual([4.0, 5.0, 6.0], tessera:to_list(Result)),
+    {callback, Other, 0, _} = tessera_run:run(Program, [tessera:to_device(X, {host, 0})], 0, 0),
+    Gone = tessera:to_device(Answer, {async, 1}),
+    ok = tessera:deallocate(Gone),
+    ?assertMatch({error, #{code := failed_precondition}}, tessera_remote:answer(Other, [Gone])).
+
 has_a_limit() ->
     ok = tessera:open_client(small, #{platform => async, memory_limit => 10000}),
     raises(resource_exhausted, "limit is 10000 bytes", fun() -> tessera:to_device(tessera:zeros({10000}), {small, 0}) end),
     ?assertEqual([0.0], tessera:to_list(tessera:to_device(tessera:zeros({1}), {small, 0}))),
     raises(unimplemented, "is set when it is opened", fun() -> tessera:set_memory_limit(small, 5) end).
+
+%% The program of an eager op is not its result, also where the caller should collect garbage.
+computes_while_memory_is_scarce() ->
+    X = tessera:tensor([1.0]),
+    _ = tessera:add(X, 1),
+    Large = binary:copy(<<1>>, 8 bsl 20),
+    [begin
+         Made = tessera_run:awaited(tessera_nif:from_binary(Large, u8, {8 bsl 20}, true, {async, 0})),
+         ?assertEqual([2.0], tessera:to_list(tessera:add(X, 1))),
+         Made
+     end || _ <- lists:seq(1, 4)].
 
 %% The device may be faster than the call.
 waiting() ->

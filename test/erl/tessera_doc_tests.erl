@@ -16,7 +16,7 @@ examples_test_() ->
     ?assert(length(Blocks) > 50),
     Pages = lists:flatmap(fun page/1, pages()),
     ?assert(length(Pages) > 0),
-    [{timeout, 60, {Title, fun() -> run(Examples, erl_eval:new_bindings()) end}} || {Title, Examples} <- Blocks ++ Pages].
+    [{timeout, 60, {Title, fun() -> tessera_eunit:on_host(fun() -> run(Examples, erl_eval:new_bindings()) end) end}} || {Title, Examples} <- Blocks ++ Pages].
 
 pages() ->
     Here = filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile))),

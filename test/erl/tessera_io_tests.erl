@@ -106,11 +106,13 @@ npz_and_npy_test() ->
                tessera_test:raises(invalid_argument, "one tensor", fun() -> tessera_io:save(One, Tensors) end)
        end).
 
-%% ---- mapped files
+%% ---- mapped files, which are tensors of the host
+
+on_host(Test) -> tessera_eunit:on_host(fun() -> in(Test) end).
 
 %% A tensor takes memory when it is used, and a replaced file keeps its old contents.
 mapped_test() ->
-    in(fun(Folder) ->
+    on_host(fun(Folder) ->
                Path = filename:join(Folder, "large.npy"),
                ok = tessera_io:save(Path, tessera:full({3000000}, 1, f64)),
                Before = tessera_test:resident(),
@@ -122,7 +124,7 @@ mapped_test() ->
 
 %% Another program cuts a file short: on a scheduler, and on threads of the library.
 cut_test() ->
-    in(fun(Folder) ->
+    on_host(fun(Folder) ->
                Path = filename:join(Folder, "cut.npy"),
                Whole = tessera:full({3000000}, 1, f64),
                Cut = fun() ->

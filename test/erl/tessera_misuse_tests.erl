@@ -120,7 +120,7 @@ binary_calls(X, I) ->
 others() ->
     [tensor, template, type, shape, rank, size, is_tensor, print, jit, shard_jit, compile, grad, value_and_grad, explain, to_text,
      run_text, memory, reset_peak_memory, set_memory_limit, trim, clear_cache, version,
-     clients, open_client, devices, device, to_device, load_plugin, custom_call,
+     clients, platforms, open_client, devices, device, to_device, load_plugin, custom_call,
      shard_map, all_reduce, all_gather, reduce_scatter, all_to_all, permute, shift, broadcast_from, barrier, vary, axis_index,
      axis_size, sharding_constraint].
 

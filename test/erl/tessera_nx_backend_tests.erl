@@ -21,6 +21,7 @@ place_test_() ->
                {alone, [{platform, host}, {device_count, 2}, {automatic_transfers, false}]}],
     {setup,
      fun() ->
+             {ok, _} = application:ensure_all_started(tessera),     % which reads the settings of a file
              Before = application:get_env(tessera, clients),
              ok = application:set_env(tessera, clients, Clients),
              Before

@@ -73,6 +73,7 @@ defmodule Tessera.BackendTest do
     assert Nx.size(t) == 1000
   end
 
+  @tag :host_memory
   test "pointers" do
     t = Nx.tensor([[1, 2], [3, 4]], type: :s64)
     assert %Nx.Pointer{kind: :local, address: address, data_size: 32} = here = Nx.to_pointer(t)

@@ -20,7 +20,7 @@ defmodule Tessera.CustomCallTest do
   defimpl Tessera.CustomCall, for: Scale do
     alias Tessera.CustomCall.Spec
 
-    def call(%{spec: nil, factor: factor}, %{type: {:f, _}}, [_], %{platform: :host}),
+    def call(%{spec: nil, factor: factor}, %{type: {:f, _}}, [_], %{platform: platform}) when platform in [:host, :async],
       do: {:ok, %Spec{call_target_name: "scale", attributes: [{"factor", "#{factor} : f64"}], operand_element_types: [{:f, 32}]}}
 
     def call(%{spec: nil}, _, _, _), do: :skip
@@ -40,7 +40,7 @@ defmodule Tessera.CustomCallTest do
     # The factor says which client the implementation sees.
     def call(_, _, [_], %{name: name, ref: name, device_count: count}) do
       factor = case name do
-        :host -> 2
+        name when name in [:host, :async] -> 2
         :other -> 3
         :shards -> count
       end
@@ -107,7 +107,7 @@ defmodule Tessera.CustomCallTest do
   test "an implementation sees the client for which the program is compiled" do
     t = Nx.tensor([1.0, 2.0], backend: Tessera.Backend)
 
-    for _ <- 1..2, {client, expected} <- [host: [2.0, 4.0], other: [3.0, 6.0], shards: [8.0, 16.0]] do
+    for _ <- 1..2, {client, expected} <- [host: [2.0, 4.0], other: [3.0, 6.0], shards: [8.0, 16.0]] ++ if(Tessera.Client.default_name() == :async, do: [async: [2.0, 4.0]], else: []) do
       for fun <- [&scale(&1, %Where{}), &scoped/1] do
         assert Nx.to_list(Nx.Defn.jit_apply(fun, [t], compiler: Tessera, client: client)) == expected
       end

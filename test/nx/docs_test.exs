@@ -15,8 +15,12 @@ defmodule Tessera.DocsTest do
     before = Application.get_all_env(:tessera)
     backend = Nx.default_backend()
     for {name, _} <- before, do: Application.delete_env(:tessera, name)
+    # The pages are about the host.
+    client = :tessera_nif.default_client()
+    :ok = :tessera_nif.default_client(:host)
 
     on_exit(fn ->
+      :ok = :tessera_nif.default_client(client)
       for {name, _} <- Application.get_all_env(:tessera), do: Application.delete_env(:tessera, name)
       Application.put_all_env(tessera: before)
       Nx.global_default_backend(backend)

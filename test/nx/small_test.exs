@@ -46,7 +46,8 @@ defmodule Tessera.SmallTest do
     test "#{inspect(type)} by pointers and in callbacks" do
       type = @type_
       x = ours([1, 0, 1], type)
-      y = Nx.from_pointer(Tessera.Backend, Nx.to_pointer(x, mode: :local), type, {3})
+      here = Nx.backend_copy(x, {Tessera.Backend, client: :host})
+      y = Nx.from_pointer({Tessera.Backend, client: :host}, Nx.to_pointer(here, mode: :local), type, {3})
       assert Nx.to_binary(y) == Nx.to_binary(x)
       pid = self()
       hooked = fn v -> Nx.Defn.Kernel.hook(v, &send(pid, {:seen, Nx.to_binary(&1)})) end

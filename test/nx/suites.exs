@@ -4,6 +4,9 @@
 #     ERL_LIBS=<folder of nx, complex, telemetry> elixir -pa ebin test/nx/suites.exs NX_REPOSITORY [SUITE...]
 #
 # NX_REPOSITORY is a checkout of Nx's repository at the version that ERL_LIBS has. RECORD=1 writes its suites/missing.*.txt anew.
+#
+# DEVICE=async with -pa build/async/normal/tessera/ebin, after `make async-app`, runs them on the asynchronous device of the tests. Where
+# a test names the client :host, it is the client :async there.
 Code.require_file("suites/shim.exs", __DIR__)
 Code.require_file("suites/judge.exs", __DIR__)
 Code.require_file("dialect.exs", __DIR__)
@@ -85,13 +88,18 @@ defmodule Tessera.Suites do
 
   @doc "What every node needs."
   def prepare do
-    host = [platform: :host, device_count: 2]
-    no_transfers = [automatic_transfers: false] ++ host
-    clients = [host: host, other_host: host, no_automatic_transfers_host: no_transfers, cuda: [platform: :cuda]]
-    Application.put_all_env(tessera: [add_backend_on_inspect: false, clients: clients, is_mac_arm: false])
+    device = device()
+    client = [platform: device, device_count: 2, automatic_transfers: true]
+    no_transfers = Keyword.put(client, :automatic_transfers, false)
+    clients = [{device, client}, other_host: client, no_automatic_transfers_host: no_transfers, cuda: [platform: :cuda]]
+    default = if device == :host, do: [], else: [default_client: device]
+    Application.put_all_env(tessera: [add_backend_on_inspect: false, clients: clients, is_mac_arm: false] ++ default)
     {:ok, _} = Application.ensure_all_started([:nx, :tessera])
     Code.put_compiler_option(:ignore_module_conflict, true)
   end
+
+  @doc "The platform, and its client's name."
+  def device, do: if(System.get_env("DEVICE") == "async", do: :async, else: :host)
 
   # The nodes that Nx's serving tests know by name; gives the tags of tests that cannot run.
   defp start_peers do
@@ -134,7 +142,7 @@ defmodule Tessera.Suites do
   # Meshes of up to so many devices.
   defp set_devices(count) do
     clients = Application.get_env(:tessera, :clients)
-    Application.put_env(:tessera, :clients, put_in(clients, [:host, :device_count], count))
+    Application.put_env(:tessera, :clients, put_in(clients, [device(), :device_count], count))
   end
 
   defp again(times, fun) do
@@ -154,12 +162,15 @@ defmodule Tessera.Suites do
   # What the compiler has to say of their files is theirs.
   defp load(file, mode) do
     source = File.read!(file)
-    Code.with_diagnostics(fn -> Code.compile_string(rename(source, mode), file) end)
+    Code.with_diagnostics(fn -> Code.compile_string(source |> rename(mode) |> placed(device()), file) end)
   end
 
   defp rename(source, :exla), do: source |> String.replace("EXLA", "Tessera") |> String.replace(~r/\bexla\b/, "tessera")
   defp rename(source, :torchx), do: source |> String.replace("Torchx", "Tessera") |> String.replace(~r/\btorchx\b/, "tessera")
   defp rename(source, _), do: source
+
+  defp placed(source, :host), do: source
+  defp placed(source, device), do: String.replace(source, ~r/(?<=[ \[{(]):host\b|(?<=Backend<)host(?=:)|(?<=%{)host(?=:)/, &if(&1 == ":host", do: ":#{device}", else: "#{device}"))
 end
 
 # On the other nodes nothing runs by itself.
