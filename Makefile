@@ -87,7 +87,7 @@ KERNEL_SRC += test/rows/test_kernel.c
 C_TESTS += test_results
 endif
 CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(STABLEHLO_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(GROUP_SRC) \
-            $(DEVICE_SRC) $(FRONT_SRC)
+            $(DEVICE_SRC) $(PJRT_SRC) $(FRONT_SRC)
 CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 BUILTIN_OBJ := $(BUILTIN_SRC:%.c=$(B)/%.o)
 NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)
@@ -142,7 +142,7 @@ $(B)/%.o: %.c Makefile
 
 # Product kernels, compiled by our own JIT (c_src/jit/session/builtin.h). LLVM keeps memory until the process ends.
 # What comes after jit/ has no part in them.
-$(B)/builtin_main: $(BUILTIN_OBJ) $(filter-out $(patsubst %.c,$(B)/%.o,$(KERNEL_SRC) $(EXEC_SRC) $(GROUP_SRC) $(DEVICE_SRC) $(FRONT_SRC)),$(CORE_OBJ))
+$(B)/builtin_main: $(BUILTIN_OBJ) $(filter-out $(patsubst %.c,$(B)/%.o,$(KERNEL_SRC) $(EXEC_SRC) $(GROUP_SRC) $(DEVICE_SRC) $(PJRT_SRC) $(FRONT_SRC)),$(CORE_OBJ))
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
@@ -193,6 +193,17 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
+# Plugins of PJRT for tests: one that works, and some that clients refuse.
+WRONG_PJRT := SYMBOL NOTHING TINY MAJOR OLD SHORT NOERRORS BEGINS
+PJRT_PLUGINS := $(B)/pjrt_test.so $(WRONG_PJRT:%=$(B)/pjrt_%.so)
+$(B)/pjrt_test.so: $(B)/test/pjrt/plugin.o $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $^ $(LIBS) && mv $@.tmp $@
+$(B)/pjrt_%.so: test/pjrt/wrong.c c_src/pjrt/abi.h
+	$(Q)$(CC) $(ALL_CFLAGS) -shared -DWRONG=$* -o $@ $<
+
+$(B)/test_platform $(B)/test_pjrt: | $(PJRT_PLUGINS)
+-include $(B)/test/pjrt/plugin.d
 -include $(COMM_OBJ:.o=.d) $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/bells.d $(B)/test/mpi/relay.d
 -include $(CORE_OBJ:.o=.d) $(BUILTIN_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
 
@@ -402,18 +413,22 @@ TESTED := $(ASYNC_APP)
 TESTED_FLAGS := -config test/erl/async
 else
 TESTED := $(APP)
+# DEVICE=pjrt does so on the first device of a plugin, of which PJRT_PLUGIN is the file.
+TESTED_FLAGS := $(if $(filter pjrt,$(DEVICE)),-config test/erl/pjrt)
 endif
+PJRT_PLUGIN ?= $(CURDIR)/$(B)/pjrt_test.so
+PJRT_ENV := TESSERA_TEST_PJRT=$(CURDIR)/$(B)/pjrt_test.so $(if $(filter pjrt,$(DEVICE)),TESSERA_PJRT_PLUGIN=$(abspath $(PJRT_PLUGIN)))
 async-app: all $(ASYNC_APP)/priv/tessera_nif.so
 	$(Q)rm -rf $(ASYNC_APP)/ebin && cp -r ebin $(ASYNC_APP)/ebin && ln -sfn "$(CURDIR)/examples" $(ASYNC_APP)/examples
 	$(if $(MPI),$(Q)cp $(MPI) $(ASYNC_APP)/priv)
 
-test-erl: all plugins $(if $(filter async,$(DEVICE)),async-app)
+test-erl: all plugins $(PJRT_PLUGINS) $(if $(filter async,$(DEVICE)),async-app)
 	$(if $(filter-out $(EUNIT_MODULES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES),$(T))))
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin && ln -sfn "$(CURDIR)/examples" $(APP)/examples)
 	$(Q)rm -f $(EUNIT_PASSED) && touch build/test-erl/begun
-	$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(TESTED)/ebin build/test-erl $(TESTED_FLAGS) -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
+	$(Q)$(PJRT_ENV) $(ERL_ENV) $(ERL) -noshell -pa $(TESTED)/ebin build/test-erl $(TESTED_FLAGS) -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
 	$(Q)[ -z "$$(find . -maxdepth 1 -name erl_crash.dump -newer build/test-erl/begun)" ] || \
 	  { echo "Erlang tests: a VM has left its erl_crash.dump beside the sources" >&2; exit 1; }
 

@@ -298,6 +298,15 @@ DEVICE_SRC := \
   c_src/device/transfer.c \
   c_src/device/wait.c
 
+PJRT_SRC := \
+  c_src/pjrt/client.c \
+  c_src/pjrt/memory.c \
+  c_src/pjrt/pjrt.c \
+  c_src/pjrt/plugin.c \
+  c_src/pjrt/program.c \
+  c_src/pjrt/run.c \
+  c_src/pjrt/work.c
+
 FRONT_SRC := \
   c_src/front/call.c \
   c_src/front/expr.c \
@@ -374,6 +383,7 @@ TEST_SUPPORT_SRC := \
   test/c/kernel_case.c \
   test/c/lesser_isa.c \
   test/c/async_device.c \
+  test/c/pjrt_file.c \
   test/c/math_check.c \
   test/c/launch.c \
   test/c/linalg_check.c \
@@ -430,6 +440,7 @@ C_TESTS := \
   test_partitions \
   test_pass \
   test_pick \
+  test_pjrt \
   test_plan \
   test_platform \
   test_pool \

@@ -161,6 +161,7 @@ typedef struct opening {
   struct opening *next;
   ts_client *client; /* a new one, or one that was closed */
   ts_open_options options;
+  ts_setting *settings; /* of the options, with their texts */
   ts_opened opened;
   waiter *waiters;
 } opening;
@@ -226,22 +227,52 @@ static void opened(ts_status status, void *arg) {
   waiter *waiters = o->waiters;
   if (status && o->client->index < 0) discard(o->client);
   ts_status_free(status);
+  ts_free(o->settings);
   ts_free(o);
   finish_waiters(waiters);
+}
+
+static size_t text_size(const char *text) { return text ? strlen(text) + 1 : 0; }
+
+static const char *copy_text(char **at, const char *text) {
+  char *copy = *at;
+  if (!text) return NULL;
+  memcpy(copy, text, text_size(text));
+  *at += text_size(text);
+  return copy;
+}
+
+/* In one block. */
+static ts_status copy_settings(const ts_settings *from, ts_setting **out) {
+  size_t bytes = from->count * sizeof **out;
+  for (size_t i = 0; i < from->count; i++) bytes += text_size(from->items[i].name) + text_size(from->items[i].text);
+  TS_TRY(ts_alloc(bytes, (void **)out));
+  char *at = (char *)(*out + from->count);
+  for (size_t i = 0; i < from->count; i++) {
+    (*out)[i] = from->items[i];
+    (*out)[i].name = copy_text(&at, from->items[i].name);
+    (*out)[i].text = copy_text(&at, from->items[i].text);
+  }
+  return TS_SUCCESS;
 }
 
 /* The lock is held. `closed`: the client of that name that was closed, or NULL. */
 static ts_status new_opening(const char *name, const ts_client_options *options, ts_client *closed, opening **out) {
   opening *o;
+  ts_setting *settings = NULL;
   TS_TRY(TS_NEW(&o));
-  ts_status status = closed ? TS_SUCCESS : new_client(name, options, &closed);
+  ts_status status = copy_settings(&options->settings, &settings);
+  if (!status && !closed) status = new_client(name, options, &closed);
   if (status) {
+    ts_free(settings);
     ts_free(o);
     return status;
   }
-  *o = (opening){.next = openings, .client = closed};
-  o->options = (ts_open_options){
-      .name = closed->name, .device_count = options->device_count, .memory_limit = options->memory_limit};
+  *o = (opening){.next = openings, .client = closed, .settings = settings};
+  o->options = (ts_open_options){.name = closed->name,
+                                 .device_count = options->device_count,
+                                 .memory_limit = options->memory_limit,
+                                 .settings = {settings, options->settings.count}};
   openings = o;
   *out = o;
   return TS_SUCCESS;

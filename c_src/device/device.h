@@ -66,6 +66,7 @@ typedef struct ts_client_options {
   int32_t device_count;        /* 0: one, or as many as there are */
   int64_t memory_limit;        /* bytes; negative: none of its own */
   int threads;                 /* at most this many for a run; 0: all; negative: unchanged */
+  ts_settings settings;        /* for the platform when it opens the client; unused for one that is open */
 } ts_client_options;
 
 /* The client of that name, opened on first use. For an open client the platform must be the same; limits are set, and

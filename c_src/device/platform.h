@@ -42,10 +42,30 @@ typedef struct ts_memory_stats {
   int64_t limit, allocations;
 } ts_memory_stats;
 
+/* An option of a client that only its platform knows. */
+typedef enum ts_setting_kind {
+  TS_SETTING_TEXT,
+  TS_SETTING_INTEGER,
+  TS_SETTING_FLOAT,
+  TS_SETTING_BOOLEAN
+} ts_setting_kind;
+typedef struct ts_setting {
+  const char *name;
+  ts_setting_kind kind;
+  const char *text;
+  int64_t integer; /* also of a boolean */
+  double number;
+} ts_setting;
+typedef struct ts_settings {
+  const ts_setting *items;
+  size_t count;
+} ts_settings;
+
 typedef struct ts_open_options {
   const char *name;     /* of the client */
   int32_t device_count; /* at least this many; 0: as many as there are */
   int64_t memory_limit; /* bytes; negative: none given */
+  ts_settings settings; /* valid until the client is open; a platform refuses those that it does not know */
 } ts_open_options;
 
 /* What open() makes. */

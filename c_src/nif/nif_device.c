@@ -2,6 +2,9 @@
 
 #include "nif/nif_job.h"
 
+#include "base/arena.h"
+#include "pjrt/pjrt.h"
+
 #include <string.h>
 
 /* The atoms of the clients, by index. A row is complete before it is counted, so readers need no lock. Atoms are never
@@ -33,8 +36,9 @@ bool ts_nif_device_init(ErlNifEnv *env) {
   (void)env;
   if (lock) return true; /* an upgrade */
   lock = enif_mutex_create("tessera_clients");
-  if (lock) add_row(ts_atom.host_, ts_client_host());
-  return lock;
+  if (!lock) return false;
+  add_row(ts_atom.host_, ts_client_host());
+  return ts_status_consume_ok(ts_platform_add(&ts_platform_pjrt));
 }
 
 ts_status ts_nif_get_client(ErlNifEnv *env, ERL_NIF_TERM term, ts_client **out) {
@@ -85,6 +89,59 @@ static ts_status get_platform(ErlNifEnv *env, ERL_NIF_TERM term, const ts_platfo
   return *out ? TS_SUCCESS : ts_nif_expected(env, "the name of a platform that this library has", term);
 }
 
+/* ---- settings of other platforms: a list of {Name :: binary(), binary() | integer() | float() | boolean()} */
+
+enum { MOST_SETTINGS = 64 };
+
+typedef struct settings {
+  ts_setting items[MOST_SETTINGS];
+  size_t count;
+  ts_arena texts;
+} settings;
+
+static ts_status get_text(ErlNifEnv *env, ERL_NIF_TERM term, ts_arena *texts, const char **out) {
+  ErlNifBinary text;
+  char *copy;
+  if (!enif_inspect_binary(env, term, &text) || memchr(text.data, 0, text.size))
+    return ts_nif_expected(env, "a text without zeros as an option of a client", term);
+  TS_TRY(ts_arena_alloc(texts, text.size + 1, (void **)&copy));
+  memcpy(copy, text.data, text.size);
+  *out = copy;
+  return TS_SUCCESS;
+}
+
+static ts_status get_value(ErlNifEnv *env, ERL_NIF_TERM term, ts_arena *texts, ts_setting *out) {
+  ErlNifSInt64 integer;
+  if (enif_is_identical(term, ts_atom.true_) || enif_is_identical(term, ts_atom.false_)) {
+    out->kind = TS_SETTING_BOOLEAN;
+    out->integer = enif_is_identical(term, ts_atom.true_);
+  } else if (enif_get_int64(env, term, &integer)) {
+    out->kind = TS_SETTING_INTEGER;
+    out->integer = integer;
+  } else if (enif_get_double(env, term, &out->number)) {
+    out->kind = TS_SETTING_FLOAT;
+  } else {
+    out->kind = TS_SETTING_TEXT;
+    return get_text(env, term, texts, &out->text);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status get_settings(ErlNifEnv *env, ERL_NIF_TERM list, settings *out) {
+  ERL_NIF_TERM first;
+  const ERL_NIF_TERM *pair;
+  int count;
+  for (out->count = 0; enif_get_list_cell(env, list, &first, &list); out->count++) {
+    ts_setting *item = &out->items[out->count];
+    if (out->count == MOST_SETTINGS || !enif_get_tuple(env, first, &count, &pair) || count != 2)
+      return ts_nif_expected(env, "at most 64 options of a client, each {Name, Value}", first);
+    *item = (ts_setting){0};
+    TS_TRY(get_text(env, pair[0], &out->texts, &item->name));
+    TS_TRY(get_value(env, pair[1], &out->texts, item));
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status get_opening(ErlNifEnv *env, const ERL_NIF_TERM argv[], char *name, ts_client_options *out) {
   int64_t devices, limit, threads;
   if (!enif_get_atom(env, argv[0], name, TS_CLIENT_NAME_BYTES, ERL_NIF_LATIN1))
@@ -105,20 +162,34 @@ static ERL_NIF_TERM client_opened(ErlNifEnv *env, ts_nif_job *job) {
   return ts_atom.ok_;
 }
 
-ERL_NIF_TERM ts_nif_client_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* client_open(Name, Devices | undefined, MemoryLimit | undefined, Threads | undefined, Platform | undefined) ->
-   * ok | {waiting, Job}: opens a client, of the host without a platform, or adds devices to an open one and sets what
-   * is given */
+/* What the settings are is copied before this returns. */
+static ts_status begin_opening(ErlNifEnv *env, const ERL_NIF_TERM argv[], settings *given, ts_nif_job **out) {
   char name[TS_CLIENT_NAME_BYTES];
   ts_client_options options;
+  TS_TRY(get_opening(env, argv, name, &options));
+  TS_TRY(get_settings(env, argv[5], given));
+  options.settings = (ts_settings){given->items, given->count};
+  TS_TRY(ts_nif_job_new(env, client_opened, out));
+  (*out)->name = argv[0];
+  ErlNifEnv *before = ts_nif_calling(env);
+  ts_client_open_start(name, &options, &(*out)->client, ts_nif_job_done(*out));
+  (void)ts_nif_calling(before);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_client_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* client_open(Name, Devices | undefined, MemoryLimit | undefined, Threads | undefined, Platform | undefined,
+   * Settings) -> ok | {waiting, Job}: opens a client, of the host without a platform, or adds devices to an open one
+   * and sets what is given. Settings are those of another platform. */
+  settings *given;
   ts_nif_job *job;
   (void)argc;
-  TS_NIF_TRY(env, get_opening(env, argv, name, &options));
-  TS_NIF_TRY(env, ts_nif_job_new(env, client_opened, &job));
-  job->name = argv[0];
-  ErlNifEnv *before = ts_nif_calling(env);
-  ts_client_open_start(name, &options, &job->client, ts_nif_job_done(job));
-  (void)ts_nif_calling(before);
+  TS_NIF_TRY(env, TS_NEW(&given));
+  ts_arena_init(&given->texts);
+  ts_status status = begin_opening(env, argv, given, &job);
+  ts_arena_deinit(&given->texts);
+  ts_free(given);
+  TS_NIF_TRY(env, status);
   return ts_nif_job_return(env, job);
 }
 

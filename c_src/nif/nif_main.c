@@ -27,7 +27,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 21
+#define TS_NIF_ABI 22
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -265,7 +265,7 @@ static ErlNifFunc functions[] = {
     {"file_read", 2, ts_nif_file_read, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"file_write", 3, ts_nif_file_write, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"map_file", 1, ts_nif_map_file, ERL_NIF_DIRTY_JOB_IO_BOUND},
-    {"client_open", 5, ts_nif_client_open, 0},
+    {"client_open", 6, ts_nif_client_open, 0},
     {"client_close", 1, ts_nif_client_close, 0},
     {"client_waits", 1, ts_nif_client_waits, 0},
     {"default_client", 0, ts_nif_default_client, 0},

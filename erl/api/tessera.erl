@@ -297,7 +297,9 @@
 -type shard_map_options() :: #{client => atom() | pid(), threads => non_neg_integer(), donate => [pos_integer()],
                                fuse => boolean(), simplify => boolean(), check => boolean()}.
 %% Of {@link shard_map/5}.
--type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer()}.
+-type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer(),
+                            plugin_path => file:filename_all(), plugin_options => #{atom() => term()} | [{atom(), term()}],
+                            memory_fraction => number(), preallocate => boolean()}.
 %% Of {@link open_client/2}.
 -type options() :: map().
 %% Options of any function. The types of a function's own options say more.
@@ -3092,7 +3094,7 @@ platforms() -> tessera_client:platforms().
 %% @doc Opens a client: a named group of devices that are shares of this machine. Options: `device_count' (as the setting
 %% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the client's tensors then have
 %% memory of their own, while clients without a limit share the memory of `host'; `threads', the largest number of threads for a call (0: all CPUs);
-%% `platform', one of {@link platforms/0} (`host'). Without `device_count', a client of another platform has all devices of that platform. For an open
+%% `platform', one of {@link platforms/0} (`host'), or `pjrt' for the devices of a plugin, whose file the option `plugin_path' names (docs/accelerators.md). Without `device_count', a client of another platform has all devices of that platform. For an open
 %% client it adds devices and sets the given options. Clients stay open, and there are at most 32.
 %% ```
 %% 1> tessera:open_client(small, #{device_count => 2, memory_limit => 1 bsl 20}).

@@ -7,6 +7,8 @@
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
 %% Options of a client that is opened by a call.
 -define(CALL_OPTIONS, [device_count, memory_limit, platform, threads]).
+%% Those of a client of the platform pjrt in addition.
+-define(PLUGIN_OPTIONS, [memory_fraction, plugin_options, plugin_path, preallocate]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
 %% TS_MAX_DEVICES of c_src/device/client.h.
@@ -79,8 +81,19 @@ configured() ->
 is_of_host(Options) -> lists:member(proplists:get_value(platform, Options, host), [host, nil, undefined]).
 
 open_configured(Name, Options, Least) ->
-    ok = checked(open(Name, maps:put(device_count, max(Least, count(Name, Options)),
-                                     maps:with([platform, memory_limit, threads], proplists:to_map(Options))))).
+    Keys = [platform, memory_limit, threads | options_of(proplists:get_value(platform, Options, host), ?PLUGIN_OPTIONS)],
+    Given = maps:filter(fun(_, Value) -> Value =/= nil end, maps:with(Keys, proplists:to_map(Options))),
+    ok = checked(open(Name, maps:merge(Given, counted(Name, Options, Least)))).
+
+%% How many devices a plugin has is known when a client of it is open.
+counted(Name, Options, Least) ->
+    case proplists:get_value(platform, Options) =:= pjrt andalso proplists:get_value(device_count, Options) =:= undefined of
+        true -> maps:from_list([{device_count, Least} || Least > 1]);
+        false -> #{device_count => max(Least, count(Name, Options))}
+    end.
+
+options_of(pjrt, Options) -> Options;
+options_of(_, _) -> [].
 
 checked({error, #{code := Code, message := Message}}) -> error({Code, Message});
 checked(Result) -> Result.
@@ -93,13 +106,16 @@ count(Name, Options) ->
         undefined ->
             case is_of_host(Options) of
                 true -> host_devices();
-                false -> count_of(Name, proplists:get_value(platform, Options))
+                false -> count_of(Name, proplists:get_value(platform, Options), Options)
             end;
         Count -> Count
     end.
 
-count_of(Name, Platform) ->
+count_of(Name, Platform, Options) ->
     case tessera_nif:client_devices(Name) of
+        0 when Platform =:= pjrt ->
+            ok = open_configured(Name, Options, 1),
+            tessera_nif:client_devices(Name);
         0 -> found(Name, Platform, devices_of(Platform));
         Count -> Count
     end.
@@ -109,15 +125,18 @@ found(_, _, Count) -> Count.
 
 devices_of(Platform) -> min(?MAX_DEVICES, length(checked(tessera_nif:platform_devices(Platform)))).
 
-%% The platforms of the library, with the number of devices that a client of each has without the option `device_count'.
+%% The platforms of the library, with the number of devices that a client of each has without the option `device_count'. The
+%% platform pjrt has none by itself: a client names the plugin.
 -spec platforms() -> #{host := pos_integer(), atom() => non_neg_integer()}.
-platforms() -> (maps:from_list([{Platform, devices_of(Platform)} || Platform <- tessera_nif:platforms() -- [host]]))#{host => host_devices()}.
+platforms() ->
+    (maps:from_list([{Platform, Count} || Platform <- tessera_nif:platforms() -- [host], Count <- [devices_of(Platform)], Count > 0]))#{host => host_devices()}.
 
 %% Whether the client is open, or its platform is one of the library and has a device.
 -spec is_available(atom(), [{atom(), term()}]) -> boolean().
 is_available(Name, Options) ->
     is_of_host(Options) orelse tessera_nif:client_devices(Name) > 0 orelse has_device(proplists:get_value(platform, Options)).
 
+has_device(pjrt) -> true; % which its plugin knows
 has_device(Platform) -> lists:member(Platform, tessera_nif:platforms()) andalso devices_of(Platform) > 0.
 
 %% The number of devices of a client that has no device_count of its own.
@@ -148,18 +167,26 @@ no_count(Other) ->
 %% options.
 -spec open(atom(), map()) -> ok | tessera_nif:error().
 open(Name, Options) ->
-    case lists:sort(maps:keys(Options)) -- ?CALL_OPTIONS of
+    Known = lists:sort(?CALL_OPTIONS ++ ?PLUGIN_OPTIONS),
+    Foreign = ?PLUGIN_OPTIONS -- options_of(maps:get(platform, Options, host), ?PLUGIN_OPTIONS),
+    case lists:sort(maps:keys(Options)) -- (Known -- Foreign) of
         [] ->
             case tessera_cluster_names:is_live(Name) of
                 true -> {error, tessera_cluster_error:new(failed_precondition, "~0tp is the name of a cluster", [Name])};
-                false -> open_here(Name, Options)
+                false -> open_here(Name, Options, settings(Options))
             end;
         [Unknown | _] ->
-            Text = io_lib:format("unknown option ~0tp of a client, the options are ~0tp", [Unknown, ?CALL_OPTIONS]),
-            {error, #{code => invalid_argument, message => unicode:characters_to_binary(Text)}}
+            case lists:member(Unknown, Foreign) of
+                true -> wrong_option("the option ~ts is of clients of the platform pjrt", [Unknown]);
+                false -> wrong_option("unknown option ~0tp of a client, the options are ~0tp", [Unknown, Known])
+            end
     end.
 
-open_here(Name, Options) ->
+wrong_option(Format, Args) ->
+    {error, #{code => invalid_argument, message => unicode:characters_to_binary(io_lib:format(Format, Args))}}.
+
+open_here(_, _, {error, _} = Error) -> Error;
+open_here(Name, Options, Settings) ->
     Platform = maps:get(platform, Options, host),
     Count = case {Options, is_of_host([{platform, Platform}])} of
                 {#{device_count := Given}, _} -> Given;
@@ -167,7 +194,40 @@ open_here(Name, Options) ->
                 {_, false} -> undefined      % as many as there are
             end,
     tessera_run:awaited(tessera_nif:client_open(Name, Count, maps:get(memory_limit, Options, undefined), maps:get(threads, Options, undefined),
-                                                platform(Platform))).
+                                                platform(Platform), Settings)).
+
+%% What a plugin is told: its own options, by their names.
+settings(#{platform := pjrt} = Options) ->
+    Own = maps:get(plugin_options, Options, #{}),
+    case is_map(Own) orelse tessera_type:is_proper(Own) andalso lists:all(fun is_option/1, Own) of
+        true ->
+            Shared = maps:with([plugin_path, memory_fraction, preallocate], Options),
+            settings(lists:sort(maps:to_list(maps:merge(maps:from_list(pairs(Own)), Shared))), []);
+        false -> wrong_option("plugin_options: expected a map or a list of options with their values, got ~0tP", [Own, 20])
+    end;
+settings(_) -> [].
+
+pairs(Own) when is_map(Own) -> maps:to_list(Own);
+pairs(Own) -> Own.
+
+settings([], Read) -> lists:reverse(Read);
+settings([{Key, Value} | Rest], Read) when is_atom(Key) ->
+    Name = atom_to_binary(Key),
+    case setting(Key, Value) of
+        error -> wrong_option("the option ~ts of a plugin: expected a number, a boolean or a text, got ~0tP", [Name, Value, 20]);
+        Setting -> settings(Rest, [{Name, Setting} | Read])
+    end;
+settings([{Key, _} | _], _) -> wrong_option("plugin_options: expected an atom as the name of an option, got ~0tP", [Key, 20]).
+
+setting(memory_fraction, Value) when is_integer(Value) -> float(Value);
+setting(_, Value) when is_boolean(Value); is_number(Value); is_binary(Value) -> Value;
+setting(_, Value) when is_atom(Value) -> atom_to_binary(Value);
+setting(_, Value) when is_list(Value) ->
+    case io_lib:char_list(Value) of
+        true -> unicode:characters_to_binary(Value);
+        false -> error
+    end;
+setting(_, _) -> error.
 
 platform(nil) -> host;
 platform(Name) -> Name.

@@ -5,7 +5,7 @@
 -export([open/0, is_open/0, refused/0]).
 -export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
          device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, file_read/2, file_write/3, map_file/1, is_elsewhere/1,
-         client_open/5, client_close/1, client_waits/1, client_devices/1, clients/0, default_client/0, default_client/1, platforms/0, platform_devices/1,
+         client_open/6, client_close/1, client_waits/1, client_devices/1, clients/0, default_client/0, default_client/1, platforms/0, platform_devices/1,
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1, let_in/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
@@ -24,7 +24,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 21).
+-define(ABI, 22).
 -endif.
 
 %% Keys of persistent terms: that this version of the module has its library, and why it cannot have it.
@@ -111,7 +111,7 @@ from_shared(Name, Type, Shape) -> ?FIRST([Name, Type, Shape]).
 file_read(Path, Layout) -> ?FIRST([Path, Layout]).
 file_write(Path, Layout, Contents) -> ?FIRST([Path, Layout, Contents]).
 map_file(Path) -> ?FIRST([Path]).
-client_open(Name, Devices, MemoryLimit, Threads, Platform) -> ?FIRST([Name, Devices, MemoryLimit, Threads, Platform]).
+client_open(Name, Devices, MemoryLimit, Threads, Platform, Settings) -> ?FIRST([Name, Devices, MemoryLimit, Threads, Platform, Settings]).
 client_close(Name) -> ?FIRST([Name]).
 client_waits(Name) -> ?FIRST([Name]).
 default_client() -> ?FIRST([]).

@@ -6,7 +6,7 @@
 -define(CLIENT, tessera_group_tests).
 
 compile(Text) ->
-    ok = tessera_nif:client_open(?CLIENT, 8, undefined, undefined, undefined),
+    ok = tessera_nif:client_open(?CLIENT, 8, undefined, undefined, undefined, []),
     tessera_nif:compile(tessera_nif:parse(iolist_to_binary(Text)), [{client, ?CLIENT}]).
 
 run(Program, Arguments) -> run(Program, Arguments, 0).

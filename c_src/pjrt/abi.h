@@ -1,0 +1,331 @@
+/* The binary interface of PJRT plugins, as far as the client uses it: our own declarations, for plugins of version 0.81
+ * and later. docs/accelerators.md says what they were checked against. Constants and layouts only; no state.
+ *
+ * A plugin exports `GetPjrtApi`, which returns a table. Each function of it takes one block: its size, a list of
+ * extensions (NULL here), and the fields of that function. A plugin refuses blocks smaller than its own and takes
+ * larger ones, so all blocks here have room at their end, which is zero. */
+#ifndef TS_PJRT_ABI_H
+#define TS_PJRT_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PJ_MAJOR = 0, PJ_LEAST_MINOR = 81 };
+
+/* Objects of the plugin. */
+typedef struct pj_error pj_error;
+typedef struct pj_event pj_event;
+typedef struct pj_handle pj_handle; /* a client */
+typedef struct pj_device pj_device;
+typedef struct pj_description pj_description; /* of a device */
+typedef struct pj_executable pj_executable;
+typedef struct pj_loaded pj_loaded; /* an executable on the devices of a client */
+typedef struct pj_buffer pj_buffer;
+typedef struct pj_saved pj_saved; /* what owns the bytes of a saved executable */
+
+/* The places of functions in the table, and their names for messages. */
+#define PJ_FUNCTIONS(F)                                           \
+  F(0, ERROR_DESTROY, "PJRT_Error_Destroy")                       \
+  F(1, ERROR_MESSAGE, "PJRT_Error_Message")                       \
+  F(2, ERROR_CODE, "PJRT_Error_GetCode")                          \
+  F(3, INITIALIZE, "PJRT_Plugin_Initialize")                      \
+  F(5, EVENT_DESTROY, "PJRT_Event_Destroy")                       \
+  F(6, EVENT_IS_READY, "PJRT_Event_IsReady")                      \
+  F(7, EVENT_ERROR, "PJRT_Event_Error")                           \
+  F(8, EVENT_AWAIT, "PJRT_Event_Await")                           \
+  F(9, EVENT_ON_READY, "PJRT_Event_OnReady")                      \
+  F(10, CLIENT_CREATE, "PJRT_Client_Create")                      \
+  F(11, CLIENT_DESTROY, "PJRT_Client_Destroy")                    \
+  F(12, CLIENT_NAME, "PJRT_Client_PlatformName")                  \
+  F(14, CLIENT_VERSION, "PJRT_Client_PlatformVersion")            \
+  F(16, CLIENT_DEVICES, "PJRT_Client_AddressableDevices")         \
+  F(20, COMPILE, "PJRT_Client_Compile")                           \
+  F(22, FROM_HOST, "PJRT_Client_BufferFromHostBuffer")            \
+  F(26, DESCRIPTION_KIND, "PJRT_DeviceDescription_Kind")          \
+  F(29, DEVICE_DESCRIPTION, "PJRT_Device_GetDescription")         \
+  F(34, DEVICE_MEMORY, "PJRT_Device_MemoryStats")                 \
+  F(40, EXECUTABLE_DESTROY, "PJRT_Executable_Destroy")            \
+  F(44, EXECUTABLE_OUTPUTS, "PJRT_Executable_NumOutputs")         \
+  F(49, EXECUTABLE_SERIALIZE, "PJRT_Executable_Serialize")        \
+  F(50, LOADED_DESTROY, "PJRT_LoadedExecutable_Destroy")          \
+  F(51, LOADED_EXECUTABLE, "PJRT_LoadedExecutable_GetExecutable") \
+  F(55, EXECUTE, "PJRT_LoadedExecutable_Execute")                 \
+  F(56, LOAD, "PJRT_Executable_DeserializeAndLoad")               \
+  F(58, BUFFER_DESTROY, "PJRT_Buffer_Destroy")                    \
+  F(69, BUFFER_TO_DEVICE, "PJRT_Buffer_CopyToDevice")             \
+  F(70, BUFFER_TO_HOST, "PJRT_Buffer_ToHostBuffer")               \
+  F(72, BUFFER_READY, "PJRT_Buffer_ReadyEvent")                   \
+  F(90, EXECUTABLE_TYPES, "PJRT_Executable_OutputElementTypes")   \
+  F(91, EXECUTABLE_DIMS, "PJRT_Executable_OutputDimensions")
+
+typedef enum pj_function {
+#define PJ_FUNCTION(place, id, name) PJ_##id = (place),
+  PJ_FUNCTIONS(PJ_FUNCTION)
+#undef PJ_FUNCTION
+      PJ_TABLE = 92 /* as many functions a table must have */
+} pj_function;
+
+typedef struct pj_api {
+  size_t size; /* in bytes, with the functions */
+  void *extensions;
+  struct {
+    size_t size;
+    void *extensions;
+    int major, minor;
+  } version;
+  void (*functions[])(void);
+} pj_api;
+
+_Static_assert(offsetof(pj_api, functions) == 40, "the table of a plugin begins with 40 bytes");
+
+typedef const pj_api *(*pj_get_api)(void);
+
+/* Codes of errors. */
+enum {
+  PJ_CANCELLED = 1,
+  PJ_UNKNOWN = 2,
+  PJ_INVALID_ARGUMENT = 3,
+  PJ_DEADLINE_EXCEEDED = 4,
+  PJ_NOT_FOUND = 5,
+  PJ_ALREADY_EXISTS = 6,
+  PJ_PERMISSION_DENIED = 7,
+  PJ_RESOURCE_EXHAUSTED = 8,
+  PJ_FAILED_PRECONDITION = 9,
+  PJ_ABORTED = 10,
+  PJ_OUT_OF_RANGE = 11,
+  PJ_UNIMPLEMENTED = 12,
+  PJ_INTERNAL = 13,
+  PJ_UNAVAILABLE = 14,
+  PJ_DATA_LOSS = 15
+};
+
+/* Types of elements. */
+enum {
+  PJ_PRED = 1,
+  PJ_S8 = 2,
+  PJ_S16 = 3,
+  PJ_S32 = 4,
+  PJ_S64 = 5,
+  PJ_U8 = 6,
+  PJ_U16 = 7,
+  PJ_U32 = 8,
+  PJ_U64 = 9,
+  PJ_F16 = 10,
+  PJ_F32 = 11,
+  PJ_F64 = 12,
+  PJ_BF16 = 13,
+  PJ_C64 = 14,
+  PJ_C128 = 15,
+  PJ_F8E5M2 = 16,
+  PJ_F8E4M3FN = 17,
+  PJ_S4 = 21,
+  PJ_U4 = 22,
+  PJ_S2 = 24,
+  PJ_U2 = 25
+};
+
+/* An option of a client. They are an array, so a plugin counts on this size. */
+enum { PJ_STRING = 0, PJ_INT64 = 1, PJ_FLOAT = 3, PJ_BOOL = 4 };
+typedef struct pj_named {
+  size_t size;
+  void *extensions;
+  const char *name;
+  size_t name_size;
+  int kind;
+  union {
+    const char *string;
+    int64_t integer;
+    float number;
+    bool boolean;
+  };
+  size_t value_size; /* of a string; 1 for others */
+} pj_named;
+
+_Static_assert(sizeof(pj_named) == 56, "an option has 56 bytes");
+
+enum { PJ_ROOM = 64 };
+
+typedef struct pj_program {
+  size_t size;
+  void *extensions;
+  const char *code;
+  size_t code_size;
+  const char *format; /* "mlir" */
+  size_t format_size;
+  char room[PJ_ROOM];
+} pj_program;
+
+typedef struct pj_execute_options {
+  size_t size;
+  void *extensions;
+  void *send, *receive;
+  size_t send_count, receive_count;
+  int launch;
+  const int64_t *kept; /* arguments whose memory stays theirs */
+  size_t kept_count;
+  char room[2 * PJ_ROOM];
+} pj_execute_options;
+
+/* How elements lie in memory: the list of dims, the fastest one first. */
+typedef struct pj_layout {
+  size_t size;
+  void *extensions;
+  struct {
+    size_t size;
+    void *extensions;
+    const int64_t *minor_to_major;
+    size_t rank;
+    const int64_t *tiles;
+    const size_t *tile_ranks;
+    size_t tile_count;
+  } order;
+  int kind; /* 0: `order` is used */
+  char room[PJ_ROOM];
+} pj_layout;
+
+/* The host's data may be read until the transfer has ended. */
+enum { PJ_UNTIL_TRANSFERRED = 1 };
+
+typedef struct pj_args {
+  size_t size;
+  void *extensions;
+  union {
+    struct {
+      const pj_error *error;
+      const char *text; /* out */
+      size_t text_size; /* out */
+    } message;
+    struct {
+      const pj_error *error;
+      int code; /* out */
+    } code;
+    struct {
+      pj_event *event;
+      bool is_ready; /* out */
+    } event;
+    struct {
+      pj_event *event;
+      void (*call)(pj_error *error, void *arg); /* owns the error */
+      void *arg;
+    } on_ready;
+    struct {
+      const pj_named *options;
+      size_t option_count;
+      void *exchange[4];
+      pj_handle *client; /* out */
+    } create;
+    struct {
+      pj_handle *client;
+      const char *text; /* out */
+      size_t text_size; /* out */
+    } client;
+    struct {
+      pj_handle *client;
+      pj_device *const *devices; /* out */
+      size_t count;              /* out */
+    } devices;
+    struct {
+      pj_device *device;
+      pj_description *description; /* out */
+    } device;
+    struct {
+      pj_description *description;
+      const char *text; /* out */
+      size_t text_size; /* out */
+    } kind;
+    struct {
+      pj_device *device;
+      int64_t bytes_in_use; /* out, as all of it; a number is given where the boolean after it is true */
+      struct {
+        int64_t number;
+        bool given;
+      } peak, allocations, largest, limit;
+    } memory;
+    struct {
+      pj_handle *client;
+      const pj_program *program;
+      const char *options; /* never empty: plugins end the process then */
+      size_t options_size;
+      pj_loaded *loaded; /* out */
+    } compile;
+    struct {
+      pj_handle *client;
+      const char *bytes;
+      size_t byte_count;
+      pj_loaded *loaded; /* out */
+    } load;
+    struct {
+      pj_loaded *loaded;
+      pj_executable *executable; /* out */
+    } loaded;
+    struct {
+      pj_executable *executable;
+      size_t count; /* out */
+    } outputs;
+    struct {
+      pj_executable *executable;
+      const int *types; /* out */
+      size_t count;     /* out */
+    } types;
+    struct {
+      pj_executable *executable;
+      size_t count;
+      const int64_t *dims; /* out: of all outputs, one after the other */
+      const size_t *ranks; /* out */
+    } dims;
+    struct {
+      pj_executable *executable;
+      const char *bytes;           /* out */
+      size_t byte_count;           /* out */
+      pj_saved *saved;             /* out */
+      void (*destroy)(pj_saved *); /* out */
+    } save;
+    struct {
+      pj_loaded *loaded;
+      pj_execute_options *options;
+      pj_buffer *const *const *args; /* of each device */
+      size_t device_count, arg_count;
+      pj_buffer **const *results; /* out, in the caller's arrays */
+      pj_event **complete;        /* out, in the caller's array */
+      pj_device *device;
+    } execute;
+    struct {
+      pj_handle *client;
+      const void *data;
+      int type;
+      const int64_t *dims;
+      size_t rank;
+      const int64_t *strides;
+      size_t stride_count;
+      int semantics;
+      pj_device *device;
+      void *memory;
+      pj_layout *layout;
+      pj_event *read;    /* out: the data is not read any more */
+      pj_buffer *buffer; /* out */
+    } from_host;
+    struct {
+      pj_buffer *buffer;
+      pj_layout *layout;
+      void *to;
+      size_t to_size;
+      pj_event *event; /* out */
+    } to_host;
+    struct {
+      pj_buffer *buffer;
+      pj_device *device;
+      pj_buffer *copy; /* out */
+    } to_device;
+    struct {
+      pj_buffer *buffer;
+      pj_event *event; /* out */
+    } ready;
+    void *object; /* of functions that destroy */
+    char room[6 * PJ_ROOM];
+  };
+} pj_args;
+
+#define PJ_ARGS(...) ((pj_args){.size = sizeof(pj_args), __VA_ARGS__})
+
+#endif

@@ -1,0 +1,94 @@
+/* What the files of pjrt/ share: clients, memories and programs. Each memory and each program keeps its client alive.
+ * Thread-safe. */
+#ifndef TS_PJRT_CLIENT_H
+#define TS_PJRT_CLIENT_H
+
+#include "device/platform.h"
+#include "pjrt/work.h"
+
+#include <pthread.h>
+
+/* A program of one reshape, for arguments that are views of another shape. */
+typedef struct pj_reshape pj_reshape;
+
+typedef struct pj_client {
+  _Atomic int64_t refs;
+  const pj_plugin *plugin;
+  pj_handle *handle;
+  pj_device *const *devices; /* the plugin's */
+  int32_t device_count;
+  char *identity; /* name and version of the plugin's platform; saved programs are only for the same */
+  int64_t limit;  /* bytes of tensors; INT64_MAX: none */
+  _Atomic int64_t bytes, peak, allocations;
+  pthread_mutex_t lock;
+  pj_reshape *reshapes; /* under the lock */
+  pj_job ending;
+} pj_client;
+
+void pj_client_open(const ts_open_options *options, ts_opened *out, ts_done done);
+void pj_client_close(void *client);
+void pj_client_get_memory(void *client, ts_memory_stats *out);
+static inline void pj_client_retain(pj_client *client) { atomic_fetch_add(&client->refs, 1); }
+/* With the last reference the plugin's client is destroyed, on a thread of ours. */
+void pj_client_release(pj_client *client);
+/* Counts bytes that are about to be allocated, or refuses them. */
+ts_status pj_client_reserve(pj_client *client, int64_t bytes);
+void pj_client_unreserve(pj_client *client, int64_t bytes);
+
+/* ---- memory */
+
+typedef struct pj_memory {
+  pj_client *client;
+  pj_buffer *buffer;
+  int64_t bytes;
+  int32_t device;
+  ts_dtype dtype;
+  ts_shape *shape; /* in the same block */
+  pj_job ending;
+} pj_memory;
+
+/* A memory without a buffer, of which the bytes are reserved. */
+ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out);
+void pj_memory_release(void *memory); /* NULL is allowed */
+void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done);
+void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done);
+void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_done done);
+
+/* The plugin's number of a type; 0 where it has none. */
+int pj_type(ts_dtype dtype);
+
+/* ---- programs */
+
+typedef struct pj_code {
+  pj_client *client;
+  pj_loaded *loaded;
+  size_t param_count, result_count;
+  const ts_type **types; /* of the parameters, then of the results */
+  pj_job ending;
+} pj_code;
+
+void pj_compile(void *client, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done);
+void pj_save(const void *program, ts_text *out, ts_done done);
+void pj_load(void *client, const ts_saved_program *saved, ts_program *out, ts_done done);
+void pj_release_program(void *program);
+/* On a thread that may wait for the compiler. */
+ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out);
+void pj_code_destroy(pj_code *code); /* there, too; NULL is allowed */
+
+/* A program without an executable, of so many types, which the caller fills. */
+ts_status pj_code_new(pj_client *client, size_t params, size_t results, pj_code **out);
+/* Compares the results of the executable with the types. */
+ts_status pj_code_check(const pj_code *code);
+void pj_code_describe(pj_code *code, ts_program *out);
+
+/* ---- runs */
+
+void pj_run(const ts_run_request *request, ts_done done);
+/* One execution on one device. `results` has room for the program's; on success *out_complete is an event or NULL. */
+ts_status pj_execute(const pj_code *code, int32_t device, pj_buffer *const *args, pj_buffer **results,
+                     pj_event **out_complete);
+/* The buffer of `from` in the shape `to`, by a program of the client that is compiled once. The caller destroys it. */
+ts_status pj_reshape_buffer(const pj_memory *from, const ts_shape *to, pj_buffer **out);
+void pj_reshapes_destroy(pj_client *client);
+
+#endif

@@ -1,0 +1,360 @@
+#include "pjrt/client.h"
+
+#include "base/map.h"
+#include "ir/stablehlo.h"
+#include "kernel/ref/ref.h"
+#include "pass/pass.h"
+
+/* ---- programs and their types */
+
+ts_status pj_code_new(pj_client *client, size_t params, size_t results, pj_code **out) {
+  pj_code *code;
+  ts_type *types;
+  size_t count = params + results;
+  TS_TRY(TS_NEW(&code));
+  *code = (pj_code){.client = client, .param_count = params, .result_count = results};
+  ts_status status = TS_NEW_ARRAY(count + 1, &code->types);
+  if (!status) status = TS_NEW_ARRAY(count + 1, &types);
+  if (status) {
+    ts_free(code->types);
+    ts_free(code);
+    return status;
+  }
+  for (size_t i = 0; i <= count; i++) code->types[i] = &types[i];
+  *out = code;
+  return TS_SUCCESS;
+}
+
+void pj_code_destroy(pj_code *code) {
+  if (!code) return;
+  pj_destroy(code->client->plugin, PJ_LOADED_DESTROY, code->loaded);
+  ts_free((void *)(uintptr_t)code->types[0]);
+  ts_free(code->types);
+  ts_free(code);
+}
+
+static ts_type *type_of(const pj_code *code, size_t i) { return (ts_type *)(uintptr_t)code->types[i]; }
+
+static ts_status get_executable(const pj_code *code, pj_executable **out) {
+  pj_args args = PJ_ARGS(.loaded = {.loaded = code->loaded});
+  TS_TRY(pj_call(code->client->plugin, PJ_LOADED_EXECUTABLE, &args));
+  *out = args.loaded.executable;
+  return TS_SUCCESS;
+}
+
+static ts_status check_result(const pj_code *code, size_t i, int type, const int64_t *dims, size_t rank) {
+  const ts_type *wanted = code->types[code->param_count + i];
+  bool same = type == pj_type(wanted->dtype) && rank == (size_t)wanted->shape.rank;
+  for (size_t d = 0; same && d < rank; d++) same = dims[d] == wanted->shape.dims[d];
+  if (same) return TS_SUCCESS;
+  return ts_error(TS_INTERNAL, "the plugin compiled result %zu, %s, as another type or shape", i + 1,
+                  TS_SHAPE_STR(wanted->dtype, &wanted->shape));
+}
+
+static ts_status check_results(const pj_code *code, pj_executable *executable) {
+  const pj_plugin *plugin = code->client->plugin;
+  pj_args outputs = PJ_ARGS(.outputs = {.executable = executable});
+  pj_args types = PJ_ARGS(.types = {.executable = executable}), dims = PJ_ARGS(.dims = {.executable = executable});
+  TS_TRY(pj_call(plugin, PJ_EXECUTABLE_OUTPUTS, &outputs));
+  if (outputs.outputs.count != code->result_count)
+    return ts_error(TS_INTERNAL, "the plugin compiled a program of %zu results, expected %zu", outputs.outputs.count,
+                    code->result_count);
+  if (code->result_count == 0) return TS_SUCCESS;
+  TS_TRY(pj_call(plugin, PJ_EXECUTABLE_TYPES, &types));
+  TS_TRY(pj_call(plugin, PJ_EXECUTABLE_DIMS, &dims));
+  const int64_t *at = dims.dims.dims;
+  for (size_t i = 0; i < code->result_count; i++) {
+    TS_TRY(check_result(code, i, types.types.types[i], at, dims.dims.ranks[i]));
+    at += dims.dims.ranks[i];
+  }
+  return TS_SUCCESS;
+}
+
+ts_status pj_code_check(const pj_code *code) {
+  pj_executable *executable;
+  TS_TRY(get_executable(code, &executable));
+  ts_status status = check_results(code, executable);
+  pj_destroy(code->client->plugin, PJ_EXECUTABLE_DESTROY, executable);
+  return status;
+}
+
+void pj_code_describe(pj_code *code, ts_program *out) {
+  pj_client_retain(code->client);
+  *out = (ts_program){.program = code,
+                      .param_count = code->param_count,
+                      .result_count = code->result_count,
+                      .param_types = code->types,
+                      .result_types = code->types + code->param_count,
+                      .partitions = 1,
+                      .cost_ns = INT64_MAX};
+}
+
+static void release_now(pj_job *job) {
+  pj_code *code = (pj_code *)((char *)job - offsetof(pj_code, ending));
+  pj_client *client = code->client;
+  pj_code_destroy(code);
+  pj_client_release(client);
+}
+
+void pj_release_program(void *program) {
+  pj_code *code = program;
+  code->ending.body = release_now;
+  pj_work(&code->ending);
+}
+
+/* ---- compiling */
+
+/* Folds what a plugin must not fold: some end the process at a constant division by zero. */
+static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_results) {
+  (void)context;
+  for (size_t i = 0; i < graph->ops.count; i++) {
+    ts_op_class class = ts_op_get_class(graph->ops.data[i].code);
+    if (class == TS_CLASS_CONTROL || class == TS_CLASS_DOT || class == TS_CLASS_LINALG || class == TS_CLASS_FFT ||
+        class == TS_CLASS_COLLECTIVE)
+      return ts_error(TS_UNIMPLEMENTED, "%s is not folded", ts_op_name(graph->ops.data[i].code));
+  }
+  return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
+}
+
+static ts_status print(const ts_graph *graph, ts_text *out) {
+  ts_graph *folded;
+  ts_pass_options options = {.evaluate = evaluate};
+  TS_TRY(ts_pass_fold(graph, &options, &folded));
+  ts_status status = ts_graph_print_stablehlo(folded, out);
+  ts_graph_destroy(folded);
+  return status;
+}
+
+static ts_status set_types(const ts_graph *graph, pj_code *code) {
+  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+  for (size_t i = 0; i < code->param_count + code->result_count; i++) {
+    ts_value_id id = i < code->param_count ? root->params.data[i] : root->results.data[i - code->param_count];
+    const ts_value *value = ts_graph_value(graph, id);
+    ts_type_set(type_of(code, i), value->dtype, value->shape);
+    if (!pj_type(value->dtype))
+      return ts_error(TS_UNIMPLEMENTED, "the type %s is not known to plugins", ts_dtype_name(value->dtype));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status compile_text(pj_code *code, const ts_text *text) {
+  static const char format[] = "mlir";
+  /* A serialized message: one replica, one partition, for any device of the client. */
+  static const char options[] = {0x1a, 4, 0x20, 1, 0x28, 1, 0x20, 1};
+  pj_program program = {.size = sizeof program,
+                        .code = text->data,
+                        .code_size = text->length,
+                        .format = format,
+                        .format_size = sizeof format - 1};
+  pj_args args = PJ_ARGS(.compile = {.client = code->client->handle,
+                                     .program = &program,
+                                     .options = options,
+                                     .options_size = sizeof options});
+  TS_TRY(pj_call(code->client->plugin, PJ_COMPILE, &args));
+  code->loaded = args.compile.loaded;
+  return pj_code_check(code);
+}
+
+static ts_status check_graph(const ts_graph *graph) {
+  if (graph->mesh.rank > 0)
+    return ts_error(TS_UNIMPLEMENTED, "a plugin runs programs of one partition, without a mesh");
+  return TS_SUCCESS;
+}
+
+ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out) {
+  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+  pj_code *code;
+  ts_text text = {0};
+  TS_TRY(check_graph(graph));
+  TS_TRY(pj_code_new(client, root->params.count, root->results.count, &code));
+  ts_status status = set_types(graph, code);
+  if (!status) status = print(graph, &text);
+  if (!status) status = compile_text(code, &text);
+  ts_text_deinit(&text);
+  if (status)
+    pj_code_destroy(code);
+  else
+    *out = code;
+  return status;
+}
+
+typedef struct compile_job {
+  pj_job job;
+  pj_client *client;
+  const ts_graph *graph;
+  const ts_saved_program *saved;
+  const pj_code *code;
+  ts_program *out;
+  ts_text *text;
+  ts_done done;
+} compile_job;
+
+static void begin(compile_job given) {
+  compile_job *c = NULL;
+  ts_status status = TS_NEW(&c);
+  if (status) {
+    ts_done_call(given.done, status);
+    return;
+  }
+  *c = given;
+  pj_work(&c->job);
+}
+
+static void end(compile_job *c, ts_status status, pj_code *code) {
+  ts_done done = c->done;
+  if (!status && code) pj_code_describe(code, c->out);
+  ts_free(c);
+  ts_done_call(done, status);
+}
+
+static void compile_now(pj_job *job) {
+  compile_job *c = (compile_job *)job;
+  pj_code *code = NULL;
+  ts_status status = pj_compile_now(c->client, c->graph, &code);
+  end(c, status, code);
+}
+
+void pj_compile(void *client, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done) {
+  *out = (ts_program){0};
+  if (options->nonblocking)
+    ts_done_call(done, TS_SUCCESS);
+  else
+    begin((compile_job){.job.body = compile_now, .client = client, .graph = graph, .out = out, .done = done});
+}
+
+/* ---- saving and loading
+ * A saved program: the head, counts, the identity of the client, the types, and the plugin's bytes. */
+
+typedef struct head {
+  char magic[8];
+  uint64_t size, hash; /* of what follows */
+} head;
+
+typedef struct counts {
+  uint64_t identity, params, results;
+} counts;
+
+static const char magic[8] = "TSPJRT1";
+
+static void append_types(const pj_code *code, ts_text *out) {
+  for (size_t i = 0; i < code->param_count + code->result_count; i++) {
+    const ts_type *type = code->types[i];
+    uint8_t dtype = (uint8_t)type->dtype, rank = (uint8_t)type->shape.rank;
+    ts_text_append_n(out, (const char *)&dtype, 1);
+    ts_text_append_n(out, (const char *)&rank, 1);
+    ts_text_append_n(out, (const char *)type->shape.dims, (size_t)rank * sizeof *type->shape.dims);
+  }
+}
+
+static ts_status append_code(const pj_code *code, ts_text *out) {
+  const pj_plugin *plugin = code->client->plugin;
+  pj_executable *executable;
+  TS_TRY(get_executable(code, &executable));
+  pj_args args = PJ_ARGS(.save = {.executable = executable});
+  ts_status status = pj_call(plugin, PJ_EXECUTABLE_SERIALIZE, &args);
+  if (!status) {
+    ts_text_append_n(out, args.save.bytes, args.save.byte_count);
+    if (args.save.destroy) args.save.destroy(args.save.saved);
+  }
+  pj_destroy(plugin, PJ_EXECUTABLE_DESTROY, executable);
+  return status;
+}
+
+static ts_status save(const pj_code *code, ts_text *out) {
+  const counts n = {strlen(code->client->identity), code->param_count, code->result_count};
+  size_t start = out->length;
+  head h = {.size = 0};
+  memcpy(h.magic, magic, sizeof magic);
+  ts_text_append_n(out, (const char *)&h, sizeof h);
+  ts_text_append_n(out, (const char *)&n, sizeof n);
+  ts_text_append_n(out, code->client->identity, n.identity);
+  append_types(code, out);
+  TS_TRY(append_code(code, out));
+  if (out->failed) return ts_error_no_memory();
+  h.size = out->length - start - sizeof h;
+  h.hash = ts_hash64(out->data + start + sizeof h, h.size);
+  memcpy(out->data + start, &h, sizeof h);
+  return TS_SUCCESS;
+}
+
+static void save_now(pj_job *job) {
+  compile_job *c = (compile_job *)job;
+  end(c, save(c->code, c->text), NULL);
+}
+
+void pj_save(const void *program, ts_text *out, ts_done done) {
+  begin((compile_job){.job.body = save_now, .code = program, .text = out, .done = done});
+}
+
+/* What is still to be read. */
+typedef struct rest {
+  const char *at;
+  size_t size;
+} rest;
+
+static bool take(rest *r, void *to, size_t size) {
+  if (size > r->size) return false;
+  memcpy(to, r->at, size);
+  r->at += size;
+  r->size -= size;
+  return true;
+}
+
+static bool take_type(rest *r, ts_type *out) {
+  uint8_t dtype, rank;
+  ts_shape shape;
+  if (!take(r, &dtype, 1) || !take(r, &rank, 1) || dtype >= TS_DTYPE_COUNT || rank > TS_MAX_RANK) return false;
+  shape.rank = rank;
+  if (!take(r, shape.dims, rank * sizeof *shape.dims)) return false;
+  if (!ts_status_consume_ok(ts_shape_check(&shape, (ts_dtype)dtype))) return false;
+  ts_type_set(out, (ts_dtype)dtype, &shape);
+  return true;
+}
+
+static ts_status not_saved(void) {
+  return ts_error(TS_INVALID_ARGUMENT, "these bytes are no saved program of the platform pjrt, or not all of one");
+}
+
+static ts_status load_code(pj_code *code, rest r) {
+  for (size_t i = 0; i < code->param_count + code->result_count; i++)
+    if (!take_type(&r, type_of(code, i))) return not_saved();
+  pj_args args = PJ_ARGS(.load = {.client = code->client->handle, .bytes = r.at, .byte_count = r.size});
+  TS_TRY(pj_call(code->client->plugin, PJ_LOAD, &args));
+  code->loaded = args.load.loaded;
+  return pj_code_check(code);
+}
+
+static ts_status load(pj_client *client, const ts_saved_program *saved, pj_code **out) {
+  rest r = {saved->bytes, saved->size};
+  pj_code *code;
+  counts n;
+  head h;
+  if (!take(&r, &h, sizeof h) || memcmp(h.magic, magic, sizeof magic) != 0 || h.size != r.size ||
+      h.hash != ts_hash64(r.at, r.size) || !take(&r, &n, sizeof n) || n.identity > r.size || n.params > r.size ||
+      n.results > r.size)
+    return not_saved();
+  if (n.identity != strlen(client->identity) || memcmp(r.at, client->identity, n.identity) != 0)
+    return ts_error(TS_INVALID_ARGUMENT, "the program was saved for %.*s, and the plugin is %s", (int)n.identity, r.at,
+                    client->identity);
+  r.at += n.identity;
+  r.size -= n.identity;
+  TS_TRY(pj_code_new(client, n.params, n.results, &code));
+  ts_status status = load_code(code, r);
+  if (status)
+    pj_code_destroy(code);
+  else
+    *out = code;
+  return status;
+}
+
+static void load_now(pj_job *job) {
+  compile_job *c = (compile_job *)job;
+  pj_code *code = NULL;
+  ts_status status = load(c->client, c->saved, &code);
+  end(c, status, code);
+}
+
+void pj_load(void *client, const ts_saved_program *saved, ts_program *out, ts_done done) {
+  *out = (ts_program){0};
+  begin((compile_job){.job.body = load_now, .client = client, .saved = saved, .out = out, .done = done});
+}

@@ -1,0 +1,470 @@
+/* The client of plugins (c_src/pjrt), with the plugin of the tests (test/pjrt/plugin.c) and files that are none. What
+ * any platform must do is in test_platform, which runs it, too. */
+#include "../pjrt/plugin.h"
+#include "device/device.h"
+#include "pjrt/pjrt.h"
+#include "pjrt_file.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+
+static const test_direction *direction;
+
+static const test_direction *get_direction(void) {
+  void *library = dlopen(test_pjrt_file("pjrt_test.so"), RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library, "%s", dlerror());
+  union {
+    void *data;
+    test_get_direction call;
+    pj_get_api api;
+  } get = {.data = dlsym(library, "GetPjrtApi")};
+  ck_assert_ptr_nonnull(get.data);
+  ck_assert_ptr_nonnull(get.api());
+  get.data = dlsym(library, "GetTestDirection");
+  ck_assert_ptr_nonnull(get.data);
+  return get.call();
+}
+
+static ts_graph *sum; /* not made where allocations fail */
+
+static void set_up(void) {
+  static const char text[] = "graph @main(%0: f32[3], %1: f32[3]) -> (f32[3], f32[3]) {\n"
+                             "  %2 = add %0, %1 : f32[3]\n  return %2, %0\n}\n";
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &sum));
+  test_pjrt_use();
+  direction = get_direction();
+}
+
+static void tear_down(void) { ts_graph_destroy(sum); }
+
+/* ---- opening */
+
+static ts_status open_with(const char *name, const ts_setting *items, size_t count, ts_client **out) {
+  ts_client_options options = {
+      .platform = &ts_platform_pjrt, .memory_limit = -1, .threads = -1, .settings = {items, count}};
+  return ts_client_open(name, &options, out);
+}
+
+static ts_status open_file(const char *path) {
+  ts_client *client;
+  return open_with("file", &(ts_setting){.name = "plugin_path", .text = path}, 1, &client);
+}
+
+static ts_status open_wrong(const char *name) {
+  char file[64];
+  snprintf(file, sizeof file, "pjrt_%s.so", name);
+  return open_file(test_pjrt_file(file));
+}
+
+START_TEST(files_that_are_no_plugins)
+{
+  ck_assert_error(open_file("/nowhere/plugin.so"), TS_UNAVAILABLE, "/nowhere/plugin.so: there is no such file");
+  ck_assert_error(open_file("/"), TS_INVALID_ARGUMENT, "is a folder, not a file");
+  ck_assert_error(open_file(__FILE__), TS_INVALID_ARGUMENT, "not a shared object");
+  ck_assert_error(open_wrong("SYMBOL"), TS_INVALID_ARGUMENT, "is no plugin of PJRT: it has no symbol GetPjrtApi");
+  ck_assert_error(open_wrong("NOTHING"), TS_UNAVAILABLE, "gives no table of functions");
+  ck_assert_error(open_wrong("TINY"), TS_INVALID_ARGUMENT, "has a table of 16 bytes, which has no version");
+  ck_assert_error(open_wrong("MAJOR"), TS_UNIMPLEMENTED, "has version 1.120 of PJRT, 0.81 to 0.* are known");
+  ck_assert_error(open_wrong("OLD"), TS_UNIMPLEMENTED, "has version 0.80 of PJRT");
+  ck_assert_error(open_wrong("SHORT"), TS_INVALID_ARGUMENT, "has a table of 768 bytes, expected at least 776");
+  ck_assert_error(open_wrong("NOERRORS"), TS_INVALID_ARGUMENT, "has no functions for errors");
+  ck_assert_error(open_wrong("BEGINS"), TS_FAILED_PRECONDITION, "PJRT_Plugin_Initialize: it will not begin");
+}
+END_TEST
+
+START_TEST(options_of_clients)
+{
+  ts_client *client;
+  int64_t live = direction->live();
+  const ts_setting unknown = {.name = "colour", .text = "red"};
+  const ts_setting wrong_type = {.name = "devices", .kind = TS_SETTING_FLOAT, .number = 2};
+  const ts_setting no_text = {.name = "plugin_path", .kind = TS_SETTING_INTEGER, .integer = 2};
+  const ts_setting all[] = {{.name = "devices", .kind = TS_SETTING_INTEGER, .integer = 3},
+                            {.name = "memory_fraction", .kind = TS_SETTING_FLOAT, .number = 0.5},
+                            {.name = "preallocate", .kind = TS_SETTING_BOOLEAN, .integer = 1},
+                            {.name = "manner", .kind = TS_SETTING_TEXT, .text = "inline"}};
+  ts_client_options many = {.platform = &ts_platform_pjrt, .device_count = 5, .memory_limit = -1, .threads = -1};
+  ck_assert_error(open_with("options", &unknown, 1, &client), TS_INVALID_ARGUMENT,
+                  "PJRT_Client_Create: unexpected option colour");
+  ck_assert_error(open_with("options", &wrong_type, 1, &client), TS_INVALID_ARGUMENT, "unexpected option devices");
+  ck_assert_error(open_with("options", &no_text, 1, &client), TS_INVALID_ARGUMENT, "plugin_path: expected the path");
+  ck_assert_error(ts_client_open("options", &many, &client), TS_INVALID_ARGUMENT, "has 4 devices, got 5");
+  unsetenv("TESSERA_PJRT_PLUGIN");
+  ck_assert_error(open_with("options", NULL, 0, &client), TS_INVALID_ARGUMENT, "needs the option plugin_path");
+  test_pjrt_use();
+  ck_assert_ok(open_with("options", all, 4, &client));
+  ck_assert_int_eq(client->device_count, 3);
+  ck_assert_ok(ts_client_close(client));
+  while (direction->live() > live) sched_yield();
+}
+END_TEST
+
+/* ---- the table, called directly */
+
+typedef struct end {
+  _Atomic int times;
+  ts_status status;
+} end;
+
+static void ended(ts_status status, void *arg) {
+  end *e = arg;
+  e->status = status;
+  atomic_fetch_add(&e->times, 1);
+}
+
+#define DONE(e) ((ts_done){ended, (e)})
+
+static ts_status wait_for(end *e) {
+  while (atomic_load(&e->times) == 0) sched_yield();
+  for (int i = 0; i < 3; i++) sched_yield();
+  ck_assert_int_eq(atomic_load(&e->times), 1);
+  atomic_store(&e->times, 0);
+  return e->status;
+}
+
+static const ts_platform *const p = &ts_platform_pjrt;
+
+static ts_status try_open(void **out) {
+  end e = {0};
+  ts_opened opened = {0};
+  *out = NULL;
+  p->open(&(ts_open_options){.name = "direct", .memory_limit = -1}, &opened, DONE(&e));
+  ts_status status = wait_for(&e);
+  if (!status) *out = opened.client;
+  return status;
+}
+
+static ts_status try_compile(void *client, ts_program *out) {
+  end e = {0};
+  p->compile(client, sum, &(ts_program_options){0}, out, DONE(&e));
+  return wait_for(&e);
+}
+
+static ts_placement placement(void *client, int32_t device) {
+  static const ts_shape shape = {1, {3}};
+  return (ts_placement){.client = client, .device = device, .dtype = TS_F32, .shape = &shape, .bytes = 12};
+}
+
+static ts_status try_place(void *client, void **out) {
+  end e = {0};
+  ts_placement where = placement(client, 0);
+  p->from_host(&where, (const float[]){1, 2, 3}, out, DONE(&e));
+  return wait_for(&e);
+}
+
+static ts_status try_read(void *memory, int64_t bytes, float *out) {
+  end e = {0};
+  p->to_host(memory, bytes, out, DONE(&e));
+  return wait_for(&e);
+}
+
+static ts_status try_copy(void *client, void *memory, int32_t device, void **out) {
+  end e = {0};
+  ts_placement where = placement(client, device);
+  p->copy(memory, &where, out, DONE(&e));
+  return wait_for(&e);
+}
+
+static ts_status try_run(void *client, const ts_program *program, void *memory, void **results) {
+  end e = {0};
+  static const int32_t first;
+  void *args[] = {memory, memory};
+  ts_run_request request = {.program = program->program,
+                            .client = client,
+                            .devices = &first,
+                            .device_count = 1,
+                            .args = args,
+                            .arg_count = 2,
+                            .results = results};
+  p->run(&request, DONE(&e));
+  return wait_for(&e);
+}
+
+/* All that a client does, which ends at the first error. Leaves nothing. */
+static ts_status try_all_with(void *client, ts_program *program, ts_program *loaded, void **memory, void **results) {
+  float out[3] = {0};
+  end e = {0};
+  ts_text saved = {0};
+  TS_TRY(try_compile(client, program));
+  p->save(program->program, &saved, DONE(&e));
+  ts_status status = wait_for(&e);
+  if (!status) {
+    p->load(client, &(ts_saved_program){saved.data, saved.length}, loaded, DONE(&e));
+    status = wait_for(&e);
+  }
+  ts_text_deinit(&saved);
+  if (status) return status;
+  TS_TRY(try_place(client, &memory[0]));
+  TS_TRY(try_copy(client, memory[0], 1, &memory[1]));
+  TS_TRY(try_copy(client, memory[0], 0, &memory[2]));
+  TS_TRY(try_run(client, loaded, memory[0], results));
+  TS_TRY(try_read(results[0], 12, out));
+  if (out[0] != 2 || out[1] != 4 || out[2] != 6) return ts_error(TS_INTERNAL, "wrong sums");
+  TS_TRY(try_read(memory[1], 8, out));
+  TS_TRY(try_read(memory[2], 12, out));
+  return out[0] == 1 && out[2] == 3 ? TS_SUCCESS : ts_error(TS_INTERNAL, "wrong copy");
+}
+
+static ts_status try_all(void) {
+  ts_program program = {0}, loaded = {0};
+  void *client, *memory[3] = {0}, *results[2] = {0};
+  TS_TRY(try_open(&client));
+  ts_status status = try_all_with(client, &program, &loaded, memory, results);
+  for (int i = 0; i < 3; i++)
+    if (memory[i]) p->release_memory(memory[i]);
+  for (int i = 0; i < 2; i++)
+    if (results[i]) p->release_memory(results[i]);
+  if (program.program) p->release_program(program.program);
+  if (loaded.program) p->release_program(loaded.program);
+  p->close(client);
+  return status;
+}
+
+/* Threads of the client destroy objects of the plugin. */
+static void wait_until_live(int64_t live) {
+  while (direction->live() != live) sched_yield();
+}
+
+static const test_manner manners[] = {TEST_INLINE, TEST_LATE, TEST_MIXED};
+
+START_TEST(all_is_released)
+{
+  direction->set_manner(manners[_i]);
+  for (int i = 0; i < 20; i++) {
+    ck_assert_ok(try_all());
+    wait_until_live(0);
+  }
+  ck_assert_int_eq(direction->wrong(), 0);
+}
+END_TEST
+
+/* Those whose errors mean nothing to the client. */
+static bool destroys(pj_function f) {
+  return f == PJ_EVENT_DESTROY || f == PJ_CLIENT_DESTROY || f == PJ_EXECUTABLE_DESTROY || f == PJ_LOADED_DESTROY ||
+         f == PJ_BUFFER_DESTROY;
+}
+
+static const pj_function functions[] = {
+#define FUNCTION(place, id, name) PJ_##id,
+    PJ_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+};
+static const char *const names[] = {
+#define FUNCTION(place, id, name) name,
+    PJ_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+/* Those without which the client gets to know the end of an event in another way. */
+static bool asks(pj_function f) { return f == PJ_EVENT_IS_READY || f == PJ_EVENT_ON_READY || f == PJ_EVENT_AWAIT; }
+
+START_TEST(events_that_cannot_be_asked)
+{
+  for (size_t m = 0; m < 3 * 20; m++) {
+    direction->set_manner(manners[m % 3]);
+    direction->fail_after(PJ_EVENT_IS_READY, (int64_t)m / 3);
+    direction->fail_after(PJ_EVENT_ON_READY, (int64_t)m / 6);
+    ck_assert_ok(try_all());
+    wait_until_live(0);
+  }
+  ck_assert_int_gt(direction->calls(PJ_EVENT_AWAIT), 0);
+  ck_assert_int_eq(direction->wrong(), 0);
+}
+END_TEST
+
+/* Each function fails at its first call, its second, and so on: the error says which, and nothing is left. */
+START_TEST(each_function_may_fail)
+{
+  pj_function f = functions[_i];
+  if (asks(f)) return;
+  for (size_t m = 0; m < 3 && !destroys(f) && f != PJ_INITIALIZE; m++) {
+    direction->set_manner(manners[m]);
+    for (int64_t n = 0;; n++) {
+      int64_t before = direction->calls(f);
+      direction->fail_after(f, n);
+      ts_status status = try_all();
+      direction->fail_after(f, -1);
+      wait_until_live(0);
+      if (!status) {
+        ck_assert_int_le(direction->calls(f) - before, n);
+        break;
+      }
+      ck_assert_int_eq(ts_status_code(status), TS_UNAVAILABLE);
+      ck_assert_ptr_nonnull(strstr(ts_status_message(status), names[_i]));
+      ts_status_free(status);
+      ck_assert_int_lt(n, 1000);
+    }
+  }
+  /* Where a buffer has no event, its client may end before it is ready. */
+  if (f != PJ_BUFFER_READY) ck_assert_int_eq(direction->wrong(), 0);
+}
+END_TEST
+
+/* The event of a function ends with an error. */
+START_TEST(each_event_may_fail)
+{
+  static const pj_function with_event[] = {PJ_FROM_HOST, PJ_BUFFER_TO_HOST, PJ_BUFFER_TO_DEVICE, PJ_EXECUTE};
+  for (size_t i = 0; i < 4 * 3; i++) {
+    int64_t n = 0;
+    direction->set_manner(manners[i / 4]);
+    for (ts_status status = TS_SUCCESS;; n++) {
+      direction->fail_event_after(with_event[i % 4], n);
+      status = try_all();
+      direction->fail_event_after(with_event[i % 4], -1);
+      wait_until_live(0);
+      if (!status) break;
+      ck_assert_int_eq(ts_status_code(status), TS_UNAVAILABLE);
+      ck_assert_ptr_nonnull(strstr(ts_status_message(status), "the plugin failed later"));
+      ts_status_free(status);
+    }
+    ck_assert_int_ge(n, 1);
+  }
+  ck_assert_int_eq(direction->wrong(), 0);
+}
+END_TEST
+
+/* An error whose code cannot be read is still one. */
+START_TEST(errors_without_a_code)
+{
+  void *client;
+  direction->fail_after(PJ_CLIENT_CREATE, 0);
+  direction->fail_after(PJ_ERROR_CODE, 0);
+  ck_assert_error(try_open(&client), TS_INTERNAL, "PJRT_Client_Create: the plugin failed at PJRT_Client_Create");
+  direction->fail_after(PJ_CLIENT_CREATE, -1);
+  direction->fail_after(PJ_ERROR_CODE, -1);
+  wait_until_live(0);
+}
+END_TEST
+
+/* Newer plugins have longer blocks. There is room for that, and beyond it an error. */
+START_TEST(blocks_of_newer_plugins)
+{
+  direction->set_more(64);
+  ck_assert_ok(try_all());
+  wait_until_live(0);
+  direction->set_more(sizeof(pj_args));
+  ck_assert_error(try_all(), TS_INVALID_ARGUMENT, "the block is too small");
+  direction->set_more(0);
+  wait_until_live(0);
+}
+END_TEST
+
+/* An allocation that fails anywhere is an error of its operation. */
+START_TEST(without_memory)
+{
+  direction->set_manner(TEST_INLINE);
+  for (int64_t n = 1; n < 10000; n++) {
+    ts_alloc_fail_after(n, false);
+    ts_status status = try_all();
+    bool failed = ts_alloc_failures() > 0;
+    ts_alloc_fail_after(0, false);
+    ts_status_free(status);
+    wait_until_live(0);
+    if (!failed) break;
+    ck_assert_int_lt(n, 9999);
+  }
+}
+END_TEST
+
+/* ---- what is refused */
+
+static ts_status compile_text(void *client, const char *source) {
+  end e = {0};
+  ts_graph *graph;
+  ts_program program = {0};
+  ck_assert_ok(ts_graph_parse(source, strlen(source), &graph));
+  p->compile(client, graph, &(ts_program_options){0}, &program, DONE(&e));
+  ts_status status = wait_for(&e);
+  ts_graph_destroy(graph);
+  if (!status) p->release_program(program.program);
+  return status;
+}
+
+START_TEST(programs_that_are_refused)
+{
+  void *client;
+  ck_assert_ok(try_open(&client));
+  ck_assert_error(compile_text(client, "graph @main mesh [2] (%0: f32[3]) -> (f32[3]) {\n"
+                                       "  %1 = all_reduce_sum %0 {axes = [0]} : f32[3]\n  return %1\n}\n"),
+                  TS_UNIMPLEMENTED, "one partition");
+  ck_assert_error(compile_text(client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = callback %0 {index = 3} {\n"
+                                       "    types() {\n      %9 = constant 0.0 : f32[3]\n      return %9\n    }\n"
+                                       "  } : f32[3]\n  return %1\n}\n"),
+                  TS_UNIMPLEMENTED, "callback");
+  /* Real plugins end the process at such a constant: it is folded here. */
+  ck_assert_ok(compile_text(client, "graph @main() -> (s32[]) {\n  %0 = constant 7 : s32[]\n"
+                                    "  %1 = constant 0 : s32[]\n  %2 = quotient %0, %1 : s32[]\n  return %2\n}\n"));
+  p->close(client);
+  wait_until_live(0);
+}
+END_TEST
+
+START_TEST(saved_programs_of_others)
+{
+  void *client;
+  end e = {0};
+  ts_text saved = {0};
+  ts_program program, loaded;
+  ck_assert_ok(try_open(&client));
+  ck_assert_ok(try_compile(client, &program));
+  p->save(program.program, &saved, DONE(&e));
+  ck_assert_ok(wait_for(&e));
+  for (size_t i = 0; i < saved.length; i++) {
+    saved.data[i] ^= 4;
+    p->load(client, &(ts_saved_program){saved.data, saved.length}, &loaded, DONE(&e));
+    ck_assert_error(wait_for(&e), TS_INVALID_ARGUMENT, "");
+    saved.data[i] ^= 4;
+  }
+  for (size_t cut = 0; cut < saved.length; cut++) {
+    p->load(client, &(ts_saved_program){saved.data, cut}, &loaded, DONE(&e));
+    ck_assert_error(wait_for(&e), TS_INVALID_ARGUMENT, "no saved program");
+  }
+  ts_text_deinit(&saved);
+  p->release_program(program.program);
+  p->close(client);
+  wait_until_live(0);
+}
+END_TEST
+
+/* ---- many at a time */
+
+static void *call_all(void *unused) {
+  for (int i = 0; i < 10; i++) ck_assert_ok(try_all());
+  return unused;
+}
+
+START_TEST(clients_of_many_threads)
+{
+  pthread_t threads[8];
+  direction->set_manner(TEST_MIXED);
+  for (int i = 0; i < 8; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, call_all, NULL), 0);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  wait_until_live(0);
+  ck_assert_int_eq(direction->wrong(), 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pjrt");
+  TCase *cases = tcase_create("pjrt");
+  tcase_set_timeout(cases, 120);
+  tcase_add_checked_fixture(cases, set_up, tear_down);
+  tcase_add_test(cases, files_that_are_no_plugins);
+  tcase_add_test(cases, options_of_clients);
+  tcase_add_loop_test(cases, all_is_released, 0, 3);
+  tcase_add_test(cases, events_that_cannot_be_asked);
+  tcase_add_loop_test(cases, each_function_may_fail, 0, FUNCTIONS);
+  tcase_add_test(cases, each_event_may_fail);
+  tcase_add_test(cases, errors_without_a_code);
+  tcase_add_test(cases, blocks_of_newer_plugins);
+  tcase_add_test(cases, without_memory);
+  tcase_add_test(cases, programs_that_are_refused);
+  tcase_add_test(cases, saved_programs_of_others);
+  tcase_add_test(cases, clients_of_many_threads);
+  suite_add_tcase(suite, cases);
+  return testing_run(suite);
+}

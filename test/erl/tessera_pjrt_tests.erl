@@ -1,0 +1,162 @@
+%% Clients of plugins, by the plugin of the tests (test/pjrt/plugin.c), whose file TESSERA_TEST_PJRT names.
+-module(tessera_pjrt_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-import(tessera_test, [raises/3]).
+
+all_test_() ->
+    {setup, fun() ->
+                    {ok, _} = application:ensure_all_started(tessera),
+                    [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
+            end,
+     [fun opens/0, fun says_what_is_wrong/0, fun is_configured/0, fun moves/0, fun refuses/0, fun donates/0, fun closes/0,
+      {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
+      [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1]]]}.
+
+manners() -> [{plugin_inline, inline}, {plugin_late, late}, {plugin_mixed, mixed}].
+
+path() -> os:getenv("TESSERA_TEST_PJRT").
+
+open(Name, Manner, Options) ->
+    tessera:open_client(Name, #{platform => pjrt, plugin_path => path(), plugin_options => Options#{manner => Manner}}).
+
+%% The tensor of a list on a device of the client.
+on(Client, List) -> tessera:to_device(tessera:tensor(List), {Client, 0}).
+
+at(Client) -> #{device => {Client, 0}}.
+
+opens() ->
+    ok = open(plugin_three, mixed, #{devices => 3}),
+    ?assertEqual([{plugin_three, I} || I <- [0, 1, 2]], tessera:devices(plugin_three)),
+    ?assert(lists:member({plugin_three, <<"pjrt">>, 3}, tessera_nif:clients())),
+    ?assertEqual([], tessera_nif:platform_devices(pjrt)),
+    ok = tessera:open_client(plugin_shares, #{platform => pjrt, plugin_path => list_to_binary(path()), memory_fraction => 1,
+                                              preallocate => false, device_count => 2}),
+    ?assertEqual(2, length(tessera:devices(plugin_shares))).
+
+says_what_is_wrong() ->
+    Open = fun(Options) -> fun() -> tessera:open_client(plugin_wrong, Options#{platform => pjrt}) end end,
+    raises(unavailable, "the plugin /nowhere.so: there is no such file", Open(#{plugin_path => "/nowhere.so"})),
+    raises(invalid_argument, "not a shared object", Open(#{plugin_path => code:which(?MODULE)})),
+    raises(invalid_argument, "unexpected option colour", Open(#{plugin_path => path(), plugin_options => [{colour, red}]})),
+    raises(invalid_argument, "expected a number, a boolean or a text", Open(#{plugin_path => path(), plugin_options => #{devices => {1}}})),
+    raises(invalid_argument, "plugin_options: expected a map or a list", Open(#{plugin_path => path(), plugin_options => 1})),
+    raises(invalid_argument, "has 4 devices, got 9", Open(#{plugin_path => path(), device_count => 9})),
+    raises(invalid_argument, "unknown option plugin_file of a client", Open(#{plugin_file => path()})),
+    raises(invalid_argument, "the option plugin_path is of clients of the platform pjrt", fun() -> tessera:open_client(plugin_wrong, #{plugin_path => path()}) end).
+
+%% A client of the settings is opened by its first use.
+is_configured() ->
+    Before = application:get_env(tessera, clients, []),
+    Client = {plugin_set, [{platform, pjrt}, {plugin_path, path()}, {plugin_options, [{devices, 2}]}, {memory_limit, nil}]},
+    application:set_env(tessera, clients, [Client | Before]),
+    try
+        ok = tessera_client:ensure(plugin_set, 1),
+        ?assertEqual([5], tessera:to_list(tessera:to_device(tessera:tensor([5]), {plugin_set, 1}))),
+        ?assertEqual(2, length(tessera:devices(plugin_set)))
+    after application:set_env(tessera, clients, Before)
+    end.
+
+computes(Client) ->
+    A = on(Client, [1.0, 2.0, 3.0]),
+    ?assertEqual({Client, 0}, tessera:device(A)),
+    Sum = tessera:add(A, 1),
+    ?assertEqual({Client, 0}, tessera:device(Sum)),
+    ?assertEqual([2.0, 3.0, 4.0], tessera:to_list(Sum)),
+    F = tessera:jit(fun(X) -> {tessera:sum(X), [tessera:multiply(X, X), #{half => tessera:divide(X, 2)}]} end, at(Client)),
+    {Total, [Squares, #{half := Half}]} = F(Sum),
+    ?assertEqual({9.0, [4.0, 9.0, 16.0], [1.0, 1.5, 2.0]}, {tessera:to_number(Total), tessera:to_list(Squares), tessera:to_list(Half)}),
+    ?assertEqual({Client, 0}, tessera:device(Half)),
+    ?assertEqual([[1.0, 2.0, 3.0]], tessera:to_list(tessera:negate(tessera:negate(tessera:reshape(A, {1, 3}))))),
+    ?assertEqual([], tessera:to_list(tessera:add(on(Client, []), 1))),
+    ?assertEqual([[2.0]], tessera:to_list(tessera:dot(on(Client, [[1.0, 1.0]]), on(Client, [[1.0], [1.0]])))).
+
+differentiates(Client) ->
+    Grad = tessera:grad(fun(X) -> tessera:sum(tessera:multiply(X, tessera:multiply(X, X))) end),
+    ?assertEqual([3.0, 12.0, 27.0], tessera:to_list(Grad(on(Client, [1.0, 2.0, 3.0])))),
+    Jit = tessera:jit(Grad, at(Client)),
+    ?assertEqual([3.0, 12.0, 27.0], tessera:to_list(Jit(on(Client, [1.0, 2.0, 3.0])))).
+
+loops(Client) ->
+    F = tessera:jit(fun(X) -> tessera:while(X, fun(Y) -> tessera:less(tessera:sum(Y), 100) end, fun(Y) -> tessera:multiply(Y, 2) end) end, at(Client)),
+    ?assertEqual([32, 64, 96], tessera:to_list(F(on(Client, [1, 2, 3])))),
+    G = tessera:jit(fun(X) -> tessera:'cond'(tessera:greater(tessera:sum(X), 3), fun() -> X end, fun() -> tessera:negate(X) end) end, at(Client)),
+    ?assertEqual([[2, 3], [-1, -2]], [tessera:to_list(G(on(Client, List))) || List <- [[2, 3], [1, 2]]]).
+
+%% Tensors of each type are copied to the device and back, and an op moves their elements there.
+types(Client) ->
+    [begin
+         Here = tessera:as_type(tessera:tensor([[0, 1, 1], [1, 0, 1]]), Type),
+         There = tessera:to_device(Here, {Client, 0}),
+         ?assertEqual({Type, tessera:to_binary(Here)}, {Type, tessera:to_binary(There)}),
+         ?assertEqual({Type, tessera:to_binary(tessera:transpose(Here))}, {Type, tessera:to_binary(tessera:transpose(There))})
+     end || Type <- [s2, s4, s8, s16, s32, s64, u2, u4, u8, u16, u32, u64, f8, f8_e4m3fn, f16, bf16, f32, f64, c64, c128]].
+
+moves() ->
+    A = on(plugin_mixed, [1, 2, 3]),
+    There = [tessera:to_device(A, Device) || Device <- [{plugin_mixed, 1}, {host, 0}, {plugin_late, 2}, {plugin_mixed, 0}]],
+    ?assertEqual(lists:duplicate(4, [1, 2, 3]), [tessera:to_list(T) || T <- There]),
+    Host = tessera:jit(fun(X, Y) -> tessera:add(X, Y) end, #{device => {host, 0}}),
+    ?assertEqual([2, 4, 6], tessera:to_list(Host(A, hd(There)))),
+    Second = tessera:jit(fun(X, Y) -> tessera:add(X, Y) end, #{device => {plugin_mixed, 1}}),
+    Sum = Second(A, lists:nth(2, There)),
+    ?assertEqual({{plugin_mixed, 1}, [2, 4, 6]}, {tessera:device(Sum), tessera:to_list(Sum)}).
+
+%% What the interface cannot do is an error that says what.
+refuses() ->
+    raises(unimplemented, "lu", fun() -> tessera:lu(on(plugin_mixed, [[1.0, 2.0], [3.0, 4.0]])) end).
+
+donates() ->
+    F = tessera:jit(fun(X) -> tessera:add(X, 1) end, (at(plugin_mixed))#{donate => [1]}),
+    A = on(plugin_mixed, [1, 2]),
+    ?assertEqual([2, 3], tessera:to_list(F(A))),
+    raises(failed_precondition, "", fun() -> tessera:add(A, 1) end).
+
+closes() ->
+    ok = open(plugin_shut, mixed, #{devices => 1}),
+    A = on(plugin_shut, [1, 2]),
+    ok = tessera_nif:client_close(plugin_shut),
+    raises(failed_precondition, "client plugin_shut is closed", fun() -> tessera:add(A, A) end),
+    ?assertEqual([1, 2], tessera:to_list(A)),
+    ok = tessera:deallocate(A),
+    tessera_test:until(fun() ->
+                               try open(plugin_shut, mixed, #{devices => 1}) =:= ok
+                               catch error:{failed_precondition, _} -> garbage_collect(), tessera:clear_cache(), false
+                               end
+                       end).
+
+%% Every fifth operation of a client is an error; all others are right.
+fails() ->
+    ok = open(plugin_failing, mixed, #{fail_every => 5}),
+    F = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{device => {plugin_failing, 0}}),
+    Results = [try tessera:to_list(F(tessera:tensor([I])))
+               catch error:{unavailable, Text} -> {failed, Text}
+               end || I <- lists:seq(1, 100)],
+    {Failed, Right} = lists:partition(fun is_tuple/1, Results),
+    ?assert(length(Failed) > 10),
+    ?assert(length(Right) > 10),
+    [?assertEqual([I + 1], Result) || {I, Result} <- lists:zip(lists:seq(1, 100), Results), not is_tuple(Result)],
+    [?assertNotEqual(nomatch, string:find(Text, "the plugin failed")) || {failed, Text} <- Failed].
+
+%% What processes leave behind that are killed at any moment: nothing.
+processes_are_killed() ->
+    F = tessera:jit(fun(X) -> tessera:sum(tessera:multiply(X, X)) end, at(plugin_late)),
+    X = on(plugin_late, lists:seq(1, 1000)),
+    _ = F(X),
+    Held = fun() -> maps:get(live, tessera_nif:memory(plugin_late)) end,
+    tessera_test:until_freed(fun() -> Held() =:= 4000 end),
+    Work = fun Work() -> _ = tessera:to_list(tessera:add(F(X), on(plugin_late, [1]))), Work() end,
+    [begin
+         {Pid, Monitor} = spawn_monitor(Work),
+         [erlang:yield() || _ <- lists:seq(1, I rem 50)],
+         exit(Pid, kill),
+         receive {'DOWN', Monitor, process, Pid, _} -> ok end
+     end || I <- lists:seq(1, 200)],
+    tessera_test:until_freed(fun() -> Held() =:= 4000 end),
+    ?assertEqual(4000, byte_size(tessera:to_binary(X))).
+
+has_a_limit() ->
+    ok = tessera:open_client(plugin_small, #{platform => pjrt, plugin_path => path(), memory_limit => 10000}),
+    raises(resource_exhausted, "limit is 10000 bytes", fun() -> tessera:to_device(tessera:zeros({10000}), {plugin_small, 0}) end),
+    ?assertEqual([0.0], tessera:to_list(tessera:to_device(tessera:zeros({1}), {plugin_small, 0}))),
+    tessera_test:until_freed(fun() -> #{limit := Limit, live := Live} = tessera_nif:memory(plugin_small), {Limit, Live} =:= {10000, 0} end).

@@ -1,0 +1,882 @@
+/* A plugin of PJRT for tests: its device is the interpreter, its programs are StableHLO that c_src/stablehlo reads. It
+ * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
+ * ("inline", "late", "mixed") and `fail_every`, of which the second is for the process.
+ *
+ * What has to be done is a task. A task whose operands are not ready waits, and its event ends when it is done. */
+#include "plugin.h"
+
+#include "kernel/ref/ref.h"
+#include "pjrt/client.h"
+#include "stablehlo/read.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- objects: all are freed under the lock by their counts */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work_signal = PTHREAD_COND_INITIALIZER;
+static _Atomic int64_t live, wrong, calls[PJ_TABLE];
+static _Atomic int64_t left[PJ_TABLE], left_event[PJ_TABLE];
+static _Atomic size_t more;
+static _Atomic int manner;
+static uint64_t random_state = 88172645463325252u;
+
+struct pj_error {
+  int code;
+  char text[512];
+};
+
+typedef struct callback {
+  struct callback *next;
+  void (*call)(pj_error *error, void *arg);
+  void *arg;
+} callback;
+
+struct pj_event {
+  int refs;
+  bool is_ready;
+  int code; /* 0: no error */
+  char text[256];
+  callback *callbacks;
+};
+
+struct pj_device {
+  int id;
+  struct pj_handle *client;
+};
+
+struct pj_handle {
+  int64_t users; /* buffers and executables, and 1 while it is open */
+  int64_t operations, fail_every;
+  int device_count;
+  pj_device devices[64];
+  pj_device *list[64];
+};
+
+struct pj_buffer {
+  int refs;
+  pj_handle *client;
+  pj_device *device;
+  ts_dtype dtype;
+  ts_shape shape;
+  ts_buffer *data; /* set by a task */
+  pj_event *ready;
+};
+
+typedef struct code {
+  int refs;
+  pj_handle *client;
+  ts_graph *graph;
+  char *text;
+  size_t size, result_count;
+  int *types;
+  int64_t *dims;
+  size_t *ranks;
+} code;
+
+struct pj_loaded {
+  code *code;
+};
+struct pj_executable {
+  code *code;
+};
+
+static uint64_t next_random(void) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state;
+}
+
+static void *made(size_t size) {
+  void *block = calloc(1, size);
+  if (!block) abort();
+  atomic_fetch_add(&live, 1);
+  return block;
+}
+
+static void unmade(void *block) {
+  free(block);
+  atomic_fetch_sub(&live, 1);
+}
+
+static pj_error *error_of(int number, const char *text) {
+  pj_error *e = made(sizeof *e);
+  e->code = number;
+  snprintf(e->text, sizeof e->text, "%s", text);
+  return e;
+}
+
+static pj_error *of_status(ts_status status) {
+  if (!status) return NULL;
+  static const int codes[] = {
+      [TS_INVALID_ARGUMENT] = PJ_INVALID_ARGUMENT, [TS_UNIMPLEMENTED] = PJ_UNIMPLEMENTED, [TS_INTERNAL] = PJ_INTERNAL};
+  int number = codes[ts_status_code(status)];
+  pj_error *e = error_of(number ? number : PJ_UNKNOWN, ts_status_message(status));
+  ts_status_free(status);
+  return e;
+}
+
+/* ---- what fails */
+
+static const char *name_of(pj_function function) {
+  static const char *const names[PJ_TABLE] = {
+#define PJ_FUNCTION(place, id, name) [place] = (name),
+      PJ_FUNCTIONS(PJ_FUNCTION)
+#undef PJ_FUNCTION
+  };
+  return names[function];
+}
+
+static bool is_due(_Atomic int64_t *count) {
+  int64_t n = atomic_load(count);
+  if (n > 0) atomic_fetch_sub(count, 1);
+  return n == 0;
+}
+
+/* What each function begins with: its block must be as large as it knows it. */
+static pj_error *begin(pj_function function, const pj_args *args, size_t fields) {
+  atomic_fetch_add(&calls[function], 1);
+  size_t wanted = offsetof(pj_args, room) + fields + (function == PJ_ERROR_CODE ? 0 : atomic_load(&more));
+  if (args->size < wanted) return error_of(PJ_INVALID_ARGUMENT, "the block is too small");
+  if (args->extensions) return error_of(PJ_INVALID_ARGUMENT, "extensions are not known");
+  if (!is_due(&left[function])) return NULL;
+  char text[128];
+  snprintf(text, sizeof text, "the plugin failed at %s", name_of(function));
+  return error_of(PJ_UNAVAILABLE, text);
+}
+
+#define BEGIN(function, member)                                                    \
+  do {                                                                             \
+    pj_error *begun_ = begin(PJ_##function, args, sizeof(((pj_args *)0)->member)); \
+    if (begun_) return begun_;                                                     \
+  } while (0)
+
+/* Of clients that fail: each so many-th of these operations. The lock is held. */
+static bool fails_now(pj_handle *client) {
+  return client->fail_every && ++client->operations % client->fail_every == 0;
+}
+
+/* ---- events */
+
+static pj_event *new_event(void) {
+  pj_event *event = made(sizeof *event);
+  event->refs = 1;
+  return event;
+}
+
+/* The lock is held. */
+static void drop_event(pj_event *event) {
+  if (--event->refs > 0) return;
+  if (event->callbacks) atomic_fetch_add(&wrong, 1);
+  unmade(event);
+}
+
+static pj_error *error_of_event(const pj_event *event) {
+  return event->code ? error_of(event->code, event->text) : NULL;
+}
+
+static pthread_cond_t event_signal = PTHREAD_COND_INITIALIZER;
+
+/* Takes a reference over. */
+static void end_event(pj_event *event, int number, const char *text) {
+  pthread_mutex_lock(&lock);
+  event->is_ready = true;
+  event->code = number;
+  snprintf(event->text, sizeof event->text, "%s", text);
+  callback *all = event->callbacks;
+  event->callbacks = NULL;
+  pthread_cond_broadcast(&event_signal);
+  pthread_mutex_unlock(&lock);
+  while (all) {
+    callback *next = all->next;
+    all->call(error_of_event(event), all->arg);
+    unmade(all);
+    all = next;
+  }
+  pthread_mutex_lock(&lock);
+  drop_event(event);
+  pthread_mutex_unlock(&lock);
+}
+
+static pj_error *event_destroy(pj_args *args) {
+  BEGIN(EVENT_DESTROY, object);
+  pthread_mutex_lock(&lock);
+  drop_event(args->object);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static pj_error *event_is_ready(pj_args *args) {
+  BEGIN(EVENT_IS_READY, event);
+  pthread_mutex_lock(&lock);
+  args->event.is_ready = args->event.event->is_ready;
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static pj_error *event_error(pj_args *args) {
+  BEGIN(EVENT_ERROR, object);
+  if (!args->event.event->is_ready) atomic_fetch_add(&wrong, 1);
+  return error_of_event(args->event.event);
+}
+
+static pj_error *event_await(pj_args *args) {
+  BEGIN(EVENT_AWAIT, object);
+  pj_event *event = args->event.event;
+  pthread_mutex_lock(&lock);
+  while (!event->is_ready) pthread_cond_wait(&event_signal, &lock);
+  pthread_mutex_unlock(&lock);
+  return error_of_event(event);
+}
+
+static pj_error *event_on_ready(pj_args *args) {
+  BEGIN(EVENT_ON_READY, on_ready);
+  pj_event *event = args->on_ready.event;
+  pthread_mutex_lock(&lock);
+  bool now = event->is_ready;
+  if (!now) {
+    callback *c = made(sizeof *c);
+    *c = (callback){event->callbacks, args->on_ready.call, args->on_ready.arg};
+    event->callbacks = c;
+  }
+  pthread_mutex_unlock(&lock);
+  if (now) args->on_ready.call(error_of_event(event), args->on_ready.arg);
+  return NULL;
+}
+
+/* ---- tasks */
+
+typedef struct task {
+  struct task *next;
+  void (*body)(struct task *task); /* frees nothing of the task */
+  pj_buffer *operands[64], *results[64];
+  size_t operand_count, result_count;
+  const void *from;
+  void *to;
+  size_t size;
+  code *code;
+  pj_event *events[2]; /* a reference to each */
+  int fail;            /* 0: none; the code with which the events end */
+} task;
+
+static struct {
+  task *first;
+  int count, threads;
+} queue;
+
+/* The lock is held. */
+static void drop_client(pj_handle *client) {
+  if (--client->users == 0) unmade(client);
+}
+
+static void drop_buffer(pj_buffer *buffer) {
+  if (--buffer->refs > 0) return;
+  drop_client(buffer->client);
+  ts_buffer_release(buffer->data);
+  drop_event(buffer->ready);
+  unmade(buffer);
+}
+
+static void drop_code(code *c) {
+  if (--c->refs > 0) return;
+  drop_client(c->client);
+  ts_graph_destroy(c->graph);
+  free(c->text);
+  free(c->types);
+  free(c->dims);
+  free(c->ranks);
+  unmade(c);
+}
+
+static bool is_ready(const task *t) {
+  for (size_t i = 0; i < t->operand_count; i++)
+    if (!t->operands[i]->ready->is_ready) return false;
+  return true;
+}
+
+static void do_task(task *t) {
+  const char *text = t->fail ? "the plugin failed later" : "";
+  if (!t->fail) t->body(t);
+  for (int i = 0; i < 2; i++)
+    if (t->events[i]) end_event(t->events[i], t->fail, text);
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < t->operand_count; i++) drop_buffer(t->operands[i]);
+  for (size_t i = 0; i < t->result_count; i++) drop_buffer(t->results[i]);
+  if (t->code) drop_code(t->code);
+  unmade(t);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Any task that is ready; NULL when none is. The lock is held. */
+static task *take_task(void) {
+  task **at = &queue.first;
+  for (uint64_t skip = queue.count ? next_random() % (uint64_t)queue.count : 0; skip > 0; skip--) at = &(*at)->next;
+  for (int tries = 0; tries <= queue.count; tries++) {
+    if (!*at) at = &queue.first;
+    task *t = *at;
+    if (t && is_ready(t)) {
+      *at = t->next;
+      queue.count--;
+      return t;
+    }
+    if (t) at = &t->next;
+  }
+  return NULL;
+}
+
+static void *work(void *nothing) {
+  pthread_mutex_lock(&lock);
+  while (true) {
+    task *t = take_task();
+    if (!t) {
+      pthread_cond_wait(&work_signal, &lock);
+      continue;
+    }
+    long late = (long)(next_random() % 4 == 0 ? next_random() % 100000 : 0);
+    pthread_mutex_unlock(&lock);
+    if (late) nanosleep(&(struct timespec){.tv_nsec = late}, NULL);
+    do_task(t);
+    pthread_mutex_lock(&lock);
+    pthread_cond_broadcast(&work_signal); /* others may have become ready */
+  }
+  return nothing;
+}
+
+static void post(task *t) {
+  pthread_t thread;
+  int how = atomic_load(&manner);
+  pthread_mutex_lock(&lock);
+  if (how == TEST_MIXED) how = next_random() % 2 ? TEST_INLINE : TEST_LATE;
+  if (how == TEST_INLINE && is_ready(t)) {
+    pthread_mutex_unlock(&lock);
+    do_task(t);
+    pthread_mutex_lock(&lock);
+    pthread_cond_broadcast(&work_signal);
+    pthread_mutex_unlock(&lock);
+    return;
+  }
+  t->next = queue.first;
+  queue.first = t;
+  queue.count++;
+  for (; queue.threads < 3; queue.threads++) {
+    if (pthread_create(&thread, NULL, work, NULL) != 0) abort();
+    pthread_detach(thread);
+  }
+  pthread_cond_broadcast(&work_signal);
+  pthread_mutex_unlock(&lock);
+}
+
+/* An event for the caller, which the task ends. */
+static pj_event *promise(task *t, int i) {
+  pj_event *event = new_event();
+  event->refs = 2;
+  t->events[i] = event;
+  return event;
+}
+
+static task *new_task(pj_function function, void (*body)(task *)) {
+  task *t = made(sizeof *t);
+  t->body = body;
+  t->fail = is_due(&left_event[function]) ? PJ_UNAVAILABLE : 0;
+  return t;
+}
+
+/* ---- errors, the plugin, clients */
+
+static pj_error *error_destroy(pj_args *args) {
+  atomic_fetch_add(&calls[PJ_ERROR_DESTROY], 1);
+  unmade(args->object);
+  return NULL;
+}
+
+static pj_error *error_message(pj_args *args) {
+  args->message.text = args->message.error->text;
+  args->message.text_size = strlen(args->message.error->text);
+  return NULL;
+}
+
+static pj_error *error_code(pj_args *args) {
+  BEGIN(ERROR_CODE, code);
+  args->code.code = ((const pj_error *)args->code.error)->code;
+  return NULL;
+}
+
+static pj_error *initialize(pj_args *args) {
+  BEGIN(INITIALIZE, object);
+  return NULL;
+}
+
+static bool is_named(const pj_named *option, const char *name) {
+  return option->name_size == strlen(name) && memcmp(option->name, name, option->name_size) == 0;
+}
+
+static pj_error *set_option(pj_handle *client, const pj_named *option) {
+  if (option->size < sizeof *option) return error_of(PJ_INVALID_ARGUMENT, "the option is too small");
+  if (is_named(option, "devices") && option->kind == PJ_INT64 && option->integer > 0 && option->integer <= 64) {
+    client->device_count = (int)option->integer;
+  } else if (is_named(option, "fail_every") && option->kind == PJ_INT64) {
+    client->fail_every = option->integer;
+  } else if (is_named(option, "manner") && option->kind == PJ_STRING) {
+    atomic_store(&manner, option->string[0] == 'i' ? TEST_INLINE : option->string[0] == 'l' ? TEST_LATE : TEST_MIXED);
+  } else if (!(is_named(option, "memory_fraction") && option->kind == PJ_FLOAT) &&
+             !(is_named(option, "preallocate") && option->kind == PJ_BOOL)) {
+    char text[128];
+    snprintf(text, sizeof text, "unexpected option %.*s", (int)option->name_size, option->name);
+    return error_of(PJ_INVALID_ARGUMENT, text);
+  }
+  return NULL;
+}
+
+static pj_error *client_create(pj_args *args) {
+  BEGIN(CLIENT_CREATE, create);
+  pj_handle *client = made(sizeof *client);
+  client->users = 1;
+  client->device_count = 4;
+  for (size_t i = 0; i < args->create.option_count; i++) {
+    pj_error *e = set_option(client, &args->create.options[i]);
+    if (!e) continue;
+    unmade(client);
+    return e;
+  }
+  for (int i = 0; i < 64; i++) {
+    client->devices[i] = (pj_device){i, client};
+    client->list[i] = &client->devices[i];
+  }
+  args->create.client = client;
+  return NULL;
+}
+
+static pj_error *client_destroy(pj_args *args) {
+  BEGIN(CLIENT_DESTROY, object);
+  pj_handle *client = args->object;
+  pthread_mutex_lock(&lock);
+  if (client->users > 1) atomic_fetch_add(&wrong, 1);
+  drop_client(client);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static pj_error *client_name(pj_args *args) {
+  BEGIN(CLIENT_NAME, client);
+  args->client.text = "test-interpreter";
+  args->client.text_size = 4; /* not all of it: texts have a length */
+  return NULL;
+}
+
+static pj_error *client_version(pj_args *args) {
+  BEGIN(CLIENT_VERSION, client);
+  args->client.text = "1";
+  args->client.text_size = 1;
+  return NULL;
+}
+
+static pj_error *client_devices(pj_args *args) {
+  BEGIN(CLIENT_DEVICES, devices);
+  args->devices.devices = args->devices.client->list;
+  args->devices.count = (size_t)args->devices.client->device_count;
+  return NULL;
+}
+
+static pj_error *device_description(pj_args *args) {
+  BEGIN(DEVICE_DESCRIPTION, device);
+  args->device.description = (pj_description *)args->device.device;
+  return NULL;
+}
+
+static pj_error *description_kind(pj_args *args) {
+  BEGIN(DESCRIPTION_KIND, kind);
+  args->kind.text = "interpreter";
+  args->kind.text_size = strlen(args->kind.text);
+  return NULL;
+}
+
+static pj_error *device_memory(pj_args *args) {
+  BEGIN(DEVICE_MEMORY, memory);
+  args->memory.limit.number = INT64_C(1) << 40;
+  args->memory.limit.given = true;
+  return NULL;
+}
+
+/* ---- programs */
+
+/* The lock is not held. */
+static void describe(code *c) {
+  const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
+  c->result_count = root->results.count;
+  c->types = calloc(c->result_count + 1, sizeof *c->types);
+  c->ranks = calloc(c->result_count + 1, sizeof *c->ranks);
+  c->dims = calloc(c->result_count * TS_MAX_RANK + 1, sizeof *c->dims);
+  if (!c->types || !c->ranks || !c->dims) abort();
+  int64_t *at = c->dims;
+  for (size_t i = 0; i < c->result_count; i++) {
+    const ts_value *value = ts_graph_value(c->graph, root->results.data[i]);
+    c->types[i] = pj_type(value->dtype);
+    c->ranks[i] = (size_t)value->shape->rank;
+    for (int32_t d = 0; d < value->shape->rank; d++) *at++ = value->shape->dims[d];
+  }
+}
+
+static pj_error *new_code(pj_handle *client, const char *text, size_t size, pj_loaded **out) {
+  ts_graph *graph;
+  pj_error *e = of_status(ts_stablehlo_read(text, size, &graph));
+  if (e) return e;
+  code *c = made(sizeof *c);
+  c->refs = 1;
+  c->client = client;
+  c->graph = graph;
+  c->text = malloc(size + 1);
+  if (!c->text) abort();
+  memcpy(c->text, text, size);
+  c->size = size;
+  describe(c);
+  pthread_mutex_lock(&lock);
+  client->users++;
+  pthread_mutex_unlock(&lock);
+  *out = made(sizeof **out);
+  (*out)->code = c;
+  return NULL;
+}
+
+static pj_error *compile(pj_args *args) {
+  BEGIN(COMPILE, compile);
+  const pj_program *p = args->compile.program;
+  if (!args->compile.options_size) abort(); /* as others do */
+  if (p->format_size != 4 || memcmp(p->format, "mlir", 4) != 0) return error_of(PJ_INVALID_ARGUMENT, "unknown format");
+  return new_code(args->compile.client, p->code, p->code_size, &args->compile.loaded);
+}
+
+static const char saved_magic[4] = {'t', 'e', 's', 't'};
+
+static pj_error *load(pj_args *args) {
+  BEGIN(LOAD, load);
+  if (args->load.byte_count < 4 || memcmp(args->load.bytes, saved_magic, 4) != 0)
+    return error_of(PJ_INVALID_ARGUMENT, "no saved executable");
+  return new_code(args->load.client, args->load.bytes + 4, args->load.byte_count - 4, &args->load.loaded);
+}
+
+static pj_error *loaded_destroy(pj_args *args) {
+  BEGIN(LOADED_DESTROY, object);
+  pj_loaded *loaded = args->object;
+  pthread_mutex_lock(&lock);
+  drop_code(loaded->code);
+  pthread_mutex_unlock(&lock);
+  unmade(loaded);
+  return NULL;
+}
+
+static pj_error *loaded_executable(pj_args *args) {
+  BEGIN(LOADED_EXECUTABLE, loaded);
+  pj_executable *e = made(sizeof *e);
+  e->code = args->loaded.loaded->code;
+  pthread_mutex_lock(&lock);
+  e->code->refs++;
+  pthread_mutex_unlock(&lock);
+  args->loaded.executable = e;
+  return NULL;
+}
+
+static pj_error *executable_destroy(pj_args *args) {
+  BEGIN(EXECUTABLE_DESTROY, object);
+  pj_executable *e = args->object;
+  pthread_mutex_lock(&lock);
+  drop_code(e->code);
+  pthread_mutex_unlock(&lock);
+  unmade(e);
+  return NULL;
+}
+
+static pj_error *executable_outputs(pj_args *args) {
+  BEGIN(EXECUTABLE_OUTPUTS, outputs);
+  args->outputs.count = args->outputs.executable->code->result_count;
+  return NULL;
+}
+
+static pj_error *executable_types(pj_args *args) {
+  BEGIN(EXECUTABLE_TYPES, types);
+  args->types.types = args->types.executable->code->types;
+  args->types.count = args->types.executable->code->result_count;
+  return NULL;
+}
+
+static pj_error *executable_dims(pj_args *args) {
+  BEGIN(EXECUTABLE_DIMS, dims);
+  args->dims.dims = args->dims.executable->code->dims;
+  args->dims.ranks = args->dims.executable->code->ranks;
+  args->dims.count = args->dims.executable->code->result_count;
+  return NULL;
+}
+
+static void free_saved(pj_saved *saved) { unmade(saved); }
+
+static pj_error *executable_serialize(pj_args *args) {
+  BEGIN(EXECUTABLE_SERIALIZE, save);
+  const code *c = args->save.executable->code;
+  char *bytes = made(c->size + 4);
+  memcpy(bytes, saved_magic, 4);
+  memcpy(bytes + 4, c->text, c->size);
+  args->save.bytes = bytes;
+  args->save.byte_count = c->size + 4;
+  args->save.saved = (pj_saved *)bytes;
+  args->save.destroy = free_saved;
+  return NULL;
+}
+
+/* ---- buffers */
+
+/* With a reference for the caller and one for the task, as a result of which it is added. */
+static pj_buffer *new_buffer(pj_device *device, ts_dtype dtype, const ts_shape *shape, task *t) {
+  pj_buffer *b = made(sizeof *b);
+  b->refs = 2;
+  b->client = device->client;
+  b->device = device;
+  b->dtype = dtype;
+  ts_shape_copy(&b->shape, shape);
+  t->results[t->result_count++] = b;
+  pthread_mutex_lock(&lock);
+  device->client->users++;
+  pthread_mutex_unlock(&lock);
+  return b;
+}
+
+/* The event of all results. */
+static void set_ready(task *t, pj_event *event) {
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < t->result_count; i++) {
+    t->results[i]->ready = event;
+    event->refs++;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static void add_operand(task *t, pj_buffer *buffer) {
+  pthread_mutex_lock(&lock);
+  buffer->refs++;
+  pthread_mutex_unlock(&lock);
+  t->operands[t->operand_count++] = buffer;
+}
+
+static pj_error *failed_operation(pj_handle *client) {
+  pthread_mutex_lock(&lock);
+  bool fails = fails_now(client);
+  pthread_mutex_unlock(&lock);
+  return fails ? error_of(PJ_UNAVAILABLE, "the plugin failed, as each so many-th time") : NULL;
+}
+
+static void read_data(task *t) {
+  pj_buffer *b = t->results[0];
+  if (ts_buffer_create(ts_pool_default(), b->dtype, &b->shape, &b->data)) abort();
+  memcpy(b->data->data, t->from, (size_t)b->data->bytes);
+}
+
+static pj_error *from_host(pj_args *args) {
+  BEGIN(FROM_HOST, from_host);
+  ts_dtype dtype = 0;
+  ts_shape shape = ts_shape_make((int32_t)args->from_host.rank, args->from_host.dims);
+  while (dtype < TS_DTYPE_COUNT && pj_type(dtype) != args->from_host.type) dtype++;
+  if (dtype == TS_DTYPE_COUNT) return error_of(PJ_INVALID_ARGUMENT, "unknown type");
+  if (args->from_host.semantics != PJ_UNTIL_TRANSFERRED) return error_of(PJ_UNIMPLEMENTED, "unknown semantics");
+  pj_error *e = failed_operation(args->from_host.client);
+  if (e) return e;
+  task *t = new_task(PJ_FROM_HOST, read_data);
+  t->from = args->from_host.data;
+  args->from_host.buffer = new_buffer(args->from_host.device, dtype, &shape, t);
+  args->from_host.read = promise(t, 0);
+  pj_event *ready = new_event();
+  t->events[1] = ready;
+  set_ready(t, ready);
+  post(t);
+  return NULL;
+}
+
+static void write_data(task *t) { memcpy(t->to, t->operands[0]->data->data, t->size); }
+
+static bool is_row_major(const pj_layout *layout, const ts_shape *shape) {
+  if (!layout) return true;
+  bool right = layout->kind == 0 && layout->order.rank == (size_t)shape->rank && !layout->order.tile_count;
+  for (int32_t i = 0; right && i < shape->rank; i++) right = layout->order.minor_to_major[i] == shape->rank - 1 - i;
+  return right;
+}
+
+static pj_error *to_host(pj_args *args) {
+  BEGIN(BUFFER_TO_HOST, to_host);
+  pj_buffer *b = args->to_host.buffer;
+  if (!is_row_major(args->to_host.layout, &b->shape)) return error_of(PJ_UNIMPLEMENTED, "another layout");
+  if (args->to_host.to_size < (size_t)ts_shape_bytes(&b->shape, b->dtype))
+    return error_of(PJ_INVALID_ARGUMENT, "there is too little room");
+  pj_error *e = failed_operation(b->client);
+  if (e) return e;
+  task *t = new_task(PJ_BUFFER_TO_HOST, write_data);
+  add_operand(t, b);
+  t->to = args->to_host.to;
+  t->size = (size_t)ts_shape_bytes(&b->shape, b->dtype);
+  args->to_host.event = promise(t, 0);
+  post(t);
+  return NULL;
+}
+
+static void share_data(task *t) {
+  ts_buffer_retain(t->operands[0]->data);
+  t->results[0]->data = t->operands[0]->data;
+}
+
+static pj_error *to_device(pj_args *args) {
+  BEGIN(BUFFER_TO_DEVICE, to_device);
+  pj_buffer *b = args->to_device.buffer;
+  if (b->device == args->to_device.device) return error_of(PJ_INVALID_ARGUMENT, "the buffer is there already");
+  task *t = new_task(PJ_BUFFER_TO_DEVICE, share_data);
+  add_operand(t, b);
+  args->to_device.copy = new_buffer(args->to_device.device, b->dtype, &b->shape, t);
+  pj_event *ready = new_event();
+  t->events[0] = ready;
+  set_ready(t, ready);
+  post(t);
+  return NULL;
+}
+
+static pj_error *buffer_destroy(pj_args *args) {
+  BEGIN(BUFFER_DESTROY, object);
+  pthread_mutex_lock(&lock);
+  drop_buffer(args->object);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static pj_error *buffer_ready(pj_args *args) {
+  BEGIN(BUFFER_READY, ready);
+  pthread_mutex_lock(&lock);
+  args->ready.event = args->ready.buffer->ready;
+  args->ready.event->refs++;
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+/* ---- runs */
+
+static void execute_now(task *t) {
+  ts_buffer *operands[64], *results[64] = {0};
+  for (size_t i = 0; i < t->operand_count; i++) operands[i] = t->operands[i]->data;
+  ts_status status = ts_ref_run(t->code->graph, operands, t->operand_count, ts_pool_default(), results);
+  if (status) {
+    t->fail = PJ_INTERNAL;
+    ts_status_free(status);
+    return;
+  }
+  for (size_t i = 0; i < t->result_count; i++) t->results[i]->data = results[i];
+}
+
+static pj_error *check_arguments(const pj_args *args) {
+  const code *c = args->execute.loaded->code;
+  const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
+  if (args->execute.device_count != 1 || !args->execute.device)
+    return error_of(PJ_UNIMPLEMENTED, "one device runs a program");
+  if (args->execute.arg_count != root->params.count || args->execute.arg_count > 64 || c->result_count > 64)
+    return error_of(PJ_INVALID_ARGUMENT, "wrong number of arguments");
+  for (size_t i = 0; i < args->execute.arg_count; i++) {
+    const pj_buffer *b = args->execute.args[0][i];
+    const ts_value *value = ts_graph_value(c->graph, root->params.data[i]);
+    if (b->dtype != value->dtype || !ts_shape_equal(&b->shape, value->shape))
+      return error_of(PJ_INVALID_ARGUMENT, "an argument has another type");
+    if (b->device != args->execute.device) return error_of(PJ_INVALID_ARGUMENT, "an argument is on another device");
+  }
+  return NULL;
+}
+
+static pj_error *execute(pj_args *args) {
+  BEGIN(EXECUTE, execute);
+  code *c = args->execute.loaded->code;
+  const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
+  pj_error *e = check_arguments(args);
+  if (!e) e = failed_operation(c->client);
+  if (e) return e;
+  task *t = new_task(PJ_EXECUTE, execute_now);
+  for (size_t i = 0; i < args->execute.arg_count; i++) add_operand(t, args->execute.args[0][i]);
+  for (size_t i = 0; i < c->result_count; i++) {
+    const ts_value *value = ts_graph_value(c->graph, root->results.data[i]);
+    args->execute.results[0][i] = new_buffer(args->execute.device, value->dtype, value->shape, t);
+  }
+  pthread_mutex_lock(&lock);
+  c->refs++;
+  pthread_mutex_unlock(&lock);
+  t->code = c;
+  args->execute.complete[0] = promise(t, 0);
+  set_ready(t, t->events[0]);
+  post(t);
+  return NULL;
+}
+
+/* ---- the table */
+
+typedef union entry {
+  pj_error *(*call)(pj_args *args);
+  void (*plain)(void);
+} entry;
+
+/* As pj_api, with the functions. One more function than are known, as newer plugins have. */
+static struct {
+  size_t size;
+  void *extensions;
+  struct {
+    size_t size;
+    void *extensions;
+    int major, minor;
+  } version;
+  entry functions[PJ_TABLE + 1];
+} table = {.size = sizeof table,
+           .version = {.size = 24, .minor = 200},
+           .functions = {[PJ_ERROR_DESTROY] = {error_destroy},
+                         [PJ_ERROR_MESSAGE] = {error_message},
+                         [PJ_ERROR_CODE] = {error_code},
+                         [PJ_INITIALIZE] = {initialize},
+                         [PJ_EVENT_DESTROY] = {event_destroy},
+                         [PJ_EVENT_IS_READY] = {event_is_ready},
+                         [PJ_EVENT_ERROR] = {event_error},
+                         [PJ_EVENT_AWAIT] = {event_await},
+                         [PJ_EVENT_ON_READY] = {event_on_ready},
+                         [PJ_CLIENT_CREATE] = {client_create},
+                         [PJ_CLIENT_DESTROY] = {client_destroy},
+                         [PJ_CLIENT_NAME] = {client_name},
+                         [PJ_CLIENT_VERSION] = {client_version},
+                         [PJ_CLIENT_DEVICES] = {client_devices},
+                         [PJ_COMPILE] = {compile},
+                         [PJ_FROM_HOST] = {from_host},
+                         [PJ_DESCRIPTION_KIND] = {description_kind},
+                         [PJ_DEVICE_DESCRIPTION] = {device_description},
+                         [PJ_DEVICE_MEMORY] = {device_memory},
+                         [PJ_EXECUTABLE_DESTROY] = {executable_destroy},
+                         [PJ_EXECUTABLE_OUTPUTS] = {executable_outputs},
+                         [PJ_EXECUTABLE_SERIALIZE] = {executable_serialize},
+                         [PJ_LOADED_DESTROY] = {loaded_destroy},
+                         [PJ_LOADED_EXECUTABLE] = {loaded_executable},
+                         [PJ_EXECUTE] = {execute},
+                         [PJ_LOAD] = {load},
+                         [PJ_BUFFER_DESTROY] = {buffer_destroy},
+                         [PJ_BUFFER_TO_DEVICE] = {to_device},
+                         [PJ_BUFFER_TO_HOST] = {to_host},
+                         [PJ_BUFFER_READY] = {buffer_ready},
+                         [PJ_EXECUTABLE_TYPES] = {executable_types},
+                         [PJ_EXECUTABLE_DIMS] = {executable_dims}}};
+
+__attribute__((visibility("default"))) const pj_api *GetPjrtApi(void);
+const pj_api *GetPjrtApi(void) {
+  static _Atomic bool begun;
+  if (!atomic_exchange(&begun, true))
+    for (int i = 0; i < PJ_TABLE; i++) left[i] = left_event[i] = -1;
+  return (const pj_api *)(const void *)&table;
+}
+
+static void set_manner(test_manner how) { atomic_store(&manner, (int)how); }
+static void fail_after(pj_function function, int64_t n) { atomic_store(&left[function], n); }
+static void fail_event_after(pj_function function, int64_t n) { atomic_store(&left_event[function], n); }
+static void set_more(size_t bytes) { atomic_store(&more, bytes); }
+static int64_t get_live(void) { return atomic_load(&live); }
+static int64_t get_wrong(void) { return atomic_load(&wrong); }
+static int64_t get_calls(pj_function function) { return atomic_load(&calls[function]); }
+
+static const test_direction direction = {set_manner, fail_after, fail_event_after, set_more,
+                                         get_live,   get_wrong,  get_calls};
+__attribute__((visibility("default"))) const test_direction *GetTestDirection(void);
+const test_direction *GetTestDirection(void) { return &direction; }
