@@ -32,8 +32,8 @@ nothing_to_do() ->
     _ = F(Args),
     [show("sharded call with nothing to do", per_call(fun() -> F(Args) end), "us")].
 
-%% 64 MB on each device. What it is compared with reads four inputs and writes one output, which is what the result is: the same
-%% buffer for each device.
+%% 64 MB on each device. The comparison reads four inputs and writes one output, like the result: the same buffer for each
+%% device.
 all_reduce() ->
     Sum = tessera:shard_map(fun(X) -> tessera:all_reduce(X, sum, <<"batch">>) end, ?MESH, [?CUT], #{}, options()),
     Whole = floats({4 * 16 bsl 20}),
@@ -117,7 +117,8 @@ calls() ->
     Times = with_ranks(4, fun(Cluster) -> [microseconds(fun() -> tessera_cluster:noop(Cluster) end) || _ <- lists:seq(1, 500)] end),
     [show("call of 4 ranks with nothing to do, median", median(Times), "us")].
 
-%% A training step of the MLP with a batch of 4096 that is cut over ranks of one thread, on which all data is; and in one process.
+%% A training step of the MLP with a batch of 4096 that is cut over ranks of one thread, with all data on the ranks; and in one
+%% process.
 training() ->
     Given = {[floats(S) || S <- parameter_shapes()], [floats({4096, 784}), floats({4096, 10})]},
     [One, Two] = [trained_on(Ranks, Given) || Ranks <- [1, 2]],
@@ -163,7 +164,8 @@ steps(Step, Start) ->
     _ = Round(),
     median([microseconds(Round) || _ <- lists:seq(1, 7)]) / 10000.
 
-%% Steps of some 5 ms on two CPUs, each needing the one before: what a step costs beyond a program that is ten such steps.
+%% Steps of some 5 ms on two CPUs, each after the previous one: the cost of a step, compared with a program of ten such
+%% steps.
 short_steps(Ranks) ->
     %% In a VM that does not busy-wait, since its ranks share the CPUs with it.
     Arguments = ["+sbwt none +sbwtdcpu none +sbwtdio none -pa ebin build/bench -s tessera_mesh_bench child ", integer_to_list(Ranks)],

@@ -5,7 +5,7 @@
 
 -define(M, 1048576).
 
-%% {Name, what makes the inputs, what is timed}.
+%% {Name, function that makes the inputs, timed function}.
 -spec all() -> [{string(), fun(() -> [tessera:tensor()]), function()}].
 all() ->
     elementwise() ++ reductions() ++ contractions() ++ windows() ++ movement() ++ order() ++ linear_algebra() ++ transforms() ++

@@ -39,7 +39,8 @@ main(Options) ->
     Accuracy >= 0.97 orelse error({accuracy_too_low, Accuracy}),
     ok.
 
-%% A cluster with these options, and those of the environment: RANKS, THREADS, HOSTS (a list such as a:2,b:2) and LISTEN.
+%% A cluster with these options, and with options from the environment: RANKS, THREADS, HOSTS (a list such as a:2,b:2)
+%% and LISTEN.
 start(Options) ->
     case tessera_cluster:start_link(maps:merge(Options, given())) of
         {ok, Cluster} -> Cluster;
@@ -63,7 +64,8 @@ describe(Cluster) ->
      || #{rank := Rank, os_pid := Pid, host := Host, threads := Threads, cpus := Cpus, mpi := Mpi}
             <- maps:get(ranks, tessera_cluster:info(Cluster))].
 
-%% ---- training: a list of what each rank has. The next step is on its way while one runs; losses are read at the end of an epoch
+%% ---- training: each rank's data are in a list. The next step is on its way while one runs; losses are read at the end of an
+%% epoch
 
 train(Epoch, Step, States, Train, Measure) ->
     case digits:epochs() of

@@ -54,7 +54,7 @@ layer(In, Out) ->
     Scale = math:sqrt(2 / In),
     {tessera:tensor([[rand:normal() * Scale || _ <- lists:seq(1, Out)] || _ <- lists:seq(1, In)], f32), tessera:zeros({Out})}.
 
-%% ---- training: a list of what each device has
+%% ---- training: each device's data are in a list
 
 train(Epoch, Params, _, _) when Epoch > ?EPOCHS -> Params;
 train(Epoch, Params, Step, Train) ->

@@ -1,5 +1,5 @@
 %% A spectrogram, drawn in the terminal: a whistle whose pitch rises (a chirp), and a bell that is struck twice. The signal is
-%% cut into windows that overlap, each of which is weighed by a bell-shaped curve (Hann's) and transformed by rfft.
+%% cut into windows that overlap. Each window is multiplied by a bell-shaped curve (Hann's) and transformed by rfft.
 %%
 %%   make example E=spectrogram
 -module(spectrogram).

@@ -2,8 +2,8 @@
  * programs call its targets by tessera:custom_call/4 or, from Nx, by a block with an implementation of
  * Tessera.CustomCall. docs/plugins.md has an example.
  *
- * A target's functions may be called by many threads at once. What a call points to is valid until the function
- * returns. Elements are in row-major order; data is aligned to 64 bytes. A plugin stays loaded until the VM ends. */
+ * A target's functions may be called by many threads at once. The memory of a call is valid until the function returns.
+ * Elements are in row-major order; data is aligned to 64 bytes. A plugin stays loaded until the VM ends. */
 #ifndef TESSERA_PLUGIN_H
 #define TESSERA_PLUGIN_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Of this interface. A plugin of a later version is refused. Those of version 1 are called as before: types that
- * version 1 does not name, which are the last ones below, are TESSERA_OTHER for them. */
+/* Of this interface. A plugin of a later version is refused. Plugins of version 1 are called as before: they see the
+ * last types below, which version 1 does not name, as TESSERA_OTHER. */
 #define TESSERA_PLUGIN_VERSION 2
 
 typedef enum tessera_type {
@@ -77,11 +77,11 @@ typedef struct tessera_call {
   int32_t attribute_count;
   int32_t threads;         /* how many parts may run at once, at least 1 */
   void *workspace;         /* of this call alone, aligned to 64 bytes; NULL in a check */
-  int64_t workspace_bytes; /* what the check asked for */
+  int64_t workspace_bytes; /* the bytes that the check requested */
   void *core;              /* Tessera's own */
 } tessera_call;
 
-/* What Tessera offers a plugin. `call` is the one that the target was given. */
+/* What Tessera offers a plugin. `call` is the target's own. */
 typedef struct tessera_core {
   /* Says why a check or run fails; its text is copied. The function then returns TESSERA_FAILED. */
   void (*set_error)(const tessera_call *call, const char *text);
@@ -96,7 +96,7 @@ typedef struct tessera_core {
 #define TESSERA_OK 0
 #define TESSERA_FAILED 1
 
-/* What a check says of the runs; all 0 at first. */
+/* A check's facts about the runs; all 0 at first. */
 typedef struct tessera_needs {
   int64_t workspace;   /* bytes for each run */
   int64_t nanoseconds; /* about how long a run takes on one thread. 0: unknown. Below 100000 the call may run on the
@@ -106,8 +106,8 @@ typedef struct tessera_needs {
 
 typedef struct tessera_target {
   const char *name; /* a letter, then letters, digits, _ and . */
-  /* Called when a program is compiled: whether the target takes these types, shapes and attributes, and what it needs.
-   * NULL: it takes everything and needs nothing. */
+  /* Called when a program is compiled: whether the target takes these types, shapes and attributes, and the needs of
+   * its runs. NULL: it takes everything without needs. */
   int (*check)(const tessera_core *core, const tessera_call *call, tessera_needs *needs);
   /* Fills the results. The same operands and attributes must give the same results. */
   int (*run)(const tessera_core *core, const tessera_call *call);
@@ -121,7 +121,7 @@ typedef struct tessera_plugin {
   const tessera_target *targets;
 } tessera_plugin;
 
-/* The symbol that the shared object defines. What it returns is never freed. */
+/* The symbol that the shared object defines. Its result is never freed. */
 __attribute__((visibility("default"))) const tessera_plugin *tessera_plugin_get(void);
 
 /* The attribute of that name, or NULL. */

@@ -28,7 +28,7 @@ enum {
   BLOCKS_NS = 200000,   /* between two polls while blocks are on their way, if all ranks are on this host: a part may
                            arrive without a ring, */
   HEADERS_NS = 1000000, /* and while headers are */
-  SPIN_BYTES_NS = 4,    /* bytes on their way for which the thread spins one nanosecond more */
+  SPIN_BYTES_NS = 4,    /* for each of this number of bytes on their way the thread spins one nanosecond more */
   LOOKS = 16,           /* at the clock, in the time that a rank may be silent */
   IDLE_MS = 100,        /* between two polls where nothing is on its way, at most */
 };

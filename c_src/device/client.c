@@ -112,7 +112,7 @@ static ts_status new_client(const char *name, const ts_client_options *options, 
   return TS_SUCCESS;
 }
 
-/* Makes it known. One that was closed is known already. */
+/* Makes it known. A client that was closed is known already. */
 static ts_status add_client(ts_client *client) {
   int32_t count = atomic_load(&client_count);
   if (client->index >= 0) return TS_SUCCESS;
@@ -159,7 +159,7 @@ typedef struct waiter {
 
 typedef struct opening {
   struct opening *next;
-  ts_client *client; /* a new one, or one that was closed */
+  ts_client *client; /* a new client, or a closed one */
   ts_open_options options;
   ts_setting *settings; /* of the options, with their texts */
   ts_opened opened;
@@ -278,7 +278,7 @@ static ts_status new_opening(const char *name, const ts_client_options *options,
   return TS_SUCCESS;
 }
 
-/* The lock is held. *out_open is what the platform must open now; NULL: another call did it. */
+/* The lock is held. *out_open is set if this call must open it; NULL: another call opens it. */
 static ts_status join_opening(const char *name, waiter *w, ts_client *closed, opening **out_open) {
   opening *o = find_opening(name);
   *out_open = NULL;

@@ -1,9 +1,9 @@
 /* Devices, clients, their tensors and programs, for front/ and nif/; docs/devices.md describes them. A platform
  * (platform.h) is behind them. Clients and devices are never freed, so their pointers are always valid. Thread-safe.
  *
- * Functions named ..._start begin an operation that ends with one call of `done`, as those of platform.h; what they are
- * given stays valid until then. Those of the same name without _start wait, if they have to: not on a scheduler of the
- * VM, unless ts_device_waits() is false. */
+ * Functions named ..._start begin an operation that ends with one call of `done`, as those of platform.h; their
+ * arguments stay valid until then. Functions of the same name without _start wait, if they have to: not on a scheduler
+ * of the VM, unless ts_device_waits() is false. */
 #ifndef TS_DEVICE_DEVICE_H
 #define TS_DEVICE_DEVICE_H
 
@@ -17,12 +17,12 @@ enum { TS_MAX_CLIENTS = 32, TS_MAX_DEVICES = 64, TS_CLIENT_NAME_BYTES = 1024 };
 typedef struct ts_client ts_client;
 typedef struct ts_device ts_device;
 
-/* An executable of a client. Immutable but for `refs`. */
+/* An executable of a client. Immutable except `refs`. */
 typedef struct ts_loaded {
   _Atomic uint32_t refs;
   bool is_short;      /* short enough for a normal scheduler */
   bool calls_back;    /* only a resumable run can run it */
-  bool coordinates;   /* the last parameter is a partition's coordinates, which a group provides */
+  bool coordinates;   /* the last parameter is a partition's coordinates: a group provides these */
   bool waits;         /* its runs are resumable ones, which wait for the device and hold no thread */
   int32_t partitions; /* that run it together; 1: a run by itself */
   ts_client *client;
@@ -36,7 +36,7 @@ typedef struct ts_loaded {
 struct ts_device {
   ts_client *client;
   int32_t id;
-  /* Bytes that handles hold, as reported by the threads, and what they have not reported. */
+  /* Bytes that handles hold: reported by the threads, and not yet reported. */
   _Atomic int64_t told, peak;
   ts_counter untold;
 };
@@ -44,7 +44,7 @@ struct ts_device {
 struct ts_client {
   char name[TS_CLIENT_NAME_BYTES];
   const ts_platform *platform;
-  void *own; /* what the platform's open() made; NULL for the host's */
+  void *own; /* the platform's client, from its open(); NULL for the host's */
   /* Programs, tensors and operations, and 1 while the client is open; 0: the platform has closed it. Not counted for
    * the host's. */
   _Atomic int64_t uses;
@@ -63,8 +63,8 @@ struct ts_client {
 
 typedef struct ts_client_options {
   const ts_platform *platform; /* NULL: the host's */
-  int32_t device_count;        /* 0: one, or as many as there are */
-  int64_t memory_limit;        /* bytes; negative: none of its own */
+  int32_t device_count;        /* 0: one, or all of the platform */
+  int64_t memory_limit;        /* bytes; negative: no limit of its own */
   int threads;                 /* at most this many for a run; 0: all; negative: unchanged */
   ts_settings settings;        /* for the platform when it opens the client; unused for one that is open */
 } ts_client_options;
@@ -81,11 +81,12 @@ ts_client *ts_client_find(const char *name); /* NULL when there is none */
 ts_client *ts_client_host(void);
 /* Device `id` of a client, or an error that says how many there are. */
 ts_status ts_client_device(ts_client *client, int64_t id, ts_device **out);
-/* Device 0 of the default client, for tensors and programs of which no device is given: the host's, or what was set. */
+/* Device 0 of the default client, for tensors and programs without a given device: the host's, unless another client
+ * was set. */
 ts_device *ts_device_default(void);
 void ts_client_set_default(ts_client *client);
 
-/* Platforms by name: the host's, and those that were added, before the first client of theirs is opened. */
+/* Platforms by name: the host's, and added ones; a platform is added before its first client is opened. */
 enum { TS_MAX_PLATFORMS = 8 };
 const ts_platform *ts_platform_find(const char *name); /* NULL when there is none */
 ts_status ts_platform_add(const ts_platform *platform);
@@ -113,11 +114,11 @@ int64_t ts_device_held(ts_device *device); /* exact */
 int64_t ts_client_held(ts_client *client); /* exact, of all its devices */
 int64_t ts_devices_held(void);             /* of all clients, exact */
 int64_t ts_devices_told(void);             /* as reported by the threads, which costs nothing */
-/* Exact bytes that the client's device `id` holds, which is one of its devices, and the most that it held. */
+/* Exact bytes that the client's device `id` holds, and the most that it held. */
 void ts_device_get_held(ts_client *client, int32_t id, int64_t *out_held, int64_t *out_peak);
-/* Takes what the client holds now into account for its peak; `held` as the caller has added it up. */
+/* Updates the client's peak with the bytes that it holds now; `held` as the caller has added it up. */
 void ts_client_note_peak(ts_client *client, int64_t held);
-/* Of the client and of its devices: what they hold now. */
+/* Sets the peaks of the client and of its devices to the bytes that they hold now. */
 void ts_client_reset_peak(ts_client *client);
 
 /* ---- buffers */
@@ -137,7 +138,7 @@ void ts_device_read_start(ts_buffer *buffer, int64_t bytes, void *out, ts_done d
 ts_status ts_device_read(ts_buffer *buffer, int64_t bytes, void *out);
 /* A buffer in host memory to be filled and then passed to ts_device_place. */
 ts_status ts_device_stage(ts_device *device, ts_dtype dtype, const ts_shape *shape, ts_buffer **out);
-/* Makes a buffer in host memory one of the device: itself, of which the caller has the only reference then, or a copy.
+/* Makes a buffer in host memory a buffer of the device: the same one, if the caller had the only reference, or a copy.
  * Takes the reference over, also on failure. */
 void ts_device_place_start(ts_device *device, ts_buffer *host, ts_buffer **out, ts_done done);
 ts_status ts_device_place(ts_device *device, ts_buffer *host, ts_buffer **out);
@@ -168,18 +169,18 @@ void ts_loaded_release(ts_loaded *loaded); /* NULL is allowed */
 void ts_loaded_get_stats(const ts_loaded *loaded, ts_program_stats *out);
 ts_status ts_loaded_explain(const ts_loaded *loaded, ts_text *out);
 
-/* The device of a run: `bound`, or that of the first argument on a device that can run the executable, or the client's
- * first. */
+/* The device of a run: `bound`, or the device of the first argument on a device that can run the executable, or the
+ * client's first. */
 ts_device *ts_loaded_device(const ts_loaded *loaded, ts_device *bound, ts_run_args args);
 
 /* As ts_executable_run(), on `options->device`, which may be NULL: then ts_loaded_device() chooses it. Sets the
  * device and pool of the options, and the number of threads that the client allows. Waits for programs that wait. */
 ts_status ts_loaded_run(const ts_loaded *loaded, ts_run_args args, ts_run_options *options, ts_buffer **out_results);
 
-/* A resumable run; as ts_execution_create() and what follows it. A program that waits needs `ready` in its options: its
- * ts_device_run_advance() begins the run, or what follows a callback, and returns TS_RUN_WAITING unless that has ended
- * already. Arguments on other devices are copied to that of the run. Without `ready` advance() waits. Neither is
- * `control` read after ts_device_run_end(). */
+/* A resumable run; like ts_execution_create() and its kin. A program that waits needs `ready` in its options:
+ * ts_device_run_advance() begins the run (or continues it after a callback), and returns TS_RUN_WAITING unless that
+ * part has ended already. Arguments on other devices are copied to the run's device. Without `ready` advance() waits.
+ * Neither is `control` read after ts_device_run_end(). */
 typedef struct ts_device_run ts_device_run;
 ts_status ts_device_run_create(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
                                ts_device_run **out);
@@ -192,9 +193,9 @@ ts_status ts_device_run_end(ts_device_run *run, ts_buffer **out_results); /* `ru
 /* The partitions that this process has: all without a carrier. */
 int32_t ts_device_group_size(const ts_loaded *loaded, const ts_carrier *carrier);
 
-/* A run of all partitions that this process has, the i-th on device i of the executable's client; as ts_group_create()
- * and what follows it. `args` has the arguments of the first, then those of the second, and so on. The pool and the
- * devices of the options are ignored. */
+/* A run of all partitions that this process has, the i-th on device i of the executable's client; like
+ * ts_group_create() and its kin. `args` has the arguments of the first partition, then of the second, and so on. The
+ * pool and the devices of the options are ignored. */
 typedef struct ts_device_group ts_device_group;
 ts_status ts_device_group_create(const ts_loaded *loaded, ts_run_args args, const ts_group_options *options,
                                  ts_device_group **out);

@@ -5,7 +5,7 @@
 struct ts_device_group {
   const ts_direct *direct;
   void *own;           /* of a direct run */
-  ts_pending *pending; /* of one that waits */
+  ts_pending *pending; /* of a waiting group */
   ts_device *devices[TS_MAX_DEVICES];
 };
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- clients: only those of code that uses the table itself; device/ opens clients of the host without it */
+/* ---- clients, for code that uses the table itself; device/ opens clients of the host without it */
 
 typedef struct host_client {
   ts_pool *pool; /* NULL: the default */

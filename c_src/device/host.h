@@ -7,10 +7,10 @@
 
 extern const ts_platform ts_platform_host;
 
-/* Of what its open() made; NULL: the default. */
+/* The pool of the client from open(); NULL: the default pool. */
 ts_pool *ts_host_pool(const void *client);
 
-/* The run() of the table, on the thread that calls it; what follows a callback runs on the thread that answers. */
+/* The run() of the table, on the thread that calls it; after a callback it continues on the answering thread. */
 void ts_host_run(const ts_run_request *request, ts_done done);
 
 #endif

@@ -1,5 +1,5 @@
-/* A run of the host by the table. One thread at a time advances it: the one that began it, up to the first callback
- * that is not answered at once, and then the one that answers. */
+/* A run of the host by the table. One thread at a time advances it: first the thread that began it, and after a
+ * callback that is not answered at once, the answering thread. */
 #include "device/host.h"
 
 #include "base/alloc.h"
@@ -12,8 +12,8 @@ typedef struct host_run {
   ts_program_call call; /* first, so that an answer finds the run */
   const ts_run_request *request;
   ts_done done;
-  ts_buffer **args;        /* those of the request, or views of them */
-  uint64_t *donated;       /* of these, without views */
+  ts_buffer **args;        /* the request's arguments, or views of them */
+  uint64_t *donated;       /* of `args`, without views */
   ts_execution *execution; /* one of both */
   ts_group *group;
   const void **operands;
@@ -135,7 +135,7 @@ static void go_on(host_run *r) {
   finish(r, status);
 }
 
-/* A buffer for each result, around the caller's bytes, which are copied. */
+/* A buffer for each result, around a copy of the caller's bytes. */
 static ts_status take(host_run *r, const void *const *results) {
   const ts_program_call *c = &r->call;
   ts_buffer **buffers;

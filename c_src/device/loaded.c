@@ -181,7 +181,7 @@ struct ts_device_run {
   ts_run_args args;
   ts_run_options options;
   void *own;           /* of a direct run */
-  ts_pending *pending; /* of one that waits */
+  ts_pending *pending; /* of a waiting run */
 };
 
 static ts_status begin(ts_device_run *run) {

@@ -2,7 +2,7 @@
  * platform runs the program, and may ask for callbacks. Each step ends with an event, on any thread.
  *
  *   advance() begins a step.     BUSY -> PARKED: it returns TS_RUN_WAITING; the event calls `ready`.
- *                                BUSY -> EVENT: the event was faster; advance() returns what it means.
+ *                                BUSY -> EVENT: the event was faster; advance() returns the event's state.
  *   end() during a callback.     ABANDONED: the callback is refused, and the last event frees the run. */
 #include "device/remote.h"
 
@@ -73,7 +73,7 @@ static void event(ts_pending *p) {
   if (old == ABANDONED) destroy(p);
 }
 
-/* What the run has taken, also of buffers that the caller has. */
+/* Marks the donated arguments as taken, even if the caller has other references. */
 static void mark_taken(ts_pending *p) {
   for (size_t i = 0; i < total_args(p); i++)
     if (p->donated[i / 64] >> i % 64 & 1) ts_remote_taken(p->placed[i]);

@@ -4,8 +4,8 @@
  *
  * Functions that take a `ts_done` begin an operation. They return soon, and may be called by any thread, also by a
  * scheduler of the VM. The operation ends with exactly one call of `done`: by any thread, and possibly before the
- * function returns. What the function was given as pointers stays valid until then, and the results are in place by
- * then. An operation that fails leaves nothing in its results. */
+ * function returns. The function's pointer arguments stay valid until then, and the results are in place by then. An
+ * operation that fails leaves nothing in its results. */
 #ifndef TS_DEVICE_PLATFORM_H
 #define TS_DEVICE_PLATFORM_H
 
@@ -22,7 +22,7 @@ typedef struct ts_done {
 
 static inline void ts_done_call(ts_done done, ts_status status) { done.call(status, done.arg); }
 
-/* What a platform can do. Without a flag, the functions and fields that need it are not used. */
+/* Capabilities of a platform. Without a flag, the functions and fields that need it are not used. */
 typedef enum ts_platform_flag {
   TS_PLATFORM_HOST_MEMORY = 1, /* its tensors are in host memory, and `direct` computes on the thread that calls */
   TS_PLATFORM_SAVES = 2,       /* save and load */
@@ -33,7 +33,7 @@ typedef enum ts_platform_flag {
 
 typedef struct ts_device_description {
   int32_t id;
-  char kind[64];        /* of what make it is, for people */
+  char kind[64];        /* the make of the device, for people */
   int64_t memory_bytes; /* 0: unknown */
 } ts_device_description;
 
@@ -63,7 +63,7 @@ typedef struct ts_settings {
 
 typedef struct ts_open_options {
   const char *name;     /* of the client */
-  int32_t device_count; /* at least this many; 0: as many as there are */
+  int32_t device_count; /* at least this many; 0: as many as the platform has */
   int64_t memory_limit; /* bytes; negative: none given */
   ts_settings settings; /* valid until the client is open; a platform refuses those that it does not know */
 } ts_open_options;
@@ -88,7 +88,7 @@ typedef struct ts_program {
   size_t param_count, result_count; /* of one partition */
   const ts_type *const *param_types, *const *result_types;
   int32_t partitions; /* that run it together; 1: a run by itself */
-  bool coordinates;   /* the last parameter is a partition's coordinates, which run() provides */
+  bool coordinates;   /* the last parameter is a partition's coordinates: run() provides these */
   bool calls_back;    /* has callbacks */
   bool is_short;      /* of platforms with `direct`: short enough for a normal scheduler */
   int64_t cost_ns;    /* estimated; INT64_MAX: unknown */
@@ -110,7 +110,7 @@ typedef struct ts_saved_program {
   size_t size;
 } ts_saved_program;
 
-/* Where a tensor is to be, and of which type. */
+/* The place and type of a new tensor. */
 typedef struct ts_placement {
   void *client;
   int32_t device;
@@ -135,12 +135,12 @@ typedef struct ts_run_request {
   const void *program;
   void *client;
   const int32_t *devices; /* of each partition, */
-  int32_t device_count;   /* which the program has as many of */
-  /* On those devices: the arguments of the first partition, then those of the second, and so on. A memory that was made
-   * with another shape of as many bytes is viewed as its parameter's. */
+  int32_t device_count;   /* the program's number of partitions */
+  /* On those devices: the arguments of the first partition, then of the second, and so on. A memory that was made with
+   * another shape of as many bytes is viewed as its parameter's. */
   void *const *args;
   size_t arg_count; /* of all partitions together, without coordinates */
-  /* Of these arguments the memory may become a result's. If the run succeeds, it has released them or made them
+  /* The memory of these arguments may become a result's. If the run succeeds, it has released them or made them
    * results; if it fails, all arguments are as they were. No other argument is the same memory. */
   ts_bits donated;
   /* Once its flag `cancel` is true, the run may end with TS_CANCELLED; `pause` is never set. May be NULL. Not read any
@@ -171,7 +171,7 @@ typedef struct ts_platform {
   /* ---- programs: immutable; any number of runs at a time */
   void (*compile)(void *client, const ts_graph *graph, const ts_program_options *options, ts_program *out,
                   ts_done done);
-  /* Bytes of which load() makes the same program for a client of the same version of the platform. */
+  /* Bytes from which load() makes the same program for a client of the same version of the platform. */
   void (*save)(const void *program, ts_text *out, ts_done done);
   void (*load)(void *client, const ts_saved_program *saved, ts_program *out, ts_done done);
   void (*release_program)(void *program);                        /* once no run uses it */

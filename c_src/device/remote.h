@@ -8,8 +8,8 @@
 
 /* The platform's memory behind a buffer that the host cannot read. */
 void *ts_remote_memory(const ts_buffer *buffer);
-/* Such a buffer around memory, which it owns; on failure the memory is released. Takes a use of the device's client
- * over, also on failure. */
+/* A buffer of the device around `memory`, which it owns; on failure the memory is released. Takes a use of the device's
+ * client over, also on failure. */
 ts_status ts_remote_wrap(ts_device *device, const ts_type *type, void *memory, ts_buffer **out);
 /* After a run that took the memory: the buffer has none any more. Only the caller of that run has it, until it drops
  * it; if the results could not be handed out, uses of it are errors. */
@@ -29,11 +29,11 @@ typedef struct ts_wait {
   bool is_done;
   ts_status status;
 } ts_wait;
-ts_done ts_wait_begin(ts_wait *wait); /* what the operation is given */
+ts_done ts_wait_begin(ts_wait *wait); /* for the operation */
 ts_status ts_wait_end(ts_wait *wait);
 
 /* The runs of programs that wait: a run by itself, or all partitions of a group. As ts_device_run and ts_device_group,
- * which call these. `devices` are those of the partitions. */
+ * which call these. `devices` are the partitions' devices. */
 typedef struct ts_pending ts_pending;
 typedef struct ts_pending_options {
   ts_device *const *devices;

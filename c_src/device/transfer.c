@@ -55,7 +55,7 @@ typedef struct transfer {
   ts_buffer *stage;  /* in host memory, if there are two steps */
   ts_device *target;
   ts_placement placement;
-  void *memory; /* what is made there */
+  void *memory; /* the new memory there */
   ts_buffer **out;
   ts_done done;
 } transfer;
@@ -105,7 +105,7 @@ static bool begin_placing(transfer *t) {
   return true;
 }
 
-/* From `host`, which the transfer keeps. */
+/* From `host`; the transfer keeps it. */
 static void send(transfer *t, const ts_buffer *host) {
   if (begin_placing(t))
     t->target->client->platform->from_host(&t->placement, host->data, &t->memory, (ts_done){placed, t});
@@ -155,7 +155,7 @@ static void fetched(ts_status status, void *arg) {
   transfer_end(t, status);
 }
 
-/* Reads the source into memory of the pool, which has the device; NULL: none. */
+/* Reads the source into memory of the device's pool; NULL: none. */
 static void fetch_into(ts_pool *pool, ts_device *device, transfer *t, void (*then)(ts_status, void *)) {
   ts_buffer *source = t->source;
   ts_status status = ts_buffer_create(pool, source->dtype, &source->shape, &t->stage);

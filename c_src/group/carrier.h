@@ -69,8 +69,8 @@ typedef struct ts_carrier {
 } ts_carrier;
 
 /* TS_SUCCESS when the headers of all ranks belong to the same exchange of a run that no rank has failed: then the
- * blocks are moved. Otherwise the error with which all ranks of the run end. It is the error of the first failed rank,
- * with its code and text, or else names two ranks that are at different steps of the program. Pure. */
+ * blocks are moved. Otherwise the common error of all ranks of the run. It is the error of the first failed rank, with
+ * its code and text, or else names two ranks that are at different steps of the program. Pure. */
 ts_status ts_carrier_check(const ts_carrier_header *headers, int32_t ranks);
 /* The same question without making an error. */
 bool ts_carrier_agrees(const ts_carrier_header *headers, int32_t ranks);

@@ -1,5 +1,5 @@
 /* The executions of the partitions that this process has, of one executable, under one control. A group runs every
- * partition up to its next collective (or a predicate on which a collective depends), as tasks of the pool. Then it
+ * partition up to its next collective (or a predicate of control flow with collectives), as tasks of the pool. Then it
  * checks that all partitions have reached the same collective, computes it, and continues. Between two calls it holds
  * no thread. One thread at a time may use a group; any number of groups may run one executable. */
 #ifndef TS_GROUP_GROUP_H

@@ -38,7 +38,7 @@ ts_phase ts_ranks_phase(const ts_ranks *ranks);
 bool ts_ranks_over(const ts_ranks *ranks);
 /* False when the exchange is not done yet: then `ready` will be called. */
 bool ts_ranks_arrived(ts_ranks *ranks);
-/* Takes an exchange that has arrived: the blocks of round 0 or 1, or the error with which the run ends on all ranks. */
+/* Takes an exchange that has arrived: the blocks of round 0 or 1, or the common error of all ranks of the run. */
 ts_status ts_ranks_take(ts_ranks *ranks, const char **blocks);
 /* After the blocks were used. */
 void ts_ranks_release(ts_ranks *ranks);

@@ -27,7 +27,7 @@ const ts_combiner *ts_combiner_of(ts_opcode code);
 bool ts_arg_takes_largest(ts_opcode code);
 /* The value that changes no other: the result without elements, and where a fold starts. */
 ts_scalar ts_combiner_identity(const ts_combiner *combiner, ts_dtype type);
-/* The binary op by which a collective combines its members' elements: TS_OP_AND and TS_OP_OR work on the bits of any
+/* The binary op of a collective, which combines its members' elements: TS_OP_AND and TS_OP_OR work on the bits of any
  * type. TS_OP_COUNT for a collective that moves elements. */
 ts_opcode ts_collective_combines(ts_opcode code);
 

@@ -100,8 +100,8 @@ ts_status hlo_elementwise(const hlo_call *call, hlo_value *out);
 ts_status hlo_source(const hlo_call *call, hlo_value *out);
 ts_status hlo_shape_op(const hlo_call *call, hlo_value *out);
 ts_status hlo_indexed(const hlo_call *call, hlo_value *out);
-/* Converts an index to s64: StableHLO wants one type for all starts, and a narrow type could not represent the bound to
- * which it clamps. u64 values out of range are beyond any dim either way. */
+/* Converts an index to s64: StableHLO wants one type for all starts, and a narrow type could not represent the bound
+ * for clamping. u64 values out of range are beyond any dim either way. */
 hlo_value hlo_signed_index(hlo *h, hlo_value index);
 /* ---- stablehlo_scatter.c ---- */
 ts_status hlo_scatter(const hlo_call *call, hlo_value *out);

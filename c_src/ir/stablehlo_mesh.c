@@ -204,7 +204,7 @@ static hlo_value print_one(hlo *h, const ts_op *op, hlo_value x, const ts_shape 
 
 static bool is_on_bits(const ts_op *op) { return op->code == TS_OP_ALL_REDUCE_AND || op->code == TS_OP_ALL_REDUCE_OR; }
 
-/* The type in which an operand is combined: half types are summed in f32, ops on bits use integers. */
+/* The type for combining an operand: half types are summed in f32, ops on bits use integers. */
 static ts_dtype combined_type(const ts_op *op, ts_dtype dtype) {
   if (is_on_bits(op))
     return ts_dtype_is_integer(dtype) ? dtype : ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(dtype));

@@ -14,7 +14,7 @@ enum { OPEN, BUSY, TAKEN };
 typedef struct block {
   _Atomic int state;
   size_t size, filled;
-  ts_pool *pool; /* of `data`, until a tensor takes it over; NULL: `data` is that of `binary` */
+  ts_pool *pool; /* of `data`, until a tensor takes it over; NULL: `data` belongs to `binary` */
   unsigned char *data;
   ErlNifBinary binary; /* without data: the VM has it, or it never was */
 } block;
@@ -42,7 +42,7 @@ static ts_status get_block(ErlNifEnv *env, ERL_NIF_TERM term, block **out) {
   return ts_error(TS_FAILED_PRECONDITION, "the block was taken, or another process uses it");
 }
 
-/* The same for one that is to be taken: it is full. On success the caller sets the state. */
+/* The same for a block that is to be taken: it must be full. On success the caller sets the state. */
 static ts_status get_full(ErlNifEnv *env, ERL_NIF_TERM term, block **out) {
   TS_TRY(get_block(env, term, out));
   block *b = *out;
@@ -142,13 +142,13 @@ static ts_status get_target(ErlNifEnv *env, const ERL_NIF_TERM argv[], target *o
   return ts_shape_check(&out->shape, out->dtype);
 }
 
-/* Whether the memory can be that of the tensor. */
+/* Whether the memory can become the tensor's. */
 static bool fits(const block *b, const target *t) {
   return b->pool && ts_dtype_bits(t->dtype) >= 8 && !ts_device_waits(t->device) &&
          b->pool == ts_client_pool(t->device->client);
 }
 
-/* Makes the block's memory that of a tensor. On failure the block keeps it. */
+/* Makes the block's memory the tensor's. On failure the block keeps it. */
 static ts_status become_tensor(ErlNifEnv *env, block *b, const target *t, ERL_NIF_TERM *out) {
   ts_buffer *buffer;
   TS_TRY(ts_buffer_adopt(b->pool, t->dtype, &t->shape, b->data, &buffer));

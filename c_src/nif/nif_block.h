@@ -1,7 +1,7 @@
-/* Blocks: memory for bytes that come in parts, which a cluster's driver and ranks send each other outside of terms. A
- * block is filled from its begin to its end, and then taken, once: as a binary, or as a tensor. A *pooled* one is
- * memory of the host's pool, which its limit counts, and a tensor takes that memory over; where the limit does not
- * allow it, and for a *loose* one, the memory is that of a binary. Thread-safe. */
+/* Blocks: memory for bytes that come in parts: a cluster's driver and ranks send them to each other outside of terms. A
+ * block is filled from its begin to its end, and then taken, once: as a binary, or as a tensor. A *pooled* block is
+ * memory of the host's pool, counted by its limit, and a tensor takes that memory over; if the limit does not allow it,
+ * and for a *loose* block, the memory is a binary's. Thread-safe. */
 #ifndef TS_NIF_BLOCK_H
 #define TS_NIF_BLOCK_H
 

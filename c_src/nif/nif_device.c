@@ -203,15 +203,15 @@ ERL_NIF_TERM ts_nif_client_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 }
 
 ERL_NIF_TERM ts_nif_client_waits(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* client_waits(Name) -> boolean(): true for an open client whose tensors the host cannot read, and for which
-   * processes wait */
+  /* client_waits(Name) -> boolean(): true for an open client whose tensors the host cannot read: processes wait for
+   * it */
   ts_client *client = find(argv[0]);
   (void)env, (void)argc;
   return client && !client->platform->direct ? ts_atom.true_ : ts_atom.false_;
 }
 
 ERL_NIF_TERM ts_nif_default_client(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* default_client() -> Name, default_client(Name) -> ok: that of tensors and programs for which no device is given */
+  /* default_client() -> Name, default_client(Name) -> ok: the client of tensors and programs without a given device */
   ts_client *client;
   if (!argc) return name_of(ts_device_default()->client);
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
@@ -220,7 +220,7 @@ ERL_NIF_TERM ts_nif_default_client(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
 }
 
 ERL_NIF_TERM ts_nif_platforms(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* platforms() -> [atom()]: those that this library has, `host' first */
+  /* platforms() -> [atom()]: the platforms of this library, `host' first */
   const ts_platform *found[TS_MAX_PLATFORMS];
   ERL_NIF_TERM list = enif_make_list(env, 0);
   (void)argc, (void)argv;
@@ -230,7 +230,8 @@ ERL_NIF_TERM ts_nif_platforms(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 ERL_NIF_TERM ts_nif_platform_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* platform_devices(Platform) -> [{Number, Kind :: binary(), Bytes}]: those that a client could have; 0 bytes: unknown
+  /* platform_devices(Platform) -> [{Number, Kind :: binary(), Bytes}]: the devices that a client could have; 0 bytes:
+   * unknown
    */
   const ts_platform *platform;
   ts_device_description found[TS_MAX_DEVICES];

@@ -12,7 +12,7 @@ static ErlNifResourceType *executable_type, *run_type;
 
 enum { FEW = 8 };
 
-/* A program with at most so many ops compiles in a few hundred microseconds if its kernels are in memory. */
+/* A program with at most this number of ops compiles in a few hundred microseconds if its kernels are in memory. */
 enum { SHORT_PROGRAM = 400 };
 
 /* ---- arguments ---- */
@@ -246,7 +246,7 @@ static ts_status end_run(ts_nif_long_run *r, ts_buffer **out_results) {
 
 /* ---- the resource ---- */
 
-/* An executable, and the device to which its runs are bound; NULL: their arguments decide. */
+/* An executable, and the device of its runs; NULL: their arguments decide. */
 typedef struct bound {
   ts_loaded *loaded;
   ts_device *device;
@@ -257,7 +257,7 @@ static void executable_destroy(ErlNifEnv *env, void *object) {
   ts_loaded_release(((bound *)object)->loaded);
 }
 
-/* Frees what the run still has if its caller died while it paused. */
+/* Frees the rest of the run if its caller died while it paused. */
 static void run_destroy(ErlNifEnv *env, void *object) {
   (void)env;
   end_run(object, NULL);
@@ -508,7 +508,8 @@ static ts_status advance(ts_nif_long_run *r, ts_run_state *out_state) {
   return status;
 }
 
-/* Called by the carrier's thread, by one that advances another run and helps the carrier, or by one of foreign code. */
+/* Called by the carrier's thread, by a thread that advances another run and helps the carrier, or by a thread of
+ * foreign code. */
 static void tell_ready(void *context) {
   ts_nif_long_run *r = context;
   ErlNifEnv *env = enif_alloc_env();
@@ -536,7 +537,7 @@ static ts_status run_slice(ErlNifEnv *env, ts_nif_long_run *r, ts_run_state *out
   (void)ts_nif_calling(before);
   if (!status && *out_state != TS_RUN_DONE) return TS_SUCCESS;
   if (!status) status = end_to_list(env, r, out);
-  (void)end_run(r, NULL); /* what it still holds after an error */
+  (void)end_run(r, NULL); /* its state after an error */
   return status;
 }
 
@@ -724,7 +725,7 @@ static ts_status get_asking(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_long_run *
 }
 
 ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run_answer(Run, [Tensor | number()]) -> as run/4: passes the results of the callback for which the run waits, and
+  /* run_answer(Run, [Tensor | number()]) -> as run/4: passes the results of the callback that the run waits for, and
    * resumes it. A wrong answer ends the run; after the error `elsewhere' it still waits for an answer. */
   ts_nif_long_run *r;
   (void)argc;
@@ -751,7 +752,7 @@ ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   return ts_nif_run_return(env, argv[0], ts_atom.ok_);
 }
 
-/* For short runs that call back, and for those that devices execute. */
+/* For short runs that call back, and for runs of devices with threads of their own. */
 static ERL_NIF_TERM run_on_this_scheduler(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
   ERL_NIF_TERM all[] = {argv[0], argv[1], argv[2], argv[3], 0};
   TS_NIF_TRY(env, ts_nif_run_new(env, &all[4]));

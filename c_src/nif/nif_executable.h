@@ -58,8 +58,8 @@ bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 ts_status ts_nif_run_program(const ts_loaded *executable, ts_nif_args *args, ts_run_options *options, ts_buffer **out);
 
 ts_status ts_nif_executable_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_loaded **out);
-/* The handle of an executable, which it takes over, also on failure. Its runs are on the device; NULL: their arguments
- * decide. */
+/* The handle of an executable, which this function takes over, also on failure. Its runs are on the device; NULL: their
+ * arguments decide. */
 ts_status ts_nif_executable_make(ErlNifEnv *env, ts_loaded *loaded, ts_device *device, ERL_NIF_TERM *out);
 /* True for a reference that is not an executable of this library: the module was purged and loaded again since. */
 bool ts_nif_executable_is_stale(ErlNifEnv *env, ERL_NIF_TERM term);

@@ -49,7 +49,7 @@ ERL_NIF_TERM ts_nif_file_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 ERL_NIF_TERM ts_nif_file_write(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* file_write(Path, Layout, Contents) -> ok: in place of the file that is there */
+  /* file_write(Path, Layout, Contents) -> ok: replaces an existing file */
   char path[PATH_MAX];
   ts_file_layout layout;
   ErlNifBinary contents;

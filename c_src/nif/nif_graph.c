@@ -434,7 +434,8 @@ static ts_status custom_call(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TE
 }
 
 ERL_NIF_TERM ts_nif_custom_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* custom_call(Builder, Text, [{Type, Shape}], [Operand]) -> [Traced]: what a plugin's target makes of the operands */
+  /* custom_call(Builder, Text, [{Type, Shape}], [Operand]) -> [Traced]: the results of a plugin's target for these
+   * operands */
   (void)argc;
   return ts_nif_with_builder(env, argv, custom_call);
 }
@@ -494,8 +495,8 @@ static ts_status inline_region(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_
 }
 
 ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* inline_region(Builder, Region, [Operand], [Id]) -> {[Traced], [Traced | none]}
-   * A copy of the region's ops on these arguments: its results, and the copies of the values with these ids. */
+  /* inline_region(Builder, Region, [Operand], [Id]) -> {[Traced], [Traced | none]} A copy of the region's ops on these
+   * arguments: its results, and the copies of the values with these ids. */
   (void)argc;
   return ts_nif_with_builder(env, argv, inline_region);
 }
@@ -547,8 +548,8 @@ static ts_status ops(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args
 }
 
 ERL_NIF_TERM ts_nif_ops(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* ops(Builder, FirstId, LastId) -> [{Op, [Operand], [Result], Attrs}]
-   * Those of the current region that made the values between, in order. */
+  /* ops(Builder, FirstId, LastId) -> [{Op, [Operand], [Result], Attrs}] The ops of the current region that made the
+   * values between, in order. */
   (void)argc;
   return ts_nif_with_builder(env, argv, ops);
 }

@@ -16,9 +16,9 @@ ts_status ts_nif_builder_graph(ts_nif_builder *builder, const ts_graph **out);
 /* Calls `edit` on the graph, whether tracing has ended or not, while no other call adds to it. */
 ts_status ts_nif_builder_edit(ts_nif_builder *builder, ts_status (*edit)(ts_graph *graph, void *context),
                               void *context);
-/* A builder with a finished graph, which it owns; on failure the graph is destroyed. */
+/* A builder that owns a finished graph; on failure the graph is destroyed. */
 ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out);
-/* {Text, Hash}: the program as text, from which it can be made again, and its hash. */
+/* {Text, Hash}: the program as text, which can be parsed again, and its hash. */
 ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text);
 /* op/4 while tracing: adds the op to the current region. */
 ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, const ERL_NIF_TERM argv[]);

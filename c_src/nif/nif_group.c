@@ -71,7 +71,7 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
                          &(ts_nif_call){.threads = call.threads, .partitions = call.partitions});
 }
 
-/* For those that devices execute. */
+/* For runs of devices with threads of their own. */
 static ERL_NIF_TERM run_on_this_scheduler(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
   ERL_NIF_TERM all[] = {argv[0], argv[1], argv[2], argv[3], 0};
   TS_NIF_TRY(env, ts_nif_run_new(env, &all[4]));
@@ -137,9 +137,9 @@ static ts_status get_run(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_call *out) {
 ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run_rank(Executable, [[Tensor | number()]], Threads, Donated, Number | {Number, Program, Name, Milliseconds}) ->
    * {waiting, Run}: begins a run of the partitions of this rank of a job, for run_resume/1, which then returns as
-   * run_group/4, or {waiting, Run}. If Run is dropped, the run ends on all ranks. The others call it with the same
-   * number of the run, which no other run of the job has, and the same number of the program. The others must come
-   * within so many milliseconds; 0: in any time. The name is for errors. */
+   * run_group/4, or {waiting, Run}. If Run is dropped, the run ends on all ranks. The other ranks call it with the same
+   * number of the run (no other run of the job has it) and the same number of the program. They must come within
+   * Milliseconds; 0: in any time. The name is for errors. */
   group_call call;
   ts_nif_args args;
   ts_nif_call long_call = {0};
@@ -168,8 +168,8 @@ static ts_code get_code(ErlNifEnv *env, ERL_NIF_TERM name) {
 }
 
 ERL_NIF_TERM ts_nif_run_refuse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run_refuse(Run, Code :: atom(), Text :: binary()) -> ok: in place of run_rank/5, where this rank cannot begin: the
-   * run ends on all ranks with that error */
+  /* run_refuse(Run, Code :: atom(), Text :: binary()) -> ok: instead of run_rank/5, if this rank cannot begin: the run
+   * ends on all ranks with that error */
   ts_nif_call call = {0};
   char text[TS_CARRIER_TEXT];
   (void)argc;

@@ -1,6 +1,6 @@
 /* Operations of devices that a process waits for without a scheduler: a NIF begins one and returns {waiting, Job}. Its
  * end sends {ready, Job} to the process, which calls run_resume(Job) for the result. An operation that ends at once
- * gives its result at once. A job monitors its process, and is cancelled when that dies; what it holds lives until the
+ * gives its result at once. A job monitors its process, and is cancelled when that dies; its memory lives until the
  * operation has ended. */
 #ifndef TS_NIF_JOB_H
 #define TS_NIF_JOB_H
@@ -17,7 +17,7 @@ typedef struct ts_nif_job {
   ts_status status; /* of the operation */
   /* Makes the result, or consumes the status. Not called when the process has died. */
   ERL_NIF_TERM (*finish)(ErlNifEnv *env, struct ts_nif_job *job);
-  /* What the job holds, each NULL if it holds none. */
+  /* The job's objects; each may be NULL. */
   ts_nif_builder *builder;
   ts_graph *graph;
   ts_nif_tensor *tensor; /* pinned */
@@ -33,13 +33,13 @@ typedef struct ts_nif_job {
 
 bool ts_nif_job_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* A job of the calling process. The caller sets what it holds, and either begins the operation, with
- * ts_nif_job_done(), and then calls ts_nif_job_return(); or ts_nif_job_drop(). */
+/* A job of the calling process. The caller sets the job's objects. Then it either begins the operation, with
+ * ts_nif_job_done(), and calls ts_nif_job_return(); or ts_nif_job_drop(). */
 ts_status ts_nif_job_new(ErlNifEnv *env, ERL_NIF_TERM (*finish)(ErlNifEnv *env, ts_nif_job *job), ts_nif_job **out);
 ts_done ts_nif_job_done(ts_nif_job *job);
 ERL_NIF_TERM ts_nif_job_return(ErlNifEnv *env, ts_nif_job *job);
 void ts_nif_job_drop(ts_nif_job *job);
-/* Keeps the tensor, which the caller has pinned, until the end of the job. */
+/* Keeps the pinned tensor until the end of the job. */
 void ts_nif_job_hold(ts_nif_job *job, ts_nif_tensor *tensor);
 
 /* False when `term` is no job. Else the result of run_resume(). */
@@ -51,7 +51,7 @@ void ts_nif_send(const ErlNifPid *to, ErlNifEnv *message, ERL_NIF_TERM term);
 /* Around what may call ts_nif_send() on this thread. */
 ErlNifEnv *ts_nif_calling(ErlNifEnv *env);
 
-/* The tensor of a buffer in host memory, which it takes over, on that device: at once, or {waiting, Job}. */
+/* The tensor of a buffer in host memory (taken over) on that device: at once, or {waiting, Job}. */
 ERL_NIF_TERM ts_nif_place_tensor(ErlNifEnv *env, ts_device *device, ts_buffer *host);
 
 #endif

@@ -93,7 +93,7 @@ static ts_status of_element(const list_walk *walk, ts_status why) {
   return walk->shape->rank ? ts_error_context(why, "at %s", path(walk->at, walk->shape->rank, here)) : why;
 }
 
-/* Tensors, for which the message names stack/1, and deallocated ones. */
+/* Tensors (the message names stack/1), and deallocated ones. */
 static bool is_tensor(ErlNifEnv *env, ERL_NIF_TERM term) {
   ERL_NIF_TERM ref;
   return ts_nif_tessera_get(env, term, &ref) && !enif_is_atom(env, ref);
@@ -265,7 +265,7 @@ ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 /* Limit for the lists of an empty tensor, whose outer dims can be of any size. */
 #define MAX_EMPTY_LISTS 10000000
 
-/* Counts elements and inner lists, which is the cost of making the list. */
+/* Counts elements and inner lists: the cost of making the list. */
 static ts_status count_cells(const ts_buffer *buffer, int64_t *out) {
   int64_t lists = 1, cells = 0;
   for (int32_t i = 0; i < buffer->shape.rank && lists > 0; i++) {

@@ -12,12 +12,12 @@ static ts_status local_view(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TER
 }
 
 ERL_NIF_TERM ts_nif_local_view(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* local_view(Builder) -> ok: what is traced is the program of one partition of its mesh, which is set */
+  /* local_view(Builder) -> ok: the traced program is the program of one partition of its mesh; the mesh must be set */
   (void)argc;
   return ts_nif_with_builder(env, argv, local_view);
 }
 
-/* Of parts, which no cut need divide. */
+/* For parts: no cut need divide them. */
 static ts_status local_sharding(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   ts_dims axes, dims;
   ts_shape any = {.rank = TS_MAX_RANK};
@@ -35,8 +35,8 @@ static ts_status local_sharding(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF
 }
 
 ERL_NIF_TERM ts_nif_local_sharding(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* local_sharding(Builder, parameter | result, Index, [Axis], [Dim]) -> ok: mesh axis i cuts dim i of what the
-   * argument or result is a part of */
+  /* local_sharding(Builder, parameter | result, Index, [Axis], [Dim]) -> ok: mesh axis i cuts dim i of the whole tensor
+   * of the argument or result */
   (void)argc;
   return ts_nif_with_builder(env, argv, local_sharding);
 }
@@ -88,7 +88,7 @@ static ts_status vary(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *arg
 }
 
 ERL_NIF_TERM ts_nif_vary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* vary(Builder, Traced, Axes) -> ok: from now on the value counts as one that varies over these axes, too */
+  /* vary(Builder, Traced, Axes) -> ok: from now on the value also counts as varying over these axes */
   (void)argc;
   return ts_nif_with_builder(env, argv, vary);
 }

@@ -1,4 +1,4 @@
-/* The local view: a program that is traced as that of one partition of a mesh (docs/distribution.md). */
+/* The local view: a program that is traced as the program of one partition of a mesh (docs/distribution.md). */
 #ifndef TS_NIF_LOCAL_H
 #define TS_NIF_LOCAL_H
 

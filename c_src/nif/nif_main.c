@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-/* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
+/* The version of resources, terms and this table. The Erlang module has the version that it was written for. */
 #ifndef TS_NIF_ABI
 #define TS_NIF_ABI 22
 #endif

@@ -25,7 +25,7 @@ static ts_status get_mesh(ErlNifEnv *env, ERL_NIF_TERM list, ts_mesh *out) {
   return ts_mesh_check(out);
 }
 
-/* The name of the mesh and those of its axes. */
+/* The name of the mesh and the names of its axes. */
 static ts_status get_names(ErlNifEnv *env, ERL_NIF_TERM list, ts_mesh *out) {
   ERL_NIF_TERM head, tail = list;
   ErlNifBinary name;
@@ -74,7 +74,7 @@ static ts_status get_builder(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder *
 }
 
 ERL_NIF_TERM ts_nif_set_mesh(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* set_mesh(Builder, [Size], [Name :: binary()]) -> ok: the mesh of a program, with its name and those of all axes,
+  /* set_mesh(Builder, [Size], [Name :: binary()]) -> ok: the mesh of a program, with its name and all axes' names,
    * before it has collectives or constraints */
   ts_nif_builder *builder;
   ts_mesh mesh;
@@ -110,8 +110,8 @@ static ts_status set_shardings(ts_graph *graph, void *context) {
 }
 
 ERL_NIF_TERM ts_nif_set_shardings(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* set_shardings(Builder, [Cuts | undefined], [Cuts | undefined]) -> ok: those of the arguments and of the results of
-   * a finished program; shorter lists leave the rest undefined */
+  /* set_shardings(Builder, [Cuts | undefined], [Cuts | undefined]) -> ok: the shardings of the arguments and of the
+   * results of a finished program; shorter lists leave the rest undefined */
   ts_nif_builder *builder;
   (void)argc;
   TS_NIF_TRY(env, get_builder(env, argv[0], &builder));
@@ -154,8 +154,8 @@ static ts_status partition(ErlNifEnv *env, const ts_graph *graph, ERL_NIF_TERM *
 }
 
 ERL_NIF_TERM ts_nif_partition(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* partition(Builder) -> {Builder, [Cuts], [Cuts], Report :: binary()}: the program of one partition, how its
-   * arguments and results are cut, and what it does together. Ends early when the calling process dies. */
+  /* partition(Builder) -> {Builder, [Cuts], [Cuts], Report :: binary()}: the program of one partition, the cuts of its
+   * arguments and results, and a report of its collectives. Ends early when the calling process dies. */
   ts_nif_builder *builder;
   const ts_graph *graph;
   ERL_NIF_TERM term;
@@ -330,7 +330,7 @@ ERL_NIF_TERM ts_nif_join(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
 
 /* ---- the interpreter ---- */
 
-/* The calls of all partitions: `buffers` has the arguments of partition 0, then those of 1, and so on. */
+/* The calls of all partitions: `buffers` has the arguments of partition 0, then of 1, and so on. */
 typedef struct interpreted {
   const ts_graph *graph;
   ts_client *client;
@@ -371,7 +371,7 @@ static ts_status get_calls(ErlNifEnv *env, ERL_NIF_TERM lists, interpreted *c) {
   return TS_SUCCESS;
 }
 
-/* Takes over a result of the interpreter, which is on no device. */
+/* Takes over a result of the interpreter; it is on no device. */
 static ts_status result_term(ErlNifEnv *env, interpreted *c, int32_t partition, ts_buffer *made, ERL_NIF_TERM *out) {
   ts_device *device;
   ts_buffer *placed;

@@ -1,5 +1,5 @@
 /* Programs on a mesh, and parts of tensors, as NIFs. A mesh is the list of its axes' sizes; a sharding is a list of
- * {Axis, Dim}, both numbers from 0. tessera_mesh.erl makes these of what users write. */
+ * {Axis, Dim}, both numbers from 0. tessera_mesh.erl makes these from users' meshes and shardings. */
 #ifndef TS_NIF_MESH_H
 #define TS_NIF_MESH_H
 

@@ -64,7 +64,7 @@ static ts_mapping *find_shared(ts_mapping *newest, unsigned permissions) {
 }
 
 /* The tensor's copy in shared memory with these permissions: created once, and removed with the tensor. A copy whose
- * permissions changed would open what others were given, or close it. */
+ * permissions changed would change the access of earlier users. */
 static ts_status shared_copy(ts_nif_tensor *tensor, unsigned permissions, ts_mapping **out) {
   ts_mapping *made, *newest = atomic_load(&tensor->shared);
   void *bytes;
@@ -85,7 +85,7 @@ static ts_status shared_copy(ts_nif_tensor *tensor, unsigned permissions, ts_map
 }
 
 ERL_NIF_TERM ts_nif_share(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* share(Ref, Permissions) -> {Name, Bytes}: a copy in shared memory, which is removed with the tensor */
+  /* share(Ref, Permissions) -> {Name, Bytes}: a copy in shared memory, removed with the tensor */
   ts_nif_tensor *tensor;
   ts_mapping *mapping;
   int64_t permissions;

@@ -7,7 +7,7 @@ typedef struct place {
   int64_t rank;
   ErlNifEnv *env; /* of `about` */
   ERL_NIF_TERM about;
-  int64_t enough;        /* bytes of proxies up to which no caller collects garbage */
+  int64_t enough;        /* bytes of proxies that do not make callers collect garbage yet */
   _Atomic int64_t held;  /* bytes of the proxies that are referred to */
   _Atomic int64_t least; /* the least since garbage was collected */
 } place;
@@ -70,8 +70,8 @@ static ts_status make_place(ErlNifEnv *env, const ERL_NIF_TERM argv[], place *ou
 }
 
 ERL_NIF_TERM ts_nif_place(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* place(Owner :: pid(), Rank, About :: term(), Enough :: non_neg_integer()) -> Place: for proxies of one rank, of
-   * which so many bytes may be held before place_is_full/1 asks for a collection of garbage */
+  /* place(Owner :: pid(), Rank, About :: term(), Enough :: non_neg_integer()) -> Place: for proxies of one rank. With
+   * more than Enough bytes of them place_is_full/1 asks for a collection of garbage */
   (void)argc;
   place *p = enif_alloc_resource(place_type, sizeof *p);
   if (!p) return ts_nif_error(env, ts_error_no_memory());
@@ -140,7 +140,7 @@ ERL_NIF_TERM ts_nif_is_proxy(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 }
 
 ERL_NIF_TERM ts_nif_proxy_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* proxy_info(Ref) -> {Rank, Id, About} | false: false for what is no proxy */
+  /* proxy_info(Ref) -> {Rank, Id, About} | false: false unless Ref is a proxy */
   void *object;
   (void)argc;
   if (!enif_get_resource(env, argv[0], proxy_type, &object)) return ts_atom.false_;

@@ -1,7 +1,7 @@
 /* Proxies of tensors on ranks of a cluster. On the driver's node a tensor has a proxy instead of a handle. A proxy has
- * a number and a *place*, which stands for one rank of one job; C keeps the place's term `About` and does not read it.
- * When the last reference to a proxy is dropped, the place's owner, a process, gets the message {freed, Rank, Id}. NIFs
- * that take tensors refuse proxies. Thread-safe. */
+ * a number and a *place*: the place stands for one rank of one job; C keeps the place's term `About` and does not read
+ * it. When the last reference to a proxy is dropped, the place's owner, a process, gets the message {freed, Rank, Id}.
+ * NIFs that take tensors refuse proxies. Thread-safe. */
 #ifndef TS_NIF_PROXY_H
 #define TS_NIF_PROXY_H
 

@@ -16,7 +16,7 @@ typedef struct ts_nif_long_run {
   ts_nif_args args;
   ts_device_run *execution; /* NULL after the end, and for a run that cannot pause */
   ts_device_group *group;
-  _Atomic bool is_ready; /* it may be resumed: it was begun, or waited for other ranks, which are there */
+  _Atomic bool is_ready; /* it may be resumed: it was begun, or the awaited ranks have come */
   _Atomic bool asks;     /* it waits for a callback's answer; the call that clears this flag may resume it */
 } ts_nif_long_run;
 
@@ -34,8 +34,8 @@ typedef struct ts_nif_call {
 } ts_nif_call;
 
 /* A run without a program, which watches the calling process. Only on a normal scheduler: while a dirty one executes
- * the process, a monitor of it costs signals, for which the process's own scheduler and the VM's auxiliary thread wake
- * up several times. */
+ * the process, a monitor of it costs signals, and for these the process's own scheduler and the VM's auxiliary thread
+ * wake up several times. */
 ts_status ts_nif_run_new(ErlNifEnv *env, ERL_NIF_TERM *out);
 /* NULL if the term is no run. */
 ts_nif_long_run *ts_nif_run_get(ErlNifEnv *env, ERL_NIF_TERM term);
@@ -45,10 +45,10 @@ typedef ERL_NIF_TERM ts_nif_function(ErlNifEnv *env, int argc, const ERL_NIF_TER
 /* Continues a call of at most TS_NIF_MOST_MOVED arguments on a dirty scheduler, with a new run as a further argument.
  */
 ERL_NIF_TERM ts_nif_run_move(ErlNifEnv *env, ts_nif_function *function, int argc, const ERL_NIF_TERM argv[]);
-/* What the function of a run returns at its end: the result, once a normal scheduler has ended the watch. */
+/* The return value of a run's function at its end: the result, once a normal scheduler has ended the watch. */
 ERL_NIF_TERM ts_nif_run_return(ErlNifEnv *env, ERL_NIF_TERM run, ERL_NIF_TERM result);
 
-/* On a dirty scheduler: runs in time slices and returns what run/4 or run_group/4 do. On any: begins a group of several
+/* On a dirty scheduler: runs in time slices and returns like run/4 or run_group/4. On any: begins a group of several
  * ranks. Takes the arguments over. The run is a new one. */
 ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ERL_NIF_TERM run, ts_loaded *executable, ts_nif_args *args,
                              const ts_nif_call *call);

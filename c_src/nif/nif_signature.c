@@ -48,7 +48,7 @@ static inline bool put(signature *s, uint64_t word) {
 
 static bool put_kind(signature *s, unsigned kind, size_t length) { return put(s, (uint64_t)length << 3 | kind); }
 
-/* An atom or an integer, of which types, shapes, names and map keys consist. */
+/* An atom or an integer: types, shapes, names and map keys consist of these. */
 static bool put_plain(signature *s, ERL_NIF_TERM term) {
   ErlNifSInt64 integer;
   if (enif_get_int64(s->env, term, &integer)) return put(s, WORD_INTEGER) && put(s, (uint64_t)integer);
@@ -136,7 +136,7 @@ static bool put_all(signature *s, ERL_NIF_TERM list) {
 }
 
 ERL_NIF_TERM ts_nif_signature(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* signature([Container]) -> <<_:128>> | undefined: equal for arguments for which a function is compiled to the same
+  /* signature([Container]) -> <<_:128>> | undefined: equal for arguments that give a function the same compiled
    * program, in this VM. Undefined when there is anything besides tensors in tuples and plain maps with atoms and
    * integers as keys. */
   signature s = {.env = env, .capacity = FEW_WORDS};

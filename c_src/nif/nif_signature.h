@@ -1,5 +1,5 @@
-/* The part of a call's arguments on which the compilation of an Nx function depends: the containers with their keys,
- * and for each tensor type, shape, names, vectorized axes and whether it is donated. Thread-safe. */
+/* The part of a call's arguments that the compilation of an Nx function depends on: the containers with their keys, and
+ * for each tensor type, shape, names, vectorized axes and whether it is donated. Thread-safe. */
 #ifndef TS_NIF_SIGNATURE_H
 #define TS_NIF_SIGNATURE_H
 

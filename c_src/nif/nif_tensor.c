@@ -24,7 +24,8 @@ static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
  * Erlang's collector does not know how much a handle holds. So we count, and ask the caller to collect. Two marks:
  * - After MINOR_BYTES more than at the last collection, a minor one: it costs little, and frees the results of a loop
  *   while the caches still have them, so that the next results take the same blocks.
- * - What has survived two minor collections is freed by a major one only. The caller is asked for it when there is
+ * - Tensors that have survived two minor collections are freed by a major one only. The caller is asked for it when
+ *   there is
  *   nearly half as much again as was live after the last. A quarter of what minor collections have freed counts: the
  *   results of a loop, which they free, do not keep older garbage for ever.
  *
@@ -39,7 +40,7 @@ static _Atomic int64_t minor_freed; /* by minor collections since the last major
 
 static void hold(ts_nif_tensor *tensor, int64_t bytes) { ts_device_hold(tensor->buffer->device, bytes); }
 
-/* The lesser of `held` and of what *least was. */
+/* The lesser of `held` and the old *least. */
 static int64_t lowered(_Atomic int64_t *least, int64_t held) {
   int64_t value = atomic_load_explicit(least, memory_order_relaxed);
   if (held >= value) return value;
@@ -59,7 +60,7 @@ ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* collected(major | minor) -> boolean(): the caller was garbage-collected, so what is held now counts as live.
+  /* collected(major | minor) -> boolean(): the caller was garbage-collected, so all bytes held now count as live.
    * Returns whether a major collection should follow. */
   int64_t held = ts_devices_held(), before = atomic_exchange(&least_minor, held) + MINOR_BYTES;
   (void)env, (void)argc;
@@ -73,10 +74,9 @@ ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 /* ---- turns ----
- * The VM runs destructors when a process has had its turn. A process that makes
- * tensors until its reductions are spent leaves a thousand and more behind,
- * whose memory has left the caches when it is used again: so a turn ends after
- * a few, about as long as other processes' turns. */
+ * The VM runs destructors when a process has had its turn. A process that makes tensors until its reductions are spent
+ * leaves a thousand and more in memory. Their memory has left the caches when it is used again: so a turn ends after a
+ * few tensors, about as long as other processes' turns. */
 
 #define TURN_TENSORS 128
 #define TURN_BYTES ((int64_t)512 << 10)
@@ -152,7 +152,7 @@ ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *ou
 }
 
 bool ts_nif_tensor_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
-  static _Thread_local int last; /* the type of the last tensor: that of most which follow */
+  static _Thread_local int last; /* the type of the last tensor, and of most later ones */
   for (int i = 0; i < TENSOR_TYPES; i++, last = (last + 1) % TENSOR_TYPES)
     if (enif_get_resource(env, term, tensor_types[last], (void **)out)) return true;
   return false;
@@ -213,7 +213,7 @@ typedef struct contents {
   ts_device *device;
 } contents;
 
-/* A buffer on the bytes of an Erlang binary, which an environment keeps alive. */
+/* A buffer on the bytes of an Erlang binary; an environment keeps the binary alive. */
 static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
   ErlNifBinary binary;
   ErlNifEnv *keeper = enif_alloc_env();
@@ -231,7 +231,7 @@ static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *
   return status;
 }
 
-/* Elements for which packing takes a millisecond, and after which the caller is asked for again. */
+/* Elements that take a millisecond to pack; after each piece the caller's life is checked. */
 enum { PACK_PIECE = 1 << 20 };
 
 /* The first element is in the high bits, as in a bitstring of Erlang. The last byte is padded with zeros. */
@@ -385,7 +385,7 @@ static ts_status packed_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t elemen
   return pack_pieces(env, buffer->dtype, buffer->data, elements, bytes);
 }
 
-/* Of a buffer in host memory that was read from a device, in which only the first bytes are set. */
+/* For a buffer in host memory that was read from a device: only its first bytes are set. */
 static ERL_NIF_TERM bytes_read(ErlNifEnv *env, ts_nif_job *job) {
   ERL_NIF_TERM term;
   bool packed = ts_dtype_bits(job->made->dtype) < 8;
@@ -412,7 +412,7 @@ static ERL_NIF_TERM read_elsewhere(ErlNifEnv *env, ts_nif_tensor *tensor, int64_
   return ts_nif_job_return(env, job);
 }
 
-/* The bytes of at most so many elements; all for a limit below 0. */
+/* The bytes of at most `limit` elements; all for a limit below 0. */
 static int64_t bytes_of(const ts_buffer *buffer, int64_t limit) {
   const int64_t size = (int64_t)ts_dtype_size(buffer->dtype);
   return limit >= 0 && limit < buffer->bytes / size ? limit * size : buffer->bytes;
@@ -490,7 +490,7 @@ static ERL_NIF_TERM handle_made(ErlNifEnv *env, ts_nif_job *job) {
   return ts_nif_with_pressure(env, ref);
 }
 
-/* From or to a device that the process waits for. The caller has pinned the tensor, which the job takes over. */
+/* From or to a device that the process waits for. The job takes over the tensor, which the caller has pinned. */
 static ERL_NIF_TERM copy_elsewhere(ErlNifEnv *env, ts_nif_tensor *tensor, ts_device *device) {
   ts_nif_job *job;
   ts_status status = ts_nif_job_new(env, handle_made, &job);

@@ -60,8 +60,8 @@ ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
-/* Bytes of so many elements in a binary. Those of fewer than 8 bits are packed there, the first in the high bits, and
- * the last byte is padded with zeros. */
+/* Bytes of `elements` in a binary. Elements of fewer than 8 bits are packed there, the first in the high bits, and the
+ * last byte is padded with zeros. */
 int64_t ts_nif_packed_bytes(ts_dtype dtype, int64_t elements);
 /* Packs elements of a type of fewer than 8 bits. */
 void ts_nif_pack(ts_dtype dtype, const void *elements, int64_t count, unsigned char *out);

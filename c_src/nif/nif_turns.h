@@ -1,5 +1,5 @@
-/* Calls that make tensors while another process waits for memory: they are refused, so that the process that has waited
- * longest is before those that come later (tessera_turns.erl). Thread-safe. */
+/* Calls that make tensors while another process waits for memory. They are refused, so that the process that has waited
+ * longest gets memory before later ones (tessera_turns.erl). Thread-safe. */
 #ifndef TS_NIF_TURNS_H
 #define TS_NIF_TURNS_H
 

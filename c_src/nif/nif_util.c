@@ -128,7 +128,7 @@ static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *tex
 /* The number of characters that snprintf wrote. */
 static size_t written(int n, size_t size) { return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1; }
 
-/* The items of a tuple, or those of a list when `tuple` is NULL. */
+/* The items of a tuple, or of a list when `tuple` is NULL. */
 typedef struct term_items {
   const ERL_NIF_TERM *tuple;
   int count;
@@ -192,7 +192,7 @@ ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out) {
   return ts_nif_expected(env, "a type such as f32 or s64", term);
 }
 
-/* Reads a dim of `whole`; an error says what was expected of that. */
+/* Reads a dim of `whole`; an error describes the expected form of `whole`. */
 static ts_status get_dim(ErlNifEnv *env, ERL_NIF_TERM item, const char *expected, ERL_NIF_TERM whole, ts_dims *out) {
   ErlNifSInt64 dim;
   if (out->rank == TS_MAX_RANK)

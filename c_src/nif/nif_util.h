@@ -1,5 +1,6 @@
 /* Conversion between Erlang terms and the core's values: atoms, types, shapes, numbers, and statuses as error terms.
- * Decoders return a status that says what was expected. ts_nif_util_init makes the atoms, before any other call. */
+ * Decoders return a status that describes the expected term. ts_nif_util_init makes the atoms, before any other
+ * call. */
 #ifndef TS_NIF_UTIL_H
 #define TS_NIF_UTIL_H
 

@@ -1,5 +1,5 @@
 /* A flag that is set when the calling process of a long NIF dies. The NIF owns it; it is used on the thread of the NIF
- * and read by those that work for it. */
+ * and read by the threads that work for it. */
 #ifndef TS_NIF_WATCH_H
 #define TS_NIF_WATCH_H
 

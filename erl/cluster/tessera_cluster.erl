@@ -12,10 +12,10 @@
 %% `ranks' is required. `hosts': names, or names with slots; `devices' and `threads' of each rank; `mpirun': its name or path, or
 %% `none' for ranks of this host without MPI; `mca' and `env' for mpirun; `memory_limit' in bytes for each rank; `deadline' in
 %% milliseconds until a silent rank is lost; `listen': this host's address for the ranks' connections; `start_timeout' in
-%% milliseconds; `restarts': the number of restarts, and the seconds in which they may happen; `name': the cluster is registered with
-%% it; `directory': the place of the file with the key, which all hosts must see; `max_message' in bytes; `tree': with more ranks
-%% than the first number, ranks are connected through leaders; each leader has as many ranks as the second number, itself included;
-%% `tls': the connections between this node and the ranks are encrypted, the default with `hosts'.
+%% milliseconds; `restarts': the number of restarts, and the seconds for this number; `name': the cluster is registered with it;
+%% `directory': the place of the file with the key; all hosts must see it; `max_message' in bytes; `tree': with more ranks than the
+%% first number, ranks are connected through leaders; each leader has as many ranks as the second number, itself included; `tls': the
+%% connections between this node and the ranks are encrypted, the default with `hosts'.
 -type options() :: #{ranks := pos_integer(), hosts => [string() | {string(), pos_integer()}], devices => pos_integer(),
                      threads => pos_integer(), mpirun => string() | none, mca => [{string(), string()}],
                      env => [{string(), string()}], memory_limit => pos_integer(), deadline => pos_integer(),

@@ -64,7 +64,7 @@ joined() -> persistent_term:get(?MODULE, none).
 -spec introduce(pid(), [map()], pos_integer()) -> ok.
 introduce(Server, Infos, Devices) -> gen_server:call(Server, {introduce, Infos, Devices}).
 
-%% The number of this rank's partitions, for which the caller has arguments; for any other client all partitions.
+%% The number of this rank's partitions (the caller has their arguments); for any other client all partitions.
 -spec own(term(), non_neg_integer()) -> non_neg_integer().
 own(Client, Partitions) ->
     case find(Client) of

@@ -18,8 +18,8 @@ is_collective(collective_broadcast) -> true;
 is_collective(barrier) -> true;
 is_collective(_) -> false.
 
-%% From the gradient of the result, which is partial over a set of axes, to the operand's gradient and the set over which
-%% it varies. Varies is the operand's set.
+%% From the gradient of the result (partial over a set of axes) to the operand's gradient and its set. Varies is the
+%% operand's set.
 -spec share(atom(), tessera_type:tensor(), term(), tessera_collective:set(), {tessera_collective:set(), tessera_type:tensor()}) ->
           {tessera_collective:set(), tessera_type:tensor()}.
 share(all_reduce_sum, _, Axes, Varies, Gradient) ->

@@ -3,9 +3,8 @@
 %% There are two cache keys. A plan is found by the function with its environment, the arguments'
 %% types, shapes, names, vectorized axes and donation, and the relevant options: a hit saves the
 %% tracing. The key has the digest of a function's environment, whose terms may be shared
-%% (tessera_digest). A function that is traced anew finds its executable by its packed program
-%% (tessera_program), in which the tensors of the environment are hidden arguments: so a changed value
-%% compiles nothing.
+%% (tessera_digest). A function that is traced anew finds its executable by its packed program (tessera_program). The
+%% tensors of the environment are hidden arguments of this program, so a changed value compiles nothing.
 -module(tessera_nx_compiler).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
@@ -119,7 +118,7 @@ compiled(Key, Vars, Fun, #options{cache = Off} = Options) when Off =:= false; Of
     reported(miss, Key, make(Vars, Fun, Options), Options);
 compiled(Key, Vars, Fun, Options) -> compiled_for(cache_key(Key, Vars, Options), Key, Vars, Fun, Options).
 
-%% A program whose callbacks are of an earlier version of their module is made again, with those of the new one.
+%% A program with callbacks of an earlier version of their module is made again, with the new version's.
 compiled_for(CacheKey, Key, Vars, Fun, Options) ->
     case tessera_cache:find(CacheKey) of
         {ok, {_, #compiled{versions = Versions} = Compiled}} ->
@@ -187,7 +186,7 @@ signature(Vars) ->
 variant(Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
     {var_keys(Vars), Client, Device, maps:keys(Hooks), Lazy}.
 
-%% The properties of the arguments on which a program depends, in terms that are also valid on other nodes.
+%% The properties of the arguments that a program depends on, in terms that are also valid on other nodes.
 -spec var_keys([term()]) -> [term()].
 var_keys(Vars) -> [var_key(Var) || Var <- Vars].
 

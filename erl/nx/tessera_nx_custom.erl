@@ -8,7 +8,7 @@
 -define(SPEC, 'Elixir.Tessera.CustomCall.Spec').
 
 %% The values of a block's results, or `skip'. Out is the default's expression, Inputs the nodes, Values their values in the
-%% program, Client the name of the client for which it is compiled, `undefined' for the default one.
+%% program. Client is the name of the client of the compilation, `undefined' for the default one.
 -spec lower(term(), term(), [map()], [tessera:tensor()], tessera_nif:builder(), atom()) -> [tessera:tensor()] | skip.
 lower(#{'__struct__' := _} = Struct, Out, Inputs, Values, Program, Client) ->
     case ?PROTOCOL:impl_for(Struct) of

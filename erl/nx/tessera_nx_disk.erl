@@ -1,9 +1,9 @@
 %% @private The option `cache: path': a function's program in a file of the
-%% caller's choice. A path belongs to one function: the file says for what arguments and options it is, and for
-%% which version of the function's module.
+%% caller's choice. A path belongs to one function: the file names its arguments and options, and the version of the
+%% function's module.
 %%
-%% The file (c_src/base/file.h) has a header with the hash of the layout of what follows, its size and a checksum. Then come
-%% the head and the body, each in Erlang's external format:
+%% The file (c_src/base/file.h) has a header with the hash of the content's layout, its size and a checksum. Then come the
+%% head and the body, each in Erlang's external format:
 %%
 %%     head: {Atoms, [{Module, Version}]}: what the body names: its atoms, and the modules of its functions and structs
 %%     body: {Keys, Value}
@@ -18,8 +18,8 @@
 %% The modules whose records are in files.
 -define(WRITERS, [?MODULE, tessera_nx_compiler, tessera_nx_plan, tessera_nx_shard, tessera_nx_tensor, tessera_program]).
 
-%% What Read makes of the value in the file, if the file was written for the same keys; else of the one that Make makes, which is
-%% written to the file. Values must be terms that other nodes understand.
+%% The result of Read for the value in the file, if the file was written for the same keys; else for the value of Make, which is
+%% then written to the file. Values must be terms that other nodes understand.
 -spec fetch(file:filename_all(), #{atom() => term()}, fun((string(), [term()]) -> ok),
             fun((Value) -> Result), fun(() -> Value)) -> Result.
 fetch(Path, Keys, Debug, Read, Make) ->

@@ -5,8 +5,8 @@
 
 %% Of a wide matrix Nx factors the adjoint in `svd': so the left singular vectors have the signs that the right ones of other
 %% matrices have, here as in the programs of gradients, which go by both. Nx's pinv, least_squares and matrix_rank take the
-%% singular values from its reduced decomposition and compare them with a constant, so that in it those that are rounding errors
-%% of the largest one have to be 0. They are found in the type in which they are computed. The full decomposition keeps all.
+%% singular values from its reduced decomposition and compare them with a constant. So singular values that are rounding errors
+%% of the largest one have to be 0 in it. They are found in the computing type. The full decomposition keeps all.
 -spec results(tessera_nif:builder(), atom(), [tessera:tensor()], term()) -> [tessera:tensor()].
 results(P, svd, [A], true) -> singular(P, A, true);
 results(P, svd, [#tessera{type = Type, shape = Shape} = A], false) ->

@@ -1,15 +1,15 @@
-%% @private Loops by which Nx factors a matrix, as ops of the core.
+%% @private Nx's loops that factor a matrix, as ops of the core.
 %%
 %% A block of Nx is an op of the core. A gradient has the block's default in its place, traced again on the block's own
 %% operands, and the loops in it factor the matrix step by step. Such a loop is recognised by its structure: Nx's function is
 %% traced once for the type and shape, and the digest of its loop is kept. A loop that has the same digest, and whose state
-%% begins in the same way, becomes the op. What a caller may say of precision and of the count of rounds is not compared, as
-%% the ops have none of it. Of `svd' it is the branch that holds the loops which becomes the op: so a gradient is computed from the
-%% singular vectors that the block gives, with the same signs.
+%% begins in the same way, becomes the op. A caller's precision and count of rounds are not compared, as the ops have neither. For
+%% `svd' the branch with the loops becomes the op: so a gradient is computed from the block's singular vectors, with the same
+%% signs.
 %%
 %% A gradient of a gradient through `cholesky', `eigh', `lu' or `qr' has loops that this does not replace. There Nx differentiates
-%% its own algorithm, since the rule for the first gradient reads the results of the loop: a loop of such a program runs the
-%% steps backwards, on the state and its cotangents, and factors nothing.
+%% its own algorithm, since the rule for the first gradient reads the results of the loop. A loop of such a program runs the steps
+%% backwards, on the state and its cotangents, and factors nothing.
 -module(tessera_nx_known).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
@@ -74,7 +74,8 @@ real(_, _, _) -> [].
 
 %% ---- Nx's own loops
 
-%% The digests of Nx's loop for such matrices and of its first state; `none' if this Nx has no such loop, or is not there.
+%% The digests of Nx's loop for such matrices and of its first state; `none' if this Nx has no such loop, or Nx is
+%% missing.
 known(Kind, Type, Shape) -> fetch({Kind, Type, Shape}, fun() -> traced(Kind, Type, Shape) end).
 
 fetch(Key, Trace) ->
@@ -137,8 +138,7 @@ svd(#{type := Type} = Matrix, {_, M, N} = Shape, Sides, Node) ->
     end;
 svd(none, _, _, _) -> none.
 
-%% The matrices as they were before Nx made one axis of those of the batch: the block's operand, so that the op is one with the
-%% block's.
+%% The matrices before Nx made one axis of their batch axes: the block's operand, so that the op is one with the block's.
 unbatched(?NODE(_, reshape, [A | _]) = Matrix) ->
     case {lists:reverse(tuple_to_list(tessera_nx_tensor:shape(A))), tessera_nx_tensor:shape(Matrix)} of
         {[N, M | _], {_, M, N}} -> A;
@@ -176,7 +176,7 @@ start(Kind, State) ->
     {Digests, _} = parts(State, maps:from_list(Matrices)),
     erlang:md5(term_to_binary(Digests)).
 
-%% The parts of the state from which the others follow: the matrix, or its four quarters.
+%% The parts of the state that define the others: the matrix, or its four quarters.
 matrices(cholesky) -> [3];
 matrices(qr) -> [3];
 matrices(lu) -> [4];

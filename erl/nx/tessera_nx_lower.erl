@@ -1,8 +1,8 @@
 %% @private Nodes of Nx expressions as ops of a program.
 %%
 %% Every node is lowered once per scope. A cond or while becomes one op with
-%% regions. A node that calls Elixir becomes an op callback, in the order in which the
-%% callbacks were written; tessera_nx_plan answers them during a run.
+%% regions. A node that calls Elixir becomes an op callback, in the order of the source; tessera_nx_plan answers them
+%% during a run.
 -module(tessera_nx_lower).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
@@ -251,15 +251,15 @@ hoist_node(?NODE(Id, Op, _) = Node, {Seen, #st{memo = Memo, here = Here} = St} =
     end;
 hoist_node(_, Acc) -> Acc.
 
-%% Computes the conds and loops that every branch runs. In each they would be lowered again: a chain of conds, of which each uses
-%% the one before in all branches, as gradients do, would double with every cond.
+%% Computes the conds and loops that every branch runs. In each branch they would be lowered again. Gradients make chains of
+%% conds: each uses the previous one in all branches, and would double with every cond.
 hoist_common(Bodies, #st{effects = Effects} = St) when map_size(Effects) =:= 0 ->
     [First | Others] = [certain(Body, St) || Body <- Bodies],
     Common = lists:foldl(fun(Nodes, Acc) -> maps:with(maps:keys(Nodes), Acc) end, First, Others),
     lists:foldl(fun({_, Node}, S) -> {_, S1} = lower(Node, S), S1 end, St, lists:sort(maps:to_list(Common)));
 hoist_common(_, St) -> St.
 
-%% The conds and loops that these nodes run, whatever branches are taken, without those of the current scope.
+%% The conds and loops that these nodes run in all branches, without those of the current scope.
 certain(Roots, #st{memo = Memo}) ->
     maps:filter(fun(_, ?NODE(_, Op, _)) -> Op =:= 'cond' orelse Op =:= while end, reached(Roots, Memo, #{})).
 

@@ -365,7 +365,7 @@ whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Trace
 
 %% ---- in a file
 
-%% The keys for which the file must have been written. A cluster that is started again is another process.
+%% The keys that the file must have. A cluster that is started again is another process.
 keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Given}, Key, Vars) ->
     Client = case tessera_cluster:is_cluster(Given) of
                  true -> cluster;

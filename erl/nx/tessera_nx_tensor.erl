@@ -26,8 +26,8 @@ shape(#{shape := Shape, vectorized_axes := Axes}) -> list_to_tuple([D || {_, D} 
 value(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := host}}} = T) when node(Ref) =:= node() -> anywhere(T);
 value(T) -> local(anywhere(T)).
 
-%% An argument of a program of that client. Tensors of other backends come into host memory, from which a run copies all of its
-%% arguments at once. The host reads no memory of other platforms.
+%% An argument of a program of that client. Tensors of other backends are copied into host memory: a run copies all of its
+%% arguments from there at once. The host reads no memory of other platforms.
 -spec argument(map(), atom()) -> tessera:tensor().
 argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := Client}}} = T, Client) when node(Ref) =:= node() -> value(T);
 argument(#{data := #{'__struct__' := ?BACKEND}} = T, Client) -> usable(value(T), Client);

@@ -29,8 +29,8 @@
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
-%% Looks up a value. Asking before fetch/2 or make/2 saves the closure of a call, which is expensive: the VM counts
-%% the closures of a function in one word, to which all schedulers write.
+%% Looks up a value. A call of find/1 before fetch/2 or make/2 saves the closure of these. A closure is expensive: the
+%% VM counts the closures of a function in one word, and all schedulers write to it.
 -spec find(term()) -> {ok, term()} | error.
 find(Key) ->
     try {ok, ets:lookup_element(?MODULE, Key, 2)}

@@ -1,15 +1,14 @@
-%% @private The program that the calling process is tracing, if any, and ops,
-%% which are added to that program or else run at once. While a function is
-%% traced its operands are values {tessera, [Program | Id], Type, Shape}.
+%% @private The program that the calling process is tracing, if any, and ops: an op is added to that program, or else
+%% runs at once. While a function is traced its operands are values {tessera, [Program | Id], Type, Shape}.
 -module(tessera_trace).
 -include("tessera.hrl").
 -export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, is_tracing/1, tracing/1, trace/3, value/2, in_region/4, close_region/2, call/3,
          check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
 -export([made_by/3, ruled/3, op_for_gradients/1, inline/2]).
 
-%% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
-%% those of other nodes with their local copies, and how gradients pass values, where not by the ops that made them: not at
-%% all, or as if an op of that name on these operands had.
+%% In the process dictionary while a function is traced: the program, the tensors of the function's environment, tensors of
+%% other nodes with their local copies, and the values that gradients pass in a special way: not at all, or by the rule of
+%% another op on given operands.
 -define(KEY, '$tessera_program').
 -define(ENVIRONMENT, '$tessera_environment').
 -define(STAND_INS, '$tessera_stand_ins').
@@ -198,8 +197,8 @@ passed(#tessera{ref = [_ | Id]} = Value, How) ->
 -spec is_stopped(tessera_type:tensor()) -> boolean().
 is_stopped(#tessera{ref = [_ | Id]}) -> maps:get(Id, get(?PASSED), none) =:= stopped.
 
-%% The value for whose gradient there is a rule of that name and these operands (tessera_grad_rules), in place of those of the ops that
-%% compute it. Of values that no gradient needs it is the value itself.
+%% The value, whose gradient follows the rule of that name for these operands (tessera_grad_rules), instead of the rules of the ops
+%% that compute it. Without a gradient it is the value itself.
 -spec made_by(atom(), tessera_type:tensor(), [tessera_type:tensor()]) -> tessera_type:tensor().
 made_by(Name, Value, Operands) ->
     case is_tracing() of
@@ -225,7 +224,7 @@ op_for_gradients({_, _, [#tessera{ref = [_ | Id]} | _] = Results, _} = Op) ->
         _ -> Op
     end.
 
-%% The results of a copy of a region's ops on these arguments. Gradients pass its values as those that were copied.
+%% The results of a copy of a region's ops on these arguments. Gradients pass its values like the copied ones.
 -spec inline(non_neg_integer(), [tessera_type:tensor()]) -> [tessera_type:tensor()].
 inline(Region, Arguments) ->
     All = maps:to_list(get(?PASSED)),

@@ -42,7 +42,7 @@ typedef struct cholesky_panel {
   char *out;        /* the matrix */
   int64_t at, rows; /* rows: from `at` on */
   int width;
-  char *panel, *sums; /* the columns as rows, and what is to be taken from them; rows of `rows` elements */
+  char *panel, *sums; /* the columns as rows, and the sums to subtract from them; rows of `rows` elements */
   char *diagonal;     /* the block's lower factor, dense */
 } cholesky_panel;
 

@@ -191,7 +191,7 @@ static ts_status run(const factor *f, bool *out_good) {
   case TS_OP_QR: return factor_qr(f);
   case TS_OP_EIGH: return factor_eigh(f, out_good);
   case TS_OP_SVD: return factor_svd(f, out_good);
-  case TS_OP_CHOLESKY: /* those of real matrices have routines of their own */
+  case TS_OP_CHOLESKY: /* real matrices have routines of their own */
     if (is_complex) return factor_blocked_cholesky(f);
     break;
   case TS_OP_TRIANGULAR_SOLVE:

@@ -1,7 +1,7 @@
-/* QR factors, eigenvalues and singular values of one matrix in f32 or f64, or of several small ones, and all of linear
- * algebra of one complex matrix, which is computed in f64. The loops are those of kernel/linalg/linalg_vector.h without
- * fused multiply-adds and with sums in a fixed order, so that the bits are the same on every machine; but blocks of
- * complex matrices are multiplied as kernel/gemm/gemm.h says. But for small matrices, numbers that are not elements of
+/* QR factors, eigenvalues and singular values of one matrix in f32 or f64, or of several small ones; and all of linear
+ * algebra of one complex matrix, in f64. The loops are those of kernel/linalg/linalg_vector.h, without fused
+ * multiply-adds and with sums in a fixed order, so that the bits are the same on every machine; only blocks of complex
+ * matrices are multiplied as kernel/gemm/gemm.h says. Except in small matrices, numbers that are not elements of
  * matrices are f64. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_FACTOR_H
 #define TS_KERNEL_FACTOR_H
@@ -28,8 +28,8 @@ typedef struct ts_factor_spec {
   } triangular;
 } ts_factor_spec;
 
-/* Of an op of these whose first operand has this type and shape, and the last one the shape `last`. Half types are
- * computed in f32, c64 in c128. */
+/* The spec of an op whose first operand has this type and shape, and whose last operand has the shape `last`. Half
+ * types are computed in f32, c64 in c128. */
 ts_factor_spec ts_factor_spec_of(const ts_op *op, ts_dtype type, const ts_shape *first, const ts_shape *last);
 /* Elements of an operand or a result, and the type that a result is computed in: singular values are real. */
 int64_t ts_factor_operand_elements(const ts_factor_spec *spec, int operand);
@@ -37,7 +37,7 @@ int64_t ts_factor_elements(const ts_factor_spec *spec, int result);
 ts_dtype ts_factor_result_type(const ts_factor_spec *spec, int result);
 /* Bytes of workspace, a multiple of 64. TS_RESOURCE_EXHAUSTED past 64 bits. */
 ts_status ts_factor_workspace(const ts_factor_spec *spec, int64_t *out);
-/* What a matrix is computed with, besides its workspace. */
+/* The context of a factorization, besides its workspace. */
 typedef struct ts_factor_means {
   const ts_gemm *products; /* of ts_factor_products */
   ts_pool *pool;
@@ -49,15 +49,15 @@ typedef struct ts_factor_means {
 bool ts_factor_is_blocked(const ts_factor_spec *spec);
 /* The products of real matrices that a matrix is computed by; NULL where it is by none. Owned by the caller. */
 ts_status ts_factor_products(const ts_factor_spec *spec, ts_gemm **out);
-/* The operands, of which there may be one, and the results are dense. Results of qr, eigh and svd are NaN where an
- * element of the matrix is NaN or infinite, and where an iteration does not converge. Their bits are the same by any
- * number of threads of `parallel`. TS_CANCELLED when `cancel` becomes true. The workspace is aligned to 8 bytes. */
+/* The operands (one or two) and the results are dense. Results of qr, eigh and svd are NaN where an element of the
+ * matrix is NaN or infinite, and where an iteration does not converge. Their bits are the same by any number of threads
+ * of `parallel`. TS_CANCELLED when `cancel` becomes true. The workspace is aligned to 8 bytes. */
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const ts_factor_means *means);
 /* True for real matrices that are so small that several of them, one in each lane, are computed at once. A matrix that
  * is computed alone has the same bits. */
 bool ts_factor_is_small(const ts_factor_spec *spec);
-/* For `count` of them, one behind the other: the loops, which have at least as many lanes if there are such, and the
+/* For `count` small matrices, one after the other: the loops, with at least as many lanes if there are any, and the
  * bytes of workspace, a multiple of 64. */
 const ts_linalg_vector *ts_factor_vector(const ts_factor_spec *spec, int64_t count);
 int64_t ts_factor_group_workspace(const ts_factor_spec *spec, const ts_linalg_vector *vector);

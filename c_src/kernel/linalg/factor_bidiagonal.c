@@ -1,7 +1,7 @@
 /* Singular values of an upper bidiagonal matrix by implicit QR steps (G. Golub, C. Reinsch, "Singular value
  * decomposition and least squares solutions", 1970), without a shift where a value is nearly 0 (J. Demmel, W. Kahan,
- * "Accurate singular values of bidiagonal matrices", 1990). A part whose last element is its largest is taken from its
- * end on: that is the transposed matrix, of which left and right are exchanged. */
+ * "Accurate singular values of bidiagonal matrices", 1990). If the last element of a part is its largest, the part is
+ * taken from its end on: this is the transposed matrix, with left and right exchanged. */
 #include "kernel/linalg/factor_turns.h"
 
 #include <float.h>
@@ -9,7 +9,7 @@
 
 #define MOST_STEPS 60 /* for each value; 2 are usual */
 
-/* A part in the order in which it is taken. */
+/* A part in the order of its steps. */
 typedef struct part {
   double *d, *e; /* of its first row: the others are `step` apart; e is that to the next row */
   int64_t step, count;

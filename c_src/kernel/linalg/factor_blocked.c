@@ -4,7 +4,7 @@
 
 /* ---- memory ---- */
 
-/* Numbers of a line: whole cache lines, of which a column of neighbours is in different sets of the first cache. */
+/* The distance of lines: whole cache lines, and neighbours in a column fall into different sets of the first cache. */
 static int64_t pitch_of(int64_t n) {
   const int64_t whole = (n + 7) / 8 * 8;
   return whole % 64 == 0 ? whole + 8 : whole;
@@ -61,7 +61,7 @@ void factor_put_part(const factor_grid *g, int64_t column, int64_t first, int64_
   for (int64_t i = first; i < end; i++) factor_view_put(to, i, column, factor_number_at(line, i));
 }
 
-/* Rows row .. row + count - 1, of which there are at most SOME_ROWS, of columns from `first` on, in their order. */
+/* Rows row .. row + count - 1 (at most SOME_ROWS) of columns from `first` on, in their order. */
 static void load_rows(const factor_grid *g, int64_t row, int64_t count, int64_t first, const factor_rows *to) {
   const factor_view *v = &g->matrix;
   const double *from[SOME_ROWS];
@@ -246,7 +246,7 @@ void factor_solve_tile(const factor_grid *g, factor_block b, const factor_sides 
   write_rows(g, b, sides->to, t);
 }
 
-/* Right sides for which packing would take longer than the product. */
+/* Up to this number of right sides, packing takes longer than the product. */
 #define FEW_RIGHT 4
 
 ts_status factor_update_tile(const factor_grid *g, factor_block b, factor_tile *t, int64_t row, int64_t rows) {

@@ -1,11 +1,11 @@
 /* Shared by the factorizations of complex matrices and the solutions of their systems: by blocks of columns, whose
- * products with other columns are sums by the product of real matrices. The product reads a number u of such a
- * block as the rows (re, im) and (-im, re). So the bits are those of chains of multiply-adds, for any cut of the
- * columns and any threads.
+ * products with other columns are sums by the product of real matrices. The product reads a number u of such a block as
+ * the rows (re, im) and (-im, re). So its bits equal chains of multiply-adds, for any cut of the columns and any
+ * threads.
  *
- * As of real matrices, a number of a factor or a solution is an element of the operand less one sum that begins with
- * +0, so that a zero has the sign that the textbook's algorithm gives it. Columns of the grid hold the sums, from the
- * first block's products on, until they are complete, and then the numbers. */
+ * As in real matrices, a number of a factor or a solution is an element of the operand less one sum that begins with
+ * +0. So a zero has the sign of the textbook's algorithm. Columns of the grid hold the sums, from the first block's
+ * products on, until they are complete, and then the numbers. */
 #ifndef TS_KERNEL_FACTOR_BLOCKED_H
 #define TS_KERNEL_FACTOR_BLOCKED_H
 
@@ -15,13 +15,13 @@
 #define FACTOR_BLOCK 32
 #define FACTOR_PARTS (2 * FACTOR_BLOCK)
 
-/* The columns of a matrix and behind them those of the right side. Lines are longer than columns, so that elements of
- * one row do not share a set of the cache. */
+/* The columns of a matrix, followed by the columns of the right side. Lines are longer than columns, so that elements
+ * of one row do not share a set of the cache. */
 typedef struct factor_grid {
   const factor *f;
   int64_t n; /* elements of a column, and columns of the matrix */
   factor_rows a;
-  factor_rows elements; /* of the operand: those of the columns of the block that is factored */
+  factor_rows elements; /* of the operand: the columns of the current block */
   factor_view matrix;   /* the operand */
   double *triangles;    /* of each block: FACTOR_PARTS lines of FACTOR_BLOCK multipliers */
   int64_t *pivots;      /* row i was exchanged with pivots[i] */
@@ -38,7 +38,7 @@ typedef struct factor_block {
  * block, line 2 k + 1 has them times i. */
 typedef struct factor_tile {
   int64_t first, count;
-  int64_t column; /* of its operand, which the first one is */
+  int64_t column; /* number of the first column in its operand */
   bool fresh;     /* there are no sums yet */
   double by[FACTOR_PARTS * FACTOR_PARTS];
 } factor_tile;

@@ -36,7 +36,7 @@ static ts_status factor_columns_at(const factor_grid *g, int64_t at, bool *out_g
   return TS_SUCCESS;
 }
 
-/* ---- what is behind it ---- */
+/* ---- the trailing matrix ---- */
 
 /* Of the column that has number c as its diagonal, the conjugates of that row of the block. */
 static void set_multipliers(const factor_grid *g, factor_block b, factor_tile *t) {

@@ -47,8 +47,8 @@ static int64_t find_largest(factor_numbers x, int64_t count) {
   return best;
 }
 
-/* The first j numbers of column j of a block, which are those of U: an element less its sum, which is complete when the
- * numbers before it are. */
+/* The first j numbers of column j of a block, the numbers of U: an element less its sum, which is complete when the
+ * earlier numbers are. */
 static void solve_top(const factor_grid *g, factor_block b, int64_t j, factor_number *u) {
   const factor_numbers x = factor_from(factor_row(&g->a, b.at + j), b.at);
   const factor_numbers own = factor_from(factor_row(&g->elements, j), b.at);
@@ -86,7 +86,7 @@ static ts_status factor_columns_at(const factor_grid *g, int64_t at) {
   return TS_SUCCESS;
 }
 
-/* ---- what is behind it ---- */
+/* ---- the trailing matrix ---- */
 
 typedef struct step_run {
   const factor_grid *g;
@@ -136,7 +136,7 @@ static void clear(const factor_view *v, int64_t row, int64_t first, int64_t end)
   memset(v->data + 2 * (row * v->row + first), 0, (size_t)(2 * (end - first)) * sizeof *v->data);
 }
 
-/* Row i of P, and what is not in columns of the grid. */
+/* Row i of P, and the numbers outside of the grid's columns. */
 static void put_row(const factor_grid *g, int64_t i) {
   const factor_view p = result(g, 0), l = result(g, 1), u = result(g, 2);
   const factor_number one = {1, 0};

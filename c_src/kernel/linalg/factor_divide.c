@@ -2,20 +2,20 @@
  * conquer method for the symmetric tridiagonal eigenproblem", 1981; M. Gu, S. Eisenstat, "A divide-and-conquer
  * algorithm for the symmetric tridiagonal eigenproblem", 1995).
  *
- * The matrix is cut into parts of up to LEAF rows, which are solved by QL steps. Two neighbours are then merged: with
- * their eigenvectors Q, the matrix of both is Q (D + rho u u') Q', where u is made of the last row of the lower
+ * The matrix is cut into parts of up to LEAF rows; QL steps solve these. Two neighbours are then merged: with their
+ * eigenvectors Q, the matrix of both is Q (D + rho u u') Q'. The vector u is made of the last row of the lower
  * neighbour's Q and the first row of the other's. Poles that are equal or have no weight are deflated: their vectors
  * stay. The roots of the secular equation are the other eigenvalues, and a product with Q gives their vectors.
  *
- * Small merges are tasks, those of many rows are done one after the other by all threads; both are cut alike by any
- * number of threads, so the bits are the same. All numbers but the vectors are f64. */
+ * Small merges are tasks, larger ones are done one after the other by all threads; both are cut alike by any number of
+ * threads, so the bits are the same. All numbers but the vectors are f64. */
 #include "kernel/linalg/factor_turns.h"
 
 #include <math.h>
 #include <string.h>
 
 #define LEAF 32
-/* Rows up to which a merge is a task. */
+/* Most rows of a merge that is one task. */
 #define SMALL 128
 /* Roots, or lines, of a task in a larger one. */
 #define TASK_ROOTS 16
@@ -39,8 +39,8 @@ typedef struct division {
   ts_linalg_point *roots;
   double *values;  /* of deflated lines, and then of all */
   int64_t *order;  /* the lines of each part, in ascending order of their values */
-  int64_t *sorted; /* the same of both parts of a merge; then that which is made */
-  int64_t *lines;  /* of each pole; then those that are deflated */
+  int64_t *sorted; /* the order of both parts of a merge; then of the merged part */
+  int64_t *lines;  /* of each pole; then the deflated lines */
   int64_t *slots;  /* of each pole: the line of the packed ones */
   int64_t *kinds;
   int levels;
@@ -127,7 +127,7 @@ static int64_t merge_orders(const merge *m, int64_t *out) {
 /* The lines of a merge while they are looked at in ascending order: `kept`, if any, is not yet known to be a root. */
 typedef struct deflation {
   const merge *m;
-  double rho, least; /* least: what is taken for 0 */
+  double rho, least; /* least: smaller numbers count as 0 */
   int64_t kept, roots, deflated;
 } deflation;
 
@@ -285,8 +285,7 @@ static void vectors_task(void *arg, int64_t task, int worker) {
   for (int64_t j = task * TASK_ROOTS; j < end && !ts_cancelled(m->f->cancel); j++) make_vector(m, j, terms);
 }
 
-/* Where the lines of roots have elements that are not 0: those of the lower rows, then those of the upper ones; then
- * the deflated lines. */
+/* The nonzero elements of the lines of roots: first the lower rows, then the upper ones; then the deflated lines. */
 typedef struct packing {
   char *lower, *upper, *deflated;
   int64_t lower_rows, upper_rows;   /* elements of a line */
@@ -333,7 +332,7 @@ static void pack_task(void *arg, int64_t task, int worker) {
                     element(m->s, m->s->lines[m->low + k], m->low), rows);
 }
 
-/* New lines: those of the roots, from `first` on, are products. */
+/* New lines: from `first` on the roots' lines are products. */
 static void multiply(const merge *m, const packing *p, int64_t first, int64_t count) {
   const division *s = m->s;
   const factor *f = m->f;

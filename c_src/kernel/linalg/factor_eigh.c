@@ -1,5 +1,5 @@
-/* Eigenvalues of symmetric matrices: a tridiagonal matrix by reflectors, then its values and vectors by
- * factor_divide.c, and the reflectors' product with these. */
+/* Eigenvalues of symmetric matrices: reflectors make a tridiagonal matrix, factor_divide.c finds its values and
+ * vectors, and the reflectors multiply the vectors. */
 #include "kernel/linalg/factor_internal.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct eigh {
   char *w, *by;      /* a line for each reflector of a panel; a number for each of them */
 } eigh;
 
-/* An element of a row and the one that it becomes in its column. */
+/* An element of a row, and its place in the column. */
 static void mirror(const factor *f, char *a, int64_t from, int64_t to) {
   const factor_number x = factor_get_number(f, a, from);
   if (from == to) {
@@ -49,10 +49,10 @@ static int load(const eigh *s) {
 static char *row_of(const eigh *s, int64_t i, int64_t from) {
   return factor_at(s->f, factor_line(s->f, &s->a, i), from);
 }
-/* Those of w of a panel's reflector k. */
+/* The row w of a panel's reflector k. */
 static char *w_of(const eigh *s, int64_t k, int64_t from) { return factor_at(s->f, s->w, k * s->n + from); }
 
-/* Takes v w' + w v' of `some` reflectors, the first of which is number `at`, from lines `from` .. from + count - 1. */
+/* Subtracts v w' + w v' of `some` reflectors, from number `at` on, from lines `from` .. from + count - 1. */
 static void update(const eigh *s, int64_t at, int64_t some, int64_t from, int64_t count) {
   const char *v = row_of(s, at, from), *w = w_of(s, 0, from);
   const ts_linalg_sums first = {w, v, s->n, s->n, some, s->n - from, .conjugate = true},
@@ -80,7 +80,7 @@ static void make_w(const eigh *s, int64_t at, int64_t j) {
     f->v->add_scaled(w + p * f->plane, half, (const char *)v.v + p * f->plane, count);
 }
 
-/* Phase j + 1 is phase j times that of the element beside the diagonal, which becomes real. */
+/* Phase j + 1 is phase j times the phase of the element beside the diagonal, which becomes real. */
 static double make_real(const eigh *s, int64_t j, factor_number beside) {
   if (!s->f->plane) return beside.re;
   factor_set_value(s->f, s->phases, j + 1, factor_times(factor_value(s->f, s->phases, j), factor_phase(beside)));

@@ -1,4 +1,4 @@
-/* Shared by the files of kernel/linalg/factor.h. A matrix is held by columns, which are dense rows of memory here:
+/* Shared by the files of kernel/linalg/factor.h. A matrix is held by columns: a column is a dense row of memory, a
  * `line`. The workspace of a complex matrix has two planes: the imaginary part of each number is `plane` bytes behind
  * its real part. So real and complex matrices have the same addresses and the same algorithms; only the functions on
  * lines look at `plane`. */
@@ -19,7 +19,7 @@ typedef struct factor {
   const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
-  int64_t plane;           /* of complex matrices, which are f64: see below; else 0 */
+  int64_t plane;           /* of complex matrices (f64): see below; else 0 */
   const ts_gemm *products; /* of blocks; or NULL */
   ts_pool *pool;           /* for them */
   const ts_parallel *parallel;
@@ -75,7 +75,7 @@ static inline void factor_set_number(const factor *f, void *to, int64_t i, facto
   if (f->plane) factor_set(f, (char *)to + f->plane, i, x.im);
 }
 
-/* The same of numbers that are f64 whatever the type. */
+/* The same for numbers that are f64 for every type. */
 static inline factor_number factor_value(const factor *f, const double *from, int64_t i) {
   return (factor_number){from[i], f->plane ? from[i + f->plane / (int64_t)sizeof *from] : 0};
 }
@@ -149,14 +149,12 @@ factor_vector factor_measure(const factor *f, char *x, int64_t length);
 /* Replaces x by the v of a reflector I - tau v v', with v[0] = 1. The reflector maps x to a multiple of the first unit
  * vector. Returns that multiple. */
 double factor_reflect_vector(const factor *f, const factor_vector *v, double *out_tau);
-/* The same of a line: tau is real, v' the conjugate transpose, and the multiple has the phase opposite to that of
- * x[0]. */
+/* The same for a line: tau is real, v' the conjugate transpose, and the multiple has the phase opposite to x[0]'s. */
 factor_number factor_reflector(const factor *f, char *x, int64_t length, double *out_tau);
 /* Applies a reflector to lines, by one thread. */
 void factor_reflect_lines(const factor *f, const ts_linalg_reflector *v, char *lines, int64_t step, int64_t count);
-/* Reflectors `first` to `end` - 1, number j of which stands in line j of `a` from element j + offset on, for the lines
- * of `to` from `from` on. With `fills` these begin as those of the identity, so reflector j changes no line before
- * j + offset. */
+/* Reflectors `first` to `end` - 1, for the lines of `to` from `from` on. Number j stands in line j of `a`, from element
+ * j + offset on. With `fills` these lines begin as the identity's, so reflector j changes no line before j + offset. */
 typedef struct factor_reflections {
   const factor *f;
   const factor_lines *a, *to;
@@ -209,7 +207,7 @@ void factor_scale(const factor *f, char *line, int64_t count, factor_number by);
 void factor_conjugate_line(const factor *f, char *line, int64_t count);
 /* Times 2^power. */
 void factor_scale_by_power(const factor *f, char *line, int64_t count, int power);
-/* Lines of which the first `ordered` are taken in this order, and the first `is_signed` times numbers of size 1. */
+/* Lines: the first `ordered` are taken in this order, and the first `is_signed` times numbers of size 1. */
 typedef struct factor_ordered {
   const factor_lines *lines;
   const int64_t *order;
@@ -252,7 +250,7 @@ typedef struct factor_secular {
 
 /* Root j; false where it is not found. */
 bool factor_secular_root(const factor_secular *s, int64_t j);
-/* Weights first .. first + count - 1 for which these roots are exact, of any sign and times a common factor. */
+/* Weights first .. first + count - 1 that make these roots exact, with any sign and a common factor. */
 void factor_secular_weights(const factor_secular *s, int64_t first, int64_t count, double *out);
 
 /* A real symmetric tridiagonal matrix, whose eigenvectors are made in the lines of z; see factor_divide.c. */
@@ -281,7 +279,7 @@ typedef struct factor_bidiagonal {
   char *room;                     /* twice factor_turns_bytes of n */
 } factor_bidiagonal;
 
-/* The singular values, in d, of which some may be negative; false in `out_converged` as above. */
+/* The singular values, in d, some perhaps negative; false in `out_converged` as above. */
 ts_status factor_bidiagonal_values(const factor_bidiagonal *b, bool *out_converged);
 
 ts_status factor_qr(const factor *f);

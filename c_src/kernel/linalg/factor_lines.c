@@ -90,7 +90,7 @@ static double complex_norm(const factor *f, parts x, int64_t count) {
   return most * sqrt(sum);
 }
 
-/* A vector whose norm would have few digits becomes longer by `lift`, which is 1 of others. */
+/* A vector whose norm would have few digits is multiplied by `lift`, 1 for others. */
 static factor_number complex_reflector(const factor *f, parts x, int64_t length, double lift, double *out_tau) {
   const factor_number first = number_at(x, 0), phase = factor_phase(first);
   const double size = factor_size(first), norm = hypot(size, complex_norm(f, (parts){x.re + 1, x.im + 1}, length - 1));
@@ -213,9 +213,9 @@ void factor_conjugate_line(const factor *f, char *line, int64_t count) {
     factor_set_number(f, line, i, factor_conjugate(factor_get_number(f, line, i)));
 }
 
-/* Elements from which on several threads take part. */
+/* With this number of elements several threads take part. */
 #define SHARED_ELEMENTS 4096
-/* Multiplications from which on sums and products of lines are. */
+/* With this number of multiplications several threads compute sums and products of lines. */
 #define SHARED_PRODUCTS 262144
 
 /* ---- sums and products of many lines, by many threads ---- */
@@ -378,7 +378,7 @@ void factor_take_signs(const factor *f, const factor_ordered *o, double *signs) 
   run_ordered(&(ordered_task){.f = f, .o = o, .signs = signs}, signs_task);
 }
 
-/* Rows of the result, of which `count` columns are these lines. */
+/* Rows of the result; `count` columns are these lines. */
 #define DEFINE_PUT_COLUMNS(T, NAME)                                                   \
   static void NAME(const ordered_task *t, int64_t first, int64_t count) {             \
     const int64_t cols = t->o->lines->count, length = t->o->lines->length;            \

@@ -1,5 +1,5 @@
 /* Shared by the files of kernel/linalg/factor.h for complex matrices: lines of f64, first all real parts, then all
- * imaginary ones, so that the loops are those of real numbers. Pure functions of their arguments; thread-safe. */
+ * imaginary ones, so that loops for real numbers serve them. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_FACTOR_NUMBERS_H
 #define TS_KERNEL_FACTOR_NUMBERS_H
 
@@ -11,7 +11,7 @@
 bool factor_is_far(factor_number z);
 /* True near the ends of the range, where sizes and quotients have few digits or overflow, and of infinities and NaN. */
 static inline bool factor_is_far_size(double size) { return !(size >= FACTOR_SHORT && size <= 0x1p1000); }
-/* By what numbers of this size, or one beside it, are multiplied to be in the midst of the range. */
+/* The factor that brings numbers of about this size into the middle of the range. */
 static inline double factor_lift(double size) { return size < 1 ? FACTOR_LIFT : 1 / FACTOR_LIFT; }
 
 /* Numbers of a line from some element on. */

@@ -1,6 +1,6 @@
 /* Reflectors of many lines, by panels: the product of a panel's reflectors is I - V T V' (R. Schreiber, C. Van Loan,
  * "A storage-efficient WY representation for products of Householder transformations", 1989), so lines get all of them
- * by two products. Cut into panels, chunks and tasks alike by any number of threads, which gives the same bits. */
+ * by two products. All numbers of threads have the same panels, chunks and tasks, so the bits are the same. */
 #include "kernel/linalg/factor_internal.h"
 
 #include <string.h>
@@ -8,12 +8,11 @@
 #define PANEL FACTOR_PANEL
 /* Lines of a task. */
 #define TASK_LINES 32
-/* Elements of V whose products are summed before they are added to those of other chunks. */
+/* Elements of V whose products are summed before they are added to the sums of other chunks. */
 #define CHUNK 512
-/* From the elements of a reflector to those of the next in a chunk: no power of two, so that all fit in the first
- * cache. */
+/* The distance of reflectors in a chunk: no power of two, so that all fit in the first cache. */
 #define PITCH (CHUNK + 16)
-/* Elements of all lines from which on several threads take part. */
+/* With this number of elements in all lines several threads take part. */
 #define SHARED_ELEMENTS 4096
 /* Fewer lines, or fewer elements of a line, get the reflectors one by one. */
 #define MOST_PLAIN 160
@@ -21,7 +20,7 @@
 typedef struct panel {
   const factor_reflections *r;
   int64_t first, count; /* of its reflectors */
-  int64_t at;           /* the element from which on lines change */
+  int64_t at;           /* the first element that changes in lines */
   int64_t from;         /* the first line that changes */
   char *t;              /* -T, or its transpose: PANEL lines of as many elements */
   char *v;              /* chunks of PANEL lines, with zeros where a reflector has not begun */
@@ -47,13 +46,12 @@ static int64_t chunks_of(const panel *p) { return (p->r->to->length - p->at + CH
 
 /* ---- T and V of a panel */
 
-/* Column i of T, which is line i of `t`: -tau T (V' v) above its diagonal, where V has the reflectors before it, and
- * tau there. */
+/* Column i of T (line i of `t`): -tau T (V' v) above its diagonal, with the earlier reflectors in V, and tau on it. */
 static void make_column(const panel *p, double (*t)[PANEL], int64_t i) {
   const factor *f = p->r->f;
   const int64_t at = p->at + i;
   const ts_linalg_reflector v = {reflector(p->r, p->first + i, at), p->r->to->length - at, p->r->tau[p->first + i]};
-  f->v->products(&v, reflector(p->r, p->first, at), p->r->a->length, i, p->t); /* which is not yet made */
+  f->v->products(&v, reflector(p->r, p->first, at), p->r->a->length, i, p->t); /* not made yet */
   for (int64_t k = 0; k < i; k++) {
     const double by = factor_get(f, p->t, k);
     for (int64_t row = 0; row < PANEL; row++) t[i][row] += t[k][row] * by;
@@ -61,7 +59,7 @@ static void make_column(const panel *p, double (*t)[PANEL], int64_t i) {
   t[i][i] = v.tau;
 }
 
-/* Element k, j of what is kept is -T[j][k] where the last reflector is the first that is applied, else -T[k][j]. */
+/* Element k, j of the kept T is -T[j][k] if the last reflector is applied first, else -T[k][j]. */
 static void make_t(const panel *p) {
   double t[PANEL][PANEL];
   memset(t, 0, sizeof t);

@@ -6,7 +6,7 @@
 /* A column counts as zero below the diagonal when its norm there is at most this fraction of it: rounding error. */
 #define NOTHING 1e-5
 
-/* The reflector of factor_reflect_vector which makes x a positive multiple. Where the first element is above 0, it less
+/* The reflector of factor_reflect_vector that makes x a positive multiple. Where the first element is above 0, it less
  * the norm is computed without cancellation; it is no shorter than about 5e-11 of the norm, as there is something
  * below. */
 static double reflect_to_positive(const factor *f, const factor_vector *v, double *out_tau) {
@@ -34,7 +34,7 @@ typedef struct put_run {
   double by; /* the elements of R are times this */
 } put_run;
 
-/* Elements of the columns up to the diagonal, which has none of them; no zero is negative. */
+/* Elements of the columns up to the diagonal (without it); no zero is negative. */
 static void put_row(const put_run *p, int64_t i) {
   const factor *f = p->f;
   const factor_steps *s = p->s;
@@ -77,7 +77,8 @@ static void put_r(const factor *f, const factor_lines *a, const factor_steps *s,
                   put_rows, &p);
 }
 
-/* The diagonal of a complex R is that of Nx's reflectors: of the phase opposite to that of what was reflected. */
+/* The diagonal of a complex R is that of Nx's reflectors: its phase is opposite to the phase of the reflected
+ * element. */
 static void reflect_complex_column(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *out) {
   factor_reflect_plainly(f, x, length, j, out);
   out->sign[j] = 1;

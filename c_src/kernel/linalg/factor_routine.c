@@ -4,7 +4,7 @@
 #include "kernel/linalg/linalg.h"
 
 #define TASK_NS 50000
-/* Few matrices of so many elements are computed one after the other, each by all threads. */
+/* Few matrices with at least this number of elements are computed one after the other, each by all threads. */
 #define SHARED_ELEMENTS 16384
 #define MOST_RESULTS 3
 #define MOST_OPERANDS 2
@@ -49,7 +49,7 @@ static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   return TS_SUCCESS;
 }
 
-/* A single unit has the workspace of the run: those of all threads would be many times as large. */
+/* A single unit has the workspace of the run: workspaces of all threads would be many times as large. */
 static char *workspace_of(const factors_run *r, int worker) {
   const factors_state *s = r->s;
   return s->units == 1 ? r->run->workspace + s->stored_bytes : r->run->thread_workspace + worker * s->unit_bytes;

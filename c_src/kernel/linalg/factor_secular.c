@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define MOST_STEPS 200 /* 4 or 5 are usual */
-/* Steps after which every second one halves the interval. */
+/* After this number of steps every second one halves the interval. */
 #define MOST_FITTED 12
 
 /* A root is origin + offset; the function is negative below it, in the interval, and positive above. */
@@ -107,8 +107,8 @@ bool factor_secular_root(const factor_secular *s, int64_t j) {
   return found;
 }
 
-/* The product over all roots j of (root j - pole i) / (pole j - pole i), without the divisor of j = i, is the weight
- * that has exactly these roots, but for a common factor (M. Gu, S. Eisenstat, "A divide-and-conquer algorithm for the
+/* The weight that has exactly these roots, except for a common factor: the product over all roots j of (root j - pole
+ * i) / (pole j - pole i), without the divisor of j = i (M. Gu, S. Eisenstat, "A divide-and-conquer algorithm for the
  * symmetric tridiagonal eigenproblem", 1995). */
 void factor_secular_weights(const factor_secular *s, int64_t first, int64_t count, double *out) {
   const int64_t end = first + count;

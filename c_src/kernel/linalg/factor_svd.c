@@ -37,7 +37,7 @@ static char *at(const svd *s, const factor_lines *lines, int64_t i, int64_t from
   return factor_at(s->f, factor_line(s->f, lines, i), from);
 }
 
-/* The elements of column j from the diagonal on, less what the panel's reflectors before it change. */
+/* The elements of column j from the diagonal on, less the earlier reflectors of the panel. */
 static void update_column(const svd *s, int64_t first, int64_t j) {
   const int64_t before = j - first, length = s->m - j;
   char *column = at(s, &s->a, j, j);
@@ -72,8 +72,8 @@ static void make_y(const svd *s, int64_t first, int64_t j) {
           &(ts_linalg_sums){.lines = at(s, &s->u, first, from), .step = s->n, .count = before, .length = count}, y);
 }
 
-/* Row j behind the diagonal. Its reflector is that of the transposed row: of its conjugate there are the lines of u, so
- * that those of the right vectors are the rows of V'. */
+/* Row j after the diagonal. Its reflector belongs to the transposed row. The lines of u are those of its conjugate, so
+ * that the lines of the right vectors are the rows of V'. */
 static void take_row(const svd *s, int64_t first, int64_t j) {
   const int64_t before = j - first, from = j + 1, count = s->n - from;
   char *row = at(s, &s->u, j, from);
@@ -119,7 +119,7 @@ static void reduce(const svd *s, int64_t first, int64_t j) {
   make_x(s, first, j);
 }
 
-/* The columns from `end` on less what the panel's reflectors change. */
+/* The columns from `end` on, less the panel's reflectors. */
 static void update(const svd *s, int64_t first, int64_t end) {
   const int64_t some = end - first, length = s->m - end, count = s->n - end;
   char *columns = at(s, &s->a, end, end);
@@ -146,7 +146,8 @@ static ts_status make_bidiagonal(const svd *s) {
 
 /* ---- the factors */
 
-/* Lines of both products times phases, so that a complex bidiagonal matrix is that of the sizes of its elements. */
+/* Multiplies lines of both products by phases, so that a complex bidiagonal matrix becomes the matrix of its elements'
+ * sizes. */
 static void make_real(const svd *s) {
   const factor *f = s->f;
   factor_number right = {1, 0};
@@ -161,7 +162,7 @@ static void make_real(const svd *s) {
   }
 }
 
-/* A value that is negative, and its vector from the right, change their signs; then those of the largest on. */
+/* A negative value and its right vector change their signs; then values and vectors are ordered from the largest on. */
 static void order_values(const svd *s) {
   const factor *f = s->f;
   for (int64_t i = 0; i < s->n; i++) {

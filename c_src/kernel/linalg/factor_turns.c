@@ -9,7 +9,7 @@
 #define LINES 32
 /* Bytes of each line for a task: several vectors of every instruction set. */
 #define PART_BYTES 256
-/* Elements from which on several threads apply rotations. */
+/* With this number of elements several threads apply rotations. */
 #define SHARED_ELEMENTS 4096
 
 static int64_t wave_room(int64_t n) { return 4 * n + KEPT; }
@@ -37,7 +37,7 @@ typedef struct part {
   const factor_turns *turns;
   const factor_batch *batch; /* or NULL */
   int64_t element, count;    /* the first element of each line, and how many elements of it */
-  int64_t plane;             /* bytes from the first plane to that of the elements */
+  int64_t plane;             /* bytes from the first plane to the elements' plane */
   char *data;                /* these elements of each line, one line after the other */
 } part;
 

@@ -1,17 +1,17 @@
-/* Rotations of the lines of orthogonal matrices, as the steps of QL and QR make them: those of many steps are kept,
- * then all threads apply them, each to some elements of all lines, while one of them computes the next. Every element
- * gets all of them in order, so its bits are the same by any number of threads. */
+/* Rotations of the lines of orthogonal matrices, as the steps of QL and QR make them. The rotations of many steps are
+ * kept. Then all threads apply them, each to some elements of all lines, while one of them computes the next ones.
+ * Every element gets all of them in order, so its bits are the same by any number of threads. */
 #ifndef TS_KERNEL_FACTOR_TURNS_H
 #define TS_KERNEL_FACTOR_TURNS_H
 
 #include "kernel/linalg/factor_internal.h"
 
-/* Rotations of neighbours in order: of a line with the next, or with the one before (`step` -1). */
+/* Rotations of neighbours in order: of a line with the next, or with the previous one (`step` -1). */
 typedef struct factor_wave {
   int64_t line, step, first, count; /* first: of the angles */
 } factor_wave;
 
-/* What is kept of the rotations of a matrix's lines. */
+/* The kept rotations of a matrix's lines. */
 typedef struct factor_batch {
   char *angles; /* cosines and sines, elements of the matrix */
   factor_wave *waves;
@@ -20,7 +20,7 @@ typedef struct factor_batch {
 
 typedef struct factor_turns {
   factor_lines lines;
-  char *parts; /* room for these lines: their elements from one to the next task's are together while they are turned */
+  char *parts; /* room for these lines: a task's elements are contiguous during its rotations */
   factor_batch batch[2];
 } factor_turns;
 
@@ -29,13 +29,14 @@ typedef struct factor_turning {
   factor_turns *turns; /* of `count` matrices */
   int count;
   void *state;
-  /* Adds waves to these batches of all matrices while they have room; true when there are no more. */
+  /* Adds waves to the batches of all matrices while they have room; true when there are no more. */
   bool (*more)(void *state, factor_batch *const *batches);
 } factor_turning;
 
-/* Bytes that the rotations of a matrix take which is turned by n values. */
+/* Bytes for the rotations of a matrix with n values. */
 int64_t factor_turns_bytes(int64_t n);
-/* Lines, room for as many, and room for the steps of n values in memory aligned to 8 bytes; returns what is behind it.
+/* Lines, room for as many, and room for the steps of n values in memory aligned to 8 bytes; returns the end of the used
+ * memory.
  */
 char *factor_turns_init(factor_turns *turns, const factor_lines *lines, char *parts, int64_t n, char *room);
 /* Until `more` is true and all is applied. */

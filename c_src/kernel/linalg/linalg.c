@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 
-/* Rows from which on several threads compute one matrix faster than one thread. */
+/* With this number of rows several threads compute one matrix faster than one thread. */
 #define SHARED_ROWS 256
 
 bool ts_linalg_has_type(ts_dtype type) { return type == TS_F16 || type == TS_BF16 || type == TS_F32 || type == TS_F64; }
@@ -67,7 +67,7 @@ void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, in
   }
 }
 
-/* Columns of `from`, whose elements follow each other, become those of `to`, whose rows' do: whole squares of them, in
+/* Columns of `from` (contiguous elements) become columns of `to` (whose rows are contiguous): whole squares of them, in
  * registers. Returns the columns that are done. */
 static int64_t turn_columns(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols,
                             int size) {

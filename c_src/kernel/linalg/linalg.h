@@ -7,7 +7,7 @@
 #include "kernel/linalg/linalg_vector.h"
 #include "kernel/routine.h"
 
-/* Matrices of up to so many rows are done many at once, one in each lane. */
+/* Matrices of up to this number of rows are computed many at once, one in each lane. */
 #define TS_LINALG_GROUP_ROWS 32
 
 /* A matrix by element strides of any sign. */
@@ -53,18 +53,18 @@ typedef struct ts_linalg_solver {
   const _Atomic bool *cancel;
 } ts_linalg_solver;
 
-/* Elements of workspace that a system of so many columns takes; twice as many of the columns unless those of b and x
- * are neighbours. */
+/* Elements of workspace for a system of `cols` columns; twice the columns' part unless the elements of the columns of b
+ * and x are contiguous. */
 static inline int64_t ts_linalg_solve_elements(int64_t cols, bool turns) {
   return TS_LINALG_BLOCK * TS_LINALG_BLOCK + (turns ? 2 : 1) * TS_LINALG_BLOCK * cols;
 }
 ts_status ts_linalg_solve(const ts_linalg_solver *solver, const ts_linalg_system *system, char *workspace);
 
-/* Tasks that may fail: the first error of one ends those that have not begun, and is what the run gives. */
+/* Tasks that may fail: the first error ends tasks that have not begun, and is the run's result. */
 typedef ts_status (*ts_linalg_task_fn)(void *arg, int64_t task, int worker);
 ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_linalg_task_fn fn, void *arg);
 
-/* Equal units of work, such as matrices or groups of them, of which a task has several. `run` takes a unit's number. */
+/* Equal units of work, such as matrices or groups of matrices; a task has several. `run` takes a unit's number. */
 typedef struct ts_linalg_units {
   int64_t count, per_task;
   ts_linalg_task_fn run;
@@ -74,8 +74,8 @@ typedef struct ts_linalg_units {
 } ts_linalg_units;
 ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units);
 
-/* The same for n x n matrices, of which a unit is a group of `lanes`, or a single one (0). Few large matrices are
- * computed one after the other; then all threads compute the parts of one, and `inner` becomes `parallel`. */
+/* The same for n x n matrices; a unit is a group of `lanes`, or a single one (0). Few large matrices are computed one
+ * after the other; then all threads compute the parts of one, and `inner` becomes `parallel`. */
 ts_status ts_linalg_run_matrices(const ts_parallel *parallel, const ts_linalg_units *matrices, int64_t n, int lanes,
                                  const ts_parallel **inner);
 

@@ -5,7 +5,7 @@
 
 #define BLOCK TS_LINALG_BLOCK
 
-/* Columns for which packing would take longer than the product. */
+/* Up to this number of columns, packing takes longer than the product. */
 #define FEW_COLUMNS 16
 
 /* Products of the block's rows with all rows of X before. */

@@ -45,7 +45,7 @@ typedef struct ts_linalg_panel {
   int64_t *pivots;      /* out: element c of all columns was exchanged with pivots[c] */
 } ts_linalg_panel;
 
-/* The most rows and columns of what follows. */
+/* The most rows and columns for the functions below. */
 #define TS_LINALG_FACTOR_ROWS 16
 
 /* Dense matrices whose factors are computed, one in each lane, with no fused multiply-adds: the same bits everywhere,
@@ -74,7 +74,7 @@ typedef struct ts_linalg_reflector {
 /* Lines that are best reflected at once: their number is a multiple of this. */
 #define TS_LINALG_TOGETHER 8
 
-/* Sums of `count` lines that are `step` elements apart: that of line i has line k `by[k * by_step + i]` times. */
+/* Sums of `count` lines at a distance of `step` elements: the sum of line i has line k `by[k * by_step + i]` times. */
 typedef struct ts_linalg_sums {
   const void *lines, *by;
   int64_t step, by_step, count, length;
@@ -88,14 +88,14 @@ typedef struct ts_linalg_turns {
   int64_t count;
 } ts_linalg_turns;
 
-/* The product of a matrix, by element strides of any sign, and `count` rows of few columns, which are neighbours. */
+/* The product of a matrix, by element strides of any sign, and `count` rows of a few contiguous columns. */
 typedef struct ts_linalg_few {
   const void *matrix, *rows;
   int64_t matrix_row, matrix_col, row, count;
   int64_t cols;
 } ts_linalg_few;
 
-/* The point origin + offset, from which distances to the origin's neighbours are exact to the last bit of `offset`. */
+/* The point origin + offset: distances to the origin's neighbours are exact to the last bit of `offset`. */
 typedef struct ts_linalg_point {
   double origin, offset;
 } ts_linalg_point;
@@ -106,14 +106,14 @@ typedef struct ts_linalg_poles {
   int64_t count;
 } ts_linalg_poles;
 
-/* A product, as of a diagonal, whose partial products may be beyond the range: part * 2^power. Where none is, its bits
- * are those of plain multiplications. */
+/* A product, as of a diagonal, whose partial products may be beyond the range: part * 2^power. If no partial product
+ * is, its bits are those of plain multiplications. */
 typedef struct ts_linalg_product {
   double part;
   int64_t power;
 } ts_linalg_product;
 
-/* The part of x from 0.5 to 1, and what it is multiplied by to be x is added to `power`. */
+/* The part of x from 0.5 to 1; adds the power of two that makes it x to `power`. */
 static inline double ts_linalg_part(double x, int64_t *power) {
   int exponent = 0;
   const double part = isfinite(x) ? frexp(x, &exponent) : x;
@@ -134,17 +134,17 @@ typedef struct ts_linalg_vector {
   int width; /* columns that `solve` does at a time */
   /* Solves matrix * out = rhs for columns first .. first+count-1. */
   void (*solve)(const ts_linalg_block *block, int64_t first, int64_t count);
-  /* So many rows of a product, dense. */
+  /* `rows` rows of a product, dense. */
   void (*multiply_few)(const ts_linalg_few *few, int64_t rows, void *out);
   /* The rows of the transposed Cholesky factor, from their diagonal on, of a block whose rows from their diagonal on
    * are rhs. Ignores matrix. False when the matrix is not positive semidefinite. */
   bool (*factor)(const ts_linalg_block *block);
-  /* The same of whole small matrices. Workspace: (n * n + n * cols) vectors, aligned to 64 bytes. */
+  /* The same for whole small matrices. Workspace: (n * n + n * cols) vectors, aligned to 64 bytes. */
   void (*solve_group)(const ts_linalg_group *group, void *workspace);
   /* Lower Cholesky factors of matrix in out, with zeros above; NaNs where one is not positive semidefinite. Rows are
    * dense. Workspace: n * n vectors. */
   void (*factor_group)(const ts_linalg_group *group, void *workspace);
-  /* LU factors of a panel; `sums` is what is to be taken from each element, and is used up. */
+  /* LU factors of a panel; `sums` is subtracted from each element, and is used up. */
   void (*factor_panel)(const ts_linalg_panel *panel);
   /* The solutions of small full matrices; dense, as are their determinants. Workspace as of solve_group. */
   void (*solve_full_group)(const ts_linalg_group *group, void *workspace);

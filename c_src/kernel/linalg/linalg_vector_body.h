@@ -13,7 +13,7 @@
 /* Vectors of a row that are done together: as many chains as hide the latency of a fused multiply-add, while a block's
  * rows stay in the first cache. */
 #define WIDE (VECTOR_BYTES == 64 ? 4 : 8)
-/* Rows of so many vectors that are solved together, as far as there are registers. */
+/* Rows of this number of vectors are solved together, as far as there are registers. */
 #define SOLVED (VECTOR_BYTES == 64 ? 4 : 1)
 
 typedef float lanes_f32 __attribute__((vector_size(VECTOR_BYTES)));
@@ -21,7 +21,7 @@ typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t lanes_s32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
 
-/* Sums of all lanes, which are halved again and again. */
+/* Sums of all lanes, by halving again and again. */
 #if VECTOR_BYTES == 64
 #define HALVED32(x) __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15)
 #define QUARTERED32(x) __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7)

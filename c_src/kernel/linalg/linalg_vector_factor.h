@@ -2,12 +2,12 @@
  * with the algorithms of factor_qr.c, factor_eigh.c and factor_svd.c. No lane's bits depend on another lane or on how
  * many there are: no fused multiply-adds, and what only some lanes do is selected.
  *
- * Lines are dense rows of vectors, as the columns of a matrix are; W is an integer as wide as T, and I are its vectors,
- * of which a comparison has all bits in the lanes where it holds.
+ * Lines are dense rows of vectors, as the columns of a matrix are; W is an integer as wide as T, and I are its vectors:
+ * a comparison has all bits set in the lanes where it holds.
  *
- * Lengths, angles and the tridiagonal matrices of f32 are f64, in as many vectors as it takes: rotations whose cosine
- * and sine have two errors of f32 each turn and stretch what they are applied to, and the errors of hundreds of them
- * add up. What is for f64 only is compiled once, with T double, before that of f32. */
+ * Lengths, angles and the tridiagonal matrices of f32 are f64, in as many vectors as it takes. Rotations whose cosine
+ * and sine have an error of f32 each turn and stretch their vectors, and the errors of hundreds of rotations add up.
+ * Code for f64 only is compiled once, with T double, before the code for f32. */
 #define WIDE_PARTS ((int)(sizeof(double) / sizeof(T))) /* vectors of f64 for one of T */
 #define SIZE_BITS ((W)((sizeof(T) == 4 ? (uint64_t)0x7fffffff : (uint64_t)INT64_MAX)))
 #define EXPONENT ((W)(sizeof(T) == 4 ? 0x7f800000 : INT64_C(0x7ff0000000000000)))
@@ -20,7 +20,7 @@
 INLINE V NAME(size)(V x) { return (V)((I)x & SIZE_BITS); }
 INLINE V NAME(larger)(V a, V b) { return SELECT(a > b, a, b); }
 
-/* A power of two by which numbers of this size become about 1, and its inverse; the latter is 0 where the size has no
+/* A power of two that brings numbers of this size to about 1, and its inverse; the latter is 0 where the size has no
  * exponent. */
 INLINE V NAME(inverse_power)(V size) { return (V)(TWICE_BIAS - ((I)size & EXPONENT)); }
 INLINE V NAME(power)(V size) { return (V)((I)size & EXPONENT); }
@@ -84,8 +84,8 @@ typedef struct NAME(reflector) {
   lanes_f64 tau[WIDE_PARTS];
 } NAME(reflector);
 
-/* The Householder reflector, in place of x, that maps x to `target` times e1. With `positive` the target is not
- * negative where x has something below its first element (factor_qr.c). Elsewhere `sign` is -1: the row of R is to be
+/* Computes, into x, the Householder reflector that maps x to `target` times e1. With `positive` the target is not
+ * negative where x has something below its first element (factor_qr.c). Otherwise `sign` is -1: the row of R is to be
  * negated. */
 INLINE NAME(reflector) NAME(reflector_of)(V *x, int length, bool positive) {
   const V zero = SPLAT(0);
@@ -143,8 +143,8 @@ static void NAME(columns_group)(V *a, int count, int length, int steps, bool pos
   }
 }
 
-/* The product of the reflectors, number j of which stands in line j of `a` from element j + offset on: its first
- * `count` columns, of `length` elements. */
+/* The product of the reflectors: its first `count` columns, of `length` elements. Number j stands in line j of `a` from
+ * element j + offset on. */
 static void NAME(product_group)(const V *a, int length, int offset, int steps, const NAME(reflector) * r, V *q,
                                 int count) {
   for (int c = 0; c < count; c++)
@@ -157,7 +157,7 @@ static void NAME(product_group)(const V *a, int length, int offset, int steps, c
 
 /* ---- loads and stores */
 
-/* What is known of each lane. */
+/* The facts about each lane. */
 typedef struct NAME(loaded) {
   bool good[LANES]; /* all elements are finite */
   int scale[LANES]; /* the largest element is about 2^scale */
@@ -364,7 +364,7 @@ INLINE void NAME(rotate_lines)(V *x, V *y, int count, V cosine, V sine) {
   }
 }
 
-/* The lanes in which the matrix is not yet diagonal. */
+/* The lanes whose matrix is not diagonal yet. */
 INLINE bool NAME(find_parts)(tridiagonal *t, int n, I *out_open) {
   lanes_f64 open[WIDE_PARTS];
   const V zero = SPLAT(0);
@@ -495,7 +495,7 @@ INLINE void NAME(measure_group)(NAME(jacobi) * j) {
   }
 }
 
-/* Makes two rows orthogonal, the longer of which becomes the first; returns the lanes in which they were not. */
+/* Makes two rows orthogonal; the longer one becomes the first; returns the lanes that were not orthogonal. */
 INLINE I NAME(rotate_pair)(NAME(jacobi) * j, int p, int q, V least) {
   const V one = SPLAT(1), zero = SPLAT(0), sp = j->squares[p], sq = j->squares[q];
   const V product = NAME(inner)(j->r + p * j->n, j->r + q * j->n, j->n);
@@ -538,7 +538,7 @@ static I NAME(jacobi_group)(NAME(jacobi) * j) {
   return rotated;
 }
 
-/* ---- what is left of the singular values, one lane at a time: pointers are to the lane's first element */
+/* ---- the rest of the singular values, one lane at a time: pointers are to the lane's first element */
 
 /* Orthogonalises a row against the first `count` rows in `order` (Gram-Schmidt, twice); returns the square of the
  * remaining norm. */

@@ -8,7 +8,7 @@ INLINE V NAME(load_up_to)(const T *from, int64_t count) {
   return count > 0 ? LOAD_SOME(from, count) : SPLAT(0);
 }
 
-/* The sum of a chunk, of which each half is added to the other again and again. */
+/* The sum of a chunk: one half is added to the other again and again. */
 INLINE double NAME(sum_chunk)(V *sums) {
   _Pragma("GCC unroll 4") for (int half = PARTS / 2; half > 0; half /= 2)
       _Pragma("GCC unroll 4") for (int p = 0; p < half; p++) sums[p] += sums[p + half];
@@ -55,7 +55,7 @@ static double NAME(largest)(const void *from, int64_t count) {
 /* Lines that a reflector is applied to at once: as many sums hide the latency of an addition. */
 #define TOGETHER (PARTS == 1 ? 8 : 4)
 
-/* The factors by which a vector is added to lines: -tau times their inner products, each with the bits of `dot`. */
+/* The factors of a vector that is added to lines: -tau times their inner products, each with the bits of `dot`. */
 INLINE void NAME(reflections)(const T *lines, int64_t step, int count, const ts_linalg_reflector *r, T *out) {
   const T *v = r->v;
   V sums[TOGETHER * PARTS];
@@ -115,7 +115,7 @@ static void NAME(products)(const ts_linalg_reflector *r, const void *from, int64
   if (c < count) NAME(reflections)(lines + c * step, step, 1, r, out + c);
 }
 
-/* ---- sums of lines, which are taken from others */
+/* ---- sums of lines, subtracted from others */
 
 #define DEEP \
   (VECTOR_BYTES == 64 ? 4 : 2) /* vectors of each of 4 lines that are summed at once; of one line twice as many */
@@ -141,7 +141,7 @@ INLINE void NAME(take_vectors)(const ts_linalg_sums *s, bool adds, T *to, int64_
       memcpy(to + r * step + i + v * LANES, &sums[r * vecs + v], sizeof(V));
 }
 
-/* The last elements of a line, of which there are too few for a vector. */
+/* The last elements of a line: too few for a vector. */
 INLINE void NAME(take_rest)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t line, int64_t i,
                             int rows) {
   const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;

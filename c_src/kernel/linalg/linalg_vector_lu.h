@@ -1,6 +1,6 @@
 /* LU factors: the part of linalg_vector_type.h with pivots. */
 
-/* ---- a panel of columns, which are rows here */
+/* ---- a panel of columns, stored as rows */
 
 /* sums[i ...] += the products of rows 0 .. count-1 with their factors. */
 INLINE void NAME(add_products)(const T *rows, int64_t stride, const T *factors, int count, int vecs, T *sums) {
@@ -14,7 +14,7 @@ INLINE void NAME(add_products)(const T *rows, int64_t stride, const T *factors, 
   memcpy(sums, sum, (size_t)vecs * sizeof(V));
 }
 
-/* The same of `cols` rows of factors and of sums, which share what is loaded: DEEP vectors of each. */
+/* The same for `cols` rows of factors and of sums, with shared loads: DEEP vectors of each. */
 #define DEEP (VECTOR_BYTES == 64 ? 4 : 2)
 INLINE void NAME(add_block)(const ts_linalg_panel *p, int c, int count, int cols, int64_t at) {
   const T *rows = (const T *)p->columns + at, *factors = (const T *)p->columns + c * p->row;
@@ -36,7 +36,7 @@ INLINE void NAME(add_block)(const ts_linalg_panel *p, int c, int count, int cols
 /* Rows up to here have the elements of U. */
 INLINE int64_t NAME(head_of)(const ts_linalg_panel *p) { return (p->width + LANES - 1) / LANES * LANES; }
 
-/* The elements of U of columns c to c + cols - 1 in rows `first` to `end` - 1, and with them the sums of those below up
+/* The elements of U in columns c to c + cols - 1 and rows `first` to `end` - 1, and the sums of the elements below up
  * to the head. Columns take turns, as each waits for its last sum. */
 INLINE void NAME(sum_heads)(const ts_linalg_panel *p, int c, int cols, int first, int end) {
   const T *rows = p->columns;

@@ -1,7 +1,7 @@
 /* Loops over the poles of a rational function: the part of linalg_vector_body.h that kernel/linalg/factor_secular.c
  * uses. No fused multiply-adds. */
 #define LANES ((int)(VECTOR_BYTES / sizeof(double)))
-#define CHUNK 8 /* poles of which sums are taken at once, by every instruction set */
+#define CHUNK 8 /* number of poles in a partial sum, for every instruction set */
 #define PARTS (CHUNK / LANES)
 #define INLINE static inline __attribute__((always_inline))
 

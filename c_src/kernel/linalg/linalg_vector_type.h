@@ -21,7 +21,7 @@ INLINE void NAME(load_row)(const T *from, int64_t count, int vecs, V *out) {
   }
 }
 
-/* Columns of a block, of which one row is in `vecs` vectors. */
+/* Columns of a block; a row has `vecs` vectors. */
 typedef struct NAME(chunk) {
   const ts_linalg_block *b;
   int64_t first, count;
@@ -110,8 +110,8 @@ INLINE void NAME(add_rows)(const T *rows, int j, int at, int vecs, T *inout) {
   memcpy(inout + at, sum, (size_t)vecs * sizeof(V));
 }
 
-/* inout[i] = (inout[i] - sums[i]) / d from the diagonal on, d the root of what stands there. Where that is 0 so must
- * the others be. */
+/* inout[i] = (inout[i] - sums[i]) / d from the diagonal on, d the root of the diagonal element. If that is 0 all others
+ * must be. */
 INLINE bool NAME(finish_row)(int j, int n, const T *sums, T *inout) {
   int at = j / LANES * LANES;
   const T pivot = inout[j] - sums[j];
@@ -180,7 +180,7 @@ INLINE uint32_t NAME(find_nonzero)(const V *tile, int n, int j) {
   return found;
 }
 
-/* The factors in place; returns by the bits of lanes which are not positive definite. */
+/* The factors in place; returns the lanes, as bits, that are not positive definite. */
 INLINE uint32_t NAME(factor_tile)(V *tile, int n) {
   uint32_t bad = 0;
   for (int j = 0; j < n; j++) {

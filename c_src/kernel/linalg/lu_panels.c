@@ -1,7 +1,7 @@
-/* A panel's columns are factored where they are rows. Then strips of the columns behind it are brought up to date, each
- * from the exchange of its rows to its sums by one thread, which takes the same strips each time and so has them in its
- * cache. The first strip is the next panel, which is factored at once, while others are still busy with the rest: no
- * thread waits for a panel. The matrix is read where it is, in the order of rows so far; only sums are moved. */
+/* A panel's columns are factored where they are rows. Then strips of the trailing columns are brought up to date. One
+ * thread updates a strip, from the exchange of its rows to its sums, and takes the same strips each time, so it has
+ * them in its cache. The first strip is the next panel, factored at once, while other threads are still busy with the
+ * rest: no thread waits for a panel. The matrix is read in place, in the order of rows so far; only sums are moved. */
 #include "kernel/linalg/lu_panels.h"
 
 #include "base/alloc.h"
@@ -113,7 +113,8 @@ static ts_status factor_panel(const lu_factors *f, int64_t at) {
 
 /* ---- a strip of columns ---- */
 
-/* Of the factors or of the right side. Its rows are sums from the panel on, and what they are taken from is elsewhere.
+/* Of the factors or of the right side. Its rows are sums from the panel on; `from` has the elements that they are
+ * subtracted from.
  */
 typedef struct strip {
   char *data;
@@ -136,7 +137,7 @@ static void exchange_rows(const panel *p, const strip *s) {
   }
 }
 
-/* The panel's rows, which become U's in place of their sums. */
+/* The panel's rows: U's rows replace their sums. */
 static void solve_rows(const panel *p, const strip *s) {
   const int size = p->f->with.size;
   char rows[BLOCK * BLOCK * 8] __attribute__((aligned(64))), *out = s->data + p->at * s->row * size;

@@ -22,7 +22,7 @@ typedef struct lu_factors {
 
 /* Elements from a row to the next: no power of two, so that a strip's rows fit into the first cache. */
 static inline int64_t lu_pitch(int64_t n) { return ((n + 15) / 16 | 1) * 16; }
-/* Of a panel's rows below, packed for products, of which there are none up to TS_LINALG_BLOCK rows. */
+/* Elements of a panel's lower rows, packed for products; none up to TS_LINALG_BLOCK rows. */
 static inline int64_t lu_below_elements(const ts_gemm *gemm, int64_t n) {
   return gemm ? (ts_gemm_left_elements(gemm, n, TS_LINALG_BLOCK) + 15) / 16 * 16 : 0;
 }

@@ -1,4 +1,4 @@
-/* triangular_solve. Every case is the solution of lower * X = B by rows of X: a transpose exchanges strides, an upper
+/* triangular_solve. Every case is the solution of lower * X = B by rows of X. A transpose exchanges strides, an upper
  * triangle is a lower one from the other end, and from the right side columns are rows. Columns are independent:
  * threads share matrices and ranges of columns. */
 #include "base/alloc.h"

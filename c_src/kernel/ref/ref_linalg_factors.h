@@ -101,8 +101,8 @@ static void NAME(qr)(const ts_ref_call *call, int64_t which, void *room) {
 
 /* ---- Jacobi's rotations */
 
-/* The rotation of two directions p and q whose matrix of products is [alpha, gamma; conj(gamma), beta], after which
- * the product of both is 0: p becomes c p - s conj(phase) q, and q becomes s p + c conj(phase) q. */
+/* The rotation of two directions p and q whose matrix of products is [alpha, gamma; conj(gamma), beta]; afterwards the
+ * product of both is 0: p becomes c p - s conj(phase) q, and q becomes s p + c conj(phase) q. */
 typedef struct NAME(rotation) {
   REAL c, s;
   NUMBER turn; /* conj(phase) */

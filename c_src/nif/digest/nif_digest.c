@@ -106,7 +106,7 @@ static ts_status read_all(ErlNifEnv *env, ts_digest *d, ts_digest_walk *walk, ER
   return TS_SUCCESS;
 }
 
-/* Numbers the functions of the round, after those of earlier rounds. */
+/* Numbers the functions of the round, after the functions of earlier rounds. */
 static ts_status end_round(ts_digest *d, size_t met) {
   d->answered = d->functions.count;
   TS_TRY(TS_VEC_RESERVE(&d->functions, d->answered + met));
@@ -114,7 +114,7 @@ static ts_status end_round(ts_digest *d, size_t met) {
   return TS_SUCCESS;
 }
 
-/* The sizes before a round, to which a round that begins again returns. */
+/* The sizes before a round; a round that begins again returns to them. */
 typedef struct mark {
   size_t opens, names, holes, tensors;
   uint64_t bytes;
@@ -224,7 +224,8 @@ static ERL_NIF_TERM begin_long(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 ERL_NIF_TERM ts_nif_digest(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* digest(Term, plain | tensors | forms) -> {Digest :: <<_:128>>, Words, Bytes, Tensors} | {more, Unfinished,
    * [Function], Tensors}. Words is the size of a copy of the term. digest_more/2 needs the code and environment of each
-   * function. Tensors are those that count by number, in the order of their numbers; each call numbers new ones. */
+   * function. Tensors are the tensors that count by number, in the order of their numbers; each call numbers new
+   * ones. */
   ERL_NIF_TERM term;
   bool is_long;
   ts_status status = begin(env, argv, SHORT, &is_long, &term);

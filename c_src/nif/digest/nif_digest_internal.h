@@ -16,34 +16,34 @@ typedef struct ts_digest_part {
   uint32_t open;  /* CLOSED, or the number of the open term or function that must be named first */
 } ts_digest_part;
 
-/* A name that an open term lacks: names[at] is that of the open term or function number `open`. */
+/* A name that an open term lacks: names[at] is the name of the open term or function number `open`. */
 typedef struct ts_digest_hole {
   uint32_t at;
   uint32_t open;
 } ts_digest_hole;
 
-/* An open term: a function, or a term that holds one. The digest of a function is that of its code and environment,
- * which only Erlang can read. */
+/* An open term: a function, or a term that holds one. The digest of a function is the digest of its code and
+ * environment: only Erlang can read these. */
 typedef enum ts_digest_kind { TS_DIGEST_TERM, TS_DIGEST_PAIRS, TS_DIGEST_FUNCTION } ts_digest_kind;
 
 typedef struct ts_digest_open {
   ts_digest_kind kind;
   size_t first, count; /* among `names`; of a function its number */
   size_t hole, hole_count;
-  ts_digest_part part; /* until it is closed: the words without those of the holes */
+  ts_digest_part part; /* until it is closed: the words without the holes' words */
 } ts_digest_open;
 
 typedef enum ts_digest_mode {
   TS_DIGEST_PLAIN,
-  TS_DIGEST_TENSORS, /* those of the core count by type, shape and which one they are */
-  TS_DIGEST_FORMS    /* those of Nx count by type and shape */
+  TS_DIGEST_TENSORS, /* the core's tensors count by type, shape and identity */
+  TS_DIGEST_FORMS    /* Nx's tensors count by type and shape */
 } ts_digest_mode;
 
 /* The state of a digest. Terms are read in rounds: each round reads code and environment of the functions that the
  * round before it found. Terms may move between two rounds, so nothing here points to them. */
 typedef struct ts_digest {
   ts_digest_mode mode;
-  TS_VEC(ts_digest_open) opens; /* each after those that it depends on in its round */
+  TS_VEC(ts_digest_open) opens; /* each after its dependencies in its round */
   TS_VEC(ts_hash128) names;
   TS_VEC(ts_digest_hole) holes;
   TS_VEC(ts_digest_part) functions; /* by number: the answer of Erlang, read in the next round */
@@ -103,7 +103,7 @@ void ts_digest_plain_init(void);
 
 extern uint64_t ts_digest_tags[TS_TAGS];
 
-/* The value itself, and a tag with which no hash is equal. */
+/* The value itself, and a tag that no hash has. */
 static inline ts_hash128 ts_digest_plain_name(ts_digest_tag tag, uint64_t value) {
   return (ts_hash128){value, ts_digest_tags[tag]};
 }

@@ -1,6 +1,6 @@
 /* The pairs of small maps. Calls of the VM's iterator would take most of the time for a node of Nx. An iterator holds
  * pointers to the map's arrays of keys and values, which erl_nif.h does not document. So they are read directly only if
- * they have the expected contents, which is checked at start for each size, and again for each map. */
+ * they have the expected contents: this is checked at start for each size, and again for each map. */
 #include "nif/digest/nif_digest_internal.h"
 
 static bool has_arrays;

@@ -148,14 +148,14 @@ static ts_status read_function(walk *w, ERL_NIF_TERM term, ts_digest_part *out) 
 
 static inline frame *last_frame(const walk *w) { return &w->frames.data[w->frames.count - 1]; }
 
-/* Words of atoms differ above their tag of six bits; that of the empty list differs within the tag. */
+/* Words of atoms differ above their tag of six bits; the word of the empty list differs within the tag. */
 static inline size_t slot_of_atom(ERL_NIF_TERM term) { return (term >> 6 ^ term >> 4) & (RECENT_ATOMS - 1); }
 
 static inline bool is_known_atom(const walk *w, ERL_NIF_TERM term) { return w->atoms[slot_of_atom(term)] == term; }
 
 static inline void know_atom(walk *w, ERL_NIF_TERM term) { w->atoms[slot_of_atom(term)] = term; }
 
-/* Also true for the empty list, which is a constant word like an atom. */
+/* Also true for the empty list: it is a constant word like an atom. */
 static inline bool is_atom(walk *w, ERL_NIF_TERM term) {
   if (is_known_atom(w, term)) return true;
   if (!enif_is_atom(w->env, term) && term != atom.nil) return false;
@@ -196,7 +196,7 @@ static inline ts_status open_parts(walk *w, ERL_NIF_TERM term, ts_digest_tag tag
   return TS_SUCCESS;
 }
 
-/* {tessera, Ref, Type, Shape}, in the mode in which tensors count by their number. */
+/* {tessera, Ref, Type, Shape}, in the mode that counts tensors by their number. */
 static bool is_tensor(const walk *w, const ERL_NIF_TERM *f, int count) {
   return w->digest->mode == TS_DIGEST_TENSORS && count == 4 && f[0] == ts_atom.tessera_ && enif_is_ref(w->env, f[1]);
 }
@@ -300,7 +300,7 @@ static ts_status open_list(walk *w, ERL_NIF_TERM list) {
   return open_parts(w, list, TS_TAG_LIST, parts, count + 1, 2 * (uint64_t)count);
 }
 
-/* A tensor of Nx, in the mode in which it counts by type and shape only. */
+/* A tensor of Nx, in the mode that counts it by type and shape only. */
 static bool is_form(const walk *w, ERL_NIF_TERM map, ERL_NIF_TERM *out_type, ERL_NIF_TERM *out_shape) {
   ERL_NIF_TERM name;
   return w->digest->mode == TS_DIGEST_FORMS && enif_get_map_value(w->env, map, atom.struct_, &name) &&
@@ -371,8 +371,8 @@ static bool get_small_map(const walk *w, ERL_NIF_TERM map, size_t size, small_ma
 
 /* ---- nodes of Nx ---- */
 
-/* A node is a tensor whose data is an expression, which has a reference and a list of arguments. All of it is read as
- * one term, since each of its terms would take a frame, an entry in `seen`, and a hash that depends on the next one's.
+/* A node is a tensor whose data is an expression with a reference and a list of arguments. All of it is read as one
+ * term, since each of its terms would take a frame, an entry in `seen`, and a hash that depends on the next one's.
  */
 typedef struct node {
   small_map expression;
@@ -570,7 +570,7 @@ static ts_status read_parts(walk *w, bool *out_frame) {
   }
 }
 
-/* Stores an open term, which is named when its functions have names. */
+/* Stores an open term; it is named when its functions have names. */
 static ts_status keep_open(walk *w, const frame *f, ts_digest_part *out) {
   ts_digest *d = w->digest;
   ts_digest_open o = {.kind = f->kind,

@@ -229,8 +229,8 @@ static ERL_NIF_TERM program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 }
 
 ERL_NIF_TERM ts_nif_expression_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* expression_program(Expression, Rules :: Builder | undefined, [Region]) -> Builder: makes a finished program, in
-   * which each node is a copy of its rule: a region of Rules or a cached one. Long ones move to a dirty scheduler. */
+  /* expression_program(Expression, Rules :: Builder | undefined, [Region]) -> Builder: makes a finished program. Each
+   * node is a copy of its rule: a region of Rules or a cached one. Long ones move to a dirty scheduler. */
   if (is_short(env, argv[0], SHORT)) return program(env, argc, argv);
   return enif_schedule_nif(env, "expression_program", ERL_NIF_DIRTY_JOB_CPU_BOUND, program, argc, argv);
 }

@@ -1,6 +1,6 @@
 /* Nx expressions as the VM has them: maps that refer to each other. They are read once. Steps that differ only in their
- * operands share a rule; Erlang lowers each rule once, and the program is made of copies of those. The meaning of Nx's
- * ops is not known here. Thread-safe: what was read is immutable. */
+ * operands share a rule; Erlang lowers each rule once, and the program is made of copies of the rules. The meaning of
+ * Nx's ops is not known here. Thread-safe: expressions are immutable. */
 #ifndef TS_NIF_EXPR_H
 #define TS_NIF_EXPR_H
 

@@ -34,7 +34,7 @@ void ts_nif_expr_terms_init(ErlNifEnv *env) {
   atom.expr_ = enif_make_atom(env, "Elixir.Nx.Defn.Expr");
   for (int t = 0; t < TS_DTYPE_COUNT; t++) {
     const char *name = ts_dtype_name((ts_dtype)t);
-    /* {f, 8} is e5m2, which the other one would be, too. */
+    /* {f, 8} is e5m2, so e4m3fn has its whole name. */
     size_t length = t == TS_F8E4M3FN ? strlen(name) : strcspn(name, "0123456789");
     types[t].kind = enif_make_atom_len(env, name, length);
     types[t].bits = ts_dtype_supported((ts_dtype)t) ? ts_dtype_bits((ts_dtype)t) : 0;
