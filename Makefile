@@ -19,6 +19,9 @@ ifeq ($(origin CC),default)
 CC := cc
 endif
 ERLC ?= erlc
+ELIXIRC ?= elixirc
+# Empty where there is no Elixir.
+ELIXIR_STAMP := $(if $(shell command -v $(ELIXIRC) 2>/dev/null),build/elixir.stamp)
 ERL ?= erl
 LLVM_CONFIG ?= llvm-config-19
 PKG_CONFIG ?= pkg-config
@@ -103,7 +106,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -113,11 +116,13 @@ MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags ompi-c 2>
 MPI_LIBS := $(shell $(PKG_CONFIG) --libs ompi-c 2>/dev/null)
 MPI := $(if $(MPI_LIBS),$(APP)/priv/tessera_mpi.so)
 
-all: core nif mpi tool erl
+all: core nif mpi tool erl $(if $(ELIXIR_STAMP),,no-elixir)
 # For rebar3 (rebar.config): C, and Erlang where make has built it before, for the release of OTP that is there now.
 dependency: nif erl/term/tessera_types.hrl
 	$(Q)[ ! -d ebin ] || { $(ERL) -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().' >build/otp.tmp && \
-	  { cmp -s build/otp.tmp build/otp || { rm -f build/erl.stamp && mv build/otp.tmp build/otp; }; } && $(MAKE) erl; }
+	  { cmp -s build/otp.tmp build/otp || { rm -f build/erl.stamp build/elixir.stamp && mv build/otp.tmp build/otp; }; } && $(MAKE) erl; }
+# For Mix (mix.exs), which compiles Erlang and Elixir itself.
+native: nif mpi erl/term/tessera_types.hrl
 core: $(CORE)
 nif: $(NIF)
 mpi: $(MPI)
@@ -217,7 +222,7 @@ APP_SRC := $(wildcard erl/tessera.app.src)
 erl_module_list = $(subst $() ,$(comma),$(patsubst %,'%',$(basename $(notdir $(ERL_SRC)))))
 comma := ,
 
-erl: $(if $(ERL_SRC),build/erl.stamp build/shell-docs.stamp) $(if $(APP_SRC),ebin/tessera.app)
+erl: $(if $(ERL_SRC),build/erl.stamp build/shell-docs.stamp) elixir $(if $(APP_SRC),ebin/tessera.app)
 
 $(ERL_TYPES): c_src/tensor/dtype.def mk/types.awk
 	$(Q)awk -f mk/types.awk $< > $@
@@ -244,14 +249,29 @@ build/shell-docs.stamp: $(PUBLIC_BEAM) mk/shell-docs.escript
 	$(Q)mk/shell-docs.escript $(PUBLIC_SRC) ebin
 	@touch $@
 
-# The same in the folders of rebar3 and of Mix, whose variables a hook has (rebar.config).
+# The same in the folders of rebar3, whose variables a hook has (rebar.config), and of Mix (mix.exs), which says EBIN.
 shell-docs:
-	$(Q)mk/shell-docs.escript $(PUBLIC_SRC) ebin "$$REBAR_DEPS_DIR/tessera/ebin" \
+	$(Q)mk/shell-docs.escript $(PUBLIC_SRC) $(if $(EBIN),"$(EBIN)",ebin) "$$REBAR_DEPS_DIR/tessera/ebin" \
 	  "$$REBAR_CHECKOUTS_OUT_DIR/tessera/ebin" "$$REBAR_BARE_COMPILER_OUTPUT_DIR/ebin"
 
-ebin/tessera.app: $(APP_SRC) $(ERL_SRC)
+# Elixir's compiler writes protocols' implementations, too, so its modules are listed from ebin/.
+ebin/tessera.app: $(APP_SRC) $(ERL_SRC) $(ELIXIR_STAMP)
 	@mkdir -p ebin
-	$(Q)sed "s/{modules, *\[\]}/{modules, [$(erl_module_list)]}/" $< > $@
+	$(Q)sed "s/{modules, *\[\]}/{modules, [$(erl_module_list)$(if $(ELIXIR_STAMP),$$(for beam in ebin/Elixir.*.beam; do \
+	  printf ",'%s'" "$$(basename "$$beam" .beam)"; done))]}/" $< > $@
+
+# ---- Elixir: lib/, over the modules of erl/nx/, where there is an Elixir (docs/elixir.md)
+
+ELIXIR_SRC := $(sort $(wildcard lib/*.ex lib/*/*.ex lib/*/*/*.ex))
+elixir: $(ELIXIR_STAMP)
+# All at once: that takes a second or two. The compiler would find the modules of the last build in ebin/. It wants a locale with UTF-8.
+build/elixir.stamp: $(ELIXIR_SRC) Makefile $(if $(wildcard ebin/Elixir.Tessera.Mesh.beam),,missing-beams) | build/erl.stamp
+	$(if $(V),,@echo "  ELIXIRC $(words $(ELIXIR_SRC)) files")
+	$(Q)rm -f ebin/Elixir.*.beam
+	$(Q)LC_ALL=C.UTF-8 $(ELIXIRC) --warnings-as-errors -pa ebin -o ebin $(ELIXIR_SRC)
+	@touch $@
+no-elixir:
+	@echo "tessera: there is no Elixir here ($(ELIXIRC)), so lib/ is left out, which is for Nx; all of the Erlang API is built"
 
 # $(call erl_compile,FOLDERS,NAME[,FILES]): compiles FOLDER/*.erl of each into build/NAME/, but for these files.
 define erl_compile

@@ -4,7 +4,7 @@
 #
 # or, with Nx and Tessera built already: ERL_LIBS=<folder of nx, complex, telemetry> elixir -pa ebin examples/serving.exs
 unless Code.ensure_loaded?(Nx) do
-  Mix.install([{:nx, "~> 0.11"}, {:tessera, path: Path.expand("..", __DIR__), manager: :make}])
+  Mix.install([{:nx, "~> 0.11"}, {:tessera, path: Path.expand("..", __DIR__)}])
 end
 
 {:ok, _} = Application.ensure_all_started(:nx)

@@ -57,9 +57,10 @@ references(Beam, Own) ->
     From = module(Beam),
     [{From, To, What} || {To, What} <- of_beam(Beam), To =/= From, is_map_key(To, Own)].
 
-%% Elixir's modules have no abstract code in Erlang's form: of them the imports are read.
+%% Elixir's modules have no abstract code in Erlang's form, but by Elixir's own library: of them the imports are read.
 of_beam(Beam) ->
-    {ok, {_, Chunks}} = beam_lib:chunks(Beam, [imports, abstract_code], [allow_missing_chunks]),
+    Wanted = [imports | [abstract_code || not is_elixir(Beam)]],
+    {ok, {_, Chunks}} = beam_lib:chunks(Beam, Wanted, [allow_missing_chunks]),
     Imports = [{M, function(F, A)} || {M, F, A} <- proplists:get_value(imports, Chunks)],
     case proplists:get_value(abstract_code, Chunks) of
         {raw_abstract_v1, Forms} -> Imports ++ lists:flatmap(fun of_form/1, Forms);

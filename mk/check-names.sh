@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 known=$(mktemp) || exit 1
 trap 'rm -f "$known"' EXIT
 {
-  find c_src erl include test mk bench examples -type f | sed 'p; s,.*/,,'
+  find c_src erl lib include test mk bench examples mix.exs -type f | sed 'p; s,.*/,,'
   grep -rhoE '\b(ts|TS)_[A-Za-z0-9_]+' c_src include test/c test/rows
 } | sort -u >"$known"
 awk -v known="$known" '
@@ -37,7 +37,7 @@ FNR == 1 { fenced = 0 }
   for (i = 2; i <= n; i += 2) {
     name = parts[i]
     sub(/\(\)$/, "", name)
-    if (name !~ /^[A-Za-z0-9_.*\/-]+\.(c|h|def|erl|hrl|sh|exs|py|ts|awk|escript)$/ && name !~ /^(ts|TS)_[A-Za-z0-9_*]+$/) continue
+    if (name !~ /^[A-Za-z0-9_.*\/-]+\.(c|h|def|erl|hrl|sh|exs?|py|ts|awk|escript)$/ && name !~ /^(ts|TS)_[A-Za-z0-9_*]+$/) continue
     if (name ~ /NAME/ || name == "ts_x" || exists(name)) continue
     printf "%s:%d: there is no %s\n", FILENAME, FNR, name
     failed = 1

@@ -7,6 +7,7 @@ page=docs/tests.md
 {
   find c_src -name '*.c'
   find erl -name '*.erl'
+  find lib -name '*.ex'
   find test/c -name 'test_*.c'
   find test/erl -name '*_tests.erl'
 } | sort | awk -v page="$page" '
@@ -16,7 +17,7 @@ function fail(text) {
 }
 function base(path) {
   sub(/.*\//, "", path)
-  sub(/\.(c|erl)$/, "", path)
+  sub(/\.(c|erl|ex)$/, "", path)
   return path
 }
 # The words of a cell that stand in backquotes, to out[1..].
@@ -35,7 +36,7 @@ function check_word(word, line,  path) {
   named[word] = 1
   if (word ~ /^test_[a-z0-9_]+$/) path = "test/c/" word ".c"
   else if (word ~ /^tessera_[a-z0-9_]+_tests$/) path = "test/erl/" word ".erl"
-  else if (word ~ /^(c_src|erl|test|docs)\/[A-Za-z0-9_.\/*-]+$/ && word !~ /NAME/) path = word
+  else if (word ~ /^(c_src|erl|lib|test|docs)\/[A-Za-z0-9_.\/*-]+$/ && word !~ /NAME/) path = word
   if (path != "" && system("ls -d " path " >/dev/null 2>&1")) fail(page ":" line ": there is no " path)
 }
 function read_row(row, line,  cells, folder, files, tests, i, n) {

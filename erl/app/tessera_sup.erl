@@ -10,5 +10,5 @@ init([]) ->
                #{id => tessera_turns, start => {tessera_turns, start_link, []}},
                #{id => tessera_check, start => {tessera_check, start_link, []}},
                #{id => tessera_cache, start => {tessera_cache, start_link, []}},
-               #{id => tessera_lock, start => {'Elixir.Tessera.Defn.Lock', start_link, [[]]}}],
+               #{id => tessera_nx_lock, start => {tessera_nx_lock, start_link, []}}],
     {ok, {#{strategy => one_for_one}, Workers}}.

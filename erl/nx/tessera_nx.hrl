@@ -2,10 +2,11 @@
 -define(TENSOR, 'Elixir.Nx.Tensor').
 -define(EXPR, 'Elixir.Nx.Defn.Expr').
 -define(BINARY, 'Elixir.Nx.BinaryBackend').
+-define(COMPILER, 'Elixir.Tessera').
+-define(CLUSTER, 'Elixir.Tessera.Cluster').
 -define(BACKEND, 'Elixir.Tessera.Backend').
 -define(BUFFER, 'Elixir.Tessera.DeviceBuffer').
 -define(TYPESPEC, 'Elixir.Tessera.Typespec').
--define(LOCKED_CACHE, 'Elixir.Tessera.Defn.LockedCache').
 -define(CLIENT, 'Elixir.Tessera.Client').
 -define(POINTER, 'Elixir.Nx.Pointer').
 

@@ -1,45 +1,111 @@
-%% @private Containers of Tessera.Cluster: tensors of Nx in lists, tuples, maps and structs of any kind, as the containers of the core.
+%% @private What Tessera.Cluster does over tessera_cluster: options as Elixir has them, errors as exceptions, and containers: tensors of Nx in lists, tuples, maps and structs of any kind, as the containers of the core.
 %% A tensor of Nx becomes one of the core; if it has names or vectorized axes, a tuple that has them, too. So each language loads what the
 %% other has saved, and names are saved with their tensors.
 -module(tessera_nx_cluster).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([put/2, map/3, save/3, load/3]).
+-export([child_spec/1, start_link/1, join/1, put/2, map/2, map/3, save/2, save/4, load/2, load/3, clear_cache/1, noop/2]).
 
 -define(COMPLEX, 'Elixir.Complex').
 
 -type cluster() :: tessera_cluster:cluster().
 
+-type options() :: map() | [{atom(), term()}].
+-type started() :: {ok, pid()} | {error, {atom(), binary()}}.
+
+-spec child_spec(options()) -> supervisor:child_spec().
+child_spec(Options) ->
+    Name = case options(Options) of
+               #{name := Given} -> Given;
+               _ -> nil
+           end,
+    (tessera_cluster:child_spec(#{ranks => 1}))#{id := {?CLUSTER, Name}, start := {?CLUSTER, start_link, [Options]}}.
+
+-spec start_link(options()) -> started().
+start_link(Options) -> tessera_cluster:start_link(options(Options)).
+
+-spec join(options()) -> started().
+join(Options) -> tessera_cluster:join(options(Options)).
+
 -spec put(cluster(), [term()]) -> [term()].
-put(Cluster, Parts) -> placed(Cluster, tessera_cluster:put(Cluster, to_core(Parts))).
+put(Cluster, Parts) -> core(fun() -> placed(Cluster, tessera_cluster:put(Cluster, to_core(Parts))) end).
 
 %% By partition.
 placed(Cluster, Parts) -> [from_core(Part, {Cluster, P}) || {P, Part} <- lists:zip(lists:seq(0, length(Parts) - 1), Parts)].
 
+-spec map(cluster(), function()) -> [term()].
+map(Cluster, Fun) when is_function(Fun, 1) -> mapped(Cluster, Fun, none);
+map(_, Other) -> tessera_nx_error:expected("a function of one argument", Other).
+
+-spec map(cluster(), function(), [term()]) -> [term()].
+map(Cluster, Fun, Args) when is_function(Fun, 2), is_list(Args) -> mapped(Cluster, Fun, Args);
+map(_, Fun, Other) when is_function(Fun, 2) -> tessera_nx_error:expected("a list with an argument for each rank", Other);
+map(_, Other, _) -> tessera_nx_error:expected("a function of two arguments", Other).
+
 %% On a node that has joined, tensors stay as they are. Else a rank gets and returns those of the core, as its results stay there.
--spec map(cluster(), function(), none | [term()]) -> [term()].
-map(Cluster, F, Args) ->
-    case tessera_cluster_joined:find(Cluster) of
-        none -> placed(Cluster, tessera_cluster:map_as(Cluster, F, on_rank(F, Args), to_core(Args)));
-        _ -> tessera_cluster:map_as(Cluster, F, F, Args)
-    end.
+mapped(Cluster, F, Args) ->
+    core(fun() ->
+                 case tessera_cluster_joined:find(Cluster) of
+                     none -> placed(Cluster, tessera_cluster:map_as(Cluster, F, on_rank(F, Args), to_core(Args)));
+                     _ -> tessera_cluster:map_as(Cluster, F, F, Args)
+                 end
+         end).
 
 on_rank(F, none) -> fun(Rank) -> to_core(F(Rank)) end;
 on_rank(F, _) -> fun(Rank, Arg) -> to_core(F(Rank, from_core(Arg, {host, 0}))) end.
 
--spec save(file:name_all(), term(), none | {Mesh :: map(), Shardings :: term()}) -> ok.
-save(Path, Parts, none) -> tessera_cluster:save(Path, to_core(Parts));
-save(Path, Parts, {Mesh, Shardings}) ->
-    Checked = tessera_nx_shard:mesh(Mesh),
-    Cut = case Parts of
-              [First | _] -> shardings(Checked, Shardings, First);
-              _ -> #{}   % which save/4 refuses
-          end,
-    tessera_cluster:save(Path, to_core(Parts), tessera_mesh:plain(Checked), Cut).
+-spec save(file:name_all(), term()) -> ok.
+save(Path, Parts) -> core(fun() -> tessera_cluster:save(Path, to_core(Parts)) end).
 
--spec load(cluster(), file:name_all(), none | map()) -> [term()].
-load(Cluster, Path, none) -> placed(Cluster, tessera_cluster:load(Cluster, Path));
-load(Cluster, Path, Mesh) -> placed(Cluster, tessera_cluster:load(Cluster, Path, tessera_mesh:plain(tessera_nx_shard:mesh(Mesh)))).
+-spec save(file:name_all(), term(), map(), term()) -> ok.
+save(Path, Parts, Mesh, Shardings) ->
+    core(fun() ->
+                 Checked = tessera_nx_shard:mesh(Mesh),
+                 tessera_cluster:save(Path, to_core(Parts), tessera_mesh:plain(Checked), cut(Checked, Shardings, Parts))
+         end).
+
+cut(Mesh, Shardings, [First | _]) -> shardings(Mesh, Shardings, First);
+cut(_, _, _) -> #{}.   % tessera_cluster:save/4 refuses the parts
+
+-spec load(cluster(), file:name_all()) -> [term()].
+load(Cluster, Path) -> core(fun() -> placed(Cluster, tessera_cluster:load(Cluster, Path)) end).
+
+-spec load(cluster(), file:name_all(), map()) -> [term()].
+load(Cluster, Path, Mesh) ->
+    core(fun() -> placed(Cluster, tessera_cluster:load(Cluster, Path, tessera_mesh:plain(tessera_nx_shard:mesh(Mesh)))) end).
+
+-spec clear_cache(cluster()) -> ok.
+clear_cache(Cluster) -> core(fun() -> tessera_cluster:clear_cache(Cluster) end).
+
+-spec noop(cluster(), pos_integer()) -> ok.
+noop(Cluster, Count) -> core(fun() -> tessera_cluster:noop(Cluster, Count) end).
+
+%% The core's errors as exceptions.
+core(F) -> tessera_nx_shard:core(F).
+
+%% ---- options
+
+%% The given options, which replace those that are configured for the name. start_link/1 refuses a term that is no list of pairs.
+options(Given) ->
+    try {plain(Given), application:get_env(tessera, clusters, [])} of
+        {#{name := Name} = Own, Configured} -> maps:merge(plain(proplists:get_value(Name, Configured, [])), Own);
+        {Own, _} -> Own
+    catch error:_ -> Given
+    end.
+
+plain(Options) when is_map(Options) -> plain(maps:to_list(Options));
+plain(Options) -> maps:from_list([{Name, value(Name, Value)} || {Name, Value} <- proper(Options), Value =/= nil]).
+
+proper(Options) ->
+    true = lists:all(fun(Pair) -> is_tuple(Pair) andalso tuple_size(Pair) =:= 2 end, Options),
+    Options.
+
+value(Name, Pairs) when (Name =:= mca orelse Name =:= env), is_map(Pairs) -> value(Name, maps:to_list(Pairs));
+value(Name, Pairs) when (Name =:= mca orelse Name =:= env), is_list(Pairs) -> [pair(Pair) || Pair <- Pairs];
+value(_, Value) -> Value.
+
+pair({Name, Value}) when is_atom(Name) -> {atom_to_binary(Name), Value};
+pair(Pair) -> Pair.
 
 %% ---- containers
 

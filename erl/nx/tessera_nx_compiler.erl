@@ -8,7 +8,7 @@
 -module(tessera_nx_compiler).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([compile/4, jit/5, shard_jit/6, is_cached/2, ask_mlir/2, to_mlir/3, key/2, var_keys/1, trace/2, donated/3]).
+-export([compile/4, jit/5, shard_jit/6, partitions_options/1, to_backend/1, is_cached/2, ask_mlir/2, to_mlir/3, key/2, var_keys/1, trace/2, donated/3]).
 -export([report/5, debug/2, ran/3, executes/1]).
 
 -define(ASK, '$tessera_is_cached').
@@ -50,6 +50,18 @@ shard_jit(Key, Mesh, Vars, Fun, Lists, Options) ->
         false -> tessera_nx_shard:jit(Key, Mesh, Vars, Fun, Lists, Options)
     end.
 
+%% The options of each device of the client.
+-spec partitions_options([{atom(), term()}]) -> [[{atom(), term()}]].
+partitions_options(Options) ->
+    {Client, _} = tessera_nx_client:place(Options),
+    #{device_count := Count} = tessera_nx_client:'fetch!'(Client),
+    [lists:keystore(device_id, 1, Options, {device_id, Device}) || Device <- tessera_type:dims(Count)].
+
+-spec to_backend([{atom(), term()}]) -> {module(), [{atom(), term()}]}.
+to_backend(Options) ->
+    {Client, Device} = tessera_nx_client:place(Options),
+    {?BACKEND, [{client, Client}, {device_id, Device}]}.
+
 %% A compiled function may be sent to other nodes: it holds the original function only if runs emit
 %% events.
 told(Key, #options{execution = true}) -> Key;
@@ -64,7 +76,7 @@ options(List) ->
                       false -> Default
                   end
           end,
-    {Client, Device} = 'Elixir.Tessera.Client':place(List),
+    {Client, Device} = tessera_nx_client:place(List),
     Options = #options{cache = cache(Get(cache, true)), hooks = given(Get(hooks, #{})),
                        debug = Get(debug, false) =:= true,
                        client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),
@@ -345,7 +357,7 @@ check_recompilation(Key, Vars, #compiled{outputs = Outputs}) ->
     case application:get_env(tessera, check_recompilation, infinity) of
         Threshold when is_integer(Threshold) ->
             Types = [tessera_nx_tensor:form(T) || T <- tessera_nx_tensor:flatten(Outputs)],
-            Count = ?LOCKED_CACHE:count({digest(tessera_digest:form(Key)), [var_key(Var) || Var <- Vars], Types}),
+            Count = tessera_nx_locked:count({digest(tessera_digest:form(Key)), [var_key(Var) || Var <- Vars], Types}),
             Count =:= Threshold andalso warn_of_recompilation(Key, Count),
             ok;
         _ -> ok
@@ -388,7 +400,7 @@ argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{client_name := Client
          #options{client = Client, device = Device}) -> tessera_nx_tensor:argument(T, Client);
 argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref} = Buffer}} = T,
          #options{client = Client, device = Device}) when node(Ref) =:= node() ->
-    ok = ?CLIENT:check_transfer(Buffer, {Client, Device}),
+    ok = tessera_nx_client:check_transfer(Buffer, {Client, Device}),
     tessera_nx_tensor:argument(T, Client);
 argument(T, #options{client = Client}) -> tessera_nx_tensor:argument(T, Client).
 

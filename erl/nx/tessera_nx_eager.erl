@@ -10,7 +10,7 @@ op(Op, Out, Args) ->
     Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), [value(Arg) || Arg <- Args]),
     case places(Args, none) of
         [_ | _] = Places -> placed(Out, Value, preferred(lists:reverse(Places)));
-        none -> Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place([]))};
+        none -> Out#{data := tessera_nx_tensor:data(Value, tessera_nx_client:place([]))};
         Place -> Out#{data := tessera_nx_tensor:data(Value, Place)}
     end.
 
@@ -55,7 +55,7 @@ value(Other) -> Other.
 %% default device, or a client without automatic transfers) precedes the last of the others.
 place(Args) ->
     case places(Args, none) of
-        none -> ?CLIENT:place([]);
+        none -> tessera_nx_client:place([]);
         Places when is_list(Places) -> preferred(lists:reverse(Places));
         Place -> Place
     end.
@@ -79,7 +79,7 @@ add_place(Place, Places) when is_list(Places) -> [Place | Places];
 add_place(Place, Other) -> [Place, Other].
 
 preferred(Places) ->
-    case [Place || {Client, Device} = Place <- Places, is_chosen(?CLIENT:'fetch!'(Client), Device)] of
+    case [Place || {Client, Device} = Place <- Places, is_chosen(tessera_nx_client:'fetch!'(Client), Device)] of
         [] -> lists:last(Places);
         Chosen -> lists:last(Chosen)
     end.
@@ -91,7 +91,7 @@ is_chosen(_, _) -> true.
 -spec source(atom(), map(), [term()], [{atom(), term()}]) -> map().
 source(Op, Out, Args, Options) ->
     Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), Args),
-    case ?CLIENT:place(Options) of
+    case tessera_nx_client:place(Options) of
         Place when Options =:= [] -> Out#{data := tessera_nx_tensor:data(Value, Place)};
         Place -> placed(Out, Value, Place)      % the core's default client may be another one
     end.
@@ -99,7 +99,7 @@ source(Op, Out, Args, Options) ->
 -spec from_binary(map(), bitstring(), boolean(), [{atom(), term()}]) -> map().
 from_binary(Out, Binary, MustCopy, Options) ->
     {Type, Shape} = tessera_nx_tensor:form(Out),
-    Place = ?CLIENT:place(Options),
+    Place = tessera_nx_client:place(Options),
     Make = fun() -> tessera_bits:make(Binary, Type, Shape, MustCopy, Place) end,
     Value = tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
     Out#{data := tessera_nx_tensor:data(Value, Place)}.
@@ -107,9 +107,9 @@ from_binary(Out, Binary, MustCopy, Options) ->
 %% A copy on the device that the options name. Between devices of a platform the host is not on the way.
 -spec copy(map(), [{atom(), term()}]) -> map().
 copy(#{data := #{buffer := #{ref := Ref} = Buffer}} = Tensor, Options) ->
-    {Client, _} = Place = ?CLIENT:place(Options),
+    {Client, _} = Place = tessera_nx_client:place(Options),
     case node(Ref) =:= node() andalso tessera_nif:client_waits(Client) andalso not tessera_nif:is_proxy(Ref) of
-        false -> from_binary(Tensor, ?BUFFER:read(Buffer), true, Options);
+        false -> from_binary(Tensor, tessera_nx_buffer:read(Buffer), true, Options);
         true ->
             Copy = fun() -> tessera_client:to_device(Ref, Place, true) end,
             Made = tessera_memory:result(Copy(), Copy, fun(Cause) -> tessera_nx_error:from_core(backend_copy, Cause) end),
@@ -120,7 +120,7 @@ copy(#{data := #{buffer := #{ref := Ref} = Buffer}} = Tensor, Options) ->
 -spec jit(function(), [term()], [map()]) -> term().
 jit(Fun, Args, Tensors) ->
     {Client, Device} = place(Tensors),
-    'Elixir.Tessera':jit_apply(Fun, Args, [{on_conflict, force}, {client, Client}, {device_id, Device}]).
+    'Elixir.Nx.Defn':jit_apply(Fun, Args, [{compiler, ?COMPILER}, {on_conflict, force}, {client, Client}, {device_id, Device}]).
 
 %% A left fold by a function that computes one step. As in a compiled fold, elements and accumulator have the result's
 %% type.
@@ -154,7 +154,7 @@ part(Bits, Skipped, Length) ->
     <<_:Skipped/bitstring, Part:Length/bitstring, _/bitstring>> = Bits,
     Part.
 
-bytes(#{data := #{buffer := Buffer}}) -> ?BUFFER:read(Buffer).
+bytes(#{data := #{buffer := Buffer}}) -> tessera_nx_buffer:read(Buffer).
 
 %% A lazy stream of slices along the first axis.
 -spec to_batched(map(), map(), [{atom(), term()}]) -> term().
@@ -179,4 +179,4 @@ to_batched(#{shape := OutShape} = Out, #{shape := Shape} = Tensor, Options) ->
 %% Whether a buffer is on the device that the options name.
 -spec is_at(map(), [{atom(), term()}]) -> boolean().
 is_at(#{client_name := Client, device_id := Device, ref := Ref}, Options) ->
-    node(Ref) =:= node() andalso ?CLIENT:place(Options) =:= {Client, Device}.
+    node(Ref) =:= node() andalso tessera_nx_client:place(Options) =:= {Client, Device}.

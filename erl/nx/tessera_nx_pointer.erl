@@ -35,7 +35,7 @@ pointer(Fields) -> maps:merge(#{'__struct__' => ?POINTER, kind => nil, address =
 
 -spec tensor(map(), tuple(), tuple(), [{atom(), term()}], [{atom(), term()}]) -> map().
 tensor(#{'__struct__' := ?POINTER, data_size := Size} = Pointer, Type, Shape, Given, Options) ->
-    {Client, _} = Place = ?CLIENT:place('Elixir.Keyword':'validate!'(Given, [client, device_id])),
+    {Client, _} = Place = tessera_nx_client:place('Elixir.Keyword':'validate!'(Given, [client, device_id])),
     ok = check_memory("from_pointer/5", Client),
     [{names, Names}] = 'Elixir.Keyword':'validate!'(Options, [{names, nil}]),
     Core = tessera_nx_tensor:core_type(Type),

@@ -92,7 +92,7 @@ how(Options) ->
 client(Options) ->
     case cluster(Options) of
         none ->
-            {Client, _} = 'Elixir.Tessera.Client':place(lists:keydelete(device_id, 1, Options)),
+            {Client, _} = tessera_nx_client:place(lists:keydelete(device_id, 1, Options)),
             Client;
         Cluster -> Cluster
     end.
@@ -123,7 +123,7 @@ check_devices(Mesh, Client) ->
 
 %% The configuration may have changed since the client was opened.
 check_client(Mesh, Client, Count) ->
-    #{device_count := Configured} = 'Elixir.Tessera.Client':'fetch!'(Client),
+    #{device_count := Configured} = tessera_nx_client:'fetch!'(Client),
     Devices = max(Configured, tessera_nif:client_devices(Client)),
     Count =< Devices orelse
         tessera_nx_error:argument("~ts has ~b partitions, client ~ts has ~b device(s). :device_count in the client's configuration, or "

@@ -250,7 +250,6 @@ init([]) ->
     ok = persistent_term:put(?BOUNDS, {max_programs(),
                                        application:get_env(tessera, max_key_bytes, ?DEFAULT_KEY_BYTES),
                                        counters:new(1, [])}),
-    _ = 'Elixir.Tessera.Defn.LockedCache':new(),
     ?CLAIMS = ets:new(?CLAIMS, [named_table, public]),      % the last table: the holder of a claim finds the others
     {ok, #state{}}.
 

@@ -11,7 +11,7 @@ defmodule First.MixProject do
     [
       {:nx, "~> 0.11"},
       # elsewhere: git: "URL of the repository"
-      {:tessera, path: "../..", manager: :make}
+      {:tessera, path: "../.."}
     ]
   end
 end

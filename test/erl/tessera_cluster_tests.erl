@@ -310,11 +310,11 @@ defn(Launcher) ->
     Vectorized = fun(T) -> T#{shape := {}, names := [], vectorized_axes := [{rows, 2}]} end,
     F = fun(_) -> nx(node, {4}, [multiply, [X, nx(node, {}, [sum, [X, [{axes, [0]}, {keep_axes, false}]]])]]) end,
     Run = fun(Client) ->
-                  'Elixir.Tessera':'__shard_jit__'(F, #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {2}}, [Vectorized(X)], F,
+                  tessera_nx_compiler:shard_jit(F, #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {2}}, [Vectorized(X)], F,
                                                    [[fun() -> Vectorized(nx(floats, {2}, [Numbers])) end] || Numbers <- [[1, 2], [3, 4]]],
                                                    [{client, Client}, {input_shardings, [#{rows => [0]}]}])
           end,
-    Read = fun(#{data := #{buffer := Buffer}}) -> 'Elixir.Tessera.DeviceBuffer':read(Buffer) end,
+    Read = fun(#{data := #{buffer := Buffer}}) -> tessera_nx_buffer:read(Buffer) end,
     Expected = [<< <<(10.0 * I):32/float-native>> || I <- Part >> || Part <- [[1, 2], [3, 4]]],
     [begin
          Parts = Run(Client),
@@ -324,14 +324,14 @@ defn(Launcher) ->
     %% parts stay on their ranks and are arguments there; ops of this node fetch them
     [First, Second] = Run(tessera_cluster_ranks),
     Twice = fun(_) -> nx(node, {4}, [add, [X, X]]) end,
-    Again = 'Elixir.Tessera':'__shard_jit__'(Twice, #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {2}}, [Vectorized(X)], Twice,
+    Again = tessera_nx_compiler:shard_jit(Twice, #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {2}}, [Vectorized(X)], Twice,
                                              [[fun() -> Vectorized(Part) end] || Part <- [First, Second]],
                                              [{client, tessera_cluster_ranks}, {input_shardings, [#{rows => [0]}]}]),
     ?assertEqual([<<20.0:32/float-native, 40.0:32/float-native>>, <<60.0:32/float-native, 80.0:32/float-native>>], [Read(Part) || Part <- Again]),
-    Sum = 'Elixir.Tessera.Backend':add(nx_tensor({2}, nil), First, Second),
+    Sum = tessera_nx_eager:binary(add, nx_tensor({2}, nil), First, Second),
     ?assertEqual(<<40.0:32/float-native, 60.0:32/float-native>>, Read(Sum)),
     ?assertMatch(#{data := #{buffer := #{client_name := host, device_id := 0}}}, Sum),
-    ?assertError(#{message := <<"tessera_cluster_ranks is a cluster, which only ", _/binary>>}, 'Elixir.Tessera.Client':'fetch!'(tessera_cluster_ranks)),
+    ?assertError(#{message := <<"tessera_cluster_ranks is a cluster, which only ", _/binary>>}, tessera_nx_client:'fetch!'(tessera_cluster_ranks)),
     stop(Cluster, Pids).
 
 nx(node, Shape, [Op, Args]) ->

@@ -47,7 +47,7 @@ nx(Type, Shape, Tensor, Place) ->
     #{'__struct__' => 'Elixir.Nx.Tensor', data => tessera_nx_tensor:data(Tensor, Place), type => Type, shape => Shape,
       names => [nil || _ <- tuple_to_list(Shape)], vectorized_axes => []}.
 
-numbers(#{data := #{buffer := Buffer}}) -> [X || <<X:32/float-native>> <= 'Elixir.Tessera.DeviceBuffer':read(Buffer)].
+numbers(#{data := #{buffer := Buffer}}) -> [X || <<X:32/float-native>> <= tessera_nx_buffer:read(Buffer)].
 
 backend_test() ->
     A = nx({f, 32}, {3}, tessera:tensor([1.0, 4.0, 9.0])),
@@ -65,26 +65,26 @@ backend_test() ->
                     ?assertEqual(numbers(First), numbers(Second)),
                     First
             end,
-    Sum = Twice(fun() -> 'Elixir.Tessera.Backend':add(Out, A, B) end),
+    Sum = Twice(fun() -> tessera_nx_eager:binary(add, Out, A, B) end),
     ?assertEqual([3.0, 6.0, 11.0], numbers(Sum)),
     ?assertEqual([x], maps:get(names, Sum)),
-    ?assertEqual([3.0, 6.0, 11.0], numbers(Twice(fun() -> 'Elixir.Tessera.Backend':add(Out, B, A) end))),
-    ?assertEqual([1.0, 2.0, 3.0], numbers(Twice(fun() -> 'Elixir.Tessera.Backend':sqrt(Out, A) end))),
+    ?assertEqual([3.0, 6.0, 11.0], numbers(Twice(fun() -> tessera_nx_eager:binary(add, Out, B, A) end))),
+    ?assertEqual([1.0, 2.0, 3.0], numbers(Twice(fun() -> tessera_nx_eager:unary(sqrt, Out, A) end))),
     Wide = Out#{type := {f, 64}},
-    #{data := #{buffer := Buffer}} = 'Elixir.Tessera.Backend':add(Wide, A, A),
-    ?assertEqual(<<2.0/float-native, 8.0/float-native, 18.0/float-native>>, 'Elixir.Tessera.DeviceBuffer':read(Buffer)).
+    #{data := #{buffer := Buffer}} = tessera_nx_eager:binary(add, Wide, A, A),
+    ?assertEqual(<<2.0/float-native, 8.0/float-native, 18.0/float-native>>, tessera_nx_buffer:read(Buffer)).
 
 %% A result is on the device of the first operand, and counts in its account.
 backend_place_test() ->
     Place = {eager_tests, 1},
     A = nx({f, 32}, {1000}, tessera:full({1000}, 1.0, f32), Place),
     Client = tessera_test:client(eager_tests),
-    Held = fun() -> maps:get(per_device, 'Elixir.Tessera.Client':get_memory_statistics(Client)) end,
+    Held = fun() -> maps:get(per_device, tessera_nx_client:get_memory_statistics(Client)) end,
     ?assertEqual(#{0 => 0, 1 => 4000}, Held()),
-    Sums = ['Elixir.Tessera.Backend':add(A, A, A) || _ <- [1, 2, 3]],
+    Sums = [tessera_nx_eager:binary(add, A, A, A) || _ <- [1, 2, 3]],
     [?assertMatch(#{client_name := eager_tests, device_id := 1}, Buffer) || #{data := #{buffer := Buffer}} <- Sums],
     ?assertEqual(#{0 => 0, 1 => 16000}, Held()),
-    [ok = 'Elixir.Tessera.Backend':backend_deallocate(Sum) || Sum <- [A | Sums]],
+    [ok = tessera_nx_backend:backend_deallocate(Sum) || Sum <- [A | Sums]],
     ?assertEqual(#{0 => 0, 1 => 0}, Held()).
 
 %% Near the memory limit garbage is collected, and the error is the same on either path.
@@ -92,7 +92,7 @@ backend_limit_test() -> tessera_eunit:on_host(fun backend_limit_here/0).
 
 backend_limit_here() ->
     #{live := Live, limit := Limit} = tessera:memory(),
-    Add = fun(X) -> 'Elixir.Tessera.Backend':add(X, X, X) end,
+    Add = fun(X) -> tessera_nx_eager:binary(add, X, X, X) end,
     A = nx({f, 32}, {2500}, tessera:full({2500}, 1.0, f32)),
     _ = Add(A),
     ok = tessera:set_memory_limit(Live + 1000000),

@@ -3,8 +3,6 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(PUBLIC, [tessera, tessera_random, tessera_transform]).
--define(NX, ['Elixir.Tessera', 'Elixir.Tessera.Backend', 'Elixir.Tessera.Client', 'Elixir.Tessera.DeviceBuffer',
-             'Elixir.Tessera.Typespec', 'Elixir.Tessera.CustomCall', 'Elixir.Tessera.CustomCall.Spec']).
 
 module_test_() ->
     [{atom_to_list(Module), fun() -> ?assertMatch([_, _ | _], paragraphs(help([Module]))) end} || Module <- ?PUBLIC].
@@ -38,20 +36,6 @@ type_test() ->
      || Type <- [type, shape, tensor, operand, options]],
     [?assertEqual({Type, nomatch}, {Type, re:run(help_type([tessera, Type]), "There is no documentation")})
      || Type <- [type, shape, tensor, operand, options]].
-
-%% Before OTP 27 the compiler keeps no documentation of these modules; the shell says so and does not fail.
-nx_test_() ->
-    [{atom_to_list(Module), fun() -> check_nx(Module, list_to_integer(erlang:system_info(otp_release))) end}
-     || Module <- ?NX].
-
-check_nx(Module, Release) when Release < 27 -> ?assertNotEqual("", help([Module]));
-check_nx(Module, _) ->
-    {ok, {docs_v1, _, _, _, #{<<"en">> := Text}, _, Entries}} = code:get_doc(Module),
-    ?assertNotEqual(<<>>, Text),
-    ?assertEqual([], [{Name, Arity} || {{function, Name, Arity}, _, _, none, _} <- Entries, not is_callback(Module)]).
-
-%% Its exports are the callbacks of Nx.Backend, which document themselves there.
-is_callback(Module) -> Module =:= 'Elixir.Tessera.Backend'.
 
 help(Arguments) -> printed(h, Arguments).
 

@@ -187,11 +187,11 @@ stats() ->
 %% What Tessera.Client says: exact bytes, of each client its own.
 client_memory_test() ->
     Place = fun(Name, Device, Bytes) ->
-                    Typespec = 'Elixir.Tessera.Typespec':tensor({u, 8}, {Bytes}),
-                    'Elixir.Tessera.DeviceBuffer':place_on_device(<<0:Bytes/unit:8>>, Typespec, tessera_test:client(Name), Device)
+                    Typespec = #{'__struct__' => 'Elixir.Tessera.Typespec', type => {u, 8}, shape => {Bytes}},
+                    tessera_nx_buffer:place_on_device(<<0:Bytes/unit:8>>, Typespec, tessera_test:client(Name), Device)
             end,
     Client = tessera_test:client(client_memory_test),
-    Stats = fun() -> 'Elixir.Tessera.Client':get_memory_statistics(Client) end,
+    Stats = fun() -> tessera_nx_client:get_memory_statistics(Client) end,
     Others = fun() -> tessera_nif:client_memory(client_memory_test_other) end,
     Move = fun(Handle, Device) -> tessera_nif:to_device(Handle, Device, false) end,
     ?assertEqual(#{allocated => 0, peak => 0, per_device => #{0 => 0, 1 => 0}, peak_per_device => #{0 => 0, 1 => 0}}, Stats()),
@@ -199,10 +199,10 @@ client_memory_test() ->
     B = Place(client_memory_test, 1, 10001),
     _C = Place(client_memory_test_other, 0, 5),
     ?assertEqual(#{allocated => 10014, peak => 10014, per_device => #{0 => 13, 1 => 10001}, peak_per_device => #{0 => 13, 1 => 10001}}, Stats()),
-    ok = 'Elixir.Tessera.DeviceBuffer':deallocate(B),
-    already_deallocated = 'Elixir.Tessera.DeviceBuffer':deallocate(B),
+    ok = tessera_nx_buffer:deallocate(B),
+    already_deallocated = tessera_nx_buffer:deallocate(B),
     ?assertEqual(#{allocated => 13, peak => 10014, per_device => #{0 => 13, 1 => 0}, peak_per_device => #{0 => 13, 1 => 10001}}, Stats()),
-    ok = 'Elixir.Tessera.Client':reset_peak_memory(Client),
+    ok = tessera_nx_client:reset_peak_memory(Client),
     ?assertEqual(#{allocated => 13, peak => 13, per_device => #{0 => 13, 1 => 0}, peak_per_device => #{0 => 13, 1 => 0}}, Stats()),
     %% to another client, and back
     #{ref := Ref} = A,
@@ -213,7 +213,7 @@ client_memory_test() ->
     View = Move(Ref, {client_memory_test, 1}),
     ?assertMatch(#{allocated := 26, per_device := #{0 := 13, 1 := 13}}, Stats()),
     ok = tessera_nif:deallocate(View),
-    ok = 'Elixir.Tessera.DeviceBuffer':deallocate(A),
+    ok = tessera_nx_buffer:deallocate(A),
     ?assertMatch({error, #{code := failed_precondition}}, Move(Ref, {client_memory_test, 0})),
     [?assertMatch({error, #{code := invalid_argument}}, Move(Wrong, Device))
      || {Wrong, Device} <- [{Ref, {"no name", 0}}, {Ref, {host, nowhere}}, {Ref, {host, -1}}, {Ref, {host, 1000}},

@@ -2,17 +2,19 @@
 -module(tessera_nx_backend_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--define(BACKEND, 'Elixir.Tessera.Backend').
-
 out(Shape) ->
     #{'__struct__' => 'Elixir.Nx.Tensor', data => nil, type => {s, 32}, shape => Shape,
       names => lists:duplicate(tuple_size(Shape), nil), vectorized_axes => [], 'donatable?' => false}.
 
-at(Client, Device) -> ?BACKEND:from_binary(out({1}), <<7:32/native>>, [{client, Client}, {device_id, Device}]).
+at(Client, Device) -> tessera_nx_eager:from_binary(out({1}), <<7:32/native>>, false, [{client, Client}, {device_id, Device}]).
+
+op(Op, Out, Args) -> tessera_nx_eager:op(Op, Out, Args).
+
+constant(Out, Number) -> tessera_nx_eager:source(constant, Out, [Number], []).
 
 place(#{data := #{buffer := #{client_name := Client, device_id := Device}}}) -> {Client, Device}.
 
-stacked(Tensors) -> place(?BACKEND:stack(out({length(Tensors), 1}), Tensors, 0)).
+stacked(Tensors) -> place(op(stack, out({length(Tensors), 1}), [Tensors, 0])).
 
 %% The last place that was chosen on purpose, else the last one.
 place_test_() ->
@@ -42,7 +44,7 @@ place_test_() ->
 sharded_test() ->
     Mesh = #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {1}},
     Run = fun(Given, Options) ->
-                  'Elixir.Tessera':'__shard_jit__'(fun(X) -> X end, Given, [out({1})], fun([X]) -> X end, [[]], Options)
+                  tessera_nx_compiler:shard_jit(fun(X) -> X end, Given, [out({1})], fun([X]) -> X end, [[]], Options)
           end,
     ?assertError(#{message := <<"input_shardings are required for sharding", _/binary>>}, Run(Mesh, [])),
     ?assertError(#{message := <<"expected 1 input sharding configuration(s), got 0">>}, Run(Mesh, [{input_shardings, []}])),
@@ -52,30 +54,30 @@ sharded_test() ->
 
 complex_test() ->
     Number = #{'__struct__' => 'Elixir.Complex', re => 1, im => neg_infinity},
-    Made = ?BACKEND:constant((out({}))#{type := {c, 64}}, Number, []),
+    Made = constant((out({}))#{type := {c, 64}}, Number),
     ?assertEqual(<<1.0:32/float-native, 16#ff800000:32/native>>, bytes(Made)),
-    Z = ?BACKEND:constant((out({}))#{type := {c, 64}}, #{'__struct__' => 'Elixir.Complex', re => 3, im => -4}, []),
+    Z = constant((out({}))#{type := {c, 64}}, #{'__struct__' => 'Elixir.Complex', re => 3, im => -4}),
     Complex = (out({}))#{type := {c, 64}, data := maps:get(data, Z)},
-    ?assertEqual(<<5.0:32/float-native>>, bytes(?BACKEND:abs((out({}))#{type := {f, 32}}, Complex))),
-    ?assertEqual(<<3.0:32/float-native>>, bytes(?BACKEND:real((out({}))#{type := {f, 32}}, Complex))),
-    ?assertEqual(<<-4.0:32/float-native>>, bytes(?BACKEND:imag((out({}))#{type := {f, 32}}, Complex))),
-    ?assertEqual(<<3.0:32/float-native, 4.0:32/float-native>>, bytes(?BACKEND:conjugate(Complex, Complex))),
-    ?assertEqual(<<-7.0:32/float-native, -24.0:32/float-native>>, bytes(?BACKEND:multiply(Complex, Complex, Complex))),
-    Spread = ?BACKEND:constant((out({2}))#{type := {c, 128}}, 3, []),
+    ?assertEqual(<<5.0:32/float-native>>, bytes(tessera_nx_eager:unary(abs, (out({}))#{type := {f, 32}}, Complex))),
+    ?assertEqual(<<3.0:32/float-native>>, bytes(op(real, (out({}))#{type := {f, 32}}, [Complex]))),
+    ?assertEqual(<<-4.0:32/float-native>>, bytes(op(imag, (out({}))#{type := {f, 32}}, [Complex]))),
+    ?assertEqual(<<3.0:32/float-native, 4.0:32/float-native>>, bytes(op(conjugate, Complex, [Complex]))),
+    ?assertEqual(<<-7.0:32/float-native, -24.0:32/float-native>>, bytes(tessera_nx_eager:binary(multiply, Complex, Complex, Complex))),
+    Spread = constant((out({2}))#{type := {c, 128}}, 3),
     ?assertEqual(<<3.0:64/float-native, 0.0:64/float-native, 3.0:64/float-native, 0.0:64/float-native>>, bytes(Spread)).
 
-bytes(Tensor) -> ?BACKEND:to_binary(Tensor, 100).
+bytes(Tensor) -> tessera_nx_backend:to_binary(Tensor, 100).
 
 %% Numbers and the starts of slices are values of ops that run at once: others need no other program.
 values_test() ->
-    Source = ?BACKEND:from_binary(out({4, 2}), << <<I:32/native>> || I <- lists:seq(0, 7) >>, []),
+    Source = tessera_nx_eager:from_binary(out({4, 2}), << <<I:32/native>> || I <- lists:seq(0, 7) >>, false, []),
     Each = fun(N) ->
-                   ?assertEqual(<<N:32/native>>, bytes(?BACKEND:constant(out({}), N, []))),
-                   ?assertEqual(<<N:32/native, N:32/native>>, bytes(?BACKEND:constant(out({2}), N, []))),
+                   ?assertEqual(<<N:32/native>>, bytes(constant(out({}), N))),
+                   ?assertEqual(<<N:32/native, N:32/native>>, bytes(constant(out({2}), N))),
                    First = 2 * max(0, min(N, 3)),
                    ?assertEqual(<<First:32/native, (First + 1):32/native>>,
-                                bytes(?BACKEND:slice(out({1, 2}), Source, [N, 0], [1, 2], [1, 1]))),
-                   ?assertEqual(<<First:32/native>>, bytes(?BACKEND:slice(out({1, 1}), Source, [N, 0], [1, 2], [1, 2])))
+                                bytes(op(slice, out({1, 2}), [Source, [N, 0], [1, 2], [1, 1]]))),
+                   ?assertEqual(<<First:32/native>>, bytes(op(slice, out({1, 1}), [Source, [N, 0], [1, 2], [1, 2]])))
            end,
     Each(0),
     #{programs := Programs} = tessera:memory(),
@@ -84,7 +86,7 @@ values_test() ->
 
 %% As in a program, a number that the type does not hold wraps or is rounded.
 constant_test() ->
-    Of = fun(Type, N) -> bytes(?BACKEND:constant((out({}))#{type := Type}, N, [])) end,
+    Of = fun(Type, N) -> bytes(constant((out({}))#{type := Type}, N)) end,
     ?assertEqual(<<44>>, Of({s, 8}, 300)),
     ?assertEqual(<<255>>, Of({u, 8}, -1)),
     ?assertEqual(<<200>>, Of({s, 8}, 200)),

@@ -29,11 +29,11 @@ adding(Held) -> fun(X) -> node(add, [X, node(tensor, [Held])]) end.
 call(F, Numbers) -> call(F, Numbers, []).
 
 call(F, Numbers, Options) ->
-    [Result] = 'Elixir.Tessera':'__jit__'(F, [parameter(0)], fun([X]) -> F(X) end,
+    [Result] = tessera_nx_compiler:jit(F, [parameter(0)], fun([X]) -> F(X) end,
                                           [[fun() -> floats(Numbers) end]], [{hooks, #{}} | Options]),
     numbers(Result).
 
-numbers(#{data := #{buffer := Buffer}}) -> numbers('Elixir.Tessera.DeviceBuffer':read(Buffer));
+numbers(#{data := #{buffer := Buffer}}) -> numbers(tessera_nx_buffer:read(Buffer));
 numbers(#{data := #{state := Binary}}) -> numbers(Binary);
 numbers(Binary) when is_binary(Binary) -> [X || <<X:32/float-native>> <= Binary].
 
@@ -73,10 +73,10 @@ hidden_arguments_test() ->
 held_results_test() ->
     Held = floats([1, 2, 3, 4]),
     F = fun(_) -> node(tensor, [Held]) end,
-    [A] = 'Elixir.Tessera':'__jit__'(F, [], fun(_) -> F(none) end, [[]], []),
-    [B] = 'Elixir.Tessera':'__jit__'(F, [], fun(_) -> F(none) end, [[]], []),
+    [A] = tessera_nx_compiler:jit(F, [], fun(_) -> F(none) end, [[]], []),
+    [B] = tessera_nx_compiler:jit(F, [], fun(_) -> F(none) end, [[]], []),
     #{data := #{buffer := Buffer}} = A,
-    ok = 'Elixir.Tessera.DeviceBuffer':deallocate(Buffer),
+    ok = tessera_nx_buffer:deallocate(Buffer),
     ?assertEqual([1.0, 2.0, 3.0, 4.0], numbers(B)),
     Twice = fun(X) -> node(multiply, [node(add, [X, node(tensor, [Held])]), node(tensor, [Held])]) end,
     ?assertEqual([1.0, 4.0, 9.0, 16.0], call(Twice, [0, 0, 0, 0])).
@@ -150,21 +150,21 @@ no_signature_test() ->
 
 locked_cache_test() ->
     Key = make_ref(),
-    Run = fun(Make) -> 'Elixir.Tessera.Defn.LockedCache':run(Key, Make) end,
+    Run = fun(Make) -> tessera_nx_locked:run(Key, Make) end,
     ?assertError(oops, Run(fun() -> error(oops) end)),
     ?assertEqual({extra, value}, Run(fun() -> {extra, value} end)),
     ?assertEqual({nil, value}, Run(fun() -> error(again) end)),
-    ?assertEqual(1, 'Elixir.Tessera.Defn.LockedCache':count(Key)),
-    ?assertEqual(2, 'Elixir.Tessera.Defn.LockedCache':count(Key)).
+    ?assertEqual(1, tessera_nx_locked:count(Key)),
+    ?assertEqual(2, tessera_nx_locked:count(Key)).
 
 locked_values_test() ->
     Key = {make_ref(), doubled(100, x)},
-    Run = fun(Made) -> 'Elixir.Tessera.Defn.LockedCache':run(Key, fun() -> {extra, Made} end) end,
+    Run = fun(Made) -> tessera_nx_locked:run(Key, fun() -> {extra, Made} end) end,
     {extra, {_, _}} = Run(doubled(100, y)),        % too large to be kept
     ?assertEqual({extra, value}, Run(value)),
     ?assertEqual({nil, value}, Run(other)),
-    ?assertEqual(1, 'Elixir.Tessera.Defn.LockedCache':count(Key)),
-    ?assertEqual(2, 'Elixir.Tessera.Defn.LockedCache':count({element(1, Key), doubled(100, x)})).
+    ?assertEqual(1, tessera_nx_locked:count(Key)),
+    ?assertEqual(2, tessera_nx_locked:count({element(1, Key), doubled(100, x)})).
 
 %% ---- shared terms in functions and their results
 
@@ -231,7 +231,7 @@ shared_callbacks_test_() ->
 compiled_is_sent_test() ->
     Expression = deep(100),
     F = fun(_) -> Expression end,
-    Compiled = 'Elixir.Tessera':'__compile__'(F, [parameter(0)], fun([X]) -> F(X) end, []),
+    Compiled = tessera_nx_compiler:compile(F, [parameter(0)], fun([X]) -> F(X) end, []),
     [Result] = (binary_to_term(term_to_binary(Compiled)))([[fun() -> floats([0, 0, 0, 0]) end]]),
     ?assertEqual([0.0, 0.0, 0.0, 0.0], numbers(Result)).
 
@@ -253,7 +253,7 @@ shared_in_errors_test() ->
                   fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{precision, Held}]) end,
                   fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{client, Held}]) end,
                   fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{device_id, Held}]) end,
-                  fun() -> 'Elixir.Tessera':jit(fun(X) -> X end, Held) end]].
+                  fun() -> tessera_nx_error:expected("options as a keyword list", Held) end]].
 
 %% A module that was loaded again has another program.
 loaded_again_test() ->
@@ -295,7 +295,7 @@ callback_loaded_again_test() ->
     try
         _ = Load(first),
         ?assertEqual([first, first], [Told(), Told()]),
-        true = ets:insert(Kept, {compiled, 'Elixir.Tessera':'__compile__'(F, [parameter(0)], fun([X]) -> F(X) end, [])}),
+        true = ets:insert(Kept, {compiled, tessera_nx_compiler:compile(F, [parameter(0)], fun([X]) -> F(X) end, [])}),
         _ = erlang:garbage_collect(),
         _ = Load(second),
         _ = code:purge(tessera_nx_loaded),
@@ -407,7 +407,7 @@ telemetry_test() ->
         ?assertMatch({_, #{kernels_compiled := 0, kernels_reused := N}, #{key := G}} when N =:= K + R, told()),
         _ = call(F, [1, 2, 3, 4], [{execution_telemetry, true}]),
         {[tessera, execution], #{duration := D}, #{key := F, client := Client, device_id := 0}} = told(),
-        ?assertEqual('Elixir.Tessera.Client':default_name(), Client),
+        ?assertEqual(tessera_nx_client:default_name(), Client),
         ?assert(D > 0)
     after
         true = unregister(tessera_telemetry_test),
@@ -471,10 +471,10 @@ clients_test_() ->
 preferred_clients() ->
     Clients = [{cuda, [{platform, cuda}]}, {rocm, [{platform, rocm}]}, {cpu, [{platform, host}]}, {plain, []}],
     ok = application:set_env(tessera, clients, Clients),
-    ?assertEqual(cpu, 'Elixir.Tessera.Client':default_name()),
+    ?assertEqual(cpu, tessera_nx_client:default_name()),
     ok = application:set_env(tessera, preferred_clients, [cuda, plain, cpu]),
-    ?assertEqual(plain, 'Elixir.Tessera.Client':default_name()),
-    ?assertMatch(#{platform := host, name := plain}, 'Elixir.Tessera.Client':'fetch!'(plain)),
+    ?assertEqual(plain, tessera_nx_client:default_name()),
+    ?assertMatch(#{platform := host, name := plain}, tessera_nx_client:'fetch!'(plain)),
     ?assertEqual([2.0, 4.0, 6.0, 8.0], call(fun(X) -> node(add, [X, X]) end, [1, 2, 3, 4], [{client, cpu}])).
 
 client_errors() ->
@@ -491,9 +491,9 @@ client_errors() ->
     Error('Elixir.ArgumentError', ":default_device_id must be a number between 0 and 0", Call([{client, cpu}])),
     Error('Elixir.ArgumentError', "could not find Tessera client named ", Call([{client, none}])),
     ok = application:set_env(tessera, preferred_clients, [tpu]),
-    Error('Elixir.RuntimeError', "given as :preferred_clients", fun 'Elixir.Tessera.Client':default_name/0),
+    Error('Elixir.RuntimeError', "given as :preferred_clients", fun tessera_nx_client:default_name/0),
     ok = application:set_env(tessera, preferred_clients, [cuda]),
-    Error('Elixir.RuntimeError', "could not find default client for Tessera", fun 'Elixir.Tessera.Client':default_name/0).
+    Error('Elixir.RuntimeError', "could not find default client for Tessera", fun tessera_nx_client:default_name/0).
 
 raised(F) ->
     try F() of
@@ -509,7 +509,7 @@ places() ->
         [at([1, 2, 3, 4], Place) || Place <- [[], [{client, other}], [{client, other}, {device_id, 1}], [{client, fast}]]],
     Out = tensor({f, 32}, {4}, none),
     Sum = fun(A, B) ->
-                  #{data := #{buffer := #{client_name := Client, device_id := Device}}} = 'Elixir.Tessera.Backend':add(Out, A, B),
+                  #{data := #{buffer := #{client_name := Client, device_id := Device}}} = tessera_nx_eager:binary(add, Out, A, B),
                   {Client, Device}
           end,
     ?assertEqual([{fast, 0}, {fast, 0}], [Sum(Host, Fast), Sum(Fast, Host)]),
@@ -517,7 +517,7 @@ places() ->
     ?assertEqual([{other, 0}, {host, 0}], [Sum(Host, Other), Sum(Other, Host)]),
     ?assertEqual({fast, 0}, Sum(floats([1, 2, 3, 4]), Fast)),
     Run = fun(T, Options) ->
-                  'Elixir.Tessera':'__jit__'({places}, [parameter(0)], fun([X]) -> node(add, [X, X]) end,
+                  tessera_nx_compiler:jit({places}, [parameter(0)], fun([X]) -> node(add, [X, X]) end,
                                           [[fun() -> T end]], Options)
           end,
     [?assertMatch([#{data := #{buffer := #{client_name := host}}}], Run(T, [{client, host}])) || T <- [Host, Other, Second]],
@@ -527,7 +527,7 @@ places() ->
 
 %% Clients of the asynchronous platform of the tests, where it is: tensors and programs are there, and the default of Nx may be.
 platforms() ->
-    Platforms = 'Elixir.Tessera.Client':get_supported_platforms(),
+    Platforms = tessera_nx_client:get_supported_platforms(),
     ?assertEqual(tessera_client:host_devices(), maps:get(host, Platforms)),
     case is_map_key(async, Platforms) of
         false -> ?assertEqual([host], maps:keys(Platforms));
@@ -540,23 +540,23 @@ platforms() ->
     end.
 
 other_platform() ->
-    ?assertEqual(there, 'Elixir.Tessera.Client':default_name()),
+    ?assertEqual(there, tessera_nx_client:default_name()),
     ?assertMatch(#{platform := async, device_count := 4, default_device_id := 1, automatic_transfers := false},
-                 'Elixir.Tessera.Client':'fetch!'(there)),
+                 tessera_nx_client:'fetch!'(there)),
     There = at([1, 2, 3, 4], []),
     ?assertEqual({there, 1}, device(There)),
     Out = tensor({f, 32}, {4}, none),
     Here = at([4, 3, 2, 1], [{client, host}]),
-    ?assertEqual({host, 0}, device('Elixir.Tessera.Backend':constant(Out, 1, [{client, host}]))),
+    ?assertEqual({host, 0}, device(tessera_nx_eager:source(constant, Out, [1], [{client, host}]))),
     [begin
-         Sum = 'Elixir.Tessera.Backend':add(Out, A, B),
+         Sum = tessera_nx_eager:binary(add, Out, A, B),
          ?assertEqual({[5.0, 5.0, 5.0, 5.0], {there, 1}}, {numbers(Sum), device(Sum)})
      end || {A, B} <- [{There, Here}, {Here, There}, {There, floats([4, 3, 2, 1])}]],
     transfers(There, Here),
     compiled(There, Here),
     ?assertMatch(#{allocated := N, per_device := #{1 := N}} when N > 0,
-                 'Elixir.Tessera.Client':get_memory_statistics('Elixir.Tessera.Client':'fetch!'(there))),
-    [?assertError(#{message := <<"Nx.to_pointer/2 is not supported for the ", _/binary>>}, 'Elixir.Tessera.Backend':to_pointer(There, [{mode, Mode}]))
+                 tessera_nx_client:get_memory_statistics(tessera_nx_client:'fetch!'(there))),
+    [?assertError(#{message := <<"Nx.to_pointer/2 is not supported for the ", _/binary>>}, tessera_nx_backend:to_pointer(There, [{mode, Mode}]))
      || Mode <- [local, ipc]].
 
 %% The tensor's client and device: what its struct says, which must be where it is.
@@ -568,20 +568,20 @@ transfers(There, Here) ->
     Backend = 'Elixir.Tessera.Backend',
     Places = [{[{client, host}], {host, 0}}, {[{client, there}, {device_id, 3}], {there, 3}}, {[{client, moving}], {moving, 0}}, {[], {there, 1}}],
     [begin
-         Copy = Backend:backend_copy(From, Backend, Options),
+         Copy = tessera_nx_backend:backend_copy(From, Backend, Options),
          ?assertEqual({Place, numbers(From)}, {device(Copy), numbers(Copy)}),
-         ok = Backend:backend_deallocate(Copy),          % the tensor is not
+         ok = tessera_nx_backend:backend_deallocate(Copy),          % the tensor is not
          ?assertEqual(4, length(numbers(From)))
      end || From <- [There, Here], {Options, Place} <- Places],
-    Moved = Backend:backend_transfer(Backend:backend_copy(There, Backend, []), Backend, [{client, moving}, {device_id, 2}]),
+    Moved = tessera_nx_backend:backend_transfer(tessera_nx_backend:backend_copy(There, Backend, []), Backend, [{client, moving}, {device_id, 2}]),
     ?assertEqual({{moving, 2}, [1.0, 2.0, 3.0, 4.0]}, {device(Moved), numbers(Moved)}),
-    ?assertEqual(Moved, Backend:backend_transfer(Moved, Backend, [{client, moving}, {device_id, 2}])).
+    ?assertEqual(Moved, tessera_nx_backend:backend_transfer(Moved, Backend, [{client, moving}, {device_id, 2}])).
 
 %% What a function holds and is given may be anywhere, but of a client without automatic transfers.
 compiled(There, Here) ->
-    Moving = 'Elixir.Tessera.Backend':backend_copy(There, 'Elixir.Tessera.Backend', [{client, moving}]),
+    Moving = tessera_nx_backend:backend_copy(There, 'Elixir.Tessera.Backend', [{client, moving}]),
     Run = fun(Held, T, Options) ->
-                  'Elixir.Tessera':'__jit__'({compiled, device(Held)}, [parameter(0)], fun([X]) -> (adding(Held))(X) end, [[fun() -> T end]], Options)
+                  tessera_nx_compiler:jit({compiled, device(Held)}, [parameter(0)], fun([X]) -> (adding(Held))(X) end, [[fun() -> T end]], Options)
           end,
     [begin
          [Sum] = Run(Held, T, [{client, Client}]),
@@ -590,14 +590,14 @@ compiled(There, Here) ->
      end || Held <- [There, Here, Moving], T <- [Here, Moving, floats([1, 1, 1, 1])], Client <- [host, there, moving]],
     ?assertError(#{message := <<"Tessera computation (defn) is allocated on client host #0 (host) but one of the input tensors are allocated "
                                 "on there #1 (async).", _/binary>>}, Run(Here, There, [{client, host}])),
-    Answer = fun(X, _) -> 'Elixir.Tessera.Backend':add(X, X, There) end,
-    [Answered] = 'Elixir.Tessera':'__jit__'(Answer, [parameter(0)], fun([X]) -> node(runtime_call, [X, Answer, tensor({f, 32}, {4}, none), []]) end,
-                                            [[fun() -> There end]], []),
+    Answer = fun(X, _) -> tessera_nx_eager:binary(add, X, X, There) end,
+    [Answered] = tessera_nx_compiler:jit(Answer, [parameter(0)], fun([X]) -> node(runtime_call, [X, Answer, tensor({f, 32}, {4}, none), []]) end,
+                                      [[fun() -> There end]], []),
     ?assertEqual({{there, 1}, [2.0, 4.0, 6.0, 8.0]}, {device(Answered), numbers(Answered)}).
 
 at(Numbers, Options) ->
     #{data := #{state := Binary}} = T = floats(Numbers),
-    'Elixir.Tessera.Backend':from_binary(T, Binary, Options).
+    tessera_nx_eager:from_binary(T, Binary, false, Options).
 
 options_test() ->
     Hook = fun(X) -> node(io_call, [X, {named, seen, nil}, X, make_ref()]) end,
@@ -607,10 +607,10 @@ options_test() ->
 %% A deallocated tensor is reported as such wherever it is used.
 deallocated_test() ->
     T = at([1, 2, 3, 4], []),
-    ok = 'Elixir.Tessera.Backend':backend_deallocate(T),
-    Uses = [fun() -> 'Elixir.Tessera.Backend':add(T, T, T) end, fun() -> 'Elixir.Tessera.Backend':to_binary(T, 4) end,
+    ok = tessera_nx_backend:backend_deallocate(T),
+    Uses = [fun() -> tessera_nx_eager:binary(add, T, T, T) end, fun() -> tessera_nx_backend:to_binary(T, 4) end,
             fun() ->
-                    'Elixir.Tessera':'__jit__'({?LINE}, [parameter(0)], fun([X]) -> node(add, [X, X]) end, [[fun() -> T end]], [])
+                    tessera_nx_compiler:jit({?LINE}, [parameter(0)], fun([X]) -> node(add, [X, X]) end, [[fun() -> T end]], [])
             end],
     [begin
          #{'__struct__' := 'Elixir.RuntimeError', message := Message} = raised(Use),
@@ -619,7 +619,7 @@ deallocated_test() ->
 
 %% A function that was stored and read in another VM: this VM has not compiled its program.
 stale_test() ->
-    Compiled = 'Elixir.Tessera':'__compile__'({?LINE}, [parameter(0)],
+    Compiled = tessera_nx_compiler:compile({?LINE}, [parameter(0)],
                                               fun([X]) -> node(add, [X, node(tensor, [floats([1, 1, 1, 1])])]) end, []),
     [Expected] = Compiled([[fun() -> floats([1, 2, 3, 4]) end]]),
     {env, Held} = erlang:fun_info(Compiled, env),
@@ -654,7 +654,7 @@ meet(Count) ->
     Key = fun() -> key end,
     Parameter = node(parameter, {Elements}, [0]),
     Runs = [spawn_monitor(fun() ->
-                                  [R] = 'Elixir.Tessera':'__jit__'(Key, [Parameter], fun([X]) -> F(X) end,
+                                  [R] = tessera_nx_compiler:jit(Key, [Parameter], fun([X]) -> F(X) end,
                                                                    [[fun() -> Big end]], []),
                                   [1.0] = lists:usort(numbers(R))
                           end) || _ <- lists:seq(1, Count)],

@@ -28,10 +28,10 @@ twice(Op, X) -> node(Op, [X, X]).
 call(F, Path) -> call(F, Path, []).
 
 call(F, Path, Options) ->
-    [#{data := Data}] = 'Elixir.Tessera':'__jit__'(F, [node(parameter, [0])], fun([X]) -> F(X) end,
+    [#{data := Data}] = tessera_nx_compiler:jit(F, [node(parameter, [0])], fun([X]) -> F(X) end,
                                                    [[fun() -> floats([1, 2, 3, 4]) end]],
                                                    [{hooks, #{}}, {cache, list_to_binary(Path)} | Options]),
-    [X || <<X:32/float-native>> <= 'Elixir.Tessera.DeviceBuffer':read(maps:get(buffer, Data))].
+    [X || <<X:32/float-native>> <= tessera_nx_buffer:read(maps:get(buffer, Data))].
 
 %% ---- the folder and the log
 

@@ -20,8 +20,8 @@ mlir_test_() -> {timeout, 120, fun() -> [check_mlir(P) || {_, Programs} <- progr
 
 check_mlir({Name, _, _, _, _, _, Calls} = Program) ->
     {Roots, Vars, _, _} = expression(Program),
-    Options = [{within_defn_compiler, true}, {hooks, maps:from_list([{Hook, fun(_) -> ok end} || {Hook, _} <- Calls])}],
-    try 'Elixir.Tessera':to_mlir_module(fun(_) -> list_to_tuple(Roots) end, Vars, Options) of
+    Options = [{hooks, maps:from_list([{Hook, fun(_) -> ok end} || {Hook, _} <- Calls])}],
+    try tessera_nx_compiler:to_mlir(Vars, fun(_) -> list_to_tuple(Roots) end, Options) of
         #{mlir_module := Text, used_inputs := Used, output_container := Outputs} ->
             [Signature | _] = string:split(Text, " -> "),
             Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
@@ -80,7 +80,7 @@ replay({Name, Nodes, Vars, Result, Inputs, Expected, Calls}) ->
     Self = self(),
     Hooks = maps:from_list([{Hook, fun(Value) -> Self ! {hook, Hook, leaves(Value)} end} || {Hook, _} <- Calls]),
     Fun = fun(_) -> term(Result, Table) end,
-    [Output] = 'Elixir.Tessera':'__jit__'({?MODULE, Name}, term(Vars, Table), Fun,
+    [Output] = tessera_nx_compiler:jit({?MODULE, Name}, term(Vars, Table), Fun,
                                           [[fun() -> term(Input, Table) end || Input <- Inputs]], [{hooks, Hooks}]),
     compare(Expected, leaves(Output)) ++
         compare_calls([{Hook, Values} || {Hook, Values} <- Calls], received()).
@@ -140,7 +140,7 @@ leaves(Tuple) when is_tuple(Tuple) -> lists:append([leaves(T) || T <- tuple_to_l
 leaves(Map) when is_map(Map) -> lists:append([leaves(T) || {_, T} <- lists:sort(maps:to_list(Map))]).
 
 bytes(#{'__struct__' := 'Elixir.Nx.BinaryBackend', state := Binary}) -> Binary;
-bytes(#{'__struct__' := 'Elixir.Tessera.Backend', buffer := Buffer}) -> 'Elixir.Tessera.DeviceBuffer':read(Buffer).
+bytes(#{'__struct__' := 'Elixir.Tessera.Backend', buffer := Buffer}) -> tessera_nx_buffer:read(Buffer).
 
 compare(Expected, Got) when length(Expected) =:= length(Got) ->
     lists:append([compare_one(E, G) || {E, G} <- lists:zip(Expected, Got)]);

@@ -90,29 +90,29 @@ nx(A, B) ->
     Buffer = maps:get(buffer, Data),
     Run = fun() ->
                   [#{data := #{buffer := Result}}] = F([[fun() -> T end]]),
-                  {'Elixir.Tessera.DeviceBuffer':read(Result), maps:get(programs, tessera:memory())}
+                  {tessera_nx_buffer:read(Result), maps:get(programs, tessera:memory())}
           end,
     {Result, Programs} = on(B, Run),
     ?assertEqual(floats([11.0, 22.0]), Result),
     ?assertEqual({Result, Programs}, on(B, Run)),
     Eager = fun() ->
-                    #{data := #{buffer := #{client_name := host} = Sum}} = 'Elixir.Tessera.Backend':add(T, T, T),
-                    'Elixir.Tessera.DeviceBuffer':read(Sum)
+                    #{data := #{buffer := #{client_name := host} = Sum}} = tessera_nx_eager:binary(add, T, T, T),
+                    tessera_nx_buffer:read(Sum)
             end,
     ?assertEqual(floats([2.0, 4.0]), on(B, Eager)),
-    ?assertEqual(floats([1.0, 2.0]), on(B, fun() -> 'Elixir.Tessera.DeviceBuffer':read(Buffer) end)),
+    ?assertEqual(floats([1.0, 2.0]), on(B, fun() -> tessera_nx_buffer:read(Buffer) end)),
     %% to this node, where it is not yet though client and device have the same names
     Moved = fun() ->
                     #{data := #{buffer := #{ref := Ref} = Here}} =
-                        'Elixir.Tessera.Backend':backend_transfer(T, 'Elixir.Tessera.Backend', []),
-                    {node(Ref), 'Elixir.Tessera.DeviceBuffer':read(Here), 'Elixir.Tessera.DeviceBuffer':'deleted?'(Buffer)}
+                        tessera_nx_backend:backend_transfer(T, 'Elixir.Tessera.Backend', []),
+                    {node(Ref), tessera_nx_buffer:read(Here), tessera_nx_buffer:'deleted?'(Buffer)}
             end,
     ?assertEqual({tessera_peers:node_of(B), floats([1.0, 2.0]), true}, on(B, Moved)),
     ?assertMatch(#{message := <<"read was called on deleted or donated buffer">>}, on(B, Run)).
 
 nx_tensor(Numbers) ->
     T = nx_template(length(Numbers), #{}),
-    Made = 'Elixir.Tessera.Backend':from_binary(T, floats(Numbers), []),
+    Made = tessera_nx_eager:from_binary(T, floats(Numbers), false, []),
     _ = spawn(fun() -> receive Stop -> {Stop, Made} end end),
     Made.
 
@@ -122,7 +122,7 @@ nx_compiled() ->
                    nx_template(2, #{'__struct__' => 'Elixir.Nx.Defn.Expr', id => make_ref(), op => Op, args => Args})
            end,
     Held = nx_template(2, #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => floats([10.0, 20.0])}),
-    'Elixir.Tessera':'__compile__'({?MODULE, nx}, [Node(parameter, [0])],
+    tessera_nx_compiler:compile({?MODULE, nx}, [Node(parameter, [0])],
                                    fun([X]) -> Node(add, [X, Node(tensor, [Held])]) end, []).
 
 nx_template(Size, Data) ->

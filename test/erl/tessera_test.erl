@@ -70,8 +70,8 @@ resident() ->
 
 %% A client without configuration, with two devices.
 client(Name) ->
-    'Elixir.Tessera.Client':'__struct__'([{ref, Name}, {name, Name}, {platform, host}, {device_count, 2},
-                                          {default_device_id, 0}]).
+    #{'__struct__' => 'Elixir.Tessera.Client', ref => Name, name => Name, platform => host, device_count => 2, default_device_id => 0,
+      automatic_transfers => nil}.
 
 %% An empty folder for a test.
 temporary(Name) ->

@@ -1,9 +1,8 @@
 #!/bin/sh
-# Tessera in a Mix application, built with rebar3 where it is installed and with
-# make; then without Mix, also on two ranks that join. Needs Elixir, no Nx, no network.
+# Tessera in a Mix application, built by its own mix.exs and by make; then without Mix, also on two ranks that join. Needs
+# Elixir, no Nx, no network.
 # usage: test/mix/run.sh
 cd "$(dirname "$0")/../.." || exit 2
-PATH=$PATH:$PWD/.tools
 # Where everything must be there, what is not is a failure.
 left_out() {
   echo "mix: left out, $1"
@@ -43,21 +42,16 @@ check() {
   echo "mix: an application built with $1 in $2: $checks checks"
 }
 
-# Mix does not look for rebar3 in the path by itself; told its name only, it does. It would not quote a path.
-if command -v rebar3 >/dev/null; then
-  export MIX_REBAR3=rebar3
-  check rebar3 dev
-  check rebar3 prod
-  # make's ebin/ must not hide a change of the sources
-  echo 'changed(_) -> true.' >>"$TESSERA_PATH/erl/nx/Elixir.Tessera.Typespec.erl"
-  sed -i 's/-export(\[/&changed\/1, /' "$TESSERA_PATH/erl/nx/Elixir.Tessera.Typespec.erl"
-  (cd "$work/app" && mix deps.compile --force tessera && mix run -e 'true = apply(Tessera.Typespec, :changed, [1])') \
-    >"$work/log" 2>&1 || fail "a change of the sources is not seen"
-  passed=$((passed + 1))
-  echo "mix: a change of the sources is seen"
-else
-  left_out "no rebar3 here: only make; ./setup takes the program out of Debian's package"
-fi
+check mix dev
+check mix prod
+# make's ebin/ must not hide a change of the sources
+echo 'changed() -> true.' >>"$TESSERA_PATH/erl/nx/tessera_nx_lock.erl"
+sed -i '0,/-export(\[/s//&changed\/0, /' "$TESSERA_PATH/erl/nx/tessera_nx_lock.erl"
+sed -i 's/^end$/  def changed, do: :tessera_nx_lock.changed()\nend/' "$TESSERA_PATH/lib/tessera/typespec.ex"
+(cd "$work/app" && mix run -e 'true = apply(Tessera.Typespec, :changed, [])') >"$work/log" 2>&1 ||
+  fail "a change of the sources is not seen"
+passed=$((passed + 1))
+echo "mix: a change of the sources is seen"
 check make dev
 
 cat >"$work/plain.exs" <<'END'
@@ -71,12 +65,22 @@ elixir -pa ebin "$work/plain.exs" >"$work/log" 2>&1 && [ "$(cat "$work/log")" = 
 passed=$((passed + 1))
 echo "mix: elixir -pa ebin runs"
 
-mkdir "$work/wrong"
-elixir -pa ebin test/mix/wrong.exs "$work/wrong" >"$work/log" 2>&1 || fail "Elixir does not report wrong programs as it should"
-checks=$(grep -c '^  Tessera' "$work/log")
-[ "$checks" -gt 0 ] || fail "no wrong program is compiled"
+elixir -pa ebin test/mix/doctests.exs >"$work/log" 2>&1 || fail "the documentation's examples fail"
+checks=$(sed -n 's/^\([0-9]*\) doctests, 0 failures$/\1/p' "$work/log")
+[ "${checks:-0}" -gt 0 ] || fail "the documentation has no examples"
 passed=$((passed + checks))
-echo "mix: wrong programs are reported: $checks modules"
+echo "mix: $checks examples of the documentation"
+
+# Without Elixir the rest is built, and make says what is not.
+mkdir "$work/erlang"
+git ls-files -z 2>/dev/null | tar -c --null -T - -f "$work/erlang.tar" 2>/dev/null || tar -c --exclude=./.git --exclude=./_build --exclude=./build -f "$work/erlang.tar" .
+tar -x -C "$work/erlang" -f "$work/erlang.tar"
+make -C "$work/erlang" ELIXIRC=no-elixirc erl no-elixir >"$work/log" 2>&1 || fail "make fails without Elixir"
+grep -q 'no Elixir here' "$work/log" || fail "make does not say that there is no Elixir"
+(cd "$work/erlang" && ! ls ebin/Elixir.* 2>/dev/null && ! grep Elixir ebin/tessera.app && [ -f ebin/tessera_nx_lock.beam ]) >"$work/log" 2>&1 ||
+  fail "make without Elixir builds something else"
+passed=$((passed + 1))
+echo "mix: make builds the rest without Elixir"
 
 # Ranks that join, without a driver; both print what they have checked.
 join() {

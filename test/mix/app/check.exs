@@ -22,6 +22,16 @@ check.("deallocate", DeviceBuffer.deallocate(tensor.buffer) == :ok and DeviceBuf
 check.("errors", match?(%RuntimeError{message: "read was called on deleted" <> _}, try do DeviceBuffer.read(tensor.buffer) rescue e -> e end))
 check.("defimpl", describe(tensor) == "tensor in Tessera.DeviceBuffer" and describe(client) == "Tessera.Client" and describe(1) == "something")
 check.("consolidation", Protocol.consolidated?(User.Describe) and Protocol.consolidated?(Inspect))
+check.("consolidation of Tessera's protocol", Protocol.consolidated?(Tessera.CustomCall) and Tessera.CustomCall.__protocol__(:impls) == {:consolidated, [User.Scale]})
+check.("a protocol's implementation", Tessera.CustomCall.impl_for(%User.Scale{}) == Tessera.CustomCall.User.Scale and
+  Tessera.CustomCall.impl_for(client) == nil and
+  match?({:ok, %Tessera.CustomCall.Spec{attributes: [{"factor", 3}]}}, Tessera.CustomCall.call(%User.Scale{factor: 3}, nil, [], client)))
+check.("no implementation", match?(%Protocol.UndefinedError{}, try do Tessera.CustomCall.call(client, nil, [], client) rescue e -> e end))
+# What Erlang makes has the fields of the structs.
+for made <- [tensor, tensor.buffer, tensor.buffer.typespec, client] do
+  check.("fields of #{inspect(made.__struct__)}", Enum.sort(Map.keys(made)) == Enum.sort(Map.keys(made.__struct__.__struct__())))
+end
+check.("the application's modules", for(module <- [Tessera, Tessera.CustomCall, Tessera.Mesh, :tessera], module not in Application.spec(:tessera, :modules), do: module) == [])
 
 # A cluster of ranks without MPI, in a supervisor, with what config.exs says of it.
 alias Tessera.Cluster
@@ -90,10 +100,9 @@ check.("no rank is left", not Enum.any?(ranks, &File.exists?("/proc/#{&1.os_pid}
 {:docs_v1, _, :erlang, "application/erlang+html", %{"en" => _}, _, entries} = Code.fetch_docs(:tessera)
 check.("h :tessera", Enum.any?(entries, &match?({{:function, :add, 2}, _, _, %{"en" => _}, _}, &1)))
 
-if System.otp_release() >= "27" do
-  for module <- [Tessera, Backend, Client, Cluster, DeviceBuffer, Tessera.Mesh, Typespec] do
-    {:docs_v1, _, :erlang, _, %{"en" => text}, _, functions} = Code.fetch_docs(module)
-    documented = for {{:function, _, _}, _, _, %{"en" => _}, _} <- functions, do: 1
-    check.("h #{inspect(module)}", text != "" and (module == Backend or documented != []))
-  end
+# Each module is documented, and each function that is not hidden, as the callbacks are.
+for module <- [Tessera, Backend, Client, Cluster, DeviceBuffer, Tessera.Mesh, Typespec, Tessera.CustomCall, Tessera.CustomCall.Spec] ++
+      [Tessera.Defn.Lock, Tessera.Defn.LockedCache] do
+  {:docs_v1, _, :elixir, "text/markdown", %{"en" => _}, _, entries} = Code.fetch_docs(module)
+  check.("h #{inspect(module)}", for({{:function, name, arity}, _, _, :none, _} <- entries, name != :__struct__, do: {name, arity}) == [])
 end

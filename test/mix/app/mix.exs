@@ -7,9 +7,9 @@ defmodule User.MixProject do
 
   def application, do: [extra_applications: [:logger]]
 
-  # :rebar3, as Mix chooses by itself, or :make, where there is no rebar3.
+  # :mix, as Mix chooses by itself, or :make.
   defp deps do
-    manager = String.to_atom(System.get_env("TESSERA_MANAGER", "rebar3"))
+    manager = String.to_atom(System.get_env("TESSERA_MANAGER", "mix"))
     [{:tessera, path: System.fetch_env!("TESSERA_PATH"), manager: manager}]
   end
 end

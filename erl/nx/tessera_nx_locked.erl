@@ -1,13 +1,10 @@
 %% @private A cache in which one caller makes a value while the others wait; with name and contract of
 %% EXLA's. Values are kept with the compiled programs, and are bounded with them. Counters are in a
 %% table of this name.
--module('Elixir.Tessera.Defn.LockedCache').
--export(['__info__'/1, run/2, count/1, new/0]).
+-module(tessera_nx_locked).
+-export([run/2, count/1, new/0]).
 
 -define(MAX_COUNTERS, 10000).
-
--spec '__info__'(atom()) -> term().
-'__info__'(Item) -> tessera_nx_struct:info(?MODULE, #{}, Item).
 
 %% {Extra, Value} from Make on a miss, {nil, Value} on a hit.
 -spec run(term(), fun(() -> {Extra, Value})) -> {Extra | nil, Value}.
@@ -34,6 +31,8 @@ count(Key) ->
 %% Tables copy a key and lose the sharing inside, so they hold its digest.
 digest(Key) -> tessera_nx_error:check(cache, tessera_digest:of_term(Key)).
 
-%% The table of counters, which the cache's server owns.
--spec new() -> ?MODULE.
-new() -> ets:new(?MODULE, [named_table, public, {write_concurrency, true}]).
+%% The table of counters, which the server of locks owns.
+-spec new() -> ok.
+new() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
+    ok.

@@ -1,27 +1,19 @@
--module('Elixir.Tessera.DeviceBuffer').
--include("tessera_nx_doc.hrl").
-?MODULEDOC("The memory of a tensor. The field `ref` is its handle, `client_name` and `device_id` name its device, `typespec` holds its\n"
-     "type and shape.").
+%% @private The memory of a tensor of Nx, a struct of Tessera.DeviceBuffer: what that module does.
+-module(tessera_nx_buffer).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export([from_ref/4, place_on_device/4, copy_to_device/3,
          read/1, read/2, read_elements/2, deallocate/1, 'deleted?'/1]).
 
--define(FIELDS, #{ref => nil, client_name => nil, device_id => nil, typespec => nil}).
--include("tessera_nx_struct.hrl").
-
-?DOC("The buffer of a tensor's handle, on this client and device.").
 -spec from_ref(reference(), map(), non_neg_integer(), map()) -> map().
 from_ref(Ref, Client, Device, Typespec) when is_reference(Ref) ->
-    {Name, Device} = ?CLIENT:device(Client, Device),
-    '__struct__'([{ref, Ref}, {client_name, Name}, {device_id, Device}, {typespec, Typespec}]);
+    {Name, Device} = tessera_nx_client:device(Client, Device),
+    #{'__struct__' => ?BUFFER, ref => Ref, client_name => Name, device_id => Device, typespec => Typespec};
 from_ref(Other, _, _, _) -> tessera_nx_error:expected("a handle", Other).
 
-?DOC("A buffer with the bytes of a binary. A large binary is not copied: the buffer refers to it. Elements of fewer than 8\n"
-     "bits are packed in a bitstring, as in `Nx.to_binary/1`.").
 -spec place_on_device(bitstring(), map(), map(), non_neg_integer()) -> map().
 place_on_device(Binary, #{'__struct__' := ?TYPESPEC, type := Type, shape := Shape} = Typespec, Client, Device) ->
-    {Name, Device} = ?CLIENT:device(Client, Device),
+    {Name, Device} = tessera_nx_client:device(Client, Device),
     Core = tessera_nx_tensor:core_type(Type),
     Make = fun() -> tessera_bits:make(Binary, Core, Shape, false, {Name, Device}) end,
     #tessera{ref = Ref} =
@@ -29,35 +21,31 @@ place_on_device(Binary, #{'__struct__' := ?TYPESPEC, type := Type, shape := Shap
     from_ref(Ref, Client, Device, Typespec);
 place_on_device(_, Other, _, _) -> tessera_nx_error:expected("a Tessera.Typespec", Other).
 
-?DOC("A copy of the buffer on this client and device.").
 -spec copy_to_device(map(), map(), non_neg_integer()) -> map().
-copy_to_device(#{'__struct__' := ?MODULE, typespec := Typespec} = Buffer, Client, Device) ->
-    {_, Device} = ?CLIENT:device(Client, Device),
+copy_to_device(#{'__struct__' := ?BUFFER, typespec := Typespec} = Buffer, Client, Device) ->
+    {_, Device} = tessera_nx_client:device(Client, Device),
     place_on_device(binary:copy(read(Buffer)), Typespec, Client, Device);
 copy_to_device(Other, _, _) -> no_buffer(Other).
 
-?DOC("The buffer's elements as a binary, packed as in `Nx.to_binary/1`.").
 -spec read(map()) -> bitstring().
 read(Buffer) -> read(Buffer, -1).
 
-?DOC("The first bytes of the buffer as a binary: at most so many, or all when the number is negative.").
 -spec read(map(), integer()) -> bitstring().
-read(#{'__struct__' := ?MODULE} = Buffer, Bytes) when is_integer(Bytes), Bytes < 0 -> read_elements(Buffer, -1);
-read(#{'__struct__' := ?MODULE, typespec := #{type := {_, Bits}}} = Buffer, Bytes) when is_integer(Bytes) ->
+read(#{'__struct__' := ?BUFFER} = Buffer, Bytes) when is_integer(Bytes), Bytes < 0 -> read_elements(Buffer, -1);
+read(#{'__struct__' := ?BUFFER, typespec := #{type := {_, Bits}}} = Buffer, Bytes) when is_integer(Bytes) ->
     read_elements(Buffer, (Bytes * 8 + Bits - 1) div Bits);
-read(#{'__struct__' := ?MODULE}, Other) -> tessera_nx_error:expected("a number of bytes", Other);
+read(#{'__struct__' := ?BUFFER}, Other) -> tessera_nx_error:expected("a number of bytes", Other);
 read(Other, _) -> no_buffer(Other).
 
-?DOC("The first elements of the buffer as a binary: at most so many, or all when the number is negative.").
 -spec read_elements(map(), integer()) -> bitstring().
-read_elements(#{'__struct__' := ?MODULE, ref := Ref, typespec := #{type := Type, shape := Shape}}, Limit)
+read_elements(#{'__struct__' := ?BUFFER, ref := Ref, typespec := #{type := Type, shape := Shape}}, Limit)
   when is_integer(Limit) ->
     case tessera_remote:read(Ref, Limit) of
         Binary when is_binary(Binary) ->
             tessera_bits:trim(Binary, tessera_nx_tensor:core_type(Type), tessera_bits:first(Limit, Shape));
         {error, Cause} -> unreadable(read, Cause)
     end;
-read_elements(#{'__struct__' := ?MODULE}, Other) -> tessera_nx_error:expected("a number of elements", Other);
+read_elements(#{'__struct__' := ?BUFFER}, Other) -> tessera_nx_error:expected("a number of elements", Other);
 read_elements(Other, _) -> no_buffer(Other).
 
 -spec no_buffer(term()) -> no_return().
@@ -69,9 +57,8 @@ unreadable(_, #{code := invalid_argument}) ->
                              "consider using Nx.backend_transfer/1", []);
 unreadable(Name, Cause) -> tessera_nx_error:from_core(Name, Cause).
 
-?DOC("Frees the buffer's memory. Returns `:ok`, or `:already_deallocated`.").
 -spec deallocate(map()) -> ok | already_deallocated.
-deallocate(#{'__struct__' := ?MODULE, ref := Ref}) ->
+deallocate(#{'__struct__' := ?BUFFER, ref := Ref}) ->
     case tessera_remote:deallocate(Ref) of
         ok -> ok;
         deallocated -> already_deallocated;
@@ -79,9 +66,8 @@ deallocate(#{'__struct__' := ?MODULE, ref := Ref}) ->
     end;
 deallocate(Other) -> no_buffer(Other).
 
-?DOC("Whether the buffer was deallocated or donated.").
 -spec 'deleted?'(map()) -> boolean().
-'deleted?'(#{'__struct__' := ?MODULE, ref := Ref}) ->
+'deleted?'(#{'__struct__' := ?BUFFER, ref := Ref}) ->
     case tessera_remote:read(Ref, 0) of
         {error, #{code := failed_precondition}} -> true;
         {error, Cause} -> unreadable(read, Cause);

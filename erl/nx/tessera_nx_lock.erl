@@ -1,10 +1,10 @@
 %% @private Locks by key, which waiting processes get in turn. Name and contract
 %% are EXLA's, whose users protect a device or a file with them. Runs of Tessera
 %% take none. A lock ends with the process that holds it.
--module('Elixir.Tessera.Defn.Lock').
+-module(tessera_nx_lock).
 -behaviour(gen_server).
 -include("tessera_nx.hrl").
--export(['__info__'/1, start_link/1, lock/1, unlock/1, transfer/3, on_unlock/3]).
+-export([start_link/0, lock/1, unlock/1, transfer/3, on_unlock/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type on_unlock() :: fun(() -> unlock | {transfer, pid()}).
@@ -18,11 +18,8 @@
 -record(state, {locks = #{} :: #{tessera_digest:digest() => #lock{}},
                 keys = #{}  :: #{reference() => tessera_digest:digest()}}).      % by monitor
 
--spec '__info__'(atom()) -> term().
-'__info__'(Item) -> tessera_nx_struct:info(?MODULE, #{}, Item).
-
--spec start_link(term()) -> {ok, pid()} | ignore | {error, term()}.
-start_link(_) -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+-spec start_link() -> {ok, pid()} | ignore | {error, term()}.
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% Waits until the key is free. If the caller already holds it, the lock is nested and ends with the outer one.
 -spec lock(term()) -> reference() | nested_lock.
@@ -53,7 +50,9 @@ held(_, {raised, Class, Reason, Trace}) -> erlang:raise(Class, Reason, Trace).
 
 %% ---- the server
 
-init([]) -> {ok, #state{}}.
+init([]) ->
+    ok = tessera_nx_locked:new(),
+    {ok, #state{}}.
 
 handle_call({lock, Key}, {Pid, _} = From, #state{locks = Locks} = State) ->
     case Locks of

@@ -1,21 +1,5 @@
--module('Elixir.Tessera.Client').
--include("tessera_nx_doc.hrl").
-?MODULEDOC("Names for the devices that tensors are on.\n"
-     "\n"
-     "    config :tessera,\n"
-     "      clients: [host: [platform: :host], other: [platform: :host, device_count: 2]],\n"
-     "      default_client: :other\n"
-     "\n"
-     "Without it there is one, `:host`. `:platform` is one of `get_supported_platforms/0`, `:host` by default. Without\n"
-     "`:default_client` the first client of `:preferred_clients`, or of all, whose platform has a device is the default.\n"
-     "\n"
-     "A client of the host with `:memory_limit` (bytes) has memory of its own; the others share that of `:host`. All clients of\n"
-     "the host share one pool of threads, of which a client's `:threads` may use a part. `:device_count` is the number of\n"
-     "devices; without it `config :tessera, host_devices: 4` or the environment variable `TESSERA_HOST_DEVICES` says how many\n"
-     "all clients of the host have. A client of another platform has all devices of that platform.\n"
-     "\n"
-     "With `automatic_transfers: false` a client's tensors are no arguments of functions that run on another client or device,\n"
-     "unless they are transferred. That is the default of clients of other platforms than the host.").
+%% @private Names for the devices that tensors of Nx are on: what Tessera.Client does, and where tensors and programs are placed.
+-module(tessera_nx_client).
 -export([default_name/0, 'fetch!'/1, get_supported_platforms/0,
          get_memory_statistics/1, reset_peak_memory/1, place/1, device/2, check_transfer/2]).
 
@@ -24,12 +8,8 @@
 %% Platforms of EXLA, which a library without them does not take for a mistake.
 -define(KNOWN, [cuda, rocm, tpu, pjrt_plugin]).
 
--define(FIELDS, #{ref => nil, platform => nil, name => nil, device_count => nil, default_device_id => nil,
-                  automatic_transfers => nil}).
 -define(DEFAULT, [{host, [{platform, host}]}]).
--include("tessera_nx_struct.hrl").
 
-?DOC("The name of the client that tensors are allocated on when no `:client` is given.").
 -spec default_name() -> atom().
 default_name() ->
     case application:get_env(tessera, default_client) of
@@ -61,17 +41,13 @@ platform(Options) ->
         Platform -> Platform
     end.
 
-?DOC("The client of that name; raises when the configuration has none.\n"
-     "\n"
-     "    Tessera.Client.fetch!(:host)").
 -spec 'fetch!'(atom()) -> map().
 'fetch!'(Name) when is_atom(Name) ->
     Options = options(Name),
     Platform = platform(Options),
     {Count, Default} = devices(Name, Options),
-    '__struct__'([{ref, Name}, {platform, Platform}, {name, Name}, {device_count, Count},
-                  {default_device_id, Default},
-                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, Platform =:= host)}]);
+    #{'__struct__' => ?CLIENT, ref => Name, platform => Platform, name => Name, device_count => Count, default_device_id => Default,
+      automatic_transfers => proplists:get_value(automatic_transfers, Options, Platform =:= host)};
 'fetch!'(Name) -> unknown(Name).
 
 %% The options of a client whose platform is available.
@@ -100,7 +76,7 @@ refuse(Name, Platform) ->
                             [tessera_nx_error:inspect(Term) || Term <- [Platform, Name, maps:keys(tessera_client:platforms())]]),
     Error = #{'__struct__' => 'Elixir.RuntimeError', '__exception__' => true,
               message => unicode:characters_to_binary(Message)},
-    exit({{Error, []}, {?MODULE, 'fetch!', [Name]}}).
+    exit({{Error, []}, {?CLIENT, 'fetch!', [Name]}}).
 
 %% The number of devices, and the default one.
 devices(Name, Options) ->
@@ -111,7 +87,6 @@ devices(Name, Options) ->
     end.
 
 %% Client and device that options ask for.
-?INTERNAL.
 -spec place([{atom(), term()}]) -> {atom(), non_neg_integer()}.
 place(Options) ->
     Name = case lists:keyfind(client, 1, Options) of
@@ -148,16 +123,14 @@ counted(1) -> "1 device";
 counted(Count) -> [integer_to_list(Count), " devices"].
 
 %% A device of a client: the client's name, and the device.
-?INTERNAL.
 -spec device(map(), non_neg_integer()) -> {atom(), non_neg_integer()}.
-device(#{'__struct__' := ?MODULE, name := Name, device_count := Count}, Device) -> check_device(Name, Device, Count);
+device(#{'__struct__' := ?CLIENT, name := Name, device_count := Count}, Device) -> check_device(Name, Device, Count);
 device(Other, _) -> no_client(Other).
 
 -spec no_client(term()) -> no_return().
 no_client(Other) -> tessera_nx_error:expected("a Tessera.Client, as fetch!/1 gives it", Other).
 
 %% Refuses a tensor as an argument of a function of another client or device, where its client asks for that.
-?INTERNAL.
 -spec check_transfer(map(), {atom(), non_neg_integer()}) -> ok.
 check_transfer(#{client_name := Name} = Buffer, To) ->
     tessera_cluster:is_cluster(Name) orelse check_client(Buffer, To),
@@ -179,32 +152,19 @@ check_client(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->
         _ -> ok
     end.
 
-?DOC("The supported platforms with their numbers of devices.\n"
-     "\n"
-     "    iex> Tessera.Client.get_supported_platforms()\n"
-     "    %{host: 1}").
 -spec get_supported_platforms() -> #{host := pos_integer(), atom() => non_neg_integer()}.
 get_supported_platforms() -> failing(fun tessera_client:platforms/0).
 
-?DOC("The bytes of the client's tensors: `:allocated` now, the most there have been (`:peak`), and both for each device:\n"
-     "`:per_device` and `:peak_per_device`.\n"
-     "\n"
-     "A tensor counts with its own size until it is deallocated, donated or garbage collected. The workspace of running\n"
-     "functions does not count.").
 -spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map(), peak_per_device := map()}.
-get_memory_statistics(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
+get_memory_statistics(#{'__struct__' := ?CLIENT, name := Name, device_count := Count}) ->
     ok = open(Name, Count),
     {Held, Peak, Devices} = tessera_nif:client_memory(Name),
     {Now, Most} = tessera_client:by_device(Devices),
     #{allocated => Held, peak => Peak, per_device => Now, peak_per_device => Most};
 get_memory_statistics(Other) -> no_client(Other).
 
-?DOC("Sets the peaks of memory statistics, the client's and its devices', to what is allocated now.\n"
-     "\n"
-     "    iex> Tessera.Client.reset_peak_memory(Tessera.Client.fetch!(:host))\n"
-     "    :ok").
 -spec reset_peak_memory(map()) -> ok.
-reset_peak_memory(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
+reset_peak_memory(#{'__struct__' := ?CLIENT, name := Name, device_count := Count}) ->
     ok = open(Name, Count),
     tessera_nif:reset_client_peak(Name);
 reset_peak_memory(Other) -> no_client(Other).

@@ -1,0 +1,1 @@
+[inputs: ["lib/**/*.ex", "mix.exs", ".formatter.exs"], line_length: 120]

@@ -1,0 +1,149 @@
+defmodule Tessera do
+  @moduledoc """
+  Compiles the functions of `Nx.Defn`: a `Nx.Defn.Compiler`.
+
+      Nx.Defn.global_default_options(compiler: Tessera)
+
+  Options of the functions here, in addition to those of `Nx.Defn`:
+
+    * `:cache` - `false` traces and compiles at each call; a path keeps the program in this file
+    * `:client`, `:device_id` - where results are allocated, see `Tessera.Client`
+    * `:debug` - logs what was compiled or found in the cache, with times
+    * `:execution_telemetry` - `true` emits an event for each run
+    * `:hooks` - a map of functions for named `Nx.io_call`s
+    * `:precision`, `:lazy_transfers` - checked, without effect on a CPU
+  """
+
+  # Nx need not be there while this is compiled: lib/tessera/backend.ex says more.
+  @compile {:no_warn_undefined, Nx.Defn}
+  @callbacks if Code.ensure_loaded?(Nx.Defn.Compiler), do: Nx.Defn.Compiler.behaviour_info(:callbacks), else: []
+  if @callbacks != [], do: @behaviour(Nx.Defn.Compiler)
+
+  @typedoc "The module's documentation lists them."
+  @type options :: keyword
+
+  @doc """
+  A function that compiles `fun` at its first call with arguments of these types and shapes.
+
+      iex> Tessera.jit(&Nx.add(&1, 1)).(2) |> Nx.to_number()
+      3
+      iex> Tessera.jit(&Nx.add(&1, 1), cache: false).(2) |> Nx.to_number()
+      3
+  """
+  @spec jit(function, options) :: function
+  def jit(fun, options \\ []), do: Nx.Defn.jit(fun, with_compiler(options))
+
+  @doc """
+  Compiles `fun` for these arguments and calls it with them.
+
+      iex> Tessera.jit_apply(&Nx.add/2, [1, 2]) |> Nx.to_number()
+      3
+  """
+  @spec jit_apply(function, [Nx.Container.t()], options) :: Nx.Container.t()
+  def jit_apply(fun, arguments, options \\ []), do: Nx.Defn.jit_apply(fun, arguments, with_compiler(options))
+
+  @doc """
+  Compiles `fun` now, for arguments of the templates' types and shapes. The compiled function accepts no others.
+
+      iex> negate = Tessera.compile(&Nx.negate/1, [Nx.template({3}, :s32)])
+      iex> negate.(Nx.tensor([1, 2, 3])) |> Nx.to_flat_list()
+      [-1, -2, -3]
+  """
+  @spec compile(function, [Nx.Container.t()], options) :: function
+  def compile(fun, templates, options \\ []), do: Nx.Defn.compile(fun, templates, with_compiler(options))
+
+  @doc """
+  A function that runs compiled on all devices of a mesh, an `Nx.Mesh`. `fun` is written for whole tensors. The returned function takes
+  one list of argument lists, one for each partition of the mesh in row-major order, with that partition's parts; it returns the list of
+  the partitions' results. Partition `i` runs on device `i` of the client, and its results are there. The client may be a cluster
+  (`Tessera.Cluster`).
+
+      iex> mesh = %Nx.Mesh{name: "mesh", shape: {2}}
+      iex> fun = Tessera.shard_jit(&Nx.add(&1, &1), mesh, client: :shards, input_shardings: [%{0 => [0]}])
+      iex> for part <- fun.([[Nx.tensor([1, 2])], [Nx.tensor([3, 4])]]), do: Nx.to_flat_list(part)
+      [[2, 4], [6, 8]]
+
+  Options, in addition to the module's:
+
+    * `:input_shardings` - a list with one sharding for each argument: a map from dims (numbers, negative ones, names, names of
+      vectorized axes) to lists of mesh axes (numbers); a dim that is not in the map is not cut. A container has one sharding for all its
+      tensors, a list with one for each, or a container of its form. Without the option no argument is cut
+    * `:output_shardings` - the same for the result; otherwise it follows from the program
+
+  Donated arguments, containers and vectorized tensors work as in `jit/2`; functions that call Elixir (`io_call`, hooks, `runtime_call`)
+  are refused. `Tessera.Mesh` cuts tensors into parts and joins them.
+  """
+  @spec shard_jit(function, Tessera.Mesh.mesh(), options) :: function
+  def shard_jit(fun, mesh, options \\ [])
+  def shard_jit(fun, %{__struct__: Nx.Mesh} = mesh, options), do: Nx.Defn.shard_jit(fun, mesh, with_compiler(options))
+  def shard_jit(_fun, other, _options), do: :tessera_nx_error.expected("an Nx.Mesh", other)
+
+  @doc """
+  Whether a compiled program is in the cache for `fun`, arguments of these types and shapes, and these options. A program depends on the
+  names of its `:hooks` and on its `:client`; other options do not matter here.
+
+      iex> Tessera.jit_apply(&Nx.add/2, [1, 2])
+      iex> Tessera.cached?(&Nx.add/2, [3, 4])
+      true
+  """
+  @spec cached?(function, [Nx.Container.t()], options) :: boolean
+  def cached?(fun, arguments, options \\ [])
+
+  def cached?(fun, arguments, options) when is_list(arguments),
+    do: :tessera_nx_compiler.is_cached(&apply(jit(fun, &1), arguments), options)
+
+  def cached?(_fun, other, _options), do: :tessera_nx_error.expected("a list of arguments", other)
+
+  @doc """
+  The function as a StableHLO module, for other compilers: `%{mlir_module: text, used_inputs: inputs, output_container: templates}`. The
+  arguments of `@main` are the leaves of the function's arguments that it uses, in their order: `used_inputs` is the list of their
+  positions, from 0.
+
+      iex> Tessera.to_mlir_module(&Nx.add/2, [Nx.template({2}, :f32), 1.0]).used_inputs
+      [0, 1]
+
+  `within_defn_compiler: true` says that the arguments are a `defn` compiler's own: the variables, and the function of them. With `:mesh`
+  and `:input_shardings`, as in `shard_jit/3`, the arguments are a list of argument lists, and the module has the mesh and the shardings
+  as attributes of the dialect `sdy`.
+  """
+  @spec to_mlir_module(function, [term], options) :: %{
+          mlir_module: String.t(),
+          used_inputs: [non_neg_integer],
+          output_container: Nx.Container.t()
+        }
+  def to_mlir_module(fun, arguments, options \\ []) do
+    case Keyword.pop(options, :within_defn_compiler) do
+      {true, rest} -> :tessera_nx_compiler.to_mlir(arguments, fun, rest)
+      {_, rest} -> :tessera_nx_compiler.ask_mlir(asked(fun, arguments, rest[:mesh]), rest)
+    end
+  end
+
+  # With a mesh the arguments are lists, one for each partition.
+  defp asked(fun, arguments, nil), do: &compile(fun, arguments, &1)
+  defp asked(fun, arguments, mesh), do: &shard_jit(fun, mesh, &1).(arguments)
+
+  defp with_compiler(options) when is_list(options), do: List.keystore(options, :compiler, 0, {:compiler, __MODULE__})
+  defp with_compiler(other), do: :tessera_nx_error.expected("options as a keyword list", other)
+
+  @doc false
+  if {:__jit__, 5} in @callbacks, do: @impl(true)
+  def __jit__(key, vars, fun, arguments, options), do: :tessera_nx_compiler.jit(key, vars, fun, arguments, options)
+
+  @doc false
+  if {:__compile__, 4} in @callbacks, do: @impl(true)
+  def __compile__(key, vars, fun, options), do: :tessera_nx_compiler.compile(key, vars, fun, options)
+
+  @doc false
+  if {:__partitions_options__, 1} in @callbacks, do: @impl(true)
+  def __partitions_options__(options), do: :tessera_nx_compiler.partitions_options(options)
+
+  @doc false
+  if {:__to_backend__, 1} in @callbacks, do: @impl(true)
+  def __to_backend__(options), do: :tessera_nx_compiler.to_backend(options)
+
+  @doc false
+  if {:__shard_jit__, 6} in @callbacks, do: @impl(true)
+
+  def __shard_jit__(key, mesh, vars, fun, arguments, options),
+    do: :tessera_nx_compiler.shard_jit(key, mesh, vars, fun, arguments, options)
+end
