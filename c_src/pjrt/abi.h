@@ -1,9 +1,10 @@
 /* The binary interface of PJRT plugins, as far as the client uses it: our own declarations, for plugins of version 0.81
- * and later. docs/accelerators.md says what they were checked against. Constants and layouts only; no state.
+ * and later. docs/accelerators.md lists the plugins that they were checked against. Constants and layouts only; no
+ * state.
  *
  * A plugin exports `GetPjrtApi`, which returns a table. Each function of it takes one block: its size, a list of
  * extensions (NULL here), and the fields of that function. A plugin refuses blocks smaller than its own and takes
- * larger ones, so all blocks here have room at their end, which is zero. */
+ * larger ones: so all blocks here end with zero bytes as spare room. */
 #ifndef TS_PJRT_ABI_H
 #define TS_PJRT_ABI_H
 

@@ -1,4 +1,4 @@
-/* What the files of pjrt/ share: clients, memories and programs. Each memory and each program keeps its client alive.
+/* Shared by the files of pjrt/: clients, memories and programs. Each memory and each program keeps its client alive.
  * Thread-safe. */
 #ifndef TS_PJRT_CLIENT_H
 #define TS_PJRT_CLIENT_H
@@ -47,14 +47,14 @@ typedef struct pj_memory {
   pj_job ending;
 } pj_memory;
 
-/* A memory without a buffer, of which the bytes are reserved. */
+/* A memory without a buffer, with its bytes reserved. */
 ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out);
 void pj_memory_release(void *memory); /* NULL is allowed */
 void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done);
 void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done);
 void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_done done);
 
-/* The plugin's number of a type; 0 where it has none. */
+/* The plugin's number of a type; 0 without one. */
 int pj_type(ts_dtype dtype);
 
 /* ---- programs */
@@ -73,9 +73,9 @@ void pj_load(void *client, const ts_saved_program *saved, ts_program *out, ts_do
 void pj_release_program(void *program);
 /* On a thread that may wait for the compiler. */
 ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out);
-void pj_code_destroy(pj_code *code); /* there, too; NULL is allowed */
+void pj_code_destroy(pj_code *code); /* also that memory; NULL is allowed */
 
-/* A program without an executable, of so many types, which the caller fills. */
+/* A program without an executable, with room for the types, which the caller fills. */
 ts_status pj_code_new(pj_client *client, size_t params, size_t results, pj_code **out);
 /* Compares the results of the executable with the types. */
 ts_status pj_code_check(const pj_code *code);

@@ -78,7 +78,7 @@ typedef struct transfer {
   const void *data;
   pj_memory *source, *made;
   int64_t bytes;
-  void *to, *whole; /* `whole`: where the elements go of which only the first are wanted */
+  void *to, *whole; /* `whole`: the place for all elements if only the first are wanted */
   void **out;
   ts_status failed;
   ts_done done;
@@ -123,7 +123,7 @@ static void await_made(transfer *t) {
   pj_await(t->client->plugin, args.ready.event, &t->wait);
 }
 
-/* The data has been read. Whatever came of that, the buffer's own event is the last one. */
+/* The data has been read. After success and error, the buffer's own event is the last one. */
 static void was_read(pj_wait *wait, ts_status status) {
   transfer *t = (transfer *)wait;
   if (status)

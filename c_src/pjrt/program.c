@@ -104,7 +104,7 @@ void pj_release_program(void *program) {
 
 /* ---- compiling */
 
-/* Folds what a plugin must not fold: some end the process at a constant division by zero. */
+/* Folds ops that a plugin must not fold: some end the process at a constant division by zero. */
 static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_results) {
   (void)context;
   for (size_t i = 0; i < graph->ops.count; i++) {
@@ -227,7 +227,7 @@ void pj_compile(void *client, const ts_graph *graph, const ts_program_options *o
 
 typedef struct head {
   char magic[8];
-  uint64_t size, hash; /* of what follows */
+  uint64_t size, hash; /* of the rest of the file */
 } head;
 
 typedef struct counts {
@@ -286,7 +286,7 @@ void pj_save(const void *program, ts_text *out, ts_done done) {
   begin((compile_job){.job.body = save_now, .code = program, .text = out, .done = done});
 }
 
-/* What is still to be read. */
+/* The unread rest. */
 typedef struct rest {
   const char *at;
   size_t size;

@@ -92,7 +92,7 @@ typedef struct run {
   const ts_run_request *request;
   const pj_code *code;
   pj_client *client;
-  pj_buffer **args, **views, **results; /* views: arguments in another shape, which the run destroys */
+  pj_buffer **args, **views, **results; /* views: arguments in another shape; the run destroys them */
   pj_memory **made;
   ts_done done;
 } run;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Compilers of plugins recurse over regions, of which a program may have a thousand levels: in 8 MB they end the
+/* Compilers of plugins recurse over regions, and a program may have a thousand levels of regions: in 8 MB they end the
  * process. The system gives memory only for the part that is used. */
 enum { MOST_THREADS = 16, STACK_BYTES = 256 << 20 };
 
@@ -47,7 +47,7 @@ static bool start(void) {
   return false;
 }
 
-/* Whether one more thread is to be started, which is counted already. The lock is held. */
+/* Whether to start one more thread; counts it already. The lock is held. */
 static bool reserve(bool wanted) {
   bool more = wanted && queue.threads < MOST_THREADS;
   if (more) queue.threads++;
@@ -94,7 +94,7 @@ static void ready(pj_error *error, void *arg) {
   if (atomic_fetch_sub(&wait->parts, 1) == 1) pj_work(&wait->job);
 }
 
-/* An event of which nothing can be asked is waited for: what the operation reads and writes must stay until its end. */
+/* Waits for an event that cannot be asked: the operation's operands and results must stay until its end. */
 static void wait_here(pj_wait *wait) {
   finish(wait, ts_error_context(pj_call(wait->plugin, PJ_EVENT_AWAIT, &PJ_ARGS(.event = {.event = wait->event})), "%s",
                                 wait->what));

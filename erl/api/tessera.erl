@@ -1326,7 +1326,7 @@ repeat(X, Counts, Options) -> tessera_shapes:repeat(X, Counts, Options).
 -spec roll(operand(), integer()) -> tensor().
 roll(X, Shift) -> roll(X, Shift, #{}).
 
-%% @doc The elements moved on along axes, with those that leave the end coming back. Options: `axes', one or a list. Shifts are a number, or
+%% @doc The elements moved on along axes; elements beyond one end come back at the other. Options: `axes', one or a list. Shifts are a number, or
 %% a list with one for each axis. {@link shift/3} moves parts between the devices of a mesh.
 %% ```
 %% 1> tessera:to_list(tessera:roll(tessera:iota({2, 3}), -1, #{axes => 1})).
@@ -2386,8 +2386,8 @@ dot(A, AxesA, BatchA, B, AxesB, BatchB) -> tessera_ops:dot(A, AxesA, BatchA, B, 
 -spec matmul(operand(), operand()) -> tensor().
 matmul(A, B) -> tessera_einsum:matmul(A, B).
 
-%% @doc A product of tensors, written with a letter for each axis (A. Einstein's convention, as NumPy writes it). What stands before `->' are the
-%% axes of the operands, and after it those of the result. Axes with one letter have one index. Axes that are not in the result are
+%% @doc A product of tensors, written with a letter for each axis (A. Einstein's convention, as NumPy writes it). The letters before `->'
+%% are the axes of the operands, the letters after it the axes of the result. Axes with one letter have one index. Axes that are not in the result are
 %% summed. Without `->' the result has the letters that stand once, in alphabetic order. `...' stands for any axes. Products of several
 %% operands are done in the order with the fewest multiplications.
 %% ```

@@ -1,5 +1,5 @@
-/* The client of plugins (c_src/pjrt), with the plugin of the tests (test/pjrt/plugin.c) and files that are none. What
- * any platform must do is in test_platform, which runs it, too. */
+/* The client of plugins (c_src/pjrt), with the plugin of the tests (test/pjrt/plugin.c) and with wrong files.
+ * Requirements for any platform are in test_platform, which also runs this one. */
 #include "../pjrt/plugin.h"
 #include "device/device.h"
 #include "pjrt/pjrt.h"
@@ -259,7 +259,7 @@ static const char *const names[] = {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-/* Those without which the client gets to know the end of an event in another way. */
+/* Functions that a client can replace by another way to wait for an event. */
 static bool asks(pj_function f) { return f == PJ_EVENT_IS_READY || f == PJ_EVENT_ON_READY || f == PJ_EVENT_AWAIT; }
 
 START_TEST(events_that_cannot_be_asked)
@@ -370,7 +370,7 @@ START_TEST(without_memory)
 }
 END_TEST
 
-/* ---- what is refused */
+/* ---- refused programs and options */
 
 static ts_status compile_text(void *client, const char *source) {
   end e = {0};

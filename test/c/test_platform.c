@@ -15,7 +15,7 @@ typedef struct implementation {
   bool fails; /* test_async_fail_after() makes its operations fail */
 } implementation;
 
-/* That of plugins runs the plugin of the tests, or that of TESSERA_PJRT_PLUGIN. */
+/* The platform of plugins runs the plugin of the tests, or the plugin of TESSERA_PJRT_PLUGIN. */
 static const implementation platforms[] = {{&ts_platform_host, false}, {&test_async, true}, {&ts_platform_pjrt, false}};
 enum { PLATFORMS = sizeof platforms / sizeof *platforms };
 
@@ -146,7 +146,7 @@ START_TEST(devices_are_counted_without_a_client)
   ts_device_description some[2] = {0};
   int32_t count, again;
   ck_assert_ok(p->enumerate(NULL, 0, &count));
-  if (p == &ts_platform_pjrt) { /* which a client's plugin knows */
+  if (p == &ts_platform_pjrt) { /* a client's plugin knows it */
     ck_assert_int_eq(count, 0);
     return;
   }

@@ -1,8 +1,8 @@
 /* A plugin of PJRT for tests: its device is the interpreter, its programs are StableHLO that c_src/stablehlo reads. It
  * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
- * ("inline", "late", "mixed") and `fail_every`, of which the second is for the process.
+ * ("inline", "late", "mixed") and `fail_every`; the manner holds for the whole process.
  *
- * What has to be done is a task. A task whose operands are not ready waits, and its event ends when it is done. */
+ * Each piece of work is a task. A task whose operands are not ready waits, and its event ends when it is done. */
 #include "plugin.h"
 
 #include "kernel/ref/ref.h"
@@ -137,7 +137,7 @@ static bool is_due(_Atomic int64_t *count) {
   return n == 0;
 }
 
-/* What each function begins with: its block must be as large as it knows it. */
+/* The beginning of each function: its block must be large enough. */
 static pj_error *begin(pj_function function, const pj_args *args, size_t fields) {
   atomic_fetch_add(&calls[function], 1);
   size_t wanted = offsetof(pj_args, room) + fields + (function == PJ_ERROR_CODE ? 0 : atomic_load(&more));
@@ -155,7 +155,7 @@ static pj_error *begin(pj_function function, const pj_args *args, size_t fields)
     if (begun_) return begun_;                                                     \
   } while (0)
 
-/* Of clients that fail: each so many-th of these operations. The lock is held. */
+/* For clients that fail: whether this is the `fail_every`-th operation. The lock is held. */
 static bool fails_now(pj_handle *client) {
   return client->fail_every && ++client->operations % client->fail_every == 0;
 }
@@ -260,7 +260,7 @@ typedef struct task {
   size_t size;
   code *code;
   pj_event *events[2]; /* a reference to each */
-  int fail;            /* 0: none; the code with which the events end */
+  int fail;            /* 0: none; the code of the events' errors */
 } task;
 
 static struct {
@@ -311,7 +311,7 @@ static void do_task(task *t) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Any task that is ready; NULL when none is. The lock is held. */
+/* A ready task; NULL if none is ready. The lock is held. */
 static task *take_task(void) {
   task **at = &queue.first;
   for (uint64_t skip = queue.count ? next_random() % (uint64_t)queue.count : 0; skip > 0; skip--) at = &(*at)->next;
@@ -370,7 +370,7 @@ static void post(task *t) {
   pthread_mutex_unlock(&lock);
 }
 
-/* An event for the caller, which the task ends. */
+/* An event for the caller; the task ends it. */
 static pj_event *promise(task *t, int i) {
   pj_event *event = new_event();
   event->refs = 2;
@@ -627,7 +627,7 @@ static pj_error *executable_serialize(pj_args *args) {
 
 /* ---- buffers */
 
-/* With a reference for the caller and one for the task, as a result of which it is added. */
+/* With a reference for the caller and one for the task, as one of its results. */
 static pj_buffer *new_buffer(pj_device *device, ts_dtype dtype, const ts_shape *shape, task *t) {
   pj_buffer *b = made(sizeof *b);
   b->refs = 2;

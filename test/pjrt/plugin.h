@@ -12,11 +12,11 @@ typedef enum test_manner {
 
 typedef struct test_direction {
   void (*set_manner)(test_manner manner);
-  /* The function fails after so many successes; negative: never. */
+  /* The function fails after `successes` calls; negative: never. */
   void (*fail_after)(pj_function function, int64_t successes);
   /* The same for the event that it gives, which then ends with an error. */
   void (*fail_event_after)(pj_function function, int64_t successes);
-  /* Functions refuse blocks that are not larger than they are today by so many bytes. */
+  /* Functions refuse blocks unless these are larger than today's by this number of bytes. */
   void (*set_more)(size_t bytes);
   int64_t (*live)(void);  /* objects that exist */
   int64_t (*wrong)(void); /* how often the client broke a rule */
