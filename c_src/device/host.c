@@ -57,7 +57,7 @@ static ts_status compile(const ts_graph *graph, const ts_program_options *option
   ts_compile_options o = {.cancel = options->cancel,
                           .no_fusion = options->no_fusion,
                           .no_simplify = options->no_simplify,
-                          .at_hand = options->nonblocking};
+                          .nonblocking = options->nonblocking};
   TS_TRY(ts_executable_create(graph, &o, &exe));
   *out = (ts_program){.program = exe};
   if (!exe) return TS_SUCCESS;

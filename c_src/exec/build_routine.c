@@ -48,7 +48,7 @@ static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine
   out->plan->routine = routine;
   out->plan->operand_count = ts_graph_op(b->graph, id)->operand_count;
   b->exe->plans.data[b->exe->plans.count++] = out->plan;
-  const _Atomic bool *cancel = b->options->at_hand ? &always : b->options->cancel;
+  const _Atomic bool *cancel = b->options->nonblocking ? &always : b->options->cancel;
   TS_TRY(routine->plan(&(ts_routine_request){b->graph, id, &b->exe->arena, cancel}, out->plan));
   return out->plan->state && out->plan->kernel ? ask_for_kernel(b, out) : TS_SUCCESS;
 }

@@ -9,7 +9,7 @@
 
 void ts_chooser_init(ts_chooser *c, const ts_graph *graph, ts_arena *arena, const ts_compile_options *options) {
   *c = (ts_chooser){.graph = graph, .arena = arena, .options = options};
-  ts_jit_batch_init(&c->batch, options->at_hand, options->cancel);
+  ts_jit_batch_init(&c->batch, options->nonblocking, options->cancel);
 }
 
 void ts_chooser_deinit(ts_chooser *c) {

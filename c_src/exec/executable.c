@@ -101,7 +101,7 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
   for (size_t i = 0; i < graph->ops.count; i++)
     if (!folds_exactly(graph, &graph->ops.data[i]))
       return ts_error(TS_UNIMPLEMENTED, "%s is not folded", ts_op_name(graph->ops.data[i].code));
-  for (size_t i = 0; options->at_hand && i < graph->values.count; i++)
+  for (size_t i = 0; options->nonblocking && i < graph->values.count; i++)
     if (ts_shape_elements(graph->values.data[i].shape) > FOLD_AT_HAND)
       return ts_error(TS_CANCELLED, "much has to be folded first");
   return ts_ref_run_until(graph, NULL, 0, ts_pool_default(), options->cancel, out_results);
@@ -200,7 +200,7 @@ ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *
   ts_status status = ts_deep_call(exe->levels, create, &(create_call){exe, graph, options});
   if (status) {
     ts_executable_release(exe);
-    if (!options->at_hand || ts_status_code(status) != TS_CANCELLED) return status;
+    if (!options->nonblocking || ts_status_code(status) != TS_CANCELLED) return status;
     ts_status_free(status);
     return TS_SUCCESS;
   }

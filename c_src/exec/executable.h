@@ -18,7 +18,7 @@ typedef struct ts_compile_options {
   const _Atomic bool *cancel;
   bool no_fusion;       /* each op is a kernel of its own */
   bool no_simplify;     /* without the simplifying passes */
-  bool at_hand;         /* immediate: fails rather than compile a kernel or fold a large constant */
+  bool nonblocking;     /* immediate: fails rather than compile a kernel or fold a large constant */
   bool general_kernels; /* for tests: kernels more general than the shapes require, with the same bits */
 } ts_compile_options;
 
@@ -48,8 +48,8 @@ typedef struct ts_executable_stats {
   int64_t pass_ns, lower_ns, kernel_ns; /* time of each part of compilation */
 } ts_executable_stats;
 
-/* Compiles. The graph may be destroyed afterwards. NULL options: defaults. With `at_hand`, `*out` is NULL without an
- * error when immediate compilation is not possible. */
+/* Compiles. The graph may be destroyed afterwards. NULL options: defaults. With `nonblocking`, `*out` is NULL without
+ * an error when immediate compilation is not possible. */
 ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *options, ts_executable **out);
 void ts_executable_retain(ts_executable *executable);
 void ts_executable_release(ts_executable *executable);

@@ -55,15 +55,15 @@ bool ts_jit_has(const ts_kernel_source *source);
 typedef struct ts_jit_batch {
   TS_VEC(struct ts_jit_request *) requests;
   uint64_t begin; /* session's count of ready kernels when the batch began */
-  bool at_hand;
+  bool nonblocking;
   const _Atomic bool *cancel;
 } ts_jit_batch;
 
-/* With `at_hand` the batch accepts only kernels that are in memory. When `cancel` becomes true, waiting ends; it may be
- * NULL. */
-void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *cancel);
-/* TS_CANCELLED when the batch is `at_hand` and the kernel is not in memory. The memory that the source points to must
- * outlive the batch. */
+/* With `nonblocking` the batch accepts only kernels that are in memory. When `cancel` becomes true, waiting ends; it
+ * may be NULL. */
+void ts_jit_batch_init(ts_jit_batch *batch, bool nonblocking, const _Atomic bool *cancel);
+/* TS_CANCELLED when the batch is `nonblocking` and the kernel is not in memory. The memory that the source points to
+ * must outlive the batch. */
 ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source);
 /* Waits for all kernels. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is
  * unchanged. TS_CANCELLED when it was cancelled. */

@@ -454,22 +454,22 @@ START_TEST(a_batch_of_one_needs_no_compiler)
 END_TEST
 
 /* An immediate compilation does not wait: not for a kernel ... */
-START_TEST(at_hand_needs_known_kernels)
+START_TEST(nonblocking_needs_known_kernels)
 {
   static const char *const text = "graph @main(%0: s16[70], %1: s16[70]) -> (s16[70]) {\n"
                                   "  %2 = multiply %0, %1 : s16[70]\n  %3 = bitwise_xor %2, %1 : s16[70]\n"
                                   "  %4 = subtract %3, %0 : s16[70]\n  return %4\n}\n";
-  const ts_compile_options at_hand = {.at_hand = true};
+  const ts_compile_options nonblocking = {.nonblocking = true};
   ts_graph *graph;
   ts_executable *exe;
   ts_executable_stats stats;
   ck_assert_ptr_null(ts_graph_parse(text, strlen(text), &graph));
-  ck_assert_ptr_null(ts_executable_create(graph, &at_hand, &exe));
+  ck_assert_ptr_null(ts_executable_create(graph, &nonblocking, &exe));
   ck_assert_ptr_null(exe);
   ck_assert_ptr_null(ts_executable_create(graph, NULL, &exe));
   ck_assert_ptr_nonnull(exe);
   ts_executable_release(exe);
-  ck_assert_ptr_null(ts_executable_create(graph, &at_hand, &exe));
+  ck_assert_ptr_null(ts_executable_create(graph, &nonblocking, &exe));
   ck_assert_ptr_nonnull(exe);
   ts_executable_get_stats(exe, &stats);
   ck_assert_int_eq(stats.kernels_compiled, 0);
@@ -479,9 +479,9 @@ START_TEST(at_hand_needs_known_kernels)
 END_TEST
 
 /* ... nor long for the interpreter. */
-START_TEST(at_hand_folds_little)
+START_TEST(nonblocking_folds_little)
 {
-  const ts_compile_options at_hand = {.at_hand = true};
+  const ts_compile_options nonblocking = {.nonblocking = true};
   const int sizes[] = {4, 200};
   for (int i = 0; i < 2; i++) {
     char bytes[401], text[700];
@@ -494,7 +494,7 @@ START_TEST(at_hand_folds_little)
              "  return %%1\n}\n",
              sizes[i], bytes, sizes[i], sizes[i]);
     ck_assert_ptr_null(ts_graph_parse(text, strlen(text), &graph));
-    ck_assert_ptr_null(ts_executable_create(graph, &at_hand, &exe));
+    ck_assert_ptr_null(ts_executable_create(graph, &nonblocking, &exe));
     ck_assert_int_eq(exe != NULL, sizes[i] == 4);
     ts_executable_release(exe);
     ts_graph_destroy(graph);
@@ -557,8 +557,8 @@ static Suite *suite(void) {
   tcase_add_test(t, many_threads_donate_at_once);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
   tcase_add_test(t, a_constant_result_is_fresh);
-  tcase_add_test(t, at_hand_needs_known_kernels);
-  tcase_add_test(t, at_hand_folds_little);
+  tcase_add_test(t, nonblocking_needs_known_kernels);
+  tcase_add_test(t, nonblocking_folds_little);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, n);
   suite_add_tcase(s, t);
   return s;

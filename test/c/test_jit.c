@@ -541,7 +541,7 @@ START_TEST(a_batch_can_be_cancelled)
 }
 END_TEST
 
-START_TEST(at_hand_is_what_is_in_memory)
+START_TEST(nonblocking_needs_kernels_in_memory)
 {
   adder known, other;
   ts_kernel *kernel;
@@ -613,7 +613,7 @@ static Suite *suite(void) {
   tcase_add_test(tc, batches_begin_at_once);
   tcase_add_test(tc, a_batch_can_be_dropped);
   tcase_add_test(tc, a_batch_can_be_cancelled);
-  tcase_add_test(tc, at_hand_is_what_is_in_memory);
+  tcase_add_test(tc, nonblocking_needs_kernels_in_memory);
   tcase_add_test(tc, fatal_errors_park_threads); /* last: it turns the compiler off */
   suite_add_tcase(s, tc);
   return s;

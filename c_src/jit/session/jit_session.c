@@ -321,15 +321,15 @@ static void drop(request *r) {
 
 /* ---- batches ---- */
 
-void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *cancel) {
-  *batch = (ts_jit_batch){.at_hand = at_hand, .cancel = cancel};
+void ts_jit_batch_init(ts_jit_batch *batch, bool nonblocking, const _Atomic bool *cancel) {
+  *batch = (ts_jit_batch){.nonblocking = nonblocking, .cancel = cancel};
   pthread_mutex_lock(&session.lock);
   batch->begin = session.settles;
   pthread_mutex_unlock(&session.lock);
 }
 
 static ts_status add(ts_jit_batch *batch, request *r) {
-  if (batch->at_hand) return enter_known(r);
+  if (batch->nonblocking) return enter_known(r);
   TS_TRY(enter(r));
   if (r->owner) start(r);
   return TS_SUCCESS;
