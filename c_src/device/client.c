@@ -476,20 +476,20 @@ static void raise_to(_Atomic int64_t *peak, int64_t value) {
 }
 
 void ts_device_hold(ts_device *device, int64_t bytes) {
-  int64_t n = ts_counter_add(&device->untold, bytes);
+  int64_t n = ts_counter_add(&device->unreported, bytes);
   if (n > -TELL_BYTES && n < TELL_BYTES) return;
   ts_client *client = device->client;
-  (void)ts_counter_add(&device->untold, -n);
+  (void)ts_counter_add(&device->unreported, -n);
   atomic_fetch_add_explicit(&all_told, n, memory_order_relaxed);
-  int64_t here = atomic_fetch_add_explicit(&device->told, n, memory_order_relaxed) + n;
-  int64_t held = atomic_fetch_add_explicit(&client->told, n, memory_order_relaxed) + n;
+  int64_t here = atomic_fetch_add_explicit(&device->reported, n, memory_order_relaxed) + n;
+  int64_t held = atomic_fetch_add_explicit(&client->reported, n, memory_order_relaxed) + n;
   if (n <= 0) return;
   raise_to(&device->peak, here);
   raise_to(&client->peak, held);
 }
 
 int64_t ts_device_held(ts_device *device) {
-  return atomic_load_explicit(&device->told, memory_order_relaxed) + ts_counter_sum(&device->untold);
+  return atomic_load_explicit(&device->reported, memory_order_relaxed) + ts_counter_sum(&device->unreported);
 }
 
 int64_t ts_client_held(ts_client *client) {

@@ -37,8 +37,8 @@ struct ts_device {
   ts_client *client;
   int32_t id;
   /* Bytes that handles hold: reported by the threads, and not yet reported. */
-  _Atomic int64_t told, peak;
-  ts_counter untold;
+  _Atomic int64_t reported, peak;
+  ts_counter unreported;
 };
 
 struct ts_client {
@@ -56,7 +56,7 @@ struct ts_client {
   _Atomic int threads;    /* at most this many for a run; 0: all */
   _Atomic int32_t device_count;
   ts_device *devices[TS_MAX_DEVICES];
-  _Atomic int64_t told, peak;
+  _Atomic int64_t reported, peak;
 };
 
 /* ---- clients */
