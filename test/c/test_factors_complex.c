@@ -604,7 +604,8 @@ START_TEST(an_op_without_factors_is_refused_by_name)
   for (int i = 0; i < 20; i++) elements[(spec.type == TS_C128 ? 2 : 1) * 21 * i] = 1;
   ck_assert_ok(ts_factor_workspace(&spec, &bytes));
   ck_assert_ok(ts_alloc((size_t)bytes, &workspace));
-  ts_status status = ts_factor_run(&spec, in, results, workspace, &(ts_factor_means){.parallel = &ts_parallel_serial});
+  ts_status status =
+      ts_factor_run(&spec, in, results, workspace, &(ts_factor_context){.parallel = &ts_parallel_serial});
   ck_assert_ptr_nonnull(status);
   ck_assert_int_eq(ts_status_code(status), TS_UNIMPLEMENTED);
   ck_assert_ptr_nonnull(strstr(ts_status_message(status), cases[_i].why));

@@ -207,7 +207,7 @@ static ts_status run(const factor *f, bool *out_good) {
 }
 
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
-                        const ts_factor_means *means) {
+                        const ts_factor_context *context) {
   const bool is_complex = spec->type == TS_C128;
   const ts_dtype part = is_complex ? TS_F64 : spec->type;
   factor f = {.spec = spec,
@@ -217,10 +217,10 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
               .right = spec->right > 0 ? operands[1] : NULL,
               .results = results,
               .workspace = workspace,
-              .products = means->products,
-              .pool = means->pool,
-              .parallel = means->parallel,
-              .cancel = means->cancel};
+              .products = context->products,
+              .pool = context->pool,
+              .parallel = context->parallel,
+              .cancel = context->cancel};
   if (has_planes(spec)) (void)plane_bytes(spec, &f.plane);
   if (ts_factor_is_small(spec)) {
     char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;

@@ -38,12 +38,12 @@ ts_dtype ts_factor_result_type(const ts_factor_spec *spec, int result);
 /* Bytes of workspace, a multiple of 64. TS_RESOURCE_EXHAUSTED past 64 bits. */
 ts_status ts_factor_workspace(const ts_factor_spec *spec, int64_t *out);
 /* The context of a factorization, besides its workspace. */
-typedef struct ts_factor_means {
+typedef struct ts_factor_context {
   const ts_gemm *products; /* of ts_factor_products */
   ts_pool *pool;
   const ts_parallel *parallel;
   const _Atomic bool *cancel; /* may be NULL */
-} ts_factor_means;
+} ts_factor_context;
 
 /* True for systems and factors of complex matrices that are so large that they are computed by blocks. */
 bool ts_factor_is_blocked(const ts_factor_spec *spec);
@@ -53,7 +53,7 @@ ts_status ts_factor_products(const ts_factor_spec *spec, ts_gemm **out);
  * matrix is NaN or infinite, and where an iteration does not converge. Their bits are the same by any number of threads
  * of `parallel`. TS_CANCELLED when `cancel` becomes true. The workspace is aligned to 8 bytes. */
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
-                        const ts_factor_means *means);
+                        const ts_factor_context *context);
 /* True for real matrices that are so small that several of them, one in each lane, are computed at once. A matrix that
  * is computed alone has the same bits. */
 bool ts_factor_is_small(const ts_factor_spec *spec);

@@ -15,7 +15,7 @@ typedef struct factors_state {
   int64_t batch, units, per_task;   /* a unit is a matrix, or a group of small ones */
   int64_t stored_bytes, unit_bytes; /* of workspace: operands and results of narrower types; of a unit */
   const ts_linalg_vector *vector;   /* of groups, or NULL */
-  ts_gemm *products;                /* as of ts_factor_means */
+  ts_gemm *products;                /* as of ts_factor_context */
   int operands, results;
 } factors_state;
 
@@ -42,8 +42,8 @@ static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   void *out[MOST_RESULTS];
   for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
   for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
-  const ts_factor_means means = {s->products, r->run->pool, r->inner, r->run->cancel};
-  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, &means);
+  const ts_factor_context context = {s->products, r->run->pool, r->inner, r->run->cancel};
+  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, &context);
   TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->spec.op)));
   ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in[0], out, workspace);
   return TS_SUCCESS;
