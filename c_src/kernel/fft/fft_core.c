@@ -12,7 +12,7 @@ static ts_fft_rows from_column(const ts_fft_rows *rows, int64_t column, int size
 
 /* ---- workspace ---- */
 
-/* The rows of a block, as `turn` reads and `turn_back` writes whole tiles. */
+/* The rows of a block, as `transpose_rows` reads and `transpose_columns` writes whole tiles. */
 static int64_t block_rows(const ts_fft *fft) {
   const ts_fft_core *core = &fft->core;
   int64_t rows = core->n1 ? (core->n1 > core->n2 ? core->n1 : core->n2) : core->n;
@@ -99,7 +99,7 @@ static void first_block(const ts_fft *fft, const ts_fft_scratch *scratch, const 
   ts_fft_rows twiddles = from_column(&core->twiddles, 2 * block * fft->columns * block_rows(fft), fft->size);
   in.row = core->n2;
   const ts_fft_rows *done = ts_fft_columns(fft, &core->first, &in, scratch);
-  fft->vector->turn(done, &twiddles, core->n1, &out);
+  fft->vector->transpose_rows(done, &twiddles, core->n1, &out);
 }
 
 static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line, int64_t block) {
@@ -121,8 +121,8 @@ static void transform_line(const ts_fft *fft, const ts_fft_scratch *scratch, con
 /* The input is in the second block, because the first pass does not write there. */
 static void transform_lanes(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines) {
   const ts_fft_rows *in = &scratch->blocks[1];
-  fft->vector->turn_back(lines, fft->core.n, in);
-  fft->vector->turn(ts_fft_columns(fft, &fft->core.first, in, scratch), NULL, fft->core.n, lines);
+  fft->vector->transpose_columns(lines, fft->core.n, in);
+  fft->vector->transpose_rows(ts_fft_columns(fft, &fft->core.first, in, scratch), NULL, fft->core.n, lines);
 }
 
 void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines) {

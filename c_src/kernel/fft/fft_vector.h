@@ -47,9 +47,9 @@ typedef struct ts_fft_vector {
   void (*pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out);
   /* Multiplies `count` rows of columns by twiddles, and transposes them: row i becomes column i of `out`. `count` is
    * rounded up to a multiple of the columns. Twiddles are rows like the rows of `in`; a NULL re: without twiddles. */
-  void (*turn)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count, const ts_fft_rows *out);
+  void (*transpose_rows)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count, const ts_fft_rows *out);
   /* The first `count` columns of as many rows as there are columns: column i becomes row i of `out`. */
-  void (*turn_back)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out);
+  void (*transpose_columns)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out);
   /* Interleaved numbers to parts and back, the latter with factors for both. `step`: numbers from one interleaved row
    * to the next. */
   void (*split)(const void *from, int64_t step, int64_t rows, int64_t columns, const ts_fft_rows *out);

@@ -20,8 +20,11 @@ typedef double ISA(fft_f64) __attribute__((vector_size(VECTOR_BYTES)));
 #define COLUMNS TS_FFT_F64_COLUMNS
 #include "kernel/fft/fft_vector_type.h"
 
-#define ROW(NAME) \
-  { NAME(pass), NAME(turn), NAME(turn_back), NAME(split), NAME(join), NAME(multiply), NAME(unfold), NAME(fold) }
+#define ROW(NAME)                                                                                                     \
+  {                                                                                                                   \
+    NAME(pass), NAME(transpose_rows), NAME(transpose_columns), NAME(split), NAME(join), NAME(multiply), NAME(unfold), \
+        NAME(fold)                                                                                                    \
+  }
 #define F32(name) ISA(name##_f32)
 #define F64(name) ISA(name##_f64)
 const ts_fft_vector ISA(ts_fft_vector)[2] = {ROW(F32), ROW(F64)};

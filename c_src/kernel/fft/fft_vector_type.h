@@ -224,13 +224,13 @@ INLINE void NAME(transpose_tile)(const T *from, int64_t row, T *to, int64_t to_r
   _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) NAME(store)(to + i * to_row, x[i]);
 }
 
-INLINE void NAME(turn_tile)(const ts_fft_rows *in, int64_t i, int64_t c, const ts_fft_rows *out) {
+INLINE void NAME(transpose_planes)(const ts_fft_rows *in, int64_t i, int64_t c, const ts_fft_rows *out) {
   NAME(transpose_tile)((const T *)in->re + i * in->row + c, in->row, (T *)out->re + c * out->row + i, out->row);
   NAME(transpose_tile)((const T *)in->im + i * in->row + c, in->row, (T *)out->im + c * out->row + i, out->row);
 }
 
-INLINE void NAME(turn_product)(const ts_fft_rows *in, const ts_fft_rows *w, int64_t i, int64_t c,
-                               const ts_fft_rows *out) {
+INLINE void NAME(transpose_product)(const ts_fft_rows *in, const ts_fft_rows *w, int64_t i, int64_t c,
+                                    const ts_fft_rows *out) {
   V re[LANES], im[LANES];
   _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) {
     const int64_t at = (i + k) * in->row + c, tw = (i + k) * w->row + c;
@@ -245,19 +245,20 @@ INLINE void NAME(turn_product)(const ts_fft_rows *in, const ts_fft_rows *w, int6
   _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) NAME(store)((T *)out->im + (c + k) * out->row + i, im[k]);
 }
 
-static void NAME(turn)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count, const ts_fft_rows *out) {
+static void NAME(transpose_rows)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count,
+                                 const ts_fft_rows *out) {
   for (int64_t i = 0; i < count; i += LANES)
     for (int64_t c = 0; c < COLUMNS; c += LANES) {
       if (twiddles)
-        NAME(turn_product)(in, twiddles, i, c, out);
+        NAME(transpose_product)(in, twiddles, i, c, out);
       else
-        NAME(turn_tile)(in, i, c, out);
+        NAME(transpose_planes)(in, i, c, out);
     }
 }
 
-static void NAME(turn_back)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out) {
+static void NAME(transpose_columns)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out) {
   for (int64_t c = 0; c < count; c += LANES)
-    for (int64_t i = 0; i < COLUMNS; i += LANES) NAME(turn_tile)(in, i, c, out);
+    for (int64_t i = 0; i < COLUMNS; i += LANES) NAME(transpose_planes)(in, i, c, out);
 }
 
 /* ---- interleaved numbers ---- */

@@ -69,8 +69,8 @@ void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, in
 
 /* Columns of `from` (contiguous elements) become columns of `to` (whose rows are contiguous): whole squares of them, in
  * registers. Returns the columns that are done. */
-static int64_t turn_columns(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols,
-                            int size) {
+static int64_t transpose_columns(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols,
+                                 int size) {
   int64_t col = 0;
   for (; col + SQUARE <= cols; col += SQUARE) {
     const char *some[SQUARE];
@@ -82,13 +82,13 @@ static int64_t turn_columns(const ts_linalg_view *from, const ts_linalg_view *to
 
 void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
   if (from->row == 1 && to->col == 1) {
-    const int64_t done = turn_columns(from, to, rows, cols, size);
+    const int64_t done = transpose_columns(from, to, rows, cols, size);
     const ts_linalg_view source = {ts_linalg_at(from, 0, done, size), from->row, from->col};
     const ts_linalg_view rest = {ts_linalg_at(to, 0, done, size), to->row, to->col};
     copy_elements(&source, &rest, rows, cols - done, size);
   } else if (from->col == 1 && to->row == 1) {
-    const ts_linalg_view source = {from->data, from->col, from->row}, turned = {to->data, to->col, to->row};
-    ts_linalg_copy(&source, &turned, cols, rows, size);
+    const ts_linalg_view source = {from->data, from->col, from->row}, transposed = {to->data, to->col, to->row};
+    ts_linalg_copy(&source, &transposed, cols, rows, size);
   } else {
     copy_elements(from, to, rows, cols, size);
   }

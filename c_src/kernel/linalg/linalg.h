@@ -55,8 +55,8 @@ typedef struct ts_linalg_solver {
 
 /* Elements of workspace for a system of `cols` columns; twice the columns' part unless the elements of the columns of b
  * and x are contiguous. */
-static inline int64_t ts_linalg_solve_elements(int64_t cols, bool turns) {
-  return TS_LINALG_BLOCK * TS_LINALG_BLOCK + (turns ? 2 : 1) * TS_LINALG_BLOCK * cols;
+static inline int64_t ts_linalg_solve_elements(int64_t cols, bool transposes) {
+  return TS_LINALG_BLOCK * TS_LINALG_BLOCK + (transposes ? 2 : 1) * TS_LINALG_BLOCK * cols;
 }
 ts_status ts_linalg_solve(const ts_linalg_solver *solver, const ts_linalg_system *system, char *workspace);
 

@@ -43,14 +43,14 @@ static ts_linalg_view from_row(const ts_linalg_view *view, int64_t row, int size
 static ts_status solve_block(const ts_linalg_solver *s, const ts_linalg_system *p, int64_t at, char *workspace) {
   const int64_t rows = ts_linalg_min(BLOCK, p->n - at);
   char *sums = workspace + BLOCK * BLOCK * s->size;
-  bool turns = p->x.col != 1 || p->b.col != 1;
+  bool transposes = p->x.col != 1 || p->b.col != 1;
   ts_linalg_view a = {ts_linalg_at(&p->a, at, at, s->size), p->a.row, p->a.col}, dense = {workspace, rows, 1};
   ts_linalg_view b = from_row(&p->b, at, s->size), x = from_row(&p->x, at, s->size);
-  ts_linalg_view turned = {sums + BLOCK * p->cols * s->size, p->cols, 1};
+  ts_linalg_view transposed = {sums + BLOCK * p->cols * s->size, p->cols, 1};
   TS_TRY(sum_before(s, p, at, rows, sums));
   ts_linalg_copy(&a, &dense, rows, rows, s->size);
-  if (turns) ts_linalg_copy(&b, &turned, rows, p->cols, s->size);
-  const ts_linalg_view *from = turns ? &turned : &b, *to = turns ? &turned : &x;
+  if (transposes) ts_linalg_copy(&b, &transposed, rows, p->cols, s->size);
+  const ts_linalg_view *from = transposes ? &transposed : &b, *to = transposes ? &transposed : &x;
   ts_linalg_block block = {.matrix = workspace,
                            .sums = at > 0 ? sums : NULL,
                            .rhs = from->data,
@@ -61,7 +61,7 @@ static ts_status solve_block(const ts_linalg_solver *s, const ts_linalg_system *
                            .n = (int)rows,
                            .unit = p->unit};
   s->vector->solve(&block, 0, p->cols);
-  if (turns) ts_linalg_copy(&turned, &x, rows, p->cols, s->size);
+  if (transposes) ts_linalg_copy(&transposed, &x, rows, p->cols, s->size);
   return TS_SUCCESS;
 }
 
