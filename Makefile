@@ -426,7 +426,7 @@ build/plugin/%.so: test/plugin/wrong.c include/tessera_plugin.h
 	$(Q)$(CC) -std=c11 -O2 -Wall -Wextra -Werror -Wno-unused -Iinclude -fPIC -shared -fvisibility=hidden -DWRONG=$* -o $@ $<
 
 # Those that make test runs on the asynchronous device.
-ASYNC_MODULES := tessera_device_tests tessera_control_tests tessera_jit_tests tessera_mesh_tests tessera_nx_compiler_tests tessera_small_tests tessera_tensor_tests
+ASYNC_MODULES := tessera_device_tests tessera_control_tests tessera_jit_tests tessera_mesh_tests tessera_nx_compiler_tests tessera_shard_map_tests tessera_small_tests tessera_tensor_tests
 # DEVICE=async runs the tests on the asynchronous device of the tests, as the default client.
 ifeq ($(DEVICE),async)
 TESTED := $(ASYNC_APP)

@@ -61,7 +61,7 @@ static ts_status begin(host_run *r) {
   TS_TRY(view_args(r));
   ts_buffer *const *args = r->args;
   ts_bits donated = {r->donated, 0, q->arg_count};
-  if (ts_executable_partitions(exe) == 1)
+  if (ts_executable_partitions(exe) == 1 && !ts_executable_has_coordinates(exe)) /* which a group adds */
     return ts_execution_create(
         exe, args, q->arg_count,
         &(ts_run_options){.control = q->control, .threads = q->threads, .donated = donated, .pool = pool},

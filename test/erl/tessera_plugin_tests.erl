@@ -1,5 +1,6 @@
 %% Plugins and their calls: the example of docs/plugins.md, and plugins that are refused (test/plugin). make builds them.
 -module(tessera_plugin_tests).
+-device(host). % plugins compute in the runs of the host
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_test, [raises/3]).
 

@@ -21,7 +21,7 @@ shard_jit_test_() ->
       || Check <- [fun check_flow/0, fun check_types/0, fun check_containers/0, fun check_outputs/0, fun check_hidden/0,
                    fun check_replicas/0, fun check_uneven/0, fun check_empty/0, fun check_control/0, fun check_gradient/0,
                    fun check_constraint/0, fun check_random/0, fun check_options/0, fun check_arguments/0, fun check_shardings/0, fun check_tracing/0,
-                   fun check_donation/0, fun check_cache/0, fun check_stale/0, fun check_devices/0, fun check_concurrency/0,
+                   fun() -> tessera_eunit:on_host(fun check_donation/0) end, fun check_cache/0, fun check_stale/0, fun check_devices/0, fun check_concurrency/0,
                    fun check_long_sums/0, fun check_killed/0, fun check_memory/0, fun check_device_memory/0,
                    fun check_sixty_four/0, fun check_reported/0, fun check_looks/0, fun check_failed_allocations/0]]}.
 

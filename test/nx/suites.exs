@@ -89,7 +89,8 @@ defmodule Tessera.Suites do
   @doc "What every node needs."
   def prepare do
     device = device()
-    client = [platform: device, device_count: 2, automatic_transfers: true]
+    # A client of the host gets more devices where a suite needs them.
+    client = [platform: device, device_count: if(device == :host, do: 2, else: 4), automatic_transfers: true]
     no_transfers = Keyword.put(client, :automatic_transfers, false)
     clients = [{device, client}, other_host: client, no_automatic_transfers_host: no_transfers, cuda: [platform: :cuda]]
     default = if device == :host, do: [], else: [default_client: device]
@@ -132,7 +133,7 @@ defmodule Tessera.Suites do
     File.cd!(Path.join(repository, project))
     helpers = helpers |> Path.wildcard() |> Enum.map(&Path.expand/1)
     for node <- [node() | Node.list(:connected)], do: :erpc.call(node, __MODULE__, :enter, [mode, helpers])
-    if name == "exla.sharding", do: set_devices(4)
+    if name == "exla.sharding" and device() == :host, do: set_devices(4)
     again(if(name in @racy, do: 3, else: 1), fn ->
       load(Path.relative_to(file, project), mode)
       Judge.during(name, &ExUnit.run/0)
@@ -142,7 +143,7 @@ defmodule Tessera.Suites do
   # Meshes of up to so many devices.
   defp set_devices(count) do
     clients = Application.get_env(:tessera, :clients)
-    Application.put_env(:tessera, :clients, put_in(clients, [device(), :device_count], count))
+    Application.put_env(:tessera, :clients, put_in(clients, [:host, :device_count], count))
   end
 
   defp again(times, fun) do
