@@ -107,49 +107,11 @@ static factor_number complex_reflector(const factor *f, parts x, int64_t length,
   return factor_scaled(phase, -norm / lift);
 }
 
-/* The products -tau v' x, whose parts are written apart. */
-static void complex_products(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step,
-                             int64_t count, parts out) {
-  double re[TS_LINALG_TOGETHER], im[TS_LINALG_TOGETHER];
-  ts_linalg_reflector v_im = *v;
-  v_im.v = (const char *)v->v + f->plane;
-  for (int64_t c = 0; c < count; c += TS_LINALG_TOGETHER) {
-    const int64_t some = ts_linalg_min(TS_LINALG_TOGETHER, count - c);
-    const parts x = parts_of(f, lines + c * step * f->size);
-    f->v->products(v, x.re, step, some, out.re + c);
-    f->v->products(v, x.im, step, some, out.im + c);
-    f->v->products(&v_im, x.im, step, some, re);
-    f->v->products(&v_im, x.re, step, some, im);
-    for (int64_t i = 0; i < some; i++) out.re[c + i] += re[i], out.im[c + i] -= im[i];
-  }
-}
-
-/* Of one line, whose parts are two lines that each part of the others gets at once: by_re * re - by_im * im, and
- * by_im * re + by_re * im. */
-static void complex_multiples(const factor *f, const ts_linalg_sums *s, const parts *by, char *lines, int64_t step,
-                              int64_t count) {
-  double turned[3][TASK_LINES];
-  const parts to = parts_of(f, lines);
-  for (int64_t i = 0; i < count; i++) {
-    turned[0][i] = s->conjugate ? -by->im[i] : by->im[i];
-    turned[1][i] = by->re[i];
-    turned[2][i] = -turned[0][i];
-  }
-  ts_linalg_sums sums = *s;
-  sums.step = f->plane / f->size;
-  sums.by_step = TASK_LINES;
-  sums.count = 2;
-  sums.by = turned[1];
-  f->v->take_sums(&sums, to.re, step, count);
-  sums.by = turned[0];
-  f->v->take_sums(&sums, to.im, step, count);
-}
-
 static void complex_sums(const factor *f, const ts_linalg_sums *s, char *lines, int64_t step, int64_t count) {
   const parts to = parts_of(f, lines), from = parts_of(f, s->lines), by = parts_of(f, s->by);
   ts_linalg_sums own = *s, other = *s;
-  if (s->count == 1 && count <= TASK_LINES) {
-    complex_multiples(f, s, &by, lines, step, count);
+  if (s->count == 1) {
+    f->v->add_multiples(s, f->plane / f->size, lines, step, count);
     return;
   }
   f->v->take_sums(&own, to.re, step, count);
@@ -182,21 +144,16 @@ void factor_sum_lines(const factor *f, const ts_linalg_sums *s, char *lines, int
 void factor_multiply_lines(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step,
                            int64_t count, char *out) {
   if (f->plane)
-    complex_products(f, v, lines, step, count, parts_of(f, out));
+    f->v->complex_products(v, f->plane / f->size, lines, step, count, out);
   else
     f->v->products(v, lines, step, count, out);
 }
 
 void factor_reflect_lines(const factor *f, const ts_linalg_reflector *v, char *lines, int64_t step, int64_t count) {
-  double re[TS_LINALG_TOGETHER], im[TS_LINALG_TOGETHER];
-  const ts_linalg_sums sums = {.lines = v->v, .count = 1, .length = v->length, .adds = true};
-  if (!f->plane) f->v->reflect(v, lines, step, count);
-  for (int64_t c = 0; f->plane && v->tau != 0 && c < count; c += TS_LINALG_TOGETHER) {
-    const int64_t some = ts_linalg_min(TS_LINALG_TOGETHER, count - c);
-    char *at = factor_at(f, lines, c * step);
-    complex_products(f, v, at, step, some, (parts){re, im});
-    complex_multiples(f, &sums, &(parts){re, im}, at, step, some);
-  }
+  if (f->plane)
+    f->v->complex_reflect(v, f->plane / f->size, lines, step, count);
+  else
+    f->v->reflect(v, lines, step, count);
 }
 
 double factor_dot(const factor *f, const char *x, const char *y, int64_t count) {

@@ -166,6 +166,13 @@ typedef struct ts_linalg_vector {
   void (*products)(const ts_linalg_reflector *v, const void *lines, int64_t step, int64_t count, void *out);
   /* Takes from `count` lines their sums, one term after the other. */
   void (*take_sums)(const ts_linalg_sums *sums, void *lines, int64_t step, int64_t count);
+  /* The same of complex lines: the imaginary part of a number, also of v and of a product, is `plane` elements behind
+   * its real part. v' is the conjugate transpose. */
+  void (*complex_products)(const ts_linalg_reflector *v, int64_t plane, const void *lines, int64_t step, int64_t count,
+                           void *out);
+  void (*complex_reflect)(const ts_linalg_reflector *v, int64_t plane, void *lines, int64_t step, int64_t count);
+  /* Takes sums of one complex line from `count` ones, or adds them. */
+  void (*add_multiples)(const ts_linalg_sums *sums, int64_t plane, void *lines, int64_t step, int64_t count);
   /* Applies rotations in order: line i with line i + 1, `step` elements apart; see `rotate`. */
   void (*turn)(const ts_linalg_turns *turns, void *line, int64_t step, int64_t length);
   /* y += factor * x */

@@ -88,6 +88,7 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
     lanes, (lanes)*WIDE, solve_##name, multiply_few_##name, factor_##name, solve_group_##name, factor_group_##name, \
         factor_panel_##name, solve_full_group_##name, determinant_group_##name, lu_group_##name, qr_group_##name,   \
         eigh_group_##name, svd_group_##name, dot_##name, largest_##name, reflect_##name, products_##name,           \
-        take_sums_##name, turn_##name, add_scaled_##name, rotate_##name, pole_sums, pole_ratios, pole_terms         \
+        take_sums_##name, complex_products_##name, complex_reflect_##name, add_multiples_##name, turn_##name,       \
+        add_scaled_##name, rotate_##name, pole_sums, pole_ratios, pole_terms                                        \
   }
 const ts_linalg_vector ISA(ts_linalg_vector)[2] = {ROW(f32, VECTOR_BYTES / 4), ROW(f64, VECTOR_BYTES / 8)};

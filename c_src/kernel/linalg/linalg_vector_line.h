@@ -115,6 +115,71 @@ static void NAME(products)(const ts_linalg_reflector *r, const void *from, int64
   if (c < count) NAME(reflections)(lines + c * step, step, 1, r, out + c);
 }
 
+/* ---- complex lines, whose imaginary parts are `plane` elements behind the real ones */
+
+/* -tau times the sum of conj(v) x: each part is that of two real products, with the bits of `dot`. */
+INLINE void NAME(complex_product)(const ts_linalg_reflector *r, int64_t plane, const T *x, T *re, T *im) {
+  const T *v = r->v;
+  V sums[4][PARTS];
+  int64_t i = 0;
+  _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) sums[0][p] = sums[1][p] = sums[2][p] = sums[3][p] = SPLAT(0);
+  for (; i < r->length; i += CHUNK) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) {
+      const int64_t at = i + p * LANES, left = r->length - at;
+      const V v_re = NAME(load_up_to)(v + at, left), v_im = NAME(load_up_to)(v + plane + at, left);
+      const V x_re = NAME(load_up_to)(x + at, left), x_im = NAME(load_up_to)(x + plane + at, left);
+      sums[0][p] += v_re * x_re;
+      sums[1][p] += v_im * x_im;
+      sums[2][p] += v_re * x_im;
+      sums[3][p] += v_im * x_re;
+    }
+  *re = (T)(-r->tau * NAME(sum_chunk)(sums[0])) + (T)(-r->tau * NAME(sum_chunk)(sums[1]));
+  *im = (T)(-r->tau * NAME(sum_chunk)(sums[2])) - (T)(-r->tau * NAME(sum_chunk)(sums[3]));
+}
+
+static void NAME(complex_products)(const ts_linalg_reflector *r, int64_t plane, const void *from, int64_t step,
+                                   int64_t count, void *to) {
+  const T *lines = from;
+  T *out = to;
+  for (int64_t c = 0; c < count; c++) NAME(complex_product)(r, plane, lines + c * step, out + c, out + plane + c);
+}
+
+/* x += (re + i im) v */
+INLINE void NAME(add_complex)(const T *v, int64_t length, int64_t plane, T *x, T re, T im) {
+  int64_t i = 0;
+  for (; i + LANES <= length; i += LANES) {
+    const V v_re = NAME(load)(v + i), v_im = NAME(load)(v + plane + i);
+    const V x_re = NAME(load)(x + i) + SPLAT(re) * v_re + SPLAT(-im) * v_im;
+    const V x_im = NAME(load)(x + plane + i) + SPLAT(im) * v_re + SPLAT(re) * v_im;
+    memcpy(x + i, &x_re, sizeof x_re);
+    memcpy(x + plane + i, &x_im, sizeof x_im);
+  }
+  if (i == length) return;
+  const int64_t some = length - i;
+  const V v_re = LOAD_SOME(v + i, some), v_im = LOAD_SOME(v + plane + i, some);
+  const V x_re = LOAD_SOME(x + i, some) + SPLAT(re) * v_re + SPLAT(-im) * v_im;
+  const V x_im = LOAD_SOME(x + plane + i, some) + SPLAT(im) * v_re + SPLAT(re) * v_im;
+  STORE_SOME(x + i, some, x_re);
+  STORE_SOME(x + plane + i, some, x_im);
+}
+
+static void NAME(complex_reflect)(const ts_linalg_reflector *r, int64_t plane, void *to, int64_t step, int64_t count) {
+  T *lines = to;
+  for (int64_t c = 0; r->tau != 0 && c < count; c++) {
+    T re, im;
+    NAME(complex_product)(r, plane, lines + c * step, &re, &im);
+    NAME(add_complex)(r->v, r->length, plane, lines + c * step, re, im);
+  }
+}
+
+static void NAME(add_multiples)(const ts_linalg_sums *s, int64_t plane, void *to, int64_t step, int64_t count) {
+  T *lines = to;
+  const T *by = s->by;
+  for (int64_t c = 0; c < count; c++) {
+    const T re = s->adds ? by[c] : -by[c], im = s->adds == s->conjugate ? -by[plane + c] : by[plane + c];
+    NAME(add_complex)(s->lines, s->length, plane, lines + c * step, re, im);
+  }
+}
+
 /* ---- sums of lines, subtracted from others */
 
 #define DEEP \
