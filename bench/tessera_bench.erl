@@ -2,11 +2,10 @@
 %%
 %%   make bench [ONLY=name,name] [BUDGET=seconds] [JSON=FILE] [PEERS=python]
 %%
-%% ONLY takes workloads whose name contains one of these; `latency' is the set
-%% of tessera_latency, `mesh' and `cluster' those of tessera_mesh_bench. BUDGET is
-%% the time for each workload. PEERS is a Python with jax, torch and numpy: each workload then runs in Tessera and in the
-%% peers one after the other, and ratios of the medians are printed. Of several
-%% such runs, summary.py makes one table from their JSON.
+%% ONLY takes workloads whose name contains one of these words; `latency' is the set of tessera_latency, `mesh' and
+%% `cluster' the sets of tessera_mesh_bench. BUDGET is the time for each workload. PEERS is a Python with jax, torch and
+%% numpy: each workload then runs in Tessera and in the peers one after the other, and ratios of the medians are printed.
+%% Of several such runs, summary.py makes one table from their JSON.
 -module(tessera_bench).
 -export([main/0]).
 
@@ -15,7 +14,7 @@
 -type figures() :: #{min_ms := float(), median_ms := float(), compile_ms := float()}.
 
 main() ->
-    %% What is timed includes compiling: nothing may be left from an earlier time.
+    %% The timed part includes compiling: no kernel may be left from an earlier time.
     Dir = temporary_dir(),
     ok = application:load(tessera),
     ok = application:set_env(tessera, cache_dir, Dir),
@@ -117,7 +116,7 @@ settle(Times) ->
     timer:sleep(50),
     busy_ticks() - Before =< 1 orelse settle(Times - 1).
 
-%% Hundredths of a second, of all CPUs and programs; what is idle are the fourth and the fifth number.
+%% Hundredths of a second, of all CPUs and programs; the fourth and the fifth number are idle.
 busy_ticks() ->
     {ok, File} = file:open("/proc/stat", [read]),
     {ok, "cpu" ++ Line} = file:read_line(File),
@@ -188,7 +187,7 @@ figure(Key, Who, Name, Results) ->
         _ -> none
     end.
 
-%% To the fastest of these peers.
+%% The ratio to the fastest of these peers.
 ratio(Peers, Name, Results) ->
     case [Time || Peer <- Peers, Time <- [figure(median_ms, Peer, Name, Results)], Time =/= none] of
         [] -> none;

@@ -1,6 +1,6 @@
 %% What users wait for besides throughput: start, first calls, new shapes, small
 %% calls, many callers. Measurements that depend on earlier ones run in a VM of their own, with an empty disk cache or
-%% one that the same VM has filled.
+%% with a cache that the same VM has filled.
 %%
 %%   make bench ONLY=latency
 -module(tessera_latency).

@@ -1,5 +1,5 @@
-%% What a mesh of devices of one VM, and a cluster of ranks on this host, cost beside the same program on one device. Pairs are
-%% timed in turn, so that both see the same machine; medians are printed.
+%% The cost of a mesh of devices of one VM, and of a cluster of ranks on this host, compared with the same program on one
+%% device. Pairs are timed in turn, so that both see the same machine; medians are printed.
 %%
 %%   make bench ONLY=mesh        the mesh
 %%   make bench ONLY=cluster     the cluster, where MPI is built
@@ -231,8 +231,8 @@ reduction_time(Ranks, Bytes) ->
     {More, Less} = in_turn(7, Run(Many), Run(Few)),
     (More - Less) * 1000 / (Many - Few).
 
-%% The tensor is made on the ranks from a scalar, so that no argument of its size travels. Each reduction needs the one before;
-%% the barrier keeps the sums of equal tensors from being rewritten.
+%% The tensor is made on the ranks from a scalar, so that no argument of its size travels. Each reduction needs the previous
+%% result; the barrier keeps the sums of equal tensors from being rewritten.
 chain(Count, X, Length) ->
     Start = tessera:vary(tessera:broadcast(X, {Length}), <<"batch">>),
     Next = fun(_, A) -> tessera:all_reduce(tessera:vary(A, <<"batch">>), max, <<"batch">>) end,

@@ -2,7 +2,7 @@
 -module(tessera_timing).
 -export([per_call/1, times/2, microseconds/1, now_ns/0, median/1, vm/2]).
 
-%% Microseconds of a call, in a process of its own, so that what lives elsewhere is not collected again and again; the median of rounds.
+%% Microseconds of a call, in a process of its own, so that the caller's terms are not collected again and again; the median of rounds.
 -spec per_call(fun(() -> term())) -> float().
 per_call(Call) ->
     Self = self(),

@@ -1,6 +1,6 @@
-%% The example digits on a cluster: the same network and the same training, by four ranks, which mpirun starts and which have a quarter of every batch each, and
-%% the parameters. This node deals out the batches and follows the training. The sums over a batch are those of its four parts, so the last digits
-%% of the parameters are others than on one device, and the same on any cluster of four partitions.
+%% The example digits on a cluster: the same network and the same training, by four ranks that mpirun starts. Each rank has the parameters and a
+%% quarter of every batch. This node deals out the batches and follows the training. The sums over a batch are sums of its four parts. So the last
+%% digits of the parameters differ from one device's, and are the same on any cluster of four partitions.
 %%
 %%   ./setup --mpi && make run-mpi
 %%   make run-mpi HOSTS=a:2,b:2 LISTEN=10.0.0.1     on other hosts; LISTEN is this one's address

@@ -48,7 +48,7 @@ train(Epoch, Params, {_, _, Path, _} = State, Kill) ->
             train(Saved + 1, Old, State, "")
     end.
 
-%% What the last checkpoint has; waits for the ranks.
+%% The contents of the last checkpoint; waits for the ranks.
 last({Cluster, _, Path, _}) ->
     case filelib:is_regular(Path) of
         true ->

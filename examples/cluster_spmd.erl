@@ -41,7 +41,7 @@ run(Cluster, #{rank := Rank, ranks := Ranks}) ->
 %% Rank R of N has the partitions [R P / N, (R + 1) P / N).
 own(Rank, Ranks) -> [P || P <- lists:seq(0, ?PARTITIONS - 1), P * Ranks div ?PARTITIONS =:= Rank].
 
-%% ---- training: argument lists and results are those of the partitions of this rank
+%% ---- training: argument lists and results are for the partitions of this rank
 
 train(Epoch, _, _, Params, _) when Epoch > ?EPOCHS -> Params;
 train(Epoch, Rank, Step, Params, Data) ->

@@ -1,5 +1,5 @@
 %% k-means (Lloyd's algorithm) on points whose rows are cut over four devices: each finds the nearest centres of its own points,
-%% and the sums over the points of a cluster are all that they exchange. The function is that of the example kmeans.
+%% and the sums over the points of a cluster are all that they exchange. The function is the one of the example kmeans.
 %%
 %%   make example E=mesh_kmeans
 -module(mesh_kmeans).

@@ -1,4 +1,4 @@
-%% A tensor-parallel multilayer perceptron on a mesh of four devices, as in Megatron-LM (Shoeybi et al., 2019): the first weight
+%% A tensor-parallel multilayer perceptron on a mesh of four devices, as in Megatron-LM (Shoeybi et al., 2019). The first weight
 %% is cut by columns and the second by rows, so that a forward pass needs one all_reduce and no device has a whole weight.
 %%
 %%   make example E=mesh_mlp

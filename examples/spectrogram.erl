@@ -36,7 +36,7 @@ chirp(Time) ->
     Turns = tessera:multiply(Time, tessera:add(300, tessera:multiply(Time, Slope / 2))),
     tessera:sin(tessera:multiply(Turns, 2 * math:pi())).
 
-%% Partials that are no multiples of one another, as those of bells; the higher ones fade sooner.
+%% Partials that are no multiples of one another, like a bell's; the higher ones fade sooner.
 bell(Time, Struck) ->
     Since = tessera:subtract(Time, Struck),
     Partials = [partial(Since, 620 * Ratio, Loudness) || {Ratio, Loudness} <- [{1.0, 1.0}, {2.0, 0.7}, {2.4, 0.6}, {3.0, 0.4}, {4.5, 0.3}]],

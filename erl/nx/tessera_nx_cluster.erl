@@ -1,6 +1,6 @@
 %% @private What Tessera.Cluster does over tessera_cluster: options as Elixir has them, errors as exceptions, and containers: tensors of Nx in lists, tuples, maps and structs of any kind, as the containers of the core.
-%% A tensor of Nx becomes one of the core; if it has names or vectorized axes, a tuple that has them, too. So each language loads what the
-%% other has saved, and names are saved with their tensors.
+%% A tensor of Nx becomes one of the core; if it has names or vectorized axes, it becomes a tuple with these. So each language loads the other's
+%% saves, and names are saved with their tensors.
 -module(tessera_nx_cluster).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
@@ -42,7 +42,8 @@ map(Cluster, Fun, Args) when is_function(Fun, 2), is_list(Args) -> mapped(Cluste
 map(_, Fun, Other) when is_function(Fun, 2) -> tessera_nx_error:expected("a list with an argument for each rank", Other);
 map(_, Other, _) -> tessera_nx_error:expected("a function of two arguments", Other).
 
-%% On a node that has joined, tensors stay as they are. Else a rank gets and returns those of the core, as its results stay there.
+%% On a node that has joined, tensors stay as they are. Else a rank gets and returns tensors of the core, because its results stay
+%% there.
 mapped(Cluster, F, Args) ->
     core(fun() ->
                  case tessera_cluster_joined:find(Cluster) of
@@ -85,7 +86,7 @@ core(F) -> tessera_nx_shard:core(F).
 
 %% ---- options
 
-%% The given options, which replace those that are configured for the name. start_link/1 refuses a term that is no list of pairs.
+%% The given options; they replace the configured options of that name. start_link/1 refuses a term that is no list of pairs.
 options(Given) ->
     try {plain(Given), application:get_env(tessera, clusters, [])} of
         {#{name := Name} = Own, Configured} -> maps:merge(plain(proplists:get_value(Name, Configured, [])), Own);
@@ -115,7 +116,7 @@ to_core(#{'__struct__' := ?BUFFER, ref := Ref, typespec := #{type := Type, shape
 to_core(#{'__struct__' := ?COMPLEX, re := Re, im := Im}) -> {complex, Re, Im};
 to_core(Term) -> inside(fun to_core/1, Term).
 
-%% Vectorized axes are leading dims, which have their sizes.
+%% Vectorized axes are leading dims of their sizes.
 tagged(#{names := Names, vectorized_axes := Vectorized}, Core) ->
     case Vectorized =:= [] andalso lists:all(fun(Name) -> Name =:= nil end, Names) of
         true -> Core;
@@ -135,7 +136,7 @@ tensor(#tessera{type = Type, shape = Shape} = Core, Names, Vectorized, Place) ->
     (template())#{data => data(Core, Place), type => tessera_type:kind(Type), shape => list_to_tuple(Inner), names => Names,
                   vectorized_axes => lists:zip(Vectorized, Outer)}.
 
-%% As the version of Nx has it that is there.
+%% In the form of the loaded version of Nx.
 template() ->
     try ?TENSOR:'__struct__'()
     catch error:undef -> #{'__struct__' => ?TENSOR}

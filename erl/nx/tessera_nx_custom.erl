@@ -17,7 +17,7 @@ lower(#{'__struct__' := _} = Struct, Out, Inputs, Values, Program, Client) ->
     end;
 lower(_, _, _, _, _, _) -> skip.
 
-%% The protocol is Elixir's, which is not there when Erlang's tests lower an expression.
+%% The protocol is Elixir's: it is missing when Erlang's tests lower an expression.
 implementation(Struct) ->
     case whereis(elixir_sup) of
         undefined -> nil;

@@ -5,7 +5,7 @@
 %% The file (c_src/base/file.h) has a header with the hash of the content's layout, its size and a checksum. Then come the
 %% head and the body, each in Erlang's external format:
 %%
-%%     head: {Atoms, [{Module, Version}]}: what the body names: its atoms, and the modules of its functions and structs
+%%     head: {Atoms, [{Module, Version}]}: the atoms in the body, and the modules of its functions and structs
 %%     body: {Keys, Value}
 %%
 %% A file that does not fit is discarded with a line in the log, and made anew. It may hold functions, so it is trusted
@@ -13,7 +13,7 @@
 -module(tessera_nx_disk).
 -export([fetch/5, version/1]).
 
-%% A file names some hundred atoms. The VM has room for a million, which it never forgets.
+%% A file names some hundred atoms. The VM has room for a million, and never forgets one.
 -define(MAX_ATOMS, 20000).
 %% The modules whose records are in files.
 -define(WRITERS, [?MODULE, tessera_nx_compiler, tessera_nx_plan, tessera_nx_shard, tessera_nx_tensor, tessera_program]).
@@ -70,7 +70,7 @@ read(Path, Value, Debug, Read) ->
 why(#{message := Message}) when is_binary(Message) -> Message;
 why(Reason) -> inspect(Reason).
 
-%% No atom is made but those that the head lists; then modules are loaded, so that the functions in the body are there.
+%% Only atoms of the head's list are made; then modules are loaded, so that the functions in the body are there.
 decoded(<<Size:32, Head:Size/binary, Body/binary>>) ->
     case term(Head) of
         {ok, {Atoms, Modules}} when is_list(Atoms), length(Atoms) =< ?MAX_ATOMS, is_list(Modules) ->

@@ -1,6 +1,5 @@
-%% @private A cache in which one caller makes a value while the others wait; with name and contract of
-%% EXLA's. Values are kept with the compiled programs, and are bounded with them. Counters are in a
-%% table of this name.
+%% @private A cache: one caller makes a value while the others wait; with name and contract of EXLA's. Values are kept
+%% with the compiled programs, and are bounded with them. Counters are in a table of this name.
 -module(tessera_nx_locked).
 -export([run/2, count/1, new/0]).
 
@@ -31,7 +30,7 @@ count(Key) ->
 %% Tables copy a key and lose the sharing inside, so they hold its digest.
 digest(Key) -> tessera_nx_error:check(cache, tessera_digest:of_term(Key)).
 
-%% The table of counters, which the server of locks owns.
+%% The table of counters; the server of locks owns it.
 -spec new() -> ok.
 new() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
