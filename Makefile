@@ -106,7 +106,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-erl-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -214,7 +214,10 @@ $(B)/test_platform $(B)/test_pjrt: | $(PJRT_PLUGINS)
 
 # ---- Erlang
 
-ERL_SRC := $(wildcard erl/*/*.erl)
+# The layers in their order (docs/architecture.md): a behaviour is compiled before the modules that implement it.
+ERL_LAYERS := term device search trace ops mesh grad api io cluster nx app
+ERL_SRC := $(foreach layer,$(ERL_LAYERS),$(wildcard erl/$(layer)/*.erl))
+ERL_SRC += $(filter-out $(ERL_SRC),$(wildcard erl/*/*.erl))
 ERL_TYPES := erl/term/tessera_types.hrl
 ERL_HRL := $(sort $(wildcard erl/*/*.hrl include/*.hrl) $(ERL_TYPES))
 ERLC_FLAGS := +debug_info -I include
@@ -229,7 +232,7 @@ $(ERL_TYPES): c_src/tensor/dtype.def mk/types.awk
 
 # Sources without a .beam: ebin/ was removed, or comes from another version.
 ERL_MISSING := $(strip $(foreach m,$(ERL_SRC),$(if $(wildcard ebin/$(basename $(notdir $m)).beam),,$m)))
-ERL_CHANGED = $(sort $(filter-out missing-beams,$(if $(filter-out %.erl missing-beams,$?),$(ERL_SRC),$? $(ERL_MISSING))))
+ERL_CHANGED = $(filter $(if $(filter-out %.erl missing-beams,$?),%,$? $(ERL_MISSING)),$(ERL_SRC))
 
 # One erlc for all that changed: starting it costs more than compiling a module.
 build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile $(if $(ERL_MISSING),missing-beams)
@@ -321,7 +324,7 @@ BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
 CHANGED = $(shell git diff --name-only --diff-filter=d $(BASE) -- 'c_src/*.c'; git ls-files --others --exclude-standard -- 'c_src/*.c')
 check: check-layers check-cycles check-words check-parameters check-defaults check-tests check-names
 	$(Q)$(if $(strip $(CHANGED)),ANALYZE=yes,TIDY=no) LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(CHANGED)
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) all check-erl-layers
 	$(Q)$(MAKE) test-c T="$(CHECK_C)"
 	$(Q)$(MAKE) test-golden
 	$(Q)$(MAKE) test-erl T="$(CHECK_ERL)"
@@ -571,7 +574,7 @@ doc:
 
 lint: check-layers check-cycles check-words check-parameters check-defaults check-tests check-names
 	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(FILES)
-	$(Q)$(MAKE) erl
+	$(Q)$(MAKE) check-erl-layers
 	$(Q)mk/lint-erl.sh
 
 # clang-tidy with its analyzer, which follows paths: 99 % of its time.
@@ -580,6 +583,9 @@ analyze:
 
 check-layers:
 	$(Q)mk/check-layers.sh
+
+check-erl-layers: erl
+	$(Q)mk/check-erl-layers.escript
 
 check-cycles: $(CORE)
 	$(Q)mk/check-cycles.sh $(B)

@@ -1,29 +1,34 @@
 #!/usr/bin/env escript
 %% Checks the layers of erl/ (docs/architecture.md): a module refers to modules of its own folder and of those before it in
-%% the list, and no more than four modules refer to each other, all in one folder. Reads the beams in ebin/: calls, funs,
+%% the Makefile's list, and no more than four modules refer to each other, all in one folder. Reads the beams in ebin/: calls, funs,
 %% functions that are named for apply, spawn and the like, types, and behaviours.
 %% usage: mk/check-erl-layers.escript [all], with `all' prints the references between folders, too.
 -mode(compile).
 
--define(LAYERS, ["term", "device", "search", "trace", "ops", "mesh", "grad", "api", "io", "cluster", "nx", "app"]).
 -define(MAX_CYCLE, 4).
 
 main(Args) ->
+    Layers = layers(),
     Folders = maps:from_list([{module(File), folder(File)} || File <- filelib:wildcard("erl/*/*.erl")]),
     Beams = filelib:wildcard("ebin/*.beam"),
     Beams =/= [] orelse fail("there is nothing in ebin/: make builds it"),
     Missing = maps:keys(Folders) -- [module(Beam) || Beam <- Beams],
     Missing =:= [] orelse fail(io_lib:format("no beam of ~0p: make builds them", [Missing])),
-    Unknown = [Folder || Folder <- lists:usort(maps:values(Folders)), not lists:member(Folder, ?LAYERS)],
+    Unknown = [Folder || Folder <- lists:usort(maps:values(Folders)), not lists:member(Folder, Layers)],
     Unknown =:= [] orelse fail(io_lib:format("no such layer: ~0p", [Unknown])),
     Own = maps:merge(maps:from_list([{module(Beam), "nx"} || Beam <- Beams, is_elixir(Beam)]), Folders),
     References = lists:usort(lists:append([references(Beam, Own) || Beam <- Beams, is_map_key(module(Beam), Own)])),
     Upward = [io_lib:format("~s (~s) may not refer to ~s (~s): ~s~n", [From, folder_of(From, Own), To, folder_of(To, Own), What])
-              || {From, To, What} <- References, order(From, Own) < order(To, Own)],
+              || {From, To, What} <- References, order(From, Own, Layers) < order(To, Own, Layers)],
     Cycles = [cycle(Cycle) || Cycle <- components(References), is_wrong(Cycle, Own)],
     Args =:= ["all"] andalso between(References, Own),
     io:put_chars([Upward, Cycles]),
     halt(min(1, length(Upward) + length(Cycles))).
+
+layers() ->
+    {ok, Makefile} = file:read_file("Makefile"),
+    {match, [Layers]} = re:run(Makefile, "^ERL_LAYERS := (.*)$", [multiline, {capture, all_but_first, list}]),
+    string:lexemes(Layers, " ").
 
 fail(Text) ->
     io:format("layers: ~ts~n", [Text]),
@@ -32,7 +37,7 @@ fail(Text) ->
 module(File) -> list_to_atom(filename:rootname(filename:basename(File))).
 folder(File) -> filename:basename(filename:dirname(File)).
 folder_of(Module, Own) -> map_get(Module, Own).
-order(Module, Own) -> length(lists:takewhile(fun(Layer) -> Layer =/= folder_of(Module, Own) end, ?LAYERS)).
+order(Module, Own, Layers) -> length(lists:takewhile(fun(Layer) -> Layer =/= folder_of(Module, Own) end, Layers)).
 %% Elixir's modules come from files of other names.
 is_elixir(Beam) -> lists:prefix("Elixir.Tessera", filename:basename(Beam)).
 
@@ -79,6 +84,7 @@ of_type(Type) -> of_parts(fun of_type/1, Type).
 
 %% Functions with a module, a function and a list of arguments at the end of theirs, or before that.
 of_code({'fun', _, {function, {atom, _, Module}, {atom, _, Name}, {integer, _, Arity}}}) -> [{Module, function(Name, Arity)}];
+of_code({call, _, {remote, _, {atom, _, application}, _}, Args}) -> of_code(Args); % names applications, as modules are named
 of_code({call, _, {remote, _, {atom, _, Module}, Name}, Args}) ->
     [{Module, called(Name, Args)} || true] ++ of_applied(Args) ++ of_code(Name) ++ of_code(Args);
 of_code({call, _, {atom, _, Name}, Args} = Call) ->

@@ -2907,7 +2907,11 @@ explain(F) -> explain(F, []).
 
 %% @doc The steps, kernels, costs and memory of a function for these arguments or templates, as text.
 -spec explain(function(), [term()]) -> binary().
-explain(F, Args) -> tessera_jit:explain(F, Args).
+explain(F, Args) ->
+    case tessera_shard:explain(F, Args) of
+        none -> tessera_jit:explain(F, Args);
+        Text -> Text
+    end.
 
 %% @doc The graph of a function for these arguments or templates, as text that {@link run_text/2} reads.
 -spec to_text(function(), [term()]) -> binary().
@@ -2916,7 +2920,7 @@ to_text(F, Args) -> to_text(F, Args, tessera).
 %% @doc The graph of a function for these arguments or templates, as text: in the form `tessera', which {@link
 %% run_text/2} reads, or as a `stablehlo' module for other compilers.
 -spec to_text(function(), [term()], tessera | stablehlo) -> binary().
-to_text(F, Args, Form) -> tessera_jit:text(F, Args, Form).
+to_text(F, Args, Form) -> tessera_jit:text(F, Args, Form, fun tessera_shard:whole/2).
 
 %% @doc Compiles and runs a program from its text, on these tensors. Returns the list of its results.
 %% ```
@@ -3174,7 +3178,7 @@ trim() -> tessera_nif:trim().
 -spec clear_cache() -> ok.
 clear_cache() ->
     ok = tessera_nif:eager_clear(),
-    ok = tessera_cluster_programs:clear(),
+    ok = tessera_clusters:clear(),
     tessera_cache:clear().
 
 %% @doc The version of Tessera, such as `"0.1.0"'.

@@ -19,21 +19,15 @@
 -module(tessera_mesh).
 -include("tessera.hrl").
 -export([shard/3, shard/4, gather/3, results/2, draw/3, partitions/1]).
--export([check/3, check_client/4, count/1, sizes/1, names/1, plain/1, cuts/5, axis/4, whole/3, part/3, start/4, even/3, sharding/1, is_sharding/1, format/1]).
--export_type([mesh/0, axis/0, sharding/0, checked/0, cuts/0]).
+-export_type([mesh/0, axis/0, sharding/0]).
 
--define(MAX_AXES, 8).
--define(MAX_PARTITIONS, 256).
--define(MAX_NAME, 63).
-
--type mesh() :: #{shape := tuple(), name => binary() | atom(), axes => [binary() | atom()]}.
-%% The sizes of the axes; their names are `<<"axis_0">>', `<<"axis_1">>', and so on, unless `axes' has others.
--type axis() :: non_neg_integer() | binary() | atom().
+-type mesh() :: tessera_sharding:mesh().
+%% `#{shape => {2, 2}, name => grid, axes => [rows, columns]}': the sizes of the axes. Without `axes' their names are `<<"axis_0">>',
+%% `<<"axis_1">>', and so on. Names are atoms or binaries.
+-type axis() :: tessera_sharding:axis().
 %% The number of a mesh axis, or its name.
--type sharding() :: #{integer() => [axis()]}.
-%% The mesh axes that cut each dim.
--opaque checked() :: #{name := binary(), shape := tuple(), axes := [binary()]}.
--type cuts() :: [{Axis :: non_neg_integer(), Dim :: non_neg_integer()}].   % ordered by dim
+-type sharding() :: tessera_sharding:sharding().
+%% `#{Dim => [Axis]}': the mesh axes that cut each dim.
 
 %% ---- tensors in parts
 
@@ -47,25 +41,24 @@ shard(Tensor, Mesh, Sharding) -> shard(Tensor, Mesh, Sharding, tessera_nif:defau
 -spec shard(tessera:tensor(), mesh(), sharding(), atom() | pid()) -> [tessera:tensor()].
 shard(Tensor, Mesh, Sharding, Client) ->
     Args = [Tensor, Mesh, Sharding, Client],
-    Checked = check(shard, Args, Mesh),
-    Is = tessera_cluster:is_cluster(Client),
+    Checked = tessera_sharding:check(shard, Args, Mesh),
+    Is = tessera_clusters:is_cluster(Client),
     ok = case Is of
-             true -> tessera_cluster_run:check(Client, count(Checked), fun(Format, Values) -> raise(shard, Args, Format, Values) end);
-             false -> check_client(shard, Args, Checked, Client)
+             true -> tessera_clusters:check(Client, tessera_sharding:count(Checked), fun(Format, Values) -> raise(shard, Args, Format, Values) end);
+             false -> tessera_sharding:check_client(shard, Args, Checked, Client)
          end,
     #tessera{type = Type, shape = Shape} = Here = tensor(shard, Args, Tensor),
-    Cuts = cuts(shard, Args, Checked, Sharding, tuple_size(Shape)),
-    even(sizes(Checked), Cuts, Shape) =:= Cuts orelse uneven(Args, Checked, Cuts, {Type, Shape}),
-    case Is andalso tessera_cluster_joined:find(Client) of
-        none -> tessera_cluster:put(Client, pieces(Here, Checked, Cuts));
-        #{} = Joined -> tessera_cluster_joined:put(Joined, pieces(Here, Checked, Cuts));
+    Cuts = tessera_sharding:cuts(shard, Args, Checked, Sharding, tuple_size(Shape)),
+    tessera_sharding:even(tessera_sharding:sizes(Checked), Cuts, Shape) =:= Cuts orelse uneven(Args, Checked, Cuts, {Type, Shape}),
+    case Is of
+        true -> tessera_clusters:put(Client, pieces(Here, Checked, Cuts));
         false -> put(Args, Here, Checked, Cuts)
     end.
 
 %% On the devices of a client of this node. The host cannot write to the devices of all.
 put([_, _, _, Client] = Args, #tessera{ref = Ref} = Here, Mesh, Cuts) ->
     case tessera_nif:client_waits(Client) of
-        false -> result(shard, Args, fun() -> tessera_nif:cut(Ref, sizes(Mesh), Cuts, Client) end);
+        false -> result(shard, Args, fun() -> tessera_nif:cut(Ref, tessera_sharding:sizes(Mesh), Cuts, Client) end);
         true ->
             Pieces = pieces(Here, Mesh, Cuts),
             [tessera:to_device(Piece, {Client, Device}) || {Device, Piece} <- lists:zip(tessera_type:dims(length(Pieces)), Pieces)]
@@ -73,8 +66,8 @@ put([_, _, _, Client] = Args, #tessera{ref = Ref} = Here, Mesh, Cuts) ->
 
 %% The same parts as slices, one for each position, which partitions share.
 pieces(#tessera{shape = Shape} = Tensor, Mesh, Cuts) ->
-    Part = part(sizes(Mesh), Cuts, Shape),
-    Starts = [start(sizes(Mesh), Cuts, Part, Partition) || Partition <- tessera_type:dims(count(Mesh))],
+    Part = tessera_sharding:part(tessera_sharding:sizes(Mesh), Cuts, Shape),
+    Starts = [tessera_sharding:start(tessera_sharding:sizes(Mesh), Cuts, Part, Partition) || Partition <- tessera_type:dims(tessera_sharding:count(Mesh))],
     Pieces = maps:from_list([{Start, piece(Tensor, Start, Part)} || Start <- lists:usort(Starts)]),
     [maps:get(Start, Pieces) || Start <- Starts].
 
@@ -86,14 +79,14 @@ piece(Tensor, Start, Part) -> tessera:slice(Tensor, Start, tuple_to_list(Part)).
 -spec gather([tessera:tensor()], mesh(), sharding()) -> tessera:tensor().
 gather(Parts, Mesh, Sharding) ->
     Args = [Parts, Mesh, Sharding],
-    Checked = check(gather, Args, Mesh),
-    Count = count(Checked),
+    Checked = tessera_sharding:check(gather, Args, Mesh),
+    Count = tessera_sharding:count(Checked),
     tessera_type:is_proper(Parts) andalso length(Parts) =:= Count orelse
         raise(gather, Args, "expected a list of ~b parts, one for each partition of ~ts, got ~ts",
-              [Count, format(Checked), tessera_error:show(Parts)]),
+              [Count, tessera_sharding:format(Checked), tessera_error:show(Parts)]),
     [#tessera{ref = First, shape = Shape} | _] = Tensors = [tensor(gather, Args, Part) || Part <- Parts],
-    Cuts = cuts(gather, Args, Checked, Sharding, tuple_size(Shape)),
-    Whole = result(gather, Args, fun() -> join(Tensors, First, sizes(Checked), Cuts) end),
+    Cuts = tessera_sharding:cuts(gather, Args, Checked, Sharding, tuple_size(Shape)),
+    Whole = result(gather, Args, fun() -> join(Tensors, First, tessera_sharding:sizes(Checked), Cuts) end),
     back(Whole, hd(Parts)).
 
 %% To the device of the first part, if the host cannot read that one.
@@ -133,122 +126,19 @@ tensor(Name, Args, Other) -> raise(Name, Args, "expected a tensor, got ~ts", [te
 result(Name, Args, Make) ->
     tessera_memory:result(Make(), Make, fun(Cause) -> tessera_error:raise(Name, Args, Cause) end).
 
--spec uneven([term()], checked(), cuts(), {tessera:type(), tessera:shape()}) -> no_return().
+-spec uneven([term()], tessera_sharding:checked(), tessera_sharding:cuts(), {tessera:type(), tessera:shape()}) -> no_return().
 uneven(Args, Mesh, Cuts, {Type, Shape}) ->
-    Sizes = sizes(Mesh),
-    [{Dim, Parts} | _] = [{Dim, Parts} || {Dim, Axes} <- lists:sort(maps:to_list(sharding(Cuts))),
+    Sizes = tessera_sharding:sizes(Mesh),
+    [{Dim, Parts} | _] = [{Dim, Parts} || {Dim, Axes} <- lists:sort(maps:to_list(tessera_sharding:sharding(Cuts))),
                                           Parts <- [product([lists:nth(Axis + 1, Sizes) || Axis <- Axes])],
                                           element(Dim + 1, Shape) rem Parts =/= 0],
     raise(shard, Args, "dim ~b of ~ts cannot be cut into ~b equal parts", [Dim, tessera_type:format(Type, Shape), Parts]).
-
-%% ---- checks; errors name the API function Name with its arguments Args
-
-%% @private
--spec check(atom(), [term()], term()) -> checked().
-check(Name, Args, #{shape := Shape} = Mesh) ->
-    case maps:keys(maps:without([name, shape, axes], Mesh)) of
-        [] -> ok;
-        Unknown -> raise(Name, Args, "a mesh has name, shape and axes, got also ~0p", [Unknown])
-    end,
-    ok = check_shape(Name, Args, Shape),
-    #{name => name(Name, Args, maps:get(name, Mesh, <<"mesh">>)), shape => Shape,
-      axes => axes(Name, Args, maps:get(axes, Mesh, undefined), tuple_size(Shape))};
-check(Name, Args, Other) ->
-    raise(Name, Args, "expected a mesh such as #{shape => {2,2}}, got ~ts", [tessera_error:show(Other)]).
-
-check_shape(Name, Args, Shape) when is_tuple(Shape), tuple_size(Shape) > 0, tuple_size(Shape) =< ?MAX_AXES ->
-    Sizes = tuple_to_list(Shape),
-    lists:all(fun(Size) -> is_integer(Size) andalso Size > 0 end, Sizes) orelse
-        raise(Name, Args, "the mesh has the shape ~0p, expected sizes of at least 1", [Shape]),
-    product(Sizes) =< ?MAX_PARTITIONS orelse
-        raise(Name, Args, "the mesh ~0p has more than ~b partitions", [Shape, ?MAX_PARTITIONS]),
-    ok;
-check_shape(Name, Args, Shape) ->
-    raise(Name, Args, "the mesh has the shape ~0p, expected a tuple of 1 to ~b sizes", [Shape, ?MAX_AXES]).
-
-name(_, _, Name) when is_binary(Name), byte_size(Name) > 0, byte_size(Name) =< ?MAX_NAME -> Name;
-name(Name, Args, Given) when is_atom(Given) -> name(Name, Args, atom_to_binary(Given, utf8));
-name(Name, Args, Other) ->
-    raise(Name, Args, "the name of a mesh or axis is ~ts, expected an atom or a binary of 1 to ~b bytes",
-          [tessera_error:show(Other), ?MAX_NAME]).
-
-axes(_, _, undefined, Rank) -> [<<"axis_", (integer_to_binary(I))/binary>> || I <- tessera_type:dims(Rank)];
-axes(Name, Args, Names, Rank) ->
-    tessera_type:is_proper(Names) andalso length(Names) =:= Rank orelse
-        raise(Name, Args, "axes is ~ts, expected the names of ~b axes", [tessera_error:show(Names), Rank]),
-    Axes = [name(Name, Args, Axis) || Axis <- Names],
-    length(lists:usort(Axes)) =:= Rank orelse raise(Name, Args, "two axes of the mesh have one name: ~0p", [Axes]),
-    Axes.
-
-%% @private Whether the client has a device for each partition.
--spec check_client(atom(), [term()], checked(), term()) -> ok.
-check_client(Name, Args, Mesh, Client) when is_atom(Client) ->
-    ok = tessera_client:ensure_configured(Client, count(Mesh)),
-    case {count(Mesh), tessera_nif:client_devices(Client)} of
-        {_, 0} -> raise(Name, Args, "no client ~0p is open", [Client]);
-        {Count, Devices} when Count =< Devices -> ok;
-        {Count, Devices} ->
-            raise(Name, Args, "~ts has ~b partitions, client ~0p has ~b device~s (tessera:open_client(~0p, #{device_count => ~b}) "
-                  "adds devices, and so does ~ts)", [format(Mesh), Count, Client, Devices, plural(Devices), Client, Count,
-                                                     setting(Client)])
-    end;
-check_client(Name, Args, _, Other) -> raise(Name, Args, "client is ~ts, expected an atom", [tessera_error:show(Other)]).
-
-plural(1) -> "";
-plural(_) -> "s".
-
-setting(host) -> "the application's setting host_devices or TESSERA_HOST_DEVICES";
-setting(_) -> "the application's setting clients".
-
-%% @private The cuts of a tensor of that rank.
--spec cuts(atom(), [term()], checked(), term(), non_neg_integer()) -> cuts().
-cuts(Name, Args, Mesh, Sharding, Rank) when is_map(Sharding) ->
-    Dims = [{dim(Name, Args, Dim, Rank), Axes} || {Dim, Axes} <- maps:to_list(Sharding)],
-    distinct(Name, Args, [Dim || {Dim, _} <- Dims], "dim ~b occurs twice in a sharding"),
-    Cuts = [{axis(Name, Args, Mesh, Axis), Dim} || {Dim, Axes} <- lists:sort(Dims), Axis <- list(Name, Args, Axes)],
-    distinct(Name, Args, [Axis || {Axis, _} <- Cuts], "axis ~b was used twice in the same sharding"),
-    Cuts;
-cuts(Name, Args, _, Other, _) ->
-    raise(Name, Args, "expected a sharding such as #{0 => [0]}, got ~ts", [tessera_error:show(Other)]).
-
-dim(_, _, Dim, Rank) when is_integer(Dim), Dim >= 0, Dim < Rank -> Dim;
-dim(_, _, Dim, Rank) when is_integer(Dim), Dim < 0, Dim >= -Rank -> Dim + Rank;
-dim(Name, Args, Dim, Rank) -> raise(Name, Args, "a sharding cuts dim ~ts of a tensor of rank ~b", [tessera_error:show(Dim), Rank]).
-
-list(Name, Args, Axes) ->
-    tessera_type:is_proper(Axes) orelse
-        raise(Name, Args, "a sharding cuts a dim by ~ts, expected a list of mesh axes", [tessera_error:show(Axes)]),
-    Axes.
-
-%% @private The number of an axis.
--spec axis(atom(), [term()], checked(), term()) -> non_neg_integer().
-axis(Name, Args, #{axes := Axes}, Axis) when is_integer(Axis) ->
-    Axis >= 0 andalso Axis < length(Axes) orelse
-        raise(Name, Args, "axis ~b is not valid for mesh with ~b axes", [Axis, length(Axes)]),
-    Axis;
-axis(Name, Args, #{axes := Axes}, Axis) when is_binary(Axis); is_atom(Axis) ->
-    case index(name(Name, Args, Axis), Axes, 0) of
-        none -> raise(Name, Args, "the mesh has no axis ~ts, only ~0p", [tessera_error:show(Axis), Axes]);
-        Index -> Index
-    end;
-axis(Name, Args, _, Axis) ->
-    raise(Name, Args, "a mesh axis is ~ts, expected its number or its name", [tessera_error:show(Axis)]).
-
-index(_, [], _) -> none;
-index(Name, [Name | _], I) -> I;
-index(Name, [_ | Names], I) -> index(Name, Names, I + 1).
-
-distinct(Name, Args, Numbers, Format) ->
-    case Numbers -- lists:usort(Numbers) of
-        [] -> ok;
-        [Twice | _] -> raise(Name, Args, Format, [Twice])
-    end.
 
 -spec raise(atom(), [term()], io:format(), [term()]) -> no_return().
 raise(Name, Args, Format, Values) ->
     tessera_error:raise(Name, Args, invalid_argument, atom_to_list(Name) ++ ": " ++ Format, Values).
 
-%% ---- shapes
+product(Numbers) -> lists:foldl(fun erlang:'*'/2, 1, Numbers).
 
 %% @doc The number of partitions of a mesh.
 %% ```
@@ -256,76 +146,7 @@ raise(Name, Args, Format, Values) ->
 %% 6
 %% '''
 -spec partitions(mesh()) -> pos_integer().
-partitions(Mesh) -> count(check(partitions, [Mesh], Mesh)).
-
-%% @private The same for a checked mesh.
--spec count(checked()) -> pos_integer().
-count(#{shape := Shape}) -> product(tuple_to_list(Shape)).
-
-%% @private
--spec sizes(checked()) -> [pos_integer()].
-sizes(#{shape := Shape}) -> tuple_to_list(Shape).
-
-%% @private The mesh's name, and its axes' names.
--spec names(checked()) -> [binary()].
-names(#{name := Name, axes := Axes}) -> [Name | Axes].
-
-%% @private The mesh as users write it.
--spec plain(checked()) -> mesh().
-plain(Checked) -> Checked.
-
-%% @private The shape of one part.
--spec part([pos_integer()], cuts(), tessera:shape()) -> tessera:shape().
-part(Sizes, Cuts, Whole) ->
-    lists:foldl(fun({Axis, Dim}, Shape) ->
-                        setelement(Dim + 1, Shape, element(Dim + 1, Shape) div lists:nth(Axis + 1, Sizes))
-                end, Whole, Cuts).
-
-%% @private Where the part of a partition begins, in parts of a tensor of that shape each.
--spec start([pos_integer()], cuts(), tessera:shape(), non_neg_integer()) -> [non_neg_integer()].
-start(Sizes, Cuts, Part, Partition) ->
-    At = position(coordinates(Partition, lists:reverse(Sizes), []), Sizes, Cuts, tuple_size(Part)),
-    [I * Length || {I, Length} <- lists:zip(At, tuple_to_list(Part))].
-
-%% @private The whole shape, if Part is the shape of one part.
--spec whole([pos_integer()], cuts(), tessera:shape()) -> tessera:shape().
-whole(Sizes, Cuts, Part) ->
-    lists:foldl(fun({Axis, Dim}, Shape) ->
-                        setelement(Dim + 1, Shape, element(Dim + 1, Shape) * lists:nth(Axis + 1, Sizes))
-                end, Part, Cuts).
-
-%% @private The cuts that divide the shape: of each dim the longest prefix of whole axes.
--spec even([pos_integer()], cuts(), tessera:shape()) -> cuts().
-even(Sizes, Cuts, Shape) ->
-    lists:append([prefix([{Axis, Dim} || {Axis, D} <- Cuts, D =:= Dim], Sizes, element(Dim + 1, Shape))
-                  || Dim <- lists:usort([Dim || {_, Dim} <- Cuts])]).
-
-prefix([{Axis, _} = Cut | Cuts], Sizes, Left) ->
-    case lists:nth(Axis + 1, Sizes) of
-        Size when Left rem Size =:= 0 -> [Cut | prefix(Cuts, Sizes, Left div Size)];
-        _ -> []
-    end;
-prefix([], _, _) -> [].
-
-%% @private
--spec sharding(cuts()) -> #{non_neg_integer() => [non_neg_integer()]}.
-sharding(Cuts) ->
-    lists:foldr(fun({Axis, Dim}, Map) -> maps:update_with(Dim, fun(Axes) -> [Axis | Axes] end, [Axis], Map) end, #{}, Cuts).
-
-%% @private Whether the term is a sharding, and not a container of some.
--spec is_sharding(term()) -> boolean().
-is_sharding(Term) when is_map(Term) -> lists:all(fun is_axes/1, maps:values(Term));
-is_sharding(_) -> false.
-
-is_axes(Term) ->
-    tessera_type:is_proper(Term) andalso
-        lists:all(fun(Axis) -> is_integer(Axis) orelse is_binary(Axis) orelse is_atom(Axis) end, Term).
-
-product(Numbers) -> lists:foldl(fun erlang:'*'/2, 1, Numbers).
-
-%% @private
--spec format(checked()) -> iolist().
-format(#{name := Name, shape := Shape}) -> io_lib:format("mesh ~ts ~0p", [Name, Shape]).
+partitions(Mesh) -> tessera_sharding:count(tessera_sharding:check(partitions, [Mesh], Mesh)).
 
 %% ---- pictures
 
@@ -344,33 +165,24 @@ format(#{name := Name, shape := Shape}) -> io_lib:format("mesh ~ts ~0p", [Name, 
 -spec draw(tessera:tensor() | tessera:shape(), mesh(), sharding()) -> iolist().
 draw(Tensor, Mesh, Sharding) ->
     Args = [Tensor, Mesh, Sharding],
-    Checked = check(draw, Args, Mesh),
+    Checked = tessera_sharding:check(draw, Args, Mesh),
     Shape = case Tensor of
                 #tessera{shape = Own} -> Own;
                 _ -> tessera_type:shape(draw, Args, Tensor)
             end,
-    Cuts = cuts(draw, Args, Checked, Sharding, tuple_size(Shape)),
-    even(sizes(Checked), Cuts, Shape) =:= Cuts orelse
+    Cuts = tessera_sharding:cuts(draw, Args, Checked, Sharding, tuple_size(Shape)),
+    tessera_sharding:even(tessera_sharding:sizes(Checked), Cuts, Shape) =:= Cuts orelse
         raise(draw, Args, "the sharding ~0p does not cut the shape ~0p into equal parts", [Sharding, Shape]),
-    Holders = holders(sizes(Checked), Cuts, tuple_size(Shape)),
-    {Leading, Rows, Columns} = ranges(sizes(Checked), Cuts, Shape),
+    Holders = holders(tessera_sharding:sizes(Checked), Cuts, tuple_size(Shape)),
+    {Leading, Rows, Columns} = ranges(tessera_sharding:sizes(Checked), Cuts, Shape),
     [picture(Outer, Rows, Columns, Holders) || Outer <- combinations(Leading)].
 
 %% The partitions that hold the part at each position: one number for each dim.
 holders(Sizes, Cuts, Rank) ->
     lists:foldr(fun(Partition, Map) ->
-                        At = position(coordinates(Partition, lists:reverse(Sizes), []), Sizes, Cuts, Rank),
+                        At = tessera_sharding:position(Sizes, Cuts, Rank, Partition),
                         maps:update_with(At, fun(Others) -> [Partition | Others] end, [Partition], Map)
                 end, #{}, tessera_type:dims(product(Sizes))).
-
-coordinates(_, [], Coordinates) -> Coordinates;
-coordinates(Partition, [Size | Sizes], Coordinates) ->
-    coordinates(Partition div Size, Sizes, [Partition rem Size | Coordinates]).
-
-position(Coordinates, Sizes, Cuts, Rank) ->
-    [lists:foldl(fun({Axis, D}, At) when D =:= Dim -> At * lists:nth(Axis + 1, Sizes) + lists:nth(Axis + 1, Coordinates);
-                    (_, At) -> At
-                 end, 0, Cuts) || Dim <- tessera_type:dims(Rank)].
 
 %% {Position, First, Last} of the parts of each dim: of the leading dims, and of the last two.
 ranges(Sizes, Cuts, Shape) ->

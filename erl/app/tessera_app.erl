@@ -3,6 +3,7 @@
 %% `max_programs', `max_key_bytes', `memory_limit' (bytes), `trace_warnings' (`true' or `false').
 -module(tessera_app).
 -behaviour(application).
+-behaviour(tessera_nif).
 -export([start/2, stop/1, first_use/0]).
 
 %% start/2 returns an invalid setting, or a library that cannot be loaded, as the reason of its error.
@@ -17,7 +18,6 @@ stop(_State) -> ok.
 %% Starts the application, since a function of the library is called for the first time: by then the settings have to be
 %% read. Where the application cannot be started, because there is no .app file or the node is stopping, the settings are
 %% applied without it.
--spec first_use() -> ok | {error, {atom(), binary()}}.
 first_use() ->
     try {_ = application:load(tessera), settings(), tessera_nif:refused()} of % raises what a start would also log
         {_, _, none} -> opened_by(started());

@@ -4,11 +4,12 @@
 -behaviour(gen_server).
 -include("tessera.hrl").
 -export([start_link/1, join/1, leave/1, stop/1, info/1, child_spec/1, noop/1, noop/2, clear_cache/1, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
--export([map_as/4, call/2, connections/1, options/1, is_cluster/1, why/3]).
+-export([map_as/4, call/2]).
 -export([start_process/2, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
--export_type([cluster/0, options/0, join_options/0, connections/0]).
+-export_type([cluster/0, options/0, join_options/0]).
 
--type cluster() :: pid() | atom().
+-type cluster() :: tessera_cluster_state:cluster().
+%% The process of a cluster, or its name.
 %% `ranks' is required. `hosts': names, or names with slots; `devices' and `threads' of each rank; `mpirun': its name or path, or
 %% `none' for ranks of this host without MPI; `mca' and `env' for mpirun; `memory_limit' in bytes for each rank; `deadline' in
 %% milliseconds until a silent rank is lost; `listen': this host's address for the ranks' connections; `start_timeout' in
@@ -28,10 +29,6 @@
 -type join_options() :: #{devices => pos_integer(), threads => pos_integer(), memory_limit => pos_integer(), deadline => pos_integer(),
                           start_timeout => pos_integer(), call_timeout => pos_integer() | infinity, name => atom()} | [{atom(), term()}].
 
-%% For the running job: the connection to each rank, and to the ranks that compile for their hosts; the process that sends runs;
-%% the places of each rank's values; the most bytes of a message; and the table of the ranks' programs.
--type connections() :: #{links := tuple(), compilers := [pid()], queue := pid(), places := tuple(), limit := pos_integer(), table := ets:table()}.
-
 %% Milliseconds for a rank's reply to info/1.
 -define(INFO, 5000).
 %% Milliseconds for a stopped cluster to end all its processes.
@@ -49,7 +46,7 @@
                 first = true :: boolean(),                        % the caller of start_link/1 waits for the first start
                 job = none :: none | pid(),
                 launchers = #{} :: #{reference() => pid()},       % those that have not ended
-                connections = none :: none | connections(),
+                connections = none :: none | tessera_cluster_state:connections(),
                 infos = [] :: [map()],
                 waiting = [] :: [gen_server:from()],
                 failed = none :: none | map(),                    % the error of the last job
@@ -63,7 +60,9 @@
 -spec start_link(options()) -> {ok, pid()} | {error, {atom(), binary()}}.
 start_link(Options) ->
     case tessera_cluster_options:check(Options) of
-        {ok, Checked} -> proc_lib:start_link(?MODULE, start_process, [self(), Checked]);
+        {ok, Checked} ->
+            ok = tessera_clusters:register(tessera_cluster_client),
+            proc_lib:start_link(?MODULE, start_process, [self(), Checked]);
         Error -> Error
     end.
 
@@ -86,7 +85,7 @@ leave(Cluster) ->
 
 left(_, #{server := Server}) -> tessera_cluster_joined:leave(Server);
 left(Cluster, none) ->
-    Pid = process_of(Cluster),
+    Pid = tessera_cluster_state:process_of(Cluster),
     case is_pid(Pid) andalso node(Pid) =:= node() andalso is_process_alive(Pid) of
         true ->
             {error, tessera_cluster_error:new(failed_precondition, "leave: this node has not joined the cluster ~0tp, it may be its driver: "
@@ -97,9 +96,9 @@ left(Cluster, none) ->
 %% @doc Ends the ranks, then the cluster. Returns when no process of it is left. A cluster that was joined is left, as by {@link leave/1}.
 -spec stop(cluster()) -> ok.
 stop(Cluster) ->
-    try gen_server:stop(process(Cluster), normal, infinity)
+    try gen_server:stop(tessera_cluster_state:process(Cluster), normal, infinity)
     catch
-        exit:noproc -> tessera_cluster_error:raise(gone(Cluster));
+        exit:noproc -> tessera_cluster_error:raise(tessera_cluster_state:gone(Cluster));
         exit:_ -> ok   % it has ended by itself meanwhile
     end.
 
@@ -124,7 +123,7 @@ child_spec(Options) ->
                            mpi_sent_bytes := non_neg_integer(), mpi_received_bytes := non_neg_integer(),
                            last_error := none | {atom(), binary()}}.
 info(Cluster) ->
-    case ask(Cluster, info) of
+    case tessera_cluster_state:ask(Cluster, info) of
         #{links := _} = Info -> info_of_ranks(Info);
         Joined -> Joined
     end.
@@ -167,7 +166,7 @@ clear_cache(Cluster) ->
     end.
 
 clear_ranks(Cluster) ->
-    #{table := Table} = connections(Cluster),
+    #{table := Table} = tessera_cluster_state:connections(Cluster),
     ok = tessera_cluster_programs:clear(Table),
     _ = call(Cluster, clear_cache),
     ok.
@@ -192,7 +191,7 @@ map_as(Cluster, F, Call, Args) ->
     case tessera_cluster_joined:find(Cluster) of
         none ->
             ok = check_module(erlang:fun_info(F, module)),
-            #{links := Links} = Connections = connections(Cluster),
+            #{links := Links} = Connections = tessera_cluster_state:connections(Cluster),
             Args =:= none orelse length(Args) =:= tuple_size(Links) orelse
                 refuse_argument("map: got ~b arguments, and the cluster has ~b ranks", [length(Args), tuple_size(Links)]),
             mapped(tessera_cluster_values:apply_all(Connections, Call, Args));
@@ -277,7 +276,7 @@ cluster_of(Parts) ->
 
 -spec refuse_count(cluster(), non_neg_integer()) -> no_return().
 refuse_count(Cluster, Count) ->
-    #{ranks := Ranks, devices := Devices} = options(Cluster),
+    #{ranks := Ranks, devices := Devices} = tessera_cluster_state:options(Cluster),
     refuse_argument("put: got ~b lists, and the cluster has ~b ranks of ~b devices: each rank has as many, at most one for each device",
                     [Count, Ranks, Devices]).
 
@@ -287,57 +286,8 @@ refuse_argument(Format, Values) -> tessera_cluster_error:raise(tessera_cluster_e
 %% @private Asks all ranks; the results in their order. Raises the first error.
 -spec call(cluster(), term()) -> [term()].
 call(Cluster, Request) ->
-    case tessera_cluster_calls:all(connections(Cluster), Request) of
+    case tessera_cluster_calls:all(tessera_cluster_state:connections(Cluster), Request) of
         {ok, Results} -> Results;
-        {error, Error} -> tessera_cluster_error:raise(Error)
-    end.
-
-%% @private Whether a client's name is a cluster's.
--spec is_cluster(term()) -> boolean().
-is_cluster(Client) when is_pid(Client) -> true;
-is_cluster(Client) -> is_atom(Client) andalso tessera_cluster_names:is_name(Client).
-
-%% @private The checked options.
--spec options(cluster()) -> map().
-options(Cluster) -> ask(Cluster, options).
-
-%% The process of the cluster. Other processes with registered names are none.
-process(Cluster) ->
-    case process_of(Cluster) of
-        none -> tessera_cluster_error:raise(gone(Cluster));
-        Pid -> Pid
-    end.
-
-process_of(Cluster) when is_pid(Cluster) -> Cluster;
-process_of(Cluster) when is_atom(Cluster) -> tessera_cluster_names:pid(Cluster);
-process_of(Cluster) -> refuse_argument("expected a cluster, which is a process or its name, got ~ts", [tessera_error:show(Cluster)]).
-
-ask(Cluster, Request) ->
-    try gen_server:call(process(Cluster), Request, infinity)
-    catch exit:_ -> tessera_cluster_error:raise(gone(Cluster))
-    end.
-
-gone(Cluster) when is_atom(Cluster) ->
-    case is_cluster(Cluster) of
-        true -> tessera_cluster_error:new(unavailable, "the cluster ~0tp has ended; if a supervisor starts it again, that is not done yet", [Cluster]);
-        false -> tessera_cluster_error:new(unavailable, "there is no cluster ~0tp", [Cluster])
-    end;
-gone(_) -> tessera_cluster_error:lost(noproc).
-
-%% @private Why the job with that queue has ended, as far as it is known; else the other error.
--spec why(pid(), pid(), map()) -> map().
-why(Cluster, Queue, Other) ->
-    try gen_server:call(Cluster, {why, Queue}, ?STOP) of
-        unknown -> Other;
-        Error -> Error
-    catch exit:_ -> Other
-    end.
-
-%% @private The connections to the ranks; waits while they are started again.
--spec connections(cluster()) -> connections().
-connections(Cluster) ->
-    case ask(Cluster, connections) of
-        {ok, Connections} -> Connections;
         {error, Error} -> tessera_cluster_error:raise(Error)
     end.
 

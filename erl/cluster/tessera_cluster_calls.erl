@@ -4,11 +4,11 @@
 -export([all/2, all/3, each/2, pack/2, some/1, one/3]).
 
 %% Sends one request to all ranks. It is encoded once.
--spec all(tessera_cluster:connections(), term()) -> {ok, [term()]} | {error, map()}.
+-spec all(tessera_cluster_state:connections(), term()) -> {ok, [term()]} | {error, map()}.
 all(Connections, Request) -> all(Connections, #{}, Request).
 
 %% The same with a head: the values that the request makes and uses.
--spec all(tessera_cluster:connections(), tessera_cluster_wire:head(), term()) -> {ok, [term()]} | {error, map()}.
+-spec all(tessera_cluster_state:connections(), tessera_cluster_wire:head(), term()) -> {ok, [term()]} | {error, map()}.
 all(#{links := Links, limit := Limit}, Head, Request) ->
     case packed(0, Head, Request, Limit) of
         {ok, Body} ->
@@ -19,7 +19,7 @@ all(#{links := Links, limit := Limit}, Head, Request) ->
     end.
 
 %% Sends each rank a request of its own. If one request is too large, no rank gets any.
--spec each(tessera_cluster:connections(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
+-spec each(tessera_cluster_state:connections(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
 each(#{links := Links, limit := Limit}, Requests) ->
     case pack(Requests, Limit) of
         {ok, Bodies} -> gather([{Link, Head, Body} || {Link, {Head, Body}} <- lists:zip(tuple_to_list(Links), Bodies)]);

@@ -18,7 +18,7 @@
 -type piece() :: {File :: non_neg_integer(), Offset :: non_neg_integer(), Size :: non_neg_integer(), Crc :: non_neg_integer()}.
 %% `parts' has a piece for each leaf of each partition, or a number; `mesh' the sizes of its axes; `leaves' their types and cuts.
 -type index() :: #{save := binary(), endian := little | big, files := pos_integer(), signature := tessera_tree:signature(),
-                   mesh := none | [pos_integer()], leaves := [{tessera:type(), tessera:shape(), tessera_mesh:cuts()}],
+                   mesh := none | [pos_integer()], leaves := [{tessera:type(), tessera:shape(), tessera_sharding:cuts()}],
                    parts := [[piece() | {number, term()}]]}.
 %% A saved tensor, and where it begins in the whole one.
 -type source() :: {file:filename_all(), piece(), Start :: [non_neg_integer()], tessera:shape()}.

@@ -15,6 +15,7 @@
 join(Options) ->
     case checked(Options) of
         {ok, Checked} ->
+            ok = tessera_clusters:register(tessera_cluster_client),
             case {tessera_cluster_joined:is_joined(), tessera_cluster_names:check(maps:get(name, Checked))} of
                 {false, ok} -> once(Checked);
                 {false, Taken} -> plain(Taken);

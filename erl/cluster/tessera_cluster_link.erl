@@ -114,7 +114,7 @@ collect(Request, Timeout) ->
     after Timeout -> timeout
     end.
 
-with_proxies({ok, Reply}, [_ | _] = Proxies) -> {ok, tessera_cluster_proxy:in_reply(Reply, list_to_tuple(Proxies))};
+with_proxies({ok, Reply}, [_ | _] = Proxies) -> {ok, tessera_cluster_terms:with_proxies(Reply, list_to_tuple(Proxies))};
 with_proxies(Reply, _) -> Reply.
 
 %% An error of a block is that there was no memory for it here.

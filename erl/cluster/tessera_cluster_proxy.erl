@@ -2,7 +2,7 @@
 %% knows the job, the rank and the value's number. The value is freed when the VM collects the last reference to the resource.
 -module(tessera_cluster_proxy).
 -include("tessera.hrl").
--export([place/4, make/4, is_full/1, relieve/1, in_reply/2, info/1, take/1, keep/1, read/2, device/1, cluster/1, deallocate/1]).
+-export([place/4, make/4, is_full/1, relieve/1, info/1, take/1, keep/1, read/2, device/1, cluster/1, deallocate/1]).
 -export_type([about/0, place/0]).
 
 %% If the ranks have no memory limit: callers collect their garbage from this number of bytes of proxies on a rank on.
@@ -36,12 +36,6 @@ relieve(Places) ->
     erlang:yield(),
     lists:foreach(fun tessera_nif:place_collected/1, Places).
 
-%% A reply with its stand-ins replaced by proxies. A stand-in has the position, from 1, of its proxy in the tuple.
--spec in_reply(term(), tuple()) -> term().
-in_reply(Reply, Proxies) ->
-    tessera_cluster_terms:replace(fun(Position, Type, Shape) -> #tessera{ref = element(Position, Proxies), type = Type, shape = Shape} end,
-                                  Reply).
-
 %% The value of a proxy: its rank, its number and its job. False for another term; an error for a proxy whose value was taken.
 -spec info(term()) -> {Rank :: non_neg_integer(), Id :: pos_integer(), about()} | false | tessera_nif:error().
 info(Ref) -> tessera_nif:proxy_info(Ref).
@@ -70,7 +64,7 @@ answered({ok, [Bytes]}, _) when is_binary(Bytes) -> Bytes;
 answered({error, Error}, {Rank, _, {Cluster, _, Queue, Link, Host}}) ->
     case is_process_alive(Link) of
         true -> {error, Error};
-        false -> {error, lost(Rank, Host, tessera_cluster:why(Cluster, Queue, Error))}
+        false -> {error, lost(Rank, Host, tessera_cluster_state:why(Cluster, Queue, Error))}
     end.
 
 lost(Rank, Host, #{message := Why}) ->

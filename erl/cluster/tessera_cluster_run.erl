@@ -19,7 +19,7 @@
                 new = #{}  :: #{reference() => {pos_integer(), tuple()}}}).
 
 %% Calls Refuse with a format and its values when the ranks cannot have that many partitions.
--spec check(tessera_cluster:cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
+-spec check(tessera_cluster_state:cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
 check(Cluster, Partitions, Refuse) ->
     case tessera_cluster_joined:find(Cluster) of
         none -> check_driven(Cluster, Partitions, Refuse);
@@ -27,8 +27,8 @@ check(Cluster, Partitions, Refuse) ->
     end.
 
 check_driven(Cluster, Partitions, Refuse) ->
-    #{links := Links} = tessera_cluster:connections(Cluster),
-    #{devices := Devices} = tessera_cluster:options(Cluster),
+    #{links := Links} = tessera_cluster_state:connections(Cluster),
+    #{devices := Devices} = tessera_cluster_state:options(Cluster),
     case fits(Partitions, tuple_size(Links), Devices) of
         true -> ok;
         false -> Refuse("the mesh has ~b partitions, and the cluster has ~b ranks of ~b devices: each rank has as many partitions, "
@@ -39,7 +39,7 @@ fits(Partitions, Ranks, Devices) -> Partitions > 0 andalso Partitions rem Ranks 
 
 %% A partitioned program to be run on the cluster, from its builder; Results are the types and shapes of one partition's results. Where this
 %% node is a rank of the cluster itself, the program as it runs here.
--spec program(tessera_cluster:cluster(), tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) ->
+-spec program(tessera_cluster_state:cluster(), tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) ->
           program() | tessera_cluster_joined:program() | tessera_nif:error().
 program(Cluster, Part, Options, Results) ->
     case tessera_cluster_joined:find(Cluster) of
@@ -57,7 +57,7 @@ sent(Part, Options, Results) ->
 %% Runs a program. Lists has a list of arguments for each partition, and the result a list of results: proxies. An error of the run is raised
 %% when a proxy is used. Bit I of Donated means that argument I is donated. On a node that is a rank, arguments and results belong to its own
 %% partitions.
--spec run(tessera_cluster:cluster(), program() | tessera_cluster_joined:program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
+-spec run(tessera_cluster_state:cluster(), program() | tessera_cluster_joined:program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
           [[tessera:tensor()]] | {error, map()}.
 run(Cluster, Program, Lists, Threads, Donated) ->
     case tessera_cluster_joined:find(Cluster) of
@@ -66,7 +66,7 @@ run(Cluster, Program, Lists, Threads, Donated) ->
     end.
 
 run_driven(Cluster, Program, {Lists, Donated}, Threads) ->
-    Job = tessera_cluster:connections(Cluster),
+    Job = tessera_cluster_state:connections(Cluster),
     case on_ranks(Job, Program) of
         {ok, _, _} = Sent ->
             Results = submit(Job, {Program, Sent}, shared_out(Job, Lists, Donated), Threads),
@@ -220,9 +220,9 @@ relieved(Job, Results) ->
 %% ---- values
 
 %% Copies tensors to the ranks: a list for each partition, all of the same length. Returns lists of proxies. An error is a rank's.
--spec put(tessera_cluster:cluster(), [[tessera:tensor()]]) -> [[tessera:tensor()]] | {error, map()}.
+-spec put(tessera_cluster_state:cluster(), [[tessera:tensor()]]) -> [[tessera:tensor()]] | {error, map()}.
 put(Cluster, Lists) ->
-    #{links := Links} = Job = tessera_cluster:connections(Cluster),
+    #{links := Links} = Job = tessera_cluster_state:connections(Cluster),
     Shares = shared_out(Job, Lists, 0),
     Numbered = [{numbers(Job, maps:size(Share#share.new)), Operands, Share} || {Operands, Share} <- Shares],
     %% the proxies are made first: their values are freed with them, even if this call fails

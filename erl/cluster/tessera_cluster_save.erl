@@ -7,7 +7,7 @@
 -export_type([plan/0, key/0, keyed/0]).
 
 %% The plan of a save: the form of a partition's container, the sizes of the mesh, and the cuts of each leaf.
--type plan() :: #{signature := tessera_tree:signature(), sizes := none | [pos_integer()], cuts := [tessera_mesh:cuts()]}.
+-type plan() :: #{signature := tessera_tree:signature(), sizes := none | [pos_integer()], cuts := [tessera_sharding:cuts()]}.
 %% Equal for equal parts: the number of the leaf, and its start in the whole tensor. Without a mesh the parts of all partitions differ.
 -type key() :: {non_neg_integer(), {partition, non_neg_integer()} | [non_neg_integer()]}.
 %% The leaves of a partition: tensors (or the atom), and numbers.
@@ -17,11 +17,11 @@
 -define(IS_TENSOR(Leaf), (Leaf =:= tensor orelse is_record(Leaf, tessera))).
 
 %% A container for each partition. With a mesh and shardings, equal parts are saved once, and can be loaded in another mesh.
--spec save(tessera_cluster:cluster(), file:name_all(), [term()], none | {tessera_mesh:mesh(), term()}) -> ok.
+-spec save(tessera_cluster_state:cluster(), file:name_all(), [term()], none | {tessera_mesh:mesh(), term()}) -> ok.
 save(Cluster, Given, Parts, Layout) ->
     Path = tessera_cluster_files:absolute(save, Given),
     {Plan, Leaves} = plan(Parts, Layout, 1),
-    #{links := Links} = Connections = tessera_cluster:connections(Cluster),
+    #{links := Links} = Connections = tessera_cluster_state:connections(Cluster),
     Ranks = tuple_size(Links),
     length(Parts) rem Ranks =:= 0 orelse
         refuse("save: got ~b containers, and the cluster has ~b ranks: a container for each partition of a mesh", [length(Parts), Ranks]),
@@ -72,10 +72,10 @@ flattened(Parts) ->
 %% The sizes of the mesh, and the cuts of each leaf.
 layout(none, Signature, _) -> {none, [[] || _ <- tessera_tree:types(Signature)]};
 layout({Mesh, Shardings}, Signature, Count) ->
-    Checked = tessera_mesh:check(save, [], Mesh),
-    tessera_mesh:count(Checked) =:= Count orelse
-        refuse("save: got ~b containers, expected one for each partition of ~ts", [Count, tessera_mesh:format(Checked)]),
-    {tessera_mesh:sizes(Checked), tessera_shard:leaf_cuts({save, Checked}, result, Shardings, Signature)}.
+    Checked = tessera_sharding:check(save, [], Mesh),
+    tessera_sharding:count(Checked) =:= Count orelse
+        refuse("save: got ~b containers, expected one for each partition of ~ts", [Count, tessera_sharding:format(Checked)]),
+    {tessera_sharding:sizes(Checked), tessera_shard:leaf_cuts({save, Checked}, result, Shardings, Signature)}.
 
 %% Each leaf of each partition with its key; the first partition has the number First.
 -spec keyed(plan(), [[term()]], non_neg_integer()) -> [keyed()].
@@ -85,7 +85,7 @@ keyed(#{signature := Signature, sizes := Sizes, cuts := Cuts}, Leaves, First) ->
      || {P, List} <- numbered(Leaves)].
 
 start(none, _, _, P) -> {partition, P};
-start(Sizes, Cuts, Shape, P) -> tessera_mesh:start(Sizes, Cuts, Shape, P).
+start(Sizes, Cuts, Shape, P) -> tessera_sharding:start(Sizes, Cuts, Shape, P).
 
 %% The tensors that each rank writes: each once, by the first rank that has it.
 -spec shared_out(pos_integer(), [keyed()]) -> [keyed()].
@@ -122,13 +122,13 @@ earlier(Path) ->
 
 %% The containers by partition, on the ranks of a cluster that may have another number of them; in the mesh of the save, or another
 %% one with as many axes.
--spec load(tessera_cluster:cluster(), file:name_all(), none | tessera_mesh:mesh()) -> [term()].
+-spec load(tessera_cluster_state:cluster(), file:name_all(), none | tessera_mesh:mesh()) -> [term()].
 load(Cluster, Given, Mesh) ->
     Path = tessera_cluster_files:absolute(load, Given),
     {#{signature := Signature, save := Save} = Index, Sizes, Count} = opened(Path, Mesh),
     Refuse = fun(Format, Values) -> refuse("load: " ++ Format, Values) end,
     ok = tessera_cluster_run:check(Cluster, Count, Refuse),
-    #{links := Links} = Connections = tessera_cluster:connections(Cluster),
+    #{links := Links} = Connections = tessera_cluster_state:connections(Cluster),
     Each = Count div tuple_size(Links),
     Boxes = boxes(Path, Index, Sizes, lists:seq(0, Count - 1)),
     Plans = [boxes_of(lists:sublist(Boxes, Rank * Each + 1, Each)) || Rank <- lists:seq(0, tuple_size(Links) - 1)],
@@ -165,7 +165,7 @@ container(Signature, List, Tensors) ->
 sizes(_, none, Saved) -> Saved;
 sizes(Path, _, none) -> refuse("load: ~ts was saved without a mesh, so it can be loaded only with as many partitions", [Path]);
 sizes(Path, Mesh, Saved) ->
-    Sizes = tessera_mesh:sizes(tessera_mesh:check(load, [], Mesh)),
+    Sizes = tessera_sharding:sizes(tessera_sharding:check(load, [], Mesh)),
     length(Sizes) =:= length(Saved) orelse
         refuse("load: ~ts was saved in a mesh of ~b axes, and this one has ~b", [Path, length(Saved), length(Sizes)]),
     Sizes.
@@ -178,17 +178,17 @@ leaf(Path, #{parts := Parts, leaves := Leaves, mesh := Saved}, Sizes, P, I) ->
         {_, none} ->
             Start = [0 || _ <- tuple_to_list(Shape)],
             {box, {Type, Start, Shape, [{Path, lists:nth(I + 1, lists:nth(P + 1, Parts)), Start, Shape}]}};
-        _ -> {box, box({Type, tessera_mesh:whole(Saved, Cuts, Shape), Cuts}, Sizes, P, sources(Path, Parts, Saved, Cuts, Shape, I))}
+        _ -> {box, box({Type, tessera_sharding:whole(Saved, Cuts, Shape), Cuts}, Sizes, P, sources(Path, Parts, Saved, Cuts, Shape, I))}
     end.
 
 sources(Path, Parts, Saved, Cuts, Shape, I) ->
-    lists:usort([{Path, lists:nth(I + 1, List), tessera_mesh:start(Saved, Cuts, Shape, P), Shape} || {P, List} <- numbered(Parts)]).
+    lists:usort([{Path, lists:nth(I + 1, List), tessera_sharding:start(Saved, Cuts, Shape, P), Shape} || {P, List} <- numbered(Parts)]).
 
 box({Type, Whole, Cuts}, Sizes, P, Sources) ->
-    tessera_mesh:even(Sizes, Cuts, Whole) =:= Cuts orelse
+    tessera_sharding:even(Sizes, Cuts, Whole) =:= Cuts orelse
         refuse("load: a mesh of the sizes ~0p does not cut ~ts into equal parts", [Sizes, tessera_type:format(Type, Whole)]),
-    Shape = tessera_mesh:part(Sizes, Cuts, Whole),
-    Start = tessera_mesh:start(Sizes, Cuts, Shape, P),
+    Shape = tessera_sharding:part(Sizes, Cuts, Whole),
+    Start = tessera_sharding:start(Sizes, Cuts, Shape, P),
     {Type, Start, Shape, [Source || {_, _, Begin, Saved} = Source <- Sources, overlaps(Start, Shape, Begin, Saved)]}.
 
 overlaps(Start, Shape, Start, Shape) -> true;

@@ -162,7 +162,7 @@ own(#{server := Server, ranks := Ranks}, {ok, Value}, All) ->
     case [{Rank, Code, Text} || {Rank, {error, Code, Text}} <- lists:zip(lists:seq(0, Ranks - 1), All)] of
         [] -> Value;
         [{Rank, Code, Text} | _] ->
-            #{ranks := Infos} = tessera_cluster:info(Server),
+            #{ranks := Infos} = tessera_cluster_state:ask(Server, info),
             #{host := Host} = lists:nth(Rank + 1, Infos),
             raise(Code, "rank ~b on ~ts: ~ts", [Rank, Host, Text])
     end.

@@ -2,7 +2,7 @@
 %% stand-in replaces each tensor.
 -module(tessera_cluster_terms).
 -include("tessera.hrl").
--export([replace/2, fold/3, parts/3, stand_in/2]).
+-export([replace/2, with_proxies/2, fold/3, parts/3, stand_in/2]).
 -export_type([stand_in/0]).
 
 -define(STAND_IN, '$tessera_on_rank').
@@ -20,6 +20,11 @@ replace(F, Term) ->
                                (Tensor, none) -> {Tensor, none}
                             end, none, Term),
     Replaced.
+
+%% A reply with the tensors of these handles in the places of its stand-ins, each of which has the position, from 1, of its handle.
+-spec with_proxies(term(), tuple()) -> term().
+with_proxies(Reply, Proxies) ->
+    replace(fun(Position, Type, Shape) -> #tessera{ref = element(Position, Proxies), type = Type, shape = Shape} end, Reply).
 
 %% The term with each tensor and stand-in replaced, and an accumulator, from left to right.
 -spec fold(fun((tessera:tensor() | stand_in(), Acc) -> {term(), Acc}), Acc, term()) -> {term(), Acc}.

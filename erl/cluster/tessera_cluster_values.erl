@@ -4,7 +4,7 @@
 -export([apply_all/3]).
 
 %% F(Rank), or F(Rank, Arg), on each rank.
--spec apply_all(tessera_cluster:connections(), function(), none | [term()]) -> {ok, [term()]} | {error, map()}.
+-spec apply_all(tessera_cluster_state:connections(), function(), none | [term()]) -> {ok, [term()]} | {error, map()}.
 apply_all(#{links := Links, queue := Queue} = Connections, F, Args) ->
     Ranks = lists:seq(0, tuple_size(Links) - 1),
     try

@@ -171,8 +171,8 @@ open(Name, Options) ->
     Foreign = ?PLUGIN_OPTIONS -- options_of(maps:get(platform, Options, host), ?PLUGIN_OPTIONS),
     case lists:sort(maps:keys(Options)) -- (Known -- Foreign) of
         [] ->
-            case tessera_cluster_names:is_live(Name) of
-                true -> {error, tessera_cluster_error:new(failed_precondition, "~0tp is the name of a cluster", [Name])};
+            case tessera_clusters:is_live(Name) of
+                true -> refused(failed_precondition, "~0tp is the name of a cluster", [Name]);
                 false -> open_here(Name, Options, settings(Options))
             end;
         [Unknown | _] ->
@@ -182,8 +182,10 @@ open(Name, Options) ->
             end
     end.
 
-wrong_option(Format, Args) ->
-    {error, #{code => invalid_argument, message => unicode:characters_to_binary(io_lib:format(Format, Args))}}.
+wrong_option(Format, Values) -> refused(invalid_argument, Format, Values).
+
+refused(Code, Format, Values) ->
+    {error, #{code => Code, message => unicode:characters_to_binary(io_lib:format(Format, Values))}}.
 
 open_here(_, _, {error, _} = Error) -> Error;
 open_here(Name, Options, Settings) ->

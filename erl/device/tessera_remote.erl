@@ -1,5 +1,5 @@
 %% @private Tensors of other nodes, and of ranks of a cluster. A handle of another node is only a name: each use here reads the
-%% tensor from its node, as long as a process there keeps it. A proxy (tessera_cluster_proxy) is read from its rank.
+%% tensor from its node, as long as a process there keeps it. A proxy is read from its rank (tessera_clusters).
 %%
 %% Calls of the native library refuse such handles, so operands are inspected only after a refusal.
 -module(tessera_remote).
@@ -46,7 +46,7 @@ answer_copies(Run, Copies) ->
 read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, read, [Ref, Elements]);
 read(Ref, Elements) ->
     case tessera_run:awaited(tessera_nif:to_binary(Ref, Elements)) of
-        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_cluster_proxy:read(Ref, Elements) end);
+        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_clusters:read(Ref, Elements) end);
         Bytes -> Bytes
     end.
 
@@ -107,7 +107,7 @@ here(Operand, Is, Fetch, Fail) ->
 deallocate(Ref) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, deallocate, [Ref]);
 deallocate(Ref) ->
     case tessera_nif:deallocate(Ref) of
-        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_cluster_proxy:deallocate(Ref) end);
+        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_clusters:deallocate(Ref) end);
         Done -> Done
     end.
 
@@ -115,7 +115,7 @@ deallocate(Ref) ->
 -spec device(reference()) -> {atom() | pid(), non_neg_integer()} | tessera_nif:error().
 device(Ref) ->
     case tessera_nif:device(Ref) of
-        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_cluster_proxy:device(Ref) end);
+        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_clusters:device(Ref) end);
         Device -> Device
     end.
 

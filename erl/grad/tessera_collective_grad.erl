@@ -20,13 +20,13 @@ is_collective(_) -> false.
 
 %% From the gradient of the result (partial over a set of axes) to the operand's gradient and its set. Varies is the
 %% operand's set.
--spec share(atom(), tessera_type:tensor(), term(), tessera_collective:set(), {tessera_collective:set(), tessera_type:tensor()}) ->
-          {tessera_collective:set(), tessera_type:tensor()}.
+-spec share(atom(), tessera_type:tensor(), term(), tessera_varying:set(), {tessera_varying:set(), tessera_type:tensor()}) ->
+          {tessera_varying:set(), tessera_type:tensor()}.
 share(all_reduce_sum, _, Axes, Varies, Gradient) ->
     {Partial, Sum} = summed(Gradient, Axes),
-    {Varies bor tessera_collective:set(Axes) bor Partial, Sum};
+    {Varies bor tessera_varying:set(Axes) bor Partial, Sum};
 share(all_gather, _, {Axes, Dim}, Varies, {Partial, Gradient}) ->
-    Set = tessera_collective:set(Axes),
+    Set = tessera_varying:set(Axes),
     case Partial band Set of
         Set -> {Varies bor Partial, tessera_trace:op(grad, reduce_scatter, [Gradient], {Axes, Dim})};
         _ ->
@@ -34,15 +34,15 @@ share(all_gather, _, {Axes, Dim}, Varies, {Partial, Gradient}) ->
             {Varies bor Set bor Left, tessera_collective:own_part(Sum, Dim, Axes)}
     end;
 share(reduce_scatter, _, {Axes, Dim}, Varies, {Partial, Gradient}) ->
-    {Varies bor tessera_collective:set(Axes) bor Partial, tessera_trace:op(grad, all_gather, [Gradient], {Axes, Dim})};
+    {Varies bor tessera_varying:set(Axes) bor Partial, tessera_trace:op(grad, all_gather, [Gradient], {Axes, Dim})};
 share(all_to_all, _, {Axes, Split, Concat}, Varies, {Partial, Gradient}) ->
-    {Varies bor tessera_collective:set(Axes) bor Partial, tessera_trace:op(grad, all_to_all, [Gradient], {Axes, Concat, Split})};
+    {Varies bor tessera_varying:set(Axes) bor Partial, tessera_trace:op(grad, all_to_all, [Gradient], {Axes, Concat, Split})};
 share(collective_permute, _, {Axes, From, To}, Varies, {Partial, Gradient}) ->
-    {Varies bor tessera_collective:set(Axes) bor Partial,
+    {Varies bor tessera_varying:set(Axes) bor Partial,
      tessera_trace:op(grad, collective_permute, [Gradient], {Axes, To, From})};
 share(collective_broadcast, _, {Axes, Root}, Varies, Gradient) ->
     {Partial, Sum} = summed(Gradient, Axes),
-    {Varies bor tessera_collective:set(Axes) bor Partial, tessera_collective:on_member(Sum, Root, Axes)};
+    {Varies bor tessera_varying:set(Axes) bor Partial, tessera_collective:on_member(Sum, Root, Axes)};
 share(barrier, _, _, Varies, {Partial, Gradient}) -> {Varies bor Partial, Gradient};
 share(Name, Operand, _, _, _) ->
     tessera_error:raise(grad, [Operand], unimplemented,
@@ -56,5 +56,5 @@ user_name(Name) -> atom_to_list(Name).
 
 %% Sums the gradient over these axes, as far as it is partial over them.
 summed({Partial, Gradient}, Axes) ->
-    Set = tessera_collective:set(Axes),
+    Set = tessera_varying:set(Axes),
     {Partial band bnot Set, hd(tessera_collective:sum_over([Gradient], Partial band Set))}.

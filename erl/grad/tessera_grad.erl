@@ -9,10 +9,10 @@
 
 %% The summands found so far of the gradient of each value, by the value's number. Each has the set of mesh axes over
 %% which it must still be summed (docs/distribution.md). Without a mesh there is one, with the empty set.
--type summand() :: {tessera_collective:set(), tessera_type:tensor()}.
+-type summand() :: {tessera_varying:set(), tessera_type:tensor()}.
 -type cotangents() :: #{non_neg_integer() => [summand()]}.
 %% The sets of axes over which values vary; of a program without a mesh there are none.
--type sets() :: #{non_neg_integer() => tessera_collective:set()}.
+-type sets() :: #{non_neg_integer() => tessera_varying:set()}.
 
 -spec grad(function()) -> function().
 grad(F) -> differentiated(F, fun({_, Gradient}) -> Gradient end).
@@ -75,14 +75,14 @@ pullback(Wrt, Results, Gradients) ->
 
 -spec sets([tessera_type:tensor()], [tuple()]) -> sets().
 sets(Values, Ops) ->
-    case tessera_collective:is_local() of
+    case tessera_varying:is_local() of
         false -> #{};
         true ->
             All = Values ++ lists:append([Operands ++ Results || {_, Operands, Results, _} <- Ops]),
-            maps:from_list(lists:zip([id(Value) || Value <- All], tessera_collective:varying(All)))
+            maps:from_list(lists:zip([id(Value) || Value <- All], tessera_varying:varying(All)))
     end.
 
--spec set_of(tessera_type:tensor(), sets()) -> tessera_collective:set().
+-spec set_of(tessera_type:tensor(), sets()) -> tessera_varying:set().
 set_of(Value, Sets) -> maps:get(id(Value), Sets, 0).
 
 seed(Value, {Set, Gradient}, Sets, Cotangents) ->

@@ -397,8 +397,8 @@ arrange(Product, Axes) ->
 %% ---- cond: another cond, whose branches recompute the forward branches and differentiate them
 
 cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) ->
-    Sets = case tessera_collective:is_local() of
-               true -> tessera_collective:varying(Results);
+    Sets = case tessera_varying:is_local() of
+               true -> tessera_varying:varying(Results);
                false -> [0 || _ <- Results]
            end,
     Cotangents = [{Set, case G of none -> zeros_like(R); _ -> G end}
@@ -413,7 +413,7 @@ cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) 
 
 %% Set: the axes over which the op's results vary. Sums over mesh axes are made outside.
 branch(Region, Captured, Cotangents, Needed, Set) ->
-    Own = [tessera_collective:marked(tessera_trace:op(grad, reshape, [V], V#tessera.shape), Set) || V <- Captured],
+    Own = [tessera_varying:marked(tessera_trace:op(grad, reshape, [V], V#tessera.shape), Set) || V <- Captured],
     Copies = tessera_trace:inline(Region, Own),
     Inexact = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_inexact_type(Type)],
     %% Seen from inside the branch; a result may be an argument itself.

@@ -1,51 +1,32 @@
-%% @private The local view of a program on a mesh: collectives by the names of axes, and over which axes a traced value
-%% varies (docs/distribution.md). A set of axes is an integer, with bit I for axis I.
+%% @private The local view of a program on a mesh: collectives by the names of axes (docs/distribution.md).
 -module(tessera_collective).
 -include("tessera.hrl").
 -export([all_reduce/3, all_gather/3, reduce_scatter/3, all_to_all/4, permute/3, shift/3, broadcast_from/3, barrier/2, vary/2,
          axis_index/1, axis_size/1]).
 %% for modules that trace
--export([on_mesh/2, mesh/0, is_local/0, varying/1, sum_over/2, own_part/3, on_member/3, marked/2, set/1, axes_of/1, names/1]).
--export_type([set/0, axes/0]).
+-export([on_mesh/2, sum_over/2, own_part/3, on_member/3]).
+-export_type([axes/0]).
 
--type set() :: non_neg_integer().
--type axes() :: tessera_mesh:axis() | [tessera_mesh:axis()].
-
-%% In the process dictionary while the function of a shard_map is traced: its program and its mesh.
--define(KEY, '$tessera_local').
+-type axes() :: tessera_sharding:axis() | [tessera_sharding:axis()].
 
 %% ---- the mesh
 
 %% Traces F as the program of one partition.
--spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
+-spec on_mesh(tessera_sharding:checked(), fun(() -> Result)) -> Result.
 on_mesh(Mesh, F) ->
     Program = tessera_trace:current(),
-    ok = tessera_error:check(shard_map, [], tessera_nif:set_mesh(Program, tessera_mesh:sizes(Mesh), tessera_mesh:names(Mesh))),
+    ok = tessera_error:check(shard_map, [], tessera_nif:set_mesh(Program, tessera_sharding:sizes(Mesh), tessera_sharding:names(Mesh))),
     ok = tessera_error:check(shard_map, [], tessera_nif:local_view(Program)),
-    tessera_trace:with_entry(?KEY, {Program, Mesh}, F).
+    [_ | Axes] = tessera_sharding:names(Mesh),
+    tessera_varying:on_mesh(Mesh, Axes, F).
 
-%% The mesh of the program that is traced.
--spec mesh() -> tessera_mesh:checked() | undefined.
-mesh() ->
-    case get(?KEY) of
-        {Program, Mesh} ->
-            case tessera_trace:current() of
-                Program -> Mesh;
-                _ -> undefined
-            end;
-        undefined -> undefined
-    end.
-
--spec is_local() -> boolean().
-is_local() -> mesh() =/= undefined.
-
--spec mesh(atom(), [term()]) -> tessera_mesh:checked().
+-spec mesh(atom(), [term()]) -> tessera_sharding:checked().
 mesh(Name, Args) ->
-    case mesh() of
+    case tessera_varying:mesh() of
         undefined ->
             tessera_error:raise(Name, Args, failed_precondition,
                                 "~s: expected to be called inside of a function of tessera:shard_map/4, which has a mesh", [Name]);
-        Mesh -> Mesh
+        {ok, Mesh} -> Mesh
     end.
 
 %% The numbers of axes that a user names: one, or a list of several.
@@ -53,7 +34,7 @@ mesh(Name, Args) ->
 axes(Name, Args, Axes) when is_list(Axes) ->
     Mesh = mesh(Name, Args),
     tessera_type:is_proper(Axes) orelse bad(Name, Args, "expected a list of mesh axes, got ~ts", [tessera_error:show(Axes)]),
-    Numbers = [tessera_mesh:axis(Name, Args, Mesh, Axis) || Axis <- Axes],
+    Numbers = [tessera_sharding:axis(Name, Args, Mesh, Axis) || Axis <- Axes],
     Numbers =/= [] orelse bad(Name, Args, "expected at least one mesh axis", []),
     length(lists:usort(Numbers)) =:= length(Numbers) orelse
         bad(Name, Args, "a mesh axis occurs twice in ~ts", [tessera_error:show(Axes)]),
@@ -64,35 +45,11 @@ axes(Name, Args, Axis) -> axes(Name, Args, [Axis]).
 bad(Name, Args, Format, Values) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: " ++ Format, [Name | Values]).
 
-group_size(Axes) -> product([lists:nth(Axis + 1, tessera_mesh:sizes(mesh())) || Axis <- Axes]).
+group_size(Axes) ->
+    {ok, Mesh} = tessera_varying:mesh(),
+    product([lists:nth(Axis + 1, tessera_sharding:sizes(Mesh)) || Axis <- Axes]).
 
 product(Numbers) -> lists:foldl(fun erlang:'*'/2, 1, Numbers).
-
-%% ---- sets of axes
-
--spec set([non_neg_integer()]) -> set().
-set(Axes) -> lists:foldl(fun(Axis, Set) -> Set bor (1 bsl Axis) end, 0, Axes).
-
--spec axes_of(set()) -> [non_neg_integer()].
-axes_of(Set) -> [Axis || Axis <- lists:seq(0, 7), Set band (1 bsl Axis) =/= 0].
-
-%% The names of the axes of a set, for errors.
--spec names(set()) -> iolist().
-names(Set) ->
-    [_ | Names] = tessera_mesh:names(mesh()),
-    lists:join(", ", [lists:nth(Axis + 1, Names) || Axis <- axes_of(Set)]).
-
-%% The sets of traced values, of any region.
--spec varying([tessera_type:tensor()]) -> [set()].
-varying([]) -> [];
-varying(Values) -> tessera_error:check(varying, [], tessera_nif:varying(tessera_trace:current(), Values)).
-
-%% From now on, all ops that read the value see it vary over these axes as well.
--spec marked(tessera_type:tensor(), set()) -> tessera_type:tensor().
-marked(Value, 0) -> Value;
-marked(Value, Set) ->
-    ok = tessera_error:check(vary, [], tessera_nif:vary(tessera_trace:current(), Value, Set)),
-    Value.
 
 %% ---- containers
 
@@ -205,11 +162,11 @@ barrier(Term, Axis) ->
 
 -spec vary(term(), axes()) -> term().
 vary(Term, Axis) ->
-    Set = set(axes(vary, [Term, Axis], Axis)),
+    Set = tessera_varying:set(axes(vary, [Term, Axis], Axis)),
     {Signature, Leaves} = tessera_tree:flatten(Term),
     tessera_tree:unflatten(Signature, [varied(tessera_trace:value(vary, Leaf), Set) || Leaf <- Leaves]).
 
-varied(#tessera{shape = Shape} = Value, Set) -> marked(tessera_trace:op(vary, reshape, [Value], Shape), Set).
+varied(#tessera{shape = Shape} = Value, Set) -> tessera_varying:marked(tessera_trace:op(vary, reshape, [Value], Shape), Set).
 
 %% ---- where a partition is
 
@@ -232,10 +189,10 @@ coordinate(Coordinates, Axis) ->
 %% ---- for gradients
 
 %% The sums over a set of axes, as one message.
--spec sum_over([tessera_type:tensor()], set()) -> [tessera_type:tensor()].
+-spec sum_over([tessera_type:tensor()], tessera_varying:set()) -> [tessera_type:tensor()].
 sum_over([], _) -> [];
 sum_over(Values, 0) -> Values;
-sum_over(Values, Set) -> apply_op(grad, all_reduce_sum, Values, axes_of(Set)).
+sum_over(Values, Set) -> apply_op(grad, all_reduce_sum, Values, tessera_varying:axes_of(Set)).
 
 %% The part of a partition along a dim.
 -spec own_part(tessera_type:tensor(), non_neg_integer(), [non_neg_integer()]) -> tessera_type:tensor().

@@ -7,14 +7,14 @@
 -define(KEY, '$tessera_global').
 
 %% Traces F on whole tensors, in a program with this mesh.
--spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
+-spec on_mesh(tessera_sharding:checked(), fun(() -> Result)) -> Result.
 on_mesh(Mesh, F) -> tessera_trace:with_entry(?KEY, {tessera_trace:current(), Mesh}, F).
 
--spec mesh([term()]) -> tessera_mesh:checked().
+-spec mesh([term()]) -> tessera_sharding:checked().
 mesh(Args) ->
     case {get(?KEY), tessera_trace:current()} of
         {{Program, Mesh}, Program} -> Mesh;
-        _ -> no_mesh(tessera_collective:is_local(), Args)
+        _ -> no_mesh(tessera_varying:is_local(), Args)
     end.
 
 -spec no_mesh(boolean(), [term()]) -> no_return().
@@ -27,7 +27,7 @@ no_mesh(false, Args) ->
                         "sharding_constraint: expected to be called inside of a function of tessera:shard_jit/3, which has a "
                         "mesh", []).
 
--spec constrain(Term, tessera_mesh:sharding()) -> Term.
+-spec constrain(Term, tessera_sharding:sharding()) -> Term.
 constrain(Term, Sharding) ->
     Args = [Term, Sharding],
     Mesh = mesh(Args),
@@ -37,7 +37,7 @@ constrain(Term, Sharding) ->
     tessera_tree:unflatten(Signature, Cut).
 
 attrs(Args, Mesh, Sharding, #tessera{shape = Shape}) ->
-    lists:unzip(tessera_mesh:cuts(sharding_constraint, Args, Mesh, Sharding, tuple_size(Shape))).
+    lists:unzip(tessera_sharding:cuts(sharding_constraint, Args, Mesh, Sharding, tuple_size(Shape))).
 
 %% Adds the op with these attributes to the value; the gradient rule cuts the gradient like the value.
 -spec cut_like(tessera_type:tensor(), {[non_neg_integer()], [non_neg_integer()]}) -> tessera_type:tensor().

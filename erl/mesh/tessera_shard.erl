@@ -20,7 +20,7 @@
                 id          :: binary(),             % digest of code, environment and options
                 environment :: [tessera_type:tensor()],   % the distinct tensors of the environment
                 versions    :: tessera_digest:versions(),   % of modules whose functions it finds by name
-                mesh        :: tessera_mesh:checked(),
+                mesh        :: tessera_sharding:checked(),
                 inputs      :: [term()],             % one for each argument
                 outputs     :: term(),
                 threads     :: non_neg_integer(),
@@ -30,20 +30,20 @@
                 check       :: boolean()}).          % of shard_map
 
 %% A cache entry.
--record(split, {executable :: tessera_nif:executable() | tessera_cluster_run:program(),
+-record(split, {executable :: tessera_nif:executable() | tessera_clusters:program(),
                 result     :: tessera_tree:signature(),
-                cuts       :: [tessera_mesh:cuts()], % of the results
+                cuts       :: [tessera_sharding:cuts()], % of the results
                 hidden     :: [pos_integer()],       % which tensors of the environment follow the arguments
                 donated    :: non_neg_integer()}).   % arguments of each partition, bit I for the I-th leaf from 0
 
 %% ---- functions of shard_jit and shard_map
 
--spec jit(function(), tessera_mesh:mesh(), map()) -> fun(([[term()]]) -> [term()]).
+-spec jit(function(), tessera_sharding:mesh(), map()) -> fun(([[term()]]) -> [term()]).
 jit(F, Mesh, Options) ->
     Args = [F, Mesh, Options],
     returned(new(shard_jit, Args, F, Mesh, options(shard_jit, Args, Options, ?NO_OPTIONS))).
 
--spec map(function(), tessera_mesh:mesh(), [term()], term(), map()) -> fun(([[term()]]) -> [term()]).
+-spec map(function(), tessera_sharding:mesh(), [term()], term(), map()) -> fun(([[term()]]) -> [term()]).
 map(F, Mesh, Inputs, Outputs, Options) ->
     Args = [F, Mesh, Inputs, Outputs, Options],
     All = options(shard_map, Args, Options, ?NO_MAP_OPTIONS),
@@ -60,7 +60,7 @@ options(Name, Args, Options, _) -> raise(Name, Args, "expected a map of options,
 
 new(Name, Args, F, Mesh, #{client := default} = All) -> new(Name, Args, F, Mesh, All#{client := tessera_nif:default_client()});
 new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donate} = All) when is_function(F) ->
-    Checked = tessera_mesh:check(Name, Args, Mesh),
+    Checked = tessera_sharding:check(Name, Args, Mesh),
     {arity, Arity} = erlang:fun_info(F, arity),
     Inputs = inputs(Name, Args, maps:get(input_shardings, All), Arity),
     is_integer(Threads) andalso Threads >= 0 orelse raise(Name, Args, "threads is ~0p", [Threads]),
@@ -78,10 +78,10 @@ new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donat
 new(Name, Args, F, _, _) -> raise(Name, Args, "expected a function, got ~ts", [tessera_error:show(F)]).
 
 check_client(Name, Args, Mesh, Client) ->
-    case tessera_cluster:is_cluster(Client) of
-        true -> tessera_cluster_run:check(Client, tessera_mesh:count(Mesh),
+    case tessera_clusters:is_cluster(Client) of
+        true -> tessera_clusters:check(Client, tessera_sharding:count(Mesh),
                                           fun(Format, Values) -> raise(Name, Args, Format, Values) end);
-        false -> tessera_mesh:check_client(Name, Args, Mesh, Client)
+        false -> tessera_sharding:check_client(Name, Args, Mesh, Client)
     end.
 
 inputs(Name, Args, undefined, _) ->
@@ -117,7 +117,7 @@ call(#shard{name = Name} = Shard, Lists) ->
         tessera_error:raise(Name, [], failed_precondition,
                             "~s: a function over a mesh cannot be called while another function is traced; trace the "
                             "function that it was made from", [Name]),
-    tessera_cluster_joined:turn(Shard#shard.client, fun() -> title(Shard) end, fun() ->
+    tessera_clusters:turn(Shard#shard.client, fun() -> title(Shard) end, fun() ->
         {Signature, Leaves} = flatten(Shard, Lists),
         run(Shard, split(Shard, Signature, Lists), Signature, Lists, Leaves)
     end).
@@ -129,11 +129,11 @@ title(#shard{name = Name, function = F}) ->
 
 %% The signature of the arguments, common to all partitions, and the leaves of each.
 flatten(#shard{name = Name, mesh = Mesh, client = Client} = Shard, Lists) ->
-    All = tessera_mesh:count(Mesh),
-    Count = tessera_cluster_joined:own(Client, All),
+    All = tessera_sharding:count(Mesh),
+    Count = tessera_clusters:own(Client, All),
     tessera_type:is_proper(Lists) andalso length(Lists) =:= Count orelse
         raise(Name, [], "got ~ts, expected ~b argument lists, one for each partition~s of ~ts",
-              [count(Lists), Count, [" of this rank" || Count =/= All], tessera_mesh:format(Mesh)]),
+              [count(Lists), Count, [" of this rank" || Count =/= All], tessera_sharding:format(Mesh)]),
     {Signature, First} = flatten_one(Shard, 0, hd(Lists)),
     {Signature, [First | flatten_rest(Shard, Signature, hd(Lists), 1, tl(Lists))]}.
 
@@ -188,8 +188,8 @@ run(#shard{name = Name, threads = Threads, environment = Environment, client = C
     #split{executable = Executable, result = Result, hidden = Hidden, donated = Donated}, Leaves) ->
     Args = with_hidden(Leaves, [lists:nth(Index, Environment) || Index <- Hidden]),
     Fail = fun(Cause) -> tessera_error:raise(Name, [Leaves], Cause) end,
-    case tessera_cluster:is_cluster(Client) of
-        true -> containers(Result, tessera_error:check(Name, [Leaves], tessera_cluster_run:run(Client, Executable, Args, Threads, Donated)));
+    case tessera_clusters:is_cluster(Client) of
+        true -> containers(Result, tessera_error:check(Name, [Leaves], tessera_clusters:run(Client, Executable, Args, Threads, Donated)));
         false -> run_here(Executable, Result, Args, {Threads, Donated}, Fail)
     end.
 
@@ -229,13 +229,13 @@ part(#shard{name = shard_map}, Traced, Args) ->
 
 %% The types of one partition's results. Of shard_map the signature has them.
 part_types(#shard{name = shard_jit, mesh = Mesh}, Result, Cuts) ->
-    [{Type, tessera_mesh:part(tessera_mesh:sizes(Mesh), Own, Shape)} || {{Type, Shape}, Own} <- lists:zip(tessera_tree:types(Result), Cuts)];
+    [{Type, tessera_sharding:part(tessera_sharding:sizes(Mesh), Own, Shape)} || {{Type, Shape}, Own} <- lists:zip(tessera_tree:types(Result), Cuts)];
 part_types(#shard{name = shard_map}, Result, _) -> tessera_tree:types(Result).
 
 %% The ranks of a cluster compile it.
 compile(Part, Client, Passes, Types) ->
-    case tessera_cluster:is_cluster(Client) of
-        true -> tessera_cluster_run:program(Client, Part, Passes, Types);
+    case tessera_clusters:is_cluster(Client) of
+        true -> tessera_clusters:program(Client, Part, Passes, Types);
         false -> tessera_run:compile(Part, [{client, Client} | Passes])
     end.
 
@@ -250,12 +250,12 @@ trace(#shard{name = shard_map, function = F, environment = Environment, mesh = M
            end,
     tessera_trace:trace(Body, Types, Environment);
 trace(#shard{function = F, environment = Environment, mesh = Mesh} = Shard, Signature, Args) ->
-    Sizes = tessera_mesh:sizes(Mesh),
+    Sizes = tessera_sharding:sizes(Mesh),
     Types = tessera_tree:types(Signature),
     Inputs = input_cuts(Shard, Signature),
-    Whole = [{Type, tessera_mesh:whole(Sizes, Cuts, Shape)} || {{Type, Shape}, Cuts} <- lists:zip(Types, Inputs)],
+    Whole = [{Type, tessera_sharding:whole(Sizes, Cuts, Shape)} || {{Type, Shape}, Cuts} <- lists:zip(Types, Inputs)],
     Call = fun(Params) ->
-                   ok = tessera_error:check(shard_jit, [Args], tessera_nif:set_mesh(tessera_trace:current(), Sizes, tessera_mesh:names(Mesh))),
+                   ok = tessera_error:check(shard_jit, [Args], tessera_nif:set_mesh(tessera_trace:current(), Sizes, tessera_sharding:names(Mesh))),
                    tessera_constraint:on_mesh(Mesh, fun() ->
                        tessera_trace:call(shard_jit, F, tessera_tree:unflatten(Signature, Params))
                    end)
@@ -275,18 +275,18 @@ output_cuts(#shard{outputs = undefined}, _) -> [];
 output_cuts(#shard{outputs = Outputs, mesh = Mesh} = Shard, Result) ->
     [case Cuts of
          undefined -> undefined;
-         _ -> tessera_mesh:even(tessera_mesh:sizes(Mesh), Cuts, Shape)
+         _ -> tessera_sharding:even(tessera_sharding:sizes(Mesh), Cuts, Shape)
      end || {Cuts, {_, Shape}} <- lists:zip(leaf_cuts(on(Shard), result, Outputs, Result), tessera_tree:types(Result))].
 
 on(#shard{name = Name, mesh = Mesh}) -> {Name, Mesh}.
 
 %% The cuts of a container's leaves, for the API function and the mesh. The sharding is one for all leaves, or has the container's
 %% form.
--spec leaf_cuts({atom(), tessera_mesh:checked()}, {argument, pos_integer()} | result, term(), tessera_tree:signature()) ->
-          [tessera_mesh:cuts() | undefined].
+-spec leaf_cuts({atom(), tessera_sharding:checked()}, {argument, pos_integer()} | result, term(), tessera_tree:signature()) ->
+          [tessera_sharding:cuts() | undefined].
 leaf_cuts(_, result, undefined, Signature) -> [undefined || _ <- tessera_tree:types(Signature)];
 leaf_cuts(On, Place, Sharding, Signature) ->
-    case tessera_mesh:is_sharding(Sharding) of
+    case tessera_sharding:is_sharding(Sharding) of
         true -> [cuts(On, Place, Sharding, Shape) || {_, Shape} <- tessera_tree:types(Signature)];
         false -> container_cuts(On, Place, Sharding, Signature)
     end.
@@ -309,7 +309,7 @@ all_cuts(On, Place, Shardings, Items, Signatures) ->
         no_form(On, Place, Shardings, {list, Signatures}),
     lists:append([leaf_cuts(On, Place, Item, Signature) || {Item, Signature} <- lists:zip(Items, Signatures)]).
 
--spec no_form({atom(), tessera_mesh:checked()}, term(), term(), tessera_tree:signature()) -> no_return().
+-spec no_form({atom(), tessera_sharding:checked()}, term(), term(), tessera_tree:signature()) -> no_return().
 no_form({Name, _}, Place, Shardings, Signature) ->
     raise(Name, [], "the sharding of ~ts is ~ts, expected one such as #{0 => [0]}, or a container of the form of ~ts",
           [place(Place), tessera_error:show(Shardings), form(Signature)]).
@@ -327,7 +327,7 @@ place({argument, I}) -> ["argument ", integer_to_list(I)];
 place(result) -> "the result".
 
 cuts({Name, Mesh}, Place, Sharding, Shape) ->
-    try tessera_mesh:cuts(Name, [], Mesh, Sharding, tuple_size(Shape))
+    try tessera_sharding:cuts(Name, [], Mesh, Sharding, tuple_size(Shape))
     catch error:{invalid_argument, <<_:9/binary, ": ", Text/binary>>} -> raise(Name, [], "~ts: ~ts", [place(Place), Text])
     end.
 
@@ -366,7 +366,7 @@ results(F, Lists) ->
         Shard ->
             {Signature, _} = flatten(Shard, Lists),
             #split{result = Result, cuts = Cuts} = split(Shard, Signature, Lists),
-            tessera_tree:unflatten(Result, [tessera_mesh:sharding(Own) || Own <- Cuts])
+            tessera_tree:unflatten(Result, [tessera_sharding:sharding(Own) || Own <- Cuts])
     end.
 
 %% The traced program of such a function, before any pass, with its mesh and shardings; none for other functions.
@@ -394,9 +394,9 @@ explain_split(#shard{mesh = Mesh, client = Client} = Shard, [Lists] = Args) ->
     {Traced, _, _} = trace(Shard, Signature, hd(Lists)),
     {Part, _, Report} = part(Shard, Traced, hd(Lists)),
     #split{executable = Executable} = split(Shard, Signature, Lists),
-    unicode:characters_to_binary([tessera_mesh:format(Mesh), io_lib:format(" of client ~0p~n", [Client]), Report, $\n,
+    unicode:characters_to_binary([tessera_sharding:format(Mesh), io_lib:format(" of client ~0p~n", [Client]), Report, $\n,
                                   Check(tessera_nif:graph_text(Part)), $\n,
-                                  [Check(tessera_nif:explain(Executable)) || not tessera_cluster:is_cluster(Client)]]);
+                                  [Check(tessera_nif:explain(Executable)) || not tessera_clusters:is_cluster(Client)]]);
 explain_split(#shard{name = Name}, Args) -> raise(Name, Args, "explain: expected the list of the argument lists of all partitions", []).
 
 %% Calls the function by the interpreter of partitions; for tests.

@@ -6,8 +6,8 @@
 
 %% Calls the function Call, whose parameters have these cuts, in the program that is traced. ResultCuts tells the cuts of the
 %% result's leaves; if Check, a leaf that varies over an axis of its replication is an error.
--spec trace(tessera_mesh:checked(), [tessera_mesh:cuts()],
-            fun((tessera_tree:signature()) -> [tessera_mesh:cuts()]), boolean(), fun(() -> term())) -> term().
+-spec trace(tessera_sharding:checked(), [tessera_sharding:cuts()],
+            fun((tessera_tree:signature()) -> [tessera_sharding:cuts()]), boolean(), fun(() -> term())) -> term().
 trace(Mesh, Cuts, ResultCuts, Check, Call) ->
     tessera_collective:on_mesh(Mesh, fun() ->
         set_shardings(parameter, Cuts),
@@ -20,14 +20,14 @@ trace(Mesh, Cuts, ResultCuts, Check, Call) ->
     end).
 
 check_results(Values, Cuts) ->
-    [check_result(Position, Varying band bnot tessera_collective:set([Axis || {Axis, _} <- Own]))
-     || {Position, Varying, Own} <- lists:zip3(lists:seq(1, length(Values)), tessera_collective:varying(Values), Cuts)].
+    [check_result(Position, Varying band bnot tessera_varying:set([Axis || {Axis, _} <- Own]))
+     || {Position, Varying, Own} <- lists:zip3(lists:seq(1, length(Values)), tessera_varying:varying(Values), Cuts)].
 
 check_result(_, 0) -> ok;
 check_result(Position, Set) ->
     tessera_error:raise(shard_map, [], invalid_argument,
                         "shard_map: result ~b varies over ~ts, over which its sharding says that it is replicated; reduce or gather "
-                        "it, or cut one of its dims", [Position, tessera_collective:names(Set)]).
+                        "it, or cut one of its dims", [Position, tessera_varying:names(Set)]).
 
 set_shardings(Side, All) ->
     lists:foreach(fun({Index, Cuts}) -> set_sharding(Side, Index, Cuts) end,

@@ -62,7 +62,7 @@ save(Path, Parts) -> core(fun() -> tessera_cluster:save(Path, to_core(Parts)) en
 save(Path, Parts, Mesh, Shardings) ->
     core(fun() ->
                  Checked = tessera_nx_shard:mesh(Mesh),
-                 tessera_cluster:save(Path, to_core(Parts), tessera_mesh:plain(Checked), cut(Checked, Shardings, Parts))
+                 tessera_cluster:save(Path, to_core(Parts), tessera_sharding:plain(Checked), cut(Checked, Shardings, Parts))
          end).
 
 cut(Mesh, Shardings, [First | _]) -> shardings(Mesh, Shardings, First);
@@ -73,7 +73,7 @@ load(Cluster, Path) -> core(fun() -> placed(Cluster, tessera_cluster:load(Cluste
 
 -spec load(cluster(), file:name_all(), map()) -> [term()].
 load(Cluster, Path, Mesh) ->
-    core(fun() -> placed(Cluster, tessera_cluster:load(Cluster, Path, tessera_mesh:plain(tessera_nx_shard:mesh(Mesh)))) end).
+    core(fun() -> placed(Cluster, tessera_cluster:load(Cluster, Path, tessera_sharding:plain(tessera_nx_shard:mesh(Mesh)))) end).
 
 -spec clear_cache(cluster()) -> ok.
 clear_cache(Cluster) -> core(fun() -> tessera_cluster:clear_cache(Cluster) end).
@@ -152,11 +152,11 @@ inside(_, Other) -> Other.
 %% The shardings of a container's tensors in the form of the core's one: one for all of them, or a container of the same form. Numbers are
 %% not cut.
 shardings(Mesh, Sharding, #{'__struct__' := ?TENSOR} = Tensor) ->
-    tagged(Tensor, tessera_mesh:sharding(tessera_nx_shard:cuts(Mesh, Sharding, Tensor)));
+    tagged(Tensor, tessera_sharding:sharding(tessera_nx_shard:cuts(Mesh, Sharding, Tensor)));
 shardings(_, Sharding, #{'__struct__' := ?BUFFER}) -> {?BUFFER, Sharding};
 shardings(_, _, #{'__struct__' := ?COMPLEX}) -> #{};
 shardings(Mesh, Shardings, Container) ->
-    case tessera_mesh:is_sharding(Shardings) of
+    case tessera_sharding:is_sharding(Shardings) of
         true -> inside(fun(Item) -> shardings(Mesh, Shardings, Item) end, leaf(Container));
         false -> parallel(Mesh, Shardings, Container)
     end.

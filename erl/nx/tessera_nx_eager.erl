@@ -65,7 +65,7 @@ place(Args) ->
 places([#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}} | Args], Places) when node(Ref) =/= node() ->
     places(Args, Places);
 places([#{data := #{'__struct__' := ?BACKEND, buffer := #{client_name := Client, device_id := Device}}} | Args], Places) ->
-    case Client =/= host andalso tessera_cluster:is_cluster(Client) of
+    case Client =/= host andalso tessera_clusters:is_cluster(Client) of
         true -> places(Args, Places);
         false -> places(Args, add_place({Client, Device}, Places))
     end;

@@ -31,7 +31,7 @@ gather(Other, _, _) -> tessera_nx_error:expected("a list of tensors", Other).
 %% The mesh and the sharding as tessera_mesh takes them.
 checked(#{'__struct__' := ?TENSOR} = Tensor, Mesh, Sharding) ->
     Checked = tessera_nx_shard:mesh(Mesh),
-    {tessera_mesh:plain(Checked), tessera_mesh:sharding(tessera_nx_shard:cuts(Checked, Sharding, Tensor))};
+    {tessera_sharding:plain(Checked), tessera_sharding:sharding(tessera_nx_shard:cuts(Checked, Sharding, Tensor))};
 checked(Other, _, _) -> tessera_nx_error:expected("a tensor", Other).
 
 -spec draw(map() | tuple(), map(), map()) -> binary().

@@ -9,8 +9,8 @@
 -include("tessera_nx.hrl").
 -export([jit/6, to_mlir/4, mesh/1, cuts/3, core/1, client/1, without_cluster/1, check_devices/2, data/3]).
 
--record(shard, {mesh   :: tessera_mesh:checked(),
-                inputs :: [tessera_mesh:cuts()],     % of the variables' leaves
+-record(shard, {mesh   :: tessera_sharding:checked(),
+                inputs :: [tessera_sharding:cuts()],     % of the variables' leaves
                 outputs :: term(),
                 client :: atom() | pid()}).          % a cluster may be one
 
@@ -107,16 +107,16 @@ without_cluster(Options) ->
 
 cluster(Options) ->
     Client = proplists:get_value(client, Options, nil),
-    case Client =/= nil andalso tessera_cluster:is_cluster(Client) of
+    case Client =/= nil andalso tessera_clusters:is_cluster(Client) of
         true -> Client;
         false -> none
     end.
 
 %% A client that has as many devices as the mesh has partitions.
--spec check_devices(tessera_mesh:checked(), atom() | pid()) -> ok.
+-spec check_devices(tessera_sharding:checked(), atom() | pid()) -> ok.
 check_devices(Mesh, Client) ->
-    Count = tessera_mesh:count(Mesh),
-    case tessera_cluster:is_cluster(Client) of
+    Count = tessera_sharding:count(Mesh),
+    case tessera_clusters:is_cluster(Client) of
         true -> core(fun() -> tessera_cluster_run:check(Client, Count, fun tessera_nx_error:argument/2) end);
         false -> check_client(Mesh, Client, Count)
     end.
@@ -128,17 +128,17 @@ check_client(Mesh, Client, Count) ->
     Count =< Devices orelse
         tessera_nx_error:argument("~ts has ~b partitions, client ~ts has ~b device(s). :device_count in the client's configuration, or "
                                   "host_devices in that of :tessera, says how many it has",
-                                  [tessera_mesh:format(Mesh), Count, tessera_nx_error:inspect(Client), Devices]),
+                                  [tessera_sharding:format(Mesh), Count, tessera_nx_error:inspect(Client), Devices]),
     tessera_client:ensure(Client, Count - 1).
 
 %% A %Nx.Mesh{}; any map with a shape will do.
--spec mesh(term()) -> tessera_mesh:checked().
+-spec mesh(term()) -> tessera_sharding:checked().
 mesh(#{shape := Shape} = Mesh) ->
     Name = case Mesh of
                #{name := Given} when Given =/= nil -> Given;
                _ -> <<"mesh">>
            end,
-    core(fun() -> tessera_mesh:check(shard_jit, [], #{name => Name, shape => Shape}) end);
+    core(fun() -> tessera_sharding:check(shard_jit, [], #{name => Name, shape => Shape}) end);
 mesh(Other) -> tessera_nx_error:expected("a mesh", Other).
 
 %% The core's errors as exceptions of Elixir, without its name of the function.
@@ -160,7 +160,7 @@ core(F) ->
 leaf_cuts(Mesh, Sharding, #{'__struct__' := ?TENSOR} = Leaf) -> [cuts(Mesh, Sharding, Leaf)];
 leaf_cuts(Mesh, Sharding, Container) ->
     Leaves = tessera_nx_tensor:flatten(Container),
-    case tessera_mesh:is_sharding(Sharding) of
+    case tessera_sharding:is_sharding(Sharding) of
         true -> [cuts(Mesh, Sharding, Leaf) || Leaf <- Leaves];
         false when is_list(Sharding), length(Sharding) =:= length(Leaves) ->
             [cuts(Mesh, One, Leaf) || {One, Leaf} <- lists:zip(Sharding, Leaves)];
@@ -188,12 +188,12 @@ no_form(Shardings) ->
                               "of the same form", Shardings).
 
 %% The cuts of one tensor, with vectorized axes as leading dims. `nil' is that of a result that follows from the program.
--spec cuts(tessera_mesh:checked(), term(), map()) -> tessera_mesh:cuts().
+-spec cuts(tessera_sharding:checked(), term(), map()) -> tessera_sharding:cuts().
 cuts(Mesh, Sharding, Leaf) when is_map(Sharding), not is_map_key('__struct__', Sharding) ->
     Dims = [{dim(Leaf, Name), Name, Axes} || {Name, Axes} <- maps:to_list(Sharding)],
     _ = lists:foldl(fun once/2, [], Dims),
     Cuts = [{Axis, Dim} || {Dim, _, Axes} <- lists:sort(Dims), Axis <- axes(Axes)],
-    ok = check_axes([Axis || {Axis, _} <- Cuts], length(tessera_mesh:sizes(Mesh)), []),
+    ok = check_axes([Axis || {Axis, _} <- Cuts], length(tessera_sharding:sizes(Mesh)), []),
     Cuts;
 cuts(_, Other, _) -> tessera_nx_error:expected("input sharding to be a map", Other).
 
@@ -233,12 +233,12 @@ resized(#{vectorized_axes := Vectorized} = Leaf, Change) ->
     Leaf#{shape := list_to_tuple(Inner), vectorized_axes := [{Name, D} || {{Name, _}, D} <- lists:zip(Vectorized, Outer)]}.
 
 enlarged(#shard{mesh = Mesh, inputs = Inputs}, Vars) ->
-    Sizes = tessera_mesh:sizes(Mesh),
+    Sizes = tessera_sharding:sizes(Mesh),
     {Whole, []} = lists:mapfoldl(
         fun(Var, Left) ->
                 Leaves = tessera_nx_tensor:flatten(Var),
                 {Own, Rest} = lists:split(length(Leaves), Left),
-                Large = [resized(Leaf, fun(Shape) -> tessera_mesh:whole(Sizes, Cuts, Shape) end)
+                Large = [resized(Leaf, fun(Shape) -> tessera_sharding:whole(Sizes, Cuts, Shape) end)
                          || {Leaf, Cuts} <- lists:zip(Leaves, Own)],
                 {tessera_nx_tensor:rebuild(Var, Large), Rest}
         end, Inputs, Vars),
@@ -247,7 +247,7 @@ enlarged(#shard{mesh = Mesh, inputs = Inputs}, Vars) ->
 %% ---- arguments
 
 check_count(#shard{mesh = Mesh, client = Client}, Lists) ->
-    Count = tessera_cluster_joined:own(Client, tessera_mesh:count(Mesh)),
+    Count = tessera_cluster_joined:own(Client, tessera_sharding:count(Mesh)),
     length(Lists) =:= Count orelse
         tessera_nx_error:runtime("Got ~b argument lists, expected ~b (num_replicas=1, num_partitions=~b)",
                                  [length(Lists), Count, Count]),
@@ -333,14 +333,14 @@ partitioned(#shard{mesh = Mesh, client = Client} = Shard, Vars, Large, Traced) -
 
 %% The ranks of a cluster compile it.
 compile(Part, Client, Types) ->
-    case tessera_cluster:is_cluster(Client) of
+    case tessera_clusters:is_cluster(Client) of
         true -> tessera_cluster_run:program(Client, Part, [], Types);
         false -> tessera_run:compile(Part, [{client, Client}])
     end.
 
 %% The numbers of kernels that were compiled and found; the driver does not know those of a cluster's ranks.
 kernels(Executable, Client) ->
-    case tessera_cluster:is_cluster(Client) of
+    case tessera_clusters:is_cluster(Client) of
         true -> {0, 0};
         false ->
             {All, New} = tessera_nif:executable_kernels(Executable),
@@ -350,12 +350,12 @@ kernels(Executable, Client) ->
 %% The finished program on whole tensors, with its mesh and shardings; the sources of its parameters.
 whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Traced, Holds) ->
     Forms = [tessera_nx_tensor:form(Leaf) || Var <- Large, Leaf <- tessera_nx_tensor:flatten(Var)],
-    Client = case tessera_cluster:is_cluster(Given) of
+    Client = case tessera_clusters:is_cluster(Given) of
                  true -> undefined;        % its ranks are no client of this node
                  false -> Given
              end,
     {Program, Sources} = tessera_nx_plan:whole(tessera_nx_tensor:flatten(Traced), Forms, Client, Holds),
-    ok = check(tessera_nif:set_mesh(Program, tessera_mesh:sizes(Mesh), tessera_mesh:names(Mesh))),
+    ok = check(tessera_nif:set_mesh(Program, tessera_sharding:sizes(Mesh), tessera_sharding:names(Mesh))),
     Params = [case Source of
                   {arg, I} -> lists:nth(I + 1, Inputs);
                   _ -> []
@@ -367,11 +367,11 @@ whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Trace
 
 %% The keys that the file must have. A cluster that is started again is another process.
 keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Given}, Key, Vars) ->
-    Client = case tessera_cluster:is_cluster(Given) of
+    Client = case tessera_clusters:is_cluster(Given) of
                  true -> cluster;
                  false -> Given
              end,
-    #{args => tessera_nx_compiler:var_keys(Vars), mesh => tessera_mesh:plain(Mesh), input_shardings => Inputs,
+    #{args => tessera_nx_compiler:var_keys(Vars), mesh => tessera_sharding:plain(Mesh), input_shardings => Inputs,
       output_shardings => Outputs, client => Client, function => tessera_nx_disk:version(Key), vsn => tessera:version()}.
 
 pack(Part, #split{sources = Sources} = Split) ->
@@ -388,11 +388,11 @@ unpack(#shard{client = Client}, #split{text = Text, sources = Sources, outputs =
 %% Where a cut does not divide, the longest prefix of whole axes does.
 output_cuts(#shard{outputs = nil}, _) -> [];
 output_cuts(#shard{mesh = Mesh, outputs = Outputs}, Traced) ->
-    [tessera_mesh:even(tessera_mesh:sizes(Mesh), Cuts, tessera_nx_tensor:shape(Root))
+    [tessera_sharding:even(tessera_sharding:sizes(Mesh), Cuts, tessera_nx_tensor:shape(Root))
      || {Cuts, Root} <- lists:zip(leaf_cuts(Mesh, Outputs, Traced), tessera_nx_tensor:flatten(Traced))].
 
 part(Mesh, Root, Cuts) ->
-    Template = tessera_nx_tensor:template(resized(Root, fun(Shape) -> tessera_mesh:part(tessera_mesh:sizes(Mesh), Cuts, Shape) end)),
+    Template = tessera_nx_tensor:template(resized(Root, fun(Shape) -> tessera_sharding:part(tessera_sharding:sizes(Mesh), Cuts, Shape) end)),
     case Template of
         #{'donatable?' := _} -> Template#{'donatable?' => false};
         _ -> Template
@@ -404,10 +404,10 @@ check(Result) -> tessera_nx_error:check(compile, Result).
 
 timed(Shard, #how{debug = true} = How, Key, Run) ->
     {Time, Result} = timer:tc(fun() -> timed(Shard, How#how{debug = false}, Key, Run) end),
-    tessera_nx_compiler:debug("Tessera execution on ~b devices in ~.1fms", [tessera_mesh:count(Shard#shard.mesh), Time / 1000]),
+    tessera_nx_compiler:debug("Tessera execution on ~b devices in ~.1fms", [tessera_sharding:count(Shard#shard.mesh), Time / 1000]),
     Result;
 timed(#shard{mesh = Mesh, client = Client}, #how{execution = true}, Key, Run) ->
-    tessera_nx_compiler:ran(Key, #{client => Client, device_id => 0, partitions => tessera_mesh:count(Mesh)}, Run);
+    tessera_nx_compiler:ran(Key, #{client => Client, device_id => 0, partitions => tessera_sharding:count(Mesh)}, Run);
 timed(_, _, _, Run) -> Run().
 
 run(Shard, Split, Args) ->
@@ -419,7 +419,7 @@ run(Shard, Split, Args) ->
 execute(#shard{client = Client}, #split{executable = Executable, sources = Sources, donated = Donated}, Args) ->
     Given = [[given(Source, Leaves) || Source <- Sources] || Leaves <- Args],
     Fail = fun(Cause) -> tessera_nx_error:from_core(run, Cause) end,
-    case tessera_cluster:is_cluster(Client) of
+    case tessera_clusters:is_cluster(Client) of
         true -> failed(core(fun() -> tessera_cluster_run:run(Client, Executable, Given, 0, Donated) end), Fail);
         false -> execute_here(Executable, [[tessera_nx_tensor:usable(Tensor, Client) || Tensor <- List] || List <- Given], Donated, Fail)
     end.
@@ -446,7 +446,7 @@ results(#split{outputs = Outputs}, #shard{client = Client}, {Partition, Results}
 %% The field `data' of a part. Results of a cluster stay on its ranks, and are read where they are used.
 -spec data(tessera:tensor(), atom() | pid(), non_neg_integer()) -> map().
 data(Part, Client, Partition) ->
-    case tessera_cluster:is_cluster(Client) andalso tessera_cluster_joined:find(Client) of
+    case tessera_clusters:is_cluster(Client) andalso tessera_cluster_joined:find(Client) of
         none -> tessera_nx_tensor:on_rank(Part, {Client, Partition});
         #{} -> tessera_nx_tensor:data(Part, {host, Partition});
         false -> tessera_nx_tensor:data(Part, {Client, Partition})

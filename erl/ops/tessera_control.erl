@@ -48,27 +48,27 @@ trace_loop(Signature, Carried, Sets, Condition, Body) ->
 %% ---- on a mesh; without one there are no sets
 
 varying(Values) ->
-    case tessera_collective:is_local() of
-        true -> tessera_collective:varying(Values);
+    case tessera_varying:is_local() of
+        true -> tessera_varying:varying(Values);
         false -> []
     end.
 
 marked(Params, []) -> Params;
-marked(Params, Sets) -> lists:zipwith(fun tessera_collective:marked/2, Params, Sets).
+marked(Params, Sets) -> lists:zipwith(fun tessera_varying:marked/2, Params, Sets).
 
 grown([], _, _) -> [];
 grown(Sets, [Predicate], Next) -> lists:zipwith(fun(Set, Given) -> Set bor Given bor Predicate end, Sets, Next).
 
 %% A partition that does not reach a collective would make the others wait for ever.
 check_predicate(Name, Predicate, Regions) ->
-    Together = tessera_collective:is_local() andalso
+    Together = tessera_varying:is_local() andalso
         lists:any(fun(Region) -> tessera_error:check(Name, [], tessera_nif:has_collective(tessera_trace:current(), Region)) end,
                   Regions),
     case Together andalso varying([Predicate]) of
         [Set] when Set =/= 0 ->
             tessera_error:raise(Name, [], invalid_argument,
                                 "~s: the predicate varies over ~ts, and there is a collective under it, to which only some "
-                                "partitions would come; reduce the predicate first", [Name, tessera_collective:names(Set)]);
+                                "partitions would come; reduce the predicate first", [Name, tessera_varying:names(Set)]);
         _ -> ok
     end.
 

@@ -35,6 +35,9 @@
 -type executable() :: reference().
 -type error() :: {error, #{code := atom(), message := binary()}}.
 
+%% Of the module that starts the application: starts it, or does without it what its start does; opens the library.
+-callback first_use() -> ok | {error, {atom(), binary()}}.
+
 %% A new version that replaces one with a library takes the library at once, or is refused. A first one waits for the first
 %% call of a function, which starts the application, and so reads its settings: open/0 cannot be called before.
 load() ->
@@ -88,9 +91,18 @@ refused() -> persistent_term:get(?REFUSED, none).
 
 %% The first call of a function of the library.
 first(Name, Args) ->
-    case tessera_app:first_use() of
+    case (starter()):first_use() of
         ok -> apply(?MODULE, Name, Args);
         {error, Reason} -> erlang:nif_error(Reason)
+    end.
+
+%% The application's module, by its file, or by name where there is no such file. Before the first call nothing was started that could have
+%% registered it.
+starter() ->
+    _ = application:load(tessera),
+    case application:get_key(tessera, mod) of
+        {ok, {Module, _}} -> Module;
+        _ -> tessera_app
     end.
 
 -define(FIRST(Args), first(?FUNCTION_NAME, Args)).

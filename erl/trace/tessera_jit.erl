@@ -5,7 +5,7 @@
 %% are passed as hidden arguments, so that a new value needs no new program.
 -module(tessera_jit).
 -include("tessera.hrl").
--export([with_arity/2, in_program/2, jit/2, compile/3, explain/2, info/2, text/3, run_text/2]).
+-export([with_arity/2, in_program/2, jit/2, compile/3, explain/2, info/2, text/4, run_text/2]).
 
 -define(MAX_ARITY, 12).
 -define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true, device => undefined}).
@@ -240,12 +240,8 @@ format_all(Parts, Format) -> lists:join(", ", [Format(Part) || Part <- Parts]).
 
 -spec explain(function(), [term()]) -> binary().
 explain(F, Args) ->
-    case tessera_shard:explain(F, Args) of
-        none ->
-            #program{executable = Executable} = program_of(explain, F, Args),
-            tessera_error:check(explain, [F], tessera_nif:explain(Executable));
-        Text -> Text
-    end.
+    #program{executable = Executable} = program_of(explain, F, Args),
+    tessera_error:check(explain, [F], tessera_nif:explain(Executable)).
 
 %% Numbers about the program: steps, kernels, bytes, estimated cost.
 -spec info(function(), [term()]) -> map().
@@ -287,9 +283,9 @@ keyfind(Tag, Records) ->
         Record -> Record
     end.
 
-%% The traced program, before any pass.
--spec text(function(), [term()], tessera | stablehlo) -> binary().
-text(F, Args, Form) ->
+%% The traced program, before any pass. Of functions that are traced in another way, Other has it; else none.
+-spec text(function(), [term()], tessera | stablehlo, fun((function(), [term()]) -> tessera_nif:builder() | none)) -> binary().
+text(F, Args, Form, Other) ->
     Print = case Form of
                 tessera -> fun tessera_nif:graph_text/1;
                 stablehlo -> fun tessera_nif:graph_stablehlo/1;
@@ -297,10 +293,10 @@ text(F, Args, Form) ->
                                          "to_text: expected tessera or stablehlo, got ~ts", [tessera_error:show(Form)])
             end,
     check_arguments(to_text, F, Args),
-    tessera_error:check(to_text, [F, Args], Print(traced(F, Args))).
+    tessera_error:check(to_text, [F, Args], Print(traced(F, Args, Other))).
 
-traced(F, Args) ->
-    case tessera_shard:whole(F, Args) of
+traced(F, Args, Other) ->
+    case Other(F, Args) of
         none ->
             Jit = case made_by_us(F) of
                       {#jit{} = Ours, _} -> Ours;

@@ -38,7 +38,7 @@ failed_name(Folder) ->
     Fails = fake(Folder, "fails", ["exit 3"]),
     ?assertMatch({error, {unavailable, _}}, tessera_cluster:start_link(#{ranks => 1, mpirun => Fails, name => ?NAME})),
     ?assertEqual(undefined, whereis(?NAME)),
-    ?assertNot(tessera_cluster:is_cluster(?NAME)),
+    ?assertNot(tessera_clusters:is_cluster(?NAME)),
     ?assertError({invalid_argument, _}, identity(?NAME)),
     ?assertEqual([[1.0]], [tessera:to_list(X) || X <- (identity(host))([[tessera:tensor([1.0])]])]),
     %% the name is free for a client
@@ -47,7 +47,7 @@ failed_name(Folder) ->
     ok = tessera:open_client(Client, #{device_count => 1}),
     ?assertEqual([[1.0]], [tessera:to_list(X) || X <- (identity(Client))([[tessera:tensor([1.0])]])]),
     {Cluster, Pids} = started(none, #{ranks => 1, name => ?NAME}),
-    ?assert(tessera_cluster:is_cluster(?NAME)),
+    ?assert(tessera_clusters:is_cluster(?NAME)),
     stop(Cluster, Pids).
 
 %% A cluster that is killed while it starts.
@@ -57,7 +57,7 @@ killed_starter(Folder) ->
     until(fun() -> is_pid(whereis(Name)) end),
     exit(whereis(Name), kill),
     ?assertEqual({error, killed}, result(Starter)),
-    ?assertNot(tessera_cluster:is_cluster(Name)),
+    ?assertNot(tessera_clusters:is_cluster(Name)),
     Starter ! stop.
 
 %% A cluster that was up and is killed: calls by its name say that it has ended, and the name is free.
@@ -116,7 +116,7 @@ first_start(Folder) ->
     ?assertEqual({error, {unavailable, <<"the cluster was stopped before all ranks were ready">>}}, result(Starter)),
     {Caller, Monitor} = Waits,
     receive {'DOWN', Monitor, process, Caller, Reason} -> ?assertMatch({{unavailable, _}, _}, Reason) end,
-    ?assertNot(tessera_cluster:is_cluster(tessera_cluster_start_none)),
+    ?assertNot(tessera_clusters:is_cluster(tessera_cluster_start_none)),
     Starter ! stop.
 
 %% Names of clients.
@@ -240,7 +240,7 @@ killed_processes(Folder) ->
          until(fun() -> marks(Folder) =:= [] end),
          nothing_left(Folder, Marks),
          until(fun() -> whereis(Name) =:= undefined end),
-         ?assertNot(tessera_cluster:is_cluster(Name)),
+         ?assertNot(tessera_clusters:is_cluster(Name)),
          Starter ! stop
      end || Which <- [cluster, job, launcher, acceptor, starter]].
 

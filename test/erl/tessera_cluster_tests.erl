@@ -166,7 +166,7 @@ works(Cluster) -> on_ranks(Cluster, fun() -> is_pid(whereis(tessera_cluster_test
 
 %% Runs that are on their way, as the process that sends them knows.
 runs_of(Cluster) ->
-    #{queue := Queue} = tessera_cluster:connections(Cluster),
+    #{queue := Queue} = tessera_cluster_state:connections(Cluster),
     maps:keys(element(4, sys:get_state(Queue))).
 
 %% A caller that waits gets an error with the rank and its host; the next call finds the cluster started again.

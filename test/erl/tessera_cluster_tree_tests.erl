@@ -177,7 +177,7 @@ light(Ranks, Options, Direct) ->
         ?assert(Sent > Direct * 1000000 andalso Sent < (Direct + 1) * 1000000),
         ?assertEqual([binary:copy(<<1>>, 100000)], lists:usort(tessera_cluster:call(Cluster, {make, 100000}))),
         %% a caller that dies leaves nothing behind
-        Links = tuple_to_list(maps:get(links, tessera_cluster:connections(Cluster))),
+        Links = tuple_to_list(maps:get(links, tessera_cluster_state:connections(Cluster))),
         {Caller, Monitor} = spawn_monitor(fun() -> tessera_cluster:call(Cluster, {size, binary:copy(<<7>>, 5000000)}) end),
         exit(Caller, kill),
         receive {'DOWN', Monitor, process, Caller, _} -> ok end,

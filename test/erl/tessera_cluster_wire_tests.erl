@@ -248,7 +248,7 @@ several(Cluster) ->
 %% Of a tensor of 64 MB the rank has its memory and little else, while it comes and after; the driver's processes keep nothing of it.
 memory_of_put(Cluster) ->
     Size = 1 bsl 26,
-    #{links := Links, queue := Queue} = tessera_cluster:connections(Cluster),
+    #{links := Links, queue := Queue} = tessera_cluster_state:connections(Cluster),
     Own = [Queue | tuple_to_list(Links)] ++ [Writer || Link <- tuple_to_list(Links), {links, Linked} <- [process_info(Link, links)], Writer <- Linked, is_pid(Writer)],
     Binaries = fun() -> lists:sum([Bytes || Process <- Own, {binary, Held} <- [process_info(Process, binary)], {_, Bytes, _} <- Held]) end,
     Vm = fun() -> tessera_cluster:map(Cluster, fun(_) -> erlang:memory(binary) end) end,

@@ -102,7 +102,7 @@ replied(Count) ->
     Before = Reductions(),
     {Values, {ok, Reply}} = tessera_rank_work:handle({apply, term_to_binary(fun ?MODULE:many/1), term_to_binary([Count]), {}}, #{}, none),
     ?assertEqual(Count, length(Values)),
-    ?assertEqual(lists:seq(1, Count), [Ref || #tessera{ref = Ref} <- tessera_cluster_proxy:in_reply(Reply, list_to_tuple(lists:seq(1, Count)))]),
+    ?assertEqual(lists:seq(1, Count), [Ref || #tessera{ref = Ref} <- tessera_cluster_terms:with_proxies(Reply, list_to_tuple(lists:seq(1, Count)))]),
     Reductions() - Before.
 
 many(Count) -> lists:duplicate(Count, tessera:tensor(1)).
@@ -180,7 +180,7 @@ memory(Cluster, _) ->
 
 %% A delayed free is also sent without other messages. Other requests would take it along, so only bytes are looked at.
 free_alone(Cluster, _) ->
-    #{links := Links} = tessera_cluster:connections(Cluster),
+    #{links := Links} = tessera_cluster_state:connections(Cluster),
     Sent = fun() -> lists:sum([maps:get(sent_bytes, tessera_cluster_link:statistics(Link)) || Link <- tuple_to_list(Links)]) end,
     X = tessera:tensor(1.0),
     Holder = spawn_link(fun() -> Held = tessera_cluster:put(Cluster, [[X], [X]]), receive stop -> Held end end),
@@ -387,7 +387,7 @@ rows(Cluster, F) -> rows(Cluster, F, #{}).
 
 rows(Cluster, F, Options) ->
     {arity, Arity} = erlang:fun_info(F, arity),
-    #{ranks := Ranks} = tessera_cluster:options(Cluster),
+    #{ranks := Ranks} = tessera_cluster_state:options(Cluster),
     tessera:shard_jit(F, #{shape => {Ranks}}, Options#{client => Cluster, input_shardings => lists:duplicate(Arity, #{0 => [0]})}).
 
 %% Results are arguments of the next run, which sends nothing of them.
