@@ -205,22 +205,19 @@ static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_contro
                         ERL_NIF_TERM *out) {
   call c;
   ts_call_key k;
-  bool there = false;
   TS_TRY(get_call(env, argv, &c));
   ts_status status;
   if (ts_call_is_view(&c.of)) {
     if (out_done) *out_done = true;
     status = make_view(env, &c, out);
   } else if (!(status = ts_call_key_init(&c.of, &k))) {
-    there = ts_device_waits(c.of.device);
+    bool there = ts_device_waits(c.of.device);
     if (there) *out = op_there(env, &c, &k);
     if (there && out_done) *out_done = true;
     if (!there) status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, control, out);
     ts_call_key_deinit(&k);
   }
   free_call(&c);
-  /* Not what is no result yet: the run tells of the memory then. */
-  if (!status && !there && (!out_done || *out_done)) *out = ts_nif_with_pressure(env, *out);
   return status;
 }
 
@@ -228,7 +225,7 @@ static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_contro
 static ERL_NIF_TERM op_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ERL_NIF_TERM term, run = argv[argc - 1];
   ts_status status = run_op(env, argv, &ts_nif_run_get(env, run)->control, NULL, &term);
-  return ts_nif_run_return(env, run, status ? ts_nif_error(env, status) : term);
+  return ts_nif_run_return(env, run, status ? ts_nif_error(env, status) : ts_nif_with_pressure(env, term));
 }
 
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -246,7 +243,7 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   }
   TS_NIF_TRY(env, ts_nif_turn_check(env));
   TS_NIF_TRY(env, run_op(env, argv, NULL, &done, &term));
-  if (done) return term;
+  if (done) return ts_nif_with_pressure(env, term);
   return ts_nif_run_move(env, op_dirty, argc, argv);
 }
 

@@ -15,6 +15,7 @@ compile(Builder, Options) -> awaited(tessera_nif:compile(Builder, Options)).
 %% The result of an eager op on these operands, from the return value of tessera_nif:op/4. A device runs it as a
 %% program.
 -spec op(term(), [tessera_type:operand()]) -> term().
+op({pressure, {Step, _} = Unfinished}, Operands) when Step =:= waiting; Step =:= program -> op(Unfinished, Operands); % the run tells again
 op({waiting, _} = Waiting, Operands) -> op(awaited(Waiting), Operands);
 op({program, Executable}, Operands) ->
     case run(Executable, Operands, 0, 0) of
