@@ -7,6 +7,7 @@
 -define(BACKEND, 'Elixir.Tessera.Backend').
 -define(BUFFER, 'Elixir.Tessera.DeviceBuffer').
 -define(TYPESPEC, 'Elixir.Tessera.Typespec').
+-define(LOCK, 'Elixir.Tessera.Defn.Lock').    % a name that EXLA's users find the process by
 -define(CLIENT, 'Elixir.Tessera.Client').
 -define(POINTER, 'Elixir.Nx.Pointer').
 

@@ -19,7 +19,7 @@
                 keys = #{}  :: #{reference() => tessera_digest:digest()}}).      % by monitor
 
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
-start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+start_link() -> gen_server:start_link({local, ?LOCK}, ?MODULE, [], []).
 
 %% Waits until the key is free. If the caller already holds it, the lock is nested and ends with the outer one.
 -spec lock(term()) -> reference() | nested_lock.
@@ -42,7 +42,7 @@ transfer(Ref, Prepare, Pid) when is_reference(Ref), is_function(Prepare, 0), is_
 on_unlock(Ref, Prepare, Ending) when is_reference(Ref), is_function(Prepare, 0), is_function(Ending, 0) ->
     held(Ref, call({on_unlock, Ref, Prepare, Ending})).
 
-call(Request) -> gen_server:call(?MODULE, Request, infinity).
+call(Request) -> gen_server:call(?LOCK, Request, infinity).
 
 held(_, New) when is_reference(New) -> New;
 held(Ref, not_held) -> tessera_nx_error:argument("there is no lock ~ts", [tessera_nx_error:inspect(Ref)]);

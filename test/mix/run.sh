@@ -73,11 +73,10 @@ echo "mix: $checks examples of the documentation"
 
 # Without Elixir the rest is built, and make says what is not.
 mkdir "$work/erlang"
-git ls-files -z 2>/dev/null | tar -c --null -T - -f "$work/erlang.tar" 2>/dev/null || tar -c --exclude=./.git --exclude=./_build --exclude=./build -f "$work/erlang.tar" .
-tar -x -C "$work/erlang" -f "$work/erlang.tar"
+tar -c --exclude=./.git --exclude=./_build --exclude=./build --exclude=./ebin . | tar -x -C "$work/erlang"
 make -C "$work/erlang" ELIXIRC=no-elixirc erl no-elixir >"$work/log" 2>&1 || fail "make fails without Elixir"
 grep -q 'no Elixir here' "$work/log" || fail "make does not say that there is no Elixir"
-(cd "$work/erlang" && ! ls ebin/Elixir.* 2>/dev/null && ! grep Elixir ebin/tessera.app && [ -f ebin/tessera_nx_lock.beam ]) >"$work/log" 2>&1 ||
+(cd "$work/erlang" && ! ls ebin/Elixir.* 2>/dev/null && ! grep "'Elixir.Tessera'," ebin/tessera.app && ! grep "Elixir.Tessera.Mesh" ebin/tessera.app && [ -f ebin/tessera_nx_lock.beam ]) >"$work/log" 2>&1 ||
   fail "make without Elixir builds something else"
 passed=$((passed + 1))
 echo "mix: make builds the rest without Elixir"

@@ -31,6 +31,7 @@ check.("no implementation", match?(%Protocol.UndefinedError{}, try do Tessera.Cu
 for made <- [tensor, tensor.buffer, tensor.buffer.typespec, client] do
   check.("fields of #{inspect(made.__struct__)}", Enum.sort(Map.keys(made)) == Enum.sort(Map.keys(made.__struct__.__struct__())))
 end
+check.("the process of locks has the name that it has in EXLA", is_pid(Process.whereis(Tessera.Defn.Lock)))
 check.("the application's modules", for(module <- [Tessera, Tessera.CustomCall, Tessera.Mesh, :tessera], module not in Application.spec(:tessera, :modules), do: module) == [])
 
 # A cluster of ranks without MPI, in a supervisor, with what config.exs says of it.
