@@ -288,7 +288,7 @@ endef
 #   make test-all   before a release: with all that .ci/run has no time for
 
 # What tests compile is kept here, not in the user's cache.
-test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
+test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla test-pjrt fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
 
 # Where a VM ends in an error, as some tests want it, its dump does not stay beside the sources.
 test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla: export ERL_CRASH_DUMP ?= $(CURDIR)/build/erl_crash.dump
@@ -521,7 +521,8 @@ $(B)/xla_cases: $(XLA_OBJ) $(TEST_SUPPORT) $(CORE)
 $(XLA_OBJ): EXTRA_CFLAGS = -Itest/c
 -include $(XLA_OBJ:.o=.d)
 
-test-xla: all $(B)/xla_cases
+.PHONY: xla-cases test-pjrt
+xla-cases: all $(B)/xla_cases
 	$(call erl_compile,test/erl test/xla,test-erl)
 	$(Q)rm -rf $(B)/xla && mkdir -p $(B)/xla/recorded $(B)/xla/cases
 	$(Q)$(B)/xla_cases ops $(B)/xla/cases
@@ -529,7 +530,19 @@ test-xla: all $(B)/xla_cases
 	$(Q)$(ERL) -noshell -pa ebin build/test-erl -eval \
 	  'xla_recorded:write("$(B)/xla/recorded"), halt().'
 	$(Q)$(B)/xla_cases recorded $(B)/xla/cases $(B)/xla/recorded/*.ts
+
+test-xla: xla-cases
 	$(Q)JAX_PLATFORMS=cpu $(or $(PEERS),python3) test/xla/run.py $(B)/xla/cases
+
+# The same programs on the first device of a plugin, of which PJRT_PLUGIN is the file. $(PEERS) needs ml_dtypes and numpy.
+PJRT_CASES_OBJ := $(B)/test/pjrt/cases.o
+$(B)/pjrt_cases: $(PJRT_CASES_OBJ) $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(PJRT_CASES_OBJ) $(CORE) $(LIBS)
+-include $(PJRT_CASES_OBJ:.o=.d)
+
+test-pjrt: xla-cases $(B)/pjrt_cases
+	$(Q)test/pjrt/run.sh $(B) $(abspath $(PJRT_PLUGIN)) $(or $(PEERS),python3)
 
 # The corpora and changed ones, with the objects of any build: a seed of the day, which a failure prints.
 FUZZ_RUNS ?= 2000

@@ -86,6 +86,10 @@ typedef struct transfer {
 
 static void end_transfer(transfer *t, ts_status status) {
   ts_done done = t->done;
+  if (t->failed) {
+    ts_status_free(status);
+    status = t->failed;
+  }
   if (status)
     pj_memory_release(t->made);
   else if (t->out)
@@ -123,13 +127,11 @@ static void await_made(transfer *t) {
   pj_await(t->client->plugin, args.ready.event, &t->wait);
 }
 
-/* The data has been read. After success and error, the buffer's own event is the last one. */
+/* The data has been read. Also after an error of the read, the buffer's own event is the last one. */
 static void was_read(pj_wait *wait, ts_status status) {
   transfer *t = (transfer *)wait;
-  if (status)
-    end_transfer(t, status);
-  else
-    await_made(t);
+  t->failed = status;
+  await_made(t);
 }
 
 static ts_status check_placement(const pj_client *c, const ts_placement *p) {

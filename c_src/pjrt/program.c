@@ -155,10 +155,24 @@ static ts_status compile_text(pj_code *code, const ts_text *text) {
   return pj_code_check(code);
 }
 
+/* No device has more; compilers of plugins divide by zero at counts of such elements. */
+#define MOST_BYTES (INT64_C(1) << 46)
+
+static ts_status check_sizes(const ts_graph *graph) {
+  for (size_t i = 0; i < graph->values.count; i++) {
+    const ts_value *value = &graph->values.data[i];
+    int64_t bytes = ts_shape_bytes(value->shape, value->dtype);
+    if (bytes > MOST_BYTES)
+      return ts_error(TS_RESOURCE_EXHAUSTED, "%s has %lld bytes, which no device has",
+                      TS_SHAPE_STR(value->dtype, value->shape), (long long)bytes);
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status check_graph(const ts_graph *graph) {
   if (graph->mesh.rank > 0)
     return ts_error(TS_UNIMPLEMENTED, "a plugin runs programs of one partition, without a mesh");
-  return TS_SUCCESS;
+  return check_sizes(graph);
 }
 
 ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out) {

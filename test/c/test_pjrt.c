@@ -395,7 +395,10 @@ START_TEST(programs_that_are_refused)
                                        "    types() {\n      %9 = constant 0.0 : f32[3]\n      return %9\n    }\n"
                                        "  } : f32[3]\n  return %1\n}\n"),
                   TS_UNIMPLEMENTED, "callback");
-  /* Real plugins end the process at such a constant: it is folded here. */
+  /* Real plugins end the process at such a size, and at such a constant, which is folded here. */
+  ck_assert_error(compile_text(client, "graph @main() -> (f64[36028797018963968]) {\n"
+                                       "  %0 = iota {axis = 0} : f64[36028797018963968]\n  return %0\n}\n"),
+                  TS_RESOURCE_EXHAUSTED, "288230376151711744 bytes, which no device has");
   ck_assert_ok(compile_text(client, "graph @main() -> (s32[]) {\n  %0 = constant 7 : s32[]\n"
                                     "  %1 = constant 0 : s32[]\n  %2 = quotient %0, %1 : s32[]\n  return %2\n}\n"));
   p->close(client);

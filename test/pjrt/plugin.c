@@ -298,17 +298,20 @@ static bool is_ready(const task *t) {
   return true;
 }
 
+/* The events are last: after them the caller may end the client. */
 static void do_task(task *t) {
-  const char *text = t->fail ? "the plugin failed later" : "";
+  int fail;
+  pj_event *events[2] = {t->events[0], t->events[1]};
   if (!t->fail) t->body(t);
-  for (int i = 0; i < 2; i++)
-    if (t->events[i]) end_event(t->events[i], t->fail, text);
+  fail = t->fail;
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < t->operand_count; i++) drop_buffer(t->operands[i]);
   for (size_t i = 0; i < t->result_count; i++) drop_buffer(t->results[i]);
   if (t->code) drop_code(t->code);
   unmade(t);
   pthread_mutex_unlock(&lock);
+  for (int i = 0; i < 2; i++)
+    if (events[i]) end_event(events[i], fail, fail ? "the plugin failed later" : "");
 }
 
 /* A ready task; NULL if none is ready. The lock is held. */

@@ -60,6 +60,8 @@ static const recipe recipes[] = {
      " %0, %1 {lhs_contract = [0,1], lhs_batch = [], rhs_contract = [2,1], rhs_batch = []}"},
     {TS_OP_WIDE_DOT, INTEGERS, 0, "%0: s8[3,5], %1: T[4,5]", "s64[3,4]",
      " %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], rhs_batch = []}"},
+    {TS_OP_SCALED_DOT, WIDE_FLOATS, 0, "%0: s8[3,5], %1: T[4,5], %2: T[3]", "T[3,4]",
+     " %0, %1, %2 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], rhs_batch = [], operand = 0, axes = [0]}"},
     {TS_OP_CONV, FLOATS | COMPLEX, 0, "%0: T[2,5,6,4], %1: T[2,3,2,6]", "T[2,3,5,6]",
      " %0, %1 {strides = [2,1], low = [1,0], high = [0,1], input_dilation = [1,1], kernel_dilation = [1,1], groups = "
      "2}"},

@@ -1,6 +1,6 @@
 """Runs the programs of xla_cases by XLA and compares: python3 run.py FOLDER [NAME ...]
 
-Needs jax. Exits with 1 if any result differs by more than its kind allows, or if XLA refuses a program.
+Needs jax, or with --got in front of the folder only ml_dtypes and numpy: then it compares what pjrt_cases left. Exits with 1 if any result differs by more than its kind allows, or if XLA refuses a program.
 """
 import collections
 import json
@@ -13,13 +13,16 @@ import time
 # Otherwise a value between two half-precision ops is not rounded to half precision.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_allow_excess_precision=false"
 
-import jax
 import ml_dtypes
 import numpy as np
-from jax._src.interpreters import mlir
-from jax._src.lib.mlir import ir
-from jax.extend import backend
-from jaxlib import _jax, xla_client
+
+GOT = sys.argv[1:2] == ["--got"]
+if not GOT:
+    import jax
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+    from jax.extend import backend
+    from jaxlib import _jax, xla_client
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
           "c64": np.complex64, "c128": np.complex128}
@@ -43,6 +46,7 @@ class Case:
     """What xla_cases wrote about a program."""
 
     def __init__(self, path):
+        self.path = path
         self.name = os.path.basename(path)
         self.module = open(path + ".mlir").read()
         self.left_out = None
@@ -63,7 +67,20 @@ class Case:
                 self.kinds.append(kind)
 
 
+def got(case):
+    """What pjrt_cases wrote."""
+    if os.path.exists(case.path + ".err"):
+        raise RuntimeError(open(case.path + ".err").read().strip())
+    data, at, results = open(case.path + ".got", "rb").read(), 0, []
+    for dtype, expected in case.results:
+        results.append(np.frombuffer(data, DTYPES[dtype], expected.size, at).reshape(expected.shape))
+        at += expected.nbytes
+    return results
+
+
 def execute(client, case):
+    if GOT:
+        return got(case)
     with mlir.make_ir_context():
         module = ir.Module.parse(case.module)
         options = xla_client.CompileOptions()
@@ -162,7 +179,7 @@ def run(folder, name, client, counts):
 
 def serve(folder, names, out):
     """Runs programs one after the other and writes a line for each."""
-    client = backend.get_backend("cpu")
+    client = None if GOT else backend.get_backend("cpu")
     for name in names:
         counts = collections.Counter()
         failures = run(folder, name, client, counts)
@@ -200,7 +217,8 @@ def died(folder, name, status, counts):
 
 
 def main(folder, names):
-    jax.config.update("jax_enable_x64", True)
+    if not GOT:
+        jax.config.update("jax_enable_x64", True)
     names = names or sorted(f[:-4] for f in os.listdir(folder) if f.endswith(".txt"))
     counts, failures, start, at = collections.Counter(), [], time.time(), 0
     while at < len(names):
@@ -215,10 +233,11 @@ def main(folder, names):
             at += 1
     for what in sorted(counts):
         print("%6d %s" % (counts[what], what))
-    print("test-xla: %d programs, %d disagreements, %.0f s, jax %s" % (
-        len(names), len(failures), time.time() - start, jax.__version__))
+    print("%s: %d programs, %d disagreements, %.0f s%s" % (
+        "test-pjrt" if GOT else "test-xla", len(names), len(failures), time.time() - start,
+        "" if GOT else ", jax " + jax.__version__))
     return 1 if failures or not counts["programs run"] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(main(*(lambda args: (args[0], args[1:]))(sys.argv[2:] if GOT else sys.argv[1:])))
