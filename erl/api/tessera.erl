@@ -181,6 +181,13 @@
          broadcast_from/3, barrier/2, vary/2, axis_index/1, axis_size/1]).
 -export([clients/0, platforms/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
+%% Old names of functions of tessera_mesh, for one release.
+-deprecated([{sharding_constraint, 2, "use tessera_mesh:sharding_constraint/2"}, {all_reduce, 3, "use tessera_mesh:all_reduce/3"},
+             {all_gather, 3, "use tessera_mesh:all_gather/3"}, {reduce_scatter, 3, "use tessera_mesh:reduce_scatter/3"},
+             {all_to_all, 4, "use tessera_mesh:all_to_all/4"}, {permute, 3, "use tessera_mesh:permute/3"},
+             {shift, 3, "use tessera_mesh:shift/3"}, {broadcast_from, 3, "use tessera_mesh:broadcast_from/3"},
+             {barrier, 2, "use tessera_mesh:barrier/2"}, {vary, 2, "use tessera_mesh:vary/2"},
+             {axis_index, 1, "use tessera_mesh:axis_index/1"}, {axis_size, 1, "use tessera_mesh:axis_size/1"}]).
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
 -export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, tri_options/0, meshgrid_options/0, close_options/0, nan_to_num_options/0, nonzero_options/0, searchsorted_options/0,
               digitize_options/0, average_options/0, cov_options/0, corrcoef_options/0, diff_options/0, histogram_options/0, bincount_options/0,

@@ -19,6 +19,8 @@
 -module(tessera_mesh).
 -include("tessera.hrl").
 -export([shard/3, shard/4, gather/3, results/2, draw/3, partitions/1]).
+-export([sharding_constraint/2, all_reduce/3, all_gather/3, reduce_scatter/3, all_to_all/4, permute/3, shift/3, broadcast_from/3, barrier/2,
+         vary/2, axis_index/1, axis_size/1]).
 -export_type([mesh/0, axis/0, sharding/0]).
 
 -type mesh() :: tessera_sharding:mesh().
@@ -147,6 +149,81 @@ product(Numbers) -> lists:foldl(fun erlang:'*'/2, 1, Numbers).
 %% '''
 -spec partitions(mesh()) -> pos_integer().
 partitions(Mesh) -> tessera_sharding:count(tessera_sharding:check(partitions, [Mesh], Mesh)).
+
+%% ---- functions of parts
+
+%% @doc In a function of {@link tessera:shard_jit/3}: its argument, cut as the sharding says (see {@link tessera_mesh}); `#{}' is
+%% replicated. The function's results stay the same; the sharding holds also where another would send fewer bytes, and
+%% values made of it tend to be cut like it. The argument is a tensor, a number or a container of them; all are cut in the
+%% same way. Its gradient is cut like it. A cut must divide its dim. Outside such a function it is an error, since there is
+%% no mesh.
+%% ```
+%% 1> tessera:open_client(two, #{device_count => 2}).
+%% ok
+%% 2> Outer = fun(X, Y) -> tessera_mesh:sharding_constraint(tessera:outer(X, Y), #{1 => [rows]}) end.
+%% 3> F = tessera:shard_jit(Outer, #{shape => {2}, axes => [rows]}, #{input_shardings => [#{}, #{}], client => two}).
+%% 4> Vectors = [tessera:tensor([1, 2]), tessera:tensor([3, 4])].
+%% 5> [tessera:to_list(Part) || Part <- F([Vectors, Vectors])].
+%% [[[3],[6]],[[4],[8]]]
+%% '''
+-spec sharding_constraint(Term, sharding()) -> Term.
+sharding_constraint(Term, Sharding) -> tessera_constraint:constrain(Term, Sharding).
+
+%% @doc In a function of {@link tessera:shard_map/4}: each element combined over the partitions along a mesh axis: a name, a
+%% number or a list of names and numbers. All of them get the result. The first argument is a tensor, a number or a
+%% container of them, sent as one message. `mean' gives floats; `and' and `or' are of the bits. Floats are combined in a
+%% balanced tree, so the bits do not depend on threads; f16 and bf16 are summed in f32.
+-spec all_reduce(Term, sum | mean | product | min | max | 'and' | 'or', axis() | [axis()]) -> Term.
+all_reduce(Term, Operation, Axis) -> tessera_collective:all_reduce(Term, Operation, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: the tensors of all partitions along a mesh axis, joined along a dim. Also of
+%% a container.
+-spec all_gather(Term, integer(), axis() | [axis()]) -> Term.
+all_gather(Term, Dim, Axis) -> tessera_collective:all_gather(Term, Dim, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: the sum over the partitions along a mesh axis. Each partition gets its
+%% part of a dim. The number of partitions must divide the dim. Also of a container.
+-spec reduce_scatter(Term, integer(), axis() | [axis()]) -> Term.
+reduce_scatter(Term, Dim, Axis) -> tessera_collective:reduce_scatter(Term, Dim, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: cuts the dim Split into one part for each partition along a mesh axis, sends
+%% each its part, and joins the received parts along the dim Concat. The number of partitions must divide the dim Split.
+%% Also of a container.
+-spec all_to_all(Term, integer(), integer(), axis() | [axis()]) -> Term.
+all_to_all(Term, Split, Concat, Axis) -> tessera_collective:all_to_all(Term, Split, Concat, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: for each `{From, To}' the partition with index To along a mesh axis gets
+%% what From has. A partition that receives nothing gets zeros. Also of a container.
+-spec permute(Term, [{non_neg_integer(), non_neg_integer()}], axis() | [axis()]) -> Term.
+permute(Term, Pairs, Axis) -> tessera_collective:permute(Term, Pairs, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: the term of the partition By places before, in a ring along a mesh axis.
+%% Also of a container.
+-spec shift(Term, integer(), axis() | [axis()]) -> Term.
+shift(Term, By, Axis) -> tessera_collective:shift(Term, By, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: the term of the partition with index Root along a mesh axis. Also of a
+%% container.
+-spec broadcast_from(Term, non_neg_integer(), axis() | [axis()]) -> Term.
+broadcast_from(Term, Root, Axis) -> tessera_collective:broadcast_from(Term, Root, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: its argument, but not before all partitions along a mesh axis have come here.
+-spec barrier(Term, axis() | [axis()]) -> Term.
+barrier(Term, Axis) -> tessera_collective:barrier(Term, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: its argument, marked as a value that may differ between the partitions
+%% along a mesh axis. Gradients with respect to it are not summed over that axis.
+-spec vary(Term, axis() | [axis()]) -> Term.
+vary(Term, Axis) -> tessera_collective:vary(Term, Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: the index of the partition along a mesh axis, a scalar s32; of several axes
+%% in row-major order.
+-spec axis_index(axis() | [axis()]) -> tessera:tensor().
+axis_index(Axis) -> tessera_collective:axis_index(Axis).
+
+%% @doc In a function of {@link tessera:shard_map/4}: the number of partitions along a mesh axis, or along several: an integer.
+-spec axis_size(axis() | [axis()]) -> pos_integer().
+axis_size(Axis) -> tessera_collective:axis_size(Axis).
 
 %% ---- pictures
 

@@ -127,7 +127,7 @@ introduced(Server, #{ranks := 1} = Options) -> known(Server, [own(Options)], Opt
 introduced(Server, #{ranks := Ranks} = Options) ->
     ok = tessera_cluster_joined:introduce(Server, [], 1),
     Mesh = #{shape => {Ranks}},
-    Gather = tessera:shard_map(fun(X) -> tessera:all_gather(X, 0, 0) end, Mesh, [#{0 => [0]}], #{}, #{client => Server}),
+    Gather = tessera:shard_map(fun(X) -> tessera_mesh:all_gather(X, 0, 0) end, Mesh, [#{0 => [0]}], #{}, #{client => Server}),
     try Gather([[tessera:from_binary(packed(own(Options)), u8, {1, ?RECORD})]]) of
         [All] ->
             Bytes = tessera:to_binary(All),

@@ -28,6 +28,7 @@ remote(tessera, reduce, [_, _, F | _], Calls, S) ->
     {_, S1} = applied(Calls, F, [tensor, tensor], S),
     {tensor, S1};
 remote(tessera, Name, Kinds, _, S) -> {tessera_kind:ours(Name, Kinds), S};
+remote(tessera_mesh, Name, Kinds, _, S) -> {tessera_kind:of_mesh(Name, Kinds), S};
 remote(lists, Name, [F, List], Calls, S) when Name =:= map; Name =:= foreach; Name =:= filter; Name =:= flatmap ->
     {Kind, S1} = on_elements(F, [], List, Calls, S),
     {mapped(Name, Kind, List), S1};

@@ -2,7 +2,7 @@
 -module(tessera_kind).
 -include("tessera.hrl").
 -include("../term/tessera_number.hrl").
--export([of_term/1, join/2, elements/1, traced/1, is_plain/1, is_number_kind/1, ours/2, type_test/2]).
+-export([of_term/1, join/2, elements/1, traced/1, is_plain/1, is_number_kind/1, ours/2, of_mesh/2, type_test/2]).
 -export_type([kind/0]).
 
 %% `number' and `static' are plain terms, `flag' is the tensor that a comparison gives.
@@ -124,6 +124,15 @@ ours(Name, Kinds) ->
         true -> tensor;
         false -> any
     end.
+
+%% The same of a function of tessera_mesh. Collectives give the container that they are given.
+-spec of_mesh(atom(), [kind()]) -> kind().
+of_mesh(axis_size, [_]) -> number;
+of_mesh(axis_index, [_]) -> tensor;
+of_mesh(Name, [Kind | _]) when Name =:= sharding_constraint; Name =:= all_reduce; Name =:= all_gather; Name =:= reduce_scatter;
+                               Name =:= all_to_all; Name =:= permute; Name =:= shift; Name =:= broadcast_from; Name =:= barrier;
+                               Name =:= vary -> traced(Kind);
+of_mesh(_, _) -> any.
 
 %% The result of a type test; none for a function that is not a type test. A tensor is a tuple, and no other type.
 -spec type_test(atom(), kind()) -> boolean() | maybe_so | none.

@@ -514,6 +514,24 @@ wrong_calls_test_() ->
              {"the sharding of argument 1", fun() -> (tessera:shard_map(Id, Mesh, [foo], #{}, #{client => ?CLIENT}))([[V], [V]]) end},
              {"the sharding of the result", fun() -> (tessera:shard_map(Id, Mesh, [#{}], {#{}, #{}}, #{client => ?CLIENT}))([[V], [V]]) end}]].
 
+%% Old names, in the module tessera, of functions of tessera_mesh: deprecated, and they make the same programs.
+old_names_test_() ->
+    Taking = [{all_reduce, [sum, a]}, {all_gather, [0, a]}, {reduce_scatter, [0, a]}, {all_to_all, [0, 0, a]}, {permute, [[{0, 1}], a]},
+              {shift, [1, a]}, {broadcast_from, [0, a]}, {barrier, [a]}, {vary, [a]}],
+    Calls = [{Name, fun(Module, X) -> apply(Module, Name, [X | Args]) end, length(Args) + 1} || {Name, Args} <- Taking] ++
+        [{Name, fun(Module, _) -> apply(Module, Name, [a]) end, 1} || Name <- [axis_index, axis_size]],
+    Deprecated = lists:append([List || {deprecated, List} <- tessera:module_info(attributes)]),
+    [?_assertEqual(lists:sort([{sharding_constraint, 2} | [{Name, Arity} || {Name, _, Arity} <- Calls]]),
+                   lists:sort([{Name, Arity} || {Name, Arity, _} <- Deprecated])),
+     [?_assertEqual(lists:flatten(io_lib:format("use tessera_mesh:~s/~b", [Name, Arity])), Advice) || {Name, Arity, Advice} <- Deprecated],
+     [{atom_to_list(Name), fun() -> ?assertEqual(program(tessera_mesh, Call), program(tessera, Call)) end} || {Name, Call, _} <- Calls]].
+
+program(Module, Call) ->
+    Map = tessera:shard_map(fun(X) -> tessera:add(X, tessera:sum(Call(Module, X))) end, mesh({2}, [a]), [#{0 => [a]}], #{0 => [a]},
+                            #{client => ?CLIENT}),
+    X = tessera:template(f32, {4}),
+    tessera:to_text(Map, [[[X], [X]]]).
+
 %% Each argument of each function replaced by invalid terms: an error that names the function.
 misuse_test_() ->
     Mesh = mesh({2}, [a]),
