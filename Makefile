@@ -106,7 +106,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-erl-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-accelerator accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -498,6 +498,10 @@ bench: all $(if $(MPI_LIBS),build/bench/peer_mpi)
 	$(call erl_compile,bench,bench)
 	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_bench main -s init stop
 
+# On the device of a PJRT plugin, PJRT_PLUGIN=FILE; bench/peer_accelerator.py is JAX.
+bench-accelerator: all
+	$(call erl_compile,bench,bench)
+	$(Q)TESSERA_PJRT_PLUGIN=$(PJRT_PLUGIN) $(ERL) -noshell -pa ebin build/bench -s tessera_accelerator main -s init stop
 build/bench/peer_mpi: bench/peer_mpi.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(MPI_CFLAGS) -o $@ $< $(MPI_LIBS)
