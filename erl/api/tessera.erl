@@ -460,7 +460,7 @@ arange(Start, Stop) -> arange(Start, Stop, 1).
 %% [3,1,-1]
 %% '''
 -spec arange(number(), number(), number()) -> tensor().
-arange(Start, Stop, Step) -> tessera_shapes:arange(Start, Stop, Step, default).
+arange(Start, Stop, Step) -> tessera_error:within(arange, [Start, Stop, Step], fun() -> tessera_shapes:arange(Start, Stop, Step, default) end).
 
 %% @doc The numbers Start, Start + Step, ... before Stop, in the given type. Raises if a number is out of its range.
 %% ```
@@ -468,7 +468,7 @@ arange(Start, Stop, Step) -> tessera_shapes:arange(Start, Stop, Step, default).
 %% [0.0,1.0,2.0]
 %% '''
 -spec arange(number(), number(), number(), type()) -> tensor().
-arange(Start, Stop, Step, Type) -> tessera_shapes:arange(Start, Stop, Step, Type).
+arange(Start, Stop, Step, Type) -> tessera_error:within(arange, [Start, Stop, Step, Type], fun() -> tessera_shapes:arange(Start, Stop, Step, Type) end).
 
 %% @doc Zeros with the shape and the type of X.
 %% ```
@@ -476,11 +476,11 @@ arange(Start, Stop, Step, Type) -> tessera_shapes:arange(Start, Stop, Step, Type
 %% [0.0,0.0]
 %% '''
 -spec zeros_like(operand()) -> tensor().
-zeros_like(X) -> full_like(X, 0).
+zeros_like(X) -> tessera_error:within(zeros_like, [X], fun() -> tessera_shapes:full_like(X, 0, same) end).
 
 %% @doc Zeros with the shape of X, of the given type.
 -spec zeros_like(operand(), type()) -> tensor().
-zeros_like(X, Type) -> full_like(X, 0, Type).
+zeros_like(X, Type) -> tessera_error:within(zeros_like, [X, Type], fun() -> tessera_shapes:full_like(X, 0, Type) end).
 
 %% @doc Ones with the shape and the type of X.
 %% ```
@@ -488,11 +488,11 @@ zeros_like(X, Type) -> full_like(X, 0, Type).
 %% [[1,1],[1,1]]
 %% '''
 -spec ones_like(operand()) -> tensor().
-ones_like(X) -> full_like(X, 1).
+ones_like(X) -> tessera_error:within(ones_like, [X], fun() -> tessera_shapes:full_like(X, 1, same) end).
 
 %% @doc Ones with the shape of X, of the given type.
 -spec ones_like(operand(), type()) -> tensor().
-ones_like(X, Type) -> full_like(X, 1, Type).
+ones_like(X, Type) -> tessera_error:within(ones_like, [X, Type], fun() -> tessera_shapes:full_like(X, 1, Type) end).
 
 %% @doc A number in each place of the shape of X, in the type of X.
 %% ```
@@ -500,11 +500,11 @@ ones_like(X, Type) -> full_like(X, 1, Type).
 %% [7,7,7]
 %% '''
 -spec full_like(operand(), operand()) -> tensor().
-full_like(X, Number) -> tessera_shapes:full_like(X, Number, same).
+full_like(X, Number) -> tessera_error:within(full_like, [X, Number], fun() -> tessera_shapes:full_like(X, Number, same) end).
 
 %% @doc A number in each place of the shape of X, in the given type.
 -spec full_like(operand(), operand(), type()) -> tensor().
-full_like(X, Number, Type) -> tessera_shapes:full_like(X, Number, Type).
+full_like(X, Number, Type) -> tessera_error:within(full_like, [X, Number, Type], fun() -> tessera_shapes:full_like(X, Number, Type) end).
 
 %% @doc A square matrix with ones on the diagonal and below it, of type f32.
 %% ```
@@ -521,7 +521,7 @@ tri(Size) -> tri(Size, #{}).
 %% [[1,1,0],[1,1,1]]
 %% '''
 -spec tri(non_neg_integer(), tri_options()) -> tensor().
-tri(Rows, Options) -> tessera_shapes:tri(Rows, Options).
+tri(Rows, Options) -> tessera_error:within(tri, [Rows, Options], fun() -> tessera_shapes:tri(Rows, Options) end).
 
 %% @doc The coordinates of the points of a grid: for each vector a tensor of the grid's shape. As in NumPy the first vector runs along
 %% the columns, the second along the rows.
@@ -536,7 +536,7 @@ meshgrid(Lines) -> meshgrid(Lines, #{}).
 %% @doc The coordinates of the points of a grid. Options: `indexing', `xy' as {@link meshgrid/1} does unless given, or `ij': the N-th vector runs
 %% along the N-th axis.
 -spec meshgrid([operand()], meshgrid_options()) -> [tensor()].
-meshgrid(Lines, Options) -> tessera_shapes:meshgrid(Lines, Options).
+meshgrid(Lines, Options) -> tessera_error:within(meshgrid, [Lines, Options], fun() -> tessera_shapes:meshgrid(Lines, Options) end).
 
 %% @doc For each index, a row of Size elements with a one at the index and zeros elsewhere: u8. An index out of range
 %% gives a row of zeros.
@@ -1120,7 +1120,7 @@ bitcast(X, Type) -> tessera_elementwise:bitcast(X, Type).
 %% [3.0,-1.0]
 %% '''
 -spec log2(operand()) -> tensor().
-log2(X) -> tessera_floats:log2(X).
+log2(X) -> tessera_error:within(log2, [X], fun() -> tessera_floats:log2(X) end).
 
 %% @doc The logarithm with base 10. It is exact for 1, 10, 100, ... 10^22.
 %% ```
@@ -1128,7 +1128,7 @@ log2(X) -> tessera_floats:log2(X).
 %% [3.0,0.0]
 %% '''
 -spec log10(operand()) -> tensor().
-log10(X) -> tessera_floats:log10(X).
+log10(X) -> tessera_error:within(log10, [X], fun() -> tessera_floats:log10(X) end).
 
 %% @doc The square root of A * A + B * B, whose squares do not overflow. Infinite where one of both is.
 %% ```
@@ -1136,7 +1136,7 @@ log10(X) -> tessera_floats:log10(X).
 %% 5.0
 %% '''
 -spec hypot(operand(), operand()) -> tensor().
-hypot(A, B) -> tessera_floats:hypot(A, B).
+hypot(A, B) -> tessera_error:within(hypot, [A, B], fun() -> tessera_floats:hypot(A, B) end).
 
 %% @doc 1 where an element is neither infinite nor NaN, and 0 elsewhere.
 %% ```
@@ -1144,7 +1144,7 @@ hypot(A, B) -> tessera_floats:hypot(A, B).
 %% [1,0,0]
 %% '''
 -spec is_finite(operand()) -> tensor().
-is_finite(X) -> tessera_floats:is_finite(X).
+is_finite(X) -> tessera_error:within(is_finite, [X], fun() -> tessera_floats:is_finite(X) end).
 
 %% @doc 1 where |A - B| is at most 1.0e-8 + 1.0e-5 |B|, and 0 elsewhere.
 %% ```
@@ -1157,7 +1157,7 @@ is_close(A, B) -> is_close(A, B, #{}).
 %% @doc 1 where |A - B| is at most atol + rtol |B|, and 0 elsewhere. Options: `rtol', 1.0e-5 unless given; `atol', 1.0e-8 unless given; `equal_nan', `true'
 %% if NaN is close to NaN. An infinity is close to itself only. Differences are taken in f64.
 -spec is_close(operand(), operand(), close_options()) -> tensor().
-is_close(A, B, Options) -> tessera_floats:is_close(A, B, Options).
+is_close(A, B, Options) -> tessera_error:within(is_close, [A, B, Options], fun() -> tessera_floats:is_close(A, B, Options) end).
 
 %% @doc 1 if all elements of A and B are close as {@link is_close/2} has it, else 0.
 %% ```
@@ -1169,7 +1169,7 @@ all_close(A, B) -> all_close(A, B, #{}).
 
 %% @doc 1 if all elements of A and B are close, else 0. Options as of {@link is_close/3}.
 -spec all_close(operand(), operand(), close_options()) -> tensor().
-all_close(A, B, Options) -> tessera_floats:all_close(A, B, Options).
+all_close(A, B, Options) -> tessera_error:within(all_close, [A, B, Options], fun() -> tessera_floats:all_close(A, B, Options) end).
 
 %% @doc X with 0 in the place of NaN, and the ends of the type's range in the place of infinities.
 %% ```
@@ -1186,7 +1186,7 @@ nan_to_num(X) -> nan_to_num(X, #{}).
 %% [-1.0,9.0]
 %% '''
 -spec nan_to_num(operand(), nan_to_num_options()) -> tensor().
-nan_to_num(X, Options) -> tessera_floats:nan_to_num(X, Options).
+nan_to_num(X, Options) -> tessera_error:within(nan_to_num, [X, Options], fun() -> tessera_floats:nan_to_num(X, Options) end).
 
 %% ---- shapes and indices
 
@@ -1298,7 +1298,7 @@ slice(Tensor, Starts, Lengths, Strides) -> tessera_ops:slice(Tensor, Starts, Len
 %% '''
 -spec at(tensor(), [operand() | all | new_axis | '...' | {From, To} | {From, To, integer()}]) -> tensor()
               when From :: all | integer(), To :: all | integer().
-at(Tensor, Indices) -> tessera_shapes:at(Tensor, Indices).
+at(Tensor, Indices) -> tessera_error:within(at, [Tensor, Indices], fun() -> tessera_shapes:at(Tensor, Indices) end).
 
 %% @doc X side by side as often as a count says, for each axis. Of fewer counts than axes the last axes have them; a number is that of the
 %% last axis; of more, X has new axes in front.
@@ -1307,7 +1307,7 @@ at(Tensor, Indices) -> tessera_shapes:at(Tensor, Indices).
 %% [[1,2,1,2],[1,2,1,2]]
 %% '''
 -spec tile(operand(), non_neg_integer() | [non_neg_integer()]) -> tensor().
-tile(X, Counts) -> tessera_shapes:tile(X, Counts).
+tile(X, Counts) -> tessera_error:within(tile, [X, Counts], fun() -> tessera_shapes:tile(X, Counts) end).
 
 %% @doc Each element as often as the count says, all in one axis. Counts are a number, or a list with one for each element.
 %% ```
@@ -1323,7 +1323,7 @@ repeat(X, Counts) -> repeat(X, Counts, #{}).
 %% [[0,0,1,1],[2,2,3,3]]
 %% '''
 -spec repeat(operand(), non_neg_integer() | [non_neg_integer()], axis_options()) -> tensor().
-repeat(X, Counts, Options) -> tessera_shapes:repeat(X, Counts, Options).
+repeat(X, Counts, Options) -> tessera_error:within(repeat, [X, Counts, Options], fun() -> tessera_shapes:repeat(X, Counts, Options) end).
 
 %% @doc All elements in row-major order moved on by Shift; those that leave the end come back at the beginning.
 %% ```
@@ -1340,7 +1340,7 @@ roll(X, Shift) -> roll(X, Shift, #{}).
 %% [[1,2,0],[4,5,3]]
 %% '''
 -spec roll(operand(), integer() | [integer()], axes_options()) -> tensor().
-roll(X, Shifts, Options) -> tessera_shapes:roll(X, Shifts, Options).
+roll(X, Shifts, Options) -> tessera_error:within(roll, [X, Shifts, Options], fun() -> tessera_shapes:roll(X, Shifts, Options) end).
 
 %% @doc X with two axes exchanged.
 %% ```
@@ -1348,7 +1348,7 @@ roll(X, Shifts, Options) -> tessera_shapes:roll(X, Shifts, Options).
 %% {4,3,2}
 %% '''
 -spec swap_axes(operand(), integer(), integer()) -> tensor().
-swap_axes(X, A, B) -> tessera_shapes:swap_axes(X, A, B).
+swap_axes(X, A, B) -> tessera_error:within(swap_axes, [X, A, B], fun() -> tessera_shapes:swap_axes(X, A, B) end).
 
 %% @doc X with an axis moved to another place, or several; the other axes keep their order.
 %% ```
@@ -1356,7 +1356,7 @@ swap_axes(X, A, B) -> tessera_shapes:swap_axes(X, A, B).
 %% {3,4,2}
 %% '''
 -spec move_axis(operand(), integer() | [integer()], integer() | [integer()]) -> tensor().
-move_axis(X, From, To) -> tessera_shapes:move_axis(X, From, To).
+move_axis(X, From, To) -> tessera_error:within(move_axis, [X, From, To], fun() -> tessera_shapes:move_axis(X, From, To) end).
 
 %% @doc Of a vector the square matrix with that diagonal; of a matrix its diagonal.
 %% ```
@@ -1375,7 +1375,7 @@ diag(X) -> diag(X, 0).
 %% [1,5]
 %% '''
 -spec diag(operand(), integer()) -> tensor().
-diag(X, Offset) -> tessera_shapes:diag(X, Offset).
+diag(X, Offset) -> tessera_error:within(diag, [X, Offset], fun() -> tessera_shapes:diag(X, Offset) end).
 
 %% @doc X with zeros above the diagonal of its last two axes.
 %% ```
@@ -1387,7 +1387,7 @@ tril(X) -> tril(X, 0).
 
 %% @doc X with zeros above another diagonal of its last two axes, by so many columns to the right.
 -spec tril(operand(), integer()) -> tensor().
-tril(X, Offset) -> tessera_shapes:triangle(tril, X, Offset).
+tril(X, Offset) -> tessera_error:within(tril, [X, Offset], fun() -> tessera_shapes:triangle(tril, X, Offset) end).
 
 %% @doc X with zeros below the diagonal of its last two axes.
 %% ```
@@ -1399,7 +1399,7 @@ triu(X) -> triu(X, 0).
 
 %% @doc X with zeros below another diagonal of its last two axes, by so many columns to the right.
 -spec triu(operand(), integer()) -> tensor().
-triu(X, Offset) -> tessera_shapes:triangle(triu, X, Offset).
+triu(X, Offset) -> tessera_error:within(triu, [X, Offset], fun() -> tessera_shapes:triangle(triu, X, Offset) end).
 
 %% @doc The tensor with the part that begins at Starts replaced by Slice. Starts are moved so that the part fits.
 %% ```
@@ -1696,7 +1696,7 @@ nonzero(X) -> nonzero(X, #{}).
 %% @doc The indices of the elements that are not 0. Options: `size', how many elements are found, the first ones of more, which makes it work
 %% in traced functions; `fill', the index that stands where there are less, 0 unless given.
 -spec nonzero(operand(), nonzero_options()) -> [tensor()].
-nonzero(X, Options) -> tessera_statistics:nonzero(X, Options).
+nonzero(X, Options) -> tessera_error:within(nonzero, [X, Options], fun() -> tessera_statistics:nonzero(X, Options) end).
 
 %% @doc The indices of all elements that are not 0, a row for each element; {@link nonzero/1} has them as vectors.
 %% ```
@@ -1712,7 +1712,7 @@ argwhere(X) -> argwhere(X, #{}).
 %% [[1],[2],[-1]]
 %% '''
 -spec argwhere(operand(), nonzero_options()) -> tensor().
-argwhere(X, Options) -> tessera_statistics:argwhere(X, Options).
+argwhere(X, Options) -> tessera_error:within(argwhere, [X, Options], fun() -> tessera_statistics:argwhere(X, Options) end).
 
 %% @doc Where each value belongs in a vector in ascending order: before elements that are equal to it.
 %% ```
@@ -1729,7 +1729,7 @@ searchsorted(Sorted, Values) -> searchsorted(Sorted, Values, #{}).
 %% 3
 %% '''
 -spec searchsorted(operand(), operand(), searchsorted_options()) -> tensor().
-searchsorted(Sorted, Values, Options) -> tessera_statistics:searchsorted(Sorted, Values, Options).
+searchsorted(Sorted, Values, Options) -> tessera_error:within(searchsorted, [Sorted, Values, Options], fun() -> tessera_statistics:searchsorted(Sorted, Values, Options) end).
 
 %% @doc The number of the bin of each element, of bins between edges in ascending order: 0 before the first edge. A bin has its left edge.
 %% ```
@@ -1745,7 +1745,7 @@ digitize(X, Edges) -> digitize(X, Edges, #{}).
 %% [0,0,2]
 %% '''
 -spec digitize(operand(), operand(), digitize_options()) -> tensor().
-digitize(X, Edges, Options) -> tessera_statistics:digitize(X, Edges, Options).
+digitize(X, Edges, Options) -> tessera_error:within(digitize, [X, Edges, Options], fun() -> tessera_statistics:digitize(X, Edges, Options) end).
 
 %% ---- statistics
 
@@ -1760,7 +1760,7 @@ average(X) -> average(X, #{}).
 %% 1.25
 %% '''
 -spec average(operand(), average_options()) -> tensor().
-average(X, Options) -> tessera_statistics:average(X, Options).
+average(X, Options) -> tessera_error:within(average, [X, Options], fun() -> tessera_statistics:average(X, Options) end).
 
 %% @doc The sum of all elements, NaN left out.
 %% ```
@@ -1773,7 +1773,7 @@ nan_sum(X) -> nan_sum(X, #{}).
 %% @doc The sum of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
 %% unless given; `keep_axes', `true' to keep them with size 1.
 -spec nan_sum(operand(), reduce_options()) -> tensor().
-nan_sum(X, Options) -> tessera_statistics:nan_reduce(nan_sum, X, Options).
+nan_sum(X, Options) -> tessera_error:within(nan_sum, [X, Options], fun() -> tessera_statistics:nan_reduce(nan_sum, X, Options) end).
 
 %% @doc The product of all elements, NaN left out.
 %% ```
@@ -1786,7 +1786,7 @@ nan_product(X) -> nan_product(X, #{}).
 %% @doc The product of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
 %% unless given; `keep_axes', `true' to keep them with size 1.
 -spec nan_product(operand(), reduce_options()) -> tensor().
-nan_product(X, Options) -> tessera_statistics:nan_reduce(nan_product, X, Options).
+nan_product(X, Options) -> tessera_error:within(nan_product, [X, Options], fun() -> tessera_statistics:nan_reduce(nan_product, X, Options) end).
 
 %% @doc The largest of all elements, NaN left out.
 %% ```
@@ -1799,7 +1799,7 @@ nan_max(X) -> nan_max(X, #{}).
 %% @doc The largest of the elements over axes, NaN left out. NaN where all are NaN. Options: `axes', one or a list,
 %% all of them unless given; `keep_axes', `true' to keep them with size 1.
 -spec nan_max(operand(), reduce_options()) -> tensor().
-nan_max(X, Options) -> tessera_statistics:nan_reduce(nan_max, X, Options).
+nan_max(X, Options) -> tessera_error:within(nan_max, [X, Options], fun() -> tessera_statistics:nan_reduce(nan_max, X, Options) end).
 
 %% @doc The smallest of all elements, NaN left out.
 %% ```
@@ -1812,7 +1812,7 @@ nan_min(X) -> nan_min(X, #{}).
 %% @doc The smallest of the elements over axes, NaN left out. NaN where all are NaN. Options: `axes', one or a list,
 %% all of them unless given; `keep_axes', `true' to keep them with size 1.
 -spec nan_min(operand(), reduce_options()) -> tensor().
-nan_min(X, Options) -> tessera_statistics:nan_reduce(nan_min, X, Options).
+nan_min(X, Options) -> tessera_error:within(nan_min, [X, Options], fun() -> tessera_statistics:nan_reduce(nan_min, X, Options) end).
 
 %% @doc The mean of all elements, NaN left out.
 %% ```
@@ -1825,7 +1825,7 @@ nan_mean(X) -> nan_mean(X, #{}).
 %% @doc The mean of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
 %% unless given; `keep_axes', `true' to keep them with size 1.
 -spec nan_mean(operand(), reduce_options()) -> tensor().
-nan_mean(X, Options) -> tessera_statistics:nan_mean(X, Options).
+nan_mean(X, Options) -> tessera_error:within(nan_mean, [X, Options], fun() -> tessera_statistics:nan_mean(X, Options) end).
 
 %% @doc The variance of all elements, NaN left out.
 %% ```
@@ -1838,7 +1838,7 @@ nan_variance(X) -> nan_variance(X, #{}).
 %% @doc The variance of the elements over axes, NaN left out. Options: `axes', one or a list,
 %% all of them unless given; `keep_axes', `true' to keep them with size 1; `ddof', what is subtracted from the count, 0 unless given.
 -spec nan_variance(operand(), variance_options()) -> tensor().
-nan_variance(X, Options) -> tessera_statistics:nan_variance(X, Options).
+nan_variance(X, Options) -> tessera_error:within(nan_variance, [X, Options], fun() -> tessera_statistics:nan_variance(X, Options) end).
 
 %% @doc The standard deviation of all elements, NaN left out.
 %% ```
@@ -1851,7 +1851,7 @@ nan_standard_deviation(X) -> nan_standard_deviation(X, #{}).
 %% @doc The standard deviation of the elements over axes, NaN left out. Options: `axes', one or a list,
 %% all of them unless given; `keep_axes', `true' to keep them with size 1; `ddof', what is subtracted from the count, 0 unless given.
 -spec nan_standard_deviation(operand(), variance_options()) -> tensor().
-nan_standard_deviation(X, Options) -> tessera_statistics:nan_standard_deviation(X, Options).
+nan_standard_deviation(X, Options) -> tessera_error:within(nan_standard_deviation, [X, Options], fun() -> tessera_statistics:nan_standard_deviation(X, Options) end).
 
 %% @doc The median of all elements, NaN left out.
 %% ```
@@ -1864,7 +1864,7 @@ nan_median(X) -> nan_median(X, #{}).
 %% @doc The median of the elements over axes, NaN left out. Options: `axes', one or a list, all of them
 %% unless given; `keep_axes', `true' to keep them with size 1.
 -spec nan_median(operand(), reduce_options()) -> tensor().
-nan_median(X, Options) -> tessera_statistics:nan_median(X, Options).
+nan_median(X, Options) -> tessera_error:within(nan_median, [X, Options], fun() -> tessera_statistics:nan_median(X, Options) end).
 
 %% @doc The quantile of all elements at a fraction from 0 to 1, NaN left out.
 %% ```
@@ -1877,7 +1877,7 @@ nan_quantile(X, Fraction) -> nan_quantile(X, Fraction, #{}).
 %% @doc The quantile of the elements over axes at a fraction from 0 to 1, NaN left out. Options: `axes', one or a list, all of them
 %% unless given; `keep_axes', `true' to keep them with size 1.
 -spec nan_quantile(operand(), number(), reduce_options()) -> tensor().
-nan_quantile(X, Fraction, Options) -> tessera_statistics:nan_quantile(X, Fraction, Options).
+nan_quantile(X, Fraction, Options) -> tessera_error:within(nan_quantile, [X, Fraction, Options], fun() -> tessera_statistics:nan_quantile(X, Fraction, Options) end).
 
 %% @doc The index of the largest of all elements, NaN left out.
 %% ```
@@ -1890,7 +1890,7 @@ nan_argmax(X) -> nan_argmax(X, #{}).
 %% @doc The index of the largest of the elements over axes, NaN left out. Options as of
 %% {@link argmax/2}. The first index where all are NaN.
 -spec nan_argmax(operand(), arg_options()) -> tensor().
-nan_argmax(X, Options) -> tessera_statistics:nan_arg(nan_argmax, X, Options).
+nan_argmax(X, Options) -> tessera_error:within(nan_argmax, [X, Options], fun() -> tessera_statistics:nan_arg(nan_argmax, X, Options) end).
 
 %% @doc The index of the smallest of all elements, NaN left out.
 %% ```
@@ -1903,7 +1903,7 @@ nan_argmin(X) -> nan_argmin(X, #{}).
 %% @doc The index of the smallest of the elements over axes, NaN left out. Options as of
 %% {@link argmin/2}. The first index where all are NaN.
 -spec nan_argmin(operand(), arg_options()) -> tensor().
-nan_argmin(X, Options) -> tessera_statistics:nan_arg(nan_argmin, X, Options).
+nan_argmin(X, Options) -> tessera_error:within(nan_argmin, [X, Options], fun() -> tessera_statistics:nan_arg(nan_argmin, X, Options) end).
 
 %% @doc The covariances of the rows of a matrix, whose columns are observations; of a vector its variance. The divisor is one less than the
 %% number of observations.
@@ -1916,7 +1916,7 @@ cov(X) -> cov(X, #{}).
 
 %% @doc Covariances. Options: `ddof', what is subtracted from the number of observations, 1 unless given; `rows', `false' if the variables are columns.
 -spec cov(operand(), cov_options()) -> tensor().
-cov(X, Options) -> tessera_statistics:cov(X, Options).
+cov(X, Options) -> tessera_error:within(cov, [X, Options], fun() -> tessera_statistics:cov(X, Options) end).
 
 %% @doc The correlation coefficients of the rows of a matrix, whose columns are observations.
 %% ```
@@ -1928,7 +1928,7 @@ corrcoef(X) -> corrcoef(X, #{}).
 
 %% @doc Correlation coefficients. Options: `rows', `false' if the variables are columns.
 -spec corrcoef(operand(), corrcoef_options()) -> tensor().
-corrcoef(X, Options) -> tessera_statistics:corrcoef(X, Options).
+corrcoef(X, Options) -> tessera_error:within(corrcoef, [X, Options], fun() -> tessera_statistics:corrcoef(X, Options) end).
 
 %% @doc The differences of neighbours along the last axis.
 %% ```
@@ -1945,7 +1945,7 @@ diff(X) -> diff(X, #{}).
 %% [2]
 %% '''
 -spec diff(operand(), diff_options()) -> tensor().
-diff(X, Options) -> tessera_statistics:diff(X, Options).
+diff(X, Options) -> tessera_error:within(diff, [X, Options], fun() -> tessera_statistics:diff(X, Options) end).
 
 %% @doc {Counts, Edges}: how many elements are in each bin. Bins are their number, for bins of equal width from the smallest element to the
 %% largest, or their edges in ascending order. A bin has its left edge, and the last one its right edge, too.
@@ -1960,7 +1960,7 @@ histogram(X, Bins) -> histogram(X, Bins, #{}).
 %% @doc {Counts, Edges}. Options: `range', {Low, High} in the place of the smallest element and the largest; what is outside is not counted;
 %% `weights', a tensor like X whose elements are added in the place of counting; `density', `true' to divide so that the integral is 1.
 -spec histogram(operand(), pos_integer() | [number()] | tensor(), histogram_options()) -> {tensor(), tensor()}.
-histogram(X, Bins, Options) -> tessera_statistics:histogram(X, Bins, Options).
+histogram(X, Bins, Options) -> tessera_error:within(histogram, [X, Bins, Options], fun() -> tessera_statistics:histogram(X, Bins, Options) end).
 
 %% @doc How often each of the integers 0, 1, ... is there, up to the largest. Its length depends on the contents, so that a traced function
 %% cannot call it: {@link bincount/2} takes the length. Negative ones are not counted.
@@ -1978,7 +1978,7 @@ bincount(X) -> bincount(X, #{}).
 %% [0,2,0]
 %% '''
 -spec bincount(operand(), bincount_options()) -> tensor().
-bincount(X, Options) -> tessera_statistics:bincount(X, Options).
+bincount(X, Options) -> tessera_error:within(bincount, [X, Options], fun() -> tessera_statistics:bincount(X, Options) end).
 
 %% @doc The heights at X of the line through points, whose places are in ascending order. Before the first point and after the last one the
 %% line is level.
@@ -1992,7 +1992,7 @@ interp(X, Places, Heights) -> interp(X, Places, Heights, #{}).
 %% @doc The heights at X of the line through points. Options: `left', the number before the first point; `right', the number after the
 %% last one; without them the line is level there.
 -spec interp(operand(), operand(), operand(), interp_options()) -> tensor().
-interp(X, Places, Heights, Options) -> tessera_statistics:interp(X, Places, Heights, Options).
+interp(X, Places, Heights, Options) -> tessera_error:within(interp, [X, Places, Heights, Options], fun() -> tessera_statistics:interp(X, Places, Heights, Options) end).
 
 %% ---- reductions
 
@@ -2391,7 +2391,7 @@ dot(A, AxesA, BatchA, B, AxesB, BatchB) -> tessera_ops:dot(A, AxesA, BatchA, B, 
 %% {5,4,2,2}
 %% '''
 -spec matmul(operand(), operand()) -> tensor().
-matmul(A, B) -> tessera_einsum:matmul(A, B).
+matmul(A, B) -> tessera_error:within(matmul, [A, B], fun() -> tessera_einsum:matmul(A, B) end).
 
 %% @doc A product of tensors, written with a letter for each axis (A. Einstein's convention, as NumPy writes it). The letters before `->'
 %% are the axes of the operands, the letters after it the axes of the result. Axes with one letter have one index. Axes that are not in the result are
@@ -2407,7 +2407,7 @@ matmul(A, B) -> tessera_einsum:matmul(A, B).
 %% [3,7]
 %% '''
 -spec einsum(iodata(), [operand()]) -> tensor().
-einsum(Text, Operands) -> tessera_einsum:einsum(Text, Operands).
+einsum(Text, Operands) -> tessera_error:within(einsum, [Text, Operands], fun() -> tessera_einsum:einsum(Text, Operands) end).
 
 %% @doc The product of L. Kronecker: B times each element of A, side by side.
 %% ```
@@ -2415,7 +2415,7 @@ einsum(Text, Operands) -> tessera_einsum:einsum(Text, Operands).
 %% [1,2,3,10,20,30]
 %% '''
 -spec kron(operand(), operand()) -> tensor().
-kron(A, B) -> tessera_einsum:kron(A, B).
+kron(A, B) -> tessera_error:within(kron, [A, B], fun() -> tessera_einsum:kron(A, B) end).
 
 %% @doc The cross product of vectors of three elements in the last axis.
 %% ```
@@ -2427,7 +2427,7 @@ cross(A, B) -> cross(A, B, #{}).
 
 %% @doc The cross product of vectors of three elements. Options: `axis', the last one of both operands unless given.
 -spec cross(operand(), operand(), axis_options()) -> tensor().
-cross(A, B, Options) -> tessera_einsum:cross(A, B, Options).
+cross(A, B, Options) -> tessera_error:within(cross, [A, B, Options], fun() -> tessera_einsum:cross(A, B, Options) end).
 
 %% @doc The products of every element of A with every element of B, as a matrix.
 -spec outer(operand(), operand()) -> tensor().
@@ -2644,7 +2644,7 @@ trace(A) -> trace(A, #{}).
 %% 2
 %% '''
 -spec trace(operand(), trace_options()) -> tensor().
-trace(A, Options) -> tessera_einsum:trace(A, Options).
+trace(A, Options) -> tessera_error:within(trace, [A, Options], fun() -> tessera_einsum:trace(A, Options) end).
 
 %% @doc {Sign, Log}: the sign of the determinant, and the logarithm of its size, which may be beyond the range of floats. Of complex matrices
 %% the sign is a number on the unit circle.
@@ -2654,7 +2654,7 @@ trace(A, Options) -> tessera_einsum:trace(A, Options).
 %% {1.0,1151}
 %% '''
 -spec slogdet(operand()) -> {tensor(), tensor()}.
-slogdet(A) -> tessera_einsum:slogdet(A).
+slogdet(A) -> tessera_error:within(slogdet, [A], fun() -> tessera_einsum:slogdet(A) end).
 
 %% ---- Fourier transforms
 

@@ -93,8 +93,9 @@ common(Name, A, B) ->
 
 %% Neither infinite nor NaN; every integer is finite.
 -spec is_finite(operand()) -> tensor().
-is_finite(X) ->
-    case tessera_type:is_inexact_type(tessera_operand:type_of(tessera_operand:contents(is_finite, X))) of
+is_finite(Operand) ->
+    X = tessera_operand:tensor(is_finite, Operand),
+    case tessera_type:is_inexact_type(tessera_operand:type_of(X)) of
         true -> tessera_elementwise:logical_not(tessera_elementwise:logical_or(tessera_elementwise:is_nan(X), tessera_elementwise:is_infinity(X)));
         false -> tessera_array:full(tessera_operand:shape_of(is_finite, X), 1, u8)
     end.

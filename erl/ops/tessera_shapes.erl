@@ -59,8 +59,9 @@ floats(Args, Start, Step, Count, Type) ->
 
 %% With the shape of X, and its type for `same'.
 -spec full_like(operand(), operand(), same | tessera_type:type()) -> tensor().
-full_like(X, Value, same) -> full_like(X, Value, tessera_operand:type_of(tessera_operand:operand(full_like, X)));
-full_like(X, Value, Type) -> tessera_array:full(tessera_operand:shape_of(tessera_operand:operand(full_like, X)), Value, Type).
+full_like(X, Value, Type) ->
+    #tessera{type = Own, shape = Shape} = tessera_operand:tensor(full_like, X),
+    tessera_array:full(Shape, Value, case Type of same -> Own; _ -> Type end).
 
 -spec meshgrid([operand()], map()) -> [tensor()].
 meshgrid(Lines, Options) ->

@@ -221,7 +221,9 @@ diff(X, Options) ->
     is_integer(Order) andalso Order >= 0 orelse
         tessera_error:raise(diff, Args, invalid_argument, "diff: order is ~ts, expected how many times differences are taken", [tessera_error:show(Order)]),
     Axis = tessera_ops:axis_option(diff, Args, Axis0, tessera_operand:rank(diff, X)),
-    lists:foldl(fun(_, Tensor) -> difference(Tensor, Axis) end, tessera_operand:tensor(diff, X), lists:seq(1, Order)).
+    #tessera{shape = Shape} = Tensor = tessera_operand:tensor(diff, X),
+    Times = min(Order, element(Axis + 1, Shape)),   % then the axis is empty
+    lists:foldl(fun(_, Last) -> difference(Last, Axis) end, Tensor, lists:seq(1, Times)).
 
 difference(#tessera{shape = Shape} = X, Axis) ->
     Count = max(0, element(Axis + 1, Shape) - 1),

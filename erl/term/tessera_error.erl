@@ -2,7 +2,7 @@
 %% shell and logger print it in full.
 -module(tessera_error).
 -include("tessera.hrl").
--export([check/3, raise/3, raise/4, raise/5, show/1, is_ours/1, format_error/2]).
+-export([check/3, raise/3, raise/4, raise/5, within/3, show/1, is_ours/1, format_error/2]).
 
 %% Limit for the tensors that are named in a message.
 -define(MAX_OPERANDS, 4).
@@ -57,6 +57,26 @@ named(Name, Text) ->
 raise(Name, Args, Code, Format, Values) ->
     Message = unicode:characters_to_binary(text(Format, Values)),
     raise(Name, Args, #{code => Code, message => with_operands(atom_to_binary(Name, utf8), Message, Args)}).
+
+%% Runs a function of the API that calls others: their errors are errors of this function, with its name and arguments.
+-spec within(atom(), [term()], fun(() -> Result)) -> Result.
+within(Name, Args, F) ->
+    try F()
+    catch error:{Code, Message} = Reason:Trace when is_atom(Code), is_binary(Message) ->
+            case Trace of
+                [{?API, Name, Called, _} | _] when Called =:= Args; Called =:= length(Args) -> erlang:raise(error, Reason, Trace);
+                [{?API, Inner, _, _} | Callers] -> raise(Name, Args, #{code => Code, message => of_caller(Name, Args, Inner, Message)}, Callers);
+                _ -> erlang:raise(error, Reason, Trace)
+            end
+    end.
+
+of_caller(Name, _, Name, Message) -> Message;
+of_caller(Name, Args, Inner, Message) ->
+    Own = atom_to_binary(Name),
+    case string:prefix(Message, [atom_to_list(Inner), ": "]) of
+        nomatch -> <<Own/binary, ": ", Message/binary>>;
+        Why -> with_operands(Own, <<Own/binary, ": ", Why/binary>>, Args)
+    end.
 
 %% A term may be larger than any text, so it is shown as an outline.
 text(Format, Values) -> io_lib:build_text([outlined(Item) || Item <- io_lib:scan_format(Format, Values)]).
@@ -118,7 +138,7 @@ callers() ->
 -spec is_ours(module()) -> boolean().
 is_ours(Module) ->
     lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_operand, tessera_ops, tessera_elementwise,
-                          tessera_array, tessera_control,
+                          tessera_array, tessera_control, tessera_shapes, tessera_einsum, tessera_floats, tessera_statistics,
                           tessera_jit, tessera_grad, tessera_grad_rules, tessera_memory, tessera_remote, tessera_cache,
                           tessera_print, tessera_tree, tessera_operators, tessera_check, tessera_source, tessera_flow, tessera_flow_beam,
                           tessera_flow_calls, tessera_kind, tessera_traced_error, tessera_mesh, tessera_shard]).

@@ -60,7 +60,7 @@ calls() ->
                                                        {type, integer_type}]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [cumulative_sum, cumulative_product, cumulative_min, cumulative_max],
                               Options <- [[], [{{options, [{axis, axis}, {reverse, boolean}]}, #{}}]]] ++
-    window_calls(X, F2) ++
+    window_calls(X, F2) ++ named_calls(X, I, V) ++
     [{Name, [X | Options]} || Name <- [fft, ifft, rfft, irfft],
                               Options <- [[], [{{options, [{axis, axis}, {length, count}]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [fft2, ifft2, fftn, ifftn],
@@ -91,6 +91,44 @@ calls() ->
      1) end}]},
      {'cond', [{operand, 1}, {function0, fun() -> 1 end}, {function0, fun() -> 2 end}]}].
 
+%% Functions that NumPy has, too.
+named_calls(X, I, V) ->
+    Reduction = {options, [{axes, axes}, {keep_axes, boolean}]},
+    Spread = {options, [{axes, axes}, {keep_axes, boolean}, {ddof, number}]},
+    Arg = {options, [{axis, axis}, {keep_axis, boolean}, {tie_break, any}, {type, integer_type}]},
+    Close = {options, [{rtol, number}, {atol, number}, {equal_nan, boolean}]},
+    Found = {options, [{size, count}, {fill, number}]},
+    Three = {operand, tessera:tensor([1.0, 2.0, 3.0])},
+    Square = {operand, tessera:tensor([[4.0, 1.0], [1.0, 3.0]])},
+    Either = fun(Name, Args, Options) -> [{Name, Args}, {Name, Args ++ [Options]}] end,
+    [{arange, [{number, 3}]}, {arange, [{number, 1}, {number, 3}]}, {arange, [{number, 1}, {number, 3}, {number, 1}]},
+     {arange, [{number, 1}, {number, 3}, {number, 1}, {type, f32}]}] ++
+    Either(tri, [{count, 2}], {{options, [{columns, count}, {offset, power}, {type, type}]}, #{}}) ++
+    Either(meshgrid, [{lines, [element(2, V), element(2, V)]}], {{options, [{indexing, any}]}, #{}}) ++
+    [{Name, [X]} || Name <- [log2, log10, is_finite]] ++ [{hypot, [X, X]}] ++
+    lists:append([Either(Name, [X, X], {Close, #{}}) || Name <- [is_close, all_close]]) ++
+    Either(nan_to_num, [X], {{options, [{nan, number}, {infinity, number}, {neg_infinity, number}]}, #{}}) ++
+    [{tile, [X, {counts, [2, 1]}]}] ++ Either(repeat, [X, {counts, 2}], {{options, [{axis, axis}]}, #{}}) ++
+    Either(roll, [X, {power, 1}], {{options, [{axes, axes}]}, #{}}) ++
+    [{swap_axes, [X, {axis, 0}, {axis, 1}]}, {move_axis, [X, {axis, 0}, {axis, 1}]}] ++
+    [{Name, [X | More]} || Name <- [diag, tril, triu], More <- [[], [{power, 1}]]] ++
+    [{nonzero, [X, {Found, #{size => 2}}]}, {argwhere, [X, {Found, #{size => 2}}]}] ++
+    Either(searchsorted, [Three, X], {{options, [{side, any}, {type, integer_type}]}, #{}}) ++
+    Either(digitize, [X, Three], {{options, [{right, boolean}]}, #{}}) ++
+    Either(average, [X], {{options, [{axes, axes}, {keep_axes, boolean}, {weights, weights}]}, #{}}) ++
+    lists:append([Either(Name, [X], {Reduction, #{}}) || Name <- [nan_sum, nan_product, nan_max, nan_min, nan_mean, nan_median]]) ++
+    lists:append([Either(Name, [X], {Spread, #{}}) || Name <- [nan_variance, nan_standard_deviation]]) ++
+    lists:append([Either(Name, [X], {Arg, #{}}) || Name <- [nan_argmax, nan_argmin]]) ++
+    Either(nan_quantile, [X, {fraction, 0.5}], {Reduction, #{}}) ++
+    Either(cov, [X], {{options, [{ddof, number}, {rows, boolean}]}, #{}}) ++ Either(corrcoef, [X], {{options, [{rows, boolean}]}, #{}}) ++
+    Either(diff, [X], {{options, [{axis, axis}, {order, power}]}, #{}}) ++
+    Either(histogram, [X, {bins, 2}], {{options, [{range, any}, {weights, weights}, {density, boolean}]}, #{}}) ++
+    [{bincount, [I, {{options, [{length, count}, {weights, weights}]}, #{length => 3}}]}] ++
+    Either(interp, [X, Three, Three], {{options, [{left, number}, {right, number}]}, #{}}) ++
+    [{matmul, [X, Three]}, {kron, [X, X]}, {einsum, [{text, "ij->ji"}, {tensors, [element(2, X)]}]}] ++
+    Either(cross, [Three, Three], {{options, [{axis, axis}]}, #{}}) ++
+    Either(trace, [X], {{options, [{axes, axes}, {offset, power}]}, #{}}) ++ [{slogdet, [Square]}].
+
 window_calls(X, F2) ->
     W = {window, {1, 2}},
     Moved = [{strides, window}, {padding, window_padding}],
@@ -116,9 +154,12 @@ binary_calls(X, I) ->
                                 greater, less, greater_equal, less_equal, logical_and, logical_or, logical_xor]] ++
     [{Name, [I, I]} || Name <- [quotient, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift]].
 
-%% Functions that take any term, or that tests of faults, clients, plugins or the local view look at.
+%% Their sizes depend on contents: {@link named_calls/3} has them with a size.
+by_contents() -> [{nonzero, 1}, {argwhere, 1}, {bincount, 1}].
+
+%% Functions that take any term or read a type and a shape alone, or that tests of faults, clients, plugins or the local view look at.
 others() ->
-    [tensor, template, type, shape, rank, size, is_tensor, print, jit, shard_jit, compile, grad, value_and_grad, explain, to_text,
+    [tensor, template, type, shape, rank, size, zeros_like, ones_like, full_like, is_tensor, print, jit, shard_jit, compile, grad, value_and_grad, explain, to_text,
      run_text, memory, reset_peak_memory, set_memory_limit, trim, clear_cache, version,
      clients, platforms, open_client, devices, device, to_device, load_plugin, custom_call,
      shard_map, all_reduce, all_gather, reduce_scatter, all_to_all, permute, shift, broadcast_from, barrier, vary, axis_index,
@@ -127,7 +168,7 @@ others() ->
 is_complete_test() ->
     Named = [{Name, length(Args)} || {Name, Args} <- calls()],
     Missing = [F || {Name, _} = F <- tessera:module_info(exports),
-                    not lists:member(F, Named), not lists:member(Name, others() ++ [module_info])],
+                    not lists:member(F, Named ++ by_contents()), not lists:member(Name, others() ++ [module_info])],
     ?assertEqual([], Missing).
 
 calls_work_test_() ->
@@ -176,6 +217,12 @@ bad(padding) -> [foo, [], [{0, 0, 0}], [{0, 0}, {0, 0}], [{0, 0, -1}, {0, 0, 0}]
 bad(window) -> [0, -1, 1.5, foo, [0, 1], {1, 2, 3}, {1}, {1, foo}, [1 | 1], {1, -1}, 1 bsl 70, {1 bsl 70, 1}, <<1>>, #{}];
 bad(window_padding) -> [foo, 1, [], [{0, 0}], [{0, 0}, {0, 0}, {0, 0}], [{0, 0}, 1], [{0, foo}, {0, 0}], [{0, 0} | {0, 0}],
                         [{-9, 0}, {0, 0}], [{1 bsl 62, 1 bsl 62}, {0, 0}], [{1 bsl 70, 0}, {0, 0}], {0, 0}];
+bad(counts) -> [-1, 1.5, foo, [-1], [1.5], [foo], [1 | 1], {1}, #{}, <<1>>, self()];
+bad(lines) -> [foo, [foo], [1 | 2], [tessera:iota({2, 2})], [self()], 5];
+bad(fraction) -> [foo, nan, 17, -0.5, [0.5], self(), {}, #{}];
+bad(bins) -> [0, -1, 1.5, foo, [1], [foo, 1], [1 | 2], [[1, 2]], {}, self(), tessera:iota({2, 2})];
+bad(weights) -> [foo, self(), {}, [1], tessera:iota({9})];
+bad(text) -> [foo, 17, "i", "ijk", "ij->k", "ij->ii", "i1", "..i", "->->", [foo], [[$i] | $j], <<255>>, self()];
 bad(tensors) -> [foo, [], [foo], [1 | 2], {1, 2}, [tessera:iota({2}), tessera:iota({2, 2})], [self()], [<<1>>, <<2>>]];
 bad(parts) -> [foo, [1], [9], [-1, 3], [3, -1], [1.5, 0.5], [1 | 1], [foo, 2], {1, 1}, 2];
 bad(function0) -> [foo, fun() -> foo end, fun(_) -> 1 end, fun() -> self() end, 1, self()];
