@@ -247,6 +247,9 @@ static hlo_value scaled(const hlo_call *call, hlo_value x) {
   return hlo_binary(call->h, "stablehlo.multiply", x, wide);
 }
 
+/* f32 holds the products of such floats: the operands need no conversion, and accelerators have a fast form for them. */
+static bool is_half(hlo_element element) { return element == TS_BF16 || element == TS_F16; }
+
 ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   const ts_attrs *attrs = call->op->attrs;
   hlo *h = call->h;
@@ -255,7 +258,7 @@ ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   for (uint32_t i = 0; i < 2; i++) {
     hlo_value wide = hlo_convert(h, hlo_operand(call, i), call->element); /* of wide_dot_general */
     if (call->op->code == TS_OP_SCALED_DOT && attrs->scaled_dot.operand == (int32_t)i) wide = scaled(call, wide);
-    operands[i] = hlo_convert(h, wide, element);
+    operands[i] = is_half(call->element) ? wide : hlo_convert(h, wide, element);
   }
   *out =
       hlo_op_with(h, "stablehlo.dot_general", (hlo_type){element, call->shape}, (hlo_values){operands, 2},
