@@ -12,7 +12,7 @@
 #include "device/host.h"
 #include "device/platform.h"
 
-enum { TS_MAX_CLIENTS = 32, TS_MAX_DEVICES = 64, TS_CLIENT_NAME_BYTES = 1024 };
+enum { TS_MAX_CLIENTS = 256, TS_MAX_DEVICES = 64, TS_CLIENT_NAME_BYTES = 1024 };
 
 typedef struct ts_client ts_client;
 typedef struct ts_device ts_device;

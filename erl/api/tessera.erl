@@ -3106,7 +3106,7 @@ platforms() -> tessera_client:platforms().
 %% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the client's tensors then have
 %% memory of their own, while clients without a limit share the memory of `host'; `threads', the largest number of threads for a call (0: all CPUs);
 %% `platform', one of {@link platforms/0} (`host'), or `pjrt' for the devices of a plugin, whose file the option `plugin_path' names (docs/accelerators.md). Without `device_count', a client of another platform has all devices of that platform. For an open
-%% client it adds devices and sets the given options. Clients stay open, and there are at most 32.
+%% client it adds devices and sets the given options. Clients stay open, and there are at most 256.
 %% ```
 %% 1> tessera:open_client(small, #{device_count => 2, memory_limit => 1 bsl 20}).
 %% ok
