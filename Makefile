@@ -440,7 +440,7 @@ TESTED := $(APP)
 TESTED_FLAGS := $(if $(filter pjrt,$(DEVICE)),-config test/erl/pjrt)
 endif
 PJRT_PLUGIN ?= $(CURDIR)/$(B)/pjrt_test.so
-PJRT_ENV := TESSERA_TEST_PJRT=$(CURDIR)/$(B)/pjrt_test.so $(if $(filter pjrt,$(DEVICE)),TESSERA_PJRT_PLUGIN=$(abspath $(PJRT_PLUGIN)))
+PJRT_ENV = TESSERA_TEST_PJRT="$(CURDIR)/$(B)/pjrt_test.so" $(if $(filter pjrt,$(DEVICE)),TESSERA_PJRT_PLUGIN="$$(realpath "$(PJRT_PLUGIN)")")
 async-app: all $(ASYNC_APP)/priv/tessera_nif.so
 	$(Q)rm -rf $(ASYNC_APP)/ebin && cp -r ebin $(ASYNC_APP)/ebin && ln -sfn "$(CURDIR)/examples" $(ASYNC_APP)/examples
 	$(if $(MPI),$(Q)cp $(MPI) $(ASYNC_APP)/priv)
@@ -501,7 +501,7 @@ bench: all $(if $(MPI_LIBS),build/bench/peer_mpi)
 # On the device of a PJRT plugin, PJRT_PLUGIN=FILE; bench/peer_accelerator.py is JAX.
 bench-accelerator: all
 	$(call erl_compile,bench,bench)
-	$(Q)TESSERA_PJRT_PLUGIN=$(PJRT_PLUGIN) $(ERL) -noshell -pa ebin build/bench -s tessera_accelerator main -s init stop
+	$(Q)TESSERA_PJRT_PLUGIN="$$(realpath "$(PJRT_PLUGIN)")" $(ERL) -noshell -pa ebin build/bench -s tessera_accelerator main -s init stop
 build/bench/peer_mpi: bench/peer_mpi.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(MPI_CFLAGS) -o $@ $< $(MPI_LIBS)
@@ -546,7 +546,7 @@ $(B)/pjrt_cases: $(PJRT_CASES_OBJ) $(CORE)
 -include $(PJRT_CASES_OBJ:.o=.d)
 
 test-pjrt: xla-cases $(B)/pjrt_cases
-	$(Q)test/pjrt/run.sh $(B) $(abspath $(PJRT_PLUGIN)) $(or $(PEERS),python3)
+	$(Q)test/pjrt/run.sh $(B) "$$(realpath "$(PJRT_PLUGIN)")" $(or $(PEERS),python3)
 
 # The corpora and changed ones, with the objects of any build: a seed of the day, which a failure prints.
 FUZZ_RUNS ?= 2000
