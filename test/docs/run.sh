@@ -73,6 +73,7 @@ decide() {
   "cd examples/first" | "mix "* | "iex "* | "elixir examples/"*) leave "needs Hex: test/nx/docs_test.exs runs it with a local Nx" ;;
   *" --batch LINES") run "echo '$work/out $work/file' >$work/lines && ${command/LINES/$work/lines}" ;;
   "docker "*) if docker info >/dev/null 2>&1; then run "$command"; else leave "needs Docker"; fi ;;
+  *PJRT_PLUGIN=*) leave "needs a plugin: test_platform and tessera_pjrt_tests have one of their own" ;;
   *build-without-docker.sh*)
     if [ -n "${IMAGE_ROOT:-}" ]; then run "NX_LIBS=$nx ${command/FOLDER/$IMAGE_ROOT}"; else leave "set IMAGE_ROOT"; fi ;;
   *NX_REPOSITORY*) if [ -n "${NX_REPOSITORY:-}" ]; then with_nx "${command/NX_REPOSITORY/$NX_REPOSITORY}"; else leave "set NX_REPOSITORY"; fi ;;
