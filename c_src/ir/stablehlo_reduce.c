@@ -247,8 +247,7 @@ static hlo_value scaled(const hlo_call *call, hlo_value x) {
   return hlo_binary(call->h, "stablehlo.multiply", x, wide);
 }
 
-/* f32 holds the products of such floats: the operands need no conversion, and accelerators have a fast form for them.
- */
+/* f32 holds the products of such floats, so the operands need no conversion. Accelerators have a fast form for them. */
 static bool is_half(hlo_element element) { return element == TS_BF16 || element == TS_F16; }
 
 ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
