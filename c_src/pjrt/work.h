@@ -1,6 +1,6 @@
 /* Threads of the client, and events of plugins. A plugin may compute on the calling thread, and blocks it while it
- * compiles or loads. So only functions that destroy small objects are called directly. All others are called on these
- * threads, which have large stacks. Thread-safe. */
+ * compiles or loads. So only functions that destroy small objects are called directly, and the other functions of a
+ * plugin are called on these threads. The threads have large stacks. Thread-safe. */
 #ifndef TS_PJRT_WORK_H
 #define TS_PJRT_WORK_H
 

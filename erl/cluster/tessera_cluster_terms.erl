@@ -21,7 +21,7 @@ replace(F, Term) ->
                             end, none, Term),
     Replaced.
 
-%% A reply with the tensors of these handles in the places of its stand-ins, each of which has the position, from 1, of its handle.
+%% A reply with tensors in the places of its stand-ins. A stand-in has the position of its handle, counted from 1.
 -spec with_proxies(term(), tuple()) -> term().
 with_proxies(Reply, Proxies) ->
     replace(fun(Position, Type, Shape) -> #tessera{ref = element(Position, Proxies), type = Type, shape = Shape} end, Reply).

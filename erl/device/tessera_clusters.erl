@@ -22,7 +22,7 @@
 -callback clear() -> ok.
 %% Calls the function with a format and its values when the ranks cannot have that many partitions.
 -callback check(cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
-%% The number of partitions for which the caller has arguments, of all partitions of the mesh.
+%% How many of the mesh's partitions the caller gives arguments for. The second argument is the number of partitions of the mesh.
 -callback own(term(), non_neg_integer()) -> non_neg_integer().
 %% Calls the function when the process has the turn. The function prepares one run. Errors have the name.
 -callback turn(term(), fun(() -> iodata()), fun(() -> Result)) -> Result.

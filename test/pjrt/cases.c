@@ -36,7 +36,7 @@ static void write_error(const char *name, const char *message) {
   fclose(file);
 }
 
-/* ---- operations of the platform, each of which is waited for */
+/* ---- operations of the platform; the caller waits for each */
 
 typedef struct end {
   pthread_mutex_t lock;
