@@ -279,19 +279,23 @@ trace(X, Options) ->
                           [_, _] = Two -> Two;
                           Axes -> tessera_error:raise(trace, Args, invalid_argument, "trace: expected two axes, got ~0p", [Axes])
                       end,
-    Shape = tessera_operand:shape_of(trace, X),
-    [Row, Column] = [tessera_ops:source(trace, iota, {s64, Shape, Axis}) || Axis <- [Rows, Columns]],
-    OnDiagonal = tessera_elementwise:equal(Column, tessera_elementwise:add(Row, Offset)),
-    Zero = tessera_array:full({}, 0, tessera_operand:type_of(X)),
-    tessera_ops:sum(tessera_elementwise:select(OnDiagonal, X, Zero), #{axes => [Rows, Columns]}).
+    tessera_ops:sum(on_diagonal(trace, X, Rows, Columns, Offset), #{axes => [Rows, Columns]}).
+
+%% X with zeros outside of the diagonal of two axes.
+on_diagonal(Name, X, Rows, Columns, Offset) ->
+    [Row, Column] = places(Name, X, [Rows, Columns]),
+    Is = tessera_elementwise:equal(Column, tessera_elementwise:add(Row, Offset)),
+    tessera_elementwise:select(Is, X, tessera_array:full({}, 0, tessera_operand:type_of(X))).
+
+%% The index of each element of X along these axes.
+places(Name, X, Axes) -> [tessera_ops:source(Name, iota, {s64, tessera_operand:shape_of(Name, X), Axis}) || Axis <- Axes].
 
 %% {Sign, log |determinant|}, by LU: the determinant itself may be beyond the range of floats.
 -spec slogdet(operand()) -> {tensor(), tensor()}.
 slogdet(A) ->
     {P, _, #tessera{type = Type, shape = Shape} = U} = tessera_linalg:lu(A),
     Rank = tuple_size(Shape),
-    [Row, Column] = [tessera_ops:source(slogdet, iota, {s64, Shape, Axis}) || Axis <- [Rank - 2, Rank - 1]],
-    Diagonal = tessera_ops:sum(tessera_elementwise:select(tessera_elementwise:equal(Row, Column), U, tessera_array:full({}, 0, Type)), #{axes => [-1]}),
+    Diagonal = tessera_ops:sum(on_diagonal(slogdet, U, Rank - 2, Rank - 1, 0), #{axes => [-1]}),
     Sizes = tessera_elementwise:abs(Diagonal),
     Signs = case tessera_type:is_complex_type(Type) of
                 true ->
@@ -307,8 +311,7 @@ parity(#tessera{shape = Shape} = P) ->
     Rank = tuple_size(Shape),
     Order = tessera_ops:argmax(tessera_elementwise:abs(P), #{axis => -1, type => s64}),
     [Before, After] = [tessera_ops:new_axis(Order, Axis) || Axis <- [-1, Rank - 2]],
-    Square = tessera_operand:shape_of(P),
-    [Row, Column] = [tessera_ops:source(slogdet, iota, {s64, Square, Axis}) || Axis <- [Rank - 2, Rank - 1]],
+    [Row, Column] = places(slogdet, P, [Rank - 2, Rank - 1]),
     Inverted = tessera_elementwise:logical_and(tessera_elementwise:less(Row, Column), tessera_elementwise:greater(Before, After)),
     Count = tessera_ops:sum(tessera_ops:as_type(Inverted, s64), #{axes => [-2, -1]}),
     tessera_elementwise:subtract(1, tessera_elementwise:multiply(2, tessera_elementwise:remainder(Count, 2))).

@@ -2,6 +2,8 @@
 -module(tessera_order).
 -include("tessera.hrl").
 -export([sort/2, argsort/2, top_k/3, median/2, quantile/3, mode/2, unique/2]).
+%% for modules of more ops
+-export([lines/3, part/4]).
 
 -type fractions() :: number() | [number()] | tessera_type:tensor().
 
@@ -245,6 +247,7 @@ padded(Args, #tessera{type = Type, shape = {N}} = Sorted, Order, Count, Size, Fi
 %% ---- parts
 
 %% The axes as one: the elements that belong together are lines along it.
+-spec lines(atom(), tessera_type:tensor(), [non_neg_integer()]) -> {tessera_type:tensor(), non_neg_integer()}.
 lines(_, Tensor, [Axis]) -> {Tensor, Axis};
 lines(Name, #tessera{shape = Shape} = Tensor, Axes) ->
     Kept = tessera_type:dims(tuple_size(Shape)) -- Axes,
@@ -260,6 +263,8 @@ axis_size(#tessera{shape = Shape}, Axis) -> element(Axis + 1, Shape).
 
 along(Tensor, Indices, Axis) -> tessera_ops:take_along_axis(Tensor, Indices, #{axis => Axis}).
 
+%% Count indices of an axis, from the index From on.
+-spec part(tessera_type:tensor(), non_neg_integer(), non_neg_integer(), non_neg_integer()) -> tessera_type:tensor().
 part(#tessera{shape = Shape} = Tensor, Axis, From, Count) ->
     case element(Axis + 1, Shape) of
         Count -> Tensor;

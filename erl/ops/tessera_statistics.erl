@@ -41,7 +41,6 @@ weights(Args, X, Weights, Axes) ->
 %% nan_sum and so on. Where all elements are NaN nan_sum is 0, nan_product 1, and the others NaN.
 -spec nan_reduce(nan_sum | nan_product | nan_max | nan_min, operand(), map()) -> tensor().
 nan_reduce(Name, X, Options) ->
-    #{} = tessera_ops:options(Name, [X, Options], Options, ?REDUCTION),
     case is_inexact(Name, X) of
         false -> plain(Name, X, Options);
         true ->
@@ -75,7 +74,6 @@ is_inexact(Name, X) -> tessera_type:is_inexact_type(tessera_operand:type_of(tess
 
 -spec nan_mean(operand(), map()) -> tensor().
 nan_mean(X, Options) ->
-    #{} = tessera_ops:options(nan_mean, [X, Options], Options, ?REDUCTION),
     case is_inexact(nan_mean, X) of
         false -> tessera_ops:mean(X, Options);
         true ->
@@ -122,7 +120,6 @@ floating(Name, #tessera{type = Type} = Tensor) ->
 %% nan_argmax and nan_argmin; where all are NaN the first one.
 -spec nan_arg(nan_argmax | nan_argmin, operand(), map()) -> tensor().
 nan_arg(Name, X, Options) ->
-    #{} = tessera_ops:options(Name, [X, Options], Options, #{axis => all, keep_axis => false, tie_break => low, type => default}),
     {Own, Limit} = case Name of nan_argmax -> {argmax, nan_max}; nan_argmin -> {argmin, nan_min} end,
     Filled = case is_inexact(Name, X) of
                  true -> tessera_elementwise:select(tessera_elementwise:is_nan(X), neutral(Limit, X), X);
@@ -131,40 +128,32 @@ nan_arg(Name, X, Options) ->
     tessera_ops:arg(Own, Filled, Options).
 
 -spec nan_median(operand(), map()) -> tensor().
-nan_median(X, Options) ->
-    #{} = tessera_ops:options(nan_median, [X, Options], Options, ?REDUCTION),
-    nan_fraction(nan_median, X, 0.5, Options).
+nan_median(X, Options) -> nan_fraction(nan_median, [X, Options], X, 0.5, Options).
 
 -spec nan_quantile(operand(), number(), map()) -> tensor().
 nan_quantile(X, Fraction, Options) ->
-    #{} = tessera_ops:options(nan_quantile, [X, Fraction, Options], Options, ?REDUCTION),
+    Args = [X, Fraction, Options],
     is_number(Fraction) andalso Fraction >= 0 andalso Fraction =< 1 orelse
-        tessera_error:raise(nan_quantile, [X, Fraction, Options], invalid_argument, "nan_quantile: expected a number from 0 to 1, got ~ts",
+        tessera_error:raise(nan_quantile, Args, invalid_argument, "nan_quantile: expected a number from 0 to 1, got ~ts",
                             [tessera_error:show(Fraction)]),
-    nan_fraction(nan_quantile, X, Fraction, Options).
+    nan_fraction(nan_quantile, Args, X, Fraction, Options).
 
 %% A sort puts NaN last, so the position is one among the elements before.
-nan_fraction(Name, X, Fraction, Options) ->
-    #{axes := Axes0, keep_axes := Keep} = maps:merge(?REDUCTION, tessera_ops:options(Name, [X, Options], Options, ?REDUCTION)),
+nan_fraction(Name, Args, X, Fraction, Options) ->
+    #{axes := Axes0, keep_axes := Keep} = tessera_ops:options(Name, Args, Options, ?REDUCTION),
     #tessera{shape = Shape} = Tensor = floating(Name, tessera_operand:tensor(Name, X)),
-    Axes = tessera_type:axes(Name, [X, Options], Axes0, tuple_size(Shape)),
-    Lines = last_axis(Tensor, Axes),
-    Wide = tessera_ops:widened(Name, tessera_order:sort(Lines, #{axis => -1})),
-    Count = tessera_ops:sum(tessera_ops:as_type(Name, tessera_elementwise:logical_not(tessera_elementwise:is_nan(Lines)), s64), #{axis => -1, keep_axis => true}),
+    Axes = tessera_type:axes(Name, Args, Axes0, tuple_size(Shape)),
+    {Lines, Axis} = tessera_order:lines(Name, Tensor, Axes),
+    Wide = tessera_ops:widened(Name, tessera_order:sort(Lines, #{axis => Axis})),
+    Count = tessera_ops:sum(tessera_ops:as_type(Name, tessera_elementwise:logical_not(tessera_elementwise:is_nan(Lines)), s64), #{axis => Axis, keep_axis => true}),
     Place = tessera_elementwise:multiply(tessera_elementwise:max(tessera_elementwise:subtract(tessera_ops:as_type(Name, Count, f64), 1), 0), float(Fraction)),
     Below = tessera_elementwise:floor(Place),
-    [Low, High] = [tessera_ops:take_along_axis(Wide, tessera_ops:as_type(Name, At, s64), #{axis => -1}) || At <- [Below, tessera_elementwise:ceil(Place)]],
+    [Low, High] = [tessera_ops:take_along_axis(Wide, tessera_ops:as_type(Name, At, s64), #{axis => Axis}) || At <- [Below, tessera_elementwise:ceil(Place)]],
     Share = tessera_ops:as_type(Name, tessera_elementwise:subtract(Place, Below), Wide#tessera.type),
     Between = tessera_elementwise:add(tessera_elementwise:multiply(Low, tessera_elementwise:subtract(1, Share)), tessera_elementwise:multiply(High, Share)),
     Value = tessera_elementwise:select(tessera_elementwise:equal(Low, High), Low, Between),
-    Result = tessera_ops:squeeze(tessera_ops:narrowed(Name, Value, tessera_operand:contents(Name, X)), -1),
+    Result = tessera_ops:squeeze(tessera_ops:narrowed(Name, Value, tessera_operand:contents(Name, X)), Axis),
     tessera_ops:keep_axes(Result, Tensor, Axes, Keep).
-
-%% The axes as the last one.
-last_axis(#tessera{shape = Shape} = Tensor, Axes) ->
-    Kept = tessera_type:dims(tuple_size(Shape)) -- Axes,
-    Count = lists:foldl(fun(Axis, N) -> N * element(Axis + 1, Shape) end, 1, Axes),
-    tessera_ops:reshape(tessera_ops:transpose(Tensor, Kept ++ Axes), list_to_tuple([element(I + 1, Shape) || I <- Kept] ++ [Count])).
 
 %% ---- covariances
 
@@ -227,12 +216,8 @@ diff(X, Options) ->
 
 difference(#tessera{shape = Shape} = X, Axis) ->
     Count = max(0, element(Axis + 1, Shape) - 1),
-    [Before, After] = [part(X, Axis, min(From, element(Axis + 1, Shape)), Count) || From <- [0, 1]],
+    [Before, After] = [tessera_order:part(X, Axis, min(From, element(Axis + 1, Shape)), Count) || From <- [0, 1]],
     tessera_elementwise:subtract(After, Before).
-
-part(#tessera{shape = Shape} = X, Axis, From, Count) ->
-    Starts = [case I of Axis -> From; _ -> 0 end || I <- tessera_type:dims(tuple_size(Shape))],
-    tessera_ops:slice(X, Starts, tuple_to_list(setelement(Axis + 1, Shape, Count))).
 
 %% ---- search
 
@@ -441,7 +426,7 @@ found(Name, X, Options) ->
     {N} = Is#tessera.shape,
     Order = tessera_order:argsort(Is, #{descending => true, type => s64}),
     Own = min(Size, N),
-    Flat = part(Order, 0, 0, Own),
+    Flat = tessera_order:part(Order, 0, 0, Own),
     Columns = [tessera_elementwise:remainder(tessera_elementwise:quotient(Flat, max(1, Stride)), max(1, Dim))
                || {Dim, Stride} <- lists:zip(tuple_to_list(Shape), strides(tuple_to_list(Shape)))],
     Rank = tuple_size(Shape),
