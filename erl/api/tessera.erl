@@ -2941,22 +2941,9 @@ run_text(Text, Args) -> tessera_jit:run_text(Text, Args).
 
 %% ---- functions of parts
 
-%% @doc In a function of {@link shard_jit/3}: its argument, cut as the sharding says (see {@link tessera_mesh}); `#{}' is
-%% replicated. The function's results stay the same; the sharding holds also where another would send fewer bytes, and
-%% values made of it tend to be cut like it. The argument is a tensor, a number or a container of them; all are cut in the
-%% same way. Its gradient is cut like it. A cut must divide its dim. Outside such a function it is an error, since there is
-%% no mesh.
-%% ```
-%% 1> tessera:open_client(two, #{device_count => 2}).
-%% ok
-%% 2> Outer = fun(X, Y) -> tessera:sharding_constraint(tessera:outer(X, Y), #{1 => [rows]}) end.
-%% 3> F = tessera:shard_jit(Outer, #{shape => {2}, axes => [rows]}, #{input_shardings => [#{}, #{}], client => two}).
-%% 4> Vectors = [tessera:tensor([1, 2]), tessera:tensor([3, 4])].
-%% 5> [tessera:to_list(Part) || Part <- F([Vectors, Vectors])].
-%% [[[3],[6]],[[4],[8]]]
-%% '''
+%% @doc The old name of {@link tessera_mesh:sharding_constraint/2}, for one release.
 -spec sharding_constraint(Term, tessera_mesh:sharding()) -> Term.
-sharding_constraint(Term, Sharding) -> tessera_constraint:constrain(Term, Sharding).
+sharding_constraint(Term, Sharding) -> tessera_mesh:sharding_constraint(Term, Sharding).
 
 %% @doc A function of the parts of tensors: {@link shard_map/5} without options.
 -spec shard_map(function(), tessera_mesh:mesh(), [term()], term()) -> fun(([[term()]]) -> [term()]).
@@ -2986,61 +2973,49 @@ shard_map(F, Mesh, InShardings, OutShardings) -> shard_map(F, Mesh, InShardings,
 shard_map(F, Mesh, InShardings, OutShardings, Options) ->
     tessera_shard:map(F, Mesh, InShardings, OutShardings, Options).
 
-%% @doc In a function of {@link shard_map/4}: each element combined over the partitions along a mesh axis: a name, a
-%% number or a list of names and numbers. All of them get the result. The first argument is a tensor, a number or a
-%% container of them, sent as one message. `mean' gives floats; `and' and `or' are of the bits. Floats are combined in a
-%% balanced tree, so the bits do not depend on threads; f16 and bf16 are summed in f32.
+%% @doc The old name of {@link tessera_mesh:all_reduce/3}, for one release.
 -spec all_reduce(Term, sum | mean | product | min | max | 'and' | 'or', tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-all_reduce(Term, Operation, Axis) -> tessera_collective:all_reduce(Term, Operation, Axis).
+all_reduce(Term, Operation, Axis) -> tessera_mesh:all_reduce(Term, Operation, Axis).
 
-%% @doc In a function of {@link shard_map/4}: the tensors of all partitions along a mesh axis, joined along a dim. Also of
-%% a container.
+%% @doc The old name of {@link tessera_mesh:all_gather/3}, for one release.
 -spec all_gather(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-all_gather(Term, Dim, Axis) -> tessera_collective:all_gather(Term, Dim, Axis).
+all_gather(Term, Dim, Axis) -> tessera_mesh:all_gather(Term, Dim, Axis).
 
-%% @doc In a function of {@link shard_map/4}: the sum over the partitions along a mesh axis. Each partition gets its
-%% part of a dim. The number of partitions must divide the dim. Also of a container.
+%% @doc The old name of {@link tessera_mesh:reduce_scatter/3}, for one release.
 -spec reduce_scatter(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-reduce_scatter(Term, Dim, Axis) -> tessera_collective:reduce_scatter(Term, Dim, Axis).
+reduce_scatter(Term, Dim, Axis) -> tessera_mesh:reduce_scatter(Term, Dim, Axis).
 
-%% @doc In a function of {@link shard_map/4}: cuts the dim Split into one part for each partition along a mesh axis, sends
-%% each its part, and joins the received parts along the dim Concat. The number of partitions must divide the dim Split.
-%% Also of a container.
+%% @doc The old name of {@link tessera_mesh:all_to_all/4}, for one release.
 -spec all_to_all(Term, integer(), integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-all_to_all(Term, Split, Concat, Axis) -> tessera_collective:all_to_all(Term, Split, Concat, Axis).
+all_to_all(Term, Split, Concat, Axis) -> tessera_mesh:all_to_all(Term, Split, Concat, Axis).
 
-%% @doc In a function of {@link shard_map/4}: for each `{From, To}' the partition with index To along a mesh axis gets
-%% what From has. A partition that receives nothing gets zeros. Also of a container.
+%% @doc The old name of {@link tessera_mesh:permute/3}, for one release.
 -spec permute(Term, [{non_neg_integer(), non_neg_integer()}], tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-permute(Term, Pairs, Axis) -> tessera_collective:permute(Term, Pairs, Axis).
+permute(Term, Pairs, Axis) -> tessera_mesh:permute(Term, Pairs, Axis).
 
-%% @doc In a function of {@link shard_map/4}: the term of the partition By places before, in a ring along a mesh axis.
-%% Also of a container.
+%% @doc The old name of {@link tessera_mesh:shift/3}, for one release.
 -spec shift(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-shift(Term, By, Axis) -> tessera_collective:shift(Term, By, Axis).
+shift(Term, By, Axis) -> tessera_mesh:shift(Term, By, Axis).
 
-%% @doc In a function of {@link shard_map/4}: the term of the partition with index Root along a mesh axis. Also of a
-%% container.
+%% @doc The old name of {@link tessera_mesh:broadcast_from/3}, for one release.
 -spec broadcast_from(Term, non_neg_integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-broadcast_from(Term, Root, Axis) -> tessera_collective:broadcast_from(Term, Root, Axis).
+broadcast_from(Term, Root, Axis) -> tessera_mesh:broadcast_from(Term, Root, Axis).
 
-%% @doc In a function of {@link shard_map/4}: its argument, but not before all partitions along a mesh axis have come here.
+%% @doc The old name of {@link tessera_mesh:barrier/2}, for one release.
 -spec barrier(Term, tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-barrier(Term, Axis) -> tessera_collective:barrier(Term, Axis).
+barrier(Term, Axis) -> tessera_mesh:barrier(Term, Axis).
 
-%% @doc In a function of {@link shard_map/4}: its argument, marked as a value that may differ between the partitions
-%% along a mesh axis. Gradients with respect to it are not summed over that axis.
+%% @doc The old name of {@link tessera_mesh:vary/2}, for one release.
 -spec vary(Term, tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
-vary(Term, Axis) -> tessera_collective:vary(Term, Axis).
+vary(Term, Axis) -> tessera_mesh:vary(Term, Axis).
 
-%% @doc In a function of {@link shard_map/4}: the index of the partition along a mesh axis, a scalar s32; of several axes
-%% in row-major order.
+%% @doc The old name of {@link tessera_mesh:axis_index/1}, for one release.
 -spec axis_index(tessera_mesh:axis() | [tessera_mesh:axis()]) -> tensor().
-axis_index(Axis) -> tessera_collective:axis_index(Axis).
+axis_index(Axis) -> tessera_mesh:axis_index(Axis).
 
-%% @doc In a function of {@link shard_map/4}: the number of partitions along a mesh axis, or along several: an integer.
+%% @doc The old name of {@link tessera_mesh:axis_size/1}, for one release.
 -spec axis_size(tessera_mesh:axis() | [tessera_mesh:axis()]) -> pos_integer().
-axis_size(Axis) -> tessera_collective:axis_size(Axis).
+axis_size(Axis) -> tessera_mesh:axis_size(Axis).
 
 %% ---- plugins
 
