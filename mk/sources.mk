@@ -383,6 +383,7 @@ TEST_SUPPORT_SRC := \
   test/c/kernel_case.c \
   test/c/lesser_isa.c \
   test/c/async_device.c \
+  test/c/operation_end.c \
   test/c/pjrt_file.c \
   test/c/math_check.c \
   test/c/launch.c \

@@ -67,14 +67,16 @@ typedef enum pj_function {
       PJ_TABLE = 92 /* as many functions a table must have */
 } pj_function;
 
+typedef struct pj_version {
+  size_t size;
+  void *extensions;
+  int major, minor;
+} pj_version;
+
 typedef struct pj_api {
   size_t size; /* in bytes, with the functions */
   void *extensions;
-  struct {
-    size_t size;
-    void *extensions;
-    int major, minor;
-  } version;
+  pj_version version;
   void (*functions[])(void);
 } pj_api;
 

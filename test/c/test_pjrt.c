@@ -2,6 +2,7 @@
  * Requirements for any platform are in test_platform, which also runs this one. */
 #include "../pjrt/plugin.h"
 #include "device/device.h"
+#include "operation_end.h"
 #include "pjrt/pjrt.h"
 #include "pjrt_file.h"
 #include "tensors.h"
@@ -103,27 +104,6 @@ START_TEST(options_of_clients)
 END_TEST
 
 /* ---- the table, called directly */
-
-typedef struct end {
-  _Atomic int times;
-  ts_status status;
-} end;
-
-static void ended(ts_status status, void *arg) {
-  end *e = arg;
-  e->status = status;
-  atomic_fetch_add(&e->times, 1);
-}
-
-#define DONE(e) ((ts_done){ended, (e)})
-
-static ts_status wait_for(end *e) {
-  while (atomic_load(&e->times) == 0) sched_yield();
-  for (int i = 0; i < 3; i++) sched_yield();
-  ck_assert_int_eq(atomic_load(&e->times), 1);
-  atomic_store(&e->times, 0);
-  return e->status;
-}
 
 static const ts_platform *const p = &ts_platform_pjrt;
 

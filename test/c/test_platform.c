@@ -2,6 +2,7 @@
  * exactly once. A new platform is a row of `platforms`. */
 #include "async_device.h"
 #include "device/host.h"
+#include "operation_end.h"
 #include "pjrt/pjrt.h"
 #include "pjrt_file.h"
 #include "tensors.h"
@@ -18,30 +19,6 @@ typedef struct implementation {
 /* The platform of plugins runs the plugin of the tests, or the plugin of TESSERA_PJRT_PLUGIN. */
 static const implementation platforms[] = {{&ts_platform_host, false}, {&test_async, true}, {&ts_platform_pjrt, false}};
 enum { PLATFORMS = sizeof platforms / sizeof *platforms };
-
-/* ---- operations, and how often they ended */
-
-typedef struct end {
-  _Atomic int times;
-  ts_status status;
-} end;
-
-static void ended(ts_status status, void *arg) {
-  end *e = arg;
-  e->status = status;
-  atomic_fetch_add(&e->times, 1);
-}
-
-#define DONE(e) ((ts_done){ended, (e)})
-
-/* Waits for the operation, and a little longer for a second end. */
-static ts_status wait_for(end *e) {
-  while (atomic_load(&e->times) == 0) sched_yield();
-  for (int i = 0; i < 3; i++) sched_yield();
-  ck_assert_int_eq(atomic_load(&e->times), 1);
-  atomic_store(&e->times, 0);
-  return e->status;
-}
 
 typedef struct device {
   const ts_platform *p;

@@ -126,15 +126,7 @@ messages_stay() ->
 %% Every tenth operation of the client `failing' is an error; all others are right.
 fails() ->
     ok = tessera_client:ensure(failing, 0),
-    F = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{device => {failing, 0}}),
-    Results = [try tessera:to_list(F(tessera:tensor([I])))
-               catch error:{unavailable, Text} -> {failed, Text}
-               end || I <- lists:seq(1, 200)],
-    {Failed, Right} = lists:partition(fun is_tuple/1, Results),
-    ?assert(length(Failed) > 10),
-    ?assert(length(Right) > 10),
-    [?assertEqual([I + 1], Result) || {I, Result} <- lists:zip(lists:seq(1, 200), Results), not is_tuple(Result)],
-    [?assertNotEqual(nomatch, string:find(Text, "the device failed at")) || {failed, Text} <- Failed].
+    tessera_test:some_fail(failing, 200, "the device failed at").
 
 closes() ->
     ok = tessera:open_client(shut, #{platform => async, device_count => 2}),

@@ -128,15 +128,7 @@ closes() ->
 %% Every fifth operation of a client is an error; all others are right.
 fails() ->
     ok = open(plugin_failing, mixed, #{fail_every => 5}),
-    F = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{device => {plugin_failing, 0}}),
-    Results = [try tessera:to_list(F(tessera:tensor([I])))
-               catch error:{unavailable, Text} -> {failed, Text}
-               end || I <- lists:seq(1, 100)],
-    {Failed, Right} = lists:partition(fun is_tuple/1, Results),
-    ?assert(length(Failed) > 10),
-    ?assert(length(Right) > 10),
-    [?assertEqual([I + 1], Result) || {I, Result} <- lists:zip(lists:seq(1, 100), Results), not is_tuple(Result)],
-    [?assertNotEqual(nomatch, string:find(Text, "the plugin failed")) || {failed, Text} <- Failed].
+    tessera_test:some_fail(plugin_failing, 100, "the plugin failed").
 
 %% What processes leave behind that are killed at any moment: nothing.
 processes_are_killed() ->

@@ -2,7 +2,7 @@
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
 -export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, quoted/1, paths/0,
-         shell_paths/0, vm/3, answer/1, client/1]).
+         shell_paths/0, vm/3, answer/1, client/1, some_fail/3]).
 
 %% F raises an error of that code, with an error info that contains these words.
 raises(Code, F) -> raises(Code, "", F).
@@ -144,3 +144,15 @@ answer(Port, Acc) ->
         os:cmd("kill -9 " ++ integer_to_list(Pid)),
         error({late, iolist_to_binary(lists:reverse(Acc))})
     end.
+
+%% Of so many runs on a client whose operations fail now and then more than ten fail, with these words, and more than ten are right.
+some_fail(Client, Runs, Words) ->
+    F = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{device => {Client, 0}}),
+    Results = [try tessera:to_list(F(tessera:tensor([I])))
+               catch error:{unavailable, Text} -> {failed, Text}
+               end || I <- lists:seq(1, Runs)],
+    {Failed, Right} = lists:partition(fun is_tuple/1, Results),
+    ?assert(length(Failed) > 10),
+    ?assert(length(Right) > 10),
+    [?assertEqual([I + 1], Result) || {I, Result} <- lists:zip(lists:seq(1, Runs), Results), not is_tuple(Result)],
+    [?assertNotEqual(nomatch, string:find(Text, Words)) || {failed, Text} <- Failed].

@@ -822,11 +822,7 @@ typedef union entry {
 static struct {
   size_t size;
   void *extensions;
-  struct {
-    size_t size;
-    void *extensions;
-    int major, minor;
-  } version;
+  pj_version version;
   entry functions[PJ_TABLE + 1];
 } table = {.size = sizeof table,
            .version = {.size = 24, .minor = 200},

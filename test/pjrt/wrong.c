@@ -30,11 +30,7 @@ static pj_error *initialize(pj_args *args) {
 static struct {
   size_t size;
   void *extensions;
-  struct {
-    size_t size;
-    void *extensions;
-    int major, minor;
-  } version;
+  pj_version version;
   void *functions[PJ_TABLE];
 } table = {.size = WRONG == TINY    ? 16
                    : WRONG == SHORT ? sizeof table - sizeof(void *)
