@@ -111,7 +111,7 @@ static int power_of(matrix m) {
 typedef struct judged {
   const ts_op *op;
   const number_type *type;
-  bool is_complex;
+  bool is_complex, is_small;
   int64_t which;
   matrix a, b;                   /* the operands, the first one times 2^-power so that its largest part is about 1 */
   matrix results[MOST_RESULTS];  /* vectors are rows, one number is a matrix */
@@ -261,10 +261,26 @@ static ts_status judge_diagonal(const judged *j, matrix r, matrix expected) {
   return TS_SUCCESS;
 }
 
+/* Zeros have no sign, as it would be one of rounding. Numbers that are rounded to 8 bits by another op may have one. */
+static ts_status judge_zeros(const judged *j) {
+  bool negative = false;
+  if (j->is_small) return TS_SUCCESS;
+  for (uint32_t r = 0; r < j->op->result_count; r++) {
+    const matrix m = j->results[r];
+    for (int64_t i = 0; i < m.rows; i++)
+      for (int64_t k = 0; k < m.cols; k++) {
+        const number x = *cell(&m, i, k);
+        negative |= (x.re == 0 && signbit(x.re)) || (x.im == 0 && signbit(x.im));
+      }
+  }
+  return must(j, "a zero is negative", !negative);
+}
+
 static ts_status judge_qr(const judged *j) {
   const matrix q = j->results[0], r = j->results[1];
   bool finite;
   if (!j->finite) return judge_nan(j);
+  TS_TRY(judge_zeros(j));
   TS_TRY(judge_orthonormal(j, "the orthogonality of Q", q));
   TS_TRY(judge_range(j, r, &finite));
   if (!finite) return TS_SUCCESS;
@@ -279,6 +295,7 @@ static ts_status judge_eigh(const judged *j) {
   const matrix values = j->results[0], vectors = j->results[1];
   bool finite;
   if (!j->finite) return judge_nan(j);
+  TS_TRY(judge_zeros(j));
   TS_TRY(judge_orthonormal(j, "the orthogonality of the vectors", vectors));
   TS_TRY(judge_phases(j, vectors));
   TS_TRY(judge_range(j, values, &finite));
@@ -294,6 +311,7 @@ static ts_status judge_svd(const judged *j) {
   const matrix u = j->results[0], values = j->results[1], vt = j->results[2];
   bool finite, negative = false;
   if (!j->finite) return judge_nan(j);
+  TS_TRY(judge_zeros(j));
   TS_TRY(judge_orthonormal(j, "the orthogonality of U", u));
   TS_TRY(judge_orthonormal(j, "the orthogonality of V", adjoint(vt)));
   TS_TRY(judge_phases(j, transpose(vt)));
@@ -544,6 +562,7 @@ static judged begin(judging *all, int64_t which) {
   judged j = {.op = op, .type = number_type_of(all->operands[0]->dtype), .which = which};
   all->next = all->room;
   j.is_complex = ts_dtype_is_complex(all->operands[0]->dtype);
+  j.is_small = ts_dtype_is_small(all->operands[0]->dtype);
   j.is_expected = all->is_expected;
   j.a = take(all, all->operands[0], which);
   if (op->operand_count > 1) j.b = take(all, all->operands[1], which);

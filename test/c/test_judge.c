@@ -131,6 +131,24 @@ START_TEST(signs_and_order_count)
 }
 END_TEST
 
+/* A diagonal matrix has factors with zeros. */
+START_TEST(negative_zeros_count)
+{
+  static const ts_opcode of_vectors[] = {TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
+  for (int op = 0; op < 3; op++)
+    for (int type = 0; type < TYPES; type++) {
+      trial t = make(of_vectors[op], types[type]);
+      for (int64_t e = 0; e < 2 * N * N; e++) set(t.args[0], e, e % (N * N) % (N + 1) == 0 ? (double)(N - e) : 0, 0);
+      for (size_t r = 0; r < t.count; r++) ts_buffer_release(t.results[r]);
+      ck_assert_ok(ts_ref_run(t.graph, t.args, t.arg_count, ts_pool_default(), t.results));
+      ck_assert_ok(judge(&t));
+      set(t.results[0], op == 1 ? 0 : 1, -0.0, 0);
+      must_see(&t, "a negative zero");
+      drop(&t);
+    }
+}
+END_TEST
+
 START_TEST(values_that_are_not_finite)
 {
   static const ts_opcode of_nan[] = {TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
@@ -172,6 +190,7 @@ int main(void) {
   TCase *tests = tcase_create("judge");
   tcase_add_loop_test(tests, each_element_counts, 0, OPS * TYPES);
   tcase_add_test(tests, signs_and_order_count);
+  tcase_add_test(tests, negative_zeros_count);
   tcase_add_test(tests, values_that_are_not_finite);
   tcase_add_test(tests, a_program_with_factors);
   suite_add_tcase(suite, tests);

@@ -169,11 +169,10 @@ static void put_factors(const factor_grid *g) {
 
 static void put_determinant(const factor_grid *g) {
   const factor_view out = result(g, 0);
-  factor_far_number product = {{1, 0}, 0};
-  for (int64_t i = 0; i < g->n; i++) {
-    factor_multiply(&product, factor_number_at(factor_row(&g->a, i), i));
-    if (g->pivots[i] != i) product.part = factor_negative(product.part);
-  }
+  bool odd = false;
+  for (int64_t i = 0; i < g->n; i++) odd ^= g->pivots[i] != i;
+  factor_far_number product = {{odd ? -1 : 1, 0}, 0};
+  for (int64_t i = 0; i < g->n; i++) factor_multiply(&product, factor_number_at(factor_row(&g->a, i), i));
   factor_view_put(&out, 0, 0, factor_far_value(&product));
 }
 

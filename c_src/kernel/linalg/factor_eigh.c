@@ -127,7 +127,7 @@ static void put(const eigh *s, const int64_t *order, int scale) {
   const factor_ordered vectors = {&s->z, order, signs, s->n, s->n, .conjugate = true};
   const int planes = factor_planes(f);
   factor_fill(f, f->results[0], s->n * planes, 0);
-  for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[0], c * planes, ldexp(s->d[order[c]], scale));
+  for (int64_t c = 0; c < s->n; c++) factor_put(f, f->results[0], c * planes, ldexp(s->d[order[c]], scale));
   factor_take_signs(f, &vectors, signs);
   factor_put_columns(f, &vectors, f->results[1]);
 }

@@ -35,6 +35,13 @@ static inline void factor_set(const factor *f, void *to, int64_t i, double x) {
   else
     ((double *)to)[i] = x;
 }
+/* An element of a result of qr, eigh or svd: zeros are +0, as their signs would be those of rounding. */
+static inline void factor_put(const factor *f, void *to, int64_t i, double x) {
+  if (f->size == 4)
+    ((float *)to)[i] = (float)x + 0;
+  else
+    ((double *)to)[i] = x + 0;
+}
 static inline double factor_epsilon(const factor *f) { return f->size == 4 ? 0x1p-24 : 0x1p-53; }
 
 typedef struct factor_number {
@@ -128,7 +135,8 @@ static inline char *factor_line(const factor *f, const factor_lines *l, int64_t 
 }
 static inline char *factor_at(const factor *f, char *line, int64_t i) { return line + i * f->size; }
 
-/* Copies an operand, whose strides are in numbers, to lines of the workspace, or lines to a result, by all threads. */
+/* Copies an operand, whose strides are in numbers, to lines of the workspace, or lines to a result with rows of
+ * neighbours, whose zeros become +0, by all threads. */
 void factor_load(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols);
 void factor_store(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols);
 /* The exponent of the power of two that brings a matrix with this largest element into a range where no norm overflows

@@ -248,6 +248,7 @@ typedef struct copy_task {
   const factor *f;
   const ts_linalg_view *from, *to;
   int64_t rows, cols;
+  bool stores; /* rows of a result, whose zeros become +0 */
 } copy_task;
 
 static void copy_rows(void *arg, int64_t task, int worker) {
@@ -258,18 +259,21 @@ static void copy_rows(void *arg, int64_t task, int worker) {
                        to = {ts_linalg_at(t->to, first, 0, size), t->to->row, t->to->col};
   (void)worker;
   ts_linalg_copy(&from, &to, rows, t->cols, size);
+  for (int64_t i = 0; t->stores && i < rows; i++) {
+    char *row = ts_linalg_at(&to, i, 0, size);
+    for (int64_t k = 0; k < t->cols; k++) factor_put(t->f, row, k, factor_get(t->f, row, k));
+  }
 }
 
-static void copy(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
-  copy_task t = {f, from, to, rows, cols};
-  ts_parallel_run(rows * cols < SHARED_ELEMENTS ? &ts_parallel_serial : f->parallel,
-                  (rows + TASK_LINES - 1) / TASK_LINES, copy_rows, &t);
+static void copy(const copy_task *t) {
+  ts_parallel_run(t->rows * t->cols < SHARED_ELEMENTS ? &ts_parallel_serial : t->f->parallel,
+                  (t->rows + TASK_LINES - 1) / TASK_LINES, copy_rows, (void *)(uintptr_t)t);
 }
 
 /* Of complex numbers: the parts of each are neighbours in operands and results. */
 void factor_load(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
   const parts lines = parts_of(f, to->data);
-  if (!f->plane) copy(f, from, to, rows, cols);
+  if (!f->plane) copy(&(copy_task){f, from, to, rows, cols, false});
   for (int64_t i = 0; f->plane && i < rows; i++)
     for (int64_t k = 0; k < cols; k++) {
       const double *x = (const double *)(const void *)from->data + 2 * (i * from->row + k * from->col);
@@ -279,12 +283,12 @@ void factor_load(const factor *f, const ts_linalg_view *from, const ts_linalg_vi
 
 void factor_store(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
   const parts lines = parts_of(f, from->data);
-  if (!f->plane) copy(f, from, to, rows, cols);
+  if (!f->plane) copy(&(copy_task){f, from, to, rows, cols, true});
   for (int64_t i = 0; f->plane && i < rows; i++)
     for (int64_t k = 0; k < cols; k++) {
       const factor_number z = number_at(lines, i * from->row + k * from->col);
       double *x = (double *)(void *)to->data + 2 * (i * to->row + k * to->col);
-      x[0] = z.re, x[1] = z.im;
+      x[0] = z.re + 0, x[1] = z.im + 0;
     }
 }
 
@@ -336,17 +340,17 @@ void factor_take_signs(const factor *f, const factor_ordered *o, double *signs) 
 }
 
 /* Rows of the result; `count` columns are these lines. */
-#define DEFINE_PUT_COLUMNS(T, NAME)                                                   \
-  static void NAME(const ordered_task *t, int64_t first, int64_t count) {             \
-    const int64_t cols = t->o->lines->count, length = t->o->lines->length;            \
-    const T *lines[TASK_LINES];                                                       \
-    T signs[TASK_LINES], *out = (T *)t->out + first;                                  \
-    for (int64_t c = 0; c < count; c++) {                                             \
-      lines[c] = (const T *)(const void *)ordered_line(t->f, t->o, first + c);        \
-      signs[c] = (T)ordered_sign(t->f, t->o, first + c).re;                           \
-    }                                                                                 \
-    for (int64_t i = 0; i < length; i++)                                              \
-      for (int64_t c = 0; c < count; c++) out[i * cols + c] = signs[c] * lines[c][i]; \
+#define DEFINE_PUT_COLUMNS(T, NAME)                                                       \
+  static void NAME(const ordered_task *t, int64_t first, int64_t count) {                 \
+    const int64_t cols = t->o->lines->count, length = t->o->lines->length;                \
+    const T *lines[TASK_LINES];                                                           \
+    T signs[TASK_LINES], *out = (T *)t->out + first;                                      \
+    for (int64_t c = 0; c < count; c++) {                                                 \
+      lines[c] = (const T *)(const void *)ordered_line(t->f, t->o, first + c);            \
+      signs[c] = (T)ordered_sign(t->f, t->o, first + c).re;                               \
+    }                                                                                     \
+    for (int64_t i = 0; i < length; i++)                                                  \
+      for (int64_t c = 0; c < count; c++) out[i * cols + c] = signs[c] * lines[c][i] + 0; \
   }
 DEFINE_PUT_COLUMNS(float, put_narrow_columns)
 DEFINE_PUT_COLUMNS(double, put_wide_columns)
@@ -358,11 +362,11 @@ static void put_line(const ordered_task *t, int64_t c, int64_t to, int64_t step)
   const factor_number sign = ordered_sign(f, t->o, c);
   for (int64_t i = 0; f->plane && i < t->o->lines->length; i++) {
     const factor_number z = factor_times(factor_get_number(f, line, i), sign);
-    factor_set(f, t->out, 2 * (to + i * step), z.re);
-    factor_set(f, t->out, 2 * (to + i * step) + 1, z.im);
+    factor_put(f, t->out, 2 * (to + i * step), z.re);
+    factor_put(f, t->out, 2 * (to + i * step) + 1, z.im);
   }
   for (int64_t i = 0; !f->plane && i < t->o->lines->length; i++)
-    factor_set(f, t->out, to + i * step, sign.re * factor_get(f, line, i));
+    factor_put(f, t->out, to + i * step, sign.re * factor_get(f, line, i));
 }
 
 static void put_columns_task(void *arg, int64_t task, int worker) {

@@ -47,11 +47,8 @@ static void put_row(const put_run *p, int64_t i) {
     factor_set(f, row, i * planes, d.re);
     if (f->plane) factor_set(f, row, 2 * i + 1, d.im);
   }
-  if (f->plane && p->by == 1) return;
-  for (int64_t k = zeros * planes; k < n * planes; k++) {
-    const double x = factor_get(f, row, k);
-    factor_set(f, row, k, x != 0 ? x * s->sign[i] * p->by : 0);
-  }
+  const double by = i < least ? s->sign[i] * p->by : 0;
+  for (int64_t k = zeros * planes; k < n * planes; k++) factor_put(f, row, k, factor_get(f, row, k) * by);
 }
 
 /* Rows of a task. */

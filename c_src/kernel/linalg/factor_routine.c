@@ -76,16 +76,24 @@ static void widen_operand(const factors_state *s, const void *from, int64_t coun
   for (int64_t i = 0; i < 2 * count; i++) y[i] = (double)x[i];
 }
 
+/* A number that becomes a zero gives +0, where the op's zeros are +0: of all real matrices here. */
+static void narrow_real(const factors_state *s, const void *from, int64_t count, uint16_t *to) {
+  ts_linalg_narrow(s->type, from, count, to);
+  for (int64_t i = 0; i < count; i++)
+    if (to[i] == 0x8000) to[i] = 0;
+}
+
 static void narrow_result(const factors_state *s, int result, const void *from, void *to) {
   const int64_t count = s->batch * ts_factor_elements(&s->spec, result);
+  const float zero = ts_factor_is_blocked(&s->spec) ? -0.0F : 0;
   if (s->type != TS_C64) {
-    ts_linalg_narrow(s->type, from, count, to);
+    narrow_real(s, from, count, to);
     return;
   }
   const int64_t parts = ts_factor_result_type(&s->spec, result) == TS_C128 ? 2 * count : count;
   const double *x = from;
   float *y = to;
-  for (int64_t i = 0; i < parts; i++) y[i] = (float)x[i];
+  for (int64_t i = 0; i < parts; i++) y[i] = (float)x[i] + zero;
 }
 
 static void widen(factors_run *r) {

@@ -171,7 +171,7 @@ static void order_values(const svd *s) {
     factor_scale(f, factor_line(f, &s->b.right, i), s->n, (factor_number){-1, 0});
   }
   factor_sort_by_size(s->b.d, s->n, s->order);
-  for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[1], c, ldexp(s->b.d[s->order[c]], s->scale));
+  for (int64_t c = 0; c < s->n; c++) factor_put(f, f->results[1], c, ldexp(s->b.d[s->order[c]], s->scale));
 }
 
 /* The columns of U and the rows of V' are lines here; the signs of both follow V'. */

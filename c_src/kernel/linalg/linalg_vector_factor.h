@@ -244,7 +244,7 @@ static void NAME(put_qr)(const ts_linalg_factors *g, const V *q, const V *a, con
       for (int c = 0; c < count; c++) to_q[i * count + c] = from_q[(c * m + i) * LANES];
     for (int i = 0; i < count; i++)
       for (int k = 0; k < n; k++)
-        to_r[i * n + k] = k < i || i >= steps ? 0 : NAME(scaled)(from_r[(k * m + i) * LANES], by);
+        to_r[i * n + k] = k < i || i >= steps ? 0 : NAME(scaled)(from_r[(k * m + i) * LANES], by) + 0;
   }
 }
 
@@ -260,7 +260,7 @@ static void NAME(qr_group)(const ts_linalg_factors *g, void *workspace) {
     for (int i = 0; i < m; i++) q[c * m + i] = (c < steps ? q[c * m + i] * r[c].sign : q[c * m + i]) + SPLAT(0);
   for (int i = 0; i < steps; i++) {
     a[i * m + i] = r[i].target;
-    for (int k = i; k < n; k++) a[k * m + i] = a[k * m + i] * r[i].sign + SPLAT(0);
+    for (int k = i; k < n; k++) a[k * m + i] *= r[i].sign;
   }
   NAME(put_qr)(g, q, a, &l);
 }
@@ -431,7 +431,7 @@ static void NAME(put_eigh)(const ts_linalg_factors *g, const V *values_group, co
     NAME(sort_lane)(d, n, order);
     for (int c = 0; c < n; c++) {
       const T *line = z + order[c] * n * LANES, sign = NAME(is_turned)(line, n) ? -1 : 1;
-      values[c] = (T)ldexp((double)d[order[c] * LANES], l->scale[lane]);
+      values[c] = (T)ldexp((double)d[order[c] * LANES], l->scale[lane]) + 0;
       for (int i = 0; i < n; i++) vectors[i * n + c] = sign * line[i * LANES] + 0;
     }
   }

@@ -1,6 +1,12 @@
 /* QR by Householder's reflections, eigenvalues and singular values by Jacobi's rotations, for one type of numbers
  * (kernel/ref/ref_linalg_numbers.h). Matrices are rows of numbers. */
 
+/* Rounds to the type of the result. Zeros are +0: their signs would be those of rounding. */
+static void NAME(put_factor)(const ts_ref_call *call, int result, int64_t i, NUMBER x) {
+  NAME(put)(call, result, i, x);
+  NAME(put)(call, result, i, NAME(element)(call->results[result], i) + MAKE(0, 0));
+}
+
 static REAL NAME(norm)(const NUMBER *x, int64_t step, int64_t count) {
   REAL sum = 0;
   for (int64_t i = 0; i < count; i++) sum += SIZE(x[i * step]) * SIZE(x[i * step]);
@@ -33,7 +39,7 @@ static void NAME(put_nan)(const ts_ref_call *call, int64_t which) {
       ts_shape_elements(&call->operands[0]->shape) / (ref_rows(call->operands[0]) * ref_cols(call->operands[0]));
   for (int r = 0; r < (int)call->op->result_count; r++) {
     const int64_t count = ts_shape_elements(&call->results[r]->shape) / batch;
-    for (int64_t i = 0; i < count; i++) NAME(put)(call, r, which * count + i, MAKE((double)NAN, (double)NAN));
+    for (int64_t i = 0; i < count; i++) NAME(put_factor)(call, r, which * count + i, MAKE((double)NAN, (double)NAN));
   }
 }
 
@@ -94,9 +100,9 @@ static void NAME(qr)(const ts_ref_call *call, int64_t which, void *room) {
     if (keep) NAME(negate)(q + j * m, m);
   }
   for (int64_t i = 0; i < m; i++)
-    for (int64_t k = 0; k < kept; k++) NAME(put)(call, 0, (which * m + i) * kept + k, CONJUGATE(q[k * m + i]));
+    for (int64_t k = 0; k < kept; k++) NAME(put_factor)(call, 0, (which * m + i) * kept + k, CONJUGATE(q[k * m + i]));
   for (int64_t i = 0; i < kept; i++)
-    for (int64_t k = 0; k < n; k++) NAME(put)(call, 1, (which * kept + i) * n + k, k < i ? 0 : a[i * n + k]);
+    for (int64_t k = 0; k < n; k++) NAME(put_factor)(call, 1, (which * kept + i) * n + k, k < i ? 0 : a[i * n + k]);
 }
 
 /* ---- Jacobi's rotations */
@@ -183,8 +189,8 @@ static void NAME(eigh)(const ts_ref_call *call, int64_t which, void *room) {
   NAME(sort)(values, n, order);
   for (int64_t c = 0; c < n; c++) {
     const NUMBER *vector = v + order[c], turn = NAME(turn_of)(vector, n, n);
-    NAME(put)(call, 0, which * n + c, values[order[c]]);
-    for (int64_t i = 0; i < n; i++) NAME(put)(call, 1, (which * n + i) * n + c, turn * vector[i * n]);
+    NAME(put_factor)(call, 0, which * n + c, values[order[c]]);
+    for (int64_t i = 0; i < n; i++) NAME(put_factor)(call, 1, (which * n + i) * n + c, turn * vector[i * n]);
   }
 }
 
@@ -279,13 +285,13 @@ static void NAME(put_svd)(const ts_ref_call *call, int64_t which, const NAME(jac
   const int64_t lefts = ref_cols(call->results[0]), rights = ref_rows(call->results[2]);
   const int64_t rows = s->adjoint ? s->n : s->m, cols = s->adjoint ? s->m : s->n;
   const NUMBER *left = s->adjoint ? s->right : s->u, *right = s->adjoint ? s->u : s->right;
-  for (int64_t c = 0; c < s->n; c++) NAME(put)(call, 1, which * s->n + c, s->values[s->order[c]]);
+  for (int64_t c = 0; c < s->n; c++) NAME(put_factor)(call, 1, which * s->n + c, s->values[s->order[c]]);
   for (int64_t c = 0; c < lefts || c < rights; c++) {
     const NUMBER turn = c < rights ? NAME(turn_of)(right + c, cols, cols) : 1;
     for (int64_t i = 0; i < cols && c < rights; i++)
-      NAME(put)(call, 2, (which * rights + c) * cols + i, CONJUGATE(turn * right[i * cols + c]));
+      NAME(put_factor)(call, 2, (which * rights + c) * cols + i, CONJUGATE(turn * right[i * cols + c]));
     for (int64_t i = 0; i < rows && c < lefts; i++)
-      NAME(put)(call, 0, (which * rows + i) * lefts + c, turn * left[i * rows + c]);
+      NAME(put_factor)(call, 0, (which * rows + i) * lefts + c, turn * left[i * rows + c]);
   }
 }
 
