@@ -32,16 +32,17 @@ static bool is_identity(const ts_builder *b, const ts_op *op) {
 /* The members of every group, one group after the other. */
 static ts_status list_groups(ts_builder *b, const ts_op *op, ts_collective *c) {
   const ts_mesh *mesh = &b->graph->mesh;
-  int32_t members[TS_MAX_PARTITIONS], at = 0;
+  const ts_dims *axes = ts_op_mesh_axes(op);
+  int32_t at = 0;
   c->partitions = ts_mesh_partitions(mesh);
-  c->size = ts_mesh_group_size(mesh, ts_op_mesh_axes(op));
+  c->size = ts_mesh_group_size(mesh, axes);
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->partitions, &c->members));
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->partitions, &c->positions));
   for (int32_t p = 0; p < c->partitions; p++) {
-    if (ts_mesh_group(mesh, ts_op_mesh_axes(op), p, members) != 0) continue; /* listed with its first member */
+    if (ts_mesh_index(mesh, axes, p) != 0) continue; /* listed with its first member */
     for (int32_t m = 0; m < c->size; m++, at++) {
-      c->members[at] = (uint16_t)members[m];
-      c->positions[members[m]] = (uint16_t)at;
+      c->members[at] = (uint16_t)ts_mesh_member(mesh, axes, p, m);
+      c->positions[c->members[at]] = (uint16_t)at;
     }
   }
   return TS_SUCCESS;
@@ -49,7 +50,7 @@ static ts_status list_groups(ts_builder *b, const ts_op *op, ts_collective *c) {
 
 static ts_status set_attrs(const ts_op *op, ts_collective *c) {
   const ts_attrs *attrs = op->attrs;
-  for (int32_t m = 0; m < TS_MAX_PARTITIONS; m++) c->senders[m] = TS_NO_MEMBER;
+  for (int32_t m = 0; m < c->size; m++) c->senders[m] = TS_NO_MEMBER;
   switch ((ts_ops_COLLECTIVE)op->code) {
   case TS_OP_ALL_GATHER:
   case TS_OP_REDUCE_SCATTER: c->split = c->concat = attrs->along.dim; return TS_SUCCESS;
@@ -91,6 +92,7 @@ static ts_status describe(ts_builder *b, const ts_op *op, ts_collective **out) {
   c->code = op->code;
   c->count = op->operand_count;
   TS_TRY(list_groups(b, op, c));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->size, &c->senders));
   TS_TRY(set_attrs(op, c));
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->count, &c->types));
   for (uint32_t i = 0; i < c->count; i++) {

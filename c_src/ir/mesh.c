@@ -70,19 +70,21 @@ static int32_t partition_at(const ts_mesh *mesh, const int32_t *coordinates) {
   return partition;
 }
 
-int32_t ts_mesh_group(const ts_mesh *mesh, const ts_dims *axes, int32_t partition, int32_t out[TS_MAX_PARTITIONS]) {
-  int32_t at[TS_MAX_MESH_AXES], count = ts_mesh_group_size(mesh, axes), own = 0;
+int32_t ts_mesh_member(const ts_mesh *mesh, const ts_dims *axes, int32_t partition, int32_t index) {
+  int32_t at[TS_MAX_MESH_AXES];
   ts_mesh_coordinates(mesh, partition, at);
-  for (int32_t member = 0; member < count; member++) {
-    int32_t left = member;
-    for (int32_t i = axes->rank - 1; i >= 0; i--) {
-      at[axes->dims[i]] = left % mesh->sizes[axes->dims[i]];
-      left /= mesh->sizes[axes->dims[i]];
-    }
-    out[member] = partition_at(mesh, at);
-    if (out[member] == partition) own = member;
+  for (int32_t i = axes->rank - 1; i >= 0; i--) {
+    at[axes->dims[i]] = index % mesh->sizes[axes->dims[i]];
+    index /= mesh->sizes[axes->dims[i]];
   }
-  return own;
+  return partition_at(mesh, at);
+}
+
+int32_t ts_mesh_index(const ts_mesh *mesh, const ts_dims *axes, int32_t partition) {
+  int32_t at[TS_MAX_MESH_AXES], index = 0;
+  ts_mesh_coordinates(mesh, partition, at);
+  for (int32_t i = 0; i < axes->rank; i++) index = index * mesh->sizes[axes->dims[i]] + at[axes->dims[i]];
+  return index;
 }
 
 /* ---- shardings ---- */

@@ -46,8 +46,10 @@ void ts_mesh_coordinates(const ts_mesh *mesh, int32_t partition, int32_t out[TS_
 
 /* The number of devices that share all coordinates except the coordinates of `axes`. */
 int32_t ts_mesh_group_size(const ts_mesh *mesh, const ts_dims *axes);
-/* The members of a partition's group, by their index: row-major over `axes` in their order. Returns its own index. */
-int32_t ts_mesh_group(const ts_mesh *mesh, const ts_dims *axes, int32_t partition, int32_t out[TS_MAX_PARTITIONS]);
+/* The partition that is a member of a partition's group, by its index: row-major over `axes` in their order. */
+int32_t ts_mesh_member(const ts_mesh *mesh, const ts_dims *axes, int32_t partition, int32_t index);
+/* The index of a partition in its group. */
+int32_t ts_mesh_index(const ts_mesh *mesh, const ts_dims *axes, int32_t partition);
 
 /* The sharding of two lists of one length: axis axes[i] cuts dim dims[i]. Checks that the axes are distinct axes of the
  * mesh and that they divide the shape. */

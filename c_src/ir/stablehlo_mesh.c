@@ -97,14 +97,14 @@ static ts_status print_constraint(hlo *h, const ts_op *op) {
 /* Prints each group of partitions once, at its member 0; `first` is the member that is printed first. */
 static void print_groups(hlo *h, const ts_dims *axes, int32_t first) {
   const ts_mesh *mesh = &h->graph->mesh;
-  int32_t members[TS_MAX_PARTITIONS], size = ts_mesh_group_size(mesh, axes), groups = 0;
+  int32_t size = ts_mesh_group_size(mesh, axes), groups = 0;
   ts_text_append(h->out, "replica_groups = dense<[");
   for (int32_t p = 0; p < ts_mesh_partitions(mesh); p++) {
-    if (ts_mesh_group(mesh, axes, p, members) != 0) continue;
+    if (ts_mesh_index(mesh, axes, p) != 0) continue;
     ts_text_append(h->out, groups++ ? ", [" : "[");
     for (int32_t m = 0; m < size; m++) {
       int32_t which = m == 0 ? first : m <= first ? m - 1 : m;
-      ts_text_format(h->out, m ? ", %d" : "%d", members[which]);
+      ts_text_format(h->out, m ? ", %d" : "%d", ts_mesh_member(mesh, axes, p, which));
     }
     ts_text_append(h->out, "]");
   }
@@ -114,13 +114,15 @@ static void print_groups(hlo *h, const ts_dims *axes, int32_t first) {
 /* Members of all groups are exchanged alike. */
 static void print_pairs(hlo *h, const ts_attrs *a) {
   const ts_mesh *mesh = &h->graph->mesh;
-  int32_t members[TS_MAX_PARTITIONS], pairs = 0;
+  const ts_dims *axes = &a->permute.axes;
+  int32_t pairs = 0;
   ts_text_append(h->out, "source_target_pairs = dense<[");
   for (int32_t p = 0; p < ts_mesh_partitions(mesh); p++) {
-    if (ts_mesh_group(mesh, &a->permute.axes, p, members) != 0) continue;
+    if (ts_mesh_index(mesh, axes, p) != 0) continue;
     for (int32_t i = 0; i < a->permute.sources.rank; i++)
-      ts_text_format(h->out, "%s[%d, %d]", pairs++ ? ", " : "", members[a->permute.sources.dims[i]],
-                     members[a->permute.targets.dims[i]]);
+      ts_text_format(h->out, "%s[%d, %d]", pairs++ ? ", " : "",
+                     ts_mesh_member(mesh, axes, p, (int32_t)a->permute.sources.dims[i]),
+                     ts_mesh_member(mesh, axes, p, (int32_t)a->permute.targets.dims[i]));
   }
   ts_text_format(h->out, "]> : tensor<%dx2xi64>", pairs);
 }

@@ -18,7 +18,11 @@ static ts_status get_mesh(ErlNifEnv *env, ERL_NIF_TERM list, ts_mesh *out) {
     if (out->rank == TS_MAX_MESH_AXES)
       return ts_error(TS_INVALID_ARGUMENT, "the mesh has more than %d axes", TS_MAX_MESH_AXES);
     TS_TRY(ts_nif_get_int(env, head, "the size of a mesh axis", &size));
-    if (size < 1 || size > TS_MAX_PARTITIONS) return ts_nif_expected(env, "the size of a mesh axis, 1 to 256", head);
+    if (size < 1 || size > TS_MAX_PARTITIONS) {
+      char expected[64];
+      snprintf(expected, sizeof expected, "the size of a mesh axis, 1 to %d", TS_MAX_PARTITIONS);
+      return ts_nif_expected(env, expected, head);
+    }
     out->sizes[out->rank++] = (int32_t)size;
   }
   if (!enif_is_empty_list(env, list)) return ts_nif_expected(env, "a list of sizes", list);
@@ -175,8 +179,18 @@ typedef struct parts {
   ts_mesh mesh;
   ts_sharding sharding;
   ts_client *client;
-  ts_buffer *of[TS_MAX_PARTITIONS]; /* by partition; NULL from the first on that could not be made */
+  ts_buffer **of; /* by partition; NULL from the first on that could not be made */
 } parts;
+
+static ts_status get_parted(ErlNifEnv *env, ERL_NIF_TERM mesh, parts *out) {
+  TS_TRY(get_mesh(env, mesh, &out->mesh));
+  return TS_NEW_ARRAY((size_t)ts_mesh_partitions(&out->mesh), &out->of);
+}
+
+static void release_parts(parts *p) {
+  for (int32_t i = 0; p->of && i < ts_mesh_partitions(&p->mesh); i++) ts_buffer_release(p->of[i]);
+  ts_free(p->of);
+}
 
 /* The tensor of one device: the whole, another device's part, or a new one. `whole` is in host memory. */
 static ts_status cut_one(parts *p, ts_buffer *whole, int32_t partition) {
@@ -201,17 +215,17 @@ static ts_status cut_all(ErlNifEnv *env, parts *p, ts_buffer *whole) {
   return TS_SUCCESS;
 }
 
-/* Makes a tensor of each part, or of none after an error. */
-static ts_status parts_to_list(ErlNifEnv *env, parts *p, ts_status status, ERL_NIF_TERM *out) {
+/* Makes a tensor of each part. */
+static ts_status parts_to_list(ErlNifEnv *env, parts *p, ERL_NIF_TERM *out) {
   *out = enif_make_list(env, 0);
   for (int32_t i = ts_mesh_partitions(&p->mesh); i-- > 0;) {
     ERL_NIF_TERM term;
-    if (status)
-      ts_buffer_release(p->of[i]);
-    else if (!(status = ts_nif_tensor_make(env, p->of[i], &term)))
-      *out = enif_make_list_cell(env, term, *out);
+    ts_buffer *part = p->of[i];
+    p->of[i] = NULL; /* the tensor takes it over */
+    TS_TRY(ts_nif_tensor_make(env, part, &term));
+    *out = enif_make_list_cell(env, term, *out);
   }
-  return status;
+  return TS_SUCCESS;
 }
 
 /* A reference to a buffer that the host can read; an error for another one. */
@@ -224,22 +238,28 @@ static ts_status get_host(ts_buffer *buffer, ts_buffer **out) {
   return TS_SUCCESS;
 }
 
+static ts_status cut_tensor(ErlNifEnv *env, const ERL_NIF_TERM argv[], parts *p, ts_buffer *tensor) {
+  ts_buffer *host;
+  TS_TRY(get_sharding(env, argv[2], &p->mesh, &tensor->shape, &p->sharding));
+  if (!p->client->platform->direct)
+    return ts_error(TS_FAILED_PRECONDITION, "cut: the parts cannot be made on client %s", p->client->name);
+  TS_TRY(get_host(tensor, &host));
+  ts_status status = cut_all(env, p, p->sharding.count > 0 ? host : tensor);
+  ts_buffer_release(host);
+  return status;
+}
+
 static ERL_NIF_TERM cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   parts p = {0};
   ts_nif_tensor *tensor;
-  ts_buffer *host = NULL;
   ERL_NIF_TERM list;
   (void)argc;
-  TS_NIF_TRY(env, get_mesh(env, argv[1], &p.mesh));
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[3], &p.client));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
-  ts_status status = get_sharding(env, argv[2], &p.mesh, &tensor->buffer->shape, &p.sharding);
-  if (!status) status = get_host(tensor->buffer, &host);
-  if (!status && !p.client->platform->direct)
-    status = ts_error(TS_FAILED_PRECONDITION, "cut: the parts cannot be made on client %s", p.client->name);
-  if (!status) status = cut_all(env, &p, p.sharding.count > 0 ? host : tensor->buffer);
-  status = parts_to_list(env, &p, status, &list);
-  ts_buffer_release(host);
+  ts_status status = get_parted(env, argv[1], &p);
+  if (!status) status = cut_tensor(env, argv, &p, tensor->buffer);
+  if (!status) status = parts_to_list(env, &p, &list);
+  release_parts(&p);
   ts_nif_tensor_unpin(tensor);
   return status ? ts_nif_error(env, status) : ts_nif_with_pressure(env, list);
 }
@@ -308,12 +328,12 @@ static ERL_NIF_TERM join_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
   ts_buffer *whole;
   ERL_NIF_TERM term;
   (void)argc;
-  TS_NIF_TRY(env, get_mesh(env, argv[1], &p.mesh));
   TS_NIF_TRY(env, ts_nif_get_device(env, argv[3], &device));
-  ts_status status = get_parts(env, argv[0], &p);
+  ts_status status = get_parted(env, argv[1], &p);
+  if (!status) status = get_parts(env, argv[0], &p);
   if (!status) status = get_sharding_of_parts(env, argv[2], &p);
   if (!status) status = join(env, &p, device, &whole);
-  for (int32_t i = 0; i < TS_MAX_PARTITIONS; i++) ts_buffer_release(p.of[i]);
+  release_parts(&p);
   TS_NIF_TRY(env, status);
   TS_NIF_TRY(env, ts_nif_tensor_make(env, whole, &term));
   return ts_nif_with_pressure(env, term);

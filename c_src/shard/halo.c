@@ -109,17 +109,50 @@ typedef struct cut_dim {
   const ts_dims *axes;
 } cut_dim;
 
-static ts_status permute(const cut_dim *c, const need *n, int64_t distance, ts_value_id x, ts_value_id *out) {
-  ts_attrs attrs;
+/* A permutation of the parts of a dim: by a distance to those who need it, or, without `of`, to the other end. */
+typedef struct permutation {
+  const need *of;
+  int64_t parts, distance;
+} permutation;
+
+/* The pairs [first, last), by their number. Returns how many there are. */
+static int32_t list_pairs(const permutation *q, int64_t first, int64_t last, ts_dims *sources, ts_dims *targets) {
   int32_t count = 0;
-  ts_shape_copy(&attrs.permute.axes, c->axes);
-  for (int64_t i = 0; i < n->parts; i++) {
-    if (!is_pair(n, i, distance)) continue;
-    attrs.permute.sources.dims[count] = i + distance;
-    attrs.permute.targets.dims[count++] = i;
+  for (int64_t i = first; i < last; i++) {
+    if (q->of && !is_pair(q->of, i, q->distance)) continue;
+    sources->dims[count] = q->of ? i + q->distance : i;
+    targets->dims[count++] = q->of ? i : q->parts - 1 - i;
   }
-  attrs.permute.sources.rank = attrs.permute.targets.rank = count;
-  return ts_part_add(c->p, TS_OP_COLLECTIVE_PERMUTE, &x, 1, &attrs, out);
+  return sources->rank = targets->rank = count;
+}
+
+/* The pairs [first, last) by one op. The partitions that it has as targets get its result, the others keep `inout`. */
+static ts_status permute_stretch(const cut_dim *c, const permutation *q, int64_t first, ts_value_id x,
+                                 ts_value_id *inout) {
+  int64_t last = least(first + TS_MAX_RANK, q->parts);
+  int64_t low = q->of ? first : q->parts - last, high = q->of ? last : q->parts - first;
+  ts_attrs attrs;
+  ts_value_id got, at, mask;
+  ts_shape_copy(&attrs.permute.axes, c->axes);
+  bool has_any = list_pairs(q, first, last, &attrs.permute.sources, &attrs.permute.targets) > 0;
+  if (!has_any && *inout != TS_NO_ID) return TS_SUCCESS;
+  TS_TRY(ts_part_add(c->p, TS_OP_COLLECTIVE_PERMUTE, &x, 1, &attrs, &got));
+  if (*inout != TS_NO_ID) {
+    TS_TRY(ts_part_position(c->p, c->axes, 1, 0, &at));
+    TS_TRY(ts_part_spread(c->p, at, ts_graph_value(c->p->to, got)->shape, &at));
+    TS_TRY(ts_part_between(c->p, at, low, high, &mask));
+    TS_TRY(ts_part_select(c->p, mask, got, *inout, &got));
+  }
+  *inout = got;
+  return TS_SUCCESS;
+}
+
+/* An op lists TS_MAX_RANK pairs at most, so more pairs are several ops. */
+static ts_status permute(const cut_dim *c, const permutation *q, ts_value_id x, ts_value_id *out) {
+  ts_value_id made = TS_NO_ID;
+  for (int64_t first = 0; first < q->parts; first += TS_MAX_RANK) TS_TRY(permute_stretch(c, q, first, x, &made));
+  *out = made;
+  return TS_SUCCESS;
 }
 
 static ts_status make_piece(const cut_dim *c, const need *n, const halo_range *s, int64_t distance,
@@ -127,21 +160,25 @@ static ts_status make_piece(const cut_dim *c, const need *n, const halo_range *s
   int64_t from = piece_begin(s, distance), to = piece_end(n, s, distance);
   TS_TRY(ts_part_slice(c->p, *inout, c->dim, from, to, inout));
   if (distance == 0) return TS_SUCCESS;
-  if (has_pair(n, distance)) return permute(c, n, distance, *inout, inout);
+  if (has_pair(n, distance)) return permute(c, &(permutation){n, n->parts, distance}, *inout, inout);
   ts_dtype dtype = ts_graph_value(c->p->to, *inout)->dtype;
   return ts_part_constant_like(c->p, *inout, dtype, (ts_scalar){.bits = 0}, inout);
 }
 
 static ts_status join_pieces(const cut_dim *c, const need *n, const halo_range *s, ts_value_id x, ts_value_id *out) {
-  ts_value_id pieces[2 * TS_MAX_PARTITIONS] = {x};
+  ts_value_id *pieces;
   size_t count = 0;
-  for (int64_t d = s->low; d <= s->high; d++) {
+  ts_status status = TS_SUCCESS;
+  TS_TRY(TS_NEW_ARRAY((size_t)(s->high - s->low + 1), &pieces));
+  for (int64_t d = s->low; !status && d <= s->high; d++) {
     pieces[count] = x;
-    TS_TRY(make_piece(c, n, s, d, &pieces[count++]));
+    status = make_piece(c, n, s, d, &pieces[count++]);
   }
   *out = pieces[0];
-  if (count == 1) return TS_SUCCESS;
-  return ts_part_add(c->p, TS_OP_CONCATENATE, pieces, count, &(ts_attrs){.axis = c->dim}, out);
+  if (!status && count > 1)
+    status = ts_part_add(c->p, TS_OP_CONCATENATE, pieces, count, &(ts_attrs){.axis = c->dim}, out);
+  ts_free(pieces);
+  return status;
 }
 
 static ts_status add_zeros(const cut_dim *c, const halo_range *s, ts_value_id *inout) {
@@ -322,16 +359,11 @@ static ts_status pad(const ts_split *s, ts_value_id *out) {
 static ts_status reverse(const ts_split *s, ts_value_id *out) {
   *out = s->operands[0];
   for (int32_t d = 0; d < s->f->shapes[0]->rank; d++) {
-    ts_attrs attrs;
-    ts_split_moved_axes(s->f, s->a, 0, d, &attrs.permute.axes);
-    if (attrs.permute.axes.rank == 0) continue;
-    int32_t parts = (int32_t)parts_of(ts_part_mesh(s->p), &attrs.permute.axes);
-    attrs.permute.sources.rank = attrs.permute.targets.rank = parts;
-    for (int32_t i = 0; i < parts; i++) {
-      attrs.permute.sources.dims[i] = i;
-      attrs.permute.targets.dims[i] = parts - 1 - i;
-    }
-    TS_TRY(ts_part_add(s->p, TS_OP_COLLECTIVE_PERMUTE, out, 1, &attrs, out));
+    ts_dims axes;
+    ts_split_moved_axes(s->f, s->a, 0, d, &axes);
+    if (axes.rank == 0) continue;
+    permutation q = {.parts = parts_of(ts_part_mesh(s->p), &axes)};
+    TS_TRY(permute(&(cut_dim){s->p, d, &axes}, &q, *out, out));
   }
   return ts_part_add(s->p, TS_OP_REVERSE, out, 1, s->op->attrs, out);
 }

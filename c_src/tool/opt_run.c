@@ -71,12 +71,16 @@ static ts_status cut_args(const ts_graph *graph, const ts_opt_tensors *args, ts_
 
 static ts_status join_results(const ts_graph *graph, const ts_opt_tensors *parts, ts_opt_tensors *out) {
   int32_t partitions = ts_mesh_partitions(&graph->mesh);
-  for (size_t i = 0; i < out->count; i++) {
-    ts_buffer *all[TS_MAX_PARTITIONS];
+  ts_status status = TS_SUCCESS;
+  ts_buffer **all;
+  TS_TRY(TS_NEW_ARRAY((size_t)partitions, &all));
+  for (size_t i = 0; !status && i < out->count; i++) {
     for (int32_t p = 0; p < partitions; p++) all[p] = parts->data[(size_t)p * out->count + i];
-    TS_TRY(ts_shard_join(&graph->mesh, ts_graph_sharding(graph, TS_RESULTS, i), all, ts_pool_default(), &out->data[i]));
+    status =
+        ts_shard_join(&graph->mesh, ts_graph_sharding(graph, TS_RESULTS, i), all, ts_pool_default(), &out->data[i]);
   }
-  return TS_SUCCESS;
+  ts_free(all);
+  return status;
 }
 
 static ts_status run_parts(const ts_graph *graph, const ts_opt_tensors *args, ts_opt_tensors *out) {

@@ -238,6 +238,53 @@ START_TEST(split_reductions_keep_their_bound)
 }
 END_TEST
 
+/* ---- more parts than a permutation lists ---- */
+
+static int32_t count_of(const ts_graph *graph, ts_opcode code) {
+  int32_t count = 0;
+  for (size_t i = 0; i < graph->ops.count; i++) count += graph->ops.data[i].code == code;
+  return count;
+}
+
+/* `permutations`: how many ops the partitioned program needs for them. */
+static void check_many_parts(const char *text, int32_t permutations) {
+  ts_graph *graph, *partitioned;
+  tensors args = {0}, parts = {0}, whole = {0};
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  ck_assert_ok(ts_shard_partition(graph, NULL, NULL, &partitioned));
+  ck_assert_ok(ts_graph_verify(partitioned));
+  ck_assert_int_eq(count_of(partitioned, TS_OP_COLLECTIVE_PERMUTE), permutations);
+  args.count = ts_graph_region(graph, TS_ROOT)->params.count;
+  ck_assert_ok(ts_random_args(3, graph, ts_pool_default(), &args.data));
+  ck_assert_ok(run_whole(graph, &args, &whole));
+  ck_assert_ok(run_partitions(partitioned, &args, &parts));
+  for (size_t i = 0; i < whole.count; i++)
+    ck_assert_msg(ts_compare_buffers(parts.data[i], whole.data[i], 0, message), "%s: %s", text, message);
+  tensors_release(&args);
+  tensors_release(&whole);
+  tensors_release(&parts);
+  ts_graph_destroy(graph);
+  ts_graph_destroy(partitioned);
+}
+
+/* An op lists 64 pairs at most; these need up to 160. */
+START_TEST(many_parts)
+{
+  check_many_parts("graph @t mesh [64] (%0: f32[128,2] sharded [[0],[]]) -> (f32[128,2] sharded [[0],[]]) {\n"
+                   "  %1 = reverse %0 {axes = [0]} : f32[128,2]\n  return %1\n}\n",
+                   1);
+  check_many_parts("graph @t mesh [160] (%0: f32[320,2] sharded [[0],[]]) -> (f32[320,2] sharded [[0],[]]) {\n"
+                   "  %1 = reverse %0 {axes = [0]} : f32[320,2]\n  return %1\n}\n",
+                   3);
+  check_many_parts(
+      "graph @t mesh [100] (%0: s32[300,5] sharded [[0],[]]) -> (s32[300,5] sharded [[0],[]]) {\n"
+      "  %1 = window_sum %0 {sizes = [3,1], strides = [1,1], low = [1,0], high = [1,0], dilation = [1,1]} : "
+      "s32[300,5]\n  return %1\n}\n",
+      4);
+}
+END_TEST
+
 /* ---- faults ---- */
 
 static void try_seed(uint64_t seed) {
@@ -308,6 +355,7 @@ int main(void) {
   tcase_add_test(cases, partitions_give_the_whole);
   tcase_add_test(cases, wrong_sums_are_found);
   tcase_add_test(cases, split_reductions_keep_their_bound);
+  tcase_add_test(cases, many_parts);
   tcase_add_test(cases, failing_allocations_leak_nothing);
   tcase_add_test(cases, what_cannot_be_partitioned);
   tcase_add_test(cases, a_cancelled_partitioning);

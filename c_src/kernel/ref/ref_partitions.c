@@ -9,8 +9,10 @@
 typedef struct partitions {
   const ts_graph *graph;
   ts_pool *pool;
-  ts_ref_state each[TS_MAX_PARTITIONS];
   int32_t count;
+  ts_buffer **members; /* room for an operand of each partition, */
+  ts_scalar *values;   /* and for one of its elements */
+  ts_ref_state each[];
 } partitions;
 
 static ts_status run_in_step(partitions *ps, ts_region_id id, ts_buffer *const *args, ts_buffer **out_results);
@@ -27,7 +29,8 @@ static void release_all(ts_buffer **buffers, size_t count) {
 /* An operand of a collective in all members of a group, and one member's result. */
 typedef struct exchange {
   const ts_op *op;
-  ts_buffer *members[TS_MAX_PARTITIONS];
+  ts_buffer **members;
+  ts_scalar *values;
   int32_t count, own;
   ts_buffer *result;
 } exchange;
@@ -61,9 +64,8 @@ static ts_scalar combine(ts_opcode code, ts_dtype type, ts_scalar *values, int32
 static void reduce_numbers(const exchange *x, ts_buffer *out) {
   ts_dtype type = out->dtype, wide = ts_dtype_is_float(type) ? ts_dtype_accumulator(type) : type;
   for (int64_t i = 0; i < ts_shape_elements(&out->shape); i++) {
-    ts_scalar values[TS_MAX_PARTITIONS];
-    for (int32_t m = 0; m < x->count; m++) values[m] = ts_scalar_convert(type, ts_ref_get(x->members[m], i), wide);
-    ts_scalar sum = combine(ts_collective_combines(x->op->code), wide, values, x->count);
+    for (int32_t m = 0; m < x->count; m++) x->values[m] = ts_scalar_convert(type, ts_ref_get(x->members[m], i), wide);
+    ts_scalar sum = combine(ts_collective_combines(x->op->code), wide, x->values, x->count);
     ts_ref_set(out, i, ts_scalar_convert(wide, sum, type));
   }
 }
@@ -142,11 +144,13 @@ static ts_status compute(const exchange *x, ts_pool *pool) {
 }
 
 static ts_status run_for(partitions *ps, const ts_op *op, uint32_t operand, int32_t partition) {
-  int32_t members[TS_MAX_PARTITIONS];
-  exchange x = {.op = op, .count = ts_mesh_group_size(&ps->graph->mesh, ts_op_mesh_axes(op))};
+  const ts_mesh *mesh = &ps->graph->mesh;
+  const ts_dims *axes = ts_op_mesh_axes(op);
+  exchange x = {.op = op, .members = ps->members, .values = ps->values, .count = ts_mesh_group_size(mesh, axes)};
   const ts_value *value = ts_graph_value(ps->graph, op->first_result + operand);
-  x.own = ts_mesh_group(&ps->graph->mesh, ts_op_mesh_axes(op), partition, members);
-  for (int32_t m = 0; m < x.count; m++) x.members[m] = ps->each[members[m]].values[op->operands[operand]];
+  x.own = ts_mesh_index(mesh, axes, partition);
+  for (int32_t m = 0; m < x.count; m++)
+    x.members[m] = ps->each[ts_mesh_member(mesh, axes, partition, m)].values[op->operands[operand]];
   TS_TRY(ts_buffer_create(ps->pool, value->dtype, value->shape, &x.result));
   ts_status status = compute(&x, ps->pool);
   if (status) {
@@ -181,8 +185,8 @@ static ts_status take_predicate(const partitions *ps, const ts_op *op, ts_buffer
 /* `state` has op->operand_count references for each partition. */
 static ts_status loop(partitions *ps, const ts_op *op, ts_buffer **state, ts_buffer **next) {
   size_t count = (size_t)ps->count * op->operand_count;
+  ts_buffer **proceed = next + count;
   for (;;) {
-    ts_buffer *proceed[TS_MAX_PARTITIONS] = {NULL};
     bool goes_on = false;
     TS_TRY(run_in_step(ps, op->attrs->regions.regions[0], state, proceed));
     TS_TRY(take_predicate(ps, op, proceed, &goes_on));
@@ -196,7 +200,7 @@ static ts_status loop(partitions *ps, const ts_op *op, ts_buffer **state, ts_buf
 static ts_status run_while(partitions *ps, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   size_t count = (size_t)ps->count * op->operand_count;
   ts_buffer **next;
-  TS_TRY(TS_NEW_ARRAY(count, &next));
+  TS_TRY(TS_NEW_ARRAY(count + (size_t)ps->count, &next)); /* and the predicates */
   for (size_t i = 0; i < count; i++) ts_buffer_retain(results[i] = operands[i]);
   ts_status status = loop(ps, op, results, next);
   ts_free(next);
@@ -205,14 +209,15 @@ static ts_status run_while(partitions *ps, const ts_op *op, ts_buffer *const *op
 
 static ts_status run_cond(partitions *ps, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   size_t each = op->operand_count - 1;
-  ts_buffer *predicates[TS_MAX_PARTITIONS], **args;
+  ts_buffer **predicates, **args;
   bool truth = false;
+  TS_TRY(TS_NEW_ARRAY((size_t)ps->count * (each + 1), &args));
+  predicates = args + (size_t)ps->count * each;
   for (int32_t p = 0; p < ps->count; p++) ts_buffer_retain(predicates[p] = operands[(size_t)p * op->operand_count]);
-  TS_TRY(take_predicate(ps, op, predicates, &truth));
-  TS_TRY(TS_NEW_ARRAY((size_t)ps->count * each, &args));
   for (size_t p = 0; p < (size_t)ps->count; p++)
     for (size_t i = 0; i < each; i++) args[p * each + i] = operands[p * op->operand_count + 1 + i];
-  ts_status status = run_in_step(ps, op->attrs->regions.regions[truth ? 0 : 1], args, results);
+  ts_status status = take_predicate(ps, op, predicates, &truth);
+  if (!status) status = run_in_step(ps, op->attrs->regions.regions[truth ? 0 : 1], args, results);
   ts_free(args);
   return status;
 }
@@ -336,20 +341,24 @@ static ts_status make_partitions(partitions *ps) {
     ps->each[p] = (ts_ref_state){.graph = ps->graph, .pool = ps->pool};
     TS_TRY(TS_NEW_ARRAY(ps->graph->values.count, &ps->each[p].values));
   }
-  return TS_SUCCESS;
+  TS_TRY(TS_NEW_ARRAY((size_t)ps->count, &ps->members));
+  return TS_NEW_ARRAY((size_t)ps->count, &ps->values);
 }
 
 ts_status ts_ref_run_partitions(const ts_graph *graph, ts_buffer *const *args, size_t args_of_each, ts_pool *pool,
                                 ts_buffer **out_results) {
   partitions *ps;
+  size_t count = (size_t)ts_mesh_partitions(&graph->mesh);
   TS_TRY(check_args(graph, args, args_of_each));
-  TS_TRY(TS_NEW(&ps));
+  TS_TRY(ts_alloc(sizeof *ps + count * sizeof *ps->each, (void **)&ps));
   ps->graph = graph;
   ps->pool = pool;
-  ps->count = ts_mesh_partitions(&graph->mesh);
+  ps->count = (int32_t)count;
   ts_status status = make_partitions(ps);
   if (!status) status = run_with(ps, args, args_of_each, out_results);
   for (int32_t p = 0; p < ps->count; p++) ts_free(ps->each[p].values);
+  ts_free(ps->members);
+  ts_free(ps->values);
   ts_free(ps);
   return status;
 }
