@@ -405,6 +405,7 @@ C_TESTS := \
   test_callback \
   test_cancel \
   test_cgroup \
+  test_choose \
   test_compare \
   test_compiled \
   test_complex \

@@ -306,6 +306,7 @@ static ts_status take_kernels(ts_builder *b) {
   TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, count + 1));
   TS_TRY(ts_jit_batch_take(&c->batch, b->exe->kernels.data));
   b->exe->kernels.count = count;
+  b->exe->stats.kernels = ts_chooser_own_kernels(c);
   ts_jit_prefetch(c->later.data, c->later.count);
   ts_builder_adopt(b);
   for (size_t i = 0; i < c->works.count; i++) TS_TRY(finish_work(b->exe, c->works.data[i]));

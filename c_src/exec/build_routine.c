@@ -146,7 +146,7 @@ static ts_step *find_routine(const ts_builder *b, const ts_block *block, const t
 /* An epilogue runs on one thread if its routine does, so a launch that would be split into tasks stays a step of its
  * own. */
 static bool is_worth_it(const ts_step *step, const ts_work *work) {
-  return work->launches[0].tasks <= 1 || step->routine.plan->epilogue->is_parallel;
+  return ts_step_own_tasks(&work->launches[0]) <= 1 || step->routine.plan->epilogue->is_parallel;
 }
 
 /* Makes the op the epilogue of the routine's step. */
@@ -178,7 +178,8 @@ ts_status ts_builder_try_epilogue(ts_builder *b, ts_block *block, ts_op_id id, b
   TS_TRY(find_readers(b, op, *ts_step_results(step)));
   TS_TRY(ts_choose(&b->chooser, id, true, &work));
   if (work->lowered.launch_count != 1 || !is_worth_it(step, work)) return TS_SUCCESS;
-  const ts_launch *launch = &work->lowered.launches[0];
+  const ts_step_launch *l = &work->launches[0];
+  const ts_launch *launch = l->own ? &l->own->launch : l->launch;
   if (!ts_epilogue_fits(step->routine.plan->epilogue, launch, b->readers.data, b->readers.count)) return TS_SUCCESS;
   *out_done = true;
   return join(b, step, op, work);

@@ -180,7 +180,6 @@ static ts_status create(void *context) {
   exe->is_short = is_short(exe);
   exe->is_single = ts_single_fits(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
-  exe->stats.kernels = (int64_t)exe->kernels.count;
   exe->stats.epilogues = count_epilogues(&exe->root);
   exe->stats.kept_bytes = kept_bytes(exe);
   return TS_SUCCESS;
@@ -289,14 +288,14 @@ static const char *kernel_kind_name(ts_kernel_kind kind) {
 }
 
 static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bool epilogue, int depth, ts_text *out) {
-  ts_hash128 hash = ts_kernel_hash(exe->kernels.data[l->kernel]);
+  const ts_launch *launch = l->own ? &l->own->launch : l->launch;
+  ts_hash128 hash = l->own ? l->own->hash : ts_kernel_hash(exe->kernels.data[l->kernel]);
   ts_text_format(out, "%*skernel %016" PRIx64 " %s rank %d, %d nodes, %" PRId64 " points, ", depth * 2 + 4, "", hash.hi,
-                 kernel_kind_name(l->launch->desc.kind), l->launch->desc.rank, l->launch->desc.node_count,
-                 l->launch->points);
+                 kernel_kind_name(launch->desc.kind), launch->desc.rank, launch->desc.node_count, launch->points);
   if (epilogue)
     ts_text_append(out, "on the parts of the product\n");
   else
-    ts_text_format(out, "%" PRId64 " tasks\n", l->tasks);
+    ts_text_format(out, "%" PRId64 " tasks\n", ts_step_own_tasks(l));
 }
 
 static void explain_work(const ts_executable *exe, const ts_work *work, bool epilogue, int depth, ts_text *out) {

@@ -51,16 +51,27 @@ typedef enum ts_step_kind {
   TS_STEP_WHOLE       /* control flow as one native function */
 } ts_step_kind;
 
+/* A launch's own kernel while a kernel of another program stands in for it. */
+typedef struct ts_own_kernel {
+  ts_hash128 hash; /* as ts_kernel_hash */
+  ts_launch launch;
+  int64_t tasks;
+} ts_own_kernel;
+
 typedef struct ts_step_launch {
   const ts_launch *launch;
-  uint32_t kernel; /* index in the executable's kernels */
-  int32_t words;   /* where its arguments start in a run's words; launches of equal steps share them and differ in
-                      addresses only */
+  const ts_own_kernel *own; /* what explain shows in place of a stand-in; NULL without one */
+  uint32_t kernel;          /* index in the executable's kernels */
+  int32_t words; /* where its arguments start in a run's words; launches of equal steps share them and differ in
+                    addresses only */
   ts_kernel_fn entry;
   int64_t tasks, units_per_task;
   int64_t pieces, columns_per_piece; /* of each unit, when a task is a part of a long unit; else 1 */
-  int64_t cost_ns;
+  int64_t cost_ns;                   /* with its own kernel */
 } ts_step_launch;
+
+/* How many tasks the launch takes with its own kernel. */
+static inline int64_t ts_step_own_tasks(const ts_step_launch *l) { return l->own ? l->own->tasks : l->tasks; }
 
 /* The launches that compute an op, without the memory that they work on: equal ops share one. */
 typedef struct ts_work {

@@ -25,8 +25,6 @@ opt=${TESSERA_OPT:-build/${BUILD:-normal}/tessera-opt}
 [ $# -gt 0 ] || set -- $(find test/golden -name '*.ts' | sort)
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
-# Counts of kernels are those of programs that nobody has run before.
-mkdir "$work/cache" && export TESSERA_CACHE_DIR="$work/cache"
 total=0 failed=0 code=0 tab=$(printf '\t')
 
 # What to run, and what to expect of it: "ARGUMENTS<tab>KIND<tab>INPUT<tab>EXPECTED" for each run.
