@@ -106,7 +106,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-accelerator accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-accelerator accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -497,6 +497,12 @@ export JSON ONLY BUDGET PEERS
 bench: all $(if $(MPI_LIBS),build/bench/peer_mpi)
 	$(call erl_compile,bench,bench)
 	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_bench main -s init stop
+
+# Drawn workloads, and their results compared with the peers': make bench-random SEED=1 COUNT=50 PEERS=python3
+export SEED COUNT ELEMENTS AT
+bench-random: all
+	$(call erl_compile,bench,bench)
+	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_random_bench main -s init stop
 
 # On the device of a PJRT plugin, PJRT_PLUGIN=FILE; bench/peer_accelerator.py is JAX.
 bench-accelerator: all
