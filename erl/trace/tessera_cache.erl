@@ -117,9 +117,16 @@ waits() ->
         Waits -> Waits
     end.
 
--spec waits_for_itself(term(), gen_server:request_id(), [pid()]) -> no_return().
-waits_for_itself(Key, Request, [Maker | Makers]) ->
-    timeout = gen_server:receive_response(Request, 0),      % a later answer is dropped
+%% The answer may have come since the circle was found; a later one is dropped.
+waits_for_itself(Key, Request, Makers) ->
+    case gen_server:receive_response(Request, 0) of
+        {reply, Reply} -> Reply;
+        {error, _} -> no_server;
+        timeout -> refuse(Key, Makers)
+    end.
+
+-spec refuse(term(), [pid()]) -> no_return().
+refuse(Key, [Maker | Makers]) ->
     _ = call({leave, Key}),
     case ets:lookup(?CLAIMS, Key) of
         [{_, Pid, _}] when Pid =:= self() -> give_up(Key, {not_kept, Key});
