@@ -1,6 +1,6 @@
 %% @private
 %% Environment: `clients' (as docs/devices.md and docs/elixir.md say), `host_devices', `cache_dir' (a path, or `none'), `disk_cache_bytes',
-%% `max_programs', `max_key_bytes', `memory_limit' (bytes), `trace_warnings' (`true' or `false').
+%% `max_programs', `max_key_bytes', `memory_limit' (bytes), `trace_warnings' and `metrics' (`true' or `false').
 -module(tessera_app).
 -behaviour(application).
 -behaviour(tessera_nif).
@@ -9,9 +9,14 @@
 %% start/2 returns an invalid setting, or a library that cannot be loaded, as the reason of its error.
 start(_Type, _Args) ->
     try configure() of
-        ok -> tessera_sup:start_link()
+        ok -> counting(tessera_sup:start_link())
     catch error:{Code, Message} when is_atom(Code), is_binary(Message) -> {error, {Code, Message}}
     end.
+
+counting({ok, _} = Started) ->
+    _ = application:get_env(tessera, metrics, false) andalso tessera_metrics:start(),
+    Started;
+counting(Failed) -> Failed.
 
 stop(_State) -> ok.
 
@@ -63,7 +68,8 @@ settings() ->
     Numbers = maps:from_list([{Key, number(Key)} || Key <- [disk_cache_bytes, max_programs, max_key_bytes, memory_limit]]),
     Dir = cache_dir(application:get_env(tessera, cache_dir, undefined)),
     ok = tessera_client:check(),
-    ok = trace_warnings(application:get_env(tessera, trace_warnings, true)),
+    ok = truth(trace_warnings, application:get_env(tessera, trace_warnings, true)), % read whenever a function is traced
+    ok = truth(metrics, application:get_env(tessera, metrics, false)),
     {Dir, Numbers}.
 
 %% A setting without a value is left unchanged.
@@ -80,9 +86,8 @@ number(Key) ->
         Other -> expected(Key, "a number that is not negative", Other)
     end.
 
-%% Read whenever a function is traced.
-trace_warnings(Given) when is_boolean(Given) -> ok;
-trace_warnings(Other) -> expected(trace_warnings, "true or false", Other).
+truth(_, Given) when is_boolean(Given) -> ok;
+truth(Setting, Other) -> expected(Setting, "true or false", Other).
 
 cache_dir(undefined) -> undefined;
 cache_dir(none) -> <<>>;

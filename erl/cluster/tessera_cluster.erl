@@ -54,7 +54,8 @@
                 asking = [] :: [{pid(), gen_server:from()}],      % callers of why/3
                 restarts = [] :: [integer()],                     % when, in seconds
                 pause = ?PAUSE :: pos_integer(),                  % after the next start, if it fails
-                pausing = none :: none | reference()}).
+                pausing = none :: none | reference(),
+                span = none :: tessera_events:span()}).           % of a start
 
 %% @doc Starts the ranks and waits until all are ready. The cluster is linked to the caller. When a rank is lost, all are started again.
 -spec start_link(options()) -> {ok, pid()} | {error, {atom(), binary()}}.
@@ -244,8 +245,15 @@ save(Path, Parts) -> save_in(cluster_of(Parts), Path, Parts, none).
 -spec save(file:name_all(), [term()], tessera_mesh:mesh(), term()) -> ok.
 save(Path, Parts, Mesh, Shardings) -> save_in(cluster_of(Parts), Path, Parts, {Mesh, Shardings}).
 
-save_in(#{server := _} = Joined, Path, Parts, Layout) -> tessera_cluster_spmd:save(Joined, Path, Parts, Layout);
-save_in(Cluster, Path, Parts, Layout) -> tessera_cluster_save:save(Cluster, Path, Parts, Layout).
+save_in(#{server := _} = Joined, Path, Parts, Layout) ->
+    checkpoint(save, Path, fun() -> tessera_cluster_spmd:save(Joined, Path, Parts, Layout) end);
+save_in(Cluster, Path, Parts, Layout) -> checkpoint(save, Path, fun() -> tessera_cluster_save:save(Cluster, Path, Parts, Layout) end).
+
+checkpoint(Operation, Path, Work) ->
+    case tessera_events:is_watched() of
+        false -> Work();
+        true -> tessera_events:span(checkpoint, #{operation => Operation, path => Path}, Work, fun(_) -> {#{}, #{}} end)
+    end.
 
 %% @doc Loads a save, as a list with a container for each partition, on the ranks of a cluster. It may have another number of ranks than the
 %% saving cluster. Raises `data_loss' where a file is damaged. Of a cluster that was joined: all ranks call it, and each gets the containers
@@ -259,8 +267,8 @@ load(Cluster, Path, Mesh) -> load_in(Cluster, Path, Mesh).
 
 load_in(Cluster, Path, Mesh) ->
     case tessera_cluster_joined:find(Cluster) of
-        none -> tessera_cluster_save:load(Cluster, Path, Mesh);
-        Joined -> tessera_cluster_spmd:load(Joined, Path, Mesh)
+        none -> checkpoint(load, Path, fun() -> tessera_cluster_save:load(Cluster, Path, Mesh) end);
+        Joined -> checkpoint(load, Path, fun() -> tessera_cluster_spmd:load(Joined, Path, Mesh) end)
     end.
 
 %% The cluster of the first tensor that is on a rank; else the cluster that this node has joined.
@@ -323,9 +331,10 @@ started(State) -> State.
 %% A new job has no programs.
 with_table(#{links := Links, queue := Queue} = Made) -> Made#{table => tessera_cluster_programs:new(Queue, tuple_size(Links))}.
 
-start_job(#state{options = Options} = State) ->
+start_job(#state{options = #{name := Name, ranks := Ranks} = Options} = State) ->
+    Span = tessera_events:started({cluster_start, #{cluster => self(), name => Name, ranks => Ranks}}),
     {ok, Job} = tessera_cluster_job:start_link(self(), Options),
-    State#state{job = Job, connections = none, infos = []}.
+    State#state{job = Job, connections = none, infos = [], span = Span}.
 
 launched(Launcher, #state{launchers = Launchers} = State) ->
     State#state{launchers = Launchers#{monitor(process, Launcher) => Launcher}}.
@@ -351,13 +360,17 @@ is_connected(#{links := Links}) -> lists:all(fun erlang:is_process_alive/1, tupl
 handle_info({up, Job, Made, Infos}, #state{job = Job, waiting = Waiting} = State) ->
     Connections = with_table(Made),
     _ = [gen_server:reply(From, {ok, Connections}) || From <- Waiting],
-    {noreply, (started(State))#state{connections = Connections, infos = Infos, waiting = [], pause = ?PAUSE}};
+    ok = tessera_events:ended(State#state.span, #{}, #{}),
+    {noreply, (started(State))#state{connections = Connections, infos = Infos, waiting = [], pause = ?PAUSE, span = none}};
 handle_info(give_up, #state{first = true, job = none, failed = Error} = State) ->
     refuse(Error, State),
     {stop, normal, State#state{first = false}};
 handle_info({timeout, Timer, start}, #state{pausing = Timer} = State) -> again(State#state{pausing = none});
 handle_info({launcher, Job, Launcher}, #state{job = Job} = State) -> {noreply, launched(Launcher, State)};
-handle_info({'EXIT', Job, Reason}, #state{job = Job} = State) -> job_ended(tessera_cluster_error:lost(Reason), State);
+handle_info({'EXIT', Job, Reason}, #state{job = Job} = State) ->
+    Error = tessera_cluster_error:lost(Reason),
+    ok = tessera_events:failed(State#state.span, error, Error),
+    job_ended(Error, State#state{span = none});
 handle_info({'EXIT', Parent, Reason}, #state{parent = Parent} = State) -> {stop, Reason, State};
 handle_info({'DOWN', Monitor, process, _, _}, #state{launchers = Launchers} = State) when is_map_key(Monitor, Launchers) ->
     again(State#state{launchers = maps:remove(Monitor, Launchers)});
@@ -428,7 +441,10 @@ job_ended(#{message := Message} = Error, #state{options = #{restarts := {Most, S
         true ->
             _ = [gen_server:reply(From, {error, Error}) || From <- State#state.waiting],
             {stop, {shutdown, {lost, Error}}, Down#state{waiting = []}};
-        false -> again(pause(State#state.connections, Down#state{restarts = Recent}))
+        false ->
+            ok = tessera_events:execute([tessera, cluster_restart], #{restarts => length(Recent)},
+                                        #{cluster => self(), name => maps:get(name, State#state.options), error => Error}),
+            again(pause(State#state.connections, Down#state{restarts = Recent}))
     end.
 
 %% What keeps ranks from starting, such as a network that is down, often outlives several starts: without pauses they would use up

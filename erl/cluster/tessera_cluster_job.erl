@@ -94,6 +94,7 @@ handle_info({listening, _, Rank, Where}, State) -> {noreply, listening(Rank, Whe
 handle_info({lost_below, _, Rank, Text}, #state{ranks = Ranks, queue = Queue, stopping = false} = State) when is_map_key(Rank, Ranks) ->
     #{Rank := {_, #{host := Host}}} = Ranks,
     Error = new("rank ~b on ~ts: ~ts", [Rank, Host, Text]),
+    ok = tell_lost(Rank, Error, State),
     case Queue of
         none -> {noreply, symptom(Error, ?CAUSE, State)};
         _ -> {stop, {shutdown, {lost, Error}}, State}
@@ -106,8 +107,12 @@ handle_info({gone, Link}, #state{queue = none, gone = Gone} = State) -> {noreply
 handle_info({lost, Link, Rank, Error}, #state{ranks = Ranks, gone = Gone} = State) ->
     case {State#state.stopping, Ranks, lists:member(Link, Gone)} of
         {true, _, _} -> {noreply, State};
-        {false, #{Rank := {Link, _}}, true} -> {noreply, symptom(Error, ?CAUSE, State)};
-        {false, #{Rank := {Link, _}}, false} -> rank_failed(Rank, Error, State);
+        {false, #{Rank := {Link, _}}, Left} ->
+            ok = tell_lost(Rank, Error, State),
+            case Left of
+                true -> {noreply, symptom(Error, ?CAUSE, State)};
+                false -> rank_failed(Rank, Error, State)
+            end;
         {false, _, _} -> {noreply, State}
     end;
 handle_info({launched, Launcher}, #state{launcher = Launcher} = State) -> {noreply, progress(State)};
@@ -377,6 +382,10 @@ first_ended({Rank, Host, Status} = First, #state{first = none} = State) ->
     Error = new("rank ~b on ~ts ended with status ~b", [Rank, Host, Status]),
     named_within(?NAMED, symptom(Error, ?NAMED, State#state{first = First}));
 first_ended(_, State) -> State.
+
+tell_lost(Rank, Error, #state{manager = Manager, ranks = Ranks}) ->
+    #{Rank := {_, #{host := Host}}} = Ranks,
+    tessera_events:execute([tessera, rank_lost], #{count => 1}, #{cluster => Manager, rank => Rank, host => Host, error => Error}).
 
 %% If mpirun was killed in a start, MPI also fails on a rank, and the message about mpirun comes a little later.
 rank_failed(Rank, Error, #state{queue = none, options = #{mpirun := Mpirun}, failed = none} = State) when Mpirun =/= none ->

@@ -1,8 +1,7 @@
-%% @private Warnings of the native library, passed on to logger, and events for telemetry.
+%% @private Warnings of the native library, passed on to logger.
 -module(tessera_log).
 -behaviour(gen_server).
 -export([start_link/0, init/1, handle_call/3, handle_cast/2, handle_info/2]).
--export([event/3]).
 
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
@@ -19,10 +18,3 @@ handle_info({tessera_log, Text}, State) ->
     {noreply, State};
 handle_info(_, State) -> {noreply, State}.
 
-%% An event of Tessera, if Elixir's library telemetry is loaded.
--spec event(atom(), map(), map()) -> ok.
-event(Name, Measurements, Metadata) ->
-    case erlang:function_exported(telemetry, execute, 3) of
-        true -> telemetry:execute([tessera, Name], Measurements, Metadata);
-        false -> ok
-    end.

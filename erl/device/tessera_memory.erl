@@ -25,11 +25,17 @@ result({waiting, _} = Waiting, Again, Fail) ->
     result(tessera_run:awaited(Waiting), Again, Fail);
 result({error, #{code := resource_exhausted}}, Call, Fail) ->
     Again = fun() -> tessera_run:awaited(Call()) end,
+    Span = tessera_events:started({memory_pressure, #{caller => self()}}),
     collect_self(major),
-    case Again() of
-        {error, #{code := resource_exhausted}} -> finally(in_turn(Again), Fail);
-        Other -> finally(Other, Fail)
-    end;
+    Result = case Again() of
+                 {error, #{code := resource_exhausted}} -> in_turn(Again);
+                 Other -> Other
+             end,
+    ok = case Result of
+             {error, Cause} -> tessera_events:failed(Span, error, Cause);
+             _ -> tessera_events:ended(Span, #{}, #{})
+         end,
+    finally(Result, Fail);
 result({error, Cause}, _Again, Fail) ->
     Fail(Cause);
 result(Made, _Again, _Fail) ->
@@ -91,7 +97,7 @@ collect_others() ->
                 end,
     _ = collect_self(major),
     Duration = erlang:monotonic_time() - Begun,
-    ok = tessera_log:event(garbage_collection, #{duration => Duration, processes => Collected}, #{caller => self()}),
+    ok = tessera_events:execute([tessera, garbage_collection], #{duration => Duration, processes => Collected}, #{caller => self()}),
     logger:debug("tessera: at the limit of tensor memory ~b processes collected garbage in ~b ms",
                  [Collected, erlang:convert_time_unit(Duration, native, millisecond)]).
 

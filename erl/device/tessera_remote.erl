@@ -43,12 +43,28 @@ answer_copies(Run, Copies) ->
 %% The first bytes of a tensor, wherever it is; all bytes if the number of elements is
 %% negative.
 -spec read(reference(), integer()) -> binary() | tessera_nif:error().
-read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, read, [Ref, Elements]);
+read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() ->
+    moved(node(Ref), host, fun() -> ask(Ref, read, [Ref, Elements]) end);
 read(Ref, Elements) ->
-    case tessera_run:awaited(tessera_nif:to_binary(Ref, Elements)) of
-        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_clusters:read(Ref, Elements) end);
+    case tessera_nif:to_binary(Ref, Elements) of
+        {error, _} = Error -> of_proxy(Ref, Error, fun() -> moved(device(Ref), host, fun() -> tessera_clusters:read(Ref, Elements) end) end);
+        {waiting, _} = Waiting -> moved(device(Ref), host, fun() -> tessera_run:awaited(Waiting) end);
         Bytes -> Bytes
     end.
+
+%% The result of Move, which moves a tensor's bytes, with its events.
+moved(From, To, Move) ->
+    case tessera_events:is_watched() of
+        false -> Move();
+        true -> tessera_events:span(transfer, #{from => From, to => To, caller => self()}, Move, fun bytes_of/1)
+    end.
+
+bytes_of({error, Cause}) -> {failed, Cause};
+bytes_of({pressure, Moved}) -> bytes_of(Moved);
+bytes_of(Bytes) when is_bitstring(Bytes) -> {#{bytes => byte_size(Bytes)}, #{}};
+bytes_of(#tessera{type = Type, shape = Shape}) -> 
+    {#{bytes => tessera_type:elements(Shape) * max(8, tessera_type:bits(Type)) div 8}, #{}};
+bytes_of(_) -> {#{}, #{}}.
 
 %% A handle that the native library refuses may be a proxy.
 of_proxy(Ref, Refusal, Call) ->
@@ -121,7 +137,16 @@ device(Ref) ->
 
 %% The tensor on a device of this node.
 -spec to_device(tessera_type:tensor(), tessera_type:device()) -> tessera_type:tensor() | {pressure, tessera_type:tensor()} | tessera_nif:error().
-to_device(#tessera{ref = Ref} = Tensor, Device) ->
+to_device(Tensor, Device) ->
+    case tessera_events:is_watched() of
+        false -> move(Tensor, Device);
+        true -> moved(place(Tensor), Device, fun() -> move(Tensor, Device) end)
+    end.
+
+place(#tessera{ref = Ref}) when is_reference(Ref), node(Ref) =/= node() -> node(Ref);
+place(#tessera{ref = Ref}) -> device(Ref).
+
+move(#tessera{ref = Ref} = Tensor, Device) ->
     case tessera_run:awaited(tessera_nif:to_device(Ref, Device, false)) of
         Moved when is_reference(Moved) -> Tensor#tessera{ref = Moved};
         {pressure, Moved} -> {pressure, Tensor#tessera{ref = Moved}};
@@ -131,7 +156,7 @@ to_device(#tessera{ref = Ref} = Tensor, Device) ->
 fetched_to(Device, Tensor, Refusal) ->
     case is_remote(Tensor) andalso fetch(Tensor) of
         false -> Refusal;
-        #tessera{} = Here -> to_device(Here, Device);
+        #tessera{} = Here -> move(Here, Device);
         Error -> Error
     end.
 

@@ -1,16 +1,63 @@
 %% @private Runs of programs in this process. While a plugin computes, or other ranks do, the process waits for a message and the
 %% run holds no scheduler.
 -module(tessera_run).
--export([run/4, group/4, op/2, compile/2, awaited/1]).
+-export([run/4, group/4, op/2, compile/2, compile/3, awaited/1]).
 
 -spec run(reference(), [tessera_type:operand()], non_neg_integer(), non_neg_integer()) -> term().
-run(Executable, Args, Threads, Donated) -> awaited(tessera_nif:run(Executable, Args, Threads, Donated)).
+run(Executable, Args, Threads, Donated) ->
+    case tessera_events:runs_are_watched() of
+        false -> awaited(tessera_nif:run(Executable, Args, Threads, Donated));
+        true -> watched(Executable, 1, fun() -> awaited(tessera_nif:run(Executable, Args, Threads, Donated)) end)
+    end.
 
 -spec group(reference(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> term().
-group(Executable, Lists, Threads, Donated) -> awaited(tessera_nif:run_group(Executable, Lists, Threads, Donated)).
+group(Executable, Lists, Threads, Donated) ->
+    case tessera_events:runs_are_watched() of
+        false -> awaited(tessera_nif:run_group(Executable, Lists, Threads, Donated));
+        true -> watched(Executable, length(Lists), fun() -> awaited(tessera_nif:run_group(Executable, Lists, Threads, Donated)) end)
+    end.
+
+%% Events of a run. One that calls back ends for them at its first callback.
+watched(Executable, Partitions, Run) ->
+    tessera_events:span(run, #{program => Executable, partitions => Partitions, caller => self()}, Run, fun ended/1).
+
+ended({error, Cause}) -> {failed, Cause};
+ended({callback, _, _, _}) -> {#{}, #{outcome => callback}};
+ended(stale) -> {#{}, #{outcome => stale}};
+ended(_) -> {#{}, #{outcome => done}}.
 
 -spec compile(tessera_nif:builder(), [atom() | {client, atom()}]) -> tessera_nif:executable() | tessera_nif:error().
-compile(Builder, Options) -> awaited(tessera_nif:compile(Builder, Options)).
+compile(Builder, Options) -> compile(Builder, Options, undefined).
+
+%% The same of a function, which the events name.
+-spec compile(tessera_nif:builder(), [atom() | {client, atom()}], function() | undefined) -> tessera_nif:executable() | tessera_nif:error().
+compile(Builder, Options, Function) ->
+    Compile = fun() -> awaited(tessera_nif:compile(Builder, Options)) end,
+    case tessera_events:is_watched() of
+        false -> Compile();
+        true ->
+            Before = tessera_nif:jit_stats(),
+            Metadata = #{function => Function, client => proplists:get_value(client, Options, host), caller => self()},
+            Result = tessera_events:span(compile, Metadata, Compile, fun(Made) -> compiled(Made, Before) end),
+            ok = tell_caches(Before, tessera_nif:jit_stats()),
+            Result
+    end.
+
+compiled({error, Cause}, _) -> {failed, Cause};
+compiled(Executable, Before) ->
+    {Kernels, _} = tessera_nif:executable_kernels(Executable),
+    After = tessera_nif:jit_stats(),
+    {#{kernels => Kernels, kernels_compiled => more(compiled, Before, After), kernels_loaded => more(loaded, Before, After),
+       kernels_reused => more(reused, Before, After)}, #{program => Executable}}.
+
+%% The counts are of the whole VM: they include kernels that other processes compile meanwhile.
+tell_caches(Before, After) ->
+    {Hits, Misses, Evicted} = {more(loaded, Before, After), more(compiled, Before, After), more(evicted, Before, After)},
+    _ = Hits + Misses > 0 andalso tessera_events:execute([tessera, disk_cache], #{hits => Hits, misses => Misses}, #{cache => kernels}),
+    _ = Evicted > 0 andalso tessera_events:execute([tessera, eviction], #{count => Evicted}, #{cache => kernels}),
+    ok.
+
+more(Key, Before, After) -> map_get(Key, After) - map_get(Key, Before).
 
 %% The result of an eager op on these operands, from the return value of tessera_nif:op/4. A device runs it as a
 %% program.

@@ -346,7 +346,7 @@ debug(Format, Values) ->
     logger:debug("~ts", [unicode:characters_to_binary(io_lib:format(Format, Values))]).
 
 tell_compilation(Key, Eval, Compile, {Compiled, Reused}) ->
-    tessera_log:event(compilation, #{eval_time => Eval, compile_time => Compile, total_time => Eval + Compile,
+    tessera_events:execute([tessera, compilation], #{eval_time => Eval, compile_time => Compile, total_time => Eval + Compile,
                                          kernels_compiled => Compiled, kernels_reused => Reused}, #{key => Key}).
 
 %% ---- functions that are compiled again and again
@@ -387,7 +387,7 @@ run(_, Compiled, Args, Options) -> execute(Compiled, Args, Options).
 ran(Key, Metadata, Run) ->
     Start = erlang:monotonic_time(),
     Result = Run(),
-    _ = tessera_log:event(execution, #{duration => erlang:monotonic_time() - Start}, Metadata#{key => Key}),
+    ok = tessera_events:execute([tessera, execution], #{duration => erlang:monotonic_time() - Start}, Metadata#{key => Key}),
     Result.
 
 execute(#compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #options{hooks = Hooks} = Options) ->

@@ -24,12 +24,17 @@
             fun((Value) -> Result), fun(() -> Value)) -> Result.
 fetch(Path, Keys, Debug, Read, Make) ->
     case find(Path, Keys, Debug, Read) of
-        {ok, Result} -> Result;
+        {ok, Result} ->
+            ok = tell(Path, 1, 0),
+            Result;
         none ->
+            ok = tell(Path, 0, 1),
             Value = Make(),
             write(Path, {Keys, Value}),
             Read(Value)
     end.
+
+tell(Path, Hits, Misses) -> tessera_events:execute([tessera, disk_cache], #{hits => Hits, misses => Misses}, #{cache => programs, path => Path}).
 
 %% The module of a function and its version: another one may have another program.
 -spec version(term()) -> {module(), term()} | none.

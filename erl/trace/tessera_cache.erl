@@ -209,7 +209,9 @@ drop(Number, Bytes) ->
     case ets:take(?ORDER, Number) of
         [{_, Key, Size}] ->
             counters:sub(Bytes, 1, Size),
-            ets:delete(?MODULE, Key);
+            ets:delete(?MODULE, Key),
+            tessera_events:is_watched() andalso
+                tessera_events:execute([tessera, eviction], #{count => 1, bytes => Size}, #{cache => programs});
         [] -> true                  % another caller did
     end.
 

@@ -130,9 +130,9 @@ current(Id, [{Module, Version}] = Versions) ->
     end;
 current(Id, Versions) -> tessera_digest:current(Id, Versions).
 
-make(#jit{compile = Options, device = Device} = Jit, Signature, Args) ->
+make(#jit{function = F, compile = Options, device = Device} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
-    Compiled = tessera_error:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options)),
+    Compiled = tessera_error:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options, F)),
     Executable = tessera_error:check(jit, Args, on_device(Compiled, Device)),
     #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
 

@@ -2,7 +2,7 @@
 -module(tessera_help_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--define(PUBLIC, [tessera, tessera_random, tessera_transform]).
+-define(PUBLIC, [tessera, tessera_random, tessera_transform, tessera_metrics]).
 
 module_test_() ->
     [{atom_to_list(Module), fun() -> ?assertMatch([_, _ | _], paragraphs(help([Module]))) end} || Module <- ?PUBLIC].

@@ -426,7 +426,7 @@ load_telemetry() ->
     code:load_binary(telemetry, "telemetry", Beam).
 
 told() ->
-    receive {[tessera | _], _, _} = Event -> Event
+    receive {[tessera, Name], _, _} = Event when Name =:= compilation; Name =:= execution -> Event
     after 0 -> none
     end.
 
