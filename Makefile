@@ -106,7 +106,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-accelerator accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-accelerator accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -276,10 +276,14 @@ build/elixir.stamp: $(ELIXIR_SRC) Makefile $(if $(wildcard ebin/Elixir.Tessera.M
 no-elixir:
 	@echo "tessera: there is no Elixir here ($(ELIXIRC)), so lib/ is left out, which is for Nx; all of the Erlang API is built"
 
-# $(call erl_compile,FOLDERS,NAME[,FILES]): compiles FOLDER/*.erl of each into build/NAME/, but for these files.
+# $(call erl_compile,FOLDERS,NAME[,FILES]): compiles FOLDER/*.erl of each into build/NAME/, but for these files. What is
+# as new as its sources is not written: another make may be running it.
 define erl_compile
 	@mkdir -p build/$(2)
-	$(Q)$(ERLC) $(ERLC_FLAGS) -Werror -pa ebin -o build/$(2) $(filter-out $(3),$(wildcard $(addsuffix /*.erl,$(1))))
+	$(Q)echo $(filter-out $(3),$(wildcard $(addsuffix /*.erl,$(1)))) | cmp -s - build/$(2)/sources && \
+	  [ -z "$$(find $(1) include build/erl.stamp Makefile -newer build/$(2)/sources)" ] || { rm -f build/$(2)/sources && \
+	  $(ERLC) $(ERLC_FLAGS) -Werror -pa ebin -o build/$(2) $(filter-out $(3),$(wildcard $(addsuffix /*.erl,$(1)))) && \
+	  echo $(filter-out $(3),$(wildcard $(addsuffix /*.erl,$(1)))) >build/$(2)/sources; }
 endef
 
 # ---- tests
@@ -413,7 +417,8 @@ ERL_ENV_rows-asan = $(ERL_ENV_asan)
 ERL_ENV = $(ERL_ENV_$(BUILD))
 
 # A node that a test ends has not passed.
-EUNIT_PASSED := build/test-erl/passed
+EUNIT_PASSED = build/test-erl/passed-$(BUILD)$(DEVICE)
+EUNIT_BEGUN = build/test-erl/begun-$(BUILD)$(DEVICE)
 EUNIT_EVAL = case tessera_eunit:run([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of \
   true -> ok = file:write_file("$(EUNIT_PASSED)", []), halt(0); false -> halt(1) end.
 
@@ -445,14 +450,17 @@ async-app: all $(ASYNC_APP)/priv/tessera_nif.so
 	$(Q)rm -rf $(ASYNC_APP)/ebin && cp -r ebin $(ASYNC_APP)/ebin && ln -sfn "$(CURDIR)/examples" $(ASYNC_APP)/examples
 	$(if $(MPI),$(Q)cp $(MPI) $(ASYNC_APP)/priv)
 
-test-erl: all plugins $(PJRT_PLUGINS) $(if $(filter async,$(DEVICE)),async-app)
-	$(if $(filter-out $(EUNIT_MODULES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES),$(T))))
+# What the Erlang tests consist of.
+test-erl-build: all plugins $(PJRT_PLUGINS)
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))
+
+test-erl: test-erl-build $(if $(filter async,$(DEVICE)),async-app)
+	$(if $(filter-out $(EUNIT_MODULES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES),$(T))))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin && ln -sfn "$(CURDIR)/examples" $(APP)/examples)
-	$(Q)rm -f $(EUNIT_PASSED) && touch build/test-erl/begun
+	$(Q)rm -f $(EUNIT_PASSED) && touch $(EUNIT_BEGUN)
 	$(Q)$(PJRT_ENV) $(ERL_ENV) $(ERL) -noshell -pa $(TESTED)/ebin build/test-erl $(TESTED_FLAGS) -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
-	$(Q)[ -z "$$(find . -maxdepth 1 -name erl_crash.dump -newer build/test-erl/begun)" ] || \
+	$(Q)[ -z "$$(find . -maxdepth 1 -name erl_crash.dump -newer $(EUNIT_BEGUN))" ] || \
 	  { echo "Erlang tests: a VM has left its erl_crash.dump beside the sources" >&2; exit 1; }
 
 # Modules that judge times on the clock where TESSERA_TIMED is set. With a sanitizer ranks take many times as long to report.

@@ -18,7 +18,8 @@ export HOME="$work" HEX_OFFLINE=1 TESSERA_PATH="$work/tessera" MIX_ARCHIVES="$wo
 
 # A copy, since building leaves files, with what make has built.
 copy() {
-  rm -rf "$TESSERA_PATH" && mkdir "$TESSERA_PATH" && tar -c --exclude=./.git --exclude=./_build --exclude=./build/test-cache . | tar -x -C "$TESSERA_PATH"
+  rm -rf "$TESSERA_PATH" && mkdir "$TESSERA_PATH" && tar -c --exclude=./.git --exclude=./_build --exclude=./build/test-cache \
+  --exclude='./build/*san' --exclude='./build/rows*' . | tar -x -C "$TESSERA_PATH"
 }
 
 fail() {

@@ -69,7 +69,8 @@ fi
 # A copy, since building leaves files, with what make has built.
 project beside tessera
 mkdir -p "$work/beside/_checkouts" "$work/tessera"
-tar -c --exclude=./.git --exclude=./_build --exclude=./build/test-cache . | tar -x -C "$work/tessera"
+tar -c --exclude=./.git --exclude=./_build --exclude=./build/test-cache \
+  --exclude='./build/*san' --exclude='./build/rows*' . | tar -x -C "$work/tessera"
 ln -s "$work/tessera" "$work/beside/_checkouts/tessera"
 compiles_and_runs beside "a checkout beside it"
 echo "rebar3: $passed passed, 0 failed"
