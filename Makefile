@@ -95,6 +95,7 @@ CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 BUILTIN_OBJ := $(BUILTIN_SRC:%.c=$(B)/%.o)
 NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)
 TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/%.o)
+PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(B)/%.o)
 TEST_OBJ := $(C_TESTS:%=$(B)/test/c/%.o)
 TEST_SUPPORT_OBJ := $(TEST_SUPPORT_SRC:%.c=$(B)/%.o)
 
@@ -105,8 +106,10 @@ APP := $(if $(filter-out normal,$(BUILD)),build/$(BUILD)/app,.)
 NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
+PLUGIN := $(B)/pjrt_tessera.so
 
 .PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-accelerator accuracy fuzz fuzz-run
+.PHONY: plugin
 .PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -116,7 +119,7 @@ MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags ompi-c 2>
 MPI_LIBS := $(shell $(PKG_CONFIG) --libs ompi-c 2>/dev/null)
 MPI := $(if $(MPI_LIBS),$(APP)/priv/tessera_mpi.so)
 
-all: core nif mpi tool erl $(if $(ELIXIR_STAMP),,no-elixir)
+all: core nif mpi tool plugin erl $(if $(ELIXIR_STAMP),,no-elixir)
 # For rebar3 (rebar.config): C, and Erlang where make has built it before, for the release of OTP that is there now.
 dependency: nif erl/term/tessera_types.hrl
 	$(Q)[ ! -d ebin ] || { $(ERL) -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().' >build/otp.tmp && \
@@ -127,6 +130,7 @@ core: $(CORE)
 nif: $(NIF)
 mpi: $(MPI)
 tool: $(TOOL)
+plugin: $(PLUGIN)
 
 $(JIT_SRC:%.c=$(B)/%.o) $(BUILTIN_OBJ): EXTRA_CFLAGS = $(LLVM_CFLAGS)
 $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
@@ -191,6 +195,11 @@ $(TOOL): $(TOOL_OBJ) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(TOOL_OBJ) $(CORE) $(LIBS)
 
+# For JAX (docs/jax.md). Its process has an LLVM of its own, so no symbol of ours may be seen, nor theirs be taken.
+$(PLUGIN): $(PLUGIN_OBJ) $(CORE) c_src/plugin/exports.map
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -Wl,-Bsymbolic -Wl,--version-script=c_src/plugin/exports.map -o $@.tmp $(PLUGIN_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
+
 $(TEST_SUPPORT): $(TEST_SUPPORT_OBJ) mk/sources.mk
 	$(Q)rm -f $@ && ar rcs $@ $(TEST_SUPPORT_OBJ)
 
@@ -208,7 +217,9 @@ $(B)/pjrt_%.so: test/pjrt/wrong.c c_src/pjrt/abi.h
 	$(Q)$(CC) $(ALL_CFLAGS) -shared -DWRONG=$* -o $@ $<
 
 $(B)/test_platform $(B)/test_pjrt: | $(PJRT_PLUGINS)
+$(B)/test_plugin: | $(PLUGIN)
 -include $(B)/test/pjrt/plugin.d
+-include $(PLUGIN_OBJ:.o=.d)
 -include $(COMM_OBJ:.o=.d) $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/bells.d $(B)/test/mpi/relay.d
 -include $(CORE_OBJ:.o=.d) $(BUILTIN_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
 
@@ -292,7 +303,7 @@ endef
 #   make test-all   before a release: with all that .ci/run has no time for
 
 # What tests compile is kept here, not in the user's cache.
-test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla test-pjrt fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
+test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla test-pjrt test-jax fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
 
 # Where a VM ends in an error, as some tests want it, its dump does not stay beside the sources.
 test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla: export ERL_CRASH_DUMP ?= $(CURDIR)/build/erl_crash.dump
@@ -539,7 +550,7 @@ $(B)/xla_cases: $(XLA_OBJ) $(TEST_SUPPORT) $(CORE)
 $(XLA_OBJ): EXTRA_CFLAGS = -Itest/c
 -include $(XLA_OBJ:.o=.d)
 
-.PHONY: xla-cases test-pjrt
+.PHONY: xla-cases test-pjrt test-jax
 xla-cases: all $(B)/xla_cases
 	$(call erl_compile,test/erl test/xla,test-erl)
 	$(Q)rm -rf $(B)/xla && mkdir -p $(B)/xla/recorded $(B)/xla/cases
@@ -561,6 +572,11 @@ $(B)/pjrt_cases: $(PJRT_CASES_OBJ) $(CORE)
 
 test-pjrt: xla-cases $(B)/pjrt_cases
 	$(Q)test/pjrt/run.sh $(B) "$$(realpath "$(PJRT_PLUGIN)")" $(or $(PEERS),python3)
+
+# JAX's own tests on our plugin, beside XLA's CPU: JAX is a checkout of its repository (docs/jax.md).
+JAX_FILES ?=
+test-jax: $(PLUGIN)
+	$(Q)$(or $(PEERS),python3) test/jax/run.py $(PLUGIN) "$(JAX)" $(B)/jax $(JAX_FILES)
 
 # The corpora and changed ones, with the objects of any build: a seed of the day, which a failure prints.
 FUZZ_RUNS ?= 2000

@@ -9,7 +9,7 @@ END { exit failed }' || exit 1
 
 find c_src -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
 BEGIN {
-  count = split("base tensor ir stablehlo pass shard jit kernel exec group comm device pjrt front nif tool", layer)
+  count = split("base tensor ir stablehlo pass shard jit kernel exec group comm device pjrt plugin front nif tool", layer)
   for (i = 1; i <= count; i++) order[layer[i]] = i
   # header pattern -> the files that may include it
   owner["^llvm-c/"] = "^c_src/jit/"

@@ -307,6 +307,16 @@ PJRT_SRC := \
   c_src/pjrt/run.c \
   c_src/pjrt/work.c
 
+# The plugin of PJRT, a shared object of its own.
+PLUGIN_SRC := \
+  c_src/plugin/api.c \
+  c_src/plugin/buffer.c \
+  c_src/plugin/client.c \
+  c_src/plugin/event.c \
+  c_src/plugin/executable.c \
+  c_src/plugin/execute.c \
+  c_src/plugin/options.c
+
 FRONT_SRC := \
   c_src/front/call.c \
   c_src/front/expr.c \
@@ -371,8 +381,9 @@ TOOL_SRC := \
   c_src/tool/random_args.c \
   c_src/tool/tessera_opt.c
 
-# What several tests share; linked to each.
+# What several tests share; linked to each. The plugin: to the one that calls it.
 TEST_SUPPORT_SRC := \
+  $(PLUGIN_SRC) \
   c_src/tool/compare.c \
   c_src/tool/judge.c \
   c_src/tool/opt_loops.c \
@@ -444,6 +455,7 @@ C_TESTS := \
   test_pick \
   test_pjrt \
   test_plan \
+  test_plugin \
   test_platform \
   test_pool \
   test_nest \
@@ -475,6 +487,7 @@ C_TESTS := \
 TSAN_TESTS := \
   test_device \
   test_platform \
+  test_plugin \
   test_exec \
   test_cancel \
   test_epilogue \
@@ -494,7 +507,7 @@ TSAN_TESTS := \
   test_tensor
 
 # Of these the ones that .ci/run has time for: threads that wait for each other, not those that share work.
-TSAN_FEW := test_device test_platform test_exec test_cancel test_pool test_prepared test_group test_jit test_ranks test_tensor
+TSAN_FEW := test_device test_platform test_plugin test_exec test_cancel test_pool test_prepared test_group test_jit test_ranks test_tensor
 
 # Tests of a few seconds for `make check`.
 CHECK_C := test_base test_graph test_text test_infer test_pass test_ref test_exec test_lower test_shard

@@ -1,6 +1,6 @@
-/* The binary interface of PJRT plugins, as far as the client uses it: our own declarations, for plugins of version 0.81
- * and later. docs/accelerators.md lists the plugins that they were checked against. Constants and layouts only; no
- * state.
+/* The binary interface of PJRT plugins: our own declarations, for version 0.81 and later, as far as the client
+ * (docs/accelerators.md lists the plugins that they were checked against) and our own plugin (docs/jax.md) use it.
+ * Constants and layouts only; no state.
  *
  * A plugin exports `GetPjrtApi`, which returns a table. Each function of it takes one block: its size, a list of
  * extensions (NULL here), and the fields of that function. A plugin refuses blocks smaller than its own and takes
@@ -23,7 +23,9 @@ typedef struct pj_description pj_description; /* of a device */
 typedef struct pj_executable pj_executable;
 typedef struct pj_loaded pj_loaded; /* an executable on the devices of a client */
 typedef struct pj_buffer pj_buffer;
-typedef struct pj_saved pj_saved; /* what owns the bytes of a saved executable */
+typedef struct pj_saved pj_saved;       /* what owns the bytes of a saved executable */
+typedef struct pj_space pj_space;       /* a memory of a device */
+typedef struct pj_topology pj_topology; /* devices without a client */
 
 /* The places of functions in the table, and their names for messages. */
 #define PJ_FUNCTIONS(F)                                           \
@@ -129,7 +131,7 @@ enum {
 };
 
 /* An option of a client. They are an array, so a plugin counts on this size. */
-enum { PJ_STRING = 0, PJ_INT64 = 1, PJ_FLOAT = 3, PJ_BOOL = 4 };
+enum { PJ_STRING = 0, PJ_INT64 = 1, PJ_INT64S = 2, PJ_FLOAT = 3, PJ_BOOL = 4 };
 typedef struct pj_named {
   size_t size;
   void *extensions;
@@ -139,10 +141,11 @@ typedef struct pj_named {
   union {
     const char *string;
     int64_t integer;
+    const int64_t *integers;
     float number;
     bool boolean;
   };
-  size_t value_size; /* of a string; 1 for others */
+  size_t value_size; /* of a string or a list; 1 for others */
 } pj_named;
 
 _Static_assert(sizeof(pj_named) == 56, "an option has 56 bytes");
@@ -170,25 +173,35 @@ typedef struct pj_execute_options {
   char room[2 * PJ_ROOM];
 } pj_execute_options;
 
-/* How elements lie in memory: the list of dims, the fastest one first. */
+/* How elements lie in memory: the list of dims, the fastest one first, or the bytes from one index to the next. */
+enum { PJ_ORDER = 0, PJ_STRIDES = 1 };
 typedef struct pj_layout {
   size_t size;
   void *extensions;
-  struct {
-    size_t size;
-    void *extensions;
-    const int64_t *minor_to_major;
-    size_t rank;
-    const int64_t *tiles;
-    const size_t *tile_ranks;
-    size_t tile_count;
-  } order;
-  int kind; /* 0: `order` is used */
+  union {
+    struct {
+      size_t size;
+      void *extensions;
+      const int64_t *minor_to_major;
+      size_t rank;
+      const int64_t *tiles;
+      const size_t *tile_ranks;
+      size_t tile_count;
+    } order;
+    struct {
+      size_t size;
+      void *extensions;
+      const int64_t *bytes;
+      size_t rank;
+    } strides;
+  };
+  int kind;
   char room[PJ_ROOM];
 } pj_layout;
 
-/* The host's data may be read until the transfer has ended. */
-enum { PJ_UNTIL_TRANSFERRED = 1 };
+/* How long the host's data may be read: during the call, until the transfer has ended, or as long as the buffer lives,
+ * read only or not. */
+enum { PJ_DURING_CALL = 0, PJ_UNTIL_TRANSFERRED = 1, PJ_SHARED = 2, PJ_SHARED_MUTABLE = 3 };
 
 typedef struct pj_args {
   size_t size;
@@ -243,7 +256,7 @@ typedef struct pj_args {
       struct {
         int64_t number;
         bool given;
-      } peak, allocations, largest, limit;
+      } peak, allocations, largest, limit, others[6];
     } memory;
     struct {
       pj_handle *client;
@@ -256,7 +269,9 @@ typedef struct pj_args {
       pj_handle *client;
       const char *bytes;
       size_t byte_count;
-      pj_loaded *loaded; /* out */
+      pj_loaded *loaded;   /* out */
+      const char *options; /* NULL: those of the bytes */
+      size_t options_size;
     } load;
     struct {
       pj_loaded *loaded;
@@ -325,6 +340,111 @@ typedef struct pj_args {
       pj_event *event; /* out */
     } ready;
     void *object; /* of functions that destroy */
+    /* What only plugins answer. */
+    struct {
+      const pj_named *named; /* out */
+      size_t count;          /* out */
+    } attributes;
+    struct {
+      void *object;
+      const char *text; /* out */
+      size_t text_size; /* out */
+    } text;
+    struct {
+      void *object;
+      int number; /* out */
+    } number;
+    struct {
+      void *object;
+      bool yes; /* out */
+    } flag;
+    struct {
+      void *object;
+      int64_t count; /* out */
+    } count;
+    struct {
+      void *object;
+      const void *items; /* out */
+      size_t count;      /* out */
+    } list;
+    struct {
+      void *object;
+      size_t count;          /* out */
+      const pj_named *named; /* out */
+    } properties;
+    struct {
+      void *object;
+      void *pointer; /* out */
+    } pointer;
+    struct {
+      pj_handle *client;
+      int number;
+      pj_device *device; /* out */
+    } look_up;
+    struct {
+      pj_handle *client;
+      int replicas, partitions;
+      size_t room;
+      int *devices; /* out, in the caller's array */
+    } assignment;
+    struct {
+      pj_executable *executable;
+      size_t count;             /* out */
+      const char *const *kinds; /* out */
+      const size_t *kind_sizes; /* out */
+    } kinds;
+    struct {
+      pj_executable *executable;
+      pj_program *program; /* in and out */
+    } optimized;
+    struct {
+      pj_executable *executable;
+      int64_t bytes[12]; /* out: of code, arguments, results, aliases, temporaries; of the host; the peak, the total */
+    } needs;
+    struct {
+      pj_buffer *buffer;
+      pj_layout layout; /* out */
+    } layout;
+    struct {
+      pj_buffer *buffer;
+      pj_space *space;
+      pj_buffer *copy; /* out */
+    } to_space;
+    struct {
+      pj_handle *client;
+      void *data;
+      const int64_t *dims;
+      size_t rank;
+      int type;
+      pj_layout *layout;
+      pj_device *device;
+      void (*release)(void *data, void *arg);
+      void *arg;
+      intptr_t stream;
+      pj_buffer *buffer; /* out */
+      pj_space *space;
+    } view;
+    struct {
+      pj_buffer *buffer;
+      void *to;
+      int64_t offset, bytes;
+      pj_event *event; /* out */
+    } raw;
+    struct {
+      const char *name;
+      size_t name_size;
+      const pj_named *options;
+      size_t option_count;
+      pj_topology *topology; /* out */
+    } topology;
+    struct {
+      pj_topology *topology;
+      const pj_program *program;
+      const char *options;
+      size_t options_size;
+      pj_handle *client;
+      pj_executable *executable; /* out */
+    } compile_for;
     char room[6 * PJ_ROOM];
   };
 } pj_args;

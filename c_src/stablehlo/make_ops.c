@@ -553,6 +553,7 @@ static const struct {
     {"stablehlo.dynamic_update_slice", dynamic_update_slice},
     {"stablehlo.get_dimension_size", get_dimension_size},
     {"stablehlo.optimization_barrier", same},
+    {"sdy.sharding_constraint", same},
     {"stablehlo.dot_general", dot_general},
     {"stablehlo.fft", fft},
     {"stablehlo.cholesky", cholesky},

@@ -137,6 +137,18 @@ static ts_status pretty_operands(op_reader *r, mlir_token **inits, size_t *init_
   return TS_SUCCESS;
 }
 
+/* <@mesh, [{"x"}]>: a sharding says where the elements of a value are, not what they are. */
+static ts_status skip_sharding(mlir_parser *p) {
+  int64_t open = 0;
+  do {
+    if (p->token.kind == MLIR_END) return unexpected(p, "'>'");
+    open += mlir_at(p, "<");
+    open -= mlir_at(p, ">");
+    mlir_advance(p);
+  } while (open > 0);
+  return TS_SUCCESS;
+}
+
 /* Any order of operands, attributes and words, up to the types. */
 static ts_status pretty_op(op_reader *r) {
   mlir_parser *p = r->p;
@@ -155,6 +167,8 @@ static ts_status pretty_op(op_reader *r) {
     else if (mlir_at(p, "[") || p->token.kind == MLIR_SYMBOL || p->token.kind == MLIR_STRING) {
       TS_TRY(mlir_parse_attr(p, &attr));
       TS_TRY(push_attr(r, (mlir_token){0}, attr));
+    } else if (mlir_at(p, "<") && mlir_token_is(r->op->name, "sdy.sharding_constraint")) {
+      TS_TRY(skip_sharding(p));
     } else if (!mlir_accept(p, ",")) {
       return unexpected(p, "an operand, an attribute, or ':'");
     }
@@ -166,16 +180,19 @@ static ts_status pretty_op(op_reader *r) {
 }
 
 /* Parameters of a region with their types, up to ')'. */
-static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[2]) {
+static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[3]) {
   while (!mlir_accept(p, ")")) {
     mlir_type type;
+    mlir_attr attrs = {0};
+    size_t before = out->param_count;
     if (p->token.kind != MLIR_VALUE) return unexpected(p, "a parameter");
     MLIR_PUSH(p, out->params, out->param_count, room[0], p->token);
     mlir_advance(p);
     TS_TRY(mlir_expect(p, ":"));
     TS_TRY(mlir_parse_type(p, &type));
     MLIR_PUSH(p, out->param_types.data, out->param_types.count, room[1], type);
-    if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+    if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &attrs));
+    MLIR_PUSH(p, out->param_attrs, before, room[2], attrs);
     TS_TRY(mlir_skip_location(p));
     if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return unexpected(p, "',' or ')'");
   }
@@ -187,7 +204,7 @@ static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[2]) 
 static ts_status pretty_reducer(op_reader *r) {
   mlir_parser *p = r->p;
   mlir_region written = {0}, region;
-  size_t room[2] = {0, 0}, pairs;
+  size_t room[3] = {0}, pairs;
   if (!mlir_accept(p, "reducer")) return TS_SUCCESS;
   while (mlir_accept(p, "(")) TS_TRY(parse_params(p, &written, room));
   pairs = written.param_count / 2;
@@ -321,7 +338,7 @@ static ts_status parse_op(mlir_parser *p, mlir_op *out) {
 
 /* After '{'. */
 static ts_status parse_block(mlir_parser *p, mlir_region *out) {
-  size_t room = 0, param_room[2] = {0, 0};
+  size_t room = 0, param_room[3] = {0};
   if (p->token.kind == MLIR_BLOCK) {
     mlir_advance(p);
     if (mlir_accept(p, "(")) TS_TRY(parse_params(p, out, param_room));
@@ -360,7 +377,7 @@ static ts_status parse_region(mlir_parser *p, mlir_region *out) {
 /* ---- functions */
 
 static ts_status parse_func(mlir_parser *p, mlir_func *out) {
-  size_t room[2] = {0, 0};
+  size_t room[3] = {0};
   out->is_public = !mlir_accept(p, "private");
   if (out->is_public) mlir_accept(p, "public");
   out->name = p->token;
@@ -386,11 +403,27 @@ static ts_status parse_alias(mlir_parser *p) {
   return mlir_parse_attr(p, &(mlir_attr){0});
 }
 
+/* sdy.mesh @name = <["x"=2]> */
+static ts_status skip_mesh(mlir_parser *p) {
+  mlir_advance(p);
+  if (p->token.kind != MLIR_SYMBOL) return unexpected(p, "the name of a mesh");
+  mlir_advance(p);
+  TS_TRY(mlir_expect(p, "="));
+  if (!mlir_at(p, "<")) return unexpected(p, "'<'");
+  TS_TRY(skip_sharding(p));
+  if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+  return mlir_skip_location(p);
+}
+
 static ts_status parse_funcs(mlir_parser *p, const char *close, mlir_module *out) {
   size_t room = 0;
   while (!mlir_at(p, close) && p->token.kind != MLIR_END) {
     if (p->token.kind == MLIR_HASH) {
       TS_TRY(parse_alias(p));
+      continue;
+    }
+    if (mlir_at(p, "sdy.mesh")) {
+      TS_TRY(skip_mesh(p));
       continue;
     }
     mlir_func func = {0};

@@ -43,6 +43,7 @@ typedef struct mlir_attr {
 typedef struct mlir_region {
   mlir_token *params;
   mlir_types param_types;
+  mlir_attr *param_attrs; /* a dictionary for each, which may be empty */
   size_t param_count;
   struct mlir_op *ops; /* the last is a return */
   size_t op_count;

@@ -219,7 +219,33 @@ static ts_status find_main(const make_state *r, const mlir_func **out) {
   return ts_error(TS_INVALID_ARGUMENT, "the module has no function @main");
 }
 
-static ts_status read_graph(make_state *r, const char *text, size_t length) {
+/* ---- the signature */
+
+static bool is_donated(const mlir_attr *attrs) {
+  return mlir_find_attr(attrs->items, attrs->count, "tf.aliasing_output") ||
+         mlir_find_attr(attrs->items, attrs->count, "jax.buffer_donor");
+}
+
+static ts_status sign(const mlir_func *func, ts_stablehlo_signature *out) {
+  if (!out) return TS_SUCCESS;
+  TS_TRY(TS_NEW_ARRAY(func->body.param_count + 1, &out->params));
+  TS_TRY(TS_NEW_ARRAY(func->results.count + 1, &out->results));
+  for (size_t i = 0; i < func->body.param_count; i++) {
+    if (func->body.param_types.data[i].is_bool) out->params[i] |= TS_STABLEHLO_BOOL;
+    if (func->body.param_attrs && is_donated(&func->body.param_attrs[i])) out->params[i] |= TS_STABLEHLO_DONATED;
+  }
+  for (size_t i = 0; i < func->results.count; i++)
+    if (func->results.data[i].is_bool) out->results[i] |= TS_STABLEHLO_BOOL;
+  return TS_SUCCESS;
+}
+
+void ts_stablehlo_signature_deinit(ts_stablehlo_signature *signature) {
+  ts_free(signature->params);
+  ts_free(signature->results);
+  *signature = (ts_stablehlo_signature){0};
+}
+
+static ts_status read_graph(make_state *r, const char *text, size_t length, ts_stablehlo_signature *signature) {
   const mlir_func *func;
   make_scope scope = {0};
   make_value *results = NULL;
@@ -230,6 +256,7 @@ static ts_status read_graph(make_state *r, const char *text, size_t length) {
   ts_status status = TS_NEW_ARRAY(count + 1, &results);
   if (!status) status = TS_NEW_ARRAY(count + 1, &ids);
   if (!status) status = make_main(r, func, &scope, results, ids);
+  if (!status) status = sign(func, signature);
   make_scope_deinit(&scope);
   ts_free(results);
   ts_free(ids);
@@ -237,14 +264,20 @@ static ts_status read_graph(make_state *r, const char *text, size_t length) {
 }
 
 ts_status ts_stablehlo_read(const char *text, size_t length, ts_graph **out) {
+  return ts_stablehlo_read_signature(text, length, out, NULL);
+}
+
+ts_status ts_stablehlo_read_signature(const char *text, size_t length, ts_graph **out,
+                                      ts_stablehlo_signature *signature) {
   make_state r = {0};
   *out = NULL;
   ts_arena_init(&r.arena);
   ts_status status = ts_graph_create(&r.graph);
-  if (!status) status = read_graph(&r, text, length);
+  if (!status) status = read_graph(&r, text, length, signature);
   ts_arena_deinit(&r.arena);
   if (status) {
     ts_graph_destroy(r.graph);
+    if (signature) ts_stablehlo_signature_deinit(signature);
     return status;
   }
   *out = r.graph;

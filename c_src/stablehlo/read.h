@@ -13,4 +13,18 @@
  * the error is TS_UNIMPLEMENTED for parts of StableHLO that Tessera cannot do. */
 ts_status ts_stablehlo_read(const char *text, size_t length, ts_graph **out);
 
+/* What a module says of parameters and results that their types in the graph do not. */
+enum {
+  TS_STABLEHLO_BOOL = 1,   /* i1: u8 in the graph, 0 or 1 */
+  TS_STABLEHLO_DONATED = 2 /* the memory of the parameter may become a result's */
+};
+typedef struct ts_stablehlo_signature {
+  uint8_t *params, *results; /* flags of each */
+} ts_stablehlo_signature;
+
+/* The same, and the signature, which the caller deinits after success. */
+ts_status ts_stablehlo_read_signature(const char *text, size_t length, ts_graph **out,
+                                      ts_stablehlo_signature *signature);
+void ts_stablehlo_signature_deinit(ts_stablehlo_signature *signature);
+
 #endif

@@ -63,6 +63,17 @@ arguments_test() ->
     tessera_test:raises(invalid_argument, "a list of arguments", fun() -> F(1.0) end),
     tessera_test:raises(unavailable, "No such file", fun() -> tessera_stablehlo:load("/nowhere/at/all.mlir") end).
 
+%% Shardings say where the elements of a value are, not what they are.
+shardings_test() ->
+    F = tessera_stablehlo:function(
+          <<"module attributes {mhlo.num_partitions = 1 : i32} {\n  sdy.mesh @m = <[\"x\"=2, \"y\"=4]>\n"
+            "  sdy.mesh @empty = <[]> {stablehlo.mesh = {axes = []}}\n"
+            "  func.func public @main(%x: tensor<2xf32> {sdy.sharding = #sdy.sharding<@m, [{\"x\"}]>}) -> tensor<2xf32> {\n"
+            "    %0 = sdy.sharding_constraint %x <@m, [{\"x\", ?}]> : tensor<2xf32>\n"
+            "    %1 = stablehlo.add %0, %x : tensor<2xf32>\n    return %1 : tensor<2xf32>\n  }\n}\n">>),
+    ?assertEqual([[2.0, 4.0]], [tessera:to_list(T) || T <- F([tessera:tensor([1.0, 2.0])])]),
+    tessera_test:raises(invalid_argument, "expected '>'", fun() -> tessera_stablehlo:function(<<"sdy.mesh @m = <[">>) end).
+
 %% ---- texts that are refused
 
 main(Body, Result) ->

@@ -1,0 +1,130 @@
+/* The table of functions, and errors. */
+#include "plugin/plugin.h"
+
+#include <string.h>
+
+/* ---- errors */
+
+struct pj_error {
+  ts_status status;
+};
+
+/* Answers that need no memory. */
+static pj_error no_memory;
+
+pj_error *plugin_error(ts_status status) {
+  pj_error *error;
+  if (!status) return NULL;
+  if (!ts_status_consume_ok(TS_NEW(&error))) {
+    ts_status_free(status);
+    return &no_memory;
+  }
+  error->status = status;
+  return error;
+}
+
+static void error_destroy(pj_args *args) {
+  pj_error *error = args->object;
+  if (!error || error == &no_memory) return;
+  ts_status_free(error->status);
+  ts_free(error);
+}
+
+static void error_message(pj_args *args) {
+  const pj_error *error = args->message.error;
+  args->message.text = error->status ? ts_status_message(error->status) : "there is no memory";
+  args->message.text_size = strlen(args->message.text);
+}
+
+static int code_of(ts_status status) {
+  switch (status ? ts_status_code(status) : TS_RESOURCE_EXHAUSTED) {
+  case TS_OK: return 0;
+  case TS_INVALID_ARGUMENT: return PJ_INVALID_ARGUMENT;
+  case TS_OUT_OF_RANGE: return PJ_OUT_OF_RANGE;
+  case TS_RESOURCE_EXHAUSTED: return PJ_RESOURCE_EXHAUSTED;
+  case TS_FAILED_PRECONDITION: return PJ_FAILED_PRECONDITION;
+  case TS_UNIMPLEMENTED: return PJ_UNIMPLEMENTED;
+  case TS_CANCELLED: return PJ_CANCELLED;
+  case TS_DATA_LOSS: return PJ_DATA_LOSS;
+  case TS_UNAVAILABLE: return PJ_UNAVAILABLE;
+  case TS_ELSEWHERE:
+  case TS_INTERNAL: return PJ_INTERNAL;
+  }
+  return PJ_UNKNOWN;
+}
+
+static pj_error *error_code(pj_args *args) {
+  args->code.code = code_of(args->code.error->status);
+  return NULL;
+}
+
+/* ---- functions */
+
+static pj_error *answer(pj_args *args, size_t least, const char *name, ts_status (*body)(pj_args *)) {
+  if (!args) return plugin_error(ts_error(TS_INVALID_ARGUMENT, "%s: there is no block of arguments", name));
+  if (args->size < least)
+    return plugin_error(ts_error(TS_INVALID_ARGUMENT, "%s: its block of arguments has %zu bytes, expected at least %zu",
+                                 name, args->size, least));
+  ts_status status = body(args);
+  return status ? plugin_error(ts_error_context(status, "%s", name)) : NULL;
+}
+
+#define PLUGIN_FUNCTION(place, body, last, name)                                                      \
+  static pj_error *call_##place(pj_args *args) {                                                      \
+    return answer(args, offsetof(pj_args, last) + sizeof(((pj_args *)0)->last), name, plugin_##body); \
+  }
+#define PLUGIN_ABSENT(place, name)                                                                     \
+  static pj_error *call_##place(pj_args *args) {                                                       \
+    (void)args;                                                                                        \
+    return plugin_error(ts_error(TS_UNIMPLEMENTED, "the plugin of Tessera has no function %s", name)); \
+  }
+#include "plugin/functions.def"
+#undef PLUGIN_FUNCTION
+#undef PLUGIN_ABSENT
+
+ts_status plugin_initialize(pj_args *args) {
+  (void)args;
+  return TS_SUCCESS;
+}
+
+/* Programs come in the form of that version of StableHLO. */
+static const int64_t newest[] = {1, 9, 0}, oldest[] = {1, 0, 0};
+static const pj_named attributes[] = {
+    {sizeof(pj_named), NULL, "stablehlo_current_version", 25, PJ_INT64S, {.integers = newest}, 3},
+    {sizeof(pj_named), NULL, "stablehlo_minimum_version", 25, PJ_INT64S, {.integers = oldest}, 3},
+};
+
+ts_status plugin_attributes(pj_args *args) {
+  args->attributes.named = attributes;
+  args->attributes.count = sizeof attributes / sizeof *attributes;
+  return TS_SUCCESS;
+}
+
+/* ---- the table */
+
+typedef union entry {
+  pj_error *(*call)(pj_args *args);
+  void (*plain)(pj_args *args);
+} entry;
+
+enum { FUNCTIONS = 118 };
+
+/* As pj_api, with the functions. */
+static const struct {
+  size_t size;
+  void *extensions;
+  pj_version version;
+  entry functions[FUNCTIONS];
+} table = {.size = sizeof table,
+           .version = {.size = sizeof(pj_version), .major = PJ_MAJOR, .minor = PJ_LEAST_MINOR},
+           .functions = {
+               [PJ_ERROR_DESTROY].plain = error_destroy,
+               [PJ_ERROR_MESSAGE].plain = error_message,
+               [PJ_ERROR_CODE].call = error_code,
+#define PLUGIN_FUNCTION(place, body, last, name) [place].call = call_##place,
+#define PLUGIN_ABSENT(place, name) [place].call = call_##place,
+#include "plugin/functions.def"
+           }};
+
+__attribute__((visibility("default"))) const pj_api *GetPjrtApi(void);
+const pj_api *GetPjrtApi(void) { return (const pj_api *)(const void *)&table; }

@@ -1,0 +1,151 @@
+/* Runs: they are done when their function returns, on the caller's thread and the process's workers. */
+#include "plugin/plugin.h"
+
+#include <string.h>
+
+/* One replica's run. */
+typedef struct run {
+  plugin_code *code;
+  pj_device *device;
+  pj_buffer *const *args;
+  uint64_t *donated;
+  ts_buffer **data; /* a reference to each argument; of a donated one its buffer's own */
+  ts_buffer **results;
+  pj_buffer **made;
+} run;
+
+static bool is_kept(const pj_execute_options *o, size_t i) {
+  for (size_t k = 0; o && k < o->kept_count; k++)
+    if (o->kept[k] == (int64_t)i) return true;
+  return false;
+}
+
+static ts_status check_argument(const run *r, size_t i) {
+  const pj_buffer *b = r->args[i];
+  const ts_type *type = ts_executable_param_types(r->code->exe)[i];
+  if (!b) return ts_error(TS_INVALID_ARGUMENT, "argument %zu: there is no buffer", i);
+  if (b->device != r->device)
+    return ts_error(TS_INVALID_ARGUMENT, "argument %zu is on %s, and the run on %s", i, b->device->description.text,
+                    r->device->description.text);
+  if (b->type == r->code->param_types[i] && ts_shape_equal(b->shape, &type->shape)) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "argument %zu is of PJRT's type %d and %d dims, and the program takes %s", i,
+                  b->type, b->shape->rank, TS_SHAPE_STR(type->dtype, &type->shape));
+}
+
+static ts_status check_donated(const run *r, size_t i) {
+  for (size_t k = 0; k < r->code->param_count; k++)
+    if (k != i && r->args[k] == r->args[i])
+      return ts_error(TS_INVALID_ARGUMENT, "argument %zu is donated, and argument %zu is the same buffer", i, k);
+  return TS_SUCCESS;
+}
+
+static ts_status take_arguments(run *r, const pj_execute_options *options) {
+  for (size_t i = 0; i < r->code->param_count; i++) TS_TRY(check_argument(r, i));
+  for (size_t i = 0; i < r->code->param_count; i++) {
+    bool gives = r->code->donated[i] && !is_kept(options, i);
+    if (gives) TS_TRY(check_donated(r, i));
+    TS_TRY(gives ? plugin_buffer_take(r->args[i], &r->data[i]) : plugin_buffer_get(r->args[i], &r->data[i]));
+    if (gives) ts_bits_set(r->donated, i);
+  }
+  return TS_SUCCESS;
+}
+
+/* What the run has not taken. */
+static void return_arguments(run *r, bool succeeded) {
+  ts_bits donated = {r->donated, 0, r->code->param_count};
+  for (size_t i = 0; i < r->code->param_count; i++) {
+    if (!r->data[i]) continue;
+    if (!ts_bits_has(donated, i))
+      ts_buffer_release(r->data[i]);
+    else if (!succeeded)
+      plugin_buffer_give_back(r->args[i], r->data[i]);
+  }
+}
+
+static ts_status make_results(run *r) {
+  ts_status status = TS_SUCCESS;
+  for (size_t i = 0; i < r->code->result_count && !status; i++) {
+    status = plugin_buffer_new(r->device, r->code->types[i], r->results[i], &r->made[i]);
+    if (!status) r->results[i] = NULL;
+  }
+  for (size_t i = 0; i < r->code->result_count; i++) ts_buffer_release(r->results[i]);
+  return status;
+}
+
+static ts_status run_arguments(run *r, const pj_execute_options *options) {
+  const pj_handle *client = r->code->client;
+  ts_status status = take_arguments(r, options);
+  if (!status) {
+    const ts_run_options o = {.threads = client->threads,
+                              .donated = {r->donated, 0, r->code->param_count},
+                              .pool = plugin_client_pool(client),
+                              .checked = true};
+    status = ts_executable_run(r->code->exe, r->data, r->code->param_count, &o, r->results);
+  }
+  return_arguments(r, !status);
+  return status ? status : make_results(r);
+}
+
+static void drop_buffers(pj_buffer **buffers, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    plugin_buffer_destroy(&(pj_args){.object = buffers[i]});
+    buffers[i] = NULL;
+  }
+}
+
+static ts_status run_replica(run *r, const pj_execute_options *options) {
+  TS_TRY(TS_NEW_ARRAY(r->code->param_count + 1, &r->data));
+  ts_status status = TS_NEW_ARRAY(ts_bits_words(r->code->param_count) + 1, &r->donated);
+  if (!status) status = TS_NEW_ARRAY(r->code->result_count + 1, &r->results);
+  if (!status) status = run_arguments(r, options);
+  if (status) drop_buffers(r->made, r->code->result_count);
+  ts_free(r->data);
+  ts_free(r->donated);
+  ts_free(r->results);
+  return status;
+}
+
+static ts_status check(const pj_args *args) {
+  const pj_loaded *l = args->execute.loaded;
+  const plugin_code *c = l->code;
+  size_t devices = args->execute.device_count;
+  if (atomic_load(&l->is_deleted)) return ts_error(TS_FAILED_PRECONDITION, "the executable was deleted");
+  if (args->execute.device ? devices != 1 : devices != (size_t)c->replicas)
+    return ts_error(TS_INVALID_ARGUMENT, "arguments for %zu devices: the executable has %d", devices, c->replicas);
+  if (args->execute.arg_count != c->param_count)
+    return ts_error(TS_INVALID_ARGUMENT, "%zu arguments: the program takes %zu", args->execute.arg_count,
+                    c->param_count);
+  return TS_SUCCESS;
+}
+
+/* Of all devices, or on failure of none. */
+static ts_status make_events(const pj_args *args) {
+  size_t made = 0, count = args->execute.complete ? args->execute.device_count : 0;
+  ts_status status = TS_SUCCESS;
+  while (made < count && !status) {
+    status = plugin_event_new(false, &args->execute.complete[made]);
+    if (!status) made++;
+  }
+  while (status && made > 0) plugin_event_destroy(&(pj_args){.object = args->execute.complete[--made]});
+  return status;
+}
+
+ts_status plugin_execute(pj_args *args) {
+  const pj_loaded *l = args->execute.loaded;
+  size_t devices = args->execute.device_count, done = 0;
+  TS_TRY(check(args));
+  ts_status status = TS_SUCCESS;
+  while (done < devices && !status) {
+    pj_buffer **results = args->execute.results[done];
+    for (size_t i = 0; i < l->code->result_count; i++) results[i] = NULL;
+    run r = {.code = l->code,
+             .device = args->execute.device ? args->execute.device : l->devices[done],
+             .args = args->execute.arg_count ? args->execute.args[done] : NULL,
+             .made = results};
+    status = run_replica(&r, args->execute.options);
+    if (!status) done++;
+  }
+  if (!status) status = make_events(args);
+  for (size_t i = 0; status && i < done; i++) drop_buffers(args->execute.results[i], l->code->result_count);
+  return status;
+}

@@ -1,0 +1,797 @@
+/* Our own plugin of PJRT (c_src/plugin), called by its table as JAX does, and by our own client (c_src/pjrt) as a
+ * shared object. */
+#include "operation_end.h"
+#include "pjrt/pjrt.h"
+#include "pjrt_file.h"
+#include "plugin/plugin.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+const pj_api *GetPjrtApi(void);
+
+/* ---- calls */
+
+typedef union entry {
+  void (*plain)(void);
+  pj_error *(*call)(pj_args *args);
+  void (*silent)(pj_args *args);
+} entry;
+
+static entry function(int place) { return (entry){GetPjrtApi()->functions[place]}; }
+
+enum { HEAD = offsetof(pj_args, room) };
+
+/* As a status with the code and the text of the error. */
+static ts_status call(int place, pj_args *args) {
+  static const ts_code codes[] = {[PJ_INVALID_ARGUMENT] = TS_INVALID_ARGUMENT,
+                                  [PJ_OUT_OF_RANGE] = TS_OUT_OF_RANGE,
+                                  [PJ_FAILED_PRECONDITION] = TS_FAILED_PRECONDITION,
+                                  [PJ_UNIMPLEMENTED] = TS_UNIMPLEMENTED,
+                                  [PJ_DATA_LOSS] = TS_DATA_LOSS,
+                                  [PJ_RESOURCE_EXHAUSTED] = TS_RESOURCE_EXHAUSTED,
+                                  [PJ_INTERNAL] = TS_INTERNAL};
+  pj_error *error = function(place).call(args);
+  if (!error) return TS_SUCCESS;
+  pj_args text = PJ_ARGS(.message = {.error = error}), code = PJ_ARGS(.code = {.error = error});
+  function(PJ_ERROR_MESSAGE).silent(&text);
+  ck_assert_ptr_null(function(PJ_ERROR_CODE).call(&code));
+  ck_assert_int_gt(code.code.code, 0);
+  ts_status status = ts_error(codes[code.code.code], "%.*s", (int)text.message.text_size, text.message.text);
+  function(PJ_ERROR_DESTROY).silent(&PJ_ARGS(.object = error));
+  return status;
+}
+
+static pj_handle *open_client(int devices) {
+  const pj_named option = {sizeof option, NULL, "host_devices", 12, PJ_INT64, {.integer = devices}, 1};
+  pj_args args = PJ_ARGS(.create = {.options = &option, .option_count = 1});
+  ck_assert_ok(call(PJ_CLIENT_CREATE, &args));
+  return args.create.client;
+}
+
+static void destroy(int place, void *object) { ck_assert_ok(call(place, &PJ_ARGS(.object = object))); }
+
+/* The least options of a compilation: one replica of one partition. */
+static const char least[] = {0x1a, 4, 0x20, 1, 0x28, 1};
+
+static ts_status try_compile_with(pj_handle *client, const char *text, const char *options, size_t size,
+                                  pj_loaded **out) {
+  const pj_program program = {
+      .size = sizeof program, .code = text, .code_size = strlen(text), .format = "mlir", .format_size = 4};
+  pj_args args = PJ_ARGS(.compile = {.client = client, .program = &program, .options = options, .options_size = size});
+  ts_status status = call(PJ_COMPILE, &args);
+  *out = status ? NULL : args.compile.loaded;
+  return status;
+}
+
+static pj_loaded *compile(pj_handle *client, const char *text) {
+  pj_loaded *loaded;
+  ck_assert_ok(try_compile_with(client, text, least, sizeof least, &loaded));
+  return loaded;
+}
+
+static pj_args from_host(pj_handle *client, int type, const void *data, const int64_t *dims, size_t rank) {
+  return PJ_ARGS(
+          .from_host = {
+              .client = client, .data = data, .type = type, .dims = dims, .rank = rank, .device = client->list[0]});
+}
+
+static pj_buffer *place_on(pj_handle *client, int device, int type, const void *data, int64_t count) {
+  pj_args args = from_host(client, type, data, &count, 1);
+  args.from_host.device = client->list[device];
+  ck_assert_ok(call(PJ_FROM_HOST, &args));
+  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  return args.from_host.buffer;
+}
+
+static pj_buffer *place(pj_handle *client, int type, const void *data, int64_t count) {
+  return place_on(client, 0, type, data, count);
+}
+
+static void check_floats(pj_buffer *buffer, const float *expected, size_t count) {
+  float got[64];
+  pj_args args = PJ_ARGS(.to_host = {.buffer = buffer, .to = got, .to_size = sizeof got});
+  ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
+  destroy(PJ_EVENT_DESTROY, args.to_host.event);
+  for (size_t i = 0; i < count; i++) ck_assert_float_eq(got[i], expected[i]);
+}
+
+static ts_status try_execute(pj_loaded *loaded, pj_buffer *const *buffers, size_t count, pj_buffer **results) {
+  pj_execute_options options = {.size = sizeof options};
+  pj_event *complete[1] = {NULL};
+  pj_buffer *const *const lists[] = {buffers};
+  pj_buffer **const outputs[] = {results};
+  pj_args args = PJ_ARGS(.execute = {.loaded = loaded,
+                                     .options = &options,
+                                     .args = lists,
+                                     .device_count = 1,
+                                     .arg_count = count,
+                                     .results = outputs,
+                                     .complete = complete});
+  ts_status status = call(PJ_EXECUTE, &args);
+  if (!status) destroy(PJ_EVENT_DESTROY, complete[0]);
+  return status;
+}
+
+static bool is_deleted(pj_buffer *buffer) {
+  pj_args args = PJ_ARGS(.flag = {.object = buffer});
+  ck_assert_ok(call(68, &args));
+  return args.flag.yes;
+}
+
+static const char sum[] =
+    "module @jit_f {\n"
+    "  func.func public @main(%arg0: tensor<3xf32>, %arg1: tensor<3xf32>) -> tensor<3xf32> {\n"
+    "    %0 = stablehlo.add %arg0, %arg1 : tensor<3xf32>\n    return %0 : tensor<3xf32>\n  }\n}\n";
+static const char donating[] =
+    "func.func public @main(%arg0: tensor<3xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<3xf32>)"
+    " -> tensor<3xf32> {\n  %0 = stablehlo.multiply %arg0, %arg1 : tensor<3xf32>\n  return %0 : tensor<3xf32>\n}\n";
+static const char less[] = "func.func @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> (tensor<3xi1>, tensor<2x0xi8>) {\n"
+                           "  %0 = stablehlo.compare LT, %a, %b : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n"
+                           "  %1 = stablehlo.constant dense<1> : tensor<2x0xi8>\n"
+                           "  return %0, %1 : tensor<3xi1>, tensor<2x0xi8>\n}\n";
+
+/* ---- the table */
+
+START_TEST(all_functions_refuse_small_blocks)
+{
+  const pj_api *api = GetPjrtApi();
+  ck_assert_int_eq(api->version.major, 0);
+  ck_assert_int_ge(api->version.minor, PJ_LEAST_MINOR);
+  int count = (int)((api->size - offsetof(pj_api, functions)) / sizeof(entry));
+  ck_assert_int_ge(count, PJ_TABLE);
+  for (int i = PJ_INITIALIZE; i < count; i++) {
+    pj_args args = {.size = i == PJ_INITIALIZE ? 8 : HEAD};
+    ts_status status = call(i, i % 2 ? &args : NULL);
+    if (i % 2 == 0 && ts_status_code(status) == TS_INVALID_ARGUMENT)
+      ck_assert_error(status, TS_INVALID_ARGUMENT, "there is no block");
+    else if (ts_status_code(status) == TS_UNIMPLEMENTED)
+      ck_assert_error(status, TS_UNIMPLEMENTED, "has no function PJRT_");
+    else
+      ck_assert_error(status, TS_INVALID_ARGUMENT, "PJRT_");
+  }
+}
+END_TEST
+
+/* A block that ends with its last field, as those of C++ programs do. */
+START_TEST(blocks_without_padding)
+{
+  pj_handle *client = open_client(1);
+  pj_args args = {.size = offsetof(pj_args, flag.yes) + 1};
+  args.flag.object = client->list[0];
+  ck_assert_ok(call(30, &args));
+  ck_assert(args.flag.yes);
+  pj_args memory = {.size = offsetof(pj_args, memory.others[2])};
+  memset(&memory.memory, 0xff, sizeof memory.memory);
+  memory.memory.device = client->list[0];
+  ck_assert_ok(call(PJ_DEVICE_MEMORY, &memory));
+  ck_assert_int_eq(memory.memory.bytes_in_use, 0);
+  ck_assert(!memory.memory.others[1].given);
+  ck_assert(((uint8_t *)&memory.memory.others[2])[0] == 0xff);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+static ts_status try_option(pj_named option) {
+  pj_args args = PJ_ARGS(.create = {.options = &option, .option_count = 1});
+  if (!option.size) option.size = sizeof option;
+  option.name_size = strlen(option.name);
+  ts_status status = call(PJ_CLIENT_CREATE, &args);
+  if (!status) destroy(PJ_CLIENT_DESTROY, args.create.client);
+  return status;
+}
+
+START_TEST(options_of_clients)
+{
+  ck_assert_error(try_option((pj_named){.name = "colour"}), TS_INVALID_ARGUMENT, "there is no option colour");
+  ck_assert_error(try_option((pj_named){.name = "host_devices", .kind = PJ_STRING}), TS_INVALID_ARGUMENT,
+                  "option host_devices: expected an integer from 1 to 64");
+  ck_assert_error(try_option((pj_named){.name = "host_devices", .kind = PJ_INT64, .integer = 65}), TS_INVALID_ARGUMENT,
+                  "from 1 to 64");
+  ck_assert_error(try_option((pj_named){.name = "threads", .size = 48}), TS_INVALID_ARGUMENT, "has 48 bytes");
+  ck_assert_error(try_option((pj_named){.name = "platform_name", .kind = PJ_STRING, .string = ""}), TS_INVALID_ARGUMENT,
+                  "platform_name");
+  ck_assert_ok(try_option((pj_named){.name = "platform_name", .kind = PJ_STRING, .string = "x", .value_size = 1}));
+  ck_assert_ok(try_option((pj_named){.name = "memory_limit", .kind = PJ_INT64, .integer = 1 << 20}));
+  setenv("TESSERA_HOST_DEVICES", "many", 1);
+  ck_assert_error(try_option((pj_named){.name = "threads", .kind = PJ_INT64}), TS_INVALID_ARGUMENT,
+                  "TESSERA_HOST_DEVICES is many");
+  unsetenv("TESSERA_HOST_DEVICES");
+}
+END_TEST
+
+START_TEST(devices_and_topologies)
+{
+  pj_handle *client = open_client(3);
+  pj_args args = PJ_ARGS(.devices = {.client = client});
+  ck_assert_ok(call(15, &args));
+  ck_assert_uint_eq(args.devices.count, 3);
+  pj_device *last = args.devices.devices[2];
+  args = PJ_ARGS(.look_up = {.client = client, .number = 2});
+  ck_assert_ok(call(17, &args));
+  ck_assert_ptr_eq(args.look_up.device, last);
+  args.look_up.number = 3;
+  ck_assert_error(call(17, &args), TS_INVALID_ARGUMENT, "there is no device 3: the client has 3");
+  int devices[4];
+  args = PJ_ARGS(.assignment = {.client = client, .replicas = 3, .partitions = 1, .room = 4, .devices = devices});
+  ck_assert_ok(call(21, &args));
+  ck_assert_int_eq(devices[2], 2);
+  args.assignment.partitions = 2;
+  ck_assert_error(call(21, &args), TS_INVALID_ARGUMENT, "3 replicas of 2 partitions");
+  args = PJ_ARGS(.pointer = {.object = client});
+  ck_assert_ok(call(95, &args));
+  pj_topology *topology = args.pointer.pointer;
+  args = PJ_ARGS(.list = {.object = topology});
+  ck_assert_ok(call(86, &args));
+  ck_assert_uint_eq(args.list.count, 3);
+  args = PJ_ARGS(.object = topology);
+  ck_assert_ok(call(87, &args));
+  ck_assert_uint_gt(args.save.byte_count, 0);
+  args.save.destroy(args.save.saved);
+  destroy(83, topology); /* the client's own: it stays */
+  ck_assert_ok(call(17, &PJ_ARGS(.look_up = {.client = client})));
+  args = PJ_ARGS(.topology = {.name = "any", .name_size = 3});
+  ck_assert_ok(call(82, &args));
+  destroy(83, args.topology.topology);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+/* ---- buffers */
+
+START_TEST(elements_with_strides)
+{
+  pj_handle *client = open_client(1);
+  const float data[] = {1, 2, 3, 4, 5, 6};
+  /* Column-major; then backwards, from the last element. */
+  pj_args args = from_host(client, PJ_F32, data, (int64_t[]){2, 3}, 2);
+  args.from_host.strides = (int64_t[]){4, 8};
+  args.from_host.stride_count = 2;
+  ck_assert_ok(call(PJ_FROM_HOST, &args));
+  pj_buffer *b = args.from_host.buffer;
+  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  check_floats(b, (const float[]){1, 3, 5, 2, 4, 6}, 6);
+  float columns[6];
+  pj_layout layout = {.order = {.minor_to_major = (int64_t[]){0, 1}, .rank = 2}};
+  args = PJ_ARGS(.to_host = {.buffer = b, .layout = &layout, .to = columns, .to_size = sizeof columns});
+  ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
+  destroy(PJ_EVENT_DESTROY, args.to_host.event);
+  for (int i = 0; i < 6; i++) ck_assert_float_eq(columns[i], data[i]);
+  layout.order.minor_to_major = (int64_t[]){0, 0};
+  ck_assert_error(call(PJ_BUFFER_TO_HOST, &args), TS_INVALID_ARGUMENT, "no order of 2 dims");
+  layout.order.tile_count = 1;
+  ck_assert_error(call(PJ_BUFFER_TO_HOST, &args), TS_UNIMPLEMENTED, "a layout with tiles");
+  destroy(PJ_BUFFER_DESTROY, b);
+  args = from_host(client, PJ_F32, data + 5, (int64_t[]){6}, 1);
+  args.from_host.strides = (int64_t[]){-4};
+  args.from_host.stride_count = 1;
+  ck_assert_ok(call(PJ_FROM_HOST, &args));
+  check_floats(args.from_host.buffer, (const float[]){6, 5, 4, 3, 2, 1}, 6);
+  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  destroy(PJ_BUFFER_DESTROY, args.from_host.buffer);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+START_TEST(transfers_that_are_refused)
+{
+  pj_handle *client = open_client(1);
+  const float data[4] = {0};
+  pj_args args = from_host(client, PJ_F32, data, (int64_t[]){-1}, 1);
+  ck_assert_error(call(PJ_FROM_HOST, &args), TS_INVALID_ARGUMENT, "PJRT_Client_BufferFromHostBuffer");
+  args = from_host(client, PJ_F32, data, (int64_t[]){INT64_MAX, 4}, 2);
+  ck_assert_error(call(PJ_FROM_HOST, &args), TS_OUT_OF_RANGE, "");
+  args = from_host(client, 23, data, (int64_t[]){1}, 1);
+  ck_assert_error(call(PJ_FROM_HOST, &args), TS_UNIMPLEMENTED, "no elements of PJRT's type 23");
+  args = from_host(client, PJ_F32, data, (int64_t[]){1}, 65);
+  ck_assert_error(call(PJ_FROM_HOST, &args), TS_UNIMPLEMENTED, "at most 64 dims, got 65");
+  args = from_host(client, PJ_F32, data, (int64_t[]){2}, 1);
+  args.from_host.stride_count = 2;
+  ck_assert_error(call(PJ_FROM_HOST, &args), TS_INVALID_ARGUMENT, "2 strides of 1 dims");
+  args = from_host(client, PJ_F32, data, (int64_t[]){2}, 1);
+  args.from_host.device = NULL;
+  ck_assert_error(call(PJ_FROM_HOST, &args), TS_INVALID_ARGUMENT, "neither a device nor a memory");
+  pj_buffer *b = place(client, PJ_F32, data, 4);
+  char small[15];
+  args = PJ_ARGS(.to_host = {.buffer = b, .to = small, .to_size = sizeof small});
+  ck_assert_error(call(PJ_BUFFER_TO_HOST, &args), TS_INVALID_ARGUMENT, "room for 15 bytes of 16");
+  args = PJ_ARGS(.to_host = {.buffer = b});
+  ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
+  ck_assert_uint_eq(args.to_host.to_size, 16);
+  args = PJ_ARGS(.raw = {.buffer = b, .to = small, .offset = 8, .bytes = INT64_MAX});
+  ck_assert_error(call(100, &args), TS_OUT_OF_RANGE, "from byte 8 of 16");
+  destroy(67, b);
+  ck_assert(is_deleted(b));
+  ck_assert_error(call(PJ_BUFFER_TO_HOST, &PJ_ARGS(.to_host = {.buffer = b, .to = small})), TS_INVALID_ARGUMENT,
+                  "deleted or donated");
+  ck_assert_error(call(PJ_BUFFER_READY, &PJ_ARGS(.ready = {.buffer = b})), TS_INVALID_ARGUMENT, "deleted");
+  destroy(PJ_BUFFER_DESTROY, b);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+/* Nibbles come with any upper bits. */
+START_TEST(small_types_fill_a_byte)
+{
+  pj_handle *client = open_client(1);
+  const uint8_t data[] = {0x0f, 0x07, 0xf8, 0x18};
+  uint8_t got[4];
+  for (int is_signed = 0; is_signed < 2; is_signed++) {
+    pj_buffer *b = place(client, is_signed ? PJ_S4 : PJ_U4, data, 4);
+    pj_args args = PJ_ARGS(.to_host = {.buffer = b, .to = got, .to_size = 4});
+    ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
+    destroy(PJ_EVENT_DESTROY, args.to_host.event);
+    ck_assert_mem_eq(got, is_signed ? "\xff\x07\xf8\xf8" : "\x0f\x07\x08\x08", 4);
+    destroy(PJ_BUFFER_DESTROY, b);
+  }
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+static void note(pj_error *error, void *arg) {
+  ck_assert_ptr_null(error);
+  ++*(int *)arg;
+}
+
+static bool is_ready(pj_event *event) {
+  pj_args args = PJ_ARGS(.event = {.event = event});
+  ck_assert_ok(call(PJ_EVENT_IS_READY, &args));
+  return args.event.is_ready;
+}
+
+/* The program's bytes are the buffer's: their event ends with the last of what uses them. */
+START_TEST(bytes_that_are_shared)
+{
+  enum { COUNT = 1 << 15 };
+  pj_handle *client = open_client(2);
+  float *data = calloc(COUNT, sizeof *data);
+  int called = 0;
+  pj_args args = from_host(client, PJ_F32, data, (int64_t[]){COUNT}, 1);
+  args.from_host.semantics = PJ_SHARED;
+  ck_assert_ok(call(PJ_FROM_HOST, &args));
+  pj_buffer *b = args.from_host.buffer;
+  pj_event *event = args.from_host.read;
+  args = PJ_ARGS(.pointer = {.object = b});
+  ck_assert_ok(call(76, &args));
+  ck_assert_ptr_eq(args.pointer.pointer, data);
+  args = PJ_ARGS(.to_device = {.buffer = b, .device = client->list[1]});
+  ck_assert_ok(call(PJ_BUFFER_TO_DEVICE, &args));
+  pj_buffer *copy = args.to_device.copy;
+  ck_assert_ok(call(PJ_EVENT_ON_READY, &PJ_ARGS(.on_ready = {.event = event, .call = note, .arg = &called})));
+  destroy(PJ_BUFFER_DESTROY, b);
+  ck_assert(!is_ready(event));
+  ck_assert_error(call(PJ_EVENT_ERROR, &PJ_ARGS(.object = event)), TS_FAILED_PRECONDITION, "not ready");
+  ck_assert_int_eq(called, 0);
+  destroy(PJ_BUFFER_DESTROY, copy);
+  ck_assert(is_ready(event));
+  ck_assert_int_eq(called, 1);
+  ck_assert_ok(call(PJ_EVENT_ON_READY, &PJ_ARGS(.on_ready = {.event = event, .call = note, .arg = &called})));
+  ck_assert_int_eq(called, 2);
+  destroy(PJ_EVENT_AWAIT, event);
+  destroy(PJ_EVENT_DESTROY, event);
+  free(data);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+static void *await(void *event) {
+  destroy(PJ_EVENT_AWAIT, event);
+  return NULL;
+}
+
+/* A callback whose event was destroyed is called, and another thread's wait ends. */
+START_TEST(events_that_are_destroyed_early)
+{
+  enum { COUNT = 1 << 15 };
+  pj_handle *client = open_client(1);
+  float *data = calloc(COUNT, sizeof *data);
+  int called = 0;
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread;
+    pj_args args = from_host(client, PJ_F32, data, (int64_t[]){COUNT}, 1);
+    args.from_host.semantics = PJ_SHARED_MUTABLE;
+    ck_assert_ok(call(PJ_FROM_HOST, &args));
+    pj_event *event = args.from_host.read;
+    ck_assert_ok(call(PJ_EVENT_ON_READY, &PJ_ARGS(.on_ready = {.event = event, .call = note, .arg = &called})));
+    if (i) ck_assert_int_eq(pthread_create(&thread, NULL, await, event), 0);
+    if (!i) destroy(PJ_EVENT_DESTROY, event);
+    destroy(PJ_BUFFER_DESTROY, args.from_host.buffer);
+    if (i) pthread_join(thread, NULL);
+    if (i) destroy(PJ_EVENT_DESTROY, event);
+  }
+  ck_assert_int_eq(called, 2);
+  free(data);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+/* ---- programs */
+
+START_TEST(a_program_runs)
+{
+  pj_handle *client = open_client(1);
+  pj_loaded *loaded = compile(client, sum);
+  pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3),
+            *y = place(client, PJ_F32, (const float[]){4, 5, 6}, 3);
+  pj_buffer *result;
+  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, y}, 2, &result));
+  check_floats(result, (const float[]){5, 7, 9}, 3);
+  destroy(PJ_BUFFER_DESTROY, result);
+  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, x}, 2, &result));
+  check_floats(result, (const float[]){2, 4, 6}, 3);
+  destroy(PJ_BUFFER_DESTROY, result);
+  pj_args memory = PJ_ARGS(.memory = {.device = client->list[0]});
+  ck_assert_ok(call(PJ_DEVICE_MEMORY, &memory));
+  ck_assert_int_eq(memory.memory.bytes_in_use, 24);
+  ck_assert_int_ge(memory.memory.peak.number, 36);
+  destroy(PJ_BUFFER_DESTROY, x);
+  destroy(PJ_BUFFER_DESTROY, y);
+  destroy(53, loaded);
+  ck_assert_error(try_execute(loaded, NULL, 0, &result), TS_FAILED_PRECONDITION, "was deleted");
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+START_TEST(booleans_are_booleans)
+{
+  pj_handle *client = open_client(1);
+  pj_loaded *loaded = compile(client, less);
+  pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3),
+            *y = place(client, PJ_F32, (const float[]){2, 2, 4}, 3);
+  pj_buffer *results[2];
+  uint8_t got[3];
+  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, y}, 2, results));
+  pj_args args = PJ_ARGS(.number = {.object = results[0]});
+  ck_assert_ok(call(59, &args));
+  ck_assert_int_eq(args.number.number, PJ_PRED);
+  args = PJ_ARGS(.to_host = {.buffer = results[0], .to = got, .to_size = 3});
+  ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
+  destroy(PJ_EVENT_DESTROY, args.to_host.event);
+  ck_assert_mem_eq(got, "\1\0\1", 3);
+  args = PJ_ARGS(.loaded = {.loaded = loaded});
+  ck_assert_ok(call(PJ_LOADED_EXECUTABLE, &args));
+  pj_executable *e = args.loaded.executable;
+  args = PJ_ARGS(.types = {.executable = e});
+  ck_assert_ok(call(PJ_EXECUTABLE_TYPES, &args));
+  ck_assert_uint_eq(args.types.count, 2);
+  ck_assert_int_eq(args.types.types[0], PJ_PRED);
+  ck_assert_int_eq(args.types.types[1], PJ_S8);
+  args = PJ_ARGS(.dims = {.executable = e});
+  ck_assert_ok(call(PJ_EXECUTABLE_DIMS, &args));
+  ck_assert_uint_eq(args.dims.ranks[1], 2);
+  ck_assert_int_eq(args.dims.dims[1], 2);
+  ck_assert_int_eq(args.dims.dims[2], 0);
+  args = PJ_ARGS(.properties = {.object = e});
+  ck_assert_ok(call(46, &args));
+  ck_assert_uint_gt(args.properties.count, 0);
+  destroy(PJ_EXECUTABLE_DESTROY, e);
+  destroy(PJ_BUFFER_DESTROY, results[0]);
+  destroy(PJ_BUFFER_DESTROY, results[1]);
+  destroy(PJ_BUFFER_DESTROY, x);
+  destroy(PJ_BUFFER_DESTROY, y);
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_CLIENT_DESTROY, client); /* the program's last handle */
+}
+END_TEST
+
+START_TEST(donated_arguments)
+{
+  pj_handle *client = open_client(1);
+  pj_loaded *loaded = compile(client, donating);
+  pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3),
+            *y = place(client, PJ_F32, (const float[]){4, 5, 6}, 3);
+  pj_buffer *result;
+  ck_assert_error(try_execute(loaded, (pj_buffer *[]){x, x}, 2, &result), TS_INVALID_ARGUMENT,
+                  "argument 0 is donated, and argument 1 is the same buffer");
+  ck_assert(!is_deleted(x));
+  destroy(74, x); /* who reads in place keeps what was there */
+  pj_args held = PJ_ARGS(.pointer = {.object = x});
+  ck_assert_ok(call(76, &held));
+  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, y}, 2, &result));
+  ck_assert(is_deleted(x));
+  ck_assert(!is_deleted(y));
+  check_floats(result, (const float[]){4, 10, 18}, 3);
+  ck_assert_float_eq(((const float *)held.pointer.pointer)[1], 2);
+  destroy(75, x);
+  ck_assert_error(call(75, &PJ_ARGS(.object = x)), TS_FAILED_PRECONDITION, "no external reference");
+  ck_assert_error(call(74, &PJ_ARGS(.object = x)), TS_INVALID_ARGUMENT, "deleted");
+  pj_buffer *again;
+  ck_assert_error(try_execute(loaded, (pj_buffer *[]){y, x}, 2, &again), TS_INVALID_ARGUMENT, "deleted or donated");
+  ck_assert(!is_deleted(y)); /* it came back */
+  check_floats(y, (const float[]){4, 5, 6}, 3);
+  destroy(PJ_BUFFER_DESTROY, result);
+  destroy(PJ_BUFFER_DESTROY, x);
+  destroy(PJ_BUFFER_DESTROY, y);
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+START_TEST(arguments_that_are_refused)
+{
+  pj_handle *client = open_client(2);
+  pj_loaded *loaded = compile(client, sum);
+  const float data[] = {1, 2, 3};
+  pj_buffer *x = place(client, PJ_F32, data, 3), *small = place(client, PJ_F32, data, 2),
+            *integers = place(client, PJ_S32, data, 3), *far = place_on(client, 1, PJ_F32, data, 3), *result;
+  ck_assert_error(try_execute(loaded, &x, 1, &result), TS_INVALID_ARGUMENT, "1 arguments: the program takes 2");
+  ck_assert_error(try_execute(loaded, (pj_buffer *[]){x, small}, 2, &result), TS_INVALID_ARGUMENT,
+                  "the program takes f32[3]");
+  ck_assert_error(try_execute(loaded, (pj_buffer *[]){integers, x}, 2, &result), TS_INVALID_ARGUMENT,
+                  "argument 0 is of PJRT's type 4");
+  ck_assert_error(try_execute(loaded, (pj_buffer *[]){x, far}, 2, &result), TS_INVALID_ARGUMENT,
+                  "argument 1 is on TesseraDevice(id=1)");
+  ck_assert_error(try_execute(loaded, (pj_buffer *[]){x, NULL}, 2, &result), TS_INVALID_ARGUMENT, "there is no buffer");
+  destroy(PJ_BUFFER_DESTROY, x);
+  destroy(PJ_BUFFER_DESTROY, small);
+  destroy(PJ_BUFFER_DESTROY, integers);
+  destroy(PJ_BUFFER_DESTROY, far);
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+/* Two replicas, on devices that the options name. */
+START_TEST(replicas_run_on_their_devices)
+{
+  static const char options[] = {0x1a, 14, 0x20, 2, 0x28, 1, 0x4a, 8, 8, 2, 0x1a, 4, 0x0a, 2, 1, 0};
+  pj_handle *client = open_client(2);
+  pj_loaded *loaded;
+  ck_assert_ok(try_compile_with(client, sum, options, sizeof options, &loaded));
+  pj_args args = PJ_ARGS(.list = {.object = loaded});
+  ck_assert_ok(call(52, &args));
+  ck_assert_uint_eq(args.list.count, 2);
+  ck_assert_ptr_eq(((pj_device *const *)args.list.items)[0], client->list[1]);
+  args = PJ_ARGS(.object = loaded);
+  ck_assert_ok(call(117, &args));
+  ck_assert_mem_eq(args.save.bytes, "\x08\x02\x10\x01\x1a\x04\x0a\x02\x01\x00", 10);
+  args.save.destroy(args.save.saved);
+  pj_buffer *x = place_on(client, 1, PJ_F32, (const float[]){1, 2, 3}, 3),
+            *y = place(client, PJ_F32, (const float[]){4, 5, 6}, 3), *results[2];
+  args = PJ_ARGS(.execute = {.loaded = loaded,
+                             .args = (pj_buffer *const *[]){(pj_buffer *[]){x, x}, (pj_buffer *[]){y, y}},
+                             .device_count = 2,
+                             .arg_count = 2,
+                             .results = (pj_buffer * *[]){&results[0], &results[1]}});
+  ck_assert_ok(call(PJ_EXECUTE, &args));
+  check_floats(results[0], (const float[]){2, 4, 6}, 3);
+  check_floats(results[1], (const float[]){8, 10, 12}, 3);
+  for (int i = 0; i < 2; i++) destroy(PJ_BUFFER_DESTROY, results[i]);
+  args.execute.args = (pj_buffer *const *[]){(pj_buffer *[]){x, x}, (pj_buffer *[]){x, y}};
+  ck_assert_error(call(PJ_EXECUTE, &args), TS_INVALID_ARGUMENT, "argument 0 is on TesseraDevice(id=1)");
+  args.execute.device_count = 1;
+  ck_assert_error(call(PJ_EXECUTE, &args), TS_INVALID_ARGUMENT, "arguments for 1 devices: the executable has 2");
+  destroy(PJ_BUFFER_DESTROY, x);
+  destroy(PJ_BUFFER_DESTROY, y);
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+START_TEST(programs_that_are_refused)
+{
+  pj_handle *client = open_client(1);
+  pj_loaded *loaded;
+  static const char partitions[] = {0x1a, 4, 0x20, 1, 0x28, 2}, replicas[] = {0x1a, 2, 0x20, 2},
+                    device[] = {0x1a, 6, 0x4a, 4, 0x1a, 2, 8, 3}, cut[] = {0x1a, 4, 0x20},
+                    endless[] = {0x1a, (char)0xff};
+  const pj_program hlo = {.size = sizeof hlo, .code = "x", .code_size = 1, .format = "hlo", .format_size = 3};
+  ck_assert_error(try_compile_with(client, sum, partitions, sizeof partitions, &loaded), TS_UNIMPLEMENTED,
+                  "a program of 2 partitions");
+  ck_assert_error(try_compile_with(client, sum, replicas, sizeof replicas, &loaded), TS_INVALID_ARGUMENT,
+                  "2 replicas: the client has 1");
+  ck_assert_error(try_compile_with(client, sum, device, sizeof device, &loaded), TS_INVALID_ARGUMENT,
+                  "there is no device 3");
+  ck_assert_error(try_compile_with(client, sum, cut, sizeof cut, &loaded), TS_INVALID_ARGUMENT, "no protocol buffer");
+  ck_assert_error(try_compile_with(client, sum, endless, sizeof endless, &loaded), TS_INVALID_ARGUMENT,
+                  "no protocol buffer");
+  ck_assert_error(try_compile_with(client, "", least, sizeof least, &loaded), TS_INVALID_ARGUMENT,
+                  "PJRT_Client_Compile");
+  ck_assert_error(try_compile_with(client, "ML\xefR", least, sizeof least, &loaded), TS_UNIMPLEMENTED, "");
+  ck_assert_error(call(PJ_COMPILE, &PJ_ARGS(.compile = {.client = client, .program = &hlo})), TS_UNIMPLEMENTED,
+                  "the format \"hlo\"");
+  for (size_t size = 1; size < sizeof sum - 1; size += 7) { /* cut anywhere, it is an error, and never a program */
+    char *text = strndup(sum, size);
+    ts_status status = try_compile_with(client, text, least, sizeof least, &loaded);
+    ck_assert_int_ne(ts_status_code(status), TS_OK);
+    ts_status_free(status);
+    free(text);
+  }
+  ck_assert_ok(try_compile_with(client, sum, NULL, 0, &loaded)); /* without options they are the least */
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+static ts_status try_load(pj_handle *client, const char *bytes, size_t size, pj_loaded **out) {
+  pj_args args = PJ_ARGS(.load = {.client = client, .bytes = bytes, .byte_count = size});
+  ts_status status = call(PJ_LOAD, &args);
+  *out = status ? NULL : args.load.loaded;
+  return status;
+}
+
+START_TEST(executables_are_saved_and_loaded)
+{
+  pj_handle *client = open_client(1);
+  pj_loaded *loaded = compile(client, sum), *again;
+  pj_args args = PJ_ARGS(.loaded = {.loaded = loaded});
+  ck_assert_ok(call(PJ_LOADED_EXECUTABLE, &args));
+  pj_executable *e = args.loaded.executable;
+  pj_args saved = PJ_ARGS(.save = {.executable = e});
+  ck_assert_ok(call(PJ_EXECUTABLE_SERIALIZE, &saved));
+  size_t size = saved.save.byte_count;
+  char *bytes = malloc(size);
+  memcpy(bytes, saved.save.bytes, size);
+  saved.save.destroy(saved.save.saved);
+  for (size_t cut = 0; cut < size; cut++) {
+    char *less_of_it = malloc(cut + 1);
+    memcpy(less_of_it, bytes, cut);
+    ts_status status = try_load(client, less_of_it, cut, &again);
+    ck_assert(ts_status_code(status) == TS_INVALID_ARGUMENT || ts_status_code(status) == TS_DATA_LOSS);
+    ts_status_free(status);
+    free(less_of_it);
+  }
+  for (size_t at = 0; at < size; at += 5) {
+    bytes[at] ^= 0x10;
+    ts_status status = try_load(client, bytes, size, &again);
+    ck_assert(ts_status_code(status) == TS_INVALID_ARGUMENT || ts_status_code(status) == TS_DATA_LOSS);
+    ts_status_free(status);
+    bytes[at] ^= 0x10;
+  }
+  ck_assert_ok(try_load(client, bytes, size, &again));
+  pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3), *result;
+  ck_assert_ok(try_execute(again, (pj_buffer *[]){x, x}, 2, &result));
+  check_floats(result, (const float[]){2, 4, 6}, 3);
+  pj_args first = PJ_ARGS(.text = {.object = loaded}), second = PJ_ARGS(.text = {.object = again});
+  ck_assert_ok(call(57, &first));
+  ck_assert_ok(call(57, &second));
+  ck_assert_str_eq(first.text.text, second.text.text);
+  pj_program program = {.size = sizeof program};
+  ck_assert_ok(call(48, &PJ_ARGS(.optimized = {.executable = e, .program = &program})));
+  ck_assert_uint_eq(program.code_size, sizeof sum - 1);
+  char *text = malloc(program.code_size);
+  program.code = text;
+  ck_assert_ok(call(48, &PJ_ARGS(.optimized = {.executable = e, .program = &program})));
+  ck_assert_mem_eq(text, sum, sizeof sum - 1);
+  program.code_size--;
+  ck_assert_error(call(48, &PJ_ARGS(.optimized = {.executable = e, .program = &program})), TS_INVALID_ARGUMENT, "room");
+  free(text);
+  free(bytes);
+  destroy(PJ_BUFFER_DESTROY, x);
+  destroy(PJ_BUFFER_DESTROY, result);
+  destroy(PJ_EXECUTABLE_DESTROY, e);
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_LOADED_DESTROY, again);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+/* ---- all of it without memory */
+
+static pj_buffer *try_place(pj_handle *client) {
+  pj_args args = from_host(client, PJ_F32, (const float[]){1, 2, 3}, (int64_t[]){3}, 1);
+  if (!ts_status_consume_ok(call(PJ_FROM_HOST, &args))) return NULL;
+  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  return args.from_host.buffer;
+}
+
+/* What JAX does for a call, with any error on the way. */
+static void try_all(void) {
+  pj_args args = PJ_ARGS(.object = NULL);
+  pj_loaded *loaded = NULL;
+  pj_buffer *result;
+  if (!ts_status_consume_ok(call(PJ_CLIENT_CREATE, &args))) return;
+  pj_handle *client = args.create.client;
+  pj_buffer *x = try_place(client), *y = try_place(client);
+  ts_status_free(try_compile_with(client, donating, least, sizeof least, &loaded));
+  if (loaded && x && y && ts_status_consume_ok(try_execute(loaded, (pj_buffer *[]){x, y}, 2, &result)))
+    destroy(PJ_BUFFER_DESTROY, result);
+  destroy(PJ_BUFFER_DESTROY, x);
+  destroy(PJ_BUFFER_DESTROY, y);
+  destroy(PJ_LOADED_DESTROY, loaded);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+
+START_TEST(each_allocation_may_fail)
+{
+  try_all(); /* caches */
+  for (int64_t n = 1; n < 100000; n++) {
+    int64_t live = ts_alloc_live();
+    ts_alloc_fail_after(n, false);
+    try_all();
+    int64_t failures = ts_alloc_failures();
+    ts_alloc_fail_after(0, false);
+    ck_assert_int_eq(ts_alloc_live(), live);
+    if (!failures) break;
+  }
+}
+END_TEST
+
+/* ---- many threads */
+
+typedef struct worker {
+  pj_handle *client;
+  pj_loaded *loaded;
+  pj_buffer *shared;
+} worker;
+
+static void *execute_often(void *arg) {
+  const worker *w = arg;
+  for (int i = 0; i < 50; i++) {
+    pj_buffer *x = place(w->client, PJ_F32, (const float[]){1, 2, 3}, 3), *result;
+    ck_assert_ok(try_execute(w->loaded, (pj_buffer *[]){x, w->shared}, 2, &result));
+    check_floats(result, (const float[]){4, 10, 18}, 3);
+    destroy(PJ_BUFFER_DESTROY, result);
+    destroy(PJ_BUFFER_DESTROY, x);
+  }
+  return NULL;
+}
+
+START_TEST(threads_share_a_client)
+{
+  pj_handle *client = open_client(1);
+  worker w = {client, compile(client, donating), place(client, PJ_F32, (const float[]){4, 5, 6}, 3)};
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, execute_often, &w), 0);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  destroy(PJ_BUFFER_DESTROY, w.shared);
+  destroy(PJ_LOADED_DESTROY, w.loaded);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
+/* ---- by our own client, from the file that users load */
+
+START_TEST(the_shared_object_serves_our_client)
+{
+  const ts_platform *p = &ts_platform_pjrt;
+  static const char text[] = "graph @main(%0: f32[3], %1: f32[3]) -> (f32[3]) {\n  %2 = add %0, %1 : f32[3]\n"
+                             "  return %2\n}\n";
+  end e = {0};
+  ts_opened opened = {0};
+  ts_graph *graph;
+  ts_program program = {0};
+  setenv("TESSERA_PJRT_PLUGIN", test_pjrt_file("pjrt_tessera.so"), 1);
+  p->open(&(ts_open_options){.name = "tessera", .memory_limit = -1}, &opened, DONE(&e));
+  ck_assert_ok(wait_for(&e));
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  p->compile(opened.client, graph, &(ts_program_options){0}, &program, DONE(&e));
+  ck_assert_ok(wait_for(&e));
+  ck_assert_uint_eq(program.result_count, 1);
+  p->release_program(program.program);
+  p->close(opened.client);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("plugin");
+  TCase *t = tcase_create("plugin");
+  tcase_set_timeout(t, 300);
+  tcase_add_test(t, all_functions_refuse_small_blocks);
+  tcase_add_test(t, blocks_without_padding);
+  tcase_add_test(t, options_of_clients);
+  tcase_add_test(t, devices_and_topologies);
+  tcase_add_test(t, elements_with_strides);
+  tcase_add_test(t, transfers_that_are_refused);
+  tcase_add_test(t, small_types_fill_a_byte);
+  tcase_add_test(t, bytes_that_are_shared);
+  tcase_add_test(t, events_that_are_destroyed_early);
+  tcase_add_test(t, a_program_runs);
+  tcase_add_test(t, booleans_are_booleans);
+  tcase_add_test(t, donated_arguments);
+  tcase_add_test(t, arguments_that_are_refused);
+  tcase_add_test(t, replicas_run_on_their_devices);
+  tcase_add_test(t, programs_that_are_refused);
+  tcase_add_test(t, executables_are_saved_and_loaded);
+  tcase_add_test(t, each_allocation_may_fail);
+  tcase_add_test(t, threads_share_a_client);
+  tcase_add_test(t, the_shared_object_serves_our_client);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
