@@ -35,7 +35,7 @@ nothing_to_do() ->
 %% 64 MB on each device. The comparison reads four inputs and writes one output, like the result: the same buffer for each
 %% device.
 all_reduce() ->
-    Sum = tessera:shard_map(fun(X) -> tessera:all_reduce(X, sum, <<"batch">>) end, ?MESH, [?CUT], #{}, options()),
+    Sum = tessera:shard_map(fun(X) -> tessera_mesh:all_reduce(X, sum, <<"batch">>) end, ?MESH, [?CUT], #{}, options()),
     Whole = floats({4 * 16 bsl 20}),
     Parts = tessera_mesh:shard(Whole, ?MESH, ?CUT, bench_mesh),
     Args = [[Part] || Part <- Parts],
@@ -234,8 +234,8 @@ reduction_time(Ranks, Bytes) ->
 %% The tensor is made on the ranks from a scalar, so that no argument of its size travels. Each reduction needs the previous
 %% result; the barrier keeps the sums of equal tensors from being rewritten.
 chain(Count, X, Length) ->
-    Start = tessera:vary(tessera:broadcast(X, {Length}), <<"batch">>),
-    Next = fun(_, A) -> tessera:all_reduce(tessera:vary(A, <<"batch">>), max, <<"batch">>) end,
+    Start = tessera_mesh:vary(tessera:broadcast(X, {Length}), <<"batch">>),
+    Next = fun(_, A) -> tessera_mesh:all_reduce(tessera_mesh:vary(A, <<"batch">>), max, <<"batch">>) end,
     tessera:reduce_max(lists:foldl(Next, Start, lists:seq(1, Count))).
 
 mpi(Ranks, Bytes) ->

@@ -2964,7 +2964,7 @@ shard_map(F, Mesh, InShardings, OutShardings) -> shard_map(F, Mesh, InShardings,
 %% ```
 %% 1> tessera:open_client(two, #{device_count => 2}).
 %% ok
-%% 2> Mean = fun(X) -> tessera:all_reduce(tessera:mean(X), mean, rows) end.
+%% 2> Mean = fun(X) -> tessera_mesh:all_reduce(tessera:mean(X), mean, rows) end.
 %% 3> F = tessera:shard_map(Mean, #{shape => {2}, axes => [rows]}, [#{0 => [rows]}], #{}, #{client => two}).
 %% 4> [tessera:to_number(R) || R <- F([[tessera:tensor([1.0, 2.0])], [tessera:tensor([3.0, 6.0])]])].
 %% [3.0,3.0]

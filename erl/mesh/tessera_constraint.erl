@@ -1,4 +1,4 @@
-%% @private tessera:sharding_constraint/2: how a value inside of a function of shard_jit is cut.
+%% @private tessera_mesh:sharding_constraint/2: how a value inside of a function of shard_jit is cut.
 -module(tessera_constraint).
 -include("tessera.hrl").
 -export([on_mesh/2, constrain/2, cut_like/2]).

@@ -34,11 +34,11 @@ endless(Cluster, Ranks, Work) ->
             end,
     on_parts(Cluster, fun(X) ->
                               {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 1000000000) end,
-                                                     fun({I, Y}) -> {tessera:add(I, 1), tessera:all_reduce(Local(Y), mean, 0)} end),
+                                                     fun({I, Y}) -> {tessera:add(I, 1), tessera_mesh:all_reduce(Local(Y), mean, 0)} end),
                               Y
                       end, Ranks).
 
-sums(Cluster, Ranks) -> on_parts(Cluster, fun(X) -> tessera:all_reduce(X, sum, 0) end, Ranks).
+sums(Cluster, Ranks) -> on_parts(Cluster, fun(X) -> tessera_mesh:all_reduce(X, sum, 0) end, Ranks).
 
 %% Every rank gets the sum 1 + 2 + ... of the ranks' numbers.
 check_sums(Cluster, Ranks) ->
@@ -124,7 +124,7 @@ ticks(Pid) ->
 %% Only one rank has no memory for the program: the caller gets that error, and the job lives.
 one_fails(Launcher) ->
     {Cluster, Pids} = started(Launcher, #{ranks => 3, threads => 1}),
-    Large = on_parts(Cluster, fun(X) -> tessera:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end, 3),
+    Large = on_parts(Cluster, fun(X) -> tessera_mesh:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end, 3),
     Arguments = [[tessera:tensor([float(I)])] || I <- [1, 2, 3]],
     Limit = fun(Bytes) -> tessera_cluster:map(Cluster, fun(1) -> tessera:set_memory_limit(Bytes); (_) -> ok end) end,
     [_, #{live := Live}, _] = tessera_cluster:map(Cluster, fun(_) -> tessera:memory() end),
@@ -143,7 +143,7 @@ at_once(Launcher) ->
     Call = fun(On, Ranks, K) ->
                    F = on_parts(On, fun(X) ->
                                             {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 20) end,
-                                                                   fun({I, Y}) -> {tessera:add(I, 1), tessera:all_reduce(tessera:multiply(Y, 0.1 * K), sum, 0)} end),
+                                                                   fun({I, Y}) -> {tessera:add(I, 1), tessera_mesh:all_reduce(tessera:multiply(Y, 0.1 * K), sum, 0)} end),
                                             Y
                                     end, Ranks),
                    Lists = [[tessera:broadcast(float(I), {1000 * K})] || I <- lists:seq(1, Ranks)],
@@ -179,7 +179,7 @@ instruction_sets(Launcher, Folder) ->
     end.
 
 tanhs(Cluster) ->
-    F = on_parts(Cluster, fun(X) -> tessera:all_reduce(tessera:tanh(X), sum, 0) end, 2),
+    F = on_parts(Cluster, fun(X) -> tessera_mesh:all_reduce(tessera:tanh(X), sum, 0) end, 2),
     [tessera:to_binary(Y) || Y <- F([[tessera:divide(tessera:iota({1001}), float(I))] || I <- [777, 555]])].
 
 %% A script that calls the real mpirun, whose ranks do this first.

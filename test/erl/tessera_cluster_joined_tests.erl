@@ -109,7 +109,7 @@ outcome(F) ->
     end.
 
 sums(Cluster, Ranks) ->
-    tessera:shard_map(fun(X) -> tessera:all_reduce(X, sum, 0) end, #{shape => {Ranks}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
+    tessera:shard_map(fun(X) -> tessera_mesh:all_reduce(X, sum, 0) end, #{shape => {Ranks}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
 
 %% The sum of the numbers of the ranks.
 call(Cluster, Rank) ->
@@ -127,7 +127,7 @@ errors(_) ->
     One = [[tessera:tensor([1.0])]],
     ok = write({info, tessera_cluster:info(joined)}),
     attempt(sum, Sum),
-    attempt(programs, fun() -> (Own(Sums, on_parts(fun(X) -> tessera:all_reduce(X, max, 0) end)))(One) end),
+    attempt(programs, fun() -> (Own(Sums, on_parts(fun(X) -> tessera_mesh:all_reduce(X, max, 0) end)))(One) end),
     attempt(no_collective, fun() -> (on_parts(Own(fun tessera:sin/1, fun tessera:cos/1)))(One) end),
     attempt(shapes, fun() -> Sums([[tessera:zeros({Own(1, 2)})]]) end),
     attempt(argument, fun() -> Sums(Own(One, [[nonsense]])) end),
@@ -136,7 +136,7 @@ errors(_) ->
     attempt(devices, fun() -> sums(joined, 4) end),
     attempt(sum, Sum),
     #{live := Live} = tessera:memory(),
-    Large = on_parts(fun(X) -> tessera:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end),
+    Large = on_parts(fun(X) -> tessera_mesh:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end),
     ok = tessera:set_memory_limit(Live + Own(1 bsl 30, 1 bsl 20)),
     attempt(memory, fun() -> Large(One) end),
     ok = tessera:set_memory_limit(Live + (1 bsl 25)),

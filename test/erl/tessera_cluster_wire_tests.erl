@@ -142,7 +142,7 @@ run_test_() ->
      || Launcher <- tessera_cluster_tests:launchers(), Launcher =/= none].
 
 run(Cluster) ->
-    F = tessera:shard_map(fun(X, Y) -> tessera:add(X, tessera:all_reduce(tessera:sum(Y), sum, 0)) end, #{shape => {2}}, [#{0 => [0]}, #{0 => [0]}],
+    F = tessera:shard_map(fun(X, Y) -> tessera:add(X, tessera_mesh:all_reduce(tessera:sum(Y), sum, 0)) end, #{shape => {2}}, [#{0 => [0]}, #{0 => [0]}],
                           #{0 => [0]}, #{client => Cluster, donate => [1]}),
     Call = fun(X, Bytes) -> F([[Own, tessera:broadcast(1.0, {Bytes div 4})] || Own <- X]) end,
     X = lists:append(tessera_cluster:put(Cluster, [[tessera:tensor([P])] || P <- [1.0, 2.0]])),

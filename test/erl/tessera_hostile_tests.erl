@@ -60,7 +60,7 @@ damaged_text_test_() ->
 mesh_texts() ->
     ok = tessera:open_client(hostile, #{device_count => 4}),
     F = tessera:shard_jit(fun(X, W) ->
-                                  Y = tessera:sharding_constraint(tessera:dot(X, W), #{0 => [<<"b">>], 1 => [<<"a">>]}),
+                                  Y = tessera_mesh:sharding_constraint(tessera:dot(X, W), #{0 => [<<"b">>], 1 => [<<"a">>]}),
                                   {_, Z} = tessera:while({0, Y}, fun({I, _}) -> tessera:less(I, 3) end,
                                                          fun({I, Z}) -> {tessera:add(I, 1), tessera:add(Z, tessera:sum(Z))} end),
                                   {tessera:sort(Z, #{axis => 0}), tessera:sum(Z), tessera:take(Z, tessera:tensor([0, 5]))}

@@ -437,7 +437,7 @@ donated(Cluster, _) ->
 %% Runs whose results are dropped at once are cancelled at any moment of theirs, on one rank earlier than on the other: both end, and
 %% nothing of them is left.
 dropped(Cluster, _) ->
-    Sum = fun(_, A) -> tessera:all_reduce(tessera:vary(A, 0), max, 0) end,
+    Sum = fun(_, A) -> tessera_mesh:all_reduce(tessera_mesh:vary(A, 0), max, 0) end,
     F = tessera:shard_map(fun(X) -> lists:foldl(Sum, tessera:broadcast(X, {1000}), lists:seq(1, 300)) end,
                           #{shape => {2}}, [#{}], #{}, #{client => Cluster}),
     Args = [[tessera:tensor(1.0)], [tessera:tensor(1.0)]],

@@ -74,7 +74,7 @@ random(Shape, Seed) -> element(1, tessera_random:normal(tessera_random:key(Seed)
 
 contraction_test() ->
     Mesh = mesh({2, 2}, [a, b]),
-    F = mapped(fun(X, W) -> tessera:all_reduce(tessera:dot(X, W), sum, b) end, Mesh,
+    F = mapped(fun(X, W) -> tessera_mesh:all_reduce(tessera:dot(X, W), sum, b) end, Mesh,
                [#{0 => [a], 1 => [b]}, #{0 => [b]}], #{0 => [a]}),
     {X, W} = {tessera:iota({4, 4}, f32), tessera:iota({4, 3}, f32)},
     ?assertEqual(tessera:to_list(tessera:dot(X, W)), tessera:to_list(F([X, W]))).
@@ -84,7 +84,7 @@ gradients_are_one_message_test() ->
     {X, P} = {random({8, 3}, 1), #{w => random({3, 2}, 2), b => random({2}, 3)}},
     Local = fun(#{w := W, b := B}, X1) -> tessera:mean(tessera:tanh(tessera:add(tessera:dot(X1, W), B))) end,
     Step = fun(P1, X1) ->
-                   (tessera:value_and_grad(fun(P2) -> tessera:all_reduce(Local(P2, X1), mean, batch) end))(P1)
+                   (tessera:value_and_grad(fun(P2) -> tessera_mesh:all_reduce(Local(P2, X1), mean, batch) end))(P1)
            end,
     ?assertEqual(["all_reduce_sum"], collectives(text(Step, Mesh, [#{}, #{0 => [batch]}], #{}, [P, X]))),
     close((mapped(Step, Mesh, [#{}, #{0 => [batch]}], #{}))([P, X]), (tessera:value_and_grad(fun(P2) -> Local(P2, X) end))(P)).
@@ -97,39 +97,39 @@ meaning_test_() ->
     Both = #{0 => [a, b]},
     Whole = fun(Parts) -> tessera:to_list(tessera:concatenate(Parts, 0)) end,
     Cases =
-        [{all_gather, fun(P) -> tessera:all_gather(P, 0, [a, b]) end, #{}, X},
-         {all_gather_of_one, fun(P) -> tessera:all_gather(P, 0, b) end, #{0 => [a]}, X},
-         {reduce_scatter, fun(P) -> tessera:reduce_scatter(tessera:concatenate([P, P], 0), 0, a) end, Both,
+        [{all_gather, fun(P) -> tessera_mesh:all_gather(P, 0, [a, b]) end, #{}, X},
+         {all_gather_of_one, fun(P) -> tessera_mesh:all_gather(P, 0, b) end, #{0 => [a]}, X},
+         {reduce_scatter, fun(P) -> tessera_mesh:reduce_scatter(tessera:concatenate([P, P], 0), 0, a) end, Both,
           tessera:concatenate([S || _ <- "12", B <- [0, 1, 2],
                                     S <- [tessera:add(Rows(2 * B, 2), Rows(6 + 2 * B, 2))]], 0)},
-         {shift, fun(P) -> tessera:shift(P, 1, b) end, Both,
+         {shift, fun(P) -> tessera_mesh:shift(P, 1, b) end, Both,
           tessera:concatenate([Rows(2 * I, 2) || I <- [2, 0, 1, 5, 3, 4]], 0)},
-         {permute, fun(P) -> tessera:permute(P, [{5, 0}, {0, 1}], [a, b]) end, Both,
+         {permute, fun(P) -> tessera_mesh:permute(P, [{5, 0}, {0, 1}], [a, b]) end, Both,
           tessera:concatenate([Rows(10, 2), Rows(0, 2), tessera:zeros({8, 6})], 0)},
-         {broadcast_from, fun(P) -> tessera:broadcast_from(P, 2, b) end, #{0 => [a]},
+         {broadcast_from, fun(P) -> tessera_mesh:broadcast_from(P, 2, b) end, #{0 => [a]},
           tessera:concatenate([Rows(4, 2), Rows(10, 2)], 0)},
-         {all_to_all, fun(P) -> tessera:all_to_all(P, 1, 0, b) end, #{0 => [a], 1 => [b]}, X},
+         {all_to_all, fun(P) -> tessera_mesh:all_to_all(P, 1, 0, b) end, #{0 => [a], 1 => [b]}, X},
          {axis_index, fun(_) ->
-                              Index = tessera:add(tessera:multiply(tessera:axis_index(a), 10), tessera:axis_index([b, a])),
+                              Index = tessera:add(tessera:multiply(tessera_mesh:axis_index(a), 10), tessera_mesh:axis_index([b, a])),
                               tessera:multiply(tessera:ones({2, 6}), Index)
                       end, Both,
           tessera:concatenate([tessera:full({2, 6}, 10 * A + 2 * B + A, f32) || A <- [0, 1], B <- [0, 1, 2]], 0)},
-         {max, fun(P) -> tessera:all_reduce(P, max, a) end, #{0 => [b]}, tessera:max(Rows(0, 6), Rows(6, 6))},
-         {mean, fun(P) -> tessera:all_reduce(P, mean, [a]) end, #{0 => [b]},
+         {max, fun(P) -> tessera_mesh:all_reduce(P, max, a) end, #{0 => [b]}, tessera:max(Rows(0, 6), Rows(6, 6))},
+         {mean, fun(P) -> tessera_mesh:all_reduce(P, mean, [a]) end, #{0 => [b]},
           tessera:divide(tessera:add(Rows(0, 6), Rows(6, 6)), 2)},
-         {barrier, fun(P) -> tessera:barrier(P, b) end, Both, X}],
+         {barrier, fun(P) -> tessera_mesh:barrier(P, b) end, Both, X}],
     [{atom_to_list(Name), fun() -> ?assertEqual(Whole([Expected]), Whole([(mapped(F, Mesh, [Both], Out))([X])])) end}
      || {Name, F, Out, Expected} <- Cases].
 
 sizes_are_integers_test() ->
     Mesh = mesh({2, 3}, [a, b]),
-    F = fun(X) -> tessera:multiply(X, tessera:axis_size(b) * 10 + tessera:axis_size([a, b])) end,
+    F = fun(X) -> tessera:multiply(X, tessera_mesh:axis_size(b) * 10 + tessera_mesh:axis_size([a, b])) end,
     ?assertEqual([36, 36], tessera:to_list((mapped(F, Mesh, [#{}], #{}))([tessera:tensor([1, 1])]))).
 
 %% Numbers and tensors of any container are one message.
 containers_test() ->
     Mesh = mesh({2}, [a]),
-    F = fun(P) -> tessera:all_reduce(#{x => P, n => 1, l => {P, [2.5]}}, sum, a) end,
+    F = fun(P) -> tessera_mesh:all_reduce(#{x => P, n => 1, l => {P, [2.5]}}, sum, a) end,
     Map = tessera:shard_map(F, Mesh, [#{0 => [a]}], #{}, #{client => ?CLIENT}),
     [#{x := X, n := N, l := {_, [L]}} | _] = Map([[tessera:tensor([1, 2])], [tessera:tensor([3, 4])]]),
     ?assertEqual({[4, 6], 2, 5.0}, {tessera:to_list(X), tessera:to_number(N), tessera:to_number(L)}),
@@ -139,7 +139,7 @@ containers_test() ->
 environment_test() ->
     Mesh = mesh({2}, [a]),
     Held = tessera:tensor([10.0, 20.0]),
-    F = fun(X) -> tessera:add(tessera:multiply(X, tessera:axis_index(a)), Held) end,
+    F = fun(X) -> tessera:add(tessera:multiply(X, tessera_mesh:axis_index(a)), Held) end,
     Parts = [[tessera:tensor([1.0, 2.0])], [tessera:tensor([3.0, 4.0])]],
     Map = tessera:shard_map(F, Mesh, [#{0 => [a]}], #{0 => [a]}, #{client => ?CLIENT}),
     ?assertEqual([[10.0, 20.0], [13.0, 24.0]], [tessera:to_list(R) || R <- Map(Parts)]),
@@ -149,8 +149,8 @@ environment_test() ->
 one_partition_test() ->
     Mesh = #{shape => {1, 1}, axes => [a, b]},
     F = fun(X, W) ->
-                Loss = fun(W1) -> tessera:all_reduce(tessera:sum(tessera:multiply(X, W1)), sum, [a, b]) end,
-                {tessera:add(tessera:shift(X, 1, a), tessera:axis_index(b)), (tessera:grad(Loss))(W)}
+                Loss = fun(W1) -> tessera_mesh:all_reduce(tessera:sum(tessera:multiply(X, W1)), sum, [a, b]) end,
+                {tessera:add(tessera_mesh:shift(X, 1, a), tessera_mesh:axis_index(b)), (tessera:grad(Loss))(W)}
         end,
     Map = tessera:shard_map(F, Mesh, [#{0 => [a, b]}, #{}], {#{0 => [a, b]}, #{}}),
     [{Y, G}] = Map([[tessera:tensor([1.0, 2.0]), 3.0]]),
@@ -160,12 +160,12 @@ one_partition_test() ->
 %% A combiner is called for each element.
 combiners_have_no_collectives_test() ->
     Mesh = mesh({2}, [a]),
-    F = fun(X) -> tessera:reduce(X, 0.0, fun(A, B) -> tessera:add(B, tessera:all_reduce(A, sum, a)) end) end,
+    F = fun(X) -> tessera:reduce(X, 0.0, fun(A, B) -> tessera:add(B, tessera_mesh:all_reduce(A, sum, a)) end) end,
     refused(invalid_argument, "the combiner calls back or has a collective", F, Mesh, [#{0 => [a]}], #{}, [tessera:iota({4}, f32)]).
 
 donated_arguments_are_gone_test() ->
     Mesh = mesh({2}, [a]),
-    Map = tessera:shard_map(fun(X) -> tessera:all_reduce(X, sum, a) end, Mesh, [#{0 => [a]}], #{}, #{client => ?CLIENT, donate => [1]}),
+    Map = tessera:shard_map(fun(X) -> tessera_mesh:all_reduce(X, sum, a) end, Mesh, [#{0 => [a]}], #{}, #{client => ?CLIENT, donate => [1]}),
     Lists = cut([tessera:iota({4}, f32)], Mesh, [#{0 => [a]}]),
     ?assertEqual([[2.0, 4.0], [2.0, 4.0]], [tessera:to_list(R) || R <- Map(Lists)]),
     [?assertError({failed_precondition, _}, tessera:to_list(X)) || [X] <- Lists].
@@ -185,9 +185,9 @@ tensor_parallel_test() ->
                           tessera:sum(tessera:sin(tessera:add(Sum(tessera:dot(H, W2)), B2)))
                   end
           end,
-    Local = Net(fun(T) -> tessera:all_reduce(T, sum, model) end),
+    Local = Net(fun(T) -> tessera_mesh:all_reduce(T, sum, model) end),
     Step = fun(P1, X) ->
-                   (tessera:value_and_grad(fun(P2) -> tessera:all_reduce(Local(P2, X), sum, batch) end))(P1)
+                   (tessera:value_and_grad(fun(P2) -> tessera_mesh:all_reduce(Local(P2, X), sum, batch) end))(P1)
            end,
     Out = {#{}, In},
     X = random({4, 6}, 6),
@@ -203,8 +203,8 @@ gathered_weights_test() ->
     Loss = fun(Gather) ->
                    fun(W, X) -> tessera:sum(tessera:tanh(tessera:dot(X, Gather(W)))) end
            end,
-    Sharded = Loss(fun(W) -> tessera:all_gather(W, 0, data) end),
-    Step = fun(W, X) -> (tessera:grad(fun(W1) -> tessera:all_reduce(Sharded(W1, X), sum, data) end))(W) end,
+    Sharded = Loss(fun(W) -> tessera_mesh:all_gather(W, 0, data) end),
+    Step = fun(W, X) -> (tessera:grad(fun(W1) -> tessera_mesh:all_reduce(Sharded(W1, X), sum, data) end))(W) end,
     {W, X} = {random({8, 3}, 1), random({4, 8}, 2)},
     In = [#{0 => [data]}, #{0 => [data]}],
     close((mapped(Step, Mesh, In, #{0 => [data]}))([W, X]), (tessera:grad(fun(W1) -> (Loss(fun(T) -> T end))(W1, X) end))(W)),
@@ -220,7 +220,7 @@ complex_cond_test() ->
                    Sum(tessera:add(tessera:sum(R), tessera:sum(tessera:imag(Z))))
            end,
     Step = fun(W, X) ->
-                   (tessera:grad(fun(W1) -> Loss(W1, X, fun tessera:'cond'/3, fun(T) -> tessera:all_reduce(T, sum, a) end) end))(W)
+                   (tessera:grad(fun(W1) -> Loss(W1, X, fun tessera:'cond'/3, fun(T) -> tessera_mesh:all_reduce(T, sum, a) end) end))(W)
            end,
     %% The same without a cond.
     Whole = fun(Taken) -> tessera:grad(fun(W, X) -> Loss(W, X, fun(_, A, B) -> (element(Taken, {A, B}))() end, fun(T) -> T end) end) end,
@@ -232,7 +232,7 @@ complex_cond_test() ->
 %% Without the sets of axes the gradient of a sum over partitions would be off by the number of partitions.
 sum_of_losses_test() ->
     Mesh = mesh({4}, [a]),
-    F = fun(W) -> (tessera:grad(fun(W1) -> tessera:all_reduce(tessera:multiply(W1, W1), sum, a) end))(W) end,
+    F = fun(W) -> (tessera:grad(fun(W1) -> tessera_mesh:all_reduce(tessera:multiply(W1, W1), sum, a) end))(W) end,
     ?assertEqual([24.0, 24.0, 24.0, 24.0],
                  [tessera:to_number(R) || R <- (tessera:shard_map(F, Mesh, [#{}], #{}, #{client => ?CLIENT}))([[3.0] || _ <- "1234"])]).
 
@@ -245,7 +245,7 @@ local_losses_test() ->
                   [tessera:to_number(R) || R <- Map([[1.0, tessera:tensor([1.0, 2.0])], [1.0, tessera:tensor([10.0, 20.0])]])]
           end,
     ?assertEqual([33.0, 33.0], Run(fun(W, X) -> (tessera:grad(Loss(X)))(W) end, #{})),
-    Own = fun(W, X) -> tessera:reshape((tessera:grad(Loss(X)))(tessera:vary(W, a)), {1}) end,
+    Own = fun(W, X) -> tessera:reshape((tessera:grad(Loss(X)))(tessera_mesh:vary(W, a)), {1}) end,
     Map = tessera:shard_map(Own, Mesh, [#{}, #{0 => [a]}], #{0 => [a]}, #{client => ?CLIENT}),
     ?assertEqual([[3.0], [30.0]],
                  [tessera:to_list(R) || R <- Map([[1.0, tessera:tensor([1.0, 2.0])], [1.0, tessera:tensor([10.0, 20.0])]])]).
@@ -254,17 +254,17 @@ local_losses_test() ->
 sharded_softmax_test() ->
     Mesh = mesh({4}, [a]),
     Softmax = fun(X) ->
-                      Top = tessera:all_reduce(tessera:reduce_max(tessera:stop_grad(X), #{axes => [1], keep_axes => true}), max, a),
+                      Top = tessera_mesh:all_reduce(tessera:reduce_max(tessera:stop_grad(X), #{axes => [1], keep_axes => true}), max, a),
                       E = tessera:exp(tessera:subtract(X, Top)),
-                      tessera:divide(E, tessera:all_reduce(tessera:sum(E, #{axes => [1], keep_axes => true}), sum, a))
+                      tessera:divide(E, tessera_mesh:all_reduce(tessera:sum(E, #{axes => [1], keep_axes => true}), sum, a))
               end,
     Loss = fun(S, X, T) -> tessera:sum(tessera:multiply(S(X), T)) end,
     {X, T} = {random({3, 8}, 1), random({3, 8}, 2)},
     Cut = #{1 => [a]},
-    Step = fun(X1, T1) -> (tessera:grad(fun(X2) -> tessera:all_reduce(Loss(Softmax, X2, T1), sum, a) end))(X1) end,
+    Step = fun(X1, T1) -> (tessera:grad(fun(X2) -> tessera_mesh:all_reduce(Loss(Softmax, X2, T1), sum, a) end))(X1) end,
     close((mapped(Step, Mesh, [Cut, Cut], Cut))([X, T]),
           (tessera:grad(fun(X2) -> Loss(fun(Y) -> tessera:softmax(Y, #{axes => [1]}) end, X2, T) end))(X)),
-    Max = fun(X1) -> (tessera:grad(fun(X2) -> tessera:all_reduce(tessera:sum(X2), max, a) end))(X1) end,
+    Max = fun(X1) -> (tessera:grad(fun(X2) -> tessera_mesh:all_reduce(tessera:sum(X2), max, a) end))(X1) end,
     refused(unimplemented, "through all_reduce max", Max, Mesh, [Cut], Cut, [X]).
 
 second_derivatives_test() ->
@@ -277,7 +277,7 @@ second_derivatives_test() ->
                     end
             end,
     {X, W} = {random({6, 3}, 1), random({3}, 2)},
-    Local = fun(X1, W1) -> tessera:all_reduce(F(X1, W1), sum, a) end,
+    Local = fun(X1, W1) -> tessera_mesh:all_reduce(F(X1, W1), sum, a) end,
     close((mapped(Twice(Local), Mesh, [#{0 => [a]}, #{}], #{}))([X, W]), (Twice(F))(X, W), 1.0e-4).
 
 %% Training in a loop: the loop variables are replicated before and after each iteration.
@@ -295,7 +295,7 @@ training_loop_test() ->
                     end
             end,
     {W, X} = {random({3}, 1), random({8, 3}, 2)},
-    Sum = fun(L) -> tessera:all_reduce(L, sum, a) end,
+    Sum = fun(L) -> tessera_mesh:all_reduce(L, sum, a) end,
     close((mapped(Train(Sum), Mesh, [#{}, #{0 => [a]}], #{}))([W, X]), (Train(fun(L) -> L end))(W, X)).
 
 %% A loop variable that comes to vary does so from the beginning: its gradient in the body is not summed.
@@ -332,7 +332,7 @@ branches_test_() ->
                         (tessera:grad(L))(W)
                 end
         end,
-    Sum = fun(L) -> tessera:all_reduce(L, sum, a) end,
+    Sum = fun(L) -> tessera_mesh:all_reduce(L, sum, a) end,
     Each = fun(W, X, Own) -> %% the sum over the parts
                    [A, B] = [(F(fun(L) -> L end, Own))(W, tessera:slice(X, [I], [1])) || I <- [0, 1]],
                    tessera:add(A, B)
@@ -356,7 +356,7 @@ random_program(Seed) ->
     Loss = fun(Inputs) ->
                    Made = lists:foldl(fun(Step, Known) -> Known ++ [Step(Known)] end, Inputs, Steps),
                    Last = lists:foldl(fun tessera:add/2, hd(Made), tl(Made)),
-                   tessera:divide(tessera:all_reduce(tessera:sum(tessera:tanh(Last)), sum, Axes), 100)
+                   tessera:divide(tessera_mesh:all_reduce(tessera:sum(tessera:tanh(Last)), sum, Axes), 100)
            end,
     Value = mapped(fun(A, B, C) -> Loss([A, B, C]) end, Mesh, In, #{}),
     Gradient = mapped(fun(A, B, C) -> (tessera:grad(fun({A1, B1, C1}) -> Loss([A1, B1, C1]) end))({A, B, C}) end, Mesh, In,
@@ -408,19 +408,19 @@ random_step(Shape, Axes, Known) ->
           fun(V) -> tessera:multiply(Small(X(V, A)), Small(X(V, B))) end,
           fun(V) -> Small(tessera:dot(X(V, A), X(V, B))) end,
           fun(V) -> Small(tessera:broadcast(tessera:sum(X(V, A), #{axes => [Dim]}), {6, 6})) end,
-          fun(V) -> Small(tessera:all_reduce(X(V, A), sum, Own)) end,
-          fun(V) -> tessera:all_reduce(X(V, A), mean, Own) end,
-          fun(V) -> first(tessera:multiply(tessera:all_gather(X(V, A), Dim, Own), tessera:reshape(ramp(6 * 6 * Size), gathered(Dim, Size))), Dim, Root) end,
-          fun(V) -> tessera:reduce_scatter(tessera:concatenate([tessera:multiply(X(V, A), I) || I <- lists:seq(1, Size)], Dim), Dim, Own) end,
+          fun(V) -> Small(tessera_mesh:all_reduce(X(V, A), sum, Own)) end,
+          fun(V) -> tessera_mesh:all_reduce(X(V, A), mean, Own) end,
+          fun(V) -> first(tessera:multiply(tessera_mesh:all_gather(X(V, A), Dim, Own), tessera:reshape(ramp(6 * 6 * Size), gathered(Dim, Size))), Dim, Root) end,
+          fun(V) -> tessera_mesh:reduce_scatter(tessera:concatenate([tessera:multiply(X(V, A), I) || I <- lists:seq(1, Size)], Dim), Dim, Own) end,
           fun(V) -> case 6 rem Size of
-                        0 -> tessera:reshape(tessera:all_to_all(X(V, A), Dim, 1 - Dim, Own), {6, 6});
+                        0 -> tessera:reshape(tessera_mesh:all_to_all(X(V, A), Dim, 1 - Dim, Own), {6, 6});
                         _ -> X(V, B)
                     end end,
-          fun(V) -> tessera:permute(X(V, A), Moved, Own) end,
-          fun(V) -> tessera:shift(X(V, A), By, Own) end,
-          fun(V) -> tessera:broadcast_from(X(V, A), Root, Own) end,
-          fun(V) -> tessera:barrier(tessera:vary(X(V, A), Own), Own) end,
-          fun(V) -> tessera:multiply(X(V, A), tessera:as_type(tessera:add(tessera:axis_index(Own), 1), f64)) end,
+          fun(V) -> tessera_mesh:permute(X(V, A), Moved, Own) end,
+          fun(V) -> tessera_mesh:shift(X(V, A), By, Own) end,
+          fun(V) -> tessera_mesh:broadcast_from(X(V, A), Root, Own) end,
+          fun(V) -> tessera_mesh:barrier(tessera_mesh:vary(X(V, A), Own), Own) end,
+          fun(V) -> tessera:multiply(X(V, A), tessera:as_type(tessera:add(tessera_mesh:axis_index(Own), 1), f64)) end,
           fun(V) -> tessera:'cond'(tessera:greater(tessera:sum(X(V, A)), 0), fun() -> Small(X(V, B)) end,
                                    fun() -> tessera:multiply(X(V, A), 0.5) end) end]).
 
@@ -455,30 +455,30 @@ errors_test_() ->
     Cut = #{0 => [a]},
     Local = fun(Part, F) -> fun() -> refused(invalid_argument, Part, F, Mesh, [Cut], Cut, [X]) end end,
     Varying = fun(P) -> tessera:greater(tessera:reshape(tessera:slice(P, [0, 0], [1, 1]), {}), 0) end,
-    [Local("has no axis", fun(P) -> tessera:all_reduce(P, sum, c) end),
-     Local("axis 2 is not valid", fun(P) -> tessera:all_reduce(P, sum, 2) end),
-     Local("occurs twice", fun(P) -> tessera:all_reduce(P, sum, [a, 0]) end),
-     Local("at least one mesh axis", fun(P) -> tessera:all_reduce(P, sum, []) end),
-     Local("expected sum, mean", fun(P) -> tessera:all_reduce(P, minus, a) end),
-     Local("expected a multiple of 2", fun(P) -> tessera:reduce_scatter(P, 1, a) end),
-     Local("axis 2", fun(P) -> tessera:all_gather(P, 2, a) end),
-     Local("no partition of an axis of size 2", fun(P) -> tessera:permute(P, [{0, 2}], a) end),
-     Local("two pairs go to", fun(P) -> tessera:permute(P, [{0, 1}, {1, 1}], a) end),
-     Local("the root is 2", fun(P) -> tessera:broadcast_from(P, 2, a) end),
-     Local("got foo", fun(_) -> tessera:all_reduce(foo, sum, a) end),
+    [Local("has no axis", fun(P) -> tessera_mesh:all_reduce(P, sum, c) end),
+     Local("axis 2 is not valid", fun(P) -> tessera_mesh:all_reduce(P, sum, 2) end),
+     Local("occurs twice", fun(P) -> tessera_mesh:all_reduce(P, sum, [a, 0]) end),
+     Local("at least one mesh axis", fun(P) -> tessera_mesh:all_reduce(P, sum, []) end),
+     Local("expected sum, mean", fun(P) -> tessera_mesh:all_reduce(P, minus, a) end),
+     Local("expected a multiple of 2", fun(P) -> tessera_mesh:reduce_scatter(P, 1, a) end),
+     Local("axis 2", fun(P) -> tessera_mesh:all_gather(P, 2, a) end),
+     Local("no partition of an axis of size 2", fun(P) -> tessera_mesh:permute(P, [{0, 2}], a) end),
+     Local("two pairs go to", fun(P) -> tessera_mesh:permute(P, [{0, 1}, {1, 1}], a) end),
+     Local("the root is 2", fun(P) -> tessera_mesh:broadcast_from(P, 2, a) end),
+     Local("got foo", fun(_) -> tessera_mesh:all_reduce(foo, sum, a) end),
      Local("cond: the predicate varies over a", fun(P) ->
-         tessera:'cond'(Varying(P), fun() -> tessera:all_reduce(P, sum, a) end, fun() -> P end) end),
+         tessera:'cond'(Varying(P), fun() -> tessera_mesh:all_reduce(P, sum, a) end, fun() -> P end) end),
      Local("cond: the predicate varies over a", fun(P) -> %% whose gradient is a sum over partitions
          tessera:'cond'(Varying(P), fun() -> tessera:multiply(P, (tessera:grad(fun(W) -> tessera:sum(tessera:multiply(P, W)) end))(1.0)) end,
                         fun() -> P end) end),
      Local("while: the predicate varies over a", fun(P) ->
-         tessera:while(P, Varying, fun(Q) -> tessera:subtract(tessera:all_reduce(Q, mean, b), 1) end) end),
+         tessera:while(P, Varying, fun(Q) -> tessera:subtract(tessera_mesh:all_reduce(Q, mean, b), 1) end) end),
      fun() -> refused(invalid_argument, "result 2 varies over a, over which its sharding says", fun(P) -> {P, P} end, Mesh, [Cut],
                       {Cut, #{}}, [X]) end,
-     fun() -> refused(invalid_argument, "varies over a", fun(P) -> tessera:add(P, tessera:axis_index(a)) end, Mesh, [#{}], #{}, [X]) end,
-     fun() -> refused(failed_precondition, "all_reduce: expected to be called inside", fun() -> tessera:all_reduce(1.0, sum, a) end) end,
-     fun() -> refused(failed_precondition, "axis_size: expected to be called inside", fun() -> tessera:axis_size(a) end) end,
-     fun() -> refused(failed_precondition, "axis_index", tessera:jit(fun() -> tessera:axis_index(a) end)) end,
+     fun() -> refused(invalid_argument, "varies over a", fun(P) -> tessera:add(P, tessera_mesh:axis_index(a)) end, Mesh, [#{}], #{}, [X]) end,
+     fun() -> refused(failed_precondition, "all_reduce: expected to be called inside", fun() -> tessera_mesh:all_reduce(1.0, sum, a) end) end,
+     fun() -> refused(failed_precondition, "axis_size: expected to be called inside", fun() -> tessera_mesh:axis_size(a) end) end,
+     fun() -> refused(failed_precondition, "axis_index", tessera:jit(fun() -> tessera_mesh:axis_index(a) end)) end,
      fun() ->
              Inner = tessera:shard_map(fun(P) -> P end, Mesh, [#{}], #{}, #{client => ?CLIENT}),
              refused(failed_precondition, "while another function is traced", fun() -> (tessera:jit(fun(P) -> hd(Inner([[P], [P], [P], [P]])) end))(X) end)
@@ -552,7 +552,7 @@ misuse(Mesh, Name, Args, N, Term) ->
                              _ when is_function(A) -> P;
                              _ -> A
                          end || {I, A} <- lists:zip(lists:seq(1, length(Args)), Args)],
-                _ = (try apply(tessera, Name, Given)
+                _ = (try apply(tessera_mesh, Name, Given)
                      catch error:{Code, Message}:Trace when is_atom(Code), is_binary(Message) ->
                              {tessera, Name, _, _} = hd([Call || {tessera, Function, _, _} = Call <- Trace, Function =:= Name])
                      end),
@@ -567,7 +567,7 @@ misuse(Mesh, Name, Args, N, Term) ->
 %% The traced program, and its collectives.
 looking_test() ->
     Mesh = mesh({2}, [a]),
-    Map = tessera:shard_map(fun(X) -> {tessera:all_reduce(X, sum, a), tessera:all_reduce(tessera:sum(X), sum, a)} end, Mesh,
+    Map = tessera:shard_map(fun(X) -> {tessera_mesh:all_reduce(X, sum, a), tessera_mesh:all_reduce(tessera:sum(X), sum, a)} end, Mesh,
                             [#{0 => [a]}], #{}, #{client => ?CLIENT}),
     Args = [cut([tessera:iota({4}, f32)], Mesh, [#{0 => [a]}])],
     ?assertEqual(["all_reduce_sum", "all_reduce_sum"], collectives(tessera:to_text(Map, Args))),
@@ -578,8 +578,8 @@ looking_test() ->
 text_round_trip_test() ->
     Mesh = mesh({2, 2}, [a, b]),
     F = fun(X, W) ->
-                Y = tessera:all_reduce(tessera:dot(tessera:all_gather(X, 1, b), tessera:all_gather(W, 0, b)), sum, a),
-                {tessera:add(Y, tessera:axis_index(b)), tessera:all_to_all(X, 0, 1, a), tessera:permute(W, [{0, 1}], [a, b])}
+                Y = tessera_mesh:all_reduce(tessera:dot(tessera_mesh:all_gather(X, 1, b), tessera_mesh:all_gather(W, 0, b)), sum, a),
+                {tessera:add(Y, tessera_mesh:axis_index(b)), tessera_mesh:all_to_all(X, 0, 1, a), tessera_mesh:permute(W, [{0, 1}], [a, b])}
         end,
     Text = text(F, Mesh, [#{0 => [a], 1 => [b]}, #{0 => [b]}], {#{0 => [b]}, #{0 => [a, b]}, #{0 => [a, b]}},
                 [tessera:iota({4, 16}, f32), tessera:iota({16, 3}, f32)]),
@@ -590,7 +590,7 @@ killed_caller_test_() ->
         Mesh = mesh({4}, [a]),
         Endless = tessera:shard_map(fun(X) ->
                                             tessera:while(X, fun(_) -> tessera:equal(1, 1) end,
-                                                          fun(Y) -> tessera:all_reduce(tessera:tanh(Y), mean, a) end)
+                                                          fun(Y) -> tessera_mesh:all_reduce(tessera:tanh(Y), mean, a) end)
                                     end, Mesh, [#{0 => [a]}], #{}, #{client => ?CLIENT, check => false}),
         Lists = cut([random({1024}, 1)], Mesh, [#{0 => [a]}]),
         Before = maps:get(live, tessera:memory()),

@@ -196,7 +196,7 @@ check_gradient() ->
 
 %% They change how values are cut, and nothing else.
 check_constraint() ->
-    Whole = fun(Sharding) -> fun(X, Y) -> [tessera:sharding_constraint(tessera:add(tessera:transpose(X), Y), Sharding)] end end,
+    Whole = fun(Sharding) -> fun(X, Y) -> [tessera_mesh:sharding_constraint(tessera:add(tessera:transpose(X), Y), Sharding)] end end,
     Plain = fun(X, Y) -> [tessera:add(tessera:transpose(X), Y)] end,
     Args = [iota({8, 4}), iota({4, 8})],
     Cuts = fun(Sharding) ->
@@ -218,7 +218,7 @@ check_constraint() ->
     check_constraint_errors().
 
 check_constrained_container() ->
-    F = sharded(fun(X) -> #{x => tessera:sharding_constraint({X, [tessera:add(X, 1), 2]}, #{})} end, {2},
+    F = sharded(fun(X) -> #{x => tessera_mesh:sharding_constraint({X, [tessera:add(X, 1), 2]}, #{})} end, {2},
                 #{input_shardings => [#{0 => [0]}]}),
     [#{x := {A, [B, C]}}, _] = F([[tessera:tensor([1])], [tessera:tensor([2])]]),
     ?assertEqual([[1, 2], [2, 3], 2], values([A, B]) ++ [tessera:to_number(C)]).
@@ -226,7 +226,7 @@ check_constrained_container() ->
 %% The cotangent of a constrained value is also constrained.
 check_constrained_gradient() ->
     Loss = fun(Constrain) -> fun(W, X) -> tessera:sum(tessera:multiply(Constrain(tessera:dot(X, W)), tessera:dot(X, W))) end end,
-    Constrain = fun(Y) -> tessera:sharding_constraint(Y, #{1 => [1]}) end,
+    Constrain = fun(Y) -> tessera_mesh:sharding_constraint(Y, #{1 => [1]}) end,
     Args = [iota({6, 4}), iota({8, 6})],
     F = sharded(tessera:grad(Loss(Constrain)), {2, 2}, #{input_shardings => [#{}, #{0 => [0]}], output_shardings => #{}}),
     Lists = lists({2, 2}, Args, [#{}, #{0 => [0]}]),
@@ -238,7 +238,7 @@ check_constrained_gradient() ->
 %% In loops, branches and functions that are traced into this one.
 check_constraint_inside() ->
     Inner = tessera:jit(fun(X) -> tessera:add(X, 1) end),
-    Cut = fun(X) -> tessera:sharding_constraint(X, #{0 => [0]}) end,
+    Cut = fun(X) -> tessera_mesh:sharding_constraint(X, #{0 => [0]}) end,
     F = sharded(fun(X, N) ->
                         {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, N) end,
                                                fun({I, Y}) -> {tessera:add(I, 1), Cut(tessera:add(Y, I))} end),
@@ -250,7 +250,7 @@ check_constraint_inside() ->
 
 check_constraint_errors() ->
     X = tessera:iota({3, 4}),
-    Call = fun(Sharding) -> (sharded(fun(A) -> tessera:sharding_constraint(A, Sharding) end, {2}, #{input_shardings => [#{}]}))([[X], [X]]) end,
+    Call = fun(Sharding) -> (sharded(fun(A) -> tessera_mesh:sharding_constraint(A, Sharding) end, {2}, #{input_shardings => [#{}]}))([[X], [X]]) end,
     [?raises(Text, Call(Sharding))
      || {Text, Sharding} <- [{"axis 1 is not valid for mesh with 1 axes", #{0 => [1]}},
                              {"the mesh has no axis rows", #{0 => [rows]}},
@@ -259,9 +259,9 @@ check_constraint_errors() ->
                              {"axis 0 was used twice", #{0 => [0], 1 => [0]}},
                              {"sharding_constraint: dim 0", #{0 => [0]}}]],   % 3 rows
     Outside = fun(F) -> raises(failed_precondition, "expected to be called inside of a function of tessera:shard_jit/3", F) end,
-    Outside(fun() -> tessera:sharding_constraint(X, #{}) end),
-    Outside(fun() -> (tessera:jit(fun(A) -> tessera:sharding_constraint(A, #{}) end))(X) end),
-    Local = tessera:shard_map(fun(A) -> tessera:sharding_constraint(A, #{}) end, #{shape => {2}}, [#{}], #{}, #{client => ?CLIENT}),
+    Outside(fun() -> tessera_mesh:sharding_constraint(X, #{}) end),
+    Outside(fun() -> (tessera:jit(fun(A) -> tessera_mesh:sharding_constraint(A, #{}) end))(X) end),
+    Local = tessera:shard_map(fun(A) -> tessera_mesh:sharding_constraint(A, #{}) end, #{shape => {2}}, [#{}], #{}, #{client => ?CLIENT}),
     raises(failed_precondition, "in a function of tessera:shard_map/4 tensors are parts", fun() -> Local([[X], [X]]) end).
 
 %% ---- random programs: small integers, so that sums are exact in any order

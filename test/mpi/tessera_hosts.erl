@@ -88,7 +88,7 @@ as_tuple(Gradient) -> {Gradient}.
 counted({Rows, Columns} = Shape, By) ->
     tessera:reshape(tessera:divide(tessera:iota({Rows * Columns}), By * 100), Shape).
 
-sums(Cluster) -> tessera:shard_map(fun(X) -> tessera:all_reduce(X, sum, 0) end, #{shape => {4}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
+sums(Cluster) -> tessera:shard_map(fun(X) -> tessera_mesh:all_reduce(X, sum, 0) end, #{shape => {4}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
 
 %% A process that runs this without an end: Work steps that need no other rank come before each collective.
 caller(Cluster, Elements, Work) ->
@@ -106,7 +106,7 @@ endless(Cluster, Work, Ranks) ->
     tessera:shard_map(
         fun(X) ->
                 {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 1000000000) end,
-                                       fun({I, Y}) -> {tessera:add(I, 1), tessera:all_reduce(Local(Y), mean, 0)} end),
+                                       fun({I, Y}) -> {tessera:add(I, 1), tessera_mesh:all_reduce(Local(Y), mean, 0)} end),
                 Y
         end, #{shape => {Ranks}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
 
@@ -306,7 +306,7 @@ no_memory(Hosts) ->
     Before = pids(Hosts),
     Cluster = start(Hosts),
     Pids = os_pids(Cluster),
-    Large = tessera:shard_map(fun(X) -> tessera:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end, #{shape => {4}},
+    Large = tessera:shard_map(fun(X) -> tessera_mesh:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end, #{shape => {4}},
                               [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}),
     Run = fun() -> [tessera:to_number(tessera:reduce_max(Y)) || Y <- Large([[tessera:tensor([float(I)])] || I <- [1, 2, 3, 4]])] end,
     Limit = fun(Bytes) -> tessera_cluster:map(Cluster, fun(3) -> tessera:set_memory_limit(Bytes); (_) -> ok end) end,

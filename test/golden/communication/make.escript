@@ -45,32 +45,32 @@ programs() ->
     Rows = #{0 => [data]},
     [{"mlp_step", Data, [mlp(), f32({1024, 784}), f32({1024, 10})], [#{}, Rows, Rows], #{},
       fun(P, X, Y) -> step(P, fun(P1) -> loss(P1, X, Y) end) end,
-      fun(P, X, Y) -> step(P, fun(P1) -> tessera:all_reduce(loss(P1, X, Y), mean, data) end) end},
+      fun(P, X, Y) -> step(P, fun(P1) -> tessera_mesh:all_reduce(loss(P1, X, Y), mean, data) end) end},
      {"megatron", Both, [f32({64, 512}), f32({512, 512}), f32({512, 512})],
       [Rows, #{1 => [model]}, #{0 => [model]}], Rows,
       fun(X, A, B) -> tessera:dot(tessera:relu(tessera:dot(X, A)), B) end,
-      fun(X, A, B) -> tessera:all_reduce(tessera:dot(tessera:relu(tessera:dot(X, A)), B), sum, model) end},
+      fun(X, A, B) -> tessera_mesh:all_reduce(tessera:dot(tessera:relu(tessera:dot(X, A)), B), sum, model) end},
      {"embedding", Model, [f32({8000, 256}), tessera:template(s32, {64, 32})], [#{0 => [model]}, #{}], #{},
       fun(Table, Words) -> tessera:take(Table, Words) end, fun own_rows/2},
      {"attention", Model, [f32({8, 64, 256}), f32({256, 2, 32}), f32({256, 2, 32}), f32({256, 2, 32}), f32({2, 32, 256})],
       [#{}, #{1 => [model]}, #{1 => [model]}, #{1 => [model]}, #{0 => [model]}], #{}, fun attention/5,
-      fun(X, Q, K, V, O) -> tessera:all_reduce(attention(X, Q, K, V, O), sum, model) end},
+      fun(X, Q, K, V, O) -> tessera_mesh:all_reduce(attention(X, Q, K, V, O), sum, model) end},
      {"softmax", Model, [f32({64, 1000})], [#{1 => [model]}], #{1 => [model]},
       fun(X) -> tessera:softmax(X) end,
       fun(X) ->
-              E = tessera:exp(tessera:subtract(X, tessera:all_reduce(reduced(reduce_max, X), max, model))),
-              tessera:divide(E, tessera:all_reduce(reduced(sum, E), sum, model))
+              E = tessera:exp(tessera:subtract(X, tessera_mesh:all_reduce(reduced(reduce_max, X), max, model))),
+              tessera:divide(E, tessera_mesh:all_reduce(reduced(sum, E), sum, model))
       end},
      {"layer_norm", Model, [f32({64, 256}), f32({256}), f32({256})], [#{1 => [model]}, #{0 => [model]}, #{0 => [model]}],
       #{1 => [model]},
       fun(X, G, B) -> layer_norm(X, G, B, fun(T) -> reduced(mean, T) end) end,
-      fun(X, G, B) -> layer_norm(X, G, B, fun(T) -> tessera:all_reduce(reduced(mean, T), mean, model) end) end},
+      fun(X, G, B) -> layer_norm(X, G, B, fun(T) -> tessera_mesh:all_reduce(reduced(mean, T), mean, model) end) end},
      {"k_means", Data, [f32({1024, 16}), f32({8, 16})], [Rows, #{}], #{}, fun(X, C) -> k_means(X, C, fun(T) -> T end) end,
-      fun(X, C) -> k_means(X, C, fun(T) -> tessera:all_reduce(T, sum, data) end) end},
+      fun(X, C) -> k_means(X, C, fun(T) -> tessera_mesh:all_reduce(T, sum, data) end) end},
      {"sum_loss", Both, [f32({64, 64}), f32({64, 64})], [#{0 => [data], 1 => [model]}, #{0 => [data], 1 => [model]}], #{},
-      fun squares/2, fun(X, Y) -> tessera:all_reduce(squares(X, Y), sum, [data, model]) end},
+      fun squares/2, fun(X, Y) -> tessera_mesh:all_reduce(squares(X, Y), sum, [data, model]) end},
      {"transpose", Data, [f32({64, 256})], [Rows], Rows, fun tessera:transpose/1,
-      fun(X) -> tessera:transpose(tessera:all_to_all(X, 1, 0, data)) end},
+      fun(X) -> tessera:transpose(tessera_mesh:all_to_all(X, 1, 0, data)) end},
      {"batched_matmul", Data, [f32({8, 64, 32}), f32({8, 32, 64})], [Rows, Rows], Rows, fun products/2, fun products/2}].
 
 %% ---- a step of a network of 784-512-512-10
@@ -96,10 +96,10 @@ reduced(How, X) -> tessera:How(X, #{axes => [-1], keep_axes => true}).
 %% Of a table in parts: zeros for rows of other parts.
 own_rows(Table, Words) ->
     Rows = element(1, tessera:shape(Table)),
-    Own = tessera:subtract(Words, tessera:multiply(tessera:axis_index(model), Rows)),
+    Own = tessera:subtract(Words, tessera:multiply(tessera_mesh:axis_index(model), Rows)),
     Here = tessera:logical_and(tessera:greater_equal(Own, 0), tessera:less(Own, Rows)),
     Taken = tessera:take(Table, tessera:min(tessera:max(Own, 0), Rows - 1)),
-    tessera:all_reduce(tessera:select(tessera:new_axis(Here, -1), Taken, 0), sum, model).
+    tessera_mesh:all_reduce(tessera:select(tessera:new_axis(Here, -1), Taken, 0), sum, model).
 
 %% x [batch, time, model], projections [model, heads, size] and [heads, size, model].
 attention(X, Q, K, V, O) ->
