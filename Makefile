@@ -51,7 +51,7 @@ endif
 
 # Answers of slow tools are kept in build/config.mk. Only goals that need no
 # compiler skip it.
-ifneq ($(filter-out clean clean-c check-layers check-words check-parameters check-defaults check-tests check-names format test-harness,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean clean-c check-layers check-words check-parameters check-defaults check-tests check-names format test-harness package,$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
 
@@ -110,7 +110,7 @@ PLUGIN := $(B)/pjrt_tessera.so
 
 .PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-accelerator accuracy fuzz fuzz-run
 .PHONY: plugin
-.PHONY: shell-docs test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
+.PHONY: test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -255,18 +255,13 @@ build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile $(if $(ERL_MISSING),missing-beam
 missing-beams: ;
 
 # What the shell's h prints. A .beam file that a build did not touch keeps its documentation.
-PUBLIC_SRC := $(wildcard erl/api/*.erl) erl/io/tessera_io.erl erl/io/tessera_stablehlo.erl erl/cluster/tessera_cluster.erl
+PUBLIC_SRC := $(wildcard $(PUBLIC_SRC))
 PUBLIC_BEAM := $(patsubst %.erl,ebin/%.beam,$(notdir $(PUBLIC_SRC)))
 $(PUBLIC_BEAM): build/erl.stamp ;
 build/shell-docs.stamp: $(PUBLIC_BEAM) mk/shell-docs.escript
 	$(if $(V),,@echo "  DOCS $(PUBLIC_SRC)")
 	$(Q)mk/shell-docs.escript $(PUBLIC_SRC) ebin
 	@touch $@
-
-# The same in the folders of rebar3, whose variables a hook has (rebar.config), and of Mix (mix.exs), which says EBIN.
-shell-docs:
-	$(Q)mk/shell-docs.escript $(PUBLIC_SRC) $(if $(EBIN),"$(EBIN)",ebin) "$$REBAR_DEPS_DIR/tessera/ebin" \
-	  "$$REBAR_CHECKOUTS_OUT_DIR/tessera/ebin" "$$REBAR_BARE_COMPILER_OUTPUT_DIR/ebin"
 
 # Elixir's compiler writes protocols' implementations, too, so its modules are listed from ebin/.
 ebin/tessera.app: $(APP_SRC) $(ERL_SRC) $(ELIXIR_STAMP)
@@ -296,6 +291,8 @@ define erl_compile
 	  $(ERLC) $(ERLC_FLAGS) -Werror -pa ebin -o build/$(2) $(filter-out $(3),$(wildcard $(addsuffix /*.erl,$(1)))) && \
 	  echo $(filter-out $(3),$(wildcard $(addsuffix /*.erl,$(1)))) >build/$(2)/sources; }
 endef
+
+include mk/precompiled.mk
 
 # ---- tests
 #   make check      before each commit: lints, and the quick tests
@@ -328,6 +325,7 @@ test-all:
 	$(Q)TESSERA_TIMED=yes TESSERA_RANDOM_COUNT=500 $(MAKE) test-mpi
 	$(Q)$(MAKE) test-slurm
 	$(Q)$(MAKE) test-docs
+	$(Q)$(MAKE) test-packages ALL=yes
 	$(Q)TESSERA_EVERY_ISA=yes $(MAKE) test-c
 	$(Q)TESSERA_RANDOM_SEED=100000 TESSERA_RANDOM_COUNT=1500 $(MAKE) test-c T="test_compiled test_shard"
 	$(Q)$(MAKE) asan ALL=yes
@@ -656,7 +654,7 @@ format:
 	$(Q)FORMAT=fix mk/lint.sh
 
 clean-c:
-	$(Q)rm -rf build priv/tessera_nif.so priv/tessera_mpi.so
+	$(Q)mk/native.sh clean
 
 clean: clean-c
 	$(Q)rm -rf ebin $(ERL_TYPES)

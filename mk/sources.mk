@@ -381,6 +381,9 @@ TOOL_SRC := \
   c_src/tool/random_args.c \
   c_src/tool/tessera_opt.c
 
+# Modules of Erlang that the shell documents. mk/native.sh reads this line, too.
+PUBLIC_SRC := erl/api/*.erl erl/io/tessera_io.erl erl/io/tessera_stablehlo.erl erl/cluster/tessera_cluster.erl
+
 # What several tests share; linked to each. The plugin: to the one that calls it.
 TEST_SUPPORT_SRC := \
   $(PLUGIN_SRC) \

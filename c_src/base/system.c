@@ -106,3 +106,19 @@ ts_status ts_system_check_readable(const void *address, int64_t bytes) {
   ts_free(p);
   return status;
 }
+
+/* The library that a handler is of is the last argument. LLVM's name theirs; ours is of none, and so is never called
+ * before the process exits: the library stays loaded. */
+extern int __cxa_atexit(void (*handler)(void *), void *object, void *library);
+
+static void call_handler(void *handler) {
+  void (*function)(void);
+  memcpy(&function, &handler, sizeof(function));
+  function();
+}
+
+bool ts_system_at_exit(void (*handler)(void)) {
+  void *object;
+  memcpy(&object, &handler, sizeof(object));
+  return __cxa_atexit(call_handler, object, NULL) == 0;
+}

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* CPUs in the affinity mask of the first caller, or fewer if the quota of our control group or of one above it allows
@@ -18,6 +19,10 @@ int64_t ts_system_memory(void);
  * end the process: a hole, no permission to read, a page past the end of a mapped file. The message has the range. What
  * another thread does to the memory afterwards is not seen. */
 ts_status ts_system_check_readable(const void *address, int64_t bytes);
+
+/* Calls `handler` when the process exits; false without memory. As atexit(), but in a library into which LLVM is linked
+ * as well, our handlers are told from LLVM's (jit/session/llvm_exit.c). */
+bool ts_system_at_exit(void (*handler)(void));
 
 /* Milliseconds of a monotonic clock with a resolution of a few: cheap. */
 int64_t ts_system_coarse_ms(void);

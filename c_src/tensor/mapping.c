@@ -40,7 +40,7 @@ static void unlink_all(void) {
   pthread_mutex_unlock(&names.lock);
 }
 
-static void unlink_at_exit(void) { atexit(unlink_all); }
+static void unlink_at_exit(void) { ts_system_at_exit(unlink_all); }
 
 static void add_name(ts_mapping *mapping) {
   pthread_once(&names.once, unlink_at_exit);

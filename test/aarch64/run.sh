@@ -5,6 +5,7 @@
 #   test/aarch64/run.sh             the C tests, then the Erlang session
 #   test/aarch64/run.sh c [NAME..]  the C tests, or those
 #   test/aarch64/run.sh erl [EXPR]  a short session in Erlang, or that expression
+#   test/aarch64/run.sh precompiled [SLEEF_SOURCE=FOLDER]  the precompiled library (docs/packages.md), and that session with it
 set -eu
 cd "$(dirname "$0")/../.."
 case $PWD in
@@ -13,7 +14,7 @@ esac
 here=$PWD/build/aarch64-root
 root=$here/target  # what would be / on the other machine
 tools=$here/tools  # this machine's cross compiler and qemu
-libraries="libc6-dev libstdc++-12-dev llvm-19-dev libsleef-dev libxxhash-dev check erlang-base erlang-dev"
+libraries="libc6-dev libstdc++-12-dev llvm-19-dev libsleef-dev libxxhash-dev check erlang-base erlang-dev libzstd-dev zlib1g-dev"
 programs="gcc-aarch64-linux-gnu qemu-user-static"
 
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
@@ -86,6 +87,20 @@ test_erl() {
   build nif
   make -s erl
   rm -rf build/aarch64/app/ebin && cp -r ebin build/aarch64/app/ebin
+  session_in build/aarch64/app "$@"
+}
+
+# Without MPI: the library for it would want that machine's.
+test_precompiled() {
+  build precompiled MPI= HOST_CC=cc STRIP="$tools/usr/bin/aarch64-linux-gnu-strip" LLVM_LIBDIR="$root/usr/lib/llvm-19/lib" "$@"
+  rm -rf build/aarch64/precompiled && mkdir -p build/aarch64/precompiled
+  tar xzf build/precompiled/tessera-[0-9]*-aarch64-linux-gnu.tar.gz -C build/aarch64/precompiled --strip-components=1
+  session_in build/aarch64/precompiled
+}
+
+session_in() {
+  application=$1
+  shift
   otp=$root/usr/lib/erlang
   bin=$(ls -d "$otp"/erts-*/bin)
   if [ ! -e "$bin/erl_child_setup.target" ]; then
@@ -95,12 +110,13 @@ test_erl() {
   fi
   BINDIR=$bin ROOTDIR=$otp EMU=beam PROGNAME=erl TESSERA_CACHE_DIR='' $qemu "$bin/beam.smp" -S 2:2 -JPperf true -- \
     -root "$otp" -bindir "$bin" -progname erl -- -home "$HOME" -- -boot "$otp/bin/start_clean" \
-    -noshell -noinput -pa build/aarch64/app/ebin -eval "${1:-$session}, halt(0)."
+    -noshell -noinput -pa "$application/ebin" -eval "${1:-$session}, halt(0)."
 }
 
 case ${1:-all} in
 all) test_c; test_erl ;;
 c) shift; test_c "$@" ;;
 erl) shift; test_erl "$@" ;;
-*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+precompiled) shift; test_precompiled "$@" ;;
+*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- status */
@@ -457,6 +458,20 @@ START_TEST(system_answers)
 }
 END_TEST
 
+static void end_with_seven(void) { _exit(7); }
+
+START_TEST(handlers_run_at_exit)
+{
+  fflush(stdout);
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) exit(ts_system_at_exit(end_with_seven) ? EXIT_SUCCESS : EXIT_FAILURE);
+  int status;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+END_TEST
+
 enum { COUNTERS = TS_SLOTS + 6, TIMES = 1000 }; /* enough threads that some share a slot */
 
 static ts_counter shared_counter;
@@ -709,6 +724,7 @@ int main(void) {
   tcase_add_test(tests, thread_takes_no_signals);
   tcase_add_test(tests, moved_threads_keep_their_cpus);
   tcase_add_test(tests, system_answers);
+  tcase_add_test(tests, handlers_run_at_exit);
   tcase_add_test(tests, ends_of_memory_are_checked);
   tcase_add_test(tests, each_page_is_checked);
   tcase_add_test(tests, shared_objects);

@@ -72,7 +72,7 @@ void ts_jit_stop(void) {
   pthread_mutex_unlock(&pool.lock);
 }
 
-__attribute__((constructor)) static void stop_at_exit(void) { atexit(ts_jit_stop); }
+__attribute__((constructor)) static void stop_at_exit(void) { ts_system_at_exit(ts_jit_stop); }
 
 /* Both require the lock. enter_llvm does not return once the process exits. */
 static void enter_llvm(void) {

@@ -1,4 +1,5 @@
-/* Replaces one entry in the table through which LLVM's library calls __cxa_atexit(). */
+/* LLVM calls __cxa_atexit(). In LLVM's shared library the entry of the table through which it calls is replaced. In a
+ * library into which LLVM is linked the linker replaces the function (--wrap). */
 #include "jit/session/llvm_exit.h"
 
 #include <dlfcn.h>
@@ -20,6 +21,21 @@ static int keep(void (*destroy)(void *), void *object, void *library) {
 }
 
 int64_t ts_llvm_kept_objects(void) { return atomic_load(&kept); }
+
+#ifdef TS_LLVM_STATIC
+
+/* What the linker makes of the two names: the first is called in place of the function, the second is the function. */
+extern int __wrap___cxa_atexit(void (*destroy)(void *), void *object, void *library);
+extern int __real___cxa_atexit(void (*destroy)(void *), void *object, void *library);
+
+/* Handlers of our own are of no library (base/system.h). */
+int __wrap___cxa_atexit(void (*destroy)(void *), void *object, void *library) {
+  return library ? keep(destroy, object, library) : __real___cxa_atexit(destroy, object, NULL);
+}
+
+void ts_llvm_keep_objects(void) {}
+
+#else
 
 /* The entries of a library's dynamic section that are used here. */
 typedef struct dynamic {
@@ -93,3 +109,5 @@ void ts_llvm_keep_objects(void) {
   if (!dladdr((void *)(uintptr_t)LLVMContextCreate, &llvm) || !dladdr((void *)(uintptr_t)keep, &own)) return;
   if (llvm.dli_fbase != own.dli_fbase) dl_iterate_phdr(visit, llvm.dli_fbase);
 }
+
+#endif

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* Makes every object that LLVM creates from now on live as long as the process. Must be called before the first thread
- * enters LLVM; not thread-safe. Has no effect where LLVM is not a shared library of its own. */
+ * enters LLVM; not thread-safe. Where LLVM is linked statically (TS_LLVM_STATIC) all of its objects are kept from the
+ * start. */
 void ts_llvm_keep_objects(void);
 
 /* The number of kept objects so far. Any thread. */
