@@ -74,7 +74,7 @@ static ts_status reverse_kernel(const make_call *m, int32_t rank, ts_value_id *k
   return attrs.axes.rank ? make_add(m, TS_OP_REVERSE, (ts_values){kernel, 1}, &attrs, kernel) : TS_SUCCESS;
 }
 
-static ts_status conv_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
+static ts_status conv_attrs(const make_call *m, int32_t rank, ts_attrs *out, int64_t *out_batch_groups) {
   ts_dims padding[2];
   const mlir_attr *batch_groups = make_attr(m, "batch_group_count"), *groups = make_attr(m, "feature_group_count");
   int64_t count = 1;
@@ -85,11 +85,40 @@ static ts_status conv_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
   ts_shape_copy(&out->conv.low, &padding[0]);
   ts_shape_copy(&out->conv.high, &padding[1]);
   if (batch_groups) TS_TRY(mlir_attr_int(batch_groups, &count));
-  if (count != 1) return make_error(m, TS_UNIMPLEMENTED, "groups of the batch cannot be read");
+  *out_batch_groups = count;
+  count = 1;
   if (groups) TS_TRY(mlir_attr_int(groups, &count));
-  if (count < 1 || count > INT32_MAX) return make_error(m, TS_INVALID_ARGUMENT, "its groups are out of range");
-  out->conv.groups = (int32_t)count;
+  if (count < 1 || count > INT32_MAX || *out_batch_groups < 1 || *out_batch_groups > INT32_MAX ||
+      (count > 1 && *out_batch_groups > 1))
+    return make_error(m, TS_INVALID_ARGUMENT, "its groups are out of range");
+  out->conv.groups = (int32_t)(count * *out_batch_groups);
   return TS_SUCCESS;
+}
+
+/* [groups * batch, spatial, channels] to [batch, spatial, groups * channels]: then each group is one of channels, and
+ * as before computes its own features. */
+static ts_status groups_to_channels(const make_call *m, int64_t groups, ts_value_id *inout) {
+  ts_shape shape;
+  ts_dims axes = {0};
+  const ts_shape *from = make_value_of(m, *inout)->shape;
+  const int32_t rank = from->rank;
+  if (groups == 1) return TS_SUCCESS;
+  if (from->dims[0] % groups || rank == TS_MAX_RANK)
+    return make_error(m, TS_INVALID_ARGUMENT, "its batch of %lld is no multiple of its groups",
+                      (long long)from->dims[0]);
+  shape.rank = rank + 1;
+  shape.dims[0] = groups;
+  shape.dims[1] = from->dims[0] / groups;
+  for (int32_t d = 1; d < rank; d++) shape.dims[d + 1] = from->dims[d];
+  TS_TRY(make_reshape(m, *inout, &shape, inout));
+  for (int32_t d = 1; d < rank; d++) axes.dims[axes.rank++] = d;
+  axes.dims[axes.rank++] = 0;
+  axes.dims[axes.rank++] = rank;
+  TS_TRY(make_transpose(m, *inout, &axes, inout));
+  for (int32_t d = 0; d + 1 < rank; d++) shape.dims[d] = shape.dims[d + 1];
+  shape.dims[rank - 1] = groups * shape.dims[rank];
+  shape.rank = rank;
+  return make_reshape(m, *inout, &shape, inout);
 }
 
 ts_status make_in_conv(const make_call *m) {
@@ -107,7 +136,8 @@ ts_status make_in_conv(const make_call *m) {
   if (kernel.spatial.rank != rank || output.spatial.rank != rank || make_operand_of(m, 0)->shape->rank != rank + 2 ||
       make_operand_of(m, 1)->shape->rank != rank + 2)
     return make_error(m, TS_INVALID_ARGUMENT, "its dims and its operands differ in rank");
-  TS_TRY(conv_attrs(m, rank, &attrs));
+  int64_t batch_groups;
+  TS_TRY(conv_attrs(m, rank, &attrs, &batch_groups));
   ts_dims orders[2] = {ordered(&input, false), ordered(&kernel, true)}, made = ordered(&output, false),
           back = inverse(&made);
   for (size_t i = 0; i < 2; i++) {
@@ -115,6 +145,7 @@ ts_status make_in_conv(const make_call *m) {
     TS_TRY(ts_graph_convert(m->r->graph, m->region, operands[i], m->op->types.data[0].dtype, &operands[i]));
     TS_TRY(make_transpose(m, operands[i], &orders[i], &operands[i]));
   }
+  TS_TRY(groups_to_channels(m, batch_groups, &operands[0]));
   TS_TRY(reverse_kernel(m, rank, &operands[1]));
   TS_TRY(make_add(m, TS_OP_CONV, (ts_values){operands, 2}, &attrs, &id));
   TS_TRY(make_transpose(m, id, &back, &id));

@@ -173,14 +173,65 @@ static ts_status convert(const make_call *m) {
   return TS_SUCCESS;
 }
 
+/* The unsigned type with the bits of an element. */
+static ts_status bits_type(const make_call *m, ts_dtype type, ts_dtype *out) {
+  *out = ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(type));
+  return *out == TS_DTYPE_NONE ? make_error(m, TS_UNIMPLEMENTED, "of %s as of another size", ts_dtype_name(type))
+                               : TS_SUCCESS;
+}
+
+/* Part k of a dim more: the k-th lowest bits of each element. */
+static ts_status split_bits(const make_call *m, ts_dtype wide, ts_dtype narrow, ts_value_id *inout) {
+  const int bits = ts_dtype_bits(narrow), parts = ts_dtype_bits(wide) / bits;
+  ts_value_id shifts;
+  ts_shape shape;
+  ts_shape_copy(&shape, make_value_of(m, *inout)->shape);
+  if (shape.rank == TS_MAX_RANK) return make_error(m, TS_UNIMPLEMENTED, "its result has too many dims");
+  shape.dims[shape.rank++] = 1;
+  TS_TRY(make_reshape(m, *inout, &shape, inout));
+  shape.dims[shape.rank - 1] = parts;
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, *inout, &shape, inout));
+  TS_TRY(make_iota(m, wide, &shape, shape.rank - 1, &shifts));
+  ts_value_id by;
+  TS_TRY(make_integer(m, shifts, bits, &by));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, shifts, by, &shifts));
+  TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, *inout, shifts, inout));
+  return ts_graph_convert(m->r->graph, m->region, *inout, narrow, inout); /* which keeps the low bits */
+}
+
+/* The last dim's elements become the bits of one. */
+static ts_status join_bits(const make_call *m, ts_dtype narrow, ts_dtype wide, ts_value_id *inout) {
+  const int bits = ts_dtype_bits(narrow), parts = ts_dtype_bits(wide) / bits;
+  ts_value_id shifts, by;
+  ts_attrs attrs = {0};
+  const ts_shape *shape = make_value_of(m, *inout)->shape;
+  if (shape->rank == 0 || shape->dims[shape->rank - 1] != parts)
+    return make_error(m, TS_INVALID_ARGUMENT, "the last dim of its operand is not %d", parts);
+  attrs.axes.rank = 1;
+  attrs.axes.dims[0] = shape->rank - 1;
+  TS_TRY(ts_graph_convert(m->r->graph, m->region, *inout, wide, inout));
+  shape = make_value_of(m, *inout)->shape;
+  TS_TRY(make_iota(m, wide, shape, shape->rank - 1, &shifts));
+  TS_TRY(make_integer(m, shifts, bits, &by));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, shifts, by, &shifts));
+  TS_TRY(make_binary(m, TS_OP_SHIFT_LEFT, *inout, shifts, inout));
+  return make_add(m, TS_OP_REDUCE_SUM, (ts_values){inout, 1}, &attrs, inout);
+}
+
 static ts_status bitcast_convert(const make_call *m) {
-  ts_value_id id;
+  ts_dtype from = make_operand_of(m, 0)->dtype, to = m->op->types.data[0].dtype, from_bits, to_bits;
+  ts_value_id id = m->operands[0].id;
   TS_TRY(make_count_operands(m, 1));
-  const mlir_type *type = &m->op->types.data[0];
-  if (ts_dtype_bits(type->dtype) != ts_dtype_bits(make_operand_of(m, 0)->dtype) ||
-      type->is_bool != m->operands[0].is_bool)
-    return make_error(m, TS_UNIMPLEMENTED, "types of different sizes cannot be read");
-  TS_TRY(make_bitcast(m, m->operands[0].id, type->dtype, &id));
+  if (m->op->types.data[0].is_bool != m->operands[0].is_bool)
+    return make_error(m, TS_UNIMPLEMENTED, "booleans have no bits of other types");
+  if (ts_dtype_bits(from) != ts_dtype_bits(to)) {
+    TS_TRY(bits_type(m, from, &from_bits));
+    TS_TRY(bits_type(m, to, &to_bits));
+    TS_TRY(make_bitcast(m, id, from_bits, &id));
+    TS_TRY(ts_dtype_bits(from) > ts_dtype_bits(to) ? split_bits(m, from_bits, to_bits, &id)
+                                                   : join_bits(m, from_bits, to_bits, &id));
+  }
+  TS_TRY(make_bitcast(m, id, to, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }

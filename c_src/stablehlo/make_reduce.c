@@ -194,18 +194,41 @@ static bool is_scan(const ts_attrs *a, const ts_shape *shape, ts_attrs *out) {
   return forward || backward;
 }
 
-static ts_status window_attrs(const make_call *m, int32_t rank, ts_attrs *out) {
-  ts_dims base, padding[2];
+static ts_status window_attrs(const make_call *m, int32_t rank, ts_attrs *out, ts_dims *base) {
+  ts_dims padding[2];
   TS_TRY(make_ints_or(make_attr(m, "window_dimensions"), rank, 1, &out->window.sizes));
   TS_TRY(make_ints_or(make_attr(m, "window_strides"), rank, 1, &out->window.strides));
   TS_TRY(make_ints_or(make_attr(m, "window_dilations"), rank, 1, &out->window.dilation));
-  TS_TRY(make_ints_or(make_attr(m, "base_dilations"), rank, 1, &base));
+  TS_TRY(make_ints_or(make_attr(m, "base_dilations"), rank, 1, base));
   TS_TRY(make_attr_padding(make_attr(m, "padding"), rank, padding));
   ts_shape_copy(&out->window.low, &padding[0]);
   ts_shape_copy(&out->window.high, &padding[1]);
   for (int32_t d = 0; d < rank; d++)
-    if (base.dims[d] != 1) return make_error(m, TS_UNIMPLEMENTED, "dilated operands of windows cannot be read");
+    if (base->dims[d] < 1 || out->window.sizes.dims[d] < 1 || out->window.strides.dims[d] < 1)
+      return make_error(m, TS_INVALID_ARGUMENT, "its windows are empty, or do not move");
   return TS_SUCCESS;
+}
+
+static bool is_dilated(const ts_dims *base) {
+  for (int32_t d = 0; d < base->rank; d++)
+    if (base->dims[d] != 1) return true;
+  return false;
+}
+
+/* What is around and between the elements of a window's operand is the initial value, and counts as an element does. */
+static ts_status pad_window(const make_call *m, ts_value_id init, const ts_dims *base, ts_attrs *inout,
+                            ts_value_id *x) {
+  ts_attrs pad = {0};
+  bool is_padded = is_dilated(base);
+  ts_shape_copy(&pad.pad.low, &inout->window.low);
+  ts_shape_copy(&pad.pad.high, &inout->window.high);
+  pad.pad.interior.rank = base->rank;
+  for (int32_t d = 0; d < base->rank; d++) {
+    pad.pad.interior.dims[d] = base->dims[d] - 1;
+    is_padded = is_padded || pad.pad.low.dims[d] || pad.pad.high.dims[d];
+    inout->window.low.dims[d] = inout->window.high.dims[d] = 0;
+  }
+  return is_padded ? make_add(m, TS_OP_PAD, (ts_values){(ts_value_id[]){*x, init}, 2}, &pad, x) : TS_SUCCESS;
 }
 
 static ts_status window(const make_call *m, const char *signature) {
@@ -215,8 +238,11 @@ static ts_status window(const make_call *m, const char *signature) {
   ts_value_id id = m->operands[0].id;
   if (!fold || fold->window == TS_OP_COUNT)
     return make_error(m, TS_UNIMPLEMENTED, "windows are known of sums, products, maxima and minima");
-  TS_TRY(window_attrs(m, make_operand_of(m, 0)->shape->rank, &attrs));
-  if (is_scan(&attrs, make_operand_of(m, 0)->shape, &scan))
+  ts_dims base;
+  TS_TRY(window_attrs(m, make_operand_of(m, 0)->shape->rank, &attrs, &base));
+  if (is_dilated(&base) || !is_identity(m, fold, m->operands[1].id))
+    TS_TRY(pad_window(m, m->operands[1].id, &base, &attrs, &id));
+  if (is_scan(&attrs, make_value_of(m, id)->shape, &scan))
     TS_TRY(make_add(m, fold->scan, (ts_values){&id, 1}, &scan, &id));
   else
     TS_TRY(make_add(m, fold->window, (ts_values){&id, 1}, &attrs, &id));
@@ -260,10 +286,9 @@ static ts_status select_scatter(const make_call *m, const char *select, const ch
   if ((!keeps_first && !keeps_last) || !is_signature(scatter, "add"))
     return make_error(m, TS_UNIMPLEMENTED, "it is known of comparisons, and of sums");
   const ts_shape *shape = make_operand_of(m, 0)->shape;
-  TS_TRY(window_attrs(m, shape->rank, &attrs));
-  for (int32_t d = 0; d < shape->rank; d++)
-    if (attrs.window.sizes.dims[d] < 1 || attrs.window.strides.dims[d] < 1)
-      return make_error(m, TS_INVALID_ARGUMENT, "its windows are empty");
+  ts_dims base;
+  TS_TRY(window_attrs(m, shape->rank, &attrs, &base));
+  if (is_dilated(&base)) return make_error(m, TS_INVALID_ARGUMENT, "its windows have no dilated operand");
   if (keeps_first) reverse_window(&attrs, shape);
   for (size_t i = 0; i < 3; i++) operands[i] = m->operands[i].id;
   TS_TRY(reversed(m, keeps_first, &operands[0]));

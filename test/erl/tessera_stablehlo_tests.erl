@@ -74,6 +74,48 @@ shardings_test() ->
     ?assertEqual([[2.0, 4.0]], [tessera:to_list(T) || T <- F([tessera:tensor([1.0, 2.0])])]),
     tessera_test:raises(invalid_argument, "expected '>'", fun() -> tessera_stablehlo:function(<<"sdy.mesh @m = <[">>) end).
 
+%% Results from the specification, computed by hand.
+values_test_() ->
+    [{Name, ?_assertEqual(Expected, [tessera:to_list(T) || T <- (tessera_stablehlo:function(iolist_to_binary(Text)))(Args)])}
+     || {Name, Args, Expected, Text} <- values()].
+
+window(Op, Init, Attributes, Result) ->
+    ["func.func @main(%x: tensor<3xf32>) -> tensor<", Result, "xf32> {\n  %c = stablehlo.constant dense<", Init, "> : tensor<f32>\n"
+     "  %0 = \"stablehlo.reduce_window\"(%x, %c) <{", Attributes, "}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+     "    %1 = stablehlo.", Op, " %a, %b : tensor<f32>\n    stablehlo.return %1 : tensor<f32>\n"
+     "  }) : (tensor<3xf32>, tensor<f32>) -> tensor<", Result, "xf32>\n  return %0 : tensor<", Result, "xf32>\n}\n"].
+
+conv(Groups) ->
+    ["func.func @main(%x: tensor<4x1x2xf32>, %w: tensor<2x1x1xf32>) -> tensor<2x2x2xf32> {\n"
+     "  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {stride = [1]} "
+     "{batch_group_count = ", Groups, " : i64, feature_group_count = 1 : i64} : (tensor<4x1x2xf32>, tensor<2x1x1xf32>) -> tensor<2x2x2xf32>\n"
+     "  return %0 : tensor<2x2x2xf32>\n}\n"].
+
+cast(From, To) ->
+    ["func.func @main(%x: tensor<", From, ">) -> tensor<", To, "> {\n  %0 = stablehlo.bitcast_convert %x : (tensor<", From, ">) -> tensor<", To, ">\n",
+     "  return %0 : tensor<", To, ">\n}\n"].
+
+values() ->
+    X = [tessera:tensor([1.0, 2.0, 3.0])],
+    [%% around the operand is the initial value, once for each place
+     {"a window's sum from 10", X, [[21.0, 13.0, 15.0]],
+      window("add", "10.0", "window_dimensions = array<i64: 2>, padding = dense<[[1, 0]]> : tensor<1x2xi64>", "3")},
+     {"a window's product from 2", X, [[4.0, 4.0, 12.0, 12.0]],
+      window("multiply", "2.0", "window_dimensions = array<i64: 2>, padding = dense<[[1, 1]]> : tensor<1x2xi64>", "4")},
+     {"a scan from 10", X, [[31.0, 23.0, 16.0]],
+      window("add", "10.0", "window_dimensions = array<i64: 3>, padding = dense<[[2, 0]]> : tensor<1x2xi64>", "3")},
+     {"a dilated operand", X, [[1.0, 2.0, 2.0, 3.0]],
+      window("add", "0.0", "window_dimensions = array<i64: 2>, base_dilations = array<i64: 2>", "4")},
+     {"a dilated operand with minus infinity between", X, [[1.0, 2.0, 2.0, 3.0]],
+      window("maximum", "0xFF800000", "window_dimensions = array<i64: 2>, base_dilations = array<i64: 2>", "4")},
+     %% features 0 from batches 0 and 1, features 1 from batches 2 and 3
+     {"groups of the batch", [tessera:tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]], [[7.0, 8.0]]]), tessera:tensor([[[1.0]], [[10.0]]])],
+      [[[[1.0, 2.0], [50.0, 60.0]], [[3.0, 4.0], [70.0, 80.0]]]], conv("2")},
+     {"bits as two halves", [tessera:tensor([16#12345678, -1], s32)], [[[16#5678, 16#1234], [16#ffff, 16#ffff]]], cast("2xi32", "2x2xui16")},
+     {"bits of two halves", [tessera:tensor([[16#5678, 16#1234], [16#ffff, 16#ffff]], u16)], [[16#12345678, -1]], cast("2x2xui16", "2xi32")},
+     {"bits of a float as bytes", [tessera:tensor([1.0])], [[[0, 0, -128, 63]]], cast("1xf32", "1x4xi8")},
+     {"bits of bytes as a float", [tessera:tensor([[0, 0, -128, 63]], s8)], [[1.0]], cast("1x4xi8", "1xf32")}].
+
 %% ---- texts that are refused
 
 main(Body, Result) ->

@@ -10,10 +10,10 @@ if plugin:
     from jax._src import xla_bridge
 
     xla_bridge.register_plugin("tessera", library_path=plugin)
-    os.environ["JAX_PLATFORMS"] = "tessera"
+    os.environ["JAX_PLATFORMS"] = "tessera,cpu"
     import jax
 
-    jax.config.update("jax_platforms", "tessera")
+    jax.config.update("jax_platforms", "tessera,cpu")
 
 
 def pytest_collection_modifyitems(items):
