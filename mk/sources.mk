@@ -64,6 +64,12 @@ IR_SRC := \
   c_src/ir/verify.c
 
 STABLEHLO_SRC := \
+  c_src/stablehlo/bytecode.c \
+  c_src/stablehlo/bytecode_attr.c \
+  c_src/stablehlo/bytecode_op.c \
+  c_src/stablehlo/bytecode_props.c \
+  c_src/stablehlo/bytecode_type.c \
+  c_src/stablehlo/bytecode_vhlo.c \
   c_src/stablehlo/make.c \
   c_src/stablehlo/make_control.c \
   c_src/stablehlo/make_conv.c \
@@ -553,6 +559,7 @@ NIF_MODULES := \
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
 FUZZERS := \
+  fuzz_bytecode \
   fuzz_expression \
   fuzz_graph \
   fuzz_object \

@@ -10,8 +10,7 @@ ts_status(make_error)(const make_call *m, ts_code code, const char *format, ...)
   va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  return ts_error(code, "line %zu, column %zu: %.*s: %s", m->op->name.line, m->op->name.column, (int)m->op->name.length,
-                  m->op->name.text, message);
+  return ts_error(code, "%s: %.*s: %s", MLIR_PLACE(m->op->name), (int)m->op->name.length, m->op->name.text, message);
 }
 
 /* ---- attributes */

@@ -27,17 +27,19 @@ static const struct {
     {"f8E5M2", TS_F8}, {"f8E4M3FN", TS_F8E4M3FN}, {"index", TS_S64},
 };
 
-static ts_status element_type(mlir_token at, mlir_type *out) {
-  if (mlir_token_is(at, "i1")) {
-    *out = (mlir_type){.dtype = TS_U8, .is_bool = true};
-    return TS_SUCCESS;
-  }
+bool mlir_element_type(mlir_token name, mlir_type *out) {
+  const bool is_bool = mlir_token_is(name, "i1");
+  *out = (mlir_type){.dtype = TS_U8, .is_bool = is_bool};
   for (size_t i = 0; i < sizeof element_types / sizeof *element_types; i++)
-    if (mlir_token_is(at, element_types[i].name)) {
-      *out = (mlir_type){.dtype = element_types[i].dtype};
-      return TS_SUCCESS;
+    if (mlir_token_is(name, element_types[i].name)) {
+      out->dtype = element_types[i].dtype;
+      return true;
     }
-  return mlir_error(TS_UNIMPLEMENTED, at, "no tensor has such elements");
+  return is_bool;
+}
+
+static ts_status element_type(mlir_token at, mlir_type *out) {
+  return mlir_element_type(at, out) ? TS_SUCCESS : mlir_error(TS_UNIMPLEMENTED, at, "no tensor has such elements");
 }
 
 /* complex<f32>: after the word complex */
@@ -342,11 +344,15 @@ static ts_status push_int(const mlir_attr *attr, ts_dims *out) {
 
 static ts_status dense_ints(const mlir_attr *attr, ts_dims *out) {
   int64_t elements = ts_shape_elements(attr->type.shape), values[TS_MAX_RANK];
+  const ts_dtype type = attr->type.dtype;
   bool splat = mlir_dense_is_splat(attr);
-  if (attr->type.dtype != TS_S64 || elements > TS_MAX_RANK)
-    return mlir_error(TS_UNIMPLEMENTED, attr->token, "expected at most %d integers of 64 bits", TS_MAX_RANK);
+  if (!ts_dtype_is_integer(type) || elements > TS_MAX_RANK)
+    return mlir_error(TS_UNIMPLEMENTED, attr->token, "expected at most %d integers", TS_MAX_RANK);
   TS_TRY(mlir_dense_read(attr, values));
-  for (int64_t i = 0; i < elements; i++) out->dims[i] = values[splat ? 0 : i];
+  for (int64_t i = 0; i < elements; i++) {
+    const char *at = (const char *)values + (splat ? 0 : i) * (int64_t)ts_dtype_size(type);
+    out->dims[i] = ts_scalar_to_s64(type, ts_scalar_load(type, at));
+  }
   out->rank = (int32_t)elements;
   return TS_SUCCESS;
 }
@@ -440,15 +446,64 @@ static ts_status read_rows(dense *d) {
   return TS_SUCCESS;
 }
 
-bool mlir_dense_is_splat(const mlir_attr *attr) {
+/* How the bytes of a constant stand for its elements. Booleans may be packed into bits, the lowest first; then bytes
+ * with all bits or none are one element, repeated. */
+typedef enum bytes_form { BYTES_WRONG, BYTES_SPLAT, BYTES_BITS, BYTES_PLAIN } bytes_form;
+
+static bytes_form form_of(const mlir_attr *attr) {
+  const size_t size = ts_dtype_size(attr->type.dtype), elements = (size_t)ts_shape_elements(attr->type.shape);
+  const size_t given = attr->byte_count, packed = elements / 8 + (elements % 8 != 0);
+  if (attr->type.is_bool && given == 1 && elements != 1 &&
+      (packed != 1 || attr->bytes[0] == 0 || attr->bytes[0] == 0xff))
+    return BYTES_SPLAT;
+  if (attr->type.is_bool && given == packed && given != elements) return BYTES_BITS;
+  if (given % size == 0 && given / size == elements) return BYTES_PLAIN;
+  return given == size ? BYTES_SPLAT : BYTES_WRONG;
+}
+
+ts_status mlir_check_bytes(const mlir_attr *attr) {
+  if (form_of(attr) != BYTES_WRONG) return TS_SUCCESS;
+  return mlir_error(TS_INVALID_ARGUMENT, attr->token, "a constant of type %s has %zu bytes",
+                    TS_SHAPE_STR(attr->type.dtype, attr->type.shape), attr->byte_count);
+}
+
+/* Booleans are 0 or 1. Integers of less than 8 bits have a byte, whose upper bits have no meaning. */
+static ts_status read_bytes(const mlir_attr *attr, void *out) {
+  const bytes_form form = form_of(attr);
+  const ts_dtype type = attr->type.dtype;
+  const size_t elements = form == BYTES_SPLAT ? 1 : (size_t)ts_shape_elements(attr->type.shape);
+  const int bits = ts_dtype_bits(type);
+  if (!attr->type.is_bool && bits >= 8) {
+    if (attr->byte_count) memcpy(out, attr->bytes, attr->byte_count);
+    return TS_SUCCESS;
+  }
+  for (size_t i = 0; i < elements; i++) {
+    const uint8_t byte = attr->bytes[form == BYTES_BITS ? i / 8 : i];
+    const int bit = form == BYTES_BITS ? byte >> (i % 8) & 1 : byte != 0;
+    const int64_t number =
+        ts_dtype_is_unsigned(type) ? byte & ((1 << bits) - 1) : (int8_t)(byte << (8 - bits)) >> (8 - bits);
+    ts_scalar_store(type, ts_scalar_from_s64(type, attr->type.is_bool ? bit : number),
+                    (char *)out + i * ts_dtype_size(type));
+  }
+  return TS_SUCCESS;
+}
+
+/* Written as one element, which stands for all. */
+static bool is_one(const mlir_attr *attr) {
   if (attr->token.kind == MLIR_STRING)
     return attr->token.length == 2 + 2 * ts_dtype_size(attr->type.dtype) && ts_shape_elements(attr->type.shape) != 1;
   return !mlir_token_is(attr->token, "[") && !mlir_token_is(attr->token, ">");
 }
 
+bool mlir_dense_is_splat(const mlir_attr *attr) {
+  if (ts_shape_elements(attr->type.shape) == 1) return true;
+  return attr->bytes ? form_of(attr) == BYTES_SPLAT : is_one(attr);
+}
+
 ts_status mlir_dense_read(const mlir_attr *attr, void *out) {
   dense d = {.type = attr->type, .out = out, .elements = ts_shape_elements(attr->type.shape)};
-  bool splat = mlir_dense_is_splat(attr);
+  const bool splat = is_one(attr);
+  if (attr->bytes) return read_bytes(attr, out);
   d.lexer = (mlir_lexer){.at = attr->token.text, .end = attr->end, .line = attr->token.line};
   d.lexer.line_start = attr->token.text - (attr->token.column - 1);
   if (splat) d.elements = 1;

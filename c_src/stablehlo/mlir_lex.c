@@ -146,6 +146,14 @@ static void format_token(mlir_token token, char *out, size_t size) {
   memcpy(out + shown, shown < token.length ? "..." : "\0\0\0", 4);
 }
 
+const char *mlir_place_format(mlir_token token, char *out, size_t size) {
+  if (token.line)
+    snprintf(out, size, "line %zu, column %zu", token.line, token.column);
+  else
+    snprintf(out, size, "byte %zu", token.column);
+  return out;
+}
+
 ts_status(mlir_error)(ts_code code, mlir_token token, const char *format, ...) {
   char message[512], found[60];
   va_list args;
@@ -153,7 +161,6 @@ ts_status(mlir_error)(ts_code code, mlir_token token, const char *format, ...) {
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
   format_token(token, found, sizeof found);
-  if (token.kind == MLIR_END)
-    return ts_error(code, "line %zu, column %zu: %s, found the end", token.line, token.column, message);
-  return ts_error(code, "line %zu, column %zu: %s, found '%s'", token.line, token.column, message, found);
+  if (token.kind == MLIR_END) return ts_error(code, "%s: %s, found the end", MLIR_PLACE(token), message);
+  return ts_error(code, "%s: %s, found '%s'", MLIR_PLACE(token), message, found);
 }

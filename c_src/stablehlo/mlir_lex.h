@@ -21,7 +21,7 @@ typedef struct mlir_token {
   mlir_token_kind kind;
   const char *text;
   size_t length;
-  size_t line, column; /* from 1, in bytes */
+  size_t line, column; /* from 1, in bytes; line 0: of bytecode, and the column is the byte's number */
 } mlir_token;
 
 typedef struct mlir_lexer {
@@ -35,6 +35,10 @@ mlir_token mlir_lexer_next(mlir_lexer *lexer);
 
 bool mlir_token_is(mlir_token token, const char *text);
 bool mlir_tokens_equal(mlir_token a, mlir_token b);
+#define MLIR_PLACE_TEXT 64
+/* "line 3, column 7", or "byte 12"; returns `out`. */
+const char *mlir_place_format(mlir_token token, char *out, size_t size);
+#define MLIR_PLACE(token) mlir_place_format((token), (char[MLIR_PLACE_TEXT]){0}, MLIR_PLACE_TEXT)
 /* "line 3, column 7: message, found 'x'". */
 ts_status mlir_error(ts_code code, mlir_token token, const char *format, ...)
     __attribute__((format(printf, 3, 4), returns_nonnull));

@@ -35,6 +35,8 @@ static inline ts_status mlir_expect(mlir_parser *p, const char *text) {
   } while (0)
 ts_status mlir_grow(ts_arena *arena, void **list, size_t *capacity, size_t element);
 
+/* The type of a number by its name; false when no tensor has it. */
+bool mlir_element_type(mlir_token name, mlir_type *out);
 /* tensor<2x3xf32>; the next token is its first. */
 ts_status mlir_parse_type(mlir_parser *p, mlir_type *out);
 /* A type, or some in parentheses. */

@@ -1,6 +1,6 @@
-/* The contents of a text of MLIR, before any op has a meaning: functions, ops in the order of the text, attributes.
- * Pretty forms have become generic ones: operands, named attributes, regions and result types. Internal to stablehlo/.
- * All of it lies in one arena and refers to the text. */
+/* The contents of a text of MLIR, or of a file of its bytecode, before any op has a meaning: functions, ops in the
+ * order of the text, attributes. Pretty forms have become generic ones: operands, named attributes, regions and result
+ * types. Internal to stablehlo/. All of it lies in one arena and refers to the text. */
 #ifndef TS_STABLEHLO_MLIR_TREE_H
 #define TS_STABLEHLO_MLIR_TREE_H
 
@@ -13,7 +13,7 @@
 typedef struct mlir_type {
   ts_dtype dtype;
   bool is_bool;
-  const ts_shape *shape; /* room for its rank only */
+  const ts_shape *shape; /* room for its rank only; NULL: of bytecode, and no tensor whose numbers Tessera has */
 } mlir_type;
 
 typedef struct mlir_types {
@@ -27,15 +27,18 @@ typedef enum mlir_attr_kind {
   MLIR_ATTR_WORD,   /* a word, a string or a symbol: the token */
   MLIR_ATTR_LIST,   /* of items */
   MLIR_ATTR_DICT,   /* items with names */
-  MLIR_ATTR_DENSE,  /* a constant: `type`, and the token where its contents begin */
+  MLIR_ATTR_DENSE,  /* a constant: `type`, and the token where its contents begin, or `bytes` */
+  MLIR_ATTR_TYPE,   /* of bytecode: `count` is the type's number */
 } mlir_attr_kind;
 
 typedef struct mlir_attr {
   mlir_attr_kind kind;
-  mlir_token name;  /* of an item of a dictionary, and of an op's attribute; `length` 0: without a name */
-  mlir_token token; /* where the attribute begins */
-  mlir_type type;   /* of a dense one */
-  const char *end;  /* of the text, for a dense one */
+  mlir_token name;      /* of an item of a dictionary, and of an op's attribute; `length` 0: without a name */
+  mlir_token token;     /* where the attribute begins */
+  mlir_type type;       /* of a dense one */
+  const char *end;      /* of the text, for a dense one */
+  const uint8_t *bytes; /* of a dense one in bytecode; NULL: it is text */
+  size_t byte_count;
   struct mlir_attr *items;
   size_t count;
 } mlir_attr;
@@ -60,14 +63,15 @@ typedef struct mlir_op {
   size_t attr_count;
   mlir_region *regions;
   size_t region_count;
-  mlir_types types; /* of the results */
+  mlir_types types;  /* of the results */
+  const char *fault; /* why it cannot be made; NULL: nothing is known */
 } mlir_op;
 
 typedef struct mlir_func {
   mlir_token name;
   bool is_public;
   mlir_types results;
-  mlir_region body;
+  mlir_region body; /* without ops: it is declared only */
 } mlir_func;
 
 typedef struct mlir_module {
@@ -87,7 +91,9 @@ static inline const mlir_attr *mlir_op_attr(const mlir_op *op, const char *name)
 ts_status mlir_attr_int(const mlir_attr *attr, int64_t *out);
 /* Integers of a list or of a dense constant, which may be nested, in order. */
 ts_status mlir_attr_ints(const mlir_attr *attr, ts_dims *out);
-/* True when a dense constant is written as one element, repeated. */
+/* Checks that a dense constant of bytes has as many as its type needs. */
+ts_status mlir_check_bytes(const mlir_attr *attr);
+/* True when a dense constant has one element, or is written as one that is repeated. */
 bool mlir_dense_is_splat(const mlir_attr *attr);
 /* A dense constant's elements, `type.dtype` each, or its one element. `out` has room for them. */
 ts_status mlir_dense_read(const mlir_attr *attr, void *out);

@@ -1,6 +1,7 @@
 #include "stablehlo/read.h"
 
 #include "base/deep.h"
+#include "stablehlo/bytecode.h"
 #include "stablehlo/make.h"
 
 #include <stdio.h>
@@ -46,9 +47,9 @@ void make_scope_deinit(make_scope *scope) {
 
 static ts_status at_op(const mlir_op *op, ts_status status) {
   if (!status) return TS_SUCCESS;
-  if (strncmp(ts_status_message(status), "line ", 5) == 0) return status; /* it names a place within the op */
-  return ts_error_context(status, "line %zu, column %zu: %.*s", op->name.line, op->name.column, (int)op->name.length,
-                          op->name.text);
+  const char *message = ts_status_message(status), *place = op->name.line ? "line " : "byte ";
+  if (strncmp(message, place, 5) == 0) return status; /* it names a place within the op */
+  return ts_error_context(status, "%s: %.*s", MLIR_PLACE(op->name), (int)op->name.length, op->name.text);
 }
 
 static size_t count_results(const mlir_op *op) {
@@ -79,6 +80,9 @@ static ts_status run_make(make_call *m, make_value *operands) {
   const mlir_op *op = m->op;
   make_fn make = make_find(op->name);
   if (!make) return make_error(m, TS_UNIMPLEMENTED, "Tessera has no such op");
+  if (op->fault) return make_error(m, TS_UNIMPLEMENTED, "%s", op->fault);
+  for (size_t i = 0; i < op->types.count; i++)
+    if (!op->types.data[i].shape) return make_error(m, TS_UNIMPLEMENTED, "result %zu is no tensor that Tessera has", i);
   for (size_t i = 0; i < op->operand_count; i++) TS_TRY(make_look_up(m->scope, op->operands[i], &operands[i]));
   if (op->result_name_count && count_results(op) != op->types.count)
     return make_error(m, TS_INVALID_ARGUMENT, "it has %zu results and types of %zu", count_results(op),
@@ -146,6 +150,7 @@ static const mlir_func *find_func(const make_state *r, mlir_token name) {
 static ts_status check_argument(const make_call *m, const mlir_func *func, size_t i) {
   const mlir_type *type = &func->body.param_types.data[i];
   const ts_value *value = make_operand_of(m, i);
+  if (!type->shape) return make_error(m, TS_UNIMPLEMENTED, "argument %zu is no tensor that Tessera has", i);
   if (make_has_type(value, type)) return TS_SUCCESS;
   return make_error(m, TS_INVALID_ARGUMENT, "argument %zu of @%.*s is %s, and it takes %s", i, (int)func->name.length,
                     func->name.text, TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
@@ -166,6 +171,8 @@ ts_status make_inline(const make_call *m, mlir_token callee) {
   make_scope scope = {0};
   make_value *results;
   if (!func) return make_error(m, TS_INVALID_ARGUMENT, "there is no function @%.*s", (int)callee.length, callee.text);
+  if (func->body.op_count == 0)
+    return make_error(m, TS_UNIMPLEMENTED, "the function @%.*s has no body", (int)callee.length, callee.text);
   size_t returned = func->body.ops[func->body.op_count - 1].operand_count;
   if (func->body.param_count != m->op->operand_count || returned != m->op->types.count)
     return make_error(m, TS_INVALID_ARGUMENT, "@%.*s has %zu arguments and %zu results", (int)callee.length,
@@ -184,6 +191,8 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
   for (size_t i = 0; i < body->param_count; i++) {
     const mlir_type *type = &body->param_types.data[i];
     make_value value = {.is_bool = type->is_bool};
+    if (!type->shape)
+      return mlir_error(TS_UNIMPLEMENTED, body->params[i], "argument %zu is no tensor that Tessera has", i);
     TS_TRY(ts_graph_add_param(r->graph, TS_ROOT, type->dtype, type->shape, &value.id));
     TS_TRY(make_bind(scope, body->params[i], 0, 1, value));
   }
@@ -194,6 +203,7 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
   for (size_t i = 0; i < last->operand_count; i++) {
     const ts_value *value = ts_graph_value(r->graph, results[i].id);
     const mlir_type *type = &func->results.data[i];
+    if (!type->shape) return mlir_error(TS_UNIMPLEMENTED, func->name, "result %zu is no tensor that Tessera has", i);
     if (!make_has_type(value, type))
       return mlir_error(TS_INVALID_ARGUMENT, last->name, "result %zu is %s, and the function says %s", i,
                         TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
@@ -250,8 +260,12 @@ static ts_status read_graph(make_state *r, const char *text, size_t length, ts_s
   make_scope scope = {0};
   make_value *results = NULL;
   ts_value_id *ids = NULL;
-  TS_TRY(mlir_parse(&r->arena, text, length, &r->module));
+  if (mlir_is_bytecode(text, length))
+    TS_TRY(mlir_read_bytecode(&r->arena, text, length, &r->module));
+  else
+    TS_TRY(mlir_parse(&r->arena, text, length, &r->module));
   TS_TRY(find_main(r, &func));
+  if (func->body.op_count == 0) return mlir_error(TS_UNIMPLEMENTED, func->name, "expected a function with a body");
   size_t count = func->body.ops[func->body.op_count - 1].operand_count;
   ts_status status = TS_NEW_ARRAY(count + 1, &results);
   if (!status) status = TS_NEW_ARRAY(count + 1, &ids);

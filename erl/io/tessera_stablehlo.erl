@@ -1,4 +1,4 @@
-%% @doc Programs of other compilers' front ends: a module of StableHLO as text, such as `jax.export' writes, becomes a function. It is
+%% @doc Programs of other compilers' front ends: a module of StableHLO as text or as bytecode, such as `jax.export' writes, becomes a function. It is
 %% called, jitted, differentiated and cut over a mesh like any other.
 %% ```
 %% 1> Text = <<"func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {\n"
@@ -15,7 +15,7 @@
 -export([function/1, load/1]).
 
 %% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
-%% The text of an error names line, column and op: `invalid_argument' for a wrong program, `unimplemented' for a part that
+%% The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
 %% Tessera cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 function(Text) ->

@@ -27,6 +27,21 @@ difference(Expected, Got) ->
     Differs = tessera:divide(tessera:abs(tessera:subtract(X, Y)), tessera:add(1.0, tessera:abs(X))),
     tessera:to_number(tessera:reduce_max(tessera:select(Same, 0.0, Differs))).
 
+%% A text and its bytecode, as a portable artifact of any version and as bytecode of StableHLO, are the same program.
+bytecode_test_() ->
+    [{filename:basename(File), fun() -> bytecode(File) end}
+     || File <- lists:sort(filelib:wildcard(data("*.vhlo")) ++ filelib:wildcard(data("*.bc")))].
+
+bytecode(File) ->
+    Name = filename:basename(filename:rootname(File)),
+    Arrays = tessera_io:load(data(Name ++ ".npz"), #{map => false}),
+    Arguments = [map_get(Key, Arrays) || <<"in", _/binary>> = Key <- lists:sort(maps:keys(Arrays))],
+    ?assertEqual(program(data(Name ++ ".mlir"), Arguments), program(File, Arguments)).
+
+program(File, Arguments) ->
+    F = tessera_stablehlo:load(File),
+    tessera:to_text(F, [Arguments]).
+
 %% What Tessera prints it reads again.
 printed_test() ->
     F = fun(X, Y) ->
@@ -152,6 +167,47 @@ refused() ->
      {invalid_argument, "nested too deep", ["func.func @main(%x: tensor<f32>) -> tensor<f32> {\n", [["%", integer_to_list(I), " = \"stablehlo.case\"(%x) ({\n"] || I <- lists:seq(1, 300)]]},
      {unimplemented, "scatter", main("%0 = \"stablehlo.scatter\"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>", "%0")},
      {unimplemented, "the target f is not known", main("%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}].
+
+%% ---- bytecode that is refused
+
+bytes(Name) ->
+    {ok, Bytes} = file:read_file(data(Name)),
+    Bytes.
+
+refused_bytecode_test_() ->
+    <<Magic:4/binary, _Version, Rest/binary>> = bytes("mlp.vhlo"),
+    [{Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(Bytes) end) end}
+     || {Code, Words, Bytes} <-
+            [{unimplemented, "byte 4: version 7 of the bytecode is not known, expected at most 6", <<Magic/binary, 15, Rest/binary>>},
+             {invalid_argument, "byte 4: the file ends", Magic},
+             {unimplemented, "line 1, column 1: expected a function", <<"ML", 16#ef, "S", Rest/binary>>},
+             {invalid_argument, "has no section 0", <<Magic/binary, 13, 0>>},
+             {invalid_argument, "section 99 is not known", <<Magic/binary, 13, 0, 99, 1>>},
+             {invalid_argument, "a list of 127 is longer", <<Magic/binary, 13, 0, 0, 255>>}]] ++
+        [{"an op of a later version", fun() ->
+                 tessera_test:raises(unimplemented, "its properties are not known", fun() ->
+                         tessera_stablehlo:function(other_name(<<"constant_v1">>, <<"constant_v9">>, "lstm.vhlo")) end) end},
+         {"an op that StableHLO lacks", fun() ->
+                 tessera_test:raises(unimplemented, "stablehlo.adx: Tessera has no such op", fun() ->
+                         tessera_stablehlo:function(other_name(<<"add_v1">>, <<"adx_v1">>, "lstm.vhlo")) end) end}].
+
+%% A name in place of another one of that length, as a file of a later version has it.
+other_name(From, To, Name) -> binary:replace(bytes(Name), From, To).
+
+%% A file that is cut anywhere, or has another byte anywhere, is read or refused, and leaves no memory.
+broken_bytecode_test_() ->
+    {timeout, 60,
+     fun() ->
+             Bytes = bytes("control.vhlo"),
+             Before = tessera_nif:live_blocks(),
+             [?assertError({Code, _} when is_atom(Code), tessera_stablehlo:function(binary:part(Bytes, 0, Size)))
+              || Size <- lists:seq(0, byte_size(Bytes) - 1, 13)],
+             [try tessera_stablehlo:function(<<(binary:part(Bytes, 0, At))/binary, Byte, (binary:part(Bytes, At + 1, byte_size(Bytes) - At - 1))/binary>>)
+              catch error:{Code, _} when is_atom(Code) -> refused
+              end || At <- lists:seq(4, byte_size(Bytes) - 1), Byte <- [0, 1, 255]],
+             true = erlang:garbage_collect(),
+             ?assertEqual(Before, tessera_nif:live_blocks())
+     end}.
 
 %% Functions that call the next one twice would make 2^n ops.
 growth_test_() ->

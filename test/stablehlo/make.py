@@ -1,12 +1,18 @@
 # Makes the files of this folder: programs that jax.export writes as StableHLO, and archives with arguments and the results that XLA
-# computes. tessera_stablehlo_tests reads them. Locations are kept in two of them.
+# computes. tessera_stablehlo_tests reads them. Locations are kept in two of them. Each text is there as bytecode, too: as a portable
+# artifact (.vhlo), of another version of StableHLO for each program, and as bytecode of StableHLO itself (.bc). "make.py bytecode" makes
+# these of the texts that are there.
 import os
 import re
+import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
+from jax._src.interpreters import mlir
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 d = os.path.dirname(os.path.abspath(__file__))
 rng = np.random.default_rng(1)
@@ -241,7 +247,32 @@ def without_locations(text):
     return "".join(line for line in "".join(out).splitlines(True) if not line.startswith("#loc"))
 
 
-for name, (f, arguments) in P.items():
+VERSIONS = ["1.17.0", "1.15.0", "1.13.0", "1.10.0", "1.9.0", "1.8.0", "1.5.0", "1.1.0", "1.0.0"]
+
+
+# An artifact of the version, or of the next newer one that has all that the program uses.
+def portable(text, index):
+    for version in VERSIONS[index::-1]:
+        try:
+            return stablehlo.serialize_portable_artifact(ir.Module.parse(text), version)
+        except Exception:
+            continue
+    return stablehlo.serialize_portable_artifact(ir.Module.parse(text), VERSIONS[0], True)
+
+
+def write_bytecode(name, index):
+    with mlir.make_ir_context(), open(f"{d}/{name}.mlir") as file:
+        text = file.read()
+        with open(f"{d}/{name}.bc", "wb") as out:
+            out.write(mlir.module_to_bytecode(ir.Module.parse(text)))
+        with open(f"{d}/{name}.vhlo", "wb") as out:
+            out.write(portable(text, index % len(VERSIONS)))
+
+
+for index, (name, (f, arguments)) in enumerate(P.items()):
+    if "bytecode" in sys.argv:
+        write_bytecode(name, index)
+        continue
     text = export.export(jax.jit(f), platforms=["cpu"])(*arguments).mlir_module()
     text = re.sub(r'loc\("[^"]*/', 'loc("', text)
     with open(f"{d}/{name}.mlir", "w") as file:
@@ -250,3 +281,4 @@ for name, (f, arguments) in P.items():
     for i, y in enumerate(jax.tree.leaves(jax.jit(f)(*arguments))):
         arrays[f"out{i:02d}"] = np.asarray(y).astype(np.float32) if y.dtype == jnp.bfloat16 else np.asarray(y)
     np.savez_compressed(f"{d}/{name}.npz", **arrays)
+    write_bytecode(name, index)
