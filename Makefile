@@ -563,9 +563,10 @@ test-xla: xla-cases
 
 # The same programs on the first device of a plugin, of which PJRT_PLUGIN is the file. $(PEERS) needs ml_dtypes and numpy.
 PJRT_CASES_OBJ := $(B)/test/pjrt/cases.o
-$(B)/pjrt_cases: $(PJRT_CASES_OBJ) $(CORE)
+$(PJRT_CASES_OBJ): EXTRA_CFLAGS = -Itest/c
+$(B)/pjrt_cases: $(PJRT_CASES_OBJ) $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(PJRT_CASES_OBJ) $(CORE) $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(PJRT_CASES_OBJ) $(TEST_SUPPORT) $(CORE) $(LIBS)
 -include $(PJRT_CASES_OBJ:.o=.d)
 
 test-pjrt: xla-cases $(B)/pjrt_cases
@@ -587,21 +588,23 @@ $(REPLAYS): $(B)/replay_%: $(B)/test/fuzz/replay.o $(B)/test/fuzz/fuzz_%.o $(COR
 
 -include $(B)/test/fuzz/replay.d $(FUZZERS:%=$(B)/test/fuzz/%.d)
 
+# The files that the fuzzer $(1) begins with: those of StableHLO are recorded programs of other tests.
+corpus = $$(find test/fuzz/corpus/fuzz_$(1) $$([ $(1) != stablehlo ] || echo test/stablehlo/*.mlir) -type f 2>/dev/null | sort)
+
 test-fuzz: $(REPLAYS)
-	@for f in $(FUZZERS:fuzz_%=%); do $(WITHOUT_ASLR) $(B)/replay_$$f $(FUZZ_SEED) $(FUZZ_RUNS) $(B)/found_$$f test/fuzz/corpus/fuzz_$$f || \
+	@for f in $(FUZZERS:fuzz_%=%); do $(WITHOUT_ASLR) $(B)/replay_$$f $(FUZZ_SEED) $(FUZZ_RUNS) $(B)/found_$$f $(call corpus,$$f) || \
 	  { echo "fuzz_$$f fails, seed $(FUZZ_SEED); the input: $(B)/found_$$f"; echo "fuzz: 0 passed, 1 failed"; exit 1; }; done
 	@echo "fuzz: $(words $(FUZZERS)) passed, 0 failed"
 
-# Each fuzzer for FUZZ_SECONDS, from the corpus in test/fuzz/corpus/<name>/.
+# Each fuzzer for FUZZ_SECONDS, from its corpus.
 FUZZ_SECONDS ?= 60
 FUZZ_CC ?= $(firstword $(shell command -v clang-19 clang 2>/dev/null) clang)
 fuzz:
 	$(Q)$(MAKE) BUILD=fuzz CC=$(FUZZ_CC) fuzz-run
 
 fuzz-run: $(FUZZERS:%=$(B)/%)
-	$(Q)for f in $(FUZZERS); do mkdir -p $(B)/corpus/$$f; \
-	  $(B)/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -artifact_prefix=$(B)/$$f- \
-	    $(B)/corpus/$$f $$(ls -d test/fuzz/corpus/$$f 2>/dev/null) || exit 1; done
+	$(Q)for f in $(FUZZERS:fuzz_%=%); do mkdir -p $(B)/corpus/fuzz_$$f && { [ -z "$(call corpus,$$f)" ] || cp $(call corpus,$$f) $(B)/corpus/fuzz_$$f; } && \
+	  $(B)/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -artifact_prefix=$(B)/fuzz_$$f- $(B)/corpus/fuzz_$$f || exit 1; done
 
 $(FUZZERS:%=$(B)/%): $(B)/%: $(B)/test/fuzz/%.o $(CORE)
 	$(if $(V),,@echo "  LINK $@")

@@ -4,7 +4,7 @@
 -compile({no_auto_import, [size/1, byte_size/1]}).
 -export([tensor/1, tensor/2, from_binary/3, iota/1, iota/2, iota/3, full/2, full/3, zeros/1, zeros/2, ones/1, ones/2,
          eye/1, eye/2, to_binary/1, to_list/1, to_number/1, type/1, shape/1, rank/1, size/1, byte_size/1,
-         is_tensor/1, no_tensor/2]).
+         known_size/4, is_tensor/1, no_tensor/2]).
 
 -spec tensor(tessera_type:tensor() | tessera_type:operand() | [term()]) -> tessera_type:tensor().
 tensor(#tessera{} = T) -> T;
@@ -107,6 +107,15 @@ to_number(#tessera{ref = Ref} = Tensor) when Ref =/= undefined ->
                             [tessera_type:format(Type, Shape)]),
     unwrap(contents(to_number, Tensor, fun read_list/1));
 to_number(Other) -> contents(to_number, Other, fun read_list/1).
+
+%% The number in Tensor, which is the size of a result that depends on contents. While a function is traced there is no such number,
+%% and the error names the option of the function Name that gives one.
+-spec known_size(atom(), [term()], tessera_type:tensor(), string()) -> number() | nan | infinity | neg_infinity.
+known_size(Name, Args, Tensor, Option) ->
+    tessera_trace:is_tracing() andalso
+        tessera_error:raise(Name, Args, invalid_argument,
+                            "~s: the size of the result is not known while a function is traced; the option ~s gives it", [Name, Option]),
+    to_number(Tensor).
 
 unwrap([Item]) -> unwrap(Item);
 unwrap(Number) -> Number.

@@ -220,16 +220,9 @@ unique(Tensor, Options) ->
     Count = tessera_ops:sum(tessera_ops:as_type(Begins, s64)),
     Order = order(unique, Begins, 0, true, s64),
     case Size of
-        all -> tessera_ops:take(Sorted, part(Order, 0, 0, known_count(Args, Count)));
+        all -> tessera_ops:take(Sorted, part(Order, 0, 0, tessera_array:known_size(unique, Args, Count, "size")));
         _ -> padded(Args, Sorted, Order, Count, Size, Fill)
     end.
-
-known_count(Args, Count) ->
-    tessera_trace:is_tracing() andalso
-        tessera_error:raise(unique, Args, invalid_argument,
-                            "~s: how many different elements there are is not known while a function is traced; the "
-                            "option size says how many the result has", [unique]),
-    tessera_array:to_number(Count).
 
 padded(Args, #tessera{type = Type, shape = {N}} = Sorted, Order, Count, Size, Fill) ->
     N > 0 orelse Size =:= 0 orelse Fill =/= largest orelse

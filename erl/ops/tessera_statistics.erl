@@ -353,7 +353,7 @@ bincount(X, Options) ->
         tessera_error:raise(bincount, Args, invalid_argument, "bincount: expected integers, got ~s", [Type]),
     Line = tessera_ops:as_type(bincount, tessera_ops:flatten(Tensor), s64),
     Length = case Length0 of
-                 default -> known(bincount, Args, longest(Line), "length");
+                 default -> tessera_array:known_size(bincount, Args, longest(Line), "length");
                  _ when is_integer(Length0), Length0 >= 0 -> Length0;
                  _ -> tessera_error:raise(bincount, Args, invalid_argument, "bincount: length is ~ts, expected a size", [tessera_error:show(Length0)])
              end,
@@ -362,13 +362,6 @@ bincount(X, Options) ->
 
 longest(#tessera{shape = {0}}) -> tessera_array:full({}, 0, s64);
 longest(Line) -> tessera_elementwise:max(tessera_elementwise:add(tessera_ops:reduce_max(Line), 1), 0).
-
-%% A size that depends on contents: not known while a function is traced.
-known(Name, Args, Size, Option) ->
-    tessera_trace:is_tracing() andalso
-        tessera_error:raise(Name, Args, invalid_argument,
-                            "~s: the size of the result is not known while a function is traced; the option ~s gives it", [Name, Option]),
-    tessera_array:to_number(Size).
 
 %% ---- interpolation
 
@@ -418,7 +411,7 @@ found(Name, X, Options) ->
     Is = tessera_elementwise:not_equal(tessera_ops:flatten(Tensor), 0),
     Count = tessera_ops:sum(tessera_ops:as_type(Name, Is, s64)),
     Size = case Size0 of
-               all -> known(Name, Args, Count, "size");
+               all -> tessera_array:known_size(Name, Args, Count, "size");
                _ when is_integer(Size0), Size0 >= 0 -> Size0;
                _ -> tessera_error:raise(Name, Args, invalid_argument, "~s: size is ~ts, expected how many elements are found", [Name, tessera_error:show(Size0)])
            end,

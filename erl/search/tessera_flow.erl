@@ -79,14 +79,7 @@ apply_kind({named, Name, File, Clauses, Env} = Fun, Args, #s{stack = Stack} = S)
         false -> called({Name, Clauses}, File, Clauses, Args, Env#{Name => Fun}, S)
     end;
 apply_kind({local, Function}, Args, S) when element(2, Function) =:= length(Args) -> local(Function, Args, S);
-apply_kind({remote, Module, Name}, Args, S) -> remote(Module, Name, Args, S);
-apply_kind({grad, F}, [First | _] = Args, S) ->
-    {_, S1} = apply_kind(F, Args, S),
-    {tessera_kind:traced(First), S1};
-apply_kind({value_and_grad, F}, [First | _] = Args, S) ->
-    {_, S1} = apply_kind(F, Args, S),
-    {{tuple, [tensor, tessera_kind:traced(First)]}, S1};
-apply_kind(_, _, S) -> {any, S}.
+apply_kind(Kind, Args, S) -> tessera_flow_calls:apply_kind(Kind, Args, ?CALLS, S).
 
 arity({closure, _, [{clause, _, Patterns, _, _} | _], _}) -> length(Patterns);
 arity({named, _, _, [{clause, _, Patterns, _, _} | _], _}) -> length(Patterns);

@@ -451,13 +451,7 @@ remote(Module, Name, Args, S) -> tessera_flow_calls:remote(Module, Name, Args, ?
 %% Applies a fun of that kind to arguments.
 apply_kind({local, Function, Held}, Args, S) -> local(Function, Args ++ Held, S);
 apply_kind({remote, Module, Name}, Args, S) -> remote(Module, Name, Args, S);
-apply_kind({grad, F}, [First | _] = Args, S) ->
-    {_, S1} = apply_kind(F, Args, S),
-    {tessera_kind:traced(First), S1};
-apply_kind({value_and_grad, F}, [First | _] = Args, S) ->
-    {_, S1} = apply_kind(F, Args, S),
-    {{tuple, [tensor, tessera_kind:traced(First)]}, S1};
-apply_kind(_, _, S) -> {any, S}.
+apply_kind(Kind, Args, S) -> tessera_flow_calls:apply_kind(Kind, Args, ?CALLS, S).
 
 arity({local, {_, Arity}, Held}) -> Arity - length(Held);
 arity(_) -> none.

@@ -2,7 +2,7 @@
 %% the form of the code. Calls is {Apply, Arity}: Apply evaluates the call of a fun of that kind, and Arity says how many
 %% arguments the fun has, or none where the kind is no fun's. S is their state.
 -module(tessera_flow_calls).
--export([remote/5, erlang_call/4, element_kind/2, operation/2, is_equality/1, is_looked_for/2, arithmetic_kind/1]).
+-export([apply_kind/4, remote/5, erlang_call/4, element_kind/2, operation/2, is_equality/1, is_looked_for/2, arithmetic_kind/1]).
 
 -type kind() :: tessera_kind:kind().
 -type calls(S) :: {fun((kind(), [kind()], S) -> {kind(), S}), fun((kind()) -> arity() | none)}.
@@ -10,6 +10,17 @@
 -define(IS_TENSOR(K), (K =:= tensor orelse K =:= flag)).
 
 %% ---- calls
+
+%% Applies a fun of a kind that both forms of code have.
+-spec apply_kind(kind(), [kind()], calls(S), S) -> {kind(), S}.
+apply_kind({remote, Module, Name}, Args, Calls, S) -> remote(Module, Name, Args, Calls, S);
+apply_kind({grad, F}, [First | _] = Args, {Apply, _}, S) ->
+    {_, S1} = Apply(F, Args, S),
+    {tessera_kind:traced(First), S1};
+apply_kind({value_and_grad, F}, [First | _] = Args, {Apply, _}, S) ->
+    {_, S1} = Apply(F, Args, S),
+    {{tuple, [tensor, tessera_kind:traced(First)]}, S1};
+apply_kind(_, _, _, S) -> {any, S}.
 
 %% Functions that take functions, and functions with known results.
 -spec remote(module(), atom(), [kind()], calls(S), S) -> {kind(), S}.

@@ -13,7 +13,7 @@ void test_ended(ts_status status, void *end);
 
 #define DONE(e) ((ts_done){test_ended, (e)})
 
-/* Waits for the operation, and a little longer for a second end. */
+/* Waits for the operation, and a little longer for a second end, which ends the process. */
 ts_status wait_for(end *e);
 
 #endif

@@ -128,21 +128,7 @@ fails() ->
     ok = tessera_client:ensure(failing, 0),
     tessera_test:some_fail(failing, 200, "the device failed at").
 
-closes() ->
-    ok = tessera:open_client(shut, #{platform => async, device_count => 2}),
-    A = tessera:to_device(tessera:tensor([1, 2]), {shut, 1}),
-    ok = tessera_nif:client_close(shut),
-    raises(failed_precondition, "client shut is closed", fun() -> tessera:add(A, A) end),
-    raises(failed_precondition, "client shut is closed", fun() -> tessera:to_device(tessera:tensor([1]), {shut, 0}) end),
-    ?assertEqual([1, 2], tessera:to_list(A)),
-    raises(failed_precondition, "is being closed", fun() -> tessera:open_client(shut, #{platform => async}) end),
-    ok = tessera:deallocate(A),
-    tessera_test:until(fun() ->
-                                    try tessera:open_client(shut, #{platform => async}) =:= ok
-                                    catch error:{failed_precondition, _} -> garbage_collect(), tessera:clear_cache(), false
-                                    end
-                            end),
-    ok = tessera_nif:client_close(shut).
+closes() -> tessera_test:closes(shut, fun() -> tessera:open_client(shut, #{platform => async, device_count => 2}) end).
 
 %% A callback is answered by tensors of any device; a process that dies instead leaves nothing.
 answers() ->

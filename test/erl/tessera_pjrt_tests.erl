@@ -112,18 +112,7 @@ donates() ->
     ?assertEqual([2, 3], tessera:to_list(F(A))),
     raises(failed_precondition, "", fun() -> tessera:add(A, 1) end).
 
-closes() ->
-    ok = open(plugin_shut, mixed, #{devices => 1}),
-    A = on(plugin_shut, [1, 2]),
-    ok = tessera_nif:client_close(plugin_shut),
-    raises(failed_precondition, "client plugin_shut is closed", fun() -> tessera:add(A, A) end),
-    ?assertEqual([1, 2], tessera:to_list(A)),
-    ok = tessera:deallocate(A),
-    tessera_test:until(fun() ->
-                               try open(plugin_shut, mixed, #{devices => 1}) =:= ok
-                               catch error:{failed_precondition, _} -> garbage_collect(), tessera:clear_cache(), false
-                               end
-                       end).
+closes() -> tessera_test:closes(plugin_shut, fun() -> open(plugin_shut, mixed, #{devices => 1}) end).
 
 %% Every fifth operation of a client is an error; all others are right.
 fails() ->

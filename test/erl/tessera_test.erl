@@ -2,7 +2,7 @@
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
 -export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, quoted/1, paths/0,
-         shell_paths/0, vm/3, answer/1, client/1, some_fail/3]).
+         shell_paths/0, vm/3, answer/1, client/1, some_fail/3, closes/2]).
 
 %% F raises an error of that code, with an error info that contains these words.
 raises(Code, F) -> raises(Code, "", F).
@@ -156,3 +156,22 @@ some_fail(Client, Runs, Words) ->
     ?assert(length(Right) > 10),
     [?assertEqual([I + 1], Result) || {I, Result} <- lists:zip(lists:seq(1, Runs), Results), not is_tuple(Result)],
     [?assertNotEqual(nomatch, string:find(Text, Words)) || {failed, Text} <- Failed].
+
+%% Open opens the client Name. Once the client is closed it refuses work and further opens, and a tensor on it can still be read; when
+%% that tensor is gone, Open opens the client again.
+closes(Name, Open) ->
+    ok = Open(),
+    Closed = ["client ", atom_to_list(Name), " is closed"],
+    A = tessera:to_device(tessera:tensor([1, 2]), {Name, 0}),
+    ok = tessera_nif:client_close(Name),
+    raises(failed_precondition, Closed, fun() -> tessera:add(A, A) end),
+    raises(failed_precondition, Closed, fun() -> tessera:to_device(tessera:tensor([1]), {Name, 0}) end),
+    ?assertEqual([1, 2], tessera:to_list(A)),
+    raises(failed_precondition, "is being closed", Open),
+    ok = tessera:deallocate(A),
+    until(fun() ->
+                  try Open() =:= ok
+                  catch error:{failed_precondition, _} -> garbage_collect(), tessera:clear_cache(), false
+                  end
+          end),
+    ok = tessera_nif:client_close(Name).

@@ -1,9 +1,8 @@
 /* Runs a fuzzer without libFuzzer: it is linked to the objects of AddressSanitizer's build and needs no others. It
  * tries each file of the corpus, and then changed ones. Nothing guides the changes. `make fuzz` runs guided fuzzers.
- * usage: PROGRAM SEED COUNT FOUND FOLDER     writes the input that ended it to the file FOUND */
+ * usage: PROGRAM SEED COUNT FOUND FILE...     writes the input that ended it to the file FOUND */
 #include "fuzz.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -75,17 +74,6 @@ static input read_input(const char *path) {
   return in;
 }
 
-static void read_corpus(const char *folder) {
-  DIR *dir = opendir(folder);
-  for (struct dirent *entry; dir && count < MOST_FILES && (entry = readdir(dir));) {
-    char path[4096];
-    if (entry->d_name[0] == '.') continue;
-    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    corpus[count++] = read_input(path);
-  }
-  if (dir) closedir(dir);
-}
-
 /* A piece of any input, instead of a piece of this one or between two. */
 static input spliced(input in) {
   const input other = corpus[below(count)];
@@ -120,16 +108,12 @@ static input changed(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 5) return 2;
+  if (argc < 5 || argc - 4 > MOST_FILES) return 2;
   const uint64_t seed = strtoull(argv[1], NULL, 10);
   const size_t changes = strtoull(argv[2], NULL, 10);
   found = argv[3];
   state = seed;
-  read_corpus(argv[4]);
-  if (count == 0) {
-    fprintf(stderr, "replay: no file in %s\n", argv[4]);
-    return 1;
-  }
+  for (int i = 4; i < argc; i++) corpus[count++] = read_input(argv[i]);
   watch();
   for (size_t i = 0; i < count; i++) run(corpus[i]);
   for (size_t i = 0; i < changes; i++) {

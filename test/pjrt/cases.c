@@ -2,9 +2,9 @@
  *   pjrt_cases FOLDER PLUGIN NAME...
  * Of each program it writes the results, one after the other, to NAME.got, or the error to NAME.err. A plugin that ends
  * the process ends a child, and the next program has another one. test/xla/run.py compares. */
+#include "operation_end.h"
 #include "pjrt/pjrt.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,33 +38,6 @@ static void write_error(const char *name, const char *message) {
 
 /* ---- operations of the platform; the caller waits for each */
 
-typedef struct end {
-  pthread_mutex_t lock;
-  pthread_cond_t signal;
-  bool is_done;
-  ts_status status;
-} end;
-
-static void ended(ts_status status, void *arg) {
-  end *e = arg;
-  pthread_mutex_lock(&e->lock);
-  e->status = status;
-  e->is_done = true;
-  pthread_cond_signal(&e->signal);
-  pthread_mutex_unlock(&e->lock);
-}
-
-static ts_status wait_for(end *e) {
-  pthread_mutex_lock(&e->lock);
-  while (!e->is_done) pthread_cond_wait(&e->signal, &e->lock);
-  pthread_mutex_unlock(&e->lock);
-  e->is_done = false;
-  return e->status;
-}
-
-#define END ((end){.lock = PTHREAD_MUTEX_INITIALIZER, .signal = PTHREAD_COND_INITIALIZER})
-#define DONE(e) ((ts_done){ended, (e)})
-
 static const ts_platform *const platform = &ts_platform_pjrt;
 
 typedef struct program {
@@ -79,7 +52,7 @@ static int64_t bytes_of(const ts_type *type) { return ts_shape_bytes(&type->shap
 static ts_status place_args(program *p, const ts_text *bytes) {
   size_t at = 0;
   for (size_t i = 0; i < p->made.param_count; i++) {
-    end e = END;
+    end e = {0};
     const ts_type *type = p->made.param_types[i];
     ts_placement where = {.client = p->client, .dtype = type->dtype, .shape = &type->shape, .bytes = bytes_of(type)};
     if (bytes->length - at < (size_t)where.bytes) return ts_error(TS_INVALID_ARGUMENT, "the arguments end too early");
@@ -91,7 +64,7 @@ static ts_status place_args(program *p, const ts_text *bytes) {
 }
 
 static ts_status write_result(const program *p, size_t i, FILE *file) {
-  end e = END;
+  end e = {0};
   int64_t bytes = bytes_of(p->made.result_types[i]);
   void *data;
   TS_TRY(ts_alloc((size_t)bytes, &data));
@@ -104,7 +77,7 @@ static ts_status write_result(const program *p, size_t i, FILE *file) {
 }
 
 static ts_status run_once(program *p) {
-  end e = END;
+  end e = {0};
   static const int32_t first;
   ts_run_request request = {.program = p->made.program,
                             .client = p->client,
@@ -118,7 +91,7 @@ static ts_status run_once(program *p) {
 }
 
 static ts_status run(program *p, const char *name, const ts_text *bytes) {
-  end e = END;
+  end e = {0};
   platform->compile(p->client, p->graph, &(ts_program_options){0}, &p->made, DONE(&e));
   TS_TRY(wait_for(&e));
   TS_TRY(TS_NEW_ARRAY(p->made.param_count, &p->args));
@@ -168,7 +141,7 @@ static bool is_left_out(const char *name) {
 
 /* Each program that is begun is a byte in the pipe. */
 static int work(const char *plugin, char **names, int count, int pipe) {
-  end e = END;
+  end e = {0};
   ts_opened opened = {0};
   ts_open_options options = {
       .name = "plugin", .memory_limit = -1, .settings = {&(ts_setting){.name = "plugin_path", .text = plugin}, 1}};
