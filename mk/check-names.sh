@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 known=$(mktemp) || exit 1
 trap 'rm -f "$known"' EXIT
 {
-  find c_src erl lib include test mk bench examples mix.exs -type f | sed 'p; s,.*/,,'
+  find c_src erl lib include test mk bench examples deploy mix.exs -type f | sed 'p; s,.*/,,'
   echo checksum.exs # of the package (docs/packages.md)
   grep -rhoE '\b(ts|TS)_[A-Za-z0-9_]+' c_src include test/c test/rows
 } | sort -u >"$known"

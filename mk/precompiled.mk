@@ -77,8 +77,9 @@ precompiled: $(PRE)/priv/tessera_nif.so $(PRE)/priv/LICENSES $(if $(MPI),$(PRE)/
 package:
 	$(Q)mk/package.escript build build
 
-# ALL=yes also projects of Mix, and a root with erlang-base only.
+# ALL=yes also projects of Mix, a root with erlang-base only, and the steps of the image.
 test-packages:
 	$(Q)$(MAKE) precompiled $(if $(SLEEF_SOURCE),,SLEEF=shared)
 	@test/packages/run.sh $(if $(ALL),all)
-	$(if $(ALL),@test/packages/run.sh root)
+	@test/deploy/run.sh
+	$(if $(ALL),@test/packages/run.sh root && test/deploy/run.sh root)

@@ -64,6 +64,7 @@ decide() {
   "make check" | "make analyze" | "make fuzz "*) leave "a part of what .ci/run and make test-all run" ;;
   "mk/debian-test.sh "*) leave ".ci/run runs it; needs root, 20 minutes" ;;
   "make precompiled"* | "make test-packages"*) leave ".ci/run runs make test-packages" ;;
+  "curl "* | "systemctl "* | "install "* | "tar xzf tessera"* | "erlc -o /opt"*) leave "needs an installed service: test/deploy/run.sh runs its parts" ;;
   "make test-docs") leave "this is it" ;;
   "make test-golden UPDATE=1") leave "changes files" ;;
   "test/aarch64/run.sh"*) leave "downloads 1.7 GB, takes half an hour" ;;
