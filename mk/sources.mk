@@ -73,6 +73,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make.c \
   c_src/stablehlo/make_control.c \
   c_src/stablehlo/make_conv.c \
+  c_src/stablehlo/make_fold.c \
   c_src/stablehlo/make_gather.c \
   c_src/stablehlo/make_ops.c \
   c_src/stablehlo/make_reduce.c \

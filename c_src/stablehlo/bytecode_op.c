@@ -338,6 +338,9 @@ static ts_status to_func(bytecode *b, const mlir_op *op, mlir_func *out) {
   out->is_public = !visibility || !mlir_token_is(visibility->token, "private");
   out->results = signature->results;
   out->body = op->regions[0];
+  const mlir_attr *attrs = mlir_op_attr(op, "arg_attrs");
+  if (attrs && attrs->kind == MLIR_ATTR_LIST && attrs->count == out->body.param_count)
+    out->body.param_attrs = attrs->items;
   return TS_SUCCESS;
 }
 

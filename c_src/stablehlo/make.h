@@ -23,9 +23,10 @@ typedef struct make_state {
   ts_arena arena; /* of the tree */
   mlir_module module;
   ts_graph *graph;
-  size_t made;    /* number of ops, which is limited: functions that call each other twice make 2^n */
-  size_t depth;   /* functions and regions around the op */
-  size_t nesting; /* regions of the graph around it */
+  size_t made;            /* number of ops, which is limited: functions that call each other twice make 2^n */
+  size_t depth;           /* functions and regions around the op */
+  size_t nesting;         /* regions of the graph around it */
+  const ts_shape *lifted; /* in a region that is made of whole tensors: what a scalar of its text stands for */
 } make_state;
 
 /* One op while it is made. */
@@ -95,6 +96,11 @@ ts_status make_count_operands(const make_call *m, size_t count);
 static inline bool make_has_type(const ts_value *value, const mlir_type *type) {
   return value->dtype == type->dtype && ts_shape_equal(value->shape, type->shape);
 }
+/* The same, in a region that may be lifted. */
+static inline bool make_fits(const make_state *r, const ts_value *value, const mlir_type *type) {
+  if (make_has_type(value, type)) return true;
+  return r->lifted && type->shape->rank == 0 && value->dtype == type->dtype && ts_shape_equal(value->shape, r->lifted);
+}
 /* Sets a result. */
 static inline void make_result(const make_call *m, size_t i, ts_value_id id) {
   m->results[i] = (make_value){id, m->op->types.data[i].is_bool};
@@ -106,6 +112,15 @@ ts_status make_signature(const make_call *m, const mlir_region *region, ts_text 
 
 /* A region of the graph, which combines two numbers of operand 0's type into one, as a region of the text does. */
 ts_status make_combine(const make_call *m, const mlir_region *block, ts_region_id *out);
+
+/* ---- reductions and windows by any region */
+typedef struct make_window {
+  ts_dims sizes, strides, dilation, base, low, high; /* `base`: the dilation of the operand */
+} make_window;
+ts_status make_any_reduce(const make_call *m, const ts_dims *axes);
+ts_status make_any_window(const make_call *m, const make_window *window);
+/* What is around and between the elements of a window's operand is the initial value, and counts as an element does. */
+ts_status make_pad_window(const make_call *m, ts_value_id init, const make_window *window, ts_value_id *x);
 
 /* ---- files of ops */
 ts_status make_in_control(const make_call *m);

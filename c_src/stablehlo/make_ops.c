@@ -260,6 +260,8 @@ static ts_status constant(const make_call *m) {
   } else {
     TS_TRY(literal(m, value, &id));
   }
+  if (m->r->lifted && value->type.shape->rank == 0)
+    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, id, m->r->lifted, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }

@@ -130,16 +130,18 @@ static bool is_arg_form(const char *signature, bool is_max) {
   return false;
 }
 
-static ts_status arg_reduce(const make_call *m, const char *signature, const ts_dims *axes) {
-  const bool is_max = is_arg_form(signature, true), is_min = is_arg_form(signature, false);
+static bool is_arg_reduce(const make_call *m, const char *signature, const ts_dims *axes) {
+  if (m->op->operand_count != 4 || m->op->types.count != 2 || axes->rank != 1) return false;
   const ts_op_id made = make_operand_of(m, 1)->op;
+  const ts_op *iota = made == TS_NO_ID ? NULL : ts_graph_op(m->r->graph, made);
+  return iota && iota->code == TS_OP_IOTA && iota->attrs->iota.axis == (int32_t)axes->dims[0] &&
+         (is_arg_form(signature, true) || is_arg_form(signature, false));
+}
+
+static ts_status arg_reduce(const make_call *m, const char *signature, const ts_dims *axes) {
+  const bool is_max = is_arg_form(signature, true);
   ts_attrs attrs = {0};
   ts_value_id id, x = m->operands[0].id;
-  if (!is_max && !is_min)
-    return make_error(m, TS_UNIMPLEMENTED, "of several operands argmax and argmin are known, not: %.400s", signature);
-  const ts_op *iota = made == TS_NO_ID ? NULL : ts_graph_op(m->r->graph, made);
-  if (axes->rank != 1 || !iota || iota->code != TS_OP_IOTA || iota->attrs->iota.axis != (int32_t)axes->dims[0])
-    return make_error(m, TS_UNIMPLEMENTED, "the second operand is no iota of the axis");
   attrs.arg.axis = (int32_t)axes->dims[0];
   attrs.arg.dtype = m->op->types.data[1].dtype;
   TS_TRY(make_add(m, is_max ? TS_OP_ARGMAX : TS_OP_ARGMIN, (ts_values){&x, 1}, &attrs, &id));
@@ -154,12 +156,11 @@ static ts_status arg_reduce(const make_call *m, const char *signature, const ts_
 static ts_status reduce(const make_call *m, const char *signature) {
   ts_dims axes;
   TS_TRY(make_attr_ints(m, "dimensions", &axes));
-  if (m->op->operand_count == 4 && m->op->types.count == 2) return arg_reduce(m, signature, &axes);
-  if (m->op->operand_count != 2)
-    return make_error(m, TS_UNIMPLEMENTED, "reductions of several operands cannot be read");
-  TS_TRY(make_count_operands(m, 2));
+  if (is_arg_reduce(m, signature, &axes)) return arg_reduce(m, signature, &axes);
+  if (m->op->operand_count != 2) return make_any_reduce(m, &axes);
   const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);
-  return fold ? known_reduce(m, fold, &axes) : any_reduce(m, &axes);
+  if (fold) return known_reduce(m, fold, &axes);
+  return any_reduce(m, &axes);
 }
 
 /* Calls a function with the signature of the region. */
@@ -194,19 +195,27 @@ static bool is_scan(const ts_attrs *a, const ts_shape *shape, ts_attrs *out) {
   return forward || backward;
 }
 
-static ts_status window_attrs(const make_call *m, int32_t rank, ts_attrs *out, ts_dims *base) {
+static ts_status read_window(const make_call *m, int32_t rank, make_window *out) {
   ts_dims padding[2];
-  TS_TRY(make_ints_or(make_attr(m, "window_dimensions"), rank, 1, &out->window.sizes));
-  TS_TRY(make_ints_or(make_attr(m, "window_strides"), rank, 1, &out->window.strides));
-  TS_TRY(make_ints_or(make_attr(m, "window_dilations"), rank, 1, &out->window.dilation));
-  TS_TRY(make_ints_or(make_attr(m, "base_dilations"), rank, 1, base));
+  TS_TRY(make_ints_or(make_attr(m, "window_dimensions"), rank, 1, &out->sizes));
+  TS_TRY(make_ints_or(make_attr(m, "window_strides"), rank, 1, &out->strides));
+  TS_TRY(make_ints_or(make_attr(m, "window_dilations"), rank, 1, &out->dilation));
+  TS_TRY(make_ints_or(make_attr(m, "base_dilations"), rank, 1, &out->base));
   TS_TRY(make_attr_padding(make_attr(m, "padding"), rank, padding));
-  ts_shape_copy(&out->window.low, &padding[0]);
-  ts_shape_copy(&out->window.high, &padding[1]);
+  ts_shape_copy(&out->low, &padding[0]);
+  ts_shape_copy(&out->high, &padding[1]);
   for (int32_t d = 0; d < rank; d++)
-    if (base->dims[d] < 1 || out->window.sizes.dims[d] < 1 || out->window.strides.dims[d] < 1)
+    if (out->base.dims[d] < 1 || out->sizes.dims[d] < 1 || out->strides.dims[d] < 1 || out->dilation.dims[d] < 1)
       return make_error(m, TS_INVALID_ARGUMENT, "its windows are empty, or do not move");
   return TS_SUCCESS;
+}
+
+static void window_attrs(const make_window *w, ts_attrs *out) {
+  ts_shape_copy(&out->window.sizes, &w->sizes);
+  ts_shape_copy(&out->window.strides, &w->strides);
+  ts_shape_copy(&out->window.dilation, &w->dilation);
+  ts_shape_copy(&out->window.low, &w->low);
+  ts_shape_copy(&out->window.high, &w->high);
 }
 
 static bool is_dilated(const ts_dims *base) {
@@ -215,33 +224,27 @@ static bool is_dilated(const ts_dims *base) {
   return false;
 }
 
-/* What is around and between the elements of a window's operand is the initial value, and counts as an element does. */
-static ts_status pad_window(const make_call *m, ts_value_id init, const ts_dims *base, ts_attrs *inout,
-                            ts_value_id *x) {
+ts_status make_pad_window(const make_call *m, ts_value_id init, const make_window *w, ts_value_id *x) {
   ts_attrs pad = {0};
-  bool is_padded = is_dilated(base);
-  ts_shape_copy(&pad.pad.low, &inout->window.low);
-  ts_shape_copy(&pad.pad.high, &inout->window.high);
-  pad.pad.interior.rank = base->rank;
-  for (int32_t d = 0; d < base->rank; d++) {
-    pad.pad.interior.dims[d] = base->dims[d] - 1;
-    is_padded = is_padded || pad.pad.low.dims[d] || pad.pad.high.dims[d];
-    inout->window.low.dims[d] = inout->window.high.dims[d] = 0;
+  bool is_padded = is_dilated(&w->base);
+  ts_shape_copy(&pad.pad.low, &w->low);
+  ts_shape_copy(&pad.pad.high, &w->high);
+  pad.pad.interior.rank = w->base.rank;
+  for (int32_t d = 0; d < w->base.rank; d++) {
+    pad.pad.interior.dims[d] = w->base.dims[d] - 1;
+    is_padded = is_padded || w->low.dims[d] || w->high.dims[d];
   }
   return is_padded ? make_add(m, TS_OP_PAD, (ts_values){(ts_value_id[]){*x, init}, 2}, &pad, x) : TS_SUCCESS;
 }
 
-static ts_status window(const make_call *m, const char *signature) {
+static ts_status known_window(const make_call *m, const fold_row *fold, make_window *w) {
   ts_attrs attrs = {0}, scan;
-  TS_TRY(make_count_operands(m, 2));
-  const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);
   ts_value_id id = m->operands[0].id;
-  if (!fold || fold->window == TS_OP_COUNT)
-    return make_error(m, TS_UNIMPLEMENTED, "windows are known of sums, products, maxima and minima");
-  ts_dims base;
-  TS_TRY(window_attrs(m, make_operand_of(m, 0)->shape->rank, &attrs, &base));
-  if (is_dilated(&base) || !is_identity(m, fold, m->operands[1].id))
-    TS_TRY(pad_window(m, m->operands[1].id, &base, &attrs, &id));
+  if (is_dilated(&w->base) || !is_identity(m, fold, m->operands[1].id)) {
+    TS_TRY(make_pad_window(m, m->operands[1].id, w, &id));
+    for (int32_t d = 0; d < w->low.rank; d++) w->low.dims[d] = w->high.dims[d] = 0;
+  }
+  window_attrs(w, &attrs);
   if (is_scan(&attrs, make_value_of(m, id)->shape, &scan))
     TS_TRY(make_add(m, fold->scan, (ts_values){&id, 1}, &scan, &id));
   else
@@ -249,6 +252,15 @@ static ts_status window(const make_call *m, const char *signature) {
   TS_TRY(with_init(m, fold, m->operands[1].id, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
+}
+
+static ts_status window(const make_call *m, const char *signature) {
+  make_window w;
+  if (m->op->operand_count < 2) return make_count_operands(m, 2);
+  TS_TRY(read_window(m, make_operand_of(m, 0)->shape->rank, &w));
+  const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);
+  const bool known = fold && fold->window != TS_OP_COUNT && m->op->operand_count == 2;
+  return known ? known_window(m, fold, &w) : make_any_window(m, &w);
 }
 
 ts_status make_in_window(const make_call *m) { return with_signature(m, window); }
@@ -286,9 +298,10 @@ static ts_status select_scatter(const make_call *m, const char *select, const ch
   if ((!keeps_first && !keeps_last) || !is_signature(scatter, "add"))
     return make_error(m, TS_UNIMPLEMENTED, "it is known of comparisons, and of sums");
   const ts_shape *shape = make_operand_of(m, 0)->shape;
-  ts_dims base;
-  TS_TRY(window_attrs(m, shape->rank, &attrs, &base));
-  if (is_dilated(&base)) return make_error(m, TS_INVALID_ARGUMENT, "its windows have no dilated operand");
+  make_window w;
+  TS_TRY(read_window(m, shape->rank, &w));
+  if (is_dilated(&w.base)) return make_error(m, TS_INVALID_ARGUMENT, "its windows have no dilated operand");
+  window_attrs(&w, &attrs);
   if (keeps_first) reverse_window(&attrs, shape);
   for (size_t i = 0; i < 3; i++) operands[i] = m->operands[i].id;
   TS_TRY(reversed(m, keeps_first, &operands[0]));

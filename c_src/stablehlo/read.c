@@ -61,7 +61,7 @@ static size_t count_results(const mlir_op *op) {
 static ts_status check_type(const make_call *m, size_t i) {
   const ts_value *value = make_value_of(m, m->results[i].id);
   const mlir_type *type = &m->op->types.data[i];
-  if (make_has_type(value, type)) return TS_SUCCESS;
+  if (make_fits(m->r, value, type)) return TS_SUCCESS;
   return make_error(m, TS_INVALID_ARGUMENT, "its result is %s, and the text says %s",
                     TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
 }
@@ -151,7 +151,7 @@ static ts_status check_argument(const make_call *m, const mlir_func *func, size_
   const mlir_type *type = &func->body.param_types.data[i];
   const ts_value *value = make_operand_of(m, i);
   if (!type->shape) return make_error(m, TS_UNIMPLEMENTED, "argument %zu is no tensor that Tessera has", i);
-  if (make_has_type(value, type)) return TS_SUCCESS;
+  if (make_fits(m->r, value, type)) return TS_SUCCESS;
   return make_error(m, TS_INVALID_ARGUMENT, "argument %zu of @%.*s is %s, and it takes %s", i, (int)func->name.length,
                     func->name.text, TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
 }

@@ -110,7 +110,22 @@ cast(From, To) ->
     ["func.func @main(%x: tensor<", From, ">) -> tensor<", To, "> {\n  %0 = stablehlo.bitcast_convert %x : (tensor<", From, ">) -> tensor<", To, ">\n",
      "  return %0 : tensor<", To, ">\n}\n"].
 
+%% Of affine functions, of which the order matters: x*a1+b1, then that times a2 plus b2.
+affine(Op, Attributes, Result) ->
+    Types = ["(tensor<", Result, "xf32>, tensor<", Result, "xf32>)"],
+    Both = ["tensor<", Result, "xf32>, tensor<", Result, "xf32>"],
+    ["func.func @main(%x: tensor<5xf32>, %y: tensor<5xf32>) -> ", Types, " {\n  %c = stablehlo.constant dense<1.0> : tensor<f32>\n"
+     "  %d = stablehlo.constant dense<0.0> : tensor<f32>\n"
+     "  %0:2 = \"stablehlo.", Op, "\"(%x, %y, %c, %d) <{", Attributes, "}> ({\n"
+     "  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %e: tensor<f32>, %f: tensor<f32>):\n"
+     "    %one = stablehlo.constant dense<1.0> : tensor<f32>\n    %1 = stablehlo.multiply %a, %e : tensor<f32>\n"
+     "    %2 = stablehlo.multiply %b, %e : tensor<f32>\n    %3 = func.call @sum(%2, %f) : (tensor<f32>, tensor<f32>) -> tensor<f32>\n"
+     "    %4 = stablehlo.multiply %1, %one : tensor<f32>\n    stablehlo.return %4, %3 : tensor<f32>, tensor<f32>\n"
+     "  }) : (tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>) -> ", Types, "\n  return %0#0, %0#1 : ", Both, "\n}\n"
+     "func.func private @sum(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.add %x, %y : tensor<f32>\n  return %0 : tensor<f32>\n}\n"].
+
 values() ->
+    Affine = [tessera:tensor([2.0, 3.0, 4.0, 5.0, 6.0]), tessera:tensor([1.0, 1.0, 1.0, 1.0, 1.0])],
     X = [tessera:tensor([1.0, 2.0, 3.0])],
     [%% around the operand is the initial value, once for each place
      {"a window's sum from 10", X, [[21.0, 13.0, 15.0]],
@@ -123,6 +138,15 @@ values() ->
       window("add", "0.0", "window_dimensions = array<i64: 2>, base_dilations = array<i64: 2>", "4")},
      {"a dilated operand with minus infinity between", X, [[1.0, 2.0, 2.0, 3.0]],
       window("maximum", "0xFF800000", "window_dimensions = array<i64: 2>, base_dilations = array<i64: 2>", "4")},
+     {"a reduction of two operands", Affine, [720.0, 517.0],
+      re:replace(affine("reduce", "dimensions = array<i64: 0>", "QQ"), "QQx", "", [global])},
+     {"windows of two operands", Affine, [[24.0, 60.0, 120.0], [17.0, 26.0, 37.0]],
+      affine("reduce_window", "window_dimensions = array<i64: 3>", "3")},
+     {"dilated windows of two operands", Affine, [[8.0, 24.0], [5.0, 7.0]],
+      affine("reduce_window", "window_dimensions = array<i64: 2>, window_dilations = array<i64: 2>, window_strides = array<i64: 2>", "2")},
+     {"a scan of two operands", Affine, [[2.0, 6.0, 24.0, 120.0, 720.0], [1.0, 4.0, 17.0, 86.0, 517.0]],
+      affine("reduce_window", "window_dimensions = array<i64: 5>, padding = dense<[[4, 0]]> : tensor<1x2xi64>", "5")},
+     {"windows that do not fit", Affine, [[], []], affine("reduce_window", "window_dimensions = array<i64: 6>", "0")},
      %% features 0 from batches 0 and 1, features 1 from batches 2 and 3
      {"groups of the batch", [tessera:tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]], [[7.0, 8.0]]]), tessera:tensor([[[1.0]], [[10.0]]])],
       [[[[1.0, 2.0], [50.0, 60.0]], [[3.0, 4.0], [70.0, 80.0]]]], conv("2")},
