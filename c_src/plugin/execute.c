@@ -62,8 +62,29 @@ static void return_arguments(run *r, bool succeeded) {
   }
 }
 
+/* A result may be an argument as it was: then it gets elements of its own, as who gave the argument may give it bytes
+ * that change. */
+static bool is_argument(const run *r, const ts_buffer *result) {
+  ts_bits donated = {r->donated, 0, r->code->param_count};
+  for (size_t i = 0; i < r->code->param_count; i++)
+    if (!ts_bits_has(donated, i) && ts_buffer_root(r->data[i]) == ts_buffer_root(result)) return true;
+  return false;
+}
+
+static ts_status own_results(run *r) {
+  for (size_t i = 0; i < r->code->result_count; i++) {
+    ts_buffer *from = r->results[i], *copy;
+    if (!is_argument(r, from)) continue;
+    TS_TRY(ts_buffer_create(plugin_client_pool(r->code->client), from->dtype, &from->shape, &copy));
+    if (from->bytes) memcpy(copy->data, from->data, (size_t)from->bytes);
+    r->results[i] = copy;
+    ts_buffer_release(from);
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status make_results(run *r) {
-  ts_status status = TS_SUCCESS;
+  ts_status status = own_results(r);
   for (size_t i = 0; i < r->code->result_count && !status; i++) {
     status = plugin_buffer_new(r->device, r->code->types[i], r->results[i], &r->made[i]);
     if (!status) r->results[i] = NULL;
@@ -82,8 +103,10 @@ static ts_status run_arguments(run *r, const pj_execute_options *options) {
                               .checked = true};
     status = ts_executable_run(r->code->exe, r->data, r->code->param_count, &o, r->results);
   }
-  return_arguments(r, !status);
-  return status ? status : make_results(r);
+  const bool succeeded = !status;
+  if (succeeded) status = make_results(r);
+  return_arguments(r, succeeded);
+  return status;
 }
 
 static void drop_buffers(pj_buffer **buffers, size_t count) {

@@ -113,6 +113,9 @@ ts_status make_signature(const make_call *m, const mlir_region *region, ts_text 
 /* A region of the graph, which combines two numbers of operand 0's type into one, as a region of the text does. */
 ts_status make_combine(const make_call *m, const mlir_region *block, ts_region_id *out);
 
+/* Integers that are in order where floats are in the total order. Other types are themselves. */
+ts_status make_total_key(const make_call *m, ts_value_id x, ts_value_id *out);
+
 /* ---- reductions and windows by any region */
 typedef struct make_window {
   ts_dims sizes, strides, dilation, base, low, high; /* `base`: the dilation of the operand */

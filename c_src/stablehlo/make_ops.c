@@ -121,17 +121,20 @@ static ts_status round_nearest_even(const make_call *m) {
 
 static ts_status compare(const make_call *m) {
   const mlir_attr *direction = make_attr(m, "comparison_direction"), *type = make_attr(m, "compare_type");
-  ts_value_id id;
+  ts_value_id id, keys[2];
   TS_TRY(make_count_operands(m, 2));
   if (!direction) direction = make_positional(m->op, 0);
   if (!type) type = make_positional(m->op, 1);
   if (!direction) return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute comparison_direction");
-  if (type && mlir_token_is(type->token, "TOTALORDER") && ts_dtype_is_float(make_operand_of(m, 0)->dtype))
-    return make_error(m, TS_UNIMPLEMENTED, "the total order of floats is known in the comparators of sorts only");
+  const bool total = type && mlir_token_is(type->token, "TOTALORDER");
+  for (int i = 0; i < 2; i++) {
+    keys[i] = m->operands[i].id;
+    if (total) TS_TRY(make_total_key(m, keys[i], &keys[i]));
+  }
   for (int code = 0; code < TS_OP_COUNT; code++) {
     const char *own = ts_stablehlo_direction((ts_opcode)code);
     if (!own || !mlir_token_is(direction->token, own)) continue;
-    TS_TRY(make_binary(m, (ts_opcode)code, m->operands[0].id, m->operands[1].id, &id));
+    TS_TRY(make_binary(m, (ts_opcode)code, keys[0], keys[1], &id));
     make_result(m, 0, id);
     return TS_SUCCESS;
   }
@@ -607,6 +610,7 @@ static const struct {
     {"stablehlo.get_dimension_size", get_dimension_size},
     {"stablehlo.optimization_barrier", same},
     {"sdy.sharding_constraint", same},
+    {"builtin.unrealized_conversion_cast", same},
     {"stablehlo.dot_general", dot_general},
     {"stablehlo.fft", fft},
     {"stablehlo.cholesky", cholesky},

@@ -40,9 +40,8 @@ static order find_order(const char *text, int params, bool *out_total) {
   return UNKNOWN;
 }
 
-/* Integers that are in order where floats are in the total order: the bits, of negative numbers all but the sign turned
- * around. Other types are themselves. */
-static ts_status total_key(const make_call *m, ts_value_id x, ts_value_id *out) {
+/* The bits, of negative numbers all but the sign turned around. */
+ts_status make_total_key(const make_call *m, ts_value_id x, ts_value_id *out) {
   const ts_dtype type = make_value_of(m, x)->dtype, bits = ts_dtype_of_bits(TS_KIND_SIGNED, ts_dtype_bits(type));
   ts_value_id number, sign;
   *out = x;
@@ -75,7 +74,7 @@ static ts_status sort_by(const make_call *m, int32_t axis, bool descending, bool
   ts_attrs attrs = {0};
   ts_value_id id, where, key = m->operands[0].id;
   total = total && ts_dtype_is_float(make_operand_of(m, 0)->dtype);
-  if (total) TS_TRY(total_key(m, key, &key));
+  if (total) TS_TRY(make_total_key(m, key, &key));
   if (m->op->operand_count == 1 && !total) {
     attrs.sort.axis = axis;
     attrs.sort.descending = descending;
@@ -122,7 +121,7 @@ ts_status make_in_top_k(const make_call *m) {
   TS_TRY(mlir_attr_int(k, &count));
   if (count < 0 || count > INT32_MAX) return make_error(m, TS_INVALID_ARGUMENT, "k is out of range");
   made.top_k.k = (int32_t)count;
-  TS_TRY(total_key(m, m->operands[0].id, &key));
+  TS_TRY(make_total_key(m, m->operands[0].id, &key));
   TS_TRY(make_add(m, TS_OP_TOP_K, (ts_values){&key, 1}, &made, &first));
   make_result(m, 0, first);
   make_result(m, 1, first + 1);

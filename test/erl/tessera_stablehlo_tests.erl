@@ -150,6 +150,13 @@ values() ->
      %% features 0 from batches 0 and 1, features 1 from batches 2 and 3
      {"groups of the batch", [tessera:tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]], [[7.0, 8.0]]]), tessera:tensor([[[1.0]], [[10.0]]])],
       [[[[1.0, 2.0], [50.0, 60.0]], [[3.0, 4.0], [70.0, 80.0]]]], conv("2")},
+     {"the total order", [tessera:tensor([0.0, 1.0, -1.0])], [[1, 1, 0]],
+      "func.func @main(%x: tensor<3xf32>) -> tensor<3xi1> {\n  %c = stablehlo.constant dense<[-0.0, 0xFFC00000, 0xFFC00000]> : tensor<3xf32>\n"
+      "  %d = stablehlo.constant dense<[0.0, 1.0, 0xFF800000]> : tensor<3xf32>\n"
+      "  %0 = stablehlo.compare LT, %c, %x, TOTALORDER : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n"
+      "  %1 = stablehlo.compare EQ, %d, %x, TOTALORDER : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n"
+      "  %2 = stablehlo.not %1 : tensor<3xi1>\n  %3 = stablehlo.and %0, %1 : tensor<3xi1>\n  %4 = stablehlo.compare EQ, %c, %x, TOTALORDER : "
+      "(tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n  %5 = stablehlo.or %3, %4 : tensor<3xi1>\n  return %5 : tensor<3xi1>\n}\n"},
      {"bits as two halves", [tessera:tensor([16#12345678, -1], s32)], [[[16#5678, 16#1234], [16#ffff, 16#ffff]]], cast("2xi32", "2x2xui16")},
      {"bits of two halves", [tessera:tensor([[16#5678, 16#1234], [16#ffff, 16#ffff]], u16)], [[16#12345678, -1]], cast("2x2xui16", "2xi32")},
      {"bits of a float as bytes", [tessera:tensor([1.0])], [[[0, 0, -128, 63]]], cast("1xf32", "1x4xi8")},
