@@ -73,8 +73,10 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make.c \
   c_src/stablehlo/make_control.c \
   c_src/stablehlo/make_conv.c \
+  c_src/stablehlo/make_dynamic.c \
   c_src/stablehlo/make_fold.c \
   c_src/stablehlo/make_gather.c \
+  c_src/stablehlo/make_known.c \
   c_src/stablehlo/make_ops.c \
   c_src/stablehlo/make_reduce.c \
   c_src/stablehlo/make_sort.c \

@@ -632,14 +632,28 @@ ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   return print_finished(env, argv[0], ts_graph_print_stablehlo);
 }
 
+static ts_status read_for(ErlNifEnv *env, const ErlNifBinary *text, ERL_NIF_TERM list, ts_graph **out) {
+  type_list list_of_types;
+  TS_TRY(get_types(env, list, &list_of_types));
+  const ts_types types = types_of(&list_of_types);
+  ts_status status = ts_stablehlo_read_for((const char *)text->data, text->size, &types, out);
+  TS_VEC_FREE(&list_of_types);
+  return status;
+}
+
 ERL_NIF_TERM ts_nif_read_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* read_stablehlo(Text :: binary()) -> Builder: a finished program from a module of StableHLO */
+  /* read_stablehlo(Text :: binary()) -> Builder | symbolic: a finished program from a module of StableHLO, unless the
+   * sizes of its arguments are symbols
+   * read_stablehlo(Text, [{Type, Shape}]) -> Builder: the program for arguments of these types */
   ErlNifBinary text;
   ERL_NIF_TERM term;
   ts_graph *graph;
-  (void)argc;
   if (!enif_inspect_binary(env, argv[0], &text)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
-  TS_NIF_TRY(env, ts_stablehlo_read((const char *)text.data, text.size, &graph));
+  if (argc > 1)
+    TS_NIF_TRY(env, read_for(env, &text, argv[1], &graph));
+  else
+    TS_NIF_TRY(env, ts_stablehlo_read_for((const char *)text.data, text.size, NULL, &graph));
+  if (!graph) return enif_make_atom(env, "symbolic");
   TS_NIF_TRY(env, ts_nif_builder_of(env, graph, &term));
   return term;
 }

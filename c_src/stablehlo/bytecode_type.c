@@ -55,12 +55,12 @@ static ts_status tensor(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
   if (rank > TS_MAX_RANK) return bytecode_error(b, at, TS_UNIMPLEMENTED, "a tensor has at most %d dims", TS_MAX_RANK);
   for (size_t d = 0; d < rank; d++) {
     TS_TRY(bytecode_signed(b, from, &shape.dims[d]));
-    if (shape.dims[d] < 0) return TS_SUCCESS; /* a size that is not known: it stays another type */
+    if (shape.dims[d] < 0) shape.dims[d] = MLIR_ANY_SIZE;
   }
   shape.rank = (int32_t)rank;
   TS_TRY(bytecode_get_type(b, from, &element));
   if (element->kind != BYTECODE_ELEMENT) return TS_SUCCESS;
-  ts_status status = ts_shape_check(&shape, element->type.dtype);
+  ts_status status = mlir_shape_check(&shape, element->type.dtype);
   if (status) return ts_error_context(status, "byte %zu", (size_t)(at - b->data));
   TS_TRY(ts_arena_alloc(b->arena, ts_shape_size(&shape), (void **)&kept));
   ts_shape_copy(kept, &shape);

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "ir/graph.h"
 #include "stablehlo/mlir_tree.h"
+#include "stablehlo/read.h"
 
 /* A value of the graph. StableHLO's i1 is u8, 0 or 1. */
 typedef struct make_value {
@@ -27,6 +28,10 @@ typedef struct make_state {
   size_t depth;           /* functions and regions around the op */
   size_t nesting;         /* regions of the graph around it */
   const ts_shape *lifted; /* in a region that is made of whole tensors: what a scalar of its text stands for */
+  const ts_types *given;  /* the types of the arguments; NULL: the module has those of its own */
+  bool is_symbolic;       /* some are not known: nothing was made */
+  bool has_text;          /* an error is a text of the module's own */
+  ts_map known;           /* numbers of values, make_known.c: ts_dims in the arena */
 } make_state;
 
 /* One op while it is made. */
@@ -51,6 +56,8 @@ ts_status make_block(make_state *r, const mlir_region *block, ts_region_id regio
 ts_status make_bind(make_scope *scope, mlir_token name, size_t index, size_t of, make_value value);
 ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out);
 void make_scope_deinit(make_scope *scope);
+/* NULL when there is none. */
+const mlir_func *make_find_func(const make_state *r, mlir_token name);
 /* call, composite: the ops of the function, here. */
 ts_status make_inline(const make_call *m, mlir_token callee);
 
@@ -94,7 +101,7 @@ ts_status make_dict_ints(const mlir_attr *dict, const char *name, ts_dims *out);
 ts_status make_attr_padding(const mlir_attr *attr, int32_t rank, ts_dims out[2]);
 ts_status make_count_operands(const make_call *m, size_t count);
 static inline bool make_has_type(const ts_value *value, const mlir_type *type) {
-  return value->dtype == type->dtype && ts_shape_equal(value->shape, type->shape);
+  return value->dtype == type->dtype && mlir_shape_admits(type->shape, value->shape);
 }
 /* The same, in a region that may be lifted. */
 static inline bool make_fits(const make_state *r, const ts_value *value, const mlir_type *type) {
@@ -125,7 +132,17 @@ ts_status make_any_window(const make_call *m, const make_window *window);
 /* What is around and between the elements of a window's operand is the initial value, and counts as an element does. */
 ts_status make_pad_window(const make_call *m, ts_value_id init, const make_window *window, ts_value_id *x);
 
+/* ---- make_known.c */
+/* The numbers of an integer tensor of at most TS_MAX_RANK elements in order; NULL when they are not known. */
+ts_status make_find_known(const make_call *m, ts_value_id id, const ts_dims **out);
+/* The same for an operand; an error when they are not known. */
+ts_status make_known(const make_call *m, size_t operand, ts_dims *out);
+
 /* ---- files of ops */
+ts_status make_in_dynamic(const make_call *m);
+ts_status make_in_dynamic_window(const make_call *m);
+ts_status make_in_dynamic_top_k(const make_call *m);
+ts_status make_in_assertion(const make_call *m);
 ts_status make_in_control(const make_call *m);
 ts_status make_in_reduce(const make_call *m);
 ts_status make_in_window(const make_call *m);

@@ -35,13 +35,25 @@ static ts_status find_captures(const make_scope *scope, const mlir_region *regio
   return TS_SUCCESS;
 }
 
+/* False for a constant, whose number is set: of a program with symbolic sizes also for a size. */
+static ts_status is_param(const make_call *m, ts_value_id id, ts_scalar *out, bool *out_param) {
+  const ts_value *value = make_value_of(m, id);
+  const ts_dims *known = NULL;
+  *out_param = !ts_graph_is_constant(m->r->graph, id, out);
+  if (!*out_param || !m->r->given || value->shape->rank) return TS_SUCCESS;
+  TS_TRY(make_find_known(m, id, &known));
+  if (known) *out = ts_scalar_from_s64(value->dtype, known->dims[0]);
+  *out_param = !known;
+  return TS_SUCCESS;
+}
+
 /* Binds a captured name in a region: a constant that is made again, or a new parameter. */
 static ts_status bind_capture(const make_call *m, ts_region_id region, make_scope *inner, mlir_token name,
                               bool *out_param) {
   make_value value;
   ts_scalar scalar;
   TS_TRY(make_look_up(m->scope, name, &value));
-  *out_param = !ts_graph_is_constant(m->r->graph, value.id, &scalar);
+  TS_TRY(is_param(m, value.id, &scalar, out_param));
   const ts_value like = *make_value_of(m, value.id);
   if (*out_param)
     TS_TRY(ts_graph_add_param(m->r->graph, region, like.dtype, like.shape, &value.id));
@@ -67,8 +79,10 @@ static ts_status push_captured(const make_call *m, const captures *c, ts_value_i
   for (size_t i = 0; i < c->names.count; i++) {
     make_value value;
     ts_scalar scalar;
+    bool param;
     TS_TRY(make_look_up(m->scope, c->names.data[i], &value));
-    if (!ts_graph_is_constant(m->r->graph, value.id, &scalar)) ids[(*count)++] = value.id;
+    TS_TRY(is_param(m, value.id, &scalar, &param));
+    if (param) ids[(*count)++] = value.id;
   }
   return TS_SUCCESS;
 }

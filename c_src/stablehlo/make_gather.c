@@ -193,10 +193,24 @@ static ts_status flat(const make_call *m, size_t i, ts_value_id *out) {
   return make_reshape(m, m->operands[i].id, &shape, out);
 }
 
+/* Sizes of windows, and of the batch as the indices have it. */
+static ts_shape gathered_shape(const make_call *m, const numbers *n, const ts_dims *sizes) {
+  const ts_shape *indices = make_operand_of(m, 1)->shape;
+  ts_shape shape = {.rank = m->op->types.data[0].shape->rank};
+  const ts_dims axes = window_axes(n, make_operand_of(m, 0)->shape->rank), batch = batch_axes(n, shape.rank);
+  int32_t at = 0;
+  for (int32_t i = 0; i < axes.rank; i++) shape.dims[n->window.dims[i]] = sizes->dims[axes.dims[i]];
+  for (int32_t d = 0; d < indices->rank; d++)
+    if (d != n->vector) shape.dims[batch.dims[at++]] = indices->dims[d];
+  return shape;
+}
+
 static ts_status gather_elements(const make_call *m, const numbers *n, const ts_dims *sizes, ts_value_id *out) {
   ts_attrs attrs = {0};
   ts_value_id index, operand;
-  TS_TRY(flat_index(&(position){m, n, m->op->types.data[0].shape, sizes}, &index));
+  const ts_shape shape = gathered_shape(m, n, sizes);
+  TS_TRY(ts_shape_check(&shape, TS_S64));
+  TS_TRY(flat_index(&(position){m, n, &shape, sizes}, &index));
   TS_TRY(flat(m, 0, &operand));
   return make_add(m, TS_OP_TAKE, (ts_values){(ts_value_id[]){operand, index}, 2}, &attrs, out);
 }

@@ -579,6 +579,9 @@ static ts_status custom_call(const make_call *m) {
   if (target && (mlir_token_is(target->token, "annotate_device_placement") || mlir_token_is(target->token, "Sharding")))
     return same(m);
   if (!target) return make_error(m, TS_INVALID_ARGUMENT, "expected a target");
+  if (mlir_token_is(target->token, "shape_assertion")) return make_in_assertion(m);
+  if (mlir_token_is(target->token, "stablehlo.dynamic_reduce_window")) return make_in_dynamic_window(m);
+  if (mlir_token_is(target->token, "stablehlo.dynamic_top_k")) return make_in_dynamic_top_k(m);
   if (is_potrf(target->token)) return potrf(m);
   return make_error(m, TS_UNIMPLEMENTED, "the target %.*s is not known", (int)target->token.length, target->token.text);
 }
@@ -629,6 +632,13 @@ static const struct {
     {"stablehlo.gather", make_in_gather},
     {"stablehlo.scatter", make_in_scatter},
     {"stablehlo.sort", make_in_sort},
+    {"stablehlo.dynamic_broadcast_in_dim", make_in_dynamic},
+    {"stablehlo.dynamic_reshape", make_in_dynamic},
+    {"stablehlo.dynamic_iota", make_in_dynamic},
+    {"stablehlo.dynamic_gather", make_in_dynamic},
+    {"stablehlo.dynamic_pad", make_in_dynamic},
+    {"stablehlo.real_dynamic_slice", make_in_dynamic},
+    {"stablehlo.dynamic_conv", make_in_dynamic},
     {"chlo.top_k", make_in_top_k},
 };
 

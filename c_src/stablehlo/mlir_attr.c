@@ -62,17 +62,38 @@ static ts_status parse_sizes(mlir_parser *p, ts_shape *out) {
   for (;;) {
     const char *at = lexer->at;
     int64_t size = 0;
-    if (at < lexer->end && *at == '?')
-      return mlir_error(TS_UNIMPLEMENTED, p->token, "sizes that are not known cannot be read");
-    while (at < lexer->end && *at >= '0' && *at <= '9')
+    const bool any = at < lexer->end && *at == '?';
+    if (any) at++;
+    while (!any && at < lexer->end && *at >= '0' && *at <= '9')
       if (!ts_mul_i64(size, 10, &size) || !ts_add_i64(size, *at++ - '0', &size))
         return mlir_error(TS_OUT_OF_RANGE, p->token, "a size is too large");
     if (at == lexer->at || at == lexer->end || *at != 'x') return TS_SUCCESS;
     if (out->rank == TS_MAX_RANK)
       return mlir_error(TS_UNIMPLEMENTED, p->token, "a tensor has at most %d dims", TS_MAX_RANK);
-    out->dims[out->rank++] = size;
+    out->dims[out->rank++] = any ? MLIR_ANY_SIZE : size;
     lexer->at = at + 1;
   }
+}
+
+bool mlir_shape_is_known(const ts_shape *shape) {
+  for (int32_t d = 0; d < shape->rank; d++)
+    if (shape->dims[d] == MLIR_ANY_SIZE) return false;
+  return true;
+}
+
+bool mlir_shape_admits(const ts_shape *type, const ts_shape *shape) {
+  if (type->rank != shape->rank) return false;
+  for (int32_t d = 0; d < type->rank; d++)
+    if (type->dims[d] != MLIR_ANY_SIZE && type->dims[d] != shape->dims[d]) return false;
+  return true;
+}
+
+ts_status mlir_shape_check(const ts_shape *shape, ts_dtype type) {
+  ts_shape least;
+  ts_shape_copy(&least, shape);
+  for (int32_t d = 0; d < least.rank; d++)
+    if (least.dims[d] == MLIR_ANY_SIZE) least.dims[d] = 1;
+  return ts_shape_check(&least, type);
 }
 
 ts_status mlir_parse_type(mlir_parser *p, mlir_type *out) {
@@ -92,7 +113,7 @@ ts_status mlir_parse_type(mlir_parser *p, mlir_type *out) {
   }
   if (mlir_at(p, ",")) return mlir_error(TS_UNIMPLEMENTED, p->token, "a type with an encoding cannot be read");
   TS_TRY(mlir_expect(p, ">"));
-  ts_status status = ts_shape_check(&shape, out->dtype);
+  ts_status status = mlir_shape_check(&shape, out->dtype);
   if (status) return ts_error_context(status, "line %zu, column %zu", at.line, at.column);
   TS_TRY(ts_arena_alloc(p->arena, ts_shape_size(&shape), (void **)&kept));
   ts_shape_copy(kept, &shape);
@@ -216,7 +237,9 @@ static ts_status parse_dense(mlir_parser *p, mlir_attr *out) {
   }
   mlir_advance(p);
   TS_TRY(mlir_expect(p, ":"));
-  return mlir_parse_type(p, &out->type);
+  TS_TRY(mlir_parse_type(p, &out->type));
+  if (mlir_shape_is_known(out->type.shape)) return TS_SUCCESS;
+  return mlir_error(TS_INVALID_ARGUMENT, out->token, "the sizes of a constant are not known");
 }
 
 /* array<i64: 1, 2> */
@@ -462,6 +485,8 @@ static bytes_form form_of(const mlir_attr *attr) {
 }
 
 ts_status mlir_check_bytes(const mlir_attr *attr) {
+  if (!mlir_shape_is_known(attr->type.shape))
+    return mlir_error(TS_INVALID_ARGUMENT, attr->token, "the sizes of a constant are not known");
   if (form_of(attr) != BYTES_WRONG) return TS_SUCCESS;
   return mlir_error(TS_INVALID_ARGUMENT, attr->token, "a constant of type %s has %zu bytes",
                     TS_SHAPE_STR(attr->type.dtype, attr->type.shape), attr->byte_count);

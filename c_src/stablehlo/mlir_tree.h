@@ -16,6 +16,16 @@ typedef struct mlir_type {
   const ts_shape *shape; /* room for its rank only; NULL: of bytecode, and no tensor whose numbers Tessera has */
 } mlir_type;
 
+/* A dim whose size is not known. */
+enum { MLIR_ANY_SIZE = -1 };
+
+/* Whether all sizes are known. */
+bool mlir_shape_is_known(const ts_shape *shape);
+/* Whether a shape is one that a type allows. */
+bool mlir_shape_admits(const ts_shape *type, const ts_shape *shape);
+/* ts_shape_check, where sizes may be not known. */
+ts_status mlir_shape_check(const ts_shape *shape, ts_dtype type);
+
 typedef struct mlir_types {
   mlir_type *data;
   size_t count;

@@ -45,8 +45,8 @@ void make_scope_deinit(make_scope *scope) {
 
 /* ---- ops */
 
-static ts_status at_op(const mlir_op *op, ts_status status) {
-  if (!status) return TS_SUCCESS;
+static ts_status at_op(const make_state *r, const mlir_op *op, ts_status status) {
+  if (!status || r->has_text) return status;
   const char *message = ts_status_message(status), *place = op->name.line ? "line " : "byte ";
   if (strncmp(message, place, 5) == 0) return status; /* it names a place within the op */
   return ts_error_context(status, "%s: %.*s", MLIR_PLACE(op->name), (int)op->name.length, op->name.text);
@@ -103,7 +103,7 @@ static ts_status make_op(make_state *r, const mlir_op *op, ts_region_id region, 
   ts_status status = TS_NEW_ARRAY(op->operand_count + 1, &operands);
   if (!status) status = TS_NEW_ARRAY(op->types.count + 1, &results);
   m.results = results;
-  if (!status) status = at_op(op, run_make(&m, operands));
+  if (!status) status = at_op(r, op, run_make(&m, operands));
   ts_free(operands);
   ts_free(results);
   return status;
@@ -141,7 +141,7 @@ ts_status make_block(make_state *r, const mlir_region *block, ts_region_id regio
 
 /* ---- functions */
 
-static const mlir_func *find_func(const make_state *r, mlir_token name) {
+const mlir_func *make_find_func(const make_state *r, mlir_token name) {
   for (size_t i = 0; i < r->module.count; i++)
     if (mlir_tokens_equal(r->module.funcs[i].name, name)) return &r->module.funcs[i];
   return NULL;
@@ -167,7 +167,7 @@ static ts_status inline_into(const make_call *m, const mlir_func *func, make_sco
 }
 
 ts_status make_inline(const make_call *m, mlir_token callee) {
-  const mlir_func *func = find_func(m->r, callee);
+  const mlir_func *func = make_find_func(m->r, callee);
   make_scope scope = {0};
   make_value *results;
   if (!func) return make_error(m, TS_INVALID_ARGUMENT, "there is no function @%.*s", (int)callee.length, callee.text);
@@ -184,6 +184,24 @@ ts_status make_inline(const make_call *m, mlir_token callee) {
   return status;
 }
 
+/* A given type must be one that the module allows. */
+static ts_status check_given(const make_state *r, const mlir_func *func, size_t i) {
+  const mlir_type *type = &func->body.param_types.data[i];
+  if (!r->given) return TS_SUCCESS;
+  const ts_type *given = &r->given->data[i];
+  if (given->dtype == type->dtype && mlir_shape_admits(type->shape, &given->shape)) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s, where -1 is any size", i,
+                  TS_SHAPE_STR(given->dtype, &given->shape), TS_SHAPE_STR(type->dtype, type->shape));
+}
+
+static bool is_symbolic(const mlir_region *body) {
+  for (size_t i = 0; i < body->param_count; i++) {
+    const ts_shape *shape = body->param_types.data[i].shape;
+    if (shape && !mlir_shape_is_known(shape)) return true;
+  }
+  return false;
+}
+
 static ts_status make_main(make_state *r, const mlir_func *func, make_scope *scope, make_value *results,
                            ts_value_id *ids) {
   const mlir_region *body = &func->body;
@@ -193,7 +211,9 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
     make_value value = {.is_bool = type->is_bool};
     if (!type->shape)
       return mlir_error(TS_UNIMPLEMENTED, body->params[i], "argument %zu is no tensor that Tessera has", i);
-    TS_TRY(ts_graph_add_param(r->graph, TS_ROOT, type->dtype, type->shape, &value.id));
+    TS_TRY(check_given(r, func, i));
+    TS_TRY(ts_graph_add_param(r->graph, TS_ROOT, type->dtype, r->given ? &r->given->data[i].shape : type->shape,
+                              &value.id));
     TS_TRY(make_bind(scope, body->params[i], 0, 1, value));
   }
   TS_TRY(make_block(r, body, TS_ROOT, scope, results));
@@ -266,6 +286,11 @@ static ts_status read_graph(make_state *r, const char *text, size_t length, ts_s
     TS_TRY(mlir_parse(&r->arena, text, length, &r->module));
   TS_TRY(find_main(r, &func));
   if (func->body.op_count == 0) return mlir_error(TS_UNIMPLEMENTED, func->name, "expected a function with a body");
+  r->is_symbolic = !r->given && is_symbolic(&func->body);
+  if (r->is_symbolic) return TS_SUCCESS;
+  if (r->given && r->given->count != func->body.param_count)
+    return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", func->body.param_count,
+                    r->given->count);
   size_t count = func->body.ops[func->body.op_count - 1].operand_count;
   ts_status status = TS_NEW_ARRAY(count + 1, &results);
   if (!status) status = TS_NEW_ARRAY(count + 1, &ids);
@@ -277,6 +302,27 @@ static ts_status read_graph(make_state *r, const char *text, size_t length, ts_s
   return status;
 }
 
+static ts_status read_all(make_state *r, const char *text, size_t length, ts_stablehlo_signature *signature) {
+  ts_arena_init(&r->arena);
+  ts_status status = ts_graph_create(&r->graph);
+  if (!status) status = read_graph(r, text, length, signature);
+  ts_arena_deinit(&r->arena);
+  ts_map_deinit(&r->known);
+  if (!status && !r->is_symbolic) return TS_SUCCESS;
+  ts_graph_destroy(r->graph);
+  r->graph = NULL;
+  if (signature) ts_stablehlo_signature_deinit(signature);
+  return status;
+}
+
+ts_status ts_stablehlo_read_for(const char *text, size_t length, const ts_types *given, ts_graph **out) {
+  make_state r = {.given = given};
+  *out = NULL;
+  TS_TRY(read_all(&r, text, length, NULL));
+  *out = r.graph;
+  return TS_SUCCESS;
+}
+
 ts_status ts_stablehlo_read(const char *text, size_t length, ts_graph **out) {
   return ts_stablehlo_read_signature(text, length, out, NULL);
 }
@@ -285,15 +331,8 @@ ts_status ts_stablehlo_read_signature(const char *text, size_t length, ts_graph 
                                       ts_stablehlo_signature *signature) {
   make_state r = {0};
   *out = NULL;
-  ts_arena_init(&r.arena);
-  ts_status status = ts_graph_create(&r.graph);
-  if (!status) status = read_graph(&r, text, length, signature);
-  ts_arena_deinit(&r.arena);
-  if (status) {
-    ts_graph_destroy(r.graph);
-    if (signature) ts_stablehlo_signature_deinit(signature);
-    return status;
-  }
+  TS_TRY(read_all(&r, text, length, signature));
+  if (r.is_symbolic) return ts_error(TS_UNIMPLEMENTED, "the program has sizes that only its arguments say");
   *out = r.graph;
   return TS_SUCCESS;
 }

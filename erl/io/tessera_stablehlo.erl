@@ -15,11 +15,15 @@
 -export([function/1, load/1]).
 
 %% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
-%% The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
+%% Of a program whose sizes are symbols, such as `jax.export.symbolic_shape' makes, each call with other shapes makes a program, which is
+%% kept as that of any function. The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
 %% Tessera cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 function(Text) ->
-    Program = tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text)),
+    Program = case tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text)) of
+                  symbolic -> {symbolic, Text};
+                  Read -> Read
+              end,
     fun(Arguments) -> call(Program, Arguments) end.
 
 %% @doc The same for a file.
@@ -39,4 +43,11 @@ call(Program, Arguments) ->
 
 inlined(Program, Tensors) ->
     Values = [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors],
-    tessera_error:check(stablehlo, Tensors, tessera_nif:inline_program(tessera_trace:current(), Program, Values)).
+    Sized = sized(Program, Tensors),
+    tessera_error:check(stablehlo, Tensors, tessera_nif:inline_program(tessera_trace:current(), Sized, Values)).
+
+%% The program for the shapes of these arguments.
+sized({symbolic, Text}, Tensors) ->
+    Types = [{tessera_operand:type_of(Tensor), tessera_operand:shape_of(Tensor)} || Tensor <- Tensors],
+    tessera_error:check(stablehlo, Tensors, tessera_nif:read_stablehlo(Text, Types));
+sized(Program, _) -> Program.

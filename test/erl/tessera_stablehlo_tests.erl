@@ -42,6 +42,77 @@ program(File, Arguments) ->
     F = tessera_stablehlo:load(File),
     tessera:to_text(F, [Arguments]).
 
+%% ---- sizes that are symbols
+
+%% One artifact serves each size: arguments of two sizes give what XLA computed.
+symbolic_test_() ->
+    [{filename:basename(File), {timeout, 60, fun() -> symbolic(tessera_stablehlo:load(File), filename:rootname(File)) end}}
+     || File <- lists:sort(filelib:wildcard(data("symbolic/*.vhlo")))].
+
+symbolic(F, Name) ->
+    [begin
+         {Arguments, Expected} = arrays(File),
+         Results = F(Arguments),
+         ?assertEqual([tessera:shape(T) || T <- Expected], [tessera:shape(T) || T <- Results]),
+         [?assertMatch({I, Difference} when Difference < 2.0e-5, {I, difference(A, B)})
+          || {I, A, B} <- lists:zip3(lists:seq(1, length(Results)), Expected, Results), tessera:size(A) > 0]
+     end || File <- [Name ++ "0.npz", Name ++ "1.npz"]].
+
+arrays(File) ->
+    Arrays = tessera_io:load(File, #{map => false}),
+    Keys = lists:sort(maps:keys(Arrays)),
+    {[map_get(Key, Arrays) || <<"in", _/binary>> = Key <- Keys], [map_get(Key, Arrays) || <<"out", _/binary>> = Key <- Keys]}.
+
+symbolic_bytecode_test_() ->
+    [{filename:basename(File), fun() ->
+              {Arguments, _} = arrays(filename:rootname(File) ++ "1.npz"),
+              ?assertEqual(program(File, Arguments), program(filename:rootname(File) ++ ".vhlo", Arguments))
+      end} || File <- lists:sort(filelib:wildcard(data("symbolic/*.mlir")))].
+
+%% The program for a size is compiled once.
+symbolic_cache_test() ->
+    F = tessera_stablehlo:load(data("symbolic/sorts.vhlo")),
+    Run = fun(Rows) -> F([tessera:iota({Rows, 3}, f32, #{axis => 0})]) end,
+    [Run(Rows) || Rows <- [3, 4]],
+    Before = tessera_cache:size(),
+    [Run(Rows) || Rows <- [3, 4, 3]],
+    ?assertEqual(Before, tessera_cache:size()).
+
+%% A function of symbolic sizes is one like others.
+symbolic_function_test() ->
+    F = tessera_stablehlo:load(data("symbolic/network.vhlo")),
+    X = tessera:tensor([[0.1, 0.2, 0.3], [0.4, -0.5, 0.6]]),
+    G = tessera:jit(fun(V) -> [tessera:sum(Y) || Y <- F([V])] end),
+    ?assertEqual([tessera:to_list(tessera:sum(Y)) || Y <- F([X])], [tessera:to_list(Y) || Y <- G(X)]),
+    ?assertEqual({2, 3}, tessera:shape((tessera:grad(fun(V) -> tessera:sum(hd(F([V]))) end))(X))).
+
+symbolic_refused_test() ->
+    F = tessera_stablehlo:load(data("symbolic/shapes.vhlo")),
+    Zeros = fun(Rows) -> tessera:zeros({Rows, 3}) end,
+    tessera_test:raises(invalid_argument, "Input shapes do not match the polymorphic shapes specification. Found inconsistency between dimension "
+                        "size args[1].shape[0] (= 5) and the specification '2*b' (= 4).", fun() -> F([Zeros(2), Zeros(5)]) end),
+    tessera_test:raises(invalid_argument, "argument 1 is f32[4], expected f32[-1,3], where -1 is any size",
+                        fun() -> F([Zeros(2), tessera:zeros({4})]) end),
+    tessera_test:raises(invalid_argument, "takes 2 arguments, got 1", fun() -> F([Zeros(2)]) end).
+
+assertion_text_test() ->
+    Text = <<"func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  %c = stablehlo.constant dense<3> : tensor<i32>\n"
+             "  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>\n"
+             "  %ok = stablehlo.compare GE, %n, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+             "  stablehlo.custom_call @shape_assertion(%ok, %n, %c) {error_message = \"\\22n\\22 is {0},\\09not {1}: {9}\", "
+             "has_side_effect = true} : (tensor<i1>, tensor<i32>, tensor<i32>) -> ()\n  return %x : tensor<?xf32>\n}">>,
+    F = tessera_stablehlo:function(Text),
+    ?assertEqual([[1.0, 2.0, 3.0]], [tessera:to_list(T) || T <- F([tessera:tensor([1.0, 2.0, 3.0])])]),
+    tessera_test:raises(invalid_argument, "stablehlo: \"n\" is 2,\tnot 3: {9}", fun() -> F([tessera:tensor([1.0, 2.0])]) end).
+
+%% A size that the arguments do not say.
+unknown_shape_test() ->
+    Text = <<"func.func @main(%x: tensor<?xf32>, %s: tensor<1xi32>) -> tensor<?xf32> {\n"
+             "  %0 = stablehlo.dynamic_reshape %x, %s : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32>\n  return %0 : tensor<?xf32>\n}">>,
+    F = tessera_stablehlo:function(Text),
+    tessera_test:raises(unimplemented, "stablehlo.dynamic_reshape: operand 1 is not known while the program is read",
+                        fun() -> F([tessera:tensor([1.0]), tessera:tensor([1], s32)]) end).
+
 %% What Tessera prints it reads again.
 printed_test() ->
     F = fun(X, Y) ->
@@ -189,7 +260,7 @@ refused() ->
      {invalid_argument, "a number of type f32", main("%0 = stablehlo.constant dense<x> : tensor<2xf32>", "%0")},
      {out_of_range, "too large", "func.func @main(%x: tensor<99999999999999999999xf32>) -> tensor<f32> {"},
      {out_of_range, "", "func.func @main(%x: tensor<4294967296x4294967296xf32>) -> tensor<f32> {"},
-     {unimplemented, "sizes that are not known", "func.func @main(%x: tensor<?xf32>) -> tensor<f32> {"},
+     {invalid_argument, "the sizes of a constant are not known", main("%0 = stablehlo.constant dense<1.0> : tensor<?xf32>", "%0")},
      {unimplemented, "no tensor has such elements", "func.func @main(%x: tensor<2xf9>) -> tensor<f32> {"},
      {invalid_argument, "call each other", "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>\n return %0 : tensor<f32>\n}"},
      {invalid_argument, "there is no function @f", main("%0 = call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")},

@@ -1,7 +1,8 @@
 # Makes the files of this folder: programs that jax.export writes as StableHLO, and archives with arguments and the results that XLA
 # computes. tessera_stablehlo_tests reads them. Locations are kept in two of them. Each text is there as bytecode, too: as a portable
 # artifact (.vhlo), of another version of StableHLO for each program, and as bytecode of StableHLO itself (.bc). "make.py bytecode" makes
-# these of the texts that are there.
+# these of the texts that are there, and "make.py symbolic" the folder symbolic/: programs whose batch has any size, with arguments and
+# results at several sizes.
 import os
 import re
 import sys
@@ -268,6 +269,81 @@ def write_bytecode(name, index):
         with open(f"{d}/{name}.vhlo", "wb") as out:
             out.write(portable(text, index % len(VERSIONS)))
 
+
+# Programs of a batch b and weights, and the shapes of the arguments that have it.
+W = f32(3, 4)
+S = {
+    "network": (
+        lambda x: (jax.nn.softmax(jnp.tanh(x @ W)), jax.nn.relu(x).mean(0), jnp.var(x, 0), jax.nn.gelu(x @ W)),
+        [("b, 3", np.float32)],
+    ),
+    "attention": (attention, [("b, 2, t, 4", np.float32)] * 3),
+    "lstm": (
+        lambda xs: lstm(P["lstm"][1][0], P["lstm"][1][1], P["lstm"][1][2], xs),
+        [("b, 3", np.float32)],
+    ),
+    "shapes": (
+        lambda x, y: (
+            jnp.concatenate([x, y], 0),
+            x.reshape(-1),
+            jnp.arange(x.shape[0]) * 2,
+            jnp.pad(x, ((1, 2), (0, 1))),
+            x[::-1],
+            x[:, 1:],
+            jnp.broadcast_to(x[None], (2, *x.shape)),
+            x.T,
+            jnp.ones((x.shape[0], 2)) * x.shape[0],
+            jnp.full((y.shape[0] + 1,), 3),
+        ),
+        [("b, 3", np.float32), ("2*b, 3", np.float32)],
+    ),
+    "sorts": (
+        lambda x: (jnp.sort(x, 0), jnp.argsort(x, 0), jnp.cumsum(x, 0), jnp.argmax(x, 0), lax.top_k(x, 2), x.max(0)),
+        [("b, 3", np.float32)],
+    ),
+    "indexing": (
+        lambda x, i: (x[i], jnp.take_along_axis(x, i[:, None], 1), x.at[i].add(1.0), x[0], x[-1], jax.nn.one_hot(i, 3)),
+        [("b, 3", np.float32), ("b", np.int32)],
+    ),
+    "loops": (
+        lambda x: (
+            lax.fori_loop(0, x.shape[0], lambda i, a: a + x[i].sum() * i, 0.0),
+            lax.while_loop(lambda a: jnp.all(a < 100), lambda a: a * 2 + x.shape[0], jnp.abs(x)),
+            lax.cond(x.sum() > 0, lambda: x + x.shape[0], lambda: x - x.shape[0]),
+            jax.grad(lambda y: (y**2).mean())(x),
+        ),
+        [("b, 3", np.float32)],
+    ),
+    "cnn": (lambda x: cnn(P["cnn"][1][0], P["cnn"][1][1], x), [("b, h, 8, 1", np.float32)]),
+}
+SIZES = [{"b": 2, "t": 3, "h": 8}, {"b": 5, "t": 1, "h": 11}]
+
+
+def write_symbolic(name, f, specs):
+    scope = export.SymbolicScope()
+    shapes = [export.symbolic_shape(text, scope=scope) for text, _ in specs]
+    arguments = [jax.ShapeDtypeStruct(shape, dtype) for shape, (_, dtype) in zip(shapes, specs)]
+    exported = export.export(jax.jit(f), platforms=["cpu"])(*arguments)
+    with open(f"{d}/symbolic/{name}.vhlo", "wb") as file:
+        file.write(exported.mlir_module_serialized)
+    with open(f"{d}/symbolic/{name}.mlir", "w") as file:
+        file.write(without_locations(exported.mlir_module()))
+    for i, sizes in enumerate(SIZES):
+        arrays = {}
+        given = []
+        for text, dtype in specs:
+            shape = tuple(eval(part.strip(), dict(sizes)) for part in text.split(","))
+            given.append(f32(*shape) if dtype == np.float32 else rng.integers(0, 2, shape).astype(dtype))
+        arrays.update({f"in{j:02d}": x for j, x in enumerate(given)})
+        for j, y in enumerate(jax.tree.leaves(jax.jit(f)(*given))):
+            arrays[f"out{j:02d}"] = np.asarray(y)
+        np.savez_compressed(f"{d}/symbolic/{name}{i}.npz", **arrays)
+
+
+if "symbolic" in sys.argv:
+    for name, (f, specs) in S.items():
+        write_symbolic(name, f, specs)
+    sys.exit()
 
 for index, (name, (f, arguments)) in enumerate(P.items()):
     if "bytecode" in sys.argv:
