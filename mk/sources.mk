@@ -206,6 +206,7 @@ KERNEL_SRC := \
   c_src/kernel/fft/fft_vector_avx512.c \
   c_src/kernel/fft/fft_vector_base.c \
   c_src/kernel/gemm/gemm.c \
+  c_src/kernel/gemm/gemm_amx.c \
   c_src/kernel/gemm/gemm_long.c \
   c_src/kernel/gemm/gemm_pack.c \
   c_src/kernel/gemm/gemm_pack_complex.c \
@@ -436,6 +437,7 @@ C_TESTS := \
   test_conv \
   test_device \
   test_gemm \
+  test_gemm_amx \
   test_gemm_long \
   test_gemm_widen \
   test_exec \
@@ -508,6 +510,7 @@ TSAN_TESTS := \
   test_factors \
   test_factors_complex \
   test_gemm \
+  test_gemm_amx \
   test_gemm_long \
   test_gemm_widen \
   test_group \

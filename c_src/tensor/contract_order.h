@@ -7,6 +7,10 @@
  * blocks are added in pairs, then neighbouring pairs, until one is left; the last of an odd number passes on unchanged.
  * f16 and bf16 do all of it in f32 and round once, at the end.
  *
+ * Products whose result is bf16 have chains of TS_CONTRACT_TILE_CHAIN terms on machines of the class of AMX: what one
+ * instruction of AMX sums before it adds. (Its sums of pairs have one half of 0, so that a chain has the order of the
+ * terms.) Not so convolutions.
+ *
  * So a sum has the error of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings; one chain would have n. A
  * product of up to BLOCK terms needs no memory but its result: a tile keeps a chain in registers, and adds it to the
  * result.
@@ -16,7 +20,15 @@
 #ifndef TS_TENSOR_CONTRACT_ORDER_H
 #define TS_TENSOR_CONTRACT_ORDER_H
 
+#include "tensor/dtype.h"
+
 #define TS_CONTRACT_CHAIN 128
+#define TS_CONTRACT_TILE_CHAIN 16
 #define TS_CONTRACT_BLOCK 8192
+
+/* The terms of a chain of a product with results of this type; `amx` is ts_target.amx of the host. */
+static inline int64_t ts_contract_chain(ts_dtype out, bool amx) {
+  return amx && out == TS_BF16 ? TS_CONTRACT_TILE_CHAIN : TS_CONTRACT_CHAIN;
+}
 
 #endif

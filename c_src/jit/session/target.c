@@ -8,6 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#endif
+
 /* The instruction set classes. LLVM's CPU names are the portable levels, so that all machines of one class run the same
  * code. */
 #if defined(__x86_64__)
@@ -41,8 +46,30 @@ static const ts_target classes[] = {
      .cpu = "x86-64-v4",
      .features = "",
      .sleef_suffix = "avx512f"},
+    {.arch = TS_ARCH_X86_64,
+     .isa = TS_ISA_AVX512,
+     .triple = "x86_64-unknown-linux-gnu",
+     .lanes = 16,
+     .vector_registers = 32,
+     .fma = true,
+     .amx = true,
+     .masked = true,
+     .masked_small = true,
+     .cpu = "x86-64-v4",
+     .features = "",
+     .sleef_suffix = "avx512f"},
 };
-static const char *const isa_names[] = {"sse4", "avx2", "avx512"};
+static const char *const isa_names[] = {"sse4", "avx2", "avx512", "amx"};
+
+/* Linux gives a process the registers of AMX when it asks for them, unless a thread's stack of signals is too small to
+ * save them. Threads that begin later have them, too. */
+static bool may_use_amx(void) {
+  enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+  unsigned a, b, c, d;
+  const unsigned bf16 = 1U << 22, tile = 1U << 24;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (bf16 | tile)) != (bf16 | tile)) return false;
+  return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
 
 static size_t best_class(void) {
   __builtin_cpu_init();
@@ -51,7 +78,7 @@ static size_t best_class(void) {
   bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512cd");
-  return avx2 ? (avx512 ? 2 : 1) : 0;
+  return avx2 ? (avx512 ? (may_use_amx() ? 3 : 2) : 1) : 0;
 }
 #elif defined(__aarch64__)
 static const ts_target classes[] = {
@@ -74,6 +101,7 @@ static size_t best_class(void) { return 0; }
 
 const ts_target *ts_target_all(size_t *out_count) {
   *out_count = sizeof(classes) / sizeof(*classes);
+  while (classes[*out_count - 1].amx) --*out_count; /* it shares the code of the class before */
   return classes;
 }
 
@@ -129,7 +157,7 @@ const ts_target *ts_target_host(void) {
 
 bool ts_target_limit(int level) {
   atomic_store(&limit, level);
-  bool is_taken = ts_target_host()->isa == classes[level].isa;
+  bool is_taken = ts_target_host()->isa == classes[level].isa && host.amx == classes[level].amx;
   if (!is_taken) atomic_store(&limit, INT_MAX);
   return is_taken;
 }

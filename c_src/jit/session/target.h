@@ -22,13 +22,15 @@ typedef struct ts_target {
   int64_t page_size;
   int64_t l1_bytes, l2_bytes, l3_bytes;
   bool fma;             /* one rounding for a product and a sum */
+  bool amx;             /* products of bf16 by AMX, which change the order of their sums (tensor/contract_order.h) */
   const char *cpu;      /* LLVM's CPU name */
   const char *features; /* LLVM's feature string */
   const char *triple;
   const char *sleef_suffix; /* suffix of its vector functions: "avx512f", "avx2", "sse4", "advsimd" */
 } ts_target;
 
-/* TESSERA_ISA=sse4|avx2|avx512 lowers the choice, for tests. */
+/* TESSERA_ISA=sse4|avx2|avx512 lowers the choice, for tests. The class of AMX has the kernels of AVX-512; it is taken
+ * if the system lets the process use AMX. */
 const ts_target *ts_target_host(void);
 
 /* Fails when TESSERA_ISA is neither empty nor the name of an instruction set of this architecture. */
@@ -42,7 +44,7 @@ const char *ts_target_level_name(int level);
  */
 bool ts_target_limit(int level);
 
-/* Every class of machine of this architecture; sizes of pages and caches are 0. */
+/* Every class of machine of this architecture for which code is compiled; sizes of pages and caches are 0. */
 const ts_target *ts_target_all(size_t *out_count);
 
 #endif

@@ -17,7 +17,7 @@ static void run_zeros(const gemm_run *run) {
 
 /* Integers have one chain, of any length. */
 static ts_status run_any(const gemm_run *run) {
-  if (run->chain == TS_CONTRACT_CHAIN && run->shape.k > TS_CONTRACT_BLOCK) return ts_gemm_run_long(run);
+  if (!ts_gemm_goes_on(run) && run->shape.k > TS_CONTRACT_BLOCK) return ts_gemm_run_long(run);
   return run->kernel == TS_GEMM_TILE ? ts_gemm_run_passes(run) : ts_gemm_run_vector(run);
 }
 

@@ -12,6 +12,7 @@ struct ts_gemm {
   bool native;                  /* results are computed in their own type; else in 32 bits */
   bool complex;                 /* of complex numbers, whose parts have the types */
   bool scaled;                  /* an operand is scaled while it is packed: tiles only */
+  bool amx;                     /* tiles are computed by gemm_amx.c */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
   int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, else 1 */
   ts_gemm_compute compute;      /* of AXPY and DOT; the type of tiles is in the geometry */
@@ -37,7 +38,7 @@ typedef struct gemm_run {
   bool native; /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
   int size;    /* bytes of an element of `out` */
   ts_gemm_kernel kernel;
-  int64_t chain;   /* steps of k in one chain: TS_CONTRACT_CHAIN, or TS_GEMM_ONE_CHAIN */
+  int64_t chain;   /* steps of k in one chain: ts_contract_chain, or TS_GEMM_ONE_CHAIN */
   int64_t first_k; /* of `rows`: where the run's k begin */
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;

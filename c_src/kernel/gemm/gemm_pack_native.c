@@ -20,8 +20,9 @@ static uint32_t widen_f16(uint16_t v) {
 static uint8_t narrow_8(uint32_t v) { return (uint8_t)v; }
 static uint16_t narrow_16(uint32_t v) { return (uint16_t)v; }
 
+/* All NaNs become one: AMX makes others than the other kernels do. */
 static uint16_t narrow_bf16(uint32_t v) {
-  uint32_t rounded = v + 0x7FFF + (v >> 16 & 1), quiet = v | 0x00400000u;
+  uint32_t rounded = v + 0x7FFF + (v >> 16 & 1), quiet = 0x7FC00000u;
   return (uint16_t)(((v & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded) >> 16);
 }
 

@@ -1,4 +1,5 @@
 /* Products by tiles: the operands are packed into panels, and tasks compute tiles of the result from them. */
+#include "kernel/gemm/gemm_amx.h"
 #include "kernel/gemm/gemm_internal.h"
 
 #include <string.h>
@@ -46,6 +47,7 @@ typedef struct plan {
   int64_t rhs_batches;
   int64_t shared_bytes, lhs_bytes, rhs_bytes, partial_bytes, worker_bytes;
   char *shared, *workers;
+  _Atomic bool *has_tiny; /* of gemm_amx.c: whether a packed operand has numbers that it flushes to zero */
 } plan;
 
 static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(value, unit) * unit; }
@@ -207,6 +209,13 @@ static gemm_pack scaled_from(const plan *p, int operand, int64_t batch, int64_t 
   return pack;
 }
 
+/* Packs columns and `k` elements of rhs. */
+static void pack_rhs(const plan *p, const gemm_pack *pack, const char *from, int64_t units, int64_t k, char *panels) {
+  ts_gemm_pack(pack, from, units, k, panels, panel_bytes(p, gemm_ceil_div(k, p->depth)));
+  if (p->run->gemm->amx && ts_gemm_amx_has_tiny(panels, gemm_ceil_div(units, pack->step) * pack->width * k))
+    atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
+}
+
 static void pack_task(void *arg, int64_t task, int worker) {
   (void)worker;
   const plan *p = arg;
@@ -219,7 +228,7 @@ static void pack_task(void *arg, int64_t task, int worker) {
   int64_t cols = gemm_min(PACK_PANELS * p->tile_cols, s->n - col);
   const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->rhs_size;
   const gemm_pack pack = scaled_from(p, 1, batch, col);
-  ts_gemm_pack(&pack, from, cols, elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc), panel_bytes(p, kc));
+  pack_rhs(p, &pack, from, cols, elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc));
 }
 
 /* ---- tiles ---- */
@@ -286,6 +295,11 @@ static void pack_rows(const task *t) {
 static void pack_lhs(const task *t, const char *from, int64_t k) {
   const plan *p = t->p;
   const gemm_pack pack = scaled_from(p, 0, t->batch, t->row);
+  if (p->run->gemm->amx) {
+    if (ts_gemm_amx_pack_left(&pack, from, t->rows, k, t->lhs_space))
+      atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
+    return;
+  }
   ts_gemm_pack(&pack, from, t->rows, k, t->lhs_space, t->kc * p->g->panel * p->g->element_size);
 }
 
@@ -309,8 +323,7 @@ static void pack_group(task *t, int64_t first, int64_t end) {
   t->group = first;
   if (p->mode != RHS_PRIVATE) return;
   const gemm_pack pack = scaled_from(p, 1, t->batch, t->col + first);
-  ts_gemm_pack(&pack, rhs_address(t, first), end - first, elements_of(p, t->k, t->kc), t->rhs_space,
-               panel_bytes(p, t->kc));
+  pack_rhs(p, &pack, rhs_address(t, first), end - first, elements_of(p, t->k, t->kc), t->rhs_space);
 }
 
 /* The address of the panel that starts at the task's column `col`; also the bytes from k to k + 1. */
@@ -323,6 +336,25 @@ static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t 
   if (cols < p->tile_cols) return t->rhs_space;
   *out_stride = p->shape.rhs_row * p->run->gemm->size;
   return rhs_address(t, col);
+}
+
+/* run_row by AMX. */
+static void run_amx_row(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end) {
+  const plan *p = t->p;
+  gemm_amx_tile tile = {.rows = rows,
+                        .k = t->kc,
+                        .lhs = t->lhs_space + row * t->kc * p->g->element_size,
+                        .out_stride = t->out_stride,
+                        .adds = t->k > 0,
+                        .has_tiny = atomic_load_explicit(p->has_tiny, memory_order_relaxed)};
+  for (int64_t col = first; col < end; col += p->tile_cols) {
+    int64_t stride;
+    tile.cols = gemm_min(p->tile_cols, end - col);
+    tile.rhs = find_panel(t, col, tile.cols, &stride);
+    tile.out = t->out + row * t->out_stride + col * p->g->element_size;
+    ts_gemm_amx_run(&tile);
+  }
+  ts_gemm_amx_end();
 }
 
 /* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. */
@@ -379,7 +411,10 @@ static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   for (int64_t row = 0; row < t->rows;) {
     int height = pick_height(p->g, t->rows - row);
     int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
-    run_row(t, row, height, rows, first, end);
+    if (p->run->gemm->amx)
+      run_amx_row(t, row, rows, first, end);
+    else
+      run_row(t, row, height, rows, first, end);
     row += rows;
     if (!last || (row - done < most && row < t->rows)) continue;
     finish(t, done, row - done, first, end, worker);
@@ -435,7 +470,9 @@ static void product_task(void *arg, int64_t index, int worker) {
 
 static ts_status run_pass(plan *p) {
   const gemm_run *run = p->run;
+  _Atomic bool has_tiny = false;
   int64_t tasks = p->shape.batch * p->row_tasks * p->col_tasks, space;
+  p->has_tiny = &has_tiny;
   if (tasks == 1) p->parallel = &ts_parallel_serial;
   if (!ts_mul_i64(p->worker_bytes, p->parallel->width, &space) || !ts_add_i64(space, p->shared_bytes, &space))
     return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
@@ -477,7 +514,8 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
 
 /* Sums of integers wrap, in any order. */
 static int64_t chain_of(const ts_gemm *gemm, const ts_gemm_call *call) {
-  return call->one_chain || gemm->compute >= TS_GEMM_I32 ? TS_GEMM_ONE_CHAIN : TS_CONTRACT_CHAIN;
+  if (call->one_chain || gemm->compute >= TS_GEMM_I32) return TS_GEMM_ONE_CHAIN;
+  return call->rows ? TS_CONTRACT_CHAIN : ts_contract_chain(gemm->types.out, ts_target_host()->amx);
 }
 
 gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {

@@ -28,9 +28,9 @@ ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar
   return (ts_dtype_is_complex(type) ? complex_multiply_add : real_multiply_add)(type, l, r, acc);
 }
 
-void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type) {
+void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type, int64_t chain) {
   const int64_t parts = ts_dtype_is_complex(type) ? 2 : 1;
-  *s = (ts_ref_sum){.type = type, .chain = TS_CONTRACT_CHAIN / parts, .block = TS_CONTRACT_BLOCK / parts};
+  *s = (ts_ref_sum){.type = type, .chain = chain / parts, .block = TS_CONTRACT_BLOCK / parts};
 }
 
 static ts_scalar add(const ts_ref_sum *s, ts_scalar a, ts_scalar b) { return ts_ref_binary(TS_OP_ADD, s->type, a, b); }

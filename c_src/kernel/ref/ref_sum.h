@@ -13,7 +13,8 @@ typedef struct ts_ref_sum {
   ts_scalar levels[64]; /* [i]: the sum of 2^i neighbouring blocks where bit i of `blocks` is set */
 } ts_ref_sum;
 
-void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type);
+/* In f32, f64 or a complex type; `chain` counts real terms. */
+void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type, int64_t chain);
 void ts_ref_sum_add(ts_ref_sum *s, ts_scalar l, ts_scalar r);
 ts_scalar ts_ref_sum_end(ts_ref_sum *s);
 

@@ -1,0 +1,228 @@
+#include "kernel/gemm/gemm_amx.h"
+
+#include <string.h>
+
+/* Rows or columns of a tile register, and steps of k of one instruction. */
+#define UNIT TS_CONTRACT_TILE_CHAIN
+#define PANEL (2 * UNIT)
+
+#if defined(__x86_64__)
+#include "kernel/isa_amx.h"
+
+void ts_gemm_amx_set_geometry(ts_gemm_geometry *out) {
+  out->vectors = 2;
+  out->rows[0] = out->panel = PANEL;
+  for (int h = 1; h < TS_GEMM_HEIGHTS; h++) out->rows[h] = 0; /* any number of rows is one tile */
+}
+
+/* ---- packing ---- */
+
+/* The bits of numbers of f32, without their signs, that are neither 0 nor at least 2^-56 are from 1 to TINY. */
+#define TINY ((71u << 23) - 1)
+
+/* The lanes that are tiny. */
+static __mmask16 find_tiny(__m512i x) {
+  const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi32(0x7FFFFFFF)), one = _mm512_set1_epi32(1);
+  return _mm512_cmplt_epu32_mask(_mm512_sub_epi32(magnitude, one), _mm512_set1_epi32((int)TINY));
+}
+
+bool ts_gemm_amx_has_tiny(const char *panels, int64_t elements) {
+  __mmask16 tiny = 0;
+  int64_t i = 0;
+  for (; i + 16 <= elements; i += 16) tiny |= find_tiny(_mm512_loadu_si512(panels + 4 * i));
+  return tiny != 0;
+}
+
+/* Up to 16 steps of k of a row. */
+static __m512i load_row(const gemm_pack *p, const uint16_t *from, int64_t steps) {
+  uint16_t aside[UNIT] = {0};
+  if (p->k_stride == 1) {
+    const __mmask16 mask = (__mmask16)((1u << steps) - 1);
+    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from)), 16);
+  }
+  for (int64_t k = 0; k < steps; k++) aside[k] = from[k * p->k_stride];
+  return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)aside)), 16);
+}
+
+static __mmask16 pack_panel(const gemm_pack *p, const uint16_t *from, int64_t units, int64_t k, char *panel) {
+  __mmask16 tiny = 0;
+  for (int64_t first = 0; first < k; first += UNIT) {
+    const int64_t steps = gemm_min(UNIT, k - first);
+    const __mmask16 mask = (__mmask16)((1u << steps) - 1);
+    char *to = panel + first * PANEL * 4;
+    for (int64_t u = 0; u < units; u++) {
+      const __m512i row = load_row(p, from + u * p->unit_stride + first * p->k_stride, steps);
+      tiny |= find_tiny(row);
+      _mm512_mask_storeu_epi32(to + u * steps * 4, mask, row);
+    }
+  }
+  return tiny;
+}
+
+bool ts_gemm_amx_pack_left(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
+  const uint16_t *from = (const uint16_t *)(const void *)source;
+  __mmask16 tiny = 0;
+  for (int64_t u = 0; u < units; u += PANEL)
+    tiny |= pack_panel(p, from + u * p->unit_stride, gemm_min(PANEL, units - u), k, panels + u * k * 4);
+  return tiny != 0;
+}
+
+/* ---- tiles ---- */
+
+/* Registers: 0 to 3 sums (upper left, upper right, lower left, lower right), 4 and 5 rows, 6 and 7 columns. */
+typedef struct configuration {
+  uint8_t palette, start, reserved[14];
+  uint16_t bytes[16];
+  uint8_t rows[16];
+} configuration;
+
+static void set_register(configuration *c, int index, int64_t rows, int64_t cols) {
+  c->rows[index] = (uint8_t)rows;
+  c->bytes[index] = (uint16_t)(4 * cols);
+}
+
+/* The sizes of registers for `steps` of k. A register without rows or columns is one of one element, and not used. */
+static void configure(const gemm_amx_tile *t, int64_t steps) {
+  _Alignas(64) configuration c = {.palette = 1};
+  const int64_t upper = gemm_min(UNIT, t->rows), lower = gemm_max(1, t->rows - UNIT);
+  const int64_t left = gemm_min(UNIT, t->cols), right = gemm_max(1, t->cols - UNIT);
+  set_register(&c, 0, upper, left);
+  set_register(&c, 1, upper, right);
+  set_register(&c, 2, lower, left);
+  set_register(&c, 3, lower, right);
+  set_register(&c, 4, upper, steps);
+  set_register(&c, 5, lower, steps);
+  set_register(&c, 6, steps, left);
+  set_register(&c, 7, steps, right);
+  _tile_loadconfig(&c);
+}
+
+typedef struct quarters {
+  bool right, lower;
+} quarters;
+
+static void load_sums(const gemm_amx_tile *t, quarters has, bool adds) {
+  const char *out = t->out, *below = out + UNIT * t->out_stride;
+  const size_t stride = (size_t)t->out_stride;
+  if (!adds) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    return;
+  }
+  _tile_loadd(0, out, stride);
+  if (has.right) _tile_loadd(1, out + UNIT * 4, stride);
+  if (has.lower) _tile_loadd(2, below, stride);
+  if (has.right && has.lower) _tile_loadd(3, below + UNIT * 4, stride);
+}
+
+static void store_sums(const gemm_amx_tile *t, quarters has) {
+  char *out = t->out, *below = out + UNIT * t->out_stride;
+  const size_t stride = (size_t)t->out_stride;
+  _tile_stored(0, out, stride);
+  if (has.right) _tile_stored(1, out + UNIT * 4, stride);
+  if (has.lower) _tile_stored(2, below, stride);
+  if (has.right && has.lower) _tile_stored(3, below + UNIT * 4, stride);
+}
+
+/* `chains` of `steps` terms each, for the quarters that there are. */
+static void sum_quarters(const char *lhs, const char *rhs, int64_t chains, int64_t steps, quarters has) {
+  const size_t left = (size_t)steps * 4, right = PANEL * 4;
+  for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {
+    _tile_loadd(4, lhs, left);
+    _tile_loadd(6, rhs, right);
+    _tile_dpbf16ps(0, 4, 6);
+    if (has.right) {
+      _tile_loadd(7, rhs + UNIT * 4, right);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if (!has.lower) continue;
+    _tile_loadd(5, lhs + UNIT * left, left);
+    _tile_dpbf16ps(2, 5, 6);
+    if (has.right) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+/* The same of all quarters, without choices. */
+static void sum_all(const char *lhs, const char *rhs, int64_t chains) {
+  const size_t left = UNIT * 4, right = PANEL * 4;
+  for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {
+    _tile_loadd(6, rhs, right);
+    _tile_loadd(4, lhs, left);
+    _tile_loadd(7, rhs + UNIT * 4, right);
+    _tile_loadd(5, lhs + UNIT * left, left);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+/* Chains of `steps` terms each, from step `first` of k on. */
+static void run_chains(const gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {
+  const quarters has = {t->cols > UNIT, t->rows > UNIT};
+  const char *lhs = t->lhs + first * PANEL * 4, *rhs = t->rhs + first * PANEL * 4;
+  configure(t, steps);
+  load_sums(t, has, t->adds || first > 0);
+  if (has.right && has.lower && steps == UNIT)
+    sum_all(lhs, rhs, chains);
+  else
+    sum_quarters(lhs, rhs, chains, steps, has);
+  store_sums(t, has);
+}
+
+/* ---- tiny numbers ---- */
+
+/* A chain of `steps` terms, of 16 columns. */
+static __m512 sum_chain(const float *lhs, const char *rhs, int64_t steps) {
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t k = 0; k < steps; k++, rhs += PANEL * 4)
+    sum = _mm512_fmadd_ps(_mm512_set1_ps(lhs[k]), _mm512_loadu_ps((const float *)(const void *)rhs), sum);
+  return sum;
+}
+
+/* Adds the chains from step `first` of k on to a row of the tile, or stores them. */
+static void run_row_slowly(const gemm_amx_tile *t, int64_t row, int64_t first) {
+  const int64_t steps = gemm_min(UNIT, t->k - first);
+  const float *lhs = (const float *)(const void *)(t->lhs + (first * PANEL + row * steps) * 4);
+  for (int64_t col = 0; col < t->cols; col += UNIT) {
+    const __mmask16 mask = (__mmask16)((1u << gemm_min(UNIT, t->cols - col)) - 1);
+    float *out = (float *)(void *)(t->out + row * t->out_stride + col * 4);
+    __m512 sum = sum_chain(lhs, t->rhs + (first * PANEL + col) * 4, steps);
+    if (t->adds || first > 0) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), sum);
+    _mm512_mask_storeu_ps(out, mask, sum);
+  }
+}
+
+static void run_slowly(const gemm_amx_tile *t) {
+  for (int64_t first = 0; first < t->k; first += UNIT)
+    for (int64_t r = 0; r < t->rows; r++) run_row_slowly(t, r, first);
+}
+
+void ts_gemm_amx_run(const gemm_amx_tile *t) {
+  const int64_t whole = t->k / UNIT, rest = t->k % UNIT;
+  if (t->has_tiny) {
+    run_slowly(t);
+    return;
+  }
+  if (whole > 0) run_chains(t, 0, whole, UNIT);
+  if (rest > 0) run_chains(t, whole * UNIT, 1, rest);
+}
+
+void ts_gemm_amx_end(void) { _tile_release(); }
+
+#include "kernel/isa_end.h"
+
+#else
+
+/* ts_target.amx is false: none of these is called. */
+void ts_gemm_amx_set_geometry(ts_gemm_geometry *out) { (void)out; }
+bool ts_gemm_amx_has_tiny(const char *panels, int64_t elements) { return panels && elements < 0; }
+bool ts_gemm_amx_pack_left(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
+  return p && source && panels && units + k < 0;
+}
+void ts_gemm_amx_run(const gemm_amx_tile *t) { (void)t; }
+void ts_gemm_amx_end(void) {}
+
+#endif

@@ -1,0 +1,82 @@
+/* Products of bf16 around the sizes of the tiles of AMX, and of numbers that AMX takes for zeros. Other classes of
+ * machines compute the same sums by other kernels. */
+#include "gemm_check.h"
+
+/* Rows, columns and steps on both sides of one tile, of two, and of the steps that are packed together. */
+START_TEST(sizes_around_tiles)
+{
+  static const int64_t sizes[] = {9, 15, 16, 17, 31, 32, 33, 48, 65},
+                       steps[] = {1, 2, 15, 16, 17, 33, 100, 383, 385, 800};
+  enum { SIZES = sizeof sizes / sizeof *sizes, STEPS = sizeof steps / sizeof *steps };
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_BF16, NULL, &gemm));
+  for (int m = 0; m < SIZES; m++)
+    for (int n = 0; n < SIZES; n++) {
+      const int64_t k = steps[(m * SIZES + n) % STEPS];
+      const layout lhs = (layout)((m + n) % LAYOUT_COUNT), rhs = (layout)((m + 3 * n) % LAYOUT_COUNT);
+      check(gemm, TS_BF16, 1 + (m + n) % 2, sizes[m], sizes[n], k, lhs, rhs, n % 2 ? &threaded : &ts_parallel_serial,
+            1);
+    }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Sets every `every`-th element of an operand of count elements to a number of about this magnitude. */
+static void set_some(operand *o, int64_t count, int64_t every, double magnitude) {
+  for (int64_t i = random_bits() % 7; i < count; i += every) {
+    const double value = (1 + (double)(random_bits() % 128) / 128) * magnitude;
+    ts_scalar_store(TS_BF16, ts_scalar_from_f64(TS_BF16, random_bits() % 2 ? value : -value), o->memory + 2 * i);
+  }
+}
+
+/* Products of operands with `lhs` and `rhs` among their elements; every: how many are. */
+static void check_with(double lhs, double rhs, int64_t every) {
+  enum { M = 33, N = 50, K = 77 };
+  ts_gemm *gemm;
+  product p = make_product(TS_BF16, 1, M, N, K, NORMAL, NORMAL);
+  set_some(&p.lhs, M * K, every, lhs);
+  set_some(&p.rhs, K * N, every, rhs);
+  ck_assert_ok(ts_gemm_get(TS_BF16, NULL, &gemm));
+  ck_assert_ok(run_product(gemm, &p, &ts_parallel_serial));
+  check_product(TS_BF16, &p, 1);
+  ts_gemm_release(gemm);
+  free_product(&p);
+}
+
+/* Sums, products and elements below the normal numbers, and the least elements whose sums are never there. */
+START_TEST(numbers_near_zero)
+{
+  const double least = 0x1p-56;
+  check_with(least, least, 1);
+  check_with(least / 2, least / 2, 1);
+  check_with(least, least / 256, 1);
+  check_with(0x1p-70, 0x1p-62, 1);
+  check_with(0x1p-66, 0x1p-66, 1);
+  check_with(0x1p-130, 1, 1);
+  check_with(0x1p-133, 0x1p100, 1);
+  check_with(1, 0x1p-130, 1);
+  check_with(0x1p-130, 0x1p-3, 1000);
+  check_with(1, 0x1p-127, 1000);
+}
+END_TEST
+
+START_TEST(numbers_near_infinity)
+{
+  check_with(0x1.8p+127, 0x1p-10, 1);
+  check_with(0x1.8p+100, 0x1p+27, 2000);
+  check_with((double)INFINITY, 1, 3000);
+}
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("gemm_amx");
+  TCase *t = tcase_create("gemm_amx");
+  tcase_set_timeout(t, 60);
+  tcase_add_test(t, sizes_around_tiles);
+  tcase_add_test(t, numbers_near_zero);
+  tcase_add_test(t, numbers_near_infinity);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
