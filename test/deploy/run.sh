@@ -2,8 +2,8 @@
 # What deploy/ has, by its parts: no Docker and no systemd are needed. The service on this machine, with limits of control groups.
 #
 #   test/deploy/run.sh          the service; the unit of systemd where systemd-analyze is
-#   test/deploy/run.sh root     also the Dockerfile's stage "node": its steps in a Debian 13, then what a container would start, as
-#                               its user; needs root, debootstrap and build/precompiled/ (make precompiled)
+#   test/deploy/run.sh root     also the Dockerfile's stages "node" and "cluster": their steps in a Debian 13, then what containers
+#                               would start, as their user; needs root, debootstrap and build/precompiled/ (make precompiled)
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 here=$PWD passed=0 service=
@@ -125,7 +125,7 @@ pass "the service runs with the unit's environment"
 
 [ "${1:-}" = root ] || { echo "deploy: $passed passed, 0 failed"; exit; }
 
-# ---- the Dockerfile's stage "node"
+# ---- the Dockerfile's stages
 
 root=$work/root user='' volumes=() environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin) health='' command=''
 cache=${TESSERA_CI_CACHE:-${XDG_CACHE_HOME:-/root/.cache}/tessera-ci}
@@ -135,14 +135,17 @@ inside() { mk/debian-root.sh run "$root" env -u HOME "${environment[@]}" "$@"; }
 instruction() {
   case $1 in
   FROM)
-    [ "$2" = "debian:13 AS node" ] || fail "the stage begins with $2"
-    mk/debian-root.sh make trixie "$cache/trixie" && cp -a --reflink=auto "$cache/trixie" "$root" || exit 2
+    case $2 in
+    "debian:13 AS node") mk/debian-root.sh make trixie "$cache/trixie" && cp -a --reflink=auto "$cache/trixie" "$root" || exit 2 ;;
+    "node AS cluster") ;; # the same root
+    *) fail "the stage begins with $2" ;;
+    esac
     ;;
   RUN) inside env DEBIAN_FRONTEND=noninteractive sh -c "$2" >"$work/log" 2>&1 || fail "fails: RUN $2" ;;
   COPY)
     case $2 in
     "--from=build /tessera /opt/tessera") mkdir -p "$root/opt/tessera" && tar xzf "$application" -C "$root/opt/tessera" --strip-components=1 ;;
-    "deploy "*) mkdir -p "$root${2#deploy }" && cp -r deploy/. "$root${2#deploy }" ;;
+    "deploy "* | "examples "*) mkdir -p "$root${2#* }" && git ls-files -z --cached --others --exclude-standard "${2%% *}" | tar -c --null -T - | tar -x -C "$root${2#* }" --strip-components=1 ;;
     *) fail "unknown: COPY $2" ;;
     esac
     ;;
@@ -155,7 +158,13 @@ instruction() {
   *) fail "unknown: $1 $2" ;;
   esac
 }
-while read -r name rest; do instruction "$name" "$rest"; done < <(sed -e '/^#/d' -e '/^$/d' deploy/Dockerfile | sed -n '/ AS node$/,/^FROM node /{/^FROM node /!p}')
+# stage NAME: its instructions, each on a line
+stage() {
+  while read -r name rest; do instruction "$name" "$rest"; done < <(
+    sed -e '/^#/d' -e '/^$/d' deploy/Dockerfile | sed -e ':a' -e '/\\$/{N;s/\\\n *//;ta' -e '}' |
+      awk -v name="$1" '$1 == "FROM" { inside = $4 == name } inside')
+}
+stage node
 pass "the steps of the image: $(inside dpkg-query -W -f '${Installed-Size}\n' | awk '{ kb += $1 } END { print int(kb / 1024) }') MB of packages, $(du -sm "$root/opt" | cut -f 1) MB of Tessera"
 
 [ "${user%%:*}" -gt 0 ] || fail "the image runs as root"
@@ -170,4 +179,10 @@ begun_by=$(stat -c %u "/proc/$service")
 grep -q 'cannot\|not used' "$work/service.log" && fail "the service warns"
 ends
 pass "what the image starts is healthy, as the user $user, and keeps its kernels in ${volumes[0]}"
+
+stage cluster
+[ "${user%%:*}" -gt 0 ] || fail "the hosts of the cluster run as root"
+test/deploy/cluster.sh "$root" "$user" "$command" "$health" "${environment[@]}" >"$work/log" 2>&1 || fail "the cluster of two fails"
+accuracy=$(sed -n 's/^test accuracy //p' "$work/log" | tail -n 1)
+if [ -n "$accuracy" ]; then pass "a cluster of two hosts has learnt digits: $accuracy"; else left_out "a cluster: $(tail -n 1 "$work/log")"; fi
 echo "deploy: $passed passed, 0 failed"
