@@ -326,9 +326,9 @@ test-all:
 	$(Q)$(MAKE) test-slurm
 	$(Q)$(MAKE) test-docs
 	$(Q)$(MAKE) test-packages ALL=yes
-	$(Q)TESSERA_EVERY_ISA=yes $(MAKE) test-c
+	$(Q)TESSERA_EVERY_ISA=yes TESSERA_EVERY_CASE=yes $(MAKE) test-c
 	$(Q)TESSERA_RANDOM_SEED=100000 TESSERA_RANDOM_COUNT=1500 $(MAKE) test-c T="test_compiled test_shard"
-	$(Q)$(MAKE) asan ALL=yes
+	$(Q)TESSERA_EVERY_CASE=yes $(MAKE) asan ALL=yes
 	$(Q)$(MAKE) tsan ALL=yes
 	$(Q)$(MAKE) fuzz
 

@@ -39,12 +39,13 @@ undefined=$(erl -noshell -eval '
 
 if command -v dialyzer >/dev/null; then
   release=$(erl -noshell -eval 'io:format("~s", [erlang:system_info(otp_release)]), halt().')
-  plt=build/otp-$release.plt
+  # .ci/run keeps it where it keeps other things that are slow to make. Dialyzer itself sees whether OTP has changed.
+  plt=${TESSERA_PLT_FOLDER:-build}/otp-$release.plt
   if [ ! -f "$plt" ]; then
     echo "lint: making $plt, once"
     # Its own warnings are about OTP.
-    nice dialyzer --quiet --build_plt --output_plt "$plt.tmp" --apps erts kernel stdlib >build/plt.log 2>&1
-    mv "$plt.tmp" "$plt" || { cat build/plt.log; exit 1; }
+    nice dialyzer --quiet --build_plt --output_plt "$plt.$$" --apps erts kernel stdlib >build/plt.log 2>&1
+    mv "$plt.$$" "$plt" || { cat build/plt.log; exit 1; }
   fi
   # Functions that raise are many. [Program | Id] is a value of a program: an improper list takes the fewest
   # words. Unknown are Elixir's modules, and what of ours is unknown xref has found.

@@ -529,10 +529,10 @@ CHECK_C := test_base test_graph test_text test_infer test_pass test_ref test_exe
 CHECK_ERL := tessera_op_tests tessera_tensor_tests tessera_eager_tests tessera_jit_tests tessera_tracing_tests tessera_control_tests \
   tessera_grad_tests tessera_linalg_tests tessera_misuse_tests tessera_indices_tests tessera_order_tests tessera_doc_tests
 
-# Modules of test/erl/ that test NIFs and what they own: memory, handles, processes, foreign data.
+# Modules of test/erl/ that test NIFs and what they own: memory, handles, processes, foreign data. Without those that reach
+# NIFs as others here do, but with large tensors (tessera_cancel_tests) or many small programs (tessera_tracing_tests).
 NIF_MODULES := \
   tessera_cache_tests \
-  tessera_cancel_tests \
   tessera_client_tests \
   tessera_cluster_wire_tests \
   tessera_concurrency_tests \
@@ -560,7 +560,6 @@ NIF_MODULES := \
   tessera_small_tests \
   tessera_stablehlo_tests \
   tessera_tensor_tests \
-  tessera_tracing_tests \
   tessera_turns_tests
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().

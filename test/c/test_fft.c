@@ -172,7 +172,8 @@ static void check_shapes(ts_fft_request r) {
                 counts[] = {points, points / 2 + 1, points + 3};
   for (int c = 0; c < 3; c++)
     for (int s = 0; s < 4; s++) {
-      if (r.n > 150 && c + s > 0 && (c + s + r.n) % 3 != 0) continue; /* the definition takes long */
+      const int64_t part = testing_every_case() || r.n < 500 ? 3 : 6;
+      if (r.n > 150 && c + s > 0 && (c + s + r.n) % part != 0) continue; /* the definition takes long */
       r.in_points = counts[c];
       r.outer = shapes[s][0];
       r.inner = shapes[s][1];
@@ -231,6 +232,7 @@ START_TEST(test_same_bits)
   for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
     for (int kind = 0; kind < 4; kind++)
       for (int inner = 1; inner < 40; inner += 19) {
+        if (!testing_every_case() && ((int)n + kind + inner / 19) % 3 == 0) continue;
         ts_fft_request r = {.part = TS_F32, .kind = (ts_fft_kind)kind, .n = sizes[n], .outer = 35, .inner = inner};
         r.real = kind == TS_FFT_REAL;
         r.in_points = kind == TS_FFT_REAL_INVERSE ? r.n / 2 + 1 : r.n;

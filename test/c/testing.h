@@ -22,6 +22,9 @@
 #define TEST_IS_SANITIZED false
 #endif
 
+/* Whether tests of many combinations try all of them (make test-all), or only a part of them. */
+static inline bool testing_every_case(void) { return getenv("TESSERA_EVERY_CASE") != NULL; }
+
 /* Fails with the error's message. */
 #define ck_assert_ok(expression)                                                      \
   do {                                                                                \

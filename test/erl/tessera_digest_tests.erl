@@ -152,6 +152,13 @@ suffixes([_ | Tail] = List) -> [List | suffixes(Tail)].
 
 %% ---- improper and large terms
 
+%% More levels than any stack has room for; a sanitizer's frames are larger.
+deep() ->
+    case os:getenv("TESSERA_SANITIZER") of
+        false -> 1000000;
+        _ -> 200000
+    end.
+
 hostile_test_() ->
     [{timeout, 60, fun() ->
                            Term = Make(),
@@ -163,9 +170,9 @@ hostile_test_() ->
                            ?assertNotEqual(Digest, digest([Term | Term]))
                    end}
      || Make <- [fun() -> lists:seq(1, 1000000) end,
-                 fun() -> lists:foldl(fun(_, X) -> {X} end, x, lists:seq(1, 1000000)) end,
-                 fun() -> lists:foldl(fun(_, X) -> [X] end, x, lists:seq(1, 1000000)) end,
-                 fun() -> lists:foldl(fun(_, X) -> #{a => X} end, x, lists:seq(1, 300000)) end,
+                 fun() -> lists:foldl(fun(_, X) -> {X} end, x, lists:seq(1, deep())) end,
+                 fun() -> lists:foldl(fun(_, X) -> [X] end, x, lists:seq(1, deep())) end,
+                 fun() -> lists:foldl(fun(_, X) -> #{a => X} end, x, lists:seq(1, deep() div 3)) end,
                  fun() -> lists:foldl(fun(_, X) -> fun() -> X end end, x, lists:seq(1, 20000)) end,
                  fun() -> maps:from_list([{I, {I}} || I <- lists:seq(1, 300000)]) end,
                  fun() -> list_to_tuple(lists:seq(1, 1000000)) end,
