@@ -284,6 +284,7 @@ EXEC_SRC := \
   c_src/exec/executable.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
+  c_src/exec/profile.c \
   c_src/exec/run.c \
   c_src/exec/single.c \
   c_src/exec/slices.c \
@@ -376,6 +377,7 @@ NIF_SRC := \
   c_src/nif/digest/nif_digest_map.c \
   c_src/nif/digest/nif_digest_plain.c \
   c_src/nif/digest/nif_digest_walk.c \
+  c_src/nif/profile/nif_profile.c \
   c_src/nif/expr/nif_expr.c \
   c_src/nif/expr/nif_expr_terms.c
 
@@ -483,6 +485,7 @@ C_TESTS := \
   test_scatter \
   test_search \
   test_prepared \
+  test_profile \
   test_routine_memory \
   test_rules \
   test_small \

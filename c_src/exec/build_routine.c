@@ -39,6 +39,26 @@ static ts_status ask_for_kernel(ts_builder *b, ts_planned *planned) {
 /* What takes long is not done at once: it ends as if it were cancelled. */
 static const _Atomic bool always = true;
 
+static bool is_product(ts_opcode code) {
+  return code == TS_OP_DOT || code == TS_OP_WIDE_DOT || code == TS_OP_SCALED_DOT;
+}
+
+/* A multiplication and an addition for each term. */
+static int64_t product_flops(const ts_builder *b, const ts_op *op) {
+  const ts_shape *lhs = ts_graph_value(b->graph, op->operands[0])->shape;
+  int64_t terms = ts_shape_elements(ts_graph_value(b->graph, op->first_result)->shape), flops;
+  for (int i = 0; i < op->attrs->dot.lhs_contract.rank; i++)
+    if (!ts_mul_i64(terms, lhs->dims[op->attrs->dot.lhs_contract.dims[i]], &terms)) return 0;
+  return ts_mul_i64(terms, 2, &flops) ? flops : 0;
+}
+
+static void note_work(const ts_builder *b, const ts_op *op, ts_routine_plan *plan) {
+  plan->op = op->code;
+  for (uint32_t i = 0; i < op->operand_count; i++) plan->bytes += ts_builder_bytes(b, op->operands[i]);
+  for (uint32_t i = 0; i < op->result_count; i++) plan->bytes += ts_builder_bytes(b, op->first_result + i);
+  if (is_product(op->code)) plan->flops = product_flops(b, op);
+}
+
 /* The executable owns the plan before it is filled, because a compile thread may read the source of its kernel from
  * then on. */
 static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine, ts_planned *out) {
@@ -50,6 +70,7 @@ static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine
   b->exe->plans.data[b->exe->plans.count++] = out->plan;
   const _Atomic bool *cancel = b->options->nonblocking ? &always : b->options->cancel;
   TS_TRY(routine->plan(&(ts_routine_request){b->graph, id, &b->exe->arena, cancel}, out->plan));
+  note_work(b, ts_graph_op(b->graph, id), out->plan);
   return out->plan->state && out->plan->kernel ? ask_for_kernel(b, out) : TS_SUCCESS;
 }
 

@@ -303,13 +303,13 @@ static void explain_work(const ts_executable *exe, const ts_work *work, bool epi
     explain_launch(exe, &work->launches[i], epilogue, depth, out);
 }
 
-static const char *step_name(const ts_step *step) {
+const char *ts_step_name(const ts_step *step) {
   static const char *const kinds[] = {"launch", "routine", "copy", "while", "cond", "callback", "collective", "whole"};
   return step->kind == TS_STEP_ROUTINE ? step->routine.plan->routine->name : kinds[step->kind];
 }
 
 static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
-  ts_text_format(out, "%*s%-9s %-16s %s  cost ", depth * 2 + 2, "", step_name(step), ts_op_name(step->code),
+  ts_text_format(out, "%*s%-9s %-16s %s  cost ", depth * 2 + 2, "", ts_step_name(step), ts_op_name(step->code),
                  step->type ? TS_SHAPE_STR(step->type->dtype, &step->type->shape) : "");
   explain_cost(out, step->cost_ns);
   ts_text_append(out, "  reads");

@@ -28,6 +28,8 @@ typedef struct ts_run_options {
   ts_bits donated;               /* argument i's memory may become a result's, if it is unique; the run takes the
                                     reference of a donated argument on success */
   ts_pool *pool;                 /* NULL: the default */
+  struct ts_profile *profile;    /* gets the times of the steps; NULL: none does */
+  uint32_t partition;            /* which the profile notes; of a run by itself 0 */
   struct ts_device *device;      /* the device of the results; only a donated argument on it may become a result */
   bool checked;                  /* the arguments are known to have the parameters' types and shapes */
   void (*ready)(

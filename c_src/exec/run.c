@@ -273,11 +273,17 @@ static ts_status begin_routine(ts_run *run, const ts_step *step) {
   return TS_SUCCESS;
 }
 
+static void run_launches(ts_run *run, const ts_step *step) {
+  int32_t count = step->work->lowered.launch_count;
+  for (int32_t i = 0; i < count; i++) {
+    run_launch(run, step, &step->work->launches[i]);
+    if (run->measure && count > 1) ts_measure_step(run->measure, step, i);
+  }
+}
+
 static ts_status run_step(ts_run *run, const ts_step *step) {
   switch ((ts_step_kind)step->kind) {
-  case TS_STEP_LAUNCH:
-    for (int32_t i = 0; i < step->work->lowered.launch_count; i++) run_launch(run, step, &step->work->launches[i]);
-    return TS_SUCCESS;
+  case TS_STEP_LAUNCH: run_launches(run, step); return TS_SUCCESS;
   case TS_STEP_ROUTINE: return begin_routine(run, step);
   case TS_STEP_COPY:
     copy_bytes(run, run->base[step->ids[1]], run->base[step->ids[0]], step->copy_bytes);
@@ -289,6 +295,17 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
   case TS_STEP_WHOLE: run_whole(run, step); return TS_SUCCESS;
   }
   return ts_error(TS_INTERNAL, "unknown step");
+}
+
+/* A step that stops the run is measured when the run continues: then its time is the time that the run waits. */
+static ts_status run_measured(ts_run *run, const ts_step *step) {
+  ts_status status = run_step(run, step);
+  if (!run->asking && !run->away) ts_measure_step(run->measure, step, -1);
+  return status;
+}
+
+static ts_status next_step(ts_run *run, const ts_step *step) {
+  return run->measure ? run_measured(run, step) : run_step(run, step);
 }
 
 /* Executes steps until no block is left, or the run has to pause or to ask its caller. */
@@ -303,7 +320,7 @@ static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
     if (must_pause(run)) return TS_SUCCESS;
     ts_frame *f = &run->frames[run->depth - 1];
     if (f->next < f->block->steps.count)
-      TS_TRY(run_step(run, &f->block->steps.data[f->next++]));
+      TS_TRY(next_step(run, &f->block->steps.data[f->next++]));
     else
       end_block(run);
   }
@@ -461,6 +478,8 @@ static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_ru
 static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
   run->control = options->control;
   run->parallel = ts_pool_parallel(options->threads);
+  run->measure =
+      options->profile ? ts_measure_new(options->profile, run->exe, options->partition, &run->parallel) : NULL;
   run->pool = options->pool ? options->pool : ts_pool_default();
   run->block = NULL;
   run->may_pause = may_pause && options->control;
@@ -481,6 +500,7 @@ void ts_execution_close(ts_execution *x, bool succeeded) {
   ts_status_free(run->returned);
   if (run->frames != run->few) ts_free(run->frames);
   if (run->block && run->block_bytes) ts_pool_free(run->pool, run->block, run->block_bytes);
+  ts_measure_end(run->measure);
   let_go(x->exe, x->args, &x->options, x->made, succeeded);
   if (x->made != x->few_made) ts_free(x->made);
   context_destroy(&x->small, run);
@@ -506,6 +526,7 @@ ts_status ts_execution_begin(ts_execution *x, const ts_executable *exe, ts_buffe
   if (exe->made_count > 8) {
     ts_status status = TS_NEW_ARRAY(exe->made_count, &x->made);
     if (status) {
+      ts_measure_end(x->run->measure);
       context_destroy(&x->small, x->run);
       return status;
     }
@@ -530,6 +551,7 @@ static ts_status begin(ts_execution *x, const ts_executable *exe, ts_buffer *con
 
 static ts_status advance(ts_execution *x) {
   ts_fp_env saved;
+  if (x->run->measure) ts_measure_resume(x->run->measure);
   ts_fp_enter(&saved);
   ts_status status = run_blocks(x->run, &x->state);
   ts_fp_leave(&saved);
@@ -539,7 +561,7 @@ static ts_status advance(ts_execution *x) {
 ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                             const ts_run_options *options, ts_buffer **out_results) {
   ts_execution x;
-  if (executable->is_single && !(options && (options->control || options->donated.words))) {
+  if (executable->is_single && !(options && (options->control || options->donated.words || options->profile))) {
     if (!(options && options->checked)) TS_TRY(ts_executable_check_args(executable, args, arg_count));
     return ts_single_run(executable, args, options, out_results);
   }
@@ -582,6 +604,7 @@ static void leave(ts_run *run) {
 
 static ts_status come_back(ts_run *run) {
   ts_status status = run->returned;
+  if (run->measure && run->away) ts_measure_step(run->measure, run->away, -1);
   run->away = NULL;
   run->returned = TS_SUCCESS;
   return status;
@@ -627,6 +650,7 @@ ts_status ts_execution_answer(ts_execution *x, ts_buffer *const *results, size_t
   TS_TRY(ts_run_call_check(&call, results, count));
   for (size_t i = 0; i < count; i++)
     copy_bytes(x->run, x->run->base[ts_step_results(step)[i]], results[i]->data, results[i]->bytes);
+  if (x->run->measure) ts_measure_step(x->run->measure, step, -1);
   x->run->asking = NULL;
   return TS_SUCCESS;
 }
@@ -652,6 +676,7 @@ void ts_execution_share(ts_execution *x, const ts_execution *owner, uint32_t i) 
 
 ts_status ts_execution_go_on(ts_execution *x) {
   const ts_step *step = x->run->asking;
+  if (x->run->measure) ts_measure_step(x->run->measure, step, -1);
   x->run->asking = NULL;
   if (step->kind == TS_STEP_COND) return begin_branch(x->run, step);
   if (step->kind == TS_STEP_WHILE) end_condition(x->run);

@@ -3,6 +3,7 @@
 #define TS_EXEC_RUN_H
 
 #include "exec/away.h"
+#include "exec/profile.h"
 #include "exec/steps.h"
 
 /* A block that is being executed. `loop` is the while whose condition or body it is. */
@@ -21,6 +22,7 @@ typedef struct ts_run {
   int64_t block_bytes;
   const ts_run_control *control;
   const ts_parallel *parallel;
+  ts_measure *measure; /* NULL: the run has no profile */
   ts_pool *pool;
   ts_buffer *const *args;  /* NULL: results may take the memory of some, so that copies of them would not stay true */
   bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole */

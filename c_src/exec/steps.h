@@ -170,6 +170,7 @@ struct ts_executable {
   ts_buffer **coordinates; /* of each partition, if mesh.coordinates makes the last parameter the coordinates */
   uint32_t levels;         /* depth of nested blocks */
   bool is_single;          /* ts_single_fits */
+  _Atomic uint64_t number; /* for profiles, once one has seen it */
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels;     /* one reference each */
   TS_VEC(ts_routine_plan *) plans; /* in the arena, deinitialized with the executable */
@@ -192,6 +193,8 @@ static inline ts_memory_kind ts_memory_kind_of(const ts_executable *exe, ts_memo
                              : TS_MEMORY_ARG;
 }
 
+/* The routine, or the kind of step, as explain and profiles print it. */
+const char *ts_step_name(const ts_step *step);
 /* Releases the contents of a step, or of all steps of a block. */
 void ts_step_deinit(ts_step *step);
 void ts_block_deinit(ts_block *block);

@@ -55,6 +55,8 @@ static ts_run_options options_of(const ts_group *g, const ts_group_options *o, s
                           .donated = {o->donated.words, o->donated.first + (size_t)partition * args_of_each,
                                       o->donated.words ? args_of_each : 0},
                           .pool = o->pool,
+                          .profile = o->profile,
+                          .partition = (uint32_t)(g->first + partition),
                           .ready = o->ready ? partition_ready : NULL,
                           .context = (void *)(uintptr_t)g,
                           .device = o->devices ? o->devices[partition] : NULL};

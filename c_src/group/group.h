@@ -15,6 +15,7 @@ typedef struct ts_group_options {
   int threads;                   /* of all partitions together, at most; 0: all */
   ts_bits donated;               /* of the arguments of all partitions, in the order of `args`: as in ts_run_options */
   ts_pool *pool;                 /* NULL: the default */
+  struct ts_profile *profile;    /* as in ts_run_options */
   /* Called by another thread once a group that waits may be advanced; it does not use the group. Not after
    * ts_group_end has begun. NULL, without a carrier: the group does not wait, but calls foreign code itself. */
   void (*ready)(void *context);

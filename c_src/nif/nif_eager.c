@@ -7,6 +7,7 @@
 #include "nif/nif_job.h"
 #include "nif/nif_run.h"
 #include "nif/nif_turns.h"
+#include "nif/profile/nif_profile.h"
 
 #include <string.h>
 
@@ -110,7 +111,7 @@ static ts_status run_call(ErlNifEnv *env, const ts_loaded *executable, call *c, 
   c->args.checked = true;
   for (size_t i = 0; i < c->args.count; i++)
     if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], types[i], &c->args.buffers[i]));
-  ts_run_options options = {.device = c->of.device, .control = control};
+  ts_run_options options = {.device = c->of.device, .control = control, .profile = ts_nif_profile(env)};
   TS_TRY(ts_nif_run_program(executable, &c->args, &options, results));
   return make_results(env, results, executable->result_count, out);
 }
@@ -225,7 +226,8 @@ static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_contro
 static ERL_NIF_TERM op_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ERL_NIF_TERM term, run = argv[argc - 1];
   ts_status status = run_op(env, argv, &ts_nif_run_get(env, run)->control, NULL, &term);
-  return ts_nif_run_return(env, run, status ? ts_nif_error(env, status) : ts_nif_with_pressure(env, term));
+  return ts_nif_run_return(env, run,
+                           status ? ts_nif_error(env, status) : ts_nif_profiled(env, ts_nif_with_pressure(env, term)));
 }
 
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -243,7 +245,7 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   }
   TS_NIF_TRY(env, ts_nif_turn_check(env));
   TS_NIF_TRY(env, run_op(env, argv, NULL, &done, &term));
-  if (done) return ts_nif_with_pressure(env, term);
+  if (done) return ts_nif_profiled(env, ts_nif_with_pressure(env, term));
   return ts_nif_run_move(env, op_dirty, argc, argv);
 }
 
@@ -289,7 +291,7 @@ ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   bool done = false;
   if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.of.code)) || ts_op_attr_kind(c.of.code) != TS_ATTR_NONE)
     return ts_atom.false_;
-  if (!ts_status_consume_ok(ts_nif_turn_check(env))) return ts_atom.false_;
+  if (!ts_status_consume_ok(ts_nif_turn_check(env)) || ts_nif_profile(env)) return ts_atom.false_;
   c.numbers = c.few;
   (void)ts_nif_args_init(&c.args, FEW); /* cannot fail: so few need no allocation */
   ts_status status = get_handles(env, argc - 1, argv + 1, &c.args) ? run_like(env, &c, &done, &ref) : TS_SUCCESS;

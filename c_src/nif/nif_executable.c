@@ -5,6 +5,7 @@
 #include "nif/nif_run.h"
 #include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
+#include "nif/profile/nif_profile.h"
 
 #include <string.h>
 
@@ -456,7 +457,7 @@ ts_status ts_nif_run_group_now(ErlNifEnv *env, ts_loaded *executable, ts_nif_arg
   results r;
   ts_run_state state;
   ts_device_group *group = NULL;
-  ts_group_options options = {.threads = threads, .donated = ts_nif_args_donated(args)};
+  ts_group_options options = {.threads = threads, .donated = ts_nif_args_donated(args), .profile = ts_nif_profile(env)};
   ts_status status = results_init(&r, executable, executable->partitions);
   if (!status) status = ts_device_group_create(executable, (ts_run_args){args->buffers, args->count}, &options, &group);
   if (!status) status = ts_device_group_advance(group, &state);
@@ -483,7 +484,7 @@ static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], bound *out,
   TS_TRY(get_bound(env, argv[0], out));
   TS_TRY(ts_nif_get_threads(env, argv[2], &threads));
   TS_TRY(ts_nif_set_get(env, argv[3], &donate));
-  *out_options = (ts_run_options){.threads = threads, .device = out->device};
+  *out_options = (ts_run_options){.threads = threads, .device = out->device, .profile = ts_nif_profile(env)};
   const ts_loaded *loaded = out->loaded; /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): get_bound sets it */
   ts_status status = ts_nif_args_get(env, argv[1], loaded->param_types, loaded->param_count, &donate, out_args);
   ts_nif_set_done(&donate);
@@ -572,7 +573,7 @@ static ERL_NIF_TERM go_on(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM term)
   ts_status status = run_slice(env, r, &state, &list);
   if (status) return ts_nif_run_return(env, term, ts_nif_error(env, status));
   switch (state) {
-  case TS_RUN_DONE: return ts_nif_run_return(env, term, ts_nif_with_pressure(env, list));
+  case TS_RUN_DONE: return ts_nif_run_return(env, term, ts_nif_profiled(env, ts_nif_with_pressure(env, list)));
   case TS_RUN_CALLBACK: TS_NIF_TRY(env, make_call(env, r, term, &call)); return call;
   case TS_RUN_WAITING: return enif_make_tuple2(env, ts_atom.waiting_, term);
   case TS_RUN_COLLECTIVE:
@@ -600,6 +601,7 @@ static ts_status begin_run(ts_nif_long_run *r, ts_loaded *executable, ts_nif_arg
                                   &(ts_group_options){.control = &r->control,
                                                       .threads = call->threads,
                                                       .donated = ts_nif_args_donated(&r->args),
+                                                      .profile = call->profile,
                                                       .carrier = call->carrier,
                                                       .run = call->run,
                                                       .program = call->program,
@@ -613,6 +615,7 @@ static ts_status begin_run(ts_nif_long_run *r, ts_loaded *executable, ts_nif_arg
                                                 .threads = call->threads,
                                                 .donated = ts_nif_args_donated(&r->args),
                                                 .device = call->device,
+                                                .profile = call->profile,
                                                 .ready = tell_ready,
                                                 .context = r},
                               &r->execution);
@@ -640,8 +643,9 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ERL_NIF_TERM run = argv[argc - 1];
   ts_status status = get_call(env, argv, &program, &options, &args);
   if (status) return ts_nif_run_return(env, run, ts_nif_error(env, status));
-  return ts_nif_run_long(env, run, program.loaded, &args,
-                         &(ts_nif_call){.threads = options.threads, .device = options.device});
+  return ts_nif_run_long(
+      env, run, program.loaded, &args,
+      &(ts_nif_call){.threads = options.threads, .device = options.device, .profile = options.profile});
 }
 
 ERL_NIF_TERM ts_nif_run_resume(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -785,7 +789,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
   TS_NIF_TRY(env, run_to_list(env, executable, &args, &options, &list));
   ts_nif_spend(env, executable);
-  return ts_nif_with_pressure(env, list);
+  return ts_nif_profiled(env, ts_nif_with_pressure(env, list));
 }
 
 /* ---- reading ---- */

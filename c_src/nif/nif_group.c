@@ -3,6 +3,7 @@
 #include "nif/nif_rank.h"
 #include "nif/nif_run.h"
 #include "nif/nif_turns.h"
+#include "nif/profile/nif_profile.h"
 
 #include <string.h>
 
@@ -67,8 +68,9 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ERL_NIF_TERM run = argv[argc - 1];
   ts_status status = get_call(env, argv, NULL, &call, &args);
   if (status) return ts_nif_run_return(env, run, ts_nif_error(env, status));
-  return ts_nif_run_long(env, run, call.executable, &args,
-                         &(ts_nif_call){.threads = call.threads, .partitions = call.partitions});
+  return ts_nif_run_long(
+      env, run, call.executable, &args,
+      &(ts_nif_call){.threads = call.threads, .partitions = call.partitions, .profile = ts_nif_profile(env)});
 }
 
 /* For runs of devices with threads of their own. */
@@ -95,7 +97,7 @@ ERL_NIF_TERM ts_nif_run_group(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   TS_NIF_TRY(env, get_call(env, argv, NULL, &call, &args));
   TS_NIF_TRY(env, ts_nif_run_group_now(env, call.executable, &args, call.threads, &lists));
   ts_nif_spend(env, executable);
-  return ts_nif_with_pressure(env, lists);
+  return ts_nif_profiled(env, ts_nif_with_pressure(env, lists));
 }
 
 /* As much of a text as a header has. */

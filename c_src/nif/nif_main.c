@@ -17,6 +17,7 @@
 #include "nif/nif_signature.h"
 #include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
+#include "nif/profile/nif_profile.h"
 
 #include "base/log.h"
 #include "exec/pool.h"
@@ -27,7 +28,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version that it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 22
+#define TS_NIF_ABI 23
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -167,7 +168,7 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
          ts_nif_watch_init(env, flags) && ts_nif_job_init(env, flags) && ts_nif_expr_init(env, flags) &&
          ts_nif_digest_init(env, flags) && ts_nif_proxy_init(env, flags) && ts_nif_block_init(env, flags) &&
-         ts_nif_mapped_init(env, flags) && ts_nif_executable_init(env, flags);
+         ts_nif_mapped_init(env, flags) && ts_nif_executable_init(env, flags) && ts_nif_profile_init(env, flags);
 }
 
 /* From OTP 26 on the VM tells when it halts; in earlier releases an exit handler has to suffice. */
@@ -358,6 +359,8 @@ static ErlNifFunc functions[] = {
     {"executable_info", 1, ts_nif_executable_info, 0},
     {"executable_kernels", 1, ts_nif_executable_kernels, 0},
     {"explain", 1, ts_nif_explain, CPU},
+    {"profile_start", 1, ts_nif_profile_start, 0},
+    {"profile_stop", 1, ts_nif_profile_stop, CPU},
     {"jit_stats", 0, jit_stats, 0},
     {"jit_configure", 2, jit_configure, 0},
     {"set_log_process", 1, set_log_process, 0},

@@ -24,6 +24,7 @@ typedef struct ts_nif_call {
   int threads;
   int32_t partitions; /* of a group here, whose arguments are one list after the other; 0: a run by itself */
   ts_device *device;  /* of a run by itself; NULL: its arguments decide */
+  struct ts_profile *profile;
   /* Of a group of several ranks; see ts_group_options. It is only begun: it returns {waiting, Run}, which run_resume/1
    * resumes. Where it waits for the others, that returns {waiting, Run} again, and the caller gets the message
    * {ready, Run} and resumes it once more. */

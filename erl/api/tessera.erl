@@ -83,7 +83,7 @@
 %% {@link unique/1}</li>
 %% <li>random numbers: the module {@link tessera_random}</li>
 %% <li>functions: {@link jit/2}, {@link shard_jit/3}, {@link compile/3}, {@link grad/1}, {@link while/3}, {@link 'cond'/3};
-%% looking at them: {@link explain/2}, {@link to_text/3}</li>
+%% looking at them: {@link explain/2}, {@link profile/2}, {@link to_text/3}</li>
 %% <li>the runtime: {@link memory/0}, {@link set_memory_limit/1}, {@link clear_cache/0}</li>
 %% </ul>
 %%
@@ -175,7 +175,7 @@
          ifftn/1, ifftn/2]).
 %% functions
 -export([jit/1, jit/2, shard_jit/3, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
-         explain/1, explain/2, to_text/2, to_text/3, run_text/2, load_plugin/1, custom_call/3, custom_call/4]).
+         explain/1, explain/2, profile/2, profile/3, to_text/2, to_text/3, run_text/2, load_plugin/1, custom_call/3, custom_call/4]).
 %% the runtime
 -export([sharding_constraint/2, shard_map/4, shard_map/5, all_reduce/3, all_gather/3, reduce_scatter/3, all_to_all/4, permute/3, shift/3,
          broadcast_from/3, barrier/2, vary/2, axis_index/1, axis_size/1]).
@@ -191,7 +191,7 @@
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
 -export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, tri_options/0, meshgrid_options/0, close_options/0, nan_to_num_options/0, nonzero_options/0, searchsorted_options/0,
               digitize_options/0, average_options/0, cov_options/0, corrcoef_options/0, diff_options/0, histogram_options/0, bincount_options/0,
-              interp_options/0, trace_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0]).
+              interp_options/0, trace_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0, profile_options/0]).
 
 -type device() :: tessera_type:device().
 %% A device of a client, such as `{host, 0}'.
@@ -304,6 +304,8 @@
 -type shard_map_options() :: #{client => atom() | pid(), threads => non_neg_integer(), donate => [pos_integer()],
                                fuse => boolean(), simplify => boolean(), check => boolean()}.
 %% Of {@link shard_map/5}.
+-type profile_options() :: #{events => non_neg_integer(), speed => boolean()}.
+%% Of {@link profile/3}.
 -type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer(),
                             plugin_path => file:filename_all(), plugin_options => #{atom() => term()} | [{atom(), term()}],
                             memory_fraction => number(), preallocate => boolean()}.
@@ -2919,6 +2921,24 @@ explain(F, Args) ->
         none -> tessera_jit:explain(F, Args);
         Text -> Text
     end.
+
+%% @doc Calls a function with these arguments, and measures how long each step takes. Returns its result, and a profile. {@link tessera_profile:table/1} prints the
+%% profile; {@link tessera_profile:chrome_trace/1} and {@link tessera_profile:flame_graph/1} write it for a viewer. The runs of compiled programs and the
+%% operations that run at once are measured in the run itself, step by step, if the calling process makes them on the host.
+%%
+%% ```
+%% 1> F = fun(X) -> tessera:sum(tessera:exp(X)) end.
+%% 2> {Sum, #{runs := Runs}} = tessera:profile(F, [tessera:tensor([0.0, 0.0])]).
+%% 3> {tessera:to_number(Sum), Runs}.
+%% {2.0,2}
+%% '''
+-spec profile(fun((...) -> Result), [term()]) -> {Result, tessera_profile:profile()}.
+profile(F, Args) -> profile(F, Args, #{}).
+
+%% @doc Measures a call like {@link profile/2}, with options: `events', how many times of steps are kept one by one for the trace (100,000; at most a million),
+%% and `speed', whether the speed of this machine is measured for comparison, once in a VM (`true').
+-spec profile(fun((...) -> Result), [term()], profile_options()) -> {Result, tessera_profile:profile()}.
+profile(F, Args, Options) -> tessera_profile:run(F, Args, Options).
 
 %% @doc The graph of a function for these arguments or templates, as text that {@link run_text/2} reads.
 -spec to_text(function(), [term()]) -> binary().

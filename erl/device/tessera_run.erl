@@ -1,7 +1,12 @@
 %% @private Runs of programs in this process. While a plugin computes, or other ranks do, the process waits for a message and the
 %% run holds no scheduler.
 -module(tessera_run).
--export([run/4, group/4, op/2, compile/2, compile/3, awaited/1]).
+-export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/2]).
+
+%% In the process dictionary while the process is profiled: the modules that are no user's, the lines of programs by number, and the times of
+%% tracing and compiling.
+-define(PROFILED, '$tessera_profiled').
+-define(MOST_TIMES, 10000).
 
 -spec run(reference(), [tessera_type:operand()], non_neg_integer(), non_neg_integer()) -> term().
 run(Executable, Args, Threads, Donated) ->
@@ -32,7 +37,7 @@ compile(Builder, Options) -> compile(Builder, Options, undefined).
 %% The same of a function, which the events name.
 -spec compile(tessera_nif:builder(), [atom() | {client, atom()}], function() | undefined) -> tessera_nif:executable() | tessera_nif:error().
 compile(Builder, Options, Function) ->
-    Compile = fun() -> awaited(tessera_nif:compile(Builder, Options)) end,
+    Compile = fun() -> timed(compile, fun() -> awaited(tessera_nif:compile(Builder, Options)) end) end,
     case tessera_events:is_watched() of
         false -> Compile();
         true ->
@@ -64,6 +69,9 @@ more(Key, Before, After) -> map_get(Key, After) - map_get(Key, Before).
 -spec op(term(), [tessera_type:operand()]) -> term().
 op({pressure, {Step, _} = Unfinished}, Operands) when Step =:= waiting; Step =:= program -> op(Unfinished, Operands); % the run tells again
 op({waiting, _} = Waiting, Operands) -> op(awaited(Waiting), Operands);
+op({profiled, Program, Result}, Operands) ->
+    ok = locate(Program),
+    op(Result, Operands);
 op({program, Executable}, Operands) ->
     case run(Executable, Operands, 0, 0) of
         [Result] -> Result;
@@ -78,4 +86,65 @@ awaited({waiting, Run}) ->
     receive
         {ready, Run} -> awaited(tessera_nif:run_resume(Run))
     end;
+awaited({profiled, Program, Result}) ->
+    ok = locate(Program),
+    awaited(Result);
 awaited(Result) -> Result.
+
+%% ---- profiles
+
+%% Calls F while the process is profiled: its result, the lines that called programs, and the times of tracing and compiling, the last one first. Modules
+%% of the list are not taken for a caller.
+-spec profiled([module()], fun(() -> Result)) ->
+          {Result, #{pos_integer() => {atom(), atom(), arity(), string() | undefined, non_neg_integer()}}, [{trace | compile, integer(), integer()}]}.
+profiled(Modules, F) ->
+    Outer = put(?PROFILED, {maps:from_keys(Modules, true), #{}, []}),
+    try F() of
+        Result ->
+            {_, Lines, Times} = get(?PROFILED),
+            ok = merge(Outer, Lines, Times),
+            {Result, Lines, Times}
+    catch Class:Reason:Trace ->
+        {_, Seen, Spent} = get(?PROFILED),
+        ok = merge(Outer, Seen, Spent),
+        erlang:raise(Class, Reason, Trace)
+    end.
+
+%% What the inner profile has seen is also the outer one's.
+merge(undefined, _, _) ->
+    _ = erase(?PROFILED),
+    ok;
+merge({Modules, Lines, Times}, More, Later) ->
+    _ = put(?PROFILED, {Modules, maps:merge(More, Lines), lists:sublist(Later ++ Times, ?MOST_TIMES)}),
+    ok.
+
+%% The first run of a program under the profile: the line of the user's code that called it.
+locate(Program) ->
+    case get(?PROFILED) of
+        {Modules, Lines, Times} when not is_map_key(Program, Lines) ->
+            {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+            case [Frame || {Module, _, _, _} = Frame <- Stack, not is_map_key(Module, Modules)] of
+                [{Module, Name, Arity, Location} | _] ->
+                    Place = {Module, Name, Arity, proplists:get_value(file, Location), proplists:get_value(line, Location, 0)},
+                    _ = put(?PROFILED, {Modules, Lines#{Program => Place}, Times});
+                [] -> ok
+            end,
+            ok;
+        _ -> ok
+    end.
+
+%% The result of F, which traces or compiles.
+-spec timed(trace | compile, fun(() -> Result)) -> Result.
+timed(Kind, F) ->
+    case get(?PROFILED) of
+        undefined -> F();
+        _ ->
+            Begun = erlang:monotonic_time(nanosecond),
+            Result = F(),
+            _ = case get(?PROFILED) of
+                    {Modules, Lines, Times} when length(Times) < ?MOST_TIMES ->
+                        put(?PROFILED, {Modules, Lines, [{Kind, Begun, erlang:monotonic_time(nanosecond)} | Times]});
+                    _ -> ok
+                end,
+            Result
+    end.

@@ -89,7 +89,9 @@ tracing(F) -> with_entry(?NX, true, F).
 %% of F's result and the indices (from 1) of the hidden arguments among the environment's tensors.
 -spec trace(fun(([tessera_type:tensor()]) -> term()), [{tessera_type:type(), tessera_type:shape()}], [tessera_type:tensor()]) ->
           {tessera_nif:builder(), tessera_tree:signature(), [pos_integer()]}.
-trace(F, Types, Environment) ->
+trace(F, Types, Environment) -> tessera_run:timed(trace, fun() -> traced(F, Types, Environment) end).
+
+traced(F, Types, Environment) ->
     Here = [near(Tensor) || Tensor <- Environment],
     StandIns = maps:from_list([{Ref, Tensor} || {#tessera{ref = Ref}, Tensor} <- lists:zip(Environment, Here)]),
     Program = tessera_error:check(jit, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),

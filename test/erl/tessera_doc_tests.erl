@@ -12,7 +12,7 @@
 
 examples_test_() ->
     {ok, _} = application:ensure_all_started(tessera),
-    Blocks = lists:flatmap(fun blocks/1, [tessera, tessera_random, tessera_mesh, tessera_io, tessera_stablehlo, tessera_events, tessera_metrics]),
+    Blocks = lists:flatmap(fun blocks/1, [tessera, tessera_random, tessera_mesh, tessera_io, tessera_stablehlo, tessera_events, tessera_metrics, tessera_profile]),
     ?assert(length(Blocks) > 50),
     Pages = lists:flatmap(fun page/1, pages()),
     ?assert(length(Pages) > 0),

@@ -23,6 +23,7 @@ check_entry(Function) ->
 %% Its other exports are a server's callbacks.
 cluster_test_() ->
     [?_assertMatch([_, _ | _], paragraphs(help([tessera_cluster]))) |
+     [fun() -> check_entry([tessera_profile, Name, 1]) end || Name <- [table, chrome_trace, flame_graph]] ++
      [fun() -> check_entry([tessera_cluster | Function]) end || Function <- [[start_link, 1], [stop, 1], [info, 1], [put, 2], [map, 2]]]].
 
 %% h/2 prints all arities, h/3 one.

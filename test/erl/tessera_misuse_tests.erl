@@ -159,7 +159,7 @@ by_contents() -> [{nonzero, 1}, {argwhere, 1}, {bincount, 1}].
 
 %% Functions that take any term or read a type and a shape alone, or that tests of faults, clients, plugins or the local view look at.
 others() ->
-    [tensor, template, type, shape, rank, size, zeros_like, ones_like, full_like, is_tensor, print, jit, shard_jit, compile, grad, value_and_grad, explain, to_text,
+    [tensor, template, type, shape, rank, size, zeros_like, ones_like, full_like, is_tensor, print, jit, shard_jit, compile, grad, value_and_grad, explain, profile, to_text,
      run_text, memory, reset_peak_memory, set_memory_limit, trim, clear_cache, version,
      clients, platforms, open_client, devices, device, to_device, load_plugin, custom_call,
      shard_map, all_reduce, all_gather, reduce_scatter, all_to_all, permute, shift, broadcast_from, barrier, vary, axis_index,

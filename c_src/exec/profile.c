@@ -1,0 +1,363 @@
+#include "exec/profile.h"
+
+#include "base/alloc.h"
+#include "base/deep.h"
+#include "base/system.h"
+#include "exec/steps.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* Bounds of one profile: programs, and rows of all of them. */
+enum { MOST_PROGRAMS = 4096, MOST_ROWS = 1 << 20 };
+enum { FIRST_EVENTS = 1024 };
+
+struct ts_profile {
+  _Atomic uint32_t refs;
+  ts_profile *outer;
+  pthread_mutex_t lock;
+  TS_VEC(ts_profile_program) programs;
+  size_t rows;
+  size_t last;    /* the program of the last run */
+  uint64_t fresh; /* the number of the newest program, if it was not taken yet */
+  TS_VEC(ts_profile_event) events;
+  size_t most_events;
+  int64_t events_left_out, uncounted;
+};
+
+ts_status ts_profile_create(size_t most_events, ts_profile *outer, ts_profile **out) {
+  TS_TRY(TS_NEW(out));
+  atomic_init(&(*out)->refs, 1);
+  pthread_mutex_init(&(*out)->lock, NULL);
+  (*out)->most_events = most_events;
+  (*out)->outer = outer;
+  if (outer) ts_profile_retain(outer);
+  return TS_SUCCESS;
+}
+
+void ts_profile_retain(ts_profile *p) { atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed); }
+
+static void program_deinit(ts_profile_program *program) {
+  ts_free(program->rows);
+  ts_free(program->index);
+  ts_executable_release((ts_executable *)(uintptr_t)program->exe);
+}
+
+void ts_profile_release(ts_profile *p) {
+  while (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) {
+    ts_profile *outer = p->outer;
+    for (size_t i = 0; i < p->programs.count; i++) program_deinit(&p->programs.data[i]);
+    TS_VEC_FREE(&p->programs);
+    TS_VEC_FREE(&p->events);
+    pthread_mutex_destroy(&p->lock);
+    ts_free(p);
+    p = outer;
+  }
+}
+
+static uint64_t take_new(ts_profile *p) {
+  pthread_mutex_lock(&p->lock);
+  uint64_t fresh = p->fresh;
+  p->fresh = 0;
+  pthread_mutex_unlock(&p->lock);
+  return fresh;
+}
+
+uint64_t ts_profile_take_new(ts_profile *p) {
+  uint64_t fresh = take_new(p);
+  for (ts_profile *outer = p->outer; outer; outer = outer->outer) (void)take_new(outer); /* of the same run, or old */
+  return fresh;
+}
+
+/* ---- the rows of a program ---- */
+
+typedef struct walk {
+  const ts_block *block;
+  TS_VEC(ts_profile_row) rows;
+} walk;
+
+static ts_status add_block(walk *w, const ts_block *block, int32_t depth);
+
+static ts_status add_step(walk *w, const ts_step *step, int32_t depth) {
+  TS_TRY(TS_VEC_PUSH(&w->rows, ((ts_profile_row){.step = step, .launch = -1, .depth = depth})));
+  if (step->kind == TS_STEP_LAUNCH && step->work->lowered.launch_count > 1)
+    for (int32_t i = 0; i < step->work->lowered.launch_count; i++)
+      TS_TRY(TS_VEC_PUSH(&w->rows, ((ts_profile_row){.step = step, .launch = i, .depth = depth + 1})));
+  if (step->kind == TS_STEP_WHILE) {
+    TS_TRY(add_block(w, &step->loop->condition, depth + 1));
+    TS_TRY(add_block(w, &step->loop->body, depth + 1));
+  }
+  for (int k = 0; k < 2 && step->kind == TS_STEP_COND; k++) TS_TRY(add_block(w, &step->branches[k], depth + 1));
+  return TS_SUCCESS;
+}
+
+static ts_status add_block(walk *w, const ts_block *block, int32_t depth) {
+  if (w->rows.count > MOST_ROWS) return ts_error(TS_RESOURCE_EXHAUSTED, "too many steps");
+  for (size_t i = 0; i < block->steps.count; i++) TS_TRY(add_step(w, &block->steps.data[i], depth));
+  return TS_SUCCESS;
+}
+
+static ts_status walk_root(void *context) {
+  walk *w = context;
+  return add_block(w, w->block, 0);
+}
+
+static size_t slot_of(const ts_profile_program *p, const ts_step *step) {
+  return (size_t)(((uintptr_t)step >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & p->index_mask;
+}
+
+static ts_status make_index(ts_profile_program *p) {
+  size_t size = 16;
+  while (size < p->row_count * 2) size *= 2;
+  TS_TRY(TS_NEW_ARRAY(size, &p->index));
+  p->index_mask = size - 1;
+  for (size_t i = 0; i < p->row_count; i++) {
+    if (p->rows[i].launch >= 0) continue;
+    size_t slot = slot_of(p, p->rows[i].step);
+    while (p->index[slot]) slot = (slot + 1) & p->index_mask;
+    p->index[slot] = (uint32_t)i + 1;
+  }
+  return TS_SUCCESS;
+}
+
+/* The launches' rows follow their step's. */
+static uint32_t find_row(const ts_profile_program *p, const ts_step *step, int32_t launch) {
+  size_t slot = slot_of(p, step);
+  while (p->index[slot] && p->rows[p->index[slot] - 1].step != step) slot = (slot + 1) & p->index_mask;
+  return p->index[slot] ? p->index[slot] + (uint32_t)launch : UINT32_MAX;
+}
+
+/* The same in all profiles. */
+static uint64_t number_of(ts_executable *exe) {
+  static _Atomic uint64_t numbers;
+  uint64_t number = atomic_load(&exe->number), fresh = 0;
+  if (!number && atomic_compare_exchange_strong(&exe->number, &number, fresh = atomic_fetch_add(&numbers, 1) + 1))
+    number = fresh;
+  return number;
+}
+
+static ts_status program_init(const ts_executable *exe, ts_profile_program *out) {
+  walk w = {.block = &exe->root};
+  *out = (ts_profile_program){0};
+  ts_status status = ts_deep_call(exe->levels, walk_root, &w);
+  out->rows = w.rows.data;
+  out->row_count = w.rows.count;
+  if (!status) status = make_index(out);
+  if (status) {
+    ts_free(out->rows);
+    ts_free(out->index);
+    return status;
+  }
+  out->exe = exe;
+  out->number = number_of((ts_executable *)(uintptr_t)exe);
+  ts_executable_retain((ts_executable *)(uintptr_t)exe);
+  return TS_SUCCESS;
+}
+
+static ts_status add_program(ts_profile *p, const ts_executable *exe) {
+  ts_profile_program program;
+  TS_TRY(program_init(exe, &program));
+  ts_status status = p->rows + program.row_count > MOST_ROWS ? ts_error(TS_RESOURCE_EXHAUSTED, "too many steps")
+                                                             : TS_VEC_PUSH(&p->programs, program);
+  if (status) {
+    program_deinit(&program);
+    return status;
+  }
+  p->rows += program.row_count;
+  p->fresh = program.number;
+  return TS_SUCCESS;
+}
+
+/* The program of an executable, which is added if it is new; NULL beyond the bounds. Under the lock. */
+static ts_profile_program *program_of(ts_profile *p, const ts_executable *exe) {
+  if (p->last < p->programs.count && p->programs.data[p->last].exe == exe) return &p->programs.data[p->last];
+  for (size_t i = p->programs.count; i-- > 0;) {
+    if (p->programs.data[i].exe != exe) continue;
+    p->last = i;
+    return &p->programs.data[i];
+  }
+  if (p->programs.count >= MOST_PROGRAMS || !ts_status_consume_ok(add_program(p, exe))) return NULL;
+  p->last = p->programs.count - 1;
+  return &p->programs.data[p->last];
+}
+
+/* ---- adding ---- */
+
+static void add_event(ts_profile *p, const ts_profile_event *event) {
+  if (p->events.count >= p->most_events || !ts_status_consume_ok(TS_VEC_PUSH(&p->events, *event))) p->events_left_out++;
+}
+
+static void count_time(int64_t ns, int64_t *count, int64_t *sum, int64_t *longest) {
+  ++*count;
+  *sum += ns;
+  if (ns > *longest) *longest = ns;
+}
+
+static void add(ts_profile *p, const ts_measure *m, const ts_step *step, int32_t launch, ts_profile_event event) {
+  int64_t ns = event.end_ns - event.begin_ns;
+  pthread_mutex_lock(&p->lock);
+  ts_profile_program *program = program_of(p, m->exe);
+  uint32_t row = program && step ? find_row(program, step, launch + 1) - 1 : UINT32_MAX;
+  event.row = row;
+  if (!program || (step && row >= program->row_count)) {
+    p->uncounted++;
+  } else {
+    event.program = (uint32_t)p->last;
+    if (step) {
+      ts_profile_row *r = &program->rows[row];
+      count_time(ns, &r->count, &r->ns, &r->longest_ns);
+      if ((int32_t)event.threads > r->threads) r->threads = (int32_t)event.threads;
+    } else {
+      count_time(ns, &program->runs, &program->ns, &program->longest_ns);
+    }
+    add_event(p, &event);
+  }
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- runs ---- */
+
+static void counted_task(void *context, int64_t task, int worker);
+
+typedef struct counted_job {
+  ts_measure *measure;
+  ts_task_fn fn;
+  void *arg;
+} counted_job;
+
+static void counted_task(void *context, int64_t task, int worker) {
+  counted_job *job = context;
+  uint64_t bit = UINT64_C(1) << (worker & 63);
+  if (!(atomic_load_explicit(&job->measure->workers, memory_order_relaxed) & bit))
+    atomic_fetch_or_explicit(&job->measure->workers, bit, memory_order_relaxed);
+  job->fn(job->arg, task, worker);
+}
+
+static void counted_run(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  ts_measure *m = self->context;
+  ts_parallel_run(m->own, tasks, counted_task, &(counted_job){m, fn, arg});
+}
+
+ts_measure *ts_measure_new(ts_profile *profile, const ts_executable *exe, uint32_t partition,
+                           const ts_parallel **parallel) {
+  ts_measure *m = NULL;
+  if (!profile || !ts_status_consume_ok(TS_NEW(&m))) return NULL;
+  ts_profile_retain(profile);
+  m->profile = profile;
+  m->exe = exe;
+  m->partition = partition;
+  m->own = *parallel;
+  m->counted = (ts_parallel){.context = m, .width = m->own->width, .run = counted_run};
+  *parallel = &m->counted;
+  m->began = m->last = m->step_began = ts_system_ns();
+  return m;
+}
+
+void ts_measure_resume(ts_measure *m) { m->last = m->step_began = ts_system_ns(); }
+
+void ts_measure_step(ts_measure *m, const ts_step *step, int32_t launch) {
+  int64_t now = ts_system_ns();
+  int workers = __builtin_popcountll(atomic_exchange_explicit(&m->workers, 0, memory_order_relaxed));
+  ts_profile_event event = {.begin_ns = launch < 0 ? m->step_began : m->last,
+                            .end_ns = now,
+                            .threads = workers > 1 ? (uint32_t)workers : 1,
+                            .partition = m->partition};
+  for (ts_profile *p = m->profile; p; p = p->outer) add(p, m, step, launch, event);
+  m->last = now;
+  if (launch < 0) m->step_began = now;
+}
+
+void ts_measure_end(ts_measure *m) {
+  if (!m) return;
+  ts_profile_event event = {.begin_ns = m->began, .end_ns = ts_system_ns(), .partition = m->partition};
+  for (ts_profile *p = m->profile; p; p = p->outer) add(p, m, NULL, -1, event);
+  ts_profile_release(m->profile);
+  ts_free(m);
+}
+
+/* ---- reading ---- */
+
+size_t ts_profile_programs(const ts_profile *p, const ts_profile_program **out) {
+  *out = p->programs.data;
+  return p->programs.count;
+}
+
+size_t ts_profile_events(const ts_profile *p, const ts_profile_event **out) {
+  *out = p->events.data;
+  return p->events.count;
+}
+
+void ts_profile_left_out(const ts_profile *p, int64_t *out_events, int64_t *out_uncounted) {
+  *out_events = p->events_left_out;
+  *out_uncounted = p->uncounted;
+}
+
+const char *ts_profile_row_kind(const ts_profile_row *row) {
+  return row->launch < 0 ? ts_step_name(row->step) : "launch";
+}
+
+const char *ts_profile_row_op(const ts_profile_row *row) { return ts_op_name(row->step->code); }
+
+static bool is_named(ts_opcode const *seen, int count, ts_opcode op) {
+  for (int i = 0; i < count; i++)
+    if (seen[i] == op) return true;
+  return false;
+}
+
+/* Each op once, in the order of the kernel. */
+enum { MOST_NAMES = 16 };
+
+typedef struct name_list {
+  ts_opcode seen[MOST_NAMES + 1];
+  int count;
+} name_list;
+
+static void name_op(name_list *names, ts_opcode op, ts_text *out) {
+  if (names->count > MOST_NAMES || is_named(names->seen, names->count, op)) return;
+  if (names->count > 0) ts_text_append(out, ", ");
+  ts_text_append(out, names->count == MOST_NAMES ? "..." : ts_op_name(op));
+  names->seen[names->count++] = op;
+}
+
+static void launch_ops(const ts_launch *launch, name_list *names, ts_text *out) {
+  for (int32_t i = 0; i < launch->desc.node_count; i++) {
+    const ts_kernel_node *n = &launch->desc.nodes[i];
+    if (n->kind == TS_NODE_OP || ts_kernel_node_reduces(n)) name_op(names, n->op, out);
+  }
+}
+
+static const ts_work *work_of(const ts_step *step) {
+  return step->kind == TS_STEP_LAUNCH ? step->work : ts_step_has_epilogue(step) ? step->routine.epilogue : NULL;
+}
+
+void ts_profile_row_ops(const ts_profile_row *row, ts_text *out) {
+  const ts_work *work = work_of(row->step);
+  name_list names = {.count = 0};
+  if (row->step->kind == TS_STEP_ROUTINE) name_op(&names, row->step->routine.plan->op, out);
+  for (int32_t i = 0; work && i < work->lowered.launch_count; i++)
+    if (row->launch < 0 || row->launch == i) launch_ops(work->launches[i].launch, &names, out);
+  if (names.count == 0 && row->step->code != TS_OP_FUSION) name_op(&names, row->step->code, out);
+}
+
+const ts_type *ts_profile_row_type(const ts_profile_row *row) { return row->step->type; }
+
+int64_t ts_profile_row_bytes(const ts_profile_row *row) {
+  const ts_step *step = row->step;
+  const ts_work *work = work_of(step);
+  int64_t sum = step->kind == TS_STEP_ROUTINE ? step->routine.plan->bytes : 0;
+  if (step->kind == TS_STEP_COPY) return 2 * step->copy_bytes;
+  for (int32_t i = 0; work && i < work->lowered.launch_count; i++)
+    if (row->launch < 0 || row->launch == i) sum += work->launches[i].launch->bytes;
+  return sum;
+}
+
+int64_t ts_profile_row_flops(const ts_profile_row *row) {
+  return row->step->kind == TS_STEP_ROUTINE ? row->step->routine.plan->flops : 0;
+}
+
+void ts_profile_program_memory(const ts_profile_program *program, int64_t *out_bytes, int64_t *out_pieces) {
+  const ts_executable *exe = program->exe;
+  int64_t block = exe->block_bytes[TS_TEMPS_HOSTED];
+  *out_bytes = exe->stats.result_bytes + block;
+  *out_pieces = (int64_t)exe->made_count + (block > 0);
+}

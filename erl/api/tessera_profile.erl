@@ -1,0 +1,295 @@
+%% @doc Profiles: where the time of a call went. {@link tessera:profile/2} makes one; the functions here print it as a table, as a trace for Chrome
+%% and Perfetto, and as a flame graph. docs/profile.md has an example of each.
+-module(tessera_profile).
+-export([table/1, chrome_trace/1, flame_graph/1]).
+-export([run/3]).
+-export_type([profile/0, program/0, step/0, event/0]).
+
+%% Times in nanoseconds. `outside_ns' is `wall_ns' without runs, tracing and compiling. `speed' is the speed of this machine in a copy and in a
+%% product of matrices. `events_left_out' and `uncounted' count the times that had no room.
+-type profile() :: #{wall_ns := non_neg_integer(), run_ns := non_neg_integer(), trace_ns := non_neg_integer(), compile_ns := non_neg_integer(),
+                     outside_ns := non_neg_integer(), runs := non_neg_integer(), programs := [program()], events := [event()],
+                     speed := #{bytes_per_s := float(), flops_per_s := float()} | none,
+                     events_left_out := non_neg_integer(), uncounted := non_neg_integer()}.
+%% `line' is the line of the user's code that called the program first. `bytes' and `pieces' are the memory of each run.
+-type program() :: #{number := pos_integer(), runs := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), bytes := non_neg_integer(),
+                     pieces := non_neg_integer(), line := {module(), atom(), arity(), string() | undefined, non_neg_integer()} | unknown, steps := [step()]}.
+%% `ops' are the operations of the step's kernels. `bytes' and `flops' are for one time, or 0 if they are not known.
+-type step() :: #{depth := non_neg_integer(), launch := integer(), kind := binary(), op := binary(), ops := binary(), type := binary(), bytes := non_neg_integer(),
+                  flops := non_neg_integer(), count := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), threads := non_neg_integer()}.
+%% Begin and end are nanoseconds after the begin of the profile. `Program' and `Step' are positions in `programs' and `steps' from 1. Step 0 is the
+%% whole run.
+-type event() :: {run, Program :: pos_integer(), Step :: non_neg_integer(), Begin :: integer(), End :: integer(), Threads :: pos_integer(), Partition :: non_neg_integer()}
+               | {trace | compile, Begin :: integer(), End :: integer()}.
+
+-define(SPEED, {?MODULE, speed}).       % a persistent term
+-define(EVENT, 32).                     % bytes
+
+%% @private
+-spec run(function(), [term()], tessera:profile_options()) -> {term(), profile()}.
+run(F, Args, Options) ->
+    {Most, WithSpeed} = checked(F, Args, Options),
+    Modules = modules(),
+    {Profile, Clock} = tessera_error:check(profile, [F, Args], tessera_nif:profile_start(Most)),
+    Begun = erlang:monotonic_time(nanosecond),
+    {{Result, Ended, Measured}, Lines, Times} =
+        tessera_run:profiled(Modules,
+                             fun() ->
+                                     try apply(F, Args) of
+                                         Result -> {Result, erlang:monotonic_time(nanosecond), tessera_nif:profile_stop(Profile)}
+                                     catch Class:Reason:Trace ->
+                                         _ = tessera_nif:profile_stop(Profile),
+                                         erlang:raise(Class, Reason, Trace)
+                                     end
+                             end),
+    {Result, profile(Measured, Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed})}.
+
+checked(F, Args, Options) ->
+    Fail = fun(Format, Values) -> tessera_error:raise(profile, [F, Args, Options], invalid_argument, "profile: " ++ Format, Values) end,
+    is_function(F) orelse Fail("expected a function, got ~ts", [tessera_error:show(F)]),
+    tessera_type:is_proper(Args) andalso is_function(F, length(Args)) orelse
+        Fail("expected a list of ~b arguments, got ~ts", [element(2, erlang:fun_info(F, arity)), tessera_error:show(Args)]),
+    is_map(Options) orelse Fail("expected a map of options, got ~ts", [tessera_error:show(Options)]),
+    Known = #{events => 100000, speed => true},
+    case maps:keys(maps:without(maps:keys(Known), Options)) of
+        [] -> ok;
+        Unknown -> Fail("unknown options ~0p, expected some of ~0p", [Unknown, lists:sort(maps:keys(Known))])
+    end,
+    #{events := Most, speed := Speed} = maps:merge(Known, Options),
+    is_integer(Most) andalso Most >= 0 andalso Most =< 1000000 orelse Fail("events is ~ts, expected a number from 0 to 1000000", [tessera_error:show(Most)]),
+    is_boolean(Speed) orelse Fail("speed is ~ts, expected true or false", [tessera_error:show(Speed)]),
+    {Most, Speed}.
+
+%% Modules whose calls are not the user's.
+modules() ->
+    Own = case application:get_key(tessera, modules) of
+              {ok, Modules} -> Modules;
+              undefined -> []
+          end,
+    Nx = [Module || {Module, _} <- code:all_loaded(), lists:prefix("Elixir.Nx", atom_to_list(Module))],
+    [tessera, tessera_run, tessera_trace, tessera_jit, tessera_remote, tessera_memory, tessera_profile, erl_eval, timer, lists, maps] ++ Own ++ Nx.
+
+profile({Programs, Events, LeftOut, Uncounted}, Wall, Lines, Times, {Clock, WithSpeed}) ->
+    All = [program(Program, Lines) || Program <- Programs],
+    Ran = lists:sum([Ns || #{ns := Ns} <- All]),
+    Sum = fun(Kind) -> lists:sum([To - From || {Own, From, To} <- Times, Own =:= Kind]) end,
+    {Traced, Compiled} = {Sum(trace), Sum(compile)},
+    #{wall_ns => Wall, run_ns => Ran, trace_ns => Traced, compile_ns => Compiled, outside_ns => max(0, Wall - Ran - Traced - Compiled),
+      runs => lists:sum([Runs || #{runs := Runs} <- All]), programs => All, speed => speed(WithSpeed),
+      events => lists:reverse(Times) ++ events(Events, Clock), events_left_out => LeftOut, uncounted => Uncounted}.
+
+program({Number, Runs, Ns, Longest, Bytes, Pieces, Rows}, Lines) ->
+    #{number => Number, runs => Runs, ns => Ns, longest_ns => Longest, bytes => Bytes, pieces => Pieces, line => maps:get(Number, Lines, unknown),
+      steps => summed([step(Row) || Row <- Rows])}.
+
+step({Depth, Launch, Kind, Op, Ops, Type, Bytes, Flops, Count, Ns, Longest, Threads}) ->
+    #{depth => Depth, launch => Launch, kind => Kind, op => Op, ops => Ops, type => Type, bytes => Bytes, flops => Flops, count => Count, ns => Ns,
+      longest_ns => Longest, threads => Threads}.
+
+%% A loop's time is that of its steps, which follow it.
+summed([#{kind := Kind, depth := Depth, ns := Ns} = Step | Rest]) when Kind =:= <<"while">>; Kind =:= <<"cond">> ->
+    {Inner, Others} = lists:splitwith(fun(#{depth := Own}) -> Own > Depth end, Rest),
+    Summed = summed(Inner),
+    [Step#{ns := Ns + lists:sum([Own || #{depth := D, ns := Own} <- Summed, D =:= Depth + 1])} | Summed ++ summed(Others)];
+summed([Step | Rest]) -> [Step | summed(Rest)];
+summed([]) -> [].
+
+events(<<Program:32/native, Row:32/native, Begin:64/signed-native, End:64/signed-native, Threads:32/native, Partition:32/native, Rest/binary>>, Clock) ->
+    Step = case Row of 16#ffffffff -> 0; _ -> Row + 1 end,
+    [{run, Program + 1, Step, Begin - Clock, End - Clock, max(1, Threads), Partition} | events(Rest, Clock)];
+events(<<>>, _) -> [].
+
+%% ---- the machine's speed, measured once: bytes of a copy from memory to memory, and operations of a product
+
+speed(false) -> none;
+speed(true) ->
+    case persistent_term:get(?SPEED, none) of
+        none ->
+            Speed = try #{bytes_per_s => bytes_per_s(), flops_per_s => flops_per_s()} catch error:_ -> none end,
+            ok = persistent_term:put(?SPEED, Speed),
+            Speed;
+        Speed -> Speed
+    end.
+
+%% Much more than a cache holds.
+bytes_per_s() ->
+    Size = 64 bsl 20,
+    X = tessera:zeros({Size}, u8),
+    Copy = tessera:jit(fun(Y) -> tessera:add(Y, 1) end, #{device => {host, 0}}),
+    2 * Size / (fastest(fun() -> Copy(X) end, 5) / 1.0e9).
+
+flops_per_s() ->
+    Size = 768,
+    X = tessera:ones({Size, Size}, f32),
+    Product = tessera:jit(fun(Y) -> tessera:dot(Y, Y) end, #{device => {host, 0}}),
+    2.0 * Size * Size * Size / (fastest(fun() -> Product(X) end, 5) / 1.0e9).
+
+%% Without the first one, which compiles.
+fastest(F, Times) -> lists:min(tl([spent(F) || _ <- lists:seq(0, Times)])).
+
+spent(F) ->
+    Begun = erlang:monotonic_time(nanosecond),
+    T = F(),
+    Ended = erlang:monotonic_time(nanosecond),
+    _ = tessera:deallocate(T),
+    max(1, Ended - Begun).
+
+%% ---- the table
+
+%% @doc The profile as a table for the terminal: programs by their time, with their steps. The column `of best' compares the bytes of the step with
+%% a copy, or its operations with a product of matrices; it shows the greater share.
+%%
+%% ```
+%% 1> F = tessera:jit(fun(X) -> tessera:sum(tessera:exp(X)) end).
+%% 2> {_, Profile} = tessera:profile(F, [tessera:iota({100000}, f32)]).
+%% 3> {match, _} = re:run(tessera_profile:table(Profile), "^  launch +fusion +.*exp", [multiline]), ok.
+%% ok
+%% '''
+-spec table(profile()) -> binary().
+table(#{wall_ns := Wall, run_ns := Ran, trace_ns := Traced, compile_ns := Compiled, outside_ns := Outside, runs := Runs, programs := Programs} = Profile) ->
+    Sorted = lists:sort(fun(#{ns := A}, #{ns := B}) -> A >= B end, Programs),
+    text([io_lib:format("~ts in all: ~ts in ~b runs of ~b programs, ~ts tracing, ~ts compiling, ~ts outside~n",
+                        [time(Wall), time(Ran), Runs, length(Programs), time(Traced), time(Compiled), time(Outside)]),
+          speed_line(Profile), left_out(Profile),
+          [program_table(Program, Wall, Profile) || Program <- Sorted]]).
+
+speed_line(#{speed := none}) -> [];
+speed_line(#{speed := #{bytes_per_s := Bytes, flops_per_s := Flops}}) ->
+    io_lib:format("this machine: ~.1f GB/s in a copy, ~.1f Gflop/s in a product~n", [Bytes / 1.0e9, Flops / 1.0e9]).
+
+left_out(#{events_left_out := 0, uncounted := 0}) -> [];
+left_out(#{events_left_out := Events, uncounted := Uncounted}) ->
+    io_lib:format("not in the trace: ~b times of steps; not counted: ~b~n", [Events, Uncounted]).
+
+program_table(#{number := Number, runs := Runs, ns := Ns, longest_ns := Longest, bytes := Bytes, pieces := Pieces, line := Line, steps := Steps}, Wall, Profile) ->
+    [io_lib:format("~nprogram ~b~ts: ~b runs, ~ts (~s of all), longest ~ts; memory of a run: ~ts in ~b pieces~n",
+                   [Number, place(Line), Runs, time(Ns), percent(Ns, Wall), time(Longest), amount(Bytes), Pieces]),
+     io_lib:format("  ~-32ts ~-20ts ~8ts ~9ts ~5ts ~9ts ~7ts ~9ts ~7ts  ~ts~n", ["step", "type", "count", "time", "", "longest", "threads", "GB/s", "of best", "ops"]),
+     [step_line(Step, Ns, Profile) || Step <- Steps]].
+
+place(unknown) -> "";
+place({Module, Name, Arity, undefined, _}) -> io_lib:format(", called by ~ts:~ts/~b", [Module, Name, Arity]);
+place({_, Name, Arity, File, Line}) -> io_lib:format(", called at ~ts:~b (~ts/~b)", [filename:basename(File), Line, Name, Arity]).
+
+step_line(#{depth := Depth, kind := Kind, op := Op, ops := Ops, type := Type, count := Count, ns := Ns, longest_ns := Longest, threads := Threads} = Step, All, Profile) ->
+    io_lib:format("  ~-32ts ~-20ts ~8b ~9ts ~5ts ~9ts ~7b ~9ts ~7ts  ~ts~n",
+                  [[lists:duplicate(2 * Depth, $\s), io_lib:format("~-9ts ", [Kind]), Op], Type, Count, time(Ns), percent(Ns, All), time(Longest), Threads,
+                   rate(Step), share(Step, Profile), Ops]).
+
+rate(#{bytes := 0}) -> "";
+rate(#{ns := 0}) -> "";
+rate(#{bytes := Bytes, count := Count, ns := Ns}) -> io_lib:format("~.1f", [Bytes * Count / Ns]).
+
+%% Of what the machine reached, in bytes or in operations.
+share(#{ns := Ns}, #{speed := Speed}) when Ns =:= 0; Speed =:= none -> "";
+share(#{bytes := Bytes, flops := Flops, count := Count, ns := Ns}, #{speed := #{bytes_per_s := BytesBest, flops_per_s := FlopsBest}}) ->
+    case max(Bytes * Count * 1.0e9 / Ns / BytesBest, Flops * Count * 1.0e9 / Ns / FlopsBest) of
+        Share when Share > 0 -> io_lib:format("~b %", [round(100 * Share)]);
+        _ -> ""
+    end.
+
+percent(_, 0) -> "";
+percent(Ns, All) -> io_lib:format("~b %", [round(100 * Ns / All)]).
+
+time(Ns) when Ns < 10000 -> io_lib:format("~b ns", [Ns]);
+time(Ns) when Ns < 10000000 -> io_lib:format("~b us", [Ns div 1000]);
+time(Ns) when Ns < 10000000000 -> io_lib:format("~b ms", [Ns div 1000000]);
+time(Ns) -> io_lib:format("~b s", [Ns div 1000000000]).
+
+amount(Bytes) when Bytes < 10000 -> io_lib:format("~b B", [Bytes]);
+amount(Bytes) when Bytes < 10000000 -> io_lib:format("~b KB", [Bytes div 1000]);
+amount(Bytes) -> io_lib:format("~b MB", [Bytes div 1000000]).
+
+text(Text) -> unicode:characters_to_binary(Text).
+
+%% ---- Chrome's trace
+
+%% @doc The profile as a trace in JSON, which Perfetto (ui.perfetto.dev) and Chrome (chrome://tracing) show. It has one lane for tracing and compiling, and
+%% one for runs and their steps; of a mesh, one for each partition.
+-spec chrome_trace(profile()) -> binary().
+chrome_trace(#{events := Events, programs := Programs}) ->
+    Known = list_to_tuple([{Program, list_to_tuple(Steps)} || #{steps := Steps} = Program <- Programs]),
+    Lanes = lists:usort([lane(Event) || Event <- Events]),
+    text(["{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
+          lists:join(",\n", [lane_name(Lane) || Lane <- Lanes] ++ [trace_event(Event, Known) || Event <- Events]), "]}\n"]).
+
+lane({run, _, _, _, _, _, Partition}) -> Partition + 1;
+lane(_) -> 0.
+
+lane_name(0) -> lane_name(0, "tracing and compiling");
+lane_name(Lane) -> lane_name(Lane, ["runs, partition ", integer_to_list(Lane - 1)]).
+
+lane_name(Lane, Name) -> io_lib:format("{\"ph\":\"M\",\"pid\":1,\"tid\":~b,\"name\":\"thread_name\",\"args\":{\"name\":~ts}}", [Lane, string(Name)]).
+
+trace_event({Kind, Begin, End}, _) -> complete(atom_to_list(Kind), "erlang", 0, {Begin, End}, []);
+trace_event({run, P, 0, Begin, End, _, _} = Event, Known) ->
+    {#{number := Number, line := Line}, _} = element(P, Known),
+    complete(["program ", integer_to_list(Number)], "run", lane(Event), {Begin, End}, [{"called", string(place(Line))}]);
+trace_event({run, P, S, Begin, End, Threads, _} = Event, Known) ->
+    {_, Steps} = element(P, Known),
+    #{ops := Ops, type := Type, bytes := Bytes} = Step = element(S, Steps),
+    complete(label(Step), "step", lane(Event), {Begin, End},
+             [{"ops", string(Ops)}, {"type", string(Type)}, {"bytes", integer_to_list(Bytes)}, {"threads", integer_to_list(Threads)}]).
+
+complete(Name, Category, Lane, {Begin, End}, Args) ->
+    io_lib:format("{\"ph\":\"X\",\"pid\":1,\"tid\":~b,\"cat\":\"~s\",\"name\":~ts,\"ts\":~.3f,\"dur\":~.3f,\"args\":{~ts}}",
+                  [Lane, Category, string(Name), Begin / 1000, max(0, End - Begin) / 1000, lists:join(",", [["\"", Key, "\":", Value] || {Key, Value} <- Args])]).
+
+label(#{kind := Kind, op := Op, ops := <<>>}) -> [Kind, " ", Op];
+label(#{kind := Kind, ops := Ops}) -> [Kind, " ", Ops].
+
+string(Text) -> [$", [escaped(C) || C <- unicode:characters_to_list(Text)], $"].
+
+escaped($") -> "\\\"";
+escaped($\\) -> "\\\\";
+escaped(C) when C < 32 -> io_lib:format("\\u~4.16.0b", [C]);
+escaped(C) -> C.
+
+%% ---- the flame graph
+
+-define(WIDTH, 1200).
+-define(BOX, 18).
+
+%% @doc The profile as a flame graph in SVG. The width of a box is its share of the time. The lowest box is the call. Above it are programs, tracing and
+%% compiling, and above a program are its steps. A browser shows the numbers of a box under the pointer.
+-spec flame_graph(profile()) -> binary().
+flame_graph(#{wall_ns := Wall, trace_ns := Traced, compile_ns := Compiled, outside_ns := Outside, programs := Programs}) ->
+    Parts = [{text(place_name(Program)), Ns, lists:sort(fun larger/2, nested(Steps))} || #{ns := Ns, steps := Steps} = Program <- Programs] ++
+        [{Name, Ns, []} || {Name, Ns} <- [{<<"tracing">>, Traced}, {<<"compiling">>, Compiled}, {<<"outside">>, Outside}]],
+    Root = {<<"profile">>, max(1, max(Wall, lists:sum([Ns || {_, Ns, _} <- Parts]))), lists:sort(fun larger/2, Parts)},
+    Height = (deepest(Root) + 1) * ?BOX,
+    text([io_lib:format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~b\" height=\"~b\" viewBox=\"0 0 ~b ~b\" font-family=\"monospace\" font-size=\"11\">~n",
+                        [?WIDTH, Height, ?WIDTH, Height]),
+          box(Root, 0.0, ?WIDTH * 1.0, Height - ?BOX, Wall), "</svg>\n"]).
+
+larger({_, A, _}, {_, B, _}) -> A >= B.
+
+place_name(#{number := Number, line := Line}) -> ["program ", integer_to_list(Number), place(Line)].
+
+%% Steps with a greater depth belong to the one before them.
+nested([#{depth := Depth, ns := Ns} = Step | Rest]) ->
+    {Inner, Others} = lists:splitwith(fun(#{depth := Own}) -> Own > Depth end, Rest),
+    [{text(label(Step)), Ns, nested(Inner)} | nested(Others)];
+nested([]) -> [].
+
+deepest({_, _, []}) -> 0;
+deepest({_, _, Inner}) -> 1 + lists:max([deepest(Box) || Box <- Inner]).
+
+%% Boxes that are narrower than a third of a pixel are left out.
+box({_, _, _}, _, Width, _, _) when Width < 0.3 -> [];
+box({Name, Ns, Inner}, X, Width, Y, Wall) ->
+    Shown = string:slice(Name, 0, max(0, trunc(Width / 6.8) - 1)),
+    [io_lib:format("<g><title>~ts: ~ts, ~ts of all</title><rect x=\"~.1f\" y=\"~b\" width=\"~.1f\" height=\"~b\" fill=\"~s\" stroke=\"white\"/>"
+                   "<text x=\"~.1f\" y=\"~b\">~ts</text></g>~n",
+                   [xml(Name), time(Ns), percent(Ns, max(1, Wall)), X, Y, Width, ?BOX - 1, colour(Name), X + 3, Y + ?BOX - 6, xml(Shown)]),
+     boxes(Inner, X, Width / max(1, Ns), Y - ?BOX, Wall)].
+
+boxes([{_, Ns, _} = Box | Rest], X, Scale, Y, Wall) -> [box(Box, X, Ns * Scale, Y, Wall) | boxes(Rest, X + Ns * Scale, Scale, Y, Wall)];
+boxes([], _, _, _, _) -> [].
+
+%% The same for the same name.
+colour(Name) ->
+    Hash = erlang:phash2(Name, 60),
+    io_lib:format("hsl(~b,70%,70%)", [Hash]).
+
+xml(Text) -> [case C of $< -> "&lt;"; $> -> "&gt;"; $& -> "&amp;"; $" -> "&quot;"; _ when C < 32 -> " "; _ -> C end || C <- unicode:characters_to_list(Text)].
