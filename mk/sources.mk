@@ -77,6 +77,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_fold.c \
   c_src/stablehlo/make_gather.c \
   c_src/stablehlo/make_known.c \
+  c_src/stablehlo/make_lapack.c \
   c_src/stablehlo/make_ops.c \
   c_src/stablehlo/make_reduce.c \
   c_src/stablehlo/make_sort.c \

@@ -547,31 +547,6 @@ static ts_status composite(const make_call *m) {
   return make_inline(m, decomposition->token);
 }
 
-/* lapack_spotrf_ffi and its kin: the lower factor, and whether it failed, which NaN says here. */
-static ts_status potrf(const make_call *m) {
-  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
-  const mlir_attr *uplo = config ? mlir_find_attr(config->items, config->count, "uplo") : NULL;
-  int64_t letter = 0;
-  ts_value_id id;
-  TS_TRY(make_count_operands(m, 1));
-  if (uplo) TS_TRY(mlir_attr_int(uplo, &letter));
-  if (letter != 'L' || m->op->types.count != 2)
-    return make_error(m, TS_UNIMPLEMENTED, "the upper factor cannot be read");
-  TS_TRY(make_unary(m, TS_OP_CHOLESKY, m->operands[0].id, &id));
-  make_result(m, 0, id);
-  TS_TRY(make_integer_of(m, TS_S32, m->op->types.data[1].shape, 0, &id));
-  make_result(m, 1, id);
-  return TS_SUCCESS;
-}
-
-static bool is_potrf(mlir_token target) {
-  static const char *const names[] = {"lapack_spotrf_ffi", "lapack_dpotrf_ffi", "lapack_cpotrf_ffi",
-                                      "lapack_zpotrf_ffi"};
-  for (int i = 0; i < 4; i++)
-    if (mlir_token_is(target, names[i])) return true;
-  return false;
-}
-
 /* Annotations have no meaning for one device. */
 static ts_status custom_call(const make_call *m) {
   const mlir_attr *target = make_attr(m, "call_target_name");
@@ -582,7 +557,7 @@ static ts_status custom_call(const make_call *m) {
   if (mlir_token_is(target->token, "shape_assertion")) return make_in_assertion(m);
   if (mlir_token_is(target->token, "stablehlo.dynamic_reduce_window")) return make_in_dynamic_window(m);
   if (mlir_token_is(target->token, "stablehlo.dynamic_top_k")) return make_in_dynamic_top_k(m);
-  if (is_potrf(target->token)) return potrf(m);
+  if (make_is_lapack(target->token)) return make_in_lapack(m);
   return make_error(m, TS_UNIMPLEMENTED, "the target %.*s is not known", (int)target->token.length, target->token.text);
 }
 

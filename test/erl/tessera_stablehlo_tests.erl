@@ -42,6 +42,34 @@ program(File, Arguments) ->
     F = tessera_stablehlo:load(File),
     tessera:to_text(F, [Arguments]).
 
+%% ---- LAPACK
+
+%% What JAX's exports call of it, beside the results of XLA with LAPACK itself.
+lapack_test_() ->
+    [{filename:basename(File), {timeout, 60, fun() -> lapack(File) end}} || File <- lists:sort(filelib:wildcard(data("linalg/*.vhlo")))].
+
+lapack(File) ->
+    {Arguments, Expected} = arrays(filename:rootname(File) ++ ".npz"),
+    Results = (tessera_stablehlo:load(File))(Arguments),
+    ?assertEqual([{tessera:type(T), tessera:shape(T)} || T <- Expected], [{tessera:type(T), tessera:shape(T)} || T <- Results]),
+    [?assertMatch({I, Difference} when Difference < 2.0e-5, {I, difference(A, B)}) || {I, A, B} <- lists:zip3(lists:seq(1, length(Results)), Expected, Results)].
+
+lapack_call(Name, Config, Types) ->
+    iolist_to_binary(["func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {\n  %0:", integer_to_list(length(Types)), " = stablehlo.custom_call @lapack_",
+                      Name, "_ffi(%x) {mhlo.backend_config = {", Config, "}} : (tensor<2x2xf32>) -> (", lists:join(", ", Types),
+                      ")\n  return %0#0 : tensor<2x2xf32>\n}"]).
+
+lapack_refused_test_() ->
+    [{Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(lapack_call(Name, Config, Types)) end) end}
+     || {Code, Words, Name, Config, Types} <-
+            [{unimplemented, "the routine lapack_sgees_ffi of LAPACK is not known", "sgees", "", ["tensor<2x2xf32>"]},
+             {unimplemented, "uplo is other than one of LU", "spotrf", "uplo = 65 : ui8", ["tensor<2x2xf32>", "tensor<i32>"]},
+             {unimplemented, "mode is other than one of ASN", "sgesdd", "",
+              ["tensor<2x2xf32>", "tensor<2xf32>", "tensor<2x2xf32>", "tensor<2x2xf32>", "tensor<i32>"]},
+             {invalid_argument, "expected 1 operands and 3 results", "sgetrf", "", ["tensor<2x2xf32>"]},
+             {invalid_argument, "expected 2 operands and 1 results", "strsm", "", ["tensor<2x2xf32>"]},
+             {invalid_argument, "its result is s32[2], and the text says s32[3]", "sgetrf", "", ["tensor<2x2xf32>", "tensor<3xi32>", "tensor<i32>"]}]].
+
 %% ---- sizes that are symbols
 
 %% One artifact serves each size: arguments of two sizes give what XLA computed.

@@ -2,7 +2,8 @@
 # computes. tessera_stablehlo_tests reads them. Locations are kept in two of them. Each text is there as bytecode, too: as a portable
 # artifact (.vhlo), of another version of StableHLO for each program, and as bytecode of StableHLO itself (.bc). "make.py bytecode" makes
 # these of the texts that are there, and "make.py symbolic" the folder symbolic/: programs whose batch has any size, with arguments and
-# results at several sizes.
+# results at several sizes. "make.py linalg" makes the folder linalg/: programs that call LAPACK, as artifacts. Vectors of eigh and svd have
+# any sign, so these programs return what has none.
 import os
 import re
 import sys
@@ -339,6 +340,67 @@ def write_symbolic(name, f, specs):
             arrays[f"out{j:02d}"] = np.asarray(y)
         np.savez_compressed(f"{d}/symbolic/{name}{i}.npz", **arrays)
 
+
+def c64(*s):
+    return (f32(*s) + 1j * f32(*s)).astype(np.complex64)
+
+
+def positive(a):
+    return (a @ np.conj(np.swapaxes(a, -1, -2)) + 3 * np.eye(a.shape[-1])).astype(a.dtype)
+
+
+def of_eigh(a, lower=True):
+    w, v = lax.linalg.eigh(a, lower=lower, symmetrize_input=False)[::-1]
+    return w, jnp.abs(v), (v * w[..., None, :]) @ jnp.conj(jnp.swapaxes(v, -1, -2))
+
+
+def of_svd(a, full):
+    u, s, v = jnp.linalg.svd(a, full_matrices=full)
+    k = s.shape[-1]
+    return s, (u[..., :k] * s[..., None, :]) @ v[..., :k, :], u @ jnp.conj(jnp.swapaxes(u, -1, -2))
+
+
+def of_solves(a, b):
+    t = jax.scipy.linalg.solve_triangular
+    return [t(a, b, lower=lower, trans=trans, unit_diagonal=unit) for lower in (0, 1) for trans in (0, 1, 2) for unit in (0, 1)]
+
+
+L = {
+    "qr": (lambda a: (*jnp.linalg.qr(a), *jnp.linalg.qr(a, mode="complete")), (f32(5, 3),)),
+    "qr_wide": (lambda a: jnp.linalg.qr(a), (f32(3, 5),)),
+    "qr_complex": (lambda a: jnp.linalg.qr(a), (c64(2, 4, 3),)),
+    "qr_special": (
+        lambda a: jnp.linalg.qr(a),
+        (np.array([[[0, 0], [0, 2], [0, -3]], [[3, 1], [0, 2], [0, 0]], [[1e30, 1], [1e30, 2], [-1e30, 3]]], np.float32),),
+    ),
+    "lu": (lambda a: lax.linalg.lu(a), (f32(3, 5, 5),)),
+    "lu_tall": (lambda a: lax.linalg.lu(a), (f32(5, 3),)),
+    "lu_wide": (lambda a: lax.linalg.lu(a), (c64(2, 3, 5),)),
+    "lu_singular": (lambda a: (*lax.linalg.lu(a), jnp.linalg.det(a)), (np.array([[1, 2, 3], [2, 4, 6], [1, 1, 1]], np.float32),)),
+    "solve": (lambda a, b: (jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.slogdet(a)), (f32(4, 4), f32(4, 2))),
+    "triangular": (of_solves, (f32(4, 4) + 3 * np.eye(4, dtype=np.float32), f32(4, 2))),
+    "triangular_complex": (of_solves, (c64(3, 3) + 3 * np.eye(3, dtype=np.complex64), c64(3, 2))),
+    "cholesky": (
+        lambda a: (lax.linalg.cholesky(a, symmetrize_input=False), jnp.linalg.cholesky(a, upper=True)),
+        (np.stack([positive(f32(4, 4)), -np.eye(4, dtype=np.float32)]),),
+    ),
+    "eigh": (lambda a: (*of_eigh(a), *of_eigh(a, False)), (positive(f32(2, 4, 4)) - 5 * np.eye(4, dtype=np.float32),)),
+    "eigh_complex": (of_eigh, (positive(c64(3, 3)),)),
+    "svd": (lambda a: (*of_svd(a, False), *of_svd(a, True), jnp.linalg.svd(a, compute_uv=False)), (f32(2, 5, 3),)),
+    "svd_complex": (lambda a: of_svd(a, False), (c64(3, 4),)),
+    "least_squares": (lambda a, b: (jnp.linalg.lstsq(a, b)[0], jnp.linalg.pinv(a)), (f32(5, 3), f32(5))),
+    "expm": (jax.scipy.linalg.expm, (f32(3, 3),)),
+}
+
+if "linalg" in sys.argv:
+    for name, (f, arguments) in L.items():
+        exported = export.export(jax.jit(f), platforms=["cpu"])(*arguments)
+        with open(f"{d}/linalg/{name}.vhlo", "wb") as file:
+            file.write(exported.mlir_module_serialized)
+        arrays = {f"in{i:02d}": np.asarray(x) for i, x in enumerate(arguments)}
+        arrays.update({f"out{i:02d}": np.asarray(y) for i, y in enumerate(jax.tree.leaves(jax.jit(f)(*arguments)))})
+        np.savez_compressed(f"{d}/linalg/{name}.npz", **arrays)
+    sys.exit()
 
 if "symbolic" in sys.argv:
     for name, (f, specs) in S.items():

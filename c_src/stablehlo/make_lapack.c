@@ -1,0 +1,575 @@
+/* Custom calls to LAPACK, as JAX's exports for CPUs have them. Cholesky factors, triangular systems, singular values
+ * and eigenvalues are ops of the graph. The packed factors of getrf come from those of `lu`. Householder's reflections
+ * (geqrf, orgqr) are loops. What a routine leaves undefined is the operand or 0. */
+#include "stablehlo/make.h"
+
+#include <string.h>
+
+static mlir_token target_of(const make_call *m) {
+  const mlir_attr *target = make_attr(m, "call_target_name");
+  if (!target) target = make_positional(m->op, 0);
+  return target->token;
+}
+
+/* A letter of the routine's configuration. */
+static ts_status letter(const make_call *m, const char *name, const char *allowed, char *out) {
+  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
+  const mlir_attr *found = config ? mlir_find_attr(config->items, config->count, name) : NULL;
+  int64_t number = 0;
+  if (found) TS_TRY(mlir_attr_int(found, &number));
+  *out = (char)(number > 0 && number < 128 ? number : 0);
+  if (*out && strchr(allowed, *out)) return TS_SUCCESS;
+  return make_error(m, TS_UNIMPLEMENTED, "%s is other than one of %s", name, allowed);
+}
+
+/* Symbolic exports give the results' shapes as further operands. */
+static ts_status check(const make_call *m, size_t operands, size_t results) {
+  if (m->op->operand_count < operands || m->op->types.count != results)
+    return make_error(m, TS_INVALID_ARGUMENT, "expected %zu operands and %zu results", operands, results);
+  for (size_t i = 0; i < operands; i++) {
+    const ts_value *value = make_operand_of(m, i);
+    if (value->shape->rank < 1 || (!ts_dtype_is_float(value->dtype) && !ts_dtype_is_complex(value->dtype)))
+      return make_error(m, TS_INVALID_ARGUMENT, "operand %zu is %s, expected matrices", i,
+                        TS_SHAPE_STR(value->dtype, value->shape));
+  }
+  if (make_operand_of(m, 0)->shape->rank < 2) return make_error(m, TS_INVALID_ARGUMENT, "expected matrices");
+  return TS_SUCCESS;
+}
+
+/* ---- pieces */
+
+static ts_shape shape_of(const make_call *m, ts_value_id x) {
+  ts_shape shape;
+  ts_shape_copy(&shape, make_value_of(m, x)->shape);
+  return shape;
+}
+
+static ts_status fill(const make_call *m, ts_dtype type, const ts_shape *shape, double number, ts_value_id *out) {
+  return ts_graph_constant(m->r->graph, m->region, type, shape, ts_scalar_from_f64(type, number), out);
+}
+
+static ts_status fill_like(const make_call *m, ts_value_id like, double number, ts_value_id *out) {
+  const ts_shape shape = shape_of(m, like);
+  return fill(m, make_value_of(m, like)->dtype, &shape, number, out);
+}
+
+/* Matrices in rows and columns exchanged. */
+static ts_status turned(const make_call *m, ts_value_id x, ts_value_id *out) {
+  ts_dims axes = {.rank = make_value_of(m, x)->shape->rank};
+  for (int32_t d = 0; d < axes.rank; d++) axes.dims[d] = d;
+  axes.dims[axes.rank - 1] = axes.rank - 2;
+  axes.dims[axes.rank - 2] = axes.rank - 1;
+  return make_transpose(m, x, &axes, out);
+}
+
+static ts_status conjugate(const make_call *m, ts_value_id x, ts_value_id *out) {
+  ts_value_id real, imag;
+  *out = x;
+  if (!ts_dtype_is_complex(make_value_of(m, x)->dtype)) return TS_SUCCESS;
+  TS_TRY(make_unary(m, TS_OP_REAL, x, &real));
+  TS_TRY(make_unary(m, TS_OP_IMAG, x, &imag));
+  TS_TRY(make_unary(m, TS_OP_NEGATE, imag, &imag));
+  return make_binary(m, TS_OP_COMPLEX, real, imag, out);
+}
+
+static ts_status adjoint(const make_call *m, ts_value_id x, ts_value_id *out) {
+  TS_TRY(conjugate(m, x, out));
+  return turned(m, *out, out);
+}
+
+/* Elements of a dim from `start` on. */
+static ts_status part(const make_call *m, ts_value_id x, int32_t axis, int64_t start, int64_t limit, ts_value_id *out) {
+  const ts_shape shape = shape_of(m, x);
+  ts_attrs attrs = {0};
+  attrs.slice.start.rank = attrs.slice.limit.rank = attrs.slice.stride.rank = shape.rank;
+  for (int32_t d = 0; d < shape.rank; d++) {
+    attrs.slice.start.dims[d] = d == axis ? start : 0;
+    attrs.slice.limit.dims[d] = d == axis ? limit : shape.dims[d];
+    attrs.slice.stride.dims[d] = 1;
+  }
+  return make_add(m, TS_OP_SLICE, (ts_values){&x, 1}, &attrs, out);
+}
+
+/* Compares the indices along one axis with a scalar or a tensor that has 1 there: a tensor of the shape. */
+static ts_status indices_are(const make_call *m, const ts_shape *shape, int32_t axis, ts_opcode code, ts_value_id with,
+                             ts_value_id *out) {
+  ts_value_id index;
+  TS_TRY(make_iota(m, make_value_of(m, with)->dtype, shape, axis, &index));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, with, shape, &with));
+  return make_binary(m, code, index, with, out);
+}
+
+/* Whether row and column of an element compare so: the lower triangle by GREATER_EQUAL. */
+static ts_status triangle(const make_call *m, const ts_shape *shape, ts_opcode code, ts_value_id *out) {
+  ts_value_id row, column;
+  TS_TRY(make_iota(m, TS_S32, shape, shape->rank - 2, &row));
+  TS_TRY(make_iota(m, TS_S32, shape, shape->rank - 1, &column));
+  return make_binary(m, code, row, column, out);
+}
+
+/* x where the test holds, else y, which is broadcast. */
+static ts_status choose(const make_call *m, ts_value_id test, ts_value_id x, ts_value_id y, ts_value_id *out) {
+  const ts_shape shape = shape_of(m, test);
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, x, &shape, &x));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, y, &shape, &y));
+  return make_select(m, test, x, y, out);
+}
+
+static ts_status reduce(const make_call *m, ts_opcode code, ts_value_id x, int32_t axis, ts_value_id *out) {
+  ts_attrs attrs = {.axes = {.rank = 1, .dims = {axis}}};
+  return make_add(m, code, (ts_values){&x, 1}, &attrs, out);
+}
+
+/* Appends a dim of one element, or `back` of the last dims become one that follows. */
+static ts_status with_dim(const make_call *m, ts_value_id x, int32_t axis, ts_value_id *out) {
+  ts_shape shape = shape_of(m, x);
+  for (int32_t d = shape.rank++; d > axis; d--) shape.dims[d] = shape.dims[d - 1];
+  shape.dims[axis] = 1;
+  return make_reshape(m, x, &shape, out);
+}
+
+static ts_shape batch_of(const make_call *m, ts_value_id matrices) {
+  ts_shape shape = shape_of(m, matrices);
+  shape.rank -= 2;
+  return shape;
+}
+
+/* The result that says what failed, where nothing does. */
+static ts_status no_info(const make_call *m, size_t result) {
+  const ts_shape batch = batch_of(m, m->operands[0].id);
+  ts_value_id id;
+  TS_TRY(make_integer_of(m, TS_S32, &batch, 0, &id));
+  make_result(m, result, id);
+  return TS_SUCCESS;
+}
+
+/* ---- ops of the graph */
+
+/* The other triangle is the operand's. A factor that does not exist is NaN, and its info 1. */
+static ts_status potrf(const make_call *m) {
+  char uplo;
+  ts_value_id a = m->operands[0].id, factor, info, triangular;
+  TS_TRY(check(m, 1, 2));
+  TS_TRY(letter(m, "uplo", "LU", &uplo));
+  const ts_shape shape = shape_of(m, a), batch = batch_of(m, a);
+  if (uplo == 'U') TS_TRY(adjoint(m, a, &a));
+  TS_TRY(make_unary(m, TS_OP_CHOLESKY, a, &factor));
+  if (uplo == 'U') TS_TRY(adjoint(m, factor, &factor));
+  TS_TRY(make_integer_of(m, TS_S32, &batch, 0, &info));
+  if (ts_shape_elements(&shape) > 0) {
+    TS_TRY(part(m, factor, shape.rank - 1, 0, 1, &info));
+    TS_TRY(part(m, info, shape.rank - 2, 0, 1, &info));
+    TS_TRY(make_reshape(m, info, &batch, &info));
+    TS_TRY(make_unary(m, TS_OP_IS_NAN, info, &info));
+    TS_TRY(ts_graph_convert(m->r->graph, m->region, info, TS_S32, &info));
+  }
+  TS_TRY(triangle(m, &shape, uplo == 'L' ? TS_OP_GREATER_EQUAL : TS_OP_LESS_EQUAL, &triangular));
+  TS_TRY(choose(m, triangular, factor, m->operands[0].id, &factor));
+  make_result(m, 0, factor);
+  make_result(m, 1, info);
+  return TS_SUCCESS;
+}
+
+static ts_status trsm(const make_call *m) {
+  char side, uplo, diagonal, transposed;
+  ts_attrs attrs = {0};
+  ts_value_id a = m->operands[0].id, id;
+  TS_TRY(check(m, 2, 1));
+  TS_TRY(letter(m, "side", "LR", &side));
+  TS_TRY(letter(m, "uplo", "LU", &uplo));
+  TS_TRY(letter(m, "diag", "NU", &diagonal));
+  TS_TRY(letter(m, "trans_x", "NTC", &transposed));
+  if (transposed == 'C') TS_TRY(conjugate(m, a, &a));
+  attrs.triangular.left = side == 'L';
+  attrs.triangular.lower = uplo == 'L';
+  attrs.triangular.unit = diagonal == 'U';
+  attrs.triangular.transpose = transposed != 'N';
+  TS_TRY(make_add(m, TS_OP_TRIANGULAR_SOLVE, (ts_values){(ts_value_id[]){a, m->operands[1].id}, 2}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* Singular values; their vectors are theirs up to a sign. */
+static ts_status gesdd(const make_call *m) {
+  char mode;
+  ts_attrs attrs = {0};
+  ts_value_id a = m->operands[0].id, first;
+  TS_TRY(check(m, 1, 5));
+  TS_TRY(letter(m, "mode", "ASN", &mode));
+  attrs.factors.full = mode != 'S';
+  TS_TRY(make_add(m, TS_OP_SVD, (ts_values){&a, 1}, &attrs, &first));
+  make_result(m, 0, a);
+  make_result(m, 1, first + 1);
+  make_result(m, 2, first);
+  make_result(m, 3, first + 2);
+  return no_info(m, 4);
+}
+
+/* Eigenvalues in ascending order, and their vectors up to a sign. */
+static ts_status syevd(const make_call *m) {
+  char uplo, mode;
+  ts_attrs order = {0}, along = {0};
+  ts_value_id a = m->operands[0].id, first, where, values, vectors;
+  TS_TRY(check(m, 1, 3));
+  TS_TRY(letter(m, "uplo", "LU", &uplo));
+  TS_TRY(letter(m, "mode", "VN", &mode));
+  if (uplo == 'U') TS_TRY(adjoint(m, a, &a));
+  TS_TRY(make_unary(m, TS_OP_EIGH, a, &first));
+  values = first;
+  vectors = first + 1;
+  const ts_shape shape = shape_of(m, a);
+  if (ts_dtype_is_complex(make_value_of(m, values)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, values, &values));
+  order.argsort.axis = along.axis = shape.rank - 2;
+  order.argsort.dtype = TS_S32;
+  TS_TRY(make_add(m, TS_OP_ARGSORT, (ts_values){&values, 1}, &order, &where));
+  TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){values, where}, 2}, &along, &values));
+  TS_TRY(with_dim(m, where, shape.rank - 2, &where));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, where, &shape, &where));
+  along.axis = shape.rank - 1;
+  TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){vectors, where}, 2}, &along, &vectors));
+  make_result(m, 0, mode == 'V' ? vectors : m->operands[0].id);
+  make_result(m, 1, values);
+  return no_info(m, 2);
+}
+
+/* ---- loops */
+
+enum { MOST_STATES = 4 };
+
+/* A loop of a number of steps: state 0 counts them, from 0 on. */
+typedef struct steps {
+  const make_call *m;
+  ts_value_id state[MOST_STATES];
+  size_t count;
+  int64_t number;
+  ts_status (*step)(const make_call *m, ts_value_id *state); /* in a region: the next states */
+} steps;
+
+static ts_status make_steps_region(const steps *s, bool is_body, ts_region_id *out) {
+  make_call inner = *s->m;
+  ts_graph *graph = s->m->r->graph;
+  ts_value_id state[MOST_STATES], number, counter;
+  TS_TRY(ts_graph_add_region(graph, out));
+  inner.region = *out;
+  for (size_t i = 0; i < s->count; i++) {
+    const ts_value like = *ts_graph_value(graph, s->state[i]);
+    TS_TRY(ts_graph_add_param(graph, *out, like.dtype, like.shape, &state[i]));
+  }
+  counter = state[0];
+  TS_TRY(make_integer(&inner, counter, is_body ? 1 : s->number, &number));
+  if (!is_body) {
+    TS_TRY(make_binary(&inner, TS_OP_LESS, counter, number, &number));
+    return ts_graph_set_results(graph, *out, &number, 1);
+  }
+  TS_TRY(s->step(&inner, state));
+  TS_TRY(make_binary(&inner, TS_OP_ADD, counter, number, &state[0]));
+  return ts_graph_set_results(graph, *out, state, s->count);
+}
+
+static ts_status run_steps(steps *s) {
+  ts_attrs attrs = {0};
+  ts_value_id first;
+  TS_TRY(make_integer_of(s->m, TS_S32, &ts_shape_scalar, 0, &s->state[0]));
+  TS_TRY(make_steps_region(s, false, &attrs.regions.regions[0]));
+  TS_TRY(make_steps_region(s, true, &attrs.regions.regions[1]));
+  TS_TRY(make_add(s->m, TS_OP_WHILE, (ts_values){s->state, s->count}, &attrs, &first));
+  for (size_t i = 0; i < s->count; i++) s->state[i] = first + (ts_value_id)i;
+  return TS_SUCCESS;
+}
+
+/* The elements at one index of an axis, which disappears. */
+static ts_status take_at(const make_call *m, ts_value_id x, int32_t axis, ts_value_id at, ts_value_id *out) {
+  ts_attrs attrs = {.axis = axis};
+  return make_add(m, TS_OP_TAKE, (ts_values){(ts_value_id[]){x, at}, 2}, &attrs, out);
+}
+
+/* ---- getrf */
+
+/* What stands at each place, and the row that each step exchanged, from 1 on. */
+enum { PLACES = 1, EXCHANGED, WANTED };
+
+/* Step k finds the row that belongs to place k, and exchanges it with what stands there. */
+static ts_status exchange(const make_call *m, ts_value_id *state) {
+  const ts_shape shape = shape_of(m, state[PLACES]);
+  const int32_t last = shape.rank - 1;
+  ts_attrs arg = {.arg = {.axis = last, .dtype = TS_S32}};
+  ts_value_id wanted, here, found, at, one, is_k, is_found;
+  TS_TRY(take_at(m, state[WANTED], last, state[0], &wanted));
+  TS_TRY(take_at(m, state[PLACES], last, state[0], &here));
+  TS_TRY(with_dim(m, wanted, last, &wanted));
+  TS_TRY(with_dim(m, here, last, &here));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, wanted, &shape, &found));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, state[PLACES], found, &found));
+  TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&found, 1}, &arg, &at));
+  TS_TRY(with_dim(m, at, last, &at));
+  TS_TRY(indices_are(m, &shape, last, TS_OP_EQUAL, state[0], &is_k));
+  TS_TRY(indices_are(m, &shape, last, TS_OP_EQUAL, at, &is_found));
+  TS_TRY(choose(m, is_found, here, state[PLACES], &state[PLACES]));
+  TS_TRY(choose(m, is_k, wanted, state[PLACES], &state[PLACES]));
+  TS_TRY(make_integer(m, at, 1, &one));
+  TS_TRY(make_binary(m, TS_OP_ADD, at, one, &at));
+  return choose(m, is_k, at, state[EXCHANGED], &state[EXCHANGED]);
+}
+
+/* The exchanges that make a permutation: p[k] is the row that comes to place k. */
+static ts_status exchanges(const make_call *m, ts_value_id permutation, int64_t count, ts_value_id *out) {
+  const ts_shape shape = shape_of(m, permutation);
+  steps s = {.m = m, .count = 4, .number = count, .step = exchange};
+  TS_TRY(make_iota(m, TS_S32, &shape, shape.rank - 1, &s.state[PLACES]));
+  TS_TRY(make_integer_of(m, TS_S32, &shape, 0, &s.state[EXCHANGED]));
+  s.state[WANTED] = permutation;
+  TS_TRY(run_steps(&s));
+  return part(m, s.state[EXCHANGED], shape.rank - 1, 0, count, out);
+}
+
+/* Zeros make a matrix square; they are never pivots, and change no factor. */
+static ts_status squared(const make_call *m, ts_value_id a, ts_value_id *out) {
+  const ts_shape shape = shape_of(m, a);
+  const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
+  ts_attrs attrs = {0};
+  ts_value_id zero;
+  *out = a;
+  if (rows == columns) return TS_SUCCESS;
+  attrs.pad.low.rank = attrs.pad.high.rank = attrs.pad.interior.rank = shape.rank;
+  attrs.pad.high.dims[shape.rank - 2] = rows < columns ? columns - rows : 0;
+  attrs.pad.high.dims[shape.rank - 1] = rows < columns ? 0 : rows - columns;
+  TS_TRY(fill(m, make_value_of(m, a)->dtype, &ts_shape_scalar, 0, &zero));
+  return make_add(m, TS_OP_PAD, (ts_values){(ts_value_id[]){a, zero}, 2}, &attrs, out);
+}
+
+/* The first zero of U's diagonal, from 1 on; 0 without one. */
+static ts_status zero_pivot(const make_call *m, ts_value_id factors, int64_t count, ts_value_id *out) {
+  ts_value_id square, diagonal, on, zero, is_zero, any, one;
+  ts_attrs arg = {.arg = {.dtype = TS_S32}};
+  TS_TRY(part(m, factors, make_value_of(m, factors)->shape->rank - 1, 0, count, &square));
+  TS_TRY(part(m, square, make_value_of(m, factors)->shape->rank - 2, 0, count, &square));
+  const ts_shape shape = shape_of(m, square);
+  arg.arg.axis = shape.rank - 2;
+  TS_TRY(triangle(m, &shape, TS_OP_EQUAL, &on));
+  TS_TRY(fill_like(m, square, 0, &zero));
+  TS_TRY(make_select(m, on, square, zero, &square));
+  TS_TRY(reduce(m, TS_OP_REDUCE_SUM, square, shape.rank - 1, &diagonal));
+  TS_TRY(fill_like(m, diagonal, 0, &zero));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, diagonal, zero, &is_zero));
+  TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&is_zero, 1}, &arg, out));
+  TS_TRY(make_integer(m, *out, 1, &one));
+  TS_TRY(make_binary(m, TS_OP_ADD, *out, one, out));
+  TS_TRY(reduce(m, TS_OP_REDUCE_ANY, is_zero, shape.rank - 2, &any));
+  TS_TRY(make_integer(m, *out, 0, &zero));
+  return make_select(m, any, *out, zero, out);
+}
+
+static ts_status getrf(const make_call *m) {
+  ts_value_id a = m->operands[0].id, first, factors, lower, info, permutation;
+  ts_attrs arg = {.arg = {.dtype = TS_S32}};
+  TS_TRY(check(m, 1, 3));
+  const ts_shape shape = shape_of(m, a);
+  const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
+  const int64_t count = rows < columns ? rows : columns;
+  if (ts_shape_elements(&shape) == 0) return make_error(m, TS_UNIMPLEMENTED, "an empty matrix cannot be read");
+  TS_TRY(squared(m, a, &a));
+  TS_TRY(make_unary(m, TS_OP_LU, a, &first));
+  const ts_shape square = shape_of(m, a);
+  TS_TRY(triangle(m, &square, TS_OP_GREATER, &lower));
+  TS_TRY(choose(m, lower, first + 1, first + 2, &factors));
+  TS_TRY(part(m, factors, shape.rank - 2, 0, rows, &factors));
+  TS_TRY(part(m, factors, shape.rank - 1, 0, columns, &factors));
+  arg.arg.axis = shape.rank - 2;
+  permutation = first; /* a one in each row and column */
+  if (ts_dtype_is_complex(make_value_of(m, a)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, first, &permutation));
+  TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&permutation, 1}, &arg, &permutation));
+  TS_TRY(exchanges(m, permutation, count, &permutation));
+  TS_TRY(zero_pivot(m, factors, count, &info));
+  make_result(m, 0, factors);
+  make_result(m, 1, permutation);
+  make_result(m, 2, info);
+  return TS_SUCCESS;
+}
+
+/* ---- Householder's reflections: I - tau v v' with v[k] = 1, and zeros before it */
+
+enum { MATRIX = 1, SCALES, REFLECTORS };
+
+/* x - tau v (v' x), for vectors of the batch. */
+static ts_status reflect(const make_call *m, ts_value_id x, ts_value_id v, ts_value_id tau, ts_value_id *out) {
+  const ts_shape shape = shape_of(m, x);
+  const int32_t rows = shape.rank - 2;
+  ts_attrs dot = {0};
+  ts_value_id conjugated, product;
+  for (int32_t d = 0; d < rows; d++) dot.dot.lhs_batch.dims[d] = dot.dot.rhs_batch.dims[d] = d;
+  dot.dot.lhs_batch.rank = dot.dot.rhs_batch.rank = rows;
+  dot.dot.lhs_contract = dot.dot.rhs_contract = (ts_dims){.rank = 1, .dims = {rows}};
+  TS_TRY(conjugate(m, v, &conjugated));
+  TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){conjugated, x}, 2}, &dot, &product));
+  TS_TRY(with_dim(m, tau, rows, &tau));
+  const ts_shape line = shape_of(m, v);
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, tau, &line, &tau));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, v, tau, &v));
+  TS_TRY(with_dim(m, v, rows + 1, &v));
+  TS_TRY(with_dim(m, product, rows, &product));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, v, &shape, &v));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, product, &shape, &product));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, v, product, &product));
+  return make_binary(m, TS_OP_SUBTRACT, x, product, out);
+}
+
+/* The size of a column from k on, by a scale so that no square overflows. `x` is 0 before k. */
+static ts_status size_of(const make_call *m, ts_value_id x, ts_value_id *out) {
+  const int32_t axis = make_value_of(m, x)->shape->rank - 1;
+  ts_value_id sizes, most, zero, one, test, scale;
+  const ts_shape shape = shape_of(m, x);
+  TS_TRY(make_unary(m, TS_OP_ABS, x, &sizes));
+  TS_TRY(reduce(m, TS_OP_REDUCE_MAX, sizes, axis, &most));
+  TS_TRY(fill_like(m, most, 0, &zero));
+  TS_TRY(fill_like(m, most, 1, &one));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, most, zero, &test));
+  TS_TRY(make_select(m, test, one, most, &most));
+  TS_TRY(with_dim(m, most, axis, &scale));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, scale, &shape, &scale));
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, sizes, scale, &sizes));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, sizes, sizes, &sizes));
+  TS_TRY(reduce(m, TS_OP_REDUCE_SUM, sizes, axis, out));
+  TS_TRY(make_unary(m, TS_OP_SQRT, *out, out));
+  return make_binary(m, TS_OP_MULTIPLY, *out, most, out);
+}
+
+typedef struct reflector {
+  ts_value_id beta, tau, divisor; /* of each matrix; the vector below k is the column by the divisor */
+} reflector;
+
+/* beta = -sign(Re alpha) |x|, tau = (beta - alpha) / beta. A column that is real and 0 below k is not changed. */
+static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_id x, ts_value_id below,
+                                reflector *out) {
+  const ts_dtype type = make_value_of(m, alpha)->dtype;
+  ts_value_id size, real = alpha, zero, negative, test, rest, other, one;
+  TS_TRY(size_of(m, x, &size));
+  TS_TRY(size_of(m, below, &rest));
+  if (ts_dtype_is_complex(type)) {
+    TS_TRY(make_unary(m, TS_OP_REAL, alpha, &real));
+    TS_TRY(make_unary(m, TS_OP_IMAG, alpha, &other));
+    TS_TRY(make_unary(m, TS_OP_ABS, other, &other));
+    TS_TRY(make_binary(m, TS_OP_ADD, rest, other, &rest));
+  }
+  TS_TRY(fill_like(m, size, 0, &zero));
+  TS_TRY(make_unary(m, TS_OP_NEGATE, size, &negative));
+  TS_TRY(make_binary(m, TS_OP_LESS, real, zero, &test));
+  TS_TRY(make_select(m, test, size, negative, &out->beta));
+  TS_TRY(ts_graph_convert(m->r->graph, m->region, out->beta, type, &out->beta));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, rest, zero, &test));
+  TS_TRY(make_select(m, test, alpha, out->beta, &out->beta));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, out->beta, alpha, &out->tau));
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, out->tau, out->beta, &out->tau));
+  TS_TRY(fill_like(m, alpha, 0, &zero));
+  TS_TRY(make_select(m, test, zero, out->tau, &out->tau));
+  TS_TRY(fill_like(m, alpha, 1, &one));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, alpha, out->beta, &out->divisor));
+  return make_select(m, test, one, out->divisor, &out->divisor);
+}
+
+/* Column k becomes beta and the reflector below it; the reflector changes the columns after it. */
+static ts_status factor_step(const make_call *m, ts_value_id *state) {
+  const ts_shape shape = shape_of(m, state[MATRIX]), scales = shape_of(m, state[SCALES]);
+  const int32_t row = shape.rank - 2, column = shape.rank - 1;
+  ts_value_id line, alpha, zero, one, before, after, is_k, x, below, v, made, changed, tau, test;
+  reflector h;
+  TS_TRY(take_at(m, state[MATRIX], column, state[0], &line));
+  TS_TRY(take_at(m, line, row, state[0], &alpha));
+  const ts_shape rows = shape_of(m, line);
+  TS_TRY(fill_like(m, line, 0, &zero));
+  TS_TRY(fill_like(m, line, 1, &one));
+  TS_TRY(indices_are(m, &rows, row, TS_OP_LESS, state[0], &before));
+  TS_TRY(indices_are(m, &rows, row, TS_OP_GREATER, state[0], &after));
+  TS_TRY(indices_are(m, &rows, row, TS_OP_EQUAL, state[0], &is_k));
+  TS_TRY(make_select(m, before, zero, line, &x));
+  TS_TRY(make_select(m, after, line, zero, &below));
+  TS_TRY(find_reflector(m, alpha, x, below, &h));
+  TS_TRY(with_dim(m, h.divisor, row, &h.divisor));
+  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, h.divisor, &rows, &h.divisor));
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, below, h.divisor, &v));
+  TS_TRY(with_dim(m, h.beta, row, &h.beta));
+  TS_TRY(choose(m, is_k, h.beta, v, &made));
+  TS_TRY(make_select(m, before, line, made, &made));
+  TS_TRY(make_select(m, is_k, one, v, &v));
+  TS_TRY(conjugate(m, h.tau, &tau));
+  TS_TRY(reflect(m, state[MATRIX], v, tau, &changed));
+  TS_TRY(indices_are(m, &shape, column, TS_OP_GREATER, state[0], &test));
+  TS_TRY(make_select(m, test, changed, state[MATRIX], &changed));
+  TS_TRY(indices_are(m, &shape, column, TS_OP_EQUAL, state[0], &test));
+  TS_TRY(with_dim(m, made, column, &made));
+  TS_TRY(choose(m, test, made, changed, &state[MATRIX]));
+  TS_TRY(indices_are(m, &scales, row, TS_OP_EQUAL, state[0], &test));
+  TS_TRY(with_dim(m, h.tau, row, &h.tau));
+  return choose(m, test, h.tau, state[SCALES], &state[SCALES]);
+}
+
+static ts_status geqrf(const make_call *m) {
+  ts_value_id a = m->operands[0].id;
+  TS_TRY(check(m, 1, 2));
+  ts_shape shape = shape_of(m, a), scales = batch_of(m, a);
+  const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
+  steps s = {.m = m, .count = 3, .number = rows < columns ? rows : columns, .step = factor_step};
+  scales.dims[scales.rank++] = s.number;
+  s.state[MATRIX] = a;
+  TS_TRY(fill(m, make_value_of(m, a)->dtype, &scales, 0, &s.state[SCALES]));
+  if (ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
+  make_result(m, 0, s.state[MATRIX]);
+  make_result(m, 1, s.state[SCALES]);
+  return TS_SUCCESS;
+}
+
+/* The product of all reflectors, from the last on. */
+static ts_status product_step(const make_call *m, ts_value_id *state) {
+  const int32_t row = make_value_of(m, state[MATRIX])->shape->rank - 2;
+  const int64_t count = make_value_of(m, state[SCALES])->shape->dims[row];
+  ts_value_id k, line, tau, zero, one, test, v;
+  TS_TRY(make_integer(m, state[0], count - 1, &k));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, k, state[0], &k));
+  TS_TRY(take_at(m, state[REFLECTORS], row + 1, k, &line));
+  TS_TRY(take_at(m, state[SCALES], row, k, &tau));
+  const ts_shape rows = shape_of(m, line);
+  TS_TRY(fill_like(m, line, 0, &zero));
+  TS_TRY(fill_like(m, line, 1, &one));
+  TS_TRY(indices_are(m, &rows, row, TS_OP_GREATER, k, &test));
+  TS_TRY(make_select(m, test, line, zero, &v));
+  TS_TRY(indices_are(m, &rows, row, TS_OP_EQUAL, k, &test));
+  TS_TRY(make_select(m, test, one, v, &v));
+  return reflect(m, state[MATRIX], v, tau, &state[MATRIX]);
+}
+
+static ts_status orgqr(const make_call *m) {
+  ts_value_id a = m->operands[0].id, on, one, zero;
+  TS_TRY(check(m, 2, 1));
+  const ts_shape shape = shape_of(m, a), scales = shape_of(m, m->operands[1].id);
+  const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
+  if (scales.rank != shape.rank - 1 || scales.dims[scales.rank - 1] > columns || columns > rows)
+    return make_error(m, TS_INVALID_ARGUMENT, "its reflectors and their scales do not agree");
+  steps s = {.m = m, .count = 4, .number = scales.dims[scales.rank - 1], .step = product_step};
+  s.state[SCALES] = m->operands[1].id;
+  s.state[REFLECTORS] = a;
+  TS_TRY(triangle(m, &shape, TS_OP_EQUAL, &on));
+  TS_TRY(fill_like(m, a, 1, &one));
+  TS_TRY(fill_like(m, a, 0, &zero));
+  TS_TRY(make_select(m, on, one, zero, &s.state[MATRIX]));
+  if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
+  make_result(m, 0, s.state[MATRIX]);
+  return TS_SUCCESS;
+}
+
+/* lapack_spotrf_ffi: the letter after "lapack_" is of the type. */
+bool make_is_lapack(mlir_token target) {
+  return target.length > 12 && memcmp(target.text, "lapack_", 7) == 0 &&
+         memcmp(target.text + target.length - 4, "_ffi", 4) == 0;
+}
+
+ts_status make_in_lapack(const make_call *m) {
+  static const struct {
+    const char *name;
+    make_fn make;
+  } rows[] = {{"potrf", potrf}, {"trsm", trsm},   {"getrf", getrf}, {"gesdd", gesdd}, {"syevd", syevd},
+              {"heevd", syevd}, {"geqrf", geqrf}, {"orgqr", orgqr}, {"ungqr", orgqr}};
+  const mlir_token target = target_of(m);
+  const size_t length = target.length - 12;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (strlen(rows[i].name) == length && memcmp(target.text + 8, rows[i].name, length) == 0) return rows[i].make(m);
+  return make_error(m, TS_UNIMPLEMENTED, "the routine %.*s of LAPACK is not known", (int)target.length, target.text);
+}
