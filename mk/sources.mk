@@ -79,6 +79,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_known.c \
   c_src/stablehlo/make_lapack.c \
   c_src/stablehlo/make_ops.c \
+  c_src/stablehlo/make_order.c \
   c_src/stablehlo/make_reduce.c \
   c_src/stablehlo/make_sort.c \
   c_src/stablehlo/mlir_attr.c \

@@ -123,6 +123,11 @@ ts_status make_combine(const make_call *m, const mlir_region *block, ts_region_i
 /* Integers that are in order where floats are in the total order. Other types are themselves. */
 ts_status make_total_key(const make_call *m, ts_value_id x, ts_value_id *out);
 
+/* A region of scalars, made of whole tensors: the operands are of one shape, and so are the results. */
+ts_status make_lifted(const make_call *m, const mlir_region *block, const ts_value_id *operands, make_value *results);
+/* A sort by any comparator, which keeps the order of equals. */
+ts_status make_any_sort(const make_call *m, int32_t axis);
+
 /* ---- reductions and windows by any region */
 typedef struct make_window {
   ts_dims sizes, strides, dilation, base, low, high; /* `base`: the dilation of the operand */

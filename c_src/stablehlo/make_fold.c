@@ -15,45 +15,72 @@ typedef struct fold {
 
 static const ts_shape *shape_of(const fold *f) { return make_value_of(f->m, f->values[0])->shape; }
 
-static ts_status bind_operands(fold *f, const mlir_region *block, make_scope *scope) {
-  for (size_t i = 0; i < 2 * f->count; i++) {
-    make_value value = {.id = i < f->count ? f->values[i] : f->others[i - f->count],
-                        .is_bool = block->param_types.data[i].is_bool};
-    if (block->param_types.data[i].dtype != make_value_of(f->m, value.id)->dtype)
-      return make_error(f->m, TS_INVALID_ARGUMENT, "its region has parameters of other types than its operands");
+static ts_status bind_lifted(const make_call *m, const mlir_region *block, const ts_value_id *operands,
+                             make_scope *scope) {
+  for (size_t i = 0; i < block->param_count; i++) {
+    make_value value = {.id = operands[i], .is_bool = block->param_types.data[i].is_bool};
+    if (block->param_types.data[i].dtype != make_value_of(m, value.id)->dtype)
+      return make_error(m, TS_INVALID_ARGUMENT, "its region has parameters of other types than its operands");
     TS_TRY(make_bind(scope, block->params[i], 0, 1, value));
   }
   return TS_SUCCESS;
 }
 
-static ts_status call_region(fold *f, const mlir_region *block, make_scope *scope) {
-  make_state *r = f->m->r;
-  const ts_shape *outer = r->lifted;
+/* A value of the scope around the region, which is a scalar in the text. */
+static ts_status bind_captured(const make_call *m, mlir_token name, const ts_shape *shape, make_scope *scope) {
+  make_value value;
+  const bool is_part = memchr(name.text, '#', name.length);
+  if (ts_map_get(&scope->names, name.text, name.length) || !ts_map_get(&m->scope->names, name.text, name.length))
+    return TS_SUCCESS;
+  TS_TRY(make_look_up(m->scope, name, &value));
+  if (make_value_of(m, value.id)->shape->rank == 0)
+    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, value.id, shape, &value.id));
+  TS_TRY(make_bind(scope, name, 0, is_part ? 2 : 1, value));
+  if (!is_part) return TS_SUCCESS;
+  return ts_map_put(&scope->names, name.text, name.length, (void *)(uintptr_t)scope->values.count);
+}
+
+static ts_status call_lifted(const make_call *m, const mlir_region *block, make_scope *scope, make_value *results) {
+  const ts_shape *outer = m->r->lifted;
   ts_shape shape;
-  ts_shape_copy(&shape, shape_of(f));
-  TS_TRY(bind_operands(f, block, scope));
-  r->lifted = &shape;
-  ts_status status = make_block(r, block, f->m->region, scope, f->results);
-  r->lifted = outer;
+  ts_shape_copy(&shape, make_value_of(m, scope->values.data[0].id)->shape);
+  for (size_t i = 0; i < block->op_count; i++)
+    for (size_t j = 0; j < block->ops[i].operand_count; j++)
+      TS_TRY(bind_captured(m, block->ops[i].operands[j], &shape, scope));
+  m->r->lifted = &shape;
+  ts_status status = make_block(m->r, block, m->region, scope, results);
+  m->r->lifted = outer;
   TS_TRY(status);
+  const size_t count = block->ops[block->op_count - 1].operand_count;
+  for (size_t i = 0; i < count; i++)
+    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, results[i].id, &shape, &results[i].id));
+  return TS_SUCCESS;
+}
+
+ts_status make_lifted(const make_call *m, const mlir_region *block, const ts_value_id *operands, make_value *results) {
+  make_scope scope = {0};
+  if (block->param_count == 0 || block->op_count == 0)
+    return make_error(m, TS_INVALID_ARGUMENT, "its region takes nothing");
+  ts_status status = bind_lifted(m, block, operands, &scope);
+  if (!status) status = call_lifted(m, block, &scope, results);
+  make_scope_deinit(&scope);
+  return status;
+}
+
+/* values = region(values, others): `others` lies behind `values`. */
+static ts_status combine(fold *f) {
+  const mlir_region *block = &f->m->op->regions[0];
+  if (block->param_count != 2 * f->count || block->op_count == 0 ||
+      block->ops[block->op_count - 1].operand_count != f->count)
+    return make_error(f->m, TS_INVALID_ARGUMENT, "its region does not take %zu and give %zu values", 2 * f->count,
+                      f->count);
+  TS_TRY(make_lifted(f->m, block, f->values, f->results));
   for (size_t i = 0; i < f->count; i++) {
-    TS_TRY(ts_graph_broadcast_to(r->graph, f->m->region, f->results[i].id, &shape, &f->values[i]));
+    f->values[i] = f->results[i].id;
     if (make_value_of(f->m, f->values[i])->dtype != make_value_of(f->m, f->others[i])->dtype)
       return make_error(f->m, TS_INVALID_ARGUMENT, "its region gives another type than it takes");
   }
   return TS_SUCCESS;
-}
-
-/* values = region(values, others) */
-static ts_status combine(fold *f) {
-  const mlir_region *block = &f->m->op->regions[0];
-  make_scope scope = {0};
-  if (block->param_count != 2 * f->count || block->ops[block->op_count - 1].operand_count != f->count)
-    return make_error(f->m, TS_INVALID_ARGUMENT, "its region does not take %zu and give %zu values", 2 * f->count,
-                      f->count);
-  ts_status status = call_region(f, block, &scope);
-  make_scope_deinit(&scope);
-  return status;
 }
 
 /* Elements start, start + stride, ... before the limit, along one axis. */

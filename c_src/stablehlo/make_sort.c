@@ -1,4 +1,4 @@
-/* Sorts with a known comparator: the comparators of JAX and of Tessera's own printer. */
+/* Sorts with a known comparator: the comparators of JAX and of Tessera's own printer. make_order.c has the others. */
 #include "stablehlo/make.h"
 
 #include <stdio.h>
@@ -103,9 +103,8 @@ ts_status make_in_sort(const make_call *m) {
   ts_status status = make_signature(m, &m->op->regions[0], &text);
   const char *what = text.data ? text.data : "";
   const order found = find_order(what, (int)(2 * m->op->operand_count), &total);
-  if (!status && found == UNKNOWN)
-    status = make_error(m, TS_UNIMPLEMENTED, "sorts by one key are known, ascending or descending, not: %.200s", what);
-  if (!status) status = sort_by(m, (int32_t)axis, found == DESCENDING, total);
+  if (!status)
+    status = found == UNKNOWN ? make_any_sort(m, (int32_t)axis) : sort_by(m, (int32_t)axis, found == DESCENDING, total);
   ts_text_deinit(&text);
   return status;
 }

@@ -223,6 +223,18 @@ affine(Op, Attributes, Result) ->
      "  }) : (tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>) -> ", Types, "\n  return %0#0, %0#1 : ", Both, "\n}\n"
      "func.func private @sum(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.add %x, %y : tensor<f32>\n  return %0 : tensor<f32>\n}\n"].
 
+%% By the first operand, then by the second, and a number of the scope around it.
+sort(Shape, Dimension) ->
+    T = ["tensor<", Shape, "xi32>"],
+    ["func.func @main(%x: ", T, ", %y: ", T, ", %z: ", T, ") -> (", T, ", ", T, ", ", T, ") {\n  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+     "  %0:3 = \"stablehlo.sort\"(%x, %y, %z) <{", Dimension, "is_stable = true}> ({\n  ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<i32>, %d: tensor<i32>, "
+     "%e: tensor<i32>, %f: tensor<i32>):\n    %1 = stablehlo.multiply %a, %one : tensor<i32>\n"
+     "    %2 = stablehlo.compare LT, %1, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "    %3 = stablehlo.compare EQ, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "    %4 = stablehlo.compare LT, %c, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "    %5 = stablehlo.and %3, %4 : tensor<i1>\n    %6 = stablehlo.or %2, %5 : tensor<i1>\n    stablehlo.return %6 : tensor<i1>\n"
+     "  }) : (", T, ", ", T, ", ", T, ") -> (", T, ", ", T, ", ", T, ")\n  return %0#0, %0#1, %0#2 : ", T, ", ", T, ", ", T, "\n}\n"].
+
 values() ->
     Affine = [tessera:tensor([2.0, 3.0, 4.0, 5.0, 6.0]), tessera:tensor([1.0, 1.0, 1.0, 1.0, 1.0])],
     X = [tessera:tensor([1.0, 2.0, 3.0])],
@@ -256,6 +268,11 @@ values() ->
       "  %1 = stablehlo.compare EQ, %d, %x, TOTALORDER : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n"
       "  %2 = stablehlo.not %1 : tensor<3xi1>\n  %3 = stablehlo.and %0, %1 : tensor<3xi1>\n  %4 = stablehlo.compare EQ, %c, %x, TOTALORDER : "
       "(tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n  %5 = stablehlo.or %3, %4 : tensor<3xi1>\n  return %5 : tensor<3xi1>\n}\n"},
+     {"a sort by two keys", [tessera:tensor([3, 1, 2, 1, 3, 1, 2], s32), tessera:tensor([5, 6, 4, 2, 1, 2, 4], s32), tessera:tensor([0, 1, 2, 3, 4, 5, 6], s32)],
+      [[1, 1, 1, 2, 2, 3, 3], [2, 2, 6, 4, 4, 1, 5], [3, 5, 1, 2, 6, 4, 0]], sort("7", "")},
+     {"a sort of lines and columns", [tessera:tensor([[2, 1], [1, 2], [2, 0]], s32), tessera:tensor([[1, 1], [0, 0], [0, 5]], s32), tessera:iota({3, 2}, s32)],
+      [[[1, 0], [2, 1], [2, 2]], [[0, 5], [0, 1], [1, 0]], [[2, 5], [4, 1], [0, 3]]], sort("3x2", "dimension = 0 : i64, ")},
+     {"a sort of one element", [tessera:tensor([3], s32), tessera:tensor([5], s32), tessera:tensor([7], s32)], [[3], [5], [7]], sort("1", "")},
      {"bits as two halves", [tessera:tensor([16#12345678, -1], s32)], [[[16#5678, 16#1234], [16#ffff, 16#ffff]]], cast("2xi32", "2x2xui16")},
      {"bits of two halves", [tessera:tensor([[16#5678, 16#1234], [16#ffff, 16#ffff]], u16)], [[16#12345678, -1]], cast("2x2xui16", "2xi32")},
      {"bits of a float as bytes", [tessera:tensor([1.0])], [[[0, 0, -128, 63]]], cast("1xf32", "1x4xi8")},
