@@ -34,8 +34,9 @@ $(PRE)/llvm_exit.o: c_src/jit/session/llvm_exit.c c_src/jit/session/llvm_exit.h 
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LLVM_CFLAGS) -DTS_LLVM_STATIC -c -o $@ $<
 
-# The static libraries that setup --precompiled installs.
-find_static = [ "$$($(CC) -print-file-name=$(1))" != $(1) ] || \
+# The static libraries that setup --precompiled installs. STATIC_PREFIX=-BFOLDER/ says where a cross compiler finds C++'s.
+STATIC_PREFIX ?=
+find_static = [ "$$($(CC) $(STATIC_PREFIX) -print-file-name=$(1))" != $(1) ] || \
   { echo "tessera: the static library $(1) is missing; $(CURDIR)/setup --precompiled installs it" >&2; exit 1; }
 STATIC_LIBS := libstdc++.a libz.a libzstd.a
 
@@ -44,7 +45,7 @@ $(PRE)/priv/tessera_nif.so: $(NIF_OBJ) $(PRE)/llvm_exit.o $(CORE) $(SLEEF_STATIC
 	@mkdir -p $(@D)
 	$(Q)$(foreach library,$(STATIC_LIBS),$(call find_static,$(library)); )
 	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=mk/exports.map \
+	$(Q)$(CC) $(STATIC_PREFIX) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=mk/exports.map \
 	  -Wl,--wrap=__cxa_atexit -Wl,-z,relro -static-libgcc -o $@.tmp $(NIF_OBJ) $(PRE)/llvm_exit.o $(CORE) $(LLVM_STATIC) $(SLEEF_LIBS) \
 	  -Wl,-Bstatic -lstdc++ -lz -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
 	$(Q)$(STRIP) $@.tmp && mv $@.tmp $@
@@ -61,15 +62,16 @@ $(PRE)/priv/LICENSES: LICENSE mk/precompiled.mk
 	  "$$(printf '%072d' 0 | tr 0 -)" $$package; cat /usr/share/doc/$$package/copyright; done; } >$@.tmp && mv $@.tmp $@
 
 # The same files make the same archive.
+GZIP_LEVEL ?= 9
 ARCHIVE = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(or $(SOURCE_DATE_EPOCH),0) --mode=u+rwX,go+rX,go-w
 
 .PHONY: precompiled package test-packages
 precompiled: $(PRE)/priv/tessera_nif.so $(PRE)/priv/LICENSES $(if $(MPI),$(PRE)/priv/tessera_mpi.so) erl
 	$(Q)mkdir -p $(PRECOMPILED) && find $(PRECOMPILED) -name '*.tar.gz' ! -name '*-$(VERSION)[.-]*' -delete
-	$(Q)$(ARCHIVE) -C $(PRE)/priv -c . | gzip -9n >$(PRECOMPILED)/$(ARTEFACT).tmp && mv $(PRECOMPILED)/$(ARTEFACT).tmp $(PRECOMPILED)/$(ARTEFACT)
+	$(Q)$(ARCHIVE) -C $(PRE)/priv -c . | gzip -n$(GZIP_LEVEL) >$(PRECOMPILED)/$(ARTEFACT).tmp && mv $(PRECOMPILED)/$(ARTEFACT).tmp $(PRECOMPILED)/$(ARTEFACT)
 	$(Q)rm -rf $(PRE)/app && mkdir -p $(PRE)/app/tessera-$(VERSION)
 	$(Q)cp -r ebin include $(PRE)/priv LICENSE README.md CHANGELOG.md $(PRE)/app/tessera-$(VERSION)/
-	$(Q)$(ARCHIVE) -C $(PRE)/app -c tessera-$(VERSION) | gzip -9n >$(PRECOMPILED)/tessera-$(VERSION)-$(TARGET).tar.gz
+	$(Q)$(ARCHIVE) -C $(PRE)/app -c tessera-$(VERSION) | gzip -n$(GZIP_LEVEL) >$(PRECOMPILED)/tessera-$(VERSION)-$(TARGET).tar.gz
 	$(Q)mk/native.escript checksums $(PRECOMPILED)
 	$(Q)ls -l $(PRECOMPILED) | awk 'NR > 1 { print "  $(PRECOMPILED)/" $$NF ": " $$5 " bytes" }'
 
@@ -79,7 +81,7 @@ package:
 
 # ALL=yes also projects of Mix, a root with erlang-base only, and the steps of the image.
 test-packages:
-	$(Q)$(MAKE) precompiled $(if $(SLEEF_SOURCE),,SLEEF=shared)
+	$(Q)$(MAKE) precompiled GZIP_LEVEL=1 $(if $(SLEEF_SOURCE),,SLEEF=shared)
 	@test/packages/run.sh $(if $(ALL),all)
 	@test/deploy/run.sh
 	$(if $(ALL),@test/packages/run.sh root && test/deploy/run.sh root)

@@ -92,7 +92,8 @@ test_erl() {
 
 # Without MPI: the library for it would want that machine's.
 test_precompiled() {
-  build precompiled MPI= HOST_CC=cc STRIP="$tools/usr/bin/aarch64-linux-gnu-strip" LLVM_LIBDIR="$root/usr/lib/llvm-19/lib" "$@"
+  build precompiled MPI= HOST_CC=cc STRIP="$tools/usr/bin/aarch64-linux-gnu-strip" LLVM_LIBDIR="$root/usr/lib/llvm-19/lib" \
+    STATIC_PREFIX="-B$root/usr/lib/gcc/aarch64-linux-gnu/12/" "$@"
   rm -rf build/aarch64/precompiled && mkdir -p build/aarch64/precompiled
   tar xzf build/precompiled/tessera-[0-9]*-aarch64-linux-gnu.tar.gz -C build/aarch64/precompiled --strip-components=1
   session_in build/aarch64/precompiled

@@ -118,10 +118,24 @@ if command -v systemd-analyze >/dev/null; then
 else
   left_out "systemd's own check of the unit: no systemd-analyze here"
 fi
+# MemoryDenyWriteExecute, where the kernel has it (6.3).
+cat >"$work/restricted.c" <<'END'
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  return count < 2 || prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0) ? 77 : execvp(words[1], words + 1);
+}
+END
+${CC:-cc} -o "$work/restricted" "$work/restricted.c" >"$work/log" 2>&1 || fail "restricted.c does not compile"
+restricted=("$work/restricted") words=" and its restriction of memory"
+[ "$(unit MemoryDenyWriteExecute)" = yes ] || fail "the unit allows memory that can be written and executed"
+"${restricted[@]}" true || { restricted=() words=; left_out "the unit's restriction of memory: this kernel has none"; }
 read -ra unit_env < <(unit Environment)
-begins env -i PATH="$PATH" "${unit_env[@]/\/opt/$work/opt}" TESSERA_CACHE_DIR="$work/unit" HOME="$work/unit" TESSERA_PORT="$TESSERA_PORT" "$work/deploy/node"
+begins env -i PATH="$PATH" "${unit_env[@]/\/opt/$work/opt}" TESSERA_CACHE_DIR="$work/unit" HOME="$work/unit" TESSERA_PORT="$TESSERA_PORT" \
+  "${restricted[@]}" "$work/deploy/node"
+[ "$(metric kernels_compiled_total)" -ge 1 ] || fail "nothing was compiled"
 ends
-pass "the service runs with the unit's environment"
+pass "the service runs with the unit's environment$words"
 
 [ "${1:-}" = root ] || { echo "deploy: $passed passed, 0 failed"; exit; }
 

@@ -115,6 +115,22 @@ if readelf -d priv/tessera_nif.so | grep -q libLLVM; then
   pass "the test sees a library that takes another one's LLVM"
 fi
 
+# ---- the bits of the library that is compiled here: Debian's LLVM and SLEEF are linked to both, in two ways
+
+erlc -o "$work" test/packages/bits.erl >"$work/log" 2>&1 || fail "bits.erl does not compile"
+isas=
+case $target in x86_64-*) isas=sse4 ;; esac
+for isa in $isas ""; do
+  digests=
+  for ebin in ebin "$work/application/ebin"; do
+    digest=$(env ${isa:+TESSERA_ISA=$isa} erl -noshell -pa "$ebin" "$work" -eval 'bits:main(), halt().' 2>"$work/log") || fail "functions fail in $ebin"
+    digests="$digests $digest"
+  done
+  read -r here_digest made_digest <<<"$digests"
+  [ -n "$here_digest" ] && [ "$here_digest" = "$made_digest" ] || fail "other bits than those of the library that is compiled here${isa:+, with $isa}: $digests"
+done
+pass "the library gives the bits of the one that is compiled here"
+
 # ---- the VM ends while the library compiles: LLVM's objects are still there
 
 ends_early() {
