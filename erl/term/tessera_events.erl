@@ -13,7 +13,7 @@
 -type event() :: [atom(), ...].
 -type handler() :: fun((event(), Measurements :: map(), Metadata :: map()) -> term()).
 %% A span that has begun, or none where no handler was there.
--opaque span() :: none | {atom(), integer(), map()}.
+-type span() :: none | {atom(), integer(), map()}.
 
 %% Persistent terms. The first is an atom or a number, so that a change of it costs no process a garbage collection.
 -define(WATCHED, tessera_events_watched).   % bits: ?OWN and ?RUNS
@@ -129,10 +129,10 @@ tell(Id, Handler, Event, Measurements, Metadata) ->
 %% ---- the process, which changes the list of handlers
 
 call(Request) ->
-    case whereis(?MODULE) of
-        undefined -> _ = application:ensure_all_started(tessera);
-        _ -> ok
-    end,
+    _ = case whereis(?MODULE) of
+            undefined -> application:ensure_all_started(tessera);
+            _ -> ok
+        end,
     gen_server:call(?MODULE, Request, infinity).
 
 %% @private
