@@ -379,6 +379,7 @@ NIF_SRC := \
   c_src/nif/digest/nif_digest_map.c \
   c_src/nif/digest/nif_digest_plain.c \
   c_src/nif/digest/nif_digest_walk.c \
+  c_src/nif/profile/nif_makers.c \
   c_src/nif/profile/nif_profile.c \
   c_src/nif/expr/nif_expr.c \
   c_src/nif/expr/nif_expr_terms.c

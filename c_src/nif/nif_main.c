@@ -17,6 +17,7 @@
 #include "nif/nif_signature.h"
 #include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
+#include "nif/profile/nif_makers.h"
 #include "nif/profile/nif_profile.h"
 
 #include "base/log.h"
@@ -28,7 +29,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version that it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 23
+#define TS_NIF_ABI 24
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -359,6 +360,7 @@ static ErlNifFunc functions[] = {
     {"executable_info", 1, ts_nif_executable_info, 0},
     {"executable_kernels", 1, ts_nif_executable_kernels, 0},
     {"explain", 1, ts_nif_explain, CPU},
+    {"makers", 0, ts_nif_makers, CPU},
     {"profile_start", 1, ts_nif_profile_start, 0},
     {"profile_stop", 1, ts_nif_profile_stop, CPU},
     {"jit_stats", 0, jit_stats, 0},

@@ -1,5 +1,6 @@
 #include "nif/nif_job.h"
 #include "nif/nif_turns.h"
+#include "nif/profile/nif_makers.h"
 
 #include "base/alloc.h"
 #include "base/slots.h"
@@ -98,6 +99,7 @@ static void take_part(ErlNifEnv *env, int64_t bytes) {
 
 static void release_buffer(ts_nif_tensor *tensor) {
   hold(tensor, -tensor->buffer->bytes);
+  ts_nif_mark_free(tensor->mark);
   ts_buffer_release(tensor->buffer);
 }
 
@@ -138,6 +140,7 @@ ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_T
   atomic_init(&tensor->shared, NULL);
   tensor->buffer = buffer;
   hold(tensor, buffer->bytes);
+  tensor->mark = ts_nif_mark_tensor(env, buffer->bytes);
   take_part(env, buffer->bytes);
   *out = enif_make_resource(env, tensor);
   enif_release_resource(tensor);
@@ -194,7 +197,10 @@ void ts_nif_tensor_give_back(ts_nif_tensor *tensor) {
   atomic_store(&tensor->pins, 1);
 }
 
-void ts_nif_tensor_taken(ts_nif_tensor *tensor) { atomic_store(&tensor->deallocated, true); }
+void ts_nif_tensor_taken(ts_nif_tensor *tensor) {
+  ts_nif_mark_free(tensor->mark);
+  atomic_store(&tensor->deallocated, true);
+}
 
 ts_status ts_nif_tensor_get_pinned(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
   if (!ts_nif_tensor_get(env, term, out)) return ts_nif_expected(env, "a tensor", term);

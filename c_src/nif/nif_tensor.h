@@ -14,6 +14,7 @@ typedef struct ts_nif_tensor {
   _Atomic uint32_t pins;
   _Atomic bool deallocated;
   ts_buffer *buffer;
+  struct ts_nif_mark *mark;          /* freed with its buffer; NULL: none (nif/profile/nif_makers.h) */
   struct ts_mapping *_Atomic shared; /* its newest copy in shared memory, or NULL; removed with the resource */
 } ts_nif_tensor;
 

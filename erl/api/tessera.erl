@@ -3156,8 +3156,15 @@ to_device(Other, _) -> tessera_array:no_tensor(to_device, Other).
 %% @doc Figures of a client's memory, in bytes, as in {@link memory/0}: of its own memory, or of the memory of `host' if it has
 %% no limit of its own. `held' are the tensors on its devices; `peak_held' is the most there were, and `devices' and
 %% `device_peaks' have both for each device.
--spec memory(atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
+%%
+%% `memory(processes)' lists the processes that have made the tensors that are in memory now, those with the most bytes first. A process may have
+%% passed its tensors on, and have ended. `tensors' and `bytes' are exact for tensors of 64 KB and more; of smaller ones they are estimates, which
+%% are right on average: `estimated' is that part of `bytes'. `largest' is the largest tensor of 64 KB and more, `oldest_ms' the age of the oldest.
+-spec memory(processes) -> [#{pid := pid() | undefined, name := atom(), is_alive := boolean(),
+                              tensors | bytes | estimated | largest | oldest_ms := non_neg_integer()}];
+            (atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
                           devices | device_peaks := #{non_neg_integer() => integer()}}.
+memory(processes) -> tessera_memory:by_process();
 memory(Client) ->
     {Held, Peak, Devices} = tessera_error:check(memory, [Client], tessera_nif:client_memory(Client)),
     {Now, Most} = tessera_client:by_device(Devices),

@@ -2,7 +2,7 @@
 %% memory behind a handle, so it is called when that memory becomes scarce.
 -module(tessera_memory).
 -include("tessera.hrl").
--export([made/3, result/3, relieved/1]).
+-export([made/3, result/3, relieved/1, by_process/0]).
 
 -define(TIMEOUT, 5000).
 %% Milliseconds before each try. Others may have freed memory meanwhile; then they are made to. They answer before their destructors run,
@@ -118,3 +118,23 @@ await(Tag, Deadline) ->
         {garbage_collect, Tag, Collected} -> Collected
     after max(0, Deadline - erlang:monotonic_time(millisecond)) -> false
     end.
+
+%% ---- the processes that have made the tensors in memory
+
+-spec by_process() -> [map()].
+by_process() ->
+    case tessera_nif:makers() of
+        {error, Cause} -> tessera_error:raise(memory, [processes], Cause);
+        Rows -> lists:sort(fun(#{bytes := A}, #{bytes := B}) -> A >= B end, [row(Row) || Row <- Rows])
+    end.
+
+row({Pid, Tensors, Bytes, Estimated, Largest, Oldest}) ->
+    #{pid => Pid, name => name(Pid), is_alive => is_pid(Pid) andalso is_process_alive(Pid), tensors => Tensors, bytes => Bytes,
+      estimated => Estimated, largest => Largest, oldest_ms => Oldest}.
+
+name(Pid) when is_pid(Pid) ->
+    case process_info(Pid, registered_name) of
+        {registered_name, Name} -> Name;
+        _ -> undefined
+    end;
+name(_) -> undefined.

@@ -258,3 +258,64 @@ metrics_page_test() ->
     {ok, Page} = file:read_file(page()),
     ?assertEqual([], [Name || "# TYPE tessera_" ++ Rest <- lines(Text), [Name, Kind] <- [string:split(Rest, " ")], Kind =:= "gauge",
                               nomatch =:= string:find(Page, lists:last(string:split(Name, "memory")))]).
+
+%% ---- who holds memory
+
+row_of(Pid) ->
+    case [Row || #{pid := Own} = Row <- tessera:memory(processes), Own =:= Pid] of
+        [Row] -> Row;
+        [] -> none
+    end.
+
+%% Large tensors are counted exactly, until they are freed, by whatever way.
+makers_test_() ->
+    {timeout, 60, fun() ->
+        Self = self(),
+        Maker = spawn_link(fun() ->
+                                   true = register(tessera_events_maker, self()),
+                                   Tensors = [tessera:iota({250000}, f32) || _ <- [1, 2, 3]],
+                                   Self ! {made, Tensors},
+                                   receive stop -> ok end
+                           end),
+        Tensors = receive {made, Made} -> Made end,
+        #{name := tessera_events_maker, is_alive := true, tensors := 3, bytes := 3000000, estimated := 0, largest := 1000000, oldest_ms := Age} = row_of(Maker),
+        ?assert(Age >= 0),
+        [First | _] = Tensors,
+        ok = tessera:deallocate(First),
+        ?assertMatch(#{tensors := 2, bytes := 2000000}, row_of(Maker)),
+        %% memory that a run takes over is the caller's
+        Donates = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{donate => [1]}),
+        Taken = Donates(lists:last(Tensors)),
+        ?assertMatch(#{tensors := 1}, row_of(Maker)),
+        ?assertMatch(#{bytes := Bytes} when Bytes >= 1000000, row_of(self())),
+        ?assertEqual({250000}, tessera:shape(Taken)),
+        Maker ! stop,
+        tessera_test:until(fun() -> not is_process_alive(Maker) end),
+        ?assertMatch(#{is_alive := false, name := undefined, tensors := 1}, row_of(Maker)),
+        ?assertEqual(250000, tessera:size(lists:nth(2, Tensors)))
+    end}.
+
+%% Of many small ones the sum is about right: 20 MB in tensors of 2,000 bytes.
+small_tensors_test_() ->
+    {timeout, 60, fun() ->
+        Self = self(),
+        {Maker, Monitor} = spawn_monitor(fun() ->
+                                                 Tensors = [tessera:iota({500}, f32) || _ <- lists:seq(1, 10000)],
+                                                 Self ! made,
+                                                 receive stop -> exit({held, length(Tensors)}) end
+                                         end),
+        receive made -> ok end,
+        #{bytes := Bytes, estimated := Bytes, tensors := Count} = row_of(Maker),
+        ?assert(abs(Bytes - 20000000) =< 64 * 65536),        % a piece for each thread
+        ?assert(abs(Count - 10000) =< 64 * 33),
+        Maker ! stop,
+        receive {'DOWN', Monitor, process, Maker, {held, 10000}} -> ok end,
+        tessera_test:until(fun() -> row_of(Maker) =:= none end)
+    end}.
+
+%% Those that hold the most come first.
+order_test() ->
+    Held = [tessera:iota({N, 100000}, f32) || N <- [1, 2, 3]],
+    Bytes = [B || #{bytes := B} <- tessera:memory(processes)],
+    ?assertEqual(lists:reverse(lists:sort(Bytes)), Bytes),
+    ?assertEqual(3, length(Held)).
