@@ -299,6 +299,9 @@ GROUP_SRC := \
   c_src/group/collective_reduce.c \
   c_src/group/group.c \
   c_src/group/ranks.c \
+  c_src/group/algorithms.c \
+  c_src/group/selection.c \
+  c_src/group/spread.c \
   c_src/group/shares.c
 
 DEVICE_SRC := \

@@ -69,6 +69,7 @@ typedef struct block {
 typedef struct slot {
   struct slot *next;
   ts_exchange *exchange;
+  ts_carrier_header *headers; /* of all ranks */
   message out;
   bool has_blocks;       /* all headers are there, and blocks are on their way */
   bool complete;         /* all headers are there */
@@ -89,6 +90,8 @@ typedef struct job {
   MPI_Comm comm;
   ts_bells bells;
   bool *to_ring;   /* each rank: something was sent to it */
+  bool *awaited;   /* each rank: room for a look at all of them */
+  int32_t *hosts;  /* of each rank: the first rank of its host */
   bool crowded;    /* this host has more ranks than CPUs */
   bool can_change; /* another thread than the job's may call MPI while the job's does not */
   char version[TS_MPI_VERSION_TEXT];
@@ -116,7 +119,9 @@ typedef struct job {
 
 /* ---- the end of exchanges */
 
-static void free_slot(slot *s) { free(s->tags), free(s->requests), free(s->owners), free(s->blocks), free(s); }
+static void free_slot(slot *s) {
+  free(s->headers), free(s->tags), free(s->requests), free(s->owners), free(s->blocks), free(s);
+}
 
 static ts_status broken_error(const job *j) { return j->core.error(TS_UNAVAILABLE, "%s", j->why); }
 
@@ -126,9 +131,9 @@ static void end_exchange(job *j, ts_exchange *exchange, ts_status status) {
 }
 
 static void finish(job *j, slot *s, ts_status status) {
-  ts_exchange *exchange = s->exchange;
+  s->exchange->headers = s->headers;
+  end_exchange(j, s->exchange, status);
   free_slot(s);
-  end_exchange(j, exchange, status);
 }
 
 /* MPI must not be called after this: the memory of its requests may be freed. */
@@ -200,12 +205,26 @@ static void move_block(job *j, slot *s, block moved) {
 /* Each rank begins with the next one, so that not all send to the same. */
 static int32_t nth_peer(const job *j, int32_t n) { return (j->carrier.rank + n) % j->carrier.ranks; }
 
+/* How many blocks are for ranks below this one. */
+static int32_t count_below(const job *j, const ts_carrier_block *blocks, int32_t count) {
+  int32_t below = 0;
+  while (below < count && blocks[below].rank < j->carrier.rank) below++;
+  return below;
+}
+
 static void move_blocks(job *j, slot *s) {
-  ts_exchange *e = s->exchange;
-  for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
-    int32_t from = nth_peer(j, j->carrier.ranks - n), to = nth_peer(j, n);
-    move_block(j, s, (block){from, e->receive + e->receive_at[from], NULL, e->receive_bytes[from]});
-    move_block(j, s, (block){to, NULL, e->send + e->send_at[to], e->send_bytes[to]});
+  const ts_exchange *e = s->exchange;
+  const int32_t sends = e->send_count, receives = e->receive_count;
+  const int32_t next = count_below(j, e->sends, sends), before = count_below(j, e->receives, receives);
+  for (int32_t n = 0; (n < sends || n < receives) && !j->broken; n++) {
+    if (n < receives) {
+      const ts_carrier_block *b = &e->receives[(before + receives - 1 - n) % receives];
+      move_block(j, s, (block){b->rank, e->receive + b->at, NULL, b->bytes});
+    }
+    if (n < sends) {
+      const ts_carrier_block *b = &e->sends[(next + n) % sends];
+      move_block(j, s, (block){b->rank, NULL, e->send + b->at, b->bytes});
+    }
   }
 }
 
@@ -224,7 +243,7 @@ static void send_headers(job *j, slot *s) {
 /* ---- headers that arrive */
 
 static void take_header(slot *s, int32_t from, const message *m) {
-  s->exchange->headers[from] = m->header;
+  s->headers[from] = m->header;
   s->tags[from] = m->tag;
   s->heard++;
 }
@@ -316,20 +335,22 @@ static int32_t new_tag(job *j) {
 
 static slot *new_slot(const job *j, ts_exchange *exchange) {
   slot *s = calloc(1, sizeof *s);
-  size_t ranks = (size_t)j->carrier.ranks, peers = ranks - 1, requests = peers * (1 + 2 * PARTS);
+  size_t ranks = (size_t)j->carrier.ranks, blocks = (size_t)exchange->send_count + (size_t)exchange->receive_count,
+         requests = ranks - 1 + blocks * PARTS;
   if (!s) return NULL;
   *s = (slot){.exchange = exchange,
+              .headers = malloc(ranks * sizeof *s->headers),
               .out = {.header = exchange->header},
               .tags = malloc(ranks * sizeof *s->tags),
               .requests = malloc(requests * sizeof *s->requests + 1),
               .owners = malloc(requests * sizeof *s->owners + 1),
-              .blocks = malloc(peers * 2 * sizeof *s->blocks + 1)};
-  if (!s->tags || !s->requests || !s->owners || !s->blocks) {
+              .blocks = malloc(blocks * sizeof *s->blocks + 1)};
+  if (!s->headers || !s->tags || !s->requests || !s->owners || !s->blocks) {
     free_slot(s);
     return NULL;
   }
   for (size_t r = 0; r < ranks; r++) s->tags[r] = -1;
-  exchange->headers[j->carrier.rank] = exchange->header;
+  s->headers[j->carrier.rank] = exchange->header;
   return s;
 }
 
@@ -380,7 +401,7 @@ static bool advance(job *j, slot *s, bool *out_done) {
   *out_done = false;
   if (!s->complete && s->heard == j->carrier.ranks - 1) {
     s->complete = moved = true;
-    s->has_blocks = j->core.agrees(s->exchange->headers, j->carrier.ranks);
+    s->has_blocks = j->core.agrees(s->headers, j->carrier.ranks);
     if (s->has_blocks) move_blocks(j, s);
   }
   for (int at = 0; at < s->count && !j->broken; at += 64) {
@@ -396,13 +417,14 @@ static bool advance(job *j, slot *s, bool *out_done) {
 
 /* ---- signs of life */
 
-static bool is_awaited(const job *j, int32_t rank) {
+/* The ranks that exchanges wait for. */
+static void find_awaited(const job *j) {
+  memset(j->awaited, 0, (size_t)j->carrier.ranks * sizeof *j->awaited);
   for (const slot *s = j->active; s; s = s->next) {
-    if (s->tags[rank] < 0) return true;
+    for (int32_t r = 0; r < j->carrier.ranks; r++) j->awaited[r] |= r != j->carrier.rank && s->tags[r] < 0;
     for (int i = 0; i < s->count; i++)
-      if (peer_of(j, s, i) == rank && s->requests[i] != MPI_REQUEST_NULL) return true;
+      if (s->requests[i] != MPI_REQUEST_NULL) j->awaited[peer_of(j, s, i)] = true;
   }
-  return false;
 }
 
 static void look_at(job *j, int32_t rank, int64_t now) {
@@ -420,10 +442,11 @@ static void look_at_peers(job *j) {
   int64_t now = j->core.now_ns(), passed = now - j->looked_ns;
   if (!j->patience_ns || j->broken || passed < j->patience_ns / LOOKS) return;
   j->looked_ns = now;
+  find_awaited(j);
   for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
     int32_t rank = nth_peer(j, n);
     if (passed > j->patience_ns / 2) j->lives[rank].asked_ns = 0;
-    if (is_awaited(j, rank)) look_at(j, rank, now);
+    if (j->awaited[rank]) look_at(j, rank, now);
   }
 }
 
@@ -590,13 +613,28 @@ static bool has_more_ranks_than_cpus(const job *j) {
   return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && j->bells.ranks_here > CPU_COUNT(&cpus);
 }
 
+/* Memory by rank; it lives as long as the process. */
+static bool allocate(job *j) {
+  const size_t ranks = (size_t)j->carrier.ranks;
+  j->lives = calloc(ranks, sizeof *j->lives);
+  j->to_ring = calloc(ranks, sizeof *j->to_ring);
+  j->awaited = calloc(ranks, sizeof *j->awaited);
+  j->hosts = calloc(ranks, sizeof *j->hosts);
+  return j->lives && j->to_ring && j->awaited && j->hosts;
+}
+
+/* A host has the number of its first rank. */
+static void find_hosts(job *j) {
+  int32_t own = j->carrier.rank, first = own;
+  MPI_Allreduce(&own, &first, 1, MPI_INT32_T, MPI_MIN, j->bells.host);
+  MPI_Allgather(&first, 1, MPI_INT32_T, j->hosts, 1, MPI_INT32_T, j->comm);
+  j->carrier.hosts = j->hosts;
+}
+
 static ts_status meet(job *j) {
-  if (j->carrier.ranks > TS_MAX_RANKS)
-    return j->core.error(TS_UNIMPLEMENTED, "%d ranks of MPI: at most %d can exchange", j->carrier.ranks, TS_MAX_RANKS);
-  j->lives = calloc((size_t)j->carrier.ranks, sizeof *j->lives);
-  j->to_ring = calloc((size_t)j->carrier.ranks, sizeof *j->to_ring);
-  if (!j->lives || !j->to_ring || !ts_bells_open(&j->bells, j->comm))
+  if (!allocate(j) || !ts_bells_open(&j->bells, j->comm))
     return j->core.error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
+  find_hosts(j);
   for (int32_t r = 0; r < j->carrier.ranks; r++) j->lives[r].request = MPI_REQUEST_NULL;
   j->crowded = has_more_ranks_than_cpus(j);
   const int32_t here = j->bells.ranks_here, elsewhere = j->carrier.ranks - here;

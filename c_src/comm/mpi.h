@@ -13,7 +13,7 @@
 
 #include "group/carrier.h"
 
-enum { TS_MPI_ABI = 6, TS_MPI_VERSION_TEXT = 128 };
+enum { TS_MPI_ABI = 7, TS_MPI_VERSION_TEXT = 128 };
 
 #define TS_MPI_SYMBOL "ts_mpi_table"
 

@@ -2,8 +2,8 @@
  * (in tests: a group of this process). Of a program with P partitions, R divides P and rank r runs the partitions
  * [r P / R, (r + 1) P / R) as one group (group/group.h). The group decides about the blocks, and does the arithmetic.
  *
- * The unit is an *exchange*. Every rank of the job takes part in it once: each sends its header to all others, and one
- * block of bytes to each. It works like MPI_Iallgather of the headers followed by MPI_Ialltoallv of the blocks:
+ * The unit is an *exchange*. Every rank of the job takes part in it once: each sends its header to all others, and a
+ * block of bytes to some. It works like MPI_Iallgather of the headers followed by MPI_Ialltoallv of the blocks:
  *
  *     1. headers are exchanged;
  *     2. if ts_carrier_check() accepts them, blocks are exchanged, then the exchange is done with success. All ranks
@@ -14,13 +14,13 @@
  * rank a to b has the length that b expects. Of a failed rank (its header's `code` is not TS_OK) all blocks are empty,
  * while other ranks still expect theirs: so step 2 has to wait for all headers.
  *
- * Ownership: the exchange, its headers and its blocks belong to the group, and stay valid from `post` until `done`
- * was called. A carrier outlives its groups, and may be called by `done`. Waiting: `post` hands the exchange over; its
- * thread may work for the carrier for the time that it gives, until the exchange is done at most. `done` is called
- * exactly once for each posted exchange, from any thread, also within `post`; exchanges posted by `done` give no time.
- * A group has one exchange at a time. Several groups may use one carrier at once. Exchanges of one run have the same
- * `header.run`. Their order is the order of posting, which `header.sequence` counts from 0. A carrier that can keep
- * only one run at a time must say so where it is made; its caller then runs one group at a time.
+ * Ownership: the exchange and its blocks belong to the group, and stay valid from `post` until `done` was called. A
+ * carrier outlives its groups, and may be called by `done`. Waiting: `post` hands the exchange over; its thread may
+ * work for the carrier for the time that it gives, until the exchange is done at most. `done` is called exactly once
+ * for each posted exchange, from any thread, also within `post`; exchanges posted by `done` give no time. A group has
+ * one exchange at a time. Several groups may use one carrier at once. Exchanges of one run have the same `header.run`.
+ * Their order is the order of posting, which `header.sequence` counts from 0. A carrier that can keep only one run at a
+ * time must say so where it is made; its caller then runs one group at a time.
  *
  * An exchange that is not complete at its deadline is done with an error that names a rank that did not answer. Then,
  * and after any other error of the carrier (a lost connection), the job is broken: blocks of the exchange may be
@@ -32,7 +32,7 @@
 
 #include <stdint.h>
 
-enum { TS_MAX_RANKS = 256, TS_CARRIER_TEXT = 88 };
+enum { TS_CARRIER_TEXT = 88 };
 
 /* Has the same size and layout on all ranks of a job: their machines have one byte order. */
 typedef struct ts_carrier_header {
@@ -45,13 +45,22 @@ typedef struct ts_carrier_header {
 
 _Static_assert(sizeof(ts_carrier_header) == 112, "no padding");
 
+/* A block for another rank, or from one: at least one byte. */
+typedef struct ts_carrier_block {
+  int32_t rank;
+  int64_t at, bytes; /* from where on, and how many */
+} ts_carrier_block;
+
 typedef struct ts_exchange {
-  ts_carrier_header header;   /* this rank's */
-  ts_carrier_header *headers; /* by rank: the carrier fills in all, this rank's, too */
-  const char *send;           /* the blocks for rank r: send_bytes[r] bytes at send + send_at[r]; for this rank 0 */
-  const int64_t *send_at, *send_bytes;
-  char *receive; /* the blocks from rank r, in the same way */
-  const int64_t *receive_at, *receive_bytes;
+  ts_carrier_header header; /* this rank's */
+  const char *send;
+  const ts_carrier_block *sends; /* in the order of their ranks, one for a rank at most; none for this rank */
+  char *receive;
+  const ts_carrier_block *receives;
+  int32_t send_count, receive_count;
+  /* Of all ranks, this rank's too. The carrier has them, from before it calls `done` with success until that returns.
+   */
+  const ts_carrier_header *headers;
   int64_t deadline_ns; /* on the clock of ts_system_ns(); INT64_MAX: none */
   /* Called by the carrier when the exchange is done; takes `status` over. The exchange may be freed or posted again by
    * it. It does little: it has the group resumed by another thread. */
@@ -61,7 +70,8 @@ typedef struct ts_exchange {
 } ts_exchange;
 
 typedef struct ts_carrier {
-  int32_t rank, ranks; /* at most TS_MAX_RANKS */
+  int32_t rank, ranks;
+  const int32_t *hosts; /* the number of the host of each rank; NULL: all ranks are on one, or that is not known */
   /* `help_ns`: how long this thread may work for the carrier; 0: it returns at once. */
   void (*post)(struct ts_carrier *self, ts_exchange *exchange, int64_t help_ns);
   void *context;

@@ -169,39 +169,111 @@ static int64_t bytes_of(const ts_reduction *r, bool is_partial, int64_t bytes) {
   return is_partial ? bytes / (int64_t)ts_dtype_size(r->type) * ts_reduction_partial_size(r->code, r->type) : bytes;
 }
 
-/* The bytes [at, at + n) of the part, of one run of it. */
-static void reduce_segment(const ts_sum *sum, int64_t at, int64_t n) {
+/* The bytes [at, at + n) of the part, of one run of it, in terms. */
+typedef struct segment {
+  const ts_sum *sum;
+  int64_t at, n;
+} segment;
+
+static int64_t elements_of(const segment *g) { return g->n / (int64_t)ts_dtype_size(g->sum->reduction.type); }
+
+/* Combines some terms, at most TS_REDUCTION_TERMS. */
+static void reduce_terms(const segment *g, int32_t first, int32_t count, bool to_partial, char *out) {
+  const ts_sum *sum = g->sum;
+  ts_reduction r = sum->reduction;
+  const char *in[TS_REDUCTION_TERMS];
+  int64_t whole = sum->part.from_at + g->at / sum->part.run * sum->part.from[1] + g->at % sum->part.run;
+  for (int32_t m = 0; m < count; m++) {
+    ts_term term = sum->term(sum->context, first + m);
+    in[m] = term.at + (term.packed ? bytes_of(&r, r.from_partial, g->at - term.first) : whole);
+  }
+  r.count = count;
+  r.to_partial = to_partial;
+  ts_reduction_run(&r, in, out, elements_of(g));
+}
+
+/* Of the stack: partial sums of a segment of all blocks. */
+enum { MANY_BYTES = 32 << 10, MANY_BLOCKS = (TS_MAX_PARTITIONS + TS_REDUCTION_TERMS - 1) / TS_REDUCTION_TERMS };
+
+/* More terms: blocks of them first, which are subtrees of the tree, then the blocks' sums. */
+static void reduce_many(const segment *g, char *out) {
+  _Alignas(64) char scratch[MANY_BYTES];
+  const char *in[MANY_BLOCKS];
+  ts_reduction r = g->sum->reduction;
+  int64_t size = bytes_of(&r, true, g->n);
+  int32_t blocks = 0, all = r.count;
+  for (int32_t first = 0; first < all; first += TS_REDUCTION_TERMS, blocks++) {
+    int32_t count = all - first < TS_REDUCTION_TERMS ? all - first : TS_REDUCTION_TERMS;
+    in[blocks] = scratch + blocks * size;
+    reduce_terms(g, first, count, true, scratch + blocks * size);
+  }
+  r.count = blocks;
+  r.from_partial = true;
+  ts_reduction_run(&r, in, out, elements_of(g));
+}
+
+static void reduce_segment(const segment *g) {
+  const ts_sum *sum = g->sum;
   const ts_reduction *r = &sum->reduction;
-  const char *in[TS_MAX_PARTITIONS];
-  int64_t whole = sum->part.from_at + at / sum->part.run * sum->part.from[1] + at % sum->part.run;
-  int64_t out = bytes_of(r, r->to_partial, at - sum->out_first);
-  for (int32_t m = 0; m < r->count; m++)
-    in[m] = sum->terms[m].at + (sum->terms[m].packed ? bytes_of(r, r->from_partial, at - sum->terms[m].first) : whole);
-  ts_reduction_run(r, in, sum->outs[0] + out, n / (int64_t)ts_dtype_size(r->type));
-  for (int32_t m = 1; m < sum->out_count; m++)
-    memcpy(sum->outs[m] + out, sum->outs[0] + out, (size_t)bytes_of(r, r->to_partial, n));
+  int64_t at = bytes_of(r, r->to_partial, g->at - sum->out_first);
+  char *first = sum->out(sum->context, 0) + at;
+  if (r->count > TS_REDUCTION_TERMS)
+    reduce_many(g, first);
+  else
+    reduce_terms(g, 0, r->count, r->to_partial, first);
+  for (int32_t i = 1; i < sum->outs; i++) {
+    char *out = sum->out(sum->context, i) + at;
+    if (out != first) memcpy(out, first, (size_t)bytes_of(r, r->to_partial, g->n));
+  }
+}
+
+/* Most bytes of a segment. */
+static int64_t most_bytes(const ts_reduction *r) {
+  int64_t size = (int64_t)ts_dtype_size(r->type), elements = ts_reduction_segment(r);
+  if (r->count <= TS_REDUCTION_TERMS) return elements * size;
+  int32_t blocks = (r->count + TS_REDUCTION_TERMS - 1) / TS_REDUCTION_TERMS;
+  int64_t room = MANY_BYTES / blocks / ts_reduction_partial_size(r->code, r->type);
+  return (room < elements ? room : elements) * size;
 }
 
 void ts_collective_reduce(const ts_sum *sum, const int64_t range[2], const _Atomic bool *cancel) {
-  int64_t most = ts_reduction_segment(&sum->reduction) * (int64_t)ts_dtype_size(sum->reduction.type);
+  int64_t most = most_bytes(&sum->reduction);
   for (int64_t at = range[0]; at < range[1] && !ts_cancelled(cancel);) {
     int64_t n = sum->part.run - at % sum->part.run;
     n = n < range[1] - at ? n : range[1] - at;
     n = n < most ? n : most;
-    reduce_segment(sum, at, n);
+    reduce_segment(&(segment){sum, at, n});
     at += n;
   }
 }
 
+/* The members of a partition's group, as terms and results of a sum. */
+typedef struct members {
+  const call *k;
+  uint32_t operand;
+  int32_t partition;
+  bool has_one; /* only this partition has the result */
+} members;
+
+static ts_term member_term(const void *context, int32_t m) {
+  const members *g = context;
+  return (ts_term){operand_at(g->k, ts_collective_group(g->k->c, g->partition)[m], g->operand), 0, false};
+}
+
+static char *member_out(const void *context, int32_t i) {
+  const members *g = context;
+  return result_at(g->k, g->has_one ? g->partition : ts_collective_group(g->k->c, g->partition)[i], g->operand);
+}
+
 /* The sum of a part of all members' operands. */
-static void set_terms(const call *k, uint32_t i, const uint16_t *group, const ts_move *part, ts_sum *out) {
-  out->reduction = (ts_reduction){.code = k->c->code, .type = k->c->types[i]->dtype, .count = k->c->size};
-  out->part = *part;
-  out->out_first = 0;
-  for (int32_t m = 0; m < k->c->size; m++) {
-    out->terms[m].at = operand_at(k, group[m], i);
-    out->terms[m].packed = false;
-  }
+static ts_sum sum_of(const members *g, const ts_move *part) {
+  const ts_collective *c = g->k->c;
+  return (ts_sum){.reduction = {.code = c->code, .type = c->types[g->operand]->dtype, .count = c->size},
+                  .part = *part,
+                  .context = g,
+                  .term = member_term,
+                  .out = member_out,
+                  .outs = g->has_one ? 1 : c->size};
 }
 
 static void reduce_piece(const call *k, const ts_sum *sum, int64_t piece) {
@@ -211,24 +283,18 @@ static void reduce_piece(const call *k, const ts_sum *sum, int64_t piece) {
 
 /* The group of the partition has one result, which its first member computes for all. */
 static void all_reduce_piece(const call *k, uint32_t i, int32_t partition, int64_t piece) {
-  const uint16_t *group = ts_collective_group(k->c, partition);
   ts_move all = ts_move_whole(operand_bytes(k, i));
-  ts_sum sum;
-  if (group[0] != partition || all.run == 0) return;
-  set_terms(k, i, group, &all, &sum);
-  sum.out_count = 0;
-  for (int32_t m = 0; m < k->c->size; m++)
-    if (m == 0 || result_at(k, group[m], i) != sum.outs[0]) sum.outs[sum.out_count++] = result_at(k, group[m], i);
+  members g = {k, i, partition, false};
+  if (ts_collective_group(k->c, partition)[0] != partition || all.run == 0) return;
+  ts_sum sum = sum_of(&g, &all);
   reduce_piece(k, &sum, piece);
 }
 
 static void reduce_scatter_piece(const call *k, uint32_t i, int32_t partition, int64_t piece) {
   ts_move part = ts_collective_move(k->c, i, ts_collective_own(k->c, partition), 0);
-  ts_sum sum;
+  members g = {k, i, partition, true};
   if (ts_move_bytes(&part) == 0) return;
-  set_terms(k, i, ts_collective_group(k->c, partition), &part, &sum);
-  sum.out_count = 1;
-  sum.outs[0] = result_at(k, partition, i);
+  ts_sum sum = sum_of(&g, &part);
   reduce_piece(k, &sum, piece);
 }
 

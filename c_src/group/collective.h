@@ -51,8 +51,11 @@ ts_move ts_move_unpack(const ts_move *m); /* from a block */
 
 /* ---- collective_reduce.c ---- */
 
-/* Combines `count` vectors of `elements` elements in a balanced tree over their index, into `out`. Vectors that are
- * partial are combinations of blocks of the tree: each of the same power of two of terms, the last of fewer. */
+enum { TS_REDUCTION_TERMS = 256 };
+
+/* Combines `count` vectors of `elements` elements in a balanced tree over their index, into `out`: at most
+ * TS_REDUCTION_TERMS of them. Vectors that are partial are combinations of blocks of the tree: each of the same power
+ * of two of terms, the last of fewer. */
 typedef struct ts_reduction {
   ts_opcode code;
   ts_dtype type;
@@ -65,18 +68,23 @@ int64_t ts_reduction_partial_size(ts_opcode code, ts_dtype type);
 int64_t ts_reduction_segment(const ts_reduction *r);
 void ts_reduction_run(const ts_reduction *r, const char *const *in, char *out, int64_t elements);
 
-/* A part of a tensor in all members of a group, and where its combination is written. */
+/* The elements of one term of a sum: the whole tensor, or packed the part's elements from byte `first` of it on. */
+typedef struct ts_term {
+  const char *at;
+  int64_t first;
+  bool packed;
+} ts_term;
+
+/* A part of a tensor in all members of a group, and where its combination is written. The terms may be any number;
+ * their places are asked for. */
 typedef struct ts_sum {
   ts_reduction reduction;
   ts_move part;      /* of each term; its loop [0] has one iteration */
   int64_t out_first; /* the byte of the part at which results begin */
-  struct {
-    const char *at; /* the whole tensor, or packed the part's elements from byte `first` of it on */
-    int64_t first;
-    bool packed;
-  } terms[TS_MAX_PARTITIONS];
-  int32_t out_count;
-  char *outs[TS_MAX_PARTITIONS]; /* all get the same elements */
+  const void *context;
+  ts_term (*term)(const void *context, int32_t m);
+  char *(*out)(const void *context, int32_t i); /* all get the same elements; some may be one memory */
+  int32_t outs;
 } ts_sum;
 /* Combines the bytes [range[0], range[1]) of the part: whole elements. */
 void ts_collective_reduce(const ts_sum *sum, const int64_t range[2], const _Atomic bool *cancel);

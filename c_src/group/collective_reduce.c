@@ -129,7 +129,10 @@ static plan make_plan(const ts_reduction *r) {
   return (plan){r, integer_loop(type, op), 1, false, size};
 }
 
-static int32_t slots_of(const ts_reduction *r, const plan *p) { return p->widens ? r->count : (r->count + 1) / 2; }
+static int32_t slots_of(const ts_reduction *r, const plan *p) {
+  int32_t count = r->count < TS_REDUCTION_TERMS ? r->count : TS_REDUCTION_TERMS;
+  return p->widens ? count : (count + 1) / 2;
+}
 
 static int64_t slot_bytes(const ts_reduction *r, const plan *p) { return SCRATCH_BYTES / slots_of(r, p) / 64 * 64; }
 
@@ -200,7 +203,7 @@ static void combine(const plan *p, const char **at, char *scratch, char *out, in
 
 void ts_reduction_run(const ts_reduction *r, const char *const *in, char *out, int64_t elements) {
   _Alignas(64) char scratch[SCRATCH_BYTES];
-  const char *at[TS_MAX_PARTITIONS];
+  const char *at[TS_REDUCTION_TERMS];
   plan p = make_plan(r);
   int64_t slot = slot_bytes(r, &p);
   bool widens = p.widens && !r->from_partial, narrows = p.widens && !r->to_partial;

@@ -25,10 +25,11 @@ struct ts_group {
   _Atomic int32_t missing; /* partitions that wait, less the partitions that came back: 0 when all have, or none is
                             * left */
   ts_buffer **args;        /* of all partitions, with coordinates */
-  struct {
+  void *const **base;      /* of all partitions, while a collective uses it */
+  struct part {
     ts_run_state state;
     ts_status status;
-  } parts[TS_MAX_PARTITIONS];
+  } * parts;
   ts_execution each[];
 };
 
@@ -93,9 +94,10 @@ static void close_group(ts_group *g, ts_status status) {
 
 static ts_status allocate(const ts_executable *exe, const ts_group_options *o, ts_ranks *ranks, ts_group **out) {
   int32_t count = ts_executable_partitions(exe) / (o->carrier ? o->carrier->ranks : 1);
-  size_t list = (size_t)count * exe->param_count * sizeof(ts_buffer *);
-  TS_TRY(ts_alloc(sizeof **out + (size_t)count * sizeof *(*out)->each + list, (void **)out));
-  ts_group *g = *out;
+  ts_group *g;
+  size_t each = sizeof *g->each + sizeof *g->parts + sizeof *g->base + exe->param_count * sizeof *g->args;
+  TS_TRY(ts_alloc(sizeof *g + (size_t)count * each, (void **)out));
+  g = *out;
   g->exe = exe;
   g->ranks = ranks;
   g->first = o->carrier ? o->carrier->rank * count : 0;
@@ -104,7 +106,9 @@ static ts_status allocate(const ts_executable *exe, const ts_group_options *o, t
   g->control = o->control;
   g->ready = o->ready;
   g->context = o->context;
-  g->args = (ts_buffer **)&g->each[count];
+  g->parts = (struct part *)&g->each[count];
+  g->base = (void *const **)&g->parts[count];
+  g->args = (ts_buffer **)&g->base[count];
   return TS_SUCCESS;
 }
 
@@ -197,10 +201,10 @@ static ts_status check_predicates(const ts_group *g) {
   return TS_SUCCESS;
 }
 
-/* Where the partitions here have the step's operands and results; `base` has room for them. */
-static ts_collective_memory memory_of(const ts_group *g, const ts_step *step, void *const **base) {
-  for (int32_t p = 0; p < g->count; p++) base[p] = g->each[p].run->base;
-  return (ts_collective_memory){g->first, g->count, base, step->ids, ts_step_results(step)};
+/* Where the partitions here have the step's operands and results. */
+static ts_collective_memory memory_of(ts_group *g, const ts_step *step) {
+  for (int32_t p = 0; p < g->count; p++) g->base[p] = g->each[p].run->base;
+  return (ts_collective_memory){g->first, g->count, g->base, step->ids, ts_step_results(step)};
 }
 
 /* Members of a group have a result that is the same for all in the memory of the first one, where the plan allows. */
@@ -215,8 +219,7 @@ static void share_results(ts_group *g, const ts_step *step) {
 
 static void run_collective(ts_group *g, const ts_step *step) {
   share_results(g, step);
-  void *const *base[TS_MAX_PARTITIONS];
-  ts_collective_memory memory = memory_of(g, step, base);
+  ts_collective_memory memory = memory_of(g, step);
   ts_fp_env saved;
   ts_fp_enter(&saved);
   ts_collective_run(step->collective, &memory, g->parallel, cancel_flag(g));
@@ -266,13 +269,13 @@ static ts_status advance_alone(ts_group *g, ts_run_state *out_state) {
 
 /* ---- with other ranks ---- */
 
-/* Posts a round of the collective that all partitions have reached. */
-static ts_status post_round(ts_group *g, ts_phase phase) {
-  const ts_step *step = step_of(g, 0);
-  void *const *base[TS_MAX_PARTITIONS];
-  ts_shares shares = ts_ranks_shares(g->ranks, step->collective);
-  ts_collective_memory memory = memory_of(g, step, base);
-  return ts_ranks_post(g->ranks, phase, &shares, &memory);
+static ts_status begin_collective(ts_group *g, const ts_step *step) {
+  ts_collective_memory memory = memory_of(g, step);
+  ts_fp_env saved;
+  ts_fp_enter(&saved); /* terms may be combined before they are sent */
+  ts_status status = ts_ranks_begin(g->ranks, step->collective, &memory);
+  ts_fp_leave(&saved);
+  return status;
 }
 
 /* Handles the step at which the partitions have stopped; *out_posted when that takes an exchange. */
@@ -282,9 +285,8 @@ static ts_status meet(ts_group *g, bool *out_posted) {
   ts_ranks_note(g->ranks, (uint64_t)step->position * 4 + (collective ? 2 : ts_execution_predicate(g->each)));
   *out_posted = false;
   if (collective) {
-    ts_shares shares = ts_ranks_shares(g->ranks, step->collective);
-    *out_posted = !ts_shares_are_local(&shares);
-    if (*out_posted) return post_round(g, TS_PHASE_TERMS);
+    *out_posted = !ts_shares_are_local(step->collective, ts_executable_partitions(g->exe) / g->count);
+    if (*out_posted) return begin_collective(g, step);
     run_collective(g, step);
   }
   return go_on(g);
@@ -292,21 +294,17 @@ static ts_status meet(ts_group *g, bool *out_posted) {
 
 /* Uses an exchange that has arrived. */
 static ts_status take_round(ts_group *g) {
-  const char *blocks[TS_MAX_RANKS];
   ts_phase phase = ts_ranks_phase(g->ranks);
   const ts_step *step = step_of(g, 0);
-  void *const *base[TS_MAX_PARTITIONS];
+  bool is_done = false;
   ts_fp_env saved;
-  TS_TRY(ts_ranks_take(g->ranks, blocks));
+  TS_TRY(ts_ranks_take(g->ranks));
   if (phase == TS_PHASE_END) return TS_SUCCESS;
-  ts_shares shares = ts_ranks_shares(g->ranks, step->collective);
-  ts_collective_memory memory = memory_of(g, step, base);
+  ts_collective_memory memory = memory_of(g, step);
   ts_fp_enter(&saved);
-  ts_shares_finish(&shares, phase == TS_PHASE_SUMS, &memory, blocks, cancel_flag(g));
+  ts_status status = ts_ranks_continue(g->ranks, &memory, cancel_flag(g), &is_done);
   ts_fp_leave(&saved);
-  ts_ranks_release(g->ranks);
-  if (phase == TS_PHASE_TERMS && ts_shares_rounds(&shares) == 2) return post_round(g, TS_PHASE_SUMS);
-  return go_on(g);
+  return status || !is_done ? status : go_on(g);
 }
 
 /* Reports an error of this rank to the others before it is returned. */

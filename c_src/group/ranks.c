@@ -26,10 +26,12 @@ struct ts_ranks {
   ts_status failure; /* of this rank, while the others are told */
   bool over;         /* all ranks know that the run has ended, or cannot be told */
   ts_pool *pool;
-  char *block; /* sent, then received */
-  int64_t block_bytes;
-  int64_t *send_at, *send_bytes, *receive_at, *receive_bytes; /* by rank, behind `headers` */
-  ts_carrier_header headers[];
+  ts_shares shares;         /* of the collective that is on its way */
+  int32_t round;            /* of it */
+  char *partial;            /* its partial sums, from round to round */
+  char *block;              /* sent, then received */
+  int64_t block_bytes;      /* of it */
+  ts_carrier_block *blocks; /* the exchange's lists */
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
@@ -45,7 +47,7 @@ static void exchange_done(ts_exchange *exchange, ts_status status) {
   ts_ranks *r = exchange->context;
   void (*ready)(void *) = r->ready;
   void *context = r->context;
-  r->arrived = status;
+  r->arrived = status ? status : ts_carrier_check(exchange->headers, r->carrier->ranks);
   int owner = atomic_exchange(&r->owner, ARRIVED);
   if (owner == ABANDONED)
     settle(r);
@@ -56,9 +58,8 @@ static void exchange_done(ts_exchange *exchange, ts_status status) {
 /* ---- creation ---- */
 
 static ts_status check_carrier(const ts_carrier *carrier, int32_t partitions) {
-  if (carrier->ranks < 1 || carrier->ranks > TS_MAX_RANKS || carrier->rank < 0 || carrier->rank >= carrier->ranks)
-    return ts_error(TS_INVALID_ARGUMENT, "rank %d of %d, expected one of at most %d", carrier->rank, carrier->ranks,
-                    TS_MAX_RANKS);
+  if (carrier->rank < 0 || carrier->rank >= carrier->ranks)
+    return ts_error(TS_INVALID_ARGUMENT, "rank %d of %d, expected one of the ranks", carrier->rank, carrier->ranks);
   if (partitions % carrier->ranks == 0) return TS_SUCCESS;
   return ts_error(TS_INVALID_ARGUMENT, "the program has %d partitions, which %d ranks cannot share", partitions,
                   carrier->ranks);
@@ -72,31 +73,13 @@ static uint64_t program_hash(const ts_executable *exe) {
   return hash;
 }
 
-/* With its arrays. */
-static ts_status allocate(size_t ranks, ts_ranks **out) {
-  ts_ranks *r;
-  TS_TRY(ts_alloc(sizeof *r + ranks * (sizeof *r->headers + 4 * sizeof(int64_t)), (void **)&r));
-  r->send_at = (int64_t *)(r->headers + ranks);
-  r->send_bytes = r->send_at + ranks;
-  r->receive_at = r->send_bytes + ranks;
-  r->receive_bytes = r->receive_at + ranks;
-  *out = r;
-  return TS_SUCCESS;
-}
-
 ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *exe, ts_ranks **out) {
   ts_ranks *r;
   *out = NULL;
   TS_TRY(check_carrier(options->carrier, exe ? ts_executable_partitions(exe) : 0));
-  TS_TRY(allocate((size_t)options->carrier->ranks, &r));
-  r->exchange = (ts_exchange){.header = {.run = options->run, .path = exe ? program_hash(exe) : 0},
-                              .headers = r->headers,
-                              .send_at = r->send_at,
-                              .send_bytes = r->send_bytes,
-                              .receive_at = r->receive_at,
-                              .receive_bytes = r->receive_bytes,
-                              .done = exchange_done,
-                              .context = r};
+  TS_TRY(TS_NEW(&r));
+  r->exchange = (ts_exchange){
+      .header = {.run = options->run, .path = exe ? program_hash(exe) : 0}, .done = exchange_done, .context = r};
   r->carrier = options->carrier;
   r->ready = options->ready;
   r->context = options->context;
@@ -112,11 +95,22 @@ ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *
 
 /* ---- posting ---- */
 
-void ts_ranks_release(ts_ranks *r) {
+/* Frees the blocks of an exchange: the next one has none. */
+static void release_blocks(ts_ranks *r) {
   if (r->block) ts_pool_free(r->pool, r->block, r->block_bytes);
+  ts_free(r->blocks);
   r->block = NULL;
-  memset(r->send_bytes, 0, (size_t)r->carrier->ranks * sizeof *r->send_bytes);
-  memset(r->receive_bytes, 0, (size_t)r->carrier->ranks * sizeof *r->receive_bytes);
+  r->blocks = NULL;
+  r->exchange.sends = r->exchange.receives = NULL;
+  r->exchange.send_count = r->exchange.receive_count = 0;
+}
+
+/* Ends a collective. */
+static void release(ts_ranks *r) {
+  release_blocks(r);
+  if (r->partial) ts_pool_free(r->pool, r->partial, r->shares.partial_bytes);
+  r->partial = NULL;
+  ts_shares_close(&r->shares);
 }
 
 static void post_as(ts_ranks *r, ts_phase phase, int owner) {
@@ -138,7 +132,7 @@ void ts_ranks_post_end(ts_ranks *r) {
 }
 
 static void set_failure(ts_ranks *r, ts_code code, const char *text) {
-  ts_ranks_release(r);
+  release(r);
   r->exchange.header.code = (uint32_t)code;
   snprintf(r->exchange.header.text, sizeof r->exchange.header.text, "%s", text);
 }
@@ -149,35 +143,108 @@ void ts_ranks_post_failure(ts_ranks *r, ts_status status) {
   post_as(r, TS_PHASE_FAILURE, POSTED);
 }
 
-ts_shares ts_ranks_shares(const ts_ranks *r, const ts_collective *collective) {
-  return (ts_shares){collective, r->carrier->rank, r->carrier->ranks};
+/* ---- the rounds of a collective ---- */
+
+/* Memory by rank, while an exchange is made or used. */
+typedef struct by_rank {
+  int64_t *send, *receive;
+  char **blocks;
+} by_rank;
+
+static ts_status make_by_rank(int32_t ranks, by_rank *out) {
+  char *all;
+  size_t count = (size_t)ranks;
+  TS_TRY(ts_alloc_array(count, 2 * sizeof *out->send + sizeof *out->blocks, (void **)&all));
+  *out = (by_rank){(int64_t *)all, (int64_t *)all + count, (char **)((int64_t *)all + 2 * count)};
+  return TS_SUCCESS;
 }
 
-/* Puts the blocks of all ranks behind each other; returns their bytes. */
-static int64_t lay_out(const int64_t *bytes, int64_t *at, int32_t ranks) {
+/* Lists the blocks that have bytes, one behind the other; returns the bytes of all. Blocks are aligned as elements and
+ * vectors need. */
+static int64_t lay_out(const int64_t *bytes, int32_t ranks, ts_carrier_block *out, int32_t *out_count) {
   int64_t sum = 0;
+  *out_count = 0;
   for (int32_t i = 0; i < ranks; i++) {
-    at[i] = sum;
-    sum += (bytes[i] + 63) / 64 * 64;
+    int64_t align = bytes[i] < 64 ? 16 : 64;
+    if (bytes[i] == 0) continue;
+    sum = (sum + align - 1) / align * align;
+    out[(*out_count)++] = (ts_carrier_block){i, sum, bytes[i]};
+    sum += bytes[i];
   }
-  return sum;
+  return (sum + 63) / 64 * 64;
 }
 
-ts_status ts_ranks_post(ts_ranks *r, ts_phase phase, const ts_shares *shares, const ts_collective_memory *memory) {
-  int32_t round = phase == TS_PHASE_SUMS ? 1 : 0;
-  char *blocks[TS_MAX_RANKS];
-  void *block = NULL;
-  ts_shares_count(shares, round, r->send_bytes, r->receive_bytes);
-  int64_t sent = lay_out(r->send_bytes, r->send_at, shares->ranks),
-          received = lay_out(r->receive_bytes, r->receive_at, shares->ranks);
+static int32_t count_blocks(const by_rank *b, int32_t ranks) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < ranks; i++) count += (b->send[i] > 0) + (b->receive[i] > 0);
+  return count;
+}
+
+static ts_status allocate_blocks(ts_ranks *r, const by_rank *b) {
+  ts_exchange *x = &r->exchange;
+  int32_t ranks = r->carrier->ranks;
+  void *block;
+  TS_TRY(TS_NEW_ARRAY((size_t)count_blocks(b, ranks), &r->blocks));
+  x->sends = r->blocks;
+  int64_t sent = lay_out(b->send, ranks, r->blocks, &x->send_count);
+  x->receives = r->blocks + x->send_count;
+  int64_t received = lay_out(b->receive, ranks, r->blocks + x->send_count, &x->receive_count);
   r->block_bytes = sent + received > 0 ? sent + received : 64;
   TS_TRY(ts_pool_alloc(r->pool, r->block_bytes, &block));
   r->block = block;
-  r->exchange.send = r->block;
-  r->exchange.receive = r->block + sent;
-  for (int32_t i = 0; i < shares->ranks; i++) blocks[i] = r->block + r->send_at[i];
-  ts_shares_pack(shares, round, memory, blocks);
-  post_as(r, phase, POSTED);
+  x->send = r->block;
+  x->receive = r->block + sent;
+  return TS_SUCCESS;
+}
+
+static ts_status make_exchange(ts_ranks *r, const ts_collective_memory *memory, by_rank *b) {
+  ts_shares_count(&r->shares, r->round, b->send, b->receive);
+  TS_TRY(allocate_blocks(r, b));
+  for (int32_t i = 0; i < r->exchange.send_count; i++)
+    b->blocks[r->exchange.sends[i].rank] = r->block + r->exchange.sends[i].at;
+  ts_shares_pack(&r->shares, &(ts_shares_round){r->round, memory, r->partial, NULL}, b->blocks);
+  return TS_SUCCESS;
+}
+
+static ts_status post_round(ts_ranks *r, const ts_collective_memory *memory) {
+  by_rank b;
+  TS_TRY(make_by_rank(r->carrier->ranks, &b));
+  ts_status status = make_exchange(r, memory, &b);
+  ts_free(b.send);
+  if (status) return status;
+  post_as(r, TS_PHASE_ROUND, POSTED);
+  return TS_SUCCESS;
+}
+
+ts_status ts_ranks_begin(ts_ranks *r, const ts_collective *collective, const ts_collective_memory *memory) {
+  void *partial;
+  r->round = 0;
+  TS_TRY(ts_shares_open(collective, r->carrier, NULL, &r->shares));
+  if (r->shares.partial_bytes > 0) {
+    TS_TRY(ts_pool_alloc(r->pool, r->shares.partial_bytes, &partial));
+    r->partial = partial;
+  }
+  return post_round(r, memory);
+}
+
+static ts_status use_blocks(ts_ranks *r, const ts_collective_memory *memory, const _Atomic bool *cancel) {
+  by_rank b;
+  TS_TRY(make_by_rank(r->carrier->ranks, &b));
+  for (int32_t i = 0; i < r->exchange.receive_count; i++)
+    b.blocks[r->exchange.receives[i].rank] = r->exchange.receive + r->exchange.receives[i].at;
+  ts_status status =
+      ts_shares_finish(&r->shares, &(ts_shares_round){r->round, memory, r->partial, cancel}, (const char **)b.blocks);
+  ts_free(b.send);
+  return status;
+}
+
+ts_status ts_ranks_continue(ts_ranks *r, const ts_collective_memory *memory, const _Atomic bool *cancel,
+                            bool *out_done) {
+  TS_TRY(use_blocks(r, memory, cancel));
+  release_blocks(r);
+  *out_done = ++r->round == r->shares.algorithm->rounds;
+  if (!*out_done) return post_round(r, memory);
+  release(r);
   return TS_SUCCESS;
 }
 
@@ -197,15 +264,13 @@ static ts_status take(ts_ranks *r) {
   ts_status status = r->arrived;
   r->arrived = TS_SUCCESS;
   atomic_store(&r->owner, IDLE);
-  if (!status) status = ts_carrier_check(r->headers, r->carrier->ranks);
   r->over = status || r->phase == TS_PHASE_END || r->phase == TS_PHASE_FAILURE;
   r->phase = TS_PHASE_NONE;
   r->exchange.header.sequence++;
   return status;
 }
 
-ts_status ts_ranks_take(ts_ranks *r, const char **blocks) {
-  for (int32_t i = 0; i < r->carrier->ranks; i++) blocks[i] = r->exchange.receive + r->receive_at[i];
+ts_status ts_ranks_take(ts_ranks *r) {
   ts_status status = take(r);
   if (!status || !r->failure) return status;
   ts_status_free(status); /* the error that the others get from this rank */
@@ -218,7 +283,7 @@ ts_status ts_ranks_take(ts_ranks *r, const char **blocks) {
 
 static void destroy(ts_ranks *r) {
   ts_status_free(r->failure);
-  ts_ranks_release(r);
+  release(r);
   atomic_fetch_sub(&r->carrier->groups, 1);
   ts_free(r);
 }

@@ -12,8 +12,7 @@ typedef struct ts_ranks ts_ranks;
 /* The kind of the exchange that is on its way. */
 typedef enum ts_phase {
   TS_PHASE_NONE,
-  TS_PHASE_TERMS,  /* round 0 of a collective */
-  TS_PHASE_SUMS,   /* round 1 */
+  TS_PHASE_ROUND,  /* of a collective */
   TS_PHASE_END,    /* all partitions are done */
   TS_PHASE_FAILURE /* this rank has failed */
 } ts_phase;
@@ -26,9 +25,8 @@ void ts_ranks_end(ts_ranks *ranks, ts_status status);
 
 /* Notes that the run has come to a predicate or collective; all ranks must have the same notes. */
 void ts_ranks_note(ts_ranks *ranks, uint64_t what);
-ts_shares ts_ranks_shares(const ts_ranks *ranks, const ts_collective *collective);
-/* Posts round 0 or 1 of a collective. An error, of memory, is one of this rank. */
-ts_status ts_ranks_post(ts_ranks *ranks, ts_phase phase, const ts_shares *shares, const ts_collective_memory *memory);
+/* Posts the first round of a collective. An error, of memory, is one of this rank. */
+ts_status ts_ranks_begin(ts_ranks *ranks, const ts_collective *collective, const ts_collective_memory *memory);
 void ts_ranks_post_end(ts_ranks *ranks);
 /* Takes the status over; ts_ranks_take returns it. */
 void ts_ranks_post_failure(ts_ranks *ranks, ts_status status);
@@ -38,9 +36,10 @@ ts_phase ts_ranks_phase(const ts_ranks *ranks);
 bool ts_ranks_over(const ts_ranks *ranks);
 /* False when the exchange is not done yet: then `ready` will be called. */
 bool ts_ranks_arrived(ts_ranks *ranks);
-/* Takes an exchange that has arrived: the blocks of round 0 or 1, or the common error of all ranks of the run. */
-ts_status ts_ranks_take(ts_ranks *ranks, const char **blocks);
-/* After the blocks were used. */
-void ts_ranks_release(ts_ranks *ranks);
+/* Takes an exchange that has arrived: success, or the common error of all ranks of the run. */
+ts_status ts_ranks_take(ts_ranks *ranks);
+/* Uses the blocks of a round that was taken. Then posts the next round, or else the collective is done: *out_done. */
+ts_status ts_ranks_continue(ts_ranks *ranks, const ts_collective_memory *memory, const _Atomic bool *cancel,
+                            bool *out_done);
 
 #endif

@@ -1,359 +1,342 @@
 #include "group/shares.h"
 
+#include "base/alloc.h"
 #include "base/cancel.h"
-#include "group/carrier.h"
 
 #include <string.h>
-
-/* Up to here every rank sums for itself: a second round takes longer. */
-enum { SHORT_BYTES = 8 << 10 };
 
 /* Of combined terms at a time. On the caller's stack, which may be a scheduler's. */
 enum { BLOCK_BYTES = 8 << 10 };
 
-/* Bytes [first, last) of a part of an operand, from the partition `from`, the `member`-th of its group, for the
- * partition `to`; for the whole group if all members get the same bytes. In a sum they may be the terms of `count`
- * members of one rank, combined before they are sent. */
-typedef struct transfer {
-  uint32_t operand;
-  int32_t from, member, count, to;
-  int32_t block; /* the terms of all such transfers of the sum but the last; 1: terms are sent as they are */
-  ts_move part;
-  int64_t first, last;
-} transfer;
+typedef ts_transfer transfer;
 
-typedef void (*visit_fn)(void *context, const transfer *t);
-
-/* ---- ranks ---- */
+/* ---- a collective on a rank ---- */
 
 static int32_t partitions_each(const ts_shares *s) { return s->collective->partitions / s->ranks; }
-static int32_t rank_of(const ts_shares *s, int32_t partition) { return partition / partitions_each(s); }
-
-/* The ranks of a group's members. Found once for all transfers of a group: a rank makes one transfer for each rank. */
-typedef struct spread {
-  int32_t count;                /* ranks that have members */
-  int16_t first[TS_MAX_RANKS];  /* the first member on a rank; -1: none */
-  int16_t before[TS_MAX_RANKS]; /* lower ranks that have members */
-  int32_t block;                /* members per rank if each rank holds one aligned subtree of the tree over the members;
-                                 * else 1 */
-} spread;
-
-static int64_t element_size(const ts_shares *s, uint32_t i) {
-  return (int64_t)ts_dtype_size(s->collective->types[i]->dtype);
+static int32_t group_of(const ts_shares *s, int32_t partition) {
+  return s->collective->positions[partition] / s->collective->size;
 }
 
-static int64_t partial_size(const ts_shares *s, uint32_t i) {
-  return ts_reduction_partial_size(s->collective->code, s->collective->types[i]->dtype);
-}
-
-/* Blocks are a power of two of members, aligned, so that they are combined below all others. */
-static int32_t find_block(const ts_shares *s, const uint16_t *group, const spread *on) {
-  int32_t block = 1, size = s->collective->size;
-  while (block < size && rank_of(s, group[block]) == rank_of(s, group[0])) block++;
-  if (block == size || (block & (block - 1)) != 0) return 1;
-  for (int32_t m = 0; m < size; m++)
-    if (on->first[rank_of(s, group[m])] != m - m % block) return 1;
-  return block;
-}
-
-static void find_spread(const ts_shares *s, const uint16_t *group, spread *out) {
-  for (int32_t r = 0; r < s->ranks; r++) out->first[r] = -1;
-  for (int32_t m = s->collective->size; m-- > 0;) out->first[rank_of(s, group[m])] = (int16_t)m;
-  out->count = 0;
-  for (int32_t r = 0; r < s->ranks; r++) {
-    out->before[r] = (int16_t)out->count;
-    out->count += out->first[r] >= 0;
-  }
-  out->block = find_block(s, group, out);
-}
-
-static bool is_shared_out(const ts_shares *s) {
-  return ts_collective_is_all_reduce(s->collective->code) && s->collective->bytes > 2 * SHORT_BYTES;
-}
-
-bool ts_shares_are_local(const ts_shares *s) {
-  const ts_collective *c = s->collective;
+bool ts_shares_are_local(const ts_collective *c, int32_t ranks) {
   for (int32_t p = 0; p < c->partitions; p++)
-    if (rank_of(s, p) != rank_of(s, ts_collective_group(c, p)[0])) return false;
+    if (ts_spread_rank_of(c, ranks, p) != ts_spread_rank_of(c, ranks, ts_collective_group(c, p)[0])) return false;
   return true;
 }
 
-int32_t ts_shares_rounds(const ts_shares *s) { return is_shared_out(s) ? 2 : 1; }
-
-/* ---- the lists ---- */
-
-/* The share of a rank of the elements of an all_reduce. */
-static void set_share(const ts_shares *s, const spread *on, int32_t rank, transfer *t) {
-  int64_t size = element_size(s, t->operand), elements = t->part.run / size;
-  int64_t own = on->before[rank], ranks = on->count > 0 ? on->count : 1; /* 0 only of a group without members */
-  t->first = elements * own / ranks * size;
-  t->last = elements * (own + 1) / ranks * size;
+static const ts_spread *find_spread(const ts_shares *s, int32_t partition) {
+  for (int32_t i = 0; i < s->spread_count; i++)
+    if (s->spreads[i].number == group_of(s, partition)) return &s->spreads[i];
+  return NULL;
 }
 
-static int64_t operand_bytes(const ts_collective *c, uint32_t i) {
-  return ts_shape_elements(&c->types[i]->shape) * (int64_t)ts_dtype_size(c->types[i]->dtype);
-}
-
-/* Types that are combined in a wider one may have fewer bytes as they are. */
-static void visit_blocks(const ts_shares *s, const spread *on, transfer *t, visit_fn visit, void *context) {
-  const uint16_t *group = ts_collective_group(s->collective, t->to);
-  bool is_less = on->block * element_size(s, t->operand) >= partial_size(s, t->operand);
-  int32_t size = s->collective->size;
-  t->block = is_less ? on->block : 1;
-  for (t->member = 0; t->member < size; t->member += t->count) {
-    t->count = size - t->member < t->block ? size - t->member : t->block;
-    t->from = group[t->member];
-    visit(context, t);
+static ts_status find_spreads(ts_shares *s, const int32_t *hosts) {
+  int32_t first = s->rank * partitions_each(s);
+  TS_TRY(TS_NEW_ARRAY((size_t)partitions_each(s), &s->spreads));
+  for (int32_t p = first; p < first + partitions_each(s); p++) {
+    if (find_spread(s, p)) continue;
+    ts_spread *on = &s->spreads[s->spread_count];
+    TS_TRY(ts_spread_init(s->collective, group_of(s, p), s->ranks, hosts, on));
+    on->own = on->holder[ts_collective_own(s->collective, p)];
+    s->spread_count++;
   }
+  return TS_SUCCESS;
 }
 
-/* The terms that a rank sums of one group: of all, or of its share. */
-static void visit_terms(const ts_shares *s, int32_t rank, transfer *t, visit_fn visit, void *context) {
-  spread on;
-  find_spread(s, ts_collective_group(s->collective, t->to), &on);
-  t->part = ts_move_whole(operand_bytes(s->collective, t->operand));
-  t->first = 0;
-  t->last = t->part.run;
-  if (is_shared_out(s)) set_share(s, &on, rank, t);
-  visit_blocks(s, &on, t, visit, context);
+static size_t partial_index(const ts_shares *s, uint32_t operand, const ts_spread *on) {
+  return (size_t)operand * (size_t)s->spread_count + (size_t)(on - s->spreads);
 }
 
-/* Visits the transfers of one member of a reduce_scatter. */
-static void visit_scattered(const ts_shares *s, transfer *t, visit_fn visit, void *context) {
+/* Lays out the partial sums of all operands and groups, one after the other. */
+static ts_status lay_out_partials(ts_shares *s) {
   const ts_collective *c = s->collective;
-  spread on;
-  find_spread(s, ts_collective_group(c, t->to), &on);
-  t->part = ts_collective_move(c, t->operand, ts_collective_own(c, t->to), 0);
-  t->first = 0;
-  t->last = ts_move_bytes(&t->part);
-  if (t->last > 0) visit_blocks(s, &on, t, visit, context);
+  TS_TRY(TS_NEW_ARRAY((size_t)c->count * (size_t)s->spread_count, &s->partial_at));
+  for (uint32_t i = 0; i < c->count; i++)
+    for (int32_t g = 0; g < s->spread_count; g++) {
+      const ts_spread *on = &s->spreads[g];
+      s->partial_at[partial_index(s, i, on)] = s->partial_bytes;
+      s->partial_bytes += ts_algorithm_partial_bytes(c, on, i, on->own);
+      s->partial_bytes = (s->partial_bytes + 63) / 64 * 64;
+    }
+  return TS_SUCCESS;
 }
 
-/* The sums of the other ranks' shares. */
-static void visit_shares(const ts_shares *s, int32_t rank, transfer *t, visit_fn visit, void *context) {
-  const uint16_t *group = ts_collective_group(s->collective, t->to);
-  spread on;
-  t->part = ts_move_whole(operand_bytes(s->collective, t->operand));
-  t->count = t->block = 1;
-  find_spread(s, group, &on);
-  for (int32_t r = 0; r < s->ranks; r++) {
-    t->member = on.first[r];
-    if (r == rank || t->member < 0) continue;
-    t->from = group[t->member];
-    set_share(s, &on, r, t);
-    visit(context, t);
-  }
+ts_status ts_shares_open(const ts_collective *c, const ts_carrier *carrier, const ts_algorithm *algorithm,
+                         ts_shares *out) {
+  *out = (ts_shares){.collective = c, .rank = carrier->rank, .ranks = carrier->ranks};
+  out->algorithm = algorithm ? algorithm : ts_algorithm_select(c, carrier->ranks, carrier->hosts);
+  TS_TRY(find_spreads(out, carrier->hosts));
+  return out->algorithm->round[0] == TS_ROUND_PARTIAL ? lay_out_partials(out) : TS_SUCCESS;
 }
+
+void ts_shares_close(ts_shares *s) {
+  for (int32_t i = 0; i < s->spread_count; i++) ts_spread_deinit(&s->spreads[i]);
+  ts_free(s->spreads);
+  ts_free(s->partial_at);
+  *s = (ts_shares){0};
+}
+
+/* ---- the transfers of a round ---- */
+
+typedef struct walk {
+  const ts_shares *s;
+  const ts_shares_round *round;
+  const ts_spread *spread; /* the spread of the found transfer's group */
+  int64_t *bytes;          /* counts by rank of origin */
+  char **packed;           /* the block for rank `to` */
+  const char **given;      /* the blocks of the other ranks */
+  ts_term *terms;          /* the sum's terms that were found */
+  char **outs;             /* results of this rank's members that get the same bytes */
+  int32_t count;           /* number of these results */
+  transfer own;            /* this rank's own transfer in the sum */
+} walk;
+
+typedef void (*found_fn)(void *context, const transfer *t);
 
 /* Whether no earlier member of the partition's group is on the same rank. */
-static bool is_first_on_rank(const ts_shares *s, const uint16_t *group, int32_t partition) {
-  int32_t m = 0;
-  while (rank_of(s, group[m]) != rank_of(s, partition)) m++;
-  return group[m] == partition;
+static bool is_first_on_rank(const ts_shares *s, const ts_spread *on, int32_t partition) {
+  int32_t own = ts_collective_own(s->collective, partition);
+  return on->first[on->holder[own]] == own;
 }
 
-static void visit_parts(const ts_shares *s, transfer *t, visit_fn visit, void *context) {
-  const ts_collective *c = s->collective;
-  t->count = t->block = 1;
-  for (t->member = 0; t->member < c->size; t->member++) {
-    t->from = ts_collective_group(c, t->to)[t->member];
-    t->part = ts_collective_move(c, t->operand, ts_collective_own(c, t->to), t->member);
-    t->first = 0;
-    t->last = ts_move_bytes(&t->part);
-    if (t->last > 0) visit(context, t);
-  }
+static void find_for(walk *w, ts_visit *v, int32_t partition) {
+  const ts_shares *s = w->s;
+  const ts_spread *on = find_spread(s, partition);
+  if (!on) return; /* no member of its group is here */
+  if (ts_collective_is_equal_in_all(s->collective->code) && !is_first_on_rank(s, on, partition)) return;
+  w->spread = v->spread = on;
+  v->partition = partition;
+  v->to = on->holder[ts_collective_own(s->collective, partition)];
+  if (v->from >= 0) v->from = on->own;
+  s->algorithm->find(v, w->round->round);
 }
 
-static void visit_one(const ts_shares *s, int32_t round, transfer *t, visit_fn visit, void *context) {
-  ts_opcode code = s->collective->code;
-  int32_t rank = rank_of(s, t->to);
-  if (code == TS_OP_REDUCE_SCATTER)
-    visit_scattered(s, t, visit, context);
-  else if (!ts_collective_is_all_reduce(code))
-    visit_parts(s, t, visit, context);
-  else if (operand_bytes(s->collective, t->operand) == 0)
-    return;
-  else if (round == 0)
-    visit_terms(s, rank, t, visit, context);
-  else
-    visit_shares(s, rank, t, visit, context);
-}
-
-/* Visits every part that a rank reads, including parts of its own partitions. Each rank computes the same order, as
- * sender and receiver pack messages by it. Where all members get the same, a group is visited with its first member on
- * the rank.
- */
-static void visit_all(const ts_shares *s, int32_t round, int32_t rank, visit_fn visit, void *context) {
-  const ts_collective *c = s->collective;
-  transfer t;
-  int32_t first = rank * partitions_each(s), last = first + partitions_each(s);
-  for (t.operand = 0; t.operand < c->count; t.operand++)
-    for (t.to = first; t.to < last; t.to++)
-      if (!ts_collective_is_equal_in_all(c->code) || is_first_on_rank(s, ts_collective_group(c, t.to), t.to))
-        visit_one(s, round, &t, visit, context);
+/* Finds what a rank gets in a round: from all ranks, its own too, or only from this rank. The order is the same on all
+ * ranks. Where all members get the same, a group is visited with its first member on the rank. */
+static void find_all(walk *w, int32_t rank, bool from_here, found_fn found) {
+  const ts_collective *c = w->s->collective;
+  int32_t first = rank * partitions_each(w->s), last = first + partitions_each(w->s);
+  ts_visit v = {.collective = c, .from = from_here ? 0 : -1, .found = found, .context = w};
+  for (v.operand = 0; v.operand < c->count; v.operand++)
+    for (int32_t p = first; p < last; p++) find_for(w, &v, p);
 }
 
 /* ---- counting and packing ---- */
 
-typedef struct walk {
-  const ts_shares *s;
-  const ts_collective_memory *memory;
-  int32_t round;
-  int64_t *bytes;     /* by rank of origin */
-  char **packed;      /* the block for rank `to` */
-  const char **given; /* the blocks of the other ranks */
-  const _Atomic bool *cancel;
-  ts_sum *sum;   /* the terms visited so far */
-  ts_sum *block; /* terms that this rank combines first */
-  transfer own;  /* this rank's own transfer in the sum */
-} walk;
-
-static int64_t transfer_bytes(const ts_shares *s, const transfer *t) {
+static int64_t transfer_bytes(const walk *w, const transfer *t) {
+  const ts_collective *c = w->s->collective;
   int64_t bytes = t->last - t->first;
-  return t->block == 1 ? bytes : bytes / element_size(s, t->operand) * partial_size(s, t->operand);
+  if (!t->is_partial) return bytes;
+  return bytes / ts_collective_element_size(c, t->operand) * ts_collective_partial_size(c, t->operand);
 }
 
 static void count_one(void *context, const transfer *t) {
   walk *w = context;
-  w->bytes[rank_of(w->s, t->from)] += transfer_bytes(w->s, t);
+  w->bytes[w->spread->ranks[t->from]] += transfer_bytes(w, t);
+}
+
+static void count_to(void *context, const transfer *t) {
+  walk *w = context;
+  *w->bytes += transfer_bytes(w, t);
 }
 
 void ts_shares_count(const ts_shares *s, int32_t round, int64_t *send, int64_t *receive) {
+  walk w = {.s = s, .round = &(ts_shares_round){.round = round}, .bytes = receive};
+  memset(receive, 0, (size_t)s->ranks * sizeof *receive);
+  find_all(&w, s->rank, false, count_one);
+  receive[s->rank] = 0;
   for (int32_t r = 0; r < s->ranks; r++) {
-    int64_t bytes[TS_MAX_PARTITIONS] = {0};
-    walk w = {.s = s, .bytes = bytes};
-    visit_all(s, round, r, count_one, &w);
-    send[r] = r == s->rank ? 0 : bytes[s->rank];
-    if (r != s->rank) continue;
-    bytes[r] = 0;
-    memcpy(receive, bytes, (size_t)s->ranks * sizeof *receive);
+    send[r] = 0;
+    w.bytes = &send[r];
+    if (r != s->rank) find_all(&w, r, true, count_to);
   }
+}
+
+static ts_term array_term(const void *context, int32_t m) { return ((const walk *)context)->terms[m]; }
+
+static char *array_out(const void *context, int32_t i) { return ((const walk *)context)->outs[i]; }
+
+/* A block of this rank's members, and the memory for its combination. */
+typedef struct own_block {
+  const walk *w;
+  const transfer *t;
+  char *out;
+} own_block;
+
+static ts_term operand_term(const void *context, int32_t m) {
+  const own_block *b = context;
+  const uint16_t *group = ts_spread_members(b->w->s->collective, b->w->spread->number);
+  return (ts_term){ts_collective_operand(b->w->round->memory, group[b->t->member + m], b->t->operand), 0, false};
+}
+
+static char *block_out(const void *context, int32_t i) {
+  (void)i;
+  return ((const own_block *)context)->out;
 }
 
 /* Combines the terms of a block of this rank's members: the bytes [range[0], range[1]) of the part. */
-static void combine_block(walk *w, const transfer *t, const int64_t range[2], char *out) {
+static void combine_block(const walk *w, const transfer *t, const int64_t range[2], char *out) {
   const ts_collective *c = w->s->collective;
-  const uint16_t *group = ts_collective_group(c, t->from);
-  ts_sum *sum = w->block;
-  sum->reduction = (ts_reduction){c->code, c->types[t->operand]->dtype, t->count, .to_partial = true};
-  sum->part = t->part;
-  sum->out_first = range[0];
-  for (int32_t m = 0; m < t->count; m++) {
-    sum->terms[m].at = ts_collective_operand(w->memory, group[t->member + m], t->operand);
-    sum->terms[m].packed = false;
-  }
-  sum->outs[0] = out;
-  sum->out_count = 1;
-  ts_collective_reduce(sum, range, w->cancel);
+  own_block block = {w, t, out};
+  ts_sum sum = {.reduction = {c->code, c->types[t->operand]->dtype, t->count, .to_partial = true},
+                .part = t->part,
+                .out_first = range[0],
+                .context = &block,
+                .term = operand_term,
+                .out = block_out,
+                .outs = 1};
+  ts_collective_reduce(&sum, range, w->round->cancel);
 }
 
-static void pack_part(walk *w, const transfer *t) {
-  const char *from = w->round == 0 ? ts_collective_operand(w->memory, t->from, t->operand)
-                                   : ts_collective_result(w->memory, t->from, t->operand);
+static ts_round round_of(const walk *w) { return w->s->algorithm->round[w->round->round]; }
+
+/* The bytes of partial sums that this rank has from the round before. */
+static const char *own_partial(const walk *w, const transfer *t) {
+  const ts_collective *c = w->s->collective;
+  int64_t first, at = ts_algorithm_partial_at(c, w->spread, t, &first);
+  at += (t->first - first) / ts_collective_element_size(c, t->operand) * ts_collective_partial_size(c, t->operand);
+  return w->round->partial + w->s->partial_at[partial_index(w->s, t->operand, w->spread)] + at;
+}
+
+static bool sums_partials(const walk *w) {
+  return w->round->round > 0 && w->s->algorithm->round[w->round->round - 1] == TS_ROUND_PARTIAL;
+}
+
+static void pack_part(const walk *w, const transfer *t) {
+  const ts_collective_memory *m = w->round->memory;
+  int32_t member = ts_spread_members(w->s->collective, w->spread->number)[t->member];
+  const char *from = round_of(w) == TS_ROUND_SPREAD ? ts_collective_result(m, member, t->operand)
+                                                    : ts_collective_operand(m, member, t->operand);
   ts_move pack = ts_move_pack(&t->part);
   ts_move_copy(&pack, *w->packed - t->first, from, t->first, t->last);
 }
 
 static void pack_one(void *context, const transfer *t) {
   walk *w = context;
-  if (rank_of(w->s, t->from) != w->s->rank) return;
-  if (t->block > 1)
+  if (sums_partials(w))
+    memcpy(*w->packed, own_partial(w, t), (size_t)transfer_bytes(w, t));
+  else if (t->is_partial)
     combine_block(w, t, (int64_t[]){t->first, t->last}, *w->packed);
   else
     pack_part(w, t);
-  *w->packed += transfer_bytes(w->s, t);
+  *w->packed += transfer_bytes(w, t);
 }
 
-void ts_shares_pack(const ts_shares *s, int32_t round, const ts_collective_memory *memory, char **blocks) {
+void ts_shares_pack(const ts_shares *s, const ts_shares_round *round, char **blocks) {
+  walk w = {.s = s, .round = round};
   for (int32_t r = 0; r < s->ranks; r++) {
-    ts_sum block;
-    walk w = {.s = s, .memory = memory, .round = round, .packed = &blocks[r], .block = &block};
-    if (r != s->rank) visit_all(s, round, r, pack_one, &w);
+    w.packed = &blocks[r];
+    if (blocks[r]) find_all(&w, r, true, pack_one);
   }
 }
 
 /* ---- finishing ---- */
 
+static bool is_own(const walk *w, const transfer *t) { return w->spread->ranks[t->from] == w->s->rank; }
+
 /* The bytes of a transfer: NULL where they are this rank's own. */
 static const char *take_block(walk *w, const transfer *t) {
-  int32_t rank = rank_of(w->s, t->from);
-  if (rank == w->s->rank) return NULL;
+  int32_t rank = w->spread->ranks[t->from];
+  if (is_own(w, t)) return NULL;
   const char *block = w->given[rank];
-  w->given[rank] += transfer_bytes(w->s, t);
+  w->given[rank] += transfer_bytes(w, t);
   return block;
 }
 
 /* The results that a transfer is for, of the members that this rank has. They may be one memory. */
 static void set_outs(walk *w, const transfer *t) {
   const ts_collective *c = w->s->collective;
-  const uint16_t *group = ts_collective_group(c, t->to);
-  w->sum->out_count = 0;
-  for (int32_t m = 0; m < c->size; m++) {
-    bool is_out = ts_collective_is_equal_in_all(c->code) ? rank_of(w->s, group[m]) == w->s->rank : group[m] == t->to;
-    char *out = is_out ? ts_collective_result(w->memory, group[m], t->operand) : NULL;
-    if (is_out && (w->sum->out_count == 0 || out != w->sum->outs[0])) w->sum->outs[w->sum->out_count++] = out;
+  const ts_collective_memory *m = w->round->memory;
+  int32_t number = w->spread->number;
+  w->count = 0;
+  for (int32_t p = m->first; p < m->first + m->count; p++) {
+    if (ts_collective_is_equal_in_all(c->code) ? group_of(w->s, p) != number : p != t->partition) continue;
+    char *out = ts_collective_result(m, p, t->operand);
+    if (w->count == 0 || out != w->outs[0]) w->outs[w->count++] = out;
   }
 }
 
-static void copy_one(walk *w, const transfer *t) {
+static void move_one(walk *w, const transfer *t) {
   const char *block = take_block(w, t);
-  const char *from = block ? block : ts_collective_operand(w->memory, t->from, t->operand);
+  int32_t member = ts_spread_members(w->s->collective, w->spread->number)[t->member];
+  const char *from = block ? block : ts_collective_operand(w->round->memory, member, t->operand);
   ts_move move = block ? ts_move_unpack(&t->part) : t->part;
   set_outs(w, t);
-  for (int32_t m = 0; m < w->sum->out_count; m++) ts_move_copy(&move, w->sum->outs[m], from, t->first, t->last);
+  for (int32_t i = 0; i < w->count; i++) ts_move_copy(&move, w->outs[i], from, t->first, t->last);
 }
 
 /* A sum of blocks. This rank's own is combined first, a segment at a time. */
-static void sum_blocks(walk *w, const transfer *t) {
+static void sum_blocks(walk *w, const transfer *t, ts_sum *sum) {
+  const ts_collective *c = w->s->collective;
   _Alignas(64) char scratch[BLOCK_BYTES];
-  int32_t own = w->own.member / t->block;
-  int64_t most = BLOCK_BYTES / partial_size(w->s, t->operand) * element_size(w->s, t->operand);
-  w->sum->terms[own].at = scratch;
-  w->sum->terms[own].packed = true;
+  ts_term *own = &w->terms[w->own.term];
+  int64_t most = BLOCK_BYTES / ts_collective_partial_size(c, t->operand) * ts_collective_element_size(c, t->operand);
+  own->at = scratch;
+  own->packed = true;
   for (int64_t at = t->first; at < t->last; at += most) {
     int64_t range[2] = {at, at + most < t->last ? at + most : t->last};
-    w->sum->terms[own].first = at;
+    own->first = at;
     combine_block(w, &w->own, range, scratch);
-    ts_collective_reduce(w->sum, range, w->cancel);
+    ts_collective_reduce(sum, range, w->round->cancel);
   }
+}
+
+/* Where this rank's own term is. */
+static const char *own_term(const walk *w, const transfer *t) {
+  if (sums_partials(w)) return own_partial(w, t);
+  return ts_collective_operand(w->round->memory, ts_spread_members(w->s->collective, w->spread->number)[t->member],
+                               t->operand);
+}
+
+/* The results of a sum, or the memory of its partial sums. */
+static void set_sum_outs(walk *w, const transfer *t) {
+  transfer here = *t;
+  if (round_of(w) != TS_ROUND_PARTIAL) {
+    set_outs(w, t);
+    return;
+  }
+  here.from = t->to;
+  w->outs[0] = (char *)(uintptr_t)own_partial(w, &here);
+  w->count = 1;
 }
 
 /* Collects the terms of a sum, and computes it with the last one. */
 static void sum_one(walk *w, const transfer *t) {
   const ts_collective *c = w->s->collective;
   const char *block = take_block(w, t);
-  int32_t term = t->member / t->block;
-  w->sum->terms[term].packed = block;
-  w->sum->terms[term].first = t->first;
-  w->sum->terms[term].at = block ? block : ts_collective_operand(w->memory, t->from, t->operand);
-  if (!block) w->own = *t;
-  if (t->member + t->count < c->size) return;
-  w->sum->reduction = (ts_reduction){c->code, c->types[t->operand]->dtype, term + 1, .from_partial = t->block > 1};
-  w->sum->part = t->part;
-  w->sum->out_first = 0;
-  set_outs(w, t);
-  if (t->block > 1)
-    sum_blocks(w, t);
+  bool has_own_block = t->is_partial && !sums_partials(w);
+  w->terms[t->term] = (ts_term){block ? block : own_term(w, t), t->first, block || sums_partials(w)};
+  if (is_own(w, t)) w->own = *t;
+  if (t->term + 1 < t->terms) return;
+  set_sum_outs(w, t);
+  ts_sum sum = {
+      .reduction = {c->code, c->types[t->operand]->dtype, t->terms, t->is_partial, round_of(w) == TS_ROUND_PARTIAL},
+      .part = t->part,
+      .out_first = round_of(w) == TS_ROUND_PARTIAL ? t->first : 0,
+      .context = w,
+      .term = array_term,
+      .out = array_out,
+      .outs = w->count};
+  if (has_own_block)
+    sum_blocks(w, t, &sum);
   else
-    ts_collective_reduce(w->sum, (int64_t[]){t->first, t->last}, w->cancel);
+    ts_collective_reduce(&sum, (int64_t[]){t->first, t->last}, w->round->cancel);
 }
 
 static void spread_one(walk *w, const transfer *t) {
   const char *block = take_block(w, t);
   set_outs(w, t);
-  for (int32_t m = 0; m < w->sum->out_count; m++)
-    memcpy(w->sum->outs[m] + t->first, block, (size_t)(t->last - t->first));
+  for (int32_t i = 0; i < w->count; i++) memcpy(w->outs[i] + t->first, block, (size_t)(t->last - t->first));
 }
 
 static void finish_one(void *context, const transfer *t) {
   walk *w = context;
-  if (ts_cancelled(w->cancel)) return;
-  if (w->round == 1)
-    spread_one(w, t);
-  else if (ts_collective_reduces(w->s->collective->code))
-    sum_one(w, t);
-  else
-    copy_one(w, t);
+  if (ts_cancelled(w->round->cancel)) return;
+  switch (round_of(w)) {
+  case TS_ROUND_MOVE: move_one(w, t); return;
+  case TS_ROUND_SUM:
+  case TS_ROUND_PARTIAL: sum_one(w, t); return;
+  case TS_ROUND_SPREAD: spread_one(w, t); return;
+  }
 }
 
 /* A permutation gives zeros to a member that is no target. */
@@ -361,13 +344,16 @@ static void clear_others(const ts_shares *s, const ts_collective_memory *memory)
   const ts_collective *c = s->collective;
   for (int32_t p = memory->first; p < memory->first + memory->count; p++)
     for (uint32_t i = 0; i < c->count && c->senders[ts_collective_own(c, p)] == TS_NO_MEMBER; i++)
-      memset(ts_collective_result(memory, p, i), 0, (size_t)operand_bytes(c, i));
+      memset(ts_collective_result(memory, p, i), 0, (size_t)ts_collective_operand_bytes(c, i));
 }
 
-void ts_shares_finish(const ts_shares *s, int32_t round, const ts_collective_memory *memory, const char **blocks,
-                      const _Atomic bool *cancel) {
-  ts_sum sum, block;
-  walk w = {s, memory, round, .given = blocks, .cancel = cancel, .sum = &sum, .block = &block};
-  if (s->collective->code == TS_OP_COLLECTIVE_PERMUTE) clear_others(s, memory);
-  visit_all(s, round, s->rank, finish_one, &w);
+ts_status ts_shares_finish(const ts_shares *s, const ts_shares_round *round, const char **blocks) {
+  walk w = {.s = s, .round = round, .given = blocks};
+  if (s->collective->code == TS_OP_COLLECTIVE_PERMUTE) clear_others(s, round->memory);
+  ts_status status = TS_NEW_ARRAY((size_t)s->collective->size, &w.terms);
+  if (!status) status = TS_NEW_ARRAY((size_t)partitions_each(s), &w.outs);
+  if (!status) find_all(&w, s->rank, false, finish_one);
+  ts_free(w.terms);
+  ts_free(w.outs);
+  return status;
 }

@@ -11,8 +11,8 @@
 #include "tensor/shape.h"
 
 #define TS_MAX_MESH_AXES 8
-#define TS_MAX_PARTITIONS 256
-#define TS_MESH_NAME 64 /* bytes of a name, with the end */
+#define TS_MAX_PARTITIONS 32768 /* of a mesh: executables number them in 16 bits */
+#define TS_MESH_NAME 64         /* bytes of a name, with the end */
 
 typedef struct ts_mesh {
   int32_t rank; /* the number of axes; 0: there is no mesh */

@@ -6,8 +6,6 @@
 
 %% Milliseconds that MPI has to finalize.
 -define(FINISH, 1000).
-%% TS_MAX_RANKS of c_src/group/carrier.h: ranks that can exchange.
--define(MAX_RANKS, 256).
 
 %% Applies the driver's configuration; returns the rank's devices, threads, CPUs and versions.
 -spec configure(map()) -> {ok, map()} | {error, map()}.
@@ -29,9 +27,7 @@ info(#{devices := Devices, threads := Threads}) ->
 
 failed(Format, Values) -> {error, tessera_cluster_error:new(failed_precondition, Format, Values)}.
 
-%% Starts MPI in a process of its own, as it takes as long as starting the application. Only under mpirun, and where Tessera was built with MPI. More
-%% ranks than can exchange are a cluster without collectives, whose ranks execute functions.
-start_mpi(#{ranks := Ranks}) when Ranks > ?MAX_RANKS -> none;
+%% Starts MPI in a process of its own, as it takes as long as starting the application. Only under mpirun, and where Tessera was built with MPI.
 start_mpi(#{deadline := Deadline}) ->
     Path = mpi(),
     case os:getenv("OMPI_COMM_WORLD_SIZE") =/= false andalso filelib:is_regular(Path) andalso entered(shared()) of

@@ -6,7 +6,8 @@
 -export_type([mesh/0, axis/0, sharding/0, checked/0, cuts/0]).
 
 -define(MAX_AXES, 8).
--define(MAX_PARTITIONS, 256).
+%% TS_MAX_PARTITIONS of c_src/ir/mesh.h.
+-define(MAX_PARTITIONS, 32768).
 -define(MAX_NAME, 63).
 
 -type mesh() :: #{shape := tuple(), name => binary() | atom(), axes => [binary() | atom()]}.

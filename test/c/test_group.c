@@ -162,9 +162,12 @@ START_TEST(every_type)
 }
 END_TEST
 
-/* As many members as a group can have. */
-START_TEST(largest_mesh)
+/* Groups of hundreds of members: those of more than 256 are added in two stages. */
+START_TEST(large_meshes)
 {
+  check_op("[300]", "all_reduce_sum %0 {axes = [0]}", "f16", "[3]", "[3]");
+  check_op("[257]", "all_reduce_sum %0 {axes = [0]}", "f32", "[3]", "[3]");
+  check_op("[257]", "reduce_scatter %0 {axes = [0], dim = 0}", "f32", "[257]", "[1]");
   static const char *const types[] = {"u4", "s32", "f16", "f32", "c128"};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     check_op("[256]", "all_reduce_sum %0 {axes = [0]}", types[i], "[37]", "[37]");
@@ -638,7 +641,7 @@ int main(void) {
   tcase_set_timeout(cases, 0);
   tcase_add_test(cases, random_programs);
   tcase_add_test(cases, every_type);
-  tcase_add_test(cases, largest_mesh);
+  tcase_add_test(cases, large_meshes);
   tcase_add_test(cases, every_dim);
   tcase_add_test(cases, copies);
   tcase_add_test(cases, sizes);

@@ -158,7 +158,7 @@ START_TEST(wrong_texts)
       {"mesh [0] (%0: f32[4]) -> (f32[4])", "size 0, expected at least 1"},
       {"mesh [-2] (%0: f32[4]) -> (f32[4])", "size 0, expected at least 1"},
       {"mesh [9999999999] (%0: f32[4]) -> (f32[4])", "expected at least 1"},
-      {"mesh [16,17] (%0: f32[4]) -> (f32[4])", "more than 256 devices"},
+      {"mesh [256,129] (%0: f32[4]) -> (f32[4])", "more than 32768 devices"},
       {"mesh [1,1,1,1,1,1,1,1,1] (%0: f32[4]) -> (f32[4])", "expected at most 8 axes"},
       {"mesh [\"a\"=2,\"a\"=2] (%0: f32[4]) -> (f32[4])", "two axes of the mesh have the name 'a'"},
       {"mesh [\"a\"=2,2] (%0: f32[4]) -> (f32[4])", "some axes of the mesh have names"},

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { RANKS = 8 };
+enum { RANKS = 8, MOST_RANKS = 4096 };
 
 /* ---- the carrier ---- */
 
@@ -27,7 +27,7 @@ START_TEST(parts_shrink_with_pairs)
   ck_assert_int_eq(ts_mpi_part_bytes(8, 8), 1 << 14);
   ck_assert_int_eq(ts_mpi_part_bytes(64, 192), 1 << 13);
   for (int32_t here = 1; here < 64; here++)
-    for (int32_t elsewhere = 1; elsewhere + here <= TS_MAX_RANKS; elsewhere++) {
+    for (int32_t elsewhere = 1; elsewhere + here <= MOST_RANKS; elsewhere++) {
       const int64_t part = ts_mpi_part_bytes(here, elsewhere);
       ck_assert(part == 8192 || part * 2 * here * elsewhere <= 2 << 20);
       ck_assert(part == 1 << 18 || part * 2 * here * elsewhere > 1 << 20);
@@ -39,32 +39,52 @@ END_TEST
 typedef struct network {
   pthread_mutex_t lock;
   int32_t ranks, lost; /* lost: the rank whose next exchange is dropped; -1 */
-  ts_exchange *posted[RANKS];
-  ts_carrier carriers[RANKS];
-  int64_t exchanges, bytes;
+  int32_t waiting;     /* exchanges that were posted */
+  ts_exchange *posted[MOST_RANKS];
+  ts_carrier_header headers[MOST_RANKS];
+  ts_carrier carriers[MOST_RANKS];
+  int32_t hosts[MOST_RANKS];
+  int64_t exchanges, blocks, bytes, bytes_between_hosts;
   bool broken;
 } network;
 
-/* Copies the headers and blocks that one rank gets. */
-static void deliver(network *n, ts_exchange *const *all, int32_t to) {
-  ts_exchange *x = all[to];
-  for (int32_t r = 0; r < n->ranks; r++) x->headers[r] = all[r]->header;
-  if (!ts_carrier_agrees(x->headers, n->ranks)) return;
-  for (int32_t r = 0; r < n->ranks; r++) {
-    ck_assert_int_eq(all[r]->send_bytes[to], x->receive_bytes[r]);
-    if (x->receive_bytes[r])
-      memcpy(x->receive + x->receive_at[r], all[r]->send + all[r]->send_at[to], (size_t)x->receive_bytes[r]);
-    n->bytes += x->receive_bytes[r];
+static const ts_carrier_block *find_block(const ts_exchange *x, int32_t to) {
+  int32_t low = 0, high = x->send_count;
+  while (low < high) {
+    int32_t middle = (low + high) / 2;
+    if (x->sends[middle].rank < to)
+      low = middle + 1;
+    else
+      high = middle;
   }
+  return low < x->send_count && x->sends[low].rank == to ? &x->sends[low] : NULL;
+}
+
+/* Copies the blocks that one rank gets. */
+static void deliver(network *n, ts_exchange *const *all, int32_t to) {
+  const ts_exchange *x = all[to];
+  for (int32_t i = 0; i < x->receive_count; i++) {
+    const ts_carrier_block *b = &x->receives[i], *sent = find_block(all[b->rank], to);
+    ck_assert(b->bytes > 0 && b->rank != to && (i == 0 || b->rank > b[-1].rank));
+    ck_assert_msg(sent && sent->bytes == b->bytes, "rank %d wants %lld bytes of rank %d", to, (long long)b->bytes,
+                  b->rank);
+    memcpy(x->receive + b->at, all[b->rank]->send + sent->at, (size_t)b->bytes);
+    n->bytes += b->bytes;
+    if (n->hosts[b->rank] != n->hosts[to]) n->bytes_between_hosts += b->bytes;
+  }
+  n->blocks += x->receive_count - x->send_count; /* in the end, each block that was sent was wanted */
 }
 
 /* Takes all exchanges if they are complete. The lock is held. */
 static bool take_complete(network *n, ts_exchange **out) {
-  for (int32_t r = 0; r < n->ranks; r++)
-    if (!n->posted[r]) return false;
-  memcpy(out, n->posted, sizeof n->posted);
-  memset(n->posted, 0, sizeof n->posted);
-  for (int32_t r = 0; r < n->ranks; r++) deliver(n, out, r);
+  if (n->waiting < n->ranks) return false;
+  memcpy(out, n->posted, (size_t)n->ranks * sizeof *out);
+  memset(n->posted, 0, (size_t)n->ranks * sizeof *out);
+  n->waiting = 0;
+  for (int32_t r = 0; r < n->ranks; r++) n->headers[r] = out[r]->header;
+  for (int32_t r = 0; r < n->ranks; r++) out[r]->headers = n->headers;
+  for (int32_t r = 0; ts_carrier_agrees(n->headers, n->ranks) && r < n->ranks; r++) deliver(n, out, r);
+  ck_assert_int_eq(n->blocks, 0);
   n->exchanges++;
   return true;
 }
@@ -72,10 +92,13 @@ static bool take_complete(network *n, ts_exchange **out) {
 static void post(ts_carrier *self, ts_exchange *x, int64_t help_ns) {
   (void)help_ns;
   network *n = self->context;
-  ts_exchange *all[RANKS];
+  ts_exchange *all[MOST_RANKS];
   pthread_mutex_lock(&n->lock);
   bool broken = n->broken;
-  if (!broken) n->posted[self->rank] = x;
+  if (!broken) {
+    n->waiting++;
+    n->posted[self->rank] = x;
+  }
   bool complete = !broken && n->lost != self->rank && take_complete(n, all);
   pthread_mutex_unlock(&n->lock);
   if (broken) x->done(x, ts_error(TS_INTERNAL, "the job is broken"));
@@ -84,7 +107,7 @@ static void post(ts_carrier *self, ts_exchange *x, int64_t help_ns) {
 
 /* Ends exchanges that have passed their deadline. */
 static void expire(network *n) {
-  ts_exchange *late[RANKS] = {NULL};
+  ts_exchange *late[MOST_RANKS] = {NULL};
   int64_t now = ts_system_ns();
   pthread_mutex_lock(&n->lock);
   for (int32_t r = 0; r < n->ranks; r++)
@@ -92,17 +115,24 @@ static void expire(network *n) {
   if (n->broken) {
     memcpy(late, n->posted, sizeof late);
     memset(n->posted, 0, sizeof n->posted);
+    n->waiting = 0;
   }
   pthread_mutex_unlock(&n->lock);
   for (int32_t r = 0; r < n->ranks; r++)
     if (late[r]) late[r]->done(late[r], ts_error(TS_INTERNAL, "rank %d did not answer in time", n->lost));
 }
 
-static void open_network(network *n, int32_t ranks) {
-  *n = (network){.ranks = ranks, .lost = -1};
+/* With so many ranks on each host; 0: hosts are not known. */
+static void open_network(network *n, int32_t ranks, int32_t per_host) {
+  memset(n, 0, sizeof *n);
+  n->ranks = ranks;
+  n->lost = -1;
   pthread_mutex_init(&n->lock, NULL);
-  for (int32_t r = 0; r < ranks; r++)
-    n->carriers[r] = (ts_carrier){.rank = r, .ranks = ranks, .post = post, .context = n};
+  for (int32_t r = 0; r < ranks; r++) {
+    n->hosts[r] = per_host ? r / per_host * per_host : 0;
+    n->carriers[r] =
+        (ts_carrier){.rank = r, .ranks = ranks, .hosts = per_host ? n->hosts : NULL, .post = post, .context = n};
+  }
 }
 
 /* No exchange is left when all groups have ended. */
@@ -116,25 +146,29 @@ static void close_network(network *n) {
 typedef struct job {
   network net;
   const ts_executable *exe;
-  ts_group *groups[RANKS];
-  ts_status failed[RANKS];
-  ts_run_state states[RANKS];
-  ts_run_control controls[RANKS];
+  ts_group *groups[MOST_RANKS];
+  ts_status failed[MOST_RANKS];
+  ts_run_state states[MOST_RANKS];
+  ts_run_control controls[MOST_RANKS];
   tensors results;
   size_t args_each, results_each; /* of a partition */
   int32_t partitions, each;       /* partitions of a rank */
   int64_t timeout_ns, meet_ns;
-  const char *refusals[RANKS], *names[RANKS];
-  uint64_t programs[RANKS];
+  const char *refusals[MOST_RANKS], *names[MOST_RANKS];
+  uint64_t programs[MOST_RANKS];
 } job;
 
-static void open_job(job *j, const ts_executable *exe, int32_t ranks) {
-  *j = (job){.exe = exe, .partitions = ts_executable_partitions(exe)};
-  open_network(&j->net, ranks);
+static void open_job_on(job *j, const ts_executable *exe, int32_t ranks, int32_t per_host) {
+  memset(j, 0, sizeof *j);
+  j->exe = exe;
+  j->partitions = ts_executable_partitions(exe);
+  open_network(&j->net, ranks, per_host);
   j->each = j->partitions / ranks;
   j->results_each = ts_executable_result_count(exe);
   ck_assert_ok(tensors_make(j->results_each * (size_t)j->partitions, &j->results));
 }
+
+static void open_job(job *j, const ts_executable *exe, int32_t ranks) { open_job_on(j, exe, ranks, 0); }
 
 static void create(job *j, const tensors *args, int32_t rank) {
   size_t args_each = args->count / (size_t)j->partitions;
@@ -191,11 +225,6 @@ static void close_job(job *j) {
   close_network(&j->net);
 }
 
-static void start_job(job *j, const ts_executable *exe, const tensors *args, int32_t ranks) {
-  open_job(j, exe, ranks);
-  for (int32_t r = 0; r < ranks; r++) create(j, args, r);
-}
-
 /* ---- equal bits ---- */
 
 static void make_args(const ts_graph *graph, tensors *out) {
@@ -212,10 +241,13 @@ static void make_args(const ts_graph *graph, tensors *out) {
   }
 }
 
-static void check_ranks(const ts_executable *exe, const tensors *args, const tensors *expected, int32_t ranks) {
+static void check_ranks(const ts_executable *exe, const tensors *args, const tensors *expected,
+                        const int32_t ranks_and_per_host[2]) {
+  const int32_t ranks = ranks_and_per_host[0];
   char message[TS_COMPARE_TEXT];
-  job j;
-  start_job(&j, exe, args, ranks);
+  static job j;
+  open_job_on(&j, exe, ranks, ranks_and_per_host[1]);
+  for (int32_t r = 0; r < ranks; r++) create(&j, args, r);
   run_job(&j);
   for (int32_t r = 0; r < ranks; r++) ck_assert_ok(j.failed[r]);
   for (size_t i = 0; i < expected->count; i++)
@@ -234,7 +266,8 @@ static void check_text(const char *text) {
   ck_assert_ok(ts_ref_run_partitions(graph, args.data, args.count / partitions, ts_pool_default(), expected.data));
   ts_executable *exe = test_compile(text);
   for (int32_t ranks = 1; ranks <= RANKS; ranks++)
-    if (partitions % (size_t)ranks == 0) check_ranks(exe, &args, &expected, ranks);
+    for (int32_t per_host = 0; partitions % (size_t)ranks == 0 && per_host < ranks; per_host += 2)
+      check_ranks(exe, &args, &expected, (int32_t[]){ranks, per_host});
   ts_executable_release(exe);
   tensors_release(&args);
   tensors_release(&expected);
@@ -242,7 +275,7 @@ static void check_text(const char *text) {
 }
 
 static void check_op(const char *op, const char *type, const char *in, const char *out) {
-  static const char *const meshes[] = {"[8]", "[2,4]", "[4,2]", "[2,1,2,2]", "[6]", "[2,3]", "[3,4]"};
+  static const char *const meshes[] = {"[8]", "[2,4]", "[4,2]", "[2,1,2,2]", "[5]", "[6]", "[2,3]", "[3,4]", "[20]"};
   for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
     char text[512];
     if (!strchr(meshes[i], ',') && strstr(op, "1]")) continue; /* a mesh of one axis */
@@ -371,7 +404,8 @@ typedef struct loop_case {
 } loop_case;
 
 static void open_loop(loop_case *c, double limit, int32_t ranks) {
-  *c = (loop_case){.exe = test_compile(loop_text)};
+  memset(c, 0, sizeof *c);
+  c->exe = test_compile(loop_text);
   fill(&c->args, limit);
   open_job(&c->job, c->exe, ranks);
 }
@@ -395,7 +429,7 @@ static void check_failing(loop_case *c, ts_code code, const char *message) {
 /* The predicate differs between ranks: rank 3 is at the end while the others are at a collective. */
 START_TEST(ranks_at_different_places)
 {
-  loop_case c;
+  static loop_case c;
   open_loop(&c, 1000, 8);
   ts_buffer_release(c.args.data[15]);
   c.args.data[15] = SCALAR(TS_S32, -1);
@@ -408,7 +442,7 @@ END_TEST
 /* Of the same types, so that only their numbers tell them apart. The error has their names. */
 START_TEST(ranks_with_different_programs)
 {
-  loop_case c;
+  static loop_case c;
   open_loop(&c, 1000, 4);
   for (int32_t r = 0; r < 4; r++) {
     c.job.programs[r] = r == 2 ? 6 : 5;
@@ -426,7 +460,7 @@ END_TEST
 /* The other ranks wait `meet_ns` for it, though they would wait for ever in later exchanges. */
 START_TEST(a_rank_that_does_not_come)
 {
-  loop_case c;
+  static loop_case c;
   open_loop(&c, 1000, 4);
   c.job.meet_ns = 20 * 1000 * 1000;
   c.job.net.lost = 3;
@@ -439,7 +473,7 @@ END_TEST
 
 START_TEST(a_rank_with_wrong_arguments)
 {
-  loop_case c;
+  static loop_case c;
   open_loop(&c, 1000, 4);
   ts_buffer_release(c.args.data[4]);
   c.args.data[4] = VECTOR(TS_S32, 1, 2);
@@ -453,7 +487,7 @@ END_TEST
 START_TEST(a_cancelled_rank)
 {
   for (int after = 0; after < 6; after++) {
-    loop_case c;
+    static loop_case c;
     open_loop(&c, 1e9, 4);
     create_all(&c);
     for (int i = 0; i < after; i++)
@@ -469,7 +503,7 @@ END_TEST
 START_TEST(an_abandoned_rank)
 {
   for (int after = 0; after < 6; after++) {
-    loop_case c;
+    static loop_case c;
     open_loop(&c, 1e9, 4);
     create_all(&c);
     for (int i = 0; i < after; i++) step(&c.job, i % 2 ? 1 : 3);
@@ -487,7 +521,7 @@ END_TEST
 START_TEST(a_refusing_rank)
 {
   for (int32_t refusing = 0; refusing < 4; refusing += 3) {
-    loop_case c;
+    static loop_case c;
     tensors none = {0};
     open_loop(&c, 1000, 4);
     c.job.refusals[refusing] = "argument 1 was not made";
@@ -500,7 +534,7 @@ END_TEST
 
 START_TEST(a_lost_message)
 {
-  loop_case c;
+  static loop_case c;
   open_loop(&c, 1e9, 4);
   c.job.timeout_ns = 20 * 1000 * 1000;
   create_all(&c);
@@ -512,8 +546,13 @@ START_TEST(a_lost_message)
 END_TEST
 
 static void try_job(const ts_executable *exe, const tensors *args) {
-  job j = {.exe = exe, .partitions = 8, .each = 4, .results_each = ts_executable_result_count(exe)};
-  open_network(&j.net, 2);
+  static job j;
+  memset(&j, 0, sizeof j);
+  j.exe = exe;
+  j.partitions = 8;
+  j.each = 4;
+  j.results_each = ts_executable_result_count(exe);
+  open_network(&j.net, 2, 0);
   ts_status status = tensors_make(j.results_each * 8, &j.results);
   for (int32_t r = 0; !status && r < 2; r++) {
     create(&j, args, r);
@@ -540,16 +579,16 @@ END_TEST
 START_TEST(wrong_numbers_of_ranks)
 {
   tensors args = {0};
-  network net;
+  static network net;
   ts_group *group;
   ts_executable *exe = test_compile(loop_text);
   fill(&args, 10);
-  open_network(&net, 3);
+  open_network(&net, 3, 0);
   ck_assert_error(ts_group_create(exe, args.data, 2, &(ts_group_options){.carrier = &net.carriers[0]}, &group),
                   TS_INVALID_ARGUMENT, "the program has 8 partitions, which 3 ranks cannot share");
   net.carriers[0].rank = 3;
   ck_assert_error(ts_group_create(exe, args.data, 2, &(ts_group_options){.carrier = &net.carriers[0]}, &group),
-                  TS_INVALID_ARGUMENT, "rank 3 of 3");
+                  TS_INVALID_ARGUMENT, "rank 3 of 3, expected one of the ranks");
   close_network(&net);
   tensors_release(&args);
   ts_executable_release(exe);
@@ -563,13 +602,20 @@ typedef struct plan {
   ts_collective collective;
   ts_type type;
   const ts_type *types;
-  uint16_t members[TS_MAX_PARTITIONS];
+  uint16_t members[4 * MOST_RANKS], senders[4 * MOST_RANKS];
+  int32_t hosts[MOST_RANKS], ranks;
+  const int32_t *known_hosts;
 } plan;
 
-static void make_plan(plan *p, ts_opcode code, int32_t partitions, int64_t elements) {
+static void make_plan(plan *p, ts_opcode code, const int32_t partitions_and_ranks[2], int32_t per_host,
+                      int64_t elements) {
   ts_shape shape = {.rank = 1, .dims = {elements}};
+  const int32_t partitions = partitions_and_ranks[0];
   ts_type_set(&p->type, TS_F32, &shape);
   p->types = &p->type;
+  p->ranks = partitions_and_ranks[1];
+  for (int32_t r = 0; r < p->ranks; r++) p->hosts[r] = per_host ? r / per_host : 0;
+  p->known_hosts = per_host ? p->hosts : NULL;
   for (int32_t i = 0; i < partitions; i++) p->members[i] = (uint16_t)i;
   p->collective = (ts_collective){.code = code,
                                   .count = 1,
@@ -577,56 +623,201 @@ static void make_plan(plan *p, ts_opcode code, int32_t partitions, int64_t eleme
                                   .size = partitions,
                                   .members = p->members,
                                   .positions = p->members,
+                                  .senders = p->senders,
                                   .types = &p->types,
                                   .bytes = 8 * elements};
   for (int32_t i = 0; i < partitions; i++)
-    p->collective.senders[i] = code == TS_OP_COLLECTIVE_BROADCAST ? 0
-                               : code == TS_OP_COLLECTIVE_PERMUTE ? (uint16_t)((i + 1) % partitions)
-                                                                  : TS_NO_MEMBER;
+    p->senders[i] = code == TS_OP_COLLECTIVE_BROADCAST ? 0
+                    : code == TS_OP_COLLECTIVE_PERMUTE ? (uint16_t)((i + 1) % partitions)
+                                                       : TS_NO_MEMBER;
 }
 
-/* Bytes that a rank sends in all rounds. The bytes sent by one rank equal the bytes that the other gets. */
-static int64_t count_sent(const ts_collective *c, int32_t rank, int32_t ranks) {
-  int64_t send[TS_MAX_RANKS], receive[TS_MAX_RANKS], other_send[TS_MAX_RANKS], other_receive[TS_MAX_RANKS], sum = 0;
-  ts_shares own = {c, rank, ranks}, other = {c, (rank + 1) % ranks, ranks};
-  for (int32_t round = 0; round < ts_shares_rounds(&own); round++) {
+static ts_carrier carrier_of(const plan *p, int32_t rank) {
+  return (ts_carrier){.rank = rank, .ranks = p->ranks, .hosts = p->known_hosts};
+}
+
+/* What a rank sends in all rounds: bytes, bytes to other hosts, and ranks that get some. */
+typedef struct sent {
+  int64_t bytes, between, peers;
+  int32_t rounds;
+} sent;
+
+/* The bytes sent by one rank equal the bytes that the other gets. */
+static sent count_sent(const plan *p, ts_algorithm_id id, int32_t rank) {
+  static int64_t send[MOST_RANKS], receive[MOST_RANKS], other_send[MOST_RANKS], other_receive[MOST_RANKS];
+  const int32_t next = (rank + 1) % p->ranks;
+  ts_carrier here = carrier_of(p, rank), there = carrier_of(p, next);
+  ts_shares own, other;
+  sent sum = {.rounds = ts_algorithms[id].rounds};
+  ck_assert_ok(ts_shares_open(&p->collective, &here, &ts_algorithms[id], &own));
+  ck_assert_ok(ts_shares_open(&p->collective, &there, &ts_algorithms[id], &other));
+  for (int32_t round = 0; round < sum.rounds; round++) {
     ts_shares_count(&own, round, send, receive);
     ts_shares_count(&other, round, other_send, other_receive);
-    ck_assert_int_eq(send[other.rank], other_receive[rank]);
-    for (int32_t r = 0; r < ranks; r++) sum += send[r];
+    ck_assert_int_eq(send[next], other_receive[rank]);
+    ck_assert_int_eq(receive[next], other_send[rank]);
+    for (int32_t r = 0; r < p->ranks; r++) {
+      sum.bytes += send[r];
+      sum.between += p->hosts[r] == p->hosts[rank] ? 0 : send[r];
+      sum.peers += send[r] > 0;
+    }
   }
+  ts_shares_close(&own);
+  ts_shares_close(&other);
   return sum;
 }
 
-static void check_sent(ts_opcode code, int32_t ranks, int32_t each, int64_t bytes, int64_t rounds, int64_t expected) {
-  plan p;
-  make_plan(&p, code, ranks * each, bytes / 4);
-  ts_shares s = {&p.collective, 0, ranks};
-  ck_assert_int_eq(ts_shares_rounds(&s), rounds);
-  ck_assert_int_eq(count_sent(&p.collective, 0, ranks), expected);
-  if (code != TS_OP_COLLECTIVE_BROADCAST) ck_assert_int_eq(count_sent(&p.collective, ranks - 1, ranks), expected);
+/* On as many ranks, with `each` partitions. */
+static void check_sent(ts_opcode code, ts_algorithm_id id, const int32_t ranks_and_each[2], int64_t bytes,
+                       int64_t expected) {
+  static plan p;
+  const int32_t ranks = ranks_and_each[0];
+  make_plan(&p, code, (int32_t[]){ranks * ranks_and_each[1], ranks}, 0, bytes / 4);
+  ck_assert_int_eq(count_sent(&p, id, 0).bytes, expected);
+  if (code != TS_OP_COLLECTIVE_BROADCAST) ck_assert_int_eq(count_sent(&p, id, ranks - 1).bytes, expected);
 }
 
-/* The formulas of docs/distribution.md, for a partition on each rank and for four. */
+/* The formulas of docs/distribution.md, for a partition on each rank and for several. */
 START_TEST(bytes_and_steps)
 {
-  for (int32_t ranks = 8; ranks <= TS_MAX_RANKS; ranks *= 2) {
+  for (int32_t ranks = 8; ranks <= MOST_RANKS; ranks *= 2) {
     int64_t n = 1 << 20, others = ranks - 1;
-    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 1, n, 2, 2 * n * others / ranks);
-    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 1, 4096, 1, 4096 * others);
-    check_sent(TS_OP_ALL_GATHER, ranks, 1, n, 1, n * others);
-    check_sent(TS_OP_REDUCE_SCATTER, ranks, 1, n, 1, n * others / ranks);
-    check_sent(TS_OP_ALL_TO_ALL, ranks, 1, n, 1, n * others / ranks);
-    check_sent(TS_OP_COLLECTIVE_BROADCAST, ranks, 1, n, 1, n * others);
-    check_sent(TS_OP_COLLECTIVE_PERMUTE, ranks, 1, n, 1, n);
-    if (ranks * 4 > TS_MAX_PARTITIONS) continue;
-    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 4, n, 2, 2 * n * others / ranks);
-    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 4, 4096, 1, 4096 * others);
-    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 3, n, 2, (3 + 1) * n * others / ranks);
-    check_sent(TS_OP_REDUCE_SCATTER, ranks, 4, n, 1, n * others / ranks);
-    check_sent(TS_OP_ALL_GATHER, ranks, 4, n, 1, 4 * n * others);
-    check_sent(TS_OP_COLLECTIVE_BROADCAST, ranks, 4, n, 1, n * others);
+    const int32_t one[] = {ranks, 1}, three[] = {ranks, 3}, four[] = {ranks, 4};
+    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_SHARES, one, n, 2 * n * others / ranks);
+    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_EVERYWHERE, one, 4096, 4096 * others);
+    check_sent(TS_OP_ALL_GATHER, TS_ALGORITHM_MOVE, one, n, n * others);
+    check_sent(TS_OP_REDUCE_SCATTER, TS_ALGORITHM_SCATTER, one, n, n * others / ranks);
+    check_sent(TS_OP_ALL_TO_ALL, TS_ALGORITHM_MOVE, one, n, n * others / ranks);
+    check_sent(TS_OP_COLLECTIVE_BROADCAST, TS_ALGORITHM_MOVE, one, n, n * others);
+    check_sent(TS_OP_COLLECTIVE_PERMUTE, TS_ALGORITHM_MOVE, one, n, n);
+    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_SHARES, four, n, 2 * n * others / ranks);
+    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_EVERYWHERE, four, 4096, 4096 * others);
+    if (ranks < 512) check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_SHARES, three, n, (3 + 1) * n * others / ranks);
+    check_sent(TS_OP_REDUCE_SCATTER, TS_ALGORITHM_SCATTER, four, n, n * others / ranks);
+    check_sent(TS_OP_ALL_GATHER, TS_ALGORITHM_MOVE, four, n, 4 * n * others);
+    check_sent(TS_OP_COLLECTIVE_BROADCAST, TS_ALGORITHM_MOVE, four, n, n * others);
   }
+}
+END_TEST
+
+/* With L ranks on each of H hosts: bytes to the own host, to others, and the ranks that get some. */
+START_TEST(bytes_between_hosts)
+{
+  static plan p;
+  for (int64_t l = 2; l <= 64; l *= 2)
+    for (int64_t h = 2; h <= 64; h *= 2) {
+      const int64_t n = 1 << 20;
+      const int32_t ranks = (int32_t)(l * h);
+      make_plan(&p, TS_OP_ALL_REDUCE_SUM, (int32_t[]){ranks, ranks}, (int32_t)l, n / 4);
+      sent by_hosts = count_sent(&p, TS_ALGORITHM_HOSTS, ranks / 2), shares = count_sent(&p, TS_ALGORITHM_SHARES, 0);
+      ck_assert_ptr_eq(ts_algorithm_select(&p.collective, ranks, p.hosts), &ts_algorithms[TS_ALGORITHM_HOSTS]);
+      ck_assert_int_eq(by_hosts.between, 2 * n / l * (h - 1) / h);
+      ck_assert_int_eq(by_hosts.bytes - by_hosts.between, 2 * n * (l - 1) / l);
+      ck_assert_int_eq(by_hosts.peers, 2 * (l - 1) + 2 * (h - 1));
+      ck_assert_int_eq(shares.between, l * by_hosts.between);
+    }
+}
+END_TEST
+
+/* Hosts whose ranks are no subtrees of the sum: a number of ranks that is no power of two, ranks in turn, one host. */
+START_TEST(hosts_that_do_not_fit)
+{
+  static plan p;
+  const struct {
+    int32_t ranks, per_host, in_turn;
+    bool fits;
+  } cases[] = {{12, 4, 0, true}, {12, 3, 0, false}, {8, 1, 0, false}, {8, 8, 0, false},
+               {8, 2, 1, false}, {10, 4, 0, true},  {5, 2, 0, true},  {16, 6, 0, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int32_t ranks = cases[i].ranks;
+    make_plan(&p, TS_OP_ALL_REDUCE_SUM, (int32_t[]){2 * ranks, ranks}, cases[i].per_host, 1 << 20);
+    for (int32_t r = 0; cases[i].in_turn && r < ranks; r++) p.hosts[r] = r % 4;
+    const ts_algorithm *chosen = ts_algorithm_select(&p.collective, ranks, p.hosts);
+    ck_assert_ptr_eq(chosen, &ts_algorithms[cases[i].fits ? TS_ALGORITHM_HOSTS : TS_ALGORITHM_SHARES]);
+  }
+}
+END_TEST
+
+/* ---- many ranks ---- */
+
+/* Each partition's operand is small whole numbers and its own part, so that the order of the additions matters. */
+static void make_many(int32_t partitions, int64_t elements, tensors *out) {
+  ts_shape shape = {.rank = 1, .dims = {elements}};
+  ck_assert_ok(tensors_make((size_t)partitions, out));
+  for (int32_t p = 0; p < partitions; p++) {
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), TS_F32, &shape, &out->data[p]));
+    float *to = out->data[p]->data;
+    for (int64_t i = 0; i < elements; i++) to[i] = (float)((p * 7919 + i * 104729) % 10007) * 1e-3f - 3.0f;
+  }
+}
+
+/* The sum over all partitions, in pairs. */
+static float sum_in_pairs(const tensors *args, int64_t at, int32_t first, int32_t count) {
+  int32_t half = 1;
+  if (count == 1) return ((const float *)args->data[first]->data)[at];
+  while (half * 2 < count) half *= 2;
+  return sum_in_pairs(args, at, first, half) + sum_in_pairs(args, at, first + half, count - half);
+}
+
+static void run_many(job *j, const char *text, const tensors *args, int32_t ranks, int32_t per_host) {
+  ts_executable *exe = test_compile(text);
+  open_job_on(j, exe, ranks, per_host);
+  for (int32_t r = 0; r < ranks; r++) create(j, args, r);
+  run_job(j);
+  for (int32_t r = 0; r < ranks; r++) ck_assert_ok(j->failed[r]);
+  ts_executable_release(exe);
+}
+
+/* 4096 ranks of this process run one program: a sum over all of them by hosts of 64, and sums over 64 of them. Each
+ * rank has memory for the ranks that it talks to, not for all. */
+START_TEST(light_ranks)
+{
+  static const char by_hosts[] = "graph @t mesh [4096] (%0: f32[4200]) -> (f32[4200]) {\n"
+                                 "  %1 = all_reduce_sum %0 {axes = [0]} : f32[4200]\n  return %1\n}\n";
+  static const char rows[] = "graph @t mesh [64,64] (%0: f32[40]) -> (f32[40]) {\n"
+                             "  %1 = all_reduce_sum %0 {axes = [1]} : f32[40]\n  return %1\n}\n";
+  static job j;
+  tensors args = {0};
+  make_many(MOST_RANKS, 4200, &args);
+  run_many(&j, by_hosts, &args, MOST_RANKS, 64);
+  ck_assert_int_eq(j.net.exchanges, 5);
+  for (int64_t i = 0; i < 4200; i += 37) {
+    float expected = sum_in_pairs(&args, i, 0, MOST_RANKS);
+    for (int32_t r = 0; r < MOST_RANKS; r++)
+      ck_assert(memcmp((float *)j.results.data[r]->data + i, &expected, sizeof expected) == 0);
+  }
+  close_job(&j);
+  tensors_release(&args);
+  make_many(MOST_RANKS, 40, &args);
+  run_many(&j, rows, &args, MOST_RANKS, 0);
+  for (int32_t r = 0; r < MOST_RANKS; r += 5) {
+    float expected = sum_in_pairs(&args, r % 40, r / 64 * 64, 64);
+    ck_assert(memcmp((float *)j.results.data[r]->data + r % 40, &expected, sizeof expected) == 0);
+  }
+  close_job(&j);
+  tensors_release(&args);
+}
+END_TEST
+
+/* The last of 4096 ranks fails: all learn which and why. */
+START_TEST(a_failure_of_many)
+{
+  static const char text[] = "graph @t mesh [4096] (%0: f32[2]) -> (f32[2]) {\n"
+                             "  %1 = collective_permute %0 {axes = [0], sources = [4095], targets = [0]} : f32[2]\n"
+                             "  return %1\n}\n";
+  static job j;
+  tensors args = {0};
+  ts_executable *exe = test_compile(text);
+  make_many(MOST_RANKS, 2, &args);
+  open_job(&j, exe, MOST_RANKS);
+  j.refusals[MOST_RANKS - 1] = "argument 1 was not made";
+  for (int32_t r = 0; r < MOST_RANKS; r++) create(&j, &args, r);
+  run_job(&j);
+  check_failed(&j, TS_RESOURCE_EXHAUSTED, "argument 1 was not made");
+  ck_assert(strstr(ts_status_message(j.failed[0]), "rank 4095: "));
+  close_job(&j);
+  ts_executable_release(exe);
+  tensors_release(&args);
 }
 END_TEST
 
@@ -683,7 +874,7 @@ START_TEST(ranks_in_threads)
   ck_assert_ok(tensors_make(24, &expected));
   ck_assert_ok(ts_ref_run_partitions(graph, args.data, 2, ts_pool_default(), expected.data));
   for (int times = 0; times < 20; times++) {
-    job j;
+    static job j;
     char message[TS_COMPARE_TEXT];
     open_job(&j, exe, 8);
     for (int32_t r = 0; r < 8; r++) {
@@ -725,6 +916,10 @@ int main(void) {
   tcase_add_test(cases, failing_allocations_leak_nothing);
   tcase_add_test(cases, wrong_numbers_of_ranks);
   tcase_add_test(cases, bytes_and_steps);
+  tcase_add_test(cases, bytes_between_hosts);
+  tcase_add_test(cases, hosts_that_do_not_fit);
+  tcase_add_test(cases, light_ranks);
+  tcase_add_test(cases, a_failure_of_many);
   tcase_add_test(cases, ranks_in_threads);
   suite_add_tcase(all, cases);
   return testing_run(all);

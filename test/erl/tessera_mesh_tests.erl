@@ -62,7 +62,7 @@ check_errors() ->
      || {Text, Mesh} <- [{"expected a mesh such as", 2}, {"expected a mesh such as", #{name => <<"m">>}},
                          {"expected a tuple of 1 to 8 sizes", #{shape => {}}}, {"expected a tuple", #{shape => [2]}},
                          {"expected sizes of at least 1", #{shape => {2, 0}}}, {"of at least 1", #{shape => {a}}},
-                         {"more than 256 partitions", #{shape => {16, 17}}}, {"got also [size]", #{shape => {2}, size => 1}},
+                         {"more than 32768 partitions", #{shape => {256, 129}}}, {"got also [size]", #{shape => {2}, size => 1}},
                          {"client parts has 12 devices", #{shape => {13}}}, {"name of a mesh or axis", #{shape => {2}, name => 1}},
                          {"expected the names of 1 axes", #{shape => {2}, axes => []}},
                          {"two axes of the mesh have one name", #{shape => {2, 2}, axes => [a, <<"a">>]}}]],

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNS = 6, STEPS = 5, LATENCIES = 2000, PATIENCE_S = 2, HELP_NS = 1000000 };
+enum { MOST_RANKS = 256, RUNS = 6, STEPS = 5, LATENCIES = 2000, PATIENCE_S = 2, HELP_NS = 1000000 };
 
 static ts_carrier *carrier;
 static const ts_mpi_library *library;
@@ -16,8 +16,8 @@ static const ts_mpi_library *library;
 /* One run's exchange, with its memory. */
 typedef struct exchange {
   ts_exchange e;
-  ts_carrier_header headers[TS_MAX_RANKS];
-  int64_t send_at[TS_MAX_RANKS], send_bytes[TS_MAX_RANKS], receive_at[TS_MAX_RANKS], receive_bytes[TS_MAX_RANKS];
+  ts_carrier_header headers[MOST_RANKS]; /* as they were when it was done */
+  ts_carrier_block sends[MOST_RANKS], receives[MOST_RANKS];
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool is_done;
@@ -27,6 +27,7 @@ typedef struct exchange {
 static void note_done(ts_exchange *self, ts_status status) {
   exchange *x = self->context;
   pthread_mutex_lock(&x->lock);
+  if (!status) memcpy(x->headers, self->headers, (size_t)carrier->ranks * sizeof *x->headers);
   x->status = status;
   x->is_done = true;
   pthread_cond_signal(&x->changed);
@@ -43,39 +44,39 @@ static char byte(uint64_t run, uint32_t step, int32_t from, int32_t to, int64_t 
   return (char)(run * 31 + step * 17 + (uint32_t)from * 13 + (uint32_t)to * 7 + (uint64_t)i * 3 + (uint64_t)i / 251);
 }
 
-static int64_t lay_out(int64_t *at, const int64_t *bytes) {
-  int64_t sum = 0;
-  for (int32_t r = 0; r < carrier->ranks; r++) at[r] = sum, sum += bytes[r];
-  return sum;
+/* Adds a block, if it has bytes. */
+static void add_block(ts_carrier_block *blocks, int32_t *count, int32_t rank, int64_t bytes) {
+  int64_t at = *count > 0 ? blocks[*count - 1].at + blocks[*count - 1].bytes : 0;
+  if (bytes > 0) blocks[(*count)++] = (ts_carrier_block){rank, at, bytes};
+}
+
+static int64_t bytes_of(const ts_carrier_block *blocks, int32_t count) {
+  return count > 0 ? blocks[count - 1].at + blocks[count - 1].bytes : 0;
 }
 
 static exchange *new_exchange(uint64_t run, uint32_t step) {
   exchange *x = calloc(1, sizeof *x);
-  CHECK(x);
+  CHECK(x && carrier->ranks <= MOST_RANKS);
+  x->e = (ts_exchange){.header = {.run = run, .sequence = step},
+                       .sends = x->sends,
+                       .receives = x->receives,
+                       .deadline_ns = INT64_MAX,
+                       .done = note_done,
+                       .context = x};
   for (int32_t r = 0; r < carrier->ranks; r++) {
-    x->send_bytes[r] = length(run, step, carrier->rank, r);
-    x->receive_bytes[r] = length(run, step, r, carrier->rank);
+    add_block(x->sends, &x->e.send_count, r, length(run, step, carrier->rank, r));
+    add_block(x->receives, &x->e.receive_count, r, length(run, step, r, carrier->rank));
   }
-  char *send = malloc((size_t)lay_out(x->send_at, x->send_bytes) + 1);
-  char *receive = malloc((size_t)lay_out(x->receive_at, x->receive_bytes) + 1);
+  char *send = malloc((size_t)bytes_of(x->sends, x->e.send_count) + 1);
+  char *receive = malloc((size_t)bytes_of(x->receives, x->e.receive_count) + 1);
   CHECK(send && receive);
-  memset(receive, 0x55, (size_t)x->receive_at[carrier->ranks - 1] + (size_t)x->receive_bytes[carrier->ranks - 1]);
-  for (int32_t r = 0; r < carrier->ranks; r++)
-    for (int64_t i = 0; i < x->send_bytes[r]; i++) send[x->send_at[r] + i] = byte(run, step, carrier->rank, r, i);
+  memset(receive, 0x55, (size_t)bytes_of(x->receives, x->e.receive_count));
+  for (const ts_carrier_block *b = x->sends; b < x->sends + x->e.send_count; b++)
+    for (int64_t i = 0; i < b->bytes; i++) send[b->at + i] = byte(run, step, carrier->rank, b->rank, i);
+  x->e.send = send;
+  x->e.receive = receive;
   pthread_mutex_init(&x->lock, NULL);
   pthread_cond_init(&x->changed, NULL);
-  x->e = (ts_exchange){{.run = run, .sequence = step},
-                       x->headers,
-                       send,
-                       x->send_at,
-                       x->send_bytes,
-                       receive,
-                       x->receive_at,
-                       x->receive_bytes,
-                       INT64_MAX,
-                       note_done,
-                       x,
-                       NULL};
   return x;
 }
 
@@ -94,14 +95,13 @@ static void check_blocks(const exchange *x, uint64_t run, uint32_t step) {
   CHECK(!x->status);
   for (int32_t r = 0; r < carrier->ranks; r++) {
     CHECK(x->headers[r].run == run && x->headers[r].sequence == step);
-    for (int64_t i = 0; i < x->receive_bytes[r]; i++)
-      CHECK(x->e.receive[x->receive_at[r] + i] == byte(run, step, r, carrier->rank, i));
   }
+  for (const ts_carrier_block *b = x->receives; b < x->receives + x->e.receive_count; b++)
+    for (int64_t i = 0; i < b->bytes; i++) CHECK(x->e.receive[b->at + i] == byte(run, step, b->rank, carrier->rank, i));
 }
 
 static void check_untouched(const exchange *x) {
-  for (int32_t r = 0; r < carrier->ranks; r++)
-    for (int64_t i = 0; i < x->receive_bytes[r]; i++) CHECK(x->e.receive[x->receive_at[r] + i] == 0x55);
+  for (int64_t i = 0; i < bytes_of(x->receives, x->e.receive_count); i++) CHECK(x->e.receive[i] == 0x55);
 }
 
 /* Several runs at once; each rank posts them in an order of its own. */
@@ -131,8 +131,12 @@ static void print_latency(void) {
   int64_t times[LATENCIES];
   for (uint32_t i = 0; i < LATENCIES; i++) {
     exchange *x = new_exchange(1000, i);
-    for (int32_t r = 0; r < carrier->ranks; r++)
-      x->send_bytes[r] = x->receive_bytes[r] = r == carrier->rank ? 0 : 4, x->send_at[r] = x->receive_at[r] = 0;
+    x->e.send_count = x->e.receive_count = 0;
+    for (int32_t r = 0; r < carrier->ranks; r++) {
+      if (r == carrier->rank) continue;
+      x->sends[x->e.send_count++] = (ts_carrier_block){r, 0, 4};
+      x->receives[x->e.receive_count++] = (ts_carrier_block){r, 0, 4};
+    }
     x->e.send = realloc((char *)x->e.send, 8), x->e.receive = realloc(x->e.receive, 8);
     times[i] = ts_system_ns();
     carrier->post(carrier, &x->e, HELP_NS);
@@ -154,7 +158,7 @@ static void test_failures(void) {
     if (carrier->rank == bad) {
       x->e.header.code = TS_RESOURCE_EXHAUSTED;
       strcpy(x->e.header.text, "no memory");
-      memset(x->send_bytes, 0, sizeof x->send_bytes);
+      x->e.send_count = 0;
     }
     carrier->post(carrier, &x->e, HELP_NS);
     wait_for(x);
@@ -232,8 +236,7 @@ static void test_signs_of_life(void) {
 static void test_moved(void) {
   const ts_mpi_moved before = library->moved(carrier);
   exchange *x = new_exchange(2000, 0);
-  int64_t sent = 0, received = 0;
-  for (int32_t r = 0; r < carrier->ranks; r++) sent += x->send_bytes[r], received += x->receive_bytes[r];
+  const int64_t sent = bytes_of(x->sends, x->e.send_count), received = bytes_of(x->receives, x->e.receive_count);
   carrier->post(carrier, &x->e, HELP_NS);
   wait_for(x);
   CHECK(!x->status);
