@@ -359,6 +359,17 @@ static ts_status zero_pivot(const make_call *m, ts_value_id factors, int64_t cou
   return make_select(m, any, *out, zero, out);
 }
 
+/* A matrix without elements has no pivots, and is its own factors. */
+static ts_status empty_factors(const make_call *m, int64_t count) {
+  ts_shape pivots = batch_of(m, m->operands[0].id);
+  ts_value_id id;
+  pivots.dims[pivots.rank++] = count;
+  TS_TRY(make_integer_of(m, TS_S32, &pivots, 0, &id));
+  make_result(m, 0, m->operands[0].id);
+  make_result(m, 1, id);
+  return no_info(m, 2);
+}
+
 static ts_status getrf(const make_call *m) {
   ts_value_id a = m->operands[0].id, first, factors, lower, info, permutation;
   ts_attrs arg = {.arg = {.dtype = TS_S32}};
@@ -366,7 +377,7 @@ static ts_status getrf(const make_call *m) {
   const ts_shape shape = shape_of(m, a);
   const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
   const int64_t count = rows < columns ? rows : columns;
-  if (ts_shape_elements(&shape) == 0) return make_error(m, TS_UNIMPLEMENTED, "an empty matrix cannot be read");
+  if (ts_shape_elements(&shape) == 0) return empty_factors(m, count);
   TS_TRY(squared(m, a, &a));
   TS_TRY(make_unary(m, TS_OP_LU, a, &first));
   const ts_shape square = shape_of(m, a);
@@ -518,14 +529,12 @@ static ts_status geqrf(const make_call *m) {
 }
 
 /* The product of all reflectors, from the last on. */
-static ts_status product_step(const make_call *m, ts_value_id *state) {
+static ts_status reflect_by(const make_call *m, ts_value_id *state, ts_value_id k, bool is_adjoint) {
   const int32_t row = make_value_of(m, state[MATRIX])->shape->rank - 2;
-  const int64_t count = make_value_of(m, state[SCALES])->shape->dims[row];
-  ts_value_id k, line, tau, zero, one, test, v;
-  TS_TRY(make_integer(m, state[0], count - 1, &k));
-  TS_TRY(make_binary(m, TS_OP_SUBTRACT, k, state[0], &k));
+  ts_value_id line, tau, zero, one, test, v;
   TS_TRY(take_at(m, state[REFLECTORS], row + 1, k, &line));
   TS_TRY(take_at(m, state[SCALES], row, k, &tau));
+  if (is_adjoint) TS_TRY(conjugate(m, tau, &tau));
   const ts_shape rows = shape_of(m, line);
   TS_TRY(fill_like(m, line, 0, &zero));
   TS_TRY(fill_like(m, line, 1, &one));
@@ -535,6 +544,17 @@ static ts_status product_step(const make_call *m, ts_value_id *state) {
   TS_TRY(make_select(m, test, one, v, &v));
   return reflect(m, state[MATRIX], v, tau, &state[MATRIX]);
 }
+
+/* The last reflector comes first. */
+static ts_status product_step(const make_call *m, ts_value_id *state) {
+  const int32_t row = make_value_of(m, state[MATRIX])->shape->rank - 2;
+  ts_value_id k;
+  TS_TRY(make_integer(m, state[0], make_value_of(m, state[SCALES])->shape->dims[row] - 1, &k));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, k, state[0], &k));
+  return reflect_by(m, state, k, false);
+}
+
+static ts_status adjoint_step(const make_call *m, ts_value_id *state) { return reflect_by(m, state, state[0], true); }
 
 static ts_status orgqr(const make_call *m) {
   ts_value_id a = m->operands[0].id, on, one, zero;
@@ -555,6 +575,39 @@ static ts_status orgqr(const make_call *m) {
   return TS_SUCCESS;
 }
 
+/* The product of reflectors, or its adjoint, and a matrix. From the right it is the adjoint of one from the left. */
+static ts_status ormqr(const make_call *m) {
+  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config"), *left, *transpose;
+  int64_t is_left, is_adjoint;
+  ts_value_id c = m->operands[2].id;
+  left = config ? mlir_find_attr(config->items, config->count, "left") : NULL;
+  transpose = config ? mlir_find_attr(config->items, config->count, "transpose") : NULL;
+  if (!left || !transpose) return make_error(m, TS_INVALID_ARGUMENT, "expected the attributes left and transpose");
+  TS_TRY(mlir_attr_int(left, &is_left));
+  TS_TRY(mlir_attr_int(transpose, &is_adjoint));
+  if (!is_left) TS_TRY(adjoint(m, c, &c));
+  const bool backwards = (is_adjoint != 0) == (is_left == 0);
+  const ts_shape a = shape_of(m, m->operands[0].id), scales = shape_of(m, m->operands[1].id), shape = shape_of(m, c);
+  if (shape.rank != a.rank || scales.rank != a.rank - 1 || a.dims[a.rank - 2] != shape.dims[a.rank - 2] ||
+      scales.dims[a.rank - 2] > a.dims[a.rank - 1] || scales.dims[a.rank - 2] > a.dims[a.rank - 2])
+    return make_error(m, TS_INVALID_ARGUMENT, "its reflectors, their scales and its matrix do not agree");
+  steps s = {
+      .m = m, .count = 4, .number = scales.dims[scales.rank - 1], .step = backwards ? product_step : adjoint_step};
+  s.state[SCALES] = m->operands[1].id;
+  s.state[REFLECTORS] = m->operands[0].id;
+  s.state[MATRIX] = c;
+  if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
+  if (!is_left) TS_TRY(adjoint(m, s.state[MATRIX], &s.state[MATRIX]));
+  make_result(m, 0, s.state[MATRIX]);
+  return TS_SUCCESS;
+}
+
+static ts_status ormqr_of_three(const make_call *m) {
+  TS_TRY(check(m, 3, 1));
+  if (make_operand_of(m, 2)->shape->rank < 2) return make_error(m, TS_INVALID_ARGUMENT, "expected matrices");
+  return ormqr(m);
+}
+
 /* lapack_spotrf_ffi: the letter after "lapack_" is of the type. */
 bool make_is_lapack(mlir_token target) {
   return target.length > 12 && memcmp(target.text, "lapack_", 7) == 0 &&
@@ -565,8 +618,9 @@ ts_status make_in_lapack(const make_call *m) {
   static const struct {
     const char *name;
     make_fn make;
-  } rows[] = {{"potrf", potrf}, {"trsm", trsm},   {"getrf", getrf}, {"gesdd", gesdd}, {"syevd", syevd},
-              {"heevd", syevd}, {"geqrf", geqrf}, {"orgqr", orgqr}, {"ungqr", orgqr}};
+  } rows[] = {{"potrf", potrf},         {"trsm", trsm},   {"getrf", getrf}, {"gesdd", gesdd}, {"syevd", syevd},
+              {"heevd", syevd},         {"geqrf", geqrf}, {"orgqr", orgqr}, {"ungqr", orgqr}, {"ormqr", ormqr_of_three},
+              {"unmqr", ormqr_of_three}};
   const mlir_token target = target_of(m);
   const size_t length = target.length - 12;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

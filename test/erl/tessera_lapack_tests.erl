@@ -1,0 +1,168 @@
+%% Calls of LAPACK as JAX writes them (c_src/stablehlo/make_lapack.c): their results have LAPACK's
+%% properties. Matrices are of fixed numbers.
+-module(tessera_lapack_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% ---- programs
+
+type({Type, Shape}) -> ["tensor<", [[integer_to_list(N), $x] || N <- Shape], Type, $>].
+types(Types) -> ["(", lists:join(", ", [type(T) || T <- Types]), ")"].
+
+run(Target, Config, Args, Types, Results) ->
+    Names = [["%a", integer_to_list(I)] || I <- lists:seq(1, length(Args))],
+    Parameters = lists:join(", ", [[N, ": ", type(T)] || {N, T} <- lists:zip(Names, Types)]),
+    Rs = [["%r#", integer_to_list(I)] || I <- lists:seq(0, length(Results) - 1)],
+    Text = ["func.func @main(", Parameters, ") -> ", types(Results), " {\n  %r:", integer_to_list(length(Results)),
+            " = stablehlo.custom_call @", Target, "(", lists:join(", ", Names), ") {mhlo.backend_config = {", Config, "}} : ", types(Types), " -> ",
+            types(Results), "\n  return ", lists:join(", ", Rs), " : ", lists:join(", ", [type(T) || T <- Results]), "\n}\n"],
+    (tessera_stablehlo:function(iolist_to_binary(Text)))(Args).
+
+%% Numbers without a pattern, and a complex matrix of two such.
+matrix(Shape, "f32", Seed) ->
+    {Key, Size} = {Seed * 7.13, tuple_product(Shape)},
+    tessera:reshape(tessera:tensor([math:sin(Key + 1.7 * I * I) || I <- lists:seq(1, Size)], f32), Shape);
+matrix(Shape, "complex<f32>", Seed) -> tessera:complex(matrix(Shape, "f32", Seed), matrix(Shape, "f32", Seed + 1)).
+
+tuple_product(Shape) -> lists:foldl(fun(A, B) -> A * B end, 1, tuple_to_list(Shape)).
+
+adjoint(A) ->
+    Rank = tuple_size(tessera:shape(A)),
+    tessera:conjugate(tessera:transpose(A, lists:seq(0, Rank - 3) ++ [Rank - 1, Rank - 2])).
+
+times(A, B) -> tessera:matmul(A, B).
+difference(A, B) -> tessera:to_number(tessera:reduce_max(tessera:abs(tessera:subtract(A, B)))).
+is_near(A, B) -> ?assert(difference(A, B) < 2.0e-5).
+
+upper(A) -> part(A, fun tessera:less_equal/2).
+part(A, Order) ->
+    Shape = tessera:shape(A),
+    Rank = tuple_size(Shape),
+    tessera:select(Order(tessera:iota(Shape, #{axis => Rank - 2, type => s32}), tessera:iota(Shape, #{axis => Rank - 1, type => s32})), A, tessera:multiply(A, 0)).
+
+rows(A, K) -> tessera:slice(A, [0 || _ <- tuple_to_list(tessera:shape(A))], tuple_to_list(setelement(tuple_size(tessera:shape(A)) - 1, tessera:shape(A), K))).
+columns(A, K) -> tessera:slice(A, [0 || _ <- tuple_to_list(tessera:shape(A))], tuple_to_list(setelement(tuple_size(tessera:shape(A)), tessera:shape(A), K))).
+
+letters() -> [{"f32", "s", "or"}, {"complex<f32>", "c", "un"}].
+code(Letter) -> [integer_to_list(Letter), " : ui8"].
+
+%% ---- tests
+
+qr_test_() ->
+    [{lists:flatten(io_lib:format("~s ~w", [E, Shape])), fun() -> qr(E, L, O, Shape) end}
+     || {E, L, O} <- letters(), Shape <- [{4, 3}, {3, 4}, {2, 3, 3}, {1, 1}]].
+
+qr(E, L, O, Shape) ->
+    Sizes = tuple_to_list(Shape),
+    {Batch, [M, N]} = lists:split(length(Sizes) - 2, Sizes),
+    K = min(M, N),
+    A = matrix(Shape, E, 1),
+    [Packed, Taus] = run(["lapack_", L, "geqrf_ffi"], "", [A], [{E, Sizes}], [{E, Sizes}, {E, Batch ++ [K]}]),
+    R = rows(upper(Packed), K),
+    Thin = columns(Packed, K),
+    [Q] = run(["lapack_", L, O, "gqr_ffi"], "", [Thin, Taus], [{E, Batch ++ [M, K]}, {E, Batch ++ [K]}], [{E, Batch ++ [M, K]}]),
+    is_near(times(Q, R), A),
+    is_near(times(adjoint(Q), Q), upper(adjoint(upper(tessera:broadcast(tessera:tensor(1.0),
+                                                                         list_to_tuple(Batch ++ [K, K])))))),
+    %% the other way to use the reflectors: Q' A is R, and A' Q is R'
+    Ormqr = fun(Left, Transpose, C, Cs) ->
+                    [X] = run(["lapack_", L, O, "mqr_ffi"], ["left = ", Left, ", transpose = ", Transpose], [Thin, Taus, C],
+                              [{E, Batch ++ [M, K]}, {E, Batch ++ [K]}, {E, Cs}], [{E, Cs}]),
+                    X
+            end,
+    QhA = Ormqr("true", "true", A, Sizes),
+    is_near(rows(QhA, K), R),
+    is_near(Ormqr("true", "false", QhA, Sizes), A),
+    AhQ = Ormqr("false", "false", adjoint(A), Batch ++ [N, M]),
+    is_near(columns(AhQ, K), adjoint(R)),
+    is_near(Ormqr("false", "true", AhQ, Batch ++ [N, M]), adjoint(A)).
+
+%% The first column is reflected to minus its length where its first number is positive.
+sign_test() ->
+    A = tessera:tensor([[3.0, 1.0], [4.0, 2.0]]),
+    [Packed, Taus] = run("lapack_sgeqrf_ffi", "", [A], [{"f32", [2, 2]}], [{"f32", [2, 2]}, {"f32", [2]}]),
+    [[R, _], [V, _]] = tessera:to_list(Packed),
+    [Tau, Last] = tessera:to_list(Taus),
+    ?assertEqual([true, true, true, true], [abs(X - Y) < 1.0e-6 || {X, Y} <- [{R, -5.0}, {V, 0.5}, {Tau, 1.6}, {Last, 0.0}]]).
+
+lu_test_() ->
+    [{lists:flatten(io_lib:format("~s ~w", [E, Shape])), fun() -> lu(E, L, Shape) end}
+     || {E, L, _} <- letters(), Shape <- [{4, 4}, {5, 3}, {2, 4}, {1, 3}]].
+
+lu(E, L, {M, N} = Shape) ->
+    K = min(M, N),
+    A = matrix(Shape, E, 3),
+    [Packed, Pivots, Info] = run(["lapack_", L, "getrf_ffi"], "", [A], [{E, [M, N]}], [{E, [M, N]}, {"i32", [K]}, {"i32", []}]),
+    ?assertEqual(0, tessera:to_number(Info)),
+    Exchanged = lists:foldl(fun exchange/2, list_to_tuple(tessera:to_list(A)), lists:zip(lists:seq(1, K), tessera:to_list(Pivots))),
+    Below = part(columns(Packed, K), fun tessera:greater/2),
+    Ones = tessera:subtract(part(tessera:broadcast(1.0, {M, K}), fun tessera:greater_equal/2), part(tessera:broadcast(1.0, {M, K}), fun tessera:greater/2)),
+    is_near(times(tessera:add(Below, Ones), rows(upper(Packed), K)), tessera:tensor(tuple_to_list(Exchanged), tessera:type(A))),
+    ?assert(tessera:to_number(tessera:reduce_max(tessera:abs(Below))) < 1.000001).
+
+empty_test_() ->
+    [?_assertEqual([Empty, [], 0], [tessera:to_list(X) || X <- run("lapack_sgetrf_ffi", "", [tessera:broadcast(1.0, Shape)], [{"f32", tuple_to_list(Shape)}],
+                                                                 [{"f32", tuple_to_list(Shape)}, {"i32", [0]}, {"i32", []}])])
+     || {Shape, Empty} <- [{{0, 3}, []}, {{2, 0}, [[], []]}]].
+
+exchange({I, J}, Rows) -> setelement(I, setelement(J, Rows, element(I, Rows)), element(J, Rows)).
+
+eigh_test_() ->
+    [{lists:flatten([E, " ", Uplo]), fun() -> eigh(E, [L, Name], Uplo) end}
+     || {E, L, Name} <- [{"f32", "s", "sy"}, {"complex<f32>", "c", "he"}], Uplo <- "LU"].
+
+eigh(E, Name, Uplo) ->
+    A = matrix({2, 4, 4}, E, 5),
+    H = tessera:add(A, adjoint(A)),
+    Half = case Uplo of $U -> upper(H); $L -> part(H, fun tessera:greater_equal/2) end,
+    [V, W, _] = run(["lapack_", Name, "evd_ffi"], ["mode = ", code($V), ", uplo = ", code(Uplo)], [Half], [{E, [2, 4, 4]}],
+                    [{E, [2, 4, 4]}, {"f32", [2, 4]}, {"i32", [2]}]),
+    is_near(times(H, V), tessera:multiply(V, tessera:reshape(W, {2, 1, 4}))),
+    is_near(times(adjoint(V), H), times(times(adjoint(V), H), times(V, adjoint(V)))),
+    ?assertEqual(tessera:to_list(W), [lists:sort(Line) || Line <- tessera:to_list(W)]).
+
+svd_test_() ->
+    [{lists:flatten(io_lib:format("~s ~w ~w", [E, Shape, Full])), fun() -> svd(E, L, Shape, Full) end}
+     || {E, L, _} <- letters(), Shape <- [{4, 3}, {3, 5}], Full <- [true, false]].
+
+svd(E, L, {M, N} = Shape, Full) ->
+    K = min(M, N),
+    A = matrix(Shape, E, 8),
+    {P, Q} = case Full of true -> {M, N}; false -> {K, K} end,
+    [_, S, U, V, _] = run(["lapack_", L, "gesdd_ffi"], ["mode = ", code(case Full of true -> $A; false -> $S end)], [A], [{E, [M, N]}],
+                          [{E, [M, N]}, {"f32", [K]}, {E, [M, P]}, {E, [Q, N]}, {"i32", []}]),
+    is_near(times(tessera:multiply(columns(U, K), S), rows(V, K)), A),
+    ?assertEqual(tessera:to_list(S), lists:reverse(lists:sort(tessera:to_list(S)))).
+
+triangular_test_() ->
+    [{lists:flatten([E, " ", Side, Uplo, Trans, Diag]), fun() -> triangular(E, L, [Side, Uplo, Trans, Diag]) end}
+     || {E, L, _} <- letters(), Side <- "LR", Uplo <- "LU", Trans <- "NTC", Diag <- "NU"].
+
+triangular(E, L, [Side, Uplo, Trans, Diag]) ->
+    A = tessera:add(matrix({3, 3}, E, 9), tessera:multiply(2.0, eye())),
+    B = matrix({3, 3}, E, 11),
+    [X] = run(["lapack_", L, "trsm_ffi"], ["side = ", code(Side), ", uplo = ", code(Uplo), ", trans_x = ", code(Trans), ", diag = ", code(Diag)], [A, B],
+              [{E, [3, 3]}, {E, [3, 3]}], [{E, [3, 3]}]),
+    Strict = case Uplo of $U -> part(A, fun tessera:less/2); $L -> part(A, fun tessera:greater/2) end,
+    Diagonal = case Diag of $U -> eye(); $N -> tessera:multiply(A, eye()) end,
+    T = tessera:add(Strict, Diagonal),
+    Op = case Trans of $N -> T; $T -> tessera:transpose(T); $C -> adjoint(T) end,
+    is_near(case Side of $L -> times(Op, X); $R -> times(X, Op) end, B).
+
+eye() -> tessera:tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).
+
+%% ---- what is refused
+
+refused_test_() ->
+    A = matrix({3, 3}, "f32", 1),
+    F = {"f32", [3, 3]},
+    [?_test(tessera_test:raises(unimplemented, "the routine lapack_sgeev_ffi of LAPACK is not known", fun() -> run("lapack_sgeev_ffi", "", [A], [F], [F]) end)),
+     ?_test(tessera_test:raises(invalid_argument, "expected 1 operands and 2 results", fun() -> run("lapack_sgeqrf_ffi", "", [A], [F], [F]) end)),
+     ?_test(tessera_test:raises(unimplemented, "side is other than one of", fun() -> run("lapack_strsm_ffi", "", [A, A], [F, F], [F]) end)),
+     ?_test(tessera_test:raises(invalid_argument, "do not agree",
+                                fun() -> run("lapack_sorgqr_ffi", "", [A, matrix({4}, "f32", 1)], [F, {"f32", [4]}], [F]) end)),
+     ?_test(tessera_test:raises(invalid_argument, "expected the attributes left and transpose",
+                                fun() -> run("lapack_sormqr_ffi", "", [A, matrix({3}, "f32", 1), A], [F, {"f32", [3]}, F], [F]) end)),
+     ?_test(tessera_test:raises(invalid_argument, "and its matrix do not agree",
+                                fun() -> run("lapack_sormqr_ffi", "left = true, transpose = false", [A, matrix({3}, "f32", 1), matrix({2, 3}, "f32", 1)],
+                                             [F, {"f32", [3]}, {"f32", [2, 3]}], [F]) end)),
+     ?_test(tessera_test:raises(invalid_argument, "custom_call", fun() -> run("lapack_sgetrf_ffi", "", [A], [F], [F, {"i32", [4]}, {"i32", []}]) end))].
