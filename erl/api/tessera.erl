@@ -3160,10 +3160,10 @@ to_device(Other, _) -> tessera_array:no_tensor(to_device, Other).
 %% `memory(processes)' lists the processes that have made the tensors that are in memory now, those with the most bytes first. A process may have
 %% passed its tensors on, and have ended. `tensors' and `bytes' are exact for tensors of 64 KB and more; of smaller ones they are estimates, which
 %% are right on average: `estimated' is that part of `bytes'. `largest' is the largest tensor of 64 KB and more, `oldest_ms' the age of the oldest.
--spec memory(processes) -> [#{pid := pid() | undefined, name := atom(), is_alive := boolean(),
-                              tensors | bytes | estimated | largest | oldest_ms := non_neg_integer()}];
-            (atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
-                          devices | device_peaks := #{non_neg_integer() => integer()}}.
+-spec memory(processes | atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
+                                      devices | device_peaks := #{non_neg_integer() => integer()}} |
+                                    [#{pid := pid() | undefined, name := atom(), is_alive := boolean(),
+                                       tensors | bytes | estimated | largest | oldest_ms := non_neg_integer()}].
 memory(processes) -> tessera_memory:by_process();
 memory(Client) ->
     {Held, Peak, Devices} = tessera_error:check(memory, [Client], tessera_nif:client_memory(Client)),
