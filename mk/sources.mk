@@ -101,6 +101,10 @@ PASS_SRC := \
   c_src/pass/fuse_siblings.c \
   c_src/pass/normalize.c \
   c_src/pass/pipeline.c \
+  c_src/pass/loops.c \
+  c_src/pass/loops_build.c \
+  c_src/pass/loops_factors.c \
+  c_src/pass/loops_systems.c \
   c_src/pass/nest.c \
   c_src/pass/nest_build.c \
   c_src/pass/rewrite.c \

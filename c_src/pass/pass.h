@@ -51,5 +51,9 @@ ts_status ts_pass_cse(const ts_graph *in, const ts_pass_options *options, ts_gra
 ts_status ts_pass_dce(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 /* Replaces a general reduce by a while. */
 ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+/* Replaces factorizations that StableHLO has no op for by loops: for the compilers of other devices, not a part of the
+ * pipeline. False from ts_factor_loops_apply: the graph has none. */
+ts_status ts_pass_factor_loops(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+bool ts_factor_loops_apply(const ts_graph *graph);
 
 #endif

@@ -116,12 +116,22 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
   return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
 }
 
-static ts_status print(const ts_graph *graph, ts_text *out) {
+static ts_status print_folded(const ts_graph *graph, ts_text *out) {
   ts_graph *folded;
   ts_pass_options options = {.evaluate = evaluate};
   TS_TRY(ts_pass_fold(graph, &options, &folded));
   ts_status status = ts_graph_print_stablehlo(folded, out);
   ts_graph_destroy(folded);
+  return status;
+}
+
+static ts_status print(const ts_graph *graph, ts_text *out) {
+  ts_graph *plain;
+  ts_pass_options options = {0};
+  if (!ts_factor_loops_apply(graph)) return print_folded(graph, out);
+  TS_TRY(ts_pass_factor_loops(graph, &options, &plain));
+  ts_status status = print_folded(plain, out);
+  ts_graph_destroy(plain);
   return status;
 }
 

@@ -2,9 +2,12 @@
  * complex numbers, single matrices and batches, and sizes on both sides of each block size. Results are
  * judged (tool/judge.h), and compared with the values that a class says. */
 #include "exec/executable.h"
+#include "kernel/ref/ref.h"
 #include "matrix_classes.h"
+#include "pass/pass.h"
 #include "tensors.h"
 #include "testing.h"
+#include "tool/compare.h"
 #include "tool/judge.h"
 
 #define THRESHOLD 30
@@ -19,6 +22,7 @@ typedef struct trial {
   int batch;
   int64_t right; /* columns of the right side of a system */
   bool full, transpose, upper;
+  bool by_loops; /* run what the pass of that name makes */
   ts_graph *graph;
   ts_buffer *args[MOST_OPERANDS], *results[MOST_RESULTS];
 } trial;
@@ -108,6 +112,20 @@ static void fill(trial *t) {
   }
 }
 
+static void create_executable(const trial *t, ts_executable **exe) {
+  const ts_pass_options options = {.verify = true};
+  ts_graph *loops;
+  if (!t->by_loops) {
+    ck_assert_ok(ts_executable_create(t->graph, NULL, exe));
+    return;
+  }
+  ck_assert_ok(ts_pass_factor_loops(t->graph, &options, &loops));
+  ck_assert_ok(ts_graph_verify(loops));
+  ck_assert(!ts_factor_loops_apply(loops));
+  ck_assert_ok(ts_executable_create(loops, NULL, exe));
+  ts_graph_destroy(loops);
+}
+
 static void run(trial *t) {
   const ts_shape shapes[] = {SHAPE(t->batch, t->form.rows, t->form.cols), SHAPE(t->batch, t->form.rows, t->right)};
   const size_t operands = (size_t)ts_op_operands(t->op), results = (size_t)ts_op_results(t->op);
@@ -124,7 +142,7 @@ static void run(trial *t) {
   const ts_value_id first = test_add_op(t->graph, TS_ROOT, t->op, &attrs, params, operands);
   for (size_t i = 0; i < results; i++) ids[i] = first + (ts_value_id)i;
   ck_assert_ok(ts_graph_set_results(t->graph, TS_ROOT, ids, results));
-  ck_assert_ok(ts_executable_create(t->graph, NULL, &exe));
+  create_executable(t, &exe);
   ck_assert_ok(ts_executable_run(exe, t->args, operands, NULL, t->results));
   ts_executable_release(exe);
 }
@@ -165,8 +183,8 @@ static const ts_opcode ops[] = {
     TS_OP_QR, TS_OP_SVD, TS_OP_EIGH, TS_OP_LU, TS_OP_CHOLESKY, TS_OP_SOLVE, TS_OP_TRIANGULAR_SOLVE};
 enum { OPS = sizeof ops / sizeof *ops, ANY_SHAPE = 2 };
 
-static void try(const matrix_form *form, int op, int batch) {
-  trial t = {.op = ops[op], .form = *form, .batch = batch};
+static void try_form(const matrix_form *form, ts_opcode op, int batch, bool by_loops) {
+  trial t = {.op = op, .form = *form, .batch = batch, .by_loops = by_loops};
   t.right = 1 + (form->rows + form->cols) % 4 * 6;
   t.full = (form->rows + form->cols + batch) % 3 == 0;
   t.upper = form->rows % 3 == 1;
@@ -176,6 +194,8 @@ static void try(const matrix_form *form, int op, int batch) {
   judge(&t);
   drop(&t);
 }
+
+static void try(const matrix_form *form, int op, int batch) { try_form(form, ops[op], batch, false); }
 
 /* Every op that takes matrices of this shape. */
 static void try_all(const matrix_form *form, int batch) {
@@ -199,6 +219,28 @@ START_TEST(every_class)
       if (TEST_IS_SANITIZED && !testing_every_case() && (s + t + _i) % 3 != 0) continue; /* addresses have no class */
       try_all(&form, 1);
       if (shapes[s][0] <= 17 && shapes[s][1] <= 17) try_all(&form, BATCHED);
+    }
+}
+END_TEST
+
+/* The loops that stand for ops on other devices (pass/loops.h). */
+static const ts_opcode ops_of_loops[] = {TS_OP_QR, TS_OP_SVD, TS_OP_EIGH, TS_OP_LU, TS_OP_SOLVE, TS_OP_DETERMINANT};
+static const int shapes_of_loops[][2] = {{1, 1}, {2, 2}, {3, 3}, {8, 8}, {5, 3}, {3, 5}, {16, 9}, {9, 16}, {17, 17}};
+enum {
+  OPS_OF_LOOPS = sizeof ops_of_loops / sizeof *ops_of_loops,
+  SHAPES_OF_LOOPS = sizeof shapes_of_loops / sizeof *shapes_of_loops
+};
+
+START_TEST(every_class_by_loops)
+{
+  for (int t = 0; t < NUMBER_TYPES; t++)
+    for (int s = 0; s < SHAPES_OF_LOOPS; s++) {
+      const matrix_form form = {(matrix_class)_i, &number_types[t], shapes_of_loops[s][0], shapes_of_loops[s][1],
+                                false};
+      for (int op = 0; op < (form.rows == form.cols ? OPS_OF_LOOPS : ANY_SHAPE); op++) {
+        try_form(&form, ops_of_loops[op], 1, true);
+        if (s % 4 == 1) try_form(&form, ops_of_loops[op], 3, true);
+      }
     }
 }
 END_TEST
@@ -260,17 +302,19 @@ static void scale_columns(const trial *t, int power) {
 
 START_TEST(determinants_beyond_the_range)
 {
-  const number_type *type = &number_types[_i];
+  const number_type *type = &number_types[_i % WIDE_TYPES]; /* first by the routine, then by loops */
   const int sizes[] = {4, 9, 16, 33, 47, ts_dtype_is_complex(type->dtype) ? 50 : 66}, batches[] = {1, BATCHED};
   for (int i = 0; i < 10; i++) { /* large ones alone */
     const int64_t n = sizes[i % 6];
     trial t = {.op = TS_OP_DETERMINANT, .form = {NOISE, type, n, n, false}, .batch = batches[i / 6]};
     ts_executable *exe;
     ts_buffer *scaled;
+    t.by_loops = _i >= WIDE_TYPES;
+    if (t.by_loops && (i % 2 || n > 16)) continue;
     run(&t);
     for (int sign = -1; sign <= 1; sign += 2) {
       scale_columns(&t, sign * type->most * 2 / 5);
-      ck_assert_ok(ts_executable_create(t.graph, NULL, &exe));
+      create_executable(&t, &exe);
       ck_assert_ok(ts_executable_run(exe, t.args, 1, NULL, &scaled));
       ck_assert_ok(ts_judge(ts_graph_op(t.graph, 0), t.args, &scaled));
       for (int64_t b = 0; b < t.batch; b++) {
@@ -291,13 +335,59 @@ START_TEST(determinants_beyond_the_range)
 }
 END_TEST
 
+static void check_nan(const matrix_form *form, ts_opcode op) {
+  trial t = {.op = op, .form = *form, .batch = 3, .right = 2, .by_loops = true};
+  run(&t);
+  for (uint32_t i = 0; i < (uint32_t)ts_op_results(op); i++) ts_buffer_release(t.results[i]);
+  ts_scalar_store(form->type->dtype, ts_scalar_from_f64(form->type->dtype, (double)NAN), t.args[0]->data);
+  ts_executable *exe;
+  create_executable(&t, &exe);
+  ck_assert_ok(ts_executable_run(exe, t.args, (size_t)ts_op_operands(op), NULL, t.results));
+  ts_executable_release(exe);
+  judge(&t);
+  drop(&t);
+}
+
+static void check_empty(const matrix_form *form, ts_opcode op, int batch) {
+  for (int full = 0; full < 2; full++) {
+    trial t = {.op = op, .form = *form, .batch = batch, .full = full, .by_loops = true};
+    ts_buffer *expected[MOST_RESULTS];
+    char message[TS_COMPARE_TEXT];
+    run(&t);
+    ck_assert_ok(ts_ref_run(t.graph, t.args, (size_t)ts_op_operands(op), ts_pool_default(), expected));
+    for (int i = 0; i < ts_op_results(op); i++) {
+      ck_assert_msg(ts_compare_buffers(t.results[i], expected[i], 1, message), "%s, result %d: %s", ts_op_name(op), i,
+                    message);
+      ts_buffer_release(expected[i]);
+    }
+    drop(&t);
+  }
+}
+
+START_TEST(loops_without_numbers)
+{
+  const int empty[][2] = {{0, 0}, {0, 3}, {3, 0}};
+  for (int op = 0; op < OPS_OF_LOOPS; op++) {
+    const matrix_form square = {NOISE, &number_types[_i], 3, 3, false};
+    check_nan(&square, ops_of_loops[op]);
+    check_empty(&square, ops_of_loops[op], 0);
+    for (int s = 0; s < (op < ANY_SHAPE ? 3 : 1); s++) {
+      const matrix_form form = {ZERO, &number_types[_i], empty[s][0], empty[s][1], false};
+      check_empty(&form, ops_of_loops[op], 2);
+    }
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("matrix_classes");
   TCase *tests = tcase_create("classes");
   tcase_set_timeout(tests, 240);
   tcase_add_loop_test(tests, every_class, 0, CLASSES);
+  tcase_add_loop_test(tests, every_class_by_loops, 0, CLASSES);
   tcase_add_loop_test(tests, large_matrices, 0, OF_LARGE);
-  tcase_add_loop_test(tests, determinants_beyond_the_range, 0, WIDE_TYPES);
+  tcase_add_loop_test(tests, determinants_beyond_the_range, 0, 2 * WIDE_TYPES);
+  tcase_add_loop_test(tests, loops_without_numbers, 0, NUMBER_TYPES);
   tcase_add_test(tests, a_tall_matrix_of_ones);
   tcase_add_test(tests, a_column_of_least_numbers);
   suite_add_tcase(suite, tests);

@@ -11,7 +11,7 @@ all_test_() ->
             end,
      [fun opens/0, fun says_what_is_wrong/0, fun is_configured/0, fun moves/0, fun refuses/0, fun donates/0, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
-      [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1]]]}.
+      [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1]]]}.
 
 manners() -> [{plugin_inline, inline}, {plugin_late, late}, {plugin_mixed, mixed}].
 
@@ -104,7 +104,35 @@ moves() ->
 
 %% What the interface cannot do is an error that says what.
 refuses() ->
-    raises(unimplemented, "lu", fun() -> tessera:lu(on(plugin_mixed, [[1.0, 2.0], [3.0, 4.0]])) end).
+    Text = <<"graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = callback %0 {index = 0} {\n    types() {\n"
+             "      %9 = constant 0.0 : f32[3]\n      return %9\n    }\n  } : f32[3]\n  return %1\n}\n">>,
+    ?assertMatch({error, #{code := unimplemented, message := <<"callback has no form in StableHLO">>}},
+                 tessera_run:compile(tessera_nif:parse(Text), [{client, plugin_mixed}])).
+
+%% StableHLO has no such ops: they are loops there.
+factors(Client) ->
+    List = [[4.0, 1.0, 2.0], [1.0, -3.0, 0.5], [2.0, 0.5, 3.0]],
+    A = on(Client, List),
+    Host = tessera:tensor(List),
+    Near = fun(X, Y) -> ?assert(tessera:to_number(tessera:all_close(tessera:to_device(X, {host, 0}), Y, #{atol => 1.0e-5})) =:= 1) end,
+    Product = fun(Factors) -> lists:foldl(fun(F, P) -> tessera:matmul(P, F) end, hd(Factors), tl(Factors)) end,
+    {P, L, U} = tessera:lu(A),
+    Near(Product([P, L, U]), Host),
+    {Q, R} = tessera:qr(A),
+    Near(Product([Q, R]), Host),
+    {Values, Vectors} = tessera:eigh(A),
+    {HostValues, HostVectors} = tessera:eigh(Host),
+    Near(Values, HostValues),
+    Near(Vectors, HostVectors),
+    {Left, Singular, Right} = tessera:svd(A),
+    Near(Singular, tessera:abs(HostValues)),
+    Near(Product([tessera:multiply(Left, Singular), Right]), Host),
+    Near(tessera:solve(A, on(Client, [1.0, 2.0, 3.0])), tessera:solve(Host, tessera:tensor([1.0, 2.0, 3.0]))),
+    Near(tessera:determinant(A), tessera:determinant(Host)),
+    Inside = tessera:jit(fun(X) -> tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 2) end,
+                                                 fun({I, Y}) -> {tessera:add(I, 1), tessera:solve(A, Y)} end) end, at(Client)),
+    {_, Solved} = Inside(A),
+    Near(Solved, tessera:inverse(Host)).
 
 donates() ->
     F = tessera:jit(fun(X) -> tessera:add(X, 1) end, (at(plugin_mixed))#{donate => [1]}),
