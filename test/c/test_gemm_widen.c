@@ -3,6 +3,8 @@
 #include "kernel/gemm/gemm_widen.h"
 #include "testing.h"
 
+#include <math.h>
+
 static const ts_dtype types[] = {TS_S2, TS_S4,  TS_S8,  TS_S16,  TS_U2, TS_U4,
                                  TS_U8, TS_U16, TS_F16, TS_BF16, TS_F8, TS_F8E4M3FN};
 enum { COUNT_OF_ALL = 1 << 16, ROWS = 64, COLUMNS = COUNT_OF_ALL / ROWS };
@@ -80,12 +82,37 @@ START_TEST(rounding)
 }
 END_TEST
 
+/* The same floats become numbers of the narrow types; integers lose their upper bits. */
+START_TEST(narrowing)
+{
+  static const ts_dtype to[] = {TS_F16, TS_BF16, TS_S8, TS_U8, TS_S16, TS_U16};
+  static const uint32_t ends[] = {0, 1, 0xFFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
+  const ts_dtype type = to[_i / 2];
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  const gemm_widen *with = class_of(_i % 2);
+  for (size_t e = 0; with && e < sizeof ends / sizeof *ends; e++) {
+    for (uint32_t i = 0; i < COUNT_OF_ALL; i++) wide[i] = ts_f32_from_bits(i << 16 | ends[e]);
+    with->narrow(type, wide, COUNT_OF_ALL, narrow);
+    for (uint32_t i = 0; i < COUNT_OF_ALL; i++) {
+      const uint32_t bits = i << 16 | ends[e];
+      const double x = (double)ts_f32_from_bits(bits);
+      const ts_scalar want = ts_dtype_is_float(type) ? ts_scalar_from_f64(type, x) : ts_scalar_from_u64(type, bits);
+      const ts_scalar got = ts_scalar_load(type, narrow + i * size);
+      const bool is_nan = ts_dtype_is_float(type) && x != x && isnan(ts_scalar_to_f64(type, got));
+      ck_assert_msg(is_nan || got.bits == want.bits, "%s of %x: %llx, expected %llx", ts_dtype_name(type), bits,
+                    (unsigned long long)got.bits, (unsigned long long)want.bits);
+    }
+  }
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("gemm_widen");
   TCase *t = tcase_create("conversions");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, every_number, 0, 2 * (int)(sizeof types / sizeof *types));
   tcase_add_loop_test(t, rounding, 0, 4);
+  tcase_add_loop_test(t, narrowing, 0, 12);
   suite_add_tcase(s, t);
   return s;
 }

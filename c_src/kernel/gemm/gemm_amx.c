@@ -82,8 +82,11 @@ static void set_register(configuration *c, int index, int64_t rows, int64_t cols
 }
 
 /* The sizes of registers for `steps` of k. A register without rows or columns is one of one element, and not used. */
-static void configure(const gemm_amx_tile *t, int64_t steps) {
+static void configure(gemm_amx_tile *t, int64_t steps) {
   _Alignas(64) configuration c = {.palette = 1};
+  const int64_t sizes = steps << 16 | t->rows << 8 | t->cols;
+  if (t->sizes == sizes) return;
+  t->sizes = sizes;
   const int64_t upper = gemm_min(UNIT, t->rows), lower = gemm_max(1, t->rows - UNIT);
   const int64_t left = gemm_min(UNIT, t->cols), right = gemm_max(1, t->cols - UNIT);
   set_register(&c, 0, upper, left);
@@ -160,7 +163,7 @@ static void sum_all(const char *lhs, const char *rhs, int64_t chains) {
 }
 
 /* Chains of `steps` terms each, from step `first` of k on. */
-static void run_chains(const gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {
+static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {
   const quarters has = {t->cols > UNIT, t->rows > UNIT};
   const char *lhs = t->lhs + first * PANEL * 4, *rhs = t->rhs + first * PANEL * 4;
   configure(t, steps);
@@ -200,7 +203,7 @@ static void run_slowly(const gemm_amx_tile *t) {
     for (int64_t r = 0; r < t->rows; r++) run_row_slowly(t, r, first);
 }
 
-void ts_gemm_amx_run(const gemm_amx_tile *t) {
+void ts_gemm_amx_run(gemm_amx_tile *t) {
   const int64_t whole = t->k / UNIT, rest = t->k % UNIT;
   if (t->has_tiny) {
     run_slowly(t);
@@ -222,7 +225,7 @@ bool ts_gemm_amx_has_tiny(const char *panels, int64_t elements) { return panels 
 bool ts_gemm_amx_pack_left(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
   return p && source && panels && units + k < 0;
 }
-void ts_gemm_amx_run(const gemm_amx_tile *t) { (void)t; }
+void ts_gemm_amx_run(gemm_amx_tile *t) { (void)t; }
 void ts_gemm_amx_end(void) {}
 
 #endif

@@ -11,6 +11,9 @@
 
 #include "kernel/gemm/gemm_internal.h"
 
+/* Steps of k for which a panel of lhs stays in L1 while panels of rhs pass through it. */
+enum { TS_GEMM_AMX_STEPS = 128 };
+
 /* Sets the sizes of tiles: the rows of a panel of lhs, and the columns of a panel of rhs. */
 void ts_gemm_amx_set_geometry(ts_gemm_geometry *out);
 
@@ -28,8 +31,9 @@ typedef struct gemm_amx_tile {
   char *out;             /* floats */
   int64_t out_stride;    /* bytes */
   bool adds, has_tiny;
+  int64_t sizes; /* of the thread's tile registers; 0 before the first tile, and after ts_gemm_amx_end */
 } gemm_amx_tile;
-void ts_gemm_amx_run(const gemm_amx_tile *tile);
+void ts_gemm_amx_run(gemm_amx_tile *tile);
 
 /* Tells the CPU that the thread's tile registers hold nothing. Comes after ts_gemm_amx_run. */
 void ts_gemm_amx_end(void);

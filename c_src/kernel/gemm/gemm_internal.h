@@ -113,10 +113,10 @@ void ts_gemm_pack_native(const gemm_pack *pack, const char *source, int64_t unit
  * function fills. */
 void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, int64_t k, char *panel);
 
+/* ---- gemm_widen.c ---- */
+
 /* Rounds or truncates a row of 32-bit results to `dtype`. */
 void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out);
-
-/* ---- gemm_widen.c ---- */
 
 /* ts_gemm_pack of elements that are converted to f32 or f64, and perhaps scaled. */
 void ts_gemm_pack_widened(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,

@@ -1,4 +1,4 @@
-/* Packs operands whose elements keep their value, and rounds results. */
+/* Packs operands whose elements keep their value. */
 #include "kernel/gemm/gemm_internal.h"
 
 #include <string.h>
@@ -15,29 +15,6 @@ static uint32_t widen_bf16(uint16_t v) { return (uint32_t)v << 16; }
 static uint32_t widen_f16(uint16_t v) {
   uint32_t magnitude = (uint32_t)(v & 0x7FFF) << 13, special = magnitude >= 0x0F800000u ? 0x7F800000u : 0;
   return ts_f32_bits(ts_f32_from_bits(magnitude) * 0x1p112f) | special | (uint32_t)(v & 0x8000) << 16;
-}
-
-static uint8_t narrow_8(uint32_t v) { return (uint8_t)v; }
-static uint16_t narrow_16(uint32_t v) { return (uint16_t)v; }
-
-/* All NaNs become one: AMX makes others than the other kernels do. */
-static uint16_t narrow_bf16(uint32_t v) {
-  uint32_t rounded = v + 0x7FFF + (v >> 16 & 1), quiet = 0x7FC00000u;
-  return (uint16_t)(((v & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded) >> 16);
-}
-
-static uint16_t narrow_f16(uint32_t v) {
-  uint32_t sign = v >> 16 & 0x8000, magnitude = v & 0x7FFFFFFFu, result;
-  if (magnitude > 0x7F800000u) {
-    result = 0x7E00;
-  } else if (magnitude >= 0x47800000u) { /* 65536 and up */
-    result = 0x7C00;
-  } else if (magnitude >= 0x38800000u) { /* normal; a carry out of the largest gives infinity */
-    result = (magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
-  } else { /* one unit in the last place of 0.5f is the smallest subnormal: the addition rounds */
-    result = ts_f32_bits(ts_f32_from_bits(magnitude) + 0.5f) - ts_f32_bits(0.5f);
-  }
-  return (uint16_t)(sign | result);
 }
 
 /* ---- one panel, element by element ---- */
@@ -348,20 +325,5 @@ void ts_gemm_pack_native(const gemm_pack *pack, const char *source, int64_t unit
     } else {
       element_by_element(pack, from, here, k, panels + panel * panel_bytes);
     }
-  }
-}
-
-#define NARROW(type, convert) \
-  for (int64_t i = 0; i < count; i++) ((type *)out)[i] = convert(((const uint32_t *)source)[i])
-
-void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out) {
-  switch (dtype) {
-  case TS_F16: NARROW(uint16_t, narrow_f16); break;
-  case TS_BF16: NARROW(uint16_t, narrow_bf16); break;
-  case TS_S16:
-  case TS_U16: NARROW(uint16_t, narrow_16); break;
-  case TS_S8:
-  case TS_U8: NARROW(uint8_t, narrow_8); break;
-  default: break; /* no narrow type of products (ts_gemm_has_type) */
   }
 }

@@ -56,6 +56,7 @@ static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(valu
 static void plan_k(plan *p) {
   const int64_t unit = p->run->chain < p->shape.k ? p->run->chain : p->run->gemm->complex ? 2 : 1;
   int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
+  if (p->run->gemm->amx) most = TS_GEMM_AMX_STEPS;
   most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
   p->kc = round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);

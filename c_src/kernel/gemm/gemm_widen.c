@@ -22,6 +22,10 @@ const gemm_widen *ts_gemm_widen_host(void) {
   return &ts_gemm_widen_base;
 }
 
+void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out) {
+  ts_gemm_widen_host()->narrow(dtype, source, count, out);
+}
+
 /* A conversion of the elements of one panel. */
 typedef struct widening {
   const gemm_widen *with;

@@ -23,6 +23,9 @@ typedef struct gemm_widen {
   void (*to_f64)(const gemm_widen_rows *rows);
   /* Rounds floats to numbers of f16 or bf16; nothing for other types. */
   void (*round)(const gemm_widen_rows *rows, ts_dtype type);
+  /* Rounds floats to a narrow type, or truncates integers of 32 bits; nothing for other types. All NaNs of bf16 become
+   * one: AMX makes others than the other kernels do. */
+  void (*narrow)(ts_dtype type, const void *from, int64_t count, void *out);
   /* The sums of GEMM_PAIR_CHAINS chains of TS_CONTRACT_CHAIN products each, of two contiguous vectors of f32 or f64:
    * side by side, since each waits for its last product. */
   void (*chains_f32)(const float *x, const float *v, float *out);

@@ -126,6 +126,40 @@ static void ISA(round)(const gemm_widen_rows *c, ts_dtype type) {
   if (type == TS_F16) ROUND(rounded_f16)
 }
 
+static inline uint16_t narrow_bf16(uint32_t v) {
+  uint32_t rounded = v + 0x7FFF + (v >> 16 & 1);
+  return (uint16_t)(((v & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : rounded) >> 16);
+}
+
+static inline uint16_t narrow_f16(uint32_t v) {
+  uint32_t sign = v >> 16 & 0x8000, magnitude = v & 0x7FFFFFFFu;
+  /* a carry out of the largest number gives infinity */
+  uint32_t normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
+  uint32_t subnormal = ts_f32_bits(ts_f32_from_bits(magnitude) + 0.5f) - ts_f32_bits(0.5f); /* as rounded_f16 has it */
+  uint32_t finite = magnitude >= 0x38800000u ? normal : subnormal;
+  uint32_t result = magnitude >= 0x47800000u ? 0x7C00 : finite;
+  return (uint16_t)(sign | (magnitude > 0x7F800000u ? 0x7E00 : result));
+}
+
+#define NARROW(type, convert)                                  \
+  do {                                                         \
+    type *restrict to = (type *)out;                           \
+    for (int64_t i = 0; i < count; i++) to[i] = convert(x[i]); \
+  } while (0)
+
+static void ISA(narrow)(ts_dtype dtype, const void *from, int64_t count, void *out) {
+  const uint32_t *restrict x = (const uint32_t *)from;
+  switch (dtype) {
+  case TS_F16: NARROW(uint16_t, narrow_f16); break;
+  case TS_BF16: NARROW(uint16_t, narrow_bf16); break;
+  case TS_S16:
+  case TS_U16: NARROW(uint16_t, (uint16_t)); break;
+  case TS_S8:
+  case TS_U8: NARROW(uint8_t, (uint8_t)); break;
+  default: break; /* no narrow type of products (ts_gemm_has_type) */
+  }
+}
+
 #ifdef HAS_FMA
 #define STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
 #define STEP_F64(a, b, sum) __builtin_fma(a, b, sum)
@@ -144,7 +178,8 @@ static void ISA(round)(const gemm_widen_rows *c, ts_dtype type) {
 static void ISA(chains_f32)(const float *x, const float *v, float *out) { CHAINS(float, STEP_F32) }
 static void ISA(chains_f64)(const double *x, const double *v, double *out) { CHAINS(double, STEP_F64) }
 
-const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32), ISA(to_f64), ISA(round), ISA(chains_f32), ISA(chains_f64)};
+const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32), ISA(to_f64),     ISA(round),
+                                       ISA(narrow), ISA(chains_f32), ISA(chains_f64)};
 
 #undef CONVERT_ROW
 #undef STEP_F32
@@ -154,3 +189,4 @@ const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32), ISA(to_f64), ISA(round), ISA
 #undef CONVERT
 #undef CONVERT_F64
 #undef ROUND
+#undef NARROW
