@@ -2,6 +2,7 @@
  * pairs, as the digits of a binary number are carried: the sum of 2^i blocks waits for the next one. Where a result is
  * small, many blocks are the batch of one product, so that all threads have work. */
 #include "kernel/gemm/gemm_internal.h"
+#include "kernel/gemm/gemm_widen.h"
 
 #include <string.h>
 
@@ -40,9 +41,9 @@ typedef struct long_plan {
 
 static void add_row(const long_plan *p, char *to, const char *from, int64_t count) {
   if (p->f64)
-    for (int64_t i = 0; i < count; i++) ((double *)(void *)to)[i] += ((const double *)(const void *)from)[i];
+    ts_gemm_widen_host()->add_f64((const double *)(const void *)from, count, (double *)(void *)to);
   else
-    for (int64_t i = 0; i < count; i++) ((float *)(void *)to)[i] += ((const float *)(const void *)from)[i];
+    ts_gemm_widen_host()->add_f32((const float *)(const void *)from, count, (float *)(void *)to);
 }
 
 static char *row_at(const long_plan *p, const place *a, int64_t row) {

@@ -155,12 +155,12 @@ static void pack_task(void *arg, int64_t index, int worker) {
 
 /* Adds the results of a chain to the earlier results. */
 static void add_results(const vector_plan *p, const char *chain, int64_t count, char *out) {
-  const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
+  const gemm_widen *with = ts_gemm_widen_host();
   for (int i = 0; i < p->items; i++, chain += TS_GEMM_ITEM_BYTES, out += TS_GEMM_ITEM_BYTES) {
-    const float *a = (const float *)(const void *)chain;
-    const double *b = (const double *)(const void *)chain;
-    for (int64_t r = 0; r < count && !f64; r++) ((float *)(void *)out)[r] += a[r];
-    for (int64_t r = 0; r < count && f64; r++) ((double *)(void *)out)[r] += b[r];
+    if (p->run->gemm->compute == TS_GEMM_F64)
+      with->add_f64((const double *)(const void *)chain, count, (double *)(void *)out);
+    else
+      with->add_f32((const float *)(const void *)chain, count, (float *)(void *)out);
   }
 }
 

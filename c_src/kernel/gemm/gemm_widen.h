@@ -26,6 +26,9 @@ typedef struct gemm_widen {
   /* Rounds floats to a narrow type, or truncates integers of 32 bits; nothing for other types. All NaNs of bf16 become
    * one: AMX makes others than the other kernels do. */
   void (*narrow)(ts_dtype type, const void *from, int64_t count, void *out);
+  /* Adds a row of results to another. */
+  void (*add_f32)(const float *from, int64_t count, float *to);
+  void (*add_f64)(const double *from, int64_t count, double *to);
   /* The sums of GEMM_PAIR_CHAINS chains of TS_CONTRACT_CHAIN products each, of two contiguous vectors of f32 or f64:
    * side by side, since each waits for its last product. */
   void (*chains_f32)(const float *x, const float *v, float *out);

@@ -160,6 +160,14 @@ static void ISA(narrow)(ts_dtype dtype, const void *from, int64_t count, void *o
   }
 }
 
+static void ISA(add_f32)(const float *restrict from, int64_t count, float *restrict to) {
+  for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+static void ISA(add_f64)(const double *restrict from, int64_t count, double *restrict to) {
+  for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
 #ifdef HAS_FMA
 #define STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
 #define STEP_F64(a, b, sum) __builtin_fma(a, b, sum)
@@ -178,8 +186,8 @@ static void ISA(narrow)(ts_dtype dtype, const void *from, int64_t count, void *o
 static void ISA(chains_f32)(const float *x, const float *v, float *out) { CHAINS(float, STEP_F32) }
 static void ISA(chains_f64)(const double *x, const double *v, double *out) { CHAINS(double, STEP_F64) }
 
-const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32), ISA(to_f64),     ISA(round),
-                                       ISA(narrow), ISA(chains_f32), ISA(chains_f64)};
+const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32),  ISA(to_f64),  ISA(round),      ISA(narrow),
+                                       ISA(add_f32), ISA(add_f64), ISA(chains_f32), ISA(chains_f64)};
 
 #undef CONVERT_ROW
 #undef STEP_F32
