@@ -110,7 +110,7 @@ PLUGIN := $(B)/pjrt_tessera.so
 
 .PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-accelerator accuracy fuzz fuzz-run
 .PHONY: plugin
-.PHONY: test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
+.PHONY: test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla test-stablehlo example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -560,6 +560,10 @@ xla-cases: all $(B)/xla_cases
 
 test-xla: xla-cases
 	$(Q)JAX_PLATFORMS=cpu $(or $(PEERS),python3) test/xla/run.py $(B)/xla/cases
+
+# StableHLO's own programs: STABLEHLO is a copy of its repository. WORDS: those whose files' names contain one.
+test-stablehlo:
+	$(Q)test/stablehlo/judge.escript "$(STABLEHLO)" $(WORDS)
 
 # The same programs on the first device of a plugin, of which PJRT_PLUGIN is the file. $(PEERS) needs ml_dtypes and numpy.
 PJRT_CASES_OBJ := $(B)/test/pjrt/cases.o

@@ -82,6 +82,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_order.c \
   c_src/stablehlo/make_reduce.c \
   c_src/stablehlo/make_sort.c \
+  c_src/stablehlo/make_special.c \
   c_src/stablehlo/mlir_attr.c \
   c_src/stablehlo/mlir_lex.c \
   c_src/stablehlo/mlir_parse.c \

@@ -167,6 +167,7 @@ static ts_status convert(const make_call *m) {
   TS_TRY(make_count_operands(m, 1));
   const mlir_type *type = &m->op->types.data[0];
   if (type->is_bool && !m->operands[0].is_bool) {
+    if (ts_dtype_is_complex(make_value_of(m, id)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, id, &id));
     TS_TRY(make_integer(m, id, 0, &zero));
     TS_TRY(make_binary(m, TS_OP_NOT_EQUAL, id, zero, &id));
   } else {
@@ -607,6 +608,10 @@ static const struct {
     {"stablehlo.gather", make_in_gather},
     {"stablehlo.scatter", make_in_scatter},
     {"stablehlo.sort", make_in_sort},
+    {"chlo.lgamma", make_in_special},
+    {"chlo.digamma", make_in_special},
+    {"chlo.next_after", make_in_special},
+    {"stablehlo.reduce_precision", make_in_special},
     {"stablehlo.dynamic_broadcast_in_dim", make_in_dynamic},
     {"stablehlo.dynamic_reshape", make_in_dynamic},
     {"stablehlo.dynamic_iota", make_in_dynamic},

@@ -75,6 +75,7 @@ decide() {
   "cd examples/first" | "mix "* | "iex "* | "elixir examples/"*) leave "needs Hex: test/nx/docs_test.exs runs it with a local Nx" ;;
   *" --batch LINES") run "echo '$work/out $work/file' >$work/lines && ${command/LINES/$work/lines}" ;;
   "docker "*) if docker info >/dev/null 2>&1; then run "$command"; else leave "needs Docker"; fi ;;
+  *STABLEHLO=*) leave "needs a copy of StableHLO's repository" ;;
   *PJRT_PLUGIN=*) leave "needs a plugin: test_platform and tessera_pjrt_tests have one of their own" ;;
   *build-without-docker.sh*)
     if [ -n "${IMAGE_ROOT:-}" ]; then run "NX_LIBS=$nx ${command/FOLDER/$IMAGE_ROOT}"; else leave "set IMAGE_ROOT"; fi ;;

@@ -70,6 +70,57 @@ lapack_refused_test_() ->
              {invalid_argument, "expected 2 operands and 1 results", "strsm", "", ["tensor<2x2xf32>"]},
              {invalid_argument, "its result is s32[2], and the text says s32[3]", "sgetrf", "", ["tensor<2x2xf32>", "tensor<3xi32>", "tensor<i32>"]}]].
 
+%% ---- functions that are made of ops
+
+run(Body, Type, Arguments) ->
+    Text = ["func.func @main(", lists:join(", ", ["%x" ++ integer_to_list(I) ++ ": " ++ Type || I <- lists:seq(1, length(Arguments))]), ") -> ", Type,
+            " {\n  %0 = ", Body, "\n  return %0 : ", Type, "\n}"],
+    [Result] = (tessera_stablehlo:function(iolist_to_binary(Text)))(Arguments),
+    Result.
+
+%% lgamma(n + 1) is log(n!), digamma(n + 1) the sum of 1/k, less Euler's constant; both by their reflections below 1/2.
+gamma_test() ->
+    Near = fun(Expected, Got) -> [?assertMatch({_, D} when D < 1.0e-12, {X, abs(X - Y) / (1 + abs(X))}) || {X, Y} <- lists:zip(Expected, Got)] end,
+    Lgamma = fun(Xs) -> tessera:to_list(run("chlo.lgamma %x1 : tensor<" ++ integer_to_list(length(Xs)) ++ "xf64> -> tensor<" ++ integer_to_list(length(Xs)) ++ "xf64>",
+                                            "tensor<" ++ integer_to_list(length(Xs)) ++ "xf64>", [tessera:tensor(Xs, f64)])) end,
+    Digamma = fun(Xs) -> tessera:to_list(run("chlo.digamma %x1 : tensor<" ++ integer_to_list(length(Xs)) ++ "xf64> -> tensor<" ++ integer_to_list(length(Xs)) ++ "xf64>",
+                                             "tensor<" ++ integer_to_list(length(Xs)) ++ "xf64>", [tessera:tensor(Xs, f64)])) end,
+    Near([math:log(lists:foldl(fun(I, P) -> I * P end, 1, lists:seq(1, N))) || N <- lists:seq(1, 20)], Lgamma([N + 1.0 || N <- lists:seq(1, 20)])),
+    Pi = math:pi(),
+    Near([math:log(Pi) / 2, math:log(2 * math:sqrt(Pi)), math:log(4 * math:sqrt(Pi) / 3)], Lgamma([0.5, -0.5, -1.5])),
+    ?assertEqual([infinity, infinity, infinity, infinity, nan], Lgamma([0.0, -3.0, infinity, neg_infinity, nan])),
+    Euler = 0.57721566490153286061,
+    Near([lists:sum([1 / K || K <- lists:seq(1, N)]) - Euler || N <- lists:seq(1, 20)], Digamma([N + 1.0 || N <- lists:seq(1, 20)])),
+    Near([-Euler - 2 * math:log(2), 2 - Euler - 2 * math:log(2)], Digamma([0.5, -0.5])),
+    ?assertEqual([nan, nan, nan], Digamma([0.0, -2.0, nan])).
+
+%% The next float of each is what its bits say.
+next_after_test() ->
+    Xs = [1.0, -1.0, 0.0, 0.0, 2.0, -2.0, 3.0, nan, 1.0], Ys = [2.0, 2.0, 1.0, -1.0, 2.0, neg_infinity, 0.0, 1.0, nan],
+    Got = run("chlo.next_after %x1, %x2 : tensor<9xf32>, tensor<9xf32> -> tensor<9xf32>", "tensor<9xf32>", [tessera:tensor(Xs), tessera:tensor(Ys)]),
+    ?assertEqual([16#3f800001, 16#bf7fffff, 1, 16#80000001, 16#40000000, 16#c0000001, 16#403fffff],
+                 lists:sublist(tessera:to_list(tessera:bitcast(Got, u32)), 7)),
+    ?assertEqual([nan, nan], lists:nthtail(7, tessera:to_list(Got))).
+
+%% f32 with the bits of f16 is what a conversion to f16 and back gives, but for numbers that are subnormal there.
+reduce_precision_test() ->
+    Xs = [1.0, 1.0009765, 1.00048828125, 1.00146484375, -3.14159, 65504.0, 65519.9, 65520.0, -1.0e9, 6.1035e-5, 1.0e-6, nan, infinity],
+    X = tessera:tensor(Xs),
+    Format = fun(F) -> tessera:to_list(run("stablehlo.reduce_precision %x1, format = " ++ F ++ " : tensor<13xf32>", "tensor<13xf32>", [X])) end,
+    Half = tessera:to_list(tessera:as_type(tessera:as_type(X, f16), f32)),
+    ?assertEqual([if V == 1.0e-6 -> 0.0; V == 6.1035e-5 -> 6.103515625e-5; true -> H end || {V, H} <- lists:zip(Xs, Half)], Format("e5m10")),
+    ?assertEqual(tessera:to_list(tessera:as_type(tessera:as_type(X, bf16), f32)), Format("e8m7")),
+    ?assertEqual(tessera:to_list(X), Format("e8m23")),
+    ?assertEqual([infinity, infinity], lists:nthtail(11, Format("e5m0"))),
+    tessera_test:raises(invalid_argument, "a bit or more of the exponent", fun() -> Format("e0m3") end).
+
+%% To i1 a complex number is its real part.
+complex_truth_test() ->
+    Text = <<"func.func @main(%x: tensor<3xcomplex<f32>>) -> tensor<3xi1> {\n"
+             "  %0 = stablehlo.convert %x : (tensor<3xcomplex<f32>>) -> tensor<3xi1>\n  return %0 : tensor<3xi1>\n}">>,
+    [Truth] = (tessera_stablehlo:function(Text))([tessera:complex(tessera:tensor([-1.0, 0.0, 1.0]), tessera:tensor([0.0, 1.0, 0.0]))]),
+    ?assertEqual([1, 0, 1], tessera:to_list(Truth)).
+
 %% ---- sizes that are symbols
 
 %% One artifact serves each size: arguments of two sizes give what XLA computed.

@@ -1,0 +1,291 @@
+/* Functions that are made of ops: lgamma and digamma by Lanczos' approximation, next_after and reduce_precision by the
+ * bits of floats. */
+#include "stablehlo/make.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- pieces */
+
+static ts_status number(const make_call *m, ts_value_id like, double x, ts_value_id *out) {
+  const ts_value *value = make_value_of(m, like);
+  const ts_dtype type = value->dtype;
+  ts_shape shape;
+  ts_shape_copy(&shape, value->shape);
+  return ts_graph_constant(m->r->graph, m->region, type, &shape, ts_scalar_from_f64(type, x), out);
+}
+
+/* x (op) a number */
+static ts_status with(const make_call *m, ts_opcode code, ts_value_id x, double y, ts_value_id *out) {
+  ts_value_id other;
+  TS_TRY(number(m, x, y, &other));
+  return make_binary(m, code, x, other, out);
+}
+
+/* An operand of one of the floats with 16 bits is computed as f32. */
+static ts_status begin(const make_call *m, ts_value_id *out) {
+  TS_TRY(make_count_operands(m, 1));
+  const ts_dtype type = make_operand_of(m, 0)->dtype;
+  *out = m->operands[0].id;
+  if (!ts_dtype_is_float(type)) return make_error(m, TS_INVALID_ARGUMENT, "expected floats");
+  return ts_dtype_bits(type) < 32 ? ts_graph_convert(m->r->graph, m->region, *out, TS_F32, out) : TS_SUCCESS;
+}
+
+static ts_status finish(const make_call *m, ts_value_id id) {
+  TS_TRY(ts_graph_convert(m->r->graph, m->region, id, m->op->types.data[0].dtype, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* ---- Lanczos' approximation, with g = 7 and 9 terms */
+
+#define FIRST_TERM 0.99999999999980993227684700473478
+static const double terms[] = {676.520368121885098567009190444019, -1259.13921672240287047156078755283,
+                               771.3234287776530788486528258894,   -176.61502916214059906584551354,
+                               12.507343278686904814458936853,     -0.13857109526572011689554707,
+                               9.984369578019570859563e-6,         1.50563273514931155834e-7};
+
+typedef struct lanczos {
+  ts_value_id is_low, z; /* below 1/2: -x, else x - 1 */
+  ts_value_id sum;       /* c0 + sum of c[i] / (z + i) */
+  ts_value_id squares;   /* sum of c[i] / (z + i)^2 */
+  ts_value_id t, log_t;  /* z + 7.5 */
+} lanczos;
+
+static ts_status approximate(const make_call *m, ts_value_id x, lanczos *out) {
+  ts_value_id low, high, part, square;
+  TS_TRY(with(m, TS_OP_LESS, x, 0.5, &out->is_low));
+  TS_TRY(make_unary(m, TS_OP_NEGATE, x, &low));
+  TS_TRY(with(m, TS_OP_SUBTRACT, x, 1, &high));
+  TS_TRY(make_select(m, out->is_low, low, high, &out->z));
+  TS_TRY(number(m, x, FIRST_TERM, &out->sum));
+  TS_TRY(number(m, x, 0, &out->squares));
+  for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
+    ts_value_id term;
+    TS_TRY(with(m, TS_OP_ADD, out->z, (double)(i + 1), &part));
+    TS_TRY(number(m, x, terms[i], &term));
+    TS_TRY(make_binary(m, TS_OP_DIVIDE, term, part, &term));
+    TS_TRY(make_binary(m, TS_OP_ADD, out->sum, term, &out->sum));
+    TS_TRY(make_binary(m, TS_OP_DIVIDE, term, part, &square));
+    TS_TRY(make_binary(m, TS_OP_ADD, out->squares, square, &out->squares));
+  }
+  TS_TRY(with(m, TS_OP_ADD, out->z, 7.5, &out->t));
+  TS_TRY(with(m, TS_OP_DIVIDE, out->z, 7.5, &out->log_t));
+  TS_TRY(make_unary(m, TS_OP_LOG1P, out->log_t, &out->log_t));
+  return with(m, TS_OP_ADD, out->log_t, log(7.5), &out->log_t);
+}
+
+/* log |sin(pi x)|, by the distance to the nearest integer. */
+static ts_status log_sine(const make_call *m, ts_value_id x, ts_value_id *out) {
+  ts_value_id whole, rest, test;
+  TS_TRY(make_unary(m, TS_OP_ABS, x, &x));
+  TS_TRY(make_unary(m, TS_OP_FLOOR, x, &whole));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, whole, &x));
+  TS_TRY(number(m, x, 1, &rest));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, rest, x, &rest));
+  TS_TRY(with(m, TS_OP_GREATER, x, 0.5, &test));
+  TS_TRY(make_select(m, test, rest, x, &x));
+  TS_TRY(with(m, TS_OP_MULTIPLY, x, M_PI, &x));
+  TS_TRY(make_unary(m, TS_OP_SIN, x, &x));
+  return make_unary(m, TS_OP_LOG, x, out);
+}
+
+static ts_status lgamma_op(const make_call *m) {
+  lanczos a;
+  ts_value_id x, y, part, sine, low, infinite, test;
+  TS_TRY(begin(m, &x));
+  TS_TRY(approximate(m, x, &a));
+  /* (z + 1/2 - t / log t) log t, which does not overflow before the result does */
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, a.t, a.log_t, &part));
+  TS_TRY(with(m, TS_OP_ADD, a.z, 0.5, &y));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, part, &y));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, y, a.log_t, &y));
+  TS_TRY(make_unary(m, TS_OP_LOG, a.sum, &part));
+  TS_TRY(with(m, TS_OP_ADD, part, 0.5 * log(2 * M_PI), &part));
+  TS_TRY(make_binary(m, TS_OP_ADD, y, part, &y));
+  /* below 1/2: log(pi / |sin(pi x)|) - y, which is infinite at integers */
+  TS_TRY(log_sine(m, x, &sine));
+  TS_TRY(number(m, x, log(M_PI), &low));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, low, sine, &low));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, low, y, &low));
+  TS_TRY(make_unary(m, TS_OP_NEGATE, sine, &part));
+  TS_TRY(make_unary(m, TS_OP_IS_INFINITY, sine, &test));
+  TS_TRY(make_select(m, test, part, low, &low));
+  TS_TRY(make_select(m, a.is_low, low, y, &y));
+  TS_TRY(number(m, x, INFINITY, &infinite));
+  TS_TRY(make_unary(m, TS_OP_IS_INFINITY, x, &test));
+  TS_TRY(make_select(m, test, infinite, y, &y));
+  return finish(m, y);
+}
+
+static ts_status digamma(const make_call *m) {
+  lanczos a;
+  ts_value_id x, y, part, rest, sine, low, test, whole;
+  TS_TRY(begin(m, &x));
+  TS_TRY(approximate(m, x, &a));
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, a.squares, a.sum, &part));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, a.log_t, part, &y));
+  TS_TRY(number(m, x, 7, &part));
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, part, a.t, &part));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, part, &y));
+  /* below 1/2: y - pi cot(pi x), with x by its distance to the nearest integer */
+  TS_TRY(with(m, TS_OP_ADD, x, 0.5, &rest));
+  TS_TRY(make_unary(m, TS_OP_FLOOR, rest, &rest));
+  TS_TRY(make_unary(m, TS_OP_ABS, rest, &rest));
+  TS_TRY(make_binary(m, TS_OP_ADD, x, rest, &rest));
+  TS_TRY(with(m, TS_OP_MULTIPLY, rest, M_PI, &rest));
+  TS_TRY(make_unary(m, TS_OP_SIN, rest, &sine));
+  TS_TRY(make_unary(m, TS_OP_COS, rest, &low));
+  TS_TRY(with(m, TS_OP_MULTIPLY, low, M_PI, &low));
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, low, sine, &low));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, low, &low));
+  TS_TRY(make_select(m, a.is_low, low, y, &y));
+  /* NaN at 0 and negative integers */
+  TS_TRY(make_unary(m, TS_OP_FLOOR, x, &whole));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, whole, x, &test));
+  TS_TRY(with(m, TS_OP_LESS_EQUAL, x, 0, &rest));
+  TS_TRY(make_binary(m, TS_OP_AND, test, rest, &test));
+  TS_TRY(number(m, x, NAN, &part));
+  TS_TRY(make_select(m, test, part, y, &y));
+  return finish(m, y);
+}
+
+/* ---- bits */
+
+typedef struct bits {
+  ts_dtype type, integer;
+  int all, mantissa;
+} bits;
+
+static ts_status bits_of(const make_call *m, ts_value_id x, bits *out) {
+  out->type = make_value_of(m, x)->dtype;
+  out->all = ts_dtype_bits(out->type);
+  switch (out->type) {
+  case TS_F16: out->mantissa = 10; break;
+  case TS_BF16: out->mantissa = 7; break;
+  case TS_F32: out->mantissa = 23; break;
+  case TS_F64: out->mantissa = 52; break;
+  default: return make_error(m, TS_UNIMPLEMENTED, "of %s cannot be read", ts_dtype_name(out->type));
+  }
+  out->integer = ts_dtype_of_bits(TS_KIND_UNSIGNED, out->all);
+  return TS_SUCCESS;
+}
+
+static ts_status with_bits(const make_call *m, ts_opcode code, ts_value_id x, uint64_t y, ts_value_id *out) {
+  ts_value_id other;
+  TS_TRY(make_integer(m, x, (int64_t)y, &other));
+  return make_binary(m, code, x, other, out);
+}
+
+/* The next float after x in the direction of y. */
+static ts_status next_after(const make_call *m) {
+  bits b;
+  ts_value_id x, y, absolute[2], sign[2], more, less, tiny, zero, smaller, test;
+  TS_TRY(make_count_operands(m, 2));
+  TS_TRY(bits_of(m, m->operands[0].id, &b));
+  const uint64_t top = UINT64_C(1) << (b.all - 1);
+  for (size_t i = 0; i < 2; i++) {
+    TS_TRY(make_bitcast(m, m->operands[i].id, b.integer, i ? &y : &x));
+    TS_TRY(with_bits(m, TS_OP_AND, i ? y : x, top - 1, &absolute[i]));
+    TS_TRY(with_bits(m, TS_OP_AND, i ? y : x, top, &sign[i]));
+  }
+  TS_TRY(make_binary(m, TS_OP_GREATER, absolute[0], absolute[1], &smaller));
+  TS_TRY(make_binary(m, TS_OP_NOT_EQUAL, sign[0], sign[1], &test));
+  TS_TRY(make_binary(m, TS_OP_OR, smaller, test, &smaller));
+  TS_TRY(with_bits(m, TS_OP_ADD, x, 1, &more));
+  TS_TRY(with_bits(m, TS_OP_SUBTRACT, x, 1, &less));
+  TS_TRY(make_select(m, smaller, less, more, &more));
+  TS_TRY(with_bits(m, TS_OP_OR, sign[1], 1, &tiny));
+  TS_TRY(make_integer(m, absolute[0], 0, &zero));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, absolute[0], zero, &test));
+  TS_TRY(make_select(m, test, tiny, more, &more));
+  TS_TRY(make_bitcast(m, more, b.type, &more));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, m->operands[0].id, m->operands[1].id, &test));
+  TS_TRY(make_select(m, test, m->operands[1].id, more, &more));
+  TS_TRY(make_binary(m, TS_OP_ADD, m->operands[0].id, m->operands[1].id, &less)); /* NaN if either is */
+  for (size_t i = 0; i < 2; i++) {
+    TS_TRY(make_unary(m, TS_OP_IS_NAN, m->operands[i].id, &test));
+    TS_TRY(make_select(m, test, less, more, &more));
+  }
+  make_result(m, 0, more);
+  return TS_SUCCESS;
+}
+
+/* "e8m23" of the text, or two attributes. */
+static ts_status precision(const make_call *m, int64_t *out_exponent, int64_t *out_mantissa) {
+  const mlir_attr *format = make_attr(m, "format");
+  int exponent = 0, mantissa = -1;
+  char text[16];
+  if (!format) {
+    TS_TRY(make_attr_int(m, "exponent_bits", out_exponent));
+    TS_TRY(make_attr_int(m, "mantissa_bits", out_mantissa));
+  } else {
+    snprintf(text, sizeof text, "%.*s", (int)format->token.length, format->token.text);
+    if (sscanf(text, "e%dm%d", &exponent, &mantissa) != 2) exponent = 0;
+    *out_exponent = exponent;
+    *out_mantissa = mantissa;
+  }
+  if (*out_exponent >= 1 && *out_exponent < 64 && *out_mantissa >= 0 && *out_mantissa < 64) return TS_SUCCESS;
+  return make_error(m, TS_INVALID_ARGUMENT, "expected a bit or more of the exponent, and bits of the mantissa");
+}
+
+/* Half to even: a carry is added to the exponent. */
+static ts_status round_mantissa(const make_call *m, const bits *b, int64_t kept, ts_value_id *x) {
+  const int64_t dropped = b->mantissa - kept;
+  ts_value_id last, shift;
+  if (dropped <= 0) return TS_SUCCESS;
+  const uint64_t unit = UINT64_C(1) << dropped;
+  TS_TRY(with_bits(m, TS_OP_AND, *x, unit, &last));
+  TS_TRY(make_integer(m, last, dropped, &shift));
+  TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, last, shift, &last));
+  TS_TRY(with_bits(m, TS_OP_ADD, last, (unit >> 1) - 1, &last));
+  TS_TRY(make_binary(m, TS_OP_ADD, *x, last, x));
+  return with_bits(m, TS_OP_AND, *x, ~(unit - 1), x);
+}
+
+/* Exponents that fewer bits cannot hold: infinity, or 0. */
+static ts_status clip_exponent(const make_call *m, const bits *b, int64_t kept, ts_value_id *x) {
+  const int own = b->all - 1 - b->mantissa;
+  ts_value_id sign, exponent, limit, test, made;
+  if (kept >= own) return TS_SUCCESS;
+  const uint64_t top = UINT64_C(1) << (b->all - 1), all = ((UINT64_C(1) << own) - 1) << b->mantissa;
+  const uint64_t bias = (UINT64_C(1) << (own - 1)) - 1, less = (UINT64_C(1) << (kept - 1)) - 1;
+  TS_TRY(with_bits(m, TS_OP_AND, *x, top, &sign));
+  TS_TRY(with_bits(m, TS_OP_AND, *x, all, &exponent));
+  TS_TRY(make_integer(m, exponent, (int64_t)((bias + less) << b->mantissa), &limit));
+  TS_TRY(make_binary(m, TS_OP_GREATER, exponent, limit, &test));
+  TS_TRY(with_bits(m, TS_OP_OR, sign, all, &made));
+  TS_TRY(make_select(m, test, made, *x, x));
+  TS_TRY(make_integer(m, exponent, (int64_t)((bias - less) << b->mantissa), &limit));
+  TS_TRY(make_binary(m, TS_OP_LESS_EQUAL, exponent, limit, &test));
+  return make_select(m, test, sign, *x, x);
+}
+
+static ts_status reduce_precision(const make_call *m) {
+  int64_t exponent, mantissa;
+  bits b;
+  ts_value_id x, nan, test;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(precision(m, &exponent, &mantissa));
+  TS_TRY(bits_of(m, m->operands[0].id, &b));
+  TS_TRY(make_bitcast(m, m->operands[0].id, b.integer, &x));
+  /* A NaN stays one; without bits for it, it is infinite. */
+  nan = x;
+  if (mantissa == 0) TS_TRY(with_bits(m, TS_OP_AND, x, ~((UINT64_C(1) << b.mantissa) - 1), &nan));
+  TS_TRY(make_bitcast(m, nan, b.type, &nan));
+  TS_TRY(round_mantissa(m, &b, mantissa, &x));
+  TS_TRY(clip_exponent(m, &b, exponent, &x));
+  TS_TRY(make_bitcast(m, x, b.type, &x));
+  TS_TRY(make_unary(m, TS_OP_IS_NAN, m->operands[0].id, &test));
+  TS_TRY(make_select(m, test, nan, x, &x));
+  make_result(m, 0, x);
+  return TS_SUCCESS;
+}
+
+ts_status make_in_special(const make_call *m) {
+  if (mlir_token_is(m->op->name, "chlo.lgamma")) return lgamma_op(m);
+  if (mlir_token_is(m->op->name, "chlo.digamma")) return digamma(m);
+  if (mlir_token_is(m->op->name, "chlo.next_after")) return next_after(m);
+  return reduce_precision(m);
+}
