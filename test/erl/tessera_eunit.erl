@@ -150,7 +150,8 @@ described(Data) ->
     end.
 
 note_time(File, Milliseconds, Description, #run{module = Module}) when File =/= [], Milliseconds >= 100 ->
-    Line = io_lib:format("~.3f Erlang: ~ts: ~ts~n", [Milliseconds / 1000, Module, Description]),
+    Build = [[" (", Name, ")"] || Name <- [os:getenv("TESSERA_SANITIZER", "")], Name =/= ""],
+    Line = io_lib:format("~.3f Erlang: ~ts: ~ts~ts~n", [Milliseconds / 1000, Module, Description, Build]),
     ok = file:write_file(File, unicode:characters_to_binary(Line), [append]);
 note_time(_, _, _, _) -> ok.
 
