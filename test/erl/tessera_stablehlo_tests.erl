@@ -324,6 +324,10 @@ values() ->
      {"a sort of lines and columns", [tessera:tensor([[2, 1], [1, 2], [2, 0]], s32), tessera:tensor([[1, 1], [0, 0], [0, 5]], s32), tessera:iota({3, 2}, s32)],
       [[[1, 0], [2, 1], [2, 2]], [[0, 5], [0, 1], [1, 0]], [[2, 5], [4, 1], [0, 3]]], sort("3x2", "dimension = 0 : i64, ")},
      {"a sort of one element", [tessera:tensor([3], s32), tessera:tensor([5], s32), tessera:tensor([7], s32)], [[3], [5], [7]], sort("1", "")},
+     {"a transform of nothing", [tessera:broadcast(1.0, {2, 0})], [[[], []]],
+      "func.func @main(%x: tensor<2x0xf32>) -> tensor<2x0xcomplex<f32>> {\n  %0 = stablehlo.convert %x : (tensor<2x0xf32>) -> tensor<2x0xcomplex<f32>>\n"
+      "  %1 = stablehlo.fft %0, type = FFT, length = [0] : (tensor<2x0xcomplex<f32>>) -> tensor<2x0xcomplex<f32>>\n"
+      "  return %1 : tensor<2x0xcomplex<f32>>\n}\n"},
      {"bits as two halves", [tessera:tensor([16#12345678, -1], s32)], [[[16#5678, 16#1234], [16#ffff, 16#ffff]]], cast("2xi32", "2x2xui16")},
      {"bits of two halves", [tessera:tensor([[16#5678, 16#1234], [16#ffff, 16#ffff]], u16)], [[16#12345678, -1]], cast("2x2xui16", "2xi32")},
      {"bits of a float as bytes", [tessera:tensor([1.0])], [[[0, 0, -128, 63]]], cast("1xf32", "1x4xi8")},
