@@ -2,17 +2,25 @@
 %% the index when all ranks have written their files. A file is written under a name of its own, and then renamed, so a file under its name
 %% is whole.
 %%
+%%     file of a rank: safetensors, with the number of the save in its metadata
+%%     index:          JSON, as other programs write it for safetensors of several files, with a term (index()) and its CRC-32
+%%
+%% So Python reads the tensors. A part of a tensor has the name of the tensor and its slice: "w[0:4,8:16]". Files of the version before
+%% are loaded, too:
+%%
 %%     file of a rank: "tessera tensors 1\n", the number of the save (16 bytes), then the tensors' bytes
 %%     index:          "tessera index 1\n", CRC-32 of the rest, and a term (index())
 %%
 %% Checksums find damage, not forgery.
 -module(tessera_cluster_files).
 -include("tessera.hrl").
--export([absolute/2, write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, check/2, remove/2, remove_own/3, sweep/3]).
+-export([absolute/2, write/2, read/2, overlap/4, write_index/4, read_index/1, endian/0, name/3, check/2, remove/2, remove_own/3, sweep/3]).
 -export_type([index/0, piece/0, source/0, box/0]).
 
 -define(TENSORS, "tessera tensors 1\n").
 -define(INDEX, "tessera index 1\n").
+-define(SAFETENSORS, "{\"__metadata__\":{\"tessera.save\":\"").
+-define(JSON_INDEX, "{\"metadata\":{\"tessera.version\":\"").
 
 %% Where the bytes of a tensor are: the number of the file, from 0.
 -type piece() :: {File :: non_neg_integer(), Offset :: non_neg_integer(), Size :: non_neg_integer(), Crc :: non_neg_integer()}.
@@ -39,17 +47,25 @@ name(Path, Save, File) -> unicode:characters_to_list([Path, $., binary:encode_he
 
 %% ---- on a rank
 
-%% Writes the tensors of this rank; their offsets, sizes and checksums.
--spec write(Rank :: non_neg_integer(), {file:name_all(), binary(), [tessera:tensor()]}) -> [piece()].
-write(Rank, {Path, Save, Tensors}) ->
-    Contents = [binary(Tensor) || Tensor <- Tensors],
-    ok = whole(name(Path, Save, Rank), [[?TENSORS, Save] | Contents]),
-    {Pieces, _} = lists:mapfoldl(fun(Bytes, Offset) ->
-                                         {{Rank, Offset, byte_size(Bytes), erlang:crc32(Bytes)}, Offset + byte_size(Bytes)}
-                                 end, header_size(), Contents),
-    Pieces.
+%% Writes the tensors of this rank with their names; their offsets, sizes and checksums.
+-spec write(Rank :: non_neg_integer(), {file:name_all(), binary(), [{binary(), tessera:tensor()}]}) -> [piece()].
+write(Rank, {Path, Save, Named}) ->
+    Contents = [{I, Name, Tensor, binary(Tensor)} || {I, {Name, Tensor}} <- lists:zip(lists:seq(1, length(Named)), Named)],
+    Sorted = lists:sort(fun({_, _, #tessera{type = A}, _}, {_, _, #tessera{type = B}, _}) -> tessera_type:bits(A) >= tessera_type:bits(B) end,
+                        Contents),   % so that all are aligned
+    {Placed, _} = lists:mapfoldl(fun({I, Name, Tensor, Bytes}, At) -> {{I, Name, Tensor, At, byte_size(Bytes), erlang:crc32(Bytes)}, At + byte_size(Bytes)} end,
+                                 0, Sorted),
+    Header = header(Save, Placed),
+    ok = whole(name(Path, Save, Rank), [<<(byte_size(Header)):64/little, Header/binary>> | [Bytes || {_, _, _, Bytes} <- Sorted]]),
+    [{Rank, 8 + byte_size(Header) + At, Size, Crc} || {_, _, _, At, Size, Crc} <- lists:sort(Placed)].
 
-header_size() -> length(?TENSORS) + 16.
+header(Save, Placed) ->
+    Described = [{Name, {object, [{<<"dtype">>, Type}, {<<"shape">>, Shape}, {<<"data_offsets">>, [At, At + Size]}]}}
+                 || {_, Name, #tessera{} = Tensor, At, Size, _} <- Placed, {Type, Shape} <- [stored_as(Tensor)]],
+    Text = iolist_to_binary(tessera_io_json:encode({object, [{<<"__metadata__">>, {object, [{<<"tessera.save">>, binary:encode_hex(Save)}]}} | Described]})),
+    <<Text/binary, (binary:copy(<<" ">>, -byte_size(Text) band 7))/binary>>.
+
+stored_as(#tessera{type = Type, shape = Shape}) -> tessera_io_safetensors:stored_as(Type, Shape).
 
 %% With the padding of small types.
 binary(#tessera{ref = Ref}) ->
@@ -90,22 +106,40 @@ tensor(Save, Type, {Path, {File, Offset, Size, Crc}, _, Shape}) ->
 
 contents(Name, Save, Offset, Size) ->
     Device = done(Name, file:open(Name, [read, raw, binary])),
-    try file:pread(Device, [{0, header_size()}, {Offset, Size}]) of
-        {ok, [<<?TENSORS, Save:16/binary>>, Bytes]} when is_binary(Bytes), byte_size(Bytes) =:= Size -> Bytes;
-        {ok, [<<?TENSORS, Save:16/binary>>, eof]} when Size =:= 0 -> <<>>;
-        {ok, [<<?TENSORS, Save:16/binary>>, _]} -> damaged(Name, "it ends before byte ~b", [Offset + Size]);
-        {ok, [<<?TENSORS, _:16/binary>>, _]} -> damaged(Name, "it belongs to another save", []);
-        {ok, _} -> damaged(Name, "it is no file of tensors of this version", []);
+    try file:pread(Device, [{0, 8 + length(?SAFETENSORS) + 32}, {Offset, Size}]) of
+        {ok, [Begin, Bytes]} ->
+            Number = number(Begin, Offset),
+            Number =/= none orelse damaged(Name, "it is no file of tensors of this version", []),
+            Number =:= Save orelse damaged(Name, "it belongs to another save", []),
+            case Bytes of
+                eof when Size =:= 0 -> <<>>;
+                _ when is_binary(Bytes), byte_size(Bytes) =:= Size -> Bytes;
+                _ -> damaged(Name, "it ends before byte ~b", [Offset + Size])
+            end;
         {error, Reason} -> failed(Name, Reason)
     after file:close(Device)
     end.
 
+%% The number of the save that a file belongs to, by its beginning. A tensor at Offset is behind the header.
+number(<<?TENSORS, Save:16/binary, _/binary>>, _) -> Save;
+number(<<Length:64/little, ?SAFETENSORS, Hex:32/binary>>, Offset) when 8 + Length =< Offset ->
+    try binary:decode_hex(Hex)
+    catch error:_ -> none
+    end;
+number(_, _) -> none.
+
 %% ---- the index
 
--spec write_index(file:name_all(), index()) -> ok.
-write_index(Path, Index) ->
+%% With the name of each tensor, its file, and of those that are saved in parts the whole type and shape.
+-spec write_index(file:name_all(), index(), [{binary(), File :: non_neg_integer()}], [{binary(), tessera:type(), tessera:shape()}]) -> ok.
+write_index(Path, #{save := Save} = Index, Files, Tensors) ->
     Term = term_to_binary(Index),
-    whole(Path, [[?INDEX, <<(erlang:crc32(Term)):32>>, Term]]).
+    Wholes = [{Name, {object, [{<<"dtype">>, Code}, {<<"shape">>, Sizes}]}}
+              || {Name, Type, Shape} <- Tensors, {Code, Sizes} <- [tessera_io_safetensors:stored_as(Type, Shape)]],
+    Meta = [{<<"tessera.version">>, <<"2">>}, {<<"tessera.crc">>, integer_to_binary(erlang:crc32(Term))}, {<<"tessera.index">>, base64:encode(Term)},
+            {<<"tessera.tensors">>, {object, Wholes}}],
+    Where = [{Name, unicode:characters_to_binary(filename:basename(name(Path, Save, File)))} || {Name, File} <- Files],
+    whole(Path, [tessera_io_json:encode({object, [{<<"metadata">>, {object, Meta}}, {<<"weight_map">>, {object, Where}}]})]).
 
 -spec read_index(file:name_all()) -> index().
 read_index(Path) ->
@@ -113,9 +147,22 @@ read_index(Path) ->
         <<?INDEX, Crc:32, Term/binary>> ->
             erlang:crc32(Term) =:= Crc orelse damaged(Path, "it has another checksum", []),
             checked(Path, tessera_cluster_wire:decode(Term));
-        <<"tessera index ", _/binary>> -> refuse(failed_precondition, "~ts was saved by another version of Tessera", [Path]);
+        <<?JSON_INDEX, "2\"", _/binary>> = Text -> checked(Path, decoded(Path, tessera_io_json:decode(Text)));
+        <<"tessera index ", _/binary>> -> other_version(Path);
+        <<?JSON_INDEX, _/binary>> -> other_version(Path);
         _ -> damaged(Path, "it is no index of saved tensors", [])
     end.
+
+-spec other_version(file:name_all()) -> no_return().
+other_version(Path) -> refuse(failed_precondition, "~ts was saved by another version of Tessera", [Path]).
+
+decoded(Path, {ok, {object, [{<<"metadata">>, {object, [_, {<<"tessera.crc">>, Crc}, {<<"tessera.index">>, Encoded} | _]}} | _]}}) when is_binary(Encoded) ->
+    Term = try base64:decode(Encoded)
+           catch error:_ -> <<>>
+           end,
+    Crc =:= integer_to_binary(erlang:crc32(Term)) orelse damaged(Path, "it has another checksum", []),
+    tessera_cluster_wire:decode(Term);
+decoded(Path, _) -> damaged(Path, "it is no index of saved tensors", []).
 
 checked(Path, error) ->
     refuse(failed_precondition, "~ts has an atom that this node does not know: load the modules that use it first", [Path]);
@@ -167,15 +214,15 @@ sweep(Path, Save, Files) ->
 
 text_of(Name) -> unicode:characters_to_list(Name).
 
-%% The first bytes of a file with that name, if an interrupted save may have left it: "BASE.SAVE.RANK", "BASE.SAVE.RANK.NUMBER.tmp" or
+%% Texts of a file with that name, and their places, if an interrupted save may have left it: "BASE.SAVE.RANK", "BASE.SAVE.RANK.NUMBER.tmp" or
 %% "BASE.NUMBER.tmp".
 kind(Name, Base, Own) ->
     Rest = case string:prefix(Name, Base ++ ".") of nomatch -> ""; After -> After end,
     IsOwn = lists:prefix(Own ++ ".", Name) andalso not lists:suffix(".tmp", Name),
     case {IsOwn, re:run(Rest, "^[0-9A-F]{8}\\.[0-9]+(\\.[0-9]+\\.tmp)?$"), re:run(Rest, "^[0-9]+\\.tmp$")} of
         {true, _, _} -> other;
-        {false, {match, _}, _} -> {left, <<?TENSORS>>};
-        {false, nomatch, {match, _}} -> {left, <<?INDEX>>};
+        {false, {match, _}, _} -> {left, [{0, <<?TENSORS>>}, {8, <<?SAFETENSORS>>}]};
+        {false, nomatch, {match, _}} -> {left, [{0, <<?INDEX>>}, {0, <<?JSON_INDEX>>}]};
         _ -> other
     end.
 
@@ -186,16 +233,20 @@ time(File) ->
         {error, _} -> infinity
     end.
 
-%% Whether it begins so, as far as it was written.
-begins(File, Text) ->
+%% Whether it has one of these texts at its place, as far as it was written.
+begins(File, Texts) ->
     case file:open(File, [read, raw, binary]) of
         {ok, Device} ->
-            Read = case file:read(Device, byte_size(Text)) of
-                       {ok, Bytes} -> Bytes;
-                       _ -> <<>>
-                   end,
+            Has = lists:any(fun({At, Text}) -> has(Device, At, Text) end, Texts),
             ok = file:close(Device),
-            binary:longest_common_prefix([Read, Text]) =:= byte_size(Read);
+            Has;
+        {error, _} -> false
+    end.
+
+has(Device, At, Text) ->
+    case file:pread(Device, At, byte_size(Text)) of
+        {ok, Read} -> binary:longest_common_prefix([Read, Text]) =:= byte_size(Read);
+        eof -> At =:= 0 orelse file:pread(Device, 0, At) =:= eof;
         {error, _} -> false
     end.
 

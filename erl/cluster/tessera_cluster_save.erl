@@ -3,11 +3,12 @@
 -module(tessera_cluster_save).
 -include("tessera.hrl").
 -export([save/4, load/3]).
--export([plan/3, keyed/3, shared_out/2, finish/4, opened/2, boxes/4, boxes_of/1, container/3]).
+-export([plan/3, keyed/3, name/2, shared_out/2, finish/4, opened/2, boxes/4, boxes_of/1, container/3]).
 -export_type([plan/0, key/0, keyed/0]).
 
-%% The plan of a save: the form of a partition's container, the sizes of the mesh, and the cuts of each leaf.
--type plan() :: #{signature := tessera_tree:signature(), sizes := none | [pos_integer()], cuts := [tessera_sharding:cuts()]}.
+%% The plan of a save: the form of a partition's container, the sizes of the mesh, and for each leaf its cuts and name.
+-type plan() :: #{signature := tessera_tree:signature(), sizes := none | [pos_integer()], cuts := [tessera_sharding:cuts()],
+                  names := #{non_neg_integer() => binary()}}.
 %% Equal for equal parts: the number of the leaf, and its start in the whole tensor. Without a mesh the parts of all partitions differ.
 -type key() :: {non_neg_integer(), {partition, non_neg_integer()} | [non_neg_integer()]}.
 %% The leaves of a partition: tensors (or the atom), and numbers.
@@ -29,7 +30,7 @@ save(Cluster, Given, Parts, Layout) ->
     Keyed = keyed(Plan, Leaves, 0),
     Shared = shared_out(Ranks, Keyed),
     Each = fun(F, Args) -> written(tessera_cluster_values:apply_all(Connections, F, Args), Path, #{save => Save, files => Ranks}) end,
-    Written = Each(fun tessera_cluster_files:write/2, [{Path, Save, [Tensor || {_, Tensor} <- Own]} || Own <- Shared]),
+    Written = Each(fun tessera_cluster_files:write/2, [{Path, Save, [{name(Plan, Key), Tensor} || {Key, Tensor} <- Own]} || Own <- Shared]),
     _ = Each(fun tessera_cluster_files:check/2, [{Path, Save} || _ <- Shared]),
     finish({Path, Save}, Plan, Keyed, lists:zip(Shared, Written)).
 
@@ -46,7 +47,8 @@ finish({Path, Save}, Plan, Keyed, Written) ->
     Where = maps:from_list([{Key, Piece} || {Own, Pieces} <- Written, {{Key, _}, Piece} <- lists:zip(Own, Pieces)]),
     Ranks = length(Written),
     Old = earlier(Path),
-    try ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Plan, pieces(Keyed, Where)))
+    Files = [{name(Plan, Key), File} || {Key, {File, _, _, _}} <- lists:sort(maps:to_list(Where))],
+    try ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Plan, pieces(Keyed, Where)), Files, wholes(Plan))
     catch Class:Reason:Trace ->
             ok = tessera_cluster_files:remove(Path, #{save => Save, files => Ranks}),
             erlang:raise(Class, Reason, Trace)
@@ -60,7 +62,32 @@ finish({Path, Save}, Plan, Keyed, Written) ->
 plan(Parts, Layout, Ranks) ->
     {Signature, Leaves} = flattened(Parts),
     {Sizes, Cuts} = layout(Layout, Signature, length(Parts) * Ranks),
-    {#{signature => Signature, sizes => Sizes, cuts => Cuts}, Leaves}.
+    {#{signature => Signature, sizes => Sizes, cuts => Cuts, names => names(Signature, hd(Leaves))}, Leaves}.
+
+%% The path to each tensor in the container, as tessera_io names it; or its number, where a key of a map has no text.
+names(Signature, Leaves) ->
+    try paths(Signature, Leaves)
+    catch throw:_ -> maps:from_list([{I, integer_to_binary(I)} || {I, _} <- numbered(Leaves)])
+    end.
+
+paths(Signature, Leaves) ->
+    Marked = [case Leaf of
+                  #tessera{} -> Leaf#tessera{shape = {I}};
+                  Number -> Number
+              end || {I, Leaf} <- numbered(Leaves)],
+    maps:from_list([{I, Name} || {Name, #tessera{shape = {I}}} <- tessera_io_container:names(tessera_tree:unflatten(Signature, Marked))]).
+
+%% The name of a tensor in files: of a part with its slice, without a mesh with its partition.
+-spec name(plan(), key()) -> binary().
+name(#{names := Names}, {I, {partition, P}}) -> iolist_to_binary([maps:get(I, Names), $@, integer_to_binary(P)]);
+name(#{names := Names, signature := Signature, sizes := Sizes, cuts := Cuts}, {I, Start}) ->
+    {_, Part} = lists:nth(I + 1, tessera_tree:types(Signature)),
+    case tessera_sharding:whole(Sizes, lists:nth(I + 1, Cuts), Part) of
+        Part -> maps:get(I, Names);
+        _ ->
+            Slices = [[integer_to_binary(From), $:, integer_to_binary(From + Size)] || {From, Size} <- lists:zip(Start, tuple_to_list(Part))],
+            iolist_to_binary([maps:get(I, Names), $[, lists:join($,, Slices), $]])
+    end.
 
 flattened(Parts) ->
     tessera_type:is_proper(Parts) andalso Parts =/= [] orelse
@@ -111,6 +138,12 @@ pieces(Keyed, Where) ->
 index(Save, Ranks, #{signature := Signature, sizes := Sizes, cuts := Cuts}, Pieces) ->
     #{save => Save, endian => tessera_cluster_files:endian(), files => Ranks, signature => Signature, mesh => Sizes, parts => Pieces,
       leaves => [{Type, Shape, Own} || {{Type, Shape}, Own} <- lists:zip(tessera_tree:types(Signature), Cuts)]}.
+
+%% The tensors that are saved in parts.
+wholes(#{sizes := none}) -> [];
+wholes(#{signature := Signature, sizes := Sizes, cuts := Cuts, names := Names}) ->
+    [{Name, Type, tessera_sharding:whole(Sizes, Own, Part)}
+     || {I, {{Type, Part}, [_ | _] = Own}} <- numbered(lists:zip(tessera_tree:types(Signature), Cuts)), #{I := Name} <- [Names]].
 
 %% The index that is replaced.
 earlier(Path) ->

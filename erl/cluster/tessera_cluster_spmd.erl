@@ -74,7 +74,7 @@ save(#{rank := Rank, ranks := Ranks} = Joined, Given, Parts, Layout) ->
         Keyed = tessera_cluster_save:keyed(Plan, Kinds, 0),
         Shares = tessera_cluster_save:shared_out(Ranks, Keyed),
         Own = maps:from_list(lists:append(tessera_cluster_save:keyed(Plan, Leaves, Rank * length(Leaves)))),
-        Tensors = [maps:get(Key, Own) || {Key, _} <- lists:nth(Rank + 1, Shares)],
+        Tensors = [{tessera_cluster_save:name(Plan, Key), maps:get(Key, Own)} || {Key, _} <- lists:nth(Rank + 1, Shares)],
         Pieces = written(Joined, {Path, Save}, outcome(fun() -> tessera_cluster_files:write(Rank, {Path, Save, Tensors}) end)),
         Index = outcome(fun() -> Rank =/= 0 orelse finished({Path, Save}, Plan, Keyed, lists:zip(Shares, Pieces)) end),
         _ = own(Joined, Index, tell(Joined, {save, index}, told(Index, fun(_) -> [] end))),

@@ -2,7 +2,7 @@
 %% Checked as its authors' reader checks it: parts follow each other without a gap, and each has the size of its type and shape.
 -module(tessera_io_safetensors).
 -include("tessera.hrl").
--export([decode/1, encode/2]).
+-export([decode/1, encode/2, stored_as/2]).
 
 %% The authors' reader has the same limit.
 -define(MOST, 100000000).
@@ -84,6 +84,14 @@ encode(Tensors, Meta) ->
     byte_size(Header) + Pad =< ?MOST orelse tessera_io_file:fail(out_of_range, "its header would have ~b bytes", [byte_size(Header)]),
     [<<(byte_size(Header) + Pad):64/little, Header/binary, (binary:copy(<<" ">>, Pad))/binary>>
      | [tessera_io_file:bytes(Tensor) || {_, _, Tensor} <- Sorted]].
+
+%% The type and the sizes by which the bytes of a tensor in memory are described, also where the format lacks the type: c128 as
+%% pairs of f64, and integers of few bits as bytes.
+-spec stored_as(tessera:type(), tessera:shape()) -> {binary(), [non_neg_integer()]}.
+stored_as(c128, Shape) -> {<<"F64">>, tuple_to_list(Shape) ++ [2]};
+stored_as(Type, Shape) when Type =:= s2; Type =:= s4 -> {<<"I8">>, tuple_to_list(Shape)};
+stored_as(Type, Shape) when Type =:= u2; Type =:= u4 -> {<<"U8">>, tuple_to_list(Shape)};
+stored_as(Type, Shape) -> {element(2, lists:keyfind(Type, 1, types())), tuple_to_list(Shape)}.
 
 stored(Name, #tessera{type = Type}) ->
     case lists:keyfind(Type, 1, types()) of

@@ -381,9 +381,9 @@ saves_test_on(Folder) ->
 %% The files of the ranks, without the number of the save, and the index without it.
 tensors_of(Path) ->
     Index = tessera_cluster_files:read_index(Path),
-    Header = length("tessera tensors 1\n"),
+    Header = 8 + length("{\"__metadata__\":{\"tessera.save\":\""),
     {maps:remove(save, Index), [begin
-                                    {ok, <<Same:Header/binary, _:16/binary, Bytes/binary>>} = file:read_file(File),
+                                    {ok, <<Same:Header/binary, _:32/binary, Bytes/binary>>} = file:read_file(File),
                                     {Same, Bytes}
                                 end || File <- lists:sort(files_of(Path, ".*"))]}.
 

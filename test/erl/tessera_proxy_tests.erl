@@ -243,6 +243,9 @@ interrupted_in(Cluster, Folder) ->
     Write(["model.01234567.0.5.tmp"], <<"tessera tens">>),
     Write(["model.89ABCDEF.0.77.tmp", "model.12.tmp"], <<>>),
     Write(["model.77.tmp"], <<"tessera index 1\n", 0>>),
+    Write(["model.CDEF0123.0"], <<64:64/little, "{\"__metadata__\":{\"tessera.save\":\"00">>),
+    Write(["model.CDEF0123.1.8.tmp"], <<64:64/little, "{\"__meta">>),
+    Write(["model.78.tmp"], <<"{\"metadata\":{\"tess">>),
     Mine = ["model.20261126.1", "model.20261126.1.1.tmp", "model.3.tmp"],
     Write(Mine, <<"not Tessera's">>),
     Others = ["model.txt", "model.tmp", "other.01234567.0", "model.01234567.x", "model.01234567.0.bak", "model.0123456.0", "model.a.01234567.0"],
@@ -255,7 +258,7 @@ interrupted_in(Cluster, Folder) ->
     ?assertEqual([2, 1], [tessera:to_number(T) || T <- tessera_cluster:load(Cluster, Path)]),
     %% a save that is under way while another ends: it finds out, and the other one is whole
     Save = <<1:128>>,
-    [_ | _] = tessera_cluster:map(Cluster, fun tessera_cluster_files:write/2, [{Path, Save, [T]} || T <- Parts]),
+    [_ | _] = tessera_cluster:map(Cluster, fun tessera_cluster_files:write/2, [{Path, Save, [{<<"t">>, T}]} || T <- Parts]),
     ok = tessera_cluster:save(Path, Parts),
     ?assertError({failed_precondition, <<"rank 0 on ", _/binary>>}, tessera_cluster:map(Cluster, fun tessera_cluster_files:check/2, [{Path, Save}, {Path, Save}])),
     ?assertEqual([1, 2], [tessera:to_number(T) || T <- tessera_cluster:load(Cluster, Path)]).
@@ -263,7 +266,7 @@ interrupted_in(Cluster, Folder) ->
 %% Of a rank, and of the current save.
 is_of_save(Folder, File, Others) ->
     {ok, Bytes} = file:read_file(filename:join(Folder, File)),
-    not lists:member(File, Others) andalso binary:match(Bytes, <<"tessera tensors 1\n">>) =:= {0, 18}.
+    not lists:member(File, Others) andalso binary:match(Bytes, <<"{\"__metadata__\":{\"tessera.save\":">>) =/= nomatch.
 
 %% Saved by 2 ranks of 2 devices, loaded on 4 ranks, on one, and in other meshes.
 save(Cluster, _) -> (in_folder(fun(Folder) -> save_in(Cluster, Folder ++ "/model") end))().
@@ -280,8 +283,18 @@ save_in(Cluster, Path) ->
     ?assertEqual(Contents, contents(tessera_cluster:load(Cluster, Path))),
     Files = element(2, file:list_dir(filename:dirname(Path))),
     ?assertMatch([_, _, _], Files),
+    %% Python's safetensors 0.8.0 has read such a save, and put the parts together by the slices in their names
+    {ok, {object, [_, {<<"weight_map">>, {object, Where}}]}} = tessera_io_json:decode(element(2, file:read_file(Path))),
+    ?assertEqual([<<"0[0:4,0:4]">>, <<"0[0:4,4:8]">>, <<"0[4:8,0:4]">>, <<"0[4:8,4:8]">>, <<"1.b[0:2]">>, <<"1.b[2:4]">>, <<"2">>],
+                 lists:sort([Name || {Name, _} <- Where])),
+    [?assertEqual([[36.0, 37.0, 38.0, 39.0], [44.0, 45.0, 46.0, 47.0], [52.0, 53.0, 54.0, 55.0], [60.0, 61.0, 62.0, 63.0]],
+                  tessera:to_list(maps:get(Name, tessera_io:load(filename:join(filename:dirname(Path), File), #{format => safetensors, names => [Name]}))))
+     || {<<"0[4:8,4:8]">> = Name, File} <- Where],
+    ?assertEqual([{<<"0[0:4,0:4]">>, {f32, {4, 4}}}, {<<"0[0:4,4:8]">>, {f32, {4, 4}}}, {<<"1.b[0:2]">>, {s8, {2}}}, {<<"1.b[2:4]">>, {s8, {2}}},
+                  {<<"2">>, {bf16, {3}}}],
+                 lists:sort(maps:to_list(maps:get(tensors, tessera_io:info(hd(lists:sort(filelib:wildcard(Path ++ ".*.0")))))))),
     %% replicated tensors are saved once
-    ?assert(lists:sum([filelib:file_size(filename:join(filename:dirname(Path), File)) || File <- Files]) < 2000),
+    ?assert(lists:sum([filelib:file_size(filename:join(filename:dirname(Path), File)) || File <- Files, File =/= filename:basename(Path)]) < 1500),
     [with(none, Options, fun(Other, _) ->
          ?assertEqual(Contents, contents(tessera_cluster:load(Other, Path))),
          [begin
@@ -306,6 +319,9 @@ save_in(Cluster, Path) ->
     Own = tessera_cluster:put(Cluster, [#{p => P, t => tessera:tensor(P)} || P <- [0, 1, 2, 3]]),
     ok = tessera_cluster:save(Path, Own),
     ?assertMatch([{0, 0}, {1, 1}, {2, 2}, {3, 3}], [{P, tessera:to_number(T)} || #{p := P, t := T} <- tessera_cluster:load(Cluster, Path)]),
+    %% a key without a text
+    ok = tessera_cluster:save(Path, [#{self() => T} || #{t := T} <- Own]),
+    ?assertMatch([0, 1, 2, 3], [tessera:to_number(hd(maps:values(M))) || M <- tessera_cluster:load(Cluster, Path)]),
     ?assertError({invalid_argument, _}, tessera_cluster:load(Cluster, Path, Mesh)),
     [?assertError({invalid_argument, <<"save: ", _/binary>>}, tessera_cluster:save(Path, Wrong))
      || Wrong <- [[], no_list, [tessera:tensor(1)], tl(Own), [1.0 | tl(Own)]]],
@@ -347,11 +363,28 @@ damaged_in(Cluster, Path) ->
     ?assertMatch({data_loss, _}, Changed(Path, Cut)),
     ?assertMatch({data_loss, _}, Changed(Path, Flip)),
     ?assertMatch({data_loss, _}, Changed(Path, fun(_) -> <<"something else">> end)),
-    ?assertMatch({failed_precondition, <<_/binary>>}, Changed(Path, fun(<<"tessera index 1", Rest/binary>>) -> <<"tessera index 2", Rest/binary>> end)),
+    ?assertMatch({failed_precondition, <<_/binary>>}, Changed(Path, fun(<<"{\"metadata\":{\"tessera.version\":\"2", Rest/binary>>) -> <<"{\"metadata\":{\"tessera.version\":\"3", Rest/binary>> end)),
+    ?assertMatch({failed_precondition, <<_/binary>>}, Changed(Path, fun(_) -> <<"tessera index 2\n">> end)),
     ?assertMatch([_, _], tessera_cluster:load(Cluster, Path)),
+    ok = as_version_1(Path),
+    ?assertEqual([[1.5], [2.5]], [lists:usort(tessera:to_list(T)) || T <- tessera_cluster:load(Cluster, Path)]),
+    ?assertMatch({data_loss, <<"rank 1 on ", _/binary>>}, Changed(Second, Flip)),
     ok = file:delete(Second),
     ?assertError({failed_precondition, <<"rank 1 on ", _/binary>>}, tessera_cluster:load(Cluster, Path)),
     ?assertError({failed_precondition, <<_/binary>>}, tessera_cluster:load(Cluster, Path ++ "_not")).
+
+%% The same save in the format of the version before.
+as_version_1(Path) ->
+    #{save := Save, parts := Parts} = Index = tessera_cluster_files:read_index(Path),
+    Header = <<"tessera tensors 1\n", Save/binary>>,
+    Moved = [[begin
+                  Name = tessera_cluster_files:name(Path, Save, File),
+                  {ok, <<_:Offset/binary, Bytes:Size/binary>>} = file:read_file(Name),
+                  ok = file:write_file(Name, [Header, Bytes]),
+                  {File, byte_size(Header), Size, Crc}
+              end || {File, Offset, Size, Crc} <- Part] || Part <- Parts],
+    Term = term_to_binary(Index#{parts := Moved}),
+    file:write_file(Path, [<<"tessera index 1\n", (erlang:crc32(Term)):32>>, Term]).
 
 flipped(Binary, At) ->
     <<Head:At/binary, Byte, Tail/binary>> = Binary,
