@@ -127,7 +127,7 @@
          arange/1, arange/2, arange/3, arange/4, zeros_like/1, zeros_like/2, ones_like/1, ones_like/2, full_like/2, full_like/3,
          tri/1, tri/2, meshgrid/1, meshgrid/2,
          to_binary/1, to_list/1, to_number/1, type/1, shape/1, rank/1, size/1, axis_size/2, byte_size/1, is_tensor/1,
-         format/1, print/1, deallocate/1]).
+         format/1, format/2, print/1, print/2, deallocate/1]).
 %% elementwise
 -export([exp/1, expm1/1, log/1, log1p/1, sigmoid/1, cos/1, sin/1, tan/1, cosh/1, sinh/1, tanh/1, acos/1, asin/1,
          atan/1, acosh/1, asinh/1, atanh/1, sqrt/1, rsqrt/1, cbrt/1, erf/1, erfc/1, erf_inv/1, abs/1, negate/1,
@@ -191,7 +191,7 @@
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
 -export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, tri_options/0, meshgrid_options/0, close_options/0, nan_to_num_options/0, nonzero_options/0, searchsorted_options/0,
               digitize_options/0, average_options/0, cov_options/0, corrcoef_options/0, diff_options/0, histogram_options/0, bincount_options/0,
-              interp_options/0, trace_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0, profile_options/0]).
+              interp_options/0, trace_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0, profile_options/0, format_options/0]).
 
 -type device() :: tessera_type:device().
 %% A device of a client, such as `{host, 0}'.
@@ -304,6 +304,8 @@
 -type shard_map_options() :: #{client => atom() | pid(), threads => non_neg_integer(), donate => [pos_integer()],
                                fuse => boolean(), simplify => boolean(), check => boolean()}.
 %% Of {@link shard_map/5}.
+-type format_options() :: #{precision => non_neg_integer(), threshold => non_neg_integer(), edge => pos_integer(), columns => pos_integer()}.
+%% Of {@link format/2} and {@link print/2}.
 -type profile_options() :: #{events => non_neg_integer(), speed => boolean()}.
 %% Of {@link profile/3}.
 -type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer(),
@@ -636,10 +638,32 @@ is_tensor(Term) -> tessera_array:is_tensor(Term).
 format(#tessera{} = Tensor) -> tessera_print:format(tessera_operand:operand(format, Tensor));
 format(Other) -> tessera_array:no_tensor(format, Other).
 
+%% @doc The type, the shape and the elements of a tensor, as text in aligned columns. Options: `precision', the digits behind the point (4);
+%% `threshold', the number of elements up to which all are shown (1000), while of a larger tensor the first and last `edge' (3) of each axis
+%% are; `columns', the width of a line (80).
+%%
+%% ```
+%% 1> io:format("~ts~n", [tessera:format(tessera:divide(tessera:iota({20, 7}, f32), 4), #{threshold => 20, edge => 2, precision => 2})]).
+%% f32[20,7]
+%% [[ 0.00,  0.25, ...,  1.25,  1.50],
+%%  [ 1.75,  2.00, ...,  3.00,  3.25],
+%%  ...,
+%%  [31.50, 31.75, ..., 32.75, 33.00],
+%%  [33.25, 33.50, ..., 34.50, 34.75]]
+%% '''
+-spec format(tensor(), format_options()) -> iolist().
+format(Tensor, Options) -> tessera_table:format(format, Tensor, Options).
+
 %% @doc Prints the type, the shape and the first elements of a tensor, and returns the tensor.
 -spec print(Tensor) -> Tensor when Tensor :: tensor().
 print(Tensor) ->
     io:format("~ts~n", [format(Tensor)]),
+    Tensor.
+
+%% @doc Prints a tensor with the options of {@link format/2}, and returns the tensor.
+-spec print(Tensor, format_options()) -> Tensor when Tensor :: tensor().
+print(Tensor, Options) ->
+    io:format("~ts~n", [tessera_table:format(print, Tensor, Options)]),
     Tensor.
 
 %% @doc Frees the tensor's memory now, before the garbage collector does. Binaries from {@link to_binary/1} stay

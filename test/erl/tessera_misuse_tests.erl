@@ -27,7 +27,7 @@ calls() ->
      {one_hot, [I, {count, 3}]}, {one_hot, [I, {count, 3}, {type, u8}]},
      {to_binary, [{tensor, element(2, X)}]}, {to_list, [{tensor, element(2, X)}]},
      {to_number, [{tensor, tessera:tensor(1)}]}, {byte_size, [{sized, element(2, X)}]},
-     {format, [{record, element(2, X)}]}, {deallocate, [{tensor, tessera:tensor([1])}]},
+     {format, [{record, element(2, X)}]}, {format, [{record, element(2, X)}, {{options, [{precision, count}]}, #{}}]}, {deallocate, [{tensor, tessera:tensor([1])}]},
      {axis_size, [{tensor, element(2, X)}, {axis, 0}]},
      {select, [X, X, X]}, {clip, [X, {operand, 0}, {operand, 1}]}, {as_type, [X, {type, s8}]}, {bitcast, [X, {type32,
      s32}]},

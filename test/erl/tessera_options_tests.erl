@@ -25,7 +25,7 @@ calls(tessera) ->
     [{top_k, [X, 1]}, {quantile, [X, 0.5]}, {reduce, [X, 0, F]}, {window_reduce, [X, 0, {1, 2}, F]},
      {conv, [tessera:iota({1, 3, 1}, f32), tessera:iota({2, 1, 1}, f32)]},
      {jit, [F]}, {compile, [F, [X, X]]}, {shard_jit, [F, #{shape => {1}}]}, {shard_map, [F, #{shape => {1}}, [#{}, #{}], #{}]},
-     {open_client, [options_client]}, {profile, [F, [X, X]]}] ++
+     {open_client, [options_client]}, {profile, [F, [X, X]]}, {format, [X]}, {print, [X]}] ++
     [{Name, [X]} || Name <- [new_axis, axis_size, transpose, reverse, squeeze]] ++ [{Name, [[X, X]]} || Name <- [concatenate, stack]] ++
     [{iota, [{2, 3}]}, {iota, [{2, 3}, u8]}, {split, [X, [1, 1]]}, {broadcast, [X, {2, 2, 2}]}, {dot, [X, X]}];
 calls(tessera_random) ->

@@ -188,3 +188,43 @@ front_here() ->
     [?assertEqual({16#070707070707, 16#07070707070707}, front(tessera:to_binary(T))) || T <- [Shared, Pointed | Kept]].
 
 front(<<A:48, B:56, _/binary>>) -> {A, B}.
+
+%% ---- aligned text
+
+shown(T, Options) -> unicode:characters_to_list(tessera:format(T, Options)).
+
+aligned_test() ->
+    ?assertEqual("f32[2,2]\n[[   1.00,   -2.50],\n [1000.00,     nan]]", shown(tessera:tensor([[1.0, -2.5], [1000.0, nan]]), #{precision => 2})),
+    ?assertEqual("s32[3]\n[ 1, 20, -3]", shown(tessera:tensor([1, 20, -3]), #{})),
+    ?assertEqual("f32[] 1.5", shown(tessera:tensor(1.5), #{precision => 1})),
+    ?assertEqual("f32[0,2]\n[]", shown(tessera:zeros({0, 2}), #{})),
+    ?assertEqual("f32[2,0]\n[[],\n []]", shown(tessera:zeros({2, 0}), #{})),
+    ?assertEqual("u8[1,2,1]\n[[[1],\n  [2]]]", shown(tessera:tensor([[[1], [2]]], u8), #{})),
+    %% blocks of a third axis are apart
+    ?assertEqual("u8[2,1,2]\n[[[1, 2]],\n\n [[3, 4]]]", shown(tessera:tensor([[[1, 2]], [[3, 4]]], u8), #{})),
+    ?assertEqual("c64[2]\n[  1.0+2.0i, -1.0-20.0i]", shown(tessera:tensor([{complex, 1, 2}, {complex, -1, -20}], c64), #{precision => 1})),
+    %% numbers of very different sizes have exponents
+    ?assertEqual("f64[2]\n[1.0e-12, 2.5e+03]", shown(tessera:tensor([1.0e-12, 2.5e3], f64), #{precision => 1})).
+
+broken_lines_test() ->
+    Text = shown(tessera:iota({2, 30}), #{columns => 40}),
+    [_ | Lines] = string:split(Text, "\n", all),
+    ?assert(length(Lines) > 4),
+    [?assert(length(Line) =< 40) || Line <- Lines],
+    ?assertEqual(lists:seq(0, 59), [list_to_integer(N) || N <- string:lexemes(lists:append(Lines), "[], ")]),
+    %% a line holds at least one number
+    ?assertEqual("s32[2]\n[100,\n 200]", shown(tessera:tensor([100, 200]), #{columns => 1})).
+
+%% The ends of each axis, with the same elements as in the tensor.
+cut_test() ->
+    ?assertEqual("s32[9]\n[0, 1, ..., 7, 8]", shown(tessera:iota({9}), #{threshold => 8, edge => 2})),
+    ?assertEqual("s32[9]\n[0, 1, 2, 3, 4, 5, 6, 7, 8]", shown(tessera:iota({9}), #{threshold => 9, edge => 2})),
+    ?assertEqual("s32[2,5]\n[[0, ..., 4],\n [5, ..., 9]]", shown(tessera:iota({2, 5}), #{threshold => 0, edge => 1})),
+    ?assertEqual("s32[5,2]\n[[0, 1],\n ...,\n [8, 9]]", shown(tessera:iota({5, 2}), #{threshold => 0, edge => 1})),
+    ?assert(length(shown(tessera:iota({1000, 1000}), #{})) < 400).
+
+refused_format_test() ->
+    X = tessera:tensor([1.0]),
+    [tessera_test:raises(invalid_argument, Words, fun() -> tessera:format(X, Options) end)
+     || {Words, Options} <- [{"precision is -1, expected a number from 0 to 20", #{precision => -1}}, {"edge is 0", #{edge => 0}}, {"columns is a", #{columns => a}},
+                             {"expected a map of options", []}]].
