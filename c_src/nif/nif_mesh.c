@@ -252,7 +252,7 @@ static ts_status cut_tensor(ErlNifEnv *env, const ERL_NIF_TERM argv[], parts *p,
 static ERL_NIF_TERM cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   parts p = {0};
   ts_nif_tensor *tensor;
-  ERL_NIF_TERM list;
+  ERL_NIF_TERM list = 0;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[3], &p.client));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
