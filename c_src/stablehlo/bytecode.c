@@ -181,11 +181,11 @@ static ts_status meaning(const bytecode *b, mlir_token written, mlir_token *out)
     length = written.length;
   const mlir_token base = {.kind = MLIR_WORD, .text = written.text + 5, .length = length - 5};
   const char *dialect = mlir_token_is(base, "func") || mlir_token_is(base, "call") ? "func." : "stablehlo.";
-  TS_TRY(ts_arena_alloc(b->arena, strlen(dialect) + base.length + 1, (void **)&text));
-  memcpy(text, dialect, strlen(dialect));
-  memcpy(text + strlen(dialect), base.text, base.length);
+  const size_t room = strlen(dialect) + base.length + 1;
+  TS_TRY(ts_arena_alloc(b->arena, room, (void **)&text));
+  snprintf(text, room, "%s%.*s", dialect, (int)base.length, base.text);
   out->text = text;
-  out->length = strlen(dialect) + base.length;
+  out->length = room - 1;
   return TS_SUCCESS;
 }
 

@@ -96,9 +96,8 @@ static bool compute(const ts_op *op, const inputs *in, ts_dims *out) {
       *to = at(in->x[0], i) ? at(in->x[1], i) : at(in->x[2], i);
     else if (op->code == TS_OP_CLAMP)
       *to = limit(at(in->x[0], i), at(in->x[1], i), at(in->x[2], i));
-    else if (op->operand_count == 1 && !change(op->code, at(in->x[0], i), to))
-      return false;
-    else if (op->operand_count == 2 && !combine(op->code, at(in->x[0], i), at(in->x[1], i), to))
+    else if ((op->operand_count == 1 && !change(op->code, at(in->x[0], i), to)) ||
+             (op->operand_count == 2 && !combine(op->code, at(in->x[0], i), at(in->x[1], i), to)))
       return false;
   }
   return true;
