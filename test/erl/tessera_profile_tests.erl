@@ -152,10 +152,10 @@ bounded_test_() ->
         _ = F(X),
         Runs = fun() -> [F(X) || _ <- lists:seq(1, 100)] end,
         {_, #{events := All, events_left_out := 0}} = tessera:profile(Runs, [], ?QUIET),
-        {_, #{events := Few, events_left_out := LeftOut, runs := 100}} = tessera:profile(Runs, [], ?QUIET#{events => 7}),
+        {_, #{events := Few, events_left_out := LeftOut, runs := 100}} = tessera:profile(Runs, [], #{speed => false, events => 7}),
         ?assertEqual(7, length(Few)),
         ?assertEqual(length(All), 7 + LeftOut),
-        {_, #{events := [], runs := 100}} = tessera:profile(Runs, [], ?QUIET#{events => 0})
+        {_, #{events := [], runs := 100}} = tessera:profile(Runs, [], #{speed => false, events => 0})
     end).
 
 %% Two partitions, each with its steps.
