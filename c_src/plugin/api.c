@@ -88,7 +88,7 @@ ts_status plugin_initialize(pj_args *args) {
 }
 
 /* Programs come in the form of that version of StableHLO. */
-static const int64_t newest[] = {1, 9, 0}, oldest[] = {1, 0, 0};
+static const int64_t newest[] = {1, 14, 0}, oldest[] = {1, 0, 0};
 static const pj_named attributes[] = {
     {sizeof(pj_named), NULL, "stablehlo_current_version", 25, PJ_INT64S, {.integers = newest}, 3},
     {sizeof(pj_named), NULL, "stablehlo_minimum_version", 25, PJ_INT64S, {.integers = oldest}, 3},
