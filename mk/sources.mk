@@ -227,10 +227,6 @@ KERNEL_SRC := \
   c_src/kernel/linalg/cholesky.c \
   c_src/kernel/linalg/factor.c \
   c_src/kernel/linalg/factor_bidiagonal.c \
-  c_src/kernel/linalg/factor_blocked.c \
-  c_src/kernel/linalg/factor_blocked_cholesky.c \
-  c_src/kernel/linalg/factor_blocked_lu.c \
-  c_src/kernel/linalg/factor_blocked_triangular.c \
   c_src/kernel/linalg/factor_divide.c \
   c_src/kernel/linalg/factor_eigh.c \
   c_src/kernel/linalg/factor_lines.c \
@@ -240,16 +236,15 @@ KERNEL_SRC := \
   c_src/kernel/linalg/factor_qr.c \
   c_src/kernel/linalg/factor_routine.c \
   c_src/kernel/linalg/factor_secular.c \
+  c_src/kernel/linalg/factor_solve.c \
   c_src/kernel/linalg/factor_svd.c \
   c_src/kernel/linalg/factor_turns.c \
   c_src/kernel/linalg/linalg.c \
-  c_src/kernel/linalg/linalg_solve.c \
   c_src/kernel/linalg/linalg_vector_avx2.c \
   c_src/kernel/linalg/linalg_vector_avx512.c \
   c_src/kernel/linalg/linalg_vector_base.c \
   c_src/kernel/linalg/lu.c \
   c_src/kernel/linalg/lu_panels.c \
-  c_src/kernel/linalg/triangular.c \
   c_src/kernel/ref/ref.c \
   c_src/kernel/ref/ref_complex.c \
   c_src/kernel/ref/ref_dot.c \

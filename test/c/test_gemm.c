@@ -510,7 +510,7 @@ END_TEST
 START_TEST(refused)
 {
   ts_gemm *gemm;
-  ck_assert_error(ts_gemm_get(TS_C64, NULL, &gemm), TS_UNIMPLEMENTED, "c64");
+  ck_assert_error(ts_gemm_get(TS_F8, NULL, &gemm), TS_UNIMPLEMENTED, "f8");
   ck_assert_ptr_null(gemm);
 }
 END_TEST

@@ -35,7 +35,8 @@ typedef struct ts_gemm_types {
 } ts_gemm_types;
 bool ts_gemm_has_types(const ts_gemm_types *types);
 
-/* The compiled kernels for one element type: the kernels for `shape`, or all when it is NULL. Owned by the caller. */
+/* The compiled kernels for one element type: the kernels for `shape`, or all when it is NULL. Of complex types as of
+ * ts_gemm_prepare_complex. Owned by the caller. */
 typedef struct ts_gemm ts_gemm;
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out);
 void ts_gemm_release(ts_gemm *gemm);
@@ -102,7 +103,7 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
 bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes);
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out);
 
-/* The left side of f32 or f64 that several products on one thread share, packed once: up to TS_GEMM_LEFT_STEPS steps of
+/* The left side of f32, f64 or parts of complex numbers that several products on one thread share, packed once: up to TS_GEMM_LEFT_STEPS steps of
  * k, in tiles (`adds`, or a shape whose kernel is TILE). */
 enum { TS_GEMM_LEFT_STEPS = 64 };
 int64_t ts_gemm_left_elements(const ts_gemm *gemm, int64_t m, int64_t k);

@@ -124,15 +124,17 @@ void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel) {
 static ts_status get_one_kernel(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
   ts_kernel_source source;
   ts_gemm_types types = all_of(dtype);
-  TS_TRY(ts_gemm_prepare(&types, shape, out, &source));
+  TS_TRY(ts_dtype_is_complex(dtype) ? ts_gemm_prepare_complex(ts_dtype_part(dtype), out, &source)
+                                    : ts_gemm_prepare(&types, shape, out, &source));
   return ts_jit_get_kernels(&source, 1, &(*out)->kernels[(*out)->request.kernel]);
 }
 
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
   *out = NULL;
   ts_gemm_types types = all_of(dtype);
-  ts_status status = shape ? get_one_kernel(dtype, shape, out) : create(&types, true, out);
-  if (!status && !shape) status = get_all_kernels(*out);
+  const bool one = shape || ts_dtype_is_complex(dtype);
+  ts_status status = one ? get_one_kernel(dtype, shape, out) : create(&types, true, out);
+  if (!status && !one) status = get_all_kernels(*out);
   if (!status) return TS_SUCCESS;
   ts_gemm_release(*out);
   *out = NULL;

@@ -651,7 +651,13 @@ int64_t ts_gemm_left_elements(const ts_gemm *gemm, int64_t m, int64_t k) {
 /* One block of k: plan_k has no smaller ones. */
 void ts_gemm_pack_left(const ts_gemm *gemm, const ts_gemm_shape *s, const void *lhs, void *out) {
   const ts_gemm_geometry *g = &gemm->geometry;
-  const gemm_pack pack = {gemm->types.lhs, g->compute, s->lhs_row, s->lhs_col, g->rows[0],
-                          g->panel,        GEMM_REAL,  NULL,       0,          TS_DTYPE_NONE};
+  const gemm_pack pack = {.dtype = gemm->types.lhs,
+                          .compute = g->compute,
+                          .unit_stride = s->lhs_row,
+                          .k_stride = s->lhs_col,
+                          .step = g->rows[0],
+                          .width = g->panel,
+                          .numbers = gemm->complex ? GEMM_LEFT : GEMM_REAL,
+                          .scale_type = TS_DTYPE_NONE};
   ts_gemm_pack(&pack, lhs, s->m, s->k, out, s->k * g->panel * g->element_size);
 }

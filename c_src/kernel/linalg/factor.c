@@ -1,7 +1,12 @@
-#include "kernel/linalg/factor_blocked.h"
+#include "kernel/linalg/factor_systems.h"
 #include "kernel/linalg/factor_turns.h"
 
 #include <math.h>
+
+/* Matrices of at least this number of elements are computed by all threads, if there are few: of qr, eigh and svd, and
+ * parts of systems. */
+#define SHARED_ELEMENTS 16384
+#define SHARED_SYSTEM 65536
 
 static ts_dtype computed_type(ts_dtype type) {
   return ts_dtype_is_complex(type) ? TS_C128 : ts_dtype_accumulator(type);
@@ -61,15 +66,15 @@ ts_dtype ts_factor_result_type(const ts_factor_spec *s, int result) {
   return s->type == TS_C128 && s->op == TS_OP_SVD && result == 1 ? TS_F64 : s->type;
 }
 
-/* Workspace: the matrix, at most two squares of its longer side, one of its shorter side, the right side, a panel with
- * its reflectors, and eight numbers for each line. An element has at most `size` bytes. */
+/* Workspace of qr, eigh and svd: the matrix, at most two squares of its longer side, one of its shorter side, a panel
+ * with its reflectors, and eight numbers for each line. An element has at most `size` bytes. */
 static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out) {
   const int64_t most = ts_linalg_max(s->rows, s->cols), least = ts_linalg_min(s->rows, s->cols);
   int64_t lines, bytes;
   if (most > INT64_MAX / 8192) return false;
-  const int64_t turns = wants_finite(s->op) ? 2 * factor_turns_bytes(least) + factor_divide_bytes(least) + 10 * 64 : 63;
+  const int64_t turns = 2 * factor_turns_bytes(least) + factor_divide_bytes(least) + 10 * 64;
   return ts_add_i64(s->full ? most : least, 3 * least + 2 * FACTOR_PANEL + 1, &lines) &&
-         ts_add_i64(lines, s->right, &lines) && ts_mul_i64(lines, most, &bytes) &&
+         ts_mul_i64(lines, most, &bytes) &&
          ts_add_i64(bytes, 8 * (most + FACTOR_PANEL) + factor_panels_elements(most), &bytes) &&
          ts_mul_i64(bytes, size, &bytes) && ts_add_i64(bytes, turns, out);
 }
@@ -84,49 +89,89 @@ static bool plane_bytes(const ts_factor_spec *s, int64_t *out) {
 
 static bool has_planes(const ts_factor_spec *s) { return s->type == TS_C128 && wants_finite(s->op); }
 
-ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
-  if (ts_factor_is_small(s)) {
-    *out = ts_factor_group_workspace(s, ts_factor_vector(s, 1)) + 64;
-    return TS_SUCCESS;
-  }
-  const bool fits = has_planes(s)             ? plane_bytes(s, out) && ts_mul_i64(*out, 2, out)
-                    : ts_factor_is_blocked(s) ? factor_grid_bytes(s, out)
-                                              : workspace_bytes(s, 8, out);
+/* No operand of more rows fits into an address space. */
+#define MOST_ROWS (INT64_C(1) << 28)
+
+static bool systems_bytes(const ts_factor_spec *s, const ts_gemm *products, int64_t *out) {
+  if (s->rows > MOST_ROWS) return false;
+  *out = s->op == TS_OP_CHOLESKY           ? factor_cholesky_bytes(s)
+         : s->op == TS_OP_TRIANGULAR_SOLVE ? factor_triangular_bytes(s)
+                                           : factor_lu_bytes(s, products);
+  return true;
+}
+
+ts_status ts_factor_workspace(const ts_factor_spec *s, const ts_gemm *products, int64_t *out) {
+  const bool fits = has_planes(s)         ? plane_bytes(s, out) && ts_mul_i64(*out, 2, out)
+                    : wants_finite(s->op) ? workspace_bytes(s, 8, out)
+                                          : systems_bytes(s, products, out);
   if (!fits) return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
-  *out = *out / 64 * 64;
+  *out = (*out + 63) / 64 * 64;
   return TS_SUCCESS;
 }
 
-/* ---- complex matrices by blocks ---- */
-
-bool ts_factor_is_blocked(const ts_factor_spec *s) { return s->type == TS_C128 && !wants_finite(s->op); }
-
 ts_status ts_factor_products(const ts_factor_spec *s, ts_gemm **out) {
   *out = NULL;
-  return ts_factor_is_blocked(s) && s->rows > FACTOR_BLOCK ? ts_gemm_get(TS_F64, NULL, out) : TS_SUCCESS;
+  return !wants_finite(s->op) && s->rows > factor_block_of(s) ? ts_gemm_get(s->type, NULL, out) : TS_SUCCESS;
 }
 
 /* ---- small matrices ---- */
 
-bool ts_factor_is_small(const ts_factor_spec *s) {
-  return s->type != TS_C128 && (has_factors(s->op) || s->op == TS_OP_EIGH) && s->rows > 0 && s->cols > 0 &&
-         ts_linalg_max(s->rows, s->cols) <= TS_LINALG_FACTOR_ROWS;
-}
-
 /* Vectors of 16 bytes take no longer than single numbers. */
-const ts_linalg_vector *ts_factor_vector(const ts_factor_spec *s, int64_t count) {
-  const ts_linalg_vector *base = &ts_linalg_vector_base[s->type == TS_F64];
-  return count <= base->lanes ? base : ts_linalg_vector_of(s->type);
+const ts_linalg_vector *ts_factor_lanes(const ts_factor_spec *s, int64_t count) {
+  const int64_t most = ts_linalg_max(s->rows, ts_linalg_max(s->cols, s->right));
+  if (s->type == TS_C128 || s->rows == 0 || s->cols == 0) return NULL;
+  const ts_linalg_vector *base = &ts_linalg_vector_base[s->type == TS_F64], *best = ts_linalg_vector_of(s->type);
+  if (wants_finite(s->op)) return most > TS_LINALG_FACTOR_ROWS ? NULL : count <= base->lanes ? base : best;
+  return most <= TS_LINALG_GROUP_ROWS && count > best->lanes / 2 ? best : NULL;
 }
 
 int64_t ts_factor_group_workspace(const ts_factor_spec *s, const ts_linalg_vector *v) {
-  const int64_t bytes = ts_linalg_factors_vectors(s->rows, s->cols) * v->lanes * (int64_t)ts_dtype_size(s->type);
-  return (bytes + 63) / 64 * 64;
+  const int64_t vectors =
+      wants_finite(s->op) ? ts_linalg_factors_vectors(s->rows, s->cols) : s->rows * (s->rows + s->right + 1);
+  return (vectors * v->lanes * (int64_t)ts_dtype_size(s->type) + 63) / 64 * 64;
 }
 
-void ts_factor_run_group(const ts_factor_spec *s, const ts_linalg_vector *v, int64_t count, const void *matrices,
+static void run_systems(const ts_factor_spec *s, const ts_linalg_vector *v, int64_t count, const void *const *operands,
+                        void *const *results, char *workspace) {
+  const bool triangular = s->op == TS_OP_TRIANGULAR_SOLVE;
+  const ts_linalg_view matrix = {(char *)(uintptr_t)operands[0], s->rows, 1}, dense = {NULL, s->right, 1};
+  const ts_linalg_view a = triangular ? factor_triangle_view(s, matrix.data) : matrix;
+  const ts_linalg_view b = triangular ? factor_sides_view(s, operands[1]) : dense,
+                       x = triangular ? factor_sides_view(s, results[0]) : dense;
+  const ts_linalg_group g = {.matrix = a.data,
+                             .rhs = triangular     ? b.data
+                                    : s->right > 0 ? operands[1]
+                                                   : NULL,
+                             .out = triangular ? x.data : results[0],
+                             .lower = s->op == TS_OP_LU ? results[1] : NULL,
+                             .upper = s->op == TS_OP_LU ? results[2] : NULL,
+                             .matrix_step = s->rows * s->rows,
+                             .matrix_row = a.row,
+                             .matrix_col = a.col,
+                             .rhs_step = s->rows * s->right,
+                             .rhs_row = b.row,
+                             .rhs_col = b.col,
+                             .out_step = ts_factor_elements(s, 0),
+                             .out_row = x.row,
+                             .out_col = x.col,
+                             .n = (int)s->rows,
+                             .cols = (int)s->right,
+                             .count = (int)count,
+                             .unit = s->triangular.unit};
+  (triangular                ? v->solve_group
+   : s->op == TS_OP_CHOLESKY ? v->factor_group
+   : s->op == TS_OP_SOLVE    ? v->solve_full_group
+   : s->op == TS_OP_LU       ? v->lu_group
+                             : v->determinant_group)(&g, workspace);
+}
+
+void ts_factor_run_group(const ts_factor_spec *s, const ts_linalg_vector *v, int64_t count, const void *const *operands,
                          void *const *results, char *workspace) {
-  ts_linalg_factors g = {.matrix = matrices,
+  if (!wants_finite(s->op)) {
+    run_systems(s, v, count, operands, results, workspace);
+    return;
+  }
+  ts_linalg_factors g = {.matrix = operands[0],
                          .matrix_step = s->rows * s->cols,
                          .rows = (int)s->rows,
                          .cols = (int)s->cols,
@@ -139,33 +184,44 @@ void ts_factor_run_group(const ts_factor_spec *s, const ts_linalg_vector *v, int
   (s->op == TS_OP_QR ? v->qr_group : s->op == TS_OP_EIGH ? v->eigh_group : v->svd_group)(&g, workspace);
 }
 
-/* Numbers are loaded and stored one by one. */
-double ts_factor_group_cost(const ts_factor_spec *s, const ts_linalg_vector *v) {
-  const double elements = (double)s->rows * (double)s->cols, least = (double)ts_linalg_min(s->rows, s->cols);
-  const double each = s->op == TS_OP_QR ? 2 : s->op == TS_OP_EIGH ? 4 : 9;
-  return 500 + elements * (1.2 * v->lanes + each * least);
-}
+/* ---- costs ---- */
 
-/* Times n^3 / 2, of an op in real numbers. */
+/* Multiplications of an op on real matrices, in times n^3 / 2 without the right side. */
 static double cost_factor(ts_opcode op) {
   switch ((ts_ops_LINALG)op) {
   case TS_OP_EIGH: return 4;
   case TS_OP_SVD: return 12;
-  case TS_OP_CHOLESKY: return 0.25;
+  case TS_OP_CHOLESKY: return 1.0 / 6;
   case TS_OP_TRIANGULAR_SOLVE: return 0;
   case TS_OP_QR: return 1;
   case TS_OP_SOLVE:
   case TS_OP_DETERMINANT:
-  case TS_OP_LU: return 0.5;
+  case TS_OP_LU: return 1.0 / 3;
   }
   return 0; /* ts_factor_run refuses it */
 }
 
+/* Numbers are loaded and stored one by one. */
+double ts_factor_group_cost(const ts_factor_spec *s, const ts_linalg_vector *v) {
+  const double elements = (double)s->rows * (double)s->cols, least = (double)ts_linalg_min(s->rows, s->cols);
+  const double right = (double)s->right, each = s->op == TS_OP_QR ? 2 : s->op == TS_OP_EIGH ? 4 : 9;
+  if (wants_finite(s->op)) return 500 + elements * (1.2 * v->lanes + each * least);
+  return v->lanes * (20 + elements + 2 * least * right) + elements * (cost_factor(s->op) * least + right);
+}
+
 double ts_factor_cost(const ts_factor_spec *s) {
   const double m = (double)s->rows, n = (double)s->cols, least = m < n ? m : n, right = (double)s->right;
-  const double elements = m * n, products = cost_factor(s->op) * elements * least + n * n * right;
-  if (ts_factor_is_blocked(s)) return 500 + 20 * elements + 0.1 * products;
-  return 500 + (20 * elements + 0.5 * products) * (s->type == TS_C128 ? 5 : 1);
+  const double elements = m * n, products = cost_factor(s->op) * elements * least + elements * right;
+  const int parts = factor_parts_of(s);
+  if (wants_finite(s->op)) return 500 + (20 * elements + 0.5 * products) * (parts == 2 ? 5 : 1);
+  return 500 + parts * (4 * elements + 2 * n * right + 0.4 * products / ts_linalg_vector_of(s->type)->lanes);
+}
+
+bool ts_factor_is_shared(const ts_factor_spec *s) {
+  const int parts = factor_parts_of(s);
+  if (s->op == TS_OP_TRIANGULAR_SOLVE) return true; /* columns are independent */
+  return wants_finite(s->op) ? s->rows * s->cols >= SHARED_ELEMENTS
+                             : s->rows * s->cols * parts * parts >= SHARED_SYSTEM;
 }
 
 /* ---- one matrix ---- */
@@ -180,39 +236,28 @@ static void fill_with_nan(const factor *f) {
                 (double)NAN);
 }
 
-static ts_status unknown(const factor *f) {
-  return ts_error(TS_UNIMPLEMENTED, "%s is not implemented for matrices of %s", ts_op_name(f->spec->op),
-                  ts_dtype_name(f->spec->type));
-}
-
 static ts_status run(const factor *f, bool *out_good) {
-  const bool is_complex = f->spec->type == TS_C128;
   switch ((ts_ops_LINALG)f->spec->op) {
   case TS_OP_QR: return factor_qr(f);
   case TS_OP_EIGH: return factor_eigh(f, out_good);
   case TS_OP_SVD: return factor_svd(f, out_good);
-  case TS_OP_CHOLESKY: /* real matrices have routines of their own */
-    if (is_complex) return factor_blocked_cholesky(f);
-    break;
-  case TS_OP_TRIANGULAR_SOLVE:
-    if (is_complex) return factor_blocked_triangular(f);
-    break;
+  case TS_OP_CHOLESKY: return factor_cholesky(f);
+  case TS_OP_TRIANGULAR_SOLVE: return factor_triangular(f);
   case TS_OP_SOLVE:
   case TS_OP_DETERMINANT:
-  case TS_OP_LU:
-    if (is_complex) return factor_blocked_lu(f);
-    break;
+  case TS_OP_LU: return factor_lu(f);
   }
-  return unknown(f);
+  return ts_error(TS_UNIMPLEMENTED, "%s is not implemented for matrices of %s", ts_op_name(f->spec->op),
+                  ts_dtype_name(f->spec->type));
 }
 
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const ts_factor_context *context) {
-  const bool is_complex = spec->type == TS_C128;
-  const ts_dtype part = is_complex ? TS_F64 : spec->type;
+  const ts_dtype type = has_planes(spec) ? TS_F64 : spec->type;
   factor f = {.spec = spec,
-              .v = ts_linalg_vector_of(part),
-              .size = (int)ts_dtype_size(part),
+              .v = ts_linalg_vector_of(type),
+              .size = (int)ts_dtype_size(type),
+              .parts = type == TS_C128 ? 2 : 1,
               .matrix = operands[0],
               .right = spec->right > 0 ? operands[1] : NULL,
               .results = results,
@@ -222,12 +267,6 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
               .parallel = context->parallel,
               .cancel = context->cancel};
   if (has_planes(spec)) (void)plane_bytes(spec, &f.plane);
-  if (ts_factor_is_small(spec)) {
-    char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
-    TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
-    ts_factor_run_group(spec, ts_factor_vector(spec, 1), 1, operands[0], results, aligned);
-    return TS_SUCCESS;
-  }
   if (wants_finite(spec->op)) f.most = f.v->largest(f.matrix, parts_of(&f, spec->type, spec->rows * spec->cols));
   bool good = isfinite(f.most);
   TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));

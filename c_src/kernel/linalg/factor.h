@@ -1,8 +1,7 @@
-/* QR factors, eigenvalues and singular values of one matrix in f32 or f64, or of several small ones; and all of linear
- * algebra of one complex matrix, in f64. The loops are those of kernel/linalg/linalg_vector.h, without fused
- * multiply-adds and with sums in a fixed order, so that the bits are the same on every machine; only blocks of complex
- * matrices are multiplied as kernel/gemm/gemm.h says. Except in small matrices, numbers that are not elements of
- * matrices are f64. Pure functions of their arguments; thread-safe. */
+/* Linear algebra of one matrix in f32, f64 or c128, or of several small real ones. Sums of qr, eigh and svd have no
+ * fused multiply-adds and a fixed order, so that the bits are the same on every machine; numbers that are no elements
+ * of matrices are f64 but in small matrices. Sums of the other ops are chains of multiply-adds, as kernel/gemm/gemm.h
+ * says. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_FACTOR_H
 #define TS_KERNEL_FACTOR_H
 
@@ -18,7 +17,7 @@
 #include <stdint.h>
 
 typedef struct ts_factor_spec {
-  ts_opcode op;  /* TS_OP_QR, TS_OP_EIGH or TS_OP_SVD; of c128 any op of its class */
+  ts_opcode op;
   ts_dtype type; /* f32, f64 or c128 */
   int64_t rows, cols;
   int64_t right; /* of a system with a matrix of n rows: the right side has right * n elements; else 0 */
@@ -35,8 +34,11 @@ ts_factor_spec ts_factor_spec_of(const ts_op *op, ts_dtype type, const ts_shape 
 int64_t ts_factor_operand_elements(const ts_factor_spec *spec, int operand);
 int64_t ts_factor_elements(const ts_factor_spec *spec, int result);
 ts_dtype ts_factor_result_type(const ts_factor_spec *spec, int result);
-/* Bytes of workspace, a multiple of 64. TS_RESOURCE_EXHAUSTED past 64 bits. */
-ts_status ts_factor_workspace(const ts_factor_spec *spec, int64_t *out);
+/* The products of blocks that a matrix is computed by; NULL where it is by none. Owned by the caller. */
+ts_status ts_factor_products(const ts_factor_spec *spec, ts_gemm **out);
+/* Bytes of workspace, a multiple of 64; of triangular_solve for each worker of `parallel`. TS_RESOURCE_EXHAUSTED past
+ * 64 bits. */
+ts_status ts_factor_workspace(const ts_factor_spec *spec, const ts_gemm *products, int64_t *out);
 /* The context of a factorization, besides its workspace. */
 typedef struct ts_factor_context {
   const ts_gemm *products; /* of ts_factor_products */
@@ -45,27 +47,24 @@ typedef struct ts_factor_context {
   const _Atomic bool *cancel; /* may be NULL */
 } ts_factor_context;
 
-/* True for systems and factors of complex matrices that are so large that they are computed by blocks. */
-bool ts_factor_is_blocked(const ts_factor_spec *spec);
-/* The products of real matrices that a matrix is computed by; NULL where it is by none. Owned by the caller. */
-ts_status ts_factor_products(const ts_factor_spec *spec, ts_gemm **out);
-/* The operands (one or two) and the results are dense. Results of qr, eigh and svd are NaN where an element of the
- * matrix is NaN or infinite, and where an iteration does not converge. Their bits are the same by any number of threads
- * of `parallel`. TS_CANCELLED when `cancel` becomes true. The workspace is aligned to 8 bytes. */
+/* The operands (one or two) and the results are dense. cholesky's matrix, and triangular_solve's right side, may be the
+ * result. Results of qr, eigh and svd are NaN where an element of the matrix is NaN or infinite, and where an iteration
+ * does not converge. Their bits are the same by any number of threads of `parallel`. TS_CANCELLED when `cancel` becomes
+ * true. The workspace is aligned to 64 bytes. */
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const ts_factor_context *context);
-/* True for real matrices that are so small that several of them, one in each lane, are computed at once. A matrix that
- * is computed alone has the same bits. */
-bool ts_factor_is_small(const ts_factor_spec *spec);
-/* For `count` small matrices, one after the other: the loops, with at least as many lanes if there are any, and the
- * bytes of workspace, a multiple of 64. */
-const ts_linalg_vector *ts_factor_vector(const ts_factor_spec *spec, int64_t count);
+/* Lanes for a batch of `count` matrices: real matrices that are so small that several of them, one in each lane, are
+ * computed at once, even one of qr, eigh and svd. NULL for others. */
+const ts_linalg_vector *ts_factor_lanes(const ts_factor_spec *spec, int64_t count);
+/* Bytes of workspace, a multiple of 64. */
 int64_t ts_factor_group_workspace(const ts_factor_spec *spec, const ts_linalg_vector *vector);
-/* The results of at most as many of them as the vectors have lanes. The workspace is aligned to 64 bytes. */
+/* The results of at most as many matrices as the vectors have lanes. The workspace is aligned to 64 bytes. */
 void ts_factor_run_group(const ts_factor_spec *spec, const ts_linalg_vector *vector, int64_t count,
-                         const void *matrices, void *const *results, char *workspace);
+                         const void *const *operands, void *const *results, char *workspace);
 /* Estimated time on one thread, in nanoseconds: of a matrix, and of a group. */
 double ts_factor_cost(const ts_factor_spec *spec);
 double ts_factor_group_cost(const ts_factor_spec *spec, const ts_linalg_vector *vector);
+/* True where all threads compute one matrix faster than one thread. */
+bool ts_factor_is_shared(const ts_factor_spec *spec);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "kernel/linalg/factor.h"
+#include "kernel/linalg/factor_numbers.h"
 #include "kernel/linalg/linalg.h"
 
 #include <math.h>
@@ -14,13 +15,13 @@
 typedef struct factor {
   const ts_factor_spec *spec;
   const ts_linalg_vector *v;
-  int size;                   /* bytes of an element */
+  int size, parts;            /* bytes of an element, or of a number of two parts: of complex systems */
   double most;                /* of qr, eigh and svd: the largest size of an element, or of a part of one */
   const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
   int64_t plane;           /* of complex matrices (f64): see below; else 0 */
-  const ts_gemm *products; /* of blocks; or NULL */
+  const ts_gemm *products; /* of blocks of systems; or NULL */
   ts_pool *pool;           /* for them */
   const ts_parallel *parallel;
   const _Atomic bool *cancel;
@@ -43,33 +44,6 @@ static inline void factor_put(const factor *f, void *to, int64_t i, double x) {
     ((double *)to)[i] = x + 0;
 }
 static inline double factor_epsilon(const factor *f) { return f->size == 4 ? 0x1p-24 : 0x1p-53; }
-
-typedef struct factor_number {
-  double re, im;
-} factor_number;
-
-static inline factor_number factor_conjugate(factor_number z) { return (factor_number){z.re, -z.im}; }
-static inline factor_number factor_negative(factor_number z) { return (factor_number){-z.re, -z.im}; }
-static inline factor_number factor_times(factor_number x, factor_number y) {
-  return (factor_number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-static inline factor_number factor_plus(factor_number x, factor_number y) {
-  return (factor_number){x.re + y.re, x.im + y.im};
-}
-static inline factor_number factor_less(factor_number x, factor_number y) {
-  return (factor_number){x.re - y.re, x.im - y.im};
-}
-static inline double factor_size(factor_number z) { return hypot(z.re, z.im); }
-static inline factor_number factor_scaled(factor_number z, double by) { return (factor_number){z.re * by, z.im * by}; }
-static inline double factor_larger_part(factor_number z) { return fmax(fabs(z.re), fabs(z.im)); }
-static inline bool factor_is_zero(factor_number z) { return z.re == 0 && z.im == 0; }
-/* z / |z|, and 1 for 0; of size 1 also where z is so small that it has few digits. */
-static inline factor_number factor_phase(factor_number z) {
-  const double by = factor_size(z) < 0x1p-960 ? 0x1p600 : 1, re = z.re * by, im = z.im * by, size = hypot(re, im);
-  return size > 0 ? (factor_number){re / size, im / size} : (factor_number){1, 0};
-}
-/* By Smith's method, with the zeros of C's quotients. */
-factor_number factor_quotient(factor_number x, factor_number y);
 
 /* The parts of a number: 1 or 2. */
 static inline int factor_planes(const factor *f) { return f->plane ? 2 : 1; }
@@ -94,11 +68,6 @@ static inline void factor_set_value(const factor *f, double *to, int64_t i, fact
 typedef struct factor_rotation {
   double cosine, sine;
 } factor_rotation;
-
-/* Lengths below it are not divided by: towards the least numbers, lengths and quotients have few digits. Vectors that
- * are as short become longer by FACTOR_LIFT first. */
-#define FACTOR_SHORT 0x1p-900
-#define FACTOR_LIFT 0x1p600
 
 /* The root of the sum of squares; the same bits everywhere where the squares neither overflow nor underflow. */
 static inline double factor_length(double x, double y) {

@@ -1,8 +1,6 @@
 #include "kernel/linalg/factor_numbers.h"
 
-bool factor_is_far(factor_number z) {
-  return isfinite(z.re) && isfinite(z.im) && factor_is_far_size(factor_larger_part(z));
-}
+#include "kernel/linalg/linalg_vector.h"
 
 static factor_number far_quotient(factor_number x, factor_number y) {
   const double by = factor_lift(factor_larger_part(y));

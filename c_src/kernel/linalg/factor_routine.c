@@ -1,11 +1,9 @@
-/* qr, eigh and svd, and all ops of complex matrices, of batches: one matrix a task, or several; small ones in lanes. */
+/* Linear algebra of batches: one matrix a task, or several; small ones in lanes. */
 #include "base/cancel.h"
 #include "kernel/linalg/factor.h"
 #include "kernel/linalg/linalg.h"
 
 #define TASK_NS 50000
-/* Few matrices with at least this number of elements are computed one after the other, each by all threads. */
-#define SHARED_ELEMENTS 16384
 #define MOST_RESULTS 3
 #define MOST_OPERANDS 2
 
@@ -45,14 +43,17 @@ static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   const ts_factor_context context = {s->products, r->run->pool, r->inner, r->run->cancel};
   if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, &context);
   TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->spec.op)));
-  ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in[0], out, workspace);
+  ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in, out, workspace);
   return TS_SUCCESS;
 }
 
-/* A single unit has the workspace of the run: workspaces of all threads would be many times as large. */
+/* A single unit has the workspace of the run: workspaces of all threads would be many times as large. But parts of a
+ * triangular system have one each. */
+static bool has_one_workspace(const factors_state *s) { return s->units == 1 && s->spec.op != TS_OP_TRIANGULAR_SOLVE; }
+
 static char *workspace_of(const factors_run *r, int worker) {
   const factors_state *s = r->s;
-  return s->units == 1 ? r->run->workspace + s->stored_bytes : r->run->thread_workspace + worker * s->unit_bytes;
+  return has_one_workspace(s) ? r->run->workspace + s->stored_bytes : r->run->thread_workspace + worker * s->unit_bytes;
 }
 
 static ts_status run_task(void *arg, int64_t task, int worker) {
@@ -76,24 +77,21 @@ static void widen_operand(const factors_state *s, const void *from, int64_t coun
   for (int64_t i = 0; i < 2 * count; i++) y[i] = (double)x[i];
 }
 
-/* A number that becomes a zero gives +0, where the op's zeros are +0: of all real matrices here. */
-static void narrow_real(const factors_state *s, const void *from, int64_t count, uint16_t *to) {
-  ts_linalg_narrow(s->type, from, count, to);
-  for (int64_t i = 0; i < count; i++)
-    if (to[i] == 0x8000) to[i] = 0;
-}
-
+/* A number that becomes a zero gives +0 where the op's zeros are +0. */
 static void narrow_result(const factors_state *s, int result, const void *from, void *to) {
   const int64_t count = s->batch * ts_factor_elements(&s->spec, result);
-  const float zero = ts_factor_is_blocked(&s->spec) ? -0.0F : 0;
+  const bool has_signs = s->spec.op != TS_OP_QR && s->spec.op != TS_OP_EIGH && s->spec.op != TS_OP_SVD;
   if (s->type != TS_C64) {
-    narrow_real(s, from, count, to);
+    uint16_t *y = to;
+    ts_linalg_narrow(s->type, from, count, to);
+    for (int64_t i = 0; !has_signs && i < count; i++)
+      if (y[i] == 0x8000) y[i] = 0;
     return;
   }
   const int64_t parts = ts_factor_result_type(&s->spec, result) == TS_C128 ? 2 * count : count;
   const double *x = from;
   float *y = to;
-  for (int64_t i = 0; i < parts; i++) y[i] = (float)x[i] + zero;
+  for (int64_t i = 0; i < parts; i++) y[i] = (float)x[i] + (has_signs ? -0.0F : 0);
 }
 
 static void widen(factors_run *r) {
@@ -113,12 +111,13 @@ static void widen(factors_run *r) {
 static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
   const factors_state *s = plan->state;
   const bool narrow = s->type != s->spec.type;
-  const int64_t elements = s->spec.rows * (s->spec.cols + s->spec.right);
-  const bool shared = !s->vector && s->units < run->parallel->width && elements >= SHARED_ELEMENTS;
+  const bool shared = !s->vector && s->units < run->parallel->width && ts_factor_is_shared(&s->spec);
   factors_run r = {.s = s, .run = run, .inner = shared ? run->parallel : &ts_parallel_serial};
   for (int i = 0; i < s->operands; i++) r.in[i] = ts_routine_operand(run, (uint32_t)i);
   for (int i = 0; i < s->results; i++) r.out[i] = ts_routine_result(run, (uint32_t)i);
-  if (s->batch == 0) return TS_SUCCESS;
+  int64_t elements = 0;
+  for (int i = 0; i < s->results; i++) elements += s->batch * ts_factor_elements(&s->spec, i);
+  if (elements == 0) return TS_SUCCESS;
   if (narrow) widen(&r);
   const ts_parallel *outer = shared ? &ts_parallel_serial : run->parallel;
   TS_TRY(ts_linalg_run_tasks(outer, (s->units + s->per_task - 1) / s->per_task, run_task, &r));
@@ -139,10 +138,16 @@ static bool stored_bytes(const factors_state *s, int64_t *out) {
 }
 
 static ts_status plan_workspace(factors_state *s, ts_routine_plan *out) {
-  const int64_t own = s->units == 1 ? s->unit_bytes : 0;
+  const int64_t own = has_one_workspace(s) ? s->unit_bytes : 0;
   out->thread_workspace = s->unit_bytes - own;
   if (stored_bytes(s, &s->stored_bytes) && ts_add_i64(s->stored_bytes, own, &out->workspace)) return TS_SUCCESS;
   return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->spec.op));
+}
+
+/* By operand. */
+static const bool *inplace_of(ts_opcode op) {
+  static const bool in_place[] = {false, true};
+  return op == TS_OP_CHOLESKY ? in_place + 1 : op == TS_OP_TRIANGULAR_SOLVE ? in_place : NULL;
 }
 
 static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan *out) {
@@ -157,7 +162,9 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
                        .operands = (int)op->operand_count,
                        .results = ts_op_results(op->code)};
   out->state = s;
-  if (ts_factor_is_small(&s->spec)) s->vector = ts_factor_vector(&s->spec, s->batch);
+  out->inplace = inplace_of(op->code);
+  s->vector = ts_factor_lanes(&s->spec, s->batch);
+  if (!s->vector) TS_TRY(ts_factor_products(&s->spec, &s->products));
   const int64_t lanes = s->vector ? s->vector->lanes : 1;
   s->units = (s->batch + lanes - 1) / lanes;
   const double ns = s->vector ? ts_factor_group_cost(&s->spec, s->vector) : ts_factor_cost(&s->spec),
@@ -167,9 +174,8 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
   if (s->vector)
     s->unit_bytes = ts_factor_group_workspace(&s->spec, s->vector);
   else
-    TS_TRY(ts_factor_workspace(&s->spec, &s->unit_bytes));
-  TS_TRY(plan_workspace(s, out));
-  return ts_factor_products(&s->spec, &s->products);
+    TS_TRY(ts_factor_workspace(&s->spec, s->products, &s->unit_bytes));
+  return plan_workspace(s, out);
 }
 
 static void factors_deinit(ts_routine_plan *plan) {

@@ -1,19 +1,13 @@
 #include "kernel/linalg/linalg.h"
 
-#include "base/cancel.h"
 #include "jit/session/target.h"
 #include "kernel/gemm/gemm_internal.h"
 
 #include <limits.h>
 #include <stdatomic.h>
 
-/* With this number of rows several threads compute one matrix faster than one thread. */
-#define SHARED_ROWS 256
-
-bool ts_linalg_has_type(ts_dtype type) { return type == TS_F16 || type == TS_BF16 || type == TS_F32 || type == TS_F64; }
-
 const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type) {
-  int which = type == TS_F64;
+  int which = type == TS_C128 ? 2 : type == TS_F64;
 #if defined(__x86_64__)
   switch (ts_target_host()->isa) {
   case TS_ISA_AVX512: return &ts_linalg_vector_avx512[which];
@@ -35,6 +29,10 @@ int64_t ts_linalg_batch(const ts_shape *shape) {
 /* By squares, as one side or the other may go through memory by columns. */
 #define SQUARE TS_LINALG_SQUARE
 
+typedef struct uint128_t {
+  uint64_t halves[2];
+} uint128_t;
+
 #define DEFINE_COPY(BITS)                                                                                    \
   static void copy##BITS(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) { \
     const uint##BITS##_t *x = (const uint##BITS##_t *)(const void *)from->data;                              \
@@ -47,17 +45,15 @@ int64_t ts_linalg_batch(const ts_shape *shape) {
   }
 DEFINE_COPY(32)
 DEFINE_COPY(64)
+DEFINE_COPY(128)
 
 static void copy_elements(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
-  if (size == 4)
-    copy32(from, to, rows, cols);
-  else
-    copy64(from, to, rows, cols);
+  (size == 4 ? copy32 : size == 8 ? copy64 : copy128)(from, to, rows, cols);
 }
 
 void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, int64_t to_row, int size) {
   const gemm_pack pack = {.dtype = size == 4 ? TS_F32 : TS_F64, .step = SQUARE, .width = (int)to_row};
-  if (count == SQUARE && to_row >= SQUARE && to_row <= INT_MAX) {
+  if (size < 16 && count == SQUARE && to_row >= SQUARE && to_row <= INT_MAX) {
     ts_gemm_pack_rows(&pack, rows, SQUARE, cols, to);
     return;
   }
@@ -81,12 +77,12 @@ static int64_t transpose_columns(const ts_linalg_view *from, const ts_linalg_vie
 }
 
 void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
-  if (from->row == 1 && to->col == 1) {
+  if (size < 16 && from->row == 1 && to->col == 1) {
     const int64_t done = transpose_columns(from, to, rows, cols, size);
     const ts_linalg_view source = {ts_linalg_at(from, 0, done, size), from->row, from->col};
     const ts_linalg_view rest = {ts_linalg_at(to, 0, done, size), to->row, to->col};
     copy_elements(&source, &rest, rows, cols - done, size);
-  } else if (from->col == 1 && to->row == 1) {
+  } else if (size < 16 && from->col == 1 && to->row == 1) {
     const ts_linalg_view source = {from->data, from->col, from->row}, transposed = {to->data, to->col, to->row};
     ts_linalg_copy(&source, &transposed, cols, rows, size);
   } else {
@@ -130,32 +126,4 @@ ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_lin
   task_run run = {.fn = fn, .arg = arg};
   ts_parallel_run(parallel, tasks, run_task, &run);
   return atomic_load(&run.failed);
-}
-
-static ts_status run_units(void *arg, int64_t task, int worker) {
-  const ts_linalg_units *units = arg;
-  int64_t first = task * units->per_task, end = ts_linalg_min(units->count, first + units->per_task);
-  for (int64_t i = first; i < end; i++) {
-    TS_TRY(ts_check_cancelled(units->cancel, ts_op_name(units->op)));
-    TS_TRY(units->run(units->arg, i, worker));
-  }
-  return TS_SUCCESS;
-}
-
-ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units) {
-  int64_t tasks = (units->count + units->per_task - 1) / units->per_task;
-  ts_linalg_units copy = *units;
-  return ts_linalg_run_tasks(parallel, tasks, run_units, &copy);
-}
-
-ts_status ts_linalg_run_matrices(const ts_parallel *parallel, const ts_linalg_units *matrices, int64_t n, int lanes,
-                                 const ts_parallel **inner) {
-  ts_linalg_units units = *matrices;
-  if (lanes > 0) {
-    units.count = (matrices->count + lanes - 1) / lanes;
-  } else if (n >= SHARED_ROWS && matrices->count < parallel->width) {
-    *inner = parallel;
-    parallel = &ts_parallel_serial;
-  }
-  return ts_linalg_run_units(parallel, &units);
 }

@@ -27,7 +27,7 @@ static inline void ts_linalg_swap(int64_t *order, int64_t i, int64_t k) {
 
 /* The product of all dims but the last two. */
 int64_t ts_linalg_batch(const ts_shape *shape);
-/* Copies a matrix. Elements have 4 or 8 bytes. */
+/* Copies a matrix. Elements have 4, 8 or 16 bytes. */
 void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size);
 /* Copies `count` rows that lie anywhere into columns: `to_row` elements are between their elements. */
 #define TS_LINALG_SQUARE 16 /* the most, and the fastest, count */
@@ -36,48 +36,9 @@ void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, in
 void ts_linalg_widen(ts_dtype type, const void *from, int64_t count, float *to);
 void ts_linalg_narrow(ts_dtype type, const float *from, int64_t count, void *to);
 
-/* Systems a * x = b of a lower triangular a. x may be b. */
-typedef struct ts_linalg_system {
-  ts_linalg_view a, b, x;
-  int64_t n, cols;
-  bool unit;
-} ts_linalg_system;
-
-/* The kernels for solving a triangular system; `gemm` may be NULL up to TS_LINALG_BLOCK rows. */
-typedef struct ts_linalg_solver {
-  const ts_linalg_vector *vector;
-  const ts_gemm *gemm;
-  int size; /* bytes of an element */
-  const ts_parallel *parallel;
-  ts_pool *pool;
-  const _Atomic bool *cancel;
-} ts_linalg_solver;
-
-/* Elements of workspace for a system of `cols` columns; twice the columns' part unless the elements of the columns of b
- * and x are contiguous. */
-static inline int64_t ts_linalg_solve_elements(int64_t cols, bool transposes) {
-  return TS_LINALG_BLOCK * TS_LINALG_BLOCK + (transposes ? 2 : 1) * TS_LINALG_BLOCK * cols;
-}
-ts_status ts_linalg_solve(const ts_linalg_solver *solver, const ts_linalg_system *system, char *workspace);
-
 /* Tasks that may fail: the first error ends tasks that have not begun, and is the run's result. */
 typedef ts_status (*ts_linalg_task_fn)(void *arg, int64_t task, int worker);
 ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_linalg_task_fn fn, void *arg);
-
-/* Equal units of work, such as matrices or groups of matrices; a task has several. `run` takes a unit's number. */
-typedef struct ts_linalg_units {
-  int64_t count, per_task;
-  ts_linalg_task_fn run;
-  void *arg;
-  const _Atomic bool *cancel; /* read before each unit */
-  ts_opcode op;               /* for the error of a cancelled run */
-} ts_linalg_units;
-ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units);
-
-/* The same for n x n matrices; a unit is a group of `lanes`, or a single one (0). Few large matrices are computed one
- * after the other; then all threads compute the parts of one, and `inner` becomes `parallel`. */
-ts_status ts_linalg_run_matrices(const ts_parallel *parallel, const ts_linalg_units *matrices, int64_t n, int lanes,
-                                 const ts_parallel **inner);
 
 static inline char *ts_linalg_at(const ts_linalg_view *view, int64_t row, int64_t col, int size) {
   return view->data + (row * view->row + col * view->col) * size;

@@ -1,5 +1,5 @@
-/* Inner loops of linear algebra in f32 and f64, by vectors. The code is the same for every instruction set
- * (linalg_vector_body.h), compiled once for each. Pure functions of their arguments; thread-safe.
+/* Inner loops of linear algebra in f32 and f64, and of blocks of c128, by vectors. The code is the same for every
+ * instruction set (linalg_vector_body.h), compiled once for each. Pure functions of their arguments; thread-safe.
  *
  * Every sum is a chain of fused multiply-adds from +0 in the order of substitution, as in kernel/gemm/gemm.h: however a
  * matrix is cut into blocks, lanes and threads, its bits are those of kernel/ref/ref_linalg.c. */
@@ -12,18 +12,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rows of a block at most. */
+/* Parts of a block's column at most: as many rows of real matrices, half as many of complex ones. */
 #define TS_LINALG_BLOCK 64
 
-/* One block of rows of a larger problem. Strides in elements; columns are neighbours. */
+/* One block of rows of a larger problem. Strides in numbers; columns are neighbours. */
 typedef struct ts_linalg_block {
   const void *matrix; /* n rows of n elements: lower triangular */
   const void *sums;   /* of each element of the result, over the rows before the block; NULL: zeros */
   const void *rhs;
   void *out; /* may be rhs */
   int64_t sums_row, rhs_row, out_row;
-  int n; /* at most TS_LINALG_BLOCK */
+  int n; /* at most TS_LINALG_BLOCK parts */
   bool unit;
+  bool hermitian; /* a factor of such a matrix: numbers are divided by the real part of the diagonal */
 } ts_linalg_block;
 
 /* Matrices that are alike, by element strides of any sign: one in each lane. */
@@ -41,7 +42,7 @@ typedef struct ts_linalg_group {
 typedef struct ts_linalg_panel {
   void *columns, *sums; /* rows of `row` elements, a multiple of 16 */
   int64_t row, rows;    /* elements of a column: `rows` */
-  int width;            /* columns, at most TS_LINALG_BLOCK */
+  int width;            /* columns, at most TS_LINALG_BLOCK parts */
   int64_t *pivots;      /* out: element c of all columns was exchanged with pivots[c] */
 } ts_linalg_panel;
 
@@ -188,15 +189,13 @@ typedef struct ts_linalg_vector {
   void (*pole_terms)(const ts_linalg_poles *poles, const ts_linalg_point *at, double *out);
 } ts_linalg_vector;
 
-/* Of the instruction set in use; f32 or f64. */
+/* Of the instruction set in use; f32, f64 or c128. */
 const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type);
-/* True for the types of matrices: f32, f64, and the floats that are widened to f32. */
-bool ts_linalg_has_type(ts_dtype type);
 
-/* [0] f32, [1] f64 */
-extern const ts_linalg_vector ts_linalg_vector_base[2];
+/* [0] f32, [1] f64, [2] c128 */
+extern const ts_linalg_vector ts_linalg_vector_base[3];
 #if defined(__x86_64__)
-extern const ts_linalg_vector ts_linalg_vector_avx2[2], ts_linalg_vector_avx512[2];
+extern const ts_linalg_vector ts_linalg_vector_avx2[3], ts_linalg_vector_avx512[3];
 #endif
 
 #endif

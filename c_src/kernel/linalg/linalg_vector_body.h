@@ -5,6 +5,7 @@
  *   SQRT32 SQRT64      square roots
  *   LOAD_SOME32/64 STORE_SOME32/64  the first n elements of a vector, 1 <= n <= lanes; others are loaded as 0
  *   ISA(name)          the name of something of this instruction set */
+#include "kernel/linalg/factor_numbers.h"
 #include "kernel/linalg/linalg_vector.h"
 
 #include <math.h>
@@ -22,6 +23,18 @@ typedef int32_t lanes_s32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
 
 /* Sums of all lanes, by halving again and again. */
+/* Neighbours exchanged. */
+#if VECTOR_BYTES == 64
+#define SWAPPED32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
+#define SWAPPED64(x) __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
+#elif VECTOR_BYTES == 32
+#define SWAPPED32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
+#define SWAPPED64(x) __builtin_shufflevector(x, x, 1, 0, 3, 2)
+#else
+#define SWAPPED32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2)
+#define SWAPPED64(x) __builtin_shufflevector(x, x, 1, 0)
+#endif
+
 #if VECTOR_BYTES == 64
 #define HALVED32(x) __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15)
 #define QUARTERED32(x) __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7)
@@ -65,6 +78,7 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
 #define FMA FMA64
 #define SPLAT SPLAT64
 #define SQRT SQRT64
+#define SWAPPED SWAPPED64
 #define LOAD_SOME LOAD_SOME64
 #define STORE_SOME STORE_SOME64
 #define FOR_ALL_TYPES
@@ -79,16 +93,19 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
 #define FMA FMA32
 #define SPLAT SPLAT32
 #define SQRT SQRT32
+#define SWAPPED SWAPPED32
 #define LOAD_SOME LOAD_SOME32
 #define STORE_SOME STORE_SOME32
 #include "kernel/linalg/linalg_vector_type.h"
 
-#define ROW(name, lanes)                                                                                            \
+/* Of a row for complex numbers the functions on lines and poles are those of their parts. */
+#define ROW(name, part, lanes)                                                                                      \
   {                                                                                                                 \
-    lanes, (lanes)*WIDE, solve_##name, multiply_few_##name, factor_##name, solve_group_##name, factor_group_##name, \
-        factor_panel_##name, solve_full_group_##name, determinant_group_##name, lu_group_##name, qr_group_##name,   \
-        eigh_group_##name, svd_group_##name, dot_##name, largest_##name, reflect_##name, products_##name,           \
-        take_sums_##name, complex_products_##name, complex_reflect_##name, add_multiples_##name, turn_##name,       \
-        add_scaled_##name, rotate_##name, pole_sums, pole_ratios, pole_terms                                        \
+    lanes, (lanes)*WIDE, solve_##name, multiply_few_##name, factor_##name, solve_group_##part, factor_group_##part, \
+        factor_panel_##name, solve_full_group_##part, determinant_group_##part, lu_group_##part, qr_group_##part,   \
+        eigh_group_##part, svd_group_##part, dot_##part, largest_##part, reflect_##part, products_##part,           \
+        take_sums_##part, complex_products_##part, complex_reflect_##part, add_multiples_##part, turn_##part,       \
+        add_scaled_##part, rotate_##part, pole_sums, pole_ratios, pole_terms                                        \
   }
-const ts_linalg_vector ISA(ts_linalg_vector)[2] = {ROW(f32, VECTOR_BYTES / 4), ROW(f64, VECTOR_BYTES / 8)};
+const ts_linalg_vector ISA(ts_linalg_vector)[3] = {ROW(f32, f32, VECTOR_BYTES / 4), ROW(f64, f64, VECTOR_BYTES / 8),
+                                                   ROW(c128, f64, VECTOR_BYTES / 16)};

@@ -8,6 +8,13 @@ INLINE V NAME(load_up_to)(const T *from, int64_t count) {
   return count > 0 ? LOAD_SOME(from, count) : SPLAT(0);
 }
 
+INLINE void NAME(store_up_to)(T *to, int64_t count, V x) {
+  if (count >= LANES)
+    memcpy(to, &x, sizeof x);
+  else
+    STORE_SOME(to, count, x);
+}
+
 /* The sum of a chunk: one half is added to the other again and again. */
 INLINE double NAME(sum_chunk)(V *sums) {
   _Pragma("GCC unroll 4") for (int half = PARTS / 2; half > 0; half /= 2)
@@ -294,29 +301,20 @@ static void NAME(turn)(const ts_linalg_turns *t, void *first, int64_t step, int6
 static void NAME(add_scaled)(void *to, double by, const void *from, int64_t count) {
   const T *x = from, factor = (T)by;
   T *y = to;
-  int64_t i = 0;
-  for (; i + LANES <= count; i += LANES) {
-    V sum = NAME(load)(y + i) + SPLAT(factor) * NAME(load)(x + i);
-    memcpy(y + i, &sum, sizeof sum);
+  for (int64_t i = 0; i < count; i += LANES) {
+    const V sum = NAME(load_up_to)(y + i, count - i) + SPLAT(factor) * NAME(load_up_to)(x + i, count - i);
+    NAME(store_up_to)(y + i, count - i, sum);
   }
-  if (i == count) return;
-  const V sum = LOAD_SOME(y + i, count - i) + SPLAT(factor) * LOAD_SOME(x + i, count - i);
-  STORE_SOME(y + i, count - i, sum);
 }
 
 static void NAME(rotate)(void *a, void *b, double cosine, double sine, int64_t count) {
   const V c = SPLAT((T)cosine), s = SPLAT((T)sine);
   T *x = a, *y = b;
-  int64_t i = 0;
-  for (; i + LANES <= count; i += LANES) {
-    V u = NAME(load)(x + i), v = NAME(load)(y + i), p = c * u + s * v, q = c * v - s * u;
-    memcpy(x + i, &p, sizeof p);
-    memcpy(y + i, &q, sizeof q);
+  for (int64_t i = 0; i < count; i += LANES) {
+    const V u = NAME(load_up_to)(x + i, count - i), v = NAME(load_up_to)(y + i, count - i);
+    NAME(store_up_to)(x + i, count - i, c * u + s * v);
+    NAME(store_up_to)(y + i, count - i, c * v - s * u);
   }
-  if (i == count) return;
-  const V u = LOAD_SOME(x + i, count - i), v = LOAD_SOME(y + i, count - i), p = c * u + s * v, q = c * v - s * u;
-  STORE_SOME(x + i, count - i, p);
-  STORE_SOME(y + i, count - i, q);
 }
 
 #undef CHUNK

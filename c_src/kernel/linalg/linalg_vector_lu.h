@@ -1,113 +1,134 @@
 /* LU factors: the part of linalg_vector_type.h with pivots. */
 
-/* ---- a panel of columns, stored as rows */
+/* ---- a panel of columns, stored as rows: rows and places in them are counted in parts */
 
-/* sums[i ...] += the products of rows 0 .. count-1 with their factors. */
-INLINE void NAME(add_products)(const T *rows, int64_t stride, const T *factors, int count, int vecs, T *sums) {
+/* A panel, with the parts of a number, of a column, and from a column to the next. */
+typedef struct NAME(panel) {
+  T *columns, *sums;
+  int64_t row, rows;
+  int width, parts;
+  int64_t *pivots;
+} NAME(panel);
+
+INLINE T *NAME(column_of)(const NAME(panel) * p, int c) { return p->columns + c * p->row; }
+INLINE T *NAME(sums_of)(const NAME(panel) * p, int c) { return p->sums + c * p->row; }
+
+/* Sums from part `at` of a column on += the products of columns `first` to `end` - 1 with the numbers of the column. */
+INLINE void NAME(add_products)(const NAME(panel) * p, int c, int first, int end, int64_t at, int vecs) {
+  const T *rows = NAME(column_of)(p, first) + at, *factors = NAME(column_of)(p, c);
+  T *sums = NAME(sums_of)(p, c) + at;
   V sum[4];
   _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) sum[v] = NAME(load)(sums + v * LANES);
-  for (int k = 0; k < count; k++) {
-    V factor = SPLAT(factors[k]);
+  for (int k = first; k < end; k++, rows += p->row)
     _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) sum[v] =
-        FMA(NAME(load)(rows + k * stride + v * LANES), factor, sum[v]);
-  }
+        NAME(plus_product)(sum[v], factors + k * p->parts, NAME(load)(rows + v * LANES), p->parts);
   memcpy(sums, sum, (size_t)vecs * sizeof(V));
 }
 
-/* The same for `cols` rows of factors and of sums, with shared loads: DEEP vectors of each. */
+/* The same for columns c to c + cols - 1 over all columns before them, with shared loads: DEEP vectors of each. */
 #define DEEP (VECTOR_BYTES == 64 ? 4 : 2)
-INLINE void NAME(add_block)(const ts_linalg_panel *p, int c, int count, int cols, int64_t at) {
-  const T *rows = (const T *)p->columns + at, *factors = (const T *)p->columns + c * p->row;
-  T *sums = (T *)p->sums + c * p->row + at;
+INLINE void NAME(add_block)(const NAME(panel) * p, int c, int cols, int64_t at) {
+  const T *rows = p->columns + at, *factors = NAME(column_of)(p, c);
+  T *sums = NAME(sums_of)(p, c) + at;
   V sum[4 * DEEP];
   _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) _Pragma("GCC unroll 4") for (int v = 0; v < DEEP; v++)
       sum[i * DEEP + v] = NAME(load)(sums + i * p->row + v * LANES);
-  for (int k = 0; k < count; k++, rows += p->row) {
+  for (int k = 0; k < c; k++, rows += p->row) {
     V x[DEEP];
     _Pragma("GCC unroll 4") for (int v = 0; v < DEEP; v++) x[v] = NAME(load)(rows + v * LANES);
-    _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) {
-      const V factor = SPLAT(factors[i * p->row + k]);
-      _Pragma("GCC unroll 4") for (int v = 0; v < DEEP; v++) sum[i * DEEP + v] = FMA(x[v], factor, sum[i * DEEP + v]);
-    }
+    _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) _Pragma("GCC unroll 4") for (int v = 0; v < DEEP; v++)
+        sum[i * DEEP + v] = NAME(plus_product)(sum[i * DEEP + v], factors + i * p->row + k * p->parts, x[v], p->parts);
   }
   _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) memcpy(sums + i * p->row, sum + i * DEEP, DEEP * sizeof(V));
 }
 
-/* Rows up to here have the elements of U. */
-INLINE int64_t NAME(head_of)(const ts_linalg_panel *p) { return (p->width + LANES - 1) / LANES * LANES; }
+/* Parts up to here have the elements of U. */
+INLINE int64_t NAME(head_of)(const NAME(panel) * p) { return (p->width * p->parts + LANES - 1) / LANES * LANES; }
 
 /* The elements of U in columns c to c + cols - 1 and rows `first` to `end` - 1, and the sums of the elements below up
  * to the head. Columns take turns, as each waits for its last sum. */
-INLINE void NAME(sum_heads)(const ts_linalg_panel *p, int c, int cols, int first, int end) {
-  const T *rows = p->columns;
-  T *column = (T *)p->columns + c * p->row, *sums = (T *)p->sums + c * p->row;
+INLINE void NAME(sum_heads)(const NAME(panel) * p, int c, int cols, int first, int end) {
+  T *column = NAME(column_of)(p, c), *sums = NAME(sums_of)(p, c);
   for (int k = first; k < end; k++) {
-    _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) column[i * p->row + k] -= sums[i * p->row + k];
-    for (int64_t at = (k + 1) / LANES * LANES; at < NAME(head_of)(p); at += LANES)
-      _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++)
-          NAME(add_products)(rows + k * p->row + at, 0, column + i * p->row + k, 1, 1, sums + i * p->row + at);
+    for (int64_t part = k * p->parts; part < (k + 1) * p->parts; part++)
+      _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) column[i * p->row + part] -= sums[i * p->row + part];
+    for (int64_t at = (k + 1) * p->parts / LANES * LANES; at < NAME(head_of)(p); at += LANES)
+      _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) NAME(add_products)(p, c + i, k, k + 1, at, 1);
   }
 }
 
 /* The sums of column c below the head, over columns `first` to `end` - 1. */
-INLINE void NAME(sum_below)(const ts_linalg_panel *p, int c, int first, int end, int64_t from) {
-  const T *rows = (const T *)p->columns + first * p->row, *factors = (const T *)p->columns + c * p->row + first;
-  T *sums = (T *)p->sums + c * p->row;
+INLINE void NAME(sum_below)(const NAME(panel) * p, int c, int first, int end, int64_t from) {
   int64_t i = from;
-  for (; i + 4 * LANES <= p->rows; i += 4 * LANES)
-    NAME(add_products)(rows + i, p->row, factors, end - first, 4, sums + i);
-  for (; i < p->rows; i += LANES) NAME(add_products)(rows + i, p->row, factors, end - first, 1, sums + i);
+  for (; i + 4 * LANES <= p->rows; i += 4 * LANES) NAME(add_products)(p, c, first, end, i, 4);
+  for (; i < p->rows; i += LANES) NAME(add_products)(p, c, first, end, i, 1);
 }
 
 /* The sums of some columns over all before the first of them. */
-static void NAME(sum_columns)(const ts_linalg_panel *p, int c, int end) {
+INLINE void NAME(sum_columns)(const NAME(panel) * p, int c, int end) {
   if (end - c == 4)
     NAME(sum_heads)(p, c, 4, 0, c);
   else
     for (int i = c; i < end; i++) NAME(sum_heads)(p, i, 1, 0, c);
   int64_t at = NAME(head_of)(p);
-  for (; end - c == 4 && at + DEEP * LANES <= p->rows; at += DEEP * LANES) NAME(add_block)(p, c, c, 4, at);
+  for (; end - c == 4 && at + DEEP * LANES <= p->rows; at += DEEP * LANES) NAME(add_block)(p, c, 4, at);
   for (int i = c; i < end; i++) NAME(sum_below)(p, i, 0, c, at);
 }
 #undef DEEP
 
-/* Takes the sums from the elements of a column from c on; returns the largest size among them, NaN left out. */
-INLINE T NAME(take_column)(T *column, const T *sums, int64_t c, int64_t rows) {
+/* Of each part: what sizes are compared by, which of complex numbers is their square. */
+INLINE V NAME(sizes)(V x, int parts) {
+  const V square = x * x;
+  return parts == 2 ? square + SWAPPED(square) : NAME(size)(x);
+}
+
+/* Takes the sums from the elements of a column from part c on; returns the largest size among them, NaN left out. */
+INLINE T NAME(take_column)(T *column, const T *sums, int64_t c, int64_t rows, int parts) {
   V most = SPLAT(0);
   T largest = 0;
-  int64_t i = c;
-  for (; i + LANES <= rows; i += LANES) {
-    const V x = NAME(load)(column + i) - NAME(load)(sums + i);
-    memcpy(column + i, &x, sizeof x);
-    most = NAME(larger)(NAME(size)(x), most);
-  }
-  for (; i < rows; i++) {
-    column[i] -= sums[i];
-    const T size = column[i] < 0 ? -column[i] : column[i];
-    if (size > largest) largest = size;
+  for (int64_t i = c; i < rows; i += LANES) {
+    const V x = NAME(load_up_to)(column + i, rows - i) - NAME(load_up_to)(sums + i, rows - i);
+    NAME(store_up_to)(column + i, rows - i, x);
+    most = NAME(larger)(NAME(sizes)(x, parts), most);
   }
   for (int k = 0; k < LANES; k++)
     if (most[k] > largest) largest = most[k];
   return largest;
 }
 
+/* The first complex number of largest size, also where squares overflow or underflow. */
+static int64_t NAME(find_far_pivot)(const T *column, int64_t from, int64_t rows) {
+  T most = 0;
+  double largest = 0;
+  int64_t best = from;
+  for (int64_t i = from; i < rows; i++) most = column[i] > most ? column[i] : -column[i] > most ? -column[i] : most;
+  const double by = factor_is_far_size((double)most) ? factor_lift((double)most) : 1;
+  for (int64_t i = from; i < rows; i += 2) {
+    const double size = hypot((double)column[i] * by, (double)column[i + 1] * by);
+    if (size > largest) largest = size, best = i;
+  }
+  return best;
+}
+
 /* The first element of the largest size, but the first of all where that is NaN. */
-INLINE int64_t NAME(find_pivot)(const T *column, int64_t from, int64_t rows, T largest) {
-  int64_t i = from;
-  if (column[from] != column[from]) return from;
-  for (; i + LANES <= rows && !NAME(any)(NAME(size)(NAME(load)(column + i)) == SPLAT(largest)); i += LANES) {}
-  for (; i < rows; i++)
-    if (column[i] == largest || column[i] == -largest) return i;
+INLINE int64_t NAME(find_pivot)(const T *column, int64_t from, int64_t rows, T largest, int parts) {
+  if (column[from] != column[from] || column[from + parts - 1] != column[from + parts - 1]) return from;
+  if (parts == 2 && !(largest > (T)1e-280 && largest < (T)1e300)) return NAME(find_far_pivot)(column, from, rows);
+  for (int64_t i = from; i < rows; i += LANES) {
+    const V sizes = NAME(sizes)(NAME(load_up_to)(column + i, rows - i), parts);
+    if (!NAME(any)(sizes == SPLAT(largest))) continue;
+    for (int k = 0; k < LANES; k += parts)
+      if (sizes[k] == largest) return i + k;
+  }
   return from;
 }
 
-INLINE void NAME(divide_column)(T *column, int64_t from, int64_t rows, T by) {
-  int64_t i = from;
-  for (; i + LANES <= rows; i += LANES) {
-    const V x = NAME(load)(column + i) / SPLAT(by);
-    memcpy(column + i, &x, sizeof x);
+INLINE void NAME(divide_column)(T *column, int64_t from, int64_t rows, const T *by, int parts) {
+  for (int64_t i = from; i < rows; i += LANES) {
+    V x = NAME(load_up_to)(column + i, rows - i);
+    NAME(divide)(&x, 1, by, parts);
+    NAME(store_up_to)(column + i, rows - i, x);
   }
-  for (; i < rows; i++) column[i] /= by;
 }
 
 INLINE void NAME(exchange)(T *a, T *b) {
@@ -116,27 +137,32 @@ INLINE void NAME(exchange)(T *a, T *b) {
   *b = kept;
 }
 
-INLINE void NAME(factor_column)(const ts_linalg_panel *p, int c) {
-  T *column = (T *)p->columns + c * p->row;
-  const T largest = NAME(take_column)(column, (const T *)p->sums + c * p->row, c, p->rows);
-  const int64_t pivot = p->pivots[c] = NAME(find_pivot)(column, c, p->rows, largest);
-  for (int k = 0; pivot != c && k < p->width; k++)
-    NAME(exchange)((T *)p->columns + k * p->row + c, (T *)p->columns + k * p->row + pivot);
-  for (int k = c + 1; pivot != c && k < p->width; k++)
-    NAME(exchange)((T *)p->sums + k * p->row + c, (T *)p->sums + k * p->row + pivot);
-  if (column[c] != 0) NAME(divide_column)(column, c + 1, p->rows, column[c]);
+INLINE void NAME(factor_column)(const NAME(panel) * p, int c) {
+  T *column = NAME(column_of)(p, c);
+  const int64_t at = c * p->parts;
+  const T largest = NAME(take_column)(column, NAME(sums_of)(p, c), at, p->rows, p->parts);
+  const int64_t pivot = NAME(find_pivot)(column, at, p->rows, largest, p->parts);
+  p->pivots[c] = pivot / p->parts;
+  for (int part = 0; pivot != at && part < p->parts; part++)
+    for (int k = 0; k < p->width; k++) {
+      NAME(exchange)(NAME(column_of)(p, k) + at + part, NAME(column_of)(p, k) + pivot + part);
+      if (k > c) NAME(exchange)(NAME(sums_of)(p, k) + at + part, NAME(sums_of)(p, k) + pivot + part);
+    }
+  const T by[2] = {column[at], p->parts == 2 ? column[at + 1] : 0};
+  if (by[0] != 0 || by[1] != 0) NAME(divide_column)(column, at + p->parts, p->rows, by, p->parts);
 }
 
 /* Columns that read those before them at once. */
 #define SOME 4
-static void NAME(factor_panel)(const ts_linalg_panel *p) {
-  for (int first = 0; first < p->width; first += SOME) {
-    const int end = p->width < first + SOME ? p->width : first + SOME;
-    NAME(sum_columns)(p, first, end);
+INLINE void NAME(factor_panel_parts)(const ts_linalg_panel *q, int parts) {
+  const NAME(panel) p = {q->columns, q->sums, q->row * parts, q->rows * parts, q->width, parts, q->pivots};
+  for (int first = 0; first < p.width; first += SOME) {
+    const int end = p.width < first + SOME ? p.width : first + SOME;
+    NAME(sum_columns)(&p, first, end);
     for (int c = first; c < end; c++) {
-      NAME(sum_heads)(p, c, 1, first, c);
-      NAME(sum_below)(p, c, first, c, NAME(head_of)(p));
-      NAME(factor_column)(p, c);
+      NAME(sum_heads)(&p, c, 1, first, c);
+      NAME(sum_below)(&p, c, first, c, NAME(head_of)(&p));
+      NAME(factor_column)(&p, c);
     }
   }
 }
@@ -193,37 +219,53 @@ INLINE uint32_t NAME(lu_tile)(V *tile, int n, V *rhs, int cols) {
   return odd;
 }
 
-INLINE void NAME(substitute)(const V *tile, int n, V *x, int cols, int col, int some) {
+/* Solves by the lower triangle and, of a full matrix, by the upper one after it. */
+INLINE void NAME(substitute)(const ts_linalg_group *g, bool full, const V *tile, V *x, int some) {
+  const int n = g->n, cols = g->cols;
   V sum[4];
   for (int i = 0; i < n; i++) {
-    NAME(dot_rows)(x, 1, cols, col, some, tile + i * n, 1, i, sum);
-    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) x[i * cols + col + c] -= sum[c];
+    NAME(dot_rows)(x, 1, cols, 0, some, tile + i * n, 1, i, sum);
+    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) {
+      x[i * cols + c] -= sum[c];
+      if (!full && !g->unit) x[i * cols + c] /= tile[i * n + i];
+    }
   }
-  for (int i = n - 1; i >= 0; i--) {
-    NAME(dot_rows)(x + (n - 1) * cols, 1, -cols, col, some, tile + i * n + n - 1, -1, n - 1 - i, sum);
-    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) x[i * cols + col + c] =
-        (x[i * cols + col + c] - sum[c]) / tile[i * n + i];
+  for (int i = n - 1; full && i >= 0; i--) {
+    NAME(dot_rows)(x + (n - 1) * cols, 1, -cols, 0, some, tile + i * n + n - 1, -1, n - 1 - i, sum);
+    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) x[i * cols + c] =
+        (x[i * cols + c] - sum[c]) / tile[i * n + i];
   }
 }
 
-/* Rows of dense matrices to and from lanes. */
-INLINE void NAME(to_lanes)(const char *from, int64_t step, int count, int elements, V *tile) {
-  if (count < LANES) memset(tile, 0, (size_t)elements * sizeof(V));
-  for (int m = 0; m < count; m++)
-    for (int i = 0; i < elements; i++) ((T *)tile)[i * LANES + m] = ((const T *)(const void *)from)[m * step + i];
-}
-
-static void NAME(solve_full_group)(const ts_linalg_group *g, void *workspace) {
-  const int n = g->n, cols = g->cols;
-  V *tile = workspace, *x = tile + n * n;
+/* The right sides and solutions of full matrices are dense: one row of all numbers. */
+INLINE void NAME(solve_any_group)(const ts_linalg_group *g, bool full, V *tile) {
+  const int n = g->n, cols = g->cols, rows = full ? 1 : n, width = full ? n * cols : cols;
+  const int64_t from_col = full ? 1 : g->rhs_col, to_col = full ? 1 : g->out_col;
+  V *x = tile + n * n;
   int col = 0;
-  NAME(to_lanes)(g->matrix, g->matrix_step, g->count, n * n, tile);
-  NAME(to_lanes)(g->rhs, g->rhs_step, g->count, n * cols, x);
-  (void)NAME(lu_tile)(tile, n, x, cols);
-  for (; col + 4 <= cols; col += 4) NAME(substitute)(tile, n, x, cols, col, 4);
-  for (; col < cols; col++) NAME(substitute)(tile, n, x, cols, col, 1);
-  for (int m = 0; m < g->count; m++)
-    for (int i = 0; i < n * cols; i++) ((T *)(void *)g->out)[m * g->out_step + i] = ((const T *)x)[i * LANES + m];
+  if (full)
+    NAME(load_matrices)(g, false, 0, 1, tile);
+  else
+    NAME(load_matrices)(g, true, g->matrix_row, g->matrix_col, tile);
+  if (g->count < LANES) memset(x, 0, (size_t)(n * cols) * sizeof(V));
+  for (int m = 0; m < g->count; m++) {
+    const T *from = (const T *)(const void *)g->rhs + m * g->rhs_step;
+    for (int i = 0; i < rows; i++)
+      for (int c = 0; c < width; c++) ((T *)x)[(i * cols + c) * LANES + m] = from[i * g->rhs_row + c * from_col];
+  }
+  if (full) (void)NAME(lu_tile)(tile, n, x, cols);
+  for (; col + 4 <= cols; col += 4) NAME(substitute)(g, full, tile, x + col, 4);
+  for (; col < cols; col++) NAME(substitute)(g, full, tile, x + col, 1);
+  for (int m = 0; m < g->count; m++) {
+    T *to = (T *)(void *)g->out + m * g->out_step;
+    for (int i = 0; i < rows; i++)
+      for (int c = 0; c < width; c++) to[i * g->out_row + c * to_col] = ((const T *)x)[(i * cols + c) * LANES + m];
+  }
+}
+
+static void NAME(solve_group)(const ts_linalg_group *g, void *workspace) { NAME(solve_any_group)(g, false, workspace); }
+static void NAME(solve_full_group)(const ts_linalg_group *g, void *workspace) {
+  NAME(solve_any_group)(g, true, workspace);
 }
 
 /* The product of one lane's diagonal, whose partial products are beyond the range. */
@@ -238,7 +280,7 @@ static void NAME(determinant_group)(const ts_linalg_group *g, void *workspace) {
   const int n = g->n;
   V *tile = workspace, product;
   I near = ~(I)SPLAT(0);
-  NAME(to_lanes)(g->matrix, g->matrix_step, g->count, n * n, tile);
+  NAME(load_matrices)(g, false, 0, 1, tile);
   const uint32_t odd = NAME(lu_tile)(tile, n, NULL, 0);
   for (int m = 0; m < LANES; m++) product[m] = odd >> m & 1 ? -1 : 1;
   for (int i = 0; i < n; i++) {
@@ -269,7 +311,7 @@ INLINE void NAME(put_factors)(const ts_linalg_group *g, const T *tile, const T *
 static void NAME(lu_group)(const ts_linalg_group *g, void *workspace) {
   const int n = g->n;
   V *tile = workspace, *order = tile + n * n;
-  NAME(to_lanes)(g->matrix, g->matrix_step, g->count, n * n, tile);
+  NAME(load_matrices)(g, false, 0, 1, tile);
   for (int i = 0; i < n; i++) order[i] = SPLAT((T)i);
   (void)NAME(lu_tile)(tile, n, order, 1);
   for (int m = 0; m < g->count; m++) NAME(put_factors)(g, (const T *)tile, (const T *)order, m);
