@@ -26,12 +26,12 @@ typedef struct ts_chooser {
   const ts_compile_options *options;
   ts_jit_batch batch; /* requested kernels, which LLVM compiles in the background */
   TS_VEC(ts_chosen) chosen;
-  TS_VEC(ts_kernel_source) later; /* own kernels for which others stand in; their texts are those of `chosen` */
+  TS_VEC(ts_kernel_source) later; /* own kernels with a stand-in; `chosen` owns their texts */
   ts_map indices;                 /* text to index in `chosen` + 1 */
   ts_keys known;                  /* key to ts_work */
   TS_VEC(ts_work *) works;        /* the values of `known` */
-  TS_VEC(uint32_t) kernels;       /* of the op that is being lowered, one for each launch: index in the batch */
-  TS_VEC(ts_own_kernel *) owns;   /* the same: ts_step_launch.own */
+  TS_VEC(uint32_t) kernels;       /* indices in the batch, one for each launch of the current op */
+  TS_VEC(ts_own_kernel *) owns;   /* ts_step_launch.own, one for each launch of the current op */
   bool cached;                    /* whether the current op's stores stay in the caches */
 } ts_chooser;
 

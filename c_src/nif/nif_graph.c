@@ -434,15 +434,13 @@ static ts_status custom_call(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TE
 }
 
 ERL_NIF_TERM ts_nif_custom_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* custom_call(Builder, Text, [{Type, Shape}], [Operand]) -> [Traced]: the results of a plugin's target for these
-   * operands */
+  /* custom_call(Builder, Text, [{Type, Shape}], [Operand]) -> [Traced]: results of a plugin's target */
   (void)argc;
   return ts_nif_with_builder(env, argv, custom_call);
 }
 
 ERL_NIF_TERM ts_nif_callback(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* callback(Builder, Index, [{Type, Shape}], [Operand]) -> [Traced]: results of those types, from the caller of a run
-   */
+  /* callback(Builder, Index, [{Type, Shape}], [Operand]) -> [Traced]: values that the caller of a run gives */
   (void)argc;
   return ts_nif_with_builder(env, argv, callback);
 }
@@ -495,8 +493,8 @@ static ts_status inline_region(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_
 }
 
 ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* inline_region(Builder, Region, [Operand], [Id]) -> {[Traced], [Traced | none]} A copy of the region's ops on these
-   * arguments: its results, and the copies of the values with these ids. */
+  /* inline_region(Builder, Region, [Operand], [Id]) -> {[Traced], [Traced | none]}: copies the region's ops, with the
+   * operands as arguments. Returns the copy's results, and the copies of the values with the given ids. */
   (void)argc;
   return ts_nif_with_builder(env, argv, inline_region);
 }
@@ -642,8 +640,8 @@ static ts_status read_for(ErlNifEnv *env, const ErlNifBinary *text, ERL_NIF_TERM
 }
 
 ERL_NIF_TERM ts_nif_read_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* read_stablehlo(Text :: binary()) -> Builder | symbolic: a finished program from a module of StableHLO, unless the
-   * sizes of its arguments are symbols
+  /* read_stablehlo(Text :: binary()) -> Builder | symbolic: the program of a module of StableHLO; `symbolic` if sizes
+   * of its arguments are symbols
    * read_stablehlo(Text, [{Type, Shape}]) -> Builder: the program for arguments of these types */
   ErlNifBinary text;
   ERL_NIF_TERM term;

@@ -26,7 +26,8 @@ ERL_NIF_TERM ts_nif_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   void *bytes;
   ts_status status = ts_device_bytes(tensor->buffer, &bytes);
   int64_t count = tensor->buffer->bytes;
-  ts_buffer *root = (ts_buffer *)(uintptr_t)ts_buffer_root(tensor->buffer); /* who has the address may write there */
+  ts_buffer *root =
+      (ts_buffer *)(uintptr_t)ts_buffer_root(tensor->buffer); /* the owner of the address may write to it */
   atomic_store_explicit(&root->is_fixed, false, memory_order_relaxed);
   ts_nif_tensor_unpin(tensor);
   TS_NIF_TRY(env, status);

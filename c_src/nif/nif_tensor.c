@@ -27,8 +27,8 @@ static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
  *   while the caches still have them, so that the next results take the same blocks.
  * - Tensors that have survived two minor collections are freed by a major one only. The caller is asked for it when
  *   there is
- *   nearly half as much again as was live after the last. A quarter of what minor collections have freed counts: the
- *   results of a loop, which they free, do not keep older garbage for ever.
+ *   nearly half as much again as was live after the last. A quarter of the bytes that minor collections freed counts,
+ *   so that a loop, whose results they free, does not keep older garbage for ever.
  *
  * Destructors may be late after either, so what is held may still fall: the least that was seen since counts. */
 

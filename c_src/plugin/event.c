@@ -1,5 +1,5 @@
-/* Events. Runs and transfers are done when their function returns, so nearly all events are ready when they are made;
- * that of bytes which a buffer shares with the program ends with the buffer. */
+/* Events. Runs and transfers are done when their function returns, so nearly all events are ready from the beginning.
+ * A buffer may share bytes with the program. The event of those bytes ends with the buffer. */
 #include "plugin/plugin.h"
 
 /* One lock for all: it is held for a few instructions. */

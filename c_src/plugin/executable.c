@@ -207,7 +207,7 @@ ts_status plugin_compile_for(pj_args *args) {
 
 typedef struct saved_head {
   char magic[8];
-  uint64_t hash[2]; /* of what comes after it */
+  uint64_t hash[2]; /* of all bytes after it */
   uint64_t program_size, options_size;
 } saved_head;
 

@@ -1,5 +1,5 @@
-/* Our own plugin of PJRT: pjrt_tessera.so, by which JAX and other programs that load such plugins run on Tessera
- * (docs/jax.md). Internal to plugin/; the shared object exports GetPjrtApi only. Thread-safe.
+/* Our own plugin of PJRT, pjrt_tessera.so. JAX and other programs load it and run on Tessera (docs/jax.md). Internal to
+ * plugin/; the shared object exports GetPjrtApi only. Thread-safe.
  *
  * Each function of the table checks its block and answers with a status (api.c). A handle is owned by the program that
  * got it, and keeps what it needs by counted references: buffers and executables their client. */

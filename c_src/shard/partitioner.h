@@ -25,7 +25,7 @@ typedef struct ts_scope {
 
 /* Which values stay partial sums until later (partial.c), by value of the whole program. */
 typedef struct ts_deferral {
-  uint64_t *partial; /* the axes over which a value is predicted to be a partial sum */
+  uint64_t *partial; /* the axes of a value that is predicted to be a partial sum */
   int64_t *bytes;    /* the least cost of summing the value, with all its uses */
   bool *whole;       /* a use needs the sum */
   bool *later;       /* uses take terms */

@@ -19,22 +19,22 @@ typedef struct bytecode_bytes {
 } bytecode_bytes;
 
 typedef enum bytecode_kind {
-  BYTECODE_ELEMENT,  /* a number's type: `type` without a shape */
+  BYTECODE_ELEMENT,  /* the type of a number: `type` without a shape */
   BYTECODE_TENSOR,   /* `type` */
   BYTECODE_FUNCTION, /* `results` */
-  BYTECODE_NONE,     /* the type of what is absent */
-  BYTECODE_OTHER,    /* tokens, tuples, buffers: no value here has it */
+  BYTECODE_NONE,     /* no type */
+  BYTECODE_OTHER,    /* a token, tuple or buffer, which Tessera has no value of */
 } bytecode_kind;
 
 typedef struct bytecode_type {
   bytecode_kind kind;
   mlir_type type;
   bool is_unsigned;
-  int bits;           /* of an integer's or a float's */
-  mlir_types results; /* of a function */
+  int bits;           /* width of an integer or a float */
+  mlir_types results; /* types of a function's results */
 } bytecode_type;
 
-/* An attribute or a type in the file, and what it became. */
+/* An attribute or a type in the file, and the object made from it. */
 typedef struct bytecode_entry {
   bytecode_bytes bytes;
   uint32_t dialect;
@@ -110,8 +110,8 @@ ts_status bytecode_attr_at(bytecode *b, size_t index, const mlir_attr **out);
 mlir_parser bytecode_text_parser(const bytecode *b, bytecode_bytes text);
 
 /* ---- bytecode_props.c */
-/* The names of an op's properties in the order of a file, "?" in front of those that may be absent. The i-th form of
- * an op that has had several; NULL when there is none. */
+/* The names of an op's properties in the order of a file. "?" is in front of a name that may be absent. An op may have
+ * several forms: this is form `i`, or NULL. */
 const char *bytecode_property_names(mlir_token op, size_t i);
 
 /* ---- bytecode_vhlo.c */

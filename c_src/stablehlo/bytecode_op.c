@@ -1,5 +1,5 @@
-/* The ops of a file of bytecode: functions and their regions. Values have numbers; their names in the tree are numbers,
- * too, each of which a function has once. */
+/* The ops of a file of bytecode: functions and their regions. A file numbers the values of a region. The tree numbers
+ * the values of a function, and these numbers are the names of the values. */
 #include "stablehlo/bytecode.h"
 
 #include "base/deep.h"
@@ -30,7 +30,7 @@ typedef struct scope {
 typedef struct op_reader {
   bytecode *b;
   scope *scope;
-  size_t *made; /* values that the function has so far */
+  size_t *made; /* number of values of the function that were read */
   int depth;
 } op_reader;
 
@@ -38,7 +38,7 @@ static ts_status read_region(const op_reader *r, bytecode_bytes *from, mlir_regi
 
 /* ---- values */
 
-/* Numbers for the values of a region, which is inside of what the scope has. */
+/* Adds `count` values of a region to the scope. */
 static ts_status open_values(const op_reader *r, const uint8_t *at, uint64_t count) {
   scope *s = r->scope;
   if (count > r->b->size - s->count)

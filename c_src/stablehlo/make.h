@@ -24,13 +24,13 @@ typedef struct make_state {
   ts_arena arena; /* of the tree */
   mlir_module module;
   ts_graph *graph;
-  size_t made;            /* number of ops, which is limited: functions that call each other twice make 2^n */
+  size_t made;            /* number of ops, which is limited: n functions that call each other twice make 2^n ops */
   size_t depth;           /* functions and regions around the op */
-  size_t nesting;         /* regions of the graph around it */
-  const ts_shape *lifted; /* in a region that is made of whole tensors: what a scalar of its text stands for */
-  const ts_types *given;  /* the types of the arguments; NULL: the module has those of its own */
-  bool is_symbolic;       /* some are not known: nothing was made */
-  bool has_text;          /* an error is a text of the module's own */
+  size_t nesting;         /* regions of the graph around the op */
+  const ts_shape *lifted; /* the shape that a scalar stands for, in a region that is made of whole tensors */
+  const ts_types *given;  /* the types of the arguments; NULL: the types in the module */
+  bool is_symbolic;       /* a type of an argument has symbols: nothing was made */
+  bool has_text;          /* the error is a text of the module */
   ts_map known;           /* numbers of values, make_known.c: ts_dims in the arena */
 } make_state;
 

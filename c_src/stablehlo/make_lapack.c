@@ -1,5 +1,5 @@
 /* Custom calls to LAPACK, as JAX's exports for CPUs have them. Cholesky factors, triangular systems, singular values
- * and eigenvalues are ops of the graph. The packed factors of getrf come from those of `lu`. Householder's reflections
+ * and eigenvalues are ops of the graph. getrf packs the factors of `lu` into one matrix. Householder's reflections
  * (geqrf, orgqr) are loops. What a routine leaves undefined is the operand or 0. */
 #include "stablehlo/make.h"
 
@@ -288,7 +288,7 @@ static ts_status take_at(const make_call *m, ts_value_id x, int32_t axis, ts_val
 /* What stands at each place, and the row that each step exchanged, from 1 on. */
 enum { PLACES = 1, EXCHANGED, WANTED };
 
-/* Step k finds the row that belongs to place k, and exchanges it with what stands there. */
+/* Step k finds the row that belongs to place k, and exchanges it with the row at place k. */
 static ts_status exchange(const make_call *m, ts_value_id *state) {
   const ts_shape shape = shape_of(m, state[PLACES]);
   const int32_t last = shape.rank - 1;

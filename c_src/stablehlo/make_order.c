@@ -1,6 +1,6 @@
-/* Sorts by any comparator: Batcher's bitonic network, of which each step compares all pairs at once. The length of the
- * axis is a power of two, so elements that are not there are last. Elements that the comparator calls equal are in the
- * order of their positions, which go with them: so the order is total, and the sort stable. */
+/* Sorts by any comparator: Batcher's bitonic network. Each step of the network compares all pairs at once. The length
+ * of the axis is a power of two, so elements that are not there are last. Elements that the comparator calls equal are
+ * in the order of their positions, which go with them: so the order is total, and the sort stable. */
 #include "stablehlo/make.h"
 
 /* Longer lines would make too many steps. */

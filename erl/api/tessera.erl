@@ -639,8 +639,8 @@ format(#tessera{} = Tensor) -> tessera_print:format(tessera_operand:operand(form
 format(Other) -> tessera_array:no_tensor(format, Other).
 
 %% @doc The type, the shape and the elements of a tensor, as text in aligned columns. Options: `precision', the digits behind the point (4);
-%% `threshold', the number of elements up to which all are shown (1000), while of a larger tensor the first and last `edge' (3) of each axis
-%% are; `columns', the width of a line (80).
+%% `threshold', the largest number of elements that are all shown (1000); `edge', how many first and last elements of each axis are shown of a
+%% larger tensor (3); `columns', the width of a line (80).
 %%
 %% ```
 %% 1> io:format("~ts~n", [tessera:format(tessera:divide(tessera:iota({20, 7}, f32), 4), #{threshold => 20, edge => 2, precision => 2})]).

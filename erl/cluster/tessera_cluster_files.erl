@@ -130,7 +130,7 @@ number(_, _) -> none.
 
 %% ---- the index
 
-%% With the name of each tensor, its file, and of those that are saved in parts the whole type and shape.
+%% The index has the file of each tensor. For a tensor that is saved in parts it has the whole type and shape.
 -spec write_index(file:name_all(), index(), [{binary(), File :: non_neg_integer()}], [{binary(), tessera:type(), tessera:shape()}]) -> ok.
 write_index(Path, #{save := Save} = Index, Files, Tensors) ->
     Term = term_to_binary(Index),

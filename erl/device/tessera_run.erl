@@ -34,7 +34,7 @@ ended(_) -> {#{}, #{outcome => done}}.
 -spec compile(tessera_nif:builder(), [atom() | {client, atom()}]) -> tessera_nif:executable() | tessera_nif:error().
 compile(Builder, Options) -> compile(Builder, Options, undefined).
 
-%% The same of a function, which the events name.
+%% The same with the function that the events name.
 -spec compile(tessera_nif:builder(), [atom() | {client, atom()}], function() | undefined) -> tessera_nif:executable() | tessera_nif:error().
 compile(Builder, Options, Function) ->
     Compile = fun() -> timed(compile, fun() -> awaited(tessera_nif:compile(Builder, Options)) end) end,

@@ -85,8 +85,8 @@ encode(Tensors, Meta) ->
     [<<(byte_size(Header) + Pad):64/little, Header/binary, (binary:copy(<<" ">>, Pad))/binary>>
      | [tessera_io_file:bytes(Tensor) || {_, _, Tensor} <- Sorted]].
 
-%% The type and the sizes by which the bytes of a tensor in memory are described, also where the format lacks the type: c128 as
-%% pairs of f64, and integers of few bits as bytes.
+%% The type and the sizes that a file gives for a tensor. The format has no c128, which becomes pairs of f64, and no integers of
+%% few bits, which become bytes.
 -spec stored_as(tessera:type(), tessera:shape()) -> {binary(), [non_neg_integer()]}.
 stored_as(c128, Shape) -> {<<"F64">>, tuple_to_list(Shape) ++ [2]};
 stored_as(Type, Shape) when Type =:= s2; Type =:= s4 -> {<<"I8">>, tuple_to_list(Shape)};

@@ -15,8 +15,8 @@
 -export([function/1, load/1]).
 
 %% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
-%% Of a program whose sizes are symbols, such as `jax.export.symbolic_shape' makes, each call with other shapes makes a program, which is
-%% kept as that of any function. The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
+%% A program may have symbols for sizes, as `jax.export.symbolic_shape' makes them. Then a call with new shapes makes a program, and later calls with
+%% these shapes use it. The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
 %% Tessera cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 function(Text) ->

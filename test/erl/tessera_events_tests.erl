@@ -60,11 +60,11 @@ table_test_() ->
                           {Name, metadata, (Metadata -- [done, callback, stale, programs, kernels, save, load])
                                            -- all_keys(case IsSpan of true -> Name ++ [stop]; false -> Name end, Seen, 3)})
              || {Name, IsSpan, _, Metadata} <- Rows],
-        %% a span's events have one context, in this order
+        %% the events of a span have one context and this order
         Contexts = lists:usort([Context || {[_, _, _], _, #{telemetry_span_context := Context}} <- Seen]),
         _ = [?assertMatch([start, End] when End =/= start, [Part || {[_, _, Part], _, #{telemetry_span_context := Own}} <- Seen, Own =:= Context])
              || Context <- Contexts],
-        %% those of one compilation and its runs have one program
+        %% the events of a compilation and of its runs name one program
         [Program | _] = [P || {[_, compile, stop], #{kernels := N}, #{function := F, program := P}} <- Seen, is_list(F), N > 0],
         ?assertMatch([_ | _], [P || {[_, run, stop], _, #{program := P}} <- Seen, P =:= Program]),
         ?assertMatch([_ | _], [ok || {[_, transfer, stop], #{bytes := 4000}, #{from := "{host,0}", to := "{events_client,0}"}} <- Seen]),

@@ -1,5 +1,5 @@
-%% Profiles: counts that follow from the program, lines, what belongs to which process and to which of nested profiles; functions that raise or are killed;
-%% bounds of memory; the table, the trace and the flame graph.
+%% Profiles: counts that follow from the program, lines, processes, nested profiles, functions that raise or are killed, bounds of memory. The table, the
+%% trace and the flame graph.
 -module(tessera_profile_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").

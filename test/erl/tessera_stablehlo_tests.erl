@@ -102,7 +102,7 @@ next_after_test() ->
                  lists:sublist(tessera:to_list(tessera:bitcast(Got, u32)), 7)),
     ?assertEqual([nan, nan], lists:nthtail(7, tessera:to_list(Got))).
 
-%% f32 with the bits of f16 is what a conversion to f16 and back gives, but for numbers that are subnormal there.
+%% f32 with the bits of f16 has the result of a conversion to f16 and back, except for subnormal numbers of f16.
 reduce_precision_test() ->
     Xs = [1.0, 1.0009765, 1.00048828125, 1.00146484375, -3.14159, 65504.0, 65519.9, 65520.0, -1.0e9, 6.1035e-5, 1.0e-6, nan, infinity],
     X = tessera:tensor(Xs),
@@ -309,7 +309,7 @@ cast(From, To) ->
     ["func.func @main(%x: tensor<", From, ">) -> tensor<", To, "> {\n  %0 = stablehlo.bitcast_convert %x : (tensor<", From, ">) -> tensor<", To, ">\n",
      "  return %0 : tensor<", To, ">\n}\n"].
 
-%% Of affine functions, of which the order matters: x*a1+b1, then that times a2 plus b2.
+%% Reductions by affine functions x*a + b. Their order changes the result.
 affine(Op, Attributes, Result) ->
     Types = ["(tensor<", Result, "xf32>, tensor<", Result, "xf32>)"],
     Both = ["tensor<", Result, "xf32>, tensor<", Result, "xf32>"],
@@ -358,7 +358,7 @@ values() ->
      {"a scan of two operands", Affine, [[2.0, 6.0, 24.0, 120.0, 720.0], [1.0, 4.0, 17.0, 86.0, 517.0]],
       affine("reduce_window", "window_dimensions = array<i64: 5>, padding = dense<[[4, 0]]> : tensor<1x2xi64>", "5")},
      {"windows that do not fit", Affine, [[], []], affine("reduce_window", "window_dimensions = array<i64: 6>", "0")},
-     %% features 0 from batches 0 and 1, features 1 from batches 2 and 3
+     %% batches 0 and 1 make feature 0, batches 2 and 3 make feature 1
      {"groups of the batch", [tessera:tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]], [[7.0, 8.0]]]), tessera:tensor([[[1.0]], [[10.0]]])],
       [[[[1.0, 2.0], [50.0, 60.0]], [[3.0, 4.0], [70.0, 80.0]]]], conv("2")},
      {"the total order", [tessera:tensor([0.0, 1.0, -1.0])], [[1, 1, 0]],

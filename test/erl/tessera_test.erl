@@ -145,7 +145,7 @@ answer(Port, Acc) ->
         error({late, iolist_to_binary(lists:reverse(Acc))})
     end.
 
-%% Of so many runs on a client whose operations fail now and then more than ten fail, with these words, and more than ten are right.
+%% Operations of the client fail now and then. More than ten of the runs fail, with these words, and more than ten are right.
 some_fail(Client, Runs, Words) ->
     F = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{device => {Client, 0}}),
     Results = [try tessera:to_list(F(tessera:tensor([I])))

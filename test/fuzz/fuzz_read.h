@@ -12,7 +12,7 @@ static inline void fuzz_read(const char *text, size_t size, const ts_types *give
   const bool is_symbolic = !graph;
   ts_graph_destroy(graph);
   if (!is_symbolic) return;
-  if (given) abort(); /* all sizes follow from those of the arguments */
+  if (given) abort(); /* the sizes of the arguments determine all sizes */
   const ts_type row = {TS_F32, {.rank = 2, .dims = {2, 3}}}, long_row = {TS_F32, {.rank = 2, .dims = {4, 3}}};
   const ts_type index = {TS_S32, {.rank = 1, .dims = {2}}};
   fuzz_read(text, size, &(ts_types){&row, 1});

@@ -24,7 +24,7 @@ int64_t ts_llvm_kept_objects(void) { return atomic_load(&kept); }
 
 #ifdef TS_LLVM_STATIC
 
-/* What the linker makes of the two names: the first is called in place of the function, the second is the function. */
+/* The linker replaces calls of the function by calls of the first name. The second name is the function itself. */
 extern int __wrap___cxa_atexit(void (*destroy)(void *), void *object, void *library);
 extern int __real___cxa_atexit(void (*destroy)(void *), void *object, void *library);
 

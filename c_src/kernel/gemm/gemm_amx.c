@@ -219,7 +219,7 @@ void ts_gemm_amx_end(void) { _tile_release(); }
 
 #else
 
-/* ts_target.amx is false: none of these is called. */
+/* ts_target.amx is false here, so nothing calls these functions. */
 void ts_gemm_amx_set_geometry(ts_gemm_geometry *out) { (void)out; }
 bool ts_gemm_amx_has_tiny(const char *panels, int64_t elements) { return panels && elements < 0; }
 bool ts_gemm_amx_pack_left(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {

@@ -11,7 +11,7 @@
 
 #include "kernel/gemm/gemm_internal.h"
 
-/* Steps of k for which a panel of lhs stays in L1 while panels of rhs pass through it. */
+/* Steps of k in a block. A panel of lhs of so many steps stays in L1 beside the panels of rhs. */
 enum { TS_GEMM_AMX_STEPS = 128 };
 
 /* Sets the sizes of tiles: the rows of a panel of lhs, and the columns of a panel of rhs. */

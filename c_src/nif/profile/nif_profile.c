@@ -72,7 +72,7 @@ bool ts_nif_profile_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
   return profile_type;
 }
 
-/* Adds the node, whose profile tells that of the process which is open already. */
+/* Adds the node. Its profile reports to the open profile of the same process, if there is one. */
 static ts_status enter(node *n, size_t most_events) {
   pthread_mutex_lock(&profiles.lock);
   ts_status status = ts_profile_create(most_events, find(&n->pid), &n->profile);
