@@ -103,8 +103,8 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
 bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes);
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out);
 
-/* The left side of f32, f64 or parts of complex numbers that several products on one thread share, packed once: up to TS_GEMM_LEFT_STEPS steps of
- * k, in tiles (`adds`, or a shape whose kernel is TILE). */
+/* The left side of f32, f64 or parts of complex numbers that several products on one thread share, packed once: up to
+ * TS_GEMM_LEFT_STEPS steps of k, in tiles (`adds`, or a shape whose kernel is TILE). */
 enum { TS_GEMM_LEFT_STEPS = 64 };
 int64_t ts_gemm_left_elements(const ts_gemm *gemm, int64_t m, int64_t k);
 void ts_gemm_pack_left(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, void *out);
