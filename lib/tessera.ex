@@ -133,6 +133,24 @@ defmodule Tessera do
     end
   end
 
+  @doc """
+  The function that a module of StableHLO is: text or bytecode, such as `jax.export` and `to_mlir_module/3` write. Its argument is a
+  tensor, or a container of tensors whose leaves are the arguments of `@main` in order. The result is a tensor, or a tuple where
+  `@main` has several results. It is called eagerly, inside of `defn`, and in `Nx.Serving`, and belongs to this node.
+
+      iex> text = Tessera.to_mlir_module(&Nx.multiply/2, [Nx.template({2}, :f32), Nx.template({2}, :f32)]).mlir_module
+      iex> fun = Tessera.from_mlir_module(text)
+      iex> fun.({Nx.tensor([1.0, 2.0]), Nx.tensor([3.0, 4.0])}) |> Nx.to_flat_list()
+      [3.0, 8.0]
+
+  A module whose sizes are symbols is compiled for each shape that it is called with. Tessera's compiler makes the module a part of the
+  program around it. Another compiler calls Tessera at run time. `Nx.Defn.grad/2` does not differentiate it; Erlang's
+  `tessera_stablehlo:function/1` with `tessera:grad/1` does.
+  """
+  @spec from_mlir_module(binary) :: (Nx.Container.t() -> Nx.Tensor.t() | tuple)
+  def from_mlir_module(module) when is_binary(module), do: Tessera.MLIRModule.function(module)
+  def from_mlir_module(other), do: :tessera_nx_error.expected("a binary", other)
+
   # With a mesh the arguments are lists, one for each partition.
   defp asked(fun, arguments, nil), do: &compile(fun, arguments, &1)
   defp asked(fun, arguments, mesh), do: &shard_jit(fun, mesh, &1).(arguments)

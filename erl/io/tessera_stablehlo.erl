@@ -13,6 +13,11 @@
 -module(tessera_stablehlo).
 -include("tessera.hrl").
 -export([function/1, load/1]).
+-export([program/1, result_types/2, inline/3]).
+-export_type([program/0]).
+
+-type type_and_shape() :: {tessera:type(), tessera:shape()}.
+-opaque program() :: tessera_nif:builder() | {symbolic, binary()}.
 
 %% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
 %% A program may have symbols for sizes, as `jax.export.symbolic_shape' makes them. Then a call with new shapes makes a program, and later calls with
@@ -20,10 +25,7 @@
 %% Tessera cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 function(Text) ->
-    Program = case tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text)) of
-                  symbolic -> {symbolic, Text};
-                  Read -> Read
-              end,
+    Program = program(Text),
     fun(Arguments) -> call(Program, Arguments) end.
 
 %% @doc The same for a file.
@@ -35,6 +37,25 @@ load(Path) ->
             tessera_error:raise(stablehlo, [], #{code => Code, message => Message})
     end.
 
+%% @private The program of a module, for other front ends.
+-spec program(binary()) -> program().
+program(Text) ->
+    case tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text)) of
+        symbolic -> {symbolic, Text};
+        Program -> Program
+    end.
+
+%% @private The types of the results for arguments of these types.
+-spec result_types(program(), [type_and_shape()]) -> [type_and_shape()].
+result_types(Program, Types) ->
+    {_, {list, Results}, _} = tessera_trace:trace(fun(Values) -> inlined(Program, Values) end, Types, []),
+    [{Type, Shape} || [Type | Shape] <- Results].
+
+%% @private The results of the program for these values of the program that is built.
+-spec inline(tessera_nif:builder(), program(), [tessera:tensor()]) -> [tessera:tensor()].
+inline(Builder, Program, Values) ->
+    tessera_error:check(stablehlo, Values, tessera_nif:inline_program(Builder, sized(Program, Values), Values)).
+
 call(Program, Arguments) ->
     tessera_type:is_proper(Arguments) orelse
         tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: expected a list of arguments, got ~ts", [tessera_error:show(Arguments)]),
@@ -42,9 +63,7 @@ call(Program, Arguments) ->
     tessera_jit:in_program(fun(Values) -> inlined(Program, Values) end, Tensors).
 
 inlined(Program, Tensors) ->
-    Values = [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors],
-    Sized = sized(Program, Tensors),
-    tessera_error:check(stablehlo, Tensors, tessera_nif:inline_program(tessera_trace:current(), Sized, Values)).
+    inline(tessera_trace:current(), Program, [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors]).
 
 %% The program for the shapes of these arguments.
 sized({symbolic, Text}, Tensors) ->

@@ -307,6 +307,9 @@ lower_block(Struct, Args, Default, Node, St) ->
         Results -> {like(Node, Results), St1}
     end.
 
+lower_native(#{'__struct__' := 'Elixir.Tessera.MLIRModule', program := Module}, Values, Default, Node, #st{program = Program} = St) ->
+    Results = tessera_stablehlo:inline(Program, Module, Values),
+    {like(Node, conform(Program, tessera_nx_expr:leaves(Default), Results)), St};
 lower_native(Struct, Values, Default, Node, #st{program = Program} = St1) ->
     case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
