@@ -16,7 +16,10 @@ defmodule Tessera.MLIRModule do
   @type t :: %__MODULE__{program: term}
 
   @doc false
-  def function(module), do: &call(%__MODULE__{program: :tessera_stablehlo.program(module)}, &1)
+  def function(module) do
+    block = %__MODULE__{program: :tessera_stablehlo.program(module)}
+    &call(block, &1)
+  end
 
   defp call(block, arguments) do
     tensors = arguments |> List.wrap() |> Nx.Defn.Composite.flatten_list() |> Enum.map(&plain/1)
