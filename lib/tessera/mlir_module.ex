@@ -55,6 +55,8 @@ defmodule Tessera.MLIRModule do
 
   for count <- 1..@most_arguments do
     tensors = Macro.generate_arguments(count, __MODULE__)
-    defp default(unquote(count), output), do: fn block, unquote_splicing(tensors) -> run(block, unquote(tensors), output) end
+
+    defp default(unquote(count), output),
+      do: fn block, unquote_splicing(tensors) -> run(block, unquote(tensors), output) end
   end
 end
