@@ -9,6 +9,7 @@ defmodule Tessera.DoctestsTest do
   doctest Tessera.Defn.Lock
   doctest Tessera.Defn.LockedCache
   doctest Tessera.DeviceBuffer
+  doctest Tessera.IO
   doctest Tessera.Mesh
   doctest Tessera.Typespec
 end
