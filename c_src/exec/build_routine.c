@@ -54,8 +54,10 @@ static int64_t product_flops(const ts_builder *b, const ts_op *op) {
 
 static void note_work(const ts_builder *b, const ts_op *op, ts_routine_plan *plan) {
   plan->op = op->code;
-  for (uint32_t i = 0; i < op->operand_count; i++) plan->bytes += ts_builder_bytes(b, op->operands[i]);
-  for (uint32_t i = 0; i < op->result_count; i++) plan->bytes += ts_builder_bytes(b, op->first_result + i);
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    plan->bytes = ts_sum_bytes(plan->bytes, ts_builder_bytes(b, op->operands[i]));
+  for (uint32_t i = 0; i < op->result_count; i++)
+    plan->bytes = ts_sum_bytes(plan->bytes, ts_builder_bytes(b, op->first_result + i));
   if (is_product(op->code)) plan->flops = product_flops(b, op);
 }
 

@@ -345,9 +345,9 @@ int64_t ts_profile_row_bytes(const ts_profile_row *row) {
   const ts_step *step = row->step;
   const ts_work *work = work_of(step);
   int64_t sum = step->kind == TS_STEP_ROUTINE ? step->routine.plan->bytes : 0;
-  if (step->kind == TS_STEP_COPY) return 2 * step->copy_bytes;
+  if (step->kind == TS_STEP_COPY) return ts_sum_bytes(step->copy_bytes, step->copy_bytes);
   for (int32_t i = 0; work && i < work->lowered.launch_count; i++)
-    if (row->launch < 0 || row->launch == i) sum += work->launches[i].launch->bytes;
+    if (row->launch < 0 || row->launch == i) sum = ts_sum_bytes(sum, work->launches[i].launch->bytes);
   return sum;
 }
 

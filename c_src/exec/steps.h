@@ -7,6 +7,7 @@
 #ifndef TS_EXEC_STEPS_H
 #define TS_EXEC_STEPS_H
 
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "exec/executable.h"
 #include "jit/lower/lower.h"
@@ -245,5 +246,12 @@ bool ts_single_fits(const ts_executable *exe);
 /* `options` may be NULL. */
 ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
                         ts_buffer **out);
+
+/* A sum of bytes, at most INT64_MAX: a program with tensors of so many bytes compiles, and only its run has too little
+ * memory. */
+static inline int64_t ts_sum_bytes(int64_t a, int64_t b) {
+  int64_t sum;
+  return ts_add_i64(a, b, &sum) ? sum : INT64_MAX;
+}
 
 #endif
