@@ -1,9 +1,10 @@
 %% @private A cache: one caller makes a value while the others wait; with name and contract of EXLA's. Values are kept
-%% with the compiled programs, and are bounded with them. Counters are in a table of this name.
+%% with the compiled programs, and are bounded with them. Counters are in a table with the name that EXLA's would have: programs clear it.
 -module(tessera_nx_locked).
 -export([run/2, count/1, new/0]).
 
 -define(MAX_COUNTERS, 10000).
+-define(TABLE, 'Elixir.Tessera.Defn.LockedCache').
 
 %% {Extra, Value} from Make on a miss, {nil, Value} on a hit.
 -spec run(term(), fun(() -> {Extra, Value})) -> {Extra | nil, Value}.
@@ -23,9 +24,9 @@ run(Key, Make) ->
 %% How often this was called with the key.
 -spec count(term()) -> pos_integer().
 count(Key) ->
-    _ = ets:info(?MODULE, size) > ?MAX_COUNTERS andalso ets:delete_all_objects(?MODULE),
+    _ = ets:info(?TABLE, size) > ?MAX_COUNTERS andalso ets:delete_all_objects(?TABLE),
     Counter = {counter, digest(Key)},
-    ets:update_counter(?MODULE, Counter, {2, 1}, {Counter, 0}).
+    ets:update_counter(?TABLE, Counter, {2, 1}, {Counter, 0}).
 
 %% Tables copy a key and lose the sharing inside, so they hold its digest.
 digest(Key) -> tessera_nx_error:check(cache, tessera_digest:of_term(Key)).
@@ -33,5 +34,5 @@ digest(Key) -> tessera_nx_error:check(cache, tessera_digest:of_term(Key)).
 %% The table of counters; the server of locks owns it.
 -spec new() -> ok.
 new() ->
-    ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
+    ?TABLE = ets:new(?TABLE, [named_table, public, {write_concurrency, true}]),
     ok.
