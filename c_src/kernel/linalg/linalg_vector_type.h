@@ -12,7 +12,7 @@ INLINE V NAME(load)(const T *from) {
 /* ---- numbers of one part or, of complex ones, two: parts are neighbours in memory and lanes */
 
 INLINE V NAME(alternating)(T even, T odd) {
-  V v;
+  V v = {0}; /* GCC does not see that the loop sets each lane, where it does not unroll it */
   _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) v[k] = k % 2 ? odd : even;
   return v;
 }
