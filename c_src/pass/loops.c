@@ -53,7 +53,7 @@ static void make_results(loops *l, const ts_rewrite *rw, const ts_op *op, val *o
   case TS_OP_EIGH: loops_eigh(l, a, out); return;
   case TS_OP_SVD: loops_svd(l, a, op->attrs->factors.full, out); return;
   case TS_OP_CHOLESKY:
-  case TS_OP_TRIANGULAR_SOLVE: break; /* StableHLO has them */
+  case TS_OP_TRIANGULAR_SOLVE: break; /* StableHLO has these */
   }
   l->status = ts_error(TS_INTERNAL, "%s is not replaced by loops", ts_op_name(op->code));
 }
@@ -62,7 +62,10 @@ static void make_results(loops *l, const ts_rewrite *rw, const ts_op *op, val *o
 static bool has_positive_zeros(ts_opcode code) { return code == TS_OP_QR || code == TS_OP_EIGH || code == TS_OP_SVD; }
 
 static bool is_factorization(ts_opcode code) {
-  return ts_op_get_class(code) == TS_CLASS_LINALG && code != TS_OP_CHOLESKY && code != TS_OP_TRIANGULAR_SOLVE;
+  static const ts_opcode replaced[] = {TS_OP_DETERMINANT, TS_OP_SOLVE, TS_OP_LU, TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
+  for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+    if (code == replaced[i]) return true;
+  return false;
 }
 
 static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
