@@ -7,11 +7,11 @@
 -define(QUIET, #{speed => false}).
 
 %% Five steps, of them three in a loop.
-looped() -> looped(4).
+looped() -> looped(0, 4).
 
-looped(Times) ->
+looped(From, To) ->
     tessera:jit(fun(X) ->
-                        {_, Y} = tessera:while({0, tessera:cumulative_sum(X)}, fun({I, _}) -> tessera:less(I, Times) end,
+                        {_, Y} = tessera:while({From, tessera:cumulative_sum(X)}, fun({I, _}) -> tessera:less(I, To) end,
                                                fun({I, A}) -> {tessera:add(I, 1), tessera:cumulative_sum(A)} end),
                         tessera:sum(Y)
                 end).
@@ -189,7 +189,8 @@ refused_test() ->
 %% ---- what is printed
 
 profile() ->
-    F = looped(erlang:unique_integer([positive, monotonic])), % a new program
+    New = erlang:unique_integer([positive, monotonic]),
+    F = looped(New, New + 4), % a new program
     {_, Profile} = tessera:profile(fun() -> F(tessera:tensor([0.0, 0.5])), tessera:sin(1.0) end, []),
     Profile.
 
@@ -207,6 +208,7 @@ table_test_() ->
 trace_test_() ->
     {timeout, 60, on_host(fun() ->
         Profile = profile(),
+        ?assertEqual(#{runs => 2, events_left_out => 0, uncounted => 0}, maps:with([runs, events_left_out, uncounted], Profile)),
         #{<<"traceEvents">> := Events} = decoded(tessera_profile:chrome_trace(Profile)),
         Complete = [Event || #{<<"ph">> := <<"X">>} = Event <- Events],
         ?assertEqual(length(maps:get(events, Profile)), length(Complete)),
