@@ -417,6 +417,7 @@ TEST_SUPPORT_SRC := \
   test/c/async_device.c \
   test/c/operation_end.c \
   test/c/pjrt_file.c \
+  test/c/plugin_calls.c \
   test/c/math_check.c \
   test/c/launch.c \
   test/c/linalg_check.c \

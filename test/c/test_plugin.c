@@ -3,121 +3,18 @@
 #include "operation_end.h"
 #include "pjrt/pjrt.h"
 #include "pjrt_file.h"
-#include "plugin/plugin.h"
+#include "plugin_calls.h"
 #include "tensors.h"
 #include "testing.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-const pj_api *GetPjrtApi(void);
-
-/* ---- calls */
-
-typedef union entry {
-  void (*plain)(void);
-  pj_error *(*call)(pj_args *args);
-  void (*silent)(pj_args *args);
-} entry;
-
-static entry function(int place) { return (entry){GetPjrtApi()->functions[place]}; }
-
 enum { HEAD = offsetof(pj_args, room) };
-
-/* As a status with the code and the text of the error. */
-static ts_status call(int place, pj_args *args) {
-  static const ts_code codes[] = {[PJ_INVALID_ARGUMENT] = TS_INVALID_ARGUMENT,
-                                  [PJ_OUT_OF_RANGE] = TS_OUT_OF_RANGE,
-                                  [PJ_FAILED_PRECONDITION] = TS_FAILED_PRECONDITION,
-                                  [PJ_UNIMPLEMENTED] = TS_UNIMPLEMENTED,
-                                  [PJ_DATA_LOSS] = TS_DATA_LOSS,
-                                  [PJ_RESOURCE_EXHAUSTED] = TS_RESOURCE_EXHAUSTED,
-                                  [PJ_INTERNAL] = TS_INTERNAL};
-  pj_error *error = function(place).call(args);
-  if (!error) return TS_SUCCESS;
-  pj_args text = PJ_ARGS(.message = {.error = error}), code = PJ_ARGS(.code = {.error = error});
-  function(PJ_ERROR_MESSAGE).silent(&text);
-  ck_assert_ptr_null(function(PJ_ERROR_CODE).call(&code));
-  ck_assert_int_gt(code.code.code, 0);
-  ts_status status = ts_error(codes[code.code.code], "%.*s", (int)text.message.text_size, text.message.text);
-  function(PJ_ERROR_DESTROY).silent(&PJ_ARGS(.object = error));
-  return status;
-}
-
-static pj_handle *open_client(int devices) {
-  const pj_named option = {sizeof option, NULL, "host_devices", 12, PJ_INT64, {.integer = devices}, 1};
-  pj_args args = PJ_ARGS(.create = {.options = &option, .option_count = 1});
-  ck_assert_ok(call(PJ_CLIENT_CREATE, &args));
-  return args.create.client;
-}
-
-static void destroy(int place, void *object) { ck_assert_ok(call(place, &PJ_ARGS(.object = object))); }
-
-/* The least options of a compilation: one replica of one partition. */
-static const char least[] = {0x1a, 4, 0x20, 1, 0x28, 1};
-
-static ts_status try_compile_with(pj_handle *client, const char *text, const char *options, size_t size,
-                                  pj_loaded **out) {
-  const pj_program program = {
-      .size = sizeof program, .code = text, .code_size = strlen(text), .format = "mlir", .format_size = 4};
-  pj_args args = PJ_ARGS(.compile = {.client = client, .program = &program, .options = options, .options_size = size});
-  ts_status status = call(PJ_COMPILE, &args);
-  *out = status ? NULL : args.compile.loaded;
-  return status;
-}
-
-static pj_loaded *compile(pj_handle *client, const char *text) {
-  pj_loaded *loaded;
-  ck_assert_ok(try_compile_with(client, text, least, sizeof least, &loaded));
-  return loaded;
-}
-
-static pj_args from_host(pj_handle *client, int type, const void *data, const int64_t *dims, size_t rank) {
-  return PJ_ARGS(
-          .from_host = {
-              .client = client, .data = data, .type = type, .dims = dims, .rank = rank, .device = client->list[0]});
-}
-
-static pj_buffer *place_on(pj_handle *client, int device, int type, const void *data, int64_t count) {
-  pj_args args = from_host(client, type, data, &count, 1);
-  args.from_host.device = client->list[device];
-  ck_assert_ok(call(PJ_FROM_HOST, &args));
-  destroy(PJ_EVENT_DESTROY, args.from_host.read);
-  return args.from_host.buffer;
-}
-
-static pj_buffer *place(pj_handle *client, int type, const void *data, int64_t count) {
-  return place_on(client, 0, type, data, count);
-}
-
-static void check_floats(pj_buffer *buffer, const float *expected, size_t count) {
-  float got[64];
-  pj_args args = PJ_ARGS(.to_host = {.buffer = buffer, .to = got, .to_size = sizeof got});
-  ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
-  destroy(PJ_EVENT_DESTROY, args.to_host.event);
-  for (size_t i = 0; i < count; i++) ck_assert_float_eq(got[i], expected[i]);
-}
-
-static ts_status try_execute(pj_loaded *loaded, pj_buffer *const *buffers, size_t count, pj_buffer **results) {
-  pj_execute_options options = {.size = sizeof options};
-  pj_event *complete[1] = {NULL};
-  pj_buffer *const *const lists[] = {buffers};
-  pj_buffer **const outputs[] = {results};
-  pj_args args = PJ_ARGS(.execute = {.loaded = loaded,
-                                     .options = &options,
-                                     .args = lists,
-                                     .device_count = 1,
-                                     .arg_count = count,
-                                     .results = outputs,
-                                     .complete = complete});
-  ts_status status = call(PJ_EXECUTE, &args);
-  if (!status) destroy(PJ_EVENT_DESTROY, complete[0]);
-  return status;
-}
 
 static bool is_deleted(pj_buffer *buffer) {
   pj_args args = PJ_ARGS(.flag = {.object = buffer});
-  ck_assert_ok(call(68, &args));
+  ck_assert_ok(call(AT_BUFFER_IS_DELETED, &args));
   return args.flag.yes;
 }
 
@@ -140,7 +37,7 @@ START_TEST(all_functions_refuse_small_blocks)
   const pj_api *api = GetPjrtApi();
   ck_assert_int_eq(api->version.major, 0);
   ck_assert_int_ge(api->version.minor, PJ_LEAST_MINOR);
-  int count = (int)((api->size - offsetof(pj_api, functions)) / sizeof(entry));
+  int count = (int)((api->size - offsetof(pj_api, functions)) / sizeof *api->functions);
   ck_assert_int_ge(count, PJ_TABLE);
   for (int i = PJ_INITIALIZE; i < count; i++) {
     pj_args args = {.size = i == PJ_INITIALIZE ? 8 : HEAD};
@@ -155,13 +52,13 @@ START_TEST(all_functions_refuse_small_blocks)
 }
 END_TEST
 
-/* A block that ends with its last field, as those of C++ programs do. */
+/* C++ programs give blocks that end with their last field. */
 START_TEST(blocks_without_padding)
 {
   pj_handle *client = open_client(1);
   pj_args args = {.size = offsetof(pj_args, flag.yes) + 1};
   args.flag.object = client->list[0];
-  ck_assert_ok(call(30, &args));
+  ck_assert_ok(call(AT_DEVICE_IS_ADDRESSABLE, &args));
   ck_assert(args.flag.yes);
   pj_args memory = {.size = offsetof(pj_args, memory.others[2])};
   memset(&memory.memory, 0xff, sizeof memory.memory);
@@ -206,35 +103,35 @@ START_TEST(devices_and_topologies)
 {
   pj_handle *client = open_client(3);
   pj_args args = PJ_ARGS(.devices = {.client = client});
-  ck_assert_ok(call(15, &args));
+  ck_assert_ok(call(AT_CLIENT_DEVICES, &args));
   ck_assert_uint_eq(args.devices.count, 3);
   pj_device *last = args.devices.devices[2];
   args = PJ_ARGS(.look_up = {.client = client, .number = 2});
-  ck_assert_ok(call(17, &args));
+  ck_assert_ok(call(AT_LOOK_UP_DEVICE, &args));
   ck_assert_ptr_eq(args.look_up.device, last);
   args.look_up.number = 3;
-  ck_assert_error(call(17, &args), TS_INVALID_ARGUMENT, "there is no device 3: the client has 3");
+  ck_assert_error(call(AT_LOOK_UP_DEVICE, &args), TS_INVALID_ARGUMENT, "there is no device 3: the client has 3");
   int devices[4];
   args = PJ_ARGS(.assignment = {.client = client, .replicas = 3, .partitions = 1, .room = 4, .devices = devices});
-  ck_assert_ok(call(21, &args));
+  ck_assert_ok(call(AT_DEFAULT_ASSIGNMENT, &args));
   ck_assert_int_eq(devices[2], 2);
   args.assignment.partitions = 2;
-  ck_assert_error(call(21, &args), TS_INVALID_ARGUMENT, "3 replicas of 2 partitions");
+  ck_assert_error(call(AT_DEFAULT_ASSIGNMENT, &args), TS_INVALID_ARGUMENT, "3 replicas of 2 partitions");
   args = PJ_ARGS(.pointer = {.object = client});
-  ck_assert_ok(call(95, &args));
+  ck_assert_ok(call(AT_CLIENT_TOPOLOGY, &args));
   pj_topology *topology = args.pointer.pointer;
   args = PJ_ARGS(.list = {.object = topology});
-  ck_assert_ok(call(86, &args));
+  ck_assert_ok(call(AT_TOPOLOGY_DESCRIPTIONS, &args));
   ck_assert_uint_eq(args.list.count, 3);
   args = PJ_ARGS(.object = topology);
-  ck_assert_ok(call(87, &args));
+  ck_assert_ok(call(AT_TOPOLOGY_SAVE, &args));
   ck_assert_uint_gt(args.save.byte_count, 0);
   args.save.destroy(args.save.saved);
-  destroy(83, topology); /* the client's own: it stays */
-  ck_assert_ok(call(17, &PJ_ARGS(.look_up = {.client = client})));
+  destroy(AT_TOPOLOGY_DESTROY, topology); /* the client's own: it stays */
+  ck_assert_ok(call(AT_LOOK_UP_DEVICE, &PJ_ARGS(.look_up = {.client = client})));
   args = PJ_ARGS(.topology = {.name = "any", .name_size = 3});
-  ck_assert_ok(call(82, &args));
-  destroy(83, args.topology.topology);
+  ck_assert_ok(call(AT_TOPOLOGY_CREATE, &args));
+  destroy(AT_TOPOLOGY_DESTROY, args.topology.topology);
   destroy(PJ_CLIENT_DESTROY, client);
 }
 END_TEST
@@ -301,8 +198,8 @@ START_TEST(transfers_that_are_refused)
   ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
   ck_assert_uint_eq(args.to_host.to_size, 16);
   args = PJ_ARGS(.raw = {.buffer = b, .to = small, .offset = 8, .bytes = INT64_MAX});
-  ck_assert_error(call(100, &args), TS_OUT_OF_RANGE, "from byte 8 of 16");
-  destroy(67, b);
+  ck_assert_error(call(AT_BUFFER_RAW, &args), TS_OUT_OF_RANGE, "from byte 8 of 16");
+  destroy(AT_BUFFER_DELETE, b);
   ck_assert(is_deleted(b));
   ck_assert_error(call(PJ_BUFFER_TO_HOST, &PJ_ARGS(.to_host = {.buffer = b, .to = small})), TS_INVALID_ARGUMENT,
                   "deleted or donated");
@@ -320,9 +217,7 @@ START_TEST(small_types_fill_a_byte)
   uint8_t got[4];
   for (int is_signed = 0; is_signed < 2; is_signed++) {
     pj_buffer *b = place(client, is_signed ? PJ_S4 : PJ_U4, data, 4);
-    pj_args args = PJ_ARGS(.to_host = {.buffer = b, .to = got, .to_size = 4});
-    ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
-    destroy(PJ_EVENT_DESTROY, args.to_host.event);
+    read_back(b, got, sizeof got);
     ck_assert_mem_eq(got, is_signed ? "\xff\x07\xf8\xf8" : "\x0f\x07\x08\x08", 4);
     destroy(PJ_BUFFER_DESTROY, b);
   }
@@ -341,22 +236,17 @@ static bool is_ready(pj_event *event) {
   return args.event.is_ready;
 }
 
-/* The program's bytes are the buffer's: their event ends with the last of what uses them. */
+/* The buffer uses the program's bytes. Their event ends when the last buffer that uses them has ended. */
 START_TEST(bytes_that_are_shared)
 {
   enum { COUNT = 1 << 15 };
   pj_handle *client = open_client(2);
   float *data = calloc(COUNT, sizeof *data);
   int called = 0;
-  pj_args args = from_host(client, PJ_F32, data, (int64_t[]){COUNT}, 1);
-  args.from_host.semantics = PJ_SHARED;
-  ck_assert_ok(call(PJ_FROM_HOST, &args));
-  pj_buffer *b = args.from_host.buffer;
-  pj_event *event = args.from_host.read;
-  args = PJ_ARGS(.pointer = {.object = b});
-  ck_assert_ok(call(76, &args));
-  ck_assert_ptr_eq(args.pointer.pointer, data);
-  args = PJ_ARGS(.to_device = {.buffer = b, .device = client->list[1]});
+  pj_event *event;
+  pj_buffer *b = share(client, PJ_SHARED, data, COUNT, &event);
+  ck_assert_ptr_eq(address_of(b), data);
+  pj_args args = PJ_ARGS(.to_device = {.buffer = b, .device = client->list[1]});
   ck_assert_ok(call(PJ_BUFFER_TO_DEVICE, &args));
   pj_buffer *copy = args.to_device.copy;
   ck_assert_ok(call(PJ_EVENT_ON_READY, &PJ_ARGS(.on_ready = {.event = event, .call = note, .arg = &called})));
@@ -390,14 +280,12 @@ START_TEST(events_that_are_destroyed_early)
   int called = 0;
   for (int i = 0; i < 2; i++) {
     pthread_t thread;
-    pj_args args = from_host(client, PJ_F32, data, (int64_t[]){COUNT}, 1);
-    args.from_host.semantics = PJ_SHARED_MUTABLE;
-    ck_assert_ok(call(PJ_FROM_HOST, &args));
-    pj_event *event = args.from_host.read;
+    pj_event *event;
+    pj_buffer *b = share(client, PJ_SHARED_MUTABLE, data, COUNT, &event);
     ck_assert_ok(call(PJ_EVENT_ON_READY, &PJ_ARGS(.on_ready = {.event = event, .call = note, .arg = &called})));
     if (i) ck_assert_int_eq(pthread_create(&thread, NULL, await, event), 0);
     if (!i) destroy(PJ_EVENT_DESTROY, event);
-    destroy(PJ_BUFFER_DESTROY, args.from_host.buffer);
+    destroy(PJ_BUFFER_DESTROY, b);
     if (i) pthread_join(thread, NULL);
     if (i) destroy(PJ_EVENT_DESTROY, event);
   }
@@ -411,47 +299,36 @@ END_TEST
 
 START_TEST(a_program_runs)
 {
-  pj_handle *client = open_client(1);
-  pj_loaded *loaded = compile(client, sum);
-  pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3),
-            *y = place(client, PJ_F32, (const float[]){4, 5, 6}, 3);
+  const runnable p = open_program(sum, (const float[]){4, 5, 6});
   pj_buffer *result;
-  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, y}, 2, &result));
+  ck_assert_ok(try_execute(p.loaded, (pj_buffer *[]){p.x, p.y}, 2, &result));
   check_floats(result, (const float[]){5, 7, 9}, 3);
   destroy(PJ_BUFFER_DESTROY, result);
-  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, x}, 2, &result));
+  ck_assert_ok(try_execute(p.loaded, (pj_buffer *[]){p.x, p.x}, 2, &result));
   check_floats(result, (const float[]){2, 4, 6}, 3);
   destroy(PJ_BUFFER_DESTROY, result);
-  pj_args memory = PJ_ARGS(.memory = {.device = client->list[0]});
+  pj_args memory = PJ_ARGS(.memory = {.device = p.client->list[0]});
   ck_assert_ok(call(PJ_DEVICE_MEMORY, &memory));
   ck_assert_int_eq(memory.memory.bytes_in_use, 24);
   ck_assert_int_ge(memory.memory.peak.number, 36);
-  destroy(PJ_BUFFER_DESTROY, x);
-  destroy(PJ_BUFFER_DESTROY, y);
-  destroy(53, loaded);
-  ck_assert_error(try_execute(loaded, NULL, 0, &result), TS_FAILED_PRECONDITION, "was deleted");
-  destroy(PJ_LOADED_DESTROY, loaded);
-  destroy(PJ_CLIENT_DESTROY, client);
+  destroy(AT_LOADED_DELETE, p.loaded);
+  ck_assert_error(try_execute(p.loaded, NULL, 0, &result), TS_FAILED_PRECONDITION, "was deleted");
+  close_program(&p);
 }
 END_TEST
 
 START_TEST(booleans_are_booleans)
 {
-  pj_handle *client = open_client(1);
-  pj_loaded *loaded = compile(client, less);
-  pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3),
-            *y = place(client, PJ_F32, (const float[]){2, 2, 4}, 3);
+  const runnable p = open_program(less, (const float[]){2, 2, 4});
   pj_buffer *results[2];
   uint8_t got[3];
-  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, y}, 2, results));
+  ck_assert_ok(try_execute(p.loaded, (pj_buffer *[]){p.x, p.y}, 2, results));
   pj_args args = PJ_ARGS(.number = {.object = results[0]});
-  ck_assert_ok(call(59, &args));
+  ck_assert_ok(call(AT_BUFFER_TYPE, &args));
   ck_assert_int_eq(args.number.number, PJ_PRED);
-  args = PJ_ARGS(.to_host = {.buffer = results[0], .to = got, .to_size = 3});
-  ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
-  destroy(PJ_EVENT_DESTROY, args.to_host.event);
+  read_back(results[0], got, sizeof got);
   ck_assert_mem_eq(got, "\1\0\1", 3);
-  args = PJ_ARGS(.loaded = {.loaded = loaded});
+  args = PJ_ARGS(.loaded = {.loaded = p.loaded});
   ck_assert_ok(call(PJ_LOADED_EXECUTABLE, &args));
   pj_executable *e = args.loaded.executable;
   args = PJ_ARGS(.types = {.executable = e});
@@ -465,15 +342,12 @@ START_TEST(booleans_are_booleans)
   ck_assert_int_eq(args.dims.dims[1], 2);
   ck_assert_int_eq(args.dims.dims[2], 0);
   args = PJ_ARGS(.properties = {.object = e});
-  ck_assert_ok(call(46, &args));
+  ck_assert_ok(call(AT_EXECUTABLE_COST, &args));
   ck_assert_uint_gt(args.properties.count, 0);
   destroy(PJ_EXECUTABLE_DESTROY, e);
   destroy(PJ_BUFFER_DESTROY, results[0]);
   destroy(PJ_BUFFER_DESTROY, results[1]);
-  destroy(PJ_BUFFER_DESTROY, x);
-  destroy(PJ_BUFFER_DESTROY, y);
-  destroy(PJ_LOADED_DESTROY, loaded);
-  destroy(PJ_CLIENT_DESTROY, client); /* the program's last handle */
+  close_program(&p);
 }
 END_TEST
 
@@ -487,19 +361,13 @@ START_TEST(results_have_elements_of_their_own)
   pj_handle *client = open_client(1);
   pj_loaded *loaded = compile(client, text);
   float *data = calloc(COUNT, sizeof *data);
-  pj_args args = from_host(client, PJ_F32, data, (int64_t[]){COUNT}, 1);
-  args.from_host.semantics = PJ_SHARED;
-  ck_assert_ok(call(PJ_FROM_HOST, &args));
-  pj_buffer *b = args.from_host.buffer, *results[2];
+  pj_event *event;
+  pj_buffer *b = share(client, PJ_SHARED, data, COUNT, &event), *results[2];
   ck_assert_ok(try_execute(loaded, &b, 1, results));
-  for (int i = 0; i < 2; i++) {
-    pj_args place_of = PJ_ARGS(.pointer = {.object = results[i]});
-    ck_assert_ok(call(76, &place_of));
-    ck_assert_ptr_ne(place_of.pointer.pointer, data);
-  }
+  for (int i = 0; i < 2; i++) ck_assert_ptr_ne(address_of(results[i]), data);
   destroy(PJ_BUFFER_DESTROY, b);
-  ck_assert(is_ready(args.from_host.read));
-  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  ck_assert(is_ready(event));
+  destroy(PJ_EVENT_DESTROY, event);
   for (int i = 0; i < 2; i++) destroy(PJ_BUFFER_DESTROY, results[i]);
   free(data);
   destroy(PJ_LOADED_DESTROY, loaded);
@@ -509,34 +377,27 @@ END_TEST
 
 START_TEST(donated_arguments)
 {
-  pj_handle *client = open_client(1);
-  pj_loaded *loaded = compile(client, donating);
-  pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3),
-            *y = place(client, PJ_F32, (const float[]){4, 5, 6}, 3);
-  pj_buffer *result;
-  ck_assert_error(try_execute(loaded, (pj_buffer *[]){x, x}, 2, &result), TS_INVALID_ARGUMENT,
+  const runnable p = open_program(donating, (const float[]){4, 5, 6});
+  pj_buffer *const x = p.x, *const y = p.y, *result;
+  ck_assert_error(try_execute(p.loaded, (pj_buffer *[]){x, x}, 2, &result), TS_INVALID_ARGUMENT,
                   "argument 0 is donated, and argument 1 is the same buffer");
   ck_assert(!is_deleted(x));
-  destroy(74, x); /* who reads in place keeps what was there */
-  pj_args held = PJ_ARGS(.pointer = {.object = x});
-  ck_assert_ok(call(76, &held));
-  ck_assert_ok(try_execute(loaded, (pj_buffer *[]){x, y}, 2, &result));
+  destroy(AT_BUFFER_HOLD, x); /* a caller that reads in place keeps the elements */
+  const float *held = address_of(x);
+  ck_assert_ok(try_execute(p.loaded, (pj_buffer *[]){x, y}, 2, &result));
   ck_assert(is_deleted(x));
   ck_assert(!is_deleted(y));
   check_floats(result, (const float[]){4, 10, 18}, 3);
-  ck_assert_float_eq(((const float *)held.pointer.pointer)[1], 2);
-  destroy(75, x);
-  ck_assert_error(call(75, &PJ_ARGS(.object = x)), TS_FAILED_PRECONDITION, "no external reference");
-  ck_assert_error(call(74, &PJ_ARGS(.object = x)), TS_INVALID_ARGUMENT, "deleted");
+  ck_assert_float_eq(held[1], 2);
+  destroy(AT_BUFFER_LET_GO, x);
+  ck_assert_error(call(AT_BUFFER_LET_GO, &PJ_ARGS(.object = x)), TS_FAILED_PRECONDITION, "no external reference");
+  ck_assert_error(call(AT_BUFFER_HOLD, &PJ_ARGS(.object = x)), TS_INVALID_ARGUMENT, "deleted");
   pj_buffer *again;
-  ck_assert_error(try_execute(loaded, (pj_buffer *[]){y, x}, 2, &again), TS_INVALID_ARGUMENT, "deleted or donated");
+  ck_assert_error(try_execute(p.loaded, (pj_buffer *[]){y, x}, 2, &again), TS_INVALID_ARGUMENT, "deleted or donated");
   ck_assert(!is_deleted(y)); /* it came back */
   check_floats(y, (const float[]){4, 5, 6}, 3);
   destroy(PJ_BUFFER_DESTROY, result);
-  destroy(PJ_BUFFER_DESTROY, x);
-  destroy(PJ_BUFFER_DESTROY, y);
-  destroy(PJ_LOADED_DESTROY, loaded);
-  destroy(PJ_CLIENT_DESTROY, client);
+  close_program(&p);
 }
 END_TEST
 
@@ -572,11 +433,11 @@ START_TEST(replicas_run_on_their_devices)
   pj_loaded *loaded;
   ck_assert_ok(try_compile_with(client, sum, options, sizeof options, &loaded));
   pj_args args = PJ_ARGS(.list = {.object = loaded});
-  ck_assert_ok(call(52, &args));
+  ck_assert_ok(call(AT_LOADED_DEVICES, &args));
   ck_assert_uint_eq(args.list.count, 2);
   ck_assert_ptr_eq(((pj_device *const *)args.list.items)[0], client->list[1]);
   args = PJ_ARGS(.object = loaded);
-  ck_assert_ok(call(117, &args));
+  ck_assert_ok(call(AT_LOADED_ASSIGNMENT, &args));
   ck_assert_mem_eq(args.save.bytes, "\x08\x02\x10\x01\x1a\x04\x0a\x02\x01\x00", 10);
   args.save.destroy(args.save.saved);
   pj_buffer *x = place_on(client, 1, PJ_F32, (const float[]){1, 2, 3}, 3),
@@ -676,18 +537,19 @@ START_TEST(executables_are_saved_and_loaded)
   ck_assert_ok(try_execute(again, (pj_buffer *[]){x, x}, 2, &result));
   check_floats(result, (const float[]){2, 4, 6}, 3);
   pj_args first = PJ_ARGS(.text = {.object = loaded}), second = PJ_ARGS(.text = {.object = again});
-  ck_assert_ok(call(57, &first));
-  ck_assert_ok(call(57, &second));
+  ck_assert_ok(call(AT_LOADED_FINGERPRINT, &first));
+  ck_assert_ok(call(AT_LOADED_FINGERPRINT, &second));
   ck_assert_str_eq(first.text.text, second.text.text);
   pj_program program = {.size = sizeof program};
-  ck_assert_ok(call(48, &PJ_ARGS(.optimized = {.executable = e, .program = &program})));
+  ck_assert_ok(call(AT_EXECUTABLE_OPTIMIZED, &PJ_ARGS(.optimized = {.executable = e, .program = &program})));
   ck_assert_uint_eq(program.code_size, sizeof sum - 1);
   char *text = malloc(program.code_size);
   program.code = text;
-  ck_assert_ok(call(48, &PJ_ARGS(.optimized = {.executable = e, .program = &program})));
+  ck_assert_ok(call(AT_EXECUTABLE_OPTIMIZED, &PJ_ARGS(.optimized = {.executable = e, .program = &program})));
   ck_assert_mem_eq(text, sum, sizeof sum - 1);
   program.code_size--;
-  ck_assert_error(call(48, &PJ_ARGS(.optimized = {.executable = e, .program = &program})), TS_INVALID_ARGUMENT, "room");
+  ck_assert_error(call(AT_EXECUTABLE_OPTIMIZED, &PJ_ARGS(.optimized = {.executable = e, .program = &program})),
+                  TS_INVALID_ARGUMENT, "room");
   free(text);
   free(bytes);
   destroy(PJ_BUFFER_DESTROY, x);
@@ -728,31 +590,17 @@ static void try_all(void) {
 START_TEST(each_allocation_may_fail)
 {
   try_all(); /* caches */
-  for (int64_t n = 1; n < 100000; n++) {
-    int64_t live = ts_alloc_live();
-    ts_alloc_fail_after(n, false);
-    try_all();
-    int64_t failures = ts_alloc_failures();
-    ts_alloc_fail_after(0, false);
-    ck_assert_int_eq(ts_alloc_live(), live);
-    if (!failures) break;
-  }
+  CK_FAIL_EACH_ALLOCATION(try_all());
 }
 END_TEST
 
 /* ---- many threads */
 
-typedef struct worker {
-  pj_handle *client;
-  pj_loaded *loaded;
-  pj_buffer *shared;
-} worker;
-
 static void *execute_often(void *arg) {
-  const worker *w = arg;
+  const runnable *p = arg;
   for (int i = 0; i < 50; i++) {
-    pj_buffer *x = place(w->client, PJ_F32, (const float[]){1, 2, 3}, 3), *result;
-    ck_assert_ok(try_execute(w->loaded, (pj_buffer *[]){x, w->shared}, 2, &result));
+    pj_buffer *x = place(p->client, PJ_F32, (const float[]){1, 2, 3}, 3), *result;
+    ck_assert_ok(try_execute(p->loaded, (pj_buffer *[]){x, p->y}, 2, &result));
     check_floats(result, (const float[]){4, 10, 18}, 3);
     destroy(PJ_BUFFER_DESTROY, result);
     destroy(PJ_BUFFER_DESTROY, x);
@@ -762,14 +610,11 @@ static void *execute_often(void *arg) {
 
 START_TEST(threads_share_a_client)
 {
-  pj_handle *client = open_client(1);
-  worker w = {client, compile(client, donating), place(client, PJ_F32, (const float[]){4, 5, 6}, 3)};
+  runnable p = open_program(donating, (const float[]){4, 5, 6});
   pthread_t threads[4];
-  for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, execute_often, &w), 0);
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, execute_often, &p), 0);
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-  destroy(PJ_BUFFER_DESTROY, w.shared);
-  destroy(PJ_LOADED_DESTROY, w.loaded);
-  destroy(PJ_CLIENT_DESTROY, client);
+  close_program(&p);
 }
 END_TEST
 
