@@ -9,7 +9,7 @@ typedef struct run {
   pj_device *device;
   pj_buffer *const *args;
   uint64_t *donated;
-  ts_buffer **data; /* a reference to each argument; of a donated one its buffer's own */
+  ts_buffer **data; /* a reference to each argument; its buffer's own reference if the argument is donated */
   ts_buffer **results;
   pj_buffer **made;
 } run;
@@ -32,45 +32,56 @@ static ts_status check_argument(const run *r, size_t i) {
                   b->type, b->shape->rank, TS_SHAPE_STR(type->dtype, &type->shape));
 }
 
-static ts_status check_donated(const run *r, size_t i) {
-  for (size_t k = 0; k < r->code->param_count; k++)
-    if (k != i && r->args[k] == r->args[i])
-      return ts_error(TS_INVALID_ARGUMENT, "argument %zu is donated, and argument %zu is the same buffer", i, k);
-  return TS_SUCCESS;
+static bool is_donated(const run *r, size_t i) {
+  return ts_bits_has((ts_bits){r->donated, 0, r->code->param_count}, i);
 }
 
+/* The error of an argument whose buffer has no data: an argument that was taken before may have the same buffer. */
+static ts_status explain(const run *r, size_t i, ts_status status) {
+  for (size_t k = 0; status && k < r->code->param_count; k++)
+    if (r->data[k] && is_donated(r, k) && r->args[k] == r->args[i]) {
+      ts_status_free(status);
+      return ts_error(TS_INVALID_ARGUMENT, "argument %zu is donated, and argument %zu is the same buffer", k, i);
+    }
+  return status;
+}
+
+/* Takes donated arguments first. If one of them has the buffer of another argument, then the other argument finds a
+ * buffer without data. */
 static ts_status take_arguments(run *r, const pj_execute_options *options) {
   for (size_t i = 0; i < r->code->param_count; i++) TS_TRY(check_argument(r, i));
   for (size_t i = 0; i < r->code->param_count; i++) {
-    bool gives = r->code->donated[i] && !is_kept(options, i);
-    if (gives) TS_TRY(check_donated(r, i));
-    TS_TRY(gives ? plugin_buffer_take(r->args[i], &r->data[i]) : plugin_buffer_get(r->args[i], &r->data[i]));
-    if (gives) ts_bits_set(r->donated, i);
+    if (!r->code->donated[i] || is_kept(options, i)) continue;
+    ts_bits_set(r->donated, i);
+    TS_TRY(explain(r, i, plugin_buffer_take(r->args[i], &r->data[i])));
   }
+  for (size_t i = 0; i < r->code->param_count; i++)
+    if (!is_donated(r, i)) TS_TRY(explain(r, i, plugin_buffer_get(r->args[i], &r->data[i])));
   return TS_SUCCESS;
 }
 
-/* What the run has not taken. */
+/* Arguments that the run has not taken over. */
 static void return_arguments(run *r, bool succeeded) {
-  ts_bits donated = {r->donated, 0, r->code->param_count};
   for (size_t i = 0; i < r->code->param_count; i++) {
     if (!r->data[i]) continue;
-    if (!ts_bits_has(donated, i))
+    if (!is_donated(r, i))
       ts_buffer_release(r->data[i]);
     else if (!succeeded)
       plugin_buffer_give_back(r->args[i], r->data[i]);
   }
 }
 
-/* A result may be an argument as it was: then it gets elements of its own, as who gave the argument may give it bytes
- * that change. */
+/* Whether the result has the elements of an argument that the caller keeps. Most results are unique, so this is quick.
+ */
 static bool is_argument(const run *r, const ts_buffer *result) {
-  ts_bits donated = {r->donated, 0, r->code->param_count};
+  if (ts_buffer_is_unique(result)) return false;
   for (size_t i = 0; i < r->code->param_count; i++)
-    if (!ts_bits_has(donated, i) && ts_buffer_root(r->data[i]) == ts_buffer_root(result)) return true;
+    if (!is_donated(r, i) && ts_buffer_root(r->data[i]) == ts_buffer_root(result)) return true;
   return false;
 }
 
+/* A result that has an argument's elements gets a copy of them: the caller may have given the argument bytes that
+ * change. */
 static ts_status own_results(run *r) {
   for (size_t i = 0; i < r->code->result_count; i++) {
     ts_buffer *from = r->results[i], *copy;
@@ -141,7 +152,7 @@ static ts_status check(const pj_args *args) {
   return TS_SUCCESS;
 }
 
-/* Of all devices, or on failure of none. */
+/* An event for each device. On failure there is no event. */
 static ts_status make_events(const pj_args *args) {
   size_t made = 0, count = args->execute.complete ? args->execute.device_count : 0;
   ts_status status = TS_SUCCESS;

@@ -401,6 +401,37 @@ START_TEST(donated_arguments)
 }
 END_TEST
 
+/* It is refused if one of them is donated, and the buffer keeps its elements. */
+START_TEST(one_buffer_for_two_arguments)
+{
+  static const char *const marks[] = {"", " {jax.buffer_donor = true}"};
+  pj_handle *client = open_client(1);
+  for (int donated = 0; donated < 4; donated++) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "func.func @main(%%a: tensor<3xf32>%s, %%b: tensor<3xf32>%s) -> tensor<3xf32> {\n"
+             "  %%0 = stablehlo.add %%a, %%b : tensor<3xf32>\n  return %%0 : tensor<3xf32>\n}\n",
+             marks[donated & 1], marks[donated >> 1]);
+    pj_loaded *loaded = compile(client, text);
+    pj_buffer *x = place(client, PJ_F32, (const float[]){1, 2, 3}, 3), *result;
+    ts_status status = try_execute(loaded, (pj_buffer *[]){x, x}, 2, &result);
+    if (donated) {
+      ck_assert_error(status, TS_INVALID_ARGUMENT,
+                      donated == 2 ? "argument 1 is donated, and argument 0 is the same buffer"
+                                   : "argument 0 is donated, and argument 1 is the same buffer");
+      check_floats(x, (const float[]){1, 2, 3}, 3);
+    } else {
+      ck_assert_ok(status);
+      check_floats(result, (const float[]){2, 4, 6}, 3);
+      destroy(PJ_BUFFER_DESTROY, result);
+    }
+    destroy(PJ_BUFFER_DESTROY, x);
+    destroy(PJ_LOADED_DESTROY, loaded);
+  }
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
 START_TEST(arguments_that_are_refused)
 {
   pj_handle *client = open_client(2);
@@ -659,6 +690,7 @@ static Suite *suite(void) {
   tcase_add_test(t, booleans_are_booleans);
   tcase_add_test(t, results_have_elements_of_their_own);
   tcase_add_test(t, donated_arguments);
+  tcase_add_test(t, one_buffer_for_two_arguments);
   tcase_add_test(t, arguments_that_are_refused);
   tcase_add_test(t, replicas_run_on_their_devices);
   tcase_add_test(t, programs_that_are_refused);
