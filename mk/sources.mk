@@ -321,6 +321,7 @@ PJRT_SRC := \
   c_src/pjrt/plugin.c \
   c_src/pjrt/program.c \
   c_src/pjrt/run.c \
+  c_src/pjrt/types.c \
   c_src/pjrt/work.c
 
 # The plugin of PJRT, a shared object of its own.

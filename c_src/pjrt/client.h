@@ -4,6 +4,7 @@
 #define TS_PJRT_CLIENT_H
 
 #include "device/platform.h"
+#include "pjrt/types.h"
 #include "pjrt/work.h"
 
 #include <pthread.h>
@@ -53,9 +54,6 @@ void pj_memory_release(void *memory); /* NULL is allowed */
 void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done);
 void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done);
 void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_done done);
-
-/* The plugin's number of a type; 0 without one. */
-int pj_type(ts_dtype dtype);
 
 /* ---- programs */
 

@@ -3,32 +3,6 @@
 /* Freeing more than this takes longer than a scheduler may be held. */
 enum { LARGE_BYTES = 1 << 20 };
 
-int pj_type(ts_dtype dtype) {
-  switch (dtype) {
-  case TS_S2: return PJ_S2;
-  case TS_S4: return PJ_S4;
-  case TS_S8: return PJ_S8;
-  case TS_S16: return PJ_S16;
-  case TS_S32: return PJ_S32;
-  case TS_S64: return PJ_S64;
-  case TS_U2: return PJ_U2;
-  case TS_U4: return PJ_U4;
-  case TS_U8: return PJ_U8;
-  case TS_U16: return PJ_U16;
-  case TS_U32: return PJ_U32;
-  case TS_U64: return PJ_U64;
-  case TS_F8: return PJ_F8E5M2;
-  case TS_F8E4M3FN: return PJ_F8E4M3FN;
-  case TS_F16: return PJ_F16;
-  case TS_BF16: return PJ_BF16;
-  case TS_F32: return PJ_F32;
-  case TS_F64: return PJ_F64;
-  case TS_C64: return PJ_C64;
-  case TS_C128: return PJ_C128;
-  default: return 0;
-  }
-}
-
 ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out) {
   pj_memory *m;
   TS_TRY(ts_alloc(sizeof *m + ts_shape_size(shape), (void **)&m));

@@ -6,32 +6,11 @@
 
 /* ---- types */
 
-static const struct {
-  int type;
-  ts_dtype dtype;
-} types[] = {
-    {PJ_PRED, TS_U8},           {PJ_S2, TS_S2},   {PJ_S4, TS_S4},     {PJ_S8, TS_S8},   {PJ_S16, TS_S16},
-    {PJ_S32, TS_S32},           {PJ_S64, TS_S64}, {PJ_U2, TS_U2},     {PJ_U4, TS_U4},   {PJ_U8, TS_U8},
-    {PJ_U16, TS_U16},           {PJ_U32, TS_U32}, {PJ_U64, TS_U64},   {PJ_F16, TS_F16}, {PJ_BF16, TS_BF16},
-    {PJ_F32, TS_F32},           {PJ_F64, TS_F64}, {PJ_F8E5M2, TS_F8}, {PJ_C64, TS_C64}, {PJ_C128, TS_C128},
-    {PJ_F8E4M3FN, TS_F8E4M3FN},
-};
-
-enum { TYPES = sizeof types / sizeof *types };
-
-int plugin_type_of(ts_dtype dtype, bool is_bool) {
-  if (is_bool) return PJ_PRED;
-  for (size_t i = 1; i < TYPES; i++)
-    if (types[i].dtype == dtype) return types[i].type;
-  return 0;
-}
+int plugin_type_of(ts_dtype dtype, bool is_bool) { return is_bool ? PJ_PRED : pj_type(dtype); }
 
 static ts_status dtype_of(int type, ts_dtype *out) {
-  for (size_t i = 0; i < TYPES; i++)
-    if (types[i].type == type) {
-      *out = types[i].dtype;
-      return TS_SUCCESS;
-    }
+  *out = TS_U8;
+  if (type == PJ_PRED || pj_dtype(type, out)) return TS_SUCCESS;
   return ts_error(TS_UNIMPLEMENTED, "Tessera has no elements of PJRT's type %d", type);
 }
 
@@ -149,13 +128,11 @@ ts_status plugin_buffer_layout(pj_args *args) {
   return TS_SUCCESS;
 }
 
-static ts_dtype dtype_of_buffer(const pj_buffer *b) {
-  ts_dtype dtype = TS_U8;
-  ts_status_free(dtype_of(b->type, &dtype));
-  return dtype;
+static int64_t bytes_of(const pj_buffer *b) {
+  ts_dtype dtype;
+  ts_status_free(dtype_of(b->type, &dtype)); /* the type of a buffer is known */
+  return ts_shape_bytes(b->shape, dtype);
 }
-
-static int64_t bytes_of(const pj_buffer *b) { return ts_shape_bytes(b->shape, dtype_of_buffer(b)); }
 
 ts_status plugin_buffer_size(pj_args *args) {
   args->count.count = bytes_of(buffer_of(args));

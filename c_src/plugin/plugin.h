@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "exec/executable.h"
 #include "pjrt/abi.h"
+#include "pjrt/types.h"
 #include "tensor/buffer.h"
 
 #include <pthread.h>

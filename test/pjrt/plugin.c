@@ -677,10 +677,9 @@ static void read_data(task *t) {
 
 static pj_error *from_host(pj_args *args) {
   BEGIN(FROM_HOST, from_host);
-  ts_dtype dtype = 0;
+  ts_dtype dtype;
   ts_shape shape = ts_shape_make((int32_t)args->from_host.rank, args->from_host.dims);
-  while (dtype < TS_DTYPE_COUNT && pj_type(dtype) != args->from_host.type) dtype++;
-  if (dtype == TS_DTYPE_COUNT) return error_of(PJ_INVALID_ARGUMENT, "unknown type");
+  if (!pj_dtype(args->from_host.type, &dtype)) return error_of(PJ_INVALID_ARGUMENT, "unknown type");
   if (args->from_host.semantics != PJ_UNTIL_TRANSFERRED) return error_of(PJ_UNIMPLEMENTED, "unknown semantics");
   pj_error *e = failed_operation(args->from_host.client);
   if (e) return e;
