@@ -58,6 +58,40 @@ static pj_error *error_code(pj_args *args) {
   return NULL;
 }
 
+/* ---- answers of several functions */
+
+ts_status plugin_answer_text(pj_args *args, const char *text) {
+  args->text.text = text;
+  args->text.text_size = strlen(text);
+  return TS_SUCCESS;
+}
+
+ts_status plugin_answer_list(pj_args *args, const void *items, size_t count) {
+  args->list.items = items;
+  args->list.count = count;
+  return TS_SUCCESS;
+}
+
+ts_status plugin_answer_number(pj_args *args, int number) {
+  args->number.number = number;
+  return TS_SUCCESS;
+}
+
+ts_status plugin_answer_pointer(pj_args *args, void *pointer) {
+  args->pointer.pointer = pointer;
+  return TS_SUCCESS;
+}
+
+static void free_saved(pj_saved *saved) { ts_free(saved); }
+
+ts_status plugin_answer_saved(pj_args *args, char *data, size_t size) {
+  args->save.bytes = data;
+  args->save.byte_count = size;
+  args->save.saved = (pj_saved *)data;
+  args->save.destroy = free_saved;
+  return TS_SUCCESS;
+}
+
 /* ---- functions */
 
 static pj_error *answer(pj_args *args, size_t least, const char *name, ts_status (*body)(pj_args *)) {

@@ -88,24 +88,16 @@ ts_status plugin_buffer_is_deleted(pj_args *args) {
 
 static const pj_buffer *buffer_of(const pj_args *args) { return args->list.object; }
 
-ts_status plugin_buffer_type(pj_args *args) {
-  args->number.number = buffer_of(args)->type;
-  return TS_SUCCESS;
-}
+ts_status plugin_buffer_type(pj_args *args) { return plugin_answer_number(args, buffer_of(args)->type); }
 
 ts_status plugin_buffer_dims(pj_args *args) {
-  args->list.items = buffer_of(args)->shape->dims;
-  args->list.count = (size_t)buffer_of(args)->shape->rank;
-  return TS_SUCCESS;
+  const ts_shape *shape = buffer_of(args)->shape;
+  return plugin_answer_list(args, shape->dims, (size_t)shape->rank);
 }
 
 ts_status plugin_buffer_unpadded(pj_args *args) { return plugin_buffer_dims(args); }
 
-ts_status plugin_buffer_dynamic(pj_args *args) {
-  args->list.items = NULL;
-  args->list.count = 0;
-  return TS_SUCCESS;
-}
+ts_status plugin_buffer_dynamic(pj_args *args) { return plugin_answer_list(args, NULL, 0); }
 
 /* 63, 62, ... 0: the end of it is the order of row-major dims. */
 static const int64_t *row_major(int32_t rank) {
@@ -139,15 +131,8 @@ ts_status plugin_buffer_size(pj_args *args) {
   return TS_SUCCESS;
 }
 
-ts_status plugin_buffer_device(pj_args *args) {
-  args->pointer.pointer = buffer_of(args)->device;
-  return TS_SUCCESS;
-}
-
-ts_status plugin_buffer_space(pj_args *args) {
-  args->pointer.pointer = &buffer_of(args)->device->space;
-  return TS_SUCCESS;
-}
+ts_status plugin_buffer_device(pj_args *args) { return plugin_answer_pointer(args, buffer_of(args)->device); }
+ts_status plugin_buffer_space(pj_args *args) { return plugin_answer_pointer(args, &buffer_of(args)->device->space); }
 
 ts_status plugin_buffer_is_on_cpu(pj_args *args) {
   args->flag.yes = true;

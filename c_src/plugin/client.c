@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char memory_kind[] = "device", device_kind[] = "cpu";
-
 /* ---- options */
 
 static bool is_named(const pj_named *option, const char *name) {
@@ -63,8 +61,8 @@ static void make_device(pj_handle *c, int id) {
   d->space.device = d;
   snprintf(d->description.text, sizeof d->description.text, "TesseraDevice(id=%d)", id);
   snprintf(d->space.text, sizeof d->space.text, "TesseraMemory(id=%d)", id);
-  d->self = c->list[id] = d;
-  d->own_space = c->spaces[id] = &d->space;
+  c->list[id] = d;
+  c->spaces[id] = &d->space;
   c->descriptions[id] = &d->description;
 }
 
@@ -77,7 +75,7 @@ void plugin_client_release(pj_handle *c) {
 
 ts_pool *plugin_client_pool(const pj_handle *client) { return client->pool ? client->pool : ts_pool_default(); }
 
-/* For programs that cannot give options. */
+/* The number of devices, for programs that cannot give options. */
 static ts_status set_from_environment(pj_handle *c) {
   const char *devices = getenv("TESSERA_HOST_DEVICES");
   if (!devices || !*devices) return TS_SUCCESS;
@@ -119,42 +117,20 @@ ts_status plugin_client_destroy(pj_args *args) {
   return TS_SUCCESS;
 }
 
-static ts_status answer_text(pj_args *args, const char *text) {
-  args->text.text = text;
-  args->text.text_size = strlen(text);
-  return TS_SUCCESS;
-}
-
-static ts_status answer_list(pj_args *args, const void *items, size_t count) {
-  args->list.items = items;
-  args->list.count = count;
-  return TS_SUCCESS;
-}
-
-static ts_status answer_number(pj_args *args, int number) {
-  args->number.number = number;
-  return TS_SUCCESS;
-}
-
-static ts_status answer_pointer(pj_args *args, void *pointer) {
-  args->pointer.pointer = pointer;
-  return TS_SUCCESS;
-}
-
-ts_status plugin_client_name(pj_args *args) { return answer_text(args, args->client.client->name); }
-ts_status plugin_client_version(pj_args *args) { return answer_text(args, PLUGIN_VERSION); }
-ts_status plugin_process_index(pj_args *args) { return answer_number(args, 0); }
+ts_status plugin_client_name(pj_args *args) { return plugin_answer_text(args, args->client.client->name); }
+ts_status plugin_client_version(pj_args *args) { return plugin_answer_text(args, PLUGIN_VERSION); }
+ts_status plugin_process_index(pj_args *args) { return plugin_answer_number(args, 0); }
 
 ts_status plugin_client_devices(pj_args *args) {
   const pj_handle *c = args->devices.client;
-  return answer_list(args, c->list, (size_t)c->device_count);
+  return plugin_answer_list(args, c->list, (size_t)c->device_count);
 }
 
 ts_status plugin_client_addressable(pj_args *args) { return plugin_client_devices(args); }
 
 ts_status plugin_client_spaces(pj_args *args) {
   const pj_handle *c = args->list.object;
-  return answer_list(args, c->spaces, (size_t)c->device_count);
+  return plugin_answer_list(args, c->spaces, (size_t)c->device_count);
 }
 
 ts_status plugin_look_up_device(pj_args *args) {
@@ -185,11 +161,11 @@ ts_status plugin_default_assignment(pj_args *args) {
 
 static const pj_description *description_of(const pj_args *args) { return args->kind.description; }
 
-ts_status plugin_description_id(pj_args *args) { return answer_number(args, description_of(args)->id); }
-ts_status plugin_description_process(pj_args *args) { return answer_number(args, 0); }
-ts_status plugin_description_kind(pj_args *args) { return answer_text(args, device_kind); }
-ts_status plugin_description_debug(pj_args *args) { return answer_text(args, description_of(args)->text); }
-ts_status plugin_description_text(pj_args *args) { return answer_text(args, description_of(args)->text); }
+ts_status plugin_description_id(pj_args *args) { return plugin_answer_number(args, description_of(args)->id); }
+ts_status plugin_description_process(pj_args *args) { return plugin_answer_number(args, 0); }
+ts_status plugin_description_kind(pj_args *args) { return plugin_answer_text(args, "cpu"); }
+ts_status plugin_description_debug(pj_args *args) { return plugin_answer_text(args, description_of(args)->text); }
+ts_status plugin_description_text(pj_args *args) { return plugin_answer_text(args, description_of(args)->text); }
 
 ts_status plugin_description_properties(pj_args *args) {
   args->properties.count = 0;
@@ -199,10 +175,18 @@ ts_status plugin_description_properties(pj_args *args) {
 
 static pj_device *device_of(const pj_args *args) { return args->device.device; }
 
-ts_status plugin_device_description(pj_args *args) { return answer_pointer(args, &device_of(args)->description); }
-ts_status plugin_device_hardware(pj_args *args) { return answer_number(args, device_of(args)->description.id); }
-ts_status plugin_device_spaces(pj_args *args) { return answer_list(args, &device_of(args)->own_space, 1); }
-ts_status plugin_device_space(pj_args *args) { return answer_pointer(args, &device_of(args)->space); }
+ts_status plugin_device_description(pj_args *args) {
+  return plugin_answer_pointer(args, &device_of(args)->description);
+}
+ts_status plugin_device_hardware(pj_args *args) { return plugin_answer_number(args, device_of(args)->description.id); }
+
+/* The list of one is a part of the client's. */
+ts_status plugin_device_spaces(pj_args *args) {
+  const pj_device *d = device_of(args);
+  return plugin_answer_list(args, &d->client->spaces[d->description.id], 1);
+}
+
+ts_status plugin_device_space(pj_args *args) { return plugin_answer_pointer(args, &device_of(args)->space); }
 
 ts_status plugin_device_is_addressable(pj_args *args) {
   args->flag.yes = true;
@@ -239,17 +223,21 @@ ts_status plugin_device_memory(pj_args *args) {
 
 static const pj_space *space_of(const pj_args *args) { return args->text.object; }
 
-ts_status plugin_space_id(pj_args *args) { return answer_number(args, space_of(args)->device->description.id); }
-ts_status plugin_space_kind(pj_args *args) { return answer_text(args, memory_kind); }
-ts_status plugin_space_kind_id(pj_args *args) { return answer_number(args, 0); }
-ts_status plugin_space_debug(pj_args *args) { return answer_text(args, space_of(args)->text); }
-ts_status plugin_space_text(pj_args *args) { return answer_text(args, space_of(args)->text); }
-ts_status plugin_space_devices(pj_args *args) { return answer_list(args, &space_of(args)->device->self, 1); }
+ts_status plugin_space_id(pj_args *args) { return plugin_answer_number(args, space_of(args)->device->description.id); }
+ts_status plugin_space_kind(pj_args *args) { return plugin_answer_text(args, PLUGIN_MEMORY_KIND); }
+ts_status plugin_space_kind_id(pj_args *args) { return plugin_answer_number(args, 0); }
+ts_status plugin_space_debug(pj_args *args) { return plugin_answer_text(args, space_of(args)->text); }
+ts_status plugin_space_text(pj_args *args) { return plugin_answer_text(args, space_of(args)->text); }
+
+ts_status plugin_space_devices(pj_args *args) {
+  const pj_device *d = space_of(args)->device;
+  return plugin_answer_list(args, &d->client->list[d->description.id], 1);
+}
 
 /* ---- topologies */
 
 ts_status plugin_client_topology(pj_args *args) {
-  return answer_pointer(args, &((pj_handle *)args->pointer.object)->topology);
+  return plugin_answer_pointer(args, &((pj_handle *)args->pointer.object)->topology);
 }
 
 /* Of a client that has no other purpose. */
@@ -274,33 +262,27 @@ ts_status plugin_topology_destroy(pj_args *args) {
 
 static pj_handle *client_of(const pj_args *args) { return ((const pj_topology *)args->text.object)->client; }
 
-ts_status plugin_topology_name(pj_args *args) { return answer_text(args, client_of(args)->name); }
-ts_status plugin_topology_version(pj_args *args) { return answer_text(args, PLUGIN_VERSION); }
-ts_status plugin_topology_attributes(pj_args *args) { return answer_list(args, NULL, 0); }
+ts_status plugin_topology_name(pj_args *args) { return plugin_answer_text(args, client_of(args)->name); }
+ts_status plugin_topology_version(pj_args *args) { return plugin_answer_text(args, PLUGIN_VERSION); }
+ts_status plugin_topology_attributes(pj_args *args) { return plugin_answer_list(args, NULL, 0); }
 
 ts_status plugin_topology_descriptions(pj_args *args) {
   const pj_handle *c = client_of(args);
-  return answer_list(args, c->descriptions, (size_t)c->device_count);
+  return plugin_answer_list(args, c->descriptions, (size_t)c->device_count);
 }
-
-static void free_saved(pj_saved *saved) { ts_free(saved); }
 
 /* For keys of caches: what decides how a program is compiled. */
 ts_status plugin_topology_save(pj_args *args) {
-  const pj_handle *c = ((const pj_topology *)args->object)->client;
+  const pj_handle *c = client_of(args);
   ts_text text = {0};
   char *bytes;
   ts_text_format(&text, "%s %s %d", PLUGIN_VERSION, c->name, c->device_count);
   size_t size = text.length;
   TS_TRY(ts_text_finish(&text, &bytes));
-  args->save.bytes = bytes;
-  args->save.byte_count = size;
-  args->save.saved = (pj_saved *)bytes;
-  args->save.destroy = free_saved;
-  return TS_SUCCESS;
+  return plugin_answer_saved(args, bytes, size);
 }
 
-/* ---- contexts of runs, which have no contents */
+/* ---- contexts of runs; a context is empty */
 
 ts_status plugin_context_create(pj_args *args) { return ts_alloc(1, &args->object); }
 

@@ -32,11 +32,14 @@ static ts_status keep(const char *bytes, size_t size, char **out) {
   return TS_SUCCESS;
 }
 
+static ts_status check_partitions(int64_t count) {
+  if (count == 1) return TS_SUCCESS;
+  return ts_error(TS_UNIMPLEMENTED, "a program of %lld partitions: the plugin runs programs of one", (long long)count);
+}
+
 static ts_status place(plugin_code *c, const plugin_options *o) {
   if (o->tuples) return ts_error(TS_UNIMPLEMENTED, "parameters that are one tuple");
-  if (o->partitions != 1)
-    return ts_error(TS_UNIMPLEMENTED, "a program of %lld partitions: the plugin runs programs of one",
-                    (long long)o->partitions);
+  TS_TRY(check_partitions(o->partitions));
   if (o->replicas > c->client->device_count)
     return ts_error(TS_INVALID_ARGUMENT, "%lld replicas: the client has %d devices", (long long)o->replicas,
                     c->client->device_count);
@@ -76,8 +79,8 @@ static void fill(plugin_code *c, const ts_stablehlo_signature *s) {
   for (size_t i = 0; i < c->result_count; i++) {
     c->types[i] = plugin_type_of(types[i]->dtype, s->results[i] & TS_STABLEHLO_BOOL);
     c->ranks[i] = (size_t)types[i]->shape.rank;
-    c->kinds[i] = "device";
-    c->kind_sizes[i] = strlen(c->kinds[i]);
+    c->kinds[i] = PLUGIN_MEMORY_KIND;
+    c->kind_sizes[i] = strlen(PLUGIN_MEMORY_KIND);
     for (int32_t d = 0; d < types[i]->shape.rank; d++) *dims++ = types[i]->shape.dims[d];
   }
 }
@@ -107,9 +110,7 @@ static ts_status build(plugin_code *c) {
   TS_TRY(ts_stablehlo_read_signature(c->program, c->program_size, &graph, &signature));
   ts_status status = ts_executable_create(graph, NULL, &c->exe);
   ts_graph_destroy(graph);
-  if (!status && ts_executable_partitions(c->exe) != 1)
-    status = ts_error(TS_UNIMPLEMENTED, "a program of %d partitions: the plugin runs programs of one",
-                      ts_executable_partitions(c->exe));
+  if (!status) status = check_partitions(ts_executable_partitions(c->exe));
   if (!status) {
     c->param_count = ts_executable_param_count(c->exe);
     c->result_count = ts_executable_result_count(c->exe);
@@ -177,9 +178,13 @@ static ts_status new_executable(plugin_code *code, pj_executable **out) {
   return status;
 }
 
+static ts_status check_block(const pj_program *p) {
+  if (p && p->size >= offsetof(pj_program, room)) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the program's block is too small");
+}
+
 static ts_status check_program(const pj_program *p) {
-  if (!p || p->size < offsetof(pj_program, room))
-    return ts_error(TS_INVALID_ARGUMENT, "the program's block is too small");
+  TS_TRY(check_block(p));
   if (p->format_size == 4 && memcmp(p->format, "mlir", 4) == 0) return TS_SUCCESS;
   return ts_error(TS_UNIMPLEMENTED, "a program in the format \"%.*s\": the plugin reads \"mlir\"",
                   (int)(p->format_size < 40 ? p->format_size : 40), p->format);
@@ -215,15 +220,6 @@ static const char magic[8] = "tspjrt1";
 
 enum { HASHED_FROM = offsetof(saved_head, program_size) };
 
-static void free_saved(pj_saved *saved) { ts_free(saved); }
-
-static void answer_saved(pj_args *args, char *data, size_t size) {
-  args->save.bytes = data;
-  args->save.byte_count = size;
-  args->save.saved = (pj_saved *)data;
-  args->save.destroy = free_saved;
-}
-
 ts_status plugin_executable_save(pj_args *args) {
   const plugin_code *c = args->save.executable->code;
   size_t size = sizeof(saved_head) + c->program_size + c->options_size;
@@ -236,8 +232,7 @@ ts_status plugin_executable_save(pj_args *args) {
   memcpy(data + sizeof head + c->program_size, c->options, c->options_size);
   ts_hash128 hash = ts_hash(data + HASHED_FROM, size - HASHED_FROM);
   memcpy(data + offsetof(saved_head, hash), (uint64_t[]){hash.lo, hash.hi}, sizeof head.hash);
-  answer_saved(args, data, size);
-  return TS_SUCCESS;
+  return plugin_answer_saved(args, data, size);
 }
 
 static ts_status read_saved(bytes saved, bytes *program, bytes *options) {
@@ -282,9 +277,7 @@ ts_status plugin_loaded_executable(pj_args *args) {
 
 ts_status plugin_loaded_devices(pj_args *args) {
   const pj_loaded *l = args->list.object;
-  args->list.items = l->devices;
-  args->list.count = (size_t)l->code->replicas;
-  return TS_SUCCESS;
+  return plugin_answer_list(args, l->devices, (size_t)l->code->replicas);
 }
 
 ts_status plugin_loaded_delete(pj_args *args) {
@@ -297,14 +290,8 @@ ts_status plugin_loaded_is_deleted(pj_args *args) {
   return TS_SUCCESS;
 }
 
-static ts_status answer_text(pj_args *args, const char *text) {
-  args->text.text = text;
-  args->text.text_size = strlen(text);
-  return TS_SUCCESS;
-}
-
 ts_status plugin_loaded_fingerprint(pj_args *args) {
-  return answer_text(args, ((const pj_loaded *)args->text.object)->code->fingerprint);
+  return plugin_answer_text(args, ((const pj_loaded *)args->text.object)->code->fingerprint);
 }
 
 ts_status plugin_loaded_assignment(pj_args *args) {
@@ -315,8 +302,7 @@ ts_status plugin_loaded_assignment(pj_args *args) {
   size_t size = text.length;
   if (!status) status = ts_text_finish(&text, &data);
   ts_text_deinit(&text);
-  if (!status) answer_saved(args, data, size);
-  return status;
+  return status ? status : plugin_answer_saved(args, data, size);
 }
 
 /* ---- what an executable says */
@@ -330,8 +316,8 @@ ts_status plugin_executable_destroy(pj_args *args) {
   return TS_SUCCESS;
 }
 
-ts_status plugin_executable_name(pj_args *args) { return answer_text(args, "tessera"); }
-ts_status plugin_executable_fingerprint(pj_args *args) { return answer_text(args, code_of(args)->fingerprint); }
+ts_status plugin_executable_name(pj_args *args) { return plugin_answer_text(args, "tessera"); }
+ts_status plugin_executable_fingerprint(pj_args *args) { return plugin_answer_text(args, code_of(args)->fingerprint); }
 
 ts_status plugin_executable_replicas(pj_args *args) {
   args->count.count = code_of(args)->replicas;
@@ -386,8 +372,7 @@ ts_status plugin_executable_spaces(pj_args *args) {
 ts_status plugin_executable_optimized(pj_args *args) {
   const plugin_code *c = code_of(args);
   pj_program *p = args->optimized.program;
-  if (!p || p->size < offsetof(pj_program, room))
-    return ts_error(TS_INVALID_ARGUMENT, "the program's block is too small");
+  TS_TRY(check_block(p));
   p->format = "mlir";
   p->format_size = 4;
   if (!p->code) {

@@ -22,9 +22,17 @@
 #undef PLUGIN_ABSENT
 
 #define PLUGIN_VERSION "Tessera 1"
+#define PLUGIN_MEMORY_KIND "device"
 
 /* Takes the status over; NULL for success. */
 pj_error *plugin_error(ts_status status);
+
+/* Answers in blocks that several functions have. Always success. Saved bytes of base/alloc.h are the caller's then. */
+ts_status plugin_answer_text(pj_args *args, const char *text);
+ts_status plugin_answer_list(pj_args *args, const void *items, size_t count);
+ts_status plugin_answer_number(pj_args *args, int number);
+ts_status plugin_answer_pointer(pj_args *args, void *pointer);
+ts_status plugin_answer_saved(pj_args *args, char *data, size_t size);
 
 /* ---- events */
 
@@ -56,8 +64,6 @@ struct pj_device {
   pj_handle *client;
   pj_description description;
   pj_space space;
-  pj_device *self; /* lists of one */
-  pj_space *own_space;
   plugin_account account;
 };
 
