@@ -318,7 +318,7 @@ typedef struct pj_args {
       size_t stride_count;
       int semantics;
       pj_device *device;
-      void *memory;
+      pj_space *memory;
       pj_layout *layout;
       pj_event *read;    /* out: the data is not read any more */
       pj_buffer *buffer; /* out */

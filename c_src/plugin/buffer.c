@@ -190,35 +190,33 @@ ts_status plugin_buffer_address(pj_args *args) { return plugin_buffer_data(args)
 
 typedef struct walk {
   const int64_t *dims, *to_strides, *from_strides; /* strides in bytes */
-  int32_t rank;
-  size_t element;
+  int32_t rank;                                    /* of the dims to walk; the others are dense on both sides */
+  size_t run;                                      /* bytes of an index of the walk */
 } walk;
 
-static void copy_line(const walk *w, int32_t axis, char *to, const char *from) {
-  int64_t count = w->dims[axis], a = w->to_strides[axis], b = w->from_strides[axis];
-  if (a == (int64_t)w->element && b == a) {
-    memcpy(to, from, (size_t)count * w->element);
-    return;
-  }
-  for (int64_t i = 0; i < count; i++) memcpy(to + i * a, from + i * b, w->element);
-}
-
 static void copy_axes(const walk *w, int32_t axis, char *to, const char *from) {
+  int64_t count = w->dims[axis], a = w->to_strides[axis], b = w->from_strides[axis];
   if (axis == w->rank - 1) {
-    copy_line(w, axis, to, from);
+    for (int64_t i = 0; i < count; i++) memcpy(to + i * a, from + i * b, w->run);
     return;
   }
-  for (int64_t i = 0; i < w->dims[axis]; i++)
-    copy_axes(w, axis + 1, to + i * w->to_strides[axis], from + i * w->from_strides[axis]);
+  for (int64_t i = 0; i < count; i++) copy_axes(w, axis + 1, to + i * a, from + i * b);
 }
 
-static void copy(const walk *w, char *to, const char *from) {
-  for (int32_t i = 0; i < w->rank; i++)
-    if (w->dims[i] == 0) return;
-  if (w->rank == 0)
-    memcpy(to, from, w->element);
+static void copy(const ts_shape *shape, ts_dtype dtype, char *to, const int64_t *to_strides, const char *from,
+                 const int64_t *from_strides) {
+  walk w = {shape->dims, to_strides, from_strides, shape->rank, ts_dtype_size(dtype)};
+  if (ts_shape_elements(shape) == 0) return;
+  for (; w.rank > 0; w.rank--) {
+    int32_t last = w.rank - 1;
+    int64_t run = (int64_t)w.run;
+    if (shape->dims[last] > 1 && (to_strides[last] != run || from_strides[last] != run)) break;
+    w.run *= (size_t)shape->dims[last];
+  }
+  if (w.rank == 0)
+    memcpy(to, from, w.run);
   else
-    copy_axes(w, 0, to, from);
+    copy_axes(&w, 0, to, from);
 }
 
 static void dense_strides(const ts_shape *shape, ts_dtype dtype, int64_t *out) {
@@ -270,6 +268,18 @@ static void extend(ts_buffer *buffer) {
   }
 }
 
+static ts_status choose_device(pj_device *device, const pj_space *space, pj_device **out) {
+  *out = space ? space->device : device;
+  return *out ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "there is neither a device nor a memory");
+}
+
+static ts_status read_type(int type, const int64_t *dims, size_t rank, ts_dtype *out_dtype, ts_shape *out_shape) {
+  if (rank > TS_MAX_RANK) return ts_error(TS_UNIMPLEMENTED, "a tensor has at most %d dims, got %zu", TS_MAX_RANK, rank);
+  TS_TRY(dtype_of(type, out_dtype));
+  ts_shape_set(out_shape, (int32_t)rank, dims);
+  return ts_shape_check(out_shape, *out_dtype);
+}
+
 typedef struct source {
   const char *data;
   ts_dtype dtype;
@@ -279,12 +289,9 @@ typedef struct source {
 
 static ts_status describe(const pj_args *args, source *s) {
   size_t rank = args->from_host.rank, strides = args->from_host.stride_count;
-  if (rank > TS_MAX_RANK) return ts_error(TS_UNIMPLEMENTED, "a tensor has at most %d dims, got %zu", TS_MAX_RANK, rank);
   if (strides != 0 && strides != rank) return ts_error(TS_INVALID_ARGUMENT, "%zu strides of %zu dims", strides, rank);
   s->data = args->from_host.data;
-  TS_TRY(dtype_of(args->from_host.type, &s->dtype));
-  ts_shape_set(&s->shape, (int32_t)rank, args->from_host.dims);
-  TS_TRY(ts_shape_check(&s->shape, s->dtype));
+  TS_TRY(read_type(args->from_host.type, args->from_host.dims, rank, &s->dtype, &s->shape));
   dense_strides(&s->shape, s->dtype, s->dense);
   for (size_t i = 0; i < rank; i++) s->strides[i] = strides ? args->from_host.strides[i] : s->dense[i];
   return TS_SUCCESS;
@@ -301,12 +308,7 @@ static ts_status check_layout(const pj_layout *layout, const ts_shape *shape, ts
 
 static ts_status copy_in(const source *s, ts_pool *pool, ts_buffer **out) {
   TS_TRY(ts_buffer_create(pool, s->dtype, &s->shape, out));
-  const walk w = {s->shape.dims, s->dense, s->strides, s->shape.rank, ts_dtype_size(s->dtype)};
-  if (is_dense(&s->shape, s->strides, s->dense)) {
-    if ((*out)->bytes) memcpy((*out)->data, s->data, (size_t)(*out)->bytes);
-  } else {
-    copy(&w, (*out)->data, s->data);
-  }
+  copy(&s->shape, s->dtype, (*out)->data, s->dense, s->data, s->strides);
   extend(*out);
   return TS_SUCCESS;
 }
@@ -332,25 +334,23 @@ static ts_status share(const source *s, pj_event **out_event, ts_buffer **out) {
   return status;
 }
 
+static ts_status copy_or_share(const source *s, int semantics, ts_pool *pool, pj_event **out_event, ts_buffer **out) {
+  if (is_shared(s, semantics)) return share(s, out_event, out);
+  TS_TRY(copy_in(s, pool, out));
+  ts_status status = plugin_event_new(false, out_event);
+  if (status) ts_buffer_release(*out);
+  return status;
+}
+
 ts_status plugin_from_host(pj_args *args) {
   source s;
   ts_buffer *data;
   pj_event *event;
-  pj_device *device = args->from_host.device;
-  if (args->from_host.memory) device = ((pj_space *)args->from_host.memory)->device;
-  if (!device) return ts_error(TS_INVALID_ARGUMENT, "there is neither a device nor a memory");
+  pj_device *device;
+  TS_TRY(choose_device(args->from_host.device, args->from_host.memory, &device));
   TS_TRY(describe(args, &s));
   TS_TRY(check_layout(args->from_host.layout, &s.shape, s.dtype));
-  if (is_shared(&s, args->from_host.semantics)) {
-    TS_TRY(share(&s, &event, &data));
-  } else {
-    TS_TRY(plugin_event_new(false, &event));
-    ts_status status = copy_in(&s, plugin_client_pool(device->client), &data);
-    if (status) {
-      plugin_event_destroy(&(pj_args){.object = event});
-      return status;
-    }
-  }
+  TS_TRY(copy_or_share(&s, args->from_host.semantics, plugin_client_pool(device->client), &event, &data));
   ts_status status = plugin_buffer_new(device, args->from_host.type, data, &args->from_host.buffer);
   if (status) {
     ts_buffer_release(data);
@@ -378,14 +378,10 @@ ts_status plugin_buffer_view(pj_args *args) {
   ts_dtype dtype;
   ts_buffer *data;
   view *v;
-  pj_device *device = args->view.device;
-  if (args->size >= offsetof(pj_args, view.space) + sizeof args->view.space && args->view.space)
-    device = args->view.space->device;
-  if (!device) return ts_error(TS_INVALID_ARGUMENT, "there is neither a device nor a memory");
-  if (args->view.rank > TS_MAX_RANK) return ts_error(TS_UNIMPLEMENTED, "a tensor has at most %d dims", TS_MAX_RANK);
-  TS_TRY(dtype_of(args->view.type, &dtype));
-  ts_shape_set(&shape, (int32_t)args->view.rank, args->view.dims);
-  TS_TRY(ts_shape_check(&shape, dtype));
+  pj_device *device;
+  const bool has_space = args->size >= offsetof(pj_args, view.space) + sizeof args->view.space;
+  TS_TRY(choose_device(args->view.device, has_space ? args->view.space : NULL, &device));
+  TS_TRY(read_type(args->view.type, args->view.dims, args->view.rank, &dtype, &shape));
   TS_TRY(check_layout(args->view.layout, &shape, dtype));
   if ((uintptr_t)args->view.data % ts_dtype_alignment(dtype))
     return ts_error(TS_INVALID_ARGUMENT, "the address is not a multiple of an element's alignment");
@@ -414,11 +410,7 @@ static ts_status copy_out(const pj_args *args, const ts_buffer *data) {
                     (long long)data->bytes);
   TS_TRY(layout_strides(args->to_host.layout, shape, data->dtype, strides));
   dense_strides(shape, data->dtype, dense);
-  const walk w = {shape->dims, strides, dense, shape->rank, ts_dtype_size(data->dtype)};
-  if (!is_dense(shape, strides, dense))
-    copy(&w, args->to_host.to, data->data);
-  else if (data->bytes)
-    memcpy(args->to_host.to, data->data, (size_t)data->bytes);
+  copy(shape, data->dtype, args->to_host.to, strides, data->data, dense);
   return TS_SUCCESS;
 }
 

@@ -172,6 +172,40 @@ START_TEST(elements_with_strides)
 }
 END_TEST
 
+/* Dense rows with gaps between them. The stride of a dim of one index has no meaning. */
+START_TEST(rows_with_gaps)
+{
+  pj_handle *client = open_client(1);
+  const float data[] = {1, 2, 3, 4, 0, 0, 5, 6, 7, 8};
+  float got[9] = {0};
+  pj_args args = from_host(client, PJ_F32, data, (int64_t[]){2, 2, 1, 2}, 4);
+  args.from_host.strides = (int64_t[]){24, 8, -3, 4};
+  args.from_host.stride_count = 4;
+  ck_assert_ok(call(PJ_FROM_HOST, &args));
+  pj_buffer *b = args.from_host.buffer;
+  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  check_floats(b, (const float[]){1, 2, 3, 4, 5, 6, 7, 8}, 8);
+  pj_layout layout = {.kind = PJ_STRIDES, .strides = {.bytes = (int64_t[]){20, 8, 0, 4}, .rank = 4}};
+  args = PJ_ARGS(.to_host = {.buffer = b, .layout = &layout, .to = got, .to_size = sizeof got});
+  ck_assert_ok(call(PJ_BUFFER_TO_HOST, &args));
+  destroy(PJ_EVENT_DESTROY, args.to_host.event);
+  ck_assert_mem_eq(got, ((const float[]){1, 2, 3, 4, 0, 5, 6, 7, 8}), sizeof got);
+  destroy(PJ_BUFFER_DESTROY, b);
+  args = from_host(client, PJ_F32, NULL, (int64_t[]){2, 0}, 2);
+  args.from_host.strides = (int64_t[]){4, 8};
+  args.from_host.stride_count = 2;
+  ck_assert_ok(call(PJ_FROM_HOST, &args));
+  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  destroy(PJ_BUFFER_DESTROY, args.from_host.buffer);
+  args = from_host(client, PJ_F32, data + 7, NULL, 0);
+  ck_assert_ok(call(PJ_FROM_HOST, &args));
+  destroy(PJ_EVENT_DESTROY, args.from_host.read);
+  check_floats(args.from_host.buffer, (const float[]){6}, 1);
+  destroy(PJ_BUFFER_DESTROY, args.from_host.buffer);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
 START_TEST(transfers_that_are_refused)
 {
   pj_handle *client = open_client(1);
@@ -682,6 +716,7 @@ static Suite *suite(void) {
   tcase_add_test(t, options_of_clients);
   tcase_add_test(t, devices_and_topologies);
   tcase_add_test(t, elements_with_strides);
+  tcase_add_test(t, rows_with_gaps);
   tcase_add_test(t, transfers_that_are_refused);
   tcase_add_test(t, small_types_fill_a_byte);
   tcase_add_test(t, bytes_that_are_shared);
