@@ -23,7 +23,7 @@ typedef struct pj_description pj_description; /* of a device */
 typedef struct pj_executable pj_executable;
 typedef struct pj_loaded pj_loaded; /* an executable on the devices of a client */
 typedef struct pj_buffer pj_buffer;
-typedef struct pj_saved pj_saved;       /* what owns the bytes of a saved executable */
+typedef struct pj_saved pj_saved;       /* the owner of the bytes of a saved executable */
 typedef struct pj_space pj_space;       /* a memory of a device */
 typedef struct pj_topology pj_topology; /* devices without a client */
 
@@ -252,7 +252,7 @@ typedef struct pj_args {
     } kind;
     struct {
       pj_device *device;
-      int64_t bytes_in_use; /* out, as all of it; a number is given where the boolean after it is true */
+      int64_t bytes_in_use; /* out, like the other fields; `given` is true for a number that the plugin knows */
       struct {
         int64_t number;
         bool given;
@@ -270,7 +270,7 @@ typedef struct pj_args {
       const char *bytes;
       size_t byte_count;
       pj_loaded *loaded;   /* out */
-      const char *options; /* NULL: those of the bytes */
+      const char *options; /* NULL: the saved options */
       size_t options_size;
     } load;
     struct {

@@ -165,7 +165,7 @@ static ts_status compile_text(pj_code *code, const ts_text *text) {
   return pj_code_check(code);
 }
 
-/* No device has more; compilers of plugins divide by zero at counts of such elements. */
+/* No device has more bytes, and compilers of plugins divide by zero for larger types. */
 #define MOST_BYTES (INT64_C(1) << 46)
 
 static ts_status check_sizes(const ts_graph *graph) {

@@ -1,6 +1,6 @@
 /* Threads of the client, and events of plugins. A plugin may compute on the calling thread, and blocks it while it
- * compiles or loads. So only functions that destroy small objects are called directly, and the other functions of a
- * plugin are called on these threads. The threads have large stacks. Thread-safe. */
+ * compiles or loads. So only functions that destroy small objects are called directly. The client's threads call all
+ * other functions of a plugin. They have large stacks. Thread-safe. */
 #ifndef TS_PJRT_WORK_H
 #define TS_PJRT_WORK_H
 
@@ -13,7 +13,7 @@ typedef struct pj_job {
 
 /* There is a thread from then on. */
 ts_status pj_work_start(void);
-/* Runs the body on one of these threads, in the order of the calls where threads are free. The caller has called
+/* Runs the body on a thread of the client. Bodies begin in the order of the calls. The caller has called
  * pj_work_start() with success. */
 void pj_work(pj_job *job);
 
@@ -28,7 +28,7 @@ typedef struct pj_wait {
   void (*then)(struct pj_wait *wait, ts_status status); /* may free the wait */
 } pj_wait;
 
-/* Takes the event over, and calls `then` once: now, or on one of these threads when the event is ready. NULL: now. */
+/* Takes the event over, and calls `then` once: now, or on a thread of the client when the event is ready. NULL: now. */
 void pj_await(const pj_plugin *plugin, pj_event *event, pj_wait *wait);
 
 #endif

@@ -1,5 +1,5 @@
-/* Buffers, and transfers, which are done when their function returns. A program may read the bytes of a buffer in place
- * as long as it holds it, and a buffer may share the bytes of the program. */
+/* Buffers and transfers. A transfer is done when its function returns. A program may read the bytes of a buffer in
+ * place as long as it holds it, and a buffer may share the bytes of the program. */
 #include "plugin/plugin.h"
 
 #include <string.h>
@@ -257,7 +257,7 @@ static ts_status layout_strides(const pj_layout *layout, const ts_shape *shape, 
 
 /* ---- from the host */
 
-/* Elements of fewer than 8 bits fill a byte; what the upper bits are is not said. */
+/* Elements of fewer than 8 bits fill a byte, and a program may give any upper bits. */
 static void extend(ts_buffer *buffer) {
   int unused = 8 - ts_dtype_bits(buffer->dtype);
   if (ts_dtype_size(buffer->dtype) != 1 || unused <= 0) return;
@@ -396,7 +396,7 @@ ts_status plugin_buffer_view(pj_args *args) {
   if (status)
     ts_buffer_release(data);
   else
-    v->release = args->view.release; /* which a failed call does not call */
+    v->release = args->view.release; /* a failed call does not release the bytes */
   return status;
 }
 
@@ -441,8 +441,8 @@ ts_status plugin_buffer_raw(pj_args *args) {
   return status ? status : plugin_event_new(false, &args->raw.event);
 }
 
-/* All devices are the host's, so a copy has its bytes in memory of its own only to be donated: the first run that would
- * write them finds them shared, and copies them. */
+/* The copy shares the bytes, since all devices are the host's. A run writes the bytes of a donated buffer only if no
+ * other buffer has them. */
 static ts_status copy_to(pj_buffer *from, pj_device *device, pj_buffer **out) {
   ts_buffer *data;
   if (device->client != from->device->client)

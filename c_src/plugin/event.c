@@ -1,5 +1,5 @@
 /* Events. Runs and transfers are done when their function returns, so nearly all events are ready from the beginning.
- * A buffer may share bytes with the program. The event of those bytes ends with the buffer. */
+ * A buffer may share bytes with the program. The event of the bytes ends with the buffer. */
 #include "plugin/plugin.h"
 
 /* One lock for all: it is held for a few instructions. */

@@ -1,4 +1,4 @@
-/* Executables: compiling, what they say of themselves, saving and loading. A saved executable is the program and its
+/* Executables: compiling, their properties, saving and loading. A saved executable is the program and its
  * options, and loading compiles it again, with kernels of the caches where there are such. */
 #include "plugin/plugin.h"
 
@@ -212,7 +212,7 @@ ts_status plugin_compile_for(pj_args *args) {
 
 typedef struct saved_head {
   char magic[8];
-  uint64_t hash[2]; /* of all bytes after it */
+  uint64_t hash[2]; /* of all bytes after the hash */
   uint64_t program_size, options_size;
 } saved_head;
 
@@ -305,7 +305,7 @@ ts_status plugin_loaded_assignment(pj_args *args) {
   return status ? status : plugin_answer_saved(args, data, size);
 }
 
-/* ---- what an executable says */
+/* ---- properties of executables */
 
 static const plugin_code *code_of(const pj_args *args) { return args->outputs.executable->code; }
 
@@ -334,7 +334,7 @@ ts_status plugin_executable_outputs(pj_args *args) {
   return TS_SUCCESS;
 }
 
-/* Kernels are shared by executables, so what belongs to one is its steps. */
+/* The bytes of the steps: kernels are shared by executables. */
 ts_status plugin_executable_code_size(pj_args *args) {
   ts_executable_stats s;
   ts_executable_get_stats(code_of(args)->exe, &s);

@@ -2,7 +2,7 @@
  * plugin/; the shared object exports GetPjrtApi only. Thread-safe.
  *
  * Each function of the table checks its block and answers with a status (api.c). A handle is owned by the program that
- * got it, and keeps what it needs by counted references: buffers and executables their client. */
+ * got it. Buffers and executables keep their client by counted references. */
 #ifndef TS_PLUGIN_PLUGIN_H
 #define TS_PLUGIN_PLUGIN_H
 
@@ -95,7 +95,7 @@ struct pj_buffer {
   pj_device *device;
   int type;        /* PJ_PRED for u8 that are 0 or 1 */
   ts_buffer *data; /* under the client's lock; NULL: deleted or donated */
-  ts_buffer *held; /* of others, which read the bytes in place */
+  ts_buffer *held; /* for others that read the bytes in place */
   int64_t holders;
   ts_shape *shape; /* in the same block */
 };

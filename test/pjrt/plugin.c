@@ -314,7 +314,7 @@ static void do_task(task *t) {
     if (events[i]) end_event(events[i], fail, fail ? "the plugin failed later" : "");
 }
 
-/* A ready task; NULL if none is ready. The lock is held. */
+/* A ready task; NULL if all tasks wait. The lock is held. */
 static task *take_task(void) {
   task **at = &queue.first;
   for (uint64_t skip = queue.count ? next_random() % (uint64_t)queue.count : 0; skip > 0; skip--) at = &(*at)->next;
