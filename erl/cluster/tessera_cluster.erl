@@ -249,11 +249,7 @@ save_in(#{server := _} = Joined, Path, Parts, Layout) ->
     checkpoint(save, Path, fun() -> tessera_cluster_spmd:save(Joined, Path, Parts, Layout) end);
 save_in(Cluster, Path, Parts, Layout) -> checkpoint(save, Path, fun() -> tessera_cluster_save:save(Cluster, Path, Parts, Layout) end).
 
-checkpoint(Operation, Path, Work) ->
-    case tessera_events:is_watched() of
-        false -> Work();
-        true -> tessera_events:span(checkpoint, #{operation => Operation, path => Path}, Work, fun(_) -> {#{}, #{}} end)
-    end.
+checkpoint(Operation, Path, Work) -> tessera_events:span(checkpoint, #{operation => Operation, path => Path}, Work, fun(_) -> {#{}, #{}} end).
 
 %% @doc Loads a save, as a list with a container for each partition, on the ranks of a cluster. It may have another number of ranks than the
 %% saving cluster. Raises `data_loss' where a file is damaged. Of a cluster that was joined: all ranks call it, and each gets the containers
@@ -332,7 +328,7 @@ started(State) -> State.
 with_table(#{links := Links, queue := Queue} = Made) -> Made#{table => tessera_cluster_programs:new(Queue, tuple_size(Links))}.
 
 start_job(#state{options = #{name := Name, ranks := Ranks} = Options} = State) ->
-    Span = tessera_events:started({cluster_start, #{cluster => self(), name => Name, ranks => Ranks}}),
+    Span = tessera_events:started(cluster_start, #{cluster => self(), name => Name, ranks => Ranks}),
     {ok, Job} = tessera_cluster_job:start_link(self(), Options),
     State#state{job = Job, connections = none, infos = [], span = Span}.
 

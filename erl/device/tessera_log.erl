@@ -17,4 +17,3 @@ handle_info({tessera_log, Text}, State) ->
     logger:warning("tessera: ~ts", [Text]),
     {noreply, State};
 handle_info(_, State) -> {noreply, State}.
-

@@ -25,7 +25,7 @@ result({waiting, _} = Waiting, Again, Fail) ->
     result(tessera_run:awaited(Waiting), Again, Fail);
 result({error, #{code := resource_exhausted}}, Call, Fail) ->
     Again = fun() -> tessera_run:awaited(Call()) end,
-    Span = tessera_events:started({memory_pressure, #{caller => self()}}),
+    Span = tessera_events:started(memory_pressure, #{caller => self()}),
     collect_self(major),
     Result = case Again() of
                  {error, #{code := resource_exhausted}} -> in_turn(Again);

@@ -53,16 +53,12 @@ read(Ref, Elements) ->
     end.
 
 %% The result of Move, which moves a tensor's bytes, with its events.
-moved(From, To, Move) ->
-    case tessera_events:is_watched() of
-        false -> Move();
-        true -> tessera_events:span(transfer, #{from => From, to => To, caller => self()}, Move, fun bytes_of/1)
-    end.
+moved(From, To, Move) -> tessera_events:span(transfer, #{from => From, to => To, caller => self()}, Move, fun bytes_of/1).
 
 bytes_of({error, Cause}) -> {failed, Cause};
 bytes_of({pressure, Moved}) -> bytes_of(Moved);
 bytes_of(Bytes) when is_bitstring(Bytes) -> {#{bytes => byte_size(Bytes)}, #{}};
-bytes_of(#tessera{type = Type, shape = Shape}) -> 
+bytes_of(#tessera{type = Type, shape = Shape}) ->
     {#{bytes => tessera_type:elements(Shape) * max(8, tessera_type:bits(Type)) div 8}, #{}};
 bytes_of(_) -> {#{}, #{}}.
 

@@ -6,7 +6,7 @@
 -module(tessera_events).
 -behaviour(gen_server).
 -export([attach/3, detach/1, handlers/0, refresh/0]).
--export([span/4, runs_are_watched/0, is_watched/0, execute/3, started/1, ended/3, failed/3]).
+-export([span/4, runs_are_watched/0, is_watched/0, execute/3, started/2, ended/3, failed/3]).
 -export([start_link/0, init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([event/0, handler/0, span/0]).
 
@@ -61,10 +61,16 @@ is_watched() -> persistent_term:get(?WATCHED, 0) =/= 0 orelse is_loaded().
 -spec runs_are_watched() -> boolean().
 runs_are_watched() -> persistent_term:get(?WATCHED, 0) >= ?RUNS.
 
-%% @private Calls Work between the events of a span. Describe gets the result, and returns measurements and metadata for the stop, or why the work failed.
+%% @private Calls Work between the events of a span, if there may be a handler. Describe gets the result, and returns measurements and metadata for the
+%% stop, or why the work failed.
 -spec span(atom(), map(), fun(() -> Result), fun((Result) -> {map(), map()} | {failed, term()})) -> Result.
 span(Name, Metadata, Work, Describe) ->
-    Span = started(Name, Metadata),
+    case started(Name, Metadata) of
+        none -> Work();
+        Span -> within(Span, Work, Describe)
+    end.
+
+within(Span, Work, Describe) ->
     try Work() of
         Result ->
             _ = case Describe(Result) of
@@ -77,19 +83,19 @@ span(Name, Metadata, Work, Describe) ->
         erlang:raise(Class, Reason, Trace)
     end.
 
+%% @private Begins a span that another function ends.
+-spec started(atom(), map()) -> span().
 started(Name, Metadata) ->
+    case is_watched() of
+        true -> begun(Name, Metadata);
+        false -> none
+    end.
+
+begun(Name, Metadata) ->
     Now = erlang:monotonic_time(),
     All = Metadata#{telemetry_span_context => make_ref()},
     ok = execute([tessera, Name, start], #{system_time => erlang:system_time(), monotonic_time => Now}, All),
     {Name, Now, All}.
-
-%% @private Begins a span that another function ends.
--spec started({atom(), map()}) -> span().
-started({Name, Metadata}) ->
-    case is_watched() of
-        true -> started(Name, Metadata);
-        false -> none
-    end.
 
 %% @private
 -spec ended(span(), map(), map()) -> ok.
