@@ -16,6 +16,11 @@
 /* The instruction set classes. LLVM's CPU names are the portable levels, so that all machines of one class run the same
  * code. */
 #if defined(__x86_64__)
+#define AVX512_CLASS                                                                                             \
+  .arch = TS_ARCH_X86_64, .isa = TS_ISA_AVX512, .triple = "x86_64-unknown-linux-gnu", .lanes = 16,               \
+  .vector_registers = 32, .fma = true, .masked = true, .masked_small = true, .cpu = "x86-64-v4", .features = "", \
+  .sleef_suffix = "avx512f"
+
 static const ts_target classes[] = {
     {.arch = TS_ARCH_X86_64,
      .isa = TS_ISA_SSE4,
@@ -35,29 +40,8 @@ static const ts_target classes[] = {
      .cpu = "x86-64-v3",
      .features = "",
      .sleef_suffix = "avx2"},
-    {.arch = TS_ARCH_X86_64,
-     .isa = TS_ISA_AVX512,
-     .triple = "x86_64-unknown-linux-gnu",
-     .lanes = 16,
-     .vector_registers = 32,
-     .fma = true,
-     .masked = true,
-     .masked_small = true,
-     .cpu = "x86-64-v4",
-     .features = "",
-     .sleef_suffix = "avx512f"},
-    {.arch = TS_ARCH_X86_64,
-     .isa = TS_ISA_AVX512,
-     .triple = "x86_64-unknown-linux-gnu",
-     .lanes = 16,
-     .vector_registers = 32,
-     .fma = true,
-     .amx = true,
-     .masked = true,
-     .masked_small = true,
-     .cpu = "x86-64-v4",
-     .features = "",
-     .sleef_suffix = "avx512f"},
+    {AVX512_CLASS},
+    {AVX512_CLASS, .amx = true},
 };
 static const char *const isa_names[] = {"sse4", "avx2", "avx512", "amx"};
 
