@@ -104,25 +104,8 @@ median(Values) ->
     N = length(Sorted),
     (lists:nth((N + 1) div 2, Sorted) + lists:nth(N div 2 + 1, Sorted)) / 2.
 
-%% ---- a machine for each in turn ----
-
-%% Waits until the CPUs are idle, for a second at most: NumPy's threads look for more work for 0.11 s after a product,
-%% and took half a core from the next workload.
-settle() -> settle(20).
-
-settle(0) -> ok;
-settle(Times) ->
-    Before = busy_ticks(),
-    timer:sleep(50),
-    busy_ticks() - Before =< 1 orelse settle(Times - 1).
-
-%% Hundredths of a second, of all CPUs and programs; the fourth and the fifth number are idle.
-busy_ticks() ->
-    {ok, File} = file:open("/proc/stat", [read]),
-    {ok, "cpu" ++ Line} = file:read_line(File),
-    ok = file:close(File),
-    [User, Nice, System, _, _ | Interrupts] = [list_to_integer(T) || T <- string:lexemes(Line, " \n")],
-    User + Nice + System + lists:sum(lists:sublist(Interrupts, 3)).
+%% For a second at most.
+settle() -> tessera_timing:settle(20, 50).
 
 %% ---- peers: peers.py --serve takes names and answers with lines ----
 
@@ -167,7 +150,7 @@ print_ratios(Workloads, Results) ->
     io:format("~ntimes faster than a peer: ratio of medians; first call: extra, ms~n~-24s ~8s ~8s ~8s ~8s   ~8s ~8s~n",
               ["", "XLA", "torch", "NumPy", "best", "first", "XLA's"]),
     Ratios = [print_ratio(Name, Results) || {Name, _, _} <- Workloads],
-    [io:format("geometric mean over ~s: ~.2f~n", [What, geometric_mean(Known)])
+    [io:format("geometric mean over ~s: ~.2f~n", [What, tessera_timing:geometric_mean(Known)])
      || {What, At} <- [{"XLA", 1}, {"the best of the peers", 4}],
         Known <- [[element(At, R) || R <- Ratios, element(At, R) =/= none]], Known =/= []].
 
@@ -194,7 +177,6 @@ ratio(Peers, Name, Results) ->
         Times -> lists:min(Times) / figure(median_ms, "tessera", Name, Results)
     end.
 
-geometric_mean(Numbers) -> math:exp(lists:sum([math:log(N) || N <- Numbers]) / length(Numbers)).
 
 %% ---- JSON ----
 

@@ -190,24 +190,9 @@ stored(X, File) ->
     ok = file:write_file(File, tessera:to_binary(X)),
     {object, [{<<"file">>, list_to_binary(File)}, {<<"type">>, atom_to_binary(tessera:type(X))}, {<<"shape">>, tuple_to_list(tessera:shape(X))}]}.
 
-%% ---- a quiet machine ----
-
-%% Waits until the CPUs are idle, for 0.3 s at most: NumPy's threads look for more work for 0.11 s after a product.
+%% For 0.2 s at most.
 settle(Budget) when Budget == 0 -> ok;
-settle(_) -> wait_until_idle(6).
-
-wait_until_idle(0) -> ok;
-wait_until_idle(Times) ->
-    Before = busy_ticks(),
-    timer:sleep(30),
-    busy_ticks() - Before =< 1 orelse wait_until_idle(Times - 1).
-
-busy_ticks() ->
-    {ok, File} = file:open("/proc/stat", [read]),
-    {ok, "cpu" ++ Line} = file:read_line(File),
-    ok = file:close(File),
-    [User, Nice, System, _, _ | Interrupts] = [list_to_integer(T) || T <- string:lexemes(Line, " \n")],
-    User + Nice + System + lists:sum(lists:sublist(Interrupts, 3)).
+settle(_) -> tessera_timing:settle(6, 30).
 
 %% ---- results ----
 
@@ -240,15 +225,13 @@ summary(Rows, #{seed := Seed}) ->
 speeds(Rows, Ratios) ->
     Share = fun(Bound) -> round(100 * length([R || R <- Ratios, R < Bound]) / length(Ratios)) end,
     io:format("times faster than the best peer, of minima: geometric mean ~.2f, 10th percentile ~.2f; below 0.95: ~b %, below 0.5: ~b %~n",
-              [geometric_mean(Ratios), lists:nth(length(Ratios) div 10 + 1, Ratios), Share(0.95), Share(0.5)]),
+              [tessera_timing:geometric_mean(Ratios), lists:nth(length(Ratios) div 10 + 1, Ratios), Share(0.95), Share(0.5)]),
     Xla = [X / O || #{xla := X, ours := O} <- Rows, X =/= none, O > 0],
-    Xla =/= [] andalso io:format("over XLA: geometric mean ~.2f~n", [geometric_mean(Xla)]),
+    Xla =/= [] andalso io:format("over XLA: geometric mean ~.2f~n", [tessera_timing:geometric_mean(Xla)]),
     Families = lists:usort([F || #{family := F} <- Rows]),
-    [io:format("  ~-16s ~3b, geometric mean ~.2f, least ~.2f~n", [Family, length(Known), geometric_mean(Known), lists:min(Known)])
+    [io:format("  ~-16s ~3b, geometric mean ~.2f, least ~.2f~n", [Family, length(Known), tessera_timing:geometric_mean(Known), lists:min(Known)])
      || Family <- Families, Known <- [[R || #{family := F} = Row <- Rows, F =:= Family, R <- [ratio(Row)], R =/= none]], Known =/= []],
     io:format("the worst:~n"),
     Worst = lists:sublist(lists:sort([{ratio(Row), Row} || Row <- Rows, ratio(Row) =/= none]), 20),
     [io:format("  ~5.2f  ~10.4f ms, roofline ~10.4f, ~s ~10.4f  ~b ~s~n", [R, Ours, Roof, Peer, Best, Index, Name])
      || {R, #{ours := Ours, roof := Roof, best_peer := Peer, best := Best, index := Index, name := Name}} <- Worst].
-
-geometric_mean(Numbers) -> math:exp(lists:sum([math:log(N) || N <- Numbers]) / length(Numbers)).
