@@ -515,10 +515,9 @@ bench: all $(if $(MPI_LIBS),build/bench/peer_mpi)
 	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_bench main -s init stop
 
 # Drawn workloads, and their results compared with the peers': make bench-random SEED=1 COUNT=50 PEERS=python3
-bench-random: export SEED COUNT ELEMENTS AT
 bench-random: all
 	$(call erl_compile,bench,bench)
-	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_random_bench main -s init stop
+	$(Q)SEED="$(SEED)" COUNT="$(COUNT)" ELEMENTS="$(ELEMENTS)" AT="$(AT)" $(ERL) -noshell -pa ebin build/bench -s tessera_random_bench main -s init stop
 
 # On the device of a PJRT plugin, PJRT_PLUGIN=FILE; bench/peer_accelerator.py is JAX.
 bench-accelerator: all
