@@ -3,12 +3,18 @@
 #
 #   mk/debian-root.sh make RELEASE DIR    a minimal one, with git: a minute, 300 MB
 #   mk/debian-root.sh run DIR CMD...      runs CMD in it, in /, and as root
+#   mk/debian-root.sh cache               prints the folder where the checks keep what is slow to make
 #
 # Exits with 77 where this machine allows neither.
 set -eu
 
-usage() { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 impossible() { echo "debian-root: $1" >&2; exit 77; }
+
+if [ "${1:-}" = cache ]; then
+  echo "${TESSERA_CI_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tessera-ci}"
+  exit
+fi
 
 # What is mounted is seen by CMD alone, and is gone when it ends.
 [ "$(id -u)" = 0 ] || impossible "needs root"

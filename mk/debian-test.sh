@@ -24,7 +24,7 @@ if [ "$(id -u)" != 0 ]; then
   exec sudo -n --preserve-env=TESSERA_CI,TESSERA_CI_CACHE,TESSERA_C_ISA,CC,BUSY,HOME mk/debian-test.sh "$release" "$@"
 fi
 
-cache=${TESSERA_CI_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tessera-ci}
+cache=$(mk/debian-root.sh cache)
 mkdir -p "$cache" && [ -w "$cache" ] || cache=$(mktemp -d)
 kept=$cache/$release work= busy= ccache=
 case ${CC:-} in ccache*) ccache=ccache ;; esac

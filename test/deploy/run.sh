@@ -6,7 +6,7 @@
 #                               would start, as their user; needs root, debootstrap and build/precompiled/ (make precompiled)
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-here=$PWD passed=0 service=
+here=$PWD passed=0 service= cache=$(mk/debian-root.sh cache)
 work=$(mktemp -d) || exit 2
 finish() {
   [ -z "$service" ] || kill -KILL "$service" 2>/dev/null
@@ -142,7 +142,6 @@ pass "the service runs with the unit's environment$words"
 # ---- the Dockerfile's stages
 
 root=$work/root user='' volumes=() environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin) health='' command=''
-cache=${TESSERA_CI_CACHE:-${XDG_CACHE_HOME:-/root/.cache}/tessera-ci}
 application=$(ls build/precompiled/tessera-[0-9]*-"$(uname -m)"-linux-gnu.tar.gz) || exit 2
 inside() { mk/debian-root.sh run "$root" env -u HOME "${environment[@]}" "$@"; }
 

@@ -8,7 +8,7 @@
 #   test/packages/run.sh root     in a Debian that has erlang-base and nothing else; needs root and debootstrap
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-here=$PWD made=$PWD/build/precompiled passed=0
+here=$PWD made=$PWD/build/precompiled passed=0 cache=$(mk/debian-root.sh cache)
 PATH=$PATH:$PWD/.tools
 unset MAKEFLAGS MFLAGS MAKELEVEL TESSERA_BUILD TESSERA_PRECOMPILED_URL TARGET_ARCH TARGET_OS TARGET_ABI
 work=$(mktemp -d) || exit 2
@@ -45,7 +45,7 @@ application=$made/tessera-$version-$target.tar.gz
 in_root() {
   tar xzf "$made/$artefact" -C "$work" ./tessera_nif.so || exit 2
   ! readelf -d "$work/tessera_nif.so" | grep -q libsleef || { left_out "a root: made with SLEEF=shared (SLEEF_SOURCE=FOLDER)"; return; }
-  local cache=${TESSERA_CI_CACHE:-${XDG_CACHE_HOME:-/root/.cache}/tessera-ci} release root status=0
+  local release root status=0
   for release in bookworm trixie; do
     root=$cache/$release-erlang
     if [ ! -d "$root" ]; then
