@@ -49,15 +49,8 @@ checked(F, Args, Options) ->
     is_function(F) orelse Fail("expected a function, got ~ts", [tessera_error:show(F)]),
     tessera_type:is_proper(Args) andalso is_function(F, length(Args)) orelse
         Fail("expected a list of ~b arguments, got ~ts", [element(2, erlang:fun_info(F, arity)), tessera_error:show(Args)]),
-    is_map(Options) orelse Fail("expected a map of options, got ~ts", [tessera_error:show(Options)]),
-    Known = #{events => 100000, speed => true},
-    case maps:keys(maps:without(maps:keys(Known), Options)) of
-        [] -> ok;
-        Unknown -> Fail("unknown options ~0p, expected some of ~0p", [Unknown, lists:sort(maps:keys(Known))])
-    end,
-    #{events := Most, speed := Speed} = maps:merge(Known, Options),
+    #{events := Most, speed := Speed} = tessera_ops:options(profile, [F, Args, Options], Options, #{events => 100000, speed => true}),
     is_integer(Most) andalso Most >= 0 andalso Most =< 1000000 orelse Fail("events is ~ts, expected a number from 0 to 1000000", [tessera_error:show(Most)]),
-    is_boolean(Speed) orelse Fail("speed is ~ts, expected true or false", [tessera_error:show(Speed)]),
     {Most, Speed}.
 
 %% Modules whose calls are not the user's.
@@ -180,7 +173,7 @@ rate(#{bytes := 0}) -> "";
 rate(#{ns := 0}) -> "";
 rate(#{bytes := Bytes, count := Count, ns := Ns}) -> io_lib:format("~.1f", [Bytes * Count / Ns]).
 
-%% Of what the machine reached, in bytes or in operations.
+%% The share of the step in the best speed of the machine, by bytes or by operations.
 share(#{ns := Ns}, #{speed := Speed}) when Ns =:= 0; Speed =:= none -> "";
 share(#{bytes := Bytes, flops := Flops, count := Count, ns := Ns}, #{speed := #{bytes_per_s := BytesBest, flops_per_s := FlopsBest}}) ->
     case max(Bytes * Count * 1.0e9 / Ns / BytesBest, Flops * Count * 1.0e9 / Ns / FlopsBest) of

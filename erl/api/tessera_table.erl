@@ -19,19 +19,13 @@ format(Name, #tessera{} = Given, Options) ->
     end;
 format(Name, Other, _) -> tessera_array:no_tensor(Name, Other).
 
-checked(Function, Tensor, Options) when is_map(Options) ->
-    Fail = fun(Format, Values) -> tessera_error:raise(Function, [Tensor, Options], invalid_argument, "~s: " ++ Format, [Function | Values]) end,
-    case maps:keys(maps:without(maps:keys(?OPTIONS), Options)) of
-        [] -> ok;
-        Unknown -> Fail("unknown options ~0p, expected some of ~0p", [Unknown, lists:sort(maps:keys(?OPTIONS))])
-    end,
-    All = maps:merge(?OPTIONS, Options),
-    _ = [is_integer(Value) andalso Value >= Least andalso Value =< Most orelse
-             Fail("~s is ~ts, expected a number from ~b to ~b", [Name, tessera_error:show(Value), Least, Most])
-         || {Name, Least, Most} <- [{precision, 0, 20}, {threshold, 0, 1000000}, {edge, 1, 1000}, {columns, 1, 100000}], Value <- [maps:get(Name, All)]],
-    All;
 checked(Function, Tensor, Options) ->
-    tessera_error:raise(Function, [Tensor, Options], invalid_argument, "~s: expected a map of options, got ~ts", [Function, tessera_error:show(Options)]).
+    All = tessera_ops:options(Function, [Tensor, Options], Options, ?OPTIONS),
+    _ = [is_integer(Value) andalso Value >= Least andalso Value =< Most orelse
+             tessera_error:raise(Function, [Tensor, Options], invalid_argument, "~s: ~s is ~ts, expected a number from ~b to ~b",
+                                 [Function, Name, tessera_error:show(Value), Least, Most])
+         || {Name, Least, Most} <- [{precision, 0, 20}, {threshold, 0, 1000000}, {edge, 1, 1000}, {columns, 1, 100000}], Value <- [maps:get(Name, All)]],
+    All.
 
 %% A large tensor is shown by the first and last elements of each axis.
 content(#tessera{shape = Shape} = Tensor, #{threshold := Threshold, edge := Edge} = Options) ->

@@ -34,12 +34,13 @@ options(Options) ->
     end.
 
 %% Tensors of files are in host memory.
-to_nx(#tessera{type = Type, shape = Shape} = Tensor) ->
+to_nx(Container) ->
+    {Signature, Leaves} = tessera_tree:flatten(Container),
+    tessera_tree:unflatten(Signature, [leaf_to_nx(Leaf) || Leaf <- Leaves]).
+
+leaf_to_nx(#tessera{type = Type, shape = Shape} = Tensor) ->
     ('Elixir.Nx':template(Shape, tessera_type:kind(Type)))#{data := tessera_nx_tensor:data(Tensor, {host, 0})};
-to_nx(Map) when is_map(Map) -> maps:map(fun(_, Value) -> to_nx(Value) end, Map);
-to_nx(Tuple) when is_tuple(Tuple) -> list_to_tuple([to_nx(Value) || Value <- tuple_to_list(Tuple)]);
-to_nx([Head | Tail]) -> [to_nx(Head) | to_nx(Tail)];
-to_nx(Other) -> Other.
+leaf_to_nx(Number) -> Number.
 
 %% Names and vectorized axes are not in files.
 from_nx(#{'__struct__' := ?TENSOR, vectorized_axes := [_ | _]} = Tensor) ->
