@@ -41,22 +41,15 @@
 -spec jit(function(), tessera_sharding:mesh(), map()) -> fun(([[term()]]) -> [term()]).
 jit(F, Mesh, Options) ->
     Args = [F, Mesh, Options],
-    returned(new(shard_jit, Args, F, Mesh, options(shard_jit, Args, Options, ?NO_OPTIONS))).
+    returned(new(shard_jit, Args, F, Mesh, tessera_ops:options(shard_jit, Args, Options, ?NO_OPTIONS))).
 
 -spec map(function(), tessera_sharding:mesh(), [term()], term(), map()) -> fun(([[term()]]) -> [term()]).
 map(F, Mesh, Inputs, Outputs, Options) ->
     Args = [F, Mesh, Inputs, Outputs, Options],
-    All = options(shard_map, Args, Options, ?NO_MAP_OPTIONS),
+    All = tessera_ops:options(shard_map, Args, Options, ?NO_MAP_OPTIONS),
     returned(new(shard_map, Args, F, Mesh, All#{input_shardings => Inputs, output_shardings => Outputs})).
 
 returned(Shard) -> fun(Lists) -> call(Shard, Lists) end.
-
-options(Name, Args, Options, None) when is_map(Options) ->
-    case maps:keys(maps:without(maps:keys(None), Options)) of
-        [] -> maps:merge(None, Options);
-        Unknown -> raise(Name, Args, "unknown options ~0p, expected some of ~0p", [Unknown, lists:sort(maps:keys(None))])
-    end;
-options(Name, Args, Options, _) -> raise(Name, Args, "expected a map of options, got ~ts", [tessera_error:show(Options)]).
 
 new(Name, Args, F, Mesh, #{client := default} = All) -> new(Name, Args, F, Mesh, All#{client := tessera_nif:default_client()});
 new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donate} = All) when is_function(F) ->
