@@ -72,8 +72,9 @@ ts_status make_attr_padding(const mlir_attr *attr, int32_t rank, ts_dims out[2])
 }
 
 ts_status make_count_operands(const make_call *m, size_t count) {
-  if (m->op->operand_count == count && m->op->types.count >= 1) return TS_SUCCESS;
-  return make_error(m, TS_INVALID_ARGUMENT, "it has %zu operands, expected %zu", m->op->operand_count, count);
+  if (m->op->operand_count != count)
+    return make_error(m, TS_INVALID_ARGUMENT, "it has %zu operands, expected %zu", m->op->operand_count, count);
+  return m->op->types.count ? TS_SUCCESS : make_error(m, TS_INVALID_ARGUMENT, "it has no result");
 }
 
 /* ---- pieces */

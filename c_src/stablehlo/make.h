@@ -99,6 +99,7 @@ ts_status make_ints_or(const mlir_attr *attr, int32_t rank, int64_t otherwise, t
 ts_status make_dict_ints(const mlir_attr *dict, const char *name, ts_dims *out);
 /* Pairs of low and high; without the attribute zeros. */
 ts_status make_attr_padding(const mlir_attr *attr, int32_t rank, ts_dims out[2]);
+/* Checks that the op has `count` operands, and a result. */
 ts_status make_count_operands(const make_call *m, size_t count);
 static inline bool make_has_type(const ts_value *value, const mlir_type *type) {
   return value->dtype == type->dtype && mlir_shape_admits(type->shape, value->shape);

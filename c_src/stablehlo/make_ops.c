@@ -223,9 +223,10 @@ static ts_status join_bits(const make_call *m, ts_dtype narrow, ts_dtype wide, t
 }
 
 static ts_status bitcast_convert(const make_call *m) {
-  ts_dtype from = make_operand_of(m, 0)->dtype, to = m->op->types.data[0].dtype, from_bits, to_bits;
+  ts_dtype from_bits, to_bits;
   ts_value_id id = m->operands[0].id;
   TS_TRY(make_count_operands(m, 1));
+  const ts_dtype from = make_operand_of(m, 0)->dtype, to = m->op->types.data[0].dtype;
   if (m->op->types.data[0].is_bool != m->operands[0].is_bool)
     return make_error(m, TS_UNIMPLEMENTED, "booleans have no bits of other types");
   if (ts_dtype_bits(from) != ts_dtype_bits(to)) {
@@ -546,6 +547,7 @@ static ts_status composite(const make_call *m) {
   const ts_opcode code = name ? find_elementwise(name->token) : TS_OP_COUNT;
   if (code != TS_OP_COUNT && ts_op_operands(code) == 1 && m->op->operand_count == 1) {
     ts_value_id id;
+    TS_TRY(make_count_operands(m, 1));
     TS_TRY(make_unary(m, code, m->operands[0].id, &id));
     make_result(m, 0, id);
     return TS_SUCCESS;

@@ -158,9 +158,9 @@ static ts_status reduce(const make_call *m, const char *signature) {
   TS_TRY(make_attr_ints(m, "dimensions", &axes));
   if (is_arg_reduce(m, signature, &axes)) return arg_reduce(m, signature, &axes);
   if (m->op->operand_count != 2) return make_any_reduce(m, &axes);
+  TS_TRY(make_count_operands(m, 2));
   const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);
-  if (fold) return known_reduce(m, fold, &axes);
-  return any_reduce(m, &axes);
+  return fold ? known_reduce(m, fold, &axes) : any_reduce(m, &axes);
 }
 
 /* Calls a function with the signature of the region. */
@@ -259,8 +259,9 @@ static ts_status window(const make_call *m, const char *signature) {
   if (m->op->operand_count < 2) return make_count_operands(m, 2);
   TS_TRY(read_window(m, make_operand_of(m, 0)->shape->rank, &w));
   const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);
-  const bool known = fold && fold->window != TS_OP_COUNT && m->op->operand_count == 2;
-  return known ? known_window(m, fold, &w) : make_any_window(m, &w);
+  if (!fold || fold->window == TS_OP_COUNT || m->op->operand_count != 2) return make_any_window(m, &w);
+  TS_TRY(make_count_operands(m, 2));
+  return known_window(m, fold, &w);
 }
 
 ts_status make_in_window(const make_call *m) { return with_signature(m, window); }

@@ -417,7 +417,23 @@ refused() ->
      {invalid_argument, "expected ')'", ["func.func @main(%x: tensor<f32> loc(", lists:duplicate(1000000, $()]},
      {invalid_argument, "nested too deep", ["func.func @main(%x: tensor<f32>) -> tensor<f32> {\n", [["%", integer_to_list(I), " = \"stablehlo.case\"(%x) ({\n"] || I <- lists:seq(1, 300)]]},
      {unimplemented, "scatter", main("%0 = \"stablehlo.scatter\"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>", "%0")},
-     {unimplemented, "the target f is not known", main("%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}].
+     {unimplemented, "the target f is not known", main("%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}] ++ other_counts().
+
+%% Ops with other numbers of operands and results than they have.
+other_counts() ->
+    Sum = "({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    %s = stablehlo.add %a, %b : tensor<f32>\n    stablehlo.return %s : tensor<f32>\n  })",
+    Nothing = fun(Op, Types) -> main([Op, " : (", Types, ") -> ()"], "%x") end,
+    Zero = "%z = stablehlo.constant dense<0.0> : tensor<f32>\n  ",
+    [{invalid_argument, "bitcast_convert: it has no result", Nothing("\"stablehlo.bitcast_convert\"(%x)", "tensor<2xf32>")},
+     {invalid_argument, "composite: it has no result", Nothing("\"stablehlo.composite\"(%x) {name = \"chlo.erf\"}", "tensor<2xf32>")},
+     {invalid_argument, "reduce: it has no result",
+      Nothing([Zero, "\"stablehlo.reduce\"(%x, %z) <{dimensions = array<i64: 0>}> ", Sum], "tensor<2xf32>, tensor<f32>")},
+     {invalid_argument, "reduce_window: it has no result",
+      Nothing([Zero, "\"stablehlo.reduce_window\"(%x, %z) <{window_dimensions = array<i64: 1>}> ", Sum], "tensor<2xf32>, tensor<f32>")},
+     {invalid_argument, "bitcast_convert: it has 0 operands, expected 1",
+      "func.func @main() -> tensor<f32> {\n  %0 = \"stablehlo.bitcast_convert\"() : () -> tensor<f32>\n  return %0 : tensor<f32>\n}\n"},
+     {invalid_argument, "reduce: it has 0 operands and 1 results",
+      ["func.func @main() -> tensor<f32> {\n  %0 = \"stablehlo.reduce\"() <{dimensions = array<i64: 0>}> ", Sum, " : () -> tensor<f32>\n  return %0 : tensor<f32>\n}\n"]}].
 
 %% ---- bytecode that is refused
 
