@@ -81,6 +81,11 @@ ts_status bytecode_flagged(const bytecode *b, bytecode_bytes *from, uint64_t *ou
   return TS_SUCCESS;
 }
 
+ts_status bytecode_flagged_since(const bytecode *b, bytecode_bytes *from, uint64_t version, uint64_t *out,
+                                 bool *inout_flag) {
+  return b->version < version ? bytecode_varint(b, from, out) : bytecode_flagged(b, from, out, inout_flag);
+}
+
 ts_status bytecode_index(const bytecode *b, bytecode_bytes *from, size_t limit, const char *what, size_t *out) {
   uint64_t value;
   const uint8_t *at = from->at;
@@ -194,10 +199,7 @@ static ts_status read_op_name(bytecode *b, mlir_token dialect, bytecode_bytes *f
   char *text;
   const uint8_t *at = from->at;
   out->is_registered = true;
-  if (b->version < WITH_REGISTERED)
-    TS_TRY(bytecode_varint(b, from, &index));
-  else
-    TS_TRY(bytecode_flagged(b, from, &index, &out->is_registered));
+  TS_TRY(bytecode_flagged_since(b, from, WITH_REGISTERED, &index, &out->is_registered));
   if (index >= b->string_count) return bytecode_error(b, at, TS_INVALID_ARGUMENT, "the name of an op is no string");
   const mlir_token name = b->strings[index];
   const size_t length = dialect.length + 1 + name.length;
@@ -215,10 +217,7 @@ static ts_status read_dialect(bytecode *b, bytecode_bytes *from, mlir_token *out
   bytecode_bytes version;
   bool versioned = false;
   const uint8_t *at = from->at;
-  if (b->version < WITH_DIALECT_VERSIONS)
-    TS_TRY(bytecode_varint(b, from, &index));
-  else
-    TS_TRY(bytecode_flagged(b, from, &index, &versioned));
+  TS_TRY(bytecode_flagged_since(b, from, WITH_DIALECT_VERSIONS, &index, &versioned));
   if (index >= b->string_count) return bytecode_error(b, at, TS_INVALID_ARGUMENT, "the name of a dialect is no string");
   *out = b->strings[index];
   if (!versioned) return TS_SUCCESS;
@@ -281,6 +280,23 @@ static ts_status read_entries(bytecode *b, bytecode_bytes offsets, bytecode_byte
   b->type_count = (size_t)counts[1];
   TS_TRY(read_offsets(b, &offsets, &data, b->attrs, b->attr_count));
   return read_offsets(b, &offsets, &data, b->types, b->type_count);
+}
+
+ts_status bytecode_make(bytecode *b, bytecode_entry *entry, const bytecode_maker *maker, const void **out) {
+  void *made;
+  *out = entry->made;
+  if (*out) return TS_SUCCESS;
+  if (entry->is_open || b->depth >= MLIR_MAX_DEPTH / 4)
+    return bytecode_error(b, entry->bytes.at, TS_INVALID_ARGUMENT, "%s contains itself, or is nested too deep",
+                          maker->what);
+  TS_TRY(ts_arena_alloc(b->arena, maker->size, &made));
+  entry->is_open = true;
+  b->depth++;
+  TS_TRY(maker->read(b, entry, made));
+  b->depth--;
+  entry->is_open = false;
+  *out = entry->made = made;
+  return TS_SUCCESS;
 }
 
 /* ---- properties and resources */

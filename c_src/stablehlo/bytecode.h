@@ -43,13 +43,22 @@ typedef struct bytecode_entry {
   void *made;     /* mlir_attr or bytecode_type */
 } bytecode_entry;
 
+typedef struct bytecode bytecode;
+
+/* How entries of one kind are read. */
+typedef struct bytecode_maker {
+  const char *what; /* "a type" */
+  size_t size;      /* of the object */
+  ts_status (*read)(bytecode *b, const bytecode_entry *entry, void *made);
+} bytecode_maker;
+
 typedef struct bytecode_op_name {
   mlir_token written; /* vhlo.add_v1 */
   mlir_token name;    /* stablehlo.add */
   bool is_registered;
 } bytecode_op_name;
 
-typedef struct bytecode {
+struct bytecode {
   ts_arena *arena;
   const uint8_t *data;
   size_t size;
@@ -64,7 +73,7 @@ typedef struct bytecode {
   size_t property_count, resource_count;
   bytecode_bytes ir;
   int depth; /* attributes and types around the one that is read */
-} bytecode;
+};
 
 /* True when a file begins as bytecode does. */
 bool mlir_is_bytecode(const void *data, size_t size);
@@ -83,6 +92,9 @@ ts_status bytecode_varint(const bytecode *b, bytecode_bytes *from, uint64_t *out
 ts_status bytecode_signed(const bytecode *b, bytecode_bytes *from, int64_t *out);
 /* A number whose lowest bit is a flag. */
 ts_status bytecode_flagged(const bytecode *b, bytecode_bytes *from, uint64_t *out, bool *out_flag);
+/* The same from a version of the format on. Before it a number alone: the flag stays as it is. */
+ts_status bytecode_flagged_since(const bytecode *b, bytecode_bytes *from, uint64_t version, uint64_t *out,
+                                 bool *inout_flag);
 /* A number below `limit`; `what` it is the number of. */
 ts_status bytecode_index(const bytecode *b, bytecode_bytes *from, size_t limit, const char *what, size_t *out);
 /* The length of a list, each of whose items has a byte or more. */
@@ -94,6 +106,8 @@ ts_status bytecode_take(const bytecode *b, bytecode_bytes *from, uint64_t count,
 ts_status bytecode_section(const bytecode *b, bytecode_bytes *from, uint8_t *out_id, bytecode_bytes *out);
 /* A string of the table. */
 ts_status bytecode_string(const bytecode *b, bytecode_bytes *from, mlir_token *out);
+/* The object of an entry, which is read once. An entry that contains itself is an error. */
+ts_status bytecode_make(bytecode *b, bytecode_entry *entry, const bytecode_maker *maker, const void **out);
 /* A token at a place in the file. */
 mlir_token bytecode_token(const bytecode *b, const uint8_t *at, mlir_token_kind kind, const char *text, size_t length);
 

@@ -86,13 +86,19 @@ static const struct {
   const code_row *rows;
 } dialects[] = {{"builtin", builtin_rows}, {"vhlo", vhlo_rows}, {"stablehlo", stablehlo_rows}, {"chlo", chlo_rows}};
 
-static ts_status set_number(const bytecode *b, const uint8_t *at, int64_t number, bool is_unsigned, mlir_attr *out) {
-  char text[24], *kept;
-  snprintf(text, sizeof text, is_unsigned ? "%" PRIu64 : "%" PRId64, number);
+/* The number of a text. */
+static ts_status set_text(const bytecode *b, const uint8_t *at, const char *text, mlir_attr *out) {
+  char *kept;
   TS_TRY(ts_arena_strdup(b->arena, text, &kept));
   out->kind = MLIR_ATTR_NUMBER;
   out->token = bytecode_token(b, at, MLIR_NUMBER, kept, strlen(kept));
   return TS_SUCCESS;
+}
+
+static ts_status set_number(const bytecode *b, const uint8_t *at, int64_t number, bool is_unsigned, mlir_attr *out) {
+  char text[24];
+  snprintf(text, sizeof text, is_unsigned ? "%" PRIu64 : "%" PRId64, number);
+  return set_text(b, at, text, out);
 }
 
 /* ---- lists */
@@ -187,15 +193,12 @@ static ts_status floating(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   const bytecode_type *type;
   const uint8_t *at = from->at;
   int64_t bits;
-  char text[40], *kept;
+  char text[40];
   TS_TRY(bytecode_get_type(b, from, &type));
   if (type->kind != BYTECODE_ELEMENT || !ts_dtype_is_float(type->type.dtype)) return TS_SUCCESS;
   TS_TRY(read_bits(b, from, type->bits, &bits));
   snprintf(text, sizeof text, "%.17g", ts_scalar_to_f64(type->type.dtype, ts_scalar_load(type->type.dtype, &bits)));
-  TS_TRY(ts_arena_strdup(b->arena, text, &kept));
-  out->kind = MLIR_ATTR_NUMBER;
-  out->token = bytecode_token(b, at, MLIR_NUMBER, kept, strlen(kept));
-  return TS_SUCCESS;
+  return set_text(b, at, text, out);
 }
 
 static ts_status boolean(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
@@ -240,18 +243,17 @@ static ts_status numbers(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   const bytecode_type *type;
   uint64_t count, size;
   bytecode_bytes bytes;
-  ts_shape *shape;
+  ts_shape shape = {.rank = 1}, *kept;
   TS_TRY(bytecode_get_type(b, from, &type));
   TS_TRY(bytecode_varint(b, from, &count));
   TS_TRY(bytecode_varint(b, from, &size));
   TS_TRY(bytecode_take(b, from, size, &bytes));
   if (type->kind != BYTECODE_ELEMENT) return TS_SUCCESS;
   if (count > size) return bytecode_error(b, from->at, TS_INVALID_ARGUMENT, "a list has other numbers than it says");
-  TS_TRY(ts_arena_alloc(b->arena, sizeof(int64_t) * 2, (void **)&shape));
-  shape->rank = 1;
-  shape->dims[0] = (int64_t)count;
+  shape.dims[0] = (int64_t)count;
+  TS_TRY(ts_arena_copy(b->arena, &shape, ts_shape_size(&shape), (void **)&kept));
   mlir_type list = type->type;
-  list.shape = shape;
+  list.shape = kept;
   return set_dense(b, &list, bytes, out);
 }
 
@@ -331,8 +333,9 @@ static ts_status read_text(const bytecode *b, bytecode_bytes text, mlir_attr *ou
   return TS_SUCCESS;
 }
 
-static ts_status read_attr(bytecode *b, const bytecode_entry *entry, mlir_attr *out) {
+static ts_status read_attr(bytecode *b, const bytecode_entry *entry, void *made) {
   bytecode_bytes from = entry->bytes;
+  mlir_attr *out = made;
   uint64_t code;
   *out = (mlir_attr){.kind = MLIR_ATTR_UNIT, .token = bytecode_token(b, from.at, MLIR_WORD, "unit", 4)};
   if (!entry->is_custom) return read_text(b, from, out);
@@ -347,20 +350,9 @@ static ts_status read_attr(bytecode *b, const bytecode_entry *entry, mlir_attr *
 }
 
 ts_status bytecode_attr_at(bytecode *b, size_t index, const mlir_attr **out) {
-  mlir_attr *made;
-  bytecode_entry *entry = &b->attrs[index];
-  *out = entry->made;
-  if (*out) return TS_SUCCESS;
-  if (entry->is_open || b->depth >= MLIR_MAX_DEPTH / 4)
-    return bytecode_error(b, entry->bytes.at, TS_INVALID_ARGUMENT,
-                          "an attribute contains itself, or is nested too deep");
-  TS_TRY(ts_arena_alloc(b->arena, sizeof *made, (void **)&made));
-  entry->is_open = true;
-  b->depth++;
-  TS_TRY(read_attr(b, entry, made));
-  b->depth--;
-  entry->is_open = false;
-  entry->made = made;
+  static const bytecode_maker maker = {"an attribute", sizeof(mlir_attr), read_attr};
+  const void *made;
+  TS_TRY(bytecode_make(b, &b->attrs[index], &maker, &made));
   *out = made;
   return TS_SUCCESS;
 }

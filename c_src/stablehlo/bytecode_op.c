@@ -260,10 +260,7 @@ static ts_status read_params(block_reader *k, bytecode_bytes *from, mlir_region 
     uint64_t number, place;
     bool placed = true;
     const bytecode_type *type;
-    if (r->b->version < WITHOUT_UNKNOWN_PLACES)
-      TS_TRY(bytecode_varint(r->b, from, &number));
-    else
-      TS_TRY(bytecode_flagged(r->b, from, &number, &placed));
+    TS_TRY(bytecode_flagged_since(r->b, from, WITHOUT_UNKNOWN_PLACES, &number, &placed));
     if (placed) TS_TRY(bytecode_varint(r->b, from, &place));
     if (number >= r->b->type_count) return bytecode_error(r->b, at, TS_INVALID_ARGUMENT, "a parameter has no type");
     TS_TRY(bytecode_type_at(r->b, (size_t)number, &type));

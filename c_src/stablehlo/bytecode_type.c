@@ -1,39 +1,61 @@
 /* Types of bytecode: those of MLIR itself ("builtin"), and of VHLO. The codes are those of the dialects. */
 #include "stablehlo/bytecode.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-static const struct {
+/* How a type is written. */
+typedef enum form {
+  OTHER,
+  NONE,
+  ELEMENT, /* nothing: the row has its name */
+  INTEGER, /* its width and signedness */
+  COMPLEX, /* the type of its parts */
+  TENSOR,  /* sizes, and the type of its elements */
+  FUNCTION /* types of arguments and of results */
+} form;
+
+typedef struct code_row {
   uint8_t code;
-  const char *name; /* as in texts; NULL: no tensor here has it */
-} builtin_types[] = {{1, "index"}, {3, "bf16"}, {4, "f16"}, {5, "f32"}, {6, "f64"}},
-  vhlo_types[] = {{0, "i1"},    {2, "bf16"},  {3, "f16"},   {4, "f32"},   {5, "f64"},  {6, "f8E4M3FN"}, {7, "f8E5M2"},
-                  {9, "index"}, {10, "i4"},   {11, "i8"},   {12, "i16"},  {13, "i32"}, {14, "i64"},     {15, "ui4"},
-                  {16, "ui8"},  {17, "ui16"}, {18, "ui32"}, {19, "ui64"}, {31, "i2"},  {32, "ui2"}};
+  form form;
+  const char *name; /* as in texts */
+} code_row;
 
-/* Codes of types that others are made of. */
-enum { BUILTIN_INTEGER = 0, BUILTIN_FUNCTION = 2, BUILTIN_COMPLEX = 9, BUILTIN_NONE = 12, BUILTIN_TENSOR = 13 };
-enum { VHLO_COMPLEX = 1, VHLO_FUNCTION = 8, VHLO_TENSOR = 20, VHLO_NONE = 33 };
+/* Codes that a table lacks are other types. */
+static const code_row builtin_rows[] = {{0, INTEGER, NULL},   {1, ELEMENT, "index"},   {2, FUNCTION, NULL},
+                                        {3, ELEMENT, "bf16"}, {4, ELEMENT, "f16"},     {5, ELEMENT, "f32"},
+                                        {6, ELEMENT, "f64"},  {9, COMPLEX, NULL},      {12, NONE, NULL},
+                                        {13, TENSOR, NULL},   {UINT8_MAX, OTHER, NULL}};
+static const code_row vhlo_rows[] = {
+    {0, ELEMENT, "i1"},      {1, COMPLEX, NULL},    {2, ELEMENT, "bf16"},     {3, ELEMENT, "f16"},
+    {4, ELEMENT, "f32"},     {5, ELEMENT, "f64"},   {6, ELEMENT, "f8E4M3FN"}, {7, ELEMENT, "f8E5M2"},
+    {8, FUNCTION, NULL},     {9, ELEMENT, "index"}, {10, ELEMENT, "i4"},      {11, ELEMENT, "i8"},
+    {12, ELEMENT, "i16"},    {13, ELEMENT, "i32"},  {14, ELEMENT, "i64"},     {15, ELEMENT, "ui4"},
+    {16, ELEMENT, "ui8"},    {17, ELEMENT, "ui16"}, {18, ELEMENT, "ui32"},    {19, ELEMENT, "ui64"},
+    {20, TENSOR, NULL},      {31, ELEMENT, "i2"},   {32, ELEMENT, "ui2"},     {33, NONE, NULL},
+    {UINT8_MAX, OTHER, NULL}};
 
-static ts_status set_element(const char *name, bytecode_type *out) {
-  const mlir_token token = {.kind = MLIR_WORD, .text = name, .length = strlen(name)};
-  if (!mlir_element_type(token, &out->type)) return TS_SUCCESS; /* it stays another type */
+/* Without such a number it stays another type. */
+static void set_element(mlir_token name, bytecode_type *out) {
+  if (!mlir_element_type(name, &out->type)) return;
   out->kind = BYTECODE_ELEMENT;
-  out->is_unsigned = name[0] == 'u' || out->type.is_bool;
+  out->is_unsigned = name.text[0] == 'u' || out->type.is_bool;
   out->bits = out->type.is_bool ? 1 : ts_dtype_bits(out->type.dtype);
+}
+
+static ts_status named(const char *name, bytecode_type *out) {
+  set_element((mlir_token){.kind = MLIR_WORD, .text = name, .length = strlen(name)}, out);
   return TS_SUCCESS;
 }
 
 /* Its width and signedness: 0 none, 1 signed, 2 unsigned. */
 static ts_status integer(const bytecode *b, bytecode_bytes *from, bytecode_type *out) {
-  static const char *const names[][2] = {{"i1", "i1"},    {"i2", "ui2"},   {"i4", "ui4"},  {"i8", "ui8"},
-                                         {"i16", "ui16"}, {"i32", "ui32"}, {"i64", "ui64"}};
-  static const uint64_t widths[] = {1, 2, 4, 8, 16, 32, 64};
+  char name[24];
   uint64_t code;
   TS_TRY(bytecode_varint(b, from, &code));
-  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-    if (code >> 2 == widths[i]) return set_element(names[i][(code & 3) == 2], out);
-  return TS_SUCCESS;
+  snprintf(name, sizeof name, "%s%" PRIu64, (code & 3) == 2 && code >> 2 > 1 ? "ui" : "i", code >> 2);
+  return named(name, out);
 }
 
 static ts_status complex_of(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
@@ -62,8 +84,7 @@ static ts_status tensor(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
   if (element->kind != BYTECODE_ELEMENT) return TS_SUCCESS;
   ts_status status = mlir_shape_check(&shape, element->type.dtype);
   if (status) return ts_error_context(status, "byte %zu", (size_t)(at - b->data));
-  TS_TRY(ts_arena_alloc(b->arena, ts_shape_size(&shape), (void **)&kept));
-  ts_shape_copy(kept, &shape);
+  TS_TRY(ts_arena_copy(b->arena, &shape, ts_shape_size(&shape), (void **)&kept));
   *out = *element;
   out->kind = BYTECODE_TENSOR;
   out->type.shape = kept;
@@ -84,28 +105,16 @@ static ts_status function(bytecode *b, bytecode_bytes *from, bytecode_type *out)
   return TS_SUCCESS;
 }
 
-static ts_status read_builtin(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
-  uint64_t code;
-  TS_TRY(bytecode_varint(b, from, &code));
-  if (code == BUILTIN_INTEGER) return integer(b, from, out);
-  if (code == BUILTIN_FUNCTION) return function(b, from, out);
-  if (code == BUILTIN_COMPLEX) return complex_of(b, from, out);
-  if (code == BUILTIN_TENSOR) return tensor(b, from, out);
-  if (code == BUILTIN_NONE) out->kind = BYTECODE_NONE;
-  for (size_t i = 0; i < sizeof builtin_types / sizeof *builtin_types; i++)
-    if (builtin_types[i].code == code) return set_element(builtin_types[i].name, out);
-  return TS_SUCCESS;
-}
-
-static ts_status read_vhlo(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
-  uint64_t code;
-  TS_TRY(bytecode_varint(b, from, &code));
-  if (code == VHLO_FUNCTION) return function(b, from, out);
-  if (code == VHLO_COMPLEX) return complex_of(b, from, out);
-  if (code == VHLO_TENSOR) return tensor(b, from, out);
-  if (code == VHLO_NONE) out->kind = BYTECODE_NONE;
-  for (size_t i = 0; i < sizeof vhlo_types / sizeof *vhlo_types; i++)
-    if (vhlo_types[i].code == code) return set_element(vhlo_types[i].name, out);
+static ts_status read_form(bytecode *b, bytecode_bytes *from, const code_row *row, bytecode_type *out) {
+  switch (row->form) {
+  case OTHER: return TS_SUCCESS;
+  case NONE: out->kind = BYTECODE_NONE; return TS_SUCCESS;
+  case ELEMENT: return named(row->name, out);
+  case INTEGER: return integer(b, from, out);
+  case COMPLEX: return complex_of(b, from, out);
+  case TENSOR: return tensor(b, from, out);
+  case FUNCTION: return function(b, from, out);
+  }
   return TS_SUCCESS;
 }
 
@@ -116,37 +125,30 @@ static ts_status read_text(const bytecode *b, bytecode_bytes text, bytecode_type
     out->kind = BYTECODE_TENSOR;
     return mlir_parse_type(&p, &out->type);
   }
-  if (!mlir_element_type(p.token, &out->type)) return TS_SUCCESS;
-  out->kind = BYTECODE_ELEMENT;
-  out->is_unsigned = p.token.text[0] == 'u' || out->type.is_bool;
-  out->bits = out->type.is_bool ? 1 : ts_dtype_bits(out->type.dtype);
+  set_element(p.token, out);
   return TS_SUCCESS;
 }
 
-static ts_status read_type(bytecode *b, const bytecode_entry *entry, bytecode_type *out) {
+static ts_status read_type(bytecode *b, const bytecode_entry *entry, void *made) {
   const mlir_token dialect = b->dialects[entry->dialect];
+  const code_row *row = NULL;
   bytecode_bytes from = entry->bytes;
+  bytecode_type *out = made;
+  uint64_t code;
   out->kind = BYTECODE_OTHER;
   if (!entry->is_custom) return read_text(b, from, out);
-  if (mlir_token_is(dialect, "builtin")) return read_builtin(b, &from, out);
-  if (mlir_token_is(dialect, "vhlo")) return read_vhlo(b, &from, out);
-  return TS_SUCCESS;
+  if (mlir_token_is(dialect, "builtin")) row = builtin_rows;
+  if (mlir_token_is(dialect, "vhlo")) row = vhlo_rows;
+  if (!row) return TS_SUCCESS;
+  TS_TRY(bytecode_varint(b, &from, &code));
+  while (row->code != UINT8_MAX && row->code != code) row++;
+  return read_form(b, &from, row, out);
 }
 
 ts_status bytecode_type_at(bytecode *b, size_t index, const bytecode_type **out) {
-  bytecode_entry *entry = &b->types[index];
-  bytecode_type *made;
-  *out = entry->made;
-  if (*out) return TS_SUCCESS;
-  if (entry->is_open || b->depth >= MLIR_MAX_DEPTH / 4)
-    return bytecode_error(b, entry->bytes.at, TS_INVALID_ARGUMENT, "a type contains itself, or is nested too deep");
-  TS_TRY(ts_arena_alloc(b->arena, sizeof *made, (void **)&made));
-  entry->is_open = true;
-  b->depth++;
-  TS_TRY(read_type(b, entry, made));
-  b->depth--;
-  entry->is_open = false;
-  entry->made = made;
+  static const bytecode_maker maker = {"a type", sizeof(bytecode_type), read_type};
+  const void *made;
+  TS_TRY(bytecode_make(b, &b->types[index], &maker, &made));
   *out = made;
   return TS_SUCCESS;
 }

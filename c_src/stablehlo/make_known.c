@@ -181,8 +181,7 @@ static ts_status find_known(const known *k, ts_value_id id, const ts_dims **out)
   numbers.rank = (int32_t)elements;
   TS_TRY(evaluate(&(known){k->m, k->steps + 1}, &value, &numbers, &is_known));
   if (!is_known) return TS_SUCCESS;
-  TS_TRY(ts_arena_alloc(&r->arena, ts_shape_size(&numbers), (void **)&kept));
-  ts_shape_copy(kept, &numbers);
+  TS_TRY(ts_arena_copy(&r->arena, &numbers, ts_shape_size(&numbers), (void **)&kept));
   *out = kept;
   return ts_map_put(&r->known, &id, sizeof id, kept);
 }

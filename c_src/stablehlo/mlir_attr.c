@@ -115,8 +115,7 @@ ts_status mlir_parse_type(mlir_parser *p, mlir_type *out) {
   TS_TRY(mlir_expect(p, ">"));
   ts_status status = mlir_shape_check(&shape, out->dtype);
   if (status) return ts_error_context(status, "line %zu, column %zu", at.line, at.column);
-  TS_TRY(ts_arena_alloc(p->arena, ts_shape_size(&shape), (void **)&kept));
-  ts_shape_copy(kept, &shape);
+  TS_TRY(ts_arena_copy(p->arena, &shape, ts_shape_size(&shape), (void **)&kept));
   out->shape = kept;
   return TS_SUCCESS;
 }
