@@ -1,5 +1,5 @@
-/* Ops whose shapes or positions are operands: when these are known while the program is read, each is the op that has
- * them as attributes. With them the check of sizes that JAX's exports have. */
+/* Ops whose shapes or positions are operands. Where these are known while the program is read, such an op becomes the
+ * one that has them as attributes. The check of sizes in JAX's exports is here, too. */
 #include "stablehlo/make.h"
 
 #include "ir/syntax.h"
@@ -8,10 +8,35 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The op that is made in place of another one: its attributes and its result's type are its own. */
+#define MOST_KNOWN 5
+#define RESULT "" /* no attribute, but the sizes of the result */
+
+/* An op or the target of a custom call, and the op that is made in its place. Its operands are the first ones. Those
+ * after them become the attributes `known`. */
+typedef struct dynamic_row {
+  const char *name, *made;
+  size_t operands;
+  const char *known[MOST_KNOWN];
+} dynamic_row;
+
+static const dynamic_row rows[] = {
+    {"stablehlo.dynamic_iota", "stablehlo.iota", 0, {RESULT}},
+    {"stablehlo.dynamic_reshape", "stablehlo.reshape", 1, {RESULT}},
+    {"stablehlo.dynamic_broadcast_in_dim", "stablehlo.broadcast_in_dim", 1, {RESULT}},
+    {"stablehlo.dynamic_gather", "stablehlo.gather", 2, {"slice_sizes"}},
+    {"stablehlo.dynamic_pad", "stablehlo.pad", 2, {"edge_padding_low", "edge_padding_high", "interior_padding"}},
+    {"stablehlo.real_dynamic_slice", "stablehlo.slice", 1, {"start_indices", "limit_indices", "strides"}},
+    {"stablehlo.dynamic_conv", "stablehlo.convolution", 2, {"padding"}},
+    {"stablehlo.dynamic_reduce_window",
+     "stablehlo.reduce_window",
+     2,
+     {"window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding"}},
+    {"stablehlo.dynamic_top_k", "chlo.top_k", 1, {"k"}},
+};
+
+/* The op that is made, and the type of its result. */
 typedef struct stand_in {
   mlir_op op;
-  mlir_attr attrs[6];
   mlir_type type;
 } stand_in;
 
@@ -23,170 +48,89 @@ static mlir_token word(const make_call *m, const char *text) {
   return token;
 }
 
-static void begin(const make_call *m, const char *name, size_t operands, stand_in *out) {
-  out->op = *m->op;
-  out->op.name = word(m, name);
-  out->op.operand_count = operands;
-  out->op.attrs = out->attrs;
-  out->op.attr_count = 0;
-}
-
-static void keep(const make_call *m, const char *from, const char *name, stand_in *out) {
-  const mlir_attr *attr = make_attr(m, from);
-  if (!attr) return;
-  out->attrs[out->op.attr_count] = *attr;
-  out->attrs[out->op.attr_count++].name = word(m, name);
-}
-
 /* Integers as an attribute. */
-static ts_status put(const make_call *m, const char *name, const ts_dims *numbers, stand_in *out) {
-  mlir_attr *list = &out->attrs[out->op.attr_count++];
-  *list = (mlir_attr){.kind = MLIR_ATTR_LIST, .name = word(m, name), .token = m->op->name};
-  list->count = (size_t)numbers->rank;
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, list->count, &list->items));
+static ts_status set_list(const make_call *m, const char *name, const ts_dims *numbers, mlir_attr *out) {
+  *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .name = word(m, name), .token = m->op->name};
+  out->count = (size_t)numbers->rank;
+  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, out->count, &out->items));
   for (int32_t i = 0; i < numbers->rank; i++) {
     char text[24], *kept;
     snprintf(text, sizeof text, "%" PRId64, numbers->dims[i]);
     TS_TRY(ts_arena_strdup(&m->r->arena, text, &kept));
-    list->items[i] = (mlir_attr){.kind = MLIR_ATTR_NUMBER, .token = word(m, kept)};
-    list->items[i].token.kind = MLIR_NUMBER;
+    out->items[i] = (mlir_attr){.kind = MLIR_ATTR_NUMBER, .token = word(m, kept)};
+    out->items[i].token.kind = MLIR_NUMBER;
   }
   return TS_SUCCESS;
 }
 
-static ts_status put_known(const make_call *m, const char *name, size_t operand, stand_in *out) {
-  ts_dims numbers;
-  TS_TRY(make_known(m, operand, &numbers));
-  return put(m, name, &numbers, out);
-}
-
-static ts_status finish(const make_call *m, stand_in *s) {
-  make_call inner = *m;
-  inner.op = &s->op;
-  return make_find(s->op.name)(&inner);
-}
-
-/* The operand is the result's shape. */
-static ts_status set_shape(const make_call *m, size_t operand, stand_in *out) {
-  ts_dims shape;
+static ts_status set_shape(const make_call *m, const ts_dims *sizes, stand_in *out) {
   ts_shape *kept;
-  if (m->op->types.count != 1) return make_count_operands(m, operand + 1);
-  TS_TRY(make_known(m, operand, &shape));
-  ts_status status = ts_shape_check(&shape, m->op->types.data[0].dtype);
-  if (status) return status;
-  TS_TRY(ts_arena_alloc(&m->r->arena, ts_shape_size(&shape), (void **)&kept));
-  ts_shape_copy(kept, &shape);
+  if (m->op->types.count != 1) return make_error(m, TS_INVALID_ARGUMENT, "expected one result");
+  TS_TRY(ts_shape_check(sizes, m->op->types.data[0].dtype));
+  TS_TRY(ts_arena_copy(&m->r->arena, sizes, ts_shape_size(sizes), (void **)&kept));
   out->type = m->op->types.data[0];
   out->type.shape = kept;
   out->op.types = (mlir_types){&out->type, 1};
   return TS_SUCCESS;
 }
 
-static ts_status shaped(const make_call *m) {
-  stand_in s;
-  if (mlir_token_is(m->op->name, "stablehlo.dynamic_iota")) {
-    begin(m, "stablehlo.iota", 0, &s);
-    keep(m, "dim|iota_dimension", "iota_dimension", &s);
-    TS_TRY(set_shape(m, 0, &s));
-    return finish(m, &s);
+/* The op's own attributes, which may have the same names, come after those from operands. */
+static ts_status set_known(const make_call *m, const dynamic_row *row, stand_in *out) {
+  mlir_attr *attrs;
+  size_t count = 0;
+  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, MOST_KNOWN + m->op->attr_count, &attrs));
+  for (size_t i = 0; i < MOST_KNOWN && row->known[i]; i++) {
+    ts_dims numbers;
+    TS_TRY(make_known(m, row->operands + i, &numbers));
+    if (*row->known[i])
+      TS_TRY(set_list(m, row->known[i], &numbers, &attrs[count++]));
+    else
+      TS_TRY(set_shape(m, &numbers, out));
   }
-  const bool is_reshape = mlir_token_is(m->op->name, "stablehlo.dynamic_reshape");
-  begin(m, is_reshape ? "stablehlo.reshape" : "stablehlo.broadcast_in_dim", 1, &s);
-  keep(m, "dims|broadcast_dimensions", "broadcast_dimensions", &s);
-  TS_TRY(set_shape(m, 1, &s));
-  return finish(m, &s);
+  for (size_t i = 0; i < m->op->attr_count; i++)
+    if (m->op->attrs[i].name.length) attrs[count++] = m->op->attrs[i];
+  out->op.attrs = attrs;
+  out->op.attr_count = count;
+  return TS_SUCCESS;
 }
 
-static ts_status dynamic_gather(const make_call *m) {
-  stand_in s;
-  begin(m, "stablehlo.gather", 2, &s);
-  keep(m, "dimension_numbers", "dimension_numbers", &s);
-  TS_TRY(put_known(m, "slice_sizes", 2, &s));
-  return finish(m, &s);
+static ts_status make_row(const make_call *m, const dynamic_row *row, stand_in *s) {
+  make_call inner = *m;
+  inner.op = &s->op;
+  s->op.name = word(m, row->made);
+  s->op.operand_count = row->operands;
+  TS_TRY(set_known(m, row, s));
+  return make_find(s->op.name)(&inner);
 }
 
-static ts_status dynamic_pad(const make_call *m) {
-  stand_in s;
-  begin(m, "stablehlo.pad", 2, &s);
-  TS_TRY(put_known(m, "edge_padding_low", 2, &s));
-  TS_TRY(put_known(m, "edge_padding_high", 3, &s));
-  TS_TRY(put_known(m, "interior_padding", 4, &s));
-  return finish(m, &s);
-}
-
-static ts_status real_dynamic_slice(const make_call *m) {
-  stand_in s;
-  begin(m, "stablehlo.slice", 1, &s);
-  TS_TRY(put_known(m, "start_indices", 1, &s));
-  TS_TRY(put_known(m, "limit_indices", 2, &s));
-  TS_TRY(put_known(m, "strides", 3, &s));
-  return finish(m, &s);
-}
-
-/* A convolution's attributes, with the padding in front of others of that name. */
-static ts_status dynamic_conv(const make_call *m) {
-  ts_dims padding;
-  stand_in s;
-  mlir_attr *all;
-  begin(m, "stablehlo.convolution", 2, &s);
-  TS_TRY(make_known(m, 2, &padding));
-  TS_TRY(put(m, "padding", &padding, &s));
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, m->op->attr_count + 1, &all));
-  all[0] = s.attrs[0];
-  for (size_t i = 0; i < m->op->attr_count; i++) all[i + 1] = m->op->attrs[i];
-  s.op.attrs = all;
-  s.op.attr_count = m->op->attr_count + 1;
-  return finish(m, &s);
-}
-
-ts_status make_in_dynamic(const make_call *m) {
-  static const struct {
-    const char *name;
-    make_fn make;
-  } rows[] = {{"stablehlo.dynamic_gather", dynamic_gather},
-              {"stablehlo.dynamic_pad", dynamic_pad},
-              {"stablehlo.real_dynamic_slice", real_dynamic_slice},
-              {"stablehlo.dynamic_conv", dynamic_conv}};
+/* Makes the op in place of the one with that name. `s` is the op as it is written, and a region that it gets. */
+static ts_status replace(const make_call *m, mlir_token name, stand_in *s) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (mlir_token_is(m->op->name, rows[i].name)) return rows[i].make(m);
-  return shaped(m);
+    if (mlir_token_is(name, rows[i].name)) return make_row(m, &rows[i], s);
+  return make_error(m, TS_UNIMPLEMENTED, "the op %.*s is not known", (int)name.length, name.text);
 }
+
+ts_status make_in_dynamic(const make_call *m) { return replace(m, m->op->name, &(stand_in){.op = *m->op}); }
 
 /* ---- custom calls of exports with symbolic sizes */
 
-/* The region that the called function is. */
-static ts_status called_region(const make_call *m, stand_in *out) {
+ts_status make_in_dynamic_top_k(const make_call *m) {
+  return replace(m, word(m, "stablehlo.dynamic_top_k"), &(stand_in){.op = *m->op});
+}
+
+/* The called function is the region. */
+ts_status make_in_dynamic_window(const make_call *m) {
   const mlir_attr *called = make_attr(m, "called_computations");
-  mlir_region *region;
   if (!called || called->kind != MLIR_ATTR_LIST || called->count != 1)
     return make_error(m, TS_INVALID_ARGUMENT, "expected one called computation");
   const mlir_func *func = make_find_func(m->r, called->items[0].token);
   if (!func || func->body.op_count == 0)
     return make_error(m, TS_INVALID_ARGUMENT, "the called computation is no function with a body");
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, 1, &region));
-  *region = func->body;
-  out->op.regions = region;
-  out->op.region_count = 1;
-  return TS_SUCCESS;
-}
-
-ts_status make_in_dynamic_window(const make_call *m) {
-  stand_in s;
-  begin(m, "stablehlo.reduce_window", 2, &s);
-  TS_TRY(called_region(m, &s));
-  TS_TRY(put_known(m, "window_dimensions", 2, &s));
-  TS_TRY(put_known(m, "window_strides", 3, &s));
-  TS_TRY(put_known(m, "base_dilations", 4, &s));
-  TS_TRY(put_known(m, "window_dilations", 5, &s));
-  TS_TRY(put_known(m, "padding", 6, &s));
-  return finish(m, &s);
-}
-
-ts_status make_in_dynamic_top_k(const make_call *m) {
-  stand_in s;
-  begin(m, "chlo.top_k", 1, &s);
-  TS_TRY(put_known(m, "k", 1, &s));
-  return finish(m, &s);
+  stand_in s = {.op = *m->op};
+  mlir_region region = func->body;
+  s.op.regions = &region;
+  s.op.region_count = 1;
+  return replace(m, word(m, "stablehlo.dynamic_reduce_window"), &s);
 }
 
 /* Appends a text of MLIR without its escapes: \n, \t, \", \\, and two hexadecimal digits. */
