@@ -102,15 +102,19 @@ ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, 
   return make_add(m, TS_OP_SELECT, (ts_values){(ts_value_id[]){predicate, x, y}, 3}, NULL, out);
 }
 
+ts_status make_number(const make_call *m, ts_value_id like, double number, ts_value_id *out) {
+  const ts_value *value = make_value_of(m, like);
+  const ts_scalar scalar = ts_scalar_from_f64(value->dtype, number);
+  return ts_graph_constant(m->r->graph, m->region, value->dtype, value->shape, scalar, out);
+}
+
 ts_status make_integer_of(const make_call *m, ts_dtype dtype, const ts_shape *shape, int64_t number, ts_value_id *out) {
   return ts_graph_constant(m->r->graph, m->region, dtype, shape, ts_scalar_from_s64(dtype, number), out);
 }
 
 ts_status make_integer(const make_call *m, ts_value_id like, int64_t number, ts_value_id *out) {
   const ts_value *value = make_value_of(m, like);
-  ts_shape shape;
-  ts_shape_copy(&shape, value->shape);
-  return make_integer_of(m, value->dtype, &shape, number, out);
+  return make_integer_of(m, value->dtype, value->shape, number, out);
 }
 
 ts_status make_reshape(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out) {
@@ -139,14 +143,14 @@ ts_status make_broadcast(const make_call *m, ts_value_id x, const ts_shape *shap
   return make_add(m, TS_OP_BROADCAST, (ts_values){&x, 1}, &attrs, out);
 }
 
-ts_status make_slice(const make_call *m, ts_value_id x, int32_t axis, int64_t start, ts_value_id *out) {
+ts_status make_slice(const make_call *m, ts_value_id x, int32_t axis, make_range range, ts_value_id *out) {
   const ts_shape *shape = make_value_of(m, x)->shape;
   ts_attrs attrs = {0};
   attrs.slice.start.rank = attrs.slice.limit.rank = attrs.slice.stride.rank = shape->rank;
   for (int32_t d = 0; d < shape->rank; d++) {
-    attrs.slice.start.dims[d] = d == axis ? start : 0;
-    attrs.slice.limit.dims[d] = d == axis ? start + 1 : shape->dims[d];
-    attrs.slice.stride.dims[d] = 1;
+    attrs.slice.start.dims[d] = d == axis ? range.start : 0;
+    attrs.slice.limit.dims[d] = d == axis ? range.limit : shape->dims[d];
+    attrs.slice.stride.dims[d] = d == axis ? range.stride : 1;
   }
   return make_add(m, TS_OP_SLICE, (ts_values){&x, 1}, &attrs, out);
 }

@@ -79,13 +79,20 @@ ts_status make_unary(const make_call *m, ts_opcode code, ts_value_id x, ts_value
 ts_status make_binary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id y, ts_value_id *out);
 ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out);
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out);
+/* A number of the type and the shape of another value. */
+ts_status make_number(const make_call *m, ts_value_id like, double number, ts_value_id *out);
 ts_status make_integer(const make_call *m, ts_value_id like, int64_t number, ts_value_id *out);
 ts_status make_integer_of(const make_call *m, ts_dtype dtype, const ts_shape *shape, int64_t number, ts_value_id *out);
 ts_status make_reshape(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out);
 ts_status make_transpose(const make_call *m, ts_value_id x, const ts_dims *axes, ts_value_id *out);
 ts_status make_broadcast(const make_call *m, ts_value_id x, const ts_shape *shape, const ts_dims *axes,
                          ts_value_id *out);
-ts_status make_slice(const make_call *m, ts_value_id x, int32_t axis, int64_t start, ts_value_id *out); /* one index */
+/* Elements start, start + stride, ... before the limit. */
+typedef struct make_range {
+  int64_t start, limit, stride;
+} make_range;
+/* A range of one axis. */
+ts_status make_slice(const make_call *m, ts_value_id x, int32_t axis, make_range range, ts_value_id *out);
 ts_status make_iota(const make_call *m, ts_dtype dtype, const ts_shape *shape, int32_t axis, ts_value_id *out);
 /* Required attributes; `name` may be of a pretty form and of the generic one, as "dims|permutation". */
 ts_status make_attr_int(const make_call *m, const char *name, int64_t *out);

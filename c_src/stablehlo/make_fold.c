@@ -83,17 +83,9 @@ static ts_status combine(fold *f) {
   return TS_SUCCESS;
 }
 
-/* Elements start, start + stride, ... before the limit, along one axis. */
-static ts_status cut(const fold *f, int32_t axis, int64_t start, int64_t limit, int64_t stride, ts_value_id *inout) {
-  const ts_shape *shape = make_value_of(f->m, *inout)->shape;
-  ts_attrs attrs = {0};
-  attrs.slice.start.rank = attrs.slice.limit.rank = attrs.slice.stride.rank = shape->rank;
-  for (int32_t d = 0; d < shape->rank; d++) {
-    attrs.slice.start.dims[d] = d == axis ? start : 0;
-    attrs.slice.limit.dims[d] = d == axis ? limit : shape->dims[d];
-    attrs.slice.stride.dims[d] = d == axis ? stride : 1;
-  }
-  return make_add(f->m, TS_OP_SLICE, (ts_values){inout, 1}, &attrs, inout);
+/* Elements from `start` on of one axis. */
+static ts_status cut(const fold *f, int32_t axis, make_range range, ts_value_id *inout) {
+  return make_slice(f->m, *inout, axis, range, inout);
 }
 
 static ts_status append(const fold *f, int32_t axis, ts_value_id last, ts_value_id *inout) {
@@ -107,13 +99,13 @@ static ts_status halve(fold *f, int32_t axis, ts_value_id *whole) {
   memcpy(whole, f->values, f->count * sizeof *whole);
   for (size_t i = 0; i < f->count; i++) {
     f->others[i] = whole[i];
-    TS_TRY(cut(f, axis, 0, 2 * pairs, 2, &f->values[i]));
-    TS_TRY(cut(f, axis, 1, 2 * pairs, 2, &f->others[i]));
+    TS_TRY(cut(f, axis, (make_range){0, 2 * pairs, 2}, &f->values[i]));
+    TS_TRY(cut(f, axis, (make_range){1, 2 * pairs, 2}, &f->others[i]));
   }
   TS_TRY(combine(f));
   if (length % 2 == 0) return TS_SUCCESS;
   for (size_t i = 0; i < f->count; i++) {
-    TS_TRY(cut(f, axis, length - 1, length, 1, &whole[i]));
+    TS_TRY(cut(f, axis, (make_range){length - 1, length, 1}, &whole[i]));
     TS_TRY(append(f, axis, whole[i], &f->values[i]));
   }
   return TS_SUCCESS;
@@ -132,8 +124,8 @@ static ts_status slide(fold *f, int32_t axis, int64_t size, int64_t dilation, ts
       for (size_t i = 0; i < f->count; i++) {
         f->others[i] = powers[i];
         f->values[i] = have ? sums[i] : powers[i];
-        TS_TRY(cut(f, axis, 0, left, 1, &f->values[i]));
-        TS_TRY(cut(f, axis, have * dilation, have * dilation + left, 1, &f->others[i]));
+        TS_TRY(cut(f, axis, (make_range){0, left, 1}, &f->values[i]));
+        TS_TRY(cut(f, axis, (make_range){have * dilation, have * dilation + left, 1}, &f->others[i]));
       }
       if (have) TS_TRY(combine(f));
       memcpy(sums, f->values, f->count * sizeof *sums);
@@ -143,8 +135,8 @@ static ts_status slide(fold *f, int32_t axis, int64_t size, int64_t dilation, ts
     const int64_t next = room - step * dilation;
     for (size_t i = 0; i < f->count; i++) {
       f->values[i] = f->others[i] = powers[i];
-      TS_TRY(cut(f, axis, 0, next, 1, &f->values[i]));
-      TS_TRY(cut(f, axis, step * dilation, step * dilation + next, 1, &f->others[i]));
+      TS_TRY(cut(f, axis, (make_range){0, next, 1}, &f->values[i]));
+      TS_TRY(cut(f, axis, (make_range){step * dilation, step * dilation + next, 1}, &f->others[i]));
     }
     TS_TRY(combine(f));
   }
@@ -152,21 +144,17 @@ static ts_status slide(fold *f, int32_t axis, int64_t size, int64_t dilation, ts
   return TS_SUCCESS;
 }
 
-/* values = region(init, values): the specification begins with the initial values. */
-static ts_status begin_with_init(fold *f) {
-  ts_shape shape;
-  ts_shape_copy(&shape, shape_of(f));
-  for (size_t i = 0; i < f->count; i++) {
-    f->others[i] = f->values[i];
-    TS_TRY(ts_graph_broadcast_to(f->m->r->graph, f->m->region, f->m->operands[f->count + i].id, &shape, &f->values[i]));
-  }
-  return combine(f);
-}
-
 static ts_status fill_with_init(fold *f, const ts_shape *shape) {
   for (size_t i = 0; i < f->count; i++)
     TS_TRY(ts_graph_broadcast_to(f->m->r->graph, f->m->region, f->m->operands[f->count + i].id, shape, &f->values[i]));
   return TS_SUCCESS;
+}
+
+/* values = region(init, values): the specification begins with the initial values. */
+static ts_status begin_with_init(fold *f) {
+  memcpy(f->others, f->values, f->count * sizeof *f->others);
+  TS_TRY(fill_with_init(f, shape_of(f)));
+  return combine(f);
 }
 
 static ts_status check_operands(const make_call *m, size_t *out_count) {
@@ -227,10 +215,10 @@ static ts_status slide_windows(fold *f, const void *context) {
     int64_t reach = length;
     const bool fits = ts_mul_i64(size - 1, dilation, &reach) && reach < length;
     if (!fits) /* a result without elements */
-      for (size_t i = 0; i < f->count; i++) TS_TRY(cut(f, d, 0, 0, 1, &f->values[i]));
+      for (size_t i = 0; i < f->count; i++) TS_TRY(cut(f, d, (make_range){0, 0, 1}, &f->values[i]));
     if (fits && size > 1) TS_TRY(slide(f, d, size, dilation, f->others + f->count));
     for (size_t i = 0; i < f->count && fits && w->strides.dims[d] > 1; i++)
-      TS_TRY(cut(f, d, 0, length - reach, w->strides.dims[d], &f->values[i]));
+      TS_TRY(cut(f, d, (make_range){0, length - reach, w->strides.dims[d]}, &f->values[i]));
   }
   return begin_with_init(f);
 }

@@ -61,7 +61,7 @@ static ts_status index_part(const make_call *m, const numbers *n, int32_t i, ts_
   if (n->vector < shape->rank) {
     for (int32_t d = 0; d < shape->rank; d++)
       if (d != n->vector) batch.dims[batch.rank++] = shape->dims[d];
-    TS_TRY(make_slice(m, *out, n->vector, i, out));
+    TS_TRY(make_slice(m, *out, n->vector, (make_range){i, i + 1, 1}, out));
     TS_TRY(make_reshape(m, *out, &batch, out));
   }
   return ts_graph_convert(m->r->graph, m->region, *out, TS_S64, out);

@@ -48,11 +48,6 @@ static ts_status fill(const make_call *m, ts_dtype type, const ts_shape *shape, 
   return ts_graph_constant(m->r->graph, m->region, type, shape, ts_scalar_from_f64(type, number), out);
 }
 
-static ts_status fill_like(const make_call *m, ts_value_id like, double number, ts_value_id *out) {
-  const ts_shape shape = shape_of(m, like);
-  return fill(m, make_value_of(m, like)->dtype, &shape, number, out);
-}
-
 /* Matrices in rows and columns exchanged. */
 static ts_status turned(const make_call *m, ts_value_id x, ts_value_id *out) {
   ts_dims axes = {.rank = make_value_of(m, x)->shape->rank};
@@ -75,19 +70,6 @@ static ts_status conjugate(const make_call *m, ts_value_id x, ts_value_id *out) 
 static ts_status adjoint(const make_call *m, ts_value_id x, ts_value_id *out) {
   TS_TRY(conjugate(m, x, out));
   return turned(m, *out, out);
-}
-
-/* Elements of a dim from `start` on. */
-static ts_status part(const make_call *m, ts_value_id x, int32_t axis, int64_t start, int64_t limit, ts_value_id *out) {
-  const ts_shape shape = shape_of(m, x);
-  ts_attrs attrs = {0};
-  attrs.slice.start.rank = attrs.slice.limit.rank = attrs.slice.stride.rank = shape.rank;
-  for (int32_t d = 0; d < shape.rank; d++) {
-    attrs.slice.start.dims[d] = d == axis ? start : 0;
-    attrs.slice.limit.dims[d] = d == axis ? limit : shape.dims[d];
-    attrs.slice.stride.dims[d] = 1;
-  }
-  return make_add(m, TS_OP_SLICE, (ts_values){&x, 1}, &attrs, out);
 }
 
 /* Compares the indices along one axis with a scalar or a tensor that has 1 there: a tensor of the shape. */
@@ -157,8 +139,8 @@ static ts_status potrf(const make_call *m) {
   if (uplo == 'U') TS_TRY(adjoint(m, factor, &factor));
   TS_TRY(make_integer_of(m, TS_S32, &batch, 0, &info));
   if (ts_shape_elements(&shape) > 0) {
-    TS_TRY(part(m, factor, shape.rank - 1, 0, 1, &info));
-    TS_TRY(part(m, info, shape.rank - 2, 0, 1, &info));
+    TS_TRY(make_slice(m, factor, shape.rank - 1, (make_range){0, 1, 1}, &info));
+    TS_TRY(make_slice(m, info, shape.rank - 2, (make_range){0, 1, 1}, &info));
     TS_TRY(make_reshape(m, info, &batch, &info));
     TS_TRY(make_unary(m, TS_OP_IS_NAN, info, &info));
     TS_TRY(ts_graph_convert(m->r->graph, m->region, info, TS_S32, &info));
@@ -319,7 +301,7 @@ static ts_status exchanges(const make_call *m, ts_value_id permutation, int64_t 
   TS_TRY(make_integer_of(m, TS_S32, &shape, 0, &s.state[EXCHANGED]));
   s.state[WANTED] = permutation;
   TS_TRY(run_steps(&s));
-  return part(m, s.state[EXCHANGED], shape.rank - 1, 0, count, out);
+  return make_slice(m, s.state[EXCHANGED], shape.rank - 1, (make_range){0, count, 1}, out);
 }
 
 /* Zeros make a matrix square; they are never pivots, and change no factor. */
@@ -341,15 +323,15 @@ static ts_status squared(const make_call *m, ts_value_id a, ts_value_id *out) {
 static ts_status zero_pivot(const make_call *m, ts_value_id factors, int64_t count, ts_value_id *out) {
   ts_value_id square, diagonal, on, zero, is_zero, any, one;
   ts_attrs arg = {.arg = {.dtype = TS_S32}};
-  TS_TRY(part(m, factors, make_value_of(m, factors)->shape->rank - 1, 0, count, &square));
-  TS_TRY(part(m, square, make_value_of(m, factors)->shape->rank - 2, 0, count, &square));
+  TS_TRY(make_slice(m, factors, make_value_of(m, factors)->shape->rank - 1, (make_range){0, count, 1}, &square));
+  TS_TRY(make_slice(m, square, make_value_of(m, factors)->shape->rank - 2, (make_range){0, count, 1}, &square));
   const ts_shape shape = shape_of(m, square);
   arg.arg.axis = shape.rank - 2;
   TS_TRY(triangle(m, &shape, TS_OP_EQUAL, &on));
-  TS_TRY(fill_like(m, square, 0, &zero));
+  TS_TRY(make_number(m, square, 0, &zero));
   TS_TRY(make_select(m, on, square, zero, &square));
   TS_TRY(reduce(m, TS_OP_REDUCE_SUM, square, shape.rank - 1, &diagonal));
-  TS_TRY(fill_like(m, diagonal, 0, &zero));
+  TS_TRY(make_number(m, diagonal, 0, &zero));
   TS_TRY(make_binary(m, TS_OP_EQUAL, diagonal, zero, &is_zero));
   TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&is_zero, 1}, &arg, out));
   TS_TRY(make_integer(m, *out, 1, &one));
@@ -383,8 +365,8 @@ static ts_status getrf(const make_call *m) {
   const ts_shape square = shape_of(m, a);
   TS_TRY(triangle(m, &square, TS_OP_GREATER, &lower));
   TS_TRY(choose(m, lower, first + 1, first + 2, &factors));
-  TS_TRY(part(m, factors, shape.rank - 2, 0, rows, &factors));
-  TS_TRY(part(m, factors, shape.rank - 1, 0, columns, &factors));
+  TS_TRY(make_slice(m, factors, shape.rank - 2, (make_range){0, rows, 1}, &factors));
+  TS_TRY(make_slice(m, factors, shape.rank - 1, (make_range){0, columns, 1}, &factors));
   arg.arg.axis = shape.rank - 2;
   permutation = first; /* a one in each row and column */
   if (ts_dtype_is_complex(make_value_of(m, a)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, first, &permutation));
@@ -431,8 +413,8 @@ static ts_status size_of(const make_call *m, ts_value_id x, ts_value_id *out) {
   const ts_shape shape = shape_of(m, x);
   TS_TRY(make_unary(m, TS_OP_ABS, x, &sizes));
   TS_TRY(reduce(m, TS_OP_REDUCE_MAX, sizes, axis, &most));
-  TS_TRY(fill_like(m, most, 0, &zero));
-  TS_TRY(fill_like(m, most, 1, &one));
+  TS_TRY(make_number(m, most, 0, &zero));
+  TS_TRY(make_number(m, most, 1, &one));
   TS_TRY(make_binary(m, TS_OP_EQUAL, most, zero, &test));
   TS_TRY(make_select(m, test, one, most, &most));
   TS_TRY(with_dim(m, most, axis, &scale));
@@ -461,7 +443,7 @@ static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_
     TS_TRY(make_unary(m, TS_OP_ABS, other, &other));
     TS_TRY(make_binary(m, TS_OP_ADD, rest, other, &rest));
   }
-  TS_TRY(fill_like(m, size, 0, &zero));
+  TS_TRY(make_number(m, size, 0, &zero));
   TS_TRY(make_unary(m, TS_OP_NEGATE, size, &negative));
   TS_TRY(make_binary(m, TS_OP_LESS, real, zero, &test));
   TS_TRY(make_select(m, test, size, negative, &out->beta));
@@ -470,9 +452,9 @@ static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_
   TS_TRY(make_select(m, test, alpha, out->beta, &out->beta));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, out->beta, alpha, &out->tau));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, out->tau, out->beta, &out->tau));
-  TS_TRY(fill_like(m, alpha, 0, &zero));
+  TS_TRY(make_number(m, alpha, 0, &zero));
   TS_TRY(make_select(m, test, zero, out->tau, &out->tau));
-  TS_TRY(fill_like(m, alpha, 1, &one));
+  TS_TRY(make_number(m, alpha, 1, &one));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, alpha, out->beta, &out->divisor));
   return make_select(m, test, one, out->divisor, &out->divisor);
 }
@@ -486,8 +468,8 @@ static ts_status factor_step(const make_call *m, ts_value_id *state) {
   TS_TRY(take_at(m, state[MATRIX], column, state[0], &line));
   TS_TRY(take_at(m, line, row, state[0], &alpha));
   const ts_shape rows = shape_of(m, line);
-  TS_TRY(fill_like(m, line, 0, &zero));
-  TS_TRY(fill_like(m, line, 1, &one));
+  TS_TRY(make_number(m, line, 0, &zero));
+  TS_TRY(make_number(m, line, 1, &one));
   TS_TRY(indices_are(m, &rows, row, TS_OP_LESS, state[0], &before));
   TS_TRY(indices_are(m, &rows, row, TS_OP_GREATER, state[0], &after));
   TS_TRY(indices_are(m, &rows, row, TS_OP_EQUAL, state[0], &is_k));
@@ -536,8 +518,8 @@ static ts_status reflect_by(const make_call *m, ts_value_id *state, ts_value_id 
   TS_TRY(take_at(m, state[SCALES], row, k, &tau));
   if (is_adjoint) TS_TRY(conjugate(m, tau, &tau));
   const ts_shape rows = shape_of(m, line);
-  TS_TRY(fill_like(m, line, 0, &zero));
-  TS_TRY(fill_like(m, line, 1, &one));
+  TS_TRY(make_number(m, line, 0, &zero));
+  TS_TRY(make_number(m, line, 1, &one));
   TS_TRY(indices_are(m, &rows, row, TS_OP_GREATER, k, &test));
   TS_TRY(make_select(m, test, line, zero, &v));
   TS_TRY(indices_are(m, &rows, row, TS_OP_EQUAL, k, &test));
@@ -567,8 +549,8 @@ static ts_status orgqr(const make_call *m) {
   s.state[SCALES] = m->operands[1].id;
   s.state[REFLECTORS] = a;
   TS_TRY(triangle(m, &shape, TS_OP_EQUAL, &on));
-  TS_TRY(fill_like(m, a, 1, &one));
-  TS_TRY(fill_like(m, a, 0, &zero));
+  TS_TRY(make_number(m, a, 1, &one));
+  TS_TRY(make_number(m, a, 0, &zero));
   TS_TRY(make_select(m, on, one, zero, &s.state[MATRIX]));
   if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
   make_result(m, 0, s.state[MATRIX]);

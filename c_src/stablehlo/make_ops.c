@@ -77,21 +77,10 @@ static ts_status is_finite(const make_call *m) {
   ts_value_id x, infinity;
   TS_TRY(make_count_operands(m, 1));
   TS_TRY(make_unary(m, TS_OP_ABS, m->operands[0].id, &x));
-  const ts_value *value = make_value_of(m, x);
-  ts_shape shape;
-  ts_shape_copy(&shape, value->shape);
-  ts_dtype type = value->dtype;
-  TS_TRY(ts_graph_constant(m->r->graph, m->region, type, &shape, ts_scalar_from_f64(type, __builtin_inf()), &infinity));
+  TS_TRY(make_number(m, x, __builtin_inf(), &infinity));
   TS_TRY(make_binary(m, TS_OP_LESS, x, infinity, &x));
   make_result(m, 0, x);
   return TS_SUCCESS;
-}
-
-static ts_status float_like(const make_call *m, ts_value_id like, double number, ts_value_id *out) {
-  const ts_value *value = make_value_of(m, like);
-  ts_shape shape;
-  ts_shape_copy(&shape, value->shape);
-  return ts_graph_constant(m->r->graph, m->region, value->dtype, &shape, ts_scalar_from_f64(value->dtype, number), out);
 }
 
 /* Half to even: of floor(x) and the next integer the nearer one, or the even one; zeros keep the sign of x. */
@@ -99,12 +88,12 @@ static ts_status round_nearest_even(const make_call *m) {
   ts_value_id x = m->operands[0].id, low, up, apart, half, two, even, zero, test, result;
   TS_TRY(make_count_operands(m, 1));
   TS_TRY(make_unary(m, TS_OP_FLOOR, x, &low));
-  TS_TRY(float_like(m, x, 1, &up));
+  TS_TRY(make_number(m, x, 1, &up));
   TS_TRY(make_binary(m, TS_OP_ADD, low, up, &up));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, low, &apart));
-  TS_TRY(float_like(m, x, 0.5, &half));
-  TS_TRY(float_like(m, x, 2, &two));
-  TS_TRY(float_like(m, x, 0, &zero));
+  TS_TRY(make_number(m, x, 0.5, &half));
+  TS_TRY(make_number(m, x, 2, &two));
+  TS_TRY(make_number(m, x, 0, &zero));
   TS_TRY(make_binary(m, TS_OP_REMAINDER, low, two, &even));
   TS_TRY(make_binary(m, TS_OP_EQUAL, even, zero, &even));
   TS_TRY(make_select(m, even, low, up, &result));

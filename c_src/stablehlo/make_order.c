@@ -14,10 +14,6 @@ typedef struct network {
   ts_value_id *values, *low, *high, *pairs; /* `count` each, and pairs twice as many */
 } network;
 
-static ts_status constant(const network *n, ts_dtype dtype, const ts_shape *shape, int64_t number, ts_value_id *out) {
-  return make_integer_of(n->m, dtype, shape, number, out);
-}
-
 static ts_status begin(network *n) {
   ts_attrs pad = {0};
   ts_value_id zero;
@@ -71,8 +67,8 @@ static ts_status split(const network *n, int64_t distance, size_t i) {
   const ts_shape half = {.rank = 4, .dims = {n->before, blocks, distance, n->after}};
   ts_value_id all;
   TS_TRY(make_reshape(n->m, n->values[i], &pairs, &all));
-  TS_TRY(make_slice(n->m, all, 2, 0, &n->low[i]));
-  TS_TRY(make_slice(n->m, all, 2, 1, &n->high[i]));
+  TS_TRY(make_slice(n->m, all, 2, (make_range){0, 1, 1}, &n->low[i]));
+  TS_TRY(make_slice(n->m, all, 2, (make_range){1, 2, 1}, &n->high[i]));
   TS_TRY(make_reshape(n->m, n->low[i], &half, &n->low[i]));
   return make_reshape(n->m, n->high[i], &half, &n->high[i]);
 }
@@ -97,9 +93,9 @@ static ts_status step(const network *n, int64_t size, int64_t distance) {
   const ts_shape half = *make_value_of(n->m, n->low[0])->shape;
   if (size < n->padded) {
     TS_TRY(make_iota(n->m, TS_S32, &half, 1, &at));
-    TS_TRY(constant(n, TS_S32, &half, 2 * distance, &factor));
-    TS_TRY(constant(n, TS_S32, &half, size, &mask));
-    TS_TRY(constant(n, TS_S32, &half, 0, &zero));
+    TS_TRY(make_integer_of(n->m, TS_S32, &half, 2 * distance, &factor));
+    TS_TRY(make_integer_of(n->m, TS_S32, &half, size, &mask));
+    TS_TRY(make_integer_of(n->m, TS_S32, &half, 0, &zero));
     TS_TRY(make_binary(n->m, TS_OP_MULTIPLY, at, factor, &at));
     TS_TRY(make_binary(n->m, TS_OP_AND, at, mask, &at));
     TS_TRY(make_binary(n->m, TS_OP_EQUAL, at, zero, &ascending));
@@ -110,12 +106,8 @@ static ts_status step(const network *n, int64_t size, int64_t distance) {
 }
 
 static ts_status finish(const network *n, size_t i) {
-  ts_attrs attrs = {0};
   ts_value_id id = n->values[i];
-  attrs.slice.start = (ts_dims){.rank = 3};
-  attrs.slice.stride = (ts_dims){.rank = 3, .dims = {1, 1, 1}};
-  attrs.slice.limit = (ts_dims){.rank = 3, .dims = {n->before, n->length, n->after}};
-  if (n->padded != n->length) TS_TRY(make_add(n->m, TS_OP_SLICE, (ts_values){&id, 1}, &attrs, &id));
+  if (n->padded != n->length) TS_TRY(make_slice(n->m, id, 1, (make_range){0, n->length, 1}, &id));
   TS_TRY(make_reshape(n->m, id, make_operand_of(n->m, i)->shape, &id));
   make_result(n->m, i, id);
   return TS_SUCCESS;

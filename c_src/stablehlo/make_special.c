@@ -8,18 +8,10 @@
 
 /* ---- pieces */
 
-static ts_status number(const make_call *m, ts_value_id like, double x, ts_value_id *out) {
-  const ts_value *value = make_value_of(m, like);
-  const ts_dtype type = value->dtype;
-  ts_shape shape;
-  ts_shape_copy(&shape, value->shape);
-  return ts_graph_constant(m->r->graph, m->region, type, &shape, ts_scalar_from_f64(type, x), out);
-}
-
 /* x (op) a number */
 static ts_status with(const make_call *m, ts_opcode code, ts_value_id x, double y, ts_value_id *out) {
   ts_value_id other;
-  TS_TRY(number(m, x, y, &other));
+  TS_TRY(make_number(m, x, y, &other));
   return make_binary(m, code, x, other, out);
 }
 
@@ -59,12 +51,12 @@ static ts_status approximate(const make_call *m, ts_value_id x, lanczos *out) {
   TS_TRY(make_unary(m, TS_OP_NEGATE, x, &low));
   TS_TRY(with(m, TS_OP_SUBTRACT, x, 1, &high));
   TS_TRY(make_select(m, out->is_low, low, high, &out->z));
-  TS_TRY(number(m, x, FIRST_TERM, &out->sum));
-  TS_TRY(number(m, x, 0, &out->squares));
+  TS_TRY(make_number(m, x, FIRST_TERM, &out->sum));
+  TS_TRY(make_number(m, x, 0, &out->squares));
   for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
     ts_value_id term;
     TS_TRY(with(m, TS_OP_ADD, out->z, (double)(i + 1), &part));
-    TS_TRY(number(m, x, terms[i], &term));
+    TS_TRY(make_number(m, x, terms[i], &term));
     TS_TRY(make_binary(m, TS_OP_DIVIDE, term, part, &term));
     TS_TRY(make_binary(m, TS_OP_ADD, out->sum, term, &out->sum));
     TS_TRY(make_binary(m, TS_OP_DIVIDE, term, part, &square));
@@ -82,7 +74,7 @@ static ts_status log_sine(const make_call *m, ts_value_id x, ts_value_id *out) {
   TS_TRY(make_unary(m, TS_OP_ABS, x, &x));
   TS_TRY(make_unary(m, TS_OP_FLOOR, x, &whole));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, whole, &x));
-  TS_TRY(number(m, x, 1, &rest));
+  TS_TRY(make_number(m, x, 1, &rest));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, rest, x, &rest));
   TS_TRY(with(m, TS_OP_GREATER, x, 0.5, &test));
   TS_TRY(make_select(m, test, rest, x, &x));
@@ -106,14 +98,14 @@ static ts_status lgamma_op(const make_call *m) {
   TS_TRY(make_binary(m, TS_OP_ADD, y, part, &y));
   /* below 1/2: log(pi / |sin(pi x)|) - y, which is infinite at integers */
   TS_TRY(log_sine(m, x, &sine));
-  TS_TRY(number(m, x, log(M_PI), &low));
+  TS_TRY(make_number(m, x, log(M_PI), &low));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, low, sine, &low));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, low, y, &low));
   TS_TRY(make_unary(m, TS_OP_NEGATE, sine, &part));
   TS_TRY(make_unary(m, TS_OP_IS_INFINITY, sine, &test));
   TS_TRY(make_select(m, test, part, low, &low));
   TS_TRY(make_select(m, a.is_low, low, y, &y));
-  TS_TRY(number(m, x, INFINITY, &infinite));
+  TS_TRY(make_number(m, x, INFINITY, &infinite));
   TS_TRY(make_unary(m, TS_OP_IS_INFINITY, x, &test));
   TS_TRY(make_select(m, test, infinite, y, &y));
   return finish(m, y);
@@ -126,7 +118,7 @@ static ts_status digamma(const make_call *m) {
   TS_TRY(approximate(m, x, &a));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, a.squares, a.sum, &part));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, a.log_t, part, &y));
-  TS_TRY(number(m, x, 7, &part));
+  TS_TRY(make_number(m, x, 7, &part));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, part, a.t, &part));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, part, &y));
   /* below 1/2: y - pi cot(pi x), with x by its distance to the nearest integer */
@@ -146,7 +138,7 @@ static ts_status digamma(const make_call *m) {
   TS_TRY(make_binary(m, TS_OP_EQUAL, whole, x, &test));
   TS_TRY(with(m, TS_OP_LESS_EQUAL, x, 0, &rest));
   TS_TRY(make_binary(m, TS_OP_AND, test, rest, &test));
-  TS_TRY(number(m, x, NAN, &part));
+  TS_TRY(make_number(m, x, NAN, &part));
   TS_TRY(make_select(m, test, part, y, &y));
   return finish(m, y);
 }
