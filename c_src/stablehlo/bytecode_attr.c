@@ -286,7 +286,7 @@ static ts_status symbol(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
 }
 
 static ts_status type_of(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
-  TS_TRY(bytecode_index(b, from, b->type_count, "type", &out->count));
+  TS_TRY(bytecode_index(b, from, b->type_count, "type", &out->type_number));
   out->kind = MLIR_ATTR_TYPE;
   return TS_SUCCESS;
 }

@@ -327,7 +327,7 @@ static ts_status to_func(bytecode *b, const mlir_op *op, mlir_func *out) {
   const uint8_t *at = b->data + op->name.column;
   if (!name || name->kind != MLIR_ATTR_WORD || !type || type->kind != MLIR_ATTR_TYPE || op->region_count != 1)
     return bytecode_error(b, at, TS_INVALID_ARGUMENT, "a function lacks its name, its type or its region");
-  TS_TRY(bytecode_type_at(b, type->count, &signature));
+  TS_TRY(bytecode_type_at(b, type->type_number, &signature));
   if (signature->kind != BYTECODE_FUNCTION)
     return bytecode_error(b, at, TS_INVALID_ARGUMENT, "the type of a function is of another kind");
   out->name = name->token;

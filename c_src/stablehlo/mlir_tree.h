@@ -38,7 +38,7 @@ typedef enum mlir_attr_kind {
   MLIR_ATTR_LIST,   /* of items */
   MLIR_ATTR_DICT,   /* items with names */
   MLIR_ATTR_DENSE,  /* a constant: `type`, and the token where its contents begin, or `bytes` */
-  MLIR_ATTR_TYPE,   /* of bytecode: `count` is the type's number */
+  MLIR_ATTR_TYPE,   /* of bytecode: `type_number` */
 } mlir_attr_kind;
 
 typedef struct mlir_attr {
@@ -50,7 +50,8 @@ typedef struct mlir_attr {
   const uint8_t *bytes; /* of a dense one in bytecode; NULL: it is text */
   size_t byte_count;
   struct mlir_attr *items;
-  size_t count;
+  size_t count;       /* of the items */
+  size_t type_number; /* of a type: its place in the file's list */
 } mlir_attr;
 
 typedef struct mlir_region {

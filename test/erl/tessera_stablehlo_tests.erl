@@ -358,7 +358,7 @@ values() ->
      {"a scan of two operands", Affine, [[2.0, 6.0, 24.0, 120.0, 720.0], [1.0, 4.0, 17.0, 86.0, 517.0]],
       affine("reduce_window", "window_dimensions = array<i64: 5>, padding = dense<[[4, 0]]> : tensor<1x2xi64>", "5")},
      {"windows that do not fit", Affine, [[], []], affine("reduce_window", "window_dimensions = array<i64: 6>", "0")},
-     %% batches 0 and 1 make feature 0, batches 2 and 3 make feature 1
+     %% Batches 0 and 1 make feature 0. Batches 2 and 3 make feature 1.
      {"groups of the batch", [tessera:tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]], [[7.0, 8.0]]]), tessera:tensor([[[1.0]], [[10.0]]])],
       [[[[1.0, 2.0], [50.0, 60.0]], [[3.0, 4.0], [70.0, 80.0]]]], conv("2")},
      {"the total order", [tessera:tensor([0.0, 1.0, -1.0])], [[1, 1, 0]],
@@ -456,9 +456,13 @@ refused_bytecode_test_() ->
                          tessera_stablehlo:function(other_name(<<"constant_v1">>, <<"constant_v9">>, "lstm.vhlo")) end) end},
          {"an op that StableHLO lacks", fun() ->
                  tessera_test:raises(unimplemented, "stablehlo.adx: Tessera has no such op", fun() ->
-                         tessera_stablehlo:function(other_name(<<"add_v1">>, <<"adx_v1">>, "lstm.vhlo")) end) end}].
+                         tessera_stablehlo:function(other_name(<<"add_v1">>, <<"adx_v1">>, "lstm.vhlo")) end) end},
+         %% the value of mhlo.backend_config is the attribute with a function's type
+         {"a type as a dictionary", fun() ->
+                 tessera_test:raises(unimplemented, "uplo is other than one of LU", fun() ->
+                         tessera_stablehlo:function(other_name(<<7, 75, 197>>, <<7, 75, 175>>, "linalg/cholesky.vhlo")) end) end}].
 
-%% A name in place of another one of that length, as a file of a later version has it.
+%% The file with another name or number of equal length, as a later version of the format may have.
 other_name(From, To, Name) -> binary:replace(bytes(Name), From, To).
 
 %% A file that is cut anywhere, or has another byte anywhere, is read or refused, and leaves no memory.
