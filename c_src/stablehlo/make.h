@@ -156,9 +156,10 @@ ts_status make_in_dynamic(const make_call *m);
 ts_status make_in_dynamic_window(const make_call *m);
 ts_status make_in_dynamic_top_k(const make_call *m);
 ts_status make_in_assertion(const make_call *m);
+/* A custom call's target is a routine of LAPACK. */
 bool make_is_lapack(mlir_token target);
+ts_status make_in_lapack(const make_call *m, mlir_token target);
 ts_status make_in_special(const make_call *m);
-ts_status make_in_lapack(const make_call *m);
 ts_status make_in_control(const make_call *m);
 ts_status make_in_reduce(const make_call *m);
 ts_status make_in_window(const make_call *m);

@@ -5,16 +5,15 @@
 
 #include <string.h>
 
-static mlir_token target_of(const make_call *m) {
-  const mlir_attr *target = make_attr(m, "call_target_name");
-  if (!target) target = make_positional(m->op, 0);
-  return target->token;
+/* An item of the routine's configuration; NULL without it. */
+static const mlir_attr *config_item(const make_call *m, const char *name) {
+  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
+  return config ? mlir_find_attr(config->items, config->count, name) : NULL;
 }
 
-/* A letter of the routine's configuration. */
+/* A letter of the configuration. */
 static ts_status letter(const make_call *m, const char *name, const char *allowed, char *out) {
-  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
-  const mlir_attr *found = config ? mlir_find_attr(config->items, config->count, name) : NULL;
+  const mlir_attr *found = config_item(m, name);
   int64_t number = 0;
   if (found) TS_TRY(mlir_attr_int(found, &number));
   *out = (char)(number > 0 && number < 128 ? number : 0);
@@ -102,7 +101,7 @@ static ts_status reduce(const make_call *m, ts_opcode code, ts_value_id x, int32
   return make_add(m, code, (ts_values){&x, 1}, &attrs, out);
 }
 
-/* Appends a dim of one element, or `back` of the last dims become one that follows. */
+/* Inserts a dim of one element. */
 static ts_status with_dim(const make_call *m, ts_value_id x, int32_t axis, ts_value_id *out) {
   ts_shape shape = shape_of(m, x);
   for (int32_t d = shape.rank++; d > axis; d--) shape.dims[d] = shape.dims[d - 1];
@@ -559,11 +558,11 @@ static ts_status orgqr(const make_call *m) {
 
 /* The product of reflectors, or its adjoint, and a matrix. From the right it is the adjoint of one from the left. */
 static ts_status ormqr(const make_call *m) {
-  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config"), *left, *transpose;
+  const mlir_attr *left = config_item(m, "left"), *transpose = config_item(m, "transpose");
   int64_t is_left, is_adjoint;
+  TS_TRY(check(m, 3, 1));
+  if (make_operand_of(m, 2)->shape->rank < 2) return make_error(m, TS_INVALID_ARGUMENT, "expected matrices");
   ts_value_id c = m->operands[2].id;
-  left = config ? mlir_find_attr(config->items, config->count, "left") : NULL;
-  transpose = config ? mlir_find_attr(config->items, config->count, "transpose") : NULL;
   if (!left || !transpose) return make_error(m, TS_INVALID_ARGUMENT, "expected the attributes left and transpose");
   TS_TRY(mlir_attr_int(left, &is_left));
   TS_TRY(mlir_attr_int(transpose, &is_adjoint));
@@ -584,26 +583,19 @@ static ts_status ormqr(const make_call *m) {
   return TS_SUCCESS;
 }
 
-static ts_status ormqr_of_three(const make_call *m) {
-  TS_TRY(check(m, 3, 1));
-  if (make_operand_of(m, 2)->shape->rank < 2) return make_error(m, TS_INVALID_ARGUMENT, "expected matrices");
-  return ormqr(m);
-}
-
 /* lapack_spotrf_ffi: the letter after "lapack_" is of the type. */
 bool make_is_lapack(mlir_token target) {
   return target.length > 12 && memcmp(target.text, "lapack_", 7) == 0 &&
          memcmp(target.text + target.length - 4, "_ffi", 4) == 0;
 }
 
-ts_status make_in_lapack(const make_call *m) {
+ts_status make_in_lapack(const make_call *m, mlir_token target) {
   static const struct {
     const char *name;
     make_fn make;
-  } rows[] = {{"potrf", potrf},         {"trsm", trsm},   {"getrf", getrf}, {"gesdd", gesdd}, {"syevd", syevd},
-              {"heevd", syevd},         {"geqrf", geqrf}, {"orgqr", orgqr}, {"ungqr", orgqr}, {"ormqr", ormqr_of_three},
-              {"unmqr", ormqr_of_three}};
-  const mlir_token target = target_of(m);
+  } rows[] = {{"potrf", potrf}, {"trsm", trsm},   {"getrf", getrf}, {"gesdd", gesdd},
+              {"syevd", syevd}, {"heevd", syevd}, {"geqrf", geqrf}, {"orgqr", orgqr},
+              {"ungqr", orgqr}, {"ormqr", ormqr}, {"unmqr", ormqr}};
   const size_t length = target.length - 12;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strlen(rows[i].name) == length && memcmp(target.text + 8, rows[i].name, length) == 0) return rows[i].make(m);

@@ -555,7 +555,7 @@ static ts_status custom_call(const make_call *m) {
   if (mlir_token_is(target->token, "shape_assertion")) return make_in_assertion(m);
   if (mlir_token_is(target->token, "stablehlo.dynamic_reduce_window")) return make_in_dynamic_window(m);
   if (mlir_token_is(target->token, "stablehlo.dynamic_top_k")) return make_in_dynamic_top_k(m);
-  if (make_is_lapack(target->token)) return make_in_lapack(m);
+  if (make_is_lapack(target->token)) return make_in_lapack(m, target->token);
   return make_error(m, TS_UNIMPLEMENTED, "the target %.*s is not known", (int)target->token.length, target->token.text);
 }
 
