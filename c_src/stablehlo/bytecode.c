@@ -173,7 +173,7 @@ static bool begins_with(mlir_token token, const char *text) {
   return token.length >= strlen(text) && memcmp(token.text, text, strlen(text)) == 0;
 }
 
-/* vhlo.add_v1 means stablehlo.add; functions of VHLO are those of func. */
+/* vhlo.add_v1 means stablehlo.add; a function or a call of VHLO is one of func. */
 static ts_status meaning(const bytecode *b, mlir_token written, mlir_token *out) {
   char *text;
   size_t length = written.length;

@@ -2,12 +2,12 @@
  *
  * A file has sections: strings, dialects with names of ops, attributes and types (each with its bytes, read when it is
  * used), properties of ops, resources, and the ops. bytecode.c finds them. bytecode_attr.c and bytecode_type.c read an
- * attribute or a type into the same nodes as the text's parser makes; what dialects it knows, and in what codes, is
- * said there. bytecode_props.c has the names of properties, which a file does not have. bytecode_op.c reads the ops,
- * and turns ops of VHLO, the versioned dialect of portable artifacts, into those of StableHLO.
+ * attribute or a type into the same nodes as the text's parser makes. Each has tables of the dialects and codes that it
+ * knows. A file lacks the names of properties: bytecode_props.c has them. bytecode_op.c reads the ops. Ops of VHLO, the
+ * versioned dialect of portable artifacts, become ops of StableHLO (bytecode_vhlo.c).
  *
- * A file is foreign data. No list is longer than the bytes that are left, attributes and regions are nested to a limit,
- * and each attribute and type is read once, so memory and time are linear in the file's size. An error names a byte. */
+ * A file is foreign data. No list is longer than the bytes that are left. Attributes and regions are nested to a limit.
+ * Each attribute and type is read once. So memory and time are linear in the file's size. An error names a byte. */
 #ifndef TS_STABLEHLO_BYTECODE_H
 #define TS_STABLEHLO_BYTECODE_H
 
@@ -23,7 +23,7 @@ typedef enum bytecode_kind {
   BYTECODE_TENSOR,   /* `type` */
   BYTECODE_FUNCTION, /* `results` */
   BYTECODE_NONE,     /* no type */
-  BYTECODE_OTHER,    /* a token, tuple or buffer, which Tessera has no value of */
+  BYTECODE_OTHER,    /* a token, tuple or buffer: Tessera has no such values */
 } bytecode_kind;
 
 typedef struct bytecode_type {
@@ -72,7 +72,7 @@ struct bytecode {
   bytecode_bytes *properties, *resources;
   size_t property_count, resource_count;
   bytecode_bytes ir;
-  int depth; /* attributes and types around the one that is read */
+  int depth; /* attributes and types around the current entry */
 };
 
 /* True when a file begins as bytecode does. */
@@ -80,7 +80,7 @@ bool mlir_is_bytecode(const void *data, size_t size);
 /* Reads a file into the arena; strings and constants refer to the file. */
 ts_status mlir_read_bytecode(ts_arena *arena, const void *data, size_t size, mlir_module *out);
 
-/* ---- bytecode.c: what each part of a file consists of */
+/* ---- bytecode.c: the parts of a file */
 /* Finds the parts of a file: sets all but `arena`, `data`, `size`. */
 ts_status bytecode_open(bytecode *b);
 ts_status bytecode_error(const bytecode *b, const uint8_t *at, ts_code code, const char *format, ...)
@@ -106,7 +106,7 @@ ts_status bytecode_take(const bytecode *b, bytecode_bytes *from, uint64_t count,
 ts_status bytecode_section(const bytecode *b, bytecode_bytes *from, uint8_t *out_id, bytecode_bytes *out);
 /* A string of the table. */
 ts_status bytecode_string(const bytecode *b, bytecode_bytes *from, mlir_token *out);
-/* The object of an entry, which is read once. An entry that contains itself is an error. */
+/* The object of an entry. It is made once. An entry that contains itself is an error. */
 ts_status bytecode_make(bytecode *b, bytecode_entry *entry, const bytecode_maker *maker, const void **out);
 /* A token at a place in the file. */
 mlir_token bytecode_token(const bytecode *b, const uint8_t *at, mlir_token_kind kind, const char *text, size_t length);

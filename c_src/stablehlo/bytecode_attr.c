@@ -1,5 +1,5 @@
-/* Attributes of bytecode: those of MLIR itself ("builtin"), of VHLO, StableHLO and chlo. The codes are those of the
- * dialects. An attribute that no op here reads, as a location or a sharding, is a unit. */
+/* Attributes of bytecode, of the dialects builtin (MLIR itself), VHLO, StableHLO and chlo. The dialects define the
+ * codes. An attribute that no op here reads, as a location or a sharding, is a unit. */
 #include "stablehlo/bytecode.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* Names of properties. A file has the properties of an op as numbers of attributes, in the order of their names, so
- * this table says what each is. The names are those of the dialects' definitions. An op whose properties changed has a
- * row for each form: the reader takes the one that leaves no byte. */
+/* Names of properties. A file has the properties of an op as numbers of attributes, in the order of their names. The
+ * dialects define the names; this table repeats them. An op whose properties changed has a row for each form. The
+ * reader takes the form that leaves no byte. */
 #include "stablehlo/bytecode.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-/* Types of bytecode: those of MLIR itself ("builtin"), and of VHLO. The codes are those of the dialects. */
+/* Types of bytecode, of the dialects builtin (MLIR itself) and VHLO. The dialects define the codes. */
 #include "stablehlo/bytecode.h"
 
 #include <inttypes.h>
@@ -91,7 +91,7 @@ static ts_status tensor(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
   return TS_SUCCESS;
 }
 
-/* The types of arguments are those of the block's. */
+/* The block of the function has the types of the arguments. */
 static ts_status function(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
   size_t count;
   const bytecode_type *ignored;

@@ -24,7 +24,7 @@ typedef struct make_state {
   ts_arena arena; /* of the tree */
   mlir_module module;
   ts_graph *graph;
-  size_t made;            /* number of ops, which is limited: n functions that call each other twice make 2^n ops */
+  size_t made;            /* number of ops. It has a limit: n functions that call each other twice make 2^n ops. */
   size_t depth;           /* functions and regions around the op */
   size_t nesting;         /* regions of the graph around the op */
   const ts_shape *lifted; /* the shape that a scalar stands for, in a region that is made of whole tensors */
@@ -142,7 +142,7 @@ typedef struct make_window {
 } make_window;
 ts_status make_any_reduce(const make_call *m, const ts_dims *axes);
 ts_status make_any_window(const make_call *m, const make_window *window);
-/* What is around and between the elements of a window's operand is the initial value, and counts as an element does. */
+/* Puts the initial value around and between the elements of a window's operand. It counts as an element does. */
 ts_status make_pad_window(const make_call *m, ts_value_id init, const make_window *window, ts_value_id *x);
 
 /* ---- make_known.c */

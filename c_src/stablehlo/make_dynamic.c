@@ -1,5 +1,5 @@
-/* Ops whose shapes or positions are operands. Where these are known while the program is read, such an op becomes the
- * one that has them as attributes. The check of sizes in JAX's exports is here, too. */
+/* Ops whose shapes or positions are operands. Where these are known while the program is read, another op that has them
+ * as attributes is made instead. The check of sizes in JAX's exports is also here. */
 #include "stablehlo/make.h"
 
 #include "ir/syntax.h"
@@ -11,8 +11,8 @@
 #define MOST_KNOWN 5
 #define RESULT "" /* no attribute, but the sizes of the result */
 
-/* An op or the target of a custom call, and the op that is made in its place. Its operands are the first ones. Those
- * after them become the attributes `known`. */
+/* An op or the target of a custom call, and the op that is made instead. It has the first operands. The next operands
+ * become the attributes `known`. */
 typedef struct dynamic_row {
   const char *name, *made;
   size_t operands;
@@ -74,7 +74,7 @@ static ts_status set_shape(const make_call *m, const ts_dims *sizes, stand_in *o
   return TS_SUCCESS;
 }
 
-/* The op's own attributes, which may have the same names, come after those from operands. */
+/* Attributes that were operands come first: the op's own attributes may have the same names. */
 static ts_status set_known(const make_call *m, const dynamic_row *row, stand_in *out) {
   mlir_attr *attrs;
   size_t count = 0;
@@ -103,7 +103,7 @@ static ts_status make_row(const make_call *m, const dynamic_row *row, stand_in *
   return make_find(s->op.name)(&inner);
 }
 
-/* Makes the op in place of the one with that name. `s` is the op as it is written, and a region that it gets. */
+/* Makes the op that stands for the named one. `s` is the op as it is written, perhaps with another region. */
 static ts_status replace(const make_call *m, mlir_token name, stand_in *s) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (mlir_token_is(name, rows[i].name)) return make_row(m, &rows[i], s);

@@ -26,7 +26,7 @@ static ts_status bind_lifted(const make_call *m, const mlir_region *block, const
   return TS_SUCCESS;
 }
 
-/* A value of the scope around the region, which is a scalar in the text. */
+/* A value of the scope around the region. It is a scalar in the text. */
 static ts_status bind_captured(const make_call *m, mlir_token name, const ts_shape *shape, make_scope *scope) {
   make_value value;
   const bool is_part = memchr(name.text, '#', name.length);
@@ -111,8 +111,9 @@ static ts_status halve(fold *f, int32_t axis, ts_value_id *whole) {
   return TS_SUCCESS;
 }
 
-/* Windows of `size` elements, `dilation` apart, along one axis: those of 1, 2, 4, ... elements, and from these the
- * others. `sums` are of the elements so far, `f->values` of the next power of two. */
+/* Windows of `size` elements, `dilation` apart, along one axis. Windows of 1, 2, 4, ... elements are made first. The
+ * binary digits of `size` say which are combined. `sums` are of the elements so far, `f->values` of the next power of
+ * two. */
 static ts_status slide(fold *f, int32_t axis, int64_t size, int64_t dilation, ts_value_id *sums) {
   int64_t have = 0, length = shape_of(f)->dims[axis], step = 1;
   ts_value_id *powers = sums + f->count;

@@ -1,4 +1,4 @@
-/* Integers that are known while a program is read: sizes, and what ops compute from them. */
+/* Integers that are known while a program is read: sizes, and the results of ops on sizes. */
 #include "stablehlo/make.h"
 
 /* Ops behind a number. */
@@ -9,7 +9,7 @@ typedef struct known {
   int steps; /* ops around this one */
 } known;
 
-/* What ops read: at most three operands whose numbers are known. */
+/* Operands of an op, at most three, whose numbers are known. */
 typedef struct inputs {
   const ts_dims *x[3];
 } inputs;
@@ -25,7 +25,7 @@ static int64_t at(const ts_dims *x, int32_t i) { return x->dims[x->rank == 1 ? 0
 
 static uint64_t bits(int64_t x) { return (uint64_t)x; }
 
-/* Of two numbers; false when it has no such result here, as a division by zero. */
+/* Of two numbers. False where the result is not known, as of a division by zero. */
 static bool combine(ts_opcode code, int64_t x, int64_t y, int64_t *out) {
   const bool divides = y != 0 && (x != INT64_MIN || y != -1);
   *out = 0;
@@ -88,7 +88,7 @@ static int64_t limit(int64_t x, int64_t low, int64_t high) {
   return raised > high ? high : raised;
 }
 
-/* Elementwise ops, and those that keep the order. */
+/* Elementwise ops, and ops that keep the order of elements. */
 static bool compute(const ts_op *op, const inputs *in, ts_dims *out) {
   for (int32_t i = 0; i < out->rank; i++) {
     int64_t *to = &out->dims[i];
@@ -166,7 +166,7 @@ static ts_status evaluate(const known *k, const ts_value *value, ts_dims *out, b
   return TS_SUCCESS;
 }
 
-/* NULL when they are not known. What is found is kept. */
+/* NULL when they are not known. Known numbers are kept for the next question. */
 static ts_status find_known(const known *k, ts_value_id id, const ts_dims **out) {
   make_state *r = k->m->r;
   const ts_value value = *ts_graph_value(r->graph, id);

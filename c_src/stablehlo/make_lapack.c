@@ -1,6 +1,6 @@
 /* Custom calls to LAPACK, as JAX's exports for CPUs have them. Cholesky factors, triangular systems, singular values
  * and eigenvalues are ops of the graph. getrf packs the factors of `lu` into one matrix. Householder's reflections
- * (geqrf, orgqr) are loops. What a routine leaves undefined is the operand or 0. */
+ * (geqrf, orgqr) are loops. Results that a routine leaves undefined are the operand or 0. */
 #include "stablehlo/make.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ static ts_status triangle(const make_call *m, const ts_shape *shape, ts_opcode c
   return make_binary(m, code, row, column, out);
 }
 
-/* x where the test holds, else y, which is broadcast. */
+/* x where the test holds, else y. Both are broadcast. */
 static ts_status choose(const make_call *m, ts_value_id test, ts_value_id x, ts_value_id y, ts_value_id *out) {
   const ts_shape shape = shape_of(m, test);
   TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, x, &shape, &x));
@@ -115,7 +115,7 @@ static ts_shape batch_of(const make_call *m, ts_value_id matrices) {
   return shape;
 }
 
-/* The result that says what failed, where nothing does. */
+/* The result `info` of a routine that cannot fail: 0. */
 static ts_status no_info(const make_call *m, size_t result) {
   const ts_shape batch = batch_of(m, m->operands[0].id);
   ts_value_id id;
@@ -266,7 +266,7 @@ static ts_status take_at(const make_call *m, ts_value_id x, int32_t axis, ts_val
 
 /* ---- getrf */
 
-/* What stands at each place, and the row that each step exchanged, from 1 on. */
+/* The row at each place, and the row that each step exchanged, from 1 on. */
 enum { PLACES = 1, EXCHANGED, WANTED };
 
 /* Step k finds the row that belongs to place k, and exchanges it with the row at place k. */

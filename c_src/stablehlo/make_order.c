@@ -43,7 +43,7 @@ static ts_status ask(const network *n, const ts_value_id *x, const ts_value_id *
   return TS_SUCCESS;
 }
 
-/* x before y: what the comparator says, else the lesser position; what is not there is last. */
+/* x before y: by the comparator, else by the position. Elements that are not there come last. */
 static ts_status precedes(const network *n, const ts_value_id *x, const ts_value_id *y, ts_value_id *out) {
   const size_t last = n->count - 1;
   ts_value_id before, after, lesser, equal, end, is_end, other_end;

@@ -88,7 +88,7 @@ static ts_status lgamma_op(const make_call *m) {
   ts_value_id x, y, part, sine, low, infinite, test;
   TS_TRY(begin(m, &x));
   TS_TRY(approximate(m, x, &a));
-  /* (z + 1/2 - t / log t) log t, which does not overflow before the result does */
+  /* (z + 1/2 - t / log t) log t: it does not overflow before the result does. */
   TS_TRY(make_binary(m, TS_OP_DIVIDE, a.t, a.log_t, &part));
   TS_TRY(with(m, TS_OP_ADD, a.z, 0.5, &y));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, part, &y));
@@ -96,7 +96,7 @@ static ts_status lgamma_op(const make_call *m) {
   TS_TRY(make_unary(m, TS_OP_LOG, a.sum, &part));
   TS_TRY(with(m, TS_OP_ADD, part, 0.5 * log(2 * M_PI), &part));
   TS_TRY(make_binary(m, TS_OP_ADD, y, part, &y));
-  /* below 1/2: log(pi / |sin(pi x)|) - y, which is infinite at integers */
+  /* Below 1/2: log(pi / |sin(pi x)|) - y. This is infinite at integers. */
   TS_TRY(log_sine(m, x, &sine));
   TS_TRY(make_number(m, x, log(M_PI), &low));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, low, sine, &low));
@@ -121,7 +121,7 @@ static ts_status digamma(const make_call *m) {
   TS_TRY(make_number(m, x, 7, &part));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, part, a.t, &part));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, part, &y));
-  /* below 1/2: y - pi cot(pi x), with x by its distance to the nearest integer */
+  /* Below 1/2: y - pi cot(pi x), with x by its distance to the nearest integer. */
   TS_TRY(with(m, TS_OP_ADD, x, 0.5, &rest));
   TS_TRY(make_unary(m, TS_OP_FLOOR, rest, &rest));
   TS_TRY(make_unary(m, TS_OP_ABS, rest, &rest));

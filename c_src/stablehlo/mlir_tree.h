@@ -21,7 +21,7 @@ enum { MLIR_ANY_SIZE = -1 };
 
 /* Whether all sizes are known. */
 bool mlir_shape_is_known(const ts_shape *shape);
-/* Whether a shape is one that a type allows. */
+/* Whether a type allows a shape. */
 bool mlir_shape_admits(const ts_shape *type, const ts_shape *shape);
 /* ts_shape_check, where sizes may be not known. */
 ts_status mlir_shape_check(const ts_shape *shape, ts_dtype type);
@@ -104,7 +104,7 @@ ts_status mlir_attr_int(const mlir_attr *attr, int64_t *out);
 ts_status mlir_attr_ints(const mlir_attr *attr, ts_dims *out);
 /* Checks that a dense constant of bytes has as many as its type needs. */
 ts_status mlir_check_bytes(const mlir_attr *attr);
-/* True when a dense constant has one element, or is written as one that is repeated. */
+/* True when a dense constant has one element, or is written as one element for all. */
 bool mlir_dense_is_splat(const mlir_attr *attr);
 /* A dense constant's elements, `type.dtype` each, or its one element. `out` has room for them. */
 ts_status mlir_dense_read(const mlir_attr *attr, void *out);

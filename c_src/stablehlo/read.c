@@ -184,7 +184,7 @@ ts_status make_inline(const make_call *m, mlir_token callee) {
   return status;
 }
 
-/* A given type must be one that the module allows. */
+/* The module must allow a given type. */
 static ts_status check_given(const make_state *r, const mlir_func *func, size_t i) {
   const mlir_type *type = &func->body.param_types.data[i];
   if (!r->given) return TS_SUCCESS;

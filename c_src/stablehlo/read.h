@@ -13,12 +13,12 @@
  * with "ML\xefR". The code of the error is TS_UNIMPLEMENTED for parts of StableHLO that Tessera cannot do. */
 ts_status ts_stablehlo_read(const char *text, size_t length, ts_graph **out);
 
-/* The same for a program whose sizes are symbols ("tensor<?x8xf32>"): those of the arguments are given, and all others
+/* The same for a program whose sizes are symbols ("tensor<?x8xf32>"): the arguments' sizes are given, and all others
  * follow. A check of sizes that fails is an error with the module's own text. Without given types `*out` is NULL after
  * success if there are symbols. */
 ts_status ts_stablehlo_read_for(const char *text, size_t length, const ts_types *given, ts_graph **out);
 
-/* What a module says of parameters and results that their types in the graph do not. */
+/* Properties of parameters and results that their types in the graph lack. */
 enum {
   TS_STABLEHLO_BOOL = 1,   /* i1: u8 in the graph, 0 or 1 */
   TS_STABLEHLO_DONATED = 2 /* the memory of the parameter may become a result's */

@@ -20,8 +20,8 @@
 -opaque program() :: tessera_nif:builder() | {symbolic, binary()}.
 
 %% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
-%% A program may have symbols for sizes, as `jax.export.symbolic_shape' makes them. Then a call with new shapes makes a program, and later calls with
-%% these shapes use it. The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
+%% A program may have symbols for sizes, as of `jax.export.symbolic_shape'. Then a call with new shapes makes a program, and later calls with
+%% equal shapes use it. The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
 %% Tessera cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
 function(Text) ->
@@ -45,13 +45,13 @@ program(Text) ->
         Program -> Program
     end.
 
-%% @private The types of the results for arguments of these types.
+%% @private The types of the results for arguments of the given types.
 -spec result_types(program(), [type_and_shape()]) -> [type_and_shape()].
 result_types(Program, Types) ->
     {_, {list, Results}, _} = tessera_trace:trace(fun(Values) -> inlined(Program, Values) end, Types, []),
     [{Type, Shape} || [Type | Shape] <- Results].
 
-%% @private The results of the program for these values of the program that is built.
+%% @private Puts the program into the one that is built. Its arguments are the given values.
 -spec inline(tessera_nif:builder(), program(), [tessera:tensor()]) -> [tessera:tensor()].
 inline(Builder, Program, Values) ->
     tessera_error:check(stablehlo, Values, tessera_nif:inline_program(Builder, sized(Program, Values), Values)).
@@ -65,7 +65,7 @@ call(Program, Arguments) ->
 inlined(Program, Tensors) ->
     inline(tessera_trace:current(), Program, [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors]).
 
-%% The program for the shapes of these arguments.
+%% The program for the shapes of the arguments.
 sized({symbolic, Text}, Tensors) ->
     Types = [{tessera_operand:type_of(Tensor), tessera_operand:shape_of(Tensor)} || Tensor <- Tensors],
     tessera_error:check(stablehlo, Tensors, tessera_nif:read_stablehlo(Text, Types));

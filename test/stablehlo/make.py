@@ -1,9 +1,9 @@
 # Makes the files of this folder: programs that jax.export writes as StableHLO, and archives with arguments and the results that XLA
 # computes. tessera_stablehlo_tests reads them. Locations are kept in two of them. Each text is there as bytecode, too: as a portable
 # artifact (.vhlo), of another version of StableHLO for each program, and as bytecode of StableHLO itself (.bc). "make.py bytecode" makes
-# these of the texts that are there, and "make.py symbolic" the folder symbolic/: programs whose batch has any size, with arguments and
+# bytecode of the texts in this folder, and "make.py symbolic" the folder symbolic/: programs whose batch has any size, with arguments and
 # results at several sizes. "make.py linalg" makes the folder linalg/: programs that call LAPACK, as artifacts. Vectors of eigh and svd have
-# any sign, so these programs return what has none.
+# any sign, so these programs return results that do not depend on it.
 import os
 import re
 import sys
@@ -252,7 +252,7 @@ def without_locations(text):
 VERSIONS = ["1.17.0", "1.15.0", "1.13.0", "1.10.0", "1.9.0", "1.8.0", "1.5.0", "1.1.0", "1.0.0"]
 
 
-# An artifact of the version, or of the next newer one that has all that the program uses.
+# An artifact of the version, or of the next newer version that has all ops of the program.
 def portable(text, index):
     for version in VERSIONS[index::-1]:
         try:
