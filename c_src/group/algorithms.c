@@ -13,7 +13,7 @@ static transfer new_transfer(const ts_visit *v) {
 
 static bool is_wanted(const ts_visit *v, int32_t from) { return v->from < 0 || v->from == from; }
 
-/* Which members of the group can be on the rank that is asked for. */
+/* The members of the group that can be on the wanted rank. */
 static void members_from(const ts_visit *v, int32_t out[2]) {
   int32_t block = v->spread->block, size = v->collective->size;
   bool is_block = v->from >= 0 && block > 0;
@@ -42,7 +42,7 @@ static void find_one(const ts_visit *v, int32_t from, transfer *t) {
   if (is_wanted(v, from)) v->found(v->context, t);
 }
 
-/* Those of some ranks that are asked for. */
+/* The ranks [ranks[0], ranks[1]), or only the wanted one if it is among them. */
 static void ranks_from(const ts_visit *v, const int32_t ranks[2], int32_t out[2]) {
   bool is_one = v->from >= 0, is_in = v->from >= ranks[0] && v->from < ranks[1];
   out[0] = is_one ? v->from : ranks[0];
@@ -92,11 +92,11 @@ static void find_terms(const ts_visit *v, const int32_t ranks[2], transfer *t) {
  *
  *          a          b          c          d          e
  * before   A          B          C          D          E
- * 1        A B C D E  A B C D E  A B C D E  A B C D E  A B C D E      of an all_gather
+ * 1        A B C D E  A B C D E  A B C D E  A B C D E  A B C D E      (an all_gather)
  *
  * Each part is sent to the ranks that need it, once to each.
- * Exchanges 1. A rank sends N (R - 1) of an all_gather, N (R - 1) / R of an all_to_all, N of a permute; the root of a
- * broadcast N (R - 1). */
+ * Exchanges 1. In an all_gather a rank sends N (R - 1), in an all_to_all N (R - 1) / R, in a permute N. The root of a
+ * broadcast sends N (R - 1). */
 static void find_moves(const ts_visit *v, int32_t round) {
   const ts_collective *c = v->collective;
   int32_t own = ts_collective_own(c, v->partition), members[2];
@@ -187,12 +187,12 @@ static void find_shares(const ts_visit *v, int32_t round) {
  * one, round 2 moves partial sums of the wider type.
  */
 
-/* Which rank of a host has a share. */
+/* The rank of a host that adds a share, by its index in the spread. */
 static int32_t holder_of(const ts_spread *s, int32_t host, int32_t share) {
   return host * s->per_host + share % ts_spread_on_host(s, host);
 }
 
-/* Bytes [t->first, t->last) become what one host adds of them. */
+/* Cuts the bytes [t->first, t->last) down to the share of one host. */
 static void cut_for_host(const ts_visit *v, int32_t host, transfer *t) {
   int64_t of[2] = {t->first, t->last}, out[2];
   cut(ts_collective_element_size(v->collective, v->operand), of, (int32_t[]){host, v->spread->hosts}, out);
@@ -249,7 +249,7 @@ static void find_by_hosts(const ts_visit *v, int32_t round) {
     for (int32_t share = v->to % s->per_host; share < s->per_host; share += here) find_share_of_hosts(v, round, share);
 }
 
-/* Whether a rank has a share; its bytes of partial sums. */
+/* The bytes of a rank's partial sums of a share: 0 if another rank of its host adds the share. */
 static int64_t partial_share(const ts_collective *c, const ts_spread *s, const int32_t rank_and_share[2],
                              uint32_t operand, int64_t *out_first) {
   ts_visit v = {.collective = c, .spread = s, .operand = operand};
@@ -257,7 +257,7 @@ static int64_t partial_share(const ts_collective *c, const ts_spread *s, const i
   set_share(&v, rank_and_share[1], s->per_host, &t);
   *out_first = t.first;
   if (holder_of(s, rank_and_share[0] / s->per_host, rank_and_share[1]) != rank_and_share[0]) return 0;
-  return (t.last - t.first) / ts_collective_element_size(c, operand) * ts_collective_partial_size(c, operand);
+  return ts_collective_partial_bytes(c, operand, t.last - t.first);
 }
 
 /* The bytes of the shares before `last`. */

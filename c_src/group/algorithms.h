@@ -12,12 +12,12 @@
 
 enum { TS_MAX_ROUNDS = 4 };
 
-/* What the transfers of a round are, and what becomes of them. */
+/* The kind of bytes that a round transfers, and their use. */
 typedef enum ts_round {
-  TS_ROUND_MOVE,    /* parts of operands: they become parts of results */
-  TS_ROUND_SUM,     /* terms, which become results; after TS_ROUND_PARTIAL the partial sums of that round */
-  TS_ROUND_PARTIAL, /* terms, whose sums stay partial until the next round */
-  TS_ROUND_SPREAD,  /* bytes of results, for the same place in the results of another rank */
+  TS_ROUND_MOVE,    /* Parts of operands: they become parts of results. */
+  TS_ROUND_SUM,     /* Terms, or the partial sums of a TS_ROUND_PARTIAL before: they become results. */
+  TS_ROUND_PARTIAL, /* Terms: their sums stay partial until the next round. */
+  TS_ROUND_SPREAD,  /* Bytes of results: another rank puts them at the same place of its results. */
 } ts_round;
 
 /* Bytes [first, last) of a part of an operand, between two ranks or on one. In a sum they are the terms of `count`
@@ -28,13 +28,13 @@ typedef struct ts_transfer {
   int32_t partition;     /* the receiver; where all members get equal bytes, one member on `to` stands for the others */
   int32_t member, count; /* members of the group, on `from` */
   int32_t term, terms;   /* index of this term and number of terms; the last term completes the sum */
-  int32_t piece;         /* share that a partial sum belongs to */
+  int32_t piece;         /* number of the share of a partial sum */
   bool is_partial;       /* combined, not rounded yet */
   ts_move part;
   int64_t first, last;
 } ts_transfer;
 
-/* The question for the transfers of one operand, to one rank of a group, or to one of its partitions. */
+/* Asks for the transfers of one operand to one rank of a group, or to one partition of that rank. */
 typedef struct ts_visit {
   const ts_collective *collective;
   const ts_spread *spread;
@@ -49,7 +49,8 @@ typedef struct ts_algorithm {
   const char *name;
   int32_t rounds;
   ts_round round[TS_MAX_ROUNDS];
-  /* Finds the transfers of a round. Both ends of a block order its bytes as this function finds the transfers. */
+  /* Finds the transfers of a round, in the order of their bytes in a block: the sender and the receiver find the same
+   * order. */
   void (*find)(const ts_visit *v, int32_t round);
 } ts_algorithm;
 
@@ -66,7 +67,7 @@ extern const ts_algorithm ts_algorithms[TS_ALGORITHM_COUNT];
 
 /* Bytes of the partial sums that a rank keeps between two rounds, of one operand of one group. */
 int64_t ts_algorithm_partial_bytes(const ts_collective *c, const ts_spread *s, uint32_t operand, int32_t rank);
-/* Where those of its share `piece` begin, and the byte of the operand at which that share begins. */
+/* The begin of the share t->piece in the partial sums of t->from; *out_first: its begin in the operand. */
 int64_t ts_algorithm_partial_at(const ts_collective *c, const ts_spread *s, const ts_transfer *t, int64_t *out_first);
 
 static inline int64_t ts_collective_element_size(const ts_collective *c, uint32_t operand) {
@@ -74,6 +75,10 @@ static inline int64_t ts_collective_element_size(const ts_collective *c, uint32_
 }
 static inline int64_t ts_collective_partial_size(const ts_collective *c, uint32_t operand) {
   return ts_reduction_partial_size(c->code, c->types[operand]->dtype);
+}
+/* Bytes of the partial sums of a part of an operand that has `bytes` bytes. */
+static inline int64_t ts_collective_partial_bytes(const ts_collective *c, uint32_t operand, int64_t bytes) {
+  return bytes / ts_collective_element_size(c, operand) * ts_collective_partial_size(c, operand);
 }
 static inline int64_t ts_collective_operand_bytes(const ts_collective *c, uint32_t operand) {
   return ts_shape_elements(&c->types[operand]->shape) * ts_collective_element_size(c, operand);

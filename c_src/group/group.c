@@ -16,14 +16,13 @@ struct ts_group {
   const ts_executable *exe;
   int32_t first, count; /* partitions here */
   bool succeeded;       /* its results were handed out */
-  int32_t begun;        /* those whose execution has begun */
+  int32_t begun;        /* partitions with a begun execution */
   ts_ranks *ranks;      /* NULL: all partitions are here */
   const ts_parallel *parallel;
   const ts_run_control *control;
   void (*ready)(void *context);
   void *context;
-  _Atomic int32_t missing; /* partitions that wait, less the partitions that came back: 0 when all have, or none is
-                            * left */
+  _Atomic int32_t missing; /* partitions that wait, less the partitions that came back: 0 when all are back */
   ts_buffer **args;        /* of all partitions, with coordinates */
   void *const **base;      /* of all partitions, while a collective uses it */
   struct part {

@@ -24,14 +24,14 @@ struct ts_ranks {
   int64_t timeout_ns, meet_ns;
   ts_phase phase;
   ts_status failure; /* of this rank, while the others are told */
-  bool over;         /* all ranks know that the run has ended, or cannot be told */
+  bool over;         /* all ranks know that the run has ended, or nothing can tell them */
   ts_pool *pool;
-  ts_shares shares;         /* of the collective that is on its way */
-  int32_t round;            /* of it */
-  char *partial;            /* its partial sums, from round to round */
-  char *block;              /* sent, then received */
-  int64_t block_bytes;      /* of it */
-  ts_carrier_block *blocks; /* the exchange's lists */
+  ts_shares shares; /* of the present collective */
+  int32_t round;    /* the present one */
+  char *partial;    /* partial sums, from round to round */
+  char *block;      /* of all blocks: first those to send, then those to receive */
+  int64_t block_bytes;
+  ts_carrier_block *blocks; /* the exchange's two lists */
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value) {

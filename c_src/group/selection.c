@@ -1,4 +1,4 @@
-/* Which algorithm a collective takes. Each threshold stands with the measurement behind it. */
+/* The choice of a collective's algorithm. Each threshold is explained by a measurement. */
 #include "group/algorithms.h"
 
 /* Up to here, for all operands and results together, each rank adds everything: a second exchange takes longer. On 4
@@ -6,8 +6,8 @@
  * take up to 87 us), two of a quarter of that take 55 us (169 us). */
 enum { SHORT_BYTES = 16 << 10 };
 
-/* All members' operands and results together. With `everywhere` a rank gets half of these bytes; with `shares` less
- * than SHORT_BYTES. At 1 GB/s this limit is 2 ms. 256 members, the most that the first threshold was ever used with,
+/* All members' operands and results together. By `everywhere` a rank gets half of them, by `shares` less than
+ * SHORT_BYTES. At 1 GB/s this limit is 2 ms. 256 members, the most that the first threshold was ever used with,
  * stay below it. No more than 72 processes have exchanged in a test. */
 enum { SHORT_BYTES_OF_ALL = 4 << 20 };
 

@@ -80,14 +80,14 @@ void ts_shares_close(ts_shares *s) {
 typedef struct walk {
   const ts_shares *s;
   const ts_shares_round *round;
-  const ts_spread *spread; /* the spread of the found transfer's group */
-  int64_t *bytes;          /* counts by rank of origin */
-  char **packed;           /* the block for rank `to` */
-  const char **given;      /* the blocks of the other ranks */
-  ts_term *terms;          /* the sum's terms that were found */
-  char **outs;             /* results of this rank's members that get the same bytes */
-  int32_t count;           /* number of these results */
-  transfer own;            /* this rank's own transfer in the sum */
+  const ts_spread *spread; /* of the found transfer's group */
+  int64_t *bytes;          /* counted so far: for one rank, or from each */
+  char **packed;           /* the end of the block for one rank */
+  const char **given;      /* the blocks of the other ranks, from their unread bytes on */
+  ts_term *terms;          /* of a sum, as far as found */
+  char **outs;             /* `count` results of this rank's members, which get the same bytes */
+  int32_t count;
+  transfer own; /* this rank's term of the sum */
 } walk;
 
 typedef void (*found_fn)(void *context, const transfer *t);
@@ -110,8 +110,8 @@ static void find_for(walk *w, ts_visit *v, int32_t partition) {
   s->algorithm->find(v, w->round->round);
 }
 
-/* Finds what a rank gets in a round: from all ranks, its own too, or only from this rank. The order is the same on all
- * ranks. Where all members get the same, a group is visited with its first member on the rank. */
+/* Finds the transfers to a rank in a round: from all ranks, itself included, or only from this rank. The order is the
+ * same on all ranks. Where all members get the same, a group is visited with its first member on the rank. */
 static void find_all(walk *w, int32_t rank, bool from_here, found_fn found) {
   const ts_collective *c = w->s->collective;
   int32_t first = rank * partitions_each(w->s), last = first + partitions_each(w->s);
@@ -125,8 +125,7 @@ static void find_all(walk *w, int32_t rank, bool from_here, found_fn found) {
 static int64_t transfer_bytes(const walk *w, const transfer *t) {
   const ts_collective *c = w->s->collective;
   int64_t bytes = t->last - t->first;
-  if (!t->is_partial) return bytes;
-  return bytes / ts_collective_element_size(c, t->operand) * ts_collective_partial_size(c, t->operand);
+  return t->is_partial ? ts_collective_partial_bytes(c, t->operand, bytes) : bytes;
 }
 
 static void count_one(void *context, const transfer *t) {
@@ -151,6 +150,11 @@ void ts_shares_count(const ts_shares *s, int32_t round, int64_t *send, int64_t *
   }
 }
 
+/* The partition that is a member of the visited group. */
+static int32_t partition_of(const walk *w, int32_t member) {
+  return ts_spread_members(w->s->collective, w->spread->number)[member];
+}
+
 static ts_term array_term(const void *context, int32_t m) { return ((const walk *)context)->terms[m]; }
 
 static char *array_out(const void *context, int32_t i) { return ((const walk *)context)->outs[i]; }
@@ -164,8 +168,8 @@ typedef struct own_block {
 
 static ts_term operand_term(const void *context, int32_t m) {
   const own_block *b = context;
-  const uint16_t *group = ts_spread_members(b->w->s->collective, b->w->spread->number);
-  return (ts_term){ts_collective_operand(b->w->round->memory, group[b->t->member + m], b->t->operand), 0, false};
+  return (ts_term){ts_collective_operand(b->w->round->memory, partition_of(b->w, b->t->member + m), b->t->operand), 0,
+                   false};
 }
 
 static char *block_out(const void *context, int32_t i) {
@@ -190,10 +194,10 @@ static void combine_block(const walk *w, const transfer *t, const int64_t range[
 static ts_round round_of(const walk *w) { return w->s->algorithm->round[w->round->round]; }
 
 /* The bytes of partial sums that this rank has from the round before. */
-static const char *own_partial(const walk *w, const transfer *t) {
+static char *own_partial(const walk *w, const transfer *t) {
   const ts_collective *c = w->s->collective;
   int64_t first, at = ts_algorithm_partial_at(c, w->spread, t, &first);
-  at += (t->first - first) / ts_collective_element_size(c, t->operand) * ts_collective_partial_size(c, t->operand);
+  at += ts_collective_partial_bytes(c, t->operand, t->first - first);
   return w->round->partial + w->s->partial_at[partial_index(w->s, t->operand, w->spread)] + at;
 }
 
@@ -203,9 +207,9 @@ static bool sums_partials(const walk *w) {
 
 static void pack_part(const walk *w, const transfer *t) {
   const ts_collective_memory *m = w->round->memory;
-  int32_t member = ts_spread_members(w->s->collective, w->spread->number)[t->member];
-  const char *from = round_of(w) == TS_ROUND_SPREAD ? ts_collective_result(m, member, t->operand)
-                                                    : ts_collective_operand(m, member, t->operand);
+  int32_t partition = partition_of(w, t->member);
+  const char *from = round_of(w) == TS_ROUND_SPREAD ? ts_collective_result(m, partition, t->operand)
+                                                    : ts_collective_operand(m, partition, t->operand);
   ts_move pack = ts_move_pack(&t->part);
   ts_move_copy(&pack, *w->packed - t->first, from, t->first, t->last);
 }
@@ -255,10 +259,13 @@ static void set_outs(walk *w, const transfer *t) {
   }
 }
 
+static const char *own_operand(const walk *w, const transfer *t) {
+  return ts_collective_operand(w->round->memory, partition_of(w, t->member), t->operand);
+}
+
 static void move_one(walk *w, const transfer *t) {
   const char *block = take_block(w, t);
-  int32_t member = ts_spread_members(w->s->collective, w->spread->number)[t->member];
-  const char *from = block ? block : ts_collective_operand(w->round->memory, member, t->operand);
+  const char *from = block ? block : own_operand(w, t);
   ts_move move = block ? ts_move_unpack(&t->part) : t->part;
   set_outs(w, t);
   for (int32_t i = 0; i < w->count; i++) ts_move_copy(&move, w->outs[i], from, t->first, t->last);
@@ -280,11 +287,8 @@ static void sum_blocks(walk *w, const transfer *t, ts_sum *sum) {
   }
 }
 
-/* Where this rank's own term is. */
 static const char *own_term(const walk *w, const transfer *t) {
-  if (sums_partials(w)) return own_partial(w, t);
-  return ts_collective_operand(w->round->memory, ts_spread_members(w->s->collective, w->spread->number)[t->member],
-                               t->operand);
+  return sums_partials(w) ? own_partial(w, t) : own_operand(w, t);
 }
 
 /* The results of a sum, or the memory of its partial sums. */
@@ -295,7 +299,7 @@ static void set_sum_outs(walk *w, const transfer *t) {
     return;
   }
   here.from = t->to;
-  w->outs[0] = (char *)(uintptr_t)own_partial(w, &here);
+  w->outs[0] = own_partial(w, &here);
   w->count = 1;
 }
 

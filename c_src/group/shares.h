@@ -1,6 +1,6 @@
-/* What a rank does in the rounds of a collective: which blocks it sends and gets, how it packs them, and how it makes
- * results of them. The algorithm (group/algorithms.h) says it; this is its engine. All ranks compute the same lists
- * from the collective, the number of ranks and their hosts, so blocks need no description. Memory is the caller's. */
+/* Carries out the rounds of a collective on a rank: lists the blocks that the rank sends and gets, packs them, and
+ * makes results of them. The algorithm (group/algorithms.h) lists the transfers. All ranks compute the same lists from
+ * the collective, the number of ranks and their hosts, so blocks need no description. Memory is the caller's. */
 #ifndef TS_GROUP_SHARES_H
 #define TS_GROUP_SHARES_H
 

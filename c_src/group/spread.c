@@ -13,8 +13,8 @@ static ts_status allocate(const ts_collective *c, ts_spread *out) {
   return TS_SUCCESS;
 }
 
-/* Partitions of a rank follow each other, but its members of a group need not: so each member looks for its rank among
- * those that were found last to first. It is the last one nearly always. */
+/* A rank's partitions follow each other, but its members of a group need not. So each member looks for its rank among
+ * the ranks found so far, the last one first: nearly always it is the last one. */
 static int32_t find_rank(const ts_spread *s, int32_t rank) {
   int32_t k = s->count;
   while (k-- > 0)
@@ -39,10 +39,22 @@ static void list_ranks(const ts_collective *c, int32_t ranks, ts_spread *s) {
   }
 }
 
-static int32_t find_block(const ts_collective *c, const ts_spread *s) {
+/* ---- blocks of members ---- */
+
+static bool is_power_of_two(int32_t n) { return (n & (n - 1)) == 0; }
+
+/* Members of the first rank. */
+static int32_t first_block(const ts_collective *c, int32_t number, int32_t ranks) {
+  const uint16_t *members = ts_spread_members(c, number);
   int32_t block = 1;
-  while (block < c->size && s->holder[block] == 0) block++;
-  if (block == c->size || (block & (block - 1)) != 0) return 0;
+  while (block < c->size && ts_spread_rank_of(c, ranks, members[block]) == ts_spread_rank_of(c, ranks, members[0]))
+    block++;
+  return block;
+}
+
+static int32_t find_block(const ts_collective *c, int32_t ranks, const ts_spread *s) {
+  int32_t block = first_block(c, s->number, ranks);
+  if (block == c->size || !is_power_of_two(block)) return 0;
   for (int32_t m = 0; m < c->size; m++)
     if (s->holder[m] != m / block) return 0;
   return block;
@@ -59,17 +71,6 @@ static int32_t host_of_block(const ts_collective *c, int32_t number, int32_t ran
     if (ts_spread_rank_of(c, ranks, members[m]) != rank) return -1;
   if (range[0] > 0 && ts_spread_rank_of(c, ranks, members[range[0] - 1]) >= rank) return -1; /* ranks ascend */
   return hosts[rank];
-}
-
-static bool is_power_of_two(int32_t n) { return n > 0 && (n & (n - 1)) == 0; }
-
-/* Members of the first rank. */
-static int32_t first_block(const ts_collective *c, int32_t number, int32_t ranks) {
-  const uint16_t *members = ts_spread_members(c, number);
-  int32_t block = 1;
-  while (block < c->size && ts_spread_rank_of(c, ranks, members[block]) == ts_spread_rank_of(c, ranks, members[0]))
-    block++;
-  return block;
 }
 
 int32_t ts_spread_per_host(const ts_collective *c, int32_t number, int32_t ranks, const int32_t *hosts) {
@@ -92,7 +93,7 @@ ts_status ts_spread_init(const ts_collective *c, int32_t number, int32_t ranks, 
   *out = (ts_spread){.number = number};
   TS_TRY(allocate(c, out));
   list_ranks(c, ranks, out);
-  out->block = find_block(c, out);
+  out->block = find_block(c, ranks, out);
   out->per_host = ts_spread_per_host(c, number, ranks, hosts);
   out->hosts = out->per_host > 0 ? (out->count + out->per_host - 1) / out->per_host : 0;
   return TS_SUCCESS;

@@ -6,14 +6,14 @@
 #include "exec/step_collective.h"
 
 typedef struct ts_spread {
-  int32_t number;  /* number of the group: its members begin at number * size in the list of all members */
-  int32_t count;   /* number of ranks that have members */
-  int32_t *ranks;  /* these ranks, in the order of their first members */
-  int32_t *first;  /* index of the first member on each of them */
+  int32_t number;  /* of the group: its members begin at number * size in the list of all members */
+  int32_t count;   /* number of ranks with members */
+  int32_t *ranks;  /* their numbers, in the order of their first members */
+  int32_t *first;  /* index of the first member on each rank */
   int32_t *holder; /* for each member, the index in `ranks` of its rank */
   int32_t own;     /* index in `ranks` of this process */
-  /* Members of a rank, if each rank holds an aligned subtree of the tree over the members: the terms of such a block
-   * may be combined before any other. A power of two; the last block may have fewer. Else 0. */
+  /* Members of a rank, if each rank holds an aligned subtree of the tree over the members: then a rank may combine the
+   * terms of its members first. A power of two; the last rank may have fewer members. Else 0. */
   int32_t block;
   /* Ranks of a host, if each host also holds an aligned subtree; the last one may have fewer ranks. Else 0. */
   int32_t per_host;
