@@ -428,6 +428,7 @@ TEST_SUPPORT_SRC := \
   test/c/random_graph.c \
   test/c/random_move.c \
   test/c/random_reduce.c \
+  test/c/rank_job.c \
   test/c/routine_check.c \
   test/c/shard_run.c \
   test/c/tensors.c
@@ -473,6 +474,7 @@ C_TESTS := \
   test_llvm_exit \
   test_linalg \
   test_lower \
+  test_many_ranks \
   test_matrix_classes \
   test_partitions \
   test_pass \
@@ -528,12 +530,13 @@ TSAN_TESTS := \
   test_jit \
   test_jit_disk \
   test_linalg \
+  test_many_ranks \
   test_ranks \
   test_sort \
   test_tensor
 
 # Of these the ones that .ci/run has time for: threads that wait for each other, not those that share work.
-TSAN_FEW := test_device test_platform test_plugin test_exec test_cancel test_pool test_prepared test_group test_jit test_ranks test_tensor
+TSAN_FEW := test_device test_platform test_plugin test_exec test_cancel test_pool test_prepared test_group test_jit test_many_ranks test_ranks test_tensor
 
 # Tests of a few seconds for `make check`.
 CHECK_C := test_base test_graph test_text test_infer test_pass test_ref test_exec test_lower test_shard

@@ -1,20 +1,16 @@
 /* Groups of several ranks: as many groups of this process, with a carrier that copies. A mesh of 8 gives the same bits
  * with any number of ranks; failures of one rank reach all; nothing hangs or leaks. */
-#include "base/system.h"
 #include "comm/mpi.h"
-#include "group/group.h"
-#include "group/shares.h"
 #include "kernel/ref/ref.h"
 #include "random_graph.h"
-#include "shard_run.h"
+#include "rank_job.h"
 #include "tensors.h"
 #include "testing.h"
 #include "tool/compare.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
-enum { RANKS = 8, MOST_RANKS = 4096 };
+enum { RANKS = 8 };
 
 /* ---- the carrier ---- */
 
@@ -34,196 +30,6 @@ START_TEST(parts_shrink_with_pairs)
     }
 }
 END_TEST
-
-/* An exchange of a run: it is complete when all ranks have posted. */
-typedef struct network {
-  pthread_mutex_t lock;
-  int32_t ranks, lost; /* lost: the rank whose next exchange is dropped; -1 */
-  int32_t waiting;     /* exchanges that were posted */
-  ts_exchange *posted[MOST_RANKS];
-  ts_carrier_header headers[MOST_RANKS];
-  ts_carrier carriers[MOST_RANKS];
-  int32_t hosts[MOST_RANKS];
-  int64_t exchanges, blocks, bytes, bytes_between_hosts;
-  bool broken;
-} network;
-
-static const ts_carrier_block *find_block(const ts_exchange *x, int32_t to) {
-  int32_t low = 0, high = x->send_count;
-  while (low < high) {
-    int32_t middle = (low + high) / 2;
-    if (x->sends[middle].rank < to)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < x->send_count && x->sends[low].rank == to ? &x->sends[low] : NULL;
-}
-
-/* Copies the blocks that one rank gets. */
-static void deliver(network *n, ts_exchange *const *all, int32_t to) {
-  const ts_exchange *x = all[to];
-  for (int32_t i = 0; i < x->receive_count; i++) {
-    const ts_carrier_block *b = &x->receives[i], *sent = find_block(all[b->rank], to);
-    ck_assert(b->bytes > 0 && b->rank != to && (i == 0 || b->rank > b[-1].rank));
-    ck_assert_msg(sent && sent->bytes == b->bytes, "rank %d wants %lld bytes of rank %d", to, (long long)b->bytes,
-                  b->rank);
-    memcpy(x->receive + b->at, all[b->rank]->send + sent->at, (size_t)b->bytes);
-    n->bytes += b->bytes;
-    if (n->hosts[b->rank] != n->hosts[to]) n->bytes_between_hosts += b->bytes;
-  }
-  n->blocks += x->receive_count - x->send_count; /* in the end, each block that was sent was wanted */
-}
-
-/* Takes all exchanges if they are complete. The lock is held. */
-static bool take_complete(network *n, ts_exchange **out) {
-  if (n->waiting < n->ranks) return false;
-  memcpy(out, n->posted, (size_t)n->ranks * sizeof *out);
-  memset(n->posted, 0, (size_t)n->ranks * sizeof *out);
-  n->waiting = 0;
-  for (int32_t r = 0; r < n->ranks; r++) n->headers[r] = out[r]->header;
-  for (int32_t r = 0; r < n->ranks; r++) out[r]->headers = n->headers;
-  for (int32_t r = 0; ts_carrier_agrees(n->headers, n->ranks) && r < n->ranks; r++) deliver(n, out, r);
-  ck_assert_int_eq(n->blocks, 0);
-  n->exchanges++;
-  return true;
-}
-
-static void post(ts_carrier *self, ts_exchange *x, int64_t help_ns) {
-  (void)help_ns;
-  network *n = self->context;
-  ts_exchange *all[MOST_RANKS];
-  pthread_mutex_lock(&n->lock);
-  bool broken = n->broken;
-  if (!broken) {
-    n->waiting++;
-    n->posted[self->rank] = x;
-  }
-  bool complete = !broken && n->lost != self->rank && take_complete(n, all);
-  pthread_mutex_unlock(&n->lock);
-  if (broken) x->done(x, ts_error(TS_INTERNAL, "the job is broken"));
-  for (int32_t r = 0; complete && r < n->ranks; r++) all[r]->done(all[r], TS_SUCCESS);
-}
-
-/* Ends exchanges that have passed their deadline. */
-static void expire(network *n) {
-  ts_exchange *late[MOST_RANKS] = {NULL};
-  int64_t now = ts_system_ns();
-  pthread_mutex_lock(&n->lock);
-  for (int32_t r = 0; r < n->ranks; r++)
-    if (n->posted[r] && now >= n->posted[r]->deadline_ns) n->broken = true;
-  if (n->broken) {
-    memcpy(late, n->posted, sizeof late);
-    memset(n->posted, 0, sizeof n->posted);
-    n->waiting = 0;
-  }
-  pthread_mutex_unlock(&n->lock);
-  for (int32_t r = 0; r < n->ranks; r++)
-    if (late[r]) late[r]->done(late[r], ts_error(TS_INTERNAL, "rank %d did not answer in time", n->lost));
-}
-
-/* With so many ranks on each host; 0: hosts are not known. */
-static void open_network(network *n, int32_t ranks, int32_t per_host) {
-  memset(n, 0, sizeof *n);
-  n->ranks = ranks;
-  n->lost = -1;
-  pthread_mutex_init(&n->lock, NULL);
-  for (int32_t r = 0; r < ranks; r++) {
-    n->hosts[r] = per_host ? r / per_host * per_host : 0;
-    n->carriers[r] =
-        (ts_carrier){.rank = r, .ranks = ranks, .hosts = per_host ? n->hosts : NULL, .post = post, .context = n};
-  }
-}
-
-/* No exchange is left when all groups have ended. */
-static void close_network(network *n) {
-  for (int32_t r = 0; r < n->ranks; r++) ck_assert_ptr_null(n->posted[r]);
-  pthread_mutex_destroy(&n->lock);
-}
-
-/* ---- ranks in turn ---- */
-
-typedef struct job {
-  network net;
-  const ts_executable *exe;
-  ts_group *groups[MOST_RANKS];
-  ts_status failed[MOST_RANKS];
-  ts_run_state states[MOST_RANKS];
-  ts_run_control controls[MOST_RANKS];
-  tensors results;
-  size_t args_each, results_each; /* of a partition */
-  int32_t partitions, each;       /* partitions of a rank */
-  int64_t timeout_ns, meet_ns;
-  const char *refusals[MOST_RANKS], *names[MOST_RANKS];
-  uint64_t programs[MOST_RANKS];
-} job;
-
-static void open_job_on(job *j, const ts_executable *exe, int32_t ranks, int32_t per_host) {
-  memset(j, 0, sizeof *j);
-  j->exe = exe;
-  j->partitions = ts_executable_partitions(exe);
-  open_network(&j->net, ranks, per_host);
-  j->each = j->partitions / ranks;
-  j->results_each = ts_executable_result_count(exe);
-  ck_assert_ok(tensors_make(j->results_each * (size_t)j->partitions, &j->results));
-}
-
-static void open_job(job *j, const ts_executable *exe, int32_t ranks) { open_job_on(j, exe, ranks, 0); }
-
-static void create(job *j, const tensors *args, int32_t rank) {
-  size_t args_each = args->count / (size_t)j->partitions;
-  ts_group_options options = {.control = &j->controls[rank],
-                              .carrier = &j->net.carriers[rank],
-                              .run = 7,
-                              .threads = 1,
-                              .timeout_ns = j->timeout_ns,
-                              .meet_ns = j->meet_ns,
-                              .program = j->programs[rank],
-                              .name = j->names[rank]};
-  if (j->refusals[rank]) {
-    j->failed[rank] = ts_error(TS_RESOURCE_EXHAUSTED, "%s", j->refusals[rank]);
-    ck_assert_ok(ts_group_refuse(&j->net.carriers[rank], 7, j->failed[rank]));
-    return;
-  }
-  j->failed[rank] =
-      ts_group_create(j->exe, args->data + (size_t)(rank * j->each) * args_each, args_each, &options, &j->groups[rank]);
-}
-
-static bool is_over(const job *j, int32_t rank) { return !j->groups[rank]; }
-
-static void step(job *j, int32_t rank) {
-  if (is_over(j, rank)) return;
-  j->failed[rank] = ts_group_advance(j->groups[rank], &j->states[rank]);
-  if (!j->failed[rank] && j->states[rank] != TS_RUN_DONE) return;
-  ts_buffer **out = j->results.data + (size_t)(rank * j->each) * j->results_each;
-  ts_status ended = ts_group_end(j->groups[rank], j->failed[rank] ? NULL : out);
-  if (!j->failed[rank]) j->failed[rank] = ended;
-  j->groups[rank] = NULL;
-}
-
-/* Steps the ranks in turn until all have ended. */
-static void run_job(job *j) {
-  for (int rounds = 0;; rounds++) {
-    bool over = true;
-    for (int32_t r = 0; r < j->net.ranks; r++) {
-      step(j, r);
-      over &= is_over(j, r);
-    }
-    if (over) return;
-    expire(&j->net);
-    if (rounds > 1000) usleep(100); /* for a deadline */
-    ck_assert_int_lt(rounds, 100000);
-  }
-}
-
-static void close_job(job *j) {
-  for (int32_t r = 0; r < j->net.ranks; r++) {
-    ts_group_end(j->groups[r], NULL);
-    ts_status_free(j->failed[r]);
-  }
-  tensors_release(&j->results);
-  close_network(&j->net);
-}
 
 /* ---- equal bits ---- */
 
@@ -247,7 +53,7 @@ static void check_ranks(const ts_executable *exe, const tensors *args, const ten
   char message[TS_COMPARE_TEXT];
   static job j;
   open_job_on(&j, exe, ranks, ranks_and_per_host[1]);
-  for (int32_t r = 0; r < ranks; r++) create(&j, args, r);
+  for (int32_t r = 0; r < ranks; r++) create_rank(&j, args, r);
   run_job(&j);
   for (int32_t r = 0; r < ranks; r++) ck_assert_ok(j.failed[r]);
   for (size_t i = 0; i < expected->count; i++)
@@ -388,14 +194,6 @@ static const char loop_text[] =
     "    body(%8: s32[3], %9: s32[]) {\n      %10 = all_reduce_sum %8 {axes = [0]} : s32[3]\n      return %10, %9\n"
     "    }\n  } : s32[3], s32[]\n  return %1\n}\n";
 
-/* All ranks end with that error. */
-static void check_failed(job *j, ts_code code, const char *message) {
-  for (int32_t r = 0; r < j->net.ranks; r++) {
-    ck_assert_msg(ts_status_code(j->failed[r]) == code && strstr(ts_status_message(j->failed[r]), message),
-                  "rank %d: %s, expected %s", r, ts_status_message(j->failed[r]), message);
-  }
-}
-
 /* A job of loop_text, with its program and arguments. */
 typedef struct loop_case {
   tensors args;
@@ -411,7 +209,7 @@ static void open_loop(loop_case *c, double limit, int32_t ranks) {
 }
 
 static void create_all(loop_case *c) {
-  for (int32_t r = 0; r < c->job.net.ranks; r++) create(&c->job, &c->args, r);
+  for (int32_t r = 0; r < c->job.net.ranks; r++) create_rank(&c->job, &c->args, r);
 }
 
 static void close_loop(loop_case *c) {
@@ -464,7 +262,7 @@ START_TEST(a_rank_that_does_not_come)
   open_loop(&c, 1000, 4);
   c.job.meet_ns = 20 * 1000 * 1000;
   c.job.net.lost = 3;
-  for (int32_t r = 0; r < 3; r++) create(&c.job, &c.args, r);
+  for (int32_t r = 0; r < 3; r++) create_rank(&c.job, &c.args, r);
   c.job.failed[3] = ts_error(TS_INTERNAL, "rank 3 did not answer in time");
   check_failing(&c, TS_INTERNAL, "rank 3 did not answer in time");
   close_loop(&c);
@@ -491,7 +289,7 @@ START_TEST(a_cancelled_rank)
     open_loop(&c, 1e9, 4);
     create_all(&c);
     for (int i = 0; i < after; i++)
-      for (int32_t r = 0; r < 4; r++) step(&c.job, r);
+      for (int32_t r = 0; r < 4; r++) step_rank(&c.job, r);
     atomic_store(&c.job.controls[2].cancel, true);
     check_failing(&c, TS_CANCELLED, "cancelled");
     close_loop(&c);
@@ -506,7 +304,7 @@ START_TEST(an_abandoned_rank)
     static loop_case c;
     open_loop(&c, 1e9, 4);
     create_all(&c);
-    for (int i = 0; i < after; i++) step(&c.job, i % 2 ? 1 : 3);
+    for (int i = 0; i < after; i++) step_rank(&c.job, i % 2 ? 1 : 3);
     ck_assert_ok(ts_group_end(c.job.groups[1], NULL));
     c.job.groups[1] = NULL;
     run_job(&c.job);
@@ -525,7 +323,7 @@ START_TEST(a_refusing_rank)
     tensors none = {0};
     open_loop(&c, 1000, 4);
     c.job.refusals[refusing] = "argument 1 was not made";
-    for (int32_t r = 0; r < 4; r++) create(&c.job, r == refusing ? &none : &c.args, r);
+    for (int32_t r = 0; r < 4; r++) create_rank(&c.job, r == refusing ? &none : &c.args, r);
     check_failing(&c, TS_RESOURCE_EXHAUSTED, "argument 1 was not made");
     close_loop(&c);
   }
@@ -538,7 +336,7 @@ START_TEST(a_lost_message)
   open_loop(&c, 1e9, 4);
   c.job.timeout_ns = 20 * 1000 * 1000;
   create_all(&c);
-  for (int32_t r = 0; r < 4; r++) step(&c.job, r);
+  for (int32_t r = 0; r < 4; r++) step_rank(&c.job, r);
   c.job.net.lost = 3;
   check_failing(&c, TS_INTERNAL, "rank 3 did not answer in time");
   close_loop(&c);
@@ -555,7 +353,7 @@ static void try_job(const ts_executable *exe, const tensors *args) {
   open_network(&j.net, 2, 0);
   ts_status status = tensors_make(j.results_each * 8, &j.results);
   for (int32_t r = 0; !status && r < 2; r++) {
-    create(&j, args, r);
+    create_rank(&j, args, r);
     /* A rank that cannot begin posts no exchange: the others' exchanges end at their deadline. */
     if (j.failed[r] && !j.groups[r] && !j.net.posted[r]) j.net.broken = true;
   }
@@ -595,232 +393,6 @@ START_TEST(wrong_numbers_of_ranks)
 }
 END_TEST
 
-/* ---- the messages of ranks ---- */
-
-/* A collective over one axis with a partition, or several, on each rank; its operand is a vector. */
-typedef struct plan {
-  ts_collective collective;
-  ts_type type;
-  const ts_type *types;
-  uint16_t members[4 * MOST_RANKS], senders[4 * MOST_RANKS];
-  int32_t hosts[MOST_RANKS], ranks;
-  const int32_t *known_hosts;
-} plan;
-
-static void make_plan(plan *p, ts_opcode code, const int32_t partitions_and_ranks[2], int32_t per_host,
-                      int64_t elements) {
-  ts_shape shape = {.rank = 1, .dims = {elements}};
-  const int32_t partitions = partitions_and_ranks[0];
-  ts_type_set(&p->type, TS_F32, &shape);
-  p->types = &p->type;
-  p->ranks = partitions_and_ranks[1];
-  for (int32_t r = 0; r < p->ranks; r++) p->hosts[r] = per_host ? r / per_host : 0;
-  p->known_hosts = per_host ? p->hosts : NULL;
-  for (int32_t i = 0; i < partitions; i++) p->members[i] = (uint16_t)i;
-  p->collective = (ts_collective){.code = code,
-                                  .count = 1,
-                                  .partitions = partitions,
-                                  .size = partitions,
-                                  .members = p->members,
-                                  .positions = p->members,
-                                  .senders = p->senders,
-                                  .types = &p->types,
-                                  .bytes = 8 * elements};
-  for (int32_t i = 0; i < partitions; i++)
-    p->senders[i] = code == TS_OP_COLLECTIVE_BROADCAST ? 0
-                    : code == TS_OP_COLLECTIVE_PERMUTE ? (uint16_t)((i + 1) % partitions)
-                                                       : TS_NO_MEMBER;
-}
-
-static ts_carrier carrier_of(const plan *p, int32_t rank) {
-  return (ts_carrier){.rank = rank, .ranks = p->ranks, .hosts = p->known_hosts};
-}
-
-/* What a rank sends in all rounds: bytes, bytes to other hosts, and ranks that get some. */
-typedef struct sent {
-  int64_t bytes, between, peers;
-  int32_t rounds;
-} sent;
-
-/* The bytes sent by one rank equal the bytes that the other gets. */
-static sent count_sent(const plan *p, ts_algorithm_id id, int32_t rank) {
-  static int64_t send[MOST_RANKS], receive[MOST_RANKS], other_send[MOST_RANKS], other_receive[MOST_RANKS];
-  const int32_t next = (rank + 1) % p->ranks;
-  ts_carrier here = carrier_of(p, rank), there = carrier_of(p, next);
-  ts_shares own, other;
-  sent sum = {.rounds = ts_algorithms[id].rounds};
-  ck_assert_ok(ts_shares_open(&p->collective, &here, &ts_algorithms[id], &own));
-  ck_assert_ok(ts_shares_open(&p->collective, &there, &ts_algorithms[id], &other));
-  for (int32_t round = 0; round < sum.rounds; round++) {
-    ts_shares_count(&own, round, send, receive);
-    ts_shares_count(&other, round, other_send, other_receive);
-    ck_assert_int_eq(send[next], other_receive[rank]);
-    ck_assert_int_eq(receive[next], other_send[rank]);
-    for (int32_t r = 0; r < p->ranks; r++) {
-      sum.bytes += send[r];
-      sum.between += p->hosts[r] == p->hosts[rank] ? 0 : send[r];
-      sum.peers += send[r] > 0;
-    }
-  }
-  ts_shares_close(&own);
-  ts_shares_close(&other);
-  return sum;
-}
-
-/* On as many ranks, with `each` partitions. */
-static void check_sent(ts_opcode code, ts_algorithm_id id, const int32_t ranks_and_each[2], int64_t bytes,
-                       int64_t expected) {
-  static plan p;
-  const int32_t ranks = ranks_and_each[0];
-  make_plan(&p, code, (int32_t[]){ranks * ranks_and_each[1], ranks}, 0, bytes / 4);
-  ck_assert_int_eq(count_sent(&p, id, 0).bytes, expected);
-  if (code != TS_OP_COLLECTIVE_BROADCAST) ck_assert_int_eq(count_sent(&p, id, ranks - 1).bytes, expected);
-}
-
-/* The formulas of docs/distribution.md, for a partition on each rank and for several. */
-START_TEST(bytes_and_steps)
-{
-  for (int32_t ranks = 8; ranks <= MOST_RANKS; ranks *= 2) {
-    int64_t n = 1 << 20, others = ranks - 1;
-    const int32_t one[] = {ranks, 1}, three[] = {ranks, 3}, four[] = {ranks, 4};
-    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_SHARES, one, n, 2 * n * others / ranks);
-    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_EVERYWHERE, one, 4096, 4096 * others);
-    check_sent(TS_OP_ALL_GATHER, TS_ALGORITHM_MOVE, one, n, n * others);
-    check_sent(TS_OP_REDUCE_SCATTER, TS_ALGORITHM_SCATTER, one, n, n * others / ranks);
-    check_sent(TS_OP_ALL_TO_ALL, TS_ALGORITHM_MOVE, one, n, n * others / ranks);
-    check_sent(TS_OP_COLLECTIVE_BROADCAST, TS_ALGORITHM_MOVE, one, n, n * others);
-    check_sent(TS_OP_COLLECTIVE_PERMUTE, TS_ALGORITHM_MOVE, one, n, n);
-    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_SHARES, four, n, 2 * n * others / ranks);
-    check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_EVERYWHERE, four, 4096, 4096 * others);
-    if (ranks < 512) check_sent(TS_OP_ALL_REDUCE_SUM, TS_ALGORITHM_SHARES, three, n, (3 + 1) * n * others / ranks);
-    check_sent(TS_OP_REDUCE_SCATTER, TS_ALGORITHM_SCATTER, four, n, n * others / ranks);
-    check_sent(TS_OP_ALL_GATHER, TS_ALGORITHM_MOVE, four, n, 4 * n * others);
-    check_sent(TS_OP_COLLECTIVE_BROADCAST, TS_ALGORITHM_MOVE, four, n, n * others);
-  }
-}
-END_TEST
-
-/* With L ranks on each of H hosts: bytes to the own host, to others, and the ranks that get some. */
-START_TEST(bytes_between_hosts)
-{
-  static plan p;
-  for (int64_t l = 2; l <= 64; l *= 2)
-    for (int64_t h = 2; h <= 64; h *= 2) {
-      const int64_t n = 1 << 20;
-      const int32_t ranks = (int32_t)(l * h);
-      make_plan(&p, TS_OP_ALL_REDUCE_SUM, (int32_t[]){ranks, ranks}, (int32_t)l, n / 4);
-      sent by_hosts = count_sent(&p, TS_ALGORITHM_HOSTS, ranks / 2), shares = count_sent(&p, TS_ALGORITHM_SHARES, 0);
-      ck_assert_ptr_eq(ts_algorithm_select(&p.collective, ranks, p.hosts), &ts_algorithms[TS_ALGORITHM_HOSTS]);
-      ck_assert_int_eq(by_hosts.between, 2 * n / l * (h - 1) / h);
-      ck_assert_int_eq(by_hosts.bytes - by_hosts.between, 2 * n * (l - 1) / l);
-      ck_assert_int_eq(by_hosts.peers, 2 * (l - 1) + 2 * (h - 1));
-      ck_assert_int_eq(shares.between, l * by_hosts.between);
-    }
-}
-END_TEST
-
-/* Hosts whose ranks are no subtrees of the sum: a number of ranks that is no power of two, ranks in turn, one host. */
-START_TEST(hosts_that_do_not_fit)
-{
-  static plan p;
-  const struct {
-    int32_t ranks, per_host, in_turn;
-    bool fits;
-  } cases[] = {{12, 4, 0, true}, {12, 3, 0, false}, {8, 1, 0, false}, {8, 8, 0, false},
-               {8, 2, 1, false}, {10, 4, 0, true},  {5, 2, 0, true},  {16, 6, 0, false}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const int32_t ranks = cases[i].ranks;
-    make_plan(&p, TS_OP_ALL_REDUCE_SUM, (int32_t[]){2 * ranks, ranks}, cases[i].per_host, 1 << 20);
-    for (int32_t r = 0; cases[i].in_turn && r < ranks; r++) p.hosts[r] = r % 4;
-    const ts_algorithm *chosen = ts_algorithm_select(&p.collective, ranks, p.hosts);
-    ck_assert_ptr_eq(chosen, &ts_algorithms[cases[i].fits ? TS_ALGORITHM_HOSTS : TS_ALGORITHM_SHARES]);
-  }
-}
-END_TEST
-
-/* ---- many ranks ---- */
-
-/* Each partition's operand is small whole numbers and its own part, so that the order of the additions matters. */
-static void make_many(int32_t partitions, int64_t elements, tensors *out) {
-  ts_shape shape = {.rank = 1, .dims = {elements}};
-  ck_assert_ok(tensors_make((size_t)partitions, out));
-  for (int32_t p = 0; p < partitions; p++) {
-    ck_assert_ok(ts_buffer_create(ts_pool_default(), TS_F32, &shape, &out->data[p]));
-    float *to = out->data[p]->data;
-    for (int64_t i = 0; i < elements; i++) to[i] = (float)((p * 7919 + i * 104729) % 10007) * 1e-3f - 3.0f;
-  }
-}
-
-/* The sum over all partitions, in pairs. */
-static float sum_in_pairs(const tensors *args, int64_t at, int32_t first, int32_t count) {
-  int32_t half = 1;
-  if (count == 1) return ((const float *)args->data[first]->data)[at];
-  while (half * 2 < count) half *= 2;
-  return sum_in_pairs(args, at, first, half) + sum_in_pairs(args, at, first + half, count - half);
-}
-
-static void run_many(job *j, const char *text, const tensors *args, int32_t ranks, int32_t per_host) {
-  ts_executable *exe = test_compile(text);
-  open_job_on(j, exe, ranks, per_host);
-  for (int32_t r = 0; r < ranks; r++) create(j, args, r);
-  run_job(j);
-  for (int32_t r = 0; r < ranks; r++) ck_assert_ok(j->failed[r]);
-  ts_executable_release(exe);
-}
-
-/* 4096 ranks of this process run one program: a sum over all of them by hosts of 64, and sums over 64 of them. Each
- * rank has memory for the ranks that it talks to, not for all. */
-START_TEST(light_ranks)
-{
-  static const char by_hosts[] = "graph @t mesh [4096] (%0: f32[4200]) -> (f32[4200]) {\n"
-                                 "  %1 = all_reduce_sum %0 {axes = [0]} : f32[4200]\n  return %1\n}\n";
-  static const char rows[] = "graph @t mesh [64,64] (%0: f32[40]) -> (f32[40]) {\n"
-                             "  %1 = all_reduce_sum %0 {axes = [1]} : f32[40]\n  return %1\n}\n";
-  static job j;
-  tensors args = {0};
-  make_many(MOST_RANKS, 4200, &args);
-  run_many(&j, by_hosts, &args, MOST_RANKS, 64);
-  ck_assert_int_eq(j.net.exchanges, 5);
-  for (int64_t i = 0; i < 4200; i += 37) {
-    float expected = sum_in_pairs(&args, i, 0, MOST_RANKS);
-    for (int32_t r = 0; r < MOST_RANKS; r++)
-      ck_assert(memcmp((float *)j.results.data[r]->data + i, &expected, sizeof expected) == 0);
-  }
-  close_job(&j);
-  tensors_release(&args);
-  make_many(MOST_RANKS, 40, &args);
-  run_many(&j, rows, &args, MOST_RANKS, 0);
-  for (int32_t r = 0; r < MOST_RANKS; r += 5) {
-    float expected = sum_in_pairs(&args, r % 40, r / 64 * 64, 64);
-    ck_assert(memcmp((float *)j.results.data[r]->data + r % 40, &expected, sizeof expected) == 0);
-  }
-  close_job(&j);
-  tensors_release(&args);
-}
-END_TEST
-
-/* The last of 4096 ranks fails: all learn which and why. */
-START_TEST(a_failure_of_many)
-{
-  static const char text[] = "graph @t mesh [4096] (%0: f32[2]) -> (f32[2]) {\n"
-                             "  %1 = collective_permute %0 {axes = [0], sources = [4095], targets = [0]} : f32[2]\n"
-                             "  return %1\n}\n";
-  static job j;
-  tensors args = {0};
-  ts_executable *exe = test_compile(text);
-  make_many(MOST_RANKS, 2, &args);
-  open_job(&j, exe, MOST_RANKS);
-  j.refusals[MOST_RANKS - 1] = "argument 1 was not made";
-  for (int32_t r = 0; r < MOST_RANKS; r++) create(&j, &args, r);
-  run_job(&j);
-  check_failed(&j, TS_RESOURCE_EXHAUSTED, "argument 1 was not made");
-  ck_assert(strstr(ts_status_message(j.failed[0]), "rank 4095: "));
-  close_job(&j);
-  ts_executable_release(exe);
-  tensors_release(&args);
-}
-END_TEST
-
 /* ---- ranks as threads ---- */
 
 typedef struct rank_thread {
@@ -856,7 +428,7 @@ static void *rank_main(void *context) {
   ck_assert_ok(
       ts_group_create(j->exe, t->args->data + (size_t)(t->rank * j->each) * each, each, &options, &j->groups[t->rank]));
   while (!is_over(j, t->rank)) {
-    step(j, t->rank);
+    step_rank(j, t->rank);
     if (!is_over(j, t->rank)) wait_ready(t);
   }
   return NULL;
@@ -915,11 +487,6 @@ int main(void) {
   tcase_add_test(cases, a_lost_message);
   tcase_add_test(cases, failing_allocations_leak_nothing);
   tcase_add_test(cases, wrong_numbers_of_ranks);
-  tcase_add_test(cases, bytes_and_steps);
-  tcase_add_test(cases, bytes_between_hosts);
-  tcase_add_test(cases, hosts_that_do_not_fit);
-  tcase_add_test(cases, light_ranks);
-  tcase_add_test(cases, a_failure_of_many);
   tcase_add_test(cases, ranks_in_threads);
   suite_add_tcase(all, cases);
   return testing_run(all);
