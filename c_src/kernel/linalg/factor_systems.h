@@ -43,17 +43,13 @@ ts_status factor_solve(const factor *f, const factor_system *system, char *room)
 /* LU factors of one matrix with partial pivoting, by panels of columns. Every number of the factors, and of the right
  * side's solution by L, is one chain of multiply-adds: the bits depend neither on threads nor on strips. */
 typedef struct lu_factors {
-  const factor *f;
-  int64_t n, cols; /* cols: of the right side; may be 0 */
-  const char *a;   /* n dense rows */
-  const char *b;   /* n dense rows of `cols` */
-  char *x;         /* out: L^-1 P b, as dense; must not overlap b */
+  const factor *f; /* the matrix and the right side are dense */
+  int64_t n;
   char *factors;   /* out: n rows, lu_pitch(n) elements apart: U, and L below it, whose rows are in the order they had
-                      when their panel was factored. Of a panel's L only the first rows, unless keeps_lower */
+                      when their panel was factored. Unless the op is lu, only the first rows of a panel's L */
   int64_t *pivots; /* out: row i was exchanged with pivots[i] */
   int64_t *order;  /* out: row i was row order[i] of the matrix */
   char *room;      /* lu_room_bytes, aligned to 64 bytes */
-  bool keeps_lower;
 } lu_factors;
 
 /* Numbers from a row to the next: no power of two, so that a strip's rows fit into the first cache. */
@@ -61,6 +57,7 @@ static inline int64_t lu_pitch(int64_t n) { return ((n + 15) / 16 | 1) * 16; }
 /* Two panels: their columns and sums, first rows, and rows below. */
 int64_t lu_room_bytes(const ts_factor_spec *spec, const ts_gemm *products);
 
+/* The first result of solve gets L^-1 P b, for the right side b. */
 ts_status lu_factor(const lu_factors *f);
 
 #endif

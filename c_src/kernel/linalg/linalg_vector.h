@@ -2,7 +2,7 @@
  * instruction set (linalg_vector_body.h), compiled once for each. Pure functions of their arguments; thread-safe.
  *
  * Every sum is a chain of fused multiply-adds from +0 in the order of substitution, as in kernel/gemm/gemm.h: however a
- * matrix is cut into blocks, lanes and threads, its bits are those of kernel/ref/ref_linalg.c. */
+ * matrix is cut into blocks, lanes and threads, it has the bits that kernel/ref/ref_linalg.c gives. */
 #ifndef TS_KERNEL_LINALG_VECTOR_H
 #define TS_KERNEL_LINALG_VECTOR_H
 
@@ -18,13 +18,13 @@
 /* One block of rows of a larger problem. Strides in numbers; columns are neighbours. */
 typedef struct ts_linalg_block {
   const void *matrix; /* n rows of n elements: lower triangular */
-  const void *sums;   /* of each element of the result, over the rows before the block; NULL: zeros */
+  const void *sums;   /* for each element of the result, over the rows before the block; NULL: zeros */
   const void *rhs;
   void *out; /* may be rhs */
   int64_t sums_row, rhs_row, out_row;
   int n; /* at most TS_LINALG_BLOCK parts */
   bool unit;
-  bool hermitian; /* a factor of such a matrix: numbers are divided by the real part of the diagonal */
+  bool hermitian; /* The matrix is a Cholesky factor: numbers are divided by the real part of its diagonal. */
 } ts_linalg_block;
 
 /* Matrices that are alike, by element strides of any sign: one in each lane. */
@@ -49,8 +49,8 @@ typedef struct ts_linalg_panel {
 /* The most rows and columns for the functions below. */
 #define TS_LINALG_FACTOR_ROWS 16
 
-/* Dense matrices whose factors are computed, one in each lane, with no fused multiply-adds: the same bits everywhere,
- * whatever the other lanes have. */
+/* Dense matrices whose factors are computed, one in each lane, with no fused multiply-adds. So a matrix has the same
+ * bits everywhere, beside any matrices in the other lanes. */
 typedef struct ts_linalg_factors {
   const void *matrix;
   void *results[3];
@@ -108,13 +108,13 @@ typedef struct ts_linalg_poles {
 } ts_linalg_poles;
 
 /* A product, as of a diagonal, whose partial products may be beyond the range: part * 2^power. If no partial product
- * is, its bits are those of plain multiplications. */
+ * is, plain multiplications have the same bits. */
 typedef struct ts_linalg_product {
   double part;
   int64_t power;
 } ts_linalg_product;
 
-/* The part of x from 0.5 to 1; adds the power of two that makes it x to `power`. */
+/* The part of x from 0.5 to 1: x is part * 2^n. Adds n to `power`. */
 static inline double ts_linalg_part(double x, int64_t *power) {
   int exponent = 0;
   const double part = isfinite(x) ? frexp(x, &exponent) : x;
@@ -167,7 +167,7 @@ typedef struct ts_linalg_vector {
   void (*products)(const ts_linalg_reflector *v, const void *lines, int64_t step, int64_t count, void *out);
   /* Takes from `count` lines their sums, one term after the other. */
   void (*take_sums)(const ts_linalg_sums *sums, void *lines, int64_t step, int64_t count);
-  /* The same of complex lines: the imaginary part of a number, also of v and of a product, is `plane` elements behind
+  /* The same for complex lines: the imaginary part of a number, also in v and in a product, is `plane` elements behind
    * its real part. v' is the conjugate transpose. */
   void (*complex_products)(const ts_linalg_reflector *v, int64_t plane, const void *lines, int64_t step, int64_t count,
                            void *out);
@@ -180,8 +180,8 @@ typedef struct ts_linalg_vector {
   void (*add_scaled)(void *y, double factor, const void *x, int64_t count);
   /* x, y = cosine * x + sine * y, cosine * y - sine * x */
   void (*rotate)(void *x, void *y, double cosine, double sine, int64_t count);
-  /* The next three are of f64 whatever the type, with t = (pole - origin) - offset for each pole; the same bits
-   * everywhere. The sums of weight / t and of weight / t^2. */
+  /* The next three compute in f64 for each type, with t = (pole - origin) - offset for each pole. Their bits are the
+   * same everywhere. The sums of weight / t and of weight / t^2. */
   void (*pole_sums)(const ts_linalg_poles *poles, const ts_linalg_point *at, double *out_sum, double *out_slope);
   /* out *= t / (pole - other) */
   void (*pole_ratios)(const ts_linalg_poles *poles, const ts_linalg_point *at, double other, double *out);

@@ -1,10 +1,10 @@
-/* Inner loops of linear algebra for one instruction set, which defines
+/* Inner loops of linear algebra for one instruction set. Its file defines these macros.
  *   VECTOR_BYTES       of a vector: 16, 32 or 64
  *   FMA32 FMA64        a * b + c
  *   SPLAT32 SPLAT64    a number in every lane
  *   SQRT32 SQRT64      square roots
  *   LOAD_SOME32/64 STORE_SOME32/64  the first n elements of a vector, 1 <= n <= lanes; others are loaded as 0
- *   ISA(name)          the name of something of this instruction set */
+ *   ISA(name)          the name of a thing of this instruction set. */
 #include "kernel/linalg/factor_numbers.h"
 #include "kernel/linalg/linalg_vector.h"
 
@@ -22,7 +22,6 @@ typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t lanes_s32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
 
-/* Sums of all lanes, by halving again and again. */
 /* Neighbours exchanged. */
 #if VECTOR_BYTES == 64
 #define SWAPPED32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
@@ -35,6 +34,7 @@ typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
 #define SWAPPED64(x) __builtin_shufflevector(x, x, 1, 0)
 #endif
 
+/* Sums of all lanes, by halving again and again. */
 #if VECTOR_BYTES == 64
 #define HALVED32(x) __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15)
 #define QUARTERED32(x) __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7)
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
 #define STORE_SOME STORE_SOME32
 #include "kernel/linalg/linalg_vector_type.h"
 
-/* Of a row for complex numbers the functions on lines and poles are those of their parts. */
+/* In the row for complex numbers, the functions on lines and poles are for their parts. */
 #define ROW(name, part, lanes)                                                                                      \
   {                                                                                                                 \
     lanes, (lanes)*WIDE, solve_##name, multiply_few_##name, factor_##name, solve_group_##part, factor_group_##part, \

@@ -9,11 +9,11 @@ INLINE V NAME(load)(const T *from) {
   return v;
 }
 
-/* ---- numbers of one part or, of complex ones, two: parts are neighbours in memory and lanes */
+/* ---- numbers: a real one has one part, a complex one has two, neighbours in memory and lanes */
 
 INLINE V NAME(alternating)(T even, T odd) {
-  V v = {0}; /* GCC does not see that the loop sets each lane, where it does not unroll it */
-  _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) v[k] = k % 2 ? odd : even;
+  V v = SPLAT(even);
+  _Pragma("GCC unroll 8") for (int k = 1; k < LANES; k += 2) v[k] = odd;
   return v;
 }
 
@@ -232,7 +232,7 @@ INLINE uint32_t NAME(find_nonzero)(const V *tile, int n, int j) {
   return found;
 }
 
-/* One matrix in each lane: dense ones, or the lower triangles of matrices with these strides. */
+/* One matrix in each lane: a dense one, or the lower triangle of a matrix with the strides `row` and `col`. */
 INLINE void NAME(load_matrices)(const ts_linalg_group *g, bool lower, int64_t row, int64_t col, V *tile) {
   const int n = g->n;
   if (g->count < LANES) memset(tile, 0, (size_t)(n * n) * sizeof(V));

@@ -59,7 +59,7 @@ static panel panel_at(const lu_factors *f, int64_t at) {
 
 static const char *row_of(const panel *p, int64_t i) {
   const lu_factors *f = p->f;
-  return f->a + (f->order[p->at + i] * f->n + p->at) * f->f->size;
+  return (const char *)f->f->matrix + (f->order[p->at + i] * f->n + p->at) * f->f->size;
 }
 
 /* Rows of the matrix become elements of columns. Their order is unlike memory's, so the next ones are asked for. */
@@ -111,7 +111,7 @@ static void put_panel(const panel *p) {
   ts_linalg_copy(&columns, &square, p->width, p->width, f->f->size);
   const ts_gemm_shape of_parts = f->f->parts == 2 ? ts_gemm_shape_of_parts(&shape) : shape;
   if (p->rows > p->width) ts_gemm_pack_left(f->f->products, &of_parts, p->columns + p->width * f->f->size, p->below);
-  ts_linalg_copy(&columns, &place, p->width, f->keeps_lower ? p->rows : p->width, f->f->size);
+  ts_linalg_copy(&columns, &place, p->width, f->f->spec->op == TS_OP_LU ? p->rows : p->width, f->f->size);
 }
 
 static ts_status factor_panel(const lu_factors *f, int64_t at) {
@@ -199,11 +199,14 @@ typedef struct strips {
 
 static strip strip_of(const strips *all, int64_t number) {
   const lu_factors *f = all->p.f;
-  const int64_t block = factor_block_of(f->f->spec), col = number * block, right = (number - all->own) * block;
+  const int size = f->f->size;
+  const int64_t block = factor_block_of(f->f->spec), cols = f->f->spec->right;
+  const int64_t col = number * block, right = (number - all->own) * block;
   if (number < all->own)
-    return (strip){element(f, 0, col), f->a + col * f->f->size, lu_pitch(f->n), f->n, ts_linalg_min(block, f->n - col)};
-  return (strip){f->x + right * f->f->size, f->b + right * f->f->size, f->cols, f->cols,
-                 ts_linalg_min(block, f->cols - right)};
+    return (strip){element(f, 0, col), (const char *)f->f->matrix + col * size, lu_pitch(f->n), f->n,
+                   ts_linalg_min(block, f->n - col)};
+  return (strip){(char *)f->f->results[0] + right * size, (const char *)f->f->right + right * size, cols, cols,
+                 ts_linalg_min(block, cols - right)};
 }
 
 /* The next strip of an owner, or `count`. */
@@ -235,7 +238,7 @@ static ts_status strip_task(void *arg, int64_t task, int worker) {
 static ts_status run_strips(const lu_factors *f, int64_t at) {
   const int64_t block = factor_block_of(f->f->spec);
   strips all = {.p = panel_at(f, at), .first = at / block + 1, .own = (f->n + block - 1) / block};
-  all.count = all.own + (f->cols + block - 1) / block;
+  all.count = all.own + (f->f->spec->right + block - 1) / block;
   all.owners = (int)ts_linalg_min(OWNERS, f->f->parallel->width);
   return ts_linalg_run_tasks(f->f->parallel, all.count - all.first, strip_task, &all);
 }
