@@ -6,9 +6,10 @@
 -export([plan/3, keyed/3, name/2, shared_out/2, finish/4, opened/2, boxes/4, boxes_of/1, container/3]).
 -export_type([plan/0, key/0, keyed/0]).
 
-%% The plan of a save: the form of a partition's container, the sizes of the mesh, and for each leaf its cuts and name.
+%% The plan of a save: the form of a partition's container, the sizes of the mesh, the cuts of each leaf, and of each tensor the name and, if
+%% the mesh cuts it, the shape of a part.
 -type plan() :: #{signature := tessera_tree:signature(), sizes := none | [pos_integer()], cuts := [tessera_sharding:cuts()],
-                  names := #{non_neg_integer() => binary()}}.
+                  names := #{non_neg_integer() => {binary(), whole | tessera:shape()}}}.
 %% Equal for equal parts: the number of the leaf, and its start in the whole tensor. Without a mesh the parts of all partitions differ.
 -type key() :: {non_neg_integer(), {partition, non_neg_integer()} | [non_neg_integer()]}.
 %% The leaves of a partition: tensors (or the atom), and numbers.
@@ -62,7 +63,17 @@ finish({Path, Save}, Plan, Keyed, Written) ->
 plan(Parts, Layout, Ranks) ->
     {Signature, Leaves} = flattened(Parts),
     {Sizes, Cuts} = layout(Layout, Signature, length(Parts) * Ranks),
-    {#{signature => Signature, sizes => Sizes, cuts => Cuts, names => names(Signature, hd(Leaves))}, Leaves}.
+    Names = names(Signature, hd(Leaves)),
+    Named = [{I, {Name, part(Sizes, Own, Shape)}}
+             || {I, {{_, Shape}, Own}} <- numbered(lists:zip(tessera_tree:types(Signature), Cuts)), #{I := Name} <- [Names]],
+    {#{signature => Signature, sizes => Sizes, cuts => Cuts, names => maps:from_list(Named)}, Leaves}.
+
+part(none, _, _) -> whole;
+part(Sizes, Cuts, Part) ->
+    case tessera_sharding:whole(Sizes, Cuts, Part) of
+        Part -> whole;
+        _ -> Part
+    end.
 
 %% The path to each tensor in the container, as tessera_io names it; or its number, where a key of a map has no text.
 names(Signature, Leaves) ->
@@ -79,14 +90,13 @@ paths(Signature, Leaves) ->
 
 %% The name of a tensor in files: of a part with its slice, without a mesh with its partition.
 -spec name(plan(), key()) -> binary().
-name(#{names := Names}, {I, {partition, P}}) -> iolist_to_binary([maps:get(I, Names), $@, integer_to_binary(P)]);
-name(#{names := Names, signature := Signature, sizes := Sizes, cuts := Cuts}, {I, Start}) ->
-    {_, Part} = lists:nth(I + 1, tessera_tree:types(Signature)),
-    case tessera_sharding:whole(Sizes, lists:nth(I + 1, Cuts), Part) of
-        Part -> maps:get(I, Names);
-        _ ->
+name(#{names := Names}, {I, Where}) ->
+    case {maps:get(I, Names), Where} of
+        {{Name, _}, {partition, P}} -> iolist_to_binary([Name, $@, integer_to_binary(P)]);
+        {{Name, whole}, _} -> Name;
+        {{Name, Part}, Start} ->
             Slices = [[integer_to_binary(From), $:, integer_to_binary(From + Size)] || {From, Size} <- lists:zip(Start, tuple_to_list(Part))],
-            iolist_to_binary([maps:get(I, Names), $[, lists:join($,, Slices), $]])
+            iolist_to_binary([Name, $[, lists:join($,, Slices), $]])
     end.
 
 flattened(Parts) ->
@@ -143,7 +153,7 @@ index(Save, Ranks, #{signature := Signature, sizes := Sizes, cuts := Cuts}, Piec
 wholes(#{sizes := none}) -> [];
 wholes(#{signature := Signature, sizes := Sizes, cuts := Cuts, names := Names}) ->
     [{Name, Type, tessera_sharding:whole(Sizes, Own, Part)}
-     || {I, {{Type, Part}, [_ | _] = Own}} <- numbered(lists:zip(tessera_tree:types(Signature), Cuts)), #{I := Name} <- [Names]].
+     || {I, {{Type, Part}, [_ | _] = Own}} <- numbered(lists:zip(tessera_tree:types(Signature), Cuts)), #{I := {Name, _}} <- [Names]].
 
 %% The index that is replaced.
 earlier(Path) ->
