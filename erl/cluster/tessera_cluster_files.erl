@@ -50,22 +50,11 @@ name(Path, Save, File) -> unicode:characters_to_list([Path, $., binary:encode_he
 %% Writes the tensors of this rank with their names; their offsets, sizes and checksums.
 -spec write(Rank :: non_neg_integer(), {file:name_all(), binary(), [{binary(), tessera:tensor()}]}) -> [piece()].
 write(Rank, {Path, Save, Named}) ->
-    Contents = [{I, Name, Tensor, binary(Tensor)} || {I, {Name, Tensor}} <- lists:zip(lists:seq(1, length(Named)), Named)],
-    Sorted = lists:sort(fun({_, _, #tessera{type = A}, _}, {_, _, #tessera{type = B}, _}) -> tessera_type:bits(A) >= tessera_type:bits(B) end,
-                        Contents),   % so that all are aligned
-    {Placed, _} = lists:mapfoldl(fun({I, Name, Tensor, Bytes}, At) -> {{I, Name, Tensor, At, byte_size(Bytes), erlang:crc32(Bytes)}, At + byte_size(Bytes)} end,
-                                 0, Sorted),
-    Header = header(Save, Placed),
-    ok = whole(name(Path, Save, Rank), [<<(byte_size(Header)):64/little, Header/binary>> | [Bytes || {_, _, _, Bytes} <- Sorted]]),
-    [{Rank, 8 + byte_size(Header) + At, Size, Crc} || {_, _, _, At, Size, Crc} <- lists:sort(Placed)].
-
-header(Save, Placed) ->
-    Described = [{Name, {object, [{<<"dtype">>, Type}, {<<"shape">>, Shape}, {<<"data_offsets">>, [At, At + Size]}]}}
-                 || {_, Name, #tessera{} = Tensor, At, Size, _} <- Placed, {Type, Shape} <- [stored_as(Tensor)]],
-    Text = iolist_to_binary(tessera_io_json:encode({object, [{<<"__metadata__">>, {object, [{<<"tessera.save">>, binary:encode_hex(Save)}]}} | Described]})),
-    <<Text/binary, (binary:copy(<<" ">>, -byte_size(Text) band 7))/binary>>.
-
-stored_as(#tessera{type = Type, shape = Shape}) -> tessera_io_safetensors:stored_as(Type, Shape).
+    {Header, Placed} = tessera_io_safetensors:layout(Named, [{<<"tessera.save">>, binary:encode_hex(Save)}]),
+    Contents = [{I, At, binary(Tensor)} || {I, Tensor, At} <- Placed],
+    ok = whole(name(Path, Save, Rank), [Header | [Bytes || {_, _, Bytes} <- Contents]]),
+    Pieces = [{I, {Rank, byte_size(Header) + At, byte_size(Bytes), erlang:crc32(Bytes)}} || {I, At, Bytes} <- Contents],
+    [Piece || {_, Piece} <- lists:sort(Pieces)].
 
 %% With the padding of small types.
 binary(#tessera{ref = Ref}) ->
@@ -74,7 +63,7 @@ binary(#tessera{ref = Ref}) ->
         Bytes -> Bytes
     end.
 
-%% The tensors of these boxes of saved tensors.
+%% Reads the boxes from saved tensors.
 -spec read(Rank :: non_neg_integer(), {binary(), [box()]}) -> [tessera:tensor()].
 read(_, {Save, Boxes}) -> [box(Save, Box) || Box <- Boxes].
 
@@ -200,8 +189,7 @@ check(Rank, {Path, Save}) ->
     ok.
 
 %% Removes the files of interrupted saves to the same place: files of ranks that no index names, and incomplete files. Save is the index's save, with
-%% `Files' files. Files that are younger stay, because a later save may still write them. A file with such a name but another content than Tessera's
-%% is not touched.
+%% `Files' files. Files that are younger stay, because a later save may still write them, and files that Tessera has not written.
 -spec sweep(file:name_all(), binary(), pos_integer()) -> ok.
 sweep(Path, Save, Files) ->
     Folder = filename:dirname(Path),
@@ -233,7 +221,7 @@ time(File) ->
         {error, _} -> infinity
     end.
 
-%% Whether it has one of these texts at its place, as far as it was written.
+%% Whether the file, as far as it was written, has one of the texts at the text's place.
 begins(File, Texts) ->
     case file:open(File, [read, raw, binary]) of
         {ok, Device} ->

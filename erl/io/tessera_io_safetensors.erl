@@ -2,7 +2,7 @@
 %% Checked as its authors' reader checks it: parts follow each other without a gap, and each has the size of its type and shape.
 -module(tessera_io_safetensors).
 -include("tessera.hrl").
--export([decode/1, encode/2, stored_as/2]).
+-export([decode/1, encode/2, layout/2, stored_as/2]).
 
 %% The authors' reader has the same limit.
 -define(MOST, 100000000).
@@ -70,20 +70,31 @@ bad(Format, Values) -> tessera_io_file:fail(data_loss, Format, Values).
 
 %% ---- writing
 
-%% The chunks of a file. Tensors of larger types come first, as the authors' writer puts them, so all are aligned.
+%% The chunks of a file. Its tensors have types of the format (tessera_io_container:narrow/1).
 -spec encode([{binary(), tessera:tensor()}], [{binary(), binary()}]) -> [iodata()].
 encode(Tensors, Meta) ->
-    Stored = [{Name, stored(Name, Tensor), Tensor} || {Name, Tensor} <- Tensors],
-    Sorted = lists:sort(fun({A, _, #tessera{type = X}}, {B, _, #tessera{type = Y}}) ->
-                                {-tessera_type:bits(X), A} =< {-tessera_type:bits(Y), B}
-                        end, Stored),
-    {Pairs, _} = lists:mapfoldl(fun described/2, 0, Sorted),
-    Object = [{<<"__metadata__">>, {object, [{Key, Value} || {Key, Value} <- Meta]}} || Meta =/= []] ++ Pairs,
-    Header = iolist_to_binary(tessera_io_json:encode({object, Object})),
-    Pad = -byte_size(Header) band 7,
-    byte_size(Header) + Pad =< ?MOST orelse tessera_io_file:fail(out_of_range, "its header would have ~b bytes", [byte_size(Header)]),
-    [<<(byte_size(Header) + Pad):64/little, Header/binary, (binary:copy(<<" ">>, Pad))/binary>>
-     | [tessera_io_file:bytes(Tensor) || {_, _, Tensor} <- Sorted]].
+    _ = [lists:keymember(Type, 1, types()) orelse tessera_io_file:fail(unimplemented, "safetensors has no type ~s, which ~ts has", [Type, Name])
+         || {Name, #tessera{type = Type}} <- Tensors],
+    {Header, Placed} = layout(Tensors, Meta),
+    byte_size(Header) - 8 =< ?MOST orelse tessera_io_file:fail(out_of_range, "its header would have ~b bytes", [byte_size(Header) - 8]),
+    [Header | [tessera_io_file:bytes(Tensor) || {_, Tensor, _} <- Placed]].
+
+%% The beginning of a file, up to the tensors' bytes, and the tensors in the order of their bytes. Each has its number in the given list, from 1, and
+%% the place of its bytes, from 0. Tensors of larger types come first, as the authors' writer puts them, so all are aligned.
+-spec layout([{binary(), tessera:tensor()}], [{binary(), binary()}]) -> {binary(), [{pos_integer(), tessera:tensor(), non_neg_integer()}]}.
+layout(Tensors, Meta) ->
+    Sorted = lists:sort([{-tessera_type:bytes(Type), Name, I, Tensor} || {I, {Name, #tessera{type = Type} = Tensor}} <- lists:enumerate(Tensors)]),
+    {Described, _} = lists:mapfoldl(fun described/2, 0, Sorted),
+    {Pairs, Placed} = lists:unzip(Described),
+    Object = [{<<"__metadata__">>, {object, Meta}} || Meta =/= []] ++ Pairs,
+    Text = iolist_to_binary(tessera_io_json:encode({object, Object})),
+    Header = <<Text/binary, (binary:copy(<<" ">>, -byte_size(Text) band 7))/binary>>,
+    {<<(byte_size(Header)):64/little, Header/binary>>, Placed}.
+
+described({_, Name, I, #tessera{type = Type, shape = Shape} = Tensor}, At) ->
+    End = At + tessera_type:bytes(Type) * tessera_type:elements(Shape),
+    {Code, Sizes} = stored_as(Type, Shape),
+    {{{Name, {object, [{<<"dtype">>, Code}, {<<"shape">>, Sizes}, {<<"data_offsets">>, [At, End]}]}}, {I, Tensor, At}}, End}.
 
 %% The type and the sizes that a file gives for a tensor. The format has no c128, which becomes pairs of f64, and no integers of
 %% few bits, which become bytes.
@@ -92,13 +103,3 @@ stored_as(c128, Shape) -> {<<"F64">>, tuple_to_list(Shape) ++ [2]};
 stored_as(Type, Shape) when Type =:= s2; Type =:= s4 -> {<<"I8">>, tuple_to_list(Shape)};
 stored_as(Type, Shape) when Type =:= u2; Type =:= u4 -> {<<"U8">>, tuple_to_list(Shape)};
 stored_as(Type, Shape) -> {element(2, lists:keyfind(Type, 1, types())), tuple_to_list(Shape)}.
-
-stored(Name, #tessera{type = Type}) ->
-    case lists:keyfind(Type, 1, types()) of
-        {_, Code} -> Code;
-        false -> tessera_io_file:fail(unimplemented, "safetensors has no type ~s, which ~ts has", [Type, Name])
-    end.
-
-described({Name, Code, #tessera{type = Type, shape = Shape}}, At) ->
-    End = At + tessera_type:bits(Type) div 8 * tessera_type:elements(Shape),
-    {{Name, {object, [{<<"dtype">>, Code}, {<<"shape">>, tuple_to_list(Shape)}, {<<"data_offsets">>, [At, End]}]}}, End}.
