@@ -571,6 +571,7 @@ $(B)/pjrt_cases: $(PJRT_CASES_OBJ) $(TEST_SUPPORT) $(CORE)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(PJRT_CASES_OBJ) $(TEST_SUPPORT) $(CORE) $(LIBS)
 -include $(PJRT_CASES_OBJ:.o=.d)
 
+test-pjrt: export SMALL_TYPES = 1
 test-pjrt: xla-cases $(B)/pjrt_cases
 	$(Q)test/pjrt/run.sh $(B) "$$(realpath "$(PJRT_PLUGIN)")" $(or $(PEERS),python3)
 

@@ -113,6 +113,7 @@ PASS_SRC := \
   c_src/pass/simplify.c \
   c_src/pass/simplify_arithmetic.c \
   c_src/pass/widen.c \
+  c_src/pass/guard.c \
   c_src/pass/complex.c \
   c_src/pass/complex_math.c \
   c_src/pass/complex_power.c \

@@ -213,9 +213,14 @@ static void print_add(const hlo_call *call) {
   hlo_region_end(h, true, &result, 1);
 }
 
+/* The one window of a scalar selects it. XLA ends the process at a select_and_scatter of scalars. */
 static void window_scatter(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1), hlo_operand(call, 2)};
+  if (call->shape->rank == 0) {
+    *out = hlo_binary(h, "stablehlo.add", operands[2], operands[1]);
+    return;
+  }
   *out = (hlo_value){.element = call->element, .shape = *call->shape};
   out->name = hlo_begin(h, "stablehlo.select_and_scatter", 1, operands, 3);
   print_windows(h, call->op->attrs, false);

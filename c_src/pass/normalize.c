@@ -130,6 +130,10 @@ ts_status ts_pass_widen(const ts_graph *in, const ts_pass_options *options, ts_g
   return run(in, options, TS_RULES_WIDEN, NULL, out);
 }
 
+ts_status ts_pass_guard(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, TS_RULES_GUARD, NULL, out);
+}
+
 ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
   return run(in, options, BRANCHES | TS_RULES_SIMPLIFY, NULL, out);
 }

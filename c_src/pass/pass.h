@@ -55,5 +55,7 @@ ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options, ts_
  * pipeline. False from ts_factor_loops_apply: the graph has none. */
 ts_status ts_pass_factor_loops(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 bool ts_factor_loops_apply(const ts_graph *graph);
+/* Replaces ops that the compilers of other devices get wrong (guard.c). Not a part of the pipeline either. */
+ts_status ts_pass_guard(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
 #endif

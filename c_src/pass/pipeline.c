@@ -8,19 +8,13 @@
 #include <string.h>
 
 const ts_pass ts_passes[] = {
-    {"normalize", ts_pass_normalize},
-    {"inline", ts_pass_inline},
-    {"simplify", ts_pass_simplify},
-    {"expand", ts_pass_expand},
-    {"fold", ts_pass_fold},
-    {"cse", ts_pass_cse},
-    {"dots", ts_pass_dots},
-    {"dce", ts_pass_dce},
-    {"fuse", ts_pass_fuse},
-    {"widen", ts_pass_widen},
-    {"factor_loops", ts_pass_factor_loops},
-    {"pipeline", ts_pipeline_run},
-    {NULL, NULL},
+    {"normalize", ts_pass_normalize}, {"inline", ts_pass_inline},
+    {"simplify", ts_pass_simplify},   {"expand", ts_pass_expand},
+    {"fold", ts_pass_fold},           {"cse", ts_pass_cse},
+    {"dots", ts_pass_dots},           {"dce", ts_pass_dce},
+    {"fuse", ts_pass_fuse},           {"widen", ts_pass_widen},
+    {"guard", ts_pass_guard},         {"factor_loops", ts_pass_factor_loops},
+    {"pipeline", ts_pipeline_run},    {NULL, NULL},
 };
 
 const ts_pass *ts_pass_find(const char *name, size_t length) {

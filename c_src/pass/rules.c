@@ -152,6 +152,8 @@ static ts_status remember(ts_rules *r, const asked *a, ts_region_id region, cons
 static ts_status try_rules(const ts_rule_call *call, ts_value_id *out) {
   *out = TS_NO_ID;
   if (ts_op_is_ordered(call->op->code)) return TS_SUCCESS;
+  if (call->rules->sets & TS_RULES_GUARD) TS_TRY(ts_guard(call, out));
+  if (*out != TS_NO_ID || call->rules->changes) return TS_SUCCESS;
   if (call->rules->sets & TS_RULES_WIDEN) TS_TRY(ts_widen(call, out));
   if (*out != TS_NO_ID || call->rules->changes) return TS_SUCCESS;
   if (call->rules->sets & TS_RULES_WIDEN) TS_TRY(ts_vector_dot(call, out));

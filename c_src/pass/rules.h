@@ -11,7 +11,8 @@ typedef enum ts_rule_set {
   TS_RULES_SIMPLIFY = 1, /* simplify*.c */
   TS_RULES_FOLD = 2,     /* fold.c */
   TS_RULES_SHARE = 4,    /* common subexpression elimination within a region */
-  TS_RULES_WIDEN = 128   /* widen.c, vector_dot.c: ops that have no kernel otherwise */
+  TS_RULES_WIDEN = 128,  /* widen.c, vector_dot.c: ops that have no kernel otherwise */
+  TS_RULES_GUARD = 256   /* guard.c: for compilers of other devices */
 } ts_rule_set;
 
 /* An op that a rule replaced, and the values that replace its results. */
@@ -69,6 +70,8 @@ typedef struct ts_rule_call {
 
 /* Ops on small types become ops on wider ones. Keeps all bits. */
 ts_status ts_widen(const ts_rule_call *call, ts_value_id *out);
+/* What compilers of other devices get wrong, as other ops. Keeps all bits. */
+ts_status ts_guard(const ts_rule_call *call, ts_value_id *out);
 /* Exact algebraic and shape rules. Each one keeps all bits, NaN payloads excepted. */
 ts_status ts_simplify(const ts_rule_call *call, ts_value_id *out);
 /* Constant folding. */

@@ -116,22 +116,20 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
   return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
 }
 
-static ts_status print_folded(const ts_graph *graph, ts_text *out) {
-  ts_graph *folded;
-  ts_pass_options options = {.evaluate = evaluate};
-  TS_TRY(ts_pass_fold(graph, &options, &folded));
-  ts_status status = ts_graph_print_stablehlo(folded, out);
-  ts_graph_destroy(folded);
-  return status;
-}
-
 static ts_status print(const ts_graph *graph, ts_text *out) {
-  ts_graph *plain;
-  ts_pass_options options = {0};
-  if (!ts_factor_loops_apply(graph)) return print_folded(graph, out);
-  TS_TRY(ts_pass_factor_loops(graph, &options, &plain));
-  ts_status status = print_folded(plain, out);
-  ts_graph_destroy(plain);
+  ts_pass_options options = {.evaluate = evaluate};
+  static ts_status (*const passes[])(const ts_graph *, const ts_pass_options *,
+                                     ts_graph **) = {ts_pass_factor_loops, ts_pass_guard, ts_pass_fold};
+  ts_graph *last = NULL, *next;
+  ts_status status = TS_SUCCESS;
+  for (size_t i = ts_factor_loops_apply(graph) ? 0 : 1; !status && i < sizeof passes / sizeof *passes; i++) {
+    status = passes[i](last ? last : graph, &options, &next);
+    if (status) break;
+    ts_graph_destroy(last);
+    last = next;
+  }
+  if (!status) status = ts_graph_print_stablehlo(last, out);
+  ts_graph_destroy(last);
   return status;
 }
 
@@ -147,10 +145,34 @@ static ts_status set_types(const ts_graph *graph, pj_code *code) {
   return TS_SUCCESS;
 }
 
-static ts_status compile_text(pj_code *code, const ts_text *text) {
+/* A field of a serialized message: its number, then bytes. All of ours are shorter than 128. */
+static void append_field(ts_text *out, int number, const char *bytes, size_t size) {
+  const char head[] = {(char)(number << 3 | 2), (char)size};
+  ts_text_append_n(out, head, sizeof head);
+  ts_text_append_n(out, bytes, size);
+}
+
+/* An option of the plugin's compiler that is off. */
+static void append_off(ts_text *out, const char *name) {
+  static const char off[] = {0x10, 0};
+  ts_text entry = {0};
+  append_field(&entry, 1, name, strlen(name));
+  append_field(&entry, 2, off, sizeof off);
+  append_field(out, 7, entry.data, entry.length);
+  out->failed = out->failed || entry.failed;
+  ts_text_deinit(&entry);
+}
+
+/* The serialized options: one replica and one partition, on any device of the client. They are never empty. XLA's own
+ * choice for CPUs is a minimum and maximum that may drop a NaN. */
+static void append_options(const pj_client *client, ts_text *out) {
+  static const char one[] = {0x1a, 4, 0x20, 1, 0x28, 1, 0x20, 1};
+  ts_text_append_n(out, one, sizeof one);
+  if (strncmp(client->identity, "cpu ", 4) == 0) append_off(out, "xla_cpu_enable_fast_min_max");
+}
+
+static ts_status compile_with(pj_code *code, const ts_text *text, const ts_text *options) {
   static const char format[] = "mlir";
-  /* A serialized message: one replica, one partition, for any device of the client. */
-  static const char options[] = {0x1a, 4, 0x20, 1, 0x28, 1, 0x20, 1};
   pj_program program = {.size = sizeof program,
                         .code = text->data,
                         .code_size = text->length,
@@ -158,11 +180,19 @@ static ts_status compile_text(pj_code *code, const ts_text *text) {
                         .format_size = sizeof format - 1};
   pj_args args = PJ_ARGS(.compile = {.client = code->client->handle,
                                      .program = &program,
-                                     .options = options,
-                                     .options_size = sizeof options});
+                                     .options = options->data,
+                                     .options_size = options->length});
   TS_TRY(pj_call(code->client->plugin, PJ_COMPILE, &args));
   code->loaded = args.compile.loaded;
   return pj_code_check(code);
+}
+
+static ts_status compile_text(pj_code *code, const ts_text *text) {
+  ts_text options = {0};
+  append_options(code->client, &options);
+  ts_status status = options.failed ? ts_error_no_memory() : compile_with(code, text, &options);
+  ts_text_deinit(&options);
+  return status;
 }
 
 /* No device has more bytes, and compilers of plugins divide by zero for larger types. */

@@ -386,6 +386,22 @@ START_TEST(programs_that_are_refused)
 }
 END_TEST
 
+static const ts_setting on_a_cpu = {.name = "cpu", .kind = TS_SETTING_BOOLEAN, .integer = 1};
+
+/* Without that option of its compiler, XLA's minimum of a NaN may be the other number. */
+START_TEST(compiler_of_cpus)
+{
+  end e = {0};
+  ts_opened opened = {0};
+  p->open(&(ts_open_options){.name = "cpu", .memory_limit = -1, .settings = {&on_a_cpu, 1}}, &opened, DONE(&e));
+  ck_assert_ok(wait_for(&e));
+  ck_assert_ok(compile_text(opened.client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = negate %0 : f32[3]\n"
+                                           "  return %1\n}\n"));
+  p->close(opened.client);
+  wait_until_live(0);
+}
+END_TEST
+
 START_TEST(saved_programs_of_others)
 {
   void *client;
@@ -446,6 +462,7 @@ int main(void) {
   tcase_add_test(cases, blocks_of_newer_plugins);
   tcase_add_test(cases, without_memory);
   tcase_add_test(cases, programs_that_are_refused);
+  tcase_add_test(cases, compiler_of_cpus);
   tcase_add_test(cases, saved_programs_of_others);
   tcase_add_test(cases, clients_of_many_threads);
   suite_add_tcase(suite, cases);

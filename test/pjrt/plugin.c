@@ -1,6 +1,6 @@
 /* A plugin of PJRT for tests: its device is the interpreter, its programs are StableHLO that c_src/stablehlo reads. It
  * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
- * ("inline", "late", "mixed") and `fail_every`; the manner holds for the whole process.
+ * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process.
  *
  * Each piece of work is a task. A task whose operands are not ready waits, and its event ends when it is done. */
 #include "plugin.h"
@@ -51,6 +51,7 @@ struct pj_device {
 struct pj_handle {
   int64_t users; /* buffers and executables, and 1 while it is open */
   int64_t operations, fail_every;
+  bool cpu; /* its name is that of XLA's CPUs */
   int device_count;
   pj_device devices[64];
   pj_device *list[64];
@@ -423,6 +424,8 @@ static pj_error *set_option(pj_handle *client, const pj_named *option) {
     client->device_count = (int)option->integer;
   } else if (is_named(option, "fail_every") && option->kind == PJ_INT64) {
     client->fail_every = option->integer;
+  } else if (is_named(option, "cpu") && option->kind == PJ_BOOL) {
+    client->cpu = option->boolean;
   } else if (is_named(option, "manner") && option->kind == PJ_STRING) {
     atomic_store(&manner, option->string[0] == 'i' ? TEST_INLINE : option->string[0] == 'l' ? TEST_LATE : TEST_MIXED);
   } else if (!(is_named(option, "memory_fraction") && option->kind == PJ_FLOAT) &&
@@ -465,8 +468,8 @@ static pj_error *client_destroy(pj_args *args) {
 
 static pj_error *client_name(pj_args *args) {
   BEGIN(CLIENT_NAME, client);
-  args->client.text = "test-interpreter";
-  args->client.text_size = 4; /* not all of it: texts have a length */
+  args->client.text = args->client.client->cpu ? "cpu-interpreter" : "test-interpreter";
+  args->client.text_size = args->client.client->cpu ? 3 : 4; /* not all of it: texts have a length */
   return NULL;
 }
 
@@ -544,10 +547,17 @@ static pj_error *new_code(pj_handle *client, const char *text, size_t size, pj_l
   return NULL;
 }
 
+/* XLA's CPUs need an option that is off, of these bytes: an entry of options that are like the environment's. */
+static bool keeps_no_nan(const pj_args *args) {
+  static const char off[] = "\x3a\x21\x0a\x1bxla_cpu_enable_fast_min_max\x12\x02\x10";
+  return args->compile.client->cpu && !memmem(args->compile.options, args->compile.options_size, off, sizeof off);
+}
+
 static pj_error *compile(pj_args *args) {
   BEGIN(COMPILE, compile);
   const pj_program *p = args->compile.program;
   if (!args->compile.options_size) abort(); /* as others do */
+  if (keeps_no_nan(args)) return error_of(PJ_INVALID_ARGUMENT, "this minimum would drop a NaN");
   if (p->format_size != 4 || memcmp(p->format, "mlir", 4) != 0) return error_of(PJ_INVALID_ARGUMENT, "unknown format");
   return new_code(args->compile.client, p->code, p->code_size, &args->compile.loaded);
 }

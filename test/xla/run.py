@@ -25,13 +25,14 @@ if not GOT:
     from jaxlib import _jax, xla_client
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
-          "c64": np.complex64, "c128": np.complex128}
+          "f8": ml_dtypes.float8_e5m2, "f8_e4m3fn": ml_dtypes.float8_e4m3fn, "s2": ml_dtypes.int2, "u2": ml_dtypes.uint2,
+         "s4": ml_dtypes.int4, "u4": ml_dtypes.uint4, "c64": np.complex64, "c128": np.complex128}
 COMPLEX = {"c64": "f32", "c128": "f64"}  # and the types of their parts
 for bits in (8, 16, 32, 64):
     DTYPES["s%d" % bits] = np.dtype("int%d" % bits)
     DTYPES["u%d" % bits] = np.dtype("uint%d" % bits)
-FRACTION_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52, "c64": 23, "c128": 52}
-SMALLEST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022,
+FRACTION_BITS = {"f8": 2, "f8_e4m3fn": 3, "f16": 10, "bf16": 7, "f32": 23, "f64": 52, "c64": 23, "c128": 52}
+SMALLEST_NORMAL = {"f8": 2.0**-14, "f8_e4m3fn": 2.0**-6, "f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022,
                    "c64": 2.0**-126, "c128": 2.0**-1022}
 # Units in the last place that a function may be off, where not 16. XLA's own error is most of it.
 FUNCTION_UNITS = {"atanh": 64}
@@ -105,6 +106,8 @@ def magnitude(dtype, op, expected):
 
 def is_semidefinite(factor):
     """The matrices whose factor has a 0 on its diagonal: XLA's are NaN there."""
+    if factor.ndim < 2:  # a part of one
+        return np.zeros(factor.shape, bool)
     zero = np.any(np.diagonal(wide(factor), axis1=-2, axis2=-1) == 0, axis=-1)
     return np.broadcast_to(zero[..., None, None], factor.shape)
 
