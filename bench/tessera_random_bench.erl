@@ -177,7 +177,7 @@ describe(#{function := Function, text := Text, rule := {Rule, Units}} = Work, In
     Pairs = [{<<"inputs">>, Files}, {<<"result">>, stored(Result, filename:join(Dir, "result"))}, {<<"module">>, list_to_binary(Module)},
              {<<"by_text">>, ByText}, {<<"text">>, list_to_binary(Text)}, {<<"rule">>, atom_to_binary(Rule)}, {<<"units">>, float(Units)},
              {<<"budget">>, float(Budget)}],
-    [tessera_io_json:encode({object, Pairs}), $\n].
+    [tessera_json:encode({object, Pairs}), $\n].
 
 write_module(Module, Function, Inputs) ->
     try tessera:to_text(Function, Inputs, stablehlo) of

@@ -203,8 +203,8 @@ text(Text) -> unicode:characters_to_binary(Text).
 chrome_trace(#{events := Events, programs := Programs}) ->
     Known = list_to_tuple([{Program, list_to_tuple(Steps)} || #{steps := Steps} = Program <- Programs]),
     Lanes = lists:usort([lane(Event) || Event <- Events]),
-    text(["{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
-          lists:join(",\n", [lane_name(Lane) || Lane <- Lanes] ++ [trace_event(Event, Known) || Event <- Events]), "]}\n"]).
+    Rows = [lane_name(Lane) || Lane <- Lanes] ++ [trace_event(Event, Known) || Event <- Events],
+    iolist_to_binary([tessera_json:encode({object, [{<<"displayTimeUnit">>, <<"ns">>}, {<<"traceEvents">>, Rows}]}), $\n]).
 
 lane({run, _, _, _, _, _, Partition}) -> Partition + 1;
 lane(_) -> 0.
@@ -212,31 +212,26 @@ lane(_) -> 0.
 lane_name(0) -> lane_name(0, "tracing and compiling");
 lane_name(Lane) -> lane_name(Lane, ["runs, partition ", integer_to_list(Lane - 1)]).
 
-lane_name(Lane, Name) -> io_lib:format("{\"ph\":\"M\",\"pid\":1,\"tid\":~b,\"name\":\"thread_name\",\"args\":{\"name\":~ts}}", [Lane, string(Name)]).
+lane_name(Lane, Name) ->
+    {object, [{<<"ph">>, <<"M">>}, {<<"pid">>, 1}, {<<"tid">>, Lane}, {<<"name">>, <<"thread_name">>}, {<<"args">>, {object, [{<<"name">>, text(Name)}]}}]}.
 
 trace_event({Kind, Begin, End}, _) -> complete(atom_to_list(Kind), "erlang", 0, {Begin, End}, []);
 trace_event({run, P, 0, Begin, End, _, _} = Event, Known) ->
     {#{number := Number, line := Line}, _} = element(P, Known),
-    complete(["program ", integer_to_list(Number)], "run", lane(Event), {Begin, End}, [{"called", string(place(Line))}]);
+    complete(["program ", integer_to_list(Number)], "run", lane(Event), {Begin, End}, [{<<"called">>, text(place(Line))}]);
 trace_event({run, P, S, Begin, End, Threads, _} = Event, Known) ->
     {_, Steps} = element(P, Known),
     #{ops := Ops, type := Type, bytes := Bytes} = Step = element(S, Steps),
     complete(label(Step), "step", lane(Event), {Begin, End},
-             [{"ops", string(Ops)}, {"type", string(Type)}, {"bytes", integer_to_list(Bytes)}, {"threads", integer_to_list(Threads)}]).
+             [{<<"ops">>, text(Ops)}, {<<"type">>, text(Type)}, {<<"bytes">>, Bytes}, {<<"threads">>, Threads}]).
 
+%% Chrome's times are microseconds, with fractions.
 complete(Name, Category, Lane, {Begin, End}, Args) ->
-    io_lib:format("{\"ph\":\"X\",\"pid\":1,\"tid\":~b,\"cat\":\"~s\",\"name\":~ts,\"ts\":~.3f,\"dur\":~.3f,\"args\":{~ts}}",
-                  [Lane, Category, string(Name), Begin / 1000, max(0, End - Begin) / 1000, lists:join(",", [["\"", Key, "\":", Value] || {Key, Value} <- Args])]).
+    {object, [{<<"ph">>, <<"X">>}, {<<"pid">>, 1}, {<<"tid">>, Lane}, {<<"cat">>, text(Category)}, {<<"name">>, text(Name)},
+              {<<"ts">>, Begin / 1000}, {<<"dur">>, max(0, End - Begin) / 1000}, {<<"args">>, {object, Args}}]}.
 
 label(#{kind := Kind, op := Op, ops := <<>>}) -> [Kind, " ", Op];
 label(#{kind := Kind, ops := Ops}) -> [Kind, " ", Ops].
-
-string(Text) -> [$", [escaped(C) || C <- unicode:characters_to_list(Text)], $"].
-
-escaped($") -> "\\\"";
-escaped($\\) -> "\\\\";
-escaped(C) when C < 32 -> io_lib:format("\\u~4.16.0b", [C]);
-escaped(C) -> C.
 
 %% ---- the flame graph
 

@@ -128,7 +128,7 @@ write_index(Path, #{save := Save} = Index, Files, Tensors) ->
     Meta = [{<<"tessera.version">>, <<"2">>}, {<<"tessera.crc">>, integer_to_binary(erlang:crc32(Term))}, {<<"tessera.index">>, base64:encode(Term)},
             {<<"tessera.tensors">>, {object, Wholes}}],
     Where = [{Name, unicode:characters_to_binary(filename:basename(name(Path, Save, File)))} || {Name, File} <- Files],
-    whole(Path, [tessera_io_json:encode({object, [{<<"metadata">>, {object, Meta}}, {<<"weight_map">>, {object, Where}}]})]).
+    whole(Path, [tessera_json:encode({object, [{<<"metadata">>, {object, Meta}}, {<<"weight_map">>, {object, Where}}]})]).
 
 -spec read_index(file:name_all()) -> index().
 read_index(Path) ->
@@ -136,7 +136,7 @@ read_index(Path) ->
         <<?INDEX, Crc:32, Term/binary>> ->
             erlang:crc32(Term) =:= Crc orelse damaged(Path, "it has another checksum", []),
             checked(Path, tessera_cluster_wire:decode(Term));
-        <<?JSON_INDEX, "2\"", _/binary>> = Text -> checked(Path, decoded(Path, tessera_io_json:decode(Text)));
+        <<?JSON_INDEX, "2\"", _/binary>> = Text -> checked(Path, decoded(Path, tessera_json:decode(Text)));
         <<"tessera index ", _/binary>> -> other_version(Path);
         <<?JSON_INDEX, _/binary>> -> other_version(Path);
         _ -> damaged(Path, "it is no index of saved tensors", [])

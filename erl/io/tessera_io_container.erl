@@ -23,8 +23,8 @@
 flatten(Container) ->
     {Item, {Named, _}} = item(Container, [], {[], #{}}),
     {Stored, Types} = lists:mapfoldr(fun narrowed/2, [], Named),
-    Meta = [{?CONTAINER, iolist_to_binary(tessera_io_json:encode(Item))}],
-    {lists:reverse(Stored), Meta ++ [{?TYPES, iolist_to_binary(tessera_io_json:encode({object, Types}))} || Types =/= []]}.
+    Meta = [{?CONTAINER, iolist_to_binary(tessera_json:encode(Item))}],
+    {lists:reverse(Stored), Meta ++ [{?TYPES, iolist_to_binary(tessera_json:encode({object, Types}))} || Types =/= []]}.
 
 narrowed({Name, Tensor}, Types) ->
     case narrow(Tensor) of
@@ -115,14 +115,14 @@ unflatten(Entries, Meta, Atoms) ->
     case proplists:get_value(?CONTAINER, Meta) of
         undefined -> Tensors;
         Text ->
-            case tessera_io_json:decode(Text) of
+            case tessera_json:decode(Text) of
                 {ok, Item} -> term(Item, Tensors, Atoms);
                 error -> bad()
             end
     end.
 
 types(Text) ->
-    case tessera_io_json:decode(Text) of
+    case tessera_json:decode(Text) of
         {ok, {object, Pairs}} -> maps:from_list(Pairs);
         _ -> bad()
     end.

@@ -11,7 +11,7 @@
 -spec decode(binary()) -> {[tessera_io_file:entry()], [{binary(), binary()}]}.
 decode(<<Length:64/little, Rest/binary>>) when Length =< byte_size(Rest), Length =< ?MOST ->
     <<Header:Length/binary, Data/binary>> = Rest,
-    case tessera_io_json:decode(Header) of
+    case tessera_json:decode(Header) of
         {ok, {object, Pairs}} ->
             {Meta, Tensors} = lists:partition(fun({Name, _}) -> Name =:= <<"__metadata__">> end, Pairs),
             Found = lists:sort(fun({_, _, _, A}, {_, _, _, B}) -> A =< B end, [place(Tensor) || Tensor <- Tensors]),
@@ -87,7 +87,7 @@ layout(Tensors, Meta) ->
     {Described, _} = lists:mapfoldl(fun described/2, 0, Sorted),
     {Pairs, Placed} = lists:unzip(Described),
     Object = [{<<"__metadata__">>, {object, Meta}} || Meta =/= []] ++ Pairs,
-    Text = iolist_to_binary(tessera_io_json:encode({object, Object})),
+    Text = iolist_to_binary(tessera_json:encode({object, Object})),
     Header = <<Text/binary, (binary:copy(<<" ">>, -byte_size(Text) band 7))/binary>>,
     {<<(byte_size(Header)):64/little, Header/binary>>, Placed}.
 

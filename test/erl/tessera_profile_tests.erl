@@ -220,7 +220,7 @@ trace_test_() ->
     end)}.
 
 decoded(Json) ->
-    {ok, Value} = tessera_io_json:decode(Json),
+    {ok, Value} = tessera_json:decode(Json),
     maps_of(Value).
 
 maps_of({object, Members}) -> maps:from_list([{Name, maps_of(Value)} || {Name, Value} <- Members]);

@@ -284,7 +284,7 @@ save_in(Cluster, Path) ->
     Files = element(2, file:list_dir(filename:dirname(Path))),
     ?assertMatch([_, _, _], Files),
     %% Python's safetensors 0.8.0 has read such a save, and put the parts together by the slices in their names
-    {ok, {object, [_, {<<"weight_map">>, {object, Where}}]}} = tessera_io_json:decode(element(2, file:read_file(Path))),
+    {ok, {object, [_, {<<"weight_map">>, {object, Where}}]}} = tessera_json:decode(element(2, file:read_file(Path))),
     ?assertEqual([<<"0[0:4,0:4]">>, <<"0[0:4,4:8]">>, <<"0[4:8,0:4]">>, <<"0[4:8,4:8]">>, <<"1.b[0:2]">>, <<"1.b[2:4]">>, <<"2">>],
                  lists:sort([Name || {Name, _} <- Where])),
     [?assertEqual([[36.0, 37.0, 38.0, 39.0], [44.0, 45.0, 46.0, 47.0], [52.0, 53.0, 54.0, 55.0], [60.0, 61.0, 62.0, 63.0]],

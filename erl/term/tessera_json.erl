@@ -1,6 +1,6 @@
-%% @private JSON (RFC 8259) as headers of files need it. OTP has a module for it only from 27 on. Strings are binaries in UTF-8, and an
+%% @private JSON (RFC 8259) as headers of files and traces need it. OTP has a module for it only from 27 on. Strings are binaries in UTF-8, and an
 %% object is a list of pairs in the order of the text, so that a name that comes twice is seen.
--module(tessera_io_json).
+-module(tessera_json).
 -export([decode/1, encode/1]).
 -export_type([value/0]).
 
