@@ -537,7 +537,7 @@ TSAN_TESTS := \
   test_tensor
 
 # Of these the ones that .ci/run has time for: threads that wait for each other, not those that share work.
-TSAN_FEW := test_device test_platform test_plugin test_exec test_cancel test_pool test_prepared test_group test_jit test_many_ranks test_ranks test_tensor
+TSAN_FEW := test_device test_platform test_plugin test_exec test_cancel test_pool test_prepared test_group test_jit test_ranks test_tensor
 
 # Tests of a few seconds for `make check`.
 CHECK_C := test_base test_graph test_text test_infer test_pass test_ref test_exec test_lower test_shard
