@@ -126,43 +126,32 @@ const ts_linalg_vector *ts_factor_lanes(const ts_factor_spec *s, int64_t count) 
 }
 
 int64_t ts_factor_group_workspace(const ts_factor_spec *s, const ts_linalg_vector *v) {
-  const int64_t vectors =
-      wants_finite(s->op) ? ts_linalg_factors_vectors(s->rows, s->cols) : s->rows * (s->rows + s->right + 1);
+  const int64_t vectors = wants_finite(s->op) ? ts_linalg_factors_vectors(s->rows, s->cols)
+                                              : s->rows * (s->rows + (s->op == TS_OP_LU ? s->rows + 1 : s->right));
   return (vectors * v->lanes * (int64_t)ts_dtype_size(s->type) + 63) / 64 * 64;
 }
 
 static void run_systems(const ts_factor_spec *s, const ts_linalg_vector *v, int64_t count, const void *const *operands,
-                        void *const *results, char *workspace) {
-  const bool triangular = s->op == TS_OP_TRIANGULAR_SOLVE;
-  const ts_linalg_view matrix = {(char *)(uintptr_t)operands[0], s->rows, 1}, dense = {NULL, s->right, 1};
-  const ts_linalg_view a = triangular ? factor_triangle_view(s, matrix.data) : matrix;
-  const ts_linalg_view b = triangular ? factor_sides_view(s, operands[1]) : dense,
-                       x = triangular ? factor_sides_view(s, results[0]) : dense;
-  const ts_linalg_group g = {.matrix = a.data,
-                             .rhs = triangular     ? b.data
-                                    : s->right > 0 ? operands[1]
-                                                   : NULL,
-                             .out = triangular ? x.data : results[0],
+                        void *const *results, void *workspace) {
+  const ts_linalg_view a = factor_triangle_view(s, operands[0]), b = factor_sides_view(s, results[0]);
+  const ts_linalg_group g = {.matrix = operands[0],
+                             .rhs = s->right > 0 ? operands[1] : NULL,
+                             .out = results[0],
                              .lower = s->op == TS_OP_LU ? results[1] : NULL,
                              .upper = s->op == TS_OP_LU ? results[2] : NULL,
-                             .matrix_step = s->rows * s->rows,
-                             .matrix_row = a.row,
-                             .matrix_col = a.col,
-                             .rhs_step = s->rows * s->right,
-                             .rhs_row = b.row,
-                             .rhs_col = b.col,
-                             .out_step = ts_factor_elements(s, 0),
-                             .out_row = x.row,
-                             .out_col = x.col,
                              .n = (int)s->rows,
                              .cols = (int)s->right,
+                             .row = (int)a.row,
+                             .col = (int)a.col,
+                             .rhs_row = (int)b.row,
+                             .rhs_col = (int)b.col,
                              .count = (int)count,
                              .unit = s->triangular.unit};
-  (triangular                ? v->solve_group
-   : s->op == TS_OP_CHOLESKY ? v->factor_group
-   : s->op == TS_OP_SOLVE    ? v->solve_full_group
-   : s->op == TS_OP_LU       ? v->lu_group
-                             : v->determinant_group)(&g, workspace);
+  (s->op == TS_OP_TRIANGULAR_SOLVE ? v->solve_group
+   : s->op == TS_OP_CHOLESKY       ? v->factor_group
+   : s->op == TS_OP_SOLVE          ? v->solve_full_group
+   : s->op == TS_OP_LU             ? v->lu_group
+                                   : v->determinant_group)(&g, workspace);
 }
 
 void ts_factor_run_group(const ts_factor_spec *s, const ts_linalg_vector *v, int64_t count, const void *const *operands,

@@ -115,13 +115,10 @@ static ts_status solve_leaf(void *arg, int64_t task, int worker) {
 
 /* ---- deflation ---- */
 
-static int64_t merge_orders(const merge *m, int64_t *out) {
-  const double *d = m->s->m->d;
-  const int64_t *order = m->s->order;
-  int64_t a = m->low, b = m->middle, count = 0;
-  while (a < m->middle || b < m->high)
-    out[count++] = b == m->high || (a < m->middle && d[order[a]] <= d[order[b]]) ? order[a++] : order[b++];
-  return count;
+/* Two orders, one behind the other, of ascending values become one. */
+static void merge_orders(const double *d, const int64_t *order, int64_t middle, int64_t count, int64_t *out) {
+  for (int64_t a = 0, b = middle; a < middle || b < count;)
+    *out++ = b == count || (a < middle && d[order[a]] <= d[order[b]]) ? order[a++] : order[b++];
 }
 
 /* The lines of a merge while they are looked at in ascending order: `kept`, if any, is not yet known to be a root. */
@@ -158,7 +155,10 @@ static void rotate(deflation *x, int64_t line, double cosine, double sine) {
   s->first[line] = cosine * s->first[line] - sine * first;
   s->last[kept] = cosine * last + sine * s->last[line];
   s->last[line] = cosine * s->last[line] - sine * last;
-  s->f->v->rotate(element(s, kept, x->m->low), element(s, line, x->m->low), cosine, sine, rows_of(x->m));
+  double angles[2];
+  factor_set(s->f, angles, 0, cosine);
+  factor_set(s->f, angles, 1, sine);
+  s->f->v->turn(&(ts_linalg_turns){angles, 1}, element(s, kept, x->m->low), (line - kept) * s->m->n, rows_of(x->m));
   if (s->kinds[line] != s->kinds[kept]) s->kinds[line] = s->kinds[kept] = IN_BOTH;
 }
 
@@ -202,8 +202,8 @@ static void find_roots(merge *m) {
   division *s = m->s;
   const double join = s->joins[m->middle], most = make_u(m, join);
   deflation x = {.m = m, .rho = 2 * fabs(join), .least = 4 * factor_epsilon(s->f) * most, .kept = -1};
-  const int64_t count = merge_orders(m, s->sorted + m->low);
-  for (int64_t i = 0; i < count; i++) look_at(&x, s->sorted[m->low + i]);
+  merge_orders(s->m->d, s->order + m->low, m->middle - m->low, rows_of(m), s->sorted + m->low);
+  for (int64_t i = m->low; i < m->high; i++) look_at(&x, s->sorted[i]);
   keep(&x);
   m->roots = x.roots;
 }
@@ -391,9 +391,7 @@ static void take_values(const merge *m) {
     order[end] = line;
   }
   sort_ascending(d, order + m->roots, rows - m->roots);
-  int64_t a = 0, b = m->roots, count = 0;
-  while (a < m->roots || b < rows)
-    s->order[low + count++] = b == rows || (a < m->roots && d[order[a]] <= d[order[b]]) ? order[a++] : order[b++];
+  merge_orders(d, order, m->roots, rows, s->order + low);
 }
 
 static int64_t tasks_of(int64_t count, int64_t each) { return (count + each - 1) / each; }
@@ -428,9 +426,8 @@ static ts_status merge_pair(const level *l, int64_t i, const factor *f) {
 
 static ts_status merge_task(void *arg, int64_t task, int worker) {
   const level *l = arg;
-  factor alone = *l->s->f;
+  const factor alone = factor_alone(l->s->f);
   (void)worker;
-  alone.parallel = &ts_parallel_serial;
   return merge_pair(l, task, &alone);
 }
 

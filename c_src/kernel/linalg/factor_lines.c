@@ -18,14 +18,15 @@ void factor_clear(const factor *f, char *line, int64_t count) {
 /* The norm, also where squares overflow or underflow. */
 static double norm_of(const factor *f, const char *x, int64_t length) {
   const double low = f->size == 4 ? 1e-25 : 1e-280, high = f->size == 4 ? 1e35 : 1e300;
-  const double squares = f->v->dot(x, x, length);
+  const double squares = factor_dot(f, x, x, length);
+  double most = 0, sum = 0;
   if (squares > low && squares < high) return sqrt(squares);
-  const double most = f->v->largest(x, length);
-  double sum = 0;
-  for (int64_t i = 0; most > 0 && i < length; i++) {
-    const double part = factor_get(f, x, i) / most;
-    sum += part * part;
-  }
+  for (int p = 0; p < factor_planes(f); p++) most = fmax(most, f->v->largest(x + p * f->plane, length));
+  for (int p = 0; p < factor_planes(f); p++)
+    for (int64_t i = 0; most > 0 && i < length; i++) {
+      const double part = factor_get(f, x + p * f->plane, i) / most;
+      sum += part * part;
+    }
   return most * sqrt(sum);
 }
 
@@ -77,28 +78,16 @@ static parts parts_of(const factor *f, const char *line) {
 static factor_number number_at(parts x, int64_t i) { return (factor_number){x.re[i], x.im[i]}; }
 static void put_number(parts x, int64_t i, factor_number z) { x.re[i] = z.re, x.im[i] = z.im; }
 
-/* Also where squares overflow or underflow. */
-static double complex_norm(const factor *f, parts x, int64_t count) {
-  const double squares = f->v->dot(x.re, x.re, count) + f->v->dot(x.im, x.im, count);
-  double most = 0, sum = 0;
-  if (squares > 1e-280 && squares < 1e300) return sqrt(squares);
-  for (int64_t i = 0; i < count; i++) most = fmax(most, factor_size(number_at(x, i)));
-  for (int64_t i = 0; most > 0 && i < count; i++) {
-    const double part = factor_size(number_at(x, i)) / most;
-    sum += part * part;
-  }
-  return most * sqrt(sum);
-}
-
 /* A vector whose norm would have few digits is multiplied by `lift`, 1 for others. */
-static factor_number complex_reflector(const factor *f, parts x, int64_t length, double lift, double *out_tau) {
+static factor_number complex_reflector(const factor *f, char *line, int64_t length, double lift, double *out_tau) {
+  const parts x = parts_of(f, line);
   const factor_number first = number_at(x, 0), phase = factor_phase(first);
-  const double size = factor_size(first), norm = hypot(size, complex_norm(f, (parts){x.re + 1, x.im + 1}, length - 1));
+  const double size = factor_size(first), norm = hypot(size, norm_of(f, factor_at(f, line, 1), length - 1));
   *out_tau = 0;
   if (norm == 0) return first;
   if (norm < FACTOR_SHORT && lift == 1) {
     for (int64_t i = 0; i < length; i++) put_number(x, i, factor_scaled(number_at(x, i), FACTOR_LIFT));
-    return complex_reflector(f, x, length, FACTOR_LIFT, out_tau);
+    return complex_reflector(f, line, length, FACTOR_LIFT, out_tau);
   }
   const factor_number v0 = factor_scaled(phase, size + norm);
   for (int64_t i = 1; i < length; i++) put_number(x, i, factor_quotient(number_at(x, i), v0));
@@ -128,7 +117,7 @@ static void complex_sums(const factor *f, const ts_linalg_sums *s, char *lines, 
 /* ---- lines of both kinds, by one thread ---- */
 
 factor_number factor_reflector(const factor *f, char *x, int64_t length, double *out_tau) {
-  if (f->plane) return complex_reflector(f, parts_of(f, x), length, 1, out_tau);
+  if (f->plane) return complex_reflector(f, x, length, 1, out_tau);
   const factor_vector v = factor_measure(f, x, length);
   return (factor_number){factor_reflect_vector(f, &v, out_tau), 0};
 }

@@ -134,18 +134,11 @@ static void turn_task(void *arg, int64_t number, int worker) {
   turn_part(&p, p.batch);
 }
 
-static void gather_task(void *arg, int64_t number, int worker) {
+static void move_task(void *arg, int64_t number, int worker) {
   const turning *r = arg;
   const part p = find_part(r->t, number, 0);
   (void)worker;
-  move(&p, false);
-}
-
-static void scatter_task(void *arg, int64_t number, int worker) {
-  const turning *r = arg;
-  const part p = find_part(r->t, number, 0);
-  (void)worker;
-  move(&p, true);
+  move(&p, r->done);
 }
 
 static bool has_waves(const factor_turning *t, int which) {
@@ -162,12 +155,12 @@ ts_status factor_turns_run(const factor_turning *t) {
     parts += factor_planes(t->f) * parts_of(t, t->turns[i].lines.length);
   }
   const ts_parallel *parallel = elements < SHARED_ELEMENTS ? &ts_parallel_serial : t->f->parallel;
-  ts_parallel_run(parallel, parts, gather_task, &r);
+  ts_parallel_run(parallel, parts, move_task, &r);
   compute(&r);
   for (r.ready = 0; has_waves(t, r.ready); r.ready = !r.ready) {
     ts_parallel_run(parallel, 1 + parts, turn_task, &r);
     TS_TRY(ts_check_cancelled(t->f->cancel, ts_op_name(t->f->spec->op)));
   }
-  ts_parallel_run(parallel, parts, scatter_task, &r);
+  ts_parallel_run(parallel, parts, move_task, &r);
   return ts_check_cancelled(t->f->cancel, ts_op_name(t->f->spec->op));
 }

@@ -27,13 +27,13 @@ typedef struct ts_linalg_block {
   bool hermitian; /* The matrix is a Cholesky factor: numbers are divided by the real part of its diagonal. */
 } ts_linalg_block;
 
-/* Matrices that are alike, by element strides of any sign: one in each lane. */
+/* Matrices that are alike, one in each lane; all operands and results are dense. Strides of the lower triangle in a
+ * matrix, and of its right side and its solution, which are rows of `cols` numbers: where a stride of rows is negative,
+ * the first row is the last one in memory. */
 typedef struct ts_linalg_group {
-  const char *matrix, *rhs;
-  char *out, *lower, *upper;                   /* the last two: of lu_group */
-  int64_t matrix_step, matrix_row, matrix_col; /* from one matrix to the next; within one */
-  int64_t rhs_step, rhs_row, rhs_col, out_step, out_row, out_col;
-  int n, cols;
+  const void *matrix, *rhs;
+  void *out, *lower, *upper; /* the last two: of lu_group */
+  int n, cols, row, col, rhs_row, rhs_col;
   int count; /* of matrices: at most `lanes` */
   bool unit;
 } ts_linalg_group;
@@ -142,15 +142,15 @@ typedef struct ts_linalg_vector {
   bool (*factor)(const ts_linalg_block *block);
   /* The same for whole small matrices. Workspace: (n * n + n * cols) vectors, aligned to 64 bytes. */
   void (*solve_group)(const ts_linalg_group *group, void *workspace);
-  /* Lower Cholesky factors of matrix in out, with zeros above; NaNs where one is not positive semidefinite. Rows are
-   * dense. Workspace: n * n vectors. */
+  /* Lower Cholesky factors of matrix in out, with zeros above; NaNs where one is not positive semidefinite. Workspace:
+   * n * n vectors. */
   void (*factor_group)(const ts_linalg_group *group, void *workspace);
   /* LU factors of a panel; `sums` is subtracted from each element, and is used up. */
   void (*factor_panel)(const ts_linalg_panel *panel);
-  /* The solutions of small full matrices; dense, as are their determinants. Workspace as of solve_group. */
+  /* The solutions of small full matrices, and their determinants. Workspace as of solve_group. */
   void (*solve_full_group)(const ts_linalg_group *group, void *workspace);
   void (*determinant_group)(const ts_linalg_group *group, void *workspace);
-  /* P in out, L in lower, U in upper, all dense. Workspace: n * n + n vectors. */
+  /* P in out, L in lower, U in upper. Workspace: 2 * n * n + n vectors. */
   void (*lu_group)(const ts_linalg_group *group, void *workspace);
   /* Results of qr, eigh and svd; NaN where a matrix has an element that is not finite, or an iteration does not
    * converge. Workspace: ts_linalg_factors_vectors, aligned to 64 bytes. */
@@ -174,12 +174,11 @@ typedef struct ts_linalg_vector {
   void (*complex_reflect)(const ts_linalg_reflector *v, int64_t plane, void *lines, int64_t step, int64_t count);
   /* Takes sums of one complex line from `count` ones, or adds them. */
   void (*add_multiples)(const ts_linalg_sums *sums, int64_t plane, void *lines, int64_t step, int64_t count);
-  /* Applies rotations in order: line i with line i + 1, `step` elements apart; see `rotate`. */
+  /* Applies rotations in order: line i with line i + 1, `step` elements apart. x and y become cosine * x + sine * y and
+   * cosine * y - sine * x. */
   void (*turn)(const ts_linalg_turns *turns, void *line, int64_t step, int64_t length);
   /* y += factor * x */
   void (*add_scaled)(void *y, double factor, const void *x, int64_t count);
-  /* x, y = cosine * x + sine * y, cosine * y - sine * x */
-  void (*rotate)(void *x, void *y, double cosine, double sine, int64_t count);
   /* The next three compute in f64 for each type, with t = (pole - origin) - offset for each pole. Their bits are the
    * same everywhere. The sums of weight / t and of weight / t^2. */
   void (*pole_sums)(const ts_linalg_poles *poles, const ts_linalg_point *at, double *out_sum, double *out_slope);

@@ -22,14 +22,26 @@ typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t lanes_s32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
 
-/* Neighbours exchanged. */
+/* Neighbours exchanged; the lower and the upper halves of two vectors, their lanes in turn. */
 #if VECTOR_BYTES == 64
+#define LOWER32(x, y) __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define UPPER32(x, y) __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define LOWER64(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define UPPER64(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
 #define SWAPPED32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
 #define SWAPPED64(x) __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
 #elif VECTOR_BYTES == 32
+#define LOWER32(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define UPPER32(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+#define LOWER64(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
+#define UPPER64(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
 #define SWAPPED32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
 #define SWAPPED64(x) __builtin_shufflevector(x, x, 1, 0, 3, 2)
 #else
+#define LOWER32(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
+#define UPPER32(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
+#define LOWER64(x, y) __builtin_shufflevector(x, y, 0, 2)
+#define UPPER64(x, y) __builtin_shufflevector(x, y, 1, 3)
 #define SWAPPED32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2)
 #define SWAPPED64(x) __builtin_shufflevector(x, x, 1, 0)
 #endif
@@ -79,6 +91,8 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
 #define SPLAT SPLAT64
 #define SQRT SQRT64
 #define SWAPPED SWAPPED64
+#define LOWER LOWER64
+#define UPPER UPPER64
 #define LOAD_SOME LOAD_SOME64
 #define STORE_SOME STORE_SOME64
 #define FOR_ALL_TYPES
@@ -94,6 +108,8 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
 #define SPLAT SPLAT32
 #define SQRT SQRT32
 #define SWAPPED SWAPPED32
+#define LOWER LOWER32
+#define UPPER UPPER32
 #define LOAD_SOME LOAD_SOME32
 #define STORE_SOME STORE_SOME32
 #include "kernel/linalg/linalg_vector_type.h"
@@ -105,7 +121,7 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
         factor_panel_##name, solve_full_group_##part, determinant_group_##part, lu_group_##part, qr_group_##part,   \
         eigh_group_##part, svd_group_##part, dot_##part, largest_##part, reflect_##part, products_##part,           \
         take_sums_##part, complex_products_##part, complex_reflect_##part, add_multiples_##part, turn_##part,       \
-        add_scaled_##part, rotate_##part, pole_sums, pole_ratios, pole_terms                                        \
+        add_scaled_##part, pole_sums, pole_ratios, pole_terms                                                       \
   }
 const ts_linalg_vector ISA(ts_linalg_vector)[3] = {ROW(f32, f32, VECTOR_BYTES / 4), ROW(f64, f64, VECTOR_BYTES / 8),
                                                    ROW(c128, f64, VECTOR_BYTES / 16)};

@@ -13,7 +13,6 @@
 #define EXPONENT ((W)(sizeof(T) == 4 ? 0x7f800000 : INT64_C(0x7ff0000000000000)))
 #define TWICE_BIAS ((W)(sizeof(T) == 4 ? 0x7f000000 : INT64_C(0x7fe0000000000000)))
 #define EPSILON ((T)(sizeof(T) == 4 ? 0x1p-24 : 0x1p-53))
-#define SELECT(mask, a, b) ((V)(((mask) & (I)(a)) | (~(mask) & (I)(b))))
 #define MOST_STEPS 60  /* for each eigenvalue; 2 or 3 are usual */
 #define MOST_SWEEPS 60 /* 6 to 10 are usual */
 
@@ -635,6 +634,5 @@ static void NAME(svd_group)(const ts_linalg_factors *g, void *workspace) {
 #undef EXPONENT
 #undef TWICE_BIAS
 #undef EPSILON
-#undef SELECT
 #undef MOST_STEPS
 #undef MOST_SWEEPS

@@ -2,19 +2,6 @@
 #define CHUNK ((int)(64 / sizeof(T))) /* elements of a chunk */
 #define PARTS (CHUNK / LANES)         /* vectors of a chunk */
 
-/* Up to LANES elements, zeros behind them. */
-INLINE V NAME(load_up_to)(const T *from, int64_t count) {
-  if (count >= LANES) return NAME(load)(from);
-  return count > 0 ? LOAD_SOME(from, count) : SPLAT(0);
-}
-
-INLINE void NAME(store_up_to)(T *to, int64_t count, V x) {
-  if (count >= LANES)
-    memcpy(to, &x, sizeof x);
-  else
-    STORE_SOME(to, count, x);
-}
-
 /* The sum of a chunk: one half is added to the other again and again. */
 INLINE double NAME(sum_chunk)(V *sums) {
   _Pragma("GCC unroll 4") for (int half = PARTS / 2; half > 0; half /= 2)
@@ -152,21 +139,14 @@ static void NAME(complex_products)(const ts_linalg_reflector *r, int64_t plane, 
 
 /* x += (re + i im) v */
 INLINE void NAME(add_complex)(const T *v, int64_t length, int64_t plane, T *x, T re, T im) {
-  int64_t i = 0;
-  for (; i + LANES <= length; i += LANES) {
-    const V v_re = NAME(load)(v + i), v_im = NAME(load)(v + plane + i);
-    const V x_re = NAME(load)(x + i) + SPLAT(re) * v_re + SPLAT(-im) * v_im;
-    const V x_im = NAME(load)(x + plane + i) + SPLAT(im) * v_re + SPLAT(re) * v_im;
-    memcpy(x + i, &x_re, sizeof x_re);
-    memcpy(x + plane + i, &x_im, sizeof x_im);
+  for (int64_t i = 0; i < length; i += LANES) {
+    const int64_t some = length - i;
+    const V v_re = NAME(load_up_to)(v + i, some), v_im = NAME(load_up_to)(v + plane + i, some);
+    const V x_re = NAME(load_up_to)(x + i, some) + SPLAT(re) * v_re + SPLAT(-im) * v_im;
+    const V x_im = NAME(load_up_to)(x + plane + i, some) + SPLAT(im) * v_re + SPLAT(re) * v_im;
+    NAME(store_up_to)(x + i, some, x_re);
+    NAME(store_up_to)(x + plane + i, some, x_im);
   }
-  if (i == length) return;
-  const int64_t some = length - i;
-  const V v_re = LOAD_SOME(v + i, some), v_im = LOAD_SOME(v + plane + i, some);
-  const V x_re = LOAD_SOME(x + i, some) + SPLAT(re) * v_re + SPLAT(-im) * v_im;
-  const V x_im = LOAD_SOME(x + plane + i, some) + SPLAT(im) * v_re + SPLAT(re) * v_im;
-  STORE_SOME(x + i, some, x_re);
-  STORE_SOME(x + plane + i, some, x_im);
 }
 
 static void NAME(complex_reflect)(const ts_linalg_reflector *r, int64_t plane, void *to, int64_t step, int64_t count) {
@@ -195,14 +175,14 @@ static void NAME(add_multiples)(const ts_linalg_sums *s, int64_t plane, void *to
 INLINE V NAME(with_term)(V sum, V factor, V x, bool adds) { return adds ? sum + factor * x : sum - factor * x; }
 
 INLINE void NAME(take_vectors)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t line, int64_t i,
-                               int rows, int vecs) {
+                               int rows, int64_t some, int vecs) {
   const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
   V sums[4 * DEEP];
   _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
-      sums[r * vecs + v] = NAME(load)(to + r * step + i + v * LANES);
+      sums[r * vecs + v] = NAME(load_up_to)(to + r * step + i + v * LANES, some - v * LANES);
   for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
     V x[2 * DEEP];
-    _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(from + v * LANES);
+    _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = NAME(load_up_to)(from + v * LANES, some - v * LANES);
     _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
       const V factor = SPLAT(by[r]);
       _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] =
@@ -210,49 +190,26 @@ INLINE void NAME(take_vectors)(const ts_linalg_sums *s, bool adds, T *to, int64_
     }
   }
   _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
-      memcpy(to + r * step + i + v * LANES, &sums[r * vecs + v], sizeof(V));
+      NAME(store_up_to)(to + r * step + i + v * LANES, some - v * LANES, sums[r * vecs + v]);
 }
 
-/* The last elements of a line: too few for a vector. */
-INLINE void NAME(take_rest)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t line, int64_t i,
-                            int rows) {
-  const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
-  const int64_t some = s->length - i;
-  V sums[8];
-  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = LOAD_SOME(to + r * step + i, some);
-  for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
-    const V x = LOAD_SOME(from, some);
-    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = NAME(with_term)(sums[r], SPLAT(by[r]), x, adds);
-  }
-  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) STORE_SOME(to + r * step + i, some, sums[r]);
-}
-
-/* A vector of eight lines at a time, so that their sums hide the latency of an addition. */
-INLINE void NAME(take_last)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t count, int64_t i) {
-  const bool whole = i + LANES <= s->length;
+/* A vector, or `some` elements, of eight lines at a time, so that their sums hide the latency of an addition. */
+INLINE void NAME(take_last)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t count, int64_t i,
+                            int64_t some) {
   int64_t c = 0;
-  for (; c + 8 <= count; c += 8) {
-    if (whole)
-      NAME(take_vectors)(s, adds, to + c * step, step, c, i, 8, 1);
-    else
-      NAME(take_rest)(s, adds, to + c * step, step, c, i, 8);
-  }
-  for (; c < count; c++) {
-    if (whole)
-      NAME(take_vectors)(s, adds, to + c * step, step, c, i, 1, 1);
-    else
-      NAME(take_rest)(s, adds, to + c * step, step, c, i, 1);
-  }
+  for (; c + 8 <= count; c += 8) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 8, some, 1);
+  for (; c < count; c++) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 1, some, 1);
 }
 
 INLINE void NAME(sum_all)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t count) {
   int64_t i = 0;
   for (; i + DEEP * LANES <= s->length; i += DEEP * LANES) {
     int64_t c = 0;
-    for (; c + 4 <= count; c += 4) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 4, DEEP);
-    for (; c < count; c++) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 1, DEEP);
+    for (; c + 4 <= count; c += 4) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 4, DEEP * LANES, DEEP);
+    for (; c < count; c++) NAME(take_vectors)(s, adds, to + c * step, step, c, i, 1, DEEP * LANES, DEEP);
   }
-  for (; i < s->length; i += LANES) NAME(take_last)(s, adds, to, step, count, i);
+  for (; i + LANES <= s->length; i += LANES) NAME(take_last)(s, adds, to, step, count, i, LANES);
+  if (i < s->length) NAME(take_last)(s, adds, to, step, count, i, s->length % LANES);
 }
 
 static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, int64_t count) {
@@ -266,36 +223,27 @@ static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, 
 
 #define HELD 4 /* vectors of a line */
 
-INLINE void NAME(turn_vectors)(const T *angles, int64_t count, T *line, int64_t step, int vecs) {
+INLINE void NAME(turn_vectors)(const T *angles, int64_t count, T *line, int64_t step, int64_t some, int vecs) {
   V x[HELD];
-  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(line + v * LANES);
+  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) x[v] = NAME(load_up_to)(line + v * LANES, some - v * LANES);
   for (int64_t k = 0; k < count; k++, line += step) {
     const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]);
     _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) {
-      const V y = NAME(load)(line + step + v * LANES), p = c * x[v] + s * y;
-      memcpy(line + v * LANES, &p, sizeof p);
+      const V y = NAME(load_up_to)(line + step + v * LANES, some - v * LANES), p = c * x[v] + s * y;
+      NAME(store_up_to)(line + v * LANES, some - v * LANES, p);
       x[v] = c * y - s * x[v];
     }
   }
-  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) memcpy(line + v * LANES, &x[v], sizeof(V));
-}
-
-INLINE void NAME(turn_rest)(const T *angles, int64_t count, T *line, int64_t step, int64_t some) {
-  V x = LOAD_SOME(line, some);
-  for (int64_t k = 0; k < count; k++, line += step) {
-    const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]), y = LOAD_SOME(line + step, some), p = c * x + s * y;
-    STORE_SOME(line, some, p);
-    x = c * y - s * x;
-  }
-  STORE_SOME(line, some, x);
+  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) NAME(store_up_to)(line + v * LANES, some - v * LANES, x[v]);
 }
 
 static void NAME(turn)(const ts_linalg_turns *t, void *first, int64_t step, int64_t length) {
   T *line = first;
   int64_t i = 0;
-  for (; i + HELD * LANES <= length; i += HELD * LANES) NAME(turn_vectors)(t->angles, t->count, line + i, step, HELD);
-  for (; i + LANES <= length; i += LANES) NAME(turn_vectors)(t->angles, t->count, line + i, step, 1);
-  if (i < length) NAME(turn_rest)(t->angles, t->count, line + i, step, length - i);
+  for (; i + HELD * LANES <= length; i += HELD * LANES)
+    NAME(turn_vectors)(t->angles, t->count, line + i, step, HELD * LANES, HELD);
+  for (; i + LANES <= length; i += LANES) NAME(turn_vectors)(t->angles, t->count, line + i, step, LANES, 1);
+  if (i < length) NAME(turn_vectors)(t->angles, t->count, line + i, step, length % LANES, 1);
 }
 
 static void NAME(add_scaled)(void *to, double by, const void *from, int64_t count) {
@@ -304,16 +252,6 @@ static void NAME(add_scaled)(void *to, double by, const void *from, int64_t coun
   for (int64_t i = 0; i < count; i += LANES) {
     const V sum = NAME(load_up_to)(y + i, count - i) + SPLAT(factor) * NAME(load_up_to)(x + i, count - i);
     NAME(store_up_to)(y + i, count - i, sum);
-  }
-}
-
-static void NAME(rotate)(void *a, void *b, double cosine, double sine, int64_t count) {
-  const V c = SPLAT((T)cosine), s = SPLAT((T)sine);
-  T *x = a, *y = b;
-  for (int64_t i = 0; i < count; i += LANES) {
-    const V u = NAME(load_up_to)(x + i, count - i), v = NAME(load_up_to)(y + i, count - i);
-    NAME(store_up_to)(x + i, count - i, c * u + s * v);
-    NAME(store_up_to)(y + i, count - i, c * v - s * u);
   }
 }
 

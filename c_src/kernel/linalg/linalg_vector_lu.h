@@ -170,102 +170,94 @@ INLINE void NAME(factor_panel_parts)(const ts_linalg_panel *q, int parts) {
 
 /* ---- matrices in lanes */
 
-INLINE void NAME(swap_lane)(V *rows, int cols, int a, int b, int lane) {
-  T *x = (T *)rows + a * cols * LANES + lane, *y = (T *)rows + b * cols * LANES + lane;
-  for (int k = 0; k < cols; k++) NAME(exchange)(x + k * LANES, y + k * LANES);
+INLINE void NAME(exchange_rows)(V *a, V *b, int cols, I lanes) {
+  for (int k = 0; k < cols; k++) {
+    const V kept = a[k];
+    a[k] = SELECT(lanes, b[k], kept);
+    b[k] = SELECT(lanes, kept, b[k]);
+  }
 }
 
 /* Brings the largest element of column c of each lane to its diagonal; returns the lanes whose rows were exchanged. */
-INLINE uint32_t NAME(pivot_lanes)(V *tile, int n, int c, V *rhs, int cols) {
-  uint32_t exchanged = 0;
-  for (int m = 0; m < LANES; m++) {
-    const T *column = (const T *)tile + c * LANES + m;
-    int best = c;
-    for (int i = c + 1; i < n; i++) {
-      T size = column[i * n * LANES], most = column[best * n * LANES];
-      if ((size < 0 ? -size : size) > (most < 0 ? -most : most)) best = i;
-    }
-    if (best == c) continue;
-    exchanged |= UINT32_C(1) << m;
-    NAME(swap_lane)(tile, n, c, best, m);
-    if (rhs) NAME(swap_lane)(rhs, cols, c, best, m);
+INLINE I NAME(pivot_lanes)(V *tile, int n, int c, V *rhs, int cols) {
+  V most = NAME(size)(tile[c * n + c]), best = SPLAT((T)c);
+  uint32_t rows = 0; /* that are exchanged in some lane: there are up to TS_LINALG_GROUP_ROWS */
+  for (int i = c + 1; i < n; i++) {
+    const V size = NAME(size)(tile[i * n + c]);
+    const I larger = size > most;
+    most = SELECT(larger, size, most);
+    best = SELECT(larger, SPLAT((T)i), best);
   }
-  return exchanged;
+  for (int m = 0; m < LANES; m++) rows |= UINT32_C(1) << (int)best[m];
+  for (rows &= ~(UINT32_C(1) << c); rows; rows &= rows - 1) {
+    const int i = __builtin_ctz(rows);
+    const I lanes = best == SPLAT((T)i);
+    NAME(exchange_rows)(tile + c * n, tile + i * n, n, lanes);
+    if (rhs) NAME(exchange_rows)(rhs + c * cols, rhs + i * cols, cols, lanes);
+  }
+  return best != SPLAT((T)c);
 }
 
 /* The factors in place; returns the lanes that had an odd number of exchanges. */
-INLINE uint32_t NAME(lu_tile)(V *tile, int n, V *rhs, int cols) {
-  uint32_t odd = 0;
-  V sum[4];
+INLINE I NAME(lu_tile)(V *tile, int n, V *rhs, int cols) {
+  const V none = SPLAT(0);
+  I odd = (I)none;
   for (int c = 0; c < n; c++) {
-    int i = 1;
-    for (; i < c; i++) {
-      NAME(dot_rows)(tile, n, 1, i, 1, tile + c, n, i, sum);
-      tile[i * n + c] -= sum[0];
-    }
-    for (i = c; i + 4 <= n; i += 4) {
-      NAME(dot_rows)(tile, n, 1, i, 4, tile + c, n, c, sum);
-      _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++) tile[(i + r) * n + c] -= sum[r];
-    }
-    for (; i < n; i++) {
-      NAME(dot_rows)(tile, n, 1, i, 1, tile + c, n, c, sum);
-      tile[i * n + c] -= sum[0];
-    }
+    for (int i = 1; i < c; i++) NAME(take_products)(tile, n, c, i, i + 1, tile + c, n, i);
+    NAME(take_products)(tile, n, c, c, n, tile + c, n, c);
     odd ^= NAME(pivot_lanes)(tile, n, c, rhs, cols);
-    V by = tile[c * n + c];
-    for (int m = 0; m < LANES; m++) by[m] = by[m] == 0 ? 1 : by[m];
-    for (i = c + 1; i < n; i++) tile[i * n + c] /= by;
+    const V pivot = tile[c * n + c], by = SELECT(pivot == none, SPLAT(1), pivot);
+    for (int i = c + 1; i < n; i++) tile[i * n + c] /= by;
   }
   return odd;
 }
 
-/* Solves by the lower triangle and, of a full matrix, by the upper one after it. */
-INLINE void NAME(substitute)(const ts_linalg_group *g, bool full, const V *tile, V *x, int some) {
-  const int n = g->n, cols = g->cols;
+/* A matrix of lanes by strides of any sign. */
+typedef struct NAME(tile) {
+  V *at;
+  int row, col;
+} NAME(tile);
+
+/* Replaces `cols` columns of right sides of a lower triangle by the solutions. */
+INLINE void NAME(substitute)(NAME(tile) a, NAME(tile) x, int n, int cols, bool unit) {
   V sum[4];
   for (int i = 0; i < n; i++) {
-    NAME(dot_rows)(x, 1, cols, 0, some, tile + i * n, 1, i, sum);
-    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) {
-      x[i * cols + c] -= sum[c];
-      if (!full && !g->unit) x[i * cols + c] /= tile[i * n + i];
+    NAME(dot_rows)(x.at, x.col, x.row, 0, cols, a.at + i * a.row, a.col, i, sum);
+    _Pragma("GCC unroll 4") for (int c = 0; c < cols; c++) {
+      V *to = x.at + i * x.row + c * x.col;
+      *to -= sum[c];
+      if (!unit) *to /= a.at[i * (a.row + a.col)];
     }
   }
-  for (int i = n - 1; full && i >= 0; i--) {
-    NAME(dot_rows)(x + (n - 1) * cols, 1, -cols, 0, some, tile + i * n + n - 1, -1, n - 1 - i, sum);
-    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) x[i * cols + c] =
-        (x[i * cols + c] - sum[c]) / tile[i * n + i];
-  }
 }
 
-/* The right sides and solutions of full matrices are dense: one row of all numbers. */
-INLINE void NAME(solve_any_group)(const ts_linalg_group *g, bool full, V *tile) {
-  const int n = g->n, cols = g->cols, rows = full ? 1 : n, width = full ? n * cols : cols;
-  const int64_t from_col = full ? 1 : g->rhs_col, to_col = full ? 1 : g->out_col;
-  V *x = tile + n * n;
-  int col = 0;
-  if (full)
-    NAME(load_matrices)(g, false, 0, 1, tile);
-  else
-    NAME(load_matrices)(g, true, g->matrix_row, g->matrix_col, tile);
-  if (g->count < LANES) memset(x, 0, (size_t)(n * cols) * sizeof(V));
-  for (int m = 0; m < g->count; m++) {
-    const T *from = (const T *)(const void *)g->rhs + m * g->rhs_step;
-    for (int i = 0; i < rows; i++)
-      for (int c = 0; c < width; c++) ((T *)x)[(i * cols + c) * LANES + m] = from[i * g->rhs_row + c * from_col];
-  }
-  if (full) (void)NAME(lu_tile)(tile, n, x, cols);
-  for (; col + 4 <= cols; col += 4) NAME(substitute)(g, full, tile, x + col, 4);
-  for (; col < cols; col++) NAME(substitute)(g, full, tile, x + col, 1);
-  for (int m = 0; m < g->count; m++) {
-    T *to = (T *)(void *)g->out + m * g->out_step;
-    for (int i = 0; i < rows; i++)
-      for (int c = 0; c < width; c++) to[i * g->out_row + c * to_col] = ((const T *)x)[(i * cols + c) * LANES + m];
-  }
+INLINE void NAME(substitute_all)(NAME(tile) a, NAME(tile) x, int n, int cols, bool unit) {
+  if (a.row < 0) a.at += n * n - 1;
+  if (x.row < 0) x.at -= (n - 1) * x.row;
+  int c = 0;
+  for (; c + 4 <= cols; c += 4, x.at += 4 * x.col) NAME(substitute)(a, x, n, 4, unit);
+  for (; c < cols; c++, x.at += x.col) NAME(substitute)(a, x, n, 1, unit);
 }
 
-static void NAME(solve_group)(const ts_linalg_group *g, void *workspace) { NAME(solve_any_group)(g, false, workspace); }
+static void NAME(solve_group)(const ts_linalg_group *g, void *workspace) {
+  const int n = g->n, cols = g->cols;
+  V *tile = workspace, *x = tile + n * n;
+  NAME(to_lanes)(g->matrix, g->count, n * n, tile);
+  NAME(to_lanes)(g->rhs, g->count, n * cols, x);
+  NAME(substitute_all)((NAME(tile)){tile, g->row, g->col}, (NAME(tile)){x, g->rhs_row, g->rhs_col}, n, cols, g->unit);
+  NAME(from_lanes)(x, g->count, n * cols, g->out);
+}
+
+/* By L, and then by U from its last row on. */
 static void NAME(solve_full_group)(const ts_linalg_group *g, void *workspace) {
-  NAME(solve_any_group)(g, true, workspace);
+  const int n = g->n, cols = g->cols;
+  V *tile = workspace, *x = tile + n * n;
+  NAME(to_lanes)(g->matrix, g->count, n * n, tile);
+  NAME(to_lanes)(g->rhs, g->count, n * cols, x);
+  (void)NAME(lu_tile)(tile, n, x, cols);
+  NAME(substitute_all)((NAME(tile)){tile, n, 1}, (NAME(tile)){x, cols, 1}, n, cols, true);
+  NAME(substitute_all)((NAME(tile)){tile, -n, -1}, (NAME(tile)){x, -cols, 1}, n, cols, false);
+  NAME(from_lanes)(x, g->count, n * cols, g->out);
 }
 
 /* The product of one lane's diagonal, whose partial products are beyond the range. */
@@ -280,39 +272,31 @@ static void NAME(determinant_group)(const ts_linalg_group *g, void *workspace) {
   const int n = g->n;
   V *tile = workspace, product;
   I near = ~(I)SPLAT(0);
-  NAME(load_matrices)(g, false, 0, 1, tile);
-  const uint32_t odd = NAME(lu_tile)(tile, n, NULL, 0);
-  for (int m = 0; m < LANES; m++) product[m] = odd >> m & 1 ? -1 : 1;
+  NAME(to_lanes)(g->matrix, g->count, n * n, tile);
+  const I odd = NAME(lu_tile)(tile, n, NULL, 0);
+  product = SELECT(odd, SPLAT(-1), SPLAT(1));
   for (int i = 0; i < n; i++) {
     product *= tile[i * (n + 1)];
     near &= (NAME(size)(product) > low) & (NAME(size)(product) < high);
   }
   for (int m = 0; m < g->count; m++)
-    ((T *)(void *)g->out)[m * g->out_step] =
-        near[m] ? product[m] : NAME(far_product)((const T *)tile + m, n, odd >> m & 1);
-}
-
-/* Row i of the factors was row order[i] of the matrix. */
-INLINE void NAME(put_factors)(const ts_linalg_group *g, const T *tile, const T *order, int m) {
-  const int n = g->n;
-  T *p = (T *)(void *)g->out + m * g->out_step, *lower = (T *)(void *)g->lower + m * g->out_step,
-    *upper = (T *)(void *)g->upper + m * g->out_step;
-  memset(p, 0, (size_t)(n * n) * sizeof(T));
-  for (int i = 0; i < n; i++) {
-    p[(int)order[i * LANES + m] * n + i] = 1;
-    for (int k = 0; k < n; k++) {
-      const T x = tile[(i * n + k) * LANES + m];
-      lower[i * n + k] = k < i ? x : k == i;
-      upper[i * n + k] = k < i ? 0 : x;
-    }
-  }
+    ((T *)g->out)[m] = near[m] ? product[m] : NAME(far_product)((const T *)tile + m, n, odd[m]);
 }
 
 static void NAME(lu_group)(const ts_linalg_group *g, void *workspace) {
   const int n = g->n;
-  V *tile = workspace, *order = tile + n * n;
-  NAME(load_matrices)(g, false, 0, 1, tile);
+  const V one = SPLAT(1), none = SPLAT(0);
+  V *tile = workspace, *out = tile + n * n, *order = out + n * n;
+  NAME(to_lanes)(g->matrix, g->count, n * n, tile);
   for (int i = 0; i < n; i++) order[i] = SPLAT((T)i);
-  (void)NAME(lu_tile)(tile, n, order, 1);
-  for (int m = 0; m < g->count; m++) NAME(put_factors)(g, (const T *)tile, (const T *)order, m);
+  (void)NAME(lu_tile)(tile, n, order, 1); /* row i of the factors was row order[i] of the matrix */
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++) out[i * n + k] = SELECT(order[k] == SPLAT((T)i), one, none);
+  NAME(from_lanes)(out, g->count, n * n, g->out);
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++) out[i * n + k] = k < i ? tile[i * n + k] : k == i ? one : none;
+  NAME(from_lanes)(out, g->count, n * n, g->lower);
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < i; k++) tile[i * n + k] = none;
+  NAME(from_lanes)(tile, g->count, n * n, g->upper);
 }

@@ -1,12 +1,26 @@
 /* The part of linalg_vector_body.h for one type: T, its vectors V, integers W as wide and their vectors I, NAME, and
- * FMA, SPLAT, SQRT and SWAPPED of vectors. */
+ * FMA, SPLAT, SQRT, SWAPPED, LOWER and UPPER of vectors. */
 #define LANES ((int)(sizeof(V) / sizeof(T)))
 #define INLINE static inline __attribute__((always_inline))
+#define SELECT(mask, a, b) ((V)(((mask) & (I)(a)) | (~(mask) & (I)(b))))
 
 INLINE V NAME(load)(const T *from) {
   V v;
   memcpy(&v, from, sizeof v);
   return v;
+}
+
+/* Up to LANES elements, zeros behind them. */
+INLINE V NAME(load_up_to)(const T *from, int64_t count) {
+  if (count >= LANES) return NAME(load)(from);
+  return count > 0 ? LOAD_SOME(from, count) : SPLAT(0);
+}
+
+INLINE void NAME(store_up_to)(T *to, int64_t count, V x) {
+  if (count >= LANES)
+    memcpy(to, &x, sizeof x);
+  else
+    STORE_SOME(to, count, x);
 }
 
 /* ---- numbers: a real one has one part, a complex one has two, neighbours in memory and lanes */
@@ -56,16 +70,6 @@ INLINE void NAME(divide)(V *x, int vecs, const T *by, int parts) {
 
 /* ---- columns in lanes: strides are in numbers, `first` and `count` of columns in parts */
 
-/* Up to vecs * LANES elements, zeros behind them. */
-INLINE void NAME(load_row)(const T *from, int64_t count, int vecs, V *out) {
-  if (count == (int64_t)vecs * LANES) {
-    _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) out[v] = NAME(load)(from + v * LANES);
-  } else {
-    memset(out, 0, (size_t)vecs * sizeof(V));
-    memcpy(out, from, (size_t)count * sizeof(T));
-  }
-}
-
 /* Columns of a block; a row has `vecs` vectors. */
 typedef struct NAME(chunk) {
   const ts_linalg_block *b;
@@ -77,12 +81,14 @@ typedef struct NAME(chunk) {
 /* A row: its right side less its sums, over the diagonal. */
 INLINE void NAME(finish_solution)(const NAME(chunk) * c, int i, int vecs, const V *sum) {
   const ts_linalg_block *b = c->b;
-  V rhs[WIDE], *x = c->tile + i * c->parts * vecs;
-  NAME(load_row)((const T *)b->rhs + i * b->rhs_row * c->parts + c->first, c->count, vecs, rhs);
-  _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = rhs[v] - sum[v];
+  const T *rhs = (const T *)b->rhs + i * b->rhs_row * c->parts + c->first;
+  T *out = (T *)b->out + i * b->out_row * c->parts + c->first;
+  V *x = c->tile + i * c->parts * vecs;
+  _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] =
+      NAME(load_up_to)(rhs + v * LANES, c->count - v * LANES) - sum[v];
   if (!b->unit) NAME(divide)(x, vecs, (const T *)b->matrix + i * (b->n + 1) * c->parts, b->hermitian ? 1 : c->parts);
   if (c->parts == 2) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[vecs + v] = NAME(times_i)(x[v]);
-  memcpy((T *)b->out + i * b->out_row * c->parts + c->first, x, (size_t)c->count * sizeof(T));
+  _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) NAME(store_up_to)(out + v * LANES, c->count - v * LANES, x[v]);
 }
 
 /* Some rows at once, so that their chains hide the latency of a multiply-add. */
@@ -93,8 +99,9 @@ INLINE void NAME(solve_rows)(const NAME(chunk) * c, int i, int rows, int vecs) {
   V sum[WIDE * SOLVED];
   _Pragma("GCC unroll 16") for (int v = 0; v < rows * vecs; v++) sum[v] = SPLAT(0);
   if (b->sums)
-    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) NAME(load_row)(
-        (const T *)b->sums + (i + r) * b->sums_row * c->parts + c->first, c->count, vecs, sum + r * vecs);
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+        sum[r * vecs + v] = NAME(load_up_to)(
+            (const T *)b->sums + (i + r) * b->sums_row * c->parts + c->first + v * LANES, c->count - v * LANES);
   for (int k = 0; k < i * c->parts; k++)
     _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
         sum[r * vecs + v] = FMA(SPLAT(row[r * step + k]), c->tile[k * vecs + v], sum[r * vecs + v]);
@@ -210,56 +217,68 @@ INLINE void NAME(dot_rows)(const V *tile, int row, int col, int i, int rows, con
   _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) out[r] = sum[r];
 }
 
-/* Rows below the diagonal of column j. */
-INLINE void NAME(finish_column)(V *tile, int n, int j, V root) {
+/* Subtracts from column c of rows i to end - 1 their products with another row's vectors. */
+INLINE void NAME(take_products)(V *tile, int n, int c, int i, int end, const V *other, int step, int k) {
   V sum[4];
-  int i = j + 1;
-  for (; i + 4 <= n; i += 4) {
-    NAME(dot_rows)(tile, n, 1, i, 4, tile + j * n, 1, j, sum);
-    _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++) tile[(i + r) * n + j] = (tile[(i + r) * n + j] - sum[r]) / root;
+  for (; i + 4 <= end; i += 4) {
+    NAME(dot_rows)(tile, n, 1, i, 4, other, step, k, sum);
+    _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++) tile[(i + r) * n + c] -= sum[r];
   }
-  for (; i < n; i++) {
-    NAME(dot_rows)(tile, n, 1, i, 1, tile + j * n, 1, j, sum);
-    tile[i * n + j] = (tile[i * n + j] - sum[0]) / root;
-  }
-}
-
-/* By the bits of lanes, where a column is not 0 below its diagonal. */
-INLINE uint32_t NAME(find_nonzero)(const V *tile, int n, int j) {
-  uint32_t found = 0;
-  for (int i = j + 1; i < n; i++)
-    for (int m = 0; m < LANES; m++) found |= (uint32_t) !(tile[i * n + j][m] == 0) << m;
-  return found;
-}
-
-/* One matrix in each lane: a dense one, or the lower triangle of a matrix with the strides `row` and `col`. */
-INLINE void NAME(load_matrices)(const ts_linalg_group *g, bool lower, int64_t row, int64_t col, V *tile) {
-  const int n = g->n;
-  if (g->count < LANES) memset(tile, 0, (size_t)(n * n) * sizeof(V));
-  for (int m = 0; m < g->count; m++) {
-    const T *from = (const T *)(const void *)g->matrix + m * g->matrix_step;
-    T *to = (T *)tile + m;
-    for (int i = 0; i < (lower ? n : 1); i++)
-      for (int k = 0; k < (lower ? i + 1 : n * n); k++) to[(i * n + k) * LANES] = from[i * row + k * col];
+  for (; i < end; i++) {
+    NAME(dot_rows)(tile, n, 1, i, 1, other, step, k, sum);
+    tile[i * n + c] -= sum[0];
   }
 }
 
-/* The factors in place; returns the lanes, as bits, that are not positive definite. */
-INLINE uint32_t NAME(factor_tile)(V *tile, int n) {
-  uint32_t bad = 0;
-  for (int j = 0; j < n; j++) {
-    V sum, *diagonal = tile + j * n + j;
-    NAME(dot_rows)(tile, n, 1, j, 1, tile + j * n, 1, j, &sum);
-    V pivot = *diagonal - sum;
-    uint32_t zero = 0;
-    for (int m = 0; m < LANES; m++) {
-      bad |= (uint32_t) !(pivot[m] >= 0) << m;
-      zero |= (uint32_t)(pivot[m] == 0) << m;
+/* Each pass puts the lanes of two vectors in turn: as many passes as a lane's number has bits transpose a square. */
+INLINE void NAME(transpose)(V *square) {
+  V x[LANES];
+  _Pragma("GCC unroll 4") for (int pass = 1; pass < LANES; pass *= 2) {
+    memcpy(x, square, sizeof x);
+    _Pragma("GCC unroll 8") for (int k = 0; k < LANES / 2; k++) {
+      square[2 * k] = LOWER(x[k], x[k + LANES / 2]);
+      square[2 * k + 1] = UPPER(x[k], x[k + LANES / 2]);
     }
-    V by = *diagonal = SQRT(pivot);
-    for (int m = 0; zero && m < LANES; m++) by[m] = zero >> m & 1 ? 1 : by[m];
-    NAME(finish_column)(tile, n, j, by);
-    if (zero) bad |= zero & NAME(find_nonzero)(tile, n, j);
+  }
+}
+
+/* One dense matrix in each lane. Lanes without a matrix are 0. */
+INLINE void NAME(to_lanes)(const T *from, int count, int elements, V *to) {
+  const V none = SPLAT(0);
+  for (int i = 0; i < elements; i += LANES) {
+    V x[LANES];
+    _Pragma("GCC unroll 16") for (int m = 0; m < LANES; m++) x[m] =
+        m < count ? NAME(load_up_to)(from + m * elements + i, elements - i) : none;
+    NAME(transpose)(x);
+    _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) if (i + k < elements) to[i + k] = x[k];
+  }
+}
+
+INLINE void NAME(from_lanes)(const V *from, int count, int elements, T *to) {
+  const V none = SPLAT(0);
+  for (int i = 0; i < elements; i += LANES) {
+    V x[LANES];
+    _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) x[k] = i + k < elements ? from[i + k] : none;
+    NAME(transpose)(x);
+    _Pragma("GCC unroll 16") for (int m = 0; m < LANES; m++) if (m < count)
+        NAME(store_up_to)(to + m * elements + i, elements - i, x[m]);
+  }
+}
+
+/* The factors in place; returns the lanes that are not positive semidefinite: where a number on the diagonal is 0,
+ * those below it must be, too. */
+INLINE I NAME(factor_tile)(V *tile, int n) {
+  const V none = SPLAT(0);
+  I bad = (I)none;
+  for (int j = 0; j < n; j++) {
+    NAME(take_products)(tile, n, j, j, n, tile + j * n, 1, j);
+    const V pivot = tile[j * n + j], root = tile[j * n + j] = SQRT(pivot);
+    const I zero = pivot == none;
+    bad |= ~(pivot >= none);
+    for (int i = j + 1; i < n; i++) {
+      tile[i * n + j] /= SELECT(zero, SPLAT(1), root);
+      bad |= zero & (tile[i * n + j] != none);
+    }
   }
   return bad;
 }
@@ -267,14 +286,12 @@ INLINE uint32_t NAME(factor_tile)(V *tile, int n) {
 static void NAME(factor_group)(const ts_linalg_group *g, void *workspace) {
   V *tile = workspace;
   const int n = g->n;
-  NAME(load_matrices)(g, true, n, 1, tile);
-  uint32_t bad = NAME(factor_tile)(tile, n);
-  for (int m = 0; m < g->count; m++) {
-    const T *from = (const T *)workspace + m;
-    T *to = (T *)(void *)g->out + m * g->out_step, none = (T)NAN;
-    for (int i = 0; i < n; i++)
-      for (int k = 0; k < n; k++) to[i * n + k] = k > i ? 0 : bad >> m & 1 ? none : from[(i * n + k) * LANES];
-  }
+  const V none = SPLAT(0), nan = SPLAT((T)NAN);
+  NAME(to_lanes)(g->matrix, g->count, n * n, tile);
+  const I bad = NAME(factor_tile)(tile, n);
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++) tile[i * n + k] = k > i ? none : SELECT(bad, nan, tile[i * n + k]);
+  NAME(from_lanes)(tile, g->count, n * n, g->out);
 }
 
 #include "kernel/linalg/linalg_vector_factor.h"
@@ -309,7 +326,10 @@ DEFINE_BLOCKS(f32, 1)
 #undef SPLAT
 #undef SQRT
 #undef SWAPPED
+#undef LOWER
+#undef UPPER
 #undef LOAD_SOME
 #undef STORE_SOME
 #undef LANES
 #undef INLINE
+#undef SELECT
