@@ -71,6 +71,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/bytecode_type.c \
   c_src/stablehlo/bytecode_vhlo.c \
   c_src/stablehlo/make.c \
+  c_src/stablehlo/make_chlo.c \
   c_src/stablehlo/make_control.c \
   c_src/stablehlo/make_conv.c \
   c_src/stablehlo/make_dynamic.c \
@@ -78,14 +79,19 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_gather.c \
   c_src/stablehlo/make_known.c \
   c_src/stablehlo/make_lapack.c \
+  c_src/stablehlo/make_norm.c \
   c_src/stablehlo/make_ops.c \
   c_src/stablehlo/make_order.c \
+  c_src/stablehlo/make_quant.c \
+  c_src/stablehlo/make_random.c \
   c_src/stablehlo/make_reduce.c \
   c_src/stablehlo/make_sort.c \
   c_src/stablehlo/make_special.c \
+  c_src/stablehlo/make_tuple.c \
   c_src/stablehlo/mlir_attr.c \
   c_src/stablehlo/mlir_lex.c \
   c_src/stablehlo/mlir_parse.c \
+  c_src/stablehlo/mlir_type.c \
   c_src/stablehlo/read.c
 
 PASS_SRC := \

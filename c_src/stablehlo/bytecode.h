@@ -20,10 +20,11 @@ typedef struct bytecode_bytes {
 
 typedef enum bytecode_kind {
   BYTECODE_ELEMENT,  /* the type of a number: `type` without a shape */
-  BYTECODE_TENSOR,   /* `type` */
+  BYTECODE_TENSOR,   /* `type`; also a token */
   BYTECODE_FUNCTION, /* `results` */
   BYTECODE_NONE,     /* no type */
-  BYTECODE_OTHER,    /* a token, tuple or buffer: Tessera has no such values */
+  BYTECODE_TUPLE,    /* `type` with its parts */
+  BYTECODE_OTHER,    /* a buffer: Tessera has no such values */
 } bytecode_kind;
 
 typedef struct bytecode_type {

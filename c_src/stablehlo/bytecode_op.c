@@ -264,7 +264,7 @@ static ts_status read_params(block_reader *k, bytecode_bytes *from, mlir_region 
     if (placed) TS_TRY(bytecode_varint(r->b, from, &place));
     if (number >= r->b->type_count) return bytecode_error(r->b, at, TS_INVALID_ARGUMENT, "a parameter has no type");
     TS_TRY(bytecode_type_at(r->b, (size_t)number, &type));
-    if (type->kind == BYTECODE_TENSOR) out->param_types.data[i] = type->type;
+    if (type->kind == BYTECODE_TENSOR || type->kind == BYTECODE_TUPLE) out->param_types.data[i] = type->type;
     TS_TRY(define(r, at, &k->next, k->limit, &out->params[i]));
   }
   if (r->b->version < WITH_USE_ORDERS) return TS_SUCCESS;

@@ -163,6 +163,52 @@ ts_status make_iota(const make_call *m, ts_dtype dtype, const ts_shape *shape, i
   return make_add(m, TS_OP_IOTA, (ts_values){0}, &attrs, out);
 }
 
+ts_status make_conjugate(const make_call *m, ts_value_id x, ts_value_id *out) {
+  ts_value_id real, imag;
+  *out = x;
+  if (!ts_dtype_is_complex(make_value_of(m, x)->dtype)) return TS_SUCCESS;
+  TS_TRY(make_unary(m, TS_OP_REAL, x, &real));
+  TS_TRY(make_unary(m, TS_OP_IMAG, x, &imag));
+  TS_TRY(make_unary(m, TS_OP_NEGATE, imag, &imag));
+  return make_binary(m, TS_OP_COMPLEX, real, imag, out);
+}
+
+/* Matrices in rows and columns exchanged. */
+static ts_status turned(const make_call *m, ts_value_id x, ts_value_id *out) {
+  ts_dims axes = {.rank = make_value_of(m, x)->shape->rank};
+  for (int32_t d = 0; d < axes.rank; d++) axes.dims[d] = d;
+  axes.dims[axes.rank - 1] = axes.rank - 2;
+  axes.dims[axes.rank - 2] = axes.rank - 1;
+  return make_transpose(m, x, &axes, out);
+}
+
+ts_status make_adjoint(const make_call *m, ts_value_id x, ts_value_id *out) {
+  TS_TRY(make_conjugate(m, x, out));
+  return turned(m, *out, out);
+}
+
+/* Half to even: of floor(x) and the next integer the nearer one, or the even one; zeros keep the sign of x. */
+ts_status make_round_even(const make_call *m, ts_value_id x, ts_value_id *out) {
+  ts_value_id low, up, apart, half, two, even, zero, test, result;
+  TS_TRY(make_unary(m, TS_OP_FLOOR, x, &low));
+  TS_TRY(make_number(m, x, 1, &up));
+  TS_TRY(make_binary(m, TS_OP_ADD, low, up, &up));
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, low, &apart));
+  TS_TRY(make_number(m, x, 0.5, &half));
+  TS_TRY(make_number(m, x, 2, &two));
+  TS_TRY(make_number(m, x, 0, &zero));
+  TS_TRY(make_binary(m, TS_OP_REMAINDER, low, two, &even));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, even, zero, &even));
+  TS_TRY(make_select(m, even, low, up, &result));
+  TS_TRY(make_binary(m, TS_OP_LESS, apart, half, &test));
+  TS_TRY(make_select(m, test, low, result, &result));
+  TS_TRY(make_binary(m, TS_OP_GREATER, apart, half, &test));
+  TS_TRY(make_select(m, test, up, result, &result));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, result, zero, &test));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, x, zero, &zero));
+  return make_select(m, test, zero, result, out);
+}
+
 /* ---- signatures of regions */
 
 static bool is_constant(const mlir_op *op) { return mlir_token_is(op->name, "stablehlo.constant"); }

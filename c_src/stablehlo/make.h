@@ -7,10 +7,14 @@
 #include "stablehlo/mlir_tree.h"
 #include "stablehlo/read.h"
 
-/* A value of the graph. StableHLO's i1 is u8, 0 or 1. */
+/* A value of the graph. StableHLO's i1 is u8, 0 or 1. A tuple has its parts' values; its own is a constant without use.
+ */
 typedef struct make_value {
   ts_value_id id;
   bool is_bool;
+  const mlir_quant *quant;        /* of integers that stand for numbers; NULL */
+  const struct make_value *parts; /* of a tuple; NULL */
+  size_t part_count;
 } make_value;
 
 /* The names that ops of one region see: their own, and names of enclosing scopes in the same region of the graph.
@@ -82,6 +86,11 @@ ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, 
 /* A number of the type and the shape of another value. */
 ts_status make_number(const make_call *m, ts_value_id like, double number, ts_value_id *out);
 ts_status make_integer(const make_call *m, ts_value_id like, int64_t number, ts_value_id *out);
+ts_status make_round_even(const make_call *m, ts_value_id x, ts_value_id *out);
+/* x with the sign of its imaginary part changed; a real one is itself. */
+ts_status make_conjugate(const make_call *m, ts_value_id x, ts_value_id *out);
+/* Matrices with rows and columns exchanged, of conjugates. */
+ts_status make_adjoint(const make_call *m, ts_value_id x, ts_value_id *out);
 ts_status make_integer_of(const make_call *m, ts_dtype dtype, const ts_shape *shape, int64_t number, ts_value_id *out);
 ts_status make_reshape(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out);
 ts_status make_transpose(const make_call *m, ts_value_id x, const ts_dims *axes, ts_value_id *out);
@@ -118,7 +127,7 @@ static inline bool make_fits(const make_state *r, const ts_value *value, const m
 }
 /* Sets a result. */
 static inline void make_result(const make_call *m, size_t i, ts_value_id id) {
-  m->results[i] = (make_value){id, m->op->types.data[i].is_bool};
+  m->results[i] = (make_value){.id = id, .is_bool = m->op->types.data[i].is_bool};
 }
 
 /* The computation of a region with a return, in a form that is equal for equal regions: "GT 0 1;return 2". Parameters
@@ -151,7 +160,20 @@ ts_status make_find_known(const make_call *m, ts_value_id id, const ts_dims **ou
 /* The same for an operand; an error when they are not known. */
 ts_status make_known(const make_call *m, size_t operand, ts_dims *out);
 
+/* ---- make_quant.c */
+/* Whether an operand or a result has quantised numbers, and the op is not one that hands values on. */
+bool make_is_quantized(const make_call *m);
+/* The op by the function that makes it of numbers, or of integers if it only moves them. */
+ts_status make_quantized(const make_call *m, make_fn make);
+
 /* ---- files of ops */
+ts_status make_in_random(const make_call *m);
+ts_status make_in_norm(const make_call *m);
+ts_status make_in_tuple(const make_call *m);
+ts_status make_in_token(const make_call *m);
+ts_status make_in_map(const make_call *m);
+ts_status make_in_quantize(const make_call *m);
+ts_status make_in_chlo(const make_call *m);
 ts_status make_in_dynamic(const make_call *m);
 ts_status make_in_dynamic_window(const make_call *m);
 ts_status make_in_dynamic_top_k(const make_call *m);

@@ -53,6 +53,7 @@ static ts_status bind_capture(const make_call *m, ts_region_id region, make_scop
   make_value value;
   ts_scalar scalar;
   TS_TRY(make_look_up(m->scope, name, &value));
+  if (value.parts) return mlir_error(TS_UNIMPLEMENTED, name, "a region uses a tuple of a scope around it");
   TS_TRY(is_param(m, value.id, &scalar, out_param));
   const ts_value like = *make_value_of(m, value.id);
   if (*out_param)
@@ -122,7 +123,7 @@ static ts_status make_loop_region(loop_region *l, make_scope *inner) {
   TS_TRY(ts_graph_add_region(m->r->graph, &l->region));
   for (size_t i = 0; i < m->op->operand_count; i++) {
     const ts_value like = *make_operand_of(m, i);
-    make_value value = {.is_bool = m->operands[i].is_bool};
+    make_value value = m->operands[i];
     TS_TRY(ts_graph_add_param(m->r->graph, l->region, like.dtype, like.shape, &value.id));
     TS_TRY(make_bind(inner, l->block->params[i], 0, 1, value));
   }
@@ -254,7 +255,7 @@ static ts_status add_cond(const branches *b, ts_value_id *operands, make_value *
                      &attrs.regions.regions[1]));
   TS_TRY(make_add(m, TS_OP_COND, (ts_values){operands, count}, &attrs, &first));
   for (size_t i = 0; i < m->op->types.count; i++)
-    out_results[i] = (make_value){first + (ts_value_id)i, m->op->types.data[i].is_bool};
+    out_results[i] = (make_value){.id = first + (ts_value_id)i, .is_bool = m->op->types.data[i].is_bool};
   return TS_SUCCESS;
 }
 

@@ -47,30 +47,6 @@ static ts_status fill(const make_call *m, ts_dtype type, const ts_shape *shape, 
   return ts_graph_constant(m->r->graph, m->region, type, shape, ts_scalar_from_f64(type, number), out);
 }
 
-/* Matrices in rows and columns exchanged. */
-static ts_status turned(const make_call *m, ts_value_id x, ts_value_id *out) {
-  ts_dims axes = {.rank = make_value_of(m, x)->shape->rank};
-  for (int32_t d = 0; d < axes.rank; d++) axes.dims[d] = d;
-  axes.dims[axes.rank - 1] = axes.rank - 2;
-  axes.dims[axes.rank - 2] = axes.rank - 1;
-  return make_transpose(m, x, &axes, out);
-}
-
-static ts_status conjugate(const make_call *m, ts_value_id x, ts_value_id *out) {
-  ts_value_id real, imag;
-  *out = x;
-  if (!ts_dtype_is_complex(make_value_of(m, x)->dtype)) return TS_SUCCESS;
-  TS_TRY(make_unary(m, TS_OP_REAL, x, &real));
-  TS_TRY(make_unary(m, TS_OP_IMAG, x, &imag));
-  TS_TRY(make_unary(m, TS_OP_NEGATE, imag, &imag));
-  return make_binary(m, TS_OP_COMPLEX, real, imag, out);
-}
-
-static ts_status adjoint(const make_call *m, ts_value_id x, ts_value_id *out) {
-  TS_TRY(conjugate(m, x, out));
-  return turned(m, *out, out);
-}
-
 /* Compares the indices along one axis with a scalar or a tensor that has 1 there: a tensor of the shape. */
 static ts_status indices_are(const make_call *m, const ts_shape *shape, int32_t axis, ts_opcode code, ts_value_id with,
                              ts_value_id *out) {
@@ -133,9 +109,9 @@ static ts_status potrf(const make_call *m) {
   TS_TRY(check(m, 1, 2));
   TS_TRY(letter(m, "uplo", "LU", &uplo));
   const ts_shape shape = shape_of(m, a), batch = batch_of(m, a);
-  if (uplo == 'U') TS_TRY(adjoint(m, a, &a));
+  if (uplo == 'U') TS_TRY(make_adjoint(m, a, &a));
   TS_TRY(make_unary(m, TS_OP_CHOLESKY, a, &factor));
-  if (uplo == 'U') TS_TRY(adjoint(m, factor, &factor));
+  if (uplo == 'U') TS_TRY(make_adjoint(m, factor, &factor));
   TS_TRY(make_integer_of(m, TS_S32, &batch, 0, &info));
   if (ts_shape_elements(&shape) > 0) {
     TS_TRY(make_slice(m, factor, shape.rank - 1, (make_range){0, 1, 1}, &info));
@@ -160,7 +136,7 @@ static ts_status trsm(const make_call *m) {
   TS_TRY(letter(m, "uplo", "LU", &uplo));
   TS_TRY(letter(m, "diag", "NU", &diagonal));
   TS_TRY(letter(m, "trans_x", "NTC", &transposed));
-  if (transposed == 'C') TS_TRY(conjugate(m, a, &a));
+  if (transposed == 'C') TS_TRY(make_conjugate(m, a, &a));
   attrs.triangular.left = side == 'L';
   attrs.triangular.lower = uplo == 'L';
   attrs.triangular.unit = diagonal == 'U';
@@ -194,7 +170,7 @@ static ts_status syevd(const make_call *m) {
   TS_TRY(check(m, 1, 3));
   TS_TRY(letter(m, "uplo", "LU", &uplo));
   TS_TRY(letter(m, "mode", "VN", &mode));
-  if (uplo == 'U') TS_TRY(adjoint(m, a, &a));
+  if (uplo == 'U') TS_TRY(make_adjoint(m, a, &a));
   TS_TRY(make_unary(m, TS_OP_EIGH, a, &first));
   values = first;
   vectors = first + 1;
@@ -391,7 +367,7 @@ static ts_status reflect(const make_call *m, ts_value_id x, ts_value_id v, ts_va
   for (int32_t d = 0; d < rows; d++) dot.dot.lhs_batch.dims[d] = dot.dot.rhs_batch.dims[d] = d;
   dot.dot.lhs_batch.rank = dot.dot.rhs_batch.rank = rows;
   dot.dot.lhs_contract = dot.dot.rhs_contract = (ts_dims){.rank = 1, .dims = {rows}};
-  TS_TRY(conjugate(m, v, &conjugated));
+  TS_TRY(make_conjugate(m, v, &conjugated));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){conjugated, x}, 2}, &dot, &product));
   TS_TRY(with_dim(m, tau, rows, &tau));
   const ts_shape line = shape_of(m, v);
@@ -482,7 +458,7 @@ static ts_status factor_step(const make_call *m, ts_value_id *state) {
   TS_TRY(choose(m, is_k, h.beta, v, &made));
   TS_TRY(make_select(m, before, line, made, &made));
   TS_TRY(make_select(m, is_k, one, v, &v));
-  TS_TRY(conjugate(m, h.tau, &tau));
+  TS_TRY(make_conjugate(m, h.tau, &tau));
   TS_TRY(reflect(m, state[MATRIX], v, tau, &changed));
   TS_TRY(indices_are(m, &shape, column, TS_OP_GREATER, state[0], &test));
   TS_TRY(make_select(m, test, changed, state[MATRIX], &changed));
@@ -515,7 +491,7 @@ static ts_status reflect_by(const make_call *m, ts_value_id *state, ts_value_id 
   ts_value_id line, tau, zero, one, test, v;
   TS_TRY(take_at(m, state[REFLECTORS], row + 1, k, &line));
   TS_TRY(take_at(m, state[SCALES], row, k, &tau));
-  if (is_adjoint) TS_TRY(conjugate(m, tau, &tau));
+  if (is_adjoint) TS_TRY(make_conjugate(m, tau, &tau));
   const ts_shape rows = shape_of(m, line);
   TS_TRY(make_number(m, line, 0, &zero));
   TS_TRY(make_number(m, line, 1, &one));
@@ -566,7 +542,7 @@ static ts_status ormqr(const make_call *m) {
   if (!left || !transpose) return make_error(m, TS_INVALID_ARGUMENT, "expected the attributes left and transpose");
   TS_TRY(mlir_attr_int(left, &is_left));
   TS_TRY(mlir_attr_int(transpose, &is_adjoint));
-  if (!is_left) TS_TRY(adjoint(m, c, &c));
+  if (!is_left) TS_TRY(make_adjoint(m, c, &c));
   const bool backwards = (is_adjoint != 0) == (is_left == 0);
   const ts_shape a = shape_of(m, m->operands[0].id), scales = shape_of(m, m->operands[1].id), shape = shape_of(m, c);
   if (shape.rank != a.rank || scales.rank != a.rank - 1 || a.dims[a.rank - 2] != shape.dims[a.rank - 2] ||
@@ -578,7 +554,7 @@ static ts_status ormqr(const make_call *m) {
   s.state[REFLECTORS] = m->operands[0].id;
   s.state[MATRIX] = c;
   if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
-  if (!is_left) TS_TRY(adjoint(m, s.state[MATRIX], &s.state[MATRIX]));
+  if (!is_left) TS_TRY(make_adjoint(m, s.state[MATRIX], &s.state[MATRIX]));
   make_result(m, 0, s.state[MATRIX]);
   return TS_SUCCESS;
 }

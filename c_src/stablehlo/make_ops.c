@@ -27,11 +27,64 @@ static ts_opcode of_bools(ts_opcode code) {
   return TS_OP_COUNT;
 }
 
+/* Of complex numbers the greater or the lesser has the greater or the lesser real part, then imaginary part. */
+static ts_status complex_extreme(const make_call *m, ts_opcode code, ts_value_id *out) {
+  const ts_opcode order = code == TS_OP_MAX ? TS_OP_GREATER : TS_OP_LESS;
+  ts_value_id x[2], y[2], first, equal, second;
+  for (int i = 0; i < 2; i++) {
+    TS_TRY(make_unary(m, i ? TS_OP_IMAG : TS_OP_REAL, m->operands[0].id, &x[i]));
+    TS_TRY(make_unary(m, i ? TS_OP_IMAG : TS_OP_REAL, m->operands[1].id, &y[i]));
+  }
+  TS_TRY(make_binary(m, order, x[0], y[0], &first));
+  TS_TRY(make_binary(m, TS_OP_EQUAL, x[0], y[0], &equal));
+  TS_TRY(make_binary(m, order, x[1], y[1], &second));
+  TS_TRY(make_binary(m, TS_OP_AND, equal, second, &second));
+  TS_TRY(make_binary(m, TS_OP_OR, first, second, &first));
+  return make_select(m, first, m->operands[0].id, m->operands[1].id, out);
+}
+
+/* -i log((x + i y) / sqrt(x^2 + y^2)) */
+static ts_status complex_atan2(const make_call *m, ts_value_id *out) {
+  ts_value_id y = m->operands[0].id, x = m->operands[1].id, i, zero, one, sum, square;
+  TS_TRY(make_unary(m, TS_OP_REAL, x, &zero));
+  TS_TRY(make_number(m, zero, 1, &one));
+  TS_TRY(make_number(m, zero, 0, &zero));
+  TS_TRY(make_binary(m, TS_OP_COMPLEX, zero, one, &i));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, i, y, &sum));
+  TS_TRY(make_binary(m, TS_OP_ADD, x, sum, &sum));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, x, x, &x));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, y, y, &y));
+  TS_TRY(make_binary(m, TS_OP_ADD, x, y, &square));
+  TS_TRY(make_unary(m, TS_OP_SQRT, square, &square));
+  TS_TRY(make_binary(m, TS_OP_DIVIDE, sum, square, &sum));
+  TS_TRY(make_unary(m, TS_OP_LOG, sum, &sum));
+  TS_TRY(make_binary(m, TS_OP_MULTIPLY, i, sum, &sum));
+  return make_unary(m, TS_OP_NEGATE, sum, out);
+}
+
+/* Ops that Tessera has of real numbers alone, or of complex ones alone. */
+static ts_status of_other_numbers(const make_call *m, ts_opcode code, ts_value_id *out) {
+  const bool is_complex = ts_dtype_is_complex(make_operand_of(m, 0)->dtype);
+  *out = TS_NO_ID;
+  if (is_complex && m->op->operand_count == 2 && make_operand_of(m, 1)->dtype != make_operand_of(m, 0)->dtype)
+    return TS_SUCCESS;
+  if (is_complex && (code == TS_OP_MAX || code == TS_OP_MIN)) return complex_extreme(m, code, out);
+  if (is_complex && code == TS_OP_ATAN2) return complex_atan2(m, out);
+  if (!is_complex && code == TS_OP_REAL) *out = m->operands[0].id;
+  if (!is_complex && code == TS_OP_IMAG) return make_number(m, m->operands[0].id, 0, out);
+  return TS_SUCCESS;
+}
+
 static ts_status elementwise(const make_call *m) {
   ts_opcode code = find_elementwise(m->op->name);
   ts_value_id id, operands[2];
   const size_t count = (size_t)ts_op_operands(code);
   TS_TRY(make_count_operands(m, count));
+  TS_TRY(of_other_numbers(m, code, &id));
+  if (id != TS_NO_ID) {
+    make_result(m, 0, id);
+    return TS_SUCCESS;
+  }
   if (m->operands[0].is_bool) code = of_bools(code);
   if (code == TS_OP_COUNT) return make_error(m, TS_INVALID_ARGUMENT, "it takes no booleans");
   if (code == TS_OP_DIVIDE && ts_dtype_is_integer(make_operand_of(m, 0)->dtype)) code = TS_OP_QUOTIENT;
@@ -83,28 +136,11 @@ static ts_status is_finite(const make_call *m) {
   return TS_SUCCESS;
 }
 
-/* Half to even: of floor(x) and the next integer the nearer one, or the even one; zeros keep the sign of x. */
 static ts_status round_nearest_even(const make_call *m) {
-  ts_value_id x = m->operands[0].id, low, up, apart, half, two, even, zero, test, result;
+  ts_value_id id;
   TS_TRY(make_count_operands(m, 1));
-  TS_TRY(make_unary(m, TS_OP_FLOOR, x, &low));
-  TS_TRY(make_number(m, x, 1, &up));
-  TS_TRY(make_binary(m, TS_OP_ADD, low, up, &up));
-  TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, low, &apart));
-  TS_TRY(make_number(m, x, 0.5, &half));
-  TS_TRY(make_number(m, x, 2, &two));
-  TS_TRY(make_number(m, x, 0, &zero));
-  TS_TRY(make_binary(m, TS_OP_REMAINDER, low, two, &even));
-  TS_TRY(make_binary(m, TS_OP_EQUAL, even, zero, &even));
-  TS_TRY(make_select(m, even, low, up, &result));
-  TS_TRY(make_binary(m, TS_OP_LESS, apart, half, &test));
-  TS_TRY(make_select(m, test, low, result, &result));
-  TS_TRY(make_binary(m, TS_OP_GREATER, apart, half, &test));
-  TS_TRY(make_select(m, test, up, result, &result));
-  TS_TRY(make_binary(m, TS_OP_EQUAL, result, zero, &test));
-  TS_TRY(make_binary(m, TS_OP_MULTIPLY, x, zero, &zero));
-  TS_TRY(make_select(m, test, zero, result, &result));
-  make_result(m, 0, result);
+  TS_TRY(make_round_even(m, m->operands[0].id, &id));
+  make_result(m, 0, id);
   return TS_SUCCESS;
 }
 
@@ -174,8 +210,8 @@ static ts_status bits_type(const make_call *m, ts_dtype type, ts_dtype *out) {
 }
 
 /* Part k of a dim more: the k-th lowest bits of each element. */
-static ts_status split_bits(const make_call *m, ts_dtype wide, ts_dtype narrow, ts_value_id *inout) {
-  const int bits = ts_dtype_bits(narrow), parts = ts_dtype_bits(wide) / bits;
+static ts_status split_bits(const make_call *m, ts_dtype wide, int bits, ts_value_id *inout) {
+  const int parts = ts_dtype_bits(wide) / bits;
   ts_value_id shifts;
   ts_shape shape;
   ts_shape_copy(&shape, make_value_of(m, *inout)->shape);
@@ -189,12 +225,16 @@ static ts_status split_bits(const make_call *m, ts_dtype wide, ts_dtype narrow, 
   TS_TRY(make_integer(m, shifts, bits, &by));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, shifts, by, &shifts));
   TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, *inout, shifts, inout));
-  return ts_graph_convert(m->r->graph, m->region, *inout, narrow, inout); /* which keeps the low bits */
+  if (bits > 1) /* which keeps the low bits */
+    return ts_graph_convert(m->r->graph, m->region, *inout, ts_dtype_of_bits(TS_KIND_UNSIGNED, bits), inout);
+  TS_TRY(make_integer(m, *inout, 1, &by));
+  TS_TRY(make_binary(m, TS_OP_AND, *inout, by, inout));
+  return ts_graph_convert(m->r->graph, m->region, *inout, TS_U8, inout);
 }
 
 /* The last dim's elements become the bits of one. */
-static ts_status join_bits(const make_call *m, ts_dtype narrow, ts_dtype wide, ts_value_id *inout) {
-  const int bits = ts_dtype_bits(narrow), parts = ts_dtype_bits(wide) / bits;
+static ts_status join_bits(const make_call *m, int bits, ts_dtype wide, ts_value_id *inout) {
+  const int parts = ts_dtype_bits(wide) / bits;
   ts_value_id shifts, by;
   ts_attrs attrs = {0};
   const ts_shape *shape = make_value_of(m, *inout)->shape;
@@ -211,19 +251,21 @@ static ts_status join_bits(const make_call *m, ts_dtype narrow, ts_dtype wide, t
   return make_add(m, TS_OP_REDUCE_SUM, (ts_values){inout, 1}, &attrs, inout);
 }
 
+/* An element's bits: of a boolean one. */
+static int bits_of(ts_dtype type, bool is_bool) { return is_bool ? 1 : ts_dtype_bits(type); }
+
 static ts_status bitcast_convert(const make_call *m) {
   ts_dtype from_bits, to_bits;
   ts_value_id id = m->operands[0].id;
   TS_TRY(make_count_operands(m, 1));
-  const ts_dtype from = make_operand_of(m, 0)->dtype, to = m->op->types.data[0].dtype;
-  if (m->op->types.data[0].is_bool != m->operands[0].is_bool)
-    return make_error(m, TS_UNIMPLEMENTED, "booleans have no bits of other types");
-  if (ts_dtype_bits(from) != ts_dtype_bits(to)) {
+  const mlir_type *type = &m->op->types.data[0];
+  const ts_dtype from = make_operand_of(m, 0)->dtype, to = type->dtype;
+  const int had = bits_of(from, m->operands[0].is_bool), wanted = bits_of(to, type->is_bool);
+  if (had != wanted) {
     TS_TRY(bits_type(m, from, &from_bits));
     TS_TRY(bits_type(m, to, &to_bits));
     TS_TRY(make_bitcast(m, id, from_bits, &id));
-    TS_TRY(ts_dtype_bits(from) > ts_dtype_bits(to) ? split_bits(m, from_bits, to_bits, &id)
-                                                   : join_bits(m, from_bits, to_bits, &id));
+    TS_TRY(had > wanted ? split_bits(m, from_bits, wanted, &id) : join_bits(m, had, to_bits, &id));
   }
   TS_TRY(make_bitcast(m, id, to, &id));
   make_result(m, 0, id);
@@ -492,8 +534,11 @@ static ts_status cholesky(const make_call *m) {
   ts_value_id id;
   TS_TRY(make_count_operands(m, 1));
   if (lower) TS_TRY(mlir_attr_int(lower, &is_lower));
-  if (!is_lower) return make_error(m, TS_UNIMPLEMENTED, "the upper factor cannot be read");
-  TS_TRY(make_unary(m, TS_OP_CHOLESKY, m->operands[0].id, &id));
+  id = m->operands[0].id;
+  if (make_value_of(m, id)->shape->rank < 2) return make_error(m, TS_INVALID_ARGUMENT, "expected matrices");
+  if (!is_lower) TS_TRY(make_adjoint(m, id, &id));
+  TS_TRY(make_unary(m, TS_OP_CHOLESKY, id, &id));
+  if (!is_lower) TS_TRY(make_adjoint(m, id, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -507,14 +552,13 @@ static ts_status triangular_solve(const make_call *m) {
   TS_TRY(make_attr_int(m, "left_side", &left));
   TS_TRY(make_attr_int(m, "lower", &lower));
   TS_TRY(make_attr_int(m, "unit_diagonal", &unit));
-  if (transposed && mlir_token_is(transposed->token, "ADJOINT") && ts_dtype_is_complex(make_operand_of(m, 0)->dtype))
-    return make_error(m, TS_UNIMPLEMENTED, "the adjoint of a complex matrix cannot be read");
+  ts_value_id a = m->operands[0].id;
+  if (transposed && mlir_token_is(transposed->token, "ADJOINT")) TS_TRY(make_conjugate(m, a, &a));
   attrs.triangular.left = left != 0;
   attrs.triangular.lower = lower != 0;
   attrs.triangular.unit = unit != 0;
   attrs.triangular.transpose = transposed && !mlir_token_is(transposed->token, "NO_TRANSPOSE");
-  TS_TRY(make_add(m, TS_OP_TRIANGULAR_SOLVE, (ts_values){(ts_value_id[]){m->operands[0].id, m->operands[1].id}, 2},
-                  &attrs, &id));
+  TS_TRY(make_add(m, TS_OP_TRIANGULAR_SOLVE, (ts_values){(ts_value_id[]){a, m->operands[1].id}, 2}, &attrs, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -617,6 +661,20 @@ static const struct {
     {"stablehlo.real_dynamic_slice", make_in_dynamic},
     {"stablehlo.dynamic_conv", make_in_dynamic},
     {"chlo.top_k", make_in_top_k},
+    {"chlo.mulhi", make_in_chlo},
+    {"chlo.bessel_i1e", make_in_chlo},
+    {"chlo.ragged_dot", make_in_chlo},
+    {"stablehlo.rng_bit_generator", make_in_random},
+    {"stablehlo.batch_norm_training", make_in_norm},
+    {"stablehlo.batch_norm_inference", make_in_norm},
+    {"stablehlo.batch_norm_grad", make_in_norm},
+    {"stablehlo.tuple", make_in_tuple},
+    {"stablehlo.get_tuple_element", make_in_tuple},
+    {"stablehlo.after_all", make_in_token},
+    {"stablehlo.create_token", make_in_token},
+    {"stablehlo.map", make_in_map},
+    {"stablehlo.uniform_quantize", make_in_quantize},
+    {"stablehlo.uniform_dequantize", make_in_quantize},
 };
 
 make_fn make_find(mlir_token name) {

@@ -296,7 +296,8 @@ static ts_status select_scatter(const make_call *m, const char *select, const ch
   const ts_opcode code = select[8] == 'G' ? TS_OP_WINDOW_SCATTER_MAX : TS_OP_WINDOW_SCATTER_MIN;
   ts_attrs attrs = {0};
   ts_value_id operands[3], id;
-  if ((!keeps_first && !keeps_last) || !is_signature(scatter, "add"))
+  const bool is_bool = m->operands[0].is_bool;
+  if ((!keeps_first && !keeps_last) || !(is_signature(scatter, "add") || (is_bool && is_signature(scatter, "or"))))
     return make_error(m, TS_UNIMPLEMENTED, "it is known of comparisons, and of sums");
   const ts_shape *shape = make_operand_of(m, 0)->shape;
   make_window w;
@@ -304,11 +305,18 @@ static ts_status select_scatter(const make_call *m, const char *select, const ch
   if (is_dilated(&w.base)) return make_error(m, TS_INVALID_ARGUMENT, "its windows have no dilated operand");
   window_attrs(&w, &attrs);
   if (keeps_first) reverse_window(&attrs, shape);
-  for (size_t i = 0; i < 3; i++) operands[i] = m->operands[i].id;
+  for (size_t i = 0; i < 3; i++) /* booleans are counted */
+    TS_TRY(ts_graph_convert(m->r->graph, m->region, m->operands[i].id, is_bool ? TS_S32 : make_operand_of(m, i)->dtype,
+                            &operands[i]));
   TS_TRY(reversed(m, keeps_first, &operands[0]));
   TS_TRY(reversed(m, keeps_first, &operands[1]));
   TS_TRY(make_add(m, code, (ts_values){operands, 3}, &attrs, &id));
   TS_TRY(reversed(m, keeps_first, &id));
+  if (is_bool) {
+    ts_value_id zero;
+    TS_TRY(make_integer(m, id, 0, &zero));
+    TS_TRY(make_binary(m, TS_OP_NOT_EQUAL, id, zero, &id));
+  }
   make_result(m, 0, id);
   return TS_SUCCESS;
 }

@@ -14,128 +14,6 @@ ts_status mlir_grow(ts_arena *arena, void **list, size_t *capacity, size_t eleme
   return TS_SUCCESS;
 }
 
-/* ---- types */
-
-static const struct {
-  const char *name;
-  ts_dtype dtype;
-} element_types[] = {
-    {"f32", TS_F32},   {"f64", TS_F64},           {"f16", TS_F16},   {"bf16", TS_BF16}, {"i32", TS_S32},
-    {"i64", TS_S64},   {"i16", TS_S16},           {"i8", TS_S8},     {"i4", TS_S4},     {"i2", TS_S2},
-    {"si32", TS_S32},  {"si64", TS_S64},          {"si16", TS_S16},  {"si8", TS_S8},    {"ui32", TS_U32},
-    {"ui64", TS_U64},  {"ui16", TS_U16},          {"ui8", TS_U8},    {"ui4", TS_U4},    {"ui2", TS_U2},
-    {"f8E5M2", TS_F8}, {"f8E4M3FN", TS_F8E4M3FN}, {"index", TS_S64},
-};
-
-bool mlir_element_type(mlir_token name, mlir_type *out) {
-  const bool is_bool = mlir_token_is(name, "i1");
-  *out = (mlir_type){.dtype = TS_U8, .is_bool = is_bool};
-  for (size_t i = 0; i < sizeof element_types / sizeof *element_types; i++)
-    if (mlir_token_is(name, element_types[i].name)) {
-      out->dtype = element_types[i].dtype;
-      return true;
-    }
-  return is_bool;
-}
-
-static ts_status element_type(mlir_token at, mlir_type *out) {
-  return mlir_element_type(at, out) ? TS_SUCCESS : mlir_error(TS_UNIMPLEMENTED, at, "no tensor has such elements");
-}
-
-/* complex<f32>: after the word complex */
-static ts_status complex_type(mlir_parser *p, mlir_type *out) {
-  TS_TRY(mlir_expect(p, "<"));
-  if (mlir_accept(p, "f32"))
-    *out = (mlir_type){.dtype = TS_C64};
-  else if (mlir_accept(p, "f64"))
-    *out = (mlir_type){.dtype = TS_C128};
-  else
-    return mlir_error(TS_UNIMPLEMENTED, p->token, "expected f32 or f64");
-  return mlir_expect(p, ">");
-}
-
-/* The sizes in front of the element type: "2x3x". They are not tokens, since "2x3xf32" would be one word and a number.
- */
-static ts_status parse_sizes(mlir_parser *p, ts_shape *out) {
-  mlir_lexer *lexer = &p->lexer;
-  out->rank = 0;
-  for (;;) {
-    const char *at = lexer->at;
-    int64_t size = 0;
-    const bool any = at < lexer->end && *at == '?';
-    if (any) at++;
-    while (!any && at < lexer->end && *at >= '0' && *at <= '9')
-      if (!ts_mul_i64(size, 10, &size) || !ts_add_i64(size, *at++ - '0', &size))
-        return mlir_error(TS_OUT_OF_RANGE, p->token, "a size is too large");
-    if (at == lexer->at || at == lexer->end || *at != 'x') return TS_SUCCESS;
-    if (out->rank == TS_MAX_RANK)
-      return mlir_error(TS_UNIMPLEMENTED, p->token, "a tensor has at most %d dims", TS_MAX_RANK);
-    out->dims[out->rank++] = any ? MLIR_ANY_SIZE : size;
-    lexer->at = at + 1;
-  }
-}
-
-bool mlir_shape_is_known(const ts_shape *shape) {
-  for (int32_t d = 0; d < shape->rank; d++)
-    if (shape->dims[d] == MLIR_ANY_SIZE) return false;
-  return true;
-}
-
-bool mlir_shape_admits(const ts_shape *type, const ts_shape *shape) {
-  if (type->rank != shape->rank) return false;
-  for (int32_t d = 0; d < type->rank; d++)
-    if (type->dims[d] != MLIR_ANY_SIZE && type->dims[d] != shape->dims[d]) return false;
-  return true;
-}
-
-ts_status mlir_shape_check(const ts_shape *shape, ts_dtype type) {
-  ts_shape least;
-  ts_shape_copy(&least, shape);
-  for (int32_t d = 0; d < least.rank; d++)
-    if (least.dims[d] == MLIR_ANY_SIZE) least.dims[d] = 1;
-  return ts_shape_check(&least, type);
-}
-
-ts_status mlir_parse_type(mlir_parser *p, mlir_type *out) {
-  ts_shape shape, *kept;
-  if (!mlir_at(p, "tensor")) return mlir_error(TS_UNIMPLEMENTED, p->token, "expected the type of a tensor");
-  if (p->lexer.at == p->lexer.end || *p->lexer.at != '<')
-    return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '<'");
-  p->lexer.at++;
-  TS_TRY(parse_sizes(p, &shape));
-  mlir_advance(p);
-  mlir_token at = p->token;
-  if (mlir_accept(p, "complex")) {
-    TS_TRY(complex_type(p, out));
-  } else {
-    TS_TRY(element_type(at, out));
-    mlir_advance(p);
-  }
-  if (mlir_at(p, ",")) return mlir_error(TS_UNIMPLEMENTED, p->token, "a type with an encoding cannot be read");
-  TS_TRY(mlir_expect(p, ">"));
-  ts_status status = mlir_shape_check(&shape, out->dtype);
-  if (status) return ts_error_context(status, "line %zu, column %zu", at.line, at.column);
-  TS_TRY(ts_arena_copy(p->arena, &shape, ts_shape_size(&shape), (void **)&kept));
-  out->shape = kept;
-  return TS_SUCCESS;
-}
-
-ts_status mlir_parse_types(mlir_parser *p, mlir_types *out) {
-  size_t capacity = 0;
-  *out = (mlir_types){0};
-  bool several = mlir_accept(p, "(");
-  if (several && mlir_accept(p, ")")) return TS_SUCCESS;
-  do {
-    mlir_type type;
-    TS_TRY(mlir_parse_type(p, &type));
-    MLIR_PUSH(p, out->data, out->count, capacity, type);
-    /* attributes of a result */
-    if (several && mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
-    if (several) TS_TRY(mlir_skip_location(p));
-  } while (several && mlir_accept(p, ","));
-  return several ? mlir_expect(p, ")") : TS_SUCCESS;
-}
-
 /* ---- locations */
 
 static ts_status skip_parentheses(mlir_parser *p) {
@@ -237,6 +115,7 @@ static ts_status parse_dense(mlir_parser *p, mlir_attr *out) {
   mlir_advance(p);
   TS_TRY(mlir_expect(p, ":"));
   TS_TRY(mlir_parse_type(p, &out->type));
+  if (!out->type.shape) return mlir_error(TS_INVALID_ARGUMENT, out->token, "a constant has the type of a tensor");
   if (mlir_shape_is_known(out->type.shape)) return TS_SUCCESS;
   return mlir_error(TS_INVALID_ARGUMENT, out->token, "the sizes of a constant are not known");
 }
@@ -267,7 +146,8 @@ static ts_status skip_angles(mlir_parser *p, mlir_attr *out) {
 /* #stablehlo<precision HIGHEST>, #stablehlo.gather<offset_dims = [1], ...>, #stablehlo.conv<[b, 0, f]x...> */
 static ts_status parse_dialect(mlir_parser *p, mlir_attr *out) {
   const char *dialect = p->token.text;
-  bool known = p->token.length >= 9 && memcmp(dialect, "stablehlo", 9) == 0;
+  bool known = (p->token.length >= 9 && memcmp(dialect, "stablehlo", 9) == 0) ||
+               (p->token.length >= 4 && memcmp(dialect, "chlo", 4) == 0);
   mlir_advance(p);
   if (!known && mlir_accept(p, "<")) return skip_angles(p, out);
   if (!mlir_accept(p, "<")) { /* an alias, of a location for example: it has no meaning here */
@@ -301,6 +181,7 @@ static ts_status parse_number(mlir_parser *p, mlir_attr *out) {
 }
 
 static ts_status parse_brackets(mlir_parser *p, mlir_attr *out) {
+  if (mlir_accept(p, "<")) return skip_angles(p, out); /* of a dialect that the op knows: what algorithm a dot uses */
   if (mlir_accept(p, "{")) return mlir_parse_dict(p, "}", out);
   if (!mlir_accept(p, "[")) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected an attribute");
   TS_TRY(parse_list(p, "]", out));
@@ -356,6 +237,14 @@ ts_status mlir_attr_int(const mlir_attr *attr, int64_t *out) {
     return mlir_error(TS_INVALID_ARGUMENT, attr->token, "expected an integer");
   *out = value.s64;
   return TS_SUCCESS;
+}
+
+bool mlir_attr_float(const mlir_attr *attr, double *out) {
+  ts_scalar value;
+  if (attr->kind != MLIR_ATTR_NUMBER || !ts_scalar_parse(TS_F64, attr->token.text, attr->token.length, &value))
+    return false;
+  *out = value.f64;
+  return true;
 }
 
 static ts_status push_int(const mlir_attr *attr, ts_dims *out) {

@@ -9,11 +9,23 @@
 #include "stablehlo/mlir_lex.h"
 #include "tensor/shape.h"
 
-/* A ranked tensor. Booleans are u8 in Tessera. */
+/* Integers that stand for numbers: (integer - zero point) * scale. */
+typedef struct mlir_quant {
+  ts_dtype expressed; /* the type of the numbers */
+  int64_t low, high;  /* of the integers */
+  int32_t axis;       /* along which scales and zero points change; -1: there is one of both */
+  size_t count;
+  const double *scales;
+  const int64_t *zero_points;
+} mlir_quant;
+
+/* A ranked tensor. Booleans are u8 in Tessera, quantised numbers their integers, a token a u8 without dims. */
 typedef struct mlir_type {
   ts_dtype dtype;
   bool is_bool;
-  const ts_shape *shape; /* room for its rank only; NULL: of bytecode, and no tensor whose numbers Tessera has */
+  const ts_shape *shape;          /* room for its rank only; NULL: a tuple, or no tensor whose numbers Tessera has */
+  const mlir_quant *quant;        /* NULL: the numbers are themselves */
+  const struct mlir_types *parts; /* of a tuple; NULL: of another type */
 } mlir_type;
 
 /* A dim whose size is not known. */
@@ -100,6 +112,8 @@ static inline const mlir_attr *mlir_op_attr(const mlir_op *op, const char *name)
 }
 /* An integer, `true` or `false`. */
 ts_status mlir_attr_int(const mlir_attr *attr, int64_t *out);
+/* False if it is no number. */
+bool mlir_attr_float(const mlir_attr *attr, double *out);
 /* Integers of a list or of a dense constant, which may be nested, in order. */
 ts_status mlir_attr_ints(const mlir_attr *attr, ts_dims *out);
 /* Checks that a dense constant of bytes has as many as its type needs. */

@@ -61,6 +61,7 @@ static size_t count_results(const mlir_op *op) {
 static ts_status check_type(const make_call *m, size_t i) {
   const ts_value *value = make_value_of(m, m->results[i].id);
   const mlir_type *type = &m->op->types.data[i];
+  if (type->parts) return TS_SUCCESS; /* its parts are checked where they are taken */
   if (make_fits(m->r, value, type)) return TS_SUCCESS;
   return make_error(m, TS_INVALID_ARGUMENT, "its result is %s, and the text says %s",
                     TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
@@ -76,22 +77,35 @@ static ts_status bind_results(const make_call *m) {
   return TS_SUCCESS;
 }
 
+/* Only tuples' own ops know them. */
+static ts_status look_up_operands(const make_call *m, bool with_tuples, make_value *operands) {
+  const mlir_op *op = m->op;
+  for (size_t i = 0; i < op->types.count; i++)
+    if (!op->types.data[i].shape && !(with_tuples && op->types.data[i].parts))
+      return make_error(m, TS_UNIMPLEMENTED, "result %zu is no tensor that Tessera has", i);
+  for (size_t i = 0; i < op->operand_count; i++) {
+    TS_TRY(make_look_up(m->scope, op->operands[i], &operands[i]));
+    if (operands[i].parts && !with_tuples) return make_error(m, TS_UNIMPLEMENTED, "operand %zu is a tuple", i);
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status run_make(make_call *m, make_value *operands) {
   const mlir_op *op = m->op;
   make_fn make = make_find(op->name);
   if (!make) return make_error(m, TS_UNIMPLEMENTED, "Tessera has no such op");
   if (op->fault) return make_error(m, TS_UNIMPLEMENTED, "%s", op->fault);
-  for (size_t i = 0; i < op->types.count; i++)
-    if (!op->types.data[i].shape) return make_error(m, TS_UNIMPLEMENTED, "result %zu is no tensor that Tessera has", i);
-  for (size_t i = 0; i < op->operand_count; i++) TS_TRY(make_look_up(m->scope, op->operands[i], &operands[i]));
+  TS_TRY(look_up_operands(m, make == make_in_tuple, operands));
   if (op->result_name_count && count_results(op) != op->types.count)
     return make_error(m, TS_INVALID_ARGUMENT, "it has %zu results and types of %zu", count_results(op),
                       op->types.count);
   for (size_t i = 0; i < op->types.count; i++) m->results[i].id = TS_NO_ID;
   m->operands = operands;
-  TS_TRY(make(m));
-  for (size_t i = 0; i < op->types.count; i++)
+  TS_TRY(make_is_quantized(m) ? make_quantized(m, make) : make(m));
+  for (size_t i = 0; i < op->types.count; i++) {
     if (m->results[i].id == TS_NO_ID) return make_error(m, TS_INVALID_ARGUMENT, "it has too many results");
+    m->results[i].quant = op->types.data[i].quant;
+  }
   return bind_results(m);
 }
 
@@ -208,7 +222,7 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
   const mlir_op *last = &body->ops[body->op_count - 1];
   for (size_t i = 0; i < body->param_count; i++) {
     const mlir_type *type = &body->param_types.data[i];
-    make_value value = {.is_bool = type->is_bool};
+    make_value value = {.is_bool = type->is_bool, .quant = type->quant};
     if (!type->shape)
       return mlir_error(TS_UNIMPLEMENTED, body->params[i], "argument %zu is no tensor that Tessera has", i);
     TS_TRY(check_given(r, func, i));

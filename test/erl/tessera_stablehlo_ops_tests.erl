@@ -1,0 +1,229 @@
+%% Ops and types of StableHLO that become several ops of Tessera: random bits, normalised batches, quantised numbers, tuples, tokens, map,
+%% matrices by other triangles, complex order, bits of booleans, functions of chlo.
+-module(tessera_stablehlo_ops_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% A function of arguments of these types, which returns %r of the results' types.
+program(Types, Results, Body) ->
+    Params = [["%x", integer_to_list(I), ": ", T] || {I, T} <- lists:zip(lists:seq(1, length(Types)), Types)],
+    Names = case Results of [_] -> ["%r"]; _ -> [["%r#", integer_to_list(I)] || I <- lists:seq(0, length(Results) - 1)] end,
+    iolist_to_binary(["func.func @main(", lists:join(", ", Params), ") -> (", lists:join(", ", Results), ") {\n", Body,
+                      "\n  return ", lists:join(", ", Names), " : ", lists:join(", ", Results), "\n}\n"]).
+
+run(Types, Results, Body, Arguments) -> (tessera_stablehlo:function(program(Types, Results, Body)))(Arguments).
+
+lists_of(Tensors) -> [tessera:to_list(T) || T <- Tensors].
+
+near(Expected, Got, Tolerance) ->
+    [?assertMatch({_, _, D} when D =< Tolerance, {X, Y, abs(X - Y) / (1 + abs(X))}) || {X, Y} <- lists:zip(lists:flatten(Expected), lists:flatten(Got))].
+
+%% ---- random bits
+
+%% State and bits that XLA's CPU computes.
+random_test_() ->
+    Key = 16#0123456789abcdef, All = 16#ffffffffffffffff,
+    [{lists:flatten([Algorithm, " ", Type]), fun() ->
+          S = ["tensor<", integer_to_list(length(State)), "xui64>"], T = ["tensor<", Shape, "x", Type, ">"],
+          ?assertEqual([Next, Bits], lists_of(run([S], [S, T], ["  %r:2 = \"stablehlo.rng_bit_generator\"(%x1) <{rng_algorithm = #stablehlo<rng_algorithm ", Algorithm,
+                                                               ">}> : (", S, ") -> (", S, ", ", T, ")"], [tessera:tensor(State, u64)])))
+      end}
+     || {Algorithm, Shape, Type, State, Next, Bits} <-
+            [{"PHILOX", "5", "ui32", [Key, All], [Key, 1], [1105943027, 812877280, 1535849353, 2724394620, 1879495268]},
+             {"DEFAULT", "3", "ui64", [Key, All, 7], [Key, 1, 8], [17293342034621550241, 12861849058137104743, 413423353789156831]},
+             {"PHILOX", "4", "ui8", [Key, All], [Key, 0], [243, 224, 137, 124]},
+             {"THREE_FRY", "3x3", "ui32", [Key, All], [Key, 5],
+              [[188576916, 2862930057, 1973758215], [2901984476, 1798685940, 3554510355], [902882801, 2083461592, 3732519869]]},
+             {"THREE_FRY", "2", "ui64", [Key, All], [Key, 1], [12463928418108273812, 7725297290937948297]},
+             {"THREE_FRY", "0", "ui32", [Key, All], [Key, All], []}]].
+
+random_refused_test_() ->
+    [{Words, fun() -> tessera_test:raises(Code, Words, fun() ->
+              run([S], [S, T], ["  %r:2 = stablehlo.rng_bit_generator %x1, algorithm = ", Algorithm, " : (", S, ") -> (", S, ", ", T, ")"], []) end) end}
+     || {Code, Words, Algorithm, S, T} <-
+            [{invalid_argument, "its state is u64[3], expected u64[2]", "THREE_FRY", "tensor<3xui64>", "tensor<2xui32>"},
+             {invalid_argument, "its state is u32[4]", "PHILOX", "tensor<4xui32>", "tensor<2xui32>"},
+             {invalid_argument, "expected DEFAULT, PHILOX or THREE_FRY", "MERSENNE", "tensor<2xui64>", "tensor<2xui32>"},
+             {unimplemented, "random bits of u8 cannot be read", "PHILOX", "tensor<2xui64>", "tensor<2xi1>"}]].
+
+%% ---- batches
+
+norm(Name, Types, Results, Arguments) ->
+    Names = lists:join(", ", ["%x" ++ integer_to_list(I) || I <- lists:seq(1, length(Types))]),
+    Count = case Results of [_] -> ""; _ -> [":", integer_to_list(length(Results))] end,
+    run(Types, Results, ["  %r", Count, " = \"stablehlo.batch_norm_", Name, "\"(", Names, ") {epsilon = 0.5 : f64, feature_index = 1 : i64} : (", lists:join(", ", Types),
+                         ") -> (", lists:join(", ", Results), ")"], Arguments).
+
+%% Means 2 and 4, variances 1 and 4. The gradient is that of the program of training.
+norm_test() ->
+    T = "tensor<2x2xf64>", V = "tensor<2xf64>",
+    X = tessera:tensor([[1.0, 2.0], [3.0, 6.0]], f64), Scale = tessera:tensor([3.0, 5.0], f64), Offset = tessera:tensor([10.0, 20.0], f64),
+    [Y, Mean, Variance] = norm("training", [T, V, V], [T, V, V], [X, Scale, Offset]),
+    ?assertEqual([[2.0, 4.0], [1.0, 4.0]], lists_of([Mean, Variance])),
+    A = 3 / math:sqrt(1.5), B = 10 / math:sqrt(4.5),
+    near([[10 - A, 20 - B], [10 + A, 20 + B]], tessera:to_list(Y), 1.0e-14),
+    ?assertEqual(lists_of([Y]), lists_of(norm("inference", [T, V, V, V, V], [T], [X, Scale, Offset, Mean, Variance]))),
+    G = tessera:tensor([[1.0, -2.0], [0.5, 3.0]], f64),
+    Loss = fun({U, S, O}) -> tessera:sum(tessera:multiply(G, hd(norm("training", [T, V, V], [T, V, V], [U, S, O])))) end,
+    {DX, DScale, DOffset} = (tessera:grad(Loss))({X, Scale, Offset}),
+    near(lists_of([DX, DScale, DOffset]), lists_of(norm("grad", [T, V, V, V, T], [T, V, V], [X, Scale, Mean, Variance, G])), 1.0e-13),
+    tessera_test:raises(invalid_argument, "it has no dim 1", fun() -> norm("inference", [V, V, V, V, V], [V], []) end).
+
+%% ---- quantised numbers
+
+quantized(Storage, Scales) -> ["!quant.uniform<", Storage, ":f32", Scales, ">"].
+
+%% Half to even, from the zero point, and no further than the integers' ends; back by the scale.
+quantize_test_() ->
+    [{lists:flatten(Storage), fun() ->
+          N = integer_to_list(length(Numbers)), Q = ["tensor<", N, "x", quantized(Storage, Scales), ">"], I = ["tensor<", N, "x", Type, ">"], F = ["tensor<", N, "xf32>"],
+          Quantize = ["  %q = stablehlo.uniform_quantize %x1 : (", F, ") -> ", Q, "\n"],
+          ?assertEqual([Integers], lists_of(run([F], [I], [Quantize, "  %r = stablehlo.bitcast_convert %q : (", Q, ") -> ", I], [tessera:tensor(Numbers, f32)]))),
+          ?assertEqual([Back], lists_of(run([F], [F], [Quantize, "  %r = stablehlo.uniform_dequantize %q : (", Q, ") -> ", F], [tessera:tensor(Numbers, f32)])))
+      end}
+     || {Storage, Scales, Type, Numbers, Integers, Back} <-
+            [{"i8", ", 0.5:-20", "i8", [0.25, 0.75, -0.25, 100.0, -100.0], [-20, -18, -20, 127, -128], [0.0, 1.0, 0.0, 73.5, -54.0]},
+             {"i8<-127:100>", ", 2.0", "i8", [1.0, 3.0, 500.0, -500.0], [0, 2, 100, -127], [0.0, 4.0, 200.0, -254.0]},
+             {"u8", ", 0.25:128", "ui8", [0.0, 1.0, -100.0, 100.0], [128, 132, 0, 255], [0.0, 1.0, -32.0, 31.75]},
+             {"i4", ", 1.0", "i4", [7.5, -9.0, 2.5], [7, -8, 2], [7.0, -8.0, 2.0]},
+             {"i32", ", 0.5", "i32", [1.0, -3.0], [2, -6], [1.0, -3.0]},
+             {"i8", ":0, {0.5:-20, 0.25, 2.0:3}", "i8", [1.0, 1.0, 1.0], [-18, 4, 4], [1.0, 1.0, 2.0]}]].
+
+%% An op on quantised numbers is the op on the numbers, and its result the nearest integers. Of other scales than the results' too.
+quantized_ops_test_() ->
+    A = ["tensor<2x2x", quantized("i8", ", 0.5:-20"), ">"], B = ["tensor<2x2x", quantized("i8", ", 0.25:5"), ">"], C = ["tensor<2x2x", quantized("i32", ", 0.125"), ">"],
+    I = "tensor<2x2xi8>", Wide = "tensor<2x2xi32>",
+    X = tessera:tensor([[-20, -18], [-10, 0]], s8), Y = tessera:tensor([[5, 9], [-3, 25]], s8),
+    %% the numbers [[0, 1], [5, 10]] and [[0, 1], [-2, 5]]
+    Begin = ["  %a = stablehlo.bitcast_convert %x1 : (", I, ") -> ", A, "\n  %b = stablehlo.bitcast_convert %x2 : (", I, ") -> ", B, "\n"],
+    Binary = fun(Op, To, Plain) -> [Begin, "  %c = ", Op, " : (", A, ", ", B, ") -> ", To, "\n  %r = stablehlo.bitcast_convert %c : (", To, ") -> ", Plain] end,
+    [{Name, ?_assertEqual([Expected], lists_of(run([I, I], [Plain], Body, [X, Y])))}
+     || {Name, Expected, Plain, Body} <-
+            [{"add", [[-20, -16], [-14, 10]], I, Binary("\"stablehlo.add\"(%a, %b)", A, I)},
+             {"multiply", [[5, 9], [-35, 127]], I, Binary("\"stablehlo.multiply\"(%a, %b)", B, I)},
+             {"dot", [[-16, 40], [-160, 440]], Wide,
+              Binary("stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]", C, Wide)},
+             {"transpose", [[-20, -10], [-18, 0]], I,
+              [Begin, "  %c = stablehlo.transpose %a, dims = [1, 0] : (", A, ") -> ", A, "\n  %r = stablehlo.bitcast_convert %c : (", A, ") -> ", I]},
+             {"other scales", [[5, 9], [25, 45]], I,
+              [Begin, "  %c = stablehlo.uniform_quantize %a : (", A, ") -> ", B, "\n  %r = stablehlo.bitcast_convert %c : (", B, ") -> ", I]},
+             {"in a loop", [[-20, -17], [-5, 10]], I,
+              [Begin, "  %n = stablehlo.constant dense<0> : tensor<i32>\n  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+               "  %w:2 = stablehlo.while(%i = %n, %s = %a) : tensor<i32>, ", A, "\n  cond {\n    %t = stablehlo.compare LT, %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+               "    stablehlo.return %t : tensor<i1>\n  } do {\n    %j = stablehlo.add %i, %one : tensor<i32>\n    %d = stablehlo.uniform_dequantize %s : (", A, ") -> tensor<2x2xf32>\n"
+               "    %h = stablehlo.constant dense<1.5> : tensor<2x2xf32>\n    %m = stablehlo.multiply %d, %h : tensor<2x2xf32>\n    %u = stablehlo.uniform_quantize %m : (tensor<2x2xf32>) -> ", A,
+               "\n    stablehlo.return %j, %u : tensor<i32>, ", A, "\n  }\n  %r = stablehlo.bitcast_convert %w#1 : (", A, ") -> ", I]}]].
+
+quantized_refused_test_() ->
+    [{Words, fun() -> tessera_test:raises(Code, Words, fun() ->
+              run(["tensor<2xf32>"], ["tensor<2xf32>"], ["  %q = stablehlo.uniform_quantize %x1 : (tensor<2xf32>) -> tensor<2x!quant.uniform<", Type, ">>\n  ", Then], []) end) end}
+     || {Code, Words, Type, Then} <-
+            [{invalid_argument, "expected a scale", "i8:f32, 0.0", ""},
+             {invalid_argument, "expected a scale", "i8:f32, -1.0", ""},
+             {invalid_argument, "a zero point is no integer of the type", "i8:f32, 1.0:128", ""},
+             {invalid_argument, "it has 3 scales, expected 2", "i8:f32:0, {1.0, 1.0, 1.0}", ""},
+             {invalid_argument, "it has no dim 1", "i8:f32:1, {1.0, 1.0}", ""},
+             {invalid_argument, "expected a range of integers", "i8<3:2>:f32, 1.0", ""},
+             {unimplemented, "integers of at most 32 bits", "i64:f32, 1.0", ""},
+             {unimplemented, "scales of blocks", "i8:f32:{0:1}, {1.0}", ""},
+             {invalid_argument, "neither its operand nor its result", "i8:f32, 1.0", "%r = stablehlo.uniform_dequantize %x1 : (tensor<2xf32>) -> tensor<2xf32>"},
+             {invalid_argument, "its result has no quantised numbers", "i8:f32, 1.0",
+              "%r = stablehlo.uniform_quantize %q : (tensor<2x!quant.uniform<i8:f32, 1.0>>) -> tensor<2xf32>"},
+             {invalid_argument, "neither its operand nor its result", "i8:f32, 1.0", "%r = stablehlo.uniform_quantize %x1 : (tensor<2xf32>) -> tensor<2xf32>"},
+             {unimplemented, "sort: of quantised numbers cannot be read", "i8:f32, 1.0",
+              "%r = \"stablehlo.sort\"(%q) ({\n  ^bb0(%a: tensor<!quant.uniform<i8:f32, 1.0>>, %b: tensor<!quant.uniform<i8:f32, 1.0>>):\n"
+              "    stablehlo.return %a : tensor<!quant.uniform<i8:f32, 1.0>>\n  }) : (tensor<2x!quant.uniform<i8:f32, 1.0>>) -> tensor<2x!quant.uniform<i8:f32, 1.0>>"}]].
+
+%% ---- tuples, tokens, map
+
+tuple_test() ->
+    F = "tensor<2xf32>", Inner = "tuple<tensor<2xf32>>", T = ["tuple<", Inner, ", tensor<2xf32>, tuple<>>"],
+    Body = ["  %e = \"stablehlo.tuple\"() : () -> tuple<>\n  %i = stablehlo.tuple %x1 : ", Inner, "\n  %t = stablehlo.tuple %i, %x2, %e : ", T,
+            "\n  %a = stablehlo.get_tuple_element %t[1] : (", T, ") -> ", F, "\n  %b = stablehlo.get_tuple_element %t[0] : (", T, ") -> ", Inner,
+            "\n  %c = \"stablehlo.get_tuple_element\"(%b) {index = 0 : i32} : (", Inner, ") -> ", F, "\n  %r = stablehlo.subtract %a, %c : ", F],
+    ?assertEqual([[2.0, 3.0]], lists_of(run([F, F], [F], Body, [tessera:tensor([1.0, 2.0]), tessera:tensor([3.0, 5.0])]))),
+    Refused = fun(Code, Words, Last) -> tessera_test:raises(Code, Words, fun() -> run([F, F], [F], ["  %t = stablehlo.tuple %x1 : ", Inner, "\n  ", Last], []) end) end,
+    Refused(invalid_argument, "no such part", ["%r = stablehlo.get_tuple_element %t[1] : (", Inner, ") -> ", F]),
+    Refused(invalid_argument, "no such part", ["%r = stablehlo.get_tuple_element %x1[0] : (", F, ") -> ", F]),
+    Refused(invalid_argument, "one of them is a tuple", ["%r = stablehlo.get_tuple_element %t[0] : (", Inner, ") -> ", Inner]),
+    Refused(unimplemented, "operand 0 is a tuple", ["%r = stablehlo.add %t, %t : ", F]),
+    Refused(invalid_argument, "a tuple of the operands", ["%r = stablehlo.tuple %x1, %x2 : ", Inner]),
+    tessera_test:raises(unimplemented, "is no tensor that Tessera has", fun() -> run([Inner], [F], "  %r = stablehlo.get_tuple_element %x1[0] : (tuple<tensor<2xf32>>) -> tensor<2xf32>", []) end),
+    tessera_test:raises(invalid_argument, "nested too deep", fun() -> tessera_stablehlo:function(iolist_to_binary(["func.func @main(%x: ", lists:duplicate(1000, "tuple<")])) end).
+
+token_test() ->
+    F = "tensor<2xf32>",
+    ?assertEqual([[2.0, 4.0]], lists_of(run([F], [F], "  %t = stablehlo.after_all : !stablehlo.token\n  %u = \"stablehlo.after_all\"(%t, %t) : (!stablehlo.token, !stablehlo.token) -> !stablehlo.token\n"
+                                                      "  %r = stablehlo.add %x1, %x1 : tensor<2xf32>", [tessera:tensor([1.0, 2.0])]))).
+
+map_test() ->
+    T = "tensor<2x2xf32>",
+    Map = fun(Region) -> run([T, T], [T], ["  %c = stablehlo.constant dense<10.0> : tensor<f32>\n  %r = \"stablehlo.map\"(%x1, %x2) (", Region,
+                                           ") {dimensions = array<i64: 0, 1>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>"],
+                             [tessera:tensor([[1.0, 2.0], [3.0, 4.0]]), tessera:tensor([[5.0, 6.0], [7.0, 8.0]])]) end,
+    ?assertEqual([[[15.0, 22.0], [31.0, 42.0]]],
+                 lists_of(Map("{\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    %m = stablehlo.multiply %a, %b : tensor<f32>\n    %s = stablehlo.add %m, %c : tensor<f32>\n"
+                              "    stablehlo.return %s : tensor<f32>\n  }"))),
+    tessera_test:raises(invalid_argument, "takes other than 2 numbers", fun() -> Map("{\n  ^bb0(%a: tensor<f32>):\n    stablehlo.return %a : tensor<f32>\n  }") end).
+
+%% ---- numbers and matrices
+
+%% By the real part, then by the imaginary one.
+complex_order_test() ->
+    C = "tensor<3xcomplex<f32>>",
+    X = tessera:complex(tessera:tensor([1.0, 1.0, 2.0]), tessera:tensor([5.0, 1.0, 0.0])), Y = tessera:complex(tessera:tensor([0.0, 1.0, 3.0]), tessera:tensor([9.0, 2.0, 0.0])),
+    ?assertEqual([[{complex, 1.0, 5.0}, {complex, 1.0, 2.0}, {complex, 3.0, 0.0}]], lists_of(run([C, C], [C], "  %r = stablehlo.maximum %x1, %x2 : tensor<3xcomplex<f32>>", [X, Y]))),
+    ?assertEqual([[{complex, 0.0, 9.0}, {complex, 1.0, 1.0}, {complex, 2.0, 0.0}]], lists_of(run([C, C], [C], "  %r = stablehlo.minimum %x1, %x2 : tensor<3xcomplex<f32>>", [X, Y]))),
+    %% tan(atan2(y, x)) is y / x
+    [Angle] = run([C, C], [C], "  %r = stablehlo.atan2 %x1, %x2 : tensor<3xcomplex<f32>>", [X, Y]),
+    Error = tessera:abs(tessera:subtract(tessera:divide(X, Y), tessera:divide(tessera:sin(Angle), tessera:cos(Angle)))),
+    ?assert(tessera:to_number(tessera:reduce_max(Error)) < 1.0e-5),
+    R = "tensor<2xf32>",
+    ?assertEqual([[3.0, 4.0]], lists_of(run([R], [R], "  %r = stablehlo.real %x1 : tensor<2xf32>", [tessera:tensor([3.0, 4.0])]))),
+    ?assertEqual([[0.0, 0.0]], lists_of(run([R], [R], "  %r = stablehlo.imag %x1 : tensor<2xf32>", [tessera:tensor([3.0, 4.0])]))).
+
+boolean_bits_test() ->
+    Bits = [1, 0, 1, 0, 0, 0, 0, 1],
+    ?assertEqual([133], lists_of(run(["tensor<8xi1>"], ["tensor<ui8>"], "  %r = stablehlo.bitcast_convert %x1 : (tensor<8xi1>) -> tensor<ui8>", [tessera:tensor(Bits, u8)]))),
+    ?assertEqual([Bits], lists_of(run(["tensor<ui8>"], ["tensor<8xi1>"], "  %r = stablehlo.bitcast_convert %x1 : (tensor<ui8>) -> tensor<8xi1>", [tessera:tensor(133, u8)]))),
+    ?assertEqual([[1, 0]], lists_of(run(["tensor<2xi1>"], ["tensor<2xi1>"], "  %r = stablehlo.bitcast_convert %x1 : (tensor<2xi1>) -> tensor<2xi1>", [tessera:tensor([1, 0], u8)]))).
+
+%% U of U* U, and systems of adjoints.
+triangles_test() ->
+    C = "tensor<2x2xcomplex<f64>>",
+    Complex = fun(Re, Im) -> tessera:complex(tessera:tensor(Re, f64), tessera:tensor(Im, f64)) end,
+    U = Complex([[2.0, 1.0], [0.0, 3.0]], [[0.0, -1.0], [0.0, 0.0]]),
+    Adjoint = tessera:conjugate(tessera:transpose(U)),
+    Matrix = tessera:dot(Adjoint, U),
+    Near = fun(X, Y) -> ?assert(tessera:to_number(tessera:reduce_max(tessera:abs(tessera:subtract(X, Y)))) < 1.0e-13) end,
+    [Factor] = run([C], [C], "  %r = stablehlo.cholesky %x1, lower = false : tensor<2x2xcomplex<f64>>", [Matrix]),
+    Near(U, Factor),
+    [Solved] = run([C, C], [C], "  %r = \"stablehlo.triangular_solve\"(%x1, %x2) <{left_side = true, lower = false, unit_diagonal = false, transpose_a = #stablehlo<transpose ADJOINT>}> "
+                                ": (tensor<2x2xcomplex<f64>>, tensor<2x2xcomplex<f64>>) -> tensor<2x2xcomplex<f64>>", [U, Matrix]),
+    Near(U, Solved).
+
+%% ---- chlo
+
+mulhi_test_() ->
+    [{Type, fun() ->
+          T = ["tensor<", integer_to_list(length(Xs)), "x", Type, ">"],
+          [Got] = lists_of(run([T, T], [T], ["  %r = chlo.mulhi %x1, %x2 : ", T, ", ", T, " -> ", T], [tessera:tensor(Xs, D), tessera:tensor(Ys, D)])),
+          ?assertEqual([(X * Y) bsr Bits || {X, Y} <- lists:zip(Xs, Ys)], Got)
+      end}
+     || {Type, D, Bits, Xs, Ys} <-
+            [{"i8", s8, 8, [-128, 127, -1, 64], [-128, 127, 1, -3]}, {"ui16", u16, 16, [65535, 4096], [65535, 17]}, {"i32", s32, 32, [-2147483648, 123456789], [2147483647, -987654321]},
+             {"i64", s64, 64, [-9223372036854775808, 1234567890123456789, -5, -1], [9223372036854775807, -876543210987654321, 3, -1]},
+             {"ui64", u64, 64, [18446744073709551615, 1234567890123456789], [18446744073709551615, 9876543210987654321]}]].
+
+%% exp(-|x|) I1(x), as SciPy computes it.
+bessel_test() ->
+    T = "tensor<7xf64>",
+    [[A, B, C, D, E, F, Last]] = lists_of(run([T], [T], "  %r = chlo.bessel_i1e %x1 : tensor<7xf64> -> tensor<7xf64>", [tessera:tensor([0.5, -3.0, 8.0, 8.5, 100.0, -1.0e-6, infinity], f64)])),
+    near([0.15642080318487173, -0.19682671329730084, 0.13414249329269812, 0.13054935509459586, 0.03974415302513025, -4.999995000003124e-07, 0.0], [A, B, C, D, E, F, Last], 1.0e-16).
+
+%% Rows 0 and 1 are of group 0, none of group 1, row 2 of group 2, and row 3 of none. Infinity in another group's matrix is not seen.
+ragged_dot_test() ->
+    Body = "  %r = \"chlo.ragged_dot\"(%x1, %x2, %x3) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+           "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} "
+           ": (tensor<4x2xf32>, tensor<3x2x1xf32>, tensor<3xi32>) -> tensor<4x1xf32>",
+    Args = [tessera:tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]), tessera:tensor([[[1.0], [10.0]], [[infinity], [0.0]], [[2.0], [3.0]]]), tessera:tensor([2, 0, 1], s32)],
+    ?assertEqual([[[21.0], [43.0], [28.0], [0.0]]], lists_of(run(["tensor<4x2xf32>", "tensor<3x2x1xf32>", "tensor<3xi32>"], ["tensor<4x1xf32>"], Body, Args))).
