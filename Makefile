@@ -108,7 +108,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 PLUGIN := $(B)/pjrt_tessera.so
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-accelerator accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-accelerator accuracy fuzz fuzz-run
 .PHONY: plugin
 .PHONY: test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla test-stablehlo example doc plugins
 .DELETE_ON_ERROR:
@@ -518,6 +518,11 @@ bench: all $(if $(MPI_LIBS),build/bench/peer_mpi)
 bench-random: all
 	$(call erl_compile,bench,bench)
 	$(Q)SEED="$(SEED)" COUNT="$(COUNT)" ELEMENTS="$(ELEMENTS)" AT="$(AT)" $(ERL) -noshell -pa ebin build/bench -s tessera_random_bench main -s init stop
+
+# Programs that JAX exports, beside XLA on the same text: make bench-exports PEERS=python3 [ONLY=name,name]
+bench-exports: all
+	$(call erl_compile,bench,bench)
+	$(Q)$(if $(PEERS),$(PEERS),python3) bench/exports.py $(subst $(comma), ,$(ONLY))
 
 # On the device of a PJRT plugin, PJRT_PLUGIN=FILE; bench/peer_accelerator.py is JAX.
 bench-accelerator: all
