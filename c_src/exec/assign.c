@@ -64,6 +64,9 @@ static bool updates_carried(const ts_storage *operand, const ts_storage *result,
          operand->loop_index == result->loop_index && operand->last_in_loop == position;
 }
 
+/* Where the result is first written: the first write of a next value is after the loop's begin. */
+static int32_t *made_at(ts_storage *result) { return result->next ? &result->first_in_loop : &result->first; }
+
 /* Records that the result may take the argument's memory if the caller donates it. */
 static void give(ts_storage *argument, ts_storage *result) {
   if (argument->given || result->donor >= 0) return;
@@ -83,14 +86,14 @@ static void try_merge(ts_builder *b, const ts_step *step, uint32_t r, uint32_t o
     return;
   }
   if ((operand->kind != TS_MEMORY_TEMP && !operand->carried) || result->donor >= 0) return;
-  if (updates_carried(operand, result, step->position) && result->first == step->position) {
+  if (updates_carried(operand, result, step->position) && *made_at(result) == step->position) {
     result->merged = operand_id;
     return;
   }
   if (operand->carried || operand->next || operand->last != step->position) return;
-  if (result->first != step->position) return; /* it shares the memory of another operand already */
+  if (*made_at(result) != step->position) return; /* it shares the memory of another operand already */
   operand->merged = result_id;
-  if (operand->first < result->first) result->first = operand->first;
+  if (operand->first < *made_at(result)) *made_at(result) = operand->first;
 }
 
 /* The order of trying operands: the result of a routine before its epilogue, then other temporaries, then arguments. A

@@ -24,6 +24,7 @@ ts_status ts_builder_add_storage(ts_builder *b, ts_memory_kind kind, uint32_t in
                                                        .merged = *out,
                                                        .loop = -1,
                                                        .last_in_loop = -1,
+                                                       .first_in_loop = -1,
                                                        .donor = -1};
   return TS_SUCCESS;
 }

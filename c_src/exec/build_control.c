@@ -61,8 +61,9 @@ static void keep_for_loop(ts_builder *b, const ts_step *step, const ts_op *op) {
   int32_t end = b->position++;
   const ts_storage_id *results = ts_step_results(step);
   for (uint32_t i = 0; i < step->result_count; i++) {
-    ts_storage *carried = ts_builder_storage(b, results[i]);
+    ts_storage *carried = ts_builder_storage(b, results[i]), *next = ts_builder_storage(b, step->loop->next[i]);
     carried->last_in_loop = carried->last;
+    next->first_in_loop = next->first;
     ts_builder_use(b, results[i], end);
     ts_builder_use(b, step->loop->next[i], step->position);
     ts_builder_use(b, step->loop->next[i], end);

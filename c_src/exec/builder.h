@@ -11,18 +11,19 @@ typedef uint32_t ts_storage_id;
 
 typedef struct ts_storage {
   int64_t bytes;
-  int32_t first, last;  /* positions of the first write and the last use */
-  ts_storage_id merged; /* itself, or the storage into whose memory it was merged */
-  uint32_t index;       /* ARG, CONST and RESULT: index among their kind; TEMP: also, once numbered */
-  ts_memory_id memory;  /* its number among all memory of the executable */
-  int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
-  int32_t loop;         /* position of the while whose loop variable it holds; -1: none */
-  uint32_t loop_index;  /* index of that loop variable, for `carried` and `next` */
-  int32_t last_in_loop; /* carried: last use inside the loop's regions */
-  uint8_t kind;         /* ts_memory_kind */
-  bool carried;         /* holds the loop's value during an iteration */
-  bool next;            /* receives the next iteration's value */
-  bool given;           /* ARG: some result has it as its donor */
+  int32_t first, last;   /* positions of the first write and the last use */
+  ts_storage_id merged;  /* itself, or the storage into whose memory it was merged */
+  uint32_t index;        /* ARG, CONST and RESULT: index among their kind; TEMP: also, once numbered */
+  ts_memory_id memory;   /* its number among all memory of the executable */
+  int32_t donor;         /* RESULT: argument whose memory it may take when donated; -1 */
+  int32_t loop;          /* position of the while whose loop variable it holds; -1: none */
+  uint32_t loop_index;   /* index of that loop variable, for `carried` and `next` */
+  int32_t last_in_loop;  /* carried: last use inside the loop's regions */
+  int32_t first_in_loop; /* next: first write inside them */
+  uint8_t kind;          /* ts_memory_kind */
+  bool carried;          /* holds the loop's value during an iteration */
+  bool next;             /* receives the next iteration's value */
+  bool given;            /* ARG: some result has it as its donor */
 } ts_storage;
 
 /* The plan of a routine. Equal ops share it. */

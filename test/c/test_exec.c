@@ -111,6 +111,53 @@ START_TEST(alike_layers_share_what_is_kept_of_them)
 }
 END_TEST
 
+/* ---- loops that write what they carry in place ---- */
+
+#define LOOP(shapes, last)                                                                                       \
+  "graph @main(%0: f32[256,256], %1: s32[]) -> (f32[256,256]) {\n  %2, %3 = while %0, %1 {\n"                    \
+  "    condition(%4: f32[256,256], %5: s32[]) {\n      %6 = constant 9 : s32[]\n      %7 = less %5, %6 : u8[]\n" \
+  "      return %7\n    }\n    body(%8: f32[256,256], %9: s32[]) {\n      %10 = constant 1 : s32[]\n"            \
+  "      %11 = add %9, %10 : s32[]\n      %12 = convert %9 : f32[]\n" shapes "      return " last                \
+  ", %11\n    }\n  } : f32[256,256], s32[]\n  return %2\n}\n"
+
+/* How many bytes beyond the argument and the result a program with a loop takes. */
+static int64_t bytes_of_loop(const char *text) {
+  ts_executable_stats stats;
+  ts_executable *exe = test_compile(text);
+  ts_executable_get_stats(exe, &stats);
+  ts_executable_release(exe);
+  return stats.planned_peak_bytes - 2 * 256 * 256 * (int64_t)sizeof(float);
+}
+
+START_TEST(a_loop_writes_what_it_carries_in_place)
+{
+  static const char *const in_place[] = {
+      LOOP("      %13 = broadcast %12 {shape = [1,256], axes = []} : f32[1,256]\n"
+           "      %14 = put_slice %8, %13, %9, %9 : f32[256,256]\n",
+           "%14"),
+      LOOP("      %13 = broadcast %12 {shape = [256,256], axes = []} : f32[256,256]\n"
+           "      %14 = multiply %8, %13 : f32[256,256]\n",
+           "%14"),
+      LOOP("      %13 = cumulative_sum %8 {axis = 1, reverse = false} : f32[256,256]\n", "%13"),
+  };
+  static const char *const copied[] = {
+      /* the old value is read after the write of the part, and by the transpose at other places */
+      LOOP("      %13 = broadcast %12 {shape = [1,256], axes = []} : f32[1,256]\n"
+           "      %14 = put_slice %8, %13, %9, %9 : f32[256,256]\n"
+           "      %15 = slice %8 {start = [3,0], limit = [4,256], stride = [1,1]} : f32[1,256]\n"
+           "      %16 = put_slice %14, %15, %9, %9 : f32[256,256]\n",
+           "%16"),
+      LOOP("      %13 = transpose %8 {axes = [1,0]} : f32[256,256]\n"
+           "      %14 = add %13, %8 : f32[256,256]\n",
+           "%14"),
+  };
+  for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++)
+    ck_assert_int_lt(bytes_of_loop(in_place[i]), 256 * 256 * (int64_t)sizeof(float));
+  for (size_t i = 0; i < sizeof copied / sizeof *copied; i++)
+    ck_assert_int_ge(bytes_of_loop(copied[i]), 256 * 256 * (int64_t)sizeof(float));
+}
+END_TEST
+
 START_TEST(a_donated_argument_gives_its_memory)
 {
   ts_executable *exe = test_compile(add_text);
@@ -547,6 +594,7 @@ static Suite *suite(void) {
   tcase_add_test(t, wrong_arguments_are_refused);
   tcase_add_test(t, results_are_of_the_pool_that_is_asked_for);
   tcase_add_test(t, alike_layers_share_what_is_kept_of_them);
+  tcase_add_test(t, a_loop_writes_what_it_carries_in_place);
   tcase_add_test(t, a_donated_argument_gives_its_memory);
   tcase_add_test(t, many_donated_arguments);
   tcase_add_test(t, a_result_beside_sums_takes_a_donated_argument);
