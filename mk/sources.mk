@@ -226,6 +226,7 @@ KERNEL_SRC := \
   c_src/kernel/gemm/gemm_pack_complex.c \
   c_src/kernel/gemm/gemm_pack_native.c \
   c_src/kernel/gemm/gemm_prepare.c \
+  c_src/kernel/gemm/gemm_small.c \
   c_src/kernel/gemm/gemm_routine.c \
   c_src/kernel/gemm/gemm_tiles.c \
   c_src/kernel/gemm/gemm_vector.c \
@@ -457,6 +458,7 @@ C_TESTS := \
   test_gemm \
   test_gemm_amx \
   test_gemm_long \
+  test_gemm_small \
   test_gemm_widen \
   test_exec \
   test_factors \
@@ -532,6 +534,7 @@ TSAN_TESTS := \
   test_gemm \
   test_gemm_amx \
   test_gemm_long \
+  test_gemm_small \
   test_gemm_widen \
   test_group \
   test_jit \

@@ -32,7 +32,7 @@ static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
  *
  * Destructors may be late after either, so what is held may still fall: the least that was seen since counts. */
 
-#define MINOR_BYTES ((int64_t)3 << 20)
+#define MINOR_BYTES ((int64_t)3 << 19)
 #define MIN_THRESHOLD ((int64_t)64 << 20)
 
 static _Atomic int64_t least_held;  /* since the last major collection */

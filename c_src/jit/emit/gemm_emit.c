@@ -17,6 +17,13 @@ static void choose_tile(const ts_target *target, ts_gemm_geometry *g) {
   g->panel = (g->rows[0] + g->lanes - 1) / g->lanes * g->lanes;
 }
 
+/* Where masks take registers of vectors, they cost a row of accumulators; with 14 rows LLVM keeps some of them in
+ * memory. */
+static void choose_small(const ts_target *target, ts_gemm_geometry *g) {
+  g->small = target->isa == TS_ISA_AVX512 ? 12 : target->vector_registers < 32 ? 5 : 8;
+  g->small_masked = target->isa == TS_ISA_AVX512 || target->isa == TS_ISA_AVX2;
+}
+
 void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_gemm_geometry *out) {
   *out = (ts_gemm_geometry){.compute = compute};
   out->element_size = compute == TS_GEMM_F64 || compute == TS_GEMM_I64 ? 8 : 4;
@@ -24,13 +31,21 @@ void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_g
   out->masked = target->isa == TS_ISA_AVX512;
   out->fma = target->fma;
   choose_tile(target, out);
+  choose_small(target, out);
 }
 
-/* ---- TILE ---- */
+/* ---- TILE and SMALL ---- */
+
+/* Rows of lhs that are not packed are addressed by a pointer for each group of them, and by distances that all groups
+ * share: registers for a pointer to each row would not suffice. */
+#define GROUP_ROWS 4
+#define MAX_GROUPS (TS_GEMM_MAX_HEIGHT / GROUP_ROWS)
 
 typedef struct tile {
   int rows, vectors;
-  bool strided;
+  ts_gemm_kernel kernel;
+  bool masked;
+  ts_v lhs_step, row[GROUP_ROWS], group[MAX_GROUPS]; /* SMALL: bytes */
   ts_v k, lhs, rhs, rhs_stride;
   ts_v out[TS_GEMM_MAX_HEIGHT]; /* its rows */
   ts_v mask[2];
@@ -57,17 +72,20 @@ static ts_v masked_intrinsic(gemm_emit *m, const char *name, ts_v *args, unsigne
   return LLVMBuildCall2(m->b, LLVMIntrinsicGetType(m->e->context, id, types, 2), function, args, count, "");
 }
 
-static ts_v load_out(gemm_emit *m, const tile *t, int row, int v, ts_v mask) {
-  ts_v address = vector_address(m, t->out[row], v);
-  if (!m->g->masked) return load(m, m->vector, address);
+static ts_v masked_load(gemm_emit *m, ts_v address, ts_v mask) {
   ts_v align = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), (unsigned)m->g->element_size, false);
   ts_v args[] = {address, align, mask, LLVMConstNull(m->vector)};
   return masked_intrinsic(m, "llvm.masked.load", args, 4);
 }
 
+static ts_v load_out(gemm_emit *m, const tile *t, int row, int v, ts_v mask) {
+  ts_v address = vector_address(m, t->out[row], v);
+  return t->masked ? masked_load(m, address, mask) : load(m, m->vector, address);
+}
+
 static void store_out(gemm_emit *m, const tile *t, int row, int v) {
   ts_v address = vector_address(m, t->out[row], v);
-  if (!m->g->masked) {
+  if (!t->masked) {
     store(m, t->sum[row][v], address);
     return;
   }
@@ -82,6 +100,11 @@ static void tile_start_masked(gemm_emit *m, tile *t, ts_v go_on) {
     ts_v mask = LLVMBuildAnd(m->b, t->mask[v], splat(m, LLVMTypeOf(t->mask[v]), go_on), "");
     for (int r = 0; r < t->rows; r++) t->sum[r][v] = load_out(m, t, r, v, mask);
   }
+}
+
+static void tile_start_empty(gemm_emit *m, tile *t) {
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = LLVMConstNull(m->vector);
 }
 
 static void tile_start(gemm_emit *m, tile *t, ts_v go_on) {
@@ -151,9 +174,22 @@ static void end_chain(gemm_emit *m, tile *t, ts_v adds) {
     for (int v = 0; v < t->vectors; v++) store_out(m, t, r, v);
 }
 
+/* The addresses of the elements of lhs at a step of k, of row 0 at `lhs`. */
+static void find_left(gemm_emit *m, const tile *t, ts_v lhs, ts_v *out) {
+  for (int r = 0; r < t->rows; r++) {
+    if (t->kernel == TS_GEMM_TILE)
+      out[r] = offset_const(m, lhs, (int64_t)r * m->g->element_size);
+    else if (r % GROUP_ROWS == 0)
+      out[r] = r ? offset(m, lhs, t->group[r / GROUP_ROWS]) : lhs;
+    else
+      out[r] = offset(m, out[r / GROUP_ROWS * GROUP_ROWS], t->row[r % GROUP_ROWS]);
+  }
+}
+
 /* One chain of `steps`; advances t->lhs and t->rhs past it. */
 static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
   int size = m->g->element_size;
+  const bool small = t->kernel == TS_GEMM_SMALL;
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   ts_v phi[TS_GEMM_MAX_HEIGHT][2];
   loop l;
@@ -162,17 +198,20 @@ static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) phi[r][v] = loop_phi(m, from, t->sum[r][v]);
   prefetch_rhs(m, t, offset(m, rhs, ahead));
-  ts_v right[2];
-  for (int v = 0; v < t->vectors; v++)
-    right[v] = load(m, m->vector, offset_const(m, rhs, (int64_t)v * m->g->lanes * size));
+  ts_v right[2], lefts[TS_GEMM_MAX_HEIGHT];
+  for (int v = 0; v < t->vectors; v++) {
+    ts_v at = vector_address(m, rhs, v);
+    right[v] = small && t->masked ? masked_load(m, at, t->mask[v]) : load(m, m->vector, at);
+  }
+  find_left(m, t, lhs, lefts);
   for (int r = 0; r < t->rows; r++) {
-    ts_v left = splat(m, m->vector, load(m, m->element, offset_const(m, lhs, (int64_t)r * size)));
+    ts_v left = splat(m, m->vector, load(m, m->element, lefts[r]));
     for (int v = 0; v < t->vectors; v++) {
       t->sum[r][v] = multiply_add(m, left, right[v], phi[r][v]);
       loop_next(m, phi[r][v], t->sum[r][v]);
     }
   }
-  t->lhs = offset_const(m, lhs, (int64_t)m->g->panel * size);
+  t->lhs = small ? offset(m, lhs, t->lhs_step) : offset_const(m, lhs, (int64_t)m->g->panel * size);
   t->rhs = offset(m, rhs, t->rhs_stride);
   loop_next(m, lhs, t->lhs);
   loop_next(m, rhs, t->rhs);
@@ -184,7 +223,9 @@ static void tile_loop(gemm_emit *m, tile *t) {
   ts_v go_on = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_CONTINUE, ""), i64_const(m, 0), "continue");
   ts_v adds = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_ADDS, ""), i64_const(m, 0), "adds");
   ts_v sums[TS_GEMM_MAX_HEIGHT][2];
-  if (m->g->masked)
+  if (t->kernel == TS_GEMM_SMALL)
+    tile_start_empty(m, t);
+  else if (t->masked)
     tile_start_masked(m, t, go_on);
   else
     tile_start(m, t, go_on);
@@ -207,11 +248,6 @@ static void tile_loop(gemm_emit *m, tile *t) {
 }
 
 /* ---- STRIDED ---- */
-
-/* Rows are addressed by a pointer for each group of them, and by distances that all groups share: registers for a
- * pointer to each row would not suffice. */
-#define GROUP_ROWS 4
-#define MAX_GROUPS (TS_GEMM_MAX_HEIGHT / GROUP_ROWS)
 
 typedef struct strided_lhs {
   int groups;
@@ -308,7 +344,7 @@ static void strided_loop(gemm_emit *m, tile *t) {
   loop_end(m, &l, steps, all);
 }
 
-/* ---- both ---- */
+/* ---- all tiles ---- */
 
 static void emit_tile_variant(gemm_emit *m, tile *t) {
   ts_v cols = arg(m, TS_GEMM_COLS, "cols"), stride = arg(m, TS_GEMM_OUT_STRIDE, "stride");
@@ -318,23 +354,36 @@ static void emit_tile_variant(gemm_emit *m, tile *t) {
   t->rhs_stride = arg(m, TS_GEMM_RHS_STRIDE, "rhs_stride");
   t->out[0] = arg_pointer(m, TS_GEMM_OUT, "out");
   for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
-  for (int v = 0; v < t->vectors && m->g->masked; v++) t->mask[v] = column_mask(m, cols, v);
-  prefetch_out(m, t);
-  (t->strided ? strided_loop : tile_loop)(m, t);
+  for (int v = 0; v < t->vectors && t->masked; v++) t->mask[v] = column_mask(m, cols, v);
+  if (t->kernel != TS_GEMM_SMALL) prefetch_out(m, t);
+  (t->kernel == TS_GEMM_STRIDED ? strided_loop : tile_loop)(m, t);
   LLVMBuildRetVoid(m->b);
 }
 
-static void emit_tile(gemm_emit *m, bool strided) {
+/* The distances of the rows of lhs that is not packed. */
+static void set_rows(gemm_emit *m, tile *t) {
+  ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride");
+  t->lhs_step = arg(m, TS_GEMM_LHS_STEP, "lhs_step");
+  for (int r = 1; r < GROUP_ROWS; r++) t->row[r] = mul(m, stride, i64_const(m, r));
+  for (int g = 1; g < MAX_GROUPS; g++) t->group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
+}
+
+static void emit_tile(gemm_emit *m, ts_gemm_kernel kernel) {
+  const bool small = kernel == TS_GEMM_SMALL;
+  const int count = (small ? m->g->small : TS_GEMM_HEIGHTS) * TS_GEMM_WIDTHS;
   LLVMBasicBlockRef none = new_block(m, "none");
-  ts_v choice = LLVMBuildSwitch(m->b, LLVMGetParam(m->e->function, 1), none, TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS);
+  ts_v choice = LLVMBuildSwitch(m->b, LLVMGetParam(m->e->function, 1), none, (unsigned)count);
   LLVMPositionBuilderAtEnd(m->b, none);
   LLVMBuildUnreachable(m->b);
-  for (int i = 0; i < TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS; i++) {
-    tile t = {
-        .rows = m->g->rows[i / TS_GEMM_WIDTHS], .vectors = i % TS_GEMM_WIDTHS ? 1 : m->g->vectors, .strided = strided};
+  for (int i = 0; i < count; i++) {
+    tile t = {.rows = small ? i / TS_GEMM_WIDTHS + 1 : m->g->rows[i / TS_GEMM_WIDTHS],
+              .vectors = i % TS_GEMM_WIDTHS ? 1 : m->g->vectors,
+              .kernel = kernel,
+              .masked = small ? m->g->small_masked : m->g->masked};
     LLVMBasicBlockRef block = new_block(m, "tile");
     LLVMAddCase(choice, i64_const(m, i), block);
     LLVMPositionBuilderAtEnd(m->b, block);
+    if (small) set_rows(m, &t);
     emit_tile_variant(m, &t);
   }
 }
@@ -387,8 +436,9 @@ static ts_status emit_kernel(ts_emit *e, const char *name, const void *descripti
   m.args = LLVMGetParam(e->function, 0);
   LLVMPositionBuilderAtEnd(m.b, new_block(&m, "entry"));
   switch (request->kernel) {
-  case TS_GEMM_TILE: emit_tile(&m, false); break;
-  case TS_GEMM_STRIDED: emit_tile(&m, true); break;
+  case TS_GEMM_TILE:
+  case TS_GEMM_STRIDED:
+  case TS_GEMM_SMALL: emit_tile(&m, request->kernel); break;
   case TS_GEMM_AXPY: ts_gemm_emit_axpy(&m); break;
   case TS_GEMM_DOT: ts_gemm_emit_dot(&m); break;
   case TS_GEMM_KERNEL_COUNT: return ts_error(TS_INTERNAL, "no such kernel");
@@ -404,8 +454,9 @@ static ts_status copy_request(const void *description, void **out) {
 
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
-  static const char *const kernels[] = {"tile", "strided", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64",
-                                                                                             "pairs"};
+  static const char *const kernels[] = {"tile", "strided", "small", "axpy", "dot"}, *const types[] = {"f32", "f64",
+                                                                                                      "i32", "i64",
+                                                                                                      "pairs"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
   request->x = x;

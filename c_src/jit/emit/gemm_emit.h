@@ -32,7 +32,9 @@ typedef struct ts_gemm_geometry {
   int vectors;               /* vectors across the full tile width */
   int rows[TS_GEMM_HEIGHTS]; /* tile heights */
   int panel;                 /* elements from one k to the next in packed lhs: rows[0], rounded up to whole vectors */
+  int small;                 /* the largest height of a tile of SMALL */
   bool masked;               /* tiles honour TS_GEMM_COLS; else they always write their full width */
+  bool small_masked;         /* the same of SMALL, which then also reads no element of rhs past them */
   bool fma;                  /* else separate multiply and add: only on machines without FMA */
 } ts_gemm_geometry;
 
@@ -45,6 +47,9 @@ typedef enum ts_gemm_kernel {
   /* The same, but lhs is not packed: its rows are at one distance from each other, and k is TS_GEMM_RUNS runs of
    * TS_GEMM_K elements, at one distance from each other. */
   TS_GEMM_STRIDED,
+  /* The same, but lhs is not packed: its rows and its steps of k are at any distances. `begin` is (height - 1) *
+   * TS_GEMM_WIDTHS + (0: full width, 1: one vector), of any height up to the geometry's `small`. */
+  TS_GEMM_SMALL,
   /* out[i][j] += sum over k of v[k][i] * x[k * stride + j] for j in [begin, end), i in [0, items): x is contiguous
    * across results. */
   TS_GEMM_AXPY,
@@ -64,15 +69,16 @@ enum {
   TS_GEMM_K,          /* >= 1 */
   TS_GEMM_LHS,        /* TILE: packed lhs. AXPY, DOT: v, dense [k][items] */
   TS_GEMM_RHS,        /* TILE: first row of the columns. AXPY, DOT: x */
-  TS_GEMM_RHS_STRIDE, /* TILE, AXPY: from k to k + 1. DOT: from row to row */
+  TS_GEMM_RHS_STRIDE, /* TILE, SMALL, AXPY: from k to k + 1. DOT: from row to row */
   TS_GEMM_OUT,
   TS_GEMM_OUT_STRIDE, /* TILE: from row to row */
   TS_GEMM_COLS,       /* TILE: 1 .. tile width */
   TS_GEMM_CONTINUE,   /* TILE: not 0: accumulators of the first chain start from out's elements, else from 0 */
-  TS_GEMM_CHAIN,      /* TILE, STRIDED, DOT: >= 1: steps of k of one chain */
-  TS_GEMM_ADDS,       /* TILE: not 0: the first chain is also added to out's elements */
+  TS_GEMM_CHAIN,      /* all but AXPY: >= 1: steps of k of one chain */
+  TS_GEMM_ADDS,       /* TILE, SMALL: not 0: the first chain is also added to out's elements */
   TS_GEMM_ITEMS,      /* AXPY, DOT */
-  TS_GEMM_LHS_STRIDE, /* STRIDED: from row to row of lhs */
+  TS_GEMM_LHS_STRIDE, /* STRIDED, SMALL: from row to row of lhs */
+  TS_GEMM_LHS_STEP,   /* SMALL: from k to k + 1 of lhs */
   TS_GEMM_RUNS,       /* STRIDED: >= 1 */
   TS_GEMM_RUN_STRIDE, /* STRIDED: from run to run of lhs */
   TS_GEMM_ARGS

@@ -18,6 +18,7 @@ static void run_zeros(const gemm_run *run) {
 /* Integers have one chain, of any length. */
 static ts_status run_any(const gemm_run *run) {
   if (!ts_gemm_goes_on(run) && run->shape.k > TS_CONTRACT_BLOCK) return ts_gemm_run_long(run);
+  if (run->kernel == TS_GEMM_SMALL) return ts_gemm_run_small(run);
   return run->kernel == TS_GEMM_TILE ? ts_gemm_run_passes(run) : ts_gemm_run_vector(run);
 }
 
@@ -48,8 +49,9 @@ ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, cons
 
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   if (shape->k <= 0) return false;
-  return ts_gemm_pick_kernel(gemm, shape) == TS_GEMM_TILE ? ts_gemm_tiles_are_large(shape)
-                                                          : ts_gemm_vector_is_large(gemm, shape);
+  const ts_gemm_kernel kernel = ts_gemm_pick_kernel(gemm, shape);
+  return kernel == TS_GEMM_TILE || kernel == TS_GEMM_SMALL ? ts_gemm_tiles_are_large(shape)
+                                                           : ts_gemm_vector_is_large(gemm, shape);
 }
 
 int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *s) {
@@ -57,7 +59,14 @@ int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *s) {
   double products = (double)s->batch * (double)s->m * (double)s->n * (double)s->k;
   double elements =
       (double)s->batch * ((double)s->m * (double)s->k + (double)s->k * (double)s->n + (double)s->m * (double)s->n);
-  /* Assumes two vectors of products for each cycle at 2.5 GHz, packing and memory at 8 bytes for each nanosecond. */
-  double cost = 100 + products / (5 * lanes) * (ts_dtype_is_float(dtype) ? 1 : size == 8 ? 4 : 2) + elements * size / 8;
+  /* Assumes two vectors of products for each cycle at 2.5 GHz, packing and memory at 8 bytes for each nanosecond, or
+   * the second cache at 64. */
+  const double rate = elements * size <= (double)ts_target_host()->l2_bytes ? 64 : 8;
+  double cost = 100 +
+                products / (5 * lanes) *
+                    (ts_dtype_is_float(dtype) ? 1
+                     : size == 8              ? 4
+                                              : 2) +
+                elements * size / rate;
   return cost < 9e18 ? (int64_t)cost : INT64_MAX;
 }

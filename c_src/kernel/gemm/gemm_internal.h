@@ -74,6 +74,19 @@ ts_status ts_gemm_run_passes(const gemm_run *run);
 /* Runs an epilogue that takes whole rows on all batches, when the tasks had only parts of rows. */
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
 
+/* A rhs is packed once for many runs (ts_gemm_packs_weights) where lhs has at most so many rows: with more, packing is
+ * less than a tenth of the product. And where it has at least so many elements: to find a packed one costs as much as
+ * to pack fewer. */
+enum { TS_GEMM_WEIGHT_ROWS = 128, TS_GEMM_WEIGHT_ELEMENTS = 4096 };
+
+/* ---- gemm_small.c ---- */
+
+/* AXPY is as fast as tiles for so many vectors. */
+enum { TS_GEMM_FEW_ITEMS = 4 };
+/* True where tiles read both operands as they lie, or rhs is packed by each task. */
+bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *shape);
+ts_status ts_gemm_run_small(const gemm_run *run);
+
 /* ---- gemm_long.c ---- */
 
 /* A product of more than TS_CONTRACT_BLOCK steps: of blocks, whose results are added in pairs. */

@@ -238,6 +238,27 @@ static void transpose_lines(const row_list *l, int64_t at, char *to, int64_t wid
   }
 }
 
+#define DEFINE_COPY_STEPS(name, type)                                                                      \
+  static void copy_steps_##name(const row_list *l, int64_t first, int64_t k, char *panel, int64_t width) { \
+    for (int64_t u = 0; u < l->count; u++) {                                                               \
+      const type *from = (const type *)(const void *)l->rows[u];                                           \
+      for (int64_t i = first; i < k; i++) ((type *)(void *)(panel + i * width))[u] = from[i];              \
+    }                                                                                                      \
+  }
+
+DEFINE_COPY_STEPS(4, uint32_t)
+DEFINE_COPY_STEPS(8, uint64_t)
+
+/* The steps from `first` on: less than a cache line of each row. */
+static void transpose_rest(const row_list *l, int64_t first, int64_t k, char *panel, int64_t width) {
+  const int size = l->size, block = 16 / size;
+  int64_t i = first;
+  for (; i + block <= k; i += block)
+    for (int64_t u = 0; u < l->count; u += block)
+      (size == 4 ? transpose_4x4 : transpose_2x2)(l->rows + u, i * size, panel + i * width + u * size, width);
+  (size == 4 ? copy_steps_4 : copy_steps_8)(l, i, k, panel, width);
+}
+
 /* Rows past the last unit repeat it, up to whole blocks. */
 static void transpose_panel(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
   int block = 16 / size;
@@ -248,8 +269,7 @@ static void transpose_panel(const gemm_pack *p, const char *source, int64_t unit
   int64_t i = 0, line = 64 / size;
   /* one cache line of each row at a time: rows with large strides compete for one cache set */
   for (; i + line <= k; i += line) transpose_lines(&all, i * size, panel + i * width, width);
-  for (; i < k; i++)
-    for (int64_t u = 0; u < filled; u++) memcpy(panel + i * width + u * size, rows[u] + i * size, (size_t)size);
+  transpose_rest(&all, i, k, panel, width);
 }
 
 #define DEFINE_PACK_ROWS(name, source_type, panel_type, convert)                                                \

@@ -36,7 +36,7 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
  * types. `x` is the type of the matrix that the other kernels read. */
 static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_dtype x, ts_gemm_request *request,
                         ts_kernel_source *out) {
-  bool tile = kernel == TS_GEMM_TILE || kernel == TS_GEMM_STRIDED;
+  bool tile = kernel == TS_GEMM_TILE || kernel == TS_GEMM_STRIDED || kernel == TS_GEMM_SMALL;
   if (tile || (int)ts_dtype_size(x) >= gemm->geometry.element_size) x = TS_DTYPE_NONE;
   ts_gemm_make_source(kernel == TS_GEMM_TILE ? gemm->geometry.compute : gemm->compute, kernel, x, ts_target_host(),
                       request, out);

@@ -584,11 +584,6 @@ ts_status ts_gemm_run_passes(const gemm_run *run) {
 
 /* ---- weights ---- */
 
-/* With more rows packing is less than a tenth of the product. */
-enum { WEIGHT_MAX_ROWS = 128 };
-/* To find smaller ones costs as much as to pack them. */
-enum { WEIGHT_MIN_ELEMENTS = 4096 };
-
 /* The plan of packing a block of k: it is the same for any number of rows. */
 static ts_status plan_weights(plan *p, const gemm_run *run) {
   TS_TRY(start_plan(p, run, 0, run->shape.batch, 0, run->shape.n));
@@ -608,7 +603,8 @@ static int64_t packed_bytes(const plan *p, int64_t k) {
 
 static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
   int64_t batch, cols;
-  if (s->m > WEIGHT_MAX_ROWS || s->k <= 0 || gemm_is_empty(s) || s->n * s->k < WEIGHT_MIN_ELEMENTS) return false;
+  if (s->m > TS_GEMM_WEIGHT_ROWS || s->k <= 0 || gemm_is_empty(s) || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS)
+    return false;
   if (gemm->complex || gemm->scaled || !gemm->native || gemm->types.rhs != gemm->types.out) return false;
   if (gemm->depth > 1 || gemm->request.kernel != TS_GEMM_TILE) return false;
   limit_pass(gemm, s, &batch, &cols);

@@ -49,10 +49,21 @@ static bool pays(const ts_gemm *gemm, const vector_form *f) {
          f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
 }
 
+/* Rows of few elements leave DOT little to do between its starts; of 64 bits it has few lanes for its transpositions.
+ * AXPY loads and stores the results of each vector again and again. */
+static bool tiles_pay(const ts_gemm *gemm, const vector_form *f) {
+  if (f->items == 1) return false;
+  if (f->x.k != 1) return f->items > TS_GEMM_FEW_ITEMS;
+  return f->k <= 32 || (gemm->geometry.element_size == 8 && f->items >= 4);
+}
+
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   vector_form f = as_vectors(gemm, shape, NULL, NULL);
-  if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type) || !pays(gemm, &f)) return TS_GEMM_TILE;
-  return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
+  const bool small = ts_gemm_is_small(gemm, shape);
+  const ts_gemm_kernel tile = small ? TS_GEMM_SMALL : TS_GEMM_TILE;
+  if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type)) return tile;
+  if (!pays(gemm, &f) || (small && tiles_pay(gemm, &f))) return tile;
+  return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : tile;
 }
 
 /* ---- the plan of one run ---- */

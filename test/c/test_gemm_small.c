@@ -1,0 +1,124 @@
+/* Products whose operands are not packed: every height of a tile, widths around the vectors, several blocks of k,
+ * layouts, batches, threads and epilogues, against the plain sum, bit for bit. */
+#include "gemm_check.h"
+#include "kernel/gemm/gemm_internal.h"
+#include "lesser_isa.h"
+
+static const ts_dtype types[] = {TS_F32, TS_F64, TS_S32, TS_U64};
+#define TYPE_COUNT ((int)(sizeof(types) / sizeof(*types)))
+
+typedef struct extents {
+  int64_t batch, m, n, k;
+} extents;
+
+/* Checks a product that has to be computed without packing, unless the machine has no masks for its last columns, or
+ * the second cache is small for it. */
+static void check_small(const ts_gemm *gemm, ts_dtype type, const extents *e, layout lhs, layout rhs) {
+  product p = make_product(type, e->batch, e->m, e->n, e->k, lhs, rhs);
+  const bool whole = gemm->geometry.small_masked || e->n % gemm->geometry.lanes == 0;
+  if (whole && e->k * 64 * 8 <= ts_target_host()->l2_bytes / 16)
+    ck_assert_int_eq(ts_gemm_pick_kernel(gemm, &p.shape), TS_GEMM_SMALL);
+  ck_assert_ok(run_product(gemm, &p, &threaded));
+  check_product(type, &p, 1);
+  free_product(&p);
+}
+
+START_TEST(heights)
+{
+  static const int64_t n[] = {9, 12, 16, 17, 33, 64}, k[] = {1, 2, 129, 300};
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
+  for (int64_t m = 9; m <= 26; m++)
+    for (size_t a = 0; a < sizeof n / sizeof *n; a++) {
+      const extents e = {1, m, n[a], k[(m + (int64_t)a) % 4]};
+      check_small(gemm, types[_i], &e, NORMAL, NORMAL);
+    }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+START_TEST(layouts)
+{
+  static const layout lhs[] = {NORMAL, TRANSPOSED, PADDED, STRIDED, REVERSED, ROW_REPEATED, COL_REPEATED};
+  static const layout rhs[] = {NORMAL, TRANSPOSED, PADDED, STRIDED, REVERSED, ROW_REPEATED};
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
+  for (size_t l = 0; l < sizeof lhs / sizeof *lhs; l++)
+    for (size_t r = 0; r < sizeof rhs / sizeof *rhs; r++) {
+      const extents e = {1 + (int64_t)(l + r) % 3, 15, 20, 40};
+      check_small(gemm, types[_i], &e, lhs[l], rhs[r]);
+    }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Many batches of a task, and rows of several tasks. */
+START_TEST(tasks)
+{
+  static const extents cases[] = {{300, 9, 12, 10}, {3, 200, 40, 33}, {1, 1100, 24, 40}, {40, 14, 100, 90}};
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    const extents *e = &cases[c];
+    check(gemm, types[_i], e->batch, e->m, e->n, e->k, NORMAL, NORMAL, &threaded, 7);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Notes how often each result was shown. */
+typedef struct shown {
+  int64_t m, n;
+  _Atomic int *times;
+} shown;
+
+static void show(void *context, const ts_epilogue_part *part, int worker) {
+  const shown *s = context;
+  (void)worker;
+  for (int64_t i = part->row; i < part->row + part->rows; i++)
+    for (int64_t j = part->col; j < part->col + part->cols; j++) s->times[(part->batch * s->m + i) * s->n + j]++;
+}
+
+START_TEST(epilogues)
+{
+  const ts_gemm_shape shape = {3, 150, 40, 30, 150 * 30, 30, 1, 30 * 40, 40, 1, 150 * 40, 40};
+  const int64_t count = shape.batch * shape.m * shape.n;
+  float *lhs = calloc((size_t)(shape.batch * shape.lhs_batch), 4),
+        *rhs = calloc((size_t)(shape.batch * shape.rhs_batch), 4);
+  float *out = calloc((size_t)count, 4);
+  shown s = {shape.m, shape.n, calloc((size_t)count, sizeof(int))};
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, &shape, &gemm));
+  for (int whole = 0; whole < 2; whole++) {
+    const ts_epilogue epilogue = {.context = &s, .run = show, .whole_rows = whole};
+    ck_assert_ok(ts_gemm_run(gemm, &shape,
+                             &(ts_gemm_call){.lhs = lhs,
+                                             .rhs = rhs,
+                                             .out = out,
+                                             .epilogue = &epilogue,
+                                             .parallel = &threaded,
+                                             .pool = ts_pool_default()}));
+    for (int64_t i = 0; i < count; i++) ck_assert_int_eq(s.times[i], whole + 1);
+  }
+  ts_gemm_release(gemm);
+  free(lhs);
+  free(rhs);
+  free(out);
+  free((void *)s.times);
+}
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("gemm_small");
+  TCase *t = tcase_create("gemm_small");
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, heights, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, tasks, 0, TYPE_COUNT);
+  tcase_add_test(t, epilogues);
+  test_add_lesser_isas(t);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
