@@ -9,6 +9,7 @@ trap 'rm -f "$known"' EXIT
 {
   find c_src erl lib include test mk bench examples deploy mix.exs -type f | sed 'p; s,.*/,,'
   echo checksum.exs # of the package (docs/packages.md)
+  sed -nE 's/^(%%|#) ([A-Za-z0-9_.\/-]+)$/\2/p' docs/tutorial-*.md # files that readers write
   grep -rhoE '\b(ts|TS)_[A-Za-z0-9_]+' c_src include test/c test/rows
 } | sort -u >"$known"
 awk -v known="$known" '

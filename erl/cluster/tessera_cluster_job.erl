@@ -173,10 +173,17 @@ check_tls(State) ->
 %% Only the user may read the folder, before the key is written into it.
 make_key(#state{options = #{tls := Tls}, folder = Folder} = State) ->
     {Credentials, Files} = tessera_cluster_tls:new(key_file(Folder), Tls),
-    Steps = [fun() -> filelib:ensure_dir(Folder) end | folder_steps(Folder)] ++ lists:append([write_steps(File, Contents) || {File, Contents} <- Files]),
+    Steps = [fun() -> make_directory(filename:dirname(Folder)) end | folder_steps(Folder)] ++ lists:append([write_steps(File, Contents) || {File, Contents} <- Files]),
     case all(Steps) of
         ok -> {ok, State#state{credentials = Credentials}};
         {error, Reason} -> {error, new("no file for the key in ~ts: ~ts", [Folder, file:format_error(Reason)]), State}
+    end.
+
+%% A new one is the user's alone: by default it is also the folder of the disk cache, which uses no folder that others may enter.
+make_directory(Directory) ->
+    case filelib:is_dir(Directory) of
+        true -> ok;
+        false -> all([fun() -> filelib:ensure_dir(Directory) end | folder_steps(Directory)])
     end.
 
 all(Steps) -> lists:foldl(fun(Step, ok) -> Step(); (_, Error) -> Error end, ok, Steps).

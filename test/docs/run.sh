@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the commands of README.md, CONTRIBUTING.md and docs/: the lines of their ```sh blocks. Prints those that it leaves
-# out, each with the reason. (The Erlang examples are run by test/erl/tessera_doc_tests.erl, those in Elixir by
+# out, each with the reason. The tutorials (docs/tutorial-*.md) are followed by test/docs/tutorial.escript. (The Erlang examples are run by test/erl/tessera_doc_tests.erl, those in Elixir by
 # test/nx/docs_test.exs.) Also checks that the files exist that links and text name.
 #
 #   test/docs/run.sh [PATTERN]     all commands, or those that match
@@ -22,7 +22,8 @@ ran=0 left=0 failed=0
 # "page:line<TAB>command" for each, without comments.
 commands() {
   awk '
-    FNR == 1 { inside = 0 }
+    FNR == 1 { inside = 0; tutorial = FILENAME ~ /tutorial-/ }
+    tutorial { next }
     /^```/ { inside = ($0 == "```sh"); next }
     inside {
       sub(/ +# .*$/, "")
@@ -98,6 +99,31 @@ check_files() {
   done < <(grep -oHE '`[a-z][a-z0-9_.-]*/[A-Za-z0-9_/.-]+\.(c|h|def|erl|hrl|exs?|sh|py|md)`' "${pages[@]}" | tr -d '`')
 }
 
+# What the README says of bench/RESULTS.md, from the tables there: a section, the number of its table, the column with the ratio to the
+# fastest of the others, and whether only workloads that are behind are listed.
+figures='results 1 5 all
+the-bars-on-an-idle-xeon 1 6 all
+operations-and-networks-on-a-xeon 2 4 all
+sixteen-cores 1 6 behind
+products-of-bf16-by-amx 1 3 all
+sums-in-chains-and-blocks 3 6 all
+on-an-nvidia-h100-by-xlas-plugin 1 4 all'
+check_figures() {
+  local anchor table column which counted said
+  while read -r anchor table column which; do
+    counted=$(awk -F' *[|] *' -v anchor="$anchor" -v table="$table" -v column="$((column + 1))" '
+      /^#/ { name = tolower($0); sub(/^#+ /, "", name); gsub(/[^a-z0-9 -]/, "", name); gsub(/ /, "-", name) }
+      name != anchor { next }
+      !/^[|]/ { line = 0; next }
+      ++line == 1 { found++ }
+      found == table && line > 2 { value = $column; gsub(/[*]/, "", value); count++; ahead += value + 0 >= 1; if (count == 1 || value + 0 < least) least = value + 0 }
+      END { printf "%d %d %.2f", ahead, count, least }' bench/RESULTS.md)
+    said=$(sed -nE "s/^\| \[[^]]*\]\(bench\/RESULTS\.md#$anchor\)[^|]*\| ([0-9]+) of ([0-9]+) \| [0-9.]* \| ([0-9.]+),.*/\1 \2 \3/p" README.md)
+    [ "$which" = all ] || said=$(awk '{ print 0, $2 - $1, $3 }' <<<"$said")
+    [ "$counted" = "$said" ] || { failed=$((failed + 1)); echo "README.md: $anchor: $said (ahead, of, the least), but the table has $counted"; }
+  done <<<"$figures"
+}
+
 # A command elsewhere would not be run.
 check_blocks() {
   if grep -nE '^    (\$ )?(make|erl|elixir|mix|\./|[A-Z_]+=[^ ]+ [a-z])' "${pages[@]}"; then
@@ -113,9 +139,14 @@ erl -noshell -pa ebin -eval 'io:put_chars(tessera:to_text(fun tessera:multiply/2
 while IFS=$'\t' read -r place command; do
   case $command in *"$pattern"*) decide ;; esac
 done < <(commands | awk -F'\t' '!seen[$2]++') # each once
+for page in docs/tutorial-*.md; do # whose commands belong together
+  [[ $page = *"$pattern"* ]] || continue
+  if NX_LIBS=$nx test/docs/tutorial.escript "$page"; then ran=$((ran + 1)); else failed=$((failed + 1)); fi
+done
 check_links
 check_files
 check_blocks
+check_figures
 echo "  $left of the documentation's commands left out"
 echo "Documentation: $ran passed, $failed failed"
 [ $failed = 0 ] && [ $ran -gt 0 ]

@@ -2,6 +2,7 @@
 %% behave like these when something is wrong.
 -module(tessera_cluster_start_tests).
 -include_lib("eunit/include/eunit.hrl").
+-include_lib("kernel/include/file.hrl").
 -import(tessera_cluster_tests, [started/2, stop/2, fake/3, script/3, launchers/0, listening/1, signal/2, gone/1]).
 -import(tessera_test, [in_folder/1, until/1]).
 -export([held/2, driver/1]).
@@ -28,10 +29,18 @@ result(Starter) ->
 
 names_test_() ->
     {setup, fun() -> {ok, _} = application:ensure_all_started(tessera) end,
-     [{timeout, 120, in_folder(Test)} || Test <- [fun failed_name/1, fun killed_starter/1, fun killed_cluster/1, fun supervised/1, fun first_start/1]]
+     [{timeout, 120, in_folder(Test)} || Test <- [fun failed_name/1, fun killed_starter/1, fun killed_cluster/1, fun supervised/1, fun first_start/1, fun new_directory/1]]
      ++ [{timeout, 120, fun reserved/0}, {timeout, 60, fun unknown/0}]}.
 
 identity(Client) -> tessera:shard_jit(fun(X) -> X end, #{shape => {1}}, #{client => Client, input_shardings => [#{}]}).
+
+%% The folder for the key is by default also the one of the disk cache, which uses no folder that others may enter.
+new_directory(Folder) ->
+    Directory = filename:join([Folder, "cache", "tessera"]),
+    {ok, Cluster} = tessera_cluster:start_link(#{ranks => 1, mpirun => none, directory => Directory}),
+    {ok, #file_info{mode = Mode}} = file:read_file_info(Directory),
+    ?assertEqual(8#700, Mode band 8#777),
+    tessera_cluster:stop(Cluster).
 
 %% A name whose first start fails is free, and may be used again.
 failed_name(Folder) ->

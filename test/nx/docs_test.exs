@@ -62,6 +62,15 @@ defmodule Tessera.DocsTest do
     assert status == 0 and output =~ "y = 3.0 x + 1.0, on Tessera.Backend\n", output
   end
 
+  @tag timeout: 600_000
+  test "the tutorial for Elixir, with the local Nx" do
+    libs = :code.lib_dir(:nx) |> to_string() |> Path.dirname() |> Path.expand()
+    page = Path.join(@root, "docs/tutorial-elixir.md")
+    tutorial = Path.join(@root, "test/docs/tutorial.escript")
+    {output, status} = System.cmd(tutorial, [page], stderr_to_stdout: true, env: [{"NX_LIBS", libs}])
+    assert status == 0, output
+  end
+
   test "values that differ from those of Nx.BinaryBackend" do
     rows =
       Regex.scan(~r/^\| `(Nx.*)` \| `(.*)` \| (?:`(.*)`|raises) \|$/m, File.read!(Path.join(@root, "docs/elixir.md")))
