@@ -72,6 +72,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/bytecode_vhlo.c \
   c_src/stablehlo/make.c \
   c_src/stablehlo/make_chlo.c \
+  c_src/stablehlo/make_collective.c \
   c_src/stablehlo/make_control.c \
   c_src/stablehlo/make_conv.c \
   c_src/stablehlo/make_dynamic.c \
@@ -82,6 +83,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_norm.c \
   c_src/stablehlo/make_ops.c \
   c_src/stablehlo/make_order.c \
+  c_src/stablehlo/make_parallel.c \
   c_src/stablehlo/make_quant.c \
   c_src/stablehlo/make_random.c \
   c_src/stablehlo/make_reduce.c \

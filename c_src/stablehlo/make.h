@@ -24,6 +24,11 @@ typedef struct make_scope {
   TS_VEC(make_value) values;
 } make_scope;
 
+/* Processes that a program consists of: replica r and partition p make process r * partitions + p. */
+typedef struct make_grid {
+  int64_t replicas, partitions;
+} make_grid;
+
 typedef struct make_state {
   ts_arena arena; /* of the tree */
   mlir_module module;
@@ -35,6 +40,8 @@ typedef struct make_state {
   const ts_types *given;  /* the types of the arguments; NULL: the types in the module */
   bool is_symbolic;       /* a type of an argument has symbols: nothing was made */
   bool has_text;          /* the error is a text of the module */
+  const make_grid *grid;  /* NULL: there is one process */
+  size_t process;         /* the process whose op is made */
   ts_map known;           /* numbers of values, make_known.c: ts_dims in the arena */
 } make_state;
 
@@ -56,6 +63,13 @@ make_fn make_find(mlir_token name);
 /* Makes the ops of a region, except its return: its operands are looked up. */
 ts_status make_block(make_state *r, const mlir_region *block, ts_region_id region, make_scope *scope,
                      make_value *out_results);
+/* One op, which is not a return. */
+ts_status make_op(make_state *r, const mlir_op *op, ts_region_id region, make_scope *scope);
+/* The parts of it: the values of its operands, and names for its results. */
+ts_status make_look_up_operands(const make_call *m, make_value *operands);
+ts_status make_bind_results(const make_call *m);
+/* An operand must be of the type of a function's argument. */
+ts_status make_check_argument(const make_call *m, const mlir_func *func, size_t argument, size_t operand);
 /* Binds a name of the text, or one of its `of` results. */
 ts_status make_bind(make_scope *scope, mlir_token name, size_t index, size_t of, make_value value);
 ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out);
@@ -166,7 +180,21 @@ bool make_is_quantized(const make_call *m);
 /* The op by the function that makes it of numbers, or of integers if it only moves them. */
 ts_status make_quantized(const make_call *m, make_fn make);
 
+/* ---- make_collective.c */
+typedef struct make_group {
+  size_t *members; /* processes */
+  size_t count;
+} make_group;
+bool make_is_collective(mlir_token name);
+/* The group of a process; of a permutation its source and itself. Empty: it is in none. */
+ts_status make_find_group(const make_call *m, const make_grid *grid, size_t own, make_group *out);
+/* Sets the results of one member, at a place among all. Without members they are zeros. */
+ts_status make_collective(const make_call *m, const make_call *const *members, size_t count, size_t place);
+
 /* ---- files of ops */
+ts_status make_in_collective(const make_call *m);
+ts_status make_in_process_id(const make_call *m);
+ts_status make_in_parallel(const make_call *m);
 ts_status make_in_random(const make_call *m);
 ts_status make_in_norm(const make_call *m);
 ts_status make_in_tuple(const make_call *m);

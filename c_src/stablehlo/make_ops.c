@@ -674,6 +674,16 @@ static const struct {
     {"stablehlo.create_token", make_in_token},
     {"stablehlo.map", make_in_map},
     {"stablehlo.uniform_quantize", make_in_quantize},
+    {"stablehlo.all_gather", make_in_collective},
+    {"stablehlo.all_reduce", make_in_collective},
+    {"stablehlo.reduce_scatter", make_in_collective},
+    {"stablehlo.all_to_all", make_in_collective},
+    {"stablehlo.collective_broadcast", make_in_collective},
+    {"stablehlo.collective_permute", make_in_collective},
+    {"stablehlo.collective_reduce", make_in_collective},
+    {"stablehlo.replica_id", make_in_process_id},
+    {"stablehlo.partition_id", make_in_process_id},
+    {"interpreter.run_parallel", make_in_parallel},
     {"stablehlo.uniform_dequantize", make_in_quantize},
 };
 

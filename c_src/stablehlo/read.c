@@ -67,7 +67,7 @@ static ts_status check_type(const make_call *m, size_t i) {
                     TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
 }
 
-static ts_status bind_results(const make_call *m) {
+ts_status make_bind_results(const make_call *m) {
   size_t at = 0;
   for (size_t i = 0; i < m->op->result_name_count; i++)
     for (size_t j = 0; j < m->op->result_counts[i]; j++, at++) {
@@ -87,7 +87,12 @@ static ts_status look_up_operands(const make_call *m, bool with_tuples, make_val
     TS_TRY(make_look_up(m->scope, op->operands[i], &operands[i]));
     if (operands[i].parts && !with_tuples) return make_error(m, TS_UNIMPLEMENTED, "operand %zu is a tuple", i);
   }
-  return TS_SUCCESS;
+  if (op->result_name_count == 0 || count_results(op) == op->types.count) return TS_SUCCESS;
+  return make_error(m, TS_INVALID_ARGUMENT, "it has %zu results and types of %zu", count_results(op), op->types.count);
+}
+
+ts_status make_look_up_operands(const make_call *m, make_value *operands) {
+  return look_up_operands(m, false, operands);
 }
 
 static ts_status run_make(make_call *m, make_value *operands) {
@@ -96,9 +101,6 @@ static ts_status run_make(make_call *m, make_value *operands) {
   if (!make) return make_error(m, TS_UNIMPLEMENTED, "Tessera has no such op");
   if (op->fault) return make_error(m, TS_UNIMPLEMENTED, "%s", op->fault);
   TS_TRY(look_up_operands(m, make == make_in_tuple, operands));
-  if (op->result_name_count && count_results(op) != op->types.count)
-    return make_error(m, TS_INVALID_ARGUMENT, "it has %zu results and types of %zu", count_results(op),
-                      op->types.count);
   for (size_t i = 0; i < op->types.count; i++) m->results[i].id = TS_NO_ID;
   m->operands = operands;
   TS_TRY(make_is_quantized(m) ? make_quantized(m, make) : make(m));
@@ -106,10 +108,10 @@ static ts_status run_make(make_call *m, make_value *operands) {
     if (m->results[i].id == TS_NO_ID) return make_error(m, TS_INVALID_ARGUMENT, "it has too many results");
     m->results[i].quant = op->types.data[i].quant;
   }
-  return bind_results(m);
+  return make_bind_results(m);
 }
 
-static ts_status make_op(make_state *r, const mlir_op *op, ts_region_id region, make_scope *scope) {
+ts_status make_op(make_state *r, const mlir_op *op, ts_region_id region, make_scope *scope) {
   make_value *operands = NULL, *results = NULL;
   make_call m = {.r = r, .op = op, .region = region, .scope = scope};
   if (r->made++ == MOST_OPS)
@@ -161,9 +163,9 @@ const mlir_func *make_find_func(const make_state *r, mlir_token name) {
   return NULL;
 }
 
-static ts_status check_argument(const make_call *m, const mlir_func *func, size_t i) {
+ts_status make_check_argument(const make_call *m, const mlir_func *func, size_t i, size_t operand) {
   const mlir_type *type = &func->body.param_types.data[i];
-  const ts_value *value = make_operand_of(m, i);
+  const ts_value *value = make_operand_of(m, operand);
   if (!type->shape) return make_error(m, TS_UNIMPLEMENTED, "argument %zu is no tensor that Tessera has", i);
   if (make_fits(m->r, value, type)) return TS_SUCCESS;
   return make_error(m, TS_INVALID_ARGUMENT, "argument %zu of @%.*s is %s, and it takes %s", i, (int)func->name.length,
@@ -172,7 +174,7 @@ static ts_status check_argument(const make_call *m, const mlir_func *func, size_
 
 static ts_status inline_into(const make_call *m, const mlir_func *func, make_scope *scope, make_value *results) {
   for (size_t i = 0; i < func->body.param_count; i++) {
-    TS_TRY(check_argument(m, func, i));
+    TS_TRY(make_check_argument(m, func, i, i));
     TS_TRY(make_bind(scope, func->body.params[i], 0, 1, m->operands[i]));
   }
   TS_TRY(make_block(m->r, &func->body, m->region, scope, results));

@@ -227,3 +227,65 @@ ragged_dot_test() ->
            ": (tensor<4x2xf32>, tensor<3x2x1xf32>, tensor<3xi32>) -> tensor<4x1xf32>",
     Args = [tessera:tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]), tessera:tensor([[[1.0], [10.0]], [[infinity], [0.0]], [[2.0], [3.0]]]), tessera:tensor([2, 0, 1], s32)],
     ?assertEqual([[[21.0], [43.0], [28.0], [0.0]]], lists_of(run(["tensor<4x2xf32>", "tensor<3x2x1xf32>", "tensor<3xi32>"], ["tensor<4x1xf32>"], Body, Args))).
+
+%% ---- several processes, which one device runs
+
+%% Function @f of each process of a grid. The arguments of the processes are [1, 2], [3, 4] and so on.
+processes(Grid, Body) ->
+    Count = length(lists:append(Grid)), T = "tensor<2xf32>", Types = lists:join(", ", lists:duplicate(Count, T)),
+    Programs = lists:join(", ", [["[", lists:join(", ", Row), "]"] || Row <- Grid]),
+    Names = lists:join(", ", ["%x" ++ integer_to_list(I) || I <- lists:seq(1, Count)]),
+    Main = program(lists:duplicate(Count, T), lists:duplicate(Count, T),
+                   ["  %r", [[":", integer_to_list(Count)] || Count > 1], " = \"interpreter.run_parallel\"(", Names, ") {programs = [", Programs, "]} : (", Types, ") -> (", Types, ")"]),
+    Function = fun(Name, Lines) -> ["func.func private @", Name, "(%x: ", T, ") -> ", T, " {\n", Lines, "\n  return %r : ", T, "\n}\n"] end,
+    Functions = case Body of [{_, _} | _] -> [Function(N, L) || {N, L} <- Body]; _ -> Function("f", Body) end,
+    lists_of((tessera_stablehlo:function(iolist_to_binary([Main, Functions])))([tessera:tensor([2.0 * I - 1, 2.0 * I]) || I <- lists:seq(1, Count)])).
+
+collective(Name, Groups, Region, More) ->
+    ["  %r = \"stablehlo.", Name, "\"(%x) ", Region, " {", case Name of "collective_permute" -> "source_target_pairs"; _ -> "replica_groups" end, " = dense<", Groups, "> : tensor<",
+     integer_to_list(length(re:split(Groups, "\\][,\\]]")) - 1), "x2xi64>", More, "} : (tensor<2xf32>) -> tensor<2xf32>"].
+
+sum() -> "({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    %s = stablehlo.add %a, %b : tensor<f32>\n    stablehlo.return %s : tensor<f32>\n  })".
+
+%% Processes 0 and 1 are partitions of replica 0, and 2 and 3 of replica 1.
+collectives_test_() ->
+    Square = [["@f", "@f"], ["@f", "@f"]], Line = [["@f"], ["@f"], ["@f"]],
+    Channel = ", channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>",
+    [{Name, ?_assertEqual(Expected, processes(Grid, Body))}
+     || {Name, Expected, Grid, Body} <-
+            [{"of replicas", [[6.0, 8.0], [10.0, 12.0], [6.0, 8.0], [10.0, 12.0]], Square, collective("all_reduce", "[[0, 1]]", sum(), "")},
+             {"of both", lists:duplicate(4, [16.0, 20.0]), Square, collective("all_reduce", "[[0, 1]]", sum(), Channel)},
+             {"of numbers", [[8.0, 10.0], [8.0, 10.0], [8.0, 10.0], [8.0, 10.0]], Square, collective("all_reduce", "[[0, 3], [1, 2]]", sum(), [Channel, ", use_global_device_ids"])},
+             {"of partitions", [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0], [5.0, 6.0]], Square, collective("collective_permute", "[[0, 1]]", "", Channel)},
+             {"a group of one", [[4.0, 6.0], [4.0, 6.0], [5.0, 6.0]], Line, collective("all_reduce", "[[0, 1], [2, -1]]", sum(), "")},
+             {"a ring", [[5.0, 6.0], [1.0, 2.0], [3.0, 4.0]], Line, collective("collective_permute", "[[0, 1], [1, 2], [2, 0]]", "", "")},
+             {"exchanged halves", [[1.0, 3.0], [2.0, 4.0]], [["@f"], ["@f"]],
+              collective("all_to_all", "[[0, 1]]", "", ", split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 2 : i64")},
+             {"a broadcast", [[0.0, 0.0], [5.0, 6.0], [5.0, 6.0]], Line, collective("collective_broadcast", "[[2, 1]]", "", "")},
+             {"to a root", [[4.0, 6.0], [0.0, 0.0], [0.0, 0.0]], Line, collective("collective_reduce", "[[0, 1]]", sum(), "")},
+             {"gathered and cut", [[1.0, 3.0], [2.0, 4.0]], [["@f"], ["@f"]],
+              ["  %y = \"stablehlo.all_gather\"(%x) {all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<2xf32>) -> tensor<4xf32>\n"
+               "  %i = stablehlo.replica_id : tensor<ui32>\n  %t = stablehlo.reshape %y : (tensor<4xf32>) -> tensor<2x2xf32>\n  %z = stablehlo.constant dense<0> : tensor<ui32>\n"
+               "  %d = stablehlo.dynamic_slice %t, %z, %i, sizes = [2, 1] : (tensor<2x2xf32>, tensor<ui32>, tensor<ui32>) -> tensor<2x1xf32>\n"
+               "  %r = stablehlo.reshape %d : (tensor<2x1xf32>) -> tensor<2xf32>"]},
+             {"one alone", [[1.0, 2.0]], [["@f"]], ["  %r = \"stablehlo.all_reduce\"(%x) ", sum(), " {replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<2xf32>) -> tensor<2xf32>"]},
+             {"a channel", [[3.0, 4.0], [3.0, 4.0]], [["@a"], ["@b"]],
+              [{"b", "  %t = stablehlo.after_all : !stablehlo.token\n  %u = \"stablehlo.send\"(%x, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>} : "
+                     "(tensor<2xf32>, !stablehlo.token) -> !stablehlo.token\n  %r = stablehlo.reshape %x : (tensor<2xf32>) -> tensor<2xf32>"},
+               {"a", "  %t = stablehlo.after_all : !stablehlo.token\n  %r, %u = \"stablehlo.recv\"(%t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>} : "
+                     "(!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)"}]}]].
+
+processes_refused_test_() ->
+    Line = [["@f"], ["@f"], ["@f"]],
+    Inner = string:replace(lists:flatten(collective("all_reduce", "[[0, 1]]", sum(), "")), "%r", "%n"),
+    Nested = ["  %c = stablehlo.constant dense<true> : tensor<i1>\n  %r = \"stablehlo.if\"(%c) ({\n", Inner,
+              "\n    stablehlo.return %n : tensor<2xf32>\n  }, {\n    stablehlo.return %x : tensor<2xf32>\n  }) : (tensor<i1>) -> tensor<2xf32>"],
+    [{Words, fun() -> tessera_test:raises(Code, Words, fun() -> processes(Grid, Body) end) end}
+     || {Code, Words, Grid, Body} <-
+            [{invalid_argument, "it names number 3 of 3", Line, collective("all_reduce", "[[0, 3]]", sum(), "")},
+             {invalid_argument, "a group has a member twice", Line, collective("all_reduce", "[[0, 0]]", sum(), "")},
+             {invalid_argument, "no function @g", [["@g"]], collective("all_reduce", "[[0, 0]]", sum(), "")},
+             {invalid_argument, "lists of programs are of several lengths", [["@f", "@f"], ["@f"]], collective("all_reduce", "[[0, 1]]", sum(), "")},
+             {unimplemented, "at the top of a process's function alone", Line, Nested},
+             {invalid_argument, "its processes wait for each other", [["@a"], ["@b"]],
+              [{"a", collective("all_reduce", "[[0, 1]]", sum(), "")}, {"b", "  %r = stablehlo.negate %x : tensor<2xf32>"}]}]].
