@@ -154,6 +154,8 @@ JIT_SRC := \
   c_src/jit/emit/gemm_emit_vector.c \
   c_src/jit/emit/whole.c \
   c_src/jit/emit/whole_emit.c \
+  c_src/jit/flow/flow.c \
+  c_src/jit/flow/flow_emit.c \
   c_src/jit/kernel.c \
   c_src/jit/loop/loop_body.c \
   c_src/jit/loop/loop_col.c \
@@ -294,6 +296,8 @@ EXEC_SRC := \
   c_src/exec/choose.c \
   c_src/exec/epilogue.c \
   c_src/exec/executable.c \
+  c_src/exec/native.c \
+  c_src/exec/native_run.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
   c_src/exec/profile.c \
@@ -517,6 +521,7 @@ C_TESTS := \
   test_text \
   test_tracer \
   test_vecmath \
+  test_native \
   test_whole \
   test_vector_dot \
   test_window

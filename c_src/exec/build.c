@@ -136,9 +136,14 @@ static ts_status launch_step(ts_builder *b, ts_block *block, const ts_op *op, co
 static ts_status kernel_step(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_work *work;
   bool done;
-  TS_TRY(ts_builder_try_epilogue(b, block, id, &done));
-  if (done) return TS_SUCCESS;
-  TS_TRY(ts_choose(&b->chooser, id, false, &work));
+  if (!b->in_native) {
+    TS_TRY(ts_builder_try_epilogue(b, block, id, &done));
+    if (done) return TS_SUCCESS;
+  }
+  b->chooser.in_place = b->in_native;
+  ts_status status = ts_choose(&b->chooser, id, b->in_native, &work);
+  b->chooser.in_place = false;
+  if (status) return status;
   return launch_step(b, block, ts_graph_op(b->graph, id), work);
 }
 
@@ -221,7 +226,8 @@ static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
   switch ((ts_ops_CONTROL)op->code) {
   case TS_OP_WHILE:
   case TS_OP_COND:
-    if (!b->options->no_fusion && ts_whole_supported(b->graph, id)) return ts_builder_whole(b, block, id);
+    if (!b->options->no_fusion && !b->in_native && ts_whole_supported(b->graph, id))
+      return ts_builder_whole(b, block, id);
     return ts_builder_control(b, block, id);
   case TS_OP_CALLBACK: return ts_builder_callback(b, block, op);
   case TS_OP_CUSTOM_CALL: {
@@ -283,6 +289,7 @@ static ts_status bind_results(ts_builder *b) {
 
 static ts_status set_whole(void *context, ts_step *step) {
   ts_executable *exe = context;
+  if (ts_step_is_native(step)) step->native->entry = ts_kernel_entry(exe->kernels.data[step->native->kernel]);
   if (step->kind == TS_STEP_WHOLE) step->whole.entry = ts_kernel_entry(exe->kernels.data[step->whole.kernel]);
   return TS_SUCCESS;
 }
@@ -291,6 +298,7 @@ static ts_status set_whole(void *context, ts_step *step) {
 static ts_status finish_work(ts_executable *exe, ts_work *work) {
   for (int32_t i = 0; i < work->lowered.launch_count; i++) {
     ts_step_launch *l = &work->launches[i];
+    if (l->kernel == TS_NO_ID) continue;
     size_t count = (size_t)ts_kernel_arg_count(&l->launch->desc), at = exe->words.count;
     l->entry = ts_kernel_entry(exe->kernels.data[l->kernel]);
     l->words = (int32_t)at;
@@ -311,7 +319,7 @@ static ts_status take_kernels(ts_builder *b) {
   ts_jit_prefetch(c->later.data, c->later.count);
   ts_builder_adopt(b);
   for (size_t i = 0; i < c->works.count; i++) TS_TRY(finish_work(b->exe, c->works.data[i]));
-  return b->wholes > 0 ? ts_block_walk(&b->exe->root, set_whole, b->exe) : TS_SUCCESS;
+  return b->wholes + b->natives > 0 ? ts_block_walk(&b->exe->root, set_whole, b->exe) : TS_SUCCESS;
 }
 
 /* Reserves room for about as many steps and storages as the program's own ops take. */
@@ -332,6 +340,7 @@ static ts_status build(ts_builder *b) {
   TS_TRY(bind_results(b));
   TS_TRY(ts_assign(b));
   if (b->collectives > 0) TS_TRY(ts_builder_share(b));
+  if (b->natives > 0) TS_TRY(ts_builder_request_natives(b));
   int64_t lowered = ts_system_ns();
   TS_TRY(take_kernels(b));
   exe->stats.lower_ns = lowered - start;
@@ -343,9 +352,11 @@ static ts_status build(ts_builder *b) {
 
 ts_status ts_build(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
   ts_builder b = {.exe = exe, .graph = graph, .position = 1, .options = options};
+  ts_arena_init(&b.flows);
   ts_chooser_init(&b.chooser, graph, &exe->arena, options);
   ts_status status = build(&b);
   ts_chooser_deinit(&b.chooser);
+  ts_arena_deinit(&b.flows);
   TS_VEC_FREE(&b.storages);
   TS_VEC_FREE(&b.planned);
   TS_VEC_FREE(&b.readers);

@@ -137,13 +137,25 @@ static ts_status fill_cond(ts_builder *b, ts_step *step, const ts_op *op) {
   return TS_SUCCESS;
 }
 
+/* Fills the step, whose launches become parts of one function if it is a native loop. */
+static ts_status fill_loop(ts_builder *b, ts_step *step, ts_op_id id) {
+  const ts_op *op = ts_graph_op(b->graph, id);
+  if (b->in_native || b->options->no_fusion || !ts_native_fits(b->graph, id)) return fill_while(b, step, op);
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &step->native));
+  b->natives++;
+  b->in_native = true;
+  ts_status status = fill_while(b, step, op);
+  b->in_native = false;
+  return status;
+}
+
 ts_status ts_builder_control(ts_builder *b, ts_block *block, ts_op_id id) {
   ts_step step;
   const ts_op *op = ts_graph_op(b->graph, id);
   bool loop = op->code == TS_OP_WHILE;
   TS_TRY(ts_builder_start(b, loop ? TS_STEP_WHILE : TS_STEP_COND, op, 0, &step));
   size_t collectives = b->collectives;
-  ts_status status = loop ? fill_while(b, &step, op) : fill_cond(b, &step, op);
+  ts_status status = loop ? fill_loop(b, &step, id) : fill_cond(b, &step, op);
   step.agrees = b->collectives > collectives;
   if (!status) status = TS_VEC_PUSH(&block->steps, step);
   if (status) ts_step_deinit(&step);

@@ -43,6 +43,9 @@ typedef struct ts_builder {
   TS_VEC(ts_storage) storages;
   int32_t position; /* of the next step */
   size_t wholes;    /* steps that are compiled whole */
+  size_t natives;   /* native loops */
+  bool in_native;   /* the steps that are made are in one */
+  ts_arena flows;   /* the descriptions of native loops */
   size_t collectives;
   ts_chooser chooser;
   TS_VEC(ts_planned) planned;
@@ -103,6 +106,12 @@ ts_status ts_builder_control(ts_builder *b, ts_block *block, ts_op_id id);
 ts_status ts_builder_callback(ts_builder *b, ts_block *block, const ts_op *op);
 /* Adds a step that runs the control flow op as one native function. */
 ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id);
+
+/* ---- native loops: native.c ---- */
+/* True when the while becomes one native function: its tensors are small. */
+bool ts_native_fits(const ts_graph *graph, ts_op_id id);
+/* Once memory is assigned: requests the functions. */
+ts_status ts_builder_request_natives(ts_builder *b);
 
 /* ---- meshes: build_mesh.c ---- */
 /* Keeps the mesh, and the coordinates of its partitions. */

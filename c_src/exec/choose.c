@@ -204,6 +204,10 @@ static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch
   ts_own_kernel *own = NULL;
   uint32_t kernel;
   if (c->cached) TS_TRY(keep_cached(arena, launch));
+  if (c->in_place) {
+    TS_TRY(TS_VEC_PUSH(&c->owns, NULL));
+    return TS_VEC_PUSH(&c->kernels, TS_NO_ID);
+  }
   const ts_launch plain = *launch;
   TS_TRY(own_launch(c, arena, launch, &text, &source));
   TS_TRY(add_chosen(c, text, &source, &chosen));
@@ -234,7 +238,7 @@ static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
 /* The key holds everything that lowering an op depends on. */
 static ts_status make_key(ts_chooser *c, const ts_op *op) {
   ts_keys_begin(&c->known);
-  TS_TRY(ts_keys_put(&c->known, c->cached));
+  TS_TRY(ts_keys_put(&c->known, (uint64_t)c->in_place << 1 | c->cached));
   TS_TRY(ts_keys_put_op(&c->known, op, NULL));
   for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_operand(c, op, i));
   return TS_SUCCESS;

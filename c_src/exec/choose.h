@@ -32,6 +32,7 @@ typedef struct ts_chooser {
   TS_VEC(ts_work *) works;        /* the values of `known` */
   TS_VEC(uint32_t) kernels;       /* indices in the batch, one for each launch of the current op */
   TS_VEC(ts_own_kernel *) owns;   /* ts_step_launch.own, one for each launch of the current op */
+  bool in_place;                  /* the launches of the op have no kernels: they become parts of a native loop */
   bool cached;                    /* whether the current op's stores stay in the caches */
 } ts_chooser;
 

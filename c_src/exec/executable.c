@@ -289,10 +289,16 @@ static const char *kernel_kind_name(ts_kernel_kind kind) {
 
 static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bool epilogue, int depth, ts_text *out) {
   const ts_launch *launch = l->own ? &l->own->launch : l->launch;
-  ts_hash128 hash = l->own ? l->own->hash : ts_kernel_hash(exe->kernels.data[l->kernel]);
-  ts_text_format(out, "%*skernel %016" PRIx64 " %s rank %d, %d nodes, %" PRId64 " points, ", depth * 2 + 4, "", hash.hi,
-                 kernel_kind_name(launch->desc.kind), launch->desc.rank, launch->desc.node_count, launch->points);
-  if (epilogue)
+  ts_text_format(out, "%*skernel ", depth * 2 + 4, "");
+  if (l->kernel != TS_NO_ID) {
+    ts_hash128 hash = l->own ? l->own->hash : ts_kernel_hash(exe->kernels.data[l->kernel]);
+    ts_text_format(out, "%016" PRIx64 " ", hash.hi);
+  }
+  ts_text_format(out, "%s rank %d, %d nodes, %" PRId64 " points, ", kernel_kind_name(launch->desc.kind),
+                 launch->desc.rank, launch->desc.node_count, launch->points);
+  if (l->kernel == TS_NO_ID)
+    ts_text_append(out, "in the loop's function\n");
+  else if (epilogue)
     ts_text_append(out, "on the parts of the product\n");
   else
     ts_text_format(out, "%" PRId64 " tasks\n", ts_step_own_tasks(l));
@@ -305,6 +311,7 @@ static void explain_work(const ts_executable *exe, const ts_work *work, bool epi
 
 const char *ts_step_name(const ts_step *step) {
   static const char *const kinds[] = {"launch", "routine", "copy", "while", "cond", "callback", "collective", "whole"};
+  if (ts_step_is_native(step)) return "native";
   return step->kind == TS_STEP_ROUTINE ? step->routine.plan->routine->name : kinds[step->kind];
 }
 

@@ -83,7 +83,7 @@ static ts_status add_step(walk *w, const ts_step *step, int32_t depth) {
   if (step->kind == TS_STEP_LAUNCH && step->work->lowered.launch_count > 1)
     for (int32_t i = 0; i < step->work->lowered.launch_count; i++)
       TS_TRY(TS_VEC_PUSH(&w->rows, ((ts_profile_row){.step = step, .launch = i, .depth = depth + 1})));
-  if (step->kind == TS_STEP_WHILE) {
+  if (step->kind == TS_STEP_WHILE && !step->native) {
     TS_TRY(add_block(w, &step->loop->condition, depth + 1));
     TS_TRY(add_block(w, &step->loop->body, depth + 1));
   }

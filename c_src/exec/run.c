@@ -132,7 +132,7 @@ static ts_status prepare_weights(const ts_run *run, const ts_step *step, ts_rout
   return status;
 }
 
-static ts_status run_routine(ts_run *run, const ts_step *step) {
+ts_status ts_run_routine(ts_run *run, const ts_step *step) {
   const ts_routine_plan *plan = step->routine.plan;
   bool has_epilogue = ts_step_has_epilogue(step);
   ts_epilogue_run context;
@@ -268,7 +268,7 @@ static ts_status stop_at(ts_run *run, const ts_step *step) {
 }
 
 static ts_status begin_routine(ts_run *run, const ts_step *step) {
-  if (!run->ready || !step->routine.plan->is_foreign) return run_routine(run, step);
+  if (!run->ready || !step->routine.plan->is_foreign) return ts_run_routine(run, step);
   run->away = step;
   return TS_SUCCESS;
 }
@@ -288,7 +288,7 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
   case TS_STEP_COPY:
     copy_bytes(run, run->base[step->ids[1]], run->base[step->ids[0]], step->copy_bytes);
     return TS_SUCCESS;
-  case TS_STEP_WHILE: return begin_while(run, step);
+  case TS_STEP_WHILE: return step->native ? ts_run_native(run, step) : begin_while(run, step);
   case TS_STEP_COND: return step->agrees ? stop_at(run, step) : begin_branch(run, step);
   case TS_STEP_CALLBACK:
   case TS_STEP_COLLECTIVE: return stop_at(run, step);
@@ -591,7 +591,7 @@ static void run_away(void *context) {
   const ts_parallel *own = run->parallel;
   run->parallel = ts_pool_away(own->width);
   run->returned = ts_check_cancelled(cancel_flag(run), "the run"); /* it may have waited long */
-  if (!run->returned) run->returned = run_routine(run, run->away);
+  if (!run->returned) run->returned = ts_run_routine(run, run->away);
   run->parallel = own;
   run->ready(run->context);
 }

@@ -25,7 +25,9 @@ typedef struct ts_run {
   ts_measure *measure; /* NULL: the run has no profile */
   ts_pool *pool;
   ts_buffer *const *args;  /* NULL: results may take the memory of some, so that copies of them would not stay true */
-  bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole */
+  bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole, or of a native loop */
+  const ts_native *native; /* the one that runs */
+  ts_status failure;       /* of a call of its */
   const ts_step *away;     /* whose routine has left the thread, or will; NULL: none */
   ts_status returned;      /* the error of the last one */
   ts_away call;
@@ -51,6 +53,11 @@ struct ts_execution {
   ts_buffer **made, *few_made[8];
   ts_small_context small;
 };
+
+/* ---- run.c, native_run.c ---- */
+ts_status ts_run_routine(ts_run *run, const ts_step *step);
+/* Runs a native loop, or a part of it up to a pause. */
+ts_status ts_run_native(ts_run *run, const ts_step *step);
 
 /* Begins a run in memory of the caller's. After a failure there is nothing to end. */
 ts_status ts_execution_begin(ts_execution *x, const ts_executable *exe, ts_buffer *const *args,

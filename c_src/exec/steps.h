@@ -62,7 +62,7 @@ typedef struct ts_own_kernel {
 typedef struct ts_step_launch {
   const ts_launch *launch;
   const ts_own_kernel *own; /* what explain shows in place of a stand-in; NULL without one */
-  uint32_t kernel;          /* index in the executable's kernels */
+  uint32_t kernel;          /* index in the executable's kernels; TS_NO_ID: it is a part of a native loop */
   int32_t words; /* where its arguments start in a run's words; launches of equal steps share them and differ in
                     addresses only */
   ts_kernel_fn entry;
@@ -96,6 +96,23 @@ typedef struct ts_step_loop {
   int64_t *bytes;     /* sizes of the loop variables */
 } ts_step_loop;
 
+/* A routine that a native loop calls. */
+typedef struct ts_native_call {
+  const struct ts_step *step;
+  const uint32_t *slots; /* of each of the step's ids; TS_NO_ID: no memory */
+  uint32_t count;
+} ts_native_call;
+
+/* A while that is one native function (jit/flow/flow.h). Its step keeps its blocks, which explain shows. */
+typedef struct ts_native {
+  ts_kernel_fn entry;
+  uint32_t kernel;
+  int32_t words; /* where its arguments start in a run's words */
+  uint32_t slot_count;
+  const ts_memory_id *slots; /* the memory of each slot */
+  const ts_native_call *calls;
+} ts_native;
+
 /* A callback; the caller of the run answers it. */
 typedef struct ts_step_call {
   uint32_t index;
@@ -112,6 +129,7 @@ typedef struct ts_step {
   ts_memory_id *ids;   /* of operands, then of results, then extra ones, which depend on the kind */
   const ts_type *type; /* of its first result, for explain and messages; NULL without one */
   int64_t cost_ns;
+  ts_native *native; /* WHILE: the function; NULL: it runs step by step */
   union {
     const ts_work *work; /* LAUNCH; extra: the work's temporaries, the workspace */
     /* ROUTINE. The epilogue is one launch that reads the routine's result part by part, while each part is in cache.
@@ -141,6 +159,7 @@ static inline ts_memory_id *ts_step_besides(const ts_step *step) { return ts_ste
 static inline bool ts_step_has_epilogue(const ts_step *step) {
   return step->kind == TS_STEP_ROUTINE && step->routine.epilogue;
 }
+static inline bool ts_step_is_native(const ts_step *step) { return step->kind == TS_STEP_WHILE && step->native; }
 /* ROUTINE: the first of the extra ids. */
 static inline ts_memory_id ts_step_workspace(const ts_step *step) { return ts_step_besides(step)[0]; }
 /* ROUTINE with an epilogue: the memory of the routine's own result, then the launch's workspace. */

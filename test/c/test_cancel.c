@@ -200,8 +200,10 @@ static ts_buffer *filled_like(const ts_type *type, int value) {
 static const program pausing[] = {
     {"whole", "graph @main(%0: s32[]) -> (s32[], s32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
                   "s32[]", "100000000") "  return %2, %3\n}\n"},
-    {"steps", "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
-                  "s32[40]", "1000000") "  return %2, %3\n}\n"},
+    {"native", "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
+                   "s32[40]", "1000000") "  return %2, %3\n}\n"},
+    {"steps", "graph @main(%0: s32[5000]) -> (s32[], s32[5000]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
+                  "s32[5000]", "20000") "  return %2, %3\n}\n"},
     {"whole_nested",
      "graph @main(%0: s32[]) -> (s32[], s32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
      "    condition(%4: s32[], %5: s32[]) {\n      %6 = constant 2000 : s32[]\n      %7 = less %4, %6 : u8[]\n"
@@ -216,14 +218,14 @@ static const program pausing[] = {
      "          %23 = constant 5 : s32[]\n          %24 = multiply %20, %23 : s32[]\n"
      "          %25 = add %24, %19 : s32[]\n          return %22, %25\n        }\n      } : s32[], s32[]\n"
      "      return %11, %14\n    }\n  } : s32[], s32[]\n  return %2, %3\n}\n"},
-    {"steps_in_steps",
+    {"native_nested",
      "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
      "    condition(%4: s32[], %5: s32[40]) {\n      %6 = constant 200 : s32[]\n      %7 = less %4, %6 : u8[]\n"
      "      return %7\n    }\n"
      "    body(%8: s32[], %9: s32[40]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
      "      %12 = constant 0 : s32[]\n"
      "      %13, %14 = while %12, %9 {\n"
-     "        condition(%15: s32[], %16: s32[40]) {\n          %17 = constant 500 : s32[]\n"
+     "        condition(%15: s32[], %16: s32[40]) {\n          %17 = constant 10000 : s32[]\n"
      "          %18 = less %15, %17 : u8[]\n          return %18\n        }\n"
      "        body(%19: s32[], %20: s32[40]) {\n          %21 = constant 1 : s32[]\n          %22 = add %19, %21 : "
      "s32[]\n"

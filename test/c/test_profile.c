@@ -6,17 +6,17 @@
 
 #include <pthread.h>
 
-/* Counts to 5 in a loop of steps, and adds. */
+/* Counts to 5 in a loop of steps, whose tensor is too large for one function, and adds. */
 static const char loop[] =
-    "graph @main(%0: f32[2], %1: f32[2,2]) -> (f32[2], f32[2,2]) {\n"
+    "graph @main(%0: f32[5000], %1: f32[2,2]) -> (f32[5000], f32[2,2]) {\n"
     "  %2 = while %0 {\n"
-    "    condition(%3: f32[2]) {\n"
+    "    condition(%3: f32[5000]) {\n"
     "      %4 = reduce_max %3 {axes = [0]} : f32[]\n      %5 = constant 5.0 : f32[]\n"
     "      %6 = less %4, %5 : u8[]\n      return %6\n    }\n"
-    "    body(%7: f32[2]) {\n"
-    "      %8 = constant 1.0 : f32[2]\n      %9 = add %7, %8 : f32[2]\n"
+    "    body(%7: f32[5000]) {\n"
+    "      %8 = constant 1.0 : f32[5000]\n      %9 = add %7, %8 : f32[5000]\n"
     "      return %9\n    }\n"
-    "  } : f32[2]\n"
+    "  } : f32[5000]\n"
     "  %10 = dot_general %1, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : "
     "f32[2,2]\n"
     "  return %2, %10\n}\n";
@@ -33,7 +33,9 @@ static ts_status run_with(ts_profile *profile) {
 
 static void begin(void) {
   exe = test_compile(loop);
-  args[0] = VECTOR(TS_F32, 0, 0.5);
+  ts_shape shape = SHAPE(5000);
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), TS_F32, &shape, &args[0]));
+  memset(args[0]->data, 0, (size_t)args[0]->bytes);
   args[1] = TENSOR(TS_F32, SHAPE(2, 2), 1, 2, 3, 4);
   ck_assert_ok(run_with(NULL)); /* threads and memory that stay */
   test_leaks_begin_after_products();

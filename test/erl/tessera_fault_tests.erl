@@ -50,11 +50,12 @@ killed_scalar_loop_test_() ->
 killed_large_loop_test_() ->
     {timeout, 30, fun() -> ?assert(spent_after_kill(endless_large(), tessera:ones({100000})) < 250) end}.
 
-%% Steps that take long by themselves.
+%% A fold is a loop in one function: each of its many rounds takes a while.
 killed_fold_test_() ->
     {timeout, 30, fun() ->
+        Tangents = fun(Y) -> lists:foldl(fun(_, Z) -> tessera:tan(Z) end, Y, lists:seq(1, 10)) end,
         F = tessera:jit(fun(X) -> tessera:reduce(X, 0.0, fun(A, B) ->
-            tessera:'cond'(tessera:greater(A, B), fun() -> A end, fun() -> tessera:multiply(B, 0.5) end)
+            tessera:'cond'(tessera:greater(A, B), fun() -> Tangents(A) end, fun() -> tessera:multiply(Tangents(B), 0.5) end)
         end) end),
         X = tessera:ones({1 bsl 26}),
         ?assertNotEqual(nomatch, string:find(tessera:explain(F, [X]), "runs on a dirty CPU scheduler")),

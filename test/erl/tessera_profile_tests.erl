@@ -6,7 +6,7 @@
 
 -define(QUIET, #{speed => false}).
 
-%% Five steps, of them three in a loop.
+%% Five steps, of them three in a loop, whose tensors are too large for one function.
 looped() -> looped(0, 4).
 
 looped(From, To) ->
@@ -16,19 +16,21 @@ looped(From, To) ->
                         tessera:sum(Y)
                 end).
 
+numbers() -> tessera:iota({5000}, f32).
+
 on_host(Test) -> fun() -> tessera_eunit:on_host(Test) end.
 
 counts_test_() ->
     on_host(fun() ->
         F = looped(),
-        X = tessera:tensor([0.0, 0.5]),
+        X = numbers(),
         {_, #{runs := 3, programs := [Program]} = Profile} = tessera:profile(fun() -> [F(X) || _ <- [1, 2, 3]] end, [], ?QUIET),
         #{runs := 3, ns := Ns, longest_ns := Longest, steps := Steps} = Program,
         %% before the loop once a run; in it four times; its condition five times
         [Outer] = [S || #{depth := 0, op := <<"cumulative_sum">>} = S <- Steps],
         [Inner] = [S || #{depth := 1, op := <<"cumulative_sum">>} = S <- Steps],
         [While] = [S || #{kind := <<"while">>} = S <- Steps],
-        ?assertMatch(#{count := 3, flops := 0, bytes := 16}, Outer),
+        ?assertMatch(#{count := 3, flops := 0, bytes := 40000}, Outer),
         ?assertMatch(#{count := 12}, Inner),
         ?assertMatch(#{count := 3}, While),
         ?assertEqual([15], [Count || #{depth := 1, ops := <<"less">>, count := Count} <- Steps]),
@@ -41,6 +43,15 @@ counts_test_() ->
         #{wall_ns := Wall, run_ns := Ns, trace_ns := Traced, compile_ns := Compiled, outside_ns := Outside, events_left_out := 0, uncounted := 0} = Profile,
         ?assertEqual(Wall, Ns + Traced + Compiled + Outside),
         ?assert(Traced > 0 andalso Compiled > 0)
+    end).
+
+%% A loop of small tensors is one step.
+native_test_() ->
+    on_host(fun() ->
+        F = looped(),
+        {_, #{programs := [#{steps := Steps}]}} = tessera:profile(fun() -> F(tessera:tensor([0.0, 0.5])) end, [], ?QUIET),
+        ?assertMatch([#{count := 1, depth := 0, op := <<"while">>}], [S || #{kind := <<"native">>} = S <- Steps]),
+        ?assertEqual([], [S || #{depth := Depth} = S <- Steps, Depth > 0])
     end).
 
 %% Of a product.
@@ -148,7 +159,7 @@ others_are_not_in_it_test_() ->
 bounded_test_() ->
     on_host(fun() ->
         F = looped(),
-        X = tessera:tensor([0.0, 0.5]),
+        X = numbers(),
         _ = F(X),
         Runs = fun() -> [F(X) || _ <- lists:seq(1, 100)] end,
         {_, #{events := All, events_left_out := 0}} = tessera:profile(Runs, [], ?QUIET),
@@ -191,7 +202,8 @@ refused_test() ->
 profile() ->
     New = erlang:unique_integer([positive, monotonic]),
     F = looped(New, New + 4), % a new program
-    {_, Profile} = tessera:profile(fun() -> F(tessera:tensor([0.0, 0.5])), tessera:sin(1.0) end, []),
+    X = numbers(),
+    {_, Profile} = tessera:profile(fun() -> F(X), tessera:sin(1.0) end, []),
     Profile.
 
 table_test_() ->

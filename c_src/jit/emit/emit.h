@@ -22,6 +22,15 @@ typedef LLVMValueRef ts_v;
 /* Limit for the constants that one emission keeps in registers. */
 #define TS_EMIT_MAX_HELD 16
 
+/* A launch that is emitted in place, into the function under construction, instead of a function of its own
+ * (jit/flow): its extents and strides are constants of the code. */
+typedef struct ts_site {
+  const int64_t *args;   /* the launch's words */
+  const ts_v *addresses; /* of each word: an operand's address, or where the code loads a scalar; NULL: see `args` */
+  int64_t units;         /* at least 1 */
+  ts_v scratch;
+} ts_site;
+
 typedef struct ts_emit {
   LLVMContextRef context;
   LLVMModuleRef module;
@@ -29,6 +38,7 @@ typedef struct ts_emit {
   const ts_target *target;
   int lanes;
   LLVMValueRef function; /* the one being emitted */
+  const ts_site *site;   /* NULL: the kernel is a function of its own */
   bool holds;            /* keep constants in registers: where few functions of vector math are computed (loop_row.c) */
   int held_count;
   struct {
@@ -59,7 +69,8 @@ ts_v ts_emit_lane_numbers(ts_emit *e); /* i64 vector 0, 1, 2, ... */
 
 /* ---- parts of a vector ----
  * A part is its lower lanes, in one of two forms: how many (i64, 0..lanes), or, for accesses that have masks, the mask
- * of them (i1 vector). */
+ * of them (i1 vector). A constant number from 1 to lanes - 1 costs whole loads and stores of powers of two: a later
+ * load of the same part gets its bytes from the store. */
 ts_v ts_emit_lane_mask(ts_emit *e, ts_v part); /* the mask of either */
 /* True when masked access costs nothing extra (emit_memory.c). `strided`: also for strided and gathered access. */
 bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided);

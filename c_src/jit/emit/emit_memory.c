@@ -175,15 +175,89 @@ static void store_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v address,
   copy_elements(e, type, (element_list){address, stride}, (element_list){slot, element_stride(e, type)}, count);
 }
 
+static ts_v lane_index(ts_emit *e, int lane) {
+  return LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned)lane, 0);
+}
+
+/* ---- parts of a known number of lanes: pieces of powers of two, the largest first ---- */
+
+static int known_count(const ts_emit *e, ts_dtype type, ts_v part) {
+  if (type == TS_C128 || !LLVMIsAConstantInt(part)) return 0;
+  uint64_t count = LLVMConstIntGetZExtValue(part);
+  return count < (uint64_t)e->lanes ? (int)count : 0;
+}
+
+static int piece_of(int rest) { return 1 << (31 - __builtin_clz((unsigned)rest)); }
+
+/* Lanes [first, first + count) of a vector of `wide` lanes become lanes 0 ... of one of `count`, or the reverse. */
+static ts_v move_lanes(ts_emit *e, ts_v vector, int first, int count, int wide, bool widen) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef lanes[64];
+  int to = widen ? wide : count;
+  for (int i = 0; i < to; i++) {
+    int from = widen ? i - first : i + first;
+    bool inside = !widen || (from >= 0 && from < count);
+    lanes[i] = inside ? LLVMConstInt(i32, (unsigned)from, 0) : LLVMGetPoison(i32);
+  }
+  return LLVMBuildShuffleVector(e->b, vector, LLVMGetPoison(LLVMTypeOf(vector)), LLVMConstVector(lanes, (unsigned)to),
+                                "");
+}
+
+/* `vector` with `piece`, of `count` lanes, in its lanes from `first` on. */
+static ts_v put_lanes(ts_emit *e, ts_v vector, ts_v piece, int first, int count) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef lanes[64];
+  ts_v wide = move_lanes(e, piece, first, count, e->lanes, true);
+  for (int i = 0; i < e->lanes; i++) {
+    bool inside = i >= first && i < first + count;
+    lanes[i] = LLVMConstInt(i32, (unsigned)(inside ? e->lanes + i : i), 0);
+  }
+  return LLVMBuildShuffleVector(e->b, vector, wide, LLVMConstVector(lanes, (unsigned)e->lanes), "");
+}
+
+static ts_v element_address(ts_emit *e, ts_dtype type, ts_v address, int at) {
+  return at == 0 ? address : byte_offset(e, address, number(e, (uint64_t)at * ts_dtype_size(type)));
+}
+
+static ts_v load_pieces(ts_emit *e, ts_dtype type, ts_v address, int count) {
+  LLVMTypeRef element = ts_emit_memory_type(e, type);
+  ts_v vector = LLVMConstNull(memory_vector(e, type));
+  for (int at = 0; at < count;) {
+    int piece = piece_of(count - at);
+    ts_v from = element_address(e, type, address, at);
+    LLVMTypeRef of = piece == 1 ? element : LLVMVectorType(element, (unsigned)piece);
+    ts_v value = load_aligned(e, of, from, ts_dtype_alignment(type));
+    vector = piece == 1 ? LLVMBuildInsertElement(e->b, vector, value, lane_index(e, at), "")
+                        : put_lanes(e, vector, value, at, piece);
+    at += piece;
+  }
+  return vector;
+}
+
+static void store_pieces(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, int count) {
+  for (int at = 0; at < count;) {
+    int piece = piece_of(count - at);
+    ts_v value = piece == 1 ? LLVMBuildExtractElement(e->b, memory, lane_index(e, at), "")
+                            : move_lanes(e, memory, at, piece, e->lanes, false);
+    store_aligned(e, value, element_address(e, type, address, at), ts_dtype_alignment(type));
+    at += piece;
+  }
+}
+
 ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
-  ts_v memory = has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, part))
-                                          : load_elements(e, type, address, element_stride(e, type), part);
+  int known = known_count(e, type, part);
+  ts_v memory = known                       ? load_pieces(e, type, address, known)
+                : has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, part))
+                                            : load_elements(e, type, address, element_stride(e, type), part);
   return to_register(e, type, memory);
 }
 
 void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v part) {
   ts_v memory = to_memory(e, type, value);
-  if (has_masked_moves(e, type)) {
+  int known = known_count(e, type, part);
+  if (known) {
+    store_pieces(e, type, memory, address, known);
+  } else if (has_masked_moves(e, type)) {
     masked_store(e, type, memory, address, ts_emit_lane_mask(e, part));
   } else {
     store_elements(e, type, memory, address, element_stride(e, type), part);
@@ -217,10 +291,6 @@ static void masked_scatter(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts
   ts_v mask = part ? ts_emit_lane_mask(e, part) : full_mask(e);
   ts_v args[] = {memory, where, alignment_argument(e, type), mask};
   ts_emit_intrinsic_of(e, "llvm.masked.scatter", overloads, 2, args, 4);
-}
-
-static ts_v lane_index(ts_emit *e, int lane) {
-  return LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned)lane, 0);
 }
 
 static ts_v stride_offsets(ts_emit *e, ts_v stride) {

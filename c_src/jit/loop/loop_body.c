@@ -30,7 +30,10 @@ static ts_v load_word(ts_loop *loop, LLVMTypeRef type, int32_t word) {
   return LLVMBuildLoad2(loop->e->b, type, arg_address(loop, word), "");
 }
 
-ts_v ts_loop_arg(ts_loop *loop, int32_t word) { return load_word(loop, loop->i64, word); }
+ts_v ts_loop_arg(ts_loop *loop, int32_t word) {
+  const ts_site *site = loop->e->site;
+  return site ? ts_loop_number(loop, site->args[word]) : load_word(loop, loop->i64, word);
+}
 
 int32_t ts_loop_output_operand(const ts_loop *loop, int32_t output) { return loop->d->input_count + output; }
 
@@ -96,6 +99,15 @@ static void begin_function(ts_loop *loop, const char *name) {
   LLVMPositionBuilderAtEnd(e->b, work);
 }
 
+/* Begins a launch in place: it has at least one unit. */
+static void begin_site(ts_loop *loop) {
+  const ts_site *site = loop->e->site;
+  loop->begin = ts_loop_number(loop, 0);
+  loop->end = ts_loop_number(loop, site->units);
+  loop->scratch = site->scratch;
+  loop->leave = ts_loop_block(loop, "launched");
+}
+
 static ts_v stride_value(ts_loop *loop, int32_t operand, int32_t dim) {
   const ts_kernel_operand *o = operand_of(loop, operand);
   if (o->stride[dim] == TS_STRIDE_ZERO) return NULL;
@@ -103,13 +115,17 @@ static ts_v stride_value(ts_loop *loop, int32_t operand, int32_t dim) {
   return ts_loop_number(loop, is_index(loop, operand) ? 1 : (int64_t)ts_dtype_size(o->dtype));
 }
 
+static ts_v operand_address(ts_loop *loop, int32_t operand) {
+  int32_t word = ts_kernel_arg_operand(loop->d, operand);
+  if (is_index(loop, operand)) return ts_loop_arg(loop, word);
+  return loop->e->site ? loop->e->site->addresses[word] : load_word(loop, loop->pointer, word);
+}
+
 static void load_frame(ts_loop *loop) {
   int32_t rank = loop->d->rank;
   for (int32_t i = 0; i < rank; i++) loop->extent[i] = ts_loop_arg(loop, i);
   for (int32_t o = 0; o < loop->operand_count; o++) {
-    LLVMTypeRef type = is_index(loop, o) ? loop->i64 : loop->pointer;
-    loop->address[o] = load_word(loop, type, ts_kernel_arg_operand(loop->d, o));
-    loop->base[o] = loop->address[o];
+    loop->base[o] = loop->address[o] = operand_address(loop, o);
     for (int32_t i = 0; i < rank; i++) loop->stride[o * rank + i] = stride_value(loop, o, i);
   }
 }
@@ -154,13 +170,16 @@ ts_status ts_loop_open(ts_loop *loop, ts_emit *e, const char *name, const ts_ker
   *loop = (ts_loop){.e = e, .d = desc};
   ts_arena_init(&loop->arena);
   loop->operand_count = desc->input_count + desc->output_count + desc->index_count;
-  loop->masks = all_have_masks(loop);
+  loop->masks = !e->site && all_have_masks(loop);
   loop->streams = streams(desc);
   loop->i64 = LLVMInt64TypeInContext(e->context);
   loop->i8 = LLVMInt8TypeInContext(e->context);
   loop->pointer = LLVMPointerTypeInContext(e->context, 0);
   TS_TRY(allocate(loop));
-  begin_function(loop, name);
+  if (e->site)
+    begin_site(loop);
+  else
+    begin_function(loop, name);
   load_frame(loop);
   ts_loop_want_all(loop);
   return ts_loop_nodes(loop, TS_LEVEL_KERNEL, NULL);
@@ -170,6 +189,7 @@ ts_status ts_loop_close(ts_loop *loop, ts_status status) {
   /* Non-temporal stores are not ordered with the stores that publish the results to other threads. */
   if (!status && loop->streams) LLVMBuildFence(loop->e->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
   if (!status) LLVMBuildBr(loop->e->b, loop->leave);
+  if (!status && loop->e->site) LLVMPositionBuilderAtEnd(loop->e->b, loop->leave);
   ts_arena_deinit(&loop->arena);
   return status;
 }
@@ -217,9 +237,16 @@ static void next_counters(ts_loop *loop, int32_t dims, const ts_v *counters, ts_
   }
 }
 
+static ts_status single_row(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context) {
+  ts_v counters[TS_KERNEL_MAX_RANK];
+  for (int32_t i = 0; i < dims; i++) counters[i] = ts_loop_number(loop, 0);
+  return fn(context, loop, counters);
+}
+
 ts_status ts_loop_rows(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context) {
   LLVMBuilderRef b = loop->e->b;
   ts_v counters[TS_KERNEL_MAX_RANK] = {0}, next[TS_KERNEL_MAX_RANK] = {0};
+  if (loop->e->site && loop->e->site->units == 1) return single_row(loop, dims, fn, context);
   int32_t carried = dims > 1 ? dims : 0; /* with one dim, the row number is its counter */
   first_counters(loop, carried, counters);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
@@ -319,7 +346,11 @@ static void load_both_ways(ts_loop *loop, const ts_point *at) {
 
 static ts_v scalar_value(ts_loop *loop, int32_t scalar) {
   ts_dtype type = loop->d->scalars[scalar];
-  return ts_emit_load_splat(loop->e, type, arg_address(loop, ts_kernel_arg_scalar(loop->d, scalar)));
+  int32_t word = ts_kernel_arg_scalar(loop->d, scalar);
+  const ts_site *site = loop->e->site;
+  if (!site) return ts_emit_load_splat(loop->e, type, arg_address(loop, word));
+  if (site->addresses[word]) return ts_emit_load_splat(loop->e, type, site->addresses[word]);
+  return ts_emit_const_bits(loop->e, type, (uint64_t)site->args[word]);
 }
 
 /* Index values are computed in integers of the result's width where that suffices, since s64 wraps to the same bits. */

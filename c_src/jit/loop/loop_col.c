@@ -97,6 +97,8 @@ static ts_v s32_splat(ts_loop *loop, ts_v number) {
 }
 
 static ts_v smaller(ts_loop *loop, ts_v a, ts_v b) {
+  if (LLVMIsAConstantInt(a) && LLVMIsAConstantInt(b))
+    return LLVMConstIntGetSExtValue(a) < LLVMConstIntGetSExtValue(b) ? a : b;
   return ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){a, b}, 2);
 }
 
@@ -113,7 +115,8 @@ static ts_counter count_columns(ts_loop *loop, const col *c) {
 static void clear_accs(ts_loop *loop, const col *c, const col_reduce *r) {
   ts_v one = ts_loop_number(loop, 1);
   ts_v used = used_lanes(loop, c, r); /* without rows: one lane, which holds the identity */
-  used = ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){used, one}, 2);
+  if (!LLVMIsAConstantInt(used) || LLVMIsNull(used))
+    used = ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){used, one}, 2);
   ts_counter lane = ts_loop_count(loop, ts_loop_number(loop, 0), used, one);
   ts_acc identity = ts_reducer_identity(loop->e, &r->reducer, s32_splat(loop, lane.index));
   acc_row row = lane_row(loop, r, lane.index, ts_loop_number(loop, 0));

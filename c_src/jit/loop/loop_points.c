@@ -136,6 +136,39 @@ static ts_status emit_once(ts_loop *loop, const ts_span *span, ts_v *carried, in
   return TS_SUCCESS;
 }
 
+/* ---- a number of points that is known ---- */
+
+/* Unlike in a loop, every vector of so much code is emitted. */
+#define UNROLL_WEIGHT 48
+#define UNROLL_VECTORS 4
+
+static ts_status known_vectors(ts_loop *loop, const ts_span *span, const loop_body *body) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v phis[TS_LOOP_MAX_CARRIED] = {0};
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+  ts_counter counter = ts_loop_count_some(loop, span->from, span->middle, lanes_of(loop));
+  add_phis(loop, phis, body->carried, body->count, before);
+  copy_values(body->carried, phis, body->count);
+  TS_TRY(body->fn(body->context, loop, &(ts_point){.index = counter.index}, body->carried));
+  add_phis(loop, phis, body->carried, body->count, LLVMGetInsertBlock(b));
+  ts_loop_count_end(loop, &counter);
+  return TS_SUCCESS;
+}
+
+static int64_t known(ts_v number) { return LLVMConstIntGetSExtValue(number); }
+
+static ts_status emit_known(ts_loop *loop, const ts_span *span, int32_t weight, const loop_body *body) {
+  int64_t from = known(span->from), middle = known(span->middle), vectors = (middle - from) / loop->e->lanes;
+  if (vectors > UNROLL_VECTORS || vectors * weight > UNROLL_WEIGHT) {
+    TS_TRY(vectors == 1 ? TS_SUCCESS : known_vectors(loop, span, body));
+    if (vectors > 1) from = middle;
+  }
+  for (; from < middle; from += loop->e->lanes)
+    TS_TRY(body->fn(body->context, loop, &(ts_point){.index = ts_loop_number(loop, from)}, body->carried));
+  if (middle == known(span->to)) return TS_SUCCESS;
+  return body->fn(body->context, loop, &(ts_point){.index = span->middle, .part = span->rest}, body->carried);
+}
+
 static int32_t wanted_weight(const ts_loop *loop) {
   int32_t weight = 0;
   for (int32_t id = 0; id < loop->d->node_count; id++) {
@@ -145,6 +178,8 @@ static int32_t wanted_weight(const ts_loop *loop) {
 }
 
 ts_status ts_loop_points(ts_loop *loop, const ts_span *span, ts_v *carried, int count, ts_point_fn fn, void *context) {
+  if (loop->e->site && LLVMIsAConstantInt(span->from) && LLVMIsAConstantInt(span->to))
+    return emit_known(loop, span, wanted_weight(loop), &(loop_body){carried, count, fn, context});
   bool once = loop->masks || wanted_weight(loop) > EMIT_ONCE_FROM;
   return (once ? emit_once : emit_twice)(loop, span, carried, count, fn, context);
 }

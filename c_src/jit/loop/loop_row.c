@@ -207,6 +207,7 @@ static ts_status emit_row(ts_loop *loop) {
 ts_status ts_loop_emit_row(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
   ts_loop loop;
   e->holds =
+      !e->site &&
       e->target->isa == TS_ISA_AVX512; /* 32 registers suffice, and a row uses the same few constants several times */
   ts_status status = ts_loop_open(&loop, e, name, desc);
   if (!status) status = emit_row(&loop);
