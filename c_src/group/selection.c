@@ -1,14 +1,28 @@
 /* The choice of a collective's algorithm. Each threshold is explained by a measurement. */
 #include "group/algorithms.h"
 
-/* Up to here, for all operands and results together, each rank adds everything: a second exchange takes longer. On 4
- * ranks of a machine with 2 busy cores an exchange of 8 KB with each rank takes 26 us (best of 300; a quarter of them
- * take up to 87 us), two of a quarter of that take 55 us (169 us). */
+/* Up to here, for all operands and results together, each rank adds everything: a second exchange takes longer.
+ * Measured by `mpi_exchanges LIBRARY sizes` (test/mpi/exchanges.c), which takes both ways in turns and adds what it
+ * gets. A Xeon with 2 CPUs, which other work kept busy; Open MPI 4.1.4 through shared memory. N is the bytes of an
+ * operand, so `bytes` is 2 N.
+ *
+ *             4 ranks, before              2 ranks, load 23             4 ranks, load 22
+ *   N         everywhere    shares         everywhere    shares         everywhere     shares
+ *   8 KB      26 (87)       55 (169)       80 (179)      265 (420)      159 (3987)     2524 (9343)
+ *   64 KB                                  32 (238)      93 (497)       256 (4189)     3562 (9946)
+ *   256 KB                                 121 (426)     159 (625)      584 (5120)     3601 (9644)
+ *   1 MB                                   296 (571)     368 (459)      2509 (7210)    6190 (9715)
+ *
+ * Microseconds: the best turn of 600 (300 in the first column, 100 from 128 KB on), and the most of the best quarter.
+ * So `everywhere` wins far beyond the limit where ranks share a busy machine: it waits once for the slowest rank. The
+ * limit is lower because `everywhere` sends R / 2 times the bytes of `shares`: with 8 ranks on a network of 1 Gbit/s, N
+ * of 8 KB takes 0.35 ms longer, about as long as two waits there. That figure is reasoned, not measured. */
 enum { SHORT_BYTES = 16 << 10 };
 
 /* All members' operands and results together. By `everywhere` a rank gets half of them, by `shares` less than
- * SHORT_BYTES. At 1 GB/s this limit is 2 ms. 256 members, the most that the first threshold was ever used with,
- * stay below it. No more than 72 processes have exchanged in a test. */
+ * SHORT_BYTES. Reasoned, not measured: no more than 72 processes have exchanged in a test, and this limit takes 256
+ * members with operands of 8 KB. At 1 GB/s it is 2 ms. The exchange that `everywhere` saves takes a rank the headers of
+ * all others, 256 messages of some microseconds each, which is nearly as long. */
 enum { SHORT_BYTES_OF_ALL = 4 << 20 };
 
 static bool is_short(const ts_collective *c) {

@@ -126,29 +126,61 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Of an exchange of four bytes. */
+/* An exchange of `bytes` bytes with each rank, of which the received ones are added as floats; its time. */
+static int64_t time_exchange(uint64_t run, uint32_t step, int64_t bytes, bool adds) {
+  exchange *x = new_exchange(run, step);
+  x->e.send_count = x->e.receive_count = 0;
+  for (int32_t r = 0; r < carrier->ranks; r++) {
+    if (r == carrier->rank) continue;
+    x->sends[x->e.send_count++] = (ts_carrier_block){r, 0, bytes};
+    x->receives[x->e.receive_count] = (ts_carrier_block){r, x->e.receive_count * bytes, bytes};
+    x->e.receive_count++;
+  }
+  free((char *)x->e.send), free(x->e.receive);
+  float *sum = calloc(1, (size_t)bytes + 1), *received = calloc((size_t)carrier->ranks, (size_t)bytes + 1);
+  CHECK(sum && received && (x->e.send = calloc(1, (size_t)bytes + 1)));
+  x->e.receive = (char *)received;
+  int64_t begun = ts_system_ns();
+  carrier->post(carrier, &x->e, HELP_NS);
+  wait_for(x);
+  for (int32_t i = 0; adds && i < x->e.receive_count; i++)
+    for (int64_t k = 0; k < bytes / 4; k++) sum[k] += received[i * (bytes / 4) + k];
+  int64_t time = ts_system_ns() - begun;
+  CHECK(!x->status);
+  free(sum);
+  free_exchange(x);
+  return time;
+}
+
 static void print_latency(void) {
   int64_t times[LATENCIES];
-  for (uint32_t i = 0; i < LATENCIES; i++) {
-    exchange *x = new_exchange(1000, i);
-    x->e.send_count = x->e.receive_count = 0;
-    for (int32_t r = 0; r < carrier->ranks; r++) {
-      if (r == carrier->rank) continue;
-      x->sends[x->e.send_count++] = (ts_carrier_block){r, 0, 4};
-      x->receives[x->e.receive_count++] = (ts_carrier_block){r, 0, 4};
-    }
-    x->e.send = realloc((char *)x->e.send, 8), x->e.receive = realloc(x->e.receive, 8);
-    times[i] = ts_system_ns();
-    carrier->post(carrier, &x->e, HELP_NS);
-    wait_for(x);
-    times[i] = ts_system_ns() - times[i];
-    CHECK(!x->status);
-    free_exchange(x);
-  }
+  for (uint32_t i = 0; i < LATENCIES; i++) times[i] = time_exchange(1000, i, 4, false);
   qsort(times, LATENCIES, sizeof *times, compare);
   if (carrier->rank == 0)
     fprintf(stderr, "4 bytes: best %.1f us, median %.1f us\n", (double)times[0] / 1e3,
             (double)times[LATENCIES / 2] / 1e3);
+}
+
+/* The two ways of an all_reduce of N bytes, in turns (group/algorithms.c): `everywhere` exchanges all N with each rank,
+ * `shares` a share of N, twice. For the threshold of group/selection.c. */
+static void print_sizes(void) {
+  static int64_t times[2][LATENCIES];
+  for (int64_t bytes = 1 << 10; bytes <= 1 << 20; bytes *= 2) {
+    const int64_t share = bytes / carrier->ranks / 4 * 4;
+    const uint32_t turns = bytes <= 1 << 16 ? 600 : 100;
+    for (uint32_t i = 0; i < turns; i++) {
+      times[0][i] = time_exchange(1000, i * 3, bytes, true);
+      times[1][i] = time_exchange(1000, i * 3 + 1, share, true) + time_exchange(1000, i * 3 + 2, share, false);
+    }
+    for (int k = 0; k < 2; k++) qsort(times[k], turns, sizeof *times[k], compare);
+    if (carrier->rank == 0)
+      printf(
+          "%4lld KB: everywhere best %.0f us, quarter %.0f us, median %.0f us; shares best %.0f us, quarter %.0f us, "
+          "median %.0f us\n",
+          (long long)bytes >> 10, (double)times[0][0] / 1e3, (double)times[0][turns / 4] / 1e3,
+          (double)times[0][turns / 2] / 1e3, (double)times[1][0] / 1e3, (double)times[1][turns / 4] / 1e3,
+          (double)times[1][turns / 2] / 1e3);
+  }
 }
 
 /* A rank that has failed sends nothing, and all get its header; so do ranks at other places. The job lives on. */
@@ -287,6 +319,8 @@ int main(int argc, char **argv) {
     test_silence();
   else if (!strcmp(argv[2], "failures"))
     test_failures();
+  else if (!strcmp(argv[2], "sizes"))
+    print_sizes();
   else
     test_exchanges(), print_latency(), test_moved();
   if (!silence) CHECK(ts_status_consume_ok(library->close(carrier, 20000000000)));
