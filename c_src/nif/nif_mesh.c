@@ -391,11 +391,13 @@ static ts_status get_calls(ErlNifEnv *env, ERL_NIF_TERM lists, interpreted *c) {
   return TS_SUCCESS;
 }
 
-/* Takes over a result of the interpreter; it is on no device. */
+/* A copy of a result of the interpreter, which is on no device: on the partition's device of the client, or on device 0
+ * where the mesh has more partitions than the client has devices. */
 static ts_status result_term(ErlNifEnv *env, interpreted *c, int32_t partition, ts_buffer *made, ERL_NIF_TERM *out) {
   ts_device *device;
   ts_buffer *placed;
-  ts_status status = ts_client_device(c->client, partition, &device);
+  bool has_own = partition < atomic_load_explicit(&c->client->device_count, memory_order_acquire);
+  ts_status status = ts_client_device(c->client, has_own ? partition : 0, &device);
   if (!status) status = ts_device_copy(device, made, &placed);
   return status ? status : ts_nif_tensor_make(env, placed, out);
 }

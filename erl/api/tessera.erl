@@ -3211,7 +3211,7 @@ trim() -> tessera_nif:trim().
 -spec clear_cache() -> ok.
 clear_cache() ->
     ok = tessera_nif:eager_clear(),
-    ok = tessera_clusters:clear(),
+    ok = tessera_platform:clear(),
     tessera_cache:clear().
 
 %% @doc The version of Tessera, such as `"0.1.0"'.

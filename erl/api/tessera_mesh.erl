@@ -44,29 +44,14 @@ shard(Tensor, Mesh, Sharding) -> shard(Tensor, Mesh, Sharding, tessera_nif:defau
 shard(Tensor, Mesh, Sharding, Client) ->
     Args = [Tensor, Mesh, Sharding, Client],
     Checked = tessera_sharding:check(shard, Args, Mesh),
-    Is = tessera_clusters:is_cluster(Client),
-    ok = case Is of
-             true -> tessera_clusters:check(Client, tessera_sharding:count(Checked), fun(Format, Values) -> raise(shard, Args, Format, Values) end);
-             false -> tessera_sharding:check_client(shard, Args, Checked, Client)
-         end,
-    #tessera{type = Type, shape = Shape} = Here = tensor(shard, Args, Tensor),
+    ok = tessera_sharding:check_client(shard, Args, Checked, Client),
+    #tessera{ref = Ref, type = Type, shape = Shape} = Here = tensor(shard, Args, Tensor),
     Cuts = tessera_sharding:cuts(shard, Args, Checked, Sharding, tuple_size(Shape)),
     tessera_sharding:even(tessera_sharding:sizes(Checked), Cuts, Shape) =:= Cuts orelse uneven(Args, Checked, Cuts, {Type, Shape}),
-    case Is of
-        true -> tessera_clusters:put(Client, pieces(Here, Checked, Cuts));
-        false -> put(Args, Here, Checked, Cuts)
-    end.
+    Pieces = fun() -> pieces(Here, Checked, Cuts) end,
+    tessera_error:check(shard, Args, tessera_platform:distribute(Client, Ref, tessera_sharding:sizes(Checked), Cuts, Pieces)).
 
-%% On the devices of a client of this node. The host cannot write to the devices of all.
-put([_, _, _, Client] = Args, #tessera{ref = Ref} = Here, Mesh, Cuts) ->
-    case tessera_nif:client_waits(Client) of
-        false -> result(shard, Args, fun() -> tessera_nif:cut(Ref, tessera_sharding:sizes(Mesh), Cuts, Client) end);
-        true ->
-            Pieces = pieces(Here, Mesh, Cuts),
-            [tessera:to_device(Piece, {Client, Device}) || {Device, Piece} <- lists:zip(tessera_type:dims(length(Pieces)), Pieces)]
-    end.
-
-%% The same parts as slices, one for each position, which partitions share.
+%% The parts as slices, one for each position, which partitions share.
 pieces(#tessera{shape = Shape} = Tensor, Mesh, Cuts) ->
     Part = tessera_sharding:part(tessera_sharding:sizes(Mesh), Cuts, Shape),
     Starts = [tessera_sharding:start(tessera_sharding:sizes(Mesh), Cuts, Part, Partition) || Partition <- tessera_type:dims(tessera_sharding:count(Mesh))],

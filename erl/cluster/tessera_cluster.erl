@@ -62,7 +62,7 @@
 start_link(Options) ->
     case tessera_cluster_options:check(Options) of
         {ok, Checked} ->
-            ok = tessera_clusters:register(tessera_cluster_client),
+            ok = tessera_platform:register([tessera_cluster_member, tessera_cluster_driver]),
             proc_lib:start_link(?MODULE, start_process, [self(), Checked]);
         Error -> Error
     end.
@@ -224,7 +224,7 @@ put(Cluster, Parts) ->
     end.
 
 put_on_ranks(Cluster, Parts) ->
-    ok = tessera_cluster_run:check(Cluster, length(Parts), fun(_, _) -> refuse_count(Cluster, length(Parts)) end),
+    tessera_cluster_run:room(Cluster, length(Parts)) =:= ok orelse refuse_count(Cluster, length(Parts)),
     Flat = [tessera_tree:flatten(Part) || Part <- Parts],
     case tessera_cluster_run:put(Cluster, [Leaves || {_, Leaves} <- Flat]) of
         {error, Error} -> tessera_cluster_error:raise(Error);

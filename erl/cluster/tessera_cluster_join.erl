@@ -15,13 +15,19 @@
 join(Options) ->
     case checked(Options) of
         {ok, Checked} ->
-            ok = tessera_clusters:register(tessera_cluster_client),
+            ok = tessera_platform:register([tessera_cluster_member, tessera_cluster_driver]),
             case {tessera_cluster_joined:is_joined(), tessera_cluster_names:check(maps:get(name, Checked))} of
-                {false, ok} -> once(Checked);
+                {false, ok} -> installed(Checked);
                 {false, Taken} -> plain(Taken);
                 {true, _} -> plain(joined_before())
             end;
         Error -> plain(Error)
+    end.
+
+installed(Checked) ->
+    case tessera_cluster_options:check_installed([crypto]) of
+        ok -> once(Checked);
+        Error -> Error
     end.
 
 plain({error, #{code := Code, message := Text}}) -> {error, {Code, Text}};

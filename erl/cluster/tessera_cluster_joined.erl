@@ -4,7 +4,7 @@
 %% the error; so no rank waits for this one.
 -module(tessera_cluster_joined).
 -behaviour(gen_server).
--export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, own/2, turn/3, again/1, check/3, program/2, step/2, is_program/1, run/4, put/2, place/2, cause/2, leave/1]).
+-export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, turn/3, again/1, room/2, program/2, step/2, is_program/1, run/4, put/2, place/2, cause/2, leave/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([joined/0, program/0]).
 
@@ -64,24 +64,10 @@ joined() -> persistent_term:get(?MODULE, none).
 -spec introduce(pid(), [map()], pos_integer()) -> ok.
 introduce(Server, Infos, Devices) -> gen_server:call(Server, {introduce, Infos, Devices}).
 
-%% The number of this rank's partitions (the caller has their arguments); for any other client all partitions.
--spec own(term(), non_neg_integer()) -> non_neg_integer().
-own(Client, Partitions) ->
-    case find(Client) of
-        #{ranks := Ranks} -> Partitions div Ranks;
-        none -> Partitions
-    end.
-
-%% Calls F, which prepares one run and calls run/4, in a turn of the calling process. Before it prepares another one it calls again/1. Of
-%% another client just calls F. The name is for errors. A process that has the turn is refused another one.
--spec turn(term(), fun(() -> iodata()), fun(() -> Result)) -> Result.
-turn(Client, Name, F) ->
-    case find(Client) of
-        none -> F();
-        #{server := Server} -> in_turn(Server, Name, F)
-    end.
-
-in_turn(Server, Name, F) ->
+%% Calls F, which prepares one run and calls run/4, in a turn of the calling process. Before it prepares another one it calls again/1. The
+%% name is for errors. A process that has the turn is refused another one.
+-spec turn(joined(), fun(() -> iodata()), fun(() -> Result)) -> Result.
+turn(#{server := Server}, Name, F) ->
     ok = answered(Server, {turn, short(unicode:characters_to_binary(Name()))}),
     try F()
     catch Class:Reason:Trace ->
@@ -121,12 +107,9 @@ answered(Server, Request) ->
 
 gone() -> tessera_cluster_error:new(unavailable, "this rank has left the cluster", []).
 
-%% Whether the ranks can have `Partitions' partitions; else refuses with the reason.
--spec check(joined(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
-check(#{ranks := Ranks, devices := Devices}, Partitions, _) when Partitions rem Ranks =:= 0, Partitions div Ranks =< Devices -> ok;
-check(#{ranks := Ranks, devices := Devices}, Partitions, Refuse) ->
-    Refuse("the mesh has ~b partitions, and the cluster has ~b ranks of ~b devices: each rank has as many partitions, at most one for "
-           "each device", [Partitions, Ranks, Devices]).
+%% Whether the ranks can have that many partitions.
+-spec room(joined(), pos_integer()) -> tessera_platform:room().
+room(#{ranks := Ranks, devices := Devices}, Partitions) -> tessera_cluster_run:room_of(Ranks, Devices, Partitions).
 
 %% Compiles a partitioned program for this rank. All ranks must have programs of the same text.
 -spec program(tessera_nif:builder(), [atom()]) -> program() | tessera_nif:error().

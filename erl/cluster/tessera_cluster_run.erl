@@ -2,7 +2,7 @@
 %% partitions, unless they are on the rank already; results stay there as proxies. A call returns when the run was sent.
 -module(tessera_cluster_run).
 -include("tessera.hrl").
--export([check/3, program/4, run/5, put/2]).
+-export([room/2, room_of/3, program/3, run/5, put/2]).
 -export_type([program/0]).
 
 -record(program, {fingerprint :: binary(), source :: binary(), options :: [atom()],
@@ -18,36 +18,23 @@
                 takes = #{} :: #{pos_integer() => reference()},
                 new = #{}  :: #{reference() => {pos_integer(), tuple()}}}).
 
-%% Calls Refuse with a format and its values when the ranks cannot have that many partitions.
--spec check(tessera_cluster_state:cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
-check(Cluster, Partitions, Refuse) ->
-    case tessera_cluster_joined:find(Cluster) of
-        none -> check_driven(Cluster, Partitions, Refuse);
-        Joined -> tessera_cluster_joined:check(Joined, Partitions, Refuse)
-    end.
-
-check_driven(Cluster, Partitions, Refuse) ->
+%% Whether the ranks can have that many partitions.
+-spec room(tessera_cluster_state:cluster(), pos_integer()) -> tessera_platform:room().
+room(Cluster, Partitions) ->
     #{links := Links} = tessera_cluster_state:connections(Cluster),
     #{devices := Devices} = tessera_cluster_state:options(Cluster),
-    case fits(Partitions, tuple_size(Links), Devices) of
-        true -> ok;
-        false -> Refuse("the mesh has ~b partitions, and the cluster has ~b ranks of ~b devices: each rank has as many partitions, "
-                        "at most one for each device", [Partitions, tuple_size(Links), Devices])
-    end.
+    room_of(tuple_size(Links), Devices, Partitions).
 
-fits(Partitions, Ranks, Devices) -> Partitions > 0 andalso Partitions rem Ranks =:= 0 andalso Partitions div Ranks =< Devices.
+%% The same of a number of ranks with as many devices each.
+-spec room_of(pos_integer(), pos_integer(), non_neg_integer()) -> tessera_platform:room().
+room_of(Ranks, Devices, Partitions) when Partitions > 0, Partitions rem Ranks =:= 0, Partitions div Ranks =< Devices -> ok;
+room_of(Ranks, Devices, Partitions) ->
+    {refused, "the mesh has ~b partitions, and the cluster has ~b ranks of ~b devices: each rank has as many partitions, at most one for "
+              "each device", [Partitions, Ranks, Devices]}.
 
-%% A partitioned program to be run on the cluster, from its builder; Results are the types and shapes of one partition's results. Where this
-%% node is a rank of the cluster itself, the program as it runs here.
--spec program(tessera_cluster_state:cluster(), tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) ->
-          program() | tessera_cluster_joined:program() | tessera_nif:error().
-program(Cluster, Part, Options, Results) ->
-    case tessera_cluster_joined:find(Cluster) of
-        none -> sent(Part, Options, Results);
-        _ -> tessera_cluster_joined:program(Part, Options)
-    end.
-
-sent(Part, Options, Results) ->
+%% A partitioned program to be run on the cluster, from its builder; Results are the types and shapes of one partition's results.
+-spec program(tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) -> program() | tessera_nif:error().
+program(Part, Options, Results) ->
     case tessera_nif:describe(Part) of
         {error, _} = Error -> Error;
         {Source, Hash} -> #program{fingerprint = <<Hash/binary, (erlang:md5(term_to_binary(Options)))/binary>>, source = Source,
@@ -55,17 +42,10 @@ sent(Part, Options, Results) ->
     end.
 
 %% Runs a program. Lists has a list of arguments for each partition, and the result a list of results: proxies. An error of the run is raised
-%% when a proxy is used. Bit I of Donated means that argument I is donated. On a node that is a rank, arguments and results belong to its own
-%% partitions.
--spec run(tessera_cluster_state:cluster(), program() | tessera_cluster_joined:program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
+%% when a proxy is used. Bit I of Donated means that argument I is donated.
+-spec run(tessera_cluster_state:cluster(), program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
           [[tessera:tensor()]] | {error, map()}.
 run(Cluster, Program, Lists, Threads, Donated) ->
-    case tessera_cluster_joined:find(Cluster) of
-        none -> run_driven(Cluster, Program, {Lists, Donated}, Threads);
-        Joined -> tessera_cluster_joined:run(Joined, Program, Lists, {Threads, Donated})
-    end.
-
-run_driven(Cluster, Program, {Lists, Donated}, Threads) ->
     Job = tessera_cluster_state:connections(Cluster),
     case on_ranks(Job, Program) of
         {ok, _, _} = Sent ->

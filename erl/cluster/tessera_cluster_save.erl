@@ -169,8 +169,7 @@ earlier(Path) ->
 load(Cluster, Given, Mesh) ->
     Path = tessera_cluster_files:absolute(load, Given),
     {#{signature := Signature, save := Save} = Index, Sizes, Count} = opened(Path, Mesh),
-    Refuse = fun(Format, Values) -> refuse("load: " ++ Format, Values) end,
-    ok = tessera_cluster_run:check(Cluster, Count, Refuse),
+    ok = fits(tessera_cluster_run:room(Cluster, Count)),
     #{links := Links} = Connections = tessera_cluster_state:connections(Cluster),
     Each = Count div tuple_size(Links),
     Boxes = boxes(Path, Index, Sizes, lists:seq(0, Count - 1)),
@@ -178,6 +177,9 @@ load(Cluster, Given, Mesh) ->
     Read = raised(tessera_cluster_values:apply_all(Connections, fun tessera_cluster_files:read/2, [{Save, Plan} || Plan <- Plans])),
     Made = [maps:from_list(lists:zip(Plan, Tensors)) || {Plan, Tensors} <- lists:zip(Plans, Read)],
     [container(Signature, List, lists:nth(P div Each + 1, Made)) || {P, List} <- numbered(Boxes)].
+
+fits(ok) -> ok;
+fits({refused, Format, Values}) -> refuse("load: " ++ Format, Values).
 
 %% The index, the sizes of the loading mesh, and the number of its partitions.
 -spec opened(file:name_all(), none | tessera_mesh:mesh()) -> {tessera_cluster_files:index(), none | [pos_integer()], pos_integer()}.

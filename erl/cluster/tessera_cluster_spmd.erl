@@ -24,7 +24,7 @@ noop(Joined) ->
         ok
     end).
 
-turn(#{server := Server}, Name, F) -> tessera_cluster_joined:turn(Server, Name, F).
+turn(Joined, Name, F) -> tessera_cluster_joined:turn(Joined, Name, F).
 
 %% ---- functions
 
@@ -130,12 +130,15 @@ load(Joined, Given, Mesh) ->
 
 loaded(#{rank := Rank, ranks := Ranks} = Joined, Path, Mesh) ->
     {#{signature := Signature, save := Save} = Index, Sizes, Count} = tessera_cluster_save:opened(Path, Mesh),
-    ok = tessera_cluster_joined:check(Joined, Count, fun(Format, Values) -> refuse("load: " ++ Format, Values) end),
+    ok = fits(tessera_cluster_joined:room(Joined, Count)),
     Each = Count div Ranks,
     Boxes = tessera_cluster_save:boxes(Path, Index, Sizes, lists:seq(Rank * Each, (Rank + 1) * Each - 1)),
     Plan = tessera_cluster_save:boxes_of(Boxes),
     Tensors = maps:from_list(lists:zip(Plan, tessera_cluster_files:read(Rank, {Save, Plan}))),
     {Save, Sizes, placed([tessera_cluster_save:container(Signature, List, Tensors) || List <- Boxes])}.
+
+fits(ok) -> ok;
+fits({refused, Format, Values}) -> refuse("load: " ++ Format, Values).
 
 %% ---- outcomes
 

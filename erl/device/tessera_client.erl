@@ -171,7 +171,7 @@ open(Name, Options) ->
     Foreign = ?PLUGIN_OPTIONS -- options_of(maps:get(platform, Options, host), ?PLUGIN_OPTIONS),
     case lists:sort(maps:keys(Options)) -- (Known -- Foreign) of
         [] ->
-            case tessera_clusters:is_live(Name) of
+            case tessera_platform:is_taken(Name) of
                 true -> refused(failed_precondition, "~0tp is the name of a cluster", [Name]);
                 false -> open_here(Name, Options, settings(Options))
             end;

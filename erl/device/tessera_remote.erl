@@ -1,5 +1,5 @@
 %% @private Tensors of other nodes, and of ranks of a cluster. A handle of another node is only a name: each use here reads the
-%% tensor from its node, as long as a process there keeps it. A proxy is read from its rank (tessera_clusters).
+%% tensor from its node, as long as a process there keeps it. A handle of this node is read by its platform (tessera_platform).
 %%
 %% Calls of the native library refuse such handles, so operands are inspected only after a refusal.
 -module(tessera_remote).
@@ -46,9 +46,8 @@ answer_copies(Run, Copies) ->
 read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() ->
     moved(node(Ref), host, fun() -> ask(Ref, read, [Ref, Elements]) end);
 read(Ref, Elements) ->
-    case tessera_nif:to_binary(Ref, Elements) of
-        {error, _} = Error -> of_proxy(Ref, Error, fun() -> moved(device(Ref), host, fun() -> tessera_clusters:read(Ref, Elements) end) end);
-        {waiting, _} = Waiting -> moved(device(Ref), host, fun() -> tessera_run:awaited(Waiting) end);
+    case tessera_platform:read(Ref, Elements) of
+        {transfer, Get} -> moved(device(Ref), host, Get);
         Bytes -> Bytes
     end.
 
@@ -61,13 +60,6 @@ bytes_of(Bytes) when is_bitstring(Bytes) -> {#{bytes => byte_size(Bytes)}, #{}};
 bytes_of(#tessera{type = Type, shape = Shape}) ->
     {#{bytes => tessera_type:elements(Shape) * max(8, tessera_type:bits(Type)) div 8}, #{}};
 bytes_of(_) -> {#{}, #{}}.
-
-%% A handle that the native library refuses may be a proxy.
-of_proxy(Ref, Refusal, Call) ->
-    case tessera_nif:is_proxy(Ref) of
-        true -> Call();
-        false -> Refusal
-    end.
 
 %% The tensor in host memory, with a handle of this node.
 -spec fetch(tessera_type:tensor()) -> tessera_type:tensor() | tessera_nif:error().
@@ -117,19 +109,11 @@ here(Operand, Is, Fetch, Fail) ->
 
 -spec deallocate(reference()) -> ok | deallocated | tessera_nif:error().
 deallocate(Ref) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, deallocate, [Ref]);
-deallocate(Ref) ->
-    case tessera_nif:deallocate(Ref) of
-        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_clusters:deallocate(Ref) end);
-        Done -> Done
-    end.
+deallocate(Ref) -> tessera_platform:deallocate(Ref).
 
 %% The client and number of the tensor's device, or the cluster and rank.
 -spec device(reference()) -> {atom() | pid(), non_neg_integer()} | tessera_nif:error().
-device(Ref) ->
-    case tessera_nif:device(Ref) of
-        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_clusters:device(Ref) end);
-        Device -> Device
-    end.
+device(Ref) -> tessera_platform:device(Ref).
 
 %% The tensor on a device of this node.
 -spec to_device(tessera_type:tensor(), tessera_type:device()) -> tessera_type:tensor() | {pressure, tessera_type:tensor()} | tessera_nif:error().

@@ -7,6 +7,9 @@
 -export([on_mesh/2, sum_over/2, own_part/3, on_member/3]).
 -export_type([axes/0]).
 
+%% TS_MAX_RANK of c_src/tensor/shape.h, the most entries of a list in an op.
+-define(MAX_PAIRS, 64).
+
 -type axes() :: tessera_sharding:axis() | [tessera_sharding:axis()].
 
 %% ---- the mesh
@@ -126,8 +129,28 @@ permute(Name, Args, Term, Pairs, Axis) ->
     tessera_type:is_proper(Pairs) andalso lists:all(fun is_pair/1, Pairs) orelse
         bad(Name, Args, "expected a list of {From, To}, got ~ts", [tessera_error:show(Pairs)]),
     {From, To} = lists:unzip(Pairs),
-    Attrs = {Axes, members(Name, Args, From, Axes, "from"), members(Name, Args, To, Axes, "to")},
+    _ = members(Name, Args, From, Axes, "from"),
+    _ = members(Name, Args, To, Axes, "to"),
+    case length(Pairs) =< ?MAX_PAIRS of
+        true -> permute_once(Name, Term, Pairs, Axes);
+        false -> permute_long(Name, Term, lists:keysort(2, Pairs), Axes)
+    end.
+
+permute_once(Name, Term, Pairs, Axes) ->
+    {From, To} = lists:unzip(Pairs),
+    Attrs = {Axes, From, To},
     on_leaves(Name, collective_permute, Term, fun(_) -> Attrs end).
+
+%% More pairs than an op lists are several ops. Each gives zeros to a partition that is not among its targets. Pairs are in the order of their targets,
+%% so one comparison selects the op that has a partition as a target.
+permute_long(Name, Term, Pairs, Axes) when length(Pairs) =< ?MAX_PAIRS -> permute_once(Name, Term, Pairs, Axes);
+permute_long(Name, Term, Pairs, Axes) ->
+    {First, Rest} = lists:split(?MAX_PAIRS, Pairs),
+    {_, Last} = lists:last(First),
+    Is = tessera_elementwise:less_equal(index(Axes), Last),
+    {Signature, Firsts} = tessera_tree:flatten(permute_once(Name, Term, First, Axes)),
+    {_, Rests} = tessera_tree:flatten(permute_long(Name, Term, Rest, Axes)),
+    tessera_tree:unflatten(Signature, [tessera_elementwise:select(Is, A, B) || {A, B} <- lists:zip(Firsts, Rests)]).
 
 is_pair({From, To}) -> is_integer(From) andalso is_integer(To);
 is_pair(_) -> false.

@@ -30,7 +30,7 @@
                 check       :: boolean()}).          % of shard_map
 
 %% A cache entry.
--record(split, {executable :: tessera_nif:executable() | tessera_clusters:program(),
+-record(split, {program    :: tessera_platform:program(),
                 result     :: tessera_tree:signature(),
                 cuts       :: [tessera_sharding:cuts()], % of the results
                 hidden     :: [pos_integer()],       % which tensors of the environment follow the arguments
@@ -62,20 +62,13 @@ new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donat
     Check = maps:get(check, All, true),
     is_boolean(Check) orelse raise(Name, Args, "check is ~0p, expected true or false", [Check]),
     Passes = passes(Name, Args, All),
-    ok = check_client(Name, Args, Checked, Client),
+    ok = tessera_sharding:check_client(Name, Args, Checked, Client),
     {Digest, Environment, Versions} = tessera_error:check(Name, [F], tessera_digest:with_code(F)),
     Key = {?MODULE, Name, Checked, maps:remove(threads, All)},
     #shard{name = Name, function = F, arity = Arity, id = erlang:md5([Digest, term_to_binary(Key)]),
            environment = Environment, versions = Versions, mesh = Checked, inputs = Inputs, outputs = maps:get(output_shardings, All),
            threads = Threads, donate = Donate, client = Client, compile = Passes, check = Check};
 new(Name, Args, F, _, _) -> raise(Name, Args, "expected a function, got ~ts", [tessera_error:show(F)]).
-
-check_client(Name, Args, Mesh, Client) ->
-    case tessera_clusters:is_cluster(Client) of
-        true -> tessera_clusters:check(Client, tessera_sharding:count(Mesh),
-                                          fun(Format, Values) -> raise(Name, Args, Format, Values) end);
-        false -> tessera_sharding:check_client(Name, Args, Mesh, Client)
-    end.
 
 inputs(Name, Args, undefined, _) ->
     raise(Name, Args, "input_shardings are required: a list with a sharding for each argument", []);
@@ -110,7 +103,7 @@ call(#shard{name = Name} = Shard, Lists) ->
         tessera_error:raise(Name, [], failed_precondition,
                             "~s: a function over a mesh cannot be called while another function is traced; trace the "
                             "function that it was made from", [Name]),
-    tessera_clusters:turn(Shard#shard.client, fun() -> title(Shard) end, fun() ->
+    tessera_platform:turn(Shard#shard.client, fun() -> title(Shard) end, fun() ->
         {Signature, Leaves} = flatten(Shard, Lists),
         run(Shard, split(Shard, Signature, Lists), Signature, Lists, Leaves)
     end).
@@ -123,7 +116,7 @@ title(#shard{name = Name, function = F}) ->
 %% The signature of the arguments, common to all partitions, and the leaves of each.
 flatten(#shard{name = Name, mesh = Mesh, client = Client} = Shard, Lists) ->
     All = tessera_sharding:count(Mesh),
-    Count = tessera_clusters:own(Client, All),
+    Count = tessera_platform:own(Client, All),
     tessera_type:is_proper(Lists) andalso length(Lists) =:= Count orelse
         raise(Name, [], "got ~ts, expected ~b argument lists, one for each partition~s of ~ts",
               [count(Lists), Count, [" of this rank" || Count =/= All], tessera_sharding:format(Mesh)]),
@@ -178,21 +171,11 @@ run(Shard, Split, Signature, Lists, Leaves) ->
     end.
 
 run(#shard{name = Name, threads = Threads, environment = Environment, client = Client},
-    #split{executable = Executable, result = Result, hidden = Hidden, donated = Donated}, Leaves) ->
+    #split{program = Program, result = Result, hidden = Hidden, donated = Donated}, Leaves) ->
     Args = with_hidden(Leaves, [lists:nth(Index, Environment) || Index <- Hidden]),
-    Fail = fun(Cause) -> tessera_error:raise(Name, [Leaves], Cause) end,
-    case tessera_clusters:is_cluster(Client) of
-        true -> containers(Result, tessera_error:check(Name, [Leaves], tessera_clusters:run(Client, Executable, Args, Threads, Donated)));
-        false -> run_here(Executable, Result, Args, {Threads, Donated}, Fail)
-    end.
-
-run_here(Executable, Result, Args, {Threads, Donated}, Fail) ->
-    case tessera_run:group(Executable, Args, Threads, Donated) of
-        [_ | _] = Results -> containers(Result, Results);
+    case tessera_error:check(Name, [Leaves], tessera_platform:run(Client, Program, Args, Threads, Donated)) of
         stale -> stale;
-        Other ->
-            Again = fun(Here) -> tessera_run:group(Executable, rows(Here, length(hd(Args))), Threads, Donated) end,
-            containers(Result, tessera_remote:result(Other, lists:append(Args), Again, Fail))
+        Results -> containers(Result, Results)
     end.
 
 with_hidden(Leaves, []) -> Leaves;
@@ -200,18 +183,13 @@ with_hidden(Leaves, Hidden) -> [Own ++ Hidden || Own <- Leaves].
 
 containers(Result, Lists) -> [tessera_tree:unflatten(Result, List) || List <- Lists].
 
-rows([], _) -> [];
-rows(All, Length) ->
-    {Row, Rest} = lists:split(Length, All),
-    [Row | rows(Rest, Length)].
-
 %% ---- programs
 
 make(#shard{name = Name, client = Client, compile = Passes} = Shard, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Shard, Signature, Args),
     {Part, Cuts, _} = part(Shard, Traced, Args),
-    Executable = tessera_error:check(Name, [Args], compile(Part, Client, Passes, part_types(Shard, Result, Cuts))),
-    #split{executable = Executable, result = Result, cuts = Cuts, hidden = Hidden, donated = donated(Shard, Args)}.
+    Program = tessera_error:check(Name, [Args], tessera_platform:compile(Client, Part, Passes, part_types(Shard, Result, Cuts))),
+    #split{program = Program, result = Result, cuts = Cuts, hidden = Hidden, donated = donated(Shard, Args)}.
 
 %% The program of one partition, the cuts of its results, and its collectives as text.
 part(#shard{name = shard_jit}, Traced, Args) ->
@@ -224,13 +202,6 @@ part(#shard{name = shard_map}, Traced, Args) ->
 part_types(#shard{name = shard_jit, mesh = Mesh}, Result, Cuts) ->
     [{Type, tessera_sharding:part(tessera_sharding:sizes(Mesh), Own, Shape)} || {{Type, Shape}, Own} <- lists:zip(tessera_tree:types(Result), Cuts)];
 part_types(#shard{name = shard_map}, Result, _) -> tessera_tree:types(Result).
-
-%% The ranks of a cluster compile it.
-compile(Part, Client, Passes, Types) ->
-    case tessera_clusters:is_cluster(Client) of
-        true -> tessera_clusters:program(Client, Part, Passes, Types);
-        false -> tessera_run:compile(Part, [{client, Client} | Passes])
-    end.
 
 %% The program with the mesh and the shardings of its arguments and results: on whole tensors, or on parts. Args are the
 %% arguments of one partition.
@@ -386,10 +357,10 @@ explain_split(#shard{mesh = Mesh, client = Client} = Shard, [Lists] = Args) ->
     {Signature, _} = flatten(Shard, Lists),
     {Traced, _, _} = trace(Shard, Signature, hd(Lists)),
     {Part, _, Report} = part(Shard, Traced, hd(Lists)),
-    #split{executable = Executable} = split(Shard, Signature, Lists),
+    #split{program = Program} = split(Shard, Signature, Lists),
     unicode:characters_to_binary([tessera_sharding:format(Mesh), io_lib:format(" of client ~0p~n", [Client]), Report, $\n,
                                   Check(tessera_nif:graph_text(Part)), $\n,
-                                  [Check(tessera_nif:explain(Executable)) || not tessera_clusters:is_cluster(Client)]]);
+                                  Check(tessera_platform:explain(Client, Program))]);
 explain_split(#shard{name = Name}, Args) -> raise(Name, Args, "explain: expected the list of the argument lists of all partitions", []).
 
 %% Calls the function by the interpreter of partitions; for tests.

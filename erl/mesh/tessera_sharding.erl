@@ -56,12 +56,13 @@ axes(Name, Args, Names, Rank) ->
 
 %% Whether the client has a device for each partition.
 -spec check_client(atom(), [term()], checked(), term()) -> ok.
-check_client(Name, Args, Mesh, Client) when is_atom(Client) ->
-    ok = tessera_client:ensure_configured(Client, count(Mesh)),
-    case {count(Mesh), tessera_nif:client_devices(Client)} of
-        {_, 0} -> raise(Name, Args, "no client ~0p is open", [Client]);
-        {Count, Devices} when Count =< Devices -> ok;
-        {Count, Devices} ->
+check_client(Name, Args, Mesh, Client) when is_atom(Client); is_pid(Client) ->
+    Count = count(Mesh),
+    case tessera_platform:room(Client, Count) of
+        ok -> ok;
+        {refused, Format, Values} -> raise(Name, Args, Format, Values);
+        {devices, 0} -> raise(Name, Args, "no client ~0p is open", [Client]);
+        {devices, Devices} ->
             raise(Name, Args, "~ts has ~b partitions, client ~0p has ~b device~s (tessera:open_client(~0p, #{device_count => ~b}) "
                   "adds devices, and so does ~ts)", [format(Mesh), Count, Client, Devices, plural(Devices), Client, Count,
                                                      setting(Client)])

@@ -61,7 +61,7 @@ options(Name) ->
 
 -spec unknown(term()) -> no_return().
 unknown(Name) ->
-    tessera_clusters:is_cluster(Name) andalso
+    (is_atom(Name) orelse is_pid(Name)) andalso not tessera_platform:has(Name, ops) andalso
         tessera_nx_error:argument("~ts is a cluster, which only Tessera.shard_jit/3 takes as a client", [tessera_nx_error:inspect(Name)]),
     tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
                               "files are: ~ts",
@@ -133,7 +133,7 @@ no_client(Other) -> tessera_nx_error:expected("a Tessera.Client, as fetch!/1 giv
 %% Refuses a tensor as an argument of a function of another client or device, where its client asks for that.
 -spec check_transfer(map(), {atom(), non_neg_integer()}) -> ok.
 check_transfer(#{client_name := Name} = Buffer, To) ->
-    tessera_clusters:is_cluster(Name) orelse check_client(Buffer, To),
+    tessera_platform:has(Name, ops) andalso check_client(Buffer, To),
     ok.
 
 check_client(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->

@@ -46,9 +46,9 @@ map(_, Other, _) -> tessera_nx_error:expected("a function of two arguments", Oth
 %% there.
 mapped(Cluster, F, Args) ->
     core(fun() ->
-                 case tessera_cluster_joined:find(Cluster) of
-                     none -> placed(Cluster, tessera_cluster:map_as(Cluster, F, on_rank(F, Args), to_core(Args)));
-                     _ -> tessera_cluster:map_as(Cluster, F, F, Args)
+                 case tessera_platform:has(Cluster, handles) of
+                     false -> placed(Cluster, tessera_cluster:map_as(Cluster, F, on_rank(F, Args), to_core(Args)));
+                     true -> tessera_cluster:map_as(Cluster, F, F, Args)
                  end
          end).
 

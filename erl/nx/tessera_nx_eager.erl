@@ -65,9 +65,9 @@ place(Args) ->
 places([#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}} | Args], Places) when node(Ref) =/= node() ->
     places(Args, Places);
 places([#{data := #{'__struct__' := ?BACKEND, buffer := #{client_name := Client, device_id := Device}}} | Args], Places) ->
-    case Client =/= host andalso tessera_clusters:is_cluster(Client) of
-        true -> places(Args, Places);
-        false -> places(Args, add_place({Client, Device}, Places))
+    case Client =:= host orelse tessera_platform:has(Client, ops) of
+        true -> places(Args, add_place({Client, Device}, Places));
+        false -> places(Args, Places)
     end;
 places([[#{} | _] = List | Args], Places) -> places(Args, places(List, Places));
 places([_ | Args], Places) -> places(Args, Places);

@@ -20,7 +20,7 @@
               execution :: term()}).                 % true: each run emits an event
 
 %% A cache entry.
--record(split, {executable :: tessera_nif:executable() | tessera_cluster_run:program() | undefined,   % undefined in a file
+-record(split, {program :: tessera_platform:program() | undefined,   % undefined in a file
                 text = <<>> :: binary(),             % there, of the program of one partition
                 sources    :: [tessera_nx_plan:source()],
                 outputs    :: term(),                % container of templates with the shapes of parts
@@ -42,11 +42,7 @@ jit(Key, Mesh, Vars, Fun, Lists, Options) ->
                                   fun() -> split(Shard, How, Key, Vars, Fun) end)
     end).
 
-in_turn(Client, Key, Call) ->
-    case tessera_cluster_joined:find(Client) of
-        none -> Call();
-        _ -> core(fun() -> tessera_cluster_joined:turn(Client, fun() -> title(Key) end, Call) end)
-    end.
+in_turn(Client, Key, Call) -> core(fun() -> tessera_platform:turn(Client, fun() -> title(Key) end, Call) end).
 
 %% For errors of ranks that call different functions.
 title(Key) when is_function(Key) ->
@@ -90,24 +86,24 @@ how(Options) ->
 %% The name of the client, or the cluster.
 -spec client([{atom(), term()}]) -> atom() | pid().
 client(Options) ->
-    case cluster(Options) of
+    case for_meshes(Options) of
         none ->
             {Client, _} = tessera_nx_client:place(lists:keydelete(device_id, 1, Options)),
             Client;
         Cluster -> Cluster
     end.
 
-%% The options without a client that is a cluster, of which only this module knows.
+%% The options without a client that runs functions over meshes only, of which only this module knows.
 -spec without_cluster([{atom(), term()}]) -> [{atom(), term()}].
 without_cluster(Options) ->
-    case cluster(Options) of
+    case for_meshes(Options) of
         none -> Options;
         _ -> lists:keydelete(client, 1, Options)
     end.
 
-cluster(Options) ->
+for_meshes(Options) ->
     Client = proplists:get_value(client, Options, nil),
-    case Client =/= nil andalso tessera_clusters:is_cluster(Client) of
+    case Client =/= nil andalso (is_atom(Client) orelse is_pid(Client)) andalso not tessera_platform:has(Client, ops) of
         true -> Client;
         false -> none
     end.
@@ -116,20 +112,15 @@ cluster(Options) ->
 -spec check_devices(tessera_sharding:checked(), atom() | pid()) -> ok.
 check_devices(Mesh, Client) ->
     Count = tessera_sharding:count(Mesh),
-    case tessera_clusters:is_cluster(Client) of
-        true -> core(fun() -> tessera_cluster_run:check(Client, Count, fun tessera_nx_error:argument/2) end);
-        false -> check_client(Mesh, Client, Count)
+    case core(fun() -> tessera_platform:room(Client, Count) end) of
+        ok -> ok;
+        {refused, Format, Values} -> tessera_nx_error:argument(Format, Values);
+        {devices, Open} ->
+            #{device_count := Configured} = tessera_nx_client:'fetch!'(Client),
+            tessera_nx_error:argument("~ts has ~b partitions, client ~ts has ~b device(s). :device_count in the client's configuration, or "
+                                      "host_devices in that of :tessera, says how many it has",
+                                      [tessera_sharding:format(Mesh), Count, tessera_nx_error:inspect(Client), max(Configured, Open)])
     end.
-
-%% The configuration may have changed since the client was opened.
-check_client(Mesh, Client, Count) ->
-    #{device_count := Configured} = tessera_nx_client:'fetch!'(Client),
-    Devices = max(Configured, tessera_nif:client_devices(Client)),
-    Count =< Devices orelse
-        tessera_nx_error:argument("~ts has ~b partitions, client ~ts has ~b device(s). :device_count in the client's configuration, or "
-                                  "host_devices in that of :tessera, says how many it has",
-                                  [tessera_sharding:format(Mesh), Count, tessera_nx_error:inspect(Client), Devices]),
-    tessera_client:ensure(Client, Count - 1).
 
 %% A %Nx.Mesh{}; any map with a shape will do.
 -spec mesh(term()) -> tessera_sharding:checked().
@@ -247,7 +238,7 @@ enlarged(#shard{mesh = Mesh, inputs = Inputs}, Vars) ->
 %% ---- arguments
 
 check_count(#shard{mesh = Mesh, client = Client}, Lists) ->
-    Count = tessera_cluster_joined:own(Client, tessera_sharding:count(Mesh)),
+    Count = tessera_platform:own(Client, tessera_sharding:count(Mesh)),
     length(Lists) =:= Count orelse
         tessera_nx_error:runtime("Got ~b argument lists, expected ~b (num_replicas=1, num_partitions=~b)",
                                  [length(Lists), Count, Count]),
@@ -322,37 +313,21 @@ partitioned(#shard{mesh = Mesh, client = Client} = Shard, Vars, Large, Traced) -
     {Part, _, Cuts, _} = check(tessera_nif:partition(Program)),
     Roots = tessera_nx_tensor:flatten(Traced),
     Parts = [part(Mesh, Root, Own) || {Root, Own} <- lists:zip(Roots, Cuts)],
-    Executable = check(compile(Part, Client, [tessera_nx_tensor:form(Own) || Own <- Parts])),
+    Own = check(tessera_platform:compile(Client, Part, [], [tessera_nx_tensor:form(Leaf) || Leaf <- Parts])),
     Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
     Used = [case Source of
                 {arg, I} -> I;
                 _ -> held
             end || Source <- Sources],
-    {Part, #split{executable = Executable, sources = Sources, outputs = tessera_nx_tensor:rebuild(Traced, Parts),
-                  donated = tessera_nx_compiler:donated(Leaves, Used, Parts), times = {0, 0}, kernels = kernels(Executable, Client)}}.
-
-%% The ranks of a cluster compile it.
-compile(Part, Client, Types) ->
-    case tessera_clusters:is_cluster(Client) of
-        true -> tessera_cluster_run:program(Client, Part, [], Types);
-        false -> tessera_run:compile(Part, [{client, Client}])
-    end.
-
-%% The numbers of kernels that were compiled and found; the driver does not know those of a cluster's ranks.
-kernels(Executable, Client) ->
-    case tessera_clusters:is_cluster(Client) of
-        true -> {0, 0};
-        false ->
-            {All, New} = tessera_nif:executable_kernels(Executable),
-            {New, max(0, All - New)}
-    end.
+    {Part, #split{program = Own, sources = Sources, outputs = tessera_nx_tensor:rebuild(Traced, Parts),
+                  donated = tessera_nx_compiler:donated(Leaves, Used, Parts), times = {0, 0}, kernels = tessera_platform:kernels(Client, Own)}}.
 
 %% The finished program on whole tensors, with its mesh and shardings; the sources of its parameters.
 whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Traced, Holds) ->
     Forms = [tessera_nx_tensor:form(Leaf) || Var <- Large, Leaf <- tessera_nx_tensor:flatten(Var)],
-    Client = case tessera_clusters:is_cluster(Given) of
-                 true -> undefined;        % its ranks are no client of this node
-                 false -> Given
+    Client = case tessera_platform:has(Given, ops) of
+                 true -> Given;
+                 false -> undefined      % blocks are lowered for the default client
              end,
     {Program, Sources} = tessera_nx_plan:whole(tessera_nx_tensor:flatten(Traced), Forms, Client, Holds),
     ok = check(tessera_nif:set_mesh(Program, tessera_sharding:sizes(Mesh), tessera_sharding:names(Mesh))),
@@ -366,24 +341,20 @@ whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Trace
 %% ---- in a file
 
 %% The keys that the file must have. A cluster that is started again is another process.
-keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Given}, Key, Vars) ->
-    Client = case tessera_clusters:is_cluster(Given) of
-                 true -> cluster;
-                 false -> Given
-             end,
+keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Client}, Key, Vars) ->
     #{args => tessera_nx_compiler:var_keys(Vars), mesh => tessera_sharding:plain(Mesh), input_shardings => Inputs,
-      output_shardings => Outputs, client => Client, function => tessera_nx_disk:version(Key), vsn => tessera:version()}.
+      output_shardings => Outputs, client => tessera_platform:key(Client), function => tessera_nx_disk:version(Key), vsn => tessera:version()}.
 
 pack(Part, #split{sources = Sources} = Split) ->
-    Split#split{executable = undefined, text = check(tessera_nif:graph_text(Part)),
+    Split#split{program = undefined, text = check(tessera_nif:graph_text(Part)),
                 sources = [tessera_nx_plan:pack_source(Source) || Source <- Sources]}.
 
 %% The executable is made once from a text.
 unpack(#shard{client = Client}, #split{text = Text, sources = Sources, outputs = Outputs} = Split) ->
     Types = [tessera_nx_tensor:form(Own) || Own <- tessera_nx_tensor:flatten(Outputs)],
-    Executable = tessera_cache:fetch({nx_shard_text, Client, erlang:md5(Text)},
-                                     fun() -> check(compile(check(tessera_nif:parse(Text)), Client, Types)) end),
-    Split#split{executable = Executable, sources = [tessera_nx_plan:unpack_source(Source) || Source <- Sources]}.
+    Own = tessera_cache:fetch({nx_shard_text, Client, erlang:md5(Text)},
+                              fun() -> check(tessera_platform:compile(Client, check(tessera_nif:parse(Text)), [], Types)) end),
+    Split#split{program = Own, sources = [tessera_nx_plan:unpack_source(Source) || Source <- Sources]}.
 
 %% Where a cut does not divide, the longest prefix of whole axes does.
 output_cuts(#shard{outputs = nil}, _) -> [];
@@ -416,25 +387,11 @@ run(Shard, Split, Args) ->
         Lists -> [results(Split, Shard, Results) || Results <- lists:zip(lists:seq(0, length(Lists) - 1), Lists)]
     end.
 
-execute(#shard{client = Client}, #split{executable = Executable, sources = Sources, donated = Donated}, Args) ->
+%% A tensor stays where it is, until the platform copies it.
+execute(#shard{client = Client}, #split{program = Own, sources = Sources, donated = Donated}, Args) ->
     Given = [[given(Source, Leaves) || Source <- Sources] || Leaves <- Args],
-    Fail = fun(Cause) -> tessera_nx_error:from_core(run, Cause) end,
-    case tessera_clusters:is_cluster(Client) of
-        true -> failed(core(fun() -> tessera_cluster_run:run(Client, Executable, Given, 0, Donated) end), Fail);
-        false -> execute_here(Executable, [[tessera_nx_tensor:usable(Tensor, Client) || Tensor <- List] || List <- Given], Donated, Fail)
-    end.
+    tessera_nx_error:check(run, core(fun() -> tessera_platform:run(Client, Own, Given, 0, Donated) end)).
 
-failed({error, Cause}, Fail) -> Fail(Cause);
-failed(Lists, _) -> Lists.
-
-execute_here(Executable, Given, Donated, Fail) ->
-    Run = fun() -> tessera_run:group(Executable, Given, 0, Donated) end,
-    case Run() of
-        stale -> stale;
-        Result -> tessera_memory:result(Result, Run, Fail)
-    end.
-
-%% On the ranks of a cluster what is there stays there.
 given({arg, I}, Leaves) -> (element(I + 1, Leaves))();
 given({held, Tensor}, _) -> Tensor.
 
@@ -446,8 +403,8 @@ results(#split{outputs = Outputs}, #shard{client = Client}, {Partition, Results}
 %% The field `data' of a part. Results of a cluster stay on its ranks, and are read where they are used.
 -spec data(tessera:tensor(), atom() | pid(), non_neg_integer()) -> map().
 data(Part, Client, Partition) ->
-    case tessera_clusters:is_cluster(Client) andalso tessera_cluster_joined:find(Client) of
-        none -> tessera_nx_tensor:on_rank(Part, {Client, Partition});
-        #{} -> tessera_nx_tensor:data(Part, {host, Partition});
-        false -> tessera_nx_tensor:data(Part, {Client, Partition})
+    Home = tessera_platform:home(Client, Partition),
+    case tessera_platform:has(Client, handles) of
+        true -> tessera_nx_tensor:data(Part, Home);
+        false -> tessera_nx_tensor:on_rank(Part, Home)
     end.

@@ -5,7 +5,7 @@
 -include_lib("kernel/include/file.hrl").
 -import(tessera_cluster_tests, [started/2, stop/2, fake/3, script/3, launchers/0, listening/1, signal/2, gone/1]).
 -import(tessera_test, [in_folder/1, until/1]).
--export([held/2, driver/1]).
+-export([held/2, driver/1, without/0]).
 
 -define(NAME, tessera_cluster_start_test).
 -define(WITHIN, 60000).
@@ -24,6 +24,31 @@ result(Starter) ->
     receive {Starter, Result} -> Result
     after ?WITHIN -> error(no_result)
     end.
+
+%% ---- applications of OTP that are not there
+
+%% A peer that has lost the path of an application: an error that names it, and no process is left.
+not_installed_test_() ->
+    {timeout, 120, fun() -> tessera_peers:with(1, fun([Peer]) -> tessera_peers:call(Peer, ?MODULE, without, []) end) end}.
+
+without() ->
+    {ok, _} = application:ensure_all_started(tessera),
+    process_flag(trap_exit, true),
+    _ = [begin
+             _ = application:stop(Application),
+             _ = code:purge(Application),
+             true = code:delete(Application),
+             true = code:del_path(Application)
+         end || Application <- [ssl, crypto], {module, _} <- [code:ensure_loaded(Application)]],
+    [begin
+         {error, {failed_precondition, Text}} = Start(),
+         {true, _} = {string:find(Text, Needed) =/= nomatch, Text}
+     end || {Start, Needed} <- [{fun() -> tessera_cluster:start_link(#{ranks => 1, mpirun => none}) end, "Debian it is the package erlang-crypto"},
+                                {fun() -> tessera_cluster:join(#{}) end, "a cluster needs the application crypto"}]],
+    {error, {failed_precondition, Tls}} = tessera_cluster_options:check_installed([ssl]),
+    {true, _} = {string:find(Tls, "the option tls") =/= nomatch, Tls},
+    {error, {invalid_argument, _}} = tessera_cluster:start_link(#{ranks => 0}),
+    receive {'EXIT', Pid, Reason} -> error({Pid, Reason}) after 0 -> ok end.
 
 %% ---- names
 
@@ -47,7 +72,7 @@ failed_name(Folder) ->
     Fails = fake(Folder, "fails", ["exit 3"]),
     ?assertMatch({error, {unavailable, _}}, tessera_cluster:start_link(#{ranks => 1, mpirun => Fails, name => ?NAME})),
     ?assertEqual(undefined, whereis(?NAME)),
-    ?assertNot(tessera_clusters:is_cluster(?NAME)),
+    ?assert(tessera_platform:has(?NAME, ops)),
     ?assertError({invalid_argument, _}, identity(?NAME)),
     ?assertEqual([[1.0]], [tessera:to_list(X) || X <- (identity(host))([[tessera:tensor([1.0])]])]),
     %% the name is free for a client
@@ -56,7 +81,7 @@ failed_name(Folder) ->
     ok = tessera:open_client(Client, #{device_count => 1}),
     ?assertEqual([[1.0]], [tessera:to_list(X) || X <- (identity(Client))([[tessera:tensor([1.0])]])]),
     {Cluster, Pids} = started(none, #{ranks => 1, name => ?NAME}),
-    ?assert(tessera_clusters:is_cluster(?NAME)),
+    ?assertNot(tessera_platform:has(?NAME, ops)),
     stop(Cluster, Pids).
 
 %% A cluster that is killed while it starts.
@@ -66,7 +91,7 @@ killed_starter(Folder) ->
     until(fun() -> is_pid(whereis(Name)) end),
     exit(whereis(Name), kill),
     ?assertEqual({error, killed}, result(Starter)),
-    ?assertNot(tessera_clusters:is_cluster(Name)),
+    ?assert(tessera_platform:has(Name, ops)),
     Starter ! stop.
 
 %% A cluster that was up and is killed: calls by its name say that it has ended, and the name is free.
@@ -125,7 +150,7 @@ first_start(Folder) ->
     ?assertEqual({error, {unavailable, <<"the cluster was stopped before all ranks were ready">>}}, result(Starter)),
     {Caller, Monitor} = Waits,
     receive {'DOWN', Monitor, process, Caller, Reason} -> ?assertMatch({{unavailable, _}, _}, Reason) end,
-    ?assertNot(tessera_clusters:is_cluster(tessera_cluster_start_none)),
+    ?assert(tessera_platform:has(tessera_cluster_start_none, ops)),
     Starter ! stop.
 
 %% Names of clients.
@@ -249,7 +274,7 @@ killed_processes(Folder) ->
          until(fun() -> marks(Folder) =:= [] end),
          nothing_left(Folder, Marks),
          until(fun() -> whereis(Name) =:= undefined end),
-         ?assertNot(tessera_clusters:is_cluster(Name)),
+         ?assert(tessera_platform:has(Name, ops)),
          Starter ! stop
      end || Which <- [cluster, job, launcher, acceptor, starter]].
 

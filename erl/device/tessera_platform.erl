@@ -1,0 +1,152 @@
+%% @private The table of platforms: what modules need of the place where programs run and tensors are. docs/devices.md describes it. A client has one
+%% platform, and so has a tensor. A caller asks this module and never which platform it is.
+%%
+%% - tessera_platform_node: clients of this node's library: the host's, and those of plugins. Its operations call the table in C (device/platform.h).
+%% - tessera_cluster_driver: clusters that this node drives. Tensors are proxies, and programs are compiled by the ranks.
+%% - tessera_cluster_member: a cluster that this node is a rank of.
+%%
+%% The platforms of clusters are of a later folder. They are registered before the first cluster of the node begins; until then each client is one
+%% of this node.
+-module(tessera_platform).
+-export([register/1, is_taken/1, has/2, key/1, room/2, own/2, turn/3, home/2]).
+-export([compile/4, kernels/2, explain/2, run/5]).
+-export([distribute/5, read/2, device/1, deallocate/1, clear/0]).
+-export_type([client/0, flag/0, program/0, room/0]).
+
+-define(NODE, tessera_platform_node).
+
+-type client() :: atom() | pid().   % a cluster may be given by its process
+%% `ops': eager ops and functions without a mesh run there. `handles': its tensors are handles of this node's library, and functions that a cluster
+%% calls run in this VM.
+-type flag() :: ops | handles.
+-type program() :: term().          % of the platform
+-type tensors() :: [tessera_type:tensor()].
+%% Whether a client has room for that many partitions; the number of devices of a client of this node without room; else why not.
+-type room() :: ok | {devices, non_neg_integer()} | {refused, io:format(), [term()]}.
+
+%% ---- for registered platforms only: what is of none of them is of tessera_platform_node
+
+%% Whether the client is one of this platform. A name also belongs to a cluster that has ended, until a client takes it.
+-callback is_client(client()) -> boolean().
+%% Whether the name is in use by this platform, so that no client of another one can have it.
+-callback is_taken(atom()) -> boolean().
+%% Whether the handle of a tensor is one of this platform.
+-callback is_tensor(reference()) -> boolean().
+%% Drops the compiled programs that other VMs keep for this node.
+-callback clear() -> ok.
+-optional_callbacks([is_client/1, is_taken/1, is_tensor/1, clear/0]).
+
+%% ---- clients
+
+-callback flags() -> [flag()].
+%% The client in the key of a program in a file, which outlives processes.
+-callback key(client()) -> atom().
+-callback room(client(), pos_integer()) -> room().
+%% For how many of the mesh's partitions the caller gives arguments and gets results.
+-callback own(client(), non_neg_integer()) -> non_neg_integer().
+%% Calls the function when the process has the turn. The function prepares one run. Errors have the name.
+-callback turn(client(), fun(() -> iodata()), fun(() -> Result)) -> Result.
+%% The client and the number that a part's tensor has as its device, for the N-th partition of which the caller gets results, from 0.
+-callback home(client(), non_neg_integer()) -> {client(), non_neg_integer()}.
+
+%% ---- programs, which are partitioned
+
+%% With the options of compilation, and the types and shapes of one partition's results.
+-callback compile(client(), tessera_nif:builder(), [atom()], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
+%% The numbers of kernels that were compiled, and found; zeros where other VMs compile.
+-callback kernels(program()) -> {non_neg_integer(), non_neg_integer()}.
+%% The steps as text; nothing where other VMs have them.
+-callback explain(program()) -> iodata() | tessera_nif:error().
+%% With a list of arguments for each partition, wherever these are, the number of threads, and the donated arguments as bits. `stale': the program is
+%% of an earlier load of the library.
+-callback run(client(), program(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> [tensors()] | stale | tessera_nif:error().
+
+%% ---- memory
+
+%% The parts of a tensor in host memory, on the device or rank of each partition. A platform that does not cut by itself calls the function, which
+%% makes the parts in host memory.
+-callback distribute(client(), reference(), [pos_integer()], [{non_neg_integer(), non_neg_integer()}], fun(() -> tensors())) -> tensors() | tessera_nif:error().
+%% The bytes of the first elements, or of all if their number is negative; a function that gets them where that is a transfer.
+-callback read(reference(), integer()) -> bitstring() | {transfer, fun(() -> bitstring() | tessera_nif:error())} | tessera_nif:error().
+-callback device(reference()) -> {client(), non_neg_integer()} | tessera_nif:error().
+-callback deallocate(reference()) -> ok | deallocated | tessera_nif:error().
+
+%% ---- the platform of a client or tensor
+
+%% Adds platforms, which are asked in this order.
+-spec register([module()]) -> ok.
+register(Platforms) -> persistent_term:put(?MODULE, Platforms).
+
+platforms() -> persistent_term:get(?MODULE, []).
+
+of_client(host) -> ?NODE;
+of_client(Client) -> first(Client, platforms()).
+
+first(Client, [Platform | Rest]) ->
+    case Platform:is_client(Client) of
+        true -> Platform;
+        false -> first(Client, Rest)
+    end;
+first(Client, []) when is_pid(Client) ->
+    tessera_error:raise(cluster, [Client], unavailable, "the cluster was stopped, or is not one", []);
+first(_, []) -> ?NODE.
+
+of_tensor(Ref) ->
+    case [Platform || Platform <- platforms(), Platform:is_tensor(Ref)] of
+        [Platform | _] -> Platform;
+        [] -> ?NODE
+    end.
+
+%% ---- clients
+
+-spec is_taken(atom()) -> boolean().
+is_taken(Name) -> lists:any(fun(Platform) -> Platform:is_taken(Name) end, platforms()).
+
+-spec has(client(), flag()) -> boolean().
+has(Client, Flag) -> lists:member(Flag, (of_client(Client)):flags()).
+
+-spec key(client()) -> atom().
+key(Client) -> (of_client(Client)):key(Client).
+
+-spec room(client(), pos_integer()) -> room().
+room(Client, Partitions) -> (of_client(Client)):room(Client, Partitions).
+
+-spec own(client(), non_neg_integer()) -> non_neg_integer().
+own(Client, Partitions) -> (of_client(Client)):own(Client, Partitions).
+
+-spec turn(client(), fun(() -> iodata()), fun(() -> Result)) -> Result.
+turn(Client, Name, F) -> (of_client(Client)):turn(Client, Name, F).
+
+-spec home(client(), non_neg_integer()) -> {client(), non_neg_integer()}.
+home(Client, N) -> (of_client(Client)):home(Client, N).
+
+%% ---- programs
+
+-spec compile(client(), tessera_nif:builder(), [atom()], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
+compile(Client, Part, Options, Types) -> (of_client(Client)):compile(Client, Part, Options, Types).
+
+-spec kernels(client(), program()) -> {non_neg_integer(), non_neg_integer()}.
+kernels(Client, Program) -> (of_client(Client)):kernels(Program).
+
+-spec explain(client(), program()) -> iodata() | tessera_nif:error().
+explain(Client, Program) -> (of_client(Client)):explain(Program).
+
+-spec run(client(), program(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> [tensors()] | stale | tessera_nif:error().
+run(Client, Program, Lists, Threads, Donated) -> (of_client(Client)):run(Client, Program, Lists, Threads, Donated).
+
+%% ---- memory
+
+-spec distribute(client(), reference(), [pos_integer()], [{non_neg_integer(), non_neg_integer()}], fun(() -> tensors())) -> tensors() | tessera_nif:error().
+distribute(Client, Ref, Sizes, Cuts, Pieces) -> (of_client(Client)):distribute(Client, Ref, Sizes, Cuts, Pieces).
+
+-spec read(reference(), integer()) -> bitstring() | {transfer, fun(() -> bitstring() | tessera_nif:error())} | tessera_nif:error().
+read(Ref, Elements) -> (of_tensor(Ref)):read(Ref, Elements).
+
+-spec device(reference()) -> {client(), non_neg_integer()} | tessera_nif:error().
+device(Ref) -> (of_tensor(Ref)):device(Ref).
+
+-spec deallocate(reference()) -> ok | deallocated | tessera_nif:error().
+deallocate(Ref) -> (of_tensor(Ref)):deallocate(Ref).
+
+-spec clear() -> ok.
+clear() -> lists:foreach(fun(Platform) -> Platform:clear() end, platforms()).

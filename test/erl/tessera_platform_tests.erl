@@ -1,0 +1,158 @@
+%% The table of platforms: functions over a mesh run on a platform of the test, which they reach by the table alone, and modules outside of clusters
+%% name no cluster's module.
+-module(tessera_platform_tests).
+-behaviour(tessera_platform).
+-device(host).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5,
+         distribute/5, read/2, device/1, deallocate/1]).
+
+-define(NODE, tessera_platform_node).
+-define(MESH, #{shape => {2}}).
+-define(CUT, #{0 => [0]}).
+-define(OPTIONS, #{client => platform_of_test, input_shardings => [?CUT]}).
+
+%% ---- a platform of two devices of the client `host'; its programs are wrapped, and it notes what it is asked
+
+%% `interpreted_of_test' has any number of partitions, which the interpreter of partitions runs.
+
+is_client(Client) -> Client =:= platform_of_test orelse Client =:= interpreted_of_test.
+is_taken(Name) -> Name =:= platform_of_test.
+is_tensor(Ref) -> get(own_tensor) =:= Ref.
+clear() -> noted(clear, ok).
+flags() -> [handles].
+key(_) -> test.
+room(interpreted_of_test, _) -> ok;
+room(_, Partitions) when Partitions =< 2 -> noted(room, tessera_platform:room(host, Partitions));
+room(_, Partitions) -> {refused, "~b partitions are too many for the test", [Partitions]}.
+own(_, Partitions) -> noted(own, Partitions).
+turn(_, Name, F) -> noted({turn, unicode:characters_to_binary(Name())}, F()).
+home(_, N) -> {host, N}.
+compile(interpreted_of_test, Part, _, _) -> {interpreted, Part};
+compile(_, Part, Options, Types) -> noted({compile, Options, Types}, wrapped(?NODE:compile(host, Part, Options, Types))).
+kernels({test, Program}) -> ?NODE:kernels(Program).
+explain({test, _}) -> "steps of the test".
+run(_, {interpreted, Part}, Lists, _, _) -> tessera_nif:interpret(Part, Lists, host);
+run(_, {test, Program}, Lists, Threads, Donated) ->
+    noted(run, case get(fails) of
+                   undefined -> ?NODE:run(host, Program, Lists, Threads, Donated);
+                   Error -> Error
+               end).
+distribute(_, _, _, _, Pieces) -> noted(distribute, Pieces()).
+read(_, Elements) -> {transfer, fun() -> noted({read, Elements}, <<1:32/float-native, 2:32/float-native>>) end}.
+device(_) -> {platform_of_test, 7}.
+deallocate(_) -> noted(deallocate, deallocated).
+
+wrapped({error, _} = Error) -> Error;
+wrapped(Program) -> {test, Program}.
+
+noted(What, Result) ->
+    _ = put(noted, [What | notes()]),
+    Result.
+
+notes() -> case get(noted) of undefined -> []; Notes -> Notes end.
+
+asked() ->
+    Notes = lists:reverse(notes()),
+    _ = erase(noted),
+    Notes.
+
+%% ---- tests
+
+platform_test_() ->
+    {setup, fun registered/0, fun tessera_platform:register/1,
+     [{timeout, 60, Test} || Test <- [fun mesh/0, fun names/0, fun tensors/0, fun errors/0, fun long_permutations/0]]}.
+
+%% Returns the platforms of before.
+registered() ->
+    {ok, _} = application:ensure_all_started(tessera),
+    ok = tessera:open_client(host, #{device_count => 2}),
+    Before = persistent_term:get(tessera_platform, []),
+    ok = tessera_platform:register([?MODULE | Before]),
+    Before.
+
+mesh() ->
+    _ = asked(),
+    Parts = tessera_mesh:shard(tessera:tensor([1.0, 2.0, 3.0, 4.0]), ?MESH, ?CUT, platform_of_test),
+    ?assertEqual([room, distribute], asked()),
+    F = tessera:shard_jit(fun(X) -> tessera:add(tessera:sum(X), X) end, ?MESH, ?OPTIONS),
+    ?assertEqual([room], asked()),
+    ?assertEqual([[11.0, 12.0], [13.0, 14.0]], [tessera:to_list(Part) || Part <- F([[Part] || Part <- Parts])]),
+    ?assertMatch([own, {compile, [], [{f32, {2}}]}, run, {turn, <<"shard_jit of tessera_platform_tests:", _/binary>>}], asked()),
+    _ = F([[Part] || Part <- Parts]),
+    ?assertMatch([own, run, {turn, _}], asked()),
+    Text = tessera:explain(F, [[[Part] || Part <- Parts]]),
+    ?assertMatch({_, _}, binary:match(Text, <<"of client platform_of_test">>)),
+    ?assertEqual(<<"steps of the test">>, binary:part(Text, byte_size(Text), -byte_size(<<"steps of the test">>))).
+
+names() ->
+    ?assertEqual({devices, tessera_nif:client_devices(host)}, tessera_platform:room(host, 65)),
+    ?assertEqual({devices, 0}, tessera_platform:room(no_such_client, 1)),
+    ?assertEqual([true, true, false, true], [tessera_platform:has(Client, Flag) || Client <- [host, platform_of_test], Flag <- [ops, handles]]),
+    ?assertEqual([host, test], [tessera_platform:key(Client) || Client <- [host, platform_of_test]]),
+    ?assertError({failed_precondition, _}, tessera:open_client(platform_of_test, #{device_count => 1})),
+    _ = asked(),
+    ok = tessera_platform:clear(),
+    ?assertEqual([clear], asked()).
+
+%% A tensor of the platform is read, named and ended by it. Those of the library are not.
+tensors() ->
+    Tensor = tessera:tensor([5.0, 6.0]),
+    ?assertEqual({host, 0}, tessera:device(Tensor)),
+    _ = asked(),
+    _ = put(own_tensor, Tensor#tessera.ref),
+    ?assertEqual({platform_of_test, 7}, tessera:device(Tensor)),
+    ?assertEqual(<<1:32/float-native, 2:32/float-native>>, tessera:to_binary(Tensor)),
+    ?assertEqual([{read, -1}], asked()),
+    ?assertEqual({deallocated, [deallocate]}, {tessera_remote:deallocate(Tensor#tessera.ref), asked()}),
+    _ = erase(own_tensor),
+    ?assertEqual([5.0, 6.0], tessera:to_list(Tensor)),
+    ?assertEqual([], asked()).
+
+errors() ->
+    Wide = #{shape => {4}},
+    ?assertError({invalid_argument, <<"shard_jit: 4 partitions are too many for the test">>}, tessera:shard_jit(fun(X) -> X end, Wide, ?OPTIONS)),
+    ?assertError({invalid_argument, <<"shard(s32[4]): 4 partitions are too many for the test">>},
+                 tessera_mesh:shard(tessera:iota({4}), Wide, ?CUT, platform_of_test)),
+    F = tessera:shard_jit(fun(X) -> X end, ?MESH, ?OPTIONS),
+    _ = put(fails, {error, #{code => data_loss, message => <<"the run of the test failed">>}}),
+    ?assertError({data_loss, _}, F([[tessera:tensor([1.0])], [tessera:tensor([2.0])]])),
+    _ = erase(fails),
+    %% no cluster; the text has the function that refuses it
+    ?assertError({unavailable, _}, tessera:shard_jit(fun(X) -> X end, ?MESH, ?OPTIONS#{client := self()})).
+
+%% More pairs than an op lists: all partitions, and some; of numbers of any type, in a container; and the gradient.
+long_permutations() ->
+    Count = 150,
+    Members = lists:seq(0, Count - 1),
+    Numbers = [{rand:uniform(), I} || I <- Members],
+    To = [I || {_, I} <- lists:sort(Numbers)],
+    [begin
+         Pairs = lists:sublist(lists:zip(Members, To), Length),
+         Sources = maps:from_list([{T, F} || {F, T} <- Pairs]),
+         Moved = fun(Values, Zero) -> [case Sources of #{I := F} -> lists:nth(F + 1, Values); #{} -> Zero end || I <- Members] end,
+         Back = [case lists:keyfind(I, 1, Pairs) of {_, T} -> [2.0 * T, 2.0 * T]; false -> [0.0, 0.0] end || I <- Members],
+         F = fun(X, N) ->
+                     Loss = fun(V) -> tessera:sum(tessera:multiply(tessera_mesh:permute(V, Pairs, a), tessera:multiply(2, tessera_mesh:axis_index(a)))) end,
+                     {tessera_mesh:permute({X, N}, Pairs, a), (tessera:grad(Loss))(X)}
+             end,
+         Map = tessera:shard_map(F, #{shape => {Count}, axes => [a]}, [#{0 => [a]}, #{0 => [a]}], {{#{0 => [a]}, #{0 => [a]}}, #{0 => [a]}},
+                                 #{client => interpreted_of_test}),
+         Results = Map([[tessera:tensor([I + 0.5, -0.0]), tessera:tensor([I - 99], s16)] || I <- Members]),
+         ?assertEqual(Moved([[I + 0.5, -0.0] || I <- Members], [0.0, 0.0]), [tessera:to_list(X) || {{X, _}, _} <- Results]),
+         ?assertEqual(Moved([[I - 99] || I <- Members], [0]), [tessera:to_list(N) || {{_, N}, _} <- Results]),
+         ?assertEqual(Back, [tessera:to_list(G) || {_, G} <- Results])
+     end || Length <- [0, 64, 65, 129, Count]],
+    ok.
+
+%% Modules of other folders reach clusters by the table, or by the public module in Tessera.Cluster's (tessera_nx_cluster).
+no_forks_test() ->
+    Root = filename:dirname(code:which(tessera_platform)),
+    Of = fun(Folder) -> [list_to_atom(filename:basename(File, ".erl")) || File <- filelib:wildcard("erl/" ++ Folder ++ "/*.erl")] end,
+    Clusters = Of("cluster"),
+    ?assert(lists:member(tessera_cluster_driver, Clusters)),
+    Others = lists:append([Of(filename:basename(Folder)) || Folder <- filelib:wildcard("erl/*"), filename:basename(Folder) =/= "cluster"]),
+    Calls = [{Module, Called} || Module <- Others, {ok, {_, [{imports, Imports}]}} <- [beam_lib:chunks(filename:join(Root, Module), [imports])],
+                                 {Called, _, _} <- Imports, lists:member(Called, Clusters)],
+    ?assertEqual([{tessera_nx_cluster, tessera_cluster}], lists:usort(Calls)).
