@@ -225,7 +225,7 @@ $(B)/test_plugin: | $(PLUGIN)
 # ---- Erlang
 
 # The layers in their order (docs/architecture.md): a behaviour is compiled before the modules that implement it.
-ERL_LAYERS := term device search trace ops mesh grad api io cluster nx app
+ERL_LAYERS := term device search trace ops mesh grad api picture io cluster nx app
 ERL_SRC := $(foreach layer,$(ERL_LAYERS),$(wildcard erl/$(layer)/*.erl))
 ERL_SRC += $(filter-out $(ERL_SRC),$(wildcard erl/*/*.erl))
 ERL_TYPES := erl/term/tessera_types.hrl

@@ -30,7 +30,8 @@ main(Options) ->
     Predict = tessera:jit(fun(P, X) -> tessera:argmax(digits:logits(P, X), #{axis => 1}) end),
     Measure = fun([{Params, _, _, _} | _]) -> digits:accuracy(Predict, Params, digits:batch(Test)) end,
     State = {Start, Zeros, Zeros, tessera:tensor(0.0, f32)},
-    Trained = train(1, fun(States, Batch, Rate) -> Step(Arguments(States, Batch, Rate)) end, lists:duplicate(Ranks, State), Train, Measure),
+    Trained = train(1, fun(States, Batch, Rate) -> Step(Arguments(States, Batch, Rate)) end, lists:duplicate(Ranks, State), Train, Measure,
+                    tessera_progress:new(digits:epochs(), #{label => "epoch"})),
     Accuracy = Measure(Trained),
     [io:format("rank ~b got ~.1f MB and sent ~.1f MB~n", [Rank, Got / 1.0e6, Sent / 1.0e6])
      || #{rank := Rank, sent_bytes := Got, received_bytes := Sent} <- maps:get(ranks, tessera_cluster:info(Cluster))],
@@ -67,10 +68,10 @@ describe(Cluster) ->
 %% ---- training: each rank's data are in a list. The next step is on its way while one runs; losses are read at the end of an
 %% epoch
 
-train(Epoch, Step, States, Train, Measure) ->
+train(Epoch, Step, States, Train, Measure, Progress) ->
     case digits:epochs() of
         Epochs when Epoch > Epochs ->
-            io:nl(),
+            ok = tessera_progress:done(Progress),
             States;
         Epochs ->
             Begun = erlang:monotonic_time(microsecond),
@@ -81,6 +82,6 @@ train(Epoch, Step, States, Train, Measure) ->
                 end, {States, []}, digits:batches([digits:jitter(D) || D <- digits:shuffle(Train)])),
             Loss = lists:sum([tessera:to_number(L) || L <- Losses]) / length(Losses),
             Each = (erlang:monotonic_time(microsecond) - Begun) / 1000 / length(Losses),
-            digits:progress("epoch ~2b/~b  loss ~.4f  test accuracy ~.2f %  ~.1f ms a step", [Epoch, Epochs, Loss, 100 * Measure(Next), Each]),
-            train(Epoch + 1, Step, Next, Train, Measure)
+            Note = io_lib:format("loss ~.4f  test accuracy ~.2f %  ~.1f ms a step", [Loss, 100 * Measure(Next), Each]),
+            train(Epoch + 1, Step, Next, Train, Measure, tessera_progress:step(Progress, Note))
     end.

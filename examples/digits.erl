@@ -3,7 +3,7 @@
 %%
 %%   make run            SEED=7 for another shuffle and start
 -module(digits).
--export([main/0, progress/2]).
+-export([main/0]).
 -export([load/0, layer/2, zeros_like/1, step/5, logits/2, jitter/1, shuffle/1, batches/1, batch/1, rate/2, epochs/0, accuracy/3]).   % for cluster_digits
 
 -define(BATCH, 64).
@@ -27,9 +27,9 @@ main() ->
     _ = tessera:to_number(element(2, Step(State, X0, Y0, ?RATE, 0.9))),
     io:format("time to first step: ~b ms, of which compiling and running it ~b ms~n", [now_ms() - Start, now_ms() - First]),
     TestBatch = batch(Test),
-    {Trained, _, _, _} = train(1, State, Step, Predict, Train, TestBatch),
+    {Trained, _, _, _} = train(1, State, Step, Predict, Train, TestBatch, tessera_progress:new(?EPOCHS, #{label => "epoch"})),
     Accuracy = accuracy(Predict, Trained, TestBatch),
-    io:format("~ntest accuracy ~.2f % after ~.1f s~n~n", [Accuracy * 100, (now_ms() - Start) / 1000]),
+    io:format("test accuracy ~.2f % after ~.1f s~n~n", [Accuracy * 100, (now_ms() - Start) / 1000]),
     draw(Predict, Trained, lists:sublist(Test, 4)),
     case Accuracy >= 0.97 of
         true -> ok;
@@ -77,8 +77,10 @@ zeros_like(T) -> tessera:zeros(tessera:shape(T), tessera:type(T)).
 
 %% ---- training ----
 
-train(Epoch, State, _, _, _, _) when Epoch > ?EPOCHS -> State;
-train(Epoch, State0, Step, Predict, Train, TestBatch) ->
+train(Epoch, State, _, _, _, _, Progress) when Epoch > ?EPOCHS ->
+    ok = tessera_progress:done(Progress),
+    State;
+train(Epoch, State0, Step, Predict, Train, TestBatch, Progress) ->
     Start = erlang:monotonic_time(microsecond),
     Batches = batches([jitter(D) || D <- shuffle(Train)]),
     Rate = rate(Epoch, ?EPOCHS),
@@ -89,18 +91,9 @@ train(Epoch, State0, Step, Predict, Train, TestBatch) ->
         end, {State0, []}, Batches),
     Loss = lists:sum([tessera:to_number(L) || L <- Losses]) / length(Losses),
     Seconds = (erlang:monotonic_time(microsecond) - Start) / 1.0e6,
-    progress("epoch ~2b/~b  loss ~.4f  test accuracy ~.2f %  ~b samples/s",
-             [Epoch, ?EPOCHS, Loss, 100 * accuracy(Predict, element(1, State), TestBatch),
-               round(length(Batches) * ?BATCH / Seconds)]),
-    train(Epoch + 1, State, Step, Predict, Train, TestBatch).
-
-%% One line that changes on a terminal, and lines in a file.
-progress(Format, Values) ->
-    Output = case file:read_link("/proc/self/fd/1") of
-                 {ok, "/dev/" ++ Device} when Device =/= "null" -> ["\r", Format, "  "];
-                 _ -> [Format, "~n"]
-             end,
-    io:format(lists:append(Output), Values).
+    Note = io_lib:format("loss ~.4f  test accuracy ~.2f %  ~b samples/s",
+                         [Loss, 100 * accuracy(Predict, element(1, State), TestBatch), round(length(Batches) * ?BATCH / Seconds)]),
+    train(Epoch + 1, State, Step, Predict, Train, TestBatch, tessera_progress:step(Progress, Note)).
 
 %% Down to nothing, so that the last epochs settle.
 rate(Epoch, Epochs) -> ?RATE * (1 - (Epoch - 1) / Epochs).
@@ -159,14 +152,11 @@ batch(Digits) ->
 draw(Predict, Params, Digits) ->
     {X, _} = batch(Digits),
     Labels = tessera:to_list(Predict(Params, X)),
-    [begin
-         [io:format("   ~ts", [[shade(P) || P <- lists:sublist(Pixels, Row * 8 + 1, 8)]]) || {Pixels, _} <- Digits],
-         io:nl()
-     end || Row <- lists:seq(0, 7)],
-    [io:format("   ~-16s", [io_lib:format("~b, is ~b", [Label, True])]) || {Label, {_, True}} <- lists:zip(Labels, Digits)],
+    %% The pictures side by side, with a dark column between two of them.
+    Pictures = [tessera:pad(tessera:reshape(tessera:tensor(Pixels, f32), {8, 8}), 0.0, [{0, 0, 0}, {0, 1, 0}]) || {Pixels, _} <- Digits],
+    tessera_plot:show(tessera_plot:image(tessera:concatenate(Pictures, 1))),
+    [io:format("~-18s", [io_lib:format("~b, is ~b", [Label, True])]) || {Label, {_, True}} <- lists:zip(Labels, Digits)],
     io:nl().
-
-shade(P) -> lists:nth(P div 4 + 1, ["  ", [16#2591, 16#2591], [16#2592, 16#2592], [16#2593, 16#2593], [16#2588, 16#2588]]).
 
 seed() ->
     case os:getenv("SEED") of

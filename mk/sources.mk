@@ -415,7 +415,7 @@ TOOL_SRC := \
   c_src/tool/tessera_opt.c
 
 # Modules of Erlang that the shell documents. mk/native.sh reads this line, too.
-PUBLIC_SRC := erl/api/*.erl erl/io/tessera_io.erl erl/io/tessera_stablehlo.erl erl/cluster/tessera_cluster.erl
+PUBLIC_SRC := erl/api/*.erl erl/picture/tessera_plot.erl erl/picture/tessera_progress.erl erl/io/tessera_io.erl erl/io/tessera_stablehlo.erl erl/cluster/tessera_cluster.erl
 
 # What several tests share; linked to each. The plugin: to the one that calls it.
 TEST_SUPPORT_SRC := \

@@ -12,7 +12,7 @@
 
 examples_test_() ->
     {ok, _} = application:ensure_all_started(tessera),
-    Blocks = lists:flatmap(fun blocks/1, [tessera, tessera_random, tessera_mesh, tessera_io, tessera_stablehlo, tessera_events, tessera_metrics, tessera_profile]),
+    Blocks = lists:flatmap(fun blocks/1, [tessera, tessera_random, tessera_mesh, tessera_io, tessera_stablehlo, tessera_events, tessera_metrics, tessera_profile, tessera_plot]),
     ?assert(length(Blocks) > 50),
     Pages = lists:flatmap(fun page/1, pages()),
     ?assert(length(Pages) > 0),
@@ -59,7 +59,7 @@ examples([Line | Lines]) ->
     [{Expression, string:trim(lists:append(lists:join("\n", Expected)))} | examples(Later)].
 
 prompt(Line) ->
-    case re:run(Line, "^([0-9]+>) (.*)$", [{capture, all_but_first, list}]) of
+    case re:run(Line, "^([0-9]+>) (.*)$", [unicode, {capture, all_but_first, list}]) of
         {match, [Prompt, Expression]} -> {Prompt, Expression};
         nomatch -> none
     end.
