@@ -155,6 +155,7 @@ JIT_SRC := \
   c_src/jit/emit/whole.c \
   c_src/jit/emit/whole_emit.c \
   c_src/jit/flow/flow.c \
+  c_src/jit/flow/flow_dot.c \
   c_src/jit/flow/flow_emit.c \
   c_src/jit/kernel.c \
   c_src/jit/loop/loop_body.c \

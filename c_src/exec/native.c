@@ -2,6 +2,7 @@
  * are made, since their kernels are then not requested; the function is made from the steps once they have memory. */
 #include "exec/builder.h"
 #include "jit/flow/flow.h"
+#include "tensor/contract_order.h"
 
 #include <string.h>
 
@@ -98,6 +99,76 @@ bool ts_native_fits(const ts_graph *graph, ts_op_id id) {
   return holds_regions(&f, op);
 }
 
+/* ---- products ---- */
+
+/* Larger products are calls: blocks for caches and registers are worth a call then. */
+#define MOST_PRODUCTS 16384
+
+/* A group of dims as one: `*stride` is that of the last dim in bytes. False if no single stride has all elements. */
+static bool as_one(const ts_value *v, const ts_dims *dims, int64_t *count, int64_t *stride) {
+  int64_t strides[TS_MAX_RANK];
+  ts_shape_strides(v->shape, strides);
+  *count = 1;
+  *stride = 0;
+  for (int32_t i = dims->rank - 1; i >= 0; i--) {
+    int64_t extent = v->shape->dims[dims->dims[i]], by = strides[dims->dims[i]];
+    if (extent == 1) continue;
+    if (*count > 1 && by != *count * *stride) return false;
+    if (*count == 1) *stride = by;
+    *count *= extent;
+  }
+  *stride *= (int64_t)ts_dtype_size(v->dtype);
+  return true;
+}
+
+static void free_dims(const ts_shape *shape, const ts_dims *batch, const ts_dims *contract, ts_dims *out) {
+  *out = (ts_dims){.rank = 0};
+  for (int32_t d = 0; d < shape->rank; d++) {
+    bool taken = false;
+    for (int32_t i = 0; i < batch->rank; i++) taken |= batch->dims[i] == d;
+    for (int32_t i = 0; i < contract->rank; i++) taken |= contract->dims[i] == d;
+    if (!taken) out->dims[out->rank++] = d;
+  }
+}
+
+/* One operand. `counts`: of the batch, of its rows or columns, and of the terms. */
+static bool measure(const ts_value *v, const ts_dims *batch, const ts_dims *contract, int64_t *counts,
+                    ts_flow_strides *out) {
+  ts_dims others;
+  free_dims(v->shape, batch, contract, &others);
+  return as_one(v, batch, &counts[0], &out->batch) && as_one(v, &others, &counts[1], &out->along) &&
+         as_one(v, contract, &counts[2], &out->term);
+}
+
+/* Other products have the order of tensor/dot_order.h. */
+static bool has_free_dims(const ts_op *op, const ts_shape *lhs, const ts_shape *rhs) {
+  return lhs->rank + rhs->rank > 2 * (op->attrs->dot.lhs_contract.rank + op->attrs->dot.lhs_batch.rank);
+}
+
+static bool describe_dot(const ts_graph *g, const ts_op *op, ts_flow_dot *out) {
+  if (op->code != TS_OP_DOT) return false;
+  const ts_value *lhs = ts_graph_value(g, op->operands[0]), *rhs = ts_graph_value(g, op->operands[1]);
+  int64_t l[3], r[3];
+  bool floats = lhs->dtype == rhs->dtype && (lhs->dtype == TS_F32 || lhs->dtype == TS_F64);
+  if (!floats || !has_free_dims(op, lhs->shape, rhs->shape)) return false;
+  if (ts_graph_value(g, op->first_result)->dtype != lhs->dtype) return false;
+  const ts_attrs *of = op->attrs;
+  if (!measure(lhs, &of->dot.lhs_batch, &of->dot.lhs_contract, l, &out->lhs)) return false;
+  if (!measure(rhs, &of->dot.rhs_batch, &of->dot.rhs_contract, r, &out->rhs)) return false;
+  out->type = lhs->dtype;
+  out->batch = l[0], out->rows = l[1], out->columns = r[1], out->terms = l[2];
+  int64_t results = out->batch * out->rows * out->columns; /* of small tensors */
+  return out->terms > 0 && out->terms <= TS_CONTRACT_CHAIN && results > 0 && results * out->terms <= MOST_PRODUCTS;
+}
+
+ts_status ts_builder_note_dot(ts_builder *b, const ts_op *op, int32_t position) {
+  ts_flow_dot dot, *kept;
+  if (!describe_dot(b->graph, op, &dot)) return TS_SUCCESS;
+  TS_TRY(TS_ARENA_ARRAY(&b->flows, 1, &kept));
+  *kept = dot;
+  return TS_VEC_PUSH(&b->dots, ((ts_native_dot){position, kept}));
+}
+
 /* ---- the description ---- */
 
 typedef struct maker {
@@ -171,6 +242,20 @@ static ts_status add_call(maker *m, const ts_step *step, ts_flow_step *out) {
   return TS_VEC_PUSH(&m->calls, call);
 }
 
+static const ts_flow_dot *dot_of(const maker *m, const ts_step *step) {
+  for (size_t i = 0; i < m->b->dots.count; i++)
+    if (m->b->dots.data[i].position == step->position) return m->b->dots.data[i].dot;
+  return NULL;
+}
+
+static ts_status add_routine(maker *m, const ts_step *step, ts_flow_step *out) {
+  out->dot = dot_of(m, step);
+  if (!out->dot) return add_call(m, step, out);
+  out->kind = TS_FLOW_DOT;
+  TS_TRY(slots_of(m, step->ids, step->operand_count, &out->operands));
+  return slots_of(m, ts_step_results(step), 1, &out->results);
+}
+
 static ts_status add_block(maker *m, const ts_block *block, ts_flow_block *out);
 
 static ts_status add_while(maker *m, const ts_step *step, ts_flow_step *out) {
@@ -201,7 +286,7 @@ static ts_status add_cond(maker *m, const ts_step *step, ts_flow_step *out) {
 static ts_status add_step(maker *m, const ts_step *step, ts_flow_step *out) {
   switch ((ts_step_kind)step->kind) {
   case TS_STEP_COPY: return add_copy(m, step, out);
-  case TS_STEP_ROUTINE: return add_call(m, step, out);
+  case TS_STEP_ROUTINE: return add_routine(m, step, out);
   case TS_STEP_WHILE: return add_while(m, step, out);
   case TS_STEP_COND: return add_cond(m, step, out);
   case TS_STEP_LAUNCH: /* add_block */

@@ -8,6 +8,8 @@
 #include "tool/compare.h"
 #include "tool/random_args.h"
 
+enum { ROUTINES = 14 }; /* which of the loops calls routines */
+
 /* A loop over a counter and a state: `next` makes %30 from the state %9 and the counter %8. */
 #define LOOP(type, trips, next)                                                                                    \
   "graph @main(%0: " type ") -> (" type ", s32[]) {\n%1 = constant 0 : s32[]\n%2, %3 = while %1, %0 {\n"           \
@@ -64,6 +66,39 @@ static const struct {
                       "%14 = dot_general %13, %9 {lhs_contract = [1], lhs_batch = [], rhs_contract = "
                       "[0], rhs_batch = []} : f32[8,8]\n%15 = constant 0.01 : f32[8,8]\n"
                       "%30 = multiply %14, %15 : f32[8,8]\n")},
+    /* a product of each form: vectors along the columns, along the rows, and single elements */
+    {"a product", LOOP("f32[7,7]", "3",
+                       "%12 = dot_general %9, %9 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], "
+                       "rhs_batch = []} : f32[7,7]\n%13 = constant 0.1 : f32[7,7]\n"
+                       "%30 = multiply %12, %13 : f32[7,7]\n")},
+    {"a product with a transposed matrix",
+     LOOP("f64[11,11]", "3",
+          "%12 = dot_general %9, %9 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], "
+          "rhs_batch = []} : f64[11,11]\n%13 = constant 0.1 : f64[11,11]\n"
+          "%30 = multiply %12, %13 : f64[11,11]\n")},
+    {"a batch of products", LOOP("f32[3,20,20]", "2",
+                                 "%12 = dot_general %9, %9 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], "
+                                 "rhs_batch = [0]} : f32[3,20,20]\n%13 = constant 0.1 : f32[3,20,20]\n"
+                                 "%30 = multiply %12, %13 : f32[3,20,20]\n")},
+    {"a matrix times a vector",
+     LOOP("f32[19]", "3",
+          "%12 = iota {axis = 0} : f32[19,19]\n%13 = dot_general %12, %9 {lhs_contract = [1], "
+          "lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[19]\n"
+          "%14 = dot_general %12, %13 {lhs_contract = [0], lhs_batch = [], rhs_contract = [0], "
+          "rhs_batch = []} : f32[19]\n%15 = dot_general %14, %12 {lhs_contract = [0], lhs_batch = [], "
+          "rhs_contract = [0], rhs_batch = []} : f32[19]\n%16 = constant 0.001 : f32[19]\n"
+          "%30 = multiply %15, %16 : f32[19]\n")},
+    {"many terms", LOOP("f32[2,128]", "3",
+                        "%12 = dot_general %9, %9 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], "
+                        "rhs_batch = []} : f32[2,2]\n%13 = dot_general %12, %9 {lhs_contract = [1], "
+                        "lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[2,128]\n"
+                        "%14 = constant 0.001 : f32[2,128]\n%30 = multiply %13, %14 : f32[2,128]\n")},
+    {"more terms than a chain has",
+     LOOP("f32[2,300]", "2",
+          "%12 = dot_general %9, %9 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], "
+          "rhs_batch = []} : f32[2,2]\n%13 = dot_general %12, %9 {lhs_contract = [1], "
+          "lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[2,300]\n"
+          "%14 = constant 0.001 : f32[2,300]\n%30 = multiply %13, %14 : f32[2,300]\n")},
     {"a choice",
      LOOP("f32[10]", "9",
           "%12 = reduce_sum %9 {axes = [0]} : f32[]\n%13 = constant 4 : f32[]\n"
@@ -217,7 +252,7 @@ static void try_loop(void) {
   ts_executable *exe;
   ts_buffer *results[2];
   ts_graph *graph = NULL;
-  const char *text = loops[14].text; /* with routines */
+  const char *text = loops[ROUTINES].text;
   ts_buffer **args = NULL;
   ts_status status = ts_graph_parse(text, strlen(text), &graph);
   if (!status) status = ts_random_args(7, graph, ts_pool_default(), &args);

@@ -37,6 +37,16 @@ static ts_status print_launch(ts_text *out, const ts_flow_step *step) {
   return TS_SUCCESS;
 }
 
+static void print_dot(ts_text *out, const ts_flow_step *step) {
+  const ts_flow_dot *d = step->dot;
+  print_slots(out, "dot", step->operands, 2);
+  print_slots(out, " to", step->results, 1);
+  ts_text_format(out, " %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, ts_dtype_name(d->type), d->batch, d->rows,
+                 d->columns, d->terms);
+  ts_text_format(out, " by %" PRId64 " %" PRId64 " %" PRId64, d->lhs.batch, d->lhs.along, d->lhs.term);
+  ts_text_format(out, " %" PRId64 " %" PRId64 " %" PRId64 "\n", d->rhs.batch, d->rhs.along, d->rhs.term);
+}
+
 static ts_status print_step(ts_text *out, const ts_flow_step *step);
 
 static ts_status print_block(ts_text *out, const ts_flow_block *block) {
@@ -64,6 +74,7 @@ static ts_status print_step(ts_text *out, const ts_flow_step *step) {
                    *step->results);
     return TS_SUCCESS;
   case TS_FLOW_CALL: ts_text_format(out, "call %d\n", step->number); return TS_SUCCESS;
+  case TS_FLOW_DOT: print_dot(out, step); return TS_SUCCESS;
   case TS_FLOW_WHILE: print_while(out, step); break;
   case TS_FLOW_COND: ts_text_format(out, "cond %" PRIu32 "\n", *step->operands); break;
   }

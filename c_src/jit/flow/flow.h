@@ -41,6 +41,7 @@ typedef enum ts_flow_kind {
   TS_FLOW_LAUNCH,
   TS_FLOW_COPY, /* `bytes` from slot operands[0] to slot results[0] */
   TS_FLOW_CALL,
+  TS_FLOW_DOT,   /* operands: lhs, rhs; results[0]: [batch, rows, columns] */
   TS_FLOW_WHILE, /* operands: initial values; results: the variables; temps: their next values */
   TS_FLOW_COND   /* operands[0]: the predicate */
 } ts_flow_kind;
@@ -50,10 +51,23 @@ typedef struct ts_flow_block {
   int32_t count;
 } ts_flow_block;
 
+/* Bytes between elements of an operand of a product along the batch, along its rows or columns, and along the terms. */
+typedef struct ts_flow_strides {
+  int64_t batch, along, term;
+} ts_flow_strides;
+
+/* A product of f32 or f64 with at most TS_CONTRACT_CHAIN terms. */
+typedef struct ts_flow_dot {
+  ts_dtype type;
+  int64_t batch, rows, columns, terms; /* at least 1 */
+  ts_flow_strides lhs, rhs;
+} ts_flow_dot;
+
 typedef struct ts_flow_step {
   ts_flow_kind kind;
   const uint32_t *operands, *results, *temps; /* slots */
   const ts_launch *launch;
+  const ts_flow_dot *dot;
   uint32_t scratch;      /* LAUNCH: slot of the workspace; TS_NO_ID: none */
   int32_t number;        /* CALL: of the call; WHILE: of the loop, from 1 on */
   int32_t first;         /* LAUNCH: index of its first scalar; WHILE: of the first of its `count` homes */

@@ -1,5 +1,4 @@
-#include "jit/emit/emit.h"
-#include "jit/flow/flow.h"
+#include "jit/flow/flow_dot.h"
 #include "jit/loop/loop.h"
 
 typedef struct writer {
@@ -183,6 +182,11 @@ static ts_status write_launch(writer *w, const ts_flow_step *step) {
   return status;
 }
 
+static void write_dot(writer *w, const ts_flow_step *step) {
+  ts_v at[] = {slot_address(w, step->operands[0]), slot_address(w, step->operands[1]), slot_address(w, *step->results)};
+  ts_flow_emit_dot(w->e, step->dot, at);
+}
+
 /* ---- control flow ---- */
 
 static ts_status write_block(writer *w, const ts_flow_block *block);
@@ -278,6 +282,7 @@ static ts_status write_step(writer *w, const ts_flow_step *step) {
       copy_bytes(w, slot_address(w, *step->results), slot_address(w, *step->operands), step->bytes);
     return TS_SUCCESS;
   case TS_FLOW_CALL: write_call(w, &(helper_call){.call = step->number}); return TS_SUCCESS;
+  case TS_FLOW_DOT: write_dot(w, step); return TS_SUCCESS;
   case TS_FLOW_WHILE: return write_while(w, step);
   case TS_FLOW_COND: return write_cond(w, step);
   }

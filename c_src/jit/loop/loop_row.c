@@ -125,6 +125,16 @@ static ts_status finish_reduces(ts_loop *loop, const row_pass *pass, const ts_v 
   return TS_SUCCESS;
 }
 
+/* Of a known, short row only the vectors that have elements: lanes without elements hold the identity, which changes no
+ * sum. */
+static int tree_accs(const ts_loop *loop) {
+  int most = TS_REDUCE_LANES / loop->e->lanes, accs = 1;
+  ts_v length = loop->extent[loop->d->rank - 1];
+  if (!loop->e->site || LLVMConstIntGetSExtValue(length) > TS_REDUCE_LANES) return most;
+  while (accs < most && accs * loop->e->lanes < LLVMConstIntGetSExtValue(length)) accs *= 2;
+  return accs;
+}
+
 /* ---- a pass ---- */
 
 static ts_status find_reduces(ts_loop *loop, row_pass *pass) {
@@ -136,7 +146,7 @@ static ts_status find_reduces(ts_loop *loop, row_pass *pass) {
     if (!here) continue;
     row_reduce *r = &pass->reduces[pass->reduce_count++];
     *r = (row_reduce){.node = id, .reducer = ts_reducer_of(d, id), .carried = pass->carried_count};
-    r->accs = ts_reducer_needs_tree(&r->reducer) ? TS_REDUCE_LANES / loop->e->lanes : EXACT_ACCS;
+    r->accs = ts_reducer_needs_tree(&r->reducer) ? tree_accs(loop) : EXACT_ACCS;
     pass->carried_count += r->accs * (r->reducer.kind == TS_NODE_ARG ? 2 : 1);
   }
   if (pass->carried_count <= TS_LOOP_MAX_CARRIED) return TS_SUCCESS;
