@@ -127,7 +127,7 @@ dependency: nif erl/term/tessera_types.hrl
 # For Mix (mix.exs), which compiles Erlang and Elixir itself.
 native: nif mpi erl/term/tessera_types.hrl
 core: $(CORE)
-nif: $(NIF)
+nif: $(NIF) $(APP)/priv/tessera_plugin
 mpi: $(MPI)
 tool: $(TOOL)
 plugin: $(PLUGIN)
@@ -174,6 +174,16 @@ $(NIF): $(NIF_OBJ) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $(NIF_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
 
+# The process of a plugin of PJRT (c_src/pjrt/remote.h). It is beside the library, and beside the programs of the tests.
+SERVER_OBJ := $(SERVER_SRC:%.c=$(B)/%.o)
+$(B)/tessera_plugin: $(SERVER_OBJ) $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed -lm -lpthread -ldl
+$(APP)/priv/tessera_plugin: $(B)/tessera_plugin
+	@mkdir -p $(@D)
+	$(Q)cp $< $@.tmp && mv $@.tmp $@
+-include $(SERVER_OBJ:.o=.d)
+
 # The same with the asynchronous device of the tests, for DEVICE=async.
 ASYNC_APP := build/async/$(BUILD)/tessera
 ASYNC_OBJ := $(B)/test/c/async_device.o $(B)/test/c/async_platform.o
@@ -207,7 +217,7 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
 # Plugins of PJRT for tests: one that works, and some that clients refuse.
-WRONG_PJRT := SYMBOL NOTHING TINY MAJOR OLD SHORT NOERRORS BEGINS
+WRONG_PJRT := SYMBOL NOTHING TINY MAJOR OLD SHORT NOERRORS BEGINS HANGS
 PJRT_PLUGINS := $(B)/pjrt_test.so $(WRONG_PJRT:%=$(B)/pjrt_%.so)
 $(B)/pjrt_test.so: $(B)/test/pjrt/plugin.o $(CORE)
 	$(if $(V),,@echo "  LINK $@")
@@ -215,7 +225,7 @@ $(B)/pjrt_test.so: $(B)/test/pjrt/plugin.o $(CORE)
 $(B)/pjrt_%.so: test/pjrt/wrong.c c_src/pjrt/abi.h
 	$(Q)$(CC) $(ALL_CFLAGS) -shared -DWRONG=$* -o $@ $<
 
-$(B)/test_platform $(B)/test_pjrt: | $(PJRT_PLUGINS)
+$(B)/test_platform $(B)/test_pjrt: | $(PJRT_PLUGINS) $(B)/tessera_plugin
 $(B)/test_plugin: | $(PLUGIN)
 -include $(B)/test/pjrt/plugin.d
 -include $(PLUGIN_OBJ:.o=.d)
@@ -456,6 +466,7 @@ PJRT_PLUGIN ?= $(CURDIR)/$(B)/pjrt_test.so
 PJRT_ENV = TESSERA_TEST_PJRT="$(CURDIR)/$(B)/pjrt_test.so" $(if $(filter pjrt,$(DEVICE)),TESSERA_PJRT_PLUGIN="$$(realpath "$(PJRT_PLUGIN)")")
 async-app: all $(ASYNC_APP)/priv/tessera_nif.so
 	$(Q)rm -rf $(ASYNC_APP)/ebin && cp -r ebin $(ASYNC_APP)/ebin && ln -sfn "$(CURDIR)/examples" $(ASYNC_APP)/examples
+	$(Q)cp $(B)/tessera_plugin $(ASYNC_APP)/priv
 	$(if $(MPI),$(Q)cp $(MPI) $(ASYNC_APP)/priv)
 
 # What the Erlang tests consist of.

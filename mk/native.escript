@@ -45,7 +45,7 @@ fetch() ->
 %% make would take a fetched library for one that it has made.
 compile() ->
     case filelib:is_regular(?STAMP) of
-        true -> [_ = file:delete(File) || File <- [?LIBRARY, "priv/tessera_mpi.so", ?STAMP]];
+        true -> [_ = file:delete(File) || File <- [?LIBRARY, "priv/tessera_mpi.so", "priv/tessera_plugin", ?STAMP]];
         false -> ok
     end,
     ?COMPILE.

@@ -35,6 +35,6 @@ docs)
   # shellcheck disable=SC2046
   escript mk/shell-docs.escript $(sed -n 's/^PUBLIC_SRC := *//p' mk/sources.mk) "$@"
   ;;
-clean) rm -rf build priv/tessera_nif.so priv/tessera_mpi.so priv/tessera_nif.fetched priv/LICENSES ;;
+clean) rm -rf build priv/tessera_nif.so priv/tessera_mpi.so priv/tessera_plugin priv/tessera_nif.fetched priv/LICENSES ;;
 *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

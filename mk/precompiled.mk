@@ -50,6 +50,10 @@ $(PRE)/priv/tessera_nif.so: $(NIF_OBJ) $(PRE)/llvm_exit.o $(CORE) $(SLEEF_STATIC
 	  -Wl,-Bstatic -lstdc++ -lz -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
 	$(Q)$(STRIP) $@.tmp && mv $@.tmp $@
 
+$(PRE)/priv/tessera_plugin: $(B)/tessera_plugin
+	@mkdir -p $(@D)
+	$(Q)$(STRIP) -o $@ $<
+
 $(PRE)/priv/tessera_mpi.so: $(APP)/priv/tessera_mpi.so
 	@mkdir -p $(@D)
 	$(Q)$(STRIP) -o $@ $<
@@ -66,7 +70,7 @@ GZIP_LEVEL ?= 9
 ARCHIVE = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(or $(SOURCE_DATE_EPOCH),0) --mode=u+rwX,go+rX,go-w
 
 .PHONY: precompiled package test-packages
-precompiled: $(PRE)/priv/tessera_nif.so $(PRE)/priv/LICENSES $(if $(MPI),$(PRE)/priv/tessera_mpi.so) erl
+precompiled: $(PRE)/priv/tessera_nif.so $(PRE)/priv/tessera_plugin $(PRE)/priv/LICENSES $(if $(MPI),$(PRE)/priv/tessera_mpi.so) erl
 	$(Q)mkdir -p $(PRECOMPILED) && find $(PRECOMPILED) -name '*.tar.gz' ! -name '*-$(VERSION)[.-]*' -delete
 	$(Q)$(ARCHIVE) -C $(PRE)/priv -c . | gzip -n$(GZIP_LEVEL) >$(PRECOMPILED)/$(ARTEFACT).tmp && mv $(PRECOMPILED)/$(ARTEFACT).tmp $(PRECOMPILED)/$(ARTEFACT)
 	$(Q)rm -rf $(PRE)/app && mkdir -p $(PRE)/app/tessera-$(VERSION)

@@ -332,12 +332,20 @@ DEVICE_SRC := \
 PJRT_SRC := \
   c_src/pjrt/client.c \
   c_src/pjrt/memory.c \
+  c_src/pjrt/open.c \
   c_src/pjrt/pjrt.c \
   c_src/pjrt/plugin.c \
   c_src/pjrt/program.c \
+  c_src/pjrt/remote.c \
+  c_src/pjrt/remote_call.c \
+  c_src/pjrt/remote_start.c \
   c_src/pjrt/run.c \
   c_src/pjrt/types.c \
+  c_src/pjrt/wire.c \
   c_src/pjrt/work.c
+
+# The process of a plugin: a program of its own.
+SERVER_SRC := c_src/pjrt/server.c
 
 # The plugin of PJRT, a shared object of its own.
 PLUGIN_SRC := \

@@ -14,7 +14,6 @@ static bool start(const char *name, void *(*body)(void *), void *context, size_t
   pthread_t thread;
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
-  if (!out) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   if (stack_bytes) pthread_attr_setstacksize(&attributes, stack_bytes);
   sigfillset(&all);
   sigdelset(&all, SIGBUS); /* the kernel ends a process that blocks its own fault: mapped_file.h */
@@ -23,13 +22,18 @@ static bool start(const char *name, void *(*body)(void *), void *context, size_t
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   (void)snprintf(cut, sizeof cut, "%s", name);
-  if (started) pthread_setname_np(thread, cut);
+  if (started) pthread_setname_np(thread, cut); /* it may have ended, so it is detached only now */
+  if (started && !out) pthread_detach(thread);
   if (started && out) *out = thread;
   return started;
 }
 
 bool ts_thread_start(const char *name, void *(*body)(void *), size_t stack_bytes) {
   return start(name, body, NULL, stack_bytes, NULL);
+}
+
+bool ts_thread_start_with(const char *name, void *(*body)(void *), void *context, size_t stack_bytes) {
+  return start(name, body, context, stack_bytes, NULL);
 }
 
 bool ts_thread_run(const char *name, void *(*body)(void *), void *context, size_t stack_bytes) {

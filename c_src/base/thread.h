@@ -10,6 +10,9 @@
  * name is cut after 15 bytes; 0 stack bytes: the system's default. False when the system refuses. Thread-safe. */
 bool ts_thread_start(const char *name, void *(*body)(void *), size_t stack_bytes);
 
+/* The same for body(context), which may end. */
+bool ts_thread_start_with(const char *name, void *(*body)(void *), void *context, size_t stack_bytes);
+
 /* Calls body(context) on a thread with a stack of `stack_bytes`, and waits for it. */
 bool ts_thread_run(const char *name, void *(*body)(void *), void *context, size_t stack_bytes);
 

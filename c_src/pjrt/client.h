@@ -1,5 +1,9 @@
 /* Shared by the files of pjrt/: clients, memories and programs. Each memory and each program keeps its client alive.
- * Thread-safe. */
+ * Thread-safe.
+ *
+ * What the device layer has as a client is a *door* to the plugin's client. If the process of an isolated plugin has
+ * ended, the next operation opens another client behind the door. Memories of the old one are lost: their operations
+ * are errors. Programs are compiled again from their text at their next run. */
 #ifndef TS_PJRT_CLIENT_H
 #define TS_PJRT_CLIENT_H
 
@@ -18,17 +22,39 @@ typedef struct pj_client {
   pj_handle *handle;
   pj_device *const *devices; /* the plugin's */
   int32_t device_count;
-  char *identity; /* name and version of the plugin's platform; saved programs are only for the same */
-  int64_t limit;  /* bytes of tensors; INT64_MAX: none */
+  char *identity;       /* name and version of the plugin's platform; saved programs are only for the same */
+  int64_t limit;        /* bytes of tensors; INT64_MAX: none */
+  int64_t device_limit; /* the plugin's; INT64_MAX: not known */
   _Atomic int64_t bytes, peak, allocations;
   pthread_mutex_t lock;
   pj_reshape *reshapes; /* under the lock */
   pj_job ending;
 } pj_client;
 
-void pj_client_open(const ts_open_options *options, ts_opened *out, ts_done done);
-void pj_client_close(void *client);
-void pj_client_get_memory(void *client, ts_memory_stats *out);
+/* ---- open.c */
+typedef struct pj_door pj_door;
+
+void pj_door_open(const ts_open_options *options, ts_opened *out, ts_done done);
+void pj_door_close(void *door);
+void pj_door_get_memory(void *door, ts_memory_stats *out);
+/* The client, retained. It may open another one, on a thread that may wait for that. */
+ts_status pj_door_client(pj_door *door, pj_client **out);
+/* The same executable for the present client: itself, or one that is compiled again. Valid as long as `code`. */
+typedef struct pj_code pj_code;
+ts_status pj_door_code(pj_door *door, pj_code *code, const pj_code **out);
+
+/* ---- client.c */
+/* How a client is opened. The texts are owned by it. */
+typedef struct pj_opening {
+  char *path;
+  pj_named *options; /* the plugin's own */
+  size_t option_count;
+  int32_t device_count;
+  int64_t limit;
+  bool isolated;
+  int64_t open_ms, answer_ms; /* 0: without a deadline */
+} pj_opening;
+ts_status pj_client_create(const pj_opening *opening, pj_client **out);
 static inline void pj_client_retain(pj_client *client) { atomic_fetch_add(&client->refs, 1); }
 /* With the last reference the plugin's client is destroyed, on a thread of ours. */
 void pj_client_release(pj_client *client);
@@ -57,20 +83,26 @@ void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_
 
 /* ---- programs */
 
-typedef struct pj_code {
+struct pj_code {
   pj_client *client;
   pj_loaded *loaded;
   size_t param_count, result_count;
   const ts_type **types; /* of the parameters, then of the results */
+  char *text;            /* the program, where it may have to be compiled again */
+  size_t text_size;
+  bool is_saved;  /* `text` is what the plugin saved, to be loaded again */
+  pj_code *again; /* for the next client; under the door's lock */
   pj_job ending;
-} pj_code;
+};
 
-void pj_compile(void *client, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done);
+void pj_compile(void *door, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done);
 void pj_save(const void *program, ts_text *out, ts_done done);
-void pj_load(void *client, const ts_saved_program *saved, ts_program *out, ts_done done);
+void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done done);
 void pj_release_program(void *program);
 /* On a thread that may wait for the compiler. */
 ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out);
+/* Compiles the text of another client's program. Both have the same types. */
+ts_status pj_compile_again(pj_client *client, const pj_code *code, pj_code **out);
 void pj_code_destroy(pj_code *code); /* also that memory; NULL is allowed */
 
 /* A program without an executable, with room for the types, which the caller fills. */

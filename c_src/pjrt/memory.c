@@ -1,6 +1,6 @@
 #include "pjrt/client.h"
 
-/* Freeing more than this takes longer than a scheduler may be held. */
+/* Freeing more than this takes longer than a scheduler may be held, and so may a message to a process. */
 enum { LARGE_BYTES = 1 << 20 };
 
 ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out) {
@@ -35,7 +35,7 @@ static void destroy_now(pj_job *job) { destroy((pj_memory *)((char *)job - offse
 void pj_memory_release(void *memory) {
   pj_memory *m = memory;
   if (!m) return;
-  if (m->bytes <= LARGE_BYTES) {
+  if (m->bytes <= LARGE_BYTES && !pj_plugin_is_isolated(m->client->plugin)) {
     destroy(m);
   } else {
     m->ending.body = destroy_now;
@@ -47,7 +47,7 @@ void pj_memory_release(void *memory) {
 
 typedef struct transfer {
   pj_wait wait;
-  pj_client *client;
+  pj_client *client, *held; /* `held`: a reference */
   const ts_placement *placement;
   const void *data;
   pj_memory *source, *made;
@@ -68,6 +68,7 @@ static void end_transfer(transfer *t, ts_status status) {
     pj_memory_release(t->made);
   else if (t->out)
     *t->out = t->made;
+  if (t->held) pj_client_release(t->held);
   ts_free(t->whole);
   ts_free(t);
   ts_done_call(done, status);
@@ -118,7 +119,8 @@ static ts_status check_placement(const pj_client *c, const ts_placement *p) {
 
 static ts_status send_to_device(transfer *t) {
   const ts_placement *p = t->placement;
-  pj_client *c = t->client;
+  TS_TRY(pj_door_client(p->client, &t->held));
+  pj_client *c = t->client = t->held;
   TS_TRY(check_placement(c, p));
   TS_TRY(pj_memory_new(c, p->device, p->dtype, p->shape, &t->made));
   pj_args args = PJ_ARGS(.from_host = {.client = c->handle,
@@ -148,8 +150,7 @@ static void from_host_now(pj_job *job) {
 
 void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done) {
   *out_memory = NULL;
-  begin((transfer){.client = placement->client, .placement = placement, .data = data, .out = out_memory, .done = done},
-        from_host_now);
+  begin((transfer){.placement = placement, .data = data, .out = out_memory, .done = done}, from_host_now);
 }
 
 /* ---- to the host */

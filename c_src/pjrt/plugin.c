@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/shared_object.h"
+#include "pjrt/remote.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -51,18 +52,20 @@ static void destroy_error(const pj_plugin *plugin, pj_error *error) {
 
 ts_status pj_status(const pj_plugin *plugin, pj_error *error, const char *what) {
   if (!error) return TS_SUCCESS;
+  if (plugin->remote) return what ? ts_error_context((ts_status)error, "%s", what) : (ts_status)error;
   pj_args message = PJ_ARGS(.message = {.error = error}), code = PJ_ARGS(.code = {.error = error});
   ((infallible)plugin->api->functions[PJ_ERROR_MESSAGE])(&message);
   pj_error *second = ((fallible)plugin->api->functions[PJ_ERROR_CODE])(&code);
   if (second) destroy_error(plugin, second);
   size_t size = message.message.text ? message.message.text_size : 0;
-  ts_status status = ts_error(second ? TS_INTERNAL : code_of(code.code.code), "%s: %.*s", what,
-                              (int)(size < 4096 ? size : 4096), size ? message.message.text : "");
+  ts_status status = ts_error(second ? TS_INTERNAL : code_of(code.code.code), "%s%s%.*s", what ? what : "",
+                              what ? ": " : "", (int)(size < 4096 ? size : 4096), size ? message.message.text : "");
   destroy_error(plugin, error);
   return status;
 }
 
 ts_status pj_call(const pj_plugin *plugin, pj_function function, pj_args *args) {
+  if (plugin->remote) return pj_remote_call(plugin->remote, function, args);
   void (*found)(void) = plugin->api->functions[function];
   if (!found) return ts_error(TS_UNIMPLEMENTED, "the plugin %s has no function %s", plugin->path, name_of(function));
   return pj_status(plugin, ((fallible)found)(args), name_of(function));
@@ -74,8 +77,16 @@ void pj_destroy(const pj_plugin *plugin, pj_function function, void *object) {
 
 /* ---- loading */
 
+/* A file that is being loaded, which may take for ever: others wait only for the same file. */
+typedef struct loading {
+  struct loading *next;
+  const char *path;
+} loading;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t loaded = PTHREAD_COND_INITIALIZER;
 static pj_plugin *plugins; /* under the lock; they stay, as their threads do */
+static loading *in_progress;
 
 static ts_status check_table(const char *path, const pj_api *api) {
   if (!api) return ts_error(TS_UNAVAILABLE, "the plugin %s gives no table of functions", path);
@@ -112,20 +123,16 @@ static ts_status load(pj_plugin *plugin) {
   return ts_error_context(pj_call(plugin, PJ_INITIALIZE, &PJ_ARGS(.object = NULL)), "the plugin %s", plugin->path);
 }
 
-static ts_status new_plugin(const char *path, const pj_plugin **out) {
-  pj_plugin *plugin;
-  TS_TRY(TS_NEW(&plugin));
-  ts_status status = ts_strdup(path, &plugin->path);
-  if (!status) status = load(plugin);
-  if (status) {
-    ts_free(plugin->path);
-    ts_free(plugin);
-    return status;
-  }
-  plugin->next = plugins;
-  plugins = plugin;
-  *out = plugin;
-  return TS_SUCCESS;
+static void free_plugin(pj_plugin *plugin) {
+  ts_free(plugin->path);
+  ts_free(plugin);
+}
+
+static ts_status new_plugin(const char *path, pj_plugin **out) {
+  TS_TRY(TS_NEW(out));
+  ts_status status = ts_strdup(path, &(*out)->path);
+  if (status) free_plugin(*out);
+  return status;
 }
 
 static const pj_plugin *find(const char *path) {
@@ -134,12 +141,71 @@ static const pj_plugin *find(const char *path) {
   return plugin;
 }
 
+static bool is_in_progress(const char *path) {
+  const loading *l = in_progress;
+  while (l && strcmp(l->path, path) != 0) l = l->next;
+  return l != NULL;
+}
+
+static ts_status load_new(const char *path, pj_plugin **out) {
+  TS_TRY(new_plugin(path, out));
+  ts_status status = load(*out);
+  if (status) free_plugin(*out);
+  return status;
+}
+
+/* The lock is held, but not while the file is loaded. */
+static ts_status load_and_add(const char *path, const pj_plugin **out) {
+  pj_plugin *plugin;
+  loading this = {in_progress, path}, **at = &in_progress;
+  in_progress = &this;
+  pthread_mutex_unlock(&lock);
+  ts_status status = load_new(path, &plugin);
+  pthread_mutex_lock(&lock);
+  while (*at != &this) at = &(*at)->next;
+  *at = this.next;
+  pthread_cond_broadcast(&loaded);
+  if (status) return status;
+  plugin->next = plugins;
+  plugins = plugin;
+  *out = plugin;
+  return TS_SUCCESS;
+}
+
+static ts_status find_file(const char *path, char real[PATH_MAX]) {
+  if (realpath(path, real)) return TS_SUCCESS;
+  return ts_error(TS_UNAVAILABLE, "the plugin %s: there is no such file", path);
+}
+
 ts_status pj_plugin_open(const char *path, const pj_plugin **out) {
   char real[PATH_MAX];
-  if (!realpath(path, real)) return ts_error(TS_UNAVAILABLE, "the plugin %s: there is no such file", path);
+  TS_TRY(find_file(path, real));
   pthread_mutex_lock(&lock);
+  while (!find(real) && is_in_progress(real)) pthread_cond_wait(&loaded, &lock);
   *out = find(real);
-  ts_status status = *out ? TS_SUCCESS : new_plugin(real, out);
+  ts_status status = *out ? TS_SUCCESS : load_and_add(real, out);
   pthread_mutex_unlock(&lock);
   return status;
 }
+
+ts_status pj_plugin_isolate(const char *path, int64_t open_ms, int64_t answer_ms, const pj_plugin **out) {
+  char real[PATH_MAX];
+  pj_plugin *plugin;
+  TS_TRY(find_file(path, real));
+  TS_TRY(new_plugin(real, &plugin));
+  ts_status status = pj_remote_start(open_ms, answer_ms, &plugin->remote);
+  if (!status) status = pj_remote_open(plugin->remote, real);
+  if (status)
+    pj_plugin_close(plugin);
+  else
+    *out = plugin;
+  return status;
+}
+
+void pj_plugin_close(const pj_plugin *plugin) {
+  if (!plugin || !(plugin->remote || !plugin->api)) return;
+  pj_remote_end(plugin->remote);
+  free_plugin((pj_plugin *)(uintptr_t)plugin);
+}
+
+bool pj_plugin_is_gone(const pj_plugin *plugin) { return plugin->remote && pj_remote_is_dead(plugin->remote); }

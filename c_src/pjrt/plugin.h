@@ -1,4 +1,5 @@
-/* Plugins (loaded once, never unloaded), and calls of their functions. Thread-safe. */
+/* Plugins, and calls of their functions. A plugin of this process is loaded once and never unloaded. An isolated one
+ * has a process of its own (remote.h), and is of one client. Thread-safe. */
 #ifndef TS_PJRT_PLUGIN_H
 #define TS_PJRT_PLUGIN_H
 
@@ -9,16 +10,26 @@ typedef struct pj_plugin {
   struct pj_plugin *next;
   char *path;
   const pj_api *api;
+  struct pj_remote *remote; /* of an isolated plugin, which has no table */
 } pj_plugin;
 
 /* The plugin in a file; the first call loads and initializes it. It may take a second. An error names the path. */
 ts_status pj_plugin_open(const char *path, const pj_plugin **out);
 
+/* The plugin in a process of its own. Milliseconds as for pj_remote_start(). */
+ts_status pj_plugin_isolate(const char *path, int64_t open_ms, int64_t answer_ms, const pj_plugin **out);
+/* Ends the process of an isolated plugin, of which there are no objects any more. NULL and others are allowed. */
+void pj_plugin_close(const pj_plugin *plugin);
+
+static inline bool pj_plugin_is_isolated(const pj_plugin *plugin) { return plugin->remote != NULL; }
+/* Whether it is isolated, and its process has ended. */
+bool pj_plugin_is_gone(const pj_plugin *plugin);
+
 /* Calls a function of the plugin. Its error is ours, under the name of the function. */
 ts_status pj_call(const pj_plugin *plugin, pj_function function, pj_args *args);
 /* The same for a function that destroys an object, which may be NULL. Errors of these functions are ignored. */
 void pj_destroy(const pj_plugin *plugin, pj_function function, void *object);
-/* Tessera's error for a plugin's error, which is taken over. NULL: success. */
+/* Tessera's error for a plugin's error, which is taken over, after the word `what` unless it is NULL. NULL: success. */
 ts_status pj_status(const pj_plugin *plugin, pj_error *error, const char *what);
 
 #endif

@@ -30,6 +30,7 @@ void pj_code_destroy(pj_code *code) {
   pj_destroy(code->client->plugin, PJ_LOADED_DESTROY, code->loaded);
   ts_free((void *)(uintptr_t)code->types[0]);
   ts_free(code->types);
+  ts_free(code->text);
   ts_free(code);
 }
 
@@ -90,10 +91,13 @@ void pj_code_describe(pj_code *code, ts_program *out) {
 }
 
 static void release_now(pj_job *job) {
-  pj_code *code = (pj_code *)((char *)job - offsetof(pj_code, ending));
-  pj_client *client = code->client;
-  pj_code_destroy(code);
-  pj_client_release(client);
+  pj_code *code = (pj_code *)((char *)job - offsetof(pj_code, ending)), *again;
+  for (; code; code = again) {
+    pj_client *client = code->client;
+    again = code->again;
+    pj_code_destroy(code);
+    pj_client_release(client);
+  }
 }
 
 void pj_release_program(void *program) {
@@ -187,10 +191,20 @@ static ts_status compile_with(pj_code *code, const ts_text *text, const ts_text 
   return pj_code_check(code);
 }
 
+/* Keeps what the executable is made of, if its process may end. */
+static ts_status keep(pj_code *code, const char *bytes, size_t size) {
+  if (!pj_plugin_is_isolated(code->client->plugin)) return TS_SUCCESS;
+  TS_TRY(ts_alloc(size + 1, (void **)&code->text));
+  memcpy(code->text, bytes, size);
+  code->text_size = size;
+  return TS_SUCCESS;
+}
+
 static ts_status compile_text(pj_code *code, const ts_text *text) {
   ts_text options = {0};
   append_options(code->client, &options);
-  ts_status status = options.failed ? ts_error_no_memory() : compile_with(code, text, &options);
+  ts_status status = options.failed ? ts_error_no_memory() : keep(code, text->data, text->length);
+  if (!status) status = compile_with(code, text, &options);
   ts_text_deinit(&options);
   return status;
 }
@@ -234,7 +248,7 @@ ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out
 
 typedef struct compile_job {
   pj_job job;
-  pj_client *client;
+  pj_door *door;
   const ts_graph *graph;
   const ts_saved_program *saved;
   const pj_code *code;
@@ -254,26 +268,33 @@ static void begin(compile_job given) {
   pj_work(&c->job);
 }
 
-static void end(compile_job *c, ts_status status, pj_code *code) {
+static void end(compile_job *c, ts_status status) {
   ts_done done = c->done;
-  if (!status && code) pj_code_describe(code, c->out);
   ts_free(c);
   ts_done_call(done, status);
+}
+
+static ts_status compile_behind(const compile_job *c, pj_code **out) {
+  pj_client *client;
+  TS_TRY(pj_door_client(c->door, &client));
+  ts_status status = pj_compile_now(client, c->graph, out);
+  if (!status) pj_code_describe(*out, c->out);
+  pj_client_release(client);
+  return status;
 }
 
 static void compile_now(pj_job *job) {
   compile_job *c = (compile_job *)job;
   pj_code *code = NULL;
-  ts_status status = pj_compile_now(c->client, c->graph, &code);
-  end(c, status, code);
+  end(c, compile_behind(c, &code));
 }
 
-void pj_compile(void *client, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done) {
+void pj_compile(void *door, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done) {
   *out = (ts_program){0};
   if (options->nonblocking)
     ts_done_call(done, TS_SUCCESS);
   else
-    begin((compile_job){.job.body = compile_now, .client = client, .graph = graph, .out = out, .done = done});
+    begin((compile_job){.job.body = compile_now, .door = door, .graph = graph, .out = out, .done = done});
 }
 
 /* ---- saving and loading
@@ -333,7 +354,7 @@ static ts_status save(const pj_code *code, ts_text *out) {
 
 static void save_now(pj_job *job) {
   compile_job *c = (compile_job *)job;
-  end(c, save(c->code, c->text), NULL);
+  end(c, save(c->code, c->text));
 }
 
 void pj_save(const void *program, ts_text *out, ts_done done) {
@@ -369,13 +390,19 @@ static ts_status not_saved(void) {
   return ts_error(TS_INVALID_ARGUMENT, "these bytes are no saved program of the platform pjrt, or not all of one");
 }
 
+static ts_status load_bytes(pj_code *code, const char *bytes, size_t size) {
+  pj_args args = PJ_ARGS(.load = {.client = code->client->handle, .bytes = bytes, .byte_count = size});
+  TS_TRY(pj_call(code->client->plugin, PJ_LOAD, &args));
+  code->loaded = args.load.loaded;
+  code->is_saved = true;
+  TS_TRY(keep(code, bytes, size));
+  return pj_code_check(code);
+}
+
 static ts_status load_code(pj_code *code, rest r) {
   for (size_t i = 0; i < code->param_count + code->result_count; i++)
     if (!take_type(&r, type_of(code, i))) return not_saved();
-  pj_args args = PJ_ARGS(.load = {.client = code->client->handle, .bytes = r.at, .byte_count = r.size});
-  TS_TRY(pj_call(code->client->plugin, PJ_LOAD, &args));
-  code->loaded = args.load.loaded;
-  return pj_code_check(code);
+  return load_bytes(code, r.at, r.size);
 }
 
 static ts_status load(pj_client *client, const ts_saved_program *saved, pj_code **out) {
@@ -401,14 +428,40 @@ static ts_status load(pj_client *client, const ts_saved_program *saved, pj_code 
   return status;
 }
 
+static ts_status load_behind(const compile_job *c, pj_code **out) {
+  pj_client *client;
+  TS_TRY(pj_door_client(c->door, &client));
+  ts_status status = load(client, c->saved, out);
+  if (!status) pj_code_describe(*out, c->out);
+  pj_client_release(client);
+  return status;
+}
+
 static void load_now(pj_job *job) {
   compile_job *c = (compile_job *)job;
   pj_code *code = NULL;
-  ts_status status = load(c->client, c->saved, &code);
-  end(c, status, code);
+  end(c, load_behind(c, &code));
 }
 
-void pj_load(void *client, const ts_saved_program *saved, ts_program *out, ts_done done) {
+void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done done) {
   *out = (ts_program){0};
-  begin((compile_job){.job.body = load_now, .client = client, .saved = saved, .out = out, .done = done});
+  begin((compile_job){.job.body = load_now, .door = door, .saved = saved, .out = out, .done = done});
+}
+
+/* ---- after the process of an isolated plugin has ended */
+
+ts_status pj_compile_again(pj_client *client, const pj_code *from, pj_code **out) {
+  pj_code *code;
+  TS_TRY(pj_code_new(client, from->param_count, from->result_count, &code));
+  for (size_t i = 0; i < code->param_count + code->result_count; i++)
+    ts_type_set(type_of(code, i), from->types[i]->dtype, &from->types[i]->shape);
+  const ts_text text = {.data = from->text, .length = from->text_size};
+  ts_status status = from->is_saved ? load_bytes(code, from->text, from->text_size) : compile_text(code, &text);
+  if (status) {
+    pj_code_destroy(code);
+    return status;
+  }
+  pj_client_retain(client);
+  *out = code;
+  return TS_SUCCESS;
 }

@@ -141,6 +141,8 @@ static ts_status prepare(run *r) {
   TS_TRY(allocate(r));
   for (size_t i = 0; i < code->param_count; i++) {
     const pj_memory *m = q->args[i];
+    if (m->client != r->client)
+      return ts_error(TS_UNAVAILABLE, "argument %zu was in a process of the plugin that has ended", i + 1);
     r->args[i] = m->buffer;
     if (ts_shape_equal(m->shape, &code->types[i]->shape)) continue;
     TS_TRY(pj_reshape_buffer(m, &code->types[i]->shape, &r->views[i]));
@@ -154,6 +156,8 @@ static ts_status prepare(run *r) {
 }
 
 static ts_status submit(run *r) {
+  TS_TRY(pj_door_code(r->request->client, (pj_code *)(uintptr_t)r->code, &r->code));
+  r->client = r->code->client;
   TS_TRY(prepare(r));
   TS_TRY(pj_execute(r->code, r->request->devices[0], r->args, r->results, &r->wait.event));
   for (size_t i = 0; i < r->code->result_count; i++) r->made[i]->buffer = r->results[i];

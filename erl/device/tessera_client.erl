@@ -8,7 +8,7 @@
 %% Options of a client that is opened by a call.
 -define(CALL_OPTIONS, [device_count, memory_limit, platform, threads]).
 %% Those of a client of the platform pjrt in addition.
--define(PLUGIN_OPTIONS, [memory_fraction, plugin_options, plugin_path, preallocate]).
+-define(PLUGIN_OPTIONS, [isolated, memory_fraction, open_timeout, plugin_options, plugin_path, preallocate, timeout]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
 %% TS_MAX_DEVICES of c_src/device/client.h.
@@ -203,7 +203,7 @@ settings(#{platform := pjrt} = Options) ->
     Own = maps:get(plugin_options, Options, #{}),
     case is_map(Own) orelse tessera_type:is_proper(Own) andalso lists:all(fun is_option/1, Own) of
         true ->
-            Shared = maps:with([plugin_path, memory_fraction, preallocate], Options),
+            Shared = maps:with(?PLUGIN_OPTIONS -- [plugin_options], Options),
             settings(lists:sort(maps:to_list(maps:merge(maps:from_list(pairs(Own)), Shared))), []);
         false -> wrong_option("plugin_options: expected a map or a list of options with their values, got ~0tP", [Own, 20])
     end;

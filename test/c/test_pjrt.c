@@ -224,7 +224,7 @@ END_TEST
 /* Those whose errors mean nothing to the client. */
 static bool destroys(pj_function f) {
   return f == PJ_EVENT_DESTROY || f == PJ_CLIENT_DESTROY || f == PJ_EXECUTABLE_DESTROY || f == PJ_LOADED_DESTROY ||
-         f == PJ_BUFFER_DESTROY;
+         f == PJ_BUFFER_DESTROY || f == PJ_DEVICE_MEMORY;
 }
 
 static const pj_function functions[] = {
@@ -429,6 +429,174 @@ START_TEST(saved_programs_of_others)
 }
 END_TEST
 
+/* ---- deadlines */
+
+/* A plugin that does not begin is an error, and others are opened meanwhile. */
+START_TEST(opening_has_a_deadline)
+{
+  ts_client *client;
+  char hangs[1024];
+  snprintf(hangs, sizeof hangs, "%s", test_pjrt_file("pjrt_HANGS.so"));
+  const ts_setting patient[] = {{.name = "plugin_path", .text = hangs},
+                                {.name = "open_timeout", .kind = TS_SETTING_INTEGER, .integer = 20},
+                                {.name = "isolated", .kind = TS_SETTING_BOOLEAN, .integer = 1}};
+  const ts_setting negative = {.name = "open_timeout", .kind = TS_SETTING_INTEGER, .integer = -1};
+  const ts_setting here = {.name = "timeout", .kind = TS_SETTING_INTEGER, .integer = 5};
+  for (int i = 0; i < 2; i++)
+    ck_assert_error(open_with("hangs", patient, 2, &client), TS_UNAVAILABLE, "did not open within 20 ms");
+  ck_assert_error(open_with("hangs", patient, 3, &client), TS_UNAVAILABLE, "did not answer by its deadline");
+  ck_assert_ok(try_all());
+  ck_assert_error(open_with("hangs", &negative, 1, &client), TS_INVALID_ARGUMENT,
+                  "open_timeout: expected milliseconds");
+  ck_assert_error(open_with("hangs", &here, 1, &client), TS_INVALID_ARGUMENT, "timeout is an option of isolated");
+}
+END_TEST
+
+/* What is opened after the deadline is ended. */
+START_TEST(opening_too_late)
+{
+  ts_client *client;
+  const ts_setting soon = {.name = "open_timeout", .kind = TS_SETTING_INTEGER, .integer = 10};
+  direction->hold(true);
+  ck_assert_error(open_with("late", &soon, 1, &client), TS_UNAVAILABLE, "did not open within 10 ms");
+  direction->hold(false);
+  while (direction->calls(PJ_CLIENT_DESTROY) == 0) sched_yield();
+  wait_until_live(0);
+}
+END_TEST
+
+/* ---- in a process of its own */
+
+typedef struct isolated {
+  ts_setting settings[4];
+  size_t count;
+} isolated;
+
+static isolated isolated_with(const char *name, int64_t number) {
+  isolated i = {{{.name = "isolated", .kind = TS_SETTING_BOOLEAN, .integer = 1},
+                 {.name = name, .kind = TS_SETTING_INTEGER, .integer = number}},
+                name ? 2 : 1};
+  return i;
+}
+
+static ts_status open_isolated(const isolated *i, void **out) {
+  end e = {0};
+  ts_opened opened = {0};
+  p->open(&(ts_open_options){.name = "isolated", .memory_limit = -1, .settings = {i->settings, i->count}}, &opened,
+          DONE(&e));
+  ts_status status = wait_for(&e);
+  *out = opened.client;
+  return status;
+}
+
+START_TEST(isolated_plugin)
+{
+  static const char *const manner[] = {"inline", "late", "mixed"};
+  isolated i = isolated_with(NULL, 0);
+  i.settings[i.count++] = (ts_setting){.name = "manner", .text = manner[_i]};
+  for (int n = 0; n < 5; n++) {
+    void *client, *memory[3] = {0}, *results[2] = {0};
+    ts_program program = {0}, loaded = {0};
+    ck_assert_ok(open_isolated(&i, &client));
+    ck_assert_ok(try_all_with(client, &program, &loaded, memory, results));
+    for (int m = 0; m < 3; m++) p->release_memory(memory[m]);
+    for (int m = 0; m < 2; m++) p->release_memory(results[m]);
+    p->release_program(program.program);
+    p->release_program(loaded.program);
+    p->close(client);
+  }
+  ck_assert_int_eq(direction->live(), 0); /* of this process */
+}
+END_TEST
+
+enum { LARGE = 3 << 18 }; /* numbers, more than go in a message */
+
+START_TEST(isolated_shared_memory)
+{
+  isolated i = isolated_with(NULL, 0);
+  void *client, *memory;
+  float *numbers, *read;
+  ts_shape shape = {1, {LARGE}};
+  ck_assert_ok(open_isolated(&i, &client));
+  ck_assert_ok(TS_NEW_ARRAY(LARGE, &numbers));
+  ck_assert_ok(TS_NEW_ARRAY(LARGE, &read));
+  for (int n = 0; n < LARGE; n++) numbers[n] = (float)n;
+  for (int n = 0; n < 3; n++) {
+    end e = {0};
+    ts_placement where = {.client = client, .dtype = TS_F32, .shape = &shape, .bytes = 4 * LARGE};
+    p->from_host(&where, numbers, &memory, DONE(&e));
+    ck_assert_ok(wait_for(&e));
+    ck_assert_ok(try_read(memory, 4 * LARGE, read));
+    ck_assert_mem_eq(read, numbers, 4 * LARGE);
+    p->release_memory(memory);
+  }
+  ts_free(numbers);
+  ts_free(read);
+  p->close(client);
+}
+END_TEST
+
+/* The process ends at an operation: that is its error, tensors of it are lost, and the next operation has another
+ * process, for which the program is compiled again. */
+static void check_end(const char *option, const char *expected) {
+  isolated i = isolated_with(option, 2);
+  void *client, *lost, *memory, *results[2] = {0};
+  float out[3];
+  ts_program program;
+  i.settings[i.count++] = (ts_setting){.name = "timeout", .kind = TS_SETTING_INTEGER, .integer = 50};
+  ck_assert_ok(open_isolated(&i, &client));
+  ck_assert_ok(try_compile(client, &program));
+  ck_assert_ok(try_place(client, &lost));
+  ck_assert_error(try_run(client, &program, lost, results), TS_UNAVAILABLE, expected);
+  ck_assert_error(try_read(lost, 12, out), TS_UNAVAILABLE, expected);
+  ck_assert_ok(try_place(client, &memory));
+  ck_assert_error(try_run(client, &program, lost, results), TS_UNAVAILABLE, "was in a process of the plugin that");
+  ck_assert_error(try_run(client, &program, memory, results), TS_UNAVAILABLE, expected);
+  p->release_memory(memory);
+  p->release_memory(lost);
+  p->release_program(program.program);
+  p->close(client);
+}
+
+START_TEST(isolated_process_ends)
+{
+  check_end("abort_at", "the process of the plugin has ended with signal 6 (Aborted)");
+  check_end("hang_at", "the process of the plugin did not answer by its deadline");
+  check_end("never_at", "the process of the plugin did not answer by its deadline");
+}
+END_TEST
+
+/* Once more with a process that ends later. */
+START_TEST(isolated_program_goes_on)
+{
+  isolated i = isolated_with("abort_at", 4);
+  void *client, *memory, *results[2] = {0};
+  float out[3];
+  ts_program program, loaded;
+  ts_text saved = {0};
+  end e = {0};
+  ck_assert_ok(open_isolated(&i, &client));
+  ck_assert_ok(try_compile(client, &program));
+  p->save(program.program, &saved, DONE(&e));
+  ck_assert_ok(wait_for(&e));
+  p->load(client, &(ts_saved_program){saved.data, saved.length}, &loaded, DONE(&e));
+  ck_assert_ok(wait_for(&e));
+  ts_text_deinit(&saved);
+  for (int n = 0; n < 6; n++) { /* operations 1 to 3, and at the fourth the process ends */
+    ck_assert_ok(try_place(client, &memory));
+    ck_assert_ok(try_run(client, n % 2 ? &program : &loaded, memory, results));
+    ck_assert_ok(try_read(results[0], 12, out));
+    ck_assert_float_eq(out[2], 6);
+    ck_assert_error(try_read(results[1], 12, out), TS_UNAVAILABLE, "signal 6");
+    p->release_memory(memory);
+    for (int r = 0; r < 2; r++) p->release_memory(results[r]);
+  }
+  p->release_program(program.program);
+  p->release_program(loaded.program);
+  p->close(client);
+}
+END_TEST
+
 /* ---- many at a time */
 
 static void *call_all(void *unused) {
@@ -465,6 +633,12 @@ int main(void) {
   tcase_add_test(cases, compiler_of_cpus);
   tcase_add_test(cases, saved_programs_of_others);
   tcase_add_test(cases, clients_of_many_threads);
+  tcase_add_test(cases, opening_has_a_deadline);
+  tcase_add_test(cases, opening_too_late);
+  tcase_add_loop_test(cases, isolated_plugin, 0, 3);
+  tcase_add_test(cases, isolated_shared_memory);
+  tcase_add_test(cases, isolated_process_ends);
+  tcase_add_test(cases, isolated_program_goes_on);
   suite_add_tcase(suite, cases);
   return testing_run(suite);
 }

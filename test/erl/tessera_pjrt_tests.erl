@@ -9,7 +9,7 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun is_configured/0, fun moves/0, fun refuses/0, fun donates/0, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun moves/0, fun refuses/0, fun donates/0, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
       [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1]]]}.
 
@@ -56,6 +56,48 @@ is_configured() ->
         ?assertEqual(2, length(tessera:devices(plugin_set)))
     after application:set_env(tessera, clients, Before)
     end.
+
+isolated(Name, Options) ->
+    ok = tessera:open_client(Name, #{platform => pjrt, plugin_path => path(), isolated => true, plugin_options => Options}).
+
+%% A plugin in a process of its own does the same.
+isolates() ->
+    ok = isolated(plugin_isolated, #{manner => mixed}),
+    [Computes(plugin_isolated) || Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1]],
+    Large = tessera:iota({1000000}, #{type => f32}),
+    ?assertEqual(tessera:to_binary(Large), tessera:to_binary(tessera:negate(tessera:negate(tessera:to_device(Large, {plugin_isolated, 0}))))),
+    tessera_test:closes(plugin_isolated_shut, fun() -> isolated(plugin_isolated_shut, #{}) end).
+
+%% If the plugin ends its process, that is an error, and the next operation has another process.
+goes_on() ->
+    ok = isolated(plugin_ends, #{abort_at => 3}),
+    F = tessera:jit(fun(X) -> tessera:multiply(X, 3) end, at(plugin_ends)),
+    Lost = F(on(plugin_ends, [1, 2])),
+    raises(unavailable, "signal 6", fun() -> tessera:to_list(Lost) end),
+    raises(unavailable, "signal 6", fun() -> tessera:to_list(Lost) end),
+    [begin
+         X = F(on(plugin_ends, [1, I])),
+         raises(unavailable, "signal 6", fun() -> tessera:to_list(X) end)
+     end || I <- lists:seq(1, 5)],
+    raises(unavailable, "was in a process of the plugin that has ended", fun() -> F(Lost) end),
+    ok = tessera:open_client(plugin_hangs, #{platform => pjrt, plugin_path => path(), isolated => true, timeout => 50, plugin_options => #{never_at => 2}}),
+    raises(unavailable, "did not answer by its deadline", fun() -> tessera:to_list(on(plugin_hangs, [1])) end),
+    raises(unavailable, "open_timeout", fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), open_timeout => 20,
+                                                                                    plugin_options => #{hangs => true}}) end),
+    raises(invalid_argument, "timeout is an option of isolated clients",
+           fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), timeout => 20}) end).
+
+%% Nothing is left of processes that are killed while the plugin's process works or ends.
+isolated_callers_are_killed() ->
+    ok = isolated(plugin_works, #{abort_at => 500, manner => late}),
+    F = tessera:jit(fun(X) -> tessera:sum(tessera:multiply(X, X)) end, at(plugin_works)),
+    Work = fun Work() -> _ = (catch tessera:to_list(tessera:add(F(on(plugin_works, lists:seq(1, 100))), 1))), Work() end,
+    Workers = [spawn_monitor(Work) || _ <- lists:seq(1, 1000)],
+    [begin
+         exit(Pid, kill),
+         receive {'DOWN', Monitor, process, Pid, _} -> ok end
+     end || {Pid, Monitor} <- Workers],
+    tessera_test:until_freed(fun() -> maps:get(live, tessera_nif:memory(plugin_works)) =:= 0 end).
 
 computes(Client) ->
     A = on(Client, [1.0, 2.0, 3.0]),

@@ -1,6 +1,7 @@
 /* A plugin of PJRT for tests: its device is the interpreter, its programs are StableHLO that c_src/stablehlo reads. It
  * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
- * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process.
+ * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process. With `hangs` a client is
+ * never made; at the operation number `abort_at` the process ends, `hang_at` never returns, `never_at` has no end.
  *
  * Each piece of work is a task. A task whose operands are not ready waits, and its event ends when it is done. */
 #include "plugin.h"
@@ -10,9 +11,11 @@
 #include "stablehlo/read.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- objects: all are freed under the lock by their counts */
 
@@ -22,6 +25,7 @@ static _Atomic int64_t live, wrong, calls[PJ_TABLE];
 static _Atomic int64_t left[PJ_TABLE], left_event[PJ_TABLE];
 static _Atomic size_t more;
 static _Atomic int manner;
+static _Atomic bool held;
 static uint64_t random_state = 88172645463325252u;
 
 struct pj_error {
@@ -50,7 +54,7 @@ struct pj_device {
 
 struct pj_handle {
   int64_t users; /* buffers and executables, and 1 while it is open */
-  int64_t operations, fail_every;
+  int64_t operations, fail_every, abort_at, hang_at, never_at;
   bool cpu; /* its name is that of XLA's CPUs */
   int device_count;
   pj_device devices[64];
@@ -156,9 +160,14 @@ static pj_error *begin(pj_function function, const pj_args *args, size_t fields)
     if (begun_) return begun_;                                                     \
   } while (0)
 
+static _Thread_local bool never_ends; /* the next task of this thread */
+
 /* For clients that fail: whether this is the `fail_every`-th operation. The lock is held. */
 static bool fails_now(pj_handle *client) {
-  return client->fail_every && ++client->operations % client->fail_every == 0;
+  int64_t n = ++client->operations;
+  if (n == client->abort_at) abort();
+  never_ends = n == client->never_at;
+  return client->fail_every && n % client->fail_every == 0;
 }
 
 /* ---- events */
@@ -353,6 +362,7 @@ static void *work(void *nothing) {
 static void post(task *t) {
   pthread_t thread;
   int how = atomic_load(&manner);
+  if (never_ends) return;
   pthread_mutex_lock(&lock);
   if (how == TEST_MIXED) how = next_random() % 2 ? TEST_INLINE : TEST_LATE;
   if (how == TEST_INLINE && is_ready(t)) {
@@ -424,6 +434,14 @@ static pj_error *set_option(pj_handle *client, const pj_named *option) {
     client->device_count = (int)option->integer;
   } else if (is_named(option, "fail_every") && option->kind == PJ_INT64) {
     client->fail_every = option->integer;
+  } else if (is_named(option, "abort_at") && option->kind == PJ_INT64) {
+    client->abort_at = option->integer;
+  } else if (is_named(option, "hang_at") && option->kind == PJ_INT64) {
+    client->hang_at = option->integer;
+  } else if (is_named(option, "never_at") && option->kind == PJ_INT64) {
+    client->never_at = option->integer;
+  } else if (is_named(option, "hangs") && option->kind == PJ_BOOL) {
+    while (option->boolean) pause();
   } else if (is_named(option, "cpu") && option->kind == PJ_BOOL) {
     client->cpu = option->boolean;
   } else if (is_named(option, "manner") && option->kind == PJ_STRING) {
@@ -439,6 +457,7 @@ static pj_error *set_option(pj_handle *client, const pj_named *option) {
 
 static pj_error *client_create(pj_args *args) {
   BEGIN(CLIENT_CREATE, create);
+  while (atomic_load(&held)) sched_yield();
   pj_handle *client = made(sizeof *client);
   client->users = 1;
   client->device_count = 4;
@@ -674,8 +693,9 @@ static void add_operand(task *t, pj_buffer *buffer) {
 
 static pj_error *failed_operation(pj_handle *client) {
   pthread_mutex_lock(&lock);
-  bool fails = fails_now(client);
+  bool fails = fails_now(client), hangs = client->operations == client->hang_at;
   pthread_mutex_unlock(&lock);
+  while (hangs) pause();
   return fails ? error_of(PJ_UNAVAILABLE, "the plugin failed, as each so many-th time") : NULL;
 }
 
@@ -882,9 +902,10 @@ static void fail_event_after(pj_function function, int64_t n) { atomic_store(&le
 static void set_more(size_t bytes) { atomic_store(&more, bytes); }
 static int64_t get_live(void) { return atomic_load(&live); }
 static int64_t get_wrong(void) { return atomic_load(&wrong); }
+static void hold(bool is) { atomic_store(&held, is); }
 static int64_t get_calls(pj_function function) { return atomic_load(&calls[function]); }
 
 static const test_direction direction = {set_manner, fail_after, fail_event_after, set_more,
-                                         get_live,   get_wrong,  get_calls};
+                                         get_live,   get_wrong,  get_calls,        hold};
 __attribute__((visibility("default"))) const test_direction *GetTestDirection(void);
 const test_direction *GetTestDirection(void) { return &direction; }

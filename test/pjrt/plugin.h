@@ -21,6 +21,7 @@ typedef struct test_direction {
   int64_t (*live)(void);  /* objects that exist */
   int64_t (*wrong)(void); /* how often the client broke a rule */
   int64_t (*calls)(pj_function function);
+  void (*hold)(bool held); /* while it is held, no client is made */
 } test_direction;
 
 typedef const test_direction *(*test_get_direction)(void); /* "GetTestDirection" */

@@ -1,6 +1,8 @@
 /* Files that are no plugins that the client can use: each WRONG is one of them. */
 #include "pjrt/abi.h"
 
+#include <unistd.h>
+
 #define SYMBOL 1
 #define NOTHING 2
 #define TINY 3
@@ -9,6 +11,7 @@
 #define SHORT 6
 #define NOERRORS 7
 #define BEGINS 8
+#define HANGS 9
 
 #if WRONG != SYMBOL
 static struct pj_error { int none; } failure;
@@ -24,6 +27,7 @@ static pj_error *error_code(pj_args *args) {
 }
 static pj_error *initialize(pj_args *args) {
   (void)args;
+  while (WRONG == HANGS) pause();
   return &failure;
 }
 
