@@ -159,6 +159,7 @@ ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
   }
   long_call.threads = call.threads;
   long_call.partitions = call.partitions;
+  long_call.profile = ts_nif_profile(env);
   return ts_nif_run_long(env, run, call.executable, &args, &long_call);
 }
 

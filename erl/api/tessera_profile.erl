@@ -3,14 +3,20 @@
 -module(tessera_profile).
 -export([table/1, chrome_trace/1, flame_graph/1]).
 -export([run/3]).
--export_type([profile/0, program/0, step/0, event/0]).
+-export_type([profile/0, program/0, step/0, event/0, cluster/0, rank/0]).
 
 %% Times in nanoseconds. `outside_ns' is `wall_ns' without runs, tracing and compiling. `speed' is the speed of this machine in a copy and in a
 %% product of matrices. `events_left_out' and `uncounted' count the times that had no room.
 -type profile() :: #{wall_ns := non_neg_integer(), run_ns := non_neg_integer(), trace_ns := non_neg_integer(), compile_ns := non_neg_integer(),
                      outside_ns := non_neg_integer(), runs := non_neg_integer(), programs := [program()], events := [event()],
                      speed := #{bytes_per_s := float(), flops_per_s := float()} | none,
-                     events_left_out := non_neg_integer(), uncounted := non_neg_integer()}.
+                     events_left_out := non_neg_integer(), uncounted := non_neg_integer(), clusters := [cluster()]}.
+%% A cluster whose ranks have run programs for the process. The slowest rank is the one that computes for the longest time; the others wait for it.
+-type cluster() :: #{cluster := atom() | pid(), ranks := [rank()], slowest := non_neg_integer() | none}.
+%% Times of one partition, on average over the rank's partitions. `computing_ns' is `ns' without collectives. `waiting_ns' is the part of `collective_ns'
+%% that the rank with the shortest time in the same collective does not have. The programs have the sums of all partitions of the rank.
+-type rank() :: #{rank := non_neg_integer(), host := binary(), partitions := pos_integer(), runs := non_neg_integer(), ns := non_neg_integer(),
+                  computing_ns := non_neg_integer(), collective_ns := non_neg_integer(), waiting_ns := non_neg_integer(), programs := [program()]}.
 %% `line' is the line of the user's code that called the program first. `bytes' and `pieces' are the memory of each run.
 -type program() :: #{number := pos_integer(), runs := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), bytes := non_neg_integer(),
                      pieces := non_neg_integer(), line := {module(), atom(), arity(), string() | undefined, non_neg_integer()} | unknown, steps := [step()]}.
@@ -32,7 +38,7 @@ run(F, Args, Options) ->
     Modules = modules(),
     {Profile, Clock} = tessera_error:check(profile, [F, Args], tessera_nif:profile_start(Most)),
     Begun = erlang:monotonic_time(nanosecond),
-    {{Result, Ended, Measured}, Lines, Times} =
+    {{Result, Ended, Measured}, Lines, Times, Notes} =
         tessera_run:profiled(Modules,
                              fun() ->
                                      try apply(F, Args) of
@@ -42,7 +48,8 @@ run(F, Args, Options) ->
                                          erlang:raise(Class, Reason, Trace)
                                      end
                              end),
-    {Result, profile(Measured, Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed})}.
+    Profiled = profile(Measured, Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
+    {Result, Profiled#{clusters => clusters(lists:reverse(Notes))}}.
 
 checked(F, Args, Options) ->
     Fail = fun(Format, Values) -> tessera_error:raise(profile, [F, Args, Options], invalid_argument, "profile: " ++ Format, Values) end,
@@ -91,6 +98,47 @@ events(<<Program:32/native, Row:32/native, Begin:64/signed-native, End:64/signed
     Step = case Row of 16#ffffffff -> 0; _ -> Row + 1 end,
     [{run, Program + 1, Step, Begin - Clock, End - Clock, max(1, Threads), Partition} | events(Rest, Clock)];
 events(<<>>, _) -> [].
+
+%% ---- clusters: what ranks have measured
+
+clusters(Notes) ->
+    [cluster(Client, [{Line, Run} || {Own, Line, Run} <- Notes, Own =:= Client]) || Client <- lists:usort([Client || {Client, _, _} <- Notes])].
+
+cluster(Client, Noted) ->
+    {Lines, Runs} = lists:unzip(Noted),
+    Measured = try tessera_platform:measured(Client, Runs)
+               catch error:{unavailable, _} -> []       % the ranks are gone, and the result is there
+               end,
+    Ranks = [rank(Rank, Lines) || #{programs := [_ | _]} = Rank <- Measured],
+    Shortest = shortest([Times || #{times := Times} <- Ranks]),
+    Rows = [maps:remove(times, Rank#{waiting_ns => waiting(Times, Shortest)}) || #{times := Times} = Rank <- Ranks],
+    #{cluster => Client, ranks => Rows, slowest => slowest(Rows)}.
+
+rank(#{rank := Rank, host := Host, programs := Given}, Lines) ->
+    Programs = [{Partitions, program(Program, #{element(1, Program) => lists:nth(Note, Lines)})} || {Note, Partitions, Program} <- Given],
+    Times = [[Ns div Partitions || #{kind := <<"collective">>, ns := Ns} <- Steps] || {Partitions, #{steps := Steps}} <- Programs],
+    Ns = lists:sum([Own div Partitions || {Partitions, #{ns := Own}} <- Programs]),
+    Collective = min(Ns, lists:sum(lists:append(Times))),
+    #{rank => Rank, host => Host, partitions => lists:max([Partitions || {Partitions, _} <- Programs]),
+      runs => lists:sum([Runs div Partitions || {Partitions, #{runs := Runs}} <- Programs]), ns => Ns, computing_ns => Ns - Collective,
+      collective_ns => Collective, waiting_ns => 0, programs => [Program || {_, Program} <- Programs], times => Times}.
+
+%% The shortest time of each collective over the ranks; none where ranks have not run the same programs.
+shortest([First | Rest]) ->
+    Form = [length(Own) || Own <- First],
+    case lists:all(fun(Times) -> [length(Own) || Own <- Times] =:= Form end, Rest) of
+        true -> lists:foldl(fun(Times, Least) -> lists:zipwith(fun(A, B) -> lists:zipwith(fun erlang:min/2, A, B) end, Times, Least) end, First, Rest);
+        false -> none
+    end;
+shortest([]) -> none.
+
+waiting(_, none) -> 0;
+waiting(Times, Shortest) -> lists:sum(lists:append(Times)) - lists:sum(lists:append(Shortest)).
+
+slowest([]) -> none;
+slowest(Ranks) ->
+    [{_, Rank} | _] = lists:sort([{-Ns, Rank} || #{rank := Rank, computing_ns := Ns} <- Ranks]),
+    Rank.
 
 %% ---- the machine's speed, measured once: bytes of a copy from memory to memory, and operations of a product
 
@@ -144,7 +192,25 @@ table(#{wall_ns := Wall, run_ns := Ran, trace_ns := Traced, compile_ns := Compil
     text([io_lib:format("~ts in all: ~ts in ~b runs of ~b programs, ~ts tracing, ~ts compiling, ~ts outside~n",
                         [time(Wall), time(Ran), Runs, length(Programs), time(Traced), time(Compiled), time(Outside)]),
           speed_line(Profile), left_out(Profile),
-          [program_table(Program, Wall, Profile) || Program <- Sorted]]).
+          [program_table(Program, Wall, Profile) || Program <- Sorted],
+          [cluster_table(Cluster) || Cluster <- maps:get(clusters, Profile, [])]]).
+
+cluster_table(#{cluster := Name, ranks := []}) -> io_lib:format("~ncluster ~0tp: nothing is known of its runs~n", [Name]);
+cluster_table(#{cluster := Name, ranks := Ranks, slowest := Slowest}) ->
+    [#{host := Host, ns := Each, partitions := Partitions, computing_ns := Computing, programs := Programs}] = [Rank || #{rank := Number} = Rank <- Ranks, Number =:= Slowest],
+    Others = [Waiting || #{rank := Number, waiting_ns := Waiting} <- Ranks, Number =/= Slowest],
+    [io_lib:format("~ncluster ~0tp: ~b ranks~n  ~6ts ~-20ts ~10ts ~8ts ~9ts ~15ts ~15ts ~15ts~n",
+                   [Name, length(Ranks), "rank", "host", "partitions", "runs", "time", "computing", "collectives", "waiting"]),
+     [rank_line(Rank) || Rank <- Ranks],
+     io_lib:format("slowest: rank ~b on ~ts computes for ~ts~ts~n", [Slowest, Host, time(Computing), others(Others)]),
+     [["on rank ", integer_to_list(Slowest), ":", program_table(Program, Partitions * Each, #{speed => none})] || Program <- Programs]].
+
+others([]) -> "";
+others(Waits) -> io_lib:format("; the others wait for ~ts on average", [time(lists:sum(Waits) div length(Waits))]).
+
+rank_line(#{rank := Rank, host := Host, partitions := Partitions, runs := Runs, ns := Ns, computing_ns := Computing, collective_ns := Collective, waiting_ns := Waiting}) ->
+    Part = fun(Own) -> [time(Own), io_lib:format(" ~5ts", [percent(Own, Ns)])] end,
+    io_lib:format("  ~6b ~-20ts ~10b ~8b ~9ts ~15ts ~15ts ~15ts~n", [Rank, Host, Partitions, Runs, time(Ns), Part(Computing), Part(Collective), Part(Waiting)]).
 
 speed_line(#{speed := none}) -> [];
 speed_line(#{speed := #{bytes_per_s := Bytes, flops_per_s := Flops}}) ->

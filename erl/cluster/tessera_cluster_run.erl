@@ -48,9 +48,13 @@ program(Part, Options, Results) ->
 run(Cluster, Program, Lists, Threads, Donated) ->
     Job = tessera_cluster_state:connections(Cluster),
     case on_ranks(Job, Program) of
-        {ok, _, _} = Sent ->
-            Results = submit(Job, {Program, Sent}, shared_out(Job, Lists, Donated), Threads),
+        {ok, Id, _} = Sent ->
+            {Results, Measures} = submit(Job, {Program, Sent}, shared_out(Job, Lists, Donated), Threads),
             ok = tessera_cluster_proxy:keep(Lists),
+            ok = case Measures of
+                     [_ | _] when is_list(Results) -> tessera_run:note(Cluster, {Id, Measures});
+                     _ -> ok
+                 end,
             relieved(Job, Results);
         {error, _} = Error -> Error
     end.
@@ -122,18 +126,21 @@ values(#share{new = New}) -> [Value || {_, Value} <- lists:sort(maps:values(New)
 
 %% ---- runs
 
+%% The results, and the measures of the ranks: a run of a profiled process makes one more value on each.
 submit(Job, {#program{results = Results} = Program, {ok, Id, _} = Sent}, Shares, Threads) ->
     Run = erlang:unique_integer([positive]),
     {Lists, _} = hd(Shares),
     Made = length(Lists) * length(Results),
-    First = numbers(Job, Made),
-    Requests = [{head(Share, First, Made), {Run, options(Operands, Share, Threads)}} || {Operands, Share} <- Shares],
+    More = case tessera_run:is_profiled() of true -> 1; false -> 0 end,
+    First = numbers(Job, Made + More),
+    Requests = [{head(Share, First, Made + More), {Run, (options(Operands, Share, Threads))#{measures => More}}} || {Operands, Share} <- Shares],
     case pack(Id, Requests, Job) of
         {ok, Packed} ->
             Proxies = [proxies(Place, First, length(Lists), Results) || Place <- places(Job)],
+            Measures = [tessera_cluster_measures:value(Place, First + Made) || More =:= 1, Place <- places(Job)],
             ok = take([Share || {_, Share} <- Shares]),
-            started(start(Sent, {ok, Packed}, {Job, Program, Requests}), lists:append(Proxies), Shares);
-        {error, _} = Error -> Error
+            {started(start(Sent, {ok, Packed}, {Job, Program, Requests}), lists:append(Proxies), Shares), Measures};
+        {error, _} = Error -> {Error, []}
     end.
 
 started(ok, Proxies, _) -> Proxies;

@@ -137,6 +137,7 @@ request(memory) ->
     {Sent, Received} = tessera_nif:rank_moved(),
     #{memory => #{vm => erlang:memory(total), live => Live, peak => Peak}, mpi_sent_bytes => Sent, mpi_received_bytes => Received};
 request(clear_cache) -> tessera:clear_cache();
+request({measured, Groups}) -> [{Note, merged(Ids)} || {Note, Ids} <- Groups];
 request({read, Id, Elements}) -> contents(tessera_rank_values:await(Id), Elements);
 request(Other) -> {error, tessera_cluster_error:new(unimplemented, "no such request: ~0tP", [Other, 10])}.
 
@@ -186,19 +187,37 @@ for_driver(Other, Acc) -> {Other, Acc}.
 %% ---- runs
 
 %% The results of this rank's partitions, one after the other. If this rank cannot begin, it tells the others, which would wait for it.
-run({Program, Run, #{threads := Threads}} = What, Head, {Before, Main}) ->
+run({Program, Run, #{threads := Threads} = Options} = What, Head, {Before, Main}) ->
     try
         ok = after_worker(Before),
         {tessera_rank_values:await(Program), operands(What, Head)}
     of {Executable, {Lists, Donated}} ->
+            Measure = measure(Options),
             Begun = tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run),
             Main ! {begun, self()},   % from now on the end of this process ends the run on all ranks
-            lists:append(resumed(Begun))
+            lists:append(resumed(Begun)) ++ [{length(Lists), Programs} || {Programs, _, _, _} <- [measures(Measure)]]
     catch error:Reason ->
             {Code, Text} = cause(Reason),
             _ = tessera_nif:run_refuse(Run, Code, Text),
             error({Code, Text})
     end.
+
+%% The profile of a run of a profiled process. It ends with this process, also when the run fails.
+measure(#{measures := 1}) -> tessera_nif:profile_start(0);
+measure(_) -> none.
+
+measures({Profile, _}) -> tessera_nif:profile_stop(Profile);
+measures(_) -> none.
+
+%% The sums of measures, and the number of partitions; runs that failed are left out.
+merged(Ids) ->
+    lists:foldl(fun(Id, Sum) ->
+                        try tessera_rank_values:await(Id) of
+                            {Partitions, [Program]} -> {Partitions, tessera_cluster_measures:add(Program, Sum)};
+                            _ -> Sum
+                        catch error:{Code, _} when Code =/= cancelled -> Sum
+                        end
+                end, none, Ids).
 
 cause({Code, Text} = Cause) when is_atom(Code), is_binary(Text) -> Cause;
 cause(Other) -> {internal, text("~0tP", [Other, 30])}.
@@ -238,6 +257,7 @@ finished({waiting, Run}) ->
         cancel -> error({cancelled, <<"the run was cancelled">>})
     end;
 finished({error, #{code := unavailable, message := Text}}) -> exit({tessera_rank_lost, Text});
+finished({profiled, _, Result}) -> finished(Result);
 finished({pressure, Lists}) -> tessera_memory:relieved(Lists);
 finished(Result) -> raised(Result).
 

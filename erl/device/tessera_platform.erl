@@ -9,9 +9,9 @@
 %% of this node.
 -module(tessera_platform).
 -export([register/1, is_taken/1, has/2, key/1, room/2, own/2, turn/3, home/2]).
--export([compile/4, kernels/2, explain/2, run/5]).
+-export([compile/4, kernels/2, explain/2, run/5, measured/2]).
 -export([distribute/5, read/2, device/1, deallocate/1, clear/0]).
--export_type([client/0, flag/0, program/0, room/0]).
+-export_type([client/0, flag/0, program/0, room/0, measured/0]).
 
 -define(NODE, tessera_platform_node).
 
@@ -24,6 +24,10 @@
 %% Whether a client has room for that many partitions; the number of devices of a client of this node without room; else why not.
 -type room() :: ok | {devices, non_neg_integer()} | {refused, io:format(), [term()]}.
 
+%% What other VMs have measured of noted runs: for each rank the runs that have ended, and its programs. A program has the position of its first note,
+%% from 1, the number of partitions of the rank, and the same terms as tessera_nif:profile_stop/1.
+-type measured() :: [#{rank := non_neg_integer(), host := binary(), programs := [{Note :: pos_integer(), Partitions :: pos_integer(), Program :: tuple()}]}].
+
 %% ---- for registered platforms only: what is of none of them is of tessera_platform_node
 
 %% Whether the client is one of this platform. A name also belongs to a cluster that has ended, until a client takes it.
@@ -34,7 +38,9 @@
 -callback is_tensor(reference()) -> boolean().
 %% Drops the compiled programs that other VMs keep for this node.
 -callback clear() -> ok.
--optional_callbacks([is_client/1, is_taken/1, is_tensor/1, clear/0]).
+%% Waits for the runs that the platform has noted by tessera_run:note/2, in the order of the list.
+-callback measured(client(), [term()]) -> measured().
+-optional_callbacks([is_client/1, is_taken/1, is_tensor/1, clear/0, measured/2]).
 
 %% ---- clients
 
@@ -133,6 +139,9 @@ explain(Client, Program) -> (of_client(Client)):explain(Program).
 
 -spec run(client(), program(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> [tensors()] | stale | tessera_nif:error().
 run(Client, Program, Lists, Threads, Donated) -> (of_client(Client)):run(Client, Program, Lists, Threads, Donated).
+
+-spec measured(client(), [term()]) -> measured().
+measured(Client, Runs) -> (of_client(Client)):measured(Client, Runs).
 
 %% ---- memory
 

@@ -1,10 +1,11 @@
 %% @private Runs of programs in this process. While a plugin computes, or other ranks do, the process waits for a message and the
 %% run holds no scheduler.
 -module(tessera_run).
--export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/2]).
+-export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/2, is_profiled/0, note/2]).
+-export_type([line/0, note/0]).
 
-%% In the process dictionary while the process is profiled: the modules that are no user's, the lines of programs by number, and the times of
-%% tracing and compiling.
+%% In the process dictionary while the process is profiled: the modules that are no user's, the lines of programs by number, the times of tracing and
+%% compiling, and the runs that other VMs measure.
 -define(PROFILED, '$tessera_profiled').
 -define(MOST_TIMES, 10000).
 
@@ -93,44 +94,66 @@ awaited(Result) -> Result.
 
 %% ---- profiles
 
-%% Calls F while the process is profiled: its result, the lines that called programs, and the times of tracing and compiling, the last one first. Modules
-%% of the list are not taken for a caller.
--spec profiled([module()], fun(() -> Result)) ->
-          {Result, #{pos_integer() => {atom(), atom(), arity(), string() | undefined, non_neg_integer()}}, [{trace | compile, integer(), integer()}]}.
+-type line() :: {atom(), atom(), arity(), string() | undefined, non_neg_integer()}.
+%% A run that another VM measures: the client, the line of the user's code, and what the client's platform knows of it.
+-type note() :: {tessera_platform:client(), line() | unknown, term()}.
+
+%% Calls F while the process is profiled: its result, the lines that called programs, the times of tracing and compiling, the last one first, and the
+%% runs that were noted, the last one first. Modules of the list are not taken for a caller.
+-spec profiled([module()], fun(() -> Result)) -> {Result, #{pos_integer() => line()}, [{trace | compile, integer(), integer()}], [note()]}.
 profiled(Modules, F) ->
-    Outer = put(?PROFILED, {maps:from_keys(Modules, true), #{}, []}),
+    Outer = put(?PROFILED, {maps:from_keys(Modules, true), #{}, [], []}),
     try F() of
         Result ->
-            {_, Lines, Times} = get(?PROFILED),
-            ok = merge(Outer, Lines, Times),
-            {Result, Lines, Times}
+            {_, Lines, Times, Notes} = Own = get(?PROFILED),
+            ok = merge(Outer, Own),
+            {Result, Lines, Times, Notes}
     catch Class:Reason:Trace ->
-        {_, Seen, Spent} = get(?PROFILED),
-        ok = merge(Outer, Seen, Spent),
+        ok = merge(Outer, get(?PROFILED)),
         erlang:raise(Class, Reason, Trace)
     end.
 
 %% What the inner profile has seen is also the outer one's.
-merge(undefined, _, _) ->
+merge(undefined, _) ->
     _ = erase(?PROFILED),
     ok;
-merge({Modules, Lines, Times}, More, Later) ->
-    _ = put(?PROFILED, {Modules, maps:merge(More, Lines), lists:sublist(Later ++ Times, ?MOST_TIMES)}),
+merge({Modules, Lines, Times, Notes}, {_, More, Later, Others}) ->
+    _ = put(?PROFILED, {Modules, maps:merge(More, Lines), lists:sublist(Later ++ Times, ?MOST_TIMES), lists:sublist(Others ++ Notes, ?MOST_TIMES)}),
+    ok.
+
+%% Whether the process is profiled, and has room for another run that is measured by other VMs.
+-spec is_profiled() -> boolean().
+is_profiled() ->
+    case get(?PROFILED) of
+        undefined -> false;
+        {_, _, _, Notes} -> length(Notes) < ?MOST_TIMES
+    end.
+
+%% Notes a run of the profiled process that other VMs measure.
+-spec note(tessera_platform:client(), term()) -> ok.
+note(Client, Run) ->
+    {Modules, Lines, Times, Notes} = get(?PROFILED),
+    _ = put(?PROFILED, {Modules, Lines, Times, [{Client, line(Modules), Run} | Notes]}),
     ok.
 
 %% The first run of a program under the profile: the line of the user's code that called it.
 locate(Program) ->
     case get(?PROFILED) of
-        {Modules, Lines, Times} when not is_map_key(Program, Lines) ->
-            {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-            case [Frame || {Module, _, _, _} = Frame <- Stack, not is_map_key(Module, Modules)] of
-                [{Module, Name, Arity, Location} | _] ->
-                    Place = {Module, Name, Arity, proplists:get_value(file, Location), proplists:get_value(line, Location, 0)},
-                    _ = put(?PROFILED, {Modules, Lines#{Program => Place}, Times});
-                [] -> ok
-            end,
+        {Modules, Lines, Times, Notes} when not is_map_key(Program, Lines) ->
+            _ = case line(Modules) of
+                    unknown -> ok;
+                    Line -> put(?PROFILED, {Modules, Lines#{Program => Line}, Times, Notes})
+                end,
             ok;
         _ -> ok
+    end.
+
+%% The line of the user's code that is nearest on the stack.
+line(Modules) ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    case [Frame || {Module, _, _, _} = Frame <- Stack, not is_map_key(Module, Modules)] of
+        [{Module, Name, Arity, Location} | _] -> {Module, Name, Arity, proplists:get_value(file, Location), proplists:get_value(line, Location, 0)};
+        [] -> unknown
     end.
 
 %% The result of F, which traces or compiles.
@@ -142,8 +165,8 @@ timed(Kind, F) ->
             Begun = erlang:monotonic_time(nanosecond),
             Result = F(),
             _ = case get(?PROFILED) of
-                    {Modules, Lines, Times} when length(Times) < ?MOST_TIMES ->
-                        put(?PROFILED, {Modules, Lines, [{Kind, Begun, erlang:monotonic_time(nanosecond)} | Times]});
+                    {Modules, Lines, Times, Notes} when length(Times) < ?MOST_TIMES ->
+                        put(?PROFILED, {Modules, Lines, [{Kind, Begun, erlang:monotonic_time(nanosecond)} | Times], Notes});
                     _ -> ok
                 end,
             Result

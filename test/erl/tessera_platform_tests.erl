@@ -5,7 +5,7 @@
 -device(host).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
--export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5,
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/2,
          distribute/5, read/2, device/1, deallocate/1]).
 
 -define(NODE, tessera_platform_node).
@@ -34,11 +34,19 @@ compile(_, Part, Options, Types) -> noted({compile, Options, Types}, wrapped(?NO
 kernels({test, Program}) -> ?NODE:kernels(Program).
 explain({test, _}) -> "steps of the test".
 run(_, {interpreted, Part}, Lists, _, _) -> tessera_nif:interpret(Part, Lists, host);
-run(_, {test, Program}, Lists, Threads, Donated) ->
+run(Client, {test, Program}, Lists, Threads, Donated) ->
+    ok = case tessera_run:is_profiled() of true -> tessera_run:note(Client, length(Lists)); false -> ok end,
     noted(run, case get(fails) of
                    undefined -> ?NODE:run(host, Program, Lists, Threads, Donated);
                    Error -> Error
                end).
+%% Rank 0 computes for 100 ns, rank 1 for 700 ns in 2 partitions each. Both end a collective at the same time.
+measured(_, Runs) ->
+    Row = fun(Kind, Ns) -> {0, -1, Kind, <<"op">>, <<"op">>, <<"f32[2]">>, 8, 0, 2, Ns, Ns, 1} end,
+    Count = length(Runs),
+    [#{rank => Rank, host => <<"host">>,
+       programs => [{1, 2, {7 + Rank, 2 * Count, 2000 * Count, 1000, 8, 1, [Row(<<"launch">>, Own), Row(<<"collective">>, 2000 - Own)]}}]}
+     || {Rank, Own} <- [{0, 200}, {1, 1400}]].
 distribute(_, _, _, _, Pieces) -> noted(distribute, Pieces()).
 read(_, Elements) -> {transfer, fun() -> noted({read, Elements}, <<1:32/float-native, 2:32/float-native>>) end}.
 device(_) -> {platform_of_test, 7}.
@@ -62,7 +70,7 @@ asked() ->
 
 platform_test_() ->
     {setup, fun registered/0, fun tessera_platform:register/1,
-     [{timeout, 60, Test} || Test <- [fun mesh/0, fun names/0, fun tensors/0, fun errors/0, fun long_permutations/0]]}.
+     [{timeout, 60, Test} || Test <- [fun mesh/0, fun names/0, fun tensors/0, fun errors/0, fun long_permutations/0, fun profile/0]]}.
 
 %% Returns the platforms of before.
 registered() ->
@@ -121,6 +129,24 @@ errors() ->
     _ = erase(fails),
     %% no cluster; the text has the function that refuses it
     ?assertError({unavailable, _}, tessera:shard_jit(fun(X) -> X end, ?MESH, ?OPTIONS#{client := self()})).
+
+%% One row a rank, the waits, and the slowest rank, with the line of the call. A nested profile has its own runs, the outer one has all.
+profile() ->
+    F = tessera:shard_jit(fun(X) -> tessera:add(X, 2) end, ?MESH, ?OPTIONS),
+    Call = fun() -> _ = F([[tessera:tensor([1.0])], [tessera:tensor([2.0])]]), ok end,
+    {{ok, Inner}, #{clusters := [Cluster]} = Outer} =
+        tessera:profile(fun() -> Call(), tessera:profile(Call, [], #{speed => false}) end, [], #{speed => false}),
+    ?assertMatch(#{cluster := platform_of_test, slowest := 1, ranks := [#{rank := 0}, #{rank := 1}]}, Cluster),
+    #{ranks := [Fast, Slow]} = Cluster,
+    ?assertMatch(#{host := <<"host">>, partitions := 2, runs := 2, ns := 2000, collective_ns := 900, computing_ns := 1100, waiting_ns := 600}, Fast),
+    ?assertMatch(#{runs := 2, collective_ns := 300, computing_ns := 1700, waiting_ns := 0, programs := [#{number := 8, runs := 4, line := Line}]}
+                   when element(1, Line) =:= ?MODULE, Slow),
+    ?assertMatch(#{clusters := [#{ranks := [#{runs := 1, ns := 1000}, #{}]}]}, Inner),
+    Table = tessera_profile:table(Outer),
+    [?assertMatch({Part, {_, _}}, {Part, binary:match(Table, Part)})
+     || Part <- [<<"cluster platform_of_test: 2 ranks">>, <<"slowest: rank 1 on host computes for 1700 ns; the others wait for 600 ns on average">>,
+                 <<"on rank 1:">>]],
+    {_, #{clusters := []}} = tessera:profile(fun() -> tessera:add(1, 2) end, [], #{speed => false}).
 
 %% More pairs than an op lists: all partitions, and some; of numbers of any type, in a container; and the gradient.
 long_permutations() ->

@@ -25,7 +25,7 @@ run_test_() ->
                                   {"dropped", #{}, fun dropped/2},
                                   {"concurrent", #{ranks => 4}, fun concurrent/2},
                                   {"in a tree", #{ranks => 4, tree => {2, 2}}, fun concurrent/2},
-                                  {"programs", #{}, fun programs/2}, {"few programs", #{}, fun few_programs/2}]]
+                                  {"programs", #{}, fun programs/2}, {"profiled", #{devices => 2}, fun profiled/2}, {"few programs", #{}, fun few_programs/2}]]
         ++ [{"compiled once", {timeout, 120, in_folder(fun compiled_once/1)}} || has_mpirun()].
 
 has_mpirun() ->
@@ -44,6 +44,37 @@ with(Launcher, Options, Test) ->
     end.
 
 live(Cluster) -> [Live || #{memory := #{live := Live}} <- maps:get(ranks, tessera_cluster:info(Cluster))].
+
+%% ---- profiles
+
+%% Two programs, one of them twice with results that are dropped at once: the ranks' counts and sums, by program.
+profiled(Cluster, _) ->
+    Jit = fun(F, Mesh) -> tessera:shard_jit(F, Mesh, #{client => Cluster, input_shardings => [#{0 => [0]}]}) end,
+    Sum = Jit(fun(X) -> tessera:add(X, tessera:sum(X)) end, #{shape => {4}}),
+    Twice = Jit(fun(X) -> tessera:multiply(X, 2) end, #{shape => {2}}),
+    Lists = fun(Count) -> [[tessera:iota({100}, f32)] || _ <- lists:seq(1, Count)] end,
+    _ = Sum(Lists(4)),
+    Work = fun() ->
+                   _ = Sum(Lists(4)),
+                   _ = Twice(Lists(2)),
+                   [Own, _, _, _] = Sum(Lists(4)),
+                   hd(tessera:to_list(Own))
+           end,
+    {19800.0, #{clusters := [#{cluster := Cluster, ranks := Ranks, slowest := Slowest}]} = Profile} = tessera:profile(Work, [], #{speed => false}),
+    ?assertMatch([#{rank := 0}, #{rank := 1}], Ranks),
+    ?assert(lists:member(Slowest, [0, 1])),
+    [begin
+         #{partitions := 2, runs := 3, ns := Ns, computing_ns := Computing, collective_ns := Collective, waiting_ns := Waiting, programs := Programs} = Rank,
+         [#{runs := 4, line := Line, steps := Steps}, #{runs := 1}] = lists:sort(fun(#{runs := A}, #{runs := B}) -> A >= B end, Programs),
+         ?assertMatch({?MODULE, _, _, _, _}, Line),
+         ?assertMatch([#{count := 4, op := <<"all_reduce_sum">>}], [Step || #{kind := <<"collective">>} = Step <- Steps]),
+         ?assertEqual(Ns, Computing + Collective),
+         ?assert(Ns > 0 andalso Collective > 0 andalso Waiting =< Collective)
+     end || Rank <- Ranks],
+    ?assertMatch({_, _}, binary:match(tessera_profile:table(Profile), <<"slowest: rank ">>)),
+    %% outside of a profile nothing is noted
+    ?assertEqual(19800.0, hd(tessera:to_list(hd(Sum(Lists(4)))))),
+    {[], #{clusters := []}} = tessera:profile(fun() -> [] end, []).
 
 %% ---- without programs
 
