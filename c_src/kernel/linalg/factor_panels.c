@@ -12,8 +12,12 @@
 #define CHUNK 512
 /* The distance of reflectors in a chunk: no power of two, so that all fit in the first cache. */
 #define PITCH (CHUNK + 16)
-/* With this number of elements in all lines several threads take part. */
+/* With this number of elements in all lines several threads take part; with this number of multiplications where lines
+ * get the reflectors one by one. */
 #define SHARED_ELEMENTS 4096
+#define SHARED_PRODUCTS 262144
+/* A matrix with fewer elements stays in the first cache. */
+#define CACHED_ELEMENTS 4096
 /* Fewer lines, or fewer elements of a line, get the reflectors one by one. */
 #define MOST_PLAIN 160
 
@@ -142,35 +146,34 @@ static void run_panel(const factor_reflections *r, int64_t first, int64_t end) {
   ts_parallel_run(parallel, (lines + TASK_LINES - 1) / TASK_LINES, lines_task, &p);
 }
 
-/* ---- few lines */
+/* ---- few lines, and complex ones */
 
 /* Of lines `line` to `end` - 1. */
-static void reflect_plainly(const factor_reflections *r, int64_t j, int64_t line, int64_t end) {
-  const factor *f = r->f;
-  const int64_t at = j + r->offset, from = r->fills ? ts_linalg_max(line, at) : line;
-  const ts_linalg_reflector v = {reflector(r, j, at), r->to->length - at, r->tau[j]};
-  if (from < end) factor_reflect_lines(f, &v, factor_at(f, factor_line(f, r->to, from), at), r->to->length, end - from);
+static void reflect_some(const factor_reflections *r, int64_t line, int64_t end) {
+  for (int64_t i = r->first; i < r->end && !ts_cancelled(r->f->cancel); i++) {
+    const int64_t j = r->backwards ? r->first + r->end - 1 - i : i, at = j + r->offset,
+                  from = r->fills ? ts_linalg_max(line, at) : line;
+    const ts_linalg_reflector v = {reflector(r, j, at), r->to->length - at, r->tau[j]};
+    if (from < end)
+      factor_reflect_lines(r->f, &v, factor_at(r->f, factor_line(r->f, r->to, from), at), r->to->length, end - from);
+  }
 }
 
-static void reflect_few(const factor_reflections *r, int64_t line, int64_t end) {
-  for (int64_t j = r->first; j < r->end; j++)
-    reflect_plainly(r, r->backwards ? r->first + r->end - 1 - j : j, line, end);
-}
-
-/* ---- complex lines: some of them get all reflectors of a panel while they are in cache */
-
-static void complex_task(void *arg, int64_t task, int worker) {
+static void reflect_task(void *arg, int64_t task, int worker) {
   const factor_reflections *r = arg;
   const int64_t line = r->from + task * TS_LINALG_TOGETHER;
   (void)worker;
-  if (!ts_cancelled(r->f->cancel)) reflect_few(r, line, ts_linalg_min(r->to->count, line + TS_LINALG_TOGETHER));
+  reflect_some(r, line, ts_linalg_min(r->to->count, line + TS_LINALG_TOGETHER));
 }
 
-static void reflect_complex(const factor_reflections *r) {
-  const int64_t lines = r->to->count - r->from;
-  if (lines > 0)
-    ts_parallel_run(lines * r->to->length < SHARED_ELEMENTS ? &ts_parallel_serial : r->f->parallel,
-                    (lines + TS_LINALG_TOGETHER - 1) / TS_LINALG_TOGETHER, complex_task, (void *)(uintptr_t)r);
+/* Where there is much to do, some lines get all reflectors while they are in a cache. */
+static void reflect_few(const factor_reflections *r) {
+  const int64_t lines = r->to->count - r->from, planes = factor_planes(r->f);
+  if (lines * r->to->length * (r->end - r->first) * planes * planes < SHARED_PRODUCTS)
+    reflect_some(r, r->from, r->to->count);
+  else
+    ts_parallel_run(r->f->parallel, (lines + TS_LINALG_TOGETHER - 1) / TS_LINALG_TOGETHER, reflect_task,
+                    (void *)(uintptr_t)r);
 }
 
 ts_status factor_reflect(const factor_reflections *r) {
@@ -183,10 +186,8 @@ ts_status factor_reflect(const factor_reflections *r) {
     factor_reflections some_of = *r;
     some_of.first = first;
     some_of.end = end;
-    if (r->f->plane)
-      reflect_complex(&some_of);
-    else if (few)
-      reflect_few(&some_of, r->from, r->to->count);
+    if (r->f->plane || few)
+      reflect_few(&some_of);
     else
       run_panel(r, first, end);
   }
@@ -195,19 +196,27 @@ ts_status factor_reflect(const factor_reflections *r) {
 
 /* ---- columns and products */
 
-/* Lines of the panel get each reflector at once; later lines get all of them after the panel. */
+/* The reflectors of some of a panel's lines, which get each at once; the other ones get all of them after that. */
+static ts_status make_some(const factor *f, const factor_lines *a, const factor_steps *s, int64_t first, int64_t own) {
+  const int64_t end = ts_linalg_min(s->count, own);
+  for (int64_t j = first; j < end; j++) {
+    char *x = factor_at(f, factor_line(f, a, j), j);
+    TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
+    s->make(f, x, a->length - j, j, s);
+    const ts_linalg_reflector v = {x, a->length - j, s->tau[j]};
+    factor_reflect_lines(f, &v, factor_at(f, x, a->length), a->length, own - j - 1);
+  }
+  return factor_reflect(&(factor_reflections){f, a, a, s->tau, s->room, 0, first, end, own, false, false});
+}
+
+/* Lines behind a panel get all its reflectors after it. */
 ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *s) {
+  const int64_t some = a->count * a->length < CACHED_ELEMENTS ? FACTOR_PANEL : TS_LINALG_TOGETHER;
   for (int64_t first = 0; first < s->count; first += FACTOR_PANEL) {
-    const int64_t end = ts_linalg_min(s->count, first + FACTOR_PANEL),
-                  own = ts_linalg_min(a->count, first + FACTOR_PANEL);
-    for (int64_t j = first; j < end; j++) {
-      char *x = factor_at(f, factor_line(f, a, j), j);
-      TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-      s->make(f, x, a->length - j, j, s);
-      const ts_linalg_reflector v = {x, a->length - j, s->tau[j]};
-      factor_reflect_lines(f, &v, factor_at(f, x, a->length), a->length, own - j - 1);
-    }
-    TS_TRY(factor_reflect(&(factor_reflections){f, a, a, s->tau, s->room, 0, first, end, own, false, false}));
+    const int64_t end = ts_linalg_min(s->count, first + FACTOR_PANEL);
+    const factor_lines own = {a->data, ts_linalg_min(a->count, first + FACTOR_PANEL), a->length};
+    for (int64_t j = first; j < end; j += some) TS_TRY(make_some(f, &own, s, j, ts_linalg_min(own.count, j + some)));
+    TS_TRY(factor_reflect(&(factor_reflections){f, a, a, s->tau, s->room, 0, first, end, own.count, false, false}));
   }
   return TS_SUCCESS;
 }
