@@ -1,4 +1,4 @@
-%% Programs in examples/: the spectrogram; the examples that start clusters, and the script for Slurm with fake programs of
+%% Programs in examples/: the spectrogram; a network of flax; the examples that start clusters, and the script for Slurm with fake programs of
 %% Slurm in its path: these need Open MPI.
 -module(tessera_example_tests).
 -include_lib("eunit/include/eunit.hrl").
@@ -38,6 +38,32 @@ strokes_of_the_bell() ->
     Levels = tessera:to_list(tessera:flatten(tessera:slice(spectrogram:spectrum(spectrogram:signal()), [0, round(2790 * 512 / 8000)], [74, 1]))),
     [?assert(lists:nth(Window - 2, Levels) < -50 andalso lists:nth(Window + 2, Levels) > -30)
      || Seconds <- [0.6, 1.8], Window <- [round(Seconds * 8000 / 320)]].
+
+flax_digits_test_() ->
+    {setup, fun compiled/0, fun removed/1, [{timeout, 60, fun answers_of_xla/0}, {timeout, 60, fun learns_more/0}]}.
+
+%% The network that flax trained gives XLA's answers, for batches of any size.
+answers_of_xla() ->
+    {Printed, ok} = tessera_doc_tests:capture(fun flax_digits:main/0),
+    ?assertMatch({match, _}, re:run(Printed, "2[78][0-9] of 297 digits that it has not seen are right")),
+    {Digits, Answers} = flax_digits:answers(),
+    Network = flax_digits:network(),
+    [begin
+         Part = fun(T, Width) -> tessera:slice(T, [0, 0], [N, Width]) end,
+         Differences = tessera:abs(tessera:subtract(Network(Part(Digits, 64)), Part(Answers, 10))),
+         ?assert(tessera:to_number(tessera:reduce_max(Differences)) < 1.0e-5)
+     end || N <- [1, 2, 16]].
+
+%% Its gradient is that of differences.
+learns_more() ->
+    {Digits, _} = flax_digits:answers(),
+    X = tessera:slice(Digits, [0, 0], [1, 64]),
+    Network = flax_digits:network(),
+    First = fun(Y) -> tessera:log(tessera:sum(tessera:slice(Network(Y), [0, 0], [1, 2]))) end,
+    Gradient = tessera:to_number(tessera:sum((tessera:grad(First))(X))),
+    At = fun(Step) -> tessera:to_number(First(tessera:add(X, Step))) end,
+    Difference = (At(0.05) - At(-0.05)) / 0.1,
+    ?assert(abs(Gradient - Difference) < 0.02 * abs(Difference) + 1.0e-4).
 
 tests(Folder) ->
     [{lists:concat([Name]), {timeout, 300, fun() -> says(Name, Texts) end}}
