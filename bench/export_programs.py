@@ -26,9 +26,16 @@ def program(*arguments):
 
 
 def weights(module, *arguments, **options):
-    """The module's variables; small random numbers also where flax begins with zeros."""
-    variables = module.init(jax.random.key(0), *arguments, **options)
-    return jax.tree.map(lambda leaf: np.asarray(leaf + 0.02 * normal(*leaf.shape)) if leaf.dtype == np.float32 else np.asarray(leaf), variables)
+    """Random numbers in place of the module's variables: kernels by the size of what they sum, others near where flax begins."""
+
+    def leaf(path, shape):
+        name = path[-1].key
+        if name in ("scale", "var"):
+            return 1 + np.abs(normal(*shape.shape, scale=0.02))
+        return normal(*shape.shape, scale=np.prod(shape.shape[:-1]) ** -0.5 if name == "kernel" else 0.05)
+
+    shapes = jax.eval_shape(lambda: module.init(jax.random.key(0), *arguments, **options))
+    return jax.tree_util.tree_map_with_path(leaf, shapes)
 
 
 def network(name, module, *arguments, **options):
