@@ -1,9 +1,9 @@
 %% @private The platform of the cluster that this node is a rank of. Each rank has some of the partitions. They are on the rank's own devices, which are
-%% those of its client `host'. So a tensor is one of the library and of the platform tessera_platform_node.
+%% those of its client `host'. So tensors are handles of the library.
 -module(tessera_cluster_member).
 -behaviour(tessera_platform).
 -export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5,
-         distribute/5, read/2, device/1, deallocate/1]).
+         distribute/5]).
 
 is_client(Client) -> tessera_cluster_joined:find(Client) =/= none.
 is_taken(Name) -> tessera_cluster_names:is_live(Name).
@@ -27,9 +27,6 @@ explain(_) -> [].
 run(Cluster, Program, Lists, Threads, Donated) -> tessera_cluster_joined:run(joined(Cluster), Program, Lists, {Threads, Donated}).
 
 distribute(Cluster, _, _, _, Pieces) -> tessera_cluster_joined:put(joined(Cluster), Pieces()).
-read(Ref, Elements) -> tessera_platform_node:read(Ref, Elements).
-device(Ref) -> tessera_platform_node:device(Ref).
-deallocate(Ref) -> tessera_platform_node:deallocate(Ref).
 
 %% The node may have left between two calls.
 joined(Cluster) ->

@@ -34,13 +34,17 @@
 -callback is_client(client()) -> boolean().
 %% Whether the name is in use by this platform, so that no client of another one can have it.
 -callback is_taken(atom()) -> boolean().
-%% Whether the handle of a tensor is one of this platform.
+%% Whether the handle of a tensor is one of this platform. Handles of the library are of none.
 -callback is_tensor(reference()) -> boolean().
+%% The bytes of the first elements, or of all if their number is negative; a function that gets them where that is a transfer.
+-callback read(reference(), integer()) -> bitstring() | {transfer, fun(() -> bitstring() | tessera_nif:error())} | tessera_nif:error().
+-callback device(reference()) -> {client(), non_neg_integer()} | tessera_nif:error().
+-callback deallocate(reference()) -> ok | deallocated | tessera_nif:error().
 %% Drops the compiled programs that other VMs keep for this node.
 -callback clear() -> ok.
 %% Waits for the runs that the platform has noted by tessera_run:note/2, in the order of the list.
 -callback measured(client(), [term()]) -> measured().
--optional_callbacks([is_client/1, is_taken/1, is_tensor/1, clear/0, measured/2]).
+-optional_callbacks([is_client/1, is_taken/1, is_tensor/1, read/2, device/1, deallocate/1, clear/0, measured/2]).
 
 %% ---- clients
 
@@ -72,10 +76,6 @@
 %% The parts of a tensor in host memory, on the device or rank of each partition. A platform that does not cut by itself calls the function, which
 %% makes the parts in host memory.
 -callback distribute(client(), reference(), [pos_integer()], [{non_neg_integer(), non_neg_integer()}], fun(() -> tensors())) -> tensors() | tessera_nif:error().
-%% The bytes of the first elements, or of all if their number is negative; a function that gets them where that is a transfer.
--callback read(reference(), integer()) -> bitstring() | {transfer, fun(() -> bitstring() | tessera_nif:error())} | tessera_nif:error().
--callback device(reference()) -> {client(), non_neg_integer()} | tessera_nif:error().
--callback deallocate(reference()) -> ok | deallocated | tessera_nif:error().
 
 %% ---- the platform of a client or tensor
 
@@ -97,10 +97,11 @@ first(Client, []) when is_pid(Client) ->
     tessera_error:raise(cluster, [Client], unavailable, "the cluster was stopped, or is not one", []);
 first(_, []) -> ?NODE.
 
-of_tensor(Ref) ->
+%% A handle is first taken for one of the library, which refuses others at once. So a read of these costs nothing more.
+of_refused(Ref, Refusal, Ask) ->
     case [Platform || Platform <- platforms(), Platform:is_tensor(Ref)] of
-        [Platform | _] -> Platform;
-        [] -> ?NODE
+        [Platform | _] -> Ask(Platform);
+        [] -> Refusal
     end.
 
 %% ---- clients
@@ -149,13 +150,26 @@ measured(Client, Runs) -> (of_client(Client)):measured(Client, Runs).
 distribute(Client, Ref, Sizes, Cuts, Pieces) -> (of_client(Client)):distribute(Client, Ref, Sizes, Cuts, Pieces).
 
 -spec read(reference(), integer()) -> bitstring() | {transfer, fun(() -> bitstring() | tessera_nif:error())} | tessera_nif:error().
-read(Ref, Elements) -> (of_tensor(Ref)):read(Ref, Elements).
+read(Ref, Elements) ->
+    case tessera_nif:to_binary(Ref, Elements) of
+        {error, _} = Refusal -> of_refused(Ref, Refusal, fun(Platform) -> Platform:read(Ref, Elements) end);
+        {waiting, _} = Waiting -> {transfer, fun() -> tessera_run:awaited(Waiting) end};
+        Bytes -> Bytes
+    end.
 
 -spec device(reference()) -> {client(), non_neg_integer()} | tessera_nif:error().
-device(Ref) -> (of_tensor(Ref)):device(Ref).
+device(Ref) ->
+    case tessera_nif:device(Ref) of
+        {error, _} = Refusal -> of_refused(Ref, Refusal, fun(Platform) -> Platform:device(Ref) end);
+        Device -> Device
+    end.
 
 -spec deallocate(reference()) -> ok | deallocated | tessera_nif:error().
-deallocate(Ref) -> (of_tensor(Ref)):deallocate(Ref).
+deallocate(Ref) ->
+    case tessera_nif:deallocate(Ref) of
+        {error, _} = Refusal -> of_refused(Ref, Refusal, fun(Platform) -> Platform:deallocate(Ref) end);
+        Done -> Done
+    end.
 
 -spec clear() -> ok.
 clear() -> lists:foreach(fun(Platform) -> Platform:clear() end, platforms()).

@@ -3,7 +3,7 @@
 -module(tessera_platform_node).
 -behaviour(tessera_platform).
 -include("tessera.hrl").
--export([flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, distribute/5, read/2, device/1, deallocate/1]).
+-export([flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, distribute/5]).
 
 flags() -> [ops, handles].
 key(Client) -> Client.
@@ -71,12 +71,3 @@ moved([]) -> [].
 
 after_it(Tensor, Tensors) when is_list(Tensors) -> [Tensor | Tensors];
 after_it(_, Error) -> Error.
-
-read(Ref, Elements) ->
-    case tessera_nif:to_binary(Ref, Elements) of
-        {waiting, _} = Waiting -> {transfer, fun() -> tessera_run:awaited(Waiting) end};
-        Bytes -> Bytes
-    end.
-
-device(Ref) -> tessera_nif:device(Ref).
-deallocate(Ref) -> tessera_nif:deallocate(Ref).

@@ -96,7 +96,7 @@ awaited(Result) -> Result.
 
 -type line() :: {atom(), atom(), arity(), string() | undefined, non_neg_integer()}.
 %% A run that another VM measures: the client, the line of the user's code, and what the client's platform knows of it.
--type note() :: {tessera_platform:client(), line() | unknown, term()}.
+-type note() :: {Client :: atom() | pid(), line() | unknown, term()}.
 
 %% Calls F while the process is profiled: its result, the lines that called programs, the times of tracing and compiling, the last one first, and the
 %% runs that were noted, the last one first. Modules of the list are not taken for a caller.
@@ -130,7 +130,7 @@ is_profiled() ->
     end.
 
 %% Notes a run of the profiled process that other VMs measure.
--spec note(tessera_platform:client(), term()) -> ok.
+-spec note(atom() | pid(), term()) -> ok.
 note(Client, Run) ->
     {Modules, Lines, Times, Notes} = get(?PROFILED),
     _ = put(?PROFILED, {Modules, Lines, Times, [{Client, line(Modules), Run} | Notes]}),
