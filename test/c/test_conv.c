@@ -116,13 +116,15 @@ static void check(const char *type, const conv_case *c, bool special) {
 
 START_TEST(every_type_and_shape)
 {
-  for (int c = 0; c < CASES; c++) check(types[_i], &cases[c], false);
+  for (int c = 0; c < CASES; c++)
+    if (testing_takes(c + _i, 3)) check(types[_i], &cases[c], false);
 }
 END_TEST
 
 START_TEST(infinities_meet_padding)
 {
-  for (int c = 0; c < CASES; c++) check(types[_i], &cases[c], true);
+  for (int c = 0; c < CASES; c++)
+    if (testing_takes(c + _i, 3)) check(types[_i], &cases[c], true);
 }
 END_TEST
 

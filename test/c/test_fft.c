@@ -233,6 +233,7 @@ START_TEST(test_same_bits)
     for (int kind = 0; kind < 4; kind++)
       for (int inner = 1; inner < 40; inner += 19) {
         if (!testing_every_case() && ((int)n + kind + inner / 19) % 3 == 0) continue;
+        if (!testing_takes((int64_t)n + kind, 3)) continue;
         ts_fft_request r = {.part = TS_F32, .kind = (ts_fft_kind)kind, .n = sizes[n], .outer = 35, .inner = inner};
         r.real = kind == TS_FFT_REAL;
         r.in_points = kind == TS_FFT_REAL_INVERSE ? r.n / 2 + 1 : r.n;

@@ -65,6 +65,7 @@ START_TEST(test_long_scans)
   for (size_t t = 0; t < (_i < SUMS ? sizeof long_types / sizeof *long_types : 4); t++)
     for (size_t s = 0; s < sizeof long_shapes / sizeof *long_shapes; s++) {
       const int axis = s == 7 ? 1 : s >= 3 && s < 6;
+      if (!testing_takes((int64_t)(s + t) + _i, 3)) continue;
       if (s < 8 || t == 0) check_scan(ops[_i], long_types[t], long_shapes[s], axis, (s + t) % 2);
     }
 }

@@ -96,7 +96,8 @@ START_TEST(blocks_find_what_one_walk_finds)
     ts_buffer *x = fill(type, &shape, (filling)how);
     ts_buffer *expected[6];
     ck_assert_ok(ts_ref_run(graph, &x, 1, ts_pool_default(), expected));
-    for (int m = 0; m < 3; m++) check(graph, x, expected, &modes[m]);
+    for (int m = 0; m < 3; m++)
+      if (testing_takes(m + _i / TYPES, 3)) check(graph, x, expected, &modes[m]);
     for (int i = 0; i < 6; i++) ts_buffer_release(expected[i]);
     ts_buffer_release(x);
     ts_graph_destroy(graph);

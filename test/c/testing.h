@@ -25,6 +25,11 @@
 /* Whether tests of many combinations try all of them (make test-all), or only a part of them. */
 static inline bool testing_every_case(void) { return getenv("TESSERA_EVERY_CASE") != NULL; }
 
+/* Whether a case of many is taken: with a sanitizer one of `each`, since a wrong address has no favourite case. */
+static inline bool testing_takes(int64_t which, int64_t each) {
+  return !TEST_IS_SANITIZED || testing_every_case() || which % each == 0;
+}
+
 /* Fails with the error's message. */
 #define ck_assert_ok(expression)                                                      \
   do {                                                                                \
