@@ -170,8 +170,9 @@ typedef struct scatter_part {
 
 /* Indices of one column are picked before they become offsets: fewer are left. */
 static void pick_indices(const scatter_state *s, const scatter_part *part, const char *indices, scatter_rows *out) {
-  const int64_t stride = s->axis_strides[0], first = part->first / stride;
-  const int64_t last = s->outer_count > 1 ? s->axes.dims[0] : part->last / stride, span = last - first - 1;
+  const bool whole = s->outer_count > 1 || part->last == s->target_elements;
+  const int64_t stride = s->axis_strides[0], first = part->first == 0 ? 0 : part->first / stride;
+  const int64_t last = whole ? s->axes.dims[0] : part->last / stride, span = last - first - 1;
   if (s->direct == 4) {
     uint32_t picked[BLOCK_ROWS + TS_PICK_SLACK];
     out->count = s->pick->pick32((const uint32_t *)(const void *)indices, out->count, (uint32_t)first, (uint32_t)span,
@@ -201,7 +202,8 @@ static void pad_rows(scatter_rows *rows) {
 static void apply_rows(const scatter_run *run, const scatter_part *part, const char *updates,
                        const scatter_rows *rows) {
   const scatter_state *s = run->s;
-  int64_t index[TS_MAX_RANK] = {0};
+  int64_t index[TS_MAX_RANK];
+  for (int32_t d = 0; d < s->outer.rank; d++) index[d] = 0;
   for (int64_t o = 0; o < s->outer_count; o++) {
     int64_t offset = part->column;
     for (int32_t d = 0; d < s->outer.rank; d++) offset += index[d] * s->outer_strides[d];
@@ -299,11 +301,13 @@ static void run_ranges(scatter_run *run, const ts_parallel *parallel) {
 static void run_columns(scatter_run *run, const ts_parallel *parallel) {
   const scatter_state *s = run->s;
   int64_t most = s->inner * s->size / MIN_COLUMN_BYTES, parts = most < parallel->width ? most : parallel->width;
-  if (parts < 1) parts = 1;
   ts_copy_bytes(run->target, run->from, s->target_bytes, run->cancel);
+  if (parts <= 1) { /* most scatters: without the divisions that find a task's part */
+    apply(run, &(scatter_part){.columns = s->inner, .last = s->target_elements});
+    return;
+  }
   run->step = ((s->inner + parts - 1) / parts + COLUMNS - 1) / COLUMNS * COLUMNS;
-  ts_parallel_run(parts == 1 ? &ts_parallel_serial : parallel, (s->inner + run->step - 1) / run->step, column_task,
-                  run);
+  ts_parallel_run(parallel, (s->inner + run->step - 1) / run->step, column_task, run);
 }
 
 static ts_status scatter_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {

@@ -55,8 +55,9 @@ static int64_t clip(const window_dim *d, int64_t o, int64_t *out_count) {
 
 /* The rows that the windows of one index of the outer dims read. Returns how many there are. */
 static int64_t find_rows(const window_state *s, int64_t row, const char *in, const char **out) {
-  int64_t count[TS_MAX_RANK], at[TS_MAX_RANK] = {0}, rows = 1;
+  int64_t count[TS_MAX_RANK], at[TS_MAX_RANK], rows = 1;
   for (int32_t d = s->rank - 1; d >= 0; d--) {
+    at[d] = 0;
     in += clip(&s->outer[d], row % s->outer[d].out, &count[d]) * s->outer[d].step;
     row /= s->outer[d].out;
     rows *= count[d];
@@ -133,22 +134,33 @@ static void fold_points(const window_run *run, ts_window_taps *taps, int64_t fir
   }
 }
 
-static void fold_task(void *arg, int64_t task, int worker) {
-  const window_run *run = arg;
+/* Windows [first, end) of rows [row, row_end). */
+typedef struct window_part {
+  int64_t row, row_end, first, end;
+} window_part;
+
+static void fold_part(const window_run *run, const window_part *part, int worker) {
   const window_state *s = run->s;
   const char **rows = worker_rows(run, worker);
-  int64_t row = task / run->last_tasks * run->row_step, row_end = min_of(s->rows, row + run->row_step);
-  int64_t first = task % run->last_tasks * run->last_step, end = min_of(s->last.out, first + run->last_step);
-  for (; row < row_end && !ts_cancelled(run->cancel); row++) {
+  for (int64_t row = part->row; row < part->row_end && !ts_cancelled(run->cancel); row++) {
     ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows), .streams = run->streams};
     char *out = run->out + row * s->last.out * s->inner * s->size;
     if (s->inner == 1)
-      fold_line(s, &taps, first, end, out);
+      fold_line(s, &taps, part->first, part->end, out);
     else
-      fold_points(run, &taps, first, end, out);
+      fold_points(run, &taps, part->first, part->end, out);
   }
   /* Streaming stores are not ordered with the stores that publish the results to other threads. */
   if (run->streams) atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void fold_task(void *arg, int64_t task, int worker) {
+  const window_run *run = arg;
+  const window_state *s = run->s;
+  int64_t row = task / run->last_tasks * run->row_step, first = task % run->last_tasks * run->last_step;
+  window_part part = {.row = row, .row_end = min_of(s->rows, row + run->row_step), .first = first};
+  part.end = min_of(s->last.out, first + run->last_step);
+  fold_part(run, &part, worker);
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -164,8 +176,18 @@ static bool may_stream(const window_run *run) {
   return lines && (s->elements + results) * s->size >= STREAM_BYTES;
 }
 
+/* One task at most, as the division below would find. */
+static bool is_small(const window_state *s) {
+  return s->rows <= 1024 && s->last.out <= 1024 && s->inner <= 1024 && s->taps <= 1024 &&
+         s->rows * s->last.out * s->inner * s->taps <= TASK_ELEMENTS;
+}
+
 static void run_folds(window_run *run, const ts_parallel *parallel) {
   const window_state *s = run->s;
+  if (is_small(s)) { /* without divisions, which take as long as such windows */
+    fold_part(run, &(window_part){.row_end = s->rows, .end = s->last.out}, 0);
+    return;
+  }
   run->streams = may_stream(run);
   int64_t windows = s->inner * s->taps > TASK_ELEMENTS ? 1 : TASK_ELEMENTS / (s->inner * s->taps);
   run->last_step = min_of(windows, s->last.out);
@@ -305,14 +327,21 @@ static void run_scatter(window_run *run, const ts_parallel *parallel) {
 
 static bool is_scatter(ts_opcode op) { return op == TS_OP_WINDOW_SCATTER_MAX || op == TS_OP_WINDOW_SCATTER_MIN; }
 
+/* Field by field: to clear them all first takes as long as a few windows. */
+static void begin_run(const ts_routine_plan *plan, const ts_routine_run *run, window_run *out) {
+  out->s = plan->state;
+  out->in = ts_routine_operand(run, 0);
+  out->out = ts_routine_result(run, 0);
+  out->workers = run->thread_workspace;
+  out->worker_bytes = plan->thread_workspace;
+  out->streams = out->fills = false;
+  out->cancel = run->cancel;
+}
+
 static ts_status window_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
   const window_state *s = plan->state;
-  window_run r = {.s = s,
-                  .in = ts_routine_operand(run, 0),
-                  .out = ts_routine_result(run, 0),
-                  .workers = run->thread_workspace,
-                  .worker_bytes = plan->thread_workspace,
-                  .cancel = run->cancel};
+  window_run r;
+  begin_run(plan, run, &r);
   bool scatter = is_scatter(s->op), windows = s->rows > 0 && s->last.out > 0 && s->inner > 0;
   if (scatter) {
     r.source = ts_routine_operand(run, 1);
