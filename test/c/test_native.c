@@ -88,6 +88,17 @@ static const struct {
           "rhs_batch = []} : f32[19]\n%15 = dot_general %14, %12 {lhs_contract = [0], lhs_batch = [], "
           "rhs_contract = [0], rhs_batch = []} : f32[19]\n%16 = constant 0.001 : f32[19]\n"
           "%30 = multiply %15, %16 : f32[19]\n")},
+    {"a matrix times a vector, by rows of vectors",
+     LOOP("f32[20]", "3",
+          "%12 = iota {axis = 1} : f32[20,20]\n%13 = dot_general %12, %9 {lhs_contract = [1], "
+          "lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[20]\n"
+          "%14 = constant 0.001 : f32[20]\n%30 = multiply %13, %14 : f32[20]\n")},
+    {"a few terms of a matrix",
+     LOOP("f32[9,12]", "3",
+          "%12 = dot_general %9, %9 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], "
+          "rhs_batch = []} : f32[9,9]\n%13 = dot_general %12, %9 {lhs_contract = [1], "
+          "lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[9,12]\n"
+          "%14 = constant 0.01 : f32[9,12]\n%30 = multiply %13, %14 : f32[9,12]\n")},
     {"many terms", LOOP("f32[2,128]", "3",
                         "%12 = dot_general %9, %9 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], "
                         "rhs_batch = []} : f32[2,2]\n%13 = dot_general %12, %9 {lhs_contract = [1], "

@@ -131,8 +131,15 @@ static void store_singles(product *p, const block *k, const ts_v *sums) {
   p->e->lanes = machine;
 }
 
+static void write_rows(product *p, const block *k);
+static bool has_row_vectors(const product *p, const block *k);
+
 static void write_block(product *p, const block *k) {
   ts_v sums[SINGLES];
+  if (has_row_vectors(p, k)) {
+    write_rows(p, k);
+    return;
+  }
   for (int i = 0; i < k->count; i++) sums[i] = LLVMConstNull(vector_type(p, k->lanes));
   if (p->d->terms > UNROLLED_TERMS)
     add_terms_in_loop(p, k, sums);
@@ -154,6 +161,72 @@ static block block_at(product *p, const block *k, int64_t i) {
   at.out = moved_by(p, k->out, i * p->scalars.out);
   return at;
 }
+
+/* ---- eight rows that are contiguous along the terms: transposed in registers, four terms at a time ---- */
+
+#define ROWS 8
+#define TERMS 4
+
+static bool has_row_vectors(const product *p, const block *k) {
+  const int64_t size = (int64_t)ts_dtype_size(p->d->type);
+  return p->d->type == TS_F32 && p->e->target->lanes >= ROWS && k->lanes == 1 && k->count == ROWS &&
+         p->d->terms % TERMS == 0 && p->scalars.term == size && p->scalars.out == size;
+}
+
+static ts_v shuffle(product *p, ts_v a, ts_v b, const int *lanes) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(p->e->context);
+  LLVMValueRef mask[ROWS];
+  for (int i = 0; i < ROWS; i++) mask[i] = LLVMConstInt(i32, (unsigned)lanes[i], 0);
+  return LLVMBuildShuffleVector(p->e->b, a, b, LLVMConstVector(mask, ROWS), "");
+}
+
+/* `columns[i]`: the rows' elements of term i. */
+static void load_columns(product *p, ts_v at, ts_v *columns) {
+  static const int joined[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  static const int low[] = {0, 8, 1, 9, 4, 12, 5, 13}, high[] = {2, 10, 3, 11, 6, 14, 7, 15};
+  static const int first[] = {0, 1, 8, 9, 4, 5, 12, 13}, second[] = {2, 3, 10, 11, 6, 7, 14, 15};
+  LLVMTypeRef four = vector_type(p, TERMS);
+  ts_v v[TERMS];
+  for (int i = 0; i < TERMS; i++) {
+    ts_v upper = load(p, four, moved_by(p, at, (i + TERMS) * p->scalars.stride));
+    v[i] = shuffle(p, load(p, four, moved_by(p, at, i * p->scalars.stride)), upper, joined);
+  }
+  ts_v low01 = shuffle(p, v[0], v[1], low), high01 = shuffle(p, v[0], v[1], high);
+  ts_v low23 = shuffle(p, v[2], v[3], low), high23 = shuffle(p, v[2], v[3], high);
+  columns[0] = shuffle(p, low01, low23, first);
+  columns[1] = shuffle(p, low01, low23, second);
+  columns[2] = shuffle(p, high01, high23, first);
+  columns[3] = shuffle(p, high01, high23, second);
+}
+
+static ts_v add_columns(product *p, const block *k, ts_v first, ts_v sums) {
+  ts_v columns[TERMS];
+  load_columns(p, moved(p, k->scalar, LLVMBuildMul(p->e->b, first, number(p, p->scalars.term), "")), columns);
+  ts_v other = moved(p, k->vector, LLVMBuildMul(p->e->b, first, number(p, p->vectors.term), ""));
+  for (int i = 0; i < TERMS; i++) {
+    ts_v one = splat(p, load(p, p->element, moved_by(p, other, i * p->vectors.term)), ROWS);
+    sums = multiply_add(p, columns[i], one, sums);
+  }
+  return sums;
+}
+
+static void write_rows(product *p, const block *k) {
+  ts_v sums = LLVMConstNull(vector_type(p, ROWS));
+  if (p->d->terms > UNROLLED_TERMS) {
+    counted c = begin_count(p);
+    ts_v phi = LLVMBuildPhi(p->e->b, LLVMTypeOf(sums), "");
+    LLVMAddIncoming(phi, &sums, &c.before, 1);
+    sums = add_columns(p, k, LLVMBuildMul(p->e->b, c.index, number(p, TERMS), ""), phi);
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(p->e->b);
+    LLVMAddIncoming(phi, &sums, &here, 1);
+    end_count(p, &c, p->d->terms / TERMS);
+  } else {
+    for (int64_t t = 0; t < p->d->terms; t += TERMS) sums = add_columns(p, k, number(p, t), sums);
+  }
+  LLVMSetAlignment(LLVMBuildStore(p->e->b, sums, k->out), (unsigned)ts_dtype_alignment(p->d->type));
+}
+
+/* ---- all blocks ---- */
 
 /* As many as a vector has. */
 static int64_t singles(const product *p) {
