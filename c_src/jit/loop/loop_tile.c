@@ -70,7 +70,7 @@ static void turn(ts_loop *loop, const tile *t, ts_v *rows) {
 
 /* ---- reading a square ---- */
 
-/* Line i of a square that extends past the edge: its existing elements, collected on the stack. */
+/* The lines of a square whose last rows are past the edge: their existing elements, collected on the stack. */
 static void collect_edge(ts_loop *loop, const tile *t, int32_t input, ts_v from, ts_v stride, ts_v pitch) {
   ts_dtype type = raw_type(loop->d->inputs[input].dtype);
   ts_counter line = ts_loop_count(loop, ts_loop_number(loop, 0), t->columns, ts_loop_number(loop, 1));
@@ -87,6 +87,12 @@ static ts_v choose_from(ts_loop *loop, ts_v a, LLVMBasicBlockRef from_a, ts_v b,
   return phi;
 }
 
+/* From line i to the next one, or to itself: lines past the last column repeat it. */
+static ts_v next_line(ts_loop *loop, const tile *t, int i, ts_v stride) {
+  ts_v more = LLVMBuildICmp(loop->e->b, LLVMIntSGT, t->columns, ts_loop_number(loop, i + 1), "");
+  return LLVMBuildSelect(loop->e->b, more, stride, ts_loop_number(loop, 0), "");
+}
+
 static void read_square(ts_loop *loop, const tile *t, int32_t input) {
   ts_emit *e = loop->e;
   ts_dtype type = raw_type(loop->d->inputs[input].dtype);
@@ -97,8 +103,7 @@ static void read_square(ts_loop *loop, const tile *t, int32_t input) {
 
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), edge = ts_loop_block(loop, "edge"),
                     read = ts_loop_block(loop, "read");
-  ts_v points = ts_loop_mul(loop, t->rows, t->columns);
-  ts_v whole = LLVMBuildICmp(e->b, LLVMIntEQ, points, ts_loop_number(loop, (int64_t)e->lanes * e->lanes), "");
+  ts_v whole = LLVMBuildICmp(e->b, LLVMIntEQ, t->rows, lanes(loop), "");
   LLVMBuildCondBr(e->b, whole, read, edge);
   LLVMPositionBuilderAtEnd(e->b, edge);
   collect_edge(loop, t, input, from, stride, pitch);
@@ -113,7 +118,7 @@ static void read_square(ts_loop *loop, const tile *t, int32_t input) {
     rows[i] = ts_emit_load(e, type, from);
     /* hardware prefetchers do not predict the next square: its lines are a stride apart */
     ts_emit_prefetch(loop->e, ts_loop_offset(loop, from, ahead), false);
-    from = ts_loop_offset(loop, from, stride);
+    from = ts_loop_offset(loop, from, next_line(loop, t, i, stride));
   }
   turn(loop, t, rows);
   for (int i = 0; i < e->lanes; i++) {

@@ -192,17 +192,23 @@ static bool has_gather(const ts_nest *p) {
   return false;
 }
 
+/* Tiles of fewer columns than lanes are still faster than rows of a MAP, which begin and end as often. Tiles of few rows
+ * are not: rows of a MAP are long, and gather. */
+#define TILE_COLUMNS 2
+#define TILE_ROWS 8
+
 /* The loop along which the largest transposed input is contiguous; -1 without one. */
 static int32_t find_transposed(const maker *m) {
   const collapsed *n = &m->collapsed;
   int32_t last = n->loops.count - 1, lanes = ts_target_host()->lanes, found = -1;
   int64_t most = 0;
-  if (last < 1 || n->loops.extent[last] < lanes || !stores_are_unit(m, last) || has_gather(m->nest)) return -1;
+  if (last < 1 || n->loops.extent[last] < TILE_COLUMNS || !stores_are_unit(m, last) || has_gather(m->nest)) return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
     int64_t size = operand_size(m, i);
     if (n->at[i].coef[last] == size || n->at[i].coef[last] == 0 || footprint(n, i) <= most) continue;
     for (int32_t l = 0; l < last; l++) {
-      if (n->at[i].coef[l] != size || n->loops.extent[l] < lanes) continue;
+      if (n->at[i].coef[l] != size || n->loops.extent[l] < TILE_ROWS) continue;
+      if (n->loops.extent[l] < lanes && n->loops.extent[last] < lanes) continue;
       found = l;
       most = footprint(n, i);
     }
