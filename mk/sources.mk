@@ -231,6 +231,7 @@ KERNEL_SRC := \
   c_src/kernel/gemm/gemm_pack_complex.c \
   c_src/kernel/gemm/gemm_pack_native.c \
   c_src/kernel/gemm/gemm_prepare.c \
+  c_src/kernel/gemm/gemm_quads.c \
   c_src/kernel/gemm/gemm_small.c \
   c_src/kernel/gemm/gemm_routine.c \
   c_src/kernel/gemm/gemm_tiles.c \

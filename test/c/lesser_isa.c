@@ -11,7 +11,8 @@
 #endif
 
 #ifdef HAS_LESSER_ISAS
-static const char *const names[] = {"sse4", "avx2"};
+static const char *const names[] = {"sse4", "avx2", "avx512"};
+enum { AVX512 = 2 };
 
 START_TEST(lesser_isa)
 {
@@ -33,6 +34,14 @@ void test_add_lesser_isas(TCase *tests) {
 #ifdef HAS_LESSER_ISAS
   if (getenv("TESSERA_EVERY_ISA") && !getenv("TESSERA_ISA"))
     tcase_add_loop_test(tests, lesser_isa, 0, sizeof(names) / sizeof(names[0]));
+#else
+  (void)tests;
+#endif
+}
+
+void test_add_avx512(TCase *tests) {
+#ifdef HAS_LESSER_ISAS
+  if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tests, lesser_isa, AVX512, AVX512 + 1);
 #else
   (void)tests;
 #endif

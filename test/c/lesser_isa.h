@@ -8,4 +8,7 @@
  * instruction set below this machine's. */
 void test_add_lesser_isas(TCase *tests);
 
+/* Always adds the test with AVX-512, which a machine with AMX would not run otherwise. */
+void test_add_avx512(TCase *tests);
+
 #endif

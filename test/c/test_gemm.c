@@ -51,7 +51,7 @@ static const ts_gemm_types wide_types[] = {
     {TS_F64, TS_F16, TS_F64},      {TS_BF16, TS_F32, TS_F64}, {TS_F16, TS_S32, TS_F64},  {TS_S8, TS_F64, TS_F64},
     {TS_F64, TS_U32, TS_F64},      {TS_S16, TS_U8, TS_F64},   {TS_U16, TS_F64, TS_F64},  {TS_F8, TS_F32, TS_F32},
     {TS_S4, TS_F8E4M3FN, TS_F32},  {TS_F32, TS_U2, TS_F32},   {TS_F16, TS_S8, TS_F16},   {TS_U8, TS_BF16, TS_BF16},
-    {TS_F8E4M3FN, TS_F8, TS_BF16}, {TS_S2, TS_F16, TS_F16},
+    {TS_F8E4M3FN, TS_F8, TS_BF16}, {TS_S2, TS_F16, TS_F16},   {TS_S8, TS_U8, TS_S32},    {TS_U8, TS_U8, TS_U32},
 };
 
 /* The operand with all its elements, `count` in all, of another type. */

@@ -1,6 +1,7 @@
-/* Products of bf16 around the sizes of the tiles of AMX, and of numbers that AMX takes for zeros. Other classes of
- * machines compute the same sums by other kernels. */
+/* Products of bf16 and of integers of 8 bits around the sizes of the tiles of AMX, and of numbers that AMX takes for
+ * zeros. Other classes of machines compute the same sums by other kernels. */
 #include "gemm_check.h"
+#include "lesser_isa.h"
 
 /* Rows, columns and steps on both sides of one tile, of two, and of the steps that are packed together. */
 START_TEST(sizes_around_tiles)
@@ -8,14 +9,15 @@ START_TEST(sizes_around_tiles)
   static const int64_t sizes[] = {9, 15, 16, 17, 31, 32, 33, 48, 65},
                        steps[] = {1, 2, 15, 16, 17, 33, 100, 383, 385, 800};
   enum { SIZES = sizeof sizes / sizeof *sizes, STEPS = sizeof steps / sizeof *steps };
+  static const ts_dtype types[] = {TS_BF16, TS_S8, TS_U8};
+  const ts_dtype type = types[_i];
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_BF16, NULL, &gemm));
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
   for (int m = 0; m < SIZES; m++)
     for (int n = 0; n < SIZES; n++) {
       const int64_t k = steps[(m * SIZES + n) % STEPS];
       const layout lhs = (layout)((m + n) % LAYOUT_COUNT), rhs = (layout)((m + 3 * n) % LAYOUT_COUNT);
-      check(gemm, TS_BF16, 1 + (m + n) % 2, sizes[m], sizes[n], k, lhs, rhs, n % 2 ? &threaded : &ts_parallel_serial,
-            1);
+      check(gemm, type, 1 + (m + n) % 2, sizes[m], sizes[n], k, lhs, rhs, n % 2 ? &threaded : &ts_parallel_serial, 1);
     }
   ts_gemm_release(gemm);
 }
@@ -72,7 +74,8 @@ static Suite *suite(void) {
   Suite *s = suite_create("gemm_amx");
   TCase *t = tcase_create("gemm_amx");
   tcase_set_timeout(t, 60);
-  tcase_add_test(t, sizes_around_tiles);
+  tcase_add_loop_test(t, sizes_around_tiles, 0, 3);
+  test_add_avx512(t);
   tcase_add_test(t, numbers_near_zero);
   tcase_add_test(t, numbers_near_infinity);
   suite_add_tcase(s, t);

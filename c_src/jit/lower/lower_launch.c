@@ -192,8 +192,8 @@ static bool has_gather(const ts_nest *p) {
   return false;
 }
 
-/* Tiles of fewer columns than lanes are still faster than rows of a MAP, which begin and end as often. Tiles of few rows
- * are not: rows of a MAP are long, and gather. */
+/* Tiles of fewer columns than lanes are still faster than rows of a MAP, which begin and end as often. Tiles of few
+ * rows are not: rows of a MAP are long, and gather. */
 #define TILE_COLUMNS 2
 #define TILE_ROWS 8
 

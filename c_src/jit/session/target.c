@@ -50,8 +50,8 @@ static const char *const isa_names[] = {"sse4", "avx2", "avx512", "amx"};
 static bool may_use_amx(void) {
   enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
   unsigned a, b, c, d;
-  const unsigned bf16 = 1U << 22, tile = 1U << 24;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (bf16 | tile)) != (bf16 | tile)) return false;
+  const unsigned all = 1U << 22 | 1U << 24 | 1U << 25; /* AMX-BF16, AMX-TILE, AMX-INT8 */
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & all) != all) return false;
   return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 

@@ -21,8 +21,8 @@ typedef struct ts_target {
   bool masked;       /* 32- and 64-bit elements have masked moves */
   int64_t page_size;
   int64_t l1_bytes, l2_bytes, l3_bytes;
-  bool fma;             /* one rounding for a product and a sum */
-  bool amx;             /* products of bf16 by AMX, which change the order of their sums (tensor/contract_order.h) */
+  bool fma; /* one rounding for a product and a sum */
+  bool amx; /* products of 8 bits by AMX, and of bf16, which change the order of their sums (tensor/contract_order.h) */
   const char *cpu;      /* LLVM's CPU name */
   const char *features; /* LLVM's feature string */
   const char *triple;

@@ -29,7 +29,8 @@ typedef struct ts_gemm_shape {
 } ts_gemm_shape;
 
 /* The types of a product. The operands' are `out`, or narrower: the elements are converted while they are read
- * (ts_dtype_widens_to). Products of s8, u8 and s16 multiply pairs of 16 bits. */
+ * (ts_dtype_widens_to). Products of s8 and u8 multiply four numbers at once where the CPU has AMX or AVX512_VNNI; there
+ * others of s8, u8 and s16, and all elsewhere, multiply pairs of 16 bits. */
 typedef struct ts_gemm_types {
   ts_dtype lhs, rhs, out;
 } ts_gemm_types;

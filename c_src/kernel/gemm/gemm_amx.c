@@ -129,38 +129,48 @@ static void store_sums(const gemm_amx_tile *t, quarters has) {
   if (has.right && has.lower) _tile_stored(3, below + UNIT * 4, stride);
 }
 
-/* `chains` of `steps` terms each, for the quarters that there are. */
-static void sum_quarters(const char *lhs, const char *rhs, int64_t chains, int64_t steps, quarters has) {
-  const size_t left = (size_t)steps * 4, right = PANEL * 4;
-  for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {
-    _tile_loadd(4, lhs, left);
-    _tile_loadd(6, rhs, right);
-    _tile_dpbf16ps(0, 4, 6);
-    if (has.right) {
-      _tile_loadd(7, rhs + UNIT * 4, right);
-      _tile_dpbf16ps(1, 4, 7);
-    }
-    if (!has.lower) continue;
-    _tile_loadd(5, lhs + UNIT * left, left);
-    _tile_dpbf16ps(2, 5, 6);
-    if (has.right) _tile_dpbf16ps(3, 5, 7);
+/* `chains` of `steps` terms each, for the quarters that there are; and the same of all quarters, without choices. */
+#define DEFINE_SUMS(name, multiply)                                                                            \
+  static void quarters_##name(const char *lhs, const char *rhs, int64_t chains, int64_t steps, quarters has) { \
+    const size_t left = (size_t)steps * 4, right = PANEL * 4;                                                  \
+    for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {                           \
+      _tile_loadd(4, lhs, left);                                                                               \
+      _tile_loadd(6, rhs, right);                                                                              \
+      multiply(0, 4, 6);                                                                                       \
+      if (has.right) {                                                                                         \
+        _tile_loadd(7, rhs + UNIT * 4, right);                                                                 \
+        multiply(1, 4, 7);                                                                                     \
+      }                                                                                                        \
+      if (!has.lower) continue;                                                                                \
+      _tile_loadd(5, lhs + UNIT * left, left);                                                                 \
+      multiply(2, 5, 6);                                                                                       \
+      if (has.right) multiply(3, 5, 7);                                                                        \
+    }                                                                                                          \
+  }                                                                                                            \
+  static void all_##name(const char *lhs, const char *rhs, int64_t chains) {                                   \
+    const size_t left = UNIT * 4, right = PANEL * 4;                                                           \
+    for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {                           \
+      _tile_loadd(6, rhs, right);                                                                              \
+      _tile_loadd(4, lhs, left);                                                                               \
+      _tile_loadd(7, rhs + UNIT * 4, right);                                                                   \
+      _tile_loadd(5, lhs + UNIT * left, left);                                                                 \
+      multiply(0, 4, 6);                                                                                       \
+      multiply(1, 4, 7);                                                                                       \
+      multiply(2, 5, 6);                                                                                       \
+      multiply(3, 5, 7);                                                                                       \
+    }                                                                                                          \
   }
-}
 
-/* The same of all quarters, without choices. */
-static void sum_all(const char *lhs, const char *rhs, int64_t chains) {
-  const size_t left = UNIT * 4, right = PANEL * 4;
-  for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {
-    _tile_loadd(6, rhs, right);
-    _tile_loadd(4, lhs, left);
-    _tile_loadd(7, rhs + UNIT * 4, right);
-    _tile_loadd(5, lhs + UNIT * left, left);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-  }
-}
+DEFINE_SUMS(bf16, _tile_dpbf16ps)
+DEFINE_SUMS(ss, _tile_dpbssd)
+DEFINE_SUMS(su, _tile_dpbsud)
+DEFINE_SUMS(us, _tile_dpbusd)
+DEFINE_SUMS(uu, _tile_dpbuud)
+
+static void (*const sum_quarters[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t, int64_t, quarters) = {
+    quarters_bf16, quarters_ss, quarters_su, quarters_us, quarters_uu};
+static void (*const sum_all[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t) = {all_bf16, all_ss, all_su,
+                                                                                        all_us, all_uu};
 
 /* Chains of `steps` terms each, from step `first` of k on. */
 static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {
@@ -169,9 +179,9 @@ static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t 
   configure(t, steps);
   load_sums(t, has, t->adds || first > 0);
   if (has.right && has.lower && steps == UNIT)
-    sum_all(lhs, rhs, chains);
+    sum_all[t->product](lhs, rhs, chains);
   else
-    sum_quarters(lhs, rhs, chains, steps, has);
+    sum_quarters[t->product](lhs, rhs, chains, steps, has);
   store_sums(t, has);
 }
 

@@ -13,8 +13,9 @@ struct ts_gemm {
   bool complex;                 /* of complex numbers, whose parts have the types */
   bool scaled;                  /* an operand is scaled while it is packed: tiles only */
   bool amx;                     /* tiles are computed by gemm_amx.c */
+  bool quads;                   /* tiles are computed by gemm_quads.c */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
-  int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, else 1 */
+  int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, 4 for quads, else 1 */
   ts_gemm_compute compute;      /* of AXPY and DOT; the type of tiles is in the geometry */
   ts_gemm_geometry geometry;
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];

@@ -1,7 +1,7 @@
 /* The compiled kernels of a matrix product. */
 #include "base/alloc.h"
-#include "kernel/gemm/gemm_amx.h"
 #include "kernel/gemm/gemm_internal.h"
+#include "kernel/gemm/gemm_quads.h"
 
 static ts_gemm_types all_of(ts_dtype dtype) { return (ts_gemm_types){dtype, dtype, dtype}; }
 
@@ -24,11 +24,12 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
   gemm->size = (int)ts_dtype_size(types->out);
   gemm->native = ts_gemm_is_native(types->out, &gemm->compute);
   bool pairs = may_pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
-  gemm->depth = pairs ? 2 : 1;
+  gemm->quads = pairs && ts_gemm_has_quads(types);
+  gemm->depth = gemm->quads ? TS_GEMM_QUAD : pairs ? 2 : 1;
   ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
   gemm->amx =
       may_pair && ts_target_host()->amx && types->lhs == TS_BF16 && types->rhs == TS_BF16 && types->out == TS_BF16;
-  if (gemm->amx) ts_gemm_amx_set_geometry(&gemm->geometry);
+  if (gemm->amx || gemm->quads) ts_gemm_amx_set_geometry(&gemm->geometry);
   return TS_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 /* Products by tiles: the operands are packed into panels, and tasks compute tiles of the result from them. */
-#include "kernel/gemm/gemm_amx.h"
 #include "kernel/gemm/gemm_internal.h"
+#include "kernel/gemm/gemm_quads.h"
 
 #include <string.h>
 
@@ -52,11 +52,14 @@ typedef struct plan {
 
 static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(value, unit) * unit; }
 
+/* True for tiles of 32 rows and columns, which no emitted kernel computes. */
+static bool has_own_tiles(const plan *p) { return p->run->gemm->amx || p->run->gemm->quads; }
+
 /* Cuts k into equal blocks such that a panel of rhs stays in L1. */
 static void plan_k(plan *p) {
   const int64_t unit = p->run->chain < p->shape.k ? p->run->chain : p->run->gemm->complex ? 2 : 1;
   int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
-  if (p->run->gemm->amx) most = TS_GEMM_AMX_STEPS;
+  if (has_own_tiles(p)) most = TS_GEMM_AMX_STEPS;
   most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
   p->kc = round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);
@@ -212,6 +215,10 @@ static gemm_pack scaled_from(const plan *p, int operand, int64_t batch, int64_t 
 
 /* Packs columns and `k` elements of rhs. */
 static void pack_rhs(const plan *p, const gemm_pack *pack, const char *from, int64_t units, int64_t k, char *panels) {
+  if (p->run->gemm->quads) {
+    ts_gemm_quads_pack_right(pack, from, units, k, panels);
+    return;
+  }
   ts_gemm_pack(pack, from, units, k, panels, panel_bytes(p, gemm_ceil_div(k, p->depth)));
   if (p->run->gemm->amx && ts_gemm_amx_has_tiny(panels, gemm_ceil_div(units, pack->step) * pack->width * k))
     atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
@@ -296,6 +303,10 @@ static void pack_rows(const task *t) {
 static void pack_lhs(const task *t, const char *from, int64_t k) {
   const plan *p = t->p;
   const gemm_pack pack = scaled_from(p, 0, t->batch, t->row);
+  if (p->run->gemm->quads) {
+    ts_gemm_quads_pack_left(&pack, ts_gemm_quads_product(&p->run->gemm->types), from, t->rows, k, t->lhs_space);
+    return;
+  }
   if (p->run->gemm->amx) {
     if (ts_gemm_amx_pack_left(&pack, from, t->rows, k, t->lhs_space))
       atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
@@ -339,12 +350,14 @@ static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t 
   return rhs_address(t, col);
 }
 
-/* run_row by AMX. */
-static void run_amx_row(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end) {
+/* run_row by gemm_amx.c or gemm_quads.c. */
+static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end) {
   const plan *p = t->p;
+  const bool quads = p->run->gemm->quads;
   gemm_amx_tile tile = {.rows = rows,
                         .k = t->kc,
                         .lhs = t->lhs_space + row * t->kc * p->g->element_size,
+                        .product = quads ? ts_gemm_quads_product(&p->run->gemm->types) : GEMM_AMX_BF16,
                         .out_stride = t->out_stride,
                         .adds = t->k > 0,
                         .has_tiny = atomic_load_explicit(p->has_tiny, memory_order_relaxed)};
@@ -353,9 +366,9 @@ static void run_amx_row(const task *t, int64_t row, int64_t rows, int64_t first,
     tile.cols = gemm_min(p->tile_cols, end - col);
     tile.rhs = find_panel(t, col, tile.cols, &stride);
     tile.out = t->out + row * t->out_stride + col * p->g->element_size;
-    ts_gemm_amx_run(&tile);
+    (quads ? ts_gemm_quads_run : ts_gemm_amx_run)(&tile);
   }
-  ts_gemm_amx_end();
+  (quads ? ts_gemm_quads_end : ts_gemm_amx_end)();
 }
 
 /* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. */
@@ -412,8 +425,8 @@ static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   for (int64_t row = 0; row < t->rows;) {
     int height = pick_height(p->g, t->rows - row);
     int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
-    if (p->run->gemm->amx)
-      run_amx_row(t, row, rows, first, end);
+    if (has_own_tiles(p))
+      run_own_row(t, row, rows, first, end);
     else
       run_row(t, row, height, rows, first, end);
     row += rows;
