@@ -309,7 +309,7 @@
 -type profile_options() :: #{events => non_neg_integer(), speed => boolean()}.
 %% Of {@link profile/3}.
 -type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer(),
-                            plugin_path => file:filename_all(), plugin_options => #{atom() => term()} | [{atom(), term()}],
+                            plugin_path => file:filename_all(), plugin_options => #{atom() => term()} | [{atom(), term()}], device_type => atom() | string() | binary(),
                             memory_fraction => number(), preallocate => boolean(),
                             isolated => boolean(), open_timeout => non_neg_integer(), timeout => non_neg_integer()}.
 %% Of {@link open_client/2}.
@@ -3113,7 +3113,7 @@ set_memory_limit(Bytes) -> tessera_error:check(set_memory_limit, [Bytes], tesser
 -spec clients() -> #{atom() => pos_integer()}.
 clients() -> maps:from_list([{Name, Count} || {Name, _, Count} <- tessera_nif:clients()]).
 
-%% @doc The platforms that the library has, with the number of devices that a client of each has without the option
+%% @doc The platforms that the library has or finds a plugin for, with the number of devices that a client of each has without the option
 %% `device_count'.
 %% ```
 %% 1> maps:is_key(host, tessera:platforms()).
@@ -3125,7 +3125,7 @@ platforms() -> tessera_client:platforms().
 %% @doc Opens a client: a named group of devices that are shares of this machine. Options: `device_count' (as the setting
 %% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the client's tensors then have
 %% memory of their own, while clients without a limit share the memory of `host'; `threads', the largest number of threads for a call (0: all CPUs);
-%% `platform', one of {@link platforms/0} (`host'), or `pjrt' for the devices of a plugin, whose file the option `plugin_path' names (docs/accelerators.md). Without `device_count', a client of another platform has all devices of that platform. For an open
+%% `platform', one of {@link platforms/0} (`host'), or `pjrt' for the devices of a plugin, whose file the option `plugin_path' names, or `cuda', `rocm', `tpu' for a plugin that is found (docs/accelerators.md). Without `device_count', a client of another platform has all devices of that platform. For an open
 %% client it adds devices and sets the given options. Clients stay open, and there are at most 256.
 %% ```
 %% 1> tessera:open_client(small, #{device_count => 2, memory_limit => 1 bsl 20}).

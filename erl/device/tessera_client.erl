@@ -7,8 +7,8 @@
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
 %% Options of a client that is opened by a call.
 -define(CALL_OPTIONS, [device_count, memory_limit, platform, threads]).
-%% Those of a client of the platform pjrt in addition.
--define(PLUGIN_OPTIONS, [isolated, memory_fraction, open_timeout, plugin_options, plugin_path, preallocate, timeout]).
+%% Those of clients of plugins in addition (tessera_plugins).
+-define(PLUGIN_OPTIONS, [device_type, isolated, memory_fraction, open_timeout, plugin_options, plugin_path, preallocate, timeout]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
 %% TS_MAX_DEVICES of c_src/device/client.h.
@@ -65,11 +65,18 @@ configure() ->
 %% decided by Nx's own functions, also among clients of the host.
 default(Name) ->
     Options = proplists:get_value(Name, configured(), []),
-    case is_of_host(Options) orelse is_tuple(tessera_nif:platform_devices(proplists:get_value(platform, Options))) of
+    case is_of_host(Options) orelse not is_known(proplists:get_value(platform, Options), Options) of
         true -> tessera_nif:default_client(host); % also where the platform is another library's
         false ->
             ok = open_configured(Name, Options, 1),
             tessera_nif:default_client(Name)
+    end.
+
+%% Without a plugin's file or device, the first use of Nx says what is missing.
+is_known(Platform, Options) ->
+    case tessera_plugins:is_plugin(Platform) of
+        true -> tessera_plugins:is_available(Platform, Options);
+        false -> not is_tuple(tessera_nif:platform_devices(Platform))
     end.
 
 configured() ->
@@ -87,13 +94,12 @@ open_configured(Name, Options, Least) ->
 
 %% How many devices a plugin has is known when a client of it is open.
 counted(Name, Options, Least) ->
-    case proplists:get_value(platform, Options) =:= pjrt andalso proplists:get_value(device_count, Options) =:= undefined of
+    case tessera_plugins:is_plugin(proplists:get_value(platform, Options)) andalso proplists:get_value(device_count, Options) =:= undefined of
         true -> maps:from_list([{device_count, Least} || Least > 1]);
         false -> #{device_count => max(Least, count(Name, Options))}
     end.
 
-options_of(pjrt, Options) -> Options;
-options_of(_, _) -> [].
+options_of(Platform, Options) -> [Option || Option <- Options, tessera_plugins:is_plugin(Platform)].
 
 checked({error, #{code := Code, message := Message}}) -> error({Code, Message});
 checked(Result) -> Result.
@@ -112,12 +118,12 @@ count(Name, Options) ->
     end.
 
 count_of(Name, Platform, Options) ->
-    case tessera_nif:client_devices(Name) of
-        0 when Platform =:= pjrt ->
+    case {tessera_nif:client_devices(Name), tessera_plugins:is_plugin(Platform)} of
+        {0, true} ->
             ok = open_configured(Name, Options, 1),
             tessera_nif:client_devices(Name);
-        0 -> found(Name, Platform, devices_of(Platform));
-        Count -> Count
+        {0, false} -> found(Name, Platform, devices_of(Platform));
+        {Count, _} -> Count
     end.
 
 found(Name, Platform, 0) -> error({unavailable, unicode:characters_to_binary(io_lib:format("client ~ts: the platform ~ts has no device here", [Name, Platform]))});
@@ -125,19 +131,23 @@ found(_, _, Count) -> Count.
 
 devices_of(Platform) -> min(?MAX_DEVICES, length(checked(tessera_nif:platform_devices(Platform)))).
 
-%% The platforms of the library, with the number of devices that a client of each has without the option `device_count'. The
-%% platform pjrt has none by itself: a client names the plugin.
+%% The platforms of the library, and those whose plugin and device are found, with the number of devices that a client of each has
+%% without the option `device_count'. The platform pjrt has none by itself: a client names the plugin.
 -spec platforms() -> #{host := pos_integer(), atom() => non_neg_integer()}.
 platforms() ->
-    (maps:from_list([{Platform, Count} || Platform <- tessera_nif:platforms() -- [host], Count <- [devices_of(Platform)], Count > 0]))#{host => host_devices()}.
+    Own = [{Platform, Count} || Platform <- tessera_nif:platforms() -- [host], Count <- [devices_of(Platform)], Count > 0],
+    (maps:from_list(Own ++ [{Platform, tessera_plugins:devices(Platform)} || Platform <- tessera_plugins:platforms()]))#{host => host_devices()}.
 
 %% Whether the client is open, or its platform is one of the library and has a device.
 -spec is_available(atom(), [{atom(), term()}]) -> boolean().
 is_available(Name, Options) ->
-    is_of_host(Options) orelse tessera_nif:client_devices(Name) > 0 orelse has_device(proplists:get_value(platform, Options)).
+    is_of_host(Options) orelse tessera_nif:client_devices(Name) > 0 orelse has_device(proplists:get_value(platform, Options), Options).
 
-has_device(pjrt) -> true; % which its plugin knows
-has_device(Platform) -> lists:member(Platform, tessera_nif:platforms()) andalso devices_of(Platform) > 0.
+has_device(Platform, Options) ->
+    case tessera_plugins:is_plugin(Platform) of
+        true -> tessera_plugins:is_available(Platform, Options);
+        false -> lists:member(Platform, tessera_nif:platforms()) andalso devices_of(Platform) > 0
+    end.
 
 %% The number of devices of a client that has no device_count of its own.
 -spec host_devices() -> pos_integer().
@@ -173,11 +183,11 @@ open(Name, Options) ->
         [] ->
             case tessera_platform:is_taken(Name) of
                 true -> refused(failed_precondition, "~0tp is the name of a cluster", [Name]);
-                false -> open_here(Name, Options, settings(Options))
+                false -> open_plugin(Name, tessera_plugins:options(Options))
             end;
         [Unknown | _] ->
             case lists:member(Unknown, Foreign) of
-                true -> wrong_option("the option ~ts is of clients of the platform pjrt", [Unknown]);
+                true -> wrong_option("the option ~ts is of clients of plugins", [Unknown]);
                 false -> wrong_option("unknown option ~0tp of a client, the options are ~0tp", [Unknown, Known])
             end
     end.
@@ -186,6 +196,9 @@ wrong_option(Format, Values) -> refused(invalid_argument, Format, Values).
 
 refused(Code, Format, Values) ->
     {error, #{code => Code, message => unicode:characters_to_binary(io_lib:format(Format, Values))}}.
+
+open_plugin(Name, {error, Code, Text}) -> refused(Code, "client ~ts: ~ts", [Name, Text]);
+open_plugin(Name, {ok, Options}) -> open_here(Name, Options, settings(Options)).
 
 open_here(_, _, {error, _} = Error) -> Error;
 open_here(Name, Options, Settings) ->
@@ -203,7 +216,7 @@ settings(#{platform := pjrt} = Options) ->
     Own = maps:get(plugin_options, Options, #{}),
     case is_map(Own) orelse tessera_type:is_proper(Own) andalso lists:all(fun is_option/1, Own) of
         true ->
-            Shared = maps:with(?PLUGIN_OPTIONS -- [plugin_options], Options),
+            Shared = maps:with(?PLUGIN_OPTIONS -- [plugin_options, device_type], Options),
             settings(lists:sort(maps:to_list(maps:merge(maps:from_list(pairs(Own)), Shared))), []);
         false -> wrong_option("plugin_options: expected a map or a list of options with their values, got ~0tP", [Own, 20])
     end;

@@ -72,8 +72,9 @@ unknown(Name) ->
 refuse(Name, Platform) ->
     lists:member(Platform, ?KNOWN) orelse is_map_key(Platform, tessera_client:platforms()) orelse
         tessera_nx_error:argument("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
-    Message = io_lib:format("platform ~ts of client ~ts is not available, the platforms of Tessera are: ~ts",
-                            [tessera_nx_error:inspect(Term) || Term <- [Platform, Name, maps:keys(tessera_client:platforms())]]),
+    Known = io_lib:format("platform ~ts of client ~ts is not available, the platforms of Tessera are: ~ts",
+                          [tessera_nx_error:inspect(Term) || Term <- [Platform, Name, maps:keys(tessera_client:platforms())]]),
+    Message = [Known | [["; ", tessera_plugins:missing(Platform)] || Platform =/= pjrt_plugin, tessera_plugins:is_plugin(Platform)]],
     Error = #{'__struct__' => 'Elixir.RuntimeError', '__exception__' => true,
               message => unicode:characters_to_binary(Message)},
     exit({{Error, []}, {?CLIENT, 'fetch!', [Name]}}).

@@ -14,6 +14,19 @@ defmodule Tessera.Client do
   it `config :tessera, host_devices: 4` or the environment variable `TESSERA_HOST_DEVICES` says how many all clients of the host
   have. A client of another platform has all devices of that platform.
 
+  A client of `platform: :cuda`, `:rocm` or `:tpu` is a plugin of PJRT, which is found where Python's packages are, or given as
+  `:plugin_path`. `docs/accelerators.md` says what to install. `platform: :pjrt_plugin` with `:plugin_path` and `:device_type` is
+  any other one. These clients have the options `:memory_fraction`, `:preallocate`, `:isolated` and `:timeout`, among others:
+
+      config :tessera,
+        clients: [
+          cuda: [platform: :cuda, memory_fraction: 0.5],
+          host: [platform: :host]
+        ],
+        preferred_clients: [:cuda, :host]
+
+  Here `:cuda` is the default client where there is a GPU with the plugin, and elsewhere `:host`.
+
   With `automatic_transfers: false` a client's tensors are no arguments of functions that run on another client or device, unless
   they are transferred. That is the default of clients of other platforms than the host.
   """

@@ -9,7 +9,7 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun moves/0, fun refuses/0, fun donates/0, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
       [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1]]]}.
 
@@ -43,7 +43,7 @@ says_what_is_wrong() ->
     raises(invalid_argument, "plugin_options: expected a map or a list", Open(#{plugin_path => path(), plugin_options => 1})),
     raises(invalid_argument, "has 4 devices, got 9", Open(#{plugin_path => path(), device_count => 9})),
     raises(invalid_argument, "unknown option plugin_file of a client", Open(#{plugin_file => path()})),
-    raises(invalid_argument, "the option plugin_path is of clients of the platform pjrt", fun() -> tessera:open_client(plugin_wrong, #{plugin_path => path()}) end).
+    raises(invalid_argument, "the option plugin_path is of clients of plugins", fun() -> tessera:open_client(plugin_wrong, #{plugin_path => path()}) end).
 
 %% A client of the settings is opened by its first use.
 is_configured() ->
@@ -98,6 +98,64 @@ isolated_callers_are_killed() ->
          receive {'DOWN', Monitor, process, Pid, _} -> ok end
      end || {Pid, Monitor} <- Workers],
     tessera_test:until_freed(fun() -> maps:get(live, tessera_nif:memory(plugin_works)) =:= 0 end).
+
+%% With the environment's variable set to a text, the result of Call.
+with_env(Variables, Call) ->
+    Before = [{Variable, os:getenv(Variable)} || {Variable, _} <- Variables],
+    _ = [os:putenv(Variable, Text) || {Variable, Text} <- Variables],
+    try Call()
+    after [case Text of false -> os:unsetenv(Variable); _ -> os:putenv(Variable, Text) end || {Variable, Text} <- Before]
+    end.
+
+%% A plugin in the usual place of a Python environment, of which the last version counts, or where the environment says.
+is_found() ->
+    Folder = filename:absname(tessera_test:temporary("plugins")),
+    [begin
+         File = filename:join([Folder, "lib/python3.99/site-packages", Plugin]),
+         ok = filelib:ensure_dir(File),
+         ok = file:make_symlink(path(), File)
+     end || Plugin <- ["jax_plugins/xla_cuda12/xla_cuda_plugin.so", "jax_plugins/xla_cuda13/xla_cuda_plugin.so", "libtpu/libtpu.so"]],
+    Path = fun(Platform) -> tessera_plugins:find(Platform) end,
+    with_env([{"VIRTUAL_ENV", Folder}, {"TESSERA_ROCM_PLUGIN", "/some/rocm.so"}],
+             fun() ->
+                     ?assertEqual(filename:join(Folder, "lib/python3.99/site-packages/jax_plugins/xla_cuda13/xla_cuda_plugin.so"), Path(cuda)),
+                     ?assertEqual(filename:join(Folder, "lib/python3.99/site-packages/libtpu/libtpu.so"), Path(tpu)),
+                     ?assertEqual("/some/rocm.so", Path(rocm)),
+                     with_env([{"TPU_LIBRARY_PATH", "/some/tpu.so"}], fun() -> ?assertEqual("/some/tpu.so", Path(tpu)) end),
+                     tessera_plugins:devices(cuda) > 0 orelse
+                         raises(unavailable, "xla_cuda13/xla_cuda_plugin.so, and no NVIDIA GPU with its driver: /dev/nvidia",
+                                fun() -> tessera:open_client(gpu_missing, #{platform => cuda}) end)
+             end).
+
+%% What is not installed is an error that says what to install.
+is_missing() ->
+    [raises(unavailable, Part, fun() -> tessera:open_client(gpu_missing, #{platform => Platform}) end)
+     || {Platform, Part} <- [{rocm, "pip install"}, {tpu, "pip install libtpu"}], not is_map_key(Platform, tessera:platforms()), tessera_plugins:find(Platform) =:= none],
+    raises(invalid_argument, "pjrt_plugin needs the option plugin_path", fun() -> tessera:open_client(gpu_missing, #{platform => pjrt_plugin}) end).
+
+%% Clients of the configuration as EXLA has them.
+is_a_client_of_nx() ->
+    Before = application:get_env(tessera, clients, []),
+    Clients = [{nx_gpu, [{platform, cuda}, {plugin_path, path()}, {memory_fraction, 0.5}, {default_device_id, 2}]},
+               {nx_tpu, [{platform, tpu}]},
+               {nx_other, [{platform, pjrt_plugin}, {plugin_path, path()}, {device_type, "interpreter"}, {automatic_transfers, true}]}],
+    application:set_env(tessera, clients, Clients ++ Before),
+    try
+        ?assertMatch(#{platform := cuda, device_count := 4, default_device_id := 2, automatic_transfers := false}, tessera_nx_client:'fetch!'(nx_gpu)),
+        ?assertMatch(#{platform := pjrt_plugin, default_device_id := 0, automatic_transfers := true}, tessera_nx_client:'fetch!'(nx_other)),
+        ?assertEqual({nx_gpu, 2}, tessera_nx_client:place([{client, nx_gpu}])),
+        ?assertEqual({nx_gpu, 3}, tessera_nx_client:place([{client, nx_gpu}, {device_id, 3}])),
+        ?assertMatch(#{allocated := 0}, tessera_nx_client:get_memory_statistics(tessera_nx_client:'fetch!'(nx_gpu))),
+        [begin
+             application:set_env(tessera, preferred_clients, Preferred),
+             ?assertEqual(Expected, tessera_nx_client:default_name())
+         end || {Preferred, Expected} <- [{[nx_gpu, nx_other], nx_gpu}, {[nx_other, nx_gpu], nx_other}] ++
+                    [{[nx_tpu, nx_gpu], nx_gpu} || not is_map_key(tpu, tessera:platforms())],
+                application:get_env(tessera, default_client) =:= undefined]
+    after
+        application:unset_env(tessera, preferred_clients),
+        application:set_env(tessera, clients, Before)
+    end.
 
 computes(Client) ->
     A = on(Client, [1.0, 2.0, 3.0]),
