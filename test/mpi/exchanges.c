@@ -152,13 +152,15 @@ static int64_t time_exchange(uint64_t run, uint32_t step, int64_t bytes, bool ad
   return time;
 }
 
+static double microseconds(const int64_t *times, uint32_t at) { return (double)times[at] / 1e3; }
+
 static void print_latency(void) {
   int64_t times[LATENCIES];
   for (uint32_t i = 0; i < LATENCIES; i++) times[i] = time_exchange(1000, i, 4, false);
   qsort(times, LATENCIES, sizeof *times, compare);
   if (carrier->rank == 0)
-    fprintf(stderr, "4 bytes: best %.1f us, median %.1f us\n", (double)times[0] / 1e3,
-            (double)times[LATENCIES / 2] / 1e3);
+    fprintf(stderr, "4 bytes: best %.1f us, median %.1f us\n", microseconds(times, 0),
+            microseconds(times, LATENCIES / 2));
 }
 
 /* The two ways of an all_reduce of N bytes, in turns (group/algorithms.c): `everywhere` exchanges all N with each rank,
@@ -177,9 +179,9 @@ static void print_sizes(void) {
       printf(
           "%4lld KB: everywhere best %.0f us, quarter %.0f us, median %.0f us; shares best %.0f us, quarter %.0f us, "
           "median %.0f us\n",
-          (long long)bytes >> 10, (double)times[0][0] / 1e3, (double)times[0][turns / 4] / 1e3,
-          (double)times[0][turns / 2] / 1e3, (double)times[1][0] / 1e3, (double)times[1][turns / 4] / 1e3,
-          (double)times[1][turns / 2] / 1e3);
+          (long long)bytes >> 10, microseconds(times[0], 0), microseconds(times[0], turns / 4),
+          microseconds(times[0], turns / 2), microseconds(times[1], 0), microseconds(times[1], turns / 4),
+          microseconds(times[1], turns / 2));
   }
 }
 
