@@ -75,6 +75,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_collective.c \
   c_src/stablehlo/make_control.c \
   c_src/stablehlo/make_conv.c \
+  c_src/stablehlo/make_custom.c \
   c_src/stablehlo/make_dynamic.c \
   c_src/stablehlo/make_fold.c \
   c_src/stablehlo/make_gather.c \
@@ -197,6 +198,7 @@ KERNEL_SRC := \
   c_src/kernel/complex_reduce.c \
   c_src/kernel/custom.c \
   c_src/kernel/custom_text.c \
+  c_src/kernel/lapack.c \
   c_src/kernel/pick.c \
   c_src/kernel/pick_avx2.c \
   c_src/kernel/pick_avx512.c \

@@ -7,6 +7,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "kernel/lapack.h"
 #include "kernel/routine.h"
 
 #include <dlfcn.h>
@@ -31,10 +32,23 @@ static struct {
   TS_VEC(known_target) list;
 } targets = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const known_target *find(const char *name) {
+static bool find_in(const tessera_plugin *plugin, const char *name, known_target *out) {
+  for (uint32_t i = 0; i < plugin->target_count; i++)
+    if (strcmp(plugin->targets[i].name, name) == 0) {
+      *out = (known_target){plugin, &plugin->targets[i]};
+      return true;
+    }
+  return false;
+}
+
+/* Of a loaded plugin, or of LAPACK. */
+static bool find(const char *name, known_target *out) {
   for (size_t i = 0; i < targets.list.count; i++)
-    if (strcmp(targets.list.data[i].target->name, name) == 0) return &targets.list.data[i];
-  return NULL;
+    if (strcmp(targets.list.data[i].target->name, name) == 0) {
+      *out = targets.list.data[i];
+      return true;
+    }
+  return find_in(ts_lapack_plugin(), name, out);
 }
 
 enum { MOST_TARGETS = 10000, MOST_NAME = 255, PAGE = 4096 };
@@ -99,10 +113,10 @@ static ts_status check_target(const char *path, const tessera_plugin *plugin, ui
   for (uint32_t k = 0; k < i; k++)
     if (strcmp(plugin->targets[k].name, target->name) == 0)
       return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s has target %s twice", path, plugin->name, target->name);
-  const known_target *known = find(target->name);
-  if (known && known->plugin != plugin)
+  known_target known;
+  if (find(target->name, &known) && known.plugin != plugin)
     return ts_error(TS_FAILED_PRECONDITION, "%s: plugin %s has target %s, which is of plugin %s already", path,
-                    plugin->name, target->name, known->plugin->name);
+                    plugin->name, target->name, known.plugin->name);
   return TS_SUCCESS;
 }
 
@@ -110,8 +124,9 @@ static ts_status check_target(const char *path, const tessera_plugin *plugin, ui
 static ts_status add_targets(const char *path, const tessera_plugin *plugin) {
   for (uint32_t i = 0; i < plugin->target_count; i++) TS_TRY(check_target(path, plugin, i));
   TS_TRY(TS_VEC_RESERVE(&targets.list, targets.list.count + plugin->target_count));
+  known_target known;
   for (uint32_t i = 0; i < plugin->target_count; i++)
-    if (!find(plugin->targets[i].name))
+    if (!find(plugin->targets[i].name, &known))
       targets.list.data[targets.list.count++] = (known_target){plugin, &plugin->targets[i]};
   return TS_SUCCESS;
 }
@@ -151,10 +166,9 @@ ts_status ts_custom_load(const char *path, const tessera_plugin **out) {
 
 static ts_status find_target(const char *name, known_target *out) {
   pthread_mutex_lock(&targets.lock);
-  const known_target *known = find(name);
-  if (known) *out = *known;
+  const bool is_known = find(name, out);
   pthread_mutex_unlock(&targets.lock);
-  if (known) return TS_SUCCESS;
+  if (is_known) return TS_SUCCESS;
   return ts_error(TS_FAILED_PRECONDITION,
                   "custom_call: no loaded plugin has the target %s; tessera:load_plugin/1 loads one", name);
 }

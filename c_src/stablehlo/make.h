@@ -180,6 +180,12 @@ bool make_is_quantized(const make_call *m);
 /* The op by the function that makes it of numbers, or of integers if it only moves them. */
 ts_status make_quantized(const make_call *m, make_fn make);
 
+/* ---- make_custom.c */
+/* A call of a target, by its text (kernel/custom.h), on the first operands. Its results are the op's. */
+ts_status make_custom(const make_call *m, const char *text, size_t operands);
+ts_status make_in_plugin(const make_call *m, mlir_token target);
+ts_status make_in_approx_top_k(const make_call *m);
+
 /* ---- make_collective.c */
 typedef struct make_group {
   size_t *members; /* processes */

@@ -1,8 +1,10 @@
 /* Custom calls to LAPACK, as JAX's exports for CPUs have them. Cholesky factors, triangular systems, singular values
  * and eigenvalues are ops of the graph. getrf packs the factors of `lu` into one matrix. Householder's reflections
- * (geqrf, orgqr) are loops. Results that a routine leaves undefined are the operand or 0. */
+ * (geqrf, orgqr) are loops. LAPACK itself computes geev, gees, gehrd and sytrd (kernel/lapack.h). Results that a
+ * routine leaves undefined are the operand or 0. */
 #include "stablehlo/make.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* An item of the routine's configuration; NULL without it. */
@@ -559,6 +561,46 @@ static ts_status ormqr(const make_call *m) {
   return TS_SUCCESS;
 }
 
+/* ---- routines of LAPACK itself */
+
+static ts_status geev(const make_call *m) {
+  const bool is_complex = m->op->operand_count > 0 && ts_dtype_is_complex(make_operand_of(m, 0)->dtype);
+  char left, right, text[64];
+  TS_TRY(check(m, 1, is_complex ? 4 : 5));
+  TS_TRY(letter(m, "compute_left", "VN", &left));
+  TS_TRY(letter(m, "compute_right", "VN", &right));
+  snprintf(text, sizeof text, "lapack.geev(left = %d, right = %d)", left == 'V', right == 'V');
+  return make_custom(m, text, 1);
+}
+
+static ts_status gees(const make_call *m) {
+  const bool is_complex = m->op->operand_count > 0 && ts_dtype_is_complex(make_operand_of(m, 0)->dtype);
+  char mode, sort;
+  TS_TRY(check(m, 1, is_complex ? 5 : 6));
+  TS_TRY(letter(m, "mode", "VN", &mode));
+  TS_TRY(letter(m, "sort", "N", &sort));
+  return make_custom(m, mode == 'V' ? "lapack.gees(vectors = 1)" : "lapack.gees(vectors = 0)", 1);
+}
+
+static ts_status gehrd(const make_call *m) {
+  const mlir_attr *low = config_item(m, "low"), *high = config_item(m, "high");
+  int64_t from, to;
+  char text[96];
+  TS_TRY(check(m, 1, 3));
+  if (!low || !high) return make_error(m, TS_INVALID_ARGUMENT, "expected the attributes low and high");
+  TS_TRY(mlir_attr_int(low, &from));
+  TS_TRY(mlir_attr_int(high, &to));
+  snprintf(text, sizeof text, "lapack.gehrd(low = %lld, high = %lld)", (long long)from, (long long)to);
+  return make_custom(m, text, 1);
+}
+
+static ts_status sytrd(const make_call *m) {
+  char uplo;
+  TS_TRY(check(m, 1, 5));
+  TS_TRY(letter(m, "uplo", "LU", &uplo));
+  return make_custom(m, uplo == 'U' ? "lapack.sytrd(upper = 1)" : "lapack.sytrd(upper = 0)", 1);
+}
+
 /* lapack_spotrf_ffi: the letter after "lapack_" is of the type. */
 bool make_is_lapack(mlir_token target) {
   return target.length > 12 && memcmp(target.text, "lapack_", 7) == 0 &&
@@ -571,7 +613,8 @@ ts_status make_in_lapack(const make_call *m, mlir_token target) {
     make_fn make;
   } rows[] = {{"potrf", potrf}, {"trsm", trsm},   {"getrf", getrf}, {"gesdd", gesdd},
               {"syevd", syevd}, {"heevd", syevd}, {"geqrf", geqrf}, {"orgqr", orgqr},
-              {"ungqr", orgqr}, {"ormqr", ormqr}, {"unmqr", ormqr}};
+              {"ungqr", orgqr}, {"ormqr", ormqr}, {"unmqr", ormqr}, {"geev", geev},
+              {"gees", gees},   {"gehrd", gehrd}, {"sytrd", sytrd}, {"hetrd", sytrd}};
   const size_t length = target.length - 12;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strlen(rows[i].name) == length && memcmp(target.text + 8, rows[i].name, length) == 0) return rows[i].make(m);

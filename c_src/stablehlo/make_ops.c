@@ -600,7 +600,8 @@ static ts_status custom_call(const make_call *m) {
   if (mlir_token_is(target->token, "stablehlo.dynamic_reduce_window")) return make_in_dynamic_window(m);
   if (mlir_token_is(target->token, "stablehlo.dynamic_top_k")) return make_in_dynamic_top_k(m);
   if (make_is_lapack(target->token)) return make_in_lapack(m, target->token);
-  return make_error(m, TS_UNIMPLEMENTED, "the target %.*s is not known", (int)target->token.length, target->token.text);
+  if (mlir_token_is(target->token, "ApproxTopK")) return make_in_approx_top_k(m);
+  return make_in_plugin(m, target->token);
 }
 
 static const struct {

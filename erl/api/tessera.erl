@@ -75,7 +75,7 @@
 %% <li>over axes: {@link sum/2}, {@link mean/2}, {@link argmax/2}, {@link cumulative_sum/2}, {@link softmax/2},
 %% {@link reduce/4}; over windows: {@link window_max/3}, {@link window_mean/3} and their kin; products: {@link dot/2}, {@link conv/3}</li>
 %% <li>linear algebra: {@link solve/2}, {@link inverse/1}, {@link determinant/1}, {@link cholesky/1}, {@link lu/1},
-%% {@link qr/2}, {@link eigh/1}, {@link svd/2}, {@link pinv/1}, {@link lstsq/2}, {@link matrix_power/2}, {@link matrix_rank/1},
+%% {@link qr/2}, {@link eigh/1}, {@link eig/1}, {@link schur/1}, {@link svd/2}, {@link pinv/1}, {@link lstsq/2}, {@link matrix_power/2}, {@link matrix_rank/1},
 %% {@link norm/2},
 %% {@link triangular_solve/3}</li>
 %% <li>Fourier transforms: {@link fft/2}, {@link ifft/2}, {@link rfft/2}, {@link irfft/2}, {@link fft2/2}, {@link fftn/2}</li>
@@ -168,7 +168,7 @@
          log_softmax/1, log_softmax/2, dot/2, dot/3, dot/4, dot/6, outer/2,
          matmul/2, einsum/2, kron/2, cross/2, cross/3]).
 %% linear algebra
--export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/1, qr/2, eigh/1, svd/1,
+-export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/1, qr/2, eigh/1, eigh/2, eig/1, schur/1, svd/1,
          svd/2, pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/1, norm/2, trace/1, trace/2, slogdet/1]).
 %% Fourier transforms
 -export([fft/1, fft/2, ifft/1, ifft/2, rfft/1, rfft/2, irfft/1, irfft/2, fft2/1, fft2/2, ifft2/1, ifft2/2, fftn/1, fftn/2,
@@ -2573,6 +2573,38 @@ qr(A, Options) -> tessera_linalg:qr(A, Options).
 %% '''
 -spec eigh(tensor()) -> {tensor(), tensor()}.
 eigh(A) -> tessera_linalg:eigh(A).
+
+%% @doc `{Values, Vectors}' of pairs of symmetric or Hermitian matrices, A v = w B v. B is positive definite; where it is not, the results are
+%% NaN. Only the lower triangles are read. The values are in descending order of size, and the columns v of the vectors have v' B v = 1.
+%% ```
+%% 1> {Values, _} = tessera:eigh(tessera:tensor([[2.0, 0.0], [0.0, 3.0]]), tessera:tensor([[1.0, 0.0], [0.0, 4.0]])).
+%% 2> tessera:to_list(Values).
+%% [2.0,0.75]
+%% '''
+-spec eigh(tensor(), tensor()) -> {tensor(), tensor()}.
+eigh(A, B) -> tessera_error:within(eigh, [A, B], fun() -> tessera_eigen:eigh(A, B) end).
+
+%% @doc `{Values, Vectors}' of any square matrices in the last two axes, complex numbers: A v = w v for each column v of the vectors, which have
+%% length 1. LAPACK computes them, in an order of its own: the library of the package `libopenblas0', or the one that the environment variable
+%% `TESSERA_LAPACK' names. Without it the call is an error, as on a device that is not the host. A matrix that is not finite has NaN as its
+%% results. There is no gradient. Of symmetric matrices {@link eigh/1} is faster, and needs no library.
+%% ```
+%% 1> {Values, _} = tessera:eig(tessera:tensor([[0.0, -1.0], [1.0, 0.0]])).
+%% 2> tessera:to_list(Values).
+%% [{complex,0.0,1.0},{complex,0.0,-1.0}]
+%% '''
+-spec eig(tensor()) -> {tensor(), tensor()}.
+eig(A) -> tessera_error:within(eig, [A], fun() -> tessera_eigen:eig(A) end).
+
+%% @doc `{T, Z}', the Schur forms of square matrices in the last two axes: A = Z T Z' with orthogonal or unitary Z and upper triangular T. Of real
+%% matrices T is real, and has 2 by 2 blocks on its diagonal for pairs of complex eigenvalues. LAPACK computes them, as for {@link eig/1}.
+%% ```
+%% 1> {T, _} = tessera:schur(tessera:tensor([[2.0, 0.0], [1.0, 3.0]])).
+%% 2> tessera:to_list(tessera:round(tessera:trace(T))).
+%% 5.0
+%% '''
+-spec schur(tensor()) -> {tensor(), tensor()}.
+schur(A) -> tessera_error:within(schur, [A], fun() -> tessera_eigen:schur(A) end).
 
 %% @doc `{U, S, Vt}' of matrices `A = U S Vt', as {@link svd/2} without options.
 %% ```

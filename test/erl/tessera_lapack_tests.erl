@@ -155,7 +155,7 @@ eye() -> tessera:tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).
 refused_test_() ->
     A = matrix({3, 3}, "f32", 1),
     F = {"f32", [3, 3]},
-    [?_test(tessera_test:raises(unimplemented, "the routine lapack_sgeev_ffi of LAPACK is not known", fun() -> run("lapack_sgeev_ffi", "", [A], [F], [F]) end)),
+    [?_test(tessera_test:raises(unimplemented, "the routine lapack_sggev_ffi of LAPACK is not known", fun() -> run("lapack_sggev_ffi", "", [A], [F], [F]) end)),
      ?_test(tessera_test:raises(invalid_argument, "expected 1 operands and 2 results", fun() -> run("lapack_sgeqrf_ffi", "", [A], [F], [F]) end)),
      ?_test(tessera_test:raises(unimplemented, "side is other than one of", fun() -> run("lapack_strsm_ffi", "", [A, A], [F, F], [F]) end)),
      ?_test(tessera_test:raises(invalid_argument, "do not agree",

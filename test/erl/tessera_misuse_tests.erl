@@ -79,7 +79,7 @@ calls() ->
      {dot, [X, {operand, tessera:iota({3, 2})}, {{options, [{axes, any}, {batch_axes, any}]}, #{axes => {1, 0}}}]},
      {dot, [X, {axes, [0]}, V, {axes, [0]}]},
      {dot, [X, {axes, [1]}, {axes, [0]}, X, {axes, [1]}, {axes, [0]}]}, {outer, [V, V]},
-     {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {lu, [S]}, {eigh, [S]}, {pinv, [S]}, {lstsq, [S, V2]},
+     {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {lu, [S]}, {eigh, [S]}, {eigh, [S, S]}, {eig, [S]}, {schur, [S]}, {pinv, [S]}, {lstsq, [S, V2]},
      {matrix_power, [S, {power, 3}]}, {matrix_rank, [S]}, {norm, [{operand, tessera:iota({2, 3})}]},
      {norm, [{operand, tessera:iota({2, 3})}, {{options, [{axes, axes}, {keep_axes, boolean}, {order, order}]}, #{}}]},
      {qr, [S]}, {svd, [S]}, {qr, [S, {{options, [{full, boolean}]}, #{}}]}, {svd, [S, {{options, [{full, boolean}]}, #{}}]},

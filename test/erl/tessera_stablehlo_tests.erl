@@ -62,7 +62,7 @@ lapack_call(Name, Config, Types) ->
 lapack_refused_test_() ->
     [{Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(lapack_call(Name, Config, Types)) end) end}
      || {Code, Words, Name, Config, Types} <-
-            [{unimplemented, "the routine lapack_sgees_ffi of LAPACK is not known", "sgees", "", ["tensor<2x2xf32>"]},
+            [{unimplemented, "the routine lapack_sggev_ffi of LAPACK is not known", "sggev", "", ["tensor<2x2xf32>"]},
              {unimplemented, "uplo is other than one of LU", "spotrf", "uplo = 65 : ui8", ["tensor<2x2xf32>", "tensor<i32>"]},
              {unimplemented, "mode is other than one of ASN", "sgesdd", "",
               ["tensor<2x2xf32>", "tensor<2xf32>", "tensor<2x2xf32>", "tensor<2x2xf32>", "tensor<i32>"]},
@@ -417,7 +417,7 @@ refused() ->
      {invalid_argument, "expected ')'", ["func.func @main(%x: tensor<f32> loc(", lists:duplicate(1000000, $()]},
      {invalid_argument, "nested too deep", ["func.func @main(%x: tensor<f32>) -> tensor<f32> {\n", [["%", integer_to_list(I), " = \"stablehlo.case\"(%x) ({\n"] || I <- lists:seq(1, 300)]]},
      {unimplemented, "scatter", main("%0 = \"stablehlo.scatter\"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>", "%0")},
-     {unimplemented, "the target f is not known", main("%0 = stablehlo.custom_call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}] ++ other_counts().
+     {unimplemented, "the target f+g is not known", main("%0 = stablehlo.custom_call @\"f+g\"(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}] ++ other_counts().
 
 %% Ops with other numbers of operands and results than they have.
 other_counts() ->

@@ -3,7 +3,8 @@
 # artifact (.vhlo), of another version of StableHLO for each program, and as bytecode of StableHLO itself (.bc). "make.py bytecode" makes
 # bytecode of the texts in this folder, and "make.py symbolic" the folder symbolic/: programs whose batch has any size, with arguments and
 # results at several sizes. "make.py linalg" makes the folder linalg/: programs that call LAPACK, as artifacts. Vectors of eigh and svd have
-# any sign, so these programs return results that do not depend on it.
+# any sign, so these programs return results that do not depend on it. "make.py eigen" makes the folder eigen/, of programs whose routines
+# LAPACK itself computes.
 import os
 import re
 import sys
@@ -400,6 +401,51 @@ if "linalg" in sys.argv:
         arrays = {f"in{i:02d}": np.asarray(x) for i, x in enumerate(arguments)}
         arrays.update({f"out{i:02d}": np.asarray(y) for i, y in enumerate(jax.tree.leaves(jax.jit(f)(*arguments)))})
         np.savez_compressed(f"{d}/linalg/{name}.npz", **arrays)
+    sys.exit()
+
+def of_eig(a):
+    w, vl, vr = lax.linalg.eig(a)
+    adjoint = lambda x: jnp.conj(jnp.swapaxes(x, -1, -2))
+    rows = jnp.stack([jnp.sort_complex(row) for row in w.reshape(-1, w.shape[-1])])
+    norms = jnp.linalg.norm(vr, axis=-2)
+    return rows, a @ vr - vr * w[..., None, :], adjoint(vl) @ a - w[..., :, None] * adjoint(vl), norms
+
+
+def of_schur(a):
+    t, z = lax.linalg.schur(a)
+    adjoint = jnp.conj(jnp.swapaxes(z, -1, -2))
+    return z @ t @ adjoint - a, adjoint @ z, jnp.tril(t, -2), jnp.trace(t, axis1=-2, axis2=-1)
+
+
+def of_hessenberg(a):
+    h, q = jax.scipy.linalg.hessenberg(a, calc_q=True)
+    return jnp.abs(h), q @ h @ jnp.conj(q.T) - a
+
+
+# Names of programs: function, arguments.
+G = {
+    "eig": (of_eig, (f32(2, 5, 5),)),
+    "eig_complex": (of_eig, (c64(4, 4),)),
+    "eig_not_finite": (lambda a: jnp.isnan(jnp.abs(jnp.linalg.eig(a)[0])), (np.array([[[1, np.nan], [0, 1]], [[1, 2], [3, 4]]], np.float32),)),
+    "schur": (of_schur, (f32(2, 5, 5),)),
+    "schur_complex": (of_schur, (c64(3, 3),)),
+    "hessenberg": (of_hessenberg, (f32(4, 4),)),
+    "hessenberg_complex": (of_hessenberg, (c64(4, 4),)),
+    "tridiagonal": (lambda a: [jnp.abs(x) for x in lax.linalg.tridiagonal(a, lower=True)[1:3]], (positive(f32(5, 5)),)),
+    "tridiagonal_complex": (lambda a: [jnp.abs(x) for x in lax.linalg.tridiagonal(a, lower=False)[1:3]], (positive(c64(2, 4, 4)),)),
+    "sqrtm": (jax.scipy.linalg.sqrtm, (f32(3, 3),)),
+    "approximate": (lambda a: (*lax.approx_max_k(a, 3), *lax.approx_min_k(a, 2, reduction_dimension=0)), (f32(4, 30),)),
+}
+
+if "eigen" in sys.argv:
+    os.makedirs(f"{d}/eigen", exist_ok=True)
+    for name, (f, arguments) in G.items():
+        exported = export.export(jax.jit(f), platforms=["cpu"])(*arguments)
+        with mlir.make_ir_context(), open(f"{d}/eigen/{name}.vhlo", "wb") as file:
+            file.write(portable(without_locations(exported.mlir_module()), 0))
+        arrays = {f"in{i:02d}": np.asarray(x) for i, x in enumerate(arguments)}
+        arrays.update({f"out{i:02d}": np.asarray(y) for i, y in enumerate(jax.tree.leaves(jax.jit(f)(*arguments)))})
+        np.savez_compressed(f"{d}/eigen/{name}.npz", **arrays)
     sys.exit()
 
 if "symbolic" in sys.argv:
