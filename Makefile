@@ -629,13 +629,14 @@ $(FUZZERS:%=$(B)/%): $(B)/%: $(B)/test/fuzz/%.o $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $< $(CORE) $(LIBS)
 
-# The API's reference, in build/doc/index.html. EDoc's warnings are errors.
+# The site: pages, reference and search, in build/doc/index.html. A link that leads nowhere is an error, and EDoc's warnings are errors.
 doc: doc_files = $(subst $() ,$(comma),$(PUBLIC_SRC:%="%"))
-doc: edoc_options = [{dir,"build/doc"},{includes,["include"]},{preprocess,true},{title,"Tessera"}]
-doc:
-	$(Q)rm -rf build/doc && mkdir -p build/doc
+doc: edoc_options = [{dir,"build/edoc"},{includes,["include"]},{preprocess,true},{title,"Tessera"}]
+doc: erl
+	$(Q)rm -rf build/doc build/edoc && mkdir -p build/edoc
 	$(Q)$(ERL) -noshell -eval 'edoc:files([$(doc_files)], $(edoc_options)), halt().' 2>&1 | tee build/doc.log
-	@test ! -s build/doc.log && test -s build/doc/tessera.html && echo "  build/doc/index.html"
+	@test ! -s build/doc.log && test -s build/edoc/tessera.html
+	$(Q)mk/site.escript build/doc $(PUBLIC_BEAM) $(wildcard ebin/Elixir.*.beam)
 
 # ---- checks of the sources
 

@@ -99,6 +99,22 @@ check_files() {
   done < <(grep -oHE '`[a-z][a-z0-9_.-]*/[A-Za-z0-9_/.-]+\.(c|h|def|erl|hrl|exs?|sh|py|md)`' "${pages[@]}" | tr -d '`')
 }
 
+# The site (make doc) has no link that leads nowhere, since its generator finds these.
+check_site() {
+  local site=$PWD/mk/site.escript
+  mkdir -p "$work/site/docs" "$work/site/bench"
+  printf '# A\n\n[a](docs/b.md#b-two) and [no page](docs/none.md)\n' >"$work/site/README.md"
+  # shellcheck disable=SC2016 # backquotes of Markdown
+  printf '# B\n\n## B *two*\n\n| a | b |\n|---|---|\n| [no anchor](../README.md#c) | `x \\| y` |\n' >"$work/site/docs/b.md"
+  for page in CONTRIBUTING.md CHANGELOG.md bench/RESULTS.md; do echo '# C' >"$work/site/$page"; done
+  if (cd "$work/site" && "$site" out) >"$work/log" 2>&1 || [ "$(grep -c 'leads nowhere' "$work/log")" != 2 ] || ! grep -q 'README.md: the link docs/none.md' "$work/log" ||
+    ! grep -q 'docs/b.md: the link ../README.md#c' "$work/log" || ! grep -q '<code>x | y</code>' "$work/site/out/b.html" || ! grep -q 'id="b-two"' "$work/site/out/b.html"; then
+    failed=$((failed + 1))
+    echo "mk/site.escript does not find what is wrong:"
+    cat "$work/log"
+  fi
+}
+
 # What the README says of bench/RESULTS.md, from the tables there: a section, the number of its table, the column with the ratio to the
 # fastest of the others, and whether only workloads that are behind are listed.
 figures='results 1 5 all
@@ -147,6 +163,7 @@ check_links
 check_files
 check_blocks
 check_figures
+check_site
 echo "  $left of the documentation's commands left out"
 echo "Documentation: $ran passed, $failed failed"
 [ $failed = 0 ] && [ $ran -gt 0 ]
