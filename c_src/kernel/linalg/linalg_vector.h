@@ -157,7 +157,7 @@ typedef struct ts_linalg_vector {
   void (*qr_group)(const ts_linalg_factors *group, void *workspace);
   void (*eigh_group)(const ts_linalg_factors *group, void *workspace);
   void (*svd_group)(const ts_linalg_factors *group, void *workspace);
-  /* The sum of products, 64 bytes of lanes at a time, without fused multiply-adds: the same bits everywhere. */
+  /* The sum of products, 64 bytes of lanes at a time. */
   double (*dot)(const void *a, const void *b, int64_t count);
   /* The largest size of an element; NaN or infinite where an element is. */
   double (*largest)(const void *x, int64_t count);

@@ -1,4 +1,5 @@
-/* Loops over lines: the part of linalg_vector_type.h that kernel/linalg/factor.h uses. No fused multiply-adds. */
+/* Loops over lines: the part of linalg_vector_type.h that kernel/linalg/factor.h uses. Vectors of all instruction sets
+ * with fused multiply-adds give the same bits. */
 #define CHUNK ((int)(64 / sizeof(T))) /* elements of a chunk */
 #define PARTS (CHUNK / LANES)         /* vectors of a chunk */
 
@@ -15,10 +16,10 @@ static double NAME(dot)(const void *a, const void *b, int64_t count) {
   int64_t i = 0;
   _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] = SPLAT(0);
   for (; i + CHUNK <= count; i += CHUNK)
-    _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] +=
-        NAME(load)(x + i + p * LANES) * NAME(load)(y + i + p * LANES);
+    _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] =
+        FMA(NAME(load)(x + i + p * LANES), NAME(load)(y + i + p * LANES), sums[p]);
   for (int p = 0; i < count && p < PARTS; p++, i += LANES)
-    sums[p] += NAME(load_up_to)(x + i, count - i) * NAME(load_up_to)(y + i, count - i);
+    sums[p] = FMA(NAME(load_up_to)(x + i, count - i), NAME(load_up_to)(y + i, count - i), sums[p]);
   return NAME(sum_chunk)(sums);
 }
 
@@ -57,14 +58,14 @@ INLINE void NAME(reflections)(const T *lines, int64_t step, int count, const ts_
   _Pragma("GCC unroll 16") for (int p = 0; p < count * PARTS; p++) sums[p] = SPLAT(0);
   for (; i + CHUNK <= r->length; i += CHUNK) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) {
       const V x = NAME(load)(v + i + p * LANES);
-      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] +=
-          x * NAME(load)(lines + c * step + i + p * LANES);
+      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] =
+          FMA(x, NAME(load)(lines + c * step + i + p * LANES), sums[c * PARTS + p]);
     }
   if (i < r->length) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) {
       const int64_t at = i + p * LANES, left = r->length - at;
       const V x = NAME(load_up_to)(v + at, left);
-      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] +=
-          x * NAME(load_up_to)(lines + c * step + at, left);
+      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] =
+          FMA(x, NAME(load_up_to)(lines + c * step + at, left), sums[c * PARTS + p]);
     }
   _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) out[c] = (T)(-r->tau * NAME(sum_chunk)(sums + c * PARTS));
 }
@@ -79,14 +80,14 @@ INLINE void NAME(reflect_some)(const ts_linalg_reflector *r, T *lines, int64_t s
   for (; i + LANES <= r->length; i += LANES) {
     const V x = NAME(load)(v + i);
     _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) {
-      const V sum = NAME(load)(lines + c * step + i) + by[c] * x;
+      const V sum = FMA(by[c], x, NAME(load)(lines + c * step + i));
       memcpy(lines + c * step + i, &sum, sizeof sum);
     }
   }
   if (i == r->length) return;
   const V x = LOAD_SOME(v + i, r->length - i);
   _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) {
-    const V sum = LOAD_SOME(lines + c * step + i, r->length - i) + by[c] * x;
+    const V sum = FMA(by[c], x, LOAD_SOME(lines + c * step + i, r->length - i));
     STORE_SOME(lines + c * step + i, r->length - i, sum);
   }
 }
@@ -121,10 +122,10 @@ INLINE void NAME(complex_product)(const ts_linalg_reflector *r, int64_t plane, c
       const int64_t at = i + p * LANES, left = r->length - at;
       const V v_re = NAME(load_up_to)(v + at, left), v_im = NAME(load_up_to)(v + plane + at, left);
       const V x_re = NAME(load_up_to)(x + at, left), x_im = NAME(load_up_to)(x + plane + at, left);
-      sums[0][p] += v_re * x_re;
-      sums[1][p] += v_im * x_im;
-      sums[2][p] += v_re * x_im;
-      sums[3][p] += v_im * x_re;
+      sums[0][p] = FMA(v_re, x_re, sums[0][p]);
+      sums[1][p] = FMA(v_im, x_im, sums[1][p]);
+      sums[2][p] = FMA(v_re, x_im, sums[2][p]);
+      sums[3][p] = FMA(v_im, x_re, sums[3][p]);
     }
   *re = (T)(-r->tau * NAME(sum_chunk)(sums[0])) + (T)(-r->tau * NAME(sum_chunk)(sums[1]));
   *im = (T)(-r->tau * NAME(sum_chunk)(sums[2])) - (T)(-r->tau * NAME(sum_chunk)(sums[3]));
@@ -142,8 +143,8 @@ INLINE void NAME(add_complex)(const T *v, int64_t length, int64_t plane, T *x, T
   for (int64_t i = 0; i < length; i += LANES) {
     const int64_t some = length - i;
     const V v_re = NAME(load_up_to)(v + i, some), v_im = NAME(load_up_to)(v + plane + i, some);
-    const V x_re = NAME(load_up_to)(x + i, some) + SPLAT(re) * v_re + SPLAT(-im) * v_im;
-    const V x_im = NAME(load_up_to)(x + plane + i, some) + SPLAT(im) * v_re + SPLAT(re) * v_im;
+    const V x_re = FMA(SPLAT(-im), v_im, FMA(SPLAT(re), v_re, NAME(load_up_to)(x + i, some)));
+    const V x_im = FMA(SPLAT(re), v_im, FMA(SPLAT(im), v_re, NAME(load_up_to)(x + plane + i, some)));
     NAME(store_up_to)(x + i, some, x_re);
     NAME(store_up_to)(x + plane + i, some, x_im);
   }
@@ -172,8 +173,6 @@ static void NAME(add_multiples)(const ts_linalg_sums *s, int64_t plane, void *to
 #define DEEP \
   (VECTOR_BYTES == 64 ? 4 : 2) /* vectors of each of 4 lines that are summed at once; of one line twice as many */
 
-INLINE V NAME(with_term)(V sum, V factor, V x, bool adds) { return adds ? sum + factor * x : sum - factor * x; }
-
 INLINE void NAME(take_vectors)(const ts_linalg_sums *s, bool adds, T *to, int64_t step, int64_t line, int64_t i,
                                int rows, int64_t some, int vecs) {
   const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
@@ -184,9 +183,8 @@ INLINE void NAME(take_vectors)(const ts_linalg_sums *s, bool adds, T *to, int64_
     V x[2 * DEEP];
     _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = NAME(load_up_to)(from + v * LANES, some - v * LANES);
     _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
-      const V factor = SPLAT(by[r]);
-      _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] =
-          NAME(with_term)(sums[r * vecs + v], factor, x[v], adds);
+      const V factor = SPLAT(adds ? by[r] : -by[r]);
+      _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] = FMA(factor, x[v], sums[r * vecs + v]);
     }
   }
   _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
@@ -227,11 +225,11 @@ INLINE void NAME(turn_vectors)(const T *angles, int64_t count, T *line, int64_t 
   V x[HELD];
   _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) x[v] = NAME(load_up_to)(line + v * LANES, some - v * LANES);
   for (int64_t k = 0; k < count; k++, line += step) {
-    const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]);
+    const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]), minus = SPLAT(-angles[2 * k + 1]);
     _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) {
-      const V y = NAME(load_up_to)(line + step + v * LANES, some - v * LANES), p = c * x[v] + s * y;
+      const V y = NAME(load_up_to)(line + step + v * LANES, some - v * LANES), p = FMA(s, y, c * x[v]);
       NAME(store_up_to)(line + v * LANES, some - v * LANES, p);
-      x[v] = c * y - s * x[v];
+      x[v] = FMA(c, y, minus * x[v]);
     }
   }
   _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) NAME(store_up_to)(line + v * LANES, some - v * LANES, x[v]);
@@ -250,7 +248,7 @@ static void NAME(add_scaled)(void *to, double by, const void *from, int64_t coun
   const T *x = from, factor = (T)by;
   T *y = to;
   for (int64_t i = 0; i < count; i += LANES) {
-    const V sum = NAME(load_up_to)(y + i, count - i) + SPLAT(factor) * NAME(load_up_to)(x + i, count - i);
+    const V sum = FMA(SPLAT(factor), NAME(load_up_to)(x + i, count - i), NAME(load_up_to)(y + i, count - i));
     NAME(store_up_to)(y + i, count - i, sum);
   }
 }
