@@ -11,7 +11,7 @@
                      outside_ns := non_neg_integer(), runs := non_neg_integer(), programs := [program()], events := [event()],
                      speed := #{bytes_per_s := float(), flops_per_s := float()} | none,
                      events_left_out := non_neg_integer(), uncounted := non_neg_integer(), clusters := [cluster()]}.
-%% A cluster whose ranks have run programs for the process. The slowest rank is the one that computes for the longest time; the others wait for it.
+%% A cluster whose ranks have run programs for the process. Of a cluster that was joined only this rank is known. The slowest of several ranks is the one that computes for the longest time; the others wait for it.
 -type cluster() :: #{cluster := atom() | pid(), ranks := [rank()], slowest := non_neg_integer() | none}.
 %% Times of one partition, on average over the rank's partitions. `computing_ns' is `ns' without collectives. `waiting_ns' is the part of `collective_ns'
 %% that the rank with the shortest time in the same collective does not have. The programs have the sums of all partitions of the rank.
@@ -135,10 +135,10 @@ shortest([]) -> none.
 waiting(_, none) -> 0;
 waiting(Times, Shortest) -> lists:sum(lists:append(Times)) - lists:sum(lists:append(Shortest)).
 
-slowest([]) -> none;
-slowest(Ranks) ->
+slowest([_, _ | _] = Ranks) ->
     [{_, Rank} | _] = lists:sort([{-Ns, Rank} || #{rank := Rank, computing_ns := Ns} <- Ranks]),
-    Rank.
+    Rank;
+slowest(_) -> none.
 
 %% ---- the machine's speed, measured once: bytes of a copy from memory to memory, and operations of a product
 
@@ -197,16 +197,21 @@ table(#{wall_ns := Wall, run_ns := Ran, trace_ns := Traced, compile_ns := Compil
 
 cluster_table(#{cluster := Name, ranks := []}) -> io_lib:format("~ncluster ~0tp: nothing is known of its runs~n", [Name]);
 cluster_table(#{cluster := Name, ranks := Ranks, slowest := Slowest}) ->
-    [#{host := Host, ns := Each, partitions := Partitions, computing_ns := Computing, programs := Programs}] = [Rank || #{rank := Number} = Rank <- Ranks, Number =:= Slowest],
-    Others = [Waiting || #{rank := Number, waiting_ns := Waiting} <- Ranks, Number =/= Slowest],
     [io_lib:format("~ncluster ~0tp: ~b ranks~n  ~6ts ~-20ts ~10ts ~8ts ~9ts ~15ts ~15ts ~15ts~n",
                    [Name, length(Ranks), "rank", "host", "partitions", "runs", "time", "computing", "collectives", "waiting"]),
      [rank_line(Rank) || Rank <- Ranks],
-     io_lib:format("slowest: rank ~b on ~ts computes for ~ts~ts~n", [Slowest, Host, time(Computing), others(Others)]),
-     [["on rank ", integer_to_list(Slowest), ":", program_table(Program, Partitions * Each, #{speed => none})] || Program <- Programs]].
+     slowest_lines(Slowest, Ranks)].
 
-others([]) -> "";
-others(Waits) -> io_lib:format("; the others wait for ~ts on average", [time(lists:sum(Waits) div length(Waits))]).
+%% The steps are those of the slowest rank, or of the only one.
+slowest_lines(none, [Rank]) -> steps_of(Rank);
+slowest_lines(Slowest, Ranks) ->
+    [#{host := Host, computing_ns := Computing} = Rank] = [Rank || #{rank := Number} = Rank <- Ranks, Number =:= Slowest],
+    Waits = [Waiting || #{rank := Number, waiting_ns := Waiting} <- Ranks, Number =/= Slowest],
+    [io_lib:format("slowest: rank ~b on ~ts computes for ~ts; the others wait for ~ts on average~n",
+                   [Slowest, Host, time(Computing), time(lists:sum(Waits) div length(Waits))]), steps_of(Rank)].
+
+steps_of(#{rank := Number, ns := Each, partitions := Partitions, programs := Programs}) ->
+    [["on rank ", integer_to_list(Number), ":", program_table(Program, Partitions * Each, #{speed => none})] || Program <- Programs].
 
 rank_line(#{rank := Rank, host := Host, partitions := Partitions, runs := Runs, ns := Ns, computing_ns := Computing, collective_ns := Collective, waiting_ns := Waiting}) ->
     Part = fun(Own) -> [time(Own), io_lib:format(" ~5ts", [percent(Own, Ns)])] end,

@@ -138,7 +138,8 @@ is_program(Program) -> is_record(Program, program).
 -spec run(joined(), program(), [[tessera:operand()]], {non_neg_integer(), non_neg_integer()}) -> [[tessera:tensor()]] | {error, map()}.
 run(#{server := Server} = Joined, #program{executable = Executable, number = Number}, Lists, {Threads, Donated}) ->
     Here = [[here(Operand) || Operand <- List] || List <- Lists],
-    Run = fun() -> answered_run(Server, {run, {Executable, Here, Threads, Donated}, Number}) end,
+    Measures = tessera_run:is_profiled(),
+    Run = fun() -> noted(Joined, length(Lists), answered_run(Server, {run, {Executable, Here, Threads, Donated, Measures}, Number})) end,
     Again = fun() ->
                     ok = again(Joined),
                     Run()
@@ -148,6 +149,16 @@ run(#{server := Server} = Joined, #program{executable = Executable, number = Num
         {pressure, Results} -> tessera_memory:relieved(Results);
         Results -> Results
     end.
+
+%% The result of a run. One that was measured is noted, unless it failed.
+noted(#{server := Server, name := Name}, Partitions, {measured, Programs, Result}) ->
+    Client = case Name of undefined -> Server; _ -> Name end,
+    ok = case Result of
+             {error, _} -> ok;
+             _ -> tessera_run:note(Client, {Partitions, Programs})
+         end,
+    Result;
+noted(_, _, Result) -> Result.
 
 answered_run(Server, Request) ->
     try gen_server:call(Server, Request, infinity)
@@ -292,9 +303,12 @@ caller_died({runs, Worker, _, _}, State) ->
 caller_died(_, State) -> {noreply, next(refused(cancelled, <<"the calling process has ended">>, State))}.
 
 %% After a run.
-ended(Result, #state{turn = {Caller, Own, Name, {runs, _, _, From}}, infos = Infos, number = Number} = State) ->
+ended({measured, Programs, Result}, State) -> ended(Result, fun(Reply) -> {measured, Programs, Reply} end, State);
+ended(Result, State) -> ended(Result, fun(Reply) -> Reply end, State).
+
+ended(Result, Wrap, #state{turn = {Caller, Own, Name, {runs, _, _, From}}, infos = Infos, number = Number} = State) ->
     Reply = with_host(Infos, Result),
-    gen_server:reply(From, Reply),
+    gen_server:reply(From, Wrap(Reply)),
     over(State#state{turn = {Caller, Own, Name, used}, number = Number + 1, failed = lost(Reply, State)}).
 
 %% No rank comes back.
@@ -316,10 +330,18 @@ start_worker(Call, Program, Name, #state{options = Options, number = Number, mpi
     Server = self(),
     Timeout = maps:get(case Infos of [] -> start_timeout; _ -> call_timeout end, Options),   % the first run is a part of joining
     Run = {Number, Program, Name, case Timeout of infinity -> 0; _ -> Timeout end},
-    spawn_monitor(fun() -> Server ! {ran, self(), finished(begun(Mpi, Call, Run))} end).
+    spawn_monitor(fun() -> Server ! {ran, self(), measured(Call, fun() -> finished(begun(Mpi, Call, Run)) end)} end).
 
-begun(none, {Executable, Lists, Threads, Donated}, _) -> current(tessera_nif:run_group(Executable, Lists, Threads, Donated));
-begun(_, {Executable, Lists, Threads, Donated}, Run) ->
+%% The run of a profiled caller has a profile of its own.
+measured({_, _, _, _, false}, Work) -> Work();
+measured(_, Work) ->
+    {Profile, _} = tessera_nif:profile_start(0),
+    Result = Work(),
+    {Programs, _, _, _} = tessera_nif:profile_stop(Profile),
+    {measured, Programs, Result}.
+
+begun(none, {Executable, Lists, Threads, Donated, _}, _) -> current(tessera_nif:run_group(Executable, Lists, Threads, Donated));
+begun(_, {Executable, Lists, Threads, Donated, _}, Run) ->
     case tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run) of
         {waiting, Begun} -> tessera_nif:run_resume(Begun);
         Failed -> current(Failed)
@@ -334,6 +356,7 @@ finished({waiting, Run}) ->
         {ready, Run} -> finished(tessera_nif:run_resume(Run));
         cancel -> {error, tessera_cluster_error:new(cancelled, "the calling process has ended", [])}
     end;
+finished({profiled, _, Result}) -> finished(Result);
 finished(Result) -> Result.
 
 %% An error of another rank, or of a lost one, begins with the rank.

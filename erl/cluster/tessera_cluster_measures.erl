@@ -3,7 +3,7 @@
 %% for the sums of each program.
 -module(tessera_cluster_measures).
 -include("tessera.hrl").
--export([value/2, collect/2, add/2]).
+-export([value/2, collect/2, own/2, add/2]).
 
 %% {Number, Runs, Ns, Longest, Bytes, Pieces, Rows}
 -type program() :: tuple().
@@ -39,6 +39,20 @@ request(Runs) ->
                                  All#{Program => {Note, [Id | Others]}}
                          end, #{}, Runs),
     {#{uses => [Id || {_, _, {_, Id, _}} <- Runs]}, {measured, lists:sort(maps:values(Groups))}}.
+
+%% Of a rank without a driver: {Partitions, Programs} of its own runs, in the order of the list.
+-spec own(non_neg_integer(), [{pos_integer(), [program()]}]) -> tessera_platform:measured().
+own(Rank, Runs) ->
+    Noted = [{Note, Partitions, Program} || {Note, {Partitions, Programs}} <- lists:zip(lists:seq(1, length(Runs)), Runs), Program <- Programs],
+    Sums = lists:foldl(fun({Note, Partitions, Program}, All) ->
+                               Number = element(1, Program),
+                               case All of
+                                   #{Number := {First, Each, Sum}} -> All#{Number := {First, Each, add(Program, {Each, Sum})}};
+                                   #{} -> All#{Number => {Note, Partitions, Program}}
+                               end
+                       end, #{}, Noted),
+    {ok, Host} = inet:gethostname(),
+    [#{rank => Rank, host => unicode:characters_to_binary(Host), programs => lists:sort(maps:values(Sums))}].
 
 %% The sums of a program's runs.
 -spec add(program(), none | {pos_integer(), program()}) -> program().

@@ -2,7 +2,7 @@
 %% those of its client `host'. So tensors are handles of the library.
 -module(tessera_cluster_member).
 -behaviour(tessera_platform).
--export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5,
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/2,
          distribute/5]).
 
 is_client(Client) -> tessera_cluster_joined:find(Client) =/= none.
@@ -25,6 +25,11 @@ compile(_, Part, Options, _) -> tessera_cluster_joined:program(Part, Options).
 kernels(_) -> {0, 0}.
 explain(_) -> [].
 run(Cluster, Program, Lists, Threads, Donated) -> tessera_cluster_joined:run(joined(Cluster), Program, Lists, {Threads, Donated}).
+
+%% The rank's own measures: other ranks may profile nothing.
+measured(Cluster, Runs) ->
+    #{rank := Rank} = joined(Cluster),
+    tessera_cluster_measures:own(Rank, Runs).
 
 distribute(Cluster, _, _, _, Pieces) -> tessera_cluster_joined:put(joined(Cluster), Pieces()).
 

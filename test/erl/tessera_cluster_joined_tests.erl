@@ -263,6 +263,7 @@ together(_) ->
     attempt(map_or_program, Own(Map(fun(R) -> R end), Sum)),
     attempt(map_dies, fun() -> died(fun() -> (Map(fun(R) -> R =:= 0 andalso exit(self(), kill) end))() end) end),
     attempt(sum, Sum),
+    attempt(profile, fun() -> profiled(Own, Sum) end),
     Lists = tessera_cluster:put(joined, [#{x => tessera:tensor([float(2 * Rank + I)]), n => I} || I <- [0, 1]]),
     attempt(put, fun() -> [{I, tessera:device(X)} || #{x := X, n := I} <- Lists] end),
     attempt(put_used, fun() -> [tessera:to_list(Y) || Y <- (sums(joined, 4))([[X] || #{x := X} <- Lists])] end),
@@ -281,11 +282,23 @@ died(F) ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit({said, outcome(F)}) end),
     receive {'DOWN', Monitor, process, Pid, Reason} -> Reason end.
 
+%% Only rank 0 has a profile, of its own rank: two runs of one program with one collective each.
+profiled(Own, Sum) ->
+    Twice = fun() -> [Sum(), Sum()] end,
+    (Own(fun() ->
+                 {[Result, Result], #{clusters := [#{cluster := joined, slowest := none, ranks := [Rank]}]} = Profile} = tessera:profile(Twice, [], #{speed => false}),
+                 #{rank := 0, partitions := 1, runs := 2, waiting_ns := 0, programs := [#{steps := Steps}]} = Rank,
+                 [2] = [Count || #{kind := <<"collective">>, count := Count} <- Steps],
+                 {_, _} = binary:match(tessera_profile:table(Profile), <<"on rank 0:">>),
+                 Result
+         end, fun() -> hd(Twice()) end))().
+
 together_test_on(Folder) ->
     {0, _, [Zero, One] = Both} = mpirun(2, together, Folder),
     Get = fun(Key) -> [proplists:get_value(Key, All) || All <- Both] end,
     ?assertEqual([{ok, ok}, {ok, ok}], Get(noop)),
     ?assertEqual([{ok, [0]}, {ok, [10]}], Get(map)),
+    ?assertEqual(Get(sum), Get(profile)),
     ?assertEqual([{ok, [{0, a, [0]}]}, {ok, [{1, a, [1]}]}], Get(map_args)),
     [has(map_collective, failed_precondition, "shard_map of .*: called within another call of the cluster, map of", All) || All <- Both],
     [Other, Itself] = Get(map_fails),
