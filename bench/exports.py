@@ -2,7 +2,8 @@
 
 Exports each program of export_programs.py by jax.export, compiles and runs the text by Tessera (a VM for each program, without a cache on
 disk) and by XLA's CPU, compares the results, and times both in turns. The first call is reading, compiling and running once. Results that differ from XLA's by more than
-2e-5 must be nearer to those of f64 than XLA's. Needs jax, flax and optax. `make bench-exports PEERS=python3 [ONLY=name,name]` calls it. Exits
+2e-5 must be nearer to those of f64 than XLA's. Needs jax, flax and optax. `make bench-exports PEERS=python3 [ONLY=name,name]` calls it;
+ONLY=loops takes the loops of small ops of export_loops.py. Exits
 with 1 if results are wrong or a program is refused."""
 import argparse
 import math
@@ -20,6 +21,7 @@ from jax._src.interpreters import mlir
 from jax._src.lib.mlir import ir
 from jaxlib import _jax, xla_client
 
+import export_loops
 import export_programs
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -161,7 +163,9 @@ def main():
     os.makedirs(folder, exist_ok=True)
     rows, notes, failed = {}, [], []
     print("| program | over XLA, minima | over XLA, medians | ms | XLA's ms | first call, ms | XLA's | difference |\n|---|---|---|---|---|---|---|---|")
-    for name in options.names or [*export_programs.PROGRAMS, *export_programs.SYMBOLIC]:
+    names = options.names or [*export_programs.PROGRAMS, *export_programs.SYMBOLIC]
+    export_programs.PROGRAMS.update(export_loops.LOOPS)
+    for name in export_loops.LOOPS if names == ["loops"] else names:
         try:
             row = measure(name, folder, options.seconds)
         except RuntimeError as error:

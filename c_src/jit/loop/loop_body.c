@@ -237,16 +237,43 @@ static void next_counters(ts_loop *loop, int32_t dims, const ts_v *counters, ts_
   }
 }
 
-static ts_status single_row(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context) {
+/* Rows of so many nodes are emitted one by one: their addresses are then constants away from each other. */
+#define UNROLL_NODES 64
+
+/* The rows of a launch in place: all of them. */
+typedef struct known_rows {
+  int32_t dims;
+  ts_row_fn fn;
+  void *context;
   ts_v counters[TS_KERNEL_MAX_RANK];
-  for (int32_t i = 0; i < dims; i++) counters[i] = ts_loop_number(loop, 0);
-  return fn(context, loop, counters);
+} known_rows;
+
+static bool unrolls(const ts_loop *loop, int64_t rows) {
+  int64_t length = loop->e->site->args[loop->d->rank - 1], vectors = (length + loop->e->lanes - 1) / loop->e->lanes;
+  return rows == 1 || rows * loop->d->node_count * vectors <= UNROLL_NODES;
+}
+
+static ts_status rows_of_dim(ts_loop *loop, known_rows *k, int32_t dim) {
+  if (dim == k->dims) return k->fn(k->context, loop, k->counters);
+  int64_t rows = LLVMConstIntGetSExtValue(loop->extent[dim]);
+  if (rows == 1 || (dim == k->dims - 1 && unrolls(loop, rows))) {
+    for (int64_t i = 0; i < rows; i++) {
+      k->counters[dim] = ts_loop_number(loop, i);
+      TS_TRY(rows_of_dim(loop, k, dim + 1));
+    }
+    return TS_SUCCESS;
+  }
+  ts_counter c = ts_loop_count_some(loop, loop->begin, ts_loop_number(loop, rows), ts_loop_number(loop, 1));
+  k->counters[dim] = c.index;
+  TS_TRY(rows_of_dim(loop, k, dim + 1));
+  ts_loop_count_end(loop, &c);
+  return TS_SUCCESS;
 }
 
 ts_status ts_loop_rows(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context) {
   LLVMBuilderRef b = loop->e->b;
   ts_v counters[TS_KERNEL_MAX_RANK] = {0}, next[TS_KERNEL_MAX_RANK] = {0};
-  if (loop->e->site && loop->e->site->units == 1) return single_row(loop, dims, fn, context);
+  if (loop->e->site) return rows_of_dim(loop, &(known_rows){.dims = dims, .fn = fn, .context = context}, 0);
   int32_t carried = dims > 1 ? dims : 0; /* with one dim, the row number is its counter */
   first_counters(loop, carried, counters);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
