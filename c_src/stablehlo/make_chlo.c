@@ -225,8 +225,26 @@ static ts_status ragged_dot(const make_call *m) {
   return TS_SUCCESS;
 }
 
+/* ---- ops of one operand */
+
+static ts_status simple(const make_call *m) {
+  ts_value_id x, id;
+  TS_TRY(make_count_operands(m, 1));
+  x = m->operands[0].id;
+  if (mlir_token_is(m->op->name, "chlo.conj")) {
+    TS_TRY(make_conjugate(m, x, &id));
+  } else if (mlir_token_is(m->op->name, "chlo.square")) {
+    TS_TRY(make_binary(m, TS_OP_MULTIPLY, x, x, &id));
+  } else {
+    if (!ts_dtype_is_float(make_value_of(m, x)->dtype)) return make_error(m, TS_INVALID_ARGUMENT, "expected floats");
+    TS_TRY(with(m, TS_OP_EQUAL, x, mlir_token_is(m->op->name, "chlo.is_pos_inf") ? INFINITY : -INFINITY, &id));
+  }
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
 ts_status make_in_chlo(const make_call *m) {
   if (mlir_token_is(m->op->name, "chlo.mulhi")) return mulhi(m);
   if (mlir_token_is(m->op->name, "chlo.bessel_i1e")) return bessel_i1e(m);
-  return ragged_dot(m);
+  return mlir_token_is(m->op->name, "chlo.ragged_dot") ? ragged_dot(m) : simple(m);
 }

@@ -335,6 +335,22 @@ static ts_status broadcast_in_dim(const make_call *m) {
   return TS_SUCCESS;
 }
 
+/* Of older versions: further dims in front. */
+static ts_status broadcast(const make_call *m) {
+  ts_dims sizes, axes = {.rank = 0};
+  ts_value_id id;
+  TS_TRY(make_count_operands(m, 1));
+  TS_TRY(make_attr_ints(m, "sizes|broadcast_sizes", &sizes));
+  const ts_shape *from = make_operand_of(m, 0)->shape, *to = m->op->types.data[0].shape;
+  if (to->rank != from->rank + sizes.rank) return make_error(m, TS_INVALID_ARGUMENT, "its result has other dims");
+  for (int32_t d = 0; d < from->rank; d++) axes.dims[axes.rank++] = sizes.rank + d;
+  for (int32_t d = 0; d < sizes.rank; d++)
+    if (sizes.dims[d] != to->dims[d]) return make_error(m, TS_INVALID_ARGUMENT, "its result has other dims");
+  TS_TRY(make_broadcast(m, m->operands[0].id, to, &axes, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
 static ts_status transpose(const make_call *m) {
   ts_dims axes;
   ts_value_id id;
@@ -488,6 +504,24 @@ static ts_status dot_general(const make_call *m) {
   ts_value_id x, y, id;
   TS_TRY(make_count_operands(m, 2));
   TS_TRY(dot_dims(m, &attrs));
+  TS_TRY(converted(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
+  TS_TRY(converted(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
+  TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
+  make_result(m, 0, id);
+  return TS_SUCCESS;
+}
+
+/* Of older versions: the last dim of one operand and the first of the other. */
+static ts_status dot(const make_call *m) {
+  ts_attrs attrs = {0};
+  ts_value_id x, y, id;
+  TS_TRY(make_count_operands(m, 2));
+  const ts_shape *lhs = make_operand_of(m, 0)->shape;
+  if (lhs->rank < 1 || lhs->rank > 2 || make_operand_of(m, 1)->shape->rank < 1 ||
+      make_operand_of(m, 1)->shape->rank > 2)
+    return make_error(m, TS_INVALID_ARGUMENT, "expected vectors or matrices");
+  attrs.dot.lhs_contract.rank = attrs.dot.rhs_contract.rank = 1;
+  attrs.dot.lhs_contract.dims[0] = lhs->rank - 1;
   TS_TRY(converted(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
   TS_TRY(converted(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
@@ -662,7 +696,13 @@ static const struct {
     {"stablehlo.real_dynamic_slice", make_in_dynamic},
     {"stablehlo.dynamic_conv", make_in_dynamic},
     {"chlo.top_k", make_in_top_k},
+    {"stablehlo.dot", dot},
+    {"stablehlo.broadcast", broadcast},
     {"chlo.mulhi", make_in_chlo},
+    {"chlo.conj", make_in_chlo},
+    {"chlo.square", make_in_chlo},
+    {"chlo.is_pos_inf", make_in_chlo},
+    {"chlo.is_neg_inf", make_in_chlo},
     {"chlo.bessel_i1e", make_in_chlo},
     {"chlo.ragged_dot", make_in_chlo},
     {"stablehlo.rng_bit_generator", make_in_random},

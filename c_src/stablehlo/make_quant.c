@@ -32,6 +32,7 @@ static bool hands_on(mlir_token name) {
 
 static bool only_moves(mlir_token name) {
   static const char *const names[] = {"stablehlo.reshape",
+                                      "stablehlo.broadcast",
                                       "stablehlo.broadcast_in_dim",
                                       "stablehlo.transpose",
                                       "stablehlo.reverse",
@@ -52,7 +53,7 @@ static bool only_moves(mlir_token name) {
 }
 
 static bool is_contraction(mlir_token name) {
-  static const char *const names[] = {"stablehlo.dot_general", "stablehlo.convolution", NULL};
+  static const char *const names[] = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution", NULL};
   return is_any_of(name, names);
 }
 

@@ -228,6 +228,23 @@ ragged_dot_test() ->
     Args = [tessera:tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]), tessera:tensor([[[1.0], [10.0]], [[infinity], [0.0]], [[2.0], [3.0]]]), tessera:tensor([2, 0, 1], s32)],
     ?assertEqual([[[21.0], [43.0], [28.0], [0.0]]], lists_of(run(["tensor<4x2xf32>", "tensor<3x2x1xf32>", "tensor<3xi32>"], ["tensor<4x1xf32>"], Body, Args))).
 
+simple_test() ->
+    One = fun(Op, Type, To, X) -> [Y] = lists_of(run([Type], [To], ["  %r = ", Op, " %x1 : ", Type, " -> ", To], [X])), Y end,
+    ?assertEqual([9.0, 4.0], One("chlo.square", "tensor<2xf32>", "tensor<2xf32>", tessera:tensor([-3.0, 2.0]))),
+    ?assertEqual([{complex, 1.0, -2.0}], One("chlo.conj", "tensor<1xcomplex<f32>>", "tensor<1xcomplex<f32>>", tessera:complex(tessera:tensor([1.0]), tessera:tensor([2.0])))),
+    Ends = tessera:tensor([infinity, neg_infinity, nan, 1.0]),
+    ?assertEqual([1, 0, 0, 0], One("chlo.is_pos_inf", "tensor<4xf32>", "tensor<4xi1>", Ends)),
+    ?assertEqual([0, 1, 0, 0], One("chlo.is_neg_inf", "tensor<4xf32>", "tensor<4xi1>", Ends)).
+
+%% Ops of older versions.
+older_test() ->
+    ?assertEqual([[17.0, 39.0]], lists_of(run(["tensor<2x2xf32>", "tensor<2xf32>"], ["tensor<2xf32>"], "  %r = stablehlo.dot %x1, %x2 : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2xf32>",
+                                              [tessera:tensor([[1.0, 2.0], [3.0, 4.0]]), tessera:tensor([5.0, 6.0])]))),
+    ?assertEqual([[[[1, 2]], [[1, 2]]]], lists_of(run(["tensor<2xi32>"], ["tensor<2x1x2xi32>"], "  %r = stablehlo.broadcast %x1, sizes = [2, 1] : (tensor<2xi32>) -> tensor<2x1x2xi32>",
+                                                      [tessera:tensor([1, 2], s32)]))),
+    tessera_test:raises(invalid_argument, "its result has other dims", fun() ->
+                                run(["tensor<2xi32>"], ["tensor<2x1x2xi32>"], "  %r = stablehlo.broadcast %x1, sizes = [1, 2] : (tensor<2xi32>) -> tensor<2x1x2xi32>", []) end).
+
 %% ---- several processes, which one device runs
 
 %% Function @f of each process of a grid. The arguments of the processes are [1, 2], [3, 4] and so on.

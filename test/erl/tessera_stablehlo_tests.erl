@@ -470,15 +470,25 @@ broken_bytecode_test_() ->
     {timeout, 60,
      fun() ->
              Bytes = bytes("control.vhlo"),
-             Before = tessera_nif:live_blocks(),
-             [?assertError({Code, _} when is_atom(Code), tessera_stablehlo:function(binary:part(Bytes, 0, Size)))
-              || Size <- lists:seq(0, byte_size(Bytes) - 1, 13)],
-             [try tessera_stablehlo:function(<<(binary:part(Bytes, 0, At))/binary, Byte, (binary:part(Bytes, At + 1, byte_size(Bytes) - At - 1))/binary>>)
-              catch error:{Code, _} when is_atom(Code) -> refused
-              end || At <- lists:seq(4, byte_size(Bytes) - 1), Byte <- [0, 1, 255]],
-             true = erlang:garbage_collect(),
-             ?assertEqual(Before, tessera_nif:live_blocks())
+             leaves_nothing(
+               fun() ->
+                       [?assertError({Code, _} when is_atom(Code), tessera_stablehlo:function(binary:part(Bytes, 0, Size)))
+                        || Size <- lists:seq(0, byte_size(Bytes) - 1, 13)],
+                       [try tessera_stablehlo:function(<<(binary:part(Bytes, 0, At))/binary, Byte, (binary:part(Bytes, At + 1, byte_size(Bytes) - At - 1))/binary>>)
+                        catch error:{Code, _} when is_atom(Code) -> refused
+                        end || At <- lists:seq(4, byte_size(Bytes) - 1), Byte <- [0, 1, 255]]
+               end, 3)
      end}.
+
+%% What leaves memory does so each time. Kernels of other tests, which are compiled meanwhile, take memory once.
+leaves_nothing(Fun, Times) ->
+    Before = tessera_nif:live_blocks(),
+    _ = Fun(),
+    true = erlang:garbage_collect(),
+    case tessera_nif:live_blocks() - Before of
+        More when More > 0, Times > 1 -> leaves_nothing(Fun, Times - 1);
+        More -> ?assert(More =< 0)
+    end.
 
 %% Functions that call the next one twice would make 2^n ops.
 growth_test_() ->
@@ -495,8 +505,5 @@ growth_test_() ->
 %% A file that is cut anywhere is refused, and takes no memory.
 cut_test() ->
     {ok, Text} = file:read_file(data("control.mlir")),
-    Before = tessera_nif:live_blocks(),
     Sizes = lists:seq(0, byte_size(Text) - 2000, 61),
-    [?assertError({Code, _} when is_atom(Code), tessera_stablehlo:function(binary:part(Text, 0, Size))) || Size <- Sizes],
-    true = erlang:garbage_collect(),
-    ?assertEqual(Before, tessera_nif:live_blocks()).
+    leaves_nothing(fun() -> [?assertError({Code, _} when is_atom(Code), tessera_stablehlo:function(binary:part(Text, 0, Size))) || Size <- Sizes] end, 3).
