@@ -1,10 +1,10 @@
-/* The choice of a collective's algorithm. Each threshold is explained by a measurement. */
+/* The choice of a collective's algorithm, with the measurement or the reason for each threshold. */
 #include "group/algorithms.h"
 
-/* Up to here, for all operands and results together, each rank adds everything: a second exchange takes longer.
- * Measured by `mpi_exchanges LIBRARY sizes` (test/mpi/exchanges.c), which takes both ways in turns and adds what it
- * gets. A Xeon with 2 CPUs, which other work kept busy; Open MPI 4.1.4 through shared memory. N is the bytes of an
- * operand, so `bytes` is 2 N.
+/* Up to this number of bytes, of all operands and results together, each rank adds all terms: a second exchange takes
+ * longer. `mpi_exchanges LIBRARY sizes` (test/mpi/exchanges.c) measures both algorithms in turns, with the additions.
+ * The machine was a Xeon with 2 CPUs, and other work kept both busy. Open MPI 4.1.4 moved the bytes through shared
+ * memory. N is the bytes of an operand, so `bytes` is 2 N.
  *
  *             4 ranks, before              2 ranks, load 23             4 ranks, load 22
  *   N         everywhere    shares         everywhere    shares         everywhere     shares
@@ -14,15 +14,16 @@
  *   1 MB                                   296 (571)     368 (459)      2509 (7210)    6190 (9715)
  *
  * Microseconds: the best turn of 600 (300 in the first column, 100 from 128 KB on), and the most of the best quarter.
- * So `everywhere` wins far beyond the limit where ranks share a busy machine: it waits once for the slowest rank. The
- * limit is lower because `everywhere` sends R / 2 times the bytes of `shares`: with 8 ranks on a network of 1 Gbit/s, N
- * of 8 KB takes 0.35 ms longer, about as long as two waits there. That figure is reasoned, not measured. */
+ * So `everywhere` wins far beyond the limit where ranks share a busy machine: a rank waits once for the slowest rank.
+ * The limit is lower because `everywhere` sends R / 2 times the bytes of `shares`. With 8 ranks on a network of 1
+ * Gbit/s and N of 8 KB these bytes take 0.35 ms, about as long as two exchanges of headers. The 0.35 ms are reasoned,
+ * not measured. */
 enum { SHORT_BYTES = 16 << 10 };
 
-/* All members' operands and results together. By `everywhere` a rank gets half of them, by `shares` less than
- * SHORT_BYTES. Reasoned, not measured: no more than 72 processes have exchanged in a test, and this limit takes 256
- * members with operands of 8 KB. At 1 GB/s it is 2 ms. The exchange that `everywhere` saves takes a rank the headers of
- * all others, 256 messages of some microseconds each, which is nearly as long. */
+/* All members' operands and results together. By `everywhere` a rank gets half of these bytes, by `shares` less than
+ * SHORT_BYTES. This limit is reasoned, not measured: with operands of 8 KB only 256 members reach the limit, and no
+ * test has exchanges of more than 72 processes. At 1 GB/s half of the limit takes 2 ms. The exchange that `everywhere`
+ * saves takes nearly as long: a rank gets a header from each other rank, 255 messages of some microseconds. */
 enum { SHORT_BYTES_OF_ALL = 4 << 20 };
 
 static bool is_short(const ts_collective *c) {

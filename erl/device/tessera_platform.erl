@@ -1,12 +1,12 @@
-%% @private The table of platforms: what modules need of the place where programs run and tensors are. docs/devices.md describes it. A client has one
-%% platform, and so has a tensor. A caller asks this module and never which platform it is.
+%% @private The table of platforms: the operations of the places where programs run and tensors are. docs/devices.md describes the table. Each client and
+%% each tensor has one platform. Callers use this module, and never ask for the kind of platform.
 %%
-%% - tessera_platform_node: clients of this node's library: the host's, and those of plugins. Its operations call the table in C (device/platform.h).
+%% - tessera_platform_node: clients of this node's library, of the host and of plugins. Its functions call the table in C (device/platform.h).
 %% - tessera_cluster_driver: clusters that this node drives. Tensors are proxies, and programs are compiled by the ranks.
-%% - tessera_cluster_member: a cluster that this node is a rank of.
+%% - tessera_cluster_member: the cluster in which this node is a rank.
 %%
-%% The platforms of clusters are of a later folder. They are registered before the first cluster of the node begins; until then each client is one
-%% of this node.
+%% The platforms of clusters are in a later folder. The node registers them before its first cluster begins. Until then each client belongs to
+%% tessera_platform_node.
 -module(tessera_platform).
 -export([register/1, is_taken/1, has/2, key/1, room/2, own/2, turn/3, home/2]).
 -export([compile/4, kernels/2, explain/2, run/5, measured/2]).
@@ -16,27 +16,27 @@
 -define(NODE, tessera_platform_node).
 
 -type client() :: atom() | pid().   % a cluster may be given by its process
-%% `ops': eager ops and functions without a mesh run there. `handles': its tensors are handles of this node's library, and functions that a cluster
-%% calls run in this VM.
+%% `ops': eager ops and functions without a mesh run there. `handles': the platform's tensors are handles of this node's library, and
+%% tessera_cluster:map/2 calls its function in this VM.
 -type flag() :: ops | handles.
--type program() :: term().          % of the platform
+-type program() :: term().          % each platform has its own
 -type tensors() :: [tessera_type:tensor()].
-%% Whether a client has room for that many partitions; the number of devices of a client of this node without room; else why not.
+%% Whether a client has room for a number of partitions. `devices': a client of this node has only this number. `refused': a cluster's reason.
 -type room() :: ok | {devices, non_neg_integer()} | {refused, io:format(), [term()]}.
 
-%% What other VMs have measured of noted runs: for each rank the runs that have ended, and its programs. A program has the position of its first note,
-%% from 1, the number of partitions of the rank, and the same terms as tessera_nif:profile_stop/1.
+%% Measures of noted runs, by rank. A program comes with the position of its first note, from 1, with the rank's number of partitions, and as
+%% tessera_nif:profile_stop/1 returns it.
 -type measured() :: [#{rank := non_neg_integer(), host := binary(), programs := [{Note :: pos_integer(), Partitions :: pos_integer(), Program :: tuple()}]}].
 
-%% ---- for registered platforms only: what is of none of them is of tessera_platform_node
+%% ---- of registered platforms: all other clients belong to tessera_platform_node
 
-%% Whether the client is one of this platform. A name also belongs to a cluster that has ended, until a client takes it.
+%% Whether the client belongs to this platform. The name of an ended cluster does, until a client takes the name.
 -callback is_client(client()) -> boolean().
-%% Whether the name is in use by this platform, so that no client of another one can have it.
+%% Whether this platform uses the name. Then clients of other platforms cannot have the name.
 -callback is_taken(atom()) -> boolean().
-%% Whether the handle of a tensor is one of this platform. Handles of the library are of none.
+%% Whether the handle of a tensor belongs to this platform. Handles of the library belong to none.
 -callback is_tensor(reference()) -> boolean().
-%% The bytes of the first elements, or of all if their number is negative; a function that gets them where that is a transfer.
+%% The bytes of the first elements, or of all elements if the number is negative. `transfer': a function that transfers these bytes.
 -callback read(reference(), integer()) -> bitstring() | {transfer, fun(() -> bitstring() | tessera_nif:error())} | tessera_nif:error().
 -callback device(reference()) -> {client(), non_neg_integer()} | tessera_nif:error().
 -callback deallocate(reference()) -> ok | deallocated | tessera_nif:error().
@@ -49,32 +49,32 @@
 %% ---- clients
 
 -callback flags() -> [flag()].
-%% The client in the key of a program in a file, which outlives processes.
+%% The client's name in the keys of files of programs. Files outlive processes.
 -callback key(client()) -> atom().
 -callback room(client(), pos_integer()) -> room().
-%% For how many of the mesh's partitions the caller gives arguments and gets results.
+%% The number of the caller's partitions: the caller gives their arguments and gets their results.
 -callback own(client(), non_neg_integer()) -> non_neg_integer().
 %% Calls the function when the process has the turn. The function prepares one run. Errors have the name.
 -callback turn(client(), fun(() -> iodata()), fun(() -> Result)) -> Result.
-%% The client and the number that a part's tensor has as its device, for the N-th partition of which the caller gets results, from 0.
+%% The device of a result: the client and the number, for the caller's N-th partition from 0.
 -callback home(client(), non_neg_integer()) -> {client(), non_neg_integer()}.
 
-%% ---- programs, which are partitioned
+%% ---- partitioned programs
 
 %% With the options of compilation, and the types and shapes of one partition's results.
 -callback compile(client(), tessera_nif:builder(), [atom()], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
-%% The numbers of kernels that were compiled, and found; zeros where other VMs compile.
+%% The numbers of kernels that were compiled, and found in a cache. Both are 0 where other VMs compile.
 -callback kernels(program()) -> {non_neg_integer(), non_neg_integer()}.
-%% The steps as text; nothing where other VMs have them.
+%% The steps as text. The text is empty where other VMs have the steps.
 -callback explain(program()) -> iodata() | tessera_nif:error().
-%% With a list of arguments for each partition, wherever these are, the number of threads, and the donated arguments as bits. `stale': the program is
-%% of an earlier load of the library.
+%% Runs a program: with a list of arguments for each partition, the number of threads, and the donated arguments as bits. Arguments may be on any
+%% platform. `stale': the program belongs to an earlier load of the library.
 -callback run(client(), program(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> [tensors()] | stale | tessera_nif:error().
 
 %% ---- memory
 
-%% The parts of a tensor in host memory, on the device or rank of each partition. A platform that does not cut by itself calls the function, which
-%% makes the parts in host memory.
+%% The parts of a tensor in host memory, on the device or rank of each partition. The function makes the parts in host memory, for a platform that
+%% cannot cut the tensor by itself.
 -callback distribute(client(), reference(), [pos_integer()], [{non_neg_integer(), non_neg_integer()}], fun(() -> tensors())) -> tensors() | tessera_nif:error().
 
 %% ---- the platform of a client or tensor
@@ -97,7 +97,8 @@ first(Client, []) when is_pid(Client) ->
     tessera_error:raise(cluster, [Client], unavailable, "the cluster was stopped, or is not one", []);
 first(_, []) -> ?NODE.
 
-%% A handle is first taken for one of the library, which refuses others at once. So a read of these costs nothing more.
+%% Each function asks the library first, because the library refuses the handles of other platforms at once. Then a read of the library's own tensor
+%% costs nothing more.
 of_refused(Ref, Refusal, Ask) ->
     case [Platform || Platform <- platforms(), Platform:is_tensor(Ref)] of
         [Platform | _] -> Ask(Platform);

@@ -1,5 +1,5 @@
-%% The table of platforms: functions over a mesh run on a platform of the test, which they reach by the table alone, and modules outside of clusters
-%% name no cluster's module.
+%% The table of platforms: functions over a mesh run on a platform of the test, and reach this platform by the table alone. Modules outside of
+%% erl/cluster name no module of erl/cluster.
 -module(tessera_platform_tests).
 -behaviour(tessera_platform).
 -device(host).
@@ -13,9 +13,9 @@
 -define(CUT, #{0 => [0]}).
 -define(OPTIONS, #{client => platform_of_test, input_shardings => [?CUT]}).
 
-%% ---- a platform of two devices of the client `host'; its programs are wrapped, and it notes what it is asked
+%% ---- a platform of two devices of the client `host': programs are wrapped, and each call of the table is noted
 
-%% `interpreted_of_test' has any number of partitions, which the interpreter of partitions runs.
+%% The client `interpreted_of_test' has any number of partitions. The interpreter of partitions runs its programs.
 
 is_client(Client) -> Client =:= platform_of_test orelse Client =:= interpreted_of_test.
 is_taken(Name) -> Name =:= platform_of_test.
@@ -104,7 +104,7 @@ names() ->
     ok = tessera_platform:clear(),
     ?assertEqual([clear], asked()).
 
-%% A tensor of the platform is read, named and ended by it. Those of the library are not.
+%% The platform reads and ends its tensors, and tells their device. The library does so for its own tensors.
 tensors() ->
     Tensor = tessera:tensor([5.0, 6.0]),
     ?assertEqual({host, 0}, tessera:device(Tensor)),
@@ -129,7 +129,7 @@ errors() ->
     _ = put(fails, {error, #{code => data_loss, message => <<"the run of the test failed">>}}),
     ?assertError({data_loss, _}, F([[tessera:tensor([1.0])], [tessera:tensor([2.0])]])),
     _ = erase(fails),
-    %% no cluster; the text has the function that refuses it
+    %% a process that is no cluster
     ?assertError({unavailable, _}, tessera:shard_jit(fun(X) -> X end, ?MESH, ?OPTIONS#{client := self()})).
 
 %% One row a rank, the waits, and the slowest rank, with the line of the call. A nested profile has its own runs, the outer one has all.
@@ -150,7 +150,7 @@ profile() ->
                  <<"on rank 1:">>]],
     {_, #{clusters := []}} = tessera:profile(fun() -> tessera:add(1, 2) end, [], #{speed => false}).
 
-%% More pairs than an op lists: all partitions, and some; of numbers of any type, in a container; and the gradient.
+%% More pairs than an op lists: for all partitions, and for some; for a container of two types; the gradient.
 long_permutations() ->
     Count = 150,
     Members = lists:seq(0, Count - 1),
