@@ -109,6 +109,7 @@ PASS_SRC := \
   c_src/pass/fuse_memo.c \
   c_src/pass/fuse_plan.c \
   c_src/pass/fuse_siblings.c \
+  c_src/pass/hoist.c \
   c_src/pass/normalize.c \
   c_src/pass/pipeline.c \
   c_src/pass/loops.c \

@@ -28,12 +28,16 @@ typedef struct ts_pass {
 extern const ts_pass ts_passes[];
 const ts_pass *ts_pass_find(const char *name, size_t length);
 
-/* Runs normalize, dots where a contraction needs it, and fuse, or dce without fusion. TESSERA_DUMP=passes prints the
- * graph after each pass to stderr. */
+/* Runs normalize, hoist where there is a loop, dots where a contraction needs it, and fuse, or dce without fusion.
+ * TESSERA_DUMP=passes prints the graph after each pass to stderr. */
 ts_status ts_pipeline_run(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
 /* In one walk: inline, expand, and the rules of simplify, fold and cse on their results. */
 ts_status ts_pass_normalize(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+/* Moves what each iteration of a loop computes again to before the loop (hoist.c). False from ts_hoist_applies: there
+ * is no loop. */
+ts_status ts_pass_hoist(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+bool ts_hoist_applies(const ts_graph *graph);
 /* dot_general to [batch,m,k]x[batch,k,n] forms; eliminates dead ops. */
 ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 /* Fusion; eliminates dead ops. */

@@ -8,13 +8,21 @@
 #include <string.h>
 
 const ts_pass ts_passes[] = {
-    {"normalize", ts_pass_normalize}, {"inline", ts_pass_inline},
-    {"simplify", ts_pass_simplify},   {"expand", ts_pass_expand},
-    {"fold", ts_pass_fold},           {"cse", ts_pass_cse},
-    {"dots", ts_pass_dots},           {"dce", ts_pass_dce},
-    {"fuse", ts_pass_fuse},           {"widen", ts_pass_widen},
-    {"guard", ts_pass_guard},         {"factor_loops", ts_pass_factor_loops},
-    {"pipeline", ts_pipeline_run},    {NULL, NULL},
+    {"normalize", ts_pass_normalize},
+    {"inline", ts_pass_inline},
+    {"simplify", ts_pass_simplify},
+    {"expand", ts_pass_expand},
+    {"fold", ts_pass_fold},
+    {"cse", ts_pass_cse},
+    {"hoist", ts_pass_hoist},
+    {"dots", ts_pass_dots},
+    {"dce", ts_pass_dce},
+    {"fuse", ts_pass_fuse},
+    {"widen", ts_pass_widen},
+    {"guard", ts_pass_guard},
+    {"factor_loops", ts_pass_factor_loops},
+    {"pipeline", ts_pipeline_run},
+    {NULL, NULL},
 };
 
 const ts_pass *ts_pass_find(const char *name, size_t length) {
@@ -73,6 +81,7 @@ static ts_status normalize(pipeline *p) {
 
 static ts_status run_passes(pipeline *p) {
   TS_TRY(normalize(p));
+  if (ts_hoist_applies(p->graph ? p->graph : p->in)) TS_TRY(run_pass(p, "hoist", ts_pass_hoist));
   if (ts_dots_applies(p->graph ? p->graph : p->in)) TS_TRY(run_pass(p, "dots", ts_pass_dots));
   return p->options->no_fusion ? run_pass(p, "dce", ts_pass_dce) : run_pass(p, "fuse", ts_pass_fuse);
 }

@@ -1,0 +1,225 @@
+/* Moves what a loop computes again in each iteration to before the loop: ops of a while's body whose operands are loop
+ * variables that the body returns unchanged. What the rest of the body reads of them becomes a loop variable that is
+ * returned unchanged, which costs nothing (exec/build_control.c). Ops that a kernel computes where it needs them stay:
+ * constants, index tensors, broadcasts, reshapes, elementwise ops on few bytes, and those whose result is larger
+ * than what they read, since reading it would take longer. */
+#include "base/cancel.h"
+#include "pass/rewrite.h"
+
+#include <string.h>
+
+enum {
+  INVARIANT = 1, /* the value is the same in each iteration */
+  FREE = 2,      /* and is made of no loop variable */
+  NEEDED = 4,    /* the rest of the body reads it */
+  OUTSIDE = 8,   /* it is computed before the loop */
+};
+/* Elementwise ops on fewer bytes than this cost less than a kernel of their own. */
+#define FEW_BYTES 256
+/* The results of products, factors and sorts may be this many times as large as their operands. */
+#define LARGER 4
+/* Each time a loop is left, the loop around it may move the same ops on. */
+#define MOST_ROUNDS 4
+
+typedef struct hoisting {
+  ts_rewrite rw;
+  uint8_t *state; /* of each value of the old graph */
+  bool changed;
+} hoisting;
+
+static bool has(const hoisting *h, ts_value_id value, uint8_t flags) { return (h->state[value] & flags) == flags; }
+
+static int64_t bytes_of(const ts_graph *g, ts_value_id value) {
+  const ts_value *v = ts_graph_value(g, value);
+  return ts_shape_bytes(v->shape, v->dtype);
+}
+
+/* An op that the loop may do before its first iteration, and without one. */
+static bool may_move(const ts_op *op) {
+  ts_op_class class = ts_op_get_class(op->code);
+  return class != TS_CLASS_CONTROL && class != TS_CLASS_COLLECTIVE && !ts_op_is_ordered(op->code) &&
+         op->result_count > 0;
+}
+
+/* Whether computing the op once is worth the memory that its results take, and that the body reads then. */
+static bool is_worth(const hoisting *h, const ts_op *op) {
+  const ts_graph *g = h->rw.from;
+  if (op->operand_count == 0 || has(h, op->first_result, FREE)) return false;
+  if (op->code == TS_OP_BROADCAST || op->code == TS_OP_RESHAPE) return false;
+  int64_t read = 0, written = 0;
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    if (!has(h, op->operands[i], FREE)) read += bytes_of(g, op->operands[i]);
+  for (uint32_t i = 0; i < op->result_count; i++) written += bytes_of(g, op->first_result + i);
+  if (ts_op_get_row(op->code)->fusion == TS_FUSION_ALONE && ts_op_get_class(op->code) != TS_CLASS_SHAPE)
+    return written <= LARGER * read;
+  return written <= read && read >= FEW_BYTES;
+}
+
+/* Marks the values of the body that are the same in each iteration. */
+static void find_invariants(hoisting *h, const ts_region *body) {
+  const ts_graph *g = h->rw.from;
+  for (size_t i = 0; i < body->params.count; i++)
+    if (body->params.data[i] == body->results.data[i]) h->state[body->params.data[i]] |= INVARIANT;
+  for (size_t i = 0; i < body->ops.count; i++) {
+    const ts_op *op = ts_graph_op(g, body->ops.data[i]);
+    uint8_t state = may_move(op) ? INVARIANT | FREE : 0;
+    for (uint32_t k = 0; k < op->operand_count; k++) state &= h->state[op->operands[k]];
+    for (uint32_t k = 0; k < op->result_count; k++) h->state[op->first_result + k] |= state;
+  }
+}
+
+static bool any_needed(const hoisting *h, const ts_op *op) {
+  for (uint32_t k = 0; k < op->result_count; k++)
+    if (has(h, op->first_result + k, NEEDED)) return true;
+  return false;
+}
+
+static void mark(hoisting *h, const ts_op *op, bool results, uint8_t flag) {
+  for (uint32_t k = 0; results && k < op->result_count; k++) h->state[op->first_result + k] |= flag;
+  for (uint32_t k = 0; !results && k < op->operand_count; k++) h->state[op->operands[k]] |= flag;
+}
+
+/* From the last op to the first: which ops go before the loop, and which values of them the body needs. Returns how
+ * many values. */
+static uint32_t choose(hoisting *h, const ts_region *body) {
+  const ts_graph *g = h->rw.from;
+  uint32_t count = 0;
+  for (size_t i = 0; i < body->results.count; i++) h->state[body->results.data[i]] |= NEEDED;
+  for (size_t i = body->ops.count; i-- > 0;) {
+    const ts_op *op = ts_graph_op(g, body->ops.data[i]);
+    bool invariant = has(h, op->first_result, INVARIANT) && op->result_count > 0;
+    bool needed = any_needed(h, op);
+    if (invariant && needed && is_worth(h, op)) {
+      mark(h, op, true, OUTSIDE);
+      for (uint32_t k = 0; k < op->result_count; k++) count += has(h, op->first_result + k, NEEDED);
+    } else if (!invariant || needed) {
+      mark(h, op, false, NEEDED);
+    }
+    /* what is computed outside, or only for that, takes its operands from there */
+    bool outside = invariant && has(h, op->first_result, OUTSIDE);
+    for (uint32_t k = 0; outside && k < op->operand_count; k++) h->state[op->operands[k]] |= OUTSIDE;
+  }
+  return count;
+}
+
+/* True when the body gets the op's results as loop variables. */
+static bool is_carried(const hoisting *h, const ts_op *op) {
+  return op->result_count > 0 && has(h, op->first_result, INVARIANT | OUTSIDE) && any_needed(h, op) && is_worth(h, op);
+}
+
+/* Computes before the loop what belongs there. `outer` gets the values that become loop variables, `inner` what they
+ * were. */
+static ts_status move_out(hoisting *h, const ts_op *loop, const ts_region *body, ts_region_id target,
+                          ts_value_id *inner, ts_value_id *outer) {
+  uint32_t n = 0;
+  for (size_t i = 0; i < body->params.count; i++) h->rw.map[body->params.data[i]] = h->rw.map[loop->operands[i]];
+  for (size_t i = 0; i < body->ops.count; i++) {
+    const ts_op *op = ts_graph_op(h->rw.from, body->ops.data[i]);
+    if (op->result_count == 0 || !has(h, op->first_result, INVARIANT | OUTSIDE)) continue;
+    TS_TRY(ts_rewrite_copy(&h->rw, body->ops.data[i], target));
+    for (uint32_t k = 0; is_carried(h, op) && k < op->result_count; k++) {
+      if (!has(h, op->first_result + k, NEEDED)) continue;
+      inner[n] = op->first_result + k;
+      outer[n++] = h->rw.map[op->first_result + k];
+    }
+  }
+  return TS_SUCCESS;
+}
+
+typedef struct added {
+  const ts_value_id *inner; /* in the old body */
+  ts_value_id *outer;
+  uint32_t count;
+} added;
+
+/* A region of the loop with more parameters; the body returns them. */
+static ts_status fill(hoisting *h, ts_region_id source, const added *a, bool is_body, ts_region_id *out) {
+  ts_rewrite *rw = &h->rw;
+  const ts_region *region = ts_graph_region(rw->from, source);
+  ts_value_id *results, param;
+  TS_TRY(ts_graph_add_region(rw->to, out));
+  TS_TRY(ts_graph_add_params_like(rw->to, *out, rw->from, source, rw->map));
+  TS_TRY(TS_NEW_ARRAY(region->results.count + a->count, &results));
+  ts_status status = TS_SUCCESS;
+  for (uint32_t i = 0; i < a->count && !status; i++) {
+    status = ts_graph_add_param_like(rw->to, *out, rw->from, a->inner[i], &param);
+    if (is_body && !status) rw->map[a->inner[i]] = results[region->results.count + i] = param;
+  }
+  for (size_t i = 0; i < region->ops.count && !status; i++) {
+    const ts_op *op = ts_graph_op(rw->from, region->ops.data[i]);
+    status = ts_check_cancelled(rw->options->cancel, "the compile");
+    if (status || (is_body && (is_carried(h, op) ||
+                               (op->result_count > 0 && has(h, op->first_result, INVARIANT) && !any_needed(h, op)))))
+      continue;
+    status = rw->visit(rw, region->ops.data[i], *out);
+  }
+  for (size_t i = 0; i < region->results.count && !status; i++) results[i] = rw->map[region->results.data[i]];
+  if (!status) status = ts_graph_set_results(rw->to, *out, results, region->results.count + (is_body ? a->count : 0));
+  ts_free(results);
+  return status;
+}
+
+static ts_status make_loop(hoisting *h, ts_op_id id, ts_region_id target, const added *a, ts_value_id *operands) {
+  const ts_op *op = ts_graph_op(h->rw.from, id);
+  ts_attrs attrs = ts_op_copy_attrs(op);
+  ts_region_id regions[2], made[2];
+  ts_value_id first;
+  ts_op_regions(op, regions);
+  for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = h->rw.map[op->operands[i]];
+  TS_TRY(move_out(h, op, ts_graph_region(h->rw.from, regions[1]), target, operands + op->operand_count + a->count,
+                  a->outer));
+  for (int k = 0; k < 2; k++) TS_TRY(fill(h, regions[k], a, k == 1, &made[k]));
+  ts_attrs_set_regions(op->code, &attrs, made);
+  TS_TRY(
+      ts_graph_add_op(h->rw.to, target, op->code, (ts_values){operands, op->operand_count + a->count}, &attrs, &first));
+  for (uint32_t i = 0; i < op->result_count; i++) h->rw.map[op->first_result + i] = first + i;
+  h->changed = true;
+  return TS_SUCCESS;
+}
+
+static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+  hoisting *h = (hoisting *)rw;
+  const ts_op *op = ts_graph_op(rw->from, id);
+  ts_region_id regions[2];
+  ts_value_id *values;
+  if (op->code != TS_OP_WHILE) return ts_rewrite_copy(rw, id, target);
+  ts_op_regions(op, regions);
+  const ts_region *body = ts_graph_region(rw->from, regions[1]);
+  find_invariants(h, body);
+  uint32_t count = choose(h, body);
+  if (count == 0) return ts_rewrite_copy(rw, id, target);
+  TS_TRY(TS_NEW_ARRAY(op->operand_count + 2 * (size_t)count,
+                      &values)); /* operands of the new loop, then what the new ones were */
+  added a = {values + op->operand_count + count, values + op->operand_count, count};
+  ts_status status = make_loop(h, id, target, &a, values);
+  ts_free(values);
+  return status;
+}
+
+static ts_status round_of(const ts_graph *in, const ts_pass_options *options, bool *changed, ts_graph **out) {
+  hoisting h = {.rw = {.visit = visit}};
+  *out = NULL;
+  TS_TRY(TS_NEW_ARRAY(in->values.count, &h.state));
+  memset(h.state, 0, in->values.count);
+  ts_status status = ts_rewrite_run(&h.rw, in, options, out);
+  ts_free(h.state);
+  *changed = h.changed;
+  return status;
+}
+
+bool ts_hoist_applies(const ts_graph *graph) {
+  for (size_t i = 0; i < graph->ops.count; i++)
+    if (graph->ops.data[i].code == TS_OP_WHILE) return true;
+  return false;
+}
+
+ts_status ts_pass_hoist(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  bool changed;
+  ts_status status = round_of(in, options, &changed, out);
+  for (int i = 1; !status && changed && i < MOST_ROUNDS; i++) {
+    ts_graph *last = *out;
+    status = round_of(last, options, &changed, out);
+    ts_graph_destroy(last);
+  }
+  return status;
+}
