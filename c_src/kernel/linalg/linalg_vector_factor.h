@@ -211,8 +211,10 @@ INLINE void NAME(load_group)(const ts_linalg_factors *g, bool by_rows, bool lowe
   }
 }
 
-INLINE void NAME(fill_line)(T *to, int count, T x) {
-  for (int i = 0; i < count; i++) to[i] = x;
+/* NaN in all results of a lane. */
+static void NAME(fill_lane)(const ts_linalg_factors *g, int lane) {
+  for (int r = 0; r < 3; r++)
+    for (int64_t i = 0; i < g->steps[r]; i++) ((T *)g->results[r])[lane * g->steps[r] + i] = (T)NAN;
 }
 
 /* True when the element of largest size, the first of equals, is negative. */
@@ -234,8 +236,7 @@ static void NAME(put_qr)(const ts_linalg_factors *g, const V *q, const V *a, con
     const T *from_q = (const T *)(const void *)q + lane, *from_r = (const T *)(const void *)a + lane;
     T *to_q = (T *)g->results[0] + lane * g->steps[0], *to_r = (T *)g->results[1] + lane * g->steps[1];
     if (!l->good[lane]) {
-      NAME(fill_line)(to_q, m * count, (T)NAN);
-      NAME(fill_line)(to_r, count * n, (T)NAN);
+      NAME(fill_lane)(g, lane);
       continue;
     }
     const double by[2] = {ldexp(1, l->scale[lane] / 2), ldexp(1, l->scale[lane] - l->scale[lane] / 2)};
@@ -423,8 +424,7 @@ static void NAME(put_eigh)(const ts_linalg_factors *g, const V *values_group, co
     const T *d = (const T *)(const void *)values_group + lane, *z = (const T *)(const void *)vectors_group + lane;
     T *values = (T *)g->results[0] + lane * g->steps[0], *vectors = (T *)g->results[1] + lane * g->steps[1];
     if (!l->good[lane] || failed[lane]) {
-      NAME(fill_line)(values, n, (T)NAN);
-      NAME(fill_line)(vectors, n * n, (T)NAN);
+      NAME(fill_lane)(g, lane);
       continue;
     }
     NAME(sort_lane)(d, n, order);
@@ -592,13 +592,6 @@ static void NAME(put_lane)(const ts_linalg_factors *g, const NAME(jacobi) * j, i
     for (int i = 0; c < left_count && i < g->rows; i++) u[i * left_count + c] = other * x[i * LANES] + 0;
     for (int i = 0; c < right_count && i < g->cols; i++) vt[c * g->cols + i] = sign * v[i * LANES] + 0;
   }
-}
-
-static void NAME(fill_lane)(const ts_linalg_factors *g, int lane) {
-  const int least = g->rows < g->cols ? g->rows : g->cols;
-  NAME(fill_line)((T *)g->results[0] + lane * g->steps[0], g->rows * (g->full ? g->rows : least), (T)NAN);
-  NAME(fill_line)((T *)g->results[1] + lane * g->steps[1], least, (T)NAN);
-  NAME(fill_line)((T *)g->results[2] + lane * g->steps[2], g->cols * (g->full ? g->cols : least), (T)NAN);
 }
 
 static void NAME(svd_group)(const ts_linalg_factors *g, void *workspace) {
