@@ -159,6 +159,14 @@ for page in docs/tutorial-*.md; do # whose commands belong together
   [[ $page = *"$pattern"* ]] || continue
   if NX_LIBS=$nx test/docs/tutorial.escript "$page"; then ran=$((ran + 1)); else failed=$((failed + 1)); fi
 done
+# Notebooks that need no Nx; the others: test/nx/docs_test.exs.
+for page in livebooks/tensors.livemd livebooks/digits.livemd; do
+  case $page in *"$pattern"*)
+    place=$page command="elixir -pa ebin test/docs/livebook.exs $page"
+    if command -v elixir >/dev/null; then run "$command"; else leave "there is no Elixir here"; fi
+    ;;
+  esac
+done
 check_links
 check_files
 check_blocks

@@ -71,6 +71,17 @@ defmodule Tessera.DocsTest do
     assert status == 0, output
   end
 
+  for notebook <- Path.wildcard(Path.join(@root, "livebooks/*.livemd")) do
+    @notebook notebook
+    @tag timeout: 120_000
+    test Path.relative_to(notebook, @root) do
+      paths = for path <- :code.get_path(), File.dir?(path), do: ["-pa", Path.expand(to_string(path))]
+      script = Path.join(@root, "test/docs/livebook.exs")
+      {output, status} = System.cmd(System.find_executable("elixir"), List.flatten(paths) ++ [script, @notebook], stderr_to_stdout: true)
+      assert status == 0, output
+    end
+  end
+
   test "values that differ from those of Nx.BinaryBackend" do
     rows =
       Regex.scan(~r/^\| `(Nx.*)` \| `(.*)` \| (?:`(.*)`|raises) \|$/m, File.read!(Path.join(@root, "docs/elixir.md")))

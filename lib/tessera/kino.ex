@@ -1,0 +1,39 @@
+defmodule Tessera.Kino do
+  @moduledoc """
+  Pictures in Livebook, by the library `kino` where it is loaded. Without it the functions print text.
+
+      Tessera.Kino.plot(:tessera_plot.line([1, 3, 2]))
+
+  `kino` is no dependency of Tessera: the notebook's setup cell installs it.
+  """
+
+  @doc "A plot of `tessera_plot`, as an image."
+  def plot(plot) do
+    if kino?(), do: image(:tessera_plot.png(plot), "image/png"), else: IO.puts(:tessera_plot.text(plot))
+  end
+
+  @doc """
+  A tensor, of Nx or of Erlang's functions: numbers in a row as a line, a matrix as an image in grey, and a matrix with three colours as an image.
+  """
+  def tensor(tensor) do
+    tensor = erlang(tensor)
+    plot(if tuple_size(:tessera.shape(tensor)) <= 1, do: :tessera_plot.line(tensor), else: :tessera_plot.image(tensor))
+  end
+
+  @doc "A profile of `Tessera.profile/2`, as a flame graph; a table without `kino`."
+  def profile(profile) do
+    if kino?(),
+      do: image(:tessera_profile.flame_graph(profile), "image/svg+xml"),
+      else: IO.puts(:tessera_profile.table(profile))
+  end
+
+  defp kino?, do: Code.ensure_loaded?(Kino.Image)
+
+  defp image(bytes, type), do: apply(Kino.Image, :new, [bytes, type])
+
+  # The elements of Nx's tensor, read by its backend.
+  defp erlang(%{__struct__: Nx.Tensor, type: type, shape: shape} = tensor),
+    do: :tessera.from_binary(apply(Nx, :to_binary, [tensor]), :tessera_nx_tensor.core_type(type), shape)
+
+  defp erlang(tensor), do: tensor
+end

@@ -1,0 +1,49 @@
+# Runs notebooks of Livebook without it: the cells in their order, each with the bindings of those before. A setup cell (Mix.install) is left out, since
+# what it installs is here. A cell's value is compared with the output that the notebook has. In place of Kino is a module of the same name, and the
+# bytes of its images are looked at.
+#
+#   elixir -pa ebin test/docs/livebook.exs FILE...        with ERL_LIBS, for notebooks that use Nx
+# As Mix.install does.
+if Code.ensure_loaded?(Nx), do: {:ok, _} = Application.ensure_all_started(:nx)
+{:ok, _} = Application.ensure_all_started(:tessera)
+
+unless Code.ensure_loaded?(Kino.Image) do
+  defmodule Kino.Image do
+    defstruct [:bytes, :type]
+
+    def new(<<137, "PNG", _::binary>> = bytes, "image/png"), do: %__MODULE__{bytes: bytes, type: :png}
+    def new("<svg" <> _ = bytes, "image/svg+xml"), do: %__MODULE__{bytes: bytes, type: :svg}
+  end
+end
+
+defmodule Notebook do
+  # [{line, code, output or nil}]
+  def cells(text) do
+    ~r/^```elixir\n(.*?)^```$(?:\n\n<!-- livebook:\{"output":true\} -->\n\n```\n(.*?)^```$)?/ms
+    |> Regex.scan(text, return: :index)
+    |> Enum.map(fn [_, {start, _} = code | output] ->
+      line = text |> binary_part(0, start) |> String.split("\n") |> length()
+      {line, part(text, code), with([place] <- output, do: text |> part(place) |> String.trim(), else: (_ -> nil))}
+    end)
+  end
+
+  defp part(text, {start, length}), do: binary_part(text, start, length)
+
+  def run(file) do
+    cells = file |> File.read!() |> cells()
+    {[{_, "Mix.install(" <> _, nil}], cells} = Enum.split(cells, 1)
+    env = Code.env_for_eval(file: Path.expand(file))
+
+    Enum.reduce(cells, {[], env}, fn {line, code, output}, {bindings, env} ->
+      quoted = Code.string_to_quoted!(code, file: Path.expand(file), line: line)
+      {value, bindings, env} = Code.eval_quoted_with_env(quoted, bindings, env)
+      if output != nil and output != inspect(value, pretty: true), do: raise("#{file}:#{line}: #{inspect(value)} is not #{output}")
+      if output == nil and not match?(%{__struct__: Kino.Image}, value), do: raise("#{file}:#{line} shows nothing: #{inspect(value)}")
+      {bindings, env}
+    end)
+
+    IO.puts("  ran: #{file}, #{length(cells)} cells")
+  end
+end
+
+Enum.each(System.argv(), &Notebook.run/1)
