@@ -240,7 +240,7 @@ END_TEST
 START_TEST(a_large_state_is_updated_in_place)
 {
   for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
-    if (strcmp(loops[i].name, "a part of much")) continue;
+    if (strcmp(loops[i].name, "a part of much") != 0) continue;
     ts_executable *exe = test_compile(loops[i].text);
     ts_executable_stats stats;
     ts_executable_get_stats(exe, &stats);
