@@ -309,7 +309,7 @@ include mk/precompiled.mk
 #   make test-all   before a release: with all that .ci/run has no time for
 
 # What tests compile is kept here, not in the user's cache.
-test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla test-pjrt test-jax fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
+test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla test-pjrt test-cuda test-jax fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
 
 # Where a VM ends in an error, as some tests want it, its dump does not stay beside the sources.
 test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla: export ERL_CRASH_DUMP ?= $(CURDIR)/build/erl_crash.dump
@@ -562,7 +562,7 @@ $(B)/xla_cases: $(XLA_OBJ) $(TEST_SUPPORT) $(CORE)
 $(XLA_OBJ): EXTRA_CFLAGS = -Itest/c
 -include $(XLA_OBJ:.o=.d)
 
-.PHONY: xla-cases test-pjrt test-jax
+.PHONY: xla-cases test-pjrt test-cuda test-jax
 xla-cases: all $(B)/xla_cases
 	$(call erl_compile,test/erl test/xla,test-erl)
 	$(Q)rm -rf $(B)/xla && mkdir -p $(B)/xla/recorded $(B)/xla/cases
@@ -590,6 +590,10 @@ $(B)/pjrt_cases: $(PJRT_CASES_OBJ) $(TEST_SUPPORT) $(CORE)
 test-pjrt: export SMALL_TYPES = 1
 test-pjrt: xla-cases $(B)/pjrt_cases
 	$(Q)test/pjrt/run.sh $(B) "$$(realpath "$(PJRT_PLUGIN)")" $(or $(PEERS),python3)
+
+# One command for a machine with an NVIDIA GPU: the programs above, tests and timings on the plugin of CUDA, which is found.
+test-cuda: all $(B)/test_platform
+	$(Q)ERL="$(ERL)" MAKE="$(MAKE)" test/pjrt/cuda.sh $(B) $(or $(PEERS),python3)
 
 # JAX's own tests on our plugin, beside XLA's CPU: JAX is a checkout of its repository (docs/jax.md).
 JAX_FILES ?=

@@ -1,6 +1,7 @@
 #include "pjrt/client.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* ---- opening */
 
@@ -41,6 +42,28 @@ static void find_limit(pj_client *c) {
   c->device_limit = known ? args.memory.limit.number : INT64_MAX;
 }
 
+/* Not all plugins say what kind their devices are. */
+static void append_kind(const pj_client *c, ts_text *out) {
+  pj_args device = PJ_ARGS(.device = {.device = c->devices[0]}), kind = PJ_ARGS(.kind = {.text = NULL});
+  if (!ts_status_consume_ok(pj_call(c->plugin, PJ_DEVICE_DESCRIPTION, &device))) return;
+  kind.kind.description = device.device.description;
+  if (ts_status_consume_ok(pj_call(c->plugin, PJ_DESCRIPTION_KIND, &kind)))
+    ts_text_append_n(out, kind.kind.text, kind.kind.text_size);
+}
+
+static ts_status describe(pj_client *c) {
+  ts_text text = {0};
+  struct stat file;
+  if (stat(c->plugin->path, &file) != 0)
+    return ts_error(TS_UNAVAILABLE, "the plugin %s: there is no such file", c->plugin->path);
+  ts_text_format(&text, "%s\n%s %lld %lld.%09ld\n", c->identity, c->plugin->path, (long long)file.st_size,
+                 (long long)file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+  append_kind(c, &text);
+  ts_status status = ts_text_finish(&text, &c->kind);
+  ts_text_deinit(&text);
+  return status;
+}
+
 static ts_status fill(pj_client *c, const pj_opening *o) {
   if (o->isolated)
     TS_TRY(pj_plugin_isolate(o->path, o->open_ms, o->answer_ms, &c->plugin));
@@ -52,7 +75,8 @@ static ts_status fill(pj_client *c, const pj_opening *o) {
     return ts_error(TS_INVALID_ARGUMENT, "the plugin %s has %d devices, got %d as their number", c->plugin->path,
                     c->device_count, o->device_count);
   find_limit(c);
-  return identify(c);
+  TS_TRY(identify(c));
+  return describe(c);
 }
 
 static void end_client(pj_client *c) {
@@ -63,6 +87,7 @@ static void end_client(pj_client *c) {
   pj_plugin_close(c->plugin);
   pthread_mutex_destroy(&c->lock);
   ts_free(c->identity);
+  ts_free(c->kind);
   ts_free(c);
 }
 

@@ -22,8 +22,9 @@ typedef struct pj_client {
   pj_handle *handle;
   pj_device *const *devices; /* the plugin's */
   int32_t device_count;
-  char *identity;       /* name and version of the plugin's platform; saved programs are only for the same */
-  int64_t limit;        /* bytes of tensors; INT64_MAX: none */
+  char *identity; /* name and version of the plugin's platform; saved programs are only for the same */
+  char *kind;     /* that, the file of the plugin and the kind of its devices: programs on disk are only for the same */
+  int64_t limit;  /* bytes of tensors; INT64_MAX: none */
   int64_t device_limit; /* the plugin's; INT64_MAX: not known */
   _Atomic int64_t bytes, peak, allocations;
   pthread_mutex_t lock;

@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "ir/stablehlo.h"
+#include "jit/session/disk.h"
 #include "kernel/ref/ref.h"
 #include "pass/pass.h"
 
@@ -175,7 +176,7 @@ static void append_options(const pj_client *client, ts_text *out) {
   if (strncmp(client->identity, "cpu ", 4) == 0) append_off(out, "xla_cpu_enable_fast_min_max");
 }
 
-static ts_status compile_with(pj_code *code, const ts_text *text, const ts_text *options) {
+static ts_status call_compiler(pj_code *code, const ts_text *text, const ts_text *options) {
   static const char format[] = "mlir";
   pj_program program = {.size = sizeof program,
                         .code = text->data,
@@ -189,6 +190,50 @@ static ts_status compile_with(pj_code *code, const ts_text *text, const ts_text 
   TS_TRY(pj_call(code->client->plugin, PJ_COMPILE, &args));
   code->loaded = args.compile.loaded;
   return pj_code_check(code);
+}
+
+static ts_status call_loader(pj_code *code, const char *bytes, size_t size) {
+  pj_args args = PJ_ARGS(.load = {.client = code->client->handle, .bytes = bytes, .byte_count = size});
+  TS_TRY(pj_call(code->client->plugin, PJ_LOAD, &args));
+  code->loaded = args.load.loaded;
+  return pj_code_check(code);
+}
+
+/* ---- the disk cache: what a plugin saved, by its kind, the options and the program. A plugin that does not take it
+ * any more compiles again. */
+
+static bool read_cached(pj_code *code, const ts_text *key) {
+  ts_object saved;
+  if (!ts_disk_read(key->data, key->length, &saved)) return false;
+  bool loaded = ts_status_consume_ok(call_loader(code, saved.data, saved.size));
+  ts_free(saved.data);
+  if (loaded) return true;
+  pj_destroy(code->client->plugin, PJ_LOADED_DESTROY, code->loaded);
+  code->loaded = NULL;
+  return false;
+}
+
+static ts_status append_code(const pj_code *code, ts_text *out);
+
+/* Not all plugins can save. */
+static void write_cached(const pj_code *code, const ts_text *key) {
+  ts_text saved = {0};
+  if (ts_status_consume_ok(append_code(code, &saved)) && !saved.failed && saved.length > 0)
+    ts_disk_write(key->data, key->length, &(ts_object){saved.data, saved.length});
+  ts_text_deinit(&saved);
+}
+
+static ts_status compile_with(pj_code *code, const ts_text *text, const ts_text *options) {
+  ts_text key = {0};
+  if (!ts_disk_is_used()) return call_compiler(code, text, options);
+  ts_text_format(&key, "pjrt %s\n", code->client->kind);
+  ts_text_append_n(&key, options->data, options->length);
+  ts_text_append_n(&key, text->data, text->length);
+  bool cached = !key.failed && read_cached(code, &key);
+  ts_status status = cached ? TS_SUCCESS : call_compiler(code, text, options);
+  if (!status && !cached && !key.failed) write_cached(code, &key);
+  ts_text_deinit(&key);
+  return status;
 }
 
 /* Keeps what the executable is made of, if its process may end. */
@@ -391,12 +436,9 @@ static ts_status not_saved(void) {
 }
 
 static ts_status load_bytes(pj_code *code, const char *bytes, size_t size) {
-  pj_args args = PJ_ARGS(.load = {.client = code->client->handle, .bytes = bytes, .byte_count = size});
-  TS_TRY(pj_call(code->client->plugin, PJ_LOAD, &args));
-  code->loaded = args.load.loaded;
   code->is_saved = true;
   TS_TRY(keep(code, bytes, size));
-  return pj_code_check(code);
+  return call_loader(code, bytes, size);
 }
 
 static ts_status load_code(pj_code *code, rest r) {

@@ -230,6 +230,7 @@ static void release(pj_remote *r) {
   pthread_cond_destroy(&r->ended);
   ts_free(r->name);
   ts_free(r->version);
+  ts_free(r->kind);
   ts_free(r->devices);
   ts_free(r);
 }
@@ -352,6 +353,8 @@ static int64_t deadline(const pj_remote *r, int function) {
   case PJ_CLIENT_CREATE:
   case PJ_CLIENT_NAME:
   case PJ_CLIENT_VERSION:
+  case PJ_DEVICE_DESCRIPTION:
+  case PJ_DESCRIPTION_KIND:
   case PJ_CLIENT_DEVICES: return r->open_by_ns;
   default: return r->answer_ns == INT64_MAX ? INT64_MAX : ts_system_ns() + r->answer_ns;
   }

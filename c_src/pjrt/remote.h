@@ -70,7 +70,7 @@ typedef struct pj_remote {
   pj_event *events; /* that are not ready */
   pj_segment *segments;
   size_t idle_bytes; /* of these segments */
-  char *name, *version;
+  char *name, *version, *kind;
   pj_device **devices;
 } pj_remote;
 

@@ -82,6 +82,13 @@ static ts_status get_text(pj_remote *r, int function, pj_args *args, char **kept
   return pj_asking_end(&a, status);
 }
 
+static ts_status get_description(pj_remote *r, pj_args *args) {
+  void *description = NULL;
+  TS_TRY(ask_for_object(r, PJ_DEVICE_DESCRIPTION, args->device.device, &description));
+  args->device.description = description;
+  return TS_SUCCESS;
+}
+
 static ts_status get_devices(pj_remote *r, pj_args *args) {
   size_t size;
   pj_asking a = begin(r, PJ_CLIENT_DEVICES);
@@ -330,6 +337,8 @@ ts_status pj_remote_call(pj_remote *r, int function, pj_args *args) {
   case PJ_CLIENT_NAME: return get_text(r, function, args, &r->name);
   case PJ_CLIENT_VERSION: return get_text(r, function, args, &r->version);
   case PJ_CLIENT_DEVICES: return get_devices(r, args);
+  case PJ_DEVICE_DESCRIPTION: return get_description(r, args);
+  case PJ_DESCRIPTION_KIND: return get_text(r, function, args, &r->kind); /* its block is as that of a name */
   case PJ_COMPILE: return compile(r, args);
   case PJ_FROM_HOST: return from_host(r, args);
   case PJ_DEVICE_MEMORY: return get_memory(r, args);

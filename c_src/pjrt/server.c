@@ -210,6 +210,13 @@ static ts_status get_text(asked *a, pj_function function) {
   return TS_SUCCESS;
 }
 
+static ts_status get_description(asked *a) {
+  pj_args args = PJ_ARGS(.device = {.device = pj_take_object(&a->in)});
+  TS_TRY(pj_call(plugin, PJ_DEVICE_DESCRIPTION, &args));
+  pj_put_object(&a->out, args.device.description);
+  return TS_SUCCESS;
+}
+
 static ts_status get_devices(asked *a) {
   pj_args args = PJ_ARGS(.devices = {.client = pj_take_object(&a->in)});
   TS_TRY(pj_call(plugin, PJ_CLIENT_DEVICES, &args));
@@ -457,7 +464,9 @@ static ts_status call(asked *a, uint32_t function) {
   case PJ_CLIENT_CREATE: return create(a);
   case PJ_CLIENT_DESTROY: return pj_call(plugin, PJ_CLIENT_DESTROY, &PJ_ARGS(.object = pj_take_object(&a->in)));
   case PJ_CLIENT_NAME:
-  case PJ_CLIENT_VERSION: return get_text(a, (pj_function)function);
+  case PJ_CLIENT_VERSION:
+  case PJ_DESCRIPTION_KIND: return get_text(a, (pj_function)function);
+  case PJ_DEVICE_DESCRIPTION: return get_description(a);
   case PJ_CLIENT_DEVICES: return get_devices(a);
   case PJ_DEVICE_MEMORY: return get_memory(a);
   case PJ_COMPILE: return compile(a);

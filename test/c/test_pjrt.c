@@ -2,6 +2,7 @@
  * Requirements for any platform are in test_platform, which also runs this one. */
 #include "../pjrt/plugin.h"
 #include "device/device.h"
+#include "jit/jit.h"
 #include "operation_end.h"
 #include "pjrt/pjrt.h"
 #include "pjrt_file.h"
@@ -37,6 +38,7 @@ static void set_up(void) {
   ck_assert_ok(ts_graph_parse(text, strlen(text), &sum));
   test_pjrt_use();
   direction = get_direction();
+  ts_jit_configure(&(ts_jit_options){.cache_dir = ""}); /* all is compiled */
 }
 
 static void tear_down(void) { ts_graph_destroy(sum); }
@@ -224,7 +226,7 @@ END_TEST
 /* Those whose errors mean nothing to the client. */
 static bool destroys(pj_function f) {
   return f == PJ_EVENT_DESTROY || f == PJ_CLIENT_DESTROY || f == PJ_EXECUTABLE_DESTROY || f == PJ_LOADED_DESTROY ||
-         f == PJ_BUFFER_DESTROY || f == PJ_DEVICE_MEMORY;
+         f == PJ_BUFFER_DESTROY || f == PJ_DEVICE_MEMORY || f == PJ_DEVICE_DESCRIPTION || f == PJ_DESCRIPTION_KIND;
 }
 
 static const pj_function functions[] = {
@@ -597,6 +599,47 @@ START_TEST(isolated_program_goes_on)
 }
 END_TEST
 
+/* ---- the disk cache */
+
+/* Opens a client, compiles and runs the program. */
+static void compile_once(bool isolated_one) {
+  ts_program program;
+  void *client, *memory, *results[2];
+  float out[3];
+  isolated apart = isolated_with(NULL, 0);
+  ck_assert_ok(isolated_one ? open_isolated(&apart, &client) : try_open(&client));
+  ck_assert_ok(try_compile(client, &program));
+  ck_assert_ok(try_place(client, &memory));
+  ck_assert_ok(try_run(client, &program, memory, results));
+  ck_assert_ok(try_read(results[0], 12, out));
+  ck_assert_float_eq(out[2], 6);
+  p->release_memory(memory);
+  for (int i = 0; i < 2; i++) p->release_memory(results[i]);
+  p->release_program(program.program);
+  p->close(client);
+  wait_until_live(0);
+}
+
+/* A second start compiles nothing, in either process. What cannot be loaded is compiled. */
+START_TEST(programs_on_disk)
+{
+  char dir[] = "/tmp/tessera-test-XXXXXX", command[64];
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  ts_jit_configure(&(ts_jit_options){.cache_dir = dir});
+  compile_once(false);
+  ck_assert_int_eq(direction->calls(PJ_COMPILE), 1);
+  for (int i = 0; i < 3; i++) compile_once(i == 1);
+  ck_assert_int_eq(direction->calls(PJ_COMPILE), 1);
+  ck_assert_int_eq(direction->calls(PJ_LOAD), 2);
+  direction->fail_after(PJ_LOAD, 0);
+  compile_once(false);
+  direction->fail_after(PJ_LOAD, -1);
+  ck_assert_int_eq(direction->calls(PJ_COMPILE), 2);
+  snprintf(command, sizeof command, "rm -r %s", dir);
+  ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 /* ---- many at a time */
 
 static void *call_all(void *unused) {
@@ -637,6 +680,7 @@ int main(void) {
   tcase_add_test(cases, opening_too_late);
   tcase_add_loop_test(cases, isolated_plugin, 0, 3);
   tcase_add_test(cases, isolated_shared_memory);
+  tcase_add_test(cases, programs_on_disk);
   tcase_add_test(cases, isolated_process_ends);
   tcase_add_test(cases, isolated_program_goes_on);
   suite_add_tcase(suite, cases);

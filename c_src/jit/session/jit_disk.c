@@ -160,6 +160,12 @@ void ts_disk_configure(const char *dir, int64_t limit_bytes) {
   pthread_rwlock_unlock(&disk.lock);
 }
 
+bool ts_disk_is_used(void) {
+  bool used = enter();
+  if (used) leave();
+  return used;
+}
+
 /* ---- keys ---- */
 
 typedef struct disk_key {

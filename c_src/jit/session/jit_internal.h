@@ -5,18 +5,13 @@
 #define TS_JIT_JIT_INTERNAL_H
 
 #include "jit/jit.h"
+#include "jit/session/disk.h"
 #include "jit/session/target.h"
 
 #define TS_KERNEL_NAME_BYTES 64
 
 /* The name of the function in the object of the kernel with that text. */
 void ts_kernel_make_name(const char *text, size_t length, char out[TS_KERNEL_NAME_BYTES]);
-
-/* A relocatable ELF object in memory, owned by its holder (ts_free). */
-typedef struct ts_object {
-  void *data;
-  size_t size;
-} ts_object;
 
 /* ---- jit_link.c: any thread ---- */
 
@@ -74,16 +69,6 @@ bool ts_compile_submit_background(ts_compile_job *job);
 /* Moves a background job that has got a waiter to the foreground queue. It must not have been done. */
 void ts_compile_hurry(ts_compile_job *job);
 int64_t ts_compile_failed_threads(void);
-
-/* ---- jit_disk.c: any thread ---- */
-
-/* NULL: the default directory; "": no disk cache. */
-void ts_disk_configure(const char *dir, int64_t limit_bytes);
-/* False when the cache has no complete and valid object for that text; never an error. */
-bool ts_disk_read(const char *text, size_t length, ts_object *out);
-/* True when there is a file for that text. */
-bool ts_disk_has(const char *text, size_t length);
-void ts_disk_write(const char *text, size_t length, const ts_object *object);
 
 /* ---- helpers ---- */
 int64_t ts_jit_clock(void); /* nanoseconds, monotonic */
