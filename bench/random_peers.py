@@ -85,6 +85,10 @@ class Numpy:
         self.asin, self.atan, self.atan2, self.round, self.negate, self.permute = np.arcsin, np.arctan, np.arctan2, None, np.negative, np.transpose
         self.cholesky, self.eigenvalues, self.inverse = np.linalg.cholesky, np.linalg.eigvalsh, np.linalg.inv
 
+    generator = np.random.default_rng(7)
+    def uniform(self, shape, name): return self.generator.random(shape, dtype=DTYPES[name])
+    def normal(self, shape, name): return self.generator.standard_normal(shape, dtype=DTYPES[name])
+    def randint(self, shape, name): return self.generator.integers(0, 1000, shape, dtype=DTYPES[name])
     def rsqrt(self, x): return 1 / np.sqrt(x)
     def relu(self, x): return np.maximum(x, 0)
     def cast(self, x, name): return x.astype(DTYPES[name])
@@ -174,6 +178,9 @@ class Torch(Numpy):
         self.types = {"f16": t.float16, "bf16": t.bfloat16, "f32": t.float32, "f64": t.float64, "s8": t.int8, "s16": t.int16, "s32": t.int32, "s64": t.int64,
                       "u8": t.uint8}
 
+    def uniform(self, shape, name): return self.t.rand(shape, dtype=self.types[name])
+    def normal(self, shape, name): return self.t.randn(shape, dtype=self.types[name])
+    def randint(self, shape, name): return self.t.randint(0, 1000, shape, dtype=self.types[name])
     def cast(self, x, name): return x.to(self.types[name])
     def sum(self, x, axes): return x.sum(axes, dtype=x.dtype)
     def mean(self, x, axes): return x.mean(axes)

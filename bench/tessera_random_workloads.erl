@@ -34,7 +34,7 @@ families() ->
      {product, fun narrow_product/1}, {vector_product, fun vector_product/1}, {convolution, fun convolution/1}, {window, fun window/1}, {scan, fun scan/1},
      {sort, fun sort/1}, {sort, fun top_k/1}, {gather, fun gather/1}, {scatter, fun scatter/1}, {transposition, fun transposition/1},
      {movement, fun movement/1}, {movement, fun joining/1}, {linear_algebra, fun linear_algebra/1}, {transform, fun transform/1},
-     {complex, fun complex/1}, {program, fun network/1}, {program, fun attention/1}, {program, fun loop/1}].
+     {complex, fun complex/1}, {random, fun random/1}, {program, fun network/1}, {program, fun attention/1}, {program, fun loop/1}].
 
 %% ---- chance ----
 
@@ -461,6 +461,23 @@ complex(Elements) ->
               {"add", fun tessera:add/2, "~s+~s", {near, 1}}, {"exp", fun(A, B) -> tessera:multiply(tessera:exp(A), B) end, "P.exp(~s)*~s", {mixed, 16}},
               {"magnitude", fun(A, B) -> tessera:add(tessera:abs(A), tessera:real(B)) end, "P.abs(~s)+P.real(~s)", {mixed, 8}}]),
     of_operands("complex " ++ Name, [operand(0, Type, Shape, signed), operand(1, Type, Shape, signed)], F, Text, Rule).
+
+%% ---- random numbers ----
+
+%% Drawn from a key of the program, and added to an operand. The peers' generators give other numbers, so results are not compared;
+%% XLA runs the same generator.
+random(Elements) ->
+    Shape = shape(between(1, 3), Elements),
+    Seed = rand:uniform(1 bsl 30),
+    Options = fun(Type) -> #{shape => Shape, type => Type} end,
+    Real = pick([f32, f32, f64]),
+    {Name, Type, Draw} =
+        pick([{"uniform", Real, fun(Key) -> tessera_random:uniform_split(Key, 0.0, 1.0, Options(Real)) end},
+              {"normal", Real, fun(Key) -> tessera_random:normal_split(Key, 0.0, 1.0, Options(Real)) end},
+              {"randint", s32, fun(Key) -> tessera_random:randint_split(Key, 0, 1000, Options(s32)) end}]),
+    Kind = case Type of s32 -> full; _ -> positive end,
+    of_operands(Name ++ " " ++ tuple(Shape), [whole("x0", Type, {1}, Kind)], fun(X) -> tessera:add(Draw(tessera_random:key(Seed)), X) end,
+                format("P.~s(~s,'~s')+~~s", [Name, tuple(Shape), Type]), {absent, 0}).
 
 %% ---- small programs ----
 

@@ -52,6 +52,32 @@ START_TEST(layouts)
 }
 END_TEST
 
+/* Sums that are one chain, of more steps than the first cache holds of a tile's columns. */
+START_TEST(one_chain)
+{
+  enum { M = 40, N = 24, K = 900 };
+  ts_gemm *gemm;
+  product p = make_product(TS_F32, 1, M, N, K, NORMAL, NORMAL);
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
+  ck_assert_ok(ts_gemm_run(gemm, &p.shape,
+                           &(ts_gemm_call){.lhs = p.lhs.origin,
+                                           .rhs = p.rhs.origin,
+                                           .out = p.out,
+                                           .one_chain = true,
+                                           .parallel = &ts_parallel_serial,
+                                           .pool = ts_pool_default()}));
+  const float *lhs = (const float *)(const void *)p.lhs.origin, *rhs = (const float *)(const void *)p.rhs.origin;
+  for (int64_t i = 0; i < M; i += 3)
+    for (int64_t j = 0; j < N; j++) {
+      float sum = 0;
+      for (int64_t k = 0; k < K; k++) sum = step_f32(lhs[i * K + k], rhs[k * N + j], sum);
+      ck_assert(((const float *)(const void *)p.out)[i * p.shape.out_row + j] == sum);
+    }
+  ts_gemm_release(gemm);
+  free_product(&p);
+}
+END_TEST
+
 /* Many batches of a task, and rows of several tasks. */
 START_TEST(tasks)
 {
@@ -115,6 +141,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, heights, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, tasks, 0, TYPE_COUNT);
+  tcase_add_test(t, one_chain);
   tcase_add_test(t, epilogues);
   test_add_lesser_isas(t);
   suite_add_tcase(s, t);

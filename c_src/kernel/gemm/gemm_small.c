@@ -126,6 +126,8 @@ static void plan_parts(small_plan *p) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t most = ts_target_host()->l1_bytes * 2 / 3 / (p->tile_cols * p->g->element_size);
   p->steps = gemm_max(1, most / TS_CONTRACT_CHAIN) * TS_CONTRACT_CHAIN;
+  /* Blocks of k are added to one another, and integers may be; one chain of floats may not be cut. */
+  if (ts_gemm_goes_on(p->run) && p->run->gemm->compute < TS_GEMM_I32) p->steps = s->k;
   p->part = gemm_max(FINISH_BYTES / (s->n * p->run->size), PART_TILES * p->g->small);
 }
 
