@@ -1,6 +1,7 @@
 /* Products of bf16 and of integers of 8 bits around the sizes of the tiles of AMX, and of numbers that AMX takes for
  * zeros. Other classes of machines compute the same sums by other kernels. */
 #include "gemm_check.h"
+#include "kernel/gemm/gemm_internal.h"
 #include "lesser_isa.h"
 
 /* Rows, columns and steps on both sides of one tile, of two, and of the steps that are packed together. */
@@ -20,6 +21,31 @@ START_TEST(sizes_around_tiles)
       check(gemm, type, 1 + (m + n) % 2, sizes[m], sizes[n], k, lhs, rhs, n % 2 ? &threaded : &ts_parallel_serial, 1);
     }
   ts_gemm_release(gemm);
+}
+END_TEST
+
+/* A rhs that is packed once for many runs. */
+START_TEST(packed_once)
+{
+  static const int64_t steps[] = {130, 515, 1024};
+  const ts_dtype type = _i % 2 ? TS_U8 : TS_S8;
+  product p = make_product(type, 1 + _i % 3, 40, 70, steps[_i % 3], NORMAL, _i % 4 < 2 ? NORMAL : TRANSPOSED);
+  ts_gemm *gemm;
+  ts_prepared_key key;
+  int64_t bytes;
+  ck_assert_ok(ts_gemm_get(type, &p.shape, &gemm));
+  const bool packs = ts_gemm_packs_weights(gemm, &p.shape, &key, &bytes);
+  ck_assert_int_eq(packs, gemm->quads);
+  ts_gemm_call call = {
+      .lhs = p.lhs.origin, .rhs = p.rhs.origin, .out = p.out, .parallel = &threaded, .pool = ts_pool_default()};
+  char *packed = malloc(packs ? (size_t)bytes : 1);
+  if (packs) ck_assert_ok(ts_gemm_pack_weights(gemm, &p.shape, &call, packed));
+  if (packs) call.packed = packed, call.rhs = NULL;
+  ck_assert_ok(ts_gemm_run(gemm, &p.shape, &call));
+  check_product(type, &p, 1);
+  free(packed);
+  ts_gemm_release(gemm);
+  free_product(&p);
 }
 END_TEST
 
@@ -75,6 +101,7 @@ static Suite *suite(void) {
   TCase *t = tcase_create("gemm_amx");
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, sizes_around_tiles, 0, 3);
+  tcase_add_loop_test(t, packed_once, 0, 12);
   test_add_avx512(t);
   tcase_add_test(t, numbers_near_zero);
   tcase_add_test(t, numbers_near_infinity);

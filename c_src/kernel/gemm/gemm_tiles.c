@@ -614,12 +614,16 @@ static int64_t packed_bytes(const plan *p, int64_t k) {
   return p->rhs_batches * k * p->col_panels * p->tile_cols * p->g->element_size;
 }
 
+/* True for types whose packed elements take about as much memory as the elements. */
+static bool keeps_size(const ts_gemm *gemm) {
+  return gemm->quads || (gemm->native && gemm->depth == 1 && gemm->types.rhs == gemm->types.out);
+}
+
 static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
   int64_t batch, cols;
   if (s->m > TS_GEMM_WEIGHT_ROWS || s->k <= 0 || gemm_is_empty(s) || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS)
     return false;
-  if (gemm->complex || gemm->scaled || !gemm->native || gemm->types.rhs != gemm->types.out) return false;
-  if (gemm->depth > 1 || gemm->request.kernel != TS_GEMM_TILE) return false;
+  if (gemm->complex || gemm->scaled || !keeps_size(gemm) || gemm->request.kernel != TS_GEMM_TILE) return false;
   limit_pass(gemm, s, &batch, &cols);
   return batch == s->batch && cols == s->n;
 }
@@ -629,9 +633,9 @@ bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_p
   plan p;
   run.shape.k = block_steps(&run);
   if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || is_direct(&p)) return false;
-  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8, p.rhs_batches, p.shape.n, shape->k,
-                            p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
-  *out_bytes = packed_bytes(&p, shape->k);
+  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8 | (int64_t)gemm->quads << 16, p.rhs_batches,
+                            p.shape.n, shape->k, p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
+  *out_bytes = packed_bytes(&p, gemm->quads ? p.shape.k : shape->k);
   return true;
 }
 
