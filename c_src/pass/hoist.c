@@ -1,8 +1,8 @@
 /* Moves what a loop computes again in each iteration to before the loop: ops of a while's body whose operands are loop
- * variables that the body returns unchanged. What the rest of the body reads of them becomes a loop variable that is
+ * variables that the body returns unchanged. A value that the rest of the body reads becomes a loop variable that is
  * returned unchanged, which costs nothing (exec/build_control.c). Ops that a kernel computes where it needs them stay:
- * constants, index tensors, broadcasts, reshapes, elementwise ops on few bytes, and those whose result is larger
- * than what they read, since reading it would take longer. */
+ * constants, index tensors, broadcasts, reshapes, and elementwise ops on few bytes. An op whose result is larger than
+ * its operands stays as well, since reading the result would take longer. */
 #include "base/cancel.h"
 #include "pass/rewrite.h"
 

@@ -1,4 +1,4 @@
-/* Opening: the options, the deadline, and the door, behind which an isolated client may be followed by another. */
+/* Opening: the options, the deadline, and the door. An isolated client may follow another one behind the same door. */
 #include "base/system.h"
 #include "base/thread.h"
 #include "pjrt/client.h"

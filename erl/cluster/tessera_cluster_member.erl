@@ -1,5 +1,5 @@
-%% @private The platform of the cluster that this node is a rank of. Each rank has some of the partitions. They are on the rank's own devices, which are
-%% those of its client `host'. So tensors are handles of the library.
+%% @private The platform of the cluster that this node is a rank of. Each rank has some of the partitions. The rank's own devices have them: the devices
+%% of its client `host'. So tensors are handles of the library.
 -module(tessera_cluster_member).
 -behaviour(tessera_platform).
 -export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/2,

@@ -30,7 +30,7 @@ lock(Key) -> call({lock, tessera_nx_error:check(lock, tessera_digest:of_term(Key
 unlock(nested_lock) -> ok;
 unlock(Ref) when is_reference(Ref) -> call({unlock, Ref}).
 
-%% Transfers the lock to another process after calling Prepare. Returns the reference by which the new holder unlocks.
+%% Transfers the lock to another process after calling Prepare. Returns the reference: the new holder unlocks with it.
 -spec transfer(reference(), fun(() -> term()), pid()) -> reference().
 transfer(Ref, Prepare, Pid) when is_reference(Ref), is_function(Prepare, 0), is_pid(Pid) ->
     held(Ref, call({transfer, Ref, Prepare, Pid})).

@@ -1,4 +1,4 @@
-%% @doc Progress of long loops, with an estimate of what is left: one line that changes on a terminal, a line for each tenth in a file.
+%% @doc Progress of long loops, with an estimate of the time left: one line that changes on a terminal, a line for each tenth in a file.
 %%
 %% ```
 %% P0 = tessera_progress:new(60, #{label => "epoch"}),

@@ -107,7 +107,7 @@ with_env(Variables, Call) ->
     after [case Text of false -> os:unsetenv(Variable); _ -> os:putenv(Variable, Text) end || {Variable, Text} <- Before]
     end.
 
-%% A plugin in the usual place of a Python environment, of which the last version counts, or where the environment says.
+%% A plugin in the usual place of a Python environment, in its last version, or where the environment says.
 is_found() ->
     Folder = filename:absname(tessera_test:temporary("plugins")),
     [begin

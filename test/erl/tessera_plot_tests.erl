@@ -113,7 +113,7 @@ files_test_() ->
                                    ?assertError({invalid_argument, <<"save: /", _/binary>>}, tessera_plot:save("/none/a.png", Plot))
                            end).
 
-%% ---- what is refused, and what is odd
+%% ---- refused and odd arguments
 
 refused_test_() ->
     [{binary_to_list(Text), ?_assertError({invalid_argument, Text}, Call())}

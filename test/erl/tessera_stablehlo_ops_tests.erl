@@ -220,7 +220,7 @@ bessel_test() ->
     [[A, B, C, D, E, F, Last]] = lists_of(run([T], [T], "  %r = chlo.bessel_i1e %x1 : tensor<7xf64> -> tensor<7xf64>", [tessera:tensor([0.5, -3.0, 8.0, 8.5, 100.0, -1.0e-6, infinity], f64)])),
     near([0.15642080318487173, -0.19682671329730084, 0.13414249329269812, 0.13054935509459586, 0.03974415302513025, -4.999995000003124e-07, 0.0], [A, B, C, D, E, F, Last], 1.0e-16).
 
-%% Rows 0 and 1 are of group 0, none of group 1, row 2 of group 2, and row 3 of none. Infinity in another group's matrix is not seen.
+%% Group 0 has rows 0 and 1, group 1 has no row, group 2 has row 2, and row 3 is in no group. Infinity in another group's matrix is not seen.
 ragged_dot_test() ->
     Body = "  %r = \"chlo.ragged_dot\"(%x1, %x2, %x3) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
            "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} "

@@ -126,7 +126,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* An exchange of `bytes` bytes with each rank, of which the received ones are added as floats; its time. */
+/* The time of an exchange of `bytes` bytes with each rank. The received bytes are added as floats. */
 static int64_t time_exchange(uint64_t run, uint32_t step, int64_t bytes, bool adds) {
   exchange *x = new_exchange(run, step);
   x->e.send_count = x->e.receive_count = 0;

@@ -1,5 +1,5 @@
-/* The disk cache (jit_disk.c): bytes by the text that they were made of. The text is completed by what all code depends
- * on: this build, the CPU. Any thread. */
+/* The disk cache (jit_disk.c): bytes by the text that they were made of. This build and the CPU, which all code depends
+ * on, are added to the text. Any thread. */
 #ifndef TS_JIT_DISK_H
 #define TS_JIT_DISK_H
 

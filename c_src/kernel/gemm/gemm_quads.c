@@ -44,7 +44,7 @@ static __m512i join_any(const gemm_pack *p, const char *from, int64_t units, int
   return _mm512_loadu_si512(quads);
 }
 
-/* A quad of up to 16 units, of which the last steps may be missing. */
+/* A quad of up to 16 units. Its last steps may be missing. */
 static __m512i load_quads(const gemm_pack *p, const char *from, int64_t units, int64_t steps) {
   const __mmask16 mask = first_lanes(units);
   const bool near = p->unit_stride < (INT32_MAX >> 4) && p->unit_stride > -(INT32_MAX >> 4);

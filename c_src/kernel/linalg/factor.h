@@ -1,7 +1,7 @@
 /* Linear algebra of one matrix in f32, f64 or c128, or of several small real ones. Sums of qr, eigh and svd have a
- * fixed order: those of small matrices have no fused multiply-adds, so that the bits are the same on every machine, and
- * those of others have the same bits on every machine with fused multiply-adds. Numbers that are no elements of
- * matrices are f64 but in small matrices. Sums of the other ops are chains of multiply-adds, as kernel/gemm/gemm.h
+ * fixed order. Small matrices have no fused multiply-adds, so their bits are the same on every machine. Larger ones
+ * have the same bits on every machine with fused multiply-adds. Numbers that are no elements of matrices are f64,
+ * except in small matrices. Sums of the other ops are chains of multiply-adds, as kernel/gemm/gemm.h
  * says. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_FACTOR_H
 #define TS_KERNEL_FACTOR_H

@@ -27,9 +27,9 @@ typedef struct ts_linalg_block {
   bool hermitian; /* The matrix is a Cholesky factor: numbers are divided by the real part of its diagonal. */
 } ts_linalg_block;
 
-/* Matrices that are alike, one in each lane; all operands and results are dense. Strides of the lower triangle in a
- * matrix, and of its right side and its solution, which are rows of `cols` numbers: where a stride of rows is negative,
- * the first row is the last one in memory. */
+/* Matrices that are alike, one in each lane; all operands and results are dense. The lower triangle, the right
+ * side and the solution of a matrix have strides; the last two are rows of `cols` numbers. Where a stride of rows is
+ * negative, the first row is the last one in memory. */
 typedef struct ts_linalg_group {
   const void *matrix, *rhs;
   void *out, *lower, *upper; /* the last two: of lu_group */
