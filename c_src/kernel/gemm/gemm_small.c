@@ -1,5 +1,8 @@
 /* Small products, and thin ones: tiles read the operands where they lie, since packing would cost as much as the
- * product. Only columns that are not neighbours are packed. All of k is one call of the kernel. */
+ * product. Only columns that are not neighbours are packed. All of k is one call of the kernel.
+ *
+ * Tiles of other heights are other code, whose NaNs may have other signs. So the rows of a tile depend on the product's
+ * rows alone, not on tasks or epilogues. */
 #include "kernel/gemm/gemm_internal.h"
 
 /* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
@@ -7,7 +10,7 @@
 /* Multiplications of a task: enough to amortize its start. */
 #define TASK_PRODUCTS (64 << 10)
 #define TASKS_PER_WORKER 4
-#define PART_TILES 4 /* heights of tiles in a part, at least */
+#define PART_TILES 4 /* tiles in a part, at least */
 #define TALL_TILE 12
 
 typedef struct small_plan {
@@ -16,7 +19,8 @@ typedef struct small_plan {
   const ts_parallel *parallel; /* serial for small products */
   int64_t tile_cols;
   int64_t steps;        /* of k that are done together: so much of a tile's rhs stays in L1 */
-  int64_t part;         /* rows that are done together */
+  int64_t tiles;        /* of the rows of a batch, of nearly equal heights */
+  int64_t part;         /* tiles that are done together */
   bool packs;           /* rhs is packed by each task */
   int64_t task_batches; /* of one task; more than one only if a task has all of their rows */
   int64_t row_tasks;    /* of a batch */
@@ -50,26 +54,30 @@ static columns find_columns(const small_plan *p, int64_t batch, int worker) {
   return (columns){panels, p->tile_cols * size, s->k * p->tile_cols * size};
 }
 
-/* Tiles of `count` rows, of nearly equal heights, in the same columns and steps of k. */
-static void run_column(const small_plan *p, int64_t *args, int64_t count) {
+static int64_t first_row(const small_plan *p, int64_t tile) {
+  const int64_t rows = p->run->shape.m;
+  return tile * (rows / p->tiles) + gemm_min(tile, rows % p->tiles);
+}
+
+/* Tiles [tile, end) in the same columns and steps of k. */
+static void run_column(const small_plan *p, int64_t *args, int64_t tile, int64_t end) {
   const ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_SMALL]);
   const bool narrow = args[TS_GEMM_COLS] <= p->g->lanes;
-  const int64_t lhs = args[TS_GEMM_LHS], out = args[TS_GEMM_OUT];
-  for (int64_t tiles = gemm_ceil_div(count, p->g->small), row = 0; tiles > 0; tiles--) {
-    const int64_t height = gemm_ceil_div(count - row, tiles), variant = (height - 1) * TS_GEMM_WIDTHS + narrow;
-    args[TS_GEMM_LHS] = lhs + row * args[TS_GEMM_LHS_STRIDE];
-    args[TS_GEMM_OUT] = out + row * args[TS_GEMM_OUT_STRIDE];
+  for (; tile < end; tile++) {
+    const int64_t height = first_row(p, tile + 1) - first_row(p, tile);
+    const int64_t variant = (height - 1) * TS_GEMM_WIDTHS + narrow;
     kernel(args, variant, variant + 1, NULL);
-    row += height;
+    args[TS_GEMM_LHS] += height * args[TS_GEMM_LHS_STRIDE];
+    args[TS_GEMM_OUT] += height * args[TS_GEMM_OUT_STRIDE];
   }
 }
 
-/* Rows [row, row + count) of a batch. */
-static void run_rows(const small_plan *p, const columns *rhs, int64_t batch, int64_t row, int64_t count) {
+/* Tiles [tile, end) of a batch. */
+static void run_tiles(const small_plan *p, const columns *rhs, int64_t batch, int64_t tile, int64_t end) {
   const gemm_run *run = p->run;
   const ts_gemm_shape *s = &run->shape;
   const int size = p->g->element_size;
-  const int64_t steps = count > p->g->small ? p->steps : s->k;
+  const int64_t row = first_row(p, tile), steps = end - tile > 1 ? p->steps : s->k;
   const char *lhs = run->lhs + (batch * s->lhs_batch + row * s->lhs_row) * size;
   char *out = run->out + (batch * s->out_batch + row * s->out_row) * size;
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_RHS_STRIDE] = rhs->step,
@@ -86,21 +94,20 @@ static void run_rows(const small_plan *p, const columns *rhs, int64_t batch, int
       args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + k * args[TS_GEMM_LHS_STEP]);
       args[TS_GEMM_RHS] = (int64_t)(intptr_t)(right + k * rhs->step);
       args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + col * size);
-      run_column(p, args, count);
+      run_column(p, args, tile, end);
     }
   }
 }
 
-/* Rows [row, end) of a batch, part by part: the results of a part are finished while they are in L1. */
-static void run_batch(const small_plan *p, int64_t batch, int64_t row, int64_t end, int worker) {
+/* Tiles [tile, end) of a batch, part by part: the results of a part are finished while they are in L1. */
+static void run_batch(const small_plan *p, int64_t batch, int64_t tile, int64_t end, int worker) {
   const gemm_run *run = p->run;
-  const ts_gemm_shape *s = &run->shape;
   const columns rhs = find_columns(p, batch, worker);
-  for (int64_t count; row < end && !gemm_cancelled(run); row += count) {
-    const int64_t parts = gemm_ceil_div(end - row, p->part);
-    count = gemm_ceil_div(end - row, parts);
-    run_rows(p, &rhs, batch, row, count);
-    if (run->epilogue) gemm_show(run, (ts_epilogue_part){batch, row, count, 0, s->n}, worker);
+  for (int64_t next; tile < end && !gemm_cancelled(run); tile = next) {
+    next = gemm_min(tile + p->part, end);
+    run_tiles(p, &rhs, batch, tile, next);
+    const int64_t row = first_row(p, tile), count = first_row(p, next) - row;
+    if (run->epilogue) gemm_show(run, (ts_epilogue_part){batch, row, count, 0, run->shape.n}, worker);
   }
 }
 
@@ -108,9 +115,9 @@ static void small_task(void *arg, int64_t task, int worker) {
   const small_plan *p = arg;
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t part = task % p->row_tasks, first = task / p->row_tasks * p->task_batches;
-  const int64_t row = s->m * part / p->row_tasks, end = s->m * (part + 1) / p->row_tasks;
+  const int64_t tile = p->tiles * part / p->row_tasks, end = p->tiles * (part + 1) / p->row_tasks;
   for (int64_t b = first; b < gemm_min(first + p->task_batches, s->batch) && !gemm_cancelled(p->run); b++)
-    run_batch(p, b, row, end, worker);
+    run_batch(p, b, tile, end, worker);
 }
 
 /* ---- runs ---- */
@@ -128,7 +135,8 @@ static void plan_parts(small_plan *p) {
   p->steps = gemm_max(1, most / TS_CONTRACT_CHAIN) * TS_CONTRACT_CHAIN;
   /* Blocks of k are added to one another, and integers may be; one chain of floats may not be cut. */
   if (ts_gemm_goes_on(p->run) && p->run->gemm->compute < TS_GEMM_I32) p->steps = s->k;
-  p->part = gemm_max(FINISH_BYTES / (s->n * p->run->size), PART_TILES * p->g->small);
+  p->tiles = gemm_ceil_div(s->m, p->g->small);
+  p->part = gemm_max(FINISH_BYTES / (s->n * p->run->size * p->g->small), PART_TILES);
 }
 
 static void plan_tasks(small_plan *p) {
