@@ -130,7 +130,7 @@ errors() ->
     ?assertError({data_loss, _}, F([[tessera:tensor([1.0])], [tessera:tensor([2.0])]])),
     _ = erase(fails),
     %% a process that is no cluster
-    ?assertError({unavailable, _}, tessera:shard_jit(fun(X) -> X end, ?MESH, ?OPTIONS#{client := self()})).
+    ?assertError({unavailable, _}, tessera:shard_jit(fun(X) -> X end, ?MESH, maps:put(client, self(), ?OPTIONS))).
 
 %% One row a rank, the waits, and the slowest rank, with the line of the call. A nested profile has its own runs, the outer one has all.
 profile() ->
