@@ -77,7 +77,7 @@ shared_folder(Mark) -> tessera_cluster_leftovers:folder(tessera_cluster_leftover
 
 handle_continue(start, #state{options = Options} = State) ->
     ok = tessera_cluster_leftovers:sweep([directory(Options), os:getenv("TMPDIR", "/tmp"), tessera_cluster_leftovers:shared_memory()]),
-    Steps = [fun check_crypto/1, fun check_tls/1, fun make_key/1, fun make_folders/1, fun listen/1, fun launch/1],
+    Steps = [fun load_modules/1, fun check_tls/1, fun make_key/1, fun make_folders/1, fun listen/1, fun launch/1],
     case lists:foldl(fun(Step, {ok, Now}) -> Step(Now); (_, Error) -> Error end, {ok, State}, Steps) of
         {ok, Started} -> {noreply, Started};
         {error, Error, Reached} -> {stop, {shutdown, {lost, Error}}, Reached}
@@ -155,12 +155,9 @@ new(Format, Values) -> tessera_cluster_error:new(unavailable, Format, Values).
 %% ---- the start
 
 %% Replies are decoded without making atoms. Loading the ranks' modules makes the atoms that replies contain.
-check_crypto(State) ->
+load_modules(State) ->
     _ = [code:ensure_loaded(Module) || Module <- [tessera_rank, tessera_rank_work]],
-    case code:ensure_loaded(crypto) of
-        {module, _} -> {ok, State};
-        _ -> {error, new("clusters need Erlang's application crypto (Debian's package erlang-crypto), which is not here", []), State}
-    end.
+    {ok, State}.
 
 check_tls(#state{options = #{tls := false}} = State) -> {ok, State};
 check_tls(State) ->

@@ -25,7 +25,7 @@ join(Options) ->
     end.
 
 installed(Checked) ->
-    case tessera_cluster_options:check_installed([crypto]) of
+    case tessera_cluster_options:check_crypto() of
         ok -> once(Checked);
         Error -> Error
     end.

@@ -1,6 +1,6 @@
 %% @private The options of a cluster: checked, with defaults.
 -module(tessera_cluster_options).
--export([check/1, check_installed/1, expected/1, printed/1]).
+-export([check/1, check_crypto/0, expected/1, printed/1]).
 
 -define(DEFAULTS, #{hosts => [], devices => 1, threads => undefined, mpirun => "mpirun", mca => [], env => [],
                     memory_limit => undefined, deadline => 10000, start_timeout => 60000, listen => {127, 0, 0, 1},
@@ -44,26 +44,22 @@ is_loopback(Address) -> Address =:= {0, 0, 0, 0, 0, 0, 0, 1}.
 
 checked(#{hosts := Hosts, tls := undefined} = All) -> checked(All#{tls := Hosts =/= []});   % loopback needs none
 checked(#{ranks := Ranks, threads := undefined} = All) -> checked(All#{threads := default_threads(Ranks, All)});
-checked(#{tls := Tls} = All) ->
-    case check_installed([crypto | [Module || Module <- [public_key, ssl], Tls]]) of
+checked(All) ->
+    case check_crypto() of
         ok -> {ok, All};
         Error -> Error
     end.
 
-%% Applications of Erlang may be packages of their own. That of ranks is looked at by the ranks.
--spec check_installed([crypto | public_key | ssl]) -> ok | {error, {failed_precondition, binary()}}.
-check_installed(Modules) ->
-    case [Module || Module <- Modules, code:ensure_loaded(Module) =/= {module, Module}] of
-        [] -> ok;
-        [Module | _] ->
-            {error, {failed_precondition,
-                     unicode:characters_to_binary(io_lib:format(
-                         "tessera_cluster: ~s needs the application ~s of Erlang/OTP, which this node cannot load: ~0p. In Debian it is the package "
-                         "erlang-~s", [use(Module), Module, element(2, code:ensure_loaded(Module)), string:replace(atom_to_list(Module), "_", "-")]))}}
+%% The application may be a package of its own. That of ranks is looked at by the ranks.
+-spec check_crypto() -> ok | {error, {failed_precondition, binary()}}.
+check_crypto() ->
+    case code:ensure_loaded(crypto) of
+        {module, _} -> ok;
+        {error, Reason} ->
+            Format = "tessera_cluster: a cluster needs the application crypto of Erlang/OTP, which this node cannot load: ~0p. In Debian it is the package "
+                     "erlang-crypto",
+            {error, {failed_precondition, unicode:characters_to_binary(io_lib:format(Format, [Reason]))}}
     end.
-
-use(crypto) -> "a cluster";
-use(_) -> "the option tls (on by default with hosts)".
 
 %% The CPUs of this host shared out, as if the hosts were alike.
 default_threads(Ranks, #{hosts := Hosts}) ->
