@@ -78,7 +78,7 @@ decide() {
   "docker "*) if docker info >/dev/null 2>&1; then run "$command"; else leave "needs Docker"; fi ;;
   *STABLEHLO=*) leave "needs a copy of StableHLO's repository" ;;
   *PJRT_PLUGIN=*) leave "needs a plugin: test_platform and tessera_pjrt_tests have one of their own" ;;
-  make\ test-cuda*) leave "needs a GPU of NVIDIA" ;;
+  "make test-cuda"*) leave "needs a GPU of NVIDIA" ;;
   *build-without-docker.sh*)
     if [ -n "${IMAGE_ROOT:-}" ]; then run "NX_LIBS=$nx ${command/FOLDER/$IMAGE_ROOT}"; else leave "set IMAGE_ROOT"; fi ;;
   *NX_REPOSITORY*) if [ -n "${NX_REPOSITORY:-}" ]; then with_nx "${command/NX_REPOSITORY/$NX_REPOSITORY}"; else leave "set NX_REPOSITORY"; fi ;;
