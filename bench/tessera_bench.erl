@@ -177,7 +177,6 @@ ratio(Peers, Name, Results) ->
         Times -> lists:min(Times) / figure(median_ms, "tessera", Name, Results)
     end.
 
-
 %% ---- JSON ----
 
 write_json(#{json := ""}, _, _, _) -> ok;

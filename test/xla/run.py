@@ -26,7 +26,7 @@ if not GOT:
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
           "f8": ml_dtypes.float8_e5m2, "f8_e4m3fn": ml_dtypes.float8_e4m3fn, "s2": ml_dtypes.int2, "u2": ml_dtypes.uint2,
-         "s4": ml_dtypes.int4, "u4": ml_dtypes.uint4, "c64": np.complex64, "c128": np.complex128}
+          "s4": ml_dtypes.int4, "u4": ml_dtypes.uint4, "c64": np.complex64, "c128": np.complex128}
 COMPLEX = {"c64": "f32", "c128": "f64"}  # and the types of their parts
 for bits in (8, 16, 32, 64):
     DTYPES["s%d" % bits] = np.dtype("int%d" % bits)
