@@ -55,11 +55,17 @@ static inline void gemm_show(const gemm_run *run, ts_epilogue_part part, int wor
 }
 
 static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t gemm_round_up(int64_t value, int64_t unit) { return gemm_ceil_div(value, unit) * unit; }
 static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* True if the sums of a part of k continue the sums of the part before; else they are added to them. */
 static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == TS_GEMM_ONE_CHAIN; }
+
+/* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
+#define TS_GEMM_FINISH_BYTES (24 << 10)
+/* Tasks of tiles for each worker. */
+#define TS_GEMM_TILE_TASKS 4
 
 /* ---- gemm_tiles.c ---- */
 

@@ -5,11 +5,8 @@
  * rows alone, not on tasks or epilogues. */
 #include "kernel/gemm/gemm_internal.h"
 
-/* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
-#define FINISH_BYTES (24 << 10)
 /* Multiplications of a task: enough to amortize its start. */
 #define TASK_PRODUCTS (64 << 10)
-#define TASKS_PER_WORKER 4
 #define PART_TILES 4 /* tiles in a part, at least */
 #define TALL_TILE 12
 
@@ -126,7 +123,7 @@ static bool packs_columns(const ts_gemm_shape *s) { return s->rhs_col != 1 && s-
 
 static int64_t packed_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
   const int64_t cols = (int64_t)g->vectors * g->lanes;
-  return gemm_ceil_div(s->n, cols) * cols * g->element_size * s->k;
+  return gemm_round_up(s->n, cols) * g->element_size * s->k;
 }
 
 static void plan_parts(small_plan *p) {
@@ -136,7 +133,7 @@ static void plan_parts(small_plan *p) {
   /* Blocks of k are added to one another, and integers may be; one chain of floats may not be cut. */
   if (ts_gemm_goes_on(p->run) && p->run->gemm->compute < TS_GEMM_I32) p->steps = s->k;
   p->tiles = gemm_ceil_div(s->m, p->g->small);
-  p->part = gemm_max(FINISH_BYTES / (s->n * p->run->size * p->g->small), PART_TILES);
+  p->part = gemm_max(TS_GEMM_FINISH_BYTES / (s->n * p->run->size * p->g->small), PART_TILES);
 }
 
 static void plan_tasks(small_plan *p) {
@@ -146,7 +143,7 @@ static void plan_tasks(small_plan *p) {
   p->task_batches = gemm_min(s->batch, gemm_max(1, TASK_PRODUCTS / products));
   p->row_tasks = 1;
   if (p->parallel->width == 1) return;
-  const int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TASKS_PER_WORKER, s->batch);
+  const int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TS_GEMM_TILE_TASKS, s->batch);
   p->row_tasks = gemm_min(wanted, gemm_max(1, s->m / (2 * most)));
 }
 
@@ -157,7 +154,7 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   p.tile_cols = (int64_t)p.g->vectors * p.g->lanes;
   plan_parts(&p);
   plan_tasks(&p);
-  p.rhs_bytes = p.packs ? gemm_ceil_div(packed_bytes(p.g, s), TS_POOL_ALIGNMENT) * TS_POOL_ALIGNMENT : 0;
+  p.rhs_bytes = p.packs ? gemm_round_up(packed_bytes(p.g, s), TS_POOL_ALIGNMENT) : 0;
   const int64_t bytes = p.rhs_bytes * p.parallel->width;
   if (p.packs) TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
   p.workers = memory;

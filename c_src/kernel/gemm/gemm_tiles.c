@@ -8,7 +8,6 @@
 
 /* Products with fewer multiplications stay on one thread: waking another costs as much. */
 #define PARALLEL_MIN (768 << 10)
-#define TASKS_PER_WORKER 4
 /* When each task packs all of lhs there are fewer tasks, each with at least COLUMN_TASK_PANELS panels of rhs. */
 #define COLUMN_TASKS_PER_WORKER 2
 #define COLUMN_TASK_PANELS 4
@@ -50,8 +49,6 @@ typedef struct plan {
   _Atomic bool *has_tiny; /* of gemm_amx.c: whether a packed operand has numbers that it flushes to zero */
 } plan;
 
-static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(value, unit) * unit; }
-
 /* True for tiles of 32 rows and columns, which no emitted kernel computes. */
 static bool has_own_tiles(const plan *p) { return p->run->gemm->amx || p->run->gemm->quads; }
 
@@ -62,7 +59,7 @@ static void plan_k(plan *p) {
   if (has_own_tiles(p)) most = TS_GEMM_AMX_STEPS;
   most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
-  p->kc = round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);
+  p->kc = gemm_round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);
   p->k_blocks = gemm_ceil_div(p->shape.k, p->kc);
   p->lhs_panel_bytes = p->kc * p->g->panel * p->g->element_size;
   p->rhs_panel_bytes = p->kc * p->tile_cols * p->g->element_size;
@@ -105,7 +102,7 @@ static void plan_tasks(plan *p) {
   if (column_tasks > 0) {
     p->col_tasks = column_tasks;
   } else if (p->parallel->width > 1) {
-    int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TASKS_PER_WORKER, s->batch);
+    int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TS_GEMM_TILE_TASKS, s->batch);
     p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
     if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
   }
@@ -145,13 +142,13 @@ static ts_status plan_space(plan *p) {
   int64_t rows = gemm_ceil_div(p->row_panels, p->row_tasks);
   p->task_rows = rows * p->g->rows[0];
   p->task_panels = gemm_ceil_div(p->col_panels, p->col_tasks);
-  p->lhs_bytes = round_up(rows * p->lhs_panel_bytes, TS_POOL_ALIGNMENT);
+  p->lhs_bytes = gemm_round_up(rows * p->lhs_panel_bytes, TS_POOL_ALIGNMENT);
   p->rhs_bytes = p->mode == RHS_SHARED
                      ? 0
                      : p->rhs_panel_bytes * (p->mode == RHS_DIRECT ? 1 : gemm_min(p->group_panels, p->task_panels));
-  p->rhs_bytes = round_up(p->rhs_bytes, TS_POOL_ALIGNMENT);
+  p->rhs_bytes = gemm_round_up(p->rhs_bytes, TS_POOL_ALIGNMENT);
   p->partial_bytes = p->run->native ? 0 : p->task_rows * p->task_panels * p->tile_cols * size;
-  p->partial_bytes = round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
+  p->partial_bytes = gemm_round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
   p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
   if (p->mode != RHS_SHARED || p->run->packed) return TS_SUCCESS;
   int64_t row = p->col_panels * p->tile_cols * size;
@@ -398,9 +395,6 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
   }
 }
 
-/* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
-#define FINISH_BYTES (24 << 10)
-
 /* Finishes a part of the task, whose sums are complete: rounds it, and runs the epilogue on it. */
 static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end, int worker) {
   const plan *p = t->p;
@@ -421,7 +415,7 @@ static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int6
 static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   const plan *p = t->p;
   bool last = t->k + t->kc == p->shape.k && (p->run->epilogue || !p->run->native);
-  int64_t most = FINISH_BYTES / ((end - first) * p->run->size), done = 0;
+  int64_t most = TS_GEMM_FINISH_BYTES / ((end - first) * p->run->size), done = 0;
   for (int64_t row = 0; row < t->rows;) {
     int height = pick_height(p->g, t->rows - row);
     int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
@@ -521,7 +515,7 @@ static void show_task(void *arg, int64_t index, int worker) {
 
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel) {
   shown_rows s = {.run = run, .first_batch = first_batch};
-  s.rows = gemm_max(1, FINISH_BYTES / (run->shape.n * run->size));
+  s.rows = gemm_max(1, TS_GEMM_FINISH_BYTES / (run->shape.n * run->size));
   s.chunks = gemm_ceil_div(run->shape.m, s.rows);
   ts_parallel_run(parallel, batches * s.chunks, show_task, &s);
 }
@@ -583,7 +577,7 @@ static void limit_pass(const ts_gemm *gemm, const ts_gemm_shape *s, int64_t *out
   int64_t unit = (int64_t)gemm->geometry.vectors * gemm->geometry.lanes;
   int64_t row = gemm_max(1, SHARED_MAX_BYTES / gemm->geometry.element_size / s->k); /* columns that fit */
   *out_cols = gemm_min(s->n, gemm_max(unit, row / unit * unit));
-  *out_batch = s->rhs_batch == 0 ? s->batch : gemm_min(s->batch, gemm_max(1, row / round_up(s->n, unit)));
+  *out_batch = s->rhs_batch == 0 ? s->batch : gemm_min(s->batch, gemm_max(1, row / gemm_round_up(s->n, unit)));
 }
 
 /* Splits a product whose packed rhs would be too large, first by batch, then by columns. */
