@@ -168,9 +168,9 @@ DEFINE_SUMS(us, _tile_dpbusd)
 DEFINE_SUMS(uu, _tile_dpbuud)
 
 static void (*const sum_quarters[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t, int64_t, quarters) = {
-    quarters_bf16, quarters_ss, quarters_su, quarters_us, quarters_uu};
-static void (*const sum_all[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t) = {all_bf16, all_ss, all_su,
-                                                                                        all_us, all_uu};
+    NULL, quarters_bf16, quarters_ss, quarters_su, quarters_us, quarters_uu};
+static void (*const sum_all[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t) = {NULL,   all_bf16, all_ss,
+                                                                                        all_su, all_us,   all_uu};
 
 /* Chains of `steps` terms each, from step `first` of k on. */
 static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {

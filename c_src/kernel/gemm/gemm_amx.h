@@ -24,16 +24,6 @@ bool ts_gemm_amx_has_tiny(const char *panels, int64_t elements);
  * side by side. Returns whether any element is tiny. */
 bool ts_gemm_amx_pack_left(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels);
 
-/* What is multiplied: numbers of bf16, or integers of 8 bits, signed or not, of lhs and of rhs (gemm_quads.h). */
-typedef enum gemm_amx_product {
-  GEMM_AMX_BF16,
-  GEMM_AMX_SS,
-  GEMM_AMX_SU,
-  GEMM_AMX_US,
-  GEMM_AMX_UU,
-  GEMM_AMX_PRODUCTS
-} gemm_amx_product;
-
 /* A tile of at most 32 rows and 32 columns, and `k` steps: added to out, or stored. */
 typedef struct gemm_amx_tile {
   int64_t rows, cols, k;

@@ -7,13 +7,24 @@
 #include "kernel/gemm/gemm.h"
 #include "tensor/contract_order.h"
 
+/* The numbers that gemm_amx.c and gemm_quads.c multiply: of bf16, or integers of 8 bits, signed or not, of lhs and of
+ * rhs. GEMM_AMX_NONE: emitted kernels compute all tiles. */
+typedef enum gemm_amx_product {
+  GEMM_AMX_NONE,
+  GEMM_AMX_BF16,
+  GEMM_AMX_SS,
+  GEMM_AMX_SU,
+  GEMM_AMX_US,
+  GEMM_AMX_UU,
+  GEMM_AMX_PRODUCTS
+} gemm_amx_product;
+
 struct ts_gemm {
   ts_gemm_types types;
   bool native;                  /* results are computed in their own type; else in 32 bits */
   bool complex;                 /* of complex numbers, whose parts have the types */
   bool scaled;                  /* an operand is scaled while it is packed: tiles only */
-  bool amx;                     /* tiles are computed by gemm_amx.c */
-  bool quads;                   /* tiles are computed by gemm_quads.c */
+  gemm_amx_product own;         /* of tiles of 32 rows and columns, which no emitted kernel computes */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
   int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, 4 for quads, else 1 */
   ts_gemm_compute compute;      /* of AXPY and DOT; the type of tiles is in the geometry */
@@ -21,6 +32,9 @@ struct ts_gemm {
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
   ts_gemm_request request; /* of ts_gemm_prepare */
 };
+
+/* True if elements of packed operands are quads of 8 bits (gemm_quads.h). */
+static inline bool ts_gemm_has_quads(const ts_gemm *gemm) { return gemm->own > GEMM_AMX_BF16; }
 
 /* A chain without an end. */
 #define TS_GEMM_ONE_CHAIN (INT64_MAX / 2)

@@ -24,12 +24,12 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
   gemm->size = (int)ts_dtype_size(types->out);
   gemm->native = ts_gemm_is_native(types->out, &gemm->compute);
   bool pairs = may_pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
-  gemm->quads = pairs && ts_gemm_has_quads(types);
-  gemm->depth = gemm->quads ? TS_GEMM_QUAD : pairs ? 2 : 1;
+  if (pairs) gemm->own = ts_gemm_quads_product(types);
+  gemm->depth = ts_gemm_has_quads(gemm) ? TS_GEMM_QUAD : pairs ? 2 : 1;
   ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
-  gemm->amx =
-      may_pair && ts_target_host()->amx && types->lhs == TS_BF16 && types->rhs == TS_BF16 && types->out == TS_BF16;
-  if (gemm->amx || gemm->quads) ts_gemm_amx_set_geometry(&gemm->geometry);
+  if (may_pair && ts_target_host()->amx && types->lhs == TS_BF16 && types->rhs == TS_BF16 && types->out == TS_BF16)
+    gemm->own = GEMM_AMX_BF16;
+  if (gemm->own) ts_gemm_amx_set_geometry(&gemm->geometry);
   return TS_SUCCESS;
 }
 

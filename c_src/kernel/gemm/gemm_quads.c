@@ -6,20 +6,17 @@
 #define UNIT 16
 #define PANEL (2 * UNIT)
 
-static bool is_eight_bits(ts_dtype type) { return type == TS_S8 || type == TS_U8; }
-
-gemm_amx_product ts_gemm_quads_product(const ts_gemm_types *types) {
-  if (types->lhs == TS_S8) return types->rhs == TS_S8 ? GEMM_AMX_SS : GEMM_AMX_SU;
-  return types->rhs == TS_S8 ? GEMM_AMX_US : GEMM_AMX_UU;
-}
-
 #if defined(__x86_64__)
 #include "kernel/isa_avx512.h"
 
-bool ts_gemm_has_quads(const ts_gemm_types *types) {
+static bool is_eight_bits(ts_dtype type) { return type == TS_S8 || type == TS_U8; }
+
+gemm_amx_product ts_gemm_quads_product(const ts_gemm_types *types) {
   const ts_target *host = ts_target_host();
-  if (!is_eight_bits(types->lhs) || !is_eight_bits(types->rhs)) return false;
-  return host->amx || (host->isa == TS_ISA_AVX512 && __builtin_cpu_supports("avx512vnni"));
+  if (!is_eight_bits(types->lhs) || !is_eight_bits(types->rhs)) return GEMM_AMX_NONE;
+  if (!host->amx && !(host->isa == TS_ISA_AVX512 && __builtin_cpu_supports("avx512vnni"))) return GEMM_AMX_NONE;
+  if (types->lhs == TS_S8) return types->rhs == TS_S8 ? GEMM_AMX_SS : GEMM_AMX_SU;
+  return types->rhs == TS_S8 ? GEMM_AMX_US : GEMM_AMX_UU;
 }
 
 /* ---- packing ---- */
@@ -166,8 +163,7 @@ INLINE void add_quads(const char *const *lhs, const char *rhs, int64_t quads, bo
 
 static void store_row(const gemm_amx_tile *t, int64_t row, const __m512i *sum, const __m512i *correction) {
   for (int v = 0; v < 2 && v * UNIT < t->cols; v++) {
-    const int64_t cols = gemm_min(UNIT, t->cols - v * UNIT);
-    const __mmask16 mask = (__mmask16)((1u << cols) - 1);
+    const __mmask16 mask = first_lanes(t->cols - v * UNIT);
     char *out = t->out + row * t->out_stride + v * 64;
     __m512i total = _mm512_add_epi32(sum[v], correction[v]);
     if (t->adds) total = _mm512_add_epi32(total, _mm512_maskz_loadu_epi32(mask, out));
@@ -205,21 +201,24 @@ static void run_by_vnni(const gemm_amx_tile *t) {
 
 #include "kernel/isa_end.h"
 
-void ts_gemm_quads_run(gemm_amx_tile *tile) {
+void ts_gemm_own_run(gemm_amx_tile *tile) {
   if (ts_target_host()->amx)
     ts_gemm_amx_run(tile);
   else
     run_by_vnni(tile);
 }
 
-void ts_gemm_quads_end(void) {
+void ts_gemm_own_end(void) {
   if (ts_target_host()->amx) ts_gemm_amx_end();
 }
 
 #else
 
 /* Nothing calls the others. */
-bool ts_gemm_has_quads(const ts_gemm_types *types) { return is_eight_bits(types->lhs) && types->rhs == TS_DTYPE_NONE; }
+gemm_amx_product ts_gemm_quads_product(const ts_gemm_types *types) {
+  (void)types;
+  return GEMM_AMX_NONE;
+}
 void ts_gemm_quads_pack_right(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
   (void)p, (void)source, (void)units, (void)k, (void)panels;
 }
@@ -227,7 +226,7 @@ void ts_gemm_quads_pack_left(const gemm_pack *p, gemm_amx_product product, const
                              char *panels) {
   (void)p, (void)product, (void)source, (void)units, (void)k, (void)panels;
 }
-void ts_gemm_quads_run(gemm_amx_tile *tile) { (void)tile; }
-void ts_gemm_quads_end(void) {}
+void ts_gemm_own_run(gemm_amx_tile *tile) { (void)tile; }
+void ts_gemm_own_end(void) {}
 
 #endif

@@ -10,9 +10,7 @@
 
 enum { TS_GEMM_QUAD = 4 };
 
-/* True if the machine has instructions for products of these types. */
-bool ts_gemm_has_quads(const ts_gemm_types *types);
-
+/* GEMM_AMX_NONE if the machine has no instructions for products of these types. */
 gemm_amx_product ts_gemm_quads_product(const ts_gemm_types *types);
 
 /* Packs columns of rhs, and rows of lhs; `k` counts elements. */
@@ -20,8 +18,9 @@ void ts_gemm_quads_pack_right(const gemm_pack *pack, const char *source, int64_t
 void ts_gemm_quads_pack_left(const gemm_pack *pack, gemm_amx_product product, const char *source, int64_t units,
                              int64_t k, char *panels);
 
-/* A tile as ts_gemm_amx_run computes it; `k` counts quads. ts_gemm_quads_end comes after the last one. */
-void ts_gemm_quads_run(gemm_amx_tile *tile);
-void ts_gemm_quads_end(void);
+/* A tile of quads or of bf16, by ts_gemm_amx_run where the CPU has AMX; `k` counts elements of packed operands.
+ * ts_gemm_own_end comes after the last tile. */
+void ts_gemm_own_run(gemm_amx_tile *tile);
+void ts_gemm_own_end(void);
 
 #endif

@@ -49,14 +49,11 @@ typedef struct plan {
   _Atomic bool *has_tiny; /* of gemm_amx.c: whether a packed operand has numbers that it flushes to zero */
 } plan;
 
-/* True for tiles of 32 rows and columns, which no emitted kernel computes. */
-static bool has_own_tiles(const plan *p) { return p->run->gemm->amx || p->run->gemm->quads; }
-
 /* Cuts k into equal blocks such that a panel of rhs stays in L1. */
 static void plan_k(plan *p) {
   const int64_t unit = p->run->chain < p->shape.k ? p->run->chain : p->run->gemm->complex ? 2 : 1;
   int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
-  if (has_own_tiles(p)) most = TS_GEMM_AMX_STEPS;
+  if (p->run->gemm->own) most = TS_GEMM_AMX_STEPS;
   most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
   p->kc = gemm_round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);
@@ -212,12 +209,12 @@ static gemm_pack scaled_from(const plan *p, int operand, int64_t batch, int64_t 
 
 /* Packs columns and `k` elements of rhs. */
 static void pack_rhs(const plan *p, const gemm_pack *pack, const char *from, int64_t units, int64_t k, char *panels) {
-  if (p->run->gemm->quads) {
+  if (ts_gemm_has_quads(p->run->gemm)) {
     ts_gemm_quads_pack_right(pack, from, units, k, panels);
     return;
   }
   ts_gemm_pack(pack, from, units, k, panels, panel_bytes(p, gemm_ceil_div(k, p->depth)));
-  if (p->run->gemm->amx && ts_gemm_amx_has_tiny(panels, gemm_ceil_div(units, pack->step) * pack->width * k))
+  if (p->run->gemm->own && ts_gemm_amx_has_tiny(panels, gemm_ceil_div(units, pack->step) * pack->width * k))
     atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
 }
 
@@ -300,11 +297,12 @@ static void pack_rows(const task *t) {
 static void pack_lhs(const task *t, const char *from, int64_t k) {
   const plan *p = t->p;
   const gemm_pack pack = scaled_from(p, 0, t->batch, t->row);
-  if (p->run->gemm->quads) {
-    ts_gemm_quads_pack_left(&pack, ts_gemm_quads_product(&p->run->gemm->types), from, t->rows, k, t->lhs_space);
+  const gemm_amx_product own = p->run->gemm->own;
+  if (ts_gemm_has_quads(p->run->gemm)) {
+    ts_gemm_quads_pack_left(&pack, own, from, t->rows, k, t->lhs_space);
     return;
   }
-  if (p->run->gemm->amx) {
+  if (own) {
     if (ts_gemm_amx_pack_left(&pack, from, t->rows, k, t->lhs_space))
       atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
     return;
@@ -350,11 +348,10 @@ static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t 
 /* run_row by gemm_amx.c or gemm_quads.c. */
 static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end) {
   const plan *p = t->p;
-  const bool quads = p->run->gemm->quads;
   gemm_amx_tile tile = {.rows = rows,
                         .k = t->kc,
                         .lhs = t->lhs_space + row * t->kc * p->g->element_size,
-                        .product = quads ? ts_gemm_quads_product(&p->run->gemm->types) : GEMM_AMX_BF16,
+                        .product = p->run->gemm->own,
                         .out_stride = t->out_stride,
                         .adds = t->k > 0,
                         .has_tiny = atomic_load_explicit(p->has_tiny, memory_order_relaxed)};
@@ -363,9 +360,9 @@ static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first,
     tile.cols = gemm_min(p->tile_cols, end - col);
     tile.rhs = find_panel(t, col, tile.cols, &stride);
     tile.out = t->out + row * t->out_stride + col * p->g->element_size;
-    (quads ? ts_gemm_quads_run : ts_gemm_amx_run)(&tile);
+    ts_gemm_own_run(&tile);
   }
-  (quads ? ts_gemm_quads_end : ts_gemm_amx_end)();
+  ts_gemm_own_end();
 }
 
 /* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. */
@@ -419,7 +416,7 @@ static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   for (int64_t row = 0; row < t->rows;) {
     int height = pick_height(p->g, t->rows - row);
     int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
-    if (has_own_tiles(p))
+    if (p->run->gemm->own)
       run_own_row(t, row, rows, first, end);
     else
       run_row(t, row, height, rows, first, end);
@@ -610,7 +607,7 @@ static int64_t packed_bytes(const plan *p, int64_t k) {
 
 /* True for types whose packed elements take about as much memory as the elements. */
 static bool keeps_size(const ts_gemm *gemm) {
-  return gemm->quads || (gemm->native && gemm->depth == 1 && gemm->types.rhs == gemm->types.out);
+  return ts_gemm_has_quads(gemm) || (gemm->native && gemm->depth == 1 && gemm->types.rhs == gemm->types.out);
 }
 
 static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
@@ -627,9 +624,10 @@ bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_p
   plan p;
   run.shape.k = block_steps(&run);
   if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || is_direct(&p)) return false;
-  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8 | (int64_t)gemm->quads << 16, p.rhs_batches,
-                            p.shape.n, shape->k, p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
-  *out_bytes = packed_bytes(&p, gemm->quads ? p.shape.k : shape->k);
+  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8 | (int64_t)ts_gemm_has_quads(gemm) << 16,
+                            p.rhs_batches, p.shape.n, shape->k, p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col,
+                            p.kc}};
+  *out_bytes = packed_bytes(&p, ts_gemm_has_quads(gemm) ? p.shape.k : shape->k);
   return true;
 }
 
