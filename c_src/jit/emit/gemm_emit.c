@@ -45,12 +45,19 @@ typedef struct tile {
   int rows, vectors;
   ts_gemm_kernel kernel;
   bool masked;
-  ts_v lhs_step, row[GROUP_ROWS], group[MAX_GROUPS]; /* SMALL: bytes */
+  ts_v row[GROUP_ROWS], group[MAX_GROUPS]; /* SMALL, STRIDED: bytes from the row or group 0 */
+  ts_v lhs_step;                           /* SMALL: bytes */
   ts_v k, lhs, rhs, rhs_stride;
   ts_v out[TS_GEMM_MAX_HEIGHT]; /* its rows */
   ts_v mask[2];
   ts_v sum[TS_GEMM_MAX_HEIGHT][2];
 } tile;
+
+/* The distances of rows of lhs. */
+static void set_rows(gemm_emit *m, tile *t, ts_v stride) {
+  for (int r = 0; r < GROUP_ROWS; r++) t->row[r] = mul(m, stride, i64_const(m, r));
+  for (int g = 0; g < MAX_GROUPS; g++) t->group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
+}
 
 static ts_v vector_address(gemm_emit *m, ts_v row, int vector) {
   return offset_const(m, row, (int64_t)vector * m->g->lanes * m->g->element_size);
@@ -251,7 +258,7 @@ static void tile_loop(gemm_emit *m, tile *t) {
 
 typedef struct strided_lhs {
   int groups;
-  ts_v ahead, row[GROUP_ROWS], group[MAX_GROUPS]; /* bytes */
+  ts_v ahead; /* bytes */
   ts_v lhs[MAX_GROUPS], rhs;
 } strided_lhs;
 
@@ -261,7 +268,7 @@ static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, 
   prefetch_rhs(m, t, offset(m, rhs, s->ahead));
   for (int v = 0; v < t->vectors; v++) right[v] = load(m, m->vector, vector_address(m, rhs, v));
   for (int r = 0; r < t->rows; r++) {
-    ts_v from = r % GROUP_ROWS ? offset(m, lhs[r / GROUP_ROWS], s->row[r % GROUP_ROWS]) : lhs[r / GROUP_ROWS];
+    ts_v from = r % GROUP_ROWS ? offset(m, lhs[r / GROUP_ROWS], t->row[r % GROUP_ROWS]) : lhs[r / GROUP_ROWS];
     ts_v left = splat(m, m->vector, load(m, m->element, from));
     for (int v = 0; v < t->vectors; v++) t->sum[r][v] = multiply_add(m, left, right[v], t->sum[r][v]);
   }
@@ -315,8 +322,7 @@ static void strided_loop(gemm_emit *m, tile *t) {
   ts_v run_stride = arg(m, TS_GEMM_RUN_STRIDE, "run_stride"), length = arg(m, TS_GEMM_CHAIN, "chain");
   ts_v state[STRIDED_STATES] = {t->lhs, t->lhs, t->rhs, t->k, length, bit(m, false)}, phi[STRIDED_STATES];
   ts_v sums[TS_GEMM_MAX_HEIGHT][2];
-  for (int r = 0; r < GROUP_ROWS; r++) s.row[r] = mul(m, stride, i64_const(m, r));
-  for (int g = 0; g < s.groups; g++) s.group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
+  set_rows(m, t, stride);
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   loop l;
   loop_begin(m, "piece", i64_const(m, 0), &l);
@@ -324,7 +330,7 @@ static void strided_loop(gemm_emit *m, tile *t) {
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) t->sum[r][v] = sums[r][v] = loop_phi(m, from, LLVMConstNull(m->vector));
   ts_v steps = least(m, state[RUN_LEFT], state[CHAIN_LEFT]);
-  for (int g = 0; g < s.groups; g++) s.lhs[g] = offset(m, state[AT], s.group[g]);
+  for (int g = 0; g < s.groups; g++) s.lhs[g] = offset(m, state[AT], t->group[g]);
   s.rhs = state[RHS];
   strided_piece(m, t, &s, steps);
   ts_v run_left = subtract(m, state[RUN_LEFT], steps), chain_left = subtract(m, state[CHAIN_LEFT], steps);
@@ -360,14 +366,6 @@ static void emit_tile_variant(gemm_emit *m, tile *t) {
   LLVMBuildRetVoid(m->b);
 }
 
-/* The distances of the rows of lhs that is not packed. */
-static void set_rows(gemm_emit *m, tile *t) {
-  ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride");
-  t->lhs_step = arg(m, TS_GEMM_LHS_STEP, "lhs_step");
-  for (int r = 1; r < GROUP_ROWS; r++) t->row[r] = mul(m, stride, i64_const(m, r));
-  for (int g = 1; g < MAX_GROUPS; g++) t->group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
-}
-
 static void emit_tile(gemm_emit *m, ts_gemm_kernel kernel) {
   const bool small = kernel == TS_GEMM_SMALL;
   const int count = (small ? m->g->small : TS_GEMM_HEIGHTS) * TS_GEMM_WIDTHS;
@@ -383,7 +381,11 @@ static void emit_tile(gemm_emit *m, ts_gemm_kernel kernel) {
     LLVMBasicBlockRef block = new_block(m, "tile");
     LLVMAddCase(choice, i64_const(m, i), block);
     LLVMPositionBuilderAtEnd(m->b, block);
-    if (small) set_rows(m, &t);
+    if (small) {
+      ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride");
+      t.lhs_step = arg(m, TS_GEMM_LHS_STEP, "lhs_step");
+      set_rows(m, &t, stride);
+    }
     emit_tile_variant(m, &t);
   }
 }

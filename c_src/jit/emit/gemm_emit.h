@@ -33,9 +33,9 @@ typedef struct ts_gemm_geometry {
   int rows[TS_GEMM_HEIGHTS]; /* tile heights */
   int panel;                 /* elements from one k to the next in packed lhs: rows[0], rounded up to whole vectors */
   int small;                 /* the largest height of a tile of SMALL */
-  bool masked;               /* tiles honour TS_GEMM_COLS; else they always write their full width */
-  bool small_masked;         /* the same of SMALL, which then also reads no element of rhs past them */
-  bool fma;                  /* else separate multiply and add: only on machines without FMA */
+  bool masked;               /* TILE and STRIDED write TS_GEMM_COLS columns; if false, always their full width */
+  bool small_masked;         /* SMALL reads and writes TS_GEMM_COLS columns; if false, always its full width */
+  bool fma;                  /* fused multiply-adds; if false, separate ones: the machine has no FMA */
 } ts_gemm_geometry;
 
 void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_gemm_geometry *out);
