@@ -189,30 +189,21 @@ static int known_count(const ts_emit *e, ts_dtype type, ts_v part) {
 
 static int piece_of(int rest) { return 1 << (31 - __builtin_clz((unsigned)rest)); }
 
-/* Lanes [first, first + count) of a vector of `wide` lanes become lanes 0 ... of one of `count`, or the reverse. */
-static ts_v move_lanes(ts_emit *e, ts_v vector, int first, int count, int wide, bool widen) {
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
-  LLVMValueRef lanes[64];
-  int to = widen ? wide : count;
-  for (int i = 0; i < to; i++) {
-    int from = widen ? i - first : i + first;
-    bool inside = !widen || (from >= 0 && from < count);
-    lanes[i] = inside ? LLVMConstInt(i32, (unsigned)from, 0) : LLVMGetPoison(i32);
-  }
-  return LLVMBuildShuffleVector(e->b, vector, LLVMGetPoison(LLVMTypeOf(vector)), LLVMConstVector(lanes, (unsigned)to),
+/* Lanes [first, first + count) of a vector, and undefined ones up to `lanes`. */
+static ts_v take_lanes(ts_emit *e, ts_v vector, int first, int count, int lanes) {
+  LLVMValueRef from[64], none = LLVMGetPoison(LLVMInt32TypeInContext(e->context));
+  for (int i = 0; i < lanes; i++) from[i] = i < count ? lane_index(e, first + i) : none;
+  return LLVMBuildShuffleVector(e->b, vector, LLVMGetPoison(LLVMTypeOf(vector)), LLVMConstVector(from, (unsigned)lanes),
                                 "");
 }
 
 /* `vector` with `piece`, of `count` lanes, in its lanes from `first` on. */
 static ts_v put_lanes(ts_emit *e, ts_v vector, ts_v piece, int first, int count) {
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
-  LLVMValueRef lanes[64];
-  ts_v wide = move_lanes(e, piece, first, count, e->lanes, true);
-  for (int i = 0; i < e->lanes; i++) {
-    bool inside = i >= first && i < first + count;
-    lanes[i] = LLVMConstInt(i32, (unsigned)(inside ? e->lanes + i : i), 0);
-  }
-  return LLVMBuildShuffleVector(e->b, vector, wide, LLVMConstVector(lanes, (unsigned)e->lanes), "");
+  LLVMValueRef from[64];
+  for (int i = 0; i < e->lanes; i++)
+    from[i] = lane_index(e, i >= first && i < first + count ? e->lanes + i - first : i);
+  return LLVMBuildShuffleVector(e->b, vector, take_lanes(e, piece, 0, count, e->lanes),
+                                LLVMConstVector(from, (unsigned)e->lanes), "");
 }
 
 static ts_v element_address(ts_emit *e, ts_dtype type, ts_v address, int at) {
@@ -238,7 +229,7 @@ static void store_pieces(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, i
   for (int at = 0; at < count;) {
     int piece = piece_of(count - at);
     ts_v value = piece == 1 ? LLVMBuildExtractElement(e->b, memory, lane_index(e, at), "")
-                            : move_lanes(e, memory, at, piece, e->lanes, false);
+                            : take_lanes(e, memory, at, piece, piece);
     store_aligned(e, value, element_address(e, type, address, at), ts_dtype_alignment(type));
     at += piece;
   }
