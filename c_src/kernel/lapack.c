@@ -55,16 +55,16 @@ static routine find(const char *name) {
 
 /* ---- one matrix */
 
-/* A matrix while LAPACK computes it. Room is for LAPACK's matrices, by columns, and its own use. */
+/* A matrix while LAPACK computes it. The workspace has LAPACK's matrices, by columns, and its own room. */
 typedef struct problem {
   const tessera_call *call;
   routine run;
-  int32_t type;
   bool is_complex;
   int n;
   size_t element, part; /* bytes of an element, and of a real part */
   char *a, *left, *right, *values, *work;
-  int room; /* elements of `work` */
+  char *beside; /* a second line: the imaginary parts of a real matrix's values, or room for a complex one */
+  int room;     /* elements of `work` */
 } problem;
 
 enum { BLOCK = 64 };
@@ -85,7 +85,8 @@ static void lay_out(problem *p) {
   p->left = p->a + matrix;
   p->right = p->left + matrix;
   p->values = p->right + matrix;
-  p->work = p->values + 2 * line;
+  p->beside = p->values + line;
+  p->work = p->beside + line;
   p->room = BLOCK * p->n + 1;
 }
 
@@ -105,6 +106,11 @@ static double number_at(const problem *p, const char *data, size_t i) {
   }
   memcpy(&d, data + i * sizeof d, sizeof d);
   return d;
+}
+
+static void put_number(const problem *p, double x, char *to) {
+  const float f = (float)x;
+  memcpy(to, p->part == sizeof f ? (const void *)&f : (const void *)&x, p->part);
 }
 
 static bool is_finite(const problem *p, const char *data) {
@@ -149,27 +155,24 @@ static void fill_nan(const problem *p, int64_t b) {
     const size_t bytes = result_bytes(p, i);
     memset(to, 0, bytes);
     if (p->call->results[i].type == TESSERA_S32) continue;
-    for (size_t at = 0; at < bytes; at += p->part)
-      memcpy(to + at, p->part == sizeof(float) ? (const void *)&(float){NAN} : (const void *)&(double){NAN}, p->part);
+    for (size_t at = 0; at < bytes; at += p->part) put_number(p, (double)NAN, to + at);
   }
 }
 
 /* Vectors of a real matrix: column j has a pair's real parts, and column j + 1 its imaginary parts. */
-static void write_pairs(const problem *p, const char *columns, const char *imag, char *to) {
+static void write_pairs(const problem *p, const char *columns, char *to) {
   const size_t n = (size_t)p->n, part = p->part;
   for (size_t j = 0; j < n; j++) {
-    const bool is_pair = number_at(p, imag, j) != 0 && j + 1 < n;
+    const bool is_pair = number_at(p, p->beside, j) != 0 && j + 1 < n;
     for (size_t i = 0; i < n; i++) {
       char *first = to + 2 * part * (i * n + j);
       memcpy(first, columns + part * (j * n + i), part);
       memset(first + part, 0, part);
       if (!is_pair) continue;
-      const char *beside = columns + part * ((j + 1) * n + i);
-      const double sign_less = -number_at(p, beside, 0);
-      const float narrow = (float)sign_less;
-      memcpy(first + part, beside, part);
+      const char *next = columns + part * ((j + 1) * n + i);
+      memcpy(first + part, next, part);
       memcpy(first + 2 * part, first, part);
-      memcpy(first + 3 * part, part == sizeof narrow ? (const void *)&narrow : (const void *)&sign_less, part);
+      put_number(p, -number_at(p, next, 0), first + 3 * part);
     }
     j += is_pair;
   }
@@ -185,31 +188,29 @@ typedef void (*complex_geev)(const char *, const char *, const int *, void *, co
 static int run_geev(problem *p) {
   const char left = letter(p->call, "left"), right = letter(p->call, "right");
   int info = 0;
-  void *imag = p->values + (size_t)p->n * p->element;
   if (p->is_complex) {
     complex_geev run = (complex_geev)p->run;
-    run(&left, &right, &p->n, p->a, &p->n, p->values, p->left, &p->n, p->right, &p->n, p->work, &p->room, imag, &info,
-        1, 1);
+    run(&left, &right, &p->n, p->a, &p->n, p->values, p->left, &p->n, p->right, &p->n, p->work, &p->room, p->beside,
+        &info, 1, 1);
   } else {
     real_geev run = (real_geev)p->run;
-    run(&left, &right, &p->n, p->a, &p->n, p->values, imag, p->left, &p->n, p->right, &p->n, p->work, &p->room, &info,
-        1, 1);
+    run(&left, &right, &p->n, p->a, &p->n, p->values, p->beside, p->left, &p->n, p->right, &p->n, p->work, &p->room,
+        &info, 1, 1);
   }
   return info;
 }
 
-/* The values: of a real matrix as two results. */
+/* Complex values: two results of a real matrix. Returns the next result. */
 static int32_t write_values(const problem *p, int32_t first, int64_t b) {
   const size_t line = (size_t)p->n * p->element;
   memcpy(result_at(p, first, b), p->values, line);
   if (p->is_complex) return first + 1;
-  memcpy(result_at(p, first + 1, b), p->values + line, line);
+  memcpy(result_at(p, first + 1, b), p->beside, line);
   return first + 2;
 }
 
 static void write_geev(const problem *p, int64_t b) {
   const int32_t vectors = write_values(p, 0, b);
-  const char *imag = p->values + (size_t)p->n * p->element;
   for (int32_t i = 0; i < 2; i++) {
     char *to = result_at(p, vectors + i, b);
     const char *from = i ? p->right : p->left;
@@ -218,7 +219,7 @@ static void write_geev(const problem *p, int64_t b) {
     else if (p->is_complex)
       turn(p, from, to);
     else
-      write_pairs(p, from, imag, to);
+      write_pairs(p, from, to);
   }
 }
 
@@ -230,14 +231,13 @@ typedef void (*complex_gees)(const char *, const char *, void *, const int *, vo
 static int run_gees(problem *p) {
   const char vectors = letter(p->call, "vectors"), no_sort = 'N';
   int info = 0, sorted = 0;
-  void *other = p->values + (size_t)p->n * p->element;
   if (p->is_complex) {
     complex_gees run = (complex_gees)p->run;
-    run(&vectors, &no_sort, NULL, &p->n, p->a, &p->n, &sorted, p->values, p->right, &p->n, p->work, &p->room, other,
+    run(&vectors, &no_sort, NULL, &p->n, p->a, &p->n, &sorted, p->values, p->right, &p->n, p->work, &p->room, p->beside,
         NULL, &info, 1, 1);
   } else {
     real_gees run = (real_gees)p->run;
-    run(&vectors, &no_sort, NULL, &p->n, p->a, &p->n, &sorted, p->values, other, p->right, &p->n, p->work, &p->room,
+    run(&vectors, &no_sort, NULL, &p->n, p->a, &p->n, &sorted, p->values, p->beside, p->right, &p->n, p->work, &p->room,
         NULL, &info, 1, 1);
   }
   return info;
@@ -296,7 +296,7 @@ static void write_sytrd(const problem *p, int64_t b) {
 
 /* ---- targets */
 
-/* What a result is, for n by n matrices. */
+/* A result's shape and type, for n by n matrices. */
 typedef enum shape { MATRIX, LINE, LESS_ONE, ONE } shape; /* n by n, n, n - 1, and a number */
 typedef enum kind { SAME, REAL, COMPLEX, INT } kind;      /* of the operand's type, its real or complex one, s32 */
 
@@ -309,7 +309,7 @@ typedef struct target_row {
   const char *name, *real, *complex; /* of the routines, after their first letter */
   int count;                         /* of the results, without info; `values` in the place of a line are two */
   result_row results[4];
-  int values; /* which result is complex values, that a real matrix has in two parts; -1 */
+  int values; /* index of the complex values, which are two results of a real matrix; -1: none */
   int (*run)(problem *p);
   void (*write)(const problem *p, int64_t b);
 } target_row;
@@ -417,7 +417,7 @@ static int run(const tessera_core *core, const tessera_call *call) {
   const target_row *row = row_of(call->target);
   const tessera_tensor *a = &call->operands[0];
   const int32_t info = call->result_count - 1;
-  problem p = {.call = call, .run = find_routine(row, a->type), .type = a->type, .n = (int)a->dims[a->rank - 1]};
+  problem p = {.call = call, .run = find_routine(row, a->type), .n = (int)a->dims[a->rank - 1]};
   if (!p.run) return refuse(core, call, MISSING);
   p.element = (size_t)type_bytes(a->type);
   p.part = (size_t)type_bytes(part_of(a->type));

@@ -5,13 +5,15 @@
 
 #include "tessera_plugin.h"
 
-/* A plugin that is never loaded. Its targets take matrices of f32, f64, c64 or c128 in the last two dims, and give
- * `info`, s32, as their last result: 0, a positive number where LAPACK failed, or -4 for a matrix that is not finite,
- * whose results are NaN.
- *   lapack.geev(left, right)  (a) -> (values, left vectors, right vectors); of a real matrix the values are two
- * results, real and imaginary parts, and the vectors complex. Vectors not asked for are 0. lapack.gees(vectors) (a) ->
- * (form, vectors, values as above, s32: 0) lapack.gehrd(low, high)   (a) -> (form and reflectors, their scales)
- *   lapack.sytrd(upper)       (a) -> (form and reflectors, diagonal, the numbers beside it, scales) */
+/* A plugin that is never loaded from a file. Its targets have one operand `a`: matrices of f32, f64, c64 or c128 in the
+ * last two dims.
+ *   lapack.geev(left, right)  (a) -> (values, left vectors, right vectors, info)
+ *   lapack.gees(vectors)      (a) -> (form, vectors, values, zeros of s32, info)
+ *   lapack.gehrd(low, high)   (a) -> (form and reflectors, scales, info)
+ *   lapack.sytrd(upper)       (a) -> (form and reflectors, diagonal, numbers beside it, scales, info)
+ * `info` has type s32. It is 0, or a positive number where LAPACK failed. Where a matrix is not finite it is -4, and
+ * the other results are NaN. A real matrix has two results in the place of the values: real and imaginary parts. The
+ * vectors of geev are complex. If the attribute `left`, `right` or `vectors` is 0, the vectors are 0. */
 const tessera_plugin *ts_lapack_plugin(void);
 
 #endif
