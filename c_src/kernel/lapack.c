@@ -43,7 +43,7 @@ static void *open_library(void) {
 
 typedef void (*routine)(void);
 
-/* NULL: the library is not there, or has no such routine. */
+/* NULL: the library or the routine is missing. */
 static routine find(const char *name) {
   routine found = NULL;
   pthread_mutex_lock(&library.lock);

@@ -62,11 +62,7 @@ int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *s) {
   /* Assumes two vectors of products for each cycle at 2.5 GHz, packing and memory at 8 bytes for each nanosecond, or
    * the second cache at 64. */
   const double rate = elements * size <= (double)ts_target_host()->l2_bytes ? 64 : 8;
-  double cost = 100 +
-                products / (5 * lanes) *
-                    (ts_dtype_is_float(dtype) ? 1
-                     : size == 8              ? 4
-                                              : 2) +
-                elements * size / rate;
+  const double slower = ts_dtype_is_float(dtype) ? 1 : size == 8 ? 4 : 2;
+  double cost = 100 + products / (5 * lanes) * slower + elements * size / rate;
   return cost < 9e18 ? (int64_t)cost : INT64_MAX;
 }

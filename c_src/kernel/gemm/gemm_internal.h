@@ -24,7 +24,7 @@ struct ts_gemm {
   bool native;                  /* results are computed in their own type; else in 32 bits */
   bool complex;                 /* of complex numbers, whose parts have the types */
   bool scaled;                  /* an operand is scaled while it is packed: tiles only */
-  gemm_amx_product own;         /* of tiles of 32 rows and columns, which no emitted kernel computes */
+  gemm_amx_product own;         /* tiles have 32 rows and columns, and no emitted kernel computes them */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
   int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, 4 for quads, else 1 */
   ts_gemm_compute compute;      /* of AXPY and DOT; the type of tiles is in the geometry */
@@ -95,14 +95,14 @@ ts_status ts_gemm_run_passes(const gemm_run *run);
 /* Runs an epilogue that takes whole rows on all batches, when the tasks had only parts of rows. */
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
 
-/* A rhs is packed once for many runs (ts_gemm_packs_weights) where lhs has at most so many rows: with more, packing is
- * less than a tenth of the product. And where it has at least so many elements: to find a packed one costs as much as
- * to pack fewer. */
+/* A rhs is packed once for many runs (ts_gemm_packs_weights) where lhs has at most TS_GEMM_WEIGHT_ROWS: with more,
+ * packing is less than a tenth of the product. And where it has at least TS_GEMM_WEIGHT_ELEMENTS: to find a packed rhs
+ * costs as much as to pack fewer elements. */
 enum { TS_GEMM_WEIGHT_ROWS = 128, TS_GEMM_WEIGHT_ELEMENTS = 4096 };
 
 /* ---- gemm_small.c ---- */
 
-/* AXPY is as fast as tiles for so many vectors. */
+/* Up to this number of vectors AXPY is as fast as tiles. */
 enum { TS_GEMM_FEW_ITEMS = 4 };
 /* True where tiles read both operands as they lie, or rhs is packed by each task. */
 bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *shape);

@@ -1,8 +1,9 @@
 /* Products of integers of 8 bits, four steps of k at a time, by AMX or by AVX512_VNNI. Internal to gemm; pure functions
- * of their arguments. Sums are exact modulo 2^32, whatever their order.
+ * of their arguments. Sums are exact modulo 2^32 in any order.
  *
  * An element of a packed operand is a quad: four steps of k of a row or column, the last one filled up with zeros.
- * A panel of rhs has, for each quad, those of its 32 columns. A panel of lhs has the form of gemm_amx.h. */
+ * A panel of rhs has the first quads of its 32 columns, then the second ones, and so on. A panel of lhs has the form of
+ * gemm_amx.h. */
 #ifndef TS_KERNEL_GEMM_QUADS_H
 #define TS_KERNEL_GEMM_QUADS_H
 
@@ -10,7 +11,7 @@
 
 enum { TS_GEMM_QUAD = 4 };
 
-/* GEMM_AMX_NONE if the machine has no instructions for products of these types. */
+/* The product of operands with these types; GEMM_AMX_NONE if the machine has no instructions for it. */
 gemm_amx_product ts_gemm_quads_product(const ts_gemm_types *types);
 
 /* Packs columns of rhs, and rows of lhs; `k` counts elements. */

@@ -1,5 +1,5 @@
-/* Small products, and thin ones: tiles read the operands where they lie, since packing would cost as much as the
- * product. Only columns that are not neighbours are packed. All of k is one call of the kernel.
+/* Small and thin products: tiles read the operands where they lie, since packing would cost as much as the product.
+ * Only columns that are not neighbours are packed.
  *
  * Tiles of other heights are other code, whose NaNs may have other signs. So the rows of a tile depend on the product's
  * rows alone, not on tasks or epilogues. */
@@ -15,11 +15,11 @@ typedef struct small_plan {
   const ts_gemm_geometry *g;
   const ts_parallel *parallel; /* serial for small products */
   int64_t tile_cols;
-  int64_t steps;        /* of k that are done together: so much of a tile's rhs stays in L1 */
+  int64_t steps;        /* of k in one call of the kernel: this much of a tile's rhs stays in L1 */
   int64_t tiles;        /* of the rows of a batch, of nearly equal heights */
   int64_t part;         /* tiles that are done together */
   bool packs;           /* rhs is packed by each task */
-  int64_t task_batches; /* of one task; more than one only if a task has all of their rows */
+  int64_t task_batches; /* in one task */
   int64_t row_tasks;    /* of a batch */
   int64_t rhs_bytes;    /* of a packed rhs */
   char *workers;        /* of each worker: a packed rhs */
@@ -163,8 +163,8 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   return ts_check_cancelled(run->cancel, "a matrix product");
 }
 
-/* Where registers are few, the tiles are lower than those of packed operands, and lose to them sooner. A rhs that the
- * second cache holds just so pays where one tile is all rows, and AXPY has too many vectors. */
+/* The largest packed rhs that pays. With few registers these tiles are lower than tiles of packed operands, and lose to
+ * them sooner. A rhs as large as the second cache pays where one tile is all rows, and AXPY has too many vectors. */
 static int64_t most_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
   const int64_t l2 = ts_target_host()->l2_bytes;
   if (g->small < TALL_TILE) return l2 / 16;
