@@ -38,7 +38,7 @@ typedef struct pj_door pj_door;
 void pj_door_open(const ts_open_options *options, ts_opened *out, ts_done done);
 void pj_door_close(void *door);
 void pj_door_get_memory(void *door, ts_memory_stats *out);
-/* The client, retained. It may open another one, on a thread that may wait for that. */
+/* The client, retained after a success. It may open another one, on a thread that may wait for that. */
 ts_status pj_door_client(pj_door *door, pj_client **out);
 /* The same executable for the present client: itself, or one that is compiled again. Valid as long as `code`. */
 typedef struct pj_code pj_code;

@@ -304,15 +304,18 @@ static ts_status renew(pj_door *d, pj_client **inout) {
 
 ts_status pj_door_client(pj_door *d, pj_client **out) {
   pj_client *client = present(d);
-  *out = client;
-  if (!is_gone(client)) return TS_SUCCESS;
-  pthread_mutex_lock(&d->opening);
-  pj_client_release(client);
-  client = present(d); /* another thread may have opened it */
-  ts_status status = renew(d, &client);
-  pthread_mutex_unlock(&d->opening);
-  *out = client;
-  if (status) pj_client_release(client);
+  ts_status status = TS_SUCCESS;
+  if (is_gone(client)) {
+    pthread_mutex_lock(&d->opening);
+    pj_client_release(client);
+    client = present(d); /* another thread may have opened it */
+    status = renew(d, &client);
+    pthread_mutex_unlock(&d->opening);
+  }
+  if (status)
+    pj_client_release(client);
+  else
+    *out = client;
   return status;
 }
 

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 static const test_direction *direction;
 
@@ -599,6 +600,33 @@ START_TEST(isolated_program_goes_on)
 }
 END_TEST
 
+/* Another process cannot be started, and later it can. */
+START_TEST(isolated_process_cannot_follow)
+{
+  char dir[] = "/tmp/tessera-test-XXXXXX", file[64];
+  isolated i = isolated_with("abort_at", 2);
+  void *client, *lost, *memory;
+  float out[3];
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  snprintf(file, sizeof file, "%s/plugin.so", dir);
+  ck_assert_int_eq(symlink(test_pjrt_file("pjrt_test.so"), file), 0);
+  i.settings[i.count++] = (ts_setting){.name = "plugin_path", .text = file};
+  ck_assert_ok(open_isolated(&i, &client));
+  ck_assert_ok(try_place(client, &lost));
+  ck_assert_error(try_read(lost, 12, out), TS_UNAVAILABLE, "signal 6");
+  ck_assert_int_eq(unlink(file), 0);
+  for (int n = 0; n < 3; n++) ck_assert_error(try_place(client, &memory), TS_UNAVAILABLE, "there is no such file");
+  p->release_memory(lost);
+  ck_assert_error(try_place(client, &memory), TS_UNAVAILABLE, "there is no such file");
+  ck_assert_int_eq(symlink(test_pjrt_file("pjrt_test.so"), file), 0);
+  ck_assert_ok(try_place(client, &memory));
+  p->release_memory(memory);
+  p->close(client);
+  ck_assert_int_eq(unlink(file), 0);
+  ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 /* ---- the disk cache */
 
 /* Opens a client, compiles and runs the program. */
@@ -683,6 +711,7 @@ int main(void) {
   tcase_add_test(cases, programs_on_disk);
   tcase_add_test(cases, isolated_process_ends);
   tcase_add_test(cases, isolated_program_goes_on);
+  tcase_add_test(cases, isolated_process_cannot_follow);
   suite_add_tcase(suite, cases);
   return testing_run(suite);
 }
