@@ -203,7 +203,7 @@ ts_status pj_plugin_isolate(const char *path, int64_t open_ms, int64_t answer_ms
 }
 
 void pj_plugin_close(const pj_plugin *plugin) {
-  if (!plugin || !(plugin->remote || !plugin->api)) return;
+  if (!plugin || plugin->api) return; /* a table is of this process */
   pj_remote_end(plugin->remote);
   free_plugin((pj_plugin *)(uintptr_t)plugin);
 }

@@ -293,6 +293,7 @@ ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out
 
 typedef struct compile_job {
   pj_job job;
+  ts_status (*make)(const struct compile_job *c, pj_client *client, pj_code **out);
   pj_door *door;
   const ts_graph *graph;
   const ts_saved_program *saved;
@@ -319,19 +320,22 @@ static void end(compile_job *c, ts_status status) {
   ts_done_call(done, status);
 }
 
-static ts_status compile_behind(const compile_job *c, pj_code **out) {
+/* Makes the program for the present client. */
+static void make_now(pj_job *job) {
+  compile_job *c = (compile_job *)job;
   pj_client *client;
-  TS_TRY(pj_door_client(c->door, &client));
-  ts_status status = pj_compile_now(client, c->graph, out);
-  if (!status) pj_code_describe(*out, c->out);
-  pj_client_release(client);
-  return status;
+  pj_code *code;
+  ts_status status = pj_door_client(c->door, &client);
+  if (!status) {
+    status = c->make(c, client, &code);
+    if (!status) pj_code_describe(code, c->out);
+    pj_client_release(client);
+  }
+  end(c, status);
 }
 
-static void compile_now(pj_job *job) {
-  compile_job *c = (compile_job *)job;
-  pj_code *code = NULL;
-  end(c, compile_behind(c, &code));
+static ts_status compile_graph(const compile_job *c, pj_client *client, pj_code **out) {
+  return pj_compile_now(client, c->graph, out);
 }
 
 void pj_compile(void *door, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done) {
@@ -339,7 +343,8 @@ void pj_compile(void *door, const ts_graph *graph, const ts_program_options *opt
   if (options->nonblocking)
     ts_done_call(done, TS_SUCCESS);
   else
-    begin((compile_job){.job.body = compile_now, .door = door, .graph = graph, .out = out, .done = done});
+    begin((compile_job){
+        .job.body = make_now, .make = compile_graph, .door = door, .graph = graph, .out = out, .done = done});
 }
 
 /* ---- saving and loading
@@ -447,8 +452,8 @@ static ts_status load_code(pj_code *code, rest r) {
   return load_bytes(code, r.at, r.size);
 }
 
-static ts_status load(pj_client *client, const ts_saved_program *saved, pj_code **out) {
-  rest r = {saved->bytes, saved->size};
+static ts_status load(const compile_job *c, pj_client *client, pj_code **out) {
+  rest r = {c->saved->bytes, c->saved->size};
   pj_code *code;
   counts n;
   head h;
@@ -470,24 +475,9 @@ static ts_status load(pj_client *client, const ts_saved_program *saved, pj_code 
   return status;
 }
 
-static ts_status load_behind(const compile_job *c, pj_code **out) {
-  pj_client *client;
-  TS_TRY(pj_door_client(c->door, &client));
-  ts_status status = load(client, c->saved, out);
-  if (!status) pj_code_describe(*out, c->out);
-  pj_client_release(client);
-  return status;
-}
-
-static void load_now(pj_job *job) {
-  compile_job *c = (compile_job *)job;
-  pj_code *code = NULL;
-  end(c, load_behind(c, &code));
-}
-
 void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done done) {
   *out = (ts_program){0};
-  begin((compile_job){.job.body = load_now, .door = door, .saved = saved, .out = out, .done = done});
+  begin((compile_job){.job.body = make_now, .make = load, .door = door, .saved = saved, .out = out, .done = done});
 }
 
 /* ---- after the process of an isolated plugin has ended */

@@ -8,12 +8,13 @@ static pj_asking begin(pj_remote *r, int function) {
   return (pj_asking){.remote = r, .function = function, .message.file = -1};
 }
 
-static ts_status copy_of(const void *bytes, size_t size, void **out) {
-  char *copy;
-  TS_TRY(ts_alloc(size + 1, (void **)&copy));
-  memcpy(copy, bytes, size);
-  copy[size] = '\0';
-  *out = copy;
+/* Replaces a block of ours by the next bytes of the answer. */
+static ts_status take_copy(pj_fields *answer, void **kept, size_t *out_size) {
+  const char *bytes = pj_take_bytes(answer, out_size);
+  ts_free(*kept);
+  *kept = NULL;
+  TS_TRY(ts_alloc(*out_size + 1, kept));
+  memcpy(*kept, bytes, *out_size);
   return TS_SUCCESS;
 }
 
@@ -23,6 +24,15 @@ static ts_status ask_for_object(pj_remote *r, int function, const void *of, void
   pj_put_object(&a.fields, of);
   ts_status status = pj_ask(&a);
   if (!status) *out = pj_take_object(&a.answer);
+  return pj_asking_end(&a, status);
+}
+
+/* The call of an object that gives bytes: a copy of them replaces the block `kept`. */
+static ts_status ask_for_bytes(pj_remote *r, int function, const void *of, void **kept, size_t *out_size) {
+  pj_asking a = begin(r, function);
+  pj_put_object(&a.fields, of);
+  ts_status status = pj_ask(&a);
+  if (!status) status = take_copy(&a.answer, kept, out_size);
   return pj_asking_end(&a, status);
 }
 
@@ -67,19 +77,9 @@ static ts_status destroy_client(pj_remote *r, pj_args *args) {
 
 /* A text that stays as long as the process is known. */
 static ts_status get_text(pj_remote *r, int function, pj_args *args, char **kept) {
-  size_t size;
-  pj_asking a = begin(r, function);
-  pj_put_object(&a.fields, args->client.client);
-  ts_status status = pj_ask(&a);
-  if (!status) {
-    const char *text = pj_take_bytes(&a.answer, &size);
-    ts_free(*kept);
-    *kept = NULL;
-    status = copy_of(text, size, (void **)kept);
-    args->client.text = *kept;
-    args->client.text_size = size;
-  }
-  return pj_asking_end(&a, status);
+  TS_TRY(ask_for_bytes(r, function, args->client.client, (void **)kept, &args->client.text_size));
+  args->client.text = *kept;
+  return TS_SUCCESS;
 }
 
 static ts_status get_description(pj_remote *r, pj_args *args) {
@@ -91,18 +91,10 @@ static ts_status get_description(pj_remote *r, pj_args *args) {
 
 static ts_status get_devices(pj_remote *r, pj_args *args) {
   size_t size;
-  pj_asking a = begin(r, PJ_CLIENT_DEVICES);
-  pj_put_object(&a.fields, args->devices.client);
-  ts_status status = pj_ask(&a);
-  if (!status) {
-    const char *devices = pj_take_bytes(&a.answer, &size);
-    ts_free(r->devices);
-    r->devices = NULL;
-    status = copy_of(devices, size, (void **)&r->devices);
-    args->devices.devices = r->devices;
-    args->devices.count = size / sizeof *r->devices;
-  }
-  return pj_asking_end(&a, status);
+  TS_TRY(ask_for_bytes(r, PJ_CLIENT_DEVICES, args->devices.client, (void **)&r->devices, &size));
+  args->devices.devices = r->devices;
+  args->devices.count = size / sizeof *r->devices;
+  return TS_SUCCESS;
 }
 
 static ts_status get_memory(pj_remote *r, pj_args *args) {
@@ -169,29 +161,16 @@ static ts_status count_outputs(pj_remote *r, pj_args *args) {
 static ts_status get_types(pj_remote *r, pj_args *args) {
   size_t size;
   pj_executable *e = args->types.executable;
-  pj_asking a = begin(r, PJ_EXECUTABLE_TYPES);
-  pj_put_object(&a.fields, e->object);
-  ts_status status = pj_ask(&a);
-  if (!status) {
-    const char *types = pj_take_bytes(&a.answer, &size);
-    ts_free(e->types);
-    e->types = NULL;
-    status = copy_of(types, size, (void **)&e->types);
-    args->types.types = e->types;
-    args->types.count = size / sizeof *e->types;
-  }
-  return pj_asking_end(&a, status);
+  TS_TRY(ask_for_bytes(r, PJ_EXECUTABLE_TYPES, e->object, (void **)&e->types, &size));
+  args->types.types = e->types;
+  args->types.count = size / sizeof *e->types;
+  return TS_SUCCESS;
 }
 
 static ts_status take_dims(pj_executable *e, pj_fields *answer, pj_args *args) {
   size_t ranks_size, dims_size;
-  const char *ranks = pj_take_bytes(answer, &ranks_size), *dims = pj_take_bytes(answer, &dims_size);
-  ts_free(e->ranks);
-  ts_free(e->dims);
-  e->ranks = NULL;
-  e->dims = NULL;
-  TS_TRY(copy_of(ranks, ranks_size, (void **)&e->ranks));
-  TS_TRY(copy_of(dims, dims_size, (void **)&e->dims));
+  TS_TRY(take_copy(answer, (void **)&e->ranks, &ranks_size));
+  TS_TRY(take_copy(answer, (void **)&e->dims, &dims_size));
   args->dims.count = ranks_size / sizeof *e->ranks;
   args->dims.ranks = e->ranks;
   args->dims.dims = e->dims;
@@ -210,20 +189,17 @@ static ts_status get_dims(pj_remote *r, pj_args *args) {
 static void free_saved(pj_saved *saved) { ts_free(saved); }
 
 static ts_status serialize(pj_remote *r, pj_args *args) {
-  size_t size;
-  void *copy = NULL;
-  pj_asking a = begin(r, PJ_EXECUTABLE_SERIALIZE);
-  pj_put_object(&a.fields, args->save.executable->object);
-  ts_status status = pj_ask(&a);
-  if (!status) {
-    const char *bytes = pj_take_bytes(&a.answer, &size);
-    status = copy_of(bytes, size, &copy);
-    args->save.bytes = copy;
-    args->save.byte_count = size;
-    args->save.saved = copy;
-    args->save.destroy = free_saved;
+  void *saved = NULL;
+  ts_status status =
+      ask_for_bytes(r, PJ_EXECUTABLE_SERIALIZE, args->save.executable->object, &saved, &args->save.byte_count);
+  if (status) {
+    ts_free(saved);
+    return status;
   }
-  return pj_asking_end(&a, status);
+  args->save.bytes = saved;
+  args->save.saved = saved;
+  args->save.destroy = free_saved;
+  return TS_SUCCESS;
 }
 
 static ts_status execute(pj_remote *r, pj_args *args) {
@@ -285,8 +261,8 @@ static ts_status to_host(pj_remote *r, pj_args *args) {
   pj_asking a = begin(r, PJ_BUFFER_TO_HOST);
   size_t size = args->to_host.to_size;
   const pj_layout *layout = args->to_host.layout;
-  ts_status status = pj_asking_event(&a);
-  if (status) return status;
+  ts_status status = TS_SUCCESS;
+  TS_TRY(pj_asking_event(&a));
   a.event->to = args->to_host.to;
   a.event->size = size;
   if (size > PJ_WIRE_INLINE) status = pj_segment_take(r, size, &a.event->segment);

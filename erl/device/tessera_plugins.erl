@@ -13,7 +13,9 @@ is_plugin(Platform) -> lists:member(Platform, [pjrt, pjrt_plugin | ?PLATFORMS]).
 
 %% The platforms whose plugin and device are here.
 -spec platforms() -> [platform()].
-platforms() -> [Platform || Platform <- ?PLATFORMS, devices(Platform) > 0, find(Platform) =/= none].
+platforms() -> [Platform || Platform <- ?PLATFORMS, is_installed(Platform)].
+
+is_installed(Platform) -> devices(Platform) > 0 andalso find(Platform) =/= none.
 
 %% How many devices the system has for the platform's plugin, as their files say.
 -spec devices(platform()) -> non_neg_integer().
@@ -27,7 +29,7 @@ device_files(tpu) -> ["/dev/accel[0-9]*", "/dev/vfio/[0-9]*"].
 %% Whether a client with these options may be opened. If the options name a file, its plugin says what is missing.
 -spec is_available(atom(), [{atom(), term()}]) -> boolean().
 is_available(Platform, Options) ->
-    not lists:member(Platform, ?PLATFORMS) orelse given(proplists:get_value(plugin_path, Options)) orelse lists:member(Platform, platforms()).
+    not lists:member(Platform, ?PLATFORMS) orelse given(proplists:get_value(plugin_path, Options)) orelse is_installed(Platform).
 
 given(Path) -> Path =/= undefined andalso Path =/= nil.
 
@@ -39,7 +41,7 @@ options(#{platform := pjrt_plugin} = Options) ->
         _ -> {error, invalid_argument, "a client of the platform pjrt_plugin needs the option plugin_path, with the file of a plugin"}
     end;
 options(#{platform := Platform} = Options) when Platform =:= cuda; Platform =:= rocm; Platform =:= tpu ->
-    case maps:is_key(plugin_path, Options) orelse lists:member(Platform, platforms()) of
+    case maps:is_key(plugin_path, Options) orelse is_installed(Platform) of
         true ->
             Path = maps:get(plugin_path, Options, find(Platform)),
             {ok, maps:without([device_type], maps:merge(defaults(Platform), Options#{platform := pjrt, plugin_path => Path}))};
