@@ -219,7 +219,7 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 # Plugins of PJRT for tests: one that works, and some that clients refuse.
 WRONG_PJRT := SYMBOL NOTHING TINY MAJOR OLD SHORT NOERRORS BEGINS HANGS
 PJRT_PLUGINS := $(B)/pjrt_test.so $(WRONG_PJRT:%=$(B)/pjrt_%.so)
-$(B)/pjrt_test.so: $(B)/test/pjrt/plugin.o $(CORE)
+$(B)/pjrt_test.so: $(B)/test/pjrt/plugin.o $(B)/test/pjrt/tasks.o $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $^ $(LIBS) && mv $@.tmp $@
 $(B)/pjrt_%.so: test/pjrt/wrong.c c_src/pjrt/abi.h
@@ -227,7 +227,7 @@ $(B)/pjrt_%.so: test/pjrt/wrong.c c_src/pjrt/abi.h
 
 $(B)/test_platform $(B)/test_pjrt: | $(PJRT_PLUGINS) $(B)/tessera_plugin
 $(B)/test_plugin: | $(PLUGIN)
--include $(B)/test/pjrt/plugin.d
+-include $(B)/test/pjrt/plugin.d $(B)/test/pjrt/tasks.d
 -include $(PLUGIN_OBJ:.o=.d)
 -include $(COMM_OBJ:.o=.d) $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/bells.d $(B)/test/mpi/relay.d
 -include $(CORE_OBJ:.o=.d) $(BUILTIN_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)

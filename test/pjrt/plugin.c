@@ -2,215 +2,22 @@
  * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
  * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process. With `hangs` a client is
  * never made; at the operation number `abort_at` the process ends, `hang_at` never returns, `never_at` has no end.
- *
- * Each piece of work is a task. A task whose operands are not ready waits, and its event ends when it is done. */
+ * The work is that of tasks.h. */
 #include "plugin.h"
 
 #include "kernel/ref/ref.h"
 #include "pjrt/client.h"
 #include "stablehlo/read.h"
+#include "tasks.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-/* ---- objects: all are freed under the lock by their counts */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work_signal = PTHREAD_COND_INITIALIZER;
-static _Atomic int64_t live, wrong, calls[PJ_TABLE];
-static _Atomic int64_t left[PJ_TABLE], left_event[PJ_TABLE];
-static _Atomic size_t more;
-static _Atomic int manner;
 static _Atomic bool held;
-static uint64_t random_state = 88172645463325252u;
-
-struct pj_error {
-  int code;
-  char text[512];
-};
-
-typedef struct callback {
-  struct callback *next;
-  void (*call)(pj_error *error, void *arg);
-  void *arg;
-} callback;
-
-struct pj_event {
-  int refs;
-  bool is_ready;
-  int code; /* 0: no error */
-  char text[256];
-  callback *callbacks;
-};
-
-struct pj_device {
-  int id;
-  struct pj_handle *client;
-};
-
-struct pj_handle {
-  int64_t users; /* buffers and executables, and 1 while it is open */
-  int64_t operations, fail_every, abort_at, hang_at, never_at;
-  bool cpu; /* its name is that of XLA's CPUs */
-  int device_count;
-  pj_device devices[64];
-  pj_device *list[64];
-};
-
-struct pj_buffer {
-  int refs;
-  pj_handle *client;
-  pj_device *device;
-  ts_dtype dtype;
-  ts_shape shape;
-  ts_buffer *data; /* set by a task */
-  pj_event *ready;
-};
-
-typedef struct code {
-  int refs;
-  pj_handle *client;
-  ts_graph *graph;
-  char *text;
-  size_t size, result_count;
-  int *types;
-  int64_t *dims;
-  size_t *ranks;
-} code;
-
-struct pj_loaded {
-  code *code;
-};
-struct pj_executable {
-  code *code;
-};
-
-static uint64_t next_random(void) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state;
-}
-
-static void *made(size_t size) {
-  void *block = calloc(1, size);
-  if (!block) abort();
-  atomic_fetch_add(&live, 1);
-  return block;
-}
-
-static void unmade(void *block) {
-  free(block);
-  atomic_fetch_sub(&live, 1);
-}
-
-static pj_error *error_of(int number, const char *text) {
-  pj_error *e = made(sizeof *e);
-  e->code = number;
-  snprintf(e->text, sizeof e->text, "%s", text);
-  return e;
-}
-
-static pj_error *of_status(ts_status status) {
-  if (!status) return NULL;
-  static const int codes[] = {
-      [TS_INVALID_ARGUMENT] = PJ_INVALID_ARGUMENT, [TS_UNIMPLEMENTED] = PJ_UNIMPLEMENTED, [TS_INTERNAL] = PJ_INTERNAL};
-  int number = codes[ts_status_code(status)];
-  pj_error *e = error_of(number ? number : PJ_UNKNOWN, ts_status_message(status));
-  ts_status_free(status);
-  return e;
-}
-
-/* ---- what fails */
-
-static const char *name_of(pj_function function) {
-  static const char *const names[PJ_TABLE] = {
-#define PJ_FUNCTION(place, id, name) [place] = (name),
-      PJ_FUNCTIONS(PJ_FUNCTION)
-#undef PJ_FUNCTION
-  };
-  return names[function];
-}
-
-static bool is_due(_Atomic int64_t *count) {
-  int64_t n = atomic_load(count);
-  if (n > 0) atomic_fetch_sub(count, 1);
-  return n == 0;
-}
-
-/* The beginning of each function: its block must be large enough. */
-static pj_error *begin(pj_function function, const pj_args *args, size_t fields) {
-  atomic_fetch_add(&calls[function], 1);
-  size_t wanted = offsetof(pj_args, room) + fields + (function == PJ_ERROR_CODE ? 0 : atomic_load(&more));
-  if (args->size < wanted) return error_of(PJ_INVALID_ARGUMENT, "the block is too small");
-  if (args->extensions) return error_of(PJ_INVALID_ARGUMENT, "extensions are not known");
-  if (!is_due(&left[function])) return NULL;
-  char text[128];
-  snprintf(text, sizeof text, "the plugin failed at %s", name_of(function));
-  return error_of(PJ_UNAVAILABLE, text);
-}
-
-#define BEGIN(function, member)                                                    \
-  do {                                                                             \
-    pj_error *begun_ = begin(PJ_##function, args, sizeof(((pj_args *)0)->member)); \
-    if (begun_) return begun_;                                                     \
-  } while (0)
-
-static _Thread_local bool never_ends; /* the next task of this thread */
-
-/* For clients that fail: whether this is the `fail_every`-th operation. The lock is held. */
-static bool fails_now(pj_handle *client) {
-  int64_t n = ++client->operations;
-  if (n == client->abort_at) abort();
-  never_ends = n == client->never_at;
-  return client->fail_every && n % client->fail_every == 0;
-}
 
 /* ---- events */
-
-static pj_event *new_event(void) {
-  pj_event *event = made(sizeof *event);
-  event->refs = 1;
-  return event;
-}
-
-/* The lock is held. */
-static void drop_event(pj_event *event) {
-  if (--event->refs > 0) return;
-  if (event->callbacks) atomic_fetch_add(&wrong, 1);
-  unmade(event);
-}
-
-static pj_error *error_of_event(const pj_event *event) {
-  return event->code ? error_of(event->code, event->text) : NULL;
-}
-
-static pthread_cond_t event_signal = PTHREAD_COND_INITIALIZER;
-
-/* Takes a reference over. */
-static void end_event(pj_event *event, int number, const char *text) {
-  pthread_mutex_lock(&lock);
-  event->is_ready = true;
-  event->code = number;
-  snprintf(event->text, sizeof event->text, "%s", text);
-  callback *all = event->callbacks;
-  event->callbacks = NULL;
-  pthread_cond_broadcast(&event_signal);
-  pthread_mutex_unlock(&lock);
-  while (all) {
-    callback *next = all->next;
-    all->call(error_of_event(event), all->arg);
-    unmade(all);
-    all = next;
-  }
-  pthread_mutex_lock(&lock);
-  drop_event(event);
-  pthread_mutex_unlock(&lock);
-}
 
 static pj_error *event_destroy(pj_args *args) {
   BEGIN(EVENT_DESTROY, object);
@@ -237,9 +44,7 @@ static pj_error *event_error(pj_args *args) {
 static pj_error *event_await(pj_args *args) {
   BEGIN(EVENT_AWAIT, object);
   pj_event *event = args->event.event;
-  pthread_mutex_lock(&lock);
-  while (!event->is_ready) pthread_cond_wait(&event_signal, &lock);
-  pthread_mutex_unlock(&lock);
+  wait_for_event(event);
   return error_of_event(event);
 }
 
@@ -256,147 +61,6 @@ static pj_error *event_on_ready(pj_args *args) {
   pthread_mutex_unlock(&lock);
   if (now) args->on_ready.call(error_of_event(event), args->on_ready.arg);
   return NULL;
-}
-
-/* ---- tasks */
-
-typedef struct task {
-  struct task *next;
-  void (*body)(struct task *task); /* frees nothing of the task */
-  pj_buffer *operands[64], *results[64];
-  size_t operand_count, result_count;
-  const void *from;
-  void *to;
-  size_t size;
-  code *code;
-  pj_event *events[2]; /* a reference to each */
-  int fail;            /* 0: none; the code of the events' errors */
-} task;
-
-static struct {
-  task *first;
-  int count, threads;
-} queue;
-
-/* The lock is held. */
-static void drop_client(pj_handle *client) {
-  if (--client->users == 0) unmade(client);
-}
-
-static void drop_buffer(pj_buffer *buffer) {
-  if (--buffer->refs > 0) return;
-  drop_client(buffer->client);
-  ts_buffer_release(buffer->data);
-  drop_event(buffer->ready);
-  unmade(buffer);
-}
-
-static void drop_code(code *c) {
-  if (--c->refs > 0) return;
-  drop_client(c->client);
-  ts_graph_destroy(c->graph);
-  free(c->text);
-  free(c->types);
-  free(c->dims);
-  free(c->ranks);
-  unmade(c);
-}
-
-static bool is_ready(const task *t) {
-  for (size_t i = 0; i < t->operand_count; i++)
-    if (!t->operands[i]->ready->is_ready) return false;
-  return true;
-}
-
-/* The events are last: after them the caller may end the client. */
-static void do_task(task *t) {
-  int fail;
-  pj_event *events[2] = {t->events[0], t->events[1]};
-  if (!t->fail) t->body(t);
-  fail = t->fail;
-  pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < t->operand_count; i++) drop_buffer(t->operands[i]);
-  for (size_t i = 0; i < t->result_count; i++) drop_buffer(t->results[i]);
-  if (t->code) drop_code(t->code);
-  unmade(t);
-  pthread_mutex_unlock(&lock);
-  for (int i = 0; i < 2; i++)
-    if (events[i]) end_event(events[i], fail, fail ? "the plugin failed later" : "");
-}
-
-/* A ready task; NULL if all tasks wait. The lock is held. */
-static task *take_task(void) {
-  task **at = &queue.first;
-  for (uint64_t skip = queue.count ? next_random() % (uint64_t)queue.count : 0; skip > 0; skip--) at = &(*at)->next;
-  for (int tries = 0; tries <= queue.count; tries++) {
-    if (!*at) at = &queue.first;
-    task *t = *at;
-    if (t && is_ready(t)) {
-      *at = t->next;
-      queue.count--;
-      return t;
-    }
-    if (t) at = &t->next;
-  }
-  return NULL;
-}
-
-static void *work(void *nothing) {
-  pthread_mutex_lock(&lock);
-  while (true) {
-    task *t = take_task();
-    if (!t) {
-      pthread_cond_wait(&work_signal, &lock);
-      continue;
-    }
-    long late = (long)(next_random() % 4 == 0 ? next_random() % 100000 : 0);
-    pthread_mutex_unlock(&lock);
-    if (late) nanosleep(&(struct timespec){.tv_nsec = late}, NULL);
-    do_task(t);
-    pthread_mutex_lock(&lock);
-    pthread_cond_broadcast(&work_signal); /* others may have become ready */
-  }
-  return nothing;
-}
-
-static void post(task *t) {
-  pthread_t thread;
-  int how = atomic_load(&manner);
-  if (never_ends) return;
-  pthread_mutex_lock(&lock);
-  if (how == TEST_MIXED) how = next_random() % 2 ? TEST_INLINE : TEST_LATE;
-  if (how == TEST_INLINE && is_ready(t)) {
-    pthread_mutex_unlock(&lock);
-    do_task(t);
-    pthread_mutex_lock(&lock);
-    pthread_cond_broadcast(&work_signal);
-    pthread_mutex_unlock(&lock);
-    return;
-  }
-  t->next = queue.first;
-  queue.first = t;
-  queue.count++;
-  for (; queue.threads < 3; queue.threads++) {
-    if (pthread_create(&thread, NULL, work, NULL) != 0) abort();
-    pthread_detach(thread);
-  }
-  pthread_cond_broadcast(&work_signal);
-  pthread_mutex_unlock(&lock);
-}
-
-/* An event for the caller; the task ends it. */
-static pj_event *promise(task *t, int i) {
-  pj_event *event = new_event();
-  event->refs = 2;
-  t->events[i] = event;
-  return event;
-}
-
-static task *new_task(pj_function function, void (*body)(task *)) {
-  task *t = made(sizeof *t);
-  t->body = body;
-  t->fail = is_due(&left_event[function]) ? PJ_UNAVAILABLE : 0;
-  return t;
 }
 
 /* ---- errors, the plugin, clients */
@@ -428,18 +92,20 @@ static bool is_named(const pj_named *option, const char *name) {
   return option->name_size == strlen(name) && memcmp(option->name, name, option->name_size) == 0;
 }
 
+/* What an option that counts operations sets; NULL for others. */
+static int64_t *count_of(pj_handle *client, const pj_named *option) {
+  if (is_named(option, "fail_every")) return &client->fail_every;
+  if (is_named(option, "abort_at")) return &client->abort_at;
+  if (is_named(option, "hang_at")) return &client->hang_at;
+  return is_named(option, "never_at") ? &client->never_at : NULL;
+}
+
 static pj_error *set_option(pj_handle *client, const pj_named *option) {
   if (option->size < sizeof *option) return error_of(PJ_INVALID_ARGUMENT, "the option is too small");
   if (is_named(option, "devices") && option->kind == PJ_INT64 && option->integer > 0 && option->integer <= 64) {
     client->device_count = (int)option->integer;
-  } else if (is_named(option, "fail_every") && option->kind == PJ_INT64) {
-    client->fail_every = option->integer;
-  } else if (is_named(option, "abort_at") && option->kind == PJ_INT64) {
-    client->abort_at = option->integer;
-  } else if (is_named(option, "hang_at") && option->kind == PJ_INT64) {
-    client->hang_at = option->integer;
-  } else if (is_named(option, "never_at") && option->kind == PJ_INT64) {
-    client->never_at = option->integer;
+  } else if (count_of(client, option) && option->kind == PJ_INT64) {
+    *count_of(client, option) = option->integer;
   } else if (is_named(option, "hangs") && option->kind == PJ_BOOL) {
     while (option->boolean) pause();
   } else if (is_named(option, "cpu") && option->kind == PJ_BOOL) {
@@ -527,6 +193,16 @@ static pj_error *device_memory(pj_args *args) {
 }
 
 /* ---- programs */
+
+static pj_error *of_status(ts_status status) {
+  if (!status) return NULL;
+  static const int codes[] = {
+      [TS_INVALID_ARGUMENT] = PJ_INVALID_ARGUMENT, [TS_UNIMPLEMENTED] = PJ_UNIMPLEMENTED, [TS_INTERNAL] = PJ_INTERNAL};
+  int number = codes[ts_status_code(status)];
+  pj_error *e = error_of(number ? number : PJ_UNKNOWN, ts_status_message(status));
+  ts_status_free(status);
+  return e;
+}
 
 /* The lock is not held. */
 static void describe(code *c) {

@@ -1,0 +1,129 @@
+/* The objects and the work of the plugin in plugin.c, whose functions of the table use these. An object is made by
+ * made() and freed under the lock by its count. Each piece of work is a task. A task whose operands are not ready
+ * waits, and its event ends when it is done. */
+#ifndef TS_TEST_PJRT_TASKS_H
+#define TS_TEST_PJRT_TASKS_H
+
+#include "ir/graph.h"
+#include "plugin.h"
+#include "tensor/buffer.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+extern pthread_mutex_t lock;
+extern _Atomic int64_t live, wrong, calls[PJ_TABLE];         /* as in test_direction */
+extern _Atomic int64_t left[PJ_TABLE], left_event[PJ_TABLE]; /* calls until a failure; negative: without one */
+extern _Atomic size_t more;
+extern _Atomic int manner;
+
+struct pj_error {
+  int code;
+  char text[512];
+};
+
+typedef struct callback {
+  struct callback *next;
+  void (*call)(pj_error *error, void *arg);
+  void *arg;
+} callback;
+
+struct pj_event {
+  int refs;
+  bool is_ready;
+  int code; /* 0: no error */
+  char text[256];
+  callback *callbacks;
+};
+
+struct pj_device {
+  int id;
+  struct pj_handle *client;
+};
+
+struct pj_handle {
+  int64_t users; /* buffers and executables, and 1 while it is open */
+  int64_t operations, fail_every, abort_at, hang_at, never_at;
+  bool cpu; /* its name is that of XLA's CPUs */
+  int device_count;
+  pj_device devices[64];
+  pj_device *list[64];
+};
+
+struct pj_buffer {
+  int refs;
+  pj_handle *client;
+  pj_device *device;
+  ts_dtype dtype;
+  ts_shape shape;
+  ts_buffer *data; /* set by a task */
+  pj_event *ready;
+};
+
+typedef struct code {
+  int refs;
+  pj_handle *client;
+  ts_graph *graph;
+  char *text;
+  size_t size, result_count;
+  int *types;
+  int64_t *dims;
+  size_t *ranks;
+} code;
+
+struct pj_loaded {
+  code *code;
+};
+struct pj_executable {
+  code *code;
+};
+
+typedef struct task {
+  struct task *next;
+  void (*body)(struct task *task); /* frees nothing of the task */
+  pj_buffer *operands[64], *results[64];
+  size_t operand_count, result_count;
+  const void *from;
+  void *to;
+  size_t size;
+  code *code;
+  pj_event *events[2]; /* a reference to each */
+  int fail;            /* 0: none; the code of the events' errors */
+} task;
+
+void *made(size_t size);
+void unmade(void *block);
+pj_error *error_of(int number, const char *text);
+
+/* The beginning of each function: its block must be large enough. */
+pj_error *begin(pj_function function, const pj_args *args, size_t fields);
+
+#define BEGIN(function, member)                                                    \
+  do {                                                                             \
+    pj_error *begun_ = begin(PJ_##function, args, sizeof(((pj_args *)0)->member)); \
+    if (begun_) return begun_;                                                     \
+  } while (0)
+
+/* For clients that fail: whether this is the `fail_every`-th operation. The lock is held. */
+bool fails_now(pj_handle *client);
+
+/* ---- events */
+
+pj_event *new_event(void);
+void drop_event(pj_event *event); /* the lock is held, as for the next three */
+void drop_client(pj_handle *client);
+void drop_buffer(pj_buffer *buffer);
+void drop_code(code *c);
+pj_error *error_of_event(const pj_event *event);
+void wait_for_event(pj_event *event);
+
+/* ---- tasks */
+
+task *new_task(pj_function function, void (*body)(task *));
+/* An event for the caller; the task ends it. */
+pj_event *promise(task *t, int i);
+/* Takes the task over. */
+void post(task *t);
+
+#endif
