@@ -1,9 +1,11 @@
-/* Replaces ops that compilers of other devices get wrong, or at which they end the process, by ops that they get right.
- * These are the faults of XLA's CPU plugins:
- *   x / 0 of integers    They replace x / x by 1 even if x is 0, and die when they fold a constant x / 0.
- *   types of 2 bits      They refuse or spoil sort, argsort, top_k, argmax, argmin and dot_general, and die at
- * concatenate. s4                   Their population_count counts copies of the sign bit. f8, f8_e4m3fn        They
- * refuse erfc and some factorizations. The results keep all bits. */
+/* Replaces ops that compilers of other devices compile wrongly or that end their process, by right ops.
+ * The faults of XLA's CPU plugins:
+ * - x / 0 of integers: They replace x / x by 1 even if x is 0. They end the process when they fold a constant x / 0.
+ * - Types of 2 bits: They refuse or spoil sort, argsort, top_k, argmax, argmin and dot_general. They end the process at
+ *   concatenate.
+ * - s4: Their population_count counts copies of the sign bit.
+ * - f8 and f8_e4m3fn: They refuse erfc and some factorizations.
+ * The results keep all bits. */
 #include "pass/rules.h"
 
 #include <string.h>
@@ -42,7 +44,7 @@ static bool is_zero(const ts_graph *graph, ts_value_id value) {
   return ts_graph_is_constant(graph, value, &number) && number.bits == 0;
 }
 
-/* Whether the divisor is a constant, or one that guard_division() made. */
+/* Whether the divisor is a constant other than 0, or guard_division() made it. */
 static bool cannot_be_zero(const ts_graph *graph, ts_value_id divisor) {
   ts_scalar number;
   if (ts_graph_is_constant(graph, divisor, &number)) return number.bits != 0;
@@ -59,7 +61,7 @@ static ts_status constant(const ts_rule_call *call, int64_t number, ts_value_id 
                            out);
 }
 
-/* x / (y = 0 ? 1 : y), and where y is 0 what the host gives: all bits for a quotient, x for a remainder. */
+/* x / (y = 0 ? 1 : y). Where y is 0 it is the host's result: all bits for a quotient, x for a remainder. */
 static ts_status guard_division(const ts_rule_call *call, ts_value_id *out) {
   ts_value_id x = call->op->operands[0], y = call->op->operands[1], zero, one, is, safe, quotient, wanted = x;
   TS_TRY(constant(call, 0, &zero));

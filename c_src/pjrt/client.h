@@ -1,9 +1,9 @@
 /* Shared by the files of pjrt/: clients, memories and programs. Each memory and each program keeps its client alive.
  * Thread-safe.
  *
- * What the device layer has as a client is a *door* to the plugin's client. If the process of an isolated plugin has
- * ended, the next operation opens another client behind the door. Memories of the old one are lost: their operations
- * are errors. Programs are compiled again from their text at their next run. */
+ * The device layer's client is a *door* to the plugin's client. If the process of an isolated plugin has ended,
+ * the next operation opens another client behind the door. Memories of the old one are lost: their operations are
+ * errors. Programs are compiled again from their text at their next run. */
 #ifndef TS_PJRT_CLIENT_H
 #define TS_PJRT_CLIENT_H
 
@@ -40,7 +40,7 @@ void pj_door_close(void *door);
 void pj_door_get_memory(void *door, ts_memory_stats *out);
 /* The client, retained after a success. It may open another one, on a thread that may wait for that. */
 ts_status pj_door_client(pj_door *door, pj_client **out);
-/* The same executable for the present client: itself, or one that is compiled again. Valid as long as `code`. */
+/* The executable for the present client: `code` itself, or another one, compiled again. Valid as long as `code`. */
 typedef struct pj_code pj_code;
 ts_status pj_door_code(pj_door *door, pj_code *code, const pj_code **out);
 
@@ -88,11 +88,11 @@ struct pj_code {
   pj_client *client;
   pj_loaded *loaded;
   size_t param_count, result_count;
-  const ts_type **types; /* of the parameters, then of the results */
-  char *text;            /* the program, where it may have to be compiled again */
+  const ts_type **types; /* Of the parameters, then of the results. */
+  char *text;            /* The program, if it may have to be compiled again. */
   size_t text_size;
-  bool is_saved;  /* `text` is what the plugin saved, to be loaded again */
-  pj_code *again; /* for the next client; under the door's lock */
+  bool is_saved;  /* The plugin saved the text, so it is loaded again. */
+  pj_code *again; /* For the next client. Under the door's lock. */
   pj_job ending;
 };
 

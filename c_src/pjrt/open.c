@@ -137,7 +137,7 @@ static ts_status new_door(const ts_open_options *options, pj_door **out) {
 
 /* ---- opening
  * A thread opens the client, and another one waits for it until the deadline. If that has passed, the first thread ends
- * what it opened, whenever it is done. */
+ * its client, whenever it is done. */
 
 typedef struct open_job {
   pthread_mutex_t lock;

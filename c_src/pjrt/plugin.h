@@ -10,7 +10,7 @@ typedef struct pj_plugin {
   struct pj_plugin *next;
   char *path;
   const pj_api *api;
-  struct pj_remote *remote; /* of an isolated plugin, which has no table */
+  struct pj_remote *remote; /* of an isolated plugin: it has no table */
 } pj_plugin;
 
 /* The plugin in a file; the first call loads and initializes it. It may take a second. An error names the path. */
@@ -18,7 +18,8 @@ ts_status pj_plugin_open(const char *path, const pj_plugin **out);
 
 /* The plugin in a process of its own. Milliseconds as for pj_remote_start(). */
 ts_status pj_plugin_isolate(const char *path, int64_t open_ms, int64_t answer_ms, const pj_plugin **out);
-/* Ends the process of an isolated plugin, of which there are no objects any more. NULL and others are allowed. */
+/* Ends the process of an isolated plugin. All of its objects have been destroyed. NULL and plugins of this process are
+ * allowed. */
 void pj_plugin_close(const pj_plugin *plugin);
 
 static inline bool pj_plugin_is_isolated(const pj_plugin *plugin) { return plugin->remote != NULL; }
@@ -27,9 +28,10 @@ bool pj_plugin_is_gone(const pj_plugin *plugin);
 
 /* Calls a function of the plugin. Its error is ours, under the name of the function. */
 ts_status pj_call(const pj_plugin *plugin, pj_function function, pj_args *args);
-/* The same for a function that destroys an object, which may be NULL. Errors of these functions are ignored. */
+/* The same for a function that destroys an object, which may be NULL. Its errors are ignored. */
 void pj_destroy(const pj_plugin *plugin, pj_function function, void *object);
-/* Tessera's error for a plugin's error, which is taken over, after the word `what` unless it is NULL. NULL: success. */
+/* Tessera's error for a plugin's error, after the word `what` unless it is NULL. Takes the plugin's error over. NULL:
+ * success. */
 ts_status pj_status(const pj_plugin *plugin, pj_error *error, const char *what);
 
 #endif

@@ -236,7 +236,7 @@ static ts_status compile_with(pj_code *code, const ts_text *text, const ts_text 
   return status;
 }
 
-/* Keeps what the executable is made of, if its process may end. */
+/* Keeps the bytes of the executable, to make it again if its process ends. */
 static ts_status keep(pj_code *code, const char *bytes, size_t size) {
   if (!pj_plugin_is_isolated(code->client->plugin)) return TS_SUCCESS;
   TS_TRY(ts_alloc(size + 1, (void **)&code->text));

@@ -1,12 +1,12 @@
 /* A plugin in a process of its own, for clients with the option `isolated`. pj_call() asks such a plugin here: the same
- * functions take the same blocks of arguments, and their objects are those of the process. Events are ours, and the
+ * functions take the same blocks of arguments, and their objects belong to the process. Events are ours, and the
  * process tells when one has ended. Elements of tensors go through shared memory, small ones through the messages.
  *
  * If the process ends, or does not answer by a deadline (then it is killed), all calls and events end with the error
  * TS_UNAVAILABLE, and so do all later calls; objects that remain are destroyed by doing nothing. Calls wait for the
  * answer, so they are made on threads of the client (work.h). Thread-safe.
  *
- * The process is the program tessera_plugin (server.c), which is beside the library. It ends when its socket does. */
+ * The process is the program tessera_plugin (server.c), in the folder of the library. It ends when its socket does. */
 #ifndef TS_PJRT_REMOTE_H
 #define TS_PJRT_REMOTE_H
 
@@ -26,26 +26,26 @@ typedef struct pj_segment {
 typedef struct pj_waiting {
   struct pj_waiting *next;
   uint64_t id;
-  int64_t deadline_ns; /* INT64_MAX: none */
+  int64_t deadline_ns; /* INT64_MAX: no deadline. */
   bool is_done;
-  pj_wire_message answer; /* without fields if the process has ended */
+  pj_wire_message answer; /* Without fields if the process has ended. */
   pthread_cond_t signal;
 } pj_waiting;
 
 struct pj_event {
   pj_event *next;
-  uint64_t id; /* of its call */
+  uint64_t id; /* Of its call. */
   int64_t deadline_ns;
   bool is_ready, is_destroyed;
-  ts_status status;                         /* its end */
-  void (*call)(pj_error *error, void *arg); /* one at most */
+  ts_status status;                         /* The event's error; NULL: success. */
+  void (*call)(pj_error *error, void *arg); /* NULL: no callback yet. */
   void *arg;
-  void *to; /* where the bytes of a transfer to the host belong */
+  void *to; /* The place for the bytes of a transfer to the host. */
   size_t size;
   pj_segment *segment;
 };
 
-/* As the plugin's objects, but with what the functions of an executable answer. */
+/* The plugin's executable and copies of its properties. */
 struct pj_executable {
   void *object;
   size_t count;
@@ -62,14 +62,14 @@ typedef struct pj_remote {
   int pid;              /* 0 once it has been waited for. Under the lock, as the rest */
   bool is_dead;
   char reason[256];
-  int64_t open_by_ns; /* when a client must be open; INT64_MAX: at any time, as the next */
-  int64_t answer_ns;  /* how long calls and events may take */
-  int64_t wakes_ns;   /* when the reader looks for deadlines */
+  int64_t open_by_ns; /* When a client must be open; INT64_MAX: no deadline. */
+  int64_t answer_ns;  /* How long calls and events may take; INT64_MAX: for ever. */
+  int64_t wakes_ns;   /* When the reader looks for deadlines. */
   uint64_t last_id, last_segment;
   pj_waiting *waiting;
-  pj_event *events; /* that are not ready */
+  pj_event *events; /* Events that are not ready. */
   pj_segment *segments;
-  size_t idle_bytes; /* of these segments */
+  size_t idle_bytes; /* Of `segments`. */
   char *name, *version, *kind;
   pj_device **devices;
 } pj_remote;
@@ -86,7 +86,7 @@ ts_status pj_remote_call(pj_remote *remote, int function, pj_args *args);
 
 /* ---- remote.c, for remote_start.c and remote_call.c */
 
-/* Starts the thread that reads what the process says. After an error the process has ended. */
+/* Starts the thread that reads the messages of the process. After an error the process has ended. */
 ts_status pj_remote_watch(pj_remote *remote);
 
 /* A call: fields are appended, then it is made. The answer's fields are in `answer` until pj_asking_end(). */
@@ -101,11 +101,11 @@ typedef struct pj_asking {
 
 ts_status pj_asking_event(pj_asking *asking);
 ts_status pj_ask(pj_asking *asking);
-/* Frees all but the event, or the event too where there is an error, which it returns. */
+/* Frees all but the event, and after an error the event too. Returns the error. */
 ts_status pj_asking_end(pj_asking *asking, ts_status status);
 /* Without an answer. */
 void pj_remote_cast(pj_remote *remote, int function, void *object);
-/* Shared memory of at least that size, which the process knows. */
+/* Shared memory of at least that size. The process knows it. */
 ts_status pj_segment_take(pj_remote *remote, size_t size, pj_segment **out);
 void pj_segment_give(pj_remote *remote, pj_segment *segment); /* NULL is allowed */
 void pj_event_destroy(pj_remote *remote, pj_event *event);

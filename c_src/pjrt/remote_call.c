@@ -228,7 +228,7 @@ static size_t size_of(const pj_args *args) {
   return size;
 }
 
-/* The message has the data, or the number of the shared memory into which it is copied. */
+/* Puts the data into the message, or into shared memory whose number is in the message. */
 static ts_status put_data(pj_asking *a, const void *data, size_t size) {
   if (size <= PJ_WIRE_INLINE) {
     pj_put(&a->fields, 0);
@@ -314,7 +314,7 @@ ts_status pj_remote_call(pj_remote *r, int function, pj_args *args) {
   case PJ_CLIENT_VERSION: return get_text(r, function, args, &r->version);
   case PJ_CLIENT_DEVICES: return get_devices(r, args);
   case PJ_DEVICE_DESCRIPTION: return get_description(r, args);
-  case PJ_DESCRIPTION_KIND: return get_text(r, function, args, &r->kind); /* its block is as that of a name */
+  case PJ_DESCRIPTION_KIND: return get_text(r, function, args, &r->kind); /* as a name */
   case PJ_COMPILE: return compile(r, args);
   case PJ_FROM_HOST: return from_host(r, args);
   case PJ_DEVICE_MEMORY: return get_memory(r, args);

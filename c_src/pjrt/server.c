@@ -29,7 +29,7 @@ typedef struct loaded {
   size_t result_count;
 } loaded;
 
-/* ---- shared memory: a message has it known before the next message is read */
+/* ---- shared memory: known before the next message is read */
 
 static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 
@@ -98,13 +98,13 @@ static void say(pj_wire_kind kind, uint64_t id, const ts_text *fields) {
   if (!sent) _exit(0);
 }
 
-/* ---- events: each is told once, at its end */
+/* ---- events: the client gets one message for each, at its end */
 
 typedef struct told {
   uint64_t id;
   pj_event *event;
-  char *data;  /* what the plugin reads from or writes to, if it is not shared; ours to free */
-  size_t size; /* of that, if the client wants it */
+  char *data;  /* The bytes that the plugin reads or writes, unless they are in shared memory. */
+  size_t size; /* Of `data`; 0 if the client does not read them. */
   pj_error *error;
   _Atomic int parts;
 } told;
@@ -135,7 +135,7 @@ static ts_status event_error(told *t, pj_function function) {
   return t->event ? pj_call(plugin, function, &PJ_ARGS(.event = {.event = t->event})) : TS_SUCCESS;
 }
 
-/* Tells the end if it has come, and is true then. */
+/* If the event has ended, tells the client so. Whether it has. */
 static bool told_at_once(told *t) {
   pj_args args = PJ_ARGS(.event = {.event = t->event});
   bool ended = !t->event || (ts_status_consume_ok(pj_call(plugin, PJ_EVENT_IS_READY, &args)) && args.event.is_ready);
@@ -557,7 +557,7 @@ static int serve_all(void) {
   while (true) pause();
 }
 
-/* The client may ignore how its child processes end, so this one tells it. */
+/* The client may ignore how its child processes end, so this process sends the status. */
 int main(void) {
   int status = 0;
   pid_t child = fork();

@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 typedef enum pj_wire_kind {
-  PJ_WIRE_CALL = 1, /* of a function, with an answer */
-  PJ_WIRE_CAST,     /* of one that destroys an object: without an answer */
-  PJ_WIRE_ANSWER,   /* to the call of the same number: a code and a text, or fields */
-  PJ_WIRE_EVENT,    /* the event of that call has ended: a code, a text, and bytes */
-  PJ_WIRE_SEGMENT,  /* shared memory, by its file; `id` is its number and `function` has no meaning */
-  PJ_WIRE_FORGET,   /* the shared memory is not used any more */
-  PJ_WIRE_END       /* the process has ended: `id` is the status of wait() */
+  PJ_WIRE_CALL = 1, /* Calls a function. It has an answer. */
+  PJ_WIRE_CAST,     /* Destroys an object. It has no answer. */
+  PJ_WIRE_ANSWER,   /* Answers the call of the same number: a code and a text, and fields after a success. */
+  PJ_WIRE_EVENT,    /* The event of that call has ended: a code, a text, and bytes. */
+  PJ_WIRE_SEGMENT,  /* Shared memory, by its file. `id` is its number. */
+  PJ_WIRE_FORGET,   /* The shared memory of the number is not used any more. */
+  PJ_WIRE_END       /* The process has ended. `id` is the status of wait(). */
 } pj_wire_kind;
 
 typedef struct pj_wire_head {
@@ -60,7 +60,7 @@ typedef struct pj_fields {
 
 static inline pj_fields pj_fields_of(const pj_wire_message *m) { return (pj_fields){m->fields, m->head.size, false}; }
 uint64_t pj_take(pj_fields *fields);
-/* Valid as long as the message; not NULL, and with a NUL behind it only by chance. */
+/* Valid as long as the message; never NULL. Bytes without a NUL at their end. */
 const char *pj_take_bytes(pj_fields *fields, size_t *out_size);
 static inline void *pj_take_object(pj_fields *fields) { return (void *)(uintptr_t)pj_take(fields); }
 

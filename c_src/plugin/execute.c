@@ -71,8 +71,7 @@ static void return_arguments(run *r, bool succeeded) {
   }
 }
 
-/* Whether the result has the elements of an argument that the caller keeps. Most results are unique, so this is quick.
- */
+/* Whether the result has the elements of an argument that the caller keeps. Most results are unique: this is quick. */
 static bool is_argument(const run *r, const ts_buffer *result) {
   if (ts_buffer_is_unique(result)) return false;
   for (size_t i = 0; i < r->code->param_count; i++)

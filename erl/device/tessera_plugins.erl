@@ -26,7 +26,7 @@ device_files(cuda) -> ["/dev/nvidia[0-9]*", "/dev/dxg"];
 device_files(rocm) -> ["/sys/class/kfd/kfd/topology/nodes/*/mem_banks/0"];
 device_files(tpu) -> ["/dev/accel[0-9]*", "/dev/vfio/[0-9]*"].
 
-%% Whether a client with these options may be opened. If the options name a file, its plugin says what is missing.
+%% Whether a client with the options may be opened. If the options name a file, its plugin has the error.
 -spec is_available(atom(), [{atom(), term()}]) -> boolean().
 is_available(Platform, Options) ->
     not lists:member(Platform, ?PLATFORMS) orelse given(proplists:get_value(plugin_path, Options)) orelse is_installed(Platform).
@@ -53,7 +53,7 @@ options(Options) -> {ok, Options}.
 defaults(tpu) -> #{};
 defaults(_) -> #{memory_fraction => 0.9, preallocate => true}.
 
-%% What is not here, and what to do.
+%% An error that names the missing piece and the way to install it.
 -spec missing(platform()) -> iodata().
 missing(Platform) ->
     #{device := Device, install := Install} = about(Platform),
@@ -75,7 +75,7 @@ about(tpu) ->
 
 variables(Platform) -> maps:get(variables, about(Platform)).
 
-%% The file of the plugin, or none: what the environment names, or the last one of the first folder that has any.
+%% The file of the plugin, or none: the file that the environment names, or the last version in the first folder with a plugin.
 -spec find(platform()) -> file:filename() | none.
 find(Platform) ->
     #{files := Files, variables := Variables} = about(Platform),

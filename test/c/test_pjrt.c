@@ -378,7 +378,7 @@ START_TEST(programs_that_are_refused)
                                        "    types() {\n      %9 = constant 0.0 : f32[3]\n      return %9\n    }\n"
                                        "  } : f32[3]\n  return %1\n}\n"),
                   TS_UNIMPLEMENTED, "callback");
-  /* Real plugins end the process at such a size, and at such a constant, which is folded here. */
+  /* Real plugins end the process at such a size, and at such a constant. The constant is folded here. */
   ck_assert_error(compile_text(client, "graph @main() -> (f64[36028797018963968]) {\n"
                                        "  %0 = iota {axis = 0} : f64[36028797018963968]\n  return %0\n}\n"),
                   TS_RESOURCE_EXHAUSTED, "288230376151711744 bytes, which no device has");
@@ -455,7 +455,7 @@ START_TEST(opening_has_a_deadline)
 }
 END_TEST
 
-/* What is opened after the deadline is ended. */
+/* A client that opens after the deadline is ended. */
 START_TEST(opening_too_late)
 {
   ts_client *client;
@@ -508,11 +508,11 @@ START_TEST(isolated_plugin)
     p->release_program(loaded.program);
     p->close(client);
   }
-  ck_assert_int_eq(direction->live(), 0); /* of this process */
+  ck_assert_int_eq(direction->live(), 0); /* Of this process. */
 }
 END_TEST
 
-enum { LARGE = 3 << 18 }; /* numbers, more than go in a message */
+enum { LARGE = 3 << 18 }; /* Numbers, more than a message takes. */
 
 START_TEST(isolated_shared_memory)
 {
@@ -539,8 +539,8 @@ START_TEST(isolated_shared_memory)
 }
 END_TEST
 
-/* The process ends at an operation: that is its error, tensors of it are lost, and the next operation has another
- * process, for which the program is compiled again. */
+/* The process ends at an operation, and the operation has an error. Tensors of the process are lost. The next operation
+ * has another process, and the program is compiled again for it. */
 static void check_end(const char *option, const char *expected) {
   isolated i = isolated_with(option, 2);
   void *client, *lost, *memory, *results[2] = {0};

@@ -127,7 +127,7 @@ is_found() ->
                                 fun() -> tessera:open_client(gpu_missing, #{platform => cuda}) end)
              end).
 
-%% What is not installed is an error that says what to install.
+%% If a plugin is not installed, the error says how to install it.
 is_missing() ->
     [raises(unavailable, Part, fun() -> tessera:open_client(gpu_missing, #{platform => Platform}) end)
      || {Platform, Part} <- [{rocm, "pip install"}, {tpu, "pip install libtpu"}], not is_map_key(Platform, tessera:platforms()), tessera_plugins:find(Platform) =:= none],
@@ -202,14 +202,14 @@ moves() ->
     Sum = Second(A, lists:nth(2, There)),
     ?assertEqual({{plugin_mixed, 1}, [2, 4, 6]}, {tessera:device(Sum), tessera:to_list(Sum)}).
 
-%% What the interface cannot do is an error that says what.
+%% A program that the interface cannot compile is an error that names the op.
 refuses() ->
     Text = <<"graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = callback %0 {index = 0} {\n    types() {\n"
              "      %9 = constant 0.0 : f32[3]\n      return %9\n    }\n  } : f32[3]\n  return %1\n}\n">>,
     ?assertMatch({error, #{code := unimplemented, message := <<"callback has no form in StableHLO">>}},
                  tessera_run:compile(tessera_nif:parse(Text), [{client, plugin_mixed}])).
 
-%% StableHLO has no such ops: they are loops there.
+%% StableHLO has no factorizations: they are loops there.
 factors(Client) ->
     List = [[4.0, 1.0, 2.0], [1.0, -3.0, 0.5], [2.0, 0.5, 3.0]],
     A = on(Client, List),

@@ -2,7 +2,7 @@
  * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
  * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process. With `hangs` a client is
  * never made; at the operation number `abort_at` the process ends, `hang_at` never returns, `never_at` has no end.
- * The work is that of tasks.h. */
+ * It works by the tasks of tasks.h. */
 #include "plugin.h"
 
 #include "kernel/ref/ref.h"
@@ -92,7 +92,7 @@ static bool is_named(const pj_named *option, const char *name) {
   return option->name_size == strlen(name) && memcmp(option->name, name, option->name_size) == 0;
 }
 
-/* What an option that counts operations sets; NULL for others. */
+/* The field of an option that counts operations; NULL for others. */
 static int64_t *count_of(pj_handle *client, const pj_named *option) {
   if (is_named(option, "fail_every")) return &client->fail_every;
   if (is_named(option, "abort_at")) return &client->abort_at;

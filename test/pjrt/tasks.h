@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 extern pthread_mutex_t lock;
-extern _Atomic int64_t live, wrong, calls[PJ_TABLE];         /* as in test_direction */
-extern _Atomic int64_t left[PJ_TABLE], left_event[PJ_TABLE]; /* calls until a failure; negative: without one */
+extern _Atomic int64_t live, wrong, calls[PJ_TABLE];         /* As in test_direction. */
+extern _Atomic int64_t left[PJ_TABLE], left_event[PJ_TABLE]; /* Calls until a failure; negative: no failure. */
 extern _Atomic size_t more;
 extern _Atomic int manner;
 
@@ -32,7 +32,7 @@ typedef struct callback {
 struct pj_event {
   int refs;
   bool is_ready;
-  int code; /* 0: no error */
+  int code; /* 0: no error. */
   char text[256];
   callback *callbacks;
 };
@@ -43,9 +43,9 @@ struct pj_device {
 };
 
 struct pj_handle {
-  int64_t users; /* buffers and executables, and 1 while it is open */
+  int64_t users; /* Buffers and executables, and 1 while it is open. */
   int64_t operations, fail_every, abort_at, hang_at, never_at;
-  bool cpu; /* its name is that of XLA's CPUs */
+  bool cpu; /* It has the name of XLA's CPUs. */
   int device_count;
   pj_device devices[64];
   pj_device *list[64];
@@ -57,7 +57,7 @@ struct pj_buffer {
   pj_device *device;
   ts_dtype dtype;
   ts_shape shape;
-  ts_buffer *data; /* set by a task */
+  ts_buffer *data; /* A task sets it. */
   pj_event *ready;
 };
 
@@ -81,15 +81,15 @@ struct pj_executable {
 
 typedef struct task {
   struct task *next;
-  void (*body)(struct task *task); /* frees nothing of the task */
+  void (*body)(struct task *task); /* Frees nothing of the task. */
   pj_buffer *operands[64], *results[64];
   size_t operand_count, result_count;
   const void *from;
   void *to;
   size_t size;
   code *code;
-  pj_event *events[2]; /* a reference to each */
-  int fail;            /* 0: none; the code of the events' errors */
+  pj_event *events[2]; /* A reference to each. */
+  int fail;            /* The code of the events' errors; 0: no error. */
 } task;
 
 void *made(size_t size);
