@@ -541,12 +541,12 @@ END_TEST
 
 /* The process ends at an operation, and the operation has an error. Tensors of the process are lost. The next operation
  * has another process, and the program is compiled again for it. */
-static void check_end(const char *option, const char *expected) {
+static void check_end(const char *option, int64_t timeout, const char *expected) {
   isolated i = isolated_with(option, 2);
   void *client, *lost, *memory, *results[2] = {0};
   float out[3];
   ts_program program;
-  i.settings[i.count++] = (ts_setting){.name = "timeout", .kind = TS_SETTING_INTEGER, .integer = 50};
+  i.settings[i.count++] = (ts_setting){.name = "timeout", .kind = TS_SETTING_INTEGER, .integer = timeout};
   ck_assert_ok(open_isolated(&i, &client));
   ck_assert_ok(try_compile(client, &program));
   ck_assert_ok(try_place(client, &lost));
@@ -563,9 +563,9 @@ static void check_end(const char *option, const char *expected) {
 
 START_TEST(isolated_process_ends)
 {
-  check_end("abort_at", "the process of the plugin has ended with signal 6 (Aborted)");
-  check_end("hang_at", "the process of the plugin did not answer by its deadline");
-  check_end("never_at", "the process of the plugin did not answer by its deadline");
+  check_end("abort_at", 0, "the process of the plugin has ended with signal 6 (Aborted)");
+  check_end("hang_at", 300, "the process of the plugin did not answer by its deadline");
+  check_end("never_at", 300, "the process of the plugin did not answer by its deadline");
 }
 END_TEST
 

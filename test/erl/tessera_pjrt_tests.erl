@@ -80,7 +80,7 @@ goes_on() ->
          raises(unavailable, "signal 6", fun() -> tessera:to_list(X) end)
      end || I <- lists:seq(1, 5)],
     raises(unavailable, "was in a process of the plugin that has ended", fun() -> F(Lost) end),
-    ok = tessera:open_client(plugin_hangs, #{platform => pjrt, plugin_path => path(), isolated => true, timeout => 50, plugin_options => #{never_at => 2}}),
+    ok = tessera:open_client(plugin_hangs, #{platform => pjrt, plugin_path => path(), isolated => true, timeout => 300, plugin_options => #{never_at => 2}}),
     raises(unavailable, "did not answer by its deadline", fun() -> tessera:to_list(on(plugin_hangs, [1])) end),
     raises(unavailable, "open_timeout", fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), open_timeout => 20,
                                                                                     plugin_options => #{hangs => true}}) end),
