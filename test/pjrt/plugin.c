@@ -371,7 +371,8 @@ static pj_error *failed_operation(pj_handle *client) {
   pthread_mutex_lock(&lock);
   bool fails = fails_now(client), hangs = client->operations == client->hang_at;
   pthread_mutex_unlock(&lock);
-  while (hangs) pause();
+  if (hangs)
+    while (true) pause();
   return fails ? error_of(PJ_UNAVAILABLE, "the plugin failed, as each so many-th time") : NULL;
 }
 
