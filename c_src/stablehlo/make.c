@@ -97,8 +97,12 @@ ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_valu
   return make_add(m, TS_OP_BITCAST, (ts_values){&x, 1}, &(ts_attrs){.dtype = type}, out);
 }
 
+ts_status make_convert(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out) {
+  return ts_graph_convert(m->r->graph, m->region, x, type, out);
+}
+
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out) {
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, predicate, make_value_of(m, x)->shape, &predicate));
+  TS_TRY(make_broadcast_to(m, predicate, make_value_of(m, x)->shape, &predicate));
   return make_add(m, TS_OP_SELECT, (ts_values){(ts_value_id[]){predicate, x, y}, 3}, NULL, out);
 }
 
@@ -117,6 +121,18 @@ ts_status make_integer(const make_call *m, ts_value_id like, int64_t number, ts_
   return make_integer_of(m, value->dtype, value->shape, number, out);
 }
 
+ts_status make_with(const make_call *m, ts_opcode code, ts_value_id x, double number, ts_value_id *out) {
+  ts_value_id other;
+  TS_TRY(make_number(m, x, number, &other));
+  return make_binary(m, code, x, other, out);
+}
+
+ts_status make_with_integer(const make_call *m, ts_opcode code, ts_value_id x, int64_t number, ts_value_id *out) {
+  ts_value_id other;
+  TS_TRY(make_integer(m, x, number, &other));
+  return make_binary(m, code, x, other, out);
+}
+
 ts_status make_reshape(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out) {
   ts_attrs attrs = {0};
   *out = x;
@@ -133,6 +149,10 @@ ts_status make_transpose(const make_call *m, ts_value_id x, const ts_dims *axes,
   if (same) return TS_SUCCESS;
   ts_shape_copy(&attrs.axes, axes);
   return make_add(m, TS_OP_TRANSPOSE, (ts_values){&x, 1}, &attrs, out);
+}
+
+ts_status make_broadcast_to(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out) {
+  return ts_graph_broadcast_to(m->r->graph, m->region, x, shape, out);
 }
 
 ts_status make_broadcast(const make_call *m, ts_value_id x, const ts_shape *shape, const ts_dims *axes,
@@ -189,15 +209,13 @@ ts_status make_adjoint(const make_call *m, ts_value_id x, ts_value_id *out) {
 
 /* Half to even: of floor(x) and the next integer the nearer one, or the even one; zeros keep the sign of x. */
 ts_status make_round_even(const make_call *m, ts_value_id x, ts_value_id *out) {
-  ts_value_id low, up, apart, half, two, even, zero, test, result;
+  ts_value_id low, up, apart, half, even, zero, test, result;
   TS_TRY(make_unary(m, TS_OP_FLOOR, x, &low));
-  TS_TRY(make_number(m, x, 1, &up));
-  TS_TRY(make_binary(m, TS_OP_ADD, low, up, &up));
+  TS_TRY(make_with(m, TS_OP_ADD, low, 1, &up));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, low, &apart));
   TS_TRY(make_number(m, x, 0.5, &half));
-  TS_TRY(make_number(m, x, 2, &two));
   TS_TRY(make_number(m, x, 0, &zero));
-  TS_TRY(make_binary(m, TS_OP_REMAINDER, low, two, &even));
+  TS_TRY(make_with(m, TS_OP_REMAINDER, low, 2, &even));
   TS_TRY(make_binary(m, TS_OP_EQUAL, even, zero, &even));
   TS_TRY(make_select(m, even, low, up, &result));
   TS_TRY(make_binary(m, TS_OP_LESS, apart, half, &test));

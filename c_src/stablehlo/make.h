@@ -96,6 +96,10 @@ ts_status make_add(const make_call *m, ts_opcode code, ts_values operands, const
 ts_status make_unary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id *out);
 ts_status make_binary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id y, ts_value_id *out);
 ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out);
+/* x (op) a number of its type: of a float, or of an integer with all its bits. */
+ts_status make_with(const make_call *m, ts_opcode code, ts_value_id x, double number, ts_value_id *out);
+ts_status make_with_integer(const make_call *m, ts_opcode code, ts_value_id x, int64_t number, ts_value_id *out);
+ts_status make_convert(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out);
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out);
 /* A number of the type and the shape of another value. */
 ts_status make_number(const make_call *m, ts_value_id like, double number, ts_value_id *out);
@@ -108,6 +112,8 @@ ts_status make_adjoint(const make_call *m, ts_value_id x, ts_value_id *out);
 ts_status make_integer_of(const make_call *m, ts_dtype dtype, const ts_shape *shape, int64_t number, ts_value_id *out);
 ts_status make_reshape(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out);
 ts_status make_transpose(const make_call *m, ts_value_id x, const ts_dims *axes, ts_value_id *out);
+/* By the rules of numpy: trailing dims agree. */
+ts_status make_broadcast_to(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out);
 ts_status make_broadcast(const make_call *m, ts_value_id x, const ts_shape *shape, const ts_dims *axes,
                          ts_value_id *out);
 /* Elements start, start + stride, ... before the limit. */

@@ -4,16 +4,6 @@
 
 #include <math.h>
 
-static ts_status with(const make_call *m, ts_opcode code, ts_value_id x, double y, ts_value_id *out) {
-  ts_value_id other;
-  TS_TRY(make_number(m, x, y, &other));
-  return make_binary(m, code, x, other, out);
-}
-
-static ts_status convert(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out) {
-  return ts_graph_convert(m->r->graph, m->region, x, type, out);
-}
-
 /* ---- mulhi */
 
 /* Of u64: with x = a + b 2^32, y = c + d 2^32 the high half of the product is bd + (ad >> 32) + (bc >> 32) and a carry.
@@ -22,27 +12,27 @@ static ts_status high_of_64(const make_call *m, ts_value_id x, ts_value_id y, ts
   ts_value_id low[2], high[2], sum, part, product;
   const ts_value_id xy[2] = {x, y};
   for (int i = 0; i < 2; i++) {
-    TS_TRY(with(m, TS_OP_AND, xy[i], 4294967295.0, &low[i]));
-    TS_TRY(with(m, TS_OP_SHIFT_RIGHT, xy[i], 32, &high[i]));
+    TS_TRY(make_with(m, TS_OP_AND, xy[i], 4294967295.0, &low[i]));
+    TS_TRY(make_with(m, TS_OP_SHIFT_RIGHT, xy[i], 32, &high[i]));
   }
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, high[0], high[1], out));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, low[0], low[1], &sum));
-  TS_TRY(with(m, TS_OP_SHIFT_RIGHT, sum, 32, &sum));
+  TS_TRY(make_with(m, TS_OP_SHIFT_RIGHT, sum, 32, &sum));
   for (int i = 0; i < 2; i++) {
     TS_TRY(make_binary(m, TS_OP_MULTIPLY, low[i], high[1 - i], &product));
-    TS_TRY(with(m, TS_OP_AND, product, 4294967295.0, &part));
+    TS_TRY(make_with(m, TS_OP_AND, product, 4294967295.0, &part));
     TS_TRY(make_binary(m, TS_OP_ADD, sum, part, &sum));
-    TS_TRY(with(m, TS_OP_SHIFT_RIGHT, product, 32, &part));
+    TS_TRY(make_with(m, TS_OP_SHIFT_RIGHT, product, 32, &part));
     TS_TRY(make_binary(m, TS_OP_ADD, *out, part, out));
   }
-  TS_TRY(with(m, TS_OP_SHIFT_RIGHT, sum, 32, &sum));
+  TS_TRY(make_with(m, TS_OP_SHIFT_RIGHT, sum, 32, &sum));
   return make_binary(m, TS_OP_ADD, *out, sum, out);
 }
 
 /* Less y where x is negative: x stands for x + 2^64 there. */
 static ts_status less_if_negative(const make_call *m, ts_value_id x, ts_value_id y, ts_value_id *inout) {
   ts_value_id negative, less;
-  TS_TRY(with(m, TS_OP_LESS, x, 0, &negative));
+  TS_TRY(make_with(m, TS_OP_LESS, x, 0, &negative));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, *inout, y, &less));
   return make_select(m, negative, less, *inout, inout);
 }
@@ -57,13 +47,13 @@ static ts_status mulhi(const make_call *m) {
   const bool is_signed = !ts_dtype_is_unsigned(type);
   for (int i = 0; i < 2; i++)
     if (bits < 64)
-      TS_TRY(convert(m, m->operands[i].id, is_signed ? TS_S64 : TS_U64, &x[i]));
+      TS_TRY(make_convert(m, m->operands[i].id, is_signed ? TS_S64 : TS_U64, &x[i]));
     else
       TS_TRY(make_bitcast(m, m->operands[i].id, TS_U64, &x[i]));
   if (bits < 64) {
     TS_TRY(make_binary(m, TS_OP_MULTIPLY, x[0], x[1], &id));
-    TS_TRY(with(m, TS_OP_SHIFT_RIGHT, id, bits, &id));
-    TS_TRY(convert(m, id, type, &id));
+    TS_TRY(make_with(m, TS_OP_SHIFT_RIGHT, id, bits, &id));
+    TS_TRY(make_convert(m, id, type, &id));
   } else {
     TS_TRY(high_of_64(m, x[0], x[1], &id));
     TS_TRY(make_bitcast(m, id, type, &id));
@@ -103,11 +93,11 @@ static ts_status series(const make_call *m, ts_value_id t, const double *terms, 
     TS_TRY(make_binary(m, TS_OP_MULTIPLY, twice, last, &next));
     TS_TRY(make_binary(m, TS_OP_SUBTRACT, next, before, &next));
     before = last;
-    TS_TRY(with(m, TS_OP_ADD, next, terms[i], &last));
+    TS_TRY(make_with(m, TS_OP_ADD, next, terms[i], &last));
   }
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, t, last, &next));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, next, before, &next));
-  return with(m, TS_OP_ADD, next, terms[0] / 2, out);
+  return make_with(m, TS_OP_ADD, next, terms[0] / 2, out);
 }
 
 static ts_status bessel_i1e(const make_call *m) {
@@ -115,24 +105,24 @@ static ts_status bessel_i1e(const make_call *m) {
   TS_TRY(make_count_operands(m, 1));
   const ts_dtype type = make_operand_of(m, 0)->dtype;
   if (!ts_dtype_is_float(type)) return make_error(m, TS_INVALID_ARGUMENT, "expected floats");
-  TS_TRY(convert(m, m->operands[0].id, TS_F64, &x));
+  TS_TRY(make_convert(m, m->operands[0].id, TS_F64, &x));
   TS_TRY(make_unary(m, TS_OP_ABS, x, &size));
-  TS_TRY(with(m, TS_OP_DIVIDE, size, 4, &t));
-  TS_TRY(with(m, TS_OP_SUBTRACT, t, 1, &t));
+  TS_TRY(make_with(m, TS_OP_DIVIDE, size, 4, &t));
+  TS_TRY(make_with(m, TS_OP_SUBTRACT, t, 1, &t));
   TS_TRY(series(m, t, near_terms, sizeof near_terms / sizeof *near_terms, &inner));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, inner, size, &inner));
   TS_TRY(make_number(m, size, 16, &number));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, number, size, &t));
-  TS_TRY(with(m, TS_OP_SUBTRACT, t, 1, &t));
+  TS_TRY(make_with(m, TS_OP_SUBTRACT, t, 1, &t));
   TS_TRY(series(m, t, far_terms, sizeof far_terms / sizeof *far_terms, &outer));
   TS_TRY(make_unary(m, TS_OP_SQRT, size, &number));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, outer, number, &outer));
-  TS_TRY(with(m, TS_OP_LESS_EQUAL, size, 8, &test));
+  TS_TRY(make_with(m, TS_OP_LESS_EQUAL, size, 8, &test));
   TS_TRY(make_select(m, test, inner, outer, &inner));
   TS_TRY(make_unary(m, TS_OP_NEGATE, inner, &outer));
-  TS_TRY(with(m, TS_OP_LESS, x, 0, &test));
+  TS_TRY(make_with(m, TS_OP_LESS, x, 0, &test));
   TS_TRY(make_select(m, test, outer, inner, &inner));
-  TS_TRY(convert(m, inner, type, &inner));
+  TS_TRY(make_convert(m, inner, type, &inner));
   make_result(m, 0, inner);
   return TS_SUCCESS;
 }
@@ -190,7 +180,7 @@ static ts_status is_of_group(const make_call *m, const ragged *r, const ts_shape
   ts_value_id sizes = m->operands[2].id, end, begin, row;
   const ts_dims axes = {.rank = 1, .dims = {r->group}};
   ts_attrs scan = {0};
-  TS_TRY(convert(m, sizes, TS_S64, &sizes));
+  TS_TRY(make_convert(m, sizes, TS_S64, &sizes));
   scan.scan.axis = 0;
   TS_TRY(make_add(m, TS_OP_CUMULATIVE_SUM, (ts_values){&sizes, 1}, &scan, &end));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, end, sizes, &begin));
@@ -212,8 +202,8 @@ static ts_status ragged_dot(const make_call *m) {
   if (sizes->shape->rank != 1 || !ts_dtype_is_integer(sizes->dtype) ||
       sizes->shape->dims[0] != make_operand_of(m, 1)->shape->dims[r.rhs_axis])
     return make_error(m, TS_UNIMPLEMENTED, "expected a size for each group, without batches");
-  TS_TRY(convert(m, m->operands[0].id, type, &x));
-  TS_TRY(convert(m, m->operands[1].id, type, &y));
+  TS_TRY(make_convert(m, m->operands[0].id, type, &x));
+  TS_TRY(make_convert(m, m->operands[1].id, type, &y));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &r.dot, &id));
   TS_TRY(is_of_group(m, &r, make_value_of(m, id)->shape, &test));
   TS_TRY(make_number(m, id, 0, &zero));
@@ -237,7 +227,7 @@ static ts_status simple(const make_call *m) {
     TS_TRY(make_binary(m, TS_OP_MULTIPLY, x, x, &id));
   } else {
     if (!ts_dtype_is_float(make_value_of(m, x)->dtype)) return make_error(m, TS_INVALID_ARGUMENT, "expected floats");
-    TS_TRY(with(m, TS_OP_EQUAL, x, mlir_token_is(m->op->name, "chlo.is_pos_inf") ? INFINITY : -INFINITY, &id));
+    TS_TRY(make_with(m, TS_OP_EQUAL, x, mlir_token_is(m->op->name, "chlo.is_pos_inf") ? INFINITY : -INFINITY, &id));
   }
   make_result(m, 0, id);
   return TS_SUCCESS;

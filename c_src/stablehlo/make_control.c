@@ -240,12 +240,9 @@ static ts_status add_cond(const branches *b, ts_value_id *operands, make_value *
   const make_call *m = b->m;
   const bool is_case = b->index != TS_NO_ID;
   ts_attrs attrs = {0};
-  ts_value_id predicate = b->predicate, number, first;
+  ts_value_id predicate = b->predicate, first;
   size_t count = 0;
-  if (is_case) {
-    TS_TRY(make_integer(m, b->index, (int64_t)b->first, &number));
-    TS_TRY(make_binary(m, TS_OP_EQUAL, b->index, number, &predicate));
-  }
+  if (is_case) TS_TRY(make_with_integer(m, TS_OP_EQUAL, b->index, (int64_t)b->first, &predicate));
   operands[count++] = predicate;
   operands[count++] = is_case ? b->index : predicate; /* a parameter of both regions */
   TS_TRY(push_captured(m, b->captured, operands, &count));

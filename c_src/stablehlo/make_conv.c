@@ -142,7 +142,7 @@ ts_status make_in_conv(const make_call *m) {
           back = inverse(&made);
   for (size_t i = 0; i < 2; i++) {
     operands[i] = m->operands[i].id;
-    TS_TRY(ts_graph_convert(m->r->graph, m->region, operands[i], m->op->types.data[0].dtype, &operands[i]));
+    TS_TRY(make_convert(m, operands[i], m->op->types.data[0].dtype, &operands[i]));
     TS_TRY(make_transpose(m, operands[i], &orders[i], &operands[i]));
   }
   TS_TRY(groups_to_channels(m, batch_groups, &operands[0]));

@@ -33,8 +33,7 @@ static ts_status bind_captured(const make_call *m, mlir_token name, const ts_sha
   if (ts_map_get(&scope->names, name.text, name.length) || !ts_map_get(&m->scope->names, name.text, name.length))
     return TS_SUCCESS;
   TS_TRY(make_look_up(m->scope, name, &value));
-  if (make_value_of(m, value.id)->shape->rank == 0)
-    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, value.id, shape, &value.id));
+  if (make_value_of(m, value.id)->shape->rank == 0) TS_TRY(make_broadcast_to(m, value.id, shape, &value.id));
   TS_TRY(make_bind(scope, name, 0, is_part ? 2 : 1, value));
   if (!is_part) return TS_SUCCESS;
   return ts_map_put(&scope->names, name.text, name.length, (void *)(uintptr_t)scope->values.count);
@@ -52,8 +51,7 @@ static ts_status call_lifted(const make_call *m, const mlir_region *block, make_
   m->r->lifted = outer;
   TS_TRY(status);
   const size_t count = block->ops[block->op_count - 1].operand_count;
-  for (size_t i = 0; i < count; i++)
-    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, results[i].id, &shape, &results[i].id));
+  for (size_t i = 0; i < count; i++) TS_TRY(make_broadcast_to(m, results[i].id, &shape, &results[i].id));
   return TS_SUCCESS;
 }
 
@@ -147,7 +145,7 @@ static ts_status slide(fold *f, int32_t axis, int64_t size, int64_t dilation, ts
 
 static ts_status fill_with_init(fold *f, const ts_shape *shape) {
   for (size_t i = 0; i < f->count; i++)
-    TS_TRY(ts_graph_broadcast_to(f->m->r->graph, f->m->region, f->m->operands[f->count + i].id, shape, &f->values[i]));
+    TS_TRY(make_broadcast_to(f->m, f->m->operands[f->count + i].id, shape, &f->values[i]));
   return TS_SUCCESS;
 }
 

@@ -64,7 +64,7 @@ static ts_status index_part(const make_call *m, const numbers *n, int32_t i, ts_
     TS_TRY(make_slice(m, *out, n->vector, (make_range){i, i + 1, 1}, out));
     TS_TRY(make_reshape(m, *out, &batch, out));
   }
-  return ts_graph_convert(m->r->graph, m->region, *out, TS_S64, out);
+  return make_convert(m, *out, TS_S64, out);
 }
 
 static int64_t vector_length(const make_call *m, const numbers *n) {
@@ -137,26 +137,24 @@ static ts_status flat_index(const position *p, ts_value_id *out) {
   const make_call *m = p->m;
   const ts_shape *operand = make_operand_of(m, 0)->shape;
   int64_t strides[TS_MAX_RANK];
-  ts_value_id index, number, inside = TS_NO_ID, test;
+  ts_value_id index, inside = TS_NO_ID, outside, test;
   ts_shape_strides(operand, strides);
   TS_TRY(make_integer_of(m, TS_S64, p->windows, 0, out));
   for (int32_t d = 0; d < operand->rank; d++) {
     TS_TRY(dim_index(p, d, &index));
     for (int side = 0; side < 2 && !p->sizes; side++) {
-      TS_TRY(make_integer(m, index, side ? operand->dims[d] : 0, &number));
-      TS_TRY(make_binary(m, side ? TS_OP_LESS : TS_OP_GREATER_EQUAL, index, number, &test));
+      TS_TRY(make_with_integer(m, side ? TS_OP_LESS : TS_OP_GREATER_EQUAL, index, side ? operand->dims[d] : 0, &test));
       if (inside == TS_NO_ID)
         inside = test;
       else
         TS_TRY(make_binary(m, TS_OP_AND, inside, test, &inside));
     }
-    TS_TRY(make_integer(m, index, strides[d], &number));
-    TS_TRY(make_binary(m, TS_OP_MULTIPLY, index, number, &index));
+    TS_TRY(make_with_integer(m, TS_OP_MULTIPLY, index, strides[d], &index));
     TS_TRY(make_binary(m, TS_OP_ADD, *out, index, out));
   }
   if (inside == TS_NO_ID) return TS_SUCCESS;
-  TS_TRY(make_integer(m, *out, -1, &number));
-  return make_select(m, inside, *out, number, out);
+  TS_TRY(make_integer(m, *out, -1, &outside));
+  return make_select(m, inside, *out, outside, out);
 }
 
 /* ---- gather */
@@ -366,20 +364,18 @@ static ts_status loop_condition(update_loop *l, int64_t count, ts_region_id *out
   TS_TRY(ts_graph_add_region(l->m->r->graph, out));
   TS_TRY(add_state(l, *out, l->state, params));
   l->inner.region = *out;
-  TS_TRY(make_integer(&l->inner, params[COUNTER], count, &end));
-  TS_TRY(make_binary(&l->inner, TS_OP_LESS, params[COUNTER], end, &end));
+  TS_TRY(make_with_integer(&l->inner, TS_OP_LESS, params[COUNTER], count, &end));
   return ts_graph_set_results(l->m->r->graph, *out, &end, 1);
 }
 
 static ts_status loop_body(update_loop *l, ts_region_id *out) {
-  ts_value_id params[STATES], one;
+  ts_value_id params[STATES];
   TS_TRY(ts_graph_add_region(l->m->r->graph, out));
   TS_TRY(add_state(l, *out, l->state, params));
   l->inner.region = *out;
   TS_TRY(make_combine(&l->inner, &l->m->op->regions[0], &l->combine));
   TS_TRY(update_one(l, params, &params[TARGET]));
-  TS_TRY(make_integer(&l->inner, params[COUNTER], 1, &one));
-  TS_TRY(make_binary(&l->inner, TS_OP_ADD, params[COUNTER], one, &params[COUNTER]));
+  TS_TRY(make_with_integer(&l->inner, TS_OP_ADD, params[COUNTER], 1, &params[COUNTER]));
   return ts_graph_set_results(l->m->r->graph, *out, params, STATES);
 }
 

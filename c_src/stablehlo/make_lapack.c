@@ -54,7 +54,7 @@ static ts_status indices_are(const make_call *m, const ts_shape *shape, int32_t 
                              ts_value_id *out) {
   ts_value_id index;
   TS_TRY(make_iota(m, make_value_of(m, with)->dtype, shape, axis, &index));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, with, shape, &with));
+  TS_TRY(make_broadcast_to(m, with, shape, &with));
   return make_binary(m, code, index, with, out);
 }
 
@@ -69,8 +69,8 @@ static ts_status triangle(const make_call *m, const ts_shape *shape, ts_opcode c
 /* x where the test holds, else y. Both are broadcast. */
 static ts_status choose(const make_call *m, ts_value_id test, ts_value_id x, ts_value_id y, ts_value_id *out) {
   const ts_shape shape = shape_of(m, test);
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, x, &shape, &x));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, y, &shape, &y));
+  TS_TRY(make_broadcast_to(m, x, &shape, &x));
+  TS_TRY(make_broadcast_to(m, y, &shape, &y));
   return make_select(m, test, x, y, out);
 }
 
@@ -120,7 +120,7 @@ static ts_status potrf(const make_call *m) {
     TS_TRY(make_slice(m, info, shape.rank - 2, (make_range){0, 1, 1}, &info));
     TS_TRY(make_reshape(m, info, &batch, &info));
     TS_TRY(make_unary(m, TS_OP_IS_NAN, info, &info));
-    TS_TRY(ts_graph_convert(m->r->graph, m->region, info, TS_S32, &info));
+    TS_TRY(make_convert(m, info, TS_S32, &info));
   }
   TS_TRY(triangle(m, &shape, uplo == 'L' ? TS_OP_GREATER_EQUAL : TS_OP_LESS_EQUAL, &triangular));
   TS_TRY(choose(m, triangular, factor, m->operands[0].id, &factor));
@@ -183,7 +183,7 @@ static ts_status syevd(const make_call *m) {
   TS_TRY(make_add(m, TS_OP_ARGSORT, (ts_values){&values, 1}, &order, &where));
   TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){values, where}, 2}, &along, &values));
   TS_TRY(with_dim(m, where, shape.rank - 2, &where));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, where, &shape, &where));
+  TS_TRY(make_broadcast_to(m, where, &shape, &where));
   along.axis = shape.rank - 1;
   TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){vectors, where}, 2}, &along, &vectors));
   make_result(m, 0, mode == 'V' ? vectors : m->operands[0].id);
@@ -252,12 +252,12 @@ static ts_status exchange(const make_call *m, ts_value_id *state) {
   const ts_shape shape = shape_of(m, state[PLACES]);
   const int32_t last = shape.rank - 1;
   ts_attrs arg = {.arg = {.axis = last, .dtype = TS_S32}};
-  ts_value_id wanted, here, found, at, one, is_k, is_found;
+  ts_value_id wanted, here, found, at, is_k, is_found;
   TS_TRY(take_at(m, state[WANTED], last, state[0], &wanted));
   TS_TRY(take_at(m, state[PLACES], last, state[0], &here));
   TS_TRY(with_dim(m, wanted, last, &wanted));
   TS_TRY(with_dim(m, here, last, &here));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, wanted, &shape, &found));
+  TS_TRY(make_broadcast_to(m, wanted, &shape, &found));
   TS_TRY(make_binary(m, TS_OP_EQUAL, state[PLACES], found, &found));
   TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&found, 1}, &arg, &at));
   TS_TRY(with_dim(m, at, last, &at));
@@ -265,8 +265,7 @@ static ts_status exchange(const make_call *m, ts_value_id *state) {
   TS_TRY(indices_are(m, &shape, last, TS_OP_EQUAL, at, &is_found));
   TS_TRY(choose(m, is_found, here, state[PLACES], &state[PLACES]));
   TS_TRY(choose(m, is_k, wanted, state[PLACES], &state[PLACES]));
-  TS_TRY(make_integer(m, at, 1, &one));
-  TS_TRY(make_binary(m, TS_OP_ADD, at, one, &at));
+  TS_TRY(make_with_integer(m, TS_OP_ADD, at, 1, &at));
   return choose(m, is_k, at, state[EXCHANGED], &state[EXCHANGED]);
 }
 
@@ -298,7 +297,7 @@ static ts_status squared(const make_call *m, ts_value_id a, ts_value_id *out) {
 
 /* The first zero of U's diagonal, from 1 on; 0 without one. */
 static ts_status zero_pivot(const make_call *m, ts_value_id factors, int64_t count, ts_value_id *out) {
-  ts_value_id square, diagonal, on, zero, is_zero, any, one;
+  ts_value_id square, diagonal, on, zero, is_zero, any;
   ts_attrs arg = {.arg = {.dtype = TS_S32}};
   TS_TRY(make_slice(m, factors, make_value_of(m, factors)->shape->rank - 1, (make_range){0, count, 1}, &square));
   TS_TRY(make_slice(m, square, make_value_of(m, factors)->shape->rank - 2, (make_range){0, count, 1}, &square));
@@ -308,11 +307,9 @@ static ts_status zero_pivot(const make_call *m, ts_value_id factors, int64_t cou
   TS_TRY(make_number(m, square, 0, &zero));
   TS_TRY(make_select(m, on, square, zero, &square));
   TS_TRY(reduce(m, TS_OP_REDUCE_SUM, square, shape.rank - 1, &diagonal));
-  TS_TRY(make_number(m, diagonal, 0, &zero));
-  TS_TRY(make_binary(m, TS_OP_EQUAL, diagonal, zero, &is_zero));
+  TS_TRY(make_with(m, TS_OP_EQUAL, diagonal, 0, &is_zero));
   TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&is_zero, 1}, &arg, out));
-  TS_TRY(make_integer(m, *out, 1, &one));
-  TS_TRY(make_binary(m, TS_OP_ADD, *out, one, out));
+  TS_TRY(make_with_integer(m, TS_OP_ADD, *out, 1, out));
   TS_TRY(reduce(m, TS_OP_REDUCE_ANY, is_zero, shape.rank - 2, &any));
   TS_TRY(make_integer(m, *out, 0, &zero));
   return make_select(m, any, *out, zero, out);
@@ -373,12 +370,12 @@ static ts_status reflect(const make_call *m, ts_value_id x, ts_value_id v, ts_va
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){conjugated, x}, 2}, &dot, &product));
   TS_TRY(with_dim(m, tau, rows, &tau));
   const ts_shape line = shape_of(m, v);
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, tau, &line, &tau));
+  TS_TRY(make_broadcast_to(m, tau, &line, &tau));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, v, tau, &v));
   TS_TRY(with_dim(m, v, rows + 1, &v));
   TS_TRY(with_dim(m, product, rows, &product));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, v, &shape, &v));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, product, &shape, &product));
+  TS_TRY(make_broadcast_to(m, v, &shape, &v));
+  TS_TRY(make_broadcast_to(m, product, &shape, &product));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, v, product, &product));
   return make_binary(m, TS_OP_SUBTRACT, x, product, out);
 }
@@ -395,7 +392,7 @@ static ts_status size_of(const make_call *m, ts_value_id x, ts_value_id *out) {
   TS_TRY(make_binary(m, TS_OP_EQUAL, most, zero, &test));
   TS_TRY(make_select(m, test, one, most, &most));
   TS_TRY(with_dim(m, most, axis, &scale));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, scale, &shape, &scale));
+  TS_TRY(make_broadcast_to(m, scale, &shape, &scale));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, sizes, scale, &sizes));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, sizes, sizes, &sizes));
   TS_TRY(reduce(m, TS_OP_REDUCE_SUM, sizes, axis, out));
@@ -424,7 +421,7 @@ static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_
   TS_TRY(make_unary(m, TS_OP_NEGATE, size, &negative));
   TS_TRY(make_binary(m, TS_OP_LESS, real, zero, &test));
   TS_TRY(make_select(m, test, size, negative, &out->beta));
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, out->beta, type, &out->beta));
+  TS_TRY(make_convert(m, out->beta, type, &out->beta));
   TS_TRY(make_binary(m, TS_OP_EQUAL, rest, zero, &test));
   TS_TRY(make_select(m, test, alpha, out->beta, &out->beta));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, out->beta, alpha, &out->tau));
@@ -454,7 +451,7 @@ static ts_status factor_step(const make_call *m, ts_value_id *state) {
   TS_TRY(make_select(m, after, line, zero, &below));
   TS_TRY(find_reflector(m, alpha, x, below, &h));
   TS_TRY(with_dim(m, h.divisor, row, &h.divisor));
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, h.divisor, &rows, &h.divisor));
+  TS_TRY(make_broadcast_to(m, h.divisor, &rows, &h.divisor));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, below, h.divisor, &v));
   TS_TRY(with_dim(m, h.beta, row, &h.beta));
   TS_TRY(choose(m, is_k, h.beta, v, &made));

@@ -28,9 +28,7 @@ static ts_status spread(const norm *n, ts_value_id x, ts_value_id *out) {
 }
 
 static ts_status with(const norm *n, ts_opcode code, ts_value_id x, double y, ts_value_id *out) {
-  ts_value_id number;
-  TS_TRY(make_number(n->m, x, y, &number));
-  return op(n, code, x, number, out);
+  return make_with(n->m, code, x, y, out);
 }
 
 static ts_status mean(const norm *n, ts_value_id x, ts_value_id *out) {
@@ -110,19 +108,17 @@ static ts_status gradient(const norm *n) {
 static ts_status check(norm *n, size_t operands, size_t results) {
   const make_call *m = n->m;
   const mlir_attr *epsilon = make_attr(m, "epsilon");
-  ts_scalar number = {0};
   int64_t feature;
   TS_TRY(make_count_operands(m, operands));
   if (m->op->types.count != results) return make_error(m, TS_INVALID_ARGUMENT, "expected %zu results", results);
   TS_TRY(make_attr_int(m, "feature_index", &feature));
-  if (!epsilon || !mlir_attr_float(epsilon, &number.f64))
+  if (!epsilon || !mlir_attr_float(epsilon, &n->epsilon))
     return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute epsilon");
   ts_shape_copy(&n->shape, make_operand_of(m, 0)->shape);
   if (feature < 0 || feature >= n->shape.rank)
     return make_error(m, TS_INVALID_ARGUMENT, "it has no dim %lld", (long long)feature);
   if (!ts_dtype_is_float(make_operand_of(m, 0)->dtype)) return make_error(m, TS_INVALID_ARGUMENT, "expected floats");
   n->feature = (int32_t)feature;
-  n->epsilon = number.f64;
   n->count = 1;
   for (int32_t d = 0; d < n->shape.rank; d++) {
     if (d == feature) continue;

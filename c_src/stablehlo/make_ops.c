@@ -97,18 +97,9 @@ static ts_status elementwise(const make_call *m) {
 static ts_status not_op(const make_call *m) {
   ts_value_id id, x = m->operands[0].id;
   TS_TRY(make_count_operands(m, 1));
-  if (m->operands[0].is_bool) {
-    TS_TRY(make_integer(m, x, 0, &id));
-    TS_TRY(make_binary(m, TS_OP_EQUAL, x, id, &id));
-  } else {
-    TS_TRY(make_unary(m, TS_OP_NOT, x, &id));
-  }
+  TS_TRY(m->operands[0].is_bool ? make_with_integer(m, TS_OP_EQUAL, x, 0, &id) : make_unary(m, TS_OP_NOT, x, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
-}
-
-static ts_status converted(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out) {
-  return ts_graph_convert(m->r->graph, m->region, x, type, out);
 }
 
 /* Signed numbers are shifted as unsigned ones. */
@@ -127,11 +118,10 @@ static ts_status shift_right_logical(const make_call *m) {
 }
 
 static ts_status is_finite(const make_call *m) {
-  ts_value_id x, infinity;
+  ts_value_id x;
   TS_TRY(make_count_operands(m, 1));
   TS_TRY(make_unary(m, TS_OP_ABS, m->operands[0].id, &x));
-  TS_TRY(make_number(m, x, __builtin_inf(), &infinity));
-  TS_TRY(make_binary(m, TS_OP_LESS, x, infinity, &x));
+  TS_TRY(make_with(m, TS_OP_LESS, x, __builtin_inf(), &x));
   make_result(m, 0, x);
   return TS_SUCCESS;
 }
@@ -179,8 +169,7 @@ static ts_status clamp(const make_call *m) {
   TS_TRY(make_count_operands(m, 3));
   operands[0] = m->operands[1].id;
   for (int i = 0; i < 2; i++)
-    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, m->operands[2 * i].id, make_operand_of(m, 1)->shape,
-                                 &operands[1 + i]));
+    TS_TRY(make_broadcast_to(m, m->operands[2 * i].id, make_operand_of(m, 1)->shape, &operands[1 + i]));
   TS_TRY(make_add(m, TS_OP_CLAMP, (ts_values){operands, 3}, NULL, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
@@ -188,15 +177,14 @@ static ts_status clamp(const make_call *m) {
 
 /* To i1: whether it is not zero. */
 static ts_status convert(const make_call *m) {
-  ts_value_id id = m->operands[0].id, zero;
+  ts_value_id id = m->operands[0].id;
   TS_TRY(make_count_operands(m, 1));
   const mlir_type *type = &m->op->types.data[0];
   if (type->is_bool && !m->operands[0].is_bool) {
     if (ts_dtype_is_complex(make_value_of(m, id)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, id, &id));
-    TS_TRY(make_integer(m, id, 0, &zero));
-    TS_TRY(make_binary(m, TS_OP_NOT_EQUAL, id, zero, &id));
+    TS_TRY(make_with_integer(m, TS_OP_NOT_EQUAL, id, 0, &id));
   } else {
-    TS_TRY(converted(m, id, type->dtype, &id));
+    TS_TRY(make_convert(m, id, type->dtype, &id));
   }
   make_result(m, 0, id);
   return TS_SUCCESS;
@@ -219,34 +207,30 @@ static ts_status split_bits(const make_call *m, ts_dtype wide, int bits, ts_valu
   shape.dims[shape.rank++] = 1;
   TS_TRY(make_reshape(m, *inout, &shape, inout));
   shape.dims[shape.rank - 1] = parts;
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, *inout, &shape, inout));
+  TS_TRY(make_broadcast_to(m, *inout, &shape, inout));
   TS_TRY(make_iota(m, wide, &shape, shape.rank - 1, &shifts));
-  ts_value_id by;
-  TS_TRY(make_integer(m, shifts, bits, &by));
-  TS_TRY(make_binary(m, TS_OP_MULTIPLY, shifts, by, &shifts));
+  TS_TRY(make_with_integer(m, TS_OP_MULTIPLY, shifts, bits, &shifts));
   TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, *inout, shifts, inout));
   if (bits > 1) /* which keeps the low bits */
-    return ts_graph_convert(m->r->graph, m->region, *inout, ts_dtype_of_bits(TS_KIND_UNSIGNED, bits), inout);
-  TS_TRY(make_integer(m, *inout, 1, &by));
-  TS_TRY(make_binary(m, TS_OP_AND, *inout, by, inout));
-  return ts_graph_convert(m->r->graph, m->region, *inout, TS_U8, inout);
+    return make_convert(m, *inout, ts_dtype_of_bits(TS_KIND_UNSIGNED, bits), inout);
+  TS_TRY(make_with_integer(m, TS_OP_AND, *inout, 1, inout));
+  return make_convert(m, *inout, TS_U8, inout);
 }
 
 /* The last dim's elements become the bits of one. */
 static ts_status join_bits(const make_call *m, int bits, ts_dtype wide, ts_value_id *inout) {
   const int parts = ts_dtype_bits(wide) / bits;
-  ts_value_id shifts, by;
+  ts_value_id shifts;
   ts_attrs attrs = {0};
   const ts_shape *shape = make_value_of(m, *inout)->shape;
   if (shape->rank == 0 || shape->dims[shape->rank - 1] != parts)
     return make_error(m, TS_INVALID_ARGUMENT, "the last dim of its operand is not %d", parts);
   attrs.axes.rank = 1;
   attrs.axes.dims[0] = shape->rank - 1;
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, *inout, wide, inout));
+  TS_TRY(make_convert(m, *inout, wide, inout));
   shape = make_value_of(m, *inout)->shape;
   TS_TRY(make_iota(m, wide, shape, shape->rank - 1, &shifts));
-  TS_TRY(make_integer(m, shifts, bits, &by));
-  TS_TRY(make_binary(m, TS_OP_MULTIPLY, shifts, by, &shifts));
+  TS_TRY(make_with_integer(m, TS_OP_MULTIPLY, shifts, bits, &shifts));
   TS_TRY(make_binary(m, TS_OP_SHIFT_LEFT, *inout, shifts, inout));
   return make_add(m, TS_OP_REDUCE_SUM, (ts_values){inout, 1}, &attrs, inout);
 }
@@ -296,8 +280,7 @@ static ts_status constant(const make_call *m) {
   } else {
     TS_TRY(literal(m, value, &id));
   }
-  if (m->r->lifted && value->type.shape->rank == 0)
-    TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, id, m->r->lifted, &id));
+  if (m->r->lifted && value->type.shape->rank == 0) TS_TRY(make_broadcast_to(m, id, m->r->lifted, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -504,8 +487,8 @@ static ts_status dot_general(const make_call *m) {
   ts_value_id x, y, id;
   TS_TRY(make_count_operands(m, 2));
   TS_TRY(dot_dims(m, &attrs));
-  TS_TRY(converted(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
-  TS_TRY(converted(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
+  TS_TRY(make_convert(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
+  TS_TRY(make_convert(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
@@ -522,8 +505,8 @@ static ts_status dot(const make_call *m) {
     return make_error(m, TS_INVALID_ARGUMENT, "expected vectors or matrices");
   attrs.dot.lhs_contract.rank = attrs.dot.rhs_contract.rank = 1;
   attrs.dot.lhs_contract.dims[0] = lhs->rank - 1;
-  TS_TRY(converted(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
-  TS_TRY(converted(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
+  TS_TRY(make_convert(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
+  TS_TRY(make_convert(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;

@@ -96,7 +96,7 @@ static ts_dtype computed(const mlir_quant *quant) {
 static ts_status distances(const make_call *m, const make_value *value, ts_value_id *out) {
   ts_value_id point;
   const ts_dtype wide = ts_dtype_bits(make_value_of(m, value->id)->dtype) < 32 ? TS_S32 : TS_S64;
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, value->id, wide, out));
+  TS_TRY(make_convert(m, value->id, wide, out));
   TS_TRY(spread(m, value->quant, false, *out, &point));
   return make_binary(m, TS_OP_SUBTRACT, *out, point, out);
 }
@@ -104,10 +104,10 @@ static ts_status distances(const make_call *m, const make_value *value, ts_value
 static ts_status numbers(const make_call *m, const make_value *value, ts_value_id *out) {
   ts_value_id scale;
   TS_TRY(distances(m, value, out));
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, *out, computed(value->quant), out));
+  TS_TRY(make_convert(m, *out, computed(value->quant), out));
   TS_TRY(spread(m, value->quant, true, *out, &scale));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, *out, scale, out));
-  return ts_graph_convert(m->r->graph, m->region, *out, value->quant->expressed, out);
+  return make_convert(m, *out, value->quant->expressed, out);
 }
 
 /* Numbers that are integers after rounding, as integers of a type. */
@@ -117,12 +117,12 @@ static ts_status rounded(const make_call *m, ts_value_id x, const mlir_type *typ
   TS_TRY(make_number(m, x, (double)type->quant->high, &high));
   TS_TRY(make_add(m, TS_OP_CLAMP, (ts_values){(ts_value_id[]){x, low, high}, 3}, NULL, &x));
   TS_TRY(make_round_even(m, x, &x));
-  return ts_graph_convert(m->r->graph, m->region, x, type->dtype, out);
+  return make_convert(m, x, type->dtype, out);
 }
 
 static ts_status integers(const make_call *m, ts_value_id x, const mlir_type *type, ts_value_id *out) {
   ts_value_id scale, point;
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, x, computed(type->quant), &x));
+  TS_TRY(make_convert(m, x, computed(type->quant), &x));
   TS_TRY(spread(m, type->quant, true, x, &scale));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, x, scale, &x));
   TS_TRY(spread(m, type->quant, false, x, &point));
@@ -203,7 +203,7 @@ static bool has_plain_scales(const make_call *m) {
 
 static ts_status contraction(const make_call *m, make_fn make) {
   other_op other;
-  ts_value_id x, number;
+  ts_value_id x;
   const mlir_type *type = m->op->types.data;
   TS_TRY(begin(m, &other));
   for (size_t i = 0; i < 2; i++) TS_TRY(distances(m, &m->operands[i], &other.operands[i].id));
@@ -212,11 +212,9 @@ static ts_status contraction(const make_call *m, make_fn make) {
   if (m->results[0].id == TS_NO_ID) return TS_SUCCESS;
   x = m->results[0].id;
   const double scale = m->operands[0].quant->scales[0] * m->operands[1].quant->scales[0] / type->quant->scales[0];
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, x, scale == 1 ? TS_F64 : computed(type->quant), &x));
-  TS_TRY(make_number(m, x, scale, &number));
-  TS_TRY(make_binary(m, TS_OP_MULTIPLY, x, number, &x));
-  TS_TRY(make_number(m, x, (double)type->quant->zero_points[0], &number));
-  TS_TRY(make_binary(m, TS_OP_ADD, x, number, &x));
+  TS_TRY(make_convert(m, x, scale == 1 ? TS_F64 : computed(type->quant), &x));
+  TS_TRY(make_with(m, TS_OP_MULTIPLY, x, scale, &x));
+  TS_TRY(make_with(m, TS_OP_ADD, x, (double)type->quant->zero_points[0], &x));
   return rounded(m, x, type, &m->results[0].id);
 }
 

@@ -9,28 +9,22 @@ typedef struct halves {
 } halves;
 
 static ts_status number(const make_call *m, ts_opcode code, ts_value_id x, uint64_t y, ts_value_id *out) {
-  ts_value_id other;
-  TS_TRY(make_integer(m, x, (int64_t)y, &other));
-  return make_binary(m, code, x, other, out);
+  return make_with_integer(m, code, x, (int64_t)y, out);
 }
 
 static ts_status split(const make_call *m, ts_value_id x, halves *out) {
   ts_value_id high;
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, x, TS_U32, &out->low));
+  TS_TRY(make_convert(m, x, TS_U32, &out->low));
   TS_TRY(number(m, TS_OP_SHIFT_RIGHT, x, 32, &high));
-  return ts_graph_convert(m->r->graph, m->region, high, TS_U32, &out->high);
+  return make_convert(m, high, TS_U32, &out->high);
 }
 
 static ts_status join(const make_call *m, halves x, ts_value_id *out) {
   ts_value_id high;
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, x.low, TS_U64, out));
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, x.high, TS_U64, &high));
+  TS_TRY(make_convert(m, x.low, TS_U64, out));
+  TS_TRY(make_convert(m, x.high, TS_U64, &high));
   TS_TRY(number(m, TS_OP_SHIFT_LEFT, high, 32, &high));
   return make_binary(m, TS_OP_OR, *out, high, out);
-}
-
-static ts_status spread(const make_call *m, ts_value_id x, const ts_shape *shape, ts_value_id *out) {
-  return ts_graph_broadcast_to(m->r->graph, m->region, x, shape, out);
 }
 
 /* Word i of the state, as a scalar. */
@@ -67,7 +61,7 @@ static ts_status threefry(const make_call *m, ts_value_id key, halves *x) {
   TS_TRY(make_binary(m, TS_OP_XOR, k.low, k.high, &keys[2]));
   TS_TRY(number(m, TS_OP_XOR, keys[2], 0x1BD11BDA, &keys[2]));
   const ts_shape *shape = make_value_of(m, x->low)->shape;
-  for (int i = 0; i < 3; i++) TS_TRY(spread(m, keys[i], shape, &keys[i]));
+  for (int i = 0; i < 3; i++) TS_TRY(make_broadcast_to(m, keys[i], shape, &keys[i]));
   TS_TRY(make_binary(m, TS_OP_ADD, x->low, keys[0], &x->low));
   TS_TRY(make_binary(m, TS_OP_ADD, x->high, keys[1], &x->high));
   for (int i = 0; i < 5; i++) {
@@ -95,7 +89,7 @@ static ts_status blocks_of_threefry(const make_call *m, const ts_shape *counters
   TS_TRY(word(m, 0, &key));
   TS_TRY(word(m, 1, &count));
   TS_TRY(positions(m, counters, &numbers));
-  TS_TRY(spread(m, count, counters, &count));
+  TS_TRY(make_broadcast_to(m, count, counters, &count));
   TS_TRY(make_binary(m, TS_OP_ADD, numbers, count, &numbers));
   TS_TRY(split(m, numbers, out));
   return threefry(m, key, out);
@@ -104,7 +98,7 @@ static ts_status blocks_of_threefry(const make_call *m, const ts_shape *counters
 static ts_status threefry_32(const make_call *m, const ts_shape *shape, int64_t *out_used, ts_value_id *out) {
   const int32_t dim = shape->rank ? halved_dim(shape) : 0;
   const int64_t size = shape->rank ? shape->dims[dim] : 1;
-  ts_shape counters = {.rank = 4, .dims = {1, (size + 1) / 2, 1, 1}}, pairs, whole;
+  ts_shape counters = {.rank = 4, .dims = {1, (size + 1) / 2, 1, 1}};
   ts_attrs attrs = {.axis = 2};
   halves x;
   for (int32_t d = 0; d < shape->rank; d++)
@@ -112,14 +106,10 @@ static ts_status threefry_32(const make_call *m, const ts_shape *shape, int64_t 
   *out_used = ts_shape_elements(&counters);
   TS_TRY(blocks_of_threefry(m, &counters, &x));
   TS_TRY(make_add(m, TS_OP_CONCATENATE, (ts_values){(ts_value_id[]){x.low, x.high}, 2}, &attrs, out));
-  ts_shape_copy(&pairs, &counters);
-  pairs.rank = 3;
-  pairs.dims[1] = 2 * counters.dims[1];
-  pairs.dims[2] = counters.dims[3];
+  const ts_shape pairs = {.rank = 3, .dims = {counters.dims[0], 2 * counters.dims[1], counters.dims[3]}};
   TS_TRY(make_reshape(m, *out, &pairs, out));
   TS_TRY(make_slice(m, *out, 1, (make_range){0, size, 1}, out));
-  ts_shape_copy(&whole, shape);
-  return make_reshape(m, *out, &whole, out);
+  return make_reshape(m, *out, shape, out);
 }
 
 static ts_status threefry_64(const make_call *m, const ts_shape *shape, int64_t *out_used, ts_value_id *out) {
@@ -132,7 +122,7 @@ static ts_status threefry_64(const make_call *m, const ts_shape *shape, int64_t 
 /* ---- Philox */
 
 static ts_status product(const make_call *m, ts_value_id x, uint64_t y, halves *out) {
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, x, TS_U64, &x));
+  TS_TRY(make_convert(m, x, TS_U64, &x));
   TS_TRY(number(m, TS_OP_MULTIPLY, x, y, &x));
   return split(m, x, out);
 }
@@ -147,8 +137,8 @@ static ts_status philox(const make_call *m, halves key, ts_value_id x[4]) {
   halves first, last;
   ts_value_id keys[2];
   for (int i = 0; i < 10; i++) {
-    TS_TRY(spread(m, key.low, shape, &keys[0]));
-    TS_TRY(spread(m, key.high, shape, &keys[1]));
+    TS_TRY(make_broadcast_to(m, key.low, shape, &keys[0]));
+    TS_TRY(make_broadcast_to(m, key.high, shape, &keys[1]));
     TS_TRY(product(m, x[0], 0xD2511F53, &first));
     TS_TRY(product(m, x[2], 0xCD9E8D57, &last));
     TS_TRY(three(m, last.high, x[1], keys[0], &x[0]));
@@ -172,11 +162,11 @@ static ts_status counter(const make_call *m, ts_value_id *low, ts_value_id *high
 static ts_status advance(const make_call *m, ts_value_id numbers, ts_value_id *low, ts_value_id *high) {
   ts_value_id carry, sum;
   const ts_shape *shape = make_value_of(m, numbers)->shape;
-  TS_TRY(spread(m, *low, shape, low));
-  TS_TRY(spread(m, *high, shape, high));
+  TS_TRY(make_broadcast_to(m, *low, shape, low));
+  TS_TRY(make_broadcast_to(m, *high, shape, high));
   TS_TRY(make_binary(m, TS_OP_ADD, *low, numbers, &sum));
   TS_TRY(make_binary(m, TS_OP_LESS, sum, *low, &carry));
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, carry, TS_U64, &carry));
+  TS_TRY(make_convert(m, carry, TS_U64, &carry));
   *low = sum;
   return make_binary(m, TS_OP_ADD, *high, carry, high);
 }
@@ -268,7 +258,7 @@ ts_status make_in_random(const make_call *m) {
     TS_TRY(threefry_64(m, type->shape, &used, &bits));
   else
     TS_TRY(threefry_32(m, type->shape, &used, &bits));
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, bits, plain, &bits)); /* of short types the low bits */
+  TS_TRY(make_convert(m, bits, plain, &bits)); /* of short types the low bits */
   TS_TRY(make_bitcast(m, bits, type->dtype, &bits));
   TS_TRY(next_state(m, is_philox, used, &state));
   make_result(m, 0, state);

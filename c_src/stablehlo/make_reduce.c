@@ -78,7 +78,7 @@ static bool is_identity(const make_call *m, const fold_row *fold, ts_value_id in
 /* Combines a result with the initial value. */
 static ts_status with_init(const make_call *m, const fold_row *fold, ts_value_id init, ts_value_id *inout) {
   if (is_identity(m, fold, init)) return TS_SUCCESS;
-  TS_TRY(ts_graph_broadcast_to(m->r->graph, m->region, init, make_value_of(m, *inout)->shape, &init));
+  TS_TRY(make_broadcast_to(m, init, make_value_of(m, *inout)->shape, &init));
   return make_binary(m, fold->combine, *inout, init, inout);
 }
 
@@ -306,17 +306,12 @@ static ts_status select_scatter(const make_call *m, const char *select, const ch
   window_attrs(&w, &attrs);
   if (keeps_first) reverse_window(&attrs, shape);
   for (size_t i = 0; i < 3; i++) /* booleans are counted */
-    TS_TRY(ts_graph_convert(m->r->graph, m->region, m->operands[i].id, is_bool ? TS_S32 : make_operand_of(m, i)->dtype,
-                            &operands[i]));
+    TS_TRY(make_convert(m, m->operands[i].id, is_bool ? TS_S32 : make_operand_of(m, i)->dtype, &operands[i]));
   TS_TRY(reversed(m, keeps_first, &operands[0]));
   TS_TRY(reversed(m, keeps_first, &operands[1]));
   TS_TRY(make_add(m, code, (ts_values){operands, 3}, &attrs, &id));
   TS_TRY(reversed(m, keeps_first, &id));
-  if (is_bool) {
-    ts_value_id zero;
-    TS_TRY(make_integer(m, id, 0, &zero));
-    TS_TRY(make_binary(m, TS_OP_NOT_EQUAL, id, zero, &id));
-  }
+  if (is_bool) TS_TRY(make_with_integer(m, TS_OP_NOT_EQUAL, id, 0, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }

@@ -43,14 +43,12 @@ static order find_order(const char *text, int params, bool *out_total) {
 /* The bits, of negative numbers all but the sign turned around. */
 ts_status make_total_key(const make_call *m, ts_value_id x, ts_value_id *out) {
   const ts_dtype type = make_value_of(m, x)->dtype, bits = ts_dtype_of_bits(TS_KIND_SIGNED, ts_dtype_bits(type));
-  ts_value_id number, sign;
+  ts_value_id sign;
   *out = x;
   if (!ts_dtype_is_float(type)) return TS_SUCCESS;
   TS_TRY(make_bitcast(m, x, bits, out));
-  TS_TRY(make_integer(m, *out, ts_dtype_bits(type) - 1, &number));
-  TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, *out, number, &sign));
-  TS_TRY(make_integer(m, *out, (int64_t)(UINT64_MAX >> (65 - ts_dtype_bits(type))), &number));
-  TS_TRY(make_binary(m, TS_OP_AND, sign, number, &sign));
+  TS_TRY(make_with_integer(m, TS_OP_SHIFT_RIGHT, *out, ts_dtype_bits(type) - 1, &sign));
+  TS_TRY(make_with_integer(m, TS_OP_AND, sign, (int64_t)(UINT64_MAX >> (65 - ts_dtype_bits(type))), &sign));
   return make_binary(m, TS_OP_XOR, *out, sign, out);
 }
 

@@ -8,24 +8,17 @@
 
 /* ---- pieces */
 
-/* x (op) a number */
-static ts_status with(const make_call *m, ts_opcode code, ts_value_id x, double y, ts_value_id *out) {
-  ts_value_id other;
-  TS_TRY(make_number(m, x, y, &other));
-  return make_binary(m, code, x, other, out);
-}
-
 /* An operand of one of the floats with 16 bits is computed as f32. */
 static ts_status begin(const make_call *m, ts_value_id *out) {
   TS_TRY(make_count_operands(m, 1));
   const ts_dtype type = make_operand_of(m, 0)->dtype;
   *out = m->operands[0].id;
   if (!ts_dtype_is_float(type)) return make_error(m, TS_INVALID_ARGUMENT, "expected floats");
-  return ts_dtype_bits(type) < 32 ? ts_graph_convert(m->r->graph, m->region, *out, TS_F32, out) : TS_SUCCESS;
+  return ts_dtype_bits(type) < 32 ? make_convert(m, *out, TS_F32, out) : TS_SUCCESS;
 }
 
 static ts_status finish(const make_call *m, ts_value_id id) {
-  TS_TRY(ts_graph_convert(m->r->graph, m->region, id, m->op->types.data[0].dtype, &id));
+  TS_TRY(make_convert(m, id, m->op->types.data[0].dtype, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -47,25 +40,25 @@ typedef struct lanczos {
 
 static ts_status approximate(const make_call *m, ts_value_id x, lanczos *out) {
   ts_value_id low, high, part, square;
-  TS_TRY(with(m, TS_OP_LESS, x, 0.5, &out->is_low));
+  TS_TRY(make_with(m, TS_OP_LESS, x, 0.5, &out->is_low));
   TS_TRY(make_unary(m, TS_OP_NEGATE, x, &low));
-  TS_TRY(with(m, TS_OP_SUBTRACT, x, 1, &high));
+  TS_TRY(make_with(m, TS_OP_SUBTRACT, x, 1, &high));
   TS_TRY(make_select(m, out->is_low, low, high, &out->z));
   TS_TRY(make_number(m, x, FIRST_TERM, &out->sum));
   TS_TRY(make_number(m, x, 0, &out->squares));
   for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
     ts_value_id term;
-    TS_TRY(with(m, TS_OP_ADD, out->z, (double)(i + 1), &part));
+    TS_TRY(make_with(m, TS_OP_ADD, out->z, (double)(i + 1), &part));
     TS_TRY(make_number(m, x, terms[i], &term));
     TS_TRY(make_binary(m, TS_OP_DIVIDE, term, part, &term));
     TS_TRY(make_binary(m, TS_OP_ADD, out->sum, term, &out->sum));
     TS_TRY(make_binary(m, TS_OP_DIVIDE, term, part, &square));
     TS_TRY(make_binary(m, TS_OP_ADD, out->squares, square, &out->squares));
   }
-  TS_TRY(with(m, TS_OP_ADD, out->z, 7.5, &out->t));
-  TS_TRY(with(m, TS_OP_DIVIDE, out->z, 7.5, &out->log_t));
+  TS_TRY(make_with(m, TS_OP_ADD, out->z, 7.5, &out->t));
+  TS_TRY(make_with(m, TS_OP_DIVIDE, out->z, 7.5, &out->log_t));
   TS_TRY(make_unary(m, TS_OP_LOG1P, out->log_t, &out->log_t));
-  return with(m, TS_OP_ADD, out->log_t, log(7.5), &out->log_t);
+  return make_with(m, TS_OP_ADD, out->log_t, log(7.5), &out->log_t);
 }
 
 /* log |sin(pi x)|, by the distance to the nearest integer. */
@@ -76,9 +69,9 @@ static ts_status log_sine(const make_call *m, ts_value_id x, ts_value_id *out) {
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, x, whole, &x));
   TS_TRY(make_number(m, x, 1, &rest));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, rest, x, &rest));
-  TS_TRY(with(m, TS_OP_GREATER, x, 0.5, &test));
+  TS_TRY(make_with(m, TS_OP_GREATER, x, 0.5, &test));
   TS_TRY(make_select(m, test, rest, x, &x));
-  TS_TRY(with(m, TS_OP_MULTIPLY, x, M_PI, &x));
+  TS_TRY(make_with(m, TS_OP_MULTIPLY, x, M_PI, &x));
   TS_TRY(make_unary(m, TS_OP_SIN, x, &x));
   return make_unary(m, TS_OP_LOG, x, out);
 }
@@ -90,11 +83,11 @@ static ts_status lgamma_op(const make_call *m) {
   TS_TRY(approximate(m, x, &a));
   /* (z + 1/2 - t / log t) log t: it does not overflow before the result does. */
   TS_TRY(make_binary(m, TS_OP_DIVIDE, a.t, a.log_t, &part));
-  TS_TRY(with(m, TS_OP_ADD, a.z, 0.5, &y));
+  TS_TRY(make_with(m, TS_OP_ADD, a.z, 0.5, &y));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, part, &y));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, y, a.log_t, &y));
   TS_TRY(make_unary(m, TS_OP_LOG, a.sum, &part));
-  TS_TRY(with(m, TS_OP_ADD, part, 0.5 * log(2 * M_PI), &part));
+  TS_TRY(make_with(m, TS_OP_ADD, part, 0.5 * log(2 * M_PI), &part));
   TS_TRY(make_binary(m, TS_OP_ADD, y, part, &y));
   /* Below 1/2: log(pi / |sin(pi x)|) - y. This is infinite at integers. */
   TS_TRY(log_sine(m, x, &sine));
@@ -122,21 +115,21 @@ static ts_status digamma(const make_call *m) {
   TS_TRY(make_binary(m, TS_OP_DIVIDE, part, a.t, &part));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, part, &y));
   /* Below 1/2: y - pi cot(pi x), with x by its distance to the nearest integer. */
-  TS_TRY(with(m, TS_OP_ADD, x, 0.5, &rest));
+  TS_TRY(make_with(m, TS_OP_ADD, x, 0.5, &rest));
   TS_TRY(make_unary(m, TS_OP_FLOOR, rest, &rest));
   TS_TRY(make_unary(m, TS_OP_ABS, rest, &rest));
   TS_TRY(make_binary(m, TS_OP_ADD, x, rest, &rest));
-  TS_TRY(with(m, TS_OP_MULTIPLY, rest, M_PI, &rest));
+  TS_TRY(make_with(m, TS_OP_MULTIPLY, rest, M_PI, &rest));
   TS_TRY(make_unary(m, TS_OP_SIN, rest, &sine));
   TS_TRY(make_unary(m, TS_OP_COS, rest, &low));
-  TS_TRY(with(m, TS_OP_MULTIPLY, low, M_PI, &low));
+  TS_TRY(make_with(m, TS_OP_MULTIPLY, low, M_PI, &low));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, low, sine, &low));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, y, low, &low));
   TS_TRY(make_select(m, a.is_low, low, y, &y));
   /* NaN at 0 and negative integers */
   TS_TRY(make_unary(m, TS_OP_FLOOR, x, &whole));
   TS_TRY(make_binary(m, TS_OP_EQUAL, whole, x, &test));
-  TS_TRY(with(m, TS_OP_LESS_EQUAL, x, 0, &rest));
+  TS_TRY(make_with(m, TS_OP_LESS_EQUAL, x, 0, &rest));
   TS_TRY(make_binary(m, TS_OP_AND, test, rest, &test));
   TS_TRY(make_number(m, x, NAN, &part));
   TS_TRY(make_select(m, test, part, y, &y));
@@ -165,9 +158,7 @@ static ts_status bits_of(const make_call *m, ts_value_id x, bits *out) {
 }
 
 static ts_status with_bits(const make_call *m, ts_opcode code, ts_value_id x, uint64_t y, ts_value_id *out) {
-  ts_value_id other;
-  TS_TRY(make_integer(m, x, (int64_t)y, &other));
-  return make_binary(m, code, x, other, out);
+  return make_with_integer(m, code, x, (int64_t)y, out);
 }
 
 /* The next float after x in the direction of y. */
