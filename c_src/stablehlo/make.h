@@ -133,6 +133,10 @@ const mlir_attr *make_positional(const mlir_op *op, size_t i);
 ts_status make_ints_or(const mlir_attr *attr, int32_t rank, int64_t otherwise, ts_dims *out);
 /* The integers of an item of a dictionary; none without it. */
 ts_status make_dict_ints(const mlir_attr *dict, const char *name, ts_dims *out);
+/* The dims of a product of matrices, by the names that all its ops have. */
+ts_status make_dot_numbers(const mlir_attr *numbers, ts_attrs *attrs);
+/* The product of the first two operands, of the result's type. */
+ts_status make_dot(const make_call *m, const ts_attrs *attrs, ts_value_id *out);
 /* Pairs of low and high; without the attribute zeros. */
 ts_status make_attr_padding(const mlir_attr *attr, int32_t rank, ts_dims out[2]);
 /* Checks that the op has `count` operands, and a result. */
@@ -189,6 +193,10 @@ ts_status make_quantized(const make_call *m, make_fn make);
 /* ---- make_custom.c */
 /* A call of a target, by its text (kernel/custom.h), on the first operands. Its results are the op's. */
 ts_status make_custom(const make_call *m, const char *text, size_t operands);
+/* An item of the target's configuration; NULL without it. */
+const mlir_attr *make_config_item(const make_call *m, const char *name);
+/* The function that a custom call names; NULL when it names none, or several. */
+const mlir_func *make_find_called(const make_call *m);
 ts_status make_in_plugin(const make_call *m, mlir_token target);
 ts_status make_in_approx_top_k(const make_call *m);
 
@@ -197,7 +205,8 @@ typedef struct make_group {
   size_t *members; /* processes */
   size_t count;
 } make_group;
-bool make_is_collective(mlir_token name);
+/* The attribute with the number of an op's channel; NULL without it. */
+const mlir_attr *make_find_channel(const make_call *m, const char *names);
 /* The group of a process; of a permutation its source and itself. Empty: it is in none. */
 ts_status make_find_group(const make_call *m, const make_grid *grid, size_t own, make_group *out);
 /* Sets the results of one member, at a place among all. Without members they are zeros. */
@@ -211,6 +220,8 @@ ts_status make_in_random(const make_call *m);
 ts_status make_in_norm(const make_call *m);
 ts_status make_in_tuple(const make_call *m);
 ts_status make_in_token(const make_call *m);
+/* Sets a result that is a token. */
+ts_status make_token(const make_call *m, size_t result);
 ts_status make_in_map(const make_call *m);
 ts_status make_in_quantize(const make_call *m);
 ts_status make_in_chlo(const make_call *m);

@@ -153,10 +153,7 @@ static ts_status read_ragged(const make_call *m, ragged *out) {
   ts_dims rows, groups;
   TS_TRY(make_count_operands(m, 3));
   if (!numbers) return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute ragged_dot_dimension_numbers");
-  TS_TRY(make_dict_ints(numbers, "lhs_batching_dimensions", &out->dot.dot.lhs_batch));
-  TS_TRY(make_dict_ints(numbers, "rhs_batching_dimensions", &out->dot.dot.rhs_batch));
-  TS_TRY(make_dict_ints(numbers, "lhs_contracting_dimensions", &out->dot.dot.lhs_contract));
-  TS_TRY(make_dict_ints(numbers, "rhs_contracting_dimensions", &out->dot.dot.rhs_contract));
+  TS_TRY(make_dot_numbers(numbers, &out->dot));
   TS_TRY(make_dict_ints(numbers, "lhs_ragged_dimensions", &rows));
   TS_TRY(make_dict_ints(numbers, "rhs_group_dimensions", &groups));
   const ts_dims *a = &out->dot.dot.lhs_batch, *b = &out->dot.dot.lhs_contract;
@@ -194,17 +191,14 @@ static ts_status is_of_group(const make_call *m, const ragged *r, const ts_shape
 
 static ts_status ragged_dot(const make_call *m) {
   ragged r = {0};
-  ts_value_id x, y, id, test, zero;
+  ts_value_id id, test, zero;
   ts_attrs axes = {0};
   TS_TRY(read_ragged(m, &r));
   const ts_value *sizes = make_operand_of(m, 2);
-  const ts_dtype type = m->op->types.data[0].dtype;
   if (sizes->shape->rank != 1 || !ts_dtype_is_integer(sizes->dtype) ||
       sizes->shape->dims[0] != make_operand_of(m, 1)->shape->dims[r.rhs_axis])
     return make_error(m, TS_UNIMPLEMENTED, "expected a size for each group, without batches");
-  TS_TRY(make_convert(m, m->operands[0].id, type, &x));
-  TS_TRY(make_convert(m, m->operands[1].id, type, &y));
-  TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &r.dot, &id));
+  TS_TRY(make_dot(m, &r.dot, &id));
   TS_TRY(is_of_group(m, &r, make_value_of(m, id)->shape, &test));
   TS_TRY(make_number(m, id, 0, &zero));
   TS_TRY(make_select(m, test, id, zero, &id));

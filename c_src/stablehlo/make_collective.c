@@ -33,10 +33,14 @@ static ts_status read_table(const make_call *m, const char *name, table *out) {
   return TS_SUCCESS;
 }
 
+const mlir_attr *make_find_channel(const make_call *m, const char *names) {
+  const mlir_attr *attr = make_attr(m, names);
+  return attr && attr->kind == MLIR_ATTR_DICT ? mlir_find_attr(attr->items, attr->count, "handle") : attr;
+}
+
 static int64_t channel(const make_call *m) {
-  const mlir_attr *attr = make_attr(m, "channel_handle|channel_id"), *handle = attr;
+  const mlir_attr *handle = make_find_channel(m, "channel_handle|channel_id");
   int64_t number = 0;
-  if (attr && attr->kind == MLIR_ATTR_DICT) handle = mlir_find_attr(attr->items, attr->count, "handle");
   ts_status_free(handle ? mlir_attr_int(handle, &number) : TS_SUCCESS);
   return number;
 }
@@ -90,12 +94,13 @@ static ts_status read_row(const make_call *m, const row_of *r, size_t own, make_
 ts_status make_find_group(const make_call *m, const make_grid *grid, size_t own, make_group *out) {
   table groups = {0};
   const bool is_permute = is(m, "collective_permute");
+  const grouping kind = find_grouping(m);
   *out = (make_group){0};
   TS_TRY(read_table(m, is_permute ? "source_target_pairs" : "replica_groups", &groups));
   if (is_permute && groups.columns != 2) return make_error(m, TS_INVALID_ARGUMENT, "expected pairs");
   TS_TRY(TS_ARENA_ARRAY(&m->r->arena, (size_t)(grid->replicas * grid->partitions) + 2, &out->members));
   for (int64_t row = 0; row < groups.rows; row++) {
-    TS_TRY(read_row(m, &(row_of){grid, &groups, row, find_grouping(m), is_permute}, own, out));
+    TS_TRY(read_row(m, &(row_of){grid, &groups, row, kind, is_permute}, own, out));
     if (is_permute && out->count == 2 && out->members[1] == own) return TS_SUCCESS;
     for (size_t i = 0; i < out->count && !is_permute; i++)
       if (out->members[i] == own) return TS_SUCCESS;
@@ -112,11 +117,6 @@ typedef struct joint {
   const ts_value_id *values;
   size_t count, place; /* of this member */
 } joint;
-
-static ts_status zeros(const make_call *m, ts_value_id like, ts_value_id *out) {
-  const ts_value value = *make_value_of(m, like);
-  return ts_graph_constant(m->r->graph, m->region, value.dtype, value.shape, (ts_scalar){0}, out);
-}
 
 static ts_status axis_of(const joint *j, const char *name, int32_t *out) {
   int64_t axis;
@@ -186,7 +186,7 @@ static ts_status one(const joint *j, ts_value_id *out) {
   if (is(m, "all_reduce")) return reduce(j, out);
   if (is(m, "reduce_scatter")) return reduce_scatter(j, out);
   if (is(m, "all_to_all")) return exchange(j, out);
-  if (is(m, "collective_reduce") && j->place > 0) return zeros(m, j->values[0], out);
+  if (is(m, "collective_reduce") && j->place > 0) return make_number(m, j->values[0], 0, out);
   if (is(m, "collective_reduce")) return reduce(j, out);
   return TS_SUCCESS; /* collective_broadcast, collective_permute: the first member's */
 }
@@ -207,20 +207,10 @@ ts_status make_collective(const make_call *m, const make_call *const *members, s
         return make_error(m, TS_INVALID_ARGUMENT, "members of a group have operands of several types");
     }
     const joint j = {m, values, count, place};
-    TS_TRY(count ? one(&j, &id) : zeros(m, m->operands[k].id, &id));
+    TS_TRY(count ? one(&j, &id) : make_number(m, m->operands[k].id, 0, &id));
     make_result(m, k, id);
   }
   return TS_SUCCESS;
-}
-
-bool make_is_collective(mlir_token name) {
-  static const char *const names[] = {"stablehlo.all_gather",           "stablehlo.all_reduce",
-                                      "stablehlo.reduce_scatter",       "stablehlo.all_to_all",
-                                      "stablehlo.collective_broadcast", "stablehlo.collective_permute",
-                                      "stablehlo.collective_reduce"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (mlir_token_is(name, names[i])) return true;
-  return false;
 }
 
 /* A collective outside of processes, or in a function or a region of one. */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define CONFIG "mhlo.backend_config|backend_config"
+
 /* ---- calls */
 
 /* A region whose results have the types of the op's. */
@@ -36,6 +38,17 @@ ts_status make_custom(const make_call *m, const char *text, size_t operands) {
   TS_TRY(status);
   for (size_t i = 0; i < m->op->types.count; i++) make_result(m, i, first + (ts_value_id)i);
   return TS_SUCCESS;
+}
+
+const mlir_attr *make_config_item(const make_call *m, const char *name) {
+  const mlir_attr *config = make_attr(m, CONFIG);
+  return config ? mlir_find_attr(config->items, config->count, name) : NULL;
+}
+
+const mlir_func *make_find_called(const make_call *m) {
+  const mlir_attr *called = make_attr(m, "called_computations");
+  return called && called->kind == MLIR_ATTR_LIST && called->count == 1 ? make_find_func(m->r, called->items[0].token)
+                                                                        : NULL;
 }
 
 /* ---- a plugin's target */
@@ -86,7 +99,7 @@ static ts_status append_items(const mlir_attr *items, size_t count, ts_text *out
 }
 
 static ts_status append_call(const make_call *m, mlir_token target, ts_text *out) {
-  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
+  const mlir_attr *config = make_attr(m, CONFIG);
   ts_text_format(out, "%.*s", (int)target.length, target.text);
   if (config && config->kind == MLIR_ATTR_DICT) return append_items(config->items, config->count, out);
   if (!config || config->token.length == 0) return TS_SUCCESS;
@@ -110,10 +123,7 @@ ts_status make_in_plugin(const make_call *m, mlir_token target) {
 /* ---- ApproxTopK: values, their indices, and two initial values that are not used */
 
 static ts_status find_descending(const make_call *m, bool *out) {
-  const mlir_attr *called = make_attr(m, "called_computations");
-  const mlir_func *func = called && called->kind == MLIR_ATTR_LIST && called->count == 1
-                              ? make_find_func(m->r, called->items[0].token)
-                              : NULL;
+  const mlir_func *func = make_find_called(m);
   ts_text text = {0};
   if (!func) return make_error(m, TS_INVALID_ARGUMENT, "expected a function that compares");
   ts_status status = make_signature(m, &func->body, &text);
@@ -126,8 +136,7 @@ static ts_status find_descending(const make_call *m, bool *out) {
 }
 
 ts_status make_in_approx_top_k(const make_call *m) {
-  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
-  const mlir_attr *dim = config ? mlir_find_attr(config->items, config->count, "reduction_dim") : NULL;
+  const mlir_attr *dim = make_config_item(m, "reduction_dim");
   ts_attrs order = {0}, along = {0};
   ts_value_id where, id;
   int64_t axis = -1;

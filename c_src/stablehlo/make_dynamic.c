@@ -120,12 +120,9 @@ ts_status make_in_dynamic_top_k(const make_call *m) {
 
 /* The called function is the region. */
 ts_status make_in_dynamic_window(const make_call *m) {
-  const mlir_attr *called = make_attr(m, "called_computations");
-  if (!called || called->kind != MLIR_ATTR_LIST || called->count != 1)
-    return make_error(m, TS_INVALID_ARGUMENT, "expected one called computation");
-  const mlir_func *func = make_find_func(m->r, called->items[0].token);
+  const mlir_func *func = make_find_called(m);
   if (!func || func->body.op_count == 0)
-    return make_error(m, TS_INVALID_ARGUMENT, "the called computation is no function with a body");
+    return make_error(m, TS_INVALID_ARGUMENT, "expected one called computation, a function with a body");
   stand_in s = {.op = *m->op};
   mlir_region region = func->body;
   s.op.regions = &region;

@@ -7,15 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An item of the routine's configuration; NULL without it. */
-static const mlir_attr *config_item(const make_call *m, const char *name) {
-  const mlir_attr *config = make_attr(m, "mhlo.backend_config|backend_config");
-  return config ? mlir_find_attr(config->items, config->count, name) : NULL;
-}
-
 /* A letter of the configuration. */
 static ts_status letter(const make_call *m, const char *name, const char *allowed, char *out) {
-  const mlir_attr *found = config_item(m, name);
+  const mlir_attr *found = make_config_item(m, name);
   int64_t number = 0;
   if (found) TS_TRY(mlir_attr_int(found, &number));
   *out = (char)(number > 0 && number < 128 ? number : 0);
@@ -533,7 +527,7 @@ static ts_status orgqr(const make_call *m) {
 
 /* The product of reflectors, or its adjoint, and a matrix. From the right it is the adjoint of one from the left. */
 static ts_status ormqr(const make_call *m) {
-  const mlir_attr *left = config_item(m, "left"), *transpose = config_item(m, "transpose");
+  const mlir_attr *left = make_config_item(m, "left"), *transpose = make_config_item(m, "transpose");
   int64_t is_left, is_adjoint;
   TS_TRY(check(m, 3, 1));
   if (make_operand_of(m, 2)->shape->rank < 2) return make_error(m, TS_INVALID_ARGUMENT, "expected matrices");
@@ -580,7 +574,7 @@ static ts_status gees(const make_call *m) {
 }
 
 static ts_status gehrd(const make_call *m) {
-  const mlir_attr *low = config_item(m, "low"), *high = config_item(m, "high");
+  const mlir_attr *low = make_config_item(m, "low"), *high = make_config_item(m, "high");
   int64_t from, to;
   char text[96];
   TS_TRY(check(m, 1, 3));

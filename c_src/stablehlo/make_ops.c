@@ -398,46 +398,35 @@ static ts_status pad(const make_call *m) {
   return TS_SUCCESS;
 }
 
-/* The ids of operands from the first-th on; the caller frees them. */
-static ts_status operand_ids(const make_call *m, ts_value_id **out) {
-  TS_TRY(TS_NEW_ARRAY(m->op->operand_count + 1, out));
-  for (size_t i = 0; i < m->op->operand_count; i++) (*out)[i] = m->operands[i].id;
+/* An op with all operands and one result. */
+static ts_status of_all_operands(const make_call *m, ts_opcode code, const ts_attrs *attrs) {
+  const size_t count = m->op->operand_count;
+  ts_value_id id = 0, *ids;
+  if (count == 0 || m->op->types.count != 1) return make_count_operands(m, 1);
+  TS_TRY(TS_NEW_ARRAY(count, &ids));
+  for (size_t i = 0; i < count; i++) ids[i] = m->operands[i].id;
+  ts_status status = make_add(m, code, (ts_values){ids, count}, attrs, &id);
+  ts_free(ids);
+  TS_TRY(status);
+  make_result(m, 0, id);
   return TS_SUCCESS;
 }
 
 static ts_status concatenate(const make_call *m) {
   ts_attrs attrs = {0};
-  ts_value_id id = 0, *ids;
   int64_t axis;
-  if (m->op->operand_count == 0 || m->op->types.count != 1) return make_count_operands(m, 1);
   TS_TRY(make_attr_int(m, "dim|dimension", &axis));
   attrs.axis = axis < 0 || axis > TS_MAX_RANK ? TS_MAX_RANK : (int32_t)axis;
-  TS_TRY(operand_ids(m, &ids));
-  ts_status status = make_add(m, TS_OP_CONCATENATE, (ts_values){ids, m->op->operand_count}, &attrs, &id);
-  ts_free(ids);
-  TS_TRY(status);
-  make_result(m, 0, id);
-  return TS_SUCCESS;
-}
-
-static ts_status dynamic(const make_call *m, ts_opcode code, const ts_attrs *attrs) {
-  ts_value_id id = 0, *ids;
-  if (m->op->operand_count == 0 || m->op->types.count != 1) return make_count_operands(m, 1);
-  TS_TRY(operand_ids(m, &ids));
-  ts_status status = make_add(m, code, (ts_values){ids, m->op->operand_count}, attrs, &id);
-  ts_free(ids);
-  TS_TRY(status);
-  make_result(m, 0, id);
-  return TS_SUCCESS;
+  return of_all_operands(m, TS_OP_CONCATENATE, &attrs);
 }
 
 static ts_status dynamic_slice(const make_call *m) {
   ts_attrs attrs = {0};
   TS_TRY(make_attr_ints(m, "sizes|slice_sizes", &attrs.shape));
-  return dynamic(m, TS_OP_DYNAMIC_SLICE, &attrs);
+  return of_all_operands(m, TS_OP_DYNAMIC_SLICE, &attrs);
 }
 
-static ts_status dynamic_update_slice(const make_call *m) { return dynamic(m, TS_OP_PUT_SLICE, NULL); }
+static ts_status dynamic_update_slice(const make_call *m) { return of_all_operands(m, TS_OP_PUT_SLICE, NULL); }
 
 static ts_status get_dimension_size(const make_call *m) {
   int64_t axis;
@@ -468,14 +457,23 @@ static ts_status list_item(const make_call *m, const char *name, size_t i, ts_di
   return mlir_attr_ints(&attr->items[i], out);
 }
 
+ts_status make_dot_numbers(const mlir_attr *numbers, ts_attrs *attrs) {
+  TS_TRY(make_dict_ints(numbers, "lhs_batching_dimensions", &attrs->dot.lhs_batch));
+  TS_TRY(make_dict_ints(numbers, "rhs_batching_dimensions", &attrs->dot.rhs_batch));
+  TS_TRY(make_dict_ints(numbers, "lhs_contracting_dimensions", &attrs->dot.lhs_contract));
+  return make_dict_ints(numbers, "rhs_contracting_dimensions", &attrs->dot.rhs_contract);
+}
+
+ts_status make_dot(const make_call *m, const ts_attrs *attrs, ts_value_id *out) {
+  ts_value_id x, y;
+  TS_TRY(make_convert(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
+  TS_TRY(make_convert(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
+  return make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, attrs, out);
+}
+
 static ts_status dot_dims(const make_call *m, ts_attrs *attrs) {
   const mlir_attr *numbers = make_attr(m, "dot_dimension_numbers");
-  if (numbers) {
-    TS_TRY(make_dict_ints(numbers, "lhs_batching_dimensions", &attrs->dot.lhs_batch));
-    TS_TRY(make_dict_ints(numbers, "rhs_batching_dimensions", &attrs->dot.rhs_batch));
-    TS_TRY(make_dict_ints(numbers, "lhs_contracting_dimensions", &attrs->dot.lhs_contract));
-    return make_dict_ints(numbers, "rhs_contracting_dimensions", &attrs->dot.rhs_contract);
-  }
+  if (numbers) return make_dot_numbers(numbers, attrs);
   TS_TRY(list_item(m, "batching_dims", 0, &attrs->dot.lhs_batch));
   TS_TRY(list_item(m, "batching_dims", 1, &attrs->dot.rhs_batch));
   TS_TRY(list_item(m, "contracting_dims", 0, &attrs->dot.lhs_contract));
@@ -484,12 +482,10 @@ static ts_status dot_dims(const make_call *m, ts_attrs *attrs) {
 
 static ts_status dot_general(const make_call *m) {
   ts_attrs attrs = {0};
-  ts_value_id x, y, id;
+  ts_value_id id;
   TS_TRY(make_count_operands(m, 2));
   TS_TRY(dot_dims(m, &attrs));
-  TS_TRY(make_convert(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
-  TS_TRY(make_convert(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
-  TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
+  TS_TRY(make_dot(m, &attrs, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -497,7 +493,7 @@ static ts_status dot_general(const make_call *m) {
 /* Of older versions: the last dim of one operand and the first of the other. */
 static ts_status dot(const make_call *m) {
   ts_attrs attrs = {0};
-  ts_value_id x, y, id;
+  ts_value_id id;
   TS_TRY(make_count_operands(m, 2));
   const ts_shape *lhs = make_operand_of(m, 0)->shape;
   if (lhs->rank < 1 || lhs->rank > 2 || make_operand_of(m, 1)->shape->rank < 1 ||
@@ -505,9 +501,7 @@ static ts_status dot(const make_call *m) {
     return make_error(m, TS_INVALID_ARGUMENT, "expected vectors or matrices");
   attrs.dot.lhs_contract.rank = attrs.dot.rhs_contract.rank = 1;
   attrs.dot.lhs_contract.dims[0] = lhs->rank - 1;
-  TS_TRY(make_convert(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
-  TS_TRY(make_convert(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
-  TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, &attrs, &id));
+  TS_TRY(make_dot(m, &attrs, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }

@@ -9,7 +9,8 @@ typedef struct process {
   size_t at; /* the op that comes next */
   make_call call;
   make_value *operands;
-  bool is_waiting; /* `call` is of the op at `at`, a collective */
+  bool is_waiting;  /* `call` is of the op at `at`, a collective */
+  make_group group; /* of this collective */
 } process;
 
 typedef struct sent {
@@ -67,12 +68,11 @@ static ts_status run_group(parallel *a, const make_group *group) {
 
 /* A permutation is of all processes: each has another group, its source and itself. */
 static ts_status run_permutation(parallel *a) {
-  make_group group;
   for (size_t i = 0; i < a->count; i++) {
+    const make_group *group = &a->processes[i].group;
     const make_call *call = &a->processes[i].call, *source = call;
-    TS_TRY(make_find_group(call, &a->grid, i, &group));
-    if (group.count) source = &a->processes[group.members[0]].call;
-    TS_TRY(make_collective(call, &source, group.count ? 1 : 0, 0));
+    if (group->count) source = &a->processes[group->members[0]].call;
+    TS_TRY(make_collective(call, &source, group->count ? 1 : 0, 0));
   }
   for (size_t i = 0; i < a->count; i++) TS_TRY(finish_call(&a->processes[i]));
   return TS_SUCCESS;
@@ -80,18 +80,19 @@ static ts_status run_permutation(parallel *a) {
 
 static ts_status step_collective(parallel *a, size_t own) {
   process *p = &a->processes[own];
-  make_group group;
-  if (!p->is_waiting) TS_TRY(begin_call(a, p));
+  if (!p->is_waiting) {
+    TS_TRY(begin_call(a, p));
+    TS_TRY(make_find_group(&p->call, &a->grid, own, &p->group));
+  }
   p->is_waiting = true;
   if (mlir_token_is(next_op(p)->name, "stablehlo.collective_permute")) {
     for (size_t i = 0; i < a->count; i++)
       if (!has_come(a, p, i)) return TS_SUCCESS;
     return run_permutation(a);
   }
-  TS_TRY(make_find_group(&p->call, &a->grid, own, &group));
-  for (size_t i = 0; i < group.count; i++)
-    if (!has_come(a, p, group.members[i])) return TS_SUCCESS;
-  if (group.count) return run_group(a, &group);
+  for (size_t i = 0; i < p->group.count; i++)
+    if (!has_come(a, p, p->group.members[i])) return TS_SUCCESS;
+  if (p->group.count) return run_group(a, &p->group);
   TS_TRY(make_collective(&p->call, NULL, 0, 0));
   return finish_call(p);
 }
@@ -99,20 +100,16 @@ static ts_status step_collective(parallel *a, size_t own) {
 /* ---- channels */
 
 static ts_status channel_of(const make_call *m, mlir_token *out) {
-  const mlir_attr *attr = make_attr(m, "channel_handle"), *handle = attr;
-  if (attr && attr->kind == MLIR_ATTR_DICT) handle = mlir_find_attr(attr->items, attr->count, "handle");
+  const mlir_attr *handle = make_find_channel(m, "channel_handle");
   if (!handle) return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute channel_handle");
   *out = handle->token;
   return TS_SUCCESS;
 }
 
 static ts_status token_result(const make_call *m, size_t i) {
-  ts_value_id id;
   if (i + 1 != m->op->types.count)
     return make_error(m, TS_INVALID_ARGUMENT, "it has %zu results, expected %zu", m->op->types.count, i + 1);
-  TS_TRY(make_integer_of(m, TS_U8, &ts_shape_scalar, 0, &id));
-  make_result(m, i, id);
-  return TS_SUCCESS;
+  return make_token(m, i);
 }
 
 static ts_status step_send(parallel *a, process *p) {
@@ -148,16 +145,15 @@ static ts_status step_infeed(parallel *a, process *p) {
   if (!a->infeed || a->fed >= a->infeed->count) return make_error(&p->call, TS_INVALID_ARGUMENT, "nothing is fed");
   const mlir_func *func = make_find_func(a->m->r, a->infeed->items[a->fed++].token);
   make_scope scope = {0};
-  make_value *results;
+  make_value result;
   if (!func || func->body.op_count == 0 || func->body.param_count ||
       func->body.ops[func->body.op_count - 1].operand_count != 1)
     return make_error(&p->call, TS_INVALID_ARGUMENT, "what is fed is no function with one result");
-  TS_TRY(TS_ARENA_ARRAY(&a->m->r->arena, 1, &results));
-  ts_status status = make_block(a->m->r, &func->body, a->m->region, &scope, results);
+  ts_status status = make_block(a->m->r, &func->body, a->m->region, &scope, &result);
   make_scope_deinit(&scope);
   TS_TRY(status);
   TS_TRY(make_count_operands(&p->call, 1));
-  p->call.results[0] = results[0];
+  p->call.results[0] = result;
   TS_TRY(token_result(&p->call, 1));
   return finish_call(p);
 }
@@ -174,7 +170,7 @@ static ts_status step(parallel *a, size_t own) {
   process *p = &a->processes[own];
   const mlir_op *op = next_op(p);
   a->m->r->process = own;
-  if (make_is_collective(op->name)) return step_collective(a, own);
+  if (make_find(op->name) == make_in_collective) return step_collective(a, own);
   if (mlir_token_is(op->name, "stablehlo.send")) return step_send(a, p);
   if (mlir_token_is(op->name, "stablehlo.recv")) return step_recv(a, p);
   if (mlir_token_is(op->name, "stablehlo.infeed")) return step_infeed(a, p);

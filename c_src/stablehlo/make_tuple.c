@@ -37,19 +37,23 @@ ts_status make_in_tuple(const make_call *m) {
   return mlir_token_is(m->op->name, "stablehlo.tuple") ? tuple(m) : get_tuple_element(m);
 }
 
+ts_status make_token(const make_call *m, size_t result) {
+  ts_value_id id;
+  TS_TRY(nothing(m, &id));
+  make_result(m, result, id);
+  return TS_SUCCESS;
+}
+
 /* after_all, create_token: the graph's order of ops is that of their values. */
 ts_status make_in_token(const make_call *m) {
-  ts_value_id id;
   TS_TRY(make_count_operands(m, m->op->operand_count));
-  TS_TRY(nothing(m, &id));
-  make_result(m, 0, id);
-  return TS_SUCCESS;
+  return make_token(m, 0);
 }
 
 /* The region of scalars, of all elements at once. */
 ts_status make_in_map(const make_call *m) {
   ts_value_id *ids;
-  make_value *results;
+  make_value result;
   if (m->op->region_count != 1 || m->op->types.count != 1 || m->op->operand_count == 0)
     return make_error(m, TS_INVALID_ARGUMENT, "expected operands, a region and one result");
   const mlir_region *region = &m->op->regions[0];
@@ -61,9 +65,8 @@ ts_status make_in_map(const make_call *m) {
     if (!ts_shape_equal(make_operand_of(m, i)->shape, make_operand_of(m, 0)->shape))
       return make_error(m, TS_INVALID_ARGUMENT, "its operands have several shapes");
   TS_TRY(TS_ARENA_ARRAY(&m->r->arena, m->op->operand_count, &ids));
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, 1, &results));
   for (size_t i = 0; i < m->op->operand_count; i++) ids[i] = m->operands[i].id;
-  TS_TRY(make_lifted(m, region, ids, results));
-  make_result(m, 0, results[0].id);
+  TS_TRY(make_lifted(m, region, ids, &result));
+  make_result(m, 0, result.id);
   return TS_SUCCESS;
 }
