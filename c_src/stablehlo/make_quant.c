@@ -192,6 +192,32 @@ static bool are_alike(const make_call *m) {
   return alike;
 }
 
+static int64_t elements_before(const ts_shape *shape, int32_t axis) {
+  int64_t count = 1;
+  for (int32_t d = 0; d < axis; d++) count *= shape->dims[d];
+  return count;
+}
+
+/* Whether each element stays with its scale. Scales of one dim belong to its indices: the op must keep this dim whole
+ * and in order, and the result must have its scales along it. */
+static ts_status keeps_scales(const make_call *m, bool *out) {
+  const mlir_type *type = m->op->types.data;
+  const mlir_quant *from = m->operands[0].quant, *to = type->quant;
+  ts_dims axes;
+  *out = to->count == 1;
+  if (*out || m->op->operand_count == 0 || !from) return TS_SUCCESS;
+  if (mlir_token_is(m->op->name, "stablehlo.transpose")) {
+    TS_TRY(make_attr_ints(m, "dims|permutation", &axes));
+    *out = to->axis < axes.rank && axes.dims[to->axis] == from->axis;
+  } else if (mlir_token_is(m->op->name, "stablehlo.broadcast_in_dim")) {
+    TS_TRY(make_attr_ints(m, "dims|broadcast_dimensions", &axes));
+    *out = from->axis < axes.rank && axes.dims[from->axis] == to->axis;
+  } else if (mlir_token_is(m->op->name, "stablehlo.reshape")) {
+    *out = elements_before(make_operand_of(m, 0)->shape, from->axis) == elements_before(type->shape, to->axis);
+  }
+  return TS_SUCCESS;
+}
+
 /* Sums of products of integers, whose scale is the product of both. */
 static bool has_plain_scales(const make_call *m) {
   const mlir_type *type = m->op->types.data;
@@ -261,7 +287,9 @@ ts_status make_quantized(const make_call *m, make_fn make) {
   if (mlir_token_is(m->op->name, "stablehlo.uniform_quantize")) return quantize(m);
   if (mlir_token_is(m->op->name, "stablehlo.uniform_dequantize")) return dequantize(m);
   if (m->op->region_count) return make_error(m, TS_UNIMPLEMENTED, "of quantised numbers cannot be read");
-  if (only_moves(m->op->name) && are_alike(m)) {
+  bool moves = only_moves(m->op->name) && are_alike(m);
+  if (moves) TS_TRY(keeps_scales(m, &moves));
+  if (moves) {
     other_op other;
     TS_TRY(begin(m, &other));
     return make(&other.call);

@@ -113,6 +113,25 @@ quantized_ops_test_() ->
                "    %h = stablehlo.constant dense<1.5> : tensor<2x2xf32>\n    %m = stablehlo.multiply %d, %h : tensor<2x2xf32>\n    %u = stablehlo.uniform_quantize %m : (tensor<2x2xf32>) -> ", A,
                "\n    stablehlo.return %j, %u : tensor<i32>, ", A, "\n  }\n  %r = stablehlo.bitcast_convert %w#1 : (", A, ") -> ", I]}]].
 
+%% Scales of each column: numbers that come to another column get its scale.
+quantized_columns_test_() ->
+    Type = fun(Shape, Axis) -> ["tensor<", Shape, "x", quantized("i8", [":", Axis, ", {0.5:0, 0.125:3}"]), ">"] end,
+    A = Type("2x2", "1"), F = "tensor<2x2xf32>",
+    [{Name, ?_assertEqual([Expected], lists_of(run([F], [["tensor<", Shape, "xf32>"]],
+                                                   ["  %q = stablehlo.uniform_quantize %x1 : (", F, ") -> ", A, "\n  %y = ", Op, "\n  %r = stablehlo.uniform_dequantize %y : (", To,
+                                                    ") -> tensor<", Shape, "xf32>"], [tessera:tensor([[1.0, 2.0], [3.0, 4.0]])])))}
+     || {Name, Expected, Shape, To, Op} <-
+            [{"columns turned", [[2.0, 1.0], [4.0, 3.0]], "2x2", A, ["stablehlo.reverse %q, dims = [1] : ", A]},
+             {"rows turned", [[3.0, 4.0], [1.0, 2.0]], "2x2", A, ["stablehlo.reverse %q, dims = [0] : ", A]},
+             {"columns become rows", [[1.0, 3.0], [2.0, 4.0]], "2x2", Type("2x2", "0"), ["stablehlo.transpose %q, dims = [1, 0] : (", A, ") -> ", Type("2x2", "0")]},
+             {"columns of the transpose", [[1.0, 3.0], [2.0, 4.0]], "2x2", A, ["stablehlo.transpose %q, dims = [1, 0] : (", A, ") -> ", A]},
+             {"a dim more", [[[1.0, 2.0]], [[3.0, 4.0]]], "2x1x2", Type("2x1x2", "2"), ["stablehlo.reshape %q : (", A, ") -> ", Type("2x1x2", "2")]},
+             {"another dim", [[[1.0, 2.0]], [[3.0, 4.0]]], "2x1x2", Type("2x1x2", "0"), ["stablehlo.reshape %q : (", A, ") -> ", Type("2x1x2", "0")]},
+             {"broadcast", [[[1.0, 2.0], [3.0, 4.0]]], "1x2x2", Type("1x2x2", "2"),
+              ["stablehlo.broadcast_in_dim %q, dims = [1, 2] : (", A, ") -> ", Type("1x2x2", "2")]},
+             {"broadcast, by rows", [[[1.0, 2.0], [3.0, 4.0]]], "1x2x2", Type("1x2x2", "1"),
+              ["stablehlo.broadcast_in_dim %q, dims = [1, 2] : (", A, ") -> ", Type("1x2x2", "1")]}]].
+
 quantized_refused_test_() ->
     [{Words, fun() -> tessera_test:raises(Code, Words, fun() ->
               run(["tensor<2xf32>"], ["tensor<2xf32>"], ["  %q = stablehlo.uniform_quantize %x1 : (tensor<2xf32>) -> tensor<2x!quant.uniform<", Type, ">>\n  ", Then], []) end) end}
