@@ -523,13 +523,16 @@ static ts_status fft(const make_call *m) {
   const int32_t rank = make_operand_of(m, 0)->shape->rank, first = rank - length.rank, last = rank - 1;
   if (!type || length.rank < 1 || first < 0)
     return make_error(m, TS_INVALID_ARGUMENT, "expected a type and lengths of the last dims");
-  const mlir_type *result = &m->op->types.data[0];
-  if (result->shape && ts_shape_elements(make_operand_of(m, 0)->shape) == 0) { /* also of length 0 */
-    TS_TRY(ts_graph_constant(m->r->graph, m->region, result->dtype, result->shape, (ts_scalar){0}, &id));
+  const bool real = mlir_token_is(type->token, "RFFT"), to_real = mlir_token_is(type->token, "IRFFT");
+  if (ts_shape_elements(make_operand_of(m, 0)->shape) == 0) { /* also of length 0 */
+    ts_shape shape;
+    ts_shape_copy(&shape, make_operand_of(m, 0)->shape);
+    const int64_t size = length.dims[length.rank - 1];
+    if (to_real || (real && size > 0)) shape.dims[last] = to_real ? size : size / 2 + 1;
+    TS_TRY(ts_graph_constant(m->r->graph, m->region, m->op->types.data[0].dtype, &shape, (ts_scalar){0}, &id));
     make_result(m, 0, id);
     return TS_SUCCESS;
   }
-  const bool real = mlir_token_is(type->token, "RFFT"), to_real = mlir_token_is(type->token, "IRFFT");
   const bool inverse = to_real || mlir_token_is(type->token, "IFFT");
   if (real) TS_TRY(transform(m, TS_OP_RFFT, last, length.dims[length.rank - 1], &id));
   for (int32_t d = first; d < (real || to_real ? last : rank); d++)

@@ -184,6 +184,16 @@ assertion_text_test() ->
     ?assertEqual([[1.0, 2.0, 3.0]], [tessera:to_list(T) || T <- F([tessera:tensor([1.0, 2.0, 3.0])])]),
     tessera_test:raises(invalid_argument, "stablehlo: \"n\" is 2,\tnot 3: {9}", fun() -> F([tessera:tensor([1.0, 2.0])]) end).
 
+%% Transforms of a batch of any size, also of none.
+symbolic_transform_test_() ->
+    [{Type, fun() ->
+          F = tessera_stablehlo:function(iolist_to_binary(["func.func @main(%x: tensor<?x", From, ">) -> tensor<?x", To, "> {\n  %r = stablehlo.fft %x, type = ", Type,
+                                                           ", length = [8] : (tensor<?x", From, ">) -> tensor<?x", To, ">\n  return %r : tensor<?x", To, ">\n}\n"])),
+          [?assertEqual([Shape], [tessera:shape(T) || T <- F([tessera:zeros({Batch, Size}, Of)])]) || {Batch, Shape} <- [{0, {0, Result}}, {3, {3, Result}}]]
+      end}
+     || {Type, From, To, Size, Result, Of} <- [{"FFT", "8xcomplex<f32>", "8xcomplex<f32>", 8, 8, c64}, {"RFFT", "8xf32", "5xcomplex<f32>", 8, 5, f32},
+                                               {"IRFFT", "5xcomplex<f32>", "8xf32", 5, 8, c64}]].
+
 %% A size that the arguments do not say.
 unknown_shape_test() ->
     Text = <<"func.func @main(%x: tensor<?xf32>, %s: tensor<1xi32>) -> tensor<?xf32> {\n"
