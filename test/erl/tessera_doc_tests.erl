@@ -16,7 +16,12 @@ examples_test_() ->
     ?assert(length(Blocks) > 50),
     Pages = lists:flatmap(fun page/1, pages()),
     ?assert(length(Pages) > 0),
-    [{timeout, 60, {Title, fun() -> tessera_eunit:on_host(fun() -> run(Examples, erl_eval:new_bindings()) end) end}} || {Title, Examples} <- Blocks ++ Pages].
+    {Lapack, Others} = lists:partition(fun needs_lapack/1, Blocks ++ Pages),
+    ?assert(length(Lapack) > 0),
+    [{timeout, 60, {Title, fun() -> tessera_eunit:on_host(fun() -> run(Examples, erl_eval:new_bindings()) end) end}}
+     || {Title, Examples} <- Others ++ tessera_test:with_lapack("the examples of eig and schur", Lapack)].
+
+needs_lapack({_, Examples}) -> lists:any(fun({Expression, _}) -> re:run(Expression, "tessera:(eig|schur)\\(") =/= nomatch end, Examples).
 
 pages() ->
     Here = filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile))),

@@ -30,9 +30,13 @@ near(Expected, Got) -> [?assertMatch({_, _, D} when D < 1.0e-12, {X, Y, abs(X - 
 
 flat(Pairs) -> lists:flatmap(fun tuple_to_list/1, Pairs).
 
+lapack_test_() ->
+    tessera_test:with_lapack("eigenvalues and Schur forms of any matrix",
+                             [{"values", fun values/0}, {"the same bits", fun same_bits/0}, {"special matrices", fun special/0}] ++ properties() ++ exports()).
+
 %% ---- results of NumPy 2.3 and SciPy 1.16
 
-values_test() ->
+values() ->
     {Values, _} = tessera:eig(b()),
     near([-0.36437111837140246, 0.0, 0.8484236876429286, -2.7404900105866132, 0.8484236876429286, 2.7404900105866132, 2.1675237430855456, 0.0], flat(ordered(Values))),
     {Complex, _} = tessera:eig(z()),
@@ -67,7 +71,7 @@ matrices(Shape, Type, Seed) ->
         false -> tessera:as_type(Re, Type)
     end.
 
-properties_test_() ->
+properties() ->
     [{lists:flatten(io_lib:format("~p ~p", [Type, Shape])), fun() -> properties(matrices(Shape, Type, Seed), Shape) end}
      || Type <- [f32, f64, c64, c128], {Shape, Seed} <- [{{1, 1}, 1}, {{5, 5}, 2}, {{3, 4, 4}, 3}, {{2, 1, 7, 7}, 4}, {{40, 40}, 5}]].
 
@@ -88,13 +92,13 @@ properties(A, Shape) ->
     ?assertEqual(0.0, tessera:to_number(tessera:reduce_max(tessera:abs(tessera:select(tessera:greater(Down, tessera:add(Right, Below)), T, tessera:multiply(T, 0)))))).
 
 %% Compiled, and of a batch as of its matrices, to the bit.
-same_bits_test() ->
+same_bits() ->
     A = matrices({3, 6, 6}, f32, 9),
     Eager = tessera:eig(A),
     [?assertEqual(tessera:to_binary(E), tessera:to_binary(J)) || {E, J} <- lists:zip(tuple_to_list(Eager), tuple_to_list((tessera:jit(fun tessera:eig/1))(A)))],
     [?assertEqual(tessera:to_list(tessera:at(element(1, Eager), [I])), tessera:to_list(element(1, tessera:eig(tessera:at(A, [I]))))) || I <- [0, 1, 2]].
 
-special_test() ->
+special() ->
     ?assertEqual([{2, 0}, {2, 0, 0}], [tessera:shape(T) || T <- tuple_to_list(tessera:eig(tessera:zeros({2, 0, 0})))]),
     ?assertEqual([{0, 0}, {0, 0}], [tessera:shape(T) || T <- tuple_to_list(tessera:schur(tessera:zeros({0, 0})))]),
     {Values, _} = tessera:eig(tessera:tensor([[[1, nan], [0, 1]], [[1, infinity], [0, 1]], [[2, 0], [0, 3]]])),
@@ -137,7 +141,7 @@ collect(Port, Text) ->
 
 %% ---- programs of JAX
 
-exports_test_() ->
+exports() ->
     [{filename:basename(File), fun() -> exported(File) end} || File <- lists:sort(filelib:wildcard("test/stablehlo/eigen/*.vhlo"))].
 
 exported(File) ->

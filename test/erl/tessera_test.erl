@@ -2,7 +2,7 @@
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
 -export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, quoted/1, paths/0,
-         shell_paths/0, vm/3, answer/1, client/1, some_fail/3, closes/2]).
+         shell_paths/0, vm/3, answer/1, client/1, some_fail/3, closes/2, with_lapack/2]).
 
 %% F raises an error of that code, with an error info that contains these words.
 raises(Code, F) -> raises(Code, "", F).
@@ -81,6 +81,19 @@ temporary(Name) ->
 
 %% Whether times on the clock are judged, which says something on an idle machine only: `make test-all' asks for it.
 is_timed() -> os:getenv("TESSERA_TIMED", "") =/= "".
+
+%% Tests that need LAPACK: none where it is missing, and then the log says so. With TESSERA_CI set they are there, and fail.
+with_lapack(What, Tests) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    Missing = fun() ->
+                      try tessera:eig(tessera:tensor([[1.0]])) of _ -> false
+                      catch error:{invalid_argument, Message} -> string:find(Message, "LAPACK cannot be opened") =/= nomatch
+                      end
+              end,
+    case os:getenv("TESSERA_CI", "") =:= "" andalso tessera_eunit:on_host(Missing) of
+        true -> io:format(user, "~ts are not tested: no LAPACK here (install the package libopenblas0)~n", [What]), [];
+        false -> Tests
+    end.
 
 %% A test in a folder of its own, outside of the checkout, which only the user may read.
 in_folder(Test) ->
