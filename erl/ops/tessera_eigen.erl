@@ -27,11 +27,11 @@ schur(A) ->
     Info = lists:last(Rest),
     {or_nan(Info, Form), or_nan(Info, Vectors)}.
 
-%% With B = L L', the values of inv(L) A inv(L)' are those of the pair, and inv(L)' makes its vectors of the matrix's.
+%% With B = L L', the pair and the matrix inv(L) A inv(L)' have the same values. A vector of the pair is inv(L)' times a vector of the matrix.
 -spec eigh(tensor(), tensor()) -> {tensor(), tensor()}.
 eigh(A, B) ->
     Args = [A, B],
-    [MatrixA, MatrixB] = [square(eigh, Args, T) || T <- Args],
+    [MatrixA, MatrixB] = [tessera_linalg:matrices(eigh, Args, T) || T <- Args],
     Both = tessera_type:merge(type(MatrixA), type(MatrixB)),
     MatrixA#tessera.shape =:= MatrixB#tessera.shape orelse
         tessera_error:raise(eigh, Args, invalid_argument, "eigh: expected matrices of one shape, got shapes ~0p and ~0p",
@@ -40,21 +40,14 @@ eigh(A, B) ->
     L = tessera_linalg:cholesky(Other),
     Whole = hermitian(Own),
     Half = tessera_linalg:triangular_solve(L, Whole, #{}),
-    {Values, Vectors} = tessera_linalg:eigh(tessera_linalg:triangular_solve(L, adjoint(Half), #{})),
+    {Values, Vectors} = tessera_linalg:eigh(tessera_linalg:triangular_solve(L, tessera_linalg:adjoint(Half), #{})),
     {Values, tessera_linalg:triangular_solve(L, Vectors, #{transpose => conjugate})}.
 
 %% ---- matrices
 
-square(Name, Args, Given) ->
-    #tessera{shape = Shape} = Tensor = tessera_operand:tensor(Name, Given),
-    case lists:reverse(tuple_to_list(Shape)) of
-        [N, N | _] -> Tensor;
-        _ -> tessera_error:raise(Name, Args, invalid_argument, "~s: expected square matrices in the last two axes, got shape ~0p", [Name, Shape])
-    end.
-
 %% In a type that LAPACK has.
 factored(Name, Args, Given) ->
-    Tensor = square(Name, Args, Given),
+    Tensor = tessera_linalg:matrices(Name, Args, Given),
     tessera_ops:as_type(Tensor, tessera_linalg:computed_in(type(Tensor))).
 
 type(#tessera{type = Type}) -> tessera_type:to_float(Type).
@@ -66,18 +59,11 @@ parts(Shape) ->
 complex(Type) when Type =:= f32; Type =:= c64 -> c64;
 complex(_) -> c128.
 
-transposed(#tessera{shape = Shape} = A) ->
-    Rank = tuple_size(Shape),
-    tessera_ops:transpose(A, tessera_type:dims(Rank - 2) ++ [Rank - 1, Rank - 2]).
-
-adjoint(#tessera{type = Type} = A) when Type =:= c64; Type =:= c128 -> tessera_complex:conjugate(transposed(A));
-adjoint(A) -> transposed(A).
-
-%% Of its lower triangle.
+%% The hermitian matrix with the same lower triangle.
 hermitian(#tessera{shape = Shape} = A) ->
     Rank = tuple_size(Shape),
     [Row, Column] = [tessera_array:iota(Shape, s64, Axis) || Axis <- [Rank - 2, Rank - 1]],
-    tessera_elementwise:select(tessera_elementwise:greater_equal(Row, Column), A, adjoint(A)).
+    tessera_elementwise:select(tessera_elementwise:greater_equal(Row, Column), A, tessera_linalg:adjoint(A)).
 
 %% ---- calls
 

@@ -4,7 +4,7 @@
 -module(tessera_linalg).
 -include("tessera.hrl").
 -export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/2, eigh/1, svd/2]).
--export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, computed_in/1, epsilon/1]).
+-export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, computed_in/1, epsilon/1, matrices/3, adjoint/1]).
 -export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, cofactors_share/2, lu_share/3, qr_share/4,
          eigh_share/3, svd_share/2, has_svd_share/2, pinv_share/3, lstsq_shares/3]).
 
@@ -306,6 +306,7 @@ largest(#tessera{shape = Shape} = Sizes, #{axes := Axes} = Over) ->
 op(Name, Operands, Attrs) -> tessera_trace:op(Name, Name, Operands, Attrs).
 
 %% A tensor with square matrices.
+-spec matrices(atom(), [term()], tessera_type:operand()) -> tessera_type:tensor().
 matrices(Name, Args, Given) ->
     Tensor = tessera_operand:tensor(Name, Given),
     case lists:reverse(dims(Tensor)) of
@@ -387,6 +388,7 @@ transposed(A) ->
     tessera_ops:transpose(A, tessera_type:dims(Rank - 2) ++ [Rank - 1, Rank - 2]).
 
 %% The conjugate transposes; the transposes of real matrices.
+-spec adjoint(tessera_type:tensor()) -> tessera_type:tensor().
 adjoint(A) -> conjugated(transposed(A)).
 
 conjugated(#tessera{type = Type} = A) when ?IS_COMPLEX(Type) -> tessera_complex:conjugate(A);
