@@ -19,12 +19,12 @@ typedef struct bytecode_bytes {
 } bytecode_bytes;
 
 typedef enum bytecode_kind {
-  BYTECODE_ELEMENT,  /* the type of a number: `type` without a shape */
-  BYTECODE_TENSOR,   /* `type`; also a token */
-  BYTECODE_FUNCTION, /* `results` */
-  BYTECODE_NONE,     /* no type */
-  BYTECODE_TUPLE,    /* `type` with its parts */
-  BYTECODE_OTHER,    /* a buffer: Tessera has no such values */
+  BYTECODE_ELEMENT,  /* A number: `type` has no shape. */
+  BYTECODE_TENSOR,   /* A tensor or a token: `type`. */
+  BYTECODE_FUNCTION, /* A function: `results`. */
+  BYTECODE_NONE,     /* The file says that there is no type. */
+  BYTECODE_TUPLE,    /* A tuple: `type` has its parts. */
+  BYTECODE_OTHER,    /* A type that Tessera lacks, as a buffer. */
 } bytecode_kind;
 
 typedef struct bytecode_type {

@@ -1,5 +1,5 @@
-/* What several processes compute together: collectives, of the values of all members of a group. All processes are
- * parts of one graph, which one device runs (make_parallel.c). A program for one device is a grid of one process. */
+/* What several processes compute together: collectives, of the values of all members of a group. One device
+ * runs all processes as parts of one graph (make_parallel.c). A program for one device is a grid of one process. */
 #include "stablehlo/make.h"
 
 #include <string.h>

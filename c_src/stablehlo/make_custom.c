@@ -1,5 +1,5 @@
 /* Custom calls: targets of LAPACK and of plugins as calls of Tessera, with the items of their configuration as
- * attributes; XLA's ApproxTopK, which is exact here. */
+ * attributes; XLA's ApproxTopK, computed exactly. */
 #include "stablehlo/make.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* rng_bit_generator by ThreeFry 2x32 (20 rounds) and Philox 4x32 (10 rounds), with XLA's numbering: which counter makes
- * which element, and what the state is afterwards. DEFAULT is Philox, as on XLA's CPU. The state is the key, u64, and a
+/* rng_bit_generator by ThreeFry 2x32 (20 rounds) and Philox 4x32 (10 rounds), with XLA's numbering of
+ * counters and elements, and XLA's next state. DEFAULT is Philox, as on XLA's CPU. The state is the key, u64, and a
  * counter of one or two u64. */
 #include "stablehlo/make.h"
 

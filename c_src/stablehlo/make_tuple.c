@@ -1,4 +1,4 @@
-/* Tuples, which exist only while a program is read; tokens, which have no value; map. */
+/* Tuples, which exist only while a program is read; tokens, without a value; map. */
 #include "stablehlo/make.h"
 
 /* A value without use, for a tuple or a token. */
@@ -44,7 +44,7 @@ ts_status make_token(const make_call *m, size_t result) {
   return TS_SUCCESS;
 }
 
-/* after_all, create_token: the graph's order of ops is that of their values. */
+/* after_all, create_token: ops of the graph are in the order of their values. */
 ts_status make_in_token(const make_call *m) {
   TS_TRY(make_count_operands(m, m->op->operand_count));
   return make_token(m, 0);

@@ -184,7 +184,7 @@ assertion_text_test() ->
     ?assertEqual([[1.0, 2.0, 3.0]], [tessera:to_list(T) || T <- F([tessera:tensor([1.0, 2.0, 3.0])])]),
     tessera_test:raises(invalid_argument, "stablehlo: \"n\" is 2,\tnot 3: {9}", fun() -> F([tessera:tensor([1.0, 2.0])]) end).
 
-%% Transforms of a batch of any size, also of none.
+%% Transforms of a batch of any size, also without elements.
 symbolic_transform_test_() ->
     [{Type, fun() ->
           F = tessera_stablehlo:function(iolist_to_binary(["func.func @main(%x: tensor<?x", From, ">) -> tensor<?x", To, "> {\n  %r = stablehlo.fft %x, type = ", Type,
