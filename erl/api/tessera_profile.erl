@@ -11,7 +11,8 @@
                      outside_ns := non_neg_integer(), runs := non_neg_integer(), programs := [program()], events := [event()],
                      speed := #{bytes_per_s := float(), flops_per_s := float()} | none,
                      events_left_out := non_neg_integer(), uncounted := non_neg_integer(), clusters := [cluster()]}.
-%% A cluster whose ranks have run programs for the process. Of a cluster that was joined only this rank is known. The slowest of several ranks is the one that computes for the longest time; the others wait for it.
+%% A cluster whose ranks have run programs for the process. Of a cluster that was joined only this rank is known. The slowest rank computes for the longest
+%% time, and the others wait for it. With one rank there is none.
 -type cluster() :: #{cluster := atom() | pid(), ranks := [rank()], slowest := non_neg_integer() | none}.
 %% Times of one partition, on average over the rank's partitions. `computing_ns' is `ns' without collectives. `waiting_ns' is the part of `collective_ns'
 %% that the rank with the shortest time in the same collective does not have. The programs have the sums of all partitions of the rank.
@@ -86,7 +87,7 @@ step({Depth, Launch, Kind, Op, Ops, Type, Bytes, Flops, Count, Ns, Longest, Thre
     #{depth => Depth, launch => Launch, kind => Kind, op => Op, ops => Ops, type => Type, bytes => Bytes, flops => Flops, count => Count, ns => Ns,
       longest_ns => Longest, threads => Threads}.
 
-%% A loop's time is that of its steps, which follow it.
+%% A loop's time is the time of its steps, which follow it.
 summed([#{kind := Kind, depth := Depth, ns := Ns} = Step | Rest]) when Kind =:= <<"while">>; Kind =:= <<"cond">> ->
     {Inner, Others} = lists:splitwith(fun(#{depth := Own}) -> Own > Depth end, Rest),
     Summed = summed(Inner),
@@ -202,7 +203,7 @@ cluster_table(#{cluster := Name, ranks := Ranks, slowest := Slowest}) ->
      [rank_line(Rank) || Rank <- Ranks],
      slowest_lines(Slowest, Ranks)].
 
-%% The steps are those of the slowest rank, or of the only one.
+%% The slowest rank's steps, or the only rank's.
 slowest_lines(none, [Rank]) -> steps_of(Rank);
 slowest_lines(Slowest, Ranks) ->
     [#{host := Host, computing_ns := Computing} = Rank] = [Rank || #{rank := Number} = Rank <- Ranks, Number =:= Slowest],
@@ -325,7 +326,7 @@ larger({_, A, _}, {_, B, _}) -> A >= B.
 
 place_name(#{number := Number, line := Line}) -> ["program ", integer_to_list(Number), place(Line)].
 
-%% Steps with a greater depth belong to the one before them.
+%% Steps with a greater depth belong to the step before them.
 nested([#{depth := Depth, ns := Ns} = Step | Rest]) ->
     {Inner, Others} = lists:splitwith(fun(#{depth := Own}) -> Own > Depth end, Rest),
     [{text(label(Step)), Ns, nested(Inner)} | nested(Others)];
@@ -340,7 +341,7 @@ box({Name, Ns, Inner}, X, Width, Y, Wall) ->
     Shown = string:slice(Name, 0, max(0, trunc(Width / 6.8) - 1)),
     [io_lib:format("<g><title>~ts: ~ts, ~ts of all</title><rect x=\"~.1f\" y=\"~b\" width=\"~.1f\" height=\"~b\" fill=\"~s\" stroke=\"white\"/>"
                    "<text x=\"~.1f\" y=\"~b\">~ts</text></g>~n",
-                   [xml(Name), time(Ns), percent(Ns, max(1, Wall)), X, Y, Width, ?BOX - 1, colour(Name), X + 3, Y + ?BOX - 6, xml(Shown)]),
+                   [tessera_xml:escape(Name), time(Ns), percent(Ns, max(1, Wall)), X, Y, Width, ?BOX - 1, colour(Name), X + 3, Y + ?BOX - 6, tessera_xml:escape(Shown)]),
      boxes(Inner, X, Width / max(1, Ns), Y - ?BOX, Wall)].
 
 boxes([{_, Ns, _} = Box | Rest], X, Scale, Y, Wall) -> [box(Box, X, Ns * Scale, Y, Wall) | boxes(Rest, X + Ns * Scale, Scale, Y, Wall)];
@@ -350,5 +351,3 @@ boxes([], _, _, _, _) -> [].
 colour(Name) ->
     Hash = erlang:phash2(Name, 60),
     io_lib:format("hsl(~b,70%,70%)", [Hash]).
-
-xml(Text) -> [case C of $< -> "&lt;"; $> -> "&gt;"; $& -> "&amp;"; $" -> "&quot;"; _ when C < 32 -> " "; _ -> C end || C <- unicode:characters_to_list(Text)].

@@ -19,7 +19,7 @@ shape({box, {X0, Y0}, {X1, Y1}, Series}) ->
 shape({dot, {X, Y}, Series}) -> io_lib:format("<circle cx=\"~.2f\" cy=\"~.2f\" r=\"3\" fill=\"~s\"/>~n", [X, Y, colour(Series)]);
 shape({label, {X, Y}, Anchor, Text}) ->
     io_lib:format("<text x=\"~.2f\" y=\"~.2f\" text-anchor=\"~s\" fill=\"#333333\">~ts</text>~n",
-                  [X, Y, case Anchor of left -> "start"; middle -> "middle"; right -> "end" end, escaped(Text)]);
+                  [X, Y, case Anchor of left -> "start"; middle -> "middle"; right -> "end" end, tessera_xml:escape(Text)]);
 shape({pixels, {X0, Y0}, {X1, Y1}, Rows}) ->
     Png = tessera_plot_png:encode({length(hd(Rows)), length(Rows), << <<R, G, B>> || Row <- Rows, {R, G, B} <- Row >>}),
     io_lib:format("<image x=\"~.2f\" y=\"~.2f\" width=\"~.2f\" height=\"~.2f\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,~s\"/>~n",
@@ -28,5 +28,3 @@ shape({pixels, {X0, Y0}, {X1, Y1}, Rows}) ->
 colour(Series) ->
     {R, G, B} = tessera_plot_raster:colour(Series),
     io_lib:format("#~2.16.0b~2.16.0b~2.16.0b", [R, G, B]).
-
-escaped(Text) -> [case C of $< -> "&lt;"; $> -> "&gt;"; $& -> "&amp;"; _ -> C end || C <- Text].
