@@ -1,9 +1,9 @@
 %% @private
-%% Options and errors of pictures, and whether the output is a terminal.
+%% Options and errors of pictures, bars of blocks, and whether the output is a terminal.
 -module(tessera_picture).
--export([options/3, fail/2, columns/0]).
+-export([options/3, fail/2, columns/0, bar/1]).
 
-%% Defaults and what is given in their place.
+%% The given options, and the defaults of all others.
 -spec options(atom(), term(), map()) -> map().
 options(Name, Options, Defaults) when is_map(Options) ->
     case maps:keys(maps:without(maps:keys(Defaults), Options)) of
@@ -25,3 +25,7 @@ columns() ->
         {_, {ok, "/dev/" ++ Device}} when Device =/= "null", IsHere -> {ok, 80};
         _ -> none
     end.
+
+%% A bar with a length in eighths of a character.
+-spec bar(non_neg_integer()) -> iolist().
+bar(Eighths) -> [lists:duplicate(Eighths div 8, $█), element(Eighths rem 8 + 1, {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"})].

@@ -8,7 +8,7 @@
 %% three ██████████▋ 2
 %% '''
 %%
-%% Numbers are a tensor of rank 1 or a list. A tensor of rank 2, or a list of lists, is several series. What is not finite is left out.
+%% Numbers are a tensor of rank 1 or a list. A tensor of rank 2, or a list of lists, is several series. Numbers that are not finite are left out.
 %% {@link show/1} prints a plot in the shell, {@link save/2} writes a file.
 -module(tessera_plot).
 -export([line/1, line/2, bar/1, bar/2, scatter/2, scatter/3, histogram/1, histogram/2, image/1, image/2]).
@@ -111,7 +111,7 @@ image(Pixels, Options) ->
     Rows = case Shape of
                {H, W} when H > 0, W > 0 -> grey([[finite(image, N) || N <- Row] || Row <- tessera:to_list(Pixels)]);
                {H, W, 3} when H > 0, W > 0 ->
-                   Scale = case is_float_type(Pixels) of true -> 255; false -> 1 end,
+                   Scale = case tessera_type:is_float_type(tessera:type(Pixels)) of true -> 255; false -> 1 end,
                    [[colour([finite(image, N) || N <- Pixel], Scale) || Pixel <- Row] || Row <- tessera:to_list(Pixels)];
                _ -> tessera_picture:fail("image: the shape is ~ts, expected {rows, columns} or {rows, columns, 3}", [tessera_error:show(Shape)])
            end,
@@ -124,8 +124,6 @@ grey(Rows) ->
 colour(Pixel, Scale) -> list_to_tuple([case N of gap -> 0; _ -> byte(N * Scale) end || N <- Pixel]).
 
 byte(N) -> max(0, min(255, round(N))).
-
-is_float_type(T) -> lists:member(tessera:type(T), [f64, f32, f16, bf16, f8, f8_e4m3fn]).
 
 made(Kind, #{title := Title}, Series) ->
     Kind =:= image orelse lists:any(fun(Points) -> lists:any(fun(P) -> P =/= gap end, Points) end, Series) orelse
@@ -246,12 +244,7 @@ checked(Name, Other) -> tessera_picture:fail("~s: expected a plot, got ~ts", [Na
 options(Name, Options, Defaults) -> tessera_picture:options(Name, Options, Defaults#{title => ""}).
 
 characters(Name, Text) ->
-    case is_list(Text) orelse is_binary(Text) of
-        true ->
-            try unicode:characters_to_list(Text) of
-                Characters when is_list(Characters) -> [C || C <- Characters, C >= $\s];
-                _ -> tessera_picture:fail("~s: ~ts is no text", [Name, tessera_error:show(Text)])
-            catch error:badarg -> tessera_picture:fail("~s: ~ts is no text", [Name, tessera_error:show(Text)])
-            end;
-        false -> tessera_picture:fail("~s: ~ts is no text", [Name, tessera_error:show(Text)])
+    case try unicode:characters_to_list(Text) catch error:badarg -> none end of
+        Characters when is_list(Characters) -> [C || C <- Characters, C >= $\s];
+        _ -> tessera_picture:fail("~s: ~ts is no text", [Name, tessera_error:show(Text)])
     end.

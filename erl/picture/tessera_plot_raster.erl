@@ -5,7 +5,7 @@
 -export_type([raster/0]).
 
 -type raster() :: {Width :: pos_integer(), Height :: pos_integer(), Pixels :: binary()}.
-%% One word for each pixel, which is written in place.
+%% One word for each pixel, written in place.
 -record(canvas, {width :: pos_integer(), height :: pos_integer(), cells :: atomics:atomics_ref()}).
 
 -define(DOT, 2).
@@ -64,7 +64,7 @@ put(_, _, _, _) -> ok.
 
 letters(Text, Left, Top, Canvas) ->
     [box(X, Y, X + ?DOT - 1, Y + ?DOT - 1, {51, 51, 51}, Canvas)
-     || {I, Letter} <- lists:zip(lists:seq(0, length(Text) - 1), Text), {Row, Bits} <- lists:zip(lists:seq(0, 4), glyph(Letter)), Column <- [0, 1, 2],
+     || {I, Letter} <- lists:enumerate(0, Text), {Row, Bits} <- lists:enumerate(0, glyph(Letter)), Column <- [0, 1, 2],
         Bits band (4 bsr Column) =/= 0, X <- [Left + (4 * I + Column) * ?DOT], Y <- [Top + Row * ?DOT]],
     ok.
 

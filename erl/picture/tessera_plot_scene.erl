@@ -35,10 +35,8 @@ new(#{kind := Kind, series := Series, title := Title, labels := Labels} = Plot, 
                      Height - ?BOTTOM - (Height - ?TOP - ?BOTTOM) * (Y - YLow) / (YHigh - YLow)}
             end,
     axes(Kind, {XLow, XHigh}, {YLow, YHigh}, Labels, Place) ++
-        lists:append([shapes(Kind, [case P of gap -> gap; _ -> P end || P <- Points], I, Place) || {I, Points} <- numbered(Series)]) ++
+        lists:append([shapes(Kind, [case P of gap -> gap; _ -> P end || P <- Points], I, Place) || {I, Points} <- lists:enumerate(0, Series)]) ++
         title(Title, Width).
-
-numbered(List) -> lists:zip(lists:seq(0, length(List) - 1), List).
 
 title("", _) -> [];
 title(Title, Width) -> [{label, {Width / 2, 16.0}, middle, Title}].
@@ -100,7 +98,7 @@ axes(Kind, {XLow, XHigh}, {YLow, YHigh}, Labels, Place) ->
 %% Of many bars some have their label.
 x_ticks(bar, _, _, Labels) ->
     Each = (length(Labels) + 11) div 12,
-    [Tick || {I, _} = Tick <- numbered(Labels), I rem Each =:= 0];
+    [Tick || {I, _} = Tick <- lists:enumerate(0, Labels), I rem Each =:= 0];
 x_ticks(_, Low, High, _) -> ticks(Low, High, 6).
 
 %% @doc Some round numbers in a range, each with its text.

@@ -7,8 +7,6 @@
 %% In characters. `colours' sets whether escape sequences colour the text.
 -type options() :: #{width => pos_integer(), height => pos_integer(), colours => boolean()}.
 
--define(EIGHTHS, {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}).
-
 -spec draw(tessera_plot_scene:plot(), options()) -> unicode:chardata().
 draw(#{title := Title} = Plot, #{width := Width} = Options) ->
     [[[centred(Title, Width), "\n"] || Title =/= ""] | body(Plot, Options)].
@@ -33,9 +31,7 @@ bars(Bars, #{width := Width, colours := Colours}) ->
      || {Label, Y, Text} <- Texts, Cut <- [lists:sublist(Label, Left)]].
 
 block(gap, _, _) -> "";
-block(Y, Most, Room) ->
-    Eighths = round(8 * Room * abs(Y) / Most),
-    [lists:duplicate(Eighths div 8, $█), element(Eighths rem 8 + 1, ?EIGHTHS)].
+block(Y, Most, Room) -> tessera_picture:bar(round(8 * Room * abs(Y) / Most)).
 
 shown(gap) -> "-";
 shown(Y) when is_integer(Y) -> integer_to_list(Y);
@@ -53,7 +49,7 @@ dots(Kind, Series, Plot, #{width := Width, height := Height, colours := Colours}
     {Columns, Rows} = {max(8, Width - Left - 2), Height - 2},
     Place = fun({X, Y}) -> {(2 * Columns - 1) * (X - XLow) / (XHigh - XLow), (4 * Rows - 1) * (YHigh - Y) / (YHigh - YLow)} end,
     Cells = lists:foldl(fun({I, Points}, Sum) -> marks(Kind, [case P of gap -> gap; _ -> Place(P) end || P <- Points], I, Sum) end, #{},
-                        lists:zip(lists:seq(0, length(Series) - 1), Series)),
+                        lists:enumerate(0, Series)),
     Labels = maps:from_list([{trunc(element(2, Place({XLow, N}))) div 4, Text} || {N, Text} <- Ticks]),
     [[[string:pad(maps:get(Row, Labels, ""), Left, leading), case is_map_key(Row, Labels) of true -> " ┤"; false -> " │" end,
        row(Row, Columns, Cells, Colours), "\n"] || Row <- lists:seq(0, Rows - 1)],
@@ -88,7 +84,7 @@ row(Row, Columns, Cells, Colours) ->
         false -> string:trim(lists:append(Texts), trailing)
     end.
 
-%% Labels that would touch the one before are left out.
+%% A label that would touch the label before is left out.
 x_labels(Ticks, Columns, Column) ->
     {Line, _} = lists:foldl(fun({X, Text}, {Line, End}) ->
                                     At = max(0, min(Columns - length(Text), Column(X) - length(Text) div 2)),

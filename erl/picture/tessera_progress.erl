@@ -24,7 +24,7 @@
 -spec new(pos_integer()) -> progress().
 new(Total) -> new(Total, #{}).
 
-%% @doc A loop of so many steps begins now.
+%% @doc A loop begins now, with this number of steps.
 -spec new(pos_integer(), progress_options()) -> progress().
 new(Total, Options) when is_integer(Total), Total > 0 ->
     #{label := Label, clock := Clock, terminal := Terminal} =
@@ -71,8 +71,7 @@ text(#progress{total = Total, count = Count, label = Label, begun = Begun, note 
                _ when Count >= Total -> [" in ", time(Spent)];
                _ -> [", ", time(round(Spent * (Total - Count) / Count)), " left"]
            end,
-    Eighths = round(8 * ?BAR * Share),
-    Bar = [lists:duplicate(Eighths div 8, $█), element(Eighths rem 8 + 1, {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"})],
+    Bar = tessera_picture:bar(round(8 * ?BAR * Share)),
     [[[Label, $\s] || Label =/= ""], io_lib:format("~b/~b ", [Count, Total]), string:pad(Bar, ?BAR, trailing, $·), io_lib:format(" ~3b %", [trunc(100 * Share)]), Left,
      [["  ", Note] || Note =/= ""]].
 
