@@ -1,8 +1,7 @@
-%% @private Clients of this node's library as a platform of Erlang's table: the host's clients, and those of plugins. The library chooses between
+%% @private Clients of this node's library as a platform of Erlang's table: the host's clients, and the clients of plugins. The library chooses between
 %% these by its own table, device/platform.h.
 -module(tessera_platform_node).
 -behaviour(tessera_platform).
--include("tessera.hrl").
 -export([flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, distribute/5]).
 
 flags() -> [ops, handles].
@@ -55,19 +54,8 @@ distribute(Client, Ref, Sizes, Cuts, Pieces) ->
     case tessera_nif:client_waits(Client) of
         false ->
             Cut = fun() -> tessera_nif:cut(Ref, Sizes, Cuts, Client) end,
-            tessera_memory:result(Cut(), Cut, fun(Cause) -> {error, Cause} end);
+            tried(fun(Fail) -> tessera_memory:result(Cut(), Cut, Fail) end);
         true ->
-            Parts = Pieces(),
-            moved([fun() -> tessera_remote:to_device(Part, {Client, Device}) end || {Device, Part} <- lists:zip(tessera_type:dims(length(Parts)), Parts)])
+            Moves = [fun() -> tessera_remote:to_device(Part, {Client, Device}) end || {Device, Part} <- lists:enumerate(0, Pieces())],
+            tried(fun(Fail) -> [tessera_memory:result(Move(), Move, Fail) || Move <- Moves] end)
     end.
-
-%% Until the first error.
-moved([Move | Moves]) ->
-    case tessera_memory:result(Move(), Move, fun(Cause) -> {error, Cause} end) of
-        #tessera{} = Tensor -> after_it(Tensor, moved(Moves));
-        Error -> Error
-    end;
-moved([]) -> [].
-
-after_it(Tensor, Tensors) when is_list(Tensors) -> [Tensor | Tensors];
-after_it(_, Error) -> Error.
