@@ -4,7 +4,7 @@
 %% the error; so no rank waits for this one.
 -module(tessera_cluster_joined).
 -behaviour(gen_server).
--export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, turn/3, again/1, room/2, program/2, step/2, is_program/1, run/4, put/2, place/2, cause/2, leave/1]).
+-export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, turn/3, again/1, room/2, program/2, step/2, run/4, put/2, place/2, cause/2, leave/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([joined/0, program/0]).
 
@@ -129,9 +129,6 @@ compiled(Executable, Number) -> #program{executable = Executable, number = Numbe
 step(#program{number = Number} = Program, Step) ->
     <<Other:64, _/bits>> = erlang:md5(term_to_binary({Number, Step})),
     Program#program{number = max(1, Other)}.
-
--spec is_program(term()) -> boolean().
-is_program(Program) -> is_record(Program, program).
 
 %% Runs the partitions of this rank; in a turn. Their results, in lists as the arguments. All ranks get the same error, so all
 %% collect garbage and begin again where one of them had no memory.

@@ -3,7 +3,7 @@
 -module(tessera_cluster_save).
 -include("tessera.hrl").
 -export([save/4, load/3]).
--export([plan/3, keyed/3, name/2, shared_out/2, finish/4, opened/2, boxes/4, boxes_of/1, container/3]).
+-export([plan/3, keyed/3, name/2, shared_out/2, finish/4, opened/2, fits/1, boxes/4, boxes_of/1, container/3]).
 -export_type([plan/0, key/0, keyed/0]).
 
 %% The plan of a save: the form of a partition's container, the sizes of the mesh, the cuts of each leaf, and of each tensor the name and, if
@@ -178,6 +178,8 @@ load(Cluster, Given, Mesh) ->
     Made = [maps:from_list(lists:zip(Plan, Tensors)) || {Plan, Tensors} <- lists:zip(Plans, Read)],
     [container(Signature, List, lists:nth(P div Each + 1, Made)) || {P, List} <- numbered(Boxes)].
 
+%% Whether a save of the opened number of partitions fits into a cluster.
+-spec fits(tessera_platform:room()) -> ok.
 fits(ok) -> ok;
 fits({refused, Format, Values}) -> refuse("load: " ++ Format, Values).
 

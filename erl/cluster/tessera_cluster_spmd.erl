@@ -130,15 +130,12 @@ load(Joined, Given, Mesh) ->
 
 loaded(#{rank := Rank, ranks := Ranks} = Joined, Path, Mesh) ->
     {#{signature := Signature, save := Save} = Index, Sizes, Count} = tessera_cluster_save:opened(Path, Mesh),
-    ok = fits(tessera_cluster_joined:room(Joined, Count)),
+    ok = tessera_cluster_save:fits(tessera_cluster_joined:room(Joined, Count)),
     Each = Count div Ranks,
     Boxes = tessera_cluster_save:boxes(Path, Index, Sizes, lists:seq(Rank * Each, (Rank + 1) * Each - 1)),
     Plan = tessera_cluster_save:boxes_of(Boxes),
     Tensors = maps:from_list(lists:zip(Plan, tessera_cluster_files:read(Rank, {Save, Plan}))),
     {Save, Sizes, placed([tessera_cluster_save:container(Signature, List, Tensors) || List <- Boxes])}.
-
-fits(ok) -> ok;
-fits({refused, Format, Values}) -> refuse("load: " ++ Format, Values).
 
 %% ---- outcomes
 
