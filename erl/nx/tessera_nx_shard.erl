@@ -103,7 +103,7 @@ without_cluster(Options) ->
 
 for_meshes(Options) ->
     Client = proplists:get_value(client, Options, nil),
-    case Client =/= nil andalso (is_atom(Client) orelse is_pid(Client)) andalso not tessera_platform:has(Client, ops) of
+    case Client =/= nil andalso tessera_nx_client:is_cluster(Client) of
         true -> Client;
         false -> none
     end.
