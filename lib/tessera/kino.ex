@@ -31,9 +31,6 @@ defmodule Tessera.Kino do
 
   defp image(bytes, type), do: apply(Kino.Image, :new, [bytes, type])
 
-  # The elements of Nx's tensor, read by its backend.
-  defp erlang(%{__struct__: Nx.Tensor, type: type, shape: shape} = tensor),
-    do: :tessera.from_binary(apply(Nx, :to_binary, [tensor]), :tessera_nx_tensor.core_type(type), shape)
-
+  defp erlang(%{__struct__: Nx.Tensor} = tensor), do: :tessera_nx_tensor.value(tensor)
   defp erlang(tensor), do: tensor
 end

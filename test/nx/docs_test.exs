@@ -82,6 +82,16 @@ defmodule Tessera.DocsTest do
     end
   end
 
+  test "notebooks show tensors of all backends, and vectorized tensors, by their elements" do
+    shown = fn tensor -> ExUnit.CaptureIO.with_io(fn -> Tessera.Kino.tensor(tensor) end) end
+    tensor = Nx.tensor([[1, 2, 3], [3, 1, 2]], backend: Nx.BinaryBackend)
+    expected = shown.(:tessera.tensor([[1, 2, 3], [3, 1, 2]]))
+    assert expected != shown.(:tessera.tensor([[1, 2, 3], [3, 1, 3]]))
+
+    for same <- [tensor, Nx.backend_copy(tensor, Tessera.Backend), Nx.vectorize(tensor, :rows)],
+        do: assert(shown.(same) == expected)
+  end
+
   test "values that differ from those of Nx.BinaryBackend" do
     rows =
       Regex.scan(~r/^\| `(Nx.*)` \| `(.*)` \| (?:`(.*)`|raises) \|$/m, File.read!(Path.join(@root, "docs/elixir.md")))
@@ -110,7 +120,7 @@ defmodule Tessera.DocsTest do
     for name <- ["_build", "deps", "mix.lock"], do: File.rm_rf!(Path.join(folder, name))
     file = Path.join(folder, "mix.exs")
     File.write!(file, file |> File.read!() |> with_local_nx())
-        environment = [{"HOME", folder}, {"MIX_HOME", folder}, {"MIX_INSTALL_DIR", folder}, {"ERL_LIBS", nil}, {"MIX_ENV", nil}]
+    environment = [{"HOME", folder}, {"MIX_HOME", folder}, {"MIX_INSTALL_DIR", folder}, {"ERL_LIBS", nil}, {"MIX_ENV", nil}]
     System.cmd(program, arguments, cd: folder, env: environment, stderr_to_stdout: true)
   end
 
