@@ -35,11 +35,15 @@ blocks([Line | Lines] = All) ->
             {Items, Rest} = items(All, Tag, []),
             ["<", Tag, ">\n", [["<li>", I, "</li>\n"] || I <- Items], "</", Tag, ">\n" | blocks(Rest)];
         _ ->
-            {Part, Rest} = lists:splitwith(fun(L) -> not ends(L) end, Lines),
-            Words = lists:append(lists:join(" ", [string:trim(L) || L <- [Line | Part]])),
-            text([Words]),
-            ["<p>", inline(Words), "</p>\n" | blocks(Rest)]
+            {Html, Rest} = paragraph(All),
+            ["<p>", Html, "</p>\n" | blocks(Rest)]
     end.
+
+paragraph([Line | Lines]) ->
+    {Part, Rest} = lists:splitwith(fun(L) -> not ends(L) end, Lines),
+    Words = lists:append(lists:join(" ", [string:trim(L) || L <- [Line | Part]])),
+    text([Words]),
+    {inline(Words), Rest}.
 
 tail([]) -> [];
 tail([_ | Rest]) -> Rest.
@@ -54,16 +58,13 @@ item(Line) ->
         nomatch -> none
     end.
 
-%% What is indented below an item belongs to it.
+%% Indented lines below an item belong to the item.
 items([Line | Lines], Tag, Done) ->
     case item(Line) of
         {Tag, Text, Indent} ->
             {Own, Rest} = own(Lines, Indent, []),
-            [First | More] = [Text | Own],
-            {Part, Others} = lists:splitwith(fun(L) -> not ends(L) end, More),
-            Words = lists:append(lists:join(" ", [string:trim(L) || L <- [First | Part]])),
-            text([Words]),
-            items(Rest, Tag, [[inline(Words), blocks(Others)] | Done]);
+            {Html, Others} = paragraph([Text | Own]),
+            items(Rest, Tag, [[Html, blocks(Others)] | Done]);
         _ -> {lists:reverse(Done), [Line | Lines]}
     end;
 items([], _, Done) -> {lists:reverse(Done), []}.
