@@ -1,10 +1,10 @@
-%% @private The platform of clusters that this node drives: programs run on ranks, which are other VMs, and a tensor is a proxy of a rank's value.
+%% @private The platform of clusters that this node drives: programs run in the VMs of the ranks, and a tensor is a proxy of a rank's value.
 -module(tessera_cluster_driver).
 -behaviour(tessera_platform).
 -export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/2,
          distribute/5, read/2, device/1, deallocate/1]).
 
-%% A process that is none is refused when it is asked for its ranks.
+%% A process that is no cluster is refused when it is asked for its ranks.
 is_client(Client) when is_pid(Client) -> true;
 is_client(Client) when is_atom(Client) -> tessera_cluster_names:is_name(Client);
 is_client(_) -> false.

@@ -14,7 +14,7 @@ value(Place, Id) ->
     #tessera{ref = Ref} = tessera_cluster_proxy:make(Place, Id, u8, {0}),
     Ref.
 
-%% Waits for the runs, in the order of the list: {Id, Measures} of each. Those of an earlier start of the ranks are lost.
+%% Waits for the runs, in the order of the list: {Id, Measures} of each. Measures of an earlier start of the ranks are lost.
 -spec collect(tessera_cluster_state:cluster(), [{pos_integer(), [reference()]}]) -> tessera_platform:measured().
 collect(Cluster, Runs) ->
     #{queue := Queue, links := Links} = Job = tessera_cluster_state:connections(Cluster),

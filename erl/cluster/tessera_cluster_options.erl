@@ -50,7 +50,7 @@ checked(All) ->
         Error -> Error
     end.
 
-%% The application may be a package of its own. That of ranks is looked at by the ranks.
+%% The application may be a package of its own. Each rank looks for its own.
 -spec check_crypto() -> ok | {error, {failed_precondition, binary()}}.
 check_crypto() ->
     case code:ensure_loaded(crypto) of

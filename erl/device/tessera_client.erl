@@ -7,7 +7,7 @@
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
 %% Options of a client that is opened by a call.
 -define(CALL_OPTIONS, [device_count, memory_limit, platform, threads]).
-%% Those of clients of plugins in addition (tessera_plugins).
+%% More options of clients of plugins (tessera_plugins).
 -define(PLUGIN_OPTIONS, [device_type, isolated, memory_fraction, open_timeout, plugin_options, plugin_path, preallocate, timeout]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
@@ -72,7 +72,7 @@ default(Name) ->
             tessera_nif:default_client(Name)
     end.
 
-%% Without a plugin's file or device, the first use of Nx says what is missing.
+%% Where a plugin's file or device is missing, the first use of Nx names it.
 is_known(Platform, Options) ->
     case tessera_plugins:is_plugin(Platform) of
         true -> tessera_plugins:is_available(Platform, Options);
@@ -211,7 +211,7 @@ open_here(Name, Options, Settings) ->
     tessera_run:awaited(tessera_nif:client_open(Name, Count, maps:get(memory_limit, Options, undefined), maps:get(threads, Options, undefined),
                                                 platform(Platform), Settings)).
 
-%% What a plugin is told: its own options, by their names.
+%% The options that the plugin gets, by their names.
 settings(#{platform := pjrt} = Options) ->
     Own = maps:get(plugin_options, Options, #{}),
     case is_map(Own) orelse tessera_type:is_proper(Own) andalso lists:all(fun is_option/1, Own) of

@@ -95,7 +95,7 @@ awaited(Result) -> Result.
 %% ---- profiles
 
 -type line() :: {atom(), atom(), arity(), string() | undefined, non_neg_integer()}.
-%% A run that another VM measures: the client, the line of the user's code, and what the client's platform knows of it.
+%% A run that another VM measures: the client, the line of the user's code, and the platform's own term for the run.
 -type note() :: {Client :: atom() | pid(), line() | unknown, term()}.
 
 %% Calls F while the process is profiled: its result, the lines that called programs, the times of tracing and compiling, the last one first, and the
@@ -113,7 +113,7 @@ profiled(Modules, F) ->
         erlang:raise(Class, Reason, Trace)
     end.
 
-%% What the inner profile has seen is also the outer one's.
+%% The outer profile gets everything that the inner profile has.
 merge(undefined, _) ->
     _ = erase(?PROFILED),
     ok;

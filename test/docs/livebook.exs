@@ -1,6 +1,6 @@
-# Runs notebooks of Livebook without it: the cells in their order, each with the bindings of those before. A setup cell (Mix.install) is left out, since
-# what it installs is here. A cell's value is compared with the output that the notebook has. In place of Kino is a module of the same name, and the
-# bytes of its images are looked at.
+# Runs notebooks of Livebook without it: the cells in their order, each with the bindings of the cells before. A setup cell (Mix.install) is left out: its
+# libraries are here. A cell's value is compared with the output that the notebook has. A module with Kino's name stands in for Kino, and looks at the
+# bytes of the images.
 #
 #   elixir -pa ebin test/docs/livebook.exs FILE...        with ERL_LIBS, for notebooks that use Nx
 # As Mix.install does.

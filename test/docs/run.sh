@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the commands of README.md, CONTRIBUTING.md and docs/: the lines of their ```sh blocks. Prints those that it leaves
-# out, each with the reason. The tutorials (docs/tutorial-*.md) are followed by test/docs/tutorial.escript. (The Erlang examples are run by test/erl/tessera_doc_tests.erl, those in Elixir by
+# Runs the commands of README.md, CONTRIBUTING.md and docs/: the lines of their ```sh blocks. Prints the commands that
+# it leaves out, each with the reason. The tutorials (docs/tutorial-*.md) are followed by test/docs/tutorial.escript. (The Erlang examples are run by test/erl/tessera_doc_tests.erl, those in Elixir by
 # test/nx/docs_test.exs.) Also checks that the files exist that links and text name.
 #
 #   test/docs/run.sh [PATTERN]     all commands, or those that match
@@ -38,7 +38,7 @@ leave() {
   echo "  left out: $command ($1)"
 }
 
-# Runs $1, which stands for $command.
+# Runs $1 for $command.
 run() {
   local start=$SECONDS
   if (eval "$1") >"$work/log" 2>&1 </dev/null; then
@@ -57,7 +57,7 @@ has_nx() { [ -n "$nx" ] && command -v elixir >/dev/null; }
 
 with_nx() { if has_nx; then run "ERL_LIBS=$nx ${1#ERL_LIBS=FOLDER }"; else leave "needs Nx: set ERL_LIBS"; fi; }
 
-# A cheaper form of a command stands in for one that takes long.
+# A command that takes long is run in a cheaper form.
 decide() {
   case $command in
   "./setup"*) leave "installs packages: .ci/run does this on fresh machines" ;;
@@ -116,8 +116,8 @@ check_site() {
   fi
 }
 
-# What the README says of bench/RESULTS.md, from the tables there: a section, the number of its table, the column with the ratio to the
-# fastest of the others, and whether only workloads that are behind are listed.
+# Tables of bench/RESULTS.md that the README counts: the section, the number of the table in it, and the column with the ratio to the fastest other
+# library. `behind': the table lists only workloads that are behind.
 figures='results 1 5 all
 the-bars-on-an-idle-xeon 1 6 all
 operations-and-networks-on-a-xeon 2 4 all
@@ -141,7 +141,7 @@ check_figures() {
   done <<<"$figures"
 }
 
-# A command elsewhere would not be run.
+# Commands outside of ```sh blocks would not be run.
 check_blocks() {
   if grep -nE '^    (\$ )?(make|erl|elixir|mix|\./|[A-Z_]+=[^ ]+ [a-z])' "${pages[@]}"; then
     failed=$((failed + 1))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command of the pages on the first of two hosts, which are network namespaces (test/mpi/namespaces.sh): there the words
-# host-a and host-b become their names, 10.0.0.1 the first one's address. mpirun reaches the other by an agent in the place of ssh.
+# Runs a command of the pages on the first of two hosts, two network namespaces (test/mpi/namespaces.sh). The words host-a
+# and host-b become the names of the namespaces, and 10.0.0.1 becomes the address of the first. mpirun reaches the other by an agent in the place of ssh.
 # The cache of kernels is a new one.
 # usage: two-hosts.sh COMMAND
 command=$1

@@ -31,7 +31,7 @@ recorded(Name, Bytes) ->
             ok
     end.
 
-%% What a PNG shows, with its checksums checked; other files as they are.
+%% The pixels of a PNG, whose checksums are checked; other files as they are.
 pixels(<<137, "PNG\r\n", 26, "\n", Chunks/binary>>) ->
     [{<<"IHDR">>, <<Width:32, Height:32, 8, 2, 0, 0, 0>>}, {<<"IDAT">>, Data}, {<<"IEND">>, <<>>}] = chunks(Chunks),
     Size = 3 * Width,
@@ -58,7 +58,7 @@ svg_of_image_test() ->
     {match, [Png]} = re:run(Svg, "base64,([^\"]*)\"", [{capture, all_but_first, binary}]),
     ?assertEqual({2, 2, [<<255, 0, 0, 0, 255, 0>>, <<0, 0, 255, 255, 255, 255>>]}, pixels(base64:decode(Png))).
 
-%% An SVG is XML, whatever the texts say.
+%% An SVG is XML with any texts.
 xml_test() ->
     case code:ensure_loaded(xmerl_scan) of
         {module, _} ->
