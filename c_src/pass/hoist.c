@@ -11,8 +11,9 @@
 enum {
   INVARIANT = 1, /* the value is the same in each iteration */
   FREE = 2,      /* and is made of no loop variable */
-  NEEDED = 4,    /* the rest of the body reads it */
+  INSIDE = 4,    /* the body computes it */
   OUTSIDE = 8,   /* it is computed before the loop */
+  CARRIED = 16,  /* and becomes a loop variable */
 };
 /* Elementwise ops on fewer bytes than this cost less than a kernel of their own. */
 #define FEW_BYTES 256
@@ -68,43 +69,47 @@ static void find_invariants(hoisting *h, const ts_region *body) {
   }
 }
 
-static bool any_needed(const hoisting *h, const ts_op *op) {
+static bool any_result(const hoisting *h, const ts_op *op, uint8_t flag) {
   for (uint32_t k = 0; k < op->result_count; k++)
-    if (has(h, op->first_result + k, NEEDED)) return true;
+    if (has(h, op->first_result + k, flag)) return true;
   return false;
 }
 
-static void mark(hoisting *h, const ts_op *op, bool results, uint8_t flag) {
-  for (uint32_t k = 0; results && k < op->result_count; k++) h->state[op->first_result + k] |= flag;
-  for (uint32_t k = 0; !results && k < op->operand_count; k++) h->state[op->operands[k]] |= flag;
+static void mark_operands(hoisting *h, const ts_op *op, uint8_t flag) {
+  for (uint32_t k = 0; k < op->operand_count; k++) h->state[op->operands[k]] |= flag;
 }
 
-/* From the last op to the first: which ops go before the loop, and which values of them the body needs. Returns how
- * many values. */
-static uint32_t choose(hoisting *h, const ts_region *body) {
-  const ts_graph *g = h->rw.from;
+/* Moves the results that the body reads to before the loop. Returns how many. */
+static uint32_t carry(hoisting *h, const ts_op *op) {
   uint32_t count = 0;
-  for (size_t i = 0; i < body->results.count; i++) h->state[body->results.data[i]] |= NEEDED;
-  for (size_t i = body->ops.count; i-- > 0;) {
-    const ts_op *op = ts_graph_op(g, body->ops.data[i]);
-    bool invariant = has(h, op->first_result, INVARIANT) && op->result_count > 0;
-    bool needed = any_needed(h, op);
-    if (invariant && needed && is_worth(h, op)) {
-      mark(h, op, true, OUTSIDE);
-      for (uint32_t k = 0; k < op->result_count; k++) count += has(h, op->first_result + k, NEEDED);
-    } else if (!invariant || needed) {
-      mark(h, op, false, NEEDED);
-    }
-    /* what is computed outside, or only for that, takes its operands from there */
-    bool outside = invariant && has(h, op->first_result, OUTSIDE);
-    for (uint32_t k = 0; outside && k < op->operand_count; k++) h->state[op->operands[k]] |= OUTSIDE;
+  for (uint32_t k = 0; k < op->result_count; k++) {
+    uint8_t *state = &h->state[op->first_result + k];
+    if (!(*state & INSIDE)) continue;
+    *state = (uint8_t)(*state & ~INSIDE) | OUTSIDE | CARRIED;
+    count++;
   }
   return count;
 }
 
-/* True when the body gets the op's results as loop variables. */
-static bool is_carried(const hoisting *h, const ts_op *op) {
-  return op->result_count > 0 && has(h, op->first_result, INVARIANT | OUTSIDE) && any_needed(h, op) && is_worth(h, op);
+/* An op that the body does without: all that reads its results is before the loop. Of a condition there is none. */
+static bool leaves_body(const hoisting *h, const ts_op *op) {
+  return any_result(h, op, INVARIANT) && !any_result(h, op, INSIDE);
+}
+
+/* From the last op to the first: which ops go before the loop, and which stay. An op can do both. Returns how many
+ * values become loop variables. */
+static uint32_t choose(hoisting *h, const ts_region *body) {
+  const ts_graph *g = h->rw.from;
+  uint32_t count = 0;
+  for (size_t i = 0; i < body->results.count; i++) h->state[body->results.data[i]] |= INSIDE;
+  for (size_t i = body->ops.count; i-- > 0;) {
+    const ts_op *op = ts_graph_op(g, body->ops.data[i]);
+    bool invariant = any_result(h, op, INVARIANT);
+    if (invariant && any_result(h, op, INSIDE) && is_worth(h, op)) count += carry(h, op);
+    if (!leaves_body(h, op)) mark_operands(h, op, INSIDE);
+    if (any_result(h, op, OUTSIDE)) mark_operands(h, op, OUTSIDE);
+  }
+  return count;
 }
 
 /* Computes before the loop what belongs there. `outer` gets the values that become loop variables, `inner` what they
@@ -115,10 +120,10 @@ static ts_status move_out(hoisting *h, const ts_op *loop, const ts_region *body,
   for (size_t i = 0; i < body->params.count; i++) h->rw.map[body->params.data[i]] = h->rw.map[loop->operands[i]];
   for (size_t i = 0; i < body->ops.count; i++) {
     const ts_op *op = ts_graph_op(h->rw.from, body->ops.data[i]);
-    if (op->result_count == 0 || !has(h, op->first_result, INVARIANT | OUTSIDE)) continue;
+    if (!any_result(h, op, OUTSIDE)) continue;
     TS_TRY(ts_rewrite_copy(&h->rw, body->ops.data[i], target));
-    for (uint32_t k = 0; is_carried(h, op) && k < op->result_count; k++) {
-      if (!has(h, op->first_result + k, NEEDED)) continue;
+    for (uint32_t k = 0; k < op->result_count; k++) {
+      if (!has(h, op->first_result + k, CARRIED)) continue;
       inner[n] = op->first_result + k;
       outer[n++] = h->rw.map[op->first_result + k];
     }
@@ -146,12 +151,9 @@ static ts_status fill(hoisting *h, ts_region_id source, const added *a, bool is_
     if (is_body && !status) rw->map[a->inner[i]] = results[region->results.count + i] = param;
   }
   for (size_t i = 0; i < region->ops.count && !status; i++) {
-    const ts_op *op = ts_graph_op(rw->from, region->ops.data[i]);
+    ts_op_id id = region->ops.data[i];
     status = ts_check_cancelled(rw->options->cancel, "the compile");
-    if (status || (is_body && (is_carried(h, op) ||
-                               (op->result_count > 0 && has(h, op->first_result, INVARIANT) && !any_needed(h, op)))))
-      continue;
-    status = rw->visit(rw, region->ops.data[i], *out);
+    if (!status && !leaves_body(h, ts_graph_op(rw->from, id))) status = rw->visit(rw, id, *out);
   }
   for (size_t i = 0; i < region->results.count && !status; i++) results[i] = rw->map[region->results.data[i]];
   if (!status) status = ts_graph_set_results(rw->to, *out, results, region->results.count + (is_body ? a->count : 0));
