@@ -1,6 +1,7 @@
-// checks passes: hoist
-// A product of what the loop does not change, and what it is made of; an op on the counter, on few elements and one that grows stay; in the inner loop
-// what both leave unchanged goes before the outer one.
+// checks bits passes: hoist
+// A product of what the loop does not change goes before it, and so does what the product is made of. An op on the
+// counter, an op on few elements and an op that grows stay. What the inner loop and the outer one leave unchanged goes
+// before the outer one.
 graph @main(%0: f32[32,32], %1: f32[32], %2: s32[], %3: f32[4]) -> (f32[32], f32[4], f32[32,32]) {
   %4, %5, %6, %7 = while %2, %0, %1, %3 {
     condition(%8: s32[], %9: f32[32,32], %10: f32[32], %11: f32[4]) {
