@@ -10,9 +10,7 @@ static void print_slots(ts_text *out, const char *name, const uint32_t *slots, i
 }
 
 static void print_pointer(ts_text *out, const ts_flow_step *step, const ts_launch_pointer *p) {
-  const uint32_t *slots[] = {
-      [TS_ROLE_OPERAND] = step->operands, [TS_ROLE_RESULT] = step->results, [TS_ROLE_TEMP] = step->temps};
-  ts_text_format(out, "at %d: %" PRIu32 " + %" PRId64, p->word, slots[p->role][p->index], p->offset);
+  ts_text_format(out, "at %d: %" PRIu32 " + %" PRId64, p->word, ts_flow_pointer_slot(step, p), p->offset);
   for (int32_t i = 0; i < p->term_count; i++) {
     const ts_dynamic_term *t = &p->terms[i];
     ts_text_format(out, " + %s %" PRIu32 " to %" PRId64 " by %" PRId64, ts_dtype_name(t->dtype),

@@ -83,6 +83,13 @@ typedef struct ts_flow {
   int32_t slot_count, home_count, loop_count;
 } ts_flow;
 
+/* The slot that a pointer of the step's launch points into. */
+static inline uint32_t ts_flow_pointer_slot(const ts_flow_step *step, const ts_launch_pointer *p) {
+  const uint32_t *slots[] = {
+      [TS_ROLE_OPERAND] = step->operands, [TS_ROLE_RESULT] = step->results, [TS_ROLE_TEMP] = step->temps};
+  return slots[p->role][p->index];
+}
+
 static inline int32_t ts_flow_home_word(const ts_flow *flow, int32_t home) {
   return TS_FLOW_SLOTS + flow->slot_count + home;
 }

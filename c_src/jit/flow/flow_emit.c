@@ -101,9 +101,7 @@ static ts_v dynamic_offset(writer *w, const ts_flow_step *step, const ts_dynamic
 }
 
 static ts_v pointer_value(writer *w, const ts_flow_step *step, const ts_launch_pointer *p) {
-  const uint32_t *slots[] = {
-      [TS_ROLE_OPERAND] = step->operands, [TS_ROLE_RESULT] = step->results, [TS_ROLE_TEMP] = step->temps};
-  ts_v offset = number(w, p->offset), address = slot_address(w, slots[p->role][p->index]);
+  ts_v offset = number(w, p->offset), address = slot_address(w, ts_flow_pointer_slot(step, p));
   for (int32_t i = 0; i < p->term_count; i++)
     offset = LLVMBuildAdd(w->e->b, offset, dynamic_offset(w, step, &p->terms[i]), "");
   return LLVMBuildGEP2(w->e->b, w->i8, address, &offset, 1, "");
