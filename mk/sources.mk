@@ -335,6 +335,7 @@ DEVICE_SRC := \
 
 PJRT_SRC := \
   c_src/pjrt/client.c \
+  c_src/pjrt/deadline.c \
   c_src/pjrt/memory.c \
   c_src/pjrt/open.c \
   c_src/pjrt/pjrt.c \
@@ -444,6 +445,7 @@ TEST_SUPPORT_SRC := \
   test/c/lesser_isa.c \
   test/c/async_device.c \
   test/c/operation_end.c \
+  test/c/pjrt_direct.c \
   test/c/pjrt_file.c \
   test/c/plugin_calls.c \
   test/c/math_check.c \
@@ -508,6 +510,7 @@ C_TESTS := \
   test_pass \
   test_pick \
   test_pjrt \
+  test_pjrt_late \
   test_plan \
   test_plugin \
   test_platform \

@@ -8,6 +8,7 @@
 #define TS_PJRT_CLIENT_H
 
 #include "device/platform.h"
+#include "pjrt/deadline.h"
 #include "pjrt/types.h"
 #include "pjrt/work.h"
 
@@ -27,6 +28,8 @@ typedef struct pj_client {
   int64_t limit;  /* bytes of tensors; INT64_MAX: none */
   int64_t device_limit; /* the plugin's; INT64_MAX: not known */
   _Atomic int64_t bytes, peak, allocations;
+  int64_t answer_ms; /* the deadline of operations in this process; 0: none */
+  _Atomic int late;  /* operations whose deadline has passed, and which go on */
   pthread_mutex_t lock;
   pj_reshape *reshapes; /* under the lock */
   pj_job ending;
@@ -38,6 +41,8 @@ typedef struct pj_door pj_door;
 void pj_door_open(const ts_open_options *options, ts_opened *out, ts_done done);
 void pj_door_close(void *door);
 void pj_door_get_memory(void *door, ts_memory_stats *out);
+/* The client behind the door, retained; its process may have ended. */
+pj_client *pj_door_present(pj_door *door);
 /* The client, retained after a success. It may open another one, on a thread that may wait for that. */
 ts_status pj_door_client(pj_door *door, pj_client **out);
 /* The executable for the present client: `code` itself, or another one, compiled again. Valid as long as `code`. */
@@ -66,6 +71,7 @@ void pj_client_unreserve(pj_client *client, int64_t bytes);
 /* ---- memory */
 
 typedef struct pj_memory {
+  _Atomic int refs; /* the device layer's, and one of each operation */
   pj_client *client;
   pj_buffer *buffer;
   int64_t bytes;
@@ -77,6 +83,7 @@ typedef struct pj_memory {
 
 /* A memory without a buffer, with its bytes reserved. */
 ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out);
+static inline void pj_memory_retain(pj_memory *memory) { atomic_fetch_add(&memory->refs, 1); }
 void pj_memory_release(void *memory); /* NULL is allowed */
 void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done);
 void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done);
@@ -85,6 +92,7 @@ void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_
 /* ---- programs */
 
 struct pj_code {
+  _Atomic int refs; /* of the program: the device layer's, and one of each run */
   pj_client *client;
   pj_loaded *loaded;
   size_t param_count, result_count;
@@ -99,6 +107,7 @@ struct pj_code {
 void pj_compile(void *door, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done);
 void pj_save(const void *program, ts_text *out, ts_done done);
 void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done done);
+static inline void pj_code_retain(pj_code *code) { atomic_fetch_add(&code->refs, 1); }
 void pj_release_program(void *program);
 /* On a thread that may wait for the compiler. */
 ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out);

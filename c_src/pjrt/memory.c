@@ -6,7 +6,8 @@ enum { LARGE_BYTES = 1 << 20 };
 ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out) {
   pj_memory *m;
   TS_TRY(ts_alloc(sizeof *m + ts_shape_size(shape), (void **)&m));
-  *m = (pj_memory){.client = client,
+  *m = (pj_memory){.refs = 1,
+                   .client = client,
                    .bytes = ts_shape_bytes(shape, dtype),
                    .device = device,
                    .dtype = dtype,
@@ -34,7 +35,7 @@ static void destroy_now(pj_job *job) { destroy((pj_memory *)((char *)job - offse
 
 void pj_memory_release(void *memory) {
   pj_memory *m = memory;
-  if (!m) return;
+  if (!m || atomic_fetch_sub(&m->refs, 1) != 1) return;
   if (m->bytes <= LARGE_BYTES && !pj_plugin_is_isolated(m->client->plugin)) {
     destroy(m);
   } else {
@@ -43,51 +44,94 @@ void pj_memory_release(void *memory) {
   }
 }
 
-/* ---- transfers: a job, which waits for events */
+/* ---- transfers: a job, which waits for events. It has references to all that it uses. With a deadline it does not use
+ * memory of the caller's either, but copies of it. */
 
 typedef struct transfer {
   pj_wait wait;
-  pj_client *client, *held; /* `held`: a reference */
-  const ts_placement *placement;
+  pj_deadline deadline;
+  pj_door *door;     /* of the target device, for an isolated client that has ended */
+  pj_client *client; /* a reference */
+  int32_t device;
+  ts_dtype dtype;
+  ts_shape shape;
   const void *data;
-  pj_memory *source, *made;
+  pj_memory *source, *made; /* references */
   int64_t bytes;
-  void *to, *whole; /* `whole`: the place for all elements if only the first are wanted */
+  void *to, *own; /* `own`: the elements in the transfer's memory */
   void **out;
   ts_status failed;
-  ts_done done;
 } transfer;
 
+static void free_transfer(transfer *t) {
+  pj_memory_release(t->made);
+  pj_memory_release(t->source);
+  pj_client_release(t->client);
+  ts_free(t->own);
+  ts_free(t);
+}
+
 static void end_transfer(transfer *t, ts_status status) {
-  ts_done done = t->done;
+  ts_done done = t->deadline.done;
+  bool awaited = pj_deadline_end(&t->deadline);
   if (t->failed) {
     ts_status_free(status);
     status = t->failed;
   }
-  if (status)
-    pj_memory_release(t->made);
-  else if (t->out)
+  if (awaited && !status && t->out) {
     *t->out = t->made;
-  if (t->held) pj_client_release(t->held);
-  ts_free(t->whole);
-  ts_free(t);
-  ts_done_call(done, status);
+    t->made = NULL;
+  }
+  if (awaited && !status && t->to && t->own) memcpy(t->to, t->own, (size_t)t->bytes);
+  free_transfer(t);
+  if (awaited)
+    ts_done_call(done, status);
+  else
+    ts_status_free(status);
 }
 
 static void transferred(pj_wait *wait, ts_status status) { end_transfer((transfer *)wait, status); }
 
-static void begin(transfer given, void (*body)(pj_job *)) {
+static void fill_placement(transfer *t, const ts_placement *p) {
+  t->door = p->client;
+  t->device = p->device;
+  t->dtype = p->dtype;
+  ts_shape_copy(&t->shape, p->shape);
+}
+
+/* The transfer's own copy of the caller's data. */
+static ts_status copy_data(transfer *t, int64_t bytes) {
+  if (!t->data || !t->client->answer_ms) return TS_SUCCESS;
+  TS_TRY(ts_alloc((size_t)bytes + 1, &t->own));
+  memcpy(t->own, t->data, (size_t)bytes);
+  t->data = t->own;
+  return TS_SUCCESS;
+}
+
+/* Takes over the reference to the client, also on failure. */
+static void begin(transfer given, const ts_placement *p, const char *what, ts_done done) {
   transfer *t;
   ts_status status = TS_NEW(&t);
   if (status) {
-    ts_done_call(given.done, status);
+    pj_client_release(given.client);
+    ts_done_call(done, status);
     return;
   }
   *t = given;
-  t->wait.job.body = body;
+  if (p) fill_placement(t, p);
+  if (t->source) pj_memory_retain(t->source);
+  t->wait.what = what;
   t->wait.then = transferred;
-  pj_work(&t->wait.job);
+  t->deadline.done = done;
+  status = copy_data(t, p ? p->bytes : 0);
+  if (!status) status = pj_deadline_begin(&t->deadline, t->client->answer_ms, &t->client->late, what, done);
+  if (status)
+    end_transfer(t, status);
+  else
+    pj_work(&t->wait.job);
 }
+
+static const char to_the_device[] = "the transfer to the device", to_the_host[] = "the transfer to the host";
 
 /* Waits until the buffer that was made has its elements. */
 static void await_made(transfer *t) {
@@ -97,7 +141,6 @@ static void await_made(transfer *t) {
     end_transfer(t, status);
     return;
   }
-  t->wait.what = "the transfer to the device";
   t->wait.then = transferred;
   pj_await(t->client->plugin, args.ready.event, &t->wait);
 }
@@ -109,28 +152,37 @@ static void was_read(pj_wait *wait, ts_status status) {
   await_made(t);
 }
 
-static ts_status check_placement(const pj_client *c, const ts_placement *p) {
-  if (p->device < 0 || p->device >= c->device_count)
-    return ts_error(TS_INVALID_ARGUMENT, "the plugin has %d devices, got device %d", c->device_count, p->device);
-  if (!pj_type(p->dtype))
-    return ts_error(TS_UNIMPLEMENTED, "the type %s is not known to plugins", ts_dtype_name(p->dtype));
+static ts_status check_placement(const transfer *t) {
+  if (t->device < 0 || t->device >= t->client->device_count)
+    return ts_error(TS_INVALID_ARGUMENT, "the plugin has %d devices, got device %d", t->client->device_count,
+                    t->device);
+  if (!pj_type(t->dtype))
+    return ts_error(TS_UNIMPLEMENTED, "the type %s is not known to plugins", ts_dtype_name(t->dtype));
   return pj_work_start();
 }
 
+/* The client that follows one whose process has ended. */
+static ts_status renew_client(transfer *t) {
+  pj_client *next;
+  if (!pj_plugin_is_gone(t->client->plugin)) return TS_SUCCESS;
+  TS_TRY(pj_door_client(t->door, &next));
+  pj_client_release(t->client);
+  t->client = next;
+  return TS_SUCCESS;
+}
+
 static ts_status send_to_device(transfer *t) {
-  const ts_placement *p = t->placement;
-  TS_TRY(pj_door_client(p->client, &t->held));
-  pj_client *c = t->client = t->held;
-  TS_TRY(check_placement(c, p));
-  TS_TRY(pj_memory_new(c, p->device, p->dtype, p->shape, &t->made));
-  pj_args args = PJ_ARGS(.from_host = {.client = c->handle,
+  TS_TRY(renew_client(t));
+  TS_TRY(check_placement(t));
+  TS_TRY(pj_memory_new(t->client, t->device, t->dtype, &t->shape, &t->made));
+  pj_args args = PJ_ARGS(.from_host = {.client = t->client->handle,
                                        .data = t->data,
-                                       .type = pj_type(p->dtype),
-                                       .dims = p->shape->dims,
-                                       .rank = (size_t)p->shape->rank,
+                                       .type = pj_type(t->dtype),
+                                       .dims = t->shape.dims,
+                                       .rank = (size_t)t->shape.rank,
                                        .semantics = PJ_UNTIL_TRANSFERRED,
-                                       .device = c->devices[p->device]});
-  TS_TRY(pj_call(c->plugin, PJ_FROM_HOST, &args));
+                                       .device = t->client->devices[t->device]});
+  TS_TRY(pj_call(t->client->plugin, PJ_FROM_HOST, &args));
   t->made->buffer = args.from_host.buffer;
   t->wait.event = args.from_host.read;
   return TS_SUCCESS;
@@ -138,40 +190,39 @@ static ts_status send_to_device(transfer *t) {
 
 static void from_host_now(pj_job *job) {
   transfer *t = (transfer *)job;
-  ts_status status = send_to_device(t);
+  ts_status status = pj_deadline_check(&t->deadline);
+  if (!status) status = send_to_device(t);
   if (status) {
     end_transfer(t, status);
     return;
   }
-  t->wait.what = "the transfer to the device";
   t->wait.then = was_read;
   pj_await(t->client->plugin, t->wait.event, &t->wait);
 }
 
 void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done) {
   *out_memory = NULL;
-  begin((transfer){.placement = placement, .data = data, .out = out_memory, .done = done}, from_host_now);
+  begin((transfer){.wait.job.body = from_host_now,
+                   .client = pj_door_present(placement->client),
+                   .data = data,
+                   .out = out_memory},
+        placement, to_the_device, done);
 }
 
 /* ---- to the host */
 
-static void received(pj_wait *wait, ts_status status) {
-  transfer *t = (transfer *)wait;
-  if (!status && t->whole) memcpy(t->to, t->whole, (size_t)t->bytes);
-  end_transfer(t, status);
-}
+static void received(pj_wait *wait, ts_status status) { end_transfer((transfer *)wait, status); }
 
 static ts_status receive(transfer *t) {
   const pj_memory *m = t->source;
   int64_t order[TS_MAX_RANK];
-  if (t->bytes < m->bytes) TS_TRY(ts_alloc((size_t)m->bytes, &t->whole));
+  if (t->bytes < m->bytes || t->deadline.ms) TS_TRY(ts_alloc((size_t)m->bytes, &t->own));
   for (int32_t i = 0; i < m->shape->rank; i++) order[i] = m->shape->rank - 1 - i;
   pj_layout layout = {.size = sizeof layout,
                       .order = {.size = sizeof layout.order, .minor_to_major = order, .rank = (size_t)m->shape->rank}};
-  pj_args args = PJ_ARGS(.to_host = {.buffer = m->buffer,
-                                     .layout = &layout,
-                                     .to = t->whole ? t->whole : t->to,
-                                     .to_size = (size_t)m->bytes});
+  pj_args args =
+      PJ_ARGS(.to_host = {
+                  .buffer = m->buffer, .layout = &layout, .to = t->own ? t->own : t->to, .to_size = (size_t)m->bytes});
   TS_TRY(pj_call(t->client->plugin, PJ_BUFFER_TO_HOST, &args));
   t->wait.event = args.to_host.event;
   return TS_SUCCESS;
@@ -179,38 +230,44 @@ static ts_status receive(transfer *t) {
 
 static void to_host_now(pj_job *job) {
   transfer *t = (transfer *)job;
-  ts_status status = t->bytes == 0 ? TS_SUCCESS : receive(t);
+  ts_status status = pj_deadline_check(&t->deadline);
+  if (!status && t->bytes > 0) status = receive(t);
   if (status || t->bytes == 0) {
     end_transfer(t, status);
     return;
   }
-  t->wait.what = "the transfer to the host";
   t->wait.then = received;
   pj_await(t->client->plugin, t->wait.event, &t->wait);
 }
 
+static pj_client *client_of(const pj_memory *m) {
+  pj_client_retain(m->client);
+  return m->client;
+}
+
 void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done) {
-  pj_memory *m = memory;
-  begin((transfer){.client = m->client, .source = m, .bytes = bytes, .to = out, .done = done}, to_host_now);
+  begin(
+      (transfer){
+          .wait.job.body = to_host_now, .client = client_of(memory), .source = memory, .bytes = bytes, .to = out},
+      NULL, to_the_host, done);
 }
 
 /* ---- copies: plugins refuse to copy to the device where the buffer is, so a program does */
 
 static ts_status copy_to_device(transfer *t) {
-  const ts_placement *p = t->placement;
-  pj_client *c = t->client;
-  TS_TRY(check_placement(c, p));
-  TS_TRY(pj_memory_new(c, p->device, p->dtype, t->source->shape, &t->made));
-  if (p->device == t->source->device) return pj_reshape_buffer(t->source, t->source->shape, &t->made->buffer);
-  pj_args args = PJ_ARGS(.to_device = {.buffer = t->source->buffer, .device = c->devices[p->device]});
-  TS_TRY(pj_call(c->plugin, PJ_BUFFER_TO_DEVICE, &args));
+  TS_TRY(check_placement(t));
+  TS_TRY(pj_memory_new(t->client, t->device, t->dtype, t->source->shape, &t->made));
+  if (t->device == t->source->device) return pj_reshape_buffer(t->source, t->source->shape, &t->made->buffer);
+  pj_args args = PJ_ARGS(.to_device = {.buffer = t->source->buffer, .device = t->client->devices[t->device]});
+  TS_TRY(pj_call(t->client->plugin, PJ_BUFFER_TO_DEVICE, &args));
   t->made->buffer = args.to_device.copy;
   return TS_SUCCESS;
 }
 
 static void copy_now(pj_job *job) {
   transfer *t = (transfer *)job;
-  ts_status status = copy_to_device(t);
+  ts_status status = pj_deadline_check(&t->deadline);
+  if (!status) status = copy_to_device(t);
   if (status)
     end_transfer(t, status);
   else
@@ -218,8 +275,7 @@ static void copy_now(pj_job *job) {
 }
 
 void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_done done) {
-  pj_memory *m = memory;
   *out_memory = NULL;
-  begin((transfer){.client = m->client, .placement = placement, .source = m, .out = out_memory, .done = done},
-        copy_now);
+  begin((transfer){.wait.job.body = copy_now, .client = client_of(memory), .source = memory, .out = out_memory},
+        placement, to_the_device, done);
 }

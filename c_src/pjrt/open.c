@@ -109,9 +109,6 @@ static ts_status read_options(const ts_open_options *options, pj_opening *o) {
     TS_TRY(read_own(&settings->items[i], o, &own));
     if (!own) TS_TRY(copy_option(&settings->items[i], &o->options[o->option_count++]));
   }
-  if (o->answer_ms && !o->isolated)
-    return ts_error(TS_INVALID_ARGUMENT, "timeout is an option of isolated clients: what a device in this process does "
-                                         "cannot be ended");
   return find_path(o);
 }
 
@@ -267,7 +264,7 @@ void pj_door_close(void *door) {
 
 /* ---- behind the door */
 
-static pj_client *present(pj_door *d) {
+pj_client *pj_door_present(pj_door *d) {
   pthread_mutex_lock(&d->lock);
   pj_client *client = d->client;
   pj_client_retain(client);
@@ -276,7 +273,7 @@ static pj_client *present(pj_door *d) {
 }
 
 void pj_door_get_memory(void *door, ts_memory_stats *out) {
-  pj_client *c = present(door);
+  pj_client *c = pj_door_present(door);
   *out = (ts_memory_stats){.live = atomic_load(&c->bytes),
                            .peak = atomic_load(&c->peak),
                            .limit = c->device_limit < c->limit ? c->device_limit : c->limit,
@@ -303,12 +300,12 @@ static ts_status renew(pj_door *d, pj_client **inout) {
 }
 
 ts_status pj_door_client(pj_door *d, pj_client **out) {
-  pj_client *client = present(d);
+  pj_client *client = pj_door_present(d);
   ts_status status = TS_SUCCESS;
   if (is_gone(client)) {
     pthread_mutex_lock(&d->opening);
     pj_client_release(client);
-    client = present(d); /* another thread may have opened it */
+    client = pj_door_present(d); /* another thread may have opened it */
     status = renew(d, &client);
     pthread_mutex_unlock(&d->opening);
   }

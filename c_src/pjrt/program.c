@@ -13,7 +13,7 @@ ts_status pj_code_new(pj_client *client, size_t params, size_t results, pj_code 
   ts_type *types;
   size_t count = params + results;
   TS_TRY(TS_NEW(&code));
-  *code = (pj_code){.client = client, .param_count = params, .result_count = results};
+  *code = (pj_code){.refs = 1, .client = client, .param_count = params, .result_count = results};
   ts_status status = TS_NEW_ARRAY(count + 1, &code->types);
   if (!status) status = TS_NEW_ARRAY(count + 1, &types);
   if (status) {
@@ -103,6 +103,7 @@ static void release_now(pj_job *job) {
 
 void pj_release_program(void *program) {
   pj_code *code = program;
+  if (atomic_fetch_sub(&code->refs, 1) != 1) return;
   code->ending.body = release_now;
   pj_work(&code->ending);
 }

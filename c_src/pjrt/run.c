@@ -85,32 +85,35 @@ void pj_reshapes_destroy(pj_client *client) {
   }
 }
 
-/* ---- runs */
+/* ---- runs
+ * A run has references to its program and its arguments: after a deadline its caller has none of them any more. */
 
 typedef struct run {
   pj_wait wait;
-  const ts_run_request *request;
-  const pj_code *code;
+  pj_deadline deadline;
+  const ts_run_request *request; /* valid while the caller waits */
+  pj_code *program;              /* a reference */
+  const pj_code *code;           /* the program for the present client */
   pj_client *client;
-  pj_buffer **args, **views, **results; /* views: arguments in another shape; the run destroys them */
+  int32_t device;
+  pj_memory **args;                        /* references */
+  pj_buffer **buffers, **views, **results; /* views: arguments in another shape; the run destroys them */
   pj_memory **made;
-  ts_done done;
 } run;
 
 static void free_run(run *r) {
-  for (size_t i = 0; r->views && i < r->code->param_count; i++)
+  for (size_t i = 0; i < r->program->param_count; i++) {
     pj_destroy(r->client->plugin, PJ_BUFFER_DESTROY, r->views[i]);
-  for (size_t i = 0; r->made && i < r->code->result_count; i++) pj_memory_release(r->made[i]);
-  ts_free(r->args);
-  ts_free(r->views);
-  ts_free(r->results);
-  ts_free(r->made);
+    pj_memory_release(r->args[i]);
+  }
+  for (size_t i = 0; i < r->program->result_count; i++) pj_memory_release(r->made[i]);
+  pj_release_program(r->program);
   ts_free(r);
 }
 
 static void take_results(run *r) {
   const ts_run_request *q = r->request;
-  for (size_t i = 0; i < r->code->result_count; i++) {
+  for (size_t i = 0; i < r->program->result_count; i++) {
     q->results[i] = r->made[i];
     r->made[i] = NULL;
   }
@@ -119,47 +122,43 @@ static void take_results(run *r) {
 }
 
 static void end_run(run *r, ts_status status) {
-  ts_done done = r->done;
-  if (!status) take_results(r);
+  ts_done done = r->deadline.done;
+  bool awaited = pj_deadline_end(&r->deadline);
+  if (awaited && !status) take_results(r);
   free_run(r);
-  ts_done_call(done, status);
+  if (awaited)
+    ts_done_call(done, status);
+  else
+    ts_status_free(status);
 }
 
 static void ran(pj_wait *wait, ts_status status) { end_run((run *)wait, status); }
 
-static ts_status allocate(run *r) {
-  TS_TRY(TS_NEW_ARRAY(r->code->param_count, &r->args));
-  TS_TRY(TS_NEW_ARRAY(r->code->param_count, &r->views));
-  TS_TRY(TS_NEW_ARRAY(r->code->result_count, &r->results));
-  return TS_NEW_ARRAY(r->code->result_count, &r->made);
-}
-
 /* Nothing can fail after the plugin has begun the run, so what holds the results is there before. */
 static ts_status prepare(run *r) {
-  const ts_run_request *q = r->request;
   const pj_code *code = r->code;
-  TS_TRY(allocate(r));
   for (size_t i = 0; i < code->param_count; i++) {
-    const pj_memory *m = q->args[i];
+    const pj_memory *m = r->args[i];
     if (m->client != r->client)
       return ts_error(TS_UNAVAILABLE, "argument %zu was in a process of the plugin that has ended", i + 1);
-    r->args[i] = m->buffer;
+    r->buffers[i] = m->buffer;
     if (ts_shape_equal(m->shape, &code->types[i]->shape)) continue;
     TS_TRY(pj_reshape_buffer(m, &code->types[i]->shape, &r->views[i]));
-    r->args[i] = r->views[i];
+    r->buffers[i] = r->views[i];
   }
   for (size_t i = 0; i < code->result_count; i++) {
     const ts_type *type = code->types[code->param_count + i];
-    TS_TRY(pj_memory_new(r->client, q->devices[0], type->dtype, &type->shape, &r->made[i]));
+    TS_TRY(pj_memory_new(r->client, r->device, type->dtype, &type->shape, &r->made[i]));
   }
   return TS_SUCCESS;
 }
 
 static ts_status submit(run *r) {
-  TS_TRY(pj_door_code(r->request->client, (pj_code *)(uintptr_t)r->code, &r->code));
+  TS_TRY(pj_deadline_check(&r->deadline));
+  if (!r->deadline.ms) TS_TRY(pj_door_code(r->request->client, r->program, &r->code));
   r->client = r->code->client;
   TS_TRY(prepare(r));
-  TS_TRY(pj_execute(r->code, r->request->devices[0], r->args, r->results, &r->wait.event));
+  TS_TRY(pj_execute(r->code, r->device, r->buffers, r->results, &r->wait.event));
   for (size_t i = 0; i < r->code->result_count; i++) r->made[i]->buffer = r->results[i];
   return TS_SUCCESS;
 }
@@ -167,13 +166,10 @@ static ts_status submit(run *r) {
 static void run_now(pj_job *job) {
   run *r = (run *)job;
   ts_status status = submit(r);
-  if (status) {
+  if (status)
     end_run(r, status);
-    return;
-  }
-  r->wait.what = "the run";
-  r->wait.then = ran;
-  pj_await(r->client->plugin, r->wait.event, &r->wait);
+  else
+    pj_await(r->client->plugin, r->wait.event, &r->wait);
 }
 
 static ts_status check(const ts_run_request *q) {
@@ -188,15 +184,44 @@ static ts_status check(const ts_run_request *q) {
   return TS_SUCCESS;
 }
 
+/* The run and its arrays are one block. */
+static ts_status new_run(const ts_run_request *q, ts_done done, run **out) {
+  pj_code *code = (pj_code *)(uintptr_t)q->program;
+  size_t params = code->param_count, results = code->result_count;
+  run *r;
+  TS_TRY(check(q));
+  TS_TRY(ts_alloc(sizeof *r + (3 * params + 2 * results) * sizeof(void *), (void **)&r));
+  *r = (run){.wait = {.job.body = run_now, .what = "the run", .then = ran},
+             .deadline.done = done,
+             .request = q,
+             .program = code,
+             .code = code,
+             .client = code->client,
+             .device = q->devices[0]};
+  r->args = (pj_memory **)(r + 1);
+  r->buffers = (pj_buffer **)(r->args + params);
+  r->views = r->buffers + params;
+  r->results = r->views + params;
+  r->made = (pj_memory **)(r->results + results);
+  pj_code_retain(code);
+  for (size_t i = 0; i < params; i++) {
+    r->args[i] = q->args[i];
+    pj_memory_retain(r->args[i]);
+  }
+  *out = r;
+  return TS_SUCCESS;
+}
+
 void pj_run(const ts_run_request *request, ts_done done) {
   run *r;
-  ts_status status = check(request);
-  if (!status) status = TS_NEW(&r);
+  ts_status status = new_run(request, done, &r);
   if (status) {
     ts_done_call(done, status);
     return;
   }
-  const pj_code *code = request->program;
-  *r = (run){.wait.job.body = run_now, .request = request, .code = code, .client = code->client, .done = done};
-  pj_work(&r->wait.job);
+  status = pj_deadline_begin(&r->deadline, r->client->answer_ms, &r->client->late, "the run", done);
+  if (status)
+    end_run(r, status);
+  else
+    pj_work(&r->wait.job);
 }

@@ -14,6 +14,7 @@ static struct {
   pthread_cond_t signal;
   pj_job *first, **last;
   int waiting, threads, idle;
+  int spare; /* threads that may be held by operations whose deadline has passed: others may begin beyond the limit */
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .signal = PTHREAD_COND_INITIALIZER, .last = &queue.first};
 
 static pj_job *take(void) {
@@ -49,7 +50,7 @@ static bool start(void) {
 
 /* Whether to start one more thread; counts it already. The lock is held. */
 static bool reserve(bool wanted) {
-  bool more = wanted && queue.threads < MOST_THREADS;
+  bool more = wanted && queue.threads < MOST_THREADS + queue.spare;
   if (more) queue.threads++;
   return more;
 }
@@ -72,6 +73,14 @@ void pj_work(pj_job *job) {
   pthread_cond_signal(&queue.signal);
   pthread_mutex_unlock(&queue.lock);
   if (more) (void)start(); /* others do the work if not */
+}
+
+void pj_work_spare(int count) {
+  pthread_mutex_lock(&queue.lock);
+  queue.spare += count;
+  bool more = reserve(queue.idle < queue.waiting);
+  pthread_mutex_unlock(&queue.lock);
+  if (more) (void)start();
 }
 
 /* ---- events */

@@ -1,35 +1,16 @@
 /* The client of plugins (c_src/pjrt), with the plugin of the tests (test/pjrt/plugin.c) and with wrong files.
  * Requirements for any platform are in test_platform, which also runs this one. */
-#include "../pjrt/plugin.h"
 #include "device/device.h"
 #include "jit/jit.h"
-#include "operation_end.h"
 #include "pjrt/pjrt.h"
+#include "pjrt_direct.h"
 #include "pjrt_file.h"
 #include "tensors.h"
 #include "testing.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
-
-static const test_direction *direction;
-
-static const test_direction *get_direction(void) {
-  void *library = dlopen(test_pjrt_file("pjrt_test.so"), RTLD_NOW | RTLD_LOCAL);
-  ck_assert_msg(library, "%s", dlerror());
-  union {
-    void *data;
-    test_get_direction call;
-    pj_get_api api;
-  } get = {.data = dlsym(library, "GetPjrtApi")};
-  ck_assert_ptr_nonnull(get.data);
-  ck_assert_ptr_nonnull(get.api());
-  get.data = dlsym(library, "GetTestDirection");
-  ck_assert_ptr_nonnull(get.data);
-  return get.call();
-}
 
 static ts_graph *sum; /* not made where allocations fail */
 
@@ -37,8 +18,7 @@ static void set_up(void) {
   static const char text[] = "graph @main(%0: f32[3], %1: f32[3]) -> (f32[3], f32[3]) {\n"
                              "  %2 = add %0, %1 : f32[3]\n  return %2, %0\n}\n";
   ck_assert_ok(ts_graph_parse(text, strlen(text), &sum));
-  test_pjrt_use();
-  direction = get_direction();
+  direct_begin();
   ts_jit_configure(&(ts_jit_options){.cache_dir = ""}); /* all is compiled */
 }
 
@@ -108,62 +88,11 @@ END_TEST
 
 /* ---- the table, called directly */
 
-static const ts_platform *const p = &ts_platform_pjrt;
-
-static ts_status try_open(void **out) {
-  end e = {0};
-  ts_opened opened = {0};
-  *out = NULL;
-  p->open(&(ts_open_options){.name = "direct", .memory_limit = -1}, &opened, DONE(&e));
-  ts_status status = wait_for(&e);
-  if (!status) *out = opened.client;
-  return status;
-}
-
-static ts_status try_compile(void *client, ts_program *out) {
-  end e = {0};
-  p->compile(client, sum, &(ts_program_options){0}, out, DONE(&e));
-  return wait_for(&e);
-}
-
-static ts_placement placement(void *client, int32_t device) {
-  static const ts_shape shape = {1, {3}};
-  return (ts_placement){.client = client, .device = device, .dtype = TS_F32, .shape = &shape, .bytes = 12};
-}
-
-static ts_status try_place(void *client, void **out) {
-  end e = {0};
-  ts_placement where = placement(client, 0);
-  p->from_host(&where, (const float[]){1, 2, 3}, out, DONE(&e));
-  return wait_for(&e);
-}
-
-static ts_status try_read(void *memory, int64_t bytes, float *out) {
-  end e = {0};
-  p->to_host(memory, bytes, out, DONE(&e));
-  return wait_for(&e);
-}
-
-static ts_status try_copy(void *client, void *memory, int32_t device, void **out) {
-  end e = {0};
-  ts_placement where = placement(client, device);
-  p->copy(memory, &where, out, DONE(&e));
-  return wait_for(&e);
-}
+static ts_status try_compile(void *client, ts_program *out) { return try_compile_graph(client, sum, out); }
 
 static ts_status try_run(void *client, const ts_program *program, void *memory, void **results) {
-  end e = {0};
-  static const int32_t first;
   void *args[] = {memory, memory};
-  ts_run_request request = {.program = program->program,
-                            .client = client,
-                            .devices = &first,
-                            .device_count = 1,
-                            .args = args,
-                            .arg_count = 2,
-                            .results = results};
-  p->run(&request, DONE(&e));
-  return wait_for(&e);
+  return try_run_with(client, program, args, (ts_bits){0}, results);
 }
 
 /* All that a client does, which ends at the first error. Leaves nothing. */
@@ -204,11 +133,6 @@ static ts_status try_all(void) {
   if (loaded.program) p->release_program(loaded.program);
   p->close(client);
   return status;
-}
-
-/* Threads of the client destroy objects of the plugin. */
-static void wait_until_live(int64_t live) {
-  while (direction->live() != live) sched_yield();
 }
 
 static const test_manner manners[] = {TEST_INLINE, TEST_LATE, TEST_MIXED};
@@ -356,13 +280,8 @@ END_TEST
 /* ---- refused programs and options */
 
 static ts_status compile_text(void *client, const char *source) {
-  end e = {0};
-  ts_graph *graph;
   ts_program program = {0};
-  ck_assert_ok(ts_graph_parse(source, strlen(source), &graph));
-  p->compile(client, graph, &(ts_program_options){0}, &program, DONE(&e));
-  ts_status status = wait_for(&e);
-  ts_graph_destroy(graph);
+  ts_status status = try_compile_text(client, source, &program);
   if (!status) p->release_program(program.program);
   return status;
 }
@@ -394,13 +313,11 @@ static const ts_setting on_a_cpu = {.name = "cpu", .kind = TS_SETTING_BOOLEAN, .
 /* Without that option of its compiler, XLA's minimum of a NaN may be the other number. */
 START_TEST(compiler_of_cpus)
 {
-  end e = {0};
-  ts_opened opened = {0};
-  p->open(&(ts_open_options){.name = "cpu", .memory_limit = -1, .settings = {&on_a_cpu, 1}}, &opened, DONE(&e));
-  ck_assert_ok(wait_for(&e));
-  ck_assert_ok(compile_text(opened.client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = negate %0 : f32[3]\n"
-                                           "  return %1\n}\n"));
-  p->close(opened.client);
+  void *client;
+  ck_assert_ok(try_open_with(&on_a_cpu, 1, &client));
+  ck_assert_ok(compile_text(client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = negate %0 : f32[3]\n"
+                                    "  return %1\n}\n"));
+  p->close(client);
   wait_until_live(0);
 }
 END_TEST
@@ -444,14 +361,12 @@ START_TEST(opening_has_a_deadline)
                                 {.name = "open_timeout", .kind = TS_SETTING_INTEGER, .integer = 20},
                                 {.name = "isolated", .kind = TS_SETTING_BOOLEAN, .integer = 1}};
   const ts_setting negative = {.name = "open_timeout", .kind = TS_SETTING_INTEGER, .integer = -1};
-  const ts_setting here = {.name = "timeout", .kind = TS_SETTING_INTEGER, .integer = 5};
   for (int i = 0; i < 2; i++)
     ck_assert_error(open_with("hangs", patient, 2, &client), TS_UNAVAILABLE, "did not open within 20 ms");
   ck_assert_error(open_with("hangs", patient, 3, &client), TS_UNAVAILABLE, "did not answer by its deadline");
   ck_assert_ok(try_all());
   ck_assert_error(open_with("hangs", &negative, 1, &client), TS_INVALID_ARGUMENT,
                   "open_timeout: expected milliseconds");
-  ck_assert_error(open_with("hangs", &here, 1, &client), TS_INVALID_ARGUMENT, "timeout is an option of isolated");
 }
 END_TEST
 
@@ -482,15 +397,7 @@ static isolated isolated_with(const char *name, int64_t number) {
   return i;
 }
 
-static ts_status open_isolated(const isolated *i, void **out) {
-  end e = {0};
-  ts_opened opened = {0};
-  p->open(&(ts_open_options){.name = "isolated", .memory_limit = -1, .settings = {i->settings, i->count}}, &opened,
-          DONE(&e));
-  ts_status status = wait_for(&e);
-  *out = opened.client;
-  return status;
-}
+static ts_status open_isolated(const isolated *i, void **out) { return try_open_with(i->settings, i->count, out); }
 
 START_TEST(isolated_plugin)
 {

@@ -84,8 +84,19 @@ goes_on() ->
     raises(unavailable, "did not answer by its deadline", fun() -> tessera:to_list(on(plugin_hangs, [1])) end),
     raises(unavailable, "open_timeout", fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), open_timeout => 20,
                                                                                     plugin_options => #{hangs => true}}) end),
-    raises(invalid_argument, "timeout is an option of isolated clients",
-           fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), timeout => 20}) end).
+    raises(invalid_argument, "timeout: expected milliseconds",
+           fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), timeout => -1}) end),
+    is_late().
+
+%% In the VM's process an operation that does not end is an error, and keeps its memory. Other operations go on.
+is_late() ->
+    ok = tessera:open_client(plugin_is_late, #{platform => pjrt, plugin_path => path(), timeout => 300, plugin_options => #{never_at => 2}}),
+    F = tessera:jit(fun(X) -> tessera:multiply(X, 3) end, at(plugin_is_late)),
+    X = on(plugin_is_late, [1, 2]),
+    raises(unavailable, "the run did not end within 300 ms (timeout)", fun() -> F(X) end),
+    ?assertEqual([3, 6], tessera:to_list(F(X))),
+    ?assertEqual([1, 2], tessera:to_list(X)),
+    ?assert(maps:get(live, tessera_nif:memory(plugin_is_late)) >= 16).
 
 %% Nothing is left of processes that are killed while the plugin's process works or ends.
 isolated_callers_are_killed() ->

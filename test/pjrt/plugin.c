@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static _Atomic bool held;
+static _Atomic bool held, stalled;
 
 /* ---- events */
 
@@ -367,7 +367,12 @@ static void add_operand(task *t, pj_buffer *buffer) {
   t->operands[t->operand_count++] = buffer;
 }
 
+static void stall_now(void) {
+  while (atomic_load(&stalled)) sched_yield();
+}
+
 static pj_error *failed_operation(pj_handle *client) {
+  stall_now();
   pthread_mutex_lock(&lock);
   bool fails = fails_now(client), hangs = client->operations == client->hang_at;
   pthread_mutex_unlock(&lock);
@@ -434,6 +439,7 @@ static void share_data(task *t) {
 
 static pj_error *to_device(pj_args *args) {
   BEGIN(BUFFER_TO_DEVICE, to_device);
+  stall_now();
   pj_buffer *b = args->to_device.buffer;
   if (b->device == args->to_device.device) return error_of(PJ_INVALID_ARGUMENT, "the buffer is there already");
   task *t = new_task(PJ_BUFFER_TO_DEVICE, share_data);
@@ -580,9 +586,10 @@ static void set_more(size_t bytes) { atomic_store(&more, bytes); }
 static int64_t get_live(void) { return atomic_load(&live); }
 static int64_t get_wrong(void) { return atomic_load(&wrong); }
 static void hold(bool is) { atomic_store(&held, is); }
+static void stall(bool is) { atomic_store(&stalled, is); }
 static int64_t get_calls(pj_function function) { return atomic_load(&calls[function]); }
 
-static const test_direction direction = {set_manner, fail_after, fail_event_after, set_more,
-                                         get_live,   get_wrong,  get_calls,        hold};
+static const test_direction direction = {set_manner, fail_after, fail_event_after, set_more, get_live, get_wrong,
+                                         get_calls,  hold,       keep_tasks,       stall};
 __attribute__((visibility("default"))) const test_direction *GetTestDirection(void);
 const test_direction *GetTestDirection(void) { return &direction; }

@@ -9,6 +9,7 @@ _Atomic int64_t live, wrong, calls[PJ_TABLE];
 _Atomic int64_t left[PJ_TABLE], left_event[PJ_TABLE];
 _Atomic size_t more;
 _Atomic int manner;
+static bool kept; /* under the lock */
 static pthread_cond_t work_signal = PTHREAD_COND_INITIALIZER;
 static uint64_t random_state = 88172645463325252u;
 
@@ -178,6 +179,7 @@ static void do_task(task *t) {
 
 /* A ready task; NULL if all tasks wait. The lock is held. */
 static task *take_task(void) {
+  if (kept) return NULL;
   task **at = &queue.first;
   for (uint64_t skip = queue.count ? next_random() % (uint64_t)queue.count : 0; skip > 0; skip--) at = &(*at)->next;
   for (int tries = 0; tries <= queue.count; tries++) {
@@ -211,13 +213,20 @@ static void *work(void *nothing) {
   return nothing;
 }
 
+void keep_tasks(bool is) {
+  pthread_mutex_lock(&lock);
+  kept = is;
+  pthread_cond_broadcast(&work_signal);
+  pthread_mutex_unlock(&lock);
+}
+
 void post(task *t) {
   pthread_t thread;
   int how = atomic_load(&manner);
   if (never_ends) return;
   pthread_mutex_lock(&lock);
   if (how == TEST_MIXED) how = next_random() % 2 ? TEST_INLINE : TEST_LATE;
-  if (how == TEST_INLINE && is_ready(t)) {
+  if (how == TEST_INLINE && is_ready(t) && !kept) {
     pthread_mutex_unlock(&lock);
     do_task(t);
     pthread_mutex_lock(&lock);

@@ -125,5 +125,7 @@ task *new_task(pj_function function, void (*body)(task *));
 pj_event *promise(task *t, int i);
 /* Takes the task over. */
 void post(task *t);
+/* While it is true no task is done, so that no event ends. */
+void keep_tasks(bool is);
 
 #endif

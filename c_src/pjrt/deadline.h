@@ -1,0 +1,33 @@
+/* Deadlines of operations on plugins of this process. What a device does here cannot be ended, since it may write to
+ * memory later. So an operation whose deadline has passed is *late*: its caller has an error, and the operation
+ * continues by itself. It uses no memory of the caller's, and keeps its own memory until the plugin has ended it.
+ * Thread-safe. */
+#ifndef TS_PJRT_DEADLINE_H
+#define TS_PJRT_DEADLINE_H
+
+#include "device/platform.h"
+
+/* A client refuses operations while it has so many late ones: each holds memory, and maybe a thread. */
+enum { PJ_MOST_LATE = 16 };
+
+/* Of an operation: a field of it. */
+typedef struct pj_deadline {
+  struct pj_deadline *next, **at; /* `at` is NULL outside of the list */
+  int64_t at_ns;
+  int64_t ms;        /* 0: without a deadline */
+  _Atomic int *late; /* counts the late operations of a client */
+  const char *what;  /* "the run" */
+  bool is_late;      /* the caller has its answer */
+  ts_done done;
+} pj_deadline;
+
+/* Begins to count `ms` milliseconds; with 0 the operation has no deadline. `done` is called by the deadline, or by the
+ * caller after pj_deadline_end(). `late` stays valid until pj_deadline_end(). */
+ts_status pj_deadline_begin(pj_deadline *deadline, int64_t ms, _Atomic int *late, const char *what, ts_done done);
+/* An error if the deadline has passed: an operation that waited for a thread until then does not begin its work. */
+ts_status pj_deadline_check(pj_deadline *deadline);
+/* At the end of the operation. True: the caller waits for its answer, and its memory is valid. False: it has had an
+ * error. */
+bool pj_deadline_end(pj_deadline *deadline);
+
+#endif

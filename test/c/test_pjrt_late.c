@@ -1,0 +1,163 @@
+/* Operations of the client of plugins (c_src/pjrt) whose deadline passes: the caller has an error, the memory of the
+ * operation stays until the plugin has ended it, and then nothing is left. */
+#include "pjrt/deadline.h"
+#include "pjrt_direct.h"
+#include "testing.h"
+
+#include <sched.h>
+
+static ts_program program;
+static void *client;
+
+static const char late[] = "did not end within 20 ms (timeout)";
+
+static void set_up(void) {
+  const ts_setting soon = {.name = "timeout", .kind = TS_SETTING_INTEGER, .integer = 20};
+  direct_begin();
+  direction->set_manner(TEST_MIXED);
+  ck_assert_ok(try_open_with(&soon, 1, &client));
+  ck_assert_ok(try_compile_text(client,
+                                "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = add %0, %0 : f32[3]\n"
+                                "  return %1\n}\n",
+                                &program));
+}
+
+static void tear_down(void) {
+  p->release_program(program.program);
+  p->close(client);
+  wait_until_live(0);
+  ck_assert_int_eq(direction->wrong(), 0);
+}
+
+/* On a busy machine an operation of the plugin may be late by itself. */
+static bool again(ts_status status) {
+  if (!status) return false;
+  ck_assert_ptr_nonnull(strstr(ts_status_message(status), late));
+  ts_status_free(status);
+  return true;
+}
+
+static void *place(void) {
+  void *memory = NULL;
+  while (again(try_place(client, &memory))) {}
+  return memory;
+}
+
+static ts_status try_run(void *memory, void **results) {
+  return try_run_with(client, &program, &memory, (ts_bits){0}, results);
+}
+
+static void check_works(void) {
+  float out[3];
+  void *memory = place(), *result = NULL;
+  while (again(try_run(memory, &result))) {}
+  while (again(try_read(result, 12, out))) {}
+  ck_assert_float_eq(out[2], 6);
+  p->release_memory(memory);
+  p->release_memory(result);
+}
+
+static int64_t live_bytes(void) {
+  ts_memory_stats stats;
+  p->get_memory(client, &stats);
+  return stats.live;
+}
+
+/* The plugin's events do not end, or its functions do not return. */
+static void stop(int how, bool is) { (how ? direction->stall : direction->keep)(is); }
+
+/* The caller's memory may be used again after the error: these bytes are not written later. */
+START_TEST(each_operation_has_a_deadline)
+{
+  float out[3] = {7, 7, 7};
+  void *memory = place(), *made = NULL, *result = NULL;
+  stop(_i, true);
+  ck_assert_error(try_place(client, &made), TS_UNAVAILABLE, "the transfer to the device did not end within 20 ms");
+  ck_assert_error(try_copy(client, memory, 1, &made), TS_UNAVAILABLE, late);
+  ck_assert_error(try_copy(client, memory, 0, &made), TS_UNAVAILABLE, late);
+  ck_assert_error(try_run(memory, &result), TS_UNAVAILABLE, "the run did not end within 20 ms");
+  ck_assert_error(try_read(memory, 12, out), TS_UNAVAILABLE, "the transfer to the host did not end within 20 ms");
+  ck_assert_ptr_null(made);
+  ck_assert_ptr_null(result);
+  p->release_memory(memory);
+  ck_assert_int_gt(live_bytes(), 0); /* of the operations that go on */
+  stop(_i, false);
+  while (live_bytes() > 0) sched_yield();
+  for (int i = 0; i < 3; i++) ck_assert_float_eq(out[i], 7);
+  check_works();
+}
+END_TEST
+
+/* A client may be closed, and its program released, while its operations go on. */
+START_TEST(a_late_operation_outlives_its_client)
+{
+  void *memory = place(), *result;
+  stop(_i, true);
+  ck_assert_error(try_run(memory, &result), TS_UNAVAILABLE, late);
+  p->release_memory(memory);
+  p->release_program(program.program);
+  p->close(client);
+  stop(_i, false);
+  wait_until_live(0);
+  set_up();
+}
+END_TEST
+
+static bool is_refused(ts_status status) {
+  bool refused = strstr(ts_status_message(status), "does not answer: 16 operations have not ended by their deadlines");
+  ck_assert(refused || strstr(ts_status_message(status), late));
+  ts_status_free(status);
+  return refused;
+}
+
+/* Each late operation holds memory and maybe a thread. So there are not more than some, and threads for others. An
+ * operation that got no thread before its deadline ends when it gets one. */
+START_TEST(a_client_has_few_late_operations)
+{
+  int tries = 0;
+  void *memory = place(), *result;
+  stop(_i, true);
+  while (!is_refused(try_run(memory, &result))) ck_assert_int_lt(tries++, 1000);
+  ck_assert_int_ge(tries, PJ_MOST_LATE);
+  ts_program other = {0}; /* compiling needs a thread */
+  ck_assert_ok(try_compile_text(client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  return %0\n}\n", &other));
+  p->release_program(other.program);
+  stop(_i, false);
+  p->release_memory(memory);
+  while (live_bytes() > 0) sched_yield();
+  check_works();
+}
+END_TEST
+
+START_TEST(without_memory)
+{
+  void *memory = place(), *result;
+  for (int64_t n = 1; n < 1000; n++) {
+    float out[3];
+    result = NULL;
+    ts_alloc_fail_after(n, false);
+    ts_status status = try_run(memory, &result);
+    if (!status) status = try_read(result, 8, out);
+    bool failed = ts_alloc_failures() > 0;
+    ts_alloc_fail_after(0, false);
+    ts_status_free(status);
+    if (result) p->release_memory(result);
+    if (!failed) break;
+  }
+  p->release_memory(memory);
+  check_works();
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pjrt_late");
+  TCase *cases = tcase_create("pjrt_late");
+  tcase_set_timeout(cases, 120);
+  tcase_add_checked_fixture(cases, set_up, tear_down);
+  tcase_add_loop_test(cases, each_operation_has_a_deadline, 0, 2);
+  tcase_add_loop_test(cases, a_late_operation_outlives_its_client, 0, 2);
+  tcase_add_loop_test(cases, a_client_has_few_late_operations, 0, 2);
+  tcase_add_test(cases, without_memory);
+  suite_add_tcase(suite, cases);
+  return testing_run(suite);
+}
