@@ -108,7 +108,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 PLUGIN := $(B)/pjrt_tessera.so
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-accelerator accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-models bench-accelerator accuracy fuzz fuzz-run
 .PHONY: plugin
 .PHONY: test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla test-stablehlo example doc plugins
 .DELETE_ON_ERROR:
@@ -534,6 +534,11 @@ bench-random: all
 bench-exports: all
 	$(call erl_compile,bench,bench)
 	$(Q)$(if $(PEERS),$(PEERS),python3) bench/exports.py $(subst $(comma), ,$(ONLY))
+
+# Whole models, beside XLA, torch, ONNX Runtime and OpenVINO: make bench-models PEERS=python3 [MODELS=name,name] [TURNS=5] [SECONDS=1]
+bench-models: all
+	$(call erl_compile,bench,bench)
+	$(Q)$(if $(PEERS),$(PEERS),python3) bench/models/run.py $(if $(TURNS),--turns $(TURNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(subst $(comma), ,$(MODELS))
 
 # On the device of a PJRT plugin, PJRT_PLUGIN=FILE; bench/peer_accelerator.py is JAX.
 bench-accelerator: all
