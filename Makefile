@@ -225,7 +225,7 @@ $(B)/pjrt_test.so: $(B)/test/pjrt/plugin.o $(B)/test/pjrt/tasks.o $(CORE)
 $(B)/pjrt_%.so: test/pjrt/wrong.c c_src/pjrt/abi.h
 	$(Q)$(CC) $(ALL_CFLAGS) -shared -DWRONG=$* -o $@ $<
 
-$(B)/test_platform $(B)/test_pjrt $(B)/test_pjrt_late: | $(PJRT_PLUGINS) $(B)/tessera_plugin
+$(B)/test_platform $(B)/test_pjrt $(B)/test_pjrt_late $(B)/test_pjrt_split: | $(PJRT_PLUGINS) $(B)/tessera_plugin
 $(B)/test_plugin: | $(PLUGIN)
 -include $(B)/test/pjrt/plugin.d $(B)/test/pjrt/tasks.d
 -include $(PLUGIN_OBJ:.o=.d)

@@ -345,6 +345,8 @@ PJRT_SRC := \
   c_src/pjrt/remote_call.c \
   c_src/pjrt/remote_start.c \
   c_src/pjrt/run.c \
+  c_src/pjrt/split.c \
+  c_src/pjrt/split_run.c \
   c_src/pjrt/types.c \
   c_src/pjrt/wire.c \
   c_src/pjrt/work.c
@@ -511,6 +513,7 @@ C_TESTS := \
   test_pick \
   test_pjrt \
   test_pjrt_late \
+  test_pjrt_split \
   test_plan \
   test_plugin \
   test_platform \

@@ -91,10 +91,13 @@ void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_
 
 /* ---- programs */
 
+typedef struct pj_split pj_split; /* split.h */
+
 struct pj_code {
   _Atomic int refs; /* of the program: the device layer's, and one of each run */
   pj_client *client;
   pj_loaded *loaded;
+  pj_split *split; /* of a program with callbacks, which has no executable of its own */
   size_t param_count, result_count;
   const ts_type **types; /* Of the parameters, then of the results. */
   char *text;            /* The program, if it may have to be compiled again. */
@@ -106,6 +109,7 @@ struct pj_code {
 
 void pj_compile(void *door, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done);
 void pj_save(const void *program, ts_text *out, ts_done done);
+ts_status pj_explain(const void *program, ts_text *out);
 void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done done);
 static inline void pj_code_retain(pj_code *code) { atomic_fetch_add(&code->refs, 1); }
 void pj_release_program(void *program);

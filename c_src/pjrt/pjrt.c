@@ -10,7 +10,7 @@ static ts_status enumerate(ts_device_description *out, int32_t room, int32_t *ou
 }
 
 const ts_platform ts_platform_pjrt = {.name = "pjrt",
-                                      .flags = TS_PLATFORM_SAVES,
+                                      .flags = TS_PLATFORM_SAVES | TS_PLATFORM_CALLS_BACK,
                                       .enumerate = enumerate,
                                       .open = pj_door_open,
                                       .close = pj_door_close,
@@ -19,6 +19,7 @@ const ts_platform ts_platform_pjrt = {.name = "pjrt",
                                       .save = pj_save,
                                       .load = pj_load,
                                       .release_program = pj_release_program,
+                                      .explain = pj_explain,
                                       .from_host = pj_from_host,
                                       .to_host = pj_to_host,
                                       .copy = pj_copy,

@@ -1,10 +1,9 @@
-#include "pjrt/client.h"
-
 #include "base/map.h"
 #include "ir/stablehlo.h"
 #include "jit/session/disk.h"
 #include "kernel/ref/ref.h"
 #include "pass/pass.h"
+#include "pjrt/split.h"
 
 /* ---- programs and their types */
 
@@ -29,6 +28,7 @@ ts_status pj_code_new(pj_client *client, size_t params, size_t results, pj_code 
 void pj_code_destroy(pj_code *code) {
   if (!code) return;
   pj_destroy(code->client->plugin, PJ_LOADED_DESTROY, code->loaded);
+  pj_split_destroy(code->split);
   ts_free((void *)(uintptr_t)code->types[0]);
   ts_free(code->types);
   ts_free(code->text);
@@ -88,6 +88,7 @@ void pj_code_describe(pj_code *code, ts_program *out) {
                       .param_types = code->types,
                       .result_types = code->types + code->param_count,
                       .partitions = 1,
+                      .calls_back = code->split != NULL,
                       .cost_ns = INT64_MAX};
 }
 
@@ -275,16 +276,22 @@ static ts_status check_graph(const ts_graph *graph) {
   return check_sizes(graph);
 }
 
+static ts_status compile_whole(const ts_graph *graph, pj_code *code) {
+  ts_text text = {0};
+  ts_status status = print(graph, &text);
+  if (!status) status = compile_text(code, &text);
+  ts_text_deinit(&text);
+  return status;
+}
+
 ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out) {
   const ts_region *root = ts_graph_region(graph, TS_ROOT);
   pj_code *code;
-  ts_text text = {0};
   TS_TRY(check_graph(graph));
   TS_TRY(pj_code_new(client, root->params.count, root->results.count, &code));
   ts_status status = set_types(graph, code);
-  if (!status) status = print(graph, &text);
-  if (!status) status = compile_text(code, &text);
-  ts_text_deinit(&text);
+  if (!status)
+    status = pj_calls_back(graph) ? pj_split_create(client, graph, &code->split) : compile_whole(graph, code);
   if (status)
     pj_code_destroy(code);
   else
@@ -387,6 +394,7 @@ static ts_status append_code(const pj_code *code, ts_text *out) {
 }
 
 static ts_status save(const pj_code *code, ts_text *out) {
+  if (code->split) return ts_error(TS_UNIMPLEMENTED, "a program of a plugin that calls back is not saved");
   const counts n = {strlen(code->client->identity), code->param_count, code->result_count};
   size_t start = out->length;
   head h = {.size = 0};
@@ -401,6 +409,15 @@ static ts_status save(const pj_code *code, ts_text *out) {
   h.hash = ts_hash64(out->data + start + sizeof h, h.size);
   memcpy(out->data + start, &h, sizeof h);
   return TS_SUCCESS;
+}
+
+ts_status pj_explain(const void *program, ts_text *out) {
+  const pj_code *code = program;
+  if (code->split)
+    pj_split_explain(code->split, out);
+  else
+    ts_text_append(out, "The plugin runs the program as a whole.\n");
+  return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
 
 static void save_now(pj_job *job) {

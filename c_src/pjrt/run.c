@@ -1,4 +1,4 @@
-#include "pjrt/client.h"
+#include "pjrt/split.h"
 
 #include <stdio.h>
 
@@ -214,6 +214,10 @@ static ts_status new_run(const ts_run_request *q, ts_done done, run **out) {
 
 void pj_run(const ts_run_request *request, ts_done done) {
   run *r;
+  if (((const pj_code *)request->program)->split) {
+    pj_split_run(request, done);
+    return;
+  }
   ts_status status = new_run(request, done, &r);
   if (status) {
     ts_done_call(done, status);

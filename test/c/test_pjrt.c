@@ -293,10 +293,6 @@ START_TEST(programs_that_are_refused)
   ck_assert_error(compile_text(client, "graph @main mesh [2] (%0: f32[3]) -> (f32[3]) {\n"
                                        "  %1 = all_reduce_sum %0 {axes = [0]} : f32[3]\n  return %1\n}\n"),
                   TS_UNIMPLEMENTED, "one partition");
-  ck_assert_error(compile_text(client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = callback %0 {index = 3} {\n"
-                                       "    types() {\n      %9 = constant 0.0 : f32[3]\n      return %9\n    }\n"
-                                       "  } : f32[3]\n  return %1\n}\n"),
-                  TS_UNIMPLEMENTED, "callback");
   /* Real plugins end the process at such a size, and at such a constant. The constant is folded here. */
   ck_assert_error(compile_text(client, "graph @main() -> (f64[36028797018963968]) {\n"
                                        "  %0 = iota {axis = 0} : f64[36028797018963968]\n  return %0\n}\n"),

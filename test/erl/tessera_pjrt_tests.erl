@@ -9,9 +9,9 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
-      [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1]]]}.
+      [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1]]]}.
 
 manners() -> [{plugin_inline, inline}, {plugin_late, late}, {plugin_mixed, mixed}].
 
@@ -215,9 +215,9 @@ moves() ->
 
 %% A program that the interface cannot compile is an error that names the op.
 refuses() ->
-    Text = <<"graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = callback %0 {index = 0} {\n    types() {\n"
+    Text = <<"graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = custom_call %0 \"some(a = 1)\" {\n    types() {\n"
              "      %9 = constant 0.0 : f32[3]\n      return %9\n    }\n  } : f32[3]\n  return %1\n}\n">>,
-    ?assertMatch({error, #{code := unimplemented, message := <<"callback has no form in StableHLO">>}},
+    ?assertMatch({error, #{code := unimplemented, message := <<"custom_call has no form in StableHLO">>}},
                  tessera_run:compile(tessera_nif:parse(Text), [{client, plugin_mixed}])).
 
 %% StableHLO has no factorizations: they are loops there.
@@ -250,6 +250,50 @@ donates() ->
     A = on(plugin_mixed, [1, 2]),
     ?assertEqual([2, 3], tessera:to_list(F(A))),
     raises(failed_precondition, "", fun() -> tessera:add(A, 1) end).
+
+%% A program that calls back in a loop and between two ops.
+calling(Client) ->
+    Types = fun(Id) -> [" {\n types() {\n ", Id, " = constant 0.0 : f32[3]\n return ", Id, "\n }\n } : f32[3]\n"] end,
+    Text = ["graph @main(%0: f32[3]) -> (f32[3]) {\n"
+            "  %1 = add %0, %0 : f32[3]\n  %2 = callback %1 {index = 0}", Types("%20"),
+            "  %3 = while %2 {\n    condition(%4: f32[3]) {\n      %5 = reduce_max %4 {axes = [0]} : f32[]\n"
+            "      %6 = constant 100.0 : f32[]\n      %7 = less %5, %6 : u8[]\n      return %7\n    }\n"
+            "    body(%8: f32[3]) {\n      %9 = callback %8 {index = 1}", Types("%21"), "      return %9\n    }\n  } : f32[3]\n"
+            "  %10 = negate %3 : f32[3]\n  return %10\n}\n"],
+    tessera_run:compile(tessera_nif:parse(iolist_to_binary(Text)), [{client, Client}]).
+
+%% The result, and the operands of all calls, each of which is answered by three times its operand: a tensor of the device.
+answered(Run, Client) -> answered(Run, Client, []).
+
+answered({callback, Run, Index, [Bytes]}, Client, Calls) ->
+    Operand = tessera:to_device(tessera:from_binary(Bytes, f32, {3}), {Client, 0}),
+    answered(tessera_remote:answer(Run, [tessera:multiply(Operand, 3.0)]), Client, [{Index, tessera:to_list(Operand)} | Calls]);
+answered([Result], _, Calls) -> {tessera:to_list(Result), lists:reverse(Calls)}.
+
+calls_back(Client) ->
+    Run = fun(At) -> answered(tessera_run:run(calling(At), [on(At, [1.0, 2.0, -5.0])], 0, 0), At) end,
+    {[-54.0, -108.0, 270.0], [{0, [2.0, 4.0, -10.0]}, {1, [6.0, 12.0, -30.0]} | _]} = Expected = Run(host),
+    ?assertEqual(Expected, Run(Client)),
+    ?assertMatch({_, _}, binary:match(tessera_nif:explain(calling(Client)), <<"split at its callbacks into">>)).
+
+%% If the process of a run ends instead of giving an answer, or is killed, nothing is left, also of an isolated plugin.
+callers_of_callbacks_die() ->
+    ok = isolated(plugin_calls, #{manner => mixed}),
+    ?assertEqual(calls_back(plugin_calls), ok),
+    [begin
+         Program = calling(Client),
+         Before = maps:get(live, tessera_nif:memory(Client)),
+         Ask = fun() -> tessera_run:run(Program, [on(Client, [1.0, 2.0, 3.0])], 0, 0) end,
+         {callback, Run, 0, _} = Ask(),
+         ok = tessera_nif:run_abandon(Run),
+         {error, #{code := invalid_argument}} = tessera_remote:answer(element(2, Ask()), [tessera:tensor([1.0])]),
+         [begin
+              {Pid, Monitor} = spawn_monitor(fun() -> _ = Ask(), End() end),
+              receive {'DOWN', Monitor, process, Pid, _} -> ok end
+          end || End <- [fun() -> ok end, fun() -> exit(kill) end], _ <- lists:seq(1, 20)],
+         [true = erlang:garbage_collect() || _ <- [1]],
+         tessera_test:until_freed(fun() -> maps:get(live, tessera_nif:memory(Client)) =< Before end)
+     end || Client <- [plugin_calls, plugin_mixed]].
 
 closes() -> tessera_test:closes(plugin_shut, fun() -> open(plugin_shut, mixed, #{devices => 1}) end).
 
