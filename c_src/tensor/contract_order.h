@@ -7,13 +7,13 @@
  * blocks are added in pairs, then neighbouring pairs, until one is left; the last of an odd number passes on unchanged.
  * f16 and bf16 do all of it in f32 and round once, at the end.
  *
- * Products whose result is bf16 have chains of TS_CONTRACT_TILE_CHAIN terms on machines of the class of AMX: what one
- * instruction of AMX sums before it adds. (Its sums of pairs have one half of 0, so that a chain has the order of the
- * terms.) Not so convolutions.
+ * Products whose result is bf16 follow AMX on machines of its class: 2 * TS_CONTRACT_TILE_CHAIN consecutive terms make
+ * two chains from +0 side by side, of the terms with even k and of those with odd k. Both are added to one another, and
+ * that to the chains before, as one instruction of AMX does. Not so convolutions.
  *
- * So a sum has the error of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings; one chain would have n. A
- * product of up to BLOCK terms needs no memory but its result: a tile keeps a chain in registers, and adds it to the
- * result.
+ * So a sum in chains of CHAIN terms has the error of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings; one
+ * chain would have n. A product of up to BLOCK terms needs no memory but its result: a tile keeps a chain in registers,
+ * and adds it to the result.
  *
  * A complex term counts twice: its parts are two real terms (kernel/ref/ref_complex.c). A contraction without free dims
  * has an order of its own (tensor/dot_order.h). */
@@ -26,9 +26,18 @@
 #define TS_CONTRACT_TILE_CHAIN 16
 #define TS_CONTRACT_BLOCK 8192
 
-/* The terms of a chain of a product with results of this type; `amx` is ts_target.amx of the host. */
-static inline int64_t ts_contract_chain(ts_dtype out, bool amx) {
-  return amx && out == TS_BF16 ? TS_CONTRACT_TILE_CHAIN : TS_CONTRACT_CHAIN;
+/* The chains of a product with results of this type: `lanes` of them side by side, of `terms` terms each, of which
+ * every lanes-th term is one's. */
+typedef struct ts_contract_order {
+  int64_t terms;
+  int lanes;
+} ts_contract_order;
+enum { TS_CONTRACT_MAX_LANES = 2 };
+
+/* `amx` is ts_target.amx of the host. */
+static inline ts_contract_order ts_contract_order_of(ts_dtype out, bool amx) {
+  return amx && out == TS_BF16 ? (ts_contract_order){TS_CONTRACT_TILE_CHAIN, 2}
+                               : (ts_contract_order){TS_CONTRACT_CHAIN, 1};
 }
 
 #endif

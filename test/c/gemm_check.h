@@ -120,7 +120,8 @@ typedef struct factor {
 typedef struct terms {
   const factor *lhs, *rhs;
   bool f32, complex, imaginary;
-  int64_t chain, block;
+  int64_t chain, block; /* terms of all chains side by side, and of a block */
+  int lanes;            /* chains side by side */
 } terms;
 
 static double rounded(const terms *t, double x) { return t->f32 ? (double)(float)x : x; }
@@ -138,9 +139,9 @@ static double add_term(const terms *t, int64_t k, double sum) {
 }
 
 static double chain_of(const terms *t, int64_t first, int64_t end) {
-  double sum = 0;
-  for (int64_t k = first; k < end; k++) sum = add_term(t, k, sum);
-  return sum;
+  double sum[TS_CONTRACT_MAX_LANES] = {0};
+  for (int64_t k = first; k < end; k++) sum[(k - first) % t->lanes] = add_term(t, k, sum[(k - first) % t->lanes]);
+  return t->lanes == 1 ? sum[0] : rounded(t, sum[0] + sum[1]);
 }
 
 static double block_of(const terms *t, int64_t first, int64_t end) {
@@ -164,8 +165,9 @@ static ts_scalar expected(ts_dtype type, const factor *lhs, const factor *rhs, i
   const bool is_complex = ts_dtype_is_complex(type);
   const int64_t parts = is_complex ? 2 : 1;
   const bool f32 = type != TS_F64 && type != TS_C128;
-  const int64_t chain = ts_contract_chain(type, ts_target_host()->amx);
-  terms t = {lhs, rhs, f32, is_complex, false, chain / parts, TS_CONTRACT_BLOCK / parts};
+  const ts_contract_order order = ts_contract_order_of(type, ts_target_host()->amx);
+  terms t = {lhs,        rhs, f32, is_complex, false, order.lanes * order.terms / parts, TS_CONTRACT_BLOCK / parts,
+             order.lanes};
   const double re = ts_dtype_is_float(type) || is_complex ? sum_of(&t, 0, count) : 0;
   t.imaginary = true;
   if (is_complex) return ts_scalar_complex(type, re, sum_of(&t, 0, count));

@@ -50,7 +50,7 @@ ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, cons
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   if (shape->k <= 0) return false;
   const ts_gemm_kernel kernel = ts_gemm_pick_kernel(gemm, shape);
-  return kernel == TS_GEMM_TILE || kernel == TS_GEMM_SMALL ? ts_gemm_tiles_are_large(shape)
+  return kernel == TS_GEMM_TILE || kernel == TS_GEMM_SMALL ? ts_gemm_tiles_are_large(gemm, shape)
                                                            : ts_gemm_vector_is_large(gemm, shape);
 }
 

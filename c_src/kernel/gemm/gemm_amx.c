@@ -1,7 +1,5 @@
 #include "kernel/gemm/gemm_amx.h"
 
-#include <string.h>
-
 /* Rows or columns of a tile register, and steps of k of one instruction. */
 #define UNIT TS_CONTRACT_TILE_CHAIN
 #define PANEL (2 * UNIT)
@@ -13,58 +11,6 @@ void ts_gemm_amx_set_geometry(ts_gemm_geometry *out) {
   out->vectors = 2;
   out->rows[0] = out->panel = PANEL;
   for (int h = 1; h < TS_GEMM_HEIGHTS; h++) out->rows[h] = 0; /* any number of rows is one tile */
-}
-
-/* ---- packing ---- */
-
-/* The bits of numbers of f32, without their signs, that are neither 0 nor at least 2^-56 are from 1 to TINY. */
-#define TINY ((71u << 23) - 1)
-
-/* The lanes that are tiny. */
-static __mmask16 find_tiny(__m512i x) {
-  const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi32(0x7FFFFFFF)), one = _mm512_set1_epi32(1);
-  return _mm512_cmplt_epu32_mask(_mm512_sub_epi32(magnitude, one), _mm512_set1_epi32((int)TINY));
-}
-
-bool ts_gemm_amx_has_tiny(const char *panels, int64_t elements) {
-  __mmask16 tiny = 0;
-  int64_t i = 0;
-  for (; i + 16 <= elements; i += 16) tiny |= find_tiny(_mm512_loadu_si512(panels + 4 * i));
-  return tiny != 0;
-}
-
-/* Up to 16 steps of k of a row. */
-static __m512i load_row(const gemm_pack *p, const uint16_t *from, int64_t steps) {
-  uint16_t aside[UNIT] = {0};
-  if (p->k_stride == 1) {
-    const __mmask16 mask = (__mmask16)((1u << steps) - 1);
-    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from)), 16);
-  }
-  for (int64_t k = 0; k < steps; k++) aside[k] = from[k * p->k_stride];
-  return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)aside)), 16);
-}
-
-static __mmask16 pack_panel(const gemm_pack *p, const uint16_t *from, int64_t units, int64_t k, char *panel) {
-  __mmask16 tiny = 0;
-  for (int64_t first = 0; first < k; first += UNIT) {
-    const int64_t steps = gemm_min(UNIT, k - first);
-    const __mmask16 mask = (__mmask16)((1u << steps) - 1);
-    char *to = panel + first * PANEL * 4;
-    for (int64_t u = 0; u < units; u++) {
-      const __m512i row = load_row(p, from + u * p->unit_stride + first * p->k_stride, steps);
-      tiny |= find_tiny(row);
-      _mm512_mask_storeu_epi32(to + u * steps * 4, mask, row);
-    }
-  }
-  return tiny;
-}
-
-bool ts_gemm_amx_pack_left(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
-  const uint16_t *from = (const uint16_t *)(const void *)source;
-  __mmask16 tiny = 0;
-  for (int64_t u = 0; u < units; u += PANEL)
-    tiny |= pack_panel(p, from + u * p->unit_stride, gemm_min(PANEL, units - u), k, panels + u * k * 4);
-  return tiny != 0;
 }
 
 /* ---- tiles ---- */
@@ -129,7 +75,7 @@ static void store_sums(const gemm_amx_tile *t, quarters has) {
   if (has.right && has.lower) _tile_stored(3, below + UNIT * 4, stride);
 }
 
-/* `chains` of `steps` terms each, for the quarters that there are; and the same of all quarters, without choices. */
+/* `chains` of `steps` steps each, for the quarters that there are; and the same of all quarters, without choices. */
 #define DEFINE_SUMS(name, multiply)                                                                            \
   static void quarters_##name(const char *lhs, const char *rhs, int64_t chains, int64_t steps, quarters has) { \
     const size_t left = (size_t)steps * 4, right = PANEL * 4;                                                  \
@@ -172,7 +118,7 @@ static void (*const sum_quarters[GEMM_AMX_PRODUCTS])(const char *, const char *,
 static void (*const sum_all[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t) = {NULL,   all_bf16, all_ss,
                                                                                         all_su, all_us,   all_uu};
 
-/* Chains of `steps` terms each, from step `first` of k on. */
+/* Chains of `steps` steps each, from step `first` of k on. */
 static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {
   const quarters has = {t->cols > UNIT, t->rows > UNIT};
   const char *lhs = t->lhs + first * PANEL * 4, *rhs = t->rhs + first * PANEL * 4;
@@ -187,22 +133,31 @@ static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t 
 
 /* ---- tiny numbers ---- */
 
-/* A chain of `steps` terms, of 16 columns. */
-static __m512 sum_chain(const float *lhs, const char *rhs, int64_t steps) {
-  __m512 sum = _mm512_setzero_ps();
-  for (int64_t k = 0; k < steps; k++, rhs += PANEL * 4)
-    sum = _mm512_fmadd_ps(_mm512_set1_ps(lhs[k]), _mm512_loadu_ps((const float *)(const void *)rhs), sum);
-  return sum;
+/* The low and the high halves of pairs, as f32. */
+static __m512 low_of(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
+static __m512 high_of(__m512i pairs) {
+  return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32((int)0xFFFF0000u)));
+}
+
+/* Two chains of `steps` terms, of 16 columns, and their sum. */
+static __m512 sum_chains(const int32_t *lhs, const char *rhs, int64_t steps) {
+  __m512 low = _mm512_setzero_ps(), high = low;
+  for (int64_t k = 0; k < steps; k++, rhs += PANEL * 4) {
+    const __m512i left = _mm512_set1_epi32(lhs[k]), right = _mm512_loadu_si512(rhs);
+    low = _mm512_fmadd_ps(low_of(left), low_of(right), low);
+    high = _mm512_fmadd_ps(high_of(left), high_of(right), high);
+  }
+  return _mm512_add_ps(low, high);
 }
 
 /* Adds the chains from step `first` of k on to a row of the tile, or stores them. */
 static void run_row_slowly(const gemm_amx_tile *t, int64_t row, int64_t first) {
   const int64_t steps = gemm_min(UNIT, t->k - first);
-  const float *lhs = (const float *)(const void *)(t->lhs + (first * PANEL + row * steps) * 4);
+  const int32_t *lhs = (const int32_t *)(const void *)(t->lhs + (first * PANEL + row * steps) * 4);
   for (int64_t col = 0; col < t->cols; col += UNIT) {
     const __mmask16 mask = (__mmask16)((1u << gemm_min(UNIT, t->cols - col)) - 1);
     float *out = (float *)(void *)(t->out + row * t->out_stride + col * 4);
-    __m512 sum = sum_chain(lhs, t->rhs + (first * PANEL + col) * 4, steps);
+    __m512 sum = sum_chains(lhs, t->rhs + (first * PANEL + col) * 4, steps);
     if (t->adds || first > 0) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), sum);
     _mm512_mask_storeu_ps(out, mask, sum);
   }
@@ -231,10 +186,6 @@ void ts_gemm_amx_end(void) { _tile_release(); }
 
 /* ts_target.amx is false here, so nothing calls these functions. */
 void ts_gemm_amx_set_geometry(ts_gemm_geometry *out) { (void)out; }
-bool ts_gemm_amx_has_tiny(const char *panels, int64_t elements) { return panels && elements < 0; }
-bool ts_gemm_amx_pack_left(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
-  return p && source && panels && units + k < 0;
-}
 void ts_gemm_amx_run(gemm_amx_tile *t) { (void)t; }
 void ts_gemm_amx_end(void) {}
 

@@ -7,11 +7,11 @@
 #include "kernel/gemm/gemm.h"
 #include "tensor/contract_order.h"
 
-/* The numbers that gemm_amx.c and gemm_quads.c multiply: of bf16, or integers of 8 bits, signed or not, of lhs and of
+/* The numbers that gemm_amx.c and gemm_quads.c multiply: bf16, or integers of 8 bits, signed or not, of lhs and of
  * rhs. GEMM_AMX_NONE: emitted kernels compute all tiles. */
 typedef enum gemm_amx_product {
   GEMM_AMX_NONE,
-  GEMM_AMX_BF16,
+  GEMM_AMX_BF16, /* pairs of steps, also of operands that are narrower or scaled */
   GEMM_AMX_SS,
   GEMM_AMX_SU,
   GEMM_AMX_US,
@@ -50,10 +50,11 @@ typedef struct gemm_run {
   char *out;
   const ts_gemm_scale *scale; /* NULL: none */
   bool adds;
-  bool native; /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
-  int size;    /* bytes of an element of `out` */
+  bool has_tiny; /* of bf16 by AMX: the packed rhs has tiny elements (gemm_bf16.h) */
+  bool native;   /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
+  int size;      /* bytes of an element of `out` */
   ts_gemm_kernel kernel;
-  int64_t chain;   /* steps of k in one chain: ts_contract_chain, or TS_GEMM_ONE_CHAIN */
+  int64_t chain;   /* steps of k, of pairs with AMX, in one chain: ts_contract_order_of, or TS_GEMM_ONE_CHAIN */
   int64_t first_k; /* of `rows`: where the run's k begin */
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;
@@ -87,7 +88,7 @@ static inline bool gemm_is_empty(const ts_gemm_shape *s) { return s->batch <= 0 
 /* The run of a call, without a kernel. */
 gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
 /* True for products whose tiles are computed by several threads. */
-bool ts_gemm_tiles_are_large(const ts_gemm_shape *shape);
+bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 
 /* A product by tiles: of at most TS_CONTRACT_BLOCK steps unless it is one chain. */
 ts_status ts_gemm_run_passes(const gemm_run *run);

@@ -102,7 +102,7 @@ static void fold(long_plan *p) {
 static int64_t packed_before(const long_plan *p, int64_t k) {
   const ts_gemm_geometry *g = &p->run->gemm->geometry;
   const int64_t cols = (int64_t)g->vectors * g->lanes, batches = p->run->shape.rhs_batch ? p->batches : 1;
-  return batches * k * gemm_ceil_div(p->run->shape.n, cols) * cols * p->size;
+  return batches * (k / p->run->gemm->depth) * gemm_ceil_div(p->run->shape.n, cols) * cols * p->size;
 }
 
 /* The product of steps [k, k + steps) of each batch; with `blocks` > 0 of that number of blocks from k on, of one

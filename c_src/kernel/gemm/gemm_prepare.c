@@ -1,5 +1,6 @@
 /* The compiled kernels of a matrix product. */
 #include "base/alloc.h"
+#include "kernel/gemm/gemm_bf16.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_quads.h"
 
@@ -13,6 +14,9 @@ bool ts_gemm_has_types(const ts_gemm_types *t) {
 
 static bool fits_pair(ts_dtype type) { return type == TS_S8 || type == TS_U8 || type == TS_S16; }
 
+/* Operands that are narrower become bf16 when they are packed. */
+static bool is_by_amx(const ts_gemm_types *types) { return types->out == TS_BF16 && ts_target_host()->amx; }
+
 static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out) {
   if (!ts_gemm_has_types(types))
     return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(types->out));
@@ -25,10 +29,9 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
   gemm->native = ts_gemm_is_native(types->out, &gemm->compute);
   bool pairs = may_pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
   if (pairs) gemm->own = ts_gemm_quads_product(types);
-  gemm->depth = ts_gemm_has_quads(gemm) ? TS_GEMM_QUAD : pairs ? 2 : 1;
+  if (may_pair && is_by_amx(types)) gemm->own = GEMM_AMX_BF16;
+  gemm->depth = ts_gemm_has_quads(gemm) ? TS_GEMM_QUAD : pairs || gemm->own ? 2 : 1;
   ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
-  if (may_pair && ts_target_host()->amx && types->lhs == TS_BF16 && types->rhs == TS_BF16 && types->out == TS_BF16)
-    gemm->own = GEMM_AMX_BF16;
   if (gemm->own) ts_gemm_amx_set_geometry(&gemm->geometry);
   return TS_SUCCESS;
 }
@@ -70,7 +73,7 @@ ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape
                                  ts_kernel_source *out_source) {
   (void)shape; /* of any one: tiles read packed operands */
   *out = NULL;
-  TS_TRY(create(types, false, out));
+  TS_TRY(create(types, is_by_amx(types), out));
   (*out)->scaled = true;
   make_source(*out, TS_GEMM_TILE, types->out, &(*out)->request, out_source);
   return TS_SUCCESS;

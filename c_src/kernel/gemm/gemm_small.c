@@ -139,7 +139,7 @@ static void plan_parts(small_plan *p) {
 static void plan_tasks(small_plan *p) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t products = s->m * s->n * s->k, most = p->g->small;
-  p->parallel = ts_gemm_tiles_are_large(s) ? p->run->parallel : &ts_parallel_serial;
+  p->parallel = ts_gemm_tiles_are_large(p->run->gemm, s) ? p->run->parallel : &ts_parallel_serial;
   p->task_batches = gemm_min(s->batch, gemm_max(1, TASK_PRODUCTS / products));
   p->row_tasks = 1;
   if (p->parallel->width == 1) return;

@@ -1,4 +1,5 @@
 /* Products by tiles: the operands are packed into panels, and tasks compute tiles of the result from them. */
+#include "kernel/gemm/gemm_bf16.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_quads.h"
 
@@ -8,6 +9,7 @@
 
 /* Products with fewer multiplications stay on one thread: waking another costs as much. */
 #define PARALLEL_MIN (768 << 10)
+#define PARALLEL_MIN_AMX (6 << 20)
 /* When each task packs all of lhs there are fewer tasks, each with at least COLUMN_TASK_PANELS panels of rhs. */
 #define COLUMN_TASKS_PER_WORKER 2
 #define COLUMN_TASK_PANELS 4
@@ -46,14 +48,26 @@ typedef struct plan {
   int64_t rhs_batches;
   int64_t shared_bytes, lhs_bytes, rhs_bytes, partial_bytes, worker_bytes;
   char *shared, *workers;
-  _Atomic bool *has_tiny; /* of gemm_amx.c: whether a packed operand has numbers that it flushes to zero */
+  _Atomic bool *has_tiny; /* of gemm_bf16.h: whether a packed operand has such numbers */
 } plan;
+
+/* Steps in a block of k of a product by AMX. A panel of each operand stays in L1, unless one of them has no other: then
+ * the rows of the other operand are read in pieces that are as long as L2 allows. */
+static int64_t steps_by_amx(const plan *p) {
+  const int64_t l2 = ts_target_host()->l2_bytes, panel = p->tile_cols * p->g->element_size;
+  if (p->run->gemm->own != GEMM_AMX_BF16) return TS_GEMM_AMX_STEPS;
+  const bool few_rows = p->shape.m <= p->g->panel && !p->run->packed;
+  if (p->shape.n <= p->tile_cols || (few_rows && p->shape.rhs_row == p->depth))
+    return gemm_max(TS_GEMM_AMX_STEPS, l2 / 8 / panel);
+  if (!few_rows) return TS_GEMM_AMX_STEPS;
+  return gemm_min(TS_GEMM_AMX_STEPS, l2 / 2 / gemm_ceil_div(p->shape.n, p->tile_cols) / panel);
+}
 
 /* Cuts k into equal blocks such that a panel of rhs stays in L1. */
 static void plan_k(plan *p) {
   const int64_t unit = p->run->chain < p->shape.k ? p->run->chain : p->run->gemm->complex ? 2 : 1;
   int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
-  if (p->run->gemm->own) most = TS_GEMM_AMX_STEPS;
+  if (p->run->gemm->own) most = steps_by_amx(p);
   most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
   p->kc = gemm_round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);
@@ -63,7 +77,9 @@ static void plan_k(plan *p) {
   p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 3 / p->rhs_panel_bytes);
 }
 
-bool ts_gemm_tiles_are_large(const ts_gemm_shape *s) { return s->batch * s->m * s->n >= PARALLEL_MIN / s->k; }
+bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *s) {
+  return s->batch * s->m * s->n >= (gemm->own == GEMM_AMX_BF16 ? PARALLEL_MIN_AMX : PARALLEL_MIN) / s->k;
+}
 
 /* True when rhs is small enough for all tasks to read it unpacked. */
 static bool is_direct(const plan *p) {
@@ -86,15 +102,27 @@ static int64_t count_column_tasks(const plan *p) {
   return fits && !whole_rows && tasks >= p->parallel->width && is_own_rhs(&p->shape) && !is_direct(p) ? tasks : 0;
 }
 
+/* A task keeps partial results in a second copy, which every block of k reads and writes: it stays in L2. */
+static void limit_partial(plan *p) {
+  const int64_t row = ts_target_host()->l2_bytes / 4 / (p->shape.m * p->g->element_size);
+  const int64_t most = gemm_max(1024, row) / p->tile_cols;
+  p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, most));
+  const int64_t cols = gemm_ceil_div(p->col_panels, p->col_tasks) * p->tile_cols;
+  const int64_t rows = ts_target_host()->l2_bytes / 2 / (cols * p->g->element_size);
+  p->row_tasks = gemm_max(p->row_tasks, gemm_ceil_div(p->row_panels, gemm_max(1, rows / p->g->rows[0])));
+}
+
 /* Cuts the result into tasks: enough of them to keep all workers busy. */
 static void plan_tasks(plan *p) {
   const ts_gemm_shape *s = &p->shape;
-  int64_t most_panels = gemm_max(1, ts_target_host()->l2_bytes / p->lhs_panel_bytes);
+  const int64_t space =
+      p->kc > TS_GEMM_AMX_STEPS && p->run->gemm->own ? ts_target_host()->l2_bytes / 4 : ts_target_host()->l2_bytes;
+  int64_t most_panels = gemm_max(1, space / p->lhs_panel_bytes);
   p->row_panels = gemm_ceil_div(s->m, p->g->rows[0]);
   p->col_panels = gemm_ceil_div(s->n, p->tile_cols);
   p->row_tasks = gemm_ceil_div(p->row_panels, most_panels);
   p->col_tasks = 1;
-  p->parallel = ts_gemm_tiles_are_large(s) ? p->run->parallel : &ts_parallel_serial;
+  p->parallel = ts_gemm_tiles_are_large(p->run->gemm, s) ? p->run->parallel : &ts_parallel_serial;
   int64_t column_tasks = p->parallel->width > 1 ? count_column_tasks(p) : 0;
   if (column_tasks > 0) {
     p->col_tasks = column_tasks;
@@ -103,8 +131,7 @@ static void plan_tasks(plan *p) {
     p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
     if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
   }
-  if (!p->run->native) /* a task keeps partial results in a second copy */
-    p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, 1024 / p->tile_cols));
+  if (!p->run->native) limit_partial(p);
 }
 
 static void plan_rhs(plan *p) {
@@ -114,7 +141,8 @@ static void plan_rhs(plan *p) {
     p->mode = RHS_DIRECT;
   } else if (p->row_tasks == 1 && is_own_rhs(s) && !p->run->packed) {
     p->mode = RHS_PRIVATE;
-    p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 8 / p->rhs_panel_bytes);
+    const int64_t part = p->run->gemm->own == GEMM_AMX_BF16 ? 2 : 8;
+    p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / part / p->rhs_panel_bytes);
   }
   p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
 }
@@ -213,8 +241,9 @@ static void pack_rhs(const plan *p, const gemm_pack *pack, const char *from, int
     ts_gemm_quads_pack_right(pack, from, units, k, panels);
     return;
   }
-  ts_gemm_pack(pack, from, units, k, panels, panel_bytes(p, gemm_ceil_div(k, p->depth)));
-  if (p->run->gemm->own && ts_gemm_amx_has_tiny(panels, gemm_ceil_div(units, pack->step) * pack->width * k))
+  if (!p->run->gemm->own)
+    ts_gemm_pack(pack, from, units, k, panels, panel_bytes(p, gemm_ceil_div(k, p->depth)));
+  else if (ts_gemm_bf16_pack_right(pack, from, units, k, panels))
     atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
 }
 
@@ -303,7 +332,7 @@ static void pack_lhs(const task *t, const char *from, int64_t k) {
     return;
   }
   if (own) {
-    if (ts_gemm_amx_pack_left(&pack, from, t->rows, k, t->lhs_space))
+    if (ts_gemm_bf16_pack_left(&pack, from, t->rows, k, t->lhs_space))
       atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
     return;
   }
@@ -475,7 +504,7 @@ static void product_task(void *arg, int64_t index, int worker) {
 
 static ts_status run_pass(plan *p) {
   const gemm_run *run = p->run;
-  _Atomic bool has_tiny = false;
+  _Atomic bool has_tiny = run->has_tiny;
   int64_t tasks = p->shape.batch * p->row_tasks * p->col_tasks, space;
   p->has_tiny = &has_tiny;
   if (tasks == 1) p->parallel = &ts_parallel_serial;
@@ -520,16 +549,23 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
 /* Sums of integers wrap, in any order. */
 static int64_t chain_of(const ts_gemm *gemm, const ts_gemm_call *call) {
   if (call->one_chain || gemm->compute >= TS_GEMM_I32) return TS_GEMM_ONE_CHAIN;
-  return call->rows ? TS_CONTRACT_CHAIN : ts_contract_chain(gemm->types.out, ts_target_host()->amx);
+  return gemm->own == GEMM_AMX_BF16 ? TS_CONTRACT_TILE_CHAIN : TS_CONTRACT_CHAIN;
 }
 
+/* Before the packed rhs of a product by AMX: whether it has tiny elements. */
+#define WEIGHTS_HEADER 64
+
+static int64_t header_bytes(const ts_gemm *gemm) { return gemm->own == GEMM_AMX_BF16 ? WEIGHTS_HEADER : 0; }
+
 gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
+  const char *packed = call->packed;
   return (gemm_run){.gemm = gemm,
                     .shape = *shape,
                     .lhs = call->lhs,
                     .rhs = call->rhs,
                     .rows = call->rows,
-                    .packed = call->packed,
+                    .packed = packed ? packed + header_bytes(gemm) : NULL,
+                    .has_tiny = packed && header_bytes(gemm) > 0 && *packed,
                     .left = call->left,
                     .out = call->out,
                     .scale = call->scale,
@@ -590,7 +626,10 @@ ts_status ts_gemm_run_passes(const gemm_run *run) {
 
 /* The plan of packing a block of k: it is the same for any number of rows. */
 static ts_status plan_weights(plan *p, const gemm_run *run) {
-  TS_TRY(start_plan(p, run, 0, run->shape.batch, 0, run->shape.n));
+  gemm_run any = *run;
+  any.shape.m = TS_GEMM_WEIGHT_ROWS;
+  TS_TRY(start_plan(p, &any, 0, run->shape.batch, 0, run->shape.n));
+  p->run = run;
   p->phase_k = p->shape.k;
   p->mode = RHS_SHARED;
   return TS_SUCCESS;
@@ -607,7 +646,8 @@ static int64_t packed_bytes(const plan *p, int64_t k) {
 
 /* True for types whose packed elements take about as much memory as the elements. */
 static bool keeps_size(const ts_gemm *gemm) {
-  return ts_gemm_has_quads(gemm) || (gemm->native && gemm->depth == 1 && gemm->types.rhs == gemm->types.out);
+  if (gemm->own) return gemm->depth * gemm->rhs_size == gemm->geometry.element_size;
+  return gemm->native && gemm->depth == 1 && gemm->types.rhs == gemm->types.out;
 }
 
 static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
@@ -624,26 +664,28 @@ bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_p
   plan p;
   run.shape.k = block_steps(&run);
   if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || is_direct(&p)) return false;
-  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8 | (int64_t)ts_gemm_has_quads(gemm) << 16,
-                            p.rhs_batches, p.shape.n, shape->k, p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col,
-                            p.kc}};
-  *out_bytes = packed_bytes(&p, ts_gemm_has_quads(gemm) ? p.shape.k : shape->k);
+  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8 | (int64_t)gemm->depth << 16, p.rhs_batches,
+                            p.shape.n, shape->k, p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
+  *out_bytes = header_bytes(gemm) + packed_bytes(&p, gemm_ceil_div(shape->k, gemm->depth));
   return true;
 }
 
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out) {
   gemm_run run = ts_gemm_run_of(gemm, shape, call);
   plan p;
-  char *to = out;
+  char *to = (char *)out + header_bytes(gemm);
   const int64_t steps = block_steps(&run);
+  _Atomic bool has_tiny = false;
   for (int64_t k = 0; k < shape->k; k += steps, run.rhs += steps * shape->rhs_row * gemm->rhs_size) {
     run.shape.k = gemm_min(steps, shape->k - k);
     TS_TRY(plan_weights(&p, &run));
     p.shared = to;
+    p.has_tiny = &has_tiny;
     int64_t groups = gemm_ceil_div(p.col_panels, PACK_PANELS);
     ts_parallel_run(run.parallel, p.rhs_batches * phase_blocks(&p) * groups, pack_task, &p);
-    to += packed_bytes(&p, run.shape.k);
+    to += packed_bytes(&p, p.shape.k);
   }
+  if (header_bytes(gemm) > 0) *(char *)out = has_tiny;
   return ts_check_cancelled(call->cancel, "a matrix product");
 }
 

@@ -1,6 +1,7 @@
 /* A matrix times a few vectors. This is bound by memory, so the matrix is read unpacked, once for all vectors, and
  * narrow elements are widened while they are read. Each chain follows the order of k; machine vectors run across
  * results. */
+#include "kernel/gemm/gemm_bf16.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
 
@@ -57,11 +58,18 @@ static bool tiles_pay(const ts_gemm *gemm, const vector_form *f) {
   return f->k <= 32 || (gemm->geometry.element_size == 8 && f->items >= 4);
 }
 
+/* By AMX: rows of the matrix are read where they lie. */
+static bool pays_by_amx(const vector_form *f) {
+  if (f->x.type != TS_BF16) return false;
+  return f->x.k == 1 ? f->items <= TS_GEMM_BF16_ITEMS : f->x.unit == 1 && f->items == 1;
+}
+
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   vector_form f = as_vectors(gemm, shape, NULL, NULL);
   const bool small = ts_gemm_is_small(gemm, shape);
   const ts_gemm_kernel tile = small ? TS_GEMM_SMALL : TS_GEMM_TILE;
   if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type)) return tile;
+  if (gemm->own == GEMM_AMX_BF16) return !pays_by_amx(&f) ? tile : f.x.k == 1 ? TS_GEMM_DOT : TS_GEMM_AXPY;
   if (!pays(gemm, &f) || (small && tiles_pay(gemm, &f))) return tile;
   return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : tile;
 }
@@ -87,9 +95,10 @@ typedef struct vector_plan {
   bool dot;
   int items;             /* that the kernel processes: those past the last are zeros */
   int64_t chunk, chunks; /* results of a task (the last one also has the remainder), tasks of a batch */
-  bool packed;           /* v is copied to [batch, k, items], in the compute type */
+  bool packed;           /* v is copied to [batch, k, items], in the compute type; by AMX in pairs of k */
   int64_t v_batches;
   char *v_space, *workers; /* of each worker: results that cannot be written to `out` directly */
+  _Atomic bool *has_tiny;  /* by AMX: the packed v has such elements (gemm_bf16.h) */
   int64_t v_bytes, packed_bytes, results_bytes, worker_bytes; /* results_bytes: of a worker's results of one chain */
 } vector_plan;
 
@@ -117,16 +126,26 @@ static void plan_chunks(vector_plan *p) {
 
 static int64_t whole_lines(int64_t bytes) { return gemm_ceil_div(bytes, 64) * 64; }
 
+static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
+
+/* Memory for a worker's results: of one chain, of all, and of the chains side by side of gemm_bf16.h. */
+static void plan_results(vector_plan *p) {
+  const int64_t line = whole_lines(2 * p->chunk * p->run->gemm->geometry.element_size);
+  p->results_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : line;
+  p->worker_bytes = p->dot || p->f.k <= p->run->chain ? p->results_bytes : 2 * p->results_bytes;
+  if (is_by_amx(p) && !p->dot) p->worker_bytes = 3 * line + 64 * (int64_t)sizeof(float);
+}
+
 static ts_status plan_space(vector_plan *p) {
   const vector_form *f = &p->f;
-  int64_t size = p->run->gemm->geometry.element_size;
+  const int64_t size = p->run->gemm->geometry.element_size, steps = gemm_ceil_div(f->k, is_by_amx(p) ? 2 : 1);
   for (p->items = 1; p->items < f->items;) p->items *= 2;
-  p->packed = p->items > 1 || f->v.k != 1 || f->v.size < size;
+  if (is_by_amx(p)) p->items = (int)f->items;
+  p->packed = is_by_amx(p) || p->items > 1 || f->v.k != 1 || f->v.size < size;
   p->v_batches = f->v.batch == 0 ? 1 : p->run->shape.batch;
-  p->results_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
-  p->worker_bytes = p->dot || f->k <= p->run->chain ? p->results_bytes : 2 * p->results_bytes;
+  plan_results(p);
   if (!p->packed) return TS_SUCCESS;
-  if (!ts_mul_i64(f->k, p->items * size, &p->v_bytes) || !ts_add_i64(p->v_bytes, 63, &p->v_bytes) ||
+  if (!ts_mul_i64(steps, p->items * size, &p->v_bytes) || !ts_add_i64(p->v_bytes, 63, &p->v_bytes) ||
       !ts_mul_i64(p->v_bytes / 64 * 64, p->v_batches, &p->packed_bytes))
     return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
   p->v_bytes = p->v_bytes / 64 * 64;
@@ -160,8 +179,13 @@ static void pack_task(void *arg, int64_t index, int worker) {
   int64_t batch = index / blocks, k = index % blocks * PACK_STEPS, steps = gemm_min(PACK_STEPS, f->k - k);
   gemm_pack pack = {f->v.type, p->run->gemm->compute, f->v.unit, f->v.k, p->items, p->items, GEMM_REAL, NULL,
                     0,         TS_DTYPE_NONE};
-  char *to = p->v_space + batch * p->v_bytes + k * p->items * p->run->gemm->geometry.element_size;
-  ts_gemm_pack(&pack, f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size, f->items, steps, to, 0);
+  const int64_t before = (is_by_amx(p) ? k / 2 : k) * p->items;
+  char *to = p->v_space + batch * p->v_bytes + before * p->run->gemm->geometry.element_size;
+  const char *from = f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size;
+  if (!is_by_amx(p))
+    ts_gemm_pack(&pack, from, f->items, steps, to, 0);
+  else if (ts_gemm_bf16_pack_vectors(&pack, from, f->items, steps, (uint32_t *)(void *)to))
+    atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
 }
 
 /* Adds the results of a chain to the earlier results. */
@@ -234,10 +258,29 @@ static void run_axpy(const vector_plan *p, int64_t *args, int64_t count, char *o
   }
 }
 
+static void run_by_amx(const vector_plan *p, const char *x, const char *v, int64_t count, char *out, char *aside) {
+  const gemm_bf16_vectors call = {.x = x,
+                                  .x_stride = (p->dot ? p->f.x.unit : p->f.x.k) * p->f.x.size,
+                                  .v = (const uint32_t *)(const void *)v,
+                                  .items = p->items,
+                                  .k = p->f.k,
+                                  .count = count,
+                                  .has_tiny = atomic_load_explicit(p->has_tiny, memory_order_relaxed),
+                                  .out = out};
+  if (p->dot)
+    ts_gemm_bf16_dot(&call);
+  else
+    ts_gemm_bf16_axpy(&call, (float *)(void *)aside);
+}
+
 /* Computes results [0, count) of the rows from `x` on. A tail below one machine vector is computed again together with
  * the rows before it. */
 static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out, char *aside) {
   const vector_form *f = &p->f;
+  if (is_by_amx(p)) {
+    run_by_amx(p, x, v, count, out, aside);
+    return;
+  }
   int64_t lanes = p->run->gemm->geometry.lanes;
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = f->k,
                                 [TS_GEMM_LHS] = (int64_t)(intptr_t)v,
@@ -314,7 +357,8 @@ static void vector_task(void *arg, int64_t index, int worker) {
 }
 
 ts_status ts_gemm_run_vector(const gemm_run *run) {
-  vector_plan p = {.run = run, .f = as_vectors(run->gemm, &run->shape, run->lhs, run->rhs)};
+  _Atomic bool has_tiny = false;
+  vector_plan p = {.run = run, .has_tiny = &has_tiny, .f = as_vectors(run->gemm, &run->shape, run->lhs, run->rhs)};
   TS_TRY(plan_make(&p));
   int64_t bytes = V_MARGIN + p.packed_bytes + p.worker_bytes * p.parallel->width;
   void *memory;

@@ -78,7 +78,7 @@ static ts_scalar dot_element(const ts_ref_call *call, const dot_operand *operand
   int64_t index[TS_MAX_RANK] = {0}, count = ts_shape_elements(contract);
   ts_scalar x[2];
   ts_ref_sum sum;
-  ts_ref_sum_start(&sum, type, ts_contract_chain(given, ts_target_host()->amx));
+  ts_ref_sum_start(&sum, type, ts_contract_order_of(given, ts_target_host()->amx));
   for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++, ts_ref_next(contract, index)) {
     term_at(call, operands, index, x);
     ts_ref_sum_add(&sum, x[0], x[1]);
@@ -225,7 +225,7 @@ static ts_scalar conv_element(const ts_ref_call *call, const int64_t *output) {
   int64_t channels = kernel->shape.dims[spatial], features = kernel->shape.dims[spatial + 1], tap[TS_MAX_RANK] = {0};
   int64_t feature = output[spatial + 1], group = feature / (features / call->op->attrs->conv.groups), k = 0;
   ts_ref_sum sum;
-  ts_ref_sum_start(&sum, type, TS_CONTRACT_CHAIN);
+  ts_ref_sum_start(&sum, type, (ts_contract_order){TS_CONTRACT_CHAIN, 1});
   for (int32_t d = 0; d < spatial; d++) taps.dims[d] = kernel->shape.dims[d];
   for (int64_t t = 0; ts_ref_goes_on(call, t, ts_shape_elements(&taps)); t++, ts_ref_next(&taps, tap)) {
     int64_t element = tap_element(call, output, tap, spatial);

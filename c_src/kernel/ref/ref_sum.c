@@ -4,6 +4,7 @@
 #include "tensor/contract_order.h"
 
 #include <math.h>
+#include <string.h>
 
 static ts_scalar real_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
   bool fused = ts_target_host()->fma;
@@ -28,18 +29,23 @@ ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar
   return (ts_dtype_is_complex(type) ? complex_multiply_add : real_multiply_add)(type, l, r, acc);
 }
 
-void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type, int64_t chain) {
+void ts_ref_sum_start(ts_ref_sum *s, ts_dtype type, ts_contract_order order) {
   const int64_t parts = ts_dtype_is_complex(type) ? 2 : 1;
-  *s = (ts_ref_sum){.type = type, .chain = chain / parts, .block = TS_CONTRACT_BLOCK / parts};
+  *s = (ts_ref_sum){.type = type,
+                    .chain = order.lanes * order.terms / parts,
+                    .block = TS_CONTRACT_BLOCK / parts,
+                    .lanes = order.lanes};
 }
 
 static ts_scalar add(const ts_ref_sum *s, ts_scalar a, ts_scalar b) { return ts_ref_binary(TS_OP_ADD, s->type, a, b); }
 
-/* Adds the chain that ends to the sum of its block. */
+/* Adds the chains that end to the sum of their block. */
 static void end_chain(ts_ref_sum *s) {
   const bool is_first = (s->terms - 1) % s->block < s->chain;
-  s->in_block = is_first ? s->in_chain : add(s, s->in_block, s->in_chain);
-  s->in_chain = (ts_scalar){.words = {0, 0}};
+  ts_scalar sum = s->in_chain[0];
+  for (int lane = 1; lane < s->lanes; lane++) sum = add(s, sum, s->in_chain[lane]);
+  s->in_block = is_first ? sum : add(s, s->in_block, sum);
+  memset(s->in_chain, 0, sizeof s->in_chain);
 }
 
 /* A block and the levels that are full become one of the next level, as digits are carried. */
@@ -52,8 +58,8 @@ static void end_block(ts_ref_sum *s) {
 }
 
 void ts_ref_sum_add(ts_ref_sum *s, ts_scalar l, ts_scalar r) {
-  s->in_chain = ts_ref_multiply_add(s->type, l, r, s->in_chain);
-  s->terms++;
+  ts_scalar *chain = &s->in_chain[s->terms++ % s->lanes];
+  *chain = ts_ref_multiply_add(s->type, l, r, *chain);
   if (s->terms % s->chain == 0) end_chain(s);
   if (s->terms % s->block == 0) end_block(s);
 }
