@@ -150,6 +150,7 @@ JIT_SRC := \
   c_src/jit/emit/emit.c \
   c_src/jit/emit/emit_convert.c \
   c_src/jit/emit/emit_half.c c_src/jit/emit/emit_small.c \
+  c_src/jit/emit/emit_cell.c \
   c_src/jit/emit/emit_memory.c \
   c_src/jit/emit/emit_op.c \
   c_src/jit/emit/gemm_emit.c \
@@ -157,6 +158,7 @@ JIT_SRC := \
   c_src/jit/emit/whole.c \
   c_src/jit/emit/whole_emit.c \
   c_src/jit/flow/flow.c \
+  c_src/jit/flow/flow_cells.c \
   c_src/jit/flow/flow_dot.c \
   c_src/jit/flow/flow_emit.c \
   c_src/jit/kernel.c \

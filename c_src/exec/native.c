@@ -238,6 +238,8 @@ static ts_status add_call(maker *m, const ts_step *step, ts_flow_step *out) {
   for (uint32_t i = 0; i < call.count; i++) TS_TRY(slot_of(m, step->ids[i], &slots[i]));
   call.slots = slots;
   out->kind = TS_FLOW_CALL;
+  out->operands = slots;
+  out->count = (int32_t)call.count;
   out->number = (int32_t)m->calls.count;
   return TS_VEC_PUSH(&m->calls, call);
 }

@@ -197,6 +197,32 @@ static ts_buffer *filled_like(const ts_type *type, int value) {
   "      %12 = constant 3 : " type "\n      %13 = multiply %9, %12 : " type "\n      %14 = add %13, %12 : " type \
   "\n      return %11, %14\n    }\n  } : s32[], " type "\n"
 
+/* A loop in a loop. */
+#define NESTED(type)                                                                                                  \
+  "graph @main(%0: " type ") -> (s32[], " type ") {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"          \
+  "condition(%4: s32[], %5: " type ") {\n%6 = constant 200 : s32[]\n%7 = less %4, %6 : u8[]\nreturn %7\n}\n"          \
+  "body(%8: s32[], %9: " type ") {\n%10 = constant 1 : s32[]\n%11 = add %8, %10 : s32[]\n%12 = constant 0 : s32[]\n"  \
+  "%13, %14 = while %12, %9 {\n"                                                                                      \
+  "condition(%15: s32[], %16: " type ") {\n%17 = constant 10000 : s32[]\n%18 = less %15, %17 : u8[]\nreturn %18\n}\n" \
+  "body(%19: s32[], %20: " type ") {\n%21 = constant 1 : s32[]\n%22 = add %19, %21 : s32[]\n"                         \
+  "%23 = constant 5 : " type "\n%24 = multiply %20, %23 : " type "\n%25 = reverse %24 {axes = [0]} : " type "\n"      \
+  "return %22, %25\n}\n} : s32[], " type "\n%26 = add %14, %9 : " type "\nreturn %11, %26\n}\n} : s32[], " type       \
+  "\nreturn %2, %3\n}\n"
+
+/* Two states that change places, in one of two ways. */
+static const char exchanging[] =
+    "graph @main(%0: s32[7]) -> (s32[7], s32[7]) {\n%1 = constant 0 : s32[]\n%2 = constant 3 : s32[7]\n"
+    "%3, %4, %5 = while %1, %0, %2 {\ncondition(%6: s32[], %7: s32[7], %8: s32[7]) {\n"
+    "%9 = constant 1000000 : s32[]\n%10 = less %6, %9 : u8[]\nreturn %10\n}\n"
+    "body(%11: s32[], %12: s32[7], %13: s32[7]) {\n%14 = constant 1 : s32[]\n%15 = add %11, %14 : s32[]\n"
+    "%16 = multiply %12, %13 : s32[7]\n%17 = add %16, %12 : s32[7]\n%18 = bitwise_and %11, %14 : s32[]\n"
+    "%19 = less %18, %14 : u8[]\n%20, %21 = cond %19, %17, %13 {\ntrue(%22: s32[7], %23: s32[7]) {\n"
+    "%24 = slice %22 {start = [2], limit = [7], stride = [1]} : s32[5]\n"
+    "%25 = slice %23 {start = [0], limit = [2], stride = [1]} : s32[2]\n"
+    "%26 = concatenate %24, %25 {axis = 0} : s32[7]\nreturn %23, %26\n}\n"
+    "false(%27: s32[7], %28: s32[7]) {\n%29 = subtract %27, %28 : s32[7]\nreturn %29, %27\n}\n} : s32[7], s32[7]\n"
+    "return %15, %21, %20\n}\n} : s32[], s32[7], s32[7]\nreturn %4, %5\n}\n";
+
 static const program pausing[] = {
     {"whole", "graph @main(%0: s32[]) -> (s32[], s32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
                   "s32[]", "100000000") "  return %2, %3\n}\n"},
@@ -218,21 +244,9 @@ static const program pausing[] = {
      "          %23 = constant 5 : s32[]\n          %24 = multiply %20, %23 : s32[]\n"
      "          %25 = add %24, %19 : s32[]\n          return %22, %25\n        }\n      } : s32[], s32[]\n"
      "      return %11, %14\n    }\n  } : s32[], s32[]\n  return %2, %3\n}\n"},
-    {"native_nested",
-     "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
-     "    condition(%4: s32[], %5: s32[40]) {\n      %6 = constant 200 : s32[]\n      %7 = less %4, %6 : u8[]\n"
-     "      return %7\n    }\n"
-     "    body(%8: s32[], %9: s32[40]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
-     "      %12 = constant 0 : s32[]\n"
-     "      %13, %14 = while %12, %9 {\n"
-     "        condition(%15: s32[], %16: s32[40]) {\n          %17 = constant 10000 : s32[]\n"
-     "          %18 = less %15, %17 : u8[]\n          return %18\n        }\n"
-     "        body(%19: s32[], %20: s32[40]) {\n          %21 = constant 1 : s32[]\n          %22 = add %19, %21 : "
-     "s32[]\n"
-     "          %23 = constant 5 : s32[40]\n          %24 = multiply %20, %23 : s32[40]\n"
-     "          %25 = reverse %24 {axes = [0]} : s32[40]\n          return %22, %25\n        }\n      } : s32[], "
-     "s32[40]\n"
-     "      %26 = add %14, %9 : s32[40]\n      return %11, %26\n    }\n  } : s32[], s32[40]\n  return %2, %3\n}\n"},
+    {"native_nested", NESTED("s32[40]")},
+    {"in_registers", NESTED("s32[7]")},
+    {"exchanging", exchanging},
 };
 
 typedef struct pauser {

@@ -123,6 +123,43 @@ static const struct {
           "%19 = constant 1 : s32[]\n%20 = add %17, %19 : s32[]\n"
           "%21 = reverse %18 {axes = [0]} : f32[10]\n%22 = subtract %21, %18 : f32[10]\n"
           "return %20, %22\n}\n} : s32[], f32[10]\n")},
+    /* values that stay in registers from one step to the next, and in parts */
+    {"turned in registers", LOOP("f32[16]", "5",
+                                 "%12 = slice %9 {start = [1], limit = [16], stride = [1]} : f32[15]\n"
+                                 "%13 = constant 1.25 : f32[15]\n%14 = multiply %12, %13 : f32[15]\n"
+                                 "%15 = slice %9 {start = [0], limit = [1], stride = [1]} : f32[1]\n"
+                                 "%30 = concatenate %14, %15 {axis = 0} : f32[16]\n")},
+    {"bytes in parts", LOOP("u8[11]", "7",
+                            "%12 = slice %9 {start = [4], limit = [11], stride = [1]} : u8[7]\n"
+                            "%13 = slice %9 {start = [0], limit = [4], stride = [1]} : u8[4]\n"
+                            "%14 = add %13, %13 : u8[4]\n%30 = concatenate %12, %14 {axis = 0} : u8[11]\n")},
+    {"every second element", LOOP("s64[6]", "7",
+                                  "%12 = slice %9 {start = [0], limit = [6], stride = [2]} : s64[3]\n"
+                                  "%13 = slice %9 {start = [1], limit = [6], stride = [2]} : s64[3]\n"
+                                  "%14 = subtract %12, %13 : s64[3]\n%15 = reverse %13 {axes = [0]} : s64[3]\n"
+                                  "%30 = concatenate %14, %15 {axis = 0} : s64[6]\n")},
+    {"four by four", LOOP("s16[4,4]", "5",
+                          "%12 = transpose %9 {axes = [1,0]} : s16[4,4]\n%13 = reduce_sum %9 {axes = [1]} : s16[4]\n"
+                          "%14 = broadcast %13 {shape = [4,4], axes = [0]} : s16[4,4]\n"
+                          "%15 = reverse %14 {axes = [0]} : s16[4,4]\n%30 = subtract %12, %15 : s16[4,4]\n")},
+    {"the same bits of another type", LOOP("s32[9]", "5",
+                                           "%12 = convert %9 : f32[9]\n%13 = bitcast %12 : s32[9]\n"
+                                           "%14 = convert %9 : s8[9]\n%15 = convert %14 : s32[9]\n"
+                                           "%30 = bitwise_xor %13, %15 : s32[9]\n")},
+    {"read and written at a start that varies",
+     LOOP("f32[12]", "15",
+          "%12 = constant 6 : s32[]\n%13 = subtract %12, %8 : s32[]\n"
+          "%14 = dynamic_slice %9, %13 {shape = [3]} : f32[3]\n%15 = constant 2.5 : f32[3]\n"
+          "%16 = multiply %14, %15 : f32[3]\n%30 = put_slice %9, %16, %8 : f32[12]\n")},
+    {"a choice of parts",
+     LOOP("s32[5]", "9",
+          "%12 = constant 4 : s32[]\n%14 = less %8, %12 : u8[]\n%13 = argmax %9 {axis = 0, high = false} : s32[]\n"
+          "%15, %30 = cond %14, %9, %13 {\ntrue(%16: s32[5], %17: s32[]) {\n"
+          "%18 = slice %16 {start = [2], limit = [5], stride = [1]} : s32[3]\n"
+          "%19 = slice %16 {start = [0], limit = [2], stride = [1]} : s32[2]\n"
+          "%20 = concatenate %18, %19 {axis = 0} : s32[5]\nreturn %17, %20\n}\n"
+          "false(%21: s32[5], %22: s32[]) {\n%23 = broadcast %22 {shape = [5], axes = []} : s32[5]\n"
+          "%24 = subtract %21, %23 : s32[5]\nreturn %22, %24\n}\n} : s32[], s32[5]\n")},
     /* read after its next value is known, so the two need memory each */
     {"read later", LOOP("f32[12]", "6",
                         "%12 = reverse %9 {axes = [0]} : f32[12]\n%13 = add %12, %9 : f32[12]\n"

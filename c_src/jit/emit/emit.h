@@ -37,9 +37,10 @@ typedef struct ts_emit {
   LLVMBuilderRef b;
   const ts_target *target;
   int lanes;
-  LLVMValueRef function; /* the one being emitted */
-  const ts_site *site;   /* NULL: the kernel is a function of its own */
-  bool holds;            /* keep constants in registers: where few functions of vector math are computed (loop_row.c) */
+  LLVMValueRef function;       /* the one being emitted */
+  const ts_site *site;         /* NULL: the kernel is a function of its own */
+  struct ts_emit_cells *cells; /* NULL: there are none (emit_cell.h) */
+  bool holds; /* keep constants in registers: where few functions of vector math are computed (loop_row.c) */
   int held_count;
   struct {
     ts_v constant, value;

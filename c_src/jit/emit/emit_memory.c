@@ -1,6 +1,6 @@
 /* Loads and stores of whole vectors. If the target has no masked access for an element size, a tail is copied element
  * by element to a padded buffer on the stack. So the vector code is the same on all targets. */
-#include "jit/emit/emit.h"
+#include "jit/emit/emit_cell.h"
 
 static LLVMTypeRef i64_of(ts_emit *e) { return LLVMInt64TypeInContext(e->context); }
 static LLVMTypeRef i8_of(ts_emit *e) { return LLVMInt8TypeInContext(e->context); }
@@ -113,11 +113,15 @@ static ts_v element_stride(ts_emit *e, ts_dtype type) { return number(e, ts_dtyp
 /* ---- contiguous ---- */
 
 ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address) {
+  ts_v cell = ts_emit_cell_load(e, &(ts_emit_access){type, address, NULL, NULL});
+  if (cell) return to_register(e, type, cell);
   return to_register(e, type, load_aligned(e, memory_vector(e, type), address, ts_dtype_alignment(type)));
 }
 
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
-  store_aligned(e, to_memory(e, type, value), address, ts_dtype_alignment(type));
+  ts_v memory = to_memory(e, type, value);
+  if (ts_emit_cell_store(e, &(ts_emit_access){type, address, NULL, NULL}, memory)) return;
+  store_aligned(e, memory, address, ts_dtype_alignment(type));
 }
 
 void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
@@ -237,7 +241,9 @@ static void store_pieces(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, i
 
 ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
   int known = known_count(e, type, part);
-  ts_v memory = known                       ? load_pieces(e, type, address, known)
+  ts_v cell = ts_emit_cell_load(e, &(ts_emit_access){type, address, part, NULL});
+  ts_v memory = cell                        ? cell
+                : known                     ? load_pieces(e, type, address, known)
                 : has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, part))
                                             : load_elements(e, type, address, element_stride(e, type), part);
   return to_register(e, type, memory);
@@ -246,6 +252,7 @@ ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
 void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v part) {
   ts_v memory = to_memory(e, type, value);
   int known = known_count(e, type, part);
+  if (ts_emit_cell_store(e, &(ts_emit_access){type, address, part, NULL}, memory)) return;
   if (known) {
     store_pieces(e, type, memory, address, known);
   } else if (has_masked_moves(e, type)) {
@@ -256,6 +263,8 @@ void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_
 }
 
 ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address) {
+  ts_v cell = ts_emit_cell_load(e, &(ts_emit_access){type, address, NULL, number(e, 0)});
+  if (cell) return to_register(e, type, cell);
   return to_register(e, type, ts_emit_splat(e, element_load(e, type, address)));
 }
 
@@ -301,7 +310,8 @@ static ts_v insert_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v stride, t
 }
 
 ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part) {
-  ts_v memory;
+  ts_v memory = ts_emit_cell_load(e, &(ts_emit_access){type, address, part, stride});
+  if (memory) return to_register(e, type, memory);
   if (has_gather(e, type)) {
     memory = masked_gather(e, type, address, stride_offsets(e, stride), part);
   } else if (part) {
@@ -322,6 +332,7 @@ static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, 
 
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part) {
   ts_v memory = to_memory(e, type, value);
+  if (ts_emit_cell_store(e, &(ts_emit_access){type, address, part, stride}, memory)) return;
   if (has_scatter(e, type)) {
     masked_scatter(e, type, memory, address, stride_offsets(e, stride), part);
   } else if (part) {

@@ -71,7 +71,11 @@ static ts_status print_step(ts_text *out, const ts_flow_step *step) {
     ts_text_format(out, "copy %" PRId64 " from %" PRIu32 " to %" PRIu32 "\n", step->bytes, *step->operands,
                    *step->results);
     return TS_SUCCESS;
-  case TS_FLOW_CALL: ts_text_format(out, "call %d\n", step->number); return TS_SUCCESS;
+  case TS_FLOW_CALL:
+    ts_text_format(out, "call %d", step->number);
+    print_slots(out, " with", step->operands, step->count);
+    ts_text_append(out, "\n");
+    return TS_SUCCESS;
   case TS_FLOW_DOT: print_dot(out, step); return TS_SUCCESS;
   case TS_FLOW_WHILE: print_while(out, step); break;
   case TS_FLOW_COND: ts_text_format(out, "cond %" PRIu32 "\n", *step->operands); break;

@@ -3,8 +3,9 @@
  *
  * Memory. The steps work on the memory that the executable has planned for them, as they would if they ran one by one:
  * every piece of memory is a *slot*, whose address is a word of the function's arguments. A while swaps the addresses
- * of a variable and of its next value, as exec/run.c does. No value is in a register between two steps: the words and
- * the slots are the whole state. So the function can stop at the head of any loop and continue there.
+ * of a variable and of its next value, as exec/run.c does. Small slots are *cells*: their values are in registers
+ * between steps (jit/flow/flow_cells.h). At the head of any loop the function can stop: it stores the cells, and then
+ * the words and the slots are the whole state. When it continues there, it loads the cells again.
  *
  * Bits. A launch is emitted by the emitter of its kernel, with constants for the extents and strides (ts_site). Its
  * vectors may have fewer lanes than the machine's, where that changes no bit. So the bits are those of launches.
@@ -39,8 +40,8 @@ typedef bool (*ts_flow_helper)(void *context, int64_t call, void *to, const void
 
 typedef enum ts_flow_kind {
   TS_FLOW_LAUNCH,
-  TS_FLOW_COPY, /* `bytes` from slot operands[0] to slot results[0] */
-  TS_FLOW_CALL,
+  TS_FLOW_COPY,  /* `bytes` from slot operands[0] to slot results[0] */
+  TS_FLOW_CALL,  /* operands: all slots that it uses, `count` of them; TS_NO_ID: none */
   TS_FLOW_DOT,   /* operands: lhs, rhs; results[0]: [batch, rows, columns] */
   TS_FLOW_WHILE, /* operands: initial values; results: the variables; temps: their next values */
   TS_FLOW_COND   /* operands[0]: the predicate */
@@ -71,7 +72,7 @@ typedef struct ts_flow_step {
   uint32_t scratch;      /* LAUNCH: slot of the workspace; TS_NO_ID: none */
   int32_t number;        /* CALL: of the call; WHILE: of the loop, from 1 on */
   int32_t first;         /* LAUNCH: index of its first scalar; WHILE: of the first of its `count` homes */
-  int32_t count;         /* WHILE: variables */
+  int32_t count;         /* WHILE: variables; CALL: operands */
   int64_t bytes;         /* COPY */
   const int64_t *sizes;  /* WHILE: bytes of each variable */
   uint32_t predicate;    /* WHILE: slot of the condition's result */

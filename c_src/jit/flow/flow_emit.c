@@ -1,5 +1,9 @@
+#include "jit/emit/emit_cell.h"
+#include "jit/flow/flow_cells.h"
 #include "jit/flow/flow_dot.h"
 #include "jit/loop/loop.h"
+
+#include <string.h>
 
 typedef struct writer {
   ts_emit *e;
@@ -10,7 +14,15 @@ typedef struct writer {
   ts_v state;
   LLVMBasicBlockRef *heads; /* of each loop, by its number; heads[0]: the beginning */
   bool *moves;              /* of each slot: some while exchanges its address */
+  ts_flow_cells cells;
+  ts_emit_cell cell[TS_FLOW_MOST_CELLS];
+  bool *excluded; /* of each slot: it is no cell */
 } writer;
+
+/* A cell has at most so many bytes, in vectors. */
+#define CELL_VECTORS 2
+/* How often the emission is tried with cells. */
+#define ROUNDS 3
 
 /* ---- small pieces ---- */
 
@@ -39,21 +51,48 @@ static ts_v load_word(writer *w, LLVMTypeRef type, int32_t word) {
 
 static ts_v fixed_word(writer *w, LLVMTypeRef type, int32_t word) { return fixed(w, load_word(w, type, word)); }
 
-static ts_v slot_address(writer *w, uint32_t slot) {
+/* The slot's cell; NULL: it is memory. */
+static ts_emit_cell *cell_of(writer *w, uint32_t slot) {
+  int32_t number = w->cells.of_slot[slot];
+  return number < 0 ? NULL : &w->cell[number];
+}
+
+static ts_v memory_address(writer *w, uint32_t slot) {
   ts_v address = load_word(w, w->pointer, TS_FLOW_SLOTS + (int32_t)slot);
   return w->moves[slot] ? address : fixed(w, address);
+}
+
+static ts_v slot_address(writer *w, uint32_t slot) {
+  ts_emit_cell *cell = cell_of(w, slot);
+  return cell ? cell->address : memory_address(w, slot);
+}
+
+/* The first element of a slot. */
+static ts_v load_first(writer *w, uint32_t slot, ts_dtype type) {
+  ts_emit_cell *cell = cell_of(w, slot);
+  if (cell) return ts_emit_cell_first(w->e, cell, type);
+  ts_v value = LLVMBuildLoad2(w->e->b, ts_emit_memory_type(w->e, type), memory_address(w, slot), "");
+  LLVMSetAlignment(value, (unsigned)ts_dtype_alignment(type));
+  return value;
 }
 
 static void set_slot(writer *w, uint32_t slot, ts_v address) {
   LLVMBuildStore(w->e->b, address, word_address(w, TS_FLOW_SLOTS + (int32_t)slot));
 }
 
-/* Leaves the function with that state if `when` holds. */
-static void leave_if(writer *w, ts_v when, int64_t state) {
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(w->e->b), go_on = new_block(w, "go_on");
+/* Leaves the function with that state. */
+static void leave_with(writer *w, int64_t state) {
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(w->e->b);
   ts_v value = number(w, state);
-  LLVMBuildCondBr(w->e->b, when, w->leave, go_on);
   LLVMAddIncoming(w->state, &value, &here, 1);
+  LLVMBuildBr(w->e->b, w->leave);
+}
+
+static void leave_if(writer *w, ts_v when, int64_t state) {
+  LLVMBasicBlockRef leave = new_block(w, "failed"), go_on = new_block(w, "go_on");
+  LLVMBuildCondBr(w->e->b, when, leave, go_on);
+  LLVMPositionBuilderAtEnd(w->e->b, leave);
+  leave_with(w, state);
   LLVMPositionBuilderAtEnd(w->e->b, go_on);
 }
 
@@ -85,14 +124,60 @@ static void copy_bytes(writer *w, ts_v to, ts_v from, int64_t bytes) {
     LLVMBuildMemCpy(w->e->b, to, 1, from, 1, number(w, bytes));
 }
 
+static void copy_slot(writer *w, uint32_t to, uint32_t from, int64_t bytes) {
+  ts_emit_cell *target = cell_of(w, to), *source = cell_of(w, from);
+  if (to == from) return;
+  if (target)
+    target->value = source ? source->value : ts_emit_cell_read_memory(w->e, bytes, memory_address(w, from));
+  else if (source)
+    ts_emit_cell_write_memory(w->e, source, memory_address(w, to));
+  else
+    copy_bytes(w, memory_address(w, to), memory_address(w, from), bytes);
+}
+
+/* ---- cells ---- */
+
+static bool has_cell(uint64_t set, int32_t number) { return set >> number & 1; }
+
+static void load_cells(writer *w, uint64_t set) {
+  for (int32_t i = 0; i < w->cells.count; i++)
+    if (has_cell(set, i))
+      w->cell[i].value = ts_emit_cell_read_memory(w->e, w->cells.bytes[i], memory_address(w, w->cells.slot[i]));
+}
+
+static void store_cells(writer *w, uint64_t set) {
+  for (int32_t i = 0; i < w->cells.count; i++)
+    if (has_cell(set, i)) ts_emit_cell_write_memory(w->e, &w->cell[i], memory_address(w, w->cells.slot[i]));
+}
+
+static void get_values(const writer *w, ts_v *values) {
+  for (int32_t i = 0; i < w->cells.count; i++) values[i] = w->cell[i].value;
+}
+
+/* The values in a block with several blocks before it: phis, of which `from` comes with `values`. */
+static void begin_phis(writer *w, uint64_t set, LLVMBasicBlockRef from) {
+  for (int32_t i = 0; i < w->cells.count; i++) {
+    if (!has_cell(set, i)) continue;
+    ts_v phi = LLVMBuildPhi(w->e->b, LLVMTypeOf(w->cell[i].value), "cell");
+    LLVMAddIncoming(phi, &w->cell[i].value, &from, 1);
+    w->cell[i].value = phi;
+  }
+}
+
+static void add_to_phis(const writer *w, uint64_t set, const ts_v *phis, const ts_v *values, LLVMBasicBlockRef from) {
+  for (int32_t i = 0; i < w->cells.count; i++) {
+    ts_v value = values[i];
+    if (has_cell(set, i)) LLVMAddIncoming(phis[i], &value, &from, 1);
+  }
+}
+
 /* ---- launches ---- */
 
 /* min(max(index, 0), limit) * stride, as ts_dynamic_clamp has it. */
 static ts_v dynamic_offset(writer *w, const ts_flow_step *step, const ts_dynamic_term *t) {
   LLVMBuilderRef b = w->e->b;
   bool is_unsigned = ts_dtype_is_unsigned(t->dtype);
-  ts_v value = LLVMBuildLoad2(b, ts_emit_memory_type(w->e, t->dtype), slot_address(w, step->operands[t->operand]), "");
-  LLVMSetAlignment(value, (unsigned)ts_dtype_alignment(t->dtype));
+  ts_v value = load_first(w, step->operands[t->operand], t->dtype);
   value = LLVMBuildIntCast2(b, value, w->i64, !is_unsigned, "");
   const char *least = is_unsigned ? "llvm.umin" : "llvm.smin";
   value = ts_emit_intrinsic(w->e, least, NULL, (ts_v[]){value, number(w, t->limit)}, 2);
@@ -190,8 +275,7 @@ static void write_dot(writer *w, const ts_flow_step *step) {
 static ts_status write_block(writer *w, const ts_flow_block *block);
 
 static ts_v is_true(writer *w, uint32_t slot) {
-  ts_v value = LLVMBuildLoad2(w->e->b, w->i8, slot_address(w, slot), "");
-  return LLVMBuildICmp(w->e->b, LLVMIntNE, value, LLVMConstNull(w->i8), "");
+  return LLVMBuildICmp(w->e->b, LLVMIntNE, load_first(w, slot, TS_U8), LLVMConstNull(w->i8), "");
 }
 
 static ts_v must_stop(writer *w) {
@@ -204,20 +288,30 @@ static ts_v must_stop(writer *w) {
   return LLVMBuildICmp(b, LLVMIntNE, flags, LLVMConstNull(i16), "");
 }
 
-static bool swaps(const ts_flow_step *step, int32_t i) { return step->results[i] != step->temps[i]; }
+/* The variable and its next value have memory each, and that changes places. */
+static bool swaps(const writer *w, const ts_flow_step *step, int32_t i) {
+  return step->results[i] != step->temps[i] && w->cells.of_slot[step->results[i]] < 0;
+}
 
 static void begin_while(writer *w, const ts_flow_step *step) {
   for (int32_t i = 0; i < step->count; i++) {
-    ts_v home = slot_address(w, step->results[i]);
-    if (step->operands[i] != step->results[i]) copy_bytes(w, home, slot_address(w, step->operands[i]), step->sizes[i]);
-    if (swaps(step, i)) LLVMBuildStore(w->e->b, home, word_address(w, ts_flow_home_word(w->flow, step->first + i)));
+    copy_slot(w, step->results[i], step->operands[i], step->sizes[i]);
+    if (!swaps(w, step, i)) continue;
+    ts_v home = memory_address(w, step->results[i]);
+    LLVMBuildStore(w->e->b, home, word_address(w, ts_flow_home_word(w->flow, step->first + i)));
   }
 }
 
 static void swap_carried(writer *w, const ts_flow_step *step) {
   for (int32_t i = 0; i < step->count; i++) {
-    if (!swaps(step, i)) continue;
-    ts_v carried = slot_address(w, step->results[i]), next = slot_address(w, step->temps[i]);
+    ts_emit_cell *variable = cell_of(w, step->results[i]), *other = cell_of(w, step->temps[i]);
+    if (variable) {
+      ts_v value = variable->value;
+      variable->value = other->value;
+      other->value = value;
+    }
+    if (!swaps(w, step, i)) continue;
+    ts_v carried = memory_address(w, step->results[i]), next = memory_address(w, step->temps[i]);
     set_slot(w, step->results[i], next);
     set_slot(w, step->temps[i], carried);
   }
@@ -227,9 +321,9 @@ static void swap_carried(writer *w, const ts_flow_step *step) {
 static void settle(writer *w, const ts_flow_step *step) {
   LLVMBuilderRef b = w->e->b;
   for (int32_t i = 0; i < step->count; i++) {
-    if (!swaps(step, i)) continue;
+    if (!swaps(w, step, i)) continue;
     LLVMBasicBlockRef move = new_block(w, "move"), settled = new_block(w, "settled");
-    ts_v carried = slot_address(w, step->results[i]);
+    ts_v carried = memory_address(w, step->results[i]);
     ts_v home = load_word(w, w->pointer, ts_flow_home_word(w->flow, step->first + i));
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, carried, home, ""), settled, move);
     LLVMPositionBuilderAtEnd(b, move);
@@ -241,20 +335,50 @@ static void settle(writer *w, const ts_flow_step *step) {
   }
 }
 
+/* Begins the head of a loop: the function stops there, and continues there in the block of heads[]. */
+static void write_head(writer *w, const ts_flow_step *step, LLVMBasicBlockRef head, ts_v *phis) {
+  LLVMBuilderRef b = w->e->b;
+  uint64_t live = w->cells.live[step->number];
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), stop = new_block(w, "stop"), go_on = new_block(w, "go_on");
+  ts_v loaded[TS_FLOW_MOST_CELLS], first[TS_FLOW_MOST_CELLS];
+  LLVMBuildBr(b, head);
+  get_values(w, first);
+  LLVMPositionBuilderAtEnd(b, w->heads[step->number]);
+  load_cells(w, live);
+  get_values(w, loaded);
+  LLVMBasicBlockRef resumed = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, head);
+  for (int32_t i = 0; i < w->cells.count; i++)
+    w->cell[i].value = has_cell(live, i) ? first[i] : LLVMConstNull(LLVMTypeOf(first[i]));
+  LLVMPositionBuilderAtEnd(b, head);
+  begin_phis(w, live, before);
+  get_values(w, phis);
+  add_to_phis(w, live, phis, loaded, resumed);
+  LLVMBuildCondBr(b, must_stop(w), stop, go_on);
+  LLVMPositionBuilderAtEnd(b, stop);
+  store_cells(w, live);
+  leave_with(w, step->number);
+  LLVMPositionBuilderAtEnd(b, go_on);
+}
+
 static ts_status write_while(writer *w, const ts_flow_step *step) {
   LLVMBuilderRef b = w->e->b;
-  LLVMBasicBlockRef head = w->heads[step->number], body = new_block(w, "while.body"), exit = new_block(w, "while.exit");
+  LLVMBasicBlockRef head = new_block(w, "while.head"), body = new_block(w, "while.body"),
+                    exit = new_block(w, "while.exit");
+  ts_v phis[TS_FLOW_MOST_CELLS], last[TS_FLOW_MOST_CELLS], left[TS_FLOW_MOST_CELLS];
   begin_while(w, step);
-  LLVMBuildBr(b, head);
-  LLVMPositionBuilderAtEnd(b, head);
-  leave_if(w, must_stop(w), step->number);
+  write_head(w, step, head, phis);
   TS_TRY(write_block(w, &step->blocks[0]));
   LLVMBuildCondBr(b, is_true(w, step->predicate), body, exit);
+  get_values(w, left);
   LLVMPositionBuilderAtEnd(b, body);
   TS_TRY(write_block(w, &step->blocks[1]));
   swap_carried(w, step);
+  get_values(w, last);
+  add_to_phis(w, w->cells.live[step->number], phis, last, LLVMGetInsertBlock(b));
   LLVMBuildBr(b, head);
   LLVMPositionBuilderAtEnd(b, exit);
+  for (int32_t i = 0; i < w->cells.count; i++) w->cell[i].value = left[i];
   settle(w, step);
   return TS_SUCCESS;
 }
@@ -262,23 +386,32 @@ static ts_status write_while(writer *w, const ts_flow_step *step) {
 static ts_status write_cond(writer *w, const ts_flow_step *step) {
   LLVMBuilderRef b = w->e->b;
   LLVMBasicBlockRef starts[2] = {new_block(w, "cond.true"), new_block(w, "cond.false")}, join = new_block(w, "joined");
+  LLVMBasicBlockRef ends[2];
+  ts_v before[TS_FLOW_MOST_CELLS], after[2][TS_FLOW_MOST_CELLS];
+  uint64_t different = 0;
+  get_values(w, before);
   LLVMBuildCondBr(b, is_true(w, *step->operands), starts[0], starts[1]);
   for (int k = 0; k < 2; k++) {
     LLVMPositionBuilderAtEnd(b, starts[k]);
+    for (int32_t i = 0; i < w->cells.count; i++) w->cell[i].value = before[i];
     TS_TRY(write_block(w, &step->blocks[k]));
+    get_values(w, after[k]);
+    ends[k] = LLVMGetInsertBlock(b);
     LLVMBuildBr(b, join);
   }
   LLVMPositionBuilderAtEnd(b, join);
+  for (int32_t i = 0; i < w->cells.count; i++) different |= (uint64_t)(after[0][i] != after[1][i]) << i;
+  for (int32_t i = 0; i < w->cells.count; i++) w->cell[i].value = after[0][i];
+  begin_phis(w, different, ends[0]);
+  get_values(w, before);
+  add_to_phis(w, different, before, after[1], ends[1]);
   return TS_SUCCESS;
 }
 
 static ts_status write_step(writer *w, const ts_flow_step *step) {
   switch (step->kind) {
   case TS_FLOW_LAUNCH: return write_launch(w, step);
-  case TS_FLOW_COPY:
-    if (*step->operands != *step->results)
-      copy_bytes(w, slot_address(w, *step->results), slot_address(w, *step->operands), step->bytes);
-    return TS_SUCCESS;
+  case TS_FLOW_COPY: copy_slot(w, *step->results, *step->operands, step->bytes); return TS_SUCCESS;
   case TS_FLOW_CALL: write_call(w, &(helper_call){.call = step->number}); return TS_SUCCESS;
   case TS_FLOW_DOT: write_dot(w, step); return TS_SUCCESS;
   case TS_FLOW_WHILE: return write_while(w, step);
@@ -297,7 +430,7 @@ static ts_status write_block(writer *w, const ts_flow_block *block) {
 static void find_moves(writer *w, const ts_flow_step *step) {
   if (step->kind != TS_FLOW_WHILE && step->kind != TS_FLOW_COND) return;
   for (int32_t i = 0; step->kind == TS_FLOW_WHILE && i < step->count; i++)
-    if (swaps(step, i)) w->moves[step->results[i]] = w->moves[step->temps[i]] = true;
+    if (swaps(w, step, i)) w->moves[step->results[i]] = w->moves[step->temps[i]] = true;
   for (int k = 0; k < 2; k++)
     for (int32_t i = 0; i < step->blocks[k].count; i++) find_moves(w, &step->blocks[k].steps[i]);
 }
@@ -314,33 +447,65 @@ static void write_entry(writer *w) {
   LLVMPositionBuilderAtEnd(b, w->heads[0]);
 }
 
+static void begin_cells(writer *w) {
+  for (int32_t i = 0; i < w->cells.count; i++) ts_emit_cell_begin(w->e, &w->cell[i], w->cells.bytes[i]);
+  *w->e->cells = (ts_emit_cells){w->cell, w->cells.count, 0};
+}
+
 static ts_status write_function(writer *w, const char *name) {
   ts_emit *e = w->e;
   LLVMTypeRef params[] = {w->pointer, w->i64, w->i64, w->pointer};
   e->function = LLVMAddFunction(e->module, name, LLVMFunctionType(LLVMVoidTypeInContext(e->context), params, 4, 0));
   w->args = LLVMGetParam(e->function, 0);
   LLVMPositionBuilderAtEnd(e->b, new_block(w, "entry"));
-  for (int32_t i = 0; i <= w->flow->loop_count; i++) w->heads[i] = new_block(w, i == 0 ? "begin" : "while.head");
+  for (int32_t i = 0; i <= w->flow->loop_count; i++) w->heads[i] = new_block(w, i == 0 ? "begin" : "resume");
   w->leave = new_block(w, "leave");
+  memset(w->moves, 0, (size_t)w->flow->slot_count);
   find_moves(w, w->flow->loop);
+  begin_cells(w);
   write_entry(w);
+  load_cells(w, w->cells.live[0]);
   TS_TRY(write_step(w, w->flow->loop));
-  ts_v done = number(w, 0);
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-  LLVMAddIncoming(w->state, &done, &here, 1);
-  LLVMBuildBr(e->b, w->leave);
+  store_cells(w, w->cells.results);
+  leave_with(w, 0);
   return TS_SUCCESS;
+}
+
+/* Excludes the slots of the cells that are exposed. */
+static bool find_exposed(writer *w) {
+  bool found = false;
+  for (int32_t i = 0; i < w->cells.count; i++) {
+    ts_emit_cell_end(&w->cell[i]);
+    if (w->cell[i].exposed) w->excluded[w->cells.slot[i]] = found = true;
+  }
+  return found;
+}
+
+/* Repeats the emission with fewer cells, and in the end without any, until none is exposed. */
+static ts_status write_with_cells(writer *w, const char *name, ts_arena *arena) {
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)w->flow->slot_count, &w->excluded));
+  for (int round = 0;; round++) {
+    int64_t most = round < ROUNDS ? CELL_VECTORS * 4 * w->e->target->lanes : 0;
+    TS_TRY(ts_flow_find_cells(w->flow, most, w->excluded, arena, &w->cells));
+    TS_TRY(write_function(w, name));
+    if (!find_exposed(w)) return TS_SUCCESS;
+    LLVMDeleteFunction(w->e->function);
+  }
 }
 
 ts_status ts_flow_emit(ts_emit *e, const char *name, const void *description) {
   writer w = {.e = e, .flow = description};
+  ts_emit_cells cells;
+  ts_arena arena;
+  ts_arena_init(&arena);
+  e->cells = &cells;
   w.i64 = LLVMInt64TypeInContext(e->context);
   w.i8 = LLVMInt8TypeInContext(e->context);
   w.pointer = LLVMPointerTypeInContext(e->context, 0);
-  TS_TRY(TS_NEW_ARRAY((size_t)w.flow->loop_count + 1, &w.heads));
-  ts_status status = TS_NEW_ARRAY((size_t)w.flow->slot_count, &w.moves);
-  if (!status) status = write_function(&w, name);
-  ts_free(w.heads);
-  ts_free(w.moves);
+  ts_status status = TS_ARENA_ARRAY(&arena, (size_t)w.flow->loop_count + 1, &w.heads);
+  if (!status) status = TS_ARENA_ARRAY(&arena, (size_t)w.flow->slot_count, &w.moves);
+  if (!status) status = write_with_cells(&w, name, &arena);
+  e->cells = NULL;
+  ts_arena_deinit(&arena);
   return status;
 }

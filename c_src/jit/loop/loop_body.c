@@ -1,4 +1,5 @@
 #include "jit/loop/loop_body.h"
+#include "jit/emit/emit_cell.h"
 
 /* ---- small pieces ---- */
 
@@ -12,6 +13,7 @@ ts_v ts_loop_offset(ts_loop *loop, ts_v address, ts_v bytes) {
 }
 
 ts_v ts_loop_element(ts_loop *loop, ts_dtype type, ts_v address, ts_v index) {
+  if (LLVMIsNull(index)) return address;
   return LLVMBuildGEP2(loop->e->b, ts_emit_memory_type(loop->e, type), address, &index, 1, "");
 }
 
@@ -50,6 +52,7 @@ static bool is_index(const ts_loop *loop, int32_t operand) {
 
 static ts_counter begin_count(ts_loop *loop, ts_v from, ts_v to, ts_v step, bool always) {
   LLVMBuilderRef b = loop->e->b;
+  ts_emit_cells_enter(loop->e, 1);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
   ts_counter c = {.to = to, .step = step, .body = ts_loop_block(loop, "count"), .done = ts_loop_block(loop, "counted")};
   if (always)
@@ -72,6 +75,7 @@ ts_counter ts_loop_count_some(ts_loop *loop, ts_v from, ts_v to, ts_v step) {
 
 void ts_loop_count_end(ts_loop *loop, ts_counter *counter) {
   LLVMBuilderRef b = loop->e->b;
+  ts_emit_cells_enter(loop->e, -1);
   ts_v next = ts_loop_add(loop, counter->index, counter->step);
   LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
   LLVMAddIncoming(counter->index, &next, &here, 1);

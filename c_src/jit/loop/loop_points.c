@@ -1,6 +1,7 @@
 /* Loops over the points of a row by whole vectors, then the tail. Compile time is proportional to the length of the
  * body. So the body is emitted once if that costs nothing at run time: under a mask that the tail narrows (AVX-512),
  * or, for a long body, with a branch around its loads and stores. */
+#include "jit/emit/emit_cell.h"
 #include "jit/loop/loop_body.h"
 
 /* Without masks, heavier bodies than this are emitted once. */
@@ -181,5 +182,8 @@ ts_status ts_loop_points(ts_loop *loop, const ts_span *span, ts_v *carried, int 
   if (loop->e->site && LLVMIsAConstantInt(span->from) && LLVMIsAConstantInt(span->to))
     return emit_known(loop, span, wanted_weight(loop), &(loop_body){carried, count, fn, context});
   bool once = loop->masks || wanted_weight(loop) > EMIT_ONCE_FROM;
-  return (once ? emit_once : emit_twice)(loop, span, carried, count, fn, context);
+  ts_emit_cells_enter(loop->e, 1);
+  ts_status status = (once ? emit_once : emit_twice)(loop, span, carried, count, fn, context);
+  ts_emit_cells_enter(loop->e, -1);
+  return status;
 }
