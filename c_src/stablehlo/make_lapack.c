@@ -1,9 +1,10 @@
 /* Custom calls to LAPACK, as JAX's exports for CPUs have them. Cholesky factors, triangular systems, singular values
  * and eigenvalues are ops of the graph. getrf packs the factors of `lu` into one matrix. Householder's reflections
- * (geqrf, orgqr) are loops. LAPACK itself computes geev, gees, gehrd and sytrd (kernel/lapack.h). Results that a
- * routine leaves undefined are the operand or 0. */
-#include "stablehlo/make.h"
+ * (geqrf, geqp3, orgqr) and tridiagonal systems are loops. LAPACK itself computes geev, gees, gehrd and sytrd
+ * (kernel/lapack.h). Results that a routine leaves undefined are the operand or 0. */
+#include "stablehlo/make_lapack.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static ts_shape shape_of(const make_call *m, ts_value_id x) {
   return shape;
 }
 
-static ts_status fill(const make_call *m, ts_dtype type, const ts_shape *shape, double number, ts_value_id *out) {
+ts_status make_fill(const make_call *m, ts_dtype type, const ts_shape *shape, double number, ts_value_id *out) {
   return ts_graph_constant(m->r->graph, m->region, type, shape, ts_scalar_from_f64(type, number), out);
 }
 
@@ -73,8 +74,7 @@ static ts_status reduce(const make_call *m, ts_opcode code, ts_value_id x, int32
   return make_add(m, code, (ts_values){&x, 1}, &attrs, out);
 }
 
-/* Inserts a dim of one element. */
-static ts_status with_dim(const make_call *m, ts_value_id x, int32_t axis, ts_value_id *out) {
+ts_status make_with_dim(const make_call *m, ts_value_id x, int32_t axis, ts_value_id *out) {
   ts_shape shape = shape_of(m, x);
   for (int32_t d = shape.rank++; d > axis; d--) shape.dims[d] = shape.dims[d - 1];
   shape.dims[axis] = 1;
@@ -142,19 +142,25 @@ static ts_status trsm(const make_call *m) {
   return TS_SUCCESS;
 }
 
-/* Singular values; their vectors are theirs up to a sign. */
+/* Singular values; their vectors are theirs up to a sign. Without vectors (N) their results have any shape that the
+ * text says, whole or reduced, and are 0. */
 static ts_status gesdd(const make_call *m) {
   char mode;
   ts_attrs attrs = {0};
   ts_value_id a = m->operands[0].id, first;
   TS_TRY(check(m, 1, 5));
   TS_TRY(letter(m, "mode", "ASN", &mode));
-  attrs.factors.full = mode != 'S';
+  attrs.factors.full = mode == 'A';
   TS_TRY(make_add(m, TS_OP_SVD, (ts_values){&a, 1}, &attrs, &first));
   make_result(m, 0, a);
   make_result(m, 1, first + 1);
-  make_result(m, 2, first);
-  make_result(m, 3, first + 2);
+  for (size_t i = 2; i < 4; i++) {
+    const mlir_type *type = &m->op->types.data[i];
+    ts_value_id vectors = i == 2 ? first : first + 2;
+    if (mode == 'N' && type->shape && mlir_shape_is_known(type->shape))
+      TS_TRY(make_fill(m, make_value_of(m, a)->dtype, type->shape, 0, &vectors));
+    make_result(m, i, vectors);
+  }
   return no_info(m, 4);
 }
 
@@ -176,7 +182,7 @@ static ts_status syevd(const make_call *m) {
   order.argsort.dtype = TS_S32;
   TS_TRY(make_add(m, TS_OP_ARGSORT, (ts_values){&values, 1}, &order, &where));
   TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){values, where}, 2}, &along, &values));
-  TS_TRY(with_dim(m, where, shape.rank - 2, &where));
+  TS_TRY(make_with_dim(m, where, shape.rank - 2, &where));
   TS_TRY(make_broadcast_to(m, where, &shape, &where));
   along.axis = shape.rank - 1;
   TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){vectors, where}, 2}, &along, &vectors));
@@ -187,21 +193,10 @@ static ts_status syevd(const make_call *m) {
 
 /* ---- loops */
 
-enum { MOST_STATES = 4 };
-
-/* A loop of a number of steps: state 0 counts them, from 0 on. */
-typedef struct steps {
-  const make_call *m;
-  ts_value_id state[MOST_STATES];
-  size_t count;
-  int64_t number;
-  ts_status (*step)(const make_call *m, ts_value_id *state); /* in a region: the next states */
-} steps;
-
-static ts_status make_steps_region(const steps *s, bool is_body, ts_region_id *out) {
+static ts_status make_steps_region(const make_steps *s, bool is_body, ts_region_id *out) {
   make_call inner = *s->m;
   ts_graph *graph = s->m->r->graph;
-  ts_value_id state[MOST_STATES], number, counter;
+  ts_value_id state[MAKE_MOST_STATES], number, counter;
   TS_TRY(ts_graph_add_region(graph, out));
   inner.region = *out;
   for (size_t i = 0; i < s->count; i++) {
@@ -219,7 +214,7 @@ static ts_status make_steps_region(const steps *s, bool is_body, ts_region_id *o
   return ts_graph_set_results(graph, *out, state, s->count);
 }
 
-static ts_status run_steps(steps *s) {
+ts_status make_run_steps(make_steps *s) {
   ts_attrs attrs = {0};
   ts_value_id first;
   TS_TRY(make_integer_of(s->m, TS_S32, &ts_shape_scalar, 0, &s->state[0]));
@@ -249,12 +244,12 @@ static ts_status exchange(const make_call *m, ts_value_id *state) {
   ts_value_id wanted, here, found, at, is_k, is_found;
   TS_TRY(take_at(m, state[WANTED], last, state[0], &wanted));
   TS_TRY(take_at(m, state[PLACES], last, state[0], &here));
-  TS_TRY(with_dim(m, wanted, last, &wanted));
-  TS_TRY(with_dim(m, here, last, &here));
+  TS_TRY(make_with_dim(m, wanted, last, &wanted));
+  TS_TRY(make_with_dim(m, here, last, &here));
   TS_TRY(make_broadcast_to(m, wanted, &shape, &found));
   TS_TRY(make_binary(m, TS_OP_EQUAL, state[PLACES], found, &found));
   TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&found, 1}, &arg, &at));
-  TS_TRY(with_dim(m, at, last, &at));
+  TS_TRY(make_with_dim(m, at, last, &at));
   TS_TRY(indices_are(m, &shape, last, TS_OP_EQUAL, state[0], &is_k));
   TS_TRY(indices_are(m, &shape, last, TS_OP_EQUAL, at, &is_found));
   TS_TRY(choose(m, is_found, here, state[PLACES], &state[PLACES]));
@@ -266,11 +261,11 @@ static ts_status exchange(const make_call *m, ts_value_id *state) {
 /* The exchanges that make a permutation: p[k] is the row that comes to place k. */
 static ts_status exchanges(const make_call *m, ts_value_id permutation, int64_t count, ts_value_id *out) {
   const ts_shape shape = shape_of(m, permutation);
-  steps s = {.m = m, .count = 4, .number = count, .step = exchange};
+  make_steps s = {.m = m, .count = 4, .number = count, .step = exchange};
   TS_TRY(make_iota(m, TS_S32, &shape, shape.rank - 1, &s.state[PLACES]));
   TS_TRY(make_integer_of(m, TS_S32, &shape, 0, &s.state[EXCHANGED]));
   s.state[WANTED] = permutation;
-  TS_TRY(run_steps(&s));
+  TS_TRY(make_run_steps(&s));
   return make_slice(m, s.state[EXCHANGED], shape.rank - 1, (make_range){0, count, 1}, out);
 }
 
@@ -285,28 +280,33 @@ static ts_status squared(const make_call *m, ts_value_id a, ts_value_id *out) {
   attrs.pad.low.rank = attrs.pad.high.rank = attrs.pad.interior.rank = shape.rank;
   attrs.pad.high.dims[shape.rank - 2] = rows < columns ? columns - rows : 0;
   attrs.pad.high.dims[shape.rank - 1] = rows < columns ? 0 : rows - columns;
-  TS_TRY(fill(m, make_value_of(m, a)->dtype, &ts_shape_scalar, 0, &zero));
+  TS_TRY(make_fill(m, make_value_of(m, a)->dtype, &ts_shape_scalar, 0, &zero));
   return make_add(m, TS_OP_PAD, (ts_values){(ts_value_id[]){a, zero}, 2}, &attrs, out);
 }
 
-/* The first zero of U's diagonal, from 1 on; 0 without one. */
+ts_status make_first_zero(const make_call *m, ts_value_id lines, ts_value_id *out) {
+  const int32_t axis = make_value_of(m, lines)->shape->rank - 1;
+  ts_value_id zero, is_zero, any;
+  ts_attrs arg = {.arg = {.axis = axis, .dtype = TS_S32}};
+  TS_TRY(make_with(m, TS_OP_EQUAL, lines, 0, &is_zero));
+  TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&is_zero, 1}, &arg, out));
+  TS_TRY(make_with_integer(m, TS_OP_ADD, *out, 1, out));
+  TS_TRY(reduce(m, TS_OP_REDUCE_ANY, is_zero, axis, &any));
+  TS_TRY(make_integer(m, *out, 0, &zero));
+  return make_select(m, any, *out, zero, out);
+}
+
+/* The first zero of U's diagonal. */
 static ts_status zero_pivot(const make_call *m, ts_value_id factors, int64_t count, ts_value_id *out) {
-  ts_value_id square, diagonal, on, zero, is_zero, any;
-  ts_attrs arg = {.arg = {.dtype = TS_S32}};
+  ts_value_id square, diagonal, on, zero;
   TS_TRY(make_slice(m, factors, make_value_of(m, factors)->shape->rank - 1, (make_range){0, count, 1}, &square));
   TS_TRY(make_slice(m, square, make_value_of(m, factors)->shape->rank - 2, (make_range){0, count, 1}, &square));
   const ts_shape shape = shape_of(m, square);
-  arg.arg.axis = shape.rank - 2;
   TS_TRY(triangle(m, &shape, TS_OP_EQUAL, &on));
   TS_TRY(make_number(m, square, 0, &zero));
   TS_TRY(make_select(m, on, square, zero, &square));
   TS_TRY(reduce(m, TS_OP_REDUCE_SUM, square, shape.rank - 1, &diagonal));
-  TS_TRY(make_with(m, TS_OP_EQUAL, diagonal, 0, &is_zero));
-  TS_TRY(make_add(m, TS_OP_ARGMAX, (ts_values){&is_zero, 1}, &arg, out));
-  TS_TRY(make_with_integer(m, TS_OP_ADD, *out, 1, out));
-  TS_TRY(reduce(m, TS_OP_REDUCE_ANY, is_zero, shape.rank - 2, &any));
-  TS_TRY(make_integer(m, *out, 0, &zero));
-  return make_select(m, any, *out, zero, out);
+  return make_first_zero(m, diagonal, out);
 }
 
 /* A matrix without elements has no pivots, and is its own factors. */
@@ -362,12 +362,12 @@ static ts_status reflect(const make_call *m, ts_value_id x, ts_value_id v, ts_va
   dot.dot.lhs_contract = dot.dot.rhs_contract = (ts_dims){.rank = 1, .dims = {rows}};
   TS_TRY(make_conjugate(m, v, &conjugated));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){conjugated, x}, 2}, &dot, &product));
-  TS_TRY(with_dim(m, tau, rows, &tau));
+  TS_TRY(make_with_dim(m, tau, rows, &tau));
   const ts_shape line = shape_of(m, v);
   TS_TRY(make_broadcast_to(m, tau, &line, &tau));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, v, tau, &v));
-  TS_TRY(with_dim(m, v, rows + 1, &v));
-  TS_TRY(with_dim(m, product, rows, &product));
+  TS_TRY(make_with_dim(m, v, rows + 1, &v));
+  TS_TRY(make_with_dim(m, product, rows, &product));
   TS_TRY(make_broadcast_to(m, v, &shape, &v));
   TS_TRY(make_broadcast_to(m, product, &shape, &product));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, v, product, &product));
@@ -385,7 +385,7 @@ static ts_status size_of(const make_call *m, ts_value_id x, ts_value_id *out) {
   TS_TRY(make_number(m, most, 1, &one));
   TS_TRY(make_binary(m, TS_OP_EQUAL, most, zero, &test));
   TS_TRY(make_select(m, test, one, most, &most));
-  TS_TRY(with_dim(m, most, axis, &scale));
+  TS_TRY(make_with_dim(m, most, axis, &scale));
   TS_TRY(make_broadcast_to(m, scale, &shape, &scale));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, sizes, scale, &sizes));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, sizes, sizes, &sizes));
@@ -444,10 +444,10 @@ static ts_status factor_step(const make_call *m, ts_value_id *state) {
   TS_TRY(make_select(m, before, zero, line, &x));
   TS_TRY(make_select(m, after, line, zero, &below));
   TS_TRY(find_reflector(m, alpha, x, below, &h));
-  TS_TRY(with_dim(m, h.divisor, row, &h.divisor));
+  TS_TRY(make_with_dim(m, h.divisor, row, &h.divisor));
   TS_TRY(make_broadcast_to(m, h.divisor, &rows, &h.divisor));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, below, h.divisor, &v));
-  TS_TRY(with_dim(m, h.beta, row, &h.beta));
+  TS_TRY(make_with_dim(m, h.beta, row, &h.beta));
   TS_TRY(choose(m, is_k, h.beta, v, &made));
   TS_TRY(make_select(m, before, line, made, &made));
   TS_TRY(make_select(m, is_k, one, v, &v));
@@ -456,10 +456,10 @@ static ts_status factor_step(const make_call *m, ts_value_id *state) {
   TS_TRY(indices_are(m, &shape, column, TS_OP_GREATER, state[0], &test));
   TS_TRY(make_select(m, test, changed, state[MATRIX], &changed));
   TS_TRY(indices_are(m, &shape, column, TS_OP_EQUAL, state[0], &test));
-  TS_TRY(with_dim(m, made, column, &made));
+  TS_TRY(make_with_dim(m, made, column, &made));
   TS_TRY(choose(m, test, made, changed, &state[MATRIX]));
   TS_TRY(indices_are(m, &scales, row, TS_OP_EQUAL, state[0], &test));
-  TS_TRY(with_dim(m, h.tau, row, &h.tau));
+  TS_TRY(make_with_dim(m, h.tau, row, &h.tau));
   return choose(m, test, h.tau, state[SCALES], &state[SCALES]);
 }
 
@@ -468,15 +468,95 @@ static ts_status geqrf(const make_call *m) {
   TS_TRY(check(m, 1, 2));
   ts_shape shape = shape_of(m, a), scales = batch_of(m, a);
   const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
-  steps s = {.m = m, .count = 3, .number = rows < columns ? rows : columns, .step = factor_step};
+  make_steps s = {.m = m, .count = 3, .number = rows < columns ? rows : columns, .step = factor_step};
   scales.dims[scales.rank++] = s.number;
   s.state[MATRIX] = a;
-  TS_TRY(fill(m, make_value_of(m, a)->dtype, &scales, 0, &s.state[SCALES]));
-  if (ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
+  TS_TRY(make_fill(m, make_value_of(m, a)->dtype, &scales, 0, &s.state[SCALES]));
+  if (ts_shape_elements(&shape) > 0) TS_TRY(make_run_steps(&s));
   make_result(m, 0, s.state[MATRIX]);
   make_result(m, 1, s.state[SCALES]);
   return TS_SUCCESS;
 }
+
+/* ---- with pivots */
+
+/* The number of the column at each place, from 1 on; negative where the column comes first. */
+enum { NUMBERS = REFLECTORS };
+
+/* The place of the next column: the largest one that is not factored, by its rows from k on. */
+static ts_status find_pivot(const make_call *m, const ts_value_id *state, ts_value_id *out) {
+  const ts_shape shape = shape_of(m, state[MATRIX]), line = shape_of(m, state[NUMBERS]);
+  const int32_t column = line.rank - 1;
+  ts_attrs arg = {.arg = {.axis = column, .dtype = TS_S32}};
+  ts_value_id test, zero, sizes, most, least;
+  TS_TRY(indices_are(m, &shape, shape.rank - 2, TS_OP_LESS, state[0], &test));
+  TS_TRY(make_number(m, state[MATRIX], 0, &zero));
+  TS_TRY(make_select(m, test, zero, state[MATRIX], &sizes));
+  TS_TRY(make_adjoint(m, sizes, &sizes));
+  TS_TRY(size_of(m, sizes, &sizes));
+  TS_TRY(make_number(m, sizes, (double)INFINITY, &most));
+  TS_TRY(make_number(m, sizes, -1, &least));
+  TS_TRY(make_with_integer(m, TS_OP_LESS, state[NUMBERS], 0, &test));
+  TS_TRY(make_select(m, test, most, sizes, &sizes));
+  TS_TRY(indices_are(m, &line, column, TS_OP_LESS, state[0], &test));
+  TS_TRY(make_select(m, test, least, sizes, &sizes));
+  return make_add(m, TS_OP_ARGMAX, (ts_values){&sizes, 1}, &arg, out);
+}
+
+/* Exchanges column k and the pivot's, and makes a step. */
+static ts_status pivot_step(const make_call *m, ts_value_id *state) {
+  const ts_shape shape = shape_of(m, state[MATRIX]), line = shape_of(m, state[NUMBERS]);
+  ts_attrs along = {.axis = line.rank - 1};
+  ts_value_id pivot, places, is_k, is_pivot;
+  TS_TRY(find_pivot(m, state, &pivot));
+  TS_TRY(make_with_dim(m, pivot, line.rank - 1, &pivot));
+  TS_TRY(make_iota(m, TS_S32, &line, line.rank - 1, &places));
+  TS_TRY(indices_are(m, &line, line.rank - 1, TS_OP_EQUAL, state[0], &is_k));
+  TS_TRY(indices_are(m, &line, line.rank - 1, TS_OP_EQUAL, pivot, &is_pivot));
+  TS_TRY(choose(m, is_pivot, state[0], places, &places));
+  TS_TRY(choose(m, is_k, pivot, places, &places));
+  TS_TRY(
+      make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){state[NUMBERS], places}, 2}, &along, &state[NUMBERS]));
+  along.axis = shape.rank - 1;
+  TS_TRY(make_with_dim(m, places, line.rank - 1, &places));
+  TS_TRY(make_broadcast_to(m, places, &shape, &places));
+  TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){state[MATRIX], places}, 2}, &along, &state[MATRIX]));
+  return factor_step(m, state);
+}
+
+/* geqrf, where each step takes the largest of the columns that are left. Columns whose number is not 0 come first, as
+ * many as there are steps. */
+static ts_status geqp3(const make_call *m) {
+  ts_value_id a = m->operands[0].id, test, negative;
+  if (m->op->operand_count < 2 || m->op->types.count != 3)
+    return make_error(m, TS_INVALID_ARGUMENT, "expected 2 operands and 3 results");
+  const ts_value *matrix = make_operand_of(m, 0), *numbers = make_operand_of(m, 1);
+  bool agree = matrix->shape->rank >= 2 && numbers->shape->rank == matrix->shape->rank - 1 && numbers->dtype == TS_S32;
+  for (int32_t d = 0; d < numbers->shape->rank && agree; d++)
+    agree = numbers->shape->dims[d] == matrix->shape->dims[d + (d == numbers->shape->rank - 1)];
+  if (!agree || (!ts_dtype_is_float(matrix->dtype) && !ts_dtype_is_complex(matrix->dtype)))
+    return make_error(m, TS_INVALID_ARGUMENT, "expected matrices, and an s32 for each column");
+  const ts_shape shape = shape_of(m, a), line = shape_of(m, m->operands[1].id);
+  ts_shape scales = line;
+  const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
+  make_steps s = {.m = m, .count = 4, .number = rows < columns ? rows : columns, .step = pivot_step};
+  scales.dims[line.rank - 1] = s.number;
+  s.state[MATRIX] = a;
+  TS_TRY(make_fill(m, make_value_of(m, a)->dtype, &scales, 0, &s.state[SCALES]));
+  TS_TRY(make_iota(m, TS_S32, &line, line.rank - 1, &s.state[NUMBERS]));
+  TS_TRY(make_with_integer(m, TS_OP_ADD, s.state[NUMBERS], 1, &s.state[NUMBERS]));
+  TS_TRY(make_unary(m, TS_OP_NEGATE, s.state[NUMBERS], &negative));
+  TS_TRY(make_with_integer(m, TS_OP_NOT_EQUAL, m->operands[1].id, 0, &test));
+  TS_TRY(make_select(m, test, negative, s.state[NUMBERS], &s.state[NUMBERS]));
+  if (ts_shape_elements(&shape) > 0) TS_TRY(make_run_steps(&s));
+  TS_TRY(make_unary(m, TS_OP_ABS, s.state[NUMBERS], &s.state[NUMBERS]));
+  make_result(m, 0, s.state[MATRIX]);
+  make_result(m, 1, s.state[NUMBERS]);
+  make_result(m, 2, s.state[SCALES]);
+  return TS_SUCCESS;
+}
+
+/* ---- products of reflectors */
 
 /* The product of all reflectors, from the last on. */
 static ts_status reflect_by(const make_call *m, ts_value_id *state, ts_value_id k, bool is_adjoint) {
@@ -513,14 +593,14 @@ static ts_status orgqr(const make_call *m) {
   const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
   if (scales.rank != shape.rank - 1 || scales.dims[scales.rank - 1] > columns || columns > rows)
     return make_error(m, TS_INVALID_ARGUMENT, "its reflectors and their scales do not agree");
-  steps s = {.m = m, .count = 4, .number = scales.dims[scales.rank - 1], .step = product_step};
+  make_steps s = {.m = m, .count = 4, .number = scales.dims[scales.rank - 1], .step = product_step};
   s.state[SCALES] = m->operands[1].id;
   s.state[REFLECTORS] = a;
   TS_TRY(triangle(m, &shape, TS_OP_EQUAL, &on));
   TS_TRY(make_number(m, a, 1, &one));
   TS_TRY(make_number(m, a, 0, &zero));
   TS_TRY(make_select(m, on, one, zero, &s.state[MATRIX]));
-  if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
+  if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(make_run_steps(&s));
   make_result(m, 0, s.state[MATRIX]);
   return TS_SUCCESS;
 }
@@ -541,12 +621,12 @@ static ts_status ormqr(const make_call *m) {
   if (shape.rank != a.rank || scales.rank != a.rank - 1 || a.dims[a.rank - 2] != shape.dims[a.rank - 2] ||
       scales.dims[a.rank - 2] > a.dims[a.rank - 1] || scales.dims[a.rank - 2] > a.dims[a.rank - 2])
     return make_error(m, TS_INVALID_ARGUMENT, "its reflectors, their scales and its matrix do not agree");
-  steps s = {
+  make_steps s = {
       .m = m, .count = 4, .number = scales.dims[scales.rank - 1], .step = backwards ? product_step : adjoint_step};
   s.state[SCALES] = m->operands[1].id;
   s.state[REFLECTORS] = m->operands[0].id;
   s.state[MATRIX] = c;
-  if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(run_steps(&s));
+  if (s.number > 0 && ts_shape_elements(&shape) > 0) TS_TRY(make_run_steps(&s));
   if (!is_left) TS_TRY(make_adjoint(m, s.state[MATRIX], &s.state[MATRIX]));
   make_result(m, 0, s.state[MATRIX]);
   return TS_SUCCESS;
@@ -602,10 +682,10 @@ ts_status make_in_lapack(const make_call *m, mlir_token target) {
   static const struct {
     const char *name;
     make_fn make;
-  } rows[] = {{"potrf", potrf}, {"trsm", trsm},   {"getrf", getrf}, {"gesdd", gesdd},
-              {"syevd", syevd}, {"heevd", syevd}, {"geqrf", geqrf}, {"orgqr", orgqr},
-              {"ungqr", orgqr}, {"ormqr", ormqr}, {"unmqr", ormqr}, {"geev", geev},
-              {"gees", gees},   {"gehrd", gehrd}, {"sytrd", sytrd}, {"hetrd", sytrd}};
+  } rows[] = {{"potrf", potrf}, {"trsm", trsm},      {"getrf", getrf}, {"gesdd", gesdd}, {"gesvd", gesdd},
+              {"geqp3", geqp3}, {"gtsv", make_gtsv}, {"syevd", syevd}, {"heevd", syevd}, {"geqrf", geqrf},
+              {"orgqr", orgqr}, {"ungqr", orgqr},    {"ormqr", ormqr}, {"unmqr", ormqr}, {"geev", geev},
+              {"gees", gees},   {"gehrd", gehrd},    {"sytrd", sytrd}, {"hetrd", sytrd}};
   const size_t length = target.length - 12;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strlen(rows[i].name) == length && memcmp(target.text + 8, rows[i].name, length) == 0) return rows[i].make(m);

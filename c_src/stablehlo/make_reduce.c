@@ -278,14 +278,17 @@ static ts_status reversed(const make_call *m, bool reverse, ts_value_id *inout) 
 
 /* Tessera selects the last of equals, and GE and LE keep the first: then all is done in reverse. What windows leave at
  * the end of a dim is at its begin then. */
-static void reverse_window(ts_attrs *a, const ts_shape *shape) {
+static ts_status reverse_window(const make_call *m, ts_attrs *a, const ts_shape *shape) {
   for (int32_t d = 0; d < shape->rank; d++) {
-    const int64_t whole = a->window.low.dims[d] + shape->dims[d] + a->window.high.dims[d];
-    const int64_t left = (whole - a->window.sizes.dims[d]) % a->window.strides.dims[d];
-    const int64_t low = a->window.low.dims[d];
-    a->window.low.dims[d] = a->window.high.dims[d] - left;
+    const int64_t low = a->window.low.dims[d], high = a->window.high.dims[d];
+    int64_t whole, last;
+    if (!ts_add_i64(low, shape->dims[d], &whole) || !ts_add_i64(whole, high, &whole) ||
+        !ts_add_i64(whole, -a->window.sizes.dims[d], &last) ||
+        !ts_add_i64(high, -(last % a->window.strides.dims[d]), &a->window.low.dims[d]))
+      return make_error(m, TS_INVALID_ARGUMENT, "the padded size of dimension %d does not fit in 64 bits", d);
     a->window.high.dims[d] = low;
   }
+  return TS_SUCCESS;
 }
 
 static ts_status select_scatter(const make_call *m, const char *select, const char *scatter) {
@@ -304,7 +307,7 @@ static ts_status select_scatter(const make_call *m, const char *select, const ch
   TS_TRY(read_window(m, shape->rank, &w));
   if (is_dilated(&w.base)) return make_error(m, TS_INVALID_ARGUMENT, "its windows have no dilated operand");
   window_attrs(&w, &attrs);
-  if (keeps_first) reverse_window(&attrs, shape);
+  if (keeps_first) TS_TRY(reverse_window(m, &attrs, shape));
   for (size_t i = 0; i < 3; i++) /* booleans are counted */
     TS_TRY(make_convert(m, m->operands[i].id, is_bool ? TS_S32 : make_operand_of(m, i)->dtype, &operands[i]));
   TS_TRY(reversed(m, keeps_first, &operands[0]));

@@ -66,9 +66,45 @@ lapack_refused_test_() ->
              {unimplemented, "uplo is other than one of LU", "spotrf", "uplo = 65 : ui8", ["tensor<2x2xf32>", "tensor<i32>"]},
              {unimplemented, "mode is other than one of ASN", "sgesdd", "",
               ["tensor<2x2xf32>", "tensor<2xf32>", "tensor<2x2xf32>", "tensor<2x2xf32>", "tensor<i32>"]},
+             {unimplemented, "mode is other than one of ASN", "sgesvd", "mode = 79 : ui8",
+              ["tensor<2x2xf32>", "tensor<2xf32>", "tensor<2x2xf32>", "tensor<2x2xf32>", "tensor<i32>"]},
+             {invalid_argument, "expected 4 operands and 5 results", "sgtsv", "", ["tensor<2x2xf32>"]},
+             {invalid_argument, "expected 2 operands and 3 results", "sgeqp3", "", ["tensor<2x2xf32>"]},
              {invalid_argument, "expected 1 operands and 3 results", "sgetrf", "", ["tensor<2x2xf32>"]},
              {invalid_argument, "expected 2 operands and 1 results", "strsm", "", ["tensor<2x2xf32>"]},
              {invalid_argument, "its result is s32[2], and the text says s32[3]", "sgetrf", "", ["tensor<2x2xf32>", "tensor<3xi32>", "tensor<i32>"]}]].
+
+%% Lines, right sides and numbers of columns that do not agree.
+lapack_operands_test_() ->
+    Call = fun(Name, Types, Results) ->
+        Arguments = lists:zip(lists:seq(0, length(Types) - 1), Types),
+        iolist_to_binary(["func.func @main(", lists:join(", ", [["%a", integer_to_list(I), ": tensor<", T, ">"] || {I, T} <- Arguments]),
+                          ") {\n  %0:", integer_to_list(length(Results)), " = stablehlo.custom_call @lapack_", Name, "_ffi(",
+                          lists:join(", ", [["%a", integer_to_list(I)] || {I, _} <- Arguments]), ") : (", lists:join(", ", [["tensor<", T, ">"] || T <- Types]),
+                          ") -> (", lists:join(", ", [["tensor<", T, ">"] || T <- Results]), ")\n  return\n}"])
+    end,
+    [{Name ++ " " ++ lists:flatten(lists:join(" ", Types)),
+      fun() -> tessera_test:raises(invalid_argument, Words, fun() -> tessera_stablehlo:function(Call(Name, Types, Results)) end) end}
+     || {Words, Name, Types, Results} <-
+            [{"its lines and its right sides do not agree", "sgtsv", ["3xf32", "3xf32", "2xf32", "3x1xf32"], ["3xf32", "3xf32", "2xf32", "3x1xf32", "i32"]},
+             {"its lines and its right sides do not agree", "sgtsv", ["3xf32", "3xf64", "3xf32", "3x1xf32"], ["3xf32", "3xf64", "3xf32", "3x1xf32", "i32"]},
+             {"its lines and its right sides do not agree", "sgtsv", ["f32", "f32", "f32", "3xf32"], ["f32", "f32", "f32", "3xf32", "i32"]},
+             {"expected floats or complex numbers", "sgtsv", ["3xi32", "3xi32", "3xi32", "3x1xi32"], ["3xi32", "3xi32", "3xi32", "3x1xi32", "i32"]},
+             {"an s32 for each column", "sgeqp3", ["3x2xf32", "3xi32"], ["3x2xf32", "3xi32", "2xf32"]},
+             {"an s32 for each column", "sgeqp3", ["3x2xf32", "2xi64"], ["3x2xf32", "2xi64", "2xf32"]},
+             {"an s32 for each column", "sgeqp3", ["3x2xi32", "2xi32"], ["3x2xi32", "2xi32", "2xi32"]}]].
+
+%% Columns whose number is not 0 come first, in their order; the others by their sizes.
+first_columns_test() ->
+    F = tessera_stablehlo:function(
+          <<"func.func @main(%a: tensor<3x4xf32>, %p: tensor<4xi32>) -> tensor<4xi32> {\n"
+            "  %0:3 = stablehlo.custom_call @lapack_sgeqp3_ffi(%a, %p) : (tensor<3x4xf32>, tensor<4xi32>) -> (tensor<3x4xf32>, tensor<4xi32>, tensor<3xf32>)\n"
+            "  return %0#1 : tensor<4xi32>\n}">>),
+    Matrix = tessera:tensor([[1, 0, 0, 9], [0, 2, 0, 0], [0, 0, 3, 0]], f32),
+    Numbers = fun(First) -> [P] = F([Matrix, tessera:tensor(First, s32)]), tessera:to_list(P) end,
+    ?assertEqual([4, 3, 2, 1], Numbers([0, 0, 0, 0])),
+    ?assertEqual([1, 3, 2, 4], Numbers([5, 0, 0, 0])),
+    ?assertEqual([2, 3, 4, 1], Numbers([0, 1, 1, 0])).
 
 %% ---- functions that are made of ops
 

@@ -2,7 +2,7 @@
 # computes. tessera_stablehlo_tests reads them. Locations are kept in two of them. Each text is there as bytecode, too: as a portable
 # artifact (.vhlo), of another version of StableHLO for each program, and as bytecode of StableHLO itself (.bc). "make.py bytecode" makes
 # bytecode of the texts in this folder, and "make.py symbolic" the folder symbolic/: programs whose batch has any size, with arguments and
-# results at several sizes. "make.py linalg" makes the folder linalg/: programs that call LAPACK, as artifacts. Vectors of eigh and svd have
+# results at several sizes. "make.py linalg [NAME...]" makes the folder linalg/: programs that call LAPACK, as artifacts. Vectors of eigh and svd have
 # any sign, so these programs return results that do not depend on it. "make.py eigen" makes the folder eigen/, of programs whose routines
 # LAPACK itself computes.
 import os
@@ -361,6 +361,10 @@ def of_svd(a, full):
     return s, (u[..., :k] * s[..., None, :]) @ v[..., :k, :], u @ jnp.conj(jnp.swapaxes(u, -1, -2))
 
 
+def qr_of(a):
+    return jax.scipy.linalg.qr(a, mode="economic", pivoting=True)
+
+
 def of_solves(a, b):
     t = jax.scipy.linalg.solve_triangular
     return [t(a, b, lower=lower, trans=trans, unit_diagonal=unit) for lower in (0, 1) for trans in (0, 1, 2) for unit in (0, 1)]
@@ -391,11 +395,25 @@ L = {
     "svd_complex": (lambda a: of_svd(a, False), (c64(3, 4),)),
     "least_squares": (lambda a, b: (jnp.linalg.lstsq(a, b)[0], jnp.linalg.pinv(a)), (f32(5, 3), f32(5))),
     "expm": (jax.scipy.linalg.expm, (f32(3, 3),)),
+    "svd_values": (
+        lambda a, b: (*(jnp.linalg.svd(x, full_matrices=full, compute_uv=False) for x in (a, b) for full in (0, 1)), jnp.linalg.matrix_rank(a)),
+        (f32(2, 5, 3), f32(3, 5)),
+    ),
+    "svd_by_qr": (lambda a: lax.linalg.svd(a, algorithm=lax.linalg.SvdAlgorithm.QR, compute_uv=False), (c64(2, 4, 3),)),
+    "qr_pivots": (lambda a, b: (*qr_of(a), *qr_of(b)), (f32(2, 5, 4) * np.array([1, 9, 3, 0], np.float32), c64(3, 5) * np.array([1, 2, 9, 5, 3], np.float32))),
+    "tridiagonal_solve": (lambda *a: lax.linalg.tridiagonal_solve(*a), (f32(3, 6), f32(3, 6) * np.array([[1], [0.1], [0]], np.float32), f32(3, 6), f32(3, 6, 2))),
+    "tridiagonal_complex": (lambda *a: lax.linalg.tridiagonal_solve(*a), (c64(5), c64(5) * np.float32(0.5), c64(5), c64(5, 1))),
+    "tridiagonal_special": (
+        lambda *a: lax.linalg.tridiagonal_solve(*a),
+        (np.zeros((4, 2), np.float32), np.array([[1, 0], [0, 1], [0, 0], [2, 4]], np.float32), np.ones((4, 2), np.float32), f32(4, 2, 1)),
+    ),
 }
 
 if "linalg" in sys.argv:
-    for name, (f, arguments) in L.items():
-        exported = export.export(jax.jit(f), platforms=["cpu"])(*arguments)
+    checks = [export.DisabledSafetyCheck.custom_call(f"lapack_{t}{routine}_ffi") for t in "sc" for routine in ("gesvd", "geqp3", "gtsv")]
+    for name in sys.argv[2:] or L:
+        f, arguments = L[name]
+        exported = export.export(jax.jit(f), platforms=["cpu"], disabled_checks=checks)(*arguments)
         with open(f"{d}/linalg/{name}.vhlo", "wb") as file:
             file.write(exported.mlir_module_serialized)
         arrays = {f"in{i:02d}": np.asarray(x) for i, x in enumerate(arguments)}
