@@ -308,6 +308,7 @@ EXEC_SRC := \
   c_src/exec/executable.c \
   c_src/exec/native.c \
   c_src/exec/native_run.c \
+  c_src/exec/pace.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
   c_src/exec/profile.c \
@@ -513,6 +514,7 @@ C_TESTS := \
   test_lower \
   test_many_ranks \
   test_matrix_classes \
+  test_pace \
   test_partitions \
   test_pass \
   test_pick \
@@ -558,6 +560,7 @@ TSAN_TESTS := \
   test_exec \
   test_cancel \
   test_epilogue \
+  test_pace \
   test_pool \
   test_prepared \
   test_factors \

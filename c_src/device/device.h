@@ -11,6 +11,7 @@
 #include "device/direct.h"
 #include "device/host.h"
 #include "device/platform.h"
+#include "exec/pace.h"
 
 enum { TS_MAX_CLIENTS = 256, TS_MAX_DEVICES = 64, TS_CLIENT_NAME_BYTES = 1024 };
 
@@ -20,7 +21,7 @@ typedef struct ts_device ts_device;
 /* An executable of a client. Immutable except `refs`. */
 typedef struct ts_loaded {
   _Atomic uint32_t refs;
-  bool is_short;      /* short enough for a normal scheduler */
+  bool is_short;      /* short enough for a normal scheduler, by its estimate */
   bool calls_back;    /* only a resumable run can run it */
   bool coordinates;   /* the last parameter is a partition's coordinates: a group provides these */
   bool waits;         /* its runs are resumable ones, which wait for the device and hold no thread */
@@ -31,6 +32,7 @@ typedef struct ts_loaded {
   size_t param_count, result_count;
   const ts_type *const *param_types, *const *result_types; /* owned by `own` */
   int64_t cost_ns;
+  const struct ts_pace *pace; /* owned by `own`; NULL: its runs are not measured */
 } ts_loaded;
 
 struct ts_device {
@@ -168,6 +170,15 @@ void ts_loaded_retain(ts_loaded *loaded);
 void ts_loaded_release(ts_loaded *loaded); /* NULL is allowed */
 void ts_loaded_get_stats(const ts_loaded *loaded, ts_program_stats *out);
 ts_status ts_loaded_explain(const ts_loaded *loaded, ts_text *out);
+
+/* Whether the next run stays on the caller's scheduler: as measured runs say, or the estimate. */
+static inline bool ts_loaded_stays(const ts_loaded *loaded) {
+  return loaded->pace ? ts_pace_stays(loaded->pace) : loaded->is_short;
+}
+/* The time of a run: of all partitions, on one thread; INT64_MAX: unknown. */
+static inline int64_t ts_loaded_cost_ns(const ts_loaded *loaded) {
+  return loaded->pace ? ts_pace_cost_ns(loaded->pace) : loaded->cost_ns;
+}
 
 /* The device of a run: `bound`, or the device of the first argument on a device that can run the executable, or the
  * client's first. */

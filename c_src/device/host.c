@@ -66,6 +66,7 @@ static ts_status compile(const ts_graph *graph, const ts_program_options *option
   out->param_types = ts_executable_param_types(exe);
   out->result_types = ts_executable_result_types(exe);
   out->is_short = ts_executable_is_short(exe);
+  out->pace = ts_executable_pace(exe);
   out->calls_back = ts_executable_calls_back(exe);
   out->partitions = ts_executable_partitions(exe);
   out->coordinates = ts_executable_has_coordinates(exe);

@@ -28,7 +28,8 @@ static void fill(ts_loaded *loaded, ts_client *client, const ts_program *p) {
                         .result_count = p->result_count,
                         .param_types = p->param_types,
                         .result_types = p->result_types,
-                        .cost_ns = p->cost_ns};
+                        .cost_ns = p->cost_ns,
+                        .pace = p->pace};
   atomic_init(&loaded->refs, 1);
 }
 

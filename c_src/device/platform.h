@@ -87,11 +87,12 @@ typedef struct ts_program {
   void *program;
   size_t param_count, result_count; /* of one partition */
   const ts_type *const *param_types, *const *result_types;
-  int32_t partitions; /* that run it together; 1: a run by itself */
-  bool coordinates;   /* the last parameter is a partition's coordinates: run() provides these */
-  bool calls_back;    /* has callbacks */
-  bool is_short;      /* of platforms with `direct`: short enough for a normal scheduler */
-  int64_t cost_ns;    /* estimated; INT64_MAX: unknown */
+  int32_t partitions;         /* that run it together; 1: a run by itself */
+  bool coordinates;           /* the last parameter is a partition's coordinates: run() provides these */
+  bool calls_back;            /* has callbacks */
+  bool is_short;              /* of platforms with `direct`: short enough for a normal scheduler, by its estimate */
+  const struct ts_pace *pace; /* the same by measured time, and what that is (exec/pace.h); NULL: not measured */
+  int64_t cost_ns;            /* estimated; INT64_MAX: unknown */
 } ts_program;
 
 typedef struct ts_program_stats {

@@ -19,6 +19,12 @@
 #define SHORT_NS 30000
 #define SHORT_LOOP_NS 300000
 
+/* Estimates of the programs that learn from their runs (pace.h). */
+#define LEAST_PACED_NS 5000
+#define MOST_PACED_NS 20000000
+/* A run with more fresh memory may take long just because the system has to find it. */
+#define STEADY_BYTES (1 << 20)
+
 /* How many elements may be folded on a normal scheduler. */
 enum { FOLD_AT_HAND = 64 };
 
@@ -117,6 +123,33 @@ static bool is_short(const ts_executable *exe) {
   return exe->stats.cost_ns - loops <= SHORT_NS / partitions;
 }
 
+/* Whether all runs do the same work, on this thread and its workers. */
+static bool is_paced(const ts_executable *exe) {
+  if (exe->stats.cost_ns < LEAST_PACED_NS || exe->stats.cost_ns > MOST_PACED_NS) return false;
+  if (exe->collective || ts_executable_partitions(exe) != 1) return false;
+  for (size_t i = 0; i < exe->root.steps.count; i++) {
+    const ts_step *step = &exe->root.steps.data[i];
+    if (step->kind == TS_STEP_ROUTINE ? step->routine.plan->is_foreign
+                                      : step->kind != TS_STEP_LAUNCH && step->kind != TS_STEP_COPY)
+      return false;
+  }
+  return true;
+}
+
+static bool is_steady(const ts_executable *exe) {
+  for (size_t i = 0; i < exe->root.steps.count; i++)
+    if (exe->root.steps.data[i].kind == TS_STEP_ROUTINE && exe->root.steps.data[i].routine.plan->varies) return false;
+  return ts_sum_bytes(exe->stats.temp_bytes, exe->stats.result_bytes) <= STEADY_BYTES;
+}
+
+static ts_status create_pace(ts_executable *exe) {
+  ts_pace_guess guess = {.cost_ns = exe->stats.cost_ns,
+                         .is_short = exe->is_short,
+                         .is_steady = is_steady(exe),
+                         .is_alone = exe->is_single};
+  return is_paced(exe) ? ts_pace_create(&guess, &exe->pace) : TS_SUCCESS;
+}
+
 /* Of the results that share a RESULT, the last one takes over its buffer; the earlier ones add references. */
 static ts_status find_moves(ts_executable *exe) {
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->result_count, &exe->moves));
@@ -182,7 +215,7 @@ static ts_status create(void *context) {
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.epilogues = count_epilogues(&exe->root);
   exe->stats.kept_bytes = kept_bytes(exe);
-  return TS_SUCCESS;
+  return create_pace(exe);
 }
 
 ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *options, ts_executable **out) {
@@ -233,6 +266,7 @@ void ts_executable_release(ts_executable *exe) {
   for (int32_t p = 0; exe->coordinates && p < ts_mesh_partitions(&exe->mesh); p++)
     ts_buffer_release(exe->coordinates[p]);
   ts_free(exe->block_offsets);
+  ts_pace_destroy(exe->pace);
   ts_arena_deinit(&exe->arena);
   ts_free(exe);
 }
@@ -253,6 +287,7 @@ bool ts_executable_has_coordinates(const ts_executable *exe) { return exe->mesh.
 bool ts_executable_calls_back(const ts_executable *exe) { return exe->calls_back; }
 int64_t ts_executable_cost_ns(const ts_executable *exe) { return exe->stats.cost_ns; }
 bool ts_executable_is_short(const ts_executable *exe) { return exe->is_short; }
+ts_pace *ts_executable_pace(const ts_executable *exe) { return exe->pace; }
 
 static void explain_cost(ts_text *out, int64_t ns) {
   if (ns == INT64_MAX)
@@ -263,6 +298,23 @@ static void explain_cost(ts_text *out, int64_t ns) {
     ts_text_format(out, "%" PRId64 " us", ns / 1000);
   else
     ts_text_format(out, "%" PRId64 " ms", ns / 1000000);
+}
+
+static const char *scheduler_name(bool stays) { return stays ? "the calling scheduler" : "a dirty CPU scheduler"; }
+
+static void explain_pace(ts_text *out, const ts_pace *pace) {
+  static const char *const ways[] = {"on one thread", "on all threads, of which some had to wake",
+                                     "on all threads, which were awake"};
+  bool any = false;
+  for (int way = 0; pace && way < TS_PACE_WAYS; way++) {
+    int64_t ns = ts_pace_measured(pace, (ts_pace_way)way);
+    if (!ns) continue;
+    ts_text_append(out, any ? ", " : "measured: ");
+    explain_cost(out, ns);
+    ts_text_format(out, " %s", ways[way]);
+    any = true;
+  }
+  if (any) ts_text_format(out, "; now runs on %s\n", scheduler_name(ts_pace_stays(pace)));
 }
 
 static void explain_memory(const ts_executable *exe, ts_memory_id id, ts_text *out) {
@@ -354,7 +406,8 @@ ts_status ts_executable_explain(const ts_executable *exe, ts_text *out) {
                  exe->param_count, exe->result_count, s->steps, s->kernels, s->kernels_compiled);
   ts_text_append(out, "estimated cost on one thread: ");
   explain_cost(out, s->cost_ns);
-  ts_text_format(out, "; runs on %s\n", exe->is_short ? "the calling scheduler" : "a dirty CPU scheduler");
+  ts_text_format(out, "; runs on %s\n", scheduler_name(exe->is_short));
+  explain_pace(out, exe->pace);
   ts_text_format(out,
                  "memory: %" PRId64 " bytes of temporaries, %" PRId64 " of results; live at most %" PRId64
                  ", planned %" PRId64 "\n",

@@ -70,9 +70,11 @@ bool ts_executable_calls_back(const ts_executable *executable);
 int32_t ts_executable_partitions(const ts_executable *executable);
 /* True when the last parameter is a partition's coordinates: a group provides these. */
 bool ts_executable_has_coordinates(const ts_executable *executable);
-/* True when a run is short enough for a normal scheduler (tens of microseconds, more for a loop over single
- * elements). Of partitions the sum counts, since one thread may have to run all of them. */
+/* True when by its estimate a run is short enough for a normal scheduler (tens of microseconds, more for a loop over
+ * single elements). Of partitions the sum counts, since one thread may have to run all of them. */
 bool ts_executable_is_short(const ts_executable *executable);
+/* What its runs have taught; owned by the executable. NULL: nothing, and the estimate decides. */
+struct ts_pace *ts_executable_pace(const ts_executable *executable);
 /* Appends kernels, costs and memory plan as readable text. */
 ts_status ts_executable_explain(const ts_executable *executable, ts_text *out);
 

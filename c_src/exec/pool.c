@@ -209,6 +209,16 @@ static void start(const pool *p) {
     pthread_once(&once_foreign, start_foreign);
 }
 
+static _Thread_local uint64_t given;
+
+uint64_t ts_pool_given(void) { return given; }
+
+bool ts_pool_is_awake(int threads) {
+  int awake = atomic_load_explicit(&own.started, memory_order_relaxed) -
+              atomic_load_explicit(&own.sleepers, memory_order_relaxed);
+  return awake + 1 >= (threads > 0 && threads < ts_cpu_count() ? threads : ts_cpu_count());
+}
+
 static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
   pool *p = self->context;
   if (tasks > 1 && self->width > 1) start(p);
@@ -216,6 +226,7 @@ static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, vo
     for (int64_t i = 0; i < tasks; i++) fn(arg, i, 0);
     return;
   }
+  given++;
   job j = {.fn = fn, .arg = arg, .tasks = tasks, .width = self->width};
   pthread_mutex_lock(&p->lock);
   j.next = p->jobs;

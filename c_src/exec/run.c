@@ -473,11 +473,33 @@ static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_ru
     if (ts_bits_has(options->donated, i)) ts_buffer_release(args[i]);
 }
 
+/* ---- pace ---- */
+
+/* Chooses the threads of a run. */
+static const ts_parallel *start_pace(ts_pace *pace, int threads, ts_paced *out) {
+  const ts_parallel *all = ts_pool_parallel(threads);
+  *out = (ts_paced){.pace = pace};
+  if (!pace) return all;
+  out->given = ts_pool_given();
+  out->began = ts_system_ns();
+  out->way = all->width > 1 ? ts_pace_choose(pace, ts_pool_is_awake(all->width), out->began) : TS_PACE_ALONE;
+  return out->way == TS_PACE_ALONE ? ts_pool_parallel(1) : all;
+}
+
+static void end_pace(ts_paced *paced, bool is_done) {
+  if (paced->pace && is_done)
+    ts_pace_note(paced->pace, &(ts_pace_run){.way = paced->way,
+                                             .shared = ts_pool_given() != paced->given,
+                                             .began = paced->began,
+                                             .ended = ts_system_ns()});
+  paced->pace = NULL;
+}
+
 /* ---- a run ---- */
 
 static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
   run->control = options->control;
-  run->parallel = ts_pool_parallel(options->threads);
+  run->parallel = start_pace(run->exe->pace, options->threads, &run->paced);
   run->measure =
       options->profile ? ts_measure_new(options->profile, run->exe, options->partition, &run->parallel) : NULL;
   run->pool = options->pool ? options->pool : ts_pool_default();
@@ -555,6 +577,16 @@ static ts_status advance(ts_execution *x) {
   ts_fp_enter(&saved);
   ts_status status = run_blocks(x->run, &x->state);
   ts_fp_leave(&saved);
+  end_pace(&x->run->paced, !status && x->state == TS_RUN_DONE);
+  return status;
+}
+
+static ts_status run_single_paced(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
+                                  ts_buffer **out) {
+  ts_paced paced;
+  (void)start_pace(exe->pace, 1, &paced);
+  ts_status status = ts_single_run(exe, args, options, out);
+  end_pace(&paced, !status);
   return status;
 }
 
@@ -563,7 +595,8 @@ ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *a
   ts_execution x;
   if (executable->is_single && !(options && (options->control || options->donated.words || options->profile))) {
     if (!(options && options->checked)) TS_TRY(ts_executable_check_args(executable, args, arg_count));
-    return ts_single_run(executable, args, options, out_results);
+    return executable->pace ? run_single_paced(executable, args, options, out_results)
+                            : ts_single_run(executable, args, options, out_results);
   }
   if (executable->calls_back)
     return ts_error(TS_FAILED_PRECONDITION, "the program calls back: only a resumable run can have answers");

@@ -14,6 +14,14 @@ typedef struct ts_frame {
   void **home;         /* the base pointers of the while's results before any swap */
 } ts_frame;
 
+/* A run that its program learns from (pace.h), until it ends or stops before its end. */
+typedef struct ts_paced {
+  ts_pace *pace; /* NULL: no program learns from it */
+  int64_t began; /* ns */
+  uint64_t given;
+  ts_pace_way way;
+} ts_paced;
+
 typedef struct ts_run {
   const ts_executable *exe;
   void **base; /* the address of each piece of memory */
@@ -24,7 +32,8 @@ typedef struct ts_run {
   const ts_parallel *parallel;
   ts_measure *measure; /* NULL: the run has no profile */
   ts_pool *pool;
-  ts_buffer *const *args;  /* NULL: results may take the memory of some, so that copies of them would not stay true */
+  ts_buffer *const *args; /* NULL: results may take the memory of some, so that copies of them would not stay true */
+  ts_paced paced;
   bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole, or of a native loop */
   const ts_native *native; /* the one that runs */
   ts_status failure;       /* of a call of its */

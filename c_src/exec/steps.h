@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "exec/executable.h"
+#include "exec/pace.h"
 #include "jit/lower/lower.h"
 #include "kernel/routine.h"
 
@@ -190,6 +191,7 @@ struct ts_executable {
   ts_buffer **coordinates; /* of each partition, if mesh.coordinates makes the last parameter the coordinates */
   uint32_t levels;         /* depth of nested blocks */
   bool is_single;          /* ts_single_fits */
+  ts_pace *pace;           /* NULL: nothing is learned of its runs */
   _Atomic uint64_t number; /* for profiles, once one has seen it */
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels;     /* one reference each */

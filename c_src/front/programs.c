@@ -77,7 +77,7 @@ static void drop_oldest(void) {
 }
 
 static bool is_like(const ts_loaded *executable) {
-  if (executable->param_count == 0 || !executable->is_short || executable->result_count != 1) return false;
+  if (executable->param_count == 0 || executable->result_count != 1) return false;
   const ts_type *made = *executable->result_types, *first = *executable->param_types;
   return made->dtype == first->dtype && ts_shape_equal(&made->shape, &first->shape);
 }

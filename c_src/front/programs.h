@@ -23,7 +23,7 @@ void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable);
 void ts_eager_programs_clear(void);
 
 ts_loaded *ts_eager_program_executable(const ts_eager_use *use);
-/* True when the program is short and its result has the type of its first argument. */
+/* True when its result has the type of its first argument. */
 bool ts_eager_program_is_like(const ts_eager_use *use);
 
 #endif

@@ -343,6 +343,7 @@ static ts_status custom_plan_make(const ts_routine_request *request, ts_routine_
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &plan));
   TS_TRY(make_plan(request->graph, op, request->arena, plan));
   out->state = plan;
+  out->varies = true;
   out->cost_ns = plan->needs.nanoseconds > 0 ? plan->needs.nanoseconds : UNKNOWN_NS;
   out->is_foreign = out->cost_ns >= LONG_NS;
   out->workspace = plan->needs.workspace;

@@ -49,6 +49,7 @@ typedef struct ts_routine_plan {
   int64_t bytes, flops;     /* for profiles, set by exec/: of operands and results; of a product, else 0 */
   ts_opcode op;             /* set by exec/ */
   bool is_foreign;          /* its runs call code that may take any time: they leave the scheduler (exec/away.h) */
+  bool varies;              /* the time of a run depends on the values of its operands, by more than a small factor */
   int64_t workspace;        /* bytes for each run */
   int64_t thread_workspace; /* bytes for each thread in addition, a multiple of 64 */
   /* inplace[r * operand_count + o]: result r may be written over operand o, of the same size. NULL: never. */

@@ -146,7 +146,7 @@ static ts_status run_here(ErlNifEnv *env, call *c, const ts_call_key *k, bool *o
   *out_done = false;
   if (!find_program(k, &use)) return TS_SUCCESS;
   const ts_loaded *executable = ts_eager_program_executable(&use);
-  if (executable->is_short) {
+  if (ts_loaded_stays(executable)) {
     *out_done = true;
     status = run_call(env, executable, c, NULL, out);
     ts_nif_spend(env, executable);
@@ -271,7 +271,7 @@ static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM 
   if (!found) return TS_SUCCESS;
   const ts_loaded *executable = ts_eager_program_executable(&use);
   ts_status status = TS_SUCCESS;
-  *out_done = ts_eager_program_is_like(&use);
+  *out_done = ts_eager_program_is_like(&use) && ts_loaded_stays(executable);
   if (*out_done) {
     c->args.checked = true;
     status = ts_nif_run_program(executable, &c->args, &(ts_run_options){.device = c->of.device}, &result);

@@ -765,7 +765,7 @@ static ERL_NIF_TERM run_on_this_scheduler(ErlNifEnv *env, const ERL_NIF_TERM arg
 
 void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable) {
   /* of about a millisecond; a short run is less */
-  int percent = (int)(executable->cost_ns * executable->partitions / 10000);
+  int percent = (int)(ts_loaded_cost_ns(executable) * executable->partitions / 10000);
   if (percent > 0) (void)enif_consume_timeslice(env, percent < 100 ? percent : 100);
 }
 
@@ -783,7 +783,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   TS_NIF_TRY(env, ts_nif_turn_check(env));
-  if (!executable->is_short)
+  if (!ts_loaded_stays(executable))
     return executable->waits ? run_on_this_scheduler(env, argv) : ts_nif_run_move(env, run_dirty, argc, argv);
   if (executable->calls_back) return run_on_this_scheduler(env, argv);
   TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));

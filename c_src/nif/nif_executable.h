@@ -64,7 +64,7 @@ ts_status ts_nif_executable_make(ErlNifEnv *env, ts_loaded *loaded, ts_device *d
 /* True for a reference that is not an executable of this library: the module was purged and loaded again since. */
 bool ts_nif_executable_is_stale(ErlNifEnv *env, ERL_NIF_TERM term);
 
-/* Charges the planned cost of a run on a normal scheduler to the calling process as reductions. */
+/* Charges the measured or estimated cost of a run on a normal scheduler to the calling process as reductions. */
 void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable);
 
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -162,6 +162,7 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
                        .operands = (int)op->operand_count,
                        .results = ts_op_results(op->code)};
   out->state = s;
+  out->varies = op->code == TS_OP_EIGH || op->code == TS_OP_SVD;
   out->inplace = inplace_of(op->code);
   s->vector = ts_factor_lanes(&s->spec, s->batch);
   if (!s->vector) TS_TRY(ts_factor_products(&s->spec, &s->products));

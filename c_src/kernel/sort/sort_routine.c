@@ -19,6 +19,7 @@ static ts_status sort_plan(const ts_routine_request *request, ts_routine_plan *o
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &plan));
   TS_TRY(ts_sort_plan_make(&spec, plan));
   out->state = plan;
+  out->varies = true;
   out->cost_ns = plan->cost_ns;
   out->workspace = plan->workspace;
   out->thread_workspace = plan->thread_workspace;
@@ -44,6 +45,7 @@ static ts_status top_k_plan(const ts_routine_request *request, ts_routine_plan *
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &plan));
   TS_TRY(ts_top_k_plan_make(operand->dtype, operand->shape, op->attrs->top_k.k, plan));
   out->state = plan;
+  out->varies = true;
   out->cost_ns = plan->cost_ns;
   out->workspace = plan->workspace;
   out->thread_workspace = plan->thread_workspace;
