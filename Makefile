@@ -108,7 +108,8 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 PLUGIN := $(B)/pjrt_tessera.so
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl test-erl-build asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-models bench-accelerator accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-models bench-accelerator accuracy fuzz fuzz-run
+.PHONY: test-erl-build test-erl-nodes test-erl-others test-erl-run
 .PHONY: plugin
 .PHONY: test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla test-stablehlo example doc plugins
 .DELETE_ON_ERROR:
@@ -434,10 +435,10 @@ ERL_ENV_asan = TESSERA_SANITIZER=asan LD_PRELOAD=$(shell $(CC) -print-file-name=
 ERL_ENV_rows-asan = $(ERL_ENV_asan)
 ERL_ENV = $(ERL_ENV_$(BUILD))
 
-# A node that a test ends has not passed.
-EUNIT_PASSED = build/test-erl/passed-$(BUILD)$(DEVICE)
-EUNIT_BEGUN = build/test-erl/begun-$(BUILD)$(DEVICE)
-EUNIT_EVAL = case tessera_eunit:run([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of \
+# A node that a test ends has not passed. PART is the part of the suite that this make runs, if it runs one.
+EUNIT_PASSED = build/test-erl/passed-$(BUILD)$(DEVICE)$(PART)
+EUNIT_BEGUN = build/test-erl/begun-$(BUILD)$(DEVICE)$(PART)
+EUNIT_EVAL = case tessera_eunit:run("Erlang tests$(PART:%= of %)", [$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of \
   true -> ok = file:write_file("$(EUNIT_PASSED)", []), halt(0); false -> halt(1) end.
 
 # Plugins for tests: the example of docs/plugins.md, one of the first version, and some that are refused.
@@ -474,9 +475,18 @@ test-erl-build: all plugins $(PJRT_PLUGINS)
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))
 
+# Modules whose tests start clusters and other nodes, and wait for them: the whole suite runs them beside the others, in a VM of their own.
+NODES_MODULES := $(filter tessera_cluster_%,$(EUNIT_MODULES)) tessera_events_tests tessera_example_tests tessera_proxy_tests tessera_remote_tests
 test-erl: test-erl-build $(if $(filter async,$(DEVICE)),async-app)
 	$(if $(filter-out $(EUNIT_MODULES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES),$(T))))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin && ln -sfn "$(CURDIR)/examples" $(APP)/examples)
+	$(Q)$(MAKE) $(if $(T),test-erl-run,$(if $(findstring jobserver,$(MAKEFLAGS)),,-j2) test-erl-nodes test-erl-others)
+
+test-erl-nodes:
+	$(Q)$(MAKE) test-erl-run PART=nodes T="$(NODES_MODULES)"
+test-erl-others:
+	$(Q)$(MAKE) test-erl-run T="$(filter-out $(NODES_MODULES),$(EUNIT_MODULES))"
+test-erl-run:
 	$(Q)rm -f $(EUNIT_PASSED) && touch $(EUNIT_BEGUN)
 	$(Q)$(PJRT_ENV) $(ERL_ENV) $(ERL) -noshell -pa $(TESTED)/ebin build/test-erl $(TESTED_FLAGS) -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
 	$(Q)[ -z "$$(find . -maxdepth 1 -name erl_crash.dump -newer $(EUNIT_BEGUN))" ] || \

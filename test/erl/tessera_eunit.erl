@@ -5,24 +5,24 @@
 %% of EUnit, and keeps the events in a table until the test's end.
 -module(tessera_eunit).
 -behaviour(eunit_listener).
--export([run/1, on_host/1]).
+-export([run/2, on_host/1]).
 -export([log/2]).
 -export([start/1, init/1, handle_begin/3, handle_end/3, handle_cancel/3, terminate/2]).
 
 -define(FACTOR, 10).
 -define(DEFAULT_SECONDS, 5).
 
-%% True when there were tests and all passed.
--spec run([module()]) -> boolean().
-run(Modules) ->
+%% True when there were tests and all passed. Title is what the line of counts begins with.
+-spec run(string(), [module()]) -> boolean().
+run(Title, Modules) ->
     Tests = [{lists:concat(["module ", M]), tests(M)} || M <- Modules],
     keep_log(),
     ok = application:set_env(tessera, trace_seconds, ?FACTOR * ?DEFAULT_SECONDS, [{persistent, true}]),
-    lists:all(fun({_, List}) -> List =/= [] end, Tests) andalso counted(eunit:test(Tests, [{report, {?MODULE, self()}}])).
+    lists:all(fun({_, List}) -> List =/= [] end, Tests) andalso counted(Title, eunit:test(Tests, [{report, {?MODULE, self()}}])).
 
 %% By now the listener has ended.
-counted(Result) ->
-    receive {?MODULE, Passed, Failed} -> io:format("Erlang tests: ~b passed, ~b failed~n", [Passed, Failed]) end,
+counted(Title, Result) ->
+    receive {?MODULE, Passed, Failed} -> io:format("~ts: ~b passed, ~b failed~n", [Title, Passed, Failed]) end,
     Result =:= ok.
 
 tests(Module) ->

@@ -9,7 +9,7 @@ run(Body) ->
     ok = file:write_file(Source, ["-module(some_tests).\n-compile([export_all, nowarn_export_all]).\n", Body]),
     Eval = io_lib:format(
         "{ok, some_tests, Beam} = compile:file(~p, [binary]), {module, _} = code:load_binary(some_tests, ~p, Beam), "
-        "Answer = {tessera_eunit:run([some_tests])}, io:format(\"~~w.~~n\", [Answer]), halt(0).", [Source, Source]),
+        "Answer = {tessera_eunit:run(\"Erlang tests\", [some_tests])}, io:format(\"~~w.~~n\", [Answer]), halt(0).", [Source, Source]),
     {{Passed}, Text} = tessera_test:answer(tessera_test:vm([], Eval, [])),
     {Passed, Text}.
 
