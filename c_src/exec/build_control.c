@@ -182,11 +182,35 @@ ts_status ts_builder_callback(ts_builder *b, ts_block *block, const ts_op *op) {
 
 /* ---- whole ---- */
 
+/* The function's ops; a constant is none of its work. */
+static void name_region(const ts_graph *graph, ts_region_id id, ts_op_names *names) {
+  const ts_region *region = ts_graph_region(graph, id);
+  for (size_t i = 0; i < region->ops.count; i++) {
+    const ts_op *op = ts_graph_op(graph, region->ops.data[i]);
+    ts_region_id inner[2];
+    size_t count = ts_op_regions(op, inner);
+    if (op->code != TS_OP_CONSTANT && op->code != TS_OP_FUSION) ts_op_names_add(names, op->code);
+    for (size_t k = 0; k < count; k++) name_region(graph, inner[k], names);
+  }
+}
+
+static ts_status name_whole(ts_builder *b, const ts_op *op, ts_step *step) {
+  ts_op_names *names;
+  ts_region_id regions[2];
+  size_t count = ts_op_regions(op, regions);
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &names));
+  names->count = 0;
+  for (size_t k = 0; k < count; k++) name_region(b->graph, regions[k], names);
+  step->names = names;
+  return TS_SUCCESS;
+}
+
 ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id) {
   ts_step step;
   const ts_op *op = ts_graph_op(b->graph, id);
   TS_TRY(ts_builder_start(b, TS_STEP_WHOLE, op, 0, &step));
   step.cost_ns = ts_whole_cost_ns(b->graph, op);
+  TS_TRY(name_whole(b, op, &step));
   step.whole.words = (int32_t)b->exe->words.count;
   ts_whole_kernel whole;
   TS_TRY(ts_whole_lower(b->graph, id, &b->exe->arena, &whole));

@@ -298,31 +298,11 @@ const char *ts_profile_row_kind(const ts_profile_row *row) {
 
 const char *ts_profile_row_op(const ts_profile_row *row) { return ts_op_name(row->step->code); }
 
-static bool is_named(ts_opcode const *seen, int count, ts_opcode op) {
-  for (int i = 0; i < count; i++)
-    if (seen[i] == op) return true;
-  return false;
-}
-
-/* Each op once, in the order of the kernel. */
-enum { MOST_NAMES = 16 };
-
-typedef struct name_list {
-  ts_opcode seen[MOST_NAMES + 1];
-  int count;
-} name_list;
-
-static void name_op(name_list *names, ts_opcode op, ts_text *out) {
-  if (names->count > MOST_NAMES || is_named(names->seen, names->count, op)) return;
-  if (names->count > 0) ts_text_append(out, ", ");
-  ts_text_append(out, names->count == MOST_NAMES ? "..." : ts_op_name(op));
-  names->seen[names->count++] = op;
-}
-
-static void launch_ops(const ts_launch *launch, name_list *names, ts_text *out) {
+/* The ops of kernels, each once, in their order. */
+static void launch_ops(const ts_launch *launch, ts_op_names *names) {
   for (int32_t i = 0; i < launch->desc.node_count; i++) {
     const ts_kernel_node *n = &launch->desc.nodes[i];
-    if (n->kind == TS_NODE_OP || ts_kernel_node_reduces(n)) name_op(names, n->op, out);
+    if (n->kind == TS_NODE_OP || ts_kernel_node_reduces(n)) ts_op_names_add(names, n->op);
   }
 }
 
@@ -330,13 +310,45 @@ static const ts_work *work_of(const ts_step *step) {
   return step->kind == TS_STEP_LAUNCH ? step->work : ts_step_has_epilogue(step) ? step->routine.epilogue : NULL;
 }
 
-void ts_profile_row_ops(const ts_profile_row *row, ts_text *out) {
-  const ts_work *work = work_of(row->step);
-  name_list names = {.count = 0};
-  if (row->step->kind == TS_STEP_ROUTINE) name_op(&names, row->step->routine.plan->op, out);
+static void step_ops(const ts_step *step, int32_t launch, ts_op_names *names) {
+  const ts_work *work = work_of(step);
+  if (step->kind == TS_STEP_ROUTINE) ts_op_names_add(names, step->routine.plan->op);
   for (int32_t i = 0; work && i < work->lowered.launch_count; i++)
-    if (row->launch < 0 || row->launch == i) launch_ops(work->launches[i].launch, &names, out);
-  if (names.count == 0 && row->step->code != TS_OP_FUSION) name_op(&names, row->step->code, out);
+    if (launch < 0 || launch == i) launch_ops(work->launches[i].launch, names);
+  if (names->count == 0 && step->code != TS_OP_FUSION) ts_op_names_add(names, step->code);
+}
+
+/* The ops of a native loop are in the steps of its blocks, which have few levels. */
+static void block_ops(const ts_block *block, ts_op_names *names) {
+  for (size_t i = 0; i < block->steps.count; i++) {
+    const ts_step *step = &block->steps.data[i];
+    if (step->kind == TS_STEP_WHILE) {
+      block_ops(&step->loop->condition, names);
+      block_ops(&step->loop->body, names);
+    } else if (step->kind == TS_STEP_COND) {
+      for (int k = 0; k < 2; k++) block_ops(&step->branches[k], names);
+    } else if (step->kind != TS_STEP_COPY) {
+      ts_op_names own = {.count = 0};
+      step_ops(step, -1, &own);
+      for (int k = 0; k < own.count; k++) ts_op_names_add(names, own.seen[k]);
+    }
+  }
+}
+
+void ts_profile_row_ops(const ts_profile_row *row, ts_text *out) {
+  const ts_step *step = row->step;
+  ts_op_names names = {.count = 0};
+  if (step->kind == TS_STEP_WHOLE) {
+    names = *step->names;
+  } else if (ts_step_is_native(step)) {
+    block_ops(&step->loop->condition, &names);
+    block_ops(&step->loop->body, &names);
+  }
+  if (names.count == 0) step_ops(step, row->launch, &names);
+  for (int i = 0; i < names.count; i++) {
+    if (i > 0) ts_text_append(out, ", ");
+    ts_text_append(out, i == TS_MOST_OP_NAMES ? "..." : ts_op_name(names.seen[i]));
+  }
 }
 
 const ts_type *ts_profile_row_type(const ts_profile_row *row) { return row->step->type; }

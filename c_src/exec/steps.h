@@ -114,6 +114,19 @@ typedef struct ts_native {
   const ts_native_call *calls;
 } ts_native;
 
+/* Each op of a control flow op that is one native function, once, for profiles. */
+enum { TS_MOST_OP_NAMES = 16 };
+typedef struct ts_op_names {
+  int count; /* TS_MOST_OP_NAMES + 1: there are more */
+  ts_opcode seen[TS_MOST_OP_NAMES + 1];
+} ts_op_names;
+
+static inline void ts_op_names_add(ts_op_names *names, ts_opcode op) {
+  for (int i = 0; i < names->count; i++)
+    if (names->seen[i] == op) return;
+  if (names->count <= TS_MOST_OP_NAMES) names->seen[names->count++] = op;
+}
+
 /* A callback; the caller of the run answers it. */
 typedef struct ts_step_call {
   uint32_t index;
@@ -130,7 +143,10 @@ typedef struct ts_step {
   ts_memory_id *ids;   /* of operands, then of results, then extra ones, which depend on the kind */
   const ts_type *type; /* of its first result, for explain and messages; NULL without one */
   int64_t cost_ns;
-  ts_native *native; /* WHILE: the function; NULL: it runs step by step */
+  union {
+    ts_native *native;        /* WHILE: the function; NULL: it runs step by step */
+    const ts_op_names *names; /* WHOLE */
+  };
   union {
     const ts_work *work; /* LAUNCH; extra: the work's temporaries, the workspace */
     /* ROUTINE. The epilogue is one launch that reads the routine's result part by part, while each part is in cache.

@@ -45,13 +45,16 @@ counts_test_() ->
         ?assert(Traced > 0 andalso Compiled > 0)
     end).
 
-%% A loop of small tensors is one step.
+%% A loop of small tensors is one step, which names the ops of the loop. So is a loop over numbers.
 native_test_() ->
     on_host(fun() ->
         F = looped(),
         {_, #{programs := [#{steps := Steps}]}} = tessera:profile(fun() -> F(tessera:tensor([0.0, 0.5])) end, [], ?QUIET),
-        ?assertMatch([#{count := 1, depth := 0, op := <<"while">>}], [S || #{kind := <<"native">>} = S <- Steps]),
-        ?assertEqual([], [S || #{depth := Depth} = S <- Steps, Depth > 0])
+        ?assertMatch([#{count := 1, depth := 0, op := <<"while">>, ops := <<"less, add, cumulative_sum">>}], [S || #{kind := <<"native">>} = S <- Steps]),
+        ?assertEqual([], [S || #{depth := Depth} = S <- Steps, Depth > 0]),
+        G = tessera:jit(fun(X) -> tessera:while(X, fun(Y) -> tessera:less(Y, 4) end, fun(Y) -> tessera:add(tessera:exp(Y), 1) end) end),
+        {_, #{programs := [#{steps := [Whole]}]}} = tessera:profile(G, [tessera:tensor(0.5)], ?QUIET),
+        ?assertMatch(#{kind := <<"whole">>, op := <<"while">>, ops := <<"less, exp, add">>}, Whole)
     end).
 
 %% Of a product.
