@@ -306,7 +306,7 @@
 %% Of {@link shard_map/5}.
 -type format_options() :: #{precision => non_neg_integer(), threshold => non_neg_integer(), edge => pos_integer(), columns => pos_integer()}.
 %% Of {@link format/2} and {@link print/2}.
--type profile_options() :: #{events => non_neg_integer(), speed => boolean()}.
+-type profile_options() :: #{events => non_neg_integer(), speed => boolean(), ranks => own | all}.
 %% Of {@link profile/3}.
 -type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer(),
                             plugin_path => file:filename_all(), plugin_options => #{atom() => term()} | [{atom(), term()}], device_type => atom() | string() | binary(),
@@ -2993,7 +2993,8 @@ explain(F, Args) ->
 profile(F, Args) -> profile(F, Args, #{}).
 
 %% @doc Measures a call like {@link profile/2}, with options: `events', how many times of steps are kept one by one for the trace (100,000; at most a million),
-%% and `speed', whether the speed of this machine is measured for comparison, once in a VM (`true').
+%% and `speed', whether the speed of this machine is measured for comparison, once in a VM (`true'). `ranks' is for a cluster that this node has joined: `own'
+%% measures this rank alone; with `all' all ranks call it, and each profile has all ranks.
 -spec profile(fun((...) -> Result), [term()], profile_options()) -> {Result, tessera_profile:profile()}.
 profile(F, Args, Options) -> tessera_profile:run(F, Args, Options).
 

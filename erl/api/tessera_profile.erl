@@ -15,18 +15,24 @@
 %% time, and the others wait for it. With one rank there is none.
 -type cluster() :: #{cluster := atom() | pid(), ranks := [rank()], slowest := non_neg_integer() | none}.
 %% Times of one partition, on average over the rank's partitions. `computing_ns' is `ns' without collectives. `waiting_ns' is the part of `collective_ns'
-%% that the rank with the shortest time in the same collective does not have. The programs have the sums of all partitions of the rank.
+%% that the rank with the shortest time in the same collective does not have. The programs have the sums of all partitions of the rank. The times of
+%% `events' are of this VM's clock. They are wrong by `clock_error_ns' at most. Where that is `unknown', the rank did not say its time, and there are no
+%% events.
 -type rank() :: #{rank := non_neg_integer(), host := binary(), partitions := pos_integer(), runs := non_neg_integer(), ns := non_neg_integer(),
-                  computing_ns := non_neg_integer(), collective_ns := non_neg_integer(), waiting_ns := non_neg_integer(), programs := [program()]}.
-%% `line' is the line of the user's code that called the program first. `bytes' and `pieces' are the memory of each run.
+                  computing_ns := non_neg_integer(), collective_ns := non_neg_integer(), waiting_ns := non_neg_integer(), programs := [program()],
+                  events := [event()], events_left_out := non_neg_integer(), clock_error_ns := non_neg_integer() | unknown}.
+%% `line' is the line of the user's code that called the program first. `bytes' and `pieces' are the memory of each run. On a rank, a program has
+%% `partitions', the number of them that the rank has.
 -type program() :: #{number := pos_integer(), runs := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), bytes := non_neg_integer(),
-                     pieces := non_neg_integer(), line := {module(), atom(), arity(), string() | undefined, non_neg_integer()} | unknown, steps := [step()]}.
-%% `ops' are the operations of the step's kernels. `bytes' and `flops' are for one time, or 0 if they are not known.
+                     pieces := non_neg_integer(), line := {module(), atom(), arity(), string() | undefined, non_neg_integer()} | unknown, steps := [step()], partitions => pos_integer()}.
+%% `ops' are the operations of the step's kernels. `bytes' and `flops' are for one time, or 0 if they are not known. `waiting_ns' is of a collective on a
+%% rank, for one partition.
 -type step() :: #{depth := non_neg_integer(), launch := integer(), kind := binary(), op := binary(), ops := binary(), type := binary(), bytes := non_neg_integer(),
-                  flops := non_neg_integer(), count := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), threads := non_neg_integer()}.
+                  flops := non_neg_integer(), count := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), threads := non_neg_integer(), waiting_ns => non_neg_integer()}.
 %% Begin and end are nanoseconds after the begin of the profile. `Program' and `Step' are positions in `programs' and `steps' from 1. Step 0 is the
-%% whole run.
+%% whole run. A `wait' is a part of a collective on a rank: until the last partition has come.
 -type event() :: {run, Program :: pos_integer(), Step :: non_neg_integer(), Begin :: integer(), End :: integer(), Threads :: pos_integer(), Partition :: non_neg_integer()}
+               | {wait, Program :: pos_integer(), Step :: pos_integer(), Begin :: integer(), End :: integer(), Partition :: non_neg_integer()}
                | {trace | compile, Begin :: integer(), End :: integer()}.
 
 -define(SPEED, {?MODULE, speed}).       % a persistent term
@@ -35,12 +41,12 @@
 %% @private
 -spec run(function(), [term()], tessera:profile_options()) -> {term(), profile()}.
 run(F, Args, Options) ->
-    {Most, WithSpeed} = checked(F, Args, Options),
+    {Most, Ranks, WithSpeed} = checked(F, Args, Options),
     Modules = modules(),
     {Profile, Clock} = tessera_error:check(profile, [F, Args], tessera_nif:profile_start(Most)),
     Begun = erlang:monotonic_time(nanosecond),
     {{Result, Ended, Measured}, Lines, Times, Notes} =
-        tessera_run:profiled(Modules,
+        tessera_run:profiled(Modules, Most,
                              fun() ->
                                      try apply(F, Args) of
                                          Result -> {Result, erlang:monotonic_time(nanosecond), tessera_nif:profile_stop(Profile)}
@@ -50,16 +56,18 @@ run(F, Args, Options) ->
                                      end
                              end),
     Profiled = profile(Measured, Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
-    {Result, Profiled#{clusters => clusters(lists:reverse(Notes))}}.
+    {Result, Profiled#{clusters => clusters(lists:reverse(Notes), Begun, {Most, Ranks})}}.
 
 checked(F, Args, Options) ->
     Fail = fun(Format, Values) -> tessera_error:raise(profile, [F, Args, Options], invalid_argument, "profile: " ++ Format, Values) end,
     is_function(F) orelse Fail("expected a function, got ~ts", [tessera_error:show(F)]),
     tessera_type:is_proper(Args) andalso is_function(F, length(Args)) orelse
         Fail("expected a list of ~b arguments, got ~ts", [element(2, erlang:fun_info(F, arity)), tessera_error:show(Args)]),
-    #{events := Most, speed := Speed} = tessera_ops:options(profile, [F, Args, Options], Options, #{events => 100000, speed => true}),
+    #{events := Most, speed := Speed, ranks := Ranks} =
+        tessera_ops:options(profile, [F, Args, Options], Options, #{events => 100000, speed => true, ranks => own}),
     is_integer(Most) andalso Most >= 0 andalso Most =< 1000000 orelse Fail("events is ~ts, expected a number from 0 to 1000000", [tessera_error:show(Most)]),
-    {Most, Speed}.
+    lists:member(Ranks, [own, all]) orelse Fail("ranks is ~ts, expected own or all", [tessera_error:show(Ranks)]),
+    {Most, Ranks, Speed}.
 
 %% Modules whose calls are not the user's.
 modules() ->
@@ -102,27 +110,41 @@ events(<<>>, _) -> [].
 
 %% ---- clusters: what ranks have measured
 
-clusters(Notes) ->
-    [cluster(Client, [{Line, Run} || {Own, Line, Run} <- Notes, Own =:= Client]) || Client <- lists:usort([Client || {Client, _, _} <- Notes])].
+clusters(Notes, Begun, What) ->
+    [cluster(Client, [{Line, Run} || {Own, Line, Run} <- Notes, Own =:= Client], Begun, What) || Client <- lists:usort([Client || {Client, _, _} <- Notes])].
 
-cluster(Client, Noted) ->
+cluster(Client, Noted, Begun, What) ->
     {Lines, Runs} = lists:unzip(Noted),
-    Measured = try tessera_platform:measured(Client, Runs)
+    Measured = try tessera_platform:measured(Client, Runs, What)
                catch error:{unavailable, _} -> []       % the ranks are gone, and the result is there
                end,
-    Ranks = [rank(Rank, Lines) || #{programs := [_ | _]} = Rank <- Measured],
+    Ranks = [rank(Rank, Lines, Begun) || #{programs := [_ | _]} = Rank <- Measured],
     Shortest = shortest([Times || #{times := Times} <- Ranks]),
-    Rows = [maps:remove(times, Rank#{waiting_ns => waiting(Times, Shortest)}) || #{times := Times} = Rank <- Ranks],
+    Rows = with_waits([maps:remove(times, waiting(Rank, Shortest)) || Rank <- Ranks]),
     #{cluster => Client, ranks => Rows, slowest => slowest(Rows)}.
 
-rank(#{rank := Rank, host := Host, programs := Given}, Lines) ->
-    Programs = [{Partitions, program(Program, #{element(1, Program) => lists:nth(Note, Lines)})} || {Note, Partitions, Program} <- Given],
+rank(#{rank := Rank, host := Host, clock := Clock, programs := Given}, Lines, Begun) ->
+    Programs = [{Partitions, (program(Program, #{element(1, Program) => line_of(Note, Lines)}))#{partitions => Partitions}} || {Note, Partitions, Program, _} <- Given],
     Times = [[Ns div Partitions || #{kind := <<"collective">>, ns := Ns} <- Steps] || {Partitions, #{steps := Steps}} <- Programs],
     Ns = lists:sum([Own div Partitions || {Partitions, #{ns := Own}} <- Programs]),
     Collective = min(Ns, lists:sum(lists:append(Times))),
+    {Events, LeftOut, Error} = events_of_rank([Kept || {_, _, _, Kept} <- Given], Clock, Begun),
     #{rank => Rank, host => Host, partitions => lists:max([Partitions || {Partitions, _} <- Programs]),
       runs => lists:sum([Runs div Partitions || {Partitions, #{runs := Runs}} <- Programs]), ns => Ns, computing_ns => Ns - Collective,
-      collective_ns => Collective, waiting_ns => 0, programs => [Program || {_, Program} <- Programs], times => Times}.
+      collective_ns => Collective, waiting_ns => 0, programs => [Program || {_, Program} <- Programs], times => Times,
+      events => Events, events_left_out => LeftOut, clock_error_ns => Error}.
+
+%% Another rank of a joined cluster may have noted runs that this one has not.
+line_of(Note, Lines) when Note =< length(Lines) -> lists:nth(Note, Lines);
+line_of(_, _) -> unknown.
+
+%% The events of each program were noted as those of the first one of a profile.
+events_of_rank(Kept, unknown, _) -> {[], lists:sum([LeftOut + byte_size(Bytes) div ?EVENT || {Bytes, LeftOut} <- Kept]), unknown};
+events_of_rank(Kept, {Ahead, Error}, Begun) ->
+    Events = [setelement(2, Event, Program) || {Program, {Bytes, _}} <- numbered(Kept), Event <- events(Bytes, Begun + Ahead)],
+    {Events, lists:sum([LeftOut || {_, LeftOut} <- Kept]), Error}.
+
+numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
 %% The shortest time of each collective over the ranks; none where ranks have not run the same programs.
 shortest([First | Rest]) ->
@@ -133,8 +155,43 @@ shortest([First | Rest]) ->
     end;
 shortest([]) -> none.
 
-waiting(_, none) -> 0;
-waiting(Times, Shortest) -> lists:sum(lists:append(Times)) - lists:sum(lists:append(Shortest)).
+%% Also of each collective.
+waiting(Rank, none) -> Rank;
+waiting(#{times := Times, programs := Programs} = Rank, Shortest) ->
+    Waits = lists:zipwith(fun(Own, Least) -> lists:zipwith(fun erlang:'-'/2, Own, Least) end, Times, Shortest),
+    Rank#{waiting_ns := lists:sum(lists:append(Waits)),
+          programs := [Program#{steps := waiting_steps(Steps, Own)} || {#{steps := Steps} = Program, Own} <- lists:zip(Programs, Waits)]}.
+
+waiting_steps([#{kind := <<"collective">>} = Step | Steps], [Ns | Waits]) -> [Step#{waiting_ns => Ns} | waiting_steps(Steps, Waits)];
+waiting_steps([Step | Steps], Waits) -> [Step | waiting_steps(Steps, Waits)];
+waiting_steps([], []) -> [].
+
+%% Adds the waits to the events. The N-th time of a collective is the same exchange on all partitions of all ranks, and the partition with the shortest
+%% time in it has come last. Without the events of all partitions nothing is known of the collective.
+with_waits(Ranks) ->
+    Times = maps:groups_from_list(fun({{P, S, _, _}, _}) -> {P, S} end, lists:append([collective_times(Rank) || Rank <- Ranks])),
+    Waits = lists:append([waits(Own, partitions_of(P, Ranks)) || {{P, _}, Own} <- maps:to_list(Times)]),
+    [Rank#{events := lists:keysort(4, Events ++ [Wait || {Own, Wait} <- Waits, Own =:= Number])} || #{rank := Number, events := Events} = Rank <- Ranks].
+
+collective_times(#{rank := Rank, programs := Programs, events := Events}) ->
+    Known = list_to_tuple([list_to_tuple(Steps) || #{steps := Steps} <- Programs]),
+    [{{P, S, Rank, Partition}, {Begin, End}}
+     || {run, P, S, Begin, End, _, Partition} <- Events, S > 0, maps:get(kind, element(S, element(P, Known))) =:= <<"collective">>].
+
+partitions_of(P, Ranks) -> lists:sum([Partitions || #{programs := Programs} <- Ranks, P =< length(Programs), #{partitions := Partitions} <- [lists:nth(P, Programs)]]).
+
+%% Of one collective: {Rank, Wait}.
+waits(Times, Partitions) ->
+    Lanes = maps:groups_from_list(fun({Lane, _}) -> Lane end, fun({_, Time}) -> Time end, Times),
+    All = [lists:sort(Own) || Own <- maps:values(Lanes)],
+    case length(All) =:= Partitions andalso lists:usort([length(Own) || Own <- All]) of
+        [_] ->
+            Least = lists:foldl(fun(Own, Sum) -> lists:zipwith(fun({Begin, End}, Ns) -> min(End - Begin, Ns) end, Own, Sum) end,
+                                [End - Begin || {Begin, End} <- hd(All)], All),
+            [{Rank, {wait, P, S, Begin, End - Ns, Partition}}
+             || {{P, S, Rank, Partition}, Own} <- maps:to_list(Lanes), {{Begin, End}, Ns} <- lists:zip(lists:sort(Own), Least), End - Ns > Begin];
+        _ -> []
+    end.
 
 slowest([_, _ | _] = Ranks) ->
     [{_, Rank} | _] = lists:sort([{-Ns, Rank} || #{rank := Rank, computing_ns := Ns} <- Ranks]),
@@ -270,36 +327,50 @@ text(Text) -> unicode:characters_to_binary(Text).
 %% ---- Chrome's trace
 
 %% @doc The profile as a trace in JSON, which Perfetto (ui.perfetto.dev) and Chrome (chrome://tracing) show. It has one lane for tracing and compiling, and
-%% one for runs and their steps; of a mesh, one for each partition.
+%% one for runs and their steps; of a mesh, one for each partition. Each rank of a cluster is a process of the trace, with a lane for each of its
+%% partitions. There a wait in a collective is a box above the collective.
 -spec chrome_trace(profile()) -> binary().
-chrome_trace(#{events := Events, programs := Programs}) ->
+chrome_trace(#{events := Events, programs := Programs} = Profile) ->
+    Ranks = [Process || #{cluster := Name, ranks := Ranks} <- maps:get(clusters, Profile, []), #{events := Own, programs := Of} = Rank <- Ranks,
+                        Process <- [{["cluster ", show(Name), ", ", rank_name(Rank)], Own, Of}]],
+    Rows = [trace_process(Number, Process) || {Number, Process} <- numbered([{"this VM", Events, Programs} | Ranks])],
+    iolist_to_binary([tessera_json:encode({object, [{<<"displayTimeUnit">>, <<"ns">>}, {<<"traceEvents">>, lists:append(Rows)}]}), $\n]).
+
+show(Term) -> io_lib:format("~0tp", [Term]).
+
+rank_name(#{rank := Number, host := Host}) -> ["rank ", integer_to_list(Number), " on ", Host].
+
+trace_process(Process, {Name, Events, Programs}) ->
     Known = list_to_tuple([{Program, list_to_tuple(Steps)} || #{steps := Steps} = Program <- Programs]),
     Lanes = lists:usort([lane(Event) || Event <- Events]),
-    Rows = [lane_name(Lane) || Lane <- Lanes] ++ [trace_event(Event, Known) || Event <- Events],
-    iolist_to_binary([tessera_json:encode({object, [{<<"displayTimeUnit">>, <<"ns">>}, {<<"traceEvents">>, Rows}]}), $\n]).
+    [meta(<<"process_name">>, Process, 0, {<<"name">>, text(Name)}), meta(<<"process_sort_index">>, Process, 0, {<<"sort_index">>, Process})]
+        ++ [meta(<<"thread_name">>, Process, Lane, {<<"name">>, text(lane_name(Lane))}) || Lane <- Lanes] ++ [trace_event(Event, Known, Process) || Event <- Events].
 
 lane({run, _, _, _, _, _, Partition}) -> Partition + 1;
+lane({wait, _, _, _, _, Partition}) -> Partition + 1;
 lane(_) -> 0.
 
-lane_name(0) -> lane_name(0, "tracing and compiling");
-lane_name(Lane) -> lane_name(Lane, ["runs, partition ", integer_to_list(Lane - 1)]).
+lane_name(0) -> "tracing and compiling";
+lane_name(Lane) -> ["runs, partition ", integer_to_list(Lane - 1)].
 
-lane_name(Lane, Name) ->
-    {object, [{<<"ph">>, <<"M">>}, {<<"pid">>, 1}, {<<"tid">>, Lane}, {<<"name">>, <<"thread_name">>}, {<<"args">>, {object, [{<<"name">>, text(Name)}]}}]}.
+meta(What, Process, Lane, Arg) ->
+    {object, [{<<"ph">>, <<"M">>}, {<<"pid">>, Process}, {<<"tid">>, Lane}, {<<"name">>, What}, {<<"args">>, {object, [Arg]}}]}.
 
-trace_event({Kind, Begin, End}, _) -> complete(atom_to_list(Kind), "erlang", 0, {Begin, End}, []);
-trace_event({run, P, 0, Begin, End, _, _} = Event, Known) ->
+trace_event({Kind, Begin, End}, _, Process) -> complete(atom_to_list(Kind), "erlang", {Process, 0}, {Begin, End}, []);
+trace_event({wait, _, _, Begin, End, _} = Event, _, Process) -> complete("wait", "wait", {Process, lane(Event)}, {Begin, End}, []);
+trace_event({run, P, 0, Begin, End, _, _} = Event, Known, Process) ->
     {#{number := Number, line := Line}, _} = element(P, Known),
-    complete(["program ", integer_to_list(Number)], "run", lane(Event), {Begin, End}, [{<<"called">>, text(place(Line))}]);
-trace_event({run, P, S, Begin, End, Threads, _} = Event, Known) ->
+    complete(["program ", integer_to_list(Number)], "run", {Process, lane(Event)}, {Begin, End}, [{<<"called">>, text(place(Line))}]);
+trace_event({run, P, S, Begin, End, Threads, _} = Event, Known, Process) ->
     {_, Steps} = element(P, Known),
-    #{ops := Ops, type := Type, bytes := Bytes} = Step = element(S, Steps),
-    complete(label(Step), "step", lane(Event), {Begin, End},
+    #{kind := Kind, ops := Ops, type := Type, bytes := Bytes} = Step = element(S, Steps),
+    Category = case Kind of <<"collective">> -> "collective"; _ -> "step" end,
+    complete(label(Step), Category, {Process, lane(Event)}, {Begin, End},
              [{<<"ops">>, text(Ops)}, {<<"type">>, text(Type)}, {<<"bytes">>, Bytes}, {<<"threads">>, Threads}]).
 
 %% Chrome's times are microseconds, with fractions.
-complete(Name, Category, Lane, {Begin, End}, Args) ->
-    {object, [{<<"ph">>, <<"X">>}, {<<"pid">>, 1}, {<<"tid">>, Lane}, {<<"cat">>, text(Category)}, {<<"name">>, text(Name)},
+complete(Name, Category, {Process, Lane}, {Begin, End}, Args) ->
+    {object, [{<<"ph">>, <<"X">>}, {<<"pid">>, Process}, {<<"tid">>, Lane}, {<<"cat">>, text(Category)}, {<<"name">>, text(Name)},
               {<<"ts">>, Begin / 1000}, {<<"dur">>, max(0, End - Begin) / 1000}, {<<"args">>, {object, Args}}]}.
 
 label(#{kind := Kind, op := Op, ops := <<>>}) -> [Kind, " ", Op];
@@ -309,28 +380,48 @@ label(#{kind := Kind, ops := Ops}) -> [Kind, " ", Ops].
 
 -define(WIDTH, 1200).
 -define(BOX, 18).
+-define(GAP, 6).      % between the boxes of two ranks
 
 %% @doc The profile as a flame graph in SVG. The width of a box is its share of the time. The lowest box is the call. Above it are programs, tracing and
-%% compiling, and above a program are its steps. A browser shows the numbers of a box under the pointer.
+%% compiling, and above a program are its steps. Above all these, each rank of a cluster has boxes of its own, of one partition on average. The
+%% width of these is a share of the longest rank's time. A wait is a box above its collective. A browser shows the numbers of a box under the pointer.
 -spec flame_graph(profile()) -> binary().
-flame_graph(#{wall_ns := Wall, trace_ns := Traced, compile_ns := Compiled, outside_ns := Outside, programs := Programs}) ->
-    Parts = [{text(place_name(Program)), Ns, lists:sort(fun larger/2, nested(Steps))} || #{ns := Ns, steps := Steps} = Program <- Programs] ++
-        [{Name, Ns, []} || {Name, Ns} <- [{<<"tracing">>, Traced}, {<<"compiling">>, Compiled}, {<<"outside">>, Outside}]],
-    Root = {<<"profile">>, max(1, max(Wall, lists:sum([Ns || {_, Ns, _} <- Parts]))), lists:sort(fun larger/2, Parts)},
-    Height = (deepest(Root) + 1) * ?BOX,
+flame_graph(#{wall_ns := Wall} = Profile) ->
+    Ranks = [rank_root(Rank) || #{ranks := Ranks} <- maps:get(clusters, Profile, []), Rank <- Ranks],
+    Longest = lists:max([1 | [Ns || {_, Ns, _} <- Ranks]]),
+    Roots = [{root(Profile), Wall, none} | [{Root, Ns, Longest} || {_, Ns, _} = Root <- Ranks]],
+    Heights = [(deepest(Root) + 1) * ?BOX || {Root, _, _} <- Roots],
+    Height = lists:sum(Heights) + (length(Roots) - 1) * ?GAP,
+    {Boxes, _} = lists:mapfoldl(fun({Root, Own}, Floor) -> {root_boxes(Root, Floor - ?BOX), Floor - Own - ?GAP} end, Height, lists:zip(Roots, Heights)),
     text([io_lib:format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~b\" height=\"~b\" viewBox=\"0 0 ~b ~b\" font-family=\"monospace\" font-size=\"11\">~n",
                         [?WIDTH, Height, ?WIDTH, Height]),
-          box(Root, 0.0, ?WIDTH * 1.0, Height - ?BOX, Wall), "</svg>\n"]).
+          Boxes, "</svg>\n"]).
+
+%% The call has the whole width, and so has the rank whose runs took the longest time.
+root_boxes({{_, Ns, _} = Root, All, none}, Y) -> root_boxes({Root, All, Ns}, Y);
+root_boxes({{_, Ns, _} = Root, All, Longest}, Y) -> box(Root, 0.0, ?WIDTH * Ns / Longest, Y, All).
+
+root(#{wall_ns := Wall, trace_ns := Traced, compile_ns := Compiled, outside_ns := Outside, programs := Programs}) ->
+    Parts = [program_box(Program) || Program <- Programs] ++
+        [{Name, Ns, []} || {Name, Ns} <- [{<<"tracing">>, Traced}, {<<"compiling">>, Compiled}, {<<"outside">>, Outside}]],
+    root(<<"profile">>, Wall, Parts).
+
+rank_root(#{ns := Ns, programs := Programs} = Rank) -> root(text(rank_name(Rank)), Ns, [program_box(Program) || Program <- Programs]).
+
+root(Name, Ns, Parts) -> {Name, max(1, max(Ns, lists:sum([Own || {_, Own, _} <- Parts]))), lists:sort(fun larger/2, Parts)}.
 
 larger({_, A, _}, {_, B, _}) -> A >= B.
 
-place_name(#{number := Number, line := Line}) -> ["program ", integer_to_list(Number), place(Line)].
+program_box(#{number := Number, line := Line, ns := Ns, steps := Steps} = Program) ->
+    Partitions = maps:get(partitions, Program, 1),
+    {text(["program ", integer_to_list(Number), place(Line)]), Ns div Partitions, lists:sort(fun larger/2, nested(Steps, Partitions))}.
 
 %% Steps with a greater depth belong to the step before them.
-nested([#{depth := Depth, ns := Ns} = Step | Rest]) ->
+nested([#{depth := Depth, ns := Ns} = Step | Rest], Partitions) ->
     {Inner, Others} = lists:splitwith(fun(#{depth := Own}) -> Own > Depth end, Rest),
-    [{text(label(Step)), Ns, nested(Inner)} | nested(Others)];
-nested([]) -> [].
+    Waits = [{<<"wait">>, Wait, []} || #{waiting_ns := Wait} <- [Step], Wait > 0],
+    [{text(label(Step)), Ns div Partitions, Waits ++ nested(Inner, Partitions)} | nested(Others, Partitions)];
+nested([], _) -> [].
 
 deepest({_, _, []}) -> 0;
 deepest({_, _, Inner}) -> 1 + lists:max([deepest(Box) || Box <- Inner]).

@@ -133,9 +133,9 @@ step(#program{number = Number} = Program, Step) ->
 %% Runs the partitions of this rank; in a turn. Their results, in lists as the arguments. All ranks get the same error, so all
 %% collect garbage and begin again where one of them had no memory.
 -spec run(joined(), program(), [[tessera:operand()]], {non_neg_integer(), non_neg_integer()}) -> [[tessera:tensor()]] | {error, map()}.
-run(#{server := Server} = Joined, #program{executable = Executable, number = Number}, Lists, {Threads, Donated}) ->
+run(#{server := Server, ranks := Ranks} = Joined, #program{executable = Executable, number = Number}, Lists, {Threads, Donated}) ->
     Here = [[here(Operand) || Operand <- List] || List <- Lists],
-    Measures = tessera_run:is_profiled(),
+    Measures = tessera_run:events_of_run(Ranks),
     Run = fun() -> noted(Joined, length(Lists), answered_run(Server, {run, {Executable, Here, Threads, Donated, Measures}, Number})) end,
     Again = fun() ->
                     ok = again(Joined),
@@ -148,11 +148,11 @@ run(#{server := Server} = Joined, #program{executable = Executable, number = Num
     end.
 
 %% The result of a run. One that was measured is noted, unless it failed.
-noted(#{server := Server, name := Name}, Partitions, {measured, Programs, Result}) ->
+noted(#{server := Server, name := Name}, Partitions, {measured, Measures, Result}) ->
     Client = case Name of undefined -> Server; _ -> Name end,
     ok = case Result of
              {error, _} -> ok;
-             _ -> tessera_run:note(Client, {Partitions, Programs})
+             _ -> tessera_run:note(Client, {Partitions, Measures})
          end,
     Result;
 noted(_, _, Result) -> Result.
@@ -300,7 +300,7 @@ caller_died({runs, Worker, _, _}, State) ->
 caller_died(_, State) -> {noreply, next(refused(cancelled, <<"the calling process has ended">>, State))}.
 
 %% After a run.
-ended({measured, Programs, Result}, State) -> ended(Result, fun(Reply) -> {measured, Programs, Reply} end, State);
+ended({measured, Measures, Result}, State) -> ended(Result, fun(Reply) -> {measured, Measures, Reply} end, State);
 ended(Result, State) -> ended(Result, fun(Reply) -> Reply end, State).
 
 ended(Result, Wrap, #state{turn = {Caller, Own, Name, {runs, _, _, From}}, infos = Infos, number = Number} = State) ->
@@ -330,12 +330,11 @@ start_worker(Call, Program, Name, #state{options = Options, number = Number, mpi
     spawn_monitor(fun() -> Server ! {ran, self(), measured(Call, fun() -> finished(begun(Mpi, Call, Run)) end)} end).
 
 %% The run of a profiled caller has a profile of its own.
-measured({_, _, _, _, false}, Work) -> Work();
-measured(_, Work) ->
-    {Profile, _} = tessera_nif:profile_start(0),
+measured({_, _, _, _, none}, Work) -> Work();
+measured({_, _, _, _, Events}, Work) ->
+    {Profile, _} = tessera_nif:profile_start(Events),
     Result = Work(),
-    {Programs, _, _, _} = tessera_nif:profile_stop(Profile),
-    {measured, Programs, Result}.
+    {measured, tessera_nif:profile_stop(Profile), Result}.
 
 begun(none, {Executable, Lists, Threads, Donated, _}, _) -> current(tessera_nif:run_group(Executable, Lists, Threads, Donated));
 begun(_, {Executable, Lists, Threads, Donated, _}, Run) ->

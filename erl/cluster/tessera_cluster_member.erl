@@ -2,7 +2,7 @@
 %% of its client `host'. So tensors are handles of the library.
 -module(tessera_cluster_member).
 -behaviour(tessera_platform).
--export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/2,
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/3,
          distribute/5]).
 
 is_client(Client) -> tessera_cluster_joined:find(Client) =/= none.
@@ -26,10 +26,13 @@ kernels(_) -> {0, 0}.
 explain(_) -> [].
 run(Cluster, Program, Lists, Threads, Donated) -> tessera_cluster_joined:run(joined(Cluster), Program, Lists, {Threads, Donated}).
 
-%% The rank's own measures: other ranks may profile nothing.
-measured(Cluster, Runs) ->
+%% The rank's own measures, since other ranks may profile nothing; or those of all ranks, which then all call this.
+measured(Cluster, Runs, {Events, own}) ->
     #{rank := Rank} = joined(Cluster),
-    tessera_cluster_measures:own(Rank, Runs).
+    [tessera_cluster_measures:own(Rank, Runs, Events)];
+measured(Cluster, Runs, {Events, all}) ->
+    #{rank := Rank, ranks := Ranks} = Joined = joined(Cluster),
+    tessera_cluster_spmd:measured(Joined, tessera_cluster_measures:own(Rank, Runs, Events div Ranks)).
 
 distribute(Cluster, _, _, _, Pieces) -> tessera_cluster_joined:put(joined(Cluster), Pieces()).
 

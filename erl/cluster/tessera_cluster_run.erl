@@ -131,9 +131,10 @@ submit(Job, {#program{results = Results} = Program, {ok, Id, _} = Sent}, Shares,
     Run = erlang:unique_integer([positive]),
     {Lists, _} = hd(Shares),
     Made = length(Lists) * length(Results),
-    More = case tessera_run:is_profiled() of true -> 1; false -> 0 end,
+    Events = tessera_run:events_of_run(length(Shares)),
+    More = case Events of none -> 0; _ -> 1 end,
     First = numbers(Job, Made + More),
-    Requests = [{head(Share, First, Made + More), {Run, (options(Operands, Share, Threads))#{measures => More}}} || {Operands, Share} <- Shares],
+    Requests = [{head(Share, First, Made + More), {Run, (options(Operands, Share, Threads))#{measures => Events}}} || {Operands, Share} <- Shares],
     case pack(Id, Requests, Job) of
         {ok, Packed} ->
             Proxies = [proxies(Place, First, length(Lists), Results) || Place <- places(Job)],

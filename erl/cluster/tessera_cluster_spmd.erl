@@ -4,7 +4,7 @@
 %% by name.
 -module(tessera_cluster_spmd).
 -include("tessera.hrl").
--export([noop/1, map/3, put/2, save/4, load/3]).
+-export([noop/1, map/3, put/2, save/4, load/3, measured/2]).
 
 %% Bytes of the first message of a step from each rank: the size of the rank's term, and its beginning.
 -define(FIRST, 1024).
@@ -136,6 +136,31 @@ loaded(#{rank := Rank, ranks := Ranks} = Joined, Path, Mesh) ->
     Plan = tessera_cluster_save:boxes_of(Boxes),
     Tensors = maps:from_list(lists:zip(Plan, tessera_cluster_files:read(Rank, {Save, Plan}))),
     {Save, Sizes, placed([tessera_cluster_save:container(Signature, List, Tensors) || List <- Boxes])}.
+
+%% ---- profiles
+
+%% Exchanges for the clocks. The first ones compile.
+-define(EXCHANGES, 10).
+
+%% What all ranks have measured, with the clocks as this rank sees them.
+-spec measured(joined(), map()) -> tessera_platform:measured().
+measured(#{rank := Rank} = Joined, Own) ->
+    turn(Joined, fun() -> "profile" end, fun() ->
+        Times = [exchanged(Joined, N) || N <- lists:seq(1, ?EXCHANGES)],
+        All = tell(Joined, profile, {Times, Own}),
+        {Ahead, Error} = maps:get(clock, Own),
+        [case Measured of
+             #{rank := Rank} -> Measured;
+             _ ->
+                 {More, Apart} = tessera_cluster_measures:apart(Times, Others),
+                 Measured#{clock => {Ahead + More, Error + Apart}}
+         end || {Others, Measured} <- All]
+    end).
+
+exchanged(Joined, N) ->
+    Begun = tessera_cluster_measures:clock(),
+    _ = tell(Joined, {profile, N}, []),
+    {Begun, tessera_cluster_measures:clock()}.
 
 %% ---- outcomes
 

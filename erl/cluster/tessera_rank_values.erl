@@ -12,7 +12,7 @@
 -define(OWN, (1 bsl 62)).
 
 -type id() :: pos_integer().
--type value() :: tessera:tensor() | tessera_nif:executable() | {Partitions :: pos_integer(), Measures :: [tuple()]}.
+-type value() :: tessera:tensor() | tessera_nif:executable() | {Partitions :: pos_integer(), Measures :: tuple()}.
 -type cause() :: {Code :: atom(), Text :: binary()}.
 
 %% Makes the tables. They belong to the caller, the rank's main process.

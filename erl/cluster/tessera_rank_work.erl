@@ -137,7 +137,9 @@ request(memory) ->
     {Sent, Received} = tessera_nif:rank_moved(),
     #{memory => #{vm => erlang:memory(total), live => Live, peak => Peak}, mpi_sent_bytes => Sent, mpi_received_bytes => Received};
 request(clear_cache) -> tessera:clear_cache();
-request({measured, Groups}) -> [{Note, merged(Ids)} || {Note, Ids} <- Groups];
+request({measured, Groups, Events}) ->
+    [{Note, tessera_cluster_measures:merged(measures_of(Ids), Events div length(Groups))} || {Note, Ids} <- Groups];
+request(clock) -> tessera_cluster_measures:clock();
 request({read, Id, Elements}) -> contents(tessera_rank_values:await(Id), Elements);
 request(Other) -> {error, tessera_cluster_error:new(unimplemented, "no such request: ~0tP", [Other, 10])}.
 
@@ -195,7 +197,7 @@ run({Program, Run, #{threads := Threads} = Options} = What, Head, {Before, Main}
             Measure = measure(Options),
             Begun = tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run),
             Main ! {begun, self()},   % from now on the end of this process ends the run on all ranks
-            lists:append(resumed(Begun)) ++ [{length(Lists), Programs} || {Programs, _, _, _} <- [measures(Measure)]]
+            lists:append(resumed(Begun)) ++ [{length(Lists), Measures} || Measures <- measures(Measure)]
     catch error:Reason ->
             {Code, Text} = cause(Reason),
             _ = tessera_nif:run_refuse(Run, Code, Text),
@@ -203,21 +205,17 @@ run({Program, Run, #{threads := Threads} = Options} = What, Head, {Before, Main}
     end.
 
 %% The profile of a run of a profiled process. It ends with this process, also when the run fails.
-measure(#{measures := 1}) -> tessera_nif:profile_start(0);
+measure(#{measures := Events}) when is_integer(Events) -> tessera_nif:profile_start(Events);
 measure(_) -> none.
 
-measures({Profile, _}) -> tessera_nif:profile_stop(Profile);
-measures(_) -> none.
+measures({Profile, _}) -> [tessera_nif:profile_stop(Profile)];
+measures(_) -> [].
 
-%% The sums of measures, and the number of partitions; runs that failed are left out.
-merged(Ids) ->
-    lists:foldl(fun(Id, Sum) ->
-                        try tessera_rank_values:await(Id) of
-                            {Partitions, [Program]} -> {Partitions, tessera_cluster_measures:add(Program, Sum)};
-                            _ -> Sum
-                        catch error:{Code, _} when Code =/= cancelled -> Sum
-                        end
-                end, none, Ids).
+%% Runs that failed are left out.
+measures_of(Ids) ->
+    lists:append([try [tessera_rank_values:await(Id)]
+                  catch error:{Code, _} when Code =/= cancelled -> []
+                  end || Id <- Ids]).
 
 cause({Code, Text} = Cause) when is_atom(Code), is_binary(Text) -> Cause;
 cause(Other) -> {internal, text("~0tP", [Other, 30])}.

@@ -9,7 +9,7 @@
 %% tessera_platform_node.
 -module(tessera_platform).
 -export([register/1, is_taken/1, has/2, key/1, room/2, own/2, turn/3, home/2]).
--export([compile/4, kernels/2, explain/2, run/5, measured/2]).
+-export([compile/4, kernels/2, explain/2, run/5, measured/3]).
 -export([distribute/5, read/2, device/1, deallocate/1, clear/0]).
 -export_type([client/0, flag/0, program/0, room/0, measured/0]).
 
@@ -24,9 +24,11 @@
 %% Whether a client has room for a number of partitions. `devices': a client of this node has only this number. `refused': a cluster's reason.
 -type room() :: ok | {devices, non_neg_integer()} | {refused, io:format(), [term()]}.
 
-%% Measures of noted runs, by rank. A program comes with the position of its first note, from 1, with the rank's number of partitions, and as
-%% tessera_nif:profile_stop/1 returns it.
--type measured() :: [#{rank := non_neg_integer(), host := binary(), programs := [{Note :: pos_integer(), Partitions :: pos_integer(), Program :: tuple()}]}].
+%% Measures of noted runs, by rank. A program comes with the position of its first note, from 1, and with the rank's number of partitions. The program, its
+%% events, and the number of events without room are as tessera_nif:profile_stop/1 returns them. `clock': how many nanoseconds the clock of the events is ahead
+%% of this VM's monotonic time, and the greatest error.
+-type measured() :: [#{rank := non_neg_integer(), host := binary(), clock := {Ahead :: integer(), Error :: non_neg_integer()} | unknown,
+                       programs := [{Note :: pos_integer(), Partitions :: pos_integer(), Program :: tuple(), {Events :: binary(), LeftOut :: non_neg_integer()}}]}].
 
 %% ---- of registered platforms: all other clients belong to tessera_platform_node
 
@@ -43,8 +45,9 @@
 %% Drops the compiled programs that other VMs keep for this node.
 -callback clear() -> ok.
 %% Waits for the runs that the platform has noted by tessera_run:note/2, in the order of the list.
--callback measured(client(), [term()]) -> measured().
--optional_callbacks([is_client/1, is_taken/1, is_tensor/1, read/2, device/1, deallocate/1, clear/0, measured/2]).
+%% At most so many events in all. `all': of a joined cluster, each rank calls this and learns what all have measured.
+-callback measured(client(), [term()], {Events :: non_neg_integer(), own | all}) -> measured().
+-optional_callbacks([is_client/1, is_taken/1, is_tensor/1, read/2, device/1, deallocate/1, clear/0, measured/3]).
 
 %% ---- clients
 
@@ -142,8 +145,8 @@ explain(Client, Program) -> (of_client(Client)):explain(Program).
 -spec run(client(), program(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> [tensors()] | stale | tessera_nif:error().
 run(Client, Program, Lists, Threads, Donated) -> (of_client(Client)):run(Client, Program, Lists, Threads, Donated).
 
--spec measured(client(), [term()]) -> measured().
-measured(Client, Runs) -> (of_client(Client)):measured(Client, Runs).
+-spec measured(client(), [term()], {non_neg_integer(), own | all}) -> measured().
+measured(Client, Runs, What) -> (of_client(Client)):measured(Client, Runs, What).
 
 %% ---- memory
 

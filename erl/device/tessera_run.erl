@@ -1,13 +1,16 @@
 %% @private Runs of programs in this process. While a plugin computes, or other ranks do, the process waits for a message and the
 %% run holds no scheduler.
 -module(tessera_run).
--export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/2, is_profiled/0, note/2]).
+-export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/3, is_profiled/0, events_of_run/1, note/2]).
 -export_type([line/0, note/0]).
 
 %% In the process dictionary while the process is profiled: the modules that are no user's, the lines of programs by number, the times of tracing and
-%% compiling, and the runs that other VMs measure.
+%% compiling, the runs that other VMs measure, and how many times of steps the profile keeps.
 -define(PROFILED, '$tessera_profiled').
 -define(MOST_TIMES, 10000).
+%% Times of steps that a rank keeps: of each of the first runs.
+-define(MOST_EVENTS_OF_RUN, 1024).
+-define(RUNS_WITH_EVENTS, 1000).
 
 -spec run(reference(), [tessera_type:operand()], non_neg_integer(), non_neg_integer()) -> term().
 run(Executable, Args, Threads, Donated) ->
@@ -100,12 +103,13 @@ awaited(Result) -> Result.
 
 %% Calls F while the process is profiled: its result, the lines that called programs, the times of tracing and compiling, the last one first, and the
 %% runs that were noted, the last one first. Modules of the list are not taken for a caller.
--spec profiled([module()], fun(() -> Result)) -> {Result, #{pos_integer() => line()}, [{trace | compile, integer(), integer()}], [note()]}.
-profiled(Modules, F) ->
-    Outer = put(?PROFILED, {maps:from_keys(Modules, true), #{}, [], []}),
+-spec profiled([module()], non_neg_integer(), fun(() -> Result)) ->
+          {Result, #{pos_integer() => line()}, [{trace | compile, integer(), integer()}], [note()]}.
+profiled(Modules, Events, F) ->
+    Outer = put(?PROFILED, {maps:from_keys(Modules, true), #{}, [], [], Events}),
     try F() of
         Result ->
-            {_, Lines, Times, Notes} = Own = get(?PROFILED),
+            {_, Lines, Times, Notes, _} = Own = get(?PROFILED),
             ok = merge(Outer, Own),
             {Result, Lines, Times, Notes}
     catch Class:Reason:Trace ->
@@ -117,8 +121,8 @@ profiled(Modules, F) ->
 merge(undefined, _) ->
     _ = erase(?PROFILED),
     ok;
-merge({Modules, Lines, Times, Notes}, {_, More, Later, Others}) ->
-    _ = put(?PROFILED, {Modules, maps:merge(More, Lines), lists:sublist(Later ++ Times, ?MOST_TIMES), lists:sublist(Others ++ Notes, ?MOST_TIMES)}),
+merge({Modules, Lines, Times, Notes, Events}, {_, More, Later, Others, _}) ->
+    _ = put(?PROFILED, {Modules, maps:merge(More, Lines), lists:sublist(Later ++ Times, ?MOST_TIMES), lists:sublist(Others ++ Notes, ?MOST_TIMES), Events}),
     ok.
 
 %% Whether the process is profiled, and has room for another run that is measured by other VMs.
@@ -126,23 +130,36 @@ merge({Modules, Lines, Times, Notes}, {_, More, Later, Others}) ->
 is_profiled() ->
     case get(?PROFILED) of
         undefined -> false;
-        {_, _, _, Notes} -> length(Notes) < ?MOST_TIMES
+        {_, _, _, Notes, _} -> length(Notes) < ?MOST_TIMES
+    end.
+
+%% How many times of steps each of so many ranks keeps of the next run; none without a profile, or without room for another run.
+-spec events_of_run(pos_integer()) -> non_neg_integer() | none.
+events_of_run(Ranks) ->
+    case get(?PROFILED) of
+        undefined -> none;
+        {_, _, _, Notes, Events} ->
+            case length(Notes) of
+                Many when Many >= ?MOST_TIMES -> none;
+                Many when Many >= ?RUNS_WITH_EVENTS -> 0;
+                _ -> min(?MOST_EVENTS_OF_RUN, Events div Ranks)
+            end
     end.
 
 %% Notes a run of the profiled process that other VMs measure.
 -spec note(atom() | pid(), term()) -> ok.
 note(Client, Run) ->
-    {Modules, Lines, Times, Notes} = get(?PROFILED),
-    _ = put(?PROFILED, {Modules, Lines, Times, [{Client, line(Modules), Run} | Notes]}),
+    {Modules, Lines, Times, Notes, Events} = get(?PROFILED),
+    _ = put(?PROFILED, {Modules, Lines, Times, [{Client, line(Modules), Run} | Notes], Events}),
     ok.
 
 %% The first run of a program under the profile: the line of the user's code that called it.
 locate(Program) ->
     case get(?PROFILED) of
-        {Modules, Lines, Times, Notes} when not is_map_key(Program, Lines) ->
+        {Modules, Lines, Times, Notes, Events} when not is_map_key(Program, Lines) ->
             _ = case line(Modules) of
                     unknown -> ok;
-                    Line -> put(?PROFILED, {Modules, Lines#{Program => Line}, Times, Notes})
+                    Line -> put(?PROFILED, {Modules, Lines#{Program => Line}, Times, Notes, Events})
                 end,
             ok;
         _ -> ok
@@ -165,8 +182,8 @@ timed(Kind, F) ->
             Begun = erlang:monotonic_time(nanosecond),
             Result = F(),
             _ = case get(?PROFILED) of
-                    {Modules, Lines, Times, Notes} when length(Times) < ?MOST_TIMES ->
-                        put(?PROFILED, {Modules, Lines, [{Kind, Begun, erlang:monotonic_time(nanosecond)} | Times], Notes});
+                    {Modules, Lines, Times, Notes, Events} when length(Times) < ?MOST_TIMES ->
+                        put(?PROFILED, {Modules, Lines, [{Kind, Begun, erlang:monotonic_time(nanosecond)} | Times], Notes, Events});
                     _ -> ok
                 end,
             Result

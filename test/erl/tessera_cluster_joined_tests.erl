@@ -264,6 +264,7 @@ together(_) ->
     attempt(map_dies, fun() -> died(fun() -> (Map(fun(R) -> R =:= 0 andalso exit(self(), kill) end))() end) end),
     attempt(sum, Sum),
     attempt(profile, fun() -> profiled(Own, Sum) end),
+    attempt(profile_all, fun() -> profiled_all(Sum) end),
     Lists = tessera_cluster:put(joined, [#{x => tessera:tensor([float(2 * Rank + I)]), n => I} || I <- [0, 1]]),
     attempt(put, fun() -> [{I, tessera:device(X)} || #{x := X, n := I} <- Lists] end),
     attempt(put_used, fun() -> [tessera:to_list(Y) || Y <- (sums(joined, 4))([[X] || #{x := X} <- Lists])] end),
@@ -293,12 +294,25 @@ profiled(Own, Sum) ->
                  Result
          end, fun() -> hd(Twice()) end))().
 
+%% Both ranks have a profile of both. Their collectives meet on one clock: each ends after both have begun.
+profiled_all(Sum) ->
+    Twice = fun() -> [Sum(), Sum()] end,
+    {_, #{clusters := [#{ranks := [#{rank := 0}, #{rank := 1}] = Ranks, slowest := Slowest}]} = Profile} = tessera:profile(Twice, [], #{speed => false, ranks => all}),
+    true = lists:member(Slowest, [0, 1]),
+    [[{Begin, End}, {Later, Last}], [{OtherBegin, OtherEnd}, {OtherLater, OtherLast}]] =
+        [[{From, To} || {run, _, S, From, To, _, _} <- Events, S > 0, maps:get(kind, lists:nth(S, Steps)) =:= <<"collective">>]
+         || #{events := Events, programs := [#{steps := Steps}]} <- Ranks],
+    Error = lists:sum([Own || #{clock_error_ns := Own} <- Ranks]),
+    {_, _} = binary:match(tessera_profile:chrome_trace(Profile), <<"cluster joined, rank 1 on ">>),
+    [End + Error >= OtherBegin, OtherEnd + Error >= Begin, Last + Error >= OtherLater, OtherLast + Error >= Later].
+
 together_test_on(Folder) ->
     {0, _, [Zero, One] = Both} = mpirun(2, together, Folder),
     Get = fun(Key) -> [proplists:get_value(Key, All) || All <- Both] end,
     ?assertEqual([{ok, ok}, {ok, ok}], Get(noop)),
     ?assertEqual([{ok, [0]}, {ok, [10]}], Get(map)),
     ?assertEqual(Get(sum), Get(profile)),
+    ?assertEqual([{ok, [true, true, true, true]} || _ <- Both], Get(profile_all)),
     ?assertEqual([{ok, [{0, a, [0]}]}, {ok, [{1, a, [1]}]}], Get(map_args)),
     [has(map_collective, failed_precondition, "shard_map of .*: called within another call of the cluster, map of", All) || All <- Both],
     [Other, Itself] = Get(map_fails),

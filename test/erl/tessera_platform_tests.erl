@@ -5,7 +5,7 @@
 -device(host).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
--export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/2,
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/3,
          distribute/5, read/2, device/1, deallocate/1]).
 
 -define(NODE, tessera_platform_node).
@@ -40,13 +40,17 @@ run(Client, {test, Program}, Lists, Threads, Donated) ->
                    undefined -> ?NODE:run(host, Program, Lists, Threads, Donated);
                    Error -> Error
                end).
-%% Rank 0 computes for 100 ns, rank 1 for 700 ns in 2 partitions each. Both end a collective at the same time.
-measured(_, Runs) ->
+%% Rank 0 computes for 100 ns, rank 1 for 700 ns in 2 partitions each. Both end a collective at the same time. The clocks of the ranks are apart.
+measured(_, Runs, {_, own}) ->
     Row = fun(Kind, Ns) -> {0, -1, Kind, <<"op">>, <<"op">>, <<"f32[2]">>, 8, 0, 2, Ns, Ns, 1} end,
     Count = length(Runs),
-    [#{rank => Rank, host => <<"host">>,
-       programs => [{1, 2, {7 + Rank, 2 * Count, 2000 * Count, 1000, 8, 1, [Row(<<"launch">>, Own), Row(<<"collective">>, 2000 - Own)]}}]}
-     || {Rank, Own} <- [{0, 200}, {1, 1400}]].
+    Now = erlang:monotonic_time(nanosecond),
+    Event = fun(Number, From, To, Partition) -> <<0:32, Number:32/native, From:64/native, To:64/native, 1:32/native, Partition:32/native>> end,
+    Events = fun(Own, Ahead) -> [[Event(0, Ahead, Ahead + Own, P), Event(1, Ahead + Own, Ahead + 1000, P), Event(16#ffffffff, Ahead, Ahead + 1000, P)] || P <- [0, 1]] end,
+    [#{rank => Rank, host => <<"host">>, clock => {Ahead, 3},
+       programs => [{1, 2, {7 + Rank, 2 * Count, 2000 * Count, 1000, 8, 1, [Row(<<"launch">>, 2 * Own), Row(<<"collective">>, 2000 - 2 * Own)]},
+                     {iolist_to_binary(Events(Own, Now + Ahead)), Rank}}]}
+     || {Rank, Own, Ahead} <- [{0, 100, 0}, {1, 700, 1000000000000}]].
 distribute(_, _, _, _, Pieces) -> noted(distribute, Pieces()).
 read(_, Elements) -> {transfer, fun() -> noted({read, Elements}, <<1:32/float-native, 2:32/float-native>>) end}.
 device(_) -> {platform_of_test, 7}.
@@ -144,6 +148,7 @@ profile() ->
     ?assertMatch(#{runs := 2, collective_ns := 300, computing_ns := 1700, waiting_ns := 0, programs := [#{number := 8, runs := 4, line := Line}]}
                    when element(1, Line) =:= ?MODULE, Slow),
     ?assertMatch(#{clusters := [#{ranks := [#{runs := 1, ns := 1000}, #{}]}]}, Inner),
+    ok = on_one_clock(Outer, Fast, Slow),
     Table = tessera_profile:table(Outer),
     [?assertMatch({Part, {_, _}}, {Part, binary:match(Table, Part)})
      || Part <- [<<"cluster platform_of_test: 2 ranks">>, <<"slowest: rank 1 on host computes for 1700 ns; the others wait for 600 ns on average">>,
@@ -172,6 +177,29 @@ long_permutations() ->
          ?assertEqual(Moved([[I - 99] || I <- Members], [0]), [tessera:to_list(N) || {{_, N}, _} <- Results]),
          ?assertEqual(Back, [tessera:to_list(G) || {_, G} <- Results])
      end || Length <- [0, 64, 65, 129, Count]],
+    ok.
+
+%% The clock of rank 1 is 1000 s ahead. Its runs begin with those of rank 0, which waits in the collective from 100 to 700 ns after that.
+on_one_clock(Profile, #{events := Zero} = Fast, #{events := One} = Slow) ->
+    Runs = fun(Events) -> [{Begin, End} || {run, 1, 0, Begin, End, 1, _} <- Events] end,
+    [{Begin, End}, {Begin, End}] = Runs(Zero),
+    ?assertEqual(Runs(Zero), Runs(One)),
+    ?assertEqual(Begin + 1000, End),
+    ?assertEqual([{wait, 1, 2, Begin + 100, Begin + 700, P} || P <- [0, 1]], [Event || {wait, _, _, _, _, _} = Event <- Zero]),
+    ?assertEqual([], [Event || {wait, _, _, _, _, _} = Event <- One]),
+    ?assertMatch([{0, 3}, {1, 3}], [{LeftOut, Error} || #{events_left_out := LeftOut, clock_error_ns := Error} <- [Fast, Slow]]),
+    %% a process of the trace for each rank, with a lane for each partition
+    {ok, {object, [_, {_, Rows}]}} = tessera_json:decode(tessera_profile:chrome_trace(Profile)),
+    Maps = [maps:from_list(Row) || {object, Row} <- Rows],
+    ?assertEqual([{1, <<"this VM">>}, {2, <<"cluster platform_of_test, rank 0 on host">>}, {3, <<"cluster platform_of_test, rank 1 on host">>}],
+                 [{Pid, Name} || #{<<"name">> := <<"process_name">>, <<"pid">> := Pid, <<"args">> := {object, [{_, Name}]}} <- Maps]),
+    ?assertEqual([{<<"run">>, 2}, {<<"run">>, 3}, {<<"wait">>, 2}],
+                 lists:usort([{Category, Pid} || #{<<"cat">> := Category, <<"pid">> := Pid} <- Maps, Pid > 1, Category =/= <<"step">>, Category =/= <<"collective">>])),
+    ?assertEqual([{2, 1}, {2, 2}, {3, 1}, {3, 2}],
+                 lists:sort([{Pid, Lane} || #{<<"cat">> := <<"collective">>, <<"pid">> := Pid, <<"tid">> := Lane, <<"dur">> := Took} <- Maps, Took > 0])),
+    Flame = tessera_profile:flame_graph(Profile),
+    [?assertMatch({Part, {_, _}}, {Part, binary:match(Flame, Part)})
+     || Part <- [<<"<title>rank 0 on host: 2000 ns">>, <<"<title>rank 1 on host: 2000 ns">>, <<"<title>wait: 600 ns">>, <<"<title>collective op: 900 ns">>]],
     ok.
 
 %% Modules of other folders reach clusters by the table, or by the public module in Tessera.Cluster's (tessera_nx_cluster).

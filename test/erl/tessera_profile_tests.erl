@@ -190,7 +190,7 @@ refused_test() ->
      || {Words, G, Args, Options} <- [{"expected a function", 1, [], #{}}, {"a list of 1 arguments", F, [], #{}}, {"a list of 1 arguments", F, 7, #{}},
                                       {"a map of options", F, [1.0], []}, {"unknown options [size]", F, [1.0], #{size => 1}},
                                       {"events is -1", F, [1.0], #{events => -1}}, {"events is 1000001", F, [1.0], #{events => 1000001}},
-                                      {"speed is 1", F, [1.0], #{speed => 1}}]],
+                                      {"speed is 1", F, [1.0], #{speed => 1}}, {"ranks is some, expected own or all", F, [1.0], #{ranks => some}}]],
     ?assertMatch({error, #{code := invalid_argument}}, tessera_nif:profile_start(-1)),
     ?assertMatch({error, #{code := invalid_argument}}, tessera_nif:profile_stop(make_ref())),
     {Profile, _} = tessera_nif:profile_start(0),
@@ -260,6 +260,6 @@ escaped_test() ->
     Program = #{number => 1, runs => 1, ns => 10, longest_ns => 10, bytes => 0, pieces => 0, line => {m, 'a<b"&\\', 0, undefined, 0}, steps => []},
     Profile = #{wall_ns => 10, run_ns => 10, trace_ns => 0, compile_ns => 0, outside_ns => 0, runs => 1, programs => [Program], speed => none,
                 events => [{run, 1, 0, 0, 10, 1, 0}], events_left_out => 0, uncounted => 0},
-    ?assertMatch(#{<<"traceEvents">> := [_, #{<<"args">> := #{<<"called">> := <<", called by m:a<b\"&\\/0">>}}]}, decoded(tessera_profile:chrome_trace(Profile))),
+    ?assertMatch(#{<<"traceEvents">> := [_, _, _, #{<<"args">> := #{<<"called">> := <<", called by m:a<b\"&\\/0">>}}]}, decoded(tessera_profile:chrome_trace(Profile))),
     ?assertMatch({match, _}, re:run(tessera_profile:flame_graph(Profile), "m:a&lt;b&quot;&amp;")),
     ?assertMatch({match, _}, re:run(tessera_profile:table(Profile), "called by m:a<b")).

@@ -69,9 +69,19 @@ profiled(Cluster, _) ->
          ?assertMatch({?MODULE, _, _, _, _}, Line),
          ?assertMatch([#{count := 4, op := <<"all_reduce_sum">>}], [Step || #{kind := <<"collective">>} = Step <- Steps]),
          ?assertEqual(Ns, Computing + Collective),
-         ?assert(Ns > 0 andalso Collective > 0 andalso Waiting =< Collective)
+         ?assert(Ns > 0 andalso Collective > 0 andalso Waiting =< Collective),
+         #{events := Events, events_left_out := 0, clock_error_ns := Error} = Rank,
+         Counted = lists:sort([{P, length(Own)} || {P, Own} <- maps:to_list(maps:groups_from_list(fun({run, _, _, _, _, _, P}) -> P end,
+                                                                                                 [E || {run, _, 0, _, _, _, _} = E <- Events]))]),
+         ?assertEqual(case Rank of #{rank := 0} -> [{0, 3}, {1, 2}]; #{rank := 1} -> [{1, 1}, {2, 2}, {3, 2}] end, Counted),
+         %% the ranks' clock is this VM's, and the runs were within the profile
+         #{wall_ns := Wall} = Profile,
+         [?assert(Begin >= -Error andalso Begin =< End andalso End =< Wall + Error) || {run, _, _, Begin, End, _, _} <- Events]
      end || Rank <- Ranks],
     ?assertMatch({_, _}, binary:match(tessera_profile:table(Profile), <<"slowest: rank ">>)),
+    %% the events have a bound, and what is left out is counted
+    {_, #{clusters := [#{ranks := Few}]}} = tessera:profile(Work, [], #{speed => false, events => 20}),
+    [?assert(length([E || {run, _, _, _, _, _, _} = E <- Events]) =< 10 andalso LeftOut > 0) || #{events := Events, events_left_out := LeftOut} <- Few],
     %% outside of a profile nothing is noted
     ?assertEqual(19800.0, hd(tessera:to_list(hd(Sum(Lists(4)))))),
     {[], #{clusters := []}} = tessera:profile(fun() -> [] end, []).
