@@ -79,9 +79,9 @@ defmodule Tessera do
   def shard_jit(_fun, other, _options), do: :tessera_nx_error.expected("an Nx.Mesh", other)
 
   @doc """
-  Calls `fun` with these arguments, and measures how long each step takes. Returns its result, and a profile. `:tessera_profile.table/1` prints the
+  Calls `fun` with these arguments, and measures how long each step takes. Returns its result, and a `Tessera.Profile`. `:tessera_profile.table/1` prints the
   profile; `:tessera_profile.chrome_trace/1` and `:tessera_profile.flame_graph/1` write it for a viewer. It has the runs of compiled
-  functions and the operations of the backend that the calling process makes.
+  functions and the operations of the backend that the calling process makes. The options are those of `:tessera.profile/3`, as keywords or a map.
 
       iex> fun = Tessera.jit(&Nx.sum(Nx.exp(&1)))
       iex> {sum, profile} = Tessera.profile(fun, [Nx.tensor([0.0, 0.0])])
@@ -90,8 +90,14 @@ defmodule Tessera do
       iex> :tessera_profile.table(profile) =~ "in 1 runs of 1 programs"
       true
   """
-  @spec profile(function, [term]) :: {term, map}
-  def profile(fun, arguments \\ []), do: :tessera.profile(fun, arguments)
+  @spec profile(function, [term], keyword | map) :: {term, Tessera.Profile.t()}
+  def profile(fun, arguments \\ [], options \\ []) do
+    {result, profile} = :tessera.profile(fun, arguments, options(options))
+    {result, struct(Tessera.Profile, profile)}
+  end
+
+  # Erlang's function refuses what is no map.
+  defp options(options), do: if(Keyword.keyword?(options), do: Map.new(options), else: options)
 
   @doc """
   Whether a compiled program is in the cache for `fun`, arguments of these types and shapes, and these options. A program depends on the

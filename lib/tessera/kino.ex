@@ -20,11 +20,20 @@ defmodule Tessera.Kino do
     plot(if tuple_size(:tessera.shape(tensor)) <= 1, do: :tessera_plot.line(tensor), else: :tessera_plot.image(tensor))
   end
 
-  @doc "A profile of `Tessera.profile/2`, as a flame graph; a table without `kino`."
+  @doc """
+  A profile of `Tessera.profile/2`, as a flame graph; a table without `kino`. A profile that is the value of a cell is shown with both.
+  """
   def profile(profile) do
     if kino?(),
       do: image(:tessera_profile.flame_graph(profile), "image/svg+xml"),
       else: IO.puts(:tessera_profile.table(profile))
+  end
+
+  @doc false
+  # The views of a profile, as tabs.
+  def views(profile) do
+    table = apply(Kino.Text, :new, [:tessera_profile.table(profile), [terminal: true]])
+    apply(Kino.Layout, :tabs, [["Flame graph": profile(profile), Table: table]])
   end
 
   defp kino?, do: Code.ensure_loaded?(Kino.Image)
