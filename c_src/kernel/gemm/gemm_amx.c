@@ -50,10 +50,11 @@ typedef struct quarters {
   bool right, lower;
 } quarters;
 
-static void load_sums(const gemm_amx_tile *t, quarters has, bool adds) {
-  const char *out = t->out, *below = out + UNIT * t->out_stride;
-  const size_t stride = (size_t)t->out_stride;
-  if (!adds) {
+static void load_sums(const gemm_amx_tile *t, quarters has, bool goes_on) {
+  const char *out = goes_on ? t->to : t->out;
+  const size_t stride = (size_t)(goes_on ? t->to_stride : t->out_stride);
+  const char *below = out + UNIT * stride;
+  if (!goes_on && !t->adds) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -67,8 +68,8 @@ static void load_sums(const gemm_amx_tile *t, quarters has, bool adds) {
 }
 
 static void store_sums(const gemm_amx_tile *t, quarters has) {
-  char *out = t->out, *below = out + UNIT * t->out_stride;
-  const size_t stride = (size_t)t->out_stride;
+  char *out = t->to, *below = out + UNIT * t->to_stride;
+  const size_t stride = (size_t)t->to_stride;
   _tile_stored(0, out, stride);
   if (has.right) _tile_stored(1, out + UNIT * 4, stride);
   if (has.lower) _tile_stored(2, below, stride);
@@ -123,7 +124,7 @@ static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t 
   const quarters has = {t->cols > UNIT, t->rows > UNIT};
   const char *lhs = t->lhs + first * PANEL * 4, *rhs = t->rhs + first * PANEL * 4;
   configure(t, steps);
-  load_sums(t, has, t->adds || first > 0);
+  load_sums(t, has, first > 0);
   if (has.right && has.lower && steps == UNIT)
     sum_all[t->product](lhs, rhs, chains);
   else
@@ -156,10 +157,10 @@ static void run_row_slowly(const gemm_amx_tile *t, int64_t row, int64_t first) {
   const int32_t *lhs = (const int32_t *)(const void *)(t->lhs + (first * PANEL + row * steps) * 4);
   for (int64_t col = 0; col < t->cols; col += UNIT) {
     const __mmask16 mask = (__mmask16)((1u << gemm_min(UNIT, t->cols - col)) - 1);
-    float *out = (float *)(void *)(t->out + row * t->out_stride + col * 4);
+    const char *out = first > 0 ? t->to + row * t->to_stride : t->out + row * t->out_stride;
     __m512 sum = sum_chains(lhs, t->rhs + (first * PANEL + col) * 4, steps);
-    if (t->adds || first > 0) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), sum);
-    _mm512_mask_storeu_ps(out, mask, sum);
+    if (t->adds || first > 0) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col * 4), sum);
+    _mm512_mask_storeu_ps(t->to + row * t->to_stride + col * 4, mask, sum);
   }
 }
 

@@ -22,8 +22,10 @@ typedef struct gemm_amx_tile {
   int64_t rows, cols, k;
   const char *lhs, *rhs; /* panels, packed by gemm_bf16.h or gemm_quads.h */
   gemm_amx_product product;
-  char *out;          /* floats, or integers of 32 bits */
-  int64_t out_stride; /* bytes */
+  const char *out;    /* floats, or integers of 32 bits, that are added to */
+  char *to;           /* where they are stored: `out`, or another place */
+  int64_t out_stride; /* bytes from a row to the next */
+  int64_t to_stride;
   bool adds, has_tiny;
   int64_t sizes; /* of the thread's tile registers; 0 before the first tile, and after ts_gemm_amx_end */
 } gemm_amx_tile;

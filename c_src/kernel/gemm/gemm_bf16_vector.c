@@ -98,8 +98,8 @@ void ts_gemm_bf16_axpy(const gemm_bf16_vectors *p, float *aside) {
 
 /* ---- rows along k ---- */
 
-/* Elements of a row that are read together. */
-#define PIECE 512
+/* Elements of a row that are read together: few, since the processor reads ahead in each row while AMX multiplies. */
+#define PIECE 128
 
 /* The bits of numbers of bf16, without their signs, that are neither 0 nor at least 2^-56 are from 1 to TINY. */
 #define TINY ((71 << 7) - 1)
@@ -114,9 +114,7 @@ static bool read_piece(const gemm_bf16_vectors *p, int64_t row, int64_t rows, in
   __mmask32 tiny = 0;
   for (int64_t r = row; r < row + rows; r++) {
     const char *from = p->x + r * p->x_stride + 2 * k;
-    const int64_t next = gemm_min(2 * count, 2 * (p->k - k - count));
     for (int64_t i = 0; i < count; i += 32) {
-      if (2 * i < next) __builtin_prefetch(from + 2 * (count + i));
       tiny |= find_tiny(_mm512_maskz_loadu_epi16(first_halves(count - i), from + 2 * i));
     }
   }

@@ -164,10 +164,10 @@ INLINE void add_quads(const char *const *lhs, const char *rhs, int64_t quads, bo
 static void store_row(const gemm_amx_tile *t, int64_t row, const __m512i *sum, const __m512i *correction) {
   for (int v = 0; v < 2 && v * UNIT < t->cols; v++) {
     const __mmask16 mask = first_lanes(t->cols - v * UNIT);
-    char *out = t->out + row * t->out_stride + v * 64;
+    const char *out = t->out + row * t->out_stride + v * 64;
     __m512i total = _mm512_add_epi32(sum[v], correction[v]);
     if (t->adds) total = _mm512_add_epi32(total, _mm512_maskz_loadu_epi32(mask, out));
-    _mm512_mask_storeu_epi32(out, mask, total);
+    _mm512_mask_storeu_epi32(t->to + row * t->to_stride + v * 64, mask, total);
   }
 }
 

@@ -108,7 +108,8 @@ static void limit_partial(plan *p) {
   const int64_t most = gemm_max(1024, row) / p->tile_cols;
   p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, most));
   const int64_t cols = gemm_ceil_div(p->col_panels, p->col_tasks) * p->tile_cols;
-  const int64_t rows = ts_target_host()->l2_bytes / 2 / (cols * p->g->element_size);
+  const int64_t space = ts_target_host()->l2_bytes / (p->run->gemm->own ? 8 : 2);
+  const int64_t rows = space / (cols * p->g->element_size);
   p->row_tasks = gemm_max(p->row_tasks, gemm_ceil_div(p->row_panels, gemm_max(1, rows / p->g->rows[0])));
 }
 
@@ -374,22 +375,49 @@ static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t 
   return rhs_address(t, col);
 }
 
+/* True where tiles by AMX round their results themselves: sums of all k. */
+static bool rounds_tiles(const task *t) {
+  const gemm_run *run = t->p->run;
+  return run->gemm->own == GEMM_AMX_BF16 && !run->native && t->k + t->kc == t->p->shape.k;
+}
+
+/* The address in the run's results, of a row and a column of the task. */
+static char *result_at(const task *t, int64_t row, int64_t col) {
+  const plan *p = t->p;
+  const int64_t batch = p->first_batch + t->batch, first = p->first_col + t->col + col;
+  return p->run->out + (batch * p->shape.out_batch + (t->row + row) * p->shape.out_row + first) * p->run->size;
+}
+
+static void round_tile(const task *t, int64_t row, int64_t col, const gemm_amx_tile *tile) {
+  const int64_t stride = t->p->shape.out_row * t->p->run->size;
+  char *out = result_at(t, row, col);
+  for (int64_t r = 0; r < tile->rows; r++, out += stride)
+    ts_gemm_bf16_narrow(tile->to + r * tile->to_stride, tile->cols, out);
+}
+
 /* run_row by gemm_amx.c or gemm_quads.c. */
 static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end) {
   const plan *p = t->p;
+  _Alignas(64) char sums[32 * 32 * 4];
+  const bool rounds = rounds_tiles(t);
   gemm_amx_tile tile = {.rows = rows,
                         .k = t->kc,
                         .lhs = t->lhs_space + row * t->kc * p->g->element_size,
                         .product = p->run->gemm->own,
+                        .to = sums,
                         .out_stride = t->out_stride,
+                        .to_stride = rounds ? p->tile_cols * p->g->element_size : t->out_stride,
                         .adds = t->k > 0,
                         .has_tiny = atomic_load_explicit(p->has_tiny, memory_order_relaxed)};
   for (int64_t col = first; col < end; col += p->tile_cols) {
     int64_t stride;
     tile.cols = gemm_min(p->tile_cols, end - col);
     tile.rhs = find_panel(t, col, tile.cols, &stride);
-    tile.out = t->out + row * t->out_stride + col * p->g->element_size;
+    char *out = t->out + row * t->out_stride + col * p->g->element_size;
+    tile.out = out;
+    if (!rounds) tile.to = out;
     ts_gemm_own_run(&tile);
+    if (rounds) round_tile(t, row, col, &tile);
   }
   ts_gemm_own_end();
 }
@@ -426,10 +454,9 @@ static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int6
   const plan *p = t->p;
   const gemm_run *run = p->run;
   int64_t batch = p->first_batch + t->batch, col = p->first_col + t->col;
-  for (int64_t r = row; r < row + rows && !run->native; r++) {
-    int64_t at = batch * p->shape.out_batch + (t->row + r) * p->shape.out_row + col + first;
+  for (int64_t r = row; r < row + rows && !run->native && !rounds_tiles(t); r++) {
     const char *from = t->partial + r * t->out_stride + first * p->g->element_size;
-    ts_gemm_narrow(run->gemm->types.out, from, end - first, run->out + at * run->size);
+    ts_gemm_narrow(run->gemm->types.out, from, end - first, result_at(t, r, first));
   }
   if (!run->epilogue || p->shows_rows) return;
   if (run->epilogue->whole_rows && end < t->cols) return;
