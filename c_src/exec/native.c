@@ -9,6 +9,9 @@
 /* Tensors that are computed in a loop have at most so many bytes: beyond that the time between two launches does not
  * count. */
 #define MOST_BYTES 16384
+/* The factors of a product that is a call may have so many: reading them takes some time, and the steps around the call
+ * are still worth their place in the function. */
+#define MOST_FACTOR_BYTES (1 << 20)
 /* The ops of all regions, which bound the time of a compilation. */
 #define MOST_OPS 512
 
@@ -24,9 +27,9 @@ static bool has_plain_type(const ts_graph *g, ts_value_id v) {
   return type != TS_C128 && ts_dtype_has_kernels(type);
 }
 
-static bool is_small(const ts_graph *g, ts_value_id v) {
+static bool has_at_most(const ts_graph *g, ts_value_id v, int64_t bytes) {
   const ts_value *value = ts_graph_value(g, v);
-  return ts_shape_bytes(value->shape, value->dtype) <= MOST_BYTES;
+  return ts_shape_bytes(value->shape, value->dtype) <= bytes;
 }
 
 /* True when the result may have any size: the op writes a small part of it, or it is there already. */
@@ -77,10 +80,11 @@ static bool op_fits(fitting *f, ts_op_id id) {
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return control_fits(f, id);
   if (!has_plain_starts(f->g, op)) return false;
   if (ts_lower_is_alias(f->g, id)) return true;
+  int64_t most = ts_op_get_class(op->code) == TS_CLASS_DOT ? MOST_FACTOR_BYTES : MOST_BYTES;
   for (uint32_t i = 0; i < op->operand_count; i++)
-    if (!takes_part(op->code, i) && !is_small(f->g, op->operands[i])) return false;
+    if (!takes_part(op->code, i) && !has_at_most(f->g, op->operands[i], most)) return false;
   for (uint32_t i = 0; i < op->result_count && !writes_part(op->code); i++)
-    if (!is_small(f->g, op->first_result + i)) return false;
+    if (!has_at_most(f->g, op->first_result + i, MOST_BYTES)) return false;
   return true;
 }
 

@@ -57,10 +57,21 @@ static ts_status get_signature(const make_call *m, char **out) {
   return status;
 }
 
+/* JAX broadcasts the initial value of a window, a single element, to no dims. */
+static ts_value_id made_of(const make_call *m, ts_value_id value) {
+  for (;;) {
+    const ts_op_id made = ts_graph_value(m->r->graph, value)->op;
+    const ts_op *op = made == TS_NO_ID ? NULL : ts_graph_op(m->r->graph, made);
+    if (!op || (op->code != TS_OP_BROADCAST && op->code != TS_OP_RESHAPE)) return value;
+    value = op->operands[0];
+  }
+}
+
 /* True when the value is the identity of the fold, so that it need not be combined with the result. */
 static bool is_identity(const make_call *m, const fold_row *fold, ts_value_id init) {
   ts_scalar value, identity;
   const ts_dtype type = make_value_of(m, init)->dtype;
+  init = made_of(m, init);
   if (!ts_graph_is_constant(m->r->graph, init, &value)) return false;
   switch (fold->combine) {
   case TS_OP_ADD:

@@ -186,6 +186,16 @@ map_test() ->
 
 %% ---- numbers and matrices
 
+%% JAX broadcasts the initial value of a window, to no dims. As long as its axis, the window is a scan, and not a sum for each element.
+scan_test() ->
+    T = "tensor<2000xf32>", X = tessera:multiply(tessera:iota({2000}, f32), 0.1),
+    [Got] = run([T], [T], ["  %c = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                           "  %z = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<f32>\n"
+                           "  %r = \"stablehlo.reduce_window\"(%x1, %z) <{padding = dense<[[1999, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 2000>}> ({\n"
+                           "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    %s = stablehlo.add %a, %b : tensor<f32>\n"
+                           "    stablehlo.return %s : tensor<f32>\n  }) : (", T, ", tensor<f32>) -> ", T], [X]),
+    ?assertEqual(tessera:to_binary(tessera:cumulative_sum(X)), tessera:to_binary(Got)).
+
 %% By the real part, then by the imaginary one.
 complex_order_test() ->
     C = "tensor<3xcomplex<f32>>",
