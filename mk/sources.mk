@@ -162,6 +162,7 @@ JIT_SRC := \
   c_src/jit/flow/flow_cells.c \
   c_src/jit/flow/flow_dot.c \
   c_src/jit/flow/flow_emit.c \
+  c_src/jit/flow/flow_scan.c \
   c_src/jit/kernel.c \
   c_src/jit/loop/loop_body.c \
   c_src/jit/loop/loop_col.c \

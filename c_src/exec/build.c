@@ -360,7 +360,7 @@ ts_status ts_build(ts_executable *exe, const ts_graph *graph, const ts_compile_o
   TS_VEC_FREE(&b.storages);
   TS_VEC_FREE(&b.planned);
   TS_VEC_FREE(&b.readers);
-  TS_VEC_FREE(&b.dots);
+  TS_VEC_FREE(&b.parts);
   ts_free(b.map);
   TS_VEC_SHRINK(&exe->root.steps);
   return status;

@@ -112,7 +112,7 @@ ts_status ts_builder_routine(ts_builder *b, ts_block *block, ts_op_id id, const 
   step.routine.plan = plan;
   step.cost_ns = plan->cost_ns;
   TS_TRY(ts_builder_scratch(b, step.position, plan->workspace, plan->thread_workspace, ts_step_besides(&step)));
-  if (b->in_native) TS_TRY(ts_builder_note_dot(b, ts_graph_op(b->graph, id), step.position));
+  if (b->in_native) TS_TRY(ts_builder_note_part(b, ts_graph_op(b->graph, id), step.position));
   return TS_VEC_PUSH(&block->steps, step);
 }
 

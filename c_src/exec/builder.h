@@ -33,10 +33,12 @@ typedef struct ts_planned {
   ts_routine_plan *plan; /* its state is NULL where the routine declined */
 } ts_planned;
 
-typedef struct ts_native_dot {
+/* A step of a native loop that needs no call: a product or a scan. */
+typedef struct ts_native_part {
   int32_t position; /* of its step */
   const struct ts_flow_dot *dot;
-} ts_native_dot;
+  const struct ts_flow_scan *scan;
+} ts_native_part;
 
 enum { TS_TYPES_SEEN = 16 };
 
@@ -46,12 +48,12 @@ typedef struct ts_builder {
   const ts_compile_options *options;
   ts_storage_id *map; /* storage of each value */
   TS_VEC(ts_storage) storages;
-  int32_t position;                  /* of the next step */
-  size_t wholes;                     /* steps that are compiled whole */
-  size_t natives;                    /* native loops */
-  bool in_native;                    /* the steps that are made are in one */
-  ts_arena flows;                    /* the descriptions of native loops */
-  TS_VEC(struct ts_native_dot) dots; /* products in native loops that need no call */
+  int32_t position;                    /* of the next step */
+  size_t wholes;                       /* steps that are compiled whole */
+  size_t natives;                      /* native loops */
+  bool in_native;                      /* the steps that are made are in one */
+  ts_arena flows;                      /* the descriptions of native loops */
+  TS_VEC(struct ts_native_part) parts; /* of native loops */
   size_t collectives;
   ts_chooser chooser;
   TS_VEC(ts_planned) planned;
@@ -117,7 +119,7 @@ ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id);
 /* True when the while becomes one native function: its tensors are small. */
 bool ts_native_fits(const ts_graph *graph, ts_op_id id);
 /* Notes the product that the step at `position` computes, if the function can have it in place. */
-ts_status ts_builder_note_dot(ts_builder *b, const ts_op *op, int32_t position);
+ts_status ts_builder_note_part(ts_builder *b, const ts_op *op, int32_t position);
 /* Once memory is assigned: requests the functions. */
 ts_status ts_builder_request_natives(ts_builder *b);
 

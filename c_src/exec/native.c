@@ -165,12 +165,38 @@ static bool describe_dot(const ts_graph *g, const ts_op *op, ts_flow_dot *out) {
   return out->terms > 0 && out->terms <= TS_CONTRACT_CHAIN && results > 0 && results * out->terms <= MOST_PRODUCTS;
 }
 
-ts_status ts_builder_note_dot(ts_builder *b, const ts_op *op, int32_t position) {
-  ts_flow_dot dot, *kept;
-  if (!describe_dot(b->graph, op, &dot)) return TS_SUCCESS;
-  TS_TRY(TS_ARENA_ARRAY(&b->flows, 1, &kept));
-  *kept = dot;
-  return TS_VEC_PUSH(&b->dots, ((ts_native_dot){position, kept}));
+/* ---- scans ---- */
+
+/* Elements of all lines, which are emitted one by one. */
+#define MOST_SCANNED 32
+
+static bool describe_scan(const ts_graph *g, const ts_op *op, ts_flow_scan *out) {
+  if (op->code != TS_OP_CUMULATIVE_SUM && op->code != TS_OP_CUMULATIVE_PRODUCT) return false;
+  const ts_value *v = ts_graph_value(g, op->operands[0]);
+  bool known =
+      v->dtype == TS_F32 || v->dtype == TS_F64 || (ts_dtype_is_integer(v->dtype) && ts_dtype_size(v->dtype) >= 4);
+  int64_t all = ts_shape_elements(v->shape);
+  if (!known || v->shape->rank == 0 || all == 0 || all > MOST_SCANNED) return false;
+  int64_t count = v->shape->dims[op->attrs->scan.axis];
+  for (int32_t d = op->attrs->scan.axis + 1; d < v->shape->rank; d++)
+    if (v->shape->dims[d] != 1) return false;
+  *out = (ts_flow_scan){v->dtype, op->code, op->attrs->scan.reverse, all / count, count};
+  return true;
+}
+
+ts_status ts_builder_note_part(ts_builder *b, const ts_op *op, int32_t position) {
+  ts_flow_dot dot, *kept_dot = NULL;
+  ts_flow_scan scan, *kept_scan = NULL;
+  if (describe_dot(b->graph, op, &dot)) {
+    TS_TRY(TS_ARENA_ARRAY(&b->flows, 1, &kept_dot));
+    *kept_dot = dot;
+  } else if (describe_scan(b->graph, op, &scan)) {
+    TS_TRY(TS_ARENA_ARRAY(&b->flows, 1, &kept_scan));
+    *kept_scan = scan;
+  } else {
+    return TS_SUCCESS;
+  }
+  return TS_VEC_PUSH(&b->parts, ((ts_native_part){position, kept_dot, kept_scan}));
 }
 
 /* ---- the description ---- */
@@ -248,16 +274,18 @@ static ts_status add_call(maker *m, const ts_step *step, ts_flow_step *out) {
   return TS_VEC_PUSH(&m->calls, call);
 }
 
-static const ts_flow_dot *dot_of(const maker *m, const ts_step *step) {
-  for (size_t i = 0; i < m->b->dots.count; i++)
-    if (m->b->dots.data[i].position == step->position) return m->b->dots.data[i].dot;
+static const ts_native_part *part_of(const maker *m, const ts_step *step) {
+  for (size_t i = 0; i < m->b->parts.count; i++)
+    if (m->b->parts.data[i].position == step->position) return &m->b->parts.data[i];
   return NULL;
 }
 
 static ts_status add_routine(maker *m, const ts_step *step, ts_flow_step *out) {
-  out->dot = dot_of(m, step);
-  if (!out->dot) return add_call(m, step, out);
-  out->kind = TS_FLOW_DOT;
+  const ts_native_part *part = part_of(m, step);
+  if (!part) return add_call(m, step, out);
+  out->dot = part->dot;
+  out->scan = part->scan;
+  out->kind = part->dot ? TS_FLOW_DOT : TS_FLOW_SCAN;
   TS_TRY(slots_of(m, step->ids, step->operand_count, &out->operands));
   return slots_of(m, ts_step_results(step), 1, &out->results);
 }

@@ -151,6 +151,24 @@ static const struct {
           "%12 = constant 6 : s32[]\n%13 = subtract %12, %8 : s32[]\n"
           "%14 = dynamic_slice %9, %13 {shape = [3]} : f32[3]\n%15 = constant 2.5 : f32[3]\n"
           "%16 = multiply %14, %15 : f32[3]\n%30 = put_slice %9, %16, %8 : f32[12]\n")},
+    {"a scan", LOOP("f32[16]", "4",
+                    "%12 = cumulative_sum %9 {axis = 0, reverse = false} : f32[16]\n"
+                    "%13 = constant 0.25 : f32[16]\n%30 = multiply %12, %13 : f32[16]\n")},
+    {"a scan of a part, in reverse", LOOP("f64[7]", "4",
+                                          "%12 = cumulative_sum %9 {axis = 0, reverse = true} : f64[7]\n"
+                                          "%13 = constant 0.25 : f64[7]\n%30 = multiply %12, %13 : f64[7]\n")},
+    {"scans of lines", LOOP("f32[3,5]", "4",
+                            "%12 = cumulative_product %9 {axis = 1, reverse = true} : f32[3,5]\n"
+                            "%13 = constant 0.25 : f32[3,5]\n%30 = multiply %12, %13 : f32[3,5]\n")},
+    {"scans of integers", LOOP("u32[2,6,1]", "4",
+                               "%12 = cumulative_product %9 {axis = 1, reverse = false} : u32[2,6,1]\n"
+                               "%30 = subtract %12, %9 : u32[2,6,1]\n")},
+    {"a scan of long integers", LOOP("s64[11]", "4",
+                                     "%12 = cumulative_sum %9 {axis = 0, reverse = false} : s64[11]\n"
+                                     "%30 = subtract %12, %9 : s64[11]\n")},
+    {"scans of columns", LOOP("f32[4,5]", "4",
+                              "%12 = cumulative_sum %9 {axis = 0, reverse = false} : f32[4,5]\n"
+                              "%13 = constant 0.25 : f32[4,5]\n%30 = multiply %12, %13 : f32[4,5]\n")},
     {"a choice of parts",
      LOOP("s32[5]", "9",
           "%12 = constant 4 : s32[]\n%14 = less %8, %12 : u8[]\n%13 = argmax %9 {axis = 0, high = false} : s32[]\n"
@@ -211,10 +229,28 @@ static bool is_native(const char *text) {
 
 #define ADDED(type) "%30 = add %9, %9 : " type "\n"
 
+/* A matrix times a vector in each round. */
+static const char *with_factor(const char *n) {
+  static char text[800];
+  snprintf(text, sizeof text,
+           "graph @main(%%0: f32[%s,%s], %%1: f32[%s]) -> (f32[%s]) {\n%%2 = constant 0 : s32[]\n"
+           "%%3, %%4, %%5 = while %%2, %%0, %%1 {\ncondition(%%6: s32[], %%7: f32[%s,%s], %%8: f32[%s]) {\n"
+           "%%9 = constant 3 : s32[]\n%%10 = less %%6, %%9 : u8[]\nreturn %%10\n}\n"
+           "body(%%11: s32[], %%12: f32[%s,%s], %%13: f32[%s]) {\n%%14 = constant 1 : s32[]\n"
+           "%%15 = add %%11, %%14 : s32[]\n%%16 = dot_general %%12, %%13 {lhs_contract = [1], lhs_batch = [], "
+           "rhs_contract = [0], rhs_batch = []} : f32[%s]\nreturn %%15, %%12, %%16\n}\n"
+           "} : s32[], f32[%s,%s], f32[%s]\nreturn %%5\n}\n",
+           n, n, n, n, n, n, n, n, n, n, n, n, n, n);
+  return text;
+}
+
 START_TEST(small_tensors_qualify)
 {
   ck_assert(is_native(LOOP("f32[4096]", "3", ADDED("f32[4096]"))));
   ck_assert(!is_native(LOOP("f32[4097]", "3", ADDED("f32[4097]"))));
+  /* a product may have a larger factor, and so may what does not change */
+  ck_assert(is_native(with_factor("256")));
+  ck_assert(!is_native(with_factor("1024")));
   /* single elements are compiled whole, in registers */
   ck_assert(!is_native(LOOP("f32[]", "3", ADDED("f32[]"))));
 }

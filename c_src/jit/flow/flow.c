@@ -45,6 +45,15 @@ static void print_dot(ts_text *out, const ts_flow_step *step) {
   ts_text_format(out, " %" PRId64 " %" PRId64 " %" PRId64 "\n", d->rhs.batch, d->rhs.along, d->rhs.term);
 }
 
+static void print_scan(ts_text *out, const ts_flow_step *step) {
+  const ts_flow_scan *s = step->scan;
+  ts_text_format(out, "%s%s %s %" PRId64 " %" PRId64, ts_op_name(s->op), s->reverse ? " reverse" : "",
+                 ts_dtype_name(s->type), s->lines, s->count);
+  print_slots(out, " of", step->operands, 1);
+  print_slots(out, " to", step->results, 1);
+  ts_text_append(out, "\n");
+}
+
 static ts_status print_step(ts_text *out, const ts_flow_step *step);
 
 static ts_status print_block(ts_text *out, const ts_flow_block *block) {
@@ -77,6 +86,7 @@ static ts_status print_step(ts_text *out, const ts_flow_step *step) {
     ts_text_append(out, "\n");
     return TS_SUCCESS;
   case TS_FLOW_DOT: print_dot(out, step); return TS_SUCCESS;
+  case TS_FLOW_SCAN: print_scan(out, step); return TS_SUCCESS;
   case TS_FLOW_WHILE: print_while(out, step); break;
   case TS_FLOW_COND: ts_text_format(out, "cond %" PRIu32 "\n", *step->operands); break;
   }

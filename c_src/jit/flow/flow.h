@@ -43,6 +43,7 @@ typedef enum ts_flow_kind {
   TS_FLOW_COPY,  /* `bytes` from slot operands[0] to slot results[0] */
   TS_FLOW_CALL,  /* operands: all slots that it uses, `count` of them; TS_NO_ID: none */
   TS_FLOW_DOT,   /* operands: lhs, rhs; results[0]: [batch, rows, columns] */
+  TS_FLOW_SCAN,  /* operands[0] to results[0] */
   TS_FLOW_WHILE, /* operands: initial values; results: the variables; temps: their next values */
   TS_FLOW_COND   /* operands[0]: the predicate */
 } ts_flow_kind;
@@ -64,11 +65,20 @@ typedef struct ts_flow_dot {
   ts_flow_strides lhs, rhs;
 } ts_flow_dot;
 
+/* A cumulative sum or product of f32, f64, or integers of 32 or 64 bits along the last dim. */
+typedef struct ts_flow_scan {
+  ts_dtype type;
+  ts_opcode op;
+  bool reverse;
+  int64_t lines, count; /* at least 1; elements of a line */
+} ts_flow_scan;
+
 typedef struct ts_flow_step {
   ts_flow_kind kind;
   const uint32_t *operands, *results, *temps; /* slots */
   const ts_launch *launch;
   const ts_flow_dot *dot;
+  const ts_flow_scan *scan;
   uint32_t scratch;      /* LAUNCH: slot of the workspace; TS_NO_ID: none */
   int32_t number;        /* CALL: of the call; WHILE: of the loop, from 1 on */
   int32_t first;         /* LAUNCH: index of its first scalar; WHILE: of the first of its `count` homes */

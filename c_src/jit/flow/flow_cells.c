@@ -77,6 +77,10 @@ static void measure_while(finder *f, const ts_flow_step *step) {
   uses(f, step->predicate, 1);
 }
 
+static int64_t scan_bytes(const ts_flow_step *step) {
+  return step->scan->lines * step->scan->count * (int64_t)ts_dtype_size(step->scan->type);
+}
+
 static void measure(finder *f, const ts_flow_step *step) {
   switch (step->kind) {
   case TS_FLOW_LAUNCH: measure_launch(f, step); break;
@@ -90,6 +94,10 @@ static void measure(finder *f, const ts_flow_step *step) {
   case TS_FLOW_DOT:
     for (int i = 0; i < 2; i++) exclude(f, step->operands[i]);
     exclude(f, *step->results);
+    break;
+  case TS_FLOW_SCAN:
+    uses(f, *step->operands, scan_bytes(step));
+    uses(f, *step->results, scan_bytes(step));
     break;
   case TS_FLOW_WHILE: measure_while(f, step); break;
   case TS_FLOW_COND: uses(f, *step->operands, 1); break;
@@ -119,9 +127,10 @@ static void exclude_pairs(finder *f, const ts_flow_step *step) {
       exclude(f, b);
     }
   }
-  if (step->kind == TS_FLOW_COPY) {
-    copies(f, *step->operands, step->bytes);
-    copies(f, *step->results, step->bytes);
+  int64_t bytes = step->kind == TS_FLOW_COPY ? step->bytes : step->kind == TS_FLOW_SCAN ? scan_bytes(step) : -1;
+  if (bytes >= 0) {
+    copies(f, *step->operands, bytes);
+    copies(f, *step->results, bytes);
   }
   visit_blocks(f, step, exclude_pairs);
 }
@@ -206,6 +215,7 @@ static uint64_t before_while(const finder *f, const ts_flow_step *step, uint64_t
 static uint64_t before_step(const finder *f, const ts_flow_step *step, uint64_t live) {
   switch (step->kind) {
   case TS_FLOW_LAUNCH: return step->launch->units <= 0 ? live : before_launch(f, step, live);
+  case TS_FLOW_SCAN:
   case TS_FLOW_COPY: return (live & ~cell(f, *step->results)) | cell(f, *step->operands);
   case TS_FLOW_CALL:
   case TS_FLOW_DOT: return live;

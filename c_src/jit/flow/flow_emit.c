@@ -1,6 +1,7 @@
 #include "jit/emit/emit_cell.h"
 #include "jit/flow/flow_cells.h"
 #include "jit/flow/flow_dot.h"
+#include "jit/flow/flow_scan.h"
 #include "jit/loop/loop.h"
 
 #include <string.h>
@@ -414,6 +415,9 @@ static ts_status write_step(writer *w, const ts_flow_step *step) {
   case TS_FLOW_COPY: copy_slot(w, *step->results, *step->operands, step->bytes); return TS_SUCCESS;
   case TS_FLOW_CALL: write_call(w, &(helper_call){.call = step->number}); return TS_SUCCESS;
   case TS_FLOW_DOT: write_dot(w, step); return TS_SUCCESS;
+  case TS_FLOW_SCAN:
+    ts_flow_emit_scan(w->e, step->scan, slot_address(w, *step->operands), slot_address(w, *step->results));
+    return TS_SUCCESS;
   case TS_FLOW_WHILE: return write_while(w, step);
   case TS_FLOW_COND: return write_cond(w, step);
   }
