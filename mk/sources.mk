@@ -55,6 +55,7 @@ IR_SRC := \
   c_src/ir/stablehlo_fft.c \
   c_src/ir/stablehlo_linalg.c \
   c_src/ir/stablehlo_mesh.c \
+  c_src/ir/stablehlo_quantized.c \
   c_src/ir/stablehlo_reduce.c \
   c_src/ir/stablehlo_scatter.c \
   c_src/ir/stablehlo_shape.c \
@@ -247,6 +248,11 @@ KERNEL_SRC := \
   c_src/kernel/gemm/gemm_vector.c \
   c_src/kernel/gemm/gemm_widen.c \
   c_src/kernel/gemm/gemm_widen_avx2.c \
+  c_src/kernel/gemm/quantized.c \
+  c_src/kernel/gemm/quantized_avx2.c \
+  c_src/kernel/gemm/quantized_avx512.c \
+  c_src/kernel/gemm/quantized_base.c \
+  c_src/kernel/gemm/quantized_routine.c \
   c_src/kernel/linalg/cholesky.c \
   c_src/kernel/linalg/factor.c \
   c_src/kernel/linalg/factor_bidiagonal.c \
@@ -271,6 +277,7 @@ KERNEL_SRC := \
   c_src/kernel/ref/ref.c \
   c_src/kernel/ref/ref_complex.c \
   c_src/kernel/ref/ref_dot.c \
+  c_src/kernel/ref/ref_quantized.c \
   c_src/kernel/ref/ref_elementwise.c \
   c_src/kernel/ref/ref_fft.c \
   c_src/kernel/ref/ref_linalg.c \
@@ -490,6 +497,7 @@ C_TESTS := \
   test_gemm_long \
   test_gemm_small \
   test_gemm_widen \
+  test_quantized \
   test_exec \
   test_factors \
   test_factors_complex \
@@ -571,6 +579,7 @@ TSAN_TESTS := \
   test_gemm_long \
   test_gemm_small \
   test_gemm_widen \
+  test_quantized \
   test_group \
   test_jit \
   test_jit_disk \

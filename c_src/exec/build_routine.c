@@ -40,13 +40,15 @@ static ts_status ask_for_kernel(ts_builder *b, ts_planned *planned) {
 static const _Atomic bool always = true;
 
 static bool is_product(ts_opcode code) {
-  return code == TS_OP_DOT || code == TS_OP_WIDE_DOT || code == TS_OP_SCALED_DOT;
+  return code == TS_OP_DOT || code == TS_OP_WIDE_DOT || code == TS_OP_SCALED_DOT || code == TS_OP_QUANTIZED_DOT;
 }
 
 /* A multiplication and an addition for each term. */
 static int64_t product_flops(const ts_builder *b, const ts_op *op) {
   const ts_shape *lhs = ts_graph_value(b->graph, op->operands[0])->shape;
   int64_t terms = ts_shape_elements(ts_graph_value(b->graph, op->first_result)->shape), flops;
+  if (op->code == TS_OP_QUANTIZED_DOT)
+    return ts_mul_i64(terms, lhs->dims[lhs->rank - 1], &terms) && ts_mul_i64(terms, 2, &flops) ? flops : 0;
   for (int i = 0; i < op->attrs->dot.lhs_contract.rank; i++)
     if (!ts_mul_i64(terms, lhs->dims[op->attrs->dot.lhs_contract.dims[i]], &terms)) return 0;
   return ts_mul_i64(terms, 2, &flops) ? flops : 0;

@@ -112,7 +112,10 @@ ts_status ts_op_operand_types(ts_opcode code, ts_operands all, ts_dtype *out) {
 #ifdef TS_TEST_ROWS
   case TS_CLASS_TEST:
 #endif
-  case TS_CLASS_DOT: merge_range(operands, 0, count, out); return TS_SUCCESS;
+  case TS_CLASS_DOT:
+    if (code != TS_OP_QUANTIZED_DOT) merge_range(operands, 0, count, out);
+    for (size_t i = 0; i < count && code == TS_OP_QUANTIZED_DOT; i++) out[i] = own_type(&operands[i]);
+    return TS_SUCCESS;
   }
   return ts_error(TS_UNIMPLEMENTED, "%s has no types of operands", ts_op_name(code));
 }

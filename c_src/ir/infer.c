@@ -279,6 +279,7 @@ static ts_status infer_product(const ts_infer_call *call, ts_type *out) {
   case TS_OP_DOT:
   case TS_OP_WIDE_DOT:
   case TS_OP_SCALED_DOT: return ts_infer_dot(call, out);
+  case TS_OP_QUANTIZED_DOT: return ts_infer_quantized_dot(call, out);
   case TS_OP_CONV: return ts_infer_conv(call, out);
   }
   return ts_infer_unknown(call);

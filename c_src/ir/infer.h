@@ -44,6 +44,7 @@ ts_status ts_infer_indexed(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_conv(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_window(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out);
+ts_status ts_infer_quantized_dot(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_linalg(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_collective(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_fft(const ts_infer_call *call, ts_type *out);

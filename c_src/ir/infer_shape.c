@@ -1,5 +1,6 @@
 /* Inference of the ops that move elements and of contraction. */
 #include "ir/infer.h"
+#include "tensor/quantized.h"
 
 static ts_status infer_reshape(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
@@ -347,5 +348,62 @@ ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out) {
   if (!append_free(lhs->shape, lhs_contract, lhs_batch, &out->shape) ||
       !append_free(rhs->shape, rhs_contract, rhs_batch, &out->shape))
     return ts_infer_error(call, "the result's rank exceeds %d", TS_MAX_RANK);
+  return TS_SUCCESS;
+}
+
+/* ---- quantised weights ---- */
+
+static ts_status check_weight(const ts_infer_call *call) {
+  const ts_attrs *a = call->attrs;
+  const int32_t form = a->quantized_dot.form;
+  if (a->quantized_dot.bits != 4 && a->quantized_dot.bits != 8)
+    return ts_infer_error(call, "%d bits, expected 4 or 8", a->quantized_dot.bits);
+  if (!ts_quantized_has_group(a->quantized_dot.group))
+    return ts_infer_error(call, "groups of %d, expected a positive multiple of 8", a->quantized_dot.group);
+  if (a->quantized_dot.cols < 0) return ts_infer_error(call, "%d columns", a->quantized_dot.cols);
+  if (form < 0 || form >= TS_QUANTIZED_FORMS)
+    return ts_infer_error(call, "form %d, expected 0 to %d", form, TS_QUANTIZED_FORMS - 1);
+  const size_t expected = form == TS_QUANTIZED_SCALE ? 3 : 4;
+  if (call->count != expected)
+    return ts_infer_error(call, "%zu operands, expected %zu of form %d", call->count, expected, form);
+  return TS_SUCCESS;
+}
+
+/* Operand i is [panels, rows, TS_QUANTIZED_COLS]. */
+static ts_status check_panels(const ts_infer_call *call, size_t i, const char *what, int64_t rows) {
+  const ts_shape *s = ts_infer_operand(call, i)->shape;
+  const int64_t panels = ts_quantized_panels(call->attrs->quantized_dot.cols);
+  if (s->rank == 3 && s->dims[0] == panels && s->dims[1] == rows && s->dims[2] == TS_QUANTIZED_COLS) return TS_SUCCESS;
+  return ts_infer_error(call, "%s have another shape than [%lld, %lld, %d]", what, (long long)panels, (long long)rows,
+                        TS_QUANTIZED_COLS);
+}
+
+static bool is_product_float(ts_dtype type) { return type == TS_F32 || type == TS_F16 || type == TS_BF16; }
+
+static ts_status check_weight_types(const ts_infer_call *call) {
+  const ts_dtype x = ts_infer_operand(call, 0)->dtype, words = ts_infer_operand(call, 1)->dtype;
+  const ts_dtype scales = ts_infer_operand(call, 2)->dtype;
+  if (!is_product_float(x)) return ts_infer_error(call, "x is %s, expected f32, f16 or bf16", ts_dtype_name(x));
+  if (words != TS_U32) return ts_infer_error(call, "the words are %s, expected u32", ts_dtype_name(words));
+  if (!is_product_float(scales))
+    return ts_infer_error(call, "the scales are %s, expected f32, f16 or bf16", ts_dtype_name(scales));
+  if (call->count == 4 && ts_infer_operand(call, 3)->dtype != scales)
+    return ts_infer_error(call, "the scales are %s, and the zeros or minimums %s", ts_dtype_name(scales),
+                          ts_dtype_name(ts_infer_operand(call, 3)->dtype));
+  return TS_SUCCESS;
+}
+
+ts_status ts_infer_quantized_dot(const ts_infer_call *call, ts_type *out) {
+  TS_TRY(check_weight(call));
+  TS_TRY(check_weight_types(call));
+  const ts_attrs *a = call->attrs;
+  const ts_value *x = ts_infer_operand(call, 0);
+  if (x->shape->rank == 0) return ts_infer_error(call, "x is a scalar");
+  const int64_t k = x->shape->dims[x->shape->rank - 1], groups = ts_quantized_ceil(k, a->quantized_dot.group);
+  TS_TRY(check_panels(call, 1, "the words", ts_quantized_words(k, a->quantized_dot.bits)));
+  TS_TRY(check_panels(call, 2, "the scales", groups));
+  if (call->count == 4) TS_TRY(check_panels(call, 3, "the zeros or minimums", groups));
+  ts_type_set(out, x->dtype, x->shape);
+  out->shape.dims[out->shape.rank - 1] = a->quantized_dot.cols;
   return TS_SUCCESS;
 }

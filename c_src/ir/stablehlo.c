@@ -121,6 +121,7 @@ static ts_status print_product(const hlo_call *call, hlo_value *out) {
   case TS_OP_DOT:
   case TS_OP_WIDE_DOT:
   case TS_OP_SCALED_DOT: return hlo_dot(call, out);
+  case TS_OP_QUANTIZED_DOT: return hlo_quantized_dot(call, out);
   case TS_OP_CONV: return hlo_conv(call, out);
   }
   return hlo_no_form(call);

@@ -114,6 +114,8 @@ ts_status hlo_scan(const hlo_call *call, hlo_value *out);
 ts_status hlo_window(const hlo_call *call, hlo_value *out);
 ts_status hlo_conv(const hlo_call *call, hlo_value *out);
 ts_status hlo_dot(const hlo_call *call, hlo_value *out);
+/* ---- stablehlo_quantized.c ---- */
+ts_status hlo_quantized_dot(const hlo_call *call, hlo_value *out);
 #ifdef TS_TEST_ROWS
 ts_status hlo_test(const hlo_call *call, hlo_value *out); /* test/rows/test_ir.c */
 #endif

@@ -7,6 +7,7 @@ static const struct {
     [TS_OP_DOT] = {&ts_gemm_routine, &ts_gemm_routine},
     [TS_OP_WIDE_DOT] = {&ts_gemm_routine, NULL},
     [TS_OP_SCALED_DOT] = {&ts_gemm_routine, NULL},
+    [TS_OP_QUANTIZED_DOT] = {&ts_quantized_routine, NULL},
     [TS_OP_CONV] = {&ts_conv_routine, &ts_conv_routine},
     [TS_OP_CHOLESKY] = {&ts_factor_routine, &ts_factor_routine},
     [TS_OP_SOLVE] = {&ts_factor_routine, &ts_factor_routine},

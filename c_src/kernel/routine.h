@@ -97,7 +97,7 @@ extern const ts_routine ts_reference_routine;
 /* ---- for routine.c: the routines, each in its file ---- */
 extern const ts_routine ts_gemm_routine, ts_scan_routine, ts_scatter_routine, ts_sort_routine, ts_top_k_routine,
     ts_window_routine, ts_conv_routine, ts_factor_routine, ts_fft_routine, ts_complex_reduce_routine,
-    ts_vector_dot_routine;
+    ts_vector_dot_routine, ts_quantized_routine;
 extern const ts_routine ts_custom_routine; /* not in the table: the op has regions */
 #ifdef TS_TEST_ROWS
 extern const ts_routine ts_test_routine; /* test/rows/test_kernel.c */

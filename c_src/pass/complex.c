@@ -355,7 +355,8 @@ static ts_value_id split_product(ts_formula *f) {
   case TS_OP_CONV: return split_conv(f);
   case TS_OP_DOT: return split_dot(f);
   case TS_OP_WIDE_DOT:
-  case TS_OP_SCALED_DOT: break; /* of real numbers */
+  case TS_OP_SCALED_DOT:
+  case TS_OP_QUANTIZED_DOT: break; /* of real numbers */
   }
   return TS_NO_ID;
 }

@@ -340,6 +340,12 @@ static bool converting_dot(ts_factors *f, const ts_graph *graph, const ts_op *op
   return true;
 }
 
+/* Rows may be cut. A part of a weight would be another weight, since its columns are in panels. */
+static void quantized_dot(ts_factors *f) {
+  const int32_t result = f->tensors - 1;
+  for (int32_t d = 0; d < rank_of(f, 0) - 1; d++) bind_pair(f, 0, d, result, d);
+}
+
 /* Channels are contracted; of several groups each has its own channels and features. */
 static void conv_channels(ts_factors *f, int64_t groups) {
   int32_t last = rank_of(f, 0) - 1, factor = new_factor(f);
@@ -428,6 +434,7 @@ static bool product(ts_factors *f, const ts_graph *graph, const ts_op *op) {
   case TS_OP_DOT: return dot(f, op->attrs);
   case TS_OP_WIDE_DOT:
   case TS_OP_SCALED_DOT: return converting_dot(f, graph, op);
+  case TS_OP_QUANTIZED_DOT: quantized_dot(f); return true;
   case TS_OP_CONV: return conv(f, op->attrs);
   }
   return false;

@@ -165,6 +165,7 @@
          standard_deviation/2, argmax/1, argmax/2, argmin/1, argmin/2, reduce/3, reduce/4,
          cumulative_sum/1, cumulative_sum/2, cumulative_product/1, cumulative_product/2, cumulative_min/1,
          cumulative_min/2, cumulative_max/1, cumulative_max/2, logsumexp/1, logsumexp/2, softmax/1, softmax/2,
+         quantize/1, quantize/2, dequantize/1, dequantize/2,
          log_softmax/1, log_softmax/2, dot/2, dot/3, dot/4, dot/6, outer/2,
          matmul/2, einsum/2, kron/2, cross/2, cross/3]).
 %% linear algebra
@@ -189,7 +190,7 @@
              {barrier, 2, "use tessera_mesh:barrier/2"}, {vary, 2, "use tessera_mesh:vary/2"},
              {axis_index, 1, "use tessera_mesh:axis_index/1"}, {axis_size, 1, "use tessera_mesh:axis_size/1"}]).
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
--export_type([iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, tri_options/0, meshgrid_options/0, close_options/0, nan_to_num_options/0, nonzero_options/0, searchsorted_options/0,
+-export_type([quantized/0, quantize_options/0, iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, tri_options/0, meshgrid_options/0, close_options/0, nan_to_num_options/0, nonzero_options/0, searchsorted_options/0,
               digitize_options/0, average_options/0, cov_options/0, corrcoef_options/0, diff_options/0, histogram_options/0, bincount_options/0,
               interp_options/0, trace_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0, profile_options/0, format_options/0]).
 
@@ -221,6 +222,11 @@
 %% Of {@link iota/2}.
 -type dot_options() :: #{axes => {axes(), axes()}, axis => {axes(), axes()}, batch_axes => {axes(), axes()}}.
 %% Of {@link dot/3}.
+-type quantized() :: tessera_quantize:quantized().
+%% A weight of {@link quantize/2}: a map, which may stand where containers may.
+-type quantize_options() :: #{bits => 4 | 8, group => pos_integer(), form => scale | zero | minimum, axis => axis(), axes => axis(),
+                              scales => f32 | bf16 | f16}.
+%% Of {@link quantize/2}.
 -type axes_options() :: #{axes => axes(), axis => axes()}.
 %% Several axes.
 -type reduce_options() :: #{axes => axes(), axis => axes(), keep_axes => boolean(), keep_axis => boolean()}.
@@ -2374,13 +2380,49 @@ log_softmax(X) -> tessera_ops:log_softmax(X, #{}).
 -spec log_softmax(operand(), axes_options()) -> tensor().
 log_softmax(X, Options) -> tessera_ops:log_softmax(X, Options).
 
+%% @equiv quantize(W, #{})
+-spec quantize(tensor()) -> quantized().
+quantize(W) -> tessera_quantize:quantize(W, #{}).
+
+%% @doc The matrix W as a quantised weight: numbers of few bits, with a scale for each group of neighbouring numbers of a column. It is
+%% multiplied with by {@link dot/2}, which unpacks it in registers, and is a map: an argument and a result of compiled functions, saved
+%% by {@link tessera_io:save/2}. Options:
+%%
+%% <dl>
+%% <dt>`bits'</dt><dd>8, or 4</dd>
+%% <dt>`group'</dt><dd>the numbers that share a scale, a multiple of 8; by default 32</dd>
+%% <dt>`form'</dt><dd>of a weight with the number q: `scale', (q - 2^(bits - 1)) s; `zero', (q - z) s; `minimum', q s - m</dd>
+%% <dt>`axis'</dt><dd>the axis that products sum over: 0, or 1 for a matrix whose rows are the columns of the weight</dd>
+%% <dt>`scales'</dt><dd>their type: f32, bf16 or f16</dd>
+%% </dl>
+%% ```
+%% 1> W = tessera:tensor([[1.0, -4.0], [0.5, 2.0], [-0.25, 8.0]]).
+%% 2> Q = tessera:quantize(W, #{bits => 4, scales => f16}).
+%% 3> tessera:to_list(tessera:dequantize(Q)).
+%% [[1.0,-4.0],[0.5,2.0],[-0.25,8.0]]
+%% 4> tessera:to_list(tessera:dot(tessera:tensor([1.0, 2.0, 4.0]), Q)).
+%% [1.0,32.0]
+%% '''
+-spec quantize(tensor(), quantize_options()) -> quantized().
+quantize(W, Options) -> tessera_quantize:quantize(W, Options).
+
+%% @equiv dequantize(Q, f32)
+-spec dequantize(quantized()) -> tensor().
+dequantize(Q) -> tessera_quantize:dequantize(Q, f32).
+
+%% @doc The matrix that a quantised weight stands for, in a type of floats. `dot(X, Q)' has the bits of `dot(X, dequantize(Q, Type))' for
+%% an X of f32, bf16 or f16.
+-spec dequantize(quantized(), type()) -> tensor().
+dequantize(Q, Type) -> tessera_quantize:dequantize(Q, Type).
+
 %% @doc The product of vectors and matrices: the sum of products over the last axis of A and the last but one axis of
-%% B (the only axis, if B is a vector).
+%% B (the only axis, if B is a vector). B may be a weight of {@link quantize/2}.
 %% ```
 %% 1> tessera:to_list(tessera:dot(tessera:tensor([[1, 2], [3, 4]]), tessera:tensor([1, 1]))).
 %% [3,7]
 %% '''
--spec dot(operand(), operand()) -> tensor().
+-spec dot(operand(), operand() | quantized()) -> tensor().
+dot(A, #{quantized := _} = Weight) -> tessera_quantize:dot(A, Weight);
 dot(A, B) -> tessera_ops:dot(A, B).
 
 %% @doc The sum of products of A and B over pairs of axes, for each index of the batch axes. Options: `axes', `{AxesOfA, AxesOfB}', by

@@ -326,6 +326,8 @@ many(conv, [X, K], _, C, Attrs) ->
     [fun() -> tessera_conv:input_share(C, X, K, Attrs) end, fun() -> tessera_conv:kernel_share(C, X, K, Attrs) end];
 many(triangular_solve, [A, _], R, C, Attrs) -> tessera_linalg:triangular_shares(A, R, C, Attrs);
 many(dot_general, [A, B], _, C, Attrs) -> dot_shares(C, A, B, Attrs);
+many(quantized_dot, [X, Words, Scales | Others], _, C, Attrs) ->
+    tessera_quantize:shares(C, X, Words, Scales, Others, Attrs);
 many(Name, [_, _], _, _, _) when Name =:= quotient -> [none, none];
 many(_, _, _, _, _) -> unknown.
 

@@ -12,7 +12,7 @@ static const char prologue[] =
     " %k: f32[3,4], %h: c64[2,3], %y: f32[2,3,4], %y3: f32[2,1,6],"
     " %m: f32[" ONES_16 "," ONES_16 "," ONES_16 "," ONES_16
     "], %q: u64[], %ff: f32[2,4], %i1: s32[2], %z: f32[3,5], %z1: f32[5], %z3: f32[5,3], %q3: f32[5,3,3], %b3: "
-    "f32[5,3,2], %c3: f32[5,2,3]) -> () {\n"
+    "f32[5,3,2], %c3: f32[5,2,3], %qw: u32[1,1,64], %qs: f16[1,1,64], %qt: f32[1,1,64]) -> () {\n"
     /* regions outside of an op have no owner, so each case writes its own */
     "  ";
 
@@ -568,6 +568,40 @@ START_TEST(scaled_contraction)
 }
 END_TEST
 
+#define QUANTIZED_DOT(operands, bits, group, form, cols, type) \
+  "%r = quantized_dot " operands " {bits = " bits ", group = " group ", form = " form ", cols = " cols "} : " type
+
+START_TEST(quantized_contraction)
+{
+  static const char *const good[] = {QUANTIZED_DOT("%f, %qw, %qs", "4", "32", "0", "5", "f32[2,5]"),
+                                     QUANTIZED_DOT("%b, %qw, %qt, %qt", "8", "8", "1", "64", "f32[5,2,64]"),
+                                     QUANTIZED_DOT("%v, %qw, %qs, %qs", "8", "8", "2", "1", "f32[1]")};
+  static const error_case bad[] = {
+      {QUANTIZED_DOT("%f, %qw, %qs", "5", "32", "0", "5", "f32[2,5]"), "5 bits, expected 4 or 8"},
+      {QUANTIZED_DOT("%f, %qw, %qs", "4", "12", "0", "5", "f32[2,5]"),
+       "groups of 12, expected a positive multiple of 8"},
+      {QUANTIZED_DOT("%f, %qw, %qs", "4", "0", "0", "5", "f32[2,5]"), "groups of 0, expected a positive multiple of 8"},
+      {QUANTIZED_DOT("%f, %qw, %qs", "4", "32", "0", "-1", "f32[2,5]"), "-1 columns"},
+      {QUANTIZED_DOT("%f, %qw, %qs", "4", "32", "3", "5", "f32[2,5]"), "form 3, expected 0 to 2"},
+      {QUANTIZED_DOT("%f, %qw, %qs", "4", "32", "1", "5", "f32[2,5]"), "3 operands, expected 4 of form 1"},
+      {QUANTIZED_DOT("%f, %qw, %qs, %qs", "4", "32", "0", "5", "f32[2,5]"), "4 operands, expected 3 of form 0"},
+      {QUANTIZED_DOT("%i, %qw, %qs", "4", "32", "0", "5", "s32[2,5]"), "x is s32, expected f32, f16 or bf16"},
+      {QUANTIZED_DOT("%s, %qw, %qs", "4", "32", "0", "5", "f32[5]"), "x is a scalar"},
+      {QUANTIZED_DOT("%f, %qs, %qs", "4", "32", "0", "5", "f32[2,5]"), "the words are f16, expected u32"},
+      {QUANTIZED_DOT("%f, %qw, %qw", "4", "32", "0", "5", "f32[2,5]"), "the scales are u32, expected f32, f16 or bf16"},
+      {QUANTIZED_DOT("%f, %qw, %qs, %qt", "4", "32", "1", "5", "f32[2,5]"),
+       "the scales are f16, and the zeros or minimums f32"},
+      {QUANTIZED_DOT("%f, %qw, %qs", "4", "32", "0", "65", "f32[2,65]"),
+       "the words have another shape than [2, 1, 64]"},
+      {QUANTIZED_DOT("%f, %qw, %v", "4", "32", "0", "5", "f32[2,5]"), "the scales have another shape than [1, 1, 64]"},
+      {QUANTIZED_DOT("%f, %qw, %qt, %v", "4", "32", "2", "5", "f32[2,5]"),
+       "the zeros or minimums have another shape than [1, 1, 64]"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
 START_TEST(wide_contraction)
 {
   static const char *const good[] = {WIDE_DOT("%f, %d", "[1]", "[1]", "f64[2,2]"),
@@ -778,6 +812,7 @@ int main(void) {
   tcase_add_test(tests, sorts);
   tcase_add_test(tests, contraction);
   tcase_add_test(tests, scaled_contraction);
+  tcase_add_test(tests, quantized_contraction);
   tcase_add_test(tests, wide_contraction);
   tcase_add_test(tests, loops);
   tcase_add_test(tests, branches_and_calls);

@@ -1,7 +1,7 @@
 %% Calls with a misspelt option, one in each function. Dialyzer must complain of each: mk/lint-erl.sh counts. A function per type of
 %% options. They are never run.
 -module(misspelt_options).
--export([iota/0, concatenate/1, transpose/1, dot/2, take/2, gather/2, sum/1, variance/1, quantile/1, argmax/1, sort/1, argsort/1, top_k/1, unique/1, cumulative_sum/1, conv/2,
+-export([iota/0, concatenate/1, transpose/1, dot/2, quantize/1, take/2, gather/2, sum/1, variance/1, quantile/1, argmax/1, sort/1, argsort/1, top_k/1, unique/1, cumulative_sum/1, conv/2,
          window_sum/1, window_scatter_max/2, triangular_solve/2, qr/1, norm/1, fft/1, fftn/1, jit/1, compile/1, shard_jit/1, shard_map/1,
          open_client/0, normal/1, categorical/2, shuffle/2, choice/1, load/0, save/1, read_csv/0, start_link/0, join/0]).
 
@@ -9,6 +9,7 @@ iota() -> tessera:iota({2, 3}, #{axs => 1}).
 concatenate(Xs) -> tessera:concatenate(Xs, #{aixs => 1}).
 transpose(X) -> tessera:transpose(X, #{order => [1, 0]}).
 dot(A, B) -> tessera:dot(A, B, #{batch => {[0], [0]}}).
+quantize(W) -> tessera:quantize(W, #{bit => 4}).
 take(X, I) -> tessera:take(X, I, #{axsi => 1}).
 gather(X, I) -> tessera:gather(X, I, #{axess => [0]}).
 sum(X) -> tessera:sum(X, #{axes => [0], keep_axe => true}).

@@ -45,6 +45,7 @@ calls() ->
      {split, [X, {parts, [1, 1]}]}, {split, [X, {parts, [1, 2]}, {axis, 1}]},
      {take, [X, I]}, {take, [X, I, {{options, [{axis, axis}]}, #{}}]},
      {take_along_axis, [X, I]}, {take_along_axis, [X, I, {{options, [{axis, axis}]}, #{}}]},
+     {quantize, [X]}, {quantize, [X, {{options, [{axis, axis}, {bits, count}, {group, any}, {form, any}, {scales, any}]}, #{bits => 4}}]},
      {gather, [X, I2]}, {gather, [X, I2, {{options, [{axes, axes}]}, #{}}]}] ++
     [{Name, [X, I2, {operand, tessera:tensor([8.0, 9.0])} | Options]}
      || Name <- [indexed_add, indexed_put], Options <- [[], [{{options, [{axes, axes}]}, #{}}]]] ++
@@ -155,7 +156,7 @@ binary_calls(X, I) ->
     [{Name, [I, I]} || Name <- [quotient, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift]].
 
 %% Their sizes depend on contents: {@link named_calls/3} has them with a size.
-by_contents() -> [{nonzero, 1}, {argwhere, 1}, {bincount, 1}].
+by_contents() -> [{dequantize, 1}, {dequantize, 2}, {nonzero, 1}, {argwhere, 1}, {bincount, 1}].
 
 %% Functions that take any term or read a type and a shape alone, or that tests of faults, clients, plugins or the local view look at.
 others() ->

@@ -27,7 +27,8 @@ calls(tessera) ->
      {jit, [F]}, {compile, [F, [X, X]]}, {shard_jit, [F, #{shape => {1}}]}, {shard_map, [F, #{shape => {1}}, [#{}, #{}], #{}]},
      {open_client, [options_client]}, {profile, [F, [X, X]]}, {format, [X]}, {print, [X]}] ++
     [{Name, [X]} || Name <- [new_axis, axis_size, transpose, reverse, squeeze]] ++ [{Name, [[X, X]]} || Name <- [concatenate, stack]] ++
-    [{iota, [{2, 3}]}, {iota, [{2, 3}, u8]}, {split, [X, [1, 1]]}, {broadcast, [X, {2, 2, 2}]}, {dot, [X, X]}];
+    [{iota, [{2, 3}]}, {iota, [{2, 3}, u8]}, {split, [X, [1, 1]]}, {broadcast, [X, {2, 2, 2}]}, {dot, [X, X]},
+     {quantize, [X]}];
 calls(tessera_random) ->
     Key = tessera_random:key(1),
     [{Name, [Key]} || Name <- [bits, uniform, uniform_split, normal, normal_split, gumbel, gumbel_split]] ++

@@ -49,6 +49,10 @@ ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape
 /* The same for a product that ts_gemm_call.scale scales. */
 ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
                                  ts_kernel_source *out_source);
+/* The same for a product of type f32, f16 or bf16 whose rhs is ts_gemm_call.quantized. The shape's strides of rhs are
+ * 0. */
+ts_status ts_gemm_prepare_quantized(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out,
+                                    ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
 /* The same for complex numbers with parts of type `part`, f32 or f64. Runs take the shape of the parts. */
@@ -77,6 +81,8 @@ typedef struct ts_gemm_scale {
   int64_t batch, unit; /* strides in elements: from a batch, row or column to the next; 0: they share it */
 } ts_gemm_scale;
 
+struct ts_quantized;
+
 /* One product. `out` must not overlap the operands. */
 typedef struct ts_gemm_call {
   const void *lhs;          /* not used with `rows` */
@@ -85,7 +91,8 @@ typedef struct ts_gemm_call {
   const void *packed; /* rhs, packed by ts_gemm_pack_weights for such a product; NULL: the run packs it */
   const void *left;   /* lhs as ts_gemm_pack_left has packed it; NULL: the run packs it */
   void *out;
-  const ts_gemm_scale *scale; /* for ts_gemm_prepare_scaled; else NULL */
+  const ts_gemm_scale *scale;           /* for ts_gemm_prepare_scaled; else NULL */
+  const struct ts_quantized *quantized; /* for ts_gemm_prepare_quantized; `rhs` is any address */
   /* All k are one chain: of linear algebra, whose sums go on from one product to the next. */
   bool one_chain;
   bool adds; /* with one_chain: it begins with the elements of `out`, whose type is the computing type */

@@ -23,7 +23,7 @@ struct ts_gemm {
   ts_gemm_types types;
   bool native;                  /* results are computed in their own type; else in 32 bits */
   bool complex;                 /* of complex numbers, whose parts have the types */
-  bool scaled;                  /* an operand is scaled while it is packed: tiles only */
+  bool scaled;                  /* an operand is scaled or unpacked while it is packed: tiles only */
   gemm_amx_product own;         /* tiles have 32 rows and columns, and no emitted kernel computes them */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
   int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, 4 for quads, else 1 */
@@ -48,14 +48,15 @@ typedef struct gemm_run {
   const char *packed;       /* replaces rhs; NULL: rhs is strided */
   const char *left;         /* replaces lhs, by ts_gemm_pack_left; NULL without it */
   char *out;
-  const ts_gemm_scale *scale; /* NULL: none */
+  const ts_gemm_scale *scale;           /* NULL: none */
+  const struct ts_quantized *quantized; /* replaces rhs; NULL: rhs is strided */
   bool adds;
   bool has_tiny; /* of bf16 by AMX: the packed rhs has tiny elements (gemm_bf16.h) */
   bool native;   /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
   int size;      /* bytes of an element of `out` */
   ts_gemm_kernel kernel;
   int64_t chain;   /* steps of k, of pairs with AMX, in one chain: ts_contract_order_of, or TS_GEMM_ONE_CHAIN */
-  int64_t first_k; /* of `rows`: where the run's k begin */
+  int64_t first_k; /* of `rows` and `quantized`: where the run's k begin */
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;
   ts_pool *pool;

@@ -175,7 +175,7 @@ static ts_status run_waves(long_plan *p) {
 /* Blocks are the batch of a product where there is none, and a result alone would not occupy the threads. */
 static int64_t pick_wave(const long_plan *p) {
   int64_t wave = 1;
-  if (p->batches > 1 || p->run->rows || p->run->packed || p->part > WAVE_RESULT_BYTES) return 1;
+  if (p->batches > 1 || p->run->rows || p->run->packed || p->run->quantized || p->part > WAVE_RESULT_BYTES) return 1;
   while (wave < p->blocks && wave < WAVE_BLOCKS && 2 * wave * p->part <= WAVE_BYTES) wave *= 2;
   return wave;
 }

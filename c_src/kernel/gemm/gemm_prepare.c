@@ -79,6 +79,17 @@ ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape
   return TS_SUCCESS;
 }
 
+ts_status ts_gemm_prepare_quantized(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out,
+                                    ts_kernel_source *out_source) {
+  (void)shape;
+  ts_gemm_types types = all_of(dtype);
+  *out = NULL;
+  TS_TRY(create(&types, true, out));
+  (*out)->scaled = true;
+  make_source(*out, TS_GEMM_TILE, dtype, &(*out)->request, out_source);
+  return TS_SUCCESS;
+}
+
 ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source) {
   ts_gemm_types types = all_of(dtype);
   *out = NULL;

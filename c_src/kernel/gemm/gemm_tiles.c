@@ -2,6 +2,7 @@
 #include "kernel/gemm/gemm_bf16.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_quads.h"
+#include "kernel/gemm/quantized.h"
 
 #include <string.h>
 
@@ -85,6 +86,7 @@ bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *s) {
 static bool is_direct(const plan *p) {
   const ts_gemm_shape *s = &p->shape;
   const ts_gemm *gemm = p->run->gemm;
+  if (p->run->quantized) return false;
   bool contiguous =
       gemm->native && !gemm->complex && gemm->types.rhs == gemm->types.out && s->rhs_col == 1 && s->rhs_row >= 0;
   return contiguous && s->k * s->rhs_row * gemm->size <= ts_target_host()->l2_bytes / 2;
@@ -248,6 +250,22 @@ static void pack_rhs(const plan *p, const gemm_pack *pack, const char *from, int
     atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
 }
 
+/* Columns [col, col + cols) of rhs, of `steps` steps from step k on. */
+static void pack_quantized(const plan *p, int64_t col, int64_t cols, int64_t k, int64_t steps, char *panels) {
+  const ts_quantized *weight = p->run->quantized;
+  const ts_quantized_code *code = ts_quantized_host();
+  const int64_t width = p->tile_cols, elements = elements_of(p, k, steps);
+  for (int64_t c = 0; c < cols; c += width, panels += panel_bytes(p, steps)) {
+    const int64_t at = p->first_col + col + c;
+    const ts_quantized_part part = {at / TS_QUANTIZED_COLS, at % TS_QUANTIZED_COLS, width,
+                                    p->run->first_k + k * p->depth, elements};
+    if (!p->run->gemm->own)
+      code->unpack(weight, part, (float *)(void *)panels, width);
+    else if (code->pairs(weight, part, (uint32_t *)(void *)panels, width))
+      atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
+  }
+}
+
 static void pack_task(void *arg, int64_t task, int worker) {
   (void)worker;
   const plan *p = arg;
@@ -258,6 +276,10 @@ static void pack_task(void *arg, int64_t task, int worker) {
   int64_t batch = task / groups / blocks, k = p->phase + task / groups % blocks * p->kc;
   int64_t kc = gemm_min(p->kc, s->k - k), col = panel * p->tile_cols;
   int64_t cols = gemm_min(PACK_PANELS * p->tile_cols, s->n - col);
+  if (p->run->quantized) {
+    pack_quantized(p, col, cols, k, kc, shared_panel(p, batch, k, panel, kc));
+    return;
+  }
   const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->rhs_size;
   const gemm_pack pack = scaled_from(p, 1, batch, col);
   pack_rhs(p, &pack, from, cols, elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc));
@@ -359,6 +381,10 @@ static void pack_group(task *t, int64_t first, int64_t end) {
   const plan *p = t->p;
   t->group = first;
   if (p->mode != RHS_PRIVATE) return;
+  if (p->run->quantized) {
+    pack_quantized(p, t->col + first, end - first, t->k, t->kc, t->rhs_space);
+    return;
+  }
   const gemm_pack pack = scaled_from(p, 1, t->batch, t->col + first);
   pack_rhs(p, &pack, rhs_address(t, first), end - first, elements_of(p, t->k, t->kc), t->rhs_space);
 }
@@ -596,6 +622,7 @@ gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const t
                     .left = call->left,
                     .out = call->out,
                     .scale = call->scale,
+                    .quantized = call->quantized,
                     .native = gemm->native,
                     .size = gemm->size,
                     .chain = chain_of(gemm, call),

@@ -115,6 +115,7 @@ static ts_status compute_product(const ts_ref_call *call) {
   case TS_OP_DOT:
   case TS_OP_WIDE_DOT:
   case TS_OP_SCALED_DOT: return ts_ref_dot(call);
+  case TS_OP_QUANTIZED_DOT: ts_ref_quantized_dot(call); return TS_SUCCESS;
   case TS_OP_CONV: ts_ref_conv(call); return TS_SUCCESS;
   }
   return ts_ref_unknown(call);

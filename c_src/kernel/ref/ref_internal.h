@@ -79,6 +79,7 @@ ts_status ts_ref_sort(const ts_ref_call *call);
 ts_status ts_ref_window(const ts_ref_call *call);
 void ts_ref_conv(const ts_ref_call *call);
 ts_status ts_ref_dot(const ts_ref_call *call);
+void ts_ref_quantized_dot(const ts_ref_call *call); /* ref_quantized.c */
 ts_status ts_ref_linalg(const ts_ref_call *call);
 ts_status ts_ref_fft(const ts_ref_call *call);
 

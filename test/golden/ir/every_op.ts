@@ -182,5 +182,9 @@ graph @main(%0: f32[2,3], %1: f32[2,3], %2: s32[2,3], %3: s32[2,3], %4: f32[], %
   %178 = irfft %175 {axis = 1, length = 4} : f32[2,4]
   %179 = wide_dot_general %6, %2 {lhs_contract = [1], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : f64[2]
   %180 = scaled_dot_general %6, %2, %71 {lhs_contract = [1], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0], operand = 0, axes = [0]} : f32[2]
+  %181 = constant 7 : u32[1,1,64]
+  %182 = constant 0.5 : f16[1,1,64]
+  %183 = quantized_dot %0, %181, %182 {bits = 4, group = 32, form = 0, cols = 5} : f32[2,5]
+  %184 = quantized_dot %0, %181, %182, %182 {bits = 8, group = 8, form = 2, cols = 64} : f32[2,64]
   return %150, %149
 }

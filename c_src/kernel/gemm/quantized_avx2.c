@@ -1,0 +1,10 @@
+#include "kernel/gemm/quantized.h"
+
+#if defined(__x86_64__)
+#include "kernel/isa_avx2.h"
+
+#define FMA(a, b, c) ((vf)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#include "kernel/gemm/quantized_body.h"
+
+#include "kernel/isa_end.h"
+#endif

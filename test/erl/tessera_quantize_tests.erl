@@ -1,0 +1,158 @@
+%% Quantised weights: how far they are from the matrix, products against products with the matrix, containers, files, gradients, errors,
+%% StableHLO.
+-module(tessera_quantize_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(FORMS, [scale, zero, minimum]).
+
+matrix(K, N) ->
+    {W, _} = tessera_random:normal(tessera_random:key(K * 1000 + N), #{shape => {K, N}}),
+    W.
+
+rows(Shape, Type) ->
+    {X, _} = tessera_random:normal(tessera_random:key(7), #{shape => Shape}),
+    tessera:as_type(X, Type).
+
+weights(K, N) ->
+    [tessera:quantize(matrix(K, N), #{bits => Bits, group => Group, form => Form, scales => Scales})
+     || Form <- ?FORMS, {Bits, Group, Scales} <- [{4, 32, f32}, {8, 16, f16}, {4, 8, bf16}]].
+
+%% A number is at most half a scale away. A zero or minimum of few digits moves the ends of a group.
+error_is_half_a_scale_test_() ->
+    [{lists:flatten(io_lib:format("~p", [Options])),
+      fun() ->
+              W = matrix(100, 70),
+              Q = #{scales := S} = tessera:quantize(W, Options),
+              Far = tessera:abs(tessera:subtract(W, tessera:dequantize(Q))),
+              Most = tessera:to_number(tessera:reduce_max(tessera:abs(S))),
+              ?assert(tessera:to_number(tessera:reduce_max(Far)) =< Most * 0.5001)
+      end} || Options <- [#{}, #{bits => 8, form => minimum}, #{bits => 4, form => minimum}, #{bits => 8, form => zero},
+                          #{bits => 8, group => 256, scales => f16}]].
+
+%% Of 4 bits with a scale alone, numbers beyond 7 become 7.
+four_bits_test() ->
+    W = matrix(128, 65),
+    Q = tessera:quantize(W, #{bits => 4}),
+    Error = tessera:to_number(tessera:sqrt(tessera:mean(tessera:pow(tessera:subtract(W, tessera:dequantize(Q)), 2)))),
+    ?assert(Error < 0.12).
+
+%% The numbers of ggml's blocks of the same weights: d is the largest weight divided by -8 or by 127.
+known_numbers_test() ->
+    Column = [float(I - 11) || I <- lists:seq(0, 31)],
+    #{words := Words, scales := Scales} = tessera:quantize(tessera:reshape(tessera:tensor(Column), {32, 1}), #{bits => 4}),
+    Scale = tessera:to_number(tessera:slice(Scales, [0, 0, 0], [1, 1, 1])),
+    ?assertEqual(20 / -8, Scale),
+    Numbers = [N || Word <- lists:flatten(tessera:to_list(tessera:slice(Words, [0, 0, 0], [1, 4, 1]))), N <- lists:reverse([N || <<N:4>> <= <<Word:32>>])],
+    ?assertEqual([min(15, max(0, round_even(X / Scale + 8))) || X <- Column], Numbers).
+
+round_even(X) ->
+    case floor(X) of
+        N when X - N =:= 0.5, N rem 2 =:= 0 -> N;
+        N when X - N =:= 0.5 -> N + 1;
+        _ -> round(X)
+    end.
+
+axis_test() ->
+    W = matrix(40, 70),
+    Options = #{bits => 4, group => 8},
+    ?assertEqual(contents(tessera:quantize(W, Options)),
+                 contents(tessera:quantize(tessera:transpose(W), Options#{axis => 1}))).
+
+contents(Q) -> maps:map(fun(quantized, Text) -> Text;
+                           (_, Tensor) -> tessera:to_binary(Tensor)
+                        end, Q).
+
+%% The same bits as the product with the matrix, for a vector, few rows, many rows and rows of rows.
+product_test_() ->
+    [{lists:flatten(io_lib:format("~p ~p", [Shape, Type])),
+      fun() ->
+              [?assertEqual(tessera:to_binary(tessera:dot(X, tessera:dequantize(Q, Type))), tessera:to_binary(tessera:dot(X, Q)))
+               || X <- [rows(Shape, Type)], Q <- weights(200, 70)]
+      end} || Shape <- [{200}, {1, 200}, {5, 200}, {2, 3, 200}, {40, 200}], Type <- [f32, bf16, f16]].
+
+other_types_test() ->
+    [Q | _] = weights(16, 5),
+    W = tessera:dequantize(Q, f64),
+    X = tessera:iota({3, 16}, s32),
+    ?assertEqual(tessera:to_list(tessera:dot(tessera:as_type(X, f64), W)), tessera:to_list(tessera:dot(tessera:as_type(X, f64), Q))),
+    ?assertEqual(f32, tessera:type(tessera:dot(X, Q))).
+
+empty_test() ->
+    Q = tessera:quantize(tessera:zeros({0, 3})),
+    ?assertEqual([0.0, 0.0, 0.0], tessera:to_list(tessera:dot(tessera:zeros({0}), Q))),
+    ?assertEqual({2, 0}, tessera:shape(tessera:dot(tessera:ones({2, 8}), tessera:quantize(tessera:zeros({8, 0}))))),
+    ?assertEqual([[0.0], [0.0]], tessera:to_list(tessera:dequantize(tessera:quantize(tessera:zeros({2, 1}))))).
+
+%% An argument, a result, and what a function captures.
+container_test() ->
+    X = rows({2, 64}, f32),
+    W = matrix(64, 66),
+    Quantize = tessera:jit(fun(M) -> tessera:quantize(M, #{bits => 4, form => minimum}) end),
+    Q = Quantize(W),
+    ?assertEqual(contents(tessera:quantize(W, #{bits => 4, form => minimum})), contents(Q)),
+    Expected = tessera:to_binary(tessera:tanh(tessera:dot(X, Q))),
+    Both = tessera:jit(fun(A, #{layer := Weight}) -> tessera:tanh(tessera:dot(A, Weight)) end),
+    ?assertEqual(Expected, tessera:to_binary(Both(X, #{layer => Q}))),
+    Captured = tessera:jit(fun(A) -> tessera:tanh(tessera:dot(A, Q)) end, #{threads => 1}),
+    ?assertEqual(Expected, tessera:to_binary(Captured(X))).
+
+file_test_() ->
+    tessera_test:in_folder(fun(Folder) ->
+                                   Path = filename:join(Folder, "weights.safetensors"),
+                                   [Q | _] = weights(40, 5),
+                                   ok = tessera_io:save(Path, #{layer => Q}),
+                                   #{layer := Loaded} = tessera_io:load(Path),
+                                   ?assertEqual(contents(Q), contents(Loaded))
+                           end).
+
+%% Of the rows, the scales, and the zeros or minimums.
+gradient_test_() ->
+    [{atom_to_list(Form),
+      fun() ->
+              Q = tessera:quantize(matrix(24, 3), #{bits => 4, group => 8, form => Form}),
+              Floats = maps:with([scales, zeros, minimums], Q),
+              C = tessera:tensor([[1.0, -2.0, 0.5], [0.25, 1.5, -1.0]]),
+              F = fun({X, G}) -> tessera:sum(tessera:multiply(C, tessera:dot(X, maps:merge(Q, G)))) end,
+              Plain = fun({X, G}) -> tessera:sum(tessera:multiply(C, tessera:dot(X, tessera:dequantize(maps:merge(Q, G))))) end,
+              X = rows({2, 24}, f32),
+              [close(A, B) || {A, B} <- lists:zip(gradients(F, X, Floats), gradients(Plain, X, Floats))]
+      end} || Form <- ?FORMS].
+
+gradients(F, X, Floats) ->
+    {OfX, OfFloats} = (tessera:grad(F))({X, Floats}),
+    [OfX | maps:values(OfFloats)].
+
+close(A, B) -> ?assert(tessera:to_number(tessera:all_close(A, B, #{rtol => 1.0e-4, atol => 1.0e-4})) =:= 1).
+
+%% The program of plain ops that StableHLO has gives the same numbers.
+stablehlo_test_() ->
+    [fun() ->
+             [Q | _] = [tessera:quantize(matrix(24, 70), #{bits => Bits, group => 16, form => Form})],
+             X = rows({2, 3, 24}, f32),
+             F = fun(A, B) -> tessera:dot(A, B) end,
+             Text = tessera:to_text(F, [X, Q], stablehlo),
+             [Read] = (tessera_stablehlo:function(iolist_to_binary(Text)))([X | maps:values(maps:remove(quantized, Q))]),
+             close(F(X, Q), Read)
+     end || Form <- ?FORMS, Bits <- [4, 8]].
+
+errors_test_() ->
+    W = matrix(16, 4),
+    Q = tessera:quantize(W),
+    [{binary_to_list(Expected), fun() -> tessera_test:raises(invalid_argument, binary_to_list(Expected), F) end}
+     || {Expected, F} <-
+            [{<<"bits is 5, expected 4 or 8">>, fun() -> tessera:quantize(W, #{bits => 5}) end},
+             {<<"group is 12, expected a multiple of 8">>, fun() -> tessera:quantize(W, #{group => 12}) end},
+             {<<"group is 0, expected a multiple of 8">>, fun() -> tessera:quantize(W, #{group => 0}) end},
+             {<<"form is both, expected scale, zero or minimum">>, fun() -> tessera:quantize(W, #{form => both}) end},
+             {<<"scales is f64, expected f32, bf16 or f16">>, fun() -> tessera:quantize(W, #{scales => f64}) end},
+             {<<"expected a matrix of floats, got">>, fun() -> tessera:quantize(tessera:ones({4})) end},
+             {<<"expected a matrix of floats, got">>, fun() -> tessera:quantize(tessera:ones({4, 4}, s8)) end},
+             {<<"unknown options [block]">>, fun() -> tessera:quantize(W, #{block => 4}) end},
+             {<<"expected a quantised weight of tessera:quantize, got">>, fun() -> tessera:dequantize(W) end},
+             {<<"expected a quantised weight of tessera:quantize, got">>,
+              fun() -> tessera:dequantize(Q#{words => tessera:ones({3})}) end},
+             {<<"expected a quantised weight of tessera:quantize, got">>, fun() -> tessera:dequantize(Q#{quantized => <<"u4">>}) end},
+             {<<"the type is s8, expected a float">>, fun() -> tessera:dequantize(Q, s8) end},
+             {<<"the last axis of">>, fun() -> tessera:dot(tessera:ones({2, 15}), Q) end},
+             {<<"the last axis of 3.0 has to be the first one of the quantised weight {16,4}">>, fun() -> tessera:dot(3.0, Q) end},
+             {<<"expected a quantised weight of tessera:quantize, got">>, fun() -> tessera:dot(W, #{quantized => 3}) end}]].
