@@ -316,6 +316,7 @@ EXEC_SRC := \
   c_src/exec/executable.c \
   c_src/exec/native.c \
   c_src/exec/native_run.c \
+  c_src/exec/order.c \
   c_src/exec/pace.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \

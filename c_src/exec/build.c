@@ -246,11 +246,15 @@ static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
 }
 
 ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block) {
-  for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count; i++) {
-    TS_TRY(ts_check_cancelled(b->options->cancel, "the compile"));
-    TS_TRY(build_op(b, block, ts_graph_region(b->graph, id)->ops.data[i]));
+  ts_op_id *order = NULL;
+  if (!b->in_native && !b->options->no_fusion) TS_TRY(ts_builder_order(b->graph, id, &order));
+  ts_status status = TS_SUCCESS;
+  for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count && !status; i++) {
+    status = ts_check_cancelled(b->options->cancel, "the compile");
+    if (!status) status = build_op(b, block, order ? order[i] : ts_graph_region(b->graph, id)->ops.data[i]);
   }
-  return TS_SUCCESS;
+  ts_free(order);
+  return status;
 }
 
 /* ---- whole programs ---- */

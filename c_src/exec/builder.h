@@ -108,6 +108,10 @@ void ts_builder_adopt(ts_builder *b);
 /* Makes the launch of op `id` the epilogue of a routine whose result it reads, if that is possible and worth it. */
 ts_status ts_builder_try_epilogue(ts_builder *b, ts_block *block, ts_op_id id, bool *out_done);
 
+/* ---- order.c ---- */
+/* The region's ops in the order in which they become steps; NULL: in theirs. The caller frees it. */
+ts_status ts_builder_order(const ts_graph *graph, ts_region_id region, ts_op_id **out);
+
 /* ---- control: build_control.c ---- */
 ts_status ts_builder_control(ts_builder *b, ts_block *block, ts_op_id id);
 /* Adds a step that stops the run until its caller answers. */

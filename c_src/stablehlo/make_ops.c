@@ -308,12 +308,20 @@ static ts_status reshape(const make_call *m) {
   return TS_SUCCESS;
 }
 
+static bool is_same(const make_call *m, const ts_dims *axes) {
+  if (!ts_shape_equal(make_operand_of(m, 0)->shape, m->op->types.data[0].shape)) return false;
+  for (int32_t d = 0; d < axes->rank; d++)
+    if (axes->dims[d] != d) return false;
+  return axes->rank == make_operand_of(m, 0)->shape->rank;
+}
+
+/* JAX also writes it where nothing changes. Without an op, other ops see which constant it is. */
 static ts_status broadcast_in_dim(const make_call *m) {
   ts_dims axes;
-  ts_value_id id;
   TS_TRY(make_count_operands(m, 1));
+  ts_value_id id = m->operands[0].id;
   TS_TRY(make_attr_ints(m, "dims|broadcast_dimensions", &axes));
-  TS_TRY(make_broadcast(m, m->operands[0].id, m->op->types.data[0].shape, &axes, &id));
+  if (!is_same(m, &axes)) TS_TRY(make_broadcast(m, id, m->op->types.data[0].shape, &axes, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }

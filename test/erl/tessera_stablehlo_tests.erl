@@ -345,6 +345,20 @@ window(Op, Init, Attributes, Result) ->
      "    %1 = stablehlo.", Op, " %a, %b : tensor<f32>\n    stablehlo.return %1 : tensor<f32>\n"
      "  }) : (tensor<3xf32>, tensor<f32>) -> tensor<", Result, "xf32>\n  return %0 : tensor<", Result, "xf32>\n}\n"].
 
+%% JAX broadcasts the initial value to its own shape. It is the identity there, too: the windows need no padded copy, and nothing is combined with them.
+window_identity_test_() ->
+    [{Name, fun() -> window_identity(Op, Init, Ops) end}
+     || {Name, Op, Init, Ops} <- [{"maximum", "maximum", "0xFF800000", [<<"window_max">>]}, {"sum", "add", "0.0", [<<"window_sum">>]},
+                                  {"not the identity", "maximum", "0.0", [<<"max">>, <<"pad">>, <<"window_max">>]}]].
+
+window_identity(Op, Init, Ops) ->
+    Plain = iolist_to_binary(window(Op, Init, "window_dimensions = array<i64: 2>, padding = dense<[[1, 0]]> : tensor<1x2xi64>", "3")),
+    Read = binary:replace(Plain, <<"  %0 =">>, <<"  %k = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<f32>\n  %0 =">>),
+    Program = binary:replace(Read, <<"(%x, %c)">>, <<"(%x, %k)">>),
+    Text = tessera:to_text(fun(X) -> (tessera_stablehlo:function(Program))([X]) end, [tessera:template(f32, {3})]),
+    {match, Found} = re:run(Text, "%[0-9]+ = ([a-z_]+)", [global, {capture, [1], binary}]),
+    ?assertEqual(Ops, lists:usort(lists:append(Found)) -- [<<"broadcast">>, <<"constant">>]).
+
 conv(Groups) ->
     ["func.func @main(%x: tensor<4x1x2xf32>, %w: tensor<2x1x1xf32>) -> tensor<2x2x2xf32> {\n"
      "  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {stride = [1]} "
