@@ -33,7 +33,18 @@ typedef struct ts_loaded {
   const ts_type *const *param_types, *const *result_types; /* owned by `own` */
   int64_t cost_ns;
   const struct ts_pace *pace; /* owned by `own`; NULL: its runs are not measured */
+  _Atomic uint64_t number;    /* for profiles, once one has seen it */
 } ts_loaded;
+
+/* A run that waits, for the profile of its caller; empty without one. */
+typedef struct ts_loaded_measure {
+  struct ts_profile *profile;
+  const ts_loaded *loaded;
+  int64_t began_ns;
+} ts_loaded_measure;
+ts_loaded_measure ts_loaded_measure_begin(const ts_loaded *loaded, struct ts_profile *profile);
+/* Counts the run if it is `done`. */
+void ts_loaded_measure_end(const ts_loaded_measure *measure, bool done);
 
 struct ts_device {
   ts_client *client;

@@ -6,6 +6,7 @@ struct ts_device_group {
   const ts_direct *direct;
   void *own;           /* of a direct run */
   ts_pending *pending; /* of a waiting group */
+  ts_loaded_measure measure;
   ts_device *devices[TS_MAX_DEVICES];
 };
 
@@ -40,7 +41,10 @@ static ts_status begin_pending(ts_device_group *g, ts_loaded *loaded, ts_run_arg
                                 .donated = o->donated,
                                 .ready = o->ready,
                                 .context = o->context};
-  return ts_pending_create(loaded, args, &options, &g->pending);
+  g->measure = ts_loaded_measure_begin(loaded, o->profile);
+  ts_status status = ts_pending_create(loaded, args, &options, &g->pending);
+  if (status) ts_loaded_measure_end(&g->measure, false);
+  return status;
 }
 
 static ts_status begin(ts_device_group *g, const ts_loaded *loaded, ts_run_args args, const ts_group_options *options) {
@@ -79,6 +83,7 @@ ts_status ts_device_group_end(ts_device_group *group, ts_buffer **out_results) {
   if (!group) return TS_SUCCESS;
   ts_status status =
       group->pending ? ts_pending_end(group->pending, out_results) : group->direct->end_group(group->own, out_results);
+  ts_loaded_measure_end(&group->measure, !status && out_results);
   ts_free(group);
   return status;
 }

@@ -2,6 +2,8 @@
 #include "device/remote.h"
 
 #include "base/alloc.h"
+#include "base/system.h"
+#include "exec/profile.h"
 
 static const ts_direct by_waiting;
 
@@ -175,6 +177,21 @@ ts_status ts_loaded_run(const ts_loaded *loaded, ts_run_args args, ts_run_option
   return loaded->direct->run(loaded, args, options, out_results);
 }
 
+/* ---- measures of runs that wait: of the whole run, since the platform tells no steps */
+
+ts_loaded_measure ts_loaded_measure_begin(const ts_loaded *loaded, ts_profile *profile) {
+  if (!profile) return (ts_loaded_measure){0};
+  ts_profile_retain(profile);
+  return (ts_loaded_measure){profile, loaded, ts_system_ns()};
+}
+
+void ts_loaded_measure_end(const ts_loaded_measure *m, bool done) {
+  if (!m->profile) return;
+  uint64_t number = ts_profile_number(&((ts_loaded *)(uintptr_t)m->loaded)->number);
+  if (done) ts_profile_add_run(m->profile, number, m->loaded->client->name, m->began_ns);
+  ts_profile_release(m->profile);
+}
+
 /* ---- resumable runs */
 
 struct ts_device_run {
@@ -183,6 +200,7 @@ struct ts_device_run {
   ts_run_options options;
   void *own;           /* of a direct run */
   ts_pending *pending; /* of a waiting run */
+  ts_loaded_measure measure;
 };
 
 static ts_status begin(ts_device_run *run) {
@@ -198,7 +216,10 @@ static ts_status begin(ts_device_run *run) {
                                 .donated = o->donated,
                                 .ready = o->ready,
                                 .context = o->context};
-  return ts_pending_create(loaded, run->args, &options, &run->pending);
+  run->measure = ts_loaded_measure_begin(loaded, o->profile);
+  ts_status status = ts_pending_create(loaded, run->args, &options, &run->pending);
+  if (status) ts_loaded_measure_end(&run->measure, false);
+  return status;
 }
 
 ts_status ts_device_run_create(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
@@ -270,6 +291,7 @@ ts_status ts_device_run_end(ts_device_run *run, ts_buffer **out_results) {
   if (!run) return TS_SUCCESS;
   ts_status status =
       run->pending ? ts_pending_end(run->pending, out_results) : run->loaded->direct->end(run->own, out_results);
+  ts_loaded_measure_end(&run->measure, !status && out_results);
   ts_free(run);
   return status;
 }

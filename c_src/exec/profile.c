@@ -40,7 +40,7 @@ void ts_profile_retain(ts_profile *p) { atomic_fetch_add_explicit(&p->refs, 1, m
 static void program_deinit(ts_profile_program *program) {
   ts_free(program->rows);
   ts_free(program->index);
-  ts_executable_release((ts_executable *)(uintptr_t)program->exe);
+  if (program->exe) ts_executable_release((ts_executable *)(uintptr_t)program->exe);
 }
 
 void ts_profile_release(ts_profile *p) {
@@ -127,12 +127,10 @@ static uint32_t find_row(const ts_profile_program *p, const ts_step *step, int32
   return p->index[slot] ? p->index[slot] + (uint32_t)launch : UINT32_MAX;
 }
 
-/* The same in all profiles. */
-static uint64_t number_of(ts_executable *exe) {
+uint64_t ts_profile_number(_Atomic uint64_t *of) {
   static _Atomic uint64_t numbers;
-  uint64_t number = atomic_load(&exe->number), fresh = 0;
-  if (!number && atomic_compare_exchange_strong(&exe->number, &number, fresh = atomic_fetch_add(&numbers, 1) + 1))
-    number = fresh;
+  uint64_t number = atomic_load(of), fresh = 0;
+  if (!number && atomic_compare_exchange_strong(of, &number, fresh = atomic_fetch_add(&numbers, 1) + 1)) number = fresh;
   return number;
 }
 
@@ -149,14 +147,13 @@ static ts_status program_init(const ts_executable *exe, ts_profile_program *out)
     return status;
   }
   out->exe = exe;
-  out->number = number_of((ts_executable *)(uintptr_t)exe);
+  out->number = ts_profile_number(&((ts_executable *)(uintptr_t)exe)->number);
   ts_executable_retain((ts_executable *)(uintptr_t)exe);
   return TS_SUCCESS;
 }
 
-static ts_status add_program(ts_profile *p, const ts_executable *exe) {
-  ts_profile_program program;
-  TS_TRY(program_init(exe, &program));
+/* Takes the program over. */
+static ts_status add_program(ts_profile *p, ts_profile_program program) {
   ts_status status = p->rows + program.row_count > MOST_ROWS ? ts_error(TS_RESOURCE_EXHAUSTED, "too many steps")
                                                              : TS_VEC_PUSH(&p->programs, program);
   if (status) {
@@ -168,6 +165,12 @@ static ts_status add_program(ts_profile *p, const ts_executable *exe) {
   return TS_SUCCESS;
 }
 
+static ts_status add_executable(ts_profile *p, const ts_executable *exe) {
+  ts_profile_program program;
+  TS_TRY(program_init(exe, &program));
+  return add_program(p, program);
+}
+
 /* The program of an executable, which is added if it is new; NULL beyond the bounds. Under the lock. */
 static ts_profile_program *program_of(ts_profile *p, const ts_executable *exe) {
   if (p->last < p->programs.count && p->programs.data[p->last].exe == exe) return &p->programs.data[p->last];
@@ -176,7 +179,7 @@ static ts_profile_program *program_of(ts_profile *p, const ts_executable *exe) {
     p->last = i;
     return &p->programs.data[i];
   }
-  if (p->programs.count >= MOST_PROGRAMS || !ts_status_consume_ok(add_program(p, exe))) return NULL;
+  if (p->programs.count >= MOST_PROGRAMS || !ts_status_consume_ok(add_executable(p, exe))) return NULL;
   p->last = p->programs.count - 1;
   return &p->programs.data[p->last];
 }
@@ -213,6 +216,50 @@ static void add(ts_profile *p, const ts_measure *m, const ts_step *step, int32_t
     add_event(p, &event);
   }
   pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- runs of devices ---- */
+
+static ts_status add_device_program(ts_profile *p, uint64_t number, const char *device) {
+  ts_profile_program program = {.number = number, .row_count = 1};
+  TS_TRY(TS_NEW(&program.rows));
+  program.rows[0] = (ts_profile_row){.device = device, .launch = -1};
+  return add_program(p, program);
+}
+
+/* NULL beyond the bounds. Under the lock. */
+static ts_profile_program *device_program(ts_profile *p, uint64_t number, const char *device) {
+  for (size_t i = p->programs.count; i-- > 0;) {
+    if (p->programs.data[i].number != number) continue;
+    p->last = i;
+    return &p->programs.data[i];
+  }
+  if (p->programs.count >= MOST_PROGRAMS || !ts_status_consume_ok(add_device_program(p, number, device))) return NULL;
+  p->last = p->programs.count - 1;
+  return &p->programs.data[p->last];
+}
+
+/* The program has one row, for the whole run. */
+static void add_device_run(ts_profile *p, uint64_t number, const char *device, ts_profile_event event) {
+  int64_t ns = event.end_ns - event.begin_ns;
+  pthread_mutex_lock(&p->lock);
+  ts_profile_program *program = device_program(p, number, device);
+  if (!program) {
+    p->uncounted++;
+  } else {
+    count_time(ns, &program->rows[0].count, &program->rows[0].ns, &program->rows[0].longest_ns);
+    count_time(ns, &program->runs, &program->ns, &program->longest_ns);
+    event.program = (uint32_t)p->last;
+    add_event(p, &event);
+    event.row = UINT32_MAX;
+    add_event(p, &event);
+  }
+  pthread_mutex_unlock(&p->lock);
+}
+
+void ts_profile_add_run(ts_profile *profile, uint64_t number, const char *device, int64_t begin_ns) {
+  ts_profile_event event = {.begin_ns = begin_ns, .end_ns = ts_system_ns()};
+  for (ts_profile *p = profile; p; p = p->outer) add_device_run(p, number, device, event);
 }
 
 /* ---- runs ---- */
@@ -293,10 +340,13 @@ void ts_profile_left_out(const ts_profile *p, int64_t *out_events, int64_t *out_
 }
 
 const char *ts_profile_row_kind(const ts_profile_row *row) {
+  if (row->device) return "device";
   return row->launch < 0 ? ts_step_name(row->step) : "launch";
 }
 
-const char *ts_profile_row_op(const ts_profile_row *row) { return ts_op_name(row->step->code); }
+const char *ts_profile_row_op(const ts_profile_row *row) {
+  return row->device ? row->device : ts_op_name(row->step->code);
+}
 
 /* The ops of kernels, each once, in their order. */
 static void launch_ops(const ts_launch *launch, ts_op_names *names) {
@@ -338,6 +388,7 @@ static void block_ops(const ts_block *block, ts_op_names *names) {
 void ts_profile_row_ops(const ts_profile_row *row, ts_text *out) {
   const ts_step *step = row->step;
   ts_op_names names = {.count = 0};
+  if (!step) return;
   if (step->kind == TS_STEP_WHOLE) {
     names = *step->names;
   } else if (ts_step_is_native(step)) {
@@ -351,10 +402,11 @@ void ts_profile_row_ops(const ts_profile_row *row, ts_text *out) {
   }
 }
 
-const ts_type *ts_profile_row_type(const ts_profile_row *row) { return row->step->type; }
+const ts_type *ts_profile_row_type(const ts_profile_row *row) { return row->step ? row->step->type : NULL; }
 
 int64_t ts_profile_row_bytes(const ts_profile_row *row) {
   const ts_step *step = row->step;
+  if (!step) return 0;
   const ts_work *work = work_of(step);
   int64_t sum = step->kind == TS_STEP_ROUTINE ? step->routine.plan->bytes : 0;
   if (step->kind == TS_STEP_COPY) return ts_sum_bytes(step->copy_bytes, step->copy_bytes);
@@ -364,11 +416,13 @@ int64_t ts_profile_row_bytes(const ts_profile_row *row) {
 }
 
 int64_t ts_profile_row_flops(const ts_profile_row *row) {
-  return row->step->kind == TS_STEP_ROUTINE ? row->step->routine.plan->flops : 0;
+  return row->step && row->step->kind == TS_STEP_ROUTINE ? row->step->routine.plan->flops : 0;
 }
 
 void ts_profile_program_memory(const ts_profile_program *program, int64_t *out_bytes, int64_t *out_pieces) {
   const ts_executable *exe = program->exe;
+  *out_bytes = *out_pieces = 0;
+  if (!exe) return;
   int64_t block = exe->block_bytes[TS_TEMPS_HOSTED];
   *out_bytes = exe->stats.result_bytes + block;
   *out_pieces = (int64_t)exe->made_count + (block > 0);

@@ -26,16 +26,17 @@ uint64_t ts_profile_take_new(ts_profile *profile);
 /* A step of a program, an outer one before the steps of its blocks. A launch of a step with several is a row below it.
  */
 typedef struct ts_profile_row {
-  const struct ts_step *step;
-  int32_t launch; /* -1: the whole step */
+  const struct ts_step *step; /* NULL: the whole run of a device */
+  const char *device;         /* the name of its client; else NULL */
+  int32_t launch;             /* -1: the whole step */
   int32_t depth;
   int64_t count, ns, longest_ns;
   int32_t threads; /* the most that worked on it at once */
 } ts_profile_row;
 
 typedef struct ts_profile_program {
-  const ts_executable *exe;
-  uint64_t number; /* of the executable, in all profiles; not 0 */
+  const ts_executable *exe; /* NULL: a program of a device that tells no steps */
+  uint64_t number;          /* of the executable, in all profiles; not 0 */
   int64_t runs, ns, longest_ns;
   ts_profile_row *rows;
   size_t row_count;
@@ -66,6 +67,13 @@ int64_t ts_profile_row_bytes(const ts_profile_row *row);
 int64_t ts_profile_row_flops(const ts_profile_row *row);
 /* Bytes and pieces of memory that each run takes from the pool. */
 void ts_profile_program_memory(const ts_profile_program *program, int64_t *out_bytes, int64_t *out_pieces);
+
+/* ---- runs of devices that tell no steps ---- */
+
+/* Sets the number of a program once, and returns it. The programs of the host have such numbers, too. */
+uint64_t ts_profile_number(_Atomic uint64_t *number);
+/* A run of the program of that number has ended. `device` is the name of a client, valid for ever. */
+void ts_profile_add_run(ts_profile *profile, uint64_t number, const char *device, int64_t begin_ns);
 
 /* ---- for run.c ---- */
 

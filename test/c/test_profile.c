@@ -143,6 +143,44 @@ START_TEST(an_outer_profile_gets_what_an_inner_one_gets)
 }
 END_TEST
 
+/* A program of a device is one row, in the inner profile and in the outer one. */
+START_TEST(runs_of_devices_have_one_row)
+{
+  static const char name[] = "gpu";
+  _Atomic uint64_t first = 0, second = 0;
+  const ts_profile_event *events;
+  const ts_profile_program *programs;
+  int64_t bytes, pieces;
+  ts_profile *outer = profile_of(100, NULL), *inner = profile_of(100, outer);
+  ck_assert_ok(run_with(inner));
+  for (int i = 0; i < 3; i++) ts_profile_add_run(inner, ts_profile_number(i < 2 ? &first : &second), name, 0);
+  ck_assert_uint_ne(first, second);
+  ck_assert_uint_eq(ts_profile_number(&first), first);
+  for (int i = 0; i < 2; i++) {
+    ck_assert_uint_eq(ts_profile_programs(i ? inner : outer, &programs), 3);
+    ck_assert_ptr_eq(programs[0].exe, exe);
+    const ts_profile_program *device = &programs[1];
+    ck_assert_uint_eq(device->number, first);
+    ck_assert_int_eq(device->runs, 2);
+    ck_assert_uint_eq(device->row_count, 1);
+    ck_assert_int_eq(device->rows[0].count, 2);
+    ck_assert_int_eq(device->rows[0].ns, device->ns);
+    ck_assert_str_eq(ts_profile_row_kind(&device->rows[0]), "device");
+    ck_assert_str_eq(ts_profile_row_op(&device->rows[0]), name);
+    ck_assert_ptr_null(ts_profile_row_type(&device->rows[0]));
+    ck_assert_int_eq(ts_profile_row_bytes(&device->rows[0]) + ts_profile_row_flops(&device->rows[0]), 0);
+    ts_profile_program_memory(device, &bytes, &pieces);
+    ck_assert_int_eq(bytes + pieces, 0);
+    size_t count = ts_profile_events(i ? inner : outer, &events);
+    ck_assert_uint_eq(events[count - 1].row, UINT32_MAX);
+    ck_assert_uint_eq(events[count - 1].program, 2);
+  }
+  ck_assert_uint_eq(ts_profile_take_new(inner), second);
+  ts_profile_release(outer);
+  ts_profile_release(inner);
+}
+END_TEST
+
 static void *run_often(void *profile) {
   for (int i = 0; i < 200; i++) ck_assert_ok(run_with(profile));
   return NULL;
@@ -185,6 +223,7 @@ int main(void) {
   tcase_add_test(all, rows_have_their_work);
   tcase_add_test(all, what_has_no_room_is_left_out);
   tcase_add_test(all, an_outer_profile_gets_what_an_inner_one_gets);
+  tcase_add_test(all, runs_of_devices_have_one_row);
   tcase_add_test(all, threads_share_a_profile);
   tcase_add_test(all, each_allocation_may_fail);
   suite_add_tcase(suite, all);

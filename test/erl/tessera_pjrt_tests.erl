@@ -11,7 +11,7 @@ all_test_() ->
             end,
      [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
-      [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1]]]}.
+      [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1, fun is_profiled/1]]]}.
 
 manners() -> [{plugin_inline, inline}, {plugin_late, late}, {plugin_mixed, mixed}].
 
@@ -56,6 +56,22 @@ is_configured() ->
         ?assertEqual(2, length(tessera:devices(plugin_set)))
     after application:set_env(tessera, clients, Before)
     end.
+
+%% Each program of the plugin is one row, with the time of its runs. A run that fails is not counted.
+is_profiled(Client) ->
+    F = tessera:jit(fun(X) -> tessera:sum(tessera:multiply(X, X)) end, at(Client)),
+    X = on(Client, [1, 2, 3]),
+    {Sum, #{runs := 3, run_ns := Ns, programs := Programs} = Profile} =
+        tessera:profile(fun() -> F(X), tessera:negate(X), F(X) end, [], #{speed => false}),
+    ?assertEqual(14, tessera:to_number(Sum)),
+    Name = atom_to_binary(Client),
+    [#{runs := 2, line := {?MODULE, _, _, _, _}, steps := [#{kind := <<"device">>, op := Name, count := 2, ns := Twice}]},
+     #{runs := 1, steps := [#{kind := <<"device">>, ns := Once}]}] = Programs,
+    ?assertEqual({true, Ns}, {Twice > 0, Twice + Once}),
+    {_, _} = binary:match(tessera_profile:table(Profile), <<"device    ", Name/binary>>),
+    ?assertEqual(6, length([Event || {run, _, _, _, _, _, _} = Event <- maps:get(events, Profile)])),
+    {match, _} = re:run(tessera_profile:chrome_trace(Profile), <<"device ", Name/binary>>),
+    {match, _} = re:run(tessera_profile:flame_graph(Profile), <<"device ", Name/binary>>).
 
 isolated(Name, Options) ->
     ok = tessera:open_client(Name, #{platform => pjrt, plugin_path => path(), isolated => true, plugin_options => Options}).
