@@ -233,12 +233,18 @@ static ts_status check_types(const ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) {
-  hlo h = {.graph = graph, .out = out, .depth = 2};
+static ts_status print_graph(const ts_graph *graph, bool replicas, ts_text *out) {
+  hlo h = {.graph = graph, .out = out, .depth = 2, .replicas = replicas};
   TS_TRY(ts_graph_verify(graph));
   TS_TRY(check_types(graph));
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &h.names));
   ts_status status = ts_deep_call(ts_graph_region(graph, TS_ROOT)->height, print_module, &h);
   ts_free(h.names);
   return status;
+}
+
+ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) { return print_graph(graph, false, out); }
+
+ts_status ts_graph_print_stablehlo_replicas(const ts_graph *graph, ts_text *out) {
+  return print_graph(graph, true, out);
 }

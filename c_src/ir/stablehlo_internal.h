@@ -26,6 +26,7 @@ typedef struct hlo {
   hlo_name *names; /* by the graph's value id */
   uint32_t next;
   int depth;
+  bool replicas; /* partitions are printed as replicas */
 } hlo;
 
 /* The lowering of one op of the graph; control ops name their results themselves. */

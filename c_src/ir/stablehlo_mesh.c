@@ -38,10 +38,11 @@ static void print_axis(hlo *h, int32_t axis) {
 void hlo_print_module_begin(hlo *h) {
   const ts_mesh *mesh = &h->graph->mesh;
   ts_text_append(h->out, "module ");
-  if (mesh->partitioned)
-    ts_text_format(h->out, "attributes {mhlo.num_partitions = %d : i32} ", ts_mesh_partitions(mesh));
+  if (mesh->partitioned || h->replicas)
+    ts_text_format(h->out, "attributes {mhlo.num_%s = %d : i32} ", h->replicas ? "replicas" : "partitions",
+                   ts_mesh_partitions(mesh));
   ts_text_append(h->out, "{\n");
-  if (mesh->rank == 0 || mesh->partitioned) return;
+  if (mesh->rank == 0 || mesh->partitioned || h->replicas) return;
   ts_text_append(h->out, "  sdy.mesh ");
   print_mesh_name(h);
   ts_text_append(h->out, " = <[");
@@ -73,7 +74,7 @@ static void print_dims(hlo *h, const ts_sharding *sharding, int32_t rank) {
 
 void hlo_print_sharding(hlo *h, ts_root_side side, size_t index, int32_t rank) {
   const ts_sharding *sharding = ts_graph_sharding(h->graph, side, index);
-  if (!sharding || h->graph->mesh.rank == 0 || h->graph->mesh.partitioned) return;
+  if (!sharding || h->graph->mesh.rank == 0 || h->graph->mesh.partitioned || h->replicas) return;
   ts_text_append(h->out, " {sdy.sharding = ");
   print_dims(h, sharding, rank);
   ts_text_append(h->out, "}");
@@ -116,6 +117,10 @@ static void print_pairs(hlo *h, const ts_attrs *a) {
   const ts_mesh *mesh = &h->graph->mesh;
   const ts_dims *axes = &a->permute.axes;
   int32_t pairs = 0;
+  if (a->permute.sources.rank == 0) { /* an empty list of pairs has no brackets in MLIR */
+    ts_text_append(h->out, "source_target_pairs = dense<> : tensor<0x2xi64>");
+    return;
+  }
   ts_text_append(h->out, "source_target_pairs = dense<[");
   for (int32_t p = 0; p < ts_mesh_partitions(mesh); p++) {
     if (ts_mesh_index(mesh, axes, p) != 0) continue;
@@ -127,9 +132,14 @@ static void print_pairs(hlo *h, const ts_attrs *a) {
   ts_text_format(h->out, "]> : tensor<%dx2xi64>", pairs);
 }
 
-/* Each collective has a channel of its own: the number of its result is as good as any. */
-static void print_channel(hlo *h) {
+static const char *combine_name(ts_opcode code);
+
+/* Each collective of partitions has a channel of its own: the number of its result is as good as any. Without a channel
+ * it is of replicas. */
+static void print_channel(hlo *h, const ts_op *op) {
+  if (h->replicas) return;
   ts_text_format(h->out, ", channel_handle = #stablehlo.channel_handle<handle = %u, type = 1>", h->next);
+  if (combine_name(op->code) || op->code == TS_OP_ALL_GATHER) ts_text_append(h->out, ", use_global_device_ids");
 }
 
 /* NULL for collectives that move elements. */
@@ -190,12 +200,36 @@ static void print_properties(hlo *h, const ts_op *op) {
     print_pairs(h, a);
   else
     print_groups(h, ts_op_mesh_axes(op), op->code == TS_OP_COLLECTIVE_BROADCAST ? a->rooted.root : 0);
-  print_channel(h);
-  if (combine_name(op->code) || op->code == TS_OP_ALL_GATHER) ts_text_append(h->out, ", use_global_device_ids");
+  print_channel(h, op);
   ts_text_append(h->out, "}>");
 }
 
+static hlo_value reshape(hlo *h, hlo_value x, const ts_shape *shape) {
+  return hlo_op(h, "stablehlo.reshape", x.element, shape, &x, 1);
+}
+
+/* XLA's CPUs have no broadcast of replicas: the part of the root out of all parts. */
+static hlo_value print_broadcast(hlo *h, const ts_op *op, hlo_value x) {
+  const ts_attrs *a = op->attrs;
+  const int64_t count = ts_shape_elements(&x.shape), size = ts_mesh_group_size(&h->graph->mesh, &a->rooted.axes);
+  const ts_shape shape = x.shape, one = ts_shape_make(1, &count), all = ts_shape_make(1, &(int64_t){count * size});
+  const ts_shape start = ts_shape_make(1, &(int64_t){a->rooted.root * count}),
+                 limit = ts_shape_make(1, &(int64_t){(a->rooted.root + 1) * count});
+  x = reshape(h, x, &one);
+  hlo_value gathered = {.element = x.element, .shape = all};
+  gathered.name = hlo_begin(h, "stablehlo.all_gather", 1, &x, 1);
+  ts_text_append(h->out, " <{all_gather_dim = 0 : i64, ");
+  print_groups(h, &a->rooted.axes, 0);
+  ts_text_append(h->out, "}>");
+  hlo_end(h, &x, 1, &gathered, 1);
+  x = hlo_op_with(h, "stablehlo.slice", (hlo_type){x.element, &one}, (hlo_values){&gathered, 1},
+                  "start_indices = %s, limit_indices = %s, strides = array<i64: 1>", HLO_ARRAY(&start),
+                  HLO_ARRAY(&limit));
+  return reshape(h, x, &shape);
+}
+
 static hlo_value print_one(hlo *h, const ts_op *op, hlo_value x, const ts_shape *shape) {
+  if (h->replicas && op->code == TS_OP_COLLECTIVE_BROADCAST) return print_broadcast(h, op, x);
   hlo_value result = {.element = x.element, .shape = *shape};
   result.name = hlo_begin(h, collective_name(op->code), 1, &x, 1);
   print_properties(h, op);
@@ -206,32 +240,37 @@ static hlo_value print_one(hlo *h, const ts_op *op, hlo_value x, const ts_shape 
 
 static bool is_on_bits(const ts_op *op) { return op->code == TS_OP_ALL_REDUCE_AND || op->code == TS_OP_ALL_REDUCE_OR; }
 
-/* The type for combining an operand: half types are summed in f32, ops on bits use integers. */
-static ts_dtype combined_type(const ts_op *op, ts_dtype dtype) {
+/* The type for combining an operand: half types are summed in f32, ops on bits use integers. XLA's CPUs spoil sums of
+ * types of 2 bits, so replicas have larger ones. */
+static ts_dtype combined_type(const hlo *h, const ts_op *op, ts_dtype dtype) {
+  if (!combine_name(op->code)) return dtype;
+  if (h->replicas && ts_dtype_is_integer(dtype) && ts_dtype_bits(dtype) == 2) return dtype == TS_S2 ? TS_S8 : TS_U8;
   if (is_on_bits(op))
     return ts_dtype_is_integer(dtype) ? dtype : ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(dtype));
-  return combine_name(op->code) && ts_dtype_is_float(dtype) ? ts_dtype_accumulator(dtype) : dtype;
+  return ts_dtype_is_float(dtype) ? ts_dtype_accumulator(dtype) : dtype;
 }
 
 static hlo_value recast(hlo *h, const ts_op *op, hlo_value x, ts_dtype to) {
-  if (x.element == (hlo_element)to || !is_on_bits(op)) return hlo_convert(h, x, to);
+  bool is_integer = ts_dtype_is_integer((ts_dtype)x.element) && ts_dtype_is_integer(to);
+  if (is_integer || x.element == (hlo_element)to || !is_on_bits(op)) return hlo_convert(h, x, to);
   return hlo_op(h, "stablehlo.bitcast_convert", to, &x.shape, &x, 1);
 }
 
 static ts_status print_collective(hlo *h, const ts_op *op, uint32_t i) {
   hlo_value x = hlo_get(h, op->operands[i]);
-  ts_dtype dtype = (ts_dtype)x.element, combined = combined_type(op, dtype);
+  ts_dtype dtype = (ts_dtype)x.element, combined = combined_type(h, op, dtype);
   if (combined == TS_DTYPE_NONE) return hlo_no_form(&(hlo_call){.h = h, .op = op});
   x = print_one(h, op, recast(h, op, x, combined), ts_graph_value(h->graph, op->first_result + i)->shape);
   h->names[op->first_result + i] = recast(h, op, x, dtype).name;
   return TS_SUCCESS;
 }
 
-/* A barrier has no form; it changes no value. */
+/* A barrier has no form; it changes no value. Nor does a constraint where the program is cut already. */
 ts_status hlo_collective(hlo *h, const ts_op *op) {
-  if (op->code == TS_OP_SHARDING_CONSTRAINT) return print_constraint(h, op);
+  bool is_constraint = op->code == TS_OP_SHARDING_CONSTRAINT;
+  if (is_constraint && !h->replicas) return print_constraint(h, op);
   for (uint32_t i = 0; i < op->operand_count; i++) {
-    if (op->code == TS_OP_BARRIER)
+    if (op->code == TS_OP_BARRIER || is_constraint)
       h->names[op->first_result + i] = h->names[op->operands[i]];
     else
       TS_TRY(print_collective(h, op, i));

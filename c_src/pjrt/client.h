@@ -81,6 +81,9 @@ typedef struct pj_memory {
   pj_job ending;
 } pj_memory;
 
+/* The memory of elements in host memory, on a thread that may wait for the transfer. */
+ts_status pj_memory_from_host(pj_client *client, int32_t device, const ts_type *type, const void *data,
+                              pj_memory **out);
 /* A memory without a buffer, with its bytes reserved. */
 ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out);
 static inline void pj_memory_retain(pj_memory *memory) { atomic_fetch_add(&memory->refs, 1); }
@@ -99,8 +102,10 @@ struct pj_code {
   pj_loaded *loaded;
   pj_split *split; /* of a program with callbacks, which has no executable of its own */
   size_t param_count, result_count;
-  const ts_type **types; /* Of the parameters, then of the results. */
-  char *text;            /* The program, if it may have to be compiled again. */
+  int32_t partitions;      /* each is a replica for the plugin, on the device of its number */
+  pj_memory **coordinates; /* of each partition: its last parameter; NULL: the program has none */
+  const ts_type **types;   /* Of the parameters, then of the results. */
+  char *text;              /* The program, if it may have to be compiled again. */
   size_t text_size;
   bool is_saved;  /* The plugin saved the text, so it is loaded again. */
   pj_code *again; /* For the next client. Under the door's lock. */
@@ -128,9 +133,15 @@ void pj_code_describe(pj_code *code, ts_program *out);
 /* ---- runs */
 
 void pj_run(const ts_run_request *request, ts_done done);
-/* One execution on one device. `results` has room for the program's; on success *out_complete is an event or NULL. */
-ts_status pj_execute(const pj_code *code, int32_t device, pj_buffer *const *args, pj_buffer **results,
-                     pj_event **out_complete);
+/* One execution: the lists of each partition. `results` have room for the program's; on success *complete has an event
+ * or NULL for each partition. */
+typedef struct pj_launch {
+  int32_t device; /* of a program of one partition */
+  pj_buffer *const *const *args;
+  pj_buffer **const *results;
+  pj_event **complete;
+} pj_launch;
+ts_status pj_execute(const pj_code *code, const pj_launch *launch);
 /* The buffer of `from` in the shape `to`, by a program of the client that is compiled once. The caller destroys it. */
 ts_status pj_reshape_buffer(const pj_memory *from, const ts_shape *to, pj_buffer **out);
 void pj_reshapes_destroy(pj_client *client);

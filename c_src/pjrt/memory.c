@@ -171,17 +171,21 @@ static ts_status renew_client(transfer *t) {
   return TS_SUCCESS;
 }
 
+static pj_args from_host_args(const pj_client *client, const pj_memory *m, const void *data) {
+  return PJ_ARGS(.from_host = {.client = client->handle,
+                               .data = data,
+                               .type = pj_type(m->dtype),
+                               .dims = m->shape->dims,
+                               .rank = (size_t)m->shape->rank,
+                               .semantics = PJ_UNTIL_TRANSFERRED,
+                               .device = client->devices[m->device]});
+}
+
 static ts_status send_to_device(transfer *t) {
   TS_TRY(renew_client(t));
   TS_TRY(check_placement(t));
   TS_TRY(pj_memory_new(t->client, t->device, t->dtype, &t->shape, &t->made));
-  pj_args args = PJ_ARGS(.from_host = {.client = t->client->handle,
-                                       .data = t->data,
-                                       .type = pj_type(t->dtype),
-                                       .dims = t->shape.dims,
-                                       .rank = (size_t)t->shape.rank,
-                                       .semantics = PJ_UNTIL_TRANSFERRED,
-                                       .device = t->client->devices[t->device]});
+  pj_args args = from_host_args(t->client, t->made, t->data);
   TS_TRY(pj_call(t->client->plugin, PJ_FROM_HOST, &args));
   t->made->buffer = args.from_host.buffer;
   t->wait.event = args.from_host.read;
@@ -207,6 +211,24 @@ void pj_from_host(const ts_placement *placement, const void *data, void **out_me
                    .data = data,
                    .out = out_memory},
         placement, to_the_device, done);
+}
+
+ts_status pj_memory_from_host(pj_client *client, int32_t device, const ts_type *type, const void *data,
+                              pj_memory **out) {
+  TS_TRY(pj_memory_new(client, device, type->dtype, &type->shape, out));
+  pj_args args = from_host_args(client, *out, data);
+  ts_status status = pj_call(client->plugin, PJ_FROM_HOST, &args);
+  if (!status) {
+    pj_event *read = args.from_host.read;
+    (*out)->buffer = args.from_host.buffer;
+    if (read) status = pj_call(client->plugin, PJ_EVENT_AWAIT, &PJ_ARGS(.event = {.event = read}));
+    pj_destroy(client->plugin, PJ_EVENT_DESTROY, read);
+  }
+  if (status) {
+    pj_memory_release(*out);
+    *out = NULL;
+  }
+  return status;
 }
 
 /* ---- to the host */

@@ -10,7 +10,7 @@ static ts_status enumerate(ts_device_description *out, int32_t room, int32_t *ou
 }
 
 const ts_platform ts_platform_pjrt = {.name = "pjrt",
-                                      .flags = TS_PLATFORM_SAVES | TS_PLATFORM_CALLS_BACK,
+                                      .flags = TS_PLATFORM_SAVES | TS_PLATFORM_CALLS_BACK | TS_PLATFORM_GROUPS,
                                       .enumerate = enumerate,
                                       .open = pj_door_open,
                                       .close = pj_door_close,

@@ -12,7 +12,7 @@ ts_status pj_code_new(pj_client *client, size_t params, size_t results, pj_code 
   ts_type *types;
   size_t count = params + results;
   TS_TRY(TS_NEW(&code));
-  *code = (pj_code){.refs = 1, .client = client, .param_count = params, .result_count = results};
+  *code = (pj_code){.refs = 1, .client = client, .partitions = 1, .param_count = params, .result_count = results};
   ts_status status = TS_NEW_ARRAY(count + 1, &code->types);
   if (!status) status = TS_NEW_ARRAY(count + 1, &types);
   if (status) {
@@ -29,6 +29,8 @@ void pj_code_destroy(pj_code *code) {
   if (!code) return;
   pj_destroy(code->client->plugin, PJ_LOADED_DESTROY, code->loaded);
   pj_split_destroy(code->split);
+  for (int32_t i = 0; code->coordinates && i < code->partitions; i++) pj_memory_release(code->coordinates[i]);
+  ts_free(code->coordinates);
   ts_free((void *)(uintptr_t)code->types[0]);
   ts_free(code->types);
   ts_free(code->text);
@@ -87,7 +89,8 @@ void pj_code_describe(pj_code *code, ts_program *out) {
                       .result_count = code->result_count,
                       .param_types = code->types,
                       .result_types = code->types + code->param_count,
-                      .partitions = 1,
+                      .partitions = code->partitions,
+                      .coordinates = code->coordinates != NULL,
                       .calls_back = code->split != NULL,
                       .cost_ns = INT64_MAX};
 }
@@ -135,7 +138,8 @@ static ts_status print(const ts_graph *graph, ts_text *out) {
     ts_graph_destroy(last);
     last = next;
   }
-  if (!status) status = ts_graph_print_stablehlo(last, out);
+  if (!status)
+    status = graph->mesh.rank ? ts_graph_print_stablehlo_replicas(last, out) : ts_graph_print_stablehlo(last, out);
   ts_graph_destroy(last);
   return status;
 }
@@ -170,12 +174,14 @@ static void append_off(ts_text *out, const char *name) {
   ts_text_deinit(&entry);
 }
 
-/* The serialized options: one replica and one partition, on any device of the client. They are never empty. XLA's own
- * choice for CPUs is a minimum and maximum that may drop a NaN. */
-static void append_options(const pj_client *client, ts_text *out) {
-  static const char one[] = {0x1a, 4, 0x20, 1, 0x28, 1, 0x20, 1};
-  ts_text_append_n(out, one, sizeof one);
-  if (strncmp(client->identity, "cpu ", 4) == 0) append_off(out, "xla_cpu_enable_fast_min_max");
+/* The serialized options: one replica on any device of the client, or a replica for each partition, on the device of
+ * its number. They are never empty. XLA's own choice for CPUs is a minimum and maximum that may drop a NaN. */
+static void append_options(const pj_code *code, ts_text *out) {
+  static const char portable[] = {0x20, 1};
+  const char counts[] = {0x20, (char)code->partitions, 0x28, 1}; /* at most 64 */
+  append_field(out, 3, counts, sizeof counts);
+  if (code->partitions == 1) ts_text_append_n(out, portable, sizeof portable);
+  if (strncmp(code->client->identity, "cpu ", 4) == 0) append_off(out, "xla_cpu_enable_fast_min_max");
 }
 
 static ts_status call_compiler(pj_code *code, const ts_text *text, const ts_text *options) {
@@ -249,7 +255,7 @@ static ts_status keep(pj_code *code, const char *bytes, size_t size) {
 
 static ts_status compile_text(pj_code *code, const ts_text *text) {
   ts_text options = {0};
-  append_options(code->client, &options);
+  append_options(code, &options);
   ts_status status = options.failed ? ts_error_no_memory() : keep(code, text->data, text->length);
   if (!status) status = compile_with(code, text, &options);
   ts_text_deinit(&options);
@@ -270,10 +276,36 @@ static ts_status check_sizes(const ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-static ts_status check_graph(const ts_graph *graph) {
-  if (graph->mesh.rank > 0)
-    return ts_error(TS_UNIMPLEMENTED, "a plugin runs programs of one partition, without a mesh");
+static bool has_collectives(const ts_graph *graph) {
+  for (size_t i = 0; i < graph->ops.count; i++)
+    if (ts_op_get_class(graph->ops.data[i].code) == TS_CLASS_COLLECTIVE) return true;
+  return false;
+}
+
+static ts_status check_graph(const pj_client *client, const ts_graph *graph) {
+  const ts_mesh *mesh = &graph->mesh;
+  int32_t partitions = ts_mesh_partitions(mesh);
+  if (mesh->rank > 0 && !mesh->partitioned && !has_collectives(graph))
+    return ts_error(TS_UNIMPLEMENTED, "a plugin runs the partitions of a program, and this program is not partitioned");
+  if (partitions > 1 && pj_plugin_is_isolated(client->plugin))
+    return ts_error(TS_UNIMPLEMENTED, "an isolated plugin runs programs of one partition, got %d", partitions);
+  if (partitions > client->device_count || partitions > 64)
+    return ts_error(TS_INVALID_ARGUMENT, "the program has %d partitions, and the plugin has %d devices", partitions,
+                    client->device_count);
+  if (mesh->rank > 0 && pj_calls_back(graph))
+    return ts_error(TS_FAILED_PRECONDITION, "callback: a program with partitions cannot call back");
   return check_sizes(graph);
+}
+
+static ts_status make_coordinates(pj_code *code, const ts_mesh *mesh) {
+  if (!mesh->coordinates) return TS_SUCCESS;
+  TS_TRY(TS_NEW_ARRAY(code->partitions, &code->coordinates));
+  for (int32_t i = 0; i < code->partitions; i++) {
+    int32_t at[TS_MAX_MESH_AXES];
+    ts_mesh_coordinates(mesh, i, at);
+    TS_TRY(pj_memory_from_host(code->client, i, code->types[code->param_count - 1], at, &code->coordinates[i]));
+  }
+  return TS_SUCCESS;
 }
 
 static ts_status compile_whole(const ts_graph *graph, pj_code *code) {
@@ -287,9 +319,11 @@ static ts_status compile_whole(const ts_graph *graph, pj_code *code) {
 ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out) {
   const ts_region *root = ts_graph_region(graph, TS_ROOT);
   pj_code *code;
-  TS_TRY(check_graph(graph));
+  TS_TRY(check_graph(client, graph));
   TS_TRY(pj_code_new(client, root->params.count, root->results.count, &code));
+  code->partitions = ts_mesh_partitions(&graph->mesh);
   ts_status status = set_types(graph, code);
+  if (!status) status = make_coordinates(code, &graph->mesh);
   if (!status)
     status = pj_calls_back(graph) ? pj_split_create(client, graph, &code->split) : compile_whole(graph, code);
   if (status)

@@ -2,19 +2,18 @@
 
 #include <stdio.h>
 
-ts_status pj_execute(const pj_code *code, int32_t device, pj_buffer *const *args, pj_buffer **results,
-                     pj_event **out_complete) {
+ts_status pj_execute(const pj_code *code, const pj_launch *launch) {
   pj_client *c = code->client;
   pj_execute_options options = {.size = sizeof options};
-  *out_complete = NULL;
+  for (int32_t i = 0; i < code->partitions; i++) launch->complete[i] = NULL;
   pj_args a = PJ_ARGS(.execute = {.loaded = code->loaded,
                                   .options = &options,
-                                  .args = &args,
-                                  .device_count = 1,
+                                  .args = launch->args,
+                                  .device_count = (size_t)code->partitions,
                                   .arg_count = code->param_count,
-                                  .results = &results,
-                                  .complete = out_complete,
-                                  .device = c->devices[device]});
+                                  .results = launch->results,
+                                  .complete = launch->complete,
+                                  .device = code->partitions == 1 ? c->devices[launch->device] : NULL});
   return pj_call(c->plugin, PJ_EXECUTE, &a);
 }
 
@@ -71,7 +70,8 @@ ts_status pj_reshape_buffer(const pj_memory *from, const ts_shape *to, pj_buffer
   pthread_mutex_lock(&c->lock);
   ts_status status = find_reshape(c, from, to, &code);
   pthread_mutex_unlock(&c->lock);
-  if (!status) status = pj_execute(code, from->device, &from->buffer, out, &complete);
+  pj_buffer *const *args = &from->buffer;
+  if (!status) status = pj_execute(code, &(pj_launch){from->device, &args, &out, &complete});
   if (!status) pj_destroy(c->plugin, PJ_EVENT_DESTROY, complete); /* the buffer has an event of its own */
   return status;
 }
@@ -86,7 +86,8 @@ void pj_reshapes_destroy(pj_client *client) {
 }
 
 /* ---- runs
- * A run has references to its program and its arguments: after a deadline its caller has none of them any more. */
+ * A run has references to its program and its arguments: after a deadline its caller has none of them any more. Lists
+ * have the entries of the first partition, then of the second, and so on. */
 
 typedef struct run {
   pj_wait wait;
@@ -95,25 +96,30 @@ typedef struct run {
   pj_code *program;              /* a reference */
   const pj_code *code;           /* the program for the present client */
   pj_client *client;
-  int32_t device;
-  pj_memory **args;                        /* references */
-  pj_buffer **buffers, **views, **results; /* views: arguments in another shape; the run destroys them */
-  pj_memory **made;
+  int32_t device;         /* of the first partition; of others the number is theirs */
+  size_t params, results; /* of a partition */
+  size_t partitions;
+  pj_memory **args, **made;                 /* references */
+  pj_buffer **buffers, **views, **returned; /* views: arguments in another shape; the run destroys them */
+  pj_buffer ***arg_lists, ***result_lists;
+  pj_event **events;
+  size_t awaited; /* events that have ended */
+  ts_status failed;
 } run;
 
 static void free_run(run *r) {
-  for (size_t i = 0; i < r->program->param_count; i++) {
+  for (size_t i = 0; i < r->partitions * r->params; i++) {
     pj_destroy(r->client->plugin, PJ_BUFFER_DESTROY, r->views[i]);
     pj_memory_release(r->args[i]);
   }
-  for (size_t i = 0; i < r->program->result_count; i++) pj_memory_release(r->made[i]);
+  for (size_t i = 0; i < r->partitions * r->results; i++) pj_memory_release(r->made[i]);
   pj_release_program(r->program);
   ts_free(r);
 }
 
 static void take_results(run *r) {
   const ts_run_request *q = r->request;
-  for (size_t i = 0; i < r->program->result_count; i++) {
+  for (size_t i = 0; i < r->partitions * r->results; i++) {
     q->results[i] = r->made[i];
     r->made[i] = NULL;
   }
@@ -132,23 +138,30 @@ static void end_run(run *r, ts_status status) {
     ts_status_free(status);
 }
 
-static void ran(pj_wait *wait, ts_status status) { end_run((run *)wait, status); }
+static int32_t device_of(const run *r, size_t partition) { return r->partitions == 1 ? r->device : (int32_t)partition; }
+
+static ts_status prepare_argument(run *r, size_t i) {
+  const pj_memory *m = r->args[i];
+  const ts_shape *shape = &r->code->types[i % r->params]->shape;
+  if (m->client != r->client)
+    return ts_error(TS_UNAVAILABLE, "argument %zu was in a process of the plugin that has ended", i % r->params + 1);
+  r->buffers[i] = m->buffer;
+  if (ts_shape_equal(m->shape, shape)) return TS_SUCCESS;
+  TS_TRY(pj_reshape_buffer(m, shape, &r->views[i]));
+  r->buffers[i] = r->views[i];
+  return TS_SUCCESS;
+}
 
 /* Nothing can fail after the plugin has begun the run, so what holds the results is there before. */
 static ts_status prepare(run *r) {
-  const pj_code *code = r->code;
-  for (size_t i = 0; i < code->param_count; i++) {
-    const pj_memory *m = r->args[i];
-    if (m->client != r->client)
-      return ts_error(TS_UNAVAILABLE, "argument %zu was in a process of the plugin that has ended", i + 1);
-    r->buffers[i] = m->buffer;
-    if (ts_shape_equal(m->shape, &code->types[i]->shape)) continue;
-    TS_TRY(pj_reshape_buffer(m, &code->types[i]->shape, &r->views[i]));
-    r->buffers[i] = r->views[i];
+  for (size_t i = 0; i < r->partitions * r->params; i++) TS_TRY(prepare_argument(r, i));
+  for (size_t i = 0; i < r->partitions * r->results; i++) {
+    const ts_type *type = r->code->types[r->params + i % r->results];
+    TS_TRY(pj_memory_new(r->client, device_of(r, i / r->results), type->dtype, &type->shape, &r->made[i]));
   }
-  for (size_t i = 0; i < code->result_count; i++) {
-    const ts_type *type = code->types[code->param_count + i];
-    TS_TRY(pj_memory_new(r->client, r->device, type->dtype, &type->shape, &r->made[i]));
+  for (size_t i = 0; i < r->partitions; i++) {
+    r->arg_lists[i] = r->buffers + i * r->params;
+    r->result_lists[i] = r->returned + i * r->results;
   }
   return TS_SUCCESS;
 }
@@ -158,9 +171,23 @@ static ts_status submit(run *r) {
   if (!r->deadline.ms) TS_TRY(pj_door_code(r->request->client, r->program, &r->code));
   r->client = r->code->client;
   TS_TRY(prepare(r));
-  TS_TRY(pj_execute(r->code, r->device, r->buffers, r->results, &r->wait.event));
-  for (size_t i = 0; i < r->code->result_count; i++) r->made[i]->buffer = r->results[i];
+  const pj_launch launch = {r->device, (pj_buffer *const *const *)r->arg_lists, r->result_lists, r->events};
+  TS_TRY(pj_execute(r->code, &launch));
+  for (size_t i = 0; i < r->partitions * r->results; i++) r->made[i]->buffer = r->returned[i];
   return TS_SUCCESS;
+}
+
+/* The event of a partition has ended. All are awaited, since each of them uses the run's memory. */
+static void ran(pj_wait *wait, ts_status status) {
+  run *r = (run *)wait;
+  if (r->failed)
+    ts_status_free(status);
+  else
+    r->failed = status;
+  if (++r->awaited < r->partitions)
+    pj_await(r->client->plugin, r->events[r->awaited], &r->wait);
+  else
+    end_run(r, r->failed);
 }
 
 static void run_now(pj_job *job) {
@@ -169,45 +196,77 @@ static void run_now(pj_job *job) {
   if (status)
     end_run(r, status);
   else
-    pj_await(r->client->plugin, r->wait.event, &r->wait);
+    pj_await(r->client->plugin, r->events[0], &r->wait);
+}
+
+static size_t given_params(const pj_code *code) { return code->param_count - (code->coordinates ? 1 : 0); }
+
+static ts_status check_devices(const ts_run_request *q) {
+  const pj_code *code = q->program;
+  const pj_client *c = code->client;
+  if (q->device_count != code->partitions)
+    return ts_error(TS_INVALID_ARGUMENT, "the program has %d partitions, got %d devices", code->partitions,
+                    q->device_count);
+  for (int32_t i = 0; i < q->device_count; i++) {
+    if (q->devices[i] < 0 || q->devices[i] >= c->device_count)
+      return ts_error(TS_INVALID_ARGUMENT, "the plugin has %d devices, got device %d", c->device_count, q->devices[i]);
+    if (q->device_count > 1 && q->devices[i] != i)
+      return ts_error(TS_INVALID_ARGUMENT, "the plugin runs partition %d on device %d, got device %d", i, i,
+                      q->devices[i]);
+  }
+  return TS_SUCCESS;
 }
 
 static ts_status check(const ts_run_request *q) {
   const pj_code *code = q->program;
-  const pj_client *c = code->client;
-  if (q->device_count != 1)
-    return ts_error(TS_UNIMPLEMENTED, "a plugin runs programs of one partition, got %d", q->device_count);
-  if (q->devices[0] < 0 || q->devices[0] >= c->device_count)
-    return ts_error(TS_INVALID_ARGUMENT, "the plugin has %d devices, got device %d", c->device_count, q->devices[0]);
-  if (q->arg_count != code->param_count)
-    return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", code->param_count, q->arg_count);
-  return TS_SUCCESS;
+  size_t wanted = given_params(code) * (size_t)code->partitions;
+  TS_TRY(check_devices(q));
+  if (q->arg_count == wanted) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", wanted, q->arg_count);
 }
 
-/* The run and its arrays are one block. */
+static void place_lists(run *r) {
+  size_t args = r->partitions * r->params, results = r->partitions * r->results;
+  r->args = (pj_memory **)(r + 1);
+  r->made = r->args + args;
+  r->buffers = (pj_buffer **)(r->made + results);
+  r->views = r->buffers + args;
+  r->returned = r->views + args;
+  r->arg_lists = (pj_buffer ***)(r->returned + results);
+  r->result_lists = r->arg_lists + r->partitions;
+  r->events = (pj_event **)(r->result_lists + r->partitions);
+}
+
+static void retain_arguments(run *r) {
+  const ts_run_request *q = r->request;
+  size_t given = given_params(r->program);
+  for (size_t i = 0; i < r->partitions * r->params; i++) {
+    size_t partition = i / r->params, place = i % r->params;
+    r->args[i] = place < given ? q->args[partition * given + place] : r->program->coordinates[partition];
+    pj_memory_retain(r->args[i]);
+  }
+}
+
+/* The run and its lists are one block. */
 static ts_status new_run(const ts_run_request *q, ts_done done, run **out) {
   pj_code *code = (pj_code *)(uintptr_t)q->program;
-  size_t params = code->param_count, results = code->result_count;
+  size_t params = code->param_count, results = code->result_count, partitions = (size_t)code->partitions;
   run *r;
   TS_TRY(check(q));
-  TS_TRY(ts_alloc(sizeof *r + (3 * params + 2 * results) * sizeof(void *), (void **)&r));
+  TS_TRY(ts_alloc(sizeof *r + partitions * (3 * params + 2 * results + 3) * sizeof(void *), (void **)&r));
   *r = (run){.wait = {.job.body = run_now, .what = "the run", .then = ran},
              .deadline.done = done,
              .request = q,
              .program = code,
              .code = code,
              .client = code->client,
-             .device = q->devices[0]};
-  r->args = (pj_memory **)(r + 1);
-  r->buffers = (pj_buffer **)(r->args + params);
-  r->views = r->buffers + params;
-  r->results = r->views + params;
-  r->made = (pj_memory **)(r->results + results);
+             .device = q->devices[0],
+             .params = params,
+             .results = results,
+             .partitions = partitions};
+  place_lists(r);
   pj_code_retain(code);
-  for (size_t i = 0; i < params; i++) {
-    r->args[i] = q->args[i];
-    pj_memory_retain(r->args[i]);
-  }
+  retain_arguments(r);
   *out = r;
   return TS_SUCCESS;
 }

@@ -290,9 +290,11 @@ START_TEST(programs_that_are_refused)
 {
   void *client;
   ck_assert_ok(try_open(&client));
-  ck_assert_error(compile_text(client, "graph @main mesh [2] (%0: f32[3]) -> (f32[3]) {\n"
+  ck_assert_error(compile_text(client, "graph @main mesh [5] (%0: f32[3]) -> (f32[3]) {\n"
                                        "  %1 = all_reduce_sum %0 {axes = [0]} : f32[3]\n  return %1\n}\n"),
-                  TS_UNIMPLEMENTED, "one partition");
+                  TS_INVALID_ARGUMENT, "the program has 5 partitions, and the plugin has 4 devices");
+  ck_assert_error(compile_text(client, "graph @main mesh [2] (%0: f32[3]) -> (f32[3]) {\n  return %0\n}\n"),
+                  TS_UNIMPLEMENTED, "this program is not partitioned");
   /* Real plugins end the process at such a size, and at such a constant. The constant is folded here. */
   ck_assert_error(compile_text(client, "graph @main() -> (f64[36028797018963968]) {\n"
                                        "  %0 = iota {axis = 0} : f64[36028797018963968]\n  return %0\n}\n"),

@@ -9,7 +9,7 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_are_killed/0, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
       [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1, fun is_profiled/1]]]}.
 
@@ -310,6 +310,68 @@ callers_of_callbacks_die() ->
          [true = erlang:garbage_collect() || _ <- [1]],
          tessera_test:until_freed(fun() -> maps:get(live, tessera_nif:memory(Client)) =< Before end)
      end || Client <- [plugin_calls, plugin_mixed]].
+
+%% The parts of a tensor, on the devices of the client.
+parts(Client, Tensor, Mesh, Sharding) -> tessera_mesh:shard(Tensor, Mesh, Sharding, Client).
+
+%% The partitions of a program on the devices of a client: as the host's, and the whole function's.
+shards() ->
+    Mesh = #{shape => {2, 2}, axes => [a, b]},
+    A = tessera:reshape(tessera:iota({24}, #{type => f32}), {4, 6}),
+    B = tessera:reshape(tessera:iota({12}, #{type => f32}), {6, 2}),
+    Product = fun(X, Y) -> tessera:sum(tessera:matmul(X, Y), #{axes => [0]}) end,
+    Cut = [#{0 => [a], 1 => [b]}, #{0 => [b]}],
+    Run = fun(Client) ->
+                  Sharded = tessera:shard_jit(Product, Mesh, #{input_shardings => Cut, client => Client}),
+                  Lists = [[X, Y] || {X, Y} <- lists:zip(parts(Client, A, Mesh, hd(Cut)), parts(Client, B, Mesh, lists:last(Cut)))],
+                  Results = Sharded(Lists),
+                  ?assertEqual([{Client, I} || I <- [0, 1, 2, 3]], [tessera:device(R) || R <- Results]),
+                  tessera:to_list(tessera_mesh:gather(Results, Mesh, tessera_mesh:results(Sharded, Lists)))
+          end,
+    Whole = tessera:to_list(Product(A, B)),
+    [?assertEqual(Whole, Run(Client)) || Client <- [host_of_four(), plugin_inline, plugin_late, plugin_mixed]],
+    maps(Mesh),
+    raises(unimplemented, "an isolated plugin runs programs of one partition", fun() -> Run(plugin_isolated) end).
+
+host_of_four() ->
+    ok = tessera:open_client(plugin_host, #{device_count => 4}),
+    plugin_host.
+
+%% Each collective, and the coordinates of a partition.
+maps(Mesh) ->
+    X = tessera:reshape(tessera:iota({16}, #{type => f32}), {4, 4}),
+    Both = #{0 => [a], 1 => [b]},
+    Functions = [fun(P) -> tessera_mesh:all_reduce(P, sum, a) end, fun(P) -> tessera_mesh:all_reduce(P, max, [a, b]) end,
+                 fun(P) -> tessera_mesh:all_gather(P, 0, b) end, fun(P) -> tessera_mesh:reduce_scatter(P, 1, b) end,
+                 fun(P) -> tessera_mesh:permute(P, [{0, 1}, {1, 0}], a) end, fun(P) -> tessera_mesh:permute(P, [], a) end,
+                 fun(P) -> tessera_mesh:broadcast_from(P, 1, b) end, fun(P) -> tessera_mesh:all_to_all(P, 0, 1, b) end,
+                 fun(P) -> tessera:add(P, tessera:multiply(tessera_mesh:axis_index(a), tessera:add(tessera_mesh:axis_index(b), 10))) end],
+    [begin
+         Run = fun(Client) ->
+                       Map = tessera:shard_map(F, Mesh, [Both], Both, #{client => Client, check => false}),
+                       [tessera:to_list(R) || R <- Map([[P] || P <- parts(Client, X, Mesh, Both)])]
+               end,
+         ?assertEqual(Run(plugin_host), Run(plugin_mixed))
+     end || F <- Functions].
+
+%% Nothing is left of callers that are killed while the partitions of their program run.
+shards_are_killed() ->
+    Mesh = #{shape => {4}},
+    Sum = tessera:shard_jit(fun(X) -> tessera:sum(tessera:exp(X)) end, Mesh, #{input_shardings => [#{0 => [0]}], client => plugin_late}),
+    Lists = [[P] || P <- parts(plugin_late, tessera:iota({4000}, #{type => f32}), Mesh, #{0 => [0]})],
+    [First | _] = Results = Sum(Lists),
+    ?assertEqual(lists:duplicate(4, tessera:to_list(First)), [tessera:to_list(R) || R <- Results]),
+    Held = fun() -> maps:get(live, tessera_nif:memory(plugin_late)) end,
+    Work = fun Work() -> _ = Sum(Lists), Work() end,
+    Before = Held(),
+    [begin
+         {Pid, Monitor} = spawn_monitor(Work),
+         [erlang:yield() || _ <- lists:seq(1, I)],
+         exit(Pid, kill),
+         receive {'DOWN', Monitor, process, Pid, _} -> ok end
+     end || I <- lists:seq(1, 50)],
+    tessera_test:until_freed(fun() -> Held() =< Before end),
+    ?assertEqual(16, lists:sum([byte_size(tessera:to_binary(R)) || R <- Sum(Lists)])).
 
 closes() -> tessera_test:closes(plugin_shut, fun() -> open(plugin_shut, mixed, #{devices => 1}) end).
 

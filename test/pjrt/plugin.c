@@ -207,7 +207,7 @@ static pj_error *of_status(ts_status status) {
 /* The lock is not held. */
 static void describe(code *c) {
   const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
-  c->result_count = root->results.count;
+  c->result_count = root->results.count / c->replicas;
   c->types = calloc(c->result_count + 1, sizeof *c->types);
   c->ranks = calloc(c->result_count + 1, sizeof *c->ranks);
   c->dims = calloc(c->result_count * TS_MAX_RANK + 1, sizeof *c->dims);
@@ -221,12 +221,93 @@ static void describe(code *c) {
   }
 }
 
-static pj_error *new_code(pj_handle *client, const char *text, size_t size, pj_loaded **out) {
+/* The text of the list behind `begin`, with its parentheses. */
+static ts_text list_after(const char *text, const char *begin) {
+  ts_text list = {0};
+  const char *from = strstr(text, begin);
+  if (!from) abort();
+  from = strchr(from, '(');
+  ts_text_append_n(&list, from, (size_t)(strchr(from, ')') + 1 - from));
+  return list;
+}
+
+/* Appends the types of a list so many times. */
+static void append_types(const char *list, size_t times, ts_text *out) {
+  const char *separator = "";
+  ts_text_append(out, "(");
+  for (size_t i = 0; i < times; i++) {
+    for (const char *at = strstr(list, "tensor<"); at; at = strstr(at + 1, "tensor<")) {
+      ts_text_append(out, separator);
+      ts_text_append_n(out, at, (size_t)(strchr(at, '>') + 1 - at));
+      separator = ", ";
+    }
+  }
+  ts_text_append(out, ")");
+}
+
+static size_t count_types(const char *list) {
+  size_t count = 0;
+  for (const char *at = strstr(list, "tensor<"); at; at = strstr(at + 1, "tensor<")) count++;
+  return count;
+}
+
+static void append_numbers(const char *format, size_t count, ts_text *out) {
+  for (size_t i = 0; i < count; i++) ts_text_format(out, format, i ? ", " : "", i);
+}
+
+/* One function that runs the program's function as processes of a grid: the interpreter of the reader. */
+static void append_grid(const char *params, const char *results, size_t replicas, ts_text *out) {
+  size_t args = replicas * count_types(params), values = replicas * count_types(results);
+  const char *type = params;
+  ts_text_append(out, "func.func @main(");
+  for (size_t i = 0; i < args; i++) {
+    type = i % (args / replicas) ? strstr(type + 1, "tensor<") : strstr(params, "tensor<");
+    ts_text_format(out, "%s%%a%zu: %.*s", i ? ", " : "", i, (int)(strchr(type, '>') + 1 - type), type);
+  }
+  ts_text_append(out, ") -> ");
+  append_types(results, replicas, out);
+  ts_text_format(out, " {\n  %%r:%zu = \"interpreter.run_parallel\"(", values);
+  append_numbers("%s%%a%zu", args, out);
+  ts_text_append(out, ") {programs = [");
+  for (size_t i = 0; i < replicas; i++) ts_text_append(out, i ? ", [@part]" : "[@part]");
+  ts_text_append(out, "]} : ");
+  append_types(params, replicas, out);
+  ts_text_append(out, " -> ");
+  append_types(results, replicas, out);
+  ts_text_append(out, "\n  func.return ");
+  append_numbers("%s%%r#%zu", values, out);
+  ts_text_append(out, " : ");
+  append_types(results, replicas, out);
+  ts_text_append(out, "\n}\n");
+}
+
+static pj_error *read_replicas(const char *text, size_t size, size_t replicas, ts_graph **out) {
+  ts_text whole = {0}, body = {0};
+  ts_text_append_n(&body, text, size);
+  char *name = strstr(body.data, "@main(");
+  if (!name) abort();
+  static const char part[] = {'@', 'p', 'a', 'r', 't'};
+  memcpy(name, part, sizeof part);
+  ts_text params = list_after(body.data, "@part("), results = list_after(strstr(body.data, ") -> ("), "-> (");
+  append_grid(params.data, results.data, replicas, &whole);
+  char *begin = strstr(body.data, "func.func public"), *end = strrchr(body.data, '}');
+  ts_text_append_n(&whole, begin, (size_t)(end - begin));
+  pj_error *e = of_status(ts_stablehlo_read(whole.data, whole.length, out));
+  ts_text_deinit(&whole);
+  ts_text_deinit(&body);
+  ts_text_deinit(&params);
+  ts_text_deinit(&results);
+  return e;
+}
+
+static pj_error *new_code(pj_handle *client, const char *text, size_t size, size_t replicas, pj_loaded **out) {
   ts_graph *graph;
-  pj_error *e = of_status(ts_stablehlo_read(text, size, &graph));
+  pj_error *e =
+      replicas > 1 ? read_replicas(text, size, replicas, &graph) : of_status(ts_stablehlo_read(text, size, &graph));
   if (e) return e;
   code *c = made(sizeof *c);
   c->refs = 1;
+  c->replicas = replicas;
   c->client = client;
   c->graph = graph;
   c->text = malloc(size + 1);
@@ -254,16 +335,20 @@ static pj_error *compile(pj_args *args) {
   if (!args->compile.options_size) abort(); /* as others do */
   if (keeps_no_nan(args)) return error_of(PJ_INVALID_ARGUMENT, "this minimum would drop a NaN");
   if (p->format_size != 4 || memcmp(p->format, "mlir", 4) != 0) return error_of(PJ_INVALID_ARGUMENT, "unknown format");
-  return new_code(args->compile.client, p->code, p->code_size, &args->compile.loaded);
+  size_t replicas = (size_t)(unsigned char)args->compile.options[3]; /* as c_src/pjrt writes them */
+  if (replicas > (size_t)args->compile.client->device_count || replicas > MOST_EVENTS)
+    return error_of(PJ_INVALID_ARGUMENT, "more replicas than devices");
+  return new_code(args->compile.client, p->code, p->code_size, replicas, &args->compile.loaded);
 }
 
-static const char saved_magic[4] = {'t', 'e', 's', 't'};
+static const char saved_magic[3] = {'s', 'a', 'v'}; /* then the number of replicas */
 
 static pj_error *load(pj_args *args) {
   BEGIN(LOAD, load);
-  if (args->load.byte_count < 4 || memcmp(args->load.bytes, saved_magic, 4) != 0)
+  if (args->load.byte_count < 4 || memcmp(args->load.bytes, saved_magic, 3) != 0)
     return error_of(PJ_INVALID_ARGUMENT, "no saved executable");
-  return new_code(args->load.client, args->load.bytes + 4, args->load.byte_count - 4, &args->load.loaded);
+  return new_code(args->load.client, args->load.bytes + 4, args->load.byte_count - 4, (size_t)args->load.bytes[3],
+                  &args->load.loaded);
 }
 
 static pj_error *loaded_destroy(pj_args *args) {
@@ -324,7 +409,8 @@ static pj_error *executable_serialize(pj_args *args) {
   BEGIN(EXECUTABLE_SERIALIZE, save);
   const code *c = args->save.executable->code;
   char *bytes = made(c->size + 4);
-  memcpy(bytes, saved_magic, 4);
+  memcpy(bytes, saved_magic, 3);
+  bytes[3] = (char)c->replicas;
   memcpy(bytes + 4, c->text, c->size);
   args->save.bytes = bytes;
   args->save.byte_count = c->size + 4;
@@ -483,41 +569,61 @@ static void execute_now(task *t) {
   for (size_t i = 0; i < t->result_count; i++) t->results[i]->data = results[i];
 }
 
+/* The device of a replica. */
+static pj_device *device_at(const pj_args *args, size_t replica) {
+  code *c = args->execute.loaded->code;
+  return args->execute.device ? args->execute.device : &c->client->devices[replica];
+}
+
+static pj_error *check_argument(const pj_args *args, size_t replica, size_t i) {
+  const code *c = args->execute.loaded->code;
+  const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
+  const pj_buffer *b = args->execute.args[replica][i];
+  const ts_value *value = ts_graph_value(c->graph, root->params.data[replica * args->execute.arg_count + i]);
+  if (b->dtype != value->dtype || !ts_shape_equal(&b->shape, value->shape))
+    return error_of(PJ_INVALID_ARGUMENT, "an argument has another type");
+  if (b->device != device_at(args, replica)) return error_of(PJ_INVALID_ARGUMENT, "an argument is on another device");
+  return NULL;
+}
+
 static pj_error *check_arguments(const pj_args *args) {
   const code *c = args->execute.loaded->code;
   const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
-  if (args->execute.device_count != 1 || !args->execute.device)
-    return error_of(PJ_UNIMPLEMENTED, "one device runs a program");
-  if (args->execute.arg_count != root->params.count || args->execute.arg_count > 64 || c->result_count > 64)
+  if (args->execute.device_count != c->replicas || (c->replicas > 1) != !args->execute.device)
+    return error_of(PJ_INVALID_ARGUMENT, "the lists are not of all replicas");
+  size_t count = args->execute.arg_count * c->replicas;
+  if (count != root->params.count || count > 64 || c->result_count * c->replicas > 64)
     return error_of(PJ_INVALID_ARGUMENT, "wrong number of arguments");
-  for (size_t i = 0; i < args->execute.arg_count; i++) {
-    const pj_buffer *b = args->execute.args[0][i];
-    const ts_value *value = ts_graph_value(c->graph, root->params.data[i]);
-    if (b->dtype != value->dtype || !ts_shape_equal(&b->shape, value->shape))
-      return error_of(PJ_INVALID_ARGUMENT, "an argument has another type");
-    if (b->device != args->execute.device) return error_of(PJ_INVALID_ARGUMENT, "an argument is on another device");
+  for (size_t i = 0; i < count; i++) {
+    pj_error *e = check_argument(args, i / args->execute.arg_count, i % args->execute.arg_count);
+    if (e) return e;
   }
   return NULL;
+}
+
+static void add_replica(task *t, pj_args *args, size_t replica) {
+  const code *c = t->code;
+  const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
+  for (size_t i = 0; i < args->execute.arg_count; i++) add_operand(t, args->execute.args[replica][i]);
+  for (size_t i = 0; i < c->result_count; i++) {
+    const ts_value *value = ts_graph_value(c->graph, root->results.data[replica * c->result_count + i]);
+    args->execute.results[replica][i] = new_buffer(device_at(args, replica), value->dtype, value->shape, t);
+  }
+  args->execute.complete[replica] = promise(t, (int)replica);
 }
 
 static pj_error *execute(pj_args *args) {
   BEGIN(EXECUTE, execute);
   code *c = args->execute.loaded->code;
-  const ts_region *root = ts_graph_region(c->graph, TS_ROOT);
   pj_error *e = check_arguments(args);
   if (!e) e = failed_operation(c->client);
   if (e) return e;
   task *t = new_task(PJ_EXECUTE, execute_now);
-  for (size_t i = 0; i < args->execute.arg_count; i++) add_operand(t, args->execute.args[0][i]);
-  for (size_t i = 0; i < c->result_count; i++) {
-    const ts_value *value = ts_graph_value(c->graph, root->results.data[i]);
-    args->execute.results[0][i] = new_buffer(args->execute.device, value->dtype, value->shape, t);
-  }
   pthread_mutex_lock(&lock);
   c->refs++;
   pthread_mutex_unlock(&lock);
   t->code = c;
-  args->execute.complete[0] = promise(t, 0);
+  for (size_t i = 0; i < c->replicas; i++) add_replica(t, args, i);
   set_ready(t, t->events[0]);
   post(t);
   return NULL;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -164,7 +165,8 @@ static bool is_ready(const task *t) {
 /* The events are last: after them the caller may end the client. */
 static void do_task(task *t) {
   int fail;
-  pj_event *events[2] = {t->events[0], t->events[1]};
+  pj_event *events[MOST_EVENTS];
+  memcpy(events, t->events, sizeof events);
   if (!t->fail) t->body(t);
   fail = t->fail;
   pthread_mutex_lock(&lock);
@@ -173,7 +175,7 @@ static void do_task(task *t) {
   if (t->code) drop_code(t->code);
   unmade(t);
   pthread_mutex_unlock(&lock);
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < MOST_EVENTS; i++)
     if (events[i]) end_event(events[i], fail, fail ? "the plugin failed later" : "");
 }
 

@@ -65,6 +65,8 @@ typedef struct code {
   int refs;
   pj_handle *client;
   ts_graph *graph;
+  size_t
+      replicas; /* The graph has the arguments of the first one, then of the second, and so on; and so the results. */
   char *text;
   size_t size, result_count;
   int *types;
@@ -79,6 +81,8 @@ struct pj_executable {
   code *code;
 };
 
+enum { MOST_EVENTS = 8 };
+
 typedef struct task {
   struct task *next;
   void (*body)(struct task *task); /* Frees nothing of the task. */
@@ -88,8 +92,8 @@ typedef struct task {
   void *to;
   size_t size;
   code *code;
-  pj_event *events[2]; /* A reference to each. */
-  int fail;            /* The code of the events' errors; 0: no error. */
+  pj_event *events[MOST_EVENTS]; /* A reference to each. */
+  int fail;                      /* The code of the events' errors; 0: no error. */
 } task;
 
 void *made(size_t size);
