@@ -227,6 +227,22 @@ START_TEST(pow_special_values)
       {NAN, 0.5f, NAN},
       {0x1p-149f, -1, INFINITY},
       {0x1.5p-75f, 2, 0x1p-149f},
+      {-2, 5, -32},
+      {-2, 4, 16},
+      {-2, -149, -0x1p-149f},
+      {-2, -160, 0},
+      {-2, 127, -0x1p127f},
+      {-2, 129, -INFINITY},
+      {-3, 1.5f, NAN},
+      {-1, 16777215, -1},
+      {-1, 0x1p100f, 1},
+      {1, -0x1.fffffep127f, 1},
+      {0x1p-149f, 4, 0},
+      {0x1p-149f, -0.5f, 0x1.6a09e6p74f},
+      {0x1.fffffep127f, 1.0000001f, INFINITY},
+      {-0.0f, 5, -0.0f},
+      {-0.0f, -5, -INFINITY},
+      {2, NAN, NAN},
   };
   check_special(TS_OP_POW, cases, sizeof(cases) / sizeof(cases[0]));
 }

@@ -81,7 +81,8 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 
 /* ---- families ---- */
 ts_v ts_vm_exp(ts_vm *m, ts_v x);
-/* exp(a) for -750 < a <= 0 in f64 lanes, to 2^-34, or -87 < a <= 0 in f32 lanes, to 2^-28 before rounding. */
+/* exp(a) for -750 < a <= 0 in f64 lanes, to 2^-34, and also up to 700; or -87 < a <= 0 in f32 lanes, to 2^-28 before
+ * rounding. */
 ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a);
 ts_v ts_vm_expm1(ts_vm *m, ts_v x);
 ts_v ts_vm_sigmoid(ts_vm *m, ts_v x);
