@@ -1,6 +1,6 @@
-/* Estimates the time of a loop over single elements that counts from one constant to another. */
+/* Estimates the time of a loop over single elements that counts from one constant to another, and of a branch. */
 #include "base/alloc.h"
-#include "exec/steps.h"
+#include "exec/builder.h"
 
 #define MAX_TRIPS (INT64_C(1) << 40)
 
@@ -40,16 +40,44 @@ static int64_t op_cost(const ts_graph *g, const ts_op *op) {
   return ts_dtype_is_float(ts_graph_value(g, op->operands[0])->dtype) ? cost->float_ps : cost->integer_ps;
 }
 
-int64_t ts_whole_cost_ns(const ts_graph *g, const ts_op *op) {
-  if (op->code != TS_OP_WHILE) return 1000;
-  int64_t trips = trip_count(g, op), ps = 0;
-  for (int r = 0; r < 2; r++) {
-    const ts_region *region = ts_graph_region(g, op->attrs->regions.regions[r]);
-    for (size_t i = 0; i < region->ops.count; i++) {
-      int64_t cost = op_cost(g, ts_graph_op(g, region->ops.data[i]));
-      if (cost < 0) return INT64_MAX;
-      ps += cost;
-    }
+/* INT64_MAX: unknown. */
+static int64_t region_ps(const ts_graph *g, const ts_region *region) {
+  int64_t ps = 0;
+  for (size_t i = 0; i < region->ops.count; i++) {
+    int64_t cost = op_cost(g, ts_graph_op(g, region->ops.data[i]));
+    if (cost < 0) return INT64_MAX;
+    ps += cost;
   }
-  return trips < 0 || !ts_mul_i64(trips, ps, &ps) ? INT64_MAX : 100 + ps / 1000;
+  return ps;
+}
+
+static int64_t loop_cost_ns(const ts_graph *g, const ts_op *op) {
+  const uint32_t *regions = op->attrs->regions.regions;
+  int64_t trips = trip_count(g, op), condition = region_ps(g, ts_graph_region(g, regions[0])),
+          body = region_ps(g, ts_graph_region(g, regions[1])), ps;
+  if (trips < 0 || condition == INT64_MAX || body == INT64_MAX || !ts_mul_i64(trips, condition + body, &ps))
+    return INT64_MAX;
+  return 100 + ps / 1000;
+}
+
+/* A branch may have loops and branches of its own. */
+static int64_t branch_cost_ns(const ts_graph *g, const ts_region *region) {
+  int64_t ns = 0;
+  for (size_t i = 0; i < region->ops.count && ns < INT64_MAX; i++) {
+    const ts_op *op = ts_graph_op(g, region->ops.data[i]);
+    bool is_control = op->code == TS_OP_WHILE || op->code == TS_OP_COND;
+    int64_t cost = is_control ? ts_whole_cost_ns(g, op) : op_cost(g, op);
+    ns = cost < 0 || cost == INT64_MAX ? INT64_MAX : ts_cost_add(ns, is_control ? cost : cost / 1000);
+  }
+  return ns;
+}
+
+int64_t ts_whole_cost_ns(const ts_graph *g, const ts_op *op) {
+  if (op->code == TS_OP_WHILE) return loop_cost_ns(g, op);
+  int64_t most = 1000;
+  for (int r = 0; r < 2; r++) {
+    int64_t branch = branch_cost_ns(g, ts_graph_region(g, op->attrs->regions.regions[r]));
+    if (branch > most) most = branch;
+  }
+  return most;
 }

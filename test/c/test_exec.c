@@ -334,6 +334,21 @@ START_TEST(counted_loops_have_a_cost)
 }
 END_TEST
 
+#define BRANCH(limit)                                                                                         \
+  "graph @main(%0: f32[], %20: s32[]) -> (f32[]) {\n  %1 = constant 0.0 : f32[]\n  %2 = less %1, %0 : u8[]\n" \
+  "  %3 = cond %2, %0, %20 {\n    true(%4: f32[], %21: s32[]) {\n      %5 = constant 0 : s32[]\n" limit       \
+  "      %6, %7, %22 = while %5, %4, %23 {\n        condition(%8: s32[], %9: f32[], %24: s32[]) {\n"          \
+  "          %11 = less %8, %24 : u8[]\n          return %11\n        }\n"                                    \
+  "        body(%12: s32[], %13: f32[], %25: s32[]) {\n          %14 = constant 1 : s32[]\n"                  \
+  "          %15 = add %12, %14 : s32[]\n          %16 = multiply %13, %13 : f32[]\n"                         \
+  "          return %15, %16, %25\n        }\n      } : s32[], f32[], s32[]\n      return %7\n    }\n"        \
+  "    false(%17: f32[], %26: s32[]) {\n      return %17\n    }\n  } : f32[]\n  return %3\n}\n"
+
+/* A branch takes as long as the loops in it, so one whose loop has no known end leaves the caller's scheduler. */
+START_TEST(a_branch_costs_what_its_loops_cost)
+{ ck_assert_int_eq(stats_of(BRANCH("      %23 = add %21, %21 : s32[]\n")).cost_ns, INT64_MAX); }
+END_TEST
+
 typedef struct caller {
   ts_executable *exe;
   int value, wrong;
@@ -601,6 +616,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, counted_loops_have_a_cost);
+  tcase_add_test(t, a_branch_costs_what_its_loops_cost);
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, many_threads_donate_at_once);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
