@@ -50,7 +50,7 @@ typedef struct ts_run {
 /* Contexts of at most this size live in the ts_execution itself. */
 typedef union ts_small_context {
   ts_run run;
-  char bytes[768];
+  char bytes[768 + sizeof(ts_paced)];
 } ts_small_context;
 
 struct ts_execution {
