@@ -164,6 +164,7 @@ JIT_SRC := \
   c_src/jit/flow/flow_dot.c \
   c_src/jit/flow/flow_emit.c \
   c_src/jit/flow/flow_scan.c \
+  c_src/jit/flow/flow_turn.c \
   c_src/jit/kernel.c \
   c_src/jit/loop/loop_body.c \
   c_src/jit/loop/loop_col.c \
@@ -172,6 +173,7 @@ JIT_SRC := \
   c_src/jit/loop/loop_points.c \
   c_src/jit/loop/loop_reduce.c \
   c_src/jit/loop/loop_row.c \
+  c_src/jit/loop/loop_short.c \
   c_src/jit/loop/loop_tile.c \
   c_src/jit/lower/launch_part.c \
   c_src/jit/lower/layout.c \

@@ -169,6 +169,33 @@ static const struct {
     {"scans of columns", LOOP("f32[4,5]", "4",
                               "%12 = cumulative_sum %9 {axis = 0, reverse = false} : f32[4,5]\n"
                               "%13 = constant 0.25 : f32[4,5]\n%30 = multiply %12, %13 : f32[4,5]\n")},
+    /* reductions of few rows, and of many short ones */
+    {"few rows", LOOP("f32[3,37]", "4",
+                      "%12 = reduce_sum %9 {axes = [0]} : f32[37]\n%13 = reduce_max %9 {axes = [0]} : f32[37]\n"
+                      "%14 = subtract %12, %13 : f32[37]\n%15 = argmin %9 {axis = 0, high = true} : s32[37]\n"
+                      "%16 = convert %15 : f32[37]\n%17 = multiply %14, %16 : f32[37]\n"
+                      "%18 = broadcast %17 {shape = [3,37], axes = [1]} : f32[3,37]\n"
+                      "%19 = constant 0.25 : f32[3,37]\n%20 = multiply %18, %19 : f32[3,37]\n"
+                      "%30 = subtract %20, %9 : f32[3,37]\n")},
+    {"short rows", LOOP("f32[11,3]", "4",
+                        "%12 = multiply %9, %9 : f32[11,3]\n%13 = reduce_sum %12 {axes = [1]} : f32[11]\n"
+                        "%14 = sqrt %13 : f32[11]\n%15 = broadcast %14 {shape = [11,3], axes = [0]} : f32[11,3]\n"
+                        "%30 = divide %9, %15 : f32[11,3]\n")},
+    {"short rows of pairs", LOOP("f64[9,2]", "3",
+                                 "%12 = broadcast %9 {shape = [9,9,2], axes = [0,2]} : f64[9,9,2]\n"
+                                 "%13 = broadcast %9 {shape = [9,9,2], axes = [1,2]} : f64[9,9,2]\n"
+                                 "%14 = subtract %12, %13 : f64[9,9,2]\n%15 = multiply %14, %14 : f64[9,9,2]\n"
+                                 "%16 = reduce_sum %15 {axes = [2]} : f64[9,9]\n"
+                                 "%17 = reduce_product %16 {axes = [0]} : f64[9]\n"
+                                 "%18 = broadcast %17 {shape = [9,2], axes = [0]} : f64[9,2]\n"
+                                 "%30 = subtract %18, %9 : f64[9,2]\n")},
+    {"short rows of halves and of columns",
+     LOOP("bf16[2,16,4]", "3",
+          "%12 = iota {axis = 2} : bf16[2,16,4]\n%13 = multiply %9, %12 : bf16[2,16,4]\n"
+          "%14 = reduce_sum %13 {axes = [2]} : bf16[2,16]\n%15 = reduce_any %9 {axes = [0]} : u8[16,4]\n"
+          "%16 = convert %15 : bf16[16,4]\n%17 = broadcast %16 {shape = [2,16,4], axes = [1,2]} : bf16[2,16,4]\n"
+          "%18 = broadcast %14 {shape = [2,16,4], axes = [0,1]} : bf16[2,16,4]\n"
+          "%30 = subtract %17, %18 : bf16[2,16,4]\n")},
     {"a choice of parts",
      LOOP("s32[5]", "9",
           "%12 = constant 4 : s32[]\n%14 = less %8, %12 : u8[]\n%13 = argmax %9 {axis = 0, high = false} : s32[]\n"

@@ -2,6 +2,7 @@
 #include "jit/flow/flow_cells.h"
 #include "jit/flow/flow_dot.h"
 #include "jit/flow/flow_scan.h"
+#include "jit/flow/flow_turn.h"
 #include "jit/loop/loop.h"
 
 #include <string.h>
@@ -203,11 +204,11 @@ static bool is_exact(const ts_kernel_node *n) {
 }
 
 /* Enough lanes for the last dim, and at least the 4 that the smallest machine has. */
-static int lanes_of(const writer *w, const ts_launch *l) {
+static int lanes_of(const writer *w, const ts_kernel_desc *d, const int64_t *args) {
   int lanes = 4, most = w->e->target->lanes;
-  int64_t extent = l->args[l->desc.rank - 1];
-  for (int32_t i = 0; i < l->desc.node_count; i++)
-    if (!is_exact(&l->desc.nodes[i])) return most;
+  int64_t extent = args[d->rank - 1];
+  for (int32_t i = 0; i < d->node_count; i++)
+    if (!is_exact(&d->nodes[i])) return most;
   while (lanes < most && lanes < extent) lanes *= 2;
   return lanes;
 }
@@ -225,10 +226,11 @@ static void make_map(ts_kernel_desc *d, ts_kernel_operand *inputs, const int64_t
 }
 
 static ts_status emit_desc(ts_emit *e, const ts_kernel_desc *d) {
+  bool is_short = d->kind == TS_KERNEL_COL && ts_loop_is_short(d, e->site->args[d->rank - 2]);
   switch (d->kind) {
   case TS_KERNEL_MAP: return ts_loop_emit_map(e, NULL, d);
   case TS_KERNEL_ROW: return ts_loop_emit_row(e, NULL, d);
-  case TS_KERNEL_COL: return ts_loop_emit_col(e, NULL, d);
+  case TS_KERNEL_COL: return is_short ? ts_loop_emit_short(e, d) : ts_loop_emit_col(e, NULL, d);
   case TS_KERNEL_TILE: break;
   }
   return ts_error(TS_UNIMPLEMENTED, "kernels of kind %d cannot be emitted in place", (int)d->kind);
@@ -248,10 +250,17 @@ static ts_status emit_launch(writer *w, const ts_flow_step *step, ts_v *addresse
   ts_site site = {.args = l->args, .addresses = addresses, .units = l->units};
   site.scratch = step->scratch == TS_NO_ID ? LLVMConstNull(w->pointer) : slot_address(w, step->scratch);
   if (desc.kind == TS_KERNEL_TILE) make_map(&desc, inputs, l->args, &site.units);
-  w->e->lanes = lanes_of(w, l);
+  ts_flow_turned turned = {.args = NULL};
+  if (ts_flow_may_turn(l)) {
+    TS_TRY(ts_flow_turn(l, &turned));
+    desc = turned.desc;
+    site.args = turned.args;
+  }
+  w->e->lanes = lanes_of(w, &desc, site.args);
   w->e->site = &site;
   ts_status status = emit_desc(w->e, &desc);
   w->e->site = NULL;
+  ts_free(turned.args);
   w->e->lanes = w->e->target->lanes;
   return status;
 }

@@ -11,6 +11,14 @@ ts_status ts_loop_emit_map(struct ts_emit *e, const char *name, const ts_kernel_
 ts_status ts_loop_emit_tile(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
 ts_status ts_loop_emit_row(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
 ts_status ts_loop_emit_col(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
+/* A COL in place (ts_site) that is short, in registers; it needs no workspace. */
+ts_status ts_loop_emit_short(struct ts_emit *e, const ts_kernel_desc *desc);
+/* Every row is emitted, so there are few of few nodes. */
+#define TS_LOOP_SHORT_ROWS 8
+#define TS_LOOP_SHORT_NODES 256
+static inline bool ts_loop_is_short(const ts_kernel_desc *desc, int64_t rows) {
+  return rows >= 1 && rows <= TS_LOOP_SHORT_ROWS && rows * desc->node_count <= TS_LOOP_SHORT_NODES;
+}
 /* Bytes of a COL launch's accumulators. */
 int64_t ts_loop_col_scratch(const ts_kernel_desc *desc);
 
