@@ -233,8 +233,8 @@ static ts_status check_types(const ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-static ts_status print_graph(const ts_graph *graph, bool replicas, ts_text *out) {
-  hlo h = {.graph = graph, .out = out, .depth = 2, .replicas = replicas};
+ts_status ts_graph_print_stablehlo_with(const ts_graph *graph, const ts_stablehlo_options *options, ts_text *out) {
+  hlo h = {.graph = graph, .out = out, .depth = 2, .replicas = options->replicas, .precision = options->precision};
   TS_TRY(ts_graph_verify(graph));
   TS_TRY(check_types(graph));
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &h.names));
@@ -243,8 +243,6 @@ static ts_status print_graph(const ts_graph *graph, bool replicas, ts_text *out)
   return status;
 }
 
-ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) { return print_graph(graph, false, out); }
-
-ts_status ts_graph_print_stablehlo_replicas(const ts_graph *graph, ts_text *out) {
-  return print_graph(graph, true, out);
+ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) {
+  return ts_graph_print_stablehlo_with(graph, &(ts_stablehlo_options){.replicas = false}, out);
 }

@@ -7,9 +7,19 @@
 
 /* The graph is verified first. Ops are in MLIR's generic form, which does not change between versions. */
 ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out);
-/* The same where the partitions of a partitioned program are replicas. Compilers cut the program of a partition again,
- * as its shardings say, and leave the program of a replica as it is. */
-ts_status ts_graph_print_stablehlo_replicas(const ts_graph *graph, ts_text *out);
+/* The same with options; zeros are those of the function above. */
+typedef enum ts_stablehlo_precision {
+  TS_STABLEHLO_HIGHEST,
+  TS_STABLEHLO_HIGH,
+  TS_STABLEHLO_DEFAULT
+} ts_stablehlo_precision;
+typedef struct ts_stablehlo_options {
+  /* Partitions of a partitioned program are replicas. Compilers cut the program of a partition again, as its shardings
+   * say, and leave the program of a replica as it is. */
+  bool replicas;
+  ts_stablehlo_precision precision; /* of products and convolutions */
+} ts_stablehlo_options;
+ts_status ts_graph_print_stablehlo_with(const ts_graph *graph, const ts_stablehlo_options *options, ts_text *out);
 
 /* The name of an elementwise op in StableHLO or chlo, and the direction of a comparison; NULL for other ops. */
 const char *ts_stablehlo_name(ts_opcode code);

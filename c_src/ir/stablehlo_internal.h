@@ -27,6 +27,7 @@ typedef struct hlo {
   uint32_t next;
   int depth;
   bool replicas; /* partitions are printed as replicas */
+  ts_stablehlo_precision precision;
 } hlo;
 
 /* The lowering of one op of the graph; control ops name their results themselves. */

@@ -255,6 +255,12 @@ static hlo_value scaled(const hlo_call *call, hlo_value x) {
 /* f32 holds the products of such floats, so the operands need no conversion. Accelerators have a fast form for them. */
 static bool is_half(hlo_element element) { return element == TS_BF16 || element == TS_F16; }
 
+static const char *precision_of(const hlo *h) {
+  static const char *const names[] = {
+      [TS_STABLEHLO_HIGHEST] = "HIGHEST", [TS_STABLEHLO_HIGH] = "HIGH", [TS_STABLEHLO_DEFAULT] = "DEFAULT"};
+  return names[h->precision];
+}
+
 ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   const ts_attrs *attrs = call->op->attrs;
   hlo *h = call->h;
@@ -269,9 +275,9 @@ ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
       hlo_op_with(h, "stablehlo.dot_general", (hlo_type){element, call->shape}, (hlo_values){operands, 2},
                   "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, "
                   "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>, "
-                  "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]",
+                  "precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]",
                   HLO_LIST(&attrs->dot.lhs_batch), HLO_LIST(&attrs->dot.rhs_batch), HLO_LIST(&attrs->dot.lhs_contract),
-                  HLO_LIST(&attrs->dot.rhs_contract));
+                  HLO_LIST(&attrs->dot.rhs_contract), precision_of(h), precision_of(h));
   *out = hlo_convert(h, *out, call->element);
   return TS_SUCCESS;
 }
@@ -298,9 +304,10 @@ static void print_conv(const hlo_call *call, int32_t spatial) {
     ts_text_format(h->out, "%s[%lld, %lld]", d ? ", " : "[", (long long)a->conv.low.dims[d],
                    (long long)a->conv.high.dims[d]);
   ts_text_format(h->out,
-                 "%s> : tensor<%dx2xi64>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision "
-                 "HIGHEST>], rhs_dilation = %s, window_strides = %s}>",
-                 spatial ? "]" : "", spatial, HLO_ARRAY(&a->conv.kernel_dilation), HLO_ARRAY(&a->conv.strides));
+                 "%s> : tensor<%dx2xi64>, precision_config = [#stablehlo<precision %s>, #stablehlo<precision "
+                 "%s>], rhs_dilation = %s, window_strides = %s}>",
+                 spatial ? "]" : "", spatial, precision_of(h), precision_of(h), HLO_ARRAY(&a->conv.kernel_dilation),
+                 HLO_ARRAY(&a->conv.strides));
 }
 
 ts_status hlo_conv(const hlo_call *call, hlo_value *out) {

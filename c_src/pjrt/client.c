@@ -97,6 +97,7 @@ ts_status pj_client_create(const pj_opening *opening, pj_client **out) {
   pthread_mutex_init(&c->lock, NULL);
   atomic_store(&c->refs, 1);
   c->limit = opening->limit < 0 ? INT64_MAX : opening->limit;
+  c->precision = opening->precision;
   c->answer_ms = opening->isolated ? 0 : opening->answer_ms; /* an isolated process is ended instead */
   ts_status status = fill(c, opening);
   if (status)

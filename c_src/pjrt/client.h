@@ -8,6 +8,7 @@
 #define TS_PJRT_CLIENT_H
 
 #include "device/platform.h"
+#include "ir/stablehlo.h"
 #include "pjrt/deadline.h"
 #include "pjrt/types.h"
 #include "pjrt/work.h"
@@ -28,8 +29,9 @@ typedef struct pj_client {
   int64_t limit;  /* bytes of tensors; INT64_MAX: none */
   int64_t device_limit; /* the plugin's; INT64_MAX: not known */
   _Atomic int64_t bytes, peak, allocations;
-  int64_t answer_ms; /* the deadline of operations in this process; 0: none */
-  _Atomic int late;  /* operations whose deadline has passed, and which go on */
+  ts_stablehlo_precision precision; /* of products and convolutions */
+  int64_t answer_ms;                /* the deadline of operations in this process; 0: none */
+  _Atomic int late;                 /* operations whose deadline has passed, and which go on */
   pthread_mutex_t lock;
   pj_reshape *reshapes; /* under the lock */
   pj_job ending;
@@ -58,6 +60,7 @@ typedef struct pj_opening {
   int32_t device_count;
   int64_t limit;
   bool isolated;
+  ts_stablehlo_precision precision;
   int64_t open_ms, answer_ms; /* 0: without a deadline */
 } pj_opening;
 ts_status pj_client_create(const pj_opening *opening, pj_client **out);

@@ -30,11 +30,23 @@ static ts_status read_ms(const ts_setting *s, int64_t *out) {
   return TS_SUCCESS;
 }
 
+static ts_status read_precision(const ts_setting *s, ts_stablehlo_precision *out) {
+  static const char *const names[] = {
+      [TS_STABLEHLO_HIGHEST] = "highest", [TS_STABLEHLO_HIGH] = "high", [TS_STABLEHLO_DEFAULT] = "default"};
+  for (size_t i = 0; s->kind == TS_SETTING_TEXT && i < sizeof names / sizeof *names; i++) {
+    if (strcmp(s->text, names[i]) != 0) continue;
+    *out = (ts_stablehlo_precision)i;
+    return TS_SUCCESS;
+  }
+  return expected(s->name, "default, high or highest");
+}
+
 /* Options that are not the plugin's; *out_own is false for others. */
 static ts_status read_own(const ts_setting *s, pj_opening *o, bool *out_own) {
   *out_own = true;
   if (strcmp(s->name, "open_timeout") == 0) return read_ms(s, &o->open_ms);
   if (strcmp(s->name, "timeout") == 0) return read_ms(s, &o->answer_ms);
+  if (strcmp(s->name, "precision") == 0) return read_precision(s, &o->precision);
   if (strcmp(s->name, "isolated") == 0) {
     if (s->kind != TS_SETTING_BOOLEAN) return expected(s->name, "true or false");
     o->isolated = s->integer != 0;

@@ -1,5 +1,4 @@
 #include "base/map.h"
-#include "ir/stablehlo.h"
 #include "jit/session/disk.h"
 #include "kernel/ref/ref.h"
 #include "pass/pass.h"
@@ -126,7 +125,8 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
   return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
 }
 
-static ts_status print(const ts_graph *graph, ts_text *out) {
+static ts_status print(const pj_client *client, const ts_graph *graph, ts_text *out) {
+  const ts_stablehlo_options form = {.replicas = graph->mesh.rank > 0, .precision = client->precision};
   ts_pass_options options = {.evaluate = evaluate};
   static ts_status (*const passes[])(const ts_graph *, const ts_pass_options *,
                                      ts_graph **) = {ts_pass_factor_loops, ts_pass_guard, ts_pass_fold};
@@ -138,8 +138,7 @@ static ts_status print(const ts_graph *graph, ts_text *out) {
     ts_graph_destroy(last);
     last = next;
   }
-  if (!status)
-    status = graph->mesh.rank ? ts_graph_print_stablehlo_replicas(last, out) : ts_graph_print_stablehlo(last, out);
+  if (!status) status = ts_graph_print_stablehlo_with(last, &form, out);
   ts_graph_destroy(last);
   return status;
 }
@@ -310,7 +309,7 @@ static ts_status make_coordinates(pj_code *code, const ts_mesh *mesh) {
 
 static ts_status compile_whole(const ts_graph *graph, pj_code *code) {
   ts_text text = {0};
-  ts_status status = print(graph, &text);
+  ts_status status = print(code->client, graph, &text);
   if (!status) status = compile_text(code, &text);
   ts_text_deinit(&text);
   return status;

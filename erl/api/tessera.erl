@@ -317,7 +317,7 @@
 -type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer(),
                             plugin_path => file:filename_all(), plugin_options => #{atom() => term()} | [{atom(), term()}], device_type => atom() | string() | binary(),
                             memory_fraction => number(), preallocate => boolean(),
-                            isolated => boolean(), open_timeout => non_neg_integer(), timeout => non_neg_integer()}.
+                            isolated => boolean(), open_timeout => non_neg_integer(), timeout => non_neg_integer(), precision => default | high | highest}.
 %% Of {@link open_client/2}.
 -type options() :: map().
 %% Options of any function. The types of a function's own options say more.

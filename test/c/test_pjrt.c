@@ -320,6 +320,35 @@ START_TEST(compiler_of_cpus)
 }
 END_TEST
 
+/* The option is in the text that the plugin gets, twice for a product and twice for a convolution. */
+START_TEST(precision_of_products)
+{
+  static const char *const given[] = {NULL, "highest", "high", "default"};
+  static const char *const printed[] = {"<precision HIGHEST>", "<precision HIGHEST>", "<precision HIGH>",
+                                        "<precision DEFAULT>"};
+  static const char source[] =
+      "graph @main(%0: f32[1,4,4,1], %1: f32[2,2,1,1], %2: f32[3,3]) -> (f32[1,3,3,1], f32[3,3]) {\n"
+      "  %3 = conv %0, %1 {strides = [1, 1], low = [0, 0], high = [0, 0], input_dilation = [1, 1], "
+      "kernel_dilation = [1, 1], groups = 1} : f32[1,3,3,1]\n"
+      "  %4 = dot_general %2, %2 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,3]\n"
+      "  return %3, %4\n}\n";
+  for (int i = 0; i < 4; i++) {
+    const ts_setting option = {.name = "precision", .text = given[i]};
+    void *client;
+    int count = 0;
+    ck_assert_ok(try_open_with(&option, i ? 1 : 0, &client));
+    ck_assert_ok(compile_text(client, source));
+    for (const char *at = direction->text(); (at = strstr(at, printed[i])); at++) count++;
+    ck_assert_int_eq(count, 4);
+    p->close(client);
+    wait_until_live(0);
+  }
+  ts_client *client;
+  ck_assert_error(open_with("wrong", &(ts_setting){.name = "precision", .text = "most"}, 1, &client),
+                  TS_INVALID_ARGUMENT, "precision: expected default, high or highest");
+}
+END_TEST
+
 START_TEST(saved_programs_of_others)
 {
   void *client;
@@ -607,6 +636,7 @@ int main(void) {
   tcase_add_test(cases, without_memory);
   tcase_add_test(cases, programs_that_are_refused);
   tcase_add_test(cases, compiler_of_cpus);
+  tcase_add_test(cases, precision_of_products);
   tcase_add_test(cases, saved_programs_of_others);
   tcase_add_test(cases, clients_of_many_threads);
   tcase_add_test(cases, opening_has_a_deadline);

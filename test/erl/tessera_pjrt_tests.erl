@@ -31,7 +31,7 @@ opens() ->
     ?assert(lists:member({plugin_three, <<"pjrt">>, 3}, tessera_nif:clients())),
     ?assertEqual([], tessera_nif:platform_devices(pjrt)),
     ok = tessera:open_client(plugin_shares, #{platform => pjrt, plugin_path => list_to_binary(path()), memory_fraction => 1,
-                                              preallocate => false, device_count => 2}),
+                                              preallocate => false, device_count => 2, precision => high}),
     ?assertEqual(2, length(tessera:devices(plugin_shares))).
 
 says_what_is_wrong() ->
@@ -40,6 +40,7 @@ says_what_is_wrong() ->
     raises(invalid_argument, "not a shared object", Open(#{plugin_path => code:which(?MODULE)})),
     raises(invalid_argument, "unexpected option colour", Open(#{plugin_path => path(), plugin_options => [{colour, red}]})),
     raises(invalid_argument, "expected a number, a boolean or a text", Open(#{plugin_path => path(), plugin_options => #{devices => {1}}})),
+    raises(invalid_argument, "precision: expected default, high or highest", Open(#{plugin_path => path(), precision => most})),
     raises(invalid_argument, "plugin_options: expected a map or a list", Open(#{plugin_path => path(), plugin_options => 1})),
     raises(invalid_argument, "has 4 devices, got 9", Open(#{plugin_path => path(), device_count => 9})),
     raises(invalid_argument, "unknown option plugin_file of a client", Open(#{plugin_file => path()})),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 static _Atomic bool held, stalled;
+static char last_text[8192]; /* under the lock; the begin of it */
 
 /* ---- events */
 
@@ -338,6 +339,9 @@ static pj_error *compile(pj_args *args) {
   size_t replicas = (size_t)(unsigned char)args->compile.options[3]; /* as c_src/pjrt writes them */
   if (replicas > (size_t)args->compile.client->device_count || replicas > MOST_EVENTS)
     return error_of(PJ_INVALID_ARGUMENT, "more replicas than devices");
+  pthread_mutex_lock(&lock);
+  snprintf(last_text, sizeof last_text, "%.*s", (int)p->code_size, p->code);
+  pthread_mutex_unlock(&lock);
   return new_code(args->compile.client, p->code, p->code_size, replicas, &args->compile.loaded);
 }
 
@@ -692,10 +696,11 @@ static void set_more(size_t bytes) { atomic_store(&more, bytes); }
 static int64_t get_live(void) { return atomic_load(&live); }
 static int64_t get_wrong(void) { return atomic_load(&wrong); }
 static void hold(bool is) { atomic_store(&held, is); }
+static const char *get_text(void) { return last_text; }
 static void stall(bool is) { atomic_store(&stalled, is); }
 static int64_t get_calls(pj_function function) { return atomic_load(&calls[function]); }
 
 static const test_direction direction = {set_manner, fail_after, fail_event_after, set_more, get_live, get_wrong,
-                                         get_calls,  hold,       keep_tasks,       stall};
+                                         get_calls,  hold,       keep_tasks,       stall,    get_text};
 __attribute__((visibility("default"))) const test_direction *GetTestDirection(void);
 const test_direction *GetTestDirection(void) { return &direction; }

@@ -24,6 +24,7 @@ typedef struct test_direction {
   void (*hold)(bool held);     /* while it is held, no client is made */
   void (*keep)(bool kept);     /* while it is true, no event ends */
   void (*stall)(bool stalled); /* while it is true, functions that begin an operation do not return */
+  const char *(*text)(void);   /* of the program that was compiled last */
 } test_direction;
 
 typedef const test_direction *(*test_get_direction)(void); /* "GetTestDirection" */
