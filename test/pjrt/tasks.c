@@ -225,7 +225,10 @@ void keep_tasks(bool is) {
 void post(task *t) {
   pthread_t thread;
   int how = atomic_load(&manner);
-  if (never_ends) return;
+  if (never_ends) {
+    never_ends = false; /* only this task: a copy between devices does not ask fails_now() */
+    return;
+  }
   pthread_mutex_lock(&lock);
   if (how == TEST_MIXED) how = next_random() % 2 ? TEST_INLINE : TEST_LATE;
   if (how == TEST_INLINE && is_ready(t) && !kept) {
