@@ -321,6 +321,7 @@ EXEC_SRC := \
   c_src/exec/order.c \
   c_src/exec/pace.c \
   c_src/exec/plan.c \
+  c_src/exec/plan_sweep.c \
   c_src/exec/pool.c \
   c_src/exec/profile.c \
   c_src/exec/run.c \

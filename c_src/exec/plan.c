@@ -194,11 +194,19 @@ ts_status ts_plan_offsets(ts_usage *usages, int32_t count, int64_t *out_total) {
   return ts_plan_rooms(usages, count, NULL, 0, out_total);
 }
 
+/* Whether the lists of spans would be too long. */
+static bool live_long(const ts_usage *usages, int32_t count) {
+  int64_t spans = 0;
+  for (int32_t i = 0; i < count; i++) spans += ((int64_t)usages[i].last - usages[i].first) / SPAN + 1;
+  return spans > TS_PLAN_MOST_SPANS;
+}
+
 ts_status ts_plan_rooms(ts_usage *usages, int32_t count, const ts_room *rooms, int32_t room_count, int64_t *out_total) {
   ts_usage **order;
   space *spaces = NULL;
   int32_t n;
   *out_total = 0;
+  if (live_long(usages, count)) return ts_plan_sweep(usages, count, out_total);
   TS_TRY(sort_usages(usages, count, &order, &n));
   ts_status status = TS_NEW_ARRAY((size_t)room_count + 1, &spaces);
   for (int32_t i = 0; !status && i < room_count; i++) spaces[i] = (space){.room = rooms[i], .id = i};

@@ -29,6 +29,12 @@ ts_status ts_plan_offsets(ts_usage *usages, int32_t count, int64_t *out_total);
 /* The same, but usages that fit into a room are placed there. */
 ts_status ts_plan_rooms(ts_usage *usages, int32_t count, const ts_room *rooms, int32_t room_count, int64_t *out_total);
 
+/* The same as ts_plan_offsets, in the order of positions: for very many usages that live long, where the greedy way
+ * takes quadratic time. ts_plan_rooms chooses it where the usages cover more than TS_PLAN_MOST_SPANS times 32 positions
+ * together; then nothing is placed in rooms. */
+enum { TS_PLAN_MOST_SPANS = 2 << 20 };
+ts_status ts_plan_sweep(ts_usage *usages, int32_t count, int64_t *out_total);
+
 /* The largest sum of bytes that are live at one position: a lower bound for every plan. */
 ts_status ts_plan_live_peak(const ts_usage *usages, int32_t count, int64_t *out_peak);
 

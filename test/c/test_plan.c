@@ -93,6 +93,53 @@ START_TEST(random_plans_hold)
 }
 END_TEST
 
+START_TEST(random_plans_in_order_hold)
+{
+  for (uint64_t seed = 1; seed <= 200; seed++) {
+    uint64_t state = seed;
+    ts_usage u[60];
+    const int32_t n = 1 + (int32_t)(next_random(&state) % 60), most = seed % 2 ? 10 : 40;
+    for (int32_t i = 0; i < n; i++) {
+      const int32_t first = (int32_t)(next_random(&state) % 40) - 3;
+      const int64_t bytes = (int64_t)(next_random(&state) % (seed % 3 ? 5000 : 200));
+      const int32_t last = first + (int32_t)(next_random(&state) % (uint64_t)most);
+      u[i] = (ts_usage){.first = first, .last = last < 0 ? 0 : last, .bytes = bytes};
+    }
+    int64_t total, peak;
+    ck_assert_ok(ts_plan_sweep(u, n, &total));
+    ck_assert_ok(ts_plan_live_peak(u, n, &peak));
+    check_plan(u, n, total);
+    ck_assert_int_ge(total, peak);
+  }
+}
+END_TEST
+
+/* As of the gradient of a chain: every usage meets every other one, and afterwards each one's memory is used again. */
+START_TEST(many_that_live_long_take_what_lives)
+{
+  enum { N = 20000, BYTES = TS_PLAN_ALIGNMENT };
+  ts_usage *u = calloc(2 * N, sizeof *u);
+  char *taken = calloc(N + 1, 1);
+  int64_t total, peak;
+  for (int i = 0; i < N; i++) {
+    u[i] = (ts_usage){.first = i, .last = 2 * N - i, .bytes = BYTES};
+    u[N + i] = (ts_usage){.first = N + i + 1, .last = N + i + 2, .bytes = BYTES};
+  }
+  ck_assert_ok(ts_plan_offsets(u, 2 * N, &total));
+  ck_assert_ok(ts_plan_live_peak(u, 2 * N, &peak));
+  ck_assert_int_eq(total, peak);
+  for (int i = 0; i < N; i++) {
+    const int64_t at = u[i].offset / BYTES;
+    ck_assert(u[i].offset % BYTES == 0 && u[i].offset < total && !taken[at]);
+    taken[at] = true;
+  }
+  check_plan(u + N - 100, 200, total);
+  check_plan(u + 2 * N - 200, 200, total);
+  free(u);
+  free(taken);
+}
+END_TEST
+
 /* As the header says, without any lists: the largest usage without a place takes the smallest gap between the
  * usages that are alive with it. */
 static void plan_plainly(ts_usage *u, int32_t n) {
@@ -210,6 +257,8 @@ static void plan_some(void) {
   ts_status_free(ts_plan_offsets(u, 2, &total));
   ts_status_free(ts_plan_offsets(u, 100, &total));
   ts_status_free(ts_plan_live_peak(u, 2, &total));
+  for (int i = 0; i < 100; i++) u[i].last = i + i % 7;
+  ts_status_free(ts_plan_sweep(u, 100, &total));
 }
 
 START_TEST(failing_allocations_leak_nothing)
@@ -224,6 +273,8 @@ static Suite *suite(void) {
   tcase_add_test(t, the_smallest_gap_that_fits_is_taken);
   tcase_add_test(t, a_chain_takes_two);
   tcase_add_test(t, random_plans_hold);
+  tcase_add_test(t, random_plans_in_order_hold);
+  tcase_add_test(t, many_that_live_long_take_what_lives);
   tcase_add_test(t, many_usages_are_placed_as_few_are);
   tcase_add_test(t, rooms_are_used_before_their_end);
   tcase_add_test(t, random_plans_with_rooms_hold);
