@@ -28,6 +28,7 @@ typedef struct ts_quantized_rows {
   const float *x;
   int64_t rows, row; /* at most TS_QUANTIZED_MAX_ROWS; from one to the next, in elements */
   ts_contract_order order;
+  bool is_plain; /* all of x are 0, or between 2^-60 and 2^60 */
 } ts_quantized_rows;
 
 /* Elements of f32 of the workspace of ts_quantized_code.panel. */

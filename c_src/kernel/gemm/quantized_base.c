@@ -10,4 +10,7 @@
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
 #endif
+#define HALVES(at) \
+  ((vf){ts_f16_to_f32((at)[0]), ts_f16_to_f32((at)[1]), ts_f16_to_f32((at)[2]), ts_f16_to_f32((at)[3])})
+#define WORDS(at) ((vu){(at)[0], (at)[1], (at)[2], (at)[3]})
 #include "kernel/gemm/quantized_body.h"

@@ -1,6 +1,7 @@
 /* The code of quantized.h for one instruction set, which defines
  *   VECTOR_BYTES  of a vector: 16, 32 or 64
  *   FMA(a, b, c)  a * b + c of vectors vf
+ *   HALVES(at)    a vector of numbers of f16; WORDS(at): of u16, as integers of 32 bits
  *   ISA(name)     the name of something of this instruction set
  * A number is unpacked without a conversion: its bits are put into the mantissa of a power of two, of which one bit is
  * worth 1, and the power is subtracted. */
@@ -40,6 +41,9 @@ typedef struct kind {
   ts_quantized_form form;
   bool bf16; /* rounds to bf16; no number is NaN */
   int lanes; /* of tensor/contract_order.h */
+  /* Scales have at most 11 bits, and no number is near the ends of the range, so that numbers times scales are exact.
+   */
+  bool exact;
 } kind;
 
 INLINE vf rounded(vf v) {
@@ -47,20 +51,43 @@ INLINE vf rounded(vf v) {
   return (vf)((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000u);
 }
 
+/* The same of numbers between 2^-60 and 2^60, or 0: the sum with a number that is 2^16 times as large has as many bits.
+ */
+INLINE vf rounded_exact(vf v) {
+  const vf power = (vf)((vu)v & 0x7F800000u), large = splat_f(0x1.8p16f);
+  return FMA(-power, large, FMA(power, large, v));
+}
+
+/* Number j of each word plus 2^(23 - at), where `at` is the place of its bits in the mantissa. */
+INLINE vf with_power(kind t, vu words, int j, int at) {
+  const int from = t.bits * j;
+  const vu moved = from > at ? words >> (from - at) : words << (at - from);
+  return (vf)((moved & splat_u(((1u << t.bits) - 1) << at)) | splat_u((uint32_t)(150 - at) << 23));
+}
+
 /* Number j of each word, as a weight. */
 INLINE vf weight_of(kind t, vu words, int j, vf s, vf z) {
+  const float middle = (float)(1 << (t.bits - 1));
+  if (t.exact && t.form == TS_QUANTIZED_SCALE && t.bits == 4) {
+    /* bits 8 to 19 are in place for three numbers, and for others after one of two shifts */
+    const int at = 8 + 4 * ((j + 1) % 3);
+    const float power = (float)(1 << (23 - at));
+    const vf v = FMA(with_power(t, words, j, at), s, splat_f(-(power + middle)) * s);
+    return t.bf16 ? rounded_exact(v) : v;
+  }
   const int at = t.bits * j % 16;
-  const vu half = t.bits * j >= 16 ? words >> 16 : words;
-  const float power = (float)(1 << (23 - at)), middle = (float)(1 << (t.bits - 1));
-  const vf q = (vf)((half & splat_u(((1u << t.bits) - 1) << at)) | splat_u((uint32_t)(150 - at) << 23));
+  const vf power = splat_f((float)(1 << (23 - at))), q = with_power(t, words, j, at);
   vf v;
   if (t.form == TS_QUANTIZED_SCALE)
-    v = (q - splat_f(power + middle)) * s;
+    v = (q - (power + middle)) * s;
   else if (t.form == TS_QUANTIZED_ZERO)
-    v = (q - splat_f(power) - z) * s;
+    v = (q - power - z) * s;
+  else if (t.exact)
+    v = FMA(q - power, s, -z);
   else
-    v = (q - splat_f(power)) * s - z;
-  return t.bf16 ? rounded(v) : v;
+    v = (q - power) * s - z;
+  if (!t.bf16) return v;
+  return t.exact ? rounded_exact(v) : rounded(v);
 }
 
 /* ---- the numbers of a group ---- */
@@ -129,72 +156,158 @@ INLINE void unpack_line(kind t, const line *l) {
 
 /* ---- one row ---- */
 
-/* Whole words of one group times a row. */
+/* Steps [first, end) of a row times a panel: a block of tensor/contract_order.h. `first` begins a group. */
 typedef struct stretch {
-  const uint32_t *words;
-  const group_numbers *group;
-  const float *x;
-  int64_t count; /* of rows of words */
-  float *sums;   /* COLS for each of the lanes of the order */
+  const ts_quantized_rows *r;
+  int64_t panel, first, end;
+  float *out; /* of COLS */
 } stretch;
 
 /* As many vectors as leave registers for constants. */
 enum { AT_ONCE = VECTORS < 4 ? VECTORS : 4 };
 
-INLINE void multiply_words(kind t, const stretch *r) {
-  enum { MOST = AT_ONCE };
+/* The sums of AT_ONCE vectors of columns: of the block, and of the chains that have begun. */
+typedef struct row_sums {
+  vf all[AT_ONCE], chains[TS_CONTRACT_MAX_LANES][AT_ONCE];
+} row_sums;
+
+INLINE vf load_number(const char *from, ts_dtype type, int64_t at) {
+  if (type == TS_F32) return load_f((const float *)(const void *)from + at);
+  return type == TS_F16 ? HALVES((const uint16_t *)(const void *)from + at)
+                        : (vf)(WORDS((const uint16_t *)(const void *)from + at) << 16);
+}
+
+/* The lanes of numbers that are 0, or from 2^-40 to 2^40; with `finite`, those that are finite. */
+INLINE vu is_plain(vf v, bool finite) {
+  const vu bits = (vu)v & 0x7FFFFFFF;
+  if (finite) return (vu)(bits < 0x7F800000u);
+  return (vu)(bits - (87u << 23) <= 80u << 23) | (vu)(bits == 0);
+}
+
+INLINE bool all_lanes(vu x) {
+  bool all = true;
+  for (int l = 0; l < LANES; l++) all &= x[l] != 0;
+  return all;
+}
+
+INLINE void end_chains(kind t, row_sums *s, bool is_first) {
+  UNROLL for (int c = 0; c < AT_ONCE; c++) {
+    vf sum = s->chains[0][c];
+    UNROLL for (int l = 1; l < t.lanes; l++) sum += s->chains[l][c];
+    s->all[c] = is_first ? sum : s->all[c] + sum;
+    UNROLL for (int l = 0; l < t.lanes; l++) s->chains[l][c] = (vf){0};
+  }
+}
+
+/* The products of up to 32 / bits numbers of each word. */
+INLINE void multiply_words(kind t, const uint32_t *words, const float *x, int rest, const vf *scales, const vf *others,
+                           row_sums *sums) {
+  vu w[AT_ONCE];
+  UNROLL for (int c = 0; c < AT_ONCE; c++) w[c] = load_u(words + c * LANES);
+  UNROLL for (int j = 0; j < 32 / t.bits; j++) {
+    if (j >= rest) break;
+    const vf factor = splat_f(x[j]);
+    UNROLL for (int c = 0; c < AT_ONCE; c++) sums->chains[j % t.lanes][c] =
+        FMA(factor, weight_of(t, w[c], j, scales[c], others[c]), sums->chains[j % t.lanes][c]);
+  }
+}
+
+/* False if a scale or another number of a group is not what the kind takes. */
+INLINE bool load_scales(kind t, const ts_quantized *w, int64_t at, vf *scales, vf *others) {
+  vu plain = ~(vu){0};
+  UNROLL for (int c = 0; c < AT_ONCE; c++) {
+    scales[c] = load_number(w->scales, w->scale_type, at + c * LANES);
+    others[c] = t.form == TS_QUANTIZED_SCALE ? scales[c] : load_number(w->others, w->scale_type, at + c * LANES);
+    if (t.exact || t.bf16) plain &= is_plain(scales[c], !t.exact) & is_plain(others[c], !t.exact);
+  }
+  return !(t.exact || t.bf16) || all_lanes(plain);
+}
+
+INLINE bool multiply_columns(kind t, const stretch *r, int col) {
+  const ts_quantized *w = r->r->weight;
   const int numbers = 32 / t.bits;
-  for (int first = 0; first < VECTORS; first += MOST) {
-    vf sums[TS_CONTRACT_MAX_LANES][MOST], s[MOST], z[MOST];
-    UNROLL for (int c = 0; c < MOST; c++) {
-      const int at = (first + c) * LANES;
-      UNROLL for (int l = 0; l < t.lanes; l++) sums[l][c] = load_f(r->sums + l * COLS + at);
-      s[c] = load_f(r->group->s + at);
-      z[c] = t.form == TS_QUANTIZED_SCALE ? s[c] : load_f(r->group->z + at);
+  const int64_t chain = r->r->order.terms * r->r->order.lanes, groups = ts_quantized_ceil(w->k, w->group);
+  const uint32_t *words = w->words + (r->panel * ts_quantized_words(w->k, t.bits) + r->first / numbers) * COLS + col;
+  const float *x = r->r->x + r->first;
+  row_sums sums = {{{0}}, {{{0}}}};
+  int64_t group = r->first / w->group, k = r->first, group_end = k, chain_end = k + chain;
+  vf scales[AT_ONCE] = {{0}}, others[AT_ONCE] = {{0}};
+  while (k < r->end) {
+    if (k >= group_end) {
+      group_end += w->group;
+      if (!load_scales(t, w, (r->panel * groups + group++) * COLS + col, scales, others)) return false;
     }
-    const uint32_t *words = r->words + first * LANES;
-    const float *x = r->x;
-    for (int64_t i = 0; i < r->count; i++, words += COLS, x += numbers) {
-      vu w[MOST];
-      UNROLL for (int c = 0; c < MOST; c++) w[c] = load_u(words + c * LANES);
-      UNROLL for (int j = 0; j < numbers; j++) {
-        const vf factor = splat_f(x[j]);
-        const int l = j % t.lanes;
-        UNROLL for (int c = 0; c < MOST; c++) sums[l][c] = FMA(factor, weight_of(t, w[c], j, s[c], z[c]), sums[l][c]);
-      }
+    int64_t to = group_end < chain_end ? group_end : chain_end;
+    to = to < r->end ? to : r->end;
+    for (; k + numbers <= to; k += numbers, words += COLS, x += numbers)
+      multiply_words(t, words, x, numbers, scales, others, &sums);
+    if (k < to) {
+      multiply_words(t, words, x, (int)(to - k), scales, others, &sums);
+      k = to;
     }
-    UNROLL for (int c = 0; c < MOST; c++) {
-      UNROLL for (int l = 0; l < t.lanes; l++) store_f(r->sums + l * COLS + (first + c) * LANES, sums[l][c]);
+    if (k == chain_end || k == r->end) {
+      end_chains(t, &sums, chain_end - chain == r->first);
+      chain_end += chain;
     }
   }
+  UNROLL for (int c = 0; c < AT_ONCE; c++) store_f(r->out + col + c * LANES, sums.all[c]);
+  return true;
+}
+
+INLINE bool multiply_row(kind t, const stretch *r) {
+  for (int col = 0; col < COLS; col += AT_ONCE * LANES)
+    if (!multiply_columns(t, r, col)) return false;
+  return true;
 }
 
 /* ---- the kinds ---- */
 
-#define FORMS(X, bf16, lanes) \
-  X(4, 0, bf16, lanes)        \
-  X(4, 1, bf16, lanes) X(4, 2, bf16, lanes) X(8, 0, bf16, lanes) X(8, 1, bf16, lanes) X(8, 2, bf16, lanes)
-#define KINDS(X) FORMS(X, 0, 1) FORMS(X, 1, 1) FORMS(X, 1, 2)
-#define NAME(what, bits, form, bf16, lanes) what##_##bits##_##form##_##bf16##_##lanes
-#define DEFINE_KIND(bits, form, bf16, lanes)                               \
-  static void NAME(multiply, bits, form, bf16, lanes)(const stretch *r) {  \
-    multiply_words((kind){bits, (ts_quantized_form)form, bf16, lanes}, r); \
+#define FORMS(X, bf16, lanes, exact) \
+  X(4, 0, bf16, lanes, exact)        \
+  X(4, 1, bf16, lanes, exact)        \
+  X(4, 2, bf16, lanes, exact) X(8, 0, bf16, lanes, exact) X(8, 1, bf16, lanes, exact) X(8, 2, bf16, lanes, exact)
+/* Exact kinds need a fused multiply-add, and only machines with AMX have two lanes. */
+#if VECTOR_BYTES == 16
+#define KINDS(X) FORMS(X, 0, 1, 0) FORMS(X, 1, 1, 0)
+enum { WITH_EXACT = 0 };
+#elif VECTOR_BYTES == 32
+#define KINDS(X) FORMS(X, 0, 1, 0) FORMS(X, 0, 1, 1) FORMS(X, 1, 1, 0) FORMS(X, 1, 1, 1)
+enum { WITH_EXACT = 1 };
+#else
+#define KINDS(X) \
+  FORMS(X, 0, 1, 0) FORMS(X, 0, 1, 1) FORMS(X, 1, 1, 0) FORMS(X, 1, 1, 1) FORMS(X, 1, 2, 0) FORMS(X, 1, 2, 1)
+enum { WITH_EXACT = 1 };
+#endif
+#define NAME(what, bits, form, bf16, lanes, exact) what##_##bits##_##form##_##bf16##_##lanes##_##exact
+#define DEFINE_MULTIPLY(bits, form, bf16, lanes, exact)                                \
+  static bool NAME(multiply, bits, form, bf16, lanes, exact)(const stretch *r) {       \
+    return multiply_row((kind){bits, (ts_quantized_form)form, bf16, lanes, exact}, r); \
   }
-#define DEFINE_UNPACK(bits, form, bf16, lanes)                          \
-  static void NAME(unpack, bits, form, bf16, lanes)(const line *l) {    \
-    unpack_line((kind){bits, (ts_quantized_form)form, bf16, lanes}, l); \
+#define DEFINE_UNPACK(bits, form, bf16, lanes, exact)                          \
+  static void NAME(unpack, bits, form, bf16, lanes, exact)(const line *l) {    \
+    unpack_line((kind){bits, (ts_quantized_form)form, bf16, lanes, exact}, l); \
   }
-KINDS(DEFINE_KIND)
-FORMS(DEFINE_UNPACK, 0, 1)
-FORMS(DEFINE_UNPACK, 1, 1)
+KINDS(DEFINE_MULTIPLY)
+FORMS(DEFINE_UNPACK, 0, 1, 0)
+FORMS(DEFINE_UNPACK, 1, 1, 0)
 
-#define MULTIPLY(bits, form, bf16, lanes) NAME(multiply, bits, form, bf16, lanes),
-#define UNPACK(bits, form, bf16, lanes) NAME(unpack, bits, form, bf16, lanes),
-static void (*const multiplies[])(const stretch *r) = {KINDS(MULTIPLY)};
-static void (*const unpacks[])(const line *l) = {FORMS(UNPACK, 0, 1) FORMS(UNPACK, 1, 1)};
+#define MULTIPLY(bits, form, bf16, lanes, exact) NAME(multiply, bits, form, bf16, lanes, exact),
+#define UNPACK(bits, form, bf16, lanes, exact) NAME(unpack, bits, form, bf16, lanes, exact),
+static bool (*const multiplies[])(const stretch *r) = {KINDS(MULTIPLY)};
+static void (*const unpacks[])(const line *l) = {FORMS(UNPACK, 0, 1, 0) FORMS(UNPACK, 1, 1, 0)};
 
 static int form_of(const ts_quantized *w) { return (w->bits == 8 ? TS_QUANTIZED_FORMS : 0) + (int)w->form; }
 static int forms(int kinds) { return 2 * TS_QUANTIZED_FORMS * kinds; }
+
+/* A block of one row. False where numbers are not what a kind takes: then it is computed from an unpacked weight. */
+static bool multiply_block(const stretch *s) {
+  const ts_quantized_rows *r = s->r;
+  const bool exact = WITH_EXACT && r->is_plain && r->weight->scale_type != TS_F32;
+  const int kinds = r->weight->type == TS_BF16 ? (1 + WITH_EXACT) * r->order.lanes : 0;
+  if (r->rows > 1 || r->weight->type == TS_F16 || s->first % r->weight->group != 0) return false;
+  return (exact && multiplies[form_of(r->weight) + forms(kinds + 1)](s)) ||
+         multiplies[form_of(r->weight) + forms(kinds)](s);
+}
 
 /* ---- parts ---- */
 
@@ -323,23 +436,13 @@ static void find_group(panel_state *p, int64_t group) {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Adds `count` steps from k on to the sums, which are of one chain. */
+/* Adds `count` steps from k on to the sums, which are of chains side by side. */
 static void multiply_steps(panel_state *p, int64_t k, int64_t count, float *sums) {
-  const ts_quantized_rows *r = p->r;
-  const ts_quantized *w = r->weight;
-  const int64_t numbers = 32 / w->bits, words = ts_quantized_words(w->k, w->bits);
   _Alignas(64) float unpacked[STEPS * COLS];
-  const bool bf16 = w->type == TS_BF16 && !p->numbers.special, fused = r->rows == 1 && (w->type == TS_F32 || bf16);
-  const int64_t whole = fused ? count / numbers * numbers : 0; /* k is at the beginning of a word */
-  if (whole > 0) {
-    const stretch s = {w->words + (p->panel * words + k / numbers) * COLS, &p->numbers, r->x + k, whole / numbers,
-                       sums};
-    multiplies[form_of(w) + forms(bf16 ? r->order.lanes : 0)](&s);
-  }
-  for (int64_t at = k + whole, end = k + count; at < end; at += STEPS) {
+  for (int64_t at = k, end = k + count; at < end; at += STEPS) {
     const ts_quantized_part part = {p->panel, 0, COLS, at, least(STEPS, end - at)};
-    unpack_group(w, part, &p->numbers, unpacked, COLS);
-    multiply_unpacked(r, at, part.count, unpacked, sums);
+    unpack_group(p->r->weight, part, &p->numbers, unpacked, COLS);
+    multiply_unpacked(p->r, at, part.count, unpacked, sums);
   }
 }
 
@@ -371,7 +474,8 @@ static void panel(const ts_quantized_rows *r, int64_t index, float *work) {
   for (int64_t first = 0, block = 0; first < k; first += TS_CONTRACT_BLOCK, block++) {
     const int64_t end = least(k, first + TS_CONTRACT_BLOCK);
     float *to = sums + waiting++ * size;
-    for (int64_t at = first; at < end; at += chain) {
+    const bool is_done = multiply_block(&(stretch){r, index, first, end, to});
+    for (int64_t at = first; at < end && !is_done; at += chain) {
       run_chains(&p, at, least(end, at + chain), work);
       if (at == first) memcpy(to, work, (size_t)size * sizeof *to);
       if (at > first) add(work, size, to);

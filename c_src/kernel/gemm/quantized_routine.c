@@ -93,6 +93,16 @@ static const float *widen_rows(const quantized_state *s, const ts_routine_run *r
   return (const float *)(const void *)run->workspace;
 }
 
+/* Numbers whose products do not underflow or overflow. */
+static bool are_plain(const float *x, int64_t count) {
+  uint32_t other = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const uint32_t bits = ts_f32_bits(x[i]) & 0x7FFFFFFF;
+    other |= (uint32_t)(bits != 0) & (uint32_t)(bits - (67u << 23) > 120u << 23);
+  }
+  return other == 0;
+}
+
 static ts_status run_few(const quantized_state *s, const ts_routine_run *run, const ts_quantized *w) {
   const int64_t panels = ts_quantized_panels(w->cols), one = panel_bytes(w);
   quantized_run r = {.state = s,
@@ -102,8 +112,9 @@ static ts_status run_few(const quantized_state *s, const ts_routine_run *run, co
                      .work = run->thread_workspace,
                      .work_bytes = whole_lines(4 * ts_quantized_work(s->shape.m, w->k)),
                      .out = ts_routine_result(run, 0)};
-  r.rows = (ts_quantized_rows){&r.weight, widen_rows(s, run), s->shape.m, w->k,
-                               ts_contract_order_of(w->type, ts_target_host()->amx)};
+  r.rows = (ts_quantized_rows){
+      &r.weight, widen_rows(s, run), s->shape.m, w->k, ts_contract_order_of(w->type, ts_target_host()->amx), false};
+  r.rows.is_plain = s->shape.m == 1 && are_plain(r.rows.x, w->k);
   r.per_task = one < TASK_BYTES ? TASK_BYTES / (one + 1) + 1 : 1;
   const bool large = weight_bytes(w) >= PARALLEL_MIN_BYTES;
   ts_parallel_run(large ? run->parallel : &ts_parallel_serial, ceil_div(panels, r.per_task), panels_task, &r);
