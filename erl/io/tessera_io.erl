@@ -23,7 +23,7 @@
 -export_type([format/0, load_options/0, save_options/0, csv_options/0, info/0]).
 
 -type format() :: safetensors | npy | npz | gguf.
--type load_options() :: #{format => format(), names => [binary() | string() | atom()], map => boolean(), atoms => existing | new}.
+-type load_options() :: #{format => format(), names => [binary() | string() | atom()], map => boolean(), atoms => existing | new, quantized => widen | keep}.
 -type save_options() :: #{format => safetensors | npy | npz, metadata => #{atom() | binary() | string() => atom() | binary() | string()}}.
 -type csv_options() :: tessera_io_csv:options().
 %% `tensors' has types and shapes by name; `metadata' the file's own description.
@@ -39,6 +39,8 @@ load(Path) -> load(Path, #{}).
 %% <dt>`names => [Name]'</dt><dd>only these tensors, as a map by name</dd>
 %% <dt>`map => false'</dt><dd>reads a copy; by default a file is mapped</dd>
 %% <dt>`atoms => new'</dt><dd>the file may make new atoms, which are never freed; by default they are an error</dd>
+%% <dt>`quantized => keep'</dt><dd>makes quantised weights of the matrices of a GGUF file that are Q4_0, Q4_1, Q8_0 or Q4_K: `dot(X, Weight)' is
+%% X times the transposed matrix ({@link tessera:quantize/2})</dd>
 %% <dt>`format => Format'</dt><dd>where neither contents nor name tell it</dd>
 %% </dl>
 %% ```
@@ -54,7 +56,7 @@ load(Path) -> load(Path, #{}).
 load(Path, Options) ->
     named(load, [Path, Options], Path,
           fun() ->
-                  ok = known(Options, #{format => format, names => names, map => boolean, atoms => [existing, new]}),
+                  ok = known(Options, #{format => format, names => names, map => boolean, atoms => [existing, new], quantized => [widen, keep]}),
                   {Format, Entries, Meta} = opened(Path, Options),
                   container(Format, Entries, Meta, Options)
           end).
@@ -102,7 +104,7 @@ opened(Path, Options) ->
                  #{format := Given} -> Given;
                  #{} -> format(Contents, Name)
              end,
-    {Entries, Meta} = decoded(Format, Contents),
+    {Entries, Meta} = decoded(Format, Contents, maps:get(quantized, Options, widen)),
     {Format, Entries, Meta}.
 
 format(<<"\x93NUMPY", _/binary>>, _) -> npy;
@@ -120,12 +122,12 @@ ending(Name) ->
         Other -> tessera_io_file:fail(invalid_argument, "neither contents nor the ending ~tp tell a format: #{format => ...} does", [Other])
     end.
 
-decoded(safetensors, Contents) -> tessera_io_safetensors:decode(Contents);
-decoded(gguf, Contents) -> tessera_io_gguf:decode(Contents);
-decoded(npy, Contents) ->
+decoded(safetensors, Contents, _) -> tessera_io_safetensors:decode(Contents);
+decoded(gguf, Contents, Quantized) -> tessera_io_gguf:decode(Contents, Quantized);
+decoded(npy, Contents, _) ->
     {Type, Shape, Make} = tessera_io_npy:decode(Contents),
     {[{<<"tensor">>, Type, Shape, Make}], []};
-decoded(npz, Contents) -> {[array(Contents, Entry) || #{name := Name} = Entry <- tessera_io_zip:entries(Contents), binary:last(Name) =/= $/], []}.
+decoded(npz, Contents, _) -> {[array(Contents, Entry) || #{name := Name} = Entry <- tessera_io_zip:entries(Contents), binary:last(Name) =/= $/], []}.
 
 %% An array of an archive. Deflated arrays are read when they are used.
 array(Archive, #{name := File, size := Size} = Entry) ->

@@ -1,15 +1,15 @@
 %% @private GGUF, the format of llama.cpp's models (versions 2 and 3, little-endian). Its quantised blocks become f32 when the tensor is made:
-%% Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K.
+%% Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Matrices of Q4_0, Q4_1, Q8_0 and Q4_K may become quantised weights instead.
 -module(tessera_io_gguf).
--export([decode/1]).
+-export([decode/2]).
 
 -define(MAGIC, "GGUF").
 %% More tensors, keys or items of an array than any model has.
 -define(MOST, 10000000).
 
 %% The tensors by name, and the metadata. GGUF says sizes from the innermost one.
--spec decode(binary()) -> {[tessera_io_file:entry()], [{binary(), term()}]}.
-decode(<<?MAGIC, Version:32/little, Count:64/little, Keys:64/little, Rest/binary>> = File)
+-spec decode(binary(), widen | keep) -> {[tessera_io_file:entry()], [{binary(), term()}]}.
+decode(<<?MAGIC, Version:32/little, Count:64/little, Keys:64/little, Rest/binary>> = File, Quantized)
   when Version =:= 2 orelse Version =:= 3, Count =< ?MOST, Keys =< ?MOST ->
     {Meta, Rest1} = times(Keys, fun pair/1, Rest),
     {Infos, Rest2} = times(Count, fun info/1, Rest1),
@@ -20,9 +20,9 @@ decode(<<?MAGIC, Version:32/little, Count:64/little, Keys:64/little, Rest/binary
                 end,
     Header = byte_size(File) - byte_size(Rest2),
     Start = (Header + Alignment - 1) div Alignment * Alignment,
-    {[entry(File, Start, Info) || Info <- Infos], Meta};
-decode(<<?MAGIC, Version:32/little, _/binary>>) -> bad("version ~b of GGUF is not known, or it has too many parts", [Version]);
-decode(_) -> bad("it does not begin as a GGUF file", []).
+    {[entry(File, Start, Info, Quantized) || Info <- Infos], Meta};
+decode(<<?MAGIC, Version:32/little, _/binary>>, _) -> bad("version ~b of GGUF is not known, or it has too many parts", [Version]);
+decode(_, _) -> bad("it does not begin as a GGUF file", []).
 
 times(N, F, Bytes) -> times(N, F, Bytes, []).
 
@@ -80,7 +80,7 @@ info(Bytes) ->
         _ -> short()
     end.
 
-entry(File, Start, {Name, Sizes, Code, Offset}) ->
+entry(File, Start, {Name, Sizes, Code, Offset}, Quantized) ->
     Shape = list_to_tuple(Sizes),
     Elements = tessera_type:elements(Shape),
     {Type, InBlock, BlockBytes} = form(Code, Name),
@@ -90,6 +90,8 @@ entry(File, Start, {Name, Sizes, Code, Offset}) ->
     At + Size =< byte_size(File) orelse bad("it ends after ~b bytes, and ~ts takes ~b at ~b", [byte_size(File), Name, Size, At]),
     Bytes = fun() -> binary:part(File, At, Size) end,
     case Type of
+        {blocks, _} when Quantized =:= keep, tuple_size(Shape) =:= 2, Elements > 0, Code =:= 2 orelse Code =:= 3 orelse Code =:= 8 orelse Code =:= 12 ->
+            {Name, f32, Shape, fun() -> weight(Code, Bytes(), Elements div InBlock, BlockBytes, Shape) end};
         {blocks, Widen} -> {Name, f32, Shape, fun() -> blocks(Bytes(), Elements div InBlock, BlockBytes, Shape, Widen) end};
         _ -> {Name, Type, Shape, fun() -> tessera_io_file:tensor(Bytes(), Type, Shape) end}
     end.
@@ -125,6 +127,27 @@ blocks(_, 0, _, Shape, _) -> tessera:broadcast(tessera:tensor(0.0, f32), Shape);
 blocks(Bytes, Blocks, BlockBytes, Shape, Widen) ->
     Raw = tessera_io_file:tensor(Bytes, u8, {Blocks, BlockBytes}),
     (tessera:jit(fun(X) -> tessera:reshape(Widen(X), Shape) end))(Raw).
+
+%% ---- blocks as a quantised weight: its columns are the rows of the matrix, whose numbers are neighbours
+
+weight(Code, Bytes, Blocks, BlockBytes, Shape) ->
+    Raw = tessera_io_file:tensor(Bytes, u8, {Blocks, BlockBytes}),
+    (tessera:jit(fun(X) -> packed(Code, X, Shape) end))(Raw).
+
+packed(Code, X, {Rows, Columns}) ->
+    {Form, Q, Numbers} = numbers(Code, X),
+    Turned = fun(Y, Count) -> tessera:transpose(tessera:reshape(Y, {Rows, Count})) end,
+    tessera_quantize:from_numbers(Form, Turned(tessera:as_type(Q, u32), Columns), [Turned(N, Columns div 32) || N <- Numbers]).
+
+%% The numbers, and what each 32 of them share, by the forms of tessera:quantize/2.
+numbers(2, X) -> {{4, 32, scale}, nibbles(columns(X, 2, 16)), [f16(half(X, 0))]};
+numbers(3, X) -> {{4, 32, minimum}, nibbles(columns(X, 4, 16)), [f16(half(X, 0)), f16(tessera:negate(half(X, 2)))]};
+numbers(8, X) -> {{8, 32, scale}, tessera:bitwise_xor(columns(X, 2, 32), 128), [f16(half(X, 0))]};
+numbers(12, X) ->
+    {Scale, Minimum} = super_scales(X),
+    {{4, 32, minimum}, quarters(columns(X, 16, 128), fun low/1, fun high/1), [Scale, Minimum]}.
+
+f16(X) -> tessera:as_type(X, f16).
 
 %% Columns of the blocks.
 columns(X, From, Count) ->
@@ -185,13 +208,17 @@ q5_k(X) ->
 
 quarters(X, First, Second) -> joined(lists:append([[First(P), Second(P)] || J <- [0, 1, 2, 3], P <- [columns(X, 32 * J, 32)]])).
 
-%% d * scale * q - dmin * minimum
-super(X, Q) ->
+%% d * scale and dmin * minimum of each eighth.
+super_scales(X) ->
     {Blocks, _} = tessera:shape(X),
     {Scales, Minima} = scales(X, 4),
     Eighths = fun(Y) -> tessera:reshape(Y, {Blocks, 8, 1}) end,
-    Scale = Eighths(times(half(X, 0), f32(Scales))),
-    Minimum = Eighths(times(half(X, 2), f32(Minima))),
+    {Eighths(times(half(X, 0), f32(Scales))), Eighths(times(half(X, 2), f32(Minima)))}.
+
+%% d * scale * q - dmin * minimum
+super(X, Q) ->
+    {Blocks, _} = tessera:shape(X),
+    {Scale, Minimum} = super_scales(X),
     tessera:reshape(tessera:subtract(times(Scale, f32(tessera:reshape(Q, {Blocks, 8, 32}))), Minimum), {Blocks, 256}).
 
 %% d * scale * (q - 32), with four bits of q in 128 bytes and two in 64; a scale for each 16 elements.

@@ -41,6 +41,19 @@ gguf_test() ->
     ?assertMatch(#{metadata := #{<<"test.count">> := 7, <<"test.names">> := [<<"a">>, <<"bé"/utf8>>], <<"test.number">> := 1.5}},
                  tessera_io:info(data("blocks.gguf"))).
 
+%% A weight that is kept has the numbers of the widened matrix, bit for bit, with the axes exchanged.
+gguf_kept_test() ->
+    Wide = tessera_io:load(data("blocks.gguf")),
+    Kept = tessera_io:load(data("blocks.gguf"), #{quantized => keep}),
+    Names = [<<"Q4_0">>, <<"Q4_1">>, <<"Q8_0">>, <<"Q4_K">>],
+    [?assertEqual(tessera:to_binary(tessera:transpose(maps:get(Name, Wide))), tessera:to_binary(tessera:dequantize(maps:get(Name, Kept))))
+     || Name <- Names],
+    same([{Name, tessera:shape(T), erlang:crc32(tessera:to_binary(T))} || {Name, T} <- maps:to_list(maps:without(Names, Wide))], maps:without(Names, Kept)),
+    #{<<"Q8_0">> := Q} = tessera_io:load(data("blocks.gguf"), #{quantized => keep, names => ["Q8_0"]}),
+    X = tessera:iota({3, 64}, f32),
+    ?assertEqual(tessera:to_binary(tessera:dot(X, tessera:transpose(maps:get(<<"Q8_0">>, Wide)))), tessera:to_binary(tessera:dot(X, Q))),
+    ?assertError({invalid_argument, _}, tessera_io:load(data("blocks.gguf"), #{quantized => true})).
+
 %% ---- what we write
 
 %% Any container, with tensors of all types.

@@ -140,15 +140,16 @@ typedef struct line {
 } line;
 
 INLINE void unpack_line(kind t, const line *l) {
-  const bool whole = l->first == 0 && l->end == 32 / t.bits;
+  const int numbers = 32 / t.bits;
+  const bool whole = l->first == 0 && l->end == numbers;
   for (int64_t c = 0; c < l->width; c += LANES) {
     const vu words = load_u(l->words + l->col + c);
     const vf s = load_f(l->group->s + l->col + c), z = load_f(l->group->z + l->col + c);
     if (whole) {
-      UNROLL for (int j = 0; j < 32 / t.bits; j++) store_f(l->out + j * l->stride + c, weight_of(t, words, j, s, z));
+      UNROLL for (int j = 0; j < numbers; j++) store_f(l->out + j * l->stride + c, weight_of(t, words, j, s, z));
       continue;
     }
-    UNROLL for (int j = 0; j < 32 / t.bits; j++) {
+    UNROLL for (int j = 0; j < numbers; j++) {
       if (j >= l->first && j < l->end) store_f(l->out + (j - l->first) * l->stride + c, weight_of(t, words, j, s, z));
     }
   }
@@ -166,10 +167,11 @@ typedef struct stretch {
 /* As many vectors as leave registers for constants. */
 enum { AT_ONCE = VECTORS < 4 ? VECTORS : 4 };
 
-/* The sums of AT_ONCE vectors of columns: of the block, and of the chains that have begun. */
-typedef struct row_sums {
-  vf all[AT_ONCE], chains[TS_CONTRACT_MAX_LANES][AT_ONCE];
-} row_sums;
+/* AT_ONCE vectors of columns: the sums of the block, and of the chains that have begun; what the group has. */
+typedef struct columns {
+  vf sums[AT_ONCE], chains[TS_CONTRACT_MAX_LANES][AT_ONCE];
+  vf scales[AT_ONCE], others[AT_ONCE];
+} columns;
 
 INLINE vf load_number(const char *from, ts_dtype type, int64_t at) {
   if (type == TS_F32) return load_f((const float *)(const void *)from + at);
@@ -190,35 +192,38 @@ INLINE bool all_lanes(vu x) {
   return all;
 }
 
-INLINE void end_chains(kind t, row_sums *s, bool is_first) {
+INLINE void end_chains(kind t, columns *s, bool is_first) {
   UNROLL for (int c = 0; c < AT_ONCE; c++) {
     vf sum = s->chains[0][c];
     UNROLL for (int l = 1; l < t.lanes; l++) sum += s->chains[l][c];
-    s->all[c] = is_first ? sum : s->all[c] + sum;
+    s->sums[c] = is_first ? sum : s->sums[c] + sum;
     UNROLL for (int l = 0; l < t.lanes; l++) s->chains[l][c] = (vf){0};
   }
 }
 
 /* The products of up to 32 / bits numbers of each word. */
-INLINE void multiply_words(kind t, const uint32_t *words, const float *x, int rest, const vf *scales, const vf *others,
-                           row_sums *sums) {
+INLINE void multiply_words(kind t, const uint32_t *words, const float *x, int rest, columns *s) {
+  const int numbers = 32 / t.bits;
   vu w[AT_ONCE];
   UNROLL for (int c = 0; c < AT_ONCE; c++) w[c] = load_u(words + c * LANES);
-  UNROLL for (int j = 0; j < 32 / t.bits; j++) {
-    if (j >= rest) break;
+  UNROLL for (int j = 0; j < numbers; j++) {
+    vf *sums = s->chains[j % t.lanes];
+    if (j >= rest) continue;
     const vf factor = splat_f(x[j]);
-    UNROLL for (int c = 0; c < AT_ONCE; c++) sums->chains[j % t.lanes][c] =
-        FMA(factor, weight_of(t, w[c], j, scales[c], others[c]), sums->chains[j % t.lanes][c]);
+    UNROLL for (int c = 0; c < AT_ONCE; c++) sums[c] =
+        FMA(factor, weight_of(t, w[c], j, s->scales[c], s->others[c]), sums[c]);
   }
 }
 
 /* False if a scale or another number of a group is not what the kind takes. */
-INLINE bool load_scales(kind t, const ts_quantized *w, int64_t at, vf *scales, vf *others) {
+INLINE bool load_scales(kind t, const ts_quantized *w, int64_t at, columns *s) {
   vu plain = ~(vu){0};
   UNROLL for (int c = 0; c < AT_ONCE; c++) {
-    scales[c] = load_number(w->scales, w->scale_type, at + c * LANES);
-    others[c] = t.form == TS_QUANTIZED_SCALE ? scales[c] : load_number(w->others, w->scale_type, at + c * LANES);
-    if (t.exact || t.bf16) plain &= is_plain(scales[c], !t.exact) & is_plain(others[c], !t.exact);
+    const vf scale = load_number(w->scales, w->scale_type, at + c * LANES);
+    const vf other = t.form == TS_QUANTIZED_SCALE ? scale : load_number(w->others, w->scale_type, at + c * LANES);
+    if (t.exact || t.bf16) plain &= is_plain(scale, !t.exact) & is_plain(other, !t.exact);
+    s->scales[c] = scale;
+    s->others[c] = other;
   }
   return !(t.exact || t.bf16) || all_lanes(plain);
 }
@@ -229,28 +234,27 @@ INLINE bool multiply_columns(kind t, const stretch *r, int col) {
   const int64_t chain = r->r->order.terms * r->r->order.lanes, groups = ts_quantized_ceil(w->k, w->group);
   const uint32_t *words = w->words + (r->panel * ts_quantized_words(w->k, t.bits) + r->first / numbers) * COLS + col;
   const float *x = r->r->x + r->first;
-  row_sums sums = {{{0}}, {{{0}}}};
+  columns s;
+  memset(&s, 0, sizeof s);
   int64_t group = r->first / w->group, k = r->first, group_end = k, chain_end = k + chain;
-  vf scales[AT_ONCE] = {{0}}, others[AT_ONCE] = {{0}};
   while (k < r->end) {
     if (k >= group_end) {
       group_end += w->group;
-      if (!load_scales(t, w, (r->panel * groups + group++) * COLS + col, scales, others)) return false;
+      if (!load_scales(t, w, (r->panel * groups + group++) * COLS + col, &s)) return false;
     }
     int64_t to = group_end < chain_end ? group_end : chain_end;
     to = to < r->end ? to : r->end;
-    for (; k + numbers <= to; k += numbers, words += COLS, x += numbers)
-      multiply_words(t, words, x, numbers, scales, others, &sums);
+    for (; k + numbers <= to; k += numbers, words += COLS, x += numbers) multiply_words(t, words, x, numbers, &s);
     if (k < to) {
-      multiply_words(t, words, x, (int)(to - k), scales, others, &sums);
+      multiply_words(t, words, x, (int)(to - k), &s);
       k = to;
     }
     if (k == chain_end || k == r->end) {
-      end_chains(t, &sums, chain_end - chain == r->first);
+      end_chains(t, &s, chain_end - chain == r->first);
       chain_end += chain;
     }
   }
-  UNROLL for (int c = 0; c < AT_ONCE; c++) store_f(r->out + col + c * LANES, sums.all[c]);
+  UNROLL for (int c = 0; c < AT_ONCE; c++) store_f(r->out + col + c * LANES, s.sums[c]);
   return true;
 }
 
