@@ -128,7 +128,10 @@ START_TEST(infinities_meet_padding)
 }
 END_TEST
 
+static int64_t most_tasks; /* since it was set to 0 */
+
 static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  if (tasks > most_tasks) most_tasks = tasks;
   for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
 }
 
@@ -138,6 +141,9 @@ static const conv_case large[] = {
     {"2,40,40,96", "3,3,1,96", "2,40,40,96", "1,1", "1,1", "1,1", "1,1", "1,1", 96},
     {"3,20,33,8", "3,3,8,40", "3,20,33,40", "1,1", "1,1", "1,1", "1,1", "1,1", 1},
     {"1,70000,16", "3,1,16", "1,70000,16", "1", "1", "1", "1", "1", 16},
+    {"1,4001,30", "1,30,40", "1,4001,40", "1", "0", "0", "1", "1", 1},
+    {"2,4003,8", "3,8,40", "2,2001,40", "2", "0", "0", "1", "1", 1},
+    {"2,30,31,48", "1,1,48,72", "2,30,31,72", "1,1", "0,0", "0,0", "1,1", "1,1", 1},
     {"1,200000,16", "2,1,16", "1,200001,16", "1", "1", "1", "1", "1", 16},
 };
 
@@ -165,6 +171,7 @@ START_TEST(the_same_bits_on_any_number_of_threads)
     void *space, *base[] = {args[0]->data, args[1]->data, got->data};
     const uint32_t ids[] = {0, 1, 2};
     ck_assert_ok(ts_pool_alloc(ts_pool_default(), bytes + 64, &space));
+    most_tasks = 0;
     ck_assert_ok(plan.routine->run(&plan, &(ts_routine_run){.base = base,
                                                             .operands = ids,
                                                             .results = ids + 2,
@@ -177,6 +184,7 @@ START_TEST(the_same_bits_on_any_number_of_threads)
       memcpy(expected->data, got->data, (size_t)got->bytes);
     }
     ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
+    ck_assert_msg(width == 1 || most_tasks > 1, "case %d is one task", _i);
     ts_pool_free(ts_pool_default(), space, bytes + 64);
     plan.routine->deinit(&plan);
     ts_arena_deinit(&arena);

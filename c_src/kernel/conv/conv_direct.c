@@ -10,8 +10,13 @@
 /* Fewer multiplications stay on one thread. */
 #define PARALLEL_MIN (768 << 10)
 #define TASKS_PER_WORKER 4
+/* Tiles of points in a piece of a row. */
+#define PIECE_TILES 4
 /* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
 #define FINISH_BYTES (24 << 10)
+
+/* With a single tap, a packed row of lhs has no element twice: packing costs little where there are many features. */
+#define SINGLE_TAP_SHARE 4
 
 /* ---- the plan */
 
@@ -35,14 +40,15 @@ static bool is_empty(const conv_state *s) {
   return s->batch <= 0 || s->channels <= 0;
 }
 
-/* Tiles read rhs unpacked from L2. With a single tap, a packed row of lhs has no element twice. */
+/* Tiles read rhs unpacked from L2. */
 static bool fits(const conv_state *s, const ts_gemm_geometry *g, int64_t features) {
   const conv_dim *x = &s->dims[s->rank - 1], *y = &s->dims[0];
   double taps = (double)x->kernel * (s->rank == 2 ? (double)y->kernel : 1);
   if (x->kernel > 1 && x->kernel_dilation != 1) return false;
   if (features <= 0 || (!g->masked && features % g->lanes != 0) || x->out < g->rows[TS_GEMM_HEIGHTS - 1]) return false;
   if (taps * (double)s->channels > TS_CONTRACT_BLOCK) return false; /* blocks are added in pairs, not in order */
-  return taps > 1 && taps * (double)(s->channels * features * s->size) <= (double)ts_target_host()->l2_bytes / 2;
+  double share = taps > 1 ? 2 : SINGLE_TAP_SHARE;
+  return taps * (double)(s->channels * features * s->size) <= (double)ts_target_host()->l2_bytes / share;
 }
 
 bool ts_conv_plan_direct(conv_state *s, int64_t features) {
@@ -79,13 +85,14 @@ int64_t ts_conv_direct_bytes(const conv_state *s) {
   return copy_bytes(&s->direct) + (packed + 63) / 64 * 64;
 }
 
-/* ---- a task: some rows of outputs of one element of the batch */
+/* ---- a task: some rows of outputs of one element of the batch, or some points of a single row */
 
 typedef struct direct_task {
   const conv_run *run;
   const conv_state *s;
   const ts_gemm_geometry *g;
   int64_t batch, first, end; /* rows */
+  int64_t point, point_end;  /* of each row */
   const char *lines;         /* the first element for the first tap of the first row's first point */
   char *packed;
   int worker;
@@ -145,11 +152,11 @@ static int pick_tile(const ts_gemm_geometry *g, int64_t left, int64_t out, int64
 }
 
 static void run_columns(const direct_task *t, const char *lhs, char *out, int64_t *args, int narrow) {
-  const conv_direct *d = &t->s->direct;
+  const int64_t points = t->point_end - t->point;
   ts_kernel_fn kernel = ts_kernel_entry(t->s->gemm->kernels[TS_GEMM_STRIDED]);
   /* A line may be all of the work. */
-  for (int64_t point = 0, back; point < d->x.out && !ts_cancelled(t->run->cancel);) {
-    int height = pick_tile(t->g, d->x.out - point, d->x.out, &back), variant = height * TS_GEMM_WIDTHS + narrow;
+  for (int64_t point = t->point, back; point < t->point_end && !ts_cancelled(t->run->cancel);) {
+    int height = pick_tile(t->g, t->point_end - point, points, &back), variant = height * TS_GEMM_WIDTHS + narrow;
     args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + (point - back) * args[TS_GEMM_LHS_STRIDE]);
     args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + (point - back) * args[TS_GEMM_OUT_STRIDE]);
     kernel(args, variant, variant + 1, NULL);
@@ -184,8 +191,8 @@ static void show(const direct_task *t, int64_t first, int64_t end) {
   const conv_direct *d = &t->s->direct;
   const ts_epilogue *epilogue = t->run->epilogue;
   if (!epilogue || first == end) return;
-  const ts_epilogue_part part = {0, (t->batch * d->y.out + first) * d->x.out, (end - first) * d->x.out, 0,
-                                 t->s->shape.n};
+  const ts_epilogue_part part = {0, (t->batch * d->y.out + first) * d->x.out + t->point,
+                                 (end - 1 - first) * d->x.out + t->point_end - t->point, 0, t->s->shape.n};
   epilogue->run(epilogue->context, &part, t->worker);
 }
 
@@ -193,9 +200,17 @@ static void direct_task_run(void *arg, int64_t index, int worker) {
   const conv_run *run = arg;
   const conv_state *s = run->s;
   const conv_direct *d = &s->direct;
-  int64_t row = index % run->pieces * run->step, shown = row, bytes = d->x.out * s->shape.n * s->size;
-  direct_task t = {run,  s,     &s->gemm->geometry, index / run->pieces, row, conv_min(row + run->step, d->y.out), NULL,
-                   NULL, worker};
+  int64_t piece = index % run->points, rest = index / run->points;
+  int64_t row = rest % run->pieces * run->step, shown = row, bytes = d->x.out * s->shape.n * s->size;
+  direct_task t = {.run = run,
+                   .s = s,
+                   .g = &s->gemm->geometry,
+                   .batch = rest / run->pieces,
+                   .first = row,
+                   .end = conv_min(row + run->step, d->y.out),
+                   .point = piece * d->x.out / run->points,
+                   .point_end = (piece + 1) * d->x.out / run->points,
+                   .worker = worker};
   if (ts_cancelled(run->cancel)) return;
   place_lines(&t, run->workers + worker * run->worker_bytes);
   pack_columns(&t);
@@ -208,6 +223,15 @@ static void direct_task_run(void *arg, int64_t index, int worker) {
   show(&t, shown, row);
 }
 
+/* Into how many pieces a single row is cut: each has several of the highest tiles. Of a copy, all lines would be copied
+ * for each. */
+static int64_t count_pieces(const conv_state *s, int64_t width) {
+  const conv_direct *d = &s->direct;
+  if (width == 1 || d->copies || d->y.out > 1) return 1;
+  int64_t most = d->x.out / (PIECE_TILES * s->gemm->geometry.rows[0]);
+  return conv_max(1, conv_min(conv_ceil_div(width * TASKS_PER_WORKER, s->batch), most));
+}
+
 void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel) {
   const conv_state *s = run->s;
   const conv_direct *d = &s->direct;
@@ -215,5 +239,6 @@ void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel) {
   int64_t wanted = conv_ceil_div(s->batch * d->y.out, (int64_t)parallel->width * TASKS_PER_WORKER);
   run->pieces = conv_ceil_div(d->y.out, conv_min(d->rows, wanted));
   run->step = conv_ceil_div(d->y.out, run->pieces);
-  ts_parallel_run(parallel, s->batch * run->pieces, direct_task_run, run);
+  run->points = count_pieces(s, parallel->width);
+  ts_parallel_run(parallel, s->batch * run->pieces * run->points, direct_task_run, run);
 }

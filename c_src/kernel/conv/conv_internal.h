@@ -55,7 +55,7 @@ typedef struct conv_run {
   const char *source;
   char *copy, *out, *workers;
   int64_t worker_bytes, step;  /* of a task: rows */
-  int64_t points;              /* depthwise: points of the last dim in a task */
+  int64_t points;              /* depthwise: points of the last dim in a task; direct: pieces of a single row */
   int64_t pieces;              /* depthwise: of a row; direct: of an element of the batch */
   bool streams;                /* depthwise: stores bypass the caches */
   const ts_epilogue *epilogue; /* direct; NULL: none */
