@@ -115,6 +115,7 @@ ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out);
 ts_status hlo_scan(const hlo_call *call, hlo_value *out);
 ts_status hlo_window(const hlo_call *call, hlo_value *out);
 ts_status hlo_conv(const hlo_call *call, hlo_value *out);
+const char *hlo_precision(const hlo *h); /* its name in StableHLO */
 ts_status hlo_dot(const hlo_call *call, hlo_value *out);
 /* ---- stablehlo_quantized.c ---- */
 ts_status hlo_quantized_dot(const hlo_call *call, hlo_value *out);

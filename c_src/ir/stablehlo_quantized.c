@@ -76,8 +76,8 @@ ts_status hlo_quantized_dot(const hlo_call *call, hlo_value *out) {
   *out = hlo_op_with(call->h, "stablehlo.dot_general", (hlo_type){TS_F32, call->shape}, (hlo_values){operands, 2},
                      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = "
                      "[], lhs_contracting_dimensions = [%d], rhs_contracting_dimensions = [0]>, "
-                     "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]",
-                     last);
+                     "precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]",
+                     last, hlo_precision(call->h), hlo_precision(call->h));
   *out = hlo_convert(call->h, *out, call->element);
   return TS_SUCCESS;
 }

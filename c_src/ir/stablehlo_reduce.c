@@ -255,7 +255,7 @@ static hlo_value scaled(const hlo_call *call, hlo_value x) {
 /* f32 holds the products of such floats, so the operands need no conversion. Accelerators have a fast form for them. */
 static bool is_half(hlo_element element) { return element == TS_BF16 || element == TS_F16; }
 
-static const char *precision_of(const hlo *h) {
+const char *hlo_precision(const hlo *h) {
   static const char *const names[] = {
       [TS_STABLEHLO_HIGHEST] = "HIGHEST", [TS_STABLEHLO_HIGH] = "HIGH", [TS_STABLEHLO_DEFAULT] = "DEFAULT"};
   return names[h->precision];
@@ -277,7 +277,7 @@ ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
                   "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>, "
                   "precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]",
                   HLO_LIST(&attrs->dot.lhs_batch), HLO_LIST(&attrs->dot.rhs_batch), HLO_LIST(&attrs->dot.lhs_contract),
-                  HLO_LIST(&attrs->dot.rhs_contract), precision_of(h), precision_of(h));
+                  HLO_LIST(&attrs->dot.rhs_contract), hlo_precision(h), hlo_precision(h));
   *out = hlo_convert(h, *out, call->element);
   return TS_SUCCESS;
 }
@@ -306,7 +306,7 @@ static void print_conv(const hlo_call *call, int32_t spatial) {
   ts_text_format(h->out,
                  "%s> : tensor<%dx2xi64>, precision_config = [#stablehlo<precision %s>, #stablehlo<precision "
                  "%s>], rhs_dilation = %s, window_strides = %s}>",
-                 spatial ? "]" : "", spatial, precision_of(h), precision_of(h), HLO_ARRAY(&a->conv.kernel_dilation),
+                 spatial ? "]" : "", spatial, hlo_precision(h), hlo_precision(h), HLO_ARRAY(&a->conv.kernel_dilation),
                  HLO_ARRAY(&a->conv.strides));
 }
 

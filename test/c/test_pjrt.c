@@ -585,7 +585,7 @@ static void compile_once(bool isolated_one) {
 /* A second start compiles nothing, in either process. What cannot be loaded is compiled. */
 START_TEST(programs_on_disk)
 {
-  char dir[] = "/tmp/tessera-test-XXXXXX", command[64];
+  char dir[] = "/tmp/tessera-test-XXXXXX", command[128];
   ck_assert_ptr_nonnull(mkdtemp(dir));
   ts_jit_configure(&(ts_jit_options){.cache_dir = dir});
   compile_once(false);
@@ -597,6 +597,13 @@ START_TEST(programs_on_disk)
   compile_once(false);
   direction->fail_after(PJ_LOAD, -1);
   ck_assert_int_eq(direction->calls(PJ_COMPILE), 2);
+  for (int bytes = 0; bytes < 500; bytes += 83) { /* a file that is cut */
+    snprintf(command, sizeof command, "find %s -type f -exec truncate -s %d {} +", dir, bytes);
+    ck_assert_int_eq(system(command), 0);
+    int64_t compiled = direction->calls(PJ_COMPILE);
+    for (int i = 0; i < 2; i++) compile_once(false);
+    ck_assert_int_eq(direction->calls(PJ_COMPILE), compiled + 1);
+  }
   snprintf(command, sizeof command, "rm -r %s", dir);
   ck_assert_int_eq(system(command), 0);
 }

@@ -9,7 +9,7 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_are_killed/0, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_are_killed/0, fun is_full/0, {timeout, 60, fun stops/0}, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
       [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1, fun is_profiled/1]]]}.
 
@@ -266,7 +266,33 @@ donates() ->
     F = tessera:jit(fun(X) -> tessera:add(X, 1) end, (at(plugin_mixed))#{donate => [1]}),
     A = on(plugin_mixed, [1, 2]),
     ?assertEqual([2, 3], tessera:to_list(F(A))),
-    raises(failed_precondition, "", fun() -> tessera:add(A, 1) end).
+    raises(failed_precondition, "", fun() -> tessera:add(A, 1) end),
+    Twice = tessera:jit(fun(X, Y) -> {tessera:add(X, Y), tessera:multiply(X, Y)} end, (at(plugin_mixed))#{donate => [1, 2]}),
+    B = on(plugin_mixed, [3, 4]),
+    raises(failed_precondition, "argument 2: the tensor was deallocated or donated", fun() -> Twice(B, B) end),
+    ?assertEqual([3, 4], tessera:to_list(B)).
+
+%% A device without memory is an error of the operation, and tensors stay.
+is_full() ->
+    [begin
+         ok = tessera:open_client(Name, #{platform => pjrt, plugin_path => path(), isolated => Isolated, plugin_options => #{full_at => 2}}),
+         X = on(Name, [1, 2]),
+         raises(resource_exhausted, "the device has no memory left", fun() -> tessera:add(X, 1) end),
+         raises(resource_exhausted, "the device has no memory left", fun() -> on(Name, [1]) end),
+         ?assertEqual([1, 2], tessera:to_list(X))
+     end || {Name, Isolated} <- [{plugin_full, false}, {plugin_full_apart, true}]].
+
+%% The VM ends in order while runs of a plugin go, in its process and in another one.
+stops() ->
+    Program = "application:ensure_all_started(tessera), "
+        "[ok = tessera:open_client(N, #{platform => pjrt, plugin_path => os:getenv(\"TESSERA_TEST_PJRT\"), isolated => I, plugin_options => #{manner => late}})"
+        " || {N, I} <- [{a, false}, {b, true}]], "
+        "Main = self(), Work = fun W(N) -> X = tessera:to_device(tessera:iota({1000}), {N, 0}), "
+        "[tessera:add(X, I) || I <- lists:seq(1, 50)], Main ! going, W(N) end, "
+        "[spawn(fun() -> Work(N) end) || N <- [a, b], _ <- lists:seq(1, 10)], "
+        "[receive going -> ok end || _ <- lists:seq(1, 20)], ok = application:stop(tessera), io:format(\"stopped~n\"), halt(0).",
+    Output = os:cmd(lists:flatten(["erl -noshell -noinput ", tessera_test:shell_paths(), " -eval '", Program, "'; echo status $?"])),
+    ?assertMatch({match, _}, re:run(Output, "^stopped\n.*status 0\n$", [dotall])).
 
 %% A program that calls back in a loop and between two ops.
 calling(Client) ->

@@ -1,7 +1,8 @@
 /* A plugin of PJRT for tests: its device is the interpreter, its programs are StableHLO that c_src/stablehlo reads. It
  * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
  * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process. With `hangs` a client is
- * never made; at the operation number `abort_at` the process ends, `hang_at` never returns, `never_at` has no end.
+ * never made; at the operation number `abort_at` the process ends, `hang_at` never returns, `never_at` has no end, and
+ * from `full_at` on there is no memory.
  * It works by the tasks of tasks.h. */
 #include "plugin.h"
 
@@ -98,6 +99,7 @@ static int64_t *count_of(pj_handle *client, const pj_named *option) {
   if (is_named(option, "fail_every")) return &client->fail_every;
   if (is_named(option, "abort_at")) return &client->abort_at;
   if (is_named(option, "hang_at")) return &client->hang_at;
+  if (is_named(option, "full_at")) return &client->full_at;
   return is_named(option, "never_at") ? &client->never_at : NULL;
 }
 
@@ -471,6 +473,15 @@ static pj_error *failed_operation(pj_handle *client) {
   return fails ? error_of(PJ_UNAVAILABLE, "the plugin failed, as each so many-th time") : NULL;
 }
 
+/* The same for an operation that needs memory. */
+static pj_error *failed_allocation(pj_handle *client) {
+  pj_error *e = failed_operation(client);
+  pthread_mutex_lock(&lock);
+  bool full = client->full_at && client->operations >= client->full_at;
+  pthread_mutex_unlock(&lock);
+  return !e && full ? error_of(PJ_RESOURCE_EXHAUSTED, "the device has no memory left") : e;
+}
+
 static void read_data(task *t) {
   pj_buffer *b = t->results[0];
   if (ts_buffer_create(ts_pool_default(), b->dtype, &b->shape, &b->data)) abort();
@@ -483,7 +494,7 @@ static pj_error *from_host(pj_args *args) {
   ts_shape shape = ts_shape_make((int32_t)args->from_host.rank, args->from_host.dims);
   if (!pj_dtype(args->from_host.type, &dtype)) return error_of(PJ_INVALID_ARGUMENT, "unknown type");
   if (args->from_host.semantics != PJ_UNTIL_TRANSFERRED) return error_of(PJ_UNIMPLEMENTED, "unknown semantics");
-  pj_error *e = failed_operation(args->from_host.client);
+  pj_error *e = failed_allocation(args->from_host.client);
   if (e) return e;
   task *t = new_task(PJ_FROM_HOST, read_data);
   t->from = args->from_host.data;
@@ -620,7 +631,7 @@ static pj_error *execute(pj_args *args) {
   BEGIN(EXECUTE, execute);
   code *c = args->execute.loaded->code;
   pj_error *e = check_arguments(args);
-  if (!e) e = failed_operation(c->client);
+  if (!e) e = failed_allocation(c->client);
   if (e) return e;
   task *t = new_task(PJ_EXECUTE, execute_now);
   pthread_mutex_lock(&lock);

@@ -44,7 +44,7 @@ struct pj_device {
 
 struct pj_handle {
   int64_t users; /* Buffers and executables, and 1 while it is open. */
-  int64_t operations, fail_every, abort_at, hang_at, never_at;
+  int64_t operations, fail_every, abort_at, hang_at, never_at, full_at;
   bool cpu; /* It has the name of XLA's CPUs. */
   int device_count;
   pj_device devices[64];

@@ -2,7 +2,16 @@
 
 #include <stdio.h>
 
-typedef enum types { FLOATS = 1, INTEGERS = 2, REALS = 3, COMPLEX = 4, ALL = 7, SAME_SIZE = 8, WIDE_FLOATS = 16 } types;
+typedef enum types {
+  FLOATS = 1,
+  INTEGERS = 2,
+  REALS = 3,
+  COMPLEX = 4,
+  ALL = 7,
+  SAME_SIZE = 8,
+  WIDE_FLOATS = 16,
+  WEIGHED = 32
+} types;
 
 /* A program of one op: %9 = OP rest : result. In its text a `T` stands for each type of `types` in turn, a `U` for each
  * of `others`, if any, `P` for the type of T's parts, and `C` for complex numbers of T. */
@@ -62,6 +71,10 @@ static const recipe recipes[] = {
      " %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], rhs_batch = []}"},
     {TS_OP_SCALED_DOT, WIDE_FLOATS, 0, "%0: s8[3,5], %1: T[4,5], %2: T[3]", "T[3,4]",
      " %0, %1, %2 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], rhs_batch = [], operand = 0, axes = [0]}"},
+    {TS_OP_QUANTIZED_DOT, WEIGHED, 0, "%0: T[3,20], %1: u32[1,3,64], %2: f16[1,2,64]", "T[3,5]",
+     " %0, %1, %2 {bits = 4, group = 16, form = 0, cols = 5}"},
+    {TS_OP_QUANTIZED_DOT, WEIGHED, 0, "%0: T[3,20], %1: u32[2,5,64], %2: f32[2,2,64], %3: f32[2,2,64]", "T[3,70]",
+     " %0, %1, %2, %3 {bits = 8, group = 16, form = 2, cols = 70}"},
     {TS_OP_CONV, FLOATS | COMPLEX, 0, "%0: T[2,5,6,4], %1: T[2,3,2,6]", "T[2,3,5,6]",
      " %0, %1 {strides = [2,1], low = [1,0], high = [0,1], input_dilation = [1,1], kernel_dilation = [1,1], groups = "
      "2}"},
@@ -125,6 +138,7 @@ static bool recipe_of_class(ts_opcode code, recipe *out) {
 static bool takes(types set, ts_dtype type, ts_dtype other) {
   if (!ts_dtype_supported(type)) return false;
   if (set == SAME_SIZE) return !ts_dtype_is_complex(type) && ts_dtype_bits(type) == ts_dtype_bits(other);
+  if (set & WEIGHED) return type == TS_F32 || type == TS_F16 || type == TS_BF16;
   if (set & WIDE_FLOATS && (type == TS_F32 || type == TS_F64)) return true;
   if (ts_dtype_is_complex(type)) return set & COMPLEX;
   return set & (ts_dtype_is_float(type) ? FLOATS : INTEGERS);
