@@ -64,6 +64,11 @@ static ts_status index_part(const make_call *m, const numbers *n, int32_t i, ts_
     TS_TRY(make_slice(m, *out, n->vector, (make_range){i, i + 1, 1}, out));
     TS_TRY(make_reshape(m, *out, &batch, out));
   }
+  if (make_value_of(m, *out)->dtype == TS_U64) { /* numbers that s64 does not have are beyond any dim, too */
+    ts_value_id most;
+    TS_TRY(make_integer(m, *out, INT64_MAX, &most));
+    TS_TRY(make_binary(m, TS_OP_MIN, *out, most, out));
+  }
   return make_convert(m, *out, TS_S64, out);
 }
 
@@ -96,13 +101,14 @@ typedef struct position {
                             * drops */
 } position;
 
-/* The index in an operand dim, of each element of the windows' tensor: an s64 tensor of that shape. */
-static ts_status dim_index(const position *p, int32_t dim, ts_value_id *out) {
+/* Where windows begin in an operand dim, for each element of the windows' tensor: an s64 tensor of that shape. Sets
+ * `any` to false where it is 0 for all. */
+static ts_status dim_start(const position *p, int32_t dim, bool *any, ts_value_id *out) {
   const make_call *m = p->m;
   const ts_shape *operand = make_operand_of(m, 0)->shape;
-  const ts_dims batch = batch_axes(p->n, p->windows->rank), axes = window_axes(p->n, operand->rank);
-  ts_value_id start, low, high, offset;
-  bool any = false;
+  const ts_dims batch = batch_axes(p->n, p->windows->rank);
+  ts_value_id start, low, high;
+  *any = false;
   for (int32_t i = 0; i < p->n->starts.rank; i++) {
     if (p->n->starts.dims[i] != dim) continue;
     TS_TRY(index_part(m, p->n, i, &start));
@@ -112,42 +118,58 @@ static ts_status dim_index(const position *p, int32_t dim, ts_value_id *out) {
       TS_TRY(make_add(m, TS_OP_CLAMP, (ts_values){(ts_value_id[]){start, low, high}, 3}, NULL, &start));
     }
     TS_TRY(make_broadcast(m, start, p->windows, &batch, out));
-    any = true;
+    *any = true;
   }
   for (int32_t i = 0; i < p->n->batching.rank; i++) {
     if (p->n->batching.dims[i] != dim) continue;
     const int64_t at = p->n->index_batching.dims[i], place = at - (p->n->vector < at);
     TS_TRY(make_iota(m, TS_S64, p->windows, (int32_t)batch.dims[place], out));
-    any = true;
+    *any = true;
   }
-  for (int32_t i = 0; i < axes.rank; i++) {
-    if (axes.dims[i] != dim) continue;
-    TS_TRY(make_iota(m, TS_S64, p->windows, (int32_t)p->n->window.dims[i], &offset));
-    if (any)
-      TS_TRY(make_binary(m, TS_OP_ADD, *out, offset, out));
-    else
-      *out = offset;
-    any = true;
-  }
-  return any ? TS_SUCCESS : make_integer_of(m, TS_S64, p->windows, 0, out);
+  return *any ? TS_SUCCESS : make_integer_of(m, TS_S64, p->windows, 0, out);
 }
 
-/* The row-major index of each element, and for scatter -1 where a dim's index is out of bounds. */
+/* The dim of the windows' tensor that belongs to an operand dim; -1: windows have one element there. */
+static int32_t window_dim(const position *p, int32_t dim) {
+  const ts_dims axes = window_axes(p->n, make_operand_of(p->m, 0)->shape->rank);
+  for (int32_t i = 0; i < axes.rank; i++)
+    if (axes.dims[i] == dim) return (int32_t)p->n->window.dims[i];
+  return -1;
+}
+
+/* Whether all of a scatter's window lies in the operand, in one dim, and in the dims before it. */
+static ts_status test_window(const position *p, int32_t dim, ts_value_id start, ts_value_id *inout_inside) {
+  const make_call *m = p->m;
+  const int32_t along = window_dim(p, dim);
+  const int64_t size = along < 0 ? 1 : p->windows->dims[along];
+  for (int side = 0; side < 2; side++) {
+    ts_value_id test;
+    const int64_t end = make_operand_of(m, 0)->shape->dims[dim] - size + 1;
+    TS_TRY(make_with_integer(m, side ? TS_OP_LESS : TS_OP_GREATER_EQUAL, start, side ? end : 0, &test));
+    if (*inout_inside == TS_NO_ID)
+      *inout_inside = test;
+    else
+      TS_TRY(make_binary(m, TS_OP_AND, *inout_inside, test, inout_inside));
+  }
+  return TS_SUCCESS;
+}
+
+/* The row-major index of each element, and for scatter -1 where a part of its window is out of bounds. */
 static ts_status flat_index(const position *p, ts_value_id *out) {
   const make_call *m = p->m;
   const ts_shape *operand = make_operand_of(m, 0)->shape;
   int64_t strides[TS_MAX_RANK];
-  ts_value_id index, inside = TS_NO_ID, outside, test;
+  ts_value_id index, inside = TS_NO_ID, outside, offset;
+  bool any;
   ts_shape_strides(operand, strides);
   TS_TRY(make_integer_of(m, TS_S64, p->windows, 0, out));
   for (int32_t d = 0; d < operand->rank; d++) {
-    TS_TRY(dim_index(p, d, &index));
-    for (int side = 0; side < 2 && !p->sizes; side++) {
-      TS_TRY(make_with_integer(m, side ? TS_OP_LESS : TS_OP_GREATER_EQUAL, index, side ? operand->dims[d] : 0, &test));
-      if (inside == TS_NO_ID)
-        inside = test;
-      else
-        TS_TRY(make_binary(m, TS_OP_AND, inside, test, &inside));
+    const int32_t along = window_dim(p, d);
+    TS_TRY(dim_start(p, d, &any, &index));
+    if (any && !p->sizes) TS_TRY(test_window(p, d, index, &inside));
+    if (along >= 0) {
+      TS_TRY(make_iota(m, TS_S64, p->windows, along, &offset));
+      TS_TRY(make_binary(m, TS_OP_ADD, index, offset, &index));
     }
     TS_TRY(make_with_integer(m, TS_OP_MULTIPLY, index, strides[d], &index));
     TS_TRY(make_binary(m, TS_OP_ADD, *out, index, out));
@@ -412,6 +434,15 @@ static ts_status scatter_code(const make_call *m, ts_opcode *out) {
   return status;
 }
 
+static ts_status check_windows(const make_call *m, const numbers *n) {
+  const ts_shape *operand = make_operand_of(m, 0)->shape, *updates = make_operand_of(m, 2)->shape;
+  const ts_dims axes = window_axes(n, operand->rank);
+  for (int32_t i = 0; i < axes.rank; i++)
+    if (updates->dims[n->window.dims[i]] > operand->dims[axes.dims[i]])
+      return make_error(m, TS_INVALID_ARGUMENT, "a window is longer than dim %d of the operand", (int)axes.dims[i]);
+  return TS_SUCCESS;
+}
+
 ts_status make_in_scatter(const make_call *m) {
   const mlir_attr *dict = make_attr(m, "scatter_dimension_numbers");
   numbers n = {0};
@@ -430,6 +461,7 @@ ts_status make_in_scatter(const make_call *m) {
   TS_TRY(check_numbers(m, &n,
                        (ranks){make_operand_of(m, 0)->shape->rank, make_operand_of(m, 1)->shape->rank,
                                make_operand_of(m, 2)->shape->rank}));
+  TS_TRY(check_windows(m, &n));
   TS_TRY(scatter_code(m, &code));
   if (code == TS_OP_COUNT)
     TS_TRY(scatter_any(m, &n, &id));

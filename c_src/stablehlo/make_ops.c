@@ -102,13 +102,14 @@ static ts_status not_op(const make_call *m) {
   return TS_SUCCESS;
 }
 
-/* Signed numbers are shifted as unsigned ones. */
-static ts_status shift_right_logical(const make_call *m) {
+/* Numbers are shifted as those of a kind, whatever their type is. */
+static ts_status shift_right_as(const make_call *m, ts_dtype_kind kind) {
   ts_value_id x, by;
   TS_TRY(make_count_operands(m, 2));
   const ts_dtype type = make_operand_of(m, 0)->dtype;
-  const ts_dtype plain = ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(type));
-  if (!ts_dtype_is_integer(type)) return make_error(m, TS_INVALID_ARGUMENT, "expected integers");
+  const ts_dtype plain = ts_dtype_of_bits(kind, ts_dtype_bits(type));
+  if (!ts_dtype_is_integer(type) || m->operands[0].is_bool || make_operand_of(m, 1)->dtype != type)
+    return make_error(m, TS_INVALID_ARGUMENT, "expected integers of one type");
   TS_TRY(make_bitcast(m, m->operands[0].id, plain, &x));
   TS_TRY(make_bitcast(m, m->operands[1].id, plain, &by));
   TS_TRY(make_binary(m, TS_OP_SHIFT_RIGHT, x, by, &x));
@@ -116,6 +117,10 @@ static ts_status shift_right_logical(const make_call *m) {
   make_result(m, 0, x);
   return TS_SUCCESS;
 }
+
+static ts_status shift_right_logical(const make_call *m) { return shift_right_as(m, TS_KIND_UNSIGNED); }
+
+static ts_status shift_right_arithmetic(const make_call *m) { return shift_right_as(m, TS_KIND_SIGNED); }
 
 static ts_status is_finite(const make_call *m) {
   ts_value_id x;
@@ -631,6 +636,7 @@ static const struct {
   make_fn make;
 } others[] = {
     {"stablehlo.not", not_op},
+    {"stablehlo.shift_right_arithmetic", shift_right_arithmetic},
     {"stablehlo.shift_right_logical", shift_right_logical},
     {"stablehlo.is_finite", is_finite},
     {"stablehlo.round_nearest_even", round_nearest_even},

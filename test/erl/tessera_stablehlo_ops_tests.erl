@@ -45,6 +45,61 @@ random_refused_test_() ->
              {invalid_argument, "expected DEFAULT, PHILOX or THREE_FRY", "MERSENNE", "tensor<2xui64>", "tensor<2xui32>"},
              {unimplemented, "random bits of u8 cannot be read", "PHILOX", "tensor<2xui64>", "tensor<2xi1>"}]].
 
+%% ---- integers
+
+%% An arithmetic shift repeats the highest bit of an unsigned number, too, and a logical one that of none.
+shift_test_() ->
+    [{lists:flatten([Name, " ", Type]), fun() ->
+          T = ["tensor<6x", Type, ">"],
+          ?assertEqual([Expected], lists_of(run([T, T], [T], ["  %r = stablehlo.shift_right_", Name, " %x1, %x2 : ", T],
+                                                [tessera:tensor(Xs, Own), tessera:tensor([1, 3, 1, 0, 7, 15], Own)])))
+      end}
+     || {Name, Type, Own, Xs, Expected} <-
+            [{"arithmetic", "ui8", u8, [128, 255, 100, 200, 128, 255], [192, 255, 50, 200, 255, 255]},
+             {"arithmetic", "ui4", u4, [8, 15, 5, 9, 8, 7], [12, 15, 2, 9, 15, 0]},
+             {"arithmetic", "ui64", u64, [1 bsl 63, (1 bsl 64) - 1, 100, 200, 1 bsl 63, 1 bsl 62], [3 bsl 62, (1 bsl 64) - 1, 50, 200, 16#ff00 bsl 48, 1 bsl 47]},
+             {"arithmetic", "i8", s8, [-128, -1, 100, -56, -128, -1], [-64, -1, 50, -56, -1, -1]},
+             {"logical", "i8", s8, [-128, -1, 100, -56, -128, -1], [64, 31, 50, -56, 1, 0]},
+             {"logical", "ui8", u8, [128, 255, 100, 200, 128, 255], [64, 31, 50, 200, 1, 0]}]].
+
+shift_refused_test_() ->
+    [{Name, fun() -> tessera_test:raises(invalid_argument, "expected integers of one type", fun() ->
+              run(["tensor<f32>", "tensor<f32>"], ["tensor<f32>"], ["  %r = stablehlo.shift_right_", Name, " %x1, %x2 : tensor<f32>"], []) end) end}
+     || Name <- ["arithmetic", "logical"]].
+
+%% ---- windows out of bounds
+
+%% A window of two elements at each index, of which a part may lie outside: then nothing of it counts.
+outside_test_() ->
+    Body = fun(Region) ->
+        ["  %r = \"stablehlo.scatter\"(%x1, %x2, %x3) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], ",
+         "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    ", Region,
+         "\n    stablehlo.return %c : tensor<f32>\n  }) : (tensor<5xf32>, tensor<4x1xi32>, tensor<4x2xf32>) -> tensor<5xf32>"]
+    end,
+    Types = ["tensor<5xf32>", "tensor<4x1xi32>", "tensor<4x2xf32>"],
+    [{Region, fun() ->
+          ?assertEqual([Expected], lists_of(run(Types, ["tensor<5xf32>"], Body(Region),
+                                                [tessera:tensor([1.0, 1.0, 1.0, 1.0, 1.0]), tessera:tensor([[4], [-1], [3], [2147483647]], s32),
+                                                 tessera:tensor([[10.0, 20.0], [30.0, 40.0], [5.0, 6.0], [70.0, 80.0]])])))
+      end}
+     || {Region, Expected} <- [{"%c = stablehlo.add %a, %b : tensor<f32>", [1.0, 1.0, 1.0, 6.0, 7.0]},
+                               {"%c = stablehlo.maximum %a, %b : tensor<f32>", [1.0, 1.0, 1.0, 5.0, 6.0]}]].
+
+long_window_test() ->
+    Body = ["  %r = \"stablehlo.scatter\"(%x1, %x2, %x3) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], ",
+            "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n",
+            "    stablehlo.return %b : tensor<f32>\n  }) : (tensor<1xf32>, tensor<4x1xi32>, tensor<4x2xf32>) -> tensor<1xf32>"],
+    tessera_test:raises(invalid_argument, "a window is longer than dim 0 of the operand",
+                        fun() -> run(["tensor<1xf32>", "tensor<4x1xi32>", "tensor<4x2xf32>"], ["tensor<1xf32>"], Body, []) end).
+
+%% An index that s64 does not have is beyond the end.
+large_index_test() ->
+    Body = ["  %r = \"stablehlo.gather\"(%x1, %x2) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], start_index_map = [0], index_vector_dim = 1>, ",
+            "slice_sizes = array<i64: 2>}> : (tensor<5xf32>, tensor<3x1xui64>) -> tensor<3x2xf32>"],
+    ?assertEqual([[[4.0, 5.0], [4.0, 5.0], [2.0, 3.0]]],
+                 lists_of(run(["tensor<5xf32>", "tensor<3x1xui64>"], ["tensor<3x2xf32>"], Body,
+                              [tessera:tensor([1.0, 2.0, 3.0, 4.0, 5.0]), tessera:tensor([[(1 bsl 64) - 1], [1 bsl 63], [1]], u64)]))).
+
 %% ---- batches
 
 norm(Name, Types, Results, Arguments) ->
