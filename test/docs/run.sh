@@ -72,6 +72,7 @@ decide() {
   "make && erl -pa ebin") run "make && echo 'halt().' | erl -pa ebin" ;;
   "make bench") run "ONLY=matmul_64 BUDGET=0.05 make bench" ;;
   "make accuracy") run "make accuracy ARGS='1000003 sqrt'" ;;
+  "make bench-models "*) leave "loads whole models, for half an hour" ;;
   *PEERS=python3) if has_jax; then run "ONLY=matmul_64 XLA_COUNT=1 $command"; else leave "needs a Python with JAX"; fi ;;
   "cd examples/first" | "mix "* | "iex "* | "elixir examples/"*) leave "needs Hex: test/nx/docs_test.exs runs it with a local Nx" ;;
   *" --batch LINES") run "echo '$work/out $work/file' >$work/lines && ${command/LINES/$work/lines}" ;;
