@@ -123,7 +123,7 @@ figures='results 1 5 all
 the-bars-on-an-idle-xeon 1 6 all
 operations-and-networks-on-a-xeon 2 4 all
 sixteen-cores 1 6 behind
-products-of-bf16-by-amx 1 3 all
+products-of-bf16-by-amx 1 5 all
 sums-in-chains-and-blocks 3 6 all
 on-an-nvidia-h100-by-xlas-plugin 1 4 all'
 check_figures() {
