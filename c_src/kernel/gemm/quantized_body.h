@@ -312,7 +312,7 @@ static bool multiply_block(const stretch *s) {
   const ts_quantized_rows *r = s->r;
   const bool exact = WITH_EXACT && r->is_plain && r->weight->scale_type != TS_F32;
   const int kinds = r->weight->type == TS_BF16 ? (1 + WITH_EXACT) * r->order.lanes : 0;
-  if (r->rows > 1 || r->weight->type == TS_F16 || s->first % r->weight->group != 0) return false;
+  if (r->rows != 1 || r->weight->type == TS_F16 || s->first % r->weight->group != 0) return false;
   return (exact && multiplies[form_of(r->weight) + forms(kinds + 1)](s)) ||
          multiplies[form_of(r->weight) + forms(kinds)](s);
 }

@@ -105,6 +105,7 @@ static bool are_plain(const float *x, int64_t count) {
 
 static ts_status run_few(const quantized_state *s, const ts_routine_run *run, const ts_quantized *w) {
   const int64_t panels = ts_quantized_panels(w->cols), one = panel_bytes(w);
+  if (s->shape.m == 0) return TS_SUCCESS;
   quantized_run r = {.state = s,
                      .weight = *w,
                      .code = ts_quantized_host(),
