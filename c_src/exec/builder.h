@@ -109,7 +109,7 @@ void ts_builder_adopt(ts_builder *b);
 ts_status ts_builder_try_epilogue(ts_builder *b, ts_block *block, ts_op_id id, bool *out_done);
 
 /* ---- order.c ---- */
-/* The region's ops in the order in which they become steps; NULL: in theirs. The caller frees it. */
+/* The region's ops, in the order of their steps. NULL: the region's own order. The caller frees it. */
 ts_status ts_builder_order(const ts_graph *graph, ts_region_id region, ts_op_id **out);
 
 /* ---- control: build_control.c ---- */

@@ -1,6 +1,6 @@
-/* The order in which a region's ops become steps. An epilogue runs with its routine, so what else it reads must be
- * there before. A front end that writes op by op puts the small ops of a scale or a shift between the two: they are
- * computed before the routine instead, if they do not depend on it. */
+/* The order of a region's steps. An epilogue runs with its routine, so its other operands must be there before. A front
+ * end that writes op by op puts the small ops of a scale or a shift between the two. They are computed before the
+ * routine instead, if they do not depend on it. */
 #include "exec/builder.h"
 #include "kernel/routine.h"
 
@@ -17,9 +17,9 @@ typedef struct move {
 
 typedef struct order {
   const ts_graph *graph;
-  ts_op_id first;    /* of the region */
-  ts_op_id *targets; /* for each op from the first on: the routine before which it comes; TS_NO_ID: its own place. NULL
-                        before the first move */
+  ts_op_id first; /* of the region */
+  /* For each op from the first on, the routine that it moves before; TS_NO_ID: it stays. NULL before the first move. */
+  ts_op_id *targets;
   size_t target_count;
   ts_op_id found[MOVED_OPS]; /* the ops of one search */
   size_t found_count;

@@ -16,7 +16,8 @@ typedef struct hole {
 
 typedef struct sweep {
   TS_VEC(hole) holes;
-  int64_t end, total; /* of what is taken now, and its maximum */
+  int64_t end;   /* of the memory that is taken now */
+  int64_t total; /* the largest end so far */
 } sweep;
 
 static int compare_first(const void *a, const void *b) {

@@ -16,7 +16,7 @@ ts_status pj_work_start(void);
 /* Runs the body on a thread of the client. Bodies begin in the order of the calls. The caller has called
  * pj_work_start() with success. */
 void pj_work(pj_job *job);
-/* Allows `count` more threads, or with a negative count fewer: for those that a plugin holds beyond a deadline. */
+/* Changes the number of threads by `count`. A plugin may hold some beyond a deadline; others take their place. */
 void pj_work_spare(int count);
 
 /* The end of an event, in memory of the caller's that is part of a job. */

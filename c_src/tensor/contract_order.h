@@ -8,8 +8,8 @@
  * f16 and bf16 do all of it in f32 and round once, at the end.
  *
  * Products whose result is bf16 follow AMX on machines of its class: 2 * TS_CONTRACT_TILE_CHAIN consecutive terms make
- * two chains from +0 side by side, of the terms with even k and of those with odd k. Both are added to one another, and
- * that to the chains before, as one instruction of AMX does. Not so convolutions.
+ * two chains from +0 side by side: one has the terms with even k, the other those with odd k. The sum of both is added
+ * to the chains before, as an instruction of AMX does. Convolutions have the chains above.
  *
  * So a sum in chains of CHAIN terms has the error of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings; one
  * chain would have n. A product of up to BLOCK terms needs no memory but its result: a tile keeps a chain in registers,
@@ -26,8 +26,8 @@
 #define TS_CONTRACT_TILE_CHAIN 16
 #define TS_CONTRACT_BLOCK 8192
 
-/* The chains of a product with results of this type: `lanes` of them side by side, of `terms` terms each, of which
- * every lanes-th term is one's. */
+/* The chains of a product with results of this type: `lanes` chains side by side, of `terms` terms each. Chain i has
+ * the terms i, i + lanes, i + 2 lanes and so on. */
 typedef struct ts_contract_order {
   int64_t terms;
   int lanes;

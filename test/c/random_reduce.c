@@ -1,4 +1,5 @@
 #include "random_internal.h"
+#include "tensor/quantized.h"
 
 static ts_dims random_axes(generator *g, int32_t rank) {
   ts_dims axes = {0};
@@ -273,10 +274,42 @@ bool random_dot_plan(generator *g, const ts_shape *lhs, dot_plan *out) {
   return true;
 }
 
+static ts_shape panels_of(int64_t cols, int64_t rows) {
+  return (ts_shape){.rank = 3, .dims = {ts_quantized_panels(cols), rows, TS_QUANTIZED_COLS}};
+}
+
+/* A product with a quantised weight of random bits; *out_made: that x is of a type and a shape that allow it. */
+static ts_status add_quantized_product(generator *g, scope *s, ts_value_id x, ts_value_id *out, bool *out_made) {
+  static const ts_dtype scales[] = {TS_F32, TS_F16, TS_BF16};
+  const ts_type type = type_of(g, x);
+  const int64_t cols = rng_between(&g->random, 0, 70), group = 8 * rng_between(&g->random, 1, 4);
+  const int bits = rng_chance(&g->random, 50) ? 4 : 8, form = (int)rng_below(&g->random, TS_QUANTIZED_FORMS);
+  const ts_attrs attrs = {
+      .quantized_dot = {.bits = bits, .group = (int32_t)group, .form = form, .cols = (int32_t)cols}};
+  ts_shape result = type.shape;
+  ts_value_id operands[4] = {x};
+  const size_t count = form == TS_QUANTIZED_SCALE ? 3 : 4;
+  *out_made = false;
+  if ((type.dtype != TS_F32 && type.dtype != TS_F16 && type.dtype != TS_BF16) || result.rank == 0) return TS_SUCCESS;
+  const int64_t k = result.dims[result.rank - 1];
+  const ts_shape words = panels_of(cols, ts_quantized_words(k, bits)),
+                 parts = panels_of(cols, ts_quantized_ceil(k, group));
+  result.dims[result.rank - 1] = cols;
+  if (!fits(g, &result) || !fits(g, &words) || !fits(g, &parts)) return TS_SUCCESS;
+  const ts_dtype part = RNG_PICK(&g->random, scales);
+  *out_made = true;
+  TS_TRY(pick_like(g, s, TS_U32, &words, &operands[1]));
+  for (size_t i = 2; i < count; i++) TS_TRY(pick_like(g, s, part, &parts, &operands[i]));
+  return add_op(g, s, TS_OP_QUANTIZED_DOT, &attrs, operands, count, out);
+}
+
 ts_status make_dot(generator *g, scope *s) {
   ts_value_id operands[2] = {pick(g, s)}, y;
   ts_type lhs = type_of(g, operands[0]);
   dot_plan plan;
+  bool is_quantized = false;
+  if (rng_chance(&g->random, 15)) TS_TRY(add_quantized_product(g, s, operands[0], &y, &is_quantized));
+  if (is_quantized) return offer(s, y, false);
   if (!random_dot_plan(g, &lhs.shape, &plan)) return make_reduce(g, s);
   TS_TRY(pick_like(g, s, lhs.dtype, &plan.rhs, &operands[1]));
   if (!ts_dtype_is_complex(lhs.dtype) && rng_chance(&g->random, 25))

@@ -24,7 +24,7 @@ START_TEST(sizes_around_tiles)
 }
 END_TEST
 
-/* A matrix and a few vectors on either side, whose lengths are around those of chains and of what is read at once. */
+/* A matrix and a few vectors, as left and as right sides. The lengths are around those of chains and of loads. */
 START_TEST(vectors_of_bf16)
 {
   static const int64_t lengths[] = {1, 2, 7, 8, 31, 32, 33, 63, 65, 511, 513, 1025, 2047, 2049, 8193};

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define US 1000
-enum { SETTLED = 300 }; /* runs after which the first trials are over */
+enum { SETTLED = 300 }; /* runs: the first trials end before */
 
-/* A machine on which the ways of a program cost given times. Its workers are awake for 20 us after a job. */
+/* A machine: each way of a program takes a given time, and workers are awake for 20 us after a job. */
 typedef struct machine {
   ts_pace *pace;
   int64_t now, awake_until, cost[TS_PACE_WAYS];

@@ -305,7 +305,7 @@ calling(Client) ->
             "  %10 = negate %3 : f32[3]\n  return %10\n}\n"],
     tessera_run:compile(tessera_nif:parse(iolist_to_binary(Text)), [{client, Client}]).
 
-%% The result, and the operands of all calls, each of which is answered by three times its operand: a tensor of the device.
+%% Answers each call by a tensor of the device with three times the operand. Returns the result and all operands.
 answered(Run, Client) -> answered(Run, Client, []).
 
 answered({callback, Run, Index, [Bytes]}, Client, Calls) ->

@@ -179,7 +179,7 @@ long_permutations() ->
      end || Length <- [0, 64, 65, 129, Count]],
     ok.
 
-%% The clock of rank 1 is 1000 s ahead. Its runs begin with those of rank 0, which waits in the collective from 100 to 700 ns after that.
+%% The clock of rank 1 is 1000 s ahead. The runs of both ranks begin together. Rank 0 waits in the collective from 100 to 700 ns of the run.
 on_one_clock(Profile, #{events := Zero} = Fast, #{events := One} = Slow) ->
     Runs = fun(Events) -> [{Begin, End} || {run, 1, 0, Begin, End, 1, _} <- Events] end,
     [{Begin, End}, {Begin, End}] = Runs(Zero),

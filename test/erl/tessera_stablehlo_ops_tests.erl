@@ -47,7 +47,7 @@ random_refused_test_() ->
 
 %% ---- integers
 
-%% An arithmetic shift repeats the highest bit of an unsigned number, too, and a logical one that of none.
+%% An arithmetic shift repeats the highest bit, of unsigned numbers too. A logical shift fills with zeros.
 shift_test_() ->
     [{lists:flatten([Name, " ", Type]), fun() ->
           T = ["tensor<6x", Type, ">"],
@@ -69,7 +69,7 @@ shift_refused_test_() ->
 
 %% ---- windows out of bounds
 
-%% A window of two elements at each index, of which a part may lie outside: then nothing of it counts.
+%% Windows of two elements, one at each index. A window that lies partly outside is dropped as a whole.
 outside_test_() ->
     Body = fun(Region) ->
         ["  %r = \"stablehlo.scatter\"(%x1, %x2, %x3) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], ",

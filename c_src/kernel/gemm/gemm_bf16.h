@@ -19,15 +19,15 @@ void ts_gemm_bf16_narrow(const char *from, int64_t count, char *to);
 /* Packs k steps of a few vectors: for each pair of steps, that of each vector. Returns whether any element is tiny. */
 bool ts_gemm_bf16_pack_vectors(const gemm_pack *pack, const char *source, int64_t units, int64_t k, uint32_t *out);
 
-/* A matrix of bf16 times vectors that ts_gemm_bf16_pack_vectors has packed: results [0, count) of each one, as floats.
- */
+/* A matrix of bf16 times vectors that ts_gemm_bf16_pack_vectors has packed: results [0, count) of each vector. */
 typedef struct gemm_bf16_vectors {
   const char *x;
-  int64_t x_stride; /* bytes from a row of the matrix to the next: along k for axpy, else along the results */
+  int64_t x_stride; /* bytes between rows of the matrix. ts_gemm_bf16_axpy has a row for each k, ts_gemm_bf16_dot one
+                       for each result */
   const uint32_t *v;
   int64_t items, k, count;
   bool has_tiny; /* of v */
-  char *out;     /* results of an item are TS_GEMM_ITEM_BYTES after those of the one before */
+  char *out;     /* floats; TS_GEMM_ITEM_BYTES from item to item */
 } gemm_bf16_vectors;
 
 /* One vector, and a matrix whose rows are contiguous results. `aside`: room for 2 * count + 64 floats. */

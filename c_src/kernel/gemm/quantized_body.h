@@ -1,10 +1,11 @@
 /* The code of quantized.h for one instruction set, which defines
  *   VECTOR_BYTES  of a vector: 16, 32 or 64
  *   FMA(a, b, c)  a * b + c of vectors vf
- *   HALVES(at)    a vector of numbers of f16; WORDS(at): of u16, as integers of 32 bits
- *   ISA(name)     the name of something of this instruction set
- * A number is unpacked without a conversion: its bits are put into the mantissa of a power of two, of which one bit is
- * worth 1, and the power is subtracted. */
+ *   HALVES(at)    a vector of f32, read from numbers of f16
+ *   WORDS(at)     a vector of u32, read from numbers of u16
+ *   ISA(name)     a function's or table's name, with this instruction set in it
+ * A number is unpacked without a conversion. Its bits become the lowest ones of the mantissa of a power of two whose
+ * lowest bit is worth 1. Then the power is subtracted. */
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/gemm/quantized.h"
 #include "tensor/contract_order.h"
