@@ -39,9 +39,7 @@ static ts_status ask_for_kernel(ts_builder *b, ts_planned *planned) {
 /* What takes long is not done at once: it ends as if it were cancelled. */
 static const _Atomic bool always = true;
 
-static bool is_product(ts_opcode code) {
-  return code == TS_OP_DOT || code == TS_OP_WIDE_DOT || code == TS_OP_SCALED_DOT || code == TS_OP_QUANTIZED_DOT;
-}
+static bool is_product(ts_opcode code) { return ts_op_get_class(code) == TS_CLASS_DOT && code != TS_OP_CONV; }
 
 /* A multiplication and an addition for each term. */
 static int64_t product_flops(const ts_builder *b, const ts_op *op) {

@@ -27,10 +27,6 @@ typedef struct order {
 
 static ts_op_id maker_of(const ts_graph *g, ts_value_id v) { return ts_graph_value(g, v)->op; }
 
-static bool has_epilogue(ts_opcode code) {
-  return code == TS_OP_DOT || code == TS_OP_WIDE_DOT || code == TS_OP_SCALED_DOT || code == TS_OP_CONV;
-}
-
 static bool is_kernel(const ts_graph *g, const ts_op *op) {
   if (op->code == TS_OP_FUSION) return true;
   ts_op_class class = ts_op_get_class(op->code);
@@ -46,11 +42,11 @@ static bool is_small(const ts_graph *g, const ts_op *op) {
   return true;
 }
 
-/* The product or convolution of which the value is the result, perhaps reshaped. */
+/* The product or convolution that makes the value, perhaps with a reshape after it. */
 static ts_op_id routine_of(const ts_graph *g, ts_value_id v) {
   ts_op_id id = maker_of(g, v);
   while (id != TS_NO_ID && ts_lower_is_alias(g, id)) id = maker_of(g, ts_graph_op(g, id)->operands[0]);
-  return id != TS_NO_ID && has_epilogue(ts_graph_op(g, id)->code) ? id : TS_NO_ID;
+  return id != TS_NO_ID && ts_op_get_class(ts_graph_op(g, id)->code) == TS_CLASS_DOT ? id : TS_NO_ID;
 }
 
 static ts_op_id target_of(const order *o, ts_op_id id) { return o->targets ? o->targets[id - o->first] : TS_NO_ID; }
