@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-static int64_t align_up(int64_t n) { return (n + TS_PLAN_ALIGNMENT - 1) & ~(int64_t)(TS_PLAN_ALIGNMENT - 1); }
-
 /* Larger ones first; equal ones in their original order, so that plans do not depend on qsort. */
 static int compare_size(const void *a, const void *b) {
   const ts_usage *x = *(ts_usage *const *)a, *y = *(ts_usage *const *)b;
@@ -36,7 +34,7 @@ static bool overlap(const ts_usage *u, const extent *x) { return u->first <= x->
 /* The smallest gap between placed usages that are live at the same time as `u`, or the end of them. */
 static int64_t find_offset(const ts_usage *u, const placed *in) {
   const extents *list = &in->all;
-  int64_t best = -1, best_size = INT64_MAX, end = 0, size = align_up(u->bytes);
+  int64_t best = -1, best_size = INT64_MAX, end = 0, size = ts_plan_align(u->bytes);
   if (in->spans && u->first / SPAN == u->last / SPAN) list = &in->spans[u->first / SPAN];
   for (size_t i = 0; i < list->count; i++) {
     const extent *x = &list->data[i];
@@ -57,7 +55,7 @@ static ts_status insert_extent(extents *list, const extent *x) {
 }
 
 static ts_status insert_placed(placed *in, const ts_usage *u) {
-  extent x = {u->first, u->last, u->offset, u->offset + align_up(u->bytes)};
+  extent x = {u->first, u->last, u->offset, u->offset + ts_plan_align(u->bytes)};
   TS_TRY(insert_extent(&in->all, &x));
   for (int32_t s = x.first / SPAN; in->spans && s <= x.last / SPAN; s++) TS_TRY(insert_extent(&in->spans[s], &x));
   return TS_SUCCESS;
@@ -126,7 +124,7 @@ static ts_status place_all(ts_usage *const *order, int32_t count, space *spaces,
                            int64_t *out_total) {
   for (int32_t i = 0; i < count; i++) {
     TS_TRY(place(order[i], spaces, room_count));
-    int64_t end = order[i]->offset + align_up(order[i]->bytes);
+    int64_t end = order[i]->offset + ts_plan_align(order[i]->bytes);
     if (order[i]->room < 0 && end > *out_total) *out_total = end;
   }
   return TS_SUCCESS;

@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 #define TS_PLAN_ALIGNMENT 64
+static inline int64_t ts_plan_align(int64_t bytes) {
+  return (bytes + TS_PLAN_ALIGNMENT - 1) & ~(int64_t)(TS_PLAN_ALIGNMENT - 1);
+}
 
 /* A live range: bytes that are in use at every position from `first` to `last`, both included. */
 typedef struct ts_usage {

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-static int64_t align_up(int64_t n) { return (n + TS_PLAN_ALIGNMENT - 1) & ~(int64_t)(TS_PLAN_ALIGNMENT - 1); }
-
 /* Free memory below the end of the block, in order of offset; neighbours are joined. */
 typedef struct hole {
   int64_t offset, end;
@@ -40,7 +38,7 @@ static void remove_hole(sweep *s, size_t at) {
 
 /* The smallest hole that fits, or the end. */
 static void take(sweep *s, ts_usage *u) {
-  const int64_t size = align_up(u->bytes);
+  const int64_t size = ts_plan_align(u->bytes);
   size_t best = s->holes.count;
   for (size_t i = 0; i < s->holes.count; i++) {
     const int64_t room = s->holes.data[i].end - s->holes.data[i].offset;
@@ -74,7 +72,7 @@ static size_t hole_after(const sweep *s, int64_t offset) {
 
 /* No hole is at the end: it is moved back instead. */
 static ts_status give_back(sweep *s, const ts_usage *u) {
-  hole h = {u->offset, u->offset + align_up(u->bytes)};
+  hole h = {u->offset, u->offset + ts_plan_align(u->bytes)};
   size_t at = hole_after(s, h.offset);
   if (at < s->holes.count && s->holes.data[at].offset == h.end) {
     h.end = s->holes.data[at].end;
