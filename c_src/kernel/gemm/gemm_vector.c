@@ -124,13 +124,11 @@ static void plan_chunks(vector_plan *p) {
   p->chunks = gemm_max(1, p->f.results / p->chunk);
 }
 
-static int64_t whole_lines(int64_t bytes) { return gemm_ceil_div(bytes, 64) * 64; }
-
 static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
 
 /* Memory for a worker's results: of one chain, of all, and of the chains side by side of gemm_bf16.h. */
 static void plan_results(vector_plan *p) {
-  const int64_t line = whole_lines(2 * p->chunk * p->run->gemm->geometry.element_size);
+  const int64_t line = gemm_whole_lines(2 * p->chunk * p->run->gemm->geometry.element_size);
   p->results_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : line;
   p->worker_bytes = p->dot || p->f.k <= p->run->chain ? p->results_bytes : 2 * p->results_bytes;
   if (is_by_amx(p) && !p->dot) p->worker_bytes = 3 * line + 64 * (int64_t)sizeof(float);

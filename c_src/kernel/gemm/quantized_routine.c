@@ -2,7 +2,7 @@
  * registers; more rows are a product by tiles, whose packing unpacks the weight. */
 #include "base/cancel.h"
 #include "jit/session/target.h"
-#include "kernel/gemm/gemm.h"
+#include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/gemm/quantized.h"
 #include "kernel/routine.h"
@@ -33,9 +33,6 @@ typedef struct quantized_run {
   char *work;
   char *out;
 } quantized_run;
-
-static int64_t ceil_div(int64_t a, int64_t b) { return ts_quantized_ceil(a, b); }
-static int64_t whole_lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 static int64_t panel_bytes(const ts_quantized *w) {
   return ts_quantized_words(w->k, w->bits) * TS_QUANTIZED_COLS * (int64_t)sizeof(uint32_t);
@@ -111,14 +108,14 @@ static ts_status run_few(const quantized_state *s, const ts_routine_run *run, co
                      .code = ts_quantized_host(),
                      .run = run,
                      .work = run->thread_workspace,
-                     .work_bytes = whole_lines(4 * ts_quantized_work(s->shape.m, w->k)),
+                     .work_bytes = gemm_whole_lines(4 * ts_quantized_work(s->shape.m, w->k)),
                      .out = ts_routine_result(run, 0)};
   r.rows = (ts_quantized_rows){
       &r.weight, widen_rows(s, run), s->shape.m, w->k, ts_contract_order_of(w->type, ts_target_host()->amx), false};
   r.rows.is_plain = s->shape.m == 1 && are_plain(r.rows.x, w->k);
   r.per_task = one < TASK_BYTES ? TASK_BYTES / (one + 1) + 1 : 1;
   const bool large = weight_bytes(w) >= PARALLEL_MIN_BYTES;
-  ts_parallel_run(large ? run->parallel : &ts_parallel_serial, ceil_div(panels, r.per_task), panels_task, &r);
+  ts_parallel_run(large ? run->parallel : &ts_parallel_serial, gemm_ceil_div(panels, r.per_task), panels_task, &r);
   TS_TRY(ts_check_cancelled(run->cancel, "a product with a quantised weight"));
   if (shows_whole_rows(&r))
     run->epilogue->run(run->epilogue->context, &(ts_epilogue_part){0, 0, s->shape.m, 0, w->cols}, 0);
@@ -166,8 +163,8 @@ static ts_status quantized_plan(const ts_routine_request *request, ts_routine_pl
   out->epilogue = &s->space;
   out->cost_ns = estimate(s);
   if (s->has_few_rows) {
-    if (s->weight.type != TS_F32) out->workspace = whole_lines(shape->m * shape->k * 4);
-    out->thread_workspace = whole_lines(4 * ts_quantized_work(shape->m, shape->k));
+    if (s->weight.type != TS_F32) out->workspace = gemm_whole_lines(shape->m * shape->k * 4);
+    out->thread_workspace = gemm_whole_lines(4 * ts_quantized_work(shape->m, shape->k));
     return TS_SUCCESS;
   }
   TS_TRY(ts_gemm_prepare_quantized(s->weight.type, shape, &s->gemm, &s->source));
