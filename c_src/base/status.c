@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,4 +99,9 @@ bool ts_status_consume_ok(ts_status status) {
   bool ok = !status;
   ts_status_free(status);
   return ok;
+}
+
+void ts_status_keep_first(_Atomic(ts_status) *kept, ts_status status) {
+  ts_status none = TS_SUCCESS;
+  if (status && !atomic_compare_exchange_strong(kept, &none, status)) ts_status_free(status);
 }

@@ -39,6 +39,8 @@ const char *ts_status_message(ts_status status); /* "" for NULL; lives as long a
 const char *ts_code_name(ts_code code);          /* "invalid_argument", ... */
 void ts_status_free(ts_status status);           /* NULL is allowed */
 bool ts_status_consume_ok(ts_status status);     /* frees it; true for success */
+/* Keeps the first error of several threads in *kept, whose owner frees it. Consumes `status`. */
+void ts_status_keep_first(_Atomic(ts_status) *kept, ts_status status);
 
 /* The analyzer ignores returns_nonnull, and would follow paths where an error is a success. */
 #ifdef __clang_analyzer__

@@ -101,8 +101,7 @@ static void transferred_all(ts_pending *p);
 
 static void transferred(ts_status status, void *arg) {
   ts_pending *p = arg;
-  ts_status none = NULL;
-  if (status && !atomic_compare_exchange_strong(&p->failed, &none, status)) ts_status_free(status);
+  ts_status_keep_first(&p->failed, status);
   if (atomic_fetch_sub(&p->missing, 1) == 1) transferred_all(p);
 }
 

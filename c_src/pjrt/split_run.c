@@ -35,8 +35,7 @@ static void go(split_run *r);
 
 static void ended(ts_status status, void *arg) {
   split_run *r = arg;
-  ts_status none = NULL;
-  if (status && !atomic_compare_exchange_strong(&r->failed, &none, status)) ts_status_free(status);
+  ts_status_keep_first(&r->failed, status);
   if (atomic_fetch_sub(&r->missing, 1) == 1) go(r);
 }
 
