@@ -30,16 +30,7 @@ typedef struct dot_run {
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static const ts_vector_dot_code *host_code(void) {
-#if defined(__x86_64__)
-  switch (ts_target_host()->isa) {
-  case TS_ISA_AVX512: return &ts_vector_dot_avx512;
-  case TS_ISA_AVX2: return &ts_vector_dot_avx2;
-  default: break;
-  }
-#endif
-  return &ts_vector_dot_base;
-}
+static const ts_vector_dot_code *host_code(void) { return TS_TARGET_PICK(ts_vector_dot); }
 
 static void dot_task(void *arg, int64_t task, int worker) {
   const dot_run *r = arg;

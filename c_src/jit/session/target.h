@@ -29,6 +29,17 @@ typedef struct ts_target {
   const char *sleef_suffix; /* suffix of its vector functions: "avx512f", "avx2", "sse4", "advsimd" */
 } ts_target;
 
+/* A pointer to name_avx512, name_avx2 or name_base: code or data that is compiled for each instruction set. Other
+ * architectures have the last one only. */
+#if defined(__x86_64__)
+#define TS_TARGET_PICK(name)                               \
+  (ts_target_host()->isa == TS_ISA_AVX512 ? &name##_avx512 \
+   : ts_target_host()->isa == TS_ISA_AVX2 ? &name##_avx2   \
+                                          : &name##_base)
+#else
+#define TS_TARGET_PICK(name) (&name##_base)
+#endif
+
 /* TESSERA_ISA=sse4|avx2|avx512 lowers the choice, for tests. The class of AMX has the kernels of AVX-512; it is taken
  * if the system lets the process use AMX. */
 const ts_target *ts_target_host(void);

@@ -358,16 +358,7 @@ static ts_status window_run_op(const ts_routine_plan *plan, const ts_routine_run
 
 /* ---- the plan */
 
-const ts_window_lanes *ts_window_lanes_host(void) {
-#if defined(__x86_64__)
-  switch (ts_target_host()->isa) {
-  case TS_ISA_AVX512: return &ts_window_lanes_avx512;
-  case TS_ISA_AVX2: return &ts_window_lanes_avx2;
-  default: break;
-  }
-#endif
-  return &ts_window_lanes_base;
-}
+const ts_window_lanes *ts_window_lanes_host(void) { return TS_TARGET_PICK(ts_window_lanes); }
 
 static bool is_plain(const window_dim *d) { return d->size == 1 && d->stride == 1 && d->low == 0 && d->out == d->n; }
 

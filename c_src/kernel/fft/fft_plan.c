@@ -8,14 +8,7 @@
 
 const ts_fft_vector *ts_fft_vector_of(ts_dtype type) {
   int which = type == TS_F64;
-#if defined(__x86_64__)
-  switch (ts_target_host()->isa) {
-  case TS_ISA_AVX512: return &ts_fft_vector_avx512[which];
-  case TS_ISA_AVX2: return &ts_fft_vector_avx2[which];
-  default: break;
-  }
-#endif
-  return &ts_fft_vector_base[which];
+  return &(*TS_TARGET_PICK(ts_fft_vector))[which];
 }
 
 /* Columns of another axis are transformed in place up to this number of points: a block of them is 512 KB. */

@@ -3,16 +3,7 @@
 #include "jit/session/target.h"
 #include "tensor/contract_order.h"
 
-const ts_quantized_code *ts_quantized_host(void) {
-#if defined(__x86_64__)
-  switch (ts_target_host()->isa) {
-  case TS_ISA_AVX512: return &ts_quantized_avx512;
-  case TS_ISA_AVX2: return &ts_quantized_avx2;
-  default: break;
-  }
-#endif
-  return &ts_quantized_base;
-}
+const ts_quantized_code *ts_quantized_host(void) { return TS_TARGET_PICK(ts_quantized); }
 
 /* Chains, and the sums of blocks that wait: one more than a number of blocks has digits. */
 int64_t ts_quantized_work(int64_t rows, int64_t k) {

@@ -8,14 +8,7 @@
 
 const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type) {
   int which = type == TS_C128 ? 2 : type == TS_F64;
-#if defined(__x86_64__)
-  switch (ts_target_host()->isa) {
-  case TS_ISA_AVX512: return &ts_linalg_vector_avx512[which];
-  case TS_ISA_AVX2: return &ts_linalg_vector_avx2[which];
-  default: break;
-  }
-#endif
-  return &ts_linalg_vector_base[which];
+  return &(*TS_TARGET_PICK(ts_linalg_vector))[which];
 }
 
 int64_t ts_linalg_batch(const ts_shape *shape) {
@@ -116,10 +109,8 @@ typedef struct task_run {
 
 static void run_task(void *arg, int64_t task, int worker) {
   task_run *run = arg;
-  ts_status none = TS_SUCCESS;
   if (atomic_load_explicit(&run->failed, memory_order_relaxed)) return;
-  ts_status status = run->fn(run->arg, task, worker);
-  if (status && !atomic_compare_exchange_strong(&run->failed, &none, status)) ts_status_free(status);
+  ts_status_keep_first(&run->failed, run->fn(run->arg, task, worker));
 }
 
 ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_linalg_task_fn fn, void *arg) {
