@@ -198,13 +198,20 @@ matrix(#weight{k = K, n = N} = Weight, Tensors, Type) ->
     tessera_ops:slice(Whole, [0, 0], [K, N]).
 
 %% [panels, K, columns] of f32.
-values(#weight{form = Form, bits = Bits} = Weight, {Words, Scales, Others}) ->
-    Q = unpacked(Weight, Words),
-    S = spread(Weight, Scales),
+values(#weight{form = Form} = Weight, {_, Scales, Others} = Tensors) ->
+    Scaled = multiply(factors(Weight, Tensors), spread(Weight, Scales)),
     case {Form, Others} of
-        {scale, []} -> multiply(tessera_elementwise:subtract(Q, float(1 bsl (Bits - 1))), S);
-        {zero, [Zeros]} -> multiply(tessera_elementwise:subtract(Q, spread(Weight, Zeros)), S);
-        {minimum, [Minimums]} -> tessera_elementwise:subtract(multiply(Q, S), spread(Weight, Minimums))
+        {minimum, [Minimums]} -> tessera_elementwise:subtract(Scaled, spread(Weight, Minimums));
+        _ -> Scaled
+    end.
+
+%% [panels, K, columns]: what the scales are multiplied with.
+factors(#weight{form = Form, bits = Bits} = Weight, {Words, _, Others}) ->
+    Q = unpacked(Weight, Words),
+    case {Form, Others} of
+        {scale, []} -> tessera_elementwise:subtract(Q, float(1 bsl (Bits - 1)));
+        {zero, [Zeros]} -> tessera_elementwise:subtract(Q, spread(Weight, Zeros));
+        {minimum, [_]} -> Q
     end.
 
 unpacked(#weight{bits = Bits, k = K}, Words) ->
@@ -268,16 +275,9 @@ matrix_share(#tessera{shape = Shape} = X, C) ->
     Rows = lists:seq(0, tuple_size(Shape) - 2),
     panels(tessera_ops:as_type(tessera_ops:dot(X, Rows, C, Rows), f32)).
 
-number_shares(#weight{form = Form, bits = Bits} = Weight, {Words, #tessera{type = Type} = Scales, Others}, Share) ->
+number_shares(#weight{form = Form} = Weight, {_, #tessera{type = Type} = Scales, _} = Tensors, Share) ->
     Sum = fun(X) -> tessera_ops:as_type(group_sums(Weight, X), Type) end,
-    Less = fun(Q) ->
-                   case {Form, Others} of
-                       {scale, []} -> tessera_elementwise:subtract(Q, float(1 bsl (Bits - 1)));
-                       {zero, [Zeros]} -> tessera_elementwise:subtract(Q, spread(Weight, Zeros));
-                       {minimum, _} -> Q
-                   end
-           end,
-    OfScales = fun() -> Sum(multiply(Share(), Less(unpacked(Weight, Words)))) end,
+    OfScales = fun() -> Sum(multiply(Share(), factors(Weight, Tensors))) end,
     OfOthers = case Form of
                    scale -> [];
                    zero -> [fun() -> Sum(tessera_elementwise:negate(multiply(Share(), spread(Weight, Scales)))) end];
