@@ -4,8 +4,7 @@
 -export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/3, is_profiled/0, events_of_run/1, note/2]).
 -export_type([line/0, note/0]).
 
-%% In the process dictionary while the process is profiled: the modules that are no user's, the lines of programs by number, the times of tracing and
-%% compiling, the runs that other VMs measure, and how many times of steps the profile keeps.
+%% In the process dictionary while the process is profiled: a #profiled{}.
 -define(PROFILED, '$tessera_profiled').
 -define(MOST_TIMES, 10000).
 %% Times of steps that a rank keeps: of each of the first runs.
@@ -101,17 +100,22 @@ awaited(Result) -> Result.
 %% A run that another VM measures: the client, the line of the user's code, and the platform's own term for the run.
 -type note() :: {Client :: atom() | pid(), line() | unknown, term()}.
 
+%% What the profile of a process has seen: of lists the last one is first. `modules' are not taken for a caller, and `events' are how many times of
+%% steps the profile keeps.
+-record(profiled, {modules :: #{module() => true}, events :: non_neg_integer(), lines = #{} :: #{pos_integer() => line()},
+                   times = [] :: [{trace | compile, integer(), integer()}], notes = [] :: [note()]}).
+
 %% Calls F while the process is profiled: its result, the lines that called programs, the times of tracing and compiling, the last one first, and the
 %% runs that were noted, the last one first. Modules of the list are not taken for a caller.
 -spec profiled([module()], non_neg_integer(), fun(() -> Result)) ->
           {Result, #{pos_integer() => line()}, [{trace | compile, integer(), integer()}], [note()]}.
 profiled(Modules, Events, F) ->
-    Outer = put(?PROFILED, {maps:from_keys(Modules, true), #{}, [], [], Events}),
+    Outer = put(?PROFILED, #profiled{modules = maps:from_keys(Modules, true), events = Events}),
     try F() of
         Result ->
-            {_, Lines, Times, Notes, _} = Own = get(?PROFILED),
+            Own = get(?PROFILED),
             ok = merge(Outer, Own),
-            {Result, Lines, Times, Notes}
+            {Result, Own#profiled.lines, Own#profiled.times, Own#profiled.notes}
     catch Class:Reason:Trace ->
         ok = merge(Outer, get(?PROFILED)),
         erlang:raise(Class, Reason, Trace)
@@ -121,8 +125,9 @@ profiled(Modules, Events, F) ->
 merge(undefined, _) ->
     _ = erase(?PROFILED),
     ok;
-merge({Modules, Lines, Times, Notes, Events}, {_, More, Later, Others, _}) ->
-    _ = put(?PROFILED, {Modules, maps:merge(More, Lines), lists:sublist(Later ++ Times, ?MOST_TIMES), lists:sublist(Others ++ Notes, ?MOST_TIMES), Events}),
+merge(#profiled{lines = Lines, times = Times, notes = Notes} = Outer, #profiled{lines = More, times = Later, notes = Others}) ->
+    _ = put(?PROFILED, Outer#profiled{lines = maps:merge(More, Lines), times = lists:sublist(Later ++ Times, ?MOST_TIMES),
+                                      notes = lists:sublist(Others ++ Notes, ?MOST_TIMES)}),
     ok.
 
 %% Whether the process is profiled, and has room for another run that is measured by other VMs.
@@ -130,7 +135,7 @@ merge({Modules, Lines, Times, Notes, Events}, {_, More, Later, Others, _}) ->
 is_profiled() ->
     case get(?PROFILED) of
         undefined -> false;
-        {_, _, _, Notes, _} -> length(Notes) < ?MOST_TIMES
+        #profiled{notes = Notes} -> length(Notes) < ?MOST_TIMES
     end.
 
 %% How many times of steps each of so many ranks keeps of the next run; none without a profile, or without room for another run.
@@ -138,7 +143,7 @@ is_profiled() ->
 events_of_run(Ranks) ->
     case get(?PROFILED) of
         undefined -> none;
-        {_, _, _, Notes, Events} ->
+        #profiled{notes = Notes, events = Events} ->
             case length(Notes) of
                 Many when Many >= ?MOST_TIMES -> none;
                 Many when Many >= ?RUNS_WITH_EVENTS -> 0;
@@ -149,17 +154,17 @@ events_of_run(Ranks) ->
 %% Notes a run of the profiled process that other VMs measure.
 -spec note(atom() | pid(), term()) -> ok.
 note(Client, Run) ->
-    {Modules, Lines, Times, Notes, Events} = get(?PROFILED),
-    _ = put(?PROFILED, {Modules, Lines, Times, [{Client, line(Modules), Run} | Notes], Events}),
+    #profiled{modules = Modules, notes = Notes} = Profiled = get(?PROFILED),
+    _ = put(?PROFILED, Profiled#profiled{notes = [{Client, line(Modules), Run} | Notes]}),
     ok.
 
 %% The first run of a program under the profile: the line of the user's code that called it.
 locate(Program) ->
     case get(?PROFILED) of
-        {Modules, Lines, Times, Notes, Events} when not is_map_key(Program, Lines) ->
+        #profiled{modules = Modules, lines = Lines} = Profiled when not is_map_key(Program, Lines) ->
             _ = case line(Modules) of
                     unknown -> ok;
-                    Line -> put(?PROFILED, {Modules, Lines#{Program => Line}, Times, Notes, Events})
+                    Line -> put(?PROFILED, Profiled#profiled{lines = Lines#{Program => Line}})
                 end,
             ok;
         _ -> ok
@@ -182,8 +187,8 @@ timed(Kind, F) ->
             Begun = erlang:monotonic_time(nanosecond),
             Result = F(),
             _ = case get(?PROFILED) of
-                    {Modules, Lines, Times, Notes, Events} when length(Times) < ?MOST_TIMES ->
-                        put(?PROFILED, {Modules, Lines, [{Kind, Begun, erlang:monotonic_time(nanosecond)} | Times], Notes, Events});
+                    #profiled{times = Times} = Profiled when length(Times) < ?MOST_TIMES ->
+                        put(?PROFILED, Profiled#profiled{times = [{Kind, Begun, erlang:monotonic_time(nanosecond)} | Times]});
                     _ -> ok
                 end,
             Result
