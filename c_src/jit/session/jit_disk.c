@@ -28,8 +28,10 @@
 #define NAME_BYTES 64
 #define SUFFIX ".kernel"
 #define TEMPORARY_PREFIX "tmp-"
-/* One write in WRITES_PER_SWEEP checks the total size. */
-#define WRITES_PER_SWEEP 32
+/* The total size is checked when a process has written the limit divided by SWEEPS_PER_LIMIT. */
+#define SWEEPS_PER_LIMIT 32
+/* Bytes that an empty file takes on the disk, about. */
+#define FILE_OVERHEAD_BYTES 512
 #define STALE_SECONDS 3600
 
 typedef struct file_header {
@@ -328,8 +330,23 @@ static bool write_file(const disk_key *key, const void *data, size_t size) {
   return there;
 }
 
+static size_t file_size(const disk_key *key, const ts_object *object) {
+  return sizeof(file_header) + key->size + object->size;
+}
+
+/* Listing the directory takes as long as many writes, so it is not done for each. */
+static bool is_time_to_sweep(size_t size) {
+  static _Atomic int64_t writes, unchecked;
+  const int64_t added = (int64_t)size + FILE_OVERHEAD_BYTES, part = disk.limit / SWEEPS_PER_LIMIT;
+  /* Many short processes, each of which writes less than a part, check now and then, too. */
+  if (atomic_fetch_add(&writes, 1) == 0 && getpid() % SWEEPS_PER_LIMIT == 0) return true;
+  if (atomic_fetch_add(&unchecked, added) + added < part) return false;
+  atomic_store(&unchecked, 0);
+  return true;
+}
+
 static bool write_object(const disk_key *key, const ts_object *object) {
-  size_t size = sizeof(file_header) + key->size + object->size;
+  size_t size = file_size(key, object);
   uint8_t *data;
   if (!ts_status_consume_ok(ts_alloc(size, (void **)&data))) return true;
   file_header header = {.key_size = key->size, .object_size = object->size};
@@ -346,12 +363,10 @@ static bool write_object(const disk_key *key, const ts_object *object) {
 
 /* False when the directory is gone; the next enter() creates it. */
 static bool try_write(const disk_key *key, const ts_object *object) {
-  static _Atomic unsigned writes;
   if (!enter()) return true;
   unsigned opening = disk.openings;
   bool there = write_object(key, object);
-  /* The counter starts at the process id, so that many short processes also sweep now and then. */
-  if (there && (atomic_fetch_add(&writes, 1) + (unsigned)getpid()) % WRITES_PER_SWEEP == 0) sweep();
+  if (there && is_time_to_sweep(file_size(key, object))) sweep();
   leave();
   if (!there) let_go_of(opening);
   return there;
