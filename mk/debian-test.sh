@@ -4,7 +4,8 @@
 #
 #   mk/debian-test.sh RELEASE [COMMAND...]    of bookworm, trixie; in place of these commands, others
 #   BUSY=1              with a busy process beside it
-#   TESSERA_C_ISA=avx2  the C tests take this instruction set
+#   TESSERA_C_ISA=avx2  the C tests and the golden files take this instruction set
+#   TESSERA_HALF=1      of tests of many combinations, and of random programs, one half (test/c/testing.h)
 #   CC="ccache cc"      with ccache, which is installed before: tests build what the first command has built again
 #   CFLAGS="-O2 -g0"    flags of C in place of the usual ones
 #
@@ -12,7 +13,7 @@
 # not. Exits with 77 where the machine allows no such root (mk/debian-root.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 release=$1
 shift
 [ $# -gt 0 ] || set -- "./setup && make run" "./setup --mpi --lapack && make test"
@@ -22,7 +23,7 @@ MOST_PACKAGES=170
 # Those who are not root may become it.
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || { echo "debian-test: needs root" >&2; exit 77; }
-  exec sudo -n --preserve-env=TESSERA_CI,TESSERA_CI_CACHE,TESSERA_C_ISA,CC,CFLAGS,BUSY,HOME mk/debian-test.sh "$release" "$@"
+  exec sudo -n --preserve-env=TESSERA_CI,TESSERA_CI_CACHE,TESSERA_C_ISA,TESSERA_HALF,CC,CFLAGS,BUSY,HOME mk/debian-test.sh "$release" "$@"
 fi
 
 cache=$(mk/debian-root.sh cache)
@@ -79,7 +80,7 @@ count_after= mb_after=
 for command in "$@"; do
   echo "debian-test: $release: $command"
   inside "$root" /usr/bin/env HOME=/proc/none ${TESSERA_CI:+TESSERA_CI="$TESSERA_CI"} ${MAKEFLAGS:+MAKEFLAGS="$MAKEFLAGS"} \
-    ${TESSERA_C_ISA:+TESSERA_C_ISA="$TESSERA_C_ISA"} ${CFLAGS:+CFLAGS="$CFLAGS"} ${ccache:+CC="ccache cc" CCACHE_DIR=/var/cache/ccache CCACHE_NOHASHDIR=1} \
+    ${TESSERA_C_ISA:+TESSERA_C_ISA="$TESSERA_C_ISA"} ${TESSERA_HALF:+TESSERA_HALF="$TESSERA_HALF"} ${CFLAGS:+CFLAGS="$CFLAGS"} ${ccache:+CC="ccache cc" CCACHE_DIR=/var/cache/ccache CCACHE_NOHASHDIR=1} \
     sh -c 'cd "$1" && eval "$2"' sh "$folder" "$command"
   # of the first command: later ones may install what is optional
   [ -n "$count_after" ] || read -r count_after mb_after < <(packages "$root")

@@ -14,11 +14,6 @@
 
 enum { DEFAULT_COUNT = 300, MAX_RESULTS = 16 };
 
-static uint64_t from_environment(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 typedef struct program {
   uint64_t seed;
   ts_graph *graph;
@@ -220,8 +215,8 @@ static void check_program(uint64_t seed) {
 
 START_TEST(compiled_agrees)
 {
-  uint64_t first = from_environment("TESSERA_RANDOM_SEED", 1),
-           count = from_environment("TESSERA_RANDOM_COUNT", DEFAULT_COUNT);
+  const testing_seeds seeds = testing_random_seeds(DEFAULT_COUNT);
+  const uint64_t first = seeds.first, count = seeds.count;
   printf("random programs: seeds %llu to %llu\n", (unsigned long long)first, (unsigned long long)(first + count - 1));
   for (uint64_t seed = first; seed < first + count; seed++) check_program(seed);
 }

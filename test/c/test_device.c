@@ -383,12 +383,11 @@ static void check_program(uint64_t seed) {
 
 START_TEST(random_programs_give_the_same_bits_on_every_platform)
 {
-  const char *count = getenv("TESSERA_RANDOM_COUNT"), *seed = getenv("TESSERA_RANDOM_SEED");
-  uint64_t first = seed ? strtoull(seed, NULL, 10) : 1, programs = count ? strtoull(count, NULL, 10) : DEFAULT_COUNT;
+  const testing_seeds seeds = testing_random_seeds(DEFAULT_COUNT);
   (void)async_device();
   (void)other_device();
   int64_t before = test_async_live();
-  for (uint64_t i = 0; i < programs; i++) check_program(first + i);
+  for (uint64_t i = 0; i < seeds.count; i++) check_program(seeds.first + i);
   ck_assert_int_eq(test_async_live(), before);
 }
 END_TEST

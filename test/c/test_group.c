@@ -14,11 +14,6 @@
 
 enum { DEFAULT_COUNT = 150 };
 
-static uint64_t from_environment(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 /* Runs a group to its end, even after errors. */
 static ts_status run_group(const ts_executable *exe, const tensors *args, const ts_group_options *options,
                            tensors *out) {
@@ -95,8 +90,8 @@ static void check_seed(uint64_t seed) {
 
 START_TEST(random_programs)
 {
-  uint64_t first = from_environment("TESSERA_RANDOM_SEED", 1);
-  uint64_t count = from_environment("TESSERA_RANDOM_COUNT", DEFAULT_COUNT);
+  const testing_seeds seeds = testing_random_seeds(DEFAULT_COUNT);
+  const uint64_t first = seeds.first, count = seeds.count;
   for (uint64_t seed = first; seed < first + count; seed++) check_seed(seed);
 }
 END_TEST

@@ -17,11 +17,6 @@ typedef struct program {
   size_t arg_count, result_count;
 } program;
 
-static uint64_t from_environment(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void free_buffers(ts_buffer **buffers, size_t count) {
   for (size_t i = 0; i < count; i++) ts_buffer_release(buffers[i]);
   ts_free(buffers);
@@ -91,8 +86,8 @@ static void (*const paths[])(const program *) = {check_text, check_clone};
 
 START_TEST(paths_agree)
 {
-  uint64_t first = from_environment("TESSERA_RANDOM_SEED", 1);
-  uint64_t count = from_environment("TESSERA_RANDOM_COUNT", DEFAULT_COUNT);
+  const testing_seeds seeds = testing_random_seeds(DEFAULT_COUNT);
+  const uint64_t first = seeds.first, count = seeds.count;
   for (uint64_t seed = first; seed < first + count; seed++) {
     program p = make_program(seed);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) paths[i](&p);

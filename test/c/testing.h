@@ -25,9 +25,36 @@
 /* Whether tests of many combinations try all of them (make test-all), or only a part of them. */
 static inline bool testing_every_case(void) { return getenv("TESSERA_EVERY_CASE") != NULL; }
 
+/* Whether a case of many is in the half that this run takes: TESSERA_HALF=0 takes those of even numbers, 1 the others,
+ * so that two machines share them. Without it, all are taken. */
+static inline bool testing_in_half(int64_t which) {
+  const char *half = getenv("TESSERA_HALF");
+  return !half || !*half || (which & 1) == atoi(half);
+}
+
 /* Whether a case of many is taken: with a sanitizer one of `each`, since a wrong address has no favourite case. */
 static inline bool testing_takes(int64_t which, int64_t each) {
-  return !TEST_IS_SANITIZED || testing_every_case() || which % each == 0;
+  if (testing_every_case()) return true;
+  return TEST_IS_SANITIZED ? which % each == 0 : testing_in_half(which);
+}
+
+typedef struct testing_seeds {
+  uint64_t first, count;
+} testing_seeds;
+
+static inline uint64_t testing_number(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* The seeds of random programs: TESSERA_RANDOM_COUNT or `count` of them from TESSERA_RANDOM_SEED on. TESSERA_HALF=0 and
+ * 1 take the first and the second half of them. */
+static inline testing_seeds testing_random_seeds(uint64_t count) {
+  const char *half = getenv("TESSERA_HALF");
+  testing_seeds s = {testing_number("TESSERA_RANDOM_SEED", 1), testing_number("TESSERA_RANDOM_COUNT", count)};
+  if (!half || !*half) return s;
+  const uint64_t low = s.count / 2;
+  return atoi(half) ? (testing_seeds){s.first + low, s.count - low} : (testing_seeds){s.first, low};
 }
 
 /* Fails with the error's message. */
