@@ -353,6 +353,7 @@ DEVICE_SRC := \
 
 PJRT_SRC := \
   c_src/pjrt/client.c \
+  c_src/pjrt/compile.c \
   c_src/pjrt/deadline.c \
   c_src/pjrt/memory.c \
   c_src/pjrt/open.c \

@@ -240,11 +240,11 @@ static hlo_value print_one(hlo *h, const ts_op *op, hlo_value x, const ts_shape 
 
 static bool is_on_bits(const ts_op *op) { return op->code == TS_OP_ALL_REDUCE_AND || op->code == TS_OP_ALL_REDUCE_OR; }
 
-/* The type for combining an operand: half types are summed in f32, ops on bits use integers. XLA's CPUs spoil sums of
- * types of 2 bits, so replicas have larger ones. */
+/* The type for combining or moving an operand: half types are summed in f32, ops on bits use integers. XLA's CPUs move
+ * too few bytes of integers of less than a byte, so replicas exchange these in a byte each. */
 static ts_dtype combined_type(const hlo *h, const ts_op *op, ts_dtype dtype) {
+  if (h->replicas && ts_dtype_is_integer(dtype)) return ts_dtype_carrier(dtype);
   if (!combine_name(op->code)) return dtype;
-  if (h->replicas && ts_dtype_is_integer(dtype) && ts_dtype_bits(dtype) == 2) return dtype == TS_S2 ? TS_S8 : TS_U8;
   if (is_on_bits(op))
     return ts_dtype_is_integer(dtype) ? dtype : ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(dtype));
   return ts_dtype_is_float(dtype) ? ts_dtype_accumulator(dtype) : dtype;

@@ -9,6 +9,7 @@
 
 #include "device/platform.h"
 #include "ir/stablehlo.h"
+#include "jit/session/disk.h"
 #include "pjrt/deadline.h"
 #include "pjrt/types.h"
 #include "pjrt/work.h"
@@ -110,8 +111,8 @@ struct pj_code {
   const ts_type **types;   /* Of the parameters, then of the results. */
   char *text;              /* The program, if it may have to be compiled again. */
   size_t text_size;
-  bool is_saved;  /* The plugin saved the text, so it is loaded again. */
-  pj_code *again; /* For the next client. Under the door's lock. */
+  ts_object saved; /* What the plugin loaded the executable from; empty if it compiled it. */
+  pj_code *again;  /* For the next client. Under the door's lock. */
   pj_job ending;
 };
 
@@ -129,8 +130,11 @@ void pj_code_destroy(pj_code *code); /* also that memory; NULL is allowed */
 
 /* A program without an executable, with room for the types, which the caller fills. */
 ts_status pj_code_new(pj_client *client, size_t params, size_t results, pj_code **out);
-/* Compares the results of the executable with the types. */
-ts_status pj_code_check(const pj_code *code);
+static inline ts_type *pj_code_type(const pj_code *code, size_t i) { return (ts_type *)(uintptr_t)code->types[i]; }
+/* Loads what pj_code_append() wrote. */
+ts_status pj_code_load(pj_code *code, const char *bytes, size_t size);
+/* The plugin's executable as bytes. */
+ts_status pj_code_append(const pj_code *code, ts_text *out);
 void pj_code_describe(pj_code *code, ts_program *out);
 
 /* ---- runs */

@@ -308,12 +308,18 @@ END_TEST
 
 static const ts_setting on_a_cpu = {.name = "cpu", .kind = TS_SETTING_BOOLEAN, .integer = 1};
 
-/* Without that option of its compiler, XLA's minimum of a NaN may be the other number. */
+/* Without these options of its compiler, XLA's minimum of a NaN may be the other number, and an arctangent garbage: the
+ * plugin of the tests refuses such a program. */
 START_TEST(compiler_of_cpus)
 {
   void *client;
   ck_assert_ok(try_open_with(&on_a_cpu, 1, &client));
   ck_assert_ok(compile_text(client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = negate %0 : f32[3]\n"
+                                    "  return %1\n}\n"));
+  ck_assert_ok(compile_text(client, "graph @main(%0: bf16[3], %1: f64[3]) -> (bf16[3], f64[3]) {\n"
+                                    "  %2 = atan %0 : bf16[3]\n  %3 = atan2 %1, %1 : f64[3]\n"
+                                    "  return %2, %3\n}\n"));
+  ck_assert_ok(compile_text(client, "graph @main(%0: c64[3]) -> (c64[3]) {\n  %1 = log %0 : c64[3]\n"
                                     "  return %1\n}\n"));
   p->close(client);
   wait_until_live(0);
@@ -371,6 +377,50 @@ START_TEST(saved_programs_of_others)
   }
   ts_text_deinit(&saved);
   p->release_program(program.program);
+  p->close(client);
+  wait_until_live(0);
+}
+END_TEST
+
+/* What XLA's CPUs compile wrongly: they move too few bytes of narrow integers between devices, and their atan of bf16
+ * is garbage. */
+START_TEST(narrow_types_between_devices)
+{
+  static const ts_setting four = {.name = "devices", .kind = TS_SETTING_INTEGER, .integer = 4};
+  void *client;
+  ck_assert_ok(try_open_with(&four, 1, &client));
+  ck_assert_ok(compile_text(client, "graph @main mesh [2,2] partitioned (%0: s2[4], %1: u4[4]) -> (s2[8], u4[4]) {\n"
+                                    "  %2 = all_gather %0 {axes = [1], dim = 0} : s2[8]\n"
+                                    "  %3 = collective_permute %1 {axes = [0], sources = [0], targets = [1]} : u4[4]\n"
+                                    "  return %2, %3\n}\n"));
+  ck_assert_ptr_nonnull(strstr(direction->text(), "(tensor<4xi8>) -> (tensor<8xi8>)"));
+  ck_assert_ptr_nonnull(strstr(direction->text(), "(tensor<4xui8>) -> (tensor<4xui8>)"));
+  p->close(client);
+  wait_until_live(0);
+}
+END_TEST
+
+/* A program that was loaded is saved with the bytes that it was loaded from. */
+START_TEST(saved_once_more)
+{
+  void *client;
+  end e = {0};
+  ts_text saved[3] = {{0}};
+  ts_program programs[3];
+  ck_assert_ok(try_open(&client));
+  ck_assert_ok(try_compile(client, &programs[0]));
+  for (int i = 0; i < 3; i++) {
+    p->save(programs[i].program, &saved[i], DONE(&e));
+    ck_assert_ok(wait_for(&e));
+    ck_assert(saved[i].length == saved[0].length && memcmp(saved[i].data, saved[0].data, saved[0].length) == 0);
+    if (i == 2) break;
+    p->load(client, &(ts_saved_program){saved[i].data, saved[i].length}, &programs[i + 1], DONE(&e));
+    ck_assert_ok(wait_for(&e));
+  }
+  for (int i = 0; i < 3; i++) {
+    ts_text_deinit(&saved[i]);
+    p->release_program(programs[i].program);
+  }
   p->close(client);
   wait_until_live(0);
 }
@@ -644,7 +694,9 @@ int main(void) {
   tcase_add_test(cases, programs_that_are_refused);
   tcase_add_test(cases, compiler_of_cpus);
   tcase_add_test(cases, precision_of_products);
+  tcase_add_test(cases, narrow_types_between_devices);
   tcase_add_test(cases, saved_programs_of_others);
+  tcase_add_test(cases, saved_once_more);
   tcase_add_test(cases, clients_of_many_threads);
   tcase_add_test(cases, opening_has_a_deadline);
   tcase_add_test(cases, opening_too_late);

@@ -332,11 +332,21 @@ static bool keeps_no_nan(const pj_args *args) {
   return args->compile.client->cpu && !memmem(args->compile.options, args->compile.options_size, off, sizeof off);
 }
 
+/* And they need vectors of at most 128 bits, by another one, for an arctangent. */
+static bool spoils_arctangent(const pj_args *args) {
+  static const char narrow[] = "\x3a\x22\x0a\x1bxla_cpu_prefer_vector_width\x12\x03\x18\x80\x01";
+  const pj_program *p = args->compile.program;
+  bool has = memmem(p->code, p->code_size, "atan", 4) || memmem(p->code, p->code_size, "complex<", 8);
+  bool is = memmem(args->compile.options, args->compile.options_size, narrow, sizeof narrow - 1);
+  return args->compile.client->cpu && has != is;
+}
+
 static pj_error *compile(pj_args *args) {
   BEGIN(COMPILE, compile);
   const pj_program *p = args->compile.program;
   if (!args->compile.options_size) abort(); /* as others do */
   if (keeps_no_nan(args)) return error_of(PJ_INVALID_ARGUMENT, "this minimum would drop a NaN");
+  if (spoils_arctangent(args)) return error_of(PJ_INVALID_ARGUMENT, "this arctangent would be garbage");
   if (p->format_size != 4 || memcmp(p->format, "mlir", 4) != 0) return error_of(PJ_INVALID_ARGUMENT, "unknown format");
   size_t replicas = (size_t)(unsigned char)args->compile.options[3]; /* as c_src/pjrt writes them */
   if (replicas > (size_t)args->compile.client->device_count || replicas > MOST_EVENTS)
@@ -353,8 +363,10 @@ static pj_error *load(pj_args *args) {
   BEGIN(LOAD, load);
   if (args->load.byte_count < 4 || memcmp(args->load.bytes, saved_magic, 3) != 0)
     return error_of(PJ_INVALID_ARGUMENT, "no saved executable");
-  return new_code(args->load.client, args->load.bytes + 4, args->load.byte_count - 4, (size_t)args->load.bytes[3],
-                  &args->load.loaded);
+  pj_error *e = new_code(args->load.client, args->load.bytes + 4, args->load.byte_count - 4,
+                         (size_t)args->load.bytes[3], &args->load.loaded);
+  if (!e) args->load.loaded->code->is_loaded = true;
+  return e;
 }
 
 static pj_error *loaded_destroy(pj_args *args) {
@@ -411,15 +423,17 @@ static pj_error *executable_dims(pj_args *args) {
 
 static void free_saved(pj_saved *saved) { unmade(saved); }
 
+/* As with XLA's CPUs, what is saved of an executable that was loaded is not complete. */
 static pj_error *executable_serialize(pj_args *args) {
   BEGIN(EXECUTABLE_SERIALIZE, save);
   const code *c = args->save.executable->code;
-  char *bytes = made(c->size + 4);
+  size_t size = c->is_loaded ? c->size / 2 : c->size;
+  char *bytes = made(size + 4);
   memcpy(bytes, saved_magic, 3);
   bytes[3] = (char)c->replicas;
-  memcpy(bytes + 4, c->text, c->size);
+  memcpy(bytes + 4, c->text, size);
   args->save.bytes = bytes;
-  args->save.byte_count = c->size + 4;
+  args->save.byte_count = size + 4;
   args->save.saved = (pj_saved *)bytes;
   args->save.destroy = free_saved;
   return NULL;

@@ -63,6 +63,7 @@ struct pj_buffer {
 
 typedef struct code {
   int refs;
+  bool is_loaded; /* it was saved before */
   pj_handle *client;
   ts_graph *graph;
   size_t
