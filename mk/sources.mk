@@ -186,6 +186,7 @@ JIT_SRC := \
   c_src/jit/math/vecmath_exp.c \
   c_src/jit/math/vecmath_library.c \
   c_src/jit/math/vecmath_log.c \
+  c_src/jit/math/vecmath_pow.c \
   c_src/jit/math/vecmath_trig.c \
   c_src/jit/session/build_id.c \
   c_src/jit/session/builtin.c \

@@ -248,6 +248,66 @@ START_TEST(pow_special_values)
 }
 END_TEST
 
+static bool same_f64(double a, double b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
+
+/* The same table for f64, and exact powers at the ends of its range. */
+START_TEST(pow_special_values_f64)
+{
+  static const double cases[][3] = {
+      {0, -1.5, INFINITY},
+      {-0.0, -3, -INFINITY},
+      {-0.0, -2, INFINITY},
+      {-0.0, 5, -0.0},
+      {0, INFINITY, 0},
+      {-1, INFINITY, 1},
+      {-1, -INFINITY, 1},
+      {1, NAN, 1},
+      {1, -INFINITY, 1},
+      {NAN, -0.0, 1},
+      {-INFINITY, 0, 1},
+      {NAN, 1.5, NAN},
+      {2, NAN, NAN},
+      {-2, 0.25, NAN},
+      {-INFINITY, 0.25, INFINITY},
+      {0.5, -INFINITY, INFINITY},
+      {0x1.fffffffffffffp-1, INFINITY, 0},
+      {0x1.0000000000001p0, INFINITY, INFINITY},
+      {0x1.0000000000001p0, -INFINITY, 0},
+      {-INFINITY, -3, -0.0},
+      {-INFINITY, 3, -INFINITY},
+      {-INFINITY, 4, INFINITY},
+      {INFINITY, -4, 0},
+      {2, 1023, 0x1p1023},
+      {2, 1024, INFINITY},
+      {2, -1074, 0x1p-1074},
+      {2, -1076, 0},
+      {-2, 1023, -0x1p1023},
+      {-2, -1075.5, NAN},
+      {0x1p-1074, -0.5, 0x1p537},
+      {0x1p-1074, 2, 0},
+      {0x1p-1074, -2, INFINITY},
+      {-0x1p-1074, -0x1p100, INFINITY},
+      {0x1.fffffffffffffp1023, 0x1.0000000000001p0, INFINITY},
+      {0x1.0000000000001p0, 0x1.fffffffffffffp1023, INFINITY},
+      {0x1.0000000000001p0, -0x1.fffffffffffffp1023, 0},
+      {1, 0x1.fffffffffffffp1023, 1},
+      {-1, 0x1.fffffffffffffp52, -1},
+      {-1, 0x1p53, 1},
+      {10, 5, 100000},
+      {-10, 7, -10000000},
+  };
+  ts_kernel *kernel = NULL;
+  ck_assert_ok(math_kernel(TS_OP_POW, TS_F64, &kernel));
+  for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+    for (int i = 0; i < 64; i++) wide_x[i] = cases[c][0], wide_y[i] = cases[c][1];
+    math_run(kernel, wide_x, wide_y, wide_out, 64);
+    ck_assert_msg(same_f64(wide_out[0], cases[c][2]), "pow(%a, %a) = %a, not %a", cases[c][0], cases[c][1], wide_out[0],
+                  cases[c][2]);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* C99's table for atan2, and the eighths of the circle: their nearest floats. */
 START_TEST(atan2_special_values)
 {
@@ -279,8 +339,6 @@ START_TEST(atan2_special_values)
   check_special(TS_OP_ATAN2, cases, sizeof(cases) / sizeof(cases[0]));
 }
 END_TEST
-
-static bool same_f64(double a, double b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
 
 /* Lane i of the second run takes the arguments of lane from(i) in the first: a permutation, as the factor is odd. */
 static int from(int i) { return (int)((i * 1237u + 5) % BLOCK); }
@@ -349,6 +407,7 @@ int main(void) {
   tcase_add_test(tests, half_within_one_ulp);
   tcase_add_test(tests, exact_values);
   tcase_add_test(tests, pow_special_values);
+  tcase_add_test(tests, pow_special_values_f64);
   tcase_add_test(tests, atan2_special_values);
   tcase_add_test(tests, library_symbols);
   tcase_add_test(tests, same_bits_in_every_lane);

@@ -72,6 +72,12 @@ ts_v l_at_least(ts_vm *m, ts_v a, double bound) {
   return l_select(m, l_cmp(m, LLVMRealOLT, a, limit), limit, a);
 }
 
+ts_v l_within(ts_vm *m, ts_v a, double low, double high) {
+  ts_v least = l_const(m, low), most = l_const(m, high);
+  a = l_select(m, l_cmp(m, LLVMRealOLT, a, most), a, most);
+  return l_select(m, l_cmp(m, LLVMRealOGT, a, least), a, least);
+}
+
 /* ---- lanes ---- */
 
 ts_v l_lanes(ts_vm *m, ts_v a, unsigned first, unsigned count) {
@@ -102,25 +108,37 @@ static void mark_unlikely(ts_vm *m, LLVMValueRef branch) {
   LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(c, "prof", 4), weights);
 }
 
-ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v x, ts_v y), ts_v x, ts_v y) {
+l_branch l_branch_begin(ts_vm *m, ts_v condition, bool likely) {
   LLVMContextRef c = m->e->context;
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(m->b);
-  LLVMValueRef function = LLVMGetBasicBlockParent(before);
-  LLVMBasicBlockRef b_rare = LLVMAppendBasicBlockInContext(c, function, "rare");
-  LLVMBasicBlockRef b_join = LLVMAppendBasicBlockInContext(c, function, "join");
+  l_branch branch = {.before = LLVMGetInsertBlock(m->b)};
+  LLVMValueRef function = LLVMGetBasicBlockParent(branch.before);
+  LLVMBasicBlockRef inside = LLVMAppendBasicBlockInContext(c, function, "inside");
+  branch.join = LLVMAppendBasicBlockInContext(c, function, "join");
   LLVMTypeRef bits = LLVMIntTypeInContext(c, m->lanes);
   ts_v any = LLVMBuildICmp(m->b, LLVMIntNE, LLVMBuildBitCast(m->b, condition, bits, ""), LLVMConstNull(bits), "any");
-  mark_unlikely(m, LLVMBuildCondBr(m->b, any, b_rare, b_join));
+  LLVMValueRef jump = LLVMBuildCondBr(m->b, any, inside, branch.join);
+  if (!likely) mark_unlikely(m, jump);
+  LLVMPositionBuilderAtEnd(m->b, inside);
+  return branch;
+}
 
-  LLVMPositionBuilderAtEnd(m->b, b_rare);
-  ts_v mixed = l_select(m, condition, rare(m, x, y), usual);
-  LLVMBasicBlockRef end = LLVMGetInsertBlock(m->b);
-  LLVMBuildBr(m->b, b_join);
+void l_branch_end(ts_vm *m, l_branch *branch) {
+  branch->end = LLVMGetInsertBlock(m->b);
+  LLVMBuildBr(m->b, branch->join);
+  LLVMPositionBuilderAtEnd(m->b, branch->join);
+}
 
-  LLVMPositionBuilderAtEnd(m->b, b_join);
-  ts_v result = LLVMBuildPhi(m->b, LLVMTypeOf(usual), "");
-  LLVMAddIncoming(result, (ts_v[]){usual, mixed}, (LLVMBasicBlockRef[]){before, end}, 2);
+ts_v l_branch_merge(ts_vm *m, const l_branch *branch, ts_v outside, ts_v inside) {
+  ts_v result = LLVMBuildPhi(m->b, LLVMTypeOf(outside), "");
+  LLVMAddIncoming(result, (ts_v[]){outside, inside}, (LLVMBasicBlockRef[]){branch->before, branch->end}, 2);
   return result;
+}
+
+ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v x, ts_v y), ts_v x, ts_v y) {
+  l_branch branch = l_branch_begin(m, condition, false);
+  ts_v mixed = l_select(m, condition, rare(m, x, y), usual);
+  l_branch_end(m, &branch);
+  return l_branch_merge(m, &branch, usual, mixed);
 }
 
 /* ---- the ops ---- */

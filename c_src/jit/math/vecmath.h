@@ -48,6 +48,7 @@ static inline ts_v l_select(ts_vm *m, ts_v c, ts_v a, ts_v b) { return LLVMBuild
 /* Bounds that preserve NaN. */
 ts_v l_at_most(ts_vm *m, ts_v a, double bound);
 ts_v l_at_least(ts_vm *m, ts_v a, double bound);
+ts_v l_within(ts_vm *m, ts_v a, double low, double high); /* `high` for NaN */
 
 /* ---- bits ---- */
 static inline ts_v l_bits(ts_vm *m, ts_v a) { return LLVMBuildBitCast(m->b, a, m->ints, ""); }
@@ -60,6 +61,15 @@ static inline ts_v l_narrow(ts_vm *narrow, ts_v a) { return LLVMBuildFPTrunc(nar
 /* ---- lanes ---- */
 ts_v l_lanes(ts_vm *m, ts_v a, unsigned first, unsigned count); /* `count` lanes of `a` */
 ts_v l_join(ts_vm *m, ts_v low, ts_v high);
+/* A branch around code that is needed only if `condition` holds in a lane. `before` and `end` are the blocks that lead
+ * to `join`; the code between begin and end may add blocks. */
+typedef struct l_branch {
+  LLVMBasicBlockRef before, end, join;
+} l_branch;
+l_branch l_branch_begin(ts_vm *m, ts_v condition, bool likely);
+void l_branch_end(ts_vm *m, l_branch *branch);
+/* After the end: `inside` where the branch was taken, else `outside`. */
+ts_v l_branch_merge(ts_vm *m, const l_branch *branch, ts_v outside, ts_v inside);
 /* `usual`, but rare(x, y) in the lanes where `condition` holds. A branch skips the rare code when no lane needs it, so
  * the IR builder is in another block afterwards. */
 ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v x, ts_v y), ts_v x, ts_v y);
@@ -80,6 +90,9 @@ ts_v ts_vm_avx512_number(ts_vm *m, bool largest, ts_v a, ts_v b);
 ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y);
 
 /* ---- families ---- */
+/* a * 2^n, rounded once, for an integer n of twice the range of a normal exponent. `shifted` is n + ts_vm_magic(). */
+ts_v ts_vm_scale(ts_vm *m, ts_v a, ts_v n, ts_v shifted);
+ts_v ts_vm_magic(ts_vm *m); /* 1.5 * 2^23 (2^52): a sum with it is rounded to an integer, which is in its low bits */
 ts_v ts_vm_exp(ts_vm *m, ts_v x);
 /* exp(a) for -750 < a <= 0 in f64 lanes, to 2^-34, and also up to 700; or -87 < a <= 0 in f32 lanes, to 2^-28 before
  * rounding. */
@@ -90,6 +103,16 @@ ts_v ts_vm_tanh(ts_vm *m, ts_v x);
 ts_v ts_vm_sinh(ts_vm *m, ts_v x);
 ts_v ts_vm_cosh(ts_vm *m, ts_v x);
 
+/* A positive number is 2^k (1 + f), 3/4 <= 1 + f < 3/2. */
+typedef struct ts_vm_parts {
+  ts_v f;
+  ts_v k;        /* as a float */
+  ts_v exponent; /* bits of 2^k, without AVX-512 and for log1p */
+} ts_vm_parts;
+ts_vm_parts ts_vm_split(ts_vm *m, ts_v x);        /* with integer operations; for positive normal numbers only */
+ts_vm_parts ts_vm_split_avx512(ts_vm *m, ts_v x); /* zero gives k = -inf, infinity k = inf, a negative number f = NaN */
+/* k ln 2 + log(1 + f), with `p` of log(1 + f) = f - f^2 / 2 + f^3 p. */
+ts_v ts_vm_log_by(ts_vm *m, ts_vm_parts x, ts_v p);
 ts_v ts_vm_log(ts_vm *m, ts_v x);
 ts_v ts_vm_log1p(ts_vm *m, ts_v x);
 ts_v ts_vm_log_short(ts_vm *wide, ts_v x); /* f64 lanes, positive normal x, to 2^-30 */

@@ -50,16 +50,16 @@ typedef struct reduced {
   ts_v shifted; /* n in its low bits */
 } reduced;
 
-static ts_v magic_of(ts_vm *m) { return l_const(m, m->wide ? 0x1.8p52 : 0x1.8p23); }
+ts_v ts_vm_magic(ts_vm *m) { return l_const(m, m->wide ? 0x1.8p52 : 0x1.8p23); }
 
-static ts_v integer_of(ts_vm *m, reduced x) {
-  return LLVMBuildSub(m->b, l_bits(m, x.shifted), l_bits(m, magic_of(m)), "");
+static ts_v integer_of(ts_vm *m, ts_v shifted) {
+  return LLVMBuildSub(m->b, l_bits(m, shifted), l_bits(m, ts_vm_magic(m)), "");
 }
 
 /* x = n * (high + low) + r. Adding 1.5 * 2^23 (2^52) rounds to an integer and leaves it in the low bits. */
 static reduced reduce(ts_vm *m, ts_v x, double reciprocal, double high, double low) {
-  reduced out = {.shifted = l_fma(m, x, l_const(m, reciprocal), magic_of(m))};
-  out.n = l_sub(m, out.shifted, magic_of(m));
+  reduced out = {.shifted = l_fma(m, x, l_const(m, reciprocal), ts_vm_magic(m))};
+  out.n = l_sub(m, out.shifted, ts_vm_magic(m));
   out.r = l_fma(m, out.n, l_const(m, -high), x);
   if (low != 0) out.r = l_fma(m, out.n, l_const(m, -low), out.r);
   return out;
@@ -76,10 +76,9 @@ static ts_v power_of_two(ts_vm *m, ts_v k) {
   return l_float(m, LLVMBuildShl(m->b, biased, l_int(m, m->wide ? 52 : 23), ""));
 }
 
-/* a * 2^n, rounded once, for n of twice the range of a normal exponent. */
-static ts_v scale(ts_vm *m, ts_v a, reduced x) {
-  if (m->e->target->isa == TS_ISA_AVX512) return ts_vm_avx512_scale(m, a, x.n);
-  ts_v k = integer_of(m, x), bias = l_int(m, 2048); /* a logical shift: AVX2 has no arithmetic one for 64 bits */
+ts_v ts_vm_scale(ts_vm *m, ts_v a, ts_v n, ts_v shifted) {
+  if (m->e->target->isa == TS_ISA_AVX512) return ts_vm_avx512_scale(m, a, n);
+  ts_v k = integer_of(m, shifted), bias = l_int(m, 2048); /* a logical shift: AVX2 has no arithmetic one for 64 bits */
   ts_v half = LLVMBuildLShr(m->b, LLVMBuildAdd(m->b, k, bias, ""), l_int(m, 1), "");
   half = LLVMBuildSub(m->b, half, l_int(m, 1024), "");
   ts_v rest = LLVMBuildSub(m->b, k, half, "");
@@ -98,11 +97,11 @@ ts_v ts_vm_exp(ts_vm *m, ts_v x) {
   /* Beyond these bounds the result is 0 or infinity already. */
   x = l_at_least(m, l_at_most(m, x, m->wide ? 710 : 89), m->wide ? -746 : -104);
   reduced a = reduce_ln2(m, x);
-  return scale(m, exp_poly(m, a.r), a);
+  return ts_vm_scale(m, exp_poly(m, a.r), a.n, a.shifted);
 }
 
 ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
-  ts_v magic = l_const(m, m->wide ? 0x1.8p52 : 0x1.8p23);
+  ts_v magic = ts_vm_magic(m);
   ts_v t = l_fma(m, a, l_const(m, L_LOG2_E), magic);
   ts_v r = l_fma(m, l_sub(m, t, magic), l_const(m, -L_LN2), a);
   ts_v p = m->wide ? L_POLY(m, r, exp_short) : L_POLY(m, r, exp_narrow);
@@ -117,7 +116,7 @@ ts_v ts_vm_expm1(ts_vm *m, ts_v x) {
   reduced a = reduce_ln2(m, l_at_least(m, l_at_most(m, x, 89), -18));
   ts_v q = L_POLY(m, a.r, expm1_narrow);
   ts_v p = l_fma(m, l_mul(m, a.r, a.r), q, a.r);
-  ts_v half = power_of_two(m, LLVMBuildSub(m->b, integer_of(m, a), l_int(m, 1), ""));
+  ts_v half = power_of_two(m, LLVMBuildSub(m->b, integer_of(m, a.shifted), l_int(m, 1), ""));
   ts_v sum = l_fma(m, p, half, l_sub(m, half, l_const(m, 0.5)));
   return l_copysign(m, l_add(m, sum, sum), x);
 }
@@ -155,7 +154,7 @@ ts_v ts_vm_sigmoid(ts_vm *m, ts_v x) {
 static ts_v exp_twice_bounded(ts_vm *m, ts_v a) {
   reduced b = m->wide ? reduce_ln2(m, l_add(m, a, a)) : reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
   ts_v p = m->wide ? exp_poly(m, b.r) : L_POLY(m, b.r, exp_twice);
-  return l_mul(m, p, power_of_two(m, integer_of(m, b)));
+  return l_mul(m, p, power_of_two(m, integer_of(m, b.shifted)));
 }
 
 /* A polynomial below 0.55, and 1 - 2 / (exp(2 |x|) + 1) above, where an error of exp counts half or less. */
@@ -175,7 +174,7 @@ static ts_v half_exp(ts_vm *m, ts_v magnitude) {
   reduced a = reduce_ln2(m, l_at_most(m, magnitude, m->wide ? 711 : 90));
   a.n = l_sub(m, a.n, l_const(m, 1));
   a.shifted = l_sub(m, a.shifted, l_const(m, 1));
-  return scale(m, exp_poly(m, a.r), a);
+  return ts_vm_scale(m, exp_poly(m, a.r), a.n, a.shifted);
 }
 
 ts_v ts_vm_sinh(ts_vm *m, ts_v x) {

@@ -1,4 +1,4 @@
-/* log, its relatives, powers and roots. With x = 2^k m, 3/4 <= m < 3/2, and f = m - 1:
+/* log, its relatives and roots. With x = 2^k m, 3/4 <= m < 3/2, and f = m - 1:
  * log x = k ln 2 + log(1 + f). m is 1 and k is 0 around x = 1, where the result is small. */
 #include "jit/math/vecmath.h"
 
@@ -10,25 +10,12 @@ static const double log_short[] = {0.33333339859389893,  -0.25000165335683022,  
                                    -0.16655299360529258, 0.1427622966478346,    -0.12728366694308768,
                                    0.11702037293894127,  -0.091126087942989417, 0.037594298101858444};
 
-/* The same for powers. Relative error 2^-38. */
-static const double log_power[] = {0.33333333347899147,  -0.249999987167721,  0.19999994669013527,
-                                   -0.16666797312303577, 0.14286278131441132, -0.12495994321765913,
-                                   0.11088705283434504,  -0.1002962314181649, 0.0944015667702658,
-                                   -0.08762756705297416, 0.06303778342145369, -0.02274393310623918};
-
-typedef struct parts {
-  ts_v f;        /* m - 1 */
-  ts_v k;        /* as a float */
-  ts_v exponent; /* bits of 2^k, without AVX-512 and for log1p */
-} parts;
-
-/* With integer operations; for positive normal numbers only. */
-static parts split(ts_vm *m, ts_v x) {
+ts_vm_parts ts_vm_split(ts_vm *m, ts_v x) {
   ts_v bias = l_int(m, m->wide ? (int64_t)1023 << 52 : 127 << 23);
   ts_v quarter = l_int(m, m->wide ? (int64_t)1 << 51 : 1 << 22); /* from 3/4 to 1 in bits */
   ts_v width = l_int(m, m->wide ? 52 : 23);
   ts_v biased = LLVMBuildLShr(m->b, LLVMBuildAdd(m->b, l_bits(m, x), quarter, ""), width, "");
-  parts out = {.exponent = LLVMBuildShl(m->b, biased, width, "")};
+  ts_vm_parts out = {.exponent = LLVMBuildShl(m->b, biased, width, "")};
   ts_v mantissa = LLVMBuildAdd(m->b, LLVMBuildSub(m->b, l_bits(m, x), out.exponent, ""), bias, "");
   out.f = l_sub(m, l_float(m, mantissa), l_const(m, 1));
   /* An integer below 2^23 (2^52), placed in the low bits of that float. */
@@ -38,28 +25,26 @@ static parts split(ts_vm *m, ts_v x) {
   return out;
 }
 
-/* With AVX-512 instructions; zero gives k = -inf, infinity k = inf, a negative number f = NaN. */
-static parts split_avx512(ts_vm *m, ts_v x) {
+ts_vm_parts ts_vm_split_avx512(ts_vm *m, ts_v x) {
   ts_v mantissa = ts_vm_avx512_mantissa(m, x);
-  parts out = {.f = l_sub(m, mantissa, l_const(m, 1))};
+  ts_vm_parts out = {.f = l_sub(m, mantissa, l_const(m, 1))};
   out.k = l_sub(m, ts_vm_avx512_exponent(m, x), ts_vm_avx512_exponent(m, mantissa));
   return out;
 }
 
-/* `p`: P(f). */
-static ts_v log_by(ts_vm *m, parts x, ts_v p) {
+ts_v ts_vm_log_by(ts_vm *m, ts_vm_parts x, ts_v p) {
   ts_v q = l_fma(m, p, x.f, l_const(m, -0.5));
   return l_fma(m, x.k, l_const(m, L_LN2), l_fma(m, l_mul(m, x.f, x.f), q, x.f));
 }
 
-static ts_v log_of_parts(ts_vm *m, parts x) {
-  return log_by(m, x, m->wide ? L_POLY(m, x.f, log_short) : L_POLY(m, x.f, log_narrow));
+static ts_v log_of_parts(ts_vm *m, ts_vm_parts x) {
+  return ts_vm_log_by(m, x, m->wide ? L_POLY(m, x.f, log_short) : L_POLY(m, x.f, log_narrow));
 }
 
 /* Subnormal, zero, negative, infinite and NaN arguments. */
 static ts_v log_special(ts_vm *m, ts_v x, ts_v y) {
   (void)y;
-  parts scaled = split(m, l_mul(m, x, l_const(m, 0x1p23)));
+  ts_vm_parts scaled = ts_vm_split(m, l_mul(m, x, l_const(m, 0x1p23)));
   scaled.k = l_sub(m, scaled.k, l_const(m, 23));
   ts_v zero = l_const(m, 0), subnormal = l_cmp(m, LLVMRealOLT, x, l_const(m, 0x1p-126));
   ts_v out = l_select(m, subnormal, log_of_parts(m, scaled), x);
@@ -69,16 +54,16 @@ static ts_v log_special(ts_vm *m, ts_v x, ts_v y) {
 
 ts_v ts_vm_log(ts_vm *m, ts_v x) {
   if (m->wide) return ts_vm_library(m, "log", "u10", x, NULL);
-  if (m->e->target->isa == TS_ISA_AVX512) return log_of_parts(m, split_avx512(m, x));
+  if (m->e->target->isa == TS_ISA_AVX512) return log_of_parts(m, ts_vm_split_avx512(m, x));
   ts_v offset = LLVMBuildSub(m->b, l_bits(m, x), l_int(m, 1 << 23), "");
   ts_v special = LLVMBuildICmp(m->b, LLVMIntUGE, offset, l_int(m, 0x7f000000), "");
-  return l_rarely(m, special, log_of_parts(m, split(m, x)), log_special, x, NULL);
+  return l_rarely(m, special, log_of_parts(m, ts_vm_split(m, x)), log_special, x, NULL);
 }
 
 /* For positive normal numbers in f64 lanes, to 2^-30. */
 ts_v ts_vm_log_short(ts_vm *wide, ts_v x) {
   bool avx512 = wide->e->target->isa == TS_ISA_AVX512;
-  return log_of_parts(wide, avx512 ? split_avx512(wide, x) : split(wide, x));
+  return log_of_parts(wide, avx512 ? ts_vm_split_avx512(wide, x) : ts_vm_split(wide, x));
 }
 
 /* ---- log1p ---- */
@@ -92,7 +77,7 @@ static ts_v log1p_outside(ts_vm *m, ts_v x, ts_v y) {
 /* k of the rounded 1 + x is exact enough; f = 2^-k (1 + x) - 1 is computed from x itself, rounded once. */
 static ts_v log1p_narrow(ts_vm *m, ts_v x) {
   ts_v one = l_const(m, 1);
-  parts sum = split(m, l_add(m, one, x));
+  ts_vm_parts sum = ts_vm_split(m, l_add(m, one, x));
   ts_v inverse = l_float(m, LLVMBuildSub(m->b, l_int(m, 254 << 23), sum.exponent, ""));
   sum.f = l_fma(m, x, inverse, l_sub(m, inverse, one));
   ts_v out = l_select(m, l_cmp(m, LLVMRealOEQ, x, l_const(m, 0)), x, log_of_parts(m, sum));
@@ -161,83 +146,7 @@ ts_v ts_vm_atanh(ts_vm *m, ts_v x) {
   return l_copysign(m, choose(m, a, out, outside, 0x1p-13, 1), x);
 }
 
-/* ---- powers and roots ---- */
-
-/* The library's f64 pow overflows at exp(709.78271): results that are infinite are recomputed, with the right sign. */
-static ts_v pow_by_square(ts_vm *m, ts_v x, ts_v y) {
-  ts_v root = ts_vm_library(m, "pow", "u10", l_abs(m, x), l_mul(m, y, l_const(m, 0.5)));
-  return l_copysign(m, l_mul(m, root, root), ts_vm_library(m, "pow", "u10", x, y));
-}
-
-static ts_v wide_power(ts_vm *m, ts_v x, ts_v y) {
-  ts_v out = ts_vm_library(m, "pow", "u10", x, y);
-  ts_v overflow = l_cmp(m, LLVMRealOEQ, l_abs(m, out), l_const(m, __builtin_inf()));
-  ts_v halves = l_cmp(m, LLVMRealOGE, l_abs(m, y), l_const(m, 0.5)); /* half the least number would be 0 */
-  overflow = LLVMBuildAnd(m->b, overflow, halves, "");
-  return l_rarely(m, overflow, out, pow_by_square, x, y);
-}
-
-/* exp(y log x) in f64 lanes, for numbers x > 0 and y: the logarithm to 2^-38, so that the exponent, at most 104, is
- * known to 2^-31. Beyond these bounds the result is 0 or infinity. */
-static ts_v power_of_positive(ts_vm *m, ts_v x, ts_v y) {
-  ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
-  ts_v w = l_widen(&wide, x);
-  parts of = m->e->target->isa == TS_ISA_AVX512 ? split_avx512(&wide, w) : split(&wide, w);
-  ts_v exponent = l_mul(&wide, l_widen(&wide, y), log_by(&wide, of, L_POLY(&wide, of.f, log_power)));
-  exponent = l_at_least(&wide, l_at_most(&wide, exponent, 90), -110);
-  return l_narrow(m, ts_vm_exp_of_negative(&wide, exponent));
-}
-
-static ts_v power_by_library(ts_vm *m, ts_v x, ts_v y) { return ts_vm_library(m, "pow", "u10", x, y); }
-
-static ts_v is_finite(ts_vm *m, ts_v x) { return l_cmp(m, LLVMRealOLT, l_abs(m, x), l_const(m, __builtin_inf())); }
-
-/* Negative numbers have powers with integers; the library has those of 0, infinities and NaN. */
-static ts_v power_of_others(ts_vm *m, ts_v x, ts_v y) {
-  ts_v a = l_abs(m, x), half = l_mul(m, y, l_const(m, 0.5)), power = power_of_positive(m, a, y);
-  ts_v is_integer = l_cmp(m, LLVMRealOEQ, l_intrinsic(m, "llvm.trunc", &y, 1), y);
-  ts_v is_even = l_cmp(m, LLVMRealOEQ, l_intrinsic(m, "llvm.trunc", &half, 1), half);
-  ts_v signed_power = l_select(m, is_even, power, l_neg(m, power));
-  ts_v is_usual = LLVMBuildOr(m->b, is_integer, l_cmp(m, LLVMRealOGT, x, l_const(m, 0)), "");
-  ts_v out = l_select(m, l_cmp(m, LLVMRealOGT, x, l_const(m, 0)), power, signed_power);
-  out = l_select(m, is_usual, out, l_const(m, __builtin_nan("")));
-  ts_v numbers = LLVMBuildAnd(m->b, is_finite(m, x), is_finite(m, y), "");
-  numbers = LLVMBuildAnd(m->b, numbers, l_cmp(m, LLVMRealUNE, x, l_const(m, 0)), "");
-  return l_rarely(m, LLVMBuildNot(m->b, numbers, ""), out, power_by_library, x, y);
-}
-
-static ts_v any_power(ts_vm *m, ts_v x, ts_v y) {
-  if (m->wide) return wide_power(m, x, y);
-  ts_v usual = LLVMBuildAnd(m->b, is_finite(m, x), is_finite(m, y), "");
-  usual = LLVMBuildAnd(m->b, usual, l_cmp(m, LLVMRealOGT, x, l_const(m, 0)), "");
-  return l_rarely(m, LLVMBuildNot(m->b, usual, ""), power_of_positive(m, x, y), power_of_others, x, y);
-}
-
-static const double known_exponents[] = {0, 1, 2, 3, -1, 0.5};
-enum { KNOWN_EXPONENTS = sizeof known_exponents / sizeof *known_exponents };
-
-/* Common exponents give the bits of the equivalent ops: pass/simplify_arithmetic.c replaces pow by these ops if the
- * exponent is a constant. */
-static ts_v known_power(ts_vm *m, ts_v x, ts_v y) {
-  ts_v one = l_const(m, 1), infinity = l_const(m, __builtin_inf()), square = l_mul(m, x, x);
-  ts_v root = l_sqrt(m, l_add(m, x, l_const(m, 0)));
-  root = l_select(m, l_cmp(m, LLVMRealOEQ, x, l_const(m, -__builtin_inf())), infinity, root);
-  const ts_v powers[KNOWN_EXPONENTS] = {one, x, square, l_mul(m, square, x), l_div(m, one, x), root};
-  ts_v out = x;
-  for (int i = 0; i < KNOWN_EXPONENTS; i++)
-    out = l_select(m, l_cmp(m, LLVMRealUNE, y, l_const(m, known_exponents[i])), out, powers[i]);
-  return out;
-}
-
-ts_v ts_vm_pow(ts_vm *m, ts_v x, ts_v y) {
-  ts_v other = NULL;
-  for (int i = 0; i < KNOWN_EXPONENTS; i++) {
-    ts_v differs = l_cmp(m, LLVMRealUNE, y, l_const(m, known_exponents[i]));
-    other = other ? LLVMBuildAnd(m->b, other, differs, "") : differs;
-  }
-  ts_v out = l_rarely(m, LLVMBuildNot(m->b, other, ""), x, known_power, x, y);
-  return l_rarely(m, other, out, any_power, x, y);
-}
+/* ---- roots ---- */
 
 /* With AVX-512 one step of Newton's method; its remainder is NaN for 0 and infinity, where the initial value is
  * exact. */
