@@ -90,6 +90,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_random.c \
   c_src/stablehlo/make_reduce.c \
   c_src/stablehlo/make_sort.c \
+  c_src/stablehlo/make_sparse.c \
   c_src/stablehlo/make_special.c \
   c_src/stablehlo/make_tridiagonal.c \
   c_src/stablehlo/make_tuple.c \

@@ -98,6 +98,25 @@ static ts_status read_build(reader r, plugin_options *out) {
   return TS_SUCCESS;
 }
 
+/* An entry of the map of further options, by which a program names some for one compilation. Those of XLA's compiler
+ * change nothing here; any other name is refused, as XLA does. */
+static ts_status check_override(reader r) {
+  enum { MOST_SHOWN = 100 };
+  static const char own[] = "xla_";
+  reader name = {0};
+  field f;
+  while (r.at < r.end) {
+    TS_TRY(read_field(&r, &f));
+    if (f.number == 1) name = f.bytes;
+  }
+  const size_t length = name.at ? (size_t)(name.end - name.at) : 0, start = sizeof own - 1;
+  if (length > start && memcmp(name.at, own, start) == 0) return TS_SUCCESS;
+  bool is_plain = length <= MOST_SHOWN;
+  for (size_t i = 0; i < length && is_plain; i++) is_plain = name.at[i] >= ' ' && name.at[i] < 0x7f;
+  return ts_error(TS_INVALID_ARGUMENT, "No such compile option: '%.*s'", is_plain ? (int)length : 0,
+                  is_plain && length ? (const char *)name.at : "");
+}
+
 ts_status plugin_options_read(const char *bytes, size_t size, plugin_options *out) {
   reader r = {(const uint8_t *)bytes, (const uint8_t *)bytes + size};
   field f;
@@ -107,6 +126,7 @@ ts_status plugin_options_read(const char *bytes, size_t size, plugin_options *ou
     if (f.number == 2) out->tuples = f.value != 0;
     if (f.number == 3) TS_TRY(read_build(f.bytes, out));
     if (f.number == 4) out->portable = f.value != 0;
+    if (f.number == 7) TS_TRY(check_override(f.bytes));
   }
   if (out->replicas < 1) out->replicas = 1;
   if (out->partitions < 1) out->partitions = 1;

@@ -232,6 +232,9 @@ ts_status make_in_assertion(const make_call *m);
 /* A custom call's target is a routine of LAPACK. */
 bool make_is_lapack(mlir_token target);
 ts_status make_in_lapack(const make_call *m, mlir_token target);
+/* Tridiagonal systems whose pivots are moved away from 0. */
+ts_status make_in_perturbed(const make_call *m);
+ts_status make_in_csr_dense(const make_call *m);
 ts_status make_in_special(const make_call *m);
 ts_status make_in_control(const make_call *m);
 ts_status make_in_reduce(const make_call *m);

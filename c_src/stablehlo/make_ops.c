@@ -628,6 +628,8 @@ static ts_status custom_call(const make_call *m) {
   if (mlir_token_is(target->token, "stablehlo.dynamic_top_k")) return make_in_dynamic_top_k(m);
   if (make_is_lapack(target->token)) return make_in_lapack(m, target->token);
   if (mlir_token_is(target->token, "ApproxTopK")) return make_in_approx_top_k(m);
+  if (mlir_token_is(target->token, "cpu_csr_sparse_dense_ffi")) return make_in_csr_dense(m);
+  if (mlir_token_is(target->token, "tridiagonal_solve_perturbed_ffi")) return make_in_perturbed(m);
   return make_in_plugin(m, target->token);
 }
 

@@ -562,6 +562,34 @@ START_TEST(programs_that_are_refused)
 }
 END_TEST
 
+/* Options that a program names for one compilation: {name: value}. */
+START_TEST(options_of_one_compilation)
+{
+  static const char known[] = "\x3a\x0b\x0a\x05xla_a\x12\x02\x10\x01",
+                    other[] = "\x3a\x09\x0a\x03"
+                              "foo\x12\x02\x18\x03",
+                    prefix[] = "\x3a\x06\x0a\x04xla_", control[] = "\x3a\x03\x0a\x01\x07", nameless[] = "\x3a\x00",
+                    cut[] = "\x3a\x04\x0a\x05xl", empty[] = "\x3a\x02\x0a\x00";
+  pj_handle *client = open_client(1);
+  pj_loaded *loaded;
+  ck_assert_ok(try_compile_with(client, sum, known, sizeof known - 1, &loaded));
+  destroy(PJ_LOADED_DESTROY, loaded);
+  const struct {
+    const char *options, *words;
+    size_t size;
+  } rows[] = {{other, "No such compile option: 'foo'", sizeof other - 1},
+              {prefix, "No such compile option: 'xla_'", sizeof prefix - 1},
+              {control, "No such compile option: ''", sizeof control - 1},
+              {nameless, "No such compile option: ''", sizeof nameless - 1},
+              {empty, "No such compile option: ''", sizeof empty - 1},
+              {cut, "no protocol buffer", sizeof cut - 1}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    ck_assert_error(try_compile_with(client, sum, rows[i].options, rows[i].size, &loaded), TS_INVALID_ARGUMENT,
+                    rows[i].words);
+  destroy(PJ_CLIENT_DESTROY, client);
+}
+END_TEST
+
 static ts_status try_load(pj_handle *client, const char *bytes, size_t size, pj_loaded **out) {
   pj_args args = PJ_ARGS(.load = {.client = client, .bytes = bytes, .byte_count = size});
   ts_status status = call(PJ_LOAD, &args);
@@ -729,6 +757,7 @@ static Suite *suite(void) {
   tcase_add_test(t, arguments_that_are_refused);
   tcase_add_test(t, replicas_run_on_their_devices);
   tcase_add_test(t, programs_that_are_refused);
+  tcase_add_test(t, options_of_one_compilation);
   tcase_add_test(t, executables_are_saved_and_loaded);
   tcase_add_test(t, each_allocation_may_fail);
   tcase_add_test(t, threads_share_a_client);

@@ -150,7 +150,123 @@ triangular(E, L, [Side, Uplo, Trans, Diag]) ->
 
 eye() -> tessera:tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).
 
+%% ---- calls of JAX's own: tridiagonal systems with moved pivots, and sparse matrices
+
+tridiagonal(Lower, Diagonal, Upper, B) ->
+    Lines = {"f32", [length(Diagonal)]},
+    Sides = {"f32", [length(B), length(hd(B))]},
+    [X] = run("tridiagonal_solve_perturbed_ffi", "", [tessera:tensor(L, f32) || L <- [Lower, Diagonal, Upper, B]], [Lines, Lines, Lines, Sides], [Sides]),
+    tessera:to_list(X).
+
+%% The product of the matrix and X; the first number below the diagonal and the last one above it are not read.
+tridiagonal_product(Lower, Diagonal, Upper, X) ->
+    Zeros = [0 || _ <- hd(X)],
+    [[L * P + D * C + U * N || {P, C, N} <- lists:zip3(Before, Row, After)]
+     || {L, D, U, Before, Row, After} <- rows_of(Lower, Diagonal, Upper, [Zeros | X], X, tl(X) ++ [Zeros])].
+
+rows_of([A | As], [B | Bs], [C | Cs], [D | Ds], [E | Es], [F | Fs]) -> [{A, B, C, D, E, F} | rows_of(As, Bs, Cs, Ds, Es, Fs)];
+rows_of([], [], [], _, [], []) -> [].
+
+perturbed_test_() ->
+    B = fun(N) -> [[math:sin(I), math:cos(3 * I)] || I <- lists:seq(1, N)] end,
+    [{lists:flatten(io_lib:format("~w ~w ~w", [Lower, Diagonal, Upper])),
+      fun() ->
+              X = tridiagonal(Lower, Diagonal, Upper, B(length(Diagonal))),
+              Product = tridiagonal_product(Lower, Diagonal, Upper, X),
+              Largest = lists:max([abs(E) || E <- lists:append(X)]),
+              ?assertEqual([], [{P, Q} || {P, Q} <- lists:zip(lists:append(Product), lists:append(B(length(Diagonal)))), abs(P - Q) > 2.0e-6 * Largest])
+      end}
+     || {Lower, Diagonal, Upper} <- [{[9], [2], [9]},
+                                     {[9, 1, -1, 0.5], [4, 5, 3, 6], [1, -2, 1, 9]},
+                                     {[9, 2, -2, 3], [0, 0.1, 0, 1], [1, 1, 5, 9]},     % rows change places
+                                     {[9, 1, 1], [1, 2, 1], [1, 1, 9]},                 % singular: rank 2
+                                     {[9, 0, 0], [1, 0, 1], [0, 0, 9]},                 % a row of zeros
+                                     {[9, 0], [0, 3], [1, 9]}]].                        % a column of zeros
+
+%% Pivots are compared by the sizes of their rows. By the first row, whose pivot is the larger one, X would be 0.6 % off.
+scaled_pivots_test() ->
+    [[X], [Y]] = tridiagonal([9, 1], [10, 1], [1.0e6, 9], [[1.0e6], [2]]),
+    ?assert(abs(X - 1.00001) < 1.0e-6),
+    ?assert(abs(Y - 0.99999) < 1.0e-6).
+
+no_pivots_test() ->
+    Large = tridiagonal([0, 0, 0], [0, 0, 0], [0, 0, 0], [[1], [1], [-1]]),
+    ?assertMatch([[A], [B], [C]] when A > 1.0e30 andalso A =:= B andalso C =:= -A, Large),
+    %% right sides by which the smallest pivot would overflow
+    ?assertMatch([[A]] when A > 1.0e37, tridiagonal([9], [0], [9], [[3.0e38]])),
+    ?assertMatch([[A]] when A < -1.0e37, tridiagonal([9], [-1.0e-38], [9], [[3.0e38]])).
+
+perturbed_batch_test() ->
+    Lines = {"complex<f32>", [2, 4]},
+    Sides = {"complex<f32>", [2, 4, 3]},
+    [L, D, U] = [matrix({2, 4}, "complex<f32>", S) || S <- [3, 5, 9]],
+    B = matrix({2, 4, 3}, "complex<f32>", 12),
+    [X] = run("tridiagonal_solve_perturbed_ffi", "", [L, D, U, B], [Lines, Lines, Lines, Sides], [Sides]),
+    [Y | _] = lists:reverse(lists:droplast(run("lapack_cgtsv_ffi", "", [L, D, U, B], [Lines, Lines, Lines, Sides],
+                                               [Lines, Lines, Lines, Sides, {"i32", [2]}]))),
+    ?assert(tessera:to_number(tessera:reduce_max(tessera:abs(Y))) < 100),
+    ?assert(difference(X, Y) < 2.0e-4),
+    Empty = {"f32", [0]},
+    ?assertEqual([], tridiagonal_of_nothing(Empty)).
+
+tridiagonal_of_nothing(Empty) ->
+    Nothing = tessera:broadcast(1.0, {0}),
+    [X] = run("tridiagonal_solve_perturbed_ffi", "", [Nothing, Nothing, Nothing, tessera:broadcast(1.0, {0, 2})], [Empty, Empty, Empty, {"f32", [0, 2]}],
+              [{"f32", [0, 2]}]),
+    tessera:to_list(X).
+
+%% Rows from the third to the fifth entry and so on; the last two entries are padding, and the third row has none.
+csr_test_() ->
+    [{lists:flatten([E, " ", I]),
+      fun() ->
+              Data = tessera:as_type(tessera:tensor([2, 3, 4, 5, 7, 7]), T),
+              [Outer, Inner] = [tessera:tensor(L, N) || L <- [[0, 2, 3, 3, 4], [0, 2, 1, 2, 9, -1]]],
+              Dense = tessera:as_type(tessera:tensor([[1, 10], [2, 20], [3, 30]]), T),
+              Call = fun(D, S, R) -> run("cpu_csr_sparse_dense_ffi", "", [Data, Outer, Inner, D], [{E, [6]}, {I, [5]}, {I, [6]}, {E, S}], [{E, R}]) end,
+              [Matrix] = Call(Dense, [3, 2], [4, 2]),
+              ?assertEqual({T, [[11, 110], [8, 80], [0, 0], [15, 150]]}, {tessera:type(Matrix), tessera:to_list(tessera:as_type(Matrix, s32))}),
+              [Vector] = Call(tessera:reshape(tessera:slice(Dense, [0, 1], [3, 1]), {3}), [3], [4]),
+              ?assertEqual([110, 80, 0, 150], tessera:to_list(tessera:as_type(Vector, s32)))
+      end}
+     || {E, T} <- [{"f32", f32}, {"f64", f64}, {"i32", s32}, {"i64", s64}, {"complex<f32>", c64}, {"complex<f64>", c128}], {I, N} <- [{"i32", s32}, {"i64", s64}]].
+
+%% Entries of a NaN are padding as well, and without entries or columns there is nothing to add.
+csr_edges_test() ->
+    Call = fun(Data, Outer, Inner, Dense, Shape) ->
+                   Types = [{E, tuple_to_list(tessera:shape(X))} || {E, X} <- [{"f32", Data}, {"i32", Outer}, {"i32", Inner}, {"f32", Dense}]],
+                   [X] = run("cpu_csr_sparse_dense_ffi", "", [Data, Outer, Inner, Dense], Types, [{"f32", Shape}]),
+                   tessera:to_list(X)
+           end,
+    Nothing = tessera:broadcast(1.0, {0}),
+    ?assertEqual([2.0, 0.0], Call(tessera:tensor([nan, 2.0, nan]), tessera:tensor([1, 2, 2]), tessera:tensor([0, 0, 0]), tessera:tensor([1.0]), [2])),
+    ?assertEqual([0.0, 0.0], Call(Nothing, tessera:tensor([0, 0, 0]), tessera:as_type(Nothing, s32), tessera:tensor([1.0]), [2])),
+    ?assertEqual([[], []], Call(tessera:tensor([1.0]), tessera:tensor([0, 1, 1]), tessera:tensor([0]), tessera:broadcast(1.0, {1, 0}), [2, 0])),
+    ?assertEqual([], Call(tessera:tensor([1.0]), tessera:tensor([0]), tessera:tensor([0]), tessera:tensor([1.0]), [0])).
+
 %% ---- what is refused
+
+refused_calls_test_() ->
+    [{Words, fun() -> tessera_test:raises(invalid_argument, Words, fun() -> call_of(Target, Types, Results) end) end}
+     || {Words, Target, Types, Results} <-
+            [{"expected 4 operands and 1 result", "tridiagonal_solve_perturbed_ffi", [{"f32", [2]}], [{"f32", [2]}]},
+             {"its lines and its right sides do not agree", "tridiagonal_solve_perturbed_ffi", [{"f32", [2]}, {"f32", [3]}, {"f32", [2]}, {"f32", [2, 1]}],
+              [{"f32", [2, 1]}]},
+             {"expected f32, f64, c64 or c128", "tridiagonal_solve_perturbed_ffi", [{"f16", [2]}, {"f16", [2]}, {"f16", [2]}, {"f16", [2, 1]}], [{"f16", [2, 1]}]},
+             {"expected 4 operands and 1 result", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}], [{"f32", [2]}]},
+             {"do not agree", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}, {"i32", [3]}, {"i32", [3]}, {"f32", [2]}], [{"f32", [2]}]},
+             {"do not agree", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}, {"i32", [0]}, {"i32", [2]}, {"f32", [2]}], [{"f32", [0]}]},
+             {"do not agree", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}, {"i32", [3]}, {"i32", [2]}, {"f32", []}], [{"f32", [2]}]},
+             {"expected indices of s32 or of s64", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}, {"i32", [3]}, {"i64", [2]}, {"f32", [2]}], [{"f32", [2]}]},
+             {"expected indices of s32 or of s64", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}, {"f32", [3]}, {"f32", [2]}, {"f32", [2]}], [{"f32", [2]}]},
+             {"its entries are f32[2], and its dense operand s32[2]", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}, {"i32", [3]}, {"i32", [2]}, {"i32", [2]}], [{"f32", [2]}]},
+             {"its result is f32[2]", "cpu_csr_sparse_dense_ffi", [{"f32", [2]}, {"i32", [3]}, {"i32", [2]}, {"f32", [2]}], [{"f32", [3]}]}]].
+
+call_of(Target, Types, Results) ->
+    run(Target, "", [tessera:broadcast(tessera:tensor(1, type_of(E)), list_to_tuple(S)) || {E, S} <- Types], Types, Results).
+
+type_of("i32") -> s32;
+type_of("i64") -> s64;
+type_of(E) -> list_to_atom(E).
 
 refused_test_() ->
     A = matrix({3, 3}, "f32", 1),
