@@ -38,8 +38,11 @@ ts_status make_in_tuple(const make_call *m) {
 }
 
 ts_status make_token(const make_call *m, size_t result) {
+  const mlir_type *type = &m->op->types.data[result];
   ts_value_id id;
-  TS_TRY(nothing(m, &id));
+  if (!type->shape || type->dtype != TS_U8 || ts_shape_elements(type->shape) != 0)
+    return make_error(m, TS_INVALID_ARGUMENT, "expected a token as result %zu", result);
+  TS_TRY(make_integer_of(m, TS_U8, type->shape, 0, &id));
   make_result(m, result, id);
   return TS_SUCCESS;
 }

@@ -37,7 +37,7 @@ ts_status mlir_grow(ts_arena *arena, void **list, size_t *capacity, size_t eleme
 
 /* The type of a number by its name; false when no tensor has it. */
 bool mlir_element_type(mlir_token name, mlir_type *out);
-/* A token says that one op comes after another. It is 0. */
+/* A token says that one op comes after another. It is a tensor without elements, as JAX passes tokens to programs. */
 mlir_type mlir_token_type(void);
 /* tensor<2x3xf32>; the next token is its first. */
 ts_status mlir_parse_type(mlir_parser *p, mlir_type *out);

@@ -210,7 +210,10 @@ static ts_status tuple_type(mlir_parser *p, mlir_type *out) {
   return TS_SUCCESS;
 }
 
-mlir_type mlir_token_type(void) { return (mlir_type){.dtype = TS_U8, .shape = &ts_shape_scalar}; }
+mlir_type mlir_token_type(void) {
+  static const ts_shape no_elements = {.rank = 1, .dims = {0}};
+  return (mlir_type){.dtype = TS_U8, .is_bool = true, .shape = &no_elements};
+}
 
 /* !stablehlo.token: after '!' */
 static ts_status token_type(mlir_parser *p, mlir_type *out) {

@@ -229,6 +229,14 @@ token_test() ->
     ?assertEqual([[2.0, 4.0]], lists_of(run([F], [F], "  %t = stablehlo.after_all : !stablehlo.token\n  %u = \"stablehlo.after_all\"(%t, %t) : (!stablehlo.token, !stablehlo.token) -> !stablehlo.token\n"
                                                       "  %r = stablehlo.add %x1, %x1 : tensor<2xf32>", [tessera:tensor([1.0, 2.0])]))).
 
+%% A program's own tokens are tensors without elements.
+token_argument_test() ->
+    Token = "!stablehlo.token",
+    Order = fun(Result) -> ["  %r = stablehlo.after_all %x1, %x1 : ", Result, "\n"] end,
+    [Out] = run([Token], [Token], Order(Token), [tessera:broadcast(tessera:tensor(0, u8), {0})]),
+    ?assertEqual({u8, {0}}, {tessera:type(Out), tessera:shape(Out)}),
+    tessera_test:raises(invalid_argument, "expected a token as result 0", fun() -> run([Token], ["tensor<f32>"], Order("tensor<f32>"), []) end).
+
 map_test() ->
     T = "tensor<2x2xf32>",
     Map = fun(Region) -> run([T, T], [T], ["  %c = stablehlo.constant dense<10.0> : tensor<f32>\n  %r = \"stablehlo.map\"(%x1, %x2) (", Region,
