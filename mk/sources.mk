@@ -11,6 +11,7 @@ BASE_SRC := \
   c_src/base/map.c \
   c_src/base/mapped_file.c \
   c_src/base/parallel.c \
+  c_src/base/places.c \
   c_src/base/shared_object.c \
   c_src/base/slots.c \
   c_src/base/status.c \
@@ -322,6 +323,7 @@ EXEC_SRC := \
   c_src/exec/native_run.c \
   c_src/exec/order.c \
   c_src/exec/pace.c \
+  c_src/exec/places.c \
   c_src/exec/plan.c \
   c_src/exec/plan_sweep.c \
   c_src/exec/pool.c \
@@ -435,6 +437,7 @@ NIF_SRC := \
   c_src/nif/digest/nif_digest_plain.c \
   c_src/nif/digest/nif_digest_walk.c \
   c_src/nif/profile/nif_makers.c \
+  c_src/nif/profile/nif_places.c \
   c_src/nif/profile/nif_profile.c \
   c_src/nif/expr/nif_expr.c \
   c_src/nif/expr/nif_expr_terms.c
@@ -537,6 +540,7 @@ C_TESTS := \
   test_pjrt \
   test_pjrt_late \
   test_pjrt_split \
+  test_places \
   test_plan \
   test_plugin \
   test_platform \
@@ -626,6 +630,7 @@ NIF_MODULES := \
   tessera_nx_disk_tests \
   tessera_nx_mutants_tests \
   tessera_nx_plain_tests \
+  tessera_places_tests \
   tessera_plugin_tests \
   tessera_pointer_tests \
   tessera_proxy_tests \

@@ -197,6 +197,10 @@ static const ts_direct direct = {.run = host_run,
                                  .advance_group = host_advance_group,
                                  .end_group = host_end_group};
 
+ts_executable *ts_host_program(const struct ts_loaded *loaded) {
+  return loaded->client->platform == &ts_platform_host ? loaded->own : NULL;
+}
+
 const ts_platform ts_platform_host = {.name = "host",
                                       .flags = TS_PLATFORM_HOST_MEMORY | TS_PLATFORM_CALLS_BACK | TS_PLATFORM_GROUPS |
                                                TS_PLATFORM_CANCELS,

@@ -7,6 +7,10 @@
 
 extern const ts_platform ts_platform_host;
 
+/* The program of a loaded one; NULL if that is of another platform. */
+struct ts_loaded;
+struct ts_executable *ts_host_program(const struct ts_loaded *loaded);
+
 /* The pool of the client from open(); NULL: the default pool. */
 ts_pool *ts_host_pool(const void *client);
 

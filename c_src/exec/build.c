@@ -239,10 +239,20 @@ static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
     ts_status status = kernel_step(b, block, id);
     if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
     ts_status_free(status);
-    return inline_region(b, block, op, op->attrs->fusion.region);
+    b->in_fusion = true;
+    status = inline_region(b, block, op, op->attrs->fusion.region);
+    b->in_fusion = false;
+    return status;
   }
   }
   return ts_error(TS_UNIMPLEMENTED, "%s has no step", ts_op_name(op->code));
+}
+
+/* The steps of inner regions have their places by then. */
+static ts_status build_placed(ts_builder *b, ts_block *block, ts_op_id id) {
+  int32_t first = b->position;
+  TS_TRY(build_op(b, block, id));
+  return b->in_fusion ? TS_SUCCESS : ts_builder_place(b, first, ts_graph_op(b->graph, id)->place);
 }
 
 ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block) {
@@ -251,7 +261,7 @@ ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block) {
   ts_status status = TS_SUCCESS;
   for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count && !status; i++) {
     status = ts_check_cancelled(b->options->cancel, "the compile");
-    if (!status) status = build_op(b, block, order ? order[i] : ts_graph_region(b->graph, id)->ops.data[i]);
+    if (!status) status = build_placed(b, block, order ? order[i] : ts_graph_region(b->graph, id)->ops.data[i]);
   }
   ts_free(order);
   return status;
@@ -347,6 +357,7 @@ static ts_status build(ts_builder *b) {
   if (b->natives > 0) TS_TRY(ts_builder_request_natives(b));
   int64_t lowered = ts_system_ns();
   TS_TRY(take_kernels(b));
+  TS_TRY(ts_builder_keep_places(b));
   exe->stats.lower_ns = lowered - start;
   exe->stats.kernel_ns = ts_system_ns() - lowered;
   for (size_t i = 0; i < exe->root.steps.count; i++)
@@ -365,6 +376,7 @@ ts_status ts_build(ts_executable *exe, const ts_graph *graph, const ts_compile_o
   TS_VEC_FREE(&b.planned);
   TS_VEC_FREE(&b.readers);
   TS_VEC_FREE(&b.parts);
+  TS_VEC_FREE(&b.places);
   ts_free(b.map);
   TS_VEC_SHRINK(&exe->root.steps);
   return status;

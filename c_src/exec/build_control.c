@@ -207,8 +207,11 @@ static ts_status name_whole(ts_builder *b, const ts_op *op, ts_step *step) {
 
 ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id) {
   ts_step step;
+  ts_place place;
   const ts_op *op = ts_graph_op(b->graph, id);
   TS_TRY(ts_builder_start(b, TS_STEP_WHOLE, op, 0, &step));
+  TS_TRY(ts_builder_place_inside(b, op, &place));
+  TS_TRY(ts_builder_place(b, step.position, place));
   step.cost_ns = ts_whole_cost_ns(b->graph, op);
   TS_TRY(name_whole(b, op, &step));
   step.whole.words = (int32_t)b->exe->words.count;

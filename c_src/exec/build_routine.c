@@ -190,6 +190,7 @@ static ts_status join(ts_builder *b, ts_step *step, const ts_op *op, const ts_wo
   TS_TRY(ts_builder_scratch(b, step->position, 0, work->scratch_bytes, &ts_step_inner(step)[1]));
   step->routine.epilogue = work;
   step->cost_ns = ts_cost_add(step->cost_ns, work->cost_ns);
+  TS_TRY(ts_builder_place_more(b, step->position, op->place));
   return ts_builder_name(b, step, op);
 }
 

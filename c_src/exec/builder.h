@@ -57,6 +57,8 @@ typedef struct ts_builder {
   size_t collectives;
   ts_chooser chooser;
   TS_VEC(ts_planned) planned;
+  TS_VEC(ts_place) places;  /* of steps, by position; those at the end may be missing */
+  bool in_fusion;           /* the ops that are built are in a fusion, whose place their steps have */
   TS_VEC(uint32_t) readers; /* operands of the current op that read one routine's result */
   struct {                  /* types that the executable keeps, by shape */
     const ts_shape *shape;

@@ -267,6 +267,7 @@ void ts_executable_release(ts_executable *exe) {
     ts_buffer_release(exe->coordinates[p]);
   ts_free(exe->block_offsets);
   ts_pace_destroy(exe->pace);
+  ts_step_places_free(atomic_load(&exe->places));
   ts_arena_deinit(&exe->arena);
   ts_free(exe);
 }

@@ -404,6 +404,10 @@ void ts_profile_row_ops(const ts_profile_row *row, ts_text *out) {
 
 const ts_type *ts_profile_row_type(const ts_profile_row *row) { return row->step ? row->step->type : NULL; }
 
+size_t ts_profile_row_lines(const ts_profile_program *program, const ts_profile_row *row, ts_line out[TS_MOST_LINES]) {
+  return program->exe && row->step ? ts_step_lines(program->exe, row->step, out) : 0;
+}
+
 int64_t ts_profile_row_bytes(const ts_profile_row *row) {
   const ts_step *step = row->step;
   if (!step) return 0;

@@ -6,6 +6,7 @@
 #define TS_EXEC_PROFILE_H
 
 #include "base/parallel.h"
+#include "base/places.h"
 #include "exec/executable.h"
 
 #include <stdint.h>
@@ -62,6 +63,8 @@ const char *ts_profile_row_op(const ts_profile_row *row);
 void ts_profile_row_ops(const ts_profile_row *row, ts_text *out);
 /* The type of its first result; NULL without one. */
 const ts_type *ts_profile_row_type(const ts_profile_row *row);
+/* Writes the lines of the user's source that its ops come from, and returns how many. */
+size_t ts_profile_row_lines(const ts_profile_program *program, const ts_profile_row *row, ts_line out[TS_MOST_LINES]);
 /* Bytes that it reads and writes at least, and floating-point operations of products, each time; 0: not known. */
 int64_t ts_profile_row_bytes(const ts_profile_row *row);
 int64_t ts_profile_row_flops(const ts_profile_row *row);

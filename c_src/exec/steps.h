@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "exec/executable.h"
 #include "exec/pace.h"
+#include "exec/places.h"
 #include "jit/lower/lower.h"
 #include "kernel/routine.h"
 
@@ -209,6 +210,7 @@ struct ts_executable {
   bool is_single;          /* ts_single_fits */
   ts_pace *pace;           /* NULL: nothing is learned of its runs */
   _Atomic uint64_t number; /* for profiles, once one has seen it */
+  _Atomic(ts_step_places *) places; /* of its steps; NULL: not recorded */
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels;     /* one reference each */
   TS_VEC(ts_routine_plan *) plans; /* in the arena, deinitialized with the executable */

@@ -31,9 +31,12 @@ static ts_status copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_reg
   if (op.attrs) TS_TRY(copy_attrs(from, &op, to, map, &attrs));
   TS_TRY(TS_NEW_ARRAY(op.operand_count, &operands));
   ts_status status = map_values(from, op.operands, op.operand_count, map, operands);
+  ts_place outer = to->place;
+  if (op.place && to->places == from->places) to->place = op.place;
   if (!status)
     status =
         ts_graph_add_op(to, target, op.code, (ts_values){operands, op.operand_count}, op.attrs ? &attrs : NULL, &first);
+  to->place = outer;
   ts_free(operands);
   if (status) return status;
   for (uint32_t i = 0; i < op.result_count; i++) map[op.first_result + i] = first + i;
@@ -95,6 +98,7 @@ static ts_status copy_region(const ts_graph *from, ts_region_id source, ts_graph
 static ts_status clone_into(const ts_graph *graph, ts_graph *to) {
   ts_value_id *map;
   TS_TRY(ts_graph_set_name(to, graph->name));
+  ts_graph_share_places(to, graph);
   TS_TRY(ts_graph_copy_mesh(to, graph));
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &map));
   ts_status status = copy_whole(graph, TS_ROOT, to, TS_ROOT, map);

@@ -44,12 +44,19 @@ ts_status ts_graph_copy_mesh(ts_graph *graph, const ts_graph *from) {
 
 ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out) {
   TS_TRY(create(from->intern, out));
+  ts_graph_share_places(*out, from);
   if (from->mesh.rank == 0) return TS_SUCCESS;
   ts_status status = ts_graph_copy_mesh(*out, from);
   if (!status) return TS_SUCCESS;
   ts_graph_destroy(*out);
   *out = NULL;
   return status;
+}
+
+void ts_graph_share_places(ts_graph *graph, const ts_graph *from) {
+  ts_places *own = graph->places;
+  graph->places = ts_places_retain(from->places);
+  ts_places_release(own);
 }
 
 void ts_graph_destroy(ts_graph *graph) {
@@ -65,6 +72,7 @@ void ts_graph_destroy(ts_graph *graph) {
   TS_VEC_FREE(&graph->result_shardings);
   ts_arena_deinit(&graph->arena);
   ts_intern_release(graph->intern);
+  ts_places_release(graph->places);
   ts_free(graph);
 }
 
@@ -341,6 +349,7 @@ static ts_value_id commit_op(ts_graph *graph, ts_region_id region, ts_opcode cod
                                                 .operand_count = (uint32_t)operand_count,
                                                 .result_count = (uint32_t)result_count,
                                                 .first_result = first,
+                                                .place = graph->place,
                                                 .operands = new->operands,
                                                 .attrs = new->attrs};
   owner->ops.data[owner->ops.count++] = id;
@@ -449,6 +458,7 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
   TS_TRY(keep_shapes(graph, from, &op, &one, &new));
   TS_TRY(prepare_op(graph, region, operands, op.operand_count, op.result_count, &new));
   *out = commit_op(graph, region, op.code, &new, op.operand_count, op.result_count);
+  if (op.place && graph->places == from->places) graph->ops.data[graph->ops.count - 1].place = op.place;
   for (uint32_t i = 0; i < op.result_count; i++) {
     ts_dtype dtype = ts_graph_value(from, op.first_result + i)->dtype;
     commit_result(graph, region, i, dtype, new.shapes[i]);

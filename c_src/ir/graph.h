@@ -11,6 +11,7 @@
 #define TS_IR_GRAPH_H
 
 #include "base/arena.h"
+#include "base/places.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "ir/mesh.h"
@@ -89,6 +90,7 @@ typedef struct ts_op {
   uint32_t operand_count;
   uint32_t result_count;    /* as op.def says, or as many as a region has */
   ts_value_id first_result; /* results have consecutive ids */
+  ts_place place;           /* in the user's source; 0: not known */
   ts_value_id *operands;
   const ts_attrs *attrs; /* ts_attrs_size() bytes, shared by equal ops; NULL for TS_ATTR_NONE */
 } ts_op;
@@ -119,6 +121,8 @@ typedef struct ts_graph {
   char *name; /* "main" unless set; in the arena */
   ts_mesh mesh;
   TS_VEC(ts_root_sharding) param_shardings, result_shardings; /* those without an entry are not given */
+  ts_places *places; /* of the ops; NULL: places are not recorded. Graphs that are made from this one share it */
+  ts_place place;    /* of ops that are added now */
 } ts_graph;
 
 #define TS_ROOT ((ts_region_id)0)
@@ -129,6 +133,8 @@ ts_status ts_graph_create(ts_graph **out);
  * first; nothing may be added to `from` while another thread adds to the new one. */
 ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out);
 void ts_graph_destroy(ts_graph *graph); /* NULL is fine */
+/* The graph has the other one's places, as a copied op has its own. */
+void ts_graph_share_places(ts_graph *graph, const ts_graph *from);
 ts_status ts_graph_set_name(ts_graph *graph, const char *name);
 
 /* Sets the mesh, before there are collectives. A graph that is made from another one has that one's mesh and root

@@ -256,6 +256,7 @@ ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code
   b->self = argv[0];
   ts_status status = add_op(env, b, code, argv, &value);
   ERL_NIF_TERM term = status ? ts_nif_error(env, status) : results_term(env, b, value);
+  if (!status && b->tracer.graph->places) term = enif_make_tuple2(env, ts_atom.placed_, term);
   enif_mutex_unlock(b->lock);
   return term;
 }

@@ -20,7 +20,7 @@ ts_status ts_nif_builder_edit(ts_nif_builder *builder, ts_status (*edit)(ts_grap
 ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out);
 /* {Text, Hash}: the program as text, which can be parsed again, and its hash. */
 ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text);
-/* op/4 while tracing: adds the op to the current region. */
+/* op/4 while tracing: adds the op to the current region. {placed, Result} where places are recorded. */
 ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, const ERL_NIF_TERM argv[]);
 
 ERL_NIF_TERM ts_nif_builder_new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -8,6 +8,7 @@ struct ts_nif_builder {
   ErlNifMutex *lock;
   ERL_NIF_TERM self; /* the builder as its caller has it, while the lock is held */
   ts_tracer tracer;
+  size_t placed;                   /* ops whose place was set, where places are recorded */
   TS_VEC(ts_nif_tensor *) tensors; /* of the function's environment: the tracer's hidden arguments */
 };
 

@@ -18,6 +18,7 @@
 #include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
 #include "nif/profile/nif_makers.h"
+#include "nif/profile/nif_places.h"
 #include "nif/profile/nif_profile.h"
 
 #include "base/log.h"
@@ -29,7 +30,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version that it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 24
+#define TS_NIF_ABI 25
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -363,6 +364,12 @@ static ErlNifFunc functions[] = {
     {"makers", 0, ts_nif_makers, CPU},
     {"profile_start", 1, ts_nif_profile_start, 0},
     {"profile_stop", 1, ts_nif_profile_stop, CPU},
+    {"profile_lines", 1, ts_nif_profile_lines, CPU},
+    {"places_record", 1, ts_nif_places_record, 0},
+    {"places_set", 2, ts_nif_places_set, 0},
+    {"places_of", 2, ts_nif_places_of, 0},
+    {"places_known", 1, ts_nif_places_known, 0},
+    {"places_lend", 2, ts_nif_places_lend, CPU},
     {"jit_stats", 0, jit_stats, 0},
     {"jit_configure", 2, jit_configure, 0},
     {"set_log_process", 1, set_log_process, 0},

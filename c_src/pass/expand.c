@@ -120,7 +120,7 @@ static ts_status make_fold(expansion *e, const ts_shape *shape, bool inner, ts_r
   TS_TRY(read_row(e, *out, params, inner, &e->rw->map[e->combine->params.data[1]]));
   for (size_t i = 0; i < e->combine->ops.count; i++) {
     ts_op_id op = e->combine->ops.data[i];
-    TS_TRY(inner ? e->rw->visit(e->rw, op, *out) : lift(e, *out, op));
+    TS_TRY(inner ? ts_rewrite_visit(e->rw, op, *out) : lift(e, *out, op));
   }
   TS_TRY(add_one(e, *out, params[0], &results[0]));
   results[1] = e->rw->map[e->combine->results.data[0]];

@@ -12,6 +12,7 @@ typedef struct fuse {
   TS_VEC(ts_value_id) results;
   ts_region_id region; /* of the fusion that is being made */
   ts_keys regions;     /* key to region + 1 */
+  ts_place place;      /* of all ops of the current key */
 } fuse;
 
 static bool is_inside(const fuse *f, ts_value_id value) { return f->stamp[value] == f->now; }
@@ -47,6 +48,7 @@ static ts_status put_op(ts_rewrite *rw, ts_op_id id, uint32_t *next) {
   for (uint32_t i = 0; i < op->operand_count; i++)
     if (!is_inside(f, op->operands[i])) TS_TRY(put_value(rw, op->operands[i], next));
   TS_TRY(ts_keys_put_op(&f->regions, op, f->inside));
+  if (op->place) TS_TRY(ts_places_join(rw->to->places, f->place, op->place, &f->place));
   set_inside(f, op->first_result, (*next)++);
   return TS_SUCCESS;
 }
@@ -69,6 +71,7 @@ static ts_status make_key(ts_rewrite *rw, const ts_fuse_group *group) {
   f->now++;
   ts_keys_begin(&f->regions);
   f->operands.count = 0;
+  f->place = 0;
   for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(put_op(rw, op, &next));
   TS_TRY(collect_results(rw, group));
   TS_TRY(ts_keys_put(&f->regions, (uint64_t)RESULTS));
@@ -142,6 +145,7 @@ static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
     TS_TRY(make_region(rw, group));
     TS_TRY(ts_keys_keep(&f->regions, (void *)((uintptr_t)f->region + 1)));
   }
+  rw->to->place = f->place;
   TS_TRY(ts_graph_add_fusion(rw->to, target, f->region, f->operands.data, f->operands.count, &first));
   map_results(rw, group, first);
   return TS_SUCCESS;

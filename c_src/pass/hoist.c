@@ -153,7 +153,7 @@ static ts_status fill(hoisting *h, ts_region_id source, const added *a, bool is_
   for (size_t i = 0; i < region->ops.count && !status; i++) {
     ts_op_id id = region->ops.data[i];
     status = ts_check_cancelled(rw->options->cancel, "the compile");
-    if (!status && !leaves_body(h, ts_graph_op(rw->from, id))) status = rw->visit(rw, id, *out);
+    if (!status && !leaves_body(h, ts_graph_op(rw->from, id))) status = ts_rewrite_visit(rw, id, *out);
   }
   for (size_t i = 0; i < region->results.count && !status; i++) results[i] = rw->map[region->results.data[i]];
   if (!status) status = ts_graph_set_results(rw->to, *out, results, region->results.count + (is_body ? a->count : 0));

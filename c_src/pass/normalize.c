@@ -19,7 +19,7 @@ static ts_status inline_region(ts_rewrite *rw, ts_op_id id, ts_region_id held, u
   const ts_region *region = ts_graph_region(rw->from, held);
   for (size_t i = 0; i < region->params.count; i++)
     rw->map[region->params.data[i]] = rw->map[op->operands[first_argument + i]];
-  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(rw->visit(rw, region->ops.data[i], target));
+  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(ts_rewrite_visit(rw, region->ops.data[i], target));
   for (uint32_t i = 0; i < op->result_count; i++) rw->map[op->first_result + i] = rw->map[region->results.data[i]];
   return TS_SUCCESS;
 }

@@ -25,7 +25,7 @@ static ts_status visit_ops(ts_rewrite *rw, ts_region_id source, ts_region_id tar
   for (size_t i = 0; i < region->ops.count; i++) {
     ts_op_id op = region->ops.data[i];
     TS_TRY(ts_check_cancelled(rw->options->cancel, "the compile"));
-    if (!rw->uses || is_live(rw, ts_graph_op(rw->from, op))) TS_TRY(rw->visit(rw, op, target));
+    if (!rw->uses || is_live(rw, ts_graph_op(rw->from, op))) TS_TRY(ts_rewrite_visit(rw, op, target));
   }
   return TS_SUCCESS;
 }

@@ -23,6 +23,14 @@ struct ts_rewrite {
 
 /* Copies an op unchanged; its regions are visited. */
 ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id op, ts_region_id target);
+/* Visits an op. What is added meanwhile has its place. */
+static inline ts_status ts_rewrite_visit(ts_rewrite *rw, ts_op_id op, ts_region_id target) {
+  ts_place outer = rw->to->place;
+  rw->to->place = ts_graph_op(rw->from, op)->place;
+  ts_status status = rw->visit(rw, op, target);
+  rw->to->place = outer;
+  return status;
+}
 /* Copies a region's parameters, visits its ops, sets its results. */
 ts_status ts_rewrite_region(ts_rewrite *rw, ts_region_id source, ts_region_id *out);
 

@@ -133,11 +133,22 @@ static size_t distribute(combiner *c, ts_op_id *ops, size_t count, ts_value_id r
   return kept;
 }
 
+/* All ops that go with the first one. */
+static ts_status join_places(const combiner *c, const ts_op_id *ops, size_t count, ts_place *out) {
+  const ts_op *first = ts_graph_op(c->in, ops[0]);
+  *out = 0;
+  for (size_t i = 0; c->in->places && i < count; i++)
+    if (goes_with(c, first, ops[i]))
+      TS_TRY(ts_places_join(c->in->places, *out, ts_graph_op(c->in, ops[i])->place, out));
+  return TS_SUCCESS;
+}
+
 static ts_status join_ops(combiner *c, const schedule *s, ts_op_id *ops, size_t count) {
   while (count > 0) {
     const ts_op *first = ts_graph_op(c->in, ops[0]);
     size_t total = collect(c, ops, count, NULL);
     ts_value_id *operands, results;
+    TS_TRY(join_places(c, ops, count, &c->to->place));
     TS_TRY(TS_NEW_ARRAY(total, &operands));
     (void)collect(c, ops, count, operands);
     ts_status status = ts_graph_add_op(c->to, s->to, first->code, (ts_values){operands, total}, first->attrs, &results);
@@ -212,6 +223,7 @@ static ts_status add_control(combiner *c, const schedule *s, const ts_op *op, co
   TS_TRY(TS_NEW_ARRAY(count + h->outside.count, &operands));
   for (size_t i = 0; i < count; i++) operands[i] = c->map[op->operands[i]];
   for (size_t i = 0; i < h->outside.count; i++) operands[count + i] = h->outside.data[i];
+  c->to->place = op->place;
   ts_status status =
       ts_graph_add_op(c->to, s->to, op->code, (ts_values){operands, count + h->outside.count}, &attrs, &results);
   ts_free(operands);

@@ -268,14 +268,17 @@ static bool is_live(const ts_op *op, const uint32_t *uses) {
 
 ts_status ts_part_visit_ops(ts_partitioner *p, ts_region_id id) {
   const ts_region *region = ts_graph_region(p->in, id);
+  ts_place outer = p->to->place;
   ts_deferral_find(p, id);
   for (size_t i = 0; i < region->ops.count; i++) {
     const ts_op *op = ts_graph_op(p->in, region->ops.data[i]);
     TS_TRY(ts_check_cancelled(p->cancel, "the compile"));
     if (!is_live(op, p->uses) && !ts_graph_has_effect(p->in, op)) continue;
+    p->to->place = op->place;
     TS_TRY(ts_error_context(ts_part_visit(p, region->ops.data[i]), "%s", ts_op_name(op->code)));
     report_results(p, op);
   }
+  p->to->place = outer;
   return TS_SUCCESS;
 }
 
@@ -319,6 +322,7 @@ static ts_status build(ts_partitioner *p) {
   TS_TRY(ts_deferral_create(p->in->values.count, &p->deferral));
   TS_TRY(ts_graph_create(&p->to));
   TS_TRY(ts_graph_set_name(p->to, p->in->name));
+  ts_graph_share_places(p->to, p->in);
   p->to->mesh = p->in->mesh;
   p->to->mesh.partitioned = true;
   TS_TRY(add_params(p));

@@ -218,7 +218,7 @@ static ts_status reshard(ts_partitioner *p, ts_value_id value, const ts_variant 
   return TS_SUCCESS;
 }
 
-ts_status ts_part_get(ts_partitioner *p, ts_value_id value, const ts_sharding *to, ts_value_id *out) {
+static ts_status get(ts_partitioner *p, ts_value_id value, const ts_sharding *to, ts_value_id *out) {
   const ts_variant *from = nearest(p, value, to);
   const ts_value *v = ts_graph_value(p->in, value);
   if (from->partial) TS_TRY(sum_terms(p, value, from, to, &from));
@@ -229,6 +229,16 @@ ts_status ts_part_get(ts_partitioner *p, ts_value_id value, const ts_sharding *t
     return ts_part_add_variant(p, value, to, 0, *out);
   }
   return reshard(p, value, from, to, out);
+}
+
+/* What moves or sums a value has the place of the op that makes it, or, for an argument, of the op that reads it. */
+ts_status ts_part_get(ts_partitioner *p, ts_value_id value, const ts_sharding *to, ts_value_id *out) {
+  ts_op_id op = ts_graph_value(p->in, value)->op;
+  ts_place outer = p->to->place;
+  if (op != TS_NO_ID && ts_graph_op(p->in, op)->place) p->to->place = ts_graph_op(p->in, op)->place;
+  ts_status status = get(p, value, to, out);
+  p->to->place = outer;
+  return status;
 }
 
 int64_t ts_part_get_cost(const ts_partitioner *p, ts_value_id value, const ts_sharding *to) {

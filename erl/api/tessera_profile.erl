@@ -25,10 +25,11 @@
 %% `partitions', the number of them that the rank has.
 -type program() :: #{number := pos_integer(), runs := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), bytes := non_neg_integer(),
                      pieces := non_neg_integer(), line := {module(), atom(), arity(), string() | undefined, non_neg_integer()} | unknown, steps := [step()], partitions => pos_integer()}.
-%% `ops' are the operations of the step's kernels. `bytes' and `flops' are for one time, or 0 if they are not known. `waiting_ns' is of a collective on a
+%% `ops' are the operations of the step's kernels, and `lines' the lines of the user's code that they come from, where known. `bytes' and `flops' are for one time, or 0 if they are not known. `waiting_ns' is of a collective on a
 %% rank, for one partition.
 -type step() :: #{depth := non_neg_integer(), launch := integer(), kind := binary(), op := binary(), ops := binary(), type := binary(), bytes := non_neg_integer(),
-                  flops := non_neg_integer(), count := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), threads := non_neg_integer(), waiting_ns => non_neg_integer()}.
+                  flops := non_neg_integer(), count := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), threads := non_neg_integer(),
+                  lines := [tessera_run:line()], waiting_ns => non_neg_integer()}.
 %% Begin and end are nanoseconds after the begin of the profile. `Program' and `Step' are positions in `programs' and `steps' from 1. Step 0 is the
 %% whole run. A `wait' is a part of a collective on a rank: until the last partition has come.
 -type event() :: {run, Program :: pos_integer(), Step :: non_neg_integer(), Begin :: integer(), End :: integer(), Threads :: pos_integer(), Partition :: non_neg_integer()}
@@ -45,18 +46,26 @@ run(F, Args, Options) ->
     Modules = modules(),
     {Profile, Clock} = tessera_error:check(profile, [F, Args], tessera_nif:profile_start(Most)),
     Begun = erlang:monotonic_time(nanosecond),
+    Measure = fun() ->
+                      try apply(F, Args) of
+                          Result -> {Result, erlang:monotonic_time(nanosecond), tessera_nif:profile_stop(Profile)}
+                      catch Class:Reason:Trace ->
+                          _ = tessera_nif:profile_stop(Profile),
+                          erlang:raise(Class, Reason, Trace)
+                      end
+              end,
     {{Result, Ended, Measured}, Lines, Times, Notes} =
-        tessera_run:profiled(Modules, Most,
-                             fun() ->
-                                     try apply(F, Args) of
-                                         Result -> {Result, erlang:monotonic_time(nanosecond), tessera_nif:profile_stop(Profile)}
-                                     catch Class:Reason:Trace ->
-                                         _ = tessera_nif:profile_stop(Profile),
-                                         erlang:raise(Class, Reason, Trace)
-                                     end
-                             end),
-    Profiled = profile(Measured, Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
+        tessera_places:recording(Modules, fun() -> tessera_run:profiled(Modules, Most, Measure) end),
+    Profiled = profile(with_lines(Measured, Profile, Modules), Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
     {Result, Profiled#{clusters => clusters(lists:reverse(Notes), Begun, {Most, Ranks})}}.
+
+%% Adds the lines of each row, which are known only now.
+with_lines({Programs, Events, LeftOut, Uncounted}, Profile, Modules) ->
+    %% a device's run that was given up may have ended since, and is then the last one
+    Encoded = lists:sublist(tessera_error:check(profile, [], tessera_nif:profile_lines(Profile)), length(Programs)),
+    Lines = tessera_places:lines([Line || Rows <- Encoded, Row <- Rows, Line <- Row], Modules),
+    With = fun(Row, Own) -> erlang:append_element(Row, lists:uniq([map_get(Code, Lines) || Code <- Own])) end,
+    {[setelement(7, Program, lists:zipwith(With, element(7, Program), Own)) || {Program, Own} <- lists:zip(Programs, Encoded)], Events, LeftOut, Uncounted}.
 
 checked(F, Args, Options) ->
     Fail = fun(Format, Values) -> tessera_error:raise(profile, [F, Args, Options], invalid_argument, "profile: " ++ Format, Values) end,
@@ -89,11 +98,17 @@ profile({Programs, Events, LeftOut, Uncounted}, Wall, Lines, Times, {Clock, With
 
 program({Number, Runs, Ns, Longest, Bytes, Pieces, Rows}, Lines) ->
     #{number => Number, runs => Runs, ns => Ns, longest_ns => Longest, bytes => Bytes, pieces => Pieces, line => maps:get(Number, Lines, unknown),
-      steps => summed([step(Row) || Row <- Rows])}.
+      steps => summed([step(Row, [Line || {ok, Line} <- [maps:find({steps, Number}, Lines)]]) || Row <- Rows])}.
 
-step({Depth, Launch, Kind, Op, Ops, Type, Bytes, Flops, Count, Ns, Longest, Threads}) ->
+%% Rows of a rank have no lines. Those of an operation that ran at once have the line that called it.
+step(Row, Called) when tuple_size(Row) =:= 12 -> step(erlang:append_element(Row, []), Called);
+step({Depth, Launch, Kind, Op, Ops, Type, Bytes, Flops, Count, Ns, Longest, Threads, Own}, Called) ->
+    Lines = case Own of
+                [] -> Called;
+                _ -> Own
+            end,
     #{depth => Depth, launch => Launch, kind => Kind, op => Op, ops => Ops, type => Type, bytes => Bytes, flops => Flops, count => Count, ns => Ns,
-      longest_ns => Longest, threads => Threads}.
+      longest_ns => Longest, threads => Threads, lines => Lines}.
 
 %% A loop's time is the time of its steps, which follow it.
 summed([#{kind := Kind, depth := Depth, ns := Ns} = Step | Rest]) when Kind =:= <<"while">>; Kind =:= <<"cond">> ->
@@ -286,7 +301,7 @@ left_out(#{events_left_out := Events, uncounted := Uncounted}) ->
 program_table(#{number := Number, runs := Runs, ns := Ns, longest_ns := Longest, bytes := Bytes, pieces := Pieces, line := Line, steps := Steps}, Wall, Profile) ->
     [io_lib:format("~nprogram ~b~ts: ~b runs, ~ts (~s of all), longest ~ts; memory of a run: ~ts in ~b pieces~n",
                    [Number, place(Line), Runs, time(Ns), percent(Ns, Wall), time(Longest), amount(Bytes), Pieces]),
-     io_lib:format("  ~-32ts ~-20ts ~8ts ~9ts ~5ts ~9ts ~7ts ~9ts ~7ts  ~ts~n", ["step", "type", "count", "time", "", "longest", "threads", "GB/s", "of best", "ops"]),
+     io_lib:format("  ~-32ts ~-20ts ~8ts ~9ts ~5ts ~9ts ~7ts ~9ts ~7ts  ~ts~n", ["step", "type", "count", "time", "", "longest", "threads", "GB/s", "of best", "ops [lines]"]),
      [step_line(Step, Ns, Profile) || Step <- Steps]].
 
 place(unknown) -> "";
@@ -296,7 +311,23 @@ place({_, Name, Arity, File, Line}) -> io_lib:format(", called at ~ts:~b (~ts/~b
 step_line(#{depth := Depth, kind := Kind, op := Op, ops := Ops, type := Type, count := Count, ns := Ns, longest_ns := Longest, threads := Threads} = Step, All, Profile) ->
     io_lib:format("  ~-32ts ~-20ts ~8b ~9ts ~5ts ~9ts ~7b ~9ts ~7ts  ~ts~n",
                   [[lists:duplicate(2 * Depth, $\s), io_lib:format("~-9ts ", [Kind]), Op], Type, Count, time(Ns), percent(Ns, All), time(Longest), Threads,
-                   rate(Step), share(Step, Profile), Ops]).
+                   rate(Step), share(Step, Profile), [Ops, bracketed(Step)]]).
+
+bracketed(#{lines := []}) -> "";
+bracketed(#{lines := Lines}) -> [" [", places(Lines), "]"].
+
+%% "file.erl:12, 15, other.erl:3". Of functions without lines their names.
+places(Lines) -> lists:join(", ", places(lists:uniq([{file_of(Line), at(Line)} || Line <- Lines]), "")).
+
+places([{File, At} | Rest], File) -> [At | places(Rest, File)];
+places([{File, At} | Rest], _) -> [[File, At] | places(Rest, File)];
+places([], _) -> [].
+
+file_of({Module, Name, Arity, undefined, _}) -> io_lib:format("~ts:~ts/~b", [Module, Name, Arity]);
+file_of({_, _, _, File, _}) -> [filename:basename(File), ":"].
+
+at({_, _, _, undefined, _}) -> "";
+at({_, _, _, _, Line}) -> integer_to_list(Line).
 
 rate(#{bytes := 0}) -> "";
 rate(#{ns := 0}) -> "";
@@ -363,10 +394,10 @@ trace_event({run, P, 0, Begin, End, _, _} = Event, Known, Process) ->
     complete(["program ", integer_to_list(Number)], "run", {Process, lane(Event)}, {Begin, End}, [{<<"called">>, text(place(Line))}]);
 trace_event({run, P, S, Begin, End, Threads, _} = Event, Known, Process) ->
     {_, Steps} = element(P, Known),
-    #{kind := Kind, ops := Ops, type := Type, bytes := Bytes} = Step = element(S, Steps),
+    #{kind := Kind, ops := Ops, type := Type, bytes := Bytes, lines := Lines} = Step = element(S, Steps),
     Category = case Kind of <<"collective">> -> "collective"; _ -> "step" end,
     complete(label(Step), Category, {Process, lane(Event)}, {Begin, End},
-             [{<<"ops">>, text(Ops)}, {<<"type">>, text(Type)}, {<<"bytes">>, Bytes}, {<<"threads">>, Threads}]).
+             [{<<"lines">>, text(places(Lines))} || Lines =/= []] ++ [{<<"ops">>, text(Ops)}, {<<"type">>, text(Type)}, {<<"bytes">>, Bytes}, {<<"threads">>, Threads}]).
 
 %% Chrome's times are microseconds, with fractions.
 complete(Name, Category, {Process, Lane}, {Begin, End}, Args) ->
@@ -420,7 +451,7 @@ program_box(#{number := Number, line := Line, ns := Ns, steps := Steps} = Progra
 nested([#{depth := Depth, ns := Ns} = Step | Rest], Partitions) ->
     {Inner, Others} = lists:splitwith(fun(#{depth := Own}) -> Own > Depth end, Rest),
     Waits = [{<<"wait">>, Wait, []} || #{waiting_ns := Wait} <- [Step], Wait > 0],
-    [{text(label(Step)), Ns div Partitions, Waits ++ nested(Inner, Partitions)} | nested(Others, Partitions)];
+    [{text([label(Step), bracketed(Step)]), Ns div Partitions, Waits ++ nested(Inner, Partitions)} | nested(Others, Partitions)];
 nested([], _) -> [].
 
 deepest({_, _, []}) -> 0;

@@ -73,7 +73,7 @@ more(Key, Before, After) -> map_get(Key, After) - map_get(Key, Before).
 op({pressure, {Step, _} = Unfinished}, Operands) when Step =:= waiting; Step =:= program -> op(Unfinished, Operands); % the run tells again
 op({waiting, _} = Waiting, Operands) -> op(awaited(Waiting), Operands);
 op({profiled, Program, Result}, Operands) ->
-    ok = locate(Program),
+    ok = locate(Program, [Program, {steps, Program}]),
     op(Result, Operands);
 op({program, Executable}, Operands) ->
     case run(Executable, Operands, 0, 0) of
@@ -90,25 +90,27 @@ awaited({waiting, Run}) ->
         {ready, Run} -> awaited(tessera_nif:run_resume(Run))
     end;
 awaited({profiled, Program, Result}) ->
-    ok = locate(Program),
+    ok = locate(Program, [Program]),
     awaited(Result);
 awaited(Result) -> Result.
 
 %% ---- profiles
 
 -type line() :: {atom(), atom(), arity(), string() | undefined, non_neg_integer()}.
+%% By the program's number the line that called it; of an operation that ran at once the same line is of its steps.
+-type lines() :: #{pos_integer() | {steps, pos_integer()} => line()}.
 %% A run that another VM measures: the client, the line of the user's code, and the platform's own term for the run.
 -type note() :: {Client :: atom() | pid(), line() | unknown, term()}.
 
 %% What the profile of a process has seen: of lists the last one is first. `modules' are not taken for a caller, and `events' are how many times of
 %% steps the profile keeps.
--record(profiled, {modules :: #{module() => true}, events :: non_neg_integer(), lines = #{} :: #{pos_integer() => line()},
+-record(profiled, {modules :: #{module() => true}, events :: non_neg_integer(), lines = #{} :: lines(),
                    times = [] :: [{trace | compile, integer(), integer()}], notes = [] :: [note()]}).
 
 %% Calls F while the process is profiled: its result, the lines that called programs, the times of tracing and compiling, the last one first, and the
 %% runs that were noted, the last one first. Modules of the list are not taken for a caller.
 -spec profiled([module()], non_neg_integer(), fun(() -> Result)) ->
-          {Result, #{pos_integer() => line()}, [{trace | compile, integer(), integer()}], [note()]}.
+          {Result, lines(), [{trace | compile, integer(), integer()}], [note()]}.
 profiled(Modules, Events, F) ->
     Outer = put(?PROFILED, #profiled{modules = maps:from_keys(Modules, true), events = Events}),
     try F() of
@@ -158,13 +160,13 @@ note(Client, Run) ->
     _ = put(?PROFILED, Profiled#profiled{notes = [{Client, line(Modules), Run} | Notes]}),
     ok.
 
-%% The first run of a program under the profile: the line of the user's code that called it.
-locate(Program) ->
+%% The first run of a program under the profile: the line of the user's code that called it, for all of the keys.
+locate(Program, Keys) ->
     case get(?PROFILED) of
         #profiled{modules = Modules, lines = Lines} = Profiled when not is_map_key(Program, Lines) ->
             _ = case line(Modules) of
                     unknown -> ok;
-                    Line -> put(?PROFILED, Profiled#profiled{lines = Lines#{Program => Line}})
+                    Line -> put(?PROFILED, Profiled#profiled{lines = maps:merge(Lines, maps:from_keys(Keys, Line))})
                 end,
             ok;
         _ -> ok

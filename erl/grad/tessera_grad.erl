@@ -70,8 +70,12 @@ pullback(Wrt, Results, Gradients) ->
     Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, has_gradient(V)]), Inner),
     Sets = sets(Wrt ++ Results, Inner),
     Seeds = lists:foldl(fun({Value, G}, Cotangents) -> seed(Value, G, Sets, Cotangents) end, #{}, lists:zip(Results, Gradients)),
-    Cotangents = lists:foldr(fun(Op, Known) -> backward(Op, Active, Sets, Known) end, Seeds, Inner),
+    Cotangents = lists:foldr(fun(Op, Known) -> as_of(Op, fun() -> backward(Op, Active, Sets, Known) end) end, Seeds, Inner),
     summed([{Value, maps:get(id(Value), Cotangents, [])} || Value <- Wrt]).
+
+%% The ops that F adds have the line of the op.
+as_of({_, _, [Value | _], _}, F) -> tessera_places:as_of(tessera_trace:current(), Value, F);
+as_of(_, F) -> F().
 
 -spec sets([tessera_type:tensor()], [tuple()]) -> sets().
 sets(Values, Ops) ->

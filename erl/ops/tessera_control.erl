@@ -24,7 +24,7 @@ trace_while(Initial, Condition, Body) ->
     {Test, Step} = trace_loop(Signature, Carried, varying(Carried), Condition, Body),
     Program = tessera_trace:current(),
     Results = tessera_error:check(while, [Initial], tessera_nif:control(Program, while, Test, Step, Carried)),
-    tessera_tree:unflatten(Signature, Results).
+    tessera_tree:unflatten(Signature, tessera_trace:placed(while, Results)).
 
 %% The regions of the condition and of the body. On a mesh (docs/distribution.md) a loop variable has one set of axes over which it
 %% varies. When the body gives a larger set, both functions are traced again.
@@ -168,7 +168,7 @@ trace_cond(Predicate, True, False, Form) ->
     check_predicate('cond', Chooser, [TrueRegion, FalseRegion]),
     Results = tessera_error:check('cond', [Predicate], tessera_nif:control(tessera_trace:current(), 'cond', TrueRegion,
                                                                            FalseRegion, [Chooser])),
-    tessera_tree:unflatten(TrueSignature, Results).
+    tessera_tree:unflatten(TrueSignature, tessera_trace:placed('cond', Results)).
 
 %% Leaves the region open: its results' types depend on the other branch.
 branch(F, Like) ->

@@ -35,7 +35,7 @@ call(Target, Operands, Results, Attributes) ->
 
 trace(Text, Types, Tensors) ->
     Values = [tessera_trace:value(custom_call, T) || T <- Tensors],
-    tessera_error:check(custom_call, Tensors, tessera_nif:custom_call(tessera_trace:current(), Text, Types, Values)).
+    tessera_trace:placed(custom_call, tessera_error:check(custom_call, Tensors, tessera_nif:custom_call(tessera_trace:current(), Text, Types, Values))).
 
 results(#tessera{} = One) -> [One];
 results([_ | _] = Several) ->

@@ -16,7 +16,8 @@
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
          run_rank/5, run_refuse/3, block/2, block_append/2, block_binary/1, block_tensor/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
          rank_open/3, rank_isa/0, rank_build/0, rank_moved/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
-         makers/0, profile_start/1, profile_stop/1, jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
+         makers/0, profile_start/1, profile_stop/1, profile_lines/1, places_record/1, places_set/2, places_of/2, places_known/1,
+         places_lend/2, jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
 -on_load(load/0).
@@ -24,7 +25,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 24).
+-define(ABI, 25).
 -endif.
 
 %% Keys of persistent terms: that this version of the module has its library, and why it cannot have it.
@@ -220,6 +221,12 @@ explain(Executable) -> ?FIRST([Executable]).
 makers() -> ?FIRST([]).
 profile_start(MostEvents) -> ?FIRST([MostEvents]).
 profile_stop(Profile) -> ?FIRST([Profile]).
+profile_lines(Profile) -> ?FIRST([Profile]).
+places_record(Builder) -> ?FIRST([Builder]).
+places_set(Builder, Line) -> ?FIRST([Builder, Line]).
+places_of(Builder, Traced) -> ?FIRST([Builder, Traced]).
+places_known(Executable) -> ?FIRST([Executable]).
+places_lend(Executable, From) -> ?FIRST([Executable, From]).
 jit_stats() -> ?FIRST([]).
 jit_configure(Dir, DiskBytes) -> ?FIRST([Dir, DiskBytes]).
 set_log_process(Pid) -> ?FIRST([Pid]).

@@ -103,7 +103,7 @@ call(#jit{function = F} = Jit, Args) ->
         true -> tessera_trace:call(jit, F, Args);
         false ->
             {Signature, Leaves} = tessera_tree:flatten(Args),
-            run(Jit, program(Jit, Signature, Args), Signature, Args, Leaves)
+            run(Jit, placed(Jit, program(Jit, Signature, Args), Signature), Signature, Args, Leaves)
     end.
 
 run(Jit, Program, Signature, Args, Leaves) ->
@@ -130,9 +130,17 @@ current(Id, [{Module, Version}] = Versions) ->
     end;
 current(Id, Versions) -> tessera_digest:current(Id, Versions).
 
-make(#jit{function = F, compile = Options, device = Device} = Jit, Signature, Args) ->
+%% The program, which a profile may have to compile again to know the lines of its ops.
+placed(Jit, #program{executable = Executable} = Program, Signature) ->
+    _ = tessera_places:is_recording() andalso tessera_places:later(Executable, fun() -> element(1, compiled(Jit, Signature, [])) end),
+    Program.
+
+compiled(#jit{function = F, compile = Options, device = Device} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
-    Compiled = tessera_error:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options, F)),
+    {tessera_error:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options, F)), Result, Hidden}.
+
+make(#jit{device = Device} = Jit, Signature, Args) ->
+    {Compiled, Result, Hidden} = compiled(Jit, Signature, Args),
     Executable = tessera_error:check(jit, Args, on_device(Compiled, Device)),
     #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
 
@@ -207,7 +215,7 @@ call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
     case tessera_trace:is_tracing() of
         true -> tessera_trace:call(jit, F, Args);
         false ->
-            run(Jit, Program, Signature, Args, Leaves)
+            run(Jit, placed(Jit, Program, Signature), Signature, Args, Leaves)
     end.
 
 %% A number is accepted in place of a scalar.

@@ -4,7 +4,7 @@
 -include("tessera.hrl").
 -export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, is_tracing/1, tracing/1, trace/3, value/2, in_region/4, close_region/2, call/3,
          check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
--export([made_by/3, ruled/3, op_for_gradients/1, inline/2]).
+-export([placed/2, made_by/3, ruled/3, op_for_gradients/1, inline/2]).
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment, tensors of
 %% other nodes with their local copies, and the values that gradients pass in a special way: not at all, or by the rule of
@@ -37,11 +37,24 @@ results(User, Name, Operands, Attrs) -> apply_op(User, Name, Operands, Attrs).
 apply_op(User, Name, Operands, Attrs) ->
     case tessera_nif:op(get(?KEY), Name, Operands, Attrs) of
         #tessera{} = Tensor -> Tensor;
+        {placed, Result} -> placed(User, Result);
         Other ->
             tessera_remote:result(tessera_run:op(Other, Operands), Operands, fun stand_in/1,
-                                  fun(Here) -> tessera_run:op(tessera_nif:op(get(?KEY), Name, Here, Attrs), Here) end,
+                                  fun(Here) -> here_op(User, Name, Here, Attrs) end,
                                   fun(Cause) -> tessera_error:raise(User, Operands, renamed(User, Name, Cause)) end)
     end.
+
+here_op(User, Name, Operands, Attrs) ->
+    case tessera_run:op(tessera_nif:op(get(?KEY), Name, Operands, Attrs), Operands) of
+        {placed, Result} -> placed(User, Result);
+        Result -> Result
+    end.
+
+%% The ops that were just added by the function of the API come from this line of the user's code, if anyone asks for lines.
+-spec placed(atom(), Result) -> Result.
+placed(User, Result) ->
+    ok = tessera_places:set(get(?KEY), User),
+    Result.
 
 %% Replaces the op's name in the core's message, "name(...) ..." or "name: ...", by that of the
 %% called API function.
@@ -95,6 +108,7 @@ traced(F, Types, Environment) ->
     Here = [near(Tensor) || Tensor <- Environment],
     StandIns = maps:from_list([{Ref, Tensor} || {#tessera{ref = Ref}, Tensor} <- lists:zip(Environment, Here)]),
     Program = tessera_error:check(jit, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
+    ok = tessera_places:start(Program),
     Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment},
                                                         {?STAND_INS, StandIns}, {?PASSED, #{}}]],
     try
@@ -110,7 +124,7 @@ traced(F, Types, Environment) ->
 -spec call(atom(), function(), [term()]) -> term().
 call(Name, F, Args) ->
     ok = tessera_check:request(F, Args),
-    try apply(F, Args)
+    try tessera_places:in_function(F, Args)
     catch error:Reason:Trace -> tessera_traced_error:raise(Name, F, Args, Reason, Trace)
     end.
 

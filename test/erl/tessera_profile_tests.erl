@@ -216,7 +216,7 @@ table_test_() ->
         Table = tessera_profile:table(Profile),
         [?assertMatch({Words, {match, _}}, {Words, re:run(Table, Words, [multiline])})
          || Words <- ["^[0-9]+ [a-z]+ in all: .* in 2 runs of 2 programs", "^this machine: [0-9.]+ GB/s", "^program [0-9]+, called at tessera_profile_tests.erl:[0-9]+ .*1 runs",
-                      "^  while +while", "^    [a-z]+ +cumulative_sum", "^    launch .* less$", "sin$"]]
+                      "^  while +while", "^    [a-z]+ +cumulative_sum", "^    launch .* less \\[tessera_profile_tests.erl:[0-9]+\\]$", "sin \\[tessera_profile_tests.erl:[0-9]+\\]$"]]
     end)}.
 
 %% Perfetto's own format: a list of events, whose times lie in one another.

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "nif/profile/nif_places.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -176,4 +177,29 @@ ERL_NIF_TERM ts_nif_profile_stop(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   ts_profile_left_out(n->profile, &left_out, &uncounted);
   return enif_make_tuple4(env, list, make_events(env, n->profile), enif_make_int64(env, left_out),
                           enif_make_int64(env, uncounted));
+}
+
+static ERL_NIF_TERM lines_of(ErlNifEnv *env, const ts_profile_program *p, const ts_profile_row *row) {
+  ts_line lines[TS_MOST_LINES];
+  return ts_nif_lines(env, lines, ts_profile_row_lines(p, row, lines));
+}
+
+ERL_NIF_TERM ts_nif_profile_lines(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* profile_lines(Profile) -> [[[binary()]]]: for each program and each of its rows, as profile_stop gave them, the
+   * lines of the user's source that its ops come from */
+  void *object;
+  const ts_profile_program *programs;
+  (void)argc;
+  if (!enif_get_resource(env, argv[0], profile_type, &object))
+    return ts_nif_error(env, ts_nif_expected(env, "a profile", argv[0]));
+  const node *n = object;
+  if (n->is_open) return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the profile has not ended"));
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (size_t i = ts_profile_programs(n->profile, &programs); i-- > 0;) {
+    ERL_NIF_TERM rows = enif_make_list(env, 0);
+    for (size_t r = programs[i].row_count; r-- > 0;)
+      rows = enif_make_list_cell(env, lines_of(env, &programs[i], &programs[i].rows[r]), rows);
+    list = enif_make_list_cell(env, rows, list);
+  }
+  return list;
 }

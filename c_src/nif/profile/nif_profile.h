@@ -29,5 +29,6 @@ static inline ERL_NIF_TERM ts_nif_profiled(ErlNifEnv *env, ERL_NIF_TERM term) {
 /* NIFs; their Erlang signatures are at the bodies. */
 ERL_NIF_TERM ts_nif_profile_start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_profile_stop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_profile_lines(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 #endif

@@ -1,0 +1,123 @@
+%% @private The lines of calls that are not on the stack: a function that ends with a call gives its frame to the called one. The code of the function says
+%% which call that was. Functions do not raise.
+-module(tessera_tails).
+-export([lines/2]).
+-export_type([line/0, place/0]).
+
+-type line() :: {module(), atom(), arity(), string() | undefined, non_neg_integer()}.
+%% An op of the function User was made by a call on the line of a frame, or by the call with which a function has ended.
+-type place() :: {{frame, line()} | {last, tessera_source:fun_id()}, User :: atom()}.
+%% A call: of a function of a module, or of something that the code does not tell.
+-type call() :: {{module(), atom(), arity()} | other, erl_anno:line()}.
+
+-define(MOST_CALLS, 64).      % functions that are looked at for one line
+%% In the process dictionary while lines are sought: the code of the modules that were read.
+-define(SOURCES, '$tessera_tails').
+
+%% The line of each place. Calls to `modules', which are Tessera's, make ops.
+-spec lines([place()], #{module() => true}) -> #{place() => line()}.
+lines(Places, Modules) ->
+    _ = put(?SOURCES, #{}),
+    try maps:from_list([{Place, line_of(Place, Modules)} || Place <- Places])
+    after erase(?SOURCES)
+    end.
+
+line_of({{last, {_, Module, _, Name, Arity, _} = FunId}, User}, Modules) ->
+    try of_function(FunId, User, Modules)
+    catch _:_ -> {Module, Name, Arity, undefined, 0}       % of a module without abstract code
+    end;
+line_of({{frame, Line}, User}, Modules) ->
+    try of_call(Line, User, Modules)
+    catch _:_ -> Line
+    end.
+
+%% The line of the call to Tessera with which the function has ended. If several calls may have been it, the function's own line.
+of_function({_, Module, _, Name, Arity, _} = FunId, User, Modules) ->
+    Source = source(FunId),
+    {File, Clauses} = clauses(tessera_source:target(FunId, Source), Source),
+    Start = {Module, Name, Arity, File, first_line(Clauses)},
+    chosen(reached([{Start, last_calls(Clauses, Source)}], Modules), User, Start).
+
+%% If the line calls one function, and none of Tessera's, the op is of that function, which has ended with a call.
+of_call({Module, _, _, _, At} = Line, User, Modules) ->
+    #{calls := #{At := Calls}} = source(external(Module, none, 0)),
+    case lists:usort([Called || {Called, _} <- Calls]) of
+        [{Other, _, _}] when not is_map_key(Other, Modules) -> chosen(reached([{Line, Calls}], Modules), User, Line);
+        _ -> Line
+    end.
+
+external(Module, Name, Arity) -> {external, Module, erlang:get_module_info(Module, md5), Name, Arity, []}.
+
+%% The code of a module with its calls by their lines.
+source(FunId) ->
+    Version = tessera_source:version(FunId),
+    case get(?SOURCES) of
+        #{Version := Source} -> Source;
+        Sources ->
+            Source = #{forms := Forms} = tessera_source:load(FunId),
+            With = Source#{calls => maps:groups_from_list(fun({_, At}) -> At end, all_calls(Forms, Source))},
+            _ = put(?SOURCES, Sources#{Version => With}),
+            With
+    end.
+
+%% The calls to Tessera that the functions may end with: their names and lines.
+reached(Calls, Modules) -> reached(Calls, Modules, #{}, []).
+
+reached([{From, [{{Module, Name, _}, Line} | Calls]} | Rest], Modules, Seen, Found) when is_map_key(Module, Modules) ->
+    reached([{From, Calls} | Rest], Modules, Seen, [{Name, setelement(5, From, Line)} | Found]);
+reached([{From, [{{_, _, _} = Called, _} | Calls]} | Rest], Modules, Seen, Found) when not is_map_key(Called, Seen), map_size(Seen) < ?MOST_CALLS ->
+    reached([ends(Called), {From, Calls} | Rest], Modules, Seen#{Called => true}, Found);
+reached([{From, [_ | Calls]} | Rest], Modules, Seen, Found) -> reached([{From, Calls} | Rest], Modules, Seen, Found);
+reached([{_, []} | Rest], Modules, Seen, Found) -> reached(Rest, Modules, Seen, Found);
+reached([], _, _, Found) -> Found.
+
+ends({Module, Name, Arity}) ->
+    try
+        Source = source(external(Module, Name, Arity)),
+        {File, Clauses} = clauses({function, {Name, Arity}}, Source),
+        {{Module, Name, Arity, File, first_line(Clauses)}, last_calls(Clauses, Source)}
+    catch _:_ -> {unknown, []}
+    end.
+
+chosen(Found, User, Start) ->
+    Named = [Line || {Name, Line} <- Found, Name =:= User],
+    case {lists:usort(Named), lists:usort([Line || {_, Line} <- Found])} of
+        {[Line], _} -> Line;
+        {[], [Line]} -> Line;
+        _ -> Start
+    end.
+
+clauses({function, Function}, #{code := #{functions := Functions}}) -> map_get(Function, Functions);
+clauses({clauses, File, Clauses, _}, _) -> {File, Clauses}.
+
+first_line([Clause | _]) -> line(Clause).
+
+line(Form) -> erl_anno:line(element(2, Form)).
+
+%% ---- the calls of abstract code
+
+-spec last_calls([tuple()], tessera_source:source()) -> [call()].
+last_calls(Clauses, Source) -> lists:append([last_call(lists:last(Body), Source) || {clause, _, _, _, Body} <- Clauses]).
+
+last_call({call, _, _, _} = Call, Source) -> [called(Call, Source)];
+last_call({match, _, _, Value}, Source) -> last_call(Value, Source);
+last_call({block, _, Body}, Source) -> last_call(lists:last(Body), Source);
+last_call({'case', _, _, Clauses}, Source) -> last_calls(Clauses, Source);
+last_call({'if', _, Clauses}, Source) -> last_calls(Clauses, Source);
+last_call({'receive', _, Clauses}, Source) -> last_calls(Clauses, Source);
+last_call({'maybe', _, Body}, Source) -> last_call(lists:last(Body), Source);
+last_call(_, _) -> [].
+
+called({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Args} = Call, _) -> {{Module, Name, length(Args)}, line(Call)};
+called({call, _, {atom, _, Name}, Args} = Call, #{module := Module, code := #{functions := Functions, imports := Imports}}) ->
+    Function = {Name, length(Args)},
+    case Imports of
+        #{Function := Other} when not is_map_key(Function, Functions) -> {{Other, Name, length(Args)}, line(Call)};
+        _ -> {{Module, Name, length(Args)}, line(Call)}
+    end;
+called(Call, _) -> {other, line(Call)}.
+
+all_calls({call, _, _, Args} = Call, Source) -> [called(Call, Source) | all_calls(Args, Source)];
+all_calls(Tuple, Source) when is_tuple(Tuple) -> all_calls(tuple_to_list(Tuple), Source);
+all_calls([Head | Tail], Source) -> all_calls(Head, Source) ++ all_calls(Tail, Source);
+all_calls(_, _) -> [].

@@ -1,0 +1,282 @@
+%% The lines of the user's code that a profile names for each step: of ops, fused ops, loops, gradients, calls at the end of functions, and programs that were
+%% compiled before the profile.
+-module(tessera_places_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-export([exp_of/1, negative/1]).
+
+-define(QUIET, #{speed => false}).
+
+%% While a function is traced it notes where its calls are.
+here(Name, Line) -> put({?MODULE, Name}, Line).
+there(Name) -> get({?MODULE, Name}).
+
+on_host(Test) -> fun() -> tessera_eunit:on_host(Test) end.
+
+steps(F, Args) ->
+    {_, #{programs := [#{steps := Steps}]}} = tessera:profile(F, Args, ?QUIET),
+    Steps.
+
+numbers_of(#{lines := Lines}) ->
+    [begin
+         ?assertEqual({?MODULE, "tessera_places_tests.erl"}, {Module, filename:basename(File)}),
+         Line
+     end || {Module, _, _, File, Line} <- Lines].
+
+%% The lines of the only step with that op, and of the only step whose kernels have it.
+lines_of_op(Op, Steps) ->
+    [Step] = [S || #{op := Own, launch := -1} = S <- Steps, Own =:= Op],
+    numbers_of(Step).
+
+lines_with(Op, Steps) ->
+    [Step] = [S || #{ops := Ops, launch := -1} = S <- Steps, lists:member(Op, string:split(Ops, ", ", all))],
+    numbers_of(Step).
+
+numbers() -> tessera:iota({5000}, f32).
+
+%% ---- ops
+
+sums(X) ->
+    Y = tessera:cumulative_sum(X), here(sum, ?LINE),
+    Z = tessera:sort(Y), here(sort, ?LINE),
+    here(product, ?LINE + 1),
+    tessera:cumulative_product(Z).
+
+ops_test_() ->
+    on_host(fun() ->
+        Steps = steps(tessera:jit(fun sums/1), [numbers()]),
+        ?assertEqual([there(sum)], lines_of_op(<<"cumulative_sum">>, Steps)),
+        ?assertEqual([there(sort)], lines_of_op(<<"sort">>, Steps)),
+        ?assertEqual([there(product)], lines_of_op(<<"cumulative_product">>, Steps))
+    end).
+
+%% A fusion has the lines of all its ops, in their order, and each once.
+fused_test_() ->
+    on_host(fun() ->
+        F = tessera:jit(fun(X) ->
+                                Y = tessera:exp(X), here(first, ?LINE),
+                                Z = tessera:add(tessera:multiply(Y, 2), 1), here(second, ?LINE),
+                                here(third, ?LINE + 1),
+                                tessera:tanh(Z)
+                        end),
+        Lines = lines_with(<<"tanh">>, steps(F, [numbers()])),
+        ?assertEqual([there(first), there(second), there(third)], Lines)
+    end).
+
+%% An op that is made of several has one line.
+composed_test_() ->
+    on_host(fun() ->
+        F = tessera:jit(fun(X) ->
+                                Y = tessera:softmax(X), here(softmax, ?LINE),
+                                tessera:multiply(Y, Y)
+                        end),
+        Steps = steps(F, [tessera:reshape(numbers(), {50, 100})]),
+        ?assertMatch([_ | _], Steps),
+        ?assertEqual([there(softmax), there(softmax) + 1], lists:usort(lists:append([numbers_of(Step) || Step <- Steps])))
+    end).
+
+%% ---- loops
+
+loop_test_() ->
+    on_host(fun() ->
+        F = tessera:jit(fun(X) ->
+                                Condition = fun({I, _}) -> tessera:less(I, 4) end,
+                                Body = fun({I, Y}) ->
+                                               Z = tessera:cumulative_sum(Y), here(body, ?LINE),
+                                               {tessera:add(I, 1), Z}
+                                       end,
+                                {_, Y} = tessera:while({0, X}, Condition, Body), here(loop, ?LINE),
+                                tessera:sort(Y)
+                        end),
+        Steps = steps(F, [numbers()]),
+        ?assertEqual([there(body)], lines_of_op(<<"cumulative_sum">>, Steps)),
+        ?assertEqual([there(loop)], lines_of_op(<<"while">>, Steps)),
+        ?assertEqual([there(body) - 2], lines_with(<<"less">>, Steps))
+    end).
+
+%% A loop that is one native function has the lines of its ops after its own: of numbers, and of small tensors.
+native_loop_test_() ->
+    on_host(fun() ->
+        F = tessera:jit(fun(X) ->
+                                {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 4) end,
+                                                       fun({I, Y}) ->
+                                                               Next = tessera:add(I, 1), here(add, ?LINE),
+                                                               Sum = tessera:multiply(Y, 2), here(multiply, ?LINE),
+                                                               {Next, Sum}
+                                                       end),
+                                Y
+                        end),
+        [begin
+             [#{op := <<"while">>} = Step] = steps(F, [X]),
+             ?assertEqual([there(add) - 2, there(add), there(multiply)], lists:usort(numbers_of(Step)))
+         end || X <- [2.0, tessera:iota({4}, f32)]]
+    end).
+
+branches_test_() ->
+    on_host(fun() ->
+        F = tessera:jit(fun(P, X) ->
+                                tessera:'cond'(P,
+                                               fun() -> Y = tessera:sort(X), here(yes, ?LINE), Y end,
+                                               fun() -> Y = tessera:cumulative_sum(X), here(no, ?LINE), Y end)
+                        end),
+        Steps = steps(F, [1, numbers()]),
+        ?assertEqual([there(yes)], lines_of_op(<<"sort">>, Steps)),
+        ?assertEqual([there(no)], lines_of_op(<<"cumulative_sum">>, Steps))
+    end).
+
+%% ---- gradients
+
+%% The steps of the backward pass have the lines of the ops that they are the gradients of.
+gradient_test_() ->
+    on_host(fun() ->
+        Loss = fun(X, W) ->
+                       Y = tessera:dot(X, W), here(dot, ?LINE),
+                       Z = tessera:cumulative_sum(Y), here(scan, ?LINE),
+                       Sum = tessera:sum(tessera:multiply(Z, Z)), here(sum, ?LINE),
+                       Sum
+               end,
+        M = tessera:divide(tessera:iota({300, 300}, f32), 1.0e5),
+        Steps = steps(tessera:jit(tessera:grad(Loss)), [M, M]),
+        [Forward, Backward] = [numbers_of(S) || #{op := Op, launch := -1} = S <- Steps, Op =:= <<"cumulative_sum">>],
+        ?assertEqual({[there(scan)], [there(scan)]}, {Forward, Backward}),
+        Lines = lists:usort(lists:append([numbers_of(S) || S <- Steps])),
+        ?assertEqual([], Lines -- [there(dot), there(scan), there(sum)]),
+        ?assert(length([S || #{ops := Ops} = S <- Steps, string:find(Ops, "dot_general") =/= nomatch, lists:member(there(dot), numbers_of(S))]) >= 2)
+    end).
+
+%% ---- functions that end with a call
+
+exp_of(X) -> tessera:exp(X).
+
+%% Both ends are the same op.
+negative(X) ->
+    case tessera:shape(X) of
+        {N} when N > 10 -> tessera:negate(X);
+        _ -> tessera:negate(X)
+    end.
+
+tail_call_test_() ->
+    on_host(fun() ->
+        %% the fun, then a function that it ends with
+        Line = ?LINE + 1,
+        ?assertEqual([Line], lines_with(<<"tanh">>, steps(tessera:jit(fun(X) -> tessera:tanh(X) end), [numbers()]))),
+        Exp = exp_line(),
+        ?assertEqual([Exp], lines_with(<<"exp">>, steps(tessera:jit(fun(X) -> exp_of(X) end), [numbers()]))),
+        ?assertEqual([Exp], lines_with(<<"exp">>, steps(tessera:jit(fun ?MODULE:exp_of/1), [numbers()]))),
+        %% the fun is still on the stack, and calls nothing else on the line
+        F = tessera:jit(fun(X) ->
+                                Y = exp_of(X),
+                                Z = tessera:cumulative_sum(Y), here(scan, ?LINE),
+                                Z
+                        end),
+        ?assertEqual([Exp], lines_with(<<"exp">>, steps(F, [numbers()]))),
+        %% which end it was is not known: the function's own line
+        ?assertEqual([negative_line()], lines_with(<<"negate">>, steps(tessera:jit(fun negative/1), [numbers()])))
+    end).
+
+exp_line() -> line_of_function(exp_of).
+negative_line() -> line_of_function(negative).
+
+line_of_function(Name) ->
+    {ok, {_, [{debug_info, {debug_info_v1, Backend, Info}}]}} = beam_lib:chunks(code:which(?MODULE), [debug_info]),
+    {ok, Forms} = Backend:debug_info(erlang_v1, ?MODULE, Info, []),
+    [Line] = [erl_anno:line(At) || {function, At, Own, 1, _} <- Forms, Own =:= Name],
+    Line.
+
+%% ---- programs that were compiled before
+
+compiled_before_test_() ->
+    on_host(fun() ->
+        Compile = [fun tessera:jit/1, fun(F) -> tessera:compile(F, [tessera:template(f32, {5000})]) end],
+        [begin
+             put(traced, 0),
+             F = Make(fun(X) ->
+                              _ = put(traced, get(traced) + 1),
+                              Y = tessera:sort(X), here(sort, ?LINE),
+                              tessera:add(Y, N)
+                      end),
+             F(numbers()),
+             ?assertEqual(1, get(traced)),
+             Lines = lines_of_op(<<"sort">>, steps(F, [numbers()])),
+             ?assertEqual([there(sort)], Lines),
+             ?assertEqual(2, get(traced)),
+             %% and from now on they are known
+             ?assertEqual(Lines, lines_of_op(<<"sort">>, steps(F, [numbers()]))),
+             ?assertEqual(2, get(traced))
+         end || {N, Make} <- lists:zip([1, 2], Compile)]
+    end).
+
+%% Another trace makes other ops, or raises: nothing is known of the lines.
+changed_since_test_() ->
+    on_host(fun() ->
+        [begin
+             put(change, false),
+             F = tessera:jit(fun(X) ->
+                                     case get(change) of
+                                         false -> tessera:sort(tessera:add(X, length(atom_to_list(Change))));
+                                         sort -> tessera:cumulative_sum(X);
+                                         raise -> error(changed)
+                                     end
+                             end),
+             Result = F(numbers()),
+             put(change, Change),
+             {Again, #{programs := [#{steps := Steps}]}} = tessera:profile(F, [numbers()], ?QUIET),
+             ?assertEqual(tessera:to_list(Result), tessera:to_list(Again)),
+             ?assertEqual([], lists:append([Lines || #{lines := Lines} <- Steps]))
+         end || Change <- [sort, raise]]
+    end).
+
+%% Functions with the same code share one program, and so its lines.
+shared_program_test_() ->
+    on_host(fun() ->
+        F = fun(X) ->
+                    Y = tessera:cumulative_sum(X), here(scan, ?LINE),
+                    Y
+            end,
+        First = lines_of_op(<<"cumulative_sum">>, steps(tessera:jit(F), [numbers()])),
+        ?assertEqual([there(scan)], First),
+        ?assertEqual(First, lines_of_op(<<"cumulative_sum">>, steps(tessera:jit(F), [numbers()])))
+    end).
+
+%% ---- operations that run at once
+
+eager_test_() ->
+    on_host(fun() ->
+        Numbers = numbers(),
+        Steps = steps(fun() ->
+                              X = tessera:sort(Numbers), here(sort, ?LINE),
+                              X
+                      end, []),
+        ?assertEqual([there(sort)], lines_of_op(<<"sort">>, Steps))
+    end).
+
+%% ---- what shows them
+
+shown_test_() ->
+    on_host(fun() ->
+        F = tessera:jit(fun(X) ->
+                                Y = tessera:sort(X), here(sort, ?LINE),
+                                Y
+                        end),
+        {_, Profile} = tessera:profile(F, [numbers()], ?QUIET),
+        Text = iolist_to_binary(io_lib:format("tessera_places_tests.erl:~b", [there(sort)])),
+        ?assertMatch({match, _}, re:run(tessera_profile:table(Profile), ["^  sort .* sort \\[", Text, "\\]$"], [multiline])),
+        ?assertNotEqual(nomatch, string:find(tessera_profile:chrome_trace(Profile), ["\"lines\":\"", Text, "\""])),
+        ?assertNotEqual(nomatch, string:find(tessera_profile:flame_graph(Profile), ["sort sort [", Text, "]: "]))
+    end).
+
+%% The depth of stacktraces is what it was, after a profile that returns and after one that raises.
+depth_test_() ->
+    on_host(fun() ->
+        Depth = depth(),
+        _ = tessera:profile(fun() -> ?assert(depth() > 8) end, [], ?QUIET),
+        ?assertEqual(Depth, depth()),
+        ?assertError(wrong, tessera:profile(fun() -> error(wrong) end, [], ?QUIET)),
+        ?assertEqual(Depth, depth()),
+        ?assertNot(tessera_places:is_recording())
+    end).
+
+depth() ->
+    Depth = erlang:system_flag(backtrace_depth, 8),
+    _ = erlang:system_flag(backtrace_depth, Depth),
+    Depth.
