@@ -70,6 +70,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/bytecode_attr.c \
   c_src/stablehlo/bytecode_op.c \
   c_src/stablehlo/bytecode_props.c \
+  c_src/stablehlo/bytecode_sdy.c \
   c_src/stablehlo/bytecode_type.c \
   c_src/stablehlo/bytecode_vhlo.c \
   c_src/stablehlo/make.c \
@@ -83,6 +84,8 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_gather.c \
   c_src/stablehlo/make_known.c \
   c_src/stablehlo/make_lapack.c \
+  c_src/stablehlo/make_local.c \
+  c_src/stablehlo/make_mesh.c \
   c_src/stablehlo/make_norm.c \
   c_src/stablehlo/make_ops.c \
   c_src/stablehlo/make_order.c \
@@ -98,6 +101,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/mlir_attr.c \
   c_src/stablehlo/mlir_lex.c \
   c_src/stablehlo/mlir_parse.c \
+  c_src/stablehlo/mlir_sharding.c \
   c_src/stablehlo/mlir_type.c \
   c_src/stablehlo/read.c
 

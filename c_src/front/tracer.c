@@ -303,11 +303,14 @@ static ts_status check_argument(const ts_tracer *t, ts_value_id id, const ts_gra
 ts_status ts_tracer_inline_program(ts_tracer *t, const ts_graph *program, ts_operands arguments, ts_value_id **out) {
   ts_value_id *values = NULL, *map = NULL;
   const ts_region *root = ts_graph_region(program, TS_ROOT);
+  const size_t hidden = program->mesh.coordinates ? 1 : 0;
   *out = NULL;
-  if (root->params.count != arguments.count)
-    return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", root->params.count,
+  TS_TRY(ts_tracer_check_mesh(t, program));
+  if (root->params.count != arguments.count + hidden)
+    return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", root->params.count - hidden,
                     arguments.count);
-  ts_status status = place_all(t, arguments, 0, &values);
+  ts_status status = place_all(t, arguments, hidden, &values);
+  if (!status && hidden) status = ts_tracer_coordinates(t, &values[arguments.count]);
   if (!status) status = TS_NEW_ARRAY(program->values.count + 1, &map);
   if (!status) status = TS_NEW_ARRAY(root->results.count + 1, out);
   for (size_t i = 0; !status && i < arguments.count; i++) status = check_argument(t, values[i], program, i);

@@ -90,6 +90,8 @@ ts_status ts_tracer_close(ts_tracer *tracer, ts_operands results);
 
 /* Before there are values. */
 ts_status ts_tracer_set_local(ts_tracer *tracer, const ts_mesh *mesh);
+/* Whether a program that is written for partitions of a mesh may be inlined here. */
+ts_status ts_tracer_check_mesh(const ts_tracer *tracer, const ts_graph *program);
 /* The coordinates of the partition, s32[axes], as a value of the current region. They are the last parameter when the
  * program is finished. */
 ts_status ts_tracer_coordinates(ts_tracer *tracer, ts_value_id *out);

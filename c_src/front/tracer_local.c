@@ -14,6 +14,25 @@ ts_status ts_tracer_coordinates(ts_tracer *t, ts_value_id *out) {
   return ts_tracer_value(t, t->varying.coordinates, out);
 }
 
+ts_status ts_tracer_check_mesh(const ts_tracer *t, const ts_graph *program) {
+  const ts_mesh *own = &t->graph->mesh, *wanted = &program->mesh;
+  if (wanted->rank == 0) return TS_SUCCESS;
+  const int32_t partitions = ts_mesh_partitions(wanted);
+  if (own->rank == 0)
+    return ts_error(TS_FAILED_PRECONDITION,
+                    "the program is written for the %d partitions of a mesh, which run together", partitions);
+  if (own->partitioned != wanted->partitioned)
+    return ts_error(TS_FAILED_PRECONDITION,
+                    "the program is written for one of %d partitions, and the program around it for whole tensors",
+                    partitions);
+  bool same = own->rank == wanted->rank;
+  for (int32_t i = 0; same && i < own->rank; i++) same = own->sizes[i] == wanted->sizes[i];
+  if (same) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT,
+                  "the program is written for a mesh of %d partitions, which is other than the mesh of %d", partitions,
+                  ts_mesh_partitions(own));
+}
+
 /* Hidden arguments may have come after them. */
 void ts_tracer_move_coordinates(ts_tracer *t) {
   ts_region *root = ts_graph_region(t->graph, TS_ROOT);

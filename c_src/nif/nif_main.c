@@ -326,6 +326,7 @@ static ErlNifFunc functions[] = {
     {"parse", 1, ts_nif_parse, CPU},
     {"read_stablehlo", 1, ts_nif_read_stablehlo, CPU},
     {"read_stablehlo", 2, ts_nif_read_stablehlo, CPU},
+    {"stablehlo_shardings", 1, ts_nif_stablehlo_shardings, CPU},
     {"set_mesh", 3, ts_nif_set_mesh, 0},
     {"set_shardings", 3, ts_nif_set_shardings, 0},
     {"partition", 1, ts_nif_partition, CPU},

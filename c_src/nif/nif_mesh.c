@@ -5,6 +5,7 @@
 #include "nif/nif_graph.h"
 #include "nif/nif_watch.h"
 #include "shard/shard.h"
+#include "stablehlo/read.h"
 
 #include <string.h>
 
@@ -134,6 +135,48 @@ ERL_NIF_TERM ts_nif_root_shardings(ErlNifEnv *env, const ts_graph *graph, ts_roo
   }
   return list;
 }
+
+/* ---- modules of StableHLO for the partitions of a mesh ---- */
+
+static ERL_NIF_TERM root_terms(ErlNifEnv *env, const ts_root_sharding *roots, size_t count) {
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (size_t i = count; i-- > 0;)
+    list = enif_make_list_cell(env, roots[i].given ? sharding_term(env, &roots[i].sharding) : ts_atom.undefined_, list);
+  return list;
+}
+
+static ERL_NIF_TERM mesh_terms(ErlNifEnv *env, const ts_mesh *mesh, ERL_NIF_TERM *out_names) {
+  ERL_NIF_TERM sizes = enif_make_list(env, 0);
+  *out_names = sizes;
+  for (int32_t i = mesh->rank; i-- > 0;) {
+    sizes = enif_make_list_cell(env, enif_make_int(env, mesh->sizes[i]), sizes);
+    const ERL_NIF_TERM name = ts_nif_binary(env, mesh->axis_names[i], strlen(mesh->axis_names[i]));
+    *out_names = enif_make_list_cell(env, name, *out_names);
+  }
+  const ERL_NIF_TERM own = ts_nif_binary(env, mesh->name, strlen(mesh->name));
+  *out_names = enif_make_list_cell(env, own, *out_names);
+  return sizes;
+}
+
+ERL_NIF_TERM ts_nif_stablehlo_shardings(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* stablehlo_shardings(Text :: binary()) -> {Partitions, [Size], [Name], local | global, [Cuts | undefined],
+   * [Cuts | undefined]}: the mesh of a module, without axes if it has none, whether the program is of one partition,
+   * and how its arguments and results are cut */
+  ErlNifBinary text;
+  ERL_NIF_TERM names;
+  ts_stablehlo_shardings s;
+  (void)argc;
+  if (!enif_inspect_binary(env, argv[0], &text)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
+  TS_NIF_TRY(env, ts_stablehlo_read_shardings((const char *)text.data, text.size, &s));
+  const ERL_NIF_TERM sizes = mesh_terms(env, &s.mesh, &names);
+  const ERL_NIF_TERM term = enif_make_tuple6(
+      env, enif_make_int64(env, s.partitions), sizes, names, enif_make_atom(env, s.is_local ? "local" : "global"),
+      root_terms(env, s.params, s.param_count), root_terms(env, s.results, s.result_count));
+  ts_stablehlo_shardings_deinit(&s);
+  return term;
+}
+
+/* ---- the program of one partition ---- */
 
 static ts_status partition(ErlNifEnv *env, const ts_graph *graph, ERL_NIF_TERM *out) {
   ts_shard_report report = {0};

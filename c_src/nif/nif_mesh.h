@@ -11,6 +11,7 @@ ERL_NIF_TERM ts_nif_root_shardings(ErlNifEnv *env, const ts_graph *graph, ts_roo
 
 ERL_NIF_TERM ts_nif_set_mesh(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_set_shardings(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_stablehlo_shardings(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_partition(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_join(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -121,8 +121,15 @@ ts_status bytecode_get_tensor(bytecode *b, bytecode_bytes *from, mlir_type *out)
 /* ---- bytecode_attr.c */
 ts_status bytecode_get_attr(bytecode *b, bytecode_bytes *from, const mlir_attr **out);
 ts_status bytecode_attr_at(bytecode *b, size_t index, const mlir_attr **out);
+/* A number, a list of attributes, a list of numbers, as an attribute. */
+ts_status bytecode_set_number(const bytecode *b, const uint8_t *at, int64_t number, bool is_unsigned, mlir_attr *out);
+ts_status bytecode_list(bytecode *b, bytecode_bytes *from, mlir_attr *out);
+ts_status bytecode_integers(bytecode *b, bytecode_bytes *from, mlir_attr *out);
 /* A parser of the text of an attribute or a type. */
 mlir_parser bytecode_text_parser(const bytecode *b, bytecode_bytes text);
+
+/* ---- bytecode_sdy.c: an attribute of sdy after its code; one that is not known stays as it is. */
+ts_status bytecode_read_sdy(bytecode *b, bytecode_bytes *from, uint64_t code, mlir_attr *out);
 
 /* ---- bytecode_props.c */
 /* The names of an op's properties in the order of a file. "?" is in front of a name that may be absent. An op may have

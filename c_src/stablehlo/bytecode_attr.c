@@ -95,7 +95,7 @@ static ts_status set_text(const bytecode *b, const uint8_t *at, const char *text
   return TS_SUCCESS;
 }
 
-static ts_status set_number(const bytecode *b, const uint8_t *at, int64_t number, bool is_unsigned, mlir_attr *out) {
+ts_status bytecode_set_number(const bytecode *b, const uint8_t *at, int64_t number, bool is_unsigned, mlir_attr *out) {
   char text[24];
   snprintf(text, sizeof text, is_unsigned ? "%" PRIu64 : "%" PRId64, number);
   return set_text(b, at, text, out);
@@ -103,7 +103,7 @@ static ts_status set_number(const bytecode *b, const uint8_t *at, int64_t number
 
 /* ---- lists */
 
-static ts_status array(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
+ts_status bytecode_list(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   const mlir_attr *item;
   TS_TRY(bytecode_count(b, from, &out->count));
   TS_TRY(TS_ARENA_ARRAY(b->arena, out->count, &out->items));
@@ -132,7 +132,7 @@ static ts_status dictionary(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   return TS_SUCCESS;
 }
 
-static ts_status integers(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
+ts_status bytecode_integers(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   int64_t number;
   TS_TRY(bytecode_count(b, from, &out->count));
   TS_TRY(TS_ARENA_ARRAY(b->arena, out->count, &out->items));
@@ -141,7 +141,7 @@ static ts_status integers(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   for (size_t i = 0; i < out->count; i++) {
     const uint8_t *at = from->at;
     TS_TRY(bytecode_signed(b, from, &number));
-    TS_TRY(set_number(b, at, number, false, &out->items[i]));
+    TS_TRY(bytecode_set_number(b, at, number, false, &out->items[i]));
   }
   return TS_SUCCESS;
 }
@@ -155,10 +155,10 @@ static ts_status dimensions(bytecode *b, bytecode_bytes *from, const char *const
     const uint8_t *at = from->at;
     int64_t number;
     if (is_list) {
-      TS_TRY(integers(b, from, &out->items[i]));
+      TS_TRY(bytecode_integers(b, from, &out->items[i]));
     } else {
       TS_TRY(bytecode_signed(b, from, &number));
-      TS_TRY(set_number(b, at, number, false, &out->items[i]));
+      TS_TRY(bytecode_set_number(b, at, number, false, &out->items[i]));
     }
     out->items[i].name = bytecode_token(b, at, MLIR_WORD, words[i] + is_list, strlen(words[i] + is_list));
   }
@@ -186,7 +186,7 @@ static ts_status integer(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   const int unused = 64 - type->bits;
   const uint64_t shifted = (uint64_t)number << unused;
   number = type->is_unsigned ? (int64_t)(shifted >> unused) : (int64_t)shifted >> unused;
-  return set_number(b, at, number, type->is_unsigned, out);
+  return bytecode_set_number(b, at, number, type->is_unsigned, out);
 }
 
 static ts_status floating(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
@@ -205,7 +205,7 @@ static ts_status boolean(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   uint64_t value;
   const uint8_t *at = from->at;
   TS_TRY(bytecode_varint(b, from, &value));
-  return set_number(b, at, value != 0, false, out);
+  return bytecode_set_number(b, at, value != 0, false, out);
 }
 
 static ts_status word(bytecode *b, bytecode_bytes *from, const char *const *words, mlir_attr *out) {
@@ -294,7 +294,7 @@ static ts_status type_of(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
 static ts_status read_form(bytecode *b, bytecode_bytes *from, const code_row *row, mlir_attr *out) {
   switch (row->form) {
   case UNIT: return TS_SUCCESS;
-  case ARRAY: return array(b, from, out);
+  case ARRAY: return bytecode_list(b, from, out);
   case DICTIONARY: return dictionary(b, from, out);
   case STRING: return string(b, from, out);
   case SYMBOL: return symbol(b, from, out);
@@ -339,6 +339,10 @@ static ts_status read_attr(bytecode *b, const bytecode_entry *entry, void *made)
   uint64_t code;
   *out = (mlir_attr){.kind = MLIR_ATTR_UNIT, .token = bytecode_token(b, from.at, MLIR_WORD, "unit", 4)};
   if (!entry->is_custom) return read_text(b, from, out);
+  if (mlir_token_is(b->dialects[entry->dialect], "sdy")) {
+    TS_TRY(bytecode_varint(b, &from, &code));
+    return bytecode_read_sdy(b, &from, code, out);
+  }
   for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
     if (!mlir_token_is(b->dialects[entry->dialect], dialects[i].dialect)) continue;
     const code_row *row = dialects[i].rows;

@@ -338,15 +338,28 @@ static ts_status to_func(bytecode *b, const mlir_op *op, mlir_func *out) {
   const mlir_attr *attrs = mlir_op_attr(op, "arg_attrs");
   if (attrs && attrs->kind == MLIR_ATTR_LIST && attrs->count == out->body.param_count)
     out->body.param_attrs = attrs->items;
+  attrs = mlir_op_attr(op, "res_attrs");
+  if (attrs && attrs->kind == MLIR_ATTR_LIST && attrs->count == out->results.count) out->result_attrs = attrs->items;
+  return TS_SUCCESS;
+}
+
+static ts_status to_mesh(const bytecode *b, const mlir_op *op, mlir_mesh *out) {
+  const mlir_attr *name = mlir_op_attr(op, "sym_name"), *mesh = mlir_op_attr(op, "mesh");
+  if (!name || name->kind != MLIR_ATTR_WORD || !mesh)
+    return bytecode_error(b, b->data + op->name.column, TS_INVALID_ARGUMENT, "a mesh lacks its name or its axes");
+  *out = (mlir_mesh){name->token, *mesh};
   return TS_SUCCESS;
 }
 
 static ts_status to_funcs(bytecode *b, const mlir_op *module, mlir_module *out) {
   const mlir_region *body = &module->regions[0];
   TS_TRY(TS_ARENA_ARRAY(b->arena, body->op_count, &out->funcs));
+  TS_TRY(TS_ARENA_ARRAY(b->arena, body->op_count, &out->meshes));
+  out->attrs = (mlir_attr){.kind = MLIR_ATTR_DICT, .items = module->attrs, .count = module->attr_count};
   for (size_t i = 0; i < body->op_count; i++) {
     const mlir_op *op = &body->ops[i];
     if (mlir_token_is(op->name, "func.func")) TS_TRY(to_func(b, op, &out->funcs[out->count++]));
+    if (mlir_token_is(op->name, "sdy.mesh")) TS_TRY(to_mesh(b, op, &out->meshes[out->mesh_count++]));
     if (mlir_token_is(op->name, "builtin.module"))
       return bytecode_error(b, b->data + op->name.column, TS_UNIMPLEMENTED, "a module in a module cannot be read");
   }

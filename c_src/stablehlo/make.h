@@ -15,6 +15,8 @@ typedef struct make_value {
   const mlir_quant *quant;        /* of integers that stand for numbers; NULL */
   const struct make_value *parts; /* of a tuple; NULL */
   size_t part_count;
+  ts_value_id part;            /* with `sharding`: the own part of the value, which is whole in `id` */
+  const ts_sharding *sharding; /* NULL: the value is not known in parts */
 } make_value;
 
 /* The names that ops of one region see: their own, and names of enclosing scopes in the same region of the graph.
@@ -29,6 +31,9 @@ typedef struct make_grid {
   int64_t replicas, partitions;
 } make_grid;
 
+/* Functions and regions around an op. */
+#define MAKE_MOST_DEPTH 500
+
 typedef struct make_state {
   ts_arena arena; /* of the tree */
   mlir_module module;
@@ -42,6 +47,7 @@ typedef struct make_state {
   bool has_text;          /* the error is a text of the module */
   const make_grid *grid;  /* NULL: there is one process */
   size_t process;         /* the process whose op is made */
+  ts_mesh mesh;           /* the graph is the program of one of its partitions; of rank 0: there is one partition */
   ts_map known;           /* numbers of values, make_known.c: ts_dims in the arena */
 } make_state;
 
@@ -60,6 +66,8 @@ typedef ts_status (*make_fn)(const make_call *m);
 make_fn make_find(mlir_token name);
 
 /* ---- read.c */
+/* Reads a text or bytecode, and finds the function that the program is. */
+ts_status make_read_tree(make_state *r, const char *text, size_t length, mlir_func **out_main);
 /* Makes the ops of a region, except its return: its operands are looked up. */
 ts_status make_block(make_state *r, const mlir_region *block, ts_region_id region, make_scope *scope,
                      make_value *out_results);
@@ -75,7 +83,7 @@ ts_status make_bind(make_scope *scope, mlir_token name, size_t index, size_t of,
 ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out);
 void make_scope_deinit(make_scope *scope);
 /* NULL when there is none. */
-const mlir_func *make_find_func(const make_state *r, mlir_token name);
+mlir_func *make_find_func(const make_state *r, mlir_token name);
 /* call, composite: the ops of the function, here. */
 ts_status make_inline(const make_call *m, mlir_token callee);
 
@@ -207,10 +215,54 @@ typedef struct make_group {
 } make_group;
 /* The attribute with the number of an op's channel; NULL without it. */
 const mlir_attr *make_find_channel(const make_call *m, const char *names);
-/* The group of a process; of a permutation its source and itself. Empty: it is in none. */
+/* The group of a process; of a permutation its source and itself. Empty: it is in none. `out` is zeros, or the group
+ * of another process, whose memory is used again. */
 ts_status make_find_group(const make_call *m, const make_grid *grid, size_t own, make_group *out);
 /* Sets the results of one member, at a place among all. Without members they are zeros. */
 ts_status make_collective(const make_call *m, const make_call *const *members, size_t count, size_t place);
+
+/* ---- make_mesh.c: a module for the partitions of a mesh */
+#define MAKE_MOST_PARTITIONS 4096
+/* The mesh of the module; of rank 0 without one, or when it has one partition. */
+ts_status make_find_mesh(const make_state *r, ts_mesh *out);
+/* The number of partitions that the module says. */
+ts_status make_find_partitions(const make_state *r, const ts_mesh *mesh, int64_t *out);
+/* Sets the mesh, if @main has a part that is written for one partition. */
+ts_status make_begin_local(make_state *r, mlir_func *main);
+/* True for an op that needs to know its partition. */
+bool make_is_placed(const make_state *r, const mlir_op *op);
+/* A bit for each axis of a list. */
+ts_status make_read_axes(const ts_mesh *mesh, const mlir_attr *list, unsigned *out);
+/* A sharding of a value of that shape; axes that are not allowed cut nothing. */
+ts_status make_read_sharding(const ts_mesh *mesh, const mlir_attr *attr, const ts_shape *shape, unsigned allowed,
+                             ts_sharding *out);
+/* The sharding in the attributes of an argument or a result; NULL without it. */
+const mlir_attr *make_find_sharding(const mlir_attr *attrs);
+/* How a result of @main is cut in the program of one partition. */
+ts_status make_result_sharding(const make_state *r, const mlir_func *main, size_t result, ts_root_sharding *out);
+/* The axes along which the groups of a collective are. With `out_root` a group begins with its root: the root's place.
+ */
+ts_status make_find_axes(const make_call *m, ts_dims *out, size_t *out_root);
+ts_status make_find_permutation(const make_call *m, ts_attrs *out);
+
+/* ---- make_local.c: the program of one partition */
+/* Adds the coordinates of the partition as the last argument. */
+ts_status make_add_coordinates(make_state *r, make_scope *scope);
+/* The name of the coordinates, for an op that uses them without naming them; false for another op. */
+bool make_find_hidden(const make_state *r, const mlir_op *op, mlir_token *out);
+/* Binds them in the scope of a function that needs them. */
+ts_status make_pass_coordinates(const make_call *m, const mlir_func *func, make_scope *inner);
+/* The own part of a value. */
+ts_status make_part(const make_call *m, const make_value *value, const ts_sharding *sharding, ts_value_id *out);
+/* Sets a value by its part. */
+ts_status make_whole(const make_call *m, const ts_sharding *sharding, ts_value_id part, make_value *out);
+ts_status make_gather_parts(const make_call *m, const ts_sharding *sharding, ts_value_id part, ts_value_id *out);
+ts_status make_partition_id(const make_call *m);
+ts_status make_local_collective(const make_call *m);
+ts_status make_in_manual(const make_call *m);
+
+/* make_reduce.c: the op that the op's region is: TS_OP_ADD, MULTIPLY, MAX, MIN, AND or OR; TS_OP_COUNT: another one. */
+ts_status make_find_combine(const make_call *m, bool is_bool, ts_opcode *out);
 
 /* ---- files of ops */
 ts_status make_in_collective(const make_call *m);

@@ -95,10 +95,10 @@ ts_status make_find_group(const make_call *m, const make_grid *grid, size_t own,
   table groups = {0};
   const bool is_permute = is(m, "collective_permute");
   const grouping kind = find_grouping(m);
-  *out = (make_group){0};
   TS_TRY(read_table(m, is_permute ? "source_target_pairs" : "replica_groups", &groups));
   if (is_permute && groups.columns != 2) return make_error(m, TS_INVALID_ARGUMENT, "expected pairs");
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, (size_t)(grid->replicas * grid->partitions) + 2, &out->members));
+  if (!out->members)
+    TS_TRY(TS_ARENA_ARRAY(&m->r->arena, (size_t)(grid->replicas * grid->partitions) + 2, &out->members));
   for (int64_t row = 0; row < groups.rows; row++) {
     TS_TRY(read_row(m, &(row_of){grid, &groups, row, kind, is_permute}, own, out));
     if (is_permute && out->count == 2 && out->members[1] == own) return TS_SUCCESS;
@@ -216,7 +216,8 @@ ts_status make_collective(const make_call *m, const make_call *const *members, s
 /* A collective outside of processes, or in a function or a region of one. */
 ts_status make_in_collective(const make_call *m) {
   const make_grid alone = {1, 1};
-  make_group group;
+  make_group group = {0};
+  if (m->r->mesh.rank) return make_local_collective(m);
   const make_grid *grid = m->r->grid ? m->r->grid : &alone;
   if (grid->replicas * grid->partitions > 1)
     return make_error(m, TS_UNIMPLEMENTED, "it is known at the top of a process's function alone");
@@ -228,6 +229,7 @@ ts_status make_in_collective(const make_call *m) {
 ts_status make_in_process_id(const make_call *m) {
   const int64_t partitions = m->r->grid ? m->r->grid->partitions : 1, own = (int64_t)m->r->process;
   ts_value_id id;
+  if (m->r->mesh.rank && is(m, "partition_id")) return make_partition_id(m);
   TS_TRY(make_count_operands(m, 0));
   TS_TRY(make_integer_of(m, TS_U32, &ts_shape_scalar, is(m, "replica_id") ? own / partitions : own % partitions, &id));
   make_result(m, 0, id);

@@ -19,18 +19,21 @@ static bool is_in_scope(const make_scope *scope, mlir_token name) {
   return ts_map_get(&scope->names, name.text, name.length);
 }
 
+static ts_status capture(const make_scope *scope, mlir_token name, captures *out) {
+  if (!is_in_scope(scope, name) || ts_map_get(&out->seen, name.text, name.length)) return TS_SUCCESS;
+  TS_TRY(ts_map_put(&out->seen, name.text, name.length, out));
+  return TS_VEC_PUSH(&out->names, name);
+}
+
 /* MLIR forbids that an inner region gives a visible name again, so a name of the scope is the scope's. */
-static ts_status find_captures(const make_scope *scope, const mlir_region *region, captures *out, int depth) {
+static ts_status find_captures(const make_call *m, const mlir_region *region, captures *out, int depth) {
   if (depth > 2 * TS_MAX_NESTING) return ts_error(TS_INVALID_ARGUMENT, "regions are nested too deep");
   for (size_t i = 0; i < region->op_count; i++) {
     const mlir_op *op = &region->ops[i];
-    for (size_t j = 0; j < op->operand_count; j++) {
-      mlir_token name = op->operands[j];
-      if (!is_in_scope(scope, name) || ts_map_get(&out->seen, name.text, name.length)) continue;
-      TS_TRY(ts_map_put(&out->seen, name.text, name.length, out));
-      TS_TRY(TS_VEC_PUSH(&out->names, name));
-    }
-    for (size_t j = 0; j < op->region_count; j++) TS_TRY(find_captures(scope, &op->regions[j], out, depth + 1));
+    mlir_token hidden;
+    if (make_find_hidden(m->r, op, &hidden)) TS_TRY(capture(m->scope, hidden, out));
+    for (size_t j = 0; j < op->operand_count; j++) TS_TRY(capture(m->scope, op->operands[j], out));
+    for (size_t j = 0; j < op->region_count; j++) TS_TRY(find_captures(m, &op->regions[j], out, depth + 1));
   }
   return TS_SUCCESS;
 }
@@ -56,6 +59,7 @@ static ts_status bind_capture(const make_call *m, ts_region_id region, make_scop
   if (value.parts) return mlir_error(TS_UNIMPLEMENTED, name, "a region uses a tuple of a scope around it");
   TS_TRY(is_param(m, value.id, &scalar, out_param));
   const ts_value like = *make_value_of(m, value.id);
+  value.sharding = NULL; /* its part stays outside */
   if (*out_param)
     TS_TRY(ts_graph_add_param(m->r->graph, region, like.dtype, like.shape, &value.id));
   else
@@ -124,6 +128,7 @@ static ts_status make_loop_region(loop_region *l, make_scope *inner) {
   for (size_t i = 0; i < m->op->operand_count; i++) {
     const ts_value like = *make_operand_of(m, i);
     make_value value = m->operands[i];
+    value.sharding = NULL; /* its part stays outside */
     TS_TRY(ts_graph_add_param(m->r->graph, l->region, like.dtype, like.shape, &value.id));
     TS_TRY(make_bind(inner, l->block->params[i], 0, 1, value));
   }
@@ -142,7 +147,7 @@ static ts_status make_while(const make_call *m, captures *c, ts_value_id *operan
   ts_attrs attrs = {0};
   size_t count = m->op->operand_count;
   ts_value_id first;
-  for (int i = 0; i < 2; i++) TS_TRY(find_captures(m->scope, &m->op->regions[i], c, 0));
+  for (int i = 0; i < 2; i++) TS_TRY(find_captures(m, &m->op->regions[i], c, 0));
   for (int i = 0; i < 2; i++) {
     make_scope inner = {0};
     loop_region l = {m, &m->op->regions[i], c, i == 0, 0};
@@ -158,9 +163,9 @@ static ts_status make_while(const make_call *m, captures *c, ts_value_id *operan
   return TS_SUCCESS;
 }
 
-/* Room for all names that regions use. */
+/* Room for all names that regions use, and one that is hidden. */
 static size_t count_uses(const mlir_region *region) {
-  size_t count = 0;
+  size_t count = 1;
   for (size_t i = 0; i < region->op_count; i++) {
     count += region->ops[i].operand_count;
     for (size_t j = 0; j < region->ops[i].region_count; j++) count += count_uses(&region->ops[i].regions[j]);
@@ -266,7 +271,7 @@ static ts_status make_cond(const branches *b, make_value *out_results) {
 
 static ts_status make_branches(const make_call *m, captures *c) {
   const bool is_if = mlir_token_is(m->op->name, "stablehlo.if");
-  for (size_t i = 0; i < m->op->region_count; i++) TS_TRY(find_captures(m->scope, &m->op->regions[i], c, 0));
+  for (size_t i = 0; i < m->op->region_count; i++) TS_TRY(find_captures(m, &m->op->regions[i], c, 0));
   if (is_if) return make_cond(&(branches){m, c, 0, TS_NO_ID, m->operands[0].id}, m->results);
   if (m->op->region_count > 1) return make_cond(&(branches){m, c, 0, m->operands[0].id, TS_NO_ID}, m->results);
   return make_block(m->r, &m->op->regions[0], m->region, m->scope, m->results);
@@ -304,7 +309,7 @@ static ts_status finish_combine(const make_call *m, const mlir_region *block, ts
     TS_TRY(ts_graph_add_param(m->r->graph, region, type, &ts_shape_scalar, &value.id));
     TS_TRY(make_bind(scope, block->params[i], 0, 1, value));
   }
-  ts_status status = find_captures(m->scope, block, &c, 0);
+  ts_status status = find_captures(m, block, &c, 0);
   if (!status) status = bind_captures(m, &c, region, scope);
   captures_deinit(&c);
   TS_TRY(status);

@@ -661,6 +661,8 @@ static const struct {
     {"stablehlo.get_dimension_size", get_dimension_size},
     {"stablehlo.optimization_barrier", same},
     {"sdy.sharding_constraint", same},
+    {"sdy.reshard", same},
+    {"sdy.manual_computation", make_in_manual},
     {"builtin.unrealized_conversion_cast", same},
     {"stablehlo.dot_general", dot_general},
     {"stablehlo.fft", fft},

@@ -57,6 +57,16 @@ static ts_status get_signature(const make_call *m, char **out) {
   return status;
 }
 
+ts_status make_find_combine(const make_call *m, bool is_bool, ts_opcode *out) {
+  char *signature;
+  TS_TRY(get_signature(m, &signature));
+  const fold_row *fold = find_fold(signature);
+  ts_free(signature);
+  if (is_bool) fold = for_type(fold, true);
+  *out = fold ? fold->combine : TS_OP_COUNT;
+  return TS_SUCCESS;
+}
+
 /* JAX broadcasts the initial value of a window, a single element, to no dims. */
 static ts_value_id made_of(const make_call *m, ts_value_id value) {
   for (;;) {

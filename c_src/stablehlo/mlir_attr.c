@@ -21,7 +21,7 @@ static ts_status skip_parentheses(mlir_parser *p) {
   do {
     if (mlir_at(p, "(")) open++;
     if (mlir_at(p, ")")) open--;
-    if (p->token.kind == MLIR_END) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected ')'");
+    if (p->token.kind == MLIR_END) return mlir_unexpected(p, "')'");
     mlir_advance(p);
   } while (open > 0);
   return TS_SUCCESS;
@@ -30,7 +30,7 @@ static ts_status skip_parentheses(mlir_parser *p) {
 ts_status mlir_skip_location(mlir_parser *p) {
   if (!mlir_at(p, "loc")) return TS_SUCCESS;
   mlir_advance(p);
-  if (!mlir_at(p, "(")) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '('");
+  if (!mlir_at(p, "(")) return mlir_unexpected(p, "'('");
   return skip_parentheses(p);
 }
 
@@ -110,7 +110,7 @@ static ts_status parse_dense(mlir_parser *p, mlir_attr *out) {
   for (;; mlir_advance(p)) {
     open += mlir_at(p, "<") - mlir_at(p, ">");
     if (open == 0) break;
-    if (p->token.kind == MLIR_END) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '>'");
+    if (p->token.kind == MLIR_END) return mlir_unexpected(p, "'>'");
   }
   mlir_advance(p);
   TS_TRY(mlir_expect(p, ":"));
@@ -132,12 +132,11 @@ static ts_status parse_array(mlir_parser *p, mlir_attr *out) {
   return parse_list(p, ">", out);
 }
 
-/* After '<', up to its '>'. */
-static ts_status skip_angles(mlir_parser *p, mlir_attr *out) {
-  int open = 1;
+ts_status mlir_skip_angles(mlir_parser *p, mlir_attr *out) {
+  int64_t open = 1;
   for (; open > 0; mlir_advance(p)) {
     open += mlir_at(p, "<") - mlir_at(p, ">");
-    if (p->token.kind == MLIR_END) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '>'");
+    if (p->token.kind == MLIR_END) return mlir_unexpected(p, "'>'");
   }
   out->kind = MLIR_ATTR_UNIT;
   return TS_SUCCESS;
@@ -146,10 +145,12 @@ static ts_status skip_angles(mlir_parser *p, mlir_attr *out) {
 /* #stablehlo<precision HIGHEST>, #stablehlo.gather<offset_dims = [1], ...>, #stablehlo.conv<[b, 0, f]x...> */
 static ts_status parse_dialect(mlir_parser *p, mlir_attr *out) {
   const char *dialect = p->token.text;
+  const bool is_sdy = p->token.length >= 3 && memcmp(dialect, "sdy", 3) == 0;
   bool known = (p->token.length >= 9 && memcmp(dialect, "stablehlo", 9) == 0) ||
                (p->token.length >= 4 && memcmp(dialect, "chlo", 4) == 0);
   mlir_advance(p);
-  if (!known && mlir_accept(p, "<")) return skip_angles(p, out);
+  if (is_sdy && mlir_accept(p, "<")) return mlir_parse_sdy(p, out);
+  if (!known && mlir_accept(p, "<")) return mlir_skip_angles(p, out);
   if (!mlir_accept(p, "<")) { /* an alias, of a location for example: it has no meaning here */
     out->kind = MLIR_ATTR_UNIT;
     return TS_SUCCESS;
@@ -181,9 +182,10 @@ static ts_status parse_number(mlir_parser *p, mlir_attr *out) {
 }
 
 static ts_status parse_brackets(mlir_parser *p, mlir_attr *out) {
-  if (mlir_accept(p, "<")) return skip_angles(p, out); /* of a dialect that the op knows: what algorithm a dot uses */
+  if (mlir_accept(p, "<"))
+    return mlir_skip_angles(p, out); /* of a dialect that the op knows: what algorithm a dot uses */
   if (mlir_accept(p, "{")) return mlir_parse_dict(p, "}", out);
-  if (!mlir_accept(p, "[")) return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected an attribute");
+  if (!mlir_accept(p, "[")) return mlir_unexpected(p, "an attribute");
   TS_TRY(parse_list(p, "]", out));
   return parse_joined(p, out);
 }
@@ -196,7 +198,7 @@ static ts_status parse_attr(mlir_parser *p, mlir_attr *out) {
   case MLIR_END:
   case MLIR_VALUE:
   case MLIR_BLOCK:
-  case MLIR_ARROW: return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected an attribute");
+  case MLIR_ARROW: return mlir_unexpected(p, "an attribute");
   case MLIR_STRING:
   case MLIR_SYMBOL:
   case MLIR_WORD: break;

@@ -16,12 +16,8 @@ typedef struct op_reader {
   op_lists room;
 } op_reader;
 
-static ts_status unexpected(mlir_parser *p, const char *what) {
-  return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected %s", what);
-}
-
 static ts_status push_operand(op_reader *r) {
-  if (r->p->token.kind != MLIR_VALUE) return unexpected(r->p, "a value");
+  if (r->p->token.kind != MLIR_VALUE) return mlir_unexpected(r->p, "a value");
   MLIR_PUSH(r->p, r->op->operands, r->op->operand_count, r->room.operands, r->p->token);
   mlir_advance(r->p);
   return TS_SUCCESS;
@@ -56,7 +52,7 @@ static ts_status generic_op(op_reader *r) {
   TS_TRY(mlir_expect(p, "("));
   while (!mlir_accept(p, ")")) {
     TS_TRY(push_operand(r));
-    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return unexpected(p, "',' or ')'");
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return mlir_unexpected(p, "',' or ')'");
   }
   if (mlir_accept(p, "<")) {
     TS_TRY(mlir_expect(p, "{"));
@@ -124,7 +120,7 @@ static ts_status pretty_operands(op_reader *r, mlir_token **inits, size_t *init_
   while (!mlir_accept(p, ")")) {
     if (mlir_accept(p, "init")) {
       TS_TRY(mlir_expect(p, ":"));
-      if (p->token.kind != MLIR_VALUE) return unexpected(p, "a value");
+      if (p->token.kind != MLIR_VALUE) return mlir_unexpected(p, "a value");
       MLIR_PUSH(p, *inits, *init_count, *room, p->token);
       mlir_advance(p);
     } else if (p->token.kind == MLIR_WORD) { /* chlo.top_k(%x, k = 3) */
@@ -132,21 +128,19 @@ static ts_status pretty_operands(op_reader *r, mlir_token **inits, size_t *init_
     } else {
       TS_TRY(push_operand(r));
     }
-    if (!mlir_accept(p, ",") && !mlir_at(p, ")") && !mlir_at(p, "init")) return unexpected(p, "',' or ')'");
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")") && !mlir_at(p, "init")) return mlir_unexpected(p, "',' or ')'");
   }
   return TS_SUCCESS;
 }
 
-/* <@mesh, [{"x"}]>: a sharding says where the elements of a value are, not what they are. */
+/* <@mesh, [{"x"}]>: here a sharding says where the elements of a value are, not what they are. */
 static ts_status skip_sharding(mlir_parser *p) {
-  int64_t open = 0;
-  do {
-    if (p->token.kind == MLIR_END) return unexpected(p, "'>'");
-    open += mlir_at(p, "<");
-    open -= mlir_at(p, ">");
-    mlir_advance(p);
-  } while (open > 0);
-  return TS_SUCCESS;
+  TS_TRY(mlir_expect(p, "<"));
+  return mlir_skip_angles(p, &(mlir_attr){0});
+}
+
+static bool is_placement(mlir_token name) {
+  return mlir_token_is(name, "sdy.sharding_constraint") || mlir_token_is(name, "sdy.reshard");
 }
 
 /* Any order of operands, attributes and words, up to the types. */
@@ -167,10 +161,10 @@ static ts_status pretty_op(op_reader *r) {
     else if (mlir_at(p, "[") || p->token.kind == MLIR_SYMBOL || p->token.kind == MLIR_STRING) {
       TS_TRY(mlir_parse_attr(p, &attr));
       TS_TRY(push_attr(r, (mlir_token){0}, attr));
-    } else if (mlir_at(p, "<") && mlir_token_is(r->op->name, "sdy.sharding_constraint")) {
+    } else if (mlir_at(p, "<") && is_placement(r->op->name)) {
       TS_TRY(skip_sharding(p));
     } else if (!mlir_accept(p, ",")) {
-      return unexpected(p, "an operand, an attribute, or ':'");
+      return mlir_unexpected(p, "an operand, an attribute, or ':'");
     }
   }
   mlir_advance(p);
@@ -185,7 +179,7 @@ static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[3]) 
     mlir_type type;
     mlir_attr attrs = {0};
     size_t before = out->param_count;
-    if (p->token.kind != MLIR_VALUE) return unexpected(p, "a parameter");
+    if (p->token.kind != MLIR_VALUE) return mlir_unexpected(p, "a parameter");
     MLIR_PUSH(p, out->params, out->param_count, room[0], p->token);
     mlir_advance(p);
     TS_TRY(mlir_expect(p, ":"));
@@ -194,7 +188,7 @@ static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[3]) 
     if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &attrs));
     MLIR_PUSH(p, out->param_attrs, before, room[2], attrs);
     TS_TRY(mlir_skip_location(p));
-    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return unexpected(p, "',' or ')'");
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return mlir_unexpected(p, "',' or ')'");
   }
   return TS_SUCCESS;
 }
@@ -236,12 +230,12 @@ static ts_status pretty_while(op_reader *r) {
   size_t count = 0, room = 0;
   TS_TRY(mlir_expect(p, "("));
   while (!mlir_accept(p, ")")) {
-    if (p->token.kind != MLIR_VALUE) return unexpected(p, "a value of the loop");
+    if (p->token.kind != MLIR_VALUE) return mlir_unexpected(p, "a value of the loop");
     MLIR_PUSH(p, names, count, room, p->token);
     mlir_advance(p);
     TS_TRY(mlir_expect(p, "="));
     TS_TRY(push_operand(r));
-    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return unexpected(p, "',' or ')'");
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return mlir_unexpected(p, "',' or ')'");
   }
   if (mlir_accept(p, ":")) TS_TRY(pretty_types(r));
   if (mlir_accept(p, "attributes")) {
@@ -262,6 +256,40 @@ static ts_status pretty_while(op_reader *r) {
   return TS_SUCCESS;
 }
 
+/* name = value, with the name as the attribute's */
+static ts_status pretty_named(op_reader *r, const char *name, ts_status (*parse)(mlir_parser *p, mlir_attr *out)) {
+  mlir_attr attr;
+  const mlir_token token = r->p->token;
+  TS_TRY(mlir_expect(r->p, name));
+  TS_TRY(mlir_expect(r->p, "="));
+  TS_TRY(parse(r->p, &attr));
+  return push_attr(r, token, attr);
+}
+
+/* "(%a, %b) in_shardings=[...] out_shardings=[...] manual_axes={...} (%c: T, %d: T) {...} : (types) -> types" */
+static ts_status pretty_manual(op_reader *r) {
+  mlir_parser *p = r->p;
+  mlir_region written = {0};
+  size_t room[3] = {0};
+  TS_TRY(mlir_expect(p, "("));
+  while (!mlir_accept(p, ")")) {
+    TS_TRY(push_operand(r));
+    if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return mlir_unexpected(p, "',' or ')'");
+  }
+  TS_TRY(pretty_named(r, "in_shardings", mlir_parse_shardings));
+  TS_TRY(pretty_named(r, "out_shardings", mlir_parse_shardings));
+  TS_TRY(pretty_named(r, "manual_axes", mlir_parse_manual_axes));
+  TS_TRY(mlir_expect(p, "("));
+  TS_TRY(parse_params(p, &written, room));
+  TS_TRY(push_region(r));
+  mlir_region *made = &r->op->regions[0];
+  written.ops = made->ops;
+  written.op_count = made->op_count;
+  *made = written;
+  TS_TRY(mlir_expect(p, ":"));
+  return pretty_types(r);
+}
+
 /* return %a, %b : types */
 static ts_status parse_return(op_reader *r) {
   mlir_parser *p = r->p;
@@ -275,7 +303,8 @@ static ts_status parse_return(op_reader *r) {
 /* ---- ops and regions */
 
 static bool is_return(mlir_token name) {
-  return mlir_token_is(name, "return") || mlir_token_is(name, "func.return") || mlir_token_is(name, "stablehlo.return");
+  return mlir_token_is(name, "return") || mlir_token_is(name, "func.return") ||
+         mlir_token_is(name, "stablehlo.return") || mlir_token_is(name, "sdy.return");
 }
 
 /* "%0:2, %a =" */
@@ -284,12 +313,12 @@ static ts_status parse_results(op_reader *r) {
   if (p->token.kind != MLIR_VALUE) return TS_SUCCESS;
   do {
     int64_t count = 1;
-    if (p->token.kind != MLIR_VALUE) return unexpected(p, "a value");
+    if (p->token.kind != MLIR_VALUE) return mlir_unexpected(p, "a value");
     MLIR_PUSH(p, r->op->results, r->op->result_name_count, r->room.results, p->token);
     mlir_advance(p);
     if (mlir_accept(p, ":")) {
       TS_TRY(mlir_attr_int(&(mlir_attr){.kind = MLIR_ATTR_NUMBER, .token = p->token}, &count));
-      if (count < 1 || count > 100000) return unexpected(p, "a number of results");
+      if (count < 1 || count > 100000) return mlir_unexpected(p, "a number of results");
       mlir_advance(p);
     }
     size_t names = r->op->result_name_count - 1;
@@ -314,7 +343,7 @@ static ts_status pretty_constant(op_reader *r) {
 static ts_status parse_op_body(op_reader *r) {
   mlir_parser *p = r->p;
   bool quoted = p->token.kind == MLIR_STRING;
-  if (!quoted && p->token.kind != MLIR_WORD) return unexpected(p, "an op");
+  if (!quoted && p->token.kind != MLIR_WORD) return mlir_unexpected(p, "an op");
   r->op->name = p->token;
   mlir_advance(p);
   if (quoted) return generic_op(r);
@@ -326,6 +355,7 @@ static ts_status parse_op_body(op_reader *r) {
     if (mlir_token_is(mlir_lexer_next(&ahead), "=") || mlir_token_is(p->token, ")")) return pretty_while(r);
   }
   if (mlir_token_is(r->op->name, "stablehlo.reduce")) return pretty_reduce(r);
+  if (mlir_token_is(r->op->name, "sdy.manual_computation")) return pretty_manual(r);
   return pretty_op(r);
 }
 
@@ -352,7 +382,7 @@ static ts_status parse_block(mlir_parser *p, mlir_region *out) {
     MLIR_PUSH(p, out->ops, out->op_count, room, op);
   }
   if (out->op_count == 0 || !is_return(out->ops[out->op_count - 1].name))
-    return unexpected(p, "a return at the end of a region");
+    return mlir_unexpected(p, "a return at the end of a region");
   return TS_SUCCESS;
 }
 
@@ -381,11 +411,11 @@ static ts_status parse_func(mlir_parser *p, mlir_func *out) {
   out->is_public = !mlir_accept(p, "private");
   if (out->is_public) mlir_accept(p, "public");
   out->name = p->token;
-  if (p->token.kind != MLIR_SYMBOL) return unexpected(p, "the name of a function");
+  if (p->token.kind != MLIR_SYMBOL) return mlir_unexpected(p, "the name of a function");
   mlir_advance(p);
   TS_TRY(mlir_expect(p, "("));
   TS_TRY(parse_params(p, &out->body, room));
-  if (mlir_accept(p, "->")) TS_TRY(mlir_parse_types(p, &out->results));
+  if (mlir_accept(p, "->")) TS_TRY(mlir_parse_results(p, &out->results, &out->result_attrs));
   if (mlir_accept(p, "attributes")) {
     TS_TRY(mlir_expect(p, "{"));
     TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
@@ -404,26 +434,28 @@ static ts_status parse_alias(mlir_parser *p) {
 }
 
 /* sdy.mesh @name = <["x"=2]> */
-static ts_status skip_mesh(mlir_parser *p) {
+static ts_status parse_mesh(mlir_parser *p, mlir_mesh *out) {
   mlir_advance(p);
-  if (p->token.kind != MLIR_SYMBOL) return unexpected(p, "the name of a mesh");
+  if (p->token.kind != MLIR_SYMBOL) return mlir_unexpected(p, "the name of a mesh");
+  out->name = p->token;
   mlir_advance(p);
   TS_TRY(mlir_expect(p, "="));
-  if (!mlir_at(p, "<")) return unexpected(p, "'<'");
-  TS_TRY(skip_sharding(p));
+  TS_TRY(mlir_parse_mesh(p, &out->axes));
   if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
   return mlir_skip_location(p);
 }
 
 static ts_status parse_funcs(mlir_parser *p, const char *close, mlir_module *out) {
-  size_t room = 0;
+  size_t room = 0, mesh_room = 0;
   while (!mlir_at(p, close) && p->token.kind != MLIR_END) {
+    mlir_mesh mesh = {0};
     if (p->token.kind == MLIR_HASH) {
       TS_TRY(parse_alias(p));
       continue;
     }
     if (mlir_at(p, "sdy.mesh")) {
-      TS_TRY(skip_mesh(p));
+      TS_TRY(parse_mesh(p, &mesh));
+      MLIR_PUSH(p, out->meshes, out->mesh_count, mesh_room, mesh);
       continue;
     }
     mlir_func func = {0};
@@ -441,7 +473,7 @@ static ts_status parse_module(mlir_parser *p, mlir_module *out) {
   if (p->token.kind == MLIR_SYMBOL) mlir_advance(p);
   if (mlir_accept(p, "attributes")) {
     TS_TRY(mlir_expect(p, "{"));
-    TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+    TS_TRY(mlir_parse_dict(p, "}", &out->attrs));
   }
   TS_TRY(mlir_expect(p, "{"));
   TS_TRY(parse_funcs(p, "}", out));
@@ -457,7 +489,7 @@ ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, mlir_modu
   mlir_lexer_init(&p.lexer, text, length);
   mlir_advance(&p);
   TS_TRY(parse_module(&p, out));
-  if (p.token.kind != MLIR_END) return unexpected(&p, "the end: a text has one module");
-  if (out->count == 0) return unexpected(&p, "a function");
+  if (p.token.kind != MLIR_END) return mlir_unexpected(&p, "the end: a text has one module");
+  if (out->count == 0) return mlir_unexpected(&p, "a function");
   return TS_SUCCESS;
 }

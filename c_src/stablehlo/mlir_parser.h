@@ -27,6 +27,11 @@ static inline ts_status mlir_expect(mlir_parser *p, const char *text) {
   return mlir_accept(p, text) ? TS_SUCCESS : mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '%s'", text);
 }
 
+/* An error at the next token: "expected a value, found ')'". */
+static inline ts_status mlir_unexpected(const mlir_parser *p, const char *what) {
+  return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected %s", what);
+}
+
 /* A list in the arena that grows. */
 #define MLIR_PUSH(p, list, count, capacity, value)                                                           \
   do {                                                                                                       \
@@ -43,9 +48,24 @@ mlir_type mlir_token_type(void);
 ts_status mlir_parse_type(mlir_parser *p, mlir_type *out);
 /* A type, or some in parentheses. */
 ts_status mlir_parse_types(mlir_parser *p, mlir_types *out);
+/* The same of a function's results, with a dictionary for each. */
+ts_status mlir_parse_results(mlir_parser *p, mlir_types *out, mlir_attr **out_attrs);
 ts_status mlir_parse_attr(mlir_parser *p, mlir_attr *out);
 /* name = value, ...: after the opening character, up to the closing one. */
 ts_status mlir_parse_dict(mlir_parser *p, const char *close, mlir_attr *out);
+/* After '<', up to its '>': what has no meaning here. */
+ts_status mlir_skip_angles(mlir_parser *p, mlir_attr *out);
+
+/* ---- mlir_sharding.c. A sharding is a list of dims, each a list of axes; its token is the name of the mesh. */
+/* [<@mesh, [{"x"}, {}]>, ...] */
+ts_status mlir_parse_shardings(mlir_parser *p, mlir_attr *out);
+/* <["x"=4, "y"=2]>: a dictionary of sizes. */
+ts_status mlir_parse_mesh(mlir_parser *p, mlir_attr *out);
+/* {"x", "y"}: a list of axes. */
+ts_status mlir_parse_manual_axes(mlir_parser *p, mlir_attr *out);
+/* An attribute of sdy after its '<'; one that is not known is a unit. */
+ts_status mlir_parse_sdy(mlir_parser *p, mlir_attr *out);
+
 /* loc(...), where there is one. */
 ts_status mlir_skip_location(mlir_parser *p);
 

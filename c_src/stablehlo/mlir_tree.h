@@ -93,13 +93,24 @@ typedef struct mlir_op {
 typedef struct mlir_func {
   mlir_token name;
   bool is_public;
+  bool is_placed; /* it needs to know its partition, or a function that it calls does; make_mesh.c */
+  bool is_seen;   /* and `is_placed` says so */
   mlir_types results;
-  mlir_region body; /* without ops: it is declared only */
+  mlir_attr *result_attrs; /* a dictionary for each; NULL: none has any */
+  mlir_region body;        /* without ops: it is declared only */
 } mlir_func;
+
+typedef struct mlir_mesh {
+  mlir_token name;
+  mlir_attr axes; /* a dictionary of sizes, and device_ids */
+} mlir_mesh;
 
 typedef struct mlir_module {
   mlir_func *funcs;
   size_t count;
+  mlir_mesh *meshes;
+  size_t mesh_count;
+  mlir_attr attrs; /* a dictionary */
 } mlir_module;
 
 /* Reads a text into the arena. */

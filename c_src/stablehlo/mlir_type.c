@@ -201,8 +201,7 @@ static ts_status tuple_type(mlir_parser *p, mlir_type *out) {
     mlir_type part;
     TS_TRY(mlir_parse_type(p, &part));
     MLIR_PUSH(p, parts.data, parts.count, capacity, part);
-    if (!mlir_accept(p, ",") && !mlir_at(p, ">"))
-      return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected ',' or '>'");
+    if (!mlir_accept(p, ",") && !mlir_at(p, ">")) return mlir_unexpected(p, "',' or '>'");
   }
   p->depth--;
   TS_TRY(ts_arena_copy(p->arena, &parts, sizeof parts, (void **)&kept));
@@ -227,8 +226,7 @@ ts_status mlir_parse_type(mlir_parser *p, mlir_type *out) {
   if (mlir_accept(p, "tuple")) return tuple_type(p, out);
   if (mlir_accept(p, "!")) return token_type(p, out);
   if (!mlir_at(p, "tensor")) return mlir_error(TS_UNIMPLEMENTED, p->token, "expected the type of a tensor");
-  if (p->lexer.at == p->lexer.end || *p->lexer.at != '<')
-    return mlir_error(TS_INVALID_ARGUMENT, p->token, "expected '<'");
+  if (p->lexer.at == p->lexer.end || *p->lexer.at != '<') return mlir_unexpected(p, "'<'");
   p->lexer.at++;
   TS_TRY(parse_sizes(p, &shape));
   mlir_advance(p);
@@ -243,18 +241,21 @@ ts_status mlir_parse_type(mlir_parser *p, mlir_type *out) {
   return TS_SUCCESS;
 }
 
-ts_status mlir_parse_types(mlir_parser *p, mlir_types *out) {
-  size_t capacity = 0;
+ts_status mlir_parse_results(mlir_parser *p, mlir_types *out, mlir_attr **out_attrs) {
+  size_t capacity = 0, attr_capacity = 0, attr_count = 0;
   *out = (mlir_types){0};
   bool several = mlir_accept(p, "(");
   if (several && mlir_accept(p, ")")) return TS_SUCCESS;
   do {
     mlir_type type;
+    mlir_attr attrs = {0};
     TS_TRY(mlir_parse_type(p, &type));
     MLIR_PUSH(p, out->data, out->count, capacity, type);
-    /* attributes of a result */
-    if (several && mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
+    if (several && mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &attrs));
+    if (out_attrs) MLIR_PUSH(p, *out_attrs, attr_count, attr_capacity, attrs);
     if (several) TS_TRY(mlir_skip_location(p));
   } while (several && mlir_accept(p, ","));
   return several ? mlir_expect(p, ")") : TS_SUCCESS;
 }
+
+ts_status mlir_parse_types(mlir_parser *p, mlir_types *out) { return mlir_parse_results(p, out, NULL); }

@@ -9,8 +9,6 @@
 
 /* More ops than any program has: functions that call each other twice, and so on, make 2^n. */
 #define MOST_OPS 1000000
-/* Functions and regions around an op. */
-#define MOST_DEPTH 500
 
 /* ---- names */
 
@@ -146,9 +144,9 @@ ts_status make_block(make_state *r, const mlir_region *block, ts_region_id regio
                      make_value *out_results) {
   if (block->op_count == 0) return ts_error(TS_INVALID_ARGUMENT, "a region is empty");
   const mlir_op *last = &block->ops[block->op_count - 1];
-  if (r->depth >= MOST_DEPTH)
+  if (r->depth >= MAKE_MOST_DEPTH)
     return mlir_error(TS_INVALID_ARGUMENT, last->name,
-                      "functions call each other, or regions are nested, more than %d deep", MOST_DEPTH);
+                      "functions call each other, or regions are nested, more than %d deep", MAKE_MOST_DEPTH);
   r->depth++;
   ts_status status = ts_deep_call(2 * r->depth, block_on_stack, &(block_call){r, block, region, scope, out_results});
   r->depth--;
@@ -157,7 +155,7 @@ ts_status make_block(make_state *r, const mlir_region *block, ts_region_id regio
 
 /* ---- functions */
 
-const mlir_func *make_find_func(const make_state *r, mlir_token name) {
+mlir_func *make_find_func(const make_state *r, mlir_token name) {
   for (size_t i = 0; i < r->module.count; i++)
     if (mlir_tokens_equal(r->module.funcs[i].name, name)) return &r->module.funcs[i];
   return NULL;
@@ -177,6 +175,7 @@ static ts_status inline_into(const make_call *m, const mlir_func *func, make_sco
     TS_TRY(make_check_argument(m, func, i, i));
     TS_TRY(make_bind(scope, func->body.params[i], 0, 1, m->operands[i]));
   }
+  TS_TRY(make_pass_coordinates(m, func, scope));
   TS_TRY(make_block(m->r, &func->body, m->region, scope, results));
   for (size_t i = 0; i < m->op->types.count; i++) m->results[i] = results[i];
   return TS_SUCCESS;
@@ -201,13 +200,62 @@ ts_status make_inline(const make_call *m, mlir_token callee) {
 }
 
 /* The module must allow a given type. */
-static ts_status check_given(const make_state *r, const mlir_func *func, size_t i) {
+static ts_status check_given(const make_state *r, const mlir_func *func, size_t i, const ts_shape *whole) {
   const mlir_type *type = &func->body.param_types.data[i];
   if (!r->given) return TS_SUCCESS;
   const ts_type *given = &r->given->data[i];
-  if (given->dtype == type->dtype && mlir_shape_admits(type->shape, &given->shape)) return TS_SUCCESS;
+  if (given->dtype == type->dtype && mlir_shape_admits(type->shape, whole)) return TS_SUCCESS;
   return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s, where -1 is any size", i,
-                  TS_SHAPE_STR(given->dtype, &given->shape), TS_SHAPE_STR(type->dtype, type->shape));
+                  TS_SHAPE_STR(given->dtype, whole), TS_SHAPE_STR(type->dtype, type->shape));
+}
+
+/* How an argument or a result is cut, as its attributes say; without any it is whole. */
+static ts_status sharding_of(const make_state *r, const mlir_attr *attrs, const ts_shape *shape, ts_sharding *out) {
+  const mlir_attr *attr = make_find_sharding(attrs);
+  *out = (ts_sharding){0};
+  return r->mesh.rank && attr ? make_read_sharding(&r->mesh, attr, shape, ~0u, out) : TS_SUCCESS;
+}
+
+/* The type of the argument on one partition, and how it is cut. Given types are types of parts. */
+static ts_status find_param(const make_state *r, const mlir_func *func, size_t i, ts_sharding *sharding,
+                            ts_shape *out) {
+  const mlir_attr *attrs = func->body.param_attrs ? &func->body.param_attrs[i] : NULL;
+  const mlir_type *type = &func->body.param_types.data[i];
+  ts_shape whole;
+  ts_shape_copy(out, r->given ? &r->given->data[i].shape : type->shape);
+  if (r->given) {
+    const ts_shape none = {.rank = out->rank};
+    TS_TRY(sharding_of(r, attrs, &none, sharding));
+    ts_sharding_whole(&r->mesh, sharding, out, &whole);
+    TS_TRY(ts_shape_check(&whole, type->dtype));
+    return check_given(r, func, i, &whole);
+  }
+  TS_TRY(sharding_of(r, attrs, type->shape, sharding));
+  ts_sharding_part(&r->mesh, sharding, type->shape, out);
+  return TS_SUCCESS;
+}
+
+/* A place at the top of @main, for ops that no op of the text is. */
+static make_call at_top(make_state *r, const mlir_op *op, make_scope *scope) {
+  return (make_call){.r = r, .op = op, .region = TS_ROOT, .scope = scope};
+}
+
+static ts_status make_param(make_state *r, const mlir_func *func, size_t i, make_scope *scope) {
+  const mlir_region *body = &func->body;
+  const mlir_type *type = &body->param_types.data[i];
+  const make_call top = at_top(r, &body->ops[0], scope);
+  make_value value = {.is_bool = type->is_bool, .quant = type->quant};
+  ts_sharding sharding;
+  ts_shape shape;
+  if (!type->shape)
+    return mlir_error(TS_UNIMPLEMENTED, body->params[i], "argument %zu is no tensor that Tessera has", i);
+  TS_TRY(find_param(r, func, i, &sharding, &shape));
+  TS_TRY(ts_graph_add_param(r->graph, TS_ROOT, type->dtype, &shape, &value.id));
+  if (sharding.count) {
+    TS_TRY(ts_graph_set_sharding(r->graph, TS_PARAMS, i, &sharding));
+    TS_TRY(make_whole(&top, &sharding, value.id, &value));
+  }
+  return make_bind(scope, body->params[i], 0, 1, value);
 }
 
 static bool is_symbolic(const mlir_region *body) {
@@ -218,20 +266,24 @@ static bool is_symbolic(const mlir_region *body) {
   return false;
 }
 
+/* Of a program of one partition the part that the result's sharding says. */
+static ts_status make_main_result(make_state *r, const mlir_func *func, size_t i, make_scope *scope,
+                                  const make_value *value, ts_value_id *out) {
+  const make_call top = at_top(r, &func->body.ops[func->body.op_count - 1], scope);
+  ts_root_sharding cut;
+  *out = value->id;
+  if (!r->mesh.rank) return TS_SUCCESS;
+  TS_TRY(make_result_sharding(r, func, i, &cut));
+  TS_TRY(ts_graph_set_sharding(r->graph, TS_RESULTS, i, &cut.sharding));
+  return make_part(&top, value, &cut.sharding, out);
+}
+
 static ts_status make_main(make_state *r, const mlir_func *func, make_scope *scope, make_value *results,
                            ts_value_id *ids) {
   const mlir_region *body = &func->body;
   const mlir_op *last = &body->ops[body->op_count - 1];
-  for (size_t i = 0; i < body->param_count; i++) {
-    const mlir_type *type = &body->param_types.data[i];
-    make_value value = {.is_bool = type->is_bool, .quant = type->quant};
-    if (!type->shape)
-      return mlir_error(TS_UNIMPLEMENTED, body->params[i], "argument %zu is no tensor that Tessera has", i);
-    TS_TRY(check_given(r, func, i));
-    TS_TRY(ts_graph_add_param(r->graph, TS_ROOT, type->dtype, r->given ? &r->given->data[i].shape : type->shape,
-                              &value.id));
-    TS_TRY(make_bind(scope, body->params[i], 0, 1, value));
-  }
+  for (size_t i = 0; i < body->param_count; i++) TS_TRY(make_param(r, func, i, scope));
+  if (r->mesh.rank) TS_TRY(make_add_coordinates(r, scope));
   TS_TRY(make_block(r, body, TS_ROOT, scope, results));
   if (func->results.count != last->operand_count)
     return mlir_error(TS_INVALID_ARGUMENT, last->name, "expected %zu results, got %zu", func->results.count,
@@ -243,17 +295,17 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
     if (!make_has_type(value, type))
       return mlir_error(TS_INVALID_ARGUMENT, last->name, "result %zu is %s, and the function says %s", i,
                         TS_SHAPE_STR(value->dtype, value->shape), TS_SHAPE_STR(type->dtype, type->shape));
-    ids[i] = results[i].id;
+    TS_TRY(make_main_result(r, func, i, scope, &results[i], &ids[i]));
   }
   return ts_graph_set_results(r->graph, TS_ROOT, ids, last->operand_count);
 }
 
 /* The function `main`, or the only public one. */
-static ts_status find_main(const make_state *r, const mlir_func **out) {
+static ts_status find_main(const make_state *r, mlir_func **out) {
   size_t public = 0;
   *out = NULL;
   for (size_t i = 0; i < r->module.count; i++) {
-    const mlir_func *func = &r->module.funcs[i];
+    mlir_func *func = &r->module.funcs[i];
     if (func->is_public && mlir_token_is(func->name, "main")) {
       *out = func;
       return TS_SUCCESS;
@@ -291,22 +343,27 @@ void ts_stablehlo_signature_deinit(ts_stablehlo_signature *signature) {
   *signature = (ts_stablehlo_signature){0};
 }
 
-static ts_status read_graph(make_state *r, const char *text, size_t length, ts_stablehlo_signature *signature) {
-  const mlir_func *func;
-  make_scope scope = {0};
-  make_value *results = NULL;
-  ts_value_id *ids = NULL;
+ts_status make_read_tree(make_state *r, const char *text, size_t length, mlir_func **out_main) {
   if (mlir_is_bytecode(text, length))
     TS_TRY(mlir_read_bytecode(&r->arena, text, length, &r->module));
   else
     TS_TRY(mlir_parse(&r->arena, text, length, &r->module));
-  TS_TRY(find_main(r, &func));
+  return find_main(r, out_main);
+}
+
+static ts_status read_graph(make_state *r, const char *text, size_t length, ts_stablehlo_signature *signature) {
+  mlir_func *func;
+  make_scope scope = {0};
+  make_value *results = NULL;
+  ts_value_id *ids = NULL;
+  TS_TRY(make_read_tree(r, text, length, &func));
   if (func->body.op_count == 0) return mlir_error(TS_UNIMPLEMENTED, func->name, "expected a function with a body");
   r->is_symbolic = !r->given && is_symbolic(&func->body);
   if (r->is_symbolic) return TS_SUCCESS;
   if (r->given && r->given->count != func->body.param_count)
     return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", func->body.param_count,
                     r->given->count);
+  TS_TRY(make_begin_local(r, func));
   size_t count = func->body.ops[func->body.op_count - 1].operand_count;
   ts_status status = TS_NEW_ARRAY(count + 1, &results);
   if (!status) status = TS_NEW_ARRAY(count + 1, &ids);

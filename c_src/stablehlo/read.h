@@ -9,7 +9,10 @@
 
 #include "ir/graph.h"
 
-/* The graph of the public function `main`, or of the only function. A text need not be NUL-terminated. Bytecode begins
+/* A module whose @main has parts that are written for one partition of a mesh (sdy.manual_computation) becomes a
+ * partitioned graph, with the mesh and the shardings of @main's arguments and results.
+ *
+ * The graph of the public function `main`, or of the only function. A text need not be NUL-terminated. Bytecode begins
  * with "ML\xefR". The code of the error is TS_UNIMPLEMENTED for parts of StableHLO that Tessera cannot do. */
 ts_status ts_stablehlo_read(const char *text, size_t length, ts_graph **out);
 
@@ -31,5 +34,18 @@ typedef struct ts_stablehlo_signature {
 ts_status ts_stablehlo_read_signature(const char *text, size_t length, ts_graph **out,
                                       ts_stablehlo_signature *signature);
 void ts_stablehlo_signature_deinit(ts_stablehlo_signature *signature);
+
+/* For how many partitions a module is written, and how its arguments and results are cut. */
+typedef struct ts_stablehlo_shardings {
+  ts_mesh mesh; /* of rank 0: the module has none, or none of several partitions */
+  int64_t partitions;
+  bool is_local; /* the graph is the program of one partition; else it is on whole values */
+  size_t param_count, result_count;
+  ts_root_sharding *params, *results;
+} ts_stablehlo_shardings;
+
+/* The caller deinits `out` after success. */
+ts_status ts_stablehlo_read_shardings(const char *text, size_t length, ts_stablehlo_shardings *out);
+void ts_stablehlo_shardings_deinit(ts_stablehlo_shardings *shardings);
 
 #endif

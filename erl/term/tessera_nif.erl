@@ -12,7 +12,7 @@
          control/5, callback/4, custom_call/4, load_plugin/1, inline_region/4, inline_program/3, ops/3, finish/2, local_view/1,
          local_sharding/5, coordinates/1, varying/2, vary/3, has_collective/2, combine/1, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
-         read_stablehlo/1, read_stablehlo/2, set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
+         read_stablehlo/1, read_stablehlo/2, stablehlo_shardings/1, set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
          run_rank/5, run_refuse/3, block/2, block_append/2, block_binary/1, block_tensor/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
          rank_open/3, rank_isa/0, rank_build/0, rank_moved/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
@@ -183,6 +183,7 @@ graph_stablehlo(Builder) -> ?FIRST([Builder]).
 parse(Text) -> ?FIRST([Text]).
 read_stablehlo(Text) -> ?FIRST([Text]).
 read_stablehlo(Text, Types) -> ?FIRST([Text, Types]).
+stablehlo_shardings(Text) -> ?FIRST([Text]).
 set_mesh(Builder, Sizes, Names) -> ?FIRST([Builder, Sizes, Names]).
 set_shardings(Builder, Params, Results) -> ?FIRST([Builder, Params, Results]).
 partition(Builder) -> ?FIRST([Builder]).

@@ -1,0 +1,137 @@
+/* Meshes and shardings of the dialect sdy, in MLIR's text and in the texts of bytecode. */
+#include "stablehlo/mlir_parser.h"
+
+/* Each item of a dim is an axis: a string. A part of an axis, "x":(1)2, is a dictionary, which nothing here reads. */
+static ts_status parse_axis(mlir_parser *p, mlir_attr *out) {
+  *out = (mlir_attr){.kind = MLIR_ATTR_WORD, .token = p->token};
+  if (p->token.kind != MLIR_STRING) return mlir_unexpected(p, "the name of an axis");
+  mlir_advance(p);
+  if (!mlir_accept(p, ":")) return TS_SUCCESS;
+  out->kind = MLIR_ATTR_DICT;
+  TS_TRY(mlir_expect(p, "("));
+  mlir_advance(p);
+  TS_TRY(mlir_expect(p, ")"));
+  mlir_advance(p);
+  return TS_SUCCESS;
+}
+
+/* {"x", "y", ?}: a question mark says that more axes may follow. */
+static ts_status parse_axes(mlir_parser *p, mlir_attr *out) {
+  size_t room = 0;
+  *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .token = p->token};
+  TS_TRY(mlir_expect(p, "{"));
+  while (!mlir_accept(p, "}")) {
+    mlir_attr axis;
+    if (!mlir_accept(p, "?")) {
+      TS_TRY(parse_axis(p, &axis));
+      MLIR_PUSH(p, out->items, out->count, room, axis);
+    }
+    if (!mlir_accept(p, ",") && !mlir_at(p, "}")) return mlir_unexpected(p, "',' or '}'");
+  }
+  return TS_SUCCESS;
+}
+
+/* [{"x"}, {}p1]: a number is a priority, which only a search for shardings needs. */
+static ts_status parse_dims(mlir_parser *p, mlir_attr *out) {
+  size_t room = 0;
+  TS_TRY(mlir_expect(p, "["));
+  while (!mlir_accept(p, "]")) {
+    mlir_attr dim;
+    TS_TRY(parse_axes(p, &dim));
+    MLIR_PUSH(p, out->items, out->count, room, dim);
+    if (p->token.kind == MLIR_WORD) mlir_advance(p);
+    if (!mlir_accept(p, ",") && !mlir_at(p, "]")) return mlir_unexpected(p, "',' or ']'");
+  }
+  return TS_SUCCESS;
+}
+
+/* @mesh, [{"x"}, {}], replicated={"y"}, unreduced={"z"}: after '<'. A value that is not summed yet has no form here. */
+static ts_status parse_sharding(mlir_parser *p, mlir_attr *out) {
+  *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .token = p->token};
+  if (p->token.kind != MLIR_SYMBOL) return mlir_unexpected(p, "the name of a mesh");
+  mlir_advance(p);
+  TS_TRY(mlir_expect(p, ","));
+  TS_TRY(parse_dims(p, out));
+  while (mlir_accept(p, ",")) {
+    mlir_attr axes;
+    const bool is_terms = mlir_at(p, "unreduced");
+    mlir_advance(p);
+    TS_TRY(mlir_expect(p, "="));
+    TS_TRY(parse_axes(p, &axes));
+    if (is_terms && axes.count) out->kind = MLIR_ATTR_UNIT;
+  }
+  return mlir_expect(p, ">");
+}
+
+ts_status mlir_parse_shardings(mlir_parser *p, mlir_attr *out) {
+  size_t room = 0;
+  *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .token = p->token};
+  TS_TRY(mlir_expect(p, "["));
+  while (!mlir_accept(p, "]")) {
+    mlir_attr sharding;
+    TS_TRY(mlir_expect(p, "<"));
+    TS_TRY(parse_sharding(p, &sharding));
+    MLIR_PUSH(p, out->items, out->count, room, sharding);
+    if (!mlir_accept(p, ",") && !mlir_at(p, "]")) return mlir_unexpected(p, "',' or ']'");
+  }
+  return TS_SUCCESS;
+}
+
+/* ["x"=4, "y"=2], device_ids=[1, 0]: after '<'. Items by the names of axes. */
+static ts_status parse_mesh(mlir_parser *p, mlir_attr *out) {
+  size_t room = 0;
+  *out = (mlir_attr){.kind = MLIR_ATTR_DICT, .token = p->token};
+  TS_TRY(mlir_expect(p, "["));
+  while (!mlir_accept(p, "]")) {
+    mlir_attr item;
+    const mlir_token name = p->token;
+    TS_TRY(parse_axis(p, &item));
+    TS_TRY(mlir_expect(p, "="));
+    TS_TRY(mlir_parse_attr(p, &item));
+    item.name = name;
+    MLIR_PUSH(p, out->items, out->count, room, item);
+    if (!mlir_accept(p, ",") && !mlir_at(p, "]")) return mlir_unexpected(p, "',' or ']'");
+  }
+  if (mlir_accept(p, ",")) {
+    mlir_attr order;
+    const mlir_token name = p->token;
+    TS_TRY(mlir_expect(p, "device_ids"));
+    TS_TRY(mlir_expect(p, "="));
+    TS_TRY(mlir_parse_attr(p, &order));
+    order.name = name;
+    MLIR_PUSH(p, out->items, out->count, room, order);
+  }
+  return mlir_expect(p, ">");
+}
+
+ts_status mlir_parse_mesh(mlir_parser *p, mlir_attr *out) {
+  TS_TRY(mlir_expect(p, "<"));
+  return parse_mesh(p, out);
+}
+
+ts_status mlir_parse_manual_axes(mlir_parser *p, mlir_attr *out) { return parse_axes(p, out); }
+
+/* After '<'. What begins it says which attribute it is. */
+static ts_status parse_any(mlir_parser *p, mlir_attr *out) {
+  mlir_lexer ahead = p->lexer;
+  if (p->token.kind == MLIR_SYMBOL) return parse_sharding(p, out);
+  if (mlir_accept(p, "manual_axes"))
+    TS_TRY(parse_axes(p, out));
+  else if (mlir_at(p, "[") && mlir_lexer_next(&ahead).kind == MLIR_STRING)
+    return parse_mesh(p, out);
+  else
+    TS_TRY(mlir_parse_shardings(p, out));
+  return mlir_expect(p, ">");
+}
+
+/* Another attribute of sdy, or a form of another version, has no meaning until an op needs it. */
+ts_status mlir_parse_sdy(mlir_parser *p, mlir_attr *out) {
+  const mlir_parser before = *p;
+  const mlir_attr unit = *out;
+  ts_status status = parse_any(p, out);
+  if (!status || ts_status_code(status) == TS_RESOURCE_EXHAUSTED) return status;
+  ts_status_free(status);
+  *p = before;
+  *out = unit;
+  return mlir_skip_angles(p, out);
+}

@@ -1,0 +1,166 @@
+%% Modules of StableHLO for the partitions of a mesh, as JAX writes shard_map. test/stablehlo/mesh.py makes the files of test/stablehlo/mesh, and
+%% random ones for the environment variable STABLEHLO_MESH.
+-module(tessera_stablehlo_mesh_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(CLIENT, stablehlo_mesh_tests).
+
+folder() -> os:getenv("STABLEHLO_MESH", filename:join(["test", "stablehlo", "mesh"])).
+
+data(Name) -> filename:join(["test", "stablehlo", "mesh", Name]).
+
+with_client(Tests) ->
+    {setup, fun() -> ok = tessera:open_client(?CLIENT, #{device_count => 8}) end, Tests}.
+
+read(File) ->
+    {ok, Text} = file:read_file(File),
+    Text.
+
+%% Each program gives the results that XLA computed, from its text and from its artifact.
+exports_test_() ->
+    Files = lists:sort(filelib:wildcard(filename:join(folder(), "*.{mlir,vhlo}"))),
+    ?assert(length(Files) >= 2),
+    with_client([{filename:basename(File), {timeout, 60, fun() -> exported(File) end}} || File <- Files]).
+
+exported(File) ->
+    Text = read(File),
+    {Arguments, Expected} = arrays(filename:rootname(File) ++ ".npz"),
+    #{mesh := Mesh, arguments := Cuts, results := ResultCuts} = tessera_stablehlo:shardings(Text),
+    F = tessera_stablehlo:shard_jit(Text, Mesh, #{client => ?CLIENT}),
+    Lists = parts(Arguments, Mesh, Cuts),
+    Results = F(Lists),
+    ?assertEqual(length(Expected), length(ResultCuts)),
+    [?assertMatch({I, Difference} when Difference < 2.0e-5, {I, difference(Wanted, whole(Results, I, Mesh, Cut, Wanted))})
+     || {I, Wanted, Cut} <- lists:zip3(lists:seq(1, length(Expected)), Expected, ResultCuts)].
+
+arrays(File) ->
+    Arrays = tessera_io:load(File, #{map => false}),
+    Named = fun(Prefix) -> [map_get(Key, Arrays) || Key <- lists:sort(maps:keys(Arrays)), binary:match(Key, Prefix) =:= {0, byte_size(Prefix)}] end,
+    {Named(<<"in">>), Named(<<"out">>)}.
+
+parts(Arguments, Mesh, Cuts) ->
+    All = [tessera_mesh:shard(Argument, Mesh, Cut, ?CLIENT) || {Argument, Cut} <- lists:zip(Arguments, Cuts)],
+    [[[lists:nth(Partition, Parts) || Parts <- All]] || Partition <- lists:seq(1, tessera_mesh:partitions(Mesh))].
+
+whole(Results, I, Mesh, Cut, Wanted) ->
+    Whole = tessera_mesh:gather([lists:nth(I, Result) || Result <- Results], Mesh, Cut),
+    ?assertEqual(tessera:shape(Wanted), tessera:shape(Whole)),
+    Whole.
+
+%% The largest difference, relative to numbers above 1.
+difference(Wanted, Got) ->
+    [X, Y] = [tessera:as_type(T, c128) || T <- [Wanted, Got]],
+    Differs = tessera:divide(tessera:abs(tessera:subtract(X, Y)), tessera:add(1.0, tessera:abs(X))),
+    tessera:to_number(tessera:reduce_max(Differs)).
+
+%% An artifact whose sizes are symbols serves other sizes than the recorded one.
+symbolic_test_() ->
+    with_client(fun() ->
+        Text = read(data("symbolic.vhlo")),
+        #{mesh := Mesh, arguments := [Cut], results := [Cut]} = tessera_stablehlo:shardings(Text),
+        F = tessera_stablehlo:shard_jit(Text, Mesh, #{client => ?CLIENT}),
+        [begin
+             X = tessera:iota({Rows, 4}, #{type => f32}),
+             Results = F(parts([X], Mesh, [Cut])),
+             Doubled = tessera:multiply(X, 4.0),
+             Part = tessera:quotient(tessera:iota({Rows, 1}, #{axis => 0, type => s32}), Rows div 4),
+             ?assertEqual(tessera:to_list(tessera:add(Doubled, Part)), tessera:to_list(tessera_mesh:gather([R || [R] <- Results], Mesh, Cut)))
+         end || Rows <- [8, 24, 40]]
+    end).
+
+%% What is whole outside of a shard_map sends nothing when it is used in parts.
+messages_test_() ->
+    with_client(fun() ->
+        Text = read(data("ring.vhlo")),
+        #{mesh := Mesh, arguments := Cuts} = tessera_stablehlo:shardings(Text),
+        F = tessera_stablehlo:shard_jit(Text, Mesh, #{client => ?CLIENT}),
+        X = tessera:iota({8, 8}, #{type => f32}),
+        Explained = tessera:explain(F, [parts([X, X], Mesh, Cuts)]),
+        ?assertEqual(nomatch, binary:match(Explained, <<"all_gather">>)),
+        ?assertNotEqual(nomatch, binary:match(Explained, <<"collective_permute">>))
+    end).
+
+%% The collectives of a module are differentiated as those of tessera:shard_map/4 are.
+gradient_test_() ->
+    with_client(fun() ->
+        Text = module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 3]]")),
+        F = tessera_stablehlo:function(Text),
+        Loss = fun(X) -> [Y] = F([X]), tessera:sum(tessera:multiply(Y, Y)) end,
+        Step = tessera:shard_map(tessera:grad(Loss), #{shape => {4}}, [#{0 => [0]}], #{0 => [0]}, #{client => ?CLIENT}),
+        X = tessera:iota({8}, #{type => f32}),
+        Parts = [[Part] || Part <- tessera_mesh:shard(X, #{shape => {4}}, #{0 => [0]}, ?CLIENT)],
+        ?assertEqual([[24.0, 32.0] || _ <- Parts], [tessera:to_list(G) || G <- Step(Parts)])
+    end).
+
+%% ---- errors
+
+%% A module over a mesh of four: %p is the part of its argument, and the body makes %r.
+module(Type, Attributes, Body) ->
+    iolist_to_binary(["module attributes {mhlo.num_partitions = 4 : i32} {\n"
+                      "sdy.mesh @mesh = <[\"x\"=4]", Attributes, ">\n"
+                      "func.func @main(%a: ", Type, " {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) -> tensor<2xf32> {\n"
+                      "  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{\"x\"}]>] out_shardings=[<@mesh, [{}]>] manual_axes={\"x\"} "
+                      "(%p: tensor<2xf32>) {\n", Body, "    sdy.return %r : tensor<2xf32>\n  } : (", Type, ") -> tensor<2xf32>\n"
+                      "  return %0 : tensor<2xf32>\n}\n}\n"]).
+
+sum(Value, Type, Groups) ->
+    ["    %r = \"stablehlo.all_reduce\"(", Value, ") <{replica_groups = dense<", Groups, "> : tensor<", sizes(Groups), "xi64>, use_global_device_ids, "
+     "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>}> ({\n    ^bb0(%c: tensor<f32>, %d: tensor<f32>):\n"
+     "      %2 = stablehlo.add %c, %d : tensor<f32>\n      stablehlo.return %2 : tensor<f32>\n    }) : (", Type, ") -> ", Type, "\n"].
+
+sizes(Groups) ->
+    Rows = length(string:split(Groups, "], [", all)),
+    io_lib:format("~bx~b", [Rows, (length([C || C <- Groups, C =:= $,]) + 1) div Rows]).
+
+refused_test_() ->
+    Sum = sum("%p", "tensor<2xf32>", "[[0, 1, 2, 3]]"),
+    with_client([{Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(Text) end) end}
+                 || {Code, Words, Text} <-
+                        [{invalid_argument, "the part of operand 0 is f32[3]", module("tensor<12xf32>", "", Sum)},
+                         {invalid_argument, "a sharding", module("tensor<6xf32>", "", Sum)},
+                         {unimplemented, "devices are in another order", module("tensor<8xf32>", ", device_ids=[1, 0, 2, 3]", Sum)},
+                         {unimplemented, "its groups are not along axes of the mesh",
+                          module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1], [2, 3]]"))},
+                         {invalid_argument, "number 4 of 4", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 4]]"))},
+                         {invalid_argument, "the module is for 4 partitions, and its mesh has 3",
+                          binary:replace(module("tensor<8xf32>", "", Sum), <<"\"x\"=4">>, <<"\"x\"=3">>)},
+                         {invalid_argument, "the mesh has no such axis",
+                          binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>, <<"in_shardings=[<@mesh, [{\"y\"}]>]">>)},
+                         {unimplemented, "a part of an axis",
+                          binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>, <<"in_shardings=[<@mesh, [{\"x\":(1)2}]>]">>)},
+                         {invalid_argument, "have several numbers",
+                          binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>, <<"in_shardings=[]">>)},
+                         {invalid_argument, "expected 'in_shardings'",
+                          binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings">>, <<"shardings">>)}]]).
+
+mesh_test_() ->
+    Text = module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 3]]")),
+    X = fun() -> tessera:iota({8}, #{type => f32}) end,
+    with_client(
+      [{"another number of partitions",
+        fun() ->
+                [tessera_test:raises(invalid_argument, "the module is for 4 partitions, and the mesh has " ++ Count,
+                                     fun() -> tessera_stablehlo:shard_jit(Text, #{shape => Shape}, #{client => ?CLIENT}) end)
+                 || {Count, Shape} <- [{"2", {2}}, {"8", {4, 2}}, {"1", {1}}]]
+        end},
+       {"another shape of as many partitions", fun() -> ?assertMatch(F when is_function(F, 1), tessera_stablehlo:shard_jit(Text, #{shape => {2, 2}}, #{client => ?CLIENT})) end},
+       {"no mesh", fun() -> tessera_test:raises(failed_precondition, "the 4 partitions of a mesh", fun() -> (tessera_stablehlo:function(Text))([X()]) end) end},
+       {"whole tensors",
+        fun() ->
+                F = tessera:shard_jit(tessera_stablehlo:function(Text), #{shape => {4}}, #{input_shardings => [[#{0 => [0]}]], client => ?CLIENT}),
+                Lists = [[[Part]] || Part <- tessera_mesh:shard(X(), #{shape => {4}}, #{0 => [0]}, ?CLIENT)],
+                tessera_test:raises(failed_precondition, "for whole tensors", fun() -> F(Lists) end)
+        end},
+       {"another mesh of shard_map",
+        fun() ->
+                F = tessera:shard_map(tessera_stablehlo:function(Text), #{shape => {2}}, [[#{0 => [0]}]], [#{}], #{client => ?CLIENT, check => false}),
+                Lists = [[[Part]] || Part <- tessera_mesh:shard(tessera:iota({4}, #{type => f32}), #{shape => {2}}, #{0 => [0]}, ?CLIENT)],
+                tessera_test:raises(invalid_argument, "other than the mesh of 2", fun() -> F(Lists) end)
+        end},
+       {"a module for one partition",
+        fun() ->
+                One = <<"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}">>,
+                ?assertEqual(#{mesh => #{shape => {1}}, arguments => [#{}], results => [#{}]}, tessera_stablehlo:shardings(One)),
+                tessera_test:raises(invalid_argument, "the module is for 1 partition, and the mesh has 2",
+                                    fun() -> tessera_stablehlo:shard_jit(One, #{shape => {2}}, #{client => ?CLIENT}) end)
+        end}]).

@@ -1,0 +1,42 @@
+module @jit_ring attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=4, "y"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 4 : i64}, {name = "y", size = 2 : i64}]}} loc(#loc)
+  func.func public @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} loc("a"), %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>} loc("b")) -> (tensor<8x8xf32> {jax.result_info = "result"}) {
+    %0 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{"x"}, {}]>, <@mesh, [{}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%arg2: tensor<2x8xf32> loc("shard_map:"(#loc6)), %arg3: tensor<8x8xf32> loc("shard_map:"(#loc6))) {
+      %c = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+      %c_0 = stablehlo.constant dense<4> : tensor<i32> loc(#loc)
+      %c_1 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+      %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc19)
+      %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x8xf32> loc(#loc29)
+      %2:5 = stablehlo.while(%iterArg = %arg3, %iterArg_2 = %c_1, %iterArg_3 = %c_1, %iterArg_4 = %1, %iterArg_5 = %arg2) : tensor<8x8xf32>, tensor<i32>, tensor<i32>, tensor<2x8xf32>, tensor<2x8xf32>
+      cond {
+        %3 = stablehlo.compare LT, %iterArg_2, %c_0, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> loc(#loc45)
+        stablehlo.return %3 : tensor<i1> loc(#loc41)
+      } do {
+        %3:3 = func.call @closed_call(%iterArg, %iterArg_3, %iterArg_4, %iterArg_5) : (tensor<8x8xf32>, tensor<i32>, tensor<2x8xf32>, tensor<2x8xf32>) -> (tensor<i32>, tensor<2x8xf32>, tensor<2x8xf32>) loc(#loc46)
+        %4 = stablehlo.add %iterArg_2, %c : tensor<i32> loc(#loc47)
+        stablehlo.return %iterArg, %4, %3#0, %3#1, %3#2 : tensor<8x8xf32>, tensor<i32>, tensor<i32>, tensor<2x8xf32>, tensor<2x8xf32> loc(#loc41)
+      } loc(#loc41)
+      sdy.return %2#3 : tensor<2x8xf32> loc(#loc19)
+    } : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc(#loc44)
+    return %0 : tensor<8x8xf32> loc(#loc48)
+  } loc(#loc)
+  func.func private @closed_call(%arg0: tensor<8x8xf32> loc(unknown), %arg1: tensor<i32> loc(unknown), %arg2: tensor<2x8xf32> loc(unknown), %arg3: tensor<2x8xf32> loc(unknown)) -> (tensor<i32>, tensor<2x8xf32>, tensor<2x8xf32>) {
+    %c = stablehlo.constant dense<4> : tensor<ui32> loc(#loc32)
+    %c_0 = stablehlo.constant dense<2> : tensor<ui32> loc(#loc32)
+    %c_1 = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+    %0 = stablehlo.add %arg1, %c_1 : tensor<i32> loc(#loc10)
+    %1 = stablehlo.dot_general %arg3, %arg0, contracting_dims = [1] x [0] : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32> loc(#loc33)
+    %2 = stablehlo.partition_id : tensor<ui32> loc(#loc32)
+    %3 = stablehlo.divide %2, %c_0 : tensor<ui32> loc(#loc32)
+    %4 = stablehlo.remainder %3, %c : tensor<ui32> loc(#loc32)
+    %5 = stablehlo.convert %4 : (tensor<ui32>) -> tensor<i32> loc(#loc32)
+    %6 = stablehlo.convert %arg1 : tensor<i32> loc(#loc34)
+    %7 = stablehlo.add %6, %5 : tensor<i32> loc(#loc35)
+    %8 = stablehlo.convert %7 : (tensor<i32>) -> tensor<f32> loc(#loc36)
+    %9 = stablehlo.broadcast_in_dim %8, dims = [] : (tensor<f32>) -> tensor<2x8xf32> loc(#loc37)
+    %10 = stablehlo.multiply %1, %9 : tensor<2x8xf32> loc(#loc37)
+    %11 = stablehlo.add %arg2, %10 : tensor<2x8xf32> loc(#loc38)
+    %12 = "stablehlo.collective_permute"(%arg3) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, source_target_pairs = dense<[[0, 2], [2, 4], [4, 6], [6, 0], [1, 3], [3, 5], [5, 7], [7, 1]]> : tensor<8x2xi64>}> : (tensor<2x8xf32>) -> tensor<2x8xf32> loc(#loc39)
+    return %0, %11, %12 : tensor<i32>, tensor<2x8xf32>, tensor<2x8xf32> loc(#loc)
+  } loc(#loc43)
+} loc(#loc)
