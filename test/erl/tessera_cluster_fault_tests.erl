@@ -232,7 +232,7 @@ paused() ->
     {os_pid, Driver} = erlang:port_info(Port, os_pid),
     Signal = fun(Name) -> "" = os:cmd(["kill -", Name, " ", integer_to_list(Driver), " ", Ranks]) end,
     Signal("STOP"),
-    timer:sleep(4500),
+    timer:sleep(6000),
     Signal("CONT"),
     timer:sleep(1000),
     true = port_command(Port, "go\n"),
@@ -241,7 +241,7 @@ paused() ->
 
 %% The program of the driver that is stopped.
 driver() ->
-    {Cluster, Pids} = started(none, #{ranks => 4, threads => 1, tree => {1, 2}, deadline => 1500}),
+    {Cluster, Pids} = started(none, #{ranks => 4, threads => 1, tree => {1, 2}, deadline => 4000}),
     io:format("ranks ~s~n", [lists:join(" ", Pids)]),
     _ = io:get_line(""),
     [ok, ok, ok, ok] = tessera_cluster:call(Cluster, noop),
