@@ -86,7 +86,7 @@ held() -> maps:get(held, tessera:memory()).
 %% One of some attempts is enough: the kill may come too early or too late.
 ends_soon(Work) ->
     Whole = time(Work, never),
-    ends_soon(Work, Whole, 10).
+    ends_soon(Work, Whole, 40).
 
 ends_soon(_, _, 0) -> false;
 ends_soon(Work, Whole, Attempts) ->

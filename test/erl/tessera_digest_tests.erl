@@ -104,7 +104,7 @@ equal_test_() ->
         ?FORALL({A, B}, {any_term(), any_term()},
                 digest(A) =:= digest(unshared(A)) andalso (digest(A) =:= digest(B)) =:= (term_to_binary(A) =:= term_to_binary(B))
                     andalso tessera_digest:of_term({A, B}) =:= tessera_digest:of_term(unshared({A, B}))),
-        [quiet, {numtests, 600}, {to_file, user}]))}.
+        [quiet, {numtests, 300}, {to_file, user}]))}.
 
 %% Large maps are equal however they came about.
 maps_test() ->
@@ -174,7 +174,7 @@ hostile_test_() ->
                  fun() -> lists:foldl(fun(_, X) -> [X] end, x, lists:seq(1, deep())) end,
                  fun() -> lists:foldl(fun(_, X) -> #{a => X} end, x, lists:seq(1, deep() div 3)) end,
                  fun() -> lists:foldl(fun(_, X) -> fun() -> X end end, x, lists:seq(1, 20000)) end,
-                 fun() -> maps:from_list([{I, {I}} || I <- lists:seq(1, 300000)]) end,
+                 fun() -> maps:from_list([{I, {I}} || I <- lists:seq(1, 100000)]) end,
                  fun() -> list_to_tuple(lists:seq(1, 1000000)) end,
                  fun() -> lists:seq(1, 100000) ++ tail end,
                  fun() -> binary:copy(<<7>>, 50000000) end,

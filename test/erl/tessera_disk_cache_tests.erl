@@ -51,7 +51,8 @@ warm_test_() ->
         ?assertEqual({Results, 0, Count}, run(Dir))
     end}.
 
-%% Every kind of damage, in files of a filled cache; each time all is compiled again and written again.
+%% Every kind of damage, in files of a filled cache, all kinds in turn among the files; each time all is compiled again and
+%% written again.
 corrupt_test_() ->
     {timeout, 300, fun() ->
         {Dir, Results, Count} = filled(),
@@ -60,9 +61,9 @@ corrupt_test_() ->
                    fun(B) -> flip(B, byte_size(B) div 2) end, fun(B) -> flip(B, 0) end, fun(B) -> flip(B, 20) end,
                    fun(B) -> binary:copy(<<255>>, byte_size(B)) end],
         [begin
-             [ok = file:write_file(F, Damage(Bytes)) || {F, Bytes} <- Intact],
+             [ok = file:write_file(F, (lists:nth((I + Turn) rem length(Damages) + 1, Damages))(Bytes)) || {I, {F, Bytes}} <- lists:zip(lists:seq(1, length(Intact)), Intact)],
              ?assertEqual({Results, Count, 0}, run(Dir))
-         end || Damage <- Damages],
+         end || Turn <- [0, length(Damages) div 2]],
         %% Whole files under each other's names.
         {Names, Contents} = lists:unzip(Intact),
         [ok = file:write_file(F, B) || {F, B} <- lists:zip(Names, tl(Contents) ++ [hd(Contents)])],
