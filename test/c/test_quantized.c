@@ -112,7 +112,8 @@ static quantized_case kind_of(int i) {
 
 START_TEST(every_kind)
 {
-  static const int64_t sizes[][3] = {{1, 256, 64}, {1, 300, 130}, {3, 77, 65}, {7, 160, 1}, {40, 200, 70}};
+  static const int64_t sizes[][3] = {{1, 256, 64}, {1, 300, 130}, {3, 77, 65},   {7, 160, 1},
+                                     {2, 70, 64},  {12, 130, 66}, {16, 300, 64}, {40, 200, 70}};
   quantized_case c = kind_of(_i);
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     c.m = sizes[s][0];
@@ -232,7 +233,7 @@ START_TEST(special_scales)
   static const float special[] = {INFINITY, -INFINITY, NAN, 3e38f, 1e-44f, 1e-39f, -0.0f, 1.17e-38f};
   quantized_case c = kind_of(_i);
   ts_buffer *args[4];
-  c.m = _i % 5 ? 1 : 40;
+  c.m = _i % 5 == 0 ? 40 : _i % 5 == 1 ? 6 : 1;
   c.k = 96;
   c.n = 66;
   const int count = make_args(&c, args);

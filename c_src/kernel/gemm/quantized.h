@@ -25,11 +25,16 @@ typedef struct ts_quantized_part {
 enum { TS_QUANTIZED_MAX_ROWS = 16 };
 typedef struct ts_quantized_rows {
   const ts_quantized *weight;
-  const float *x;
-  int64_t rows, row; /* at most TS_QUANTIZED_MAX_ROWS; from one to the next, in elements */
+  const float *x; /* in groups of rows, each as big as the rest of the rows allows: the rows' elements for each k */
+  int64_t rows;   /* at most TS_QUANTIZED_MAX_ROWS */
   ts_contract_order order;
   bool is_plain; /* all of x are 0, or between 2^-60 and 2^60 */
 } ts_quantized_rows;
+
+/* The rows of a group, of those that are left: a power of two. */
+static inline int64_t ts_quantized_rows_side_by_side(int64_t left) {
+  return left >= 16 ? 16 : left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
 
 /* Elements of f32 of the workspace of ts_quantized_code.panel. */
 int64_t ts_quantized_work(int64_t rows, int64_t k);

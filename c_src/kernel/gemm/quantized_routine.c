@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Bytes of the weight that are worth a thread, and bytes of one task. */
+/* Bytes of the weight that are worth a thread, if they are multiplied with one row, and bytes of one task. */
 #define PARALLEL_MIN_BYTES (256 << 10)
 #define TASK_BYTES (64 << 10)
 
@@ -41,6 +41,10 @@ static int64_t panel_bytes(const ts_quantized *w) {
 static int64_t weight_bytes(const ts_quantized *w) {
   int64_t bytes;
   return ts_mul_i64(panel_bytes(w), ts_quantized_panels(w->cols), &bytes) ? bytes : INT64_MAX;
+}
+
+static bool is_large(const ts_quantized *w, int64_t rows) {
+  return rows > 0 && weight_bytes(w) >= PARALLEL_MIN_BYTES / rows;
 }
 
 /* ---- a few rows ---- */
@@ -74,20 +78,25 @@ static void panels_task(void *arg, int64_t task, int worker) {
   }
 }
 
-/* x in f32: itself, or a copy in the workspace. */
-static const float *widen_rows(const quantized_state *s, const ts_routine_run *run) {
-  static const float ones[TS_QUANTIZED_MAX_ROWS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+/* x in f32, as ts_quantized_rows has it: itself, or a copy in the workspace. */
+static const float *pack_rows(const quantized_state *s, const ts_routine_run *run) {
   const char *x = ts_routine_operand(run, 0);
-  if (s->weight.type == TS_F32) return (const float *)(const void *)x;
-  ts_gemm_widen_host()->to_f32(&(gemm_widen_rows){.type = s->weight.type,
-                                                  .from = x,
-                                                  .from_row = s->shape.k * 2,
-                                                  .rows = s->shape.m,
-                                                  .count = s->shape.k,
-                                                  .out = run->workspace,
-                                                  .out_row = s->shape.k * 4,
-                                                  .scales = ones});
-  return (const float *)(const void *)run->workspace;
+  const int64_t rows = s->shape.m, k = s->shape.k, size = (int64_t)ts_dtype_size(s->weight.type);
+  if (s->weight.type == TS_F32 && rows == 1) return (const float *)(const void *)x;
+  float *to = (float *)(void *)run->workspace;
+  for (int64_t row = 0; row < rows;) {
+    const int here = (int)ts_quantized_rows_side_by_side(rows - row);
+    const gemm_pack pack = {.dtype = s->weight.type,
+                            .compute = TS_GEMM_F32,
+                            .unit_stride = k,
+                            .k_stride = 1,
+                            .step = here,
+                            .width = here,
+                            .scale_type = TS_DTYPE_NONE};
+    ts_gemm_pack(&pack, x + row * k * size, here, k, (char *)(to + row * k), 0);
+    row += here;
+  }
+  return to;
 }
 
 /* Numbers whose products do not underflow or overflow. */
@@ -110,11 +119,11 @@ static ts_status run_few(const quantized_state *s, const ts_routine_run *run, co
                      .work = run->thread_workspace,
                      .work_bytes = gemm_whole_lines(4 * ts_quantized_work(s->shape.m, w->k)),
                      .out = ts_routine_result(run, 0)};
-  r.rows = (ts_quantized_rows){
-      &r.weight, widen_rows(s, run), s->shape.m, w->k, ts_contract_order_of(w->type, ts_target_host()->amx), false};
+  r.rows = (ts_quantized_rows){&r.weight, pack_rows(s, run), s->shape.m,
+                               ts_contract_order_of(w->type, ts_target_host()->amx), false};
   r.rows.is_plain = s->shape.m == 1 && are_plain(r.rows.x, w->k);
   r.per_task = one < TASK_BYTES ? TASK_BYTES / (one + 1) + 1 : 1;
-  const bool large = weight_bytes(w) >= PARALLEL_MIN_BYTES;
+  const bool large = is_large(w, s->shape.m);
   ts_parallel_run(large ? run->parallel : &ts_parallel_serial, gemm_ceil_div(panels, r.per_task), panels_task, &r);
   TS_TRY(ts_check_cancelled(run->cancel, "a product with a quantised weight"));
   if (shows_whole_rows(&r))
@@ -146,7 +155,9 @@ static void set_shape(const ts_graph *g, const ts_op *op, quantized_state *s) {
 static int64_t estimate(const quantized_state *s) {
   const ts_gemm_shape rows = {.batch = 1, .m = s->shape.m, .n = s->shape.n, .k = s->shape.k};
   const int64_t product = ts_gemm_cost(s->weight.type, &rows);
-  const double few = 100 + (double)weight_bytes(&s->weight) / 8 * (8.0 / s->weight.bits > 1 ? 1.5 : 1);
+  /* A third of a nanosecond for each op on a vector: two unpack numbers. */
+  const double vectors = (double)s->shape.k * (double)s->shape.n / ts_target_host()->lanes;
+  const double few = 100 + vectors * (2 + (double)s->shape.m) / 3;
   return s->has_few_rows && few < (double)product ? (int64_t)few : product;
 }
 
@@ -159,11 +170,11 @@ static ts_status quantized_plan(const ts_routine_request *request, ts_routine_pl
   out->state = s;
   const ts_gemm_shape *shape = &s->shape;
   s->space = (ts_epilogue_space){.batch = 1, .rows = shape->m, .cols = shape->n};
-  s->space.is_parallel = weight_bytes(&s->weight) >= PARALLEL_MIN_BYTES;
+  s->space.is_parallel = is_large(&s->weight, shape->m);
   out->epilogue = &s->space;
   out->cost_ns = estimate(s);
   if (s->has_few_rows) {
-    if (s->weight.type != TS_F32) out->workspace = gemm_whole_lines(shape->m * shape->k * 4);
+    if (s->weight.type != TS_F32 || shape->m > 1) out->workspace = gemm_whole_lines(shape->m * shape->k * 4);
     out->thread_workspace = gemm_whole_lines(4 * ts_quantized_work(shape->m, shape->k));
     return TS_SUCCESS;
   }

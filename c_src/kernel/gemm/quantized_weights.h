@@ -1,0 +1,145 @@
+/* From packed numbers to weights, in registers and in memory. A part of quantized_body.h. */
+
+typedef float vf __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
+typedef int32_t vi __attribute__((vector_size(VECTOR_BYTES)));
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+INLINE vf load_f(const float *at) {
+  vf v;
+  memcpy(&v, at, sizeof v);
+  return v;
+}
+INLINE vu load_u(const uint32_t *at) {
+  vu v;
+  memcpy(&v, at, sizeof v);
+  return v;
+}
+INLINE void store_f(float *at, vf v) { memcpy(at, &v, sizeof v); }
+INLINE vf splat_f(float x) { return x - (vf){0}; }
+INLINE vu splat_u(uint32_t x) { return x - (vu){0}; }
+
+/* What is known when the code is compiled. */
+typedef struct kind {
+  int bits;
+  ts_quantized_form form;
+  bool bf16; /* rounds to bf16; no number is NaN */
+  int lanes; /* of tensor/contract_order.h */
+  /* Scales have at most 11 bits, and no number is near the ends of the range, so that numbers times scales are exact.
+   */
+  bool exact;
+} kind;
+
+INLINE vf rounded(vf v) {
+  const vu u = (vu)v;
+  return (vf)((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000u);
+}
+
+/* The same of numbers between 2^-60 and 2^60, or 0: the sum with a number that is 2^16 times as large has as many bits.
+ */
+INLINE vf rounded_exact(vf v) {
+  const vf power = (vf)((vu)v & 0x7F800000u), large = splat_f(0x1.8p16f);
+  return FMA(-power, large, FMA(power, large, v));
+}
+
+/* Number j of each word plus 2^(23 - at), where `at` is the place of its bits in the mantissa. */
+INLINE vf with_power(kind t, vu words, int j, int at) {
+  const int from = t.bits * j;
+  const vu moved = from > at ? words >> (from - at) : words << (at - from);
+  return (vf)((moved & splat_u(((1u << t.bits) - 1) << at)) | splat_u((uint32_t)(150 - at) << 23));
+}
+
+/* Number j of each word, as a weight. */
+INLINE vf weight_of(kind t, vu words, int j, vf s, vf z) {
+  const float middle = (float)(1 << (t.bits - 1));
+  if (t.exact && t.form == TS_QUANTIZED_SCALE && t.bits == 4) {
+    /* a conversion leaves more registers than powers do: three numbers are in place, others after one of two shifts */
+    const vu bits = j < 3 ? words : words >> (12 * (j / 3));
+    const int at = 4 * (j % 3);
+    const vf q = __builtin_convertvector((vi)(bits & splat_u(15u << at)), vf);
+    const vf v = FMA(q, splat_f(1.0f / (float)(1 << at)) * s, splat_f(-middle) * s);
+    return t.bf16 ? rounded_exact(v) : v;
+  }
+  const int at = t.bits * j % 16;
+  const vf power = splat_f((float)(1 << (23 - at))), q = with_power(t, words, j, at);
+  vf v;
+  if (t.form == TS_QUANTIZED_SCALE)
+    v = (q - (power + middle)) * s;
+  else if (t.form == TS_QUANTIZED_ZERO)
+    v = (q - power - z) * s;
+  else if (t.exact)
+    v = FMA(q - power, s, -z);
+  else
+    v = (q - power) * s - z;
+  if (!t.bf16) return v;
+  return t.exact ? rounded_exact(v) : rounded(v);
+}
+
+/* ---- the numbers of a group ---- */
+
+INLINE vf load_number(const char *from, ts_dtype type, int64_t at) {
+  if (type == TS_F32) return load_f((const float *)(const void *)from + at);
+  return type == TS_F16 ? HALVES((const uint16_t *)(const void *)from + at)
+                        : (vf)(WORDS((const uint16_t *)(const void *)from + at) << 16);
+}
+
+/* The lanes of numbers that are 0, or from 2^-40 to 2^40; with `finite`, those that are finite. */
+INLINE vu is_plain(vf v, bool finite) {
+  const vu bits = (vu)v & 0x7FFFFFFF;
+  if (finite) return (vu)(bits < 0x7F800000u);
+  return (vu)(bits - (87u << 23) <= 80u << 23) | (vu)(bits == 0);
+}
+
+/* ---- in memory ---- */
+
+/* A part of the rows of one group. */
+typedef struct unpacked_part {
+  const ts_quantized *w;
+  ts_quantized_part part;
+  float *out;
+  int64_t stride;
+} unpacked_part;
+
+/* One vector of columns, LANES from column `c` of the part on. A word whose numbers are not all in the part is unpacked
+ * aside. */
+INLINE void unpack_words(kind t, const unpacked_part *u, int64_t c, vf s, vf z) {
+  enum { MOST_NUMBERS = 8 };
+  const ts_quantized_part *p = &u->part;
+  const int numbers = 32 / t.bits;
+  const int64_t end = p->k + p->count;
+  float aside[MOST_NUMBERS * LANES], *out = u->out + c;
+  const uint32_t *words = u->w->words + (p->panel * ts_quantized_words(u->w->k, t.bits) + p->k / numbers) * COLS;
+  words += p->col + c;
+  for (int64_t k = p->k; k < end; words += COLS) {
+    const int64_t first = k % numbers, rest = end - k + first, count = (rest < numbers ? rest : numbers) - first;
+    const bool whole = count == numbers;
+    float *to = whole ? out : aside;
+    const int64_t step = whole ? u->stride : LANES;
+    const vu word = load_u(words);
+    UNROLL for (int j = 0; j < numbers; j++) store_f(to + j * step, weight_of(t, word, j, s, z));
+    for (int64_t j = 0; j < count && !whole; j++)
+      memcpy(out + j * u->stride, aside + (first + j) * LANES, VECTOR_BYTES);
+    k += count;
+    out += count * u->stride;
+  }
+}
+
+/* False if a scale or another number is not what the kind takes. */
+INLINE bool unpack_part(kind t, const unpacked_part *u) {
+  const ts_quantized *w = u->w;
+  const int64_t groups = ts_quantized_ceil(w->k, w->group), group = u->part.k / w->group;
+  const int64_t at = (u->part.panel * groups + group) * COLS + u->part.col;
+  for (int64_t c = 0; c < u->part.width; c += LANES) {
+    const vf s = load_number(w->scales, w->scale_type, at + c);
+    const vf z = t.form == TS_QUANTIZED_SCALE ? s : load_number(w->others, w->scale_type, at + c);
+    if (t.bf16 && !EVERY(is_plain(s, !t.exact) & is_plain(z, !t.exact))) return false;
+    unpack_words(t, u, c, s, z);
+  }
+  return true;
+}
