@@ -108,6 +108,7 @@ struct pj_code {
   size_t param_count, result_count;
   int32_t partitions;      /* each is a replica for the plugin, on the device of its number */
   pj_memory **coordinates; /* of each partition: its last parameter; NULL: the program has none */
+  int32_t *grid;           /* their elements */
   const ts_type **types;   /* Of the parameters, then of the results. */
   char *text;              /* The program, if it may have to be compiled again. */
   size_t text_size;

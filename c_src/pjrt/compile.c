@@ -260,8 +260,6 @@ static ts_status check_graph(const pj_client *client, const ts_graph *graph) {
   int32_t partitions = ts_mesh_partitions(mesh);
   if (mesh->rank > 0 && !mesh->partitioned && !has_collectives(graph))
     return ts_error(TS_UNIMPLEMENTED, "a plugin runs the partitions of a program, and this program is not partitioned");
-  if (partitions > 1 && pj_plugin_is_isolated(client->plugin))
-    return ts_error(TS_UNIMPLEMENTED, "an isolated plugin runs programs of one partition, got %d", partitions);
   if (partitions > client->device_count || partitions > 64)
     return ts_error(TS_INVALID_ARGUMENT, "the program has %d partitions, and the plugin has %d devices", partitions,
                     client->device_count);
@@ -270,15 +268,34 @@ static ts_status check_graph(const pj_client *client, const ts_graph *graph) {
   return check_sizes(graph);
 }
 
+/* Of each partition, and their memories on the devices. */
+static ts_status place_coordinates(pj_code *code) {
+  const ts_type *type = code->types[code->param_count - 1];
+  int64_t rank = ts_shape_elements(&type->shape);
+  TS_TRY(TS_NEW_ARRAY(code->partitions, &code->coordinates));
+  for (int32_t i = 0; i < code->partitions; i++)
+    TS_TRY(pj_memory_from_host(code->client, i, type, code->grid + i * rank, &code->coordinates[i]));
+  return TS_SUCCESS;
+}
+
 static ts_status make_coordinates(pj_code *code, const ts_mesh *mesh) {
   if (!mesh->coordinates) return TS_SUCCESS;
-  TS_TRY(TS_NEW_ARRAY(code->partitions, &code->coordinates));
+  TS_TRY(TS_NEW_ARRAY(code->partitions * mesh->rank, &code->grid));
   for (int32_t i = 0; i < code->partitions; i++) {
     int32_t at[TS_MAX_MESH_AXES];
     ts_mesh_coordinates(mesh, i, at);
-    TS_TRY(pj_memory_from_host(code->client, i, code->types[code->param_count - 1], at, &code->coordinates[i]));
+    memcpy(code->grid + i * mesh->rank, at, (size_t)mesh->rank * sizeof *at);
   }
-  return TS_SUCCESS;
+  return place_coordinates(code);
+}
+
+static ts_status copy_coordinates(pj_code *code, const pj_code *from) {
+  if (!from->grid) return TS_SUCCESS;
+  size_t rank = (size_t)ts_shape_elements(&from->types[from->param_count - 1]->shape);
+  size_t count = (size_t)code->partitions * rank;
+  TS_TRY(TS_NEW_ARRAY(count, &code->grid));
+  memcpy(code->grid, from->grid, count * sizeof *code->grid);
+  return place_coordinates(code);
 }
 
 static ts_status compile_whole(const ts_graph *graph, pj_code *code) {
@@ -318,10 +335,12 @@ ts_status pj_code_load(pj_code *code, const char *bytes, size_t size) {
 ts_status pj_compile_again(pj_client *client, const pj_code *from, pj_code **out) {
   pj_code *code;
   TS_TRY(pj_code_new(client, from->param_count, from->result_count, &code));
+  code->partitions = from->partitions;
   for (size_t i = 0; i < code->param_count + code->result_count; i++)
     ts_type_set(pj_code_type(code, i), from->types[i]->dtype, &from->types[i]->shape);
   const ts_text text = {.data = from->text, .length = from->text_size};
-  ts_status status = from->text ? compile_text(code, &text) : pj_code_load(code, from->saved.data, from->saved.size);
+  ts_status status = copy_coordinates(code, from);
+  if (!status) status = from->text ? compile_text(code, &text) : pj_code_load(code, from->saved.data, from->saved.size);
   if (status) {
     pj_code_destroy(code);
     return status;

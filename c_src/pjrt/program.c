@@ -27,6 +27,7 @@ void pj_code_destroy(pj_code *code) {
   pj_split_destroy(code->split);
   for (int32_t i = 0; code->coordinates && i < code->partitions; i++) pj_memory_release(code->coordinates[i]);
   ts_free(code->coordinates);
+  ts_free(code->grid);
   ts_free((void *)(uintptr_t)code->types[0]);
   ts_free(code->types);
   ts_free(code->text);

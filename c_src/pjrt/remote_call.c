@@ -202,19 +202,31 @@ static ts_status serialize(pj_remote *r, pj_args *args) {
   return TS_SUCCESS;
 }
 
+static void put_arguments(ts_text *out, const pj_args *args) {
+  size_t devices = args->execute.device_count, bytes = args->execute.arg_count * sizeof(pj_buffer *);
+  pj_put(out, devices);
+  pj_put(out, devices * bytes);
+  for (size_t i = 0; i < devices; i++) ts_text_append_n(out, (const char *)args->execute.args[i], bytes);
+}
+
+static void take_results(pj_fields *answer, const pj_args *args) {
+  size_t size, devices = args->execute.device_count;
+  const char *results = pj_take_bytes(answer, &size);
+  for (size_t i = 0; i < devices; i++) memcpy(args->execute.results[i], results + i * (size / devices), size / devices);
+}
+
+/* One event stands for those of all partitions. */
 static ts_status execute(pj_remote *r, pj_args *args) {
-  size_t size;
   pj_asking a = begin(r, PJ_EXECUTE);
   TS_TRY(pj_asking_event(&a));
   pj_put_object(&a.fields, args->execute.loaded);
   pj_put_object(&a.fields, args->execute.device);
   pj_put_bytes(&a.fields, args->execute.options->kept, args->execute.options->kept_count * sizeof(int64_t));
-  pj_put_bytes(&a.fields, args->execute.args[0], args->execute.arg_count * sizeof(pj_buffer *));
+  put_arguments(&a.fields, args);
   ts_status status = pj_ask(&a);
   if (!status) {
-    const char *results = pj_take_bytes(&a.answer, &size);
-    memcpy(args->execute.results[0], results, size);
-    if (args->execute.complete) args->execute.complete[0] = a.event;
+    take_results(&a.answer, args);
+    args->execute.complete[0] = a.event;
   }
   return pj_asking_end(&a, status);
 }

@@ -166,10 +166,22 @@ static ts_status prepare(run *r) {
   return TS_SUCCESS;
 }
 
+/* A program that was compiled again has coordinates of its own. */
+static void change_coordinates(run *r) {
+  if (r->code == r->program || !r->code->coordinates) return;
+  for (size_t i = 0; i < r->partitions; i++) {
+    pj_memory **arg = &r->args[(i + 1) * r->params - 1];
+    pj_memory_release(*arg);
+    *arg = r->code->coordinates[i];
+    pj_memory_retain(*arg);
+  }
+}
+
 static ts_status submit(run *r) {
   TS_TRY(pj_deadline_check(&r->deadline));
   if (!r->deadline.ms) TS_TRY(pj_door_code(r->request->client, r->program, &r->code));
   r->client = r->code->client;
+  change_coordinates(r);
   TS_TRY(prepare(r));
   const pj_launch launch = {r->device, (pj_buffer *const *const *)r->arg_lists, r->result_lists, r->events};
   TS_TRY(pj_execute(r->code, &launch));

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOCKET = 3, THREADS = 20, STACK_BYTES = 256 << 20, MOST_RESULTS = 1 << 20 };
+enum { SOCKET = 3, THREADS = 20, STACK_BYTES = 256 << 20, MOST_RESULTS = 1 << 20, MOST_DEVICES = 64 };
 
 /* The first one is held while a thread waits for a message. */
 static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER, sending = PTHREAD_MUTEX_INITIALIZER;
@@ -98,59 +98,94 @@ static void say(pj_wire_kind kind, uint64_t id, const ts_text *fields) {
   if (!sent) _exit(0);
 }
 
-/* ---- events: the client gets one message for each, at its end */
+/* ---- events: the client gets one message for each call, at the end of its events */
 
-typedef struct told {
+typedef struct told told;
+
+typedef struct part {
+  told *of;
+  pj_event *event; /* NULL: it has ended */
+  pj_error *error; /* by the callback */
+  ts_status status;
+} part;
+
+struct told {
   uint64_t id;
-  pj_event *event;
   char *data;  /* The bytes that the plugin reads or writes, unless they are in shared memory. */
   size_t size; /* Of `data`; 0 if the client does not read them. */
-  pj_error *error;
-  _Atomic int parts;
-} told;
+  _Atomic size_t going;
+  size_t count; /* Of events: those of a program's partitions, else one. */
+  part parts[];
+};
 
-static void end_told(told *t, ts_status status) {
+/* The first error of the events, which are destroyed. */
+static ts_status end_parts(told *t) {
+  ts_status first = TS_SUCCESS;
+  for (size_t i = 0; i < t->count; i++) {
+    part *p = &t->parts[i];
+    ts_status status = p->error ? pj_status(plugin, p->error, NULL) : p->status;
+    if (p->event) pj_destroy(plugin, PJ_EVENT_DESTROY, p->event);
+    if (first)
+      ts_status_free(status);
+    else
+      first = status;
+  }
+  return first;
+}
+
+static void end_told(told *t) {
   ts_text fields = {0};
+  ts_status status = end_parts(t);
   put_status(&fields, status);
   pj_put_bytes(&fields, t->data ? t->data : "", status ? 0 : t->size);
   ts_status_free(status);
-  if (t->event) pj_destroy(plugin, PJ_EVENT_DESTROY, t->event);
   say(PJ_WIRE_EVENT, t->id, &fields);
   ts_text_deinit(&fields);
   ts_free(t->data);
   ts_free(t);
 }
 
-static void part_of_end(told *t) {
-  if (atomic_fetch_sub(&t->parts, 1) == 1) end_told(t, pj_status(plugin, t->error, NULL));
+static void end_part(told *t) {
+  if (atomic_fetch_sub(&t->going, 1) == 1) end_told(t);
 }
 
 static void ready(pj_error *error, void *arg) {
-  told *t = arg;
-  t->error = error;
-  part_of_end(t);
+  part *p = arg;
+  p->error = error;
+  end_part(p->of);
 }
 
-static ts_status event_error(told *t, pj_function function) {
-  return t->event ? pj_call(plugin, function, &PJ_ARGS(.event = {.event = t->event})) : TS_SUCCESS;
+static bool is_ready(pj_event *event) {
+  pj_args args = PJ_ARGS(.event = {.event = event});
+  return !event || (ts_status_consume_ok(pj_call(plugin, PJ_EVENT_IS_READY, &args)) && args.event.is_ready);
 }
 
-/* If the event has ended, tells the client so. Whether it has. */
+static void ask_error(part *p, pj_function function) {
+  if (p->event) p->status = pj_call(plugin, function, &PJ_ARGS(.event = {.event = p->event}));
+}
+
+/* If the events have ended, tells the client so. Whether they have. */
 static bool told_at_once(told *t) {
-  pj_args args = PJ_ARGS(.event = {.event = t->event});
-  bool ended = !t->event || (ts_status_consume_ok(pj_call(plugin, PJ_EVENT_IS_READY, &args)) && args.event.is_ready);
-  if (ended) end_told(t, event_error(t, PJ_EVENT_ERROR));
-  return ended;
+  for (size_t i = 0; i < t->count; i++)
+    if (!is_ready(t->parts[i].event)) return false;
+  for (size_t i = 0; i < t->count; i++) ask_error(&t->parts[i], PJ_EVENT_ERROR);
+  end_told(t);
+  return true;
 }
 
-/* Takes `t` over. An event that cannot call back is waited for. */
+/* An event that cannot call back is waited for. */
+static void tell_part(part *p) {
+  pj_args args = PJ_ARGS(.on_ready = {.event = p->event, .call = ready, .arg = p});
+  if (p->event && ts_status_consume_ok(pj_call(plugin, PJ_EVENT_ON_READY, &args))) return;
+  ask_error(p, PJ_EVENT_AWAIT);
+  end_part(p->of);
+}
+
+/* Takes `t` over. */
 static void tell_later(told *t) {
-  pj_args args = PJ_ARGS(.on_ready = {.event = t->event, .call = ready, .arg = t});
-  atomic_store(&t->parts, 2);
-  if (ts_status_consume_ok(pj_call(plugin, PJ_EVENT_ON_READY, &args)))
-    part_of_end(t);
-  else
-    end_told(t, event_error(t, PJ_EVENT_AWAIT));
+  atomic_store(&t->going, t->count + 1);
+  for (size_t i = 0; i < t->count; i++) tell_part(&t->parts[i]);
+  end_part(t);
 }
 
 /* ---- functions: each takes its fields and appends its answer */
@@ -162,9 +197,13 @@ typedef struct asked {
   uint64_t id;
 } asked;
 
-static ts_status new_told(asked *a) {
-  TS_TRY(TS_NEW(&a->event));
-  *a->event = (told){.id = a->id};
+static ts_status new_told(asked *a, size_t count) {
+  size_t bytes = sizeof(told) + count * sizeof(part);
+  TS_TRY(ts_alloc(bytes, (void **)&a->event));
+  memset(a->event, 0, bytes);
+  a->event->id = a->id;
+  a->event->count = count;
+  for (size_t i = 0; i < count; i++) a->event->parts[i].of = a->event;
   return TS_SUCCESS;
 }
 
@@ -340,22 +379,58 @@ static ts_status take_items(pj_fields *in, size_t size, size_t *out_count, void 
   return TS_SUCCESS;
 }
 
-static ts_status execute_with(asked *a, const loaded *l, pj_device *device, pj_args *args) {
-  pj_buffer **results;
-  pj_event *complete = NULL;
-  TS_TRY(new_told(a));
-  TS_TRY(TS_NEW_ARRAY(l->result_count + 1, &results));
-  args->execute.loaded = l->object;
-  args->execute.device_count = 1;
-  args->execute.results = &results;
-  args->execute.complete = &complete;
-  args->execute.device = device;
-  ts_status status = pj_call(plugin, PJ_EXECUTE, args);
-  if (!status) {
-    a->event->event = complete;
-    pj_put_bytes(&a->out, results, l->result_count * sizeof *results);
+/* The lists of a program's partitions, in one block. */
+typedef struct lists {
+  size_t devices, args, results; /* args and results: of each */
+  pj_buffer **made;
+  pj_buffer *const **arg_lists;
+  pj_buffer ***result_lists;
+  pj_event **complete;
+} lists;
+
+static ts_status new_lists(pj_buffer *const *operands, lists *l) {
+  void **block;
+  TS_TRY(TS_NEW_ARRAY(l->devices * (l->results + 3) + 1, &block));
+  l->arg_lists = (pj_buffer *const **)block;
+  l->result_lists = (pj_buffer ***)(block + l->devices);
+  l->complete = (pj_event **)(block + 2 * l->devices);
+  l->made = (pj_buffer **)(block + 3 * l->devices);
+  for (size_t i = 0; i < l->devices; i++) {
+    l->arg_lists[i] = operands + i * l->args;
+    l->result_lists[i] = l->made + i * l->results;
+    l->complete[i] = NULL;
   }
-  ts_free(results);
+  return TS_SUCCESS;
+}
+
+static ts_status execute_lists(asked *a, const loaded *l, const lists *all, pj_args *args) {
+  TS_TRY(new_told(a, all->devices));
+  args->execute.loaded = l->object;
+  args->execute.args = (pj_buffer *const *const *)all->arg_lists;
+  args->execute.arg_count = all->args;
+  args->execute.device_count = all->devices;
+  args->execute.results = all->result_lists;
+  args->execute.complete = all->complete;
+  TS_TRY(pj_call(plugin, PJ_EXECUTE, args));
+  for (size_t i = 0; i < all->devices; i++) a->event->parts[i].event = all->complete[i];
+  pj_put_bytes(&a->out, all->made, all->devices * all->results * sizeof *all->made);
+  return TS_SUCCESS;
+}
+
+static ts_status execute_with(asked *a, const loaded *l, pj_args *args) {
+  lists all = {.devices = pj_take(&a->in), .results = l->result_count};
+  void *operands = NULL;
+  size_t count;
+  TS_TRY(take_items(&a->in, sizeof(pj_buffer *), &count, &operands));
+  bool fits = all.devices > 0 && all.devices <= MOST_DEVICES && count % all.devices == 0;
+  ts_status status = fits ? TS_SUCCESS : ts_error(TS_INTERNAL, "%zu arguments of %zu devices", count, all.devices);
+  if (!status) {
+    all.args = count / all.devices;
+    status = new_lists(operands, &all);
+  }
+  if (!status) status = execute_lists(a, l, &all, args);
+  ts_free((void *)all.arg_lists);
+  ts_free(operands);
   return status;
 }
 
@@ -363,16 +438,12 @@ static ts_status execute(asked *a) {
   pj_execute_options options = {.size = sizeof options};
   pj_args args = PJ_ARGS(.execute = {.options = &options});
   const loaded *l = pj_take_object(&a->in);
-  pj_device *device = pj_take_object(&a->in);
-  void *kept = NULL, *operands = NULL;
-  ts_status status = take_items(&a->in, sizeof(int64_t), &options.kept_count, &kept);
-  if (!status) status = take_items(&a->in, sizeof(pj_buffer *), &args.execute.arg_count, &operands);
+  args.execute.device = pj_take_object(&a->in);
+  void *kept = NULL;
+  TS_TRY(take_items(&a->in, sizeof(int64_t), &options.kept_count, &kept));
   options.kept = kept;
-  pj_buffer *const *list = operands;
-  args.execute.args = &list;
-  if (!status) status = execute_with(a, l, device, &args);
+  ts_status status = execute_with(a, l, &args);
   ts_free(kept);
-  ts_free(operands);
   return status;
 }
 
@@ -401,7 +472,7 @@ static ts_status take_data(asked *a, char **out) {
 static ts_status from_host(asked *a) {
   char *data = NULL;
   void *dims = NULL;
-  TS_TRY(new_told(a));
+  TS_TRY(new_told(a, 1));
   pj_args args = PJ_ARGS(.from_host = {.semantics = PJ_UNTIL_TRANSFERRED});
   args.from_host.client = pj_take_object(&a->in);
   args.from_host.device = pj_take_object(&a->in);
@@ -413,7 +484,7 @@ static ts_status from_host(asked *a) {
   if (!status) status = pj_call(plugin, PJ_FROM_HOST, &args);
   ts_free(dims);
   if (status) return status;
-  a->event->event = args.from_host.read;
+  a->event->parts[0].event = args.from_host.read;
   pj_put_object(&a->out, args.from_host.buffer);
   return TS_SUCCESS;
 }
@@ -422,7 +493,7 @@ static ts_status to_host(asked *a) {
   char *place = NULL;
   void *order = NULL;
   pj_layout layout = {.size = sizeof layout, .order = {.size = sizeof layout.order}};
-  TS_TRY(new_told(a));
+  TS_TRY(new_told(a, 1));
   pj_args args = PJ_ARGS(.to_host = {.buffer = pj_take_object(&a->in), .layout = &layout});
   TS_TRY(take_items(&a->in, sizeof(int64_t), &layout.order.rank, &order));
   size_t size = pj_take(&a->in);
@@ -434,7 +505,7 @@ static ts_status to_host(asked *a) {
   if (!status) status = pj_call(plugin, PJ_BUFFER_TO_HOST, &args);
   ts_free(order);
   if (status) return status;
-  a->event->event = args.to_host.event;
+  a->event->parts[0].event = args.to_host.event;
   a->event->size = number ? 0 : size;
   return TS_SUCCESS;
 }
@@ -448,10 +519,10 @@ static ts_status to_device(asked *a) {
 }
 
 static ts_status get_ready(asked *a) {
-  TS_TRY(new_told(a));
+  TS_TRY(new_told(a, 1));
   pj_args args = PJ_ARGS(.ready = {.buffer = pj_take_object(&a->in)});
   TS_TRY(pj_call(plugin, PJ_BUFFER_READY, &args));
-  a->event->event = args.ready.event;
+  a->event->parts[0].event = args.ready.event;
   return TS_SUCCESS;
 }
 

@@ -9,7 +9,7 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_are_killed/0, fun is_full/0, {timeout, 60, fun stops/0}, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_go_on/0, fun shards_are_killed/0, fun is_full/0, {timeout, 60, fun stops/0}, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
       [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1, fun is_profiled/1]]]}.
 
@@ -357,9 +357,21 @@ shards() ->
                   tessera:to_list(tessera_mesh:gather(Results, Mesh, tessera_mesh:results(Sharded, Lists)))
           end,
     Whole = tessera:to_list(Product(A, B)),
-    [?assertEqual(Whole, Run(Client)) || Client <- [host_of_four(), plugin_inline, plugin_late, plugin_mixed]],
-    maps(Mesh),
-    raises(unimplemented, "an isolated plugin runs programs of one partition", fun() -> Run(plugin_isolated) end).
+    [?assertEqual(Whole, Run(Client)) || Client <- [host_of_four(), plugin_inline, plugin_late, plugin_mixed, plugin_isolated]],
+    maps(Mesh).
+
+%% A program of partitions is compiled again for the process that follows, with the coordinates of its partitions.
+shards_go_on() ->
+    ok = isolated(plugin_shards_end, #{abort_at => 24}),
+    Mesh = #{shape => {2, 2}, axes => [a, b]},
+    Map = tessera:shard_map(fun(P) -> tessera:add(P, tessera:add(tessera_mesh:axis_index(a), tessera:multiply(tessera_mesh:axis_index(b), 10))) end,
+                            Mesh, [#{0 => [a, b]}], #{0 => [a, b]}, #{client => plugin_shards_end, check => false}),
+    Run = fun() ->
+                  Parts = parts(plugin_shards_end, tessera:tensor([100, 200, 300, 400]), Mesh, #{0 => [a, b]}),
+                  [tessera:to_list(R) || R <- Map([[P] || P <- Parts])]
+          end,
+    Tries = [try Run() catch error:{Code, _} -> Code end || _ <- lists:seq(1, 12)],
+    ?assertEqual([unavailable, [[100], [210], [301], [411]]], lists:usort(Tries)).
 
 host_of_four() ->
     ok = tessera:open_client(plugin_host, #{device_count => 4}),
@@ -379,7 +391,7 @@ maps(Mesh) ->
                        Map = tessera:shard_map(F, Mesh, [Both], Both, #{client => Client, check => false}),
                        [tessera:to_list(R) || R <- Map([[P] || P <- parts(Client, X, Mesh, Both)])]
                end,
-         ?assertEqual(Run(plugin_host), Run(plugin_mixed))
+         [?assertEqual(Run(plugin_host), Run(Client)) || Client <- [plugin_mixed, plugin_isolated]]
      end || F <- Functions].
 
 %% Nothing is left of callers that are killed while the partitions of their program run.
