@@ -141,7 +141,7 @@ $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
 # Two words that were just written one by one wait when they are read as one vector: 12 % of a digest's time.
 $(filter %/nif_digest_walk.o %/nif_digest_map.o,$(NIF_OBJ)): EXTRA_CFLAGS += -fno-tree-slp-vectorize
 # Loops over vectors of partitions, over rows and over columns, which -O2 leaves to one element at a time.
-$(B)/c_src/group/collective_reduce.o $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += -O3
+$(B)/c_src/group/collective_reduce.o $(B)/c_src/kernel/scan.o $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += -O3
 # A choice between two floats is made without a branch only where no one asks which of them raised an exception.
 $(B)/c_src/kernel/gemm/gemm_widen.o $(B)/c_src/kernel/gemm/gemm_widen_avx2.o: EXTRA_CFLAGS += -O3 -fno-trapping-math
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)

@@ -8,13 +8,12 @@
 #include "ir/combiner.h"
 #include "kernel/complex_number.h"
 #include "kernel/routine.h"
+#include "kernel/scan_keys.h"
 #include "tensor/scan_order.h"
 
-/* A tile of lines: its elements are transposed, so that one step of all lines is one row of the tile. */
+/* Lines that are processed together, and so many of their columns. */
 #define ROWS 16
-#define TILE_COLUMNS 32
-/* Of lines that are not turned. */
-#define LINES_COLUMNS 1024
+#define COLUMNS 1024
 /* Elements of one task. */
 #define TASK_ELEMENTS 65536
 /* Inner elements processed together along an outer axis: their carries stay in L1. */
@@ -65,41 +64,15 @@ typedef struct scan_fns {
 #define INLINE static inline __attribute__((always_inline))
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
-/* NaN if either is; -0 below +0 */
-#define FLOAT_MIN(a, b) \
-  ((a) != (a) ? (a) : (b) != (b) ? (b) : (a) < (b) ? (a) : (b) < (a) ? (b) : signbit_of(a) ? (a) : (b))
-#define FLOAT_MAX(a, b) \
-  ((a) != (a) ? (a) : (b) != (b) ? (b) : (a) > (b) ? (a) : (b) > (a) ? (b) : signbit_of(a) ? (b) : (a))
 #define INT_MIN_OF(a, b) ((a) < (b) ? (a) : (b))
 #define INT_MAX_OF(a, b) ((a) > (b) ? (a) : (b))
-#define signbit_of(x) __builtin_signbit(x)
 #define SAME(x) (x)
 #define FROM_ZERO(x) (0 + (x)) /* -0 becomes +0, as in a sum from +0 */
 
 /* some_NAME: `columns` steps of `rows` lines, from their carries on; `before` is combined with each result (unless
- * NULL), which is stored if `y`. T: memory type, A: type of the carry. */
-#define DEFINE_TILE(NAME, T, A, LOAD, STORE, OP, FIRST)                                                          \
-  static void some_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
-                          const A *before, bool first) {                                                         \
-    A tile[TILE_COLUMNS][ROWS], from[ROWS];                                                                      \
-    if (rows < ROWS) memset(tile, 0, sizeof tile);                                                               \
-    for (int64_t r = 0; r < rows; r++)                                                                           \
-      for (int64_t c = 0; c < columns; c++) tile[c][r] = LOAD(x[r * line + c * step]);                           \
-    for (int64_t c = 0; c < columns; c++) {                                                                      \
-      for (int r = 0; r < ROWS; r++) carry[r] = first ? (A)FIRST(tile[c][r]) : (A)OP(carry[r], tile[c][r]);      \
-      for (int r = 0; r < ROWS; r++) tile[c][r] = carry[r];                                                      \
-      first = false;                                                                                             \
-    }                                                                                                            \
-    if (!y) return;                                                                                              \
-    for (int r = 0; before && r < ROWS; r++) from[r] = before[r < rows ? r : 0];                                 \
-    for (int64_t c = 0; before && c < columns; c++)                                                              \
-      for (int r = 0; r < ROWS; r++) tile[c][r] = (A)OP(from[r], tile[c][r]);                                    \
-    for (int64_t r = 0; r < rows; r++)                                                                           \
-      for (int64_t c = 0; c < columns; c++) y[r * line + c * step] = STORE(tile[c][r]);                          \
-  }
-
-/* The same where a step is one instruction: four lines at once hide its latency, and nothing is turned. More lines
- * would share a set of the first cache where a line has a power of two of elements. */
+ * NULL), which is stored if `y`. T: memory type, A: type of the carry. A step is one or two instructions: four lines at
+ * once hide its latency. More lines would share a set of the first cache where a line has a power of two of elements.
+ */
 #define DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                                          \
   INLINE void four_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t columns, A *carry, const A *from, \
                           bool has_from, bool stores) {                                                           \
@@ -152,15 +125,15 @@ typedef struct scan_fns {
   }
 
 /* rows_NAME: `count` steps of one block of `rows` lines, at a distance of `line`. */
-#define DEFINE_ROWS(KIND, NAME, T, A, OP)                                                                             \
+#define DEFINE_ROWS(NAME, T, A, OP)                                                                                   \
   static void rows_##NAME(const scan_job *job, const T *x, T *y, int64_t line, int64_t rows, int64_t count, A *carry, \
                           const A *before) {                                                                          \
-    for (int64_t k = 0; k < count; k += KIND##_COLUMNS) {                                                             \
+    for (int64_t k = 0; k < count; k += COLUMNS) {                                                                    \
       if (k % CHECK == 0 && cancelled(job)) return;                                                                   \
-      const int64_t at = k * job->step, columns = least(KIND##_COLUMNS, count - k);                                   \
+      const int64_t at = k * job->step, columns = least(COLUMNS, count - k);                                          \
       T *to = y ? y + at : NULL;                                                                                      \
-      if (rows == ROWS && columns == KIND##_COLUMNS && job->step == 1)                                                \
-        some_##NAME(x + at, to, line, 1, ROWS, KIND##_COLUMNS, carry, before, k == 0);                                \
+      if (rows == ROWS && columns == COLUMNS && job->step == 1)                                                       \
+        some_##NAME(x + at, to, line, 1, ROWS, COLUMNS, carry, before, k == 0);                                       \
       else                                                                                                            \
         some_##NAME(x + at, to, line, job->step, rows, columns, carry, before, k == 0);                               \
     }                                                                                                                 \
@@ -261,26 +234,26 @@ typedef struct scan_fns {
       }                                                                                                         \
   }
 
-#define DEFINE_SCAN(KIND, NAME, T, A, LOAD, STORE, OP, FIRST)                         \
-  DEFINE_##KIND(NAME, T, A, LOAD, STORE, OP, FIRST) DEFINE_ROWS(KIND, NAME, T, A, OP) \
-      DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST) enum {                        \
-        CARRY_##NAME = sizeof(A)                                                      \
-      };
+#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST)                                \
+  DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                     \
+  DEFINE_ROWS(NAME, T, A, OP) DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST) enum { \
+    CARRY_##NAME = sizeof(A)                                                           \
+  };
 
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and truncated. */
-#define DEFINE_INT(NAME, T, U)                                             \
-  DEFINE_SCAN(LINES, sum_##NAME, U, U, SAME, SAME, SUM, FROM_ZERO)         \
-  DEFINE_SCAN(LINES, product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT, SAME) \
-  DEFINE_SCAN(TILE, min_##NAME, T, T, SAME, SAME, INT_MIN_OF, SAME)        \
-  DEFINE_SCAN(TILE, max_##NAME, T, T, SAME, SAME, INT_MAX_OF, SAME)
+#define DEFINE_INT(NAME, T, U)                                      \
+  DEFINE_SCAN(sum_##NAME, U, U, SAME, SAME, SUM, FROM_ZERO)         \
+  DEFINE_SCAN(product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT, SAME) \
+  DEFINE_SCAN(min_##NAME, T, T, SAME, SAME, INT_MIN_OF, SAME)       \
+  DEFINE_SCAN(max_##NAME, T, T, SAME, SAME, INT_MAX_OF, SAME)
 #define WRAP_PRODUCT(a, b) ((uint64_t)(a) * (uint64_t)(b)) /* u16 * u16 would overflow int */
 
-/* Sums and products are carried in f64. W: of min and max. */
-#define DEFINE_FLOAT(NAME, T, W, LOAD, STORE, NARROW)                        \
-  DEFINE_SCAN(LINES, sum_##NAME, T, double, LOAD, NARROW, SUM, FROM_ZERO)    \
-  DEFINE_SCAN(LINES, product_##NAME, T, double, LOAD, NARROW, PRODUCT, SAME) \
-  DEFINE_SCAN(TILE, min_##NAME, T, W, LOAD, STORE, FLOAT_MIN, SAME)          \
-  DEFINE_SCAN(TILE, max_##NAME, T, W, LOAD, STORE, FLOAT_MAX, SAME)
+/* Sums and products are carried in f64; K: of the keys of minima and maxima (kernel/scan_keys.h). */
+#define DEFINE_FLOAT(NAME, T, K, LOAD, NARROW)                                              \
+  DEFINE_SCAN(sum_##NAME, T, double, LOAD, NARROW, SUM, FROM_ZERO)                          \
+  DEFINE_SCAN(product_##NAME, T, double, LOAD, NARROW, PRODUCT, SAME)                       \
+  DEFINE_SCAN(min_##NAME, T, K, ts_scan_low_##NAME, ts_scan_value_##NAME, INT_MIN_OF, SAME) \
+  DEFINE_SCAN(max_##NAME, T, K, ts_scan_high_##NAME, ts_scan_value_##NAME, INT_MAX_OF, SAME)
 
 #define TO_F32(x) ((float)(x))
 #define TO_F16(x) (ts_f32_to_f16((float)(x)))
@@ -294,16 +267,16 @@ DEFINE_INT(u8, uint8_t, uint8_t)
 DEFINE_INT(u16, uint16_t, uint16_t)
 DEFINE_INT(u32, uint32_t, uint32_t)
 DEFINE_INT(u64, uint64_t, uint64_t)
-DEFINE_FLOAT(f16, uint16_t, float, ts_f16_to_f32, ts_f32_to_f16, TO_F16)
-DEFINE_FLOAT(bf16, uint16_t, float, ts_bf16_to_f32, ts_f32_to_bf16, TO_BF16)
-DEFINE_FLOAT(f32, float, float, SAME, SAME, TO_F32)
-DEFINE_FLOAT(f64, double, double, SAME, SAME, SAME)
+DEFINE_FLOAT(f16, uint16_t, int32_t, ts_f16_to_f32, TO_F16)
+DEFINE_FLOAT(bf16, uint16_t, int32_t, ts_bf16_to_f32, TO_BF16)
+DEFINE_FLOAT(f32, float, int32_t, SAME, TO_F32)
+DEFINE_FLOAT(f64, double, int64_t, SAME, SAME)
 /* From the identity, as in the meaning: 1 times a number may change a zero's sign, and infinities. */
 #define FROM_ONE(x) (ts_c128_product(1, x))
 #define WIDE(x) ((ts_c128)(x))
 #define NARROW(x) ((ts_c64)(x))
 #define DEFINE_COMPLEX(NAME, T, LOAD, STORE) \
-  DEFINE_SCAN(LINES, product_##NAME, T, ts_c128, LOAD, STORE, ts_c128_product, FROM_ONE)
+  DEFINE_SCAN(product_##NAME, T, ts_c128, LOAD, STORE, ts_c128_product, FROM_ONE)
 DEFINE_COMPLEX(c64, ts_c64, WIDE, NARROW)
 DEFINE_COMPLEX(c128, ts_c128, SAME, SAME)
 

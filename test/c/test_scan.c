@@ -97,6 +97,53 @@ START_TEST(test_threads_change_no_bit)
 }
 END_TEST
 
+/* The larger, or the smaller, of two: NaN if either is, and -0 below +0. */
+static double extreme(double a, double b, bool high) {
+  if (isnan(a) || isnan(b)) return isnan(a) ? a : b;
+  if (a == b) return (signbit(a) != 0) == high ? b : a;
+  return (a > b) == high ? a : b;
+}
+
+/* Zeros and NaN of both signs, infinities, the least and the largest numbers, in lines of several blocks. */
+START_TEST(test_special_extremes)
+{
+  enum { N = 20000, LINES = 3 };
+  static const ts_dtype of[] = {TS_F16, TS_BF16, TS_F32, TS_F64};
+  const double some[] = {-0.0, 0.0, -1.0, 1.0, 0x1p-24, -0x1p-24, -INFINITY, 1.5, INFINITY};
+  const ts_dtype type = of[_i / 4];
+  const bool high = _i % 2, reverse = _i / 2 % 2;
+  const ts_scan scan = {
+      high ? TS_OP_CUMULATIVE_MAX : TS_OP_CUMULATIVE_MIN, type, {.rank = 2, .dims = {LINES, N}}, 1, reverse};
+  const size_t size = ts_dtype_size(type);
+  char *data = malloc(LINES * N * size), *space = malloc((size_t)ts_scan_workspace(&scan));
+  double *x = malloc(LINES * N * sizeof *x);
+  for (int64_t i = 0; i < LINES * N; i++) {
+    const int64_t at = i % N, line = i / N;
+    x[i] = at * 37 % N < N / 2 ? some[at * 7 % 2] : some[(at * 7 + line) % (at % 5000 < 4000 ? 6 : 9)];
+    if (line > 0 && at == (line == 1 ? 12000 : 100)) x[i] = line == 1 ? -NAN : NAN;
+    const ts_scalar value = ts_scalar_from_f64(type, x[i]);
+    memcpy(data + (size_t)i * size, &value, size);
+  }
+  ck_assert_ok(ts_scan_run(&scan, &(ts_scan_call){data, data, space, &ts_parallel_serial, NULL}));
+  for (int64_t line = 0; line < LINES; line++) {
+    double expected = high ? -INFINITY : INFINITY;
+    for (int64_t k = 0; k < N; k++) {
+      const int64_t i = line * N + (reverse ? N - 1 - k : k);
+      ts_scalar got = {0};
+      memcpy(&got, data + (size_t)i * size, size);
+      expected = extreme(expected, x[i], high);
+      const double value = ts_scalar_to_f64(type, got);
+      ck_assert_msg(isnan(expected) ? isnan(value) : value == expected && signbit(value) == signbit(expected),
+                    "%s %s %lld of line %lld: %g, expected %g", ts_op_name(scan.op), ts_dtype_name(type), (long long)k,
+                    (long long)line, value, expected);
+    }
+  }
+  free(x);
+  free(space);
+  free(data);
+}
+END_TEST
+
 /* Every result is the exact sum, rounded: a chain in f32 would end at 2^21. */
 START_TEST(test_long_sums)
 {
@@ -137,6 +184,7 @@ int main(void) {
   tcase_add_loop_test(scans, test_scans, 0, (int)(sizeof ops / sizeof *ops));
   tcase_add_loop_test(scans, test_long_scans, 0, (int)(sizeof ops / sizeof *ops));
   tcase_add_test(scans, test_threads_change_no_bit);
+  tcase_add_loop_test(scans, test_special_extremes, 0, 16);
   tcase_add_test(scans, test_long_sums);
   tcase_add_test(scans, test_cancelled);
   suite_add_tcase(suite, scans);
