@@ -40,7 +40,8 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
   const char *what = is_input ? "input" : "output";
   TS_TRY(check_type(what, id, o->dtype));
   for (int32_t i = 0; i < d->rank; i++) {
-    if (o->stride[i] > TS_STRIDE_ANY) return bad(what, id, "unknown stride class");
+    if (o->stride[i] > TS_STRIDE_DOWN) return bad(what, id, "unknown stride class");
+    if (o->stride[i] == TS_STRIDE_DOWN && (!is_input || i != d->rank - 1)) return bad(what, id, "runs downwards");
     bool unit = o->stride[i] == TS_STRIDE_UNIT;
     if (unit && !unit_allowed(d, i, is_input)) return bad(what, id, "unit stride on an outer dim");
   }
@@ -256,7 +257,7 @@ static void print_name(ts_text *out, const char *before, const char *name) {
 
 static void print_operand(const ts_kernel_desc *d, const char *before, const ts_kernel_operand *o, ts_text *out) {
   char classes[TS_KERNEL_MAX_RANK];
-  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s"[o->stride[i]];
+  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s-"[o->stride[i]];
   ts_text_append(out, before);
   ts_text_append_n(out, classes, (size_t)d->rank);
 }

@@ -23,7 +23,7 @@
  *
  * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
  * (an index operand: its start value) and byte strides [rank] (an index operand: steps); then one word per
- * scalar with its bits, memory form. Strides of class ZERO and UNIT are present and ignored.
+ * scalar with its bits, memory form. Strides of class ZERO, UNIT and DOWN are present and ignored.
  * The stores of a `stream` output bypass the caches, since it is larger than they are. Its last dim is UNIT, its
  * address and its other strides are multiples of 64 bytes, and in a MAP of rank 1 ranges begin at multiples of `lanes`.
  *
@@ -46,7 +46,8 @@ typedef enum ts_kernel_kind { TS_KERNEL_MAP, TS_KERNEL_TILE, TS_KERNEL_ROW, TS_K
 typedef enum ts_stride_class {
   TS_STRIDE_ZERO, /* the operand's address does not depend on the dim */
   TS_STRIDE_UNIT, /* consecutive elements (last dim; in TILE also dim rank-2) */
-  TS_STRIDE_ANY
+  TS_STRIDE_ANY,
+  TS_STRIDE_DOWN /* consecutive elements downwards; of inputs, along the last dim */
 } ts_stride_class;
 
 typedef struct ts_kernel_operand {

@@ -20,7 +20,10 @@ static ts_dtype parse_type(const char *name) {
 
 static void parse_classes(const char *text, uint8_t *out) {
   for (int i = 0; text[i]; i++)
-    out[i] = text[i] == '0' ? TS_STRIDE_ZERO : text[i] == '1' ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
+    out[i] = text[i] == '0'   ? TS_STRIDE_ZERO
+             : text[i] == '1' ? TS_STRIDE_UNIT
+             : text[i] == '-' ? TS_STRIDE_DOWN
+                              : TS_STRIDE_ANY;
 }
 
 static void parse_op(ts_kernel_node *n, const char *op, const int *v, int count) {
@@ -160,6 +163,11 @@ static memory allocate(size_t bytes) {
   return m;
 }
 
+static int64_t unit_of(const ts_kernel_operand *o, int32_t dim) {
+  int64_t size = (int64_t)ts_dtype_size(o->dtype);
+  return o->stride[dim] == TS_STRIDE_UNIT ? size : o->stride[dim] == TS_STRIDE_DOWN ? -size : 0;
+}
+
 /* Lays an operand out: its unit dim first, then the others from the inside out with a gap between. Some
  * strides are negative. Returns the bytes, `start` is where index 0 lies. */
 static size_t lay_out(const ts_kernel_operand *o, int32_t rank, const int64_t *extents, uint64_t seed, int64_t *strides,
@@ -167,8 +175,9 @@ static size_t lay_out(const ts_kernel_operand *o, int32_t rank, const int64_t *e
   int64_t size = (int64_t)ts_dtype_size(o->dtype), span = size;
   *start = 0;
   for (int32_t i = rank - 1; i >= 0; i--) {
-    strides[i] = o->stride[i] == TS_STRIDE_UNIT ? size : 0;
+    strides[i] = unit_of(o, i);
     if (strides[i]) span *= extents[i] ? extents[i] : 1;
+    if (strides[i] < 0 && extents[i]) *start = -strides[i] * (extents[i] - 1);
   }
   for (int32_t i = rank - 1; i >= 0; i--) {
     if (o->stride[i] != TS_STRIDE_ANY) continue;
@@ -257,7 +266,8 @@ static int64_t stride_of(const interpreter *t, int32_t operand, int32_t dim) {
   const ts_kernel_operand *o = operand_of(t->d, operand);
   bool is_index = operand >= t->d->input_count + t->d->output_count;
   if (o->stride[dim] == TS_STRIDE_ZERO) return 0;
-  if (o->stride[dim] == TS_STRIDE_UNIT) return is_index ? 1 : (int64_t)ts_dtype_size(o->dtype);
+  if (o->stride[dim] == TS_STRIDE_UNIT && is_index) return 1;
+  if (unit_of(o, dim) != 0) return unit_of(o, dim);
   return t->a->words[ts_kernel_arg_operand(t->d, operand) + 1 + dim];
 }
 

@@ -137,6 +137,7 @@ static void check_classes(const ts_launch *launch) {
       if (launch->args[l] == 1) continue;
       if (o->stride[l] == TS_STRIDE_ZERO) ck_assert_int_eq(words[1 + l], 0);
       if (o->stride[l] == TS_STRIDE_UNIT) ck_assert_int_eq(words[1 + l], ts_dtype_size(o->dtype));
+      if (o->stride[l] == TS_STRIDE_DOWN) ck_assert_int_eq(words[1 + l], -(int64_t)ts_dtype_size(o->dtype));
     }
   }
 }

@@ -57,6 +57,52 @@ START_TEST(map_rank_n)
 }
 END_TEST
 
+/* Elements downwards: alone, among others, under reductions along and across them, and selected by an index. */
+static const char *downwards[] = {
+    "map 1\nin T -\nout T 1 0\n0 T load 0\n",
+    "map 2\nin T s-\nin T 01\nin T 0-\nout T s1 4\nout T ss 0\n0 T load 0\n1 T load 1\n2 T load 2\n3 T add 0 1\n"
+    "4 T max 3 2\n",
+    "row 2\nin T s-\nout T s0 1\nout T s1 2\n0 T load 0\n1 T reduce_sum 0\n2 T subtract 0 1\n",
+    "col 2\nin T s-\nout T 01 1\n0 T load 0\n1 T reduce_sum 0\n",
+    "tile 2\nin T 1s\nin T s-\nout T s1 2\n0 T load 0\n1 T load 1\n2 T subtract 0 1\n",
+    "map 2\nin T 0-\nin s32 s0\nout T s1 1\nscalar s64\nscalar s64\n0 s32 load 1\n1 T gather 0 at 0 limit 0 step 1\n",
+    "map 2\nin T 0-\nin s32 s1\nout T s1 1\nscalar s64\nscalar s64\n0 s32 load 1\n1 T gather 0 at 0 limit 0 step 1\n",
+};
+#define DOWNWARDS (int)(sizeof(downwards) / sizeof(downwards[0]))
+
+START_TEST(loads_downwards)
+{
+  char text[512];
+  const char *type = type_names[_i / DOWNWARDS], *from = downwards[_i % DOWNWARDS];
+  size_t n = 0;
+  for (; *from; from++)
+    n += (size_t)snprintf(text + n, sizeof text - n, *from == 'T' ? "%s" : "%.1s", *from == 'T' ? type : from);
+  ts_kernel_case c;
+  ts_case_parse(text, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < LENGTHS; i++) {
+    ts_case_run run = {.seed = i + 1, .special = true, .index_range = c.desc.scalar_count ? 4 : 0};
+    for (int32_t k = 0; k < c.desc.rank; k++) run.extents[k] = k + 1 < c.desc.rank ? 5 : lengths[i];
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+/* Vectors of narrow types are longer; the types of one kernel may differ. */
+START_TEST(map_narrow)
+{
+  test_lengths("map 1\nin u8 1\nin s8 1\nin u8 0\nout u8 1 4\nout s8 1 1\n0 u8 load 0\n1 s8 load 1\n2 u8 load 2\n"
+               "3 u8 max 0 2\n4 u8 add 3 0\n",
+               0, true);
+  test_lengths("map 2\nin u8 s1\nin u16 01\nout u16 s1 3\nout u8 s1 4\n0 u8 load 0\n1 u16 load 1\n2 u16 convert 0\n"
+               "3 u16 subtract 1 2\n4 u8 less 2 1\n",
+               3, true);
+  test_lengths("map 2\nin bf16 s1\nin f16 s-\nout bf16 s1 0\nout f16 s1 1\n0 bf16 load 0\n1 f16 load 1\n", 3, true);
+  test_lengths("map 2\nin f8 s1\nin s4 01\nout f8 s1 0\nout s4 s1 1\n0 f8 load 0\n1 s4 load 1\n", 3, true);
+}
+END_TEST
+
 /* Heavy bodies are emitted once, with loads and stores that choose their way. */
 START_TEST(map_heavy_body)
 {
@@ -415,6 +461,8 @@ static const struct {
     {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n", "no such node"},
     {"map 1\nin f32 1\nout f64 1 0\n0 f32 load 0\n", "type differs"},
     {"map 1\nin f32 1\nout f32 0 0\n0 f32 load 0\n", "does not move"},
+    {"map 1\nin f32 1\nout f32 - 0\n0 f32 load 0\n", "runs downwards"},
+    {"map 2\nin f32 -1\nout f32 s1 0\n0 f32 load 0\n", "runs downwards"},
     {"map 2\nin f32 1s\nout f32 s1 0\n0 f32 load 0\n", "unit stride"},
     {"tile 2\nin f32 1s\nout f32 1s 0\n0 f32 load 0\n", "unit stride"},
     {"map 1\nin f32 1\nout f32 1 0\n0 f32 load 1\n", "no input"},
@@ -486,6 +534,8 @@ static TCase *cases(void) {
   tcase_add_loop_test(tc, map_rank_1, 0, TYPES);
   tcase_add_loop_test(tc, map_rank_n, 0, TYPES);
   tcase_add_test(tc, map_heavy_body);
+  tcase_add_loop_test(tc, loads_downwards, 0, TYPES * DOWNWARDS);
+  tcase_add_test(tc, map_narrow);
   tcase_add_test(tc, map_in_place);
   tcase_add_loop_test(tc, gather, 0, GATHERS);
   tcase_add_loop_test(tc, tile, 0, TYPES);

@@ -89,6 +89,8 @@ ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address); /* loads one e
 /* Lane i at address + i * stride bytes; `part` NULL: all lanes. */
 ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part);
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part);
+/* Lane i is i elements before `address`. */
+ts_v ts_emit_load_down(ts_emit *e, ts_dtype type, ts_v address, ts_v part);
 /* Lane i at base + offsets[i] bytes (offsets: vector of i64). */
 ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part);
 

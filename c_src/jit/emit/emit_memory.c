@@ -322,6 +322,30 @@ ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, 
   return to_register(e, type, memory);
 }
 
+/* ---- downwards: whole vectors, whose lanes are then reversed ---- */
+
+static ts_v reverse_lanes(ts_emit *e, ts_v vector) {
+  LLVMValueRef from[64];
+  for (int i = 0; i < e->lanes; i++) from[i] = lane_index(e, e->lanes - 1 - i);
+  return LLVMBuildShuffleVector(e->b, vector, LLVMGetPoison(LLVMTypeOf(vector)),
+                                LLVMConstVector(from, (unsigned)e->lanes), "reversed");
+}
+
+ts_v ts_emit_load_down(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
+  int64_t size = (int64_t)ts_dtype_size(type);
+  ts_v stride = number(e, (uint64_t)-size),
+       lowest = byte_offset(e, address, number(e, (uint64_t)(size - e->lanes * size)));
+  ts_v memory = ts_emit_cell_load(e, &(ts_emit_access){type, address, part, stride});
+  if (memory) return to_register(e, type, memory);
+  if (!part)
+    memory = reverse_lanes(e, load_aligned(e, memory_vector(e, type), lowest, ts_dtype_alignment(type)));
+  else if (has_masked_moves(e, type))
+    memory = reverse_lanes(e, masked_load(e, type, lowest, reverse_lanes(e, ts_emit_lane_mask(e, part))));
+  else
+    memory = load_elements(e, type, address, stride, part);
+  return to_register(e, type, memory);
+}
+
 static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v stride) {
   for (int i = 0; i < e->lanes; i++) {
     ts_v element = LLVMBuildExtractElement(e->b, memory, lane_index(e, i), "");

@@ -42,7 +42,9 @@ static operand operand_at(const ts_launch *l, int32_t word) {
 
 static int64_t stride_of(const operand *o, int32_t dim) {
   if (o->of->stride[dim] == TS_STRIDE_ZERO) return 0;
-  return o->of->stride[dim] == TS_STRIDE_UNIT ? (int64_t)ts_dtype_size(o->of->dtype) : o->words[1 + dim];
+  int64_t unit = (int64_t)ts_dtype_size(o->of->dtype);
+  if (o->of->stride[dim] == TS_STRIDE_DOWN) return -unit;
+  return o->of->stride[dim] == TS_STRIDE_UNIT ? unit : o->words[1 + dim];
 }
 
 /* Bytes up to the end of the last element. */

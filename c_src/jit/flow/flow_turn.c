@@ -42,6 +42,7 @@ static void swap_words(int64_t *words, int32_t a, int32_t b) {
 static void turn_operand(ts_kernel_operand *o, int32_t rank, int64_t *strides, int64_t unit) {
   uint8_t row = o->stride[rank - 1], column = o->stride[rank - 2];
   if (row == TS_STRIDE_UNIT) strides[rank - 1] = unit;
+  if (row == TS_STRIDE_DOWN) strides[rank - 1] = -unit;
   o->stride[rank - 2] = row == TS_STRIDE_ZERO ? TS_STRIDE_ZERO : TS_STRIDE_ANY;
   o->stride[rank - 1] = column == TS_STRIDE_ANY && strides[rank - 2] == unit ? TS_STRIDE_UNIT : column;
   swap_words(strides, rank - 2, rank - 1);

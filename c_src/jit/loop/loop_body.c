@@ -116,7 +116,8 @@ static ts_v stride_value(ts_loop *loop, int32_t operand, int32_t dim) {
   const ts_kernel_operand *o = operand_of(loop, operand);
   if (o->stride[dim] == TS_STRIDE_ZERO) return NULL;
   if (o->stride[dim] == TS_STRIDE_ANY) return ts_loop_arg(loop, ts_kernel_arg_operand(loop->d, operand) + 1 + dim);
-  return ts_loop_number(loop, is_index(loop, operand) ? 1 : (int64_t)ts_dtype_size(o->dtype));
+  int64_t unit = is_index(loop, operand) ? 1 : (int64_t)ts_dtype_size(o->dtype);
+  return ts_loop_number(loop, o->stride[dim] == TS_STRIDE_DOWN ? -unit : unit);
 }
 
 static ts_v operand_address(ts_loop *loop, int32_t operand) {
@@ -141,8 +142,10 @@ static bool streams(const ts_kernel_desc *d) {
   return false;
 }
 
+/* A mask of lanes that are read downwards would have to be reversed for each vector. */
 static bool has_masks(const ts_loop *loop, const ts_kernel_operand *o) {
-  return ts_emit_has_masks(loop->e, o->dtype, o->stride[loop->d->rank - 1] == TS_STRIDE_ANY);
+  uint8_t last = o->stride[loop->d->rank - 1];
+  return last != TS_STRIDE_DOWN && ts_emit_has_masks(loop->e, o->dtype, last == TS_STRIDE_ANY);
 }
 
 /* True when every access to points can be masked. */
@@ -316,6 +319,7 @@ static ts_v load_points(ts_loop *loop, int32_t input, ts_v base, ts_v index, ts_
   }
   ts_v stride = last_stride(loop, input);
   ts_v address = ts_loop_offset(loop, base, ts_loop_mul(loop, index, stride));
+  if (last_class(loop, o) == TS_STRIDE_DOWN) return ts_emit_load_down(loop->e, o->dtype, address, part);
   return ts_emit_load_strided(loop->e, o->dtype, address, stride, part);
 }
 

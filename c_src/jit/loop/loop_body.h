@@ -60,6 +60,10 @@ ts_status ts_loop_open(ts_loop *loop, ts_emit *e, const char *name, const ts_ker
 ts_status ts_loop_close(ts_loop *loop, ts_status status);
 
 /* ---- small pieces ---- */
+/* The type as which elements are moved: integers of their size. */
+static inline ts_dtype ts_loop_raw_type(ts_dtype type) {
+  return ts_dtype_is_complex(type) ? type : ts_dtype_of_bits(TS_KIND_UNSIGNED, 8 * (int)ts_dtype_size(type));
+}
 ts_v ts_loop_number(const ts_loop *loop, int64_t value);
 ts_v ts_loop_arg(ts_loop *loop, int32_t word);
 ts_v ts_loop_add(ts_loop *loop, ts_v a, ts_v b);

@@ -1,4 +1,6 @@
-/* MAP: every point is computed independently. */
+/* MAP: every point is computed independently. Unlike in other kinds, a vector may have more elements than
+ * target->lanes: where all values are narrow, it fills the machine's registers. A kernel that only moves elements moves
+ * the bytes of any type as integers of its size. */
 #include "jit/loop/loop_body.h"
 
 static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
@@ -22,9 +24,78 @@ static ts_status emit_map(ts_loop *loop) {
   return ts_loop_rows(loop, last, map_row, &span);
 }
 
-ts_status ts_loop_emit_map(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
+static ts_status emit_function(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
   ts_loop loop;
   ts_status status = ts_loop_open(&loop, e, name, desc);
   if (!status) status = emit_map(&loop);
   return ts_loop_close(&loop, status);
+}
+
+/* ---- kernels that only move ---- */
+
+static bool only_moves(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->node_count; i++)
+    if (d->nodes[i].kind != TS_NODE_LOAD) return false;
+  return true;
+}
+
+static ts_status emit_moves(ts_emit *e, const char *name, const ts_kernel_desc *desc, ts_arena *arena) {
+  ts_kernel_desc moves = *desc;
+  ts_kernel_operand *inputs;
+  ts_kernel_output *outputs;
+  ts_kernel_node *nodes;
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)desc->input_count, &inputs));
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)desc->output_count, &outputs));
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)desc->node_count, &nodes));
+  for (int32_t i = 0; i < desc->input_count; i++) {
+    inputs[i] = desc->inputs[i];
+    inputs[i].dtype = ts_loop_raw_type(inputs[i].dtype);
+  }
+  for (int32_t i = 0; i < desc->output_count; i++) {
+    outputs[i] = desc->outputs[i];
+    outputs[i].operand.dtype = ts_loop_raw_type(outputs[i].operand.dtype);
+  }
+  for (int32_t i = 0; i < desc->node_count; i++) {
+    nodes[i] = desc->nodes[i];
+    nodes[i].dtype = ts_loop_raw_type(nodes[i].dtype);
+  }
+  moves.inputs = inputs;
+  moves.outputs = outputs;
+  moves.nodes = nodes;
+  return emit_function(e, name, &moves);
+}
+
+/* ---- the length of vectors ---- */
+
+static int64_t register_bytes(ts_dtype type) { return ts_dtype_is_narrow(type) ? 4 : (int64_t)ts_dtype_size(type); }
+
+static bool is_strided(const ts_kernel_operand *o, int32_t rank) { return o->stride[rank - 1] == TS_STRIDE_ANY; }
+
+/* How many of the machine's lanes of 4 bytes a lane of all values fits into: 1, 1/2 or 1/4. Elements that are accessed
+ * one by one stay as they are: their code would grow. */
+static int lanes_of(const ts_emit *e, const ts_kernel_desc *d, bool moves) {
+  int64_t bytes = 1;
+  bool single = false;
+  for (int32_t i = 0; i < d->input_count; i++) single |= is_strided(&d->inputs[i], d->rank);
+  for (int32_t i = 0; i < d->output_count; i++) single |= is_strided(&d->outputs[i].operand, d->rank);
+  for (int32_t i = 0; i < d->node_count; i++) {
+    const ts_kernel_node *n = &d->nodes[i];
+    int64_t size = moves ? (int64_t)ts_dtype_size(n->dtype) : register_bytes(n->dtype);
+    single |= n->kind == TS_NODE_GATHER || n->kind == TS_NODE_INDEX;
+    if (size > bytes) bytes = size;
+  }
+  return single || bytes >= 4 ? e->lanes : e->lanes * 4 / (int)bytes;
+}
+
+ts_status ts_loop_emit_map(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
+  if (e->site) return emit_function(e, name, desc);
+  const int lanes = e->lanes;
+  const bool moves = only_moves(desc);
+  ts_arena arena;
+  ts_arena_init(&arena);
+  e->lanes = lanes_of(e, desc, moves);
+  ts_status status = moves ? emit_moves(e, name, desc, &arena) : emit_function(e, name, desc);
+  e->lanes = lanes;
+  ts_arena_deinit(&arena);
+  return status;
 }

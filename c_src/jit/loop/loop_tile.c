@@ -19,11 +19,6 @@ typedef struct tile {
   ts_v part, whole; /* of `columns`, as of a point */
 } tile;
 
-/* Elements are moved as integers of their size. */
-static ts_dtype raw_type(ts_dtype type) {
-  return ts_dtype_is_complex(type) ? type : ts_dtype_of_bits(TS_KIND_UNSIGNED, 8 * (int)ts_dtype_size(type));
-}
-
 static ts_v smaller(ts_loop *loop, ts_v a, ts_v b) {
   return ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){a, b}, 2);
 }
@@ -72,7 +67,7 @@ static void turn(ts_loop *loop, const tile *t, ts_v *rows) {
 
 /* The lines of a square whose last rows are past the edge: their existing elements, collected on the stack. */
 static void collect_edge(ts_loop *loop, const tile *t, int32_t input, ts_v from, ts_v stride, ts_v pitch) {
-  ts_dtype type = raw_type(loop->d->inputs[input].dtype);
+  ts_dtype type = ts_loop_raw_type(loop->d->inputs[input].dtype);
   ts_counter line = ts_loop_count(loop, ts_loop_number(loop, 0), t->columns, ts_loop_number(loop, 1));
   ts_v source = ts_loop_offset(loop, from, ts_loop_mul(loop, line.index, stride));
   ts_v value = ts_emit_load_tail(loop->e, type, source, t->rows);
@@ -95,7 +90,7 @@ static ts_v next_line(ts_loop *loop, const tile *t, int i, ts_v stride) {
 
 static void read_square(ts_loop *loop, const tile *t, int32_t input) {
   ts_emit *e = loop->e;
-  ts_dtype type = raw_type(loop->d->inputs[input].dtype);
+  ts_dtype type = ts_loop_raw_type(loop->d->inputs[input].dtype);
   int32_t last = loop->d->rank - 1;
   ts_v stride = stride_of(loop, input, last), pitch = ts_loop_number(loop, e->lanes * (int64_t)ts_dtype_size(type));
   ts_loop_set_row(loop, t->counters, last);

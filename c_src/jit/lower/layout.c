@@ -36,9 +36,10 @@ static bool parse_kind(const char *text, ts_kernel_layout *out) {
 static bool parse_classes(const char *at, ts_kernel_layout *out) {
   if (out->operand_count == TS_KERNEL_MAX_OPERANDS) return false;
   for (int32_t d = 0; d < out->rank; d++) {
-    if (!at[d] || !strchr("01s", at[d])) return false;
-    ts_stride_class class = at[d] == '0' ? TS_STRIDE_ZERO : at[d] == '1' ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
-    out->stride[out->operand_count][d] = (uint8_t) class;
+    static const char classes[] = "01s-"; /* of ts_stride_class */
+    const char *class = at[d] ? strchr(classes, at[d]) : NULL;
+    if (!class) return false;
+    out->stride[out->operand_count][d] = (uint8_t)(class - classes);
   }
   out->operand_count++;
   return true;
@@ -214,8 +215,10 @@ static ts_status fill_args(const ts_launch *launch, const int32_t *dims, ts_aren
     for (int32_t d = 0; d < from->rank; d++) moved[1 + dims[d]] = words[1 + d];
     for (int32_t d = 0; d < to->rank; d++) { /* where the extent is 1 */
       bool index = i >= from->input_count + from->output_count;
+      int64_t unit = index ? 1 : (int64_t)ts_dtype_size(operand->dtype);
       if (operand->stride[d] == TS_STRIDE_ZERO) moved[1 + d] = 0;
-      if (operand->stride[d] == TS_STRIDE_UNIT) moved[1 + d] = index ? 1 : (int64_t)ts_dtype_size(operand->dtype);
+      if (operand->stride[d] == TS_STRIDE_UNIT) moved[1 + d] = unit;
+      if (operand->stride[d] == TS_STRIDE_DOWN) moved[1 + d] = -unit;
     }
   }
   for (int32_t i = 0; i < from->scalar_count; i++)

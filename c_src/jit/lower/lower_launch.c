@@ -205,7 +205,8 @@ static int32_t find_transposed(const maker *m) {
   if (last < 1 || n->loops.extent[last] < TILE_COLUMNS || !stores_are_unit(m, last) || has_gather(m->nest)) return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
     int64_t size = operand_size(m, i);
-    if (n->at[i].coef[last] == size || n->at[i].coef[last] == 0 || footprint(n, i) <= most) continue;
+    int64_t step = n->at[i].coef[last];
+    if (step == size || step == -size || step == 0 || footprint(n, i) <= most) continue;
     for (int32_t l = 0; l < last; l++) {
       if (n->at[i].coef[l] != size || n->loops.extent[l] < TILE_ROWS) continue;
       if (n->loops.extent[l] < lanes && n->loops.extent[last] < lanes) continue;
@@ -252,6 +253,7 @@ static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dt
     int64_t coef = n->at[i].coef[l];
     bool may_be_unit = l == last || (transposed && l == last - 1);
     operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : coef == size && may_be_unit ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
+    if (l == last && coef == -size && i < m->used.loads) operand.stride[l] = TS_STRIDE_DOWN;
   }
   bool index = i >= m->used.loads + (int32_t)m->nest->stores.count;
   if (is_one_element(m) && !index) operand.stride[0] = TS_STRIDE_UNIT;
