@@ -260,6 +260,7 @@ KERNEL_SRC := \
   c_src/kernel/gemm/quantized.c \
   c_src/kernel/gemm/quantized_avx2.c \
   c_src/kernel/gemm/quantized_avx512.c \
+  c_src/kernel/gemm/quantized_bf16.c \
   c_src/kernel/gemm/quantized_base.c \
   c_src/kernel/gemm/quantized_routine.c \
   c_src/kernel/linalg/cholesky.c \

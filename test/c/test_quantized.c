@@ -274,14 +274,29 @@ START_TEST(allocations)
 }
 END_TEST
 
-/* The parts that products by tiles ask for, with each class of machines. */
+/* The parts that products by tiles ask for, with each class of machines that this one belongs to. */
+enum { CLASSES = 4 };
 static const ts_quantized_code *class_of(int i) {
 #if defined(__x86_64__)
   const ts_isa isa = ts_target_host()->isa;
   if (i == 1) return isa == TS_ISA_AVX2 || isa == TS_ISA_AVX512 ? &ts_quantized_avx2 : NULL;
   if (i == 2) return isa == TS_ISA_AVX512 ? &ts_quantized_avx512 : NULL;
+  if (i == 3) return isa == TS_ISA_AVX512 && __builtin_cpu_supports("avx512bf16") ? &ts_quantized_bf16 : NULL;
 #endif
   return i == 0 ? &ts_quantized_base : NULL;
+}
+
+static ts_quantized weight_of(const quantized_case *c, ts_buffer *const *args, int count) {
+  return (ts_quantized){.words = args[1]->data,
+                        .scales = args[2]->data,
+                        .others = count == 4 ? args[3]->data : NULL,
+                        .scale_type = c->scales,
+                        .type = c->type,
+                        .bits = c->bits,
+                        .form = c->form,
+                        .group = c->group,
+                        .k = c->k,
+                        .cols = c->n};
 }
 
 static void check_part(const ts_quantized_code *code, const ts_quantized *w, ts_quantized_part part) {
@@ -295,26 +310,50 @@ static void check_part(const ts_quantized_code *code, const ts_quantized *w, ts_
 
 START_TEST(parts)
 {
-  const ts_quantized_code *code = class_of(_i % 3);
-  quantized_case c = kind_of(_i / 3 * 5);
+  const ts_quantized_code *code = class_of(_i % CLASSES);
+  quantized_case c = kind_of(_i / CLASSES * 5);
   ts_buffer *args[4] = {NULL};
   c.k = 140;
   c.n = 128;
   c.m = 1;
   const int count = make_args(&c, args);
-  const ts_quantized w = {.words = args[1]->data,
-                          .scales = args[2]->data,
-                          .others = count == 4 ? args[3]->data : NULL,
-                          .scale_type = c.scales,
-                          .type = c.type,
-                          .bits = c.bits,
-                          .form = c.form,
-                          .group = c.group,
-                          .k = c.k,
-                          .cols = c.n};
+  const ts_quantized w = weight_of(&c, args, count);
   for (int64_t k = 0; code && k < 40; k += 3)
     for (int64_t col = 0; col < 64; col += 16)
       check_part(code, &w, (ts_quantized_part){k % 2, col, col % 32 ? 16 : 32, k, 90 - k});
+  drop(args, count);
+}
+END_TEST
+
+/* A panel's sums by the code of two classes of machines, if this one belongs to both: one row, and several. */
+static void check_panels(const ts_quantized *w, const float *x, ts_contract_order order, int first, int second) {
+  static const int64_t counts[] = {1, 2, 5, 16};
+  static float want[16 * 64 * 8], got[16 * 64 * 8];
+  for (int i = 0; i < 8 && class_of(first) && class_of(second); i++) {
+    const ts_quantized_rows rows = {w, x, counts[i / 2], order, i % 2 && counts[i / 2] == 1};
+    ck_assert_int_le(ts_quantized_work(rows.rows, w->k), (int64_t)(sizeof want / sizeof *want));
+    class_of(first)->panel(&rows, 0, want);
+    class_of(second)->panel(&rows, 0, got);
+    ck_assert_mem_eq(got, want, (size_t)(rows.rows * 64) * sizeof *got);
+  }
+}
+
+/* Other tests compare the code of this machine's own class with the interpreter. Two lanes are the order of machines
+ * with AMX. */
+START_TEST(panels_of_classes)
+{
+  static float x[16 * 300];
+  quantized_case c = kind_of(_i);
+  ts_buffer *args[4] = {NULL};
+  uint64_t seed = 9;
+  c.k = 300;
+  c.n = 64;
+  const int count = make_args(&c, args);
+  const ts_quantized w = weight_of(&c, args, count);
+  for (int i = 0; i < 16 * 300; i++) x[i] = (float)((int)(next(&seed) % 255) - 127) / 16;
+  check_panels(&w, x, ts_contract_order_of(c.type, false), 1, 2);
+  check_panels(&w, x, ts_contract_order_of(c.type, false), 2, 3);
+  check_panels(&w, x, ts_contract_order_of(c.type, true), 2, 3);
   drop(args, count);
 }
 END_TEST
@@ -333,7 +372,8 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, special_scales, 0, KINDS);
   tcase_add_loop_test(t, threads, 0, 6);
   tcase_add_loop_test(t, allocations, 0, 2);
-  tcase_add_loop_test(t, parts, 0, 18);
+  tcase_add_loop_test(t, parts, 0, 6 * CLASSES);
+  tcase_add_loop_test(t, panels_of_classes, 0, KINDS);
   suite_add_tcase(s, t);
   TCase *lesser = tcase_create("lesser");
   tcase_set_timeout(lesser, 600);

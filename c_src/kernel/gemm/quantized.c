@@ -3,7 +3,12 @@
 #include "jit/session/target.h"
 #include "tensor/contract_order.h"
 
-const ts_quantized_code *ts_quantized_host(void) { return TS_TARGET_PICK(ts_quantized); }
+const ts_quantized_code *ts_quantized_host(void) {
+#if defined(__x86_64__)
+  if (ts_target_host()->isa == TS_ISA_AVX512 && __builtin_cpu_supports("avx512bf16")) return &ts_quantized_bf16;
+#endif
+  return TS_TARGET_PICK(ts_quantized);
+}
 
 /* Chains, and the sums of blocks that wait: one more than a number of blocks has digits. */
 int64_t ts_quantized_work(int64_t rows, int64_t k) {

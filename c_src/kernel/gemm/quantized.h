@@ -54,7 +54,7 @@ const ts_quantized_code *ts_quantized_host(void);
 
 extern const ts_quantized_code ts_quantized_base;
 #if defined(__x86_64__)
-extern const ts_quantized_code ts_quantized_avx2, ts_quantized_avx512;
+extern const ts_quantized_code ts_quantized_avx2, ts_quantized_avx512, ts_quantized_bf16;
 #endif
 
 #endif

@@ -35,12 +35,15 @@ INLINE void multiply_words(kind t, const uint32_t *words, const float *x, int re
   vu w[AT_ONCE];
   UNROLL for (int c = 0; c < AT_ONCE; c++) w[c] = load_u(words + c * LANES);
   for (int c = 0; c < AT_ONCE * LANES; c += 16) __builtin_prefetch(words + WORDS_AHEAD * COLS + c);
-  UNROLL for (int j = 0; j < numbers; j++) {
-    vf *sums = s->chains[j % t.lanes];
+  UNROLL for (int j = 0; j < numbers; j += 2) {
     if (j >= rest) continue;
-    const vf factor = splat_f(x[j]);
-    UNROLL for (int c = 0; c < AT_ONCE; c++) sums[c] =
-        FMA(factor, weight_of(t, w[c], j, s->scales[c], s->others[c]), sums[c]);
+    const vf first = splat_f(x[j]), second = splat_f(j + 1 < rest ? x[j + 1] : 0);
+    UNROLL for (int c = 0; c < AT_ONCE; c++) {
+      vf pair[2];
+      weights_of(t, w[c], j, s->scales[c], s->others[c], pair);
+      s->chains[0][c] = FMA(first, pair[0], s->chains[0][c]);
+      if (j + 1 < rest) s->chains[1 % t.lanes][c] = FMA(second, pair[1], s->chains[1 % t.lanes][c]);
+    }
   }
 }
 

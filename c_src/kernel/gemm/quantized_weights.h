@@ -41,12 +41,19 @@ INLINE vf rounded(vf v) {
   return (vf)((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000u);
 }
 
+#ifndef ROUND_PAIR
 /* The same of numbers between 2^-60 and 2^60, or 0: the sum with a number that is 2^16 times as large has as many bits.
  */
 INLINE vf rounded_exact(vf v) {
   const vf power = (vf)((vu)v & 0x7F800000u), large = splat_f(0x1.8p16f);
   return FMA(-power, large, FMA(power, large, v));
 }
+INLINE void round_pair(vf *pair) {
+  pair[0] = rounded_exact(pair[0]);
+  pair[1] = rounded_exact(pair[1]);
+}
+#define ROUND_PAIR round_pair
+#endif
 
 /* Number j of each word plus 2^(23 - at), where `at` is the place of its bits in the mantissa. */
 INLINE vf with_power(kind t, vu words, int j, int at) {
@@ -55,30 +62,34 @@ INLINE vf with_power(kind t, vu words, int j, int at) {
   return (vf)((moved & splat_u(((1u << t.bits) - 1) << at)) | splat_u((uint32_t)(150 - at) << 23));
 }
 
-/* Number j of each word, as a weight. */
-INLINE vf weight_of(kind t, vu words, int j, vf s, vf z) {
+/* Number j of each word, as a weight that is not rounded to bf16 yet. */
+INLINE vf exact_weight_of(kind t, vu words, int j, vf s, vf z) {
   const float middle = (float)(1 << (t.bits - 1));
   if (t.exact && t.form == TS_QUANTIZED_SCALE && t.bits == 4) {
     /* a conversion leaves more registers than powers do: three numbers are in place, others after one of two shifts */
     const vu bits = j < 3 ? words : words >> (12 * (j / 3));
     const int at = 4 * (j % 3);
     const vf q = __builtin_convertvector((vi)(bits & splat_u(15u << at)), vf);
-    const vf v = FMA(q, splat_f(1.0f / (float)(1 << at)) * s, splat_f(-middle) * s);
-    return t.bf16 ? rounded_exact(v) : v;
+    return FMA(q, splat_f(1.0f / (float)(1 << at)) * s, splat_f(-middle) * s);
   }
   const int at = t.bits * j % 16;
   const vf power = splat_f((float)(1 << (23 - at))), q = with_power(t, words, j, at);
-  vf v;
-  if (t.form == TS_QUANTIZED_SCALE)
-    v = (q - (power + middle)) * s;
-  else if (t.form == TS_QUANTIZED_ZERO)
-    v = (q - power - z) * s;
-  else if (t.exact)
-    v = FMA(q - power, s, -z);
-  else
-    v = (q - power) * s - z;
-  if (!t.bf16) return v;
-  return t.exact ? rounded_exact(v) : rounded(v);
+  if (t.form == TS_QUANTIZED_SCALE) return (q - (power + middle)) * s;
+  if (t.form == TS_QUANTIZED_ZERO) return (q - power - z) * s;
+  return t.exact ? FMA(q - power, s, -z) : (q - power) * s - z;
+}
+
+/* Numbers j and j + 1 of each word, as weights. */
+INLINE void weights_of(kind t, vu words, int j, vf s, vf z, vf *out) {
+  out[0] = exact_weight_of(t, words, j, s, z);
+  out[1] = exact_weight_of(t, words, j + 1, s, z);
+  if (!t.bf16) return;
+  if (t.exact) {
+    ROUND_PAIR(out);
+    return;
+  }
+  out[0] = rounded(out[0]);
+  out[1] = rounded(out[1]);
 }
 
 /* ---- the numbers of a group ---- */
@@ -122,7 +133,12 @@ INLINE void unpack_words(kind t, const unpacked_part *u, int64_t c, vf s, vf z) 
     float *to = whole ? out : aside;
     const int64_t step = whole ? u->stride : LANES;
     const vu word = load_u(words);
-    UNROLL for (int j = 0; j < numbers; j++) store_f(to + j * step, weight_of(t, word, j, s, z));
+    UNROLL for (int j = 0; j < numbers; j += 2) {
+      vf pair[2];
+      weights_of(t, word, j, s, z, pair);
+      store_f(to + j * step, pair[0]);
+      store_f(to + (j + 1) * step, pair[1]);
+    }
     for (int64_t j = 0; j < count && !whole; j++)
       memcpy(out + j * u->stride, aside + (first + j) * LANES, VECTOR_BYTES);
     k += count;
