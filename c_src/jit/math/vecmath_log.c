@@ -41,23 +41,43 @@ static ts_v log_of_parts(ts_vm *m, ts_vm_parts x) {
   return ts_vm_log_by(m, x, m->wide ? L_POLY(m, x.f, log_short) : L_POLY(m, x.f, log_narrow));
 }
 
+/* log(1 + f) = 2 s + s^3 P(s^2), s = f / (2 + f). Relative error 2^-55.8. */
+static const double log_wide[] = {0.66666666666672836, 0.39999999996099844, 0.28571429405853788, 0.22222137659928531,
+                                  0.18186390052840376, 0.15249514757472241, 0.15373399308673324};
+
+/* ln 2 in two parts. A product of the first with an exponent is exact. */
+#define LN2_HIGH 0x1.62e42fefa2p-1
+#define LN2_LOW 0x1.9ef35793c7673p-41
+
+/* 2 s is f - f^2 / 2 + s f^2 / 2, whose first term is exact. */
+static ts_v log_of_parts_wide(ts_vm *m, ts_vm_parts x) {
+  ts_v s = l_div(m, x.f, l_add(m, x.f, l_const(m, 2))), z = l_mul(m, s, s);
+  ts_v half_square = l_mul(m, l_mul(m, x.f, l_const(m, 0.5)), x.f);
+  ts_v rest = l_mul(m, s, l_fma(m, z, L_POLY(m, z, log_wide), half_square));
+  rest = l_fma(m, x.k, l_const(m, LN2_LOW), rest);
+  return l_fma(m, x.k, l_const(m, LN2_HIGH), l_sub(m, x.f, l_sub(m, half_square, rest)));
+}
+
+static ts_v log_precise(ts_vm *m, ts_vm_parts x) { return m->wide ? log_of_parts_wide(m, x) : log_of_parts(m, x); }
+
 /* Subnormal, zero, negative, infinite and NaN arguments. */
 static ts_v log_special(ts_vm *m, ts_v x, ts_v y) {
   (void)y;
-  ts_vm_parts scaled = ts_vm_split(m, l_mul(m, x, l_const(m, 0x1p23)));
-  scaled.k = l_sub(m, scaled.k, l_const(m, 23));
-  ts_v zero = l_const(m, 0), subnormal = l_cmp(m, LLVMRealOLT, x, l_const(m, 0x1p-126));
-  ts_v out = l_select(m, subnormal, log_of_parts(m, scaled), x);
+  ts_vm_parts scaled = ts_vm_split(m, l_mul(m, x, l_const(m, m->wide ? 0x1p52 : 0x1p23)));
+  scaled.k = l_sub(m, scaled.k, l_const(m, m->wide ? 52 : 23));
+  ts_v zero = l_const(m, 0), subnormal = l_cmp(m, LLVMRealOLT, x, l_const(m, m->wide ? 0x1p-1022 : 0x1p-126));
+  ts_v out = l_select(m, subnormal, log_precise(m, scaled), x);
   out = l_select(m, l_cmp(m, LLVMRealOLT, x, zero), l_const(m, __builtin_nan("")), out);
   return l_select(m, l_cmp(m, LLVMRealOEQ, x, zero), l_const(m, -__builtin_inf()), out);
 }
 
 ts_v ts_vm_log(ts_vm *m, ts_v x) {
-  if (m->wide) return ts_vm_library(m, "log", "u10", x, NULL);
-  if (m->e->target->isa == TS_ISA_AVX512) return log_of_parts(m, ts_vm_split_avx512(m, x));
-  ts_v offset = LLVMBuildSub(m->b, l_bits(m, x), l_int(m, 1 << 23), "");
-  ts_v special = LLVMBuildICmp(m->b, LLVMIntUGE, offset, l_int(m, 0x7f000000), "");
-  return l_rarely(m, special, log_of_parts(m, ts_vm_split(m, x)), log_special, x, NULL);
+  if (m->wide && !m->fma) return ts_vm_library(m, "log", "u10", x, NULL);
+  if (m->e->target->isa == TS_ISA_AVX512) return log_precise(m, ts_vm_split_avx512(m, x));
+  ts_v offset = LLVMBuildSub(m->b, l_bits(m, x), l_int(m, m->wide ? (int64_t)1 << 52 : 1 << 23), "");
+  ts_v limit = l_int(m, m->wide ? (int64_t)0x7fe << 52 : 0x7f000000);
+  ts_v special = LLVMBuildICmp(m->b, LLVMIntUGE, offset, limit, "");
+  return l_rarely(m, special, log_precise(m, ts_vm_split(m, x)), log_special, x, NULL);
 }
 
 /* For positive normal numbers in f64 lanes, to 2^-30. */
@@ -75,21 +95,24 @@ static ts_v log1p_outside(ts_vm *m, ts_v x, ts_v y) {
 }
 
 /* k of the rounded 1 + x is exact enough; f = 2^-k (1 + x) - 1 is computed from x itself, rounded once. */
-static ts_v log1p_narrow(ts_vm *m, ts_v x) {
-  ts_v one = l_const(m, 1);
+static ts_v log1p_inside(ts_vm *m, ts_v x) {
+  ts_v one = l_const(m, 1), twice_bias = l_int(m, m->wide ? (int64_t)2046 << 52 : 254 << 23);
   ts_vm_parts sum = ts_vm_split(m, l_add(m, one, x));
-  ts_v inverse = l_float(m, LLVMBuildSub(m->b, l_int(m, 254 << 23), sum.exponent, ""));
+  ts_v inverse = l_float(m, LLVMBuildSub(m->b, twice_bias, sum.exponent, ""));
   sum.f = l_fma(m, x, inverse, l_sub(m, inverse, one));
-  ts_v out = l_select(m, l_cmp(m, LLVMRealOEQ, x, l_const(m, 0)), x, log_of_parts(m, sum));
-  ts_v inside =
-      LLVMBuildAnd(m->b, l_cmp(m, LLVMRealOGT, x, l_const(m, -1)), l_cmp(m, LLVMRealOLT, x, l_const(m, 0x1p64)), "");
-  return l_rarely(m, LLVMBuildNot(m->b, inside, ""), out, log1p_outside, x, NULL);
+  return l_select(m, l_cmp(m, LLVMRealOEQ, x, l_const(m, 0)), x, log_precise(m, sum));
+}
+
+static ts_v log1p_by_library(ts_vm *m, ts_v x) {
+  ts_v huge = l_cmp(m, LLVMRealOGT, x, l_const(m, 0x1p64)); /* the library overflows too early */
+  return l_rarely(m, huge, ts_vm_library(m, "log1p", "u10", x, NULL), log1p_outside, x, NULL);
 }
 
 ts_v ts_vm_log1p(ts_vm *m, ts_v x) {
-  if (!m->wide) return log1p_narrow(m, x);
-  ts_v huge = l_cmp(m, LLVMRealOGT, x, l_const(m, 0x1p64)); /* the library overflows too early */
-  return l_rarely(m, huge, ts_vm_library(m, "log1p", "u10", x, NULL), log1p_outside, x, NULL);
+  if (m->wide && !m->fma) return log1p_by_library(m, x);
+  ts_v least = l_cmp(m, LLVMRealOGT, x, l_const(m, -1)), most = l_cmp(m, LLVMRealOLT, x, l_const(m, 0x1p64));
+  ts_v outside = LLVMBuildNot(m->b, LLVMBuildAnd(m->b, least, most, ""), "");
+  return l_rarely(m, outside, log1p_inside(m, x), log1p_outside, x, NULL);
 }
 
 /* ---- inverse hyperbolic functions: through f64 lanes for f32 ---- */
@@ -135,8 +158,33 @@ ts_v ts_vm_acosh(ts_vm *m, ts_v x) {
   return l_select(m, l_cmp(m, LLVMRealOLT, x, l_const(m, 1)), l_const(m, __builtin_nan("")), out);
 }
 
+/* With (1 + a) / (1 - a) = 2^k (1 + f), s = f / (2 + f) is (1 + a - 2^k (1 - a)) / (1 + a + 2^k (1 - a)), and a itself
+ * where k = 0. */
+static ts_v atanh_of_magnitude(ts_vm *m, ts_v a) {
+  ts_v one = l_const(m, 1), less = l_sub(m, one, a), more = l_add(m, one, a);
+  ts_vm_parts ratio = ts_vm_split(m, l_div(m, more, less));
+  ts_v power = l_float(m, ratio.exponent);
+  ts_v factor = l_sub(m, one, power), less_low = l_sub(m, l_sub(m, one, less), a), twice = l_add(m, a, a);
+  ts_v above = l_fma(m, factor, less, twice), below = l_fma(m, power, less, more), inverse = l_div(m, one, below);
+  ts_v above_low = l_fma(m, factor, less_low, l_fma(m, factor, less, l_sub(m, twice, above)));
+  ts_v s = l_mul(m, above, inverse);
+  ts_v s_low = l_mul(m, l_add(m, l_fma(m, l_neg(m, s), below, above), above_low), inverse);
+  ts_v is_small = l_cmp(m, LLVMRealOEQ, ratio.k, l_const(m, 0));
+  s = l_select(m, is_small, a, s), s_low = l_select(m, is_small, l_const(m, 0), s_low);
+  ts_v z = l_mul(m, s, s), cube = l_mul(m, l_mul(m, s, l_const(m, 0.5)), z);
+  ts_v rest = l_fma(m, cube, L_POLY(m, z, log_wide), s_low);
+  rest = l_fma(m, ratio.k, l_const(m, LN2_LOW / 2), rest);
+  return l_add(m, l_fma(m, ratio.k, l_const(m, LN2_HIGH / 2), s), rest);
+}
+
+static ts_v atanh_wide(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), one = l_const(m, 1), infinity = l_const(m, __builtin_inf());
+  ts_v at_edge = l_select(m, l_cmp(m, LLVMRealOEQ, a, one), infinity, l_const(m, __builtin_nan("")));
+  return l_copysign(m, l_select(m, l_cmp(m, LLVMRealOLT, a, one), atanh_of_magnitude(m, a), at_edge), x);
+}
+
 ts_v ts_vm_atanh(ts_vm *m, ts_v x) {
-  if (m->wide) return ts_vm_library(m, "atanh", "u10", x, NULL);
+  if (m->wide) return m->fma ? atanh_wide(m, x) : ts_vm_library(m, "atanh", "u10", x, NULL);
   ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
   ts_v a = l_abs(m, x), w = l_widen(&wide, a), one = l_const(&wide, 1);
   ts_v ratio = l_div(&wide, l_add(&wide, one, w), l_sub(&wide, one, w));
@@ -159,4 +207,39 @@ ts_v ts_vm_rsqrt(ts_vm *m, ts_v x) {
   return l_select(m, l_cmp(m, LLVMRealUNO, remainder, remainder), y, better);
 }
 
-ts_v ts_vm_cbrt(ts_vm *m, ts_v x) { return ts_vm_library(m, "cbrt", "u10", x, NULL); }
+/* 1 / cbrt(x) within a tenth: the bits of x as an integer are nearly a logarithm. Their upper half is divided by -3 in
+ * floating point, where vectors have the instructions. */
+static ts_v start_inverse_cbrt(ts_vm *m, ts_v x) {
+  ts_v magic = l_const(m, m->wide ? 0x1p52 : 0x1p23), low = l_int(m, m->wide ? 32 : 8);
+  ts_v upper = LLVMBuildOr(m->b, LLVMBuildLShr(m->b, l_bits(m, x), low, ""), l_bits(m, magic), "");
+  ts_v log = l_sub(m, l_float(m, upper), magic);
+  ts_v third = l_fma(m, log, l_const(m, -1.0 / 3), l_const(m, m->wide ? 1430186360.832 : 5546486.442666667));
+  return l_float(m, LLVMBuildShl(m->b, l_bits(m, l_add(m, third, magic)), low, ""));
+}
+
+/* y (1 - e)^(-1/3) with e = 1 - a y^3, which `coefficients` approximate. */
+static ts_v better_inverse_cbrt(ts_vm *m, ts_v a, ts_v y, const double *coefficients, int count) {
+  ts_v e = l_fma(m, l_neg(m, l_mul(m, l_mul(m, a, y), y)), y, l_const(m, 1));
+  return l_fma(m, l_mul(m, y, e), l_poly(m, e, coefficients, count), y);
+}
+
+/* (1 - e)^(-1/3) = 1 + e P(e), |e| <= 0.1023. Relative error 2^-18.5 (f32), 2^-23.4 (f64). The last step is Newton's
+ * method for a root c of c^3 = a, with c^2 in two parts. Numbers near the ends of the range are scaled. */
+ts_v ts_vm_cbrt(ts_vm *m, ts_v x) {
+  static const double narrow[] = {0.333327562, 0.223480046, 0.174712718};
+  static const double wide[] = {0.333329082, 0.222214654, 0.174478948, 0.145925581}, again[] = {1.0 / 3, 2.0 / 9};
+  if (!m->fma) return ts_vm_library(m, "cbrt", "u10", x, NULL);
+  ts_v one = l_const(m, 1), magnitude = l_abs(m, x);
+  ts_v is_small = l_cmp(m, LLVMRealOLT, magnitude, l_const(m, m->wide ? 0x1p-900 : 0x1p-60));
+  ts_v up = l_select(m, is_small, l_const(m, m->wide ? 0x1p180 : 0x1p60), one);
+  ts_v down = l_select(m, is_small, l_const(m, m->wide ? 0x1p-60 : 0x1p-20), one);
+  ts_v a = l_mul(m, magnitude, up), y = start_inverse_cbrt(m, a);
+  y = better_inverse_cbrt(m, a, y, m->wide ? wide : narrow, m->wide ? 4 : 3);
+  if (m->wide) y = better_inverse_cbrt(m, a, y, again, 2);
+  ts_v inverse_square = l_mul(m, y, y), c = l_mul(m, a, inverse_square), square = l_mul(m, c, c);
+  ts_v square_low = l_fma(m, c, c, l_neg(m, square));
+  ts_v excess = l_fma(m, square_low, c, l_fma(m, square, c, l_neg(m, a)));
+  c = l_mul(m, l_fma(m, excess, l_mul(m, inverse_square, l_const(m, -1.0 / 3)), c), down);
+  c = l_select(m, l_cmp(m, LLVMRealOLT, magnitude, l_const(m, __builtin_inf())), c, magnitude);
+  return l_copysign(m, c, x);
+}
