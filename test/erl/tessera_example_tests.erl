@@ -54,6 +54,18 @@ answers_of_xla() ->
          ?assert(tessera:to_number(tessera:reduce_max(Differences)) < 1.0e-5)
      end || N <- [1, 2, 16]].
 
+%% The network that PyTorch trained gives PyTorch's answers, for batches of any size.
+torch_digits_test_() ->
+    {setup, fun compiled/0, fun removed/1, {timeout, 60, fun answers_of_torch/0}}.
+
+answers_of_torch() ->
+    {Printed, ok} = tessera_doc_tests:capture(fun torch_digits:main/0),
+    ?assertMatch({match, _}, re:run(Printed, "2[78][0-9] of 297 digits that it has not seen are right")),
+    {Digits, Answers} = torch_digits:answers(),
+    Network = torch_digits:network(),
+    One = tessera:subtract(Network(tessera:slice(Digits, [3, 0], [1, 64])), tessera:slice(Answers, [3, 0], [1, 10])),
+    ?assert(tessera:to_number(tessera:reduce_max(tessera:abs(One))) < 1.0e-5).
+
 %% Its gradient is that of differences.
 learns_more() ->
     {Digits, _} = flax_digits:answers(),
