@@ -286,7 +286,7 @@ ts_status bytecode_make(bytecode *b, bytecode_entry *entry, const bytecode_maker
   void *made;
   *out = entry->made;
   if (*out) return TS_SUCCESS;
-  if (entry->is_open || b->depth >= MLIR_MAX_DEPTH / 4)
+  if (entry->is_open || b->depth >= MLIR_MAX_DEPTH / 2)
     return bytecode_error(b, entry->bytes.at, TS_INVALID_ARGUMENT, "%s contains itself, or is nested too deep",
                           maker->what);
   TS_TRY(ts_arena_alloc(b->arena, maker->size, &made));

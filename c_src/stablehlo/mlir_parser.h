@@ -11,8 +11,9 @@ typedef struct mlir_parser {
   int depth;        /* regions or attributes around it */
 } mlir_parser;
 
-/* Regions and attributes may be nested as deep as this. */
-enum { MLIR_MAX_DEPTH = 200 };
+/* Regions, attributes and types may be nested as deep as this. Attributes and types are read on the caller's stack: a
+ * dirty scheduler's has 320 KB, and a level takes up to 2 KB where the code is built with a sanitizer. */
+enum { MLIR_MAX_DEPTH = 64 };
 
 static inline void mlir_advance(mlir_parser *p) { p->token = mlir_lexer_next(&p->lexer); }
 static inline bool mlir_at(const mlir_parser *p, const char *text) {

@@ -133,6 +133,16 @@ refused_test_() ->
                          {invalid_argument, "expected 'in_shardings'",
                           binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings">>, <<"shardings">>)}]]).
 
+%% Functions that call each other, more than any program does: the search for what needs to know its partition ends, too.
+deep_calls_test() ->
+    Function = fun(Name, Body) -> ["func.func ", Name, "(%x: tensor<2xf32>) -> tensor<2xf32> {\n", Body, "  return %0 : tensor<2xf32>\n}\n"] end,
+    Call = fun(I) -> io_lib:format("  %0 = call @f~b(%x) : (tensor<2xf32>) -> tensor<2xf32>\n", [I]) end,
+    Chain = [Function(io_lib:format("private @f~b", [I]), Call(I + 1)) || I <- lists:seq(1, 1000)],
+    [tessera_test:raises(invalid_argument, "more than 500 deep",
+                         fun() -> tessera_stablehlo:function(iolist_to_binary(["sdy.mesh @mesh = <[\"x\"=2]>\n", Function("@main", Call(1)), Chain,
+                                                                               Function("private @f1001", Last)])) end)
+     || Last <- [Call(1), "  %0 = stablehlo.add %x, %x : tensor<2xf32>\n"]].
+
 mesh_test_() ->
     Text = module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 3]]")),
     X = fun() -> tessera:iota({8}, #{type => f32}) end,

@@ -12,6 +12,7 @@ from jax import export, lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")  # names of files alone
 here = os.path.dirname(os.path.abspath(__file__))
 
 
