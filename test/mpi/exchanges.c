@@ -239,7 +239,7 @@ static void continue_after(unsigned seconds) {
 }
 
 /* A rank that computes for longer than a rank may be silent is waited for. A stopped rank is not: the others get an
- * error that names it, after the patience and before it goes on. */
+ * error that names it, after the patience and before it continues. */
 static void test_signs_of_life(void) {
   int32_t last = carrier->ranks - 1;
   char expected[64];
