@@ -43,7 +43,7 @@
 -spec run(function(), [term()], tessera:profile_options()) -> {term(), profile()}.
 run(F, Args, Options) ->
     {Most, Ranks, WithSpeed} = checked(F, Args, Options),
-    Modules = modules(),
+    Modules = tessera_tails:modules(),
     {Profile, Clock} = tessera_error:check(profile, [F, Args], tessera_nif:profile_start(Most)),
     Begun = erlang:monotonic_time(nanosecond),
     Measure = fun() ->
@@ -77,15 +77,6 @@ checked(F, Args, Options) ->
     is_integer(Most) andalso Most >= 0 andalso Most =< 1000000 orelse Fail("events is ~ts, expected a number from 0 to 1000000", [tessera_error:show(Most)]),
     lists:member(Ranks, [own, all]) orelse Fail("ranks is ~ts, expected own or all", [tessera_error:show(Ranks)]),
     {Most, Ranks, Speed}.
-
-%% Modules whose calls are not the user's.
-modules() ->
-    Own = case application:get_key(tessera, modules) of
-              {ok, Modules} -> Modules;
-              undefined -> []
-          end,
-    Nx = [Module || {Module, _} <- code:all_loaded(), lists:prefix("Elixir.Nx", atom_to_list(Module))],
-    [tessera, tessera_run, tessera_trace, tessera_jit, tessera_remote, tessera_memory, tessera_profile, erl_eval, timer, lists, maps] ++ Own ++ Nx.
 
 profile({Programs, Events, LeftOut, Uncounted}, Wall, Lines, Times, {Clock, WithSpeed}) ->
     All = [program(Program, Lines) || Program <- Programs],

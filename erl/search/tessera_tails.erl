@@ -1,7 +1,7 @@
 %% @private The lines of calls that are not on the stack: a function that ends with a call gives its frame to the called one. The code of the function says
 %% which call that was. Functions do not raise.
 -module(tessera_tails).
--export([lines/2]).
+-export([modules/0, lines/2, of_end/2, without_environment/1]).
 -export_type([line/0, place/0]).
 
 -type line() :: {module(), atom(), arity(), string() | undefined, non_neg_integer()}.
@@ -21,6 +21,32 @@ lines(Places, Modules) ->
     try maps:from_list([{Place, line_of(Place, Modules)} || Place <- Places])
     after erase(?SOURCES)
     end.
+
+%% Of the call to Tessera with which the function has ended.
+-spec of_end(function(), atom()) -> line() | unknown.
+of_end(F, User) ->
+    case without_environment(tessera_source:fun_id(F)) of
+        none -> unknown;
+        FunId ->
+            Place = {{last, FunId}, User},
+            map_get(Place, lines([Place], maps:from_keys(modules(), true)))
+    end.
+
+%% The shell's functions have no lines.
+-spec without_environment(tessera_source:fun_id()) -> tessera_source:fun_id().
+without_environment({interpreted, _, _}) -> none;
+without_environment(none) -> none;
+without_environment(FunId) -> setelement(6, FunId, []).
+
+%% Modules whose calls are not the user's.
+-spec modules() -> [module()].
+modules() ->
+    Own = case application:get_key(tessera, modules) of
+              {ok, Modules} -> Modules;
+              undefined -> []
+          end,
+    Nx = [Module || {Module, _} <- code:all_loaded(), lists:prefix("Elixir.Nx", atom_to_list(Module))],
+    [tessera, tessera_run, tessera_trace, tessera_jit, tessera_remote, tessera_memory, tessera_profile, erl_eval, timer, lists, maps] ++ Own ++ Nx.
 
 line_of({{last, {_, Module, _, Name, Arity, _} = FunId}, User}, Modules) ->
     try of_function(FunId, User, Modules)

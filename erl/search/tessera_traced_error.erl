@@ -9,12 +9,38 @@
 
 %% Raises the error of a function F that was called with Args while it was traced, for the API function Name.
 -spec raise(atom(), function(), [term()], term(), erlang:stacktrace()) -> no_return().
+raise(_, F, _, {Code, Message} = Reason, [{_, User, _, [{error_info, #{module := tessera_error}}]} | _] = Trace) when is_atom(Code), is_binary(Message) ->
+    case origin(tessera_error:stack(Trace), tessera_tails:modules(), F, User) of
+        [_ | _] = Place -> is_located(Message) orelse tessera_error:located([$,, Place], Reason, Trace);
+        "" -> ok
+    end,
+    erlang:raise(error, Reason, Trace);
 raise(Name, F, Args, Reason, Trace) ->
     case is_of_user(Trace) andalso explain(Reason, Trace, F, Args) of
         {Code, Text} ->
             Message = unicode:characters_to_binary([atom_to_list(Name), ": ", Text]),
             tessera_error:raise(Name, [], #{code => Code, message => Message}, Trace);
         _ -> erlang:raise(error, Reason, Trace)
+    end.
+
+%% ---- the line of an error of the API
+
+%% A function that is traced inside of another one has told its line.
+is_located(Message) -> re:run(Message, " at [^ ]+:[0-9]+$", [{capture, none}, unicode]) =:= match.
+
+%% Of the nearest frame of the user's code, or of the call with which the function has ended.
+origin([{tessera_trace, call, _, _} | _], _, F, User) -> place_of_end(F, User);
+origin([{Module, _, _, _} = Frame | Callers], Ours, F, User) ->
+    case is_user(Module) andalso not lists:member(Module, Ours) of
+        true -> place([Frame]);
+        false -> origin(Callers, Ours, F, User)
+    end;
+origin([], _, _, _) -> "".
+
+place_of_end(F, User) ->
+    case tessera_tails:of_end(F, User) of
+        {_, _, _, File, Line} when is_list(File), File =/= "" -> [" at ", File, $:, integer_to_list(Line)];
+        _ -> ""
     end.
 
 %% ---- the code and text of the API's error, or none

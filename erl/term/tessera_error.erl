@@ -2,7 +2,7 @@
 %% shell and logger print it in full.
 -module(tessera_error).
 -include("tessera.hrl").
--export([check/3, raise/3, raise/4, raise/5, within/3, show/1, is_ours/1, format_error/2]).
+-export([check/3, raise/3, raise/4, raise/5, located/3, stack/1, within/3, show/1, is_ours/1, format_error/2]).
 
 %% Limit for the tensors that are named in a message.
 -define(MAX_OPERANDS, 4).
@@ -21,7 +21,15 @@ check(_Name, _Args, Result) -> Result.
 
 %% Raises the core's error of an operation with these arguments.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}) -> no_return().
-raise(Name, Args, Cause) -> raise(Name, Args, Cause, callers()).
+raise(Name, Args, Cause) ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    raise(Name, Args, Cause#{stack => Stack}, lists:dropwhile(fun({Module, _, _, _}) -> is_ours(Module) end, Stack)).
+
+%% The whole stack where an error of ours was raised, of which its stacktrace has the user's part.
+-spec stack(erlang:stacktrace()) -> erlang:stacktrace().
+stack([{_, _, _, Location} | _]) ->
+    #{cause := Cause} = proplists:get_value(error_info, Location, #{cause => #{}}),
+    maps:get(stack, Cause, []).
 
 %% The same instead of another error, with its stacktrace.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}, erlang:stacktrace()) -> no_return().
@@ -58,6 +66,12 @@ raise(Name, Args, Code, Format, Values) ->
     Message = unicode:characters_to_binary(text(Format, Values)),
     raise(Name, Args, #{code => Code, message => with_operands(atom_to_binary(Name, utf8), Message, Args)}).
 
+%% Raises an error of ours again, whose message ends with a line of the user's code.
+-spec located(iodata(), {atom(), binary()}, erlang:stacktrace()) -> no_return().
+located(Place, {Code, Text}, [{Module, Name, Args, [{error_info, #{cause := Cause} = Info}]} | Trace]) ->
+    Message = unicode:characters_to_binary([Text, Place]),
+    erlang:raise(error, {Code, Message}, [{Module, Name, Args, [{error_info, Info#{cause := Cause#{message := Message}}}]} | Trace]).
+
 %% Runs a function of the API that calls others: their errors are errors of this function, with its name and arguments.
 -spec within(atom(), [term()], fun(() -> Result)) -> Result.
 within(Name, Args, F) ->
@@ -65,7 +79,8 @@ within(Name, Args, F) ->
     catch error:{Code, Message} = Reason:Trace when is_atom(Code), is_binary(Message) ->
             case Trace of
                 [{?API, Name, Called, _} | _] when Called =:= Args; Called =:= length(Args) -> erlang:raise(error, Reason, Trace);
-                [{?API, Inner, _, _} | Callers] -> raise(Name, Args, #{code => Code, message => of_caller(Name, Args, Inner, Message)}, Callers);
+                [{?API, Inner, _, _} | Callers] ->
+                    raise(Name, Args, #{code => Code, message => of_caller(Name, Args, Inner, Message), stack => stack(Trace)}, Callers);
                 _ -> erlang:raise(error, Reason, Trace)
             end
     end.
@@ -128,11 +143,6 @@ show_tensor(What, Type, Shape, Tensor) ->
         true -> [What, tessera_type:format(Type, Shape)];
         false -> io_lib:format("~0P", [Tensor, ?MAX_ITEMS])
     end.
-
-%% The stack trace without Tessera's own modules.
-callers() ->
-    {current_stacktrace, Trace} = process_info(self(), current_stacktrace),
-    lists:dropwhile(fun({Module, _, _, _}) -> is_ours(Module) end, Trace).
 
 %% Modules whose frames are hidden from users.
 -spec is_ours(module()) -> boolean().

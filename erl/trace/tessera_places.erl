@@ -139,14 +139,12 @@ nearest([{tessera_trace, call, _, _} | Stack], Modules) ->
     Function = get(?FUNCTION),
     case erlang:fun_info(Function, module) of
         {module, Module} when is_map_key(Module, Modules), Module =/= erl_eval -> nearest(Stack, Modules);
-        _ -> last_of(tessera_source:fun_id(Function))
+        _ -> last_of(tessera_tails:without_environment(tessera_source:fun_id(Function)))
     end;
 nearest([{Module, _, _, _} | Stack], Modules) when is_map_key(Module, Modules) -> nearest(Stack, Modules);
 nearest([{Module, Name, Arity, Location} | _], _) ->
     {frame, {Module, Name, Arity, proplists:get_value(file, Location), proplists:get_value(line, Location, 0)}};
 nearest([], _) -> unknown.
 
-%% The environment does not matter. The shell's functions have no lines.
-last_of({interpreted, _, _}) -> unknown;
 last_of(none) -> unknown;
-last_of(FunId) -> {last, setelement(6, FunId, [])}.
+last_of(FunId) -> {last, FunId}.

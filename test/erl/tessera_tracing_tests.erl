@@ -642,3 +642,33 @@ nested_test() ->
     raises(failed_precondition, "while: Erlang cannot compute", fun() ->
         (tessera:jit(fun(X) -> tessera:while(X, fun(I) -> tessera:less(I, 1) end, fun(I) -> [1 * I] end) end))(1)
     end).
+
+%% ---- lines of Tessera's own errors
+
+%% The message of the error of F ends with that line, and names no other one.
+ends_at(Line, F) ->
+    {error, {invalid_argument, Message}} = try F() of Value -> {value, Value} catch Class:Reason -> {Class, Reason} end,
+    ?assertMatch({match, [[_]]}, re:run(Message, "tessera_tracing_tests\\.erl:[0-9]+", [global])),
+    ?assertNotEqual(nomatch, re:run(Message, [", at [^ ]*tessera_tracing_tests\\.erl:", integer_to_list(Line), "$"])).
+
+error_lines_test() ->
+    Wide = tessera:ones({2, 4}),
+    X = tessera:ones({2, 3}),
+    %% in the middle, and at the end, where the function has no frame
+    ends_at(?LINE + 1, fun() -> (tessera:jit(fun(A) ->
+                                                     B = tessera:add(A, Wide),
+                                                     tessera:exp(B) end))(X) end),
+    ends_at(?LINE + 1, fun() -> (tessera:jit(fun(A) ->
+                                                     tessera:dot(A, Wide) end))(X) end),
+    %% in a function inside of another one, and of gradients
+    Body = fun({A, I}) ->
+                   {tessera:add(A, Wide), tessera:add(I, 1)} end,
+    Line = ?LINE - 1,
+    ends_at(Line, fun() -> (tessera:jit(fun(A) -> tessera:while({A, 0}, fun({_, I}) -> tessera:less(I, 3) end, Body) end))(X) end),
+    ends_at(?LINE, fun() -> (tessera:grad(fun(A) -> tessera:dot(A, Wide) end))(X) end),
+    %% what functions of several ops report
+    ends_at(?LINE, fun() -> (tessera:jit(fun(A) -> {tessera:einsum("ii", [A])} end))(X) end),
+    ends_at(?LINE, fun() -> (tessera:jit(fun(A) -> {tessera:softmax(A, #{axes => 7})} end))(X) end),
+    %% outside of a traced function the caller's line is on the stack, and the message has none
+    {error, {_, Message}} = try tessera:dot(X, Wide) catch Class:Reason -> {Class, Reason} end,
+    ?assertEqual(nomatch, string:find(Message, ".erl")).
