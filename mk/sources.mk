@@ -263,6 +263,10 @@ KERNEL_SRC := \
   c_src/kernel/gemm/quantized_bf16.c \
   c_src/kernel/gemm/quantized_base.c \
   c_src/kernel/gemm/quantized_routine.c \
+  c_src/kernel/gemm/scaled_row.c \
+  c_src/kernel/gemm/scaled_row_avx2.c \
+  c_src/kernel/gemm/scaled_row_avx512.c \
+  c_src/kernel/gemm/scaled_row_base.c \
   c_src/kernel/linalg/cholesky.c \
   c_src/kernel/linalg/factor.c \
   c_src/kernel/linalg/factor_bidiagonal.c \
@@ -513,6 +517,7 @@ C_TESTS := \
   test_gemm_small \
   test_gemm_widen \
   test_quantized \
+  test_scaled_row \
   test_exec \
   test_factors \
   test_factors_complex \
@@ -596,6 +601,7 @@ TSAN_TESTS := \
   test_gemm_small \
   test_gemm_widen \
   test_quantized \
+  test_scaled_row \
   test_group \
   test_jit \
   test_jit_disk \

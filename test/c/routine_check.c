@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "exec/executable.h"
 #include "exec/pool.h"
+#include "jit/jit.h"
 #include "kernel/routine.h"
 #include "testing.h"
 
@@ -20,6 +21,13 @@ static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn,
   for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
 }
 
+static void adopt_kernel(const ts_routine_plan *plan) {
+  ts_kernel *kernel;
+  ck_assert_ok(ts_jit_get_kernels(plan->kernel, 1, &kernel));
+  plan->routine->adopt(plan, kernel);
+  ts_kernel_release(kernel);
+}
+
 /* The workspaces are allocated at their exact sizes, so that AddressSanitizer sees writes beyond them. */
 static ts_status run_routine(const ts_graph *graph, ts_buffer *const *args, const ts_parallel *parallel,
                              const _Atomic bool *cancel, ts_buffer *const *out) {
@@ -32,6 +40,7 @@ static ts_status run_routine(const ts_graph *graph, ts_buffer *const *args, cons
   ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, args[0]->dtype),
                           .operand_count = (uint32_t)count};
   ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena, NULL}, &plan));
+  if (plan.kernel) adopt_kernel(&plan);
   for (size_t i = 0; i < count; i++) base[i] = args[i]->data;
   for (size_t i = 0; i < results; i++) base[count + i] = out[i]->data;
   char *workspace = aligned_alloc(64, (size_t)(plan.workspace + 64) / 64 * 64),

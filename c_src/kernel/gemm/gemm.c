@@ -2,6 +2,7 @@
 #include "kernel/gemm/gemm.h"
 
 #include "kernel/gemm/gemm_internal.h"
+#include "kernel/gemm/scaled_row.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ static void run_zeros(const gemm_run *run) {
 /* Integers have one chain, of any length. */
 static ts_status run_any(const gemm_run *run) {
   if (!ts_gemm_goes_on(run) && run->shape.k > TS_CONTRACT_BLOCK) return ts_gemm_run_long(run);
+  if (ts_gemm_is_scaled_row(run)) return ts_gemm_run_scaled_row(run);
   if (run->kernel == TS_GEMM_SMALL) return ts_gemm_run_small(run);
   return run->kernel == TS_GEMM_TILE ? ts_gemm_run_passes(run) : ts_gemm_run_vector(run);
 }

@@ -3,6 +3,7 @@
  * small, many blocks are the batch of one product, so that all threads have work. */
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
+#include "kernel/gemm/scaled_row.h"
 
 #include <string.h>
 
@@ -135,6 +136,7 @@ static ts_status run_part(const long_plan *p, int64_t k, int64_t steps, int64_t 
     s->lhs_batch = TS_CONTRACT_BLOCK * s->lhs_col;
     s->rhs_batch = TS_CONTRACT_BLOCK * s->rhs_row;
   }
+  if (ts_gemm_is_scaled_row(&part)) return ts_gemm_run_scaled_row(&part);
   return part.kernel == TS_GEMM_TILE ? ts_gemm_run_passes(&part) : ts_gemm_run_vector(&part);
 }
 

@@ -1,0 +1,109 @@
+/* The code of scaled_row.h for one instruction set, which defines
+ *   VECTOR_BYTES  of a vector: 16, 32 or 64
+ *   FMA(a, b, c)  a * b + c of vectors vf
+ *   SIGNED(at)    a vector of f32, converted from bytes that are signed
+ *   UNSIGNED(at)  the same of bytes that are not
+ *   ISA(name)     a function's or table's name, with this instruction set in it */
+#include "kernel/gemm/scaled_row.h"
+
+#include <string.h>
+
+enum { BLOCK = SCALED_ROW_BLOCK, LANES = VECTOR_BYTES / 4 };
+/* Rows whose products are added together: the sums are loaded and stored once for all of them. */
+enum { ROWS = 8 };
+/* Vectors of columns whose sums stay in registers. */
+enum { AT_ONCE = 4 };
+
+typedef float vf __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+INLINE vf load(const float *at) {
+  vf v;
+  memcpy(&v, at, sizeof v);
+  return v;
+}
+INLINE void store(float *at, vf v) { memcpy(at, &v, sizeof v); }
+
+INLINE vf element(const char *at, vf scale, bool is_signed, bool rounds) {
+  const vf v = (is_signed ? SIGNED(at) : UNSIGNED(at)) * scale;
+  const vu u = (vu)v;
+  return rounds ? (vf)((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000u) : v;
+}
+
+/* Elements of some rows: of columns [col, col + AT_ONCE vectors). */
+typedef struct piece {
+  const char *from;
+  int64_t row;
+  const float *x, *scales;
+  float *chains;
+  int rows;
+} piece;
+
+INLINE void add_piece(const piece *p, bool begins, bool is_signed, bool rounds) {
+  vf sums[AT_ONCE], scales[AT_ONCE];
+  UNROLL for (int c = 0; c < AT_ONCE; c++) {
+    sums[c] = begins ? (vf){0} : load(p->chains + c * LANES);
+    scales[c] = load(p->scales + c * LANES);
+  }
+  const char *from = p->from;
+  for (int r = 0; r < p->rows; r++, from += p->row) {
+    const vf x = p->x[r] - (vf){0};
+    UNROLL for (int c = 0; c < AT_ONCE; c++) sums[c] =
+        FMA(x, element(from + c * LANES, scales[c], is_signed, rounds), sums[c]);
+  }
+  UNROLL for (int c = 0; c < AT_ONCE; c++) store(p->chains + c * LANES, sums[c]);
+}
+
+/* Rows [k, k + rows) of a block of columns; of one with fewer columns its bytes are copied. */
+INLINE void add_block(const scaled_row *r, int64_t k, int rows, int64_t col, bool is_signed, bool rounds) {
+  char aside[ROWS * BLOCK];
+  const int64_t cols = gemm_min(BLOCK, r->cols - col);
+  piece p = {r->matrix + k * r->row + col, r->row, r->x + k, r->scales + col, r->chains + col, rows};
+  if (cols < BLOCK) {
+    memset(aside, 0, sizeof aside);
+    for (int i = 0; i < rows; i++) memcpy(aside + i * BLOCK, p.from + i * r->row, (size_t)cols);
+    p.from = aside;
+    p.row = BLOCK;
+  }
+  for (int c = 0; c < BLOCK; c += AT_ONCE * LANES) {
+    add_piece(&p, k % TS_CONTRACT_CHAIN == 0, is_signed, rounds);
+    p.from += AT_ONCE * LANES;
+    p.scales += AT_ONCE * LANES;
+    p.chains += AT_ONCE * LANES;
+  }
+}
+
+/* A chain has ended: the first one is the start of the sum. */
+static void end_chains(const scaled_row *r, bool is_first) {
+  for (int64_t c = 0; c < r->cols; c += LANES)
+    store(r->sums + c, is_first ? load(r->chains + c) : load(r->sums + c) + load(r->chains + c));
+}
+
+INLINE void run_kind(const scaled_row *r, bool is_signed, bool rounds) {
+  for (int64_t k = 0; k < r->k; k += ROWS) {
+    const int64_t rows = gemm_min(ROWS, r->k - k), end = k + rows;
+    for (int64_t col = 0; col < r->cols; col += BLOCK) add_block(r, k, (int)rows, col, is_signed, rounds);
+    if (end % TS_CONTRACT_CHAIN == 0 || end == r->k) end_chains(r, end <= TS_CONTRACT_CHAIN);
+  }
+}
+
+static void run_signed(const scaled_row *r) { run_kind(r, true, false); }
+static void run_unsigned(const scaled_row *r) { run_kind(r, false, false); }
+static void run_signed_bf16(const scaled_row *r) { run_kind(r, true, true); }
+static void run_unsigned_bf16(const scaled_row *r) { run_kind(r, false, true); }
+
+static void run(const scaled_row *r) {
+  if (r->rounds)
+    (r->is_signed ? run_signed_bf16 : run_unsigned_bf16)(r);
+  else
+    (r->is_signed ? run_signed : run_unsigned)(r);
+}
+
+const scaled_row_code ISA(ts_scaled_row) = {run};
