@@ -97,6 +97,8 @@ ts_v ts_vm_exp(ts_vm *m, ts_v x);
 /* exp(a) for -750 < a <= 0 in f64 lanes, to 2^-34, and also up to 700; or -87 < a <= 0 in f32 lanes, to 2^-28 before
  * rounding. */
 ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a);
+/* (a + a_low) exp(x + x_low), -750 < x <= 700, in f64 lanes with FMA. The low parts are below a last place. */
+ts_v ts_vm_times_exp(ts_vm *m, ts_v a, ts_v a_low, ts_v x, ts_v x_low);
 ts_v ts_vm_expm1(ts_vm *m, ts_v x);
 ts_v ts_vm_sigmoid(ts_vm *m, ts_v x);
 ts_v ts_vm_tanh(ts_vm *m, ts_v x);

@@ -31,10 +31,97 @@ static const double erf_inv_far[] = {3.83978211889068,        1.0095042824813285
                                      8.0655502760846023e-05,  -6.8161115931631902e-05, 1.9534782380323664e-05,
                                      -1.4673565611878456e-06};
 
+/* The same as erf_small for f64. Relative error 2^-56. */
+static const double erf_small_wide[] = {0.12837916709551256,     -0.37612638903183371,    0.11283791670938845,
+                                        -0.026866170642322159,   0.00522397760002091,     -0.00085483256522152023,
+                                        0.00012055285689476465,  -1.4924567681422755e-05, 1.6445424659975427e-06,
+                                        -1.6193787069152774e-07, 1.3658983430113034e-08,  -7.6862174651784974e-10};
+/* erfc(x) = exp(-x^2) / (1 + 2 x) P((x - 3) / (x + 3)), 1 <= x <= 6. Absolute error of erfc 2^-55. */
+static const double erfc_absolute[] = {1.2530080582709004,     -0.13562110608671493,   -0.047562294575629362,
+                                       0.12964513704551725,    -0.11927402718457507,   0.068304822669055812,
+                                       -0.023788058419158948,  0.0024660051682060436,  0.0017349457258924342,
+                                       -0.0010262396686093623, -0.00035030293948784069};
+/* erfc(x) = exp(-x^2) / (1 + 2 x) P((x - 4) / (x + 4)), 0.46 <= x <= 27.3. The first coefficient has a low part.
+ * Relative error 2^-58.4. */
+static const double erfc_wide[] = {
+    1.2329951186255526,      -0.1396211168405625,     0.015379652102618994,    0.068097054254691258,
+    -0.10103906603625107,    0.093732834998401807,    -0.066330365813681499,   0.037167515536452048,
+    -0.016197734037321009,   0.0050319699902335157,   -0.00075777345514868686, -0.0001992567874712439,
+    0.00015062252093244423,  -2.439874967235733e-05,  -1.1224793643862836e-05, 5.7081781315610427e-06,
+    2.9964312631668795e-07,  -8.2199956038725935e-07, 6.6961493770948691e-08,  1.0530766072813801e-07,
+    -1.2205148831176287e-08, -1.0372514937297536e-08};
+static const double erfc_first_low = -4.3599037455398701e-17;
+
+/* ---- f64 ---- */
+
+/* A quotient P((a - center) / (a + center)) / (1 + 2 a). One division computes both; the remainder of the second
+ * corrects it. */
+typedef struct quotient {
+  ts_v below, below_low; /* 1 + 2 a */
+  ts_v inverse;          /* of `below` */
+  ts_v inverse_sum;      /* of a + center */
+  ts_v t;
+} quotient;
+
+static quotient quotient_of(ts_vm *m, ts_v a, double center) {
+  ts_v one = l_const(m, 1), twice = l_add(m, a, a), middle = l_const(m, center), sum = l_add(m, a, middle);
+  quotient out = {.below = l_add(m, twice, one)};
+  out.below_low = l_sub(m, one, l_sub(m, out.below, twice)); /* 2 a is 0.9 or larger: nothing is lost */
+  ts_v inverse = l_div(m, one, l_mul(m, sum, out.below));
+  out.t = l_mul(m, l_mul(m, l_sub(m, a, middle), out.below), inverse);
+  out.inverse = l_mul(m, sum, inverse);
+  out.inverse_sum = l_mul(m, out.below, inverse);
+  return out;
+}
+
+/* exp(-a^2) times the quotient of p and p_low. */
+static ts_v times_gauss(ts_vm *m, ts_v a, const quotient *of, ts_v p, ts_v p_low) {
+  ts_v q = l_mul(m, p, of->inverse), minus_q = l_neg(m, q);
+  ts_v rest = l_fma(m, minus_q, of->below_low, l_fma(m, minus_q, of->below, p));
+  if (p_low) rest = l_add(m, rest, p_low);
+  ts_v square = l_mul(m, a, a), square_low = l_fma(m, a, a, l_neg(m, square));
+  return ts_vm_times_exp(m, q, l_mul(m, rest, of->inverse), l_neg(m, square), l_neg(m, square_low));
+}
+
+/* 1 <= a <= 6. */
+static ts_v erfc_to_last_place_of_1(ts_vm *m, ts_v a) {
+  quotient of = quotient_of(m, a, 3);
+  return times_gauss(m, a, &of, L_POLY(m, of.t, erfc_absolute), NULL);
+}
+
+/* 0.46 <= a <= 27.3, with what the rounding of P loses. The remainder of t, (1 - t) a - (1 + t) center, corrects t. */
+static ts_v erfc_precise(ts_vm *m, ts_v a) {
+  quotient of = quotient_of(m, a, 4);
+  ts_v center = l_const(m, 4), remainder = l_sub(m, l_fma(m, l_neg(m, of.t), a, a), l_fma(m, of.t, center, center));
+  of.t = l_fma(m, remainder, of.inverse_sum, of.t);
+  ts_v first = l_const(m, erfc_wide[0]), low = l_const(m, erfc_first_low);
+  ts_v inner = l_poly(m, of.t, erfc_wide + 1, (int)(sizeof(erfc_wide) / sizeof(erfc_wide[0])) - 1);
+  ts_v p = l_fma(m, of.t, inner, first);
+  return times_gauss(m, a, &of, p, l_add(m, l_fma(m, of.t, inner, l_sub(m, first, p)), low));
+}
+
+static ts_v erf_below_1(ts_vm *m, ts_v a) { return l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small_wide), a, a); }
+
+static ts_v erf_wide(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), one = l_const(m, 1), bounded = l_within(m, a, 1, 6); /* from there erf rounds to 1 */
+  ts_v large = l_sub(m, one, erfc_to_last_place_of_1(m, bounded));
+  ts_v is_small = l_cmp(m, LLVMRealULT, a, one); /* or NaN */
+  return l_copysign(m, l_select(m, is_small, erf_below_1(m, a), large), x);
+}
+
+static ts_v erfc_wide_of(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), bounded = l_within(m, a, 0.46, 27.3); /* from there the result is 0 or 2 */
+  ts_v right = erfc_precise(m, bounded);
+  ts_v left = l_sub(m, l_const(m, 2), right), negative = l_cmp(m, LLVMRealOLT, x, l_const(m, 0));
+  ts_v inner = l_sub(m, l_const(m, 1), l_copysign(m, erf_below_1(m, a), x));
+  ts_v is_small = l_cmp(m, LLVMRealULT, a, l_const(m, 0.46)); /* or NaN */
+  return l_select(m, is_small, inner, l_select(m, negative, left, right));
+}
+
 /* ---- erf ---- */
 
 ts_v ts_vm_erf(ts_vm *m, ts_v x) {
-  if (m->wide) return ts_vm_library(m, "erf", "u10", x, NULL);
+  if (m->wide) return m->fma ? erf_wide(m, x) : ts_vm_library(m, "erf", "u10", x, NULL);
   ts_v a = l_abs(m, x), one = l_const(m, 1);
   ts_v small = l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small), a, a);
   ts_v large = l_at_most(m, a, 3.925); /* from here erf rounds to 1 */
@@ -56,7 +143,7 @@ static ts_v erfc_of_magnitude(ts_vm *m, ts_v a) {
 }
 
 ts_v ts_vm_erfc(ts_vm *m, ts_v x) {
-  if (m->wide) return ts_vm_library(m, "erfc", "u15", x, NULL);
+  if (m->wide) return m->fma ? erfc_wide_of(m, x) : ts_vm_library(m, "erfc", "u15", x, NULL);
   ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
   ts_v a = l_at_most(m, l_abs(m, x), 10.1); /* from there the result is 0 or 2 */
   ts_v right = erfc_of_magnitude(&wide, l_widen(&wide, a));
@@ -82,10 +169,13 @@ static ts_v erf_inv_start(ts_vm *m, ts_v a, ts_v narrow) {
   return l_mul(m, a, p);
 }
 
-/* One step of Halley's method on erf (a < 1/2) or erfc, which preserve the digits of a or 1 - a. */
+/* One step of Halley's method on erf, as (y - a) + y P, or on erfc, which preserve the digits of a or 1 - a. */
 static ts_v halley(ts_vm *m, ts_v y, ts_v a) {
-  ts_v central = l_cmp(m, LLVMRealOLT, a, l_const(m, 0.5)), one = l_const(m, 1);
-  ts_v low = l_sub(m, ts_vm_erf(m, y), a);
+  ts_v central = l_cmp(m, LLVMRealOLT, a, l_const(m, m->fma ? 0.8 : 0.5)), one = l_const(m, 1), low;
+  if (m->fma)
+    low = l_fma(m, L_POLY(m, l_mul(m, y, y), erf_small_wide), y, l_sub(m, y, a));
+  else
+    low = l_sub(m, ts_vm_erf(m, y), a);
   ts_v high = l_sub(m, l_sub(m, one, a), ts_vm_erfc(m, y));
   ts_v slope = l_mul(m, ts_vm_exp(m, l_mul(m, y, y)), l_const(m, HALF_ROOT_PI)); /* of the inverse at y */
   ts_v step = l_mul(m, l_select(m, central, low, high), slope);

@@ -130,6 +130,18 @@ ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
   return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
 }
 
+/* With x + x_low = n ln 2 + r + low: 2^n times a + a_low + a (r + r^2 P + low), where a + a r is kept in two parts. */
+ts_v ts_vm_times_exp(ts_vm *m, ts_v a, ts_v a_low, ts_v x, ts_v x_low) {
+  reduced of = reduce_ln2(m, x);
+  ts_v rest = l_add(m, lost_by_reduction(m, x, of), x_low), r = l_add(m, of.r, rest);
+  ts_v low = l_add(m, l_sub(m, of.r, r), rest);
+  ts_v p = l_fma(m, l_mul(m, r, r), L_POLY(m, r, expm1_wide), low);
+  ts_v product = l_mul(m, a, r), product_low = l_fma(m, a, r, l_neg(m, product));
+  ts_v sum = l_add(m, a, product), sum_low = l_add(m, l_sub(m, a, sum), product);
+  low = l_add(m, sum_low, l_add(m, product_low, l_fma(m, a, p, a_low)));
+  return ts_vm_scale(m, l_add(m, sum, low), of.n, of.shifted);
+}
+
 /* With p = expm1(r): 2^n p + (2^n - 1), computed at half the scale so that 2^128 (2^1024) does not occur. */
 ts_v ts_vm_expm1(ts_vm *m, ts_v x) {
   if (m->wide && !m->fma) return ts_vm_library(m, "expm1", "u10", x, NULL);
