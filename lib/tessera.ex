@@ -11,7 +11,9 @@ defmodule Tessera do
     * `:debug` - logs what was compiled or found in the cache, with times
     * `:execution_telemetry` - `true` emits an event for each run
     * `:hooks` - a map of functions for named `Nx.io_call`s
-    * `:precision`, `:lazy_transfers` - checked, without effect on a CPU
+    * `:precision` - `:default`, `:high` or `:highest`: how exact products and convolutions are on a client of a plugin,
+      instead of the client's own option. The host always computes in full precision
+    * `:lazy_transfers` - checked, without effect
   """
 
   # Nx need not be there while this is compiled: lib/tessera/backend.ex says more.

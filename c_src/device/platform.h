@@ -74,12 +74,21 @@ typedef struct ts_opened {
   int32_t device_count;
 } ts_opened;
 
+/* Of products and convolutions, on devices that have several. */
+typedef enum ts_precision {
+  TS_PRECISION_OF_CLIENT,
+  TS_PRECISION_HIGHEST,
+  TS_PRECISION_HIGH,
+  TS_PRECISION_DEFAULT
+} ts_precision;
+
 typedef struct ts_program_options {
   const _Atomic bool *cancel; /* once it is true, compilation may end with TS_CANCELLED. May be NULL. */
   bool no_fusion;             /* each op by itself */
   bool no_simplify;           /* without the simplifying passes */
-  bool nonblocking; /* where done() is called before compile() returns, and no program without an error says that
-                       compiling would take long */
+  bool nonblocking;       /* where done() is called before compile() returns, and no program without an error says that
+                             compiling would take long */
+  ts_precision precision; /* platforms may ignore it */
 } ts_program_options;
 
 /* A compiled program. The types are owned by `program`. */

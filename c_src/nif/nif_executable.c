@@ -306,15 +306,6 @@ ts_status ts_nif_executable_make(ErlNifEnv *env, ts_loaded *loaded, ts_device *d
   return TS_SUCCESS;
 }
 
-/* The client of the option {client, Name}. */
-static ts_status get_client_option(ErlNifEnv *env, ERL_NIF_TERM option, ts_client **out) {
-  const ERL_NIF_TERM *items;
-  int count;
-  if (!enif_get_tuple(env, option, &count, &items) || count != 2 || !enif_is_identical(items[0], ts_atom.client_))
-    return TS_SUCCESS;
-  return ts_nif_get_client(env, items[1], out);
-}
-
 /* The arguments of compile/2. */
 typedef struct compilation {
   ts_nif_builder *builder;
@@ -323,6 +314,22 @@ typedef struct compilation {
   ts_program_options options;
 } compilation;
 
+static ts_precision get_precision(ERL_NIF_TERM name) {
+  if (enif_is_identical(name, ts_atom.highest_)) return TS_PRECISION_HIGHEST;
+  if (enif_is_identical(name, ts_atom.high_)) return TS_PRECISION_HIGH;
+  return enif_is_identical(name, ts_atom.default_) ? TS_PRECISION_DEFAULT : TS_PRECISION_OF_CLIENT;
+}
+
+/* An option with a value. */
+static ts_status get_pair(ErlNifEnv *env, ERL_NIF_TERM option, compilation *out) {
+  const ERL_NIF_TERM *items;
+  int count;
+  if (!enif_get_tuple(env, option, &count, &items) || count != 2) return TS_SUCCESS;
+  if (enif_is_identical(items[0], ts_atom.client_)) return ts_nif_get_client(env, items[1], &out->client);
+  if (enif_is_identical(items[0], ts_atom.precision_)) out->options.precision = get_precision(items[1]);
+  return TS_SUCCESS;
+}
+
 static ts_status get_compilation(ErlNifEnv *env, const ERL_NIF_TERM argv[], compilation *out) {
   ERL_NIF_TERM head, tail = argv[1];
   *out = (compilation){.client = ts_device_default()->client};
@@ -330,7 +337,7 @@ static ts_status get_compilation(ErlNifEnv *env, const ERL_NIF_TERM argv[], comp
   while (enif_get_list_cell(env, tail, &head, &tail)) {
     out->options.no_fusion |= enif_is_identical(head, ts_atom.no_fusion_);
     out->options.no_simplify |= enif_is_identical(head, ts_atom.no_simplify_);
-    TS_TRY(get_client_option(env, head, &out->client));
+    TS_TRY(get_pair(env, head, out));
   }
   return ts_nif_builder_graph(out->builder, &out->graph);
 }
@@ -373,8 +380,9 @@ static ERL_NIF_TERM compile_there(ErlNifEnv *env, compilation *c) {
 }
 
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* compile(Builder, [no_fusion | no_simplify | {client, Name}]) -> Executable | {waiting, Job}: compiles a finished
-   * program; for the host at once if it is short and its kernels are in memory, else on a dirty scheduler. */
+  /* compile(Builder, [no_fusion | no_simplify | {client, Name} | {precision, Name}]) -> Executable | {waiting, Job}:
+   * compiles a finished program; for the host at once if it is short and its kernels are in memory, else on a dirty
+   * scheduler. */
   ts_loaded *executable = NULL;
   compilation c;
   ERL_NIF_TERM term;

@@ -124,7 +124,7 @@ void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done
 static inline void pj_code_retain(pj_code *code) { atomic_fetch_add(&code->refs, 1); }
 void pj_release_program(void *program);
 /* On a thread that may wait for the compiler. */
-ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out);
+ts_status pj_compile_now(pj_client *client, const ts_graph *graph, ts_precision precision, pj_code **out);
 /* Compiles the text of another client's program. Both have the same types. */
 ts_status pj_compile_again(pj_client *client, const pj_code *code, pj_code **out);
 void pj_code_destroy(pj_code *code); /* also that memory; NULL is allowed */

@@ -63,8 +63,18 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
   return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
 }
 
-static ts_status print(const pj_client *client, const ts_graph *graph, ts_text *out) {
-  const ts_stablehlo_options form = {.replicas = graph->mesh.rank > 0, .precision = client->precision};
+static ts_stablehlo_precision precision_of(const pj_client *client, ts_precision given) {
+  switch (given) {
+  case TS_PRECISION_HIGHEST: return TS_STABLEHLO_HIGHEST;
+  case TS_PRECISION_HIGH: return TS_STABLEHLO_HIGH;
+  case TS_PRECISION_DEFAULT: return TS_STABLEHLO_DEFAULT;
+  case TS_PRECISION_OF_CLIENT: break;
+  }
+  return client->precision;
+}
+
+static ts_status print(const ts_graph *graph, ts_stablehlo_precision precision, ts_text *out) {
+  const ts_stablehlo_options form = {.replicas = graph->mesh.rank > 0, .precision = precision};
   ts_pass_options options = {.evaluate = evaluate};
   static ts_status (*const passes[])(const ts_graph *, const ts_pass_options *,
                                      ts_graph **) = {ts_pass_factor_loops, ts_pass_guard, ts_pass_fold};
@@ -298,15 +308,15 @@ static ts_status copy_coordinates(pj_code *code, const pj_code *from) {
   return place_coordinates(code);
 }
 
-static ts_status compile_whole(const ts_graph *graph, pj_code *code) {
+static ts_status compile_whole(const ts_graph *graph, ts_precision precision, pj_code *code) {
   ts_text text = {0};
-  ts_status status = print(code->client, graph, &text);
+  ts_status status = print(graph, precision_of(code->client, precision), &text);
   if (!status) status = compile_text(code, &text);
   ts_text_deinit(&text);
   return status;
 }
 
-ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out) {
+ts_status pj_compile_now(pj_client *client, const ts_graph *graph, ts_precision precision, pj_code **out) {
   const ts_region *root = ts_graph_region(graph, TS_ROOT);
   pj_code *code;
   TS_TRY(check_graph(client, graph));
@@ -315,7 +325,8 @@ ts_status pj_compile_now(pj_client *client, const ts_graph *graph, pj_code **out
   ts_status status = set_types(graph, code);
   if (!status) status = make_coordinates(code, &graph->mesh);
   if (!status)
-    status = pj_calls_back(graph) ? pj_split_create(client, graph, &code->split) : compile_whole(graph, code);
+    status = pj_calls_back(graph) ? pj_split_create(client, graph, precision, &code->split)
+                                  : compile_whole(graph, precision, code);
   if (status)
     pj_code_destroy(code);
   else

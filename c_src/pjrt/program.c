@@ -72,6 +72,7 @@ typedef struct compile_job {
   ts_status (*make)(const struct compile_job *c, pj_client *client, pj_code **out);
   pj_door *door;
   const ts_graph *graph;
+  ts_precision precision;
   const ts_saved_program *saved;
   const pj_code *code;
   ts_program *out;
@@ -111,7 +112,7 @@ static void make_now(pj_job *job) {
 }
 
 static ts_status compile_graph(const compile_job *c, pj_client *client, pj_code **out) {
-  return pj_compile_now(client, c->graph, out);
+  return pj_compile_now(client, c->graph, c->precision, out);
 }
 
 void pj_compile(void *door, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done) {
@@ -119,8 +120,13 @@ void pj_compile(void *door, const ts_graph *graph, const ts_program_options *opt
   if (options->nonblocking)
     ts_done_call(done, TS_SUCCESS);
   else
-    begin((compile_job){
-        .job.body = make_now, .make = compile_graph, .door = door, .graph = graph, .out = out, .done = done});
+    begin((compile_job){.job.body = make_now,
+                        .make = compile_graph,
+                        .door = door,
+                        .graph = graph,
+                        .precision = options->precision,
+                        .out = out,
+                        .done = done});
 }
 
 /* ---- saving and loading

@@ -35,7 +35,7 @@ static ts_status compile_reshape(pj_client *c, const pj_memory *from, const ts_s
   if (!status && !ts_shape_equal(from->shape, to))
     status = ts_graph_add_op(graph, TS_ROOT, TS_OP_RESHAPE, (ts_values){&value, 1}, &attrs, &value);
   if (!status) status = ts_graph_set_results(graph, TS_ROOT, &value, 1);
-  if (!status) status = pj_compile_now(c, graph, out);
+  if (!status) status = pj_compile_now(c, graph, TS_PRECISION_OF_CLIENT, out);
   ts_graph_destroy(graph);
   return status;
 }

@@ -28,6 +28,7 @@ static bool is_own(const ts_graph *graph, const ts_op *op) {
 typedef struct splitting {
   pj_split *split;
   pj_client *client;
+  ts_precision precision;
   const ts_graph *graph;
   const ts_region *region;
   pj_steps *list;
@@ -35,8 +36,8 @@ typedef struct splitting {
   uint32_t *slots;
 } splitting;
 
-static ts_status split_region(pj_split *split, pj_client *client, const ts_graph *graph, ts_region_id region,
-                              const pj_steps **out);
+static ts_status split_region(pj_split *split, pj_client *client, ts_precision precision, const ts_graph *graph,
+                              ts_region_id region, const pj_steps **out);
 
 static const ts_op *op_at(const splitting *s, size_t place) {
   return ts_graph_op(s->graph, s->region->ops.data[place]);
@@ -108,7 +109,7 @@ static ts_status fill_part(const splitting *s, size_t first, size_t end, part *p
 
 static ts_status compile_part(splitting *s, part *p) {
   pj_code *code;
-  TS_TRY(pj_compile_now(s->client, p->graph, &code));
+  TS_TRY(pj_compile_now(s->client, p->graph, s->precision, &code));
   pj_client_retain(s->client);
   ts_status status = TS_VEC_PUSH(&s->split->parts, code);
   if (status) {
@@ -173,7 +174,7 @@ static ts_status add_own(splitting *s, const ts_op *op) {
     step.kind = kind_of(op->code);
     for (int i = 0; i < 2; i++) {
       ts_region_id region = op->attrs->regions.regions[i];
-      if (region != TS_NO_ID) TS_TRY(split_region(s->split, s->client, s->graph, region, &step.lists[i]));
+      if (region != TS_NO_ID) TS_TRY(split_region(s->split, s->client, s->precision, s->graph, region, &step.lists[i]));
     }
   }
   ts_value_id *results;
@@ -225,9 +226,13 @@ static ts_status new_list(pj_split *split, pj_steps **out) {
   return status;
 }
 
-static ts_status split_region(pj_split *split, pj_client *client, const ts_graph *graph, ts_region_id region,
-                              const pj_steps **out) {
-  splitting s = {.split = split, .client = client, .graph = graph, .region = ts_graph_region(graph, region)};
+static ts_status split_region(pj_split *split, pj_client *client, ts_precision precision, const ts_graph *graph,
+                              ts_region_id region, const pj_steps **out) {
+  splitting s = {.split = split,
+                 .client = client,
+                 .precision = precision,
+                 .graph = graph,
+                 .region = ts_graph_region(graph, region)};
   size_t count = graph->values.count;
   TS_TRY(new_list(split, &s.list));
   *out = s.list;
@@ -251,11 +256,11 @@ void pj_split_destroy(pj_split *split) {
   ts_free(split);
 }
 
-ts_status pj_split_create(pj_client *client, const ts_graph *graph, pj_split **out) {
+ts_status pj_split_create(pj_client *client, const ts_graph *graph, ts_precision precision, pj_split **out) {
   pj_split *split;
   TS_TRY(TS_NEW(&split));
   ts_arena_init(&split->arena);
-  ts_status status = split_region(split, client, graph, TS_ROOT, &split->root);
+  ts_status status = split_region(split, client, precision, graph, TS_ROOT, &split->root);
   if (status)
     pj_split_destroy(split);
   else

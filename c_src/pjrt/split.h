@@ -45,7 +45,7 @@ struct pj_split {
 
 bool pj_calls_back(const ts_graph *graph);
 /* On a thread that may wait for the compiler. */
-ts_status pj_split_create(pj_client *client, const ts_graph *graph, pj_split **out);
+ts_status pj_split_create(pj_client *client, const ts_graph *graph, ts_precision precision, pj_split **out);
 void pj_split_destroy(pj_split *split); /* NULL is allowed */
 void pj_split_explain(const pj_split *split, ts_text *out);
 void pj_split_run(const ts_run_request *request, ts_done done);

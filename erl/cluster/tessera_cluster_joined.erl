@@ -112,7 +112,7 @@ gone() -> tessera_cluster_error:new(unavailable, "this rank has left the cluster
 room(#{ranks := Ranks, devices := Devices}, Partitions) -> tessera_cluster_run:room_of(Ranks, Devices, Partitions).
 
 %% Compiles a partitioned program for this rank. All ranks must have programs of the same text.
--spec program(tessera_nif:builder(), [atom()]) -> program() | tessera_nif:error().
+-spec program(tessera_nif:builder(), [atom() | {precision, atom()}]) -> program() | tessera_nif:error().
 program(Part, Options) ->
     case tessera_nif:describe(Part) of
         {error, _} = Error -> Error;

@@ -33,7 +33,7 @@ room_of(Ranks, Devices, Partitions) ->
               "each device", [Partitions, Ranks, Devices]}.
 
 %% A partitioned program to be run on the cluster, from its builder; Results are the types and shapes of one partition's results.
--spec program(tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) -> program() | tessera_nif:error().
+-spec program(tessera_nif:builder(), [atom() | {precision, atom()}], [{tessera:type(), tessera:shape()}]) -> program() | tessera_nif:error().
 program(Part, Options, Results) ->
     case tessera_nif:describe(Part) of
         {error, _} = Error -> Error;

@@ -1,7 +1,7 @@
 %% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
--export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, platforms/0, is_available/2, count/2, compiler/1, device/2, bind/2, to_device/3,
+-export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, platforms/0, is_available/2, count/2, compiler/2, precision/2, device/2, bind/2, to_device/3,
          by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
@@ -286,7 +286,20 @@ device({Name, Device}, Call) when is_atom(Name), is_integer(Device) ->
 device(_, Call) -> Call().
 
 %% The options of a compilation for a client. All clients of the host run programs that are compiled for one of them.
--spec compiler(atom()) -> [{client, atom()}].
+-type precision() :: undefined | default | high | highest.
+
+-spec compiler(atom(), precision()) -> [{client | precision, atom()}].
+compiler(Client, Precision) -> [{precision, Precision} || Precision =/= undefined] ++ compiler(Client).
+
+%% What is asked for products on a client: undefined for one whose numbers do not depend on it.
+-spec precision(atom(), precision()) -> precision().
+precision(_, undefined) -> undefined;
+precision(Client, Precision) ->
+    case tessera_nif:client_waits(Client) of
+        true -> Precision;
+        false -> undefined
+    end.
+
 compiler(Client) ->
     case {tessera_nif:client_waits(Client), tessera_nif:default_client()} of
         {true, _} -> [{client, Client}];

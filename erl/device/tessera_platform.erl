@@ -65,7 +65,7 @@
 %% ---- partitioned programs
 
 %% With the options of compilation, and the types and shapes of one partition's results.
--callback compile(client(), tessera_nif:builder(), [atom()], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
+-callback compile(client(), tessera_nif:builder(), [atom() | {precision, atom()}], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
 %% The numbers of kernels that were compiled, and found in a cache. Both are 0 where other VMs compile.
 -callback kernels(program()) -> {non_neg_integer(), non_neg_integer()}.
 %% The steps as text. The text is empty where other VMs have the steps.
@@ -133,7 +133,7 @@ home(Client, N) -> (of_client(Client)):home(Client, N).
 
 %% ---- programs
 
--spec compile(client(), tessera_nif:builder(), [atom()], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
+-spec compile(client(), tessera_nif:builder(), [atom() | {precision, atom()}], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
 compile(Client, Part, Options, Types) -> (of_client(Client)):compile(Client, Part, Options, Types).
 
 -spec kernels(client(), program()) -> {non_neg_integer(), non_neg_integer()}.

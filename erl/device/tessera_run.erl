@@ -34,11 +34,11 @@ ended({callback, _, _, _}) -> {#{}, #{outcome => callback}};
 ended(stale) -> {#{}, #{outcome => stale}};
 ended(_) -> {#{}, #{outcome => done}}.
 
--spec compile(tessera_nif:builder(), [atom() | {client, atom()}]) -> tessera_nif:executable() | tessera_nif:error().
+-spec compile(tessera_nif:builder(), [atom() | {client | precision, atom()}]) -> tessera_nif:executable() | tessera_nif:error().
 compile(Builder, Options) -> compile(Builder, Options, undefined).
 
 %% The same with the function that the events name.
--spec compile(tessera_nif:builder(), [atom() | {client, atom()}], function() | undefined) -> tessera_nif:executable() | tessera_nif:error().
+-spec compile(tessera_nif:builder(), [atom() | {client | precision, atom()}], function() | undefined) -> tessera_nif:executable() | tessera_nif:error().
 compile(Builder, Options, Function) ->
     Compile = fun() -> timed(compile, fun() -> awaited(tessera_nif:compile(Builder, Options)) end) end,
     case tessera_events:is_watched() of

@@ -9,7 +9,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export([compile/4, jit/5, shard_jit/6, partitions_options/1, to_backend/1, is_cached/2, ask_mlir/2, to_mlir/3, key/2, var_keys/1, trace/2, donated/3]).
--export([report/5, debug/2, ran/3, executes/1]).
+-export([report/5, debug/2, ran/3, executes/1, precision/2]).
 
 -define(ASK, '$tessera_is_cached').
 -define(ASK_MLIR, '$tessera_to_mlir').
@@ -80,18 +80,27 @@ options(List) ->
     Options = #options{cache = cache(Get(cache, true)), hooks = given(Get(hooks, #{})),
                        debug = Get(debug, false) =:= true,
                        client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),
-                       precision = Get(precision, default),
+                       precision = precision(Client, Get(precision, undefined)),
                        execution = executes(List)},
     lists:member(Options#options.lazy, [always, never, opt_in]) orelse
         tessera_nx_error:argument(":lazy_transfers must be either :always or :never, got: ~ts",
                                   [tessera_nx_error:inspect(Options#options.lazy)]),
-    lists:member(Options#options.precision, [default, high, highest]) orelse
-        tessera_nx_error:argument("expected precision configuration to be one of :default, :high, or :highest, got: ~ts",
-                                  [tessera_nx_error:inspect(Options#options.precision)]),
     case lists:keyfind(input_shardings, 1, List) of
         {_, [_ | _]} ->
             tessera_nx_error:argument("input sharding configuration provided but no device mesh was provided", []);
         _ -> Options
+    end.
+
+%% Of products, where a client has several: undefined is the client's own.
+-spec precision(atom() | pid(), term()) -> undefined | default | high | highest.
+precision(_, undefined) -> undefined;
+precision(Client, Precision) ->
+    lists:member(Precision, [default, high, highest]) orelse
+        tessera_nx_error:argument("expected precision configuration to be one of :default, :high, or :highest, got: ~ts",
+                                  [tessera_nx_error:inspect(Precision)]),
+    case is_atom(Client) of
+        true -> tessera_client:precision(Client, Precision);
+        false -> undefined     % a cluster's ranks are hosts
     end.
 
 %% Whether each run emits an event.
@@ -165,8 +174,11 @@ weigh({_, #compiled{plan = Plan} = Compiled}) ->
     end.
 
 %% Containers count with their keys, which the function may read.
-cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
-    {nx, function_key(Key), signature(Vars), Client, Device, maps:keys(Hooks), Lazy}.
+cache_key(Key, Vars, #options{device = Device, hooks = Hooks, lazy = Lazy} = Options) ->
+    {nx, function_key(Key), signature(Vars), target(Options), Device, maps:keys(Hooks), Lazy}.
+
+target(#options{client = Client, precision = undefined}) -> Client;
+target(#options{client = Client, precision = Precision}) -> {Client, Precision}.
 
 %% The part of a key for a function and its arguments.
 -spec key(term(), [term()]) -> term().
@@ -195,8 +207,8 @@ signature(Vars) ->
     end.
 
 %% The other parts of the key, in terms that are also valid on other nodes.
-variant(Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
-    {var_keys(Vars), Client, Device, maps:keys(Hooks), Lazy}.
+variant(Vars, #options{device = Device, hooks = Hooks, lazy = Lazy} = Options) ->
+    {var_keys(Vars), target(Options), Device, maps:keys(Hooks), Lazy}.
 
 %% The properties of the arguments that a program depends on, in terms that are also valid on other nodes.
 -spec var_keys([term()]) -> [term()].
@@ -250,14 +262,14 @@ to_mlir(Vars, Fun, Options) ->
 
 %% ---- tracing and compiling
 
-make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device = Device}) ->
+make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device = Device, precision = Precision}) ->
     Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
     {EvalTime, Traced} = timer:tc(fun() -> trace(Fun, Vars) end),
     Roots = tessera_nx_tensor:flatten(Traced),
     {CompileTime, {Plan, Used}} =
         timer:tc(fun() ->
                          tessera_nx_plan:build(Roots, Leaves, #{handled => maps:keys(Hooks), is_cached => Cache =:= true,
-                                                                device => {Client, Device}})
+                                                                device => {Client, Device}, precision => Precision})
                  end),
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
     #compiled{plan = Plan, versions = tessera_nx_plan:versions(Plan), outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,

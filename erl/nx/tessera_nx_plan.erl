@@ -26,16 +26,17 @@
 %% Builds a plan. Roots are the results; Leaves are the arguments'. Handled are the names of
 %% hooks, the device is where it will run. Also returns the used leaves, each at the position of
 %% its value among the plan's inputs.
--spec build([map()], [map()], #{handled := [atom()], is_cached := boolean(), device := tessera:device()}) ->
+-spec build([map()], [map()], #{handled := [atom()], is_cached := boolean(), device := tessera:device(), precision := atom()}) ->
           {plan(), [non_neg_integer() | held]}.
-build(Roots, Leaves, #{handled := Handled, is_cached := IsCached, device := {Client, _} = Device}) ->
+build(Roots, Leaves, #{handled := Handled, is_cached := IsCached, device := {Client, _} = Device, precision := Precision}) ->
+    Compiler = tessera_client:compiler(Client, Precision),
     Plan = case tessera_nx_plain:read(Roots, Handled, Client) of
                undefined ->
                    build_scoped(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves],
-                                #st{handled = Handled, client = Client}, IsCached);
+                                #st{handled = Handled, client = Client}, {Compiler, IsCached});
                {Expression, Sources} ->
                    Code = tessera_program:new(tessera_nx_plain:describe(Expression),
-                                              fun() -> tessera_nx_plain:program(Expression) end, tessera_client:compiler(Client), IsCached),
+                                              fun() -> tessera_nx_plain:program(Expression) end, Compiler, IsCached),
                    #plan{code = check(Code), args = [source(Source) || Source <- Sources]}
            end,
     {on_device(Plan, Device), used(Plan#plan.args)}.
@@ -50,10 +51,10 @@ placed(Arg, _) -> Arg.
 source(Position) when is_integer(Position) -> {arg, Position};
 source(Tensor) -> {held, tessera_nx_tensor:value(Tensor)}.
 
-build_scoped(Roots, Args, #st{client = Client} = Options, IsCached) ->
+build_scoped(Roots, Args, Options, {Compiler, IsCached}) ->
     {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, [], Options),
     _ = check(tessera_nif:finish(Program, Values)),
-    #plan{code = check(tessera_program:new(Program, tessera_client:compiler(Client), IsCached)), args = inputs(St),
+    #plan{code = check(tessera_program:new(Program, Compiler, IsCached)), args = inputs(St),
           calls = list_to_tuple(lists:reverse(Calls))}.
 
 %% The finished program of the whole expression, and the sources of its parameters. Tensors that the function holds are

@@ -12,7 +12,8 @@
 -record(shard, {mesh   :: tessera_sharding:checked(),
                 inputs :: [tessera_sharding:cuts()],     % of the variables' leaves
                 outputs :: term(),
-                client :: atom() | pid()}).          % a cluster may be one
+                client :: atom() | pid(),           % a cluster may be one
+                precision :: atom()}).               % of products; undefined: the client's
 
 %% The options that do not change the program.
 -record(how, {cache     :: boolean() | binary(),     % a file
@@ -72,7 +73,9 @@ new(Mesh, Vars, Options) ->
         tessera_nx_error:argument("expected ~b input sharding configuration(s), got ~b", [length(Vars), length(Shardings)]),
     Checked = mesh(Mesh),
     Inputs = lists:append([leaf_cuts(Checked, Sharding, Var) || {Sharding, Var} <- lists:zip(Shardings, Vars)]),
-    #shard{mesh = Checked, inputs = Inputs, outputs = Get(output_shardings, nil), client = client(Options)}.
+    Client = client(Options),
+    #shard{mesh = Checked, inputs = Inputs, outputs = Get(output_shardings, nil), client = Client,
+           precision = tessera_nx_compiler:precision(Client, Get(precision, undefined))}.
 
 %% tessera_nx_compiler has checked these options.
 how(Options) ->
@@ -308,12 +311,12 @@ make(Shard, Vars, Fun) ->
     {Compile, {Part, Split}} = timer:tc(fun() -> partitioned(Shard, Vars, Large, Traced) end),
     {Part, Split#split{times = {Eval, Compile}}}.
 
-partitioned(#shard{mesh = Mesh, client = Client} = Shard, Vars, Large, Traced) ->
+partitioned(#shard{mesh = Mesh, client = Client, precision = Precision} = Shard, Vars, Large, Traced) ->
     {Program, Sources} = whole(Shard, Large, Traced, true),
     {Part, _, Cuts, _} = check(tessera_nif:partition(Program)),
     Roots = tessera_nx_tensor:flatten(Traced),
     Parts = [part(Mesh, Root, Own) || {Root, Own} <- lists:zip(Roots, Cuts)],
-    Own = check(tessera_platform:compile(Client, Part, [], [tessera_nx_tensor:form(Leaf) || Leaf <- Parts])),
+    Own = check(tessera_platform:compile(Client, Part, passes(Precision), [tessera_nx_tensor:form(Leaf) || Leaf <- Parts])),
     Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
     Used = [case Source of
                 {arg, I} -> I;
@@ -321,6 +324,8 @@ partitioned(#shard{mesh = Mesh, client = Client} = Shard, Vars, Large, Traced) -
             end || Source <- Sources],
     {Part, #split{program = Own, sources = Sources, outputs = tessera_nx_tensor:rebuild(Traced, Parts),
                   donated = tessera_nx_compiler:donated(Leaves, Used, Parts), times = {0, 0}, kernels = tessera_platform:kernels(Client, Own)}}.
+
+passes(Precision) -> [{precision, Precision} || Precision =/= undefined].
 
 %% The finished program on whole tensors, with its mesh and shardings; the sources of its parameters.
 whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Traced, Holds) ->
@@ -341,8 +346,8 @@ whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Trace
 %% ---- in a file
 
 %% The keys that the file must have. A cluster that is started again is another process.
-keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Client}, Key, Vars) ->
-    #{args => tessera_nx_compiler:var_keys(Vars), mesh => tessera_sharding:plain(Mesh), input_shardings => Inputs,
+keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Client, precision = Precision}, Key, Vars) ->
+    #{precision => Precision, args => tessera_nx_compiler:var_keys(Vars), mesh => tessera_sharding:plain(Mesh), input_shardings => Inputs,
       output_shardings => Outputs, client => tessera_platform:key(Client), function => tessera_nx_disk:version(Key), vsn => tessera:version()}.
 
 pack(Part, #split{sources = Sources} = Split) ->
@@ -350,10 +355,10 @@ pack(Part, #split{sources = Sources} = Split) ->
                 sources = [tessera_nx_plan:pack_source(Source) || Source <- Sources]}.
 
 %% The executable is made once from a text.
-unpack(#shard{client = Client}, #split{text = Text, sources = Sources, outputs = Outputs} = Split) ->
+unpack(#shard{client = Client, precision = Precision}, #split{text = Text, sources = Sources, outputs = Outputs} = Split) ->
     Types = [tessera_nx_tensor:form(Own) || Own <- tessera_nx_tensor:flatten(Outputs)],
-    Own = tessera_cache:fetch({nx_shard_text, Client, erlang:md5(Text)},
-                              fun() -> check(tessera_platform:compile(Client, check(tessera_nif:parse(Text)), [], Types)) end),
+    Own = tessera_cache:fetch({nx_shard_text, Client, Precision, erlang:md5(Text)},
+                              fun() -> check(tessera_platform:compile(Client, check(tessera_nif:parse(Text)), passes(Precision), Types)) end),
     Split#split{program = Own, sources = [tessera_nx_plan:unpack_source(Source) || Source <- Sources]}.
 
 %% Where a cut does not divide, the longest prefix of whole axes does.

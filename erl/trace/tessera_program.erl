@@ -6,7 +6,7 @@
 -export([new/3, new/4, on_device/2, run/3, portable/1, ready/1, kernels/1]).
 -export_type([code/0]).
 
--type option() :: no_fusion | no_simplify | {client, atom()}.
+-type option() :: no_fusion | no_simplify | {client | precision, atom()}.
 
 -record(code, {executable  :: tessera_nif:executable() | undefined,
                fingerprint :: {[option()], <<_:128>>},  % the options and the hash of the source

@@ -326,7 +326,22 @@ START_TEST(compiler_of_cpus)
 }
 END_TEST
 
-/* The option is in the text that the plugin gets, twice for a product and twice for a convolution. */
+/* How often the text that the plugin gets has that precision. */
+static int count_precisions(void *client, const char *source, ts_precision precision, const char *printed) {
+  ts_graph *graph;
+  ts_program program;
+  end e = {0};
+  int count = 0;
+  ck_assert_ok(ts_graph_parse(source, strlen(source), &graph));
+  p->compile(client, graph, &(ts_program_options){.precision = precision}, &program, DONE(&e));
+  ck_assert_ok(wait_for(&e));
+  ts_graph_destroy(graph);
+  p->release_program(program.program);
+  for (const char *at = direction->text(); (at = strstr(at, printed)); at++) count++;
+  return count;
+}
+
+/* The client's, or the program's: twice for a product and twice for a convolution, also of partitions. */
 START_TEST(precision_of_products)
 {
   static const char *const given[] = {NULL, "highest", "high", "default"};
@@ -338,14 +353,20 @@ START_TEST(precision_of_products)
       "kernel_dilation = [1, 1], groups = 1} : f32[1,3,3,1]\n"
       "  %4 = dot_general %2, %2 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,3]\n"
       "  return %3, %4\n}\n";
+  static const char parts[] =
+      "graph @main mesh [2] partitioned (%0: f32[3,3]) -> (f32[3,3]) {\n"
+      "  %1 = dot_general %0, %0 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,3]\n"
+      "  %2 = all_reduce_sum %1 {axes = [0]} : f32[3,3]\n  return %2\n}\n";
   for (int i = 0; i < 4; i++) {
     const ts_setting option = {.name = "precision", .text = given[i]};
     void *client;
-    int count = 0;
     ck_assert_ok(try_open_with(&option, i ? 1 : 0, &client));
-    ck_assert_ok(compile_text(client, source));
-    for (const char *at = direction->text(); (at = strstr(at, printed[i])); at++) count++;
-    ck_assert_int_eq(count, 4);
+    ck_assert_int_eq(count_precisions(client, source, TS_PRECISION_OF_CLIENT, printed[i]), 4);
+    ck_assert_int_eq(count_precisions(client, parts, TS_PRECISION_OF_CLIENT, printed[i]), 2);
+    for (int own = TS_PRECISION_HIGHEST; own <= TS_PRECISION_DEFAULT; own++) {
+      ck_assert_int_eq(count_precisions(client, source, (ts_precision)own, printed[own]), 4);
+      ck_assert_int_eq(count_precisions(client, parts, (ts_precision)own, printed[own]), 2);
+    }
     p->close(client);
     wait_until_live(0);
   }

@@ -112,6 +112,26 @@ bytes_are_bounded_test() ->
         {ok, _} = application:ensure_all_started(tessera)
     end.
 
+%% A client of a plugin has a program for each precision; the host has one.
+precision_test() ->
+    Before = application:get_env(tessera, clients),
+    Clients = [{host, [{platform, host}]}, {nx_precise, [{platform, pjrt}, {plugin_path, os:getenv("TESSERA_TEST_PJRT")}]}],
+    ok = application:set_env(tessera, clients, Clients ++ case Before of {ok, Others} -> proplists:delete(host, Others); undefined -> [] end),
+    F = fun(X) -> node(multiply, [X, node(add, [X, X])]) end,
+    Call = fun(Client, Precision, More) ->
+                   call(F, [1, 2, 3, 4], [{client, Client} | [{precision, Precision} || Precision =/= none]] ++ More)
+           end,
+    Known = fun(Client, Precision) -> tessera_nx_compiler:is_cached(fun(More) -> Call(Client, Precision, More) end, []) end,
+    try
+        [?assertEqual([2.0, 8.0, 18.0, 32.0], Call(Client, none, [])) || Client <- [host, nx_precise]],
+        ?assertEqual([true, true, true, true], [Known(host, P) || P <- [none, default, high, highest]]),
+        ?assertEqual([true, false, false, false], [Known(nx_precise, P) || P <- [none, default, high, highest]]),
+        ?assertEqual([2.0, 8.0, 18.0, 32.0], Call(nx_precise, high, [])),
+        ?assertEqual([true, false, true, false], [Known(nx_precise, P) || P <- [none, default, high, highest]])
+    after
+        ok = case Before of {ok, All} -> application:set_env(tessera, clients, All); undefined -> application:unset_env(tessera, clients) end
+    end.
+
 %% ---- arguments in keys
 
 leaf(Type, Shape, Names, Axes) ->
@@ -388,7 +408,10 @@ disk_cache_test() ->
 
 %% ---- telemetry, with a module in the place of the library
 
-telemetry_test() ->
+%% Kernels are the host's.
+telemetry_test_() -> fun() -> tessera_eunit:on_host(fun tells_telemetry/0) end.
+
+tells_telemetry() ->
     undefined = whereis(tessera_telemetry_test),
     true = register(tessera_telemetry_test, self()),
     {module, telemetry} = load_telemetry(),
