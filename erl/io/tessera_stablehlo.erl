@@ -65,7 +65,7 @@ shardings(Text) ->
 %% 6> [tessera:to_list(One), tessera:to_list(Other)].
 %% [[4.0,6.0],[4.0,6.0]]
 %% '''
--spec shard_jit(binary(), tessera_mesh:mesh(), map()) -> fun(([[term()]]) -> [term()]).
+-spec shard_jit(binary(), tessera_mesh:mesh(), tessera:shard_map_options()) -> fun(([[term()]]) -> [term()]).
 shard_jit(Text, Mesh, Options) ->
     #{partitions := Partitions, mesh := Own, view := View, arguments := Arguments, results := Results} = read_shardings(Text),
     case tessera_mesh:partitions(Mesh) of
@@ -77,9 +77,15 @@ shard_jit(Text, Mesh, Options) ->
 
 %% The function itself is of one partition, or of whole tensors.
 sharded(local, F, Mesh, Arguments, Results, Options) ->
-    tessera_shard:map(F, Mesh, [Arguments], Results, Options#{check => false});
+    tessera_shard:map(F, Mesh, [Arguments], Results, with(#{check => false}, Options));
 sharded(global, F, Mesh, Arguments, Results, Options) ->
-    tessera_shard:jit(F, Mesh, Options#{input_shardings => [Arguments], output_shardings => Results}).
+    tessera_shard:jit(F, Mesh, with(#{input_shardings => [Arguments], output_shardings => Results}, Options)).
+
+%% What is no map is refused by name later.
+with(Own, Options) ->
+    try maps:merge(Options, Own)
+    catch error:{badmap, _} -> Options
+    end.
 
 read_shardings(Text) ->
     {Partitions, Sizes, Names, View, Arguments, Results} = tessera_error:check(stablehlo, [], tessera_nif:stablehlo_shardings(Text)),

@@ -153,6 +153,13 @@ mesh_test_() ->
                                      fun() -> tessera_stablehlo:shard_jit(Text, #{shape => Shape}, #{client => ?CLIENT}) end)
                  || {Count, Shape} <- [{"2", {2}}, {"8", {4, 2}}, {"1", {1}}]]
         end},
+       {"options",
+        fun() ->
+                Mesh = #{shape => {4}},
+                tessera_test:raises(invalid_argument, fun() -> tessera_stablehlo:shard_jit(Text, Mesh, []) end),
+                tessera_test:raises(invalid_argument, "outputs", fun() -> tessera_stablehlo:shard_jit(Text, Mesh, #{outputs => 1}) end),
+                tessera_test:raises(invalid_argument, "expected a mesh", fun() -> tessera_stablehlo:shard_jit(Text, 4, #{}) end)
+        end},
        {"another shape of as many partitions", fun() -> ?assertMatch(F when is_function(F, 1), tessera_stablehlo:shard_jit(Text, #{shape => {2, 2}}, #{client => ?CLIENT})) end},
        {"no mesh", fun() -> tessera_test:raises(failed_precondition, "the 4 partitions of a mesh", fun() -> (tessera_stablehlo:function(Text))([X()]) end) end},
        {"whole tensors",
