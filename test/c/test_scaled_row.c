@@ -15,12 +15,13 @@
 typedef struct row_case {
   int64_t batch, k, n;
   ts_dtype x, matrix, out;
-  bool one_scale;
+  bool one_scale, turned; /* turned: the elements of a column are neighbours */
 } row_case;
 
-static const row_case kinds[] = {{0, 0, 0, TS_F32, TS_S8, TS_F32, false},   {0, 0, 0, TS_F32, TS_U8, TS_F32, false},
-                                 {0, 0, 0, TS_BF16, TS_S8, TS_BF16, false}, {0, 0, 0, TS_BF16, TS_U8, TS_BF16, false},
-                                 {0, 0, 0, TS_BF16, TS_S8, TS_F32, false},  {0, 0, 0, TS_F32, TS_U8, TS_F32, true}};
+static const row_case kinds[] = {
+    {0, 0, 0, TS_F32, TS_S8, TS_F32, false, false},  {0, 0, 0, TS_F32, TS_U8, TS_F32, false, true},
+    {0, 0, 0, TS_BF16, TS_S8, TS_BF16, false, true}, {0, 0, 0, TS_BF16, TS_U8, TS_BF16, false, false},
+    {0, 0, 0, TS_BF16, TS_S8, TS_F32, false, true},  {0, 0, 0, TS_F32, TS_U8, TS_F32, true, false}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static ts_buffer *numbers(ts_dtype type, ts_shape shape, uint64_t seed, double scale) {
@@ -39,7 +40,7 @@ static ts_buffer *numbers(ts_dtype type, ts_shape shape, uint64_t seed, double s
 
 static void make_args(const row_case *c, ts_buffer *out[3]) {
   out[0] = numbers(c->x, SHAPE(c->batch, 1, c->k), 1, 2);
-  out[1] = numbers(c->matrix, SHAPE(c->batch, c->k, c->n), 2, 0);
+  out[1] = numbers(c->matrix, c->turned ? SHAPE(c->batch, c->n, c->k) : SHAPE(c->batch, c->k, c->n), 2, 0);
   out[2] = numbers(c->out, c->one_scale ? SHAPE() : SHAPE(c->batch, c->n), 3, 0.5);
 }
 
@@ -53,10 +54,10 @@ static ts_graph *make_graph(const row_case *c, ts_buffer *const *args) {
   }
   ts_attrs attrs = {.scaled_dot = {.lhs_contract = SHAPE(2),
                                    .lhs_batch = SHAPE(0),
-                                   .rhs_contract = SHAPE(1),
+                                   .rhs_contract = SHAPE(c->turned ? 2 : 1),
                                    .rhs_batch = SHAPE(0),
                                    .operand = 1,
-                                   .axes = c->one_scale ? SHAPE() : SHAPE(0, 2)}};
+                                   .axes = c->one_scale ? SHAPE() : SHAPE(0, c->turned ? 1 : 2)}};
   ts_value_id out = test_add_op(graph, TS_ROOT, TS_OP_SCALED_DOT, &attrs, x, 3);
   ck_assert_ok(ts_graph_set_results(graph, TS_ROOT, &out, 1));
   return graph;
@@ -161,7 +162,8 @@ START_TEST(allocations)
 }
 END_TEST
 
-/* Which products are computed here: columns that are neighbours, one row, finite scales where they round. */
+/* Which products are computed here: one row, elements of rows or of columns that are neighbours, finite scales where
+ * they round. */
 START_TEST(which)
 {
   static const uint16_t infinite[2] = {0x3F80, 0x7F80};
@@ -178,8 +180,10 @@ START_TEST(which)
   run.shape.m = 2;
   ck_assert(!ts_gemm_is_scaled_row(&run));
   run.shape.m = 1;
-  run.shape.rhs_col = 4;
+  run.shape.rhs_col = 8;
   ck_assert(!ts_gemm_is_scaled_row(&run));
+  run.shape.rhs_row = 1;
+  ck_assert(ts_gemm_is_scaled_row(&run));
   run.shape.rhs_col = 1;
   run.scale = NULL;
   ck_assert(!ts_gemm_is_scaled_row(&run));

@@ -54,15 +54,20 @@ round_even(X) ->
 
 %% Bytes and scales of columns, multiplied by ops: compiled, no matrix of floats is made, and the bits are those of the product with it.
 bytes_and_scales_test_() ->
-    Product = fun(Type) -> fun(X, Bytes, Scales) -> tessera:dot(X, tessera:multiply(tessera:as_type(Bytes, Type), Scales)) end end,
     [{lists:flatten(io_lib:format("~p rows, ~p times ~p", [Rows, Type, Bytes])),
       fun() ->
               X = rows({Rows, 700}, Type),
               Numbers = tessera:as_type(tessera:floor(tessera:multiply(tessera:abs(matrix(700, 130)), 30.0)), Bytes),
               Scales = tessera:as_type(tessera:reshape(matrix(1, 130), {130}), Type),
-              W = tessera:multiply(tessera:as_type(Numbers, Type), Scales),
-              Compiled = tessera:jit(Product(Type)),
-              ?assertEqual(tessera:to_binary(tessera:dot(X, W)), tessera:to_binary(Compiled(X, Numbers, Scales)))
+              Turned = tessera:transpose(Numbers),
+              Weights = fun(Q) -> tessera:multiply(tessera:as_type(Q, Type), Scales) end,
+              Product = fun(Row, Q) -> tessera:dot(Row, Weights(Q)) end,
+              OfTurned = fun(Row, Q) -> tessera:dot(Row, Weights(tessera:transpose(Q))) end,
+              Softmax = fun(Row, Q) -> tessera:softmax(tessera:dot(Row, Weights(Q))) end,
+              Y = tessera:dot(X, Weights(Numbers)),
+              ?assertEqual(tessera:to_binary(Y), tessera:to_binary((tessera:jit(Product))(X, Numbers))),
+              ?assertEqual(tessera:to_binary(Y), tessera:to_binary((tessera:jit(OfTurned))(X, Turned))),
+              ?assertEqual(tessera:to_binary(tessera:softmax(Y)), tessera:to_binary((tessera:jit(Softmax))(X, Numbers)))
       end} || Rows <- [1, 3], Type <- [f32, bf16, f16], Bytes <- [s8, u8]].
 
 axis_test() ->

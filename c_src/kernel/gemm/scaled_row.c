@@ -7,6 +7,7 @@
 /* Columns of a task: their sums and the pieces of rows that are read together stay in L1. Bytes of a matrix that are
  * worth a thread. */
 #define TASK_COLS 1024
+#define TASK_TURNED_COLS 64 /* whose lines are read side by side */
 #define PARALLEL_MIN_BYTES (256 << 10)
 
 typedef struct row_plan {
@@ -38,7 +39,8 @@ bool ts_gemm_is_scaled_row(const gemm_run *run) {
   const ts_gemm_types *t = &run->gemm->types;
   const ts_gemm_shape *s = &run->shape;
   if (!run->scale || run->scale->operand != 1 || run->rows || run->gemm->own || s->m != 1) return false;
-  if ((t->rhs != TS_S8 && t->rhs != TS_U8) || s->rhs_col != 1 || ts_gemm_goes_on(run)) return false;
+  if ((t->rhs != TS_S8 && t->rhs != TS_U8) || (s->rhs_col != 1 && s->rhs_row != 1)) return false;
+  if (ts_gemm_goes_on(run)) return false;
   return t->out == TS_F32 || (t->out == TS_BF16 && are_finite(run));
 }
 
@@ -61,8 +63,9 @@ static void row_task(void *arg, int64_t index, int worker) {
   if (gemm_cancelled(run)) return;
   widen_scales(run, batch, col, cols, at);
   const scaled_row row = {.x = p->x + batch * s->k,
-                          .matrix = run->rhs + batch * s->rhs_batch + col,
+                          .matrix = run->rhs + batch * s->rhs_batch + col * s->rhs_col,
                           .row = s->rhs_row,
+                          .col = s->rhs_col,
                           .k = s->k,
                           .cols = cols,
                           .scales = at,
@@ -98,7 +101,7 @@ ts_status ts_gemm_run_scaled_row(const gemm_run *run) {
   const ts_parallel *parallel = large ? run->parallel : &ts_parallel_serial;
   row_plan p = {.run = run, .code = TS_TARGET_PICK(ts_scaled_row)};
   const int64_t share = gemm_round_up(gemm_ceil_div(s->n, 2 * (int64_t)parallel->width), SCALED_ROW_BLOCK);
-  p.chunk = gemm_min(TASK_COLS, share);
+  p.chunk = gemm_min(s->rhs_col == 1 ? TASK_COLS : TASK_TURNED_COLS, share);
   p.chunks = gemm_ceil_div(s->n, p.chunk);
   p.buffer = p.chunk;
   p.worker_floats = 3 * p.buffer;

@@ -5,12 +5,13 @@
 
 #include "kernel/gemm/gemm_internal.h"
 
-/* Columns of a matrix of s8 or u8, which are neighbours, times a row of f32. The buffers have room for whole blocks. */
+/* Columns of a matrix of s8 or u8 times a row of f32: the elements of a row or those of a column are neighbours. The
+ * buffers have room for whole blocks. */
 enum { SCALED_ROW_BLOCK = 64 };
 typedef struct scaled_row {
   const float *x;
   const char *matrix;
-  int64_t row; /* bytes from a row of the matrix to the next */
+  int64_t row, col; /* bytes from a row of the matrix to the next, and from a column; one of them is 1 */
   int64_t k, cols;
   const float *scales;
   float *sums, *chains; /* the results; those of a chain that has begun */

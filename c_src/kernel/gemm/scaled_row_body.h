@@ -21,7 +21,7 @@ typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
 #else
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
 #endif
 
 INLINE vf load(const float *at) {
@@ -86,10 +86,68 @@ static void end_chains(const scaled_row *r, bool is_first) {
     store(r->sums + c, is_first ? load(r->chains + c) : load(r->sums + c) + load(r->chains + c));
 }
 
+/* ---- columns whose elements are neighbours ---- */
+
+typedef uint8_t bytes __attribute__((vector_size(16)));
+
+INLINE bytes join_low(bytes a, bytes b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+INLINE bytes join_high(bytes a, bytes b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/* Bytes of a line that are fetched early. */
+enum { AHEAD = 256 };
+
+/* 16 lines of 16 bytes become 16 lines of a block: each round moves a bit of a line's number to that of a byte. */
+static void turn_square(const char *from, int64_t line, char *to) {
+  bytes x[16], y[16];
+  UNROLL for (int i = 0; i < 16; i++) {
+    memcpy(&x[i], from + i * line, sizeof x[i]);
+    __builtin_prefetch(from + i * line + AHEAD);
+  }
+  UNROLL for (int round = 0; round < 4; round++) {
+    UNROLL for (int i = 0; i < 8; i++) {
+      y[2 * i] = join_low(x[i], x[i + 8]);
+      y[2 * i + 1] = join_high(x[i], x[i + 8]);
+    }
+    UNROLL for (int i = 0; i < 16; i++) x[i] = y[i];
+  }
+  UNROLL for (int i = 0; i < 16; i++) memcpy(to + i * BLOCK, &x[i], sizeof x[i]);
+}
+
+/* Rows [k, k + rows) of up to BLOCK columns, row after row. */
+static void turn_block(const scaled_row *r, int64_t k, int64_t rows, int64_t col, int64_t cols, char *to) {
+  const char *from = r->matrix + k + col * r->col;
+  const bool whole = rows == BLOCK && cols == BLOCK;
+  if (!whole) memset(to, 0, BLOCK * BLOCK);
+  for (int64_t i = 0; i < cols && !whole; i++)
+    for (int64_t j = 0; j < rows; j++) to[j * BLOCK + i] = from[i * r->col + j];
+  for (int64_t i = 0; i < BLOCK && whole; i += 16)
+    for (int64_t j = 0; j < BLOCK; j += 16) turn_square(from + i * r->col + j, r->col, to + j * BLOCK + i);
+}
+
+INLINE void add_turned(const scaled_row *r, int64_t k, int rows, int64_t col, bool is_signed, bool rounds) {
+  char aside[BLOCK * BLOCK];
+  turn_block(r, k, rows, col, gemm_min(BLOCK, r->cols - col), aside);
+  for (int c = 0; c < BLOCK; c += AT_ONCE * LANES)
+    add_piece(&(piece){aside + c, BLOCK, r->x + k, r->scales + col + c, r->chains + col + c, rows},
+              k % TS_CONTRACT_CHAIN == 0, is_signed, rounds);
+}
+
+/* ---- a task ---- */
+
 INLINE void run_kind(const scaled_row *r, bool is_signed, bool rounds) {
-  for (int64_t k = 0; k < r->k; k += ROWS) {
-    const int64_t rows = gemm_min(ROWS, r->k - k), end = k + rows;
-    for (int64_t col = 0; col < r->cols; col += BLOCK) add_block(r, k, (int)rows, col, is_signed, rounds);
+  const int64_t step = r->col == 1 ? ROWS : BLOCK;
+  for (int64_t k = 0; k < r->k; k += step) {
+    const int64_t rows = gemm_min(step, r->k - k), end = k + rows;
+    for (int64_t col = 0; col < r->cols; col += BLOCK) {
+      if (r->col == 1)
+        add_block(r, k, (int)rows, col, is_signed, rounds);
+      else
+        add_turned(r, k, (int)rows, col, is_signed, rounds);
+    }
     if (end % TS_CONTRACT_CHAIN == 0 || end == r->k) end_chains(r, end <= TS_CONTRACT_CHAIN);
   }
 }
