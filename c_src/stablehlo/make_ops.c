@@ -616,7 +616,16 @@ static ts_status composite(const make_call *m) {
   return make_inline(m, decomposition->token);
 }
 
-/* Annotations have no meaning for one device. */
+/* JAX's callbacks: pure_callback, io_callback, debug.print and others. */
+static bool calls_python(mlir_token target) {
+  static const char *const names[] = {"xla_python_cpu_callback", "xla_ffi_python_cpu_callback",
+                                      "xla_ffi_partitioned_python_cpu_callback", "xla_buffer_python_cpu_callback"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (mlir_token_is(target, names[i])) return true;
+  return false;
+}
+
+/* Annotations have no meaning for one device, and neither has an order of ops without results (control_dep). */
 static ts_status custom_call(const make_call *m) {
   const mlir_attr *target = make_attr(m, "call_target_name");
   if (!target) target = make_positional(m->op, 0);
@@ -630,6 +639,10 @@ static ts_status custom_call(const make_call *m) {
   if (mlir_token_is(target->token, "ApproxTopK")) return make_in_approx_top_k(m);
   if (mlir_token_is(target->token, "cpu_csr_sparse_dense_ffi")) return make_in_csr_dense(m);
   if (mlir_token_is(target->token, "tridiagonal_solve_perturbed_ffi")) return make_in_perturbed(m);
+  if (mlir_token_is(target->token, "control_dep") && m->op->types.count == 0) return TS_SUCCESS;
+  if (calls_python(target->token))
+    return make_error(m, TS_UNIMPLEMENTED, "a function of Python cannot be called from a program (%.*s)",
+                      (int)target->token.length, target->token.text);
   return make_in_plugin(m, target->token);
 }
 

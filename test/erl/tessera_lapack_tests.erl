@@ -264,6 +264,17 @@ refused_calls_test_() ->
 call_of(Target, Types, Results) ->
     run(Target, "", [tessera:broadcast(tessera:tensor(1, type_of(E)), list_to_tuple(S)) || {E, S} <- Types], Types, Results).
 
+%% JAX's functions of Python are refused by a name that says so; an order of two values has no effect.
+python_test_() ->
+    [{Target, fun() -> tessera_test:raises(unimplemented, "a function of Python cannot be called from a program (" ++ Target, fun() -> call_of(Target, [{"f32", [2]}], [{"f32", [2]}]) end) end}
+     || Target <- ["xla_python_cpu_callback", "xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback", "xla_buffer_python_cpu_callback"]].
+
+control_dep_test() ->
+    F = tessera_stablehlo:function(<<"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                                     "  stablehlo.custom_call @control_dep(%x, %x) {has_side_effect = true} : (tensor<2xf32>, tensor<2xf32>) -> ()\n"
+                                     "  return %x : tensor<2xf32>\n}\n">>),
+    ?assertEqual([[1.0, 2.0]], [tessera:to_list(X) || X <- F([tessera:tensor([1.0, 2.0])])]).
+
 type_of("i32") -> s32;
 type_of("i64") -> s64;
 type_of(E) -> list_to_atom(E).
