@@ -234,11 +234,9 @@ typedef struct scan_fns {
       }                                                                                                         \
   }
 
-#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST)                                \
-  DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                     \
-  DEFINE_ROWS(NAME, T, A, OP) DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST) enum { \
-    CARRY_##NAME = sizeof(A)                                                           \
-  };
+#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST) \
+  DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)      \
+  DEFINE_ROWS(NAME, T, A, OP) DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST) enum { CARRY_##NAME = sizeof(A) };
 
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and truncated. */
 #define DEFINE_INT(NAME, T, U)                                      \
