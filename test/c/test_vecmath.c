@@ -340,6 +340,46 @@ START_TEST(atan2_special_values)
 }
 END_TEST
 
+/* The same for f64. */
+START_TEST(atan2_special_values_f64)
+{
+  static const double pi = 0x1.921fb54442d18p+1;
+  static const double cases[][3] = {
+      {0, 0, 0},
+      {-0.0, 0, -0.0},
+      {0, -0.0, pi},
+      {-0.0, -0.0, -pi},
+      {0, -1, pi},
+      {-0.0, 1, -0.0},
+      {1, 0, pi / 2},
+      {-1, -0.0, -pi / 2},
+      {1, 1, pi / 4},
+      {INFINITY, INFINITY, pi / 4},
+      {-INFINITY, 3, -pi / 2},
+      {3, INFINITY, 0},
+      {-3, INFINITY, -0.0},
+      {3, -INFINITY, pi},
+      {0x1p-1074, 1, 0x1p-1074},
+      {0x1p-1074, 0x1p-1074, pi / 4},
+      {0x1p-1074, 0x1p1023, 0},
+      {0x1p1023, 0x1p-1074, pi / 2},
+      {0x1p-1074, 0, pi / 2},
+      {NAN, 1, NAN},
+      {INFINITY, NAN, NAN},
+      {NAN, 0, NAN},
+  };
+  ts_kernel *kernel = NULL;
+  ck_assert_ok(math_kernel(TS_OP_ATAN2, TS_F64, &kernel));
+  for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+    for (int i = 0; i < 64; i++) wide_x[i] = cases[c][0], wide_y[i] = cases[c][1];
+    math_run(kernel, wide_x, wide_y, wide_out, 64);
+    ck_assert_msg(same_f64(wide_out[0], cases[c][2]), "atan2(%a, %a) = %a, not %a", cases[c][0], cases[c][1],
+                  wide_out[0], cases[c][2]);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* Lane i of the second run takes the arguments of lane from(i) in the first: a permutation, as the factor is odd. */
 static int from(int i) { return (int)((i * 1237u + 5) % BLOCK); }
 
@@ -409,6 +449,7 @@ int main(void) {
   tcase_add_test(tests, pow_special_values);
   tcase_add_test(tests, pow_special_values_f64);
   tcase_add_test(tests, atan2_special_values);
+  tcase_add_test(tests, atan2_special_values_f64);
   tcase_add_test(tests, library_symbols);
   tcase_add_test(tests, same_bits_in_every_lane);
   test_add_lesser_isas(tests);

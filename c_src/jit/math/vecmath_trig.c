@@ -191,6 +191,22 @@ static ts_v atan2_narrow(ts_vm *m, ts_v y, ts_v x) {
   return l_copysign(m, l_narrow(m, angle), y);
 }
 
+/* The angle is t and the multiple of pi / 2 that |y| > |x| and a negative x make, from which it is subtracted if one of
+ * them holds. The bound turns 0 / 0 into 0; two infinities count as equal. */
+static ts_v atan2_wide(ts_vm *m, ts_v y, ts_v x) {
+  ts_v a = l_abs(m, y), b = l_abs(m, x), steep = l_cmp(m, LLVMRealOGT, a, b);
+  ts_v low = l_select(m, steep, b, a), high = l_at_least(m, l_select(m, steep, a, b), 0x1p-1074);
+  ts_v t = l_select(m, l_cmp(m, LLVMRealOEQ, low, high), l_const(m, 1), l_div(m, low, high)), z = l_mul(m, t, t);
+  ts_v behind = LLVMBuildICmp(m->b, LLVMIntSLT, l_bits(m, x), l_int(m, 0), ""); /* -0, too */
+  ts_v minus = LLVMBuildXor(m->b, steep, behind, ""), zero = l_const(m, 0);
+  t = l_select(m, minus, l_neg(m, t), t);
+  ts_v whole = l_select(m, behind, pi_high(m, 1), zero), whole_low = l_select(m, behind, pi_low(m, 1), zero);
+  whole = l_select(m, steep, pi_high(m, 0.5), whole), whole_low = l_select(m, steep, pi_low(m, 0.5), whole_low);
+  ts_v rest = l_fma(m, l_mul(m, t, z), L_POLY(m, z, atan_wide), whole_low);
+  return l_copysign(m, l_add(m, whole, l_add(m, t, rest)), y);
+}
+
 ts_v ts_vm_atan2(ts_vm *m, ts_v y, ts_v x) {
-  return m->wide ? ts_vm_library(m, "atan2", "u10", y, x) : atan2_narrow(m, y, x);
+  if (!m->wide) return atan2_narrow(m, y, x);
+  return m->fma ? atan2_wide(m, y, x) : ts_vm_library(m, "atan2", "u10", y, x);
 }
