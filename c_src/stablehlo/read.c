@@ -300,21 +300,17 @@ static ts_status make_main(make_state *r, const mlir_func *func, make_scope *sco
   return ts_graph_set_results(r->graph, TS_ROOT, ids, last->operand_count);
 }
 
-/* The function `main`, or the only public one. */
-static ts_status find_main(const make_state *r, mlir_func **out) {
+/* The function `main`, or the only public one; NULL without either. */
+static mlir_func *find_main(const make_state *r) {
   size_t public = 0;
-  *out = NULL;
+  mlir_func *found = NULL;
   for (size_t i = 0; i < r->module.count; i++) {
     mlir_func *func = &r->module.funcs[i];
-    if (func->is_public && mlir_token_is(func->name, "main")) {
-      *out = func;
-      return TS_SUCCESS;
-    }
-    if (func->is_public) *out = func;
+    if (func->is_public && mlir_token_is(func->name, "main")) return func;
+    if (func->is_public) found = func;
     public += func->is_public;
   }
-  if (public == 1) return TS_SUCCESS;
-  return ts_error(TS_INVALID_ARGUMENT, "the module has no function @main");
+  return public == 1 ? found : NULL;
 }
 
 /* ---- the signature */
@@ -348,7 +344,8 @@ ts_status make_read_tree(make_state *r, const char *text, size_t length, mlir_fu
     TS_TRY(mlir_read_bytecode(&r->arena, text, length, &r->module));
   else
     TS_TRY(mlir_parse(&r->arena, text, length, &r->module));
-  return find_main(r, out_main);
+  *out_main = find_main(r);
+  return *out_main ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "the module has no function @main");
 }
 
 static ts_status read_graph(make_state *r, const char *text, size_t length, ts_stablehlo_signature *signature) {
