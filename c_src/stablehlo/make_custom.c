@@ -140,7 +140,7 @@ ts_status make_in_approx_top_k(const make_call *m) {
   ts_attrs order = {0}, along = {0};
   ts_value_id where, id;
   int64_t axis = -1;
-  bool descending;
+  bool descending = false;
   if (m->op->operand_count != 4 || m->op->types.count != 2)
     return make_error(m, TS_UNIMPLEMENTED, "it is known of one operand and its indices");
   if (dim) TS_TRY(mlir_attr_int(dim, &axis));
