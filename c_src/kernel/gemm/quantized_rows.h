@@ -3,14 +3,16 @@
 /* Steps of k that are unpacked together: they and the rows' elements stay in L1. */
 enum { ROW_STEPS = 64 };
 
-/* Rows of x side by side (ts_quantized_rows): every step-th of `count` steps, times rows of w, which are COLS apart. */
+/* Some of the rows of x that are side by side (ts_quantized_rows): every step-th of `count` steps, times rows of w,
+ * which are COLS apart. */
 typedef struct unpacked_rows {
   const float *x, *w;
   int64_t count, step;
 } unpacked_rows;
 
-/* Adds products to the sums of `rows` rows, `at_once` vectors of columns at a time: sums stay in registers. */
-INLINE void multiply_rows(int rows, int at_once, const unpacked_rows *u, float *out) {
+/* Adds products to the sums of `rows` rows, of `all` that are side by side, `at_once` vectors of columns at a time:
+ * sums stay in registers. */
+INLINE void multiply_rows(int rows, int all, int at_once, const unpacked_rows *u, float *out) {
   enum { MOST = 16 };
   for (int first = 0; first < VECTORS; first += at_once) {
     vf sums[MOST];
@@ -18,7 +20,7 @@ INLINE void multiply_rows(int rows, int at_once, const unpacked_rows *u, float *
       UNROLL for (int c = 0; c < at_once; c++) sums[r * at_once + c] = load_f(out + r * COLS + (first + c) * LANES);
     }
     const float *w = u->w + first * LANES, *x = u->x;
-    for (int64_t k = 0; k < u->count; k += u->step, w += u->step * COLS, x += u->step * rows) {
+    for (int64_t k = 0; k < u->count; k += u->step, w += u->step * COLS, x += u->step * all) {
       vf v[4];
       UNROLL for (int c = 0; c < at_once; c++) v[c] = load_f(w + c * LANES);
       UNROLL for (int r = 0; r < rows; r++) {
@@ -32,12 +34,13 @@ INLINE void multiply_rows(int rows, int at_once, const unpacked_rows *u, float *
   }
 }
 
-/* As many sums as leave registers for a weight and a factor. */
-enum { SUMS = VECTOR_BYTES == 64 ? 16 : 8 };
-#define DEFINE_ROWS(rows)                                                                       \
-  static void multiply_##rows(const unpacked_rows *u, float *out) {                             \
-    enum { FITTING = SUMS / rows ? SUMS / rows : 1, AT_ONCE_ROWS = FITTING < 4 ? FITTING : 4 }; \
-    multiply_rows(rows, AT_ONCE_ROWS, u, out);                                                  \
+/* As many sums as leave registers for weights and a factor. Few rows at once read few factors for a weight. */
+enum { SUMS = VECTOR_BYTES == 64 ? 16 : 8, ROWS_AT_ONCE = VECTOR_BYTES == 64 ? 16 : 4 };
+#define DEFINE_ROWS(rows)                                                                                    \
+  static void multiply_##rows(const unpacked_rows *u, float *out) {                                          \
+    enum { PART = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE, WIDTH = SUMS / PART < 4 ? SUMS / PART : 4 };    \
+    for (int r = 0; r < rows; r += PART)                                                                     \
+      multiply_rows(PART, rows, WIDTH, &(unpacked_rows){u->x + r, u->w, u->count, u->step}, out + r * COLS); \
   }
 DEFINE_ROWS(1)
 DEFINE_ROWS(2)
