@@ -174,6 +174,7 @@ JIT_SRC := \
   c_src/jit/kernel.c \
   c_src/jit/loop/loop_body.c \
   c_src/jit/loop/loop_col.c \
+  c_src/jit/loop/loop_col_groups.c \
   c_src/jit/loop/loop_map.c \
   c_src/jit/loop/loop_plan.c \
   c_src/jit/loop/loop_points.c \

@@ -2,15 +2,12 @@
  * [lane][column]; rows are read one after another, and row k is added to lane k mod lanes. Sums and products of floats
  * have the 32 lanes of tensor/reduce_tree.h; other reductions, whose bits do not depend on the order, have a few to
  * hide latency. */
-#include "jit/loop/loop_reduce.h"
+#include "jit/loop/loop_col.h"
 
 #define EXACT_LANES 4
 /* How many rows ahead to prefetch. The rows of a matrix are often a multiple of a page apart, which hardware
  * prefetchers do not follow, and the lines of one column then share a few sets of L1. */
 #define ROWS_AHEAD 4
-/* Bytes between the accumulators of different reductions: stores and loads whose addresses differ by a multiple of 4 KB
- * wait for each other. */
-#define APART 512
 
 /* Offsets of a lane's accumulators; `indices` for ARG. */
 typedef struct acc_row {
@@ -42,7 +39,7 @@ static col_reduce place_reduce(const ts_kernel_desc *desc, int32_t node, int64_t
   *offset += (int64_t)ts_dtype_size(r.reducer.type) * r.lanes * TS_COL_PANEL;
   r.indices = *offset;
   if (r.reducer.kind == TS_NODE_ARG) *offset += 4 * (int64_t)r.lanes * TS_COL_PANEL;
-  *offset += APART;
+  *offset += TS_COL_APART;
   return r;
 }
 
@@ -96,7 +93,7 @@ static ts_v s32_splat(ts_loop *loop, ts_v number) {
   return ts_emit_splat(loop->e, narrow);
 }
 
-static ts_v smaller(ts_loop *loop, ts_v a, ts_v b) {
+ts_v ts_loop_col_smaller(ts_loop *loop, ts_v a, ts_v b) {
   if (LLVMIsAConstantInt(a) && LLVMIsAConstantInt(b))
     return LLVMConstIntGetSExtValue(a) < LLVMConstIntGetSExtValue(b) ? a : b;
   return ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){a, b}, 2);
@@ -104,7 +101,7 @@ static ts_v smaller(ts_loop *loop, ts_v a, ts_v b) {
 
 /* The number of lanes with at least one row. */
 static ts_v used_lanes(ts_loop *loop, const col *c, const col_reduce *r) {
-  return smaller(loop, c->rows, ts_loop_number(loop, r->lanes));
+  return ts_loop_col_smaller(loop, c->rows, ts_loop_number(loop, r->lanes));
 }
 
 static ts_counter count_columns(ts_loop *loop, const col *c) {
@@ -133,7 +130,7 @@ static ts_status combine_lanes(ts_loop *loop, const col *c, const col_reduce *r)
   ts_v zero = ts_loop_number(loop, 0), one = ts_loop_number(loop, 1), used = used_lanes(loop, c, r);
   ts_counter level = ts_loop_count(loop, zero, ts_loop_number(loop, __builtin_ctz((unsigned)r->lanes)), one);
   ts_v half = LLVMBuildLShr(b, ts_loop_number(loop, r->lanes / 2), level.index, "");
-  ts_v limit = smaller(loop, half, LLVMBuildSub(b, used, half, ""));
+  ts_v limit = ts_loop_col_smaller(loop, half, LLVMBuildSub(b, used, half, ""));
   ts_counter lane = ts_loop_count(loop, zero, limit, one);
   acc_row low_row = lane_row(loop, r, lane.index, zero);
   acc_row high_row = lane_row(loop, r, ts_loop_add(loop, lane.index, half), zero);
@@ -151,7 +148,7 @@ static ts_status combine_lanes(ts_loop *loop, const col *c, const col_reduce *r)
 /* ---- rows ---- */
 
 /* Marks the operands of the reductions as wanted, up to other reductions. */
-static void want_operands(ts_loop *loop) {
+void ts_loop_col_want_operands(ts_loop *loop) {
   const ts_kernel_desc *d = loop->d;
   for (int32_t id = d->node_count - 1; id >= 0; id--) {
     const ts_kernel_node *n = &d->nodes[id];
@@ -164,7 +161,7 @@ static void want_operands(ts_loop *loop) {
   }
 }
 
-static void want_nothing(ts_loop *loop) {
+void ts_loop_col_want_nothing(ts_loop *loop) {
   for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
 }
 
@@ -198,9 +195,9 @@ static ts_status take_rows(ts_loop *loop, col *c, const ts_v *outer) {
   int32_t rank = loop->d->rank;
   ts_v counters[TS_KERNEL_MAX_RANK];
   for (int32_t i = 0; i + 2 < rank; i++) counters[i] = outer[i];
-  want_nothing(loop);
+  ts_loop_col_want_nothing(loop);
   for (int k = 0; k < c->reduce_count; k++) loop->wanted[loop->d->nodes[c->reduces[k].node].a] = true;
-  want_operands(loop);
+  ts_loop_col_want_operands(loop);
   ts_counter row = ts_loop_count(loop, ts_loop_number(loop, 0), c->rows, ts_loop_number(loop, 1));
   c->row = counters[rank - 2] = row.index;
   ts_loop_set_row(loop, counters, rank - 1);
@@ -231,9 +228,9 @@ static ts_status result_point(void *context, ts_loop *loop, const ts_point *at, 
 }
 
 static ts_status store_results(ts_loop *loop, col *c, const ts_v *outer) {
-  want_nothing(loop);
+  ts_loop_col_want_nothing(loop);
   for (int32_t i = 0; i < loop->d->output_count; i++) loop->wanted[loop->d->outputs[i].node] = true;
-  want_operands(loop);
+  ts_loop_col_want_operands(loop);
   ts_loop_set_row(loop, outer, loop->d->rank - 2);
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
   for (int k = 0; k < c->reduce_count; k++) {
@@ -244,17 +241,27 @@ static ts_status store_results(ts_loop *loop, col *c, const ts_v *outer) {
 
 /* ---- a panel ---- */
 
+static ts_status take_span(ts_loop *loop, col *c, const ts_v *counters, ts_v from, ts_v to) {
+  c->span = ts_loop_span(loop, from, to);
+  for (int k = 0; k < c->reduce_count; k++) clear_accs(loop, c, &c->reduces[k]);
+  TS_TRY(take_rows(loop, c, counters));
+  for (int k = 0; k < c->reduce_count; k++) TS_TRY(combine_lanes(loop, c, &c->reduces[k]));
+  return store_results(loop, c, counters);
+}
+
 /* Counters: of the outer dims, then the panel. */
 static ts_status panel_body(void *context, ts_loop *loop, const ts_v *counters) {
   col *c = context;
   int32_t rank = loop->d->rank;
   ts_v width = ts_loop_number(loop, TS_COL_PANEL);
-  ts_v from = ts_loop_mul(loop, counters[rank - 2], width);
-  c->span = ts_loop_span(loop, from, smaller(loop, ts_loop_add(loop, from, width), loop->extent[rank - 1]));
-  for (int k = 0; k < c->reduce_count; k++) clear_accs(loop, c, &c->reduces[k]);
-  TS_TRY(take_rows(loop, c, counters));
-  for (int k = 0; k < c->reduce_count; k++) TS_TRY(combine_lanes(loop, c, &c->reduces[k]));
-  return store_results(loop, c, counters);
+  ts_v from = ts_loop_mul(loop, counters[rank - 2], width), rest;
+  ts_v to = ts_loop_col_smaller(loop, ts_loop_add(loop, from, width), loop->extent[rank - 1]);
+  if (loop->e->site) return take_span(loop, c, counters, from, to);
+  TS_TRY(ts_loop_col_groups(loop, &(ts_col_panel){counters, c->rows, from, to}, &rest));
+  ts_counter once = ts_loop_count(loop, rest, to, width); /* where there is a rest */
+  TS_TRY(take_span(loop, c, counters, rest, to));
+  ts_loop_count_end(loop, &once);
+  return TS_SUCCESS;
 }
 
 static ts_status emit_col(ts_loop *loop) {

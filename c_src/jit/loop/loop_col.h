@@ -1,0 +1,28 @@
+/* The inside of the COL emitter: panels of columns (loop_col.c), and whole vectors of them in registers
+ * (loop_col_groups.c). Used by one emission on one compile thread. */
+#ifndef TS_JIT_LOOP_COL_H
+#define TS_JIT_LOOP_COL_H
+
+#include "jit/loop/loop_reduce.h"
+
+/* Bytes between the accumulators of different reductions: stores and loads whose addresses differ by a multiple of 4 KB
+ * wait for each other. */
+#define TS_COL_APART 512
+
+typedef struct ts_col_panel {
+  const ts_v *outer; /* counters of dims 0 .. rank-3 */
+  ts_v rows;         /* extent of the reduced dim */
+  ts_v from, to;     /* columns */
+} ts_col_panel;
+
+/* Emits the first columns of a panel, as many as are whole groups of vectors and are faster so, and returns where the
+ * rest begins. */
+ts_status ts_loop_col_groups(ts_loop *loop, const ts_col_panel *panel, ts_v *rest);
+
+/* Marks nothing as wanted; marks the operands of the wanted nodes as wanted, up to other reductions. */
+void ts_loop_col_want_nothing(ts_loop *loop);
+void ts_loop_col_want_operands(ts_loop *loop);
+/* Also of constants. */
+ts_v ts_loop_col_smaller(ts_loop *loop, ts_v a, ts_v b);
+
+#endif
