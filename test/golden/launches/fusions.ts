@@ -1,6 +1,6 @@
 // checks bits passes: launches
 // In the last one what needs a reduction of the same row reads that again: not by columns.
-graph @main(%0: f32[4,6], %1: f32[6,2], %2: f32[6,4], %3: f32[5,40]) -> (f32[4,6], f32[2,2,3], f32[3,8], f32[40]) {
+graph @main(%0: f32[4,6], %1: f32[6,2], %2: f32[10,4], %3: f32[5,40]) -> (f32[4,6], f32[2,2,3], f32[5,8], f32[40]) {
   %4 = fusion %0 {kind = 0} {
     body(%5: f32[4,6]) {
       %6 = reduce_max %5 {axes = [1]} : f32[4]
@@ -21,14 +21,14 @@ graph @main(%0: f32[4,6], %1: f32[6,2], %2: f32[6,4], %3: f32[5,40]) -> (f32[4,6
     }
   } : f32[2,2,3]
   %17 = fusion %2 {kind = 0} {
-    body(%18: f32[6,4]) {
-      %19 = transpose %18 {axes = [1,0]} : f32[4,6]
-      %20 = reshape %19 {shape = [8,3]} : f32[8,3]
-      %21 = transpose %20 {axes = [1,0]} : f32[3,8]
-      %22 = negate %21 : f32[3,8]
+    body(%18: f32[10,4]) {
+      %19 = transpose %18 {axes = [1,0]} : f32[4,10]
+      %20 = reshape %19 {shape = [8,5]} : f32[8,5]
+      %21 = transpose %20 {axes = [1,0]} : f32[5,8]
+      %22 = negate %21 : f32[5,8]
       return %22
     }
-  } : f32[3,8]
+  } : f32[5,8]
   %23 = fusion %3 {kind = 0} {
     body(%24: f32[5,40]) {
       %25 = transpose %24 {axes = [1,0]} : f32[40,5]
