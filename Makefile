@@ -320,7 +320,7 @@ test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-r
 test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla: export ERL_CRASH_DUMP ?= $(CURDIR)/build/erl_crash.dump
 
 # One after the other, even where make is told to build in parallel: they use all CPUs by themselves. The asynchronous
-# device is C code, which is the same on both Debians, so of the two halves (test/c/testing.h) only the first runs the tests on it.
+# device is C code, which is the same on both Debians, so of the two halves (test/c/testing.h) only the first, TESSERA_HALF=0, runs the tests on it.
 test:
 	$(Q)$(MAKE) test-harness
 	$(Q)$(MAKE) test-c

@@ -78,7 +78,7 @@ void check_routine_threads(const ts_graph *graph, ts_buffer *const *args) {
   ck_assert_ok(ts_executable_create(graph, NULL, &exe));
   ck_assert_ok(ts_executable_run(exe, args, arg_count(graph), NULL, expected));
   make_results(graph, got);
-  const int step = testing_takes(1, 3) ? 1 : 3;
+  const int step = TEST_IS_SANITIZED && !testing_every_case() ? 3 : 1;
   for (int width = 0; width <= 33; width += width < 8 ? step : 9) {
     const ts_parallel backwards = {.width = width, .run = run_backwards};
     for (size_t i = 0; i < result_count(graph); i++) memset(got[i]->data, 0xff, (size_t)got[i]->bytes);
