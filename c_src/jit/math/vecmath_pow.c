@@ -186,7 +186,7 @@ static ts_v may_be_known(ts_vm *m, ts_v y) {
 
 ts_v ts_vm_pow(ts_vm *m, ts_v x, ts_v y) {
   l_branch known = l_branch_begin(m, may_be_known(m, y), true);
-  ts_v others, out = known_power(m, x, y, &others);
+  ts_v others = NULL, out = known_power(m, x, y, &others);
   l_branch_end(m, &known);
   out = l_branch_merge(m, &known, x, out);
   others = l_branch_merge(m, &known, LLVMConstAllOnes(LLVMTypeOf(others)), others);
