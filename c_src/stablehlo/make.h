@@ -209,15 +209,34 @@ ts_status make_in_plugin(const make_call *m, mlir_token target);
 ts_status make_in_approx_top_k(const make_call *m);
 
 /* ---- make_collective.c */
+/* What the numbers of a collective's groups name: replicas of the own partition, partitions of the own replica, all
+ * partitions of replicas, or processes. */
+typedef enum make_grouping { MAKE_REPLICAS, MAKE_PARTITIONS, MAKE_BOTH, MAKE_PROCESSES } make_grouping;
+/* The groups of a collective, or the pairs of a permutation, each a row. */
+typedef struct make_groups {
+  make_grid grid;
+  make_grouping grouping;
+  bool is_pairs;
+  int64_t *numbers; /* of all rows */
+  size_t *starts;   /* where a row begins in `numbers`, and the end of the last one */
+  int32_t *row_of;  /* of each number, from 1; 0: none. Of pairs it is the row of a target; those of sources follow. */
+} make_groups;
+/* One of them, of processes. */
 typedef struct make_group {
-  size_t *members; /* processes */
+  const int64_t *numbers; /* of the groups */
   size_t count;
+  int64_t scale, first; /* number i is process first + i * scale */
 } make_group;
+static inline size_t make_member(const make_group *group, size_t i) {
+  return (size_t)(group->first + group->numbers[i] * group->scale);
+}
 /* The attribute with the number of an op's channel; NULL without it. */
 const mlir_attr *make_find_channel(const make_call *m, const char *names);
-/* The group of a process; of a permutation its source and itself. Empty: it is in none. `out` is zeros, or the group
- * of another process, whose memory is used again. */
-ts_status make_find_group(const make_call *m, const make_grid *grid, size_t own, make_group *out);
+/* Reads the groups of a collective once, for all processes. */
+ts_status make_read_groups(const make_call *m, const make_grid *grid, make_groups *out);
+void make_groups_deinit(make_groups *groups);
+/* The group of a process; of a permutation its source and itself. Empty: it is in none. */
+make_group make_find_group(const make_groups *groups, size_t own);
 /* Sets the results of one member, at a place among all. Without members they are zeros. */
 ts_status make_collective(const make_call *m, const make_call *const *members, size_t count, size_t place);
 

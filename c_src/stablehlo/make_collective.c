@@ -11,28 +11,6 @@ static bool is(const make_call *m, const char *name) {
 
 /* ---- groups */
 
-/* A list of lists of equal length. */
-typedef struct table {
-  int64_t *values;
-  int64_t rows, columns;
-} table;
-
-static ts_status read_table(const make_call *m, const char *name, table *out) {
-  const mlir_attr *attr = make_attr(m, name);
-  if (!attr) return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute %s", name);
-  if (attr->kind != MLIR_ATTR_DENSE || attr->type.shape->rank != 2 || attr->type.dtype != TS_S64 || attr->type.is_bool)
-    return make_error(m, TS_UNIMPLEMENTED, "%s is other than a dense list of lists of i64", name);
-  const int64_t count = ts_shape_elements(attr->type.shape);
-  if (count > 65536) return make_error(m, TS_UNIMPLEMENTED, "%s has more than 65536 numbers", name);
-  out->rows = attr->type.shape->dims[0];
-  out->columns = attr->type.shape->dims[1];
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, (size_t)count + 1, &out->values));
-  TS_TRY(mlir_dense_read(attr, out->values));
-  if (mlir_dense_is_splat(attr))
-    for (int64_t i = 1; i < count; i++) out->values[i] = out->values[0];
-  return TS_SUCCESS;
-}
-
 const mlir_attr *make_find_channel(const make_call *m, const char *names) {
   const mlir_attr *attr = make_attr(m, names);
   return attr && attr->kind == MLIR_ATTR_DICT ? mlir_find_attr(attr->items, attr->count, "handle") : attr;
@@ -45,68 +23,119 @@ static int64_t channel(const make_call *m) {
   return number;
 }
 
-typedef enum grouping { REPLICAS, PARTITIONS, BOTH, FLAT } grouping;
-
-static grouping find_grouping(const make_call *m) {
+static make_grouping find_grouping(const make_call *m) {
   const mlir_attr *flat = make_attr(m, "use_global_device_ids");
   const bool of_one_kind = is(m, "all_to_all") || is(m, "collective_broadcast") || is(m, "collective_permute");
-  if (channel(m) <= 0) return REPLICAS;
-  if (of_one_kind) return PARTITIONS;
-  return flat && !mlir_token_is(flat->token, "false") ? FLAT : BOTH;
+  if (channel(m) <= 0) return MAKE_REPLICAS;
+  if (of_one_kind) return MAKE_PARTITIONS;
+  return flat && !mlir_token_is(flat->token, "false") ? MAKE_PROCESSES : MAKE_BOTH;
 }
 
-/* The processes that row `row` of a table names, for process `own`. */
-typedef struct row_of {
-  const make_grid *grid;
-  const table *groups;
-  int64_t row;
-  grouping grouping;
-  bool is_pair;
-} row_of;
+static int64_t count_processes(const make_grid *grid) { return grid->replicas * grid->partitions; }
 
-/* A group has a process once. */
-static ts_status push(const make_call *m, const row_of *r, int64_t id, int64_t other, make_group *out) {
-  const int64_t limit = r->grouping == FLAT         ? r->grid->replicas * r->grid->partitions
-                        : r->grouping == PARTITIONS ? r->grid->partitions
-                                                    : r->grid->replicas;
-  if (id < -1 || id >= limit)
-    return make_error(m, TS_INVALID_ARGUMENT, "it names number %lld of %lld", (long long)id, (long long)limit);
-  if (id < 0) return TS_SUCCESS; /* a group that is shorter than others */
-  if (r->grouping == REPLICAS || r->grouping == BOTH) id = id * r->grid->partitions + other;
-  if (r->grouping == PARTITIONS) id += other * r->grid->partitions;
-  for (size_t i = 0; i < out->count && !r->is_pair; i++)
-    if (out->members[i] == (size_t)id) return make_error(m, TS_INVALID_ARGUMENT, "a group has a member twice");
-  out->members[out->count++] = (size_t)id;
+/* How many numbers there are to name. */
+static int64_t count_numbers(const make_groups *g) {
+  if (g->grouping == MAKE_PROCESSES) return count_processes(&g->grid);
+  return g->grouping == MAKE_PARTITIONS ? g->grid.partitions : g->grid.replicas;
+}
+
+/* A list of lists of equal length. A number is named once, so there are not more lists or longer ones than numbers. */
+static ts_status find_table(const make_call *m, const make_groups *g, const mlir_attr **out) {
+  const char *name = g->is_pairs ? "source_target_pairs" : "replica_groups";
+  const mlir_attr *attr = make_attr(m, name);
+  const int64_t limit = count_numbers(g);
+  *out = attr;
+  if (!attr) return make_error(m, TS_INVALID_ARGUMENT, "expected the attribute %s", name);
+  if (attr->kind != MLIR_ATTR_DENSE || attr->type.shape->rank != 2 || attr->type.dtype != TS_S64 || attr->type.is_bool)
+    return make_error(m, TS_UNIMPLEMENTED, "%s is other than a dense list of lists of i64", name);
+  const int64_t rows = attr->type.shape->dims[0], columns = attr->type.shape->dims[1];
+  if (g->is_pairs && columns != 2) return make_error(m, TS_INVALID_ARGUMENT, "expected pairs");
+  if (rows > limit || (columns > limit && !g->is_pairs))
+    return make_error(m, TS_INVALID_ARGUMENT, "%s has %lld lists of %lld numbers, and there are %lld to name", name,
+                      (long long)rows, (long long)columns, (long long)limit);
+  if (rows * columns > 65536) return make_error(m, TS_UNIMPLEMENTED, "%s has more than 65536 numbers", name);
   return TS_SUCCESS;
 }
 
-static ts_status read_row(const make_call *m, const row_of *r, size_t own, make_group *out) {
-  const int64_t partition = (int64_t)own % r->grid->partitions, replica = (int64_t)own / r->grid->partitions;
-  const int64_t first = r->grouping == BOTH ? 0 : r->grouping == PARTITIONS ? replica : partition;
-  const int64_t last = r->grouping == BOTH ? r->grid->partitions - 1 : first;
-  out->count = 0;
-  for (int64_t other = first; other <= last; other++)
-    for (int64_t i = 0; i < r->groups->columns; i++)
-      TS_TRY(push(m, r, r->groups->values[r->row * r->groups->columns + i], other, out));
+static ts_status named_twice(const make_call *m, const make_groups *g, int64_t number, bool is_source, bool in_row) {
+  if (g->is_pairs)
+    return make_error(m, TS_INVALID_ARGUMENT, "number %lld is the %s of two pairs", (long long)number,
+                      is_source ? "source" : "target");
+  if (in_row) return make_error(m, TS_INVALID_ARGUMENT, "a group has a member twice");
+  return make_error(m, TS_INVALID_ARGUMENT, "number %lld is in two groups", (long long)number);
+}
+
+/* Appends a number to a row, which counts from 1. */
+static ts_status push(const make_call *m, make_groups *g, int32_t row, int64_t number) {
+  const int64_t limit = count_numbers(g);
+  const bool is_source = g->is_pairs && g->starts[row] == g->starts[row - 1];
+  if (number < (g->is_pairs ? 0 : -1) || number >= limit)
+    return make_error(m, TS_INVALID_ARGUMENT, "it names number %lld of %lld", (long long)number, (long long)limit);
+  if (number < 0) return TS_SUCCESS; /* a group that is shorter than others */
+  int32_t *last = &g->row_of[number + (is_source ? limit : 0)];
+  if (*last) return named_twice(m, g, number, is_source, *last == row);
+  *last = row;
+  g->numbers[g->starts[row]++] = number;
   return TS_SUCCESS;
 }
 
-ts_status make_find_group(const make_call *m, const make_grid *grid, size_t own, make_group *out) {
-  table groups = {0};
-  const bool is_permute = is(m, "collective_permute");
-  const grouping kind = find_grouping(m);
-  TS_TRY(read_table(m, is_permute ? "source_target_pairs" : "replica_groups", &groups));
-  if (is_permute && groups.columns != 2) return make_error(m, TS_INVALID_ARGUMENT, "expected pairs");
-  if (!out->members)
-    TS_TRY(TS_ARENA_ARRAY(&m->r->arena, (size_t)(grid->replicas * grid->partitions) + 2, &out->members));
-  for (int64_t row = 0; row < groups.rows; row++) {
-    TS_TRY(read_row(m, &(row_of){grid, &groups, row, kind, is_permute}, own, out));
-    if (is_permute && out->count == 2 && out->members[1] == own) return TS_SUCCESS;
-    for (size_t i = 0; i < out->count && !is_permute; i++)
-      if (out->members[i] == own) return TS_SUCCESS;
+/* A row of replicas becomes one of processes: of each partition in turn all these replicas. */
+static void add_partitions(make_groups *g, int32_t row) {
+  int64_t *numbers = g->numbers + g->starts[row - 1];
+  const int64_t count = (int64_t)(g->starts[row] - g->starts[row - 1]), partitions = g->grid.partitions;
+  for (int64_t p = partitions - 1; p >= 0; p--)
+    for (int64_t i = 0; i < count; i++) numbers[p * count + i] = numbers[i] * partitions + p;
+  g->starts[row] += (size_t)(count * (partitions - 1));
+}
+
+static ts_status read_rows(const make_call *m, const mlir_attr *attr, const int64_t *values, make_groups *g) {
+  const int64_t columns = attr->type.shape->dims[1];
+  const bool is_splat = mlir_dense_is_splat(attr);
+  for (int32_t row = 1; row <= attr->type.shape->dims[0]; row++) {
+    g->starts[row] = g->starts[row - 1];
+    for (int64_t i = 0; i < columns; i++) TS_TRY(push(m, g, row, values[is_splat ? 0 : (row - 1) * columns + i]));
+    if (g->grouping == MAKE_BOTH) add_partitions(g, row);
   }
-  out->count = 0;
   return TS_SUCCESS;
+}
+
+void make_groups_deinit(make_groups *groups) {
+  ts_free(groups->numbers);
+  ts_free(groups->starts);
+  ts_free(groups->row_of);
+  *groups = (make_groups){0};
+}
+
+ts_status make_read_groups(const make_call *m, const make_grid *grid, make_groups *out) {
+  const mlir_attr *attr;
+  int64_t *values = NULL;
+  *out = (make_groups){.grid = *grid, .grouping = find_grouping(m), .is_pairs = is(m, "collective_permute")};
+  TS_TRY(find_table(m, out, &attr));
+  ts_status status = TS_NEW_ARRAY((size_t)ts_shape_elements(attr->type.shape) + 1, &values);
+  if (!status) status = TS_NEW_ARRAY(2 * (size_t)count_processes(grid), &out->numbers);
+  if (!status) status = TS_NEW_ARRAY((size_t)attr->type.shape->dims[0] + 1, &out->starts);
+  if (!status) status = TS_NEW_ARRAY(2 * (size_t)count_numbers(out), &out->row_of);
+  if (!status) status = mlir_dense_read(attr, values);
+  if (!status) status = read_rows(m, attr, values, out);
+  ts_free(values);
+  if (status) make_groups_deinit(out);
+  return status;
+}
+
+make_group make_find_group(const make_groups *groups, size_t own) {
+  const int64_t partitions = groups->grid.partitions, partition = (int64_t)own % partitions;
+  const int64_t replica = (int64_t)own / partitions;
+  const int64_t number = groups->grouping == MAKE_PROCESSES    ? (int64_t)own
+                         : groups->grouping == MAKE_PARTITIONS ? partition
+                                                               : replica;
+  const int32_t row = groups->row_of[number];
+  if (row == 0) return (make_group){0};
+  const size_t start = groups->starts[row - 1];
+  make_group group = {.numbers = groups->numbers + start, .count = groups->starts[row] - start, .scale = 1};
+  if (groups->grouping == MAKE_REPLICAS) group.scale = partitions;
+  if (groups->grouping == MAKE_REPLICAS) group.first = partition;
+  if (groups->grouping == MAKE_PARTITIONS) group.first = replica * partitions;
+  return group;
 }
 
 /* ---- values of members */
@@ -191,13 +220,15 @@ static ts_status one(const joint *j, ts_value_id *out) {
   return TS_SUCCESS; /* collective_broadcast, collective_permute: the first member's */
 }
 
-ts_status make_collective(const make_call *m, const make_call *const *members, size_t count, size_t place) {
-  ts_value_id *values, id;
+/* `values` has room for an operand of each member. */
+static ts_status set_results(const joint *j, const make_call *const *members, ts_value_id *values) {
+  const make_call *m = j->m;
+  const size_t count = j->count;
+  ts_value_id id;
   if (m->op->operand_count != m->op->types.count) return make_count_operands(m, m->op->types.count);
   for (size_t i = 0; i < count; i++)
     if (members[i]->op->operand_count != m->op->operand_count)
       return make_error(m, TS_INVALID_ARGUMENT, "members of a group have several numbers of operands");
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, count + 1, &values));
   for (size_t k = 0; k < m->op->operand_count; k++) {
     if (m->operands[k].quant) return make_error(m, TS_UNIMPLEMENTED, "of quantised numbers cannot be read");
     for (size_t i = 0; i < count; i++) {
@@ -206,23 +237,32 @@ ts_status make_collective(const make_call *m, const make_call *const *members, s
           !ts_shape_equal(make_value_of(m, values[i])->shape, make_operand_of(m, k)->shape))
         return make_error(m, TS_INVALID_ARGUMENT, "members of a group have operands of several types");
     }
-    const joint j = {m, values, count, place};
-    TS_TRY(count ? one(&j, &id) : make_number(m, m->operands[k].id, 0, &id));
+    TS_TRY(count ? one(j, &id) : make_number(m, m->operands[k].id, 0, &id));
     make_result(m, k, id);
   }
   return TS_SUCCESS;
 }
 
+ts_status make_collective(const make_call *m, const make_call *const *members, size_t count, size_t place) {
+  ts_value_id *values;
+  TS_TRY(TS_NEW_ARRAY(count + 1, &values));
+  ts_status status = set_results(&(joint){m, values, count, place}, members, values);
+  ts_free(values);
+  return status;
+}
+
 /* A collective outside of processes, or in a function or a region of one. */
 ts_status make_in_collective(const make_call *m) {
   const make_grid alone = {1, 1};
-  make_group group = {0};
+  make_groups groups;
   if (m->r->mesh.rank) return make_local_collective(m);
   const make_grid *grid = m->r->grid ? m->r->grid : &alone;
   if (grid->replicas * grid->partitions > 1)
     return make_error(m, TS_UNIMPLEMENTED, "it is known at the top of a process's function alone");
-  TS_TRY(make_find_group(m, grid, 0, &group));
-  return make_collective(m, &m, group.count ? 1 : 0, 0);
+  TS_TRY(make_read_groups(m, grid, &groups));
+  const size_t count = make_find_group(&groups, 0).count;
+  make_groups_deinit(&groups);
+  return make_collective(m, &m, count ? 1 : 0, 0);
 }
 
 /* replica_id, partition_id */

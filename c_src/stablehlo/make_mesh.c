@@ -2,6 +2,7 @@
  * are along. */
 #include "stablehlo/make.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what needs to know its partition */
@@ -265,12 +266,37 @@ static int64_t stride_of(const ts_mesh *mesh, int32_t axis) {
   return stride;
 }
 
+/* A group in the order of a collective along axes. */
+typedef struct members {
+  const ts_mesh *mesh;
+  size_t *list;
+  size_t count;
+  size_t root; /* where the member is that the text names first */
+} members;
+
+static int compare_members(const void *a, const void *b) {
+  const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* A group that begins with its root is put in order. */
+static void read_members(const make_group *group, bool is_rooted, members *out) {
+  out->count = group->count;
+  out->root = 0;
+  for (size_t i = 0; i < group->count; i++) out->list[i] = make_member(group, i);
+  if (!is_rooted) return;
+  const size_t first = out->list[0];
+  qsort(out->list, out->count, sizeof *out->list, compare_members);
+  while (out->list[out->root] != first) out->root++;
+}
+
 /* The axes along which the members differ. The last one changes first. */
-static bool find_axes(const ts_mesh *mesh, const make_group *group, ts_dims *out) {
+static bool find_axes(const members *group, ts_dims *out) {
+  const ts_mesh *mesh = group->mesh;
   int64_t found[TS_MAX_MESH_AXES];
   int32_t count = 0;
   for (size_t have = 1; have < group->count;) {
-    const int64_t stride = (int64_t)group->members[have] - (int64_t)group->members[0];
+    const int64_t stride = (int64_t)group->list[have] - (int64_t)group->list[0];
     int32_t axis = 0;
     while (axis < mesh->rank && (mesh->sizes[axis] == 1 || stride_of(mesh, axis) != stride)) axis++;
     if (axis == mesh->rank || count == TS_MAX_MESH_AXES) return false;
@@ -283,39 +309,42 @@ static bool find_axes(const ts_mesh *mesh, const make_group *group, ts_dims *out
   return true;
 }
 
-static bool is_along(const ts_mesh *mesh, const ts_dims *axes, const make_group *group, size_t own) {
+static bool is_along(const members *group, const ts_dims *axes) {
+  const ts_mesh *mesh = group->mesh;
   bool same = group->count == (size_t)ts_mesh_group_size(mesh, axes);
   for (size_t i = 0; same && i < group->count; i++)
-    same = group->members[i] == (size_t)ts_mesh_member(mesh, axes, (int32_t)own, (int32_t)i);
+    same = group->list[i] == (size_t)ts_mesh_member(mesh, axes, (int32_t)group->list[0], (int32_t)i);
   return same;
 }
 
-/* Puts the members in order; the place of the first one. */
-static size_t sort_members(make_group *group) {
-  const size_t first = group->count ? group->members[0] : 0;
-  size_t place = 0;
-  for (size_t i = 1; i < group->count; i++)
-    for (size_t k = i; k > 0 && group->members[k] < group->members[k - 1]; k--) {
-      const size_t swapped = group->members[k];
-      group->members[k] = group->members[k - 1];
-      group->members[k - 1] = swapped;
-    }
-  while (place < group->count && group->members[place] != first) place++;
-  return place;
+/* Whether all groups are along the axes of the first partition's group, with their roots at one place. Partitions of a
+ * group share it: it is looked at for the one that it names first. */
+static bool are_along(const make_groups *groups, members *group, ts_dims *out, size_t *out_root) {
+  const bool is_rooted = out_root != NULL;
+  size_t root = 0;
+  for (size_t own = 0; own < (size_t)groups->grid.partitions; own++) {
+    const make_group named = make_find_group(groups, own);
+    if (named.count == 0) return false;
+    if (own > 0 && make_member(&named, 0) != own) continue;
+    read_members(&named, is_rooted, group);
+    if (own == 0 && !find_axes(group, out)) return false;
+    if (own == 0) root = group->root;
+    if (!is_along(group, out) || group->root != root) return false;
+  }
+  if (out_root) *out_root = root;
+  return true;
 }
 
 ts_status make_find_axes(const make_call *m, ts_dims *out, size_t *out_root) {
-  const ts_mesh *mesh = &m->r->mesh;
-  const make_grid grid = {1, ts_mesh_partitions(mesh)};
-  make_group group = {0};
-  for (size_t own = 0; own < (size_t)grid.partitions; own++) {
-    TS_TRY(make_find_group(m, &grid, own, &group));
-    const size_t root = out_root ? sort_members(&group) : 0;
-    if (own == 0 && out_root) *out_root = root;
-    if (own == 0 && !find_axes(mesh, &group, out)) break;
-    if (!is_along(mesh, out, &group, own) || (out_root && root != *out_root)) break;
-    if (own + 1 == (size_t)grid.partitions) return TS_SUCCESS;
-  }
+  const make_grid grid = {1, ts_mesh_partitions(&m->r->mesh)};
+  members group = {.mesh = &m->r->mesh};
+  make_groups groups;
+  TS_TRY(make_read_groups(m, &grid, &groups));
+  ts_status status = TS_NEW_ARRAY((size_t)grid.partitions, &group.list);
+  const bool found = !status && are_along(&groups, &group, out, out_root);
+  make_groups_deinit(&groups);
+  ts_free(group.list);
+  if (status || found) return status;
   return make_error(m, TS_UNIMPLEMENTED, "its groups are not along axes of the mesh");
 }
 
@@ -356,23 +385,23 @@ static void list_axes(const ts_mesh *mesh, unsigned set, ts_dims *out) {
     if (set >> i & 1) out->dims[out->rank++] = i;
 }
 
-static ts_status read_sources(const make_call *m, int64_t **out) {
+static ts_status read_sources(const make_call *m, int64_t *out) {
   const make_grid grid = {1, ts_mesh_partitions(&m->r->mesh)};
-  make_group pair = {0};
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, (size_t)grid.partitions, out));
+  make_groups pairs;
+  TS_TRY(make_read_groups(m, &grid, &pairs));
   for (size_t p = 0; p < (size_t)grid.partitions; p++) {
-    TS_TRY(make_find_group(m, &grid, p, &pair));
-    (*out)[p] = pair.count == 2 ? (int64_t)pair.members[0] : -1;
+    const make_group pair = make_find_group(&pairs, p);
+    out[p] = pair.count ? (int64_t)make_member(&pair, 0) : -1;
   }
+  make_groups_deinit(&pairs);
   return TS_SUCCESS;
 }
 
-ts_status make_find_permutation(const make_call *m, ts_attrs *out) {
+/* `sources` and `by_index` have room for a number of each partition. */
+static ts_status find_permutation(const make_call *m, int64_t *sources, int64_t *by_index, ts_attrs *out) {
   const ts_mesh *mesh = &m->r->mesh;
-  int64_t *sources, *by_index;
   ts_dims axes;
-  TS_TRY(read_sources(m, &sources));
-  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, (size_t)ts_mesh_partitions(mesh), &by_index));
+  TS_TRY(read_sources(m, sources));
   list_axes(mesh, axes_of_pairs(mesh, sources), &axes);
   if (axes.rank == 0 || !is_alike(mesh, &axes, sources, by_index)) {
     list_axes(mesh, (1u << mesh->rank) - 1, &axes);
@@ -388,4 +417,13 @@ ts_status make_find_permutation(const make_call *m, ts_attrs *out) {
     out->permute.targets.dims[out->permute.targets.rank++] = i;
   }
   return TS_SUCCESS;
+}
+
+ts_status make_find_permutation(const make_call *m, ts_attrs *out) {
+  const size_t partitions = (size_t)ts_mesh_partitions(&m->r->mesh);
+  int64_t *room;
+  TS_TRY(TS_NEW_ARRAY(2 * partitions, &room));
+  ts_status status = find_permutation(m, room, room + partitions, out);
+  ts_free(room);
+  return status;
 }

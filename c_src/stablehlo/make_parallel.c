@@ -26,7 +26,8 @@ typedef struct parallel {
   size_t count;
   TS_VEC(sent) sent;
   const mlir_attr *infeed;
-  size_t fed; /* values of the infeed that were taken */
+  size_t fed;    /* values of the infeed that were taken */
+  ts_map groups; /* of each collective that a process came to, by the op */
 } parallel;
 
 static const mlir_op *next_op(const process *p) { return &p->func->body.ops[p->at]; }
@@ -51,6 +52,28 @@ static ts_status finish_call(process *p) {
 
 /* ---- collectives */
 
+/* Processes that run one function share what its collectives say. */
+static ts_status find_groups(parallel *a, const make_call *m, const make_groups **out) {
+  const mlir_op *op = m->op;
+  make_groups *made = ts_map_get(&a->groups, &op, sizeof op);
+  *out = made;
+  if (made) return TS_SUCCESS;
+  TS_TRY(TS_ARENA_ARRAY(&m->r->arena, 1, &made));
+  TS_TRY(make_read_groups(m, &a->grid, made));
+  ts_status status = ts_map_put(&a->groups, &op, sizeof op, made);
+  if (status) make_groups_deinit(made);
+  *out = made;
+  return status;
+}
+
+static void free_groups(parallel *a) {
+  const void *key;
+  size_t key_size, cursor = 0;
+  void *groups;
+  while (ts_map_next(&a->groups, &cursor, &key, &key_size, &groups)) make_groups_deinit(groups);
+  ts_map_deinit(&a->groups);
+}
+
 /* Whether a process has come to a collective of the same kind. */
 static bool has_come(const parallel *a, const process *p, size_t other) {
   return a->processes[other].is_waiting && mlir_tokens_equal(next_op(&a->processes[other])->name, next_op(p)->name);
@@ -60,9 +83,9 @@ static bool has_come(const parallel *a, const process *p, size_t other) {
 static ts_status run_group(parallel *a, const make_group *group) {
   const make_call **members;
   TS_TRY(TS_ARENA_ARRAY(&a->m->r->arena, group->count, &members));
-  for (size_t i = 0; i < group->count; i++) members[i] = &a->processes[group->members[i]].call;
+  for (size_t i = 0; i < group->count; i++) members[i] = &a->processes[make_member(group, i)].call;
   for (size_t i = 0; i < group->count; i++) TS_TRY(make_collective(members[i], members, group->count, i));
-  for (size_t i = 0; i < group->count; i++) TS_TRY(finish_call(&a->processes[group->members[i]]));
+  for (size_t i = 0; i < group->count; i++) TS_TRY(finish_call(&a->processes[make_member(group, i)]));
   return TS_SUCCESS;
 }
 
@@ -71,7 +94,7 @@ static ts_status run_permutation(parallel *a) {
   for (size_t i = 0; i < a->count; i++) {
     const make_group *group = &a->processes[i].group;
     const make_call *call = &a->processes[i].call, *source = call;
-    if (group->count) source = &a->processes[group->members[0]].call;
+    if (group->count) source = &a->processes[make_member(group, 0)].call;
     TS_TRY(make_collective(call, &source, group->count ? 1 : 0, 0));
   }
   for (size_t i = 0; i < a->count; i++) TS_TRY(finish_call(&a->processes[i]));
@@ -81,8 +104,10 @@ static ts_status run_permutation(parallel *a) {
 static ts_status step_collective(parallel *a, size_t own) {
   process *p = &a->processes[own];
   if (!p->is_waiting) {
+    const make_groups *groups;
     TS_TRY(begin_call(a, p));
-    TS_TRY(make_find_group(&p->call, &a->grid, own, &p->group));
+    TS_TRY(find_groups(a, &p->call, &groups));
+    p->group = make_find_group(groups, own);
   }
   p->is_waiting = true;
   if (mlir_token_is(next_op(p)->name, "stablehlo.collective_permute")) {
@@ -91,7 +116,7 @@ static ts_status step_collective(parallel *a, size_t own) {
     return run_permutation(a);
   }
   for (size_t i = 0; i < p->group.count; i++)
-    if (!has_come(a, p, p->group.members[i])) return TS_SUCCESS;
+    if (!has_come(a, p, make_member(&p->group, i))) return TS_SUCCESS;
   if (p->group.count) return run_group(a, &p->group);
   TS_TRY(make_collective(&p->call, NULL, 0, 0));
   return finish_call(p);
@@ -266,6 +291,7 @@ ts_status make_in_parallel(const make_call *m) {
   m->r->grid = outer;
   m->r->process = own;
   for (size_t i = 0; i < a.count; i++) make_scope_deinit(&a.processes[i].scope);
+  free_groups(&a);
   TS_VEC_FREE(&a.sent);
   return status;
 }

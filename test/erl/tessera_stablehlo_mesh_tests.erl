@@ -108,6 +108,11 @@ sum(Value, Type, Groups) ->
      "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>}> ({\n    ^bb0(%c: tensor<f32>, %d: tensor<f32>):\n"
      "      %2 = stablehlo.add %c, %d : tensor<f32>\n      stablehlo.return %2 : tensor<f32>\n    }) : (", Type, ") -> ", Type, "\n"].
 
+%% A collective of partitions.
+placed(Name, Groups, Sizes) ->
+    ["    %r = \"stablehlo.", Name, "\"(%p) <{", case Name of "collective_permute" -> "source_target_pairs"; _ -> "replica_groups" end, " = dense<", Groups,
+     "> : tensor<", Sizes, "xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>}> : (tensor<2xf32>) -> tensor<2xf32>\n"].
+
 sizes(Groups) ->
     Rows = length(string:split(Groups, "], [", all)),
     io_lib:format("~bx~b", [Rows, (length([C || C <- Groups, C =:= $,]) + 1) div Rows]).
@@ -122,6 +127,13 @@ refused_test_() ->
                          {unimplemented, "its groups are not along axes of the mesh",
                           module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1], [2, 3]]"))},
                          {invalid_argument, "number 4 of 4", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 4]]"))},
+                         {invalid_argument, "a group has a member twice", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 1]]"))},
+                         {invalid_argument, "number 1 is in two groups", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1], [1, 2]]"))},
+                         {invalid_argument, "replica_groups has 5 lists of 1 numbers, and there are 4 to name",
+                          module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0], [1], [2], [3], [0]]"))},
+                         {invalid_argument, "number 1 is the target of two pairs", module("tensor<8xf32>", "", placed("collective_permute", "[[0, 1], [2, 1]]", "2x2"))},
+                         {invalid_argument, "number 2 is the source of two pairs", module("tensor<8xf32>", "", placed("collective_permute", "[[2, 0], [2, 1]]", "2x2"))},
+                         {invalid_argument, "number -1 of 4", module("tensor<8xf32>", "", placed("collective_permute", "[[0, 1], [-1, 2]]", "2x2"))},
                          {invalid_argument, "the module is for 4 partitions, and its mesh has 3",
                           binary:replace(module("tensor<8xf32>", "", Sum), <<"\"x\"=4">>, <<"\"x\"=3">>)},
                          {invalid_argument, "the mesh has no such axis",
@@ -132,6 +144,36 @@ refused_test_() ->
                           binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>, <<"in_shardings=[]">>)},
                          {invalid_argument, "expected 'in_shardings'",
                           binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings">>, <<"shardings">>)}]]).
+
+%% A mesh of 4096: what a collective says is read once, not for each partition.
+wide(Mesh, Whole, Body) ->
+    lists:foldl(fun({Old, New}, Text) -> binary:replace(Text, Old, New) end, module("tensor<" ++ Whole ++ "xf32>", "", Body),
+                [{<<"num_partitions = 4">>, <<"num_partitions = 4096">>}, {<<"\"x\"=4">>, Mesh}]).
+
+rows(Rows) -> lists:flatten(["[", lists:join(", ", [["[", lists:join(", ", [integer_to_list(I) || I <- Row]), "]"] || Row <- Rows]), "]"]).
+
+wide_test_() ->
+    All = lists:seq(0, 4095),
+    Refused = fun(Code, Words, Text) -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(Text) end) end,
+    Line = fun(Body) -> wide(<<"\"x\"=4096">>, "8192", Body) end,
+    [{Name, {timeout, 60, Test}}
+     || {Name, Test} <-
+            [{"all partitions", fun() -> ?assert(is_function(tessera_stablehlo:function(Line(sum("%p", "tensor<2xf32>", rows([All])))))) end},
+             {"each alone", fun() -> ?assert(is_function(tessera_stablehlo:function(Line(sum("%p", "tensor<2xf32>", rows([[I] || I <- All])))))) end},
+             {"columns",
+              fun() ->
+                      Columns = rows([lists:seq(I, 4095, 64) || I <- lists:seq(0, 63)]),
+                      ?assert(is_function(tessera_stablehlo:function(wide(<<"\"x\"=64, \"y\"=64">>, "128", sum("%p", "tensor<2xf32>", Columns)))))
+              end},
+             {"a root", fun() -> ?assert(is_function(tessera_stablehlo:function(Line(placed("collective_broadcast", rows([lists:reverse(All)]), "1x4096"))))) end},
+             {"too many pairs",
+              fun() ->
+                      Refused(invalid_argument, "source_target_pairs has 32768 lists of 2 numbers, and there are 4096 to name",
+                              Line(placed("collective_permute", "-1", "32768x2")))
+              end},
+             {"no pairs", fun() -> Refused(invalid_argument, "it names number -1 of 4096", Line(placed("collective_permute", "-1", "4096x2"))) end},
+             {"no members", fun() -> Refused(unimplemented, "its groups are not along axes of the mesh", Line(placed("collective_broadcast", "-1", "4096x16"))) end},
+             {"twice", fun() -> Refused(invalid_argument, "a group has a member twice", Line(placed("collective_broadcast", rows([tl(All) ++ [1]]), "1x4096"))) end}]].
 
 %% Functions that call each other, more than any program does: the search for what needs to know its partition ends, too.
 deep_calls_test() ->
