@@ -313,9 +313,9 @@ static ts_status region_on_stack(void *context) {
 }
 
 static ts_status read_region(const op_reader *r, bytecode_bytes *from, mlir_region *out) {
-  if (r->depth >= MLIR_MAX_DEPTH)
+  if (r->depth >= MLIR_MAX_REGIONS)
     return bytecode_error(r->b, from->at, TS_INVALID_ARGUMENT, "regions are nested too deep");
-  return ts_deep_call((size_t)r->depth, region_on_stack, &(region_call){r, from, out});
+  return ts_deep_call(MLIR_REGION_LEVELS * (size_t)r->depth, region_on_stack, &(region_call){r, from, out});
 }
 
 /* ---- functions */

@@ -1,5 +1,6 @@
 /* while, case and if. Regions of a graph are closed: a value from an enclosing scope becomes an operand, and in a loop
  * also a variable that each iteration passes on. Constants of one element are made again inside. */
+#include "base/deep.h"
 #include "stablehlo/make.h"
 
 #include <string.h>
@@ -25,17 +26,35 @@ static ts_status capture(const make_scope *scope, mlir_token name, captures *out
   return TS_VEC_PUSH(&out->names, name);
 }
 
-/* MLIR forbids that an inner region gives a visible name again, so a name of the scope is the scope's. */
-static ts_status find_captures(const make_call *m, const mlir_region *region, captures *out, int depth) {
-  if (depth > 2 * TS_MAX_NESTING) return ts_error(TS_INVALID_ARGUMENT, "regions are nested too deep");
-  for (size_t i = 0; i < region->op_count; i++) {
-    const mlir_op *op = &region->ops[i];
+typedef struct capture_search {
+  const make_call *m;
+  const mlir_region *region;
+  captures *out;
+  size_t depth;
+} capture_search;
+
+static ts_status search_captures(const capture_search *s);
+
+static ts_status captures_on_stack(void *context) {
+  const capture_search *s = context;
+  for (size_t i = 0; i < s->region->op_count; i++) {
+    const mlir_op *op = &s->region->ops[i];
     mlir_token hidden;
-    if (make_find_hidden(m->r, op, &hidden)) TS_TRY(capture(m->scope, hidden, out));
-    for (size_t j = 0; j < op->operand_count; j++) TS_TRY(capture(m->scope, op->operands[j], out));
-    for (size_t j = 0; j < op->region_count; j++) TS_TRY(find_captures(m, &op->regions[j], out, depth + 1));
+    if (make_find_hidden(s->m->r, op, &hidden)) TS_TRY(capture(s->m->scope, hidden, s->out));
+    for (size_t j = 0; j < op->operand_count; j++) TS_TRY(capture(s->m->scope, op->operands[j], s->out));
+    for (size_t j = 0; j < op->region_count; j++)
+      TS_TRY(search_captures(&(capture_search){s->m, &op->regions[j], s->out, s->depth + 1}));
   }
   return TS_SUCCESS;
+}
+
+static ts_status search_captures(const capture_search *s) {
+  return ts_deep_call(s->depth, captures_on_stack, (void *)(uintptr_t)s);
+}
+
+/* MLIR forbids that an inner region gives a visible name again, so a name of the scope is the scope's. */
+static ts_status find_captures(const make_call *m, const mlir_region *region, captures *out) {
+  return search_captures(&(capture_search){m, region, out, 0});
 }
 
 /* False for a constant, whose number is set: of a program with symbolic sizes also for a size. */
@@ -147,7 +166,7 @@ static ts_status make_while(const make_call *m, captures *c, ts_value_id *operan
   ts_attrs attrs = {0};
   size_t count = m->op->operand_count;
   ts_value_id first;
-  for (int i = 0; i < 2; i++) TS_TRY(find_captures(m, &m->op->regions[i], c, 0));
+  for (int i = 0; i < 2; i++) TS_TRY(find_captures(m, &m->op->regions[i], c));
   for (int i = 0; i < 2; i++) {
     make_scope inner = {0};
     loop_region l = {m, &m->op->regions[i], c, i == 0, 0};
@@ -271,7 +290,7 @@ static ts_status make_cond(const branches *b, make_value *out_results) {
 
 static ts_status make_branches(const make_call *m, captures *c) {
   const bool is_if = mlir_token_is(m->op->name, "stablehlo.if");
-  for (size_t i = 0; i < m->op->region_count; i++) TS_TRY(find_captures(m, &m->op->regions[i], c, 0));
+  for (size_t i = 0; i < m->op->region_count; i++) TS_TRY(find_captures(m, &m->op->regions[i], c));
   if (is_if) return make_cond(&(branches){m, c, 0, TS_NO_ID, m->operands[0].id}, m->results);
   if (m->op->region_count > 1) return make_cond(&(branches){m, c, 0, m->operands[0].id, TS_NO_ID}, m->results);
   return make_block(m->r, &m->op->regions[0], m->region, m->scope, m->results);
@@ -309,7 +328,7 @@ static ts_status finish_combine(const make_call *m, const mlir_region *block, ts
     TS_TRY(ts_graph_add_param(m->r->graph, region, type, &ts_shape_scalar, &value.id));
     TS_TRY(make_bind(scope, block->params[i], 0, 1, value));
   }
-  ts_status status = find_captures(m, block, &c, 0);
+  ts_status status = find_captures(m, block, &c);
   if (!status) status = bind_captures(m, &c, region, scope);
   captures_deinit(&c);
   TS_TRY(status);

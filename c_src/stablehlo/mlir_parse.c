@@ -398,9 +398,9 @@ static ts_status region_on_stack(void *context) {
 
 static ts_status parse_region(mlir_parser *p, mlir_region *out) {
   TS_TRY(mlir_expect(p, "{"));
-  if (p->depth++ >= MLIR_MAX_DEPTH) return mlir_error(TS_INVALID_ARGUMENT, p->token, "regions are nested too deep");
-  TS_TRY(ts_deep_call((size_t)p->depth, region_on_stack, &(region_call){p, out}));
-  p->depth--;
+  if (p->regions++ >= MLIR_MAX_REGIONS) return mlir_error(TS_INVALID_ARGUMENT, p->token, "regions are nested too deep");
+  TS_TRY(ts_deep_call(MLIR_REGION_LEVELS * (size_t)p->regions, region_on_stack, &(region_call){p, out}));
+  p->regions--;
   return TS_SUCCESS;
 }
 

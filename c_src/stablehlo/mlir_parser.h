@@ -8,12 +8,14 @@ typedef struct mlir_parser {
   ts_arena *arena;
   mlir_lexer lexer;
   mlir_token token; /* the next token */
-  int depth;        /* regions or attributes around it */
+  int depth;        /* attributes and types around it */
+  int regions;      /* regions around it; no attribute has regions */
 } mlir_parser;
 
-/* Regions, attributes and types may be nested as deep as this. Attributes and types are read on the caller's stack: a
- * dirty scheduler's has 320 KB, and a level takes up to 2 KB where the code is built with a sanitizer. */
-enum { MLIR_MAX_DEPTH = 64 };
+/* Attributes and types may be nested as deep as MLIR_MAX_DEPTH, in a region too. They are read on the caller's stack: a
+ * dirty scheduler's has 320 KB, and a level takes up to 2 KB where the code is built with a sanitizer. Regions are read
+ * by ts_deep_call. A level of them needs more of the stack than a level of others that call it. */
+enum { MLIR_MAX_DEPTH = 64, MLIR_MAX_REGIONS = 200, MLIR_REGION_LEVELS = 2 };
 
 static inline void mlir_advance(mlir_parser *p) { p->token = mlir_lexer_next(&p->lexer); }
 static inline bool mlir_at(const mlir_parser *p, const char *text) {

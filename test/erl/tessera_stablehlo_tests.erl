@@ -447,6 +447,42 @@ values() ->
 main(Body, Result) ->
     iolist_to_binary(["func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  ", Body, "\n  return ", Result, " : tensor<2xf32>\n}\n"]).
 
+%% As many regions as a text may have, one in another. Attributes count from the region that they are in.
+branches(Depth, Attribute) ->
+    Branch = fun(I, Inner) ->
+                     Name = integer_to_list(I),
+                     ["  %r", Name, " = \"stablehlo.if\"(%c) ({\n", Inner, "  stablehlo.return %r", integer_to_list(I - 1), " : tensor<f32>\n}, {\n"
+                      "  stablehlo.return %x : tensor<f32>\n}) : (tensor<i1>) -> tensor<f32>\n"]
+             end,
+    Body = lists:foldl(Branch, ["  %r0 = stablehlo.add %x, %x {note = ", Attribute, "} : tensor<f32>\n"], lists:seq(1, Depth)),
+    iolist_to_binary(["func.func @main(%x: tensor<f32>, %c: tensor<i1>) -> tensor<f32> {\n", Body, "  return %r", integer_to_list(Depth), " : tensor<f32>\n}\n"]).
+
+nested_test_() ->
+    Lists = fun(Count) -> [lists:duplicate(Count, $[), "0", lists:duplicate(Count, $])] end,
+    Type = fun(Count) -> [lists:duplicate(Count, "tuple<"), "tensor<f32>", lists:duplicate(Count, ">")] end,
+    Function = fun(Text) -> tessera_stablehlo:function(iolist_to_binary(Text)) end,
+    Loop = fun(I, Inner) ->
+                   Name = integer_to_list(I),
+                   ["  %w", Name, " = stablehlo.while(%a", Name, " = %x) : tensor<f32> cond {\n  stablehlo.return %c : tensor<i1>\n} do {\n", Inner,
+                    "  stablehlo.return %w", integer_to_list(I - 1), " : tensor<f32>\n}\n"]
+           end,
+    [{timeout, 120,
+      fun() ->
+              F = tessera_stablehlo:function(branches(70, Lists(60))),
+              Run = fun(Condition) -> [Y] = F([tessera:tensor(3.0, f32), tessera:tensor(Condition, u8)]), tessera:to_number(Y) end,
+              ?assertEqual([6.0, 3.0], [Run(1), Run(0)])
+      end},
+     {timeout, 120, fun() -> ?assert(is_function(tessera_stablehlo:function(branches(199, Lists(60))))) end},
+     {timeout, 120,
+      fun() ->
+              Loops = lists:foldl(Loop, "  %w0 = stablehlo.add %x, %x : tensor<f32>\n", lists:seq(1, 199)),
+              ?assert(is_function(Function(["func.func @main(%x: tensor<f32>, %c: tensor<i1>) -> tensor<f32> {\n", Loops, "  return %w199 : tensor<f32>\n}\n"])))
+      end},
+     fun() -> tessera_test:raises(invalid_argument, "regions are nested too deep", fun() -> tessera_stablehlo:function(branches(200, "0")) end) end,
+     [fun() -> tessera_test:raises(invalid_argument, "attributes are nested too deep", fun() -> tessera_stablehlo:function(branches(Depth, Lists(70))) end) end
+      || Depth <- [0, 6, 70]],
+     fun() -> ?assert(is_function(Function(["func.func private @f(%t: ", Type(60), ")\nfunc.func @main(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}"]))) end].
+
 refused_test_() ->
     [{atom_to_list(Code) ++ ": " ++ Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(iolist_to_binary(Text)) end) end}
      || {Code, Words, Text} <- refused()].
