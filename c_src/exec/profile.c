@@ -16,6 +16,7 @@ struct ts_profile {
   _Atomic uint32_t refs;
   ts_profile *outer;
   pthread_mutex_t lock;
+  bool is_closed;
   TS_VEC(ts_profile_program) programs;
   size_t rows;
   size_t last;    /* the program of the last run */
@@ -53,6 +54,19 @@ void ts_profile_release(ts_profile *p) {
     ts_free(p);
     p = outer;
   }
+}
+
+void ts_profile_close(ts_profile *p) {
+  pthread_mutex_lock(&p->lock);
+  p->is_closed = true;
+  pthread_mutex_unlock(&p->lock);
+}
+
+bool ts_profile_is_closed(ts_profile *p) {
+  pthread_mutex_lock(&p->lock);
+  bool is_closed = p->is_closed;
+  pthread_mutex_unlock(&p->lock);
+  return is_closed;
 }
 
 static uint64_t take_new(ts_profile *p) {
@@ -196,25 +210,31 @@ static void count_time(int64_t ns, int64_t *count, int64_t *sum, int64_t *longes
   if (ns > *longest) *longest = ns;
 }
 
-static void add(ts_profile *p, const ts_measure *m, const ts_step *step, int32_t launch, ts_profile_event event) {
+/* Under the lock. */
+static void add_locked(ts_profile *p, const ts_measure *m, const ts_step *step, int32_t launch,
+                       ts_profile_event event) {
   int64_t ns = event.end_ns - event.begin_ns;
-  pthread_mutex_lock(&p->lock);
   ts_profile_program *program = program_of(p, m->exe);
   uint32_t row = program && step ? find_row(program, step, launch + 1) - 1 : UINT32_MAX;
   event.row = row;
   if (!program || (step && row >= program->row_count)) {
     p->uncounted++;
-  } else {
-    event.program = (uint32_t)p->last;
-    if (step) {
-      ts_profile_row *r = &program->rows[row];
-      count_time(ns, &r->count, &r->ns, &r->longest_ns);
-      if ((int32_t)event.threads > r->threads) r->threads = (int32_t)event.threads;
-    } else {
-      count_time(ns, &program->runs, &program->ns, &program->longest_ns);
-    }
-    add_event(p, &event);
+    return;
   }
+  event.program = (uint32_t)p->last;
+  if (step) {
+    ts_profile_row *r = &program->rows[row];
+    count_time(ns, &r->count, &r->ns, &r->longest_ns);
+    if ((int32_t)event.threads > r->threads) r->threads = (int32_t)event.threads;
+  } else {
+    count_time(ns, &program->runs, &program->ns, &program->longest_ns);
+  }
+  add_event(p, &event);
+}
+
+static void add(ts_profile *p, const ts_measure *m, const ts_step *step, int32_t launch, ts_profile_event event) {
+  pthread_mutex_lock(&p->lock);
+  if (!p->is_closed) add_locked(p, m, step, launch, event);
   pthread_mutex_unlock(&p->lock);
 }
 
@@ -239,21 +259,25 @@ static ts_profile_program *device_program(ts_profile *p, uint64_t number, const 
   return &p->programs.data[p->last];
 }
 
-/* The program has one row, for the whole run. */
-static void add_device_run(ts_profile *p, uint64_t number, const char *device, ts_profile_event event) {
+/* The program has one row, for the whole run. Under the lock. */
+static void add_device_locked(ts_profile *p, uint64_t number, const char *device, ts_profile_event event) {
   int64_t ns = event.end_ns - event.begin_ns;
-  pthread_mutex_lock(&p->lock);
   ts_profile_program *program = device_program(p, number, device);
   if (!program) {
     p->uncounted++;
-  } else {
-    count_time(ns, &program->rows[0].count, &program->rows[0].ns, &program->rows[0].longest_ns);
-    count_time(ns, &program->runs, &program->ns, &program->longest_ns);
-    event.program = (uint32_t)p->last;
-    add_event(p, &event);
-    event.row = UINT32_MAX;
-    add_event(p, &event);
+    return;
   }
+  count_time(ns, &program->rows[0].count, &program->rows[0].ns, &program->rows[0].longest_ns);
+  count_time(ns, &program->runs, &program->ns, &program->longest_ns);
+  event.program = (uint32_t)p->last;
+  add_event(p, &event);
+  event.row = UINT32_MAX;
+  add_event(p, &event);
+}
+
+static void add_device_run(ts_profile *p, uint64_t number, const char *device, ts_profile_event event) {
+  pthread_mutex_lock(&p->lock);
+  if (!p->is_closed) add_device_locked(p, number, device, event);
   pthread_mutex_unlock(&p->lock);
 }
 

@@ -51,7 +51,10 @@ typedef struct ts_profile_event {
   uint32_t threads, partition;
 } ts_profile_event;
 
-/* Both arrays are valid until the next run that the profile measures. */
+/* From now on nothing is added. A run that has not ended adds to the outer profile only. */
+void ts_profile_close(ts_profile *profile);
+bool ts_profile_is_closed(ts_profile *profile);
+/* Both arrays are valid until the next run that the profile measures; of a closed profile, as long as it is there. */
 size_t ts_profile_programs(const ts_profile *profile, const ts_profile_program **out);
 size_t ts_profile_events(const ts_profile *profile, const ts_profile_event **out);
 /* Times that were left out of the events, and those that were not counted at all. */

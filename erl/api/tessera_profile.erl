@@ -61,8 +61,7 @@ run(F, Args, Options) ->
 
 %% Adds the lines of each row, which are known only now.
 with_lines({Programs, Events, LeftOut, Uncounted}, Profile, Modules) ->
-    %% a device's run that was given up may have ended since, and is then the last one
-    Encoded = lists:sublist(tessera_error:check(profile, [], tessera_nif:profile_lines(Profile)), length(Programs)),
+    Encoded = tessera_error:check(profile, [], tessera_nif:profile_lines(Profile)),
     Lines = tessera_places:lines([Line || Rows <- Encoded, Row <- Rows, Line <- Row], Modules),
     With = fun(Row, Own) -> erlang:append_element(Row, lists:uniq([map_get(Code, Lines) || Code <- Own])) end,
     {[setelement(7, Program, lists:zipwith(With, element(7, Program), Own)) || {Program, Own} <- lists:zip(Programs, Encoded)], Events, LeftOut, Uncounted}.

@@ -1,6 +1,8 @@
 /* Profiles of runs: what is counted follows from the program, of one run and of several at once; what has no room is
  * counted as left out; each allocation may fail. */
 #include "exec/profile.h"
+
+#include "base/system.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -143,6 +145,34 @@ START_TEST(an_outer_profile_gets_what_an_inner_one_gets)
 }
 END_TEST
 
+/* Its arrays stay as they are while runs still end. */
+START_TEST(a_closed_profile_gets_nothing)
+{
+  const ts_profile_program *programs;
+  const ts_profile_event *events;
+  int64_t left_out, uncounted;
+  _Atomic uint64_t number = 0;
+  ts_profile *outer = profile_of(1000, NULL), *inner = profile_of(1, outer);
+  ck_assert_ok(run_with(inner));
+  ts_profile_left_out(inner, &left_out, &uncounted);
+  int64_t left_out_before = left_out;
+  ck_assert(!ts_profile_is_closed(inner));
+  ts_profile_close(inner);
+  ck_assert(ts_profile_is_closed(inner) && !ts_profile_is_closed(outer));
+  ck_assert_ok(run_with(inner));
+  ts_profile_add_run(inner, ts_profile_number(&number), "gpu", ts_system_ns());
+  ck_assert_int_eq(only_program(inner)->runs, 1);
+  ck_assert_uint_eq(ts_profile_events(inner, &events), 1);
+  ts_profile_left_out(inner, &left_out, &uncounted);
+  ck_assert_int_eq(left_out, left_out_before);
+  ck_assert_int_eq(uncounted, 0);
+  ck_assert_uint_eq(ts_profile_programs(outer, &programs), 2);
+  ck_assert_int_eq(programs[0].runs, 2);
+  ts_profile_release(inner);
+  ts_profile_release(outer);
+}
+END_TEST
+
 /* A program of a device is one row, in the inner profile and in the outer one. */
 START_TEST(runs_of_devices_have_one_row)
 {
@@ -223,6 +253,7 @@ int main(void) {
   tcase_add_test(all, rows_have_their_work);
   tcase_add_test(all, what_has_no_room_is_left_out);
   tcase_add_test(all, an_outer_profile_gets_what_an_inner_one_gets);
+  tcase_add_test(all, a_closed_profile_gets_nothing);
   tcase_add_test(all, runs_of_devices_have_one_row);
   tcase_add_test(all, threads_share_a_profile);
   tcase_add_test(all, each_allocation_may_fail);

@@ -168,9 +168,10 @@ ERL_NIF_TERM ts_nif_profile_stop(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   if (!enif_get_resource(env, argv[0], profile_type, &object))
     return ts_nif_error(env, ts_nif_expected(env, "a profile", argv[0]));
   node *n = object;
-  if (!n->is_open || !enif_self(env, &self) || enif_compare_pids(&self, &n->pid) != 0)
+  if (!enif_self(env, &self) || enif_compare_pids(&self, &n->pid) != 0 || !n->is_open)
     return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the profile is another process's, or was stopped"));
   leave(n);
+  ts_profile_close(n->profile); /* a run that was given up may end later */
   size_t count = ts_profile_programs(n->profile, &programs);
   ERL_NIF_TERM list = enif_make_list(env, 0);
   for (size_t i = count; i-- > 0;) list = enif_make_list_cell(env, make_program(env, &programs[i]), list);
@@ -193,7 +194,8 @@ ERL_NIF_TERM ts_nif_profile_lines(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   if (!enif_get_resource(env, argv[0], profile_type, &object))
     return ts_nif_error(env, ts_nif_expected(env, "a profile", argv[0]));
   const node *n = object;
-  if (n->is_open) return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the profile has not ended"));
+  if (!ts_profile_is_closed(n->profile))
+    return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the profile has not ended"));
   ERL_NIF_TERM list = enif_make_list(env, 0);
   for (size_t i = ts_profile_programs(n->profile, &programs); i-- > 0;) {
     ERL_NIF_TERM rows = enif_make_list(env, 0);
