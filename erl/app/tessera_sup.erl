@@ -7,6 +7,7 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 init([]) ->
     Workers = [#{id => tessera_events, start => {tessera_events, start_link, []}},
+               #{id => tessera_stack, start => {tessera_stack, start_link, []}},
                #{id => tessera_log, start => {tessera_log, start_link, []}},
                #{id => tessera_turns, start => {tessera_turns, start_link, []}},
                #{id => tessera_check, start => {tessera_check, start_link, []}},

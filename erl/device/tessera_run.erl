@@ -96,7 +96,7 @@ awaited(Result) -> Result.
 
 %% ---- profiles
 
--type line() :: {atom(), atom(), arity(), string() | undefined, non_neg_integer()}.
+-type line() :: tessera_stack:line().
 %% By the program's number the line that called it; of an operation that ran at once the same line is of its steps.
 -type lines() :: #{pos_integer() | {steps, pos_integer()} => line()}.
 %% A run that another VM measures: the client, the line of the user's code, and the platform's own term for the run.
@@ -175,9 +175,13 @@ locate(Program, Keys) ->
 %% The line of the user's code that is nearest on the stack.
 line(Modules) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-    case [Frame || {Module, _, _, _} = Frame <- Stack, not is_map_key(Module, Modules)] of
-        [{Module, Name, Arity, Location} | _] -> {Module, Name, Arity, proplists:get_value(file, Location), proplists:get_value(line, Location, 0)};
-        [] -> unknown
+    line(Stack, fun(Module) -> is_map_key(Module, Modules) end).
+
+line(Stack, IsHidden) ->
+    case tessera_stack:nearest(Stack, IsHidden) of
+        {frame, Line} -> Line;
+        {traced, Callers} -> line(Callers, IsHidden);
+        none -> unknown
     end.
 
 %% The result of F, which traces or compiles.

@@ -1,7 +1,7 @@
 %% @private The code of functions: abstract code of modules that were compiled with debug_info, and of interpreted funs,
 %% such as the shell's; of other modules the code of the .beam file. Functions do not raise.
 -module(tessera_source).
--export([key/1, fun_id/1, version/1, load/1, target/2]).
+-export([key/1, fun_id/1, version/1, load/1, written/1, target/2]).
 -export_type([fun_id/0, source/0]).
 
 %% Identifies the function of a fun, with the kind of its environment; for an interpreted fun, code and
@@ -78,16 +78,28 @@ load({interpreted, _, _}) -> #{forms => [], module => none, code => code([])};
 load({_, Module, Md5, _, _, _}) ->
     case object_code(Module, Md5) of
         {ok, Beam} ->
-            try abstract(Module, Beam)
-            catch _:_ -> disassembled(Module, Beam)
+            case abstract(Module, Beam) of
+                none -> disassembled(Module, Beam);
+                Source -> Source
             end;
         {error, Why} -> {none, Module, Why}
     end.
 
+%% The source if there is abstract code.
+-spec written(fun_id()) -> source() | none.
+written({_, Module, Md5, _, _, _}) ->
+    case object_code(Module, Md5) of
+        {ok, Beam} -> abstract(Module, Beam);
+        {error, _} -> none
+    end.
+
 abstract(Module, Beam) ->
-    {ok, {Module, [{debug_info, {debug_info_v1, Backend, Info}}]}} = beam_lib:chunks(Beam, [debug_info]),
-    {ok, Forms} = Backend:debug_info(erlang_v1, Module, Info, []),
-    #{forms => Forms, module => Module, code => code(Forms)}.
+    try
+        {ok, {Module, [{debug_info, {debug_info_v1, Backend, Info}}]}} = beam_lib:chunks(Beam, [debug_info]),
+        {ok, Forms} = Backend:debug_info(erlang_v1, Module, Info, []),
+        #{forms => Forms, module => Module, code => code(Forms)}
+    catch _:_ -> none
+    end.
 
 disassembled(Module, Beam) ->
     try #{beam => tessera_flow_beam:code(Beam)}

@@ -1,16 +1,19 @@
 %% @private The lines of calls that are not on the stack: a function that ends with a call gives its frame to the called one. The code of the function says
 %% which call that was. Functions do not raise.
 -module(tessera_tails).
--export([modules/0, lines/2, of_end/2, without_environment/1]).
+-export([modules/0, is_hidden/2, lines/2, of_end/2, without_environment/1]).
 -export_type([line/0, place/0]).
 
--type line() :: {module(), atom(), arity(), string() | undefined, non_neg_integer()}.
+-type line() :: tessera_stack:line().
 %% An op of the function User was made by a call on the line of a frame, or by the call with which a function has ended.
 -type place() :: {{frame, line()} | {last, tessera_source:fun_id()}, User :: atom()}.
 %% A call: of a function of a module, or of something that the code does not tell.
 -type call() :: {{module(), atom(), arity()} | other, erl_anno:line()}.
 
 -define(MOST_CALLS, 64).      % functions that are looked at for one line
+%% Expressions with which a function does not end by a call: its frame is there during the calls inside, or they are of other functions.
+-define(VALUES, [atom, integer, float, char, string, nil, var, cons, tuple, map, record, record_field, record_index, bin, op, lc, bc, mc, 'catch', 'try',
+                 maybe_match, 'fun', named_fun]).
 %% In the process dictionary while lines are sought: the code of the modules that were read.
 -define(SOURCES, '$tessera_tails').
 
@@ -48,6 +51,12 @@ modules() ->
     Nx = [Module || {Module, _} <- code:all_loaded(), lists:prefix("Elixir.Nx", atom_to_list(Module))],
     [tessera, tessera_run, tessera_trace, tessera_jit, tessera_remote, tessera_memory, tessera_profile, erl_eval, timer, lists, maps] ++ Own ++ Nx.
 
+%% Whether a function is not the user's. Those that the shell interprets are.
+-spec is_hidden(function(), fun((module()) -> boolean())) -> boolean().
+is_hidden(F, IsHidden) ->
+    {module, Module} = erlang:fun_info(F, module),
+    Module =/= erl_eval andalso IsHidden(Module).
+
 line_of({{last, {_, Module, _, Name, Arity, _} = FunId}, User}, Modules) ->
     try of_function(FunId, User, Modules)
     catch _:_ -> {Module, Name, Arity, undefined, 0}       % of a module without abstract code
@@ -74,26 +83,30 @@ of_call({Module, _, _, _, At} = Line, User, Modules) ->
 
 external(Module, Name, Arity) -> {external, Module, erlang:get_module_info(Module, md5), Name, Arity, []}.
 
-%% The code of a module with its calls by their lines.
+%% The abstract code of a module with its calls by their lines; raises if there is none, which is kept, too.
 source(FunId) ->
     Version = tessera_source:version(FunId),
     case get(?SOURCES) of
-        #{Version := Source} -> Source;
+        #{Version := Known} -> #{} = Known;
         Sources ->
-            Source = #{forms := Forms} = tessera_source:load(FunId),
-            With = Source#{calls => maps:groups_from_list(fun({_, At}) -> At end, all_calls(Forms, Source))},
-            _ = put(?SOURCES, Sources#{Version => With}),
-            With
+            Known = with_calls(tessera_source:written(FunId)),
+            _ = put(?SOURCES, Sources#{Version => Known}),
+            #{} = Known
     end.
 
-%% The calls to Tessera that the functions may end with: their names and lines.
+with_calls(#{forms := Forms} = Source) -> Source#{calls => maps:groups_from_list(fun({_, At}) -> At end, all_calls(Forms, Source))};
+with_calls(none) -> none.
+
+%% The calls to Tessera that the functions may end with: their names and lines. `unknown': also with a call that the code does not tell, which may be such a
+%% call or lead to one.
 reached(Calls, Modules) -> reached(Calls, Modules, #{}, []).
 
 reached([{From, [{{Module, Name, _}, Line} | Calls]} | Rest], Modules, Seen, Found) when is_map_key(Module, Modules) ->
     reached([{From, Calls} | Rest], Modules, Seen, [{Name, setelement(5, From, Line)} | Found]);
 reached([{From, [{{_, _, _} = Called, _} | Calls]} | Rest], Modules, Seen, Found) when not is_map_key(Called, Seen), map_size(Seen) < ?MOST_CALLS ->
     reached([ends(Called), {From, Calls} | Rest], Modules, Seen#{Called => true}, Found);
-reached([{From, [_ | Calls]} | Rest], Modules, Seen, Found) -> reached([{From, Calls} | Rest], Modules, Seen, Found);
+reached([{From, [{Called, _} | Calls]} | Rest], Modules, Seen, Found) when is_map_key(Called, Seen) -> reached([{From, Calls} | Rest], Modules, Seen, Found);
+reached([{_, [_ | _]} | _], _, _, _) -> unknown;
 reached([{_, []} | Rest], Modules, Seen, Found) -> reached(Rest, Modules, Seen, Found);
 reached([], _, _, Found) -> Found.
 
@@ -102,9 +115,14 @@ ends({Module, Name, Arity}) ->
         Source = source(external(Module, Name, Arity)),
         {File, Clauses} = clauses({function, {Name, Arity}}, Source),
         {{Module, Name, Arity, File, first_line(Clauses)}, last_calls(Clauses, Source)}
-    catch _:_ -> {unknown, []}
+    catch _:_ -> {unknown, [{other, 0} || not is_native(Module, Name, Arity)]}
     end.
 
+%% Functions of the VM end in it, except for those that call another one.
+is_native(erlang, apply, _) -> false;
+is_native(Module, Name, Arity) -> erlang:is_builtin(Module, Name, Arity).
+
+chosen(unknown, _, Start) -> Start;
 chosen(Found, User, Start) ->
     Named = [Line || {Name, Line} <- Found, Name =:= User],
     case {lists:usort(Named), lists:usort([Line || {_, Line} <- Found])} of
@@ -131,17 +149,32 @@ last_call({block, _, Body}, Source) -> last_call(lists:last(Body), Source);
 last_call({'case', _, _, Clauses}, Source) -> last_calls(Clauses, Source);
 last_call({'if', _, Clauses}, Source) -> last_calls(Clauses, Source);
 last_call({'receive', _, Clauses}, Source) -> last_calls(Clauses, Source);
+last_call({'receive', _, Clauses, _, After}, Source) -> last_calls(Clauses, Source) ++ last_call(lists:last(After), Source);
+last_call({'try', _, _, Of, Clauses, []}, Source) -> last_calls(Of ++ Clauses, Source);
 last_call({'maybe', _, Body}, Source) -> last_call(lists:last(Body), Source);
-last_call(_, _) -> [].
+last_call({'maybe', _, Body, {'else', _, Clauses}}, Source) -> last_call(lists:last(Body), Source) ++ last_calls(Clauses, Source);
+last_call({op, _, Lazy, _, Right}, Source) when Lazy =:= 'andalso'; Lazy =:= 'orelse' -> last_call(Right, Source);
+last_call(Form, _) ->
+    case lists:member(element(1, Form), ?VALUES) of
+        true -> [];
+        false -> [{other, line(Form)}]
+    end.
 
 called({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Args} = Call, _) -> {{Module, Name, length(Args)}, line(Call)};
 called({call, _, {atom, _, Name}, Args} = Call, #{module := Module, code := #{functions := Functions, imports := Imports}}) ->
     Function = {Name, length(Args)},
     case Imports of
         #{Function := Other} when not is_map_key(Function, Functions) -> {{Other, Name, length(Args)}, line(Call)};
+        _ when not is_map_key(Function, Functions) -> {{of_erlang(Function, Module), Name, length(Args)}, line(Call)};
         _ -> {{Module, Name, length(Args)}, line(Call)}
     end;
 called(Call, _) -> {other, line(Call)}.
+
+of_erlang({Name, Arity}, Module) ->
+    case erl_internal:bif(Name, Arity) of
+        true -> erlang;
+        false -> Module
+    end.
 
 all_calls({call, _, _, Args} = Call, Source) -> [called(Call, Source) | all_calls(Args, Source)];
 all_calls(Tuple, Source) when is_tuple(Tuple) -> all_calls(tuple_to_list(Tuple), Source);

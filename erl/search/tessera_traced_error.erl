@@ -10,11 +10,14 @@
 %% Raises the error of a function F that was called with Args while it was traced, for the API function Name.
 -spec raise(atom(), function(), [term()], term(), erlang:stacktrace()) -> no_return().
 raise(_, F, _, {Code, Message} = Reason, [{_, User, _, [{error_info, #{module := tessera_error}}]} | _] = Trace) when is_atom(Code), is_binary(Message) ->
-    case origin(tessera_error:stack(Trace), tessera_tails:modules(), F, User) of
-        [_ | _] = Place -> is_located(Message) orelse tessera_error:located([$,, Place], Reason, Trace);
-        "" -> ok
-    end,
-    erlang:raise(error, Reason, Trace);
+    case tessera_error:stack(Trace) of
+        [] -> erlang:raise(error, Reason, Trace);
+        Stack ->
+            case origin(Stack, F, User) of
+                {at, Place} -> tessera_error:located([", at ", Place], Reason, Trace);
+                {search, Callers} -> tessera_error:again(Callers, Reason, Trace)
+            end
+    end;
 raise(Name, F, Args, Reason, Trace) ->
     case is_of_user(Trace) andalso explain(Reason, Trace, F, Args) of
         {Code, Text} ->
@@ -25,23 +28,30 @@ raise(Name, F, Args, Reason, Trace) ->
 
 %% ---- the line of an error of the API
 
-%% A function that is traced inside of another one has told its line.
-is_located(Message) -> re:run(Message, " at [^ ]+:[0-9]+$", [{capture, none}, unicode]) =:= match.
-
-%% Of the nearest frame of the user's code, or of the call with which the function has ended.
-origin([{tessera_trace, call, _, _} | _], _, F, User) -> place_of_end(F, User);
-origin([{Module, _, _, _} = Frame | Callers], Ours, F, User) ->
-    case is_user(Module) andalso not lists:member(Module, Ours) of
-        true -> place([Frame]);
-        false -> origin(Callers, Ours, F, User)
-    end;
-origin([], _, _, _) -> "".
-
-place_of_end(F, User) ->
-    case tessera_tails:of_end(F, User) of
-        {_, _, _, File, Line} when is_list(File), File =/= "" -> [" at ", File, $:, integer_to_list(Line)];
-        _ -> ""
+%% Of the nearest frame of the user's code, or of the call with which the function has ended. A function of Tessera has no such line: its callers are
+%% searched, here and by the functions outside of it.
+origin(Stack, F, User) ->
+    Ours = maps:from_keys(tessera_tails:modules(), true),
+    IsHidden = fun(Module) -> is_map_key(Module, Ours) orelse not is_user(Module) end,
+    case {tessera_stack:nearest(Stack, IsHidden), tessera_tails:is_hidden(F, IsHidden)} of
+        {{frame, Line}, _} -> place_of(Line);
+        {_, true} -> of_callers(IsHidden);
+        {{traced, _}, false} -> place_of(tessera_tails:of_end(F, User));
+        {none, false} -> {search, []}
     end.
+
+%% The error's own stack may be too short for them.
+of_callers(IsHidden) ->
+    Deep = tessera_stack:deepen(),
+    {current_stacktrace, Callers} = process_info(self(), current_stacktrace),
+    ok = tessera_stack:restore(Deep),
+    case tessera_stack:nearest(Callers, IsHidden) of
+        {frame, Line} -> place_of(Line);
+        _ -> {search, Callers}
+    end.
+
+place_of({_, _, _, [_ | _] = File, Line}) -> {at, [File, $:, integer_to_list(Line)]};
+place_of(_) -> {search, []}.
 
 %% ---- the code and text of the API's error, or none
 

@@ -2,7 +2,7 @@
 %% shell and logger print it in full.
 -module(tessera_error).
 -include("tessera.hrl").
--export([check/3, raise/3, raise/4, raise/5, located/3, stack/1, within/3, show/1, is_ours/1, format_error/2]).
+-export([check/3, raise/3, raise/4, raise/5, located/3, again/3, stack/1, within/3, show/1, is_ours/1, format_error/2]).
 
 %% Limit for the tensors that are named in a message.
 -define(MAX_OPERANDS, 4).
@@ -25,7 +25,7 @@ raise(Name, Args, Cause) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
     raise(Name, Args, Cause#{stack => Stack}, lists:dropwhile(fun({Module, _, _, _}) -> is_ours(Module) end, Stack)).
 
-%% The whole stack where an error of ours was raised, of which its stacktrace has the user's part.
+%% The whole stack where an error of ours was raised, of which its stacktrace has the user's part; none if the message has a line, or will have none.
 -spec stack(erlang:stacktrace()) -> erlang:stacktrace().
 stack([{_, _, _, Location} | _]) ->
     #{cause := Cause} = proplists:get_value(error_info, Location, #{cause => #{}}),
@@ -68,9 +68,12 @@ raise(Name, Args, Code, Format, Values) ->
 
 %% Raises an error of ours again, whose message ends with a line of the user's code.
 -spec located(iodata(), {atom(), binary()}, erlang:stacktrace()) -> no_return().
-located(Place, {Code, Text}, [{Module, Name, Args, [{error_info, #{cause := Cause} = Info}]} | Trace]) ->
-    Message = unicode:characters_to_binary([Text, Place]),
-    erlang:raise(error, {Code, Message}, [{Module, Name, Args, [{error_info, Info#{cause := Cause#{message := Message}}}]} | Trace]).
+located(Place, {Code, Text}, Trace) -> again([], {Code, unicode:characters_to_binary([Text, Place])}, Trace).
+
+%% Raises an error of ours again, with what is still to be searched for a line.
+-spec again(erlang:stacktrace(), {atom(), binary()}, erlang:stacktrace()) -> no_return().
+again(Stack, {Code, Message}, [{Module, Name, Args, [{error_info, #{cause := Cause} = Info}]} | Trace]) ->
+    erlang:raise(error, {Code, Message}, [{Module, Name, Args, [{error_info, Info#{cause := Cause#{message := Message, stack => Stack}}}]} | Trace]).
 
 %% Runs a function of the API that calls others: their errors are errors of this function, with its name and arguments.
 -spec within(atom(), [term()], fun(() -> Result)) -> Result.

@@ -7,11 +7,9 @@
 -define(RECORDING, '$tessera_places').
 %% There while the ops of gradients are made: the place of the op that they are made for.
 -define(AS_OF, '$tessera_places_as_of').
-%% The user's function that is traced.
--define(FUNCTION, '$tessera_places_function').
+%% The functions that are traced, the innermost first.
+-define(FUNCTIONS, '$tessera_places_functions').
 -define(MOST_LATER, 256).
-%% The stack is longer than Erlang's 8 frames where an op is made by several functions of Tessera.
--define(DEPTH, 64).
 
 %% Frames of `modules' are not the user's. `later' are programs without places, and how to compile each of them again.
 -record(recording, {modules :: #{module() => true}, later = #{} :: #{reference() => fun(() -> reference())}}).
@@ -20,45 +18,19 @@
 -spec recording([module()], fun(() -> Result)) -> Result.
 recording(Modules, F) ->
     Outer = put(?RECORDING, #recording{modules = maps:from_keys(Modules, true)}),
-    Deep = deepen(),
+    Deep = tessera_stack:deepen(),       % an op may be made by several functions of Tessera
     try
         Result = F(),
         #recording{later = Later} = get(?RECORDING),
         _ = [lend(Executable, Again) || {Executable, Again} <- maps:to_list(Later)],
         Result
     after
-        ok = restore(Deep),
+        ok = tessera_stack:restore(Deep),
         restore(?RECORDING, Outer)
     end.
 
 restore(Key, undefined) -> erase(Key);
 restore(Key, Value) -> put(Key, Value).
-
-%% Another process may record at the same time: the last one that ends restores the depth that the first one found.
--define(USERS, {?MODULE, users}).       % a persistent term: an array of the number of users, and the depth before them
-
-deepen() ->
-    Users = users(),
-    _ = case atomics:add_get(Users, 1, 1) of
-            1 ->
-                Depth = erlang:system_flag(backtrace_depth, ?DEPTH),
-                _ = Depth > ?DEPTH andalso erlang:system_flag(backtrace_depth, Depth),
-                atomics:put(Users, 2, Depth);
-            _ -> ok
-        end,
-    Users.
-
-restore(Users) ->
-    _ = atomics:sub_get(Users, 1, 1) =:= 0 andalso erlang:system_flag(backtrace_depth, atomics:get(Users, 2)),
-    ok.
-
-users() ->
-    case persistent_term:get(?USERS, none) of
-        none ->
-            ok = persistent_term:put(?USERS, atomics:new(2, [{signed, false}])),
-            persistent_term:get(?USERS);
-        Users -> Users
-    end.
 
 lend(Executable, Again) ->
     try tessera_nif:places_lend(Executable, Again())
@@ -101,7 +73,13 @@ as_of(Program, Value, F) ->
 in_function(F, Args) ->
     case get(?RECORDING) of
         undefined -> apply(F, Args);
-        _ -> with_entry(?FUNCTION, F, fun() -> apply(F, Args) end)
+        _ -> with_entry(?FUNCTIONS, [F | functions()], fun() -> apply(F, Args) end)
+    end.
+
+functions() ->
+    case get(?FUNCTIONS) of
+        undefined -> [];
+        Functions -> Functions
     end.
 
 with_entry(Key, Value, F) ->
@@ -129,22 +107,25 @@ lines(Encoded, Modules) ->
 
 %% ---- the stack
 
+%% The nearest frame of the user's code; or the function that has ended with the call, which has none. Tessera calls functions of its own in the same way:
+%% below such a call there are its callers.
 nearest(Modules) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-    nearest(Stack, Modules).
+    nearest(Stack, functions(), fun(Module) -> is_map_key(Module, Modules) end).
 
-%% The nearest frame of the user's code; or the function that has ended with the call, which has none. Below the call of a user's function there are
-%% its callers. Tessera calls functions of its own in the same way.
-nearest([{tessera_trace, call, _, _} | Stack], Modules) ->
-    Function = get(?FUNCTION),
-    case erlang:fun_info(Function, module) of
-        {module, Module} when is_map_key(Module, Modules), Module =/= erl_eval -> nearest(Stack, Modules);
-        _ -> last_of(tessera_tails:without_environment(tessera_source:fun_id(Function)))
+nearest(Stack, Functions, IsHidden) ->
+    case tessera_stack:nearest(Stack, IsHidden) of
+        {traced, Callers} -> traced(Callers, Functions, IsHidden);
+        {frame, _} = Frame -> Frame;
+        none -> unknown
+    end.
+
+traced(Callers, [Function | Outer], IsHidden) ->
+    case tessera_tails:is_hidden(Function, IsHidden) of
+        true -> nearest(Callers, Outer, IsHidden);
+        false -> last_of(tessera_tails:without_environment(tessera_source:fun_id(Function)))
     end;
-nearest([{Module, _, _, _} | Stack], Modules) when is_map_key(Module, Modules) -> nearest(Stack, Modules);
-nearest([{Module, Name, Arity, Location} | _], _) ->
-    {frame, {Module, Name, Arity, proplists:get_value(file, Location), proplists:get_value(line, Location, 0)}};
-nearest([], _) -> unknown.
+traced(Callers, [], IsHidden) -> nearest(Callers, [], IsHidden).
 
 last_of(none) -> unknown;
 last_of(FunId) -> {last, FunId}.

@@ -3,7 +3,7 @@
 -module(tessera_places_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
--export([exp_of/1, negative/1]).
+-export([exp_of/1, negative/1, by_variable/1, lazily/1, tried/1, applied/1, refused/1, kept/1]).
 
 -define(QUIET, #{speed => false}).
 
@@ -174,6 +174,60 @@ tail_call_test_() ->
         ?assertEqual([negative_line()], lines_with(<<"negate">>, steps(tessera:jit(fun negative/1), [numbers()])))
     end).
 
+%% An end that the code does not tell, or a call of a function that is not known: it may have been that one.
+uncertain_ends_test_() ->
+    on_host(fun() ->
+        [?assertEqual({Name, [line_of_function(Name)]}, {Name, lines_with(<<"negate">>, steps(tessera:jit(F), [numbers()]))})
+         || {Name, F} <- [{by_variable, fun ?MODULE:by_variable/1}, {lazily, fun ?MODULE:lazily/1}, {tried, fun ?MODULE:tried/1}, {applied, fun ?MODULE:applied/1}]],
+        %% an end that cannot be a call is none of them
+        ?assertEqual([line_of_function(refused) + 2], lines_with(<<"negate">>, steps(tessera:jit(fun ?MODULE:refused/1), [numbers()]))),
+        ?assertEqual([line_of_function(kept) + 2], lines_with(<<"negate">>, steps(tessera:jit(fun ?MODULE:kept/1), [numbers()])))
+    end).
+
+-define(IS_LONG(X), element(1, tessera:shape(X)) > 10).
+
+by_variable(X) ->
+    F = fun tessera:negate/1,
+    case ?IS_LONG(X) of
+        true -> F(X);
+        false -> tessera:negate(X)
+    end.
+
+lazily(X) ->
+    case tessera:shape(X) of
+        {1} -> tessera:negate(X);
+        _ -> ?IS_LONG(X) andalso tessera:negate(X)
+    end.
+
+tried(X) ->
+    case tessera:shape(X) of
+        {1} -> tessera:negate(X);
+        _ ->
+            try tessera:shape(X) of
+                {_} -> tessera:negate(X)
+            catch error:_ -> X
+            end
+    end.
+
+applied(X) ->
+    case tessera:shape(X) of
+        {1} -> tessera:negate(X);
+        _ -> apply(list_to_existing_atom("tessera"), negate, [X])
+    end.
+
+refused(X) ->
+    case tessera:shape(X) of
+        {_} -> tessera:negate(X);
+        _ -> error(of_another_shape)
+    end.
+
+kept(X) ->
+    case tessera:shape(X) of
+        {_} -> tessera:negate(X);
+        {_, _} -> {X, 1};
+        _ -> [tessera:negate(Y) || Y <- [X]]
+    end.
+
 exp_line() -> line_of_function(exp_of).
 negative_line() -> line_of_function(negative).
 
@@ -275,6 +329,84 @@ depth_test_() ->
         ?assertEqual(Depth, depth()),
         ?assertNot(tessera_places:is_recording())
     end).
+
+%% Also when the process of a profile is killed.
+depth_after_kill_test_() ->
+    on_host(fun() ->
+        Depth = depth(),
+        Profile = profile_begins(),
+        ?assert(depth() > 8),
+        killed(Profile),
+        ?assertEqual(Depth, depth())
+    end).
+
+%% Of two profiles that overlap the last one ends it, whichever began first, and however it ends.
+depth_of_two_test_() ->
+    on_host(fun() ->
+        Depth = depth(),
+        [begin
+             Profiles = [profile_begins(), profile_begins()],
+             [First, Second] = Order(Profiles),
+             End(First),
+             ?assert(depth() > 8),
+             End(Second),
+             ?assertEqual(Depth, depth())
+         end || Order <- [fun(Both) -> Both end, fun lists:reverse/1], End <- [fun killed/1, fun ended/1]]
+    end).
+
+depth_of_others_test_() ->
+    on_host(fun() ->
+        Depth = depth(),
+        try
+            _ = tessera:profile(fun() -> erlang:system_flag(backtrace_depth, 20) end, [], ?QUIET),
+            ?assertEqual(20, depth()),
+            _ = tessera:profile(fun() -> ?assert(depth() > 20) end, [], ?QUIET),
+            ?assertEqual(20, depth())
+        after erlang:system_flag(backtrace_depth, Depth)
+        end
+    end).
+
+depth_without_server_test_() ->
+    on_host(fun() ->
+        Depth = depth(),
+        Profile = profile_begins(),
+        %% as when the process has been killed and started again
+        {Another, Monitor} = spawn_monitor(fun() -> tessera_stack:init([]) end),
+        receive {'DOWN', Monitor, process, Another, normal} -> ok end,
+        ?assertEqual(Depth, depth()),
+        ended(Profile),
+        _ = tessera:profile(fun() -> ?assert(depth() > 8) end, [], ?QUIET),
+        %% it ends inside of a profile
+        _ = tessera:profile(fun() ->
+                                    ok = supervisor:terminate_child(tessera_sup, tessera_stack),
+                                    ?assertEqual(Depth, depth())
+                            end, [], ?QUIET),
+        {ok, _} = supervisor:restart_child(tessera_sup, tessera_stack),
+        ?assertEqual(Depth, depth())
+    end).
+
+%% A process inside of a profile.
+profile_begins() ->
+    Parent = self(),
+    {Pid, Monitor} = spawn_monitor(fun() ->
+                                           tessera:profile(fun() -> Parent ! {inside, self()}, receive stop -> ok end end, [], ?QUIET)
+                                   end),
+    receive {inside, Pid} -> {Pid, Monitor} end.
+
+ended({Pid, Monitor}) ->
+    Pid ! stop,
+    receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end.
+
+killed({Pid, Monitor}) ->
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, killed} -> no_user(Pid) end.
+
+%% Waits until the process that keeps the depth knows.
+no_user(Pid) ->
+    case lists:member(Pid, maps:values(sys:get_state(tessera_stack))) of
+        true -> timer:sleep(1), no_user(Pid);
+        false -> ok
+    end.
 
 depth() ->
     Depth = erlang:system_flag(backtrace_depth, 8),

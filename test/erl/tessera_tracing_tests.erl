@@ -672,3 +672,77 @@ error_lines_test() ->
     %% outside of a traced function the caller's line is on the stack, and the message has none
     {error, {_, Message}} = try tessera:dot(X, Wide) catch Class:Reason -> {Class, Reason} end,
     ?assertEqual(nomatch, string:find(Message, ".erl")).
+
+%% An error in a function of Tessera's own, which the gradient of a `cond' traces, has the line of the caller outside of it.
+gradient_line_test() ->
+    F = fun(X) ->
+                tessera:'cond'(tessera:greater(X, 0),
+                               fun() -> tessera:while(X, fun(Y) -> tessera:less(Y, 3) end, fun(Y) -> tessera:add(Y, 1) end) end,
+                               fun() -> X end)
+        end,
+    [begin
+         {error, {unimplemented, Message}} = try Call(), value catch Class:Reason -> {Class, Reason} end,
+         ?assertEqual({match, [[lists:concat(["tessera_tracing_tests.erl:", Line])]]},
+                      re:run(Message, "[a-z_]+\\.erl:[0-9]+", [global, {capture, all, list}]))
+     end || {Line, Call} <- [{?LINE, fun() -> {(tessera:grad(F))(1.0)} end},
+                             {?LINE, fun() -> (tessera:jit(fun(X) -> {(tessera:grad(F))(X)} end))(1.0) end}]].
+
+%% A path may have any characters: what is in the message does not matter.
+path_with_space_test() ->
+    Text = "-module(tracing_path).\n-export([f/1]).\n-file(\"my own/user code.erl\", 1).\n"
+           "f(X) ->\n    tessera:while(X, fun(_) -> 0 end, fun(Y) ->\n        {tessera:add(Y, foo)} end).\n",
+    in_module(Text, [debug_info], fun(M) ->
+        {error, {invalid_argument, Message}} = try (tessera:jit(fun(X) -> {M:f(X)} end))(1) catch Class:Reason -> {Class, Reason} end,
+        ?assertMatch([_, <<"my own/user code.erl:", _>>], string:split(Message, ", at ", all))
+    end).
+
+%% The code of a module without debug_info is looked for once, and the function's name stands for its lines.
+no_debug_info_line_test() ->
+    Text = "-module(tracing_bare).\n-export([f/1, g/1]).\nf(X) -> tessera:sort(X).\ng(X) -> tessera:cumulative_sum(X).\n",
+    in_module(Text, [], fun(M) ->
+        Md5 = M:module_info(md5),
+        Places = [{{last, {external, M, Md5, Name, 1, []}}, sort} || Name <- [f, g]],
+        Counted = [{tessera_source, written, 1}, {tessera_flow_beam, code, 1}],
+        [{{module, Module}, 1} = {code:ensure_loaded(Module), erlang:trace_pattern(Function, true, [call_count])} || {Module, _, _} = Function <- Counted],
+        Known = tessera_tails:lines(Places, #{tessera => true}),
+        ?assertEqual([{call_count, 1}, {call_count, 0}], [erlang:trace_info(Function, call_count) || Function <- Counted]),
+        [1 = erlang:trace_pattern(Function, false, [call_count]) || Function <- Counted],
+        ?assertEqual([{M, f, 1, undefined, 0}, {M, g, 1, undefined, 0}], [map_get(Place, Known) || Place <- Places]),
+        Id = {external, M, Md5, f, 1, []},
+        ?assertEqual(none, tessera_source:written(Id)),
+        ?assertMatch(#{beam := _}, tessera_source:load(Id))
+    end).
+
+%% Ends of an `else' are ends of the function. (Older releases have no syntax for it.)
+maybe_ends_test() ->
+    Line = fun(Ends) ->
+                   Call = fun(At, {Module, Name}) -> {call, At, {remote, At, {atom, At, Module}, {atom, At, Name}}, [{var, At, 'X'}]} end,
+                   [Body, Else] = [Call(At, End) || {At, End} <- lists:zip([5, 7], Ends)],
+                   Maybe = {'maybe', 4, [{maybe_match, 4, {atom, 4, ok}, Call(4, {another_module, test})}, Body], {'else', 6, [{clause, 7, [{var, 7, '_'}], [], [Else]}]}},
+                   line_of_form(tracing_maybe, [{clause, 3, [{var, 3, 'X'}], [], [Maybe]}])
+           end,
+    ?assertEqual(3, Line([{tessera, exp}, {tessera, exp}])),
+    ?assertEqual(7, Line([{tessera, sort}, {tessera, exp}])),
+    ?assertEqual(5, Line([{tessera, exp}, {tessera, sort}])),
+    ?assertEqual(3, Line([{tessera, exp}, {another_module, ends}])).
+
+%% Of the call of tessera:exp/1 with which the function f/1 with these clauses has ended, in a module whose debug_info has them.
+line_of_form(Module, Clauses) ->
+    Head = [{attribute, 1, module, Module}, {attribute, 2, export, [{f, 1}]}],
+    {ok, Module, Compiled} = compile:forms(Head ++ [{function, 3, f, 1, [{clause, 3, [{var, 3, '_'}], [], [{atom, 3, ok}]}]}], []),
+    {ok, Module, Chunks} = beam_lib:all_chunks(Compiled),
+    Info = {debug_info_v1, erl_abstract_code, {[{attribute, 1, file, {"maybe.erl", 1}} | Head] ++ [{function, 3, f, 1, Clauses}], []}},
+    {ok, Beam} = beam_lib:build_module(lists:keystore("Dbgi", 1, Chunks, {"Dbgi", term_to_binary(Info)})),
+    Dir = tessera_test:temporary("tracing"),
+    File = filename:join(Dir, atom_to_list(Module)),
+    ok = file:write_file(File ++ ".beam", Beam),
+    {module, Module} = code:load_abs(File),
+    try
+        Place = {{last, {external, Module, Module:module_info(md5), f, 1, []}}, exp},
+        #{Place := {Module, f, 1, "maybe.erl", Line}} = tessera_tails:lines([Place], #{tessera => true}),
+        Line
+    after
+        true = code:delete(Module),
+        _ = code:purge(Module),
+        ok = file:del_dir_r(Dir)
+    end.
