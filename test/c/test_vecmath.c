@@ -182,6 +182,38 @@ START_TEST(exact_values)
 }
 END_TEST
 
+/* Functions whose result is the argument where its square is below the precision. */
+static const ts_opcode identities_near_zero[] = {TS_OP_EXPM1, TS_OP_LOG1P, TS_OP_SINH, TS_OP_TANH,  TS_OP_SIN,
+                                                 TS_OP_TAN,   TS_OP_ASIN,  TS_OP_ATAN, TS_OP_ASINH, TS_OP_ATANH};
+
+/* Their subnormal arguments keep all bits, also the last one. */
+START_TEST(subnormals_stay)
+{
+  static const float narrow[] = {0x1p-149f, 0x3p-149f, 0x7fffffp-149f, 0x1p-126f, 0x800001p-149f, 0};
+  static const double wide[] = {0x1p-1074, 0x3p-1074, 0xfffffffffffffp-1074, 0x1p-1022, 0x10000000000001p-1074, 0};
+  const ts_opcode op = identities_near_zero[_i];
+  enum { COUNT = sizeof(narrow) / sizeof(narrow[0]) };
+  for (int i = 0; i < 128; i++) {
+    const int at = i / 2 % COUNT;
+    x[i] = i % 2 ? -narrow[at] : narrow[at];
+    wide_x[i] = i % 2 ? -wide[at] : wide[at];
+  }
+  ts_kernel *kernel = NULL, *wide_kernel = NULL;
+  ck_assert_ok(math_kernel(op, TS_F32, &kernel));
+  ck_assert_ok(math_kernel(op, TS_F64, &wide_kernel));
+  math_run(kernel, x, y, out, 128);
+  math_run(wide_kernel, wide_x, wide_y, wide_out, 128);
+  for (int i = 0; i < 128; i++) {
+    CHECK_VALUE(memcmp(&out[i], &x[i], sizeof(x[i])) == 0, "f32 %s(%a) = %a", ts_op_name(op), (double)x[i],
+                (double)out[i]);
+    CHECK_VALUE(memcmp(&wide_out[i], &wide_x[i], sizeof(wide_x[i])) == 0, "f64 %s(%a) = %a", ts_op_name(op), wide_x[i],
+                wide_out[i]);
+  }
+  ts_kernel_release(kernel);
+  ts_kernel_release(wide_kernel);
+}
+END_TEST
+
 /* Equal bits, or two NaNs: their signs and payloads are not promised. */
 static bool same_f32(float a, float b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
 
@@ -446,6 +478,7 @@ int main(void) {
   tcase_add_test(tests, f64_within_two_ulp);
   tcase_add_test(tests, half_within_one_ulp);
   tcase_add_test(tests, exact_values);
+  tcase_add_loop_test(tests, subnormals_stay, 0, sizeof(identities_near_zero) / sizeof(identities_near_zero[0]));
   tcase_add_test(tests, pow_special_values);
   tcase_add_test(tests, pow_special_values_f64);
   tcase_add_test(tests, atan2_special_values);

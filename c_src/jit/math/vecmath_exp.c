@@ -142,7 +142,8 @@ ts_v ts_vm_times_exp(ts_vm *m, ts_v a, ts_v a_low, ts_v x, ts_v x_low) {
   return ts_vm_scale(m, l_add(m, sum, low), of.n, of.shifted);
 }
 
-/* With p = expm1(r): 2^n p + (2^n - 1), computed at half the scale so that 2^128 (2^1024) does not occur. */
+/* With p = expm1(r): 2^n p + (2^n - 1), computed at half the scale so that 2^128 (2^1024) does not occur. With n = 0 it
+ * is p, which may be subnormal: then half of it would lose its last bit. */
 ts_v ts_vm_expm1(ts_vm *m, ts_v x) {
   if (m->wide && !m->fma) return ts_vm_library(m, "expm1", "u10", x, NULL);
   ts_v bounded = l_at_least(m, l_at_most(m, x, m->wide ? 710 : 89), m->wide ? -40 : -18), p;
@@ -154,7 +155,8 @@ ts_v ts_vm_expm1(ts_vm *m, ts_v x) {
     p = l_fma(m, square, L_POLY(m, a.r, expm1_narrow), a.r);
   ts_v half = power_of_two(m, LLVMBuildSub(m->b, integer_of(m, a.shifted), l_int(m, 1), ""));
   ts_v sum = l_fma(m, p, half, l_sub(m, half, l_const(m, 0.5)));
-  return l_copysign(m, l_add(m, sum, sum), x);
+  ts_v is_p = l_cmp(m, LLVMRealOEQ, a.n, l_const(m, 0));
+  return l_copysign(m, l_select(m, is_p, p, l_add(m, sum, sum)), x);
 }
 
 /* The high half of the digits of `a` (Veltkamp), for a product without rounding. */

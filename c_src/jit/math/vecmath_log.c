@@ -105,7 +105,10 @@ static ts_v log1p_inside(ts_vm *m, ts_v x) {
 
 static ts_v log1p_by_library(ts_vm *m, ts_v x) {
   ts_v huge = l_cmp(m, LLVMRealOGT, x, l_const(m, 0x1p64)); /* the library overflows too early */
-  return l_rarely(m, huge, ts_vm_library(m, "log1p", "u10", x, NULL), log1p_outside, x, NULL);
+  ts_v usual = ts_vm_library(m, "log1p", "u10", x, NULL),
+       tiny = l_cmp(m, LLVMRealOLT, l_abs(m, x), l_const(m, 0x1p-54));
+  usual = l_select(m, tiny, x, usual); /* the library loses the last bit of subnormals */
+  return l_rarely(m, huge, usual, log1p_outside, x, NULL);
 }
 
 ts_v ts_vm_log1p(ts_vm *m, ts_v x) {
@@ -125,7 +128,8 @@ static ts_v log_twice(ts_vm *m, ts_v x, ts_v y) {
 
 static ts_v asinh_wide(ts_vm *m, ts_v x) {
   ts_v a = l_abs(m, x), huge = l_cmp(m, LLVMRealOGT, a, l_const(m, 0x1p500));
-  ts_v usual = ts_vm_library(m, "asinh", "u10", a, NULL);
+  ts_v usual = ts_vm_library(m, "asinh", "u10", a, NULL), tiny = l_cmp(m, LLVMRealOLT, a, l_const(m, 0x1p-28));
+  usual = l_select(m, tiny, a, usual); /* the library loses the last bit of subnormals */
   return l_copysign(m, l_rarely(m, huge, usual, log_twice, a, NULL), x);
 }
 

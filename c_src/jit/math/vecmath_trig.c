@@ -102,7 +102,10 @@ static ts_v tan_library(ts_vm *m, ts_v x, ts_v y) { return ts_vm_library(m, "tan
 
 /* tan(r) for even n, -1 / tan(r) for odd n. */
 ts_v ts_vm_tan(ts_vm *m, ts_v x) {
-  if (!m->fma) return tan_library(m, x, NULL);
+  if (!m->fma) {
+    ts_v tiny = l_cmp(m, LLVMRealOLT, l_abs(m, x), l_const(m, m->wide ? 0x1p-28 : 0x1p-14));
+    return l_select(m, tiny, x, tan_library(m, x, NULL)); /* the library loses the last bit of subnormals */
+  }
   ts_v magic = ts_vm_magic(m), t = l_fma(m, x, l_const(m, 2 / L_PI), magic), low;
   ts_v r = subtract_half_pi(m, x, l_sub(m, t, magic), &low), z = l_mul(m, r, r);
   ts_v p = m->wide ? L_POLY(m, z, tan_wide) : L_POLY(m, z, tan_narrow);
