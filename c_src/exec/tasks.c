@@ -14,6 +14,7 @@
 #define CACHED_BYTES (1 << 20)
 /* A piece is a multiple of this many columns: whole cache lines, so that threads do not share any. */
 #define PIECE_COLUMNS 1024
+_Static_assert(PIECE_COLUMNS % TS_STREAM_STEP == 0, "a task of a MAP of rank 1 begins where its stores may stream");
 
 static int64_t round_up_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t round_up(int64_t a, int64_t b) { return round_up_div(a, b) * b; }

@@ -1,8 +1,6 @@
-/* The canonical kernel: a loop nest over a collapsed iteration space with a DAG
- * of scalar ops as its body. It has no shapes: extents, strides, scalar
- * constants and addresses are run-time arguments. Its text is its key in
- * the caches. A description is plain data owned by its creator; emission
- * happens in loop_map.c, loop_row.c, loop_col.c.
+/* The canonical kernel: a loop nest over a collapsed iteration space with a DAG of scalar ops as its body. It has no
+ * shapes: extents, strides, scalar constants and addresses are run-time arguments. Its text is its key in the caches. A
+ * description is plain data owned by its creator; emission happens in loop_map.c, loop_row.c, loop_col.c.
  *
  * Iteration space: dims 0..rank-1, row-major, the last innermost.
  *   MAP  every point computes and stores; one vector of consecutive inner points at a time.
@@ -25,7 +23,8 @@
  * (an index operand: its start value) and byte strides [rank] (an index operand: steps); then one word per
  * scalar with its bits, memory form. Strides of class ZERO, UNIT and DOWN are present and ignored.
  * The stores of a `stream` output bypass the caches, since it is larger than they are. Its last dim is UNIT, its
- * address and its other strides are multiples of 64 bytes, and in a MAP of rank 1 ranges begin at multiples of `lanes`.
+ * address and its other strides are multiples of 64 bytes, and in a MAP of rank 1 ranges begin at multiples of
+ * TS_STREAM_STEP points: a vector of narrow elements has more of them than the target has lanes.
  *
  * An output may be at the same address as an input whose map equals its own; no other overlap. */
 #ifndef TS_JIT_KERNEL_H
@@ -40,6 +39,7 @@
 #define TS_KERNEL_MAX_RANK 8
 #define TS_KERNEL_MAX_OPERANDS 48
 #define TS_COL_PANEL 128
+#define TS_STREAM_STEP 64
 
 typedef enum ts_kernel_kind { TS_KERNEL_MAP, TS_KERNEL_TILE, TS_KERNEL_ROW, TS_KERNEL_COL } ts_kernel_kind;
 

@@ -66,7 +66,7 @@ static void parse_node(ts_kernel_case *c, const char *line) {
 
 static void parse_line(ts_kernel_case *c, const char *line) {
   char type[16], classes[16];
-  int node;
+  int node, rest = 0;
   if (sscanf(line, "index %15s", classes) == 1) {
     ts_kernel_operand *o = &c->indices[c->desc.index_count++];
     o->dtype = TS_S64;
@@ -75,9 +75,9 @@ static void parse_line(ts_kernel_case *c, const char *line) {
     ts_kernel_operand *o = &c->inputs[c->desc.input_count++];
     o->dtype = parse_type(type);
     parse_classes(classes, o->stride);
-  } else if (sscanf(line, "out %15s %15s %d", type, classes, &node) == 3) {
+  } else if (sscanf(line, "out %15s %15s %d%n", type, classes, &node, &rest) == 3) {
     ts_kernel_output *o = &c->outputs[c->desc.output_count++];
-    *o = (ts_kernel_output){.operand.dtype = parse_type(type), .node = node};
+    *o = (ts_kernel_output){.operand.dtype = parse_type(type), .node = node, .stream = !strcmp(line + rest, " stream")};
     parse_classes(classes, o->operand.stride);
   } else if (sscanf(line, "scalar %15s", type) == 1) {
     c->scalars[c->desc.scalar_count++] = parse_type(type);
@@ -223,6 +223,11 @@ static size_t table_entries(const ts_kernel_desc *d, int32_t input, const ts_cas
   return entries;
 }
 
+/* A stream begins at a cache line. */
+static bool streams(const ts_kernel_desc *d, int32_t output) {
+  return output >= 0 && output < d->output_count && d->outputs[output].stream;
+}
+
 static void make_arguments(const ts_kernel_desc *d, const ts_case_run *run, arguments *a) {
   uint64_t state = run->seed;
   memset(a, 0, sizeof(*a));
@@ -239,6 +244,7 @@ static void make_arguments(const ts_kernel_desc *d, const ts_case_run *run, argu
     }
     size_t bytes = lay_out(o, d->rank, run->extents, run->seed, word + 1, &start);
     if (i < d->input_count) bytes *= table_entries(d, i, run, bytes, a);
+    if (streams(d, i - d->input_count)) bytes = (bytes + 63) / 64 * 64;
     a->operands[i] = allocate(bytes);
     word[0] = (int64_t)(intptr_t)(a->operands[i].data + start);
     fill(&a->operands[i], o->dtype, run, &state);
@@ -437,6 +443,7 @@ static void run_kernel(const ts_kernel_desc *d, const ts_kernel *kernel, const a
   memory scratch = allocate(bytes ? (bytes + 63) / 64 * 64 : 64);
   memset(scratch.data, 0xCD, scratch.bytes);
   int64_t cuts[] = {0, units / 3, units / 3 + units / 2, units};
+  for (int i = 1; i < 3 && streams(d, 0); i++) cuts[i] -= cuts[i] % TS_STREAM_STEP;
   for (int i = 0; i < 3; i++) ts_kernel_entry(kernel)(a->words, cuts[i], cuts[i + 1], scratch.data);
   munmap(scratch.mapping, scratch.mapped);
 }

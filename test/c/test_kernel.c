@@ -30,6 +30,15 @@ static void test_lengths(const char *text, int64_t rows, bool special) {
 static const char *type_names[] = {"s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"};
 #define TYPES 12
 
+/* Parses `text` with a type's name for each T. */
+static void parse_with_type(const char *text, const char *type, ts_kernel_case *out) {
+  char all[512];
+  size_t n = 0;
+  for (; *text; text++)
+    n += (size_t)snprintf(all + n, sizeof all - n, *text == 'T' ? "%s" : "%.1s", *text == 'T' ? type : text);
+  ts_case_parse(all, out);
+}
+
 /* ---- MAP ---- */
 
 START_TEST(map_rank_1)
@@ -42,6 +51,24 @@ START_TEST(map_rank_1)
       "3 %s scalar 0\n4 %s multiply 0 1\n5 %s add 4 3\n6 %s subtract 5 2\n",
       t, t, t, t, t, t, t, t, t, t, t, t, t);
   test_lengths(text, 0, true);
+}
+END_TEST
+
+/* Ranges of a stream begin at its 64th point (kernel_case.c), where vectors of bytes may have as many as that. */
+START_TEST(map_streams)
+{
+  static const char *programs[] = {
+      "map 1\nin T 1\nout T 1 0 stream\n0 T load 0\n",
+      "map 1\nin T 1\nin T 0\nout T 1 2 stream\nout T 1 3\n0 T load 0\n1 T load 1\n2 T add 0 1\n3 T max 0 1\n",
+  };
+  static const int64_t points[] = {63, 64, 192, 257, 384};
+  ts_kernel_case c;
+  parse_with_type(programs[_i / TYPES], type_names[_i % TYPES], &c);
+  ck_assert(c.desc.outputs[0].stream);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+    ts_case_check(&c, kernel, &(ts_case_run){.extents = {points[i]}, .seed = i + 1});
+  ts_kernel_release(kernel);
 }
 END_TEST
 
@@ -72,13 +99,8 @@ static const char *downwards[] = {
 
 START_TEST(loads_downwards)
 {
-  char text[512];
-  const char *type = type_names[_i / DOWNWARDS], *from = downwards[_i % DOWNWARDS];
-  size_t n = 0;
-  for (; *from; from++)
-    n += (size_t)snprintf(text + n, sizeof text - n, *from == 'T' ? "%s" : "%.1s", *from == 'T' ? type : from);
   ts_kernel_case c;
-  ts_case_parse(text, &c);
+  parse_with_type(downwards[_i % DOWNWARDS], type_names[_i / DOWNWARDS], &c);
   ts_kernel *kernel = ts_case_compile(&c);
   for (size_t i = 0; i < LENGTHS; i++) {
     ts_case_run run = {.seed = i + 1, .special = true, .index_range = c.desc.scalar_count ? 4 : 0};
@@ -532,6 +554,7 @@ static TCase *cases(void) {
   TCase *tc = tcase_create("kernel");
   tcase_set_timeout(tc, 300);
   tcase_add_loop_test(tc, map_rank_1, 0, TYPES);
+  tcase_add_loop_test(tc, map_streams, 0, 2 * TYPES);
   tcase_add_loop_test(tc, map_rank_n, 0, TYPES);
   tcase_add_test(tc, map_heavy_body);
   tcase_add_loop_test(tc, loads_downwards, 0, TYPES * DOWNWARDS);
