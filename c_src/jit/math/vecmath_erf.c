@@ -66,7 +66,8 @@ typedef struct quotient {
 static quotient quotient_of(ts_vm *m, ts_v a, double center) {
   ts_v one = l_const(m, 1), twice = l_add(m, a, a), middle = l_const(m, center), sum = l_add(m, a, middle);
   quotient out = {.below = l_add(m, twice, one)};
-  out.below_low = l_sub(m, one, l_sub(m, out.below, twice)); /* 2 a is 0.9 or larger: nothing is lost */
+  /* What the rounding of 1 + 2 a loses. Where 2 a is from 0.92 to 1, half of its last place may remain lost: 2^-53. */
+  out.below_low = l_sub(m, one, l_sub(m, out.below, twice));
   ts_v inverse = l_div(m, one, l_mul(m, sum, out.below));
   out.t = l_mul(m, l_mul(m, l_sub(m, a, middle), out.below), inverse);
   out.inverse = l_mul(m, sum, inverse);
