@@ -28,7 +28,7 @@ typedef struct ts_quantized_rows {
   const float *x; /* in groups of rows, each as big as the rest of the rows allows: the rows' elements for each k */
   int64_t rows;   /* at most TS_QUANTIZED_MAX_ROWS */
   ts_contract_order order;
-  bool is_plain; /* all of x are 0, or between 2^-60 and 2^60 */
+  bool is_plain; /* all of x are 0, or from 2^-60 to 2^60 */
 } ts_quantized_rows;
 
 /* The rows of a group, of those that are left: a power of two. */

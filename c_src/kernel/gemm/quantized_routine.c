@@ -99,7 +99,8 @@ static const float *pack_rows(const quantized_state *s, const ts_routine_run *ru
   return to;
 }
 
-/* Numbers whose products do not underflow or overflow. */
+/* 0, or numbers whose products with exact weights, which are 0 or at least 2^-80, do not become 0. So no sum is -0, and
+ * none shows the sign of a weight of 0, which exact kinds do not compute as others do. */
 static bool are_plain(const float *x, int64_t count) {
   uint32_t other = 0;
   for (int64_t i = 0; i < count; i++) {

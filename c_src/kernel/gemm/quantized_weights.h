@@ -42,8 +42,9 @@ INLINE vf rounded(vf v) {
 }
 
 #ifndef ROUND_PAIR
-/* The same of numbers between 2^-60 and 2^60, or 0: the sum with a number that is 2^16 times as large has as many bits.
- */
+/* The same of exact weights: 0, or from 2^-80 to 2^80, as scales, zeros and minimums are from 2^-40 to 2^40. The sum
+ * with a number that is 2^16 times as large keeps as many bits as bf16 has. No step comes near an end of the range of
+ * f32. */
 INLINE vf rounded_exact(vf v) {
   const vf power = (vf)((vu)v & 0x7F800000u), large = splat_f(0x1.8p16f);
   return FMA(-power, large, FMA(power, large, v));
