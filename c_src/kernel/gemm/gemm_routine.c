@@ -113,6 +113,11 @@ static ts_status gemm_prepare(const ts_routine_plan *plan, const ts_routine_run 
   return ts_gemm_pack_weights(state->gemm, &state->shape, &call, out);
 }
 
+static bool is_parallel(const gemm_state *state, const ts_gemm_types *types) {
+  const bool has_row = state->is_scaled && state->scale.operand == 1;
+  return (has_row && ts_gemm_scaled_row_is_large(types, &state->shape)) || ts_gemm_is_large(state->gemm, &state->shape);
+}
+
 static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   ts_gemm_types types = {ts_graph_value(request->graph, op->operands[0])->dtype,
@@ -135,7 +140,7 @@ static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *o
   out->state = state;
   TS_TRY(prepare(state, &types, complex));
   state->space = (ts_epilogue_space){
-      .batch = shape.batch, .rows = shape.m, .cols = shape.n, .is_parallel = ts_gemm_is_large(state->gemm, &shape)};
+      .batch = shape.batch, .rows = shape.m, .cols = shape.n, .is_parallel = is_parallel(state, &types)};
   out->cost_ns = ts_gemm_cost(ts_dtype_part(types.out), &shape);
   out->epilogue = complex ? NULL : &state->space;
   out->kernel = &state->source;

@@ -35,13 +35,15 @@ static bool are_finite(const gemm_run *run) {
   return finite;
 }
 
+static bool has_form(const ts_gemm_types *types, const ts_gemm_shape *shape) {
+  return shape->m == 1 && (shape->rhs_col == 1 || shape->rhs_row == 1) &&
+         (types->rhs == TS_S8 || types->rhs == TS_U8) && (types->out == TS_F32 || types->out == TS_BF16);
+}
+
 bool ts_gemm_is_scaled_row(const gemm_run *run) {
-  const ts_gemm_types *t = &run->gemm->types;
-  const ts_gemm_shape *s = &run->shape;
-  if (!run->scale || run->scale->operand != 1 || run->rows || run->gemm->own || s->m != 1) return false;
-  if ((t->rhs != TS_S8 && t->rhs != TS_U8) || (s->rhs_col != 1 && s->rhs_row != 1)) return false;
-  if (ts_gemm_goes_on(run)) return false;
-  return t->out == TS_F32 || (t->out == TS_BF16 && are_finite(run));
+  if (!run->scale || run->scale->operand != 1 || run->rows || run->gemm->own) return false;
+  if (!has_form(&run->gemm->types, &run->shape) || ts_gemm_goes_on(run)) return false;
+  return run->gemm->types.out == TS_F32 || are_finite(run);
 }
 
 /* The task's scales in f32, whole blocks of them. */
@@ -95,9 +97,13 @@ static void pack_row(const row_plan *p, int64_t batch) {
   ts_gemm_pack(&pack, from, 1, run->shape.k, (char *)(p->x + batch * run->shape.k), 0);
 }
 
+bool ts_gemm_scaled_row_is_large(const ts_gemm_types *types, const ts_gemm_shape *shape) {
+  return has_form(types, shape) && shape->k > 0 && shape->batch * shape->n >= PARALLEL_MIN_BYTES / shape->k;
+}
+
 ts_status ts_gemm_run_scaled_row(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
-  const bool large = s->batch * s->n >= PARALLEL_MIN_BYTES / s->k;
+  const bool large = ts_gemm_scaled_row_is_large(&run->gemm->types, s);
   const ts_parallel *parallel = large ? run->parallel : &ts_parallel_serial;
   row_plan p = {.run = run, .code = TS_TARGET_PICK(ts_scaled_row)};
   const int64_t share = gemm_round_up(gemm_ceil_div(s->n, 2 * (int64_t)parallel->width), SCALED_ROW_BLOCK);
