@@ -84,8 +84,11 @@ static void row_task(void *arg, int64_t index, int worker) {
   if (run->epilogue && !run->epilogue->whole_rows) gemm_show(run, (ts_epilogue_part){batch, 0, 1, col, cols}, worker);
 }
 
-static void pack_row(const row_plan *p, int64_t batch) {
+static void pack_task(void *arg, int64_t batch, int worker) {
+  (void)worker;
+  const row_plan *p = arg;
   const gemm_run *run = p->run;
+  if (gemm_cancelled(run)) return;
   const gemm_pack pack = {.dtype = run->gemm->types.lhs,
                           .compute = TS_GEMM_F32,
                           .unit_stride = run->shape.lhs_row,
@@ -119,7 +122,7 @@ ts_status ts_gemm_run_scaled_row(const gemm_run *run) {
   TS_TRY(ts_pool_alloc(run->pool, floats, &memory));
   p.workers = memory;
   p.x = p.workers + p.worker_floats * parallel->width;
-  for (int64_t b = 0; b < s->batch; b++) pack_row(&p, b);
+  ts_parallel_run(parallel, s->batch, pack_task, &p);
   ts_parallel_run(parallel, s->batch * p.chunks, row_task, &p);
   ts_pool_free(run->pool, memory, floats);
   TS_TRY(ts_check_cancelled(run->cancel, "a matrix product"));
