@@ -88,8 +88,8 @@ static void store_acc(ts_loop *loop, const col_reduce *r, const acc_row *row, ts
   if (acc.index) ts_emit_store(loop->e, TS_S32, acc.index, ts_loop_element(loop, TS_S32, row->indices, column));
 }
 
-static ts_v s32_splat(ts_loop *loop, ts_v number) {
-  ts_v narrow = LLVMBuildTrunc(loop->e->b, number, LLVMInt32TypeInContext(loop->e->context), "");
+ts_v ts_loop_col_number(ts_loop *loop, ts_v row) {
+  ts_v narrow = LLVMBuildTrunc(loop->e->b, row, LLVMInt32TypeInContext(loop->e->context), "");
   return ts_emit_splat(loop->e, narrow);
 }
 
@@ -115,7 +115,7 @@ static void clear_accs(ts_loop *loop, const col *c, const col_reduce *r) {
   if (!LLVMIsAConstantInt(used) || LLVMIsNull(used))
     used = ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){used, one}, 2);
   ts_counter lane = ts_loop_count(loop, ts_loop_number(loop, 0), used, one);
-  ts_acc identity = ts_reducer_identity(loop->e, &r->reducer, s32_splat(loop, lane.index));
+  ts_acc identity = ts_reducer_identity(loop->e, &r->reducer, ts_loop_col_number(loop, lane.index));
   acc_row row = lane_row(loop, r, lane.index, ts_loop_number(loop, 0));
   ts_counter column = count_columns(loop, c);
   store_acc(loop, r, &row, column.index, identity);
@@ -165,12 +165,11 @@ void ts_loop_col_want_nothing(ts_loop *loop) {
   for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
 }
 
-/* Prefetches the element ROWS_AHEAD rows further on, if there is one. */
-static void ask_ahead(ts_loop *loop, int32_t input, ts_v index) {
+void ts_loop_col_ask_ahead(ts_loop *loop, int32_t input, ts_v index, int64_t rows) {
   const ts_kernel_operand *o = &loop->d->inputs[input];
   int32_t rank = loop->d->rank;
   if (o->stride[rank - 1] != TS_STRIDE_UNIT || o->stride[rank - 2] == TS_STRIDE_ZERO) return;
-  ts_v by = ts_loop_mul(loop, loop->stride[input * rank + rank - 2], ts_loop_number(loop, ROWS_AHEAD));
+  ts_v by = ts_loop_mul(loop, loop->stride[input * rank + rank - 2], ts_loop_number(loop, rows));
   ts_v row = ts_loop_offset(loop, loop->base[input], by);
   ts_emit_prefetch(loop->e, ts_loop_element(loop, o->dtype, row, index), false);
 }
@@ -178,13 +177,13 @@ static void ask_ahead(ts_loop *loop, int32_t input, ts_v index) {
 static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
   (void)carried;
   const col *c = context;
-  for (int32_t i = 0; i < loop->d->input_count; i++) ask_ahead(loop, i, at->index);
+  for (int32_t i = 0; i < loop->d->input_count; i++) ts_loop_col_ask_ahead(loop, i, at->index, ROWS_AHEAD);
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
   for (int k = 0; k < c->reduce_count; k++) {
     const col_reduce *r = &c->reduces[k];
     ts_v x = loop->value[loop->d->nodes[r->node].a];
     ts_acc acc = load_acc(loop, r, &r->at, at->index);
-    ts_v row = r->reducer.kind == TS_NODE_ARG ? s32_splat(loop, c->row) : NULL;
+    ts_v row = r->reducer.kind == TS_NODE_ARG ? ts_loop_col_number(loop, c->row) : NULL;
     TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, (ts_acc){x, row}, NULL, &acc));
     store_acc(loop, r, &r->at, at->index, acc);
   }

@@ -24,5 +24,9 @@ void ts_loop_col_want_nothing(ts_loop *loop);
 void ts_loop_col_want_operands(ts_loop *loop);
 /* Also of constants. */
 ts_v ts_loop_col_smaller(ts_loop *loop, ts_v a, ts_v b);
+/* A row's number as s32, in each lane. */
+ts_v ts_loop_col_number(ts_loop *loop, ts_v row);
+/* Prefetches the element of an input in column `index`, `rows` rows further on, if there is one. */
+void ts_loop_col_ask_ahead(ts_loop *loop, int32_t input, ts_v index, int64_t rows);
 
 #endif

@@ -18,14 +18,14 @@
 #define ROWS_AHEAD 4
 #define LINE_BYTES 64
 
-typedef struct col_reduce {
+typedef struct group_reduce {
   int32_t node;
   ts_reducer reducer;
   int64_t values; /* offset in the workspace, of reductions with a tree */
-} col_reduce;
+} group_reduce;
 
 typedef struct group {
-  col_reduce *reduces; /* those with a tree come first */
+  group_reduce *reduces; /* those with a tree come first */
   int reduce_count, tree_count;
   ts_v rows;   /* extent of the reduced dim */
   int vectors; /* at once */
@@ -48,42 +48,30 @@ static bool has_tree(const ts_kernel_desc *d, int32_t node) {
   return ts_reducer_needs_tree(&r);
 }
 
-/* Finds the needed reductions, or all of them, with a tree or without. */
-static int find_some(const ts_kernel_desc *d, const bool *needed, bool tree, col_reduce *out, int64_t *offset) {
+/* Finds the needed reductions with a tree or without. */
+static int find_some(const ts_kernel_desc *d, const bool *needed, bool tree, group_reduce *out, int64_t *offset) {
   int count = 0;
   for (int32_t id = 0; id < d->node_count; id++) {
-    if (!ts_kernel_node_reduces(&d->nodes[id]) || (needed && !needed[id]) || has_tree(d, id) != tree) continue;
+    if (!ts_kernel_node_reduces(&d->nodes[id]) || !needed[id] || has_tree(d, id) != tree) continue;
     const ts_reducer reducer = ts_reducer_of(d, id);
-    if (out) out[count] = (col_reduce){id, reducer, *offset};
+    out[count++] = (group_reduce){id, reducer, *offset};
     if (tree) *offset += (int64_t)ts_dtype_size(reducer.type) * TS_REDUCE_LANES * TS_COL_PANEL + TS_COL_APART;
-    count++;
   }
   return count;
 }
 
-static ts_v s32_splat(ts_loop *loop, ts_v number) {
-  ts_v narrow = LLVMBuildTrunc(loop->e->b, number, LLVMInt32TypeInContext(loop->e->context), "");
-  return ts_emit_splat(loop->e, narrow);
-}
-
-/* ---- a chain: all accumulators of some reductions, [reduction][vector] ----
- */
+/* ---- a chain: all accumulators of some reductions, [reduction][vector] ---- */
 
 static ts_status new_accs(ts_loop *loop, const group *c, ts_acc **out) {
   return TS_ARENA_ARRAY(&loop->arena, (size_t)(c->reduce_count * c->count), out);
 }
 
-static bool is_arg(const col_reduce *r) { return r->reducer.kind == TS_NODE_ARG; }
+static bool is_arg(const group_reduce *r) { return r->reducer.kind == TS_NODE_ARG; }
 
 /* Each cache line once: the vectors of an input are one behind the other. */
 static void ask_ahead(ts_loop *loop, const group *c, int32_t input, int vector, int64_t rows) {
-  const ts_kernel_operand *o = &loop->d->inputs[input];
-  int32_t rank = loop->d->rank;
-  if (o->stride[rank - 1] != TS_STRIDE_UNIT || o->stride[rank - 2] == TS_STRIDE_ZERO) return;
-  if (vector * loop->e->lanes * (int)ts_dtype_size(o->dtype) % LINE_BYTES != 0) return;
-  ts_v by = ts_loop_mul(loop, loop->stride[input * rank + rank - 2], ts_loop_number(loop, rows));
-  ts_v row = ts_loop_offset(loop, loop->base[input], by);
-  ts_emit_prefetch(loop->e, ts_loop_element(loop, o->dtype, row, c->at[vector].index), false);
+  const int bytes = vector * loop->e->lanes * (int)ts_dtype_size(loop->d->inputs[input].dtype);
+  if (bytes % LINE_BYTES == 0) ts_loop_col_ask_ahead(loop, input, c->at[vector].index, rows);
 }
 
 static ts_status take_row(ts_loop *loop, const group *c, const chain *of, ts_v row, ts_acc *accs) {
@@ -97,9 +85,9 @@ static ts_status take_row(ts_loop *loop, const group *c, const chain *of, ts_v r
     for (int32_t i = 0; i < loop->d->input_count; i++) ask_ahead(loop, c, i, v, of->ahead);
     TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, &c->at[v]));
     for (int k = of->from; k < of->to; k++) {
-      const col_reduce *r = &c->reduces[k];
+      const group_reduce *r = &c->reduces[k];
       ts_acc *acc = &accs[(k - of->from) * c->count + v];
-      ts_v x = loop->value[loop->d->nodes[r->node].a], number = is_arg(r) ? s32_splat(loop, row) : NULL;
+      ts_v x = loop->value[loop->d->nodes[r->node].a], number = is_arg(r) ? ts_loop_col_number(loop, row) : NULL;
       TS_TRY(ts_reducer_step(loop->e, &r->reducer, *acc, (ts_acc){x, number}, NULL, acc));
     }
   }
@@ -121,7 +109,7 @@ static ts_v end_phi(ts_loop *loop, ts_v first, LLVMBasicBlockRef before, ts_v va
 
 static ts_acc start_of(ts_loop *loop, const group *c, const chain *of, int i) {
   if (of->start) return of->start[i];
-  ts_v zero = s32_splat(loop, ts_loop_number(loop, 0));
+  ts_v zero = ts_loop_col_number(loop, ts_loop_number(loop, 0));
   return ts_reducer_identity(loop->e, &c->reduces[of->from + i / c->count].reducer, zero);
 }
 
@@ -161,7 +149,7 @@ static ts_status combine_all(ts_loop *loop, const group *c, ts_acc *low, const t
 
 /* Where accumulator i of a lane is in the workspace. */
 static ts_v kept_at(ts_loop *loop, const group *c, int i, ts_v lane) {
-  const col_reduce *r = &c->reduces[i / c->count];
+  const group_reduce *r = &c->reduces[i / c->count];
   ts_v element = ts_loop_mul(loop, lane, ts_loop_number(loop, TS_COL_PANEL));
   element = ts_loop_add(loop, element, ts_loop_number(loop, (int64_t)(i % c->count) * loop->e->lanes));
   return ts_loop_element(loop, r->reducer.type, ts_loop_offset(loop, loop->scratch, ts_loop_number(loop, r->values)),
@@ -225,8 +213,8 @@ static ts_status many_rows(ts_loop *loop, const group *c) {
   return TS_SUCCESS;
 }
 
-/* kept[l] = kept[l] op kept[l + h] for h = lanes / 2, ..., 1. A lane without
- * rows holds the identity and is skipped: the bits are the same. */
+/* kept[l] = kept[l] op kept[l + h] for h = lanes / 2, ..., 1. A lane without rows holds the identity and is skipped:
+ * the bits are the same. */
 static ts_status halve_kept(ts_loop *loop, const group *c, ts_v levels, ts_acc *out) {
   LLVMBuilderRef b = loop->e->b;
   ts_v zero = ts_loop_number(loop, 0), one = ts_loop_number(loop, 1);
@@ -265,6 +253,7 @@ static ts_status run_tree(ts_loop *loop, const group *c, ts_acc *out) {
   LLVMPositionBuilderAtEnd(b, kept);
   return halve_kept(loop, c, LLVMBuildSelect(b, is_few, few_levels, levels, ""), out);
 }
+
 /* ---- some columns ---- */
 
 static void want_reduced(ts_loop *loop, const group *c, int from, int to) {
@@ -281,7 +270,7 @@ static ts_status store_results(ts_loop *loop, const group *c, const ts_acc *accs
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
   for (int v = 0; v < c->count; v++) {
     for (int k = 0; k < c->reduce_count; k++) {
-      const col_reduce *r = &c->reduces[k];
+      const group_reduce *r = &c->reduces[k];
       loop->value[r->node] = ts_reducer_finish(loop->e, &r->reducer, accs[k * c->count + v]);
     }
     TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, &c->at[v]));
@@ -312,8 +301,7 @@ static ts_status some_columns(ts_loop *loop, group *c, const ts_point *at, int c
   return store_results(loop, c, accs);
 }
 
-/* Loops over as many vectors at once as there are, and returns where the rest
- * begins. */
+/* Loops over as many vectors at once as there are, and returns where the rest begins. */
 static ts_status many_vectors(ts_loop *loop, group *c, ts_v from, ts_v to, ts_v *rest) {
   const int64_t lanes = loop->e->lanes, width = lanes * c->vectors;
   ts_point at[MOST_VECTORS];
@@ -327,8 +315,7 @@ static ts_status many_vectors(ts_loop *loop, group *c, ts_v from, ts_v to, ts_v 
   return TS_SUCCESS;
 }
 
-/* How many vectors at once: their chains hide the latency of each other's
- * steps. */
+/* How many vectors at once: their chains hide the latency of each other's steps. */
 static int vectors_of(const ts_loop *loop, const group *c) {
   int64_t bytes = 0, weight = 0;
   for (int k = 0; k < c->reduce_count; k++) {

@@ -46,16 +46,16 @@ static const double log_wide[] = {0.66666666666672836, 0.39999999996099844, 0.28
                                   0.18186390052840376, 0.15249514757472241, 0.15373399308673324};
 
 /* ln 2 in two parts. A product of the first with an exponent is exact. */
-#define LN2_HIGH 0x1.62e42fefa2p-1
-#define LN2_LOW 0x1.9ef35793c7673p-41
+#define LOG_LN2_HIGH 0x1.62e42fefa2p-1
+#define LOG_LN2_LOW 0x1.9ef35793c7673p-41
 
 /* 2 s is f - f^2 / 2 + s f^2 / 2, whose first term is exact. */
 static ts_v log_of_parts_wide(ts_vm *m, ts_vm_parts x) {
   ts_v s = l_div(m, x.f, l_add(m, x.f, l_const(m, 2))), z = l_mul(m, s, s);
   ts_v half_square = l_mul(m, l_mul(m, x.f, l_const(m, 0.5)), x.f);
   ts_v rest = l_mul(m, s, l_fma(m, z, L_POLY(m, z, log_wide), half_square));
-  rest = l_fma(m, x.k, l_const(m, LN2_LOW), rest);
-  return l_fma(m, x.k, l_const(m, LN2_HIGH), l_sub(m, x.f, l_sub(m, half_square, rest)));
+  rest = l_fma(m, x.k, l_const(m, LOG_LN2_LOW), rest);
+  return l_fma(m, x.k, l_const(m, LOG_LN2_HIGH), l_sub(m, x.f, l_sub(m, half_square, rest)));
 }
 
 static ts_v log_precise(ts_vm *m, ts_vm_parts x) { return m->wide ? log_of_parts_wide(m, x) : log_of_parts(m, x); }
@@ -177,8 +177,8 @@ static ts_v atanh_of_magnitude(ts_vm *m, ts_v a) {
   s = l_select(m, is_small, a, s), s_low = l_select(m, is_small, l_const(m, 0), s_low);
   ts_v z = l_mul(m, s, s), cube = l_mul(m, l_mul(m, s, l_const(m, 0.5)), z);
   ts_v rest = l_fma(m, cube, L_POLY(m, z, log_wide), s_low);
-  rest = l_fma(m, ratio.k, l_const(m, LN2_LOW / 2), rest);
-  return l_add(m, l_fma(m, ratio.k, l_const(m, LN2_HIGH / 2), s), rest);
+  rest = l_fma(m, ratio.k, l_const(m, LOG_LN2_LOW / 2), rest);
+  return l_add(m, l_fma(m, ratio.k, l_const(m, LOG_LN2_HIGH / 2), s), rest);
 }
 
 static ts_v atanh_wide(ts_vm *m, ts_v x) {
