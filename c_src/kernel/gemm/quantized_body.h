@@ -11,6 +11,7 @@
  * lowest bit is worth 1. Then the power is subtracted. */
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/gemm/quantized.h"
+#include "kernel/gemm/row_vectors.h"
 #include "tensor/contract_order.h"
 
 #include <string.h>

@@ -1,28 +1,12 @@
 /* From packed numbers to weights, in registers and in memory. A part of quantized_body.h. */
 
-typedef float vf __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t vi __attribute__((vector_size(VECTOR_BYTES)));
 
-#define INLINE static inline __attribute__((always_inline))
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-INLINE vf load_f(const float *at) {
-  vf v;
-  memcpy(&v, at, sizeof v);
-  return v;
-}
 INLINE vu load_u(const uint32_t *at) {
   vu v;
   memcpy(&v, at, sizeof v);
   return v;
 }
-INLINE void store_f(float *at, vf v) { memcpy(at, &v, sizeof v); }
-INLINE vf splat_f(float x) { return x - (vf){0}; }
 INLINE vu splat_u(uint32_t x) { return x - (vu){0}; }
 
 /* What is known when the code is compiled. */
@@ -36,13 +20,8 @@ typedef struct kind {
   bool exact;
 } kind;
 
-INLINE vf rounded(vf v) {
-  const vu u = (vu)v;
-  return (vf)((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000u);
-}
-
 #ifndef ROUND_PAIR
-/* The same of exact weights: 0, or from 2^-80 to 2^80, as scales, zeros and minimums are from 2^-40 to 2^40. The sum
+/* Rounds exact weights to bf16: 0, or from 2^-80 to 2^80, as scales, zeros and minimums are from 2^-40 to 2^40. The sum
  * with a number that is 2^16 times as large keeps as many bits as bf16 has. No step comes near an end of the range of
  * f32. */
 INLINE vf rounded_exact(vf v) {

@@ -4,6 +4,7 @@
  *   SIGNED(at)    a vector of f32, converted from bytes that are signed
  *   UNSIGNED(at)  the same of bytes that are not
  *   ISA(name)     a function's or table's name, with this instruction set in it */
+#include "kernel/gemm/row_vectors.h"
 #include "kernel/gemm/scaled_row.h"
 
 #include <string.h>
@@ -14,27 +15,9 @@ enum { ROWS = 8 };
 /* Vectors of columns whose sums stay in registers. */
 enum { AT_ONCE = 4 };
 
-typedef float vf __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
-
-#define INLINE static inline __attribute__((always_inline))
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-INLINE vf load(const float *at) {
-  vf v;
-  memcpy(&v, at, sizeof v);
-  return v;
-}
-INLINE void store(float *at, vf v) { memcpy(at, &v, sizeof v); }
-
 INLINE vf element(const char *at, vf scale, bool is_signed, bool rounds) {
   const vf v = (is_signed ? SIGNED(at) : UNSIGNED(at)) * scale;
-  const vu u = (vu)v;
-  return rounds ? (vf)((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000u) : v;
+  return rounds ? rounded(v) : v;
 }
 
 /* Elements of some rows: of columns [col, col + AT_ONCE vectors). */
@@ -49,16 +32,16 @@ typedef struct piece {
 INLINE void add_piece(const piece *p, bool begins, bool is_signed, bool rounds) {
   vf sums[AT_ONCE], scales[AT_ONCE];
   UNROLL for (int c = 0; c < AT_ONCE; c++) {
-    sums[c] = begins ? (vf){0} : load(p->chains + c * LANES);
-    scales[c] = load(p->scales + c * LANES);
+    sums[c] = begins ? (vf){0} : load_f(p->chains + c * LANES);
+    scales[c] = load_f(p->scales + c * LANES);
   }
   const char *from = p->from;
   for (int r = 0; r < p->rows; r++, from += p->row) {
-    const vf x = p->x[r] - (vf){0};
+    const vf x = splat_f(p->x[r]);
     UNROLL for (int c = 0; c < AT_ONCE; c++) sums[c] =
         FMA(x, element(from + c * LANES, scales[c], is_signed, rounds), sums[c]);
   }
-  UNROLL for (int c = 0; c < AT_ONCE; c++) store(p->chains + c * LANES, sums[c]);
+  UNROLL for (int c = 0; c < AT_ONCE; c++) store_f(p->chains + c * LANES, sums[c]);
 }
 
 /* Rows [k, k + rows) of a block of columns; of one with fewer columns its bytes are copied. */
@@ -83,7 +66,7 @@ INLINE void add_block(const scaled_row *r, int64_t k, int rows, int64_t col, boo
 /* A chain has ended: the first one is the start of the sum. */
 static void end_chains(const scaled_row *r, bool is_first) {
   for (int64_t c = 0; c < r->cols; c += LANES)
-    store(r->sums + c, is_first ? load(r->chains + c) : load(r->sums + c) + load(r->chains + c));
+    store_f(r->sums + c, is_first ? load_f(r->chains + c) : load_f(r->sums + c) + load_f(r->chains + c));
 }
 
 /* ---- columns whose elements are neighbours ---- */

@@ -1,0 +1,33 @@
+/* Vectors of f32 for the loops over one or a few rows, in the file of an instruction set, which defines VECTOR_BYTES:
+ * 16, 32 or 64. */
+#ifndef TS_KERNEL_ROW_VECTORS_H
+#define TS_KERNEL_ROW_VECTORS_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef float vf __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+INLINE vf load_f(const float *at) {
+  vf v;
+  memcpy(&v, at, sizeof v);
+  return v;
+}
+INLINE void store_f(float *at, vf v) { memcpy(at, &v, sizeof v); }
+INLINE vf splat_f(float x) { return x - (vf){0}; }
+
+/* Numbers rounded to bf16; none is NaN. */
+INLINE vf rounded(vf v) {
+  const vu u = (vu)v;
+  return (vf)((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000u);
+}
+
+#endif
