@@ -313,7 +313,7 @@ static ts_status region_on_stack(void *context) {
 }
 
 static ts_status read_region(const op_reader *r, bytecode_bytes *from, mlir_region *out) {
-  if (r->depth >= MLIR_MAX_REGIONS)
+  if (r->depth > MLIR_MAX_REGIONS + 1) /* the module is a region, too */
     return bytecode_error(r->b, from->at, TS_INVALID_ARGUMENT, "regions are nested too deep");
   return ts_deep_call(MLIR_REGION_LEVELS * (size_t)r->depth, region_on_stack, &(region_call){r, from, out});
 }

@@ -473,6 +473,11 @@ nested_test_() ->
               ?assertEqual([6.0, 3.0], [Run(1), Run(0)])
       end},
      {timeout, 120, fun() -> ?assert(is_function(tessera_stablehlo:function(branches(199, Lists(60))))) end},
+     {timeout, 120, %% as many in an artifact: branches(199, "0") without the note
+      fun() ->
+              {ok, Bytes} = file:read_file(filename:join(["test", "fuzz", "corpus", "fuzz_bytecode", "nested_branches"])),
+              ?assert(is_function(tessera_stablehlo:function(Bytes)))
+      end},
      {timeout, 120,
       fun() ->
               Loops = lists:foldl(Loop, "  %w0 = stablehlo.add %x, %x : tensor<f32>\n", lists:seq(1, 199)),
