@@ -149,15 +149,11 @@ static ts_status combine_lanes(ts_loop *loop, const col *c, const col_reduce *r)
 
 /* Marks the operands of the reductions as wanted, up to other reductions. */
 void ts_loop_col_want_operands(ts_loop *loop) {
-  const ts_kernel_desc *d = loop->d;
-  for (int32_t id = d->node_count - 1; id >= 0; id--) {
-    const ts_kernel_node *n = &d->nodes[id];
-    if (!loop->wanted[id]) continue;
-    if (n->kind == TS_NODE_GATHER) loop->wanted[n->a] = true;
-    if (n->kind != TS_NODE_OP) continue;
-    if (n->a >= 0) loop->wanted[n->a] = true;
-    if (n->b >= 0) loop->wanted[n->b] = true;
-    if (n->c >= 0) loop->wanted[n->c] = true;
+  for (int32_t id = loop->d->node_count - 1; id >= 0; id--) {
+    const ts_kernel_node *n = &loop->d->nodes[id];
+    int32_t operands[3];
+    int count = loop->wanted[id] && !ts_kernel_node_reduces(n) ? ts_kernel_node_operands(n, operands) : 0;
+    for (int i = 0; i < count; i++) loop->wanted[operands[i]] = true;
   }
 }
 

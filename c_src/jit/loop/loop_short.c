@@ -1,6 +1,6 @@
 /* A COL of few rows that is emitted in place: the accumulators of a vector of columns are registers, one for each row,
  * and every row is emitted. The order is that of loop_col.c: a row is a lane of tensor/reduce_tree.h. */
-#include "jit/loop/loop_reduce.h"
+#include "jit/loop/loop_col.h"
 
 typedef struct short_col {
   const ts_v *outer; /* counters */
@@ -9,20 +9,6 @@ typedef struct short_col {
   int reduce_count;
   ts_acc (*accs)[TS_LOOP_SHORT_ROWS]; /* of each reduction */
 } short_col;
-
-/* Marks what `loop->wanted` depends on, up to reductions. */
-static void want_operands(ts_loop *loop) {
-  for (int32_t id = loop->d->node_count - 1; id >= 0; id--) {
-    const ts_kernel_node *n = &loop->d->nodes[id];
-    int32_t operands[3];
-    int count = loop->wanted[id] && !ts_kernel_node_reduces(n) ? ts_kernel_node_operands(n, operands) : 0;
-    for (int i = 0; i < count; i++) loop->wanted[operands[i]] = true;
-  }
-}
-
-static void want_nothing(ts_loop *loop) {
-  for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
-}
 
 static ts_v s32_splat(ts_loop *loop, int64_t number) {
   return ts_emit_splat(loop->e, LLVMConstInt(LLVMInt32TypeInContext(loop->e->context), (unsigned long long)number, 0));
@@ -57,14 +43,14 @@ static ts_status combine(ts_loop *loop, const short_col *c, int k) {
 static ts_status short_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
   (void)carried;
   const short_col *c = context;
-  want_nothing(loop);
+  ts_loop_col_want_nothing(loop);
   for (int k = 0; k < c->reduce_count; k++) loop->wanted[loop->d->nodes[c->reduces[k]].a] = true;
-  want_operands(loop);
+  ts_loop_col_want_operands(loop);
   for (int64_t row = 0; row < c->rows; row++) TS_TRY(take_row(loop, c, row, at));
   for (int k = 0; k < c->reduce_count; k++) TS_TRY(combine(loop, c, k));
-  want_nothing(loop);
+  ts_loop_col_want_nothing(loop);
   for (int32_t i = 0; i < loop->d->output_count; i++) loop->wanted[loop->d->outputs[i].node] = true;
-  want_operands(loop);
+  ts_loop_col_want_operands(loop);
   ts_loop_set_row(loop, c->outer, loop->d->rank - 2);
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
