@@ -3,7 +3,6 @@
 #if defined(__x86_64__)
 #include "kernel/isa_avx512.h"
 
-#define FMA(a, b, c) ((vf)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define HALVES(at) ((vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
 #define WORDS(at) ((vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
 #define EVERY(x) (_mm512_movepi32_mask((__m512i)(x)) == 0xFFFF)

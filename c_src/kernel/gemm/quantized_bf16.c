@@ -26,7 +26,6 @@ static inline __attribute__((always_inline)) void round_pair(void *pair) {
   at[1] = (__m512)_mm512_maskz_permutexvar_epi16(0xAAAAAAAA, high, both);
 }
 #define ROUND_PAIR round_pair
-#define FMA(a, b, c) ((vf)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define HALVES(at) ((vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
 #define WORDS(at) ((vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
 #define EVERY(x) (_mm512_movepi32_mask((__m512i)(x)) == 0xFFFF)

@@ -1,6 +1,5 @@
 /* The code of quantized.h for one instruction set, which defines
  *   VECTOR_BYTES  of a vector: 16, 32 or 64
- *   FMA(a, b, c)  a * b + c of vectors vf
  *   HALVES(at)    a vector of f32, read from numbers of f16
  *   WORDS(at)     a vector of u32, read from numbers of u16
  *   EVERY(x)      whether all bits of each lane of a vector vu are set; each lane has none or all of them

@@ -3,7 +3,6 @@
 #if defined(__x86_64__)
 #include "kernel/isa_avx2.h"
 
-#define FMA(a, b, c) ((vf)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define BYTES(at) _mm_loadl_epi64((const __m128i *)(const void *)(at))
 #define SIGNED(at) ((vf)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(BYTES(at))))
 #define UNSIGNED(at) ((vf)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(BYTES(at))))

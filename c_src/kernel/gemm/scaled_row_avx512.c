@@ -3,7 +3,6 @@
 #if defined(__x86_64__)
 #include "kernel/isa_avx512.h"
 
-#define FMA(a, b, c) ((vf)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define BYTES(at) _mm_loadu_si128((const __m128i *)(const void *)(at))
 #define SIGNED(at) ((vf)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(BYTES(at))))
 #define UNSIGNED(at) ((vf)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(BYTES(at))))

@@ -1,6 +1,5 @@
 /* The code of scaled_row.h for one instruction set, which defines
  *   VECTOR_BYTES  of a vector: 16, 32 or 64
- *   FMA(a, b, c)  a * b + c of vectors vf
  *   SIGNED(at)    a vector of f32, converted from bytes that are signed
  *   UNSIGNED(at)  the same of bytes that are not
  *   ISA(name)     a function's or table's name, with this instruction set in it */
