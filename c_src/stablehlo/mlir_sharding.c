@@ -31,27 +31,34 @@ static ts_status parse_axes(mlir_parser *p, mlir_attr *out) {
   return TS_SUCCESS;
 }
 
-/* [{"x"}, {}p1]: a number is a priority, which only a search for shardings needs. */
-static ts_status parse_dims(mlir_parser *p, mlir_attr *out) {
-  size_t room = 0;
+/* [item, item]. `room`: of the items of `out`. */
+static ts_status parse_list(mlir_parser *p, ts_status (*parse_item)(mlir_parser *, mlir_attr *), mlir_attr *out,
+                            size_t *room) {
   TS_TRY(mlir_expect(p, "["));
   while (!mlir_accept(p, "]")) {
-    mlir_attr dim;
-    TS_TRY(parse_axes(p, &dim));
-    MLIR_PUSH(p, out->items, out->count, room, dim);
-    if (p->token.kind == MLIR_WORD) mlir_advance(p);
+    mlir_attr item;
+    TS_TRY(parse_item(p, &item));
+    MLIR_PUSH(p, out->items, out->count, *room, item);
     if (!mlir_accept(p, ",") && !mlir_at(p, "]")) return mlir_unexpected(p, "',' or ']'");
   }
   return TS_SUCCESS;
 }
 
+/* {"x"}, or {}p1: a number is a priority, which only a search for shardings needs. */
+static ts_status parse_dim(mlir_parser *p, mlir_attr *out) {
+  TS_TRY(parse_axes(p, out));
+  if (p->token.kind == MLIR_WORD) mlir_advance(p);
+  return TS_SUCCESS;
+}
+
 /* @mesh, [{"x"}, {}], replicated={"y"}, unreduced={"z"}: after '<'. A value that is not summed yet has no form here. */
 static ts_status parse_sharding(mlir_parser *p, mlir_attr *out) {
+  size_t room = 0;
   *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .token = p->token};
   if (p->token.kind != MLIR_SYMBOL) return mlir_unexpected(p, "the name of a mesh");
   mlir_advance(p);
   TS_TRY(mlir_expect(p, ","));
-  TS_TRY(parse_dims(p, out));
+  TS_TRY(parse_list(p, parse_dim, out, &room));
   while (mlir_accept(p, ",")) {
     mlir_attr axes;
     const bool is_terms = mlir_at(p, "unreduced");
@@ -63,17 +70,25 @@ static ts_status parse_sharding(mlir_parser *p, mlir_attr *out) {
   return mlir_expect(p, ">");
 }
 
+/* <@mesh, ...> */
+static ts_status parse_item_of_shardings(mlir_parser *p, mlir_attr *out) {
+  TS_TRY(mlir_expect(p, "<"));
+  return parse_sharding(p, out);
+}
+
 ts_status mlir_parse_shardings(mlir_parser *p, mlir_attr *out) {
   size_t room = 0;
   *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .token = p->token};
-  TS_TRY(mlir_expect(p, "["));
-  while (!mlir_accept(p, "]")) {
-    mlir_attr sharding;
-    TS_TRY(mlir_expect(p, "<"));
-    TS_TRY(parse_sharding(p, &sharding));
-    MLIR_PUSH(p, out->items, out->count, room, sharding);
-    if (!mlir_accept(p, ",") && !mlir_at(p, "]")) return mlir_unexpected(p, "',' or ']'");
-  }
+  return parse_list(p, parse_item_of_shardings, out, &room);
+}
+
+/* "x"=4 */
+static ts_status parse_size(mlir_parser *p, mlir_attr *out) {
+  const mlir_token name = p->token;
+  TS_TRY(parse_axis(p, out));
+  TS_TRY(mlir_expect(p, "="));
+  TS_TRY(mlir_parse_attr(p, out));
+  out->name = name;
   return TS_SUCCESS;
 }
 
@@ -81,17 +96,7 @@ ts_status mlir_parse_shardings(mlir_parser *p, mlir_attr *out) {
 static ts_status parse_mesh(mlir_parser *p, mlir_attr *out) {
   size_t room = 0;
   *out = (mlir_attr){.kind = MLIR_ATTR_DICT, .token = p->token};
-  TS_TRY(mlir_expect(p, "["));
-  while (!mlir_accept(p, "]")) {
-    mlir_attr item;
-    const mlir_token name = p->token;
-    TS_TRY(parse_axis(p, &item));
-    TS_TRY(mlir_expect(p, "="));
-    TS_TRY(mlir_parse_attr(p, &item));
-    item.name = name;
-    MLIR_PUSH(p, out->items, out->count, room, item);
-    if (!mlir_accept(p, ",") && !mlir_at(p, "]")) return mlir_unexpected(p, "',' or ']'");
-  }
+  TS_TRY(parse_list(p, parse_size, out, &room));
   if (mlir_accept(p, ",")) {
     mlir_attr order;
     const mlir_token name = p->token;
