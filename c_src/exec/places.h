@@ -21,7 +21,7 @@ typedef struct ts_step_places {
 ts_status ts_builder_place(struct ts_builder *b, int32_t first, ts_place place);
 /* The step at that position computes for `place` as well. */
 ts_status ts_builder_place_more(struct ts_builder *b, int32_t position, ts_place place);
-/* The place of an op, with those of all ops inside of it. */
+/* The joined place of an op and of all ops in its regions. */
 ts_status ts_builder_place_inside(const struct ts_builder *b, const ts_op *op, ts_place *out);
 /* Gives the executable the places. */
 ts_status ts_builder_keep_places(struct ts_builder *b);

@@ -25,7 +25,7 @@ lines(Places, Modules) ->
     after erase(?SOURCES)
     end.
 
-%% Of the call to Tessera with which the function has ended.
+%% The line of the last call of the function, which is one to Tessera.
 -spec of_end(function(), atom()) -> line() | unknown.
 of_end(F, User) ->
     case without_environment(tessera_source:fun_id(F)) of
@@ -66,7 +66,7 @@ line_of({{frame, Line}, User}, Modules) ->
     catch _:_ -> Line
     end.
 
-%% The line of the call to Tessera with which the function has ended. If several calls may have been it, the function's own line.
+%% The line of the last call of the function, which is one to Tessera. If several calls may have been the last, the function's own line.
 of_function({_, Module, _, Name, Arity, _} = FunId, User, Modules) ->
     Source = source(FunId),
     {File, Clauses} = clauses(tessera_source:target(FunId, Source), Source),
@@ -118,7 +118,7 @@ ends({Module, Name, Arity}) ->
     catch _:_ -> {unknown, [{other, 0} || not is_native(Module, Name, Arity)]}
     end.
 
-%% Functions of the VM end in it, except for those that call another one.
+%% Whether a function is native code of the VM and calls no other function, as apply does.
 is_native(erlang, apply, _) -> false;
 is_native(Module, Name, Arity) -> erlang:is_builtin(Module, Name, Arity).
 

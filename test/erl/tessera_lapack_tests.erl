@@ -192,7 +192,7 @@ scaled_pivots_test() ->
 no_pivots_test() ->
     Large = tridiagonal([0, 0, 0], [0, 0, 0], [0, 0, 0], [[1], [1], [-1]]),
     ?assertMatch([[A], [B], [C]] when A > 1.0e30 andalso A =:= B andalso C =:= -A, Large),
-    %% right sides by which the smallest pivot would overflow
+    %% right sides so large that a division by the smallest pivot would overflow
     ?assertMatch([[A]] when A > 1.0e37, tridiagonal([9], [0], [9], [[3.0e38]])),
     ?assertMatch([[A]] when A < -1.0e37, tridiagonal([9], [-1.0e-38], [9], [[3.0e38]])).
 

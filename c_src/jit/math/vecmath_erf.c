@@ -90,7 +90,8 @@ static ts_v erfc_to_last_place_of_1(ts_vm *m, ts_v a) {
   return times_gauss(m, a, &of, L_POLY(m, of.t, erfc_absolute), NULL);
 }
 
-/* 0.46 <= a <= 27.3, with what the rounding of P loses. The remainder of t, (1 - t) a - (1 + t) center, corrects t. */
+/* 0.46 <= a <= 27.3, with the part that the rounding of P loses. The remainder of t, (1 - t) a - (1 + t) center,
+ * corrects t. */
 static ts_v erfc_precise(ts_vm *m, ts_v a) {
   quotient of = quotient_of(m, a, 4);
   ts_v center = l_const(m, 4), remainder = l_sub(m, l_fma(m, l_neg(m, of.t), a, a), l_fma(m, of.t, center, center));
