@@ -56,7 +56,7 @@ defmodule Tessera.Bench do
     for count <- [1, 2, 8], do: show("#{count} callers of a small program", rate(fn -> f.(x, x) end, count), "calls/s")
   end
 
-  # Functions that hold an expression in which each node is used twice. Minima: what else runs on the machine adds to each.
+  # Functions that hold an expression whose nodes are each used twice. Minima: what else runs on the machine adds to each.
   defp keys do
     for depth <- [10, 1000, 10_000] do
       double = fn x -> Enum.reduce(1..depth, x, fn _, y -> Nx.add(y, y) end) end

@@ -32,7 +32,7 @@ x = Nx.iota({32, 64}, type: :f32)
 given = List.to_tuple(List.duplicate({w, b}, layers))
 
 once = fn i ->
-  # what is different is what it closes over
+  # each function closes over another constant
   fun = fn x, given -> Nx.add(Network.forward(x, Tuple.to_list(given)), i * 1.0e-6) end
   :erlang.garbage_collect()
   {total, _} = :timer.tc(fn -> Tessera.jit(fun).(x, given) end)

@@ -37,8 +37,8 @@ median(Values) -> lists:nth((length(Values) + 1) div 2, lists:sort(Values)).
 -spec geometric_mean([float()]) -> float().
 geometric_mean(Numbers) -> math:exp(lists:sum([math:log(N) || N <- Numbers]) / length(Numbers)).
 
-%% Waits until the CPUs are idle, for so many times so many milliseconds at most: NumPy's threads look for more work for 0.11 s after a product,
-%% and took half a core from the next workload.
+%% Waits until the CPUs are idle, at most `Times' times that many milliseconds. NumPy's threads look for more work for 0.11 s after a product,
+%% and would take half a core from the next workload.
 -spec settle(non_neg_integer(), pos_integer()) -> ok.
 settle(0, _) -> ok;
 settle(Times, Milliseconds) ->

@@ -4,30 +4,37 @@
 %%   make example E=flax_digits
 -module(flax_digits).
 -export([main/0, network/0, answers/0]).
+-export([main/2, network/1, answers/1]). % of another network of digits (torch_digits.erl)
 
-main() ->
+main() -> main("flax_digits", "XLA's").
+
+main(Name, Whose) ->
     {ok, _} = application:ensure_all_started(tessera),
-    Network = network(),
-    {Known, Expected} = answers(),
+    Network = network(Name),
+    {Known, Expected} = answers(Name),
     Worst = tessera:to_number(tessera:reduce_max(tessera:abs(tessera:subtract(Network(Known), Expected)))),
-    io:format("the largest difference from XLA's answers: ~.2e~n", [Worst]),
+    io:format("the largest difference from ~s answers: ~.2e~n", [Whose, Worst]),
     Worst < 1.0e-5 orelse error({other_answers, Worst}),
     {_, Unseen} = lists:split(1500, digits()),
     {Time, Right} = timer:tc(fun() -> lists:sum(ask_in_parallel(Network, parts(Unseen, 1))) end),
     io:format("~b of ~b digits that it has not seen are right, in ~b ms~n", [Right, length(Unseen), Time div 1000]).
 
 %% The arguments of the program are the weights, in the order of their names, and the digits.
-network() ->
-    F = tessera_stablehlo:load(data("flax_digits.vhlo")),
-    Weights = [Weight || {_, Weight} <- lists:sort(maps:to_list(tessera_io:load(data("flax_digits.safetensors"))))],
+network() -> network("flax_digits").
+
+network(Name) ->
+    F = tessera_stablehlo:load(data(Name ++ ".vhlo")),
+    Weights = [Weight || {_, Weight} <- lists:sort(maps:to_list(tessera_io:load(data(Name ++ ".safetensors"))))],
     fun(Digits) ->
             [Probabilities] = F(Weights ++ [Digits]),
             Probabilities
     end.
 
-%% Some digits, and what XLA answered.
-answers() ->
-    #{<<"digits">> := Digits, <<"answers">> := Answers} = tessera_io:load(data("flax_digits_answers.safetensors")),
+%% Some digits, and the answers to them where the network was trained.
+answers() -> answers("flax_digits").
+
+answers(Name) ->
+    #{<<"digits">> := Digits, <<"answers">> := Answers} = tessera_io:load(data(Name ++ "_answers.safetensors")),
     {Digits, Answers}.
 
 ask_in_parallel(Network, Parts) ->

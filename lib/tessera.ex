@@ -83,7 +83,8 @@ defmodule Tessera do
   @doc """
   Calls `fun` with these arguments, and measures how long each step takes. Returns its result, and a `Tessera.Profile`. `:tessera_profile.table/1` prints the
   profile; `:tessera_profile.chrome_trace/1` and `:tessera_profile.flame_graph/1` write it for a viewer. It has the runs of compiled
-  functions and the operations of the backend that the calling process makes. The options are those of `:tessera.profile/3`, as keywords or a map.
+  functions and the operations of the backend that the calling process makes. With OTP 27 or later each step names the lines of your `defn` that made
+  its operations (docs/profile.md). The options are those of `:tessera.profile/3`, as keywords or a map.
 
       iex> fun = Tessera.jit(&Nx.sum(Nx.exp(&1)))
       iex> {sum, profile} = Tessera.profile(fun, [Nx.tensor([0.0, 0.0])])
@@ -98,7 +99,7 @@ defmodule Tessera do
     {result, struct(Tessera.Profile, profile)}
   end
 
-  # Erlang's function refuses what is no map.
+  # Erlang's function refuses terms that are not maps.
   defp options(options), do: if(Keyword.keyword?(options), do: Map.new(options), else: options)
 
   @doc """
@@ -113,7 +114,7 @@ defmodule Tessera do
   def cached?(fun, arguments, options \\ [])
 
   def cached?(fun, arguments, options) when is_list(arguments),
-    do: :tessera_nx_compiler.is_cached(&apply(jit(fun, &1), arguments), options)
+    do: :tessera_nx_compiler.is_cached(&apply(jit(fun, &1), arguments), checked(options))
 
   def cached?(_fun, other, _options), do: :tessera_nx_error.expected("a list of arguments", other)
 
@@ -135,7 +136,7 @@ defmodule Tessera do
           output_container: Nx.Container.t()
         }
   def to_mlir_module(fun, arguments, options \\ []) do
-    case Keyword.pop(options, :within_defn_compiler) do
+    case Keyword.pop(checked(options), :within_defn_compiler) do
       {true, rest} -> :tessera_nx_compiler.to_mlir(arguments, fun, rest)
       {_, rest} -> :tessera_nx_compiler.ask_mlir(asked(fun, arguments, rest[:mesh]), rest)
     end
@@ -154,17 +155,105 @@ defmodule Tessera do
   A module whose sizes are symbols is compiled for each shape that it is called with. Tessera's compiler makes the module a part of the
   program around it. Another compiler calls Tessera at run time. `Nx.Defn.grad/2` does not differentiate it; Erlang's
   `tessera_stablehlo:function/1` with `tessera:grad/1` does.
+
+  With `names: true` the function's argument is a map or a keyword list of the arguments by their names in Python, and its result is the
+  container that the Python function returned: maps with strings as keys, and tuples. Maps may have strings or atoms as keys.
+  `mlir_module_signature/1` lists the names; what the module lacks is ignored.
+
+      iex> text = ~S'''
+      ...> func.func @main(%a: tensor<2xf32> loc("weights['w']"), %b: tensor<2xf32> loc("x"))
+      ...>     -> (tensor<2xf32> {jax.result_info = "result['y']"}) {
+      ...>   %0 = stablehlo.multiply %a, %b : tensor<2xf32>
+      ...>   return %0 : tensor<2xf32>
+      ...> }
+      ...> '''
+      iex> fun = Tessera.from_mlir_module(text, names: true)
+      iex> fun.(x: Nx.tensor([1.0, 2.0]), weights: %{"w" => Nx.tensor([3.0, 4.0])})["y"] |> Nx.to_flat_list()
+      [3.0, 8.0]
+
+  With the option `:mesh`, an `Nx.Mesh`, the function runs on all devices of the mesh, as those of `shard_jit/3` do: it takes one list of
+  argument lists, one for each partition, and returns the list of the partitions' results. The module says how its arguments are cut
+  (`mlir_module_shardings/1`), such as JAX's exports of `shard_map`, and for how many partitions it is written. Other options, with a mesh
+  only: `:client`, a client or a cluster (`Tessera.Cluster`), and `:threads`, of each partition. With `names: true` an argument list has one map. `Nx.Defn` does not compile such a function.
+
+      iex> mesh = %Nx.Mesh{name: "mesh", shape: {2}}
+      iex> parts = List.duplicate([Nx.template({2}, :f32)], 2)
+      iex> text = Tessera.to_mlir_module(&Nx.multiply(&1, 2), parts, mesh: mesh, input_shardings: [%{0 => [0]}]).mlir_module
+      iex> %{mesh: mesh, input_shardings: [cut]} = Tessera.mlir_module_shardings(text)
+      iex> fun = Tessera.from_mlir_module(text, mesh: mesh, client: :shards)
+      iex> [first, _] = fun.(for part <- Tessera.Mesh.shard(Nx.tensor([1.0, 2.0, 3.0, 4.0]), mesh, cut, client: :shards), do: [part])
+      iex> Nx.to_flat_list(first)
+      [2.0, 4.0, 6.0, 8.0]
   """
-  @spec from_mlir_module(binary) :: (Nx.Container.t() -> Nx.Tensor.t() | tuple)
-  def from_mlir_module(module) when is_binary(module), do: Tessera.MLIRModule.function(module)
-  def from_mlir_module(other), do: :tessera_nx_error.expected("a binary", other)
+  @spec from_mlir_module(binary, keyword) :: (term -> term)
+  def from_mlir_module(module, options \\ [])
+
+  def from_mlir_module(module, options) when is_binary(module) do
+    case Keyword.fetch(checked(options), :mesh) do
+      {:ok, mesh} -> :tessera_nx_stablehlo.shard_jit(module, mesh, options)
+      :error -> without_mesh(module, options)
+    end
+  end
+
+  def from_mlir_module(other, _options), do: :tessera_nx_error.expected("a binary", other)
+
+  defp without_mesh(module, []), do: Tessera.MLIRModule.function(module)
+  defp without_mesh(module, names: false), do: Tessera.MLIRModule.function(module)
+  defp without_mesh(module, names: true), do: Tessera.MLIRModule.named_function(module)
+  defp without_mesh(_, options), do: :tessera_nx_error.expected("no options without a :mesh but :names", options)
+
+  @doc """
+  The arguments and results of a module's `@main`, in their order: `%{inputs: leaves, outputs: leaves}`. A leaf is
+  `%{name: name, path: path, type: type, shape: shape}`, with its name in Python, and the name as a path. A size that is a symbol is `nil`. The
+  name of what the module does not name is `nil`, and its path `[]`, as that of the only result.
+
+      iex> text = ~S'''
+      ...> func.func @main(%a: tensor<?x2xf32> loc("weights['w'][0]")) -> (tensor<?x2xf32> {jax.result_info = "result"}) {
+      ...>   return %a : tensor<?x2xf32>
+      ...> }
+      ...> '''
+      iex> Tessera.mlir_module_signature(text).inputs
+      [%{name: "weights['w'][0]", path: ["weights", "w", 0], type: {:f, 32}, shape: {nil, 2}}]
+  """
+  @spec mlir_module_signature(binary) :: %{inputs: [mlir_leaf], outputs: [mlir_leaf]}
+  def mlir_module_signature(module) when is_binary(module), do: :tessera_nx_stablehlo.signature(module)
+  def mlir_module_signature(other), do: :tessera_nx_error.expected("a binary", other)
+
+  @typedoc "An argument or a result of a module of StableHLO."
+  @type mlir_leaf :: %{
+          name: String.t() | nil,
+          path: [String.t() | non_neg_integer],
+          type: Nx.Type.t(),
+          shape: tuple
+        }
+
+  @doc """
+  For which mesh a module of StableHLO is written, and how the arguments and results of its `@main` are cut:
+  `%{mesh: mesh, input_shardings: shardings, output_shardings: shardings}`, as `Tessera.Mesh` takes them. A module for one partition has the
+  mesh of shape `{1}`. The sharding of a result that the module leaves open is `%{}`: it is replicated.
+
+      iex> parts = List.duplicate([Nx.template({2}, :f32)], 2)
+      iex> options = [mesh: %Nx.Mesh{name: "mesh", shape: {2}}, input_shardings: [%{0 => [0]}]]
+      iex> Tessera.mlir_module_shardings(Tessera.to_mlir_module(&Nx.negate/1, parts, options).mlir_module).input_shardings
+      [%{0 => [0]}]
+  """
+  @spec mlir_module_shardings(binary) :: %{
+          mesh: Tessera.Mesh.mesh(),
+          input_shardings: [Tessera.Mesh.sharding()],
+          output_shardings: [Tessera.Mesh.sharding()]
+        }
+  def mlir_module_shardings(module) when is_binary(module), do: :tessera_nx_stablehlo.shardings(module)
+  def mlir_module_shardings(other), do: :tessera_nx_error.expected("a binary", other)
 
   # With a mesh the arguments are lists, one for each partition.
   defp asked(fun, arguments, nil), do: &compile(fun, arguments, &1)
   defp asked(fun, arguments, mesh), do: &shard_jit(fun, mesh, &1).(arguments)
 
-  defp with_compiler(options) when is_list(options), do: List.keystore(options, :compiler, 0, {:compiler, __MODULE__})
-  defp with_compiler(other), do: :tessera_nx_error.expected("options as a keyword list", other)
+  defp with_compiler(options), do: List.keystore(checked(options), :compiler, 0, {:compiler, __MODULE__})
+
+  defp checked(options),
+    do:
+      if(Keyword.keyword?(options), do: options, else: :tessera_nx_error.expected("options as a keyword list", options))
 
   @doc false
   if {:__jit__, 5} in @callbacks, do: @impl(true)

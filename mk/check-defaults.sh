@@ -5,15 +5,15 @@
 # expression of the switch, and how many such switches the file has.
 cd "$(dirname "$0")/.." || exit 2
 expected=$(sort <<'END'
-1 c_src/ir/stablehlo_mesh.c (int)op->code
-1 c_src/ir/stablehlo_mesh.c ts_collective_combines(code)
-1 c_src/jit/emit/whole.c code
+1 c_src/ir/stablehlo/stablehlo_mesh.c (int)op->code
+1 c_src/ir/stablehlo/stablehlo_mesh.c ts_collective_combines(code)
+1 c_src/jit/emit/whole_emit.c code
 2 c_src/jit/lower/lower.c op->code
 2 c_src/kernel/ref/ref_complex.c code
 1 c_src/pass/collapse.c op->code
 2 c_src/pass/collapse.c ts_op_attr_kind(op->code)
-1 c_src/pass/complex.c code
-1 c_src/pass/complex.c ts_op_get_class(code)
+1 c_src/pass/complex/complex.c code
+1 c_src/pass/complex/complex.c ts_op_get_class(code)
 1 c_src/pass/fuse_plan.c op->code
 1 c_src/pass/nest_build.c op->code
 1 c_src/pass/simplify.c ts_op_get_class(call->op->code)

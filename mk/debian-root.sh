@@ -35,6 +35,7 @@ make_root() {
   release=$1 dir=$2
   command -v debootstrap >/dev/null || { echo "debian-root: no debootstrap here; ./setup --dev installs it" >&2; exit 1; }
   rm -rf "$dir.new"
+  mkdir -p "$(dirname "$dir")"
   proxy=
   eval "$(apt_proxy)"
   [ -z "$proxy" ] || export http_proxy="${http_proxy:-$proxy}"

@@ -9,8 +9,8 @@
 #   CC="ccache cc"      with ccache, which is installed before: tests build what the first command has built again
 #   CFLAGS="-O2 -g0"    flags of C in place of the usual ones
 #
-# The minimal root and the packages are kept in $TESSERA_CI_CACHE (~/.cache/tessera-ci); what is installed and built is
-# not. Exits with 77 where the machine allows no such root (mk/debian-root.sh).
+# The minimal root, the packages and what ccache has are kept in $TESSERA_CI_CACHE (~/.cache/tessera-ci); what is installed
+# and built is not. Exits with 77 where the machine allows no such root (mk/debian-root.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -59,6 +59,7 @@ mk/debian-root.sh make "$release" "$kept"
 fetch
 work=$(mktemp -d "$cache/run-XXXXXX")
 cp -a --reflink=auto "$kept" "$work/root"
+[ ! -d "$kept-ccache" ] || [ -z "$ccache" ] || cp -a --reflink=auto "$kept-ccache" "$work/root/var/cache/ccache"
 flock -u 9
 
 root=$work/root
@@ -80,7 +81,7 @@ count_after= mb_after=
 for command in "$@"; do
   echo "debian-test: $release: $command"
   inside "$root" /usr/bin/env HOME=/proc/none ${TESSERA_CI:+TESSERA_CI="$TESSERA_CI"} ${MAKEFLAGS:+MAKEFLAGS="$MAKEFLAGS"} \
-    ${TESSERA_C_ISA:+TESSERA_C_ISA="$TESSERA_C_ISA"} ${TESSERA_HALF:+TESSERA_HALF="$TESSERA_HALF"} ${CFLAGS:+CFLAGS="$CFLAGS"} ${ccache:+CC="ccache cc" CCACHE_DIR=/var/cache/ccache CCACHE_NOHASHDIR=1} \
+    ${TESSERA_C_ISA:+TESSERA_C_ISA="$TESSERA_C_ISA"} ${TESSERA_HALF:+TESSERA_HALF="$TESSERA_HALF"} ${CFLAGS:+CFLAGS="$CFLAGS"} ${ccache:+CC="ccache cc" CCACHE_DIR=/var/cache/ccache CCACHE_MAXSIZE=500M CCACHE_NOHASHDIR=1} \
     sh -c 'cd "$1" && eval "$2"' sh "$folder" "$command"
   # of the first command: later ones may install what is optional
   [ -n "$count_after" ] || read -r count_after mb_after < <(packages "$root")
@@ -88,3 +89,7 @@ done
 count=$((count_after - count_before))
 echo "debian-test: $release: setup added $count packages, $((mb_after - mb_before)) MB to a minimal system with git"
 [ $count -le $MOST_PACKAGES ] || { echo "debian-test: more than $MOST_PACKAGES packages"; exit 1; }
+if [ -d "$root/var/cache/ccache" ]; then
+  flock 9
+  rm -rf "$kept-ccache" && mv "$root/var/cache/ccache" "$kept-ccache"
+fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs xref and dialyzer over ebin/, and looks at the format of lib/ and mix.exs. The modules of erl/nx/ call Elixir and Nx,
-# which are loaded by those who use them and are not here. Beams of lib/ are read with the help of Elixir's own library.
+# which users load, and which are not here. Beams of lib/ are read with the help of Elixir's own library.
 cd "$(dirname "$0")/.." || exit 1
 failed=0
 export LC_ALL=C.UTF-8
@@ -51,7 +51,7 @@ if command -v dialyzer >/dev/null; then
   # words. Unknown are Elixir's modules, with the callbacks of its protocols, and what of ours is unknown xref has found.
   options="--no_indentation -Wunmatched_returns -Wno_return -Wno_improper_lists"
   [ "$release" -ge 26 ] && options="$options -Wno_unknown"
-  # With them go the misspelt options of test/dialyzer/, each of which it must find.
+  # Dialyzer reads the misspelt options of test/dialyzer/ as well, and must find each.
   misspelt=test/dialyzer/misspelt_options.erl
   mkdir -p build/dialyzer
   erlc +debug_info -o build/dialyzer "$misspelt" || failed=1

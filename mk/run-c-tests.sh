@@ -7,11 +7,11 @@ case ${BUILD:-normal} in
   *asan) export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="print_stacktrace=1" ;;
 esac
 
-# TESSERA_C_ISA is an instruction set for these programs alone, below the one of this machine.
+# TESSERA_C_ISA is an instruction set for the C tests alone, below the instruction set of this machine.
 [ -z "${TESSERA_C_ISA:-}" ] || export TESSERA_ISA="$TESSERA_C_ISA"
 
 # A busy machine may need more time than a test asks for.
-export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-5}"
+export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-20}"
 
 # Prints "count PASSED FAILED" and then what the user sees. A program that ends well without a test has not tested
 # anything; one that ends badly after its tests passed has failed, too.
@@ -24,7 +24,7 @@ one() {
   esac
   name=$(basename "$1")
   began=$(date +%s%N)
-  output=$($without_aslr timeout -k 10 3000 ${RUNNER:-} "$1" 2>&1)
+  output=$($without_aslr timeout -k 10 7200 ${RUNNER:-} "$1" 2>&1)
   status=$?
   milliseconds=$((($(date +%s%N) - began) / 1000000))
   [ -z "${TESSERA_TIMES:-}" ] ||

@@ -10,6 +10,7 @@ BASE_SRC := \
   c_src/base/log.c \
   c_src/base/map.c \
   c_src/base/mapped_file.c \
+  c_src/base/regular_file.c \
   c_src/base/parallel.c \
   c_src/base/places.c \
   c_src/base/shared_object.c \
@@ -38,6 +39,7 @@ IR_SRC := \
   c_src/ir/copy.c \
   c_src/ir/graph.c \
   c_src/ir/infer.c \
+  c_src/ir/infer_check.c \
   c_src/ir/infer_control.c \
   c_src/ir/infer_fft.c \
   c_src/ir/infer_linalg.c \
@@ -51,17 +53,18 @@ IR_SRC := \
   c_src/ir/op.c \
   c_src/ir/parse.c \
   c_src/ir/print.c \
-  c_src/ir/stablehlo.c \
-  c_src/ir/stablehlo_elementwise.c \
-  c_src/ir/stablehlo_fft.c \
-  c_src/ir/stablehlo_linalg.c \
-  c_src/ir/stablehlo_mesh.c \
-  c_src/ir/stablehlo_quantized.c \
-  c_src/ir/stablehlo_reduce.c \
-  c_src/ir/stablehlo_scatter.c \
-  c_src/ir/stablehlo_shape.c \
-  c_src/ir/stablehlo_sort.c \
-  c_src/ir/stablehlo_write.c \
+  c_src/ir/stablehlo/stablehlo.c \
+  c_src/ir/stablehlo/stablehlo_elementwise.c \
+  c_src/ir/stablehlo/stablehlo_fft.c \
+  c_src/ir/stablehlo/stablehlo_linalg.c \
+  c_src/ir/stablehlo/stablehlo_mesh.c \
+  c_src/ir/stablehlo/stablehlo_pieces.c \
+  c_src/ir/stablehlo/stablehlo_quantized.c \
+  c_src/ir/stablehlo/stablehlo_reduce.c \
+  c_src/ir/stablehlo/stablehlo_scatter.c \
+  c_src/ir/stablehlo/stablehlo_shape.c \
+  c_src/ir/stablehlo/stablehlo_sort.c \
+  c_src/ir/stablehlo/stablehlo_write.c \
   c_src/ir/syntax.c \
   c_src/ir/verify.c
 
@@ -73,7 +76,13 @@ STABLEHLO_SRC := \
   c_src/stablehlo/bytecode_sdy.c \
   c_src/stablehlo/bytecode_type.c \
   c_src/stablehlo/bytecode_vhlo.c \
+  c_src/stablehlo/interface/exported.c \
+  c_src/stablehlo/interface/leaves.c \
+  c_src/stablehlo/location/location_bytecode.c \
+  c_src/stablehlo/location/location_place.c \
+  c_src/stablehlo/location/location_text.c \
   c_src/stablehlo/make.c \
+  c_src/stablehlo/mesh/make_axes.c \
   c_src/stablehlo/make_chlo.c \
   c_src/stablehlo/make_collective.c \
   c_src/stablehlo/make_control.c \
@@ -84,8 +93,9 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_gather.c \
   c_src/stablehlo/make_known.c \
   c_src/stablehlo/make_lapack.c \
-  c_src/stablehlo/make_local.c \
-  c_src/stablehlo/make_mesh.c \
+  c_src/stablehlo/mesh/make_local.c \
+  c_src/stablehlo/mesh/make_members.c \
+  c_src/stablehlo/mesh/make_mesh.c \
   c_src/stablehlo/make_norm.c \
   c_src/stablehlo/make_ops.c \
   c_src/stablehlo/make_order.c \
@@ -114,10 +124,11 @@ PASS_SRC := \
   c_src/pass/fold.c \
   c_src/pass/fuse.c \
   c_src/pass/fuse_check.c \
-  c_src/pass/fuse_memo.c \
   c_src/pass/fuse_plan.c \
   c_src/pass/fuse_siblings.c \
   c_src/pass/hoist.c \
+  c_src/pass/invariants.c \
+  c_src/pass/turn.c \
   c_src/pass/normalize.c \
   c_src/pass/pipeline.c \
   c_src/pass/loops.c \
@@ -132,9 +143,10 @@ PASS_SRC := \
   c_src/pass/simplify_arithmetic.c \
   c_src/pass/widen.c \
   c_src/pass/guard.c \
-  c_src/pass/complex.c \
-  c_src/pass/complex_math.c \
-  c_src/pass/complex_power.c \
+  c_src/pass/complex/complex.c \
+  c_src/pass/complex/complex_formula.c \
+  c_src/pass/complex/complex_math.c \
+  c_src/pass/complex/complex_power.c \
   c_src/pass/simplify_shape.c \
   c_src/pass/vector_dot.c
 
@@ -145,6 +157,7 @@ SHARD_SRC := \
   c_src/shard/halo.c \
   c_src/shard/masked.c \
   c_src/shard/moved.c \
+  c_src/shard/part_ops.c \
   c_src/shard/partial.c \
   c_src/shard/partition.c \
   c_src/shard/parts.c \
@@ -159,6 +172,7 @@ JIT_SRC := \
   c_src/jit/emit/emit_convert.c \
   c_src/jit/emit/emit_half.c c_src/jit/emit/emit_small.c \
   c_src/jit/emit/emit_cell.c \
+  c_src/jit/emit/emit_interleave.c \
   c_src/jit/emit/emit_memory.c \
   c_src/jit/emit/emit_op.c \
   c_src/jit/emit/gemm_emit.c \
@@ -170,11 +184,15 @@ JIT_SRC := \
   c_src/jit/flow/flow_dot.c \
   c_src/jit/flow/flow_emit.c \
   c_src/jit/flow/flow_scan.c \
+  c_src/jit/flow/flow_scatter.c \
   c_src/jit/flow/flow_turn.c \
   c_src/jit/kernel.c \
+  c_src/jit/kernel_node.c \
   c_src/jit/loop/loop_body.c \
   c_src/jit/loop/loop_col.c \
+  c_src/jit/loop/loop_col_parts.c \
   c_src/jit/loop/loop_col_groups.c \
+  c_src/jit/loop/loop_interleaved.c \
   c_src/jit/loop/loop_map.c \
   c_src/jit/loop/loop_plan.c \
   c_src/jit/loop/loop_points.c \
@@ -188,6 +206,7 @@ JIT_SRC := \
   c_src/jit/lower/lower_launch.c \
   c_src/jit/lower/lower_reduce.c \
   c_src/jit/math/vecmath.c \
+  c_src/jit/math/vecmath_build.c \
   c_src/jit/math/vecmath_avx512.c \
   c_src/jit/math/vecmath_erf.c \
   c_src/jit/math/vecmath_exp.c \
@@ -203,6 +222,7 @@ JIT_SRC := \
   c_src/jit/session/jit_link.c \
   c_src/jit/session/jit_reloc.c \
   c_src/jit/session/jit_session.c \
+  c_src/jit/session/jit_name.c \
   c_src/jit/session/jit_threads.c \
   c_src/jit/session/llvm_exit.c \
   c_src/jit/session/target.c
@@ -229,6 +249,8 @@ KERNEL_SRC := \
   c_src/kernel/conv/conv.c \
   c_src/kernel/conv/conv_depthwise.c \
   c_src/kernel/conv/conv_direct.c \
+  c_src/kernel/conv/conv_few.c \
+  c_src/kernel/conv/conv_phases.c \
   c_src/kernel/conv/conv_rows.c \
   c_src/kernel/conv/window.c \
   c_src/kernel/conv/window_avx2.c \
@@ -326,10 +348,12 @@ EXEC_SRC := \
   c_src/exec/build_control.c \
   c_src/exec/build_mesh.c \
   c_src/exec/build_routine.c \
+  c_src/exec/build_step.c \
   c_src/exec/choose.c \
   c_src/exec/epilogue.c \
   c_src/exec/executable.c \
   c_src/exec/native.c \
+  c_src/exec/native_part.c \
   c_src/exec/native_run.c \
   c_src/exec/order.c \
   c_src/exec/pace.c \
@@ -339,7 +363,10 @@ EXEC_SRC := \
   c_src/exec/pool.c \
   c_src/exec/profile.c \
   c_src/exec/run.c \
+  c_src/exec/run_routine.c \
   c_src/exec/single.c \
+  c_src/exec/steps.c \
+  c_src/exec/words.c \
   c_src/exec/slices.c \
   c_src/exec/tasks.c \
   c_src/exec/trips.c
@@ -357,6 +384,7 @@ GROUP_SRC := \
 
 DEVICE_SRC := \
   c_src/device/client.c \
+  c_src/device/describe.c \
   c_src/device/group.c \
   c_src/device/host.c \
   c_src/device/host_run.c \
@@ -378,6 +406,7 @@ PJRT_SRC := \
   c_src/pjrt/remote_call.c \
   c_src/pjrt/remote_start.c \
   c_src/pjrt/run.c \
+  c_src/pjrt/share.c \
   c_src/pjrt/split.c \
   c_src/pjrt/split_run.c \
   c_src/pjrt/types.c \
@@ -390,12 +419,14 @@ SERVER_SRC := c_src/pjrt/server.c
 # The plugin of PJRT, a shared object of its own.
 PLUGIN_SRC := \
   c_src/plugin/api.c \
+  c_src/plugin/answer.c \
   c_src/plugin/buffer.c \
   c_src/plugin/client.c \
   c_src/plugin/event.c \
   c_src/plugin/executable.c \
   c_src/plugin/execute.c \
-  c_src/plugin/options.c
+  c_src/plugin/options.c \
+  c_src/plugin/shardings.c
 
 FRONT_SRC := \
   c_src/front/call.c \
@@ -421,13 +452,13 @@ COMM_SRC := \
 
 NIF_SRC := \
   c_src/nif/nif_attrs.c \
+  c_src/nif/nif_binary.c \
   c_src/nif/nif_block.c \
   c_src/nif/nif_device.c \
   c_src/nif/nif_eager.c \
   c_src/nif/nif_executable.c \
   c_src/nif/nif_file.c \
   c_src/nif/nif_graph.c \
-  c_src/nif/nif_group.c \
   c_src/nif/nif_job.c \
   c_src/nif/nif_list.c \
   c_src/nif/nif_local.c \
@@ -439,13 +470,20 @@ NIF_SRC := \
   c_src/nif/nif_rank.c \
   c_src/nif/nif_signature.c \
   c_src/nif/nif_tensor.c \
+  c_src/nif/nif_text.c \
+  c_src/nif/nif_transfer.c \
   c_src/nif/nif_turns.c \
   c_src/nif/nif_util.c \
   c_src/nif/nif_watch.c \
+  c_src/nif/run/nif_answer.c \
+  c_src/nif/run/nif_args.c \
+  c_src/nif/run/nif_group.c \
+  c_src/nif/run/nif_run.c \
   c_src/nif/digest/nif_digest.c \
   c_src/nif/digest/nif_digest_map.c \
   c_src/nif/digest/nif_digest_plain.c \
   c_src/nif/digest/nif_digest_walk.c \
+  c_src/nif/profile/nif_kept.c \
   c_src/nif/profile/nif_makers.c \
   c_src/nif/profile/nif_places.c \
   c_src/nif/profile/nif_profile.c \
@@ -460,6 +498,7 @@ TOOL_SRC := \
   c_src/tool/opt_check.c \
   c_src/tool/opt_launches.c \
   c_src/tool/opt_loops.c \
+  c_src/tool/opt_read.c \
   c_src/tool/opt_run.c \
   c_src/tool/random_args.c \
   c_src/tool/tessera_opt.c
@@ -476,6 +515,10 @@ TEST_SUPPORT_SRC := \
   c_src/tool/random_args.c \
   test/c/bounds.c \
   test/c/complex_check.c \
+  test/c/infer_case.c \
+  test/c/infer_control.c \
+  test/c/infer_reductions.c \
+  test/c/infer_shapes.c \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
   test/c/lesser_isa.c \
@@ -483,6 +526,7 @@ TEST_SUPPORT_SRC := \
   test/c/operation_end.c \
   test/c/pjrt_direct.c \
   test/c/pjrt_file.c \
+  test/c/open_order.c \
   test/c/plugin_calls.c \
   test/c/math_check.c \
   test/c/launch.c \
@@ -536,6 +580,7 @@ C_TESTS := \
   test_jit_link \
   test_jit_reloc \
   test_kernel \
+  test_kernel_groups \
   test_judge \
   test_lapack \
   test_layout \
@@ -550,10 +595,12 @@ C_TESTS := \
   test_pick \
   test_pjrt \
   test_pjrt_late \
+  test_pjrt_share \
   test_pjrt_split \
   test_places \
   test_plan \
   test_plugin \
+  test_plugin_partitions \
   test_platform \
   test_pool \
   test_nest \
@@ -568,6 +615,8 @@ C_TESTS := \
   test_search \
   test_prepared \
   test_profile \
+  test_round_trip \
+  test_round_trip_mesh \
   test_routine_memory \
   test_rules \
   test_small \
@@ -588,6 +637,7 @@ TSAN_TESTS := \
   test_device \
   test_platform \
   test_plugin \
+  test_plugin_partitions \
   test_exec \
   test_cancel \
   test_epilogue \

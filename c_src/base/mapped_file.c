@@ -3,17 +3,15 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/regular_file.h"
 #include "base/thread.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The addresses of a mapping. The handler may walk the list of ranges at any time, so a range is never freed: a later
@@ -135,39 +133,27 @@ static void free_range(ts_mapped_range *range) {
 
 /* ---- files */
 
-static ts_status refused(int error) {
-  ts_code code = error == ENOENT || error == ENOTDIR                     ? TS_UNAVAILABLE
-                 : error == ENOMEM || error == EMFILE || error == ENFILE ? TS_RESOURCE_EXHAUSTED
-                                                                         : TS_FAILED_PRECONDITION;
-  return ts_error(code, "%s", strerror(error));
-}
-
-static ts_status map_open(int file, const char *path, ts_mapped_file *out) {
-  struct stat s;
-  if (fstat(file, &s) != 0) return refused(errno);
-  if (S_ISDIR(s.st_mode)) return refused(EISDIR);
-  if (!S_ISREG(s.st_mode)) return ts_error(TS_FAILED_PRECONDITION, "it is no regular file");
-  if (s.st_size == 0) return TS_SUCCESS;
-  size_t size = (size_t)s.st_size;
-  const void *data = ts_file_map(file, size, PROT_READ);
-  if (!data) return refused(errno);
-  ts_status status = take_range(path, data, size, &out->range);
+static ts_status map_open(const ts_regular_file *file, const char *path, ts_mapped_file *out) {
+  if (file->size == 0) return TS_SUCCESS;
+  const void *data = ts_file_map(file->file, file->size, PROT_READ);
+  if (!data) return ts_regular_file_refused(errno);
+  ts_status status = take_range(path, data, file->size, &out->range);
   if (status) {
-    ts_file_unmap(data, size);
+    ts_file_unmap(data, file->size);
     return status;
   }
   out->data = data;
-  out->size = size;
+  out->size = file->size;
   return TS_SUCCESS;
 }
 
 ts_status ts_mapped_file_open(const char *path, ts_mapped_file *out) {
+  ts_regular_file file;
   *out = (ts_mapped_file){0};
   pthread_once(&ranges.once, install);
-  int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (file < 0) return refused(errno);
-  ts_status status = map_open(file, path, out);
-  close(file);
+  TS_TRY(ts_regular_file_open(path, &file));
+  ts_status status = map_open(&file, path, out);
+  ts_regular_file_close(&file);
   return status;
 }
 

@@ -1,6 +1,6 @@
 /* Places in the source of a user's program, such as lines of a function, as small numbers. A place is a list of lines:
- * one that computes for several ops has all of theirs. Equal lists have equal numbers. Reference counted; thread-safe,
- * since programs that are made from one another share a table. */
+ * the place of a step for several ops has the lines of all. Equal lists have equal numbers. Reference counted;
+ * thread-safe, since programs that are made from one another share a table. */
 #ifndef TS_BASE_PLACES_H
 #define TS_BASE_PLACES_H
 

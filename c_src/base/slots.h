@@ -11,9 +11,12 @@
 /* Two cache lines each, since processors fetch them in pairs. Each slot below TS_OWN_SLOTS belongs to one thread. */
 enum { TS_SLOTS = 64, TS_OWN_SLOTS = 48, TS_SLOT_BYTES = 128 };
 
-/* The thread's slot + 1; 0 without a slot. It lies in the static block of thread-local memory, so that reading it is
- * one load. */
-extern _Thread_local int ts_slot_mark __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* Of a few words that each call reads: they lie in the static block of thread-local memory, so that reading one is one
+ * load. Other thread-local variables of a shared object are found by a function. The block has little room. */
+#define TS_STATIC_LOCAL __attribute__((tls_model("initial-exec")))
+
+/* The thread's slot + 1; 0 without a slot. */
+extern _Thread_local int ts_slot_mark TS_STATIC_LOCAL __attribute__((visibility("hidden")));
 
 int ts_slot_new(void);
 /* The calling thread's slot, below ts_slot_count(). */

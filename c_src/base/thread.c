@@ -41,6 +41,16 @@ bool ts_thread_run(const char *name, void *(*body)(void *), void *context, size_
   return start(name, body, context, stack_bytes, &thread) && pthread_join(thread, NULL) == 0;
 }
 
+void ts_threads_run(const char *name, void *(*body)(void *), void *context, int more) {
+  pthread_t other;
+  bool started = more > 0 && start(name, body, context, 0, &other);
+  if (started)
+    ts_threads_run(name, body, context, more - 1);
+  else
+    body(context);
+  if (started) pthread_join(other, NULL);
+}
+
 static void move_away(pid_t thread, int cpu) {
   cpu_set_t allowed, others;
   if (cpu < 0 || sched_getaffinity(thread, sizeof allowed, &allowed) != 0) return;

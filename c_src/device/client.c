@@ -43,11 +43,6 @@ ts_status ts_client_device(ts_client *client, int64_t id, ts_device **out) {
   return TS_SUCCESS;
 }
 
-const char *ts_device_format(const ts_device *device, char *out, size_t size) {
-  snprintf(out, size, "device %d of client %s", device->id, device->client->name);
-  return out;
-}
-
 /* ---- opening; the lock is held */
 
 static ts_status add_device(ts_client *client) {
@@ -293,7 +288,7 @@ static ts_status join_opening(const char *name, waiter *w, ts_client *closed, op
 
 static ts_status check_reopening(const ts_client *client, const ts_client_options *options) {
   if (!atomic_load(&client->is_gone))
-    return ts_error(TS_FAILED_PRECONDITION, "client %s is being closed: there are tensors or programs of it",
+    return ts_error(TS_FAILED_PRECONDITION, "client %s is being closed: there are tensors, programs or binaries of it",
                     client->name);
   if (client->platform == options->platform) return TS_SUCCESS;
   return ts_error(TS_INVALID_ARGUMENT, "client %s was of platform %s, not %s", client->name, client->platform->name,
@@ -521,4 +516,13 @@ void ts_client_reset_peak(ts_client *client) {
   int32_t count = atomic_load_explicit(&client->device_count, memory_order_acquire);
   for (int32_t i = 0; i < count; i++) atomic_store(&client->devices[i]->peak, ts_device_held(client->devices[i]));
   atomic_store(&client->peak, ts_client_held(client));
+}
+
+void ts_loaded_retain(ts_loaded *loaded) { atomic_fetch_add_explicit(&loaded->refs, 1, memory_order_relaxed); }
+
+void ts_loaded_release(ts_loaded *loaded) {
+  if (!loaded || atomic_fetch_sub_explicit(&loaded->refs, 1, memory_order_acq_rel) != 1) return;
+  loaded->client->platform->release_program(loaded->own);
+  ts_client_unuse(loaded->client);
+  ts_free(loaded);
 }

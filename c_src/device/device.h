@@ -23,6 +23,7 @@ typedef struct ts_loaded {
   _Atomic uint32_t refs;
   bool is_short;      /* short enough for a normal scheduler, by its estimate */
   bool calls_back;    /* only a resumable run can run it */
+  bool may_stop;      /* on a normal scheduler, too */
   bool coordinates;   /* the last parameter is a partition's coordinates: a group provides these */
   bool waits;         /* its runs are resumable ones, which wait for the device and hold no thread */
   int32_t partitions; /* that run it together; 1: a run by itself */
@@ -143,8 +144,12 @@ const char *ts_device_format(const ts_device *device, char *out, size_t size);
 
 /* The bytes of a buffer of any device; an error that names the device when the host cannot read them. */
 ts_status ts_device_bytes(const ts_buffer *buffer, void **out);
-/* A buffer with the same contents in host memory: the same one with a reference more, or a copy. */
-void ts_device_fetch_start(ts_buffer *buffer, ts_buffer **out, ts_done done);
+/* The address of the elements of a buffer that the host cannot read, valid while the buffer or a view of it is alive.
+ * An error where the platform has none. */
+void ts_device_address_start(ts_buffer *buffer, ts_address *out, ts_done done);
+/* A buffer with the same contents in host memory: the same one with a reference more, a buffer on the memory of the
+ * platform, or a copy. Of memory of the platform the last `in_front` bytes before the elements can be read too. */
+void ts_device_fetch_start(ts_buffer *buffer, size_t in_front, ts_buffer **out, ts_done done);
 ts_status ts_device_fetch(ts_buffer *buffer, ts_buffer **out);
 /* The first `bytes` bytes of a buffer of any device. */
 void ts_device_read_start(ts_buffer *buffer, int64_t bytes, void *out, ts_done done);
@@ -155,7 +160,10 @@ ts_status ts_device_stage(ts_device *device, ts_dtype dtype, const ts_shape *sha
  * Takes the reference over, also on failure. */
 void ts_device_place_start(ts_device *device, ts_buffer *host, ts_buffer **out, ts_done done);
 ts_status ts_device_place(ts_device *device, ts_buffer *host, ts_buffer **out);
-/* The tensor on a device, with memory of its own. */
+/* A buffer on the memory of `host`, of a device that the process waits for, whose platform may know that memory by an
+ * address only. Takes the reference over, also on failure. An error where the platform cannot. */
+void ts_device_wrap_start(ts_device *device, ts_buffer *host, ts_buffer **out, ts_done done);
+/* The tensor on a device. The copy may be the host's memory itself, if nobody writes to that. */
 void ts_device_copy_start(ts_device *device, ts_buffer *buffer, ts_buffer **out, ts_done done);
 ts_status ts_device_copy(ts_device *device, ts_buffer *buffer, ts_buffer **out);
 /* The same without a copy, where that can be: the same buffer with a reference more when it is there, or a view on
@@ -213,7 +221,9 @@ ts_status ts_device_run_answer(ts_device_run *run, ts_buffer *const *results, si
 ts_status ts_device_run_end(ts_device_run *run, ts_buffer **out_results); /* `run` may be NULL */
 
 /* The partitions that this process has: all without a carrier. */
-int32_t ts_device_group_size(const ts_loaded *loaded, const ts_carrier *carrier);
+static inline int32_t ts_device_group_size(const ts_loaded *loaded, const ts_carrier *carrier) {
+  return loaded->partitions / (carrier && carrier->ranks > 0 ? carrier->ranks : 1);
+}
 
 /* A run of all partitions that this process has, the i-th on device i of the executable's client; like
  * ts_group_create() and its kin. `args` has the arguments of the first partition, then of the second, and so on. The

@@ -10,10 +10,6 @@ struct ts_device_group {
   ts_device *devices[TS_MAX_DEVICES];
 };
 
-int32_t ts_device_group_size(const ts_loaded *loaded, const ts_carrier *carrier) {
-  return loaded->partitions / (carrier && carrier->ranks > 0 ? carrier->ranks : 1);
-}
-
 static ts_status check(const ts_loaded *loaded, ts_run_args args, int32_t here) {
   const ts_client *client = loaded->client;
   int32_t devices = atomic_load_explicit(&client->device_count, memory_order_acquire);

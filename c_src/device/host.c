@@ -8,10 +8,6 @@
 
 /* ---- clients, for code that uses the table itself; device/ opens clients of the host without it */
 
-typedef struct host_client {
-  ts_pool *pool; /* NULL: the default */
-} host_client;
-
 static ts_status enumerate(ts_device_description *out, int32_t room, int32_t *out_count) {
   *out_count = 1;
   if (room > 0) *out = (ts_device_description){.kind = "CPU"};
@@ -19,7 +15,7 @@ static ts_status enumerate(ts_device_description *out, int32_t room, int32_t *ou
 }
 
 static ts_status open_client(const ts_open_options *options, ts_opened *out) {
-  host_client *c;
+  ts_host_client *c;
   TS_TRY(TS_NEW(&c));
   ts_status status = options->memory_limit >= 0 ? ts_pool_create(options->memory_limit, &c->pool) : TS_SUCCESS;
   if (status)
@@ -34,13 +30,8 @@ static void host_open(const ts_open_options *options, ts_opened *out, ts_done do
 }
 
 static void host_close(void *client) {
-  ts_pool_destroy(((host_client *)client)->pool);
+  ts_pool_destroy(((ts_host_client *)client)->pool);
   ts_free(client);
-}
-
-ts_pool *ts_host_pool(const void *client) {
-  const host_client *c = client;
-  return c && c->pool ? c->pool : ts_pool_default();
 }
 
 static void host_get_memory(void *client, ts_memory_stats *out) {
@@ -67,6 +58,7 @@ static ts_status compile(const ts_graph *graph, const ts_program_options *option
   out->result_types = ts_executable_result_types(exe);
   out->is_short = ts_executable_is_short(exe);
   out->pace = ts_executable_pace(exe);
+  out->may_stop = ts_executable_may_stop(exe);
   out->calls_back = ts_executable_calls_back(exe);
   out->partitions = ts_executable_partitions(exe);
   out->coordinates = ts_executable_has_coordinates(exe);

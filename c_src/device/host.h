@@ -11,8 +11,16 @@ extern const ts_platform ts_platform_host;
 struct ts_loaded;
 struct ts_executable *ts_host_program(const struct ts_loaded *loaded);
 
+/* What open() returns. */
+typedef struct ts_host_client {
+  ts_pool *pool; /* NULL: the default */
+} ts_host_client;
+
 /* The pool of the client from open(); NULL: the default pool. */
-ts_pool *ts_host_pool(const void *client);
+static inline ts_pool *ts_host_pool(const void *client) {
+  const ts_host_client *c = client;
+  return c && c->pool ? c->pool : ts_pool_default();
+}
 
 /* The run() of the table, on the thread that calls it; after a callback it continues on the answering thread. */
 void ts_host_run(const ts_run_request *request, ts_done done);

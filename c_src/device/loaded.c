@@ -20,6 +20,7 @@ static void fill(ts_loaded *loaded, ts_client *client, const ts_program *p) {
   const ts_direct *direct = client->platform->direct;
   *loaded = (ts_loaded){.is_short = direct && p->is_short,
                         .calls_back = p->calls_back,
+                        .may_stop = p->may_stop,
                         .coordinates = p->coordinates,
                         .waits = !direct,
                         .partitions = p->partitions,
@@ -117,15 +118,6 @@ ts_status ts_loaded_save(ts_loaded *loaded, ts_text *out) {
   ts_wait wait;
   ts_loaded_save_start(loaded, out, ts_wait_begin(&wait));
   return ts_wait_end(&wait);
-}
-
-void ts_loaded_retain(ts_loaded *loaded) { atomic_fetch_add_explicit(&loaded->refs, 1, memory_order_relaxed); }
-
-void ts_loaded_release(ts_loaded *loaded) {
-  if (!loaded || atomic_fetch_sub_explicit(&loaded->refs, 1, memory_order_acq_rel) != 1) return;
-  loaded->client->platform->release_program(loaded->own);
-  ts_client_unuse(loaded->client);
-  ts_free(loaded);
 }
 
 void ts_loaded_get_stats(const ts_loaded *loaded, ts_program_stats *out) {

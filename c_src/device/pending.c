@@ -163,7 +163,7 @@ static void place_one(ts_pending *p, size_t i, bool may_take) {
 }
 
 static void fetch_one(ts_pending *p, uint32_t i) {
-  ts_device_fetch_start(p->answers[i], &p->answers[p->call->result_count + i], (ts_done){transferred, p});
+  ts_device_fetch_start(p->answers[i], 0, &p->answers[p->call->result_count + i], (ts_done){transferred, p});
 }
 
 /* ---- for callers */

@@ -28,7 +28,8 @@ typedef enum ts_platform_flag {
   TS_PLATFORM_SAVES = 2,       /* save and load */
   TS_PLATFORM_CALLS_BACK = 4,  /* programs may have callbacks */
   TS_PLATFORM_GROUPS = 8,      /* several devices of a client run the partitions of one program */
-  TS_PLATFORM_CANCELS = 16     /* operations look at `cancel`; without it they end by themselves */
+  TS_PLATFORM_CANCELS = 16,    /* operations look at `cancel`; without it they end by themselves */
+  TS_PLATFORM_ADDRESSES = 32   /* address and view */
 } ts_platform_flag;
 
 typedef struct ts_device_description {
@@ -101,6 +102,7 @@ typedef struct ts_program {
   bool calls_back;            /* has callbacks */
   bool is_short;              /* of platforms with `direct`: short enough for a normal scheduler, by its estimate */
   const struct ts_pace *pace; /* the same by measured time, and what that is (exec/pace.h); NULL: not measured */
+  bool may_stop;              /* of those with a pace: runs on a normal scheduler have to be resumable */
   int64_t cost_ns;            /* estimated; INT64_MAX: unknown */
 } ts_program;
 
@@ -120,6 +122,13 @@ typedef struct ts_saved_program {
   size_t size;
 } ts_saved_program;
 
+/* The owner of host memory, with counted references. Only the holder of the only reference may write to it. */
+typedef struct ts_owner {
+  void *object; /* NULL: the memory is the caller's, and valid until `done` */
+  void (*retain)(void *object);
+  void (*release)(void *object); /* by any thread */
+} ts_owner;
+
 /* The place and type of a new tensor. */
 typedef struct ts_placement {
   void *client;
@@ -127,7 +136,14 @@ typedef struct ts_placement {
   ts_dtype dtype;
   const ts_shape *shape;
   int64_t bytes;
+  ts_owner owner; /* of the host memory. A platform that retains it may read the memory instead of a copy */
 } ts_placement;
+
+/* Where the elements of a memory are. */
+typedef struct ts_address {
+  void *data;
+  bool is_on_host; /* the host can read them there; else it is an address of the device */
+} ts_address;
 
 /* A callback of a program. The platform calls request->call(), and the receiver calls `answer` exactly once, on any
  * thread, possibly before call() returns. The call is valid until the answer. */
@@ -195,6 +211,14 @@ typedef struct ts_platform {
   /* To a device of the same client, without the host. */
   void (*copy)(void *memory, const ts_placement *placement, void **out_memory, ts_done done);
   void (*release_memory)(void *memory); /* once no operation uses it */
+
+  /* ---- addresses */
+  /* The elements are dense and row-major there, until release_memory. */
+  /* With `for_host` an address that the host cannot read is not looked for, and out->data may be NULL. */
+  void (*address)(void *memory, bool for_host, ts_address *out, ts_done done);
+  /* A memory on the bytes at `data`. The platform retains the placement's owner, and the client's account does not
+   * count them. */
+  void (*view)(const ts_placement *placement, void *data, void **out_memory, ts_done done);
 
   /* ---- runs */
   void (*run)(const ts_run_request *request, ts_done done);

@@ -49,6 +49,17 @@ ts_status ts_remote_wrap(ts_device *device, const ts_type *type, void *memory, t
 
 /* ---- operations */
 
+static void retain_owner(void *buffer) { ts_buffer_retain(buffer); }
+static void release_owner(void *buffer) { ts_buffer_release(buffer); }
+
+static ts_owner owner_of(ts_buffer *host) { return (ts_owner){host, retain_owner, release_owner}; }
+
+/* The owner to give for host memory: none if the bytes may change, as they may once their address was given away. */
+static ts_owner lender_of(ts_buffer *host) {
+  bool fixed = atomic_load_explicit(&ts_buffer_root(host)->is_fixed, memory_order_relaxed);
+  return fixed ? owner_of(host) : (ts_owner){NULL, NULL, NULL};
+}
+
 /* A transfer, in one or two steps: from the source's device to host memory, and from there to the target's. */
 typedef struct transfer {
   ts_buffer *source; /* retained */
@@ -56,6 +67,8 @@ typedef struct transfer {
   ts_device *target;
   ts_placement placement;
   void *memory; /* the new memory there */
+  ts_address address;
+  size_t in_front; /* bytes in front of the elements that must be readable */
   ts_buffer **out;
   ts_done done;
 } transfer;
@@ -106,9 +119,10 @@ static bool begin_placing(transfer *t) {
 }
 
 /* From `host`; the transfer keeps it. */
-static void send(transfer *t, const ts_buffer *host) {
-  if (begin_placing(t))
-    t->target->client->platform->from_host(&t->placement, host->data, &t->memory, (ts_done){placed, t});
+static void send(transfer *t, ts_buffer *host) {
+  if (!begin_placing(t)) return;
+  t->placement.owner = lender_of(host);
+  t->target->client->platform->from_host(&t->placement, host->data, &t->memory, (ts_done){placed, t});
 }
 
 void ts_device_place_start(ts_device *device, ts_buffer *host, ts_buffer **out, ts_done done) {
@@ -167,7 +181,52 @@ static void fetch_into(ts_pool *pool, ts_device *device, transfer *t, void (*the
   ts_device_read_start(source, source->bytes, t->stage->data, (ts_done){then, t});
 }
 
-void ts_device_fetch_start(ts_buffer *buffer, ts_buffer **out, ts_done done) {
+/* ---- without a copy */
+
+/* Less is sooner copied. */
+enum { SHARED_BYTES = 1 << 16 };
+
+static bool has_addresses(const ts_device *device) { return device->client->platform->flags & TS_PLATFORM_ADDRESSES; }
+
+static ts_status check_addresses(const ts_device *device) {
+  const ts_client *client = device->client;
+  if (has_addresses(device)) return TS_SUCCESS;
+  return ts_error(TS_ELSEWHERE, "the platform %s of client %s has no addresses of tensors", client->platform->name,
+                  client->name);
+}
+
+/* Where a page begins, nothing may be in front of it. */
+static bool is_usable(const transfer *t) {
+  uintptr_t data = (uintptr_t)t->address.data;
+  return t->address.is_on_host && data % 4096 >= t->in_front && data % ts_dtype_size(t->source->dtype) == 0;
+}
+
+/* A buffer on the memory of the platform, which it keeps. */
+static ts_status share(transfer *t) {
+  ts_buffer *source = t->source;
+  TS_TRY(ts_buffer_wrap(source->dtype, &source->shape, t->address.data, release_owner, source, &t->stage));
+  ts_buffer_retain(source);
+  return TS_SUCCESS;
+}
+
+static void found_address(ts_status status, void *arg) {
+  transfer *t = arg;
+  if (ts_status_consume_ok(status) && is_usable(t))
+    fetched(share(t), t);
+  else
+    fetch_into(ts_pool_default(), NULL, t, fetched);
+}
+
+static void fetch(transfer *t, size_t in_front) {
+  const ts_device *device = t->source->device;
+  t->in_front = in_front;
+  if (has_addresses(device) && t->source->bytes >= SHARED_BYTES)
+    device->client->platform->address(ts_remote_memory(t->source), true, &t->address, (ts_done){found_address, t});
+  else
+    fetch_into(ts_pool_default(), NULL, t, fetched);
+}
+
+void ts_device_fetch_start(ts_buffer *buffer, size_t in_front, ts_buffer **out, ts_done done) {
   transfer *t;
   ts_status status = TS_SUCCESS;
   *out = buffer;
@@ -180,7 +239,36 @@ void ts_device_fetch_start(ts_buffer *buffer, ts_buffer **out, ts_done done) {
   if (status)
     ts_done_call(done, status);
   else
-    fetch_into(ts_pool_default(), NULL, t, fetched);
+    fetch(t, in_front);
+}
+
+/* ---- addresses */
+
+void ts_device_address_start(ts_buffer *buffer, ts_address *out, ts_done done) {
+  transfer *t;
+  ts_buffer *nothing;
+  *out = (ts_address){NULL, false};
+  ts_status status = check_addresses(buffer->device);
+  if (!status) status = transfer_create(NULL, buffer, &nothing, done, &t);
+  if (status)
+    ts_done_call(done, status);
+  else
+    buffer->device->client->platform->address(ts_remote_memory(buffer), false, out, (ts_done){read_done, t});
+}
+
+void ts_device_wrap_start(ts_device *device, ts_buffer *host, ts_buffer **out, ts_done done) {
+  transfer *t;
+  *out = NULL;
+  ts_status status = check_addresses(device);
+  if (!status) status = transfer_create(device, host, out, done, &t);
+  ts_buffer_release(host); /* the transfer has a reference */
+  if (status) {
+    ts_done_call(done, status);
+    return;
+  }
+  if (!begin_placing(t)) return;
+  t->placement.owner = owner_of(host);
+  device->client->platform->view(&t->placement, host->data, &t->memory, (ts_done){placed, t});
 }
 
 /* ---- copies */
@@ -229,13 +317,6 @@ ts_status ts_device_view(ts_device *device, ts_buffer *buffer, ts_buffer **out) 
 
 /* ---- for callers that wait */
 
-ts_status ts_device_bytes(const ts_buffer *buffer, void **out) {
-  *out = buffer->data;
-  if (!buffer->elsewhere) return TS_SUCCESS;
-  return ts_error(TS_ELSEWHERE, "the host cannot read %s on %s", TS_SHAPE_STR(buffer->dtype, &buffer->shape),
-                  TS_DEVICE_STR(buffer->device));
-}
-
 ts_status ts_device_stage(ts_device *device, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
   bool host = !ts_device_waits(device);
   TS_TRY(ts_buffer_create(host ? ts_client_pool(device->client) : ts_pool_default(), dtype, shape, out));
@@ -251,7 +332,7 @@ ts_status ts_device_read(ts_buffer *buffer, int64_t bytes, void *out) {
 
 ts_status ts_device_fetch(ts_buffer *buffer, ts_buffer **out) {
   ts_wait wait;
-  ts_device_fetch_start(buffer, out, ts_wait_begin(&wait));
+  ts_device_fetch_start(buffer, 0, out, ts_wait_begin(&wait));
   return ts_wait_end(&wait);
 }
 

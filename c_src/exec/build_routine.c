@@ -153,7 +153,8 @@ static ts_step *step_at(const ts_block *block, int32_t position) {
 
 /* The last routine of the block that takes an epilogue and whose result the op reads; NULL when there is none, or
  * another operand of the op is computed later. As an epilogue the op runs earlier than before: this extends no live
- * range of the routine's operands, and the op's result is no larger than the routine's. */
+ * range of the routine's operands. The op's result is no larger than the routine's, but for a few parts of a
+ * concatenation. */
 static ts_step *find_routine(const ts_builder *b, const ts_block *block, const ts_op *op) {
   ts_step *best = NULL;
   for (uint32_t o = 0; o < op->operand_count && !b->options->no_fusion; o++) {

@@ -33,11 +33,13 @@ typedef struct ts_planned {
   ts_routine_plan *plan; /* its state is NULL where the routine declined */
 } ts_planned;
 
-/* A step of a native loop that needs no call: a product or a scan. */
+/* A step of a native loop that needs no call: a product, a scan or a scatter. */
 typedef struct ts_native_part {
   int32_t position; /* of its step */
+  int64_t bytes;    /* of its result */
   const struct ts_flow_dot *dot;
   const struct ts_flow_scan *scan;
+  const struct ts_flow_scatter *scatter;
 } ts_native_part;
 
 enum { TS_TYPES_SEEN = 16 };
@@ -58,8 +60,8 @@ typedef struct ts_builder {
   ts_chooser chooser;
   TS_VEC(ts_planned) planned;
   TS_VEC(ts_place) places;  /* of steps, by position; those at the end may be missing */
-  bool in_fusion;           /* the ops that are built are in a fusion, whose place their steps have */
-  TS_VEC(uint32_t) readers; /* operands of the current op that read one routine's result */
+  bool in_fusion;           /* ops of a fusion are being built; their steps have the fusion's place */
+  TS_VEC(uint32_t) readers; /* the current op's operands that are results of one routine */
   struct {                  /* types that the executable keeps, by shape */
     const ts_shape *shape;
     const ts_type *type;
@@ -124,7 +126,7 @@ ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id);
 /* ---- native loops: native.c ---- */
 /* True when the while becomes one native function: its tensors are small. */
 bool ts_native_fits(const ts_graph *graph, ts_op_id id);
-/* Notes the product that the step at `position` computes, if the function can have it in place. */
+/* Notes what the step at `position` computes, if the function can have it in place: native_part.c. */
 ts_status ts_builder_note_part(ts_builder *b, const ts_op *op, int32_t position);
 /* Once memory is assigned: requests the functions. */
 ts_status ts_builder_request_natives(ts_builder *b);

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-/* A launch of more points gets a kernel of its own, even if another kernel of the program could stand in. */
-#define SMALL_POINTS 32768
-
 void ts_chooser_init(ts_chooser *c, const ts_graph *graph, ts_arena *arena, const ts_compile_options *options) {
   *c = (ts_chooser){.graph = graph, .arena = arena, .options = options};
   ts_jit_batch_init(&c->batch, options->nonblocking, options->cancel);
@@ -107,7 +104,7 @@ static void consider(void *context, const char *text) {
 /* Considers the kernels that the program has already: for example, one kernel can compute both steps of a sum in two
  * steps. The launch's own kernel is not looked for in memory or on disk, where it may be by chance. */
 static void consider_own(const ts_chooser *c, const ts_kernel_source *source, stand_in *out) {
-  if (out->launch->points > SMALL_POINTS || find_chosen(c, source)) return;
+  if (out->launch->points > TS_SMALL_POINTS || find_chosen(c, source)) return;
   ts_hash128 family = family_of(source);
   for (size_t i = 0; i < c->chosen.count; i++) {
     const ts_chosen *own = &c->chosen.data[i];

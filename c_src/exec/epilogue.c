@@ -1,11 +1,14 @@
 /* Runs a kernel on each part of a routine's result as soon as the part is complete, which saves a second pass over
- * memory. The kernel is the one of a separate step, on the same elements and in the same order of operations, so the
+ * memory. A separate step would run the same kernel on the same elements and in the same order of operations, so the
  * bits are the same. */
 #include "exec/steps.h"
 
-/* True when the rows of a ROW launch are the result's rows or lie within them. */
+/* True when the rows of a ROW launch are the result's rows or lie within them, or the groups of an INTERLEAVED are its
+ * rows. Groups within wide rows stay a step of their own, which needs no whole rows from the product. */
 static bool rows_fit(const ts_epilogue_space *space, const ts_launch *launch) {
-  return space->cols % launch->args[launch->desc.rank - 1] == 0;
+  const ts_kernel_desc *d = &launch->desc;
+  if (d->kind == TS_KERNEL_INTERLEAVED) return space->cols == d->members;
+  return space->cols % launch->args[d->rank - 1] == 0;
 }
 
 bool ts_epilogue_fits(const ts_epilogue_space *space, const ts_launch *launch, const uint32_t *operands, size_t count) {
@@ -29,6 +32,6 @@ static void run_part(void *context, const ts_epilogue_part *of, int worker) {
 }
 
 ts_epilogue ts_epilogue_start(ts_epilogue_run *run) {
-  bool rows = run->step->routine.epilogue->launches->launch->desc.kind == TS_KERNEL_ROW;
+  bool rows = run->step->routine.epilogue->launches->launch->desc.kind != TS_KERNEL_MAP;
   return (ts_epilogue){.run = run_part, .context = run, .whole_rows = rows};
 }

@@ -3,7 +3,7 @@
 #include "base/deep.h"
 #include "base/log.h"
 #include "base/system.h"
-#include "exec/pool.h"
+#include "exec/builder.h"
 #include "exec/steps.h"
 #include "jit/jit.h"
 #include "kernel/ref/ref.h"
@@ -27,42 +27,6 @@
 
 /* How many elements may be folded on a normal scheduler. */
 enum { FOLD_AT_HAND = 64 };
-
-/* ---- steps ---- */
-
-static void add_block(ts_block **list, ts_block *block) {
-  block->next = *list;
-  *list = block;
-}
-
-/* Adds the step's blocks to the list of blocks to release, which replaces recursion. */
-static void release_step(ts_step *step, ts_block **rest) {
-  if (step->kind == TS_STEP_WHILE && step->loop) {
-    add_block(rest, &step->loop->condition);
-    add_block(rest, &step->loop->body);
-  }
-  for (int i = 0; i < 2 && step->kind == TS_STEP_COND && step->branches; i++) add_block(rest, &step->branches[i]);
-}
-
-static void release_blocks(ts_block *rest) {
-  while (rest) {
-    ts_block *block = rest;
-    rest = block->next;
-    for (size_t i = 0; i < block->steps.count; i++) release_step(&block->steps.data[i], &rest);
-    TS_VEC_FREE(&block->steps);
-  }
-}
-
-void ts_step_deinit(ts_step *step) {
-  ts_block *blocks = NULL;
-  release_step(step, &blocks);
-  release_blocks(blocks);
-}
-
-void ts_block_deinit(ts_block *block) {
-  block->next = NULL;
-  release_blocks(block);
-}
 
 /* ---- constant folding ---- */
 
@@ -123,14 +87,35 @@ static bool is_short(const ts_executable *exe) {
   return exe->stats.cost_ns - loops <= SHORT_NS / partitions;
 }
 
-/* Whether all runs do the same work, on this thread and its workers. */
-static bool is_paced(const ts_executable *exe) {
-  if (exe->stats.cost_ns < LEAST_PACED_NS || exe->stats.cost_ns > MOST_PACED_NS) return false;
+static bool has_natives(const ts_executable *exe) {
+  for (size_t i = 0; i < exe->root.steps.count; i++)
+    if (ts_step_is_native(&exe->root.steps.data[i])) return true;
+  return false;
+}
+
+/* A step that a run cannot be stopped in, and that may take long. */
+static ts_status find_long(void *context, ts_step *step) {
+  if (step->kind == TS_STEP_ROUTINE && (step->routine.plan->is_foreign || step->routine.plan->varies))
+    *(bool *)context = true;
+  return TS_SUCCESS;
+}
+
+static bool can_be_stopped(ts_block *block) {
+  bool found = false;
+  ts_status_free(ts_block_walk(block, find_long, &found));
+  return !found;
+}
+
+/* Whether all runs do the same work, on this thread and its workers, or can be stopped in loops. */
+static bool is_paced(ts_executable *exe) {
+  const bool is_known = exe->stats.cost_ns >= LEAST_PACED_NS && exe->stats.cost_ns <= MOST_PACED_NS;
+  if (exe->has_natives ? !can_be_stopped(&exe->root) : !is_known) return false;
   if (exe->collective || ts_executable_partitions(exe) != 1) return false;
   for (size_t i = 0; i < exe->root.steps.count; i++) {
     const ts_step *step = &exe->root.steps.data[i];
-    if (step->kind == TS_STEP_ROUTINE ? step->routine.plan->is_foreign
-                                      : step->kind != TS_STEP_LAUNCH && step->kind != TS_STEP_COPY)
+    if (step->kind == TS_STEP_ROUTINE
+            ? step->routine.plan->is_foreign
+            : step->kind != TS_STEP_LAUNCH && step->kind != TS_STEP_COPY && !ts_step_is_native(step))
       return false;
   }
   return true;
@@ -212,6 +197,7 @@ static ts_status create(void *context) {
   TS_TRY(find_moves(exe));
   exe->is_short = is_short(exe);
   exe->is_single = ts_single_fits(exe);
+  exe->has_natives = has_natives(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.epilogues = count_epilogues(&exe->root);
   exe->stats.kept_bytes = kept_bytes(exe);
@@ -288,6 +274,7 @@ bool ts_executable_has_coordinates(const ts_executable *exe) { return exe->mesh.
 bool ts_executable_calls_back(const ts_executable *exe) { return exe->calls_back; }
 int64_t ts_executable_cost_ns(const ts_executable *exe) { return exe->stats.cost_ns; }
 bool ts_executable_is_short(const ts_executable *exe) { return exe->is_short; }
+bool ts_executable_may_stop(const ts_executable *exe) { return exe->has_natives && exe->pace && !exe->is_short; }
 ts_pace *ts_executable_pace(const ts_executable *exe) { return exe->pace; }
 
 static void explain_cost(ts_text *out, int64_t ns) {
@@ -335,11 +322,6 @@ static void explain_memory(const ts_executable *exe, ts_memory_id id, ts_text *o
 
 static void explain_block(const ts_executable *exe, const ts_block *block, int depth, ts_text *out);
 
-static const char *kernel_kind_name(ts_kernel_kind kind) {
-  static const char *const names[] = {"map", "tile", "row", "col"};
-  return names[kind];
-}
-
 static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bool epilogue, int depth, ts_text *out) {
   const ts_launch *launch = l->own ? &l->own->launch : l->launch;
   ts_text_format(out, "%*skernel ", depth * 2 + 4, "");
@@ -347,7 +329,7 @@ static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bo
     ts_hash128 hash = l->own ? l->own->hash : ts_kernel_hash(exe->kernels.data[l->kernel]);
     ts_text_format(out, "%016" PRIx64 " ", hash.hi);
   }
-  ts_text_format(out, "%s rank %d, %d nodes, %" PRId64 " points, ", kernel_kind_name(launch->desc.kind),
+  ts_text_format(out, "%s rank %d, %d nodes, %" PRId64 " points, ", ts_kernel_kind_name(launch->desc.kind),
                  launch->desc.rank, launch->desc.node_count, launch->points);
   if (l->kernel == TS_NO_ID)
     ts_text_append(out, "in the loop's function\n");
@@ -360,12 +342,6 @@ static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bo
 static void explain_work(const ts_executable *exe, const ts_work *work, bool epilogue, int depth, ts_text *out) {
   for (int32_t i = 0; i < work->lowered.launch_count; i++)
     explain_launch(exe, &work->launches[i], epilogue, depth, out);
-}
-
-const char *ts_step_name(const ts_step *step) {
-  static const char *const kinds[] = {"launch", "routine", "copy", "while", "cond", "callback", "collective", "whole"};
-  if (ts_step_is_native(step)) return "native";
-  return step->kind == TS_STEP_ROUTINE ? step->routine.plan->routine->name : kinds[step->kind];
 }
 
 static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {

@@ -75,6 +75,8 @@ bool ts_executable_has_coordinates(const ts_executable *executable);
 bool ts_executable_is_short(const ts_executable *executable);
 /* What its runs have taught; owned by the executable. NULL: nothing, and the estimate decides. */
 struct ts_pace *ts_executable_pace(const ts_executable *executable);
+/* True if a run that stays on its caller's scheduler may take long: it has to be one that can be stopped. */
+bool ts_executable_may_stop(const ts_executable *executable);
 /* Appends kernels, costs and memory plan as readable text. */
 ts_status ts_executable_explain(const ts_executable *executable, ts_text *out);
 

@@ -2,7 +2,6 @@
  * are made, since their kernels are then not requested; the function is made from the steps once they have memory. */
 #include "exec/builder.h"
 #include "jit/flow/flow.h"
-#include "tensor/contract_order.h"
 
 #include <string.h>
 
@@ -103,102 +102,6 @@ bool ts_native_fits(const ts_graph *graph, ts_op_id id) {
   return holds_regions(&f, op);
 }
 
-/* ---- products ---- */
-
-/* Larger products are calls: blocks for caches and registers are worth a call then. */
-#define MOST_PRODUCTS 16384
-
-/* A group of dims as one: `*stride` is that of the last dim in bytes. False if no single stride has all elements. */
-static bool as_one(const ts_value *v, const ts_dims *dims, int64_t *count, int64_t *stride) {
-  int64_t strides[TS_MAX_RANK];
-  ts_shape_strides(v->shape, strides);
-  *count = 1;
-  *stride = 0;
-  for (int32_t i = dims->rank - 1; i >= 0; i--) {
-    int64_t extent = v->shape->dims[dims->dims[i]], by = strides[dims->dims[i]];
-    if (extent == 1) continue;
-    if (*count > 1 && by != *count * *stride) return false;
-    if (*count == 1) *stride = by;
-    *count *= extent;
-  }
-  *stride *= (int64_t)ts_dtype_size(v->dtype);
-  return true;
-}
-
-static void free_dims(const ts_shape *shape, const ts_dims *batch, const ts_dims *contract, ts_dims *out) {
-  *out = (ts_dims){.rank = 0};
-  for (int32_t d = 0; d < shape->rank; d++) {
-    bool taken = false;
-    for (int32_t i = 0; i < batch->rank; i++) taken |= batch->dims[i] == d;
-    for (int32_t i = 0; i < contract->rank; i++) taken |= contract->dims[i] == d;
-    if (!taken) out->dims[out->rank++] = d;
-  }
-}
-
-/* One operand. `counts`: of the batch, of its rows or columns, and of the terms. */
-static bool measure(const ts_value *v, const ts_dims *batch, const ts_dims *contract, int64_t *counts,
-                    ts_flow_strides *out) {
-  ts_dims others;
-  free_dims(v->shape, batch, contract, &others);
-  return as_one(v, batch, &counts[0], &out->batch) && as_one(v, &others, &counts[1], &out->along) &&
-         as_one(v, contract, &counts[2], &out->term);
-}
-
-/* Other products have the order of tensor/dot_order.h. */
-static bool has_free_dims(const ts_op *op, const ts_shape *lhs, const ts_shape *rhs) {
-  return lhs->rank + rhs->rank > 2 * (op->attrs->dot.lhs_contract.rank + op->attrs->dot.lhs_batch.rank);
-}
-
-static bool describe_dot(const ts_graph *g, const ts_op *op, ts_flow_dot *out) {
-  if (op->code != TS_OP_DOT) return false;
-  const ts_value *lhs = ts_graph_value(g, op->operands[0]), *rhs = ts_graph_value(g, op->operands[1]);
-  int64_t l[3], r[3];
-  bool floats = lhs->dtype == rhs->dtype && (lhs->dtype == TS_F32 || lhs->dtype == TS_F64);
-  if (!floats || !has_free_dims(op, lhs->shape, rhs->shape)) return false;
-  if (ts_graph_value(g, op->first_result)->dtype != lhs->dtype) return false;
-  const ts_attrs *of = op->attrs;
-  if (!measure(lhs, &of->dot.lhs_batch, &of->dot.lhs_contract, l, &out->lhs)) return false;
-  if (!measure(rhs, &of->dot.rhs_batch, &of->dot.rhs_contract, r, &out->rhs)) return false;
-  out->type = lhs->dtype;
-  out->batch = l[0], out->rows = l[1], out->columns = r[1], out->terms = l[2];
-  int64_t results = out->batch * out->rows * out->columns; /* of small tensors */
-  return out->terms > 0 && out->terms <= TS_CONTRACT_CHAIN && results > 0 && results * out->terms <= MOST_PRODUCTS;
-}
-
-/* ---- scans ---- */
-
-/* Elements of all lines, which are emitted one by one. */
-#define MOST_SCANNED 32
-
-static bool describe_scan(const ts_graph *g, const ts_op *op, ts_flow_scan *out) {
-  if (op->code != TS_OP_CUMULATIVE_SUM && op->code != TS_OP_CUMULATIVE_PRODUCT) return false;
-  const ts_value *v = ts_graph_value(g, op->operands[0]);
-  bool known =
-      v->dtype == TS_F32 || v->dtype == TS_F64 || (ts_dtype_is_integer(v->dtype) && ts_dtype_size(v->dtype) >= 4);
-  int64_t all = ts_shape_elements(v->shape);
-  if (!known || v->shape->rank == 0 || all == 0 || all > MOST_SCANNED) return false;
-  int64_t count = v->shape->dims[op->attrs->scan.axis];
-  for (int32_t d = op->attrs->scan.axis + 1; d < v->shape->rank; d++)
-    if (v->shape->dims[d] != 1) return false;
-  *out = (ts_flow_scan){v->dtype, op->code, op->attrs->scan.reverse, all / count, count};
-  return true;
-}
-
-ts_status ts_builder_note_part(ts_builder *b, const ts_op *op, int32_t position) {
-  ts_flow_dot dot, *kept_dot = NULL;
-  ts_flow_scan scan, *kept_scan = NULL;
-  if (describe_dot(b->graph, op, &dot)) {
-    TS_TRY(TS_ARENA_ARRAY(&b->flows, 1, &kept_dot));
-    *kept_dot = dot;
-  } else if (describe_scan(b->graph, op, &scan)) {
-    TS_TRY(TS_ARENA_ARRAY(&b->flows, 1, &kept_scan));
-    *kept_scan = scan;
-  } else {
-    return TS_SUCCESS;
-  }
-  return TS_VEC_PUSH(&b->parts, ((ts_native_part){position, kept_dot, kept_scan}));
-}
-
 /* ---- the description ---- */
 
 typedef struct maker {
@@ -285,7 +188,9 @@ static ts_status add_routine(maker *m, const ts_step *step, ts_flow_step *out) {
   if (!part) return add_call(m, step, out);
   out->dot = part->dot;
   out->scan = part->scan;
-  out->kind = part->dot ? TS_FLOW_DOT : TS_FLOW_SCAN;
+  out->scatter = part->scatter;
+  out->kind = part->dot ? TS_FLOW_DOT : part->scan ? TS_FLOW_SCAN : TS_FLOW_SCATTER;
+  out->bytes = part->bytes;
   TS_TRY(slots_of(m, step->ids, step->operand_count, &out->operands));
   return slots_of(m, ts_step_results(step), 1, &out->results);
 }

@@ -22,9 +22,9 @@ enum {
   FIRST_TURNS = 4,
   FIRST_INTERVAL = 16, /* turns */
   LAST_INTERVAL = 1024,
-  STREAK = 8,     /* runs that have followed each other before workers are woken for the next ones */
-  PATIENCE = 256, /* runs back to back until workers that were never awake soon enough are woken once more */
-  QUIET = 4,      /* runs without work for other threads, after which none are offered any */
+  STREAK = 8,     /* runs back to back before workers are woken for the next runs */
+  PATIENCE = 256, /* runs back to back until another try to wake workers, after workers came too late */
+  QUIET = 4,      /* runs without work for workers; from then on workers are offered nothing */
   HEAT = 16,      /* of an overrun; each other run takes 1 */
   TOO_HOT = 40,
   EXILE = 1024, /* runs on a dirty scheduler after too many overruns */
@@ -167,6 +167,8 @@ void ts_pace_note(ts_pace *p, const ts_pace_run *run) {
   note_overrun(p, ns);
   blend(&p->ns[run->shared ? run->way : TS_PACE_ALONE], ns);
 }
+
+void ts_pace_note_stop(ts_pace *p) { note_overrun(p, INT64_MAX); }
 
 /* ---- the place ---- */
 

@@ -15,9 +15,11 @@
  *   whose time depends on values (sorts, eigenvalues, plugins), and those that take much fresh memory. When a
  *   program that stays has taken more than 500 us three times within a few runs, its next 1024 runs leave.
  *
- * Programs with loops of unknown length, branches, callbacks and collectives have no pace, since their runs differ. A
- * program whose estimate is below 5 us has none either, since two readings of the clock take 50 ns, nor one above 20
- * ms. Results do not depend on the number of threads.
+ * A program with native loops (native.c) has a pace, although its runs may differ. A run that does not end within a
+ * few milliseconds stops at the head of a loop, leaves its caller's scheduler, and counts as a long run. Programs
+ * with other loops of unknown length, branches, callbacks and collectives have none. A program whose
+ * estimate is below 5 us has none either, since two readings of the clock take 50 ns, nor one above 20 ms. Results do
+ * not depend on the number of threads.
  *
  * Decisions depend on the sequence of calls of ts_pace_choose and ts_pace_note alone. A pace is a heuristic's memory:
  * threads that use one at once may lose updates of each other. In a steady state nothing is written but the count of
@@ -60,6 +62,8 @@ typedef struct ts_pace_run {
 /* The way of a run that begins now; `awake`: no worker would have to be woken. */
 ts_pace_way ts_pace_choose(ts_pace *pace, bool awake, int64_t now);
 void ts_pace_note(ts_pace *pace, const ts_pace_run *run);
+/* The run was stopped before its end, and has to leave its caller's scheduler. */
+void ts_pace_note_stop(ts_pace *pace);
 
 /* Whether the next run stays on the caller's scheduler. */
 bool ts_pace_stays(const ts_pace *pace);

@@ -31,8 +31,8 @@ void ts_step_places_free(ts_step_places *places); /* may be NULL */
 /* Writes the lines of a step and returns how many; those of a native loop are the lines of its steps. */
 size_t ts_step_lines(const ts_executable *executable, const struct ts_step *step, ts_line out[TS_MOST_LINES]);
 bool ts_executable_has_places(const ts_executable *executable);
-/* Gives an executable without places those of another one that has the same steps: of the same program, compiled again.
- * *out_taken is false if the steps differ. Thread-safe. */
+/* Copies the places of `from`, a second compilation of the same program, to an executable without places. *out_taken is
+ * false if the steps of both differ. Thread-safe. */
 ts_status ts_executable_take_places(ts_executable *executable, const ts_executable *from, bool *out_taken);
 
 #endif

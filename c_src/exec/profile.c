@@ -38,7 +38,7 @@ ts_status ts_profile_create(size_t most_events, ts_profile *outer, ts_profile **
 
 void ts_profile_retain(ts_profile *p) { atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed); }
 
-static void program_deinit(ts_profile_program *program) {
+void ts_profile_program_deinit(ts_profile_program *program) {
   ts_free(program->rows);
   ts_free(program->index);
   if (program->exe) ts_executable_release((ts_executable *)(uintptr_t)program->exe);
@@ -47,7 +47,7 @@ static void program_deinit(ts_profile_program *program) {
 void ts_profile_release(ts_profile *p) {
   while (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) {
     ts_profile *outer = p->outer;
-    for (size_t i = 0; i < p->programs.count; i++) program_deinit(&p->programs.data[i]);
+    for (size_t i = 0; i < p->programs.count; i++) ts_profile_program_deinit(&p->programs.data[i]);
     TS_VEC_FREE(&p->programs);
     TS_VEC_FREE(&p->events);
     pthread_mutex_destroy(&p->lock);
@@ -148,7 +148,7 @@ uint64_t ts_profile_number(_Atomic uint64_t *of) {
   return number;
 }
 
-static ts_status program_init(const ts_executable *exe, ts_profile_program *out) {
+ts_status ts_profile_program_init(const ts_executable *exe, ts_profile_program *out) {
   walk w = {.block = &exe->root};
   *out = (ts_profile_program){0};
   ts_status status = ts_deep_call(exe->levels, walk_root, &w);
@@ -171,7 +171,7 @@ static ts_status add_program(ts_profile *p, ts_profile_program program) {
   ts_status status = p->rows + program.row_count > MOST_ROWS ? ts_error(TS_RESOURCE_EXHAUSTED, "too many steps")
                                                              : TS_VEC_PUSH(&p->programs, program);
   if (status) {
-    program_deinit(&program);
+    ts_profile_program_deinit(&program);
     return status;
   }
   p->rows += program.row_count;
@@ -181,7 +181,7 @@ static ts_status add_program(ts_profile *p, ts_profile_program program) {
 
 static ts_status add_executable(ts_profile *p, const ts_executable *exe) {
   ts_profile_program program;
-  TS_TRY(program_init(exe, &program));
+  TS_TRY(ts_profile_program_init(exe, &program));
   return add_program(p, program);
 }
 

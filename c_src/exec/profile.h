@@ -74,6 +74,10 @@ int64_t ts_profile_row_flops(const ts_profile_row *row);
 /* Bytes and pieces of memory that each run takes from the pool. */
 void ts_profile_program_memory(const ts_profile_program *program, int64_t *out_bytes, int64_t *out_pieces);
 
+/* The rows of an executable that has not run. */
+ts_status ts_profile_program_init(const ts_executable *exe, ts_profile_program *out);
+void ts_profile_program_deinit(ts_profile_program *program);
+
 /* ---- runs of devices that tell no steps ---- */
 
 /* Sets the number of a program once, and returns it. The programs of the host have such numbers, too. */

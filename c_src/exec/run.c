@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-static const _Atomic bool *cancel_flag(const ts_run *run) { return run->control ? &run->control->cancel : NULL; }
-
 static bool is_set(const _Atomic bool *flag) { return atomic_load_explicit(flag, memory_order_relaxed); }
 static bool must_pause(const ts_run *run) { return run->may_pause && is_set(&run->control->pause); }
 
@@ -42,121 +40,17 @@ static void context_destroy(const ts_small_context *small, ts_run *run) {
 
 /* ---- steps ---- */
 
-static void *role_base(void *const *base, const ts_launch_memory *of, const ts_launch_pointer *p) {
-  switch (p->role) {
-  case TS_ROLE_OPERAND: return base[of->operands[p->index]];
-  case TS_ROLE_RESULT: return base[of->results[p->index]];
-  default: return base[of->temps[p->index]];
-  }
-}
-
-static int64_t dynamic_offset(void *const *base, const ts_launch_memory *of, const ts_launch_pointer *p) {
-  int64_t offset = 0;
-  for (int32_t i = 0; i < p->term_count; i++) {
-    const ts_dynamic_term *t = &p->terms[i];
-    const void *address = base[of->operands[t->operand]];
-    int64_t index;
-    if (t->dtype == TS_U64) { /* may exceed int64 */
-      uint64_t u;
-      memcpy(&u, address, sizeof u);
-      index = u > (uint64_t)t->limit ? t->limit : (int64_t)u;
-    } else {
-      index = ts_scalar_to_s64(t->dtype, ts_scalar_load(t->dtype, address));
-    }
-    index = index < 0 ? 0 : index > t->limit ? t->limit : index;
-    offset += index * t->stride;
-  }
-  return offset;
-}
-
-int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_launch_memory *of, const ts_step_launch *l) {
-  words += l->words;
-  for (int32_t i = 0; i < l->launch->pointer_count; i++) {
-    const ts_launch_pointer *p = &l->launch->pointers[i];
-    int64_t address = (int64_t)(intptr_t)role_base(base, of, p) + p->offset;
-    words[p->word] = p->term_count ? address + dynamic_offset(base, of, p) : address;
-  }
-  return words;
-}
-
-static int64_t *fill_words(ts_run *run, const ts_launch_memory *of, const ts_step_launch *l) {
-  return ts_run_fill_words(run->base, run->words, of, l);
-}
-
-/* The address of a workspace. Without one, any valid address will do, since it is not used. */
-static char *scratch_at(const ts_run *run, ts_memory_id id) {
-  return id == TS_NO_ID ? (char *)run->words : run->base[id];
-}
-
 static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l) {
   /* a copy of a whole operand into a result that shares its memory has no effect */
   const ts_memory_id *results = ts_step_results(step), *temps = ts_step_besides(step);
   if (l->launch->copies && run->base[*results] == run->base[*step->ids]) return;
-  int64_t *words = fill_words(run, &(ts_launch_memory){step->ids, results, temps}, l);
-  char *scratch = scratch_at(run, temps[step->work->lowered.temp_count]);
-  ts_tasks_run(l, words, scratch, step->work->scratch_bytes, run->parallel, cancel_flag(run));
-}
-
-/* Starts the step's epilogue: the routine calls it with the parts of its result. */
-static ts_epilogue start_epilogue(ts_run *run, const ts_step *step, ts_epilogue_run *context) {
-  const ts_work *work = step->routine.epilogue;
-  ts_launch_memory of = {step->ids + step->routine.plan->operand_count, ts_step_results(step), ts_step_besides(step)};
-  *context = (ts_epilogue_run){
-      .step = step, .words = fill_words(run, &of, work->launches), .scratch = scratch_at(run, ts_step_inner(step)[1])};
-  return ts_epilogue_start(context);
-}
-
-/* The buffer of an argument or a constant; NULL for other memory. */
-static ts_buffer *fixed_buffer(const ts_run *run, ts_memory_id id) {
-  uint32_t i;
-  ts_memory_kind kind = ts_memory_kind_of(run->exe, id, &i);
-  ts_buffer *b = kind == TS_MEMORY_CONST              ? run->exe->constants.data[i]
-                 : kind == TS_MEMORY_ARG && run->args ? run->args[i]
-                                                      : NULL;
-  return b ? (ts_buffer *)(uintptr_t)ts_buffer_root(b) : NULL;
-}
-
-/* Finds or makes the copy of the routine's weights, if they may be copied. `*out_use` is NULL without one. */
-static ts_status prepare_weights(const ts_run *run, const ts_step *step, ts_routine_run *out, ts_prepared **out_use) {
-  const ts_routine_plan *plan = step->routine.plan;
-  const ts_weights *weights = plan->weights;
-  ts_buffer *buffer = weights ? fixed_buffer(run, step->ids[weights->operand]) : NULL;
-  bool make;
-  void *data;
-  *out_use = buffer ? ts_prepared_use(buffer, &weights->key, weights->bytes, run->pool, &make, &data) : NULL;
-  if (!*out_use) return TS_SUCCESS;
-  ts_status status = make ? weights->prepare(plan, out, data) : TS_SUCCESS;
-  if (make) ts_prepared_made(*out_use, !status);
-  if (status) *out_use = NULL;
-  out->prepared = data;
-  return status;
-}
-
-ts_status ts_run_routine(ts_run *run, const ts_step *step) {
-  const ts_routine_plan *plan = step->routine.plan;
-  bool has_epilogue = ts_step_has_epilogue(step);
-  ts_epilogue_run context;
-  ts_epilogue epilogue;
-  if (has_epilogue) epilogue = start_epilogue(run, step, &context);
-  char *workspace = scratch_at(run, ts_step_workspace(step));
-  ts_routine_run call = {.base = run->base,
-                         .operands = step->ids,
-                         .results = has_epilogue ? ts_step_inner(step) : ts_step_results(step),
-                         .thread_workspace = workspace,
-                         .workspace = workspace + plan->thread_workspace * ts_cpu_count(),
-                         .epilogue = has_epilogue ? &epilogue : NULL,
-                         .parallel = run->parallel,
-                         .pool = run->pool,
-                         .cancel = cancel_flag(run)};
-  ts_prepared *use;
-  TS_TRY(prepare_weights(run, step, &call, &use));
-  ts_status status = plan->routine->run(plan, &call);
-  if (use) ts_prepared_leave(use);
-  return status;
+  int64_t *words = ts_run_fill(run, &(ts_launch_memory){step->ids, results, temps}, l);
+  char *scratch = ts_run_scratch(run, temps[step->work->lowered.temp_count]);
+  ts_tasks_run(l, words, scratch, step->work->scratch_bytes, run->parallel, ts_run_cancel_flag(run));
 }
 
 static void copy_bytes(const ts_run *run, void *to, const void *from, int64_t bytes) {
-  ts_copy_bytes(to, from, bytes, cancel_flag(run));
+  ts_copy_bytes(to, from, bytes, ts_run_cancel_flag(run));
 }
 
 /* Moves every loop variable back to its original memory, if the swaps have left it in its second memory. Each variable
@@ -312,7 +206,7 @@ static ts_status next_step(ts_run *run, const ts_step *step) {
 static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
   *out_state = TS_RUN_PAUSED;
   while (run->depth > 0 && !run->away) {
-    TS_TRY(ts_check_cancelled(cancel_flag(run), "the run"));
+    TS_TRY(ts_check_cancelled(ts_run_cancel_flag(run), "the run"));
     if (run->asking) {
       *out_state = run->asking->kind == TS_STEP_CALLBACK ? TS_RUN_CALLBACK : TS_RUN_COLLECTIVE;
       return TS_SUCCESS;
@@ -486,7 +380,8 @@ static const ts_parallel *start_pace(ts_pace *pace, int threads, ts_paced *out) 
   return out->way == TS_PACE_ALONE ? ts_pool_parallel(1) : all;
 }
 
-static void end_pace(ts_paced *paced, bool is_done) {
+static void end_pace(ts_paced *paced, bool is_done, bool is_stopped) {
+  if (paced->pace && is_stopped) ts_pace_note_stop(paced->pace);
   if (paced->pace && is_done)
     ts_pace_note(paced->pace, &(ts_pace_run){.way = paced->way,
                                              .shared = ts_pool_given() != paced->given,
@@ -577,7 +472,7 @@ static ts_status advance(ts_execution *x) {
   ts_fp_enter(&saved);
   ts_status status = run_blocks(x->run, &x->state);
   ts_fp_leave(&saved);
-  end_pace(&x->run->paced, !status && x->state == TS_RUN_DONE);
+  end_pace(&x->run->paced, !status && x->state == TS_RUN_DONE, !status && x->state == TS_RUN_PAUSED);
   return status;
 }
 
@@ -586,7 +481,7 @@ static ts_status run_single_paced(const ts_executable *exe, ts_buffer *const *ar
   ts_paced paced;
   (void)start_pace(exe->pace, 1, &paced);
   ts_status status = ts_single_run(exe, args, options, out);
-  end_pace(&paced, !status);
+  end_pace(&paced, !status, false);
   return status;
 }
 
@@ -623,7 +518,7 @@ static void run_away(void *context) {
   ts_run *run = context;
   const ts_parallel *own = run->parallel;
   run->parallel = ts_pool_away(own->width);
-  run->returned = ts_check_cancelled(cancel_flag(run), "the run"); /* it may have waited long */
+  run->returned = ts_check_cancelled(ts_run_cancel_flag(run), "the run"); /* it may have waited long */
   if (!run->returned) run->returned = ts_run_routine(run, run->away);
   run->parallel = own;
   run->ready(run->context);

@@ -32,13 +32,13 @@ typedef struct ts_run {
   const ts_parallel *parallel;
   ts_measure *measure; /* NULL: the run has no profile */
   ts_pool *pool;
-  ts_buffer *const *args; /* NULL: results may take the memory of some, so that copies of them would not stay true */
+  ts_buffer *const *args; /* NULL: results may overwrite arguments, so prepared copies of these would be wrong */
   ts_paced paced;
   bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole, or of a native loop */
-  const ts_native *native; /* the one that runs */
-  ts_status failure;       /* of a call of its */
-  const ts_step *away;     /* whose routine has left the thread, or will; NULL: none */
-  ts_status returned;      /* the error of the last one */
+  const ts_native *native; /* the native loop that runs */
+  ts_status failure;       /* of a call of the native loop */
+  const ts_step *away;     /* its routine runs on a thread for foreign code, or will; NULL: no step does */
+  ts_status returned;      /* the error of the last such step */
   ts_away call;
   void (*ready)(void *context); /* NULL: none leaves */
   void *context;
@@ -63,7 +63,20 @@ struct ts_execution {
   ts_small_context small;
 };
 
-/* ---- run.c, native_run.c ---- */
+static inline const _Atomic bool *ts_run_cancel_flag(const ts_run *run) {
+  return run->control ? &run->control->cancel : NULL;
+}
+
+static inline int64_t *ts_run_fill(ts_run *run, const ts_launch_memory *of, const ts_step_launch *l) {
+  return ts_run_fill_words(run->base, run->words, of, l);
+}
+
+/* The address of a workspace. Without one, any valid address will do, since it is not used. */
+static inline char *ts_run_scratch(const ts_run *run, ts_memory_id id) {
+  return id == TS_NO_ID ? (char *)run->words : run->base[id];
+}
+
+/* ---- run.c, run_routine.c, native_run.c ---- */
 ts_status ts_run_routine(ts_run *run, const ts_step *step);
 /* Runs a native loop, or a part of it up to a pause. */
 ts_status ts_run_native(ts_run *run, const ts_step *step);

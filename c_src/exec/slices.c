@@ -9,6 +9,10 @@
 /* Moving a call to a dirty scheduler costs tens of microseconds at most: little compared with this slice. */
 #define SLICE_NS (20 * 1000000)
 #define TICK_NS (5 * 1000000)
+/* A normal scheduler should not be held for more than a millisecond. */
+#define BRIEF_NS 1000000
+/* For so long after a brief slice the thread expects another brief slice, and has short ticks. */
+#define EXPECTED_NS 100000000
 
 /* The thread keeps ticking this long without runs before it sleeps, so that a run that begins soon need not wake it. */
 #define IDLE_TICKS 100
@@ -17,7 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static ts_slice *slices;
-static bool asleep;
+static bool asleep, is_started;
+static int64_t expects_brief; /* until then */
 
 static void end_slices(int64_t now) {
   for (ts_slice *s = slices; s; s = s->next)
@@ -25,7 +30,6 @@ static void end_slices(int64_t now) {
 }
 
 static void *watch(void *unused) {
-  const struct timespec tick = {.tv_nsec = TICK_NS};
   int idle = 0;
   (void)unused;
   for (;;) {
@@ -36,21 +40,29 @@ static void *watch(void *unused) {
       pthread_cond_wait(&wake, &lock);
       asleep = false;
     }
-    end_slices(ts_system_ns());
+    const int64_t now = ts_system_ns();
+    const struct timespec tick = {.tv_nsec = now < expects_brief ? BRIEF_NS : TICK_NS};
+    end_slices(now);
     pthread_mutex_unlock(&lock);
     nanosleep(&tick, NULL);
   }
   return NULL;
 }
 
-/* If the thread cannot start, runs do not pause. */
-static void start(void) { (void)ts_thread_start("tessera-slices", watch, 0); }
+static void start(void) { is_started = ts_thread_start("tessera-slices", watch, 0); }
 
-void ts_slice_begin(ts_slice *slice, ts_run_control *control) {
+bool ts_slices_start(void) {
   pthread_once(&once, start);
+  return is_started;
+}
+
+void ts_slice_begin(ts_slice *slice, ts_run_control *control, bool brief) {
+  (void)ts_slices_start();
   atomic_store_explicit(&control->pause, false, memory_order_relaxed);
-  *slice = (ts_slice){.control = control, .end_ns = ts_system_ns() + SLICE_NS};
+  const int64_t now = ts_system_ns();
+  *slice = (ts_slice){.control = control, .end_ns = now + (brief ? BRIEF_NS : SLICE_NS)};
   pthread_mutex_lock(&lock);
+  if (brief) expects_brief = now + EXPECTED_NS;
   slice->next = slices;
   if (slices) slices->previous = slice;
   slices = slice;

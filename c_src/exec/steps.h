@@ -208,6 +208,7 @@ struct ts_executable {
   ts_buffer **coordinates; /* of each partition, if mesh.coordinates makes the last parameter the coordinates */
   uint32_t levels;         /* depth of nested blocks */
   bool is_single;          /* ts_single_fits */
+  bool has_natives;        /* among the steps of `root` */
   ts_pace *pace;           /* NULL: nothing is learned of its runs */
   _Atomic uint64_t number; /* for profiles, once one has seen it */
   _Atomic(ts_step_places *) places; /* of its steps; NULL: not recorded */

@@ -15,8 +15,8 @@ ts_device *ts_call_device(ts_buffer *const *buffers, size_t count) {
 static uint64_t number_word(const ts_number *n) { return UINT64_C(1) << 63 | ts_number_class(n); }
 
 /* At least the words of the key. */
-static size_t most_words(const ts_call *c) {
-  ts_attr_kind kind = ts_op_attr_kind(c->code);
+static size_t most_words(const ts_call *c, ts_attr_kind kind) {
+  if (kind == TS_ATTR_NONE && c->count <= 2) return TS_CALL_KEY_FEW;
   size_t words = 1 + c->count + (kind == TS_ATTR_NONE ? 0 : ts_attrs_count_words(kind, &c->attrs));
   for (size_t i = 0; i < c->count; i++)
     if (c->buffers[i]) words += (size_t)c->buffers[i]->shape.rank;
@@ -31,9 +31,9 @@ static uint64_t *add_buffer(uint64_t *word, const ts_buffer *b) {
 
 ts_status ts_call_key_init(const ts_call *c, ts_call_key *out) {
   ts_attr_kind kind = ts_op_attr_kind(c->code);
-  size_t most = most_words(c);
+  size_t most = most_words(c, kind);
   out->data = out->few;
-  if (most > sizeof out->few / sizeof *out->few) TS_TRY(TS_NEW_ARRAY(most, &out->data));
+  if (most > TS_CALL_KEY_FEW) TS_TRY(TS_NEW_ARRAY(most, &out->data));
   uint64_t *word = out->data;
   *word++ = (uint64_t)c->device->client->group << 48 | (uint64_t)c->code << 32 | c->count;
   for (size_t i = 0; i < c->count; i++) {

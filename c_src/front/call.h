@@ -18,9 +18,12 @@ typedef struct ts_call {
 /* The device of the first tensor, or the default. */
 ts_device *ts_call_device(ts_buffer *const *buffers, size_t count);
 
+/* The words of any key of two operands without attributes, so that those of most eager calls need not be counted. */
+#define TS_CALL_KEY_FEW (1 + 2 * (1 + TS_MAX_RANK))
+
 typedef struct ts_call_key {
   size_t words;
-  uint64_t *data, few[32];
+  uint64_t *data, few[TS_CALL_KEY_FEW];
 } ts_call_key;
 
 /* After success the key needs ts_call_key_deinit. */

@@ -37,3 +37,8 @@ ts_status expr_get_form(ts_expr_reader *r, const ts_expr_node *node, uint32_t *o
   TS_TRY(ts_expr_add_form(&r->e, &r->by_form, &form, out));
   return add_key(r, &key, hash, *out);
 }
+
+ts_status ts_expr_stop(ts_expr_reader *r, ts_expr_outcome why) {
+  r->outcome = why;
+  return ts_error(TS_UNIMPLEMENTED, "the expression is read in another way");
+}

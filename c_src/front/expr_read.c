@@ -33,11 +33,6 @@ void ts_expr_reader_destroy(ts_expr_reader *r) {
   ts_free(r);
 }
 
-ts_status ts_expr_stop(reader *r, ts_expr_outcome why) {
-  r->outcome = why;
-  return ts_error(TS_UNIMPLEMENTED, "the expression is read in another way");
-}
-
 /* ---- nodes ---- */
 
 /* Numbers parameters in the order of first use. */

@@ -390,3 +390,10 @@ ts_status ts_tracer_finish(ts_tracer *t, ts_operands results) {
   t->finished = true;
   return TS_SUCCESS;
 }
+
+ts_status ts_tracer_coordinates(ts_tracer *t, ts_value_id *out) {
+  const ts_shape shape = {.rank = 1, .dims = {t->graph->mesh.rank}};
+  if (t->varying.coordinates == TS_NO_ID)
+    TS_TRY(ts_graph_add_param(t->graph, TS_ROOT, TS_S32, &shape, &t->varying.coordinates));
+  return ts_tracer_value(t, t->varying.coordinates, out);
+}

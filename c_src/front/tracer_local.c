@@ -7,13 +7,6 @@ ts_status ts_tracer_set_local(ts_tracer *t, const ts_mesh *mesh) {
   return ts_graph_set_mesh(t->graph, &local);
 }
 
-ts_status ts_tracer_coordinates(ts_tracer *t, ts_value_id *out) {
-  const ts_shape shape = {.rank = 1, .dims = {t->graph->mesh.rank}};
-  if (t->varying.coordinates == TS_NO_ID)
-    TS_TRY(ts_graph_add_param(t->graph, TS_ROOT, TS_S32, &shape, &t->varying.coordinates));
-  return ts_tracer_value(t, t->varying.coordinates, out);
-}
-
 ts_status ts_tracer_check_mesh(const ts_tracer *t, const ts_graph *program) {
   const ts_mesh *own = &t->graph->mesh, *wanted = &program->mesh;
   if (wanted->rank == 0) return TS_SUCCESS;

@@ -3,7 +3,9 @@
 static const ts_combiner sum = {TS_COMBINE_SUM, TS_OP_ADD, false},
                          product = {TS_COMBINE_PRODUCT, TS_OP_MULTIPLY, false},
                          max = {TS_COMBINE_MAX, TS_OP_MAX, false}, min = {TS_COMBINE_MIN, TS_OP_MIN, false},
-                         all = {TS_COMBINE_ALL, TS_OP_AND, true}, any = {TS_COMBINE_ANY, TS_OP_OR, true};
+                         all = {TS_COMBINE_ALL, TS_OP_AND, true}, any = {TS_COMBINE_ANY, TS_OP_OR, true},
+                         bit_and = {TS_COMBINE_AND, TS_OP_AND, false}, bit_or = {TS_COMBINE_OR, TS_OP_OR, false},
+                         bit_xor = {TS_COMBINE_XOR, TS_OP_XOR, false};
 
 static const ts_combiner *of_reduce(ts_opcode code) {
   switch ((ts_ops_REDUCE)code) {
@@ -47,6 +49,13 @@ const ts_combiner *ts_combiner_of(ts_opcode code) {
   return class == TS_CLASS_WINDOW ? of_window(code) : NULL;
 }
 
+const ts_combiner *ts_combiner_by(ts_opcode binary) {
+  const ts_combiner *const of_elements[] = {&sum, &product, &max, &min, &bit_and, &bit_or, &bit_xor};
+  for (size_t i = 0; i < sizeof of_elements / sizeof *of_elements; i++)
+    if (of_elements[i]->op == binary) return of_elements[i];
+  return NULL;
+}
+
 bool ts_arg_takes_largest(ts_opcode code) {
   switch ((ts_ops_ARG_REDUCE)code) {
   case TS_OP_ARGMAX: return true;
@@ -61,8 +70,11 @@ ts_scalar ts_combiner_identity(const ts_combiner *combiner, ts_dtype type) {
   case TS_COMBINE_ALL: return ts_scalar_from_s64(type, 1);
   case TS_COMBINE_MAX: return ts_dtype_lowest(type);
   case TS_COMBINE_MIN: return ts_dtype_highest(type);
+  case TS_COMBINE_AND: return ts_scalar_from_s64(type, -1);
   case TS_COMBINE_SUM:
-  case TS_COMBINE_ANY: break;
+  case TS_COMBINE_ANY:
+  case TS_COMBINE_OR:
+  case TS_COMBINE_XOR: break;
   }
   return ts_scalar_from_s64(type, 0);
 }

@@ -10,9 +10,12 @@ typedef enum ts_combine {
   TS_COMBINE_PRODUCT,
   TS_COMBINE_MAX,
   TS_COMBINE_MIN,
-  TS_COMBINE_NUMBERS, /* those before combine elements, the others truth values */
+  TS_COMBINE_NUMBERS, /* those before combine elements, the next two truth values */
   TS_COMBINE_ALL = TS_COMBINE_NUMBERS,
-  TS_COMBINE_ANY
+  TS_COMBINE_ANY,
+  TS_COMBINE_AND, /* this and the next two combine bits of integers, in regions only */
+  TS_COMBINE_OR,
+  TS_COMBINE_XOR
 } ts_combine;
 
 typedef struct ts_combiner {
@@ -23,6 +26,8 @@ typedef struct ts_combiner {
 
 /* NULL for ops that combine by nothing or by a region. */
 const ts_combiner *ts_combiner_of(ts_opcode code);
+/* Of the combiners of numbers and bits the one whose op is `binary`; NULL: none. */
+const ts_combiner *ts_combiner_by(ts_opcode binary);
 /* For argmax and argmin: whether the largest element is found, or the smallest. */
 bool ts_arg_takes_largest(ts_opcode code);
 /* The value that changes no other: the result without elements, and where a fold starts. */

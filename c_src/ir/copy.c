@@ -24,6 +24,28 @@ static ts_status map_values(const ts_graph *from, const ts_value_id *values, siz
   return TS_SUCCESS;
 }
 
+/* The lines of a place in the table of another graph. */
+static ts_status import_lines(ts_places *to, ts_places *from, ts_place place, ts_place *out) {
+  ts_line lines[TS_MOST_LINES];
+  const size_t count = ts_places_lines(from, place, lines);
+  ts_place one;
+  *out = 0;
+  for (size_t i = 0; i < count; i++) {
+    TS_TRY(ts_places_add(to, lines[i].data, lines[i].size, &one));
+    TS_TRY(ts_places_join(to, *out, one, out));
+  }
+  return TS_SUCCESS;
+}
+
+/* An op without a place gets the place of ops that are added now. */
+static ts_status find_place(const ts_graph *from, ts_place place, const ts_graph *to, ts_place *out) {
+  *out = to->place;
+  if (!place || !from->places || !to->places) return TS_SUCCESS;
+  if (from->places != to->places) return import_lines(to->places, from->places, place, out);
+  *out = place;
+  return TS_SUCCESS;
+}
+
 static ts_status copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map) {
   ts_op op = *ts_graph_op(from, id); /* a copy: `from` may be `to`, whose arrays move */
   ts_attrs attrs;
@@ -32,7 +54,7 @@ static ts_status copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_reg
   TS_TRY(TS_NEW_ARRAY(op.operand_count, &operands));
   ts_status status = map_values(from, op.operands, op.operand_count, map, operands);
   ts_place outer = to->place;
-  if (op.place && to->places == from->places) to->place = op.place;
+  if (!status) status = find_place(from, op.place, to, &to->place);
   if (!status)
     status =
         ts_graph_add_op(to, target, op.code, (ts_values){operands, op.operand_count}, op.attrs ? &attrs : NULL, &first);

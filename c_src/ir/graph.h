@@ -211,7 +211,7 @@ static inline const ts_op *ts_graph_op(const ts_graph *g, ts_op_id o) { return &
 static inline ts_region *ts_graph_region(const ts_graph *g, ts_region_id r) { return &g->regions.data[r]; }
 size_t ts_attrs_size(ts_attr_kind kind);
 /* False for ops on types without kernels, and for arithmetic on small and complex types, which passes turn into ops on
- * other types (pass/widen.c, pass/complex.c). */
+ * other types (pass/widen.c, pass/complex/complex.c). */
 bool ts_graph_has_kernel_types(const ts_graph *graph, const ts_op *op);
 /* True when the op, or one in its regions, must happen once and in order: no pass may drop, share or reorder it. */
 bool ts_graph_has_effect(const ts_graph *graph, const ts_op *op);

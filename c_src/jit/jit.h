@@ -92,6 +92,7 @@ typedef struct ts_jit_stats {
   int64_t compile_ns; /* spent in LLVM, all threads */
   int64_t link_ns;
   int64_t failed_threads; /* stopped for good after a fatal LLVM error */
+  int64_t background;     /* kernels that wait for the background thread, and the one that it compiles */
 } ts_jit_stats;
 void ts_jit_get_stats(ts_jit_stats *out);
 

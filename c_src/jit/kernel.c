@@ -1,24 +1,16 @@
 #include "jit/kernel.h"
 
 #include "ir/combiner.h"
+#include "jit/interleave.h"
 #include "jit/loop/loop.h"
 #include "jit/loop/loop_plan.h"
 
 #include <string.h>
 
-static const char *kind_names[] = {"map", "tile", "row", "col"};
+static const char *column_names[] = {"\n", " wide\n", " low\n", " dense\n"};
+static const char *kind_names[] = {"map", "tile", "row", "col", "interleaved"};
 
-int ts_kernel_node_operands(const ts_kernel_node *n, int32_t *out) {
-  int count = 0;
-  if (n->kind == TS_NODE_OP) {
-    if (n->a >= 0) out[count++] = n->a;
-    if (n->b >= 0) out[count++] = n->b;
-    if (n->c >= 0) out[count++] = n->c;
-  } else if (n->kind == TS_NODE_GATHER || ts_kernel_node_reduces(n)) {
-    out[count++] = n->a;
-  }
-  return count;
-}
+const char *ts_kernel_kind_name(ts_kernel_kind kind) { return kind_names[kind]; }
 
 /* ---- check ---- */
 
@@ -26,9 +18,28 @@ static ts_status bad(const char *what, int32_t id, const char *why) {
   return ts_error(TS_INVALID_ARGUMENT, "kernel: %s %d: %s", what, id, why);
 }
 
+static bool is_packed(const ts_kernel_desc *d, const ts_kernel_operand *o) {
+  return ts_stride_is_group(o->stride[d->rank - 1]);
+}
+
 /* True where a stride may be one element. */
-static bool unit_allowed(const ts_kernel_desc *d, int32_t dim, bool is_input) {
+static bool unit_allowed(const ts_kernel_desc *d, const ts_kernel_operand *o, int32_t dim, bool is_input) {
+  if (dim == d->rank - 2 && is_packed(d, o)) return true;
   return dim == d->rank - 1 || (is_input && d->kind == TS_KERNEL_TILE && dim == d->rank - 2);
+}
+
+/* Of an operand of an INTERLEAVED: groups one behind the other, or a vector of each member. */
+static ts_status check_members(const ts_kernel_desc *d, const ts_kernel_operand *o, bool is_input, int32_t id) {
+  const char *what = is_input ? "input" : "output";
+  const uint8_t last = o->stride[d->rank - 1], member = o->stride[d->rank - 2];
+  if (ts_dtype_size(o->dtype) > 8) return bad(what, id, "has more than 8 bytes");
+  if (last == TS_STRIDE_GROUP_DOWN && !is_input) return bad(what, id, "runs downwards");
+  if (!is_packed(d, o)) {
+    bool fits = last == TS_STRIDE_UNIT || (is_input && last == TS_STRIDE_ZERO);
+    return fits ? TS_SUCCESS : bad(what, id, "has groups apart from each other");
+  }
+  bool fits = member == TS_STRIDE_UNIT || (is_input && member == TS_STRIDE_DOWN);
+  return fits ? TS_SUCCESS : bad(what, id, "has members apart from each other");
 }
 
 static ts_status check_type(const char *what, int32_t id, ts_dtype type) {
@@ -40,12 +51,16 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
   const char *what = is_input ? "input" : "output";
   TS_TRY(check_type(what, id, o->dtype));
   for (int32_t i = 0; i < d->rank; i++) {
-    if (o->stride[i] > TS_STRIDE_DOWN) return bad(what, id, "unknown stride class");
-    if (o->stride[i] == TS_STRIDE_DOWN && (!is_input || i != d->rank - 1)) return bad(what, id, "runs downwards");
-    bool unit = o->stride[i] == TS_STRIDE_UNIT;
-    if (unit && !unit_allowed(d, i, is_input)) return bad(what, id, "unit stride on an outer dim");
+    const uint8_t stride = o->stride[i];
+    if (stride > TS_STRIDE_GROUP_DOWN) return bad(what, id, "unknown stride class");
+    if (ts_stride_is_group(stride) && (d->kind != TS_KERNEL_INTERLEAVED || i != d->rank - 1))
+      return bad(what, id, "has groups");
+    bool unit = stride == TS_STRIDE_UNIT, down = stride == TS_STRIDE_DOWN;
+    bool may_go_down = is_input && i == (is_packed(d, o) ? d->rank - 2 : d->rank - 1);
+    if (down && !may_go_down) return bad(what, id, "runs downwards");
+    if (unit && !unit_allowed(d, o, i, is_input)) return bad(what, id, "unit stride on an outer dim");
   }
-  return TS_SUCCESS;
+  return d->kind == TS_KERNEL_INTERLEAVED ? check_members(d, o, is_input, id) : TS_SUCCESS;
 }
 
 static ts_status check_index(const ts_kernel_desc *d, int32_t id) {
@@ -115,7 +130,8 @@ static ts_status check_op(const ts_kernel_desc *d, int32_t id) {
 
 static ts_status check_reduce(const ts_kernel_desc *d, int32_t id) {
   const ts_kernel_node *n = &d->nodes[id];
-  if (d->kind != TS_KERNEL_ROW && d->kind != TS_KERNEL_COL) return bad("node", id, "reduction outside row and col");
+  if (d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_TILE)
+    return bad("node", id, "reduction outside row, col and interleaved");
   if (!is_node(n->a, id)) return bad("node", id, "operand is not an earlier node");
   if (ts_dtype_is_complex(type_of(d, n->a))) return bad("node", id, "reduces complex numbers");
   if (n->kind == TS_NODE_ARG) {
@@ -133,6 +149,7 @@ static bool is_index_scalar(const ts_kernel_desc *d, int32_t scalar) {
 
 static ts_status check_gather(const ts_kernel_desc *d, int32_t id) {
   const ts_kernel_node *n = &d->nodes[id];
+  if (d->kind == TS_KERNEL_INTERLEAVED) return bad("node", id, "gathers members");
   if (!is_node(n->slot, d->input_count) || d->inputs[n->slot].dtype != n->dtype) return bad("node", id, "bad input");
   if (!is_node(n->a, id) || !ts_dtype_is_integer(type_of(d, n->a))) return bad("node", id, "bad indices");
   bool scalars = is_index_scalar(d, n->b) && is_index_scalar(d, n->c);
@@ -164,7 +181,8 @@ static ts_status check_output(const ts_kernel_desc *d, int32_t id) {
   TS_TRY(check_operand(d, &o->operand, false, id));
   if (!is_node(o->node, d->node_count)) return bad("output", id, "no such node");
   if (type_of(d, o->node) != o->operand.dtype) return bad("output", id, "type differs from the node's");
-  if (o->stream && o->operand.stride[d->rank - 1] != TS_STRIDE_UNIT) return bad("output", id, "streams with a stride");
+  if (o->stream && (o->operand.stride[d->rank - 1] != TS_STRIDE_UNIT || d->kind == TS_KERNEL_INTERLEAVED))
+    return bad("output", id, "streams with a stride");
   if (d->kind == TS_KERNEL_COL && o->operand.stride[d->rank - 2] != TS_STRIDE_ZERO) {
     return bad("output", id, "moves along the reduced dim");
   }
@@ -174,9 +192,26 @@ static ts_status check_output(const ts_kernel_desc *d, int32_t id) {
   return TS_SUCCESS;
 }
 
-static bool moves_along(const ts_kernel_desc *d, const ts_kernel_node *n, int32_t dim) {
-  if (n->kind == TS_NODE_LOAD || n->kind == TS_NODE_GATHER) return d->inputs[n->slot].stride[dim] != TS_STRIDE_ZERO;
-  return n->kind == TS_NODE_INDEX && d->indices[n->slot].stride[dim] != TS_STRIDE_ZERO;
+/* True when an output has one element for all that a reduction combines. */
+static bool is_stored_once(const ts_kernel_desc *d, const ts_kernel_operand *o) {
+  if (d->kind == TS_KERNEL_INTERLEAVED) return o->stride[d->rank - 2] == TS_STRIDE_ZERO;
+  return d->kind == TS_KERNEL_COL || o->stride[d->rank - 1] == TS_STRIDE_ZERO;
+}
+
+static ts_status check_dense(const ts_kernel_desc *d) {
+  bool reduces = false;
+  for (int32_t i = 0; i < d->input_count; i++) {
+    const uint8_t row = d->inputs[i].stride[d->rank - 2], column = d->inputs[i].stride[d->rank - 1];
+    bool unit = column == TS_STRIDE_UNIT && row == TS_STRIDE_ANY, same = column == TS_STRIDE_ZERO && row == column;
+    if (!unit && !same) return bad("input", i, "has no dense rows");
+  }
+  for (int32_t id = 0; id < d->node_count; id++) {
+    const ts_node_kind kind = d->nodes[id].kind;
+    reduces |= kind == TS_NODE_REDUCE;
+    bool placed = kind == TS_NODE_ARG || kind == TS_NODE_INDEX || kind == TS_NODE_GATHER;
+    if (placed) return bad("node", id, "depends on the place in a dense row");
+  }
+  return reduces ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "kernel: dense rows without a reduction");
 }
 
 /* The dim that a reduction removes: no output may vary along it, and COL has no reduction of a reduction. */
@@ -188,17 +223,16 @@ static ts_status check_flow(const ts_kernel_desc *d, const ts_loop_plan *plan, b
       continue;
     }
     if (ts_kernel_node_reduces(n)) {
-      if (plan->stage[id] > 1) return bad("node", id, "reduction of a reduction");
+      if (d->kind == TS_KERNEL_COL && plan->stage[id] > 1) return bad("node", id, "reduction of a reduction");
       continue;
     }
-    varies[id] = moves_along(d, n, d->rank - 2) || (n->kind == TS_NODE_GATHER && varies[n->a]);
-    if (n->kind != TS_NODE_OP) continue;
-    varies[id] = varies[n->a] || (n->b >= 0 && varies[n->b]) || (n->c >= 0 && varies[n->c]);
-    if (varies[id] && plan->stage[id] > 0) return bad("node", id, "mixes a reduction with its operand");
+    varies[id] = ts_kernel_node_varies(d, id, d->rank - 2, varies);
+    if (n->kind == TS_NODE_OP && d->kind == TS_KERNEL_COL && varies[id] && plan->stage[id] > 0)
+      return bad("node", id, "mixes a reduction with its operand");
   }
   for (int32_t i = 0; i < d->output_count; i++) {
-    bool once = d->kind == TS_KERNEL_COL || d->outputs[i].operand.stride[d->rank - 1] == TS_STRIDE_ZERO;
-    if (once && varies[d->outputs[i].node]) return bad("output", i, "varies along the reduced dim");
+    if (is_stored_once(d, &d->outputs[i].operand) && varies[d->outputs[i].node])
+      return bad("output", i, "varies along the reduced dim");
   }
   return TS_SUCCESS;
 }
@@ -218,8 +252,13 @@ done:
 }
 
 static ts_status check_counts(const ts_kernel_desc *d) {
-  if (d->kind > TS_KERNEL_COL) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
-  int32_t least = d->kind == TS_KERNEL_TILE || d->kind == TS_KERNEL_COL ? 2 : 1;
+  if (d->kind > TS_KERNEL_INTERLEAVED) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
+  if (d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: columns of class %d", d->columns);
+  bool grouped = d->kind == TS_KERNEL_INTERLEAVED;
+  if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0)
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: groups of %d members", d->members);
+  int32_t least = ts_kernel_fixed_dims(d->kind);
   if (d->rank < least || d->rank > TS_KERNEL_MAX_RANK) {
     return ts_error(TS_INVALID_ARGUMENT, "kernel: rank %d is not in %d..%d", d->rank, least, TS_KERNEL_MAX_RANK);
   }
@@ -244,7 +283,8 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   }
   for (int32_t i = 0; i < desc->node_count; i++) TS_TRY(check_node(desc, i));
   for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
-  return desc->kind == TS_KERNEL_ROW || desc->kind == TS_KERNEL_COL ? check_plan(desc) : TS_SUCCESS;
+  if (desc->columns == TS_COLUMNS_DENSE) TS_TRY(check_dense(desc));
+  return desc->kind == TS_KERNEL_MAP || desc->kind == TS_KERNEL_TILE ? TS_SUCCESS : check_plan(desc);
 }
 
 /* ---- print ---- */
@@ -257,7 +297,7 @@ static void print_name(ts_text *out, const char *before, const char *name) {
 
 static void print_operand(const ts_kernel_desc *d, const char *before, const ts_kernel_operand *o, ts_text *out) {
   char classes[TS_KERNEL_MAX_RANK];
-  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s-"[o->stride[i]];
+  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s-gG"[o->stride[i]];
   ts_text_append(out, before);
   ts_text_append_n(out, classes, (size_t)d->rank);
 }
@@ -304,7 +344,8 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
   ts_text_reserve(out, 32 * (size_t)(desc->input_count + desc->output_count + desc->node_count + 1));
   print_name(out, "", kind_names[desc->kind]);
   print_number(out, " ", desc->rank);
-  ts_text_append(out, "\n");
+  if (desc->members > 0) print_number(out, " of ", desc->members);
+  ts_text_append(out, column_names[desc->columns]);
   for (int32_t i = 0; i < desc->input_count; i++) {
     print_name(out, "in ", ts_dtype_name(desc->inputs[i].dtype));
     print_operand(desc, " ", &desc->inputs[i], out);
@@ -373,7 +414,8 @@ static ts_status copy_desc(const void *description, void **out) {
 static ts_status emit_kernel(struct ts_emit *emit, const char *name, const void *description) {
   const ts_kernel_desc *desc = description;
   switch (desc->kind) {
-  case TS_KERNEL_MAP: return ts_loop_emit_map(emit, name, desc);
+  case TS_KERNEL_MAP:
+  case TS_KERNEL_INTERLEAVED: return ts_loop_emit_map(emit, name, desc);
   case TS_KERNEL_ROW: return ts_loop_emit_row(emit, name, desc);
   case TS_KERNEL_TILE: return ts_loop_emit_tile(emit, name, desc);
   case TS_KERNEL_COL: return ts_loop_emit_col(emit, name, desc);

@@ -1,6 +1,6 @@
 /* The canonical kernel: a loop nest over a collapsed iteration space with a DAG of scalar ops as its body. It has no
  * shapes: extents, strides, scalar constants and addresses are run-time arguments. Its text is its key in the caches. A
- * description is plain data owned by its creator; emission happens in loop_map.c, loop_row.c, loop_col.c.
+ * description is plain data owned by its creator; emission happens in jit/loop.
  *
  * Iteration space: dims 0..rank-1, row-major, the last innermost.
  *   MAP  every point computes and stores; one vector of consecutive inner points at a time.
@@ -10,13 +10,16 @@
  *        every point of the same row (softmax, layer norm). Row length <= TS_REDUCE_BLOCK where it
  *        contains a reduction.
  *   COL  dim rank-2 is reduced (extent <= TS_REDUCE_BLOCK), the last dim is kept and vectorised.
- *        rank >= 2.
- * Reductions follow the tree of tensor/reduce_tree.h over the index of the reduced dim. FOLD nodes
- * (general reduce) are left folds in index order.
+ *        rank >= 2. Some have code for the shape of their columns (ts_columns).
+ *   INTERLEAVED dim rank-2 has the `members` of a group, the last dim counts groups and is vectorised. Some operands
+ *        have groups one behind the other (TS_STRIDE_GROUP), as the colours of points; others are rows of members.
+ *        Nodes may reduce over the members. rank >= 2, and 2 <= members <= 16.
+ * Reductions follow the tree of tensor/reduce_tree.h over the index of the reduced dim.
  *
  * Work unit: MAP of rank 1: one point. MAP of rank > 1, ROW: one row (index over dims 0..rank-2).
  * TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or its end: units are
- * counted as outer * ceil(extent[rank-2] / lanes) blocks. COL: outer index (dims 0..rank-3) * panels
+ * counted as outer * ceil(extent[rank-2] / lanes) blocks. INTERLEAVED: TS_GROUPS_BLOCK groups, counted as outer *
+ * ceil(extent[rank-1] / TS_GROUPS_BLOCK). COL: outer index (dims 0..rank-3) * panels
  * + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
  *
  * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
@@ -39,15 +42,33 @@
 #define TS_KERNEL_MAX_RANK 8
 #define TS_KERNEL_MAX_OPERANDS 48
 #define TS_COL_PANEL 128
+#define TS_COL_WIDE 64
+#define TS_COL_LOW 128 /* rows at most, of LOW */
 #define TS_STREAM_STEP 64
+#define TS_GROUPS_BLOCK 512 /* a multiple of any number of lanes */
 
-typedef enum ts_kernel_kind { TS_KERNEL_MAP, TS_KERNEL_TILE, TS_KERNEL_ROW, TS_KERNEL_COL } ts_kernel_kind;
+typedef enum ts_kernel_kind {
+  TS_KERNEL_MAP,
+  TS_KERNEL_TILE,
+  TS_KERNEL_ROW,
+  TS_KERNEL_COL,
+  TS_KERNEL_INTERLEAVED
+} ts_kernel_kind;
+
+/* WIDE and LOW: at least TS_COL_WIDE columns; one of them may be written twice. LOW has few rows. DENSE: rows of fewer
+ * than TS_COL_PANEL columns that lie one behind the other, at least 2 * TS_REDUCE_LANES of them; inputs are UNIT or one
+ * value for each outer row, and nodes do not depend on an element's place. */
+typedef enum ts_columns { TS_COLUMNS_ANY, TS_COLUMNS_WIDE, TS_COLUMNS_LOW, TS_COLUMNS_DENSE } ts_columns;
 
 typedef enum ts_stride_class {
   TS_STRIDE_ZERO, /* the operand's address does not depend on the dim */
   TS_STRIDE_UNIT, /* consecutive elements (last dim; in TILE also dim rank-2) */
   TS_STRIDE_ANY,
-  TS_STRIDE_DOWN /* consecutive elements downwards; of inputs, along the last dim */
+  TS_STRIDE_DOWN, /* consecutive elements downwards; of inputs, along the last dim */
+  /* INTERLEAVED, along the last dim: `members` elements, upwards or (inputs only) downwards. Dim rank-2 is then UNIT,
+   * or (inputs only) DOWN. */
+  TS_STRIDE_GROUP,
+  TS_STRIDE_GROUP_DOWN
 } ts_stride_class;
 
 typedef struct ts_kernel_operand {
@@ -62,7 +83,7 @@ typedef enum ts_node_kind {
   TS_NODE_GATHER, /* slot: input; a: node of integer indices; reads address + sum of strides + clamp(a, 0, limit - 1) *
                      step, where limit and step (bytes) are scalars number b and c */
   TS_NODE_OP,     /* op of a, b, c (nodes); for CONVERT and BITCAST dtype is the target */
-  TS_NODE_REDUCE, /* op: REDUCE_SUM .. REDUCE_ANY of node a over the row (ROW) or dim rank-2 (COL) */
+  TS_NODE_REDUCE, /* op: REDUCE_SUM .. REDUCE_ANY of node a over the row (ROW) or dim rank-2 (COL, INTERLEAVED) */
   TS_NODE_ARG     /* op: ARGMAX or ARGMIN of a, b != 0: high; dtype: of the index */
 } ts_node_kind;
 
@@ -82,7 +103,9 @@ typedef struct ts_kernel_output {
 
 typedef struct ts_kernel_desc {
   ts_kernel_kind kind;
-  int32_t rank; /* >= 1 */
+  uint8_t columns; /* COL: ts_columns; otherwise 0 */
+  int32_t members; /* INTERLEAVED: the extent of dim rank-2; otherwise 0 */
+  int32_t rank;    /* >= 1 */
   int32_t input_count, output_count, index_count, scalar_count, node_count;
   const ts_kernel_operand *inputs;
   const ts_kernel_output *outputs;
@@ -97,6 +120,32 @@ static inline bool ts_kernel_node_reduces(const ts_kernel_node *n) {
 /* The nodes that it reads, three at most; returns how many. b and c of some kinds are not nodes. */
 int ts_kernel_node_operands(const ts_kernel_node *n, int32_t *out);
 
+/* True for a node that has several values along a dim, if its operands' flags in `varies` say so of them. A reduction
+ * has one. */
+bool ts_kernel_node_varies(const ts_kernel_desc *d, int32_t id, int32_t dim, const bool *varies);
+
+/* The number of innermost dims that the kind fixes. */
+static inline int32_t ts_kernel_fixed_dims(ts_kernel_kind kind) {
+  return kind == TS_KERNEL_MAP || kind == TS_KERNEL_ROW ? 1 : 2;
+}
+
+static inline bool ts_stride_is_group(uint8_t stride_class) {
+  return stride_class == TS_STRIDE_GROUP || stride_class == TS_STRIDE_GROUP_DOWN;
+}
+
+/* A stride of known length in elements (of an index operand: in steps of 1). 0: it is an argument, or there is none. */
+static inline int64_t ts_kernel_known_stride(const ts_kernel_desc *d, uint8_t stride_class) {
+  switch ((ts_stride_class)stride_class) {
+  case TS_STRIDE_ZERO:
+  case TS_STRIDE_ANY: break;
+  case TS_STRIDE_UNIT: return 1;
+  case TS_STRIDE_DOWN: return -1;
+  case TS_STRIDE_GROUP: return d->members;
+  case TS_STRIDE_GROUP_DOWN: return -d->members;
+  }
+  return 0;
+}
+
 /* The number of words in `args`, and where its parts start. */
 static inline int32_t ts_kernel_arg_operand(const ts_kernel_desc *d, int32_t operand) {
   return d->rank + operand * (d->rank + 1); /* operand counts inputs, then outputs, then indices */
@@ -106,6 +155,8 @@ static inline int32_t ts_kernel_arg_scalar(const ts_kernel_desc *d, int32_t scal
 }
 static inline int32_t ts_kernel_arg_count(const ts_kernel_desc *d) { return ts_kernel_arg_scalar(d, d->scalar_count); }
 
+/* As in the canonical text. */
+const char *ts_kernel_kind_name(ts_kernel_kind kind);
 /* Checks every id and class: the emitters accept any description that passes. */
 ts_status ts_kernel_check(const ts_kernel_desc *desc);
 /* The canonical text. */

@@ -1,3 +1,4 @@
+#include "kernel/inline.h"
 #include "kernel/pick.h"
 
 #if defined(__x86_64__)
@@ -9,8 +10,8 @@
 #define SOME64 some64
 
 /* The vector is compressed in a register: compressing stores are slow on some machines. */
-static inline __attribute__((always_inline)) int64_t some32(const uint32_t *x, int64_t i, uint32_t first, uint32_t span,
-                                                            uint32_t *values, uint32_t *indices) {
+INLINE int64_t some32(const uint32_t *x, int64_t i, uint32_t first, uint32_t span, uint32_t *values,
+                      uint32_t *indices) {
   const __m512i numbers = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i v = _mm512_loadu_si512(x), from = _mm512_sub_epi32(v, _mm512_set1_epi32((int)first));
   const __mmask16 in = _mm512_cmple_epu32_mask(from, _mm512_set1_epi32((int)span));
@@ -22,8 +23,8 @@ static inline __attribute__((always_inline)) int64_t some32(const uint32_t *x, i
   return lanes;
 }
 
-static inline __attribute__((always_inline)) int64_t some64(const uint64_t *x, int64_t i, uint64_t first, uint64_t span,
-                                                            uint64_t *values, uint32_t *indices) {
+INLINE int64_t some64(const uint64_t *x, int64_t i, uint64_t first, uint64_t span, uint64_t *values,
+                      uint32_t *indices) {
   const __m256i numbers = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i v = _mm512_loadu_si512(x), from = _mm512_sub_epi64(v, _mm512_set1_epi64((int64_t)first));
   const __mmask8 in = _mm512_cmple_epu64_mask(from, _mm512_set1_epi64((int64_t)span));

@@ -1,5 +1,6 @@
 /* The code of pick.h for one instruction set: ISA for names, and SOME32(x, i, ...) and SOME64(x, i, ...), which pick
  * from the whole vector at i of x. It has LANES32 or LANES64. */
+#include "kernel/inline.h"
 #include "kernel/pick.h"
 
 #define T uint32_t

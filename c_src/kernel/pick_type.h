@@ -12,7 +12,7 @@ static int64_t NAME(pick)(const T *x, int64_t n, T first, T span, T *values, uin
 }
 
 /* The least of each of `groups` groups. The trip counts are constants, so that compilers make vectors. */
-static inline __attribute__((always_inline)) void NAME(least)(const T *x, int64_t n, int64_t groups, T *least) {
+INLINE void NAME(least)(const T *x, int64_t n, int64_t groups, T *least) {
   for (int64_t g = 0; g < groups; g++) least[g] = x[g];
   int64_t i = groups;
   for (; i + groups <= n; i += groups)
@@ -21,7 +21,7 @@ static inline __attribute__((always_inline)) void NAME(least)(const T *x, int64_
 }
 
 /* Halves the range of the bound until it has as few as is worth it. */
-static inline __attribute__((always_inline)) T NAME(bisect)(const T *x, int64_t groups, int64_t k) {
+INLINE T NAME(bisect)(const T *x, int64_t groups, int64_t k) {
   T low = x[0], high = x[0];
   for (int64_t g = 1; g < groups; g++) {
     low = x[g] < low ? x[g] : low;

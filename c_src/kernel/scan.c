@@ -7,6 +7,8 @@
 #include "base/cancel.h"
 #include "ir/combiner.h"
 #include "kernel/complex_number.h"
+#include "kernel/gemm/gemm_widen.h"
+#include "kernel/inline.h"
 #include "kernel/routine.h"
 #include "kernel/scan_keys.h"
 #include "tensor/scan_order.h"
@@ -61,7 +63,6 @@ typedef struct scan_fns {
   int64_t size;                                                          /* bytes of a carry */
 } scan_fns;
 
-#define INLINE static inline __attribute__((always_inline))
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
 #define INT_MIN_OF(a, b) ((a) < (b) ? (a) : (b))
@@ -170,7 +171,7 @@ typedef struct scan_fns {
   }
 
 /* panel_NAME: one block of the `width` lines that begin at x. */
-#define DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST)                                                       \
+#define DEFINE_PANEL(NAME, T, A, LOAD, STORE, OP, FIRST)                                                        \
   INLINE void panel_steps_##NAME(const scan_job *job, const T *x, T *y, int64_t width, int64_t count, A *carry, \
                                  const A *before, bool has_before, bool stores) {                               \
     for (int64_t i = 0; i < width; i++) {                                                                       \
@@ -196,47 +197,94 @@ typedef struct scan_fns {
       panel_steps_##NAME(job, x, y, width, count, carry, before, true, true);                                   \
     else                                                                                                        \
       panel_steps_##NAME(job, x, y, width, count, carry, carry, false, true);                                   \
-  }                                                                                                             \
-  static void panels_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                  \
-    for (int64_t unit = begin; unit < end; unit++) {                                                            \
-      const int64_t start = unit % job->panels * PANEL, width = least(PANEL, job->inner - start);               \
-      A carry[PANEL], before[PANEL];                                                                            \
-      for (int64_t b = 0; b < job->blocks && !cancelled(job); b++) {                                            \
-        const int64_t at = (unit / job->panels * job->n + block_start(job, b)) * job->inner + start;            \
-        panel_##NAME(job, (const T *)job->in + at, (T *)job->out + at, width, block_steps(job, b), carry,       \
-                     b > 0 ? before : NULL);                                                                    \
-        for (int64_t i = 0; i < width; i++) before[i] = b > 0 ? (A)OP(before[i], carry[i]) : carry[i];          \
-      }                                                                                                         \
-    }                                                                                                           \
-  }                                                                                                             \
-  static void panel_blocks_##NAME(const scan_job *job, int64_t begin, int64_t end) {                            \
-    for (int64_t unit = begin; unit < end && !cancelled(job); unit++) {                                         \
-      const int64_t start = unit % job->panels * PANEL, width = least(PANEL, job->inner - start);               \
-      const int64_t block = unit / job->panels % job->blocks, outer = unit / job->panels / job->blocks;         \
-      if (job->totals && block + 1 == job->blocks) continue;                                                    \
-      const int64_t at = (outer * job->n + block_start(job, block)) * job->inner + start;                       \
-      A carry[PANEL], *kept = (A *)job->carries + (outer * job->blocks + block) * job->inner + start;           \
-      panel_##NAME(job, (const T *)job->in + at, job->totals ? NULL : (T *)job->out + at, width,                \
-                   block_steps(job, block), carry, job->totals || block == 0 ? NULL : kept);                    \
-      for (int64_t i = 0; i < width && job->totals; i++) kept[i] = carry[i];                                    \
-    }                                                                                                           \
-  }                                                                                                             \
-  /* Each block's total becomes the one before it. */                                                           \
-  static void combine_##NAME(const scan_job *job) {                                                             \
-    for (int64_t o = 0; o < job->outer; o++)                                                                    \
-      for (int64_t i = 0; i < job->inner; i++) {                                                                \
-        A *at = (A *)job->carries + o * job->blocks * job->inner + i, before = *at;                             \
-        for (int64_t b = 1; b < job->blocks; b++) {                                                             \
-          const A total = at[b * job->inner];                                                                   \
-          at[b * job->inner] = before;                                                                          \
-          before = (A)OP(before, total);                                                                        \
-        }                                                                                                       \
-      }                                                                                                         \
+  }
+
+#define DEFINE_PANELS(NAME, T, A, OP)                                                                     \
+  static void panels_##NAME(const scan_job *job, int64_t begin, int64_t end) {                            \
+    for (int64_t unit = begin; unit < end; unit++) {                                                      \
+      const int64_t start = unit % job->panels * PANEL, width = least(PANEL, job->inner - start);         \
+      A carry[PANEL], before[PANEL];                                                                      \
+      for (int64_t b = 0; b < job->blocks && !cancelled(job); b++) {                                      \
+        const int64_t at = (unit / job->panels * job->n + block_start(job, b)) * job->inner + start;      \
+        panel_##NAME(job, (const T *)job->in + at, (T *)job->out + at, width, block_steps(job, b), carry, \
+                     b > 0 ? before : NULL);                                                              \
+        for (int64_t i = 0; i < width; i++) before[i] = b > 0 ? (A)OP(before[i], carry[i]) : carry[i];    \
+      }                                                                                                   \
+    }                                                                                                     \
+  }                                                                                                       \
+  static void panel_blocks_##NAME(const scan_job *job, int64_t begin, int64_t end) {                      \
+    for (int64_t unit = begin; unit < end && !cancelled(job); unit++) {                                   \
+      const int64_t start = unit % job->panels * PANEL, width = least(PANEL, job->inner - start);         \
+      const int64_t block = unit / job->panels % job->blocks, outer = unit / job->panels / job->blocks;   \
+      if (job->totals && block + 1 == job->blocks) continue;                                              \
+      const int64_t at = (outer * job->n + block_start(job, block)) * job->inner + start;                 \
+      A carry[PANEL], *kept = (A *)job->carries + (outer * job->blocks + block) * job->inner + start;     \
+      panel_##NAME(job, (const T *)job->in + at, job->totals ? NULL : (T *)job->out + at, width,          \
+                   block_steps(job, block), carry, job->totals || block == 0 ? NULL : kept);              \
+      for (int64_t i = 0; i < width && job->totals; i++) kept[i] = carry[i];                              \
+    }                                                                                                     \
+  }                                                                                                       \
+  /* Each block's total becomes the one before it. */                                                     \
+  static void combine_##NAME(const scan_job *job) {                                                       \
+    for (int64_t o = 0; o < job->outer; o++)                                                              \
+      for (int64_t i = 0; i < job->inner; i++) {                                                          \
+        A *at = (A *)job->carries + o * job->blocks * job->inner + i, before = *at;                       \
+        for (int64_t b = 1; b < job->blocks; b++) {                                                       \
+          const A total = at[b * job->inner];                                                             \
+          at[b * job->inner] = before;                                                                    \
+          before = (A)OP(before, total);                                                                  \
+        }                                                                                                 \
+      }                                                                                                   \
   }
 
 #define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST) \
   DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)      \
-  DEFINE_ROWS(NAME, T, A, OP) DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST) enum { CARRY_##NAME = sizeof(A) };
+  DEFINE_PANEL(NAME, T, A, LOAD, STORE, OP, FIRST)      \
+  DEFINE_AROUND(NAME, T, A, OP)
+
+/* The same for a type whose elements become others, W, before the scan, and results after it: of some columns at a
+ * time, in vectors. WIDE names the scan of W. UP and DOWN convert elements that are `step` apart. */
+#define STAGE 128
+#define STAGE_LINE (STAGE + 16) /* lines at a power of two would share sets of the first cache */
+#define DEFINE_STAGED_LINES(NAME, T, W, A, WIDE, UP, DOWN)                                                       \
+  static void some_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
+                          const A *before, bool first) {                                                         \
+    W work[ROWS * STAGE_LINE];                                                                                   \
+    for (int64_t k = 0; k < columns; k += STAGE) {                                                               \
+      const int64_t count = least(STAGE, columns - k), at = k * step;                                            \
+      for (int64_t r = 0; r < rows; r++) UP(x + r * line + at, step, count, work + r * STAGE_LINE);              \
+      some_##WIDE(work, y ? work : NULL, STAGE_LINE, 1, rows, count, carry, before, k == 0 && first);            \
+      for (int64_t r = 0; y && r < rows; r++) DOWN(work + r * STAGE_LINE, step, count, y + r * line + at);       \
+    }                                                                                                            \
+  }
+
+#define DEFINE_STAGED_PANEL(NAME, T, W, A, UP, DOWN, OP, STORE, FIRST)                                    \
+  static void panel_##NAME(const scan_job *job, const T *x, T *y, int64_t width, int64_t count, A *carry, \
+                           const A *before) {                                                             \
+    W work[PANEL];                                                                                        \
+    const int64_t next = job->step * job->inner;                                                          \
+    for (int64_t k = 0; k < count; k++) {                                                                 \
+      if (k % CHECK == 1 && cancelled(job)) return;                                                       \
+      UP(x + k * next, 1, width, work);                                                                   \
+      if (k == 0)                                                                                         \
+        for (int64_t i = 0; i < width; i++) carry[i] = (A)FIRST(work[i]);                                 \
+      else                                                                                                \
+        for (int64_t i = 0; i < width; i++) carry[i] = (A)OP(carry[i], (A)work[i]);                       \
+      if (!y) continue;                                                                                   \
+      if (before)                                                                                         \
+        for (int64_t i = 0; i < width; i++) work[i] = STORE(OP(before[i], carry[i]));                     \
+      else                                                                                                \
+        for (int64_t i = 0; i < width; i++) work[i] = STORE(carry[i]);                                    \
+      DOWN(work, 1, width, y + k * next);                                                                 \
+    }                                                                                                     \
+  }
+
+#define DEFINE_AROUND(NAME, T, A, OP) \
+  DEFINE_ROWS(NAME, T, A, OP) DEFINE_PANELS(NAME, T, A, OP) enum { CARRY_##NAME = sizeof(A) };
+#define DEFINE_STAGED(NAME, T, W, A, WIDE, UP, DOWN, OP, STORE, FIRST) \
+  DEFINE_STAGED_LINES(NAME, T, W, A, WIDE, UP, DOWN)                   \
+  DEFINE_STAGED_PANEL(NAME, T, W, A, UP, DOWN, OP, STORE, FIRST)       \
+  DEFINE_AROUND(NAME, T, A, OP)
 
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and truncated. */
 #define DEFINE_INT(NAME, T, U)                                      \
@@ -246,17 +294,6 @@ typedef struct scan_fns {
   DEFINE_SCAN(max_##NAME, T, T, SAME, SAME, INT_MAX_OF, SAME)
 #define WRAP_PRODUCT(a, b) ((uint64_t)(a) * (uint64_t)(b)) /* u16 * u16 would overflow int */
 
-/* Sums and products are carried in f64; K: of the keys of minima and maxima (kernel/scan_keys.h). */
-#define DEFINE_FLOAT(NAME, T, K, LOAD, NARROW)                                              \
-  DEFINE_SCAN(sum_##NAME, T, double, LOAD, NARROW, SUM, FROM_ZERO)                          \
-  DEFINE_SCAN(product_##NAME, T, double, LOAD, NARROW, PRODUCT, SAME)                       \
-  DEFINE_SCAN(min_##NAME, T, K, ts_scan_low_##NAME, ts_scan_value_##NAME, INT_MIN_OF, SAME) \
-  DEFINE_SCAN(max_##NAME, T, K, ts_scan_high_##NAME, ts_scan_value_##NAME, INT_MAX_OF, SAME)
-
-#define TO_F32(x) ((float)(x))
-#define TO_F16(x) (ts_f32_to_f16((float)(x)))
-#define TO_BF16(x) (ts_f32_to_bf16((float)(x)))
-
 DEFINE_INT(s8, int8_t, uint8_t)
 DEFINE_INT(s16, int16_t, uint16_t)
 DEFINE_INT(s32, int32_t, uint32_t)
@@ -265,10 +302,86 @@ DEFINE_INT(u8, uint8_t, uint8_t)
 DEFINE_INT(u16, uint16_t, uint16_t)
 DEFINE_INT(u32, uint32_t, uint32_t)
 DEFINE_INT(u64, uint64_t, uint64_t)
-DEFINE_FLOAT(f16, uint16_t, int32_t, ts_f16_to_f32, TO_F16)
-DEFINE_FLOAT(bf16, uint16_t, int32_t, ts_bf16_to_f32, TO_BF16)
-DEFINE_FLOAT(f32, float, int32_t, SAME, TO_F32)
-DEFINE_FLOAT(f64, double, int64_t, SAME, SAME)
+
+/* ---- floats ---- */
+
+/* Sums and products are carried in f64. */
+#define DEFINE_SUMS(NAME, T, NARROW)                               \
+  DEFINE_SCAN(sum_##NAME, T, double, SAME, NARROW, SUM, FROM_ZERO) \
+  DEFINE_SCAN(product_##NAME, T, double, SAME, NARROW, PRODUCT, SAME)
+#define TO_F32(x) ((float)(x))
+DEFINE_SUMS(f32, float, TO_F32)
+DEFINE_SUMS(f64, double, SAME)
+
+/* Halves become f32 first, and are rounded from f32. Elements that go down are turned as f32. */
+static void turn(float *x, int64_t count) {
+  for (int64_t i = 0; i < count / 2; i++) {
+    const float last = x[count - 1 - i];
+    x[count - 1 - i] = x[i];
+    x[i] = last;
+  }
+}
+
+static void widen_half(ts_dtype type, const uint16_t *x, int64_t step, int64_t count, float *out) {
+  static const float one = 1;
+  const uint16_t *from = step > 0 ? x : x - (count - 1);
+  ts_gemm_widen_host()->to_f32(&(gemm_widen_rows){
+      .type = type, .from = (const char *)from, .rows = 1, .count = count, .out = (char *)out, .scales = &one});
+  if (step < 0) turn(out, count);
+}
+
+static void narrow_half(ts_dtype type, float *x, int64_t step, int64_t count, uint16_t *out) {
+  if (step < 0) turn(x, count);
+  ts_gemm_widen_host()->narrow(type, x, count, step > 0 ? out : out - (count - 1));
+}
+
+#define DEFINE_HALF(NAME, TYPE)                                                                               \
+  static void up_##NAME(const uint16_t *x, int64_t step, int64_t count, float *out) {                         \
+    widen_half(TYPE, x, step, count, out);                                                                    \
+  }                                                                                                           \
+  static void down_##NAME(float *x, int64_t step, int64_t count, uint16_t *out) {                             \
+    narrow_half(TYPE, x, step, count, out);                                                                   \
+  }                                                                                                           \
+  DEFINE_STAGED(sum_##NAME, uint16_t, float, double, sum_f32, up_##NAME, down_##NAME, SUM, TO_F32, FROM_ZERO) \
+  DEFINE_STAGED(product_##NAME, uint16_t, float, double, product_f32, up_##NAME, down_##NAME, PRODUCT, TO_F32, SAME)
+DEFINE_HALF(f16, TS_F16)
+DEFINE_HALF(bf16, TS_BF16)
+
+/* Minima and maxima are those of the keys K (kernel/scan_keys.h), integers of type KEYS. */
+#define MOVE_KEYS(to, from, count, step_to, step_from, CONVERT) \
+  for (int64_t i = 0; i < (count); i++) (to)[i * (step_to)] = CONVERT((from)[i * (step_from)]);
+#define DEFINE_KEYS(NAME, T, K, WHICH)                                                                   \
+  INLINE void keys_##WHICH##_##NAME(const T *restrict x, int64_t step, int64_t count, K *restrict out) { \
+    if (step == 1)                                                                                       \
+      MOVE_KEYS(out, x, count, 1, 1, ts_scan_##WHICH##_##NAME)                                           \
+    else                                                                                                 \
+      MOVE_KEYS(out, x, count, 1, -1, ts_scan_##WHICH##_##NAME)                                          \
+  }
+#define DEFINE_EXTREMES(NAME, T, K, KEYS, PANEL_OF)                                              \
+  DEFINE_KEYS(NAME, T, K, low)                                                                   \
+  DEFINE_KEYS(NAME, T, K, high)                                                                  \
+  INLINE void values_##NAME(const K *restrict x, int64_t step, int64_t count, T *restrict out) { \
+    if (step == 1)                                                                               \
+      MOVE_KEYS(out, x, count, 1, 1, ts_scan_value_##NAME)                                       \
+    else                                                                                         \
+      MOVE_KEYS(out, x, count, -1, 1, ts_scan_value_##NAME)                                      \
+  }                                                                                              \
+  DEFINE_STAGED_LINES(min_##NAME, T, K, K, min_##KEYS, keys_low_##NAME, values_##NAME)           \
+  DEFINE_STAGED_LINES(max_##NAME, T, K, K, max_##KEYS, keys_high_##NAME, values_##NAME)          \
+  PANEL_OF(min_##NAME, NAME, T, K, low, INT_MIN_OF)                                              \
+  PANEL_OF(max_##NAME, NAME, T, K, high, INT_MAX_OF)                                             \
+  DEFINE_AROUND(min_##NAME, T, K, INT_MIN_OF)                                                    \
+  DEFINE_AROUND(max_##NAME, T, K, INT_MAX_OF)
+/* Of 32 bits, keys are made in vectors while a panel is scanned. */
+#define PANEL_AT_ONCE(SCAN, NAME, T, K, WHICH, OP) \
+  DEFINE_PANEL(SCAN, T, K, ts_scan_##WHICH##_##NAME, ts_scan_value_##NAME, OP, SAME)
+#define PANEL_STAGED(SCAN, NAME, T, K, WHICH, OP) \
+  DEFINE_STAGED_PANEL(SCAN, T, K, K, keys_##WHICH##_##NAME, values_##NAME, OP, SAME, SAME)
+DEFINE_EXTREMES(f16, uint16_t, int32_t, s32, PANEL_AT_ONCE)
+DEFINE_EXTREMES(bf16, uint16_t, int32_t, s32, PANEL_AT_ONCE)
+DEFINE_EXTREMES(f32, float, int32_t, s32, PANEL_AT_ONCE)
+DEFINE_EXTREMES(f64, double, int64_t, s64, PANEL_STAGED)
+
 /* From the identity, as in the meaning: 1 times a number may change a zero's sign, and infinities. */
 #define FROM_ONE(x) (ts_c128_product(1, x))
 #define WIDE(x) ((ts_c128)(x))
@@ -334,10 +447,12 @@ static void run_blocks(scan_call *call, const scan_fns *fns, const ts_parallel *
   run_tasks(call, parallel);
 }
 
-/* True for lines that are too few for the threads, or for lines that hide the latency of each other. */
-static bool has_few_lines(const scan_job *job, int width) {
+/* True for lines that are too few for the threads, or to hide the latency of each other. A step of keys is short, and
+ * to make them twice takes longer than to wait. */
+static bool has_few_lines(const scan_job *job, bool has_keys, int width) {
   const int64_t units = job->inner == 1 ? ceil_div(job->outer, ROWS) : job->outer * job->panels;
-  return job->blocks > 1 && ((job->inner == 1 && job->outer < 4) || (width > 1 && units < 2 * (int64_t)width));
+  const bool waits = job->inner == 1 && job->outer < 4 && !has_keys;
+  return job->blocks > 1 && (waits || (width > 1 && units < 2 * (int64_t)width));
 }
 
 static scan_job make_job(const ts_shape *shape, int axis, bool reverse) {
@@ -369,7 +484,8 @@ ts_status ts_scan_run(const ts_scan *scan, const ts_scan_call *c) {
   call.job.carries = c->workspace;
   call.job.cancel = c->cancel;
   if (call.job.outer == 0 || call.job.n == 0 || call.job.inner == 0) return TS_SUCCESS;
-  if (c->workspace && has_few_lines(&call.job, c->parallel->width))
+  const bool has_keys = ts_dtype_is_float(type) && (by->kind == TS_COMBINE_MIN || by->kind == TS_COMBINE_MAX);
+  if (c->workspace && has_few_lines(&call.job, has_keys, c->parallel->width))
     run_blocks(&call, &table[type][by->kind], c->parallel);
   else
     run_lines(&call, &table[type][by->kind], c->parallel);

@@ -31,13 +31,14 @@ typedef struct scatter_rows {
   uint32_t row[BLOCK_ROWS + TS_PICK_SLACK];
   int64_t columns; /* elements of a row's part that are changed */
   int64_t stride;  /* elements from one row of the updates to the next */
+  bool has_runs;   /* most rows where the block begins have the index of the row before, also rows of other tasks */
 } scatter_rows;
 
 /* Adds or copies the rows. */
 typedef void (*update_fn)(char *to, const char *from, const scatter_rows *rows);
 
 typedef struct scatter_state {
-  update_fn update;
+  update_fn update, update_runs; /* the second one, if not NULL, where there are runs */
   const ts_pick *pick;
   int direct; /* bytes of an index, if rows have one index that is picked without conversion; or 0 */
   void (*offsets)(const struct scatter_state *s, const char *indices, int64_t rows, int64_t *out);
@@ -106,6 +107,50 @@ DEFINE_UPDATE(put_16, uint16_t, SECOND)
 DEFINE_UPDATE(put_32, uint32_t, SECOND)
 DEFINE_UPDATE(put_64, uint64_t, SECOND)
 DEFINE_UPDATE(put_128, two_words, SECOND)
+
+/* Rows in a run change the same row of the target, as those of a segment do. Its elements stay in registers, so no row
+ * waits until the memory of the one before is written. Two vectors at once divide COLUMNS. */
+#define RUN_VECTOR 16 /* bytes */
+#define DEFINE_RUNS(NAME, T)                                                               \
+  typedef T NAME##_vector __attribute__((vector_size(RUN_VECTOR)));                        \
+  static void NAME(char *to, const char *from, const scatter_rows *rows) {                 \
+    const int64_t lanes = RUN_VECTOR / (int64_t)sizeof(T);                                 \
+    const T *updates = (const T *)(const void *)from;                                      \
+    for (int64_t i = 0, end; i < rows->count; i = end) {                                   \
+      T *x = (T *)(void *)to + rows->at[i];                                                \
+      int64_t c = 0;                                                                       \
+      for (end = i + 1; end < rows->count && rows->at[end] == rows->at[i];) end++;         \
+      for (; c + 2 * lanes <= rows->columns; c += 2 * lanes) {                             \
+        NAME##_vector low, high, y, z;                                                     \
+        memcpy(&low, x + c, sizeof low);                                                   \
+        memcpy(&high, x + c + lanes, sizeof high);                                         \
+        for (int64_t r = i; r < end; r++) {                                                \
+          memcpy(&y, updates + rows->row[r] * rows->stride + c, sizeof y);                 \
+          memcpy(&z, updates + rows->row[r] * rows->stride + c + lanes, sizeof z);         \
+          low += y;                                                                        \
+          high += z;                                                                       \
+        }                                                                                  \
+        memcpy(x + c, &low, sizeof low);                                                   \
+        memcpy(x + c + lanes, &high, sizeof high);                                         \
+      }                                                                                    \
+      for (; c < rows->columns; c++) {                                                     \
+        T sum = x[c];                                                                      \
+        for (int64_t r = i; r < end; r++) sum += updates[rows->row[r] * rows->stride + c]; \
+        x[c] = sum;                                                                        \
+      }                                                                                    \
+    }                                                                                      \
+  }
+DEFINE_RUNS(add_runs_32, uint32_t)
+DEFINE_RUNS(add_runs_64, uint64_t)
+DEFINE_RUNS(add_runs_f32, float)
+DEFINE_RUNS(add_runs_f64, double)
+
+static update_fn pick_update_runs(ts_opcode op, ts_dtype type) {
+  static const update_fn adds[TS_DTYPE_COUNT] = {
+      [TS_S32] = add_runs_32, [TS_S64] = add_runs_64,  [TS_U32] = add_runs_32,
+      [TS_U64] = add_runs_64, [TS_F32] = add_runs_f32, [TS_F64] = add_runs_f64};
+  return op == TS_OP_INDEXED_ADD ? adds[type] : NULL;
+}
 
 static update_fn pick_update(ts_opcode op, ts_dtype type) {
   static const update_fn adds[TS_DTYPE_COUNT] = {
@@ -185,6 +230,25 @@ static void pick_indices(const scatter_state *s, const scatter_part *part, const
   }
 }
 
+/* Looks at the first rows of a block. All tasks must agree: a sum of two NaNs may keep another one in the other
+ * function. */
+#define LOOK_AT_ROWS 48
+#define DEFINE_HAS_RUNS(NAME, T)                                          \
+  static bool NAME(const char *indices, int64_t count) {                  \
+    const T *index = (const T *)(const void *)indices;                    \
+    uint32_t same = 0;                                                    \
+    for (int64_t i = 1; i < count; i++) same += index[i] == index[i - 1]; \
+    return 2 * (int64_t)same >= count;                                    \
+  }
+DEFINE_HAS_RUNS(has_runs_32, uint32_t)
+DEFINE_HAS_RUNS(has_runs_64, uint64_t)
+
+static bool has_runs(const scatter_state *s, const char *indices, int64_t count) {
+  if (!s->update_runs || !s->direct) return false;
+  if (count > LOOK_AT_ROWS) count = LOOK_AT_ROWS;
+  return s->direct == 4 ? has_runs_32(indices, count) : has_runs_64(indices, count);
+}
+
 /* Picks the rows of a block that begin in the part. */
 static void pick_rows(const scatter_state *s, const scatter_part *part, const char *indices, scatter_rows *out) {
   int64_t offsets[BLOCK_ROWS];
@@ -202,12 +266,13 @@ static void pad_rows(scatter_rows *rows) {
 static void apply_rows(const scatter_run *run, const scatter_part *part, const char *updates,
                        const scatter_rows *rows) {
   const scatter_state *s = run->s;
+  const update_fn update = rows->has_runs ? s->update_runs : s->update;
   int64_t index[TS_MAX_RANK];
   for (int32_t d = 0; d < s->outer.rank; d++) index[d] = 0;
   for (int64_t o = 0; o < s->outer_count; o++) {
     int64_t offset = part->column;
     for (int32_t d = 0; d < s->outer.rank; d++) offset += index[d] * s->outer_strides[d];
-    s->update(run->target + offset * s->size, updates + (o * s->inner + part->column) * s->size, rows);
+    update(run->target + offset * s->size, updates + (o * s->inner + part->column) * s->size, rows);
     for (int32_t d = s->outer.rank - 1; d >= 0 && ++index[d] == s->outer.dims[d]; d--) index[d] = 0;
   }
 }
@@ -216,6 +281,7 @@ static void apply_rows(const scatter_run *run, const scatter_part *part, const c
 static void find_rows(const scatter_run *run, const scatter_part *part, int64_t first, scatter_rows *rows) {
   const scatter_state *s = run->s;
   rows->count = s->rows - first < BLOCK_ROWS ? s->rows - first : BLOCK_ROWS;
+  rows->has_runs = has_runs(s, run->indices + first * s->index_bytes, rows->count);
   (s->direct ? pick_indices : pick_rows)(s, part, run->indices + first * s->index_bytes, rows);
 }
 
@@ -377,6 +443,7 @@ static ts_status scatter_plan(const ts_routine_request *request, ts_routine_plan
   if (!offsets[indices->dtype] || !pick_update(op->code, target->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
   *s = (scatter_state){.update = pick_update(op->code, target->dtype),
+                       .update_runs = pick_update_runs(op->code, target->dtype),
                        .pick = ts_pick_host(),
                        .offsets = offsets[indices->dtype],
                        .size = (int64_t)ts_dtype_size(target->dtype),

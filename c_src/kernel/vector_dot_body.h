@@ -3,6 +3,7 @@
  *   FMA32 FMA64    a * b + c of vectors
  *   MADD32 MADD64  a * b + c of numbers, rounded as a lane of a vector is
  *   ISA(name)      the name of something of this instruction set */
+#include "kernel/inline.h"
 #include "kernel/vector_dot.h"
 #include "tensor/dot_order.h"
 

@@ -5,7 +5,7 @@ typedef T NAME(vector) __attribute__((vector_size(VECTOR_BYTES)));
 #define WIDTH ((int64_t)(VECTOR_BYTES / sizeof(T)))
 #define LANES ((int64_t)(TS_DOT_LANE_BYTES / sizeof(T)))
 
-static inline __attribute__((always_inline)) V NAME(load)(const T *x) {
+INLINE V NAME(load)(const T *x) {
   V out;
   memcpy(&out, x, sizeof out);
   return out;
@@ -20,7 +20,7 @@ static V NAME(some)(const T *x, const T *y, int64_t n, V sums) {
 }
 
 /* A chain of each lane, of n terms together. */
-static inline __attribute__((always_inline)) void NAME(chains)(const T *x, const T *y, int64_t n, V *sums) {
+INLINE void NAME(chains)(const T *x, const T *y, int64_t n, V *sums) {
   int64_t k = 0;
   EACH_VECTOR(v, VECTORS) sums[v] = (V){0};
   for (; k + LANES <= n; k += LANES)
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) void NAME(chains)(const T *x, const
   }
 }
 
-static inline __attribute__((always_inline)) T NAME(halved)(V *sums) {
+INLINE T NAME(halved)(V *sums) {
   T lanes[VECTOR_BYTES / sizeof(T)];
   if (VECTORS > 8) EACH_VECTOR(v, 8) sums[v] += sums[(v + 8) % VECTORS];
   if (VECTORS > 4) EACH_VECTOR(v, 4) sums[v] += sums[(v + 4) % VECTORS];

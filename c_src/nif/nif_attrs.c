@@ -94,9 +94,11 @@ static bool is_internal(ts_opcode code) {
 ts_status ts_nif_get_attrs(ErlNifEnv *env, ts_opcode code, ERL_NIF_TERM term, ts_attrs *out) {
   ts_attr_kind kind = ts_op_attr_kind(code);
   const ERL_NIF_TERM *terms = &term;
-  int count = count_fields(kind), given = 1;
+  int given = 1;
   if (is_internal(code))
     return ts_error(TS_INVALID_ARGUMENT, "%s has no attributes that can be given as a term", ts_op_name(code));
+  if (kind == TS_ATTR_NONE) return TS_SUCCESS; /* most eager calls */
+  int count = count_fields(kind);
   if (count > 1 && !(enif_get_tuple(env, term, &given, &terms) && given == count))
     return ts_nif_expected(env, "the op's attributes", term);
   for (int i = 0; i < count; i++) TS_TRY(get_field(env, terms[i], &ts_attr_fields(kind)[i], out));

@@ -5,9 +5,9 @@
 #include "nif/digest/nif_digest.h"
 #include "nif/expr/nif_expr.h"
 #include "nif/nif_job.h"
-#include "nif/nif_run.h"
 #include "nif/nif_turns.h"
 #include "nif/profile/nif_profile.h"
+#include "nif/run/nif_run.h"
 
 #include <string.h>
 
@@ -122,39 +122,6 @@ static ts_status make_view(ErlNifEnv *env, const call *c, ERL_NIF_TERM *out) {
   return ts_nif_tensor_make(env, view, out);
 }
 
-/* On a dirty scheduler, where compiling and long runs are allowed. */
-static ts_status run_dirty(ErlNifEnv *env, call *c, const ts_call_key *k, ts_run_control *control, ERL_NIF_TERM *out) {
-  ts_loaded *executable;
-  ts_eager_use use;
-  if (find_program(k, &use)) {
-    executable = ts_eager_program_executable(&use);
-    ts_loaded_retain(executable); /* a cache use is for short programs only */
-    ts_eager_program_done(&use);
-  } else {
-    TS_TRY(ts_call_compile(&c->of, &control->cancel, &executable));
-    ts_eager_program_add(k->data, k->words * sizeof *k->data, executable);
-  }
-  ts_status status = run_call(env, executable, c, control, out);
-  ts_loaded_release(executable);
-  return status;
-}
-
-/* *out_done is false when the call must move to a dirty scheduler. */
-static ts_status run_here(ErlNifEnv *env, call *c, const ts_call_key *k, bool *out_done, ERL_NIF_TERM *out) {
-  ts_eager_use use;
-  ts_status status = TS_SUCCESS;
-  *out_done = false;
-  if (!find_program(k, &use)) return TS_SUCCESS;
-  const ts_loaded *executable = ts_eager_program_executable(&use);
-  if (ts_loaded_stays(executable)) {
-    *out_done = true;
-    status = run_call(env, executable, c, NULL, out);
-    ts_nif_spend(env, executable);
-  }
-  ts_eager_program_done(&use);
-  return status;
-}
-
 /* ---- on devices that the process waits for: the caller runs the program that it gets ---- */
 
 static ERL_NIF_TERM program_of(ErlNifEnv *env, ts_loaded *executable, ts_device *device) {
@@ -192,13 +159,59 @@ static ERL_NIF_TERM compile_there(ErlNifEnv *env, const call *c, const ts_call_k
   return ts_nif_error(env, status);
 }
 
-static ERL_NIF_TERM op_there(ErlNifEnv *env, const call *c, const ts_call_key *k) {
-  ts_eager_use use;
-  if (!find_program(k, &use)) return compile_there(env, c, k);
-  ts_loaded *executable = ts_eager_program_executable(&use);
+static ERL_NIF_TERM found_there(ErlNifEnv *env, const call *c, ts_eager_use *use) {
+  ts_loaded *executable = ts_eager_program_executable(use);
   ts_loaded_retain(executable);
-  ts_eager_program_done(&use);
+  ts_eager_program_done(use);
   return program_of(env, executable, c->of.device);
+}
+
+/* ---- on all devices ---- */
+
+/* On a dirty scheduler, where compiling and long runs are allowed. */
+static ts_status run_dirty(ErlNifEnv *env, call *c, const ts_call_key *k, ts_run_control *control, ERL_NIF_TERM *out) {
+  ts_loaded *executable;
+  ts_eager_use use;
+  if (find_program(k, &use)) {
+    executable = ts_eager_program_executable(&use);
+    ts_loaded_retain(executable); /* a cache use is for short programs only */
+    ts_eager_program_done(&use);
+  } else {
+    TS_TRY(ts_call_compile(&c->of, &control->cancel, &executable));
+    ts_eager_program_add(k->data, k->words * sizeof *k->data, executable);
+  }
+  ts_status status = run_call(env, executable, c, control, out);
+  ts_loaded_release(executable);
+  return status;
+}
+
+static void begin_there(ErlNifEnv *env, const call *c, const ts_call_key *k, bool *out_done, ERL_NIF_TERM *out) {
+  if ((*out_done = ts_device_waits(c->of.device))) *out = compile_there(env, c, k);
+}
+
+/* *out_done is false when the call must move to a dirty scheduler. A program that was found says whether the process
+ * waits for its device: the program is read anyway, and the device's platform is not. */
+static ts_status run_here(ErlNifEnv *env, call *c, const ts_call_key *k, bool *out_done, ERL_NIF_TERM *out) {
+  ts_eager_use use;
+  ts_status status = TS_SUCCESS;
+  *out_done = false;
+  if (!find_program(k, &use)) {
+    begin_there(env, c, k, out_done, out);
+    return TS_SUCCESS;
+  }
+  const ts_loaded *executable = ts_eager_program_executable(&use);
+  if (executable->waits) {
+    *out_done = true;
+    *out = found_there(env, c, &use);
+    return TS_SUCCESS;
+  }
+  if (ts_loaded_stays(executable)) {
+    *out_done = true;
+    status = run_call(env, executable, c, NULL, out);
+    ts_nif_spend(env, executable);
+  }
+  ts_eager_program_done(&use);
+  return status;
 }
 
 /* On a dirty scheduler `out_done` is NULL, else `control` is. */
@@ -212,10 +225,7 @@ static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_contro
     if (out_done) *out_done = true;
     status = make_view(env, &c, out);
   } else if (!(status = ts_call_key_init(&c.of, &k))) {
-    bool there = ts_device_waits(c.of.device);
-    if (there) *out = op_there(env, &c, &k);
-    if (there && out_done) *out_done = true;
-    if (!there) status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, control, out);
+    status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, control, out);
     ts_call_key_deinit(&k);
   }
   free_call(&c);
@@ -239,7 +249,7 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_opcode code;
   bool done;
   ERL_NIF_TERM term;
-  if (!enif_is_identical(argv[0], ts_atom.undefined_) && ts_nif_builder_get(env, argv[0], &builder)) {
+  if (!ts_nif_is_atom(argv[0], ts_atom.undefined_) && ts_nif_builder_get(env, argv[0], &builder)) {
     TS_NIF_TRY(env, ts_nif_get_opcode(env, argv[1], &code));
     return ts_nif_builder_op(env, builder, code, argv);
   }

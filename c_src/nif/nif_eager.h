@@ -3,7 +3,7 @@
 #ifndef TS_NIF_EAGER_H
 #define TS_NIF_EAGER_H
 
-#include "nif/nif_executable.h"
+#include "nif/run/nif_args.h"
 
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -1,5 +1,4 @@
-/* Compiled programs as resources, and their runs. A run is a resource, too, while it lasts: it monitors its caller and
- * is cancelled when that dies. Thread-safe; runs of one executable share no lock. */
+/* Compiled programs as resources. Thread-safe. */
 #ifndef TS_NIF_EXECUTABLE_H
 #define TS_NIF_EXECUTABLE_H
 
@@ -8,71 +7,25 @@
 #include "nif/nif_attrs.h"
 #include "nif/nif_tensor.h"
 
-/* The arguments of a run: pinned tensors, donated ones, and scalars made from numbers. */
-typedef struct ts_nif_args {
-  size_t count;
-  ts_buffer **buffers;
-  ts_nif_tensor **tensors; /* NULL where the buffer has no tensor */
-  uint64_t *donated;       /* bits: those whose buffers were taken out of their tensors */
-  bool donates;            /* there are some */
-  bool checked;            /* the types are known to fit, since they are part of the program's key */
-  void *block;             /* the arrays, when they do not fit into the struct */
-  ts_buffer *few_buffers[8];
-  ts_nif_tensor *few_tensors[8];
-  uint64_t few_donated;
-} ts_nif_args;
-
-/* The donated arguments, for the options of a run. */
-static inline ts_bits ts_nif_args_donated(const ts_nif_args *args) {
-  return (ts_bits){args->donates ? args->donated : NULL, 0, args->count};
-}
-
-/* A set of arguments as Erlang has it: an integer of any size, bit i for the i-th from 0. */
-typedef struct ts_nif_set {
-  uint64_t small;
-  ErlNifBinary text; /* of a large one, in the external format of terms */
-  size_t at, count;  /* of its bytes there, the least one first; 0: it is `small` */
-} ts_nif_set;
-ts_status ts_nif_set_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_set *out);
-bool ts_nif_set_has(const ts_nif_set *set, size_t i);
-void ts_nif_set_done(ts_nif_set *set);
-
-/* With room for `count` arguments, to be added in order. */
-ts_status ts_nif_args_init(ts_nif_args *args, size_t count);
-/* A {tessera, Ref, ...}, or a number, which becomes a scalar of the type. */
-ts_status ts_nif_args_add(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type, bool donate, ts_nif_args *args);
-ts_status ts_nif_args_add_tensor(ts_nif_args *args, ts_nif_tensor *tensor, bool donate);
-void ts_nif_args_add_buffer(ts_nif_args *args, ts_buffer *buffer); /* takes over the reference; may be NULL for now */
-ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out);
-/* From a list of {tessera, Ref, ...} and numbers, which become scalars of the given types. NULL for `donate`: none. */
-ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count,
-                          const ts_nif_set *donate, ts_nif_args *out);
-/* Ends the use of the arguments after a run; a successful run has taken the donated ones. A second call has no
- * effect. */
-void ts_nif_args_done(ts_nif_args *args, bool succeeded);
+/* An executable, and the device of its runs; NULL: their arguments decide. */
+typedef struct ts_nif_bound {
+  ts_loaded *loaded;
+  ts_device *device;
+} ts_nif_bound;
 
 bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* Runs the program; `out` gets the results, and the use of the arguments ends. Of `options` the threads, the device and
- * the control count. */
-ts_status ts_nif_run_program(const ts_loaded *executable, ts_nif_args *args, ts_run_options *options, ts_buffer **out);
-
 ts_status ts_nif_executable_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_loaded **out);
+/* For NIFs that run it. A NIF that is given another term returns ts_nif_executable_missing(). */
+bool ts_nif_executable_find(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_bound *out);
+/* `stale` for a reference, which is an executable of an earlier load of this library; else an error. */
+ERL_NIF_TERM ts_nif_executable_missing(ErlNifEnv *env, ERL_NIF_TERM term);
 /* The handle of an executable, which this function takes over, also on failure. Its runs are on the device; NULL: their
  * arguments decide. */
 ts_status ts_nif_executable_make(ErlNifEnv *env, ts_loaded *loaded, ts_device *device, ERL_NIF_TERM *out);
-/* True for a reference that is not an executable of this library: the module was purged and loaded again since. */
-bool ts_nif_executable_is_stale(ErlNifEnv *env, ERL_NIF_TERM term);
-
-/* Charges the measured or estimated cost of a run on a normal scheduler to the calling process as reductions. */
-void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable);
 
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_on_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_run_resume(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_executable_kernels(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_explain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -1,9 +1,6 @@
 #include "nif/nif_graph.h"
 
-#include "base/map.h"
-#include "ir/stablehlo.h"
 #include "nif/nif_graph_internal.h"
-#include "stablehlo/read.h"
 
 #include <string.h>
 
@@ -29,7 +26,7 @@ bool ts_nif_builder_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out)
   return enif_get_resource(env, term, builder_type, (void **)out);
 }
 
-static ts_status get_builder(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out) {
+ts_status ts_nif_builder_expect(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out) {
   return ts_nif_builder_get(env, term, out) ? TS_SUCCESS : ts_nif_expected(env, "a program that is traced", term);
 }
 
@@ -210,8 +207,6 @@ static ts_status get_operands(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM li
 
 /* ---- types ---- */
 
-typedef TS_VEC(ts_type) type_list;
-
 static ts_status get_type(ErlNifEnv *env, ERL_NIF_TERM term, ts_type *out) {
   const ERL_NIF_TERM *pair;
   int arity;
@@ -220,11 +215,10 @@ static ts_status get_type(ErlNifEnv *env, ERL_NIF_TERM term, ts_type *out) {
   return ts_nif_get_shape(env, pair[1], &out->shape);
 }
 
-/* On success the caller must free the types. */
-static ts_status get_types(ErlNifEnv *env, ERL_NIF_TERM list, type_list *out) {
+ts_status ts_nif_types_get(ErlNifEnv *env, ERL_NIF_TERM list, ts_nif_types *out) {
   ERL_NIF_TERM head;
   ts_status status = TS_SUCCESS;
-  *out = (type_list){0};
+  *out = (ts_nif_types){0};
   while (!status && enif_get_list_cell(env, list, &head, &list)) {
     ts_type type;
     status = get_type(env, head, &type);
@@ -233,8 +227,6 @@ static ts_status get_types(ErlNifEnv *env, ERL_NIF_TERM list, type_list *out) {
   if (status) TS_VEC_FREE(out);
   return status;
 }
-
-static ts_types types_of(const type_list *types) { return (ts_types){types->data, types->count}; }
 
 /* ---- ops ---- */
 
@@ -264,7 +256,7 @@ ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code
 ERL_NIF_TERM ts_nif_with_builder(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_nif_builder_fn fn) {
   ts_nif_builder *b;
   ERL_NIF_TERM term = ts_atom.ok_;
-  TS_NIF_TRY(env, get_builder(env, argv[0], &b));
+  TS_NIF_TRY(env, ts_nif_builder_expect(env, argv[0], &b));
   enif_mutex_lock(b->lock);
   b->self = argv[0];
   ts_status status = ts_tracer_check(&b->tracer);
@@ -315,10 +307,10 @@ static ts_status get_region(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term
 
 static ts_status region_open(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   ts_region_id region, like = TS_NO_ID;
-  type_list types;
+  ts_nif_types types;
   if (!enif_is_identical(args[1], ts_atom.undefined_)) TS_TRY(get_region(env, b, args[1], &like));
-  TS_TRY(get_types(env, args[0], &types));
-  ts_status status = ts_tracer_open(&b->tracer, types_of(&types), like, &region);
+  TS_TRY(ts_nif_types_get(env, args[0], &types));
+  ts_status status = ts_tracer_open(&b->tracer, ts_nif_types_of(&types), like, &region);
   size_t own = types.count;
   TS_VEC_FREE(&types);
   if (status) return status;
@@ -400,13 +392,13 @@ ERL_NIF_TERM ts_nif_control(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* Adds an op whose results have the types of `args[1]`, on the operands of `args[2]`. */
 static ts_status add_typed(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, ts_attrs *attrs, const ERL_NIF_TERM *args,
                            ERL_NIF_TERM *out) {
-  type_list types;
+  ts_nif_types types;
   operand_list operands;
   ts_value_id first = 0;
-  TS_TRY(get_types(env, args[1], &types));
+  TS_TRY(ts_nif_types_get(env, args[1], &types));
   ts_status status = get_operands(env, b, args[2], &operands);
   if (!status) {
-    status = ts_tracer_typed(&b->tracer, code, attrs, types_of(&types), operands_of(&operands), &first);
+    status = ts_tracer_typed(&b->tracer, code, attrs, ts_nif_types_of(&types), operands_of(&operands), &first);
     free_operands(&operands);
   }
   if (!status) *out = result_list(env, b, first, types.count);
@@ -505,7 +497,7 @@ static ts_status inline_program(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF
   const ts_graph *program;
   operand_list arguments;
   ts_value_id *values;
-  TS_TRY(get_builder(env, args[0], &other));
+  TS_TRY(ts_nif_builder_expect(env, args[0], &other));
   if (other == b) return ts_nif_expected(env, "another program", args[0]);
   TS_TRY(ts_nif_builder_graph(other, &program));
   TS_TRY(get_operands(env, b, args[1], &arguments));
@@ -571,100 +563,4 @@ ERL_NIF_TERM ts_nif_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
    * Sets the program's results. The indices say which of builder_new's tensors are its hidden arguments, from 1. */
   (void)argc;
   return ts_nif_with_builder(env, argv, finish);
-}
-
-static ERL_NIF_TERM print_finished(ErlNifEnv *env, ERL_NIF_TERM term, ts_status (*print)(const ts_graph *, ts_text *)) {
-  ts_nif_builder *b;
-  const ts_graph *graph;
-  ts_text text = {0};
-  TS_NIF_TRY(env, get_builder(env, term, &b));
-  TS_NIF_TRY(env, ts_nif_builder_graph(b, &graph));
-  return ts_nif_text(env, print(graph, &text), &text);
-}
-
-ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* graph_text(Builder) -> binary(): of a finished program */
-  (void)argc;
-  return print_finished(env, argv[0], ts_graph_print);
-}
-
-/* Ops whose text is printed in the time that a hop to a dirty scheduler may take. */
-enum { SHORT_TEXT = 300 };
-
-ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text) {
-  ts_hash128 hash = ts_hash(text->data, text->length);
-  return enif_make_tuple2(env, ts_nif_binary(env, text->data, text->length),
-                          ts_nif_binary(env, (const char *)&hash, sizeof(hash)));
-}
-
-static ERL_NIF_TERM describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ts_nif_builder *b;
-  const ts_graph *graph;
-  ts_text text = {0};
-  (void)argc;
-  TS_NIF_TRY(env, get_builder(env, argv[0], &b));
-  TS_NIF_TRY(env, ts_nif_builder_graph(b, &graph));
-  ts_status status = ts_graph_print(graph, &text);
-  if (status) {
-    ts_text_deinit(&text);
-    return ts_nif_error(env, status);
-  }
-  ERL_NIF_TERM term = ts_nif_described(env, &text);
-  ts_text_deinit(&text);
-  return term;
-}
-
-ERL_NIF_TERM ts_nif_describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* describe(Builder) -> {Text :: binary(), Hash :: <<_:128>>}: the text of a finished program and its hash. A long
-   * program is printed on a dirty scheduler. */
-  ts_nif_builder *b;
-  const ts_graph *graph;
-  TS_NIF_TRY(env, get_builder(env, argv[0], &b));
-  TS_NIF_TRY(env, ts_nif_builder_graph(b, &graph));
-  if (graph->ops.count <= SHORT_TEXT) return describe(env, argc, argv);
-  return enif_schedule_nif(env, "describe", ERL_NIF_DIRTY_JOB_CPU_BOUND, describe, argc, argv);
-}
-
-ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* graph_stablehlo(Builder) -> binary(): the same as a module of StableHLO */
-  (void)argc;
-  return print_finished(env, argv[0], ts_graph_print_stablehlo);
-}
-
-static ts_status read_for(ErlNifEnv *env, const ErlNifBinary *text, ERL_NIF_TERM list, ts_graph **out) {
-  type_list list_of_types;
-  TS_TRY(get_types(env, list, &list_of_types));
-  const ts_types types = types_of(&list_of_types);
-  ts_status status = ts_stablehlo_read_for((const char *)text->data, text->size, &types, out);
-  TS_VEC_FREE(&list_of_types);
-  return status;
-}
-
-ERL_NIF_TERM ts_nif_read_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* read_stablehlo(Text :: binary()) -> Builder | symbolic: the program of a module of StableHLO; `symbolic` if sizes
-   * of its arguments are symbols
-   * read_stablehlo(Text, [{Type, Shape}]) -> Builder: the program for arguments of these types */
-  ErlNifBinary text;
-  ERL_NIF_TERM term;
-  ts_graph *graph;
-  if (!enif_inspect_binary(env, argv[0], &text)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
-  if (argc > 1)
-    TS_NIF_TRY(env, read_for(env, &text, argv[1], &graph));
-  else
-    TS_NIF_TRY(env, ts_stablehlo_read_for((const char *)text.data, text.size, NULL, &graph));
-  if (!graph) return enif_make_atom(env, "symbolic");
-  TS_NIF_TRY(env, ts_nif_builder_of(env, graph, &term));
-  return term;
-}
-
-ERL_NIF_TERM ts_nif_parse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* parse(Text :: binary()) -> Builder: a finished program from its text */
-  ErlNifBinary text;
-  ERL_NIF_TERM term;
-  ts_graph *graph;
-  (void)argc;
-  if (!enif_inspect_binary(env, argv[0], &text)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
-  TS_NIF_TRY(env, ts_graph_parse((const char *)text.data, text.size, &graph));
-  TS_NIF_TRY(env, ts_nif_builder_of(env, graph, &term));
-  return term;
 }

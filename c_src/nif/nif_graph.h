@@ -18,8 +18,6 @@ ts_status ts_nif_builder_edit(ts_nif_builder *builder, ts_status (*edit)(ts_grap
                               void *context);
 /* A builder that owns a finished graph; on failure the graph is destroyed. */
 ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out);
-/* {Text, Hash}: the program as text, which can be parsed again, and its hash. */
-ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text);
 /* op/4 while tracing: adds the op to the current region. {placed, Result} where places are recorded. */
 ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, const ERL_NIF_TERM argv[]);
 
@@ -37,10 +35,15 @@ ERL_NIF_TERM ts_nif_inline_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
 ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_ops(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+
+/* ---- nif_text.c ---- */
+/* {Text, Hash}: the program as text, which can be parsed again, and its hash. */
+ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text);
 ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_read_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_stablehlo_leaves(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_parse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 #endif

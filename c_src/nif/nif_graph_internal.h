@@ -22,4 +22,12 @@ ERL_NIF_TERM ts_nif_value_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id id
 /* The number of a value of this program, of whichever region. */
 ts_status ts_nif_value_id(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ts_value_id *out);
 
+/* A program that is traced, or an error. */
+ts_status ts_nif_builder_expect(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out);
+
+typedef TS_VEC(ts_type) ts_nif_types;
+static inline ts_types ts_nif_types_of(const ts_nif_types *types) { return (ts_types){types->data, types->count}; }
+/* From [{Type, Shape}]. On success the caller must free the types. */
+ts_status ts_nif_types_get(ErlNifEnv *env, ERL_NIF_TERM list, ts_nif_types *out);
+
 #endif

@@ -64,9 +64,16 @@ ts_status ts_nif_job_new(ErlNifEnv *env, ERL_NIF_TERM (*finish)(ErlNifEnv *env, 
   return TS_SUCCESS;
 }
 
-void ts_nif_job_hold(ts_nif_job *job, ts_nif_tensor *tensor) {
-  job->tensor = tensor;
+ts_status ts_nif_job_new_of(ErlNifEnv *env, ts_nif_tensor *tensor, ERL_NIF_TERM (*finish)(ErlNifEnv *, ts_nif_job *),
+                            ts_nif_job **out) {
+  ts_status status = ts_nif_job_new(env, finish, out);
+  if (status) {
+    ts_nif_tensor_unpin(tensor);
+    return status;
+  }
+  (*out)->tensor = tensor;
   enif_keep_resource(tensor);
+  return TS_SUCCESS;
 }
 
 void ts_nif_job_drop(ts_nif_job *job) { enif_release_resource(job); }
@@ -133,23 +140,39 @@ static ERL_NIF_TERM tensor_made(ErlNifEnv *env, ts_nif_job *job) {
   return ts_nif_with_pressure(env, term);
 }
 
-static ERL_NIF_TERM place_here(ErlNifEnv *env, ts_device *device, ts_buffer *host) {
-  ERL_NIF_TERM term;
-  TS_NIF_TRY(env, ts_device_place(device, host, &host));
-  TS_NIF_TRY(env, ts_nif_tensor_make(env, host, &term));
-  return ts_nif_with_pressure(env, term);
+/* On a device that the process does not wait for. */
+static ts_status place_here(ErlNifEnv *env, ts_device *device, ts_buffer *host, ERL_NIF_TERM *out) {
+  TS_TRY(ts_device_place(device, host, &host));
+  return ts_nif_tensor_make(env, host, out);
 }
 
-ERL_NIF_TERM ts_nif_place_tensor(ErlNifEnv *env, ts_device *device, ts_buffer *host) {
+typedef void (*beginning)(ts_device *device, ts_buffer *host, ts_buffer **out, ts_done done);
+
+/* Takes the buffer over. */
+static ERL_NIF_TERM begin(ErlNifEnv *env, ts_device *device, ts_buffer *host, beginning start) {
   ts_nif_job *job;
-  if (!ts_device_waits(device)) return place_here(env, device, host);
   ts_status status = ts_nif_job_new(env, tensor_made, &job);
   if (status) {
     ts_buffer_release(host);
     return ts_nif_error(env, status);
   }
   ErlNifEnv *before = ts_nif_calling(env);
-  ts_device_place_start(device, host, &job->made, ts_nif_job_done(job));
+  start(device, host, &job->made, ts_nif_job_done(job));
   (void)ts_nif_calling(before);
   return ts_nif_job_return(env, job);
+}
+
+ERL_NIF_TERM ts_nif_place_tensor(ErlNifEnv *env, ts_device *device, ts_buffer *host) {
+  ERL_NIF_TERM term;
+  if (ts_device_waits(device)) return begin(env, device, host, ts_device_place_start);
+  TS_NIF_TRY(env, place_here(env, device, host, &term));
+  return ts_nif_with_pressure(env, term);
+}
+
+/* No elements are allocated here, so that there is no pressure. */
+ERL_NIF_TERM ts_nif_wrap_tensor(ErlNifEnv *env, ts_device *device, ts_buffer *host) {
+  ERL_NIF_TERM term;
+  if (ts_device_waits(device)) return begin(env, device, host, ts_device_wrap_start);
+  TS_NIF_TRY(env, place_here(env, device, host, &term));
+  return term;
 }

@@ -25,6 +25,7 @@ typedef struct ts_nif_job {
   ts_loaded *loaded;
   ts_client *client;
   ts_device *device;
+  ts_address address;
   ERL_NIF_TERM name; /* an atom */
   void *key;
   size_t key_bytes;
@@ -39,8 +40,9 @@ ts_status ts_nif_job_new(ErlNifEnv *env, ERL_NIF_TERM (*finish)(ErlNifEnv *env, 
 ts_done ts_nif_job_done(ts_nif_job *job);
 ERL_NIF_TERM ts_nif_job_return(ErlNifEnv *env, ts_nif_job *job);
 void ts_nif_job_drop(ts_nif_job *job);
-/* Keeps the pinned tensor until the end of the job. */
-void ts_nif_job_hold(ts_nif_job *job, ts_nif_tensor *tensor);
+/* The same, with a tensor that the caller has pinned: the job takes the pin over, also on failure. */
+ts_status ts_nif_job_new_of(ErlNifEnv *env, ts_nif_tensor *tensor, ERL_NIF_TERM (*finish)(ErlNifEnv *, ts_nif_job *),
+                            ts_nif_job **out);
 
 /* False when `term` is no job. Else the result of run_resume(). */
 bool ts_nif_job_resume(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *out);
@@ -53,5 +55,7 @@ ErlNifEnv *ts_nif_calling(ErlNifEnv *env);
 
 /* The tensor of a buffer in host memory (taken over) on that device: at once, or {waiting, Job}. */
 ERL_NIF_TERM ts_nif_place_tensor(ErlNifEnv *env, ts_device *device, ts_buffer *host);
+/* The same on that memory itself, without a copy. */
+ERL_NIF_TERM ts_nif_wrap_tensor(ErlNifEnv *env, ts_device *device, ts_buffer *host);
 
 #endif

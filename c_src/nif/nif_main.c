@@ -4,9 +4,9 @@
 #include "nif/expr/nif_expr.h"
 #include "nif/nif_block.h"
 #include "nif/nif_eager.h"
+#include "nif/nif_executable.h"
 #include "nif/nif_file.h"
 #include "nif/nif_graph.h"
-#include "nif/nif_group.h"
 #include "nif/nif_job.h"
 #include "nif/nif_local.h"
 #include "nif/nif_mapped.h"
@@ -17,9 +17,12 @@
 #include "nif/nif_signature.h"
 #include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
+#include "nif/profile/nif_kept.h"
 #include "nif/profile/nif_makers.h"
 #include "nif/profile/nif_places.h"
 #include "nif/profile/nif_profile.h"
+#include "nif/run/nif_group.h"
+#include "nif/run/nif_run.h"
 
 #include "base/log.h"
 #include "exec/pool.h"
@@ -30,7 +33,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version that it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 25
+#define TS_NIF_ABI 26
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -80,11 +83,11 @@ static ERL_NIF_TERM jit_stats(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ts_jit_stats s;
   (void)argc, (void)argv;
   ts_jit_get_stats(&s);
-  ERL_NIF_TERM map,
-      keys[] = {ts_atom.compiled_,   ts_atom.loaded_,     ts_atom.reused_,  ts_atom.evicted_,       ts_atom.kernels_,
-                ts_atom.code_bytes_, ts_atom.compile_ns_, ts_atom.link_ns_, ts_atom.failed_threads_};
-  int64_t numbers[] = {s.compiled,   s.loaded,     s.reused,  s.evicted,       s.kernels,
-                       s.code_bytes, s.compile_ns, s.link_ns, s.failed_threads};
+  ERL_NIF_TERM map, keys[] = {ts_atom.compiled_,       ts_atom.loaded_,     ts_atom.reused_,     ts_atom.evicted_,
+                              ts_atom.kernels_,        ts_atom.code_bytes_, ts_atom.compile_ns_, ts_atom.link_ns_,
+                              ts_atom.failed_threads_, ts_atom.background_};
+  int64_t numbers[] = {s.compiled,   s.loaded,     s.reused,  s.evicted,        s.kernels,
+                       s.code_bytes, s.compile_ns, s.link_ns, s.failed_threads, s.background};
   ERL_NIF_TERM values[sizeof numbers / sizeof *numbers];
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) values[i] = enif_make_int64(env, numbers[i]);
   enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
@@ -167,10 +170,11 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_op_init(env);
   ts_nif_signature_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
-  return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
-         ts_nif_watch_init(env, flags) && ts_nif_job_init(env, flags) && ts_nif_expr_init(env, flags) &&
-         ts_nif_digest_init(env, flags) && ts_nif_proxy_init(env, flags) && ts_nif_block_init(env, flags) &&
-         ts_nif_mapped_init(env, flags) && ts_nif_executable_init(env, flags) && ts_nif_profile_init(env, flags);
+  return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_binary_init(env, flags) &&
+         ts_nif_builder_init(env, flags) && ts_nif_watch_init(env, flags) && ts_nif_job_init(env, flags) &&
+         ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) && ts_nif_proxy_init(env, flags) &&
+         ts_nif_block_init(env, flags) && ts_nif_mapped_init(env, flags) && ts_nif_executable_init(env, flags) &&
+         ts_nif_run_init(env, flags) && ts_nif_profile_init(env, flags) && ts_nif_kept_init(env, flags);
 }
 
 /* From OTP 26 on the VM tells when it halts; in earlier releases an exit handler has to suffice. */
@@ -263,11 +267,15 @@ static ErlNifFunc functions[] = {
     {"is_elsewhere", 1, ts_nif_is_elsewhere, 0},
     {"address", 1, ts_nif_address, 0},
     {"from_address", 3, ts_nif_from_address, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"from_address", 4, ts_nif_from_address, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"share", 2, ts_nif_share, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"share", 3, ts_nif_share, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"from_shared", 3, ts_nif_from_shared, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"from_shared", 4, ts_nif_from_shared, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"file_read", 2, ts_nif_file_read, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"file_write", 3, ts_nif_file_write, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"map_file", 1, ts_nif_map_file, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"read_file", 1, ts_nif_read_file, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"client_open", 6, ts_nif_client_open, 0},
     {"client_close", 1, ts_nif_client_close, 0},
     {"client_waits", 1, ts_nif_client_waits, 0},
@@ -326,6 +334,7 @@ static ErlNifFunc functions[] = {
     {"parse", 1, ts_nif_parse, CPU},
     {"read_stablehlo", 1, ts_nif_read_stablehlo, CPU},
     {"read_stablehlo", 2, ts_nif_read_stablehlo, CPU},
+    {"stablehlo_leaves", 1, ts_nif_stablehlo_leaves, CPU},
     {"stablehlo_shardings", 1, ts_nif_stablehlo_shardings, CPU},
     {"set_mesh", 3, ts_nif_set_mesh, 0},
     {"set_shardings", 3, ts_nif_set_shardings, 0},
@@ -366,11 +375,14 @@ static ErlNifFunc functions[] = {
     {"profile_start", 1, ts_nif_profile_start, 0},
     {"profile_stop", 1, ts_nif_profile_stop, CPU},
     {"profile_lines", 1, ts_nif_profile_lines, CPU},
+    {"profile_rows", 1, ts_nif_profile_rows, CPU},
     {"places_record", 1, ts_nif_places_record, 0},
     {"places_set", 2, ts_nif_places_set, 0},
     {"places_of", 2, ts_nif_places_of, 0},
     {"places_known", 1, ts_nif_places_known, 0},
     {"places_lend", 2, ts_nif_places_lend, CPU},
+    {"keep", 1, ts_nif_keep, 0},
+    {"kept", 1, ts_nif_kept, 0},
     {"jit_stats", 0, jit_stats, 0},
     {"jit_configure", 2, jit_configure, 0},
     {"set_log_process", 1, set_log_process, 0},

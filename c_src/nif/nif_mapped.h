@@ -1,4 +1,4 @@
-/* Files as binaries without a copy (base/mapped_file.h). Thread-safe. */
+/* Files as binaries: mapped (base/mapped_file.h), or read into tensor memory. Thread-safe. */
 #ifndef TS_NIF_MAPPED_H
 #define TS_NIF_MAPPED_H
 
@@ -7,7 +7,8 @@
 
 bool ts_nif_mapped_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* A NIF; its Erlang signature is at the body. */
+/* NIFs; their Erlang signatures are at the bodies. */
 ERL_NIF_TERM ts_nif_map_file(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_read_file(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 #endif

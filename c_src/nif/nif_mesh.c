@@ -4,6 +4,7 @@
 #include "nif/nif_executable.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_watch.h"
+#include "nif/run/nif_args.h"
 #include "shard/shard.h"
 #include "stablehlo/read.h"
 

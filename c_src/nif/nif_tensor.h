@@ -19,6 +19,10 @@ typedef struct ts_nif_tensor {
 } ts_nif_tensor;
 
 bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags);
+bool ts_nif_binary_init(ErlNifEnv *env, ErlNifResourceFlags flags); /* nif_binary.c */
+
+/* A copy of more bytes takes longer than a millisecond, at 4 GB/s, and needs a dirty scheduler. */
+#define TS_NIF_LONG_COPY ((size_t)4 << 20)
 
 /* The term for a new tensor, which its buffer's device counts; takes over the caller's reference, also on failure. */
 ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out);
@@ -26,7 +30,7 @@ ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *ou
 ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out);
 /* False when `term` is no tensor handle. The pointer lives as long as the term. */
 bool ts_nif_tensor_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out);
-/* The same for the whole {tessera, Ref, ...}; also returns Ref, of whatever kind. */
+/* False when `term` is no {tessera, Ref, ...}. Else returns Ref, of whatever kind. */
 bool ts_nif_tessera_get(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *out_ref);
 
 /* On success tensor->buffer may be used until ts_nif_tensor_unpin. */
@@ -48,8 +52,6 @@ static inline ts_status ts_nif_caller_died(void) { return ts_error(TS_CANCELLED,
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term);
 
 /* NIFs; their Erlang signatures are at the bodies. */
-ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_device_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_is_elsewhere(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
@@ -57,10 +59,16 @@ ERL_NIF_TERM ts_nif_to_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_trim(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+/* nif_binary.c */
+ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 /* nif_list.c */
 ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
+/* A binary of `bytes` bytes of a buffer in host memory. The binary keeps the buffer alive. The bytes may not begin
+ * where a page does. */
+ts_status ts_nif_view(ErlNifEnv *env, ts_buffer *buffer, int64_t at, int64_t bytes, ERL_NIF_TERM *out);
 /* Bytes of `elements` in a binary. Elements of fewer than 8 bits are packed there, the first in the high bits, and the
  * last byte is padded with zeros. */
 int64_t ts_nif_packed_bytes(ts_dtype dtype, int64_t elements);

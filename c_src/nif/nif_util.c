@@ -311,3 +311,12 @@ ERL_NIF_TERM ts_nif_number(ErlNifEnv *env, ts_dtype dtype, const void *element) 
   if (dtype == TS_U64) return enif_make_uint64(env, scalar.u64);
   return enif_make_int64(env, ts_scalar_to_s64(dtype, scalar));
 }
+
+bool ts_nif_tessera_get(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *out_ref) {
+  const ERL_NIF_TERM *items;
+  int count;
+  if (!enif_get_tuple(env, term, &count, &items) || count != 4) return false;
+  if (!ts_nif_is_atom(items[0], ts_atom.tessera_)) return false;
+  *out_ref = items[1];
+  return true;
+}

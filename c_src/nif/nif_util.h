@@ -16,11 +16,11 @@
 #define TS_NIF_ATOMS(X)                                                                                            \
   X(ok) X(error) X(tessera) X(traced) X(pressure) X(undefined) X(true) X(false) X(nan) X(infinity) X(neg_infinity) X(complex) \
   X(code) X(message) X(live) X(peak) X(pooled) X(limit) X(held) X(allocations) X(kernels) X(compiled) X(loaded)    \
-  X(reused) X(evicted) X(code_bytes) X(compile_ns) X(link_ns) X(failed_threads) X(steps) X(kernels_compiled)       \
+  X(reused) X(evicted) X(code_bytes) X(compile_ns) X(link_ns) X(failed_threads) X(background) X(steps) X(kernels_compiled)       \
   X(temp_bytes) X(result_bytes) X(live_peak_bytes) X(planned_peak_bytes) X(cost_ns) X(pass_ns) X(lower_ns)         \
   X(kernel_ns) X(is_short) X(no_fusion) X(no_simplify) X(threads) X(donate) X(tessera_log) X(requested)            \
   X(parameter) X(hidden) X(while) X(cond) X(deallocated) X(stale) X(host) X(callback) X(client) X(waiting) X(ready) \
-  X(freed) X(major) X(program) X(profiled) X(precision) X(highest) X(high) X(default) X(placed)
+  X(freed) X(major) X(program) X(profiled) X(precision) X(highest) X(high) X(default) X(placed) X(device)
 /* clang-format on */
 
 typedef struct ts_nif_atoms {
@@ -30,6 +30,9 @@ typedef struct ts_nif_atoms {
 } ts_nif_atoms;
 
 extern ts_nif_atoms ts_atom;
+
+/* As enif_is_identical() for an atom, without a call: an atom is one word, so equal atoms are equal words. */
+static inline bool ts_nif_is_atom(ERL_NIF_TERM term, ERL_NIF_TERM atom) { return term == atom; }
 
 void ts_nif_util_init(ErlNifEnv *env);
 

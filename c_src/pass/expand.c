@@ -1,6 +1,7 @@
 /* Turns a general reduce into a loop over the reduced elements in row-major order: acc = region(acc, x). Where each op
  * of the region is elementwise, acc and x are whole slices; otherwise the elements of the result are computed one after
- * another. */
+ * another. For compilers that need no loop it only takes the initial value out of the reduce. */
+#include "ir/combiner.h"
 #include "pass/normalize.h"
 
 /* The operand as [elements, kept...], or as [elements, lines] when slices cannot be used. */
@@ -24,7 +25,31 @@ static bool is_liftable(const ts_graph *g, const ts_region *region) {
   return true;
 }
 
-static ts_status add(expansion *e, ts_region_id region, ts_opcode code, ts_values operands, const ts_attrs *attrs,
+/* The combiner that is all of the reduce's region; NULL: there is none. */
+static const ts_combiner *combiner_of(const ts_graph *graph, const ts_op *reduce) {
+  const ts_region *combine = ts_graph_region(graph, reduce->attrs->reduce.region);
+  if (combine->ops.count != 1) return NULL;
+  const ts_op *op = ts_graph_op(graph, combine->ops.data[0]);
+  const ts_combiner *by = ts_combiner_by(op->code);
+  return by && combine->results.data[0] == op->first_result && op->operands[0] != op->operands[1] ? by : NULL;
+}
+
+/* The value that changes no other, to the bit: -0 + -0 is -0, and 0 + -0 is not. */
+static ts_scalar exact_identity(const ts_combiner *by, ts_dtype type) {
+  bool is_sum = by->kind == TS_COMBINE_SUM && !ts_dtype_is_integer(type);
+  if (!is_sum) return ts_combiner_identity(by, type);
+  return ts_dtype_is_complex(type) ? ts_scalar_complex(type, -0.0, -0.0) : ts_scalar_from_f64(type, -0.0);
+}
+
+static bool is_identity(const ts_rewrite *rw, const ts_op *reduce, const ts_combiner *by) {
+  ts_dtype type = ts_graph_value(rw->from, reduce->operands[0])->dtype;
+  ts_scalar initial;
+  return ts_graph_is_constant(rw->to, ts_rewrite_operand(rw, reduce, 1), &initial) &&
+         (ts_scalar_same(type, initial, ts_combiner_identity(by, type)) ||
+          ts_scalar_same(type, initial, exact_identity(by, type)));
+}
+
+static ts_status add(const expansion *e, ts_region_id region, ts_opcode code, ts_values operands, const ts_attrs *attrs,
                      ts_value_id *out) {
   return ts_rules_add(e->rules, region, code, operands, attrs, out);
 }
@@ -171,14 +196,14 @@ static ts_status fold_lines(expansion *e, ts_region_id target, const ts_value_id
 }
 
 /* Broadcasts a scalar to the shape. */
-static ts_status spread(expansion *e, ts_region_id target, ts_value_id scalar, const ts_shape *shape,
+static ts_status spread(const expansion *e, ts_region_id target, ts_value_id scalar, const ts_shape *shape,
                         ts_value_id *out) {
   ts_attrs attrs = {.broadcast = {.shape = *shape}};
   *out = scalar;
   return shape->rank == 0 ? TS_SUCCESS : add(e, target, TS_OP_BROADCAST, (ts_values){&scalar, 1}, &attrs, out);
 }
 
-ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target) {
+static ts_status fold_in_order(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target) {
   expansion e = {.rw = rw, .rules = rules, .op = ts_graph_op(rw->from, id)};
   ts_value_id initial[4], result;
   e.combine = ts_graph_region(rw->from, e.op->attrs->reduce.region);
@@ -195,4 +220,39 @@ ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_regio
   else
     TS_TRY(fold_lines(&e, target, initial, &result));
   return ts_rewrite_set(rw, id, result);
+}
+
+/* A reduce by the combiner, from its identity on. */
+static ts_status reduce_from_identity(const expansion *e, const ts_combiner *by, ts_region_id target,
+                                      ts_value_id *out) {
+  ts_graph *to = e->rw->to;
+  ts_value_id params[2], combined, operands[2] = {ts_rewrite_operand(e->rw, e->op, 0)};
+  ts_attrs attrs = ts_op_copy_attrs(e->op);
+  TS_TRY(ts_rules_constant(e->rules, target, e->dtype, &ts_shape_scalar, exact_identity(by, e->dtype), &operands[1]));
+  TS_TRY(ts_graph_add_region(to, &attrs.reduce.region));
+  for (int i = 0; i < 2; i++)
+    TS_TRY(ts_graph_add_param(to, attrs.reduce.region, e->dtype, &ts_shape_scalar, &params[i]));
+  TS_TRY(add(e, attrs.reduce.region, by->op, (ts_values){params, 2}, NULL, &combined));
+  TS_TRY(ts_graph_set_results(to, attrs.reduce.region, &combined, 1));
+  return add(e, target, TS_OP_REDUCE, (ts_values){operands, 2}, &attrs, out);
+}
+
+static ts_status take_initial(ts_rewrite *rw, ts_rules *rules, const ts_combiner *by, ts_op_id id,
+                              ts_region_id target) {
+  expansion e = {.rw = rw, .rules = rules, .op = ts_graph_op(rw->from, id)};
+  const ts_value *x = ts_graph_value(rw->from, e.op->operands[0]),
+                 *whole = ts_graph_value(rw->from, e.op->first_result);
+  ts_value_id both[2], result;
+  if (is_identity(rw, e.op, by)) return ts_rewrite_copy(rw, id, target);
+  e.dtype = x->dtype;
+  TS_TRY(spread(&e, target, ts_rewrite_operand(rw, e.op, 1), whole->shape, &both[0]));
+  if (ts_shape_elements(x->shape) == 0) return ts_rewrite_set(rw, id, both[0]);
+  TS_TRY(reduce_from_identity(&e, by, target, &both[1]));
+  TS_TRY(add(&e, target, by->op, (ts_values){both, 2}, NULL, &result));
+  return ts_rewrite_set(rw, id, result);
+}
+
+ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, bool ordered_only, ts_op_id id, ts_region_id target) {
+  const ts_combiner *by = ordered_only ? combiner_of(rw->from, ts_graph_op(rw->from, id)) : NULL;
+  return by ? take_initial(rw, rules, by, id, target) : fold_in_order(rw, rules, id, target);
 }

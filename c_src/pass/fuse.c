@@ -1,6 +1,8 @@
 /* Makes a fusion op of each group that fuse_plan.c finds, in every region. Groups of equal structure share the fusion's
  * region (the layers of a network have many). */
 #include "pass/fuse.h"
+
+#include "ir/key.h"
 #include "pass/rewrite.h"
 
 typedef struct fuse {

@@ -3,8 +3,6 @@
 #ifndef TS_PASS_FUSE_H
 #define TS_PASS_FUSE_H
 
-#include "base/map.h"
-#include "ir/key.h"
 #include "pass/nest.h"
 
 #define TS_NO_GROUP UINT32_MAX
@@ -12,17 +10,18 @@
 
 typedef struct ts_fuse_op {
   uint32_t group;     /* the group of the op; TS_NO_GROUP: none */
-  uint32_t users;     /* groups that read it: TS_NO_GROUP, one group, or TS_MANY_GROUPS */
-  uint32_t second;    /* a second group that reads it, until the op is placed */
-  bool inlined;       /* recomputed in each group that reads it */
-  bool alone;         /* kept as an op of its own, in addition or instead */
+  uint32_t users;     /* the group that reads the op; TS_NO_GROUP or TS_MANY_GROUPS */
+  uint32_t second;    /* a second group that reads the op, until the op is placed */
+  bool inlined;       /* recomputed in each group that reads the op */
+  bool alone;         /* kept outside of groups, in addition or instead */
   bool is_output;     /* a result of its group */
   bool for_op;        /* an op outside of all groups reads it from memory */
   bool for_result;    /* it is a result of the region */
+  int64_t read_by;    /* the most points of a group, or of an inlined op, that reads it */
   uint8_t depth;      /* length of the chain of inlinable ops that ends in it */
   uint8_t restraint;  /* raised when its group made no kernel: see fuse_plan.c */
   ts_op_id next;      /* member of the same group */
-  ts_op_id reduction; /* the reduction from which its elements derive, one to one; TS_NO_ID: none */
+  ts_op_id reduction; /* element i of the op is computed from result i of this op; TS_NO_ID: no reduction */
 } ts_fuse_op;
 
 /* The result of the analysis of one kernel for a group, or for two groups together. */
@@ -50,14 +49,6 @@ typedef struct ts_fuse_group {
   ts_fuse_kernel kernel;
 } ts_fuse_group;
 
-/* Memoizes measurements by the structure of the group (fuse_memo.c). */
-typedef struct ts_fuse_memo {
-  ts_keys known;              /* its current key is the key of the last lookup */
-  ts_arena arena;             /* holds the kernels */
-  uint32_t *numbers, *stamps; /* of values, in the key; valid if the stamp equals the key's */
-  uint32_t stamp, next;
-} ts_fuse_memo;
-
 typedef struct ts_fuse_plan {
   const ts_graph *graph;
   ts_fuse_op *ops; /* one for each op of the graph */
@@ -66,7 +57,6 @@ typedef struct ts_fuse_plan {
   uint32_t *use_start; /* of each value: start of its readers in `use_ops`; built on first use */
   ts_op_id *use_ops;
   uint32_t *candidates; /* of each value: see fuse_siblings.c */
-  ts_fuse_memo memo;
 } ts_fuse_plan;
 
 ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph);
@@ -78,11 +68,6 @@ ts_status ts_fuse_plan_region(ts_fuse_plan *plan, ts_region_id region);
 ts_status ts_fuse_check_group(ts_fuse_plan *plan, uint32_t group, bool *out);
 
 ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out);
-
-/* `*out` is NULL when no group of equal structure was measured; then the result may be added. */
-ts_status ts_fuse_memo_find(ts_fuse_memo *memo, const ts_nest_spec *spec, bool pair, const ts_fuse_kernel **out);
-ts_status ts_fuse_memo_add(ts_fuse_memo *memo, const ts_fuse_kernel *kernel);
-void ts_fuse_memo_deinit(ts_fuse_memo *memo);
 
 /* Joins the region's reductions with groups that read the same values (fuse_siblings.c). `first` is the first of the
  * region's groups. */

@@ -5,7 +5,6 @@
 typedef struct view {
   const ts_fuse_plan *plan;
   uint32_t group, other; /* equal, or two groups that would be joined */
-  ts_fuse_memo *memo;
 } view;
 
 /* A value that the group does not compute is an operand; its index does not matter for measuring. */
@@ -47,12 +46,18 @@ static void measure(const view *v, const ts_nest *nest, ts_fuse_kernel *out) {
   }
 }
 
-static ts_status build(const view *v, const ts_nest_spec *spec, ts_fuse_kernel *out) {
+static ts_status build(const view *v, const ts_nest_root *roots, size_t count, ts_fuse_kernel *out) {
+  const ts_nest_spec spec = {.graph = v->plan->graph,
+                             .operand = is_outside,
+                             .context = v,
+                             .roots = roots,
+                             .root_count = count,
+                             .reduce = v->plan->groups.data[v->group].reduction};
   ts_arena arena;
   ts_nest nest;
   *out = (ts_fuse_kernel){0};
   ts_arena_init(&arena);
-  ts_status status = ts_nest_build(spec, &arena, &nest);
+  ts_status status = ts_nest_build(&spec, &arena, &nest);
   if (!status) {
     measure(v, &nest, out);
     ts_nest_deinit(&nest);
@@ -63,30 +68,12 @@ static ts_status build(const view *v, const ts_nest_spec *spec, ts_fuse_kernel *
   return TS_SUCCESS;
 }
 
-static ts_status build_once(const view *v, const ts_nest_root *roots, size_t count, ts_fuse_kernel *out) {
-  const ts_fuse_group *group = &v->plan->groups.data[v->group];
-  ts_nest_spec spec = {.graph = v->plan->graph,
-                       .operand = is_outside,
-                       .context = v,
-                       .roots = roots,
-                       .root_count = count,
-                       .reduce = group->reduction};
-  const ts_fuse_kernel *known;
-  TS_TRY(ts_fuse_memo_find(v->memo, &spec, v->group != v->other, &known));
-  if (known) {
-    *out = *known;
-    return TS_SUCCESS;
-  }
-  TS_TRY(build(v, &spec, out));
-  return ts_fuse_memo_add(v->memo, out);
-}
-
 /* Each part of a pad or concatenate is a kernel of its own. */
 static ts_status build_parts(const view *v, const ts_op *root, ts_fuse_kernel *out) {
   out->fits = true;
   for (uint32_t i = 0; out->fits && i < root->operand_count; i++) {
     ts_nest_root part = ts_nest_root_whole(v->plan->graph, root->operands[i], 0);
-    if (ts_shape_elements(&part.shape) > 0) TS_TRY(build_once(v, &part, 1, out));
+    if (ts_shape_elements(&part.shape) > 0) TS_TRY(build(v, &part, 1, out));
   }
   return TS_SUCCESS;
 }
@@ -116,11 +103,11 @@ ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts
     uint32_t swapped = group;
     group = other, other = swapped;
   }
-  view v = {plan, group, other, &plan->memo};
+  view v = {plan, group, other};
   *out = (ts_fuse_kernel){0};
   if (!add_roots(plan, group, roots, &count)) return TS_SUCCESS;
   if (other != group && !add_roots(plan, other, roots, &count)) return TS_SUCCESS;
-  TS_TRY(build_once(&v, roots, count, out));
+  TS_TRY(build(&v, roots, count, out));
   if (alone) {
     alone->measured = true;
     alone->kernel = *out;
@@ -130,7 +117,7 @@ ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts
 
 ts_status ts_fuse_check_group(ts_fuse_plan *plan, uint32_t id, bool *out) {
   const ts_fuse_group *group = &plan->groups.data[id];
-  view v = {plan, id, id, &plan->memo};
+  view v = {plan, id, id};
   ts_fuse_kernel kernel;
   *out = !group->composite && !plan->check_all;
   if (*out) return TS_SUCCESS;

@@ -32,7 +32,6 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan) {
   ts_free(plan->use_start);
   ts_free(plan->use_ops);
   ts_free(plan->candidates);
-  ts_fuse_memo_deinit(&plan->memo);
   TS_VEC_FREE(&plan->groups);
 }
 
@@ -118,9 +117,11 @@ static void add_user(ts_fuse_op *op, uint32_t group) {
 
 /* Records that `group` reads the op's operands or, with `from_memory`, that they must be in memory. */
 static void use_operands(ts_fuse_plan *p, const ts_op *op, uint32_t group, bool from_memory) {
+  const int64_t points = group < TS_MANY_GROUPS ? p->groups.data[group].points : elements_of(p, op->first_result);
   for (uint32_t i = 0; i < op->operand_count; i++) {
     ts_fuse_op *maker = maker_of(p, op->operands[i]);
     if (!maker) continue;
+    if (points > maker->read_by) maker->read_by = points;
     if (from_memory || edge_is_memory(p, op, i))
       maker->for_op = true;
     else
@@ -292,27 +293,6 @@ static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
                         result_of(p, ts_graph_op(p->graph, y->root))->shape);
 }
 
-/* The list of members stays in graph order. */
-void ts_fuse_merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
-  ts_fuse_group *to = &p->groups.data[into], *gone = &p->groups.data[from];
-  ts_op_id *tail = &to->first, a = to->first, b = gone->first;
-  while (a != TS_NO_ID || b != TS_NO_ID) {
-    ts_op_id *next = b == TS_NO_ID || (a != TS_NO_ID && a < b) ? &a : &b;
-    *tail = *next;
-    p->ops[*next].group = into;
-    tail = &p->ops[*next].next;
-    *next = *tail;
-  }
-  if (gone->root > to->root) to->root = gone->root;
-  to->position = to->root;
-  to->members += gone->members;
-  to->inputs += gone->inputs;
-  to->composite = true;
-  to->measured = false;
-  gone->merged = into;
-  gone->first = TS_NO_ID;
-}
-
 /* Merges the groups that read an op, if possible; otherwise the op has many users. */
 static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
   if (state->users >= TS_MANY_GROUPS) return;
@@ -359,6 +339,38 @@ static void look_back(ts_fuse_plan *p, ts_op_id id, ts_fuse_op *state) {
   if (is_elementwise(op->code) || op->code == TS_OP_RESHAPE) state->reduction = reduction;
 }
 
+/* How often the elements of the op's operand are repeated one behind the other within a row of the result: 1, unless
+ * the op is a reshape of a broadcast. */
+static int64_t count_repeats(const ts_fuse_plan *p, const ts_op *op) {
+  if (op->code != TS_OP_RESHAPE) return 1;
+  const ts_value *of = ts_graph_value(p->graph, op->operands[0]);
+  if (of->op == TS_NO_ID || ts_graph_op(p->graph, of->op)->code != TS_OP_BROADCAST) return 1;
+  const ts_op *broadcast = ts_graph_op(p->graph, of->op);
+  const ts_shape *from = ts_graph_value(p->graph, broadcast->operands[0])->shape, *row = result_of(p, op)->shape;
+  int64_t repeats = 1;
+  int32_t axis = from->rank - 1;
+  for (int32_t d = of->shape->rank - 1; d >= 0; d--) {
+    const bool given = axis >= 0 && broadcast->attrs->broadcast.axes.dims[axis] == d;
+    if (given && from->dims[axis] > 1) break;
+    repeats *= of->shape->dims[d];
+    axis -= given;
+  }
+  return row->rank > 0 && repeats < row->dims[row->rank - 1] ? repeats : 1;
+}
+
+/* Shorter runs of one element cut the rows of a kernel into loops of few vectors. */
+#define FEW_REPEATS 64
+/* An op with so many times fewer elements than its readers costs nothing as a kernel of its own. */
+#define MANY_READS 8
+
+/* True for few elements that are repeated within rows, such as the moments of groups of channels: kernels that read
+ * the repeated elements from memory have long rows. */
+static bool cuts_rows(const ts_fuse_plan *p, ts_op_id id) {
+  const ts_op *op = ts_graph_op(p->graph, id);
+  const int64_t elements = elements_of(p, op->first_result), repeats = count_repeats(p, op);
+  return repeats > 1 && repeats < FEW_REPEATS && elements <= p->ops[id].read_by / MANY_READS;
+}
+
 static bool may_inline(const ts_fuse_plan *p, ts_op_id id) {
   const ts_fuse_op *state = &p->ops[id];
   const ts_op *op = ts_graph_op(p->graph, id);
@@ -392,7 +404,8 @@ static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
     stand_alone(p, op, state);
     return TS_SUCCESS;
   }
-  if (may_inline(p, id)) {
+  const bool apart = cuts_rows(p, id);
+  if (!apart && may_inline(p, id)) {
     state->inlined = true;
     note_view(p, op, state->users);
     use_operands(p, op, state->users, false);
@@ -400,11 +413,11 @@ static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
     stand_alone(p, op, state);
     return TS_SUCCESS;
   }
-  if (may_join(p, id)) {
+  if (!apart && may_join(p, id)) {
     join(p, id);
     return TS_SUCCESS;
   }
-  if (is_free(op->code) || elements_of(p, op->first_result) == 0 || state->restraint >= SOLO ||
+  if ((is_free(op->code) && !apart) || elements_of(p, op->first_result) == 0 || state->restraint >= SOLO ||
       (is_reduction(op->code) && elements_of(p, op->operands[0]) == 0)) {
     stand_alone(p, op, state);
     return TS_SUCCESS;

@@ -302,3 +302,24 @@ ts_status ts_fuse_join_siblings(ts_fuse_plan *plan, ts_region_id region, size_t 
   TS_VEC_FREE(&s.list);
   return status;
 }
+
+/* The list of members stays in graph order. */
+void ts_fuse_merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
+  ts_fuse_group *to = &p->groups.data[into], *gone = &p->groups.data[from];
+  ts_op_id *tail = &to->first, a = to->first, b = gone->first;
+  while (a != TS_NO_ID || b != TS_NO_ID) {
+    ts_op_id *next = b == TS_NO_ID || (a != TS_NO_ID && a < b) ? &a : &b;
+    *tail = *next;
+    p->ops[*next].group = into;
+    tail = &p->ops[*next].next;
+    *next = *tail;
+  }
+  if (gone->root > to->root) to->root = gone->root;
+  to->position = to->root;
+  to->members += gone->members;
+  to->inputs += gone->inputs;
+  to->composite = true;
+  to->measured = false;
+  gone->merged = into;
+  gone->first = TS_NO_ID;
+}

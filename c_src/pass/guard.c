@@ -5,7 +5,10 @@
  *   concatenate.
  * - s4: Their population_count counts copies of the sign bit.
  * - f8 and f8_e4m3fn: They refuse erfc and some factorizations.
- * The results keep all bits. */
+ * - A general reduce: They may leave out the initial value, or take it more than once, and any order. One of them ends
+ *   the process if the function reduces a tensor. normalize.c makes a loop of a reduce by a function, and takes the
+ *   initial value out of one by an op that has no order: sum, product, minimum, maximum, and, or, xor.
+ * The results keep all bits, but those of sums and products of floats. */
 #include "pass/rules.h"
 
 #include <string.h>

@@ -3,20 +3,17 @@
  * returned unchanged, which costs nothing (exec/build_control.c). Ops that a kernel computes where it needs them stay:
  * constants, index tensors, broadcasts, reshapes, and elementwise ops on few bytes. An op whose result is larger than
  * its operands stays as well, since reading the result would take longer. */
+#include "pass/hoist.h"
 #include "base/cancel.h"
 #include "pass/rewrite.h"
 
 #include <string.h>
 
 enum {
-  INVARIANT = 1, /* the value is the same in each iteration */
-  FREE = 2,      /* and is made of no loop variable */
-  INSIDE = 4,    /* the body computes it */
-  OUTSIDE = 8,   /* it is computed before the loop */
-  CARRIED = 16,  /* and becomes a loop variable */
+  INSIDE = 4,   /* the body computes the value */
+  OUTSIDE = 8,  /* it is computed before the loop */
+  CARRIED = 16, /* and becomes a loop variable */
 };
-/* Elementwise ops on fewer bytes than this cost less than a kernel of their own. */
-#define FEW_BYTES 256
 /* The results of products, factors and sorts may be this many times as large as their operands. */
 #define LARGER 4
 /* Each time a loop is left, the loop around it may move the same ops on. */
@@ -35,38 +32,18 @@ static int64_t bytes_of(const ts_graph *g, ts_value_id value) {
   return ts_shape_bytes(v->shape, v->dtype);
 }
 
-/* An op that the loop may do before its first iteration, and without one. */
-static bool may_move(const ts_op *op) {
-  ts_op_class class = ts_op_get_class(op->code);
-  return class != TS_CLASS_CONTROL && class != TS_CLASS_COLLECTIVE && !ts_op_is_ordered(op->code) &&
-         op->result_count > 0;
-}
-
 /* Whether computing the op once is worth the memory that its results take, and that the body reads then. */
 static bool is_worth(const hoisting *h, const ts_op *op) {
   const ts_graph *g = h->rw.from;
-  if (op->operand_count == 0 || has(h, op->first_result, FREE)) return false;
+  if (op->operand_count == 0 || has(h, op->first_result, TS_FREE)) return false;
   if (op->code == TS_OP_BROADCAST || op->code == TS_OP_RESHAPE) return false;
   int64_t read = 0, written = 0;
   for (uint32_t i = 0; i < op->operand_count; i++)
-    if (!has(h, op->operands[i], FREE)) read += bytes_of(g, op->operands[i]);
+    if (!has(h, op->operands[i], TS_FREE)) read += bytes_of(g, op->operands[i]);
   for (uint32_t i = 0; i < op->result_count; i++) written += bytes_of(g, op->first_result + i);
   if (ts_op_get_row(op->code)->fusion == TS_FUSION_ALONE && ts_op_get_class(op->code) != TS_CLASS_SHAPE)
     return written <= LARGER * read;
-  return written <= read && read >= FEW_BYTES;
-}
-
-/* Marks the values of the body that are the same in each iteration. */
-static void find_invariants(hoisting *h, const ts_region *body) {
-  const ts_graph *g = h->rw.from;
-  for (size_t i = 0; i < body->params.count; i++)
-    if (body->params.data[i] == body->results.data[i]) h->state[body->params.data[i]] |= INVARIANT;
-  for (size_t i = 0; i < body->ops.count; i++) {
-    const ts_op *op = ts_graph_op(g, body->ops.data[i]);
-    uint8_t state = may_move(op) ? INVARIANT | FREE : 0;
-    for (uint32_t k = 0; k < op->operand_count; k++) state &= h->state[op->operands[k]];
-    for (uint32_t k = 0; k < op->result_count; k++) h->state[op->first_result + k] |= state;
-  }
+  return written <= read && read >= TS_HOIST_FEW_BYTES;
 }
 
 static bool any_result(const hoisting *h, const ts_op *op, uint8_t flag) {
@@ -93,7 +70,7 @@ static uint32_t carry(hoisting *h, const ts_op *op) {
 
 /* An op that the body does without: all that reads its results is before the loop. Of a condition there is none. */
 static bool leaves_body(const hoisting *h, const ts_op *op) {
-  return any_result(h, op, INVARIANT) && !any_result(h, op, INSIDE);
+  return any_result(h, op, TS_INVARIANT) && !any_result(h, op, INSIDE);
 }
 
 /* From the last op to the first: which ops go before the loop, and which stay. An op can do both. Returns how many
@@ -104,7 +81,7 @@ static uint32_t choose(hoisting *h, const ts_region *body) {
   for (size_t i = 0; i < body->results.count; i++) h->state[body->results.data[i]] |= INSIDE;
   for (size_t i = body->ops.count; i-- > 0;) {
     const ts_op *op = ts_graph_op(g, body->ops.data[i]);
-    bool invariant = any_result(h, op, INVARIANT);
+    bool invariant = any_result(h, op, TS_INVARIANT);
     if (invariant && any_result(h, op, INSIDE) && is_worth(h, op)) count += carry(h, op);
     if (!leaves_body(h, op)) mark_operands(h, op, INSIDE);
     if (any_result(h, op, OUTSIDE)) mark_operands(h, op, OUTSIDE);
@@ -187,7 +164,7 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   if (op->code != TS_OP_WHILE) return ts_rewrite_copy(rw, id, target);
   ts_op_regions(op, regions);
   const ts_region *body = ts_graph_region(rw->from, regions[1]);
-  find_invariants(h, body);
+  ts_find_invariants(rw->from, body, h->state);
   uint32_t count = choose(h, body);
   if (count == 0) return ts_rewrite_copy(rw, id, target);
   TS_TRY(TS_NEW_ARRAY(op->operand_count + 2 * (size_t)count,
@@ -216,12 +193,14 @@ bool ts_hoist_applies(const ts_graph *graph) {
 }
 
 ts_status ts_pass_hoist(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  bool changed;
-  ts_status status = round_of(in, options, &changed, out);
-  for (int i = 1; !status && changed && i < MOST_ROUNDS; i++) {
-    ts_graph *last = *out;
-    status = round_of(last, options, &changed, out);
+  bool changed = true;
+  ts_graph *last;
+  TS_TRY(ts_turn_matrices(in, options, &last));
+  ts_status status = TS_SUCCESS;
+  for (int i = 0; !status && changed && i < MOST_ROUNDS; i++) {
+    status = round_of(last ? last : in, options, &changed, out);
     ts_graph_destroy(last);
+    last = *out;
   }
   return status;
 }

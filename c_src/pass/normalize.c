@@ -5,7 +5,7 @@
 
 #include "base/cancel.h"
 
-enum { INLINE = 8, BRANCHES = 16, EXPAND = 32, DOTS = 64 };
+enum { INLINE = 8, BRANCHES = 16, EXPAND = 32, DOTS = 64, EXPAND_ORDERED = 512 };
 
 typedef struct normalizer {
   ts_rules rules;
@@ -65,7 +65,8 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   }
   if (!ts_op_has_regions(op->code) && !(n->visits & DOTS)) return visit_plain(rw, id, target);
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) TS_TRY(visit_control(rw, id, target, &done));
-  if (op->code == TS_OP_REDUCE && (n->visits & EXPAND)) return ts_expand_visit(rw, &n->rules, id, target);
+  if (op->code == TS_OP_REDUCE && (n->visits & (EXPAND | EXPAND_ORDERED)))
+    return ts_expand_visit(rw, &n->rules, !(n->visits & EXPAND), id, target);
   if ((op->code == TS_OP_DOT || op->code == TS_OP_TRANSPOSE) && (n->visits & DOTS))
     TS_TRY(ts_dots_visit(rw, &n->rules, id, target, &done));
   if (done) return TS_SUCCESS;
@@ -131,7 +132,7 @@ ts_status ts_pass_widen(const ts_graph *in, const ts_pass_options *options, ts_g
 }
 
 ts_status ts_pass_guard(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  return run(in, options, TS_RULES_GUARD, NULL, out);
+  return run(in, options, TS_RULES_GUARD | EXPAND_ORDERED, NULL, out);
 }
 
 ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {

@@ -4,8 +4,10 @@
 
 #include "pass/rules.h"
 
-/* General reduces (expand.c). */
-ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id op, ts_region_id target);
+/* General reduces (expand.c). With `ordered_only` a reduce whose result does not depend on the order, of sums,
+ * products, minima, maxima, and `and`, `or` and `xor` of bits, stays one: it begins with the identity, and is combined
+ * with the initial value once. */
+ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, bool ordered_only, ts_op_id op, ts_region_id target);
 /* Contractions and their transposes (dots.c). `rw` must have use counts. *out_done is true when the op was
  * rewritten. */
 ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id op, ts_region_id target, bool *out_done);

@@ -1,7 +1,7 @@
 #include "pass/rules.h"
 
 #include "base/map.h"
-#include "pass/complex.h"
+#include "pass/complex/complex.h"
 #include "pass/vector_dot.h"
 
 #include <string.h>

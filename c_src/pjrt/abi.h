@@ -28,45 +28,52 @@ typedef struct pj_space pj_space;       /* a memory of a device */
 typedef struct pj_topology pj_topology; /* devices without a client */
 
 /* The places of functions in the table, and their names for messages. */
-#define PJ_FUNCTIONS(F)                                           \
-  F(0, ERROR_DESTROY, "PJRT_Error_Destroy")                       \
-  F(1, ERROR_MESSAGE, "PJRT_Error_Message")                       \
-  F(2, ERROR_CODE, "PJRT_Error_GetCode")                          \
-  F(3, INITIALIZE, "PJRT_Plugin_Initialize")                      \
-  F(5, EVENT_DESTROY, "PJRT_Event_Destroy")                       \
-  F(6, EVENT_IS_READY, "PJRT_Event_IsReady")                      \
-  F(7, EVENT_ERROR, "PJRT_Event_Error")                           \
-  F(8, EVENT_AWAIT, "PJRT_Event_Await")                           \
-  F(9, EVENT_ON_READY, "PJRT_Event_OnReady")                      \
-  F(10, CLIENT_CREATE, "PJRT_Client_Create")                      \
-  F(11, CLIENT_DESTROY, "PJRT_Client_Destroy")                    \
-  F(12, CLIENT_NAME, "PJRT_Client_PlatformName")                  \
-  F(14, CLIENT_VERSION, "PJRT_Client_PlatformVersion")            \
-  F(16, CLIENT_DEVICES, "PJRT_Client_AddressableDevices")         \
-  F(20, COMPILE, "PJRT_Client_Compile")                           \
-  F(22, FROM_HOST, "PJRT_Client_BufferFromHostBuffer")            \
-  F(26, DESCRIPTION_KIND, "PJRT_DeviceDescription_Kind")          \
-  F(29, DEVICE_DESCRIPTION, "PJRT_Device_GetDescription")         \
-  F(34, DEVICE_MEMORY, "PJRT_Device_MemoryStats")                 \
-  F(40, EXECUTABLE_DESTROY, "PJRT_Executable_Destroy")            \
-  F(44, EXECUTABLE_OUTPUTS, "PJRT_Executable_NumOutputs")         \
-  F(49, EXECUTABLE_SERIALIZE, "PJRT_Executable_Serialize")        \
-  F(50, LOADED_DESTROY, "PJRT_LoadedExecutable_Destroy")          \
-  F(51, LOADED_EXECUTABLE, "PJRT_LoadedExecutable_GetExecutable") \
-  F(55, EXECUTE, "PJRT_LoadedExecutable_Execute")                 \
-  F(56, LOAD, "PJRT_Executable_DeserializeAndLoad")               \
-  F(58, BUFFER_DESTROY, "PJRT_Buffer_Destroy")                    \
-  F(69, BUFFER_TO_DEVICE, "PJRT_Buffer_CopyToDevice")             \
-  F(70, BUFFER_TO_HOST, "PJRT_Buffer_ToHostBuffer")               \
-  F(72, BUFFER_READY, "PJRT_Buffer_ReadyEvent")                   \
-  F(90, EXECUTABLE_TYPES, "PJRT_Executable_OutputElementTypes")   \
-  F(91, EXECUTABLE_DIMS, "PJRT_Executable_OutputDimensions")
+#define PJ_FUNCTIONS(F)                                              \
+  F(0, ERROR_DESTROY, "PJRT_Error_Destroy")                          \
+  F(1, ERROR_MESSAGE, "PJRT_Error_Message")                          \
+  F(2, ERROR_CODE, "PJRT_Error_GetCode")                             \
+  F(3, INITIALIZE, "PJRT_Plugin_Initialize")                         \
+  F(5, EVENT_DESTROY, "PJRT_Event_Destroy")                          \
+  F(6, EVENT_IS_READY, "PJRT_Event_IsReady")                         \
+  F(7, EVENT_ERROR, "PJRT_Event_Error")                              \
+  F(8, EVENT_AWAIT, "PJRT_Event_Await")                              \
+  F(9, EVENT_ON_READY, "PJRT_Event_OnReady")                         \
+  F(10, CLIENT_CREATE, "PJRT_Client_Create")                         \
+  F(11, CLIENT_DESTROY, "PJRT_Client_Destroy")                       \
+  F(12, CLIENT_NAME, "PJRT_Client_PlatformName")                     \
+  F(14, CLIENT_VERSION, "PJRT_Client_PlatformVersion")               \
+  F(16, CLIENT_DEVICES, "PJRT_Client_AddressableDevices")            \
+  F(20, COMPILE, "PJRT_Client_Compile")                              \
+  F(22, FROM_HOST, "PJRT_Client_BufferFromHostBuffer")               \
+  F(26, DESCRIPTION_KIND, "PJRT_DeviceDescription_Kind")             \
+  F(29, DEVICE_DESCRIPTION, "PJRT_Device_GetDescription")            \
+  F(34, DEVICE_MEMORY, "PJRT_Device_MemoryStats")                    \
+  F(40, EXECUTABLE_DESTROY, "PJRT_Executable_Destroy")               \
+  F(44, EXECUTABLE_OUTPUTS, "PJRT_Executable_NumOutputs")            \
+  F(49, EXECUTABLE_SERIALIZE, "PJRT_Executable_Serialize")           \
+  F(50, LOADED_DESTROY, "PJRT_LoadedExecutable_Destroy")             \
+  F(51, LOADED_EXECUTABLE, "PJRT_LoadedExecutable_GetExecutable")    \
+  F(55, EXECUTE, "PJRT_LoadedExecutable_Execute")                    \
+  F(56, LOAD, "PJRT_Executable_DeserializeAndLoad")                  \
+  F(58, BUFFER_DESTROY, "PJRT_Buffer_Destroy")                       \
+  F(63, BUFFER_LAYOUT, "PJRT_Buffer_GetMemoryLayout")                \
+  F(64, BUFFER_SIZE, "PJRT_Buffer_OnDeviceSizeInBytes")              \
+  F(69, BUFFER_TO_DEVICE, "PJRT_Buffer_CopyToDevice")                \
+  F(70, BUFFER_TO_HOST, "PJRT_Buffer_ToHostBuffer")                  \
+  F(71, BUFFER_IS_ON_CPU, "PJRT_Buffer_IsOnCpu")                     \
+  F(72, BUFFER_READY, "PJRT_Buffer_ReadyEvent")                      \
+  F(74, BUFFER_HOLD, "PJRT_Buffer_IncreaseExternalReferenceCount")   \
+  F(75, BUFFER_LET_GO, "PJRT_Buffer_DecreaseExternalReferenceCount") \
+  F(76, BUFFER_ADDRESS, "PJRT_Buffer_OpaqueDeviceMemoryDataPointer") \
+  F(90, EXECUTABLE_TYPES, "PJRT_Executable_OutputElementTypes")      \
+  F(91, EXECUTABLE_DIMS, "PJRT_Executable_OutputDimensions")         \
+  F(93, BUFFER_VIEW, "PJRT_Client_CreateViewOfDeviceBuffer")
 
 typedef enum pj_function {
 #define PJ_FUNCTION(place, id, name) PJ_##id = (place),
   PJ_FUNCTIONS(PJ_FUNCTION)
 #undef PJ_FUNCTION
-      PJ_TABLE = 92 /* as many functions a table must have */
+      PJ_TABLE = 94 /* as many functions a table must have */
 } pj_function;
 
 typedef struct pj_version {
@@ -85,6 +92,14 @@ typedef struct pj_api {
 _Static_assert(offsetof(pj_api, functions) == 40, "the table of a plugin begins with 40 bytes");
 
 typedef const pj_api *(*pj_get_api)(void);
+
+/* A list of extensions begins with one: more functions than the table has. */
+enum { PJ_SHARDINGS = 19 };
+typedef struct pj_extension {
+  size_t size;
+  int kind;
+  const struct pj_extension *next;
+} pj_extension;
 
 /* Codes of errors. */
 enum {
@@ -397,6 +412,12 @@ typedef struct pj_args {
       pj_executable *executable;
       pj_program *program; /* in and out */
     } optimized;
+    struct {
+      pj_executable *executable;
+      size_t count;                /* out */
+      const char *const *messages; /* out: of an OpShardingProto each; NULL: not known */
+      const size_t *sizes;         /* out */
+    } shardings;
     struct {
       pj_executable *executable;
       int64_t bytes[12]; /* out: of code, arguments, results, aliases, temporaries; of the host; the peak, the total */

@@ -8,7 +8,7 @@
 #define TS_PJRT_CLIENT_H
 
 #include "device/platform.h"
-#include "ir/stablehlo.h"
+#include "ir/stablehlo/stablehlo.h"
 #include "jit/session/disk.h"
 #include "pjrt/deadline.h"
 #include "pjrt/types.h"
@@ -33,6 +33,9 @@ typedef struct pj_client {
   ts_stablehlo_precision precision; /* of products and convolutions */
   int64_t answer_ms;                /* the deadline of operations in this process; 0: none */
   _Atomic int late;                 /* operations whose deadline has passed, and which go on */
+  _Atomic int place;                /* pj_place: where the elements of its buffers are */
+  _Atomic bool lends_nothing;       /* the plugin does not read host memory in place, or cannot say for how long */
+  _Atomic int left;                 /* loans that the plugin has not given back although it has no buffer of them */
   pthread_mutex_t lock;
   pj_reshape *reshapes; /* under the lock */
   pj_job ending;
@@ -48,9 +51,9 @@ void pj_door_get_memory(void *door, ts_memory_stats *out);
 pj_client *pj_door_present(pj_door *door);
 /* The client, retained after a success. It may open another one, on a thread that may wait for that. */
 ts_status pj_door_client(pj_door *door, pj_client **out);
-/* The executable for the present client: `code` itself, or another one, compiled again. Valid as long as `code`. */
+/* The executable for the present client: `code` itself, or another one, compiled again, which is retained. */
 typedef struct pj_code pj_code;
-ts_status pj_door_code(pj_door *door, pj_code *code, const pj_code **out);
+ts_status pj_door_code(pj_door *door, pj_code *code, pj_code **out);
 
 /* ---- client.c */
 /* How a client is opened. The texts are owned by it. */
@@ -74,11 +77,16 @@ void pj_client_unreserve(pj_client *client, int64_t bytes);
 
 /* ---- memory */
 
+typedef struct pj_loan pj_loan; /* share.c */
+
 typedef struct pj_memory {
   _Atomic int refs; /* the device layer's, and one of each operation */
   pj_client *client;
   pj_buffer *buffer;
   int64_t bytes;
+  int64_t counted;       /* bytes in the client's account; 0 for memory of others */
+  void *_Atomic address; /* the elements; the plugin keeps them there until the end. NULL: not known */
+  pj_loan *loan;         /* host memory that the buffer reads; NULL: none */
   int32_t device;
   ts_dtype dtype;
   ts_shape *shape; /* in the same block */
@@ -90,11 +98,37 @@ ts_status pj_memory_from_host(pj_client *client, int32_t device, const ts_type *
                               pj_memory **out);
 /* A memory without a buffer, with its bytes reserved. */
 ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out);
+/* An error for a device that the client lacks, and for a type that plugins lack. */
+ts_status pj_check_placement(const pj_client *client, int32_t device, ts_dtype dtype);
+/* As pj_memory_new(), for bytes that others own: the client's account does not count them. */
+ts_status pj_memory_new_uncounted(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape,
+                                  pj_memory **out);
 static inline void pj_memory_retain(pj_memory *memory) { atomic_fetch_add(&memory->refs, 1); }
 void pj_memory_release(void *memory); /* NULL is allowed */
 void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done);
 void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done);
 void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_done done);
+
+/* ---- share.c: elements that are read in place, of plugins in this process */
+
+typedef enum pj_place { PJ_NOT_KNOWN, PJ_ON_CPU, PJ_ON_DEVICE } pj_place;
+
+/* Where the elements are, for to_host; NULL if the host cannot read them. On a thread of the client. */
+const void *pj_host_address(pj_memory *memory);
+/* The same if it was found before. On any thread. */
+const void *pj_known_host_address(const pj_memory *memory);
+void pj_address(void *memory, bool for_host, ts_address *out, ts_done done);
+void pj_view(const ts_placement *placement, void *data, void **out_memory, ts_done done);
+/* Ends the reference to the buffer's address and the loan of the memory. Called before the buffer is destroyed. */
+void pj_memory_let_go(pj_memory *memory);
+
+/* Asks where the elements of a buffer that was made from host memory are. If on a CPU, later buffers of the client may
+ * read host memory in place. */
+void pj_learn_place(const pj_memory *memory);
+/* Makes the buffer of the memory on the owner's bytes; then nothing is left to wait for but the buffer. *out is false
+ * where that cannot be: then the memory has no buffer, and the bytes are to be copied. */
+ts_status pj_lend(pj_memory *memory, const ts_owner *owner, const void *data, bool *out);
+pj_args pj_from_host_args(const pj_memory *memory, const void *data, int semantics);
 
 /* ---- programs */
 
@@ -104,10 +138,10 @@ struct pj_code {
   _Atomic int refs; /* of the program: the device layer's, and one of each run */
   pj_client *client;
   pj_loaded *loaded;
-  pj_split *split; /* of a program with callbacks, which has no executable of its own */
+  pj_split *split; /* a program with callbacks is split into others; else NULL */
   size_t param_count, result_count;
-  int32_t partitions;      /* each is a replica for the plugin, on the device of its number */
-  pj_memory **coordinates; /* of each partition: its last parameter; NULL: the program has none */
+  int32_t partitions;      /* for the plugin, partition i is a replica on device i */
+  pj_memory **coordinates; /* the last parameter of each partition; NULL: the program does not read coordinates */
   int32_t *grid;           /* their elements */
   const ts_type **types;   /* Of the parameters, then of the results. */
   char *text;              /* The program, if it may have to be compiled again. */

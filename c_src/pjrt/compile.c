@@ -33,6 +33,8 @@ static ts_status check_results(const pj_code *code, pj_executable *executable) {
   if (code->result_count == 0) return TS_SUCCESS;
   TS_TRY(pj_call(plugin, PJ_EXECUTABLE_TYPES, &types));
   TS_TRY(pj_call(plugin, PJ_EXECUTABLE_DIMS, &dims));
+  if (types.types.count < code->result_count || dims.dims.count < code->result_count)
+    return ts_error(TS_INTERNAL, "the plugin says too little of the program's results");
   const int64_t *at = dims.dims.dims;
   for (size_t i = 0; i < code->result_count; i++) {
     TS_TRY(check_result(code, i, types.types.types[i], at, dims.dims.ranks[i]));

@@ -3,7 +3,8 @@
 /* Freeing more than this takes longer than a scheduler may be held, and so may a message to a process. */
 enum { LARGE_BYTES = 1 << 20 };
 
-ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out) {
+ts_status pj_memory_new_uncounted(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape,
+                                  pj_memory **out) {
   pj_memory *m;
   TS_TRY(ts_alloc(sizeof *m + ts_shape_size(shape), (void **)&m));
   *m = (pj_memory){.refs = 1,
@@ -13,20 +14,29 @@ ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const
                    .dtype = dtype,
                    .shape = (ts_shape *)(m + 1)};
   ts_shape_copy(m->shape, shape);
+  pj_client_retain(client);
+  *out = m;
+  return TS_SUCCESS;
+}
+
+ts_status pj_memory_new(pj_client *client, int32_t device, ts_dtype dtype, const ts_shape *shape, pj_memory **out) {
+  pj_memory *m;
+  TS_TRY(pj_memory_new_uncounted(client, device, dtype, shape, &m));
   ts_status status = pj_client_reserve(client, m->bytes);
   if (status) {
-    ts_free(m);
+    pj_memory_release(m);
     return status;
   }
-  pj_client_retain(client);
+  m->counted = m->bytes;
   *out = m;
   return TS_SUCCESS;
 }
 
 static void destroy(pj_memory *m) {
   pj_client *client = m->client;
+  pj_memory_let_go(m);
   pj_destroy(client->plugin, PJ_BUFFER_DESTROY, m->buffer);
-  pj_client_unreserve(client, m->bytes);
+  pj_client_unreserve(client, m->counted);
   ts_free(m);
   pj_client_release(client);
 }
@@ -56,6 +66,7 @@ typedef struct transfer {
   ts_dtype dtype;
   ts_shape shape;
   const void *data;
+  ts_owner owner;           /* of the data; a reference */
   pj_memory *source, *made; /* references */
   int64_t bytes;
   void *to, *own; /* `own`: the elements in the transfer's memory */
@@ -67,6 +78,7 @@ static void free_transfer(transfer *t) {
   pj_memory_release(t->made);
   pj_memory_release(t->source);
   pj_client_release(t->client);
+  if (t->owner.object) t->owner.release(t->owner.object);
   ts_free(t->own);
   ts_free(t);
 }
@@ -97,11 +109,13 @@ static void fill_placement(transfer *t, const ts_placement *p) {
   t->device = p->device;
   t->dtype = p->dtype;
   ts_shape_copy(&t->shape, p->shape);
+  t->owner = p->owner;
+  if (t->owner.object) t->owner.retain(t->owner.object);
 }
 
-/* The transfer's own copy of the caller's data. */
+/* The transfer's own copy of the caller's data, where it has no owner. */
 static ts_status copy_data(transfer *t, int64_t bytes) {
-  if (!t->data || !t->client->answer_ms) return TS_SUCCESS;
+  if (!t->data || !t->client->answer_ms || t->owner.object) return TS_SUCCESS;
   TS_TRY(ts_alloc((size_t)bytes + 1, &t->own));
   memcpy(t->own, t->data, (size_t)bytes);
   t->data = t->own;
@@ -152,12 +166,15 @@ static void was_read(pj_wait *wait, ts_status status) {
   await_made(t);
 }
 
+ts_status pj_check_placement(const pj_client *c, int32_t device, ts_dtype dtype) {
+  if (device < 0 || device >= c->device_count)
+    return ts_error(TS_INVALID_ARGUMENT, "the plugin has %d devices, got device %d", c->device_count, device);
+  if (pj_type(dtype)) return TS_SUCCESS;
+  return ts_error(TS_UNIMPLEMENTED, "the type %s is not known to plugins", ts_dtype_name(dtype));
+}
+
 static ts_status check_placement(const transfer *t) {
-  if (t->device < 0 || t->device >= t->client->device_count)
-    return ts_error(TS_INVALID_ARGUMENT, "the plugin has %d devices, got device %d", t->client->device_count,
-                    t->device);
-  if (!pj_type(t->dtype))
-    return ts_error(TS_UNIMPLEMENTED, "the type %s is not known to plugins", ts_dtype_name(t->dtype));
+  TS_TRY(pj_check_placement(t->client, t->device, t->dtype));
   return pj_work_start();
 }
 
@@ -171,24 +188,28 @@ static ts_status renew_client(transfer *t) {
   return TS_SUCCESS;
 }
 
-static pj_args from_host_args(const pj_client *client, const pj_memory *m, const void *data) {
-  return PJ_ARGS(.from_host = {.client = client->handle,
+pj_args pj_from_host_args(const pj_memory *m, const void *data, int semantics) {
+  return PJ_ARGS(.from_host = {.client = m->client->handle,
                                .data = data,
                                .type = pj_type(m->dtype),
                                .dims = m->shape->dims,
                                .rank = (size_t)m->shape->rank,
-                               .semantics = PJ_UNTIL_TRANSFERRED,
-                               .device = client->devices[m->device]});
+                               .semantics = semantics,
+                               .device = m->client->devices[m->device]});
 }
 
 static ts_status send_to_device(transfer *t) {
+  bool lent;
   TS_TRY(renew_client(t));
   TS_TRY(check_placement(t));
   TS_TRY(pj_memory_new(t->client, t->device, t->dtype, &t->shape, &t->made));
-  pj_args args = from_host_args(t->client, t->made, t->data);
+  TS_TRY(pj_lend(t->made, &t->owner, t->data, &lent));
+  if (lent) return TS_SUCCESS;
+  pj_args args = pj_from_host_args(t->made, t->data, PJ_UNTIL_TRANSFERRED);
   TS_TRY(pj_call(t->client->plugin, PJ_FROM_HOST, &args));
   t->made->buffer = args.from_host.buffer;
   t->wait.event = args.from_host.read;
+  if (t->owner.object) pj_learn_place(t->made);
   return TS_SUCCESS;
 }
 
@@ -216,7 +237,7 @@ void pj_from_host(const ts_placement *placement, const void *data, void **out_me
 ts_status pj_memory_from_host(pj_client *client, int32_t device, const ts_type *type, const void *data,
                               pj_memory **out) {
   TS_TRY(pj_memory_new(client, device, type->dtype, &type->shape, out));
-  pj_args args = from_host_args(client, *out, data);
+  pj_args args = pj_from_host_args(*out, data, PJ_UNTIL_TRANSFERRED);
   ts_status status = pj_call(client->plugin, PJ_FROM_HOST, &args);
   if (!status) {
     pj_event *read = args.from_host.read;
@@ -235,9 +256,17 @@ ts_status pj_memory_from_host(pj_client *client, int32_t device, const ts_type *
 
 static void received(pj_wait *wait, ts_status status) { end_transfer((transfer *)wait, status); }
 
+static ts_status read_in_place(transfer *t, const void *data) {
+  if (t->deadline.ms) TS_TRY(ts_alloc((size_t)t->bytes, &t->own));
+  memcpy(t->own ? t->own : t->to, data, (size_t)t->bytes);
+  return TS_SUCCESS;
+}
+
 static ts_status receive(transfer *t) {
   const pj_memory *m = t->source;
   int64_t order[TS_MAX_RANK];
+  const void *here = pj_host_address(t->source);
+  if (here) return read_in_place(t, here);
   if (t->bytes < m->bytes || t->deadline.ms) TS_TRY(ts_alloc((size_t)m->bytes, &t->own));
   for (int32_t i = 0; i < m->shape->rank; i++) order[i] = m->shape->rank - 1 - i;
   pj_layout layout = {.size = sizeof layout,
@@ -267,7 +296,16 @@ static pj_client *client_of(const pj_memory *m) {
   return m->client;
 }
 
+/* Copying this takes less than a thread of the client takes to begin. */
+enum { SMALL_BYTES = 1 << 16 };
+
 void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done) {
+  const void *here = bytes <= SMALL_BYTES ? pj_known_host_address(memory) : NULL;
+  if (here) {
+    memcpy(out, here, (size_t)bytes);
+    ts_done_call(done, TS_SUCCESS);
+    return;
+  }
   begin(
       (transfer){
           .wait.job.body = to_host_now, .client = client_of(memory), .source = memory, .bytes = bytes, .to = out},

@@ -10,10 +10,15 @@
 
 enum { OPEN_MS = 120000, STACK_BYTES = 256 << 20 };
 
+/* As many operations of a client may wait while another process is started, or a program compiled for it. */
+enum { MOST_WAITING = 128 };
+
 struct pj_door {
-  pthread_mutex_t lock;    /* short */
-  pthread_mutex_t opening; /* while another client is opened, or a program compiled for it */
-  pj_client *client;       /* under the lock */
+  pthread_mutex_t lock;     /* short */
+  pthread_mutex_t opening;  /* while another client is opened, or a program compiled for it */
+  _Atomic int waiting;      /* operations that have this lock or wait for it */
+  _Atomic int64_t failures; /* tries to start it again that failed */
+  pj_client *client;        /* under the lock */
   pj_opening how;
 };
 
@@ -295,6 +300,25 @@ void pj_door_get_memory(void *door, ts_memory_stats *out) {
 
 static bool is_gone(const pj_client *c) { return pj_plugin_is_gone(c->plugin); }
 
+/* Takes the opening lock. A thread may wait for it as long as a plugin takes to open. Another thread takes its place
+ * meanwhile, so that operations of other clients go on. */
+static ts_status enter(pj_door *d) {
+  if (atomic_fetch_add(&d->waiting, 1) >= MOST_WAITING) {
+    atomic_fetch_sub(&d->waiting, 1);
+    return ts_error(TS_UNAVAILABLE, "the plugin's process is started again, and %d operations wait for it already",
+                    MOST_WAITING);
+  }
+  pj_work_spare(1);
+  pthread_mutex_lock(&d->opening);
+  return TS_SUCCESS;
+}
+
+static void leave(pj_door *d) {
+  pthread_mutex_unlock(&d->opening);
+  pj_work_spare(-1);
+  atomic_fetch_sub(&d->waiting, 1);
+}
+
 /* The opening lock is held. */
 static ts_status renew(pj_door *d, pj_client **inout) {
   pj_client *next, *old;
@@ -311,16 +335,29 @@ static ts_status renew(pj_door *d, pj_client **inout) {
   return TS_SUCCESS;
 }
 
+/* An operation that has waited for a try that failed fails with it: a try takes up to the time that a plugin has to
+ * open. */
+static ts_status renew_once(pj_door *d, int64_t failures, pj_client **inout) {
+  if (is_gone(*inout) && d->failures != failures)
+    return ts_error(TS_UNAVAILABLE, "the plugin's process ended, and did not start again");
+  ts_status status = renew(d, inout);
+  if (status) d->failures++;
+  return status;
+}
+
+static ts_status renew_in_turn(pj_door *d, pj_client **inout) {
+  const int64_t failures = d->failures;
+  TS_TRY(enter(d));
+  pj_client_release(*inout);
+  *inout = pj_door_present(d); /* another thread may have opened it */
+  ts_status status = renew_once(d, failures, inout);
+  leave(d);
+  return status;
+}
+
 ts_status pj_door_client(pj_door *d, pj_client **out) {
   pj_client *client = pj_door_present(d);
-  ts_status status = TS_SUCCESS;
-  if (is_gone(client)) {
-    pthread_mutex_lock(&d->opening);
-    pj_client_release(client);
-    client = pj_door_present(d); /* another thread may have opened it */
-    status = renew(d, &client);
-    pthread_mutex_unlock(&d->opening);
-  }
+  ts_status status = is_gone(client) ? renew_in_turn(d, &client) : TS_SUCCESS;
   if (status)
     pj_client_release(client);
   else
@@ -328,16 +365,29 @@ ts_status pj_door_client(pj_door *d, pj_client **out) {
   return status;
 }
 
-ts_status pj_door_code(pj_door *d, pj_code *code, const pj_code **out) {
+/* The opening lock is held. Of several clients that have followed each other only the last one has an executable. */
+static ts_status compile_for(pj_client *client, pj_code *code) {
+  pj_code *old = code->again;
+  if (old && old->client == client) return TS_SUCCESS;
+  code->again = NULL;
+  if (old) pj_release_program(old);
+  return pj_compile_again(client, code, &code->again);
+}
+
+ts_status pj_door_code(pj_door *d, pj_code *code, pj_code **out) {
   pj_client *client;
   *out = code;
   if (!is_gone(code->client)) return TS_SUCCESS;
   TS_TRY(pj_door_client(d, &client));
-  pthread_mutex_lock(&d->opening);
-  while (code->client != client && code->again) code = code->again;
-  ts_status status = code->client == client ? TS_SUCCESS : pj_compile_again(client, code, &code->again);
-  if (!status) *out = code->client == client ? code : code->again;
-  pthread_mutex_unlock(&d->opening);
+  ts_status status = enter(d);
+  if (!status) {
+    status = compile_for(client, code);
+    if (!status) {
+      *out = code->again;
+      pj_code_retain(*out);
+    }
+    leave(d);
+  }
   pj_client_release(client);
   return status;
 }

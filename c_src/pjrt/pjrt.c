@@ -10,7 +10,8 @@ static ts_status enumerate(ts_device_description *out, int32_t room, int32_t *ou
 }
 
 const ts_platform ts_platform_pjrt = {.name = "pjrt",
-                                      .flags = TS_PLATFORM_SAVES | TS_PLATFORM_CALLS_BACK | TS_PLATFORM_GROUPS,
+                                      .flags = TS_PLATFORM_SAVES | TS_PLATFORM_CALLS_BACK | TS_PLATFORM_GROUPS |
+                                               TS_PLATFORM_ADDRESSES,
                                       .enumerate = enumerate,
                                       .open = pj_door_open,
                                       .close = pj_door_close,
@@ -24,4 +25,6 @@ const ts_platform ts_platform_pjrt = {.name = "pjrt",
                                       .to_host = pj_to_host,
                                       .copy = pj_copy,
                                       .release_memory = pj_memory_release,
+                                      .address = pj_address,
+                                      .view = pj_view,
                                       .run = pj_run};

@@ -49,13 +49,11 @@ void pj_code_describe(pj_code *code, ts_program *out) {
 }
 
 static void release_now(pj_job *job) {
-  pj_code *code = (pj_code *)((char *)job - offsetof(pj_code, ending)), *again;
-  for (; code; code = again) {
-    pj_client *client = code->client;
-    again = code->again;
-    pj_code_destroy(code);
-    pj_client_release(client);
-  }
+  pj_code *code = (pj_code *)((char *)job - offsetof(pj_code, ending)), *again = code->again;
+  pj_client *client = code->client;
+  pj_code_destroy(code);
+  pj_client_release(client);
+  if (again) pj_release_program(again);
 }
 
 void pj_release_program(void *program) {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,9 +20,23 @@
 
 enum { SEGMENT_LEAST = 1 << 20, IDLE_MOST = 256 << 20 };
 
+/* Messages that can no more be sent or received: the reader notices the end, and so does a thread that waits until the
+ * process reads. */
+static void hang_up_locked(pj_remote *r) {
+  if (r->socket >= 0) (void)shutdown(r->socket, SHUT_RDWR);
+}
+
+static void hang_up(pj_remote *r) {
+  pthread_mutex_lock(&r->lock);
+  hang_up_locked(r);
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* Never on the reader's thread: the process may wait for the reader before it reads more. After a message that
+ * was sent in part, no other message can be sent. */
 static void tell(pj_remote *r, const pj_wire_head *head, const char *fields, int file) {
   pthread_mutex_lock(&r->sending);
-  (void)pj_wire_send(r->socket, head, fields, file); /* the reader notices the end */
+  if (r->socket >= 0 && !pj_wire_send(r->socket, head, fields, file)) hang_up(r);
   pthread_mutex_unlock(&r->sending);
 }
 
@@ -73,19 +88,37 @@ static void free_segment(pj_segment *s) {
   ts_free(s);
 }
 
-void pj_segment_give(pj_remote *r, pj_segment *s) {
+static void keep_segment(pj_remote *r, pj_segment *s) {
   if (!s) return;
   pthread_mutex_lock(&r->lock);
-  bool kept = r->idle_bytes + s->size <= IDLE_MOST && !r->is_dead;
-  if (kept) {
-    s->next = r->segments;
-    r->segments = s;
-    r->idle_bytes += s->size;
+  s->next = r->segments;
+  r->segments = s;
+  r->idle_bytes += s->size;
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* One that is too much; NULL: there is none. */
+static pj_segment *take_surplus(pj_remote *r) {
+  pthread_mutex_lock(&r->lock);
+  pj_segment *s = r->idle_bytes > IDLE_MOST || r->is_dead ? r->segments : NULL;
+  if (s) {
+    r->segments = s->next;
+    r->idle_bytes -= s->size;
   }
   pthread_mutex_unlock(&r->lock);
-  if (kept) return;
-  tell(r, &(pj_wire_head){.id = s->number, .kind = PJ_WIRE_FORGET}, NULL, -1);
-  free_segment(s);
+  return s;
+}
+
+static void free_surplus(pj_remote *r) {
+  for (pj_segment *s = take_surplus(r); s; s = take_surplus(r)) {
+    tell(r, &(pj_wire_head){.id = s->number, .kind = PJ_WIRE_FORGET}, NULL, -1);
+    free_segment(s);
+  }
+}
+
+void pj_segment_give(pj_remote *r, pj_segment *s) {
+  keep_segment(r, s);
+  free_surplus(r);
 }
 
 /* ---- events */
@@ -99,11 +132,11 @@ static pj_error *error_of(const pj_event *e) {
   return e->status ? (pj_error *)ts_error(ts_status_code(e->status), "%s", ts_status_message(e->status)) : NULL;
 }
 
-/* Of an event that is in no list any more; takes the status over. */
+/* Of an event that is in no list any more; takes the status over. The surplus of segments is freed with an event. */
 static void end_event(pj_remote *r, pj_event *e, ts_status status, const char *bytes, size_t size) {
   if (!status && e->to)
     memcpy(e->to, e->segment ? e->segment->data : bytes, e->segment || size >= e->size ? e->size : size);
-  pj_segment_give(r, e->segment);
+  keep_segment(r, e->segment);
   e->segment = NULL;
   pthread_mutex_lock(&r->lock);
   e->status = status;
@@ -135,6 +168,7 @@ void pj_event_destroy(pj_remote *r, pj_event *e) {
   e->is_destroyed = true;
   pthread_mutex_unlock(&r->lock);
   if (ready) free_event(e);
+  free_surplus(r);
 }
 
 bool pj_event_is_ready(pj_remote *r, pj_event *e) {
@@ -171,9 +205,9 @@ static ts_status died(pj_remote *r) {
   return ts_error(TS_UNAVAILABLE, "the process of the plugin %s", r->reason[0] ? r->reason : "has ended");
 }
 
-/* Kills it unless it has ended. The lock is held. */
+/* Kills it unless it has ended, and what it has started. The lock is held. */
 static void kill_now(pj_remote *r) {
-  if (r->pid) kill(r->pid, SIGKILL);
+  if (r->pid) kill(-r->pid, SIGKILL);
 }
 
 static void describe_end(pj_remote *r, int status) {
@@ -211,15 +245,31 @@ static void reap(pj_remote *r) {
   kill_now(r);
   pid_t pid = r->pid;
   r->pid = 0;
+  hang_up_locked(r);
   pthread_mutex_unlock(&r->lock);
   end_all(r);
   (void)waitpid(pid, NULL, 0);
 }
 
+static void close_files(pj_remote *r) {
+  if (r->socket >= 0) close(r->socket);
+  if (r->bell >= 0) close(r->bell);
+  r->socket = r->bell = -1;
+}
+
+/* What a process that has ended leaves: its tensors and programs may be held for long. */
+static void let_go(pj_remote *r) {
+  free_surplus(r);
+  pthread_mutex_lock(&r->sending);
+  pthread_mutex_lock(&r->lock);
+  close_files(r);
+  pthread_mutex_unlock(&r->lock);
+  pthread_mutex_unlock(&r->sending);
+}
+
 static void release(pj_remote *r) {
   if (atomic_fetch_sub(&r->refs, 1) != 1) return;
-  close(r->socket);
-  close(r->bell);
+  close_files(r);
   while (r->segments) {
     pj_segment *next = r->segments->next;
     free_segment(r->segments);
@@ -296,9 +346,10 @@ static bool read_one(pj_remote *r) {
   if (!pj_wire_receive(r->socket, &m)) return false;
   if (m.head.kind == PJ_WIRE_ANSWER) take_answer(r, &m);
   if (m.head.kind == PJ_WIRE_EVENT) take_end(r, &m);
-  if (m.head.kind == PJ_WIRE_END) describe_end(r, (int)m.head.id);
+  bool goes_on = m.head.kind != PJ_WIRE_END; /* processes that the plugin has started may hold the socket open */
+  if (!goes_on) describe_end(r, (int)m.head.id);
   pj_wire_free(&m);
-  return true;
+  return goes_on;
 }
 
 static void *read_all(void *context) {
@@ -311,7 +362,9 @@ static void *read_all(void *context) {
     if (files[1].revents && read(r->bell, &rung, sizeof rung) < 0) break;
     if (files[0].revents) goes_on = read_one(r);
   }
+  (void)next_deadline(r); /* the deadline may have passed within a message */
   reap(r);
+  let_go(r);
   release(r);
   return NULL;
 }
@@ -337,11 +390,15 @@ void pj_remote_end(pj_remote *r) {
   if (!r) return;
   pthread_mutex_lock(&r->lock);
   kill_now(r);
+  hang_up_locked(r);
   pthread_mutex_unlock(&r->lock);
   release(r);
 }
 
 /* ---- calls */
+
+/* How long a process may take to end its client before it is killed. */
+#define CLOSE_NS INT64_C(10000000000)
 
 /* Compilers take as long as they want. */
 static int64_t deadline(const pj_remote *r, int function) {
@@ -356,6 +413,7 @@ static int64_t deadline(const pj_remote *r, int function) {
   case PJ_DEVICE_DESCRIPTION:
   case PJ_DESCRIPTION_KIND:
   case PJ_CLIENT_DEVICES: return r->open_by_ns;
+  case PJ_CLIENT_DESTROY: return ts_system_ns() + (r->answer_ns < CLOSE_NS ? r->answer_ns : CLOSE_NS);
   default: return r->answer_ns == INT64_MAX ? INT64_MAX : ts_system_ns() + r->answer_ns;
   }
 }
@@ -381,9 +439,8 @@ static bool enter(pj_asking *a, pj_waiting *w) {
       r->events = a->event;
     }
   }
-  bool rings = alive && w->deadline_ns < r->wakes_ns;
+  if (alive && w->deadline_ns < r->wakes_ns && r->bell >= 0) (void)!write(r->bell, &(uint64_t){1}, sizeof(uint64_t));
   pthread_mutex_unlock(&r->lock);
-  if (rings) (void)!write(r->bell, &(uint64_t){1}, sizeof(uint64_t));
   return alive;
 }
 

@@ -58,7 +58,7 @@ typedef struct pj_remote {
   _Atomic int refs; /* the owner's and the reader's */
   pthread_mutex_t lock, sending;
   pthread_cond_t ended; /* some event is ready */
-  int socket, bell;     /* the bell wakes the reader, for an earlier deadline */
+  int socket, bell;     /* the bell wakes the reader, for an earlier deadline; -1 after the end of the process */
   int pid;              /* 0 once it has been waited for. Under the lock, as the rest */
   bool is_dead;
   char reason[256];

@@ -215,7 +215,7 @@ static void take_results(pj_fields *answer, const pj_args *args) {
   for (size_t i = 0; i < devices; i++) memcpy(args->execute.results[i], results + i * (size / devices), size / devices);
 }
 
-/* One event stands for those of all partitions. */
+/* The process reports the end of all partitions as one event. */
 static ts_status execute(pj_remote *r, pj_args *args) {
   pj_asking a = begin(r, PJ_EXECUTE);
   TS_TRY(pj_asking_event(&a));

@@ -34,7 +34,8 @@ static ts_status find_program(char out[PATH_MAX]) {
   return TS_SUCCESS;
 }
 
-/* The other end is file 3 of the process. Signals are as they are by default. */
+/* The other end is file 3 of the process. Signals are as they are by default, and the process is of a group of its own:
+ * it stays when a key of the terminal interrupts the VM, and is killed with all that it has started. */
 static int spawn(const char *path, int socket, pid_t *out) {
   char *arguments[] = {(char *)(uintptr_t)program, NULL};
   posix_spawn_file_actions_t files;
@@ -46,13 +47,20 @@ static int spawn(const char *path, int socket, pid_t *out) {
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, socket, 3);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   int error = posix_spawn(out, path, &files, &attributes, arguments, environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   return error;
+}
+
+/* The longest time between two parts of a message: the reader looks for deadlines between messages. */
+static void limit_gaps(const pj_remote *r) {
+  struct timeval gap = {.tv_sec = (time_t)(r->answer_ns / 1000000000), .tv_usec = r->answer_ns % 1000000000 / 1000};
+  if (r->answer_ns < INT64_MAX) (void)setsockopt(r->socket, SOL_SOCKET, SO_RCVTIMEO, &gap, sizeof gap);
 }
 
 static ts_status start(pj_remote *r) {
@@ -65,6 +73,7 @@ static ts_status start(pj_remote *r) {
   int error = spawn(path, ends[1], &pid);
   close(ends[1]);
   r->socket = ends[0];
+  limit_gaps(r);
   if (error) return ts_error(TS_UNAVAILABLE, "isolated: %s cannot be started: %s", path, strerror(error));
   r->pid = pid;
   return pj_remote_watch(r);

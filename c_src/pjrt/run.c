@@ -94,7 +94,7 @@ typedef struct run {
   pj_deadline deadline;
   const ts_run_request *request; /* valid while the caller waits */
   pj_code *program;              /* a reference */
-  const pj_code *code;           /* the program for the present client */
+  pj_code *code;                 /* the program for the present client; a reference to another one */
   pj_client *client;
   int32_t device;         /* of the first partition; of others the number is theirs */
   size_t params, results; /* of a partition */
@@ -113,6 +113,7 @@ static void free_run(run *r) {
     pj_memory_release(r->args[i]);
   }
   for (size_t i = 0; i < r->partitions * r->results; i++) pj_memory_release(r->made[i]);
+  if (r->code != r->program) pj_release_program(r->code);
   pj_release_program(r->program);
   ts_free(r);
 }

@@ -6,6 +6,7 @@
 #include "pjrt/wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -620,8 +622,9 @@ static void *watch(void *nothing) {
   return nothing;
 }
 
-static int serve_all(void) {
+static int serve_all(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) return 1; /* it ended before that */
   if (!ts_thread_start("watch", watch, 0)) return 1;
   for (int i = 0; i < THREADS; i++)
     if (!ts_thread_start("plugin", serve, STACK_BYTES) && i == 0) return 1;
@@ -631,10 +634,12 @@ static int serve_all(void) {
 /* The client may ignore how its child processes end, so this process sends the status. */
 int main(void) {
   int status = 0;
-  pid_t child = fork();
+  (void)fcntl(SOCKET, F_SETFD, FD_CLOEXEC); /* what the plugin starts must not hold it */
+  pid_t parent = getpid(), child = fork();
   if (child < 0) return 1;
-  if (child == 0) return serve_all();
+  if (child == 0) return serve_all(parent);
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   (void)pj_wire_send(SOCKET, &(pj_wire_head){.id = (uint64_t)status, .kind = PJ_WIRE_END}, NULL, -1);
+  (void)shutdown(SOCKET, SHUT_RDWR); /* also if the last message was cut, and another process has the socket */
   return 0;
 }

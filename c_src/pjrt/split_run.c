@@ -6,7 +6,7 @@
 typedef struct frame {
   struct frame *up;
   const pj_steps *list;
-  size_t place;       /* of the step that is done next, or that has begun */
+  size_t place;       /* index of the next step, or of the step that has begun */
   bool is_condition;  /* of a loop */
   pj_memory *slots[]; /* references; NULL: not made yet, or not needed any more */
 } frame;
@@ -16,10 +16,10 @@ typedef struct split_run {
   pj_code *program; /* a reference */
   int32_t device;
   frame *top;
-  ts_status (*then)(struct split_run *r); /* what go() does next: NULL, the run has ended */
+  ts_status (*then)(struct split_run *r); /* called by go(); NULL: the run has ended */
   bool waits;                             /* `then` has begun operations */
   _Atomic int missing;                    /* operations, and 1 while they are begun */
-  ts_status _Atomic failed;               /* the first error of them */
+  ts_status _Atomic failed;               /* the operations' first error */
   ts_run_request part;
   ts_program_call call;
   void **host; /* the operands or the results of a call, in host memory */

@@ -5,6 +5,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* A message that says it has more is broken. */
+#define MOST_BYTES (UINT64_C(1) << 46)
+
 typedef union control {
   struct cmsghdr head;
   char bytes[CMSG_SPACE(sizeof(int))];
@@ -82,7 +85,8 @@ void pj_wire_free(pj_wire_message *m) {
 bool pj_wire_receive(int socket, pj_wire_message *out) {
   *out = (pj_wire_message){.file = -1};
   if (!receive(socket, &out->head, sizeof out->head, &out->file)) return false;
-  bool whole = ts_status_consume_ok(ts_alloc(out->head.size + 1, (void **)&out->fields)) &&
+  bool whole = out->head.size < MOST_BYTES &&
+               ts_status_consume_ok(ts_alloc(out->head.size + 1, (void **)&out->fields)) &&
                receive(socket, out->fields, out->head.size, NULL);
   if (!whole) pj_wire_free(out);
   return whole;

@@ -110,28 +110,41 @@ static void wait_here(pj_wait *wait) {
 }
 
 /* The event must not be destroyed before the call has returned, so the end has two parts. */
-static void register_wait(pj_wait *wait) {
+static ts_status register_wait(pj_wait *wait) {
   atomic_store(&wait->parts, 2);
   wait->job.body = finish_with_error;
   pj_args args = PJ_ARGS(.on_ready = {.event = wait->event, .call = ready, .arg = wait});
-  if (!ts_status_consume_ok(pj_call(wait->plugin, PJ_EVENT_ON_READY, &args)))
-    wait_here(wait);
-  else if (atomic_fetch_sub(&wait->parts, 1) == 1)
-    finish_with_error(&wait->job);
+  TS_TRY(pj_call(wait->plugin, PJ_EVENT_ON_READY, &args));
+  if (atomic_fetch_sub(&wait->parts, 1) == 1) finish_with_error(&wait->job);
+  return TS_SUCCESS;
 }
 
-void pj_await(const pj_plugin *plugin, pj_event *event, pj_wait *wait) {
+static void set_event(const pj_plugin *plugin, pj_event *event, pj_wait *wait) {
   wait->plugin = plugin;
   wait->event = event;
   wait->error = NULL;
-  if (!event) {
+}
+
+/* False if the event has not ended, or the plugin does not tell. */
+static bool finish_ended(pj_wait *wait) {
+  const pj_plugin *plugin = wait->plugin;
+  pj_args args = PJ_ARGS(.event = {.event = wait->event});
+  if (!wait->event) {
     wait->then(wait, TS_SUCCESS);
-    return;
+    return true;
   }
-  pj_args args = PJ_ARGS(.event = {.event = event});
-  if (ts_status_consume_ok(pj_call(plugin, PJ_EVENT_IS_READY, &args)) && args.event.is_ready)
-    finish(wait,
-           ts_error_context(pj_call(plugin, PJ_EVENT_ERROR, &PJ_ARGS(.event = {.event = event})), "%s", wait->what));
-  else
-    register_wait(wait);
+  if (!ts_status_consume_ok(pj_call(plugin, PJ_EVENT_IS_READY, &args)) || !args.event.is_ready) return false;
+  pj_args error = PJ_ARGS(.event = {.event = wait->event});
+  finish(wait, ts_error_context(pj_call(plugin, PJ_EVENT_ERROR, &error), "%s", wait->what));
+  return true;
+}
+
+void pj_await(const pj_plugin *plugin, pj_event *event, pj_wait *wait) {
+  set_event(plugin, event, wait);
+  if (!finish_ended(wait) && !ts_status_consume_ok(register_wait(wait))) wait_here(wait);
+}
+
+ts_status pj_watch(const pj_plugin *plugin, pj_event *event, pj_wait *wait) {
+  set_event(plugin, event, wait);
+  return finish_ended(wait) ? TS_SUCCESS : register_wait(wait);
 }

@@ -32,5 +32,8 @@ typedef struct pj_wait {
 
 /* Takes the event over, and calls `then` once: now, or on a thread of the client when the event is ready. NULL: now. */
 void pj_await(const pj_plugin *plugin, pj_event *event, pj_wait *wait);
+/* The same for an event that may have no end for long: no thread waits for it. Where the plugin cannot say when it
+ * ends, it is an error, and the caller keeps the event. */
+ts_status pj_watch(const pj_plugin *plugin, pj_event *event, pj_wait *wait);
 
 #endif

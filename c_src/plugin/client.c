@@ -144,12 +144,16 @@ ts_status plugin_look_up_device(pj_args *args) {
 
 ts_status plugin_look_up_addressable(pj_args *args) { return plugin_look_up_device(args); }
 
+ts_status plugin_check_grid(const pj_handle *client, int64_t replicas, int64_t partitions) {
+  const int most = client->device_count;
+  if (replicas >= 1 && partitions >= 1 && replicas <= most && partitions <= most / replicas) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "%lld replicas of %lld partitions: the client has %d devices",
+                  (long long)replicas, (long long)partitions, most);
+}
+
 ts_status plugin_default_assignment(pj_args *args) {
   int replicas = args->assignment.replicas, partitions = args->assignment.partitions;
-  const int most = args->assignment.client->device_count;
-  if (replicas < 1 || partitions < 1 || replicas > most || partitions > most / replicas)
-    return ts_error(TS_INVALID_ARGUMENT, "%d replicas of %d partitions: the client has %d devices", replicas,
-                    partitions, most);
+  TS_TRY(plugin_check_grid(args->assignment.client, replicas, partitions));
   const int count = replicas * partitions;
   if (args->assignment.room < (size_t)count)
     return ts_error(TS_INVALID_ARGUMENT, "there is room for %zu devices of %d", args->assignment.room, count);

@@ -3,6 +3,7 @@
 #include "plugin/plugin.h"
 
 #include "base/map.h"
+#include "shard/shard.h"
 #include "stablehlo/read.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@ void plugin_code_release(plugin_code *c) {
   ts_free(c->ranks);
   ts_free(c->kinds);
   ts_free(c->kind_sizes);
+  for (size_t i = 0; i < 2; i++) plugin_messages_deinit(&c->cuts[i]);
   plugin_client_release(c->client);
   ts_free(c);
 }
@@ -32,26 +34,31 @@ static ts_status keep(const char *bytes, size_t size, char **out) {
   return TS_SUCCESS;
 }
 
-static ts_status check_partitions(int64_t count) {
-  if (count == 1) return TS_SUCCESS;
-  return ts_error(TS_UNIMPLEMENTED, "a program of %lld partitions: the plugin runs programs of one", (long long)count);
+static ts_status check_devices(const plugin_code *c, const plugin_options *o) {
+  if (o->tuples) return ts_error(TS_UNIMPLEMENTED, "parameters that are one tuple");
+  TS_TRY(plugin_check_grid(c->client, o->replicas, o->partitions));
+  if (o->device_count && o->device_count != o->replicas * o->partitions)
+    return ts_error(TS_INVALID_ARGUMENT, "%lld replicas of %lld partitions on %d devices", (long long)o->replicas,
+                    (long long)o->partitions, o->device_count);
+  return TS_SUCCESS;
 }
 
 static ts_status place(plugin_code *c, const plugin_options *o) {
-  if (o->tuples) return ts_error(TS_UNIMPLEMENTED, "parameters that are one tuple");
-  TS_TRY(check_partitions(o->partitions));
-  if (o->replicas > c->client->device_count)
-    return ts_error(TS_INVALID_ARGUMENT, "%lld replicas: the client has %d devices", (long long)o->replicas,
-                    c->client->device_count);
-  if (o->device_count && o->device_count != o->replicas)
-    return ts_error(TS_INVALID_ARGUMENT, "%lld replicas on %d devices", (long long)o->replicas, o->device_count);
+  uint64_t used = 0;
+  TS_TRY(check_devices(c, o));
   c->replicas = (int)o->replicas;
+  c->partitions = (int)o->partitions;
+  c->process_count = c->replicas * c->partitions;
   c->portable = o->portable;
-  for (int i = 0; i < c->replicas; i++) {
-    c->devices[i] = o->device_count ? o->devices[i] : i;
-    if (c->devices[i] >= c->client->device_count)
-      return ts_error(TS_INVALID_ARGUMENT, "there is no device %d: the client has %d", c->devices[i],
-                      c->client->device_count);
+  for (int i = 0; i < c->process_count; i++) {
+    const int replica = i / c->partitions, partition = i % c->partitions;
+    const int device = o->device_count ? o->devices[partition * c->replicas + replica] : i;
+    if (device >= c->client->device_count)
+      return ts_error(TS_INVALID_ARGUMENT, "there is no device %d: the client has %d", device, c->client->device_count);
+    if (used >> device & 1)
+      return ts_error(TS_INVALID_ARGUMENT, "device %d is named for two replicas or partitions", device);
+    used |= UINT64_C(1) << device;
+    c->devices[i] = device;
   }
   return TS_SUCCESS;
 }
@@ -104,20 +111,46 @@ static void price(plugin_code *c) {
   c->costs[4] = cost("steps", (double)s.steps);
 }
 
+/* The graph that one process runs. */
+static ts_status read_graph(const plugin_code *c, ts_graph **out, ts_stablehlo_signature *signature) {
+  const ts_stablehlo_grid grid = {c->replicas, c->partitions};
+  ts_graph *whole;
+  if (c->process_count == 1) return ts_stablehlo_read_signature(c->program, c->program_size, out, signature);
+  TS_TRY(ts_stablehlo_read_processes(c->program, c->program_size, &grid, &whole, signature));
+  *out = whole;
+  if (whole->mesh.partitioned) return TS_SUCCESS;
+  ts_status status = ts_shard_partition(whole, NULL, NULL, out);
+  ts_graph_destroy(whole);
+  if (status) ts_stablehlo_signature_deinit(signature);
+  return status;
+}
+
+static ts_status check_processes(const plugin_code *c) {
+  const int32_t count = ts_executable_partitions(c->exe);
+  if (count == c->process_count) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the program is for %d partitions, and is compiled for %d", count,
+                  c->process_count);
+}
+
+static ts_status describe(plugin_code *c, const ts_graph *graph, const ts_stablehlo_signature *signature) {
+  TS_TRY(check_processes(c));
+  c->param_count = ts_executable_param_count(c->exe) - (ts_executable_has_coordinates(c->exe) ? 1 : 0);
+  c->result_count = ts_executable_result_count(c->exe);
+  TS_TRY(allocate(c));
+  fill(c, signature);
+  price(c);
+  if (c->partitions == 1 || c->replicas > 1) return TS_SUCCESS;
+  TS_TRY(plugin_shardings_write(graph, TS_PARAMS, c->param_count, &c->cuts[0]));
+  return plugin_shardings_write(graph, TS_RESULTS, c->result_count, &c->cuts[1]);
+}
+
 static ts_status build(plugin_code *c) {
   ts_graph *graph;
   ts_stablehlo_signature signature = {0};
-  TS_TRY(ts_stablehlo_read_signature(c->program, c->program_size, &graph, &signature));
+  TS_TRY(read_graph(c, &graph, &signature));
   ts_status status = ts_executable_create(graph, NULL, &c->exe);
+  if (!status) status = describe(c, graph, &signature);
   ts_graph_destroy(graph);
-  if (!status) status = check_partitions(ts_executable_partitions(c->exe));
-  if (!status) {
-    c->param_count = ts_executable_param_count(c->exe);
-    c->result_count = ts_executable_result_count(c->exe);
-    status = allocate(c);
-  }
-  if (!status) fill(c, &signature);
-  if (!status) price(c);
   ts_stablehlo_signature_deinit(&signature);
   return status;
 }
@@ -164,7 +197,7 @@ static ts_status new_loaded(plugin_code *code, pj_loaded **out) {
     return status;
   }
   l->code = code;
-  for (int i = 0; i < code->replicas; i++) l->devices[i] = code->client->list[code->devices[i]];
+  for (int i = 0; i < code->process_count; i++) l->devices[i] = code->client->list[code->devices[i]];
   *out = l;
   return TS_SUCCESS;
 }
@@ -235,6 +268,14 @@ ts_status plugin_executable_save(pj_args *args) {
   return plugin_answer_saved(args, data, size);
 }
 
+/* The options as they were given. */
+ts_status plugin_executable_options(pj_args *args) {
+  const plugin_code *c = args->save.executable->code;
+  char *copy;
+  TS_TRY(keep(c->options, c->options_size, &copy));
+  return plugin_answer_saved(args, copy, c->options_size);
+}
+
 static ts_status read_saved(bytes saved, bytes *program, bytes *options) {
   saved_head head;
   if (saved.size < sizeof head || memcmp(saved.data, magic, sizeof magic) != 0)
@@ -277,7 +318,7 @@ ts_status plugin_loaded_executable(pj_args *args) {
 
 ts_status plugin_loaded_devices(pj_args *args) {
   const pj_loaded *l = args->list.object;
-  return plugin_answer_list(args, l->devices, (size_t)l->code->replicas);
+  return plugin_answer_list(args, l->devices, (size_t)l->code->process_count);
 }
 
 ts_status plugin_loaded_delete(pj_args *args) {
@@ -298,7 +339,7 @@ ts_status plugin_loaded_assignment(pj_args *args) {
   const plugin_code *c = ((const pj_loaded *)args->object)->code;
   ts_text text = {0};
   char *data;
-  ts_status status = plugin_assignment_write(c->devices, c->replicas, &text);
+  ts_status status = plugin_assignment_write(c, &text);
   size_t size = text.length;
   if (!status) status = ts_text_finish(&text, &data);
   ts_text_deinit(&text);
@@ -325,7 +366,7 @@ ts_status plugin_executable_replicas(pj_args *args) {
 }
 
 ts_status plugin_executable_partitions(pj_args *args) {
-  args->count.count = 1;
+  args->count.count = code_of(args)->partitions;
   return TS_SUCCESS;
 }
 

@@ -98,8 +98,8 @@ static ts_status read_build(reader r, plugin_options *out) {
   return TS_SUCCESS;
 }
 
-/* An entry of the map of further options, by which a program names some for one compilation. Those of XLA's compiler
- * change nothing here; any other name is refused, as XLA does. */
+/* Checks an entry of the map of options that a program sets for its own compilation. Names of XLA's options are
+ * ignored; any other name is refused, as in XLA. */
 static ts_status check_override(reader r) {
   enum { MOST_SHOWN = 100 };
   static const char own[] = "xla_";
@@ -133,9 +133,23 @@ ts_status plugin_options_read(const char *bytes, size_t size, plugin_options *ou
   return TS_SUCCESS;
 }
 
-ts_status plugin_assignment_write(const int *devices, int count, ts_text *out) {
-  char start[] = {0x08, (char)count, 0x10, 1, 0x1a, (char)(2 + count), 0x0a, (char)count};
-  ts_text_append_n(out, start, sizeof start);
-  for (int i = 0; i < count; i++) ts_text_append_n(out, (char[]){(char)devices[i]}, 1);
+/* ---- writing */
+
+void plugin_write_number(ts_text *out, uint64_t number) {
+  for (; number >= 0x80; number >>= 7) ts_text_append_n(out, (char[]){(char)(number | 0x80)}, 1);
+  ts_text_append_n(out, (char[]){(char)number}, 1);
+}
+
+ts_status plugin_assignment_write(const plugin_code *code, ts_text *out) {
+  ts_text_append_n(out, "\x08", 1);
+  plugin_write_number(out, (uint64_t)code->replicas);
+  ts_text_append_n(out, "\x10", 1);
+  plugin_write_number(out, (uint64_t)code->partitions);
+  for (int p = 0; p < code->partitions; p++) { /* ids are less than 64: a byte each */
+    const char start[] = {0x1a, (char)(2 + code->replicas), 0x0a, (char)code->replicas};
+    ts_text_append_n(out, start, sizeof start);
+    for (int r = 0; r < code->replicas; r++)
+      ts_text_append_n(out, (char[]){(char)code->devices[r * code->partitions + p]}, 1);
+  }
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }

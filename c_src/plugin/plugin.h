@@ -26,6 +26,11 @@
 
 /* Takes the status over; NULL for success. */
 pj_error *plugin_error(ts_status status);
+void plugin_error_destroy(pj_args *args);
+void plugin_error_message(pj_args *args);
+pj_error *plugin_error_code(pj_args *args);
+/* A function's answer: the block must have at least so many bytes. */
+pj_error *plugin_answer(pj_args *args, size_t least, const char *name, ts_status (*body)(pj_args *));
 
 /* Answers in blocks that several functions have. Always success. Saved bytes of base/alloc.h are the caller's then. */
 ts_status plugin_answer_text(pj_args *args, const char *text);
@@ -87,6 +92,8 @@ struct pj_handle {
 static inline void plugin_client_retain(pj_handle *client) { atomic_fetch_add(&client->refs, 1); }
 void plugin_client_release(pj_handle *client);
 ts_pool *plugin_client_pool(const pj_handle *client);
+/* An error where the client has fewer devices than processes, or there are none. */
+ts_status plugin_check_grid(const pj_handle *client, int64_t replicas, int64_t partitions);
 void plugin_account_add(pj_device *device, int64_t bytes);
 
 /* ---- buffers */
@@ -111,6 +118,13 @@ void plugin_buffer_give_back(pj_buffer *buffer, ts_buffer *data);
 
 /* ---- executables */
 
+/* A message for each of several values. */
+typedef struct plugin_messages {
+  char **messages;
+  size_t *sizes;
+  size_t count;
+} plugin_messages;
+
 typedef struct plugin_code {
   _Atomic int64_t refs;
   pj_handle *client;
@@ -126,9 +140,11 @@ typedef struct plugin_code {
   size_t *kind_sizes;
   char fingerprint[40];
   pj_named costs[5];
-  int replicas;
-  int devices[PLUGIN_MOST_DEVICES]; /* of the replicas */
+  int replicas, partitions;
+  int process_count;                /* replica r and partition p make process r * partitions + p */
+  int devices[PLUGIN_MOST_DEVICES]; /* of the processes */
   bool portable;                    /* it may run on any device */
+  plugin_messages cuts[2];          /* of parameters and results; empty for one partition */
 } plugin_code;
 
 struct pj_executable {
@@ -143,16 +159,28 @@ struct pj_loaded {
 
 void plugin_code_release(plugin_code *code);
 
+/* ---- shardings.c: how parameters and results are cut, as protocol buffers, and the extension that tells it */
+
+/* Of a partitioned graph. */
+ts_status plugin_shardings_write(const ts_graph *graph, ts_root_side side, size_t count, plugin_messages *out);
+void plugin_messages_deinit(plugin_messages *messages);
+typedef struct plugin_shardings_extension {
+  pj_extension head;
+  pj_error *(*parameters)(pj_args *args), *(*results)(pj_args *args);
+} plugin_shardings_extension;
+extern const plugin_shardings_extension plugin_shardings;
+
 /* What compile options say (a CompileOptionsProto). */
 typedef struct plugin_options {
   int64_t replicas, partitions;
   bool portable, tuples;
-  int device_count; /* of `devices`, replicas of the first partition first; 0: not given */
+  int device_count; /* of `devices`, all replicas of the first partition first; 0: not given */
   int devices[PLUGIN_MOST_DEVICES];
 } plugin_options;
 
 ts_status plugin_options_read(const char *bytes, size_t size, plugin_options *out);
-/* A DeviceAssignmentProto of replicas. */
-ts_status plugin_assignment_write(const int *devices, int count, ts_text *out);
+/* A DeviceAssignmentProto, and numbers of any protocol buffer. */
+ts_status plugin_assignment_write(const plugin_code *code, ts_text *out);
+void plugin_write_number(ts_text *out, uint64_t number);
 
 #endif

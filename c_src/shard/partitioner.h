@@ -95,7 +95,7 @@ int64_t ts_split_halo_cost(const ts_partitioner *p, const ts_op *op, const ts_fa
 ts_status ts_split_masked(const ts_split *s, ts_value_id *out);
 int64_t ts_split_masked_cost(const ts_partitioner *p, const ts_op *op, const ts_factors *f, const ts_assignment *a);
 
-/* ---- building blocks (moved.c) ---- */
+/* ---- building blocks (part_ops.c) ---- */
 ts_status ts_part_binary(ts_partitioner *p, ts_opcode code, ts_value_id a, ts_value_id b, ts_value_id *out);
 /* A constant of a value's shape, and of a type. */
 ts_status ts_part_constant_like(ts_partitioner *p, ts_value_id like, ts_dtype dtype, ts_scalar value, ts_value_id *out);

@@ -9,11 +9,6 @@ void ts_scope_init(ts_scope *scope, ts_region_id region) {
   for (int32_t i = 0; i < TS_MAX_MESH_AXES; i++) scope->coordinate[i] = TS_NO_ID;
 }
 
-ts_status ts_part_add(ts_partitioner *p, ts_opcode code, const ts_value_id *operands, size_t count,
-                      const ts_attrs *attrs, ts_value_id *out) {
-  return ts_graph_add_op(p->to, p->scope->region, code, (ts_values){operands, count}, attrs, out);
-}
-
 ts_status ts_part_add_variant(ts_partitioner *p, ts_value_id of, const ts_sharding *sharding, uint64_t partial,
                               ts_value_id value) {
   ts_variant *made;
@@ -27,12 +22,6 @@ ts_status ts_part_add_variant(ts_partitioner *p, ts_value_id of, const ts_shardi
 }
 
 /* ---- coordinates ---- */
-
-ts_status ts_part_number(ts_partitioner *p, int64_t value, ts_value_id *out) {
-  ts_attrs attrs;
-  ts_attrs_set_constant(&attrs, TS_S64, &ts_shape_scalar, (ts_scalar){.s64 = value});
-  return ts_part_add(p, TS_OP_CONSTANT, NULL, 0, &attrs, out);
-}
 
 ts_status ts_part_need_coordinates(ts_partitioner *p, ts_scope *scope) {
   ts_shape all = {.rank = 1, .dims = {ts_part_mesh(p)->rank}};

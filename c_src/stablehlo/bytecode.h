@@ -73,16 +73,19 @@ struct bytecode {
   bytecode_bytes *properties, *resources;
   size_t property_count, resource_count;
   bytecode_bytes ir;
-  int depth; /* attributes and types around the current entry */
+  bool with_locations;
+  struct mlir_location *locations; /* one for each attribute, empty where it is none; NULL: not wanted */
+  int depth;                       /* attributes and types around the current entry */
 };
 
 /* True when a file begins as bytecode does. */
 bool mlir_is_bytecode(const void *data, size_t size);
-/* Reads a file into the arena; strings and constants refer to the file. */
-ts_status mlir_read_bytecode(ts_arena *arena, const void *data, size_t size, mlir_module *out);
+/* Reads a file into the arena; strings and constants refer to the file. `with_locations`: with the
+ * locations of ops. */
+ts_status mlir_read_bytecode(ts_arena *arena, const void *data, size_t size, bool with_locations, mlir_module *out);
 
 /* ---- bytecode.c: the parts of a file */
-/* Finds the parts of a file: sets all but `arena`, `data`, `size`. */
+/* Finds the parts of a file: sets all but `arena`, `data`, `size`, `with_locations` and `locations`. */
 ts_status bytecode_open(bytecode *b);
 ts_status bytecode_error(const bytecode *b, const uint8_t *at, ts_code code, const char *format, ...)
     __attribute__((format(printf, 4, 5), returns_nonnull));

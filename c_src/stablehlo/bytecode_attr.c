@@ -176,6 +176,14 @@ static ts_status read_bits(const bytecode *b, bytecode_bytes *from, int bits, in
   return TS_SUCCESS;
 }
 
+/* The words of the text: an attribute that is there and false is told from one that stands for itself. */
+static ts_status set_bool(const bytecode *b, const uint8_t *at, bool value, mlir_attr *out) {
+  const char *word = value ? "true" : "false";
+  out->kind = MLIR_ATTR_WORD;
+  out->token = bytecode_token(b, at, MLIR_WORD, word, strlen(word));
+  return TS_SUCCESS;
+}
+
 static ts_status integer(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   const bytecode_type *type;
   const uint8_t *at = from->at;
@@ -183,6 +191,7 @@ static ts_status integer(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   TS_TRY(bytecode_get_type(b, from, &type));
   if (type->kind != BYTECODE_ELEMENT || type->bits > 64) return TS_SUCCESS; /* of a type that nothing here reads */
   TS_TRY(read_bits(b, from, type->bits, &number));
+  if (type->type.is_bool) return set_bool(b, at, (number & 1) != 0, out);
   const int unused = 64 - type->bits;
   const uint64_t shifted = (uint64_t)number << unused;
   number = type->is_unsigned ? (int64_t)(shifted >> unused) : (int64_t)shifted >> unused;
@@ -205,7 +214,7 @@ static ts_status boolean(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   uint64_t value;
   const uint8_t *at = from->at;
   TS_TRY(bytecode_varint(b, from, &value));
-  return bytecode_set_number(b, at, value != 0, false, out);
+  return set_bool(b, at, value != 0, out);
 }
 
 static ts_status word(bytecode *b, bytecode_bytes *from, const char *const *words, mlir_attr *out) {

@@ -3,6 +3,7 @@
 #include "stablehlo/bytecode.h"
 
 #include "base/deep.h"
+#include "stablehlo/location/location.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -235,6 +236,7 @@ static ts_status read_op(block_reader *k, bytecode_bytes *from, mlir_op *op) {
   op->name.column = (size_t)(at - r->b->data);
   TS_TRY(bytecode_byte(r->b, from, &parts));
   TS_TRY(bytecode_varint(r->b, from, &place));
+  op->location = bytecode_location(r->b, place);
   if (parts & HAS_ATTRS) TS_TRY(read_dict(r, from, op, &room));
   if (parts & HAS_PROPERTIES) TS_TRY(read_op_properties(r, name, from, op, &room));
   if (parts & HAS_RESULTS) TS_TRY(read_results(k, from, op));
@@ -254,6 +256,7 @@ static ts_status read_params(block_reader *k, bytecode_bytes *from, mlir_region 
   TS_TRY(bytecode_count(r->b, from, &out->param_count));
   TS_TRY(TS_ARENA_ARRAY(r->b->arena, out->param_count, &out->params));
   TS_TRY(TS_ARENA_ARRAY(r->b->arena, out->param_count, &out->param_types.data));
+  if (r->b->with_locations) TS_TRY(TS_ARENA_ARRAY(r->b->arena, out->param_count, &out->param_locations));
   out->param_types.count = out->param_count;
   for (size_t i = 0; i < out->param_count; i++) {
     const uint8_t *at = from->at;
@@ -262,6 +265,7 @@ static ts_status read_params(block_reader *k, bytecode_bytes *from, mlir_region 
     const bytecode_type *type;
     TS_TRY(bytecode_flagged_since(r->b, from, WITHOUT_UNKNOWN_PLACES, &number, &placed));
     if (placed) TS_TRY(bytecode_varint(r->b, from, &place));
+    if (placed && out->param_locations) out->param_locations[i] = bytecode_location(r->b, place);
     if (number >= r->b->type_count) return bytecode_error(r->b, at, TS_INVALID_ARGUMENT, "a parameter has no type");
     TS_TRY(bytecode_type_at(r->b, (size_t)number, &type));
     if (type->kind == BYTECODE_TENSOR || type->kind == BYTECODE_TUPLE) out->param_types.data[i] = type->type;
@@ -367,13 +371,14 @@ static ts_status to_funcs(bytecode *b, const mlir_op *module, mlir_module *out) 
   return bytecode_error(b, b->data, TS_INVALID_ARGUMENT, "the module has no function");
 }
 
-ts_status mlir_read_bytecode(ts_arena *arena, const void *data, size_t size, mlir_module *out) {
-  bytecode b = {.arena = arena, .data = data, .size = size};
+ts_status mlir_read_bytecode(ts_arena *arena, const void *data, size_t size, bool with_locations, mlir_module *out) {
+  bytecode b = {.arena = arena, .data = data, .size = size, .with_locations = with_locations};
   scope outer = {0};
   size_t made = 0;
   mlir_region top = {0};
   *out = (mlir_module){0};
   TS_TRY(bytecode_open(&b));
+  TS_TRY(bytecode_read_locations(&b));
   block_reader k = {.r = &(op_reader){&b, &outer, &made, 0}};
   TS_TRY(read_block(&k, &b.ir, &top));
   if (top.op_count != 1 || !mlir_token_is(top.ops[0].name, "builtin.module") || top.ops[0].region_count != 1)

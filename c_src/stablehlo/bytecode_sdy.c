@@ -2,7 +2,7 @@
  * (mlir_sharding.c). */
 #include "stablehlo/bytecode.h"
 
-enum { MANUAL_AXES = 0, MESH_AXIS = 1, MESH = 2, AXIS = 4, DIM = 5, SHARDING = 6, PER_VALUE = 7 };
+enum { MANUAL_AXES = 0, MESH_AXIS = 1, MESH = 2, PART = 3, AXIS = 4, DIM = 5, SHARDING = 6, PER_VALUE = 7 };
 enum { SHARDING_WITH_TERMS = 15, PER_VALUE_WITH_TERMS = 16 };
 
 /* A size with a name. */
@@ -30,17 +30,43 @@ static ts_status mesh(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
   return TS_SUCCESS;
 }
 
-/* A part of an axis is a dictionary, as in the text. */
-static ts_status axis(const bytecode *b, bytecode_bytes *from, mlir_attr *out) {
-  uint64_t part;
-  bool has_part;
-  TS_TRY(bytecode_string(b, from, &out->token));
-  TS_TRY(bytecode_flagged(b, from, &part, &has_part));
-  out->kind = has_part ? MLIR_ATTR_DICT : MLIR_ATTR_WORD;
+/* The size of the part of the axis before it (1: none), and its own size. */
+static ts_status part(const bytecode *b, bytecode_bytes *from, mlir_attr *out) {
+  out->kind = MLIR_ATTR_PART;
+  out->count = 2;
+  TS_TRY(TS_ARENA_ARRAY(b->arena, out->count, &out->items));
+  for (size_t i = 0; i < out->count; i++) {
+    const uint8_t *at = from->at;
+    int64_t number;
+    TS_TRY(bytecode_signed(b, from, &number));
+    TS_TRY(bytecode_set_number(b, at, number, false, &out->items[i]));
+  }
   return TS_SUCCESS;
 }
 
-/* A sharding of terms that are not summed yet has no form here. */
+/* An axis, or a part of one. */
+static ts_status axis(bytecode *b, bytecode_bytes *from, mlir_attr *out) {
+  const mlir_attr *of;
+  const uint8_t *at;
+  mlir_token name;
+  uint64_t number;
+  bool has_part;
+  TS_TRY(bytecode_string(b, from, &name));
+  at = from->at;
+  TS_TRY(bytecode_flagged(b, from, &number, &has_part));
+  out->kind = MLIR_ATTR_WORD;
+  out->token = name;
+  if (!has_part) return TS_SUCCESS;
+  if (number >= b->attr_count) return bytecode_error(b, at, TS_INVALID_ARGUMENT, "the part of an axis is no attribute");
+  TS_TRY(bytecode_attr_at(b, (size_t)number, &of));
+  if (of->kind != MLIR_ATTR_PART)
+    return bytecode_error(b, at, TS_INVALID_ARGUMENT, "the part of an axis is another attribute");
+  *out = *of;
+  out->token = name;
+  return TS_SUCCESS;
+}
+
+/* A list of dims. */
 static ts_status sharding(bytecode *b, bytecode_bytes *from, bool with_terms, mlir_attr *out) {
   const mlir_attr *of;
   mlir_attr replicated = *out, terms = *out;
@@ -50,7 +76,7 @@ static ts_status sharding(bytecode *b, bytecode_bytes *from, bool with_terms, ml
   TS_TRY(bytecode_list(b, from, &replicated));
   if (with_terms) TS_TRY(bytecode_list(b, from, &terms));
   out->token = of->token;
-  if (terms.count) out->kind = MLIR_ATTR_UNIT;
+  if (terms.count) out->kind = MLIR_ATTR_TERMS;
   return TS_SUCCESS;
 }
 
@@ -58,6 +84,7 @@ ts_status bytecode_read_sdy(bytecode *b, bytecode_bytes *from, uint64_t code, ml
   switch (code) {
   case MESH_AXIS: return mesh_axis(b, from, out);
   case MESH: return mesh(b, from, out);
+  case PART: return part(b, from, out);
   case AXIS: return axis(b, from, out);
   case SHARDING: return sharding(b, from, false, out);
   case SHARDING_WITH_TERMS: return sharding(b, from, true, out);

@@ -1,4 +1,5 @@
 #include "stablehlo/make.h"
+#include "ir/syntax.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,6 +92,11 @@ ts_status make_binary(const make_call *m, ts_opcode code, ts_value_id x, ts_valu
   return make_add(m, code, (ts_values){(ts_value_id[]){x, y}, 2}, NULL, out);
 }
 
+ts_status make_take_along(const make_call *m, ts_value_id x, ts_value_id where, int32_t axis, ts_value_id *out) {
+  const ts_attrs attrs = {.axis = axis};
+  return make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){x, where}, 2}, &attrs, out);
+}
+
 ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out) {
   *out = x;
   if (make_value_of(m, x)->dtype == type) return TS_SUCCESS;
@@ -99,6 +105,16 @@ ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_valu
 
 ts_status make_convert(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out) {
   return ts_graph_convert(m->r->graph, m->region, x, type, out);
+}
+
+ts_value_id make_truth_of(const make_call *m, const make_value *value, ts_dtype type) {
+  const ts_op *op = value->is_bool ? make_maker_of(m, value->id) : NULL;
+  ts_scalar number;
+  if (!op || op->code != TS_OP_NOT_EQUAL || !ts_graph_is_constant(m->r->graph, op->operands[1], &number))
+    return value->id;
+  const ts_dtype own = make_value_of(m, op->operands[0])->dtype;
+  const bool is_zero = ts_scalar_same(own, number, ts_scalar_from_s64(own, 0));
+  return is_zero && (type == TS_DTYPE_NONE || type == own) ? op->operands[0] : value->id;
 }
 
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out) {
@@ -315,4 +331,27 @@ ts_status make_signature(const make_call *m, const mlir_region *region, ts_text 
     ts_text_append(out, ";");
   }
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
+}
+
+ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out) {
+  uintptr_t found = (uintptr_t)ts_map_get(&scope->names, name.text, name.length);
+  if (!found) return mlir_error(TS_INVALID_ARGUMENT, name, "expected a value that is defined before");
+  *out = scope->values.data[found - 1];
+  return TS_SUCCESS;
+}
+
+void make_append_plain(mlir_token token, size_t from, size_t to, ts_text *out) {
+  for (size_t i = from; i < to; i++) {
+    char c = token.text[i];
+    if (c == '\\' && token.line && i + 1 < to) {
+      uint8_t byte = 0;
+      const char next = token.text[++i];
+      c = next == 'n' ? '\n' : next == 't' ? '\t' : next;
+      if (i + 1 < to && ts_syntax_parse_hex(token.text + i, 1, &byte)) {
+        c = (char)byte;
+        i++;
+      }
+    }
+    ts_text_append_n(out, &c, 1);
+  }
 }

@@ -15,7 +15,7 @@ typedef struct make_value {
   const mlir_quant *quant;        /* of integers that stand for numbers; NULL */
   const struct make_value *parts; /* of a tuple; NULL */
   size_t part_count;
-  ts_value_id part;            /* with `sharding`: the own part of the value, which is whole in `id` */
+  ts_value_id part;            /* with `sharding`: this partition's part; `id` is the whole value */
   const ts_sharding *sharding; /* NULL: the value is not known in parts */
 } make_value;
 
@@ -26,13 +26,17 @@ typedef struct make_scope {
   TS_VEC(make_value) values;
 } make_scope;
 
-/* Processes that a program consists of: replica r and partition p make process r * partitions + p. */
-typedef struct make_grid {
-  int64_t replicas, partitions;
-} make_grid;
+typedef ts_stablehlo_grid make_grid;
+static inline int64_t make_count_processes(const make_grid *grid) { return grid->replicas * grid->partitions; }
 
-/* Functions and regions around an op. */
-#define MAKE_MOST_DEPTH 500
+/* An axis of a mesh of the module. Partitions that differ by one along it differ in their number by the stride. */
+typedef struct make_axis {
+  mlir_token mesh, name;
+  int64_t stride, size;
+} make_axis;
+
+/* Functions and regions around an op: as many levels as a graph may have, and some for functions. */
+#define MAKE_MOST_DEPTH (TS_MAX_LEVELS + 100)
 
 typedef struct make_state {
   ts_arena arena; /* of the tree */
@@ -45,10 +49,20 @@ typedef struct make_state {
   const ts_types *given;  /* the types of the arguments; NULL: the types in the module */
   bool is_symbolic;       /* a type of an argument has symbols: nothing was made */
   bool has_text;          /* the error is a text of the module */
+  bool with_places;       /* ops have places: their locations */
+  bool has_line;          /* the current place has a line of a file */
   const make_grid *grid;  /* NULL: there is one process */
   size_t process;         /* the process whose op is made */
   ts_mesh mesh;           /* the graph is the program of one of its partitions; of rank 0: there is one partition */
-  ts_map known;           /* numbers of values, make_known.c: ts_dims in the arena */
+  bool keeps_shardings;   /* the graph is on whole values, and has the module's shardings of them */
+  ts_mesh base;           /* that the axes of all meshes of the module are axes of; of rank 0: there is one partition */
+  make_axis *axes;        /* of the meshes of the module, in the arena */
+  size_t axis_count;
+  bool has_other_groups; /* a collective has groups that are not along axes of the base */
+  make_grid processes;   /* that the program is compiled for; zeros: those that the module says */
+  ts_map known;          /* numbers of values, make_known.c: ts_dims in the arena */
+  ts_map located;        /* places of locations, location/location_place.c */
+  ts_map found_axes;     /* of collectives, by the op, mesh/make_mesh.c */
 } make_state;
 
 /* One op while it is made. */
@@ -61,6 +75,9 @@ typedef struct make_call {
   make_value *results; /* room for as many as the op has types */
 } make_call;
 
+/* The op has that name, as "stablehlo.add". */
+static inline bool make_is(const make_call *m, const char *name) { return mlir_token_is(m->op->name, name); }
+
 typedef ts_status (*make_fn)(const make_call *m);
 /* The function that makes an op of that name; NULL when there is none. */
 make_fn make_find(mlir_token name);
@@ -68,6 +85,7 @@ make_fn make_find(mlir_token name);
 /* ---- read.c */
 /* Reads a text or bytecode, and finds the function that the program is. */
 ts_status make_read_tree(make_state *r, const char *text, size_t length, mlir_func **out_main);
+void make_state_deinit(make_state *r); /* all but the graph */
 /* Makes the ops of a region, except its return: its operands are looked up. */
 ts_status make_block(make_state *r, const mlir_region *block, ts_region_id region, make_scope *scope,
                      make_value *out_results);
@@ -100,15 +118,30 @@ static inline const ts_value *make_value_of(const make_call *m, ts_value_id id) 
 static inline const ts_value *make_operand_of(const make_call *m, size_t i) {
   return make_value_of(m, m->operands[i].id);
 }
+/* The op that makes a value; NULL: none, as of a parameter. */
+static inline const ts_op *make_maker_of(const make_call *m, ts_value_id id) {
+  const ts_op_id made = make_value_of(m, id)->op;
+  return made == TS_NO_ID ? NULL : ts_graph_op(m->r->graph, made);
+}
+/* Whether each element of an operand is its place along the axis, which may be none of the operand's. */
+static inline bool make_is_places(const make_call *m, size_t i, int64_t axis) {
+  const ts_op *op = make_maker_of(m, m->operands[i].id);
+  return op && op->code == TS_OP_IOTA && op->attrs->iota.axis == axis;
+}
 ts_status make_add(const make_call *m, ts_opcode code, ts_values operands, const ts_attrs *attrs, ts_value_id *out);
 ts_status make_unary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id *out);
 ts_status make_binary(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id y, ts_value_id *out);
+/* The elements of x at the places along the axis. */
+ts_status make_take_along(const make_call *m, ts_value_id x, ts_value_id where, int32_t axis, ts_value_id *out);
 ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out);
 /* x (op) a number of its type: of a float, or of an integer with all its bits. */
 ts_status make_with(const make_call *m, ts_opcode code, ts_value_id x, double number, ts_value_id *out);
 ts_status make_with_integer(const make_call *m, ts_opcode code, ts_value_id x, int64_t number, ts_value_id *out);
 ts_status make_convert(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out);
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out);
+/* The numbers of that type (TS_DTYPE_NONE: of any type) that a boolean says not to be 0: predicates may be numbers. The
+ * boolean itself if it is made otherwise. */
+ts_value_id make_truth_of(const make_call *m, const make_value *value, ts_dtype type);
 /* A number of the type and the shape of another value. */
 ts_status make_number(const make_call *m, ts_value_id like, double number, ts_value_id *out);
 ts_status make_integer(const make_call *m, ts_value_id like, int64_t number, ts_value_id *out);
@@ -186,6 +219,10 @@ ts_status make_any_window(const make_call *m, const make_window *window);
 /* Puts the initial value around and between the elements of a window's operand. It counts as an element does. */
 ts_status make_pad_window(const make_call *m, ts_value_id init, const make_window *window, ts_value_id *x);
 
+/* ---- make_dynamic.c */
+/* Appends bytes of a token without the escapes of a text: \n, \t, \", \\, and two hexadecimal digits. */
+void make_append_plain(mlir_token token, size_t from, size_t to, ts_text *out);
+
 /* ---- make_known.c */
 /* The numbers of an integer tensor of at most TS_MAX_RANK elements in order; NULL when they are not known. */
 ts_status make_find_known(const make_call *m, ts_value_id id, const ts_dims **out);
@@ -237,34 +274,44 @@ ts_status make_read_groups(const make_call *m, const make_grid *grid, make_group
 void make_groups_deinit(make_groups *groups);
 /* The group of a process; of a permutation its source and itself. Empty: it is in none. */
 make_group make_find_group(const make_groups *groups, size_t own);
+/* The members in ascending order; `out` has room for all of them. */
+void make_sort_members(const make_group *group, size_t *out);
 /* Sets the results of one member, at a place among all. Without members they are zeros. */
 ts_status make_collective(const make_call *m, const make_call *const *members, size_t count, size_t place);
 
-/* ---- make_mesh.c: a module for the partitions of a mesh */
+/* ---- mesh/make_axes.c: the meshes of a module as one */
+/* Finds the base: the mesh of the module, if all are the same; a mesh that has the axes of all of them. */
+ts_status make_find_mesh(make_state *r);
+/* Cuts the axes of the base where groups of collectives and replicas begin and end. */
+ts_status make_refine_mesh(make_state *r);
+/* A bit for each axis of the base in a list of axes of a mesh. */
+ts_status make_read_axes(const make_state *r, mlir_token mesh, const mlir_attr *list, unsigned *out);
+/* A sharding of a value of that shape; axes that are not allowed cut nothing. */
+ts_status make_read_sharding(const make_state *r, const mlir_attr *attr, const ts_shape *shape, unsigned allowed,
+                             ts_sharding *out);
+
+/* ---- mesh/make_mesh.c: a module for the partitions of a mesh */
 #define MAKE_MOST_PARTITIONS 4096
-/* The mesh of the module; of rank 0 without one, or when it has one partition. */
-ts_status make_find_mesh(const make_state *r, ts_mesh *out);
 /* The number of partitions that the module says. */
-ts_status make_find_partitions(const make_state *r, const ts_mesh *mesh, int64_t *out);
-/* Sets the mesh, if @main has a part that is written for one partition. */
+ts_status make_find_partitions(const make_state *r, int64_t *out);
+/* All processes that run the program. */
+make_grid make_processes(const make_state *r);
+/* Sets the mesh, if @main has a part that is written for one partition, or the program is compiled for several. */
 ts_status make_begin_local(make_state *r, mlir_func *main);
+/* The function that an op calls; NULL if it calls none. */
+mlir_func *make_find_callee(const make_state *r, const mlir_op *op);
 /* True for an op that needs to know its partition. */
 bool make_is_placed(const make_state *r, const mlir_op *op);
-/* A bit for each axis of a list. */
-ts_status make_read_axes(const ts_mesh *mesh, const mlir_attr *list, unsigned *out);
-/* A sharding of a value of that shape; axes that are not allowed cut nothing. */
-ts_status make_read_sharding(const ts_mesh *mesh, const mlir_attr *attr, const ts_shape *shape, unsigned allowed,
-                             ts_sharding *out);
 /* The sharding in the attributes of an argument or a result; NULL without it. */
 const mlir_attr *make_find_sharding(const mlir_attr *attrs);
 /* How a result of @main is cut in the program of one partition. */
 ts_status make_result_sharding(const make_state *r, const mlir_func *main, size_t result, ts_root_sharding *out);
-/* The axes along which the groups of a collective are. With `out_root` a group begins with its root: the root's place.
- */
-ts_status make_find_axes(const make_call *m, ts_dims *out, size_t *out_root);
+/* The axes of the base along which the groups of a collective are, if there are such. With `out_root` a group begins
+ * with its root: the root's place. */
+ts_status make_find_axes(const make_call *m, size_t *out_root, ts_dims *out, bool *out_found);
 ts_status make_find_permutation(const make_call *m, ts_attrs *out);
 
-/* ---- make_local.c: the program of one partition */
+/* ---- mesh/make_local.c: the program of one partition */
 /* Adds the coordinates of the partition as the last argument. */
 ts_status make_add_coordinates(make_state *r, make_scope *scope);
 /* The name of the coordinates, for an op that uses them without naming them; false for another op. */
@@ -276,9 +323,25 @@ ts_status make_part(const make_call *m, const make_value *value, const ts_shardi
 /* Sets a value by its part. */
 ts_status make_whole(const make_call *m, const ts_sharding *sharding, ts_value_id part, make_value *out);
 ts_status make_gather_parts(const make_call *m, const ts_sharding *sharding, ts_value_id part, ts_value_id *out);
-ts_status make_partition_id(const make_call *m);
+/* s32[]: the number of the process. */
+ts_status make_own_number(const make_call *m, ts_value_id *out);
+/* replica_id, partition_id */
+ts_status make_process_id(const make_call *m, bool of_replica);
+/* A value, with the sharding that the text says for it. */
+ts_status make_in_constraint(const make_call *m);
 ts_status make_local_collective(const make_call *m);
+/* The dim of that shape that an attribute names. */
+ts_status make_find_dim(const make_call *m, const char *name, const ts_shape *shape, int32_t *out);
+/* The values of the members along the axes, as rows. */
+ts_status make_gather_rows(const make_call *m, const ts_dims *axes, ts_value_id x, ts_value_id *out);
+/* Row i of them. */
+ts_status make_take_row(const make_call *m, ts_value_id rows, int64_t i, ts_value_id *out);
+/* The op's only region, which combines two numbers. */
+ts_status make_find_pair(const make_call *m, const mlir_region **out);
 ts_status make_in_manual(const make_call *m);
+
+/* ---- mesh/make_members.c: a collective of groups that are not along axes */
+ts_status make_of_members(const make_call *m);
 
 /* make_reduce.c: the op that the op's region is: TS_OP_ADD, MULTIPLY, MAX, MIN, AND or OR; TS_OP_COUNT: another one. */
 ts_status make_find_combine(const make_call *m, bool is_bool, ts_opcode *out);

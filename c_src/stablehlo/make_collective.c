@@ -2,12 +2,7 @@
  * runs all processes as parts of one graph (make_parallel.c). A program for one device is a grid of one process. */
 #include "stablehlo/make.h"
 
-#include <string.h>
-
-static bool is(const make_call *m, const char *name) {
-  const size_t prefix = strlen("stablehlo."), length = strlen(name);
-  return m->op->name.length == prefix + length && memcmp(m->op->name.text + prefix, name, length) == 0;
-}
+#include <stdlib.h>
 
 /* ---- groups */
 
@@ -25,17 +20,16 @@ static int64_t channel(const make_call *m) {
 
 static make_grouping find_grouping(const make_call *m) {
   const mlir_attr *flat = make_attr(m, "use_global_device_ids");
-  const bool of_one_kind = is(m, "all_to_all") || is(m, "collective_broadcast") || is(m, "collective_permute");
+  const bool of_one_kind = make_is(m, "stablehlo.all_to_all") || make_is(m, "stablehlo.collective_broadcast") ||
+                           make_is(m, "stablehlo.collective_permute");
   if (channel(m) <= 0) return MAKE_REPLICAS;
   if (of_one_kind) return MAKE_PARTITIONS;
   return flat && !mlir_token_is(flat->token, "false") ? MAKE_PROCESSES : MAKE_BOTH;
 }
 
-static int64_t count_processes(const make_grid *grid) { return grid->replicas * grid->partitions; }
-
 /* How many numbers there are to name. */
 static int64_t count_numbers(const make_groups *g) {
-  if (g->grouping == MAKE_PROCESSES) return count_processes(&g->grid);
+  if (g->grouping == MAKE_PROCESSES) return make_count_processes(&g->grid);
   return g->grouping == MAKE_PARTITIONS ? g->grid.partitions : g->grid.replicas;
 }
 
@@ -89,8 +83,8 @@ static void add_partitions(make_groups *g, int32_t row) {
 }
 
 static ts_status read_rows(const make_call *m, const mlir_attr *attr, const int64_t *values, make_groups *g) {
-  const int64_t columns = attr->type.shape->dims[1];
-  const bool is_splat = mlir_dense_is_splat(attr);
+  const bool is_splat = mlir_dense_is_splat(attr), is_empty = is_splat && values[0] == -1 && !g->is_pairs;
+  const int64_t columns = is_empty ? 0 : attr->type.shape->dims[1];
   for (int32_t row = 1; row <= attr->type.shape->dims[0]; row++) {
     g->starts[row] = g->starts[row - 1];
     for (int64_t i = 0; i < columns; i++) TS_TRY(push(m, g, row, values[is_splat ? 0 : (row - 1) * columns + i]));
@@ -109,10 +103,12 @@ void make_groups_deinit(make_groups *groups) {
 ts_status make_read_groups(const make_call *m, const make_grid *grid, make_groups *out) {
   const mlir_attr *attr;
   int64_t *values = NULL;
-  *out = (make_groups){.grid = *grid, .grouping = find_grouping(m), .is_pairs = is(m, "collective_permute")};
+  *out = (make_groups){
+      .grid = *grid, .grouping = find_grouping(m), .is_pairs = make_is(m, "stablehlo.collective_permute")};
   TS_TRY(find_table(m, out, &attr));
-  ts_status status = TS_NEW_ARRAY((size_t)ts_shape_elements(attr->type.shape) + 1, &values);
-  if (!status) status = TS_NEW_ARRAY(2 * (size_t)count_processes(grid), &out->numbers);
+  const size_t count = mlir_dense_is_splat(attr) ? 1 : (size_t)ts_shape_elements(attr->type.shape);
+  ts_status status = TS_NEW_ARRAY(count + 1, &values);
+  if (!status) status = TS_NEW_ARRAY(2 * (size_t)make_count_processes(grid), &out->numbers);
   if (!status) status = TS_NEW_ARRAY((size_t)attr->type.shape->dims[0] + 1, &out->starts);
   if (!status) status = TS_NEW_ARRAY(2 * (size_t)count_numbers(out), &out->row_of);
   if (!status) status = mlir_dense_read(attr, values);
@@ -138,6 +134,16 @@ make_group make_find_group(const make_groups *groups, size_t own) {
   return group;
 }
 
+static int compare_members(const void *a, const void *b) {
+  const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+void make_sort_members(const make_group *group, size_t *out) {
+  for (size_t i = 0; i < group->count; i++) out[i] = make_member(group, i);
+  qsort(out, group->count, sizeof *out, compare_members);
+}
+
 /* ---- values of members */
 
 /* One operand of all members of a group; `m` is the call of one of them. */
@@ -148,12 +154,7 @@ typedef struct joint {
 } joint;
 
 static ts_status axis_of(const joint *j, const char *name, int32_t *out) {
-  int64_t axis;
-  TS_TRY(make_attr_int(j->m, name, &axis));
-  if (axis < 0 || axis >= make_value_of(j->m, j->values[0])->shape->rank)
-    return make_error(j->m, TS_INVALID_ARGUMENT, "it has no dim %lld", (long long)axis);
-  *out = (int32_t)axis;
-  return TS_SUCCESS;
+  return make_find_dim(j->m, name, make_value_of(j->m, j->values[0])->shape, out);
 }
 
 static ts_status concatenate(const joint *j, const ts_value_id *parts, int32_t axis, ts_value_id *out) {
@@ -170,11 +171,9 @@ static ts_status gather(const joint *j, ts_value_id *out) {
 /* By the region, in the order of the group. */
 static ts_status reduce(const joint *j, ts_value_id *out) {
   const make_call *m = j->m;
+  const mlir_region *region;
   make_value result;
-  if (m->op->region_count != 1) return make_error(m, TS_INVALID_ARGUMENT, "expected a region");
-  const mlir_region *region = &m->op->regions[0];
-  if (region->param_count != 2 || region->op_count == 0 || region->ops[region->op_count - 1].operand_count != 1)
-    return make_error(m, TS_INVALID_ARGUMENT, "expected a region that takes two numbers and returns one");
+  TS_TRY(make_find_pair(m, &region));
   *out = j->values[0];
   for (size_t i = 1; i < j->count; i++) {
     TS_TRY(make_lifted(m, region, (ts_value_id[]){*out, j->values[i]}, &result));
@@ -211,12 +210,12 @@ static ts_status exchange(const joint *j, ts_value_id *out) {
 static ts_status one(const joint *j, ts_value_id *out) {
   const make_call *m = j->m;
   *out = j->values[0];
-  if (is(m, "all_gather")) return gather(j, out);
-  if (is(m, "all_reduce")) return reduce(j, out);
-  if (is(m, "reduce_scatter")) return reduce_scatter(j, out);
-  if (is(m, "all_to_all")) return exchange(j, out);
-  if (is(m, "collective_reduce") && j->place > 0) return make_number(m, j->values[0], 0, out);
-  if (is(m, "collective_reduce")) return reduce(j, out);
+  if (make_is(m, "stablehlo.all_gather")) return gather(j, out);
+  if (make_is(m, "stablehlo.all_reduce")) return reduce(j, out);
+  if (make_is(m, "stablehlo.reduce_scatter")) return reduce_scatter(j, out);
+  if (make_is(m, "stablehlo.all_to_all")) return exchange(j, out);
+  if (make_is(m, "stablehlo.collective_reduce") && j->place > 0) return make_number(m, j->values[0], 0, out);
+  if (make_is(m, "stablehlo.collective_reduce")) return reduce(j, out);
   return TS_SUCCESS; /* collective_broadcast, collective_permute: the first member's */
 }
 
@@ -257,7 +256,7 @@ ts_status make_in_collective(const make_call *m) {
   make_groups groups;
   if (m->r->mesh.rank) return make_local_collective(m);
   const make_grid *grid = m->r->grid ? m->r->grid : &alone;
-  if (grid->replicas * grid->partitions > 1)
+  if (make_count_processes(grid) > 1)
     return make_error(m, TS_UNIMPLEMENTED, "it is known at the top of a process's function alone");
   TS_TRY(make_read_groups(m, grid, &groups));
   const size_t count = make_find_group(&groups, 0).count;
@@ -269,9 +268,10 @@ ts_status make_in_collective(const make_call *m) {
 ts_status make_in_process_id(const make_call *m) {
   const int64_t partitions = m->r->grid ? m->r->grid->partitions : 1, own = (int64_t)m->r->process;
   ts_value_id id;
-  if (m->r->mesh.rank && is(m, "partition_id")) return make_partition_id(m);
+  if (m->r->mesh.rank) return make_process_id(m, make_is(m, "stablehlo.replica_id"));
   TS_TRY(make_count_operands(m, 0));
-  TS_TRY(make_integer_of(m, TS_U32, &ts_shape_scalar, is(m, "replica_id") ? own / partitions : own % partitions, &id));
+  TS_TRY(make_integer_of(m, TS_U32, &ts_shape_scalar,
+                         make_is(m, "stablehlo.replica_id") ? own / partitions : own % partitions, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }

@@ -129,7 +129,10 @@ static ts_status finish_loop(const loop_region *l, make_scope *inner, make_value
   if (last->operand_count != (l->is_condition ? 1 : states))
     return mlir_error(TS_INVALID_ARGUMENT, last->name, "a region of a loop returns %zu values", last->operand_count);
   for (size_t i = 0; i < last->operand_count; i++) ids[i] = results[i].id;
-  if (l->is_condition) return ts_graph_set_results(graph, l->region, ids, 1);
+  if (l->is_condition) {
+    ids[0] = make_truth_of(l->m, &results[0], TS_U8);
+    return ts_graph_set_results(graph, l->region, ids, 1);
+  }
   const ts_region *made = ts_graph_region(graph, l->region);
   size_t count = made->params.count;
   for (size_t i = states; i < count; i++) ids[i] = made->params.data[i];
@@ -213,8 +216,8 @@ typedef struct branches {
   const make_call *m;
   const captures *captured;
   size_t first;
-  ts_value_id index; /* TS_NO_ID: the predicate is `predicate` */
-  ts_value_id predicate;
+  ts_value_id index;     /* of a case; TS_NO_ID: of an `if` */
+  ts_value_id predicate; /* of an `if` */
 } branches;
 
 static ts_status make_cond(const branches *b, make_value *out_results);
@@ -233,23 +236,25 @@ static ts_status finish_branch(const branches *b, make_call *inner, make_value *
   return ts_graph_set_results(inner->r->graph, inner->region, ids, count);
 }
 
-/* A region of a cond. With `index` a parameter in front has the index, for the later branches. */
-static ts_status make_branch(const branches *b, ts_region_id *out) {
+/* The region of block `first`, or of the later ones. Of a case a parameter in front has the index. The first region
+ * makes its block alone. */
+static ts_status make_branch(const branches *b, bool is_later, ts_region_id *out) {
   const make_call *m = b->m;
   make_scope scope = {0};
   make_call inner = *m;
   make_value *results = NULL;
-  ts_value_id *ids = NULL, index;
+  ts_value_id *ids = NULL, index = TS_NO_ID;
   branches here = *b;
+  here.first += is_later;
   TS_TRY(ts_graph_add_region(m->r->graph, out));
   inner.region = *out;
   inner.scope = &scope;
   ts_status status = TS_NEW_ARRAY(m->op->types.count + 1, &results);
   if (!status) status = TS_NEW_ARRAY(m->op->types.count + 1, &ids);
-  if (!status && b->predicate != TS_NO_ID) {
-    const ts_value like = *make_value_of(m, b->predicate);
+  if (!status && b->index != TS_NO_ID) {
+    const ts_value like = *make_value_of(m, b->index);
     status = ts_graph_add_param(m->r->graph, *out, like.dtype, like.shape, &index);
-    if (!status && b->index != TS_NO_ID) here.index = index;
+    here.index = is_later ? index : TS_NO_ID;
   }
   if (!status) status = bind_captures(m, b->captured, *out, &scope);
   if (!status) status = finish_branch(&here, &inner, results, ids);
@@ -268,12 +273,10 @@ static ts_status add_cond(const branches *b, ts_value_id *operands, make_value *
   size_t count = 0;
   if (is_case) TS_TRY(make_with_integer(m, TS_OP_EQUAL, b->index, (int64_t)b->first, &predicate));
   operands[count++] = predicate;
-  operands[count++] = is_case ? b->index : predicate; /* a parameter of both regions */
+  if (is_case) operands[count++] = b->index; /* a parameter of both regions */
   TS_TRY(push_captured(m, b->captured, operands, &count));
-  /* the first region has no later branches: without an index it makes its block alone */
-  TS_TRY(make_branch(&(branches){m, b->captured, b->first, TS_NO_ID, operands[1]}, &attrs.regions.regions[0]));
-  TS_TRY(make_branch(&(branches){m, b->captured, b->first + 1, is_case ? b->index : TS_NO_ID, operands[1]},
-                     &attrs.regions.regions[1]));
+  TS_TRY(make_branch(b, false, &attrs.regions.regions[0]));
+  TS_TRY(make_branch(b, true, &attrs.regions.regions[1]));
   TS_TRY(make_add(m, TS_OP_COND, (ts_values){operands, count}, &attrs, &first));
   for (size_t i = 0; i < m->op->types.count; i++)
     out_results[i] = (make_value){.id = first + (ts_value_id)i, .is_bool = m->op->types.data[i].is_bool};
@@ -291,7 +294,7 @@ static ts_status make_cond(const branches *b, make_value *out_results) {
 static ts_status make_branches(const make_call *m, captures *c) {
   const bool is_if = mlir_token_is(m->op->name, "stablehlo.if");
   for (size_t i = 0; i < m->op->region_count; i++) TS_TRY(find_captures(m, &m->op->regions[i], c));
-  if (is_if) return make_cond(&(branches){m, c, 0, TS_NO_ID, m->operands[0].id}, m->results);
+  if (is_if) return make_cond(&(branches){m, c, 0, TS_NO_ID, make_truth_of(m, &m->operands[0], TS_U8)}, m->results);
   if (m->op->region_count > 1) return make_cond(&(branches){m, c, 0, m->operands[0].id, TS_NO_ID}, m->results);
   return make_block(m->r, &m->op->regions[0], m->region, m->scope, m->results);
 }

@@ -137,7 +137,7 @@ static ts_status find_descending(const make_call *m, bool *out) {
 
 ts_status make_in_approx_top_k(const make_call *m) {
   const mlir_attr *dim = make_config_item(m, "reduction_dim");
-  ts_attrs order = {0}, along = {0};
+  ts_attrs order = {0};
   ts_value_id where, id;
   int64_t axis = -1;
   bool descending = false;
@@ -148,13 +148,13 @@ ts_status make_in_approx_top_k(const make_call *m) {
   if (axis < 0 || axis >= shape->rank || m->op->types.data[0].shape->rank != shape->rank)
     return make_error(m, TS_INVALID_ARGUMENT, "it has no dim %lld", (long long)axis);
   TS_TRY(find_descending(m, &descending));
-  order.argsort.axis = along.axis = (int32_t)axis;
+  order.argsort.axis = (int32_t)axis;
   order.argsort.descending = descending;
   order.argsort.dtype = TS_S32;
   TS_TRY(make_add(m, TS_OP_ARGSORT, (ts_values){&m->operands[0].id, 1}, &order, &where));
   TS_TRY(make_slice(m, where, (int32_t)axis, (make_range){0, m->op->types.data[0].shape->dims[axis], 1}, &where));
   for (size_t i = 0; i < 2; i++) {
-    TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){m->operands[i].id, where}, 2}, &along, &id));
+    TS_TRY(make_take_along(m, m->operands[i].id, where, (int32_t)axis, &id));
     make_result(m, i, id);
   }
   return TS_SUCCESS;

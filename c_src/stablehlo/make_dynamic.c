@@ -2,8 +2,6 @@
  * as attributes is made instead. The check of sizes in JAX's exports is also here. */
 #include "stablehlo/make.h"
 
-#include "ir/syntax.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,23 +128,6 @@ ts_status make_in_dynamic_window(const make_call *m) {
   return replace(m, word(m, "stablehlo.dynamic_reduce_window"), &s);
 }
 
-/* Appends a text of MLIR without its escapes: \n, \t, \", \\, and two hexadecimal digits. */
-static void append_plain(mlir_token token, size_t from, size_t to, ts_text *out) {
-  for (size_t i = from; i < to; i++) {
-    char c = token.text[i];
-    if (c == '\\' && token.line && i + 1 < to) {
-      uint8_t byte = 0;
-      const char next = token.text[++i];
-      c = next == 'n' ? '\n' : next == 't' ? '\t' : next;
-      if (i + 1 < to && ts_syntax_parse_hex(token.text + i, 1, &byte)) {
-        c = (char)byte;
-        i++;
-      }
-    }
-    ts_text_format(out, "%c", c);
-  }
-}
-
 /* "{0}" in a message is the first number after the condition. */
 static ts_status write_message(const make_call *m, mlir_token token, ts_text *out) {
   size_t from = 0;
@@ -156,11 +137,11 @@ static ts_status write_message(const make_call *m, mlir_token token, ts_text *ou
     if (token.text[i] != '{' || token.text[i + 2] != '}' || operand > 10 || operand >= m->op->operand_count) continue;
     TS_TRY(make_find_known(m, m->operands[operand].id, &known));
     if (!known || known->rank != 1) continue;
-    append_plain(token, from, i, out);
+    make_append_plain(token, from, i, out);
     ts_text_format(out, "%" PRId64, known->dims[0]);
     from = i + 3;
   }
-  append_plain(token, from, token.length, out);
+  make_append_plain(token, from, token.length, out);
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
 

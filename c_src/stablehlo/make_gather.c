@@ -208,6 +208,26 @@ static ts_status take(const make_call *m, const numbers *n, ts_value_id *out) {
   return make_transpose(m, *out, &order, out);
 }
 
+/* One element along an axis for each index: the operand and the indices agree in all other dims, in order. */
+static bool is_take_along(const make_call *m, const numbers *n) {
+  const int32_t rank = make_operand_of(m, 0)->shape->rank;
+  const int32_t batch = make_operand_of(m, 1)->shape->rank - (n->vector < make_operand_of(m, 1)->shape->rank);
+  if (n->starts.rank != 1 || n->dropped.rank != 1 || n->starts.dims[0] != n->dropped.dims[0] || n->window.rank ||
+      n->batching.rank != rank - 1 || batch != rank)
+    return false;
+  for (int32_t i = 0; i < n->batching.rank; i++) {
+    const int64_t at = n->index_batching.dims[i];
+    if (at - (n->vector < at) != n->batching.dims[i]) return false;
+  }
+  return true;
+}
+
+static ts_status take_along(const make_call *m, const numbers *n, ts_value_id *out) {
+  ts_value_id index;
+  TS_TRY(index_part(m, n, 0, &index));
+  return make_take_along(m, m->operands[0].id, index, (int32_t)n->starts.dims[0], out);
+}
+
 static ts_status flat(const make_call *m, size_t i, ts_value_id *out) {
   ts_shape shape = {.rank = 1, .dims = {ts_shape_elements(make_operand_of(m, i)->shape)}};
   return make_reshape(m, m->operands[i].id, &shape, out);
@@ -272,6 +292,8 @@ ts_status make_in_gather(const make_call *m) {
   }
   if (is_take(m, &n, &sizes))
     TS_TRY(take(m, &n, &id));
+  else if (is_take_along(m, &n))
+    TS_TRY(take_along(m, &n, &id));
   else
     TS_TRY(gather_elements(m, &n, &sizes, &id));
   make_result(m, 0, id);

@@ -167,7 +167,7 @@ static ts_status gesdd(const make_call *m) {
 /* Eigenvalues in ascending order, and their vectors up to a sign. */
 static ts_status syevd(const make_call *m) {
   char uplo, mode;
-  ts_attrs order = {0}, along = {0};
+  ts_attrs order = {0};
   ts_value_id a = m->operands[0].id, first, where, values, vectors;
   TS_TRY(check(m, 1, 3));
   TS_TRY(letter(m, "uplo", "LU", &uplo));
@@ -178,14 +178,13 @@ static ts_status syevd(const make_call *m) {
   vectors = first + 1;
   const ts_shape shape = shape_of(m, a);
   if (ts_dtype_is_complex(make_value_of(m, values)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, values, &values));
-  order.argsort.axis = along.axis = shape.rank - 2;
+  order.argsort.axis = shape.rank - 2;
   order.argsort.dtype = TS_S32;
   TS_TRY(make_add(m, TS_OP_ARGSORT, (ts_values){&values, 1}, &order, &where));
-  TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){values, where}, 2}, &along, &values));
+  TS_TRY(make_take_along(m, values, where, shape.rank - 2, &values));
   TS_TRY(make_with_dim(m, where, shape.rank - 2, &where));
   TS_TRY(make_broadcast_to(m, where, &shape, &where));
-  along.axis = shape.rank - 1;
-  TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){vectors, where}, 2}, &along, &vectors));
+  TS_TRY(make_take_along(m, vectors, where, shape.rank - 1, &vectors));
   make_result(m, 0, mode == 'V' ? vectors : m->operands[0].id);
   make_result(m, 1, values);
   return no_info(m, 2);
@@ -506,7 +505,6 @@ static ts_status find_pivot(const make_call *m, const ts_value_id *state, ts_val
 /* Exchanges column k and the pivot's, and makes a step. */
 static ts_status pivot_step(const make_call *m, ts_value_id *state) {
   const ts_shape shape = shape_of(m, state[MATRIX]), line = shape_of(m, state[NUMBERS]);
-  ts_attrs along = {.axis = line.rank - 1};
   ts_value_id pivot, places, is_k, is_pivot;
   TS_TRY(find_pivot(m, state, &pivot));
   TS_TRY(make_with_dim(m, pivot, line.rank - 1, &pivot));
@@ -515,12 +513,10 @@ static ts_status pivot_step(const make_call *m, ts_value_id *state) {
   TS_TRY(indices_are(m, &line, line.rank - 1, TS_OP_EQUAL, pivot, &is_pivot));
   TS_TRY(choose(m, is_pivot, state[0], places, &places));
   TS_TRY(choose(m, is_k, pivot, places, &places));
-  TS_TRY(
-      make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){state[NUMBERS], places}, 2}, &along, &state[NUMBERS]));
-  along.axis = shape.rank - 1;
+  TS_TRY(make_take_along(m, state[NUMBERS], places, line.rank - 1, &state[NUMBERS]));
   TS_TRY(make_with_dim(m, places, line.rank - 1, &places));
   TS_TRY(make_broadcast_to(m, places, &shape, &places));
-  TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){state[MATRIX], places}, 2}, &along, &state[MATRIX]));
+  TS_TRY(make_take_along(m, state[MATRIX], places, shape.rank - 1, &state[MATRIX]));
   return factor_step(m, state);
 }
 

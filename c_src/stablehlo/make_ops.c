@@ -1,4 +1,4 @@
-#include "ir/stablehlo.h"
+#include "ir/stablehlo/stablehlo.h"
 #include "stablehlo/make.h"
 
 #include <string.h>
@@ -75,6 +75,25 @@ static ts_status of_other_numbers(const make_call *m, ts_opcode code, ts_value_i
   return TS_SUCCESS;
 }
 
+/* The op of truths that an op of booleans is. */
+static ts_opcode logical_of(ts_opcode code) {
+  static const ts_opcode rows[][2] = {
+      {TS_OP_AND, TS_OP_LOGICAL_AND}, {TS_OP_OR, TS_OP_LOGICAL_OR}, {TS_OP_XOR, TS_OP_LOGICAL_XOR}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i][0] == code) return rows[i][1];
+  return TS_OP_COUNT;
+}
+
+/* Whether both operands say which numbers of one type are not 0. `out` gets these numbers. */
+static bool is_logical(const make_call *m, ts_opcode code, ts_value_id out[2]) {
+  if (logical_of(code) == TS_OP_COUNT) return false;
+  for (int i = 0; i < 2; i++) {
+    out[i] = make_truth_of(m, &m->operands[i], TS_DTYPE_NONE);
+    if (out[i] == m->operands[i].id) return false;
+  }
+  return make_value_of(m, out[0])->dtype == make_value_of(m, out[1])->dtype;
+}
+
 static ts_status elementwise(const make_call *m) {
   ts_opcode code = find_elementwise(m->op->name);
   ts_value_id id, operands[2];
@@ -82,6 +101,11 @@ static ts_status elementwise(const make_call *m) {
   TS_TRY(make_count_operands(m, count));
   TS_TRY(of_other_numbers(m, code, &id));
   if (id != TS_NO_ID) {
+    make_result(m, 0, id);
+    return TS_SUCCESS;
+  }
+  if (is_logical(m, code, operands)) {
+    TS_TRY(make_binary(m, logical_of(code), operands[0], operands[1], &id));
     make_result(m, 0, id);
     return TS_SUCCESS;
   }
@@ -164,7 +188,7 @@ static ts_status compare(const make_call *m) {
 static ts_status select_op(const make_call *m) {
   ts_value_id id;
   TS_TRY(make_count_operands(m, 3));
-  TS_TRY(make_select(m, m->operands[0].id, m->operands[1].id, m->operands[2].id, &id));
+  TS_TRY(make_select(m, make_truth_of(m, &m->operands[0], TS_U8), m->operands[1].id, m->operands[2].id, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -278,7 +302,9 @@ static ts_status constant(const make_call *m) {
   _Alignas(16) char element[16];
   TS_TRY(make_count_operands(m, 0));
   if (!value || value->kind != MLIR_ATTR_DENSE) return make_error(m, TS_INVALID_ARGUMENT, "expected a dense constant");
-  if (mlir_dense_is_splat(value)) {
+  if (ts_shape_elements(value->type.shape) == 0) {
+    TS_TRY(make_integer_of(m, value->type.dtype, value->type.shape, 0, &id));
+  } else if (mlir_dense_is_splat(value)) {
     TS_TRY(mlir_dense_read(value, element));
     TS_TRY(ts_graph_constant(m->r->graph, m->region, value->type.dtype, value->type.shape,
                              ts_scalar_load(value->type.dtype, element), &id));
@@ -625,6 +651,11 @@ static bool calls_python(mlir_token target) {
   return false;
 }
 
+/* The begin and the end of a shard_map for GSPMD, the partitioner that XLA had before sdy. */
+static bool is_of_gspmd(mlir_token target) {
+  return mlir_token_is(target, "SPMDFullToShardShape") || mlir_token_is(target, "SPMDShardToFullShape");
+}
+
 /* Annotations have no meaning for one device, and neither has an order of ops without results (control_dep). */
 static ts_status custom_call(const make_call *m) {
   const mlir_attr *target = make_attr(m, "call_target_name");
@@ -640,6 +671,10 @@ static ts_status custom_call(const make_call *m) {
   if (mlir_token_is(target->token, "cpu_csr_sparse_dense_ffi")) return make_in_csr_dense(m);
   if (mlir_token_is(target->token, "tridiagonal_solve_perturbed_ffi")) return make_in_perturbed(m);
   if (mlir_token_is(target->token, "control_dep") && m->op->types.count == 0) return TS_SUCCESS;
+  if (is_of_gspmd(target->token))
+    return make_error(m, TS_UNIMPLEMENTED,
+                      "a shard_map for GSPMD cannot be read (%.*s): export it with jax_use_shardy_partitioner",
+                      (int)target->token.length, target->token.text);
   if (calls_python(target->token))
     return make_error(m, TS_UNIMPLEMENTED, "a function of Python cannot be called from a program (%.*s)",
                       (int)target->token.length, target->token.text);
@@ -673,8 +708,8 @@ static const struct {
     {"stablehlo.dynamic_update_slice", dynamic_update_slice},
     {"stablehlo.get_dimension_size", get_dimension_size},
     {"stablehlo.optimization_barrier", same},
-    {"sdy.sharding_constraint", same},
-    {"sdy.reshard", same},
+    {"sdy.sharding_constraint", make_in_constraint},
+    {"sdy.reshard", make_in_constraint},
     {"sdy.manual_computation", make_in_manual},
     {"builtin.unrealized_conversion_cast", same},
     {"stablehlo.dot_general", dot_general},

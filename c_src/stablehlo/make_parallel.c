@@ -267,7 +267,7 @@ static ts_status read_grid(parallel *a, const mlir_attr *programs) {
     if (programs->items[i].kind != MLIR_ATTR_LIST || (int64_t)programs->items[i].count != a->grid.partitions ||
         a->grid.partitions < 1 || a->grid.partitions > 1000)
       return make_error(a->m, TS_INVALID_ARGUMENT, "its lists of programs are of several lengths");
-  a->count = (size_t)(a->grid.replicas * a->grid.partitions);
+  a->count = (size_t)make_count_processes(&a->grid);
   if (a->count > 4096) return make_error(a->m, TS_UNIMPLEMENTED, "it has more than 4096 processes");
   return TS_ARENA_ARRAY(&a->m->r->arena, a->count, &a->processes);
 }

@@ -70,8 +70,7 @@ ts_status make_find_combine(const make_call *m, bool is_bool, ts_opcode *out) {
 /* JAX broadcasts the initial value of a window, a single element, to no dims. */
 static ts_value_id made_of(const make_call *m, ts_value_id value) {
   for (;;) {
-    const ts_op_id made = ts_graph_value(m->r->graph, value)->op;
-    const ts_op *op = made == TS_NO_ID ? NULL : ts_graph_op(m->r->graph, made);
+    const ts_op *op = make_maker_of(m, value);
     if (!op || (op->code != TS_OP_BROADCAST && op->code != TS_OP_RESHAPE)) return value;
     value = op->operands[0];
   }
@@ -79,20 +78,11 @@ static ts_value_id made_of(const make_call *m, ts_value_id value) {
 
 /* True when the value is the identity of the fold, so that it need not be combined with the result. */
 static bool is_identity(const make_call *m, const fold_row *fold, ts_value_id init) {
-  ts_scalar value, identity;
+  ts_scalar value;
   const ts_dtype type = make_value_of(m, init)->dtype;
   init = made_of(m, init);
   if (!ts_graph_is_constant(m->r->graph, init, &value)) return false;
-  switch (fold->combine) {
-  case TS_OP_ADD:
-  case TS_OP_OR: identity = ts_scalar_from_s64(type, 0); break;
-  case TS_OP_MULTIPLY:
-  case TS_OP_AND: identity = ts_scalar_from_s64(type, 1); break;
-  case TS_OP_MAX: identity = ts_dtype_lowest(type); break;
-  case TS_OP_MIN: identity = ts_dtype_highest(type); break;
-  default: return false;
-  }
-  if (ts_scalar_same(type, value, identity)) return true;
+  if (ts_scalar_same(type, value, ts_combiner_identity(ts_combiner_of(fold->reduce), type))) return true;
   return fold->combine == TS_OP_ADD && !ts_dtype_is_complex(type) && ts_scalar_to_f64(type, value) == 0;
 }
 
@@ -105,9 +95,9 @@ static ts_status with_init(const make_call *m, const fold_row *fold, ts_value_id
 
 static ts_status known_reduce(const make_call *m, const fold_row *fold, const ts_dims *axes) {
   ts_attrs attrs = {0};
-  ts_value_id id = m->operands[0].id;
+  ts_value_id id = make_truth_of(m, &m->operands[0], TS_DTYPE_NONE);
   ts_shape_copy(&attrs.axes, axes);
-  if (axes->rank) TS_TRY(make_add(m, fold->reduce, (ts_values){&id, 1}, &attrs, &id));
+  TS_TRY(make_add(m, fold->reduce, (ts_values){&id, 1}, &attrs, &id)); /* without axes -0 becomes 0 in a sum, too */
   TS_TRY(with_init(m, fold, m->operands[1].id, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
@@ -135,41 +125,81 @@ static ts_status any_reduce(const make_call *m, const ts_dims *axes) {
 /* the same for integers, which have no NaN */
 #define ARG_FORM_INTEGER(direction) \
   "compare " direction " 0 2;compare EQ 0 2;compare LT 1 3;and 5 6;or 4 7;select 4 0 2;select 8 1 3;return 9 10;"
-/* Tessera's own printer */
-#define ARG_FORM_OWN(direction)                                                                                \
+/* Tessera's own printer; of equal numbers the lower or the higher index */
+#define ARG_FORM_OWN(direction, nearer)                                                                        \
   "compare " direction " 0 2;compare EQ 0 2;compare NE 0 0;compare EQ 2 2;and 6 7;or 4 8;not 7;and 6 10;or 5 " \
-  "11;compare LT 1 3;and 12 13;or 9 14;select 15 0 2;select 15 1 3;return 16 17;"
-#define ARG_FORM_OWN_INTEGER(direction) \
-  "compare " direction " 0 2;compare EQ 0 2;compare LT 1 3;and 5 6;or 4 7;select 8 0 2;select 8 1 3;return 9 10;"
+  "11;compare " nearer " 1 3;and 12 13;or 9 14;select 15 0 2;select 15 1 3;return 16 17;"
+#define ARG_FORM_OWN_INTEGER(direction, nearer)                                                               \
+  "compare " direction " 0 2;compare EQ 0 2;compare " nearer " 1 3;and 5 6;or 4 7;select 8 0 2;select 8 1 3;" \
+  "return 9 10;"
 
-static bool is_arg_form(const char *signature, bool is_max) {
-  static const char *const forms[2][4] = {
-      {ARG_FORM("LT"), ARG_FORM_INTEGER("LT"), ARG_FORM_OWN("LT"), ARG_FORM_OWN_INTEGER("LT")},
-      {ARG_FORM("GT"), ARG_FORM_INTEGER("GT"), ARG_FORM_OWN("GT"), ARG_FORM_OWN_INTEGER("GT")}};
-  for (int i = 0; i < 4; i++)
-    if (strcmp(signature, forms[is_max][i]) == 0) return true;
-  return false;
+typedef struct arg_form {
+  const char *signature;
+  ts_opcode code;
+  bool high;     /* of equal numbers the one with the greater index */
+  bool integers; /* for integers only: of floats the region passes over a NaN, which argmin and argmax find */
+} arg_form;
+
+static const arg_form arg_forms[] = {
+    {ARG_FORM("LT"), TS_OP_ARGMIN, false, false},
+    {ARG_FORM("GT"), TS_OP_ARGMAX, false, false},
+    {ARG_FORM_INTEGER("LT"), TS_OP_ARGMIN, false, true},
+    {ARG_FORM_INTEGER("GT"), TS_OP_ARGMAX, false, true},
+    {ARG_FORM_OWN("LT", "LT"), TS_OP_ARGMIN, false, false},
+    {ARG_FORM_OWN("GT", "LT"), TS_OP_ARGMAX, false, false},
+    {ARG_FORM_OWN("LT", "GT"), TS_OP_ARGMIN, true, false},
+    {ARG_FORM_OWN("GT", "GT"), TS_OP_ARGMAX, true, false},
+    {ARG_FORM_OWN_INTEGER("LT", "LT"), TS_OP_ARGMIN, false, true},
+    {ARG_FORM_OWN_INTEGER("GT", "LT"), TS_OP_ARGMAX, false, true},
+    {ARG_FORM_OWN_INTEGER("LT", "GT"), TS_OP_ARGMIN, true, true},
+    {ARG_FORM_OWN_INTEGER("GT", "GT"), TS_OP_ARGMAX, true, true},
+};
+
+/* NULL for another region. */
+static const arg_form *find_arg_form(const char *signature, ts_dtype type) {
+  for (size_t i = 0; i < sizeof arg_forms / sizeof *arg_forms; i++)
+    if (strcmp(signature, arg_forms[i].signature) == 0)
+      return arg_forms[i].integers && !ts_dtype_is_integer(type) ? NULL : &arg_forms[i];
+  return NULL;
 }
 
-static bool is_arg_reduce(const make_call *m, const char *signature, const ts_dims *axes) {
+static ts_opcode fold_of(const arg_form *form) {
+  return ts_arg_takes_largest(form->code) ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN;
+}
+
+/* Whether the initial pair loses to every element, or is the first one that a tie prefers. */
+static bool loses(const make_call *m, const arg_form *form, int64_t extent) {
+  const ts_dtype type = make_operand_of(m, 2)->dtype, index_type = make_operand_of(m, 3)->dtype;
+  ts_scalar worst, index;
+  if (!ts_graph_is_constant(m->r->graph, made_of(m, m->operands[2].id), &worst) ||
+      !ts_graph_is_constant(m->r->graph, made_of(m, m->operands[3].id), &index))
+    return false;
+  const int64_t at = ts_scalar_to_s64(index_type, index);
+  if (!ts_scalar_same(type, worst, ts_combiner_identity(ts_combiner_of(fold_of(form)), type))) return false;
+  return form->high ? at <= 0 : at == 0 || at >= extent;
+}
+
+/* Numbers and their positions along the axis, and an initial pair of the same types. */
+static bool has_arg_operands(const make_call *m, const ts_dims *axes) {
   if (m->op->operand_count != 4 || m->op->types.count != 2 || axes->rank != 1) return false;
-  const ts_op_id made = make_operand_of(m, 1)->op;
-  const ts_op *iota = made == TS_NO_ID ? NULL : ts_graph_op(m->r->graph, made);
-  return iota && iota->code == TS_OP_IOTA && iota->attrs->iota.axis == (int32_t)axes->dims[0] &&
-         (is_arg_form(signature, true) || is_arg_form(signature, false));
+  const ts_value *x = make_operand_of(m, 0), *places = make_operand_of(m, 1);
+  if (!make_is_places(m, 1, axes->dims[0])) return false;
+  return ts_shape_equal(x->shape, places->shape) && !ts_dtype_is_complex(x->dtype) &&
+         ts_dtype_is_integer(places->dtype) && make_operand_of(m, 2)->dtype == x->dtype &&
+         make_operand_of(m, 3)->dtype == places->dtype;
 }
 
-static ts_status arg_reduce(const make_call *m, const char *signature, const ts_dims *axes) {
-  const bool is_max = is_arg_form(signature, true);
+static ts_status arg_reduce(const make_call *m, const arg_form *form, const ts_dims *axes) {
   ts_attrs attrs = {0};
   ts_value_id id, x = m->operands[0].id;
   attrs.arg.axis = (int32_t)axes->dims[0];
   attrs.arg.dtype = m->op->types.data[1].dtype;
-  TS_TRY(make_add(m, is_max ? TS_OP_ARGMAX : TS_OP_ARGMIN, (ts_values){&x, 1}, &attrs, &id));
+  attrs.arg.high = form->high;
+  TS_TRY(make_add(m, form->code, (ts_values){&x, 1}, &attrs, &id));
   make_result(m, 1, id);
   attrs = (ts_attrs){0};
   ts_shape_copy(&attrs.axes, axes);
-  TS_TRY(make_add(m, is_max ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN, (ts_values){&x, 1}, &attrs, &id));
+  TS_TRY(make_add(m, fold_of(form), (ts_values){&x, 1}, &attrs, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -177,7 +207,8 @@ static ts_status arg_reduce(const make_call *m, const char *signature, const ts_
 static ts_status reduce(const make_call *m, const char *signature) {
   ts_dims axes;
   TS_TRY(make_attr_ints(m, "dimensions", &axes));
-  if (is_arg_reduce(m, signature, &axes)) return arg_reduce(m, signature, &axes);
+  const arg_form *form = has_arg_operands(m, &axes) ? find_arg_form(signature, make_operand_of(m, 0)->dtype) : NULL;
+  if (form && loses(m, form, make_operand_of(m, 0)->shape->dims[axes.dims[0]])) return arg_reduce(m, form, &axes);
   if (m->op->operand_count != 2) return make_any_reduce(m, &axes);
   TS_TRY(make_count_operands(m, 2));
   const fold_row *fold = for_type(find_fold(signature), m->operands[0].is_bool);

@@ -67,6 +67,26 @@ static ts_status check_sort(const make_call *m, int64_t *out_axis) {
   return TS_SUCCESS;
 }
 
+/* An integer type that has every place: if possible the type of an operand that is the places. */
+static ts_dtype places_type(const make_call *m, int32_t axis) {
+  const int64_t last = make_operand_of(m, 0)->shape->dims[axis] - 1;
+  for (size_t i = 1; i < m->op->operand_count; i++) {
+    const ts_dtype type = make_operand_of(m, i)->dtype;
+    if (!make_is_places(m, i, axis) || !ts_dtype_is_integer(type)) continue;
+    const int64_t most = ts_scalar_to_s64(type, ts_dtype_highest(type)); /* below 0: of u64 */
+    if (most < 0 || last <= most) return type;
+  }
+  return last < INT32_MAX ? TS_S32 : TS_S64;
+}
+
+/* The elements of an operand at the places. */
+static ts_status at_places(const make_call *m, size_t i, int32_t axis, ts_value_id where, ts_value_id *out) {
+  *out = where;
+  if (i > 0 && make_is_places(m, i, axis) && make_operand_of(m, i)->dtype == make_value_of(m, where)->dtype)
+    return TS_SUCCESS;
+  return make_take_along(m, m->operands[i].id, where, axis, out);
+}
+
 /* The key alone, or the elements of all operands at the positions of the key's sorted elements. */
 static ts_status sort_by(const make_call *m, int32_t axis, bool descending, bool total) {
   ts_attrs attrs = {0};
@@ -82,12 +102,10 @@ static ts_status sort_by(const make_call *m, int32_t axis, bool descending, bool
   }
   attrs.argsort.axis = axis;
   attrs.argsort.descending = descending;
-  attrs.argsort.dtype = TS_S32;
-  if (make_operand_of(m, 0)->shape->dims[axis] > INT32_MAX) attrs.argsort.dtype = TS_S64;
+  attrs.argsort.dtype = places_type(m, axis);
   TS_TRY(make_add(m, TS_OP_ARGSORT, (ts_values){&key, 1}, &attrs, &where));
-  attrs = (ts_attrs){.axis = axis};
   for (size_t i = 0; i < m->op->operand_count; i++) {
-    TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){m->operands[i].id, where}, 2}, &attrs, &id));
+    TS_TRY(at_places(m, i, axis, where, &id));
     make_result(m, i, id);
   }
   return TS_SUCCESS;
@@ -123,8 +141,7 @@ ts_status make_in_top_k(const make_call *m) {
   make_result(m, 0, first);
   make_result(m, 1, first + 1);
   if (key == m->operands[0].id) return TS_SUCCESS;
-  made = (ts_attrs){.axis = make_operand_of(m, 0)->shape->rank - 1};
-  TS_TRY(make_add(m, TS_OP_TAKE_ALONG, (ts_values){(ts_value_id[]){m->operands[0].id, first + 1}, 2}, &made, &key));
+  TS_TRY(make_take_along(m, m->operands[0].id, first + 1, make_operand_of(m, 0)->shape->rank - 1, &key));
   make_result(m, 0, key);
   return TS_SUCCESS;
 }

@@ -3,8 +3,9 @@
  * batch at once. The first loop replaces the operands by the three diagonals of U, as LAPACK does. Row k of the second
  * diagonal beside the main one lies in row k + 1 of the operand `dl`.
  *
- * Perturbed systems (LAPACK's lagtf and lagts) compare pivots relative to the sizes of their rows. A pivot by which a
- * row would overflow is moved away from 0, so that a singular matrix has a solution, as inverse iteration needs it. */
+ * Perturbed systems (LAPACK's lagtf and lagts) compare pivots relative to the sizes of their rows. If a division by
+ * a pivot would overflow, the pivot is moved away from 0. So a singular matrix has a solution, for inverse iteration.
+ */
 #include "stablehlo/make_lapack.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
 #include "base/deep.h"
-#include "stablehlo/mlir_parser.h"
+#include "stablehlo/location/location.h"
 
 #include <string.h>
 
@@ -133,10 +133,12 @@ static ts_status pretty_operands(op_reader *r, mlir_token **inits, size_t *init_
   return TS_SUCCESS;
 }
 
-/* <@mesh, [{"x"}]>: here a sharding says where the elements of a value are, not what they are. */
-static ts_status skip_sharding(mlir_parser *p) {
-  TS_TRY(mlir_expect(p, "<"));
-  return mlir_skip_angles(p, &(mlir_attr){0});
+/* <@mesh, [{"x"}]> */
+static ts_status push_sharding(op_reader *r) {
+  mlir_attr attr = {.token = r->p->token};
+  TS_TRY(mlir_expect(r->p, "<"));
+  TS_TRY(mlir_parse_sdy(r->p, &attr));
+  return push_attr(r, (mlir_token){0}, attr);
 }
 
 static bool is_placement(mlir_token name) {
@@ -162,7 +164,7 @@ static ts_status pretty_op(op_reader *r) {
       TS_TRY(mlir_parse_attr(p, &attr));
       TS_TRY(push_attr(r, (mlir_token){0}, attr));
     } else if (mlir_at(p, "<") && is_placement(r->op->name)) {
-      TS_TRY(skip_sharding(p));
+      TS_TRY(push_sharding(r));
     } else if (!mlir_accept(p, ",")) {
       return mlir_unexpected(p, "an operand, an attribute, or ':'");
     }
@@ -173,20 +175,28 @@ static ts_status pretty_op(op_reader *r) {
   return pretty_types(r);
 }
 
+/* The lists of a region's parameters, which grow. */
+typedef struct param_lists {
+  size_t names, types, attrs, locations;
+} param_lists;
+
 /* Parameters of a region with their types, up to ')'. */
-static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[3]) {
+static ts_status parse_params(mlir_parser *p, mlir_region *out, param_lists *room) {
   while (!mlir_accept(p, ")")) {
     mlir_type type;
     mlir_attr attrs = {0};
-    size_t before = out->param_count;
+    const mlir_location *location;
+    size_t before = out->param_count, located = before;
     if (p->token.kind != MLIR_VALUE) return mlir_unexpected(p, "a parameter");
-    MLIR_PUSH(p, out->params, out->param_count, room[0], p->token);
+    MLIR_PUSH(p, out->params, out->param_count, room->names, p->token);
     mlir_advance(p);
     TS_TRY(mlir_expect(p, ":"));
     TS_TRY(mlir_parse_type(p, &type));
-    MLIR_PUSH(p, out->param_types.data, out->param_types.count, room[1], type);
+    MLIR_PUSH(p, out->param_types.data, out->param_types.count, room->types, type);
     if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &attrs));
-    MLIR_PUSH(p, out->param_attrs, before, room[2], attrs);
+    MLIR_PUSH(p, out->param_attrs, before, room->attrs, attrs);
+    TS_TRY(mlir_read_location(p, &location));
+    if (p->locations) MLIR_PUSH(p, out->param_locations, located, room->locations, location);
     TS_TRY(mlir_skip_location(p));
     if (!mlir_accept(p, ",") && !mlir_at(p, ")")) return mlir_unexpected(p, "',' or ')'");
   }
@@ -198,9 +208,10 @@ static ts_status parse_params(mlir_parser *p, mlir_region *out, size_t room[3]) 
 static ts_status pretty_reducer(op_reader *r) {
   mlir_parser *p = r->p;
   mlir_region written = {0}, region;
-  size_t room[3] = {0}, pairs;
+  param_lists room = {0};
+  size_t pairs;
   if (!mlir_accept(p, "reducer")) return TS_SUCCESS;
-  while (mlir_accept(p, "(")) TS_TRY(parse_params(p, &written, room));
+  while (mlir_accept(p, "(")) TS_TRY(parse_params(p, &written, &room));
   pairs = written.param_count / 2;
   TS_TRY(push_region(r));
   region = written;
@@ -270,7 +281,7 @@ static ts_status pretty_named(op_reader *r, const char *name, ts_status (*parse)
 static ts_status pretty_manual(op_reader *r) {
   mlir_parser *p = r->p;
   mlir_region written = {0};
-  size_t room[3] = {0};
+  param_lists room = {0};
   TS_TRY(mlir_expect(p, "("));
   while (!mlir_accept(p, ")")) {
     TS_TRY(push_operand(r));
@@ -280,7 +291,7 @@ static ts_status pretty_manual(op_reader *r) {
   TS_TRY(pretty_named(r, "out_shardings", mlir_parse_shardings));
   TS_TRY(pretty_named(r, "manual_axes", mlir_parse_manual_axes));
   TS_TRY(mlir_expect(p, "("));
-  TS_TRY(parse_params(p, &written, room));
+  TS_TRY(parse_params(p, &written, &room));
   TS_TRY(push_region(r));
   mlir_region *made = &r->op->regions[0];
   written.ops = made->ops;
@@ -363,15 +374,17 @@ static ts_status parse_op(mlir_parser *p, mlir_op *out) {
   op_reader r = {.p = p, .op = out};
   TS_TRY(parse_results(&r));
   TS_TRY(parse_op_body(&r));
+  TS_TRY(mlir_read_location(p, &out->location));
   return mlir_skip_location(p);
 }
 
 /* After '{'. */
 static ts_status parse_block(mlir_parser *p, mlir_region *out) {
-  size_t room = 0, param_room[3] = {0};
+  size_t room = 0;
+  param_lists param_room = {0};
   if (p->token.kind == MLIR_BLOCK) {
     mlir_advance(p);
-    if (mlir_accept(p, "(")) TS_TRY(parse_params(p, out, param_room));
+    if (mlir_accept(p, "(")) TS_TRY(parse_params(p, out, &param_room));
     TS_TRY(mlir_expect(p, ":"));
   }
   while (!mlir_accept(p, "}")) {
@@ -407,14 +420,14 @@ static ts_status parse_region(mlir_parser *p, mlir_region *out) {
 /* ---- functions */
 
 static ts_status parse_func(mlir_parser *p, mlir_func *out) {
-  size_t room[3] = {0};
+  param_lists room = {0};
   out->is_public = !mlir_accept(p, "private");
   if (out->is_public) mlir_accept(p, "public");
   out->name = p->token;
   if (p->token.kind != MLIR_SYMBOL) return mlir_unexpected(p, "the name of a function");
   mlir_advance(p);
   TS_TRY(mlir_expect(p, "("));
-  TS_TRY(parse_params(p, &out->body, room));
+  TS_TRY(parse_params(p, &out->body, &room));
   if (mlir_accept(p, "->")) TS_TRY(mlir_parse_results(p, &out->results, &out->result_attrs));
   if (mlir_accept(p, "attributes")) {
     TS_TRY(mlir_expect(p, "{"));
@@ -427,9 +440,13 @@ static ts_status parse_func(mlir_parser *p, mlir_func *out) {
 
 /* #loc1 = loc(...) */
 static ts_status parse_alias(mlir_parser *p) {
+  const mlir_token name = p->token;
   mlir_advance(p);
   TS_TRY(mlir_expect(p, "="));
-  if (mlir_at(p, "loc")) return mlir_skip_location(p);
+  if (mlir_at(p, "loc")) {
+    TS_TRY(mlir_define_location(p, name));
+    return mlir_skip_location(p);
+  }
   return mlir_parse_attr(p, &(mlir_attr){0});
 }
 
@@ -483,12 +500,15 @@ static ts_status parse_module(mlir_parser *p, mlir_module *out) {
   return TS_SUCCESS;
 }
 
-ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, mlir_module *out) {
-  mlir_parser p = {.arena = arena};
+ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, bool with_locations, mlir_module *out) {
+  ts_map locations = {0};
+  mlir_parser p = {.arena = arena, .locations = with_locations ? &locations : NULL};
   *out = (mlir_module){0};
   mlir_lexer_init(&p.lexer, text, length);
   mlir_advance(&p);
-  TS_TRY(parse_module(&p, out));
+  ts_status status = parse_module(&p, out);
+  ts_map_deinit(&locations);
+  TS_TRY(status);
   if (p.token.kind != MLIR_END) return mlir_unexpected(&p, "the end: a text has one module");
   if (out->count == 0) return mlir_unexpected(&p, "a function");
   return TS_SUCCESS;

@@ -2,20 +2,24 @@
 #ifndef TS_STABLEHLO_MLIR_PARSER_H
 #define TS_STABLEHLO_MLIR_PARSER_H
 
+#include "base/map.h"
+#include "ir/graph.h"
 #include "stablehlo/mlir_tree.h"
 
 typedef struct mlir_parser {
   ts_arena *arena;
   mlir_lexer lexer;
-  mlir_token token; /* the next token */
-  int depth;        /* attributes and types around it */
-  int regions;      /* regions around it; no attribute has regions */
+  mlir_token token;  /* the next token */
+  int depth;         /* attributes and types around it */
+  int regions;       /* regions around it; no attribute has regions */
+  ts_map *locations; /* by their names; NULL: locations are skipped */
 } mlir_parser;
 
 /* Attributes and types may be nested as deep as MLIR_MAX_DEPTH, in a region too. They are read on the caller's stack: a
  * dirty scheduler's has 320 KB, and a level takes up to 2 KB where the code is built with a sanitizer. Regions are read
- * by ts_deep_call. A level of them needs more of the stack than a level of others that call it. */
-enum { MLIR_MAX_DEPTH = 64, MLIR_MAX_REGIONS = 200, MLIR_REGION_LEVELS = 2 };
+ * by ts_deep_call, as many levels of them as a graph may have: what is printed can be read. A level of them needs more
+ * of the stack than a level of others that call it. */
+enum { MLIR_MAX_DEPTH = 64, MLIR_MAX_REGIONS = TS_MAX_LEVELS, MLIR_REGION_LEVELS = 2 };
 
 static inline void mlir_advance(mlir_parser *p) { p->token = mlir_lexer_next(&p->lexer); }
 static inline bool mlir_at(const mlir_parser *p, const char *text) {

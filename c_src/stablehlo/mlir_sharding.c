@@ -1,18 +1,26 @@
 /* Meshes and shardings of the dialect sdy, in MLIR's text and in the texts of bytecode. */
 #include "stablehlo/mlir_parser.h"
 
-/* Each item of a dim is an axis: a string. A part of an axis, "x":(1)2, is a dictionary, which nothing here reads. */
+static ts_status parse_number(mlir_parser *p, mlir_attr *out) {
+  *out = (mlir_attr){.kind = MLIR_ATTR_NUMBER, .token = p->token};
+  if (p->token.kind != MLIR_NUMBER) return mlir_unexpected(p, "a number");
+  mlir_advance(p);
+  return TS_SUCCESS;
+}
+
+/* Each item of a dim is an axis: a string, or a part of an axis as "x":(1)2. */
 static ts_status parse_axis(mlir_parser *p, mlir_attr *out) {
   *out = (mlir_attr){.kind = MLIR_ATTR_WORD, .token = p->token};
   if (p->token.kind != MLIR_STRING) return mlir_unexpected(p, "the name of an axis");
   mlir_advance(p);
   if (!mlir_accept(p, ":")) return TS_SUCCESS;
-  out->kind = MLIR_ATTR_DICT;
+  out->kind = MLIR_ATTR_PART;
+  out->count = 2;
+  TS_TRY(TS_ARENA_ARRAY(p->arena, out->count, &out->items));
   TS_TRY(mlir_expect(p, "("));
-  mlir_advance(p);
+  TS_TRY(parse_number(p, &out->items[0]));
   TS_TRY(mlir_expect(p, ")"));
-  mlir_advance(p);
-  return TS_SUCCESS;
+  return parse_number(p, &out->items[1]);
 }
 
 /* {"x", "y", ?}: a question mark says that more axes may follow. */
@@ -51,7 +59,7 @@ static ts_status parse_dim(mlir_parser *p, mlir_attr *out) {
   return TS_SUCCESS;
 }
 
-/* @mesh, [{"x"}, {}], replicated={"y"}, unreduced={"z"}: after '<'. A value that is not summed yet has no form here. */
+/* @mesh, [{"x"}, {}], replicated={"y"}, unreduced={"z"}: after '<'. */
 static ts_status parse_sharding(mlir_parser *p, mlir_attr *out) {
   size_t room = 0;
   *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .token = p->token};
@@ -65,7 +73,7 @@ static ts_status parse_sharding(mlir_parser *p, mlir_attr *out) {
     mlir_advance(p);
     TS_TRY(mlir_expect(p, "="));
     TS_TRY(parse_axes(p, &axes));
-    if (is_terms && axes.count) out->kind = MLIR_ATTR_UNIT;
+    if (is_terms && axes.count) out->kind = MLIR_ATTR_TERMS;
   }
   return mlir_expect(p, ">");
 }

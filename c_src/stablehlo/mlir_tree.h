@@ -51,6 +51,9 @@ typedef enum mlir_attr_kind {
   MLIR_ATTR_DICT,   /* items with names */
   MLIR_ATTR_DENSE,  /* a constant: `type`, and the token where its contents begin, or `bytes` */
   MLIR_ATTR_TYPE,   /* of bytecode: `type_number` */
+  MLIR_ATTR_TERMS,  /* the sharding of a value that is not summed yet along some axes */
+  MLIR_ATTR_PART,   /* of an axis: the token is the axis's name, the items are the size of the part of the axis before
+                       it (1: none), and its own size */
 } mlir_attr_kind;
 
 typedef struct mlir_attr {
@@ -69,7 +72,8 @@ typedef struct mlir_attr {
 typedef struct mlir_region {
   mlir_token *params;
   mlir_types param_types;
-  mlir_attr *param_attrs; /* a dictionary for each, which may be empty */
+  mlir_attr *param_attrs;                       /* a dictionary for each, which may be empty */
+  const struct mlir_location **param_locations; /* of each, which may be NULL; NULL: no locations are read */
   size_t param_count;
   struct mlir_op *ops; /* the last is a return */
   size_t op_count;
@@ -86,15 +90,18 @@ typedef struct mlir_op {
   size_t attr_count;
   mlir_region *regions;
   size_t region_count;
-  mlir_types types;  /* of the results */
-  const char *fault; /* why it cannot be made; NULL: nothing is known */
+  mlir_types types;                     /* of the results */
+  const char *fault;                    /* why it cannot be made; NULL: nothing is known */
+  const struct mlir_location *location; /* location/location.h; NULL: none */
 } mlir_op;
 
 typedef struct mlir_func {
   mlir_token name;
   bool is_public;
-  bool is_placed; /* it needs to know its partition, or a function that it calls does; make_mesh.c */
-  bool is_seen;   /* and `is_placed` says so */
+  bool is_placed;      /* it needs to know its partition, or a function that it calls does; mesh/ */
+  bool is_seen;        /* and `is_placed` says so */
+  bool has_collective; /* a collective is in it, or in a function that it calls: the module is the program of one
+                          process */
   mlir_types results;
   mlir_attr *result_attrs; /* a dictionary for each; NULL: none has any */
   mlir_region body;        /* without ops: it is declared only */
@@ -113,8 +120,8 @@ typedef struct mlir_module {
   mlir_attr attrs; /* a dictionary */
 } mlir_module;
 
-/* Reads a text into the arena. */
-ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, mlir_module *out);
+/* Reads a text into the arena; `with_locations`: with the locations of ops. */
+ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, bool with_locations, mlir_module *out);
 
 /* NULL when there is none. */
 const mlir_attr *mlir_find_attr(const mlir_attr *attrs, size_t count, const char *name);

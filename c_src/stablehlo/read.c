@@ -1,8 +1,8 @@
 #include "stablehlo/read.h"
 
 #include "base/deep.h"
-#include "stablehlo/bytecode.h"
-#include "stablehlo/make.h"
+#include "stablehlo/interface/interface.h"
+#include "stablehlo/location/location.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,13 +27,6 @@ ts_status make_bind(make_scope *scope, mlir_token name, size_t index, size_t of,
   TS_TRY(ts_map_put(&scope->names, text, length, (void *)(uintptr_t)scope->values.count));
   if (of > 1) return TS_SUCCESS;
   return ts_map_put(&scope->names, name.text, name.length, (void *)(uintptr_t)scope->values.count);
-}
-
-ts_status make_look_up(const make_scope *scope, mlir_token name, make_value *out) {
-  uintptr_t found = (uintptr_t)ts_map_get(&scope->names, name.text, name.length);
-  if (!found) return mlir_error(TS_INVALID_ARGUMENT, name, "expected a value that is defined before");
-  *out = scope->values.data[found - 1];
-  return TS_SUCCESS;
 }
 
 void make_scope_deinit(make_scope *scope) {
@@ -112,12 +105,17 @@ static ts_status run_make(make_call *m, make_value *operands) {
 ts_status make_op(make_state *r, const mlir_op *op, ts_region_id region, make_scope *scope) {
   make_value *operands = NULL, *results = NULL;
   make_call m = {.r = r, .op = op, .region = region, .scope = scope};
-  if (r->made++ == MOST_OPS)
+  if (r->made++ >= MOST_OPS)
     return mlir_error(TS_RESOURCE_EXHAUSTED, op->name, "a program has at most %d ops", MOST_OPS);
   ts_status status = TS_NEW_ARRAY(op->operand_count + 1, &operands);
   if (!status) status = TS_NEW_ARRAY(op->types.count + 1, &results);
   m.results = results;
+  const ts_place outer = r->graph->place;
+  const bool has_line = r->has_line;
+  if (!status) status = make_set_place(r, op);
   if (!status) status = at_op(r, op, run_make(&m, operands));
+  r->graph->place = outer;
+  r->has_line = has_line;
   ts_free(operands);
   ts_free(results);
   return status;
@@ -213,7 +211,8 @@ static ts_status check_given(const make_state *r, const mlir_func *func, size_t 
 static ts_status sharding_of(const make_state *r, const mlir_attr *attrs, const ts_shape *shape, ts_sharding *out) {
   const mlir_attr *attr = make_find_sharding(attrs);
   *out = (ts_sharding){0};
-  return r->mesh.rank && attr ? make_read_sharding(&r->mesh, attr, shape, ~0u, out) : TS_SUCCESS;
+  const bool is_cut = r->mesh.rank || r->keeps_shardings;
+  return is_cut && attr ? make_read_sharding(r, attr, shape, ~0u, out) : TS_SUCCESS;
 }
 
 /* The type of the argument on one partition, and how it is cut. Given types are types of parts. */
@@ -231,7 +230,7 @@ static ts_status find_param(const make_state *r, const mlir_func *func, size_t i
     return check_given(r, func, i, &whole);
   }
   TS_TRY(sharding_of(r, attrs, type->shape, sharding));
-  ts_sharding_part(&r->mesh, sharding, type->shape, out);
+  if (!r->keeps_shardings) ts_sharding_part(&r->mesh, sharding, type->shape, out);
   return TS_SUCCESS;
 }
 
@@ -251,10 +250,8 @@ static ts_status make_param(make_state *r, const mlir_func *func, size_t i, make
     return mlir_error(TS_UNIMPLEMENTED, body->params[i], "argument %zu is no tensor that Tessera has", i);
   TS_TRY(find_param(r, func, i, &sharding, &shape));
   TS_TRY(ts_graph_add_param(r->graph, TS_ROOT, type->dtype, &shape, &value.id));
-  if (sharding.count) {
-    TS_TRY(ts_graph_set_sharding(r->graph, TS_PARAMS, i, &sharding));
-    TS_TRY(make_whole(&top, &sharding, value.id, &value));
-  }
+  if (sharding.count) TS_TRY(ts_graph_set_sharding(r->graph, TS_PARAMS, i, &sharding));
+  if (sharding.count && r->mesh.rank) TS_TRY(make_whole(&top, &sharding, value.id, &value));
   return make_bind(scope, body->params[i], 0, 1, value);
 }
 
@@ -266,12 +263,22 @@ static bool is_symbolic(const mlir_region *body) {
   return false;
 }
 
+/* Of a program on whole values: a result whose sharding is not given is cut as the partitioner finds. */
+static ts_status set_result(const make_state *r, const mlir_func *func, size_t i) {
+  const mlir_attr *attrs = func->result_attrs ? &func->result_attrs[i] : NULL;
+  ts_sharding sharding;
+  if (!make_find_sharding(attrs)) return TS_SUCCESS;
+  TS_TRY(sharding_of(r, attrs, func->results.data[i].shape, &sharding));
+  return ts_graph_set_sharding(r->graph, TS_RESULTS, i, &sharding);
+}
+
 /* Of a program of one partition the part that the result's sharding says. */
 static ts_status make_main_result(make_state *r, const mlir_func *func, size_t i, make_scope *scope,
                                   const make_value *value, ts_value_id *out) {
   const make_call top = at_top(r, &func->body.ops[func->body.op_count - 1], scope);
   ts_root_sharding cut;
   *out = value->id;
+  if (r->keeps_shardings) return set_result(r, func, i);
   if (!r->mesh.rank) return TS_SUCCESS;
   TS_TRY(make_result_sharding(r, func, i, &cut));
   TS_TRY(ts_graph_set_sharding(r->graph, TS_RESULTS, i, &cut.sharding));
@@ -340,10 +347,11 @@ void ts_stablehlo_signature_deinit(ts_stablehlo_signature *signature) {
 }
 
 ts_status make_read_tree(make_state *r, const char *text, size_t length, mlir_func **out_main) {
+  TS_TRY(mlir_open_exported(&text, &length));
   if (mlir_is_bytecode(text, length))
-    TS_TRY(mlir_read_bytecode(&r->arena, text, length, &r->module));
+    TS_TRY(mlir_read_bytecode(&r->arena, text, length, r->with_places, &r->module));
   else
-    TS_TRY(mlir_parse(&r->arena, text, length, &r->module));
+    TS_TRY(mlir_parse(&r->arena, text, length, r->with_places, &r->module));
   *out_main = find_main(r);
   return *out_main ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "the module has no function @main");
 }
@@ -372,12 +380,19 @@ static ts_status read_graph(make_state *r, const char *text, size_t length, ts_s
   return status;
 }
 
+void make_state_deinit(make_state *r) {
+  ts_arena_deinit(&r->arena);
+  ts_map_deinit(&r->known);
+  ts_map_deinit(&r->located);
+  ts_map_deinit(&r->found_axes);
+}
+
 static ts_status read_all(make_state *r, const char *text, size_t length, ts_stablehlo_signature *signature) {
   ts_arena_init(&r->arena);
   ts_status status = ts_graph_create(&r->graph);
+  if (!status && r->with_places) status = ts_places_create(&r->graph->places);
   if (!status) status = read_graph(r, text, length, signature);
-  ts_arena_deinit(&r->arena);
-  ts_map_deinit(&r->known);
+  make_state_deinit(r);
   if (!status && !r->is_symbolic) return TS_SUCCESS;
   ts_graph_destroy(r->graph);
   r->graph = NULL;
@@ -386,8 +401,25 @@ static ts_status read_all(make_state *r, const char *text, size_t length, ts_sta
 }
 
 ts_status ts_stablehlo_read_for(const char *text, size_t length, const ts_types *given, ts_graph **out) {
-  make_state r = {.given = given};
+  make_state r = {.given = given, .with_places = true};
   *out = NULL;
+  TS_TRY(read_all(&r, text, length, NULL));
+  *out = r.graph;
+  return TS_SUCCESS;
+}
+
+static ts_status check_processes(const ts_stablehlo_grid *grid) {
+  if (grid->replicas >= 1 && grid->replicas <= MAKE_MOST_PARTITIONS && grid->partitions >= 1 &&
+      grid->partitions <= MAKE_MOST_PARTITIONS && grid->replicas * grid->partitions <= MAKE_MOST_PARTITIONS)
+    return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "%lld replicas of %lld partitions, expected 1 to %d processes",
+                  (long long)grid->replicas, (long long)grid->partitions, MAKE_MOST_PARTITIONS);
+}
+
+ts_status ts_stablehlo_read_whole(const char *text, size_t length, int64_t partitions, ts_graph **out) {
+  make_state r = {.processes = {1, partitions}, .with_places = true};
+  *out = NULL;
+  TS_TRY(check_processes(&r.processes));
   TS_TRY(read_all(&r, text, length, NULL));
   *out = r.graph;
   return TS_SUCCESS;
@@ -397,12 +429,23 @@ ts_status ts_stablehlo_read(const char *text, size_t length, ts_graph **out) {
   return ts_stablehlo_read_signature(text, length, out, NULL);
 }
 
-ts_status ts_stablehlo_read_signature(const char *text, size_t length, ts_graph **out,
-                                      ts_stablehlo_signature *signature) {
-  make_state r = {0};
+static ts_status read_known(make_state r, const char *text, size_t length, ts_graph **out,
+                            ts_stablehlo_signature *signature) {
   *out = NULL;
   TS_TRY(read_all(&r, text, length, signature));
   if (r.is_symbolic) return ts_error(TS_UNIMPLEMENTED, "the program has sizes that only its arguments say");
   *out = r.graph;
   return TS_SUCCESS;
+}
+
+ts_status ts_stablehlo_read_signature(const char *text, size_t length, ts_graph **out,
+                                      ts_stablehlo_signature *signature) {
+  return read_known((make_state){0}, text, length, out, signature);
+}
+
+ts_status ts_stablehlo_read_processes(const char *text, size_t length, const ts_stablehlo_grid *grid, ts_graph **out,
+                                      ts_stablehlo_signature *signature) {
+  *out = NULL;
+  TS_TRY(check_processes(grid));
+  return read_known((make_state){.processes = *grid}, text, length, out, signature);
 }

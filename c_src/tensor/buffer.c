@@ -44,9 +44,9 @@ static ts_status create_apart(ts_pool *pool, int64_t bytes, ts_buffer **out, voi
 ts_status ts_buffer_create(ts_pool *pool, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
   ts_buffer *buffer;
   void *data = NULL;
+  int64_t bytes;
   *out = NULL;
-  TS_TRY(ts_shape_check(shape, dtype));
-  int64_t bytes = ts_shape_bytes(shape, dtype);
+  TS_TRY(ts_shape_check_bytes(shape, dtype, &bytes));
   bool together = bytes <= TOGETHER_BYTES;
   ts_status status =
       together ? create_together(pool, shape, bytes, &buffer) : create_apart(pool, bytes, &buffer, &data);

@@ -157,13 +157,31 @@ ts_scalar ts_scalar_convert(ts_dtype from, ts_scalar value, ts_dtype to) {
 #error "an element's bytes are taken for the low bytes of its bits"
 #endif
 
+/* Copies of known sizes stay in registers. A copy of any size is written to memory in pieces, and a read of the whole
+ * scalar then waits for them: three times the time. */
 ts_scalar ts_scalar_load(ts_dtype type, const void *address) {
   ts_scalar scalar = {.words = {0, 0}};
-  memcpy(&scalar, address, ts_dtype_size(type));
+  uint16_t two;
+  uint32_t four;
+  switch (ts_dtype_size(type)) {
+  case 1: scalar.words[0] = *(const uint8_t *)address; break;
+  case 2: memcpy(&two, address, 2), scalar.words[0] = two; break;
+  case 4: memcpy(&four, address, 4), scalar.words[0] = four; break;
+  case 8: memcpy(scalar.words, address, 8); break;
+  default: memcpy(scalar.words, address, sizeof scalar.words);
+  }
   return scalar;
 }
 
-void ts_scalar_store(ts_dtype type, ts_scalar value, void *address) { memcpy(address, &value, ts_dtype_size(type)); }
+void ts_scalar_store(ts_dtype type, ts_scalar value, void *address) {
+  switch (ts_dtype_size(type)) {
+  case 1: memcpy(address, &value, 1); break;
+  case 2: memcpy(address, &value, 2); break;
+  case 4: memcpy(address, &value, 4); break;
+  case 8: memcpy(address, &value, 8); break;
+  default: memcpy(address, &value, sizeof value);
+  }
+}
 
 ts_scalar ts_dtype_lowest(ts_dtype type) {
   if (ts_dtype_is_signed(type)) return ts_scalar_from_s64(type, signed_min(type));

@@ -21,22 +21,30 @@ bool ts_shape_equal(const ts_shape *a, const ts_shape *b) {
   return true;
 }
 
-ts_status ts_shape_check(const ts_shape *shape, ts_dtype type) {
+ts_status ts_shape_check_bytes(const ts_shape *shape, ts_dtype type, int64_t *out_bytes) {
   if (shape->rank < 0 || shape->rank > TS_MAX_RANK) {
     return ts_error(TS_INVALID_ARGUMENT, "rank %d, expected one from 0 to %d", (int)shape->rank, TS_MAX_RANK);
   }
   /* The product of the nonzero dims must fit as well, since strides are computed from it. */
   int64_t bytes = (int64_t)ts_dtype_size(type);
+  bool empty = false;
   for (int32_t i = 0; i < shape->rank; i++) {
     int64_t dim = shape->dims[i];
     if (dim < 0) {
       return ts_error(TS_INVALID_ARGUMENT, "dimension %d of %s is negative", (int)i, TS_SHAPE_STR(type, shape));
     }
+    empty |= dim == 0;
     if (dim > 0 && !ts_mul_i64(bytes, dim, &bytes)) {
       return ts_error(TS_OUT_OF_RANGE, "%s has more bytes than fit in 64 bits", TS_SHAPE_STR(type, shape));
     }
   }
+  *out_bytes = empty ? 0 : bytes;
   return TS_SUCCESS;
+}
+
+ts_status ts_shape_check(const ts_shape *shape, ts_dtype type) {
+  int64_t bytes;
+  return ts_shape_check_bytes(shape, type, &bytes);
 }
 
 int64_t ts_shape_elements(const ts_shape *shape) {

@@ -37,6 +37,8 @@ static inline uint64_t ts_dims_mask(const ts_dims *axes) {
 }
 /* Checks rank, signs, and that the element count and the byte count fit in int64. */
 ts_status ts_shape_check(const ts_shape *shape, ts_dtype type);
+/* The same, with the number of bytes. */
+ts_status ts_shape_check_bytes(const ts_shape *shape, ts_dtype type, int64_t *out_bytes);
 /* The number of elements of a checked shape: 1 for rank 0, 0 when a dim is 0. */
 int64_t ts_shape_elements(const ts_shape *shape);
 int64_t ts_shape_bytes(const ts_shape *shape, ts_dtype type);

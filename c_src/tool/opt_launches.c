@@ -5,9 +5,8 @@
 #include <inttypes.h>
 
 static ts_status print_launch(const ts_launch *launch, ts_text *out) {
-  static const char *const kinds[] = {"map", "tile", "row", "col"};
   TS_TRY(ts_kernel_check(&launch->desc));
-  ts_text_format(out, " %s[", kinds[launch->desc.kind]);
+  ts_text_format(out, " %s[", ts_kernel_kind_name(launch->desc.kind));
   for (int32_t i = 0; i < launch->desc.rank; i++) ts_text_format(out, "%s%" PRId64, i ? "," : "", launch->args[i]);
   ts_text_append(out, "]");
   return TS_SUCCESS;

@@ -1,10 +1,10 @@
-/* tessera-opt: reads a graph's text, runs the named passes on it in order, and prints the resulting graph, or compiles
- * and runs it: usage() below, docs/tessera-opt.md. Exits 1 with a message when the text, a pass or the run is wrong, 2
- * on misuse. */
+/* tessera-opt: reads a graph's text or a program of StableHLO, runs the named passes on it in order, and prints the
+ * resulting graph, or compiles and runs it: usage() below, docs/tessera-opt.md. Exits 1 with a message when the text, a
+ * pass or the run is wrong, 2 on misuse. */
 #include "base/log.h"
 #include "base/text.h"
 #include "ir/graph.h"
-#include "ir/stablehlo.h"
+#include "ir/stablehlo/stablehlo.h"
 #include "jit/jit.h"
 #include "kernel/ref/ref.h"
 #include "pass/pass.h"
@@ -13,6 +13,7 @@
 #include "tool/opt_batch.h"
 #include "tool/opt_launches.h"
 #include "tool/opt_loops.h"
+#include "tool/opt_read.h"
 #include "tool/opt_run.h"
 
 #include <errno.h>
@@ -175,6 +176,7 @@ static ts_status read_file(const char *path, ts_text *out) {
 
 typedef struct options {
   const char *path, *passes, *dump;
+  uint64_t size; /* of dims that are symbols; 0: not given */
   bool stablehlo, help;
   ts_opt_run run;
 } options;
@@ -201,7 +203,7 @@ static ts_status process(const options *o) {
   ts_text text = {0};
   ts_graph *graph = NULL;
   ts_status status = read_file(o->path, &text);
-  if (!status) status = ts_graph_parse(text.data, text.length, &graph);
+  if (!status) status = ts_opt_read(text.data, text.length, o->size, &graph);
   if (!status) status = transform(graph, o);
   ts_graph_destroy(graph);
   ts_text_deinit(&text);
@@ -212,7 +214,8 @@ static int usage(FILE *out, int code) {
   fputs(
       "usage: tessera-opt [OPTION...] [FILE]\n"
       "       tessera-opt --batch FILE\n"
-      "Reads a graph's text (standard input without FILE), runs passes on it, and prints it, or:\n"
+      "Reads a graph's text, or a program of StableHLO as text or bytecode (standard input without FILE), runs passes\n"
+      "on it, and prints it, or:\n"
       "  --run             compile it, run it and print the results\n"
       "  --ref             the same by the interpreter, without compiling\n"
       "  --partitions      the same by all partitions of a program with a mesh, by the interpreter\n"
@@ -230,6 +233,7 @@ static int usage(FILE *out, int code) {
       "  --input=N,...     numbers of the next argument, repeated as needed; others are made up\n"
       "  --seed=N          of the made-up numbers\n"
       "  --special         with NaN, infinities and limits of integers among them\n"
+      "  --size=N          of the dims of a program of StableHLO whose sizes are symbols\n"
       "  --batch FILE      run each line of FILE, which is \"OUTPUT OPTION... FILE\": what it prints becomes the file\n"
       "                    OUTPUT, and its exit code is printed\n"
       "  --pass=NAME,...   passes to run before:\n",
@@ -298,6 +302,7 @@ static bool parse_setting(const char *arg, options *o) {
   if ((text = after(arg, "--pass="))) return set(&o->passes, text);
   if ((text = after(arg, "--seed="))) return parse_number(text, &o->run.seed);
   if ((text = after(arg, "--ulps="))) return parse_ulps(text, &o->run.ulps);
+  if ((text = after(arg, "--size="))) return parse_number(text, &o->size) && o->size > 0 && o->size <= INT32_MAX;
   return (text = after(arg, "--input=")) && ts_status_consume_ok(TS_VEC_PUSH(&o->run.inputs, text));
 }
 

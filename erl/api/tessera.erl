@@ -189,7 +189,7 @@
              {shift, 3, "use tessera_mesh:shift/3"}, {broadcast_from, 3, "use tessera_mesh:broadcast_from/3"},
              {barrier, 2, "use tessera_mesh:barrier/2"}, {vary, 2, "use tessera_mesh:vary/2"},
              {axis_index, 1, "use tessera_mesh:axis_index/1"}, {axis_size, 1, "use tessera_mesh:axis_size/1"}]).
--export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, options/0, device/0]).
+-export_type([tensor/0, operand/0, real/0, type/0, shape/0, axis/0, axes/0, window/0, padding/0, device/0]).
 -export_type([quantized/0, quantize_options/0, iota_options/0, dot_options/0, axis_options/0, axes_options/0, reduce_options/0, variance_options/0, quantile_options/0, arg_options/0, sort_options/0, argsort_options/0, top_k_options/0, unique_options/0, tri_options/0, meshgrid_options/0, close_options/0, nan_to_num_options/0, nonzero_options/0, searchsorted_options/0,
               digitize_options/0, average_options/0, cov_options/0, corrcoef_options/0, diff_options/0, histogram_options/0, bincount_options/0,
               interp_options/0, trace_options/0, cumulative_options/0, conv_options/0, window_options/0, window_scatter_options/0, triangular_solve_options/0, factor_options/0, norm_options/0, fft_options/0, fftn_options/0, jit_options/0, shard_jit_options/0, shard_map_options/0, client_options/0, profile_options/0, format_options/0]).
@@ -302,13 +302,14 @@
 -type fftn_options() :: #{axes => axes(), axis => axes(), lengths => [pos_integer() | power_of_two]}.
 %% Of {@link fftn/2} and its kin along several axes.
 -type jit_options() :: #{threads => non_neg_integer(), donate => [pos_integer()], fuse => boolean(), simplify => boolean(),
-                         device => device()}.
+                         device => device(), precision => default | high | highest}.
 %% Of {@link jit/2} and {@link compile/3}.
 -type shard_jit_options() :: #{input_shardings => [term()], output_shardings => term(), client => atom() | pid(),
-                               threads => non_neg_integer(), donate => [pos_integer()], fuse => boolean(), simplify => boolean()}.
+                               threads => non_neg_integer(), donate => [pos_integer()], fuse => boolean(), simplify => boolean(),
+                               precision => default | high | highest}.
 %% Of {@link shard_jit/3}.
 -type shard_map_options() :: #{client => atom() | pid(), threads => non_neg_integer(), donate => [pos_integer()],
-                               fuse => boolean(), simplify => boolean(), check => boolean()}.
+                               fuse => boolean(), simplify => boolean(), check => boolean(), precision => default | high | highest}.
 %% Of {@link shard_map/5}.
 -type format_options() :: #{precision => non_neg_integer(), threshold => non_neg_integer(), edge => pos_integer(), columns => pos_integer()}.
 %% Of {@link format/2} and {@link print/2}.
@@ -319,8 +320,6 @@
                             memory_fraction => number(), preallocate => boolean(),
                             isolated => boolean(), open_timeout => non_neg_integer(), timeout => non_neg_integer(), precision => default | high | highest}.
 %% Of {@link open_client/2}.
--type options() :: map().
-%% Options of any function. The types of a function's own options say more.
 
 %% ---- tensors
 
@@ -2923,7 +2922,9 @@ jit(F) -> jit(F, #{}).
 %% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a list of
 %% positions of arguments, from 1: a call may use their memory for its results, and deallocates them (a tensor of another
 %% node or of a cluster's rank is read, and stays); `fuse' and `simplify', `false' to turn these passes off; `device', where
-%% it runs and its results are (otherwise where its first tensor is, see {@link to_device/2}).
+%% it runs and its results are (otherwise where its first tensor is, see {@link to_device/2}); `precision' of products and
+%% convolutions on the client of a plugin, `default', `high' or `highest', in place of the client's own. The host always computes
+%% them with all digits.
 -spec jit(Function, jit_options()) -> Function when Function :: function().
 jit(F, Options) -> tessera_jit:jit(F, Options).
 

@@ -29,7 +29,7 @@
 %% rank, for one partition.
 -type step() :: #{depth := non_neg_integer(), launch := integer(), kind := binary(), op := binary(), ops := binary(), type := binary(), bytes := non_neg_integer(),
                   flops := non_neg_integer(), count := non_neg_integer(), ns := non_neg_integer(), longest_ns := non_neg_integer(), threads := non_neg_integer(),
-                  lines := [tessera_run:line()], waiting_ns => non_neg_integer()}.
+                  lines := [tessera_places:line()], waiting_ns => non_neg_integer()}.
 %% Begin and end are nanoseconds after the begin of the profile. `Program' and `Step' are positions in `programs' and `steps' from 1. Step 0 is the
 %% whole run. A `wait' is a part of a collective on a rank: until the last partition has come.
 -type event() :: {run, Program :: pos_integer(), Step :: non_neg_integer(), Begin :: integer(), End :: integer(), Threads :: pos_integer(), Partition :: non_neg_integer()}
@@ -54,17 +54,17 @@ run(F, Args, Options) ->
                           erlang:raise(Class, Reason, Trace)
                       end
               end,
-    {{Result, Ended, Measured}, Lines, Times, Notes} =
+    {{{Result, Ended, Measured}, Lines, Times, Notes}, Compiled} =
         tessera_places:recording(Modules, fun() -> tessera_run:profiled(Modules, Most, Measure) end),
-    Profiled = profile(with_lines(Measured, Profile, Modules), Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
-    {Result, Profiled#{clusters => clusters(lists:reverse(Notes), Begun, {Most, Ranks})}}.
+    With = setelement(1, Measured, tessera_profile_lines:add(element(1, Measured), Profile, Modules)),
+    Profiled = profile(With, Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
+    Find = tessera_profile_lines:finder([Key || {_, _, _, Key} <- Notes], Compiled, Modules),
+    collected({Result, Profiled#{clusters => clusters(lists:reverse(Notes), {Begun, Find}, {Most, Ranks})}}).
 
-%% Adds the lines of each row, which are known only now.
-with_lines({Programs, Events, LeftOut, Uncounted}, Profile, Modules) ->
-    Encoded = tessera_error:check(profile, [], tessera_nif:profile_lines(Profile)),
-    Lines = tessera_places:lines([Line || Rows <- Encoded, Row <- Rows, Line <- Row], Modules),
-    With = fun(Row, Own) -> erlang:append_element(Row, lists:uniq([map_get(Code, Lines) || Code <- Own])) end,
-    {[setelement(7, Program, lists:zipwith(With, element(7, Program), Own)) || {Program, Own} <- lists:zip(Programs, Encoded)], Events, LeftOut, Uncounted}.
+%% The code of modules that was read for lines is garbage of the caller, which may not collect it for long.
+collected(Returned) ->
+    true = erlang:garbage_collect(),
+    Returned.
 
 checked(F, Args, Options) ->
     Fail = fun(Format, Values) -> tessera_error:raise(profile, [F, Args, Options], invalid_argument, "profile: " ++ Format, Values) end,
@@ -90,7 +90,7 @@ program({Number, Runs, Ns, Longest, Bytes, Pieces, Rows}, Lines) ->
     #{number => Number, runs => Runs, ns => Ns, longest_ns => Longest, bytes => Bytes, pieces => Pieces, line => maps:get(Number, Lines, unknown),
       steps => summed([step(Row, [Line || {ok, Line} <- [maps:find({steps, Number}, Lines)]]) || Row <- Rows])}.
 
-%% Rows of a rank have no lines. Those of an operation that ran at once have the line that called it.
+%% Rows of a rank may have no lines. Those of an operation that ran at once have the line that called it.
 step(Row, Called) when tuple_size(Row) =:= 12 -> step(erlang:append_element(Row, []), Called);
 step({Depth, Launch, Kind, Op, Ops, Type, Bytes, Flops, Count, Ns, Longest, Threads, Own}, Called) ->
     Lines = case Own of
@@ -115,21 +115,21 @@ events(<<>>, _) -> [].
 
 %% ---- clusters: what ranks have measured
 
-clusters(Notes, Begun, What) ->
-    [cluster(Client, [{Line, Run} || {Own, Line, Run} <- Notes, Own =:= Client], Begun, What) || Client <- lists:usort([Client || {Client, _, _} <- Notes])].
+clusters(Notes, How, What) ->
+    [cluster(Client, [{{Line, Key}, Run} || {Own, Line, Run, Key} <- Notes, Own =:= Client], How, What) || Client <- lists:usort([element(1, Note) || Note <- Notes])].
 
-cluster(Client, Noted, Begun, What) ->
-    {Lines, Runs} = lists:unzip(Noted),
+cluster(Client, Noted, How, What) ->
+    {Notes, Runs} = lists:unzip(Noted),
     Measured = try tessera_platform:measured(Client, Runs, What)
                catch error:{unavailable, _} -> []       % the ranks are gone, and the result is there
                end,
-    Ranks = [rank(Rank, Lines, Begun) || #{programs := [_ | _]} = Rank <- Measured],
+    Ranks = [rank(Rank, Notes, How) || #{programs := [_ | _]} = Rank <- Measured],
     Shortest = shortest([Times || #{times := Times} <- Ranks]),
     Rows = with_waits([maps:remove(times, waiting(Rank, Shortest)) || Rank <- Ranks]),
     #{cluster => Client, ranks => Rows, slowest => slowest(Rows)}.
 
-rank(#{rank := Rank, host := Host, clock := Clock, programs := Given}, Lines, Begun) ->
-    Programs = [{Partitions, (program(Program, #{element(1, Program) => line_of(Note, Lines)}))#{partitions => Partitions}} || {Note, Partitions, Program, _} <- Given],
+rank(#{rank := Rank, host := Host, clock := Clock, programs := Given}, Notes, {Begun, Find}) ->
+    Programs = [{Partitions, (noted(Program, note(Note, Notes), Find))#{partitions => Partitions}} || {Note, Partitions, Program, _} <- Given],
     Times = [[Ns div Partitions || #{kind := <<"collective">>, ns := Ns} <- Steps] || {Partitions, #{steps := Steps}} <- Programs],
     Ns = lists:sum([Own div Partitions || {Partitions, #{ns := Own}} <- Programs]),
     Collective = min(Ns, lists:sum(lists:append(Times))),
@@ -139,9 +139,11 @@ rank(#{rank := Rank, host := Host, clock := Clock, programs := Given}, Lines, Be
       collective_ns => Collective, waiting_ns => 0, programs => [Program || {_, Program} <- Programs], times => Times,
       events => Events, events_left_out => LeftOut, clock_error_ns => Error}.
 
+noted(Program, {Line, Key}, Find) -> program(Find(Key, Program), #{element(1, Program) => Line}).
+
 %% Another rank of a joined cluster may have noted runs that this one has not.
-line_of(Note, Lines) when Note =< length(Lines) -> lists:nth(Note, Lines);
-line_of(_, _) -> unknown.
+note(Note, Notes) when Note =< length(Notes) -> lists:nth(Note, Notes);
+note(_, _) -> {unknown, none}.
 
 %% The events of each program were noted as those of the first one of a profile.
 events_of_rank(Kept, unknown, _) -> {[], lists:sum([LeftOut + byte_size(Bytes) div ?EVENT || {Bytes, LeftOut} <- Kept]), unknown};
@@ -313,11 +315,14 @@ places([{File, At} | Rest], File) -> [At | places(Rest, File)];
 places([{File, At} | Rest], _) -> [[File, At] | places(Rest, File)];
 places([], _) -> [].
 
+file_of({stablehlo, Name, undefined, _}) -> Name;
+file_of({stablehlo, _, File, _}) -> [filename:basename(File), ":"];
 file_of({Module, Name, Arity, undefined, _}) -> io_lib:format("~ts:~ts/~b", [Module, Name, Arity]);
 file_of({_, _, _, File, _}) -> [filename:basename(File), ":"].
 
+at({_, _, undefined, _}) -> "";
 at({_, _, _, undefined, _}) -> "";
-at({_, _, _, _, Line}) -> integer_to_list(Line).
+at(Line) -> integer_to_list(element(tuple_size(Line), Line)).
 
 rate(#{bytes := 0}) -> "";
 rate(#{ns := 0}) -> "";

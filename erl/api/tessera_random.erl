@@ -49,6 +49,8 @@
 %% The generator is Threefry-2x32 (Salmon and others, 2011). It is not for cryptography.
 -module(tessera_random).
 -include("tessera.hrl").
+-import(tessera_random_arguments, [as_options/1, shape/4, float_type/4, bad_type/4, integers/3, vectors/3, below/4, check/5, floats/5, floats_split/5,
+                                   counts/7, multivariate/2, integers_between/2, can_choose/4, weights/3]).
 
 %% keys
 -export([key/0, key/1, split/1, split/2, fold_in/2, bits/2]).
@@ -116,7 +118,7 @@ split(Key, Count) ->
     Args = [Key, Count],
     _ = tessera_random_bits:check_key(split, Args, Key),
     is_integer(Count) andalso Count > 0 orelse
-        tessera_error:raise(split, Args, invalid_argument, "split: expected a number of keys, got ~ts", [show(Count)]),
+        tessera_error:raise(split, Args, invalid_argument, "split: expected a number of keys, got ~ts", [tessera_error:show(Count)]),
     tessera_random_bits:at_once(fun([K]) -> tessera_random_bits:split(K, Count) end, [Key]).
 
 %% @doc A new key of a key and a number, such as a step of a loop or the number of a process. Of a tensor of integers
@@ -130,16 +132,6 @@ fold_in(Key, Number) ->
     Args = [Key, Number],
     _ = tessera_random_bits:check_key(fold_in, Args, Key),
     tessera_random_bits:at_once(fun([K, N]) -> tessera_random_bits:fold_in(K, N) end, [Key, integers(fold_in, Args, Number)]).
-
-%% A number that fits in 64 bits becomes s64 or u64.
-integers(_, _, Number) when is_integer(Number), Number >= -(1 bsl 63), Number < 1 bsl 64 ->
-    tessera:full({}, Number, case Number < 1 bsl 63 of true -> s64; false -> u64 end);
-integers(Name, Args, #tessera{type = Type} = Tensor) ->
-    tessera_type:is_float_type(Type) andalso
-        tessera_error:raise(Name, Args, invalid_argument, "~s: expected integers, got ~s", [Name, Type]),
-    tessera_operand:tensor(Name, Tensor);
-integers(Name, Args, Other) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: expected integers of at most 64 bits, got ~ts", [Name, show(Other)]).
 
 %% @doc Integers of random bits: each bit is 0 or 1 with the same probability. Their type is u32, or the unsigned type
 %% of the options. Returns them with the next key.
@@ -223,7 +215,7 @@ normal(Key, Mean, Deviation) -> normal(Key, Mean, Deviation, #{}).
 -spec normal(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 normal(Key, Mean, Deviation, Options) ->
     Args = [Key, Mean, Deviation, Options],
-    ok = check(normal, Args, "standard deviation", Deviation, fun is_not_negative/1, "0 or more"),
+    ok = check(normal, Args, "standard deviation", Deviation, not_negative),
     floats(normal, Args, [Mean, Deviation], Options, fun tessera_random_draw:normal/3).
 
 %% @doc The sample of {@link normal/2} for a key that {@link split/2} has made for it alone: the key is used as it
@@ -236,7 +228,7 @@ normal_split(Key, Options) -> normal_split(Key, 0.0, 1.0, Options).
 -spec normal_split(key(), tessera:operand(), tessera:operand(), options()) -> tessera:tensor().
 normal_split(Key, Mean, Deviation, Options) ->
     Args = [Key, Mean, Deviation, Options],
-    ok = check(normal_split, Args, "standard deviation", Deviation, fun is_not_negative/1, "0 or more"),
+    ok = check(normal_split, Args, "standard deviation", Deviation, not_negative),
     floats_split(normal_split, Args, [Mean, Deviation], Options, fun tessera_random_draw:normal/3).
 
 %% @doc Normal numbers of mean 0 and deviation 1 that are in [Lower, Upper], which may be infinite. Their shape is
@@ -262,7 +254,7 @@ log_normal(Key, Mean, Deviation) -> log_normal(Key, Mean, Deviation, #{}).
 -spec log_normal(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 log_normal(Key, Mean, Deviation, Options) ->
     Args = [Key, Mean, Deviation, Options],
-    ok = check(log_normal, Args, "standard deviation", Deviation, fun is_not_negative/1, "0 or more"),
+    ok = check(log_normal, Args, "standard deviation", Deviation, not_negative),
     floats(log_normal, Args, [Mean, Deviation], Options, fun tessera_random_draw:log_normal/3).
 
 %% @doc Exponential numbers with that mean. Their shape is the common one of the parameters. Returns the sample with
@@ -275,7 +267,7 @@ exponential(Key, Scale) -> exponential(Key, Scale, #{}).
 -spec exponential(key(), tessera:operand(), options()) -> sample().
 exponential(Key, Scale, Options) ->
     Args = [Key, Scale, Options],
-    ok = check(exponential, Args, "mean", Scale, fun is_not_negative/1, "0 or more"),
+    ok = check(exponential, Args, "mean", Scale, not_negative),
     floats(exponential, Args, [Scale], Options, fun tessera_random_draw:exponential/3).
 
 %% @doc Numbers of the Laplace distribution: the distance from the mean is exponential, with that scale. Their shape
@@ -288,7 +280,7 @@ laplace(Key, Mean, Scale) -> laplace(Key, Mean, Scale, #{}).
 -spec laplace(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 laplace(Key, Mean, Scale, Options) ->
     Args = [Key, Mean, Scale, Options],
-    ok = check(laplace, Args, "scale", Scale, fun is_not_negative/1, "0 or more"),
+    ok = check(laplace, Args, "scale", Scale, not_negative),
     floats(laplace, Args, [Mean, Scale], Options, fun tessera_random_draw:laplace/3).
 
 %% @doc Numbers of the logistic distribution with that mean and scale. Their shape is the common one of the
@@ -301,7 +293,7 @@ logistic(Key, Mean, Scale) -> logistic(Key, Mean, Scale, #{}).
 -spec logistic(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 logistic(Key, Mean, Scale, Options) ->
     Args = [Key, Mean, Scale, Options],
-    ok = check(logistic, Args, "scale", Scale, fun is_not_negative/1, "0 or more"),
+    ok = check(logistic, Args, "scale", Scale, not_negative),
     floats(logistic, Args, [Mean, Scale], Options, fun tessera_random_draw:logistic/3).
 
 %% @doc Numbers of the Cauchy distribution with that median and scale. Their shape is the common one of the
@@ -314,7 +306,7 @@ cauchy(Key, Middle, Scale) -> cauchy(Key, Middle, Scale, #{}).
 -spec cauchy(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 cauchy(Key, Middle, Scale, Options) ->
     Args = [Key, Middle, Scale, Options],
-    ok = check(cauchy, Args, "scale", Scale, fun is_not_negative/1, "0 or more"),
+    ok = check(cauchy, Args, "scale", Scale, not_negative),
     floats(cauchy, Args, [Middle, Scale], Options, fun tessera_random_draw:cauchy/3).
 
 %% @doc Numbers of the standard Gumbel distribution. Returns one number with the next key.
@@ -346,7 +338,7 @@ pareto(Key, Exponent) -> pareto(Key, Exponent, #{}).
 -spec pareto(key(), tessera:operand(), options()) -> sample().
 pareto(Key, Exponent, Options) ->
     Args = [Key, Exponent, Options],
-    ok = check(pareto, Args, "exponent", Exponent, fun is_positive/1, "a number above 0"),
+    ok = check(pareto, Args, "exponent", Exponent, positive),
     floats(pareto, Args, [Exponent], Options, fun tessera_random_draw:pareto/3).
 
 %% @doc Numbers of the Weibull distribution with that exponent (its shape) and scale. Their shape is the common one
@@ -359,8 +351,8 @@ weibull(Key, Exponent, Scale) -> weibull(Key, Exponent, Scale, #{}).
 -spec weibull(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 weibull(Key, Exponent, Scale, Options) ->
     Args = [Key, Exponent, Scale, Options],
-    ok = check(weibull, Args, "exponent", Exponent, fun is_positive/1, "a number above 0"),
-    ok = check(weibull, Args, "scale", Scale, fun is_not_negative/1, "0 or more"),
+    ok = check(weibull, Args, "exponent", Exponent, positive),
+    ok = check(weibull, Args, "scale", Scale, not_negative),
     floats(weibull, Args, [Exponent, Scale], Options, fun tessera_random_draw:weibull/3).
 
 %% @doc Lengths of vectors of two normal numbers with that deviation: the Rayleigh distribution. Their shape is the
@@ -373,7 +365,7 @@ rayleigh(Key, Scale) -> rayleigh(Key, Scale, #{}).
 -spec rayleigh(key(), tessera:operand(), options()) -> sample().
 rayleigh(Key, Scale, Options) ->
     Args = [Key, Scale, Options],
-    ok = check(rayleigh, Args, "scale", Scale, fun is_not_negative/1, "0 or more"),
+    ok = check(rayleigh, Args, "scale", Scale, not_negative),
     floats(rayleigh, Args, [Scale], Options, fun tessera_random_draw:rayleigh/3).
 
 %% @doc Numbers of the gamma distribution with that exponent (its shape, alpha) and scale. Their shape is the common
@@ -387,8 +379,8 @@ gamma(Key, Exponent, Scale) -> gamma(Key, Exponent, Scale, #{}).
 -spec gamma(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 gamma(Key, Exponent, Scale, Options) ->
     Args = [Key, Exponent, Scale, Options],
-    ok = check(gamma, Args, "exponent", Exponent, fun is_positive/1, "a number above 0"),
-    ok = check(gamma, Args, "scale", Scale, fun is_not_negative/1, "0 or more"),
+    ok = check(gamma, Args, "exponent", Exponent, positive),
+    ok = check(gamma, Args, "scale", Scale, not_negative),
     floats(gamma, Args, [Exponent, Scale], Options, fun tessera_random_draw:gamma/3).
 
 %% @doc Numbers in [0, 1] of the beta distribution. Their shape is the common one of the parameters. Returns the
@@ -401,8 +393,8 @@ beta(Key, A, B) -> beta(Key, A, B, #{}).
 -spec beta(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 beta(Key, A, B, Options) ->
     Args = [Key, A, B, Options],
-    ok = check(beta, Args, "first parameter", A, fun is_positive/1, "a number above 0"),
-    ok = check(beta, Args, "second parameter", B, fun is_positive/1, "a number above 0"),
+    ok = check(beta, Args, "first parameter", A, positive),
+    ok = check(beta, Args, "second parameter", B, positive),
     floats(beta, Args, [A, B], Options, fun tessera_random_draw:beta/3).
 
 %% @doc Sums of the squares of that many normal numbers: the chi-square distribution. Their shape is the common one
@@ -415,7 +407,7 @@ chi_square(Key, Freedom) -> chi_square(Key, Freedom, #{}).
 -spec chi_square(key(), tessera:operand(), options()) -> sample().
 chi_square(Key, Freedom, Options) ->
     Args = [Key, Freedom, Options],
-    ok = check(chi_square, Args, "number of degrees of freedom", Freedom, fun is_positive/1, "a number above 0"),
+    ok = check(chi_square, Args, "number of degrees of freedom", Freedom, positive),
     floats(chi_square, Args, [Freedom], Options, fun tessera_random_draw:chi_square/3).
 
 %% @doc Numbers of Student's t distribution with that many degrees of freedom. Their shape is the common one of the
@@ -428,7 +420,7 @@ student_t(Key, Freedom) -> student_t(Key, Freedom, #{}).
 -spec student_t(key(), tessera:operand(), options()) -> sample().
 student_t(Key, Freedom, Options) ->
     Args = [Key, Freedom, Options],
-    ok = check(student_t, Args, "number of degrees of freedom", Freedom, fun is_positive/1, "a number above 0"),
+    ok = check(student_t, Args, "number of degrees of freedom", Freedom, positive),
     floats(student_t, Args, [Freedom], Options, fun tessera_random_draw:student_t/3).
 
 %% @doc Vectors of shares that sum to 1 in the last axis, of the Dirichlet distribution with those exponents: a tensor
@@ -449,20 +441,6 @@ dirichlet(Key, Exponents, Options) ->
     Args = [Key, Exponents, Options],
     #tessera{shape = Dims} = Tensor = vectors(dirichlet, Args, Exponents),
     floats(dirichlet, Args, [Tensor], below(dirichlet, Args, Options, tuple_to_list(Dims)), fun tessera_random_draw:dirichlet/3).
-
-vectors(Name, Args, Given) ->
-    case tessera_operand:tensor(Name, listed(Given)) of
-        #tessera{shape = Shape} = Tensor when tuple_size(Shape) > 0 -> Tensor;
-        _ -> tessera_error:raise(Name, Args, invalid_argument, "~s: expected a tensor of rank 1 or more", [Name])
-    end.
-
-%% The options with a shape that includes the last axis.
-below(Name, Args, Options, Dims) ->
-    case as_options(Options) of
-        #{shape := Shape} = Given ->
-            Given#{shape := list_to_tuple(tuple_to_list(shape(Name, Args, [], Shape)) ++ [lists:last(Dims)])};
-        Given -> Given
-    end.
 
 %% @doc A vector of the normal distribution with that mean, a vector, and that covariance, a symmetric and positive
 %% definite matrix. Returns it with the next key.
@@ -488,22 +466,6 @@ multivariate_normal(Key, Mean, Covariance, Options) ->
 multivariate_normal_split(Key, Mean, Covariance, Options) ->
     {Params, F} = multivariate(multivariate_normal_split, [Key, Mean, Covariance, Options]),
     tessera_random_bits:at_once(fun([K | Ps]) -> F(K, Ps) end, [Key | Params]).
-
-multivariate(Name, [Key, Mean0, Covariance0, Options] = Args) ->
-    _ = tessera_random_bits:check_key(Name, Args, Key),
-    [Mean, Covariance] = [tessera_operand:tensor(Name, listed(Given)) || Given <- [Mean0, Covariance0]],
-    Size = case {tessera:shape(Mean), tessera:shape(Covariance)} of
-               {{N}, {N, N}} -> N;
-               {Vector, Matrix} ->
-                   tessera_error:raise(Name, Args, invalid_argument,
-                                       "~s: expected a mean of shape {N} and a covariance of shape {N, N}, got ~0p and ~0p",
-                                       [Name, Vector, Matrix])
-           end,
-    #{shape := Lead, type := Type0} = options(Name, Args, Options),
-    Type = float_type(Name, Args, [Mean, Covariance], Type0),
-    Shape = list_to_tuple([Axis || Lead =/= default, Axis <- tuple_to_list(shape(Name, Args, [], Lead))] ++ [Size]),
-    {[tessera:as_type(P, Type) || P <- [Mean, Covariance]],
-     fun(K, Ps) -> tessera_random_draw:multivariate_normal(K, Ps, {Type, Shape}) end}.
 
 %% ---- counts, truths and choices
 
@@ -539,39 +501,6 @@ randint_split(Key, Min, Max, Options) ->
     {Params, F} = integers_between(randint_split, [Key, Min, Max, Options]),
     tessera_random_bits:at_once(fun([K | Ps]) -> F(K, Ps) end, [Key | Params]).
 
-integers_between(Name, [Key, Min, Max, Options] = Args) ->
-    _ = tessera_random_bits:check_key(Name, Args, Key),
-    _ = [integers(Name, Args, Bound) || Bound <- [Min, Max], Bound =/= 1 bsl 64],
-    #{type := Type0, shape := Shape0} = options(Name, Args, Options),
-    Type = case Type0 of
-               default -> merged([Min, last(Max)]);
-               _ -> Type0
-           end,
-    tessera_type:is_type(Type) andalso not tessera_type:is_float_type(Type) orelse
-        bad_type(Name, Args, Type, "an integer type"),
-    Form = {Type, shape(Name, Args, [Min, Max], Shape0)},
-    case is_integer(Min) andalso is_integer(Max) of
-        true ->
-            in_range(Name, Args, Type, Min, Max),
-            Span = (Max - Min) band 16#FFFFFFFFFFFFFFFF,
-            {[tessera:full({}, Min, Type)],
-             fun(K, [From]) -> tessera_random_draw:randint(K, [From], Form, Span) end};
-        false ->
-            {[tessera_operand:tensor(Name, Bound) || Bound <- [Min, Max]],
-             fun(K, Bounds) -> tessera_random_draw:randint_between(K, Bounds, Form) end}
-    end.
-
-last(Max) when is_integer(Max) -> Max - 1;
-last(Max) -> Max.
-
-in_range(Name, Args, Type, Min, Max) ->
-    Min < Max orelse
-        tessera_error:raise(Name, Args, invalid_argument, "~s: no integer is from ~b up to, but not including, ~b",
-                            [Name, Min, Max]),
-    tessera_type:fits(Type, Min) andalso tessera_type:fits(Type, Max - 1) orelse
-        tessera_error:raise(Name, Args, out_of_range, "~s: the integers from ~b to ~b do not fit in ~s",
-                            [Name, Min, Max - 1, Type]).
-
 %% @doc Truths, 1 with that probability and else 0, of type u8. Returns them with the next key.
 -spec bernoulli(key(), tessera:operand()) -> sample().
 bernoulli(Key, Probability) -> bernoulli(Key, Probability, #{}).
@@ -586,7 +515,7 @@ bernoulli(Key, Probability) -> bernoulli(Key, Probability, #{}).
 -spec bernoulli(key(), tessera:operand(), options()) -> sample().
 bernoulli(Key, Probability, Options) ->
     Args = [Key, Probability, Options],
-    ok = check(bernoulli, Args, "probability", Probability, fun is_probability/1, "a number from 0 to 1"),
+    ok = check(bernoulli, Args, "probability", Probability, probability),
     Float = float_type(bernoulli, Args, [Probability], default),
     counts(bernoulli, Args, [Probability], Options, u8, Float, fun tessera_random_draw:bernoulli/3).
 
@@ -602,7 +531,7 @@ poisson(Key, Rate) -> poisson(Key, Rate, #{}).
 -spec poisson(key(), tessera:operand(), options()) -> sample().
 poisson(Key, Rate, Options) ->
     Args = [Key, Rate, Options],
-    ok = check(poisson, Args, "rate", Rate, fun is_not_negative/1, "0 or more"),
+    ok = check(poisson, Args, "rate", Rate, not_negative),
     counts(poisson, Args, [Rate], Options, s32, f64, fun tessera_random_draw:poisson/3).
 
 %% @doc Counts of successes among that many trials, each of that probability. Their type is s32, their shape the
@@ -617,8 +546,8 @@ binomial(Key, Trials, Probability) -> binomial(Key, Trials, Probability, #{}).
 -spec binomial(key(), tessera:operand(), tessera:operand(), options()) -> sample().
 binomial(Key, Trials, Probability, Options) ->
     Args = [Key, Trials, Probability, Options],
-    ok = check(binomial, Args, "number of trials", Trials, fun is_not_negative/1, "0 or more"),
-    ok = check(binomial, Args, "probability", Probability, fun is_probability/1, "a number from 0 to 1"),
+    ok = check(binomial, Args, "number of trials", Trials, not_negative),
+    ok = check(binomial, Args, "probability", Probability, probability),
     counts(binomial, Args, [Trials, Probability], Options, s32, f64, fun tessera_random_draw:binomial/3).
 
 %% @doc Counts of trials up to the first success, from 1 on, each of that probability. Their type is s32, their shape
@@ -633,7 +562,7 @@ geometric(Key, Probability) -> geometric(Key, Probability, #{}).
 -spec geometric(key(), tessera:operand(), options()) -> sample().
 geometric(Key, Probability, Options) ->
     Args = [Key, Probability, Options],
-    ok = check(geometric, Args, "probability", Probability, fun is_probability/1, "a number from 0 to 1"),
+    ok = check(geometric, Args, "probability", Probability, probability),
     counts(geometric, Args, [Probability], Options, s32, f64, fun tessera_random_draw:geometric/3).
 
 %% @doc An index of the last axis for each vector of logits (logarithms of probabilities, up to a constant): s32.
@@ -742,135 +671,3 @@ choice(Key, Given, Options) ->
     tessera_random_bits:at_once(
         fun([K, T | P]) -> tessera_random_order:choice(K, T, P, {Axis, Samples, Replace}) end,
         [Key, Tensor | weights(Args, Weights, Size)]).
-
-can_choose(Args, Samples, Size, Replace) ->
-    is_integer(Samples) andalso Samples >= 0 andalso (Size > 0 orelse Samples =:= 0) orelse
-        tessera_error:raise(choice, Args, invalid_argument, "choice: cannot choose ~ts of ~b elements", [show(Samples), Size]),
-    Replace orelse Samples =< Size orelse
-        tessera_error:raise(choice, Args, invalid_argument, "choice: cannot choose ~b of ~b elements without replacement",
-                            [Samples, Size]).
-
-weights(_, none, _) -> [];
-weights(Args, Given, Size) ->
-    case tessera_operand:tensor(choice, listed(Given)) of
-        #tessera{shape = {Size}, type = Type} = P ->
-            [tessera_ops:as_type(choice, P, weight_type(tessera_type:to_float(Type)))];
-        #tessera{shape = Shape} ->
-            tessera_error:raise(choice, Args, invalid_argument, "choice: expected ~b probabilities, got shape ~0p",
-                                [Size, Shape])
-    end.
-
-weight_type(f8) -> f32;
-weight_type(f8_e4m3fn) -> f32;
-weight_type(Type) -> Type.
-
-%% ---- arguments
-
-show(Term) -> tessera_error:show(Term).
-
-listed(List) when is_list(List) -> tessera:tensor(List);
-listed(Other) -> Other.
-
-%% A shape, or a number for one axis, stands for options.
-as_options(Options) when is_map(Options) -> Options;
-as_options(Shape) when is_tuple(Shape), not is_record(Shape, tessera); is_integer(Shape) -> #{shape => Shape};
-as_options(Other) -> Other.
-
-options(Name, Args, Options) -> tessera_ops:options(Name, Args, as_options(Options), #{shape => default, type => default}).
-
-%% Samples of a float type; the parameters are converted to it.
-floats(Name, [Key | _] = Args, Params, Options, F) ->
-    {Tensors, Draw} = float_draw(Name, Args, Params, Options, F),
-    tessera_random_bits:draw(Key, Tensors, Draw).
-
-floats_split(Name, [Key | _] = Args, Params, Options, F) ->
-    {Tensors, Draw} = float_draw(Name, Args, Params, Options, F),
-    tessera_random_bits:at_once(fun([K | Ts]) -> Draw(K, Ts) end, [Key | Tensors]).
-
-float_draw(Name, [Key | _] = Args, Params, Options, F) ->
-    _ = tessera_random_bits:check_key(Name, Args, Key),
-    {Type, _} = Form = form(Name, Args, Params, Options),
-    {[as_tensor(Name, P, Type) || P <- Params], fun(K, Ts) -> F(K, Ts, Form) end}.
-
-form(Name, Args, Params, Options) ->
-    #{shape := Shape, type := Type} = options(Name, Args, Options),
-    {float_type(Name, Args, Params, Type), shape(Name, Args, Params, Shape)}.
-
-%% Counts and truths: they are made in the type Float and then converted.
-counts(Name, [Key | _] = Args, Params, Options, Default, Float, F) ->
-    _ = tessera_random_bits:check_key(Name, Args, Key),
-    #{shape := Shape0, type := Type0} = options(Name, Args, Options),
-    Type = case Type0 of
-               default -> Default;
-               _ -> Type0
-           end,
-    lists:member(Type, [s8, s16, s32, s64, f8, f8_e4m3fn, f16, bf16, f32, f64]) orelse
-        Default =:= u8 andalso tessera_type:is_type(Type) orelse
-        bad_type(Name, Args, Type, "a signed integer type of 8 bits or more, or a float type"),
-    Form = {Float, shape(Name, Args, Params, Shape0)},
-    tessera_random_bits:draw(Key, [as_tensor(Name, P, Float) || P <- Params], fun(K, Ts) -> counted(F(K, Ts, Form), Type) end).
-
-%% An integer type has no NaN.
-counted(#tessera{type = Type} = Counts, Type) -> Counts;
-counted(#tessera{type = u8} = Truths, Type) -> tessera:as_type(Truths, Type);
-counted(Counts, Type) ->
-    case tessera_type:is_float_type(Type) of
-        true -> tessera:as_type(Counts, Type);
-        false -> tessera:as_type(tessera:select(tessera:is_nan(Counts), -1, Counts), Type)
-    end.
-
-%% A number is converted without an intermediate type.
-as_tensor(_, #tessera{} = Tensor, Type) -> tessera:as_type(Tensor, Type);
-as_tensor(Name, Given, Type) -> tessera:full({}, tessera_operand:operand(Name, Given), Type).
-
-merged(Params) ->
-    {Tensors, Numbers} = lists:partition(fun(P) -> is_record(P, tessera) end, Params),
-    tessera_type:merge_all([Type || #tessera{type = Type} <- Tensors], Numbers).
-
-float_type(Name, Args, Params, default) ->
-    Operands = [tessera_operand:operand(Name, P) || P <- Params],
-    float_type(Name, Args, Params, case Operands of
-                                       [] -> f32;
-                                       _ -> tessera_type:to_float(merged(Operands))
-                                   end);
-float_type(Name, Args, _, Type) ->
-    tessera_type:is_type(Type) andalso tessera_type:is_float_type(Type) orelse bad_type(Name, Args, Type, "a float type"),
-    Type.
-
--spec bad_type(atom(), [term()], term(), string()) -> no_return().
-bad_type(Name, Args, Type, Expected) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: expected ~s, got ~ts", [Name, Expected, show(Type)]).
-
-%% The given shape, or the parameters' common one, which must broadcast to it.
-shape(Name, Args, Params, Given) ->
-    Common = lists:foldl(fun(P, Shape) -> joined(Name, Args, tessera_operand:shape_of(P), Shape) end, {}, Params),
-    case Given of
-        default -> Common;
-        _ ->
-            Shape = tessera_type:shape(Name, Args, case is_integer(Given) of true -> {Given}; false -> Given end),
-            joined(Name, Args, Common, Shape) =:= Shape orelse
-                tessera_error:raise(Name, Args, invalid_argument, "~s: parameters of shape ~0p do not broadcast to ~0p",
-                                    [Name, Common, Shape]),
-            Shape
-    end.
-
-joined(Name, Args, A, B) ->
-    case tessera_type:broadcast(A, B) of
-        error ->
-            tessera_error:raise(Name, Args, invalid_argument, "~s: shapes ~0p and ~0p do not broadcast", [Name, A, B]);
-        Shape -> Shape
-    end.
-
-%% Numbers are checked; the contents of a tensor may not be known yet.
-check(Name, Args, What, Number, Test, Expected) when is_number(Number); Number =:= nan; Number =:= infinity;
-                                                     Number =:= neg_infinity ->
-    Test(Number) orelse
-        tessera_error:raise(Name, Args, invalid_argument, "~s: the ~s is ~0p, expected ~s", [Name, What, Number, Expected]),
-    ok;
-check(_, _, _, _, _, _) -> ok.
-
-is_not_negative(Number) -> Number =:= infinity orelse is_number(Number) andalso Number >= 0.
-
-is_positive(Number) -> Number =:= infinity orelse is_number(Number) andalso Number > 0.
-
-is_probability(Number) -> is_number(Number) andalso Number >= 0 andalso Number =< 1.

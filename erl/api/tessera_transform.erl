@@ -27,7 +27,7 @@
 %% <li>comparisons and `and or xor not andalso orelse' give tensors of 0 and 1. A tensor is equal to tensors and numbers
 %% only: `X =:= none' is false;</li>
 %% <li>`if', `case' and the clauses of functions and funs choose by {@link tessera:'cond'/3} where a guard, or a number
-%% or truth in a pattern, meets a tensor, which has to be of one element. Both ways are traced. Variables that are bound
+%% or truth in a pattern, is compared with a tensor. The tensor must have one element. Both ways are traced. Variables that are bound
 %% in all clauses may be used afterwards. The last clause must match every value.</li>
 %% </ul>
 %% Called on tensors without being traced, such a function takes the one way that the value says.

@@ -6,10 +6,14 @@
 -behaviour(tessera_nif).
 -export([start/2, stop/1, first_use/0]).
 
+%% What the first traced function calls, and its search.
+-define(FIRST, [tessera_trace, tessera_tree, tessera_digest, tessera_jit, tessera_operand, tessera_places, tessera_remote, tessera_elementwise,
+                tessera_error, tessera_source, tessera_kind, tessera_flow, tessera_flow_calls, tessera_operators]).
+
 %% start/2 returns an invalid setting, or a library that cannot be loaded, as the reason of its error.
 start(_Type, _Args) ->
     try configure() of
-        ok -> counting(tessera_sup:start_link())
+        ok -> loading(counting(tessera_sup:start_link()))
     catch error:{Code, Message} when is_atom(Code), is_binary(Message) -> {error, {Code, Message}}
     end.
 
@@ -17,6 +21,12 @@ counting({ok, _} = Started) ->
     _ = application:get_env(tessera, metrics, false) andalso tessera_metrics:start(),
     Started;
 counting(Failed) -> Failed.
+
+%% The first traced function does not wait for the modules, unless it is called at once. A module that cannot be loaded is reported when it is called.
+loading({ok, _} = Started) ->
+    _ = spawn_opt(fun() -> catch code:ensure_modules_loaded(?FIRST) end, [{priority, low}]),
+    Started;
+loading(Failed) -> Failed.
 
 stop(_State) -> ok.
 

@@ -1,7 +1,7 @@
 %% @private The platform of clusters that this node drives: programs run in the VMs of the ranks, and a tensor is a proxy of a rank's value.
 -module(tessera_cluster_driver).
 -behaviour(tessera_platform).
--export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/3,
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, profiled/2, kernels/1, explain/1, run/5, measured/3,
          distribute/5, read/2, device/1, deallocate/1]).
 
 %% A process that is no cluster is refused when it is asked for its ranks.
@@ -21,6 +21,7 @@ turn(_, _, F) -> F().
 home(Cluster, N) -> {Cluster, N}.
 
 compile(_, Part, Options, Types) -> tessera_cluster_run:program(Part, Options, Types).
+profiled(_, Program) -> {tessera_cluster_run:key(Program), host}.
 kernels(_) -> {0, 0}.
 explain(_) -> [].
 run(Cluster, Program, Lists, Threads, Donated) -> tessera_cluster_run:run(Cluster, Program, Lists, Threads, Donated).

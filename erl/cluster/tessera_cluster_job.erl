@@ -20,6 +20,8 @@
 %% The least time from the join of all ranks until the first one is ready, as a multiple of the time to join: they start MPI together, and all of them
 %% share the CPUs of their hosts.
 -define(LONGER, 4).
+%% The longest time until the launcher has said that it launched or why not, as a multiple of the allowed time.
+-define(LAUNCH, 4).
 %% Ranks that an error lists.
 -define(LISTED, 8).
 %% This plus the signal is the status of a process that a signal has ended.
@@ -222,7 +224,7 @@ launch(#state{options = #{listen := Address} = Options, listen = Listen, folder 
     Place = #{address => Address, port => tessera_cluster_socket:port(Listen), key_file => key_file(Folder), mark => Mark, own => own_folder(Mark),
               shared => case filelib:is_dir(Shared) of true -> Shared; false -> none end},
     ok = tessera_cluster_launcher:launch(Launcher, Options, Place),
-    {ok, State}.
+    {ok, launching(State)}.
 
 %% ---- ranks
 
@@ -358,10 +360,17 @@ queue_ended(Reason, State) -> {stop, {shutdown, {lost, new("the process that sen
 %% ---- why a start has failed
 
 %% Something was heard of the start: its time begins anew.
-progress(#state{progress = Timer, allowed = Before} = State) ->
-    _ = erlang:cancel_timer(Timer),
+progress(#state{allowed = Before} = State) ->
     Allowed = allowed(State, Before),
-    State#state{progress = erlang:start_timer(Allowed, self(), start_over), allowed = Allowed}.
+    timed(Allowed, State#state{allowed = Allowed}).
+
+%% The launcher ends its own programs in less than the allowed time, and names the one that hung. On a loaded host its message may come late:
+%% the start waits longer for it.
+launching(#state{allowed = Allowed} = State) -> timed(?LAUNCH * Allowed, State).
+
+timed(Milliseconds, #state{progress = Timer} = State) ->
+    _ = erlang:cancel_timer(Timer),
+    State#state{progress = erlang:start_timer(Milliseconds, self(), start_over)}.
 
 %% The last rank has joined, or one is ready.
 allowed(#state{ranks = Ranks, infos = Infos, began = Began, options = #{ranks := Count}}, Before) when map_size(Ranks) =:= Count, map_size(Infos) =:= 0 ->

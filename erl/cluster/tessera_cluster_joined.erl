@@ -4,7 +4,7 @@
 %% the error; so no rank waits for this one.
 -module(tessera_cluster_joined).
 -behaviour(gen_server).
--export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, turn/3, again/1, room/2, program/2, step/2, run/4, put/2, place/2, cause/2, leave/1]).
+-export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, turn/3, again/1, room/2, program/2, executable/1, step/2, run/4, put/2, place/2, cause/2, leave/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([joined/0, program/0]).
 
@@ -62,7 +62,7 @@ joined() -> persistent_term:get(?MODULE, none).
 
 %% Stores the facts that all ranks have sent; from now on the process is a client with `Devices' devices.
 -spec introduce(pid(), [map()], pos_integer()) -> ok.
-introduce(Server, Infos, Devices) -> gen_server:call(Server, {introduce, Infos, Devices}).
+introduce(Server, Infos, Devices) -> gen_server:call(Server, {introduce, Infos, Devices}, infinity).
 
 %% Calls F, which prepares one run and calls run/4, in a turn of the calling process. Before it prepares another one it calls again/1. The
 %% name is for errors. A process that has the turn is refused another one.
@@ -124,6 +124,9 @@ program(Part, Options) ->
 compiled({error, _} = Error, _) -> Error;
 compiled(Executable, Number) -> #program{executable = Executable, number = Number}.
 
+-spec executable(program()) -> tessera_nif:executable().
+executable(#program{executable = Executable}) -> Executable.
+
 %% The program as a step of a call: only ranks that run it as the same step run it together.
 -spec step(program(), term()) -> program().
 step(#program{number = Number} = Program, Step) ->
@@ -136,7 +139,7 @@ step(#program{number = Number} = Program, Step) ->
 run(#{server := Server, ranks := Ranks} = Joined, #program{executable = Executable, number = Number}, Lists, {Threads, Donated}) ->
     Here = [[here(Operand) || Operand <- List] || List <- Lists],
     Measures = tessera_run:events_of_run(Ranks),
-    Run = fun() -> noted(Joined, length(Lists), answered_run(Server, {run, {Executable, Here, Threads, Donated, Measures}, Number})) end,
+    Run = fun() -> noted(Joined, {length(Lists), Executable}, answered_run(Server, {run, {Executable, Here, Threads, Donated, Measures}, Number})) end,
     Again = fun() ->
                     ok = again(Joined),
                     Run()
@@ -148,11 +151,11 @@ run(#{server := Server, ranks := Ranks} = Joined, #program{executable = Executab
     end.
 
 %% The result of a run. One that was measured is noted, unless it failed.
-noted(#{server := Server, name := Name}, Partitions, {measured, Measures, Result}) ->
+noted(#{server := Server, name := Name}, {Partitions, Executable}, {measured, Measures, Result}) ->
     Client = case Name of undefined -> Server; _ -> Name end,
     ok = case Result of
              {error, _} -> ok;
-             _ -> tessera_run:note(Client, {Partitions, Measures})
+             _ -> tessera_run:note(Client, {Partitions, Measures}, Executable)
          end,
     Result;
 noted(_, _, Result) -> Result.

@@ -41,6 +41,7 @@
                 reader    :: tessera_cluster_reader:reader(),
                 seen = 0  :: integer(),                   % when the last frame came, in milliseconds
                 checked = 0 :: integer(),                 % when check/1 last ran
+                late = 0  :: integer(),                   % when it last ran late
                 waiting = #{} :: #{pos_integer() => {reference(), reference()}}, % the caller's alias, and its monitor
                 held = [] :: [tessera_cluster_wire:encoded()],                  % messages that wait to be sent together, the last one first
                 sent = 0  :: non_neg_integer(),
@@ -100,7 +101,7 @@ leave(Link) -> gen_server:cast(Link, {message, leave}).
 
 %% Bytes sent and received, and the milliseconds since the last frame of the rank, or of its root.
 -spec statistics(pid()) -> map().
-statistics(Link) -> gen_server:call(Link, statistics).
+statistics(Link) -> gen_server:call(Link, statistics, infinity).
 
 %% Waits up to Timeout milliseconds for the reply to a request of the caller, whose tensors are proxies. An error is the rank's, or
 %% `unavailable' when the cluster was lost.
@@ -244,7 +245,8 @@ configure(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = The
     Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), Deadline),
     ok = tessera_cluster_socket:stream(Socket),
     self() ! check,
-    {noreply, State#state{step = starting, writer = Writer, seen = now_ms()}}.
+    Now = now_ms(),
+    {noreply, State#state{step = starting, writer = Writer, seen = Now, checked = Now, late = Now}}.
 
 %% The configuration has the leader's address. The rank closes this connection and connects to its leader.
 redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, root = Root, rank = Rank} = State) ->
@@ -252,8 +254,12 @@ redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Thei
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
     again(State).
 
+%% A root that has ended, and with it the job, is no error of this link.
 seen(none, #state{seen = Seen}) -> Seen;
-seen(Root, _) -> gen_server:call(Root, seen).
+seen(Root, #state{seen = Seen}) ->
+    try gen_server:call(Root, seen, infinity)
+    catch exit:_ -> Seen
+    end.
 
 %% This process keeps no binaries of a large message as garbage: it might not collect them for long.
 without_garbage(false, State) -> {noreply, State};
@@ -360,16 +366,17 @@ send_all(Message, #state{writer = Writer, sent = Sent} = State) ->
 
 %% ---- the end
 
-%% Runs at least six times in a deadline and twice in a second. A check that is late, because this node was stopped or busy, does not end the
-%% link: frames may have arrived that were not read yet.
-check(#state{seen = Seen, checked = Checked, config = #{deadline := Deadline}} = State) ->
+%% Runs at least six times in a deadline and twice in a second. A check is late because this node was stopped or busy. Frames may have arrived then that
+%% were not read yet, and the rank may have been stopped as well: it has the whole deadline again.
+check(#state{checked = Checked, late = Late, config = #{deadline := Deadline}} = State) ->
     Now = now_ms(),
-    case Now - Seen > Deadline andalso Now - Checked < Deadline div 2 of
-        true -> lost("nothing was heard of it for ~b ms", [Deadline], State);
-        false ->
-            _ = erlang:send_after(min(?LOOK, max(1, Deadline div 6)), self(), check),
-            {noreply, State#state{checked = Now}}
-    end.
+    checked(Now, State#state{checked = Now, late = case Now - Checked < Deadline div 2 of true -> Late; false -> Now end}).
+
+checked(Now, #state{seen = Seen, late = Late, config = #{deadline := Deadline}} = State) when Now - Seen > Deadline, Now - Late > Deadline ->
+    lost("nothing was heard of it for ~b ms", [Deadline], State);
+checked(_, #state{config = #{deadline := Deadline}} = State) ->
+    _ = erlang:send_after(min(?LOOK, max(1, Deadline div 6)), self(), check),
+    {noreply, State}.
 
 lost(Format, Values, State) -> lost_as(unavailable, Format, Values, State).
 

@@ -2,7 +2,7 @@
 %% of its client `host'. So tensors are handles of the library.
 -module(tessera_cluster_member).
 -behaviour(tessera_platform).
--export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/3,
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, profiled/2, kernels/1, explain/1, run/5, measured/3,
          distribute/5]).
 
 is_client(Client) -> tessera_cluster_joined:find(Client) =/= none.
@@ -22,6 +22,7 @@ turn(Cluster, Name, F) -> tessera_cluster_joined:turn(joined(Cluster), Name, F).
 home(_, N) -> {host, N}.
 
 compile(_, Part, Options, _) -> tessera_cluster_joined:program(Part, Options).
+profiled(_, Program) -> {tessera_cluster_joined:executable(Program), host}.
 kernels(_) -> {0, 0}.
 explain(_) -> [].
 run(Cluster, Program, Lists, Threads, Donated) -> tessera_cluster_joined:run(joined(Cluster), Program, Lists, {Threads, Donated}).

@@ -2,7 +2,7 @@
 %% partitions, unless they are on the rank already; results stay there as proxies. A call returns when the run was sent.
 -module(tessera_cluster_run).
 -include("tessera.hrl").
--export([room/2, room_of/3, program/3, run/5, put/2]).
+-export([room/2, room_of/3, program/3, key/1, run/5, put/2]).
 -export_type([program/0]).
 
 -record(program, {fingerprint :: binary(), source :: binary(), options :: [atom()],
@@ -41,6 +41,10 @@ program(Part, Options, Results) ->
                                    options = Options, results = Results}
     end.
 
+%% By what profiles know it.
+-spec key(program()) -> tessera_places:key().
+key(#program{fingerprint = Fingerprint}) -> {program, Fingerprint}.
+
 %% Runs a program. Lists has a list of arguments for each partition, and the result a list of results: proxies. An error of the run is raised
 %% when a proxy is used. Bit I of Donated means that argument I is donated.
 -spec run(tessera_cluster_state:cluster(), program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
@@ -52,7 +56,7 @@ run(Cluster, Program, Lists, Threads, Donated) ->
             {Results, Measures} = submit(Job, {Program, Sent}, shared_out(Job, Lists, Donated), Threads),
             ok = tessera_cluster_proxy:keep(Lists),
             ok = case Measures of
-                     [_ | _] when is_list(Results) -> tessera_run:note(Cluster, {Id, Measures});
+                     [_ | _] when is_list(Results) -> tessera_run:note(Cluster, {Id, Measures}, key(Program));
                      _ -> ok
                  end,
             relieved(Job, Results);

@@ -6,6 +6,8 @@
 
 %% Milliseconds for each step of the handshake.
 -define(HANDSHAKE, 10000).
+%% Milliseconds for the last text to reach the standard output.
+-define(WRITTEN, 2000).
 %% Milliseconds until a rank whose connection was closed before the greeting connects again.
 -define(AGAIN, 200).
 -define(IS_CLOSED(Reason), (Reason =:= closed orelse Reason =:= econnreset orelse Reason =:= epipe)).
@@ -84,10 +86,24 @@ run(#{timeout := Timeout, leave := Leave, rank := Rank} = Options) ->
 -spec fail(options(), io:format(), [term()]) -> no_return().
 fail(#{leave := Leave} = Options, Format, Values) ->
     ok = say(Options, Format, Values),
-    timer:sleep(50), % until the process of the standard output has written the text
     Leave(1).
 
-say(#{rank := Rank}, Format, Values) -> io:format("rank ~0p: " ++ Format ++ "~n", [Rank | Values]).
+%% Waits until the standard output has the text. From OTP 26 on it has when io:format/2 returns; before, the text may still be on its way to a port of file
+%% descriptors, or wait there.
+written(Until) ->
+    Waiting = [Port || Port <- erlang:ports(), {name, [Digit, $/ | _]} <- [erlang:port_info(Port, name)], Digit >= $0, Digit =< $9,
+                       erlang:port_info(Port, queue_size) =/= {queue_size, 0}],
+    case Waiting =/= [] andalso erlang:monotonic_time(millisecond) < Until of
+        true ->
+            timer:sleep(5),
+            written(Until);
+        false -> ok
+    end.
+
+%% A text before the end of this process.
+say(#{rank := Rank}, Format, Values) ->
+    ok = io:format("rank ~0p: " ++ Format ++ "~n", [Rank | Values]),
+    written(erlang:monotonic_time(millisecond) + ?WRITTEN).
 
 %% Ends the process without running destructors of libraries: MPI's would wait for ranks that are lost.
 -spec leave(non_neg_integer()) -> no_return().

@@ -1,7 +1,7 @@
 %% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
--export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, platforms/0, is_available/2, count/2, compiler/2, precision/2, device/2, bind/2, to_device/3,
+-export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, platforms/0, is_available/2, count/2, compiler/2, precision/2, is_precision/1, asked/2, passed/1, device/2, bind/2, to_device/3,
          by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
@@ -289,16 +289,30 @@ device(_, Call) -> Call().
 -type precision() :: undefined | default | high | highest.
 
 -spec compiler(atom(), precision()) -> [{client | precision, atom()}].
-compiler(Client, Precision) -> [{precision, Precision} || Precision =/= undefined] ++ compiler(Client).
+compiler(Client, Precision) -> passed(Precision) ++ compiler(Client).
+
+%% The compiler's option for a precision.
+-spec passed(precision()) -> [{precision, atom()}].
+passed(undefined) -> [];
+passed(Precision) -> [{precision, Precision}].
 
 %% What is asked for products on a client: undefined for one whose numbers do not depend on it.
--spec precision(atom(), precision()) -> precision().
+-spec precision(atom() | pid(), precision()) -> precision().
 precision(_, undefined) -> undefined;
+precision(Cluster, _) when is_pid(Cluster) -> undefined;     % its ranks are hosts
 precision(Client, Precision) ->
     case tessera_nif:client_waits(Client) of
         true -> Precision;
         false -> undefined
     end.
+
+%% Whether it is a precision that may be asked for.
+-spec is_precision(term()) -> boolean().
+is_precision(Precision) -> lists:member(Precision, [undefined, default, high, highest]).
+
+%% The option of the compiler for a client.
+-spec asked(atom() | pid(), precision()) -> [{precision, atom()}].
+asked(Client, Precision) -> passed(precision(Client, Precision)).
 
 compiler(Client) ->
     case {tessera_nif:client_waits(Client), tessera_nif:default_client()} of

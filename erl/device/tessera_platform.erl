@@ -9,7 +9,7 @@
 %% tessera_platform_node.
 -module(tessera_platform).
 -export([register/1, is_taken/1, has/2, key/1, room/2, own/2, turn/3, home/2]).
--export([compile/4, kernels/2, explain/2, run/5, measured/3]).
+-export([compile/4, profiled/2, kernels/2, explain/2, run/5, measured/3]).
 -export([distribute/5, read/2, device/1, deallocate/1, clear/0]).
 -export_type([client/0, flag/0, program/0, room/0, measured/0]).
 
@@ -44,7 +44,7 @@
 -callback deallocate(reference()) -> ok | deallocated | tessera_nif:error().
 %% Drops the compiled programs that other VMs keep for this node.
 -callback clear() -> ok.
-%% Waits for the runs that the platform has noted by tessera_run:note/2, in the order of the list.
+%% Waits for the runs that the platform has noted by tessera_run:note/3, in the order of the list.
 %% At most so many events in all. `all': of a joined cluster, each rank calls this and learns what all have measured.
 -callback measured(client(), [term()], {Events :: non_neg_integer(), own | all}) -> measured().
 -optional_callbacks([is_client/1, is_taken/1, is_tensor/1, read/2, device/1, deallocate/1, clear/0, measured/3]).
@@ -66,6 +66,8 @@
 
 %% With the options of compilation, and the types and shapes of one partition's results.
 -callback compile(client(), tessera_nif:builder(), [atom() | {precision, atom()}], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
+%% By what profiles know the program, and the client of this node that compiles it to the same steps.
+-callback profiled(client(), program()) -> {Key :: term(), client()}.
 %% The numbers of kernels that were compiled, and found in a cache. Both are 0 where other VMs compile.
 -callback kernels(program()) -> {non_neg_integer(), non_neg_integer()}.
 %% The steps as text. The text is empty where other VMs have the steps.
@@ -135,6 +137,9 @@ home(Client, N) -> (of_client(Client)):home(Client, N).
 
 -spec compile(client(), tessera_nif:builder(), [atom() | {precision, atom()}], [{tessera_type:type(), tessera_type:shape()}]) -> program() | tessera_nif:error().
 compile(Client, Part, Options, Types) -> (of_client(Client)):compile(Client, Part, Options, Types).
+
+-spec profiled(client(), program()) -> {Key :: term(), client()}.
+profiled(Client, Program) -> (of_client(Client)):profiled(Client, Program).
 
 -spec kernels(client(), program()) -> {non_neg_integer(), non_neg_integer()}.
 kernels(Client, Program) -> (of_client(Client)):kernels(Program).

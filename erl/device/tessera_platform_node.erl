@@ -2,7 +2,7 @@
 %% these by its own table, device/platform.h.
 -module(tessera_platform_node).
 -behaviour(tessera_platform).
--export([flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, distribute/5]).
+-export([flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, profiled/2, kernels/1, explain/1, run/5, distribute/5]).
 
 flags() -> [ops, handles].
 key(Client) -> Client.
@@ -20,6 +20,8 @@ turn(_, _, F) -> F().
 home(Client, N) -> {Client, N}.
 
 compile(Client, Part, Options, _) -> tessera_run:compile(Part, [{client, Client} | Options]).
+
+profiled(Client, Executable) -> {Executable, Client}.
 
 kernels(Executable) ->
     {All, New} = tessera_nif:executable_kernels(Executable),

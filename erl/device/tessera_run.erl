@@ -1,8 +1,8 @@
 %% @private Runs of programs in this process. While a plugin computes, or other ranks do, the process waits for a message and the
 %% run holds no scheduler.
 -module(tessera_run).
--export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/3, is_profiled/0, events_of_run/1, note/2]).
--export_type([line/0, note/0]).
+-export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/3, is_profiled/0, events_of_run/1, note/3]).
+-export_type([note/0]).
 
 %% In the process dictionary while the process is profiled: a #profiled{}.
 -define(PROFILED, '$tessera_profiled').
@@ -99,8 +99,9 @@ awaited(Result) -> Result.
 -type line() :: tessera_stack:line().
 %% By the program's number the line that called it; of an operation that ran at once the same line is of its steps.
 -type lines() :: #{pos_integer() | {steps, pos_integer()} => line()}.
-%% A run that another VM measures: the client, the line of the user's code, and the platform's own term for the run.
--type note() :: {Client :: atom() | pid(), line() | unknown, term()}.
+%% A run that another VM measures: the client, the line of the user's code, the platform's own term for the run, and the key of its program in
+%% tessera_places.
+-type note() :: {Client :: atom() | pid(), line() | unknown, Run :: term(), Key :: term()}.
 
 %% What the profile of a process has seen: of lists the last one is first. `modules' are not taken for a caller, and `events' are how many times of
 %% steps the profile keeps.
@@ -115,12 +116,19 @@ profiled(Modules, Events, F) ->
     Outer = put(?PROFILED, #profiled{modules = maps:from_keys(Modules, true), events = Events}),
     try F() of
         Result ->
-            Own = get(?PROFILED),
+            Own = seen(),
             ok = merge(Outer, Own),
             {Result, Own#profiled.lines, Own#profiled.times, Own#profiled.notes}
     catch Class:Reason:Trace ->
-        ok = merge(Outer, get(?PROFILED)),
+        ok = merge(Outer, seen()),
         erlang:raise(Class, Reason, Trace)
+    end.
+
+%% What the profile has seen: nothing, if its function has erased the process dictionary.
+seen() ->
+    case get(?PROFILED) of
+        undefined -> #profiled{modules = #{}, events = 0};
+        #profiled{} = Profiled -> Profiled
     end.
 
 %% The outer profile gets everything that the inner profile has.
@@ -154,11 +162,14 @@ events_of_run(Ranks) ->
     end.
 
 %% Notes a run of the profiled process that other VMs measure.
--spec note(atom() | pid(), term()) -> ok.
-note(Client, Run) ->
-    #profiled{modules = Modules, notes = Notes} = Profiled = get(?PROFILED),
-    _ = put(?PROFILED, Profiled#profiled{notes = [{Client, line(Modules), Run} | Notes]}),
-    ok.
+-spec note(atom() | pid(), term(), term()) -> ok.
+note(Client, Run, Key) ->
+    case get(?PROFILED) of
+        undefined -> ok;
+        #profiled{modules = Modules, notes = Notes} = Profiled ->
+            _ = put(?PROFILED, Profiled#profiled{notes = [{Client, line(Modules), Run, Key} | Notes]}),
+            ok
+    end.
 
 %% The first run of a program under the profile: the line of the user's code that called it, for all of the keys.
 locate(Program, Keys) ->

@@ -37,7 +37,7 @@ load(Path) -> load(Path, #{}).
 %%
 %% <dl>
 %% <dt>`names => [Name]'</dt><dd>only these tensors, as a map by name</dd>
-%% <dt>`map => false'</dt><dd>reads a copy; by default a file is mapped</dd>
+%% <dt>`map => false'</dt><dd>reads a copy into tensor memory; by default a file is mapped</dd>
 %% <dt>`atoms => new'</dt><dd>the file may make new atoms, which are never freed; by default they are an error</dd>
 %% <dt>`quantized => keep'</dt><dd>makes quantised weights of the matrices of a GGUF file that are Q4_0, Q4_1, Q8_0 or Q4_K: `dot(X, Weight)' is
 %% X times the transposed matrix ({@link tessera:quantize/2})</dd>

@@ -128,7 +128,7 @@ blocks(Bytes, Blocks, BlockBytes, Shape, Widen) ->
     Raw = tessera_io_file:tensor(Bytes, u8, {Blocks, BlockBytes}),
     (tessera:jit(fun(X) -> tessera:reshape(Widen(X), Shape) end))(Raw).
 
-%% ---- blocks as a quantised weight: its columns are the rows of the matrix, whose numbers are neighbours
+%% ---- blocks as a quantised weight: the rows of the matrix become columns
 
 weight(Code, Bytes, Blocks, BlockBytes, Shape) ->
     Raw = tessera_io_file:tensor(Bytes, u8, {Blocks, BlockBytes}),
@@ -139,7 +139,7 @@ packed(Code, X, {Rows, Columns}) ->
     Turned = fun(Y, Count) -> tessera:transpose(tessera:reshape(Y, {Rows, Count})) end,
     tessera_quantize:from_numbers(Form, Turned(tessera:as_type(Q, u32), Columns), [Turned(N, Columns div 32) || N <- Numbers]).
 
-%% The numbers, and what each 32 of them share, by the forms of tessera:quantize/2.
+%% The numbers, and the scale and the zero or minimum of each 32 numbers, in the forms of tessera:quantize/2.
 numbers(2, X) -> {{4, 32, scale}, nibbles(columns(X, 2, 16)), [f16(half(X, 0))]};
 numbers(3, X) -> {{4, 32, minimum}, nibbles(columns(X, 4, 16)), [f16(half(X, 0)), f16(tessera:negate(half(X, 2)))]};
 numbers(8, X) -> {{8, 32, scale}, tessera:bitwise_xor(columns(X, 2, 32), 128), [f16(half(X, 0))]};

@@ -12,11 +12,15 @@
 %% The page docs/stablehlo.md lists the ops.
 -module(tessera_stablehlo).
 -include("tessera.hrl").
--export([function/1, load/1, shardings/1, shard_jit/3]).
--export([program/1, result_types/2, inline/3]).
--export_type([program/0]).
+-export([function/1, function/2, load/1, load/2, signature/1, shardings/1, shard_jit/3]).
+-export([program/1, names/1, arguments/2, result_types/2, inline/3]).
+-export_type([program/0, options/0, shard_options/0, leaf/0]).
 
 -type type_and_shape() :: {tessera:type(), tessera:shape()}.
+-type options() :: #{names => boolean()}.
+-type shard_options() :: #{names => boolean(), client => atom() | pid(), threads => non_neg_integer(), donate => [pos_integer()], fuse => boolean(),
+                           simplify => boolean(), check => boolean(), precision => default | high | highest}.
+-type leaf() :: tessera_stablehlo_names:leaf().
 -opaque program() :: tessera_nif:builder() | {symbolic, binary()}.
 
 %% @doc The function that the module's `@main' is, of a list of arguments, with a list of results. It belongs to this node.
@@ -24,18 +28,60 @@
 %% equal shapes use it. The text of an error names line and column, or the byte, and the op: `invalid_argument' for a wrong program, `unimplemented' for a part that
 %% Tessera cannot do.
 -spec function(binary()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
-function(Text) ->
-    Program = program(Text),
-    fun(Arguments) -> call(Program, Arguments) end.
+function(Text) -> function_of(program(Text)).
+
+%% @doc The same with options. With `names => true' the function's argument is a map, or a keyword list, of the arguments by their names in Python, and
+%% its result is the container that the Python function returned. Keys are binaries or atoms. A name that leads into a container, as `weights['conv'][0]',
+%% is looked up in the maps, tuples and lists of the argument; what the program lacks is ignored. In results numbered parts are tuples, and the
+%% others maps with binaries as keys. {@link signature/1} lists the names. A module with an argument that has no name is an error.
+%% ```
+%% 1> Text = <<"func.func @main(%a: tensor<2xf32> loc(\"weights['w']\"), %b: tensor<2xf32> loc(\"x\")) "
+%% 1>          "-> (tensor<2xf32> {jax.result_info = \"result['y']\"}) {\n"
+%% 1>          "  %0 = stablehlo.multiply %a, %b : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}">>.
+%% 2> F = tessera_stablehlo:function(Text, #{names => true}).
+%% 3> #{<<"y">> := Y} = F(#{x => tessera:tensor([1.0, 2.0]), weights => #{w => tessera:tensor([3.0, 4.0])}}), tessera:to_list(Y).
+%% [3.0,8.0]
+%% '''
+-spec function(binary(), options()) -> fun(([tessera:operand()] | term()) -> term()).
+function(Text, Options) ->
+    case is_named(Options) of
+        true -> named(names(Text), function(Text));
+        false -> function(Text)
+    end.
+
+is_named(#{names := Named} = Options) when is_boolean(Named), map_size(Options) =:= 1 -> Named;
+is_named(Options) when Options =:= #{} -> false;
+is_named(Options) ->
+    tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: expected the options #{names => true | false}, got ~ts", [tessera_error:show(Options)]).
+
+named(Names, F) -> fun(Given) -> tessera_stablehlo_names:results(Names, F(arguments(Names, Given))) end.
+
+function_of(Program) -> fun(Arguments) -> call(Program, Arguments) end.
 
 %% @doc The same for a file.
 -spec load(file:name_all()) -> fun(([tessera:operand()]) -> [tessera:tensor()]).
-load(Path) ->
+load(Path) -> load(Path, #{}).
+
+%% @doc The same for a file, with the options of {@link function/2}.
+-spec load(file:name_all(), options()) -> fun(([tessera:operand()] | term()) -> term()).
+load(Path, Options) ->
     try tessera_io_file:map(tessera_io_file:path(Path)) of
-        Text -> function(Text)
+        Text -> function(Text, Options)
     catch throw:{io, Code, Message} ->
             tessera_error:raise(stablehlo, [], #{code => Code, message => Message})
     end.
+
+%% @doc The arguments and results of a module's `@main', in their order: for each its type and shape, its name in Python, and the name as a path. The
+%% path of a result begins within the container that was returned. A size that is a symbol is `any'. An argument or
+%% result without a name has the name `undefined' and the path `[]', which is also the path of an only result.
+%% ```
+%% 1> Text = <<"func.func @main(%a: tensor<?x2xf32> loc(\"weights['w'][0]\")) -> (tensor<?x2xf32> {jax.result_info = \"result\"}) {\n"
+%% 1>          "  return %a : tensor<?x2xf32>\n}">>.
+%% 2> #{inputs := [W], outputs := [_]} = tessera_stablehlo:signature(Text), lists:sort(maps:to_list(W)).
+%% [{name,<<"weights['w'][0]">>},{path,[<<"weights">>,<<"w">>,0]},{shape,{any,2}},{type,f32}]
+%% '''
+-spec signature(binary()) -> #{inputs := [leaf()], outputs := [leaf()]}.
+signature(Text) -> tessera_stablehlo_names:signature(tessera_error:check(stablehlo, [], tessera_nif:stablehlo_leaves(Text))).
 
 %% @doc The mesh of a module, and the shardings of the arguments and results of its `@main', as {@link tessera_mesh:shard/3} takes them. A module for one
 %% partition has the mesh `#{shape => {1}}'. The sharding of a result that the module leaves to the compiler is `#{}'.
@@ -47,7 +93,8 @@ shardings(Text) ->
 %% @doc The function of a module for the partitions of a mesh: JAX's exports of `shard_map', and of functions whose arguments have shardings.
 %% The function is called as the functions of {@link tessera:shard_jit/3} are. Each partition's argument list has one element, the list of arguments;
 %% each partition's result is the list of results. {@link shardings/1} returns the shardings. The mesh must have as many partitions as the
-%% module. The options are the options of {@link tessera:shard_map/5}.
+%% module. The options are the options of {@link tessera:shard_map/5}, and `names' of {@link function/2}: then an argument list has one map, and a
+%% result is a container.
 %% ```
 %% 1> tessera:open_client(two_parts, #{device_count => 2}).
 %% ok
@@ -65,7 +112,13 @@ shardings(Text) ->
 %% 6> [tessera:to_list(One), tessera:to_list(Other)].
 %% [[4.0,6.0],[4.0,6.0]]
 %% '''
--spec shard_jit(binary(), tessera_mesh:mesh(), tessera:shard_map_options()) -> fun(([[term()]]) -> [term()]).
+-spec shard_jit(binary(), tessera_mesh:mesh(), shard_options()) -> fun(([[term()]]) -> [term()]).
+shard_jit(Text, Mesh, #{names := Named} = Options) ->
+    F = shard_jit(Text, Mesh, maps:remove(names, Options)),
+    case is_named(#{names => Named}) of
+        true -> named_parts(names(Text), F);
+        false -> F
+    end;
 shard_jit(Text, Mesh, Options) ->
     #{partitions := Partitions, mesh := Own, view := View, arguments := Arguments, results := Results} = read_shardings(Text),
     case tessera_mesh:partitions(Mesh) of
@@ -73,9 +126,30 @@ shard_jit(Text, Mesh, Options) ->
         Given -> tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: the module is for ~b partition~s, and the mesh has ~b",
                                      [Partitions, [$s || Partitions =/= 1], Given])
     end,
-    sharded(View, function(Text), Own, plain(Arguments), plain(Results), Options).
+    sharded(View, of_view(View, Text, Partitions), Own, plain(Arguments), plain(Results), Options).
 
-%% The function itself is of one partition, or of whole tensors.
+named_parts(Names, F) ->
+    fun(Lists) ->
+            Parts = each(fun(List) -> each(fun(Given) -> arguments(Names, Given) end, List) end, Lists),
+            [tessera_stablehlo_names:results(Names, Results) || Results <- F(Parts)]
+    end.
+
+%% What is no list is refused where the function is called.
+each(F, List) ->
+    case tessera_type:is_proper(List) of
+        true -> [F(Element) || Element <- List];
+        false -> List
+    end.
+
+%% The function itself is of one partition, or of whole tensors: then the shardings of values inside of it are kept.
+of_view(local, Text, _) -> function(Text);
+of_view(global, Text, 1) -> function(Text);
+of_view(global, Text, Partitions) ->
+    case tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text, Partitions)) of
+        symbolic -> function(Text);
+        Program -> function_of(Program)
+    end.
+
 sharded(local, F, Mesh, Arguments, Results, Options) ->
     tessera_shard:map(F, Mesh, [Arguments], Results, with(#{check => false}, Options));
 sharded(global, F, Mesh, Arguments, Results, Options) ->
@@ -90,9 +164,10 @@ with(Own, Options) ->
 read_shardings(Text) ->
     {Partitions, Sizes, Names, View, Arguments, Results} = tessera_error:check(stablehlo, [], tessera_nif:stablehlo_shardings(Text)),
     #{partitions => Partitions, view => View, arguments => Arguments, results => Results,
-      mesh => case Sizes of
-                  [] -> #{shape => {Partitions}};
-                  _ -> #{shape => list_to_tuple(Sizes), name => hd(Names), axes => tl(Names)}
+      mesh => case {Sizes, Names} of
+                  {[], _} -> #{shape => {Partitions}};
+                  {_, [<<>> | _]} -> #{shape => list_to_tuple(Sizes)}; % of several meshes, or of parts of axes
+                  {_, [Name | Axes]} -> #{shape => list_to_tuple(Sizes), name => Name, axes => Axes}
               end}.
 
 %% What is not given is whole.
@@ -104,6 +179,25 @@ program(Text) ->
     case tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(Text)) of
         symbolic -> {symbolic, Text};
         Program -> Program
+    end.
+
+%% @private The names of a module's arguments and results, for other front ends.
+-spec names(binary()) -> tessera_stablehlo_names:names().
+names(Text) ->
+    case tessera_stablehlo_names:names(signature(Text)) of
+        {ok, Names} -> Names;
+        {nameless, I} ->
+            tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: the module has no name for argument ~b, and can be called with a list only", [I])
+    end.
+
+%% @private The arguments in their order.
+-spec arguments(tessera_stablehlo_names:names(), term()) -> [term()].
+arguments(Names, Given) ->
+    case tessera_stablehlo_names:arguments(Names, Given) of
+        {ok, Arguments} -> Arguments;
+        {missing, Name} ->
+            tessera_error:raise(stablehlo, [], invalid_argument, "stablehlo: the argument ~ts is missing: expected a map of arguments by their names, got ~ts",
+                                [Name, tessera_error:show(Given)])
     end.
 
 %% @private The types of the results for arguments of the given types.
@@ -124,7 +218,7 @@ call(Program, Arguments) ->
     tessera_jit:in_program(fun(Values) -> inlined(Program, Values) end, Tensors).
 
 inlined(Program, Tensors) ->
-    inline(tessera_trace:current(), Program, [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors]).
+    tessera_trace:placed(stablehlo, inline(tessera_trace:current(), Program, [tessera_trace:value(stablehlo, Tensor) || Tensor <- Tensors])).
 
 %% The program for the shapes of the arguments.
 sized({symbolic, Text}, Tensors) ->

@@ -9,7 +9,7 @@
 -export([jit/3, map/5, results/2, whole/2, explain/2, interpret/2, leaf_cuts/4]).
 
 -define(NO_OPTIONS, #{input_shardings => undefined, output_shardings => undefined, threads => 0, donate => [], client => default,
-                      fuse => true, simplify => true}).
+                      fuse => true, simplify => true, precision => undefined}).
 %% Options of shard_map. `check': a result that varies where it is replicated is an error.
 -define(NO_MAP_OPTIONS, (maps:without([input_shardings, output_shardings], ?NO_OPTIONS))#{check => true}).
 
@@ -27,6 +27,7 @@
                 donate      :: [pos_integer()],
                 client      :: atom() | pid(),           % a cluster may be one
                 compile     :: [no_fusion | no_simplify],
+                precision   :: atom(),               % of products; undefined: the client's
                 check       :: boolean()}).          % of shard_map
 
 %% A cache entry.
@@ -62,12 +63,15 @@ new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donat
     Check = maps:get(check, All, true),
     is_boolean(Check) orelse raise(Name, Args, "check is ~0p, expected true or false", [Check]),
     Passes = passes(Name, Args, All),
+    Precision = maps:get(precision, All),
+    tessera_client:is_precision(Precision) orelse
+        raise(Name, Args, "precision is ~0p, expected default, high or highest", [Precision]),
     ok = tessera_sharding:check_client(Name, Args, Checked, Client),
     {Digest, Environment, Versions} = tessera_error:check(Name, [F], tessera_digest:with_code(F)),
     Key = {?MODULE, Name, Checked, maps:remove(threads, All)},
     #shard{name = Name, function = F, arity = Arity, id = erlang:md5([Digest, term_to_binary(Key)]),
            environment = Environment, versions = Versions, mesh = Checked, inputs = Inputs, outputs = maps:get(output_shardings, All),
-           threads = Threads, donate = Donate, client = Client, compile = Passes, check = Check};
+           threads = Threads, donate = Donate, client = Client, compile = Passes, precision = Precision, check = Check};
 new(Name, Args, F, _, _) -> raise(Name, Args, "expected a function, got ~ts", [tessera_error:show(F)]).
 
 inputs(Name, Args, undefined, _) ->
@@ -105,7 +109,7 @@ call(#shard{name = Name} = Shard, Lists) ->
                             "function that it was made from", [Name]),
     tessera_platform:turn(Shard#shard.client, fun() -> title(Shard) end, fun() ->
         {Signature, Leaves} = flatten(Shard, Lists),
-        run(Shard, split(Shard, Signature, Lists), Signature, Lists, Leaves)
+        run(Shard, placed(Shard, split(Shard, Signature, Lists), Signature), Signature, Lists, Leaves)
     end).
 
 %% For errors of ranks that call different functions.
@@ -163,6 +167,23 @@ split(#shard{id = Id, versions = Versions} = Shard, Signature, Lists) ->
         error -> tessera_cache:make(Key, fun() -> make(Shard, Signature, hd(Lists)) end, fun tessera_digest:weigh/1)
     end.
 
+%% The program, which a profile may have to compile again to know the lines of its ops. Until then the profile keeps no arguments.
+placed(#shard{client = Client} = Shard, #split{program = Program} = Split, Signature) ->
+    _ = tessera_places:is_recording() andalso
+        begin
+            {Key, Here} = tessera_platform:profiled(Client, Program),
+            tessera_places:later(Key, fun() -> compiled(Shard, Here, Signature) end)
+        end,
+    Split.
+
+compiled(#shard{name = Name} = Shard, Client, Signature) ->
+    {Traced, _, _} = trace(Shard, Signature, []),
+    {Part, _, _} = part(Shard, Traced, []),
+    tessera_error:check(Name, [], tessera_run:compile(Part, [{client, Client} | compiler(Shard, Client)])).
+
+%% The options of the compiler on a client.
+compiler(#shard{compile = Passes, precision = Precision}, Client) -> tessera_client:asked(Client, Precision) ++ Passes.
+
 run(Shard, Split, Signature, Lists, Leaves) ->
     case run(Shard, Split, Leaves) of
         stale -> tessera_cache:run_current(fun(Current) -> run(Shard, Current, Leaves) end,
@@ -185,10 +206,10 @@ containers(Result, Lists) -> [tessera_tree:unflatten(Result, List) || List <- Li
 
 %% ---- programs
 
-make(#shard{name = Name, client = Client, compile = Passes} = Shard, Signature, Args) ->
+make(#shard{name = Name, client = Client} = Shard, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Shard, Signature, Args),
     {Part, Cuts, _} = part(Shard, Traced, Args),
-    Program = tessera_error:check(Name, [Args], tessera_platform:compile(Client, Part, Passes, part_types(Shard, Result, Cuts))),
+    Program = tessera_error:check(Name, [Args], tessera_platform:compile(Client, Part, compiler(Shard, Client), part_types(Shard, Result, Cuts))),
     #split{program = Program, result = Result, cuts = Cuts, hidden = Hidden, donated = donated(Shard, Args)}.
 
 %% The program of one partition, the cuts of its results, and its collectives as text.

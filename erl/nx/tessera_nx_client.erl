@@ -1,7 +1,7 @@
 %% @private Names for the devices that tensors of Nx are on: what Tessera.Client does, and where tensors and programs are placed.
 -module(tessera_nx_client).
 -export([default_name/0, 'fetch!'/1, get_supported_platforms/0,
-         get_memory_statistics/1, reset_peak_memory/1, place/1, device/2, check_transfer/2, is_cluster/1]).
+         get_memory_statistics/1, reset_peak_memory/1, place/1, device/2, check_transfer/2, is_for_meshes/1]).
 
 -include("tessera_nx.hrl").
 
@@ -59,13 +59,13 @@ options(Name) ->
         false -> unknown(Name)
     end.
 
-%% Whether the term is a client for functions over a mesh only.
--spec is_cluster(term()) -> boolean().
-is_cluster(Client) -> (is_atom(Client) orelse is_pid(Client)) andalso not tessera_platform:has(Client, ops).
+%% Whether the term is a client whose platform runs functions over a mesh only.
+-spec is_for_meshes(term()) -> boolean().
+is_for_meshes(Client) -> (is_atom(Client) orelse is_pid(Client)) andalso not tessera_platform:has(Client, ops).
 
 -spec unknown(term()) -> no_return().
 unknown(Name) ->
-    is_cluster(Name) andalso
+    is_for_meshes(Name) andalso
         tessera_nx_error:argument("~ts is a cluster, which only Tessera.shard_jit/3 takes as a client", [tessera_nx_error:inspect(Name)]),
     tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
                               "files are: ~ts",

@@ -10,7 +10,8 @@
 
 -type cluster() :: tessera_cluster:cluster().
 
--type options() :: map() | [{atom(), term()}].
+-type options() :: tessera_cluster:options() | [{atom(), term()}].
+-type join_options() :: tessera_cluster:join_options() | [{atom(), term()}].
 -type started() :: {ok, pid()} | {error, {atom(), binary()}}.
 
 -spec child_spec(options()) -> supervisor:child_spec().
@@ -24,7 +25,7 @@ child_spec(Options) ->
 -spec start_link(options()) -> started().
 start_link(Options) -> tessera_cluster:start_link(options(Options)).
 
--spec join(options()) -> started().
+-spec join(join_options()) -> started().
 join(Options) -> tessera_cluster:join(options(Options)).
 
 -spec put(cluster(), [term()]) -> [term()].

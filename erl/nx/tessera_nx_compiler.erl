@@ -31,7 +31,7 @@
 jit(Key, Vars, Fun, [Args], Options) ->
     Checked = options(Options),
     ask_cache(lists:keyfind(?ASK, 1, Options), Key, Vars, Checked),
-    run(Key, compiled(Key, Vars, Fun, Checked), Args, Checked).
+    run(Key, placed(compiled(Key, Vars, Fun, Checked), fun() -> [{Key, Vars, Fun, Checked}] end), Args, Checked).
 
 -spec compile(term(), [term()], fun(([term()]) -> term()), [{atom(), term()}]) ->
           fun(([[fun(() -> map())]]) -> [term()]).
@@ -40,11 +40,19 @@ compile(Key, Vars, Fun, Options) ->
     answer_mlir(lists:keyfind(?ASK_MLIR, 1, Options), Vars, Fun, Options),
     Compiled = compiled(Key, Vars, Fun, Checked),
     Told = told(Key, Checked),
-    fun([Args]) -> run(Told, Compiled, Args, Checked) end.
+    Kept = kept({Key, Vars, Fun, Checked}),
+    fun([Args]) -> run(Told, placed(Compiled, fun() -> tessera_places:kept(Kept) end), Args, Checked) end.
+
+%% For profiles. A process that holds the function itself would end when the code of its module is purged.
+kept(Function) ->
+    case tessera_nx_lines:is_possible() of
+        true -> tessera_places:keep(Function);
+        false -> none
+    end.
 
 -spec shard_jit(term(), map(), [term()], fun(([term()]) -> term()), [[fun(() -> map())]], [{atom(), term()}]) -> [term()].
 shard_jit(Key, Mesh, Vars, Fun, Lists, Options) ->
-    _ = options(tessera_nx_shard:without_cluster(lists:keydelete(input_shardings, 1, Options))),
+    _ = options(tessera_nx_shard:without_client_for_meshes(lists:keydelete(input_shardings, 1, Options))),
     case lists:keyfind(?ASK_MLIR, 1, Options) of
         {_, Tag} -> throw({Tag, tessera_nx_shard:to_mlir(Mesh, Vars, Fun, Options)});
         false -> tessera_nx_shard:jit(Key, Mesh, Vars, Fun, Lists, Options)
@@ -95,13 +103,10 @@ options(List) ->
 -spec precision(atom() | pid(), term()) -> undefined | default | high | highest.
 precision(_, undefined) -> undefined;
 precision(Client, Precision) ->
-    lists:member(Precision, [default, high, highest]) orelse
+    tessera_client:is_precision(Precision) orelse
         tessera_nx_error:argument("expected precision configuration to be one of :default, :high, or :highest, got: ~ts",
                                   [tessera_nx_error:inspect(Precision)]),
-    case is_atom(Client) of
-        true -> tessera_client:precision(Client, Precision);
-        false -> undefined     % a cluster's ranks are hosts
-    end.
+    tessera_client:precision(Client, Precision).
 
 %% Whether each run emits an event.
 -spec executes([{atom(), term()}]) -> term().
@@ -274,6 +279,18 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
     #compiled{plan = Plan, versions = tessera_nx_plan:versions(Plan), outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,
               compile = CompileTime, kernels = tessera_program:kernels([tessera_nx_plan:code(Plan)])}.
+
+%% The program, which a profile compiles again, node by node, to know the lines of its ops.
+placed(#compiled{plan = Plan} = Compiled, Function) ->
+    _ = tessera_places:is_recording() andalso tessera_nx_lines:is_possible() andalso
+        tessera_places:later(tessera_program:executable(tessera_nx_plan:code(Plan)), fun() -> compiled_again(Function()) end),
+    Compiled.
+
+compiled_again([{Key, Vars, Fun, #options{hooks = Hooks, client = Client, precision = Precision}}]) ->
+    {Traced, Places} = tessera_nx_lines:watch(Key, fun() -> trace(Fun, Vars) end),
+    Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
+    What = #{handled => maps:keys(Hooks), client => Client, precision => Precision},
+    tessera_places:with_nodes(Places, fun() -> tessera_nx_plan:compile(tessera_nx_tensor:flatten(Traced), Leaves, What) end).
 
 -spec trace(fun(([term()]) -> term()), [term()]) -> term().
 %% Traced on one scheduler, so that the nodes' references are in order of creation; see tessera_nx_lower.

@@ -87,6 +87,7 @@ lower(?NODE(Id, Op, Args) = Node, #st{memo = Memo, effects = Effects} = St) ->
                                #{Id := _} -> effect(Op, Args, Node, St);
                                _ -> node(Op, Args, Node, St)
                            end,
+            ok = tessera_places:node(St1#st.program, Id),
             {Value, St1#st{memo = (St1#st.memo)#{Id => Value}}}
     end;
 lower(Number, St) -> {tessera_nx_ops:constant(St#st.program, {tessera_tree:number_type(Number), {}}, Number), St}.

@@ -29,6 +29,7 @@ results(P, Name, Operands, Attrs) -> apply_op(P, Name, Operands, Attrs).
 apply_op(P, Name, Operands, Attrs) ->
     case tessera_nif:op(P, Name, Operands, Attrs) of
         #tessera{} = Value -> Value;
+        {placed, Value} -> Value;       % tessera_places:node/2 follows
         Other ->
             Again = fun(Given) -> tessera_run:op(tessera_nif:op(P, Name, Given, Attrs), Given) end,
             tessera_remote:result(tessera_run:op(Other, Operands), Operands, Again,

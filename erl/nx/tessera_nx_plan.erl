@@ -6,7 +6,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([build/3, whole/4, text/3, stablehlo/4, run/4, code/1, versions/1, held_bytes/1, pack/1, unpack/1,
+-export([build/3, compile/3, whole/4, text/3, stablehlo/4, run/4, code/1, versions/1, held_bytes/1, pack/1, unpack/1,
          pack_source/1, unpack_source/1]).
 -export_type([plan/0, source/0]).
 
@@ -57,6 +57,13 @@ build_scoped(Roots, Args, Options, {Compiler, IsCached}) ->
     #plan{code = check(tessera_program:new(Program, Compiler, IsCached)), args = inputs(St),
           calls = list_to_tuple(lists:reverse(Calls))}.
 
+%% The same program, lowered node by node as tessera_places:with_nodes/2 needs it: its executable only.
+-spec compile([map()], [map()], #{handled := [atom()], client := atom(), precision := atom()}) -> tessera_nif:executable().
+compile(Roots, Leaves, #{handled := Handled, client := Client, precision := Precision}) ->
+    {Values, #st{program = Program}} = lower(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], [], #st{handled = Handled, client = Client}),
+    _ = check(tessera_nif:finish(Program, Values)),
+    check(tessera_run:compile(Program, tessera_client:compiler(Client, Precision))).
+
 %% The finished program of the whole expression, and the sources of its parameters. Tensors that the function holds are
 %% parameters or, unless Holds, literals. Nothing may call back.
 -spec whole([map()], [tessera_nx_ops:form()], atom(), boolean()) -> {tessera_nif:builder(), [source()]}.
@@ -75,7 +82,9 @@ used(Sources) -> [case Source of
 lower(Roots, Args, First, #st{handled = Handled} = Options) ->
     Params = maps:from_list([{I, #input{name = {arg, I}, form = Form}}
                              || {I, Form} <- lists:zip(tessera_type:dims(length(Args)), Args)]),
-    St = Options#st{program = check(tessera_nif:builder_new([])), effects = tessera_nx_expr:effects(Roots, Handled)},
+    Program = check(tessera_nif:builder_new([])),
+    ok = tessera_places:start_nodes(Program),
+    St = Options#st{program = Program, effects = tessera_nx_expr:effects(Roots, Handled)},
     tessera_nx_lower:scope(Roots, Params, #{}, tessera_nx_lower:take([maps:get(I, Params) || I <- First], St)).
 
 inputs(#st{inputs = Names}) -> lists:reverse(Names).

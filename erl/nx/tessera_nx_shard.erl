@@ -7,7 +7,7 @@
 -module(tessera_nx_shard).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([jit/6, to_mlir/4, mesh/1, cuts/3, core/1, client/1, without_cluster/1, check_devices/2, data/3]).
+-export([jit/6, to_mlir/4, mesh/1, cuts/3, core/1, client/1, without_client_for_meshes/1, check_devices/2, data/3]).
 
 -record(shard, {mesh   :: tessera_sharding:checked(),
                 inputs :: [tessera_sharding:cuts()],     % of the variables' leaves
@@ -40,8 +40,27 @@ jit(Key, Mesh, Vars, Fun, Lists, Options) ->
         ok = check_count(Shard, Lists),
         Args = arguments(Vars, Lists),
         tessera_cache:run_current(fun(Split) -> timed(Shard, How, Key, fun() -> run(Shard, Split, Args) end) end,
-                                  fun() -> split(Shard, How, Key, Vars, Fun) end)
+                                  fun() -> placed(split(Shard, How, Key, Vars, Fun), Shard, Key, Vars, Fun) end)
     end).
+
+%% The program, which a profile compiles again, node by node, to know the lines of its ops.
+placed(#split{program = Program} = Split, #shard{client = Client} = Shard, Key, Vars, Fun) ->
+    _ = tessera_places:is_recording() andalso tessera_nx_lines:is_possible() andalso
+        begin
+            {Id, Here} = tessera_platform:profiled(Client, Program),
+            tessera_places:later(Id, fun() -> compiled_again(Shard, Here, Key, Vars, Fun) end)
+        end,
+    Split.
+
+compiled_again(#shard{precision = Precision} = Shard, Client, Key, Vars, Fun) ->
+    Large = enlarged(Shard, Vars),
+    {Traced, Places} = tessera_nx_lines:watch(Key, fun() -> tessera_nx_compiler:trace(Fun, Large) end),
+    tessera_places:with_nodes(Places,
+                              fun() ->
+                                      {Program, _} = whole(Shard, Large, Traced, true),
+                                      {Part, _, _, _} = check(tessera_nif:partition(Program)),
+                                      check(tessera_run:compile(Part, [{client, Client} | tessera_client:asked(Client, Precision)]))
+                              end).
 
 in_turn(Client, Key, Call) -> core(fun() -> tessera_platform:turn(Client, fun() -> title(Key) end, Call) end).
 
@@ -93,12 +112,12 @@ client(Options) ->
         none ->
             {Client, _} = tessera_nx_client:place(lists:keydelete(device_id, 1, Options)),
             Client;
-        Cluster -> Cluster
+        Client -> Client
     end.
 
 %% The options without a client that runs functions over meshes only, of which only this module knows.
--spec without_cluster([{atom(), term()}]) -> [{atom(), term()}].
-without_cluster(Options) ->
+-spec without_client_for_meshes([{atom(), term()}]) -> [{atom(), term()}].
+without_client_for_meshes(Options) ->
     case for_meshes(Options) of
         none -> Options;
         _ -> lists:keydelete(client, 1, Options)
@@ -106,7 +125,7 @@ without_cluster(Options) ->
 
 for_meshes(Options) ->
     Client = proplists:get_value(client, Options, nil),
-    case Client =/= nil andalso tessera_nx_client:is_cluster(Client) of
+    case Client =/= nil andalso tessera_nx_client:is_for_meshes(Client) of
         true -> Client;
         false -> none
     end.
@@ -316,7 +335,7 @@ partitioned(#shard{mesh = Mesh, client = Client, precision = Precision} = Shard,
     {Part, _, Cuts, _} = check(tessera_nif:partition(Program)),
     Roots = tessera_nx_tensor:flatten(Traced),
     Parts = [part(Mesh, Root, Own) || {Root, Own} <- lists:zip(Roots, Cuts)],
-    Own = check(tessera_platform:compile(Client, Part, passes(Precision), [tessera_nx_tensor:form(Leaf) || Leaf <- Parts])),
+    Own = check(tessera_platform:compile(Client, Part, tessera_client:passed(Precision), [tessera_nx_tensor:form(Leaf) || Leaf <- Parts])),
     Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
     Used = [case Source of
                 {arg, I} -> I;
@@ -324,8 +343,6 @@ partitioned(#shard{mesh = Mesh, client = Client, precision = Precision} = Shard,
             end || Source <- Sources],
     {Part, #split{program = Own, sources = Sources, outputs = tessera_nx_tensor:rebuild(Traced, Parts),
                   donated = tessera_nx_compiler:donated(Leaves, Used, Parts), times = {0, 0}, kernels = tessera_platform:kernels(Client, Own)}}.
-
-passes(Precision) -> [{precision, Precision} || Precision =/= undefined].
 
 %% The finished program on whole tensors, with its mesh and shardings; the sources of its parameters.
 whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Traced, Holds) ->
@@ -358,7 +375,7 @@ pack(Part, #split{sources = Sources} = Split) ->
 unpack(#shard{client = Client, precision = Precision}, #split{text = Text, sources = Sources, outputs = Outputs} = Split) ->
     Types = [tessera_nx_tensor:form(Own) || Own <- tessera_nx_tensor:flatten(Outputs)],
     Own = tessera_cache:fetch({nx_shard_text, Client, Precision, erlang:md5(Text)},
-                              fun() -> check(tessera_platform:compile(Client, check(tessera_nif:parse(Text)), passes(Precision), Types)) end),
+                              fun() -> check(tessera_platform:compile(Client, check(tessera_nif:parse(Text)), tessera_client:passed(Precision), Types)) end),
     Split#split{program = Own, sources = [tessera_nx_plan:unpack_source(Source) || Source <- Sources]}.
 
 %% Where a cut does not divide, the longest prefix of whole axes does.

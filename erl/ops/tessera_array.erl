@@ -41,11 +41,11 @@ from_binary(Binary, Type, Shape) ->
 -spec iota(tessera_type:shape()) -> tessera_type:tensor().
 iota(Shape) -> tessera_ops:iota([Shape], Shape, #{}).
 
--spec iota(tessera_type:shape(), tessera_type:type() | map()) -> tessera_type:tensor().
+-spec iota(tessera_type:shape(), tessera_type:type() | tessera_options:iota_options()) -> tessera_type:tensor().
 iota(Shape, Options) when is_map(Options) -> tessera_ops:iota([Shape, Options], Shape, Options);
 iota(Shape, Type) -> tessera_ops:iota([Shape, Type], Shape, {Type, all}).
 
--spec iota(tessera_type:shape(), tessera_type:type(), all | integer() | map()) -> tessera_type:tensor().
+-spec iota(tessera_type:shape(), tessera_type:type(), all | integer() | tessera_options:iota_options()) -> tessera_type:tensor().
 iota(Shape, Type, Options) -> tessera_ops:iota([Shape, Type, Options], Shape, {Type, Options}).
 
 -spec full(tessera_type:shape(), tessera_type:operand()) -> tessera_type:tensor().

@@ -11,7 +11,12 @@
 %% ---- by ops of the core: operands of any layout. A permutation says which axes are {batch, channels, spatial ones} of the
 %% operand and the result, {features, channels, spatial ones} of the kernel.
 
--spec lower(op(), tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
+-type numbers() :: [non_neg_integer()].
+-type lowered() :: #{input := numbers(), kernel := numbers(), output := numbers(), strides := numbers(), padding := [{integer(), integer()}],
+                     input_dilation := numbers(), kernel_dilation := numbers(), feature_groups := pos_integer(), batch_groups := pos_integer(),
+                     atom() => term()}.
+
+-spec lower(op(), tessera_type:tensor(), tessera_type:tensor(), lowered()) -> tessera_type:tensor().
 lower(Op, X, Kernel, #{input := [Batch, Channels | InX], kernel := [Features, From | InKernel], output := Output} = Options) ->
     #{strides := Strides, padding := Padding, input_dilation := InputDilation, kernel_dilation := KernelDilation,
       feature_groups := FeatureGroups, batch_groups := BatchGroups} = Options,
@@ -46,7 +51,7 @@ transpose(Op, X, Order) ->
 
 %% ---- the API
 
--spec conv(tessera_type:operand(), tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec conv(tessera_type:operand(), tessera_type:operand(), tessera_options:conv_options()) -> tessera_type:tensor().
 conv(Operand, Kernel, Options) ->
     Args = [Operand, Kernel, Options],
     [X, K] = [tessera_operand:tensor(conv, Arg) || Arg <- [Operand, Kernel]],

@@ -253,7 +253,7 @@ kron(A, B) ->
              tessera_ops:reshape(B, list_to_tuple(lists:append([[1, N] || N <- SizesB])))],
     tessera_ops:reshape(tessera_trace:op(kron, multiply, Outer, []), list_to_tuple([M * N || {M, N} <- lists:zip(SizesA, SizesB)])).
 
--spec cross(operand(), operand(), map()) -> tensor().
+-spec cross(operand(), operand(), tessera_options:axis_options()) -> tensor().
 cross(A, B, Options) ->
     Args = [A, B, Options],
     #{axis := Axis0} = tessera_ops:options(cross, Args, Options, #{axis => -1}),
@@ -267,7 +267,7 @@ cross(A, B, Options) ->
     tessera_elementwise:subtract(tessera_elementwise:multiply(A1, B2), tessera_elementwise:multiply(A2, B1)).
 
 %% The sum of the diagonal of two axes, the last two unless given.
--spec trace(operand(), map()) -> tensor().
+-spec trace(operand(), tessera_options:trace_options()) -> tensor().
 trace(X, Options) ->
     Args = [X, Options],
     #{axes := Axes0, offset := Offset} = tessera_ops:options(trace, Args, Options, #{axes => [-2, -1], offset => 0}),

@@ -11,13 +11,13 @@
 
 %% ---- along one axis
 
--spec fft(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec fft(tessera_type:operand(), tessera_options:fft_options()) -> tessera_type:tensor().
 fft(Operand, Options) -> along_axis(fft, Operand, Options, fun(Size) -> Size end).
 
--spec ifft(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec ifft(tessera_type:operand(), tessera_options:fft_options()) -> tessera_type:tensor().
 ifft(Operand, Options) -> along_axis(ifft, Operand, Options, fun(Size) -> Size end).
 
--spec rfft(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec rfft(tessera_type:operand(), tessera_options:fft_options()) -> tessera_type:tensor().
 rfft(Operand, Options) ->
     #tessera{type = Type} = Tensor = tessera_operand:tensor(rfft, Operand),
     tessera_type:is_complex_type(Type) andalso
@@ -25,7 +25,7 @@ rfft(Operand, Options) ->
                             "rfft: expected real numbers, got ~s; fft/2 takes complex ones", [Type]),
     along_axis(rfft, Tensor, Options, fun(Size) -> Size end).
 
--spec irfft(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec irfft(tessera_type:operand(), tessera_options:fft_options()) -> tessera_type:tensor().
 irfft(Operand, Options) -> along_axis(irfft, Operand, Options, fun(Size) -> 2 * (Size - 1) end).
 
 along_axis(Name, Operand, Options, Default) ->
@@ -55,16 +55,16 @@ power_of_two(Size, Power) -> power_of_two(Size, 2 * Power).
 
 %% ---- along several axes: one after the other, the last one first, as it may be real
 
--spec fft2(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec fft2(tessera_type:operand(), tessera_options:fftn_options()) -> tessera_type:tensor().
 fft2(Operand, Options) -> along_axes(fft2, fft, Operand, Options, [-2, -1]).
 
--spec ifft2(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec ifft2(tessera_type:operand(), tessera_options:fftn_options()) -> tessera_type:tensor().
 ifft2(Operand, Options) -> along_axes(ifft2, ifft, Operand, Options, [-2, -1]).
 
--spec fftn(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec fftn(tessera_type:operand(), tessera_options:fftn_options()) -> tessera_type:tensor().
 fftn(Operand, Options) -> along_axes(fftn, fft, Operand, Options, all).
 
--spec ifftn(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec ifftn(tessera_type:operand(), tessera_options:fftn_options()) -> tessera_type:tensor().
 ifftn(Operand, Options) -> along_axes(ifftn, ifft, Operand, Options, all).
 
 along_axes(Name, Op, Operand, Options, Default) ->

@@ -101,7 +101,7 @@ is_finite(Operand) ->
     end.
 
 %% |A - B| =< atol + rtol |B|; infinities are close to themselves only.
--spec is_close(operand(), operand(), map()) -> tensor().
+-spec is_close(operand(), operand(), tessera_options:close_options()) -> tensor().
 is_close(A, B, Options) -> close(is_close, A, B, Options).
 
 close(Name, A, B, Options) ->
@@ -126,11 +126,11 @@ wide(Name, Operand) ->
         false -> in(f64, Name, Operand)
     end.
 
--spec all_close(operand(), operand(), map()) -> tensor().
+-spec all_close(operand(), operand(), tessera_options:close_options()) -> tensor().
 all_close(A, B, Options) -> tessera_ops:all(close(all_close, A, B, Options)).
 
 %% Infinities become the ends of the type's range unless numbers are given for them.
--spec nan_to_num(operand(), map()) -> tensor().
+-spec nan_to_num(operand(), tessera_options:nan_to_num_options()) -> tensor().
 nan_to_num(X, Options) ->
     Args = [X, Options],
     #{nan := Nan, infinity := High, neg_infinity := Low} =

@@ -72,13 +72,13 @@ product(Dims) -> lists:foldl(fun erlang:'*'/2, 1, Dims).
 
 %% ---- the API
 
--spec gather(tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
+-spec gather(tessera_type:tensor(), tessera_type:tensor(), tessera_options:axes_options()) -> tessera_type:tensor().
 gather(Tensor, Indices, Options) ->
     [T, I] = [tessera_operand:tensor(gather, Arg) || Arg <- [Tensor, Indices]],
     Axes = axes(gather, [Tensor, Indices, Options], T, I, Options),
     gather(op(gather), T, I, Axes).
 
--spec indexed(indexed_add | indexed_put, tessera_type:operand(), tessera_type:operand(), tessera_type:operand(), map()) ->
+-spec indexed(indexed_add | indexed_put, tessera_type:operand(), tessera_type:operand(), tessera_type:operand(), tessera_options:axes_options()) ->
           tessera_type:tensor().
 indexed(Name, Target, Indices, Updates, Options) ->
     Args = [Target, Indices, Updates, Options],

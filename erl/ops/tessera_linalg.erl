@@ -20,7 +20,7 @@
 -spec cholesky(tessera_type:tensor()) -> tessera_type:tensor().
 cholesky(A) -> op(cholesky, [matrices(cholesky, [A], A)], []).
 
--spec triangular_solve(tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
+-spec triangular_solve(tessera_type:tensor(), tessera_type:tensor(), tessera_options:triangular_solve_options()) -> tessera_type:tensor().
 triangular_solve(A, B, Options) ->
     Args = [A, B, Options],
     Plain = case Options of
@@ -51,13 +51,13 @@ determinant(A) -> op(determinant, [matrices(determinant, [A], A)], []).
 -spec lu(tessera_type:tensor()) -> {tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()}.
 lu(A) -> list_to_tuple(tessera_trace:results(lu, [matrices(lu, [A], A)], [])).
 
--spec qr(tessera_type:tensor(), map()) -> {tessera_type:tensor(), tessera_type:tensor()}.
+-spec qr(tessera_type:tensor(), tessera_options:factor_options()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 qr(A, Options) -> list_to_tuple(tessera_trace:results(qr, [any_matrices(qr, [A, Options], A)], full(qr, A, Options))).
 
 -spec eigh(tessera_type:tensor()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 eigh(A) -> list_to_tuple(tessera_trace:results(eigh, [matrices(eigh, [A], A)], [])).
 
--spec svd(tessera_type:tensor(), map()) -> {tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()}.
+-spec svd(tessera_type:tensor(), tessera_options:factor_options()) -> {tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()}.
 svd(A, Options) ->
     list_to_tuple(tessera_trace:results(svd, [any_matrices(svd, [A, Options], A)], full(svd, A, Options))).
 
@@ -210,7 +210,7 @@ power(A, 1) -> A;
 power(A, N) when N rem 2 =:= 0 -> power(product(A, A), N div 2);
 power(A, N) -> product(A, power(product(A, A), N div 2)).
 
--spec norm(tessera_type:tensor(), map()) -> tessera_type:tensor().
+-spec norm(tessera_type:tensor(), tessera_options:norm_options()) -> tessera_type:tensor().
 norm(Given, Options) ->
     Args = [Given, Options],
     Tensor = tessera_operand:tensor(norm, Given),

@@ -101,7 +101,7 @@ type_and_shape(Name, Args, Type, Shape) ->
     ok.
 
 %% The index of each element along an axis, or of all in row-major order when that is -1.
--spec iota([term()], tessera_type:shape(), map() | {tessera_type:type(), all | integer() | #{axis => all | map()}}) ->
+-spec iota([term()], tessera_type:shape(), tessera_options:iota_options() | {tessera_type:type(), all | integer() | #{axis => all | tessera_options:iota_options()}}) ->
           tessera_type:tensor().
 iota(Args, Shape, {Type, Axis}) -> iota(Args, Shape, Type, axes_argument(iota, Args, Axis, #{axis => all}));
 iota(Args, Shape, Options) ->
@@ -199,14 +199,14 @@ flatten(Operand) -> flatten(flatten, Operand).
 
 flatten(Name, Operand) -> reshape(Name, Operand, {tessera_type:elements(tessera_operand:shape_of(Name, Operand))}).
 
--spec axis_size(tessera_type:operand(), integer() | map()) -> non_neg_integer().
+-spec axis_size(tessera_type:operand(), integer() | tessera_options:axis_options()) -> non_neg_integer().
 axis_size(Operand, Options) ->
     Args = [Operand, Options],
     Shape = tessera_operand:shape_of(tessera_operand:operand(axis_size, Operand)),
     Axis = axes_argument(axis_size, Args, Options, #{axis => none}),
     element(axis_option(axis_size, Args, Axis, tuple_size(Shape)) + 1, Shape).
 
--spec squeeze(tessera_type:operand(), tessera_type:axes() | map()) -> tessera_type:tensor().
+-spec squeeze(tessera_type:operand(), tessera_type:axes() | tessera_options:axes_options()) -> tessera_type:tensor().
 squeeze(Operand, Options) ->
     Which = axes_argument(squeeze, [Operand, Options], Options, #{axes => all}),
     Dims = dims(squeeze, Operand),
@@ -220,7 +220,7 @@ squeeze(Operand, Options) ->
      || {I, D} <- Numbered, D =/= 1, lists:member(I, Axes)],
     reshape(squeeze, Operand, list_to_tuple([D || {I, D} <- Numbered, not lists:member(I, Axes)])).
 
--spec new_axis(tessera_type:operand(), integer() | map()) -> tessera_type:tensor().
+-spec new_axis(tessera_type:operand(), integer() | tessera_options:axis_options()) -> tessera_type:tensor().
 new_axis(Operand, Options) ->
     new_axis(new_axis, Operand, axis_argument(new_axis, [Operand, Options], Options, tessera_operand:rank(new_axis, Operand) + 1)).
 
@@ -243,7 +243,7 @@ broadcast_to(Name, Operand, Shape) ->
                             [Name, Shape]),
     broadcast(Name, Operand, Shape, lists:seq(Lead, Lead + Rank - 1)).
 
--spec broadcast(tessera_type:operand(), tessera_type:shape(), tessera_type:axes() | map()) -> tessera_type:tensor().
+-spec broadcast(tessera_type:operand(), tessera_type:shape(), tessera_type:axes() | tessera_options:axes_options()) -> tessera_type:tensor().
 broadcast(Operand, Shape, Options) ->
     case axes_argument(broadcast, [Operand, Shape, Options], Options, #{axes => last}) of
         last -> broadcast_to(Operand, Shape);
@@ -255,7 +255,7 @@ broadcast(Name, Operand, Shape, Axes) ->
     Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
     tessera_trace:op(Name, broadcast, [Operand], {Shape, tessera_type:axes(Name, Args, Axes, Rank)}).
 
--spec transpose(tessera_type:operand(), reverse | tessera_type:axes() | map()) -> tessera_type:tensor().
+-spec transpose(tessera_type:operand(), reverse | tessera_type:axes() | tessera_options:axes_options()) -> tessera_type:tensor().
 transpose(Operand, Options) when is_map(Options) ->
     transpose(Operand, axes_argument(transpose, [Operand, Options], Options, #{axes => reverse}));
 transpose(Operand, reverse) ->
@@ -267,7 +267,7 @@ transpose(Operand, Axes) ->
     tessera_trace:op(transpose, [Operand],
                      tessera_type:axes(transpose, [Operand, Axes], Axes, tessera_operand:rank(transpose, Operand))).
 
--spec reverse(tessera_type:operand(), tessera_type:axes() | map()) -> tessera_type:tensor().
+-spec reverse(tessera_type:operand(), tessera_type:axes() | tessera_options:axes_options()) -> tessera_type:tensor().
 reverse(Operand, Options) ->
     Axes = axes_argument(reverse, [Operand, Options], Options, #{axes => all}),
     tessera_trace:op(reverse, [Operand], tessera_type:axes(reverse, [Operand, Axes], Axes, tessera_operand:rank(reverse, Operand))).
@@ -339,7 +339,7 @@ pad(Tensor, Value, Config) ->
                             [tessera_error:show(Config)]),
     tessera_trace:op(pad, [Tensor, Value], lists:unzip3(Config)).
 
--spec concatenate([tessera_type:tensor()], integer() | map()) -> tessera_type:tensor().
+-spec concatenate([tessera_type:tensor()], integer() | tessera_options:axis_options()) -> tessera_type:tensor().
 concatenate(Tensors, Options) ->
     First = first_of(concatenate, Tensors),
     tessera_trace:op(concatenate, Tensors, axis_argument(concatenate, [Tensors, Options], Options, tessera_operand:rank(concatenate, First))).
@@ -350,7 +350,7 @@ first_of(Name, Tensors) ->
                             [Name, tessera_error:show(Tensors)]),
     hd(Tensors).
 
--spec stack([tessera_type:operand()], integer() | map()) -> tessera_type:tensor().
+-spec stack([tessera_type:operand()], integer() | tessera_options:axis_options()) -> tessera_type:tensor().
 stack(Tensors, Options) ->
     First = first_of(stack, Tensors),
     Axis1 = axis_argument(stack, [Tensors, Options], Options, tessera_operand:rank(stack, First) + 1),
@@ -378,7 +378,7 @@ number(Name, Number, Type) ->
     end.
 
 %% Splits into parts of these sizes along an axis.
--spec split(tessera_type:tensor(), [non_neg_integer()], integer() | map()) -> [tessera_type:tensor()].
+-spec split(tessera_type:tensor(), [non_neg_integer()], integer() | tessera_options:axis_options()) -> [tessera_type:tensor()].
 split(Tensor, Sizes, Options) ->
     Dims = dims(split, Tensor),
     Axis1 = axis_argument(split, [Tensor, Sizes, Options], Options, length(Dims)),
@@ -395,12 +395,12 @@ split(Tensor, Sizes, Options) ->
         end, 0, Sizes),
     Parts.
 
--spec take(tessera_type:tensor(), tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec take(tessera_type:tensor(), tessera_type:operand(), tessera_options:axis_options()) -> tessera_type:tensor().
 take(Tensor, Indices, Options) ->
     #{axis := Axis} = options(take, [Tensor, Indices, Options], Options, #{axis => 0}),
     tessera_trace:op(take, [Tensor, Indices], axis_option(take, [Tensor, Indices, Options], Axis, tessera_operand:rank(take, Tensor))).
 
--spec take_along_axis(tessera_type:tensor(), tessera_type:tensor(), map()) -> tessera_type:tensor().
+-spec take_along_axis(tessera_type:tensor(), tessera_type:tensor(), tessera_options:axis_options()) -> tessera_type:tensor().
 take_along_axis(Tensor, Indices, Options) ->
     Args = [Tensor, Indices, Options],
     #{axis := Axis} = options(take_along_axis, Args, Options, #{axis => 0}),
@@ -412,7 +412,7 @@ take_along_axis(Tensor, Indices, Options) ->
 -define(REDUCTION, #{axes => all, keep_axes => false}).
 
 %% A reduction by the name that users know.
--spec reduce(atom(), tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec reduce(atom(), tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 reduce(Name, Operand, Options) -> reduce(Name, core_name(Name), Operand, Options).
 
 %% By the core's name, for a function of another name.
@@ -437,7 +437,7 @@ keep_axes(Result, Operand, Axes, true) ->
     reshape(Result, list_to_tuple(Kept)).
 
 %% With a function of the user's.
--spec fold(tessera_type:operand(), tessera_type:operand(), fun(), map()) -> tessera_type:tensor().
+-spec fold(tessera_type:operand(), tessera_type:operand(), fun(), tessera_options:reduce_options()) -> tessera_type:tensor().
 fold(Operand, Initial, F, Options) ->
     Args = [Operand, Initial, F, Options],
     #{axes := Axes, keep_axes := Keep} = options(reduce, Args, Options, ?REDUCTION),
@@ -467,7 +467,7 @@ widened(Name, Operand) ->
 -spec narrowed(atom(), tessera_type:tensor(), tessera_type:operand()) -> tessera_type:tensor().
 narrowed(Name, Result, Operand) -> as_type(Name, Result, tessera_type:to_float(tessera_operand:type_of(Operand))).
 
--spec mean(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec mean(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 mean(Operand, Options) ->
     Count = reduced_count(mean, Operand, Options),
     narrowed(mean, wide_mean(mean, widened(mean, Operand), Count, Options), Operand).
@@ -475,7 +475,7 @@ mean(Operand, Options) ->
 wide_mean(Name, Operand, Count, Options) ->
     tessera_elementwise:divide(reduce(Name, reduce_sum, Operand, Options), float(Count)).
 
--spec variance(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec variance(tessera_type:operand(), tessera_options:variance_options()) -> tessera_type:tensor().
 variance(Operand, Options) -> real_narrowed(variance, wide_variance(variance, Operand, Options), Operand).
 
 %% The same for a result that is real, also of complex numbers.
@@ -504,11 +504,11 @@ squared(X) ->
         false -> tessera_elementwise:multiply(X, X)
     end.
 
--spec standard_deviation(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec standard_deviation(tessera_type:operand(), tessera_options:variance_options()) -> tessera_type:tensor().
 standard_deviation(Operand, Options) ->
     real_narrowed(standard_deviation, tessera_elementwise:sqrt(wide_variance(standard_deviation, Operand, Options)), Operand).
 
--spec arg(argmax | argmin, tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec arg(argmax | argmin, tessera_type:operand(), tessera_options:arg_options()) -> tessera_type:tensor().
 arg(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, keep_axis := Keep, tie_break := Tie, type := Type} =
@@ -529,7 +529,7 @@ arg(Name, Operand, Options) ->
     Own = index_type(Name, Args, Type, Count),
     keep_axes(tessera_trace:op(Name, [Operand], {Axis1, Tie =:= high, Own}), Operand, Axes, Keep).
 
--spec cumulative(atom(), tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec cumulative(atom(), tessera_type:operand(), tessera_options:cumulative_options()) -> tessera_type:tensor().
 cumulative(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, reverse := Reverse} = options(Name, Args, Options, #{axis => 0, reverse => false}),
@@ -542,7 +542,7 @@ cumulative_type(Name, Type) when Name =:= cumulative_sum; Name =:= cumulative_pr
 cumulative_type(_, Type) -> Type.
 
 %% Subtracts the largest element, so that nothing overflows; not where it is infinite.
--spec logsumexp(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec logsumexp(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 logsumexp(Operand, Options) ->
     #{axes := Axes0, keep_axes := Keep} = options(logsumexp, [Operand, Options], Options, ?REDUCTION),
     Axes = tessera_type:axes(logsumexp, [Operand, Options], Axes0, tessera_operand:rank(logsumexp, Operand)),
@@ -565,7 +565,7 @@ finite_max(Name, Operand, Axes) ->
     Largest = largest(Name, Operand, Axes),
     tessera_elementwise:select(tessera_elementwise:is_infinity(Largest), 0, Largest).
 
--spec softmax(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec softmax(tessera_type:operand(), tessera_options:axes_options()) -> tessera_type:tensor().
 softmax(Operand, Options) ->
     Axes = softmax_axes(softmax, Operand, Options),
     Exps = tessera_elementwise:exp(shifted(softmax, Operand, Axes)),
@@ -581,7 +581,7 @@ softmax_axes(Name, Operand, Options) ->
     tessera_type:axes(Name, [Operand, Options], Axes, tessera_operand:rank(Name, Operand)).
 
 %% Not X - logsumexp(X): between large numbers that would lose all digits.
--spec log_softmax(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec log_softmax(tessera_type:operand(), tessera_options:axes_options()) -> tessera_type:tensor().
 log_softmax(Operand, Options) ->
     Axes = softmax_axes(log_softmax, Operand, Options),
     Shifted = shifted(log_softmax, Operand, Axes),
@@ -612,7 +612,7 @@ dot(A, B) ->
     end.
 
 %% Without axes as dot/2, of the axes that are no batch.
--spec dot(tessera_type:operand(), tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec dot(tessera_type:operand(), tessera_type:operand(), tessera_options:dot_options()) -> tessera_type:tensor().
 dot(A, B, Options) ->
     Args = [A, B, Options],
     #{axes := Axes, batch_axes := Batch} = options(dot, Args, Options, #{axes => default, batch_axes => {[], []}}),
@@ -672,71 +672,71 @@ take_along_axis(Tensor, Indices) -> take_along_axis(Tensor, Indices, #{}).
 -spec sum(tessera_type:operand()) -> tessera_type:tensor().
 sum(X) -> sum(X, #{}).
 
--spec sum(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec sum(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 sum(X, Options) -> reduce(sum, X, Options).
 
 -spec product(tessera_type:operand()) -> tessera_type:tensor().
 product(X) -> product(X, #{}).
 
--spec product(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec product(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 product(X, Options) -> reduce(product, X, Options).
 
 -spec all(tessera_type:operand()) -> tessera_type:tensor().
 all(X) -> all(X, #{}).
 
--spec all(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec all(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 all(X, Options) -> reduce(all, X, Options).
 
 -spec any(tessera_type:operand()) -> tessera_type:tensor().
 any(X) -> any(X, #{}).
 
--spec any(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec any(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 any(X, Options) -> reduce(any, X, Options).
 
 -spec reduce_max(tessera_type:operand()) -> tessera_type:tensor().
 reduce_max(X) -> reduce_max(X, #{}).
 
--spec reduce_max(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec reduce_max(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 reduce_max(X, Options) -> reduce(reduce_max, X, Options).
 
 -spec reduce_min(tessera_type:operand()) -> tessera_type:tensor().
 reduce_min(X) -> reduce_min(X, #{}).
 
--spec reduce_min(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec reduce_min(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 reduce_min(X, Options) -> reduce(reduce_min, X, Options).
 
 -spec argmax(tessera_type:operand()) -> tessera_type:tensor().
 argmax(X) -> argmax(X, #{}).
 
--spec argmax(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec argmax(tessera_type:operand(), tessera_options:arg_options()) -> tessera_type:tensor().
 argmax(X, Options) -> arg(argmax, X, Options).
 
 -spec argmin(tessera_type:operand()) -> tessera_type:tensor().
 argmin(X) -> argmin(X, #{}).
 
--spec argmin(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec argmin(tessera_type:operand(), tessera_options:arg_options()) -> tessera_type:tensor().
 argmin(X, Options) -> arg(argmin, X, Options).
 
 -spec cumulative_sum(tessera_type:operand()) -> tessera_type:tensor().
 cumulative_sum(X) -> cumulative_sum(X, #{}).
 
--spec cumulative_sum(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec cumulative_sum(tessera_type:operand(), tessera_options:cumulative_options()) -> tessera_type:tensor().
 cumulative_sum(X, Options) -> cumulative(cumulative_sum, X, Options).
 
 -spec cumulative_product(tessera_type:operand()) -> tessera_type:tensor().
 cumulative_product(X) -> cumulative_product(X, #{}).
 
--spec cumulative_product(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec cumulative_product(tessera_type:operand(), tessera_options:cumulative_options()) -> tessera_type:tensor().
 cumulative_product(X, Options) -> cumulative(cumulative_product, X, Options).
 
 -spec cumulative_min(tessera_type:operand()) -> tessera_type:tensor().
 cumulative_min(X) -> cumulative_min(X, #{}).
 
--spec cumulative_min(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec cumulative_min(tessera_type:operand(), tessera_options:cumulative_options()) -> tessera_type:tensor().
 cumulative_min(X, Options) -> cumulative(cumulative_min, X, Options).
 
 -spec cumulative_max(tessera_type:operand()) -> tessera_type:tensor().
 cumulative_max(X) -> cumulative_max(X, #{}).
 
--spec cumulative_max(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec cumulative_max(tessera_type:operand(), tessera_options:cumulative_options()) -> tessera_type:tensor().
 cumulative_max(X, Options) -> cumulative(cumulative_max, X, Options).

@@ -7,7 +7,7 @@
 
 -type fractions() :: number() | [number()] | tessera_type:tensor().
 
--spec sort(tessera_type:tensor(), map()) -> tessera_type:tensor().
+-spec sort(tessera_type:tensor(), tessera_options:sort_options()) -> tessera_type:tensor().
 sort(Tensor, Options) ->
     Args = [Tensor, Options],
     #{axis := Axis, descending := Descending} = tessera_ops:options(sort, Args, Options, #{axis => 0, descending => false}),
@@ -15,7 +15,7 @@ sort(Tensor, Options) ->
 
 sorted(Name, Tensor, Axis, Descending) -> tessera_trace:op(Name, sort, [Tensor], {Axis, Descending}).
 
--spec argsort(tessera_type:tensor(), map()) -> tessera_type:tensor().
+-spec argsort(tessera_type:tensor(), tessera_options:argsort_options()) -> tessera_type:tensor().
 argsort(Tensor, Options) ->
     Args = [Tensor, Options],
     #{axis := Axis0, descending := Descending, type := Type} =
@@ -25,7 +25,7 @@ argsort(Tensor, Options) ->
 
 order(Name, Tensor, Axis, Descending, Type) -> tessera_trace:op(Name, argsort, [Tensor], {Axis, Descending, Type}).
 
--spec top_k(tessera_type:tensor(), non_neg_integer(), map()) -> {tessera_type:tensor(), tessera_type:tensor()}.
+-spec top_k(tessera_type:tensor(), non_neg_integer(), tessera_options:top_k_options()) -> {tessera_type:tensor(), tessera_type:tensor()}.
 top_k(Tensor, K, Options) ->
     Args = [Tensor, K, Options],
     #{axis := Axis0, type := Type0} = tessera_ops:options(top_k, Args, Options, #{axis => -1, type => default}),
@@ -55,12 +55,12 @@ swap(Name, #tessera{shape = Shape} = Tensor, A, B) ->
 
 %% ---- quantiles
 
--spec median(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec median(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 median(Operand, Options) ->
     _ = tessera_ops:options(median, [Operand, Options], Options, #{axes => all, keep_axes => false}),
     quantile(median, [Operand, Options], Operand, 0.5, Options).
 
--spec quantile(tessera_type:operand(), fractions(), map()) -> tessera_type:tensor().
+-spec quantile(tessera_type:operand(), fractions(), tessera_options:quantile_options()) -> tessera_type:tensor().
 quantile(Operand, Fractions, Options) -> quantile(quantile, [Operand, Fractions, Options], Operand, Fractions, Options).
 
 quantile(Name, Args, Operand, Fractions, Options) ->
@@ -166,7 +166,7 @@ arrange(#tessera{shape = Shape} = Values, Axis, Count, Tensor, Axes, Keep) ->
 
 %% ---- runs of equal elements
 
--spec mode(tessera_type:operand(), map()) -> tessera_type:tensor().
+-spec mode(tessera_type:operand(), tessera_options:reduce_options()) -> tessera_type:tensor().
 mode(Operand, Options) ->
     Args = [Operand, Options],
     #{axes := Axes0, keep_axes := Keep} = tessera_ops:options(mode, Args, Options, #{axes => all, keep_axes => false}),
@@ -203,7 +203,7 @@ differ(A, B) ->
         false -> tessera_elementwise:not_equal(A, B)
     end.
 
--spec unique(tessera_type:tensor(), map()) -> tessera_type:tensor().
+-spec unique(tessera_type:tensor(), tessera_options:unique_options()) -> tessera_type:tensor().
 unique(Tensor, Options) ->
     Args = [Tensor, Options],
     #{size := Size, fill := Fill} = tessera_ops:options(unique, Args, Options, #{size => all, fill => largest}),

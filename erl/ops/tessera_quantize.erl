@@ -19,7 +19,7 @@
 
 %% ---- making one
 
--spec quantize(tessera_type:tensor(), map()) -> quantized().
+-spec quantize(tessera_type:tensor(), tessera_options:quantize_options()) -> quantized().
 quantize(W, Given) ->
     Args = [W, Given],
     #{bits := Bits, group := Group, form := Form, axis := Axis, scales := Type} =

@@ -63,7 +63,7 @@ full_like(X, Value, Type) ->
     #tessera{type = Own, shape = Shape} = tessera_operand:tensor(full_like, X),
     tessera_array:full(Shape, Value, case Type of same -> Own; _ -> Type end).
 
--spec meshgrid([operand()], map()) -> [tensor()].
+-spec meshgrid([operand()], tessera_options:meshgrid_options()) -> [tensor()].
 meshgrid(Lines, Options) ->
     Args = [Lines, Options],
     #{indexing := Indexing} = tessera_ops:options(meshgrid, Args, Options, #{indexing => xy}),
@@ -94,7 +94,7 @@ tile(X, Counts) ->
     Wide = tessera_ops:broadcast_to(tile, Split, list_to_tuple(lists:append([[N, Size] || {N, Size} <- lists:zip(Copies, Sizes)]))),
     tessera_ops:reshape(Wide, list_to_tuple([N * Size || {N, Size} <- lists:zip(Copies, Sizes)])).
 
--spec repeat(operand(), non_neg_integer() | [non_neg_integer()], map()) -> tensor().
+-spec repeat(operand(), non_neg_integer() | [non_neg_integer()], tessera_options:axis_options()) -> tensor().
 repeat(X, Counts, Options) ->
     Args = [X, Counts, Options],
     #{axis := Axis0} = tessera_ops:options(repeat, Args, Options, #{axis => flat}),
@@ -119,7 +119,7 @@ repeated(Args, #tessera{shape = Shape} = Tensor, Counts, Axis) ->
 
 %% ---- order of elements and axes
 
--spec roll(operand(), integer() | [integer()], map()) -> tensor().
+-spec roll(operand(), integer() | [integer()], tessera_options:axes_options()) -> tensor().
 roll(X, Shifts, Options) ->
     Args = [X, Shifts, Options],
     #{axes := Axes0} = tessera_ops:options(roll, Args, Options, #{axes => flat}),
@@ -194,7 +194,7 @@ diag(X, Offset) -> not_offset(diag, [X, Offset], Offset).
 not_offset(Name, Args, Offset) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: expected the offset of a diagonal, got ~ts", [Name, tessera_error:show(Offset)]).
 
--spec tri(non_neg_integer(), map()) -> tensor().
+-spec tri(non_neg_integer(), tessera_options:tri_options()) -> tensor().
 tri(Rows, Options) ->
     Args = [Rows, Options],
     #{columns := Columns0, offset := Offset, type := Type} = tessera_ops:options(tri, Args, Options, #{columns => rows, offset => 0, type => f32}),
@@ -203,11 +203,13 @@ tri(Rows, Options) ->
     ok = tessera_ops:type_and_shape(tri, Args, Type, {Rows, Columns}),
     tessera_ops:as_type(tri, is_lower({Rows, Columns}, Offset), Type).
 
-%% Whether elements are on the diagonal or under it.
+%% Whether elements are on the diagonal or under it. A diagonal further away than the matrix is large has all elements on one side. The sum
+%% with its offset might not fit in 64 bits.
 is_lower(Shape, Offset) ->
     Rank = tuple_size(Shape),
     [Row, Column] = [tessera_ops:source(tri, iota, {s64, Shape, Axis}) || Axis <- [Rank - 2, Rank - 1]],
-    tessera_elementwise:less_equal(Column, tessera_elementwise:add(Row, Offset)).
+    Nearest = max(-element(Rank - 1, Shape), min(element(Rank, Shape), Offset)),
+    tessera_elementwise:less_equal(Column, tessera_elementwise:add(Row, Nearest)).
 
 %% tril and triu: of the last two axes.
 -spec triangle(tril | triu, operand(), integer()) -> tensor().

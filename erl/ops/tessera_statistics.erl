@@ -12,7 +12,7 @@
 
 %% ---- averages
 
--spec average(operand(), map()) -> tensor().
+-spec average(operand(), tessera_options:average_options()) -> tensor().
 average(X, Options) ->
     Args = [X, Options],
     #{axes := Axes0, keep_axes := Keep, weights := Weights} = tessera_ops:options(average, Args, Options, maps:put(weights, none, ?REDUCTION)),
@@ -39,7 +39,7 @@ weights(Args, X, Weights, Axes) ->
 %% ---- without NaN
 
 %% nan_sum and so on. Where all elements are NaN nan_sum is 0, nan_product 1, and the others NaN.
--spec nan_reduce(nan_sum | nan_product | nan_max | nan_min, operand(), map()) -> tensor().
+-spec nan_reduce(nan_sum | nan_product | nan_max | nan_min, operand(), tessera_options:reduce_options()) -> tensor().
 nan_reduce(Name, X, Options) ->
     case is_inexact(Name, X) of
         false -> plain(Name, X, Options);
@@ -72,7 +72,7 @@ neutral(Name, X) ->
 
 is_inexact(Name, X) -> tessera_type:is_inexact_type(tessera_operand:type_of(tessera_operand:contents(Name, X))).
 
--spec nan_mean(operand(), map()) -> tensor().
+-spec nan_mean(operand(), tessera_options:reduce_options()) -> tensor().
 nan_mean(X, Options) ->
     case is_inexact(nan_mean, X) of
         false -> tessera_ops:mean(X, Options);
@@ -89,10 +89,10 @@ sum_and_count(Name, X, Options) ->
     Count = tessera_ops:sum(tessera_ops:as_type(Name, tessera_elementwise:logical_not(Missing), s64), Options),
     {Sum, tessera_ops:as_type(Name, Count, tessera_type:part(Type))}.
 
--spec nan_variance(operand(), map()) -> tensor().
+-spec nan_variance(operand(), tessera_options:variance_options()) -> tensor().
 nan_variance(X, Options) -> spread(nan_variance, X, Options, fun(V) -> V end).
 
--spec nan_standard_deviation(operand(), map()) -> tensor().
+-spec nan_standard_deviation(operand(), tessera_options:variance_options()) -> tensor().
 nan_standard_deviation(X, Options) -> spread(nan_standard_deviation, X, Options, fun tessera_elementwise:sqrt/1).
 
 spread(Name, X, Options0, Last) ->
@@ -118,7 +118,7 @@ floating(Name, #tessera{type = Type} = Tensor) ->
     end.
 
 %% nan_argmax and nan_argmin; where all are NaN the first one.
--spec nan_arg(nan_argmax | nan_argmin, operand(), map()) -> tensor().
+-spec nan_arg(nan_argmax | nan_argmin, operand(), tessera_options:arg_options()) -> tensor().
 nan_arg(Name, X, Options) ->
     {Own, Limit} = case Name of nan_argmax -> {argmax, nan_max}; nan_argmin -> {argmin, nan_min} end,
     Filled = case is_inexact(Name, X) of
@@ -127,10 +127,10 @@ nan_arg(Name, X, Options) ->
              end,
     tessera_ops:arg(Own, Filled, Options).
 
--spec nan_median(operand(), map()) -> tensor().
+-spec nan_median(operand(), tessera_options:reduce_options()) -> tensor().
 nan_median(X, Options) -> nan_fraction(nan_median, [X, Options], X, 0.5, Options).
 
--spec nan_quantile(operand(), number(), map()) -> tensor().
+-spec nan_quantile(operand(), number(), tessera_options:reduce_options()) -> tensor().
 nan_quantile(X, Fraction, Options) ->
     Args = [X, Fraction, Options],
     is_number(Fraction) andalso Fraction >= 0 andalso Fraction =< 1 orelse
@@ -158,7 +158,7 @@ nan_fraction(Name, Args, X, Fraction, Options) ->
 %% ---- covariances
 
 %% Each row of X is a variable, and each column an observation; with `rows' false it is the other way.
--spec cov(operand(), map()) -> tensor().
+-spec cov(operand(), tessera_options:cov_options()) -> tensor().
 cov(X, Options) ->
     {Wide, Own} = covariances(cov, X, Options, 1),
     tessera_ops:narrowed(cov, Wide, Own).
@@ -181,7 +181,7 @@ covariances(Name, X, Options, Default) ->
     Sums = tessera_elementwise:divide(tessera_ops:dot(Distance, [1], Other, [1]), float(max(0, Count - Ddof))),
     {case Tensor#tessera.shape of {_} -> tessera_ops:reshape(Sums, {}); _ -> Sums end, Tensor}.
 
--spec corrcoef(operand(), map()) -> tensor().
+-spec corrcoef(operand(), tessera_options:corrcoef_options()) -> tensor().
 corrcoef(X, Options) ->
     #{rows := Rows} = tessera_ops:options(corrcoef, [X, Options], Options, #{rows => true}),
     {Wide, Own} = covariances(corrcoef, X, #{rows => Rows}, 1),
@@ -203,7 +203,7 @@ limited(#tessera{type = Type} = X) ->
 
 %% ---- differences
 
--spec diff(operand(), map()) -> tensor().
+-spec diff(operand(), tessera_options:diff_options()) -> tensor().
 diff(X, Options) ->
     Args = [X, Options],
     #{axis := Axis0, order := Order} = tessera_ops:options(diff, Args, Options, #{axis => -1, order => 1}),
@@ -222,7 +222,7 @@ difference(#tessera{shape = Shape} = X, Axis) ->
 %% ---- search
 
 %% Where each value would stand in a sorted vector: before equal elements (left) or after them (right). NaN stands last.
--spec searchsorted(operand(), operand(), map()) -> tensor().
+-spec searchsorted(operand(), operand(), tessera_options:searchsorted_options()) -> tensor().
 searchsorted(Sorted, Values, Options) ->
     Args = [Sorted, Values, Options],
     #{side := Side, type := Type} = tessera_ops:options(searchsorted, Args, Options, #{side => left, type => default}),
@@ -266,7 +266,7 @@ before(A, B) ->
     end.
 
 %% The bin of each value: i where Bins[i - 1] =< X < Bins[i], and with `right' Bins[i - 1] < X =< Bins[i].
--spec digitize(operand(), operand(), map()) -> tensor().
+-spec digitize(operand(), operand(), tessera_options:digitize_options()) -> tensor().
 digitize(X, Bins, Options) ->
     Args = [X, Bins, Options],
     #{right := Right} = tessera_ops:options(digitize, Args, Options, #{right => false}),
@@ -276,7 +276,7 @@ digitize(X, Bins, Options) ->
 %% ---- counts
 
 %% {Counts, Edges}. The last bin has its right edge, too.
--spec histogram(operand(), pos_integer() | [number()] | tensor(), map()) -> {tensor(), tensor()}.
+-spec histogram(operand(), pos_integer() | [number()] | tensor(), tessera_options:histogram_options()) -> {tensor(), tensor()}.
 histogram(X, Bins, Options) ->
     Args = [X, Bins, Options],
     #{range := Range, weights := Weights, density := Density} =
@@ -344,7 +344,7 @@ counted(Name, Args, Index, Inside, Weights, Size, Shape) ->
     end.
 
 %% How often each number from 0 on is there.
--spec bincount(operand(), map()) -> tensor().
+-spec bincount(operand(), tessera_options:bincount_options()) -> tensor().
 bincount(X, Options) ->
     Args = [X, Options],
     #{length := Length0, weights := Weights} = tessera_ops:options(bincount, Args, Options, #{length => default, weights => none}),
@@ -366,7 +366,7 @@ longest(Line) -> tessera_elementwise:max(tessera_elementwise:add(tessera_ops:red
 %% ---- interpolation
 
 %% The values at X of the line through the points (Xs, Ys), with Xs in ascending order.
--spec interp(operand(), operand(), operand(), map()) -> tensor().
+-spec interp(operand(), operand(), operand(), tessera_options:interp_options()) -> tensor().
 interp(X, Xs, Ys, Options) ->
     Args = [X, Xs, Ys, Options],
     #{left := Left, right := Right} = tessera_ops:options(interp, Args, Options, #{left => first, right => last}),
@@ -395,13 +395,13 @@ interp(X, Xs, Ys, Options) ->
 %% ---- where elements are not zero
 
 %% The indices of the elements that are not zero: a vector for each axis.
--spec nonzero(operand(), map()) -> [tensor()].
+-spec nonzero(operand(), tessera_options:nonzero_options()) -> [tensor()].
 nonzero(X, Options) ->
     {Table, Rank} = found(nonzero, X, Options),
     [tessera_shapes:at(Table, [all, Axis]) || Axis <- tessera_type:dims(Rank)].
 
 %% The same as rows.
--spec argwhere(operand(), map()) -> tensor().
+-spec argwhere(operand(), tessera_options:nonzero_options()) -> tensor().
 argwhere(X, Options) -> element(1, found(argwhere, X, Options)).
 
 found(Name, X, Options) ->

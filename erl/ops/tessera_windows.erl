@@ -69,7 +69,7 @@ part(Op, X, Place, Counts, Strides, Dilation) ->
 
 %% ---- the API
 
--spec fold(atom(), tessera_type:operand(), tessera_type:shape(), map()) -> tessera_type:tensor().
+-spec fold(atom(), tessera_type:operand(), tessera_type:shape(), tessera_options:window_options()) -> tessera_type:tensor().
 fold(Name, Operand, Sizes, Options) ->
     X = tessera_operand:tensor(Name, Operand),
     Window = window(Name, [Operand, Sizes, Options], X, Sizes, Options),
@@ -80,7 +80,7 @@ fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product -> tesse
 fold_type(_, Type) -> Type.
 
 %% The sum divided by the number of elements of a window, in a type that neither wraps nor overflows.
--spec mean(tessera_type:operand(), tessera_type:shape(), map()) -> tessera_type:tensor().
+-spec mean(tessera_type:operand(), tessera_type:shape(), tessera_options:window_options()) -> tessera_type:tensor().
 mean(Operand, Sizes, Options) ->
     X = tessera_operand:tensor(window_mean, Operand),
     Window = window(window_mean, [Operand, Sizes, Options], X, Sizes, Options),
@@ -88,13 +88,13 @@ mean(Operand, Sizes, Options) ->
     Count = lists:foldl(fun erlang:'*'/2, 1, element(1, Window)),
     tessera_ops:narrowed(window_mean, tessera_elementwise:divide(Sum, float(Count)), X).
 
--spec reduce(tessera_type:operand(), tessera_type:operand(), tessera_type:shape(), fun(), map()) -> tessera_type:tensor().
+-spec reduce(tessera_type:operand(), tessera_type:operand(), tessera_type:shape(), fun(), tessera_options:window_options()) -> tessera_type:tensor().
 reduce(Operand, Initial, Sizes, F, Options) ->
     X = tessera_operand:tensor(window_reduce, Operand),
     Window = window(window_reduce, [Operand, Initial, Sizes, F, Options], X, Sizes, Options),
     tessera_control:reduce(window_reduce, unfold(op(window_reduce), X, Initial, Window), Initial, F, [0]).
 
--spec scatter(atom(), tessera_type:operand(), tessera_type:operand(), tessera_type:operand(), tessera_type:shape(), map()) ->
+-spec scatter(atom(), tessera_type:operand(), tessera_type:operand(), tessera_type:operand(), tessera_type:shape(), tessera_options:window_scatter_options()) ->
           tessera_type:tensor().
 scatter(Name, Operand, Source, Initial, Sizes, Options) ->
     X = tessera_operand:tensor(Name, Operand),

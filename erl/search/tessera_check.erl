@@ -7,7 +7,7 @@
 -behaviour(gen_server).
 -include("tessera.hrl").
 -export([start_link/0, request/2, findings/2, lines/2, format/1, flush/0, forget/0]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(SEEN, ?MODULE).      % the functions that were checked and the warnings that were given, by hash
 -define(MAX_SEEN, 20000).
@@ -98,13 +98,7 @@ init([]) ->
     _ = process_flag(trap_exit, true), % so that it gives what it has found when the node is stopped
     _ = process_flag(priority, low),
     ?SEEN = ets:new(?SEEN, [named_table, public, {write_concurrency, true}]),
-    {ok, #state{}, {continue, load}}.
-
-%% Loads the modules that callers and the search use, so that a node's first traced function does not wait for
-%% that: 1 ms of 1.5.
-handle_continue(load, State) ->
-    ok = code:ensure_modules_loaded([tessera_error, tessera_source, tessera_kind, tessera_flow, tessera_flow_calls, tessera_operators]),
-    {noreply, State}.
+    {ok, #state{}}.
 
 handle_call(flush, _From, State) -> {reply, ok, State, ?KEEP_SOURCE}.
 

@@ -231,7 +231,8 @@ location(Outer, Name, #{forms := Forms}) ->
     try
         {ok, _, Core} = compile:noenv_forms([alone(Outer, Form) || Form <- Forms, is_needed(Form)],
                                             [to_core0, binary, export_all, nowarn_export_all]),
-        hd(locations(Name, Core))
+        [Function] = [Function || {Var, Function} <- cerl:module_defs(Core), cerl:var_name(Var) =:= Outer],
+        hd(locations(Name, Function))
     catch _:_ -> none
     end.
 

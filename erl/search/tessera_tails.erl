@@ -5,19 +5,20 @@
 -export_type([line/0, place/0]).
 
 -type line() :: tessera_stack:line().
-%% An op of the function User was made by a call on the line of a frame, or by the call with which a function has ended.
+%% Where an op of Tessera's function User was called: on the line of a frame, or by the last call of a function.
 -type place() :: {{frame, line()} | {last, tessera_source:fun_id()}, User :: atom()}.
 %% A call: of a function of a module, or of something that the code does not tell.
 -type call() :: {{module(), atom(), arity()} | other, erl_anno:line()}.
 
 -define(MOST_CALLS, 64).      % functions that are looked at for one line
-%% Expressions with which a function does not end by a call: its frame is there during the calls inside, or they are of other functions.
+%% As the last expression of a function these do not end it with a call: calls inside of them have the function's frame below them, or belong to another
+%% function.
 -define(VALUES, [atom, integer, float, char, string, nil, var, cons, tuple, map, record, record_field, record_index, bin, op, lc, bc, mc, 'catch', 'try',
                  maybe_match, 'fun', named_fun]).
 %% In the process dictionary while lines are sought: the code of the modules that were read.
 -define(SOURCES, '$tessera_tails').
 
-%% The line of each place. Calls to `modules', which are Tessera's, make ops.
+%% The line of each place. Calls to `modules' make ops: they are Tessera's.
 -spec lines([place()], #{module() => true}) -> #{place() => line()}.
 lines(Places, Modules) ->
     _ = put(?SOURCES, #{}),
@@ -25,7 +26,7 @@ lines(Places, Modules) ->
     after erase(?SOURCES)
     end.
 
-%% The line of the last call of the function, which is one to Tessera.
+%% The line of the last call of the function: a call to Tessera.
 -spec of_end(function(), atom()) -> line() | unknown.
 of_end(F, User) ->
     case without_environment(tessera_source:fun_id(F)) of
@@ -44,14 +45,17 @@ without_environment(FunId) -> setelement(6, FunId, []).
 %% Modules whose calls are not the user's.
 -spec modules() -> [module()].
 modules() ->
-    Own = case application:get_key(tessera, modules) of
-              {ok, Modules} -> Modules;
-              undefined -> []
-          end,
     Nx = [Module || {Module, _} <- code:all_loaded(), lists:prefix("Elixir.Nx", atom_to_list(Module))],
-    [tessera, tessera_run, tessera_trace, tessera_jit, tessera_remote, tessera_memory, tessera_profile, erl_eval, timer, lists, maps] ++ Own ++ Nx.
+    [tessera, tessera_run, tessera_trace, tessera_jit, tessera_remote, tessera_memory, tessera_profile, erl_eval, timer, lists, maps] ++
+        modules(tessera) ++ modules(elixir) ++ Nx.
 
-%% Whether a function is not the user's. Those that the shell interprets are.
+modules(Application) ->
+    case application:get_key(Application, modules) of
+        {ok, Modules} -> Modules;
+        undefined -> []
+    end.
+
+%% Whether a function is not the user's. Functions that the shell interprets are the user's.
 -spec is_hidden(function(), fun((module()) -> boolean())) -> boolean().
 is_hidden(F, IsHidden) ->
     {module, Module} = erlang:fun_info(F, module),
@@ -66,41 +70,55 @@ line_of({{frame, Line}, User}, Modules) ->
     catch _:_ -> Line
     end.
 
-%% The line of the last call of the function, which is one to Tessera. If several calls may have been the last, the function's own line.
+%% The line of the last call of the function: a call to Tessera. If several calls may have been the last, the function's own line.
 of_function({_, Module, _, Name, Arity, _} = FunId, User, Modules) ->
     Source = source(FunId),
     {File, Clauses} = clauses(tessera_source:target(FunId, Source), Source),
     Start = {Module, Name, Arity, File, first_line(Clauses)},
     chosen(reached([{Start, last_calls(Clauses, Source)}], Modules), User, Start).
 
-%% If the line calls one function, and none of Tessera's, the op is of that function, which has ended with a call.
+%% If the only function that the line calls is not Tessera's, that function made the op by its last call.
 of_call({Module, _, _, _, At} = Line, User, Modules) ->
-    #{calls := #{At := Calls}} = source(external(Module, none, 0)),
+    FunId = external(Module, none, 0),
+    Begin = begin_of(Line, source(FunId)),
+    Calls = maps:get(At, calls(FunId), []),
     case lists:usort([Called || {Called, _} <- Calls]) of
+        _ when At < Begin -> setelement(5, Line, Begin);       % a macro of Elixir has written the call, without a line
         [{Other, _, _}] when not is_map_key(Other, Modules) -> chosen(reached([{Line, Calls}], Modules), User, Line);
         _ -> Line
     end.
 
-external(Module, Name, Arity) -> {external, Module, erlang:get_module_info(Module, md5), Name, Arity, []}.
-
-%% The abstract code of a module with its calls by their lines; raises if there is none, which is kept, too.
-source(FunId) ->
-    Version = tessera_source:version(FunId),
-    case get(?SOURCES) of
-        #{Version := Known} -> #{} = Known;
-        Sources ->
-            Known = with_calls(tessera_source:written(FunId)),
-            _ = put(?SOURCES, Sources#{Version => Known}),
-            #{} = Known
+%% The first line of the function, if the function is in the same file; else 0.
+begin_of({_, Name, Arity, File, _}, #{code := #{functions := Functions}}) ->
+    case Functions of
+        #{{Name, Arity} := {Own, Clauses}} when Own =:= File -> first_line(Clauses);
+        _ -> 0
     end.
 
-with_calls(#{forms := Forms} = Source) -> Source#{calls => maps:groups_from_list(fun({_, At}) -> At end, all_calls(Forms, Source))};
-with_calls(none) -> none.
+external(Module, Name, Arity) -> {external, Module, erlang:get_module_info(Module, md5), Name, Arity, []}.
+
+%% The abstract code of a module, and its calls by their lines; raises an error if there is none. This is noted as well.
+source(FunId) -> kept(tessera_source:version(FunId), fun() -> tessera_source:written(FunId) end).
+
+calls(FunId) ->
+    #{forms := Forms} = Source = source(FunId),
+    kept({calls, tessera_source:version(FunId)}, fun() -> maps:groups_from_list(fun({_, At}) -> At end, all_calls(Forms, Source)) end).
+
+kept(Key, Make) ->
+    case get(?SOURCES) of
+        #{Key := Known} -> #{} = Known;
+        Sources ->
+            Known = Make(),
+            _ = put(?SOURCES, Sources#{Key => Known}),
+            #{} = Known
+    end.
 
 %% The calls to Tessera that the functions may end with: their names and lines. `unknown': also with a call that the code does not tell, which may be such a
 %% call or lead to one.
 reached(Calls, Modules) -> reached(Calls, Modules, #{}, []).
 
+reached([{From, [{{'Elixir.Nx.Defn', jit_apply, _}, _} | Calls]} | Rest], Modules, Seen, Found) ->       % of defn, where nothing traces it
+    reached([{From, Calls} | Rest], Modules, Seen, Found);
 reached([{From, [{{Module, Name, _}, Line} | Calls]} | Rest], Modules, Seen, Found) when is_map_key(Module, Modules) ->
     reached([{From, Calls} | Rest], Modules, Seen, [{Name, setelement(5, From, Line)} | Found]);
 reached([{From, [{{_, _, _} = Called, _} | Calls]} | Rest], Modules, Seen, Found) when not is_map_key(Called, Seen), map_size(Seen) < ?MOST_CALLS ->
@@ -110,17 +128,21 @@ reached([{_, [_ | _]} | _], _, _, _) -> unknown;
 reached([{_, []} | Rest], Modules, Seen, Found) -> reached(Rest, Modules, Seen, Found);
 reached([], _, _, Found) -> Found.
 
+%% Native code of the VM calls no other function, except for apply. Its module may be large and is not read.
+ends({erlang, apply, _}) -> {unknown, [{other, 0}]};
 ends({Module, Name, Arity}) ->
+    case erlang:is_builtin(Module, Name, Arity) of
+        true -> {unknown, []};
+        false -> written_ends({Module, Name, Arity})
+    end.
+
+written_ends({Module, Name, Arity}) ->
     try
         Source = source(external(Module, Name, Arity)),
         {File, Clauses} = clauses({function, {Name, Arity}}, Source),
         {{Module, Name, Arity, File, first_line(Clauses)}, last_calls(Clauses, Source)}
-    catch _:_ -> {unknown, [{other, 0} || not is_native(Module, Name, Arity)]}
+    catch _:_ -> {unknown, [{other, 0}]}
     end.
-
-%% Whether a function is native code of the VM and calls no other function, as apply does.
-is_native(erlang, apply, _) -> false;
-is_native(Module, Name, Arity) -> erlang:is_builtin(Module, Name, Arity).
 
 chosen(unknown, _, Start) -> Start;
 chosen(Found, User, Start) ->

@@ -28,8 +28,8 @@ raise(Name, F, Args, Reason, Trace) ->
 
 %% ---- the line of an error of the API
 
-%% Of the nearest frame of the user's code, or of the call with which the function has ended. A function of Tessera has no such line: its callers are
-%% searched, here and by the functions outside of it.
+%% The line of the nearest frame of the user's code, or of the function's last call. A function of Tessera's own has no such line: its callers are
+%% searched, here and by the functions outside.
 origin(Stack, F, User) ->
     Ours = maps:from_keys(tessera_tails:modules(), true),
     IsHidden = fun(Module) -> is_map_key(Module, Ours) orelse not is_user(Module) end,

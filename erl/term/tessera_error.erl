@@ -70,7 +70,7 @@ raise(Name, Args, Code, Format, Values) ->
 -spec located(iodata(), {atom(), binary()}, erlang:stacktrace()) -> no_return().
 located(Place, {Code, Text}, Trace) -> again([], {Code, unicode:characters_to_binary([Text, Place])}, Trace).
 
-%% Raises an error of ours again, with what is still to be searched for a line.
+%% Raises an error of ours again. The stack is kept in its `error_info', where an outer function may find a line of the user's code.
 -spec again(erlang:stacktrace(), {atom(), binary()}, erlang:stacktrace()) -> no_return().
 again(Stack, {Code, Message}, [{Module, Name, Args, [{error_info, #{cause := Cause} = Info}]} | Trace]) ->
     erlang:raise(error, {Code, Message}, [{Module, Name, Args, [{error_info, Info#{cause := Cause#{message := Message, stack => Stack}}}]} | Trace]).

@@ -4,7 +4,7 @@
 -module(tessera_nif).
 -export([open/0, is_open/0, refused/0]).
 -export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
-         device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, file_read/2, file_write/3, map_file/1, is_elsewhere/1,
+         device/1, to_device/3, address/1, from_address/3, from_address/4, share/2, share/3, from_shared/3, from_shared/4, file_read/2, file_write/3, map_file/1, read_file/1, is_elsewhere/1,
          client_open/6, client_close/1, client_waits/1, client_devices/1, clients/0, default_client/0, default_client/1, platforms/0, platform_devices/1,
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1, let_in/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
@@ -12,12 +12,12 @@
          control/5, callback/4, custom_call/4, load_plugin/1, inline_region/4, inline_program/3, ops/3, finish/2, local_view/1,
          local_sharding/5, coordinates/1, varying/2, vary/3, has_collective/2, combine/1, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
-         read_stablehlo/1, read_stablehlo/2, stablehlo_shardings/1, set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
+         read_stablehlo/1, read_stablehlo/2, stablehlo_leaves/1, stablehlo_shardings/1, set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
          run_rank/5, run_refuse/3, block/2, block_append/2, block_binary/1, block_tensor/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
          rank_open/3, rank_isa/0, rank_build/0, rank_moved/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
-         makers/0, profile_start/1, profile_stop/1, profile_lines/1, places_record/1, places_set/2, places_of/2, places_known/1,
-         places_lend/2, jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
+         makers/0, profile_start/1, profile_stop/1, profile_lines/1, profile_rows/1, places_record/1, places_set/2, places_of/2, places_known/1,
+         places_lend/2, keep/1, kept/1, jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
 -on_load(load/0).
@@ -25,7 +25,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 25).
+-define(ABI, 26).
 -endif.
 
 %% Keys of persistent terms: that this version of the module has its library, and why it cannot have it.
@@ -119,11 +119,15 @@ device(Ref) -> ?FIRST([Ref]).
 to_device(Ref, Device, Copy) -> ?FIRST([Ref, Device, Copy]).
 address(Ref) -> ?FIRST([Ref]).
 from_address(Address, Type, Shape) -> ?FIRST([Address, Type, Shape]).
+from_address(Address, Type, Shape, Device) -> ?FIRST([Address, Type, Shape, Device]).
 share(Ref, Permissions) -> ?FIRST([Ref, Permissions]).
+share(Ref, Permissions, Contents) -> ?FIRST([Ref, Permissions, Contents]).
 from_shared(Name, Type, Shape) -> ?FIRST([Name, Type, Shape]).
+from_shared(Name, Type, Shape, Device) -> ?FIRST([Name, Type, Shape, Device]).
 file_read(Path, Layout) -> ?FIRST([Path, Layout]).
 file_write(Path, Layout, Contents) -> ?FIRST([Path, Layout, Contents]).
 map_file(Path) -> ?FIRST([Path]).
+read_file(Path) -> ?FIRST([Path]).
 client_open(Name, Devices, MemoryLimit, Threads, Platform, Settings) -> ?FIRST([Name, Devices, MemoryLimit, Threads, Platform, Settings]).
 client_close(Name) -> ?FIRST([Name]).
 client_waits(Name) -> ?FIRST([Name]).
@@ -182,7 +186,8 @@ describe(Builder) -> ?FIRST([Builder]).
 graph_stablehlo(Builder) -> ?FIRST([Builder]).
 parse(Text) -> ?FIRST([Text]).
 read_stablehlo(Text) -> ?FIRST([Text]).
-read_stablehlo(Text, Types) -> ?FIRST([Text, Types]).
+read_stablehlo(Text, TypesOrPartitions) -> ?FIRST([Text, TypesOrPartitions]).
+stablehlo_leaves(Text) -> ?FIRST([Text]).
 stablehlo_shardings(Text) -> ?FIRST([Text]).
 set_mesh(Builder, Sizes, Names) -> ?FIRST([Builder, Sizes, Names]).
 set_shardings(Builder, Params, Results) -> ?FIRST([Builder, Params, Results]).
@@ -223,11 +228,14 @@ makers() -> ?FIRST([]).
 profile_start(MostEvents) -> ?FIRST([MostEvents]).
 profile_stop(Profile) -> ?FIRST([Profile]).
 profile_lines(Profile) -> ?FIRST([Profile]).
+profile_rows(Executable) -> ?FIRST([Executable]).
 places_record(Builder) -> ?FIRST([Builder]).
 places_set(Builder, Line) -> ?FIRST([Builder, Line]).
 places_of(Builder, Traced) -> ?FIRST([Builder, Traced]).
 places_known(Executable) -> ?FIRST([Executable]).
 places_lend(Executable, From) -> ?FIRST([Executable, From]).
+keep(Term) -> ?FIRST([Term]).
+kept(Kept) -> ?FIRST([Kept]).
 jit_stats() -> ?FIRST([]).
 jit_configure(Dir, DiskBytes) -> ?FIRST([Dir, DiskBytes]).
 set_log_process(Pid) -> ?FIRST([Pid]).

@@ -1,5 +1,5 @@
-%% @private Stacks of processes: which frame is of the user's code, and the depth of stacks while someone needs more than Erlang's 8 frames. The depth is
-%% one number for the whole VM, so a process owns it: a user that is killed gives it back, too.
+%% @private Stacks of processes: the nearest frame of the user's code, and the depth of stacks while someone needs more than Erlang's 8 frames. The VM has one
+%% depth for all processes. A process of the application owns it, and monitors its users: the depth is restored after a kill as well.
 -module(tessera_stack).
 -behaviour(gen_server).
 -export([nearest/2]).
@@ -10,11 +10,11 @@
 -type line() :: {module(), atom(), arity(), string() | undefined, non_neg_integer()}.
 
 -define(DEPTH, 64).             % the most that Erlang has
-%% A persistent term: an atomic with 1 more than the depth before the first user, or 0. It outlives this process.
+%% A persistent term: an atomic with 1 more than the depth before the first user, or 0. The term remains when this process ends.
 -define(BEFORE, {?MODULE, before}).
 
-%% The nearest frame of a module that is not hidden; or the callers of a user's function that is traced, where only hidden frames are above them. That
-%% function has none then: it has ended with a call, or is Tessera's.
+%% The nearest frame of a module that is not hidden. If only hidden frames are above a traced function of the user, the function has no frame: it has ended
+%% with a call, or it is a function of Tessera. Then the result is its callers.
 -spec nearest(erlang:stacktrace(), fun((module()) -> boolean())) -> {frame, line()} | {traced, erlang:stacktrace()} | none.
 nearest([{tessera_trace, call, _, _} | Callers], _) -> {traced, Callers};
 nearest([{Module, Name, Arity, Location} | Callers], IsHidden) ->

@@ -17,9 +17,20 @@
 %% The signature, and the leaves from left to right.
 -spec flatten(term()) -> {signature(), [leaf()]}.
 flatten(#tessera{type = Type, shape = Shape} = T) -> {[Type | Shape], [T]};
-flatten(Term) ->
+flatten([#tessera{} | More] = Terms) ->
+    case are_tensors(More) of
+        true -> {{list, [[Type | Shape] || #tessera{type = Type, shape = Shape} <- Terms]}, Terms};
+        false -> flattened(Terms)
+    end;
+flatten(Term) -> flattened(Term).
+
+flattened(Term) ->
     {Signature, Leaves} = flatten(Term, []),
     {Signature, lists:reverse(Leaves)}.
+
+%% Arguments are tensors in most calls: their list is the list of leaves.
+are_tensors([#tessera{} | More]) -> are_tensors(More);
+are_tensors(End) -> End =:= [].
 
 flatten(#tessera{type = Type, shape = Shape} = T, Leaves) -> {[Type | Shape], [T | Leaves]};
 flatten(N, Leaves) when is_number(N); ?IS_COMPLEX_NUMBER(N) -> {{number, number_type(N)}, [N | Leaves]};
@@ -78,9 +89,14 @@ key(Signature) ->
     end.
 
 holds_shared({static, Term}) -> is_function(Term) orelse is_list(Term);
-holds_shared({Kind, Signatures}) when Kind =:= list; Kind =:= tuple -> lists:any(fun holds_shared/1, Signatures);
-holds_shared({map, Keys, Signatures}) -> lists:any(fun is_compound/1, Keys) orelse lists:any(fun holds_shared/1, Signatures);
+holds_shared({Kind, Signatures}) when Kind =:= list; Kind =:= tuple -> any_holds_shared(Signatures);
+holds_shared({map, Keys, Signatures}) -> lists:any(fun is_compound/1, Keys) orelse any_holds_shared(Signatures);
 holds_shared(_) -> false.
+
+%% Without a fun, since each call of a program comes here.
+any_holds_shared([[_ | _] | Signatures]) -> any_holds_shared(Signatures);
+any_holds_shared([Signature | Signatures]) -> holds_shared(Signature) orelse any_holds_shared(Signatures);
+any_holds_shared([]) -> false.
 
 is_compound(Key) -> is_function(Key) orelse is_list(Key) orelse is_tuple(Key) orelse is_map(Key).
 

@@ -8,7 +8,7 @@
 -export([with_arity/2, in_program/2, jit/2, compile/3, explain/2, info/2, text/4, run_text/2]).
 
 -define(MAX_ARITY, 12).
--define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true, device => undefined}).
+-define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true, device => undefined, precision => undefined}).
 
 %% A function as jit/2 returns it; immutable.
 -record(jit, {function    :: function(),
@@ -18,7 +18,8 @@
               threads     :: non_neg_integer(),
               donate      :: [non_neg_integer()],
               compile     :: [no_fusion | no_simplify],
-              device      :: tessera_type:device() | undefined}).
+              device      :: tessera_type:device() | undefined,
+              precision   :: atom()}).             % of products; undefined: the client's
 
 %% A cache entry.
 -record(program, {executable :: tessera_nif:executable(),
@@ -70,7 +71,7 @@ new(Name, F, Options) when is_function(F), is_map(Options) ->
         Unknown -> bad_options(Name, F, Options, "unknown options ~0p, expected some of ~0p",
                                [Unknown, lists:sort(maps:keys(?NO_OPTIONS))])
     end,
-    #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify, device := Device} =
+    #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify, device := Device, precision := Precision} =
         maps:merge(?NO_OPTIONS, Options),
     is_integer(Threads) andalso Threads >= 0 orelse bad_options(Name, F, Options, "threads is ~0p", [Threads]),
     tessera_type:is_proper(Donate) andalso lists:all(fun(I) -> is_integer(I) andalso I > 0 end, Donate) orelse
@@ -79,10 +80,12 @@ new(Name, F, Options) when is_function(F), is_map(Options) ->
         bad_options(Name, F, Options, "fuse is ~0p and simplify is ~0p, expected true or false", [Fuse, Simplify]),
     is_device(Device) orelse
         bad_options(Name, F, Options, "device is ~0p, expected {Client, Number}", [Device]),
+    tessera_client:is_precision(Precision) orelse
+        bad_options(Name, F, Options, "precision is ~0p, expected default, high or highest", [Precision]),
     Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
     {Digest, Environment, Versions} = tessera_error:check(Name, [F], tessera_digest:with_code(F)),
-    #jit{function = F, id = erlang:md5([Digest, term_to_binary({Compile, Donate, Device})]), environment = Environment,
-         versions = Versions, threads = Threads, donate = Donate, compile = Compile, device = Device};
+    #jit{function = F, id = erlang:md5([Digest, term_to_binary({Compile, Donate, Device, Precision})]), environment = Environment,
+         versions = Versions, threads = Threads, donate = Donate, compile = Compile, device = Device, precision = Precision};
 new(Name, F, Options) when is_function(F) ->
     bad_options(Name, F, Options, "expected a map of options, got ~ts", [tessera_error:show(Options)]);
 new(Name, F, Options) ->
@@ -114,11 +117,15 @@ run(Jit, Program, Signature, Args, Leaves) ->
     end.
 
 program(#jit{id = Id, versions = Versions} = Jit, Signature, Args) ->
-    Key = {current(Id, Versions), tessera_tree:key(Signature)},
+    Key = key(current(Id, Versions), tessera_tree:key(Signature)),
     case tessera_cache:find(Key) of
         {ok, Program} -> Program;
         error -> tessera_cache:make(Key, fun() -> make(Jit, Signature, Args) end, fun tessera_digest:weigh/1)
     end.
+
+%% The fewer terms a key has, the faster it is found; no key of another module is a list.
+key(Id, {list, Signatures}) -> [Id | Signatures];
+key(Id, Digest) -> [Id | Digest].
 
 %% As tessera_digest:current/2, in half the time where there is one module.
 current(Id, []) -> Id;
@@ -135,18 +142,19 @@ placed(Jit, #program{executable = Executable} = Program, Signature) ->
     _ = tessera_places:is_recording() andalso tessera_places:later(Executable, fun() -> element(1, compiled(Jit, Signature, [])) end),
     Program.
 
-compiled(#jit{function = F, compile = Options, device = Device} = Jit, Signature, Args) ->
+compiled(#jit{function = F, compile = Options, device = Device, precision = Precision} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
-    {tessera_error:check(jit, Args, tessera_run:compile(Traced, for(Device) ++ Options, F)), Result, Hidden}.
+    {tessera_error:check(jit, Args, tessera_run:compile(Traced, for(Device, Precision) ++ Options, F)), Result, Hidden}.
 
 make(#jit{device = Device} = Jit, Signature, Args) ->
     {Compiled, Result, Hidden} = compiled(Jit, Signature, Args),
     Executable = tessera_error:check(jit, Args, on_device(Compiled, Device)),
     #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
 
-%% The option of the compiler for a device's client.
-for({Client, _}) -> [{client, Client}];
-for(undefined) -> [].
+%% The options of the compiler for a device's client.
+for({Client, _}, Precision) -> [{client, Client} | tessera_client:asked(Client, Precision)];
+for(undefined, undefined) -> [];
+for(undefined, Precision) -> tessera_client:asked(tessera_nif:default_client(), Precision).
 
 on_device(Executable, undefined) -> Executable;
 on_device(Executable, Device) -> tessera_nif:on_device(Executable, Device).

@@ -3,7 +3,7 @@
 %% packed form. Another node compiles that, once for each fingerprint, and keeps
 %% the executable in its cache.
 -module(tessera_program).
--export([new/3, new/4, on_device/2, run/3, portable/1, ready/1, kernels/1]).
+-export([new/3, new/4, executable/1, on_device/2, run/3, portable/1, ready/1, kernels/1]).
 -export_type([code/0]).
 
 -type option() :: no_fusion | no_simplify | {client | precision, atom()}.
@@ -46,6 +46,10 @@ with_executable(#code{device = Device} = Code, Executable) ->
         {error, _} = Error -> Error;
         Bound -> Code#code{executable = Bound}
     end.
+
+%% On this node; undefined for a program of another node that has not run here.
+-spec executable(code()) -> tessera_nif:executable() | undefined.
+executable(#code{executable = Executable}) -> Executable.
 
 %% The program bound to a device.
 -spec on_device(code(), tessera_type:device()) -> code() | tessera_nif:error().

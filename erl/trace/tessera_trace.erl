@@ -5,6 +5,7 @@
 -export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, is_tracing/1, tracing/1, trace/3, value/2, in_region/4, close_region/2, call/3,
          check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
 -export([placed/2, made_by/3, ruled/3, op_for_gradients/1, inline/2]).
+-compile({inline, [apply_op/4]}).   % each eager op comes there
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment, tensors of
 %% other nodes with their local copies, and the values that gradients pass in a special way: not at all, or by the rule of
@@ -37,12 +38,15 @@ results(User, Name, Operands, Attrs) -> apply_op(User, Name, Operands, Attrs).
 apply_op(User, Name, Operands, Attrs) ->
     case tessera_nif:op(get(?KEY), Name, Operands, Attrs) of
         #tessera{} = Tensor -> Tensor;
-        {placed, Result} -> placed(User, Result);
-        Other ->
-            tessera_remote:result(tessera_run:op(Other, Operands), Operands, fun stand_in/1,
-                                  fun(Here) -> here_op(User, Name, Here, Attrs) end,
-                                  fun(Cause) -> tessera_error:raise(User, Operands, renamed(User, Name, Cause)) end)
+        Other -> op_result(User, Name, Operands, Attrs, Other)
     end.
+
+%% The result of an op for which tessera_nif:op/4 returned no tensor.
+op_result(User, _Name, _Operands, _Attrs, {placed, Result}) -> placed(User, Result);
+op_result(User, Name, Operands, Attrs, Other) ->
+    tessera_remote:result(tessera_run:op(Other, Operands), Operands, fun stand_in/1,
+                          fun(Here) -> here_op(User, Name, Here, Attrs) end,
+                          fun(Cause) -> tessera_error:raise(User, Operands, renamed(User, Name, Cause)) end).
 
 here_op(User, Name, Operands, Attrs) ->
     case tessera_run:op(tessera_nif:op(get(?KEY), Name, Operands, Attrs), Operands) of

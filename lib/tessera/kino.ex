@@ -8,6 +8,7 @@ defmodule Tessera.Kino do
   """
 
   @doc "A plot of `tessera_plot`, as an image."
+  @spec plot(:tessera_plot.plot()) :: term
   def plot(plot) do
     if kino?(), do: image(:tessera_plot.png(plot), "image/png"), else: IO.puts(:tessera_plot.text(plot))
   end
@@ -15,6 +16,7 @@ defmodule Tessera.Kino do
   @doc """
   A tensor, of Nx or of Erlang's functions: numbers in a row as a line, a matrix as an image in grey, and a matrix with three colours as an image.
   """
+  @spec tensor(struct | :tessera.tensor()) :: term
   def tensor(tensor) do
     tensor = erlang(tensor)
     plot(if tuple_size(:tessera.shape(tensor)) <= 1, do: :tessera_plot.line(tensor), else: :tessera_plot.image(tensor))
@@ -23,6 +25,7 @@ defmodule Tessera.Kino do
   @doc """
   A profile of `Tessera.profile/2`, as a flame graph; a table without `kino`. A profile that is the value of a cell is shown with both.
   """
+  @spec profile(Tessera.Profile.t() | :tessera_profile.profile()) :: term
   def profile(profile) do
     if kino?(),
       do: image(:tessera_profile.flame_graph(profile), "image/svg+xml"),

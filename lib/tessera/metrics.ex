@@ -42,6 +42,7 @@ defmodule Tessera.Metrics do
 
   Raises an `ArgumentError` where the library `telemetry_metrics` is not loaded.
   """
+  @spec definitions() :: [struct]
   def definitions do
     unless Code.ensure_loaded?(Telemetry.Metrics) do
       raise ArgumentError, "Tessera.Metrics.definitions/0 needs the library telemetry_metrics"
@@ -57,6 +58,7 @@ defmodule Tessera.Metrics do
       iex> options[:unit]
       {:native, :millisecond}
   """
+  @spec table() :: [{:summary | :counter | :sum | :last_value, [atom], keyword}]
   def table do
     for(
       {event, text} <- @durations,
@@ -70,6 +72,7 @@ defmodule Tessera.Metrics do
   @doc """
   Emits the event `[:tessera, :memory]` with the figures of `:tessera.memory/0` that are numbers. For `telemetry_poller`.
   """
+  @spec measure() :: :ok
   def measure do
     :tessera_events.execute(name([:memory]), Map.filter(:tessera.memory(), fn {_, value} -> is_integer(value) end), %{})
   end

@@ -21,6 +21,16 @@ defmodule Tessera.MLIRModule do
     &call(block, &1)
   end
 
+  @doc false
+  def named_function(module) do
+    names = :tessera_stablehlo.names(module)
+    fun = function(module)
+    &named(names, fun.(:tessera_stablehlo.arguments(names, &1)))
+  end
+
+  defp named(names, results) when is_tuple(results), do: :tessera_nx_stablehlo.named(names, Tuple.to_list(results))
+  defp named(names, result), do: :tessera_nx_stablehlo.named(names, [result])
+
   defp call(block, arguments) do
     tensors = arguments |> List.wrap() |> Nx.Defn.Composite.flatten_list() |> Enum.map(&plain/1)
     count = length(tensors)
@@ -44,7 +54,7 @@ defmodule Tessera.MLIRModule do
 
   defp template({type, shape}), do: Nx.template(shape, :tessera_type.kind(type))
 
-  # What other compilers and backends do: they call this compiler.
+  # For other compilers and backends, which call this compiler.
   defp run(block, tensors, output) do
     Nx.runtime_call(output, List.to_tuple(tensors), [], fn inputs, _ ->
       compiled = &Nx.block(block, Tuple.to_list(&1), output, default(tuple_size(&1), output))

@@ -122,7 +122,7 @@ def inverse_sine(z):
     return mpc(turned.imag, -turned.real)
 
 
-# From the side on which z is: the sign of each part is that of z's part.
+# Continuous from z's side of a branch cut: each part has the sign of the same part of z.
 def inverse_hyperbolic_sine(z):
     w = mp.asinh(mpc(abs(z.real), abs(z.imag)))
     return mpc(math.copysign(1, z.real) * abs(w.real), math.copysign(1, z.imag) * abs(w.imag))

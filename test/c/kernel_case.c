@@ -23,6 +23,8 @@ static void parse_classes(const char *text, uint8_t *out) {
     out[i] = text[i] == '0'   ? TS_STRIDE_ZERO
              : text[i] == '1' ? TS_STRIDE_UNIT
              : text[i] == '-' ? TS_STRIDE_DOWN
+             : text[i] == 'g' ? TS_STRIDE_GROUP
+             : text[i] == 'G' ? TS_STRIDE_GROUP_DOWN
                               : TS_STRIDE_ANY;
 }
 
@@ -87,15 +89,18 @@ static void parse_line(ts_kernel_case *c, const char *line) {
 }
 
 void ts_case_parse(const char *text, ts_kernel_case *out) {
-  static const char *kinds[] = {"map", "tile", "row", "col"};
   memset(out, 0, sizeof(*out));
-  char kind[8], line[128];
-  int rank;
-  ck_assert_int_eq(sscanf(text, "%7s %d", kind, &rank), 2);
+  static const char *columns[] = {NULL, " wide", " low", " dense"};
+  char kind[16], line[128];
+  int rank, members = 0;
+  ck_assert_int_ge(sscanf(text, "%15s %d of %d", kind, &rank, &members), 2);
+  out->desc.members = members;
   out->desc.rank = rank;
-  for (int i = 0; i < 4; i++) {
-    if (!strcmp(kind, kinds[i])) out->desc.kind = (ts_kernel_kind)i;
-  }
+  snprintf(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
+  for (int i = TS_COLUMNS_WIDE; i <= TS_COLUMNS_DENSE; i++)
+    if (strstr(line, columns[i])) out->desc.columns = (uint8_t)i;
+  for (ts_kernel_kind i = TS_KERNEL_MAP; i <= TS_KERNEL_INTERLEAVED; i++)
+    if (!strcmp(kind, ts_kernel_kind_name(i))) out->desc.kind = i;
   for (text = strchr(text, '\n'); text && text[1]; text = strchr(text, '\n')) {
     size_t length = strcspn(++text, "\n");
     ck_assert_uint_lt(length, sizeof(line));
@@ -163,21 +168,23 @@ static memory allocate(size_t bytes) {
   return m;
 }
 
-static int64_t unit_of(const ts_kernel_operand *o, int32_t dim) {
-  int64_t size = (int64_t)ts_dtype_size(o->dtype);
-  return o->stride[dim] == TS_STRIDE_UNIT ? size : o->stride[dim] == TS_STRIDE_DOWN ? -size : 0;
+static int64_t unit_of(const ts_kernel_desc *d, const ts_kernel_operand *o, int32_t dim) {
+  return (int64_t)ts_dtype_size(o->dtype) * ts_kernel_known_stride(d, o->stride[dim]);
 }
 
 /* Lays an operand out: its unit dim first, then the others from the inside out with a gap between. Some
  * strides are negative. Returns the bytes, `start` is where index 0 lies. */
-static size_t lay_out(const ts_kernel_operand *o, int32_t rank, const int64_t *extents, uint64_t seed, int64_t *strides,
+static size_t lay_out(const ts_kernel_desc *d, const ts_kernel_operand *o, const ts_case_run *run, int64_t *strides,
                       int64_t *start) {
+  const int32_t rank = d->rank;
+  const int64_t *extents = run->extents;
+  const uint64_t seed = run->seed;
   int64_t size = (int64_t)ts_dtype_size(o->dtype), span = size;
   *start = 0;
   for (int32_t i = rank - 1; i >= 0; i--) {
-    strides[i] = unit_of(o, i);
+    strides[i] = unit_of(d, o, i);
     if (strides[i]) span *= extents[i] ? extents[i] : 1;
-    if (strides[i] < 0 && extents[i]) *start = -strides[i] * (extents[i] - 1);
+    if (strides[i] < 0 && extents[i]) *start += -strides[i] * (extents[i] - 1);
   }
   for (int32_t i = rank - 1; i >= 0; i--) {
     if (o->stride[i] != TS_STRIDE_ANY) continue;
@@ -242,7 +249,7 @@ static void make_arguments(const ts_kernel_desc *d, const ts_case_run *run, argu
       memcpy(word, &a->words[ts_kernel_arg_operand(d, 0)], sizeof(*word) * (size_t)(d->rank + 1));
       continue;
     }
-    size_t bytes = lay_out(o, d->rank, run->extents, run->seed, word + 1, &start);
+    size_t bytes = lay_out(d, o, run, word + 1, &start);
     if (i < d->input_count) bytes *= table_entries(d, i, run, bytes, a);
     if (streams(d, i - d->input_count)) bytes = (bytes + 63) / 64 * 64;
     a->operands[i] = allocate(bytes);
@@ -273,7 +280,7 @@ static int64_t stride_of(const interpreter *t, int32_t operand, int32_t dim) {
   bool is_index = operand >= t->d->input_count + t->d->output_count;
   if (o->stride[dim] == TS_STRIDE_ZERO) return 0;
   if (o->stride[dim] == TS_STRIDE_UNIT && is_index) return 1;
-  if (unit_of(o, dim) != 0) return unit_of(o, dim);
+  if (unit_of(t->d, o, dim) != 0) return unit_of(t->d, o, dim);
   return t->a->words[ts_kernel_arg_operand(t->d, operand) + 1 + dim];
 }
 
@@ -285,7 +292,9 @@ static int64_t place_of(const interpreter *t, int32_t operand, const int64_t *in
 
 static ts_scalar eval(interpreter *t, int32_t id, const int64_t *index);
 
-static int32_t reduced_dim(const ts_kernel_desc *d) { return d->kind == TS_KERNEL_COL ? d->rank - 2 : d->rank - 1; }
+static int32_t reduced_dim(const ts_kernel_desc *d) {
+  return d->kind == TS_KERNEL_COL || d->kind == TS_KERNEL_INTERLEAVED ? d->rank - 2 : d->rank - 1;
+}
 
 static ts_opcode combiner(ts_opcode op) {
   static const ts_opcode ops[] = {TS_OP_ADD, TS_OP_MULTIPLY, TS_OP_MAX, TS_OP_MIN, TS_OP_AND, TS_OP_OR};
@@ -404,6 +413,8 @@ static void interpret_point(interpreter *t, int32_t output, const int64_t *index
 /* The dim along which an output is stored once, or -1. */
 static int32_t still_dim(const ts_kernel_desc *d, int32_t output) {
   if (d->kind == TS_KERNEL_COL) return d->rank - 2;
+  if (d->kind == TS_KERNEL_INTERLEAVED)
+    return d->outputs[output].operand.stride[d->rank - 2] == TS_STRIDE_ZERO ? d->rank - 2 : -1;
   bool once = d->kind == TS_KERNEL_ROW && d->outputs[output].operand.stride[d->rank - 1] == TS_STRIDE_ZERO;
   return once ? d->rank - 1 : -1;
 }
@@ -423,14 +434,24 @@ static void interpret_output(interpreter *t, int32_t output) {
   }
 }
 
+void ts_case_check_rejected(const char *text, const char *message) {
+  ts_kernel_case c;
+  char *made = NULL;
+  ts_kernel_source source;
+  ts_case_parse(text, &c);
+  ck_assert_error(ts_kernel_check(&c.desc), TS_INVALID_ARGUMENT, message);
+  ck_assert_error(ts_kernel_make_source(&c.desc, &made, &source), TS_INVALID_ARGUMENT, message);
+}
+
 /* ---- running and comparing ---- */
 
 int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
   int64_t outer = 1, lanes = ts_target_host()->lanes;
-  int32_t rank = d->rank, inner = d->kind == TS_KERNEL_TILE || d->kind == TS_KERNEL_COL ? 2 : 1;
+  int32_t rank = d->rank, inner = d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_ROW ? 1 : 2;
   for (int32_t i = 0; i < rank - inner; i++) outer *= extents[i];
   if (d->kind == TS_KERNEL_TILE) return outer * ((extents[rank - 2] + lanes - 1) / lanes);
   if (d->kind == TS_KERNEL_COL) return outer * ((extents[rank - 1] + TS_COL_PANEL - 1) / TS_COL_PANEL);
+  if (d->kind == TS_KERNEL_INTERLEAVED) return outer * ((extents[rank - 1] + TS_GROUPS_BLOCK - 1) / TS_GROUPS_BLOCK);
   return d->kind == TS_KERNEL_MAP && rank == 1 ? extents[0] : outer;
 }
 

@@ -27,6 +27,8 @@ typedef struct ts_case_run {
 } ts_case_run;
 
 void ts_case_parse(const char *text, ts_kernel_case *out);
+/* Asserts that no kernel is made of the text, with that message. */
+void ts_case_check_rejected(const char *text, const char *message);
 /* Compiles through the JIT. */
 ts_kernel *ts_case_compile(const ts_kernel_case *c);
 void ts_case_check(const ts_kernel_case *c, const ts_kernel *kernel, const ts_case_run *run);

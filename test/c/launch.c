@@ -136,8 +136,8 @@ static void check_classes(const ts_launch *launch) {
     for (int32_t l = 0; l < d->rank; l++) {
       if (launch->args[l] == 1) continue;
       if (o->stride[l] == TS_STRIDE_ZERO) ck_assert_int_eq(words[1 + l], 0);
-      if (o->stride[l] == TS_STRIDE_UNIT) ck_assert_int_eq(words[1 + l], ts_dtype_size(o->dtype));
-      if (o->stride[l] == TS_STRIDE_DOWN) ck_assert_int_eq(words[1 + l], -(int64_t)ts_dtype_size(o->dtype));
+      int64_t known = ts_kernel_known_stride(d, o->stride[l]);
+      if (known != 0) ck_assert_int_eq(words[1 + l], known * (int64_t)ts_dtype_size(o->dtype));
     }
   }
 }
@@ -147,7 +147,7 @@ static void run_launch(const ts_launch *launch, const memory *regions, const int
   machine m = {launch, regions, args, 1, -1, new_array((size_t)d->node_count, sizeof(ts_scalar *))};
   int64_t index[TS_KERNEL_MAX_RANK] = {0}, points = 1;
   if (d->kind == TS_KERNEL_ROW) m.row = d->rank - 1;
-  if (d->kind == TS_KERNEL_COL) m.row = d->rank - 2;
+  if (d->kind == TS_KERNEL_COL || d->kind == TS_KERNEL_INTERLEAVED) m.row = d->rank - 2;
   if (m.row >= 0) m.width = args[m.row];
   ts_shape outer = {.rank = d->rank};
   for (int32_t l = 0; l < d->rank; l++) {

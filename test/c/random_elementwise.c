@@ -127,7 +127,7 @@ static ts_dtype other_dtype_of_width(generator *g, ts_dtype type) {
 }
 
 /* A NaN's bits are not promised, so floats have none when they are bitcast. */
-ts_status make_bitcast(generator *g, scope *s) {
+ts_status make_reinterpreted(generator *g, scope *s) {
   ts_value_id x = pick(g, s);
   ts_type type = type_of(g, x);
   if (ts_dtype_is_float(type.dtype)) {

@@ -87,5 +87,6 @@ static ts_status make_transform(generator *g, scope *s) {
 
 ts_status make_library(generator *g, scope *s) {
   const bool transforms = s->depth == 0 && s->approximate_allowed && rng_chance(&g->random, 50);
-  return transforms ? make_transform(g, s) : make_factors(g, s);
+  if (transforms) return make_transform(g, s);
+  return g->options.no_factors ? make_move(g, s) : make_factors(g, s);
 }

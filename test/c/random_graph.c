@@ -184,12 +184,12 @@ static const struct {
   int weight;
   bool control, dot;
 } productions[] = {
-    {make_chain, 30, false, false},  {make_bitcast, 3, false, false},      {make_complex, 4, false, false},
-    {make_source, 4, false, false},  {make_move, 24, false, false},        {make_indexed, 8, false, false},
-    {make_reduce, 10, false, false}, {make_arg_reduce, 3, false, false},   {make_scan, 3, false, false},
-    {make_windows, 3, false, false}, {make_row_program, 5, false, false},  {make_dot, 5, false, true},
-    {make_control, 5, true, false},  {make_region_reduce, 2, true, false}, {make_siblings, 8, false, false},
-    {make_window, 8, false, false},  {make_linalg, 3, false, true},        {make_conv, 4, false, true},
+    {make_chain, 30, false, false},  {make_reinterpreted, 3, false, false}, {make_complex, 4, false, false},
+    {make_source, 4, false, false},  {make_move, 24, false, false},         {make_indexed, 8, false, false},
+    {make_reduce, 10, false, false}, {make_arg_reduce, 3, false, false},    {make_scan, 3, false, false},
+    {make_windows, 3, false, false}, {make_row_program, 5, false, false},   {make_contraction, 5, false, true},
+    {make_control, 5, true, false},  {make_region_reduce, 2, true, false},  {make_siblings, 8, false, false},
+    {make_window, 8, false, false},  {make_linalg, 3, false, true},         {make_conv, 4, false, true},
     {make_sort, 3, false, false},
 };
 
@@ -202,7 +202,8 @@ static int64_t total_weight(void) {
 }
 
 static production random_sum(generator *g) {
-  static const production sums[] = {make_reduce, make_reduce, make_siblings, make_row_program, make_dot, make_dot};
+  static const production sums[] = {make_reduce,      make_reduce,      make_siblings,
+                                    make_row_program, make_contraction, make_contraction};
   return RNG_PICK(&g->random, sums);
 }
 

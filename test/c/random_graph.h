@@ -16,6 +16,7 @@ typedef struct ts_random_options {
   bool no_control;      /* no while, cond, call, nor reduce with a region */
   bool no_dot;
   bool no_library; /* no transforms, qr, eigh or svd: for runs whose operands may differ in last digits */
+  bool no_factors; /* no qr, eigh, svd, lu, determinants or systems, which have no form in StableHLO */
   int32_t sums;    /* percent of the productions that are reductions or contractions, beyond those by chance */
   bool even;       /* most dims are multiples of small numbers, so that parts of a mesh are equal */
 } ts_random_options;

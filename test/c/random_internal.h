@@ -79,7 +79,7 @@ typedef ts_status (*production)(generator *g, scope *s);
 ts_status make_chain(generator *g, scope *s);
 /* Parts joined, moved or computed with as a complex number, and taken apart. */
 ts_status make_complex(generator *g, scope *s);
-ts_status make_bitcast(generator *g, scope *s);
+ts_status make_reinterpreted(generator *g, scope *s);
 ts_status make_source(generator *g, scope *s);
 /* random_move.c */
 ts_status make_move(generator *g, scope *s);
@@ -98,7 +98,7 @@ ts_status make_scan(generator *g, scope *s);
 ts_status make_sort(generator *g, scope *s);
 ts_status make_windows(generator *g, scope *s);
 ts_status make_row_program(generator *g, scope *s);
-ts_status make_dot(generator *g, scope *s);
+ts_status make_contraction(generator *g, scope *s);
 
 typedef struct dot_plan {
   ts_attrs attrs;

@@ -315,12 +315,12 @@ ts_status make_linalg(generator *g, scope *s) {
     TS_TRY(add_unary(g, s, TS_OP_CHOLESKY, operands[0], &y));
     return offer(s, y, false);
   }
-  if (rng_chance(&g->random, 15)) return make_lu(g, s, operands[0]);
-  if (rng_chance(&g->random, 20)) {
+  if (!g->options.no_factors && rng_chance(&g->random, 15)) return make_lu(g, s, operands[0]);
+  if (!g->options.no_factors && rng_chance(&g->random, 20)) {
     TS_TRY(add_unary(g, s, TS_OP_DETERMINANT, operands[0], &y));
     return offer(s, y, false);
   }
-  bool full = rng_chance(&g->random, 30);
+  bool full = !g->options.no_factors && rng_chance(&g->random, 30);
   ts_attrs attrs = {.triangular = {.left = full || rng_chance(&g->random, 50),
                                    .lower = rng_chance(&g->random, 50),
                                    .transpose = rng_chance(&g->random, 50),

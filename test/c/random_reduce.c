@@ -303,7 +303,7 @@ static ts_status add_quantized_product(generator *g, scope *s, ts_value_id x, ts
   return add_op(g, s, TS_OP_QUANTIZED_DOT, &attrs, operands, count, out);
 }
 
-ts_status make_dot(generator *g, scope *s) {
+ts_status make_contraction(generator *g, scope *s) {
   ts_value_id operands[2] = {pick(g, s)}, y;
   ts_type lhs = type_of(g, operands[0]);
   dot_plan plan;

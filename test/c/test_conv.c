@@ -1,5 +1,6 @@
 /* Convolution against the interpreter: every type; strides, padding of either sign, both dilations, groups, depthwise,
- * any number of spatial dims; infinities in the kernel; the same bits on any number of threads; cancelling. */
+ * any number of spatial dims; infinities in the kernel; underflow; the same bits on any number of threads; cancelling.
+ */
 #include "exec/executable.h"
 #include "exec/pool.h"
 #include "kernel/ref/ref.h"
@@ -43,6 +44,10 @@ static const conv_case cases[] = {
     {"2,9,23,9", "3,2,9,48", "2,5,13,48", "2,2", "1,2", "1,2", "1,1", "1,1", 1},
     {"2,9,23,5", "3,2,5,16", "2,9,22,16", "1,1", "2,0", "2,0", "1,1", "2,1", 1},
     {"2,9,23,5", "3,2,5,16", "2,17,44,16", "1,1", "1,0", "1,0", "2,2", "1,1", 1},
+    {"2,9,20", "3,20,33", "2,9,33", "2", "1", "1", "2", "1", 1},
+    {"2,19,20", "3,20,33", "2,10,33", "4", "1", "1", "2", "1", 1},
+    {"2,9,23,5", "3,2,5,16", "2,9,23,16", "2,2", "1,0", "1,1", "2,2", "1,1", 1},
+    {"1,2,400,40", "3,1,40,40", "1,1,400,40", "1,1", "0,0", "0,0", "2,1", "1,1", 1},
     {"2,9,23,5", "3,2,5,33", "2,5,19,33", "1,1", "-1,-2", "-1,-1", "1,1", "1,1", 1},
     {"2,9,23,5", "3,2,5,33", "2,8,23,33", "1,1", "2,-1", "-1,2", "1,1", "1,1", 1},
     {"3,31,4", "5,4,32", "3,31,32", "1", "2", "2", "1", "1", 1},
@@ -95,14 +100,31 @@ static ts_graph *make_graph(const char *type, const conv_case *c) {
   return graph;
 }
 
-static void check(const char *type, const conv_case *c, bool special) {
+/* What the operands have: random numbers; an infinity in the kernel; numbers whose products underflow, with sums of -0
+ * and +0. */
+typedef enum operands { RANDOM, INFINITE, TINY } operands;
+
+static void fill_tiny(ts_buffer *buffer, uint32_t seed) {
+  const int64_t size = (int64_t)ts_dtype_size(buffer->dtype);
+  const double tiny = buffer->dtype == TS_F64 ? 1e-300 : 1e-30;
+  for (int64_t at = 0; at < buffer->bytes; at += size, seed = seed * 1664525 + 1013904223)
+    ts_scalar_store(buffer->dtype, ts_scalar_from_f64(buffer->dtype, seed >> 31 ? -tiny : tiny),
+                    (char *)buffer->data + at);
+}
+
+static void fill(ts_buffer **args, operands kind) {
+  if (kind == INFINITE && args[1]->bytes > 0)
+    ts_scalar_store(args[1]->dtype, ts_scalar_from_f64(args[1]->dtype, __builtin_inf()), args[1]->data);
+  for (int i = 0; kind == TINY && i < 2; i++) fill_tiny(args[i], (uint32_t)i + 1);
+}
+
+static void check(const char *type, const conv_case *c, operands kind) {
   ts_graph *graph = make_graph(type, c);
   ts_buffer **args, *expected, *got;
   ts_executable *exe;
   char message[TS_COMPARE_TEXT];
   ck_assert_ok(ts_random_args((uint64_t)(c - cases) + 7, graph, ts_pool_default(), &args));
-  if (special && args[1]->bytes > 0)
-    ts_scalar_store(args[1]->dtype, ts_scalar_from_f64(args[1]->dtype, __builtin_inf()), args[1]->data);
+  fill(args, kind);
   ck_assert_ok(ts_ref_run(graph, args, 2, ts_pool_default(), &expected));
   ck_assert_ok(ts_executable_create(graph, NULL, &exe));
   ck_assert_ok(ts_executable_run(exe, args, 2, NULL, &got));
@@ -117,14 +139,21 @@ static void check(const char *type, const conv_case *c, bool special) {
 START_TEST(every_type_and_shape)
 {
   for (int c = 0; c < CASES; c++)
-    if (testing_takes(c + _i, 3)) check(types[_i], &cases[c], false);
+    if (testing_takes(c + _i, 3)) check(types[_i], &cases[c], RANDOM);
 }
 END_TEST
 
 START_TEST(infinities_meet_padding)
 {
   for (int c = 0; c < CASES; c++)
-    if (testing_takes(c + _i, 3)) check(types[_i], &cases[c], true);
+    if (testing_takes(c + _i, 3)) check(types[_i], &cases[c], INFINITE);
+}
+END_TEST
+
+START_TEST(zeros_of_underflow_have_their_signs)
+{
+  for (int c = 0; c < CASES; c++)
+    if (testing_takes(c + _i, 3)) check(types[_i], &cases[c], TINY);
 }
 END_TEST
 
@@ -144,6 +173,8 @@ static const conv_case large[] = {
     {"1,4001,30", "1,30,40", "1,4001,40", "1", "0", "0", "1", "1", 1},
     {"2,4003,8", "3,8,40", "2,2001,40", "2", "0", "0", "1", "1", 1},
     {"2,30,31,48", "1,1,48,72", "2,30,31,72", "1,1", "0,0", "0,0", "1,1", "1,1", 1},
+    {"3,20,33,40", "3,3,40,40", "3,40,66,40", "1,1", "1,1", "2,2", "2,2", "1,1", 1},
+    {"2,64,65,40", "3,3,40,3", "2,64,65,3", "1,1", "1,1", "1,1", "1,1", "1,1", 1},
     {"1,200000,16", "2,1,16", "1,200001,16", "1", "1", "1", "1", "1", 16},
 };
 
@@ -202,7 +233,8 @@ int main(void) {
   tcase_set_timeout(conv, 120);
   tcase_add_loop_test(conv, every_type_and_shape, 0, TYPES);
   tcase_add_loop_test(conv, infinities_meet_padding, 0, 4);
-  tcase_add_loop_test(conv, the_same_bits_on_any_number_of_threads, 0, sizeof large / sizeof *large);
+  tcase_add_loop_test(conv, zeros_of_underflow_have_their_signs, 0, 2);
+  testing_add_many(conv, the_same_bits_on_any_number_of_threads, sizeof large / sizeof *large);
   suite_add_tcase(suite, conv);
   return testing_run(suite);
 }

@@ -373,11 +373,11 @@ int main(void) {
   TCase *values = tcase_create("values"), *memory = tcase_create("memory");
   tcase_set_timeout(values, 120);
   tcase_set_timeout(memory, 60);
-  tcase_add_loop_test(values, factors_of_every_size, 0, OPS * TYPES);
+  testing_add_many(values, factors_of_every_size, OPS * TYPES);
   tcase_add_loop_test(values, factors_of_every_shape, 0, TYPES);
   tcase_add_loop_test(values, neighbours_in_lanes, 0, 4);
   tcase_add_loop_test(values, errors_of_rotations_do_not_add_up, 0, 2);
-  tcase_add_loop_test(values, degenerate_matrices, 0, DEGENERATE_KINDS);
+  testing_add_many(values, degenerate_matrices, DEGENERATE_KINDS);
   tcase_add_loop_test(values, merged_parts, 0, MERGED_KINDS);
   tcase_add_loop_test(values, signs_are_those_of_reflectors, 0, sizeof signed_factors / sizeof *signed_factors);
   tcase_add_loop_test(values, special_values, 0, OPS);

@@ -175,7 +175,7 @@ static void check_shapes(ts_fft_request r) {
     for (int s = 0; s < 4; s++) {
       const int64_t part = testing_every_case() || r.n < 500 ? 3 : 6;
       if (r.n > 150 && c + s > 0 && (c + s + r.n) % part != 0) continue; /* the definition takes long */
-      if (r.n > 50 && !testing_every_case() && !testing_in_half(taken++)) continue;
+      if (r.n > 50 && !testing_in_share(taken++)) continue;
       r.in_points = counts[c];
       r.outer = shapes[s][0];
       r.inner = shapes[s][1];

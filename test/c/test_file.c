@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
+#include "base/regular_file.h"
 #include "testing.h"
 
 #include <dirent.h>
@@ -327,6 +328,46 @@ START_TEST(mapped_and_cut)
 }
 END_TEST
 
+/* ---- files that are read as a whole */
+
+#define WORDS ((size_t)6 << 20) /* of eight bytes: so large a file is read by several threads */
+
+static void put_words(uint64_t *words) {
+  for (size_t i = 0; i < WORDS; i++) words[i] = i * 0x9e3779b97f4a7c15u;
+  put(path, words, WORDS * sizeof *words);
+}
+
+static bool never(void *context) {
+  (void)context;
+  return false;
+}
+
+START_TEST(read_as_a_whole)
+{
+  ts_regular_file file;
+  uint64_t *words = malloc(WORDS * sizeof *words), *read = calloc(WORDS, sizeof *words);
+  put_words(words);
+  ck_assert_ok(ts_regular_file_open(path, &file));
+  ck_assert_uint_eq(file.size, WORDS * sizeof *words);
+  ck_assert_ok(ts_regular_file_read(&file, read, (ts_goes_on){0}));
+  ck_assert(memcmp(words, read, file.size) == 0);
+  ck_assert_error(ts_regular_file_read(&file, read, (ts_goes_on){.ask = never}), TS_CANCELLED, "cancelled");
+  ck_assert_int_eq(truncate(path, 1000), 0);
+  ck_assert_error(ts_regular_file_read(&file, read, (ts_goes_on){0}), TS_DATA_LOSS, "shorter");
+  ts_regular_file_close(&file);
+  ts_regular_file_close(&file);
+  put(path, "abc", 3);
+  ck_assert_ok(ts_regular_file_open(path, &file));
+  ck_assert_ok(ts_regular_file_read(&file, read, (ts_goes_on){0}));
+  ck_assert(file.size == 3 && memcmp(read, "abc", 3) == 0);
+  ts_regular_file_close(&file);
+  ck_assert_error(ts_regular_file_open(root, &file), TS_FAILED_PRECONDITION, "directory");
+  ck_assert_int_eq(file.file, -1);
+  free(words);
+  free(read);
+}
+END_TEST
+
 /* A page past the end of a file that is no mapping of ours: the process ends by SIGBUS, as without the handler. */
 START_TEST(fault_elsewhere)
 {
@@ -384,6 +425,7 @@ int main(void) {
   tcase_add_test(tests, mapped_between_pages);
   tcase_add_test(tests, mapped_is_refused);
   tcase_add_test(tests, mapped_and_cut);
+  tcase_add_test(tests, read_as_a_whole);
   /* a fork for each test, so that its handler is its own */
   tcase_add_test_raise_signal(tests, fault_elsewhere, SIGBUS);
   tcase_add_test(tests, fault_for_another_handler);

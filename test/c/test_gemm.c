@@ -20,7 +20,8 @@ START_TEST(edge_shapes)
   for (size_t a = 0; a < sizeof(m) / sizeof(*m); a++)
     for (size_t b = 0; b < sizeof(n) / sizeof(*n); b++)
       for (size_t c = 0; c < sizeof(k) / sizeof(*k); c++)
-        check(gemm, type, 1, m[a], n[b], k[c], NORMAL, NORMAL, &ts_parallel_serial, 1);
+        if (testing_in_share((int64_t)(a + b + c) + _i))
+          check(gemm, type, 1, m[a], n[b], k[c], NORMAL, NORMAL, &ts_parallel_serial, 1);
   ts_gemm_release(gemm);
 }
 END_TEST
@@ -36,8 +37,28 @@ START_TEST(layouts)
     for (int lhs = 0; lhs < LAYOUT_COUNT; lhs++)
       for (int rhs = 0; rhs < LAYOUT_COUNT; rhs++) {
         const int64_t *d = shapes[s];
+        if (!testing_in_share((int64_t)s + lhs / 2 + rhs + _i)) continue;
         check(gemm, type, 1 + (lhs + rhs) % 2 * 2, d[0], d[1], d[2], (layout)lhs, (layout)rhs, &ts_parallel_serial, 1);
       }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* A vector times a few long rows, on either side, of any length of k around the chains and the blocks. */
+START_TEST(few_long_rows)
+{
+  static const int64_t k[] = {511, 512, 513, 1024, 1999, 5000}, rows[] = {2, 3, 7, 15};
+  static const layout forms[] = {NORMAL, PADDED};
+  ts_dtype type = types[_i];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (size_t a = 0; a < sizeof k / sizeof *k; a++)
+    for (size_t b = 0; b < sizeof rows / sizeof *rows; b++) {
+      const int64_t batch = 1 + (int64_t)(a + b) % 2;
+      if (!testing_in_share((int64_t)(a + b) + _i)) continue;
+      check(gemm, type, batch, 1, rows[b], k[a], NORMAL, TRANSPOSED, &threaded, 1);
+      check(gemm, type, batch, rows[b], 1, k[a], forms[b % 2], NORMAL, &threaded, 1);
+    }
   ts_gemm_release(gemm);
 }
 END_TEST
@@ -558,6 +579,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, narrow_operands, 0, sizeof wide_types / sizeof *wide_types);
   tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, few_long_rows, 0, TYPE_COUNT);
   tcase_add_loop_test(t, large_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, narrow_edges, 0, TYPE_COUNT);
   tcase_add_test(t, phases);

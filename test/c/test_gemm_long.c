@@ -42,6 +42,63 @@ START_TEST(long_sums)
 }
 END_TEST
 
+/* A matrix times 1 to 8 vectors: chains that are tasks, columns that are, several vectors at once with parts behind
+ * them, rows that are transposed in whole lines and pieces. */
+START_TEST(few_vectors)
+{
+  static const struct {
+    int64_t batch, m, n, k;
+    layout lhs, rhs;
+  } cases[] = {
+      {1, 1, 1503, 1030, NORMAL, NORMAL},     {2, 1, 709, 1100, STRIDED, NORMAL},
+      {1, 3, 1021, 1290, NORMAL, NORMAL},     {1, 8, 517, 1200, NORMAL, PADDED},
+      {1, 2, 2309, 300, NORMAL, NORMAL},      {1, 4, 2006, 201, REVERSED, PADDED},
+      {1, 1003, 1, 1300, TRANSPOSED, NORMAL}, {1, 701, 6, 1300, TRANSPOSED, NORMAL},
+      {1, 203, 1, 301, NORMAL, NORMAL},       {1, 2, 101, 333, NORMAL, TRANSPOSED},
+      {1, 4, 90, 205, NORMAL, TRANSPOSED},    {3, 7, 77, 146, NORMAL, TRANSPOSED},
+  };
+  static const ts_dtype all[] = {TS_F32, TS_F64, TS_F16, TS_BF16, TS_S32};
+  const ts_dtype type = all[_i];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int serial = 0; serial < (TEST_IS_SANITIZED ? 1 : 2); serial++)
+      if (testing_in_share((int64_t)c + _i))
+        check(gemm, type, cases[c].batch, cases[c].m, cases[c].n, cases[c].k, cases[c].lhs, cases[c].rhs,
+              serial ? &ts_parallel_serial : &threaded, 7);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* As threads would, one after the other. */
+static void run_in_turn(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  for (int64_t i = 0; i < tasks; i++) fn(arg, i, (int)(i % self->width));
+}
+
+/* Where chains are tasks, the results of all of them are in memory: of many threads and vectors these would be several
+ * times the operands. */
+START_TEST(memory_of_chains)
+{
+  const ts_parallel many = {.width = 32, .run = run_in_turn};
+  const int64_t k = 8 * TS_CONTRACT_BLOCK;
+  ts_gemm *gemm;
+  ts_pool *pool;
+  ts_pool_stats stats;
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
+  ck_assert_ok(ts_pool_create(INT64_C(1) << 30, &pool));
+  product p = make_product(TS_F32, 1, 8, 32, k, NORMAL, NORMAL);
+  ck_assert_ok(ts_gemm_run(
+      gemm, &p.shape,
+      &(ts_gemm_call){.lhs = p.lhs.origin, .rhs = p.rhs.origin, .out = p.out, .parallel = &many, .pool = pool}));
+  check_product(TS_F32, &p, 7);
+  ts_pool_get_stats(pool, &stats);
+  ck_assert_int_le(stats.peak, k * (8 + 32) * (int64_t)sizeof(float));
+  free_product(&p);
+  ts_pool_destroy(pool);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* A chain in f32 ends at 2^24, and has an error of n / 2 units in the last place with equal terms. */
 START_TEST(errors_of_long_sums)
 {
@@ -70,6 +127,8 @@ static Suite *suite(void) {
   TCase *t = tcase_create("gemm_long");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, long_sums, 0, 4);
+  tcase_add_loop_test(t, few_vectors, 0, 5);
+  tcase_add_test(t, memory_of_chains);
   tcase_add_test(t, errors_of_long_sums);
   suite_add_tcase(s, t);
   return s;

@@ -169,6 +169,38 @@ static const struct {
     {"scans of columns", LOOP("f32[4,5]", "4",
                               "%12 = cumulative_sum %9 {axis = 0, reverse = false} : f32[4,5]\n"
                               "%13 = constant 0.25 : f32[4,5]\n%30 = multiply %12, %13 : f32[4,5]\n")},
+    /* scatters: the index is the counter, which begins and ends outside of the target in the first ones */
+    {"a row that is put",
+     LOOP("f32[5,3]", "9",
+          "%12 = constant 2 : s32[]\n%13 = subtract %8, %12 : s32[]\n"
+          "%14 = reshape %13 {shape = [1,1]} : s32[1,1]\n"
+          "%15 = reduce_sum %9 {axes = [0]} : f32[3]\n%16 = reshape %15 {shape = [1,3]} : f32[1,3]\n"
+          "%30 = indexed_put %9, %14, %16 {axes = [0]} : f32[5,3]\n")},
+    {"an element that is added",
+     LOOP("s64[6]", "9",
+          "%12 = constant 2 : s32[]\n%13 = subtract %8, %12 : s32[]\n"
+          "%14 = reshape %13 {shape = [1,1]} : s32[1,1]\n"
+          "%15 = reduce_max %9 {axes = [0]} : s64[]\n%16 = reshape %15 {shape = [1]} : s64[1]\n"
+          "%30 = indexed_add %9, %14, %16 {axes = [0]} : s64[6]\n")},
+    {"rows that are added, one of them twice",
+     LOOP("f32[4,37]", "3",
+          "%12 = iota {axis = 0} : u8[6,1]\n%13 = constant 4 : u8[6,1]\n%14 = remainder %12, %13 : u8[6,1]\n"
+          "%15 = constant 0.5 : f32[6,37]\n%16 = iota {axis = 0} : f32[6,37]\n%17 = multiply %15, %16 : f32[6,37]\n"
+          "%18 = slice %9 {start = [1,0], limit = [2,37], stride = [1,1]} : f32[1,37]\n"
+          "%19 = reshape %18 {shape = [37]} : f32[37]\n%20 = broadcast %19 {shape = [6,37], axes = [1]} : f32[6,37]\n"
+          "%21 = add %17, %20 : f32[6,37]\n%30 = indexed_add %9, %14, %21 {axes = [0]} : f32[4,37]\n")},
+    {"parts of rows by two numbers",
+     LOOP("f64[3,2,4,5]", "4",
+          "%12 = constant 1 : s32[]\n%13 = subtract %8, %12 : s32[]\n"
+          "%14 = broadcast %13 {shape = [2,2], axes = []} : s32[2,2]\n%15 = iota {axis = 0} : s32[2,2]\n"
+          "%16 = add %14, %15 : s32[2,2]\n%17 = slice %9 {start = [1,0,0,0], limit = [3,2,1,5], stride = [1,1,1,1]} "
+          ": f64[2,2,1,5]\n%18 = reshape %17 {shape = [2,2,5]} : f64[2,2,5]\n"
+          "%30 = indexed_add %9, %16, %18 {axes = [0,2]} : f64[3,2,4,5]\n")},
+    {"a row of a kept value",
+     LOOP("f32[8]", "5",
+          "%12 = constant 0.5 : f32[8]\n%13 = multiply %9, %12 : f32[8]\n%14 = reshape %8 {shape = [1,1]} : s32[1,1]\n"
+          "%15 = slice %9 {start = [7], limit = [8], stride = [1]} : f32[1]\n"
+          "%16 = indexed_put %9, %14, %15 {axes = [0]} : f32[8]\n%30 = subtract %16, %13 : f32[8]\n")},
     /* reductions of few rows, and of many short ones */
     {"few rows", LOOP("f32[3,37]", "4",
                       "%12 = reduce_sum %9 {axes = [0]} : f32[37]\n%13 = reduce_max %9 {axes = [0]} : f32[37]\n"
@@ -275,7 +307,7 @@ START_TEST(small_tensors_qualify)
 {
   ck_assert(is_native(LOOP("f32[4096]", "3", ADDED("f32[4096]"))));
   ck_assert(!is_native(LOOP("f32[4097]", "3", ADDED("f32[4097]"))));
-  /* a product may have a larger factor, and so may what does not change */
+  /* factors of products may be larger, and values that the loop does not change */
   ck_assert(is_native(with_factor("256")));
   ck_assert(!is_native(with_factor("1024")));
   /* single elements are compiled whole, in registers */
@@ -306,7 +338,7 @@ static void run(const ts_graph *graph, const ts_compile_options *options, ts_buf
   ts_executable *exe;
   ck_assert_ok(ts_executable_create(graph, options, &exe));
   ck_assert_int_eq(explains(exe, "native    while"), !options);
-  for (int i = 0; i < 3; i++) { /* its memory may be what an earlier run left */
+  for (int i = 0; i < 3; i++) { /* runs may get the memory of an earlier run */
     ck_assert_ok(ts_executable_run(exe, args, 1, NULL, out));
     for (int r = 0; r < 2 && i < 2; r++) ts_buffer_release(out[r]);
   }

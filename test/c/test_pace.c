@@ -123,6 +123,24 @@ START_TEST(runs_that_are_often_too_long_leave_for_a_while)
 }
 END_TEST
 
+START_TEST(runs_that_are_stopped_leave_for_a_while)
+{
+  ts_pace *p;
+  ck_assert_ok(ts_pace_create(&(ts_pace_guess){.cost_ns = INT64_MAX, .is_steady = true}, &p));
+  ck_assert(!ts_pace_stays(p));
+  note_alone(p, 10, 40);
+  for (int i = 0; i < 3; i++) {
+    ck_assert(ts_pace_stays(p));
+    ts_pace_note_stop(p);
+  }
+  ck_assert(!ts_pace_stays(p));
+  ck_assert_int_eq(ts_pace_cost_ns(p), 40 * US);
+  note_alone(p, 1024, 40);
+  ck_assert(ts_pace_stays(p));
+  ts_pace_destroy(p);
+}
+END_TEST
+
 START_TEST(rare_interruptions_change_nothing)
 {
   ts_pace *p;
@@ -232,6 +250,13 @@ END_TEST
   "graph @main(%0: f32[200,300], %1: f32[300,200]) -> (f32[200,200]) {\n  %2 = dot_general %0, %1 {lhs_contract = " \
   "[1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[200,200]\n  return %2\n}\n"
 
+/* Doubles the values until the first one is large. */
+#define NATIVE(next)                                                                                                \
+  "graph @main(%0: f32[90]) -> (f32[90]) {\n%1 = while %0 {\ncondition(%2: f32[90]) {\n%3 = constant 1e6 : f32[]\n" \
+  "%4 = slice %2 {start = [0], limit = [1], stride = [1]} : f32[1]\n%10 = reshape %4 {shape = []} : f32[]\n"        \
+  "%11 = less %10, %3 : u8[]\nreturn %11\n}\nbody(%5: f32[90]) {\n%6 = constant 2.0 : f32[90]\n" next               \
+  "return %7\n}\n} : f32[90]\nreturn %1\n}\n"
+
 typedef struct kind {
   const char *name, *text;
   bool learns, may_stay;
@@ -250,6 +275,9 @@ static const kind kinds[] = {
      true, false},
     {"fresh memory", "graph @main(%0: f32[400000]) -> (f32[400000]) {\n  %1 = exp %0 : f32[400000]\n  return %1\n}\n",
      true, false},
+    {"native loop", NATIVE("%7 = multiply %5, %6 : f32[90]\n"), true, true},
+    {"native loop of sorts",
+     NATIVE("%9 = multiply %5, %6 : f32[90]\n%7 = sort %9 {axis = 0, descending = false} : f32[90]\n"), false, false},
     {"loop",
      "graph @main(%0: f32[9000]) -> (f32[9000]) {\n  %1 = while %0 {\n    condition(%2: f32[9000]) {\n"
      "      %3 = constant 0.5 : f32[]\n      %4 = slice %2 {start = [0], limit = [1], stride = [1]} : f32[1]\n"
@@ -330,6 +358,7 @@ static Suite *suite(void) {
   tcase_add_test(t, work_that_is_long_leaves);
   tcase_add_test(t, only_steady_work_stays_by_its_measured_time);
   tcase_add_test(t, runs_that_are_often_too_long_leave_for_a_while);
+  tcase_add_test(t, runs_that_are_stopped_leave_for_a_while);
   tcase_add_test(t, rare_interruptions_change_nothing);
   tcase_add_test(t, threads_that_cost_more_are_left_alone);
   tcase_add_test(t, workers_are_woken_for_calls_back_to_back);

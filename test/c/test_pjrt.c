@@ -8,8 +8,11 @@
 #include "tensors.h"
 #include "testing.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 static ts_graph *sum; /* not made where allocations fail */
@@ -53,7 +56,7 @@ START_TEST(files_that_are_no_plugins)
   ck_assert_error(open_wrong("TINY"), TS_INVALID_ARGUMENT, "has a table of 16 bytes, which has no version");
   ck_assert_error(open_wrong("MAJOR"), TS_UNIMPLEMENTED, "has version 1.120 of PJRT, 0.81 to 0.* are known");
   ck_assert_error(open_wrong("OLD"), TS_UNIMPLEMENTED, "has version 0.80 of PJRT");
-  ck_assert_error(open_wrong("SHORT"), TS_INVALID_ARGUMENT, "has a table of 768 bytes, expected at least 776");
+  ck_assert_error(open_wrong("SHORT"), TS_INVALID_ARGUMENT, "has a table of 784 bytes, expected at least 792");
   ck_assert_error(open_wrong("NOERRORS"), TS_INVALID_ARGUMENT, "has no functions for errors");
   ck_assert_error(open_wrong("BEGINS"), TS_FAILED_PRECONDITION, "PJRT_Plugin_Initialize: it will not begin");
 }
@@ -151,7 +154,8 @@ END_TEST
 /* Those whose errors mean nothing to the client. */
 static bool destroys(pj_function f) {
   return f == PJ_EVENT_DESTROY || f == PJ_CLIENT_DESTROY || f == PJ_EXECUTABLE_DESTROY || f == PJ_LOADED_DESTROY ||
-         f == PJ_BUFFER_DESTROY || f == PJ_DEVICE_MEMORY || f == PJ_DEVICE_DESCRIPTION || f == PJ_DESCRIPTION_KIND;
+         f == PJ_BUFFER_DESTROY || f == PJ_BUFFER_IS_ON_CPU || f == PJ_DEVICE_MEMORY || f == PJ_DEVICE_DESCRIPTION ||
+         f == PJ_DESCRIPTION_KIND;
 }
 
 static const pj_function functions[] = {
@@ -274,6 +278,42 @@ START_TEST(without_memory)
     if (!failed) break;
     ck_assert_int_lt(n, 9999);
   }
+}
+END_TEST
+
+/* ---- a process that is started again, and does not begin */
+
+/* More operations wait for it than there are threads, and those of another client go on. */
+START_TEST(a_restart_that_hangs_holds_no_other_client)
+{
+  enum { OPERATIONS = 40 };
+  static const float numbers[] = {1, 2, 3};
+  static end ends[OPERATIONS];
+  char file[] = "/tmp/tessera_pjrt_XXXXXX";
+  void *again, *other, *memory[OPERATIONS], *mine;
+  int opened = mkstemp(file);
+  ck_assert_int_ge(opened, 0);
+  close(opened);
+  unlink(file);
+  const ts_setting options[] = {{.name = "isolated", .kind = TS_SETTING_BOOLEAN, .integer = 1},
+                                {.name = "abort_at", .kind = TS_SETTING_INTEGER, .integer = 1},
+                                {.name = "waits_for", .kind = TS_SETTING_TEXT, .text = file}};
+  ck_assert_ok(try_open_with(options, 3, &again));
+  ck_assert_ok(try_open(&other));
+  ck_assert_error(try_place(again, &mine), TS_UNAVAILABLE, "signal 6");
+  opened = open(file, O_CREAT | O_WRONLY, 0600);
+  ck_assert_int_ge(opened, 0);
+  close(opened);
+  ts_placement where = placement(again, 0);
+  for (int i = 0; i < OPERATIONS; i++) p->from_host(&where, numbers, &memory[i], DONE(&ends[i]));
+  ck_assert_ok(try_place(other, &mine));
+  p->release_memory(mine);
+  for (int i = 0; i < OPERATIONS; i++) ck_assert_int_eq(atomic_load(&ends[i].times), 0);
+  unlink(file);
+  for (int i = 0; i < OPERATIONS; i++) ts_status_free(wait_for(&ends[i])); /* that process ends as well */
+  p->close(again);
+  p->close(other);
+  wait_until_live(0);
 }
 END_TEST
 
@@ -574,6 +614,41 @@ START_TEST(isolated_process_ends)
 }
 END_TEST
 
+/* A process that the plugin has started has its socket, and does not end with it. */
+START_TEST(isolated_process_leaves_another)
+{
+  isolated i = isolated_with("abort_at", 2);
+  void *client, *memory;
+  float out[3];
+  i.settings[i.count++] = (ts_setting){.name = "leaves", .kind = TS_SETTING_BOOLEAN, .integer = 1};
+  ck_assert_ok(open_isolated(&i, &client));
+  for (int n = 0; n < 3; n++) {
+    ck_assert_ok(try_place(client, &memory));
+    ck_assert_error(try_read(memory, 12, out), TS_UNAVAILABLE, "has ended with signal 6 (Aborted)");
+    p->release_memory(memory);
+  }
+  p->close(client);
+}
+END_TEST
+
+/* A key of the terminal interrupts the processes of a group. */
+START_TEST(isolated_process_is_not_interrupted)
+{
+  isolated i = isolated_with(NULL, 0);
+  void *client, *memory;
+  float out[3];
+  (void)setpgid(0, 0);
+  ck_assert_ok(open_isolated(&i, &client));
+  ck_assert_ok(try_place(client, &memory));
+  signal(SIGINT, SIG_IGN);
+  ck_assert_int_eq(kill(0, SIGINT), 0);
+  ck_assert_ok(try_read(memory, 12, out));
+  ck_assert_float_eq(out[2], 3);
+  p->release_memory(memory);
+  p->close(client);
+}
+END_TEST
+
 /* Once more with a process that ends later. */
 START_TEST(isolated_program_goes_on)
 {
@@ -601,6 +676,38 @@ START_TEST(isolated_program_goes_on)
   }
   p->release_program(program.program);
   p->release_program(loaded.program);
+  p->close(client);
+}
+END_TEST
+
+static int count_files(void) {
+  int count = 0;
+  DIR *files = opendir("/proc/self/fd");
+  ck_assert_ptr_nonnull(files);
+  while (readdir(files)) count++;
+  closedir(files);
+  return count;
+}
+
+/* Of processes that have ended nothing is open, also while a program and a tensor of the first one are held. */
+START_TEST(isolated_processes_are_let_go)
+{
+  isolated i = isolated_with("abort_at", 2);
+  void *client, *memory, *lost, *results[2];
+  ts_program program;
+  ck_assert_ok(open_isolated(&i, &client));
+  ck_assert_ok(try_compile(client, &program));
+  ck_assert_ok(try_place(client, &lost));
+  int before = count_files();
+  ck_assert_error(try_run(client, &program, lost, results), TS_UNAVAILABLE, "signal 6");
+  for (int n = 0; n < 10; n++) {
+    ck_assert_ok(try_place(client, &memory));
+    ck_assert_error(try_run(client, &program, memory, results), TS_UNAVAILABLE, "signal 6");
+    p->release_memory(memory);
+  }
+  while (count_files() > before) sched_yield();
+  p->release_memory(lost);
+  p->release_program(program.program);
   p->close(client);
 }
 END_TEST
@@ -712,6 +819,7 @@ int main(void) {
   tcase_add_test(cases, errors_without_a_code);
   tcase_add_test(cases, blocks_of_newer_plugins);
   tcase_add_test(cases, without_memory);
+  tcase_add_test(cases, a_restart_that_hangs_holds_no_other_client);
   tcase_add_test(cases, programs_that_are_refused);
   tcase_add_test(cases, compiler_of_cpus);
   tcase_add_test(cases, precision_of_products);
@@ -725,7 +833,10 @@ int main(void) {
   tcase_add_test(cases, isolated_shared_memory);
   tcase_add_test(cases, programs_on_disk);
   tcase_add_test(cases, isolated_process_ends);
+  tcase_add_test(cases, isolated_process_leaves_another);
+  tcase_add_test(cases, isolated_process_is_not_interrupted);
   tcase_add_test(cases, isolated_program_goes_on);
+  tcase_add_test(cases, isolated_processes_are_let_go);
   tcase_add_test(cases, isolated_process_cannot_follow);
   suite_add_tcase(suite, cases);
   return testing_run(suite);

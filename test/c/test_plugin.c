@@ -535,10 +535,10 @@ START_TEST(programs_that_are_refused)
                     device[] = {0x1a, 6, 0x4a, 4, 0x1a, 2, 8, 3}, cut[] = {0x1a, 4, 0x20},
                     endless[] = {0x1a, (char)0xff};
   const pj_program hlo = {.size = sizeof hlo, .code = "x", .code_size = 1, .format = "hlo", .format_size = 3};
-  ck_assert_error(try_compile_with(client, sum, partitions, sizeof partitions, &loaded), TS_UNIMPLEMENTED,
-                  "a program of 2 partitions");
+  ck_assert_error(try_compile_with(client, sum, partitions, sizeof partitions, &loaded), TS_INVALID_ARGUMENT,
+                  "1 replicas of 2 partitions: the client has 1 devices");
   ck_assert_error(try_compile_with(client, sum, replicas, sizeof replicas, &loaded), TS_INVALID_ARGUMENT,
-                  "2 replicas: the client has 1");
+                  "2 replicas of 1 partitions: the client has 1");
   ck_assert_error(try_compile_with(client, sum, device, sizeof device, &loaded), TS_INVALID_ARGUMENT,
                   "there is no device 3");
   ck_assert_error(try_compile_with(client, sum, cut, sizeof cut, &loaded), TS_INVALID_ARGUMENT, "no protocol buffer");

@@ -1,7 +1,7 @@
 /* Random programs: printed and parsed, or copied, they give the same results.
  * (test_compiled.c compares compiled programs.) TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the programs. */
 #include "graph_text.h"
-#include "ir/stablehlo.h"
+#include "ir/stablehlo/stablehlo.h"
 #include "kernel/ref/ref.h"
 #include "random_graph.h"
 #include "testing.h"

@@ -2,7 +2,7 @@
  * whose table has such ops (TS_TEST_ROWS). Programs of text are compared as text, and their runs with the
  * interpreter's. */
 #include "graph_text.h"
-#include "ir/stablehlo.h"
+#include "ir/stablehlo/stablehlo.h"
 #include "kernel/ref/ref.h"
 #include "pass/pass.h"
 #include "random_graph.h"

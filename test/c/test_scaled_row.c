@@ -122,7 +122,7 @@ START_TEST(special_scales)
   c.n = 70;
   make_args(&c, args);
   const int64_t size = (int64_t)ts_dtype_size(c.out), count = ts_shape_elements(&args[2]->shape);
-  const int first = _i / KINDS ? 3 : 0; /* with those that are not finite, and without */
+  const int first = _i / KINDS ? 3 : 0; /* with infinities and NaN, and without */
   for (int64_t i = 0; i < count; i += 3)
     ts_scalar_store(c.out, ts_scalar_from_f64(c.out, (double)special[first + i % (8 - first)]),
                     (char *)args[2]->data + i * size);
@@ -162,8 +162,8 @@ START_TEST(allocations)
 }
 END_TEST
 
-/* Which products are computed here: one row, elements of rows or of columns that are neighbours, finite scales where
- * they round. */
+/* Products that the routine takes: one row; elements that are neighbours along rows or columns; finite scales if the
+ * scaled elements are rounded. */
 START_TEST(which)
 {
   static const uint16_t infinite[2] = {0x3F80, 0x7F80};
@@ -195,9 +195,9 @@ static Suite *suite(void) {
   TCase *t = tcase_create("scaled_row");
   tcase_add_checked_fixture(t, test_leaks_begin_after_products, test_leaks_end);
   tcase_set_timeout(t, 300);
-  tcase_add_loop_test(t, sizes, 0, KINDS);
-  tcase_add_loop_test(t, long_sums, 0, 3 * KINDS);
-  tcase_add_loop_test(t, special_scales, 0, 2 * KINDS);
+  testing_add_many(t, sizes, KINDS);
+  testing_add_many(t, long_sums, 3 * KINDS);
+  testing_add_many(t, special_scales, 2 * KINDS);
   tcase_add_loop_test(t, threads, 0, KINDS);
   tcase_add_loop_test(t, allocations, 0, KINDS);
   tcase_add_test(t, which);

@@ -40,11 +40,22 @@ static ts_graph *make_graph(const char *op, const char *type, const char *index,
   return graph;
 }
 
+static void set_index(ts_buffer *indices, int64_t i, int64_t number) {
+  ts_scalar index = ts_scalar_from_s64(indices->dtype, number);
+  ts_scalar_store(indices->dtype, index, (char *)indices->data + (size_t)i * ts_dtype_size(indices->dtype));
+}
+
 /* Small indices, some negative or too large, so that most rows are updated, and many of them again. */
 static void set_indices(ts_buffer *indices) {
+  for (int64_t i = 0; i < ts_shape_elements(&indices->shape); i++) set_index(indices, i, i * 7 % 11 - 2);
+}
+
+/* The same, in runs of 8 and 3 equal indices. */
+static void set_runs(ts_buffer *indices) {
+  int64_t number = 0;
   for (int64_t i = 0; i < ts_shape_elements(&indices->shape); i++) {
-    ts_scalar index = ts_scalar_from_s64(indices->dtype, i * 7 % 11 - 2);
-    ts_scalar_store(indices->dtype, index, (char *)indices->data + (size_t)i * ts_dtype_size(indices->dtype));
+    if (i % 11 == 0 || i % 11 == 8) number = i % 13 - 2;
+    set_index(indices, i, number);
   }
 }
 
@@ -55,6 +66,7 @@ static void check(const char *op, const char *type, const char *index, const sca
   char message[TS_COMPARE_TEXT];
   ck_assert_ok(ts_random_args((uint64_t)rows * 31 + (uint64_t)(c - cases), graph, ts_pool_default(), &args));
   if (rows % 2) set_indices(args[1]);
+  if (rows > 1 && rows % 4 == 0) set_runs(args[1]);
   ck_assert_ok(ts_ref_run(graph, args, 3, ts_pool_default(), &expected));
   ck_assert_ok(ts_executable_create(graph, NULL, &exe));
   ck_assert_ok(ts_executable_run(exe, args, 3, NULL, &got));
@@ -71,7 +83,7 @@ static const char *op_of(int i) { return i % 2 ? "indexed_put" : "indexed_add"; 
 
 START_TEST(every_type_and_shape)
 {
-  static const int rows[] = {0, 1, 12, 13, 301};
+  static const int rows[] = {0, 1, 12, 13, 301, 400};
   for (int t = 0; t < TYPES; t++)
     for (int c = 0; c < CASES; c++)
       for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
@@ -87,12 +99,12 @@ START_TEST(every_type_of_indices)
 END_TEST
 
 /* Calls the check with a graph and its arguments. */
-static void check_with(const char *op, const scatter_case *c, int rows,
+static void check_with(const char *op, const scatter_case *c, int rows, void (*set)(ts_buffer *),
                        void (*routine_check)(const ts_graph *, ts_buffer *const *)) {
   ts_graph *graph = make_graph(op, "f32", "s32", c, rows);
   ts_buffer **args;
   ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
-  set_indices(args[1]);
+  set(args[1]);
   routine_check(graph, args);
   ts_random_args_free(args, 3);
   ts_graph_destroy(graph);
@@ -106,12 +118,15 @@ START_TEST(the_same_bits_on_any_number_of_threads)
                                        {"1001,70", "0", ",70", 1},
                                        {"10,7", "0,1", "", 2}};
   static const int rows[] = {100000, 300, 500, 900, 40000};
-  for (int op = 0; op < 2; op++) check_with(op_of(op), &large[_i], rows[_i], check_routine_threads);
+  for (int op = 0; op < 2; op++) {
+    check_with(op_of(op), &large[_i], rows[_i], set_indices, check_routine_threads);
+    check_with(op_of(op), &large[_i], rows[_i], set_runs, check_routine_threads);
+  }
 }
 END_TEST
 
 START_TEST(a_cancelled_run_ends)
-{ check_with("indexed_add", &cases[1], 40, check_routine_cancelled); }
+{ check_with("indexed_add", &cases[1], 40, set_indices, check_routine_cancelled); }
 END_TEST
 
 /* Rules that know a splat must not take an update for a read. */

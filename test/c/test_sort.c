@@ -245,7 +245,8 @@ END_TEST
 /* Lines of all methods, and of lengths around the blocks of each. */
 START_TEST(test_long_lines)
 {
-  static const int64_t lengths[] = {511, 513, 1000, 1025, 8191, 8192, 8200, 20011, 33000};
+  static const int64_t lengths[] = {255,  256,  257,  383,  511,  513,   1000, 1025,
+                                    2047, 4099, 8191, 8192, 8200, 20011, 33000};
   ts_dtype type = types[_i / PATTERNS];
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     if (!testing_takes((int64_t)i + _i, 2)) continue;
@@ -468,7 +469,7 @@ START_TEST(test_top_k)
       if (!testing_takes((int64_t)i + p + _i, 3)) continue;
       ways[check_top(types[_i], lengths[i][0] > 10000 ? 1 : 19, lengths[i][0], lengths[i][1], (pattern)p)]++;
     }
-  ck_assert(ways[0] && ways[1]); /* both ways were taken */
+  ck_assert(TEST_IS_SANITIZED || (ways[0] && ways[1])); /* both ways were taken, but of few cases */
   check_top(types[_i], 5, 4, 0, UNIFORM);
   check_top(types[_i], 0, 4, 2, UNIFORM);
 }

@@ -187,8 +187,8 @@ int main(void) {
   tcase_set_timeout(tests, 60);
   tcase_add_test(tests, meaning);
   tcase_add_test(tests, positions_wrap);
-  tcase_add_loop_test(tests, every_type_and_axis, 0, TYPES);
-  tcase_add_loop_test(tests, top_k_of_every_type, 0, TYPES);
+  testing_add_many(tests, every_type_and_axis, TYPES);
+  testing_add_many(tests, top_k_of_every_type, TYPES);
   tcase_add_loop_test(tests, all_half_values, 0, 2);
   tcase_add_test(tests, in_the_midst_of_kernels);
   suite_add_tcase(suite, tests);

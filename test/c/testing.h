@@ -32,10 +32,31 @@ static inline bool testing_in_half(int64_t which) {
   return !half || !*half || (which & 1) == atoi(half);
 }
 
+/* The parts that runs with a sanitizer share. */
+enum { TESTING_PARTS = 3 };
+
+/* Whether a case of many is in the part that this run takes, which TESSERA_PART says: 0, 1 or 2. Without it, all are
+ * taken. Every third case would often be of one kind. */
+static inline bool testing_in_part(int64_t which) {
+  const char *part = getenv("TESSERA_PART");
+  return !part || !*part || (which + which / TESTING_PARTS) % TESTING_PARTS == atoi(part);
+}
+
+/* Whether a case of many is in this run's share: the half, or with a sanitizer the part. */
+static inline bool testing_in_share(int64_t which) {
+  return testing_every_case() || (TEST_IS_SANITIZED ? testing_in_part(which) : testing_in_half(which));
+}
+
 /* Whether a case of many is taken: with a sanitizer one of `each`, since a wrong address has no favourite case. */
 static inline bool testing_takes(int64_t which, int64_t each) {
-  if (testing_every_case()) return true;
-  return TEST_IS_SANITIZED ? which % each == 0 : testing_in_half(which);
+  if (testing_every_case() || !TEST_IS_SANITIZED) return testing_in_share(which);
+  return which % each == 0 && testing_in_part(which / each);
+}
+
+/* Adds the tests 0 to count - 1 of a loop of many tests that are alike: those of this run's share. */
+static inline void testing_add_many(TCase *to, const TTest *test, int count) {
+  for (int i = 0; i < count; i++)
+    if (testing_in_share(i + i / 2)) tcase_add_loop_test(to, test, i, i + 1);
 }
 
 typedef struct testing_seeds {

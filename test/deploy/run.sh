@@ -25,8 +25,9 @@ fail() {
 pass() { passed=$((passed + 1)); echo "deploy: $1"; }
 left_out() { echo "deploy: left out, $1"; }
 
-# A port that nothing has now.
-TESSERA_PORT=$(erl -noshell -eval '{ok, S} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]), {ok, P} = inet:port(S), io:format("~b", [P]), halt().')
+# A port that nothing has now, below those that Linux gives to sockets without a number.
+TESSERA_PORT=$(erl -noshell -eval 'Free = fun Free() -> P = 20000 + rand:uniform(12000), case gen_tcp:listen(P, [{ip, {127, 0, 0, 1}}]) of {ok, _} -> P; _ -> Free() end end,
+  io:format("~b", [Free()]), halt().')
 export TESSERA_PORT
 
 # begins COMMAND...: until the service is healthy, or has ended

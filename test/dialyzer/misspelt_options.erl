@@ -3,7 +3,8 @@
 -module(misspelt_options).
 -export([iota/0, concatenate/1, transpose/1, dot/2, quantize/1, take/2, gather/2, sum/1, variance/1, quantile/1, argmax/1, sort/1, argsort/1, top_k/1, unique/1, cumulative_sum/1, conv/2,
          window_sum/1, window_scatter_max/2, triangular_solve/2, qr/1, norm/1, fft/1, fftn/1, jit/1, compile/1, shard_jit/1, shard_map/1,
-         open_client/0, normal/1, categorical/2, shuffle/2, choice/1, load/0, save/1, read_csv/0, start_link/0, join/0]).
+         open_client/0, normal/1, categorical/2, shuffle/2, choice/1, load/0, save/1, read_csv/0, start_link/0, join/0,
+         inner_sum/1, inner_norm/1, inner_fft/1, inner_top_k/1, inner_mean/1, stablehlo_shard_jit/1]).
 
 iota() -> tessera:iota({2, 3}, #{axs => 1}).
 concatenate(Xs) -> tessera:concatenate(Xs, #{aixs => 1}).
@@ -43,3 +44,9 @@ save(X) -> tessera_io:save("x.npy", X, #{formats => npy}).
 read_csv() -> tessera_io:read_csv("x.csv", #{headers => false}).
 start_link() -> tessera_cluster:start_link(#{ranks => 2, device => 1}).
 join() -> tessera_cluster:join(#{timeout => 1000}).
+inner_sum(X) -> tessera_ops:sum(X, #{keep_axe => true}).
+inner_norm(A) -> tessera_linalg:norm(A, #{ord => 1}).
+inner_fft(X) -> tessera_fft:fft(X, #{lengths => 8}).
+inner_top_k(X) -> tessera_order:top_k(X, 1, #{ax => 0}).
+inner_mean(X) -> tessera_windows:mean(X, {2}, #{stride => 2}).
+stablehlo_shard_jit(Text) -> tessera_stablehlo:shard_jit(Text, #{shape => {1}}, #{thread => 1}).

@@ -78,7 +78,7 @@ decide() {
   *" --batch LINES") run "echo '$work/out $work/file' >$work/lines && ${command/LINES/$work/lines}" ;;
   "docker "*) if docker info >/dev/null 2>&1; then run "$command"; else leave "needs Docker"; fi ;;
   *STABLEHLO=*) leave "needs a copy of StableHLO's repository" ;;
-  *PJRT_PLUGIN=*) leave "needs a plugin: test_platform and tessera_pjrt_tests have one of their own" ;;
+  *PJRT_PLUGIN=* | TESSERA_MESH_PLUGIN=*) leave "needs a plugin: test_platform and tessera_pjrt_tests have one of their own" ;;
   "make test-cuda"*) leave "needs a GPU of NVIDIA" ;;
   *build-without-docker.sh*)
     if [ -n "${IMAGE_ROOT:-}" ]; then run "NX_LIBS=$nx ${command/FOLDER/$IMAGE_ROOT}"; else leave "set IMAGE_ROOT"; fi ;;

@@ -10,4 +10,4 @@ what="a command for two hosts"
 . "$(dirname "$0")/../mpi/namespaces.sh"
 command=$(printf %s "$command" | sed "s/host-a/$a/g; s/host-b/$b/g; s/10\.0\.0\.1/10.213.1.1/g; s/{10, 0, 0, 1}/{10, 213, 1, 1}/g")
 OMPI_MCA_plm_rsh_agent="$folder/agent" PRTE_MCA_plm_ssh_agent="$folder/agent" XDG_CACHE_HOME="$folder" \
-  timeout -k 10 300 "$folder/agent" $a sh -c '"$1"' sh "$command"
+  timeout -k 10 1200 "$folder/agent" $a sh -c '"$1"' sh "$command"

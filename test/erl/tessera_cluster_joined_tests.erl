@@ -156,16 +156,20 @@ errors(_) ->
 
 on_parts(F) -> tessera:shard_map(F, #{shape => {2}}, [#{0 => [0]}], #{0 => [0]}, #{client => joined}).
 
-%% On rank 0 a caller is killed that waits for rank 1.
+%% On rank 0 a caller is killed that waits for rank 1, which calls when the run has ended on rank 0.
 dead_caller(0, Sums, One) ->
     {Caller, Monitor} = spawn_monitor(fun() -> Sums(One) end),
-    until(fun() -> erlang:process_info(Caller, status) =:= {status, waiting} end),
-    timer:sleep(300),
+    until(fun is_running/0),
     exit(Caller, kill),
-    receive {'DOWN', Monitor, process, Caller, _} -> ok end;
+    receive {'DOWN', Monitor, process, Caller, _} -> ok end,
+    until(fun() -> not is_running() end),
+    ok = write(killed);
 dead_caller(1, Sums, One) ->
-    timer:sleep(2000),
+    until(fun() -> lists:member(killed, lists:append(written(get(folder), 0))) end),
     attempt(caller, fun() -> Sums(One) end).
+
+%% The cluster's process has a process for the run.
+is_running() -> lists:any(fun({_, _, _, {runs, _, _, _}}) -> true; (_) -> false end, tuple_to_list(sys:get_state(joined))).
 
 %% Processes of a rank that call the same program get their turns one after the other.
 at_once(Sum) ->
@@ -290,6 +294,7 @@ profiled(Own, Sum) ->
                  {[Result, Result], #{clusters := [#{cluster := joined, slowest := none, ranks := [Rank]}]} = Profile} = tessera:profile(Twice, [], #{speed => false}),
                  #{rank := 0, partitions := 1, runs := 2, waiting_ns := 0, programs := [#{steps := Steps}]} = Rank,
                  [2] = [Count || #{kind := <<"collective">>, count := Count} <- Steps],
+                 [[_ | _]] = [Lines || #{kind := <<"collective">>, lines := Lines} <- Steps],
                  {_, _} = binary:match(tessera_profile:table(Profile), <<"on rank 0:">>),
                  Result
          end, fun() -> hd(Twice()) end))().
@@ -303,6 +308,7 @@ profiled_all(Sum) ->
         [[{From, To} || {run, _, S, From, To, _, _} <- Events, S > 0, maps:get(kind, lists:nth(S, Steps)) =:= <<"collective">>]
          || #{events := Events, programs := [#{steps := Steps}]} <- Ranks],
     Error = lists:sum([Own || #{clock_error_ns := Own} <- Ranks]),
+    [true, true] = [lists:all(fun(#{launch := Launch, lines := Lines}) -> Launch >= 0 orelse Lines =/= [] end, Steps) || #{programs := [#{steps := Steps}]} <- Ranks],
     {_, _} = binary:match(tessera_profile:chrome_trace(Profile), <<"cluster joined, rank 1 on ">>),
     [End + Error >= OtherBegin, OtherEnd + Error >= Begin, Last + Error >= OtherLater, OtherLast + Error >= Later].
 

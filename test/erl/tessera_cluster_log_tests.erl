@@ -3,7 +3,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -export([log/2]).
 
--define(WITHIN, 60000).
+-define(WITHIN, 240000).
 
 %% As a handler of the log.
 log(#{level := notice, msg := {Format, Values}}, #{config := #{to := To}}) ->

@@ -10,7 +10,7 @@
 -import(tessera_test, [in_folder/1, until/1]).
 
 %% Milliseconds for steps that take far less on an idle machine.
--define(WITHIN, 60000).
+-define(WITHIN, 240000).
 
 %% ---- pure parts
 
@@ -121,7 +121,8 @@ stop(Cluster, Pids) ->
     ok = tessera_cluster:stop(Cluster),
     [?assertNot(is_running(Pid)) || Pid <- Pids].
 
-is_running(Pid) -> status(Pid) =/= "".
+%% A process that has ended may still be listed, as Z or X, until its parent has read its status.
+is_running(Pid) -> not lists:member(status(Pid), ["", "Z", "X"]).
 
 %% The letter of the kernel, "" for a missing process. The program ps hangs where a sanitizer is preloaded.
 status(Pid) ->
@@ -192,11 +193,9 @@ killed(Launcher) ->
 stopped(Launcher) ->
     process_flag(trap_exit, true),
     {Cluster, [First, _] = Pids} = started(Launcher, #{deadline => 3000, restarts => {0, 60}}),
+    {Caller, Monitor} = busy(Cluster),
     signal("STOP", First),
-    until(fun() -> hd(status(First)) =:= $T end),   % a busy machine takes its time for that
-    try tessera_cluster:call(Cluster, noop) of
-        Results -> error({reached, Results})
-    catch error:{unavailable, Text} ->
+    receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} ->
             ?assertMatch({match, _}, re:run(Text, "^rank 0 on [^ ]+: nothing was heard of it for 3000 ms$"))
     end,
     receive {'EXIT', Cluster, Reason} -> ?assertMatch({shutdown, {lost, #{message := <<"rank 0 on ", _/binary>>}}}, Reason)
@@ -367,7 +366,7 @@ little_memory(Launcher) ->
 killed_in_run(Launcher) ->
     {Cluster, [First, _] = Pids} = started(Launcher, #{ranks => 2}),
     Long = tessera:shard_jit(fun(X) ->
-                                     tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 100000000) end,
+                                     tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 2000000000) end,
                                                    fun({I, Y}) -> {tessera:add(I, 1), tessera:add(Y, tessera:sum(Y))} end)
                              end, #{shape => {2}}, #{client => Cluster, input_shardings => [#{0 => [0]}]}),
     Sum = tessera:shard_jit(fun(X) -> tessera:sum(X) end, #{shape => {2}}, #{client => Cluster, input_shardings => [#{0 => [0]}]}),
@@ -437,8 +436,8 @@ failing(Folder) ->
     Fails = fake(Folder, "fails", ["echo there are not enough slots; exit 3"]),
     ?assertEqual({unavailable, Fails ++ " ended with status 3 before all ranks were ready: there are not enough slots"}, Start(#{mpirun => Fails})),
     Sleeps = fake(Folder, "sleeps", ["exec sleep 30"]),
-    ?assertEqual({unavailable, "0 of 2 ranks were ready, and nothing came of the others for 300 ms; 0 had joined; missing: rank 0, rank 1; 0 connections were refused"},
-                 Start(#{mpirun => Sleeps, start_timeout => 300})),
+    ?assertEqual({unavailable, "0 of 2 ranks were ready, and nothing came of the others for 3000 ms; 0 had joined; missing: rank 0, rank 1; 0 connections were refused"},
+                 Start(#{mpirun => Sleeps, start_timeout => 3000})),
     ?assertMatch({unavailable, "no file for the key in " ++ _}, Start(#{mpirun => none, directory => "/proc/no"})),
     ?assertMatch({unavailable, "no socket on 192.0.2.1: " ++ _}, Start(#{mpirun => none, listen => {192, 0, 2, 1}})),
     %% no key is left, and nothing runs

@@ -10,7 +10,8 @@ in_use() ->
     ok = tessera:clear_cache(),
     [garbage_collect(P) || P <- processes()],
     timer:sleep(20),
-    {maps:get(live, tessera:memory()), tessera_nif:live_blocks()}.
+    Blocks = tessera_test:blocks(),
+    {maps:get(live, tessera:memory()), Blocks}.
 
 %% One program that is not in the cache, called by 40 processes. Some are killed, the compiling one among them: the
 %% others get the program.

@@ -362,7 +362,7 @@ failing_allocations_test_() ->
         {Digest, [T]} = tessera_digest:with_tensors(F),
         ok = tessera:clear_cache(),
         garbage_collect(),
-        Before = tessera_nif:live_blocks(),
+        Before = tessera_test:blocks(),
         Failed = failing(F, Digest, 1, 0),
         ok = tessera:clear_cache(),
         ?assert(Failed > 8),

@@ -1,5 +1,5 @@
 %% Runs EUnit's tests with more time than they ask for, as the machine may be busy: EUnit itself can
-%% be told so from OTP 26 on. A test without a limit of its own has EUnit's five seconds, times the factor.
+%% be told so from OTP 26 on. A test without a limit of its own asks for EUnit's five seconds.
 %%
 %% Log events of a test are printed only when the test fails. For that this module is a handler of logger and a listener
 %% of EUnit, and keeps the events in a table until the test's end.
@@ -9,7 +9,9 @@
 -export([log/2]).
 -export([start/1, init/1, handle_begin/3, handle_end/3, handle_cancel/3, terminate/2]).
 
+%% The limit of a test: this many times what it asks for, and these seconds in addition.
 -define(FACTOR, 10).
+-define(MORE_SECONDS, 250).
 -define(DEFAULT_SECONDS, 5).
 
 %% True when there were tests and all passed. Title is what the line of counts begins with.
@@ -17,7 +19,7 @@
 run(Title, Modules) ->
     Tests = [{lists:concat(["module ", M]), tests(M)} || M <- Modules],
     keep_log(),
-    ok = application:set_env(tessera, trace_seconds, ?FACTOR * ?DEFAULT_SECONDS, [{persistent, true}]),
+    ok = application:set_env(tessera, trace_seconds, limit(?DEFAULT_SECONDS), [{persistent, true}]),
     lists:all(fun({_, List}) -> List =/= [] end, Tests) andalso counted(Title, eunit:test(Tests, [{report, {?MODULE, self()}}])).
 
 %% By now the listener has ended.
@@ -32,11 +34,13 @@ test(Module, Name, "tset_" ++ _) -> [limited(fun Module:Name/0)];
 test(Module, Name, "_tset_" ++ _) -> [{generator, fun() -> scaled(Module:Name()) end}];
 test(_, _, _) -> [].
 
-limited(Test) -> {timeout, ?FACTOR * ?DEFAULT_SECONDS, inside(Test)}.
+limited(Test) -> {timeout, limit(?DEFAULT_SECONDS), inside(Test)}.
+
+limit(Seconds) -> ?MORE_SECONDS + ?FACTOR * Seconds.
 
 %% The forms of tests that we use; any other is an error.
 scaled(List) when is_list(List) -> [scaled(Test) || Test <- List];
-scaled({timeout, Seconds, Test}) -> {timeout, ?FACTOR * Seconds, inside(Test)};
+scaled({timeout, Seconds, Test}) -> {timeout, limit(Seconds), inside(Test)};
 scaled({setup, Setup, Tests}) -> {setup, Setup, made(Tests)};
 scaled({setup, Setup, Cleanup, Tests}) -> {setup, Setup, Cleanup, made(Tests)};
 scaled({foreach, Setup, Cleanup, Tests}) -> {foreach, Setup, Cleanup, [made(Test) || Test <- Tests]};

@@ -181,7 +181,7 @@ blocks_after(F) ->
     ok = tessera:clear_cache(),
     [garbage_collect(P) || P <- processes()],
     timer:sleep(5),
-    tessera_nif:live_blocks().
+    tessera_test:blocks().
 
 failing_allocations(F, Expected, N, Failed) when N < 5000 ->
     _ = tessera_nif:fail_allocation(N),

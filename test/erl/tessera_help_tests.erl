@@ -34,9 +34,9 @@ arity_test() ->
 type_test() ->
     Types = help_type([tessera]),
     [?assertMatch({match, _}, re:run(Types, "-type " ++ atom_to_list(Type) ++ "\\(\\)"))
-     || Type <- [type, shape, tensor, operand, options]],
+     || Type <- [type, shape, tensor, operand, reduce_options]],
     [?assertEqual({Type, nomatch}, {Type, re:run(help_type([tessera, Type]), "There is no documentation")})
-     || Type <- [type, shape, tensor, operand, options]].
+     || Type <- [type, shape, tensor, operand, reduce_options]].
 
 help(Arguments) -> printed(h, Arguments).
 

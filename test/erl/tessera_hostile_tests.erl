@@ -41,7 +41,7 @@ whole_text_test() ->
 cut_text_test_() ->
     {timeout, 60, fun() ->
         Text = string:trim(text(), trailing),
-        [?assertEqual({error, N}, {outcome(binary:part(Text, 0, N)), N}) || N <- lists:seq(0, byte_size(Text) - 1)],
+        [?assertEqual({error, N}, {outcome(binary:part(Text, 0, N)), N}) || N <- tessera_test:shared(lists:seq(0, byte_size(Text) - 1))],
         [raises(invalid_argument, fun() -> tessera:run_text(binary:part(Text, 0, N), []) end) || N <- [0, 1, 100]]
     end}.
 
@@ -86,7 +86,7 @@ cut_mesh_text_test_() ->
         [begin
              ?assertEqual(ok, mesh_outcome(Whole)),
              Text = string:trim(Whole, trailing),
-             [?assertEqual({error, N}, {mesh_outcome(binary:part(Text, 0, N)), N}) || N <- lists:seq(0, byte_size(Text) - 1)]
+             [?assertEqual({error, N}, {mesh_outcome(binary:part(Text, 0, N)), N}) || N <- tessera_test:shared(lists:seq(0, byte_size(Text) - 1))]
          end || Whole <- mesh_texts()]
     end}.
 

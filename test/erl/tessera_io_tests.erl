@@ -135,6 +135,22 @@ mapped_test() ->
                ?assertEqual({3.0e6, 6.0e6}, {tessera:to_number(tessera:sum(T)), tessera:to_number(tessera:sum(tessera_io:load(Path)))})
        end).
 
+%% A copy has the contents of the file when it was read, though the file is changed in place. It counts as tensor memory.
+copied_test() ->
+    on_host(fun(Folder) ->
+               Path = filename:join(Folder, "large.npy"),
+               Count = 5000000,      % read by several threads
+               ok = tessera_io:save(Path, tessera:iota({Count}, f64)),
+               T = tessera_io:load(Path, #{map => false}),
+               ok = file:write_file(Path, binary:copy(<<0>>, filelib:file_size(Path))),
+               ?assertEqual(tessera:to_binary(tessera:iota({Count}, f64)), tessera:to_binary(T)),
+               Limit = maps:get(limit, tessera:memory()),
+               ok = tessera:set_memory_limit(8 * Count - 1),
+               try tessera_test:raises(resource_exhausted, "large.npy", fun() -> tessera_io:load(Path, #{map => false, format => npy}) end)
+               after tessera:set_memory_limit(Limit)
+               end
+       end).
+
 %% Another program cuts a file short: on a scheduler, and on threads of the library.
 cut_test() ->
     on_host(fun(Folder) ->
@@ -180,13 +196,13 @@ damaged(Name) ->
                              end
                      end,
                Step = max(1, Size div 80), % a GGUF file ends in bytes without a meaning
-               Cut = [Try(binary:part(Bytes, 0, Length)) || Length <- lists:seq(0, Size - 1, Step)],
+               Cut = [Try(binary:part(Bytes, 0, Length)) || Length <- tessera_test:shared(lists:seq(0, Size - 1, Step))],
                ?assertEqual([], lists:usort(Cut) -- [data_loss, invalid_argument, {tensors, true}]),
                Header = min(Size, 6000),
                [begin
                     <<Start:At/binary, Byte, Rest/binary>> = Bytes,
                     Try(<<Start/binary, (Byte bxor Flip), Rest/binary>>)
-                end || At <- lists:seq(0, Header - 1, max(1, Header div 150)), Flip <- [1, 16#80]]
+                end || At <- tessera_test:shared(lists:seq(0, Header - 1, max(1, Header div 150))), Flip <- [1, 16#80]]
        end).
 
 %% Headers that say more than there is, or that lie about sizes and places.
@@ -220,7 +236,9 @@ errors_test() ->
                Missing = filename:join(Folder, "none.npy"),
                tessera_test:raises(unavailable, "none.npy", fun() -> tessera_io:load(Missing) end),
                tessera_test:raises(failed_precondition, "directory", fun() -> tessera_io:load(Folder) end),
-               tessera_test:raises(failed_precondition, "regular", fun() -> tessera_io:load("/dev/null", #{format => npy}) end),
+               [tessera_test:raises(failed_precondition, "regular", fun() -> tessera_io:load("/dev/null", #{format => npy, map => Map}) end) || Map <- [true, false]],
+               tessera_test:raises(unavailable, "none.npy", fun() -> tessera_io:load(Missing, #{map => false}) end),
+               tessera_test:raises(failed_precondition, "directory", fun() -> tessera_io:load(Folder, #{map => false}) end),
                tessera_test:raises(invalid_argument, "name of a file", fun() -> tessera_io:load({}) end),
                tessera_test:raises(invalid_argument, "mapp", fun() -> tessera_io:load(Missing, #{mapp => true}) end),
                tessera_test:raises(invalid_argument, "option map", fun() -> tessera_io:load(Missing, #{map => yes}) end),

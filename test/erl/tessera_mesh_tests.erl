@@ -105,7 +105,7 @@ check_shared() ->
 
 %% Collected parts are freed.
 check_memory() ->
-    Blocks = tessera_nif:live_blocks(),
+    Blocks = tessera_test:blocks(),
     {Pid, Monitor} = spawn_monitor(fun() -> cut_and_join(5000, tessera:iota({64, 64})) end),
     receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end,
     tessera_test:until_freed(fun() ->

@@ -240,7 +240,7 @@ bad({options, Options}) ->
 misuse_test_() ->
     [{lists:flatten(io_lib:format("~s/~b, argument ~b", [Name, length(Args), N])),
       fun() -> misuse(Name, Args, N) end}
-     || {Name, Args} <- calls(), N <- lists:seq(1, length(Args))].
+     || {Name, Args, N} <- tessera_test:shared([{Name, Args, N} || {Name, Args} <- calls(), N <- lists:seq(1, length(Args))])].
 
 misuse(Name, Args, N) ->
     {Before, [{Kind, _} | After]} = lists:split(N - 1, Args),
@@ -268,7 +268,7 @@ forged_test_() ->
         Places = [{Name, Args, N, Form} || {Name, Args} <- Functions, N <- lists:seq(1, length(Args)), Form <- [1, 2, 3]],
         Records = lists:enumerate(forged()),
         Wrong = lists:append([forged_calls(Place, [Record || {J, Record} <- Records, (I + J) rem ?EVERY =:= 0])
-                              || {I, Place} <- lists:enumerate(Places)]),
+                              || {I, Place} <- tessera_test:shared(lists:enumerate(Places))]),
         ?assertEqual({0, []}, {length(Wrong), lists:sublist(Wrong, 5)})
     end}.
 
@@ -307,7 +307,7 @@ passed_through(#tessera{} = Term, Outcome) -> Outcome =:= {value, Term};
 passed_through(_, _) -> false.
 
 ways(Name, Call) ->
-    F = fun() -> apply(tessera, Name, Call) end,
+    F = tessera_test_call:of_api(Name, Call),
     [{at_once, F}, {traced, fun() -> (tessera:jit(F))() end}].
 
 outcome(Name, F) ->

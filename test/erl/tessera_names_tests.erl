@@ -177,6 +177,19 @@ nan_gradient_test() ->
     [?assertEqual([Own, 0.0, Own], tessera:to_list((tessera:grad(F))(t([1.0, nan, 1.0]))))
      || {F, Own} <- [{fun tessera:nan_sum/1, 1.0}, {fun tessera:nan_mean/1, 0.5}]].
 
+%% A diagonal far outside of the matrix: what would be added to a row's number has 64 bits and more.
+far_diagonals_test() ->
+    X = tessera:add(tessera:iota({2, 3}), 1),
+    [Whole, None] = [tessera:to_list(T) || T <- [X, tessera:zeros_like(X)]],
+    [Ones, Zeros] = [tessera:to_list(tessera:as_type(F({2, 3}), u8)) || F <- [fun tessera:ones/1, fun tessera:zeros/1]],
+    [begin
+         ?assertEqual({Far, Whole, None}, {Far, tessera:to_list(tessera:tril(X, Far)), tessera:to_list(tessera:triu(X, Far))}),
+         ?assertEqual({Far, None, Whole}, {Far, tessera:to_list(tessera:tril(X, -Far)), tessera:to_list(tessera:triu(X, -Far))}),
+         ?assertEqual({Far, Ones, Zeros}, {Far, tri(Far), tri(-Far)})
+     end || Far <- [3, 4, (1 bsl 63) - 2, (1 bsl 63) - 1, 1 bsl 63, 1 bsl 80]].
+
+tri(Offset) -> tessera:to_list(tessera:tri(2, #{columns => 3, offset => Offset, type => u8})).
+
 %% ---- errors
 
 errors_test_() ->

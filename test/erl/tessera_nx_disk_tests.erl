@@ -89,7 +89,7 @@ damage(Path) ->
          ok = file:write_file(Path, Damaged),
          ?assertMatch(["Discarding " ++ _], logs(Call, Expected)),
          ?assertEqual({ok, Whole}, file:read_file(Path))
-     end || Damaged <- flipped(Whole) ++ cut(Whole) ++ swapped(Whole)],
+     end || Damaged <- tessera_test:shared(flipped(Whole) ++ cut(Whole) ++ swapped(Whole))],
     ?assertEqual([], logs(Call, Expected)).
 
 %% One bit of each byte of the header and of every third later byte; test_file.c has all.

@@ -34,7 +34,7 @@ outcomes(Make, Numbers) ->
     Work = fun() -> exit({kinds, [outcome_of(Make, N) || N <- Numbers]}) end,
     _ = done(Work), % which makes what stays for good
     ok = tessera:clear_cache(),
-    Before = tessera_nif:live_blocks(),
+    Before = tessera_test:blocks(),
     Kinds = done(Work),
     ok = tessera:clear_cache(),
     tessera_test:until_freed(fun() -> tessera_nif:live_blocks() =< Before end),

@@ -66,6 +66,32 @@ defined_integers_test_() ->
              {[-1, 0], fun tessera:right_shift/2, [-5, 5], [40, 99]},
              {[Min], fun tessera:add/2, [(1 bsl 31) - 1], [1]}]].
 
+%% Vectors of small integers of 64 bits are divided as floats, others one by one.
+wide_quotients_test_() ->
+    Near = [Sign * (1 bsl Bits) + D || Bits <- [0, 26, 50, 51, 52, 53, 62], Sign <- [1, -1], D <- [-1, 0, 1]] ++ [7, -1000, (1 bsl 63) - 1],
+    Small = [X || X <- Near, abs(X) < 1 bsl 51],
+    [{lists:flatten(io_lib:format("~s ~b", [Type, length(Numbers)])), fun() -> check_quotients(Type, Numbers) end}
+     || {Type, Numbers} <- [{s64, Near}, {s64, Small}, {u64, [X || X <- Near, X >= 0]}, {u64, [X || X <- Small, X >= 0]}]].
+
+check_quotients(Type, Numbers) ->
+    {As, Bs} = lists:unzip([{A, B} || A <- Numbers, B <- Numbers, B =/= 0]),
+    Operands = [tessera:tensor(As, Type), tessera:tensor(Bs, Type)],
+    same(lists:zipwith(fun erlang:'div'/2, As, Bs), fun tessera:quotient/2, Operands),
+    same(lists:zipwith(fun erlang:'rem'/2, As, Bs), fun tessera:remainder/2, Operands).
+
+%% Parts of one shape that use the same values are one kernel.
+parts_of_one_kernel_test_() ->
+    X = tessera:tensor([[1, 2, 3], [4, 5, 6]], s32),
+    Parts = fun(A) -> Y = tessera:multiply(A, A), [tessera:add(Y, 1), tessera:subtract(Y, A), tessera:negate(Y)] end,
+    Join = fun(Axis) -> fun(A) -> tessera:concatenate(Parts(A), Axis) end end,
+    Halves = fun(A) -> [H, L] = [tessera:slice(A, [I, 0], [1, 3]) || I <- [1, 0]], tessera:concatenate([tessera:add(H, L), tessera:subtract(H, L)], 0) end,
+    Rows = [[2, 5, 10], [17, 26, 37], [0, 2, 6], [12, 20, 30], [-1, -4, -9], [-16, -25, -36]],
+    [?_test(same(Rows, Join(0), [X])),
+     ?_test(same([[2, 5, 10, 0, 2, 6, -1, -4, -9], [17, 26, 37, 12, 20, 30, -16, -25, -36]], Join(1), [X])),
+     ?_test(same([[5, 7, 9], [3, 3, 3]], Halves, [X])),
+     ?_assertEqual([[5, 7, 9], [3, 3, 3]], tessera:to_list((tessera:jit(Halves, #{donate => [1]}))(tessera:tensor([[1, 2, 3], [4, 5, 6]], s32)))),
+     ?_assertMatch({match, [_]}, re:run(tessera:explain(Join(0), [X]), " kernel [0-9a-f]+ ", [global]))].
+
 types_test_() ->
     [?_assertEqual(Expected, tessera:type(F()))
      || {Expected, F} <-

@@ -90,6 +90,25 @@ refusal(Module, Name, Args) ->
             Text
     end.
 
+%% The modules that compute the operations have the same types of options as the documented functions.
+inner_types_test() ->
+    Public = option_types(tessera),
+    Inner = option_types(tessera_options),
+    ?assertNotEqual(#{}, Inner),
+    ?assertEqual(Inner, maps:with(maps:keys(Inner), Public)).
+
+%% No function of these modules takes a map of any keys as its options.
+inner_specs_test_() ->
+    [{atom_to_list(Module), ?_assertEqual([], [{F, Args} || {attribute, _, spec, {F, Specs}} <- code(Module), Spec <- Specs,
+                                                            Args <- [arguments(Spec)], Args =/= [], F =/= {options, 4},
+                                                            {type, _, map, any} <- [lists:last(Args)]])}
+     || Path <- filelib:wildcard(filename:join([filename:dirname(code:which(tessera)), "..", "erl", "ops", "*.erl"])),
+        Module <- [list_to_atom(filename:basename(Path, ".erl"))]].
+
+option_types(Module) ->
+    maps:from_list([{Name, erl_parse:map_anno(fun(_) -> 0 end, Type)}
+                    || {attribute, _, type, {Name, Type, []}} <- code(Module), lists:suffix("_options", atom_to_list(Name))]).
+
 %% ---- axes: a map of options, or the axes alone
 
 axes_test_() ->

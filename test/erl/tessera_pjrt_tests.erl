@@ -9,7 +9,7 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_go_on/0, fun shards_are_killed/0, fun is_full/0, {timeout, 60, fun stops/0}, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun asks_for_precision/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun has_pointers/0, fun has_few_pointers/0, fun has_pointers_of_nx/0, {timeout, 60, fun shares_memory/0}, {timeout, 60, fun holds_no_scheduler/0}, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_go_on/0, fun shards_are_killed/0, fun is_full/0, {timeout, 60, fun stops/0}, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
       [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1, fun is_profiled/1]]]}.
 
@@ -74,6 +74,44 @@ is_profiled(Client) ->
     {match, _} = re:run(tessera_profile:chrome_trace(Profile), <<"device ", Name/binary>>),
     {match, _} = re:run(tessera_profile:flame_graph(Profile), <<"device ", Name/binary>>).
 
+%% What a call asks of the compiler: of the host nothing.
+asks_for_precision() ->
+    ok = tessera:open_client(plugin_precise, #{platform => pjrt, plugin_path => path(), device_count => 2}),
+    Dot = fun(X) -> tessera:dot(X, X) end,
+    Matrix = fun(Device) -> tessera:to_device(tessera:tensor([[1.0, 2.0], [3.0, 4.0]]), Device) end,
+    Asked = fun(Client, Options) ->
+                    F = tessera:jit(Dot, Options#{device => {Client, 0}}),
+                    asked({tessera_run, compile, 3}, 2, fun() -> [[7.0, 10.0], [15.0, 22.0]] = tessera:to_list(F(Matrix({Client, 0}))) end)
+            end,
+    ?assertEqual([], Asked(plugin_precise, #{})),
+    [?assertEqual([{precision, Precision}], Asked(plugin_precise, #{precision => Precision})) || Precision <- [default, high, highest]],
+    ?assertEqual([], Asked(host, #{precision => default})),
+    Sharded = tessera:shard_jit(Dot, #{shape => {2}, axes => [x]}, #{client => plugin_precise, input_shardings => [#{}], precision => high}),
+    Lists = [[Matrix({plugin_precise, I})] || I <- [0, 1]],
+    ?assertEqual([{precision, high}], asked({tessera_platform, compile, 4}, 3, fun() -> [_, _] = Sharded(Lists) end)),
+    raises(invalid_argument, "jit: precision is most, expected default, high or highest", fun() -> tessera:jit(Dot, #{precision => most}) end),
+    raises(invalid_argument, "shard_jit: precision is 1, expected default",
+           fun() -> tessera:shard_jit(Dot, #{shape => {2}, axes => [x]}, #{client => plugin_precise, input_shardings => [#{}], precision => 1}) end).
+
+%% The precision among the options that a function which compiles gets, its N-th argument. Calls of the process that
+%% receives the trace are not in it.
+asked(Function, N, Call) ->
+    1 = erlang:trace_pattern(Function, [{'_', [], []}], [{meta, self()}]),
+    {_, Monitor} = spawn_monitor(Call),
+    try receive {'DOWN', Monitor, process, _, Reason} -> ?assertEqual(normal, Reason) end
+    after 1 = erlang:trace_pattern(Function, false, [meta])
+    end,
+    Delivered = erlang:trace_delivered(all),
+    receive {trace_delivered, all, Delivered} -> ok end,
+    [Args] = calls(),
+    [Option || {precision, _} = Option <- lists:nth(N, Args)].
+
+%% The arguments of the traced calls.
+calls() ->
+    receive {trace_ts, _, call, {_, _, Args}, _} -> [Args | calls()]
+    after 0 -> []
+    end.
+
 isolated(Name, Options) ->
     ok = tessera:open_client(Name, #{platform => pjrt, plugin_path => path(), isolated => true, plugin_options => Options}).
 
@@ -97,7 +135,7 @@ goes_on() ->
          raises(unavailable, "signal 6", fun() -> tessera:to_list(X) end)
      end || I <- lists:seq(1, 5)],
     raises(unavailable, "was in a process of the plugin that has ended", fun() -> F(Lost) end),
-    ok = tessera:open_client(plugin_hangs, #{platform => pjrt, plugin_path => path(), isolated => true, timeout => 300, plugin_options => #{never_at => 2}}),
+    ok = tessera:open_client(plugin_hangs, #{platform => pjrt, plugin_path => path(), isolated => true, timeout => 2000, plugin_options => #{never_at => 2}}),
     raises(unavailable, "did not answer by its deadline", fun() -> tessera:to_list(on(plugin_hangs, [1])) end),
     raises(unavailable, "open_timeout", fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), open_timeout => 20,
                                                                                     plugin_options => #{hangs => true}}) end),
@@ -107,10 +145,10 @@ goes_on() ->
 
 %% In the VM's process an operation that does not end is an error, and keeps its memory. Other operations go on.
 is_late() ->
-    ok = tessera:open_client(plugin_is_late, #{platform => pjrt, plugin_path => path(), timeout => 300, plugin_options => #{never_at => 2}}),
+    ok = tessera:open_client(plugin_is_late, #{platform => pjrt, plugin_path => path(), timeout => 2000, plugin_options => #{never_at => 2}}),
     F = tessera:jit(fun(X) -> tessera:multiply(X, 3) end, at(plugin_is_late)),
     X = on(plugin_is_late, [1, 2]),
-    raises(unavailable, "the run did not end within 300 ms (timeout)", fun() -> F(X) end),
+    raises(unavailable, "the run did not end within 2000 ms (timeout)", fun() -> F(X) end),
     ?assertEqual([3, 6], tessera:to_list(F(X))),
     ?assertEqual([1, 2], tessera:to_list(X)),
     ?assert(maps:get(live, tessera_nif:memory(plugin_is_late)) >= 16).
@@ -436,6 +474,115 @@ processes_are_killed() ->
      end || I <- lists:seq(1, 200)],
     tessera_test:until_freed(fun() -> Held() =:= 4000 end),
     ?assertEqual(4000, byte_size(tessera:to_binary(X))).
+
+%% A client whose device is a CPU: its elements are read where they are, and it reads those of the host.
+cpu(Name, Manner) ->
+    ok = open(Name, Manner, #{cpu => true}),
+    on(Name, lists:seq(1, 20000)).
+
+large() -> tessera:iota({100000}, #{type => s32}).
+
+address(#tessera{ref = Ref}) -> tessera_run:awaited(tessera_nif:address(Ref)).
+
+made({pressure, Made}) -> Made;
+made(Made) -> Made.
+
+view({Address, _, _}, Shape, Device) -> made(tessera_run:awaited(tessera_nif:from_address(Address, s32, Shape, Device))).
+
+%% An address, a tensor on it, and what is computed from that; also between the host and the plugin, both ways.
+has_pointers() ->
+    _ = cpu(plugin_cpu, mixed),
+    X = tessera:negate(tessera:to_device(large(), {plugin_cpu, 0})),
+    {Address, 400000, host} = At = address(X),
+    ?assertEqual(At, address(X)),
+    Views = [view(At, {250, 400}, Device) || Device <- [{plugin_cpu, 0}, {plugin_cpu, 1}, {host, 0}]],
+    ?assertEqual([{plugin_cpu, 0}, {plugin_cpu, 1}, {host, 0}], [tessera:device(V) || V <- Views]),
+    Sum = -lists:sum(lists:seq(0, 99999)) band 16#ffffffff,
+    <<Wrapped:32/signed>> = <<Sum:32>>,
+    [?assertEqual({tessera:to_binary(X), Wrapped}, {tessera:to_binary(V), tessera:to_number(tessera:sum(V))}) || V <- Views],
+    Host = large(),
+    ?assertEqual(tessera:to_binary(Host), tessera:to_binary(view(address(Host), {100000}, {plugin_cpu, 0}))),
+    {error, #{code := invalid_argument}} = view({4096, 0, host}, {100000}, {plugin_cpu, 0}),
+    {error, #{code := invalid_argument}} = view({0, 0, host}, {100000}, {plugin_cpu, 0}),
+    {error, #{code := invalid_argument}} = view({Address + 1, 0, host}, {10}, {plugin_cpu, 0}),
+    ?assertEqual(400000, byte_size(tessera:to_binary(X))). % it was needed until here
+
+%% A device that is no CPU has addresses of its own. A process of its own has none.
+has_few_pointers() ->
+    {_, 12, device} = address(on(plugin_mixed, [1, 2, 3])),
+    ok = isolated(plugin_alone, #{cpu => true}),
+    X = on(plugin_alone, [1, 2, 3]),
+    ?assertMatch({error, #{code := unimplemented, message := <<"the plugin has a process of its own", _/binary>>}}, address(X)),
+    ?assertMatch({error, #{code := unimplemented}}, view(address(large()), {3}, {plugin_alone, 0})).
+
+has_pointers_of_nx() ->
+    #tessera{ref = Ref} = X = cpu(plugin_nx_cpu, inline),
+    Buffer = #{ref => Ref, client_name => plugin_nx_cpu, device_id => 0, typespec => #{type => {s, 32}, shape => {20000}}},
+    {Address, 80000, host} = address(X),
+    ?assertMatch(#{kind := local, address := Address, data_size := 80000}, tessera_nx_pointer:local(Buffer)),
+    #{kind := ipc, handle := Name, data_size := 80000} = tessera_nx_pointer:shared(Buffer, 8#400),
+    ?assertMatch(#{handle := Name}, tessera_nx_pointer:shared(Buffer, 8#400)),
+    [?assertEqual(tessera:to_binary(X), tessera:to_binary(made(tessera_run:awaited(tessera_nif:from_shared(Name, s32, {20000}, Device)))))
+     || Device <- [{host, 0}, {plugin_nx_cpu, 0}]],
+    #tessera{ref = Other} = Y = on(plugin_mixed, [1, 2]),
+    There = Buffer#{ref := Other, client_name := plugin_mixed},
+    ?assertError(#{message := <<"Nx.to_pointer/2 is not supported for the ", _/binary>>}, tessera_nx_pointer:shared(There, 8#400)),
+    ?assertMatch(#{kind := local, data_size := 8}, tessera_nx_pointer:local(There)),
+    ?assertEqual([1, 2], tessera:to_list(Y)).
+
+%% Whether a binary may be a view of memory that begins there: from OTP 26 on a match may read what is in front of a binary (nif_binary.c), so that
+%% elements at the begin of a page are copied.
+is_viewed(Address) -> list_to_integer(erlang:system_info(otp_release)) < 26 orelse Address rem 4096 >= 8.
+
+%% Binaries and tensors of the host on a plugin's memory, and the other way. Each keeps the memory that it reads, also when its maker has died, and
+%% nothing is left.
+shares_memory() ->
+    _ = cpu(plugin_cpu_late, late),
+    F = tessera:jit(fun(A) -> tessera:multiply(A, A) end, at(plugin_cpu_late)),
+    Held = fun() -> maps:get(live, tessera_nif:memory(plugin_cpu_late)) end,
+    Run = fun() -> tessera:to_binary(F(large())) end,
+    {Address, Expected} = (fun() -> Y = F(large()), {At, 400000, host} = address(Y), {At, tessera:to_binary(Y)} end)(),
+    Kept = case is_viewed(Address) of true -> 400000; false -> 0 end,
+    tessera_test:until_freed(fun() -> Held() =:= Kept end), % of the binary
+    ?assertEqual(Expected, tessera:to_binary(tessera:multiply(large(), large()))),
+    Before = maps:get(live, tessera_nif:memory()),
+    Work = fun Work() -> <<_:399996/binary, _:32>> = Run(), Work() end,
+    [begin
+         {Pid, Monitor} = spawn_monitor(Work),
+         [erlang:yield() || _ <- lists:seq(1, I rem 50)],
+         exit(Pid, kill),
+         receive {'DOWN', Monitor, process, Pid, _} -> ok end
+     end || I <- lists:seq(1, 200)],
+    ?assertEqual(Expected, Run()),
+    tessera_test:until_freed(fun() -> Held() =< 400000 andalso maps:get(live, tessera_nif:memory()) =< Before end).
+
+%% No call of a client takes a scheduler for a millisecond of CPU time: to open, compile, run, transfer, read, free and close. Time on the clock
+%% would judge the load of the machine. A busy or slow one takes more CPU time as well, so that each of three runs has to show it.
+holds_no_scheduler() ->
+    Large = tessera:iota({1000000}, #{type => f32}),
+    Many = fun(X) -> lists:foldl(fun(_, Y) -> tessera:sin(tessera:add(X, Y)) end, X, lists:seq(1, 100)) end,
+    Steps = fun(Name, Options) ->
+                    F = tessera:jit(fun(X) -> tessera:multiply(X, 2.0) end, at(Name)),
+                    [fun() -> ok = open(Name, mixed, Options) end,
+                     fun() -> put(x, tessera:to_device(Large, {Name, 0})) end,
+                     fun() -> put(y, F(get(x))) end,
+                     fun() -> put(y, F(get(x))) end,
+                     fun() -> tessera:to_list((tessera:jit(Many, at(Name)))(on(Name, [0.5]))) end,
+                     fun() -> put(b, tessera:to_binary(get(y))) end,
+                     fun() -> tessera:to_list(tessera:add(on(Name, [1, 2]), 1)) end,
+                     fun() -> erase() end,
+                     fun() -> erlang:garbage_collect() end,
+                     fun() -> tessera_nif:client_close(Name) end]
+            end,
+    Long = fun(Name, Options) ->
+                   All = Steps(Name, Options),
+                   {Count, Slices} = tessera_slices:of_call(100000, fun() -> [begin Step(), erlang:yield() end || Step <- All] end),
+                   ?assert(Count >= length(All)),
+                   [Slice || {Cpu, _, _, _, _} = Slice <- Slices, Cpu > 1000000, os:getenv("TESSERA_SANITIZER") =:= false]
+           end,
+    [?assert(lists:any(fun(Name) -> Long(Name, Options) =:= [] end, Names))
+     || {Names, Options} <- [{[plugin_quick, plugin_quick_2, plugin_quick_3], #{}},
+                             {[plugin_quick_cpu, plugin_quick_cpu_2, plugin_quick_cpu_3], #{cpu => true}}]].
 
 has_a_limit() ->
     ok = tessera:open_client(plugin_small, #{platform => pjrt, plugin_path => path(), memory_limit => 10000}),

@@ -179,7 +179,7 @@ uncertain_ends_test_() ->
     on_host(fun() ->
         [?assertEqual({Name, [line_of_function(Name)]}, {Name, lines_with(<<"negate">>, steps(tessera:jit(F), [numbers()]))})
          || {Name, F} <- [{by_variable, fun ?MODULE:by_variable/1}, {lazily, fun ?MODULE:lazily/1}, {tried, fun ?MODULE:tried/1}, {applied, fun ?MODULE:applied/1}]],
-        %% an end that cannot be a call is none of them
+        %% an end without a call is not one of the candidates
         ?assertEqual([line_of_function(refused) + 2], lines_with(<<"negate">>, steps(tessera:jit(fun ?MODULE:refused/1), [numbers()]))),
         ?assertEqual([line_of_function(kept) + 2], lines_with(<<"negate">>, steps(tessera:jit(fun ?MODULE:kept/1), [numbers()])))
     end).
@@ -254,11 +254,76 @@ compiled_before_test_() ->
              Lines = lines_of_op(<<"sort">>, steps(F, [numbers()])),
              ?assertEqual([there(sort)], Lines),
              ?assertEqual(2, get(traced)),
-             %% and from now on they are known
+             %% the lines are known now
              ?assertEqual(Lines, lines_of_op(<<"sort">>, steps(F, [numbers()]))),
              ?assertEqual(2, get(traced))
          end || {N, Make} <- lists:zip([1, 2], Compile)]
     end).
+
+%% The same of a mesh.
+mesh_compiled_before_test_() ->
+    on_host(fun() ->
+        ok = tessera:open_client(?MODULE, #{device_count => 2}),
+        Options = #{client => ?MODULE},
+        Inner = fun(X) ->
+                        Y = tessera:sort(X), here(sort, ?LINE),
+                        Z = tessera:sum(Y), here(sum, ?LINE),
+                        Z
+                end,
+        Parts = [[tessera:iota({5000}, f32)] || _ <- [0, 1]],
+        Makes = [{<<"sum">>, tessera:shard_jit(Inner, #{shape => {2}}, Options#{input_shardings => [#{0 => [0]}]})},
+                 {<<"all_reduce_sum">>, tessera:shard_map(fun(X) -> tessera:all_reduce(Inner(X), sum, 0) end, #{shape => {2}}, [#{0 => [0]}], #{}, Options)}],
+        [begin
+             _ = F(Parts),
+             Steps = steps(F, [Parts]),
+             ?assertMatch({Op, [_ | _]}, {Op, [There || #{lines := Lines} <- Steps, {_, _, _, _, There} <- Lines, There =:= there(sum)]}),
+             ?assertEqual([], [Step || #{launch := -1, lines := []} = Step <- Steps])
+         end || {Op, F} <- Makes]
+    end).
+
+%% A profile keeps no arguments to compile a program of a mesh again.
+mesh_arguments_test_() ->
+    on_host(fun() ->
+        ok = tessera:open_client(places_arguments, #{device_count => 2}),
+        F = tessera:shard_jit(fun tessera:sum/1, #{shape => {2}}, #{client => places_arguments, input_shardings => [#{0 => [0]}]}),
+        Live = fun() -> maps:get(live, tessera:memory()) end,
+        Call = fun() -> [tessera:to_number(Sum) || Sum <- F([[tessera:iota({1 bsl 20}, f32)] || _ <- [0, 1]])] end,
+        Expected = Call(),
+        {Result, _} = tessera:profile(fun() ->
+                                              true = erlang:garbage_collect(),
+                                              Before = Live(),
+                                              Result = Call(),
+                                              tessera_test:until_freed(fun() -> Live() < Before + (1 bsl 20) end),
+                                              Result
+                                      end, [], ?QUIET),
+        ?assertEqual(Expected, Result)
+    end).
+
+%% The steps of ranks have the lines of this node's programs. The code of a module is read once for all programs of all ranks.
+ranks_test_() ->
+    on_host(fun() ->
+        Modules = tessera_tails:modules(),
+        {Keys, _} = tessera_places:recording(Modules, fun() -> [executable(F) || F <- [fun ?MODULE:exp_of/1, fun ?MODULE:negative/1]] end),
+        [First, Second] = Programs = [element(1, tessera_nif:profile_rows(Key)) || Key <- Keys],
+        Source = {tessera_source, written, 1},
+        1 = erlang:trace_pattern(Source, true, [call_count]),
+        Find = tessera_profile_lines:finder(Keys ++ [undefined] ++ Keys, #{}, Modules),
+        Found = [lines_of_rows(Find(Key, Program)) || _ <- [0, 1], {Key, Program} <- lists:zip(Keys, Programs)],
+        {call_count, Reads} = erlang:trace_info(Source, call_count),
+        1 = erlang:trace_pattern(Source, false, [call_count]),
+        ?assertEqual([[exp_line()], [negative_line()], [exp_line()], [negative_line()]], Found),
+        ?assertEqual(1, Reads),
+        %% a program that this node has not compiled, and one whose steps are others on the rank
+        ?assertEqual(First, Find(undefined, First)),
+        ?assertEqual(Second, Find(hd(Keys), Second))
+    end).
+
+executable(F) ->
+    {Traced, _, _} = tessera_trace:trace(fun(Params) -> tessera_trace:call(jit, F, Params) end, [{f32, {5000}}], []),
+    tessera_run:compile(Traced, []).
+
+lines_of_rows(Program) ->
+    lists:usort([Line || Row <- element(7, Program), {?MODULE, _, _, _, Line} <- element(tuple_size(Row), Row)]).
 
 %% Another trace makes other ops, or raises: nothing is known of the lines.
 changed_since_test_() ->
@@ -304,7 +369,7 @@ eager_test_() ->
         ?assertEqual([there(sort)], lines_of_op(<<"sort">>, Steps))
     end).
 
-%% ---- what shows them
+%% ---- tables and traces
 
 shown_test_() ->
     on_host(fun() ->
@@ -328,6 +393,36 @@ depth_test_() ->
         ?assertError(wrong, tessera:profile(fun() -> error(wrong) end, [], ?QUIET)),
         ?assertEqual(Depth, depth()),
         ?assertNot(tessera_places:is_recording())
+    end).
+
+%% A function that erases the process dictionary, or raises after that. The lines that were noted before are lost, the measured steps are not.
+erased_test_() ->
+    on_host(fun() ->
+        F = tessera:jit(fun(X) -> tessera:sort(X) end),
+        Numbers = numbers(),
+        Twice = fun() ->
+                        Y = F(Numbers),
+                        _ = erlang:erase(),
+                        F(Y)
+                end,
+        ended(spawn_monitor(fun() ->
+            receive stop -> ok end,
+            {Sorted, #{runs := 2}} = tessera:profile(Twice, [], ?QUIET),
+            ?assertEqual(tessera:to_binary(Numbers), tessera:to_binary(Sorted)),
+            ?assertError(wrong, tessera:profile(fun() -> erlang:erase(), error(wrong) end, [], ?QUIET)),
+            %% the outer profile continues
+            Nested = fun() ->
+                             {_, #{runs := 2}} = tessera:profile(Twice, [], ?QUIET),
+                             Y = tessera:cumulative_sum(Numbers), here(scan, ?LINE),
+                             Y
+                     end,
+            {_, #{runs := 3, programs := Programs}} = tessera:profile(Nested, [], ?QUIET),
+            ?assertEqual([there(scan)], lines_of_op(<<"cumulative_sum">>, lists:append([Steps || #{steps := Steps} <- Programs]))),
+            ?assertNot(tessera_places:is_recording()),
+            ?assertNot(tessera_run:is_profiled()),
+            %% a run of other VMs that has begun before
+            ?assertEqual(ok, tessera_run:note(?MODULE, run, none))
+        end))
     end).
 
 %% Also when the process of a profile is killed.
@@ -384,6 +479,13 @@ depth_without_server_test_() ->
         {ok, _} = supervisor:restart_child(tessera_sup, tessera_stack),
         ?assertEqual(Depth, depth())
     end).
+
+%% What is kept lives as long as its reference, and has no more than 1 MB.
+kept_test() ->
+    Kept = tessera_places:keep({a, fun() -> 1 end}),
+    ?assertMatch([{a, F}] when is_function(F, 0), tessera_places:kept(Kept)),
+    ?assertEqual(none, tessera_places:keep(binary:copy(<<0>>, 1048577))),
+    [?assertEqual([], tessera_places:kept(R)) || R <- [none, make_ref()]].
 
 %% A process inside of a profile.
 profile_begins() ->

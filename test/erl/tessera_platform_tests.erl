@@ -5,7 +5,7 @@
 -device(host).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
--export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, kernels/1, explain/1, run/5, measured/3,
+-export([is_client/1, is_taken/1, is_tensor/1, clear/0, flags/0, key/1, room/2, own/2, turn/3, home/2, compile/4, profiled/2, kernels/1, explain/1, run/5, measured/3,
          distribute/5, read/2, device/1, deallocate/1]).
 
 -define(NODE, tessera_platform_node).
@@ -31,11 +31,13 @@ turn(_, Name, F) -> noted({turn, unicode:characters_to_binary(Name())}, F()).
 home(_, N) -> {host, N}.
 compile(interpreted_of_test, Part, _, _) -> {interpreted, Part};
 compile(_, Part, Options, Types) -> noted({compile, Options, Types}, wrapped(?NODE:compile(host, Part, Options, Types))).
+profiled(_, {interpreted, _}) -> {none, host};
+profiled(_, {test, Program}) -> {Program, host}.
 kernels({test, Program}) -> ?NODE:kernels(Program).
 explain({test, _}) -> "steps of the test".
 run(_, {interpreted, Part}, Lists, _, _) -> tessera_nif:interpret(Part, Lists, host);
 run(Client, {test, Program}, Lists, Threads, Donated) ->
-    ok = case tessera_run:is_profiled() of true -> tessera_run:note(Client, length(Lists)); false -> ok end,
+    ok = case tessera_run:is_profiled() of true -> tessera_run:note(Client, length(Lists), Program); false -> ok end,
     noted(run, case get(fails) of
                    undefined -> ?NODE:run(host, Program, Lists, Threads, Donated);
                    Error -> Error

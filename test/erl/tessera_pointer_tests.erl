@@ -13,7 +13,7 @@ file(Name) -> filename:join("/dev/shm", Name).
 
 address_test() ->
     #tessera{ref = Ref} = T = tensor(lists:seq(1, 1000)),
-    {Address, 4000} = tessera_nif:address(Ref),
+    {Address, 4000, host} = tessera_nif:address(Ref),
     View = tessera_nif:from_address(Address, s32, {10, 100}),
     ?assertEqual(tessera:to_list(tessera:reshape(T, {10, 100})), tessera:to_list(View)),
     %% foreign memory is never written
@@ -24,7 +24,7 @@ address_test() ->
 
 no_address_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
-    {Address, 12} = tessera_nif:address(Ref),
+    {Address, 12, host} = tessera_nif:address(Ref),
     [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:from_address(Wrong, s32, {3}))
      || Wrong <- [0, 4096, Address + 1, -1, 1 bsl 64, (1 bsl 64) - 8, x]],
     [?assertMatch({error, #{code := _}}, tessera_nif:from_address(Address, Type, Shape))

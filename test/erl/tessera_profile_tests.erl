@@ -57,6 +57,24 @@ native_test_() ->
         ?assertMatch(#{kind := <<"whole">>, op := <<"while">>, ops := <<"less, exp, add">>}, Whole)
     end).
 
+%% After a profile the process holds the profile, and not the code that was read for lines.
+memory_test_() ->
+    on_host(fun() ->
+        F = looped(),
+        X = numbers(),
+        Memory = fun() -> element(2, process_info(self(), memory)) end,
+        Held = fun(Call) ->
+                       {_, Monitor} = spawn_monitor(fun() ->
+                                                            true = erlang:garbage_collect(),
+                                                            Before = Memory(),
+                                                            _ = tessera:profile(Call, [], #{speed => false, events => 100}),
+                                                            exit({held, Memory() - Before})
+                                                    end),
+                       receive {'DOWN', Monitor, process, _, Reason} -> {held, Bytes} = Reason, Bytes end
+               end,
+        [?assertMatch({Runs, Bytes} when Bytes < 1000000, {Runs, Held(fun() -> [F(X) || _ <- lists:seq(1, Runs)] end)}) || Runs <- [1, 1000]]
+    end).
+
 %% Of a product.
 flops_test_() ->
     on_host(fun() ->

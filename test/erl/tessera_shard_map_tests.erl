@@ -7,7 +7,7 @@
 -define(CLIENT, tessera_shard_map_tests).
 
 mesh(Shape, Axes) ->
-    ok = tessera:open_client(?CLIENT, #{device_count => 8}),
+    ok = tessera_test:open_mesh(?CLIENT),
     #{shape => Shape, axes => Axes}.
 
 %% A function of whole tensors: arguments are cut, and results are joined.

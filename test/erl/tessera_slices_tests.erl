@@ -49,7 +49,7 @@ beside_endless(Count) ->
     Kill = fun(Pids) -> [exit(Pid, kill) || Pid <- Pids], ms(fun() -> idle(100) end) end,
     _ = Kill(Spawn(3)), % fills the caches
     Held = held(),
-    Blocks = tessera_nif:live_blocks(),
+    Blocks = tessera_test:blocks(),
     Pids = Spawn(Count),
     {SmallMs, Small} = ms(fun() -> count(Counting, 10) end),
     {LongMs, Long} = ms(fun() -> count(Counting, 30000000) end),

@@ -117,6 +117,20 @@ sizes(Groups) ->
     Rows = length(string:split(Groups, "], [", all)),
     io_lib:format("~bx~b", [Rows, (length([C || C <- Groups, C =:= $,]) + 1) div Rows]).
 
+%% What JAX writes without jax_use_shardy_partitioner.
+gspmd(Target) ->
+    iolist_to_binary(["module attributes {mhlo.num_partitions = 2 : i32} {\n"
+                      "func.func public @main(%a: tensor<4xf32> {mhlo.sharding = \"{devices=[2]<=[2]}\"}) -> tensor<2xf32> {\n"
+                      "  %0 = stablehlo.custom_call @Sharding(%a) {mhlo.sharding = \"{devices=[2]<=[2]}\"} : (tensor<4xf32>) -> tensor<4xf32>\n"
+                      "  %1 = stablehlo.custom_call @", Target, "(%0) {mhlo.sharding = \"{manual}\"} : (tensor<4xf32>) -> tensor<2xf32>\n"
+                      "  return %1 : tensor<2xf32>\n}\n}"]).
+
+%% The same with another cut of the operand.
+cut(Dim) -> cut(Dim, "]").
+cut(Dim, Close) ->
+    binary:replace(module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 3]]")), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>,
+                   iolist_to_binary(["in_shardings=[<@mesh, [", Dim, Close, ">]"])).
+
 refused_test_() ->
     Sum = sum("%p", "tensor<2xf32>", "[[0, 1, 2, 3]]"),
     with_client([{Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(Text) end) end}
@@ -124,8 +138,7 @@ refused_test_() ->
                         [{invalid_argument, "the part of operand 0 is f32[3]", module("tensor<12xf32>", "", Sum)},
                          {invalid_argument, "a sharding", module("tensor<6xf32>", "", Sum)},
                          {unimplemented, "devices are in another order", module("tensor<8xf32>", ", device_ids=[1, 0, 2, 3]", Sum)},
-                         {unimplemented, "its groups are not along axes of the mesh",
-                          module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1], [2, 3]]"))},
+                         {unimplemented, "a process is in none of its groups", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1]]"))},
                          {invalid_argument, "number 4 of 4", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 4]]"))},
                          {invalid_argument, "a group has a member twice", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1, 2, 1]]"))},
                          {invalid_argument, "number 1 is in two groups", module("tensor<8xf32>", "", sum("%p", "tensor<2xf32>", "[[0, 1], [1, 2]]"))},
@@ -138,12 +151,25 @@ refused_test_() ->
                           binary:replace(module("tensor<8xf32>", "", Sum), <<"\"x\"=4">>, <<"\"x\"=3">>)},
                          {invalid_argument, "the mesh has no such axis",
                           binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>, <<"in_shardings=[<@mesh, [{\"y\"}]>]">>)},
-                         {unimplemented, "a part of an axis",
-                          binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>, <<"in_shardings=[<@mesh, [{\"x\":(1)2}]>]">>)},
+                         {invalid_argument, "the part of operand 0 is f32[4]", cut("{\"x\":(1)2}")},
+                         {invalid_argument, "the axis has no such part", cut("{\"x\":(1)3}")},
+                         {invalid_argument, "the axis has no such part", cut("{\"x\":(2)4}")},
+                         {invalid_argument, "the axis has no such part", cut("{\"x\":(0)2}")},
+                         {invalid_argument, "the mesh has no such axis", cut("{\"y\":(1)2}")},
+                         {invalid_argument, "expected a number", cut("{\"x\":(a)2}")},
+                         {unimplemented, "a value whose terms are not summed (unreduced axes)", cut("{}], unreduced={\"x\"}", "")},
+                         {unimplemented, "parts of an axis that do not divide each other",
+                          iolist_to_binary(["sdy.mesh @mesh = <[\"x\"=6]>\nfunc.func @main(%a: tensor<6xf32>) -> tensor<6xf32> {\n"
+                                            "  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{\"x\":(1)2}]>] out_shardings=[<@mesh, [{\"x\":(1)3}]>] "
+                                            "manual_axes={\"x\"} (%p: tensor<3xf32>) {\n    %1 = stablehlo.slice %p [0:2] : (tensor<3xf32>) -> tensor<2xf32>\n"
+                                            "    sdy.return %1 : tensor<2xf32>\n  } : (tensor<6xf32>) -> tensor<6xf32>\n  return %0 : tensor<6xf32>\n}"])},
                          {invalid_argument, "have several numbers",
                           binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings=[<@mesh, [{\"x\"}]>]">>, <<"in_shardings=[]">>)},
                          {invalid_argument, "expected 'in_shardings'",
-                          binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings">>, <<"shardings">>)}]]).
+                          binary:replace(module("tensor<8xf32>", "", Sum), <<"in_shardings">>, <<"shardings">>)},
+                         {unimplemented, "a shard_map for GSPMD cannot be read (SPMDFullToShardShape): export it with jax_use_shardy_partitioner",
+                          gspmd("SPMDFullToShardShape")},
+                         {unimplemented, "a shard_map for GSPMD", gspmd("SPMDShardToFullShape")}]]).
 
 %% A mesh of 4096: what a collective says is read once, not for each partition.
 wide(Mesh, Whole, Body) ->
@@ -165,6 +191,7 @@ wide_test_() ->
                       Columns = rows([lists:seq(I, 4095, 64) || I <- lists:seq(0, 63)]),
                       ?assert(is_function(tessera_stablehlo:function(wide(<<"\"x\"=64, \"y\"=64">>, "128", sum("%p", "tensor<2xf32>", Columns)))))
               end},
+             {"in another order", fun() -> ?assert(is_function(tessera_stablehlo:function(Line(sum("%p", "tensor<2xf32>", rows([lists:reverse(All)])))))) end},
              {"a root", fun() -> ?assert(is_function(tessera_stablehlo:function(Line(placed("collective_broadcast", rows([lists:reverse(All)]), "1x4096"))))) end},
              {"too many pairs",
               fun() ->
@@ -172,17 +199,27 @@ wide_test_() ->
                               Line(placed("collective_permute", "-1", "32768x2")))
               end},
              {"no pairs", fun() -> Refused(invalid_argument, "it names number -1 of 4096", Line(placed("collective_permute", "-1", "4096x2"))) end},
-             {"no members", fun() -> Refused(unimplemented, "its groups are not along axes of the mesh", Line(placed("collective_broadcast", "-1", "4096x16"))) end},
+             {"no members", fun() -> Refused(unimplemented, "a process is in none of its groups", Line(placed("collective_broadcast", "-1", "4096x16"))) end},
              {"twice", fun() -> Refused(invalid_argument, "a group has a member twice", Line(placed("collective_broadcast", rows([tl(All) ++ [1]]), "1x4096"))) end}]].
 
-%% Functions that call each other, more than any program does: the search for what needs to know its partition ends, too.
+%% A number of partitions that no mesh has is refused, whatever its bits are.
+partitions_test_() ->
+    One = <<"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}">>,
+    [{integer_to_list(Count),
+      fun() ->
+              tessera_test:raises(invalid_argument, "1 replicas of " ++ integer_to_list(Count) ++ " partitions, expected 1 to 4096 processes",
+                                  fun() -> tessera_error:check(stablehlo, [], tessera_nif:read_stablehlo(One, Count)) end)
+      end}
+     || Count <- [1 bsl 40, (1 bsl 40) + 1, 4097, 0, -1]].
+
+%% A chain of more calls than any program has: the search for functions that read their partition ends.
 deep_calls_test() ->
     Function = fun(Name, Body) -> ["func.func ", Name, "(%x: tensor<2xf32>) -> tensor<2xf32> {\n", Body, "  return %0 : tensor<2xf32>\n}\n"] end,
     Call = fun(I) -> io_lib:format("  %0 = call @f~b(%x) : (tensor<2xf32>) -> tensor<2xf32>\n", [I]) end,
-    Chain = [Function(io_lib:format("private @f~b", [I]), Call(I + 1)) || I <- lists:seq(1, 1000)],
-    [tessera_test:raises(invalid_argument, "more than 500 deep",
+    Chain = [Function(io_lib:format("private @f~b", [I]), Call(I + 1)) || I <- lists:seq(1, 2000)],
+    [tessera_test:raises(invalid_argument, "more than 1108 deep",
                          fun() -> tessera_stablehlo:function(iolist_to_binary(["sdy.mesh @mesh = <[\"x\"=2]>\n", Function("@main", Call(1)), Chain,
-                                                                               Function("private @f1001", Last)])) end)
+                                                                               Function("private @f2001", Last)])) end)
      || Last <- [Call(1), "  %0 = stablehlo.add %x, %x : tensor<2xf32>\n"]].
 
 mesh_test_() ->
@@ -201,6 +238,27 @@ mesh_test_() ->
                 tessera_test:raises(invalid_argument, fun() -> tessera_stablehlo:shard_jit(Text, Mesh, []) end),
                 tessera_test:raises(invalid_argument, "outputs", fun() -> tessera_stablehlo:shard_jit(Text, Mesh, #{outputs => 1}) end),
                 tessera_test:raises(invalid_argument, "expected a mesh", fun() -> tessera_stablehlo:shard_jit(Text, 4, #{}) end)
+        end},
+       {"a constraint of a module on whole tensors",
+        fun() ->
+                Of = fun(Rows) ->
+                             Type = ["tensor<", Rows, "x8xf32>"],
+                             iolist_to_binary(["sdy.mesh @mesh = <[\"x\"=4]>\n"
+                                               "func.func @main(%a: ", Type, " {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>}) -> ", Type, " {\n"
+                                               "  %0 = stablehlo.add %a, %a : ", Type, "\n"
+                                               "  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {\"x\"}]> : ", Type, "\n"
+                                               "  %2 = stablehlo.negate %1 : ", Type, "\n  return %2 : ", Type, "\n}"])
+                     end,
+                Whole = tessera:iota({8, 8}, #{type => f32}),
+                Mesh = #{shape => {4}},
+                Lists = [[[Part]] || Part <- tessera_mesh:shard(Whole, Mesh, #{0 => [0]}, ?CLIENT)],
+                [begin
+                     F = tessera_stablehlo:shard_jit(Of(Rows), Mesh, #{client => ?CLIENT}),
+                     Parts = [Part || [Part] <- F(Lists)],
+                     ?assertEqual(tessera:to_list(tessera:multiply(Whole, -2)), tessera:to_list(tessera_mesh:gather(Parts, Mesh, #{}))),
+                     ?assertMatch({Found, _}, {re:run(tessera:explain(F, [Lists]), "sharding_constraint: f32\\[8,8\\] sharded \\[\\[\\],\\[0\\]\\]",
+                                                      [{capture, none}]), Rows})
+                 end || {Rows, Found} <- [{"8", match}, {"?", nomatch}]]
         end},
        {"another shape of as many partitions", fun() -> ?assertMatch(F when is_function(F, 1), tessera_stablehlo:shard_jit(Text, #{shape => {2, 2}}, #{client => ?CLIENT})) end},
        {"no mesh", fun() -> tessera_test:raises(failed_precondition, "the 4 partitions of a mesh", fun() -> (tessera_stablehlo:function(Text))([X()]) end) end},

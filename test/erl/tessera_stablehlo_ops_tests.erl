@@ -398,3 +398,24 @@ processes_refused_test_() ->
              {unimplemented, "at the top of a process's function alone", Line, Nested},
              {invalid_argument, "its processes wait for each other", [["@a"], ["@b"]],
               [{"a", collective("all_reduce", "[[0, 1]]", sum(), "")}, {"b", "  %r = stablehlo.negate %x : tensor<2xf32>"}]}]].
+
+%% What JAX writes for integers: of floats it passes over a NaN, which argmax would find.
+argmax_form_of_integers_test() ->
+    Text = <<"func.func @main(%x: tensor<3xf32>) -> (tensor<f32>, tensor<i32>) {
+  %i = stablehlo.iota dim = 0 : tensor<3xi32>
+  %a = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %b = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.reduce(%x init: %a), (%i init: %b) across dimensions = [0] : (tensor<3xf32>, tensor<3xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+   reducer(%p: tensor<f32>, %q: tensor<f32>) (%s: tensor<i32>, %t: tensor<i32>) {
+    %0 = stablehlo.compare GT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %1 = stablehlo.compare EQ, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %2 = stablehlo.compare LT, %s, %t : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %3 = stablehlo.and %1, %2 : tensor<i1>
+    %4 = stablehlo.or %0, %3 : tensor<i1>
+    %5 = stablehlo.select %4, %p, %q : tensor<i1>, tensor<f32>
+    %6 = stablehlo.select %4, %s, %t : tensor<i1>, tensor<i32>
+    stablehlo.return %5, %6 : tensor<f32>, tensor<i32>
+  }
+  return %r#0, %r#1 : tensor<f32>, tensor<i32>
+}">>,
+    ?assertEqual([2.0, 2], [tessera:to_number(R) || R <- (tessera_stablehlo:function(Text))([tessera:tensor([1.0, nan, 2.0])])]).

@@ -1,8 +1,20 @@
 %% Functions that several modules of tests use.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, quoted/1, paths/0,
-         shell_paths/0, vm/3, answer/1, client/1, some_fail/3, closes/2, with_lapack/2]).
+-export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, blocks/0, leaves_no_blocks/1, quoted/1, paths/0,
+         shell_paths/0, shared/1, vm/3, answer/1, client/1, some_fail/3, closes/2, with_lapack/2, open_mesh/1, mesh_plugin/0]).
+
+%% Of many cases those that this run takes: the half that TESSERA_HALF says, or with a sanitizer the third that TESSERA_PART
+%% says, as in test/c/testing.h. Without these variables all.
+shared(Cases) ->
+    {Variable, Parts} = case os:getenv("TESSERA_SANITIZER") of false -> {"TESSERA_HALF", 2}; _ -> {"TESSERA_PART", 3} end,
+    case os:getenv(Variable, "") of
+        "" -> Cases;
+        Part -> [Case || {I, Case} <- lists:enumerate(Cases), (I + I div Parts) rem Parts =:= list_to_integer(Part)]
+    end.
+
+%% Milliseconds for what takes seconds on an idle machine.
+-define(MOST, 240000).
 
 %% F raises an error of that code, with an error info that contains these words.
 raises(Code, F) -> raises(Code, "", F).
@@ -21,6 +33,17 @@ raises(Code, Words, F) ->
             %% As the shell prints it.
             ?assert(is_binary(unicode:characters_to_binary(erl_error:format_exception(error, Reason, Trace))))
     end.
+
+%% Opens a client of 8 devices for programs over a mesh: of the host, or of the plugin that TESSERA_MESH_PLUGIN names.
+%% TESSERA_MESH_OPTION is the plugin's option for their number.
+open_mesh(Client) ->
+    Option = list_to_atom(os:getenv("TESSERA_MESH_OPTION", "cpu_device_count")),
+    tessera:open_client(Client, case mesh_plugin() of
+                                    false -> #{device_count => 8};
+                                    Path -> #{device_count => 8, platform => pjrt, plugin_path => Path, plugin_options => #{Option => 8}}
+                                end).
+
+mesh_plugin() -> os:getenv("TESSERA_MESH_PLUGIN").
 
 %% Nested lists of numbers that agree to a part in a hundred thousand.
 near(Expected, Actual) -> near(Expected, Actual, 1.0e-5).
@@ -104,8 +127,8 @@ in_folder(Test) ->
             end
     end.
 
-%% Waits until Is() is true. A minute is more than enough, also on a busy machine.
-until(Is) -> until(Is, erlang:monotonic_time(millisecond) + 60000).
+%% Waits until Is() is true. Some minutes are more than enough, also on a busy machine.
+until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?MOST).
 
 until(Is, Until) ->
     case Is() of
@@ -123,6 +146,27 @@ until_freed(Is) ->
                   lists:foreach(fun erlang:garbage_collect/1, processes()),
                   Is()
           end).
+
+%% Allocated blocks of metadata when no kernel is compiled in the background. A kernel that an earlier test asked for takes
+%% blocks when it is compiled, on a busy machine minutes later.
+blocks() ->
+    until(fun() -> maps:get(background, tessera_nif:jit_stats()) =:= 0 end),
+    tessera_nif:live_blocks().
+
+-define(ROUNDS, 20).
+
+%% Fails when each call of Fun leaves blocks behind.
+leaves_no_blocks(Fun) -> leaves_no_blocks(Fun, ?ROUNDS).
+
+leaves_no_blocks(Fun, Rounds) ->
+    true = erlang:garbage_collect(),
+    Before = blocks(),
+    _ = Fun(),
+    true = erlang:garbage_collect(),
+    case blocks() - Before of
+        More when More > 0, Rounds > 1 -> leaves_no_blocks(Fun, Rounds - 1);
+        More -> ?assert(More =< 0)
+    end.
 
 %% As one word for a shell.
 quoted(Text) -> "'" ++ lists:append([case C of $' -> "'\\''"; _ -> [C] end || C <- Text]) ++ "'".
@@ -152,7 +196,7 @@ answer(Port, Acc) ->
             {ok, Tokens, _} = erl_scan:string(binary_to_list(Line)),
             {ok, Term} = erl_parse:parse_term(Tokens),
             {Term, Text}
-    after 60000 ->
+    after ?MOST ->
         {os_pid, Pid} = erlang:port_info(Port, os_pid),
         os:cmd("kill -9 " ++ integer_to_list(Pid)),
         error({late, iolist_to_binary(lists:reverse(Acc))})

@@ -666,10 +666,10 @@ error_lines_test() ->
     Line = ?LINE - 1,
     ends_at(Line, fun() -> (tessera:jit(fun(A) -> tessera:while({A, 0}, fun({_, I}) -> tessera:less(I, 3) end, Body) end))(X) end),
     ends_at(?LINE, fun() -> (tessera:grad(fun(A) -> tessera:dot(A, Wide) end))(X) end),
-    %% what functions of several ops report
+    %% functions of several ops
     ends_at(?LINE, fun() -> (tessera:jit(fun(A) -> {tessera:einsum("ii", [A])} end))(X) end),
     ends_at(?LINE, fun() -> (tessera:jit(fun(A) -> {tessera:softmax(A, #{axes => 7})} end))(X) end),
-    %% outside of a traced function the caller's line is on the stack, and the message has none
+    %% outside of a traced function the message has no line: the stack has the caller's
     {error, {_, Message}} = try tessera:dot(X, Wide) catch Class:Reason -> {Class, Reason} end,
     ?assertEqual(nomatch, string:find(Message, ".erl")).
 
@@ -726,7 +726,7 @@ maybe_ends_test() ->
     ?assertEqual(5, Line([{tessera, exp}, {tessera, sort}])),
     ?assertEqual(3, Line([{tessera, exp}, {another_module, ends}])).
 
-%% Of the call of tessera:exp/1 with which the function f/1 with these clauses has ended, in a module whose debug_info has them.
+%% The line of the last call, one of tessera:exp/1, of a function f/1 with these clauses. The debug_info of its module has the clauses.
 line_of_form(Module, Clauses) ->
     Head = [{attribute, 1, module, Module}, {attribute, 2, export, [{f, 1}]}],
     {ok, Module, Compiled} = compile:forms(Head ++ [{function, 3, f, 1, [{clause, 3, [{var, 3, '_'}], [], [{atom, 3, ok}]}]}], []),

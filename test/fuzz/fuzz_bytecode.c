@@ -8,6 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(file, "ML\xefR", 4);
   if (size) memcpy(file + 4, data, size);
   fuzz_read(file, size + 4, NULL);
+  fuzz_leaves(file, size + 4);
+  fuzz_processes(file, size + 4);
   free(file);
   if (ts_alloc_live() != live) abort();
   return 0;

@@ -13,6 +13,8 @@
 #   // checks bits passes: fuse  that, and all of "checks passes: fuse"
 #   // checks bits of plain     the bits of the graph compiled without fusion and simplification
 # A line "// also passes: normalize,fuse" names passes that give the same FILE.out.
+# A line "// reads: FILE ..." names files that are read in place of FILE.ts, such as programs of StableHLO: each gives the
+# same FILE.out. A line "// options: --size=3" has options for all runs.
 # A line "// counts: steps 1, kernels 2" names lines of what --counts prints.
 # A line "// sends: 1 collective, 4 bytes" says what a program on a mesh communicates, which UPDATE does not change.
 # All runs are lines of a file, for one process (tessera-opt --batch). Where that ends early, the run that it has ended in
@@ -20,6 +22,7 @@
 # usage: test/golden/run.sh [FILE.ts ...]
 #   UPDATE=1          rewrites the outputs
 #   TESSERA_OPT=path  the program to test
+#   TESSERA_PART=0    of the seeds of "bits" the first, 1 the second, 2 the third: for runs with a sanitizer
 cd "$(dirname "$0")/../.." || exit 2
 opt=${TESSERA_OPT:-build/${BUILD:-normal}/tessera-opt}
 [ -x "$opt" ] || { echo "golden: no $opt, run make first" >&2; exit 2; }
@@ -30,10 +33,11 @@ total=0 failed=0 code=0 tab=$(printf '\t')
 
 # What to run, and what to expect of it: "ARGUMENTS<tab>KIND<tab>INPUT<tab>EXPECTED" for each run.
 plan() {
-  awk '
-    function run(arguments, kind, expected) { printf "%s %s\t%s\t%s\t%s\n", arguments, input, kind, input, expected }
+  awk -v part="${TESSERA_PART:-}" '
+    function run(arguments, kind, expected) { printf "%s %s %s\t%s\t%s\t%s\n", options, arguments, input, kind, input, expected }
     function check_bits(arguments, seed) {
-      for (seed = 1; seed <= 3; seed++) run(arguments " --ulps=0 --special --seed=" seed, "agrees")
+      for (seed = 1; seed <= 3; seed++)
+        if (part == "" || seed == part + 1) run(arguments " --ulps=0 --special --seed=" seed, "agrees")
     }
     function exists(file, line, is) { is = (getline line <file) >= 0; close(file); return is }
     function is_graph(file, line, is) {
@@ -42,8 +46,15 @@ plan() {
       close(file)
       return is
     }
-    function plan_file(stem, is_first, wanted, back) {
+    function plan_file(stem, files, count, i) {
       stem = substr(input, 1, length(input) - 3)
+      count = split(reads == "" ? input : reads, files, " ")
+      for (i = 1; i <= count; i++) {
+        input = files[i]
+        plan_input(stem)
+      }
+    }
+    function plan_input(stem, is_first, wanted, back, given) {
       is_first = first ~ /^\/\/ checks/
       if (counts != "") run("--counts", "counts", counts)
       if (first ~ /^\/\/ same/ || (is_first && passes != "")) check_bits("--check --ref --pass=" passes)
@@ -55,22 +66,24 @@ plan() {
       run("--pass=" passes, wanted, stem ".out")
       if (also != "") run("--pass=" also, wanted, stem ".out")
       if (is_graph(stem ".out")) {
-        back = input
-        input = stem ".out"
+        back = input; given = options
+        input = stem ".out"; options = ""
         run("", "back", input)
-        input = back
+        input = back; options = given
       }
       if (exists(stem ".stablehlo")) run("--stablehlo --pass=", "prints", stem ".stablehlo")
-      if (sends != "") printf "\tsends\t%s\t%s\n", input, sends
+      if (sends != "") printf "\tsends\t%s\t%s\n", stem ".ts", sends
     }
     function text_after(line, words) { return substr(line, index(line, words) + length(words)) }
     FNR == 1 {
       if (input != "") plan_file()
-      input = FILENAME; first = $0; passes = counts = also = sends = ""
+      input = FILENAME; first = $0; passes = counts = also = sends = reads = options = ""
       if (/^\/\/.*passes:/) { passes = text_after($0, "passes:"); gsub(/ /, "", passes) }
     }
     /^\/\/ counts: / { counts = text_after($0, "// counts: ") }
     /^\/\/ also passes: / { also = text_after($0, "// also passes: "); gsub(/ /, "", also) }
+    /^\/\/ reads: / { reads = text_after($0, "// reads: ") }
+    /^\/\/ options: / { options = text_after($0, "// options: ") }
     /^\/\/ sends: / { sends = text_after($0, "// sends: ") }
     END { if (input != "") plan_file() }' "$@"
 }

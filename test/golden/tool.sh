@@ -70,6 +70,28 @@ expect 0 '^result 0: s32\[2\] = 4 8$' --partitions --input=1,1,1,1,2,2,2,2
 expect 0 '^the interpreter agrees' --partitions --check
 expect 0 '^all_reduce_sum over \[0\]: 1 tensor, 8 bytes' --pass=report
 expect 0 'sdy.sharding = #sdy.sharding<@mesh, \[{}, {"axis_0"}\]>' --stablehlo
+# Programs of StableHLO: text, bytecode, an export of JAX.
+program=test/stablehlo/names/network
+expect_program() {
+  cp "$program.$1" "$work/graph.ts"
+  shift
+  expect "$@"
+}
+for form in mlir vhlo exported; do
+  expect_program $form 1 '^error: the program has symbols for sizes: --size=N gives a size$'
+  expect_program $form 0 '^graph @main(%0: f32\[3\], %1: f32\[2,3\], %2: f32\[5,2\]) -> (f32\[5,3\])' --size=5
+  expect_program $form 0 '^the interpreter agrees$' --size=5 --check --pass=pipeline
+  expect_program $form 0 '^result 0: f32\[1,3\] = 3.0 5.0 7.0$' --size=1 --run --input=1 --input=1,2,3 --input=1
+done
+for size in 0 -1 x 2147483648; do expect 2 '^usage:' --size=$size; done
+program=test/stablehlo/mesh/whole
+expect_program vhlo 0 '^the interpreter agrees$' --partitions --check
+printf '// a comment\n\n  func.func @main(%%x: tensor<f32>) {\n  return %%y : tensor<f32>\n}' >"$work/graph.ts"
+expect 1 '^error: line 4, column 10: expected a value that is defined before, found '
+printf 'func @main' >"$work/graph.ts"
+expect 1 "^error: line 1, column 1: expected 'graph', found 'func'"
+head -c 100 test/stablehlo/names/network.vhlo >"$work/graph.ts"
+expect 1 '^error: byte [0-9]*: '
 # A function's result is not that of the interpreter to the bit.
 cat >"$work/graph.ts" <<'END'
 graph @main(%0: f32[4000]) -> (f32[4000]) {

@@ -8,4 +8,4 @@ what="MPI tests on two hosts"
 ln -s "$relay" "$folder/relay"
 
 # What mpirun starts in the place of ssh is the agent.
-timeout -k 10 900 "$folder/agent" $a exec "${ERL:-erl}" -noshell -noinput -pa ebin build/test-mpi -run tessera_hosts main $a $b "$folder"
+timeout -k 10 2700 "$folder/agent" $a exec "${ERL:-erl}" -noshell -noinput -pa ebin build/test-mpi -run tessera_hosts main $a $b "$folder"

@@ -1,10 +1,10 @@
-# Two hosts, which are network namespaces with names of their own, for hosts.sh and slurm.sh, which read this file after
-# they have set `what`, the name of their tests. Two cables join the hosts: 10.213.1.1 and 10.213.1.2 on `control`,
+# Two hosts for hosts.sh and slurm.sh: network namespaces with names of their own. Both scripts set `what`, the name of
+# their tests, and then read this file. Two cables join the hosts: 10.213.1.1 and 10.213.1.2 on `control`,
 # 10.213.2.1 and 10.213.2.2 on `data`. Needs root, and a system that allows namespaces; else says why the tests do
 # nothing, which is a failure where nothing may be left out (TESSERA_CI). Sets
 #
 #   a, b      the names of the hosts
-#   folder    a folder that both see, with `agent`, by which "agent HOST COMMAND..." runs there. Each host has a folder
+#   folder    a folder that both see. Its program `agent HOST COMMAND...` runs a command on a host. Each host has a folder
 #             `own` in it for itself, and on the second one `disk` is a small disk
 #
 # All that runs in the namespaces is killed at the end, and nothing is left.
@@ -17,7 +17,7 @@ left_out() {
 command -v mpirun >/dev/null || left_out "no Open MPI here (./setup --mpi)"
 command -v ip >/dev/null || left_out "no program ip here: Debian's package iproute2 (./setup --mpi)"
 [ "$(id -u)" = 0 ] || left_out "needs root"
-a=tsa$$ b=tsb$$ folder=$(mktemp -d)
+a=tsa$$ b=tsb$$ folder=$(mktemp -d) made=
 export TMPDIR="$folder" # daemons of MPI that are killed leave folders
 
 # Only what runs in the namespaces, by pid.
@@ -26,6 +26,7 @@ end_all() {
     for pid in $(ip netns pids $host 2>/dev/null); do kill -KILL "$pid" 2>/dev/null; done
     ip netns del $host 2>/dev/null
   done
+  [ -z "$made" ] || rm -f /etc/hosts
   rm -rf "$folder"
 }
 trap end_all EXIT
@@ -43,6 +44,8 @@ for cable in control data; do
     ip -n $a link set $cable up && ip -n $b link set $cable up || exit 1
 done
 
+# A minimal Debian has no file to put the names of the hosts over.
+[ -e /etc/hosts ] || { made=yes && : >/etc/hosts; } || exit 1
 mkdir "$folder/disk" "$folder/own" "$folder/own-b" || exit 1
 printf '127.0.0.1 localhost\n10.213.1.1 %s\n10.213.1.2 %s\n' $a $b >"$folder/names"
 cat >"$folder/agent" <<END

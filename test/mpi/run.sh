@@ -14,12 +14,12 @@ shared=vader
 case $(mpirun --version) in *"Open MPI) 5"*) shared=sm ;; esac
 passed=0 failed=0
 
-# run_ranks RANKS EXPECTED PROGRAM ARGUMENTS...: a line of the output begins with what is expected. A broken job leaves
+# run_ranks RANKS EXPECTED PROGRAM ARGUMENTS...: a line of the output begins with EXPECTED. A broken job leaves
 # without finalizing MPI, which mpirun reports as a failure, so its status says nothing.
 run_ranks() {
   ranks=$1 expected=$2
   shift 2
-  output=$(timeout -k 10 600 mpirun -np "$ranks" --oversubscribe --bind-to none --mca mpi_yield_when_idle 0 --mca pml ob1 --mca btl "self,$shared,tcp" "$@" 2>&1)
+  output=$(timeout -k 10 1800 mpirun -np "$ranks" --oversubscribe --bind-to none --mca mpi_yield_when_idle 0 --mca pml ob1 --mca btl "self,$shared,tcp" "$@" 2>&1)
   status=$?
   if printf '%s\n' "$output" | grep -q "^$expected"; then
     passed=$((passed + 1))

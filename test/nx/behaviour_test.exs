@@ -18,7 +18,9 @@ defmodule Tessera.BehaviourTest do
     others = for ["-pa", path] <- paths, path != ebin(), do: ["-pa", path]
     arguments = List.flatten([others, "-pa", erlang, "--warnings-as-errors", "-o", folder, files])
     {output, status} = System.cmd(System.find_executable("elixirc"), arguments, stderr_to_stdout: true)
-    assert {output, status} == {"", 0}
+    # On a busy machine the compiler says of a file that it takes more than 10 s.
+    said = output |> String.split("\n", trim: true) |> Enum.reject(&String.starts_with?(&1, "Compiling "))
+    assert {said, status} == {[], 0}
 
     for {module, behaviour} <- [{Tessera.Backend, Nx.Backend}, {Tessera, Nx.Defn.Compiler}] do
       {:ok, {_, [attributes: attributes]}} =

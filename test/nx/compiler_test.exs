@@ -103,7 +103,7 @@ defmodule Tessera.CompilerTest do
       Nx.sinh(x)
     end
 
-    1..8 |> Enum.map(fn _ -> Task.async(fn -> Tessera.jit(fun).(Nx.tensor([1.0])) end) end) |> Task.await_many()
+    1..8 |> Enum.map(fn _ -> Task.async(fn -> Tessera.jit(fun).(Nx.tensor([1.0])) end) end) |> Task.await_many(60_000)
     assert_received :traced
     refute_received :traced
   end

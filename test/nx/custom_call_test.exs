@@ -99,7 +99,7 @@ defmodule Tessera.CustomCallTest do
 
   deftransformp where(x), do: scale(x, %Where{})
 
-  # What has a cond is lowered scope by scope, what has none by rules.
+  # A function with a cond is lowered scope by scope, one without by rules.
   defn scoped(x) do
     if Nx.sum(x) > 0, do: where(x), else: x
   end

@@ -1,6 +1,6 @@
 defmodule Tessera.DocsTest do
-  # What README.md and docs/*.md show in Elixir is run as it stands there, a page at a time and each with the bindings of
-  # what came before; examples/*.exs are run by an Elixir of their own. (What is written in Erlang is run by
+  # Runs the Elixir of README.md and docs/*.md unchanged, a page at a time; each block has the bindings of the blocks
+  # before it; examples/*.exs are run by an Elixir of their own. (What is written in Erlang is run by
   # test/erl/tessera_doc_tests.erl.)
   #
   # After `iex>` comes what the shell prints, or an exception's `** (Module) message`; numbers of references and times may
@@ -30,7 +30,7 @@ defmodule Tessera.DocsTest do
 
   for page <- @pages do
     @page page
-    @tag timeout: 120_000
+    @tag timeout: 600_000
     # It shows the Nx that comes after 0.13.
     if page == "docs/elixir.md", do: @tag(:donation)
 
@@ -45,7 +45,7 @@ defmodule Tessera.DocsTest do
 
   for example <- @examples do
     @example example
-    @tag timeout: 180_000
+    @tag timeout: 900_000
     test Path.relative_to(example, @root) do
       paths = for path <- :code.get_path(), File.dir?(path), do: ["-pa", Path.expand(to_string(path))]
       elixir = System.find_executable("elixir")
@@ -73,7 +73,7 @@ defmodule Tessera.DocsTest do
 
   for notebook <- Path.wildcard(Path.join(@root, "livebooks/*.livemd")) do
     @notebook notebook
-    @tag timeout: 120_000
+    @tag timeout: 600_000
     test Path.relative_to(notebook, @root) do
       paths = for path <- :code.get_path(), File.dir?(path), do: ["-pa", Path.expand(to_string(path))]
       script = Path.join(@root, "test/docs/livebook.exs")
@@ -112,7 +112,7 @@ defmodule Tessera.DocsTest do
     _ -> "raises"
   end
 
-  # What a command prints in a copy of examples/first, where Nx is the one that runs these tests, in place of Hex's.
+  # The output of a command in a copy of examples/first. The copy uses the Nx of these tests, not that of Hex.
   defp in_first_project([program | arguments]) do
     folder = Path.join(System.tmp_dir!(), "tessera-first-#{System.pid()}-#{System.unique_integer([:positive])}")
     File.cp_r!(Path.join(@root, "examples/first"), folder)

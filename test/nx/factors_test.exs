@@ -95,7 +95,7 @@ defmodule Tessera.FactorsTest do
 
       fun = fn a ->
         vectors = elem(Nx.LinAlg.svd(a, full_matrices?: full), part)
-        # Any basis will do for what is left.
+        # The other vectors may be any basis of the rest.
         sum(if part == 0, do: vectors[[.., 0..(k - 1)]], else: vectors[0..(k - 1)])
       end
 

@@ -136,6 +136,10 @@ defmodule Tessera.MisuseTest do
     refused([
       {"expected options as a keyword list, got: %{}", fn -> jit.(%{}) end},
       {"expected options as a keyword list, got: :a", fn -> jit.(:a) end},
+      {"expected options as a keyword list, got: [1]", fn -> jit.([1]) end},
+      {"expected options as a keyword list, got: [{:cache, true} | 1]", fn -> jit.([{:cache, true} | 1]) end},
+      {"expected options as a keyword list, got: [{:cache, true} | 1]", fn -> Tessera.cached?(&Nx.sin/1, [tensor], [{:cache, true} | 1]) end},
+      {"expected options as a keyword list, got: [{:mesh, nil}, 1]", fn -> Tessera.to_mlir_module(&Nx.sin/1, [tensor], [{:mesh, nil}, 1]) end},
       {"expected :cache to be true, false or a path, got: :maybe", fn -> jit.(cache: :maybe) end},
       {"expected the hook :a to be a function of arity 1, got: 1", fn -> jit.(hooks: %{a: 1}) end},
       {"expected the hook :a to be a function of arity 1, got: &Nx.add/2", fn -> jit.(hooks: %{a: &Nx.add/2}) end},

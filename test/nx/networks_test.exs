@@ -3,7 +3,7 @@
 defmodule Tessera.NetworksTest do
   use ExUnit.Case, async: true
   import Nx.Defn
-  @moduletag timeout: 300_000
+  @moduletag timeout: 900_000
 
   deftransformp convolved(x, kernel, opts) do
     last = [input_permutation: [0, 3, 1, 2], kernel_permutation: [3, 2, 0, 1], output_permutation: [0, 3, 1, 2]]

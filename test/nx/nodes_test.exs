@@ -5,7 +5,7 @@
 
     # A peer whose test is gone ends by itself.
     def start do
-      {:ok, _} = :timer.apply_after(90_000, :erlang, :halt, [1])
+      {:ok, _} = :timer.apply_after(900_000, :erlang, :halt, [1])
       for application <- [:elixir, :logger, :nx, :tessera], do: {:ok, _} = Application.ensure_all_started(application)
       Logger.configure(level: :error)
       Nx.global_default_backend(Tessera.Backend)
@@ -72,7 +72,7 @@
     # Callers beside each other; what each got.
     def ask_all(numbers) do
       numbers
-      |> Task.async_stream(&ask/1, max_concurrency: 8, timeout: 30_000)
+      |> Task.async_stream(&ask/1, max_concurrency: 8, timeout: 200_000)
       |> Enum.map(fn {:ok, answer} -> answer end)
     end
 
@@ -85,7 +85,7 @@ defmodule Tessera.NodesTest do
   use ExUnit.Case, async: false
   alias Tessera.NodesTest.Peer
 
-  @moduletag timeout: 120_000
+  @moduletag timeout: 900_000
   @compile {:no_warn_undefined, :tessera_peers}
   @beam beam
 
@@ -128,7 +128,7 @@ defmodule Tessera.NodesTest do
   # As a machine goes that loses its power.
   defp kill(%{os_pid: os_pid}), do: {_, 0} = System.cmd("kill", ["-9", os_pid])
 
-  defp until(condition, tries \\ 200) do
+  defp until(condition, tries \\ 2400) do
     cond do
       condition.() -> :ok
       tries == 0 -> flunk("it did not come to be in time")
@@ -196,7 +196,7 @@ defmodule Tessera.NodesTest do
       Process.sleep(100)
       kill(a)
 
-      for {number, answer} <- Enum.zip(many, Task.await(task, 60_000)) do
+      for {number, answer} <- Enum.zip(many, Task.await(task, 300_000)) do
         case answer do
           {:ok, [result]} -> assert result == 2 * number + 1.0
           {:exit, {reason, {Nx.Serving, _, _}}} -> assert reason in [:noconnection, :noproc]

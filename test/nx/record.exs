@@ -34,8 +34,7 @@ defmodule Recorder do
      Enum.map(inputs, &literal/1), Enum.map(Composite.flatten_list([expected]), &literal/1), program_order(received(hooks), hooks)}
   end
 
-  # The evaluator calls independent hooks in the order in which it meets them, Tessera in the order of the program,
-  # in which the hooks are given.
+  # Sorts calls of hooks by the program's order, as in `hooks`: the evaluator calls independent hooks in another order.
   defp program_order(received, hooks) do
     if length(Enum.uniq_by(received, &elem(&1, 0))) == length(received),
       do: Enum.sort_by(received, fn {hook, _} -> Enum.find_index(hooks, &(&1 == hook)) end),
@@ -382,7 +381,7 @@ defmodule Recorder.Programs do
     ]
   end
 
-  # Numbers of which many are equal, and those that are not finite.
+  # Many equal numbers, infinities and NaN.
   def order do
     x = Nx.remainder(Nx.multiply(Nx.iota({3, 4, 5}), 7), 11)
     special = Nx.tensor([:nan, 1.0, :infinity, -0.0, :neg_infinity, 0.0, :nan, 1.0])
@@ -454,7 +453,7 @@ defmodule Recorder.Programs do
           b
         ])
       ] ++
-      # Not of f64: Nx adds 1.0e-10 to what it divides by.
+      # Without f64: Nx adds 1.0e-10 to divisors.
       for type <- [:f32, :s32] do
         program("cholesky #{type}", &Nx.LinAlg.cholesky/1, [Nx.tensor([[4, 2, 2], [2, 5, 3], [2, 3, 6]], type: type)])
       end ++

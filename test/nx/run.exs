@@ -16,8 +16,8 @@ absent = if(device == :host, do: [], else: [:host_memory])
 if absent != [], do: IO.puts("Tensors are not in host memory here: tests of pointers are left out")
 excluded = dialect ++ absent ++ if(Map.has_key?(Tessera.Client.get_supported_platforms(), :async), do: [], else: [:device])
 if :device in excluded, do: IO.puts("The library has no asynchronous device (make async-app): tests of devices are left out")
-# What a test logs is shown where it fails.
-ExUnit.start(exclude: excluded, capture_log: true)
+# What a test logs is shown where it fails. The limits are for a busy machine.
+ExUnit.start(exclude: excluded, capture_log: true, timeout: 600_000, assert_receive_timeout: 60_000)
 if dialect != [], do: IO.puts("This Nx, #{Application.spec(:nx, :vsn)}, has no #{Enum.join(dialect, ", no ")}: those tests are left out")
 
 files = if System.argv() == [], do: Path.wildcard(Path.join(__DIR__, "*_test.exs")), else: System.argv()

@@ -1,11 +1,13 @@
 defmodule Tessera.ServingTest do
-  # Nx.Serving with many callers, of which some go wrong: no caller waits for ever, the others get what is theirs, and in the
-  # end all memory is back.
+  # Nx.Serving with many callers, some of which fail: no caller waits for ever, the others get their own results, and at the
+  # end all memory is free.
   use ExUnit.Case, async: false
   import Nx.Defn
   import Tessera.Dialect, only: [observe: 2]
 
-  @moduletag timeout: 30_000
+  @moduletag timeout: 600_000
+  # Milliseconds for a result that comes within one second on an idle machine.
+  @within 120_000
   @moduletag :capture_log
 
   setup_all do
@@ -32,7 +34,7 @@ defmodule Tessera.ServingTest do
     :tessera.memory().live
   end
 
-  defp eventually(condition, message, tries \\ 100) do
+  defp eventually(condition, message, tries \\ 3000) do
     cond do
       condition.() -> :ok
       tries == 0 -> flunk(message)
@@ -103,7 +105,7 @@ defmodule Tessera.ServingTest do
   # Whether each got its own result.
   defp calls(name, numbers) do
     tasks = for number <- numbers, do: {number, Task.async(fn -> ask(name, number) end)}
-    for {number, task} <- tasks, do: close?(Nx.to_flat_list(Task.await(task, 20_000)), number)
+    for {number, task} <- tasks, do: close?(Nx.to_flat_list(Task.await(task, @within)), number)
   end
 
   defp close?([sum], number), do: abs(sum - hd(expected(number))) < 1.0e-2
@@ -129,9 +131,9 @@ defmodule Tessera.ServingTest do
   defp kernels_compiled(make) do
     start(name: Sized, make: make, batch_size: 16)
     ask(Sized, 1)
-    for task <- Enum.map(1..16, &asked(Sized, &1)), do: Task.await(task)
+    for task <- Enum.map(1..16, &asked(Sized, &1)), do: Task.await(task, @within)
     :ok = :telemetry.attach(__MODULE__, [:tessera, :compilation], &__MODULE__.compiled/4, self())
-    for count <- [1, 5, 20], task <- Enum.map(1..count, &asked(Sized, &1)), do: Task.await(task)
+    for count <- [1, 5, 20], task <- Enum.map(1..count, &asked(Sized, &1)), do: Task.await(task, @within)
     :telemetry.detach(__MODULE__)
     :ok = stop_supervised(Sized)
     Stream.repeatedly(fn -> receive do: ({:kernels, kernels} -> kernels), after: (0 -> nil) end) |> Enum.take_while(& &1)
@@ -146,7 +148,7 @@ defmodule Tessera.ServingTest do
       {gone, staying} = Enum.split(Enum.map(1..16, &asked(Killed, &1)), 8)
       Process.sleep(round * 3)
       Enum.each(gone, &Process.exit(&1.pid, :kill))
-      for task <- staying, do: assert({:ok, %Nx.Tensor{shape: {1}}} = Task.yield(task, 20_000))
+      for task <- staying, do: assert({:ok, %Nx.Tensor{shape: {1}}} = Task.yield(task, @within))
     end
 
     assert %Nx.Tensor{} = ask(Killed, 1)
@@ -163,7 +165,7 @@ defmodule Tessera.ServingTest do
     tasks = for number <- [1, :unknown, 2, :unknown, 3], do: {number, asked(Prepared, number)}
 
     for {number, task} <- tasks do
-      case {number, Task.yield(task, 20_000)} do
+      case {number, Task.yield(task, @within)} do
         {:unknown, result} -> assert {:exit, {%ArgumentError{message: "what is asked is unknown"}, _}} = result
         {number, {:ok, result}} -> assert close?(Nx.to_flat_list(result), number)
       end
@@ -175,19 +177,19 @@ defmodule Tessera.ServingTest do
     start(name: Failing, fun: &checked/1, defn_options: [compiler: Tessera, hooks: %{check: check}], batch_size: 2, batch_timeout: 1)
 
     for _ <- 1..5 do
-      assert {:exit, {{%RuntimeError{message: "too much"}, _}, _}} = Task.yield(asked(Failing, 1.0e6), 20_000)
-      assert {:ok, %Nx.Tensor{}} = Task.yield(asked(Failing, 1), 20_000)
+      assert {:exit, {{%RuntimeError{message: "too much"}, _}, _}} = Task.yield(asked(Failing, 1.0e6), @within)
+      assert {:ok, %Nx.Tensor{}} = Task.yield(asked(Failing, 1), @within)
     end
 
     # Those that share a batch with it share its end.
-    ended = for(number <- [1.0e6 | List.duplicate(1, 9)], do: asked(Failing, number)) |> Task.yield_many(20_000)
+    ended = for(number <- [1.0e6 | List.duplicate(1, 9)], do: asked(Failing, number)) |> Task.yield_many(@within)
     assert Enum.count(ended, &match?({_, {:exit, _}}, &1)) in 1..2
     assert Enum.count(ended, &match?({_, {:ok, _}}, &1)) in 8..9
   end
 
   test "a program that cannot be compiled" do
     start(name: Uncompiled, fun: &calling/1, defn_options: [compiler: Tessera, hooks: %{check: & &1}])
-    assert {:exit, {{%ArgumentError{message: message}, _}, _}} = Task.yield(asked(Uncompiled, 1), 20_000)
+    assert {:exit, {{%ArgumentError{message: message}, _}, _}} = Task.yield(asked(Uncompiled, 1), @within)
     assert message == "Tessera cannot call back from the function of a reduction"
   end
 
@@ -212,7 +214,7 @@ defmodule Tessera.ServingTest do
       end
 
     for {number, task} <- Enum.zip(1..12, streams) do
-      {steps, results} = Task.await(task, 20_000)
+      {steps, results} = Task.await(task, @within)
       last = 127.5 * number / 256
       assert Enum.zip_with(steps, 1..3, &(abs(&1 - last - &2) < 1.0e-3)) == [true, true, true]
       assert Enum.map(results, &(abs(&1 - last - 3) < 1.0e-3)) == [true]
@@ -233,7 +235,7 @@ defmodule Tessera.ServingTest do
       tasks = Enum.map(1..8, &asked(Restarted, &1))
       Process.sleep(5)
       Process.exit(old, :kill)
-      for {_, ended} <- Task.yield_many(tasks, 20_000), do: assert(match?({:ok, %Nx.Tensor{}}, ended) or match?({:exit, _}, ended))
+      for {_, ended} <- Task.yield_many(tasks, @within), do: assert(match?({:ok, %Nx.Tensor{}}, ended) or match?({:exit, _}, ended))
       eventually(fn -> Process.whereis(Restarted) not in [nil, old] end, "the serving is not there again")
       assert %Nx.Tensor{} = ask(Restarted, 1)
     end
@@ -244,8 +246,8 @@ defmodule Tessera.ServingTest do
     tasks = Enum.map(1..4, &asked(Stopped, &1))
     Process.sleep(20)
     :ok = stop_supervised(Stopped)
-    for {_, ended} <- Task.yield_many(tasks, 20_000), do: assert(ended)
-    assert {:exit, {:noproc, _}} = Task.yield(asked(Stopped, 1), 20_000)
+    for {_, ended} <- Task.yield_many(tasks, @within), do: assert(ended)
+    assert {:exit, {:noproc, _}} = Task.yield(asked(Stopped, 1), @within)
   end
 
   test "each batch key has its own batches" do
@@ -266,7 +268,7 @@ defmodule Tessera.ServingTest do
     start(name: Keyed, make: make, change: keyed)
 
     for {number, task} <- Enum.map(1..20, &{&1, Task.async(fn -> ask(Keyed, &1) end)}) do
-      [sum] = Nx.to_flat_list(Task.await(task, 20_000))
+      [sum] = Nx.to_flat_list(Task.await(task, @within))
       assert close?([if(rem(number, 2) == 0, do: sum, else: -sum)], number)
     end
   end

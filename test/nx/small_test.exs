@@ -49,6 +49,8 @@ defmodule Tessera.SmallTest do
       here = Nx.backend_copy(x, {Tessera.Backend, client: :host})
       y = Nx.from_pointer({Tessera.Backend, client: :host}, Nx.to_pointer(here, mode: :local), type, {3})
       assert Nx.to_binary(y) == Nx.to_binary(x)
+      # Named after the last use of its memory, which a garbage collection would free before otherwise.
+      assert Nx.to_binary(here) == Nx.to_binary(x)
       pid = self()
       hooked = fn v -> Nx.Defn.Kernel.hook(v, &send(pid, {:seen, Nx.to_binary(&1)})) end
       Nx.Defn.jit(hooked, compiler: Tessera).(x)

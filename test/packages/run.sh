@@ -1,6 +1,6 @@
 #!/bin/bash
-# The package and the precompiled library, as a project has them that knows nothing else: what the package holds, what the
-# library shows and needs, how it is fetched, and projects of Mix and rebar3 that build without make and without a compiler.
+# The package and the precompiled library, seen from a project that has nothing else: the files of the package, the symbols
+# and dependencies of the library, fetching it, and projects of Mix and rebar3 that build without make and a compiler.
 # `make test-packages` makes build/precompiled/ before. Talks to a loopback port only.
 #
 #   test/packages/run.sh          all but these
@@ -191,7 +191,7 @@ fetches 3 "no precompiled library for riscv64-linux-gnu" TARGET_ARCH=riscv64
 printf 'damaged' >>"$work/a folder/$artefact"
 fetches 1 "it was not unpacked" TESSERA_PRECOMPILED_URL="$work/a folder"
 [ ! -e priv ] || fail "a damaged archive was unpacked"
-# A library for NIFs of a newer OTP is not for this one; of those that fit the newest is taken.
+# A library for NIFs of a newer OTP does not fit this one. Of several that fit, the newest is taken.
 newer=$(erl -noshell -eval '[A, B] = string:lexemes(erlang:system_info(nif_version), "."),
   io:format("~s.~b", [A, list_to_integer(B) + 1]), halt().')
 sed -i "s/nif-[0-9.]*-/nif-$newer-/" checksum.exs

@@ -1,9 +1,9 @@
 /* A plugin of PJRT for tests: its device is the interpreter, its programs are StableHLO that c_src/stablehlo reads. It
  * answers inline, late and out of order, and fails on request (plugin.h). Clients have the options `devices`, `manner`
  * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process. With `hangs` a client is
- * never made; at the operation number `abort_at` the process ends, `hang_at` never returns, `never_at` has no end, and
- * from `full_at` on there is no memory.
- * It works by the tasks of tasks.h. */
+ * never made, with `waits_for` not while there is a file of that name; at the operation number `abort_at` the process
+ * ends, `hang_at` never returns, `never_at` has no end, and from `full_at` on there is no memory. With `leaves` the
+ * process starts another one before it ends. It works by the tasks of tasks.h. */
 #include "plugin.h"
 
 #include "kernel/ref/ref.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static _Atomic bool held, stalled;
+static _Atomic bool held, stalled, copies, other_layout;
 static char last_text[8192]; /* under the lock; the begin of it */
 
 /* ---- events */
@@ -111,6 +111,10 @@ static pj_error *set_option(pj_handle *client, const pj_named *option) {
     *count_of(client, option) = option->integer;
   } else if (is_named(option, "hangs") && option->kind == PJ_BOOL) {
     while (option->boolean) pause();
+  } else if (is_named(option, "waits_for") && option->kind == PJ_STRING) {
+    while (access(option->string, F_OK) == 0) usleep(1000);
+  } else if (is_named(option, "leaves") && option->kind == PJ_BOOL) {
+    client->leaves = option->boolean;
   } else if (is_named(option, "cpu") && option->kind == PJ_BOOL) {
     client->cpu = option->boolean;
   } else if (is_named(option, "manner") && option->kind == PJ_STRING) {
@@ -496,10 +500,27 @@ static pj_error *failed_allocation(pj_handle *client) {
   return !e && full ? error_of(PJ_RESOURCE_EXHAUSTED, "the device has no memory left") : e;
 }
 
+/* The event ends when no buffer has the bytes. */
+static void read_in_place(task *t) {
+  pj_buffer *b = t->results[0];
+  ended *e = made(sizeof *e);
+  e->event = t->read;
+  if (ts_buffer_wrap(b->dtype, &b->shape, (void *)(uintptr_t)t->from, end_bytes, e, &b->data)) abort();
+}
+
 static void read_data(task *t) {
   pj_buffer *b = t->results[0];
   if (ts_buffer_create(ts_pool_default(), b->dtype, &b->shape, &b->data)) abort();
   memcpy(b->data->data, t->from, (size_t)b->data->bytes);
+}
+
+/* The event of a task that fails is not left to its buffer, which has no bytes then. */
+static pj_event *promise_bytes(task *t) {
+  pj_event *event = new_event();
+  event->refs = 2;
+  t->read = event;
+  if (t->fail) t->events[0] = event;
+  return event;
 }
 
 static pj_error *from_host(pj_args *args) {
@@ -507,13 +528,15 @@ static pj_error *from_host(pj_args *args) {
   ts_dtype dtype;
   ts_shape shape = ts_shape_make((int32_t)args->from_host.rank, args->from_host.dims);
   if (!pj_dtype(args->from_host.type, &dtype)) return error_of(PJ_INVALID_ARGUMENT, "unknown type");
-  if (args->from_host.semantics != PJ_UNTIL_TRANSFERRED) return error_of(PJ_UNIMPLEMENTED, "unknown semantics");
+  bool shared = args->from_host.client->cpu && args->from_host.semantics == PJ_SHARED;
+  if (args->from_host.semantics != PJ_UNTIL_TRANSFERRED && (!shared || atomic_load(&copies)))
+    return error_of(PJ_UNIMPLEMENTED, "unknown semantics");
   pj_error *e = failed_allocation(args->from_host.client);
   if (e) return e;
-  task *t = new_task(PJ_FROM_HOST, read_data);
+  task *t = new_task(PJ_FROM_HOST, shared ? read_in_place : read_data);
   t->from = args->from_host.data;
   args->from_host.buffer = new_buffer(args->from_host.device, dtype, &shape, t);
-  args->from_host.read = promise(t, 0);
+  args->from_host.read = shared ? promise_bytes(t) : promise(t, 0);
   pj_event *ready = new_event();
   t->events[1] = ready;
   set_ready(t, ready);
@@ -572,6 +595,82 @@ static pj_error *buffer_destroy(pj_args *args) {
   pthread_mutex_lock(&lock);
   drop_buffer(args->object);
   pthread_mutex_unlock(&lock);
+  tell_owners();
+  return NULL;
+}
+
+static pj_error *buffer_is_on_cpu(pj_args *args) {
+  BEGIN(BUFFER_IS_ON_CPU, flag);
+  args->flag.yes = ((pj_buffer *)args->flag.object)->client->cpu;
+  return NULL;
+}
+
+static pj_error *buffer_size(pj_args *args) {
+  BEGIN(BUFFER_SIZE, count);
+  const pj_buffer *b = args->count.object;
+  args->count.count = ts_shape_bytes(&b->shape, b->dtype);
+  return NULL;
+}
+
+static pj_error *buffer_layout(pj_args *args) {
+  BEGIN(BUFFER_LAYOUT, layout);
+  static const int64_t orders[2][4] = {{3, 2, 1, 0}, {0, 1, 2, 3}}; /* row-major, and not */
+  int32_t rank = args->layout.buffer->shape.rank;
+  pj_layout *l = &args->layout.layout;
+  if (rank > 4) return error_of(PJ_UNIMPLEMENTED, "the layout of more than 4 dims");
+  l->kind = PJ_ORDER;
+  l->order.minor_to_major = atomic_load(&other_layout) ? orders[1] : orders[0] + 4 - rank;
+  l->order.rank = (size_t)rank;
+  l->order.tile_count = 0;
+  return NULL;
+}
+
+static pj_error *buffer_hold(pj_args *args) {
+  BEGIN(BUFFER_HOLD, object);
+  pthread_mutex_lock(&lock);
+  ((pj_buffer *)args->object)->holders++;
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static pj_error *buffer_let_go(pj_args *args) {
+  BEGIN(BUFFER_LET_GO, object);
+  pthread_mutex_lock(&lock);
+  if (((pj_buffer *)args->object)->holders-- < 1) atomic_fetch_add(&wrong, 1);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static pj_error *buffer_address(pj_args *args) {
+  BEGIN(BUFFER_ADDRESS, pointer);
+  const pj_buffer *b = args->pointer.object;
+  pthread_mutex_lock(&lock);
+  if (b->holders < 1 || !b->ready->is_ready) atomic_fetch_add(&wrong, 1);
+  args->pointer.pointer = b->data->data;
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static void take_view(task *t) {
+  pj_buffer *b = t->results[0];
+  if (ts_buffer_wrap(b->dtype, &b->shape, t->to, end_bytes, t->view, &b->data)) abort();
+}
+
+static pj_error *buffer_view(pj_args *args) {
+  BEGIN(BUFFER_VIEW, view);
+  ts_dtype dtype;
+  ts_shape shape = ts_shape_make((int32_t)args->view.rank, args->view.dims);
+  if (!pj_dtype(args->view.type, &dtype)) return error_of(PJ_INVALID_ARGUMENT, "unknown type");
+  ended *e = made(sizeof *e);
+  *e = (ended){.call = args->view.release, .data = args->view.data, .arg = args->view.arg};
+  task *t = new_task(PJ_BUFFER_VIEW, take_view);
+  t->to = args->view.data;
+  t->view = e;
+  args->view.buffer = new_buffer(args->view.device, dtype, &shape, t);
+  pj_event *ready = new_event();
+  t->events[0] = ready;
+  set_ready(t, ready);
+  do_at_once(t);
   return NULL;
 }
 
@@ -703,6 +802,13 @@ static struct {
                          [PJ_BUFFER_TO_DEVICE] = {to_device},
                          [PJ_BUFFER_TO_HOST] = {to_host},
                          [PJ_BUFFER_READY] = {buffer_ready},
+                         [PJ_BUFFER_IS_ON_CPU] = {buffer_is_on_cpu},
+                         [PJ_BUFFER_SIZE] = {buffer_size},
+                         [PJ_BUFFER_LAYOUT] = {buffer_layout},
+                         [PJ_BUFFER_HOLD] = {buffer_hold},
+                         [PJ_BUFFER_LET_GO] = {buffer_let_go},
+                         [PJ_BUFFER_ADDRESS] = {buffer_address},
+                         [PJ_BUFFER_VIEW] = {buffer_view},
                          [PJ_EXECUTABLE_TYPES] = {executable_types},
                          [PJ_EXECUTABLE_DIMS] = {executable_dims}}};
 
@@ -723,9 +829,12 @@ static int64_t get_wrong(void) { return atomic_load(&wrong); }
 static void hold(bool is) { atomic_store(&held, is); }
 static const char *get_text(void) { return last_text; }
 static void stall(bool is) { atomic_store(&stalled, is); }
+static void set_copies(bool is) { atomic_store(&copies, is); }
+static void set_other_layout(bool is) { atomic_store(&other_layout, is); }
 static int64_t get_calls(pj_function function) { return atomic_load(&calls[function]); }
 
-static const test_direction direction = {set_manner, fail_after, fail_event_after, set_more, get_live, get_wrong,
-                                         get_calls,  hold,       keep_tasks,       stall,    get_text};
+static const test_direction direction = {
+    set_manner, fail_after, fail_event_after, set_more,   get_live,   get_wrong,       get_calls, hold,
+    keep_tasks, stall,      get_text,         keep_bytes, set_copies, set_other_layout};
 __attribute__((visibility("default"))) const test_direction *GetTestDirection(void);
 const test_direction *GetTestDirection(void) { return &direction; }

@@ -21,10 +21,13 @@ typedef struct test_direction {
   int64_t (*live)(void);  /* objects that exist */
   int64_t (*wrong)(void); /* how often the client broke a rule */
   int64_t (*calls)(pj_function function);
-  void (*hold)(bool held);     /* while it is held, no client is made */
-  void (*keep)(bool kept);     /* while it is true, no event ends */
-  void (*stall)(bool stalled); /* while it is true, functions that begin an operation do not return */
-  const char *(*text)(void);   /* of the program that was compiled last */
+  void (*hold)(bool held);       /* while it is held, no client is made */
+  void (*keep)(bool kept);       /* while it is true, no event ends */
+  void (*stall)(bool stalled);   /* while it is true, functions that begin an operation do not return */
+  const char *(*text)(void);     /* of the program that was compiled last */
+  void (*keep_bytes)(bool kept); /* while it is true, no host memory that is read in place is given back */
+  void (*copies)(bool copies);   /* while it is true, no host memory is read in place */
+  void (*other_layout)(bool is); /* while it is true, buffers have another layout than row-major, as they say */
 } test_direction;
 
 typedef const test_direction *(*test_get_direction)(void); /* "GetTestDirection" */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 _Atomic int64_t live, wrong, calls[PJ_TABLE];
@@ -72,9 +73,15 @@ pj_error *begin(pj_function function, const pj_args *args, size_t fields) {
 
 static _Thread_local bool never_ends; /* the next task of this thread */
 
+static void end_process(const pj_handle *client) {
+  if (client->leaves && fork() == 0)
+    while (true) pause();
+  abort();
+}
+
 bool fails_now(pj_handle *client) {
   int64_t n = ++client->operations;
-  if (n == client->abort_at) abort();
+  if (n == client->abort_at) end_process(client);
   never_ends = n == client->never_at;
   return client->fail_every && n % client->fail_every == 0;
 }
@@ -139,6 +146,7 @@ void drop_client(pj_handle *client) {
 
 void drop_buffer(pj_buffer *buffer) {
   if (--buffer->refs > 0) return;
+  if (buffer->holders) atomic_fetch_add(&wrong, 1);
   drop_client(buffer->client);
   ts_buffer_release(buffer->data);
   drop_event(buffer->ready);
@@ -177,7 +185,10 @@ static void do_task(task *t) {
   pthread_mutex_unlock(&lock);
   for (int i = 0; i < MOST_EVENTS; i++)
     if (events[i]) end_event(events[i], fail, fail ? "the plugin failed later" : "");
+  tell_owners();
 }
+
+void do_at_once(task *t) { do_task(t); }
 
 /* A ready task; NULL if all tasks wait. The lock is held. */
 static task *take_task(void) {
@@ -262,4 +273,50 @@ task *new_task(pj_function function, void (*body)(task *)) {
   t->body = body;
   t->fail = is_due(&left_event[function]) ? PJ_UNAVAILABLE : 0;
   return t;
+}
+
+/* ---- the end of bytes of others */
+
+static struct {
+  pthread_mutex_t lock; /* held within the other one */
+  ended *first;
+  bool kept;
+} told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void end_bytes(void *context) {
+  ended *e = context;
+  pthread_mutex_lock(&told.lock);
+  e->next = told.first;
+  told.first = e;
+  pthread_mutex_unlock(&told.lock);
+}
+
+static ended *take_ended(void) {
+  pthread_mutex_lock(&told.lock);
+  ended *all = told.kept ? NULL : told.first;
+  if (all) told.first = NULL;
+  pthread_mutex_unlock(&told.lock);
+  return all;
+}
+
+static void do_nothing(task *t) { (void)t; }
+
+void tell_owners(void) {
+  for (ended *e = take_ended(), *next; e; e = next) {
+    next = e->next;
+    if (e->event) {
+      task *t = new_task(PJ_BUFFER_DESTROY, do_nothing);
+      t->events[0] = e->event;
+      post(t);
+    }
+    if (e->call) e->call(e->data, e->arg);
+    unmade(e);
+  }
+}
+
+void keep_bytes(bool is) {
+  pthread_mutex_lock(&told.lock);
+  told.kept = is;
+  pthread_mutex_unlock(&told.lock);
+  tell_owners();
 }

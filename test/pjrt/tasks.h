@@ -45,7 +45,8 @@ struct pj_device {
 struct pj_handle {
   int64_t users; /* Buffers and executables, and 1 while it is open. */
   int64_t operations, fail_every, abort_at, hang_at, never_at, full_at;
-  bool cpu; /* It has the name of XLA's CPUs. */
+  bool cpu;    /* It has the name of XLA's CPUs, reads host memory in place, and gives addresses. */
+  bool leaves; /* Another process stays, with all files of this one, where this one ends. */
   int device_count;
   pj_device devices[64];
   pj_device *list[64];
@@ -58,6 +59,7 @@ struct pj_buffer {
   ts_dtype dtype;
   ts_shape shape;
   ts_buffer *data; /* A task sets it. */
+  int holders;     /* External references. */
   pj_event *ready;
 };
 
@@ -90,7 +92,9 @@ typedef struct task {
   pj_buffer *operands[64], *results[64];
   size_t operand_count, result_count;
   const void *from;
+  pj_event *read; /* Of host memory that is read in place: ends when no buffer has it. NULL: the bytes are copied. */
   void *to;
+  struct ended *view; /* Of bytes that become a buffer's. */
   size_t size;
   code *code;
   pj_event *events[MOST_EVENTS]; /* A reference to each. */
@@ -123,6 +127,23 @@ void drop_code(code *c);
 pj_error *error_of_event(const pj_event *event);
 void wait_for_event(pj_event *event);
 
+/* ---- the end of bytes of others */
+
+/* What to tell the owner of bytes: an event that ends, or a call. */
+typedef struct ended {
+  struct ended *next;
+  pj_event *event;
+  void (*call)(void *data, void *arg);
+  void *data, *arg;
+} ended;
+
+/* For ts_buffer_wrap(): its owner is told by the next tell_owners(). */
+void end_bytes(void *ended);
+/* By tasks, as the manner says. No lock is held. */
+void tell_owners(void);
+/* While it is true, no owner is told. */
+void keep_bytes(bool is);
+
 /* ---- tasks */
 
 task *new_task(pj_function function, void (*body)(task *));
@@ -130,6 +151,7 @@ task *new_task(pj_function function, void (*body)(task *));
 pj_event *promise(task *t, int i);
 /* Takes the task over. */
 void post(task *t);
+void do_at_once(task *t);
 /* While it is true no task is done, so that no event ends. */
 void keep_tasks(bool is);
 

@@ -73,18 +73,18 @@ checked() {
     fail "$2 compiles without the cases of $1"
   case $output in *$1*) ;; *) fail "$2: '$output', expected an error that names $1" ;; esac
 }
-for file in c_src/ir/infer_shape.c c_src/ir/stablehlo_shape.c c_src/kernel/ref/ref_scalar.c c_src/kernel/ref/ref_shape.c \
-  c_src/jit/emit/emit_op.c c_src/jit/math/vecmath.c c_src/kernel/ref/ref_complex.c c_src/pass/complex_math.c \
-  c_src/ir/infer_linalg.c c_src/ir/stablehlo_linalg.c c_src/kernel/ref/ref_linalg.c c_src/kernel/linalg/factor.c c_src/shard/factors.c \
-  c_src/ir/infer_mesh.c c_src/ir/stablehlo_mesh.c c_src/ir/graph.c c_src/shard/combine.c c_src/exec/build_mesh.c \
+for file in c_src/ir/infer_shape.c c_src/ir/stablehlo/stablehlo_shape.c c_src/kernel/ref/ref_scalar.c c_src/kernel/ref/ref_shape.c \
+  c_src/jit/emit/emit_op.c c_src/jit/math/vecmath.c c_src/kernel/ref/ref_complex.c c_src/pass/complex/complex_math.c \
+  c_src/ir/infer_linalg.c c_src/ir/stablehlo/stablehlo_linalg.c c_src/kernel/ref/ref_linalg.c c_src/kernel/linalg/factor.c c_src/shard/factors.c \
+  c_src/ir/infer_mesh.c c_src/ir/stablehlo/stablehlo_mesh.c c_src/ir/graph.c c_src/shard/combine.c c_src/exec/build_mesh.c \
   c_src/jit/loop/loop_plan.c; do
   checked TEST_ "$file"
 done
-checked TS_FLOAT_T16 c_src/ir/stablehlo_write.c
+checked TS_FLOAT_T16 c_src/ir/stablehlo/stablehlo_write.c
 
 # A row without its entries: an op more in every class, a class more, a type more of every kind, a type of fields more.
 # Each place that tells them apart must not compile, and the error names the place and what it lacks. `missing` has the
-# tables with such a row, which the compiler finds before the right ones.
+# tables with such a row; the compiler looks there first.
 missing=$(mktemp -d) || exit 2
 trap 'rm -rf "$text" "$missing"' EXIT
 mkdir -p "$missing/ops/ir" "$missing/types/tensor" "$missing/fields/ir"
@@ -104,7 +104,7 @@ sed 's/^TS_ATTRS_END(FFT/TS_ATTR(fft., missing, MISSING)\n&/' c_src/ir/attr.def 
 sed 's/^  TS_FIELD_SHAPE,/&\n  TS_FIELD_MISSING,/; s/^#define TS_C_INT .*/&\n#define TS_C_MISSING int32_t/' \
   c_src/ir/graph.h >"$missing/fields/ir/graph.h"
 
-# refused TABLES: a line for each file, "PLACES FILE lacks WHAT"; assertions by what they say.
+# refused TABLES: a line for each file, "PLACES FILE lacks WHAT"; an assertion is named by its text.
 refused() {
   # shellcheck disable=SC2086,SC2046
   grep -lrE 'switch \(|_Static_assert' c_src --include='*.c' | grep -v '^c_src/comm/' | sort |

@@ -1,6 +1,6 @@
 /* Inference and StableHLO of the test class (TS_TEST_ROWS in c_src/ir/op.def). */
 #include "ir/infer.h"
-#include "ir/stablehlo_internal.h"
+#include "ir/stablehlo/stablehlo_internal.h"
 
 static ts_status infer_exchange(const ts_infer_call *call, ts_type *out) {
   const ts_value *a = ts_infer_operand(call, 0), *b = ts_infer_operand(call, 1);

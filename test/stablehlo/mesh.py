@@ -11,6 +11,10 @@ import numpy as np
 from jax import export, lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
+from jax._src.interpreters import mlir
+from jaxlib import _jax
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")  # names of files alone
 here = os.path.dirname(os.path.abspath(__file__))
@@ -33,6 +37,21 @@ def save(path, mesh, f, specs, arguments, symbolic=None):
         out.write("\n".join(line for line in lines if not line.startswith("#loc")) + "\n")
     with open(path + ".vhlo", "wb") as out:
         out.write(exported.mlir_module_serialized)
+    save_arrays(path, arguments, results)
+
+
+# A program that JAX does not write.
+def save_text(path, text, arguments, results):
+    age = stablehlo.StablehloCompatibilityRequirement.WEEK_12
+    with open(path + ".mlir", "w") as out:
+        out.write(text)
+    with mlir.make_ir_context(), open(path + ".vhlo", "wb") as out:
+        version = stablehlo.get_version_from_compatibility_requirement(age)
+        out.write(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version, True))
+    save_arrays(path, arguments, results)
+
+
+def save_arrays(path, arguments, results):
     arrays = {f"in{i}": a for i, a in enumerate(arguments)} | {f"out{i:02}": np.asarray(r) for i, r in enumerate(results)}
     np.savez_compressed(path + ".npz", **arrays)
 
@@ -149,6 +168,58 @@ def write_all(folder):
     a = rng.integers(-3, 4, (16, 4)).astype(np.float32)
     f = local(lambda v: lax.psum(v * 2, "y") + lax.axis_index("x").astype(v.dtype), P("x"), P("x"))
     save(f"{folder}/symbolic", grid, f, [P("x")], [a], symbolic="8*b, 4")
+    save_text(f"{folder}/replicas", OF_REPLICAS, [a[0]], [np.full(4, a[0].sum())])
+    write_parts(folder)
+
+
+def write_parts(folder):
+    a = np.arange(32, dtype=np.float32).reshape(8, 4)
+    save_text(f"{folder}/parts", OF_PARTS, [a], [2 * a])
+    save_text(f"{folder}/parts_local", OF_LOCAL_PARTS, [a], [a.T])
+
+
+# Groups of replicas: without use_global_device_ids all partitions of the only replica are one group. JAX always sets it.
+OF_REPLICAS = """module {
+  sdy.mesh @mesh = <["i"=4]>
+  func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"i"}]>] out_shardings=[<@mesh, [{"i"}]>] manual_axes={"i"} (%a: tensor<1xf32>) {
+      %r = "stablehlo.all_reduce"(%a) ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %s = stablehlo.add %x, %y : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<1xf32>) -> tensor<1xf32>
+      sdy.return %r : tensor<1xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+"""
+
+
+# Dims that parts of an axis cut: Shardy makes such shardings of reshapes.
+OF_PARTS = """module attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["x"=8]>
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {"x":(2)4}]>})
+      -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(4)2, "x":(1)2}, {}]>}) {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<8x4xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"x":(2)2}]> : tensor<8x4xf32>
+    return %1 : tensor<8x4xf32>
+  }
+}
+"""
+
+OF_LOCAL_PARTS = """module attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["x"=8]>
+  func.func public @main(%arg0: tensor<8x4xf32>) -> tensor<4x8xf32> {
+    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"x":(1)2}, {"x":(2)2}]>] out_shardings=[<@mesh, [{"x":(2)2}, {"x":(1)2}]>]
+        manual_axes={"x"} (%a: tensor<4x2xf32>) {
+      %t = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x2xf32>) -> tensor<2x4xf32>
+      sdy.return %t : tensor<2x4xf32>
+    } : (tensor<8x4xf32>) -> tensor<4x8xf32>
+    return %0 : tensor<4x8xf32>
+  }
+}
+"""
 
 
 # ---- random programs

@@ -2,19 +2,19 @@
  *   xla_cases ops OUT                  each op with every type (test/xla/ops.h)
  *   xla_cases random OUT SEED COUNT    random programs (test/c/random_graph.h), of the seeds from SEED on
  *   xla_cases recorded OUT FILE.ts...  programs as text, with their arguments' bytes in FILE.args
- * With SMALL_TYPES=1 in the environment also programs with types of fewer than 8 bits and floats of 8 bits.
- * Each program is written unchanged, and once more cut into its ops. There every op works on arguments (Tessera's own
- * intermediate values), so that an op's difference does not hide or excuse the next one's. The text of a case says how
- * each result may differ:
- *   exact          to the bit
- *   approx OP      of a function: a few units in the last place
- *   sum N K        of N terms in another order: result K is the sum of their magnitudes
- *   unknown OP     computed from such a value: only the cut program is compared
- * XLA's threads flush subnormal floats, so subnormal arguments become zeros. */
+ * With FOR_PLUGIN=1 in the environment also what Tessera makes fit for a plugin: programs with types of fewer than 8
+ * bits and floats of 8 bits, and factorizations, which are loops there. Each program is written unchanged, and once
+ * more cut into its ops. There every op works on arguments (Tessera's own intermediate values), so that an op's
+ * difference does not hide or excuse the next one's. The text of a case says how each result may differ: exact equal
+ * bits approx OP      a function's value: a few units in the last place sum N K        N terms may be added in another
+ * order: result K is the sum of their magnitudes factors OP N A result N of a factorization of arguments A...: run.py
+ * puts all results together again unknown OP     computed from an inexact value: only the cut program is compared XLA's
+ * threads flush subnormal floats, so subnormal arguments become zeros. */
 #include "exec/executable.h"
-#include "ir/stablehlo.h"
+#include "ir/stablehlo/stablehlo.h"
 #include "jit/jit.h"
 #include "ops.h"
+#include "pass/pass.h"
 #include "random_graph.h"
 
 #include <errno.h>
@@ -76,14 +76,15 @@ static ts_status flushed(const ts_buffer *from, ts_buffer **out) {
 typedef struct program {
   ts_graph *graph;
   values args, results;
-  const uint32_t *scales; /* by result: the one with its terms' magnitudes, 0 where there is none; may be NULL */
-  const char *left_out;   /* why, or NULL */
-  bool may_lack_form;     /* in StableHLO */
+  const uint32_t
+      *scales;          /* by result: the one with its terms' magnitudes, 0 where there is none; NULL: it is not cut */
+  const char *left_out; /* why, or NULL */
+  bool may_lack_form;   /* in StableHLO */
 } program;
 
 /* ---- what may differ ---- */
 
-typedef enum nature { EXACT, APPROX, SUM, UNKNOWN } nature;
+typedef enum nature { EXACT, APPROX, SUM, FACTORS, UNKNOWN } nature;
 
 typedef struct judgement {
   nature nature;
@@ -111,6 +112,12 @@ static bool folds_idempotently(const ts_graph *g, const ts_op *op) {
   return code == TS_OP_MIN || code == TS_OP_MAX;
 }
 
+/* Ops that StableHLO lacks. Their results have no agreed bits, nor, where a matrix is nearly singular, agreed digits.
+ */
+static bool is_factorization(ts_opcode code) {
+  return ts_op_get_class(code) == TS_CLASS_LINALG && code != TS_OP_CHOLESKY && code != TS_OP_TRIANGULAR_SOLVE;
+}
+
 /* Of complex numbers, the ops that do not take each part by itself. */
 static nature complex_nature(ts_opcode code) {
   switch (ts_op_get_class(code)) {
@@ -132,6 +139,7 @@ static nature complex_nature(ts_opcode code) {
 static nature own_nature(const ts_graph *g, const ts_op *op) {
   ts_dtype type = op->operand_count ? ts_graph_value(g, op->operands[0])->dtype : TS_S32;
   bool is_float = ts_dtype_is_float(type);
+  if (is_factorization(op->code)) return FACTORS;
   if (ts_dtype_is_complex(ts_graph_value(g, op->first_result)->dtype) || ts_dtype_is_complex(type))
     return complex_nature(op->code);
   switch (op->code) {
@@ -154,6 +162,8 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
   case TS_OP_CUMULATIVE_SUM:
   case TS_OP_WINDOW_SUM:
   case TS_OP_DOT: return is_float ? SUM : EXACT;
+  case TS_OP_WIDE_DOT:
+  case TS_OP_SCALED_DOT: return ts_dtype_is_float(ts_graph_value(g, op->first_result)->dtype) ? SUM : EXACT;
   default: return ts_op_get_class(op->code) == TS_CLASS_UNARY_FLOAT ? APPROX : EXACT;
   }
 }
@@ -244,7 +254,8 @@ static ts_status run(program *p) {
 
 static int64_t terms(const ts_graph *g, const ts_op *op) {
   const ts_shape *shape = ts_graph_value(g, op->operands[0])->shape;
-  const ts_dims *axes = op->code == TS_OP_DOT ? &op->attrs->dot.lhs_contract : &op->attrs->axes;
+  bool is_dot = ts_op_get_class(op->code) == TS_CLASS_DOT;
+  const ts_dims *axes = is_dot ? &op->attrs->dot.lhs_contract : &op->attrs->axes;
   int64_t count = 1;
   if (op->code == TS_OP_WINDOW_SUM) return ts_shape_elements(&op->attrs->window.sizes);
   if (op->code == TS_OP_CUMULATIVE_SUM) return shape->dims[op->attrs->scan.axis];
@@ -258,10 +269,23 @@ static void write_type(FILE *to, const char *what, const ts_buffer *b) {
   if (b->shape.rank == 0) fputs(" -", to);
 }
 
+/* In the cut program the operands are arguments, and all results of an op stand one after another. */
+static void write_factors(FILE *to, const program *p, ts_value_id id) {
+  const ts_op *op = ts_graph_op(p->graph, ts_graph_value(p->graph, id)->op);
+  fprintf(to, " factors %s %u", ts_op_name(op->code), (unsigned)(id - op->first_result));
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    fprintf(to, " %u", (unsigned)ts_graph_value(p->graph, op->operands[i])->index);
+  fputs("\n", to);
+}
+
 static void write_verdict(FILE *to, const program *p, size_t r, const judgement *of) {
-  static const char *const names[] = {"exact", "approx", "unknown", "unknown"};
+  static const char *const names[] = {"exact", "approx", "unknown", "unknown", "unknown"};
   ts_value_id id = ts_graph_region(p->graph, TS_ROOT)->results.data[r];
   judgement j = of[id];
+  if (j.nature == FACTORS && p->scales) {
+    write_factors(to, p, id);
+    return;
+  }
   if (j.nature == SUM && p->scales && p->scales[r]) {
     const ts_op *op = ts_graph_op(p->graph, ts_graph_value(p->graph, id)->op);
     fprintf(to, " sum %lld %u %s\n", (long long)terms(p->graph, op), p->scales[r], ts_op_name(op->code));
@@ -313,7 +337,18 @@ static ts_status write_printed(const program *p, FILE *to, ts_status (*print)(co
   return status;
 }
 
-static ts_status write_module(const program *p, FILE *to) { return write_printed(p, to, ts_graph_print_stablehlo); }
+static bool is_for_plugin(void) { return getenv("FOR_PLUGIN") != NULL; }
+
+static ts_status print_module(const ts_graph *graph, ts_text *out) {
+  ts_graph *loops;
+  if (!is_for_plugin() || !ts_factor_loops_apply(graph)) return ts_graph_print_stablehlo(graph, out);
+  TS_TRY(ts_pass_factor_loops(graph, &(ts_pass_options){0}, &loops));
+  ts_status status = ts_graph_print_stablehlo(loops, out);
+  ts_graph_destroy(loops);
+  return status;
+}
+
+static ts_status write_module(const program *p, FILE *to) { return write_printed(p, to, print_module); }
 static ts_status write_graph(const program *p, FILE *to) { return write_printed(p, to, ts_graph_print); }
 
 static ts_status write_file(const program *p, const char *path, const char *suffix,
@@ -328,7 +363,7 @@ static ts_status write_file(const program *p, const char *path, const char *suff
 }
 
 static bool has_small_types(const ts_graph *g) {
-  if (getenv("SMALL_TYPES")) return false;
+  if (is_for_plugin()) return false;
   for (size_t i = 0; i < g->values.count; i++)
     if (ts_dtype_is_small(ts_graph_value(g, (ts_value_id)i)->dtype)) return true;
   return false;
@@ -379,12 +414,18 @@ static ts_status add_result(cutter *c, ts_value_id id) {
   return TS_VEC_PUSH(&c->scales, 0);
 }
 
+/* Of the sum's type, in which each magnitude of an integer is a number. */
+static ts_status add_magnitude(cutter *c, ts_value_id id, ts_dtype type, ts_value_id *out) {
+  TS_TRY(ts_graph_convert(c->to->graph, TS_ROOT, id, type, &id));
+  return ts_graph_add_op(c->to->graph, TS_ROOT, TS_OP_ABS, (ts_values){&id, 1}, NULL, out);
+}
+
 /* The same sum of the operands' magnitudes. */
 static ts_status add_scale(cutter *c, const ts_op *op) {
-  ts_value_id operands[2], scale;
+  ts_value_id operands[3], scale;
+  ts_dtype type = ts_graph_value(c->from, op->first_result)->dtype;
   for (uint32_t i = 0; i < op->operand_count; i++)
-    TS_TRY(ts_graph_add_op(c->to->graph, TS_ROOT, TS_OP_ABS, (ts_values){&c->map[op->operands[i]], 1}, NULL,
-                           &operands[i]));
+    TS_TRY(add_magnitude(c, c->map[op->operands[i]], type, &operands[i]));
   TS_TRY(ts_graph_add_op(c->to->graph, TS_ROOT, op->code, (ts_values){operands, op->operand_count}, op->attrs, &scale));
   c->scales.data[c->scales.count - 1] = (uint32_t)c->results.count;
   return add_result(c, scale);

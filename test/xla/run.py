@@ -129,8 +129,78 @@ def near(dtype, expected, got, bound):
     return same(dtype, expected, got) | (distance <= bound)
 
 
-def differences(case, index, got, counts):
-    dtype, expected = case.results[index]
+def transposed(x):
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def lower_part(a):
+    return np.tril(a) + transposed(np.tril(a, -1))
+
+
+# For each factorization what its results make of themselves, and what that must be; of arguments and results.
+FACTORS = {
+    "solve": (lambda a, b, x: a @ columns(a, x), lambda a, b, x: columns(a, b)),
+    "lu": (lambda a, p, l, u: p @ l @ u, lambda a, p, l, u: a),
+    "qr": (lambda a, q, r: q @ r, lambda a, q, r: a),
+    "eigh": (lambda a, w, v: (v * w[..., None, :]) @ transposed(v), lambda a, w, v: lower_part(a)),
+    "svd": (lambda a, u, s, v: (u[..., :s.shape[-1]] * s[..., None, :]) @ v[..., :s.shape[-1], :],
+            lambda a, u, s, v: a),
+}
+
+
+def columns(a, b):
+    return b[..., None] if b.ndim < a.ndim else b
+
+
+def largest(x):
+    """Of each matrix."""
+    return np.max(abs(x), axis=(-2, -1), initial=0.0, keepdims=True)
+
+
+def determinant_differs(matrix, got, unit):
+    """Errors of some units of the matrix change the determinant by some units of the product of the rows' lengths."""
+    rows = np.prod(np.linalg.norm(matrix, axis=-1), axis=-1)
+    return np.linalg.det(matrix), got, 64 * matrix.shape[-1] * unit * rows
+
+
+def factors_differ(op, args, got, unit):
+    """What the results must make when they are put together, what they make, and how far apart both may be."""
+    matrix = args[0]
+    if op == "determinant":
+        return determinant_differs(matrix, got[0], unit)
+    make, want = FACTORS[op]
+    made, wanted = make(*args, *got), want(*args, *got)
+    size = largest(matrix) * (largest(columns(matrix, got[0])) if op == "solve" else 1)
+    return wanted, made, 64 * max(matrix.shape[-2:]) * unit * np.maximum(largest(wanted), size)
+
+
+def is_lost(args, expected, got, unit):
+    """Whether a result is not finite where Tessera's is, though the matrices are far from singular ones."""
+    lost = any(np.any(np.isfinite(e) & ~np.isfinite(g)) for e, g in zip(expected, got))
+    return lost and np.all(np.isfinite(args[0])) and np.all(np.linalg.cond(args[0]) < 0.1 / unit)
+
+
+def check_factors(case, index, results, unit):
+    """Compares all results of a factorization at its first one."""
+    op, number, *numbers = case.kinds[index][1:]
+    if number != "0" or case.results[index][1].size == 0:
+        return None
+    count = 1
+    while index + count < len(results) and case.kinds[index + count][1:3] == [op, str(count)]:
+        count += 1
+    args = [wide(case.args[int(i)]) for i in numbers]
+    got = [wide(result) for result in results[index:index + count]]
+    with np.errstate(all="ignore"):
+        if is_lost(args, [wide(e) for _, e in case.results[index:index + count]], got, unit):
+            return "%s of numbers far from any limit is not finite" % op
+        wanted, made, bound = factors_differ(op, args, got, unit)
+        known = np.isfinite(wanted) & np.isfinite(made) & np.isfinite(bound)
+        wrong = known & (abs(made - wanted) > bound)
+    return "the results of %s make %r, not %r" % (op, made[wrong].flat[0], wanted[wrong].flat[0]) if np.any(wrong) else None
+
+
+def differences(case, index, results, counts):
+    got, (dtype, expected) = results[index], case.results[index]
     kind, *detail = case.kinds[index]
     unit = 2.0 ** -FRACTION_BITS.get(dtype, 0)
     if got.shape != expected.shape or got.dtype != expected.dtype:
@@ -138,6 +208,9 @@ def differences(case, index, got, counts):
     if kind == "unknown":
         counts["results left to the cut program, after " + detail[0]] += 1
         return None
+    if kind == "factors":
+        counts["results compared, factors"] += 1
+        return check_factors(case, index, results, unit)
     with np.errstate(all="ignore"):
         if kind == "exact":
             good = same(dtype, expected, got)
@@ -176,7 +249,7 @@ def run(folder, name, client, counts):
     except Exception as error:  # XLA's errors have several classes
         return ["%s: XLA refuses: %s" % (name, str(error)[:600])]
     counts["programs run"] += 1
-    found = [(i, differences(case, i, got, counts)) for i, got in enumerate(results)]
+    found = [(i, differences(case, i, results, counts)) for i in range(len(results))]
     return ["%s, result %d: %s" % (name, i, difference) for i, difference in found if difference]
 
 

@@ -80,6 +80,11 @@ bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided);
  * Those with a `part` may add blocks: ask the builder for its block afterwards. */
 ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address); /* contiguous, all lanes */
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
+/* The same in memory form, a vector of the elements as they are, and what conversions do between both forms. */
+ts_v ts_emit_load_memory(ts_emit *e, ts_dtype type, ts_v address);
+void ts_emit_store_memory(ts_emit *e, ts_dtype type, ts_v memory, ts_v address);
+ts_v ts_emit_to_register(ts_emit *e, ts_dtype type, ts_v memory);
+ts_v ts_emit_to_memory(ts_emit *e, ts_dtype type, ts_v value);
 /* A store that bypasses the caches; `address` is a multiple of 64 bytes, or of the vector's size if that is smaller. */
 void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
 /* Accesses only the lanes of the part; other lanes load as zero. */
@@ -89,6 +94,7 @@ ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address); /* loads one e
 /* Lane i at address + i * stride bytes; `part` NULL: all lanes. */
 ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part);
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part);
+ts_v ts_emit_reverse(ts_emit *e, ts_v vector); /* the lanes in reverse order */
 /* Lane i is i elements before `address`. */
 ts_v ts_emit_load_down(ts_emit *e, ts_dtype type, ts_v address, ts_v part);
 /* Lane i at base + offsets[i] bytes (offsets: vector of i64). */

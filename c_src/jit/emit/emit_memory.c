@@ -7,12 +7,12 @@ static LLVMTypeRef i8_of(ts_emit *e) { return LLVMInt8TypeInContext(e->context);
 static LLVMTypeRef vector_of(ts_emit *e, LLVMTypeRef element) { return LLVMVectorType(element, (unsigned)e->lanes); }
 static ts_v number(ts_emit *e, uint64_t value) { return LLVMConstInt(i64_of(e), value, 0); }
 
-static ts_v to_register(ts_emit *e, ts_dtype type, ts_v memory) {
+ts_v ts_emit_to_register(ts_emit *e, ts_dtype type, ts_v memory) {
   return ts_dtype_is_narrow(type) && !ts_dtype_is_small(type) ? ts_emit_half_value(e, type, memory) : memory;
 }
 
 /* Half values in registers are rounded already, so the bf16 bits are the upper half. */
-static ts_v to_memory(ts_emit *e, ts_dtype type, ts_v value) {
+ts_v ts_emit_to_memory(ts_emit *e, ts_dtype type, ts_v value) {
   if (type != TS_BF16) return type == TS_F16 ? ts_emit_half_bits(e, type, value) : value;
   LLVMTypeRef words = vector_of(e, LLVMInt32TypeInContext(e->context));
   ts_v bits = LLVMBuildBitCast(e->b, value, words, "");
@@ -112,21 +112,29 @@ static ts_v element_stride(ts_emit *e, ts_dtype type) { return number(e, ts_dtyp
 
 /* ---- contiguous ---- */
 
+ts_v ts_emit_load_memory(ts_emit *e, ts_dtype type, ts_v address) {
+  return load_aligned(e, memory_vector(e, type), address, ts_dtype_alignment(type));
+}
+
+void ts_emit_store_memory(ts_emit *e, ts_dtype type, ts_v memory, ts_v address) {
+  store_aligned(e, memory, address, ts_dtype_alignment(type));
+}
+
 ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address) {
   ts_v cell = ts_emit_cell_load(e, &(ts_emit_access){type, address, NULL, NULL});
-  if (cell) return to_register(e, type, cell);
-  return to_register(e, type, load_aligned(e, memory_vector(e, type), address, ts_dtype_alignment(type)));
+  if (cell) return ts_emit_to_register(e, type, cell);
+  return ts_emit_to_register(e, type, ts_emit_load_memory(e, type, address));
 }
 
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
-  ts_v memory = to_memory(e, type, value);
+  ts_v memory = ts_emit_to_memory(e, type, value);
   if (ts_emit_cell_store(e, &(ts_emit_access){type, address, NULL, NULL}, memory)) return;
-  store_aligned(e, memory, address, ts_dtype_alignment(type));
+  ts_emit_store_memory(e, type, memory, address);
 }
 
 void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
   size_t bytes = (size_t)e->lanes * ts_dtype_size(type);
-  ts_v store = LLVMBuildStore(e->b, to_memory(e, type, value), address);
+  ts_v store = LLVMBuildStore(e->b, ts_emit_to_memory(e, type, value), address);
   LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(e->context), 1, 0));
   LLVMSetAlignment(store, (unsigned)(bytes < 64 ? bytes : 64));
   LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->context, "nontemporal", 11),
@@ -246,11 +254,11 @@ ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
                 : known                     ? load_pieces(e, type, address, known)
                 : has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, part))
                                             : load_elements(e, type, address, element_stride(e, type), part);
-  return to_register(e, type, memory);
+  return ts_emit_to_register(e, type, memory);
 }
 
 void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v part) {
-  ts_v memory = to_memory(e, type, value);
+  ts_v memory = ts_emit_to_memory(e, type, value);
   int known = known_count(e, type, part);
   if (ts_emit_cell_store(e, &(ts_emit_access){type, address, part, NULL}, memory)) return;
   if (known) {
@@ -264,8 +272,8 @@ void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_
 
 ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address) {
   ts_v cell = ts_emit_cell_load(e, &(ts_emit_access){type, address, NULL, number(e, 0)});
-  if (cell) return to_register(e, type, cell);
-  return to_register(e, type, ts_emit_splat(e, element_load(e, type, address)));
+  if (cell) return ts_emit_to_register(e, type, cell);
+  return ts_emit_to_register(e, type, ts_emit_splat(e, element_load(e, type, address)));
 }
 
 /* ---- gathers and scatters ---- */
@@ -311,7 +319,7 @@ static ts_v insert_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v stride, t
 
 ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part) {
   ts_v memory = ts_emit_cell_load(e, &(ts_emit_access){type, address, part, stride});
-  if (memory) return to_register(e, type, memory);
+  if (memory) return ts_emit_to_register(e, type, memory);
   if (has_gather(e, type)) {
     memory = masked_gather(e, type, address, stride_offsets(e, stride), part);
   } else if (part) {
@@ -319,12 +327,12 @@ ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, 
   } else {
     memory = insert_elements(e, type, address, stride, NULL);
   }
-  return to_register(e, type, memory);
+  return ts_emit_to_register(e, type, memory);
 }
 
 /* ---- downwards: whole vectors, whose lanes are then reversed ---- */
 
-static ts_v reverse_lanes(ts_emit *e, ts_v vector) {
+ts_v ts_emit_reverse(ts_emit *e, ts_v vector) {
   LLVMValueRef from[64];
   for (int i = 0; i < e->lanes; i++) from[i] = lane_index(e, e->lanes - 1 - i);
   return LLVMBuildShuffleVector(e->b, vector, LLVMGetPoison(LLVMTypeOf(vector)),
@@ -336,14 +344,14 @@ ts_v ts_emit_load_down(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
   ts_v stride = number(e, (uint64_t)-size),
        lowest = byte_offset(e, address, number(e, (uint64_t)(size - e->lanes * size)));
   ts_v memory = ts_emit_cell_load(e, &(ts_emit_access){type, address, part, stride});
-  if (memory) return to_register(e, type, memory);
+  if (memory) return ts_emit_to_register(e, type, memory);
   if (!part)
-    memory = reverse_lanes(e, load_aligned(e, memory_vector(e, type), lowest, ts_dtype_alignment(type)));
+    memory = ts_emit_reverse(e, ts_emit_load_memory(e, type, lowest));
   else if (has_masked_moves(e, type))
-    memory = reverse_lanes(e, masked_load(e, type, lowest, reverse_lanes(e, ts_emit_lane_mask(e, part))));
+    memory = ts_emit_reverse(e, masked_load(e, type, lowest, ts_emit_reverse(e, ts_emit_lane_mask(e, part))));
   else
     memory = load_elements(e, type, address, stride, part);
-  return to_register(e, type, memory);
+  return ts_emit_to_register(e, type, memory);
 }
 
 static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v stride) {
@@ -355,7 +363,7 @@ static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, 
 }
 
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part) {
-  ts_v memory = to_memory(e, type, value);
+  ts_v memory = ts_emit_to_memory(e, type, value);
   if (ts_emit_cell_store(e, &(ts_emit_access){type, address, part, stride}, memory)) return;
   if (has_scatter(e, type)) {
     masked_scatter(e, type, memory, address, stride_offsets(e, stride), part);
@@ -390,5 +398,5 @@ ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v par
   } else {
     memory = insert_elements(e, type, base, NULL, offsets);
   }
-  return to_register(e, type, memory);
+  return ts_emit_to_register(e, type, memory);
 }

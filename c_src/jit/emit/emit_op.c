@@ -126,16 +126,61 @@ static ts_v divide_as_float(ts_emit *e, ts_dtype type, ts_v a, ts_v b) {
   return wide ? result : LLVMBuildTrunc(e->b, result, LLVMTypeOf(a), "");
 }
 
+/* From so many lanes on, vectors of f64 are faster than one division after another. */
+#define WIDE_LANES 4
+/* f64 holds integers of 64 bits with numbers from -2^51 up to 2^51: added to 1.5 * 2^52, they are its lowest bits. */
+#define SMALL_BITS 51
+static ts_v magic(ts_emit *e) { return ts_emit_const_float(e, TS_F64, 0x1.8p52); }
+
+static ts_v magic_bits(ts_emit *e, ts_v like) { return LLVMBuildBitCast(e->b, magic(e), LLVMTypeOf(like), ""); }
+
+static ts_v small_to_f64(ts_emit *e, ts_v x) {
+  ts_v bits = LLVMBuildAdd(e->b, x, magic_bits(e, x), "");
+  return LLVMBuildFSub(e->b, LLVMBuildBitCast(e->b, bits, ts_emit_vector_type(e, TS_F64), ""), magic(e), "");
+}
+
+static ts_v divide_small(ts_emit *e, ts_v a, ts_v b) {
+  ts_v q = call1(e, "llvm.trunc", LLVMBuildFDiv(e->b, small_to_f64(e, a), small_to_f64(e, b), ""));
+  ts_v bits = LLVMBuildBitCast(e->b, LLVMBuildFAdd(e->b, q, magic(e), ""), LLVMTypeOf(a), "");
+  return LLVMBuildSub(e->b, bits, magic_bits(e, a), "");
+}
+
+static ts_v divide_by_lanes(ts_emit *e, bool is_signed, ts_v a, ts_v b) {
+  return is_signed ? LLVMBuildSDiv(e->b, a, b, "") : LLVMBuildUDiv(e->b, a, b, "");
+}
+
+/* Integers of 64 bits that are small divide exactly in f64, as those of 32 bits do. A branch asks whether all lanes'
+ * are. */
+static ts_v divide_wide(ts_emit *e, ts_dtype type, ts_v a, ts_v b) {
+  const bool is_signed = ts_dtype_is_signed(type);
+  if (e->lanes < WIDE_LANES) return divide_by_lanes(e, is_signed, a, b);
+  ts_v low = ts_emit_const_bits(e, type, is_signed ? UINT64_C(1) << SMALL_BITS : 0);
+  ts_v both = LLVMBuildOr(e->b, LLVMBuildAdd(e->b, a, low, ""), LLVMBuildAdd(e->b, b, low, ""), "");
+  ts_v above = LLVMBuildLShr(e->b, both, ts_emit_const_bits(e, type, is_signed ? SMALL_BITS + 1 : SMALL_BITS), "");
+  ts_v any = call1(e, "llvm.vector.reduce.or", LLVMBuildICmp(e->b, LLVMIntNE, above, zero_of(above), ""));
+  LLVMBasicBlockRef from[2] = {LLVMAppendBasicBlockInContext(e->context, e->function, "divide_large"),
+                               LLVMAppendBasicBlockInContext(e->context, e->function, "divide_small")};
+  LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(e->context, e->function, "divided");
+  LLVMBuildCondBr(e->b, any, from[0], from[1]);
+  LLVMPositionBuilderAtEnd(e->b, from[0]);
+  ts_v quotients[2] = {divide_by_lanes(e, is_signed, a, b), NULL};
+  LLVMBuildBr(e->b, done);
+  LLVMPositionBuilderAtEnd(e->b, from[1]);
+  quotients[1] = divide_small(e, a, b);
+  LLVMBuildBr(e->b, done);
+  LLVMPositionBuilderAtEnd(e->b, done);
+  ts_v q = LLVMBuildPhi(e->b, LLVMTypeOf(a), "");
+  LLVMAddIncoming(q, quotients, from, 2);
+  return q;
+}
+
 /* a / b where b is not 0; for b = 0 the result is arbitrary, but the division does not trap. */
 static ts_v quotient(ts_emit *e, ts_dtype type, ts_v a, ts_v b, ts_v zero) {
   bool is_signed = ts_dtype_is_signed(type);
   ts_v minus = is_signed ? LLVMBuildICmp(e->b, LLVMIntEQ, b, ones_of(b), "") : NULL;
   ts_v unsafe = minus ? LLVMBuildOr(e->b, zero, minus, "") : zero;
-  ts_v divisor = choose(e, unsafe, ts_emit_const_int(e, type, 1), b), q;
-  if (ts_dtype_bits(type) < 64)
-    q = divide_as_float(e, type, a, divisor);
-  else
-    q = is_signed ? LLVMBuildSDiv(e->b, a, divisor, "") : LLVMBuildUDiv(e->b, a, divisor, "");
+  ts_v divisor = choose(e, unsafe, ts_emit_const_int(e, type, 1), b);
+  ts_v q = ts_dtype_bits(type) < 64 ? divide_as_float(e, type, a, divisor) : divide_wide(e, type, a, divisor);
   return minus ? choose(e, minus, LLVMBuildNeg(e->b, a, ""), q) : q;
 }
 

@@ -2,6 +2,7 @@
 
 #include "jit/gemm_code.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -156,7 +157,6 @@ static ts_v least(gemm_emit *m, ts_v a, ts_v b) {
 }
 
 static ts_v subtract(gemm_emit *m, ts_v a, ts_v b) { return LLVMBuildSub(m->b, a, b, ""); }
-static ts_v is_zero(gemm_emit *m, ts_v a) { return LLVMBuildICmp(m->b, LLVMIntEQ, a, i64_const(m, 0), ""); }
 static ts_v bit(gemm_emit *m, bool value) { return LLVMConstInt(LLVMInt1TypeInContext(m->e->context), value, false); }
 
 /* Adds the accumulators to out's elements if `adds`, else replaces these by them. */
@@ -293,10 +293,7 @@ static void strided_piece(gemm_emit *m, tile *t, strided_lhs *s, ts_v steps) {
   loop_end(m, &l, i64_const(m, 1), steps);
 }
 
-/* Loop variables from piece to piece; the sums follow these. */
-enum { RUN_START, AT, RHS, RUN_LEFT, CHAIN_LEFT, HAS_OUT, STRIDED_STATES };
-
-/* Ends the chain where it is complete or the last one; the sums then start again from 0. */
+/* Ends the chain where `is_end`; the sums then start again from 0. */
 static void strided_flush(gemm_emit *m, tile *t, ts_v is_end, ts_v *has_out) {
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   ts_v kept[TS_GEMM_MAX_HEIGHT][2], zero = LLVMConstNull(m->vector), before = *has_out, yes = bit(m, true);
@@ -315,39 +312,49 @@ static void strided_flush(gemm_emit *m, tile *t, ts_v is_end, ts_v *has_out) {
   LLVMAddIncoming(*has_out, &yes, &ended, 1);
 }
 
-/* A piece is the part that a run and a chain have in common. */
+/* A piece, as values. */
+enum { PIECE_LHS, PIECE_RHS, PIECE_STEPS, PIECE_ENDS, PIECE_WORDS };
+
+static ts_v piece_word(gemm_emit *m, ts_v piece, size_t at) {
+  return LLVMBuildLoad2(m->b, m->i64, offset_const(m, piece, (int64_t)at), "");
+}
+
+static void load_piece(gemm_emit *m, const tile *t, ts_v piece, ts_v *out) {
+  out[PIECE_LHS] = offset(m, t->lhs, piece_word(m, piece, offsetof(ts_gemm_piece, lhs)));
+  out[PIECE_RHS] = offset(m, t->rhs, mul(m, t->rhs_stride, piece_word(m, piece, offsetof(ts_gemm_piece, rhs))));
+  out[PIECE_RHS] = offset(m, out[PIECE_RHS], piece_word(m, piece, offsetof(ts_gemm_piece, rhs_bytes)));
+  out[PIECE_STEPS] = piece_word(m, piece, offsetof(ts_gemm_piece, steps));
+  out[PIECE_ENDS] = piece_word(m, piece, offsetof(ts_gemm_piece, ends));
+}
+
+/* In low tiles the next piece is loaded before the steps of one: the end of a loop is predicted wrongly, and then
+ * nothing waits. High ones have no registers for it. */
 static void strided_loop(gemm_emit *m, tile *t) {
   strided_lhs s = {.groups = (t->rows + GROUP_ROWS - 1) / GROUP_ROWS, .ahead = tile_ahead(m, t)};
-  ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"), all = mul(m, t->k, arg(m, TS_GEMM_RUNS, "runs"));
-  ts_v run_stride = arg(m, TS_GEMM_RUN_STRIDE, "run_stride"), length = arg(m, TS_GEMM_CHAIN, "chain");
-  ts_v state[STRIDED_STATES] = {t->lhs, t->lhs, t->rhs, t->k, length, bit(m, false)}, phi[STRIDED_STATES];
-  ts_v sums[TS_GEMM_MAX_HEIGHT][2];
-  set_rows(m, t, stride);
+  ts_v piece = arg_pointer(m, TS_GEMM_PIECES, "pieces"), count = arg(m, TS_GEMM_PIECE_COUNT, "count");
+  ts_v sums[TS_GEMM_MAX_HEIGHT][2], now[PIECE_WORDS] = {NULL}, next[PIECE_WORDS] = {NULL}, no = bit(m, false);
+  const int early = s.groups == 1 ? PIECE_WORDS : 0;
+  set_rows(m, t, arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"));
+  if (early) load_piece(m, t, piece, now);
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   loop l;
   loop_begin(m, "piece", i64_const(m, 0), &l);
-  for (int i = 0; i < STRIDED_STATES; i++) state[i] = phi[i] = loop_phi(m, from, state[i]);
+  ts_v at = loop_phi(m, from, piece), has_out = loop_phi(m, from, no), out = has_out;
+  for (int i = 0; i < early; i++) now[i] = loop_phi(m, from, now[i]);
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) t->sum[r][v] = sums[r][v] = loop_phi(m, from, LLVMConstNull(m->vector));
-  ts_v steps = least(m, state[RUN_LEFT], state[CHAIN_LEFT]);
-  for (int g = 0; g < s.groups; g++) s.lhs[g] = offset(m, state[AT], t->group[g]);
-  s.rhs = state[RHS];
-  strided_piece(m, t, &s, steps);
-  ts_v run_left = subtract(m, state[RUN_LEFT], steps), chain_left = subtract(m, state[CHAIN_LEFT], steps);
-  ts_v run_ends = is_zero(m, run_left), chain_ends = is_zero(m, chain_left),
-       next_run = offset(m, state[RUN_START], run_stride);
-  ts_v at = offset(m, state[AT], mul(m, steps, i64_const(m, m->g->element_size)));
-  ts_v is_last = LLVMBuildICmp(m->b, LLVMIntSGE, add(m, l.index, steps), all, "");
-  state[RHS] = s.rhs;
-  state[RUN_START] = LLVMBuildSelect(m->b, run_ends, next_run, state[RUN_START], "");
-  state[AT] = LLVMBuildSelect(m->b, run_ends, next_run, at, "");
-  state[RUN_LEFT] = LLVMBuildSelect(m->b, run_ends, t->k, run_left, "");
-  state[CHAIN_LEFT] = LLVMBuildSelect(m->b, chain_ends, length, chain_left, "");
-  strided_flush(m, t, LLVMBuildOr(m->b, chain_ends, is_last, ""), &state[HAS_OUT]);
-  for (int i = 0; i < STRIDED_STATES; i++) loop_next(m, phi[i], state[i]);
+  ts_v after = offset_const(m, at, sizeof(ts_gemm_piece));
+  load_piece(m, t, early ? after : at, early ? next : now);
+  for (int g = 0; g < s.groups; g++) s.lhs[g] = offset(m, now[PIECE_LHS], t->group[g]);
+  s.rhs = now[PIECE_RHS];
+  strided_piece(m, t, &s, now[PIECE_STEPS]);
+  strided_flush(m, t, LLVMBuildICmp(m->b, LLVMIntNE, now[PIECE_ENDS], i64_const(m, 0), ""), &out);
+  loop_next(m, at, after);
+  loop_next(m, has_out, out);
+  for (int i = 0; i < early; i++) loop_next(m, now[i], next[i]);
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) loop_next(m, sums[r][v], t->sum[r][v]);
-  loop_end(m, &l, steps, all);
+  loop_end(m, &l, i64_const(m, 1), count);
 }
 
 /* ---- all tiles ---- */
@@ -456,9 +463,8 @@ static ts_status copy_request(const void *description, void **out) {
 
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
-  static const char *const kernels[] = {"tile", "strided", "small", "axpy", "dot"}, *const types[] = {"f32", "f64",
-                                                                                                      "i32", "i64",
-                                                                                                      "pairs"};
+  static const char *const kernels[] = {"tile", "taps", "small", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32",
+                                                                                                   "i64", "pairs"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
   request->x = x;

@@ -44,8 +44,8 @@ typedef enum ts_gemm_kernel {
   /* One tile of out over a range of k. `begin` is height index * TS_GEMM_WIDTHS + (0: full width, 1: one vector). After
    * TS_GEMM_CHAIN steps the accumulators are added to out, and start again from 0 (tensor/contract_order.h). */
   TS_GEMM_TILE,
-  /* The same, but lhs is not packed: its rows are at one distance from each other, and k is TS_GEMM_RUNS runs of
-   * TS_GEMM_K elements, at one distance from each other. */
+  /* The same, but lhs is not packed: its rows are at one distance from each other, and the steps of k are pieces
+   * (ts_gemm_piece), which also say where chains end. */
   TS_GEMM_STRIDED,
   /* The same, but lhs is not packed: its rows and its steps of k are at any distances. `begin` is (height - 1) *
    * TS_GEMM_WIDTHS + (0: full width, 1: one vector), of any height up to the geometry's `small`. */
@@ -66,23 +66,32 @@ typedef enum ts_gemm_kernel {
 
 /* Words of `args`. Strides are in bytes. Element addresses need only the element's alignment. */
 enum {
-  TS_GEMM_K,          /* >= 1 */
-  TS_GEMM_LHS,        /* TILE: packed lhs. AXPY, DOT: v, dense [k][items] */
+  TS_GEMM_K,          /* all but STRIDED: >= 1 */
+  TS_GEMM_LHS,        /* TILE: packed lhs. STRIDED: where `lhs` of pieces begins. AXPY, DOT: v, dense [k][items] */
   TS_GEMM_RHS,        /* TILE: first row of the columns. AXPY, DOT: x */
   TS_GEMM_RHS_STRIDE, /* TILE, SMALL, AXPY: from k to k + 1. DOT: from row to row */
   TS_GEMM_OUT,
-  TS_GEMM_OUT_STRIDE, /* TILE: from row to row */
-  TS_GEMM_COLS,       /* TILE: 1 .. tile width */
-  TS_GEMM_CONTINUE,   /* TILE: not 0: accumulators of the first chain start from out's elements, else from 0 */
-  TS_GEMM_CHAIN,      /* all but AXPY: >= 1: steps of k of one chain */
-  TS_GEMM_ADDS,       /* TILE, SMALL: not 0: the first chain is also added to out's elements */
-  TS_GEMM_ITEMS,      /* AXPY, DOT */
-  TS_GEMM_LHS_STRIDE, /* STRIDED, SMALL: from row to row of lhs */
-  TS_GEMM_LHS_STEP,   /* SMALL: from k to k + 1 of lhs */
-  TS_GEMM_RUNS,       /* STRIDED: >= 1 */
-  TS_GEMM_RUN_STRIDE, /* STRIDED: from run to run of lhs */
+  TS_GEMM_OUT_STRIDE,  /* TILE: from row to row */
+  TS_GEMM_COLS,        /* TILE: 1 .. tile width */
+  TS_GEMM_CONTINUE,    /* TILE: not 0: accumulators of the first chain start from out's elements, else from 0 */
+  TS_GEMM_CHAIN,       /* all but AXPY and STRIDED: >= 1: steps of k of one chain */
+  TS_GEMM_ADDS,        /* TILE, SMALL: not 0: the first chain is also added to out's elements */
+  TS_GEMM_ITEMS,       /* AXPY, DOT */
+  TS_GEMM_LHS_STRIDE,  /* STRIDED, SMALL: from row to row of lhs */
+  TS_GEMM_LHS_STEP,    /* SMALL: from k to k + 1 of lhs */
+  TS_GEMM_PIECES,      /* STRIDED: ts_gemm_piece, one after the other, and room for one more */
+  TS_GEMM_PIECE_COUNT, /* STRIDED: >= 1 */
   TS_GEMM_ARGS
 };
+
+/* Steps of k whose elements are contiguous in a row of lhs. */
+typedef struct ts_gemm_piece {
+  int64_t lhs; /* bytes */
+  int64_t rhs; /* the first row of rhs, and bytes from it */
+  int64_t rhs_bytes;
+  int64_t steps; /* >= 1 */
+  int64_t ends;  /* not 0: the chain ends after them; so it does after the last piece */
+} ts_gemm_piece;
 
 /* Text and source of one kernel for `target`. `x` is the type of the matrix in memory for AXPY and DOT where it is
  * narrower than the compute type: an 8- or 16-bit type, or one of 32 bits for f64; else TS_DTYPE_NONE. `request` must

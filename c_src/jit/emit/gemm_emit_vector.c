@@ -5,6 +5,7 @@
 /* ---- spans: `for (i = first; i + step <= end; i += step)`, which carries values ---- */
 
 #define SPAN_VALUES 8
+#define MAX_SUMS 8 /* of AXPY */
 
 typedef struct range {
   ts_v first;
@@ -39,14 +40,14 @@ static void span_begin(gemm_emit *m, span *s, range of, ts_v *values, int count)
 /* `values` become their values after the last step, or the initial ones when there was no step. Returns the first
  * remaining index. */
 static ts_v span_end(gemm_emit *m, span *s, ts_v *values) {
-  for (int i = 0; i < s->count; i++) loop_next(m, s->phi[i], values[i]);
+  for (int i = 0; values && i < s->count; i++) loop_next(m, s->phi[i], values[i]);
   loop_end(m, &s->l, s->step, s->end);
   LLVMBasicBlockRef done = LLVMGetInsertBlock(m->b);
   ts_v next = add(m, s->l.index, s->step);
   guard_end(m, s->skip);
   ts_v left = loop_phi(m, s->from, s->first);
   LLVMAddIncoming(left, &next, &done, 1);
-  for (int i = 0; i < s->count; i++) {
+  for (int i = 0; values && i < s->count; i++) {
     ts_v after = loop_phi(m, s->from, s->before[i]);
     LLVMAddIncoming(after, &values[i], &done, 1);
     values[i] = after;
@@ -140,38 +141,95 @@ static void emit_choices(gemm_emit *m, void (*emit)(gemm_emit *m, int items)) {
   }
 }
 
+/* ---- rows of x ---- */
+
+/* Rows that are processed together. A register for the address of each would not suffice: every ROW_SET rows have one,
+ * and share the distances from it. */
+#define ROW_SET 8
+#define MAX_ROWS 16
+typedef struct matrix_rows {
+  ts_v set[MAX_ROWS / ROW_SET], distance[ROW_SET]; /* distances are in bytes */
+} matrix_rows;
+
+static ts_v row_address(gemm_emit *m, const matrix_rows *rows, int row, ts_v bytes) {
+  ts_v at = offset(m, rows->set[row / ROW_SET], bytes);
+  return row % ROW_SET ? offset(m, at, rows->distance[row % ROW_SET]) : at;
+}
+
+static void set_rows(gemm_emit *m, ts_v x, ts_v stride, int count, matrix_rows *out) {
+  for (int r = 0; r < ROW_SET; r++) out->distance[r] = mul(m, stride, i64_const(m, r));
+  out->set[0] = x;
+  for (int s = 1; s * ROW_SET < count; s++)
+    out->set[s] = offset(m, out->set[s - 1], mul(m, stride, i64_const(m, ROW_SET)));
+}
+
 /* ---- AXPY ---- */
 
-#define AXPY_ROWS 8 /* rows of x for each sweep over out: as many streams as hardware prefetchers follow well */
+#define AXPY_ROWS ROW_SET /* rows of x for each sweep over out: as many streams as hardware prefetchers follow well */
 
 typedef struct axpy {
   int items;
-  ts_v v, x, stride, out, begin, middle, end; /* whole machine vectors up to `middle` */
+  ts_v v, x, stride, out, begin, end;
 } axpy;
 
-/* One pass over a range in steps of `type`, adding rows k .. k + rows - 1. */
-static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, range of, ts_v k, int rows) {
-  int size = m->g->element_size;
-  ts_v factors = offset(m, a->v, mul(m, k, i64_const(m, (int64_t)a->items * size)));
-  ts_v factor[AXPY_ROWS], row[AXPY_ROWS], sum[TS_GEMM_MAX_ITEMS];
-  for (int r = 0; r < rows; r++) {
-    row[r] = offset(m, a->x, mul(m, add(m, k, i64_const(m, r)), a->stride));
-    if (a->items == 1) factor[r] = load_factor(m, type, factors, 1, r, 0); /* kept in registers */
-  }
-  span s;
-  span_begin(m, &s, of, NULL, 0);
-  ts_v out = offset(m, a->out, mul(m, s.l.index, i64_const(m, size)));
-  ts_v bytes = mul(m, s.l.index, i64_const(m, m->x_size));
-  for (int i = 0; i < a->items; i++) sum[i] = load(m, type, offset_const(m, out, (int64_t)i * TS_GEMM_ITEM_BYTES));
-  for (int r = 0; r < rows; r++) {
-    ts_v x = load_x(m, type, offset(m, row[r], bytes));
-    for (int i = 0; i < a->items; i++) {
-      ts_v by = a->items == 1 ? factor[r] : load_factor(m, type, factors, a->items, r, i);
-      sum[i] = multiply_add(m, by, x, sum[i]);
+/* What a sweep adds together: `vectors` of `lanes` results each, from `rows` rows. */
+typedef struct axpy_step {
+  int vectors, lanes, rows;
+  LLVMTypeRef type;
+  ts_v factors;           /* address of the first row's factors */
+  ts_v factor[AXPY_ROWS]; /* one item's factors in registers */
+  matrix_rows x;
+} axpy_step;
+
+/* The products of row `r`, at `bytes`. */
+static void axpy_row(gemm_emit *m, const axpy *a, const axpy_step *step, int r, ts_v bytes, ts_v *sum) {
+  ts_v x[MAX_SUMS] = {NULL}, at = row_address(m, &step->x, r, bytes);
+  for (int n = 0; n < step->vectors; n++)
+    x[n] = load_x(m, step->type, offset_const(m, at, (int64_t)n * step->lanes * m->x_size));
+  for (int i = 0; i < a->items; i++) {
+    ts_v by = a->items == 1 ? step->factor[r] : load_factor(m, step->type, step->factors, a->items, r, i);
+    for (int n = 0; n < step->vectors; n++) {
+      ts_v *to = &sum[n * a->items + i];
+      *to = multiply_add(m, by, x[n], *to);
     }
   }
-  for (int i = 0; i < a->items; i++) store(m, sum[i], offset_const(m, out, (int64_t)i * TS_GEMM_ITEM_BYTES));
+}
+
+/* One pass over a range, adding rows k .. k + step->rows - 1. */
+static void axpy_sweep(gemm_emit *m, const axpy *a, axpy_step *step, range of, ts_v k) {
+  const int size = m->g->element_size, sums = step->vectors * a->items;
+  ts_v sum[MAX_SUMS] = {NULL}, out[MAX_SUMS] = {NULL};
+  step->factors = offset(m, a->v, mul(m, k, i64_const(m, (int64_t)a->items * size)));
+  for (int r = 0; r < step->rows && a->items == 1; r++)
+    step->factor[r] = load_factor(m, step->type, step->factors, 1, r, 0);
+  set_rows(m, offset(m, a->x, mul(m, k, a->stride)), a->stride, AXPY_ROWS, &step->x);
+  span s;
+  span_begin(m, &s, of, NULL, 0);
+  ts_v at = offset(m, a->out, mul(m, s.l.index, i64_const(m, size)));
+  ts_v bytes = mul(m, s.l.index, i64_const(m, m->x_size));
+  for (int i = 0; i < sums; i++) {
+    out[i] = offset_const(m, at, i % a->items * TS_GEMM_ITEM_BYTES + (int64_t)(i / a->items) * step->lanes * size);
+    sum[i] = load(m, step->type, out[i]);
+  }
+  for (int r = 0; r < step->rows; r++) axpy_row(m, a, step, r, bytes, sum);
+  for (int i = 0; i < sums; i++) store(m, sum[i], out[i]);
   span_end(m, &s, NULL);
+}
+
+/* Sweeps over all results: several vectors at once, which share the factors, then one, then 128-bit pieces of one. */
+static void axpy_sweeps(gemm_emit *m, const axpy *a, ts_v k, int rows) {
+  const int all = m->g->lanes, piece = 16 / m->g->element_size;
+  const int lanes[] = {all, all, piece, 1}, vectors[] = {a->items == 1 ? 1 : MAX_SUMS / a->items, 1, 1, 1};
+  ts_v count = LLVMBuildSub(m->b, a->end, a->begin, ""), from = a->begin;
+  for (int i = 0; i < 4; i++) {
+    const int width = vectors[i] * lanes[i];
+    if (i > 0 && width == vectors[i - 1] * lanes[i - 1]) continue;
+    axpy_step step = {.vectors = vectors[i], .lanes = lanes[i], .rows = rows, .type = m->element};
+    if (lanes[i] > 1) step.type = LLVMVectorType(m->element, (unsigned)lanes[i]);
+    ts_v to = add(m, a->begin, LLVMBuildAnd(m->b, count, i64_const(m, -width), ""));
+    axpy_sweep(m, a, &step, (range){from, width, to}, k);
+    from = to;
+  }
 }
 
 /* Processes rows of x from `first` on, `rows` at a time while at least that many are left; returns the first remaining
@@ -179,20 +237,17 @@ static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, range of, 
 static ts_v axpy_rows(gemm_emit *m, const axpy *a, ts_v first, ts_v k, int rows) {
   span s;
   span_begin(m, &s, (range){first, rows, k}, NULL, 0);
-  axpy_sweep(m, a, m->vector, (range){a->begin, m->g->lanes, a->middle}, s.l.index, rows);
-  axpy_sweep(m, a, m->element, (range){a->middle, 1, a->end}, s.l.index, rows);
+  axpy_sweeps(m, a, s.l.index, rows);
   return span_end(m, &s, NULL);
 }
 
 static void emit_axpy(gemm_emit *m, int items) {
-  ts_v k = arg(m, TS_GEMM_K, "k"), begin = LLVMGetParam(m->e->function, 1), end = LLVMGetParam(m->e->function, 2);
-  axpy a = {.items = items, .begin = begin, .end = end};
+  ts_v k = arg(m, TS_GEMM_K, "k");
+  axpy a = {.items = items, .begin = LLVMGetParam(m->e->function, 1), .end = LLVMGetParam(m->e->function, 2)};
   a.v = arg_pointer(m, TS_GEMM_LHS, "v");
   a.x = arg_pointer(m, TS_GEMM_RHS, "x");
   a.stride = arg(m, TS_GEMM_RHS_STRIDE, "stride");
   a.out = arg_pointer(m, TS_GEMM_OUT, "out");
-  ts_v whole = LLVMBuildAnd(m->b, LLVMBuildSub(m->b, end, begin, ""), i64_const(m, -m->g->lanes), "");
-  a.middle = add(m, begin, whole);
   ts_v left = axpy_rows(m, &a, i64_const(m, 0), k, AXPY_ROWS);
   axpy_rows(m, &a, left, k, 1);
 }
@@ -229,14 +284,14 @@ static ts_v insert_piece(gemm_emit *m, ts_v whole, ts_v part, int at) {
 }
 
 /* Loads as many elements of each row as a 128-bit piece holds, joins them and widens them together. */
-static ts_v load_narrow_pieces(gemm_emit *m, const ts_v *rows, int first, ts_v bytes) {
+static ts_v load_narrow_pieces(gemm_emit *m, const matrix_rows *rows, int first, ts_v bytes) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
   int lanes = m->g->lanes, piece = 16 / m->g->element_size;
   LLVMTypeRef part = LLVMIntTypeInContext(m->e->context, (unsigned)(8 * piece * m->x_size));
   LLVMTypeRef narrow = LLVMIntTypeInContext(m->e->context, (unsigned)(8 * m->x_size));
   ts_v all = LLVMGetPoison(LLVMVectorType(part, (unsigned)(lanes / piece)));
   for (int at = 0; at < lanes; at += piece) {
-    ts_v elements = load_bits(m, part, offset(m, rows[first + at], bytes));
+    ts_v elements = load_bits(m, part, row_address(m, rows, first + at, bytes));
     all = LLVMBuildInsertElement(m->b, all, elements, LLVMConstInt(i32, (unsigned)(at / piece), false), "");
   }
   return widen(m, m->vector, LLVMBuildBitCast(m->b, all, like(m->vector, narrow), ""));
@@ -244,13 +299,13 @@ static ts_v load_narrow_pieces(gemm_emit *m, const ts_v *rows, int first, ts_v b
 
 /* Loads one vector from the 128-bit pieces at `bytes` of rows first, first + piece, first + 2 * piece, ... Inserting
  * each piece as it is loaded needs no shuffle port, unlike joining halves. */
-static ts_v load_pieces(gemm_emit *m, const ts_v *rows, int first, ts_v bytes) {
+static ts_v load_pieces(gemm_emit *m, const matrix_rows *rows, int first, ts_v bytes) {
   int piece = 16 / m->g->element_size;
   LLVMTypeRef type = LLVMVectorType(m->element, (unsigned)piece);
   ts_v all = NULL;
   if (m->x != TS_DTYPE_NONE) return load_narrow_pieces(m, rows, first, bytes);
   for (int at = 0; at < m->g->lanes; at += piece)
-    all = insert_piece(m, all, load(m, type, offset(m, rows[first + at], bytes)), at);
+    all = insert_piece(m, all, load(m, type, row_address(m, rows, first + at, bytes)), at);
   return all;
 }
 
@@ -270,7 +325,6 @@ static void transpose_pieces(gemm_emit *m, ts_v *v) {
   v[3] = unpack(m, b, d, 2, 1);
 }
 
-#define DOT_ROWS TS_GEMM_MAX_LANES /* rows of x that are processed together: their addresses fill the registers */
 #define DOT_LINE                                                                                                     \
   64 /* bytes of a row, in the compute type, that are processed before the next row: rows a large stride apart share \
         a set of L1 */
@@ -279,8 +333,8 @@ static void transpose_pieces(gemm_emit *m, ts_v *v) {
 typedef struct dot {
   int items, groups; /* of `lanes` rows */
   ts_v k, v, x, stride, chain;
-  ts_v end;            /* of the chain that is computed */
-  ts_v rows[DOT_ROWS]; /* where each row of x starts */
+  ts_v end; /* of the chain that is computed */
+  matrix_rows rows;
 } dot;
 
 static int sum_count(const dot *d) { return d->items * d->groups; }
@@ -293,7 +347,7 @@ static void dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v *sum)
   ts_v factors = offset(m, d->v, mul(m, k, i64_const(m, (int64_t)d->items * size)));
   for (int g = 0; g < d->groups; g++) {
     ts_v part[4] = {0};
-    for (int s = 0; s < piece; s++) part[s] = load_pieces(m, d->rows + g * m->g->lanes, s, bytes);
+    for (int s = 0; s < piece; s++) part[s] = load_pieces(m, &d->rows, g * m->g->lanes + s, bytes);
     transpose_pieces(m, part);
     for (int s = 0; s < piece; s++)
       for (int i = 0; i < d->items; i++) {
@@ -308,14 +362,73 @@ static void dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v *sum)
   }
 }
 
+/* The 128-bit pieces of a and b, which are numbered together, at places `from`. */
+static ts_v pick_pieces(gemm_emit *m, ts_v a, ts_v b, const int *from) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
+  int lanes = m->g->lanes, piece = 16 / m->g->element_size;
+  ts_v mask[TS_GEMM_MAX_LANES];
+  for (int i = 0; i < lanes; i++) mask[i] = LLVMConstInt(i32, (unsigned)(from[i / piece] * piece + i % piece), false);
+  return LLVMBuildShuffleVector(m->b, a, b, LLVMConstVector(mask, (unsigned)lanes), "");
+}
+
+/* Transposes as many vectors as they have pieces: piece i of vector j becomes piece j of vector i. */
+static void transpose_whole_pieces(gemm_emit *m, ts_v *v, int stride, int pieces) {
+  static const int low[] = {0, 1, 4, 5}, high[] = {2, 3, 6, 7}, even[] = {0, 2, 4, 6}, odd[] = {1, 3, 5, 7};
+  if (pieces == 2) {
+    ts_v first = pick_pieces(m, v[0], v[stride], even);
+    v[stride] = pick_pieces(m, v[0], v[stride], odd);
+    v[0] = first;
+  } else if (pieces == 4) {
+    ts_v a = pick_pieces(m, v[0], v[stride], low), b = pick_pieces(m, v[0], v[stride], high);
+    ts_v c = pick_pieces(m, v[2 * stride], v[3 * stride], low), d = pick_pieces(m, v[2 * stride], v[3 * stride], high);
+    v[0] = pick_pieces(m, a, c, even);
+    v[stride] = pick_pieces(m, a, c, odd);
+    v[2 * stride] = pick_pieces(m, b, d, even);
+    v[3 * stride] = pick_pieces(m, b, d, odd);
+  }
+}
+
+/* Processes as many elements of each row as it has lanes. Each row is loaded once: rows at a distance of a power of two
+ * share a set of L1, which has room for fewer of them than are processed together. */
+static void dot_square(gemm_emit *m, const dot *d, ts_v k, ts_v *sum) {
+  const int size = m->g->element_size, lanes = m->g->lanes, piece = 16 / size;
+  ts_v bytes = mul(m, k, i64_const(m, size));
+  ts_v factors = offset(m, d->v, mul(m, k, i64_const(m, (int64_t)d->items * size)));
+  for (int g = 0; g < d->groups; g++) {
+    ts_v v[TS_GEMM_MAX_LANES];
+    for (int r = 0; r < lanes; r++) v[r] = load(m, m->vector, row_address(m, &d->rows, g * lanes + r, bytes));
+    for (int t = 0; t < piece; t++) transpose_whole_pieces(m, v + t, piece, lanes / piece);
+    for (int p = 0; p < lanes; p += piece) transpose_pieces(m, v + p);
+    for (int s = 0; s < lanes; s++)
+      for (int i = 0; i < d->items; i++) {
+        ts_v *to = &sum[g * d->items + i];
+        *to = multiply_add(m, load_factor(m, m->vector, factors, d->items, s, i), v[s], *to);
+      }
+  }
+}
+
+/* Where the elements are not widened, and registers suffice for a square, the sums, and what is transposed. */
+static bool has_squares(const gemm_emit *m, const dot *d) {
+  enum { TRANSPOSED = 6 };
+  return m->x == TS_DTYPE_NONE && m->g->lanes * m->g->element_size > 16 &&
+         m->g->lanes + sum_count(d) + TRANSPOSED < m->e->target->vector_registers;
+}
+
 /* Processes whole cache lines of all rows from `first` on; returns the first remaining k. */
 static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v first, ts_v *sum) {
-  int size = m->g->element_size, piece = 16 / size, line = DOT_LINE / size;
+  const bool squares = has_squares(m, d);
+  int size = m->g->element_size, step = squares ? m->g->lanes : 16 / size, line = DOT_LINE / size;
   span s;
   span_begin(m, &s, (range){first, line, d->end}, sum, sum_count(d));
   ts_v ahead = add(m, mul(m, s.l.index, i64_const(m, m->x_size)), i64_const(m, DOT_AHEAD));
-  for (int r = 0; r < d->groups * m->g->lanes; r++) ts_emit_prefetch(m->e, offset(m, d->rows[r], ahead), false);
-  for (int at = 0; at < line; at += piece) dot_piece(m, d, add(m, s.l.index, i64_const(m, at)), NULL, sum);
+  for (int r = 0; r < d->groups * m->g->lanes; r++) ts_emit_prefetch(m->e, row_address(m, &d->rows, r, ahead), false);
+  for (int at = 0; at < line; at += step) {
+    ts_v k = add(m, s.l.index, i64_const(m, at));
+    if (squares)
+      dot_square(m, d, k, sum);
+    else
+      dot_piece(m, d, k, NULL, sum);
+  }
   return span_end(m, &s, sum);
 }
 
@@ -365,8 +478,7 @@ static ts_v dot_groups(gemm_emit *m, dot *d, int groups, ts_v first, ts_v end) {
   d->groups = groups;
   span s;
   span_begin(m, &s, (range){first, (int64_t)groups * lanes, end}, NULL, 0);
-  d->rows[0] = offset(m, d->x, mul(m, s.l.index, d->stride));
-  for (int r = 1; r < groups * lanes; r++) d->rows[r] = offset(m, d->rows[r - 1], d->stride);
+  set_rows(m, offset(m, d->x, mul(m, s.l.index, d->stride)), d->stride, groups * lanes, &d->rows);
   dot_chains(m, d, sum);
   out = offset(m, out, mul(m, s.l.index, i64_const(m, size)));
   for (int i = 0; i < sum_count(d); i++) {
@@ -379,7 +491,7 @@ static ts_v dot_groups(gemm_emit *m, dot *d, int groups, ts_v first, ts_v end) {
 /* Several independent sums, to hide the latency of their additions. */
 static int pick_groups(const ts_gemm_geometry *g, int items) {
   int groups = 1;
-  while (groups * 2 * g->lanes <= DOT_ROWS && groups * 2 * items <= SPAN_VALUES) groups *= 2;
+  while (groups * 2 * g->lanes <= MAX_ROWS && groups * 2 * items <= SPAN_VALUES) groups *= 2;
   return groups;
 }
 

@@ -2,16 +2,6 @@
 
 #include <string.h>
 
-bool ts_whole_is_identity(ts_opcode code) {
-  switch (code) {
-  case TS_OP_RESHAPE:
-  case TS_OP_BROADCAST:
-  case TS_OP_TRANSPOSE:
-  case TS_OP_REVERSE: return true;
-  default: return false;
-  }
-}
-
 static bool is_single(const ts_graph *g, ts_value_id v) {
   const ts_value *value = ts_graph_value(g, v);
   return ts_shape_elements(value->shape) == 1 && ts_dtype_has_kernels(value->dtype);

@@ -245,3 +245,13 @@ ts_status ts_whole_emit(ts_emit *e, const char *name, const void *description) {
   ts_free(w.values);
   return status;
 }
+
+bool ts_whole_is_identity(ts_opcode code) {
+  switch (code) {
+  case TS_OP_RESHAPE:
+  case TS_OP_BROADCAST:
+  case TS_OP_TRANSPOSE:
+  case TS_OP_REVERSE: return true;
+  default: return false;
+  }
+}

@@ -54,6 +54,23 @@ static void print_scan(ts_text *out, const ts_flow_step *step) {
   ts_text_append(out, "\n");
 }
 
+static void print_numbers(ts_text *out, const char *name, const int64_t *numbers, int32_t count) {
+  ts_text_append(out, name);
+  for (int32_t i = 0; i < count; i++) ts_text_format(out, " %" PRId64, numbers[i]);
+}
+
+static void print_scatter(ts_text *out, const ts_flow_step *step) {
+  const ts_flow_scatter *s = step->scatter;
+  ts_text_format(out, "%s %s by %s bytes %" PRId64 " rows %" PRId64 " columns %" PRId64, ts_op_name(s->op),
+                 ts_dtype_name(s->type), ts_dtype_name(s->index), step->bytes, s->rows, s->columns);
+  print_numbers(out, " extents", s->extents, s->axis_count);
+  print_numbers(out, " strides", s->strides, s->axis_count);
+  print_numbers(out, " outer", s->outer, s->outer_count);
+  print_slots(out, " of", step->operands, 3);
+  print_slots(out, " to", step->results, 1);
+  ts_text_append(out, "\n");
+}
+
 static ts_status print_step(ts_text *out, const ts_flow_step *step);
 
 static ts_status print_block(ts_text *out, const ts_flow_block *block) {
@@ -87,6 +104,7 @@ static ts_status print_step(ts_text *out, const ts_flow_step *step) {
     return TS_SUCCESS;
   case TS_FLOW_DOT: print_dot(out, step); return TS_SUCCESS;
   case TS_FLOW_SCAN: print_scan(out, step); return TS_SUCCESS;
+  case TS_FLOW_SCATTER: print_scatter(out, step); return TS_SUCCESS;
   case TS_FLOW_WHILE: print_while(out, step); break;
   case TS_FLOW_COND: ts_text_format(out, "cond %" PRIu32 "\n", *step->operands); break;
   }

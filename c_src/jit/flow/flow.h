@@ -40,12 +40,13 @@ typedef bool (*ts_flow_helper)(void *context, int64_t call, void *to, const void
 
 typedef enum ts_flow_kind {
   TS_FLOW_LAUNCH,
-  TS_FLOW_COPY,  /* `bytes` from slot operands[0] to slot results[0] */
-  TS_FLOW_CALL,  /* operands: all slots that it uses, `count` of them; TS_NO_ID: none */
-  TS_FLOW_DOT,   /* operands: lhs, rhs; results[0]: [batch, rows, columns] */
-  TS_FLOW_SCAN,  /* operands[0] to results[0] */
-  TS_FLOW_WHILE, /* operands: initial values; results: the variables; temps: their next values */
-  TS_FLOW_COND   /* operands[0]: the predicate */
+  TS_FLOW_COPY,    /* `bytes` from slot operands[0] to slot results[0] */
+  TS_FLOW_CALL,    /* operands: all slots that it uses, `count` of them; TS_NO_ID: none */
+  TS_FLOW_DOT,     /* operands: lhs, rhs; results[0]: [batch, rows, columns] */
+  TS_FLOW_SCAN,    /* operands[0] to results[0] */
+  TS_FLOW_SCATTER, /* operands: target of `bytes`, indices, updates; results[0]: the target with the updates */
+  TS_FLOW_WHILE,   /* operands: initial values; results: the variables; temps: their next values */
+  TS_FLOW_COND     /* operands[0]: the predicate */
 } ts_flow_kind;
 
 typedef struct ts_flow_block {
@@ -73,17 +74,32 @@ typedef struct ts_flow_scan {
   int64_t lines, count; /* at least 1; elements of a line */
 } ts_flow_scan;
 
+/* Rows of updates that are put into, or added to, rows of a target with elements of 4 or 8 bytes, in order. Row `r` of
+ * the updates has `outer_count` parts of `columns` elements, which lie behind one another. Strides are bytes. */
+#define TS_FLOW_MOST_OUTER 16
+typedef struct ts_flow_scatter {
+  ts_dtype type, index;
+  ts_opcode op;
+  int64_t rows, columns;                              /* at least 1 */
+  int32_t axis_count, outer_count;                    /* numbers of an index; parts of a row */
+  int64_t extents[TS_MAX_RANK], strides[TS_MAX_RANK]; /* of the target, along each axis of the indices */
+  int64_t outer[TS_FLOW_MOST_OUTER];                  /* where each part begins in the target */
+} ts_flow_scatter;
+
+static inline bool ts_flow_has_one_index(const ts_flow_scatter *s) { return s->rows == 1 && s->axis_count == 1; }
+
 typedef struct ts_flow_step {
   ts_flow_kind kind;
   const uint32_t *operands, *results, *temps; /* slots */
   const ts_launch *launch;
   const ts_flow_dot *dot;
   const ts_flow_scan *scan;
+  const ts_flow_scatter *scatter;
   uint32_t scratch;      /* LAUNCH: slot of the workspace; TS_NO_ID: none */
   int32_t number;        /* CALL: of the call; WHILE: of the loop, from 1 on */
   int32_t first;         /* LAUNCH: index of its first scalar; WHILE: of the first of its `count` homes */
   int32_t count;         /* WHILE: variables; CALL: operands */
-  int64_t bytes;         /* COPY */
+  int64_t bytes;         /* COPY; SCATTER: of the target */
   const int64_t *sizes;  /* WHILE: bytes of each variable */
   uint32_t predicate;    /* WHILE: slot of the condition's result */
   ts_flow_block *blocks; /* WHILE: condition, body; COND: true, false */

@@ -83,6 +83,19 @@ static int64_t scan_bytes(const ts_flow_step *step) {
   return step->scan->lines * step->scan->count * (int64_t)ts_dtype_size(step->scan->type);
 }
 
+/* The target is addressed by numbers that vary; so are the indices, unless there is one. */
+static void measure_scatter(finder *f, const ts_flow_step *step) {
+  const ts_flow_scatter *s = step->scatter;
+  const int64_t size = (int64_t)ts_dtype_size(s->type);
+  exclude(f, step->operands[0]);
+  exclude(f, *step->results);
+  if (ts_flow_has_one_index(s))
+    uses(f, step->operands[1], (int64_t)ts_dtype_size(s->index));
+  else
+    exclude(f, step->operands[1]);
+  uses(f, step->operands[2], s->rows * s->outer_count * s->columns * size);
+}
+
 static void measure(finder *f, const ts_flow_step *step) {
   switch (step->kind) {
   case TS_FLOW_LAUNCH: measure_launch(f, step); break;
@@ -101,6 +114,7 @@ static void measure(finder *f, const ts_flow_step *step) {
     uses(f, *step->operands, scan_bytes(step));
     uses(f, *step->results, scan_bytes(step));
     break;
+  case TS_FLOW_SCATTER: measure_scatter(f, step); break;
   case TS_FLOW_WHILE: measure_while(f, step); break;
   case TS_FLOW_COND: uses(f, *step->operands, 1); break;
   }
@@ -221,6 +235,7 @@ static uint64_t before_step(const finder *f, const ts_flow_step *step, uint64_t 
   case TS_FLOW_COPY: return (live & ~cell(f, *step->results)) | cell(f, *step->operands);
   case TS_FLOW_CALL:
   case TS_FLOW_DOT: return live;
+  case TS_FLOW_SCATTER: return live | cell(f, step->operands[1]) | cell(f, step->operands[2]);
   case TS_FLOW_WHILE: return before_while(f, step, live);
   case TS_FLOW_COND: break;
   }

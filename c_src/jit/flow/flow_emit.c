@@ -2,6 +2,7 @@
 #include "jit/flow/flow_cells.h"
 #include "jit/flow/flow_dot.h"
 #include "jit/flow/flow_scan.h"
+#include "jit/flow/flow_scatter.h"
 #include "jit/flow/flow_turn.h"
 #include "jit/loop/loop.h"
 
@@ -231,7 +232,8 @@ static ts_status emit_desc(ts_emit *e, const ts_kernel_desc *d) {
   case TS_KERNEL_MAP: return ts_loop_emit_map(e, NULL, d);
   case TS_KERNEL_ROW: return ts_loop_emit_row(e, NULL, d);
   case TS_KERNEL_COL: return is_short ? ts_loop_emit_short(e, d) : ts_loop_emit_col(e, NULL, d);
-  case TS_KERNEL_TILE: break;
+  case TS_KERNEL_TILE:
+  case TS_KERNEL_INTERLEAVED: break; /* of large tensors only */
   }
   return ts_error(TS_UNIMPLEMENTED, "kernels of kind %d cannot be emitted in place", (int)d->kind);
 }
@@ -278,6 +280,18 @@ static ts_status write_launch(writer *w, const ts_flow_step *step) {
 static void write_dot(writer *w, const ts_flow_step *step) {
   ts_v at[] = {slot_address(w, step->operands[0]), slot_address(w, step->operands[1]), slot_address(w, *step->results)};
   ts_flow_emit_dot(w->e, step->dot, at);
+}
+
+static ts_status write_scatter(writer *w, const ts_flow_step *step) {
+  const ts_flow_scatter *s = step->scatter;
+  ts_flow_scatter_sites at = {.updates = slot_address(w, step->operands[2])};
+  copy_slot(w, *step->results, *step->operands, step->bytes);
+  at.target = slot_address(w, *step->results);
+  if (ts_flow_has_one_index(s))
+    at.index = load_first(w, step->operands[1], s->index);
+  else
+    at.indices = slot_address(w, step->operands[1]);
+  return ts_flow_emit_scatter(w->e, s, &at);
 }
 
 /* ---- control flow ---- */
@@ -427,6 +441,7 @@ static ts_status write_step(writer *w, const ts_flow_step *step) {
   case TS_FLOW_SCAN:
     ts_flow_emit_scan(w->e, step->scan, slot_address(w, *step->operands), slot_address(w, *step->results));
     return TS_SUCCESS;
+  case TS_FLOW_SCATTER: return write_scatter(w, step);
   case TS_FLOW_WHILE: return write_while(w, step);
   case TS_FLOW_COND: return write_cond(w, step);
   }

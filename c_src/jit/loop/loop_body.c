@@ -117,7 +117,7 @@ static ts_v stride_value(ts_loop *loop, int32_t operand, int32_t dim) {
   if (o->stride[dim] == TS_STRIDE_ZERO) return NULL;
   if (o->stride[dim] == TS_STRIDE_ANY) return ts_loop_arg(loop, ts_kernel_arg_operand(loop->d, operand) + 1 + dim);
   int64_t unit = is_index(loop, operand) ? 1 : (int64_t)ts_dtype_size(o->dtype);
-  return ts_loop_number(loop, o->stride[dim] == TS_STRIDE_DOWN ? -unit : unit);
+  return ts_loop_number(loop, unit * ts_kernel_known_stride(loop->d, o->stride[dim]));
 }
 
 static ts_v operand_address(ts_loop *loop, int32_t operand) {
@@ -329,6 +329,7 @@ static bool loads_points(const ts_loop *loop, int32_t id) {
 
 static ts_v load_node(ts_loop *loop, int32_t id, const ts_point *at, ts_v part) {
   const ts_kernel_node *n = &loop->d->nodes[id];
+  if (loop->loaded) return loop->loaded[n->slot];
   if (loop->tiled && loop->tiled[n->slot]) return ts_emit_load(loop->e, n->dtype, loop->tile_row[n->slot]);
   return load_points(loop, n->slot, loop->base[n->slot], at->index, part);
 }

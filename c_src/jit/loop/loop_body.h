@@ -29,6 +29,7 @@ typedef struct ts_loop {
   bool *wanted;         /* nodes to emit at present */
   const uint8_t *tiled; /* per input: read from the tile instead (TILE), or NULL */
   ts_v *tile_row;       /* per input: address of its current row in the tile */
+  const ts_v *loaded;   /* per input: its elements at the current point (INTERLEAVED), or NULL */
 } ts_loop;
 
 /* A vector of points. */
@@ -98,6 +99,8 @@ ts_status ts_loop_points(ts_loop *loop, const ts_span *span, ts_v *carried, int 
 ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at);
 /* Stores the outputs with pass[output] == `which` (all outputs when `pass` is NULL). */
 void ts_loop_store(ts_loop *loop, const ts_point *at, const int32_t *pass, int32_t which);
+/* All blocks of an INTERLEAVED (loop_interleaved.c). */
+ts_status ts_loop_interleaved(ts_loop *loop);
 /* Marks every node that outputs depend on as wanted. */
 void ts_loop_want_all(ts_loop *loop);
 

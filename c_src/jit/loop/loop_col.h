@@ -15,9 +15,8 @@ typedef struct ts_col_panel {
   ts_v from, to;     /* columns */
 } ts_col_panel;
 
-/* Emits the first columns of a panel, as many as are whole groups of vectors and are faster so, and returns where the
- * rest begins. */
-ts_status ts_loop_col_groups(ts_loop *loop, const ts_col_panel *panel, ts_v *rest);
+/* Emits a panel of a wide COL, where that is faster in registers, and says whether it has. */
+ts_status ts_loop_col_groups(ts_loop *loop, const ts_col_panel *panel, bool *done);
 
 /* Marks nothing as wanted; marks the operands of the wanted nodes as wanted, up to other reductions. */
 void ts_loop_col_want_nothing(ts_loop *loop);

@@ -1,5 +1,6 @@
-/* Columns of a COL in registers: a few whole vectors of columns are reduced at once, in chains that read every 32nd
- * row, or every row where the order does not change the bits.
+/* Columns of a wide COL in registers: a few whole vectors of columns are reduced at once, in chains that read every
+ * 32nd row, or every row where the order does not change the bits. The last vectors of a panel end with its last
+ * column, so some columns are computed twice, to the same bits.
  *
  * Sums and products of floats have the 32 lanes of tensor/reduce_tree.h: row k is in lane k mod 32. Of few rows, the
  * chains of lanes l and l + 16 become one lane of sixteen in the workspace. Of many rows, all lanes are in the
@@ -11,9 +12,9 @@
 #define LIGHT 16
 /* Vectors at once. */
 #define MOST_VECTORS 4
-#define FEW_LANES (TS_REDUCE_LANES / 2)
-/* Also the rows of a chunk: a chain of a chunk prefetches what it reads of the next one. */
-#define FEW_ROWS 128
+#define LOW_LANES (TS_REDUCE_LANES / 2)
+/* Of a chunk. A chain of a chunk prefetches what it reads of the next one. */
+#define CHUNK_ROWS 128
 /* How many rows ahead to prefetch where a chain has every row. */
 #define ROWS_AHEAD 4
 #define LINE_BYTES 64
@@ -172,15 +173,15 @@ static ts_status two_lanes(ts_loop *loop, const group *c, ts_v lane, ts_acc *out
   chain of = {.first = lane, .end = c->rows, .step = TS_REDUCE_LANES, .ahead = 1, .to = c->tree_count};
   TS_TRY(new_accs(loop, c, &second));
   TS_TRY(run_chain(loop, c, &of, out));
-  of.first = ts_loop_add(loop, lane, ts_loop_number(loop, FEW_LANES));
+  of.first = ts_loop_add(loop, lane, ts_loop_number(loop, LOW_LANES));
   TS_TRY(run_chain(loop, c, &of, second));
   return combine_all(loop, c, out, second);
 }
 
-static ts_status few_rows(ts_loop *loop, const group *c) {
+static ts_status reduce_low(ts_loop *loop, const group *c) {
   ts_acc *accs;
   TS_TRY(new_accs(loop, c, &accs));
-  ts_v used = ts_loop_col_smaller(loop, c->rows, ts_loop_number(loop, FEW_LANES)), one = ts_loop_number(loop, 1);
+  ts_v used = ts_loop_col_smaller(loop, c->rows, ts_loop_number(loop, LOW_LANES)), one = ts_loop_number(loop, 1);
   ts_counter lane = ts_loop_count_some(loop, ts_loop_number(loop, 0), used, one); /* without rows: one lane */
   TS_TRY(two_lanes(loop, c, lane.index, accs));
   keep(loop, c, lane.index, accs);
@@ -188,24 +189,24 @@ static ts_status few_rows(ts_loop *loop, const group *c) {
   return TS_SUCCESS;
 }
 
-/* All lanes, of any number of rows. */
-static ts_status many_rows(ts_loop *loop, const group *c) {
+/* A chunk of rows after the other. Of the first one, only lanes with rows are kept. */
+static ts_status reduce_chunks(ts_loop *loop, const group *c) {
+  LLVMBuilderRef b = loop->e->b;
   ts_v zero = ts_loop_number(loop, 0), one = ts_loop_number(loop, 1), lanes = ts_loop_number(loop, TS_REDUCE_LANES);
   ts_acc *start, *accs;
   TS_TRY(new_accs(loop, c, &start));
   TS_TRY(new_accs(loop, c, &accs));
-  chain of = {.step = TS_REDUCE_LANES, .ahead = FEW_ROWS, .to = c->tree_count};
-  for (int i = 0; i < c->tree_count * c->count; i++) start[i] = start_of(loop, c, &of, i);
-  ts_counter cleared = ts_loop_count_some(loop, zero, lanes, one);
-  keep(loop, c, cleared.index, start);
-  ts_loop_count_end(loop, &cleared);
-
-  ts_counter chunk = ts_loop_count(loop, zero, c->rows, ts_loop_number(loop, FEW_ROWS));
-  of.end = ts_loop_col_smaller(loop, ts_loop_add(loop, chunk.index, ts_loop_number(loop, FEW_ROWS)), c->rows);
-  of.start = start;
-  ts_counter lane = ts_loop_count_some(loop, zero, lanes, one);
+  chain of = {.step = TS_REDUCE_LANES, .ahead = CHUNK_ROWS, .to = c->tree_count};
+  ts_counter chunk = ts_loop_count_some(loop, zero, c->rows, ts_loop_number(loop, CHUNK_ROWS));
+  ts_v first = LLVMBuildICmp(b, LLVMIntEQ, chunk.index, zero, "");
+  of.end = ts_loop_col_smaller(loop, ts_loop_add(loop, chunk.index, ts_loop_number(loop, CHUNK_ROWS)), c->rows);
+  ts_v used = ts_loop_col_smaller(loop, LLVMBuildSub(b, of.end, chunk.index, ""), lanes);
+  ts_counter lane = ts_loop_count_some(loop, zero, used, one); /* without rows: one lane */
   of.first = ts_loop_add(loop, chunk.index, lane.index);
   load_kept(loop, c, lane.index, start);
+  for (int i = 0; i < c->tree_count * c->count; i++)
+    start[i].value = LLVMBuildSelect(b, first, start_of(loop, c, &of, i).value, start[i].value, "");
+  of.start = start;
   TS_TRY(run_chain(loop, c, &of, accs));
   keep(loop, c, lane.index, accs);
   ts_loop_count_end(loop, &lane);
@@ -215,15 +216,15 @@ static ts_status many_rows(ts_loop *loop, const group *c) {
 
 /* kept[l] = kept[l] op kept[l + h] for h = lanes / 2, ..., 1. A lane without rows holds the identity and is skipped:
  * the bits are the same. */
-static ts_status halve_kept(ts_loop *loop, const group *c, ts_v levels, ts_acc *out) {
+static ts_status halve_kept(ts_loop *loop, const group *c, int lanes, ts_acc *out) {
   LLVMBuilderRef b = loop->e->b;
   ts_v zero = ts_loop_number(loop, 0), one = ts_loop_number(loop, 1);
-  ts_v all = LLVMBuildShl(b, one, levels, ""), used = ts_loop_col_smaller(loop, c->rows, all);
+  ts_v used = ts_loop_col_smaller(loop, c->rows, ts_loop_number(loop, lanes));
   ts_acc *low, *high;
   TS_TRY(new_accs(loop, c, &low));
   TS_TRY(new_accs(loop, c, &high));
-  ts_counter level = ts_loop_count_some(loop, zero, levels, one);
-  ts_v half = LLVMBuildLShr(b, LLVMBuildLShr(b, all, one, ""), level.index, "");
+  ts_counter level = ts_loop_count_some(loop, zero, ts_loop_number(loop, __builtin_ctz((unsigned)lanes)), one);
+  ts_v half = LLVMBuildLShr(b, ts_loop_number(loop, lanes / 2), level.index, "");
   ts_v limit = ts_loop_col_smaller(loop, half, LLVMBuildSub(b, used, half, ""));
   ts_counter lane = ts_loop_count(loop, zero, limit, one);
   load_kept(loop, c, lane.index, low);
@@ -234,24 +235,6 @@ static ts_status halve_kept(ts_loop *loop, const group *c, ts_v levels, ts_acc *
   ts_loop_count_end(loop, &level);
   load_kept(loop, c, zero, out);
   return TS_SUCCESS;
-}
-
-static ts_status run_tree(ts_loop *loop, const group *c, ts_acc *out) {
-  LLVMBuilderRef b = loop->e->b;
-  ts_v few_levels = ts_loop_number(loop, __builtin_ctz(FEW_LANES));
-  ts_v levels = ts_loop_number(loop, __builtin_ctz(TS_REDUCE_LANES));
-  ts_v is_few = LLVMBuildICmp(b, LLVMIntSLE, c->rows, ts_loop_number(loop, FEW_ROWS), "");
-  LLVMBasicBlockRef of_few = ts_loop_block(loop, "few"), of_many = ts_loop_block(loop, "many");
-  LLVMBasicBlockRef kept = ts_loop_block(loop, "kept");
-  LLVMBuildCondBr(b, is_few, of_few, of_many);
-  LLVMPositionBuilderAtEnd(b, of_few);
-  TS_TRY(few_rows(loop, c));
-  LLVMBuildBr(b, kept);
-  LLVMPositionBuilderAtEnd(b, of_many);
-  TS_TRY(many_rows(loop, c));
-  LLVMBuildBr(b, kept);
-  LLVMPositionBuilderAtEnd(b, kept);
-  return halve_kept(loop, c, LLVMBuildSelect(b, is_few, few_levels, levels, ""), out);
 }
 
 /* ---- some columns ---- */
@@ -286,7 +269,9 @@ static ts_status some_columns(ts_loop *loop, group *c, const ts_point *at, int c
   TS_TRY(new_accs(loop, c, &accs));
   if (c->tree_count > 0) {
     want_reduced(loop, c, 0, c->tree_count);
-    TS_TRY(run_tree(loop, c, accs));
+    const bool low = loop->d->columns == TS_COLUMNS_LOW;
+    TS_TRY(low ? reduce_low(loop, c) : reduce_chunks(loop, c));
+    TS_TRY(halve_kept(loop, c, low ? LOW_LANES : TS_REDUCE_LANES, accs));
   }
   if (c->tree_count < c->reduce_count) {
     const chain rest = {.first = ts_loop_number(loop, 0),
@@ -301,20 +286,6 @@ static ts_status some_columns(ts_loop *loop, group *c, const ts_point *at, int c
   return store_results(loop, c, accs);
 }
 
-/* Loops over as many vectors at once as there are, and returns where the rest begins. */
-static ts_status many_vectors(ts_loop *loop, group *c, ts_v from, ts_v to, ts_v *rest) {
-  const int64_t lanes = loop->e->lanes, width = lanes * c->vectors;
-  ts_point at[MOST_VECTORS];
-  ts_v length = LLVMBuildSub(loop->e->b, to, from, "");
-  *rest = ts_loop_add(loop, from, LLVMBuildAnd(loop->e->b, length, ts_loop_number(loop, -width), ""));
-  ts_counter first = ts_loop_count(loop, from, *rest, ts_loop_number(loop, width));
-  for (int v = 0; v < c->vectors; v++)
-    at[v] = (ts_point){.index = LLVMBuildAdd(loop->e->b, first.index, ts_loop_number(loop, v * lanes), "")};
-  TS_TRY(some_columns(loop, c, at, c->vectors));
-  ts_loop_count_end(loop, &first);
-  return TS_SUCCESS;
-}
-
 /* How many vectors at once: their chains hide the latency of each other's steps. */
 static int vectors_of(const ts_loop *loop, const group *c) {
   int64_t bytes = 0, weight = 0;
@@ -324,26 +295,36 @@ static int vectors_of(const ts_loop *loop, const group *c) {
   }
   for (int32_t id = 0; id < loop->d->node_count; id++)
     if (loop->plan.needed[id] && loop->plan.level[id] == TS_LEVEL_POINT) weight += loop->plan.weight[id];
-  int vectors = loop->e->site || weight > LIGHT ? 1 : MOST_VECTORS;
+  int vectors = weight > LIGHT ? 1 : MOST_VECTORS;
   while (vectors > 1 && vectors * bytes > 4 * MOST_VECTORS) vectors /= 2;
   return vectors;
 }
 
-ts_status ts_loop_col_groups(ts_loop *loop, const ts_col_panel *panel, ts_v *rest) {
-  LLVMBuilderRef b = loop->e->b;
-  group c = {.rows = panel->rows, .outer = panel->outer};
+/* Finds the reductions, and how many vectors they take at once. */
+static ts_status find_group(ts_loop *loop, group *c) {
   int64_t offset = 0;
-  *rest = panel->from;
-  if (loop->e->site) return TS_SUCCESS;
-  TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &c.reduces));
-  c.tree_count = find_some(loop->d, loop->plan.needed, true, c.reduces, &offset);
-  c.reduce_count = c.tree_count + find_some(loop->d, loop->plan.needed, false, c.reduces + c.tree_count, &offset);
-  c.vectors = vectors_of(loop, &c);
-  if (c.vectors == 1) return TS_SUCCESS;
-  /* Many rows of few columns are one behind the other in memory, and are read best in that order. */
-  ts_v few = LLVMBuildICmp(b, LLVMIntSLE, c.rows, ts_loop_number(loop, FEW_ROWS), "");
-  ts_v width = LLVMBuildSub(b, panel->to, panel->from, "");
-  ts_v wide = LLVMBuildICmp(b, LLVMIntEQ, width, ts_loop_number(loop, TS_COL_PANEL), "");
-  ts_v to = LLVMBuildSelect(b, LLVMBuildOr(b, few, wide, ""), panel->to, panel->from, "");
-  return many_vectors(loop, &c, panel->from, to, rest);
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &c->reduces));
+  c->tree_count = find_some(loop->d, loop->plan.needed, true, c->reduces, &offset);
+  c->reduce_count = c->tree_count + find_some(loop->d, loop->plan.needed, false, c->reduces + c->tree_count, &offset);
+  c->vectors = vectors_of(loop, c);
+  return TS_SUCCESS;
+}
+
+ts_status ts_loop_col_groups(ts_loop *loop, const ts_col_panel *panel, bool *done) {
+  LLVMBuilderRef b = loop->e->b;
+  const int64_t lanes = loop->e->lanes;
+  group c = {.rows = panel->rows, .outer = panel->outer};
+  ts_point at[MOST_VECTORS];
+  TS_TRY(find_group(loop, &c));
+  *done = c.vectors > 1;
+  if (!*done) return TS_SUCCESS;
+  ts_v width = ts_loop_number(loop, lanes * c.vectors);
+  ts_v last = LLVMBuildSub(b, panel->to, width, "");
+  ts_counter next = ts_loop_count_some(loop, panel->from, panel->to, width);
+  ts_v first = ts_loop_col_smaller(loop, next.index, last);
+  for (int v = 0; v < c.vectors; v++)
+    at[v] = (ts_point){.index = LLVMBuildAdd(b, first, ts_loop_number(loop, v * lanes), "")};
+  TS_TRY(some_columns(loop, &c, at, c.vectors));
+  ts_loop_count_end(loop, &next);
+  return TS_SUCCESS;
 }

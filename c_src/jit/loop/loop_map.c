@@ -1,6 +1,6 @@
-/* MAP: every point is computed independently. Unlike in other kinds, a vector may have more elements than
- * target->lanes: where all values are narrow, it fills the machine's registers. A kernel that only moves elements moves
- * the bytes of any type as integers of its size. */
+/* MAP: every point is computed independently. Also opens the function of an INTERLEAVED. Unlike in other kinds, a
+ * vector may have more elements than target->lanes: where all values are narrow, it fills the machine's registers. A
+ * kernel that only moves elements moves the bytes of any type as integers of its size. */
 #include "jit/loop/loop_body.h"
 
 static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
@@ -27,7 +27,7 @@ static ts_status emit_map(ts_loop *loop) {
 static ts_status emit_function(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
   ts_loop loop;
   ts_status status = ts_loop_open(&loop, e, name, desc);
-  if (!status) status = emit_map(&loop);
+  if (!status) status = desc->kind == TS_KERNEL_MAP ? emit_map(&loop) : ts_loop_interleaved(&loop);
   return ts_loop_close(&loop, status);
 }
 
@@ -81,14 +81,16 @@ static int lanes_of(const ts_emit *e, const ts_kernel_desc *d, bool moves) {
   for (int32_t i = 0; i < d->node_count; i++) {
     const ts_kernel_node *n = &d->nodes[i];
     int64_t size = moves ? (int64_t)ts_dtype_size(n->dtype) : register_bytes(n->dtype);
-    single |= n->kind == TS_NODE_GATHER || n->kind == TS_NODE_INDEX;
+    single |= n->kind == TS_NODE_GATHER || n->kind == TS_NODE_INDEX || n->kind == TS_NODE_ARG;
     if (size > bytes) bytes = size;
   }
+  if (moves && d->kind == TS_KERNEL_INTERLEAVED) return e->lanes * 4 / (int)bytes; /* shuffles are of one register */
   return single || bytes >= 4 ? e->lanes : e->lanes * 4 / (int)bytes;
 }
 
 ts_status ts_loop_emit_map(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
   if (e->site) return emit_function(e, name, desc);
+  e->holds = desc->kind == TS_KERNEL_INTERLEAVED && e->target->isa == TS_ISA_AVX512; /* as in loop_row.c */
   const int lanes = e->lanes;
   const bool moves = only_moves(desc);
   ts_arena arena;

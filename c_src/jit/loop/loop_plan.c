@@ -59,7 +59,7 @@ static void place_node(const ts_kernel_desc *d, ts_loop_plan *p, int32_t id) {
   } else if (n->kind == TS_NODE_INDEX) {
     level = map_level(d, &d->indices[n->slot]);
   } else if (ts_kernel_node_reduces(n)) {
-    level = d->kind == TS_KERNEL_COL ? TS_LEVEL_POINT : TS_LEVEL_ROW;
+    level = d->kind == TS_KERNEL_ROW ? TS_LEVEL_ROW : TS_LEVEL_POINT;
     stage++;
   }
   p->level[id] = level;

@@ -126,14 +126,17 @@ static ts_v lanes_from(ts_emit *e, ts_v x, unsigned first, unsigned count) {
   return LLVMBuildShuffleVector(e->b, x, none, LLVMConstVector(mask, count), "");
 }
 
-static ts_acc acc_from(ts_emit *e, ts_acc acc, unsigned first, unsigned count) {
-  return (ts_acc){lanes_from(e, acc.value, first, count), acc.index ? lanes_from(e, acc.index, first, count) : NULL};
-}
-
 static unsigned bits_of_lane(ts_v x) {
   LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(x));
   LLVMTypeKind kind = LLVMGetTypeKind(type);
   return kind == LLVMDoubleTypeKind ? 64 : kind == LLVMFloatTypeKind ? 32 : LLVMGetIntTypeWidth(type);
+}
+
+/* The lanes from 0 and from `half` on. The vectors are halved as long as the halves are registers. */
+static void cut(ts_emit *e, ts_v x, unsigned half, ts_v *low, ts_v *high) {
+  bool shorter = half * bits_of_lane(x) >= NARROWEST_BITS;
+  *low = shorter ? lanes_from(e, x, 0, half) : x;
+  *high = lanes_from(e, x, half, shorter ? half : lanes_of(x));
 }
 
 /* Combines two partly reduced accumulators. */
@@ -144,19 +147,22 @@ static ts_status join(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_ac
   return TS_SUCCESS;
 }
 
-/* Combines lanes i and i + half. The vectors are halved as long as the halves are registers. */
+/* Combines lanes i and i + half of the values. */
 static ts_status halve(ts_emit *e, const ts_reducer *r, unsigned half, ts_acc *acc) {
-  bool shorter = half * bits_of_lane(acc->value) >= NARROWEST_BITS;
-  unsigned count = shorter ? half : lanes_of(acc->value);
-  ts_acc low = shorter ? acc_from(e, *acc, 0, count) : *acc;
-  return join(e, r, low, acc_from(e, *acc, half, count), acc);
+  ts_acc low = {0}, high = {0};
+  cut(e, acc->value, half, &low.value, &high.value);
+  return join(e, r, low, high, acc);
+}
+
+/* i1: true when any of the lanes is. */
+static ts_v any_lane(ts_emit *e, ts_v lanes) {
+  LLVMTypeRef bits = LLVMIntTypeInContext(e->context, (unsigned)e->lanes);
+  return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, lanes, bits, ""), LLVMConstNull(bits), "");
 }
 
 /* i1: true when any lane of the accumulators is NaN. */
 static ts_v has_nan(ts_emit *e, const ts_acc *accs) {
-  ts_v lanes = LLVMBuildFCmp(e->b, LLVMRealUNO, accs[0].value, accs[1].value, "");
-  LLVMTypeRef bits = LLVMIntTypeInContext(e->context, (unsigned)e->lanes);
-  return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, lanes, bits, ""), LLVMConstNull(bits), "");
+  return any_lane(e, LLVMBuildFCmp(e->b, LLVMRealUNO, accs[0].value, accs[1].value, ""));
 }
 
 /* Lane 0 in all lanes, or NaN; selected as integers, without a branch. */
@@ -173,6 +179,41 @@ static ts_v first_in_all(ts_emit *e, ts_v x) {
   return LLVMBuildShuffleVector(e->b, x, LLVMGetPoison(LLVMTypeOf(x)), first, "");
 }
 
+/* The least or the greatest of two vectors without NaNs. */
+static ts_v extreme_of(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y) {
+  const LLVMRealPredicate better = ts_arg_takes_largest(r->op) ? LLVMRealOGT : LLVMRealOLT; /* one instruction */
+  ts_v is_x = ts_dtype_is_float(r->type) ? LLVMBuildFCmp(e->b, better, x, y, "") : compare(e, r, x, y, false);
+  return LLVMBuildSelect(e->b, is_x, x, y, "");
+}
+
+/* Combines lanes i and i + half of a vector until one is left, in all lanes. */
+static ts_v halve_numbers(ts_emit *e, const ts_reducer *r, ts_v x) {
+  for (unsigned half = (unsigned)e->lanes / 2; half > 0; half /= 2) {
+    ts_v low, high;
+    cut(e, x, half, &low, &high);
+    x = extreme_of(e, r, low, high);
+  }
+  return first_in_all(e, x);
+}
+
+/* The best lane of ARG, by its index: first the extreme value, then the first or the last index of those lanes that
+ * have it, which takes less than to combine pairs of both. If there are NaNs, these are the lanes. */
+static ts_v best_index(ts_emit *e, const ts_reducer *r, ts_acc acc) {
+  const ts_reducer by_index = {
+      .op = r->high ? TS_OP_ARGMAX : TS_OP_ARGMIN, .type = TS_S32, .kind = TS_NODE_ARG, .result = TS_S32};
+  ts_v value = acc.value, is_best, none;
+  if (ts_dtype_is_float(r->type)) {
+    ts_v is_nan = unordered(e, value), any = any_lane(e, is_nan);
+    value = LLVMBuildSelect(e->b, is_nan, ts_emit_const_bits(e, r->type, identity_of(r).bits), value, "");
+    is_best = LLVMBuildFCmp(e->b, LLVMRealOEQ, value, halve_numbers(e, r, value), "");
+    is_best = LLVMBuildSelect(e->b, any, is_nan, is_best, "");
+  } else {
+    is_best = LLVMBuildICmp(e->b, LLVMIntEQ, value, halve_numbers(e, r, value), "");
+  }
+  none = ts_emit_const_bits(e, TS_S32, identity_of(&by_index).bits);
+  return halve_numbers(e, &by_index, LLVMBuildSelect(e->b, is_best, acc.index, none, ""));
+}
+
 /* Numbers are combined without regard to NaN; one check at the end covers all. */
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out) {
   ts_v nan = has_extreme(e, r) ? has_nan(e, accs) : NULL;
@@ -180,10 +221,22 @@ ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int
     for (int i = 0; i < half; i++) TS_TRY(join(e, r, accs[i], accs[i + half], &accs[i]));
   }
   ts_acc acc = accs[0];
+  if (r->kind == TS_NODE_ARG) {
+    acc.index = best_index(e, r, acc);
+    *out = ts_reducer_finish(e, r, acc);
+    return TS_SUCCESS;
+  }
   for (unsigned half = (unsigned)e->lanes / 2; half > 0; half /= 2) TS_TRY(halve(e, r, half, &acc));
   acc.value = nan ? number_or_nan(e, r, acc.value, nan) : first_in_all(e, acc.value);
-  if (acc.index) acc.index = first_in_all(e, acc.index);
   *out = ts_reducer_finish(e, r, acc);
+  return TS_SUCCESS;
+}
+
+ts_status ts_reducer_few(ts_emit *e, const ts_reducer *r, ts_acc *accs, int64_t count, ts_v *out) {
+  for (int64_t half = TS_REDUCE_LANES / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half && i + half < count; i++)
+      TS_TRY(ts_reducer_combine(e, r, accs[i], accs[i + half], &accs[i]));
+  *out = ts_reducer_finish(e, r, accs[0]);
   return TS_SUCCESS;
 }
 

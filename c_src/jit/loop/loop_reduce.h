@@ -34,6 +34,8 @@ ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_acc x,
 ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out);
 /* Combines `count` (a power of two) accumulators, then their lanes by halving; the result is in all lanes. */
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out);
+/* Combines the accumulators of the first `count` lanes of tensor/reduce_tree.h, of one element each. */
+ts_status ts_reducer_few(ts_emit *e, const ts_reducer *r, ts_acc *accs, int64_t count, ts_v *out);
 /* Converts an accumulator to the node's value. */
 ts_v ts_reducer_finish(ts_emit *e, const ts_reducer *r, ts_acc acc);
 

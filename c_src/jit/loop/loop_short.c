@@ -32,12 +32,7 @@ static ts_status take_row(ts_loop *loop, const short_col *c, int64_t row, const 
 
 static ts_status combine(ts_loop *loop, const short_col *c, int k) {
   const ts_reducer r = ts_reducer_of(loop->d, c->reduces[k]);
-  ts_acc *accs = c->accs[k];
-  for (int64_t half = TS_REDUCE_LANES / 2; half > 0; half /= 2)
-    for (int64_t i = 0; i < half && i + half < c->rows; i++)
-      TS_TRY(ts_reducer_combine(loop->e, &r, accs[i], accs[i + half], &accs[i]));
-  loop->value[c->reduces[k]] = ts_reducer_finish(loop->e, &r, accs[0]);
-  return TS_SUCCESS;
+  return ts_reducer_few(loop->e, &r, c->accs[k], c->rows, &loop->value[c->reduces[k]]);
 }
 
 static ts_status short_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {

@@ -1,4 +1,4 @@
-/* Launches over a part of their points. The kernel is the same, since it has no shapes. */
+/* Launches over a part of their points. The kernel is the same: it has no sizes but how many members a group has. */
 #include "jit/lower/lower.h"
 
 #include <string.h>
@@ -8,11 +8,18 @@
 
 /* ---- which launches can run in parts ---- */
 
+/* The members of a group lie one behind the other, inside of the dim that counts groups. */
+static int32_t dim_from_inside(const ts_kernel_desc *d, int32_t k) {
+  if (d->kind == TS_KERNEL_INTERLEAVED && k < 2) k = 1 - k;
+  return d->rank - 1 - k;
+}
+
 static bool reads_in_order(const ts_launch *launch, int32_t input) {
   const ts_kernel_desc *d = &launch->desc;
   const int64_t *stride = launch->args + ts_kernel_arg_operand(d, input) + 1;
   int64_t expected = (int64_t)ts_dtype_size(d->inputs[input].dtype);
-  for (int32_t l = d->rank - 1; l >= 0; l--) {
+  for (int32_t k = 0; k < d->rank; k++) {
+    const int32_t l = dim_from_inside(d, k);
     if (launch->args[l] == 1) continue;
     if (stride[l] != expected) return false;
     expected *= launch->args[l];
@@ -32,11 +39,16 @@ static bool indexes_with(const ts_launch_pointer *p, uint32_t operand) {
   return false;
 }
 
+/* Parts of an INTERLEAVED are ranges of groups. */
+static bool has_parts(const ts_kernel_desc *d) {
+  const bool groups = d->kind == TS_KERNEL_INTERLEAVED && d->rank == 2;
+  return (d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_ROW || groups) && ts_kernel_arg_count(d) <= MAX_WORDS;
+}
+
 bool ts_launch_follows(const ts_launch *launch, uint32_t operand) {
   const ts_kernel_desc *d = &launch->desc;
   bool found = false;
-  if (d->kind != TS_KERNEL_MAP && d->kind != TS_KERNEL_ROW) return false;
-  if (ts_kernel_arg_count(d) > MAX_WORDS) return false;
+  if (!has_parts(d)) return false;
   for (int32_t i = 0; i < launch->pointer_count; i++) {
     const ts_launch_pointer *p = &launch->pointers[i];
     if (indexes_with(p, operand)) return false;
@@ -93,6 +105,11 @@ static void run_points(const runner *r, int64_t first, int64_t count) {
   if (end > first && end % inner) run_inner(r, end / inner, end / inner + 1, 0, end % inner);
 }
 
+/* Runs groups [first, first + count). */
+static void run_groups(const runner *r, int64_t first, int64_t count) {
+  run_inner(r, 0, (count + TS_GROUPS_BLOCK - 1) / TS_GROUPS_BLOCK, first, count);
+}
+
 void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words,
                          const ts_launch_piece *piece, void *scratch) {
   runner r = {launch, entry, words, scratch};
@@ -104,7 +121,10 @@ void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64
                         void *scratch) {
   runner r = {launch, entry, words, scratch};
   int32_t rank = launch->desc.rank;
-  if (part->cols == part->pitch) {
+  const int64_t members = launch->desc.members;
+  if (launch->desc.kind == TS_KERNEL_INTERLEAVED) {
+    run_groups(&r, part->row * part->pitch / members, part->rows * part->pitch / members);
+  } else if (part->cols == part->pitch) {
     run_points(&r, part->row * part->pitch, part->rows * part->pitch);
   } else if (rank > 1 && words[rank - 1] == part->pitch) {
     run_inner(&r, part->row, part->row + part->rows, part->col, part->cols);

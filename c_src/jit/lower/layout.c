@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-/* Launches of more points keep their own kernel when the other one would have a single work unit, or would reduce a row
- * without vectors. */
-#define SMALL_POINTS 32768
-
 /* ---- reading a layout from canonical text ---- */
 
 static const char *skip_word(const char *at) {
@@ -23,12 +19,13 @@ static const char *next_line(const char *at) {
 static bool starts_with(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
 
 static bool parse_kind(const char *text, ts_kernel_layout *out) {
-  static const char *const names[] = {"map ", "tile ", "row ", "col "};
-  for (int kind = 0; kind < 4; kind++) {
-    if (!starts_with(text, names[kind])) continue;
-    out->kind = (ts_kernel_kind)kind;
-    out->rank = skip_word(text)[0] - '0';
-    return out->rank >= 1 && out->rank <= TS_KERNEL_MAX_RANK;
+  for (ts_kernel_kind kind = TS_KERNEL_MAP; kind <= TS_KERNEL_COL; kind++) {
+    const char *name = ts_kernel_kind_name(kind);
+    if (!starts_with(text, name) || text[strlen(name)] != ' ') continue;
+    out->kind = kind;
+    const char *rank = skip_word(text);
+    out->rank = rank[0] - '0';
+    return out->rank >= 1 && out->rank <= TS_KERNEL_MAX_RANK && rank[1] == '\n';
   }
   return false;
 }
@@ -77,11 +74,8 @@ static const ts_kernel_operand *operand_of(const ts_kernel_desc *d, int32_t i) {
   return i < d->output_count ? &d->outputs[i].operand : &d->indices[i - d->output_count];
 }
 
-/* The number of innermost dims that the kind fixes. */
-static int32_t fixed_dims(ts_kernel_kind kind) { return kind == TS_KERNEL_COL || kind == TS_KERNEL_TILE ? 2 : 1; }
-
 void ts_layout_generalize(const ts_kernel_desc *desc, ts_kernel_layout *out) {
-  int32_t fixed = fixed_dims(desc->kind), more = desc->rank < TS_KERNEL_MAX_RANK;
+  int32_t fixed = ts_kernel_fixed_dims(desc->kind), more = desc->rank < TS_KERNEL_MAX_RANK;
   *out = (ts_kernel_layout){.kind = desc->kind, .rank = desc->rank + more};
   out->operand_count = desc->input_count + desc->output_count + desc->index_count;
   for (int32_t i = 0; i < out->operand_count; i++) {
@@ -96,7 +90,7 @@ void ts_layout_generalize(const ts_kernel_desc *desc, ts_kernel_layout *out) {
  * they decide the speed. */
 static bool admits(matcher *m, int32_t from, int32_t to) {
   const ts_kernel_desc *d = &m->launch->desc;
-  bool inner = to >= m->layout->rank - fixed_dims(m->layout->kind);
+  bool inner = to >= m->layout->rank - ts_kernel_fixed_dims(m->layout->kind);
   if (m->launch->args[from] == 1) return true;
   for (int32_t i = 0; i < m->layout->operand_count; i++) {
     uint8_t have = operand_of(d, i)->stride[from], want = m->layout->stride[i][to];
@@ -131,7 +125,7 @@ static bool same_operands(const ts_launch *launch, const ts_kernel_layout *layou
 /* Maps a reduced row to the reduced dim of a COL with one column. */
 static bool match_row_to_col(matcher *m) {
   int32_t last = m->launch->desc.rank - 1, to = m->layout->rank - 2;
-  if (m->launch->points > SMALL_POINTS) return false;
+  if (m->launch->points > TS_SMALL_POINTS) return false; /* it would have no vectors */
   m->dims[last] = to;
   for (int32_t i = 0; i < m->layout->operand_count && m->launch->args[last] != 1; i++) {
     uint8_t have = operand_of(&m->launch->desc, i)->stride[last], want = m->layout->stride[i][to];
@@ -143,14 +137,14 @@ static bool match_row_to_col(matcher *m) {
 bool ts_layout_match(const ts_launch *launch, const ts_kernel_layout *layout, int32_t *out_dims, int32_t *out_cost) {
   matcher m = {.launch = launch, .layout = layout, .dims = out_dims, .cost = layout->rank - launch->desc.rank};
   const ts_kernel_desc *d = &launch->desc;
-  if (layout->rank < d->rank || !same_operands(launch, layout)) return false;
+  if (d->columns != TS_COLUMNS_ANY || layout->rank < d->rank || !same_operands(launch, layout)) return false;
   bool serial = d->kind == TS_KERNEL_MAP && d->rank == 1 && layout->rank > 1;
-  if (serial && launch->points > SMALL_POINTS) return false;
+  if (serial && launch->points > TS_SMALL_POINTS) return false; /* it would have one unit */
   bool fits;
   if (d->kind == TS_KERNEL_ROW && layout->kind == TS_KERNEL_COL) {
     fits = match_row_to_col(&m);
   } else {
-    int32_t fixed = fixed_dims(d->kind), from = d->rank - 1, to = layout->rank - 1;
+    int32_t fixed = ts_kernel_fixed_dims(d->kind), from = d->rank - 1, to = layout->rank - 1;
     fits = d->kind == layout->kind;
     for (int32_t k = 0; fits && k < fixed; k++, from--, to--) {
       out_dims[from] = to;

@@ -54,23 +54,68 @@ static ts_status add_root(ts_lowering *l, const ts_nest_root *root) {
   return add_spec(l, &spec);
 }
 
-ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out) {
-  *out = (uint32_t)l->temps.count;
-  return TS_VEC_PUSH(&l->temps, bytes);
+/* ---- ops whose launches each write a part of the result ---- */
+
+#define MOST_PARTS 4
+
+/* A part of a concatenation, which begins at `offset`. */
+static ts_nest_root part_root(const ts_lowering *l, ts_value_id part, const int64_t *strides, int64_t offset) {
+  ts_nest_root root = ts_nest_root_whole(l->graph, part, 0);
+  memcpy(root.stride, strides, sizeof(root.stride));
+  root.offset = offset;
+  return root;
 }
 
-/* ---- ops whose launches each write a part of the result ---- */
+/* True for at most MOST_PARTS parts of one shape, if each is the result of an op. */
+static bool are_computed_alike(const ts_graph *graph, const ts_op *op) {
+  const ts_shape *first = ts_graph_value(graph, op->operands[0])->shape;
+  if (op->operand_count < 2 || op->operand_count > MOST_PARTS || ts_shape_elements(first) == 0) return false;
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    const ts_value *part = ts_graph_value(graph, op->operands[i]);
+    if (part->op == TS_NO_ID || !ts_shape_equal(part->shape, first)) return false;
+  }
+  return true;
+}
+
+/* One launch for all parts, which computes once what several of them need. Sets `done` unless they are no loop nest. */
+static ts_status join_parts(ts_lowering *l, const ts_nest_root *roots, size_t count, bool *done) {
+  ts_nest_spec spec = make_spec(l, roots, count);
+  ts_nest nest;
+  ts_status status = ts_nest_build(&spec, l->arena, &nest);
+  if (ts_status_code(status) == TS_UNIMPLEMENTED) {
+    ts_status_free(status);
+    return TS_SUCCESS;
+  }
+  TS_TRY(status);
+  *done = nest.nodes.count <= TS_NEST_MAX_NODES;
+  if (*done) status = ts_lowering_add_nest(l, &nest);
+  if (ts_status_code(status) == TS_UNIMPLEMENTED) { /* each part may still be a kernel */
+    ts_status_free(status);
+    status = TS_SUCCESS;
+    *done = false;
+  }
+  ts_nest_deinit(&nest);
+  return status;
+}
 
 static ts_status lower_concatenate(ts_lowering *l, const ts_op *op) {
   const ts_shape *result = ts_graph_value(l->graph, op->first_result)->shape;
+  const bool alike = l->op->code == TS_OP_FUSION && are_computed_alike(l->graph, op);
   int64_t strides[TS_MAX_RANK], offset = 0;
+  ts_nest_root together[MOST_PARTS];
+  bool done = false;
   ts_shape_strides(result, strides);
-  for (uint32_t i = 0; i < op->operand_count; i++) {
-    ts_nest_root root = ts_nest_root_whole(l->graph, op->operands[i], 0);
-    memcpy(root.stride, strides, sizeof(strides));
-    root.offset = offset;
+  const int64_t step = strides[op->attrs->axis];
+  for (uint32_t i = 0; alike && i < op->operand_count; i++) {
+    together[i] = part_root(l, op->operands[i], strides, offset);
+    offset += together[i].shape.dims[op->attrs->axis] * step;
+  }
+  if (alike) TS_TRY(join_parts(l, together, op->operand_count, &done));
+  offset = 0;
+  for (uint32_t i = 0; !done && i < op->operand_count; i++) {
+    const ts_nest_root root = part_root(l, op->operands[i], strides, offset);
     TS_TRY(add_root(l, &root));
-    offset += root.shape.dims[op->attrs->axis] * strides[op->attrs->axis];
+    offset += root.shape.dims[op->attrs->axis] * step;
   }
   return TS_SUCCESS;
 }
@@ -289,13 +334,17 @@ static bool reads_operand(const ts_launch *launch, uint32_t operand) {
   return false;
 }
 
+/* The only output that is in the result; -1: none, or several. */
 static int32_t find_output(const ts_launch *launch, uint32_t result) {
   const ts_kernel_desc *d = &launch->desc;
+  int32_t found = -1;
   for (int32_t i = 0; i < d->output_count; i++) {
     const ts_launch_pointer *p = pointer_of(launch, d->input_count + i);
-    if (p->role == TS_ROLE_RESULT && p->index == result) return i;
+    if (p->role != TS_ROLE_RESULT || p->index != result) continue;
+    if (found >= 0) return -1;
+    found = i;
   }
-  return -1;
+  return found;
 }
 
 /* True when result `result` may take the memory of an operand: each launch that reads the operand writes the result at

@@ -38,6 +38,9 @@ typedef struct ts_lowered {
   const bool *inplace;
 } ts_lowered;
 
+/* A launch of more points may have a kernel for its own shape. A smaller one shares the kernel of other shapes. */
+#define TS_SMALL_POINTS 32768
+
 /* Called with each launch before in-place results are determined; may replace the launch by an equal one with another
  * kernel. */
 typedef struct ts_lower_hook {
@@ -50,12 +53,12 @@ typedef struct ts_lower_hook {
  * then splits a fusion, or uses a routine. Empty results give no launches. `hook` may be NULL. */
 ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out);
 
-/* True when `launch` visits the elements of the dense operand `operand` in order: points are numbered like elements.
- * MAP and ROW only. */
+/* True when `launch` visits the elements of the dense operand `operand` in order: points are numbered like elements, in
+ * an INTERLEAVED group by group. MAP, ROW and INTERLEAVED of rank 2 only. */
 bool ts_launch_follows(const ts_launch *launch, uint32_t operand);
 
 /* Runs a part of a launch whose points are seen as rows of `pitch`: columns [col, col + cols) of rows [row, row +
- * rows). For a ROW launch a part must be whole rows. `words` are its arguments with addresses. */
+ * rows). For a ROW or INTERLEAVED launch a part must be whole rows. `words` are its arguments with addresses. */
 typedef struct ts_launch_part {
   int64_t pitch, row, rows, col, cols;
 } ts_launch_part;

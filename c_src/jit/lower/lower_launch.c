@@ -1,5 +1,6 @@
 /* Makes one kernel launch from a loop nest: eliminates dead nodes, collapses loops, chooses the kernel's kind and the
  * order of its dims, and writes description and arguments. */
+#include "jit/interleave.h"
 #include "jit/lower/lower_internal.h"
 #include "jit/session/target.h"
 
@@ -26,6 +27,8 @@ typedef struct maker {
   used used;
   collapsed collapsed;
   ts_kernel_kind kind;
+  ts_columns columns;
+  int32_t members;
   ts_launch launch;
 } maker;
 
@@ -217,14 +220,134 @@ static int32_t find_transposed(const maker *m) {
   return found;
 }
 
+/* If the results of a launch together are larger than this, their stores bypass the caches, which saves reading the
+ * lines before writing them. Measured: it pays from 32 MB on; at 8 MB it does not when the result is read next. */
+#define STREAM_BYTES (INT64_C(24) << 20)
+
+static int64_t stored_bytes(const maker *m) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < (int32_t)m->nest->stores.count; i++) {
+    bytes += footprint(&m->collapsed, m->used.loads + i) * operand_size(m, m->used.loads + i);
+  }
+  return bytes;
+}
+
+static bool is_large(const collapsed *n) {
+  int64_t points = 1;
+  for (int32_t l = 0; l < n->loops.count; l++) points *= n->loops.extent[l];
+  return points > TS_SMALL_POINTS;
+}
+
+static bool has_dense_rows(const maker *m) {
+  const collapsed *n = &m->collapsed;
+  const int32_t column = n->loops.count - 1, row = column - 1;
+  if (m->used.indices > 0 || n->loops.extent[row] < 2 * TS_REDUCE_LANES) return false;
+  for (int32_t i = 0; i < m->used.loads; i++) {
+    const int64_t size = operand_size(m, i), *coef = n->at[i].coef;
+    bool follows = coef[column] == size && coef[row] == size * n->loops.extent[column];
+    if (!follows && (coef[column] != 0 || coef[row] != 0)) return false;
+  }
+  for (size_t i = 0; i < m->nest->nodes.count; i++) {
+    const ts_nest_kind kind = m->nest->nodes.data[i].kind;
+    if (kind == TS_NEST_ARG || kind == TS_NEST_GATHER) return false;
+  }
+  return true;
+}
+
+/* Of a large launch, many columns are reduced in registers, and short rows many at once. */
+static ts_columns columns_of(const maker *m) {
+  const collapsed *n = &m->collapsed;
+  const int64_t columns = n->loops.extent[n->loops.count - 1];
+  if (!is_large(n)) return TS_COLUMNS_ANY;
+  if (columns >= TS_COL_WIDE && stored_bytes(m) >= STREAM_BYTES) return TS_COLUMNS_ANY;
+  if (columns >= TS_COL_WIDE)
+    return n->loops.extent[n->loops.count - 2] <= TS_COL_LOW ? TS_COLUMNS_LOW : TS_COLUMNS_WIDE;
+  return has_dense_rows(m) ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY;
+}
+
+/* ---- groups ---- */
+
+/* From so many groups on there are vectors of them. */
+#define LEAST_GROUPS 64
+/* Every member of a group is emitted: of all together at most so much code, in simple vector operations. */
+#define MEMBERS_WEIGHT 400
+/* From so many bytes on, a vector of a group is worth its own instructions. */
+#define VECTOR_BYTES 32
+
+static int64_t weight_of_member(const maker *m) {
+  int64_t weight = 0;
+  for (size_t i = 0; i < m->nest->nodes.count; i++) {
+    const ts_nest_node *node = &m->nest->nodes.data[i];
+    if (m->used.node[i] < 0) continue;
+    weight += node->kind == TS_NEST_OP ? ts_op_get_cost(node->op)->floats : node->kind == TS_NEST_ARG ? 5 : 1;
+  }
+  return weight;
+}
+
+/* True when a MAP has all of a group in a vector, without taking one apart. */
+static bool is_row_of_vectors(const maker *m, int32_t members) {
+  const collapsed *n = &m->collapsed;
+  const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
+  if (m->nest->reduces) return false;
+  for (int32_t i = 0; i < operands; i++) {
+    const int64_t size = operand_size(m, i), step = n->at[i].coef[members];
+    if ((step != size && step != 0) || size * n->loops.extent[members] < VECTOR_BYTES) return false;
+  }
+  return true;
+}
+
+static bool is_grouped(const ts_affine *at, int32_t groups, int32_t members, int64_t size, int64_t length) {
+  const int64_t group = at->coef[groups], member = at->coef[members];
+  return (member == size || member == -size) && (group == length * size || group == -length * size);
+}
+
+/* True when an INTERLEAVED can have these loops innermost: groups of members. */
+static bool fits_groups(const maker *m, int32_t groups, int32_t members) {
+  const collapsed *n = &m->collapsed;
+  const int64_t length = n->loops.extent[members];
+  const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
+  bool found = false;
+  if (n->loops.extent[groups] < LEAST_GROUPS || ts_interleave_factor(length) == 0) return false;
+  if (length * weight_of_member(m) > MEMBERS_WEIGHT || is_row_of_vectors(m, members)) return false;
+  for (int32_t i = 0; i < operands; i++) {
+    const int64_t size = operand_size(m, i), group = n->at[i].coef[groups], member = n->at[i].coef[members];
+    const bool input = i < m->used.loads, packed = is_grouped(&n->at[i], groups, members, size, length);
+    if (size > 8 || (packed && !input && (group < 0 || member < 0))) return false;
+    if (!packed && group != size && !(input && group == 0)) return false;
+    found |= packed;
+  }
+  return found;
+}
+
+/* Makes the loops of an INTERLEAVED the last ones, if the launch is large and can be one. */
+static bool take_groups(maker *m) {
+  collapsed *n = &m->collapsed;
+  const int32_t last = n->loops.count - 1;
+  if (last < 1 || !is_large(n) || has_gather(m->nest)) return false;
+  for (int32_t members = last; members >= (m->nest->reduces ? last : 0); members--) {
+    for (int32_t groups = last; groups >= 0; groups--) {
+      if (groups == members || !fits_groups(m, groups, members)) continue;
+      m->members = (int32_t)n->loops.extent[members];
+      move_loop(n, groups, last);
+      move_loop(n, members - (groups < members), last - 1);
+      return true;
+    }
+  }
+  return false;
+}
+
 static ts_status choose_kind(maker *m) {
   collapsed *n = &m->collapsed;
-  if (m->nest->reduces) {
+  if (m->nest->reduces && n->loops.count - n->kept > 1)
+    return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row that is not one loop");
+  if ((!m->nest->reduces || n->kept < n->loops.count) && take_groups(m)) {
+    m->kind = TS_KERNEL_INTERLEAVED;
+  } else if (m->nest->reduces) {
     if (n->kept == n->loops.count) append_unit_loop(n);
-    if (n->loops.count - n->kept > 1) return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row that is not one loop");
     int32_t columns = find_columns(m);
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
     if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
+    if (columns >= 0) m->columns = columns_of(m);
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
     int32_t transposed = find_transposed(m);
@@ -242,20 +365,31 @@ static bool is_one_element(const maker *m) {
   return m->kind == TS_KERNEL_MAP && m->collapsed.loops.count == 1 && m->collapsed.loops.extent[0] == 1;
 }
 
+static ts_kernel_operand describe_groups(const collapsed *n, int32_t i, ts_dtype dtype) {
+  ts_kernel_operand operand = {.dtype = dtype};
+  const int32_t last = n->loops.count - 1;
+  for (int32_t l = 0; l < last - 1; l++) operand.stride[l] = n->at[i].coef[l] == 0 ? TS_STRIDE_ZERO : TS_STRIDE_ANY;
+  operand.stride[last - 1] = n->at[i].coef[last - 1] > 0 ? TS_STRIDE_UNIT : TS_STRIDE_DOWN;
+  operand.stride[last] = n->at[i].coef[last] > 0 ? TS_STRIDE_GROUP : TS_STRIDE_GROUP_DOWN;
+  return operand;
+}
+
 static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dtype) {
   const collapsed *n = &m->collapsed;
   ts_kernel_operand operand = {.dtype = dtype};
   int64_t size = operand_size(m, i);
   int32_t last = n->loops.count - 1;
   int64_t innermost = n->at[i].coef[last];
+  bool index = i >= m->used.loads + (int32_t)m->nest->stores.count; /* a number: it has no groups in memory */
   bool transposed = m->kind == TS_KERNEL_TILE && i < m->used.loads && innermost != size && innermost != 0;
+  if (m->kind == TS_KERNEL_INTERLEAVED && !index && is_grouped(&n->at[i], last, last - 1, size, m->members))
+    return describe_groups(n, i, dtype);
   for (int32_t l = 0; l <= last; l++) {
     int64_t coef = n->at[i].coef[l];
     bool may_be_unit = l == last || (transposed && l == last - 1);
     operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : coef == size && may_be_unit ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
     if (l == last && coef == -size && i < m->used.loads) operand.stride[l] = TS_STRIDE_DOWN;
   }
-  bool index = i >= m->used.loads + (int32_t)m->nest->stores.count;
   if (is_one_element(m) && !index) operand.stride[0] = TS_STRIDE_UNIT;
   return operand;
 }
@@ -280,22 +414,11 @@ static ts_kernel_node describe_node(const maker *m, const ts_nest_node *node) {
   return k;
 }
 
-/* If the results of a launch together are larger than this, their stores bypass the caches, which saves reading the
- * lines before writing them. Measured: it pays from 32 MB on; at 8 MB it does not when the result is read next. */
-#define STREAM_BYTES (INT64_C(24) << 20)
-
-static int64_t stored_bytes(const maker *m) {
-  int64_t bytes = 0;
-  for (int32_t i = 0; i < (int32_t)m->nest->stores.count; i++) {
-    bytes += footprint(&m->collapsed, m->used.loads + i) * operand_size(m, m->used.loads + i);
-  }
-  return bytes;
-}
-
 /* True when every whole vector of the output is aligned. */
 static bool may_stream(const maker *m, int32_t output) {
   const collapsed *n = &m->collapsed;
   int32_t k = m->used.loads + output, last = n->loops.count - 1;
+  if (m->kind == TS_KERNEL_INTERLEAVED) return false;
   if (m->nest->stores.data[output].to.term_count > 0 || n->at[k].offset % 64 != 0) return false;
   for (int32_t l = 0; l < last; l++) {
     if (n->at[k].coef[l] % 64 != 0) return false;
@@ -334,6 +457,8 @@ static ts_status describe(maker *m) {
   }
   m->launch.desc = (ts_kernel_desc){
       .kind = m->kind,
+      .columns = (uint8_t)m->columns,
+      .members = m->members,
       .rank = m->collapsed.loops.count,
       .input_count = u->loads,
       .output_count = stores,
@@ -393,6 +518,7 @@ static int64_t count_units(const ts_launch *launch) {
   for (int32_t l = 0; l < rank - 2; l++) outer *= extent[l];
   if (kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
   if (kind == TS_KERNEL_COL) return outer * round_up_div(extent[rank - 1], TS_COL_PANEL);
+  if (kind == TS_KERNEL_INTERLEAVED) return outer * round_up_div(extent[rank - 1], TS_GROUPS_BLOCK);
   return rank >= 2 ? outer * extent[rank - 2] : 1;
 }
 
@@ -435,4 +561,9 @@ ts_status ts_lowering_add_launch(ts_lowering *l, const ts_nest *nest) {
   maker m = {.lowering = l, .nest = nest};
   if (!fits(nest)) return ts_error(TS_UNIMPLEMENTED, "no single kernel: too many operands or ops");
   return make(&m);
+}
+
+ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out) {
+  *out = (uint32_t)l->temps.count;
+  return TS_VEC_PUSH(&l->temps, bytes);
 }

@@ -97,6 +97,16 @@ static ts_status store_blocks(ts_nest *p, ts_nest_node reduce, uint32_t temp, in
   return TS_VEC_PUSH(&p->stores, store);
 }
 
+/* Elements are combined in the partial result's type. */
+static ts_status convert_operand(ts_nest *p, const partial *part, ts_nest_node *reduce) {
+  const ts_dtype type = p->nodes.data[reduce->a].dtype;
+  if (type == part->dtype || reduce->op == TS_OP_REDUCE_ALL || reduce->op == TS_OP_REDUCE_ANY) return TS_SUCCESS;
+  TS_TRY(TS_VEC_PUSH(&p->nodes, op_node(TS_NEST_OP, TS_OP_CONVERT, part->dtype, reduce->a)));
+  p->nodes.data[p->nodes.count - 1].varies = p->nodes.data[reduce->a].varies;
+  reduce->a = (int32_t)p->nodes.count - 1;
+  return TS_SUCCESS;
+}
+
 static ts_status store_partial(ts_nest *p, const partial *part, int64_t row_extent, bool full) {
   ts_nest_node reduce = p->nodes.data[part->node];
   if (part->finds) {
@@ -105,11 +115,7 @@ static ts_status store_partial(ts_nest *p, const partial *part, int64_t row_exte
     reduce.dtype = TS_S32;
     return store_blocks(p, reduce, part->indices, row_extent, full);
   }
-  if (p->nodes.data[reduce.a].dtype != part->dtype && reduce.op != TS_OP_REDUCE_ALL && reduce.op != TS_OP_REDUCE_ANY) {
-    TS_TRY(TS_VEC_PUSH(&p->nodes, op_node(TS_NEST_OP, TS_OP_CONVERT, part->dtype, reduce.a)));
-    p->nodes.data[p->nodes.count - 1].varies = p->nodes.data[reduce.a].varies;
-    reduce.a = (int32_t)p->nodes.count - 1;
-  }
+  TS_TRY(convert_operand(p, part, &reduce));
   reduce.dtype = part->dtype;
   return store_blocks(p, reduce, part->temp, row_extent, full);
 }
@@ -199,6 +205,13 @@ static ts_status reload(ts_nest *p, const partial *part, ts_nest_node reduce, in
   return ts_nest_add_node(p, op_node(TS_NEST_OP, TS_OP_CONVERT, wanted, *out), out);
 }
 
+/* The operands by their new numbers. */
+static void renumber(ts_nest_node *node, const int32_t *map) {
+  if (node->a >= 0) node->a = map[node->a];
+  if (node->kind == TS_NEST_OP && node->b >= 0) node->b = map[node->b];
+  if (node->kind == TS_NEST_OP && node->c >= 0) node->c = map[node->c];
+}
+
 static ts_status copy_invariant(const stage *s, ts_nest *p, int64_t width) {
   int32_t map[TS_NEST_MAX_NODES];
   for (size_t i = 0; i < s->nest->nodes.count; i++) {
@@ -210,9 +223,7 @@ static ts_status copy_invariant(const stage *s, ts_nest *p, int64_t width) {
       continue;
     }
     if (node.varies) continue;
-    if (node.a >= 0) node.a = map[node.a];
-    if (node.kind == TS_NEST_OP && node.b >= 0) node.b = map[node.b];
-    if (node.kind == TS_NEST_OP && node.c >= 0) node.c = map[node.c];
+    renumber(&node, map);
     TS_TRY(ts_nest_add_node(p, node, &map[i]));
   }
   for (size_t i = 0; i < s->nest->stores.count; i++) {
@@ -287,6 +298,110 @@ static ts_status reduce_from_copy(stage *s) {
   return status ? status : add_rest(s, s->row);
 }
 
+/* ---- rows of several loops whose order changes no bit ---- */
+
+/* With fewer elements reduced first, the temporary would be no smaller than a copy, about. */
+#define LEAST_FIRST 4
+#define SHORT_ROW 64 /* a row at the end with fewer elements is short */
+
+/* Only the sums and products of floats depend on the order. */
+static bool is_orderless(const ts_nest *nest) {
+  for (size_t i = 0; i < nest->nodes.count; i++) {
+    const ts_nest_node *node = &nest->nodes.data[i];
+    if (node->kind == TS_NEST_ARG) return false;
+    if (node->kind != TS_NEST_REDUCE) continue;
+    const ts_combine kind = ts_combiner_of(node->op)->kind;
+    bool rounds = kind == TS_COMBINE_SUM || kind == TS_COMBINE_PRODUCT;
+    if (rounds && !ts_dtype_is_integer(nest->nodes.data[node->a].dtype)) return false;
+  }
+  return true;
+}
+
+/* True when loops l and l + 1 are one for every access; results do not move along them. */
+static bool follows(const ts_nest *nest, int32_t l) {
+  const int64_t extent = nest->loops.extent[l + 1];
+  for (size_t i = 0; i < nest->loads.count; i++) {
+    const int64_t *coef = nest->loads.data[i].at.coef;
+    if (coef[l] != coef[l + 1] * extent) return false;
+  }
+  for (size_t i = 0; i < nest->indices.count; i++) {
+    const int64_t *coef = nest->indices.data[i].coef;
+    if (coef[l] != coef[l + 1] * extent) return false;
+  }
+  return true;
+}
+
+/* Loops [first, end) that are one. */
+typedef struct loop_group {
+  int32_t first, end;
+  int64_t extent;
+} loop_group;
+
+/* The longest group. A short group at the end is usually a row. Another group is preferred to it, since a kernel adds
+ * the rows of that group by whole vectors. */
+static loop_group first_group(const ts_nest *nest) {
+  loop_group best = {0, 0, 0};
+  for (int32_t l = nest->kept, end; l < nest->loops.count; l = end) {
+    int64_t extent = nest->loops.extent[l];
+    for (end = l + 1; end < nest->loops.count && follows(nest, end - 1); end++) extent *= nest->loops.extent[end];
+    bool is_short = end == nest->loops.count && extent < SHORT_ROW && best.extent >= LEAST_FIRST;
+    if (extent > best.extent && !is_short) best = (loop_group){l, end, extent};
+  }
+  return best;
+}
+
+static void move_last(int64_t *of_loops, const loop_group *g, int32_t count) {
+  int64_t moved[TS_LOOP_MAX];
+  int32_t length = g->end - g->first;
+  memcpy(moved, of_loops + g->first, (size_t)length * sizeof(*moved));
+  memmove(of_loops + g->first, of_loops + g->end, (size_t)(count - g->end) * sizeof(*moved));
+  memcpy(of_loops + count - length, moved, (size_t)length * sizeof(*moved));
+}
+
+/* Makes the group the only reduced loops. */
+static void reduce_group(ts_nest *p, const loop_group *g) {
+  const int32_t count = p->loops.count;
+  move_last(p->loops.extent, g, count);
+  for (size_t i = 0; i < p->loads.count; i++) move_last(p->loads.data[i].at.coef, g, count);
+  for (size_t i = 0; i < p->indices.count; i++) move_last(p->indices.data[i].coef, g, count);
+  p->kept = count - (g->end - g->first);
+}
+
+static ts_status store_group(const stage *s, ts_nest *p) {
+  for (int32_t i = 0; i < s->count; i++) {
+    const partial *part = &s->partials[i];
+    ts_nest_node reduce = p->nodes.data[part->node];
+    ts_nest_store store = {.to = {.role = TS_ROLE_TEMP, .index = part->temp, .dtype = part->dtype}};
+    TS_TRY(convert_operand(p, part, &reduce));
+    reduce.dtype = part->dtype;
+    store.node = (int32_t)p->nodes.count;
+    store.to.at = temp_map(&p->loops, p->kept, -1, 0, 1, (int64_t)ts_dtype_size(part->dtype));
+    TS_TRY(TS_VEC_PUSH(&p->nodes, reduce));
+    TS_TRY(TS_VEC_PUSH(&p->stores, store));
+  }
+  return TS_SUCCESS;
+}
+
+/* Reduces some of the loops first, then the others, without a copy of the elements. */
+static ts_status reduce_in_turn(stage *s, const loop_group *first) {
+  const int64_t width = s->row / first->extent;
+  ts_nest p;
+  TS_TRY(collect(s, width, false));
+  ts_status status = copy_nest(s->nest, &p);
+  if (!status) {
+    reduce_group(&p, first);
+    status = store_group(s, &p);
+  }
+  if (!status) status = ts_lowering_add_nest(s->lowering, &p);
+  ts_nest_deinit(&p);
+  return status ? status : add_rest(s, width);
+}
+
+static ts_status reduce_apart(stage *s) {
+  const loop_group first = first_group(s->nest);
+  return is_orderless(s->nest) && first.extent >= LEAST_FIRST ? reduce_in_turn(s, &first) : reduce_from_copy(s);
+}
+
 static void merge_into(ts_affine *x, int32_t l, int32_t last) {
   x->coef[l] = x->coef[last];
   for (int32_t k = l + 1; k <= last; k++) x->coef[k] = 0;
@@ -302,6 +417,83 @@ static void merge_row(ts_nest *p, int64_t row) {
   p->loops.count = p->kept + 1;
   p->loops.extent[p->kept] = row;
 }
+
+/* ---- rows of one element ---- */
+
+/* Each reduction adds so many nodes at most. */
+#define SINGLE_NODES 4
+
+static ts_status single_number(ts_nest *p, ts_dtype type, ts_scalar value, int32_t *out) {
+  ts_nest_node node = op_node(TS_NEST_SCALAR, TS_OP_PARAMETER, type, -1);
+  TS_TRY(ts_nest_add_scalar(p, type, value, &node.slot));
+  return ts_nest_add_node(p, node, out);
+}
+
+static ts_status single_convert(ts_nest *p, ts_dtype type, int32_t *node) {
+  if (p->nodes.data[*node].dtype == type) return TS_SUCCESS;
+  return ts_nest_add_node(p, op_node(TS_NEST_OP, TS_OP_CONVERT, type, *node), node);
+}
+
+static ts_status single_truth(ts_nest *p, int32_t *node) {
+  ts_nest_node differs = op_node(TS_NEST_OP, TS_OP_NOT_EQUAL, TS_U8, *node);
+  TS_TRY(single_number(p, p->nodes.data[*node].dtype, (ts_scalar){0}, &differs.b));
+  return ts_nest_add_node(p, differs, node);
+}
+
+/* The reduction of the one element `x`: its op of the identity and the element, or index 0. */
+static ts_status single_result(ts_nest *p, const ts_nest_node *reduce, int32_t x, int32_t *out) {
+  const ts_combiner *by = ts_combiner_of(reduce->op);
+  if (reduce->kind == TS_NEST_ARG) return single_number(p, reduce->dtype, (ts_scalar){0}, out);
+  const ts_dtype type = by->logical ? TS_U8 : ts_dtype_accumulator(p->nodes.data[x].dtype);
+  ts_nest_node op = op_node(TS_NEST_OP, by->op, type, -1);
+  TS_TRY(by->logical ? single_truth(p, &x) : single_convert(p, type, &x));
+  TS_TRY(single_number(p, type, ts_combiner_identity(by, type), &op.a));
+  op.b = x;
+  TS_TRY(ts_nest_add_node(p, op, out));
+  return single_convert(p, reduce->dtype, out);
+}
+
+/* True when every reduction can be an op of its element. */
+static bool is_single(const ts_nest *nest, int64_t row) {
+  size_t nodes = nest->nodes.count;
+  if (row != 1) return false;
+  for (size_t i = 0; i < nest->nodes.count; i++) {
+    const ts_nest_node *node = &nest->nodes.data[i];
+    if (!ts_nest_node_reduces(node)) continue;
+    if (node->kind == TS_NEST_REDUCE && ts_dtype_is_complex(nest->nodes.data[node->a].dtype)) return false;
+    nodes += SINGLE_NODES;
+  }
+  return nodes <= TS_NEST_MAX_NODES;
+}
+
+/* A row for each element would cost a start and an end for each. */
+static ts_status add_single(ts_lowering *l, const ts_nest *nest) {
+  int32_t map[TS_NEST_MAX_NODES];
+  ts_nest p;
+  ts_status status = copy_nest(nest, &p);
+  p.nodes.count = 0;
+  p.kept = p.loops.count;
+  p.reduces = false;
+  for (size_t i = 0; !status && i < nest->nodes.count; i++) {
+    ts_nest_node node = nest->nodes.data[i];
+    if (ts_nest_node_reduces(&node)) {
+      status = single_result(&p, &node, map[node.a], &map[i]);
+      continue;
+    }
+    renumber(&node, map);
+    status = ts_nest_add_node(&p, node, &map[i]);
+  }
+  for (size_t i = 0; !status && i < nest->stores.count; i++) {
+    ts_nest_store store = nest->stores.data[i];
+    store.node = map[store.node];
+    status = TS_VEC_PUSH(&p.stores, store);
+  }
+  if (!status) status = ts_lowering_add_launch(l, &p);
+  ts_nest_deinit(&p);
+  return status;
+}
+
+/* ---- the choice ---- */
 
 static bool has_tree(const ts_nest *p) {
   for (size_t i = 0; i < p->nodes.count; i++) {
@@ -328,12 +520,13 @@ ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest) {
   stage s = {.lowering = l, .nest = nest, .kept = 1, .row = 1};
   if (!nest->reduces) return ts_lowering_add_launch(l, nest);
   for (int32_t i = 0; i < nest->loops.count; i++) *(i < nest->kept ? &s.kept : &s.row) *= nest->loops.extent[i];
+  if (is_single(nest, s.row)) return add_single(l, nest);
   bool one = ts_nest_row_is_one(nest), blocks = needs_blocks(nest, s.row);
   if ((!one || blocks) && !can_stage(nest))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a loop nest of long rows");
   if (!one && ts_nest_stores_points(nest))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: rows that are not one loop, with elements for each point");
-  if (!one) return reduce_from_copy(&s);
+  if (!one) return reduce_apart(&s);
   merge_row(nest, s.row);
   return blocks ? reduce_in_blocks(&s) : ts_lowering_add_launch(l, nest);
 }

@@ -6,6 +6,8 @@
 
 #include "jit/emit/emit.h"
 
+#define TS_VM_MAX_LANES 64
+
 typedef struct ts_vm {
   ts_emit *e;
   LLVMBuilderRef b;
@@ -92,7 +94,7 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 /* ---- families ---- */
 /* a * 2^n, rounded once, for an integer n of twice the range of a normal exponent. `shifted` is n + ts_vm_magic(). */
 ts_v ts_vm_scale(ts_vm *m, ts_v a, ts_v n, ts_v shifted);
-ts_v ts_vm_magic(ts_vm *m); /* 1.5 * 2^23 (2^52): a sum with it is rounded to an integer, which is in its low bits */
+ts_v ts_vm_magic(ts_vm *m); /* 1.5 * 2^23 (2^52): adding it rounds to an integer and leaves that in the low bits */
 ts_v ts_vm_exp(ts_vm *m, ts_v x);
 /* exp(a) for -750 < a <= 0 in f64 lanes, to 2^-34, and also up to 700; or -87 < a <= 0 in f32 lanes, to 2^-28 before
  * rounding. */

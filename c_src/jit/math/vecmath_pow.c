@@ -1,7 +1,7 @@
 /* Powers: x^y = 2^(y log2 x), with log2 x as a sum of two floats. With x = 2^k (1 + f), 3/4 <= 1 + f < 3/2, and
- * s = f / (2 + f), z = s^2: log2 x = k + s (2 / ln 2) (1 + z / 3 + z^2 Q(z)). What precedes Q is computed with twice
- * the digits, so that the error of the logarithm is 2^-33 (f32) or 2^-64 (f64) of it, and that of the exponent, at most
- * 128 (1074), below half a last place of the result. */
+ * s = f / (2 + f), z = s^2: log2 x = k + s (2 / ln 2) (1 + z / 3 + z^2 Q(z)). All factors before Q have twice the
+ * digits. So the relative error of the logarithm is 2^-33 (f32) or 2^-64 (f64). The exponent is at most 128 (1074), and
+ * its error is below half a last place of the result. */
 #include "jit/math/vecmath.h"
 
 /* 2 / ln 2 and 2 / (3 ln 2) in two parts. */

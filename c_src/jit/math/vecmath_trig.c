@@ -194,8 +194,8 @@ static ts_v atan2_narrow(ts_vm *m, ts_v y, ts_v x) {
   return l_copysign(m, l_narrow(m, angle), y);
 }
 
-/* The angle is t and the multiple of pi / 2 that |y| > |x| and a negative x make, from which it is subtracted if one of
- * them holds. The bound turns 0 / 0 into 0; two infinities count as equal. */
+/* t = atan(low / high). The angle is t, pi / 2 - t where |y| > |x|, pi - t where x is negative, and pi / 2 + t where
+ * both hold. The bound turns 0 / 0 into 0; two infinities count as equal. */
 static ts_v atan2_wide(ts_vm *m, ts_v y, ts_v x) {
   ts_v a = l_abs(m, y), b = l_abs(m, x), steep = l_cmp(m, LLVMRealOGT, a, b);
   ts_v low = l_select(m, steep, b, a), high = l_at_least(m, l_select(m, steep, a, b), 0x1p-1074);

@@ -69,8 +69,9 @@ bool ts_compile_submit_background(ts_compile_job *job);
 /* Moves a background job that has got a waiter to the foreground queue. It must not have been done. */
 void ts_compile_hurry(ts_compile_job *job);
 int64_t ts_compile_failed_threads(void);
+/* Background jobs that have not ended. */
+int64_t ts_compile_background_jobs(void);
 
 /* ---- helpers ---- */
-int64_t ts_jit_clock(void); /* nanoseconds, monotonic */
 
 #endif

@@ -1,13 +1,12 @@
 #include "base/cancel.h"
 #include "base/log.h"
+#include "base/system.h"
 #include "jit/session/builtin.h"
 #include "jit/session/jit_internal.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define DEFAULT_KERNELS 4096
 #define FAMILY_BUCKETS 1024
@@ -42,26 +41,7 @@ static struct {
   ts_jit_stats stats;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .settled = PTHREAD_COND_INITIALIZER, .limit = DEFAULT_KERNELS};
 
-int64_t ts_jit_clock(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* ---- kernels: creation, the LRU list, references. The lock is held. ---- */
-
-/* "tessera_map_0123456789abcdef": the text's first word tells users of perf and gdb the kernel's kind. */
-void ts_kernel_make_name(const char *text, size_t length, char out[TS_KERNEL_NAME_BYTES]) {
-  char word[24];
-  size_t n = 0;
-  while (n < sizeof(word) - 1 && n < length && text[n] >= 'a' && text[n] <= 'z') {
-    word[n] = text[n];
-    n++;
-  }
-  word[n] = 0;
-  unsigned long long hash = ts_hash(text, length).lo;
-  snprintf(out, TS_KERNEL_NAME_BYTES, "tessera_%s_%016llx", n ? word : "kernel", hash);
-}
 
 static void kernel_free(ts_kernel *kernel) {
   ts_module_unload(&kernel->module);
@@ -172,10 +152,10 @@ typedef struct ts_jit_request {
 } request;
 
 static ts_status link_kernel(const ts_kernel *kernel, const ts_object *object, ts_module *out) {
-  int64_t start = ts_jit_clock();
+  int64_t start = ts_system_ns();
   TS_TRY(ts_module_load(object, kernel->name, out));
   pthread_mutex_lock(&session.lock);
-  session.stats.link_ns += ts_jit_clock() - start;
+  session.stats.link_ns += ts_system_ns() - start;
   pthread_mutex_unlock(&session.lock);
   return TS_SUCCESS;
 }
@@ -506,6 +486,7 @@ void ts_jit_get_stats(ts_jit_stats *out) {
   *out = session.stats;
   pthread_mutex_unlock(&session.lock);
   out->failed_threads = ts_compile_failed_threads();
+  out->background = ts_compile_background_jobs();
 }
 
 ts_status ts_jit_check_environment(void) {

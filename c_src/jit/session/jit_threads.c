@@ -27,6 +27,7 @@ typedef struct job_queue {
   pthread_cond_t wake;
   ts_compile_job *first, **last;
   int threads, idle, queued; /* threads alive; waiting threads; jobs in the queue */
+  int running;               /* jobs that threads took out of the queue and that have not ended */
 } job_queue;
 
 static struct {
@@ -52,6 +53,13 @@ int64_t ts_compile_failed_threads(void) {
   int64_t failed = pool.failed;
   pthread_mutex_unlock(&pool.lock);
   return failed;
+}
+
+int64_t ts_compile_background_jobs(void) {
+  pthread_mutex_lock(&pool.lock);
+  int64_t jobs = pool.background.queued + pool.background.running;
+  pthread_mutex_unlock(&pool.lock);
+  return jobs;
 }
 
 /* At exit LLVM's global objects are destroyed, at least those made when it was loaded, so no thread may be in LLVM
@@ -128,6 +136,7 @@ static void on_fatal(const char *reason) {
   ts_status status = ts_error(TS_INTERNAL, "fatal error of LLVM in kernel %s: %s", job->name, reason);
   pthread_mutex_lock(&pool.lock);
   served->threads--;
+  served->running--;
   pool.failed++;
   leave_llvm();
   start_threads(served);
@@ -156,16 +165,18 @@ static void run_first(job_queue *queue, ts_compiler **compiler) {
   queue->first = job->next;
   if (!queue->first) queue->last = NULL;
   queue->queued--;
+  queue->running++;
   bool off = pool.failed >= MAX_FAILED_THREADS;
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
-  int64_t start = ts_jit_clock();
+  int64_t start = ts_system_ns();
   current = job;
   ts_status status = off ? refusal() : run_job(compiler, job);
   current = NULL;
-  job->nanoseconds = ts_jit_clock() - start;
+  job->nanoseconds = ts_system_ns() - start;
   finish(job, status);
   pthread_mutex_lock(&pool.lock);
+  queue->running--;
   leave_llvm();
 }
 

@@ -86,7 +86,7 @@ static ts_status conv_run_op(const ts_routine_plan *plan, const ts_routine_run *
     return ts_check_cancelled(run->cancel, "a convolution");
   }
   if (s->direct.used) {
-    ts_conv_run_direct(&r, run->parallel);
+    (s->direct.few.used ? ts_conv_run_few : ts_conv_run_direct)(&r, run->parallel);
     return ts_check_cancelled(run->cancel, "a convolution");
   }
   const ts_gemm_rows rows = {&r, ts_conv_start_rows, find_rows};
@@ -224,11 +224,17 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
                              .out_row = features};
   TS_TRY((s->direct.used ? ts_gemm_prepare_strided : ts_gemm_prepare_rows)(s->type, &s->gemm, &s->kernel));
   out->kernel = &s->kernel;
-  out->cost_ns = ts_gemm_cost(s->type, &s->shape);
+  const int64_t phases = s->direct.used ? conv_count_phases(&s->direct) : 1;
+  out->cost_ns = ts_gemm_cost(s->type, &s->shape) / phases;
   s->space = (ts_epilogue_space){.batch = 1, .rows = s->shape.m, .cols = features};
-  s->space.is_parallel = s->shape.k > 0 && s->shape.m * s->shape.n >= (768 << 10) / s->shape.k;
+  s->space.is_parallel = s->shape.k > 0 && s->shape.m * s->shape.n / phases >= (768 << 10) / s->shape.k;
   if (s->groups == 1) out->epilogue = &s->space;
-  if (s->direct.used) out->thread_workspace = ts_conv_direct_bytes(s);
+  if (s->direct.few.used) {
+    out->workspace = ts_conv_few_shared_bytes(s);
+    out->thread_workspace = ts_conv_few_bytes(s);
+  } else if (s->direct.used) {
+    out->thread_workspace = ts_conv_direct_bytes(s);
+  }
   s->weights = (ts_weights){.operand = 1, .prepare = prepare_kernel};
   if (!s->direct.used && ts_gemm_packs_weights(s->gemm, &s->shape, &s->weights.key, &s->weights.bytes))
     out->weights = &s->weights;
@@ -261,7 +267,8 @@ static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *o
   fill_counts(s);
   if (s->run == 1 && features == channels && s->taps <= TS_CONTRACT_CHAIN) plan_depthwise(s); /* its sums are chains */
   fill_steps(s, s->dims);
-  if (!s->dot) ts_conv_plan_direct(s, features);
+  if (!s->dot && ts_conv_plan_direct(s, features))
+    TS_TRY((s->direct.few.used ? ts_conv_plan_few_pieces : ts_conv_plan_phases)(s, request->arena));
   plan_runs(s);
   fill_counts(s);
   TS_TRY(plan_taps(s, ts_shape_elements(kernel->shape) == 0, request->arena));

@@ -1,10 +1,12 @@
 /* Convolutions whose taps are read from the operand, without packed rows. Neighbouring points of a row of outputs are
  * at equal distances in the operand, and the taps of one line are contiguous. So a tile of a product reads its rows
  * from the lines themselves. With padding, a task first copies its lines and adds the padding; that moves each element
- * once, while packing moves it once for each tap. */
+ * once, while packing moves it once for each tap. An operand that is dilated has zeros between its elements: the points
+ * of a phase share the taps that meet elements, and only these are computed (conv_phases.c). */
 #include "kernel/conv/conv_internal.h"
 #include "kernel/gemm/gemm_internal.h"
 
+#include <fenv.h>
 #include <string.h>
 
 /* Fewer multiplications stay on one thread. */
@@ -20,18 +22,27 @@
 
 /* ---- the plan */
 
+/* The most lines that some neighbouring rows of outputs read. */
 static int64_t count_lines(const conv_direct *d, int64_t rows) {
-  return (rows - 1) * d->y.stride + (d->y.kernel - 1) * d->y.kernel_dilation + 1;
+  return conv_ceil_div(rows - 1, d->along_y.count) * d->along_y.stride + d->along_y.span;
 }
 
-static bool has_padding(const conv_dim *d) { return d->low > 0 || d->high > 0 || d->input_dilation > 1; }
+/* Elements from the first one that a tap reads to the last one. */
+static int64_t count_wide(const conv_dim *d, const conv_phases *p) {
+  return (conv_ceil_div(d->out, p->count) - 1) * p->stride + p->span;
+}
+
+static bool is_inside(const conv_dim *d, const conv_phases *p) {
+  return p->first >= 0 && p->first + count_wide(d, p) <= d->n;
+}
 
 /* The most rows whose lines with padding are a quarter of L2; 0 when one row's are more. */
 static int64_t plan_rows(const conv_direct *d) {
-  double most = (double)ts_target_host()->l2_bytes / 4 / (double)d->line_bytes;
-  double one = (double)(d->y.kernel - 1) * (double)d->y.kernel_dilation + 1;
+  double most = (double)ts_target_host()->l2_bytes / 4 / (double)d->line_bytes, one = (double)d->along_y.span;
   if (one > most) return 0;
-  return conv_min(d->y.out, 1 + (int64_t)((most - one) / (double)d->y.stride));
+  double rows = 1 + (most - one) / (double)d->along_y.stride * (double)d->along_y.count;
+  while (rows > 1 && (double)count_lines(d, (int64_t)rows) > most) rows--;
+  return conv_min(d->y.out, (int64_t)rows);
 }
 
 static bool is_empty(const conv_state *s) {
@@ -42,13 +53,13 @@ static bool is_empty(const conv_state *s) {
 
 /* Tiles read rhs unpacked from L2. */
 static bool fits(const conv_state *s, const ts_gemm_geometry *g, int64_t features) {
-  const conv_dim *x = &s->dims[s->rank - 1], *y = &s->dims[0];
-  double taps = (double)x->kernel * (s->rank == 2 ? (double)y->kernel : 1);
-  if (x->kernel > 1 && x->kernel_dilation != 1) return false;
-  if (features <= 0 || (!g->masked && features % g->lanes != 0) || x->out < g->rows[TS_GEMM_HEIGHTS - 1]) return false;
+  const conv_direct *d = &s->direct;
+  double taps = (double)d->x.kernel * (double)d->y.kernel;
+  if (features <= 0 || (!g->masked && features % g->lanes != 0)) return false;
+  if (d->x.out / d->along_x.count < g->rows[TS_GEMM_HEIGHTS - 1]) return false;
   if (taps * (double)s->channels > TS_CONTRACT_BLOCK) return false; /* blocks are added in pairs, not in order */
-  double share = taps > 1 ? 2 : SINGLE_TAP_SHARE;
-  return taps * (double)(s->channels * features * s->size) <= (double)ts_target_host()->l2_bytes / share;
+  double share = taps > 1 ? 2 : SINGLE_TAP_SHARE, phases = (double)conv_count_phases(d);
+  return taps * (double)(s->channels * features * s->size) / phases <= (double)ts_target_host()->l2_bytes / share;
 }
 
 bool ts_conv_plan_direct(conv_state *s, int64_t features) {
@@ -58,11 +69,13 @@ bool ts_conv_plan_direct(conv_state *s, int64_t features) {
   if (s->rank < 1 || s->rank > 2 || s->groups != 1 || is_empty(s) || !ts_gemm_is_native(s->type, &compute))
     return false;
   ts_gemm_get_geometry(compute, ts_target_host(), &g);
-  if (!fits(s, &g, features)) return false;
   d->x = s->dims[s->rank - 1];
   d->y = s->rank == 2 ? s->dims[0] : (conv_dim){1, 1, 1, 0, 0, 1, 1, 1, 0};
-  d->copies = has_padding(&d->x) || has_padding(&d->y);
-  d->wide = (d->x.out - 1) * d->x.stride + d->x.kernel;
+  if (!ts_conv_find_phases(&d->y, &d->along_y) || !ts_conv_find_phases(&d->x, &d->along_x)) return false;
+  if (ts_conv_plan_few(s, &g, features)) return d->used = true;
+  if (!fits(s, &g, features)) return false;
+  d->copies = !is_inside(&d->x, &d->along_x) || !is_inside(&d->y, &d->along_y);
+  d->wide = count_wide(&d->x, &d->along_x);
   d->line_bytes = d->copies ? d->wide * s->channels * s->size : d->y.step;
   d->rows = d->copies ? plan_rows(d) : d->y.out;
   d->used = d->rows > 0;
@@ -98,21 +111,19 @@ typedef struct direct_task {
   int worker;
 } direct_task;
 
-/* The operand's line of index `at` with padding; NULL for padding. */
-static const char *find_line(const direct_task *t, int64_t at) {
-  const conv_dim *y = &t->s->direct.y;
-  at -= y->low;
-  if (at < 0 || at % y->input_dilation != 0 || at / y->input_dilation >= y->n) return NULL;
-  return t->run->source + t->batch * t->s->batch_bytes + at / y->input_dilation * y->step;
+/* The first line of the operand that taps read for a row of outputs. */
+static int64_t first_line(const conv_direct *d, int64_t row) {
+  return row / d->along_y.count * d->along_y.stride + d->along_y.first;
 }
 
 static void copy_lines(const direct_task *t, char *to) {
   const conv_direct *d = &t->s->direct;
-  int64_t lines = count_lines(d, t->end - t->first);
-  for (int64_t i = 0; i < lines; i++, to += d->line_bytes) {
-    const char *from = find_line(t, t->first * d->y.stride + i);
-    if (from)
-      ts_conv_copy_line(&d->x, d->wide, t->s->channels * t->s->size, from, to);
+  const conv_dim line = {.n = d->x.n, .low = -d->along_x.first, .input_dilation = 1};
+  const char *source = t->run->source + t->batch * t->s->batch_bytes;
+  const int64_t first = first_line(d, t->first), end = first_line(d, t->end - 1) + d->along_y.span;
+  for (int64_t at = first; at < end; at++, to += d->line_bytes) {
+    if (at >= 0 && at < d->y.n)
+      ts_conv_copy_line(&line, d->wide, t->s->channels * t->s->size, source + at * d->y.step, to);
     else
       memset(to, 0, (size_t)d->line_bytes);
   }
@@ -121,13 +132,14 @@ static void copy_lines(const direct_task *t, char *to) {
 static void place_lines(direct_task *t, char *space) {
   const conv_state *s = t->s;
   const conv_direct *d = &s->direct;
+  const int64_t first = first_line(d, t->first);
   t->packed = space + copy_bytes(d);
   t->lines = space;
   if (d->copies)
     copy_lines(t, space);
   else
-    t->lines = t->run->source + t->batch * s->batch_bytes + (t->first * d->y.stride - d->y.low) * d->y.step -
-               d->x.low * s->channels * s->size;
+    t->lines =
+        t->run->source + t->batch * s->batch_bytes + first * d->y.step + d->along_x.first * s->channels * s->size;
 }
 
 static void pack_columns(const direct_task *t) {
@@ -151,12 +163,13 @@ static int pick_tile(const ts_gemm_geometry *g, int64_t left, int64_t out, int64
   return height;
 }
 
-static void run_columns(const direct_task *t, const char *lhs, char *out, int64_t *args, int narrow) {
-  const int64_t points = t->point_end - t->point;
+/* Points [first, end) of a phase. */
+static void run_columns(const direct_task *t, const char *lhs, char *out, int64_t *args, int64_t first, int64_t end) {
   ts_kernel_fn kernel = ts_kernel_entry(t->s->gemm->kernels[TS_GEMM_STRIDED]);
+  const int narrow = args[TS_GEMM_COLS] <= t->g->lanes;
   /* A line may be all of the work. */
-  for (int64_t point = t->point, back; point < t->point_end && !ts_cancelled(t->run->cancel);) {
-    int height = pick_tile(t->g, t->point_end - point, points, &back), variant = height * TS_GEMM_WIDTHS + narrow;
+  for (int64_t point = first, back; point < end && !ts_cancelled(t->run->cancel);) {
+    int height = pick_tile(t->g, end - point, end - first, &back), variant = height * TS_GEMM_WIDTHS + narrow;
     args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + (point - back) * args[TS_GEMM_LHS_STRIDE]);
     args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + (point - back) * args[TS_GEMM_OUT_STRIDE]);
     kernel(args, variant, variant + 1, NULL);
@@ -164,26 +177,43 @@ static void run_columns(const direct_task *t, const char *lhs, char *out, int64_
   }
 }
 
-static void run_row(const direct_task *t, int64_t row) {
+/* No tap reads an element. */
+static void clear_phase(const direct_task *t, char *out, int64_t points) {
+  const int64_t bytes = t->s->shape.n * t->s->size;
+  for (int64_t p = 0; p < points; p++) memset(out + p * t->s->direct.along_x.count * bytes, 0, (size_t)bytes);
+}
+
+static void run_phase(const direct_task *t, int64_t row, int64_t x) {
   const conv_state *s = t->s;
   const conv_direct *d = &s->direct;
   const int64_t full = (int64_t)t->g->vectors * t->g->lanes, point_bytes = s->shape.n * s->size;
-  const char *lhs = t->lines + (row - t->first) * d->y.stride * d->line_bytes;
-  char *out = t->run->out + (t->batch * d->y.out + row) * d->x.out * point_bytes;
-  int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = d->x.kernel * s->channels,
-                                [TS_GEMM_RUNS] = d->y.kernel,
-                                [TS_GEMM_RUN_STRIDE] = d->y.kernel_dilation * d->line_bytes,
-                                [TS_GEMM_LHS_STRIDE] = d->x.stride * s->channels * s->size,
-                                [TS_GEMM_OUT_STRIDE] = point_bytes,
-                                [TS_GEMM_CHAIN] = TS_CONTRACT_CHAIN};
+  const int64_t step = d->along_x.count;
+  const int64_t first = step == 1 ? t->point : 0, end = conv_ceil_div(t->point_end - x, step);
+  const conv_phase *phase = &d->phases[row % d->along_y.count * step + x];
+  const char *lhs = t->lines + (first_line(d, row) - first_line(d, t->first)) * d->line_bytes;
+  char *out = t->run->out + ((t->batch * d->y.out + row) * d->x.out + x) * point_bytes;
+  int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_PIECES] = (int64_t)(intptr_t)phase->pieces,
+                                [TS_GEMM_PIECE_COUNT] = phase->count,
+                                [TS_GEMM_LHS_STRIDE] = d->along_x.stride * s->channels * s->size,
+                                [TS_GEMM_OUT_STRIDE] = step * point_bytes};
+  if (phase->count == 0) {
+    clear_phase(t, out, end);
+    return;
+  }
   for (int64_t col = 0; col < s->shape.n; col += full) {
     int64_t cols = conv_min(full, s->shape.n - col);
     bool packed = cols % t->g->lanes != 0;
     args[TS_GEMM_COLS] = cols;
     args[TS_GEMM_RHS] = (int64_t)(intptr_t)(packed ? t->packed : t->run->kernel + col * s->size);
     args[TS_GEMM_RHS_STRIDE] = packed ? full * s->size : point_bytes;
-    run_columns(t, lhs, out + col * s->size, args, cols <= t->g->lanes);
+    run_columns(t, lhs, out + col * s->size, args, first, end);
   }
+}
+
+static void run_row(const direct_task *t, int64_t row) {
+  const conv_direct *d = &t->s->direct;
+  for (int64_t x = 0; x < d->along_x.count; x++) run_phase(t, row, x);
+  if (conv_leaves_taps(d)) ts_conv_mend_row(t->run, t->batch, row);
 }
 
 /* Runs the epilogue on rows of outputs. */
@@ -212,6 +242,7 @@ static void direct_task_run(void *arg, int64_t index, int worker) {
                    .point_end = (piece + 1) * d->x.out / run->points,
                    .worker = worker};
   if (ts_cancelled(run->cancel)) return;
+  if (conv_leaves_taps(d)) feclearexcept(FE_UNDERFLOW);
   place_lines(&t, run->workers + worker * run->worker_bytes);
   pack_columns(&t);
   for (; row < t.end && !ts_cancelled(run->cancel); row++) {
@@ -224,10 +255,10 @@ static void direct_task_run(void *arg, int64_t index, int worker) {
 }
 
 /* Into how many pieces a single row is cut: each has several of the highest tiles. Of a copy, all lines would be copied
- * for each. */
+ * for each, and whole rows are mended. */
 static int64_t count_pieces(const conv_state *s, int64_t width) {
   const conv_direct *d = &s->direct;
-  if (width == 1 || d->copies || d->y.out > 1) return 1;
+  if (width == 1 || d->copies || d->y.out > 1 || conv_leaves_taps(d)) return 1;
   int64_t most = d->x.out / (PIECE_TILES * s->gemm->geometry.rows[0]);
   return conv_max(1, conv_min(conv_ceil_div(width * TASKS_PER_WORKER, s->batch), most));
 }
@@ -235,7 +266,8 @@ static int64_t count_pieces(const conv_state *s, int64_t width) {
 void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel) {
   const conv_state *s = run->s;
   const conv_direct *d = &s->direct;
-  if (s->shape.m * s->shape.n < PARALLEL_MIN / s->shape.k) parallel = &ts_parallel_serial;
+  run->has_special = ts_conv_has_special(run);
+  if (s->shape.m * s->shape.n / conv_count_phases(d) < PARALLEL_MIN / s->shape.k) parallel = &ts_parallel_serial;
   int64_t wanted = conv_ceil_div(s->batch * d->y.out, (int64_t)parallel->width * TASKS_PER_WORKER);
   run->pieces = conv_ceil_div(d->y.out, conv_min(d->rows, wanted));
   run->step = conv_ceil_div(d->y.out, run->pieces);

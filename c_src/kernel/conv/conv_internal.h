@@ -17,10 +17,39 @@ typedef struct conv_dim {
   int64_t step; /* bytes */
 } conv_dim;
 
-/* A convolution of one or two spatial dims whose rows of lhs are not packed (conv_direct.c). */
+/* Output points of one dim whose taps read elements of the operand at the same distances. Without dilation of the
+ * operand all points are one phase, as they are where the stride is a multiple of the dilation; with it, each phase has
+ * the taps that do not fall between elements. */
+typedef struct conv_phases {
+  int64_t count;  /* point `p` is number p / count of phase p % count */
+  int64_t stride; /* elements of the operand from a point of a phase to the next one */
+  int64_t first;  /* the first element that a tap reads for number 0 of any phase */
+  int64_t span;   /* elements from there to the last one */
+} conv_phases;
+
+/* A phase of both dims: its taps in pieces (ts_gemm_piece). */
+typedef struct conv_phase {
+  const ts_gemm_piece *pieces;
+  int64_t count; /* 0: all taps fall between elements */
+} conv_phase;
+
+/* A convolution of few features (conv_few.c). Points of the output are columns of a product. */
+typedef struct conv_few {
+  bool used;
+  int height;         /* index of the tile's height */
+  int64_t wide, high; /* elements along x of a line, lines above what rows of outputs have, of one residue */
+  int64_t plane;      /* elements from a channel to the next one, in a task of the most rows */
+  const ts_gemm_piece *pieces;
+  int64_t count;
+} conv_few;
+
+/* A convolution of one or two spatial dims whose rows of lhs are not packed (conv_direct.c, conv_phases.c). */
 typedef struct conv_direct {
-  bool used, copies;        /* copies: lines, with their padding */
-  conv_dim y, x;            /* y is of one element when there is one spatial dim */
+  bool used, copies; /* copies: lines, with their padding */
+  conv_dim y, x;     /* y is of one element when there is one spatial dim */
+  conv_phases along_y, along_x;
+  const conv_phase *phases; /* of y, of x */
+  conv_few few;
   int64_t wide;             /* elements of a line that taps read */
   int64_t line_bytes, rows; /* of a line that taps read; rows of outputs in a task, at most */
 } conv_direct;
@@ -58,6 +87,7 @@ typedef struct conv_run {
   int64_t points;              /* depthwise: points of the last dim in a task; direct: pieces of a single row */
   int64_t pieces;              /* depthwise: of a row; direct: of an element of the batch */
   bool streams;                /* depthwise: stores bypass the caches */
+  bool has_special;            /* direct, with taps that are left out: the kernel has infinities or NaNs */
   const ts_epilogue *epilogue; /* direct; NULL: none */
   const _Atomic bool *cancel;
 } conv_run;
@@ -94,6 +124,30 @@ bool ts_conv_plan_direct(conv_state *s, int64_t features);
 /* The workspace of each thread, when the gemm is there. */
 int64_t ts_conv_direct_bytes(const conv_state *s);
 void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel);
+
+/* ---- conv_phases.c ---- */
+
+/* False when no tap reads an element, or distances are very large. */
+bool ts_conv_find_phases(const conv_dim *d, conv_phases *out);
+/* The tables of a direct convolution. */
+ts_status ts_conv_plan_phases(conv_state *s, ts_arena *arena);
+static inline int64_t conv_count_phases(const conv_direct *d) { return d->along_y.count * d->along_x.count; }
+/* Whether there may be taps that fall between elements. */
+static inline bool conv_leaves_taps(const conv_direct *d) { return d->y.input_dilation > 1 || d->x.input_dilation > 1; }
+/* Whether taps are left out and the kernel has infinities or NaNs. */
+bool ts_conv_has_special(const conv_run *run);
+/* Taps between elements multiply by zero. They were left out of a row of outputs; this adds what differs by that. */
+void ts_conv_mend_row(const conv_run *run, int64_t batch, int64_t row);
+
+/* ---- conv_few.c ---- */
+
+/* False when tiles with features as columns are faster, or needed. The state must have its direct dims. */
+bool ts_conv_plan_few(conv_state *s, const ts_gemm_geometry *g, int64_t features);
+ts_status ts_conv_plan_few_pieces(conv_state *s, ts_arena *arena);
+/* The workspace of a run, and of each thread. */
+int64_t ts_conv_few_shared_bytes(const conv_state *s);
+int64_t ts_conv_few_bytes(const conv_state *s);
+void ts_conv_run_few(conv_run *run, const ts_parallel *parallel);
 
 /* ---- conv_depthwise.c ---- */
 

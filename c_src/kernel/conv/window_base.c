@@ -1,20 +1,58 @@
 /* For every machine: vectors of 16 bytes by the compiler's own means. */
-#include <string.h>
+#include "kernel/inline.h"
 
 #define VECTOR_BYTES 16
 #define ISA(name) name##_base
+#include "kernel/conv/window_vectors.h"
+
+#include <string.h>
+
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#define FMA_32(a, b, c) ((floats)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
-#define FMA_64(a, b, c) ((doubles)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
-#define ONE_FMA_32(a, b, c) __builtin_fmaf(a, b, c)
-#define ONE_FMA_64(a, b, c) __builtin_fma(a, b, c)
+INLINE float fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+INLINE double fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
+INLINE floats fma_vector_f32(floats a, floats b, floats c) {
+  return (floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+INLINE doubles fma_vector_f64(doubles a, doubles b, doubles c) {
+  return (doubles)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+}
 #else
-#define FMA_32(a, b, c) ((a) * (b) + (c))
-#define FMA_64 FMA_32
-#define ONE_FMA_32 FMA_32
-#define ONE_FMA_64 FMA_32
+INLINE float fma_f32(float a, float b, float c) { return a * b + c; }
+INLINE double fma_f64(double a, double b, double c) { return a * b + c; }
+INLINE floats fma_vector_f32(floats a, floats b, floats c) { return a * b + c; }
+INLINE doubles fma_vector_f64(doubles a, doubles b, doubles c) { return a * b + c; }
 #endif
-#define STREAM(p, v) memcpy(p, &(v), sizeof(v))
-#define STREAM_END() ((void)0)
+
+/* The number of `a` where the mask is set, else `b`. */
+INLINE ints pick_f32(ints mask, floats a, ints b) { return ((ints)a & mask) | (b & ~mask); }
+INLINE longs pick_f64(longs mask, doubles a, longs b) { return ((longs)a & mask) | (b & ~mask); }
+/* Set where the element is NaN. */
+INLINE ints is_nan_f32(floats a) {
+  const floats same = a;
+  return a != same;
+}
+INLINE longs is_nan_f64(doubles a) {
+  const doubles same = a;
+  return a != same;
+}
+/* Of equal numbers, which may be zeros of either sign, the bits of both: a maximum is -0 if both are, a minimum if one
+ * is. */
+INLINE floats max_f32(floats a, floats b) {
+  return (floats)pick_f32((a > b) | is_nan_f32(a), a, (ints)b & ((ints)a | ~(a == b)));
+}
+INLINE floats min_f32(floats a, floats b) {
+  return (floats)pick_f32((a < b) | is_nan_f32(a), a, (ints)b | ((ints)a & (a == b)));
+}
+INLINE doubles max_f64(doubles a, doubles b) {
+  return (doubles)pick_f64((a > b) | is_nan_f64(a), a, (longs)b & ((longs)a | ~(a == b)));
+}
+INLINE doubles min_f64(doubles a, doubles b) {
+  return (doubles)pick_f64((a < b) | is_nan_f64(a), a, (longs)b | ((longs)a & (a == b)));
+}
+
+INLINE void stream(void *to, floats x) { memcpy(to, &x, sizeof x); }
+INLINE void stream_end(void) {}
+INLINE floats in_register(floats x) { return x; }
+
 #include "kernel/conv/window_body.h"

@@ -1,5 +1,5 @@
 /* Strips of a depthwise convolution (ts_window_strip_fn), for one instruction set: a part of kernel/conv/window_body.h,
- * whose macros are used here. No include guard: each instruction set has its own. */
+ * whose functions are used here. No include guard: each instruction set has its own. */
 
 /* Points whose sums are in registers together: they share the loads of weights. Of two rows of outputs as many as leave
  * registers for the weights of both. */
@@ -8,12 +8,10 @@ enum { STRIP_PLACES = 8, PAIR_PLACES = VECTOR_BYTES == 64 ? 8 : 4 };
 /* The rows of a pair to whose sums a line belongs. */
 enum { UPPER = 1, LOWER = 2 };
 
-/* Element `at` of a line, from channel i on. `inside`: these points have no taps in padding. */
-#define IN_LINE(s, line, at, inside) ((inside) || ((line) && (uint64_t)(at) < (uint64_t)(s)->n))
-
-#ifndef IN_REGISTER /* else x is loaded once for all that use it */
-#define IN_REGISTER(x) ((void)0)
-#endif
+/* Whether the line has an element `at`. `inside`: the points have no taps in padding. */
+INLINE bool strip_has(const ts_window_strip *s, const char *line, int64_t at, bool inside) {
+  return inside || (line && (uint64_t)at < (uint64_t)s->n);
+}
 
 static bool strip_slides(const ts_window_strip *s) { return s->stride == 1 && s->dilation == 1 && s->line_taps == 3; }
 
@@ -36,50 +34,26 @@ static bool strip_is_inside(const ts_window_strip *s, int64_t lines, int64_t fir
 #define T float
 #define V floats
 #define A float
-#define LOAD SAME
-#define STORE SAME
-#define LOADS loads_f32
-#define STORES stores_f32
-#define STREAMS STREAM
-#define FMA FMA_32
-#define ONE_FMA ONE_FMA_32
 #include "kernel/conv/window_weights.h"
 
 #define NAME(name) name##_f64
 #define T double
 #define V doubles
 #define A double
-#define LOAD SAME
-#define STORE SAME
-#define LOADS loads_f64
-#define STORES stores_f64
-#define STREAMS STREAM
-#define FMA FMA_64
-#define ONE_FMA ONE_FMA_64
 #include "kernel/conv/window_weights.h"
 
+INLINE floats fma_vector_f16(floats a, floats b, floats c) { return fma_vector_f32(a, b, c); }
+INLINE float fma_f16(float a, float b, float c) { return fma_f32(a, b, c); }
 #define NAME(name) name##_f16
 #define T uint16_t
 #define V floats
 #define A float
-#define LOAD load_f16
-#define STORE store_f16
-#define LOADS loads_f16
-#define STORES stores_f16
-#define STREAMS stores_f16
-#define FMA FMA_32
-#define ONE_FMA ONE_FMA_32
 #include "kernel/conv/window_weights.h"
 
+INLINE floats fma_vector_bf16(floats a, floats b, floats c) { return fma_vector_f32(a, b, c); }
+INLINE float fma_bf16(float a, float b, float c) { return fma_f32(a, b, c); }
 #define NAME(name) name##_bf16
 #define T uint16_t
 #define V floats
 #define A float
-#define LOAD load_bf16
-#define STORE store_bf16
-#define LOADS loads_bf16
-#define STORES stores_bf16
-#define STREAMS stores_bf16
-#define FMA FMA_32
-#define ONE_FMA ONE_FMA_32
 #include "kernel/conv/window_weights.h"

@@ -1,6 +1,6 @@
 /* Products of channels with weights (ts_window_dot_fn, ts_window_strip_fn) for one type: a part of
- * kernel/conv/window_strips.h. The includer defines T, the element in memory; A, the element in computation; its
- * vectors V; NAME of a function; loads and stores of elements and vectors; and FMA. */
+ * kernel/conv/window_strips.h. The includer defines NAME of a function; T, the element in memory; A, the element in
+ * computation; and its vectors V. */
 
 /* Some channels of four points of the output from channel i on: the points share the loads of weights; two vectors of
  * channels while at least two are left. */
@@ -11,15 +11,15 @@ INLINE int64_t NAME(dot_four)(const char *const *taps, const ts_window_weights *
     V sums[TS_WINDOW_DOTS][2] = {{{0}}};
     for (int64_t t = 0; t < weights->taps; t++) {
       const char *at = weights->data + (t * count + i) * size;
-      V w = LOADS(at), next = LOADS(at + lanes * size);
+      V w = NAME(loads)(at), next = NAME(loads)(at + lanes * size);
       for (int r = 0; r < TS_WINDOW_DOTS; r++) {
         const char *x = taps[t * TS_WINDOW_DOTS + r] + i * size;
-        sums[r][0] = FMA(LOADS(x), w, sums[r][0]);
-        sums[r][1] = FMA(LOADS(x + lanes * size), next, sums[r][1]);
+        sums[r][0] = NAME(fma_vector)(NAME(loads)(x), w, sums[r][0]);
+        sums[r][1] = NAME(fma_vector)(NAME(loads)(x + lanes * size), next, sums[r][1]);
       }
     }
     for (int r = 0; r < TS_WINDOW_DOTS; r++)
-      STORES(to + r * count + i, sums[r][0]), STORES(to + r * count + i + lanes, sums[r][1]);
+      NAME(stores)(to + r * count + i, sums[r][0]), NAME(stores)(to + r * count + i + lanes, sums[r][1]);
   }
   return i;
 }
@@ -28,17 +28,18 @@ INLINE int64_t NAME(dot_vectors)(const char *const *taps, const ts_window_weight
   for (; i + lanes <= count; i += lanes) {
     V sum = {0};
     for (int64_t t = 0; t < weights->taps; t++)
-      sum = FMA(LOADS(taps[t * TS_WINDOW_DOTS] + i * size), LOADS(weights->data + (t * count + i) * size), sum);
-    STORES(to + i, sum);
+      sum = NAME(fma_vector)(NAME(loads)(taps[t * TS_WINDOW_DOTS] + i * size),
+                             NAME(loads)(weights->data + (t * count + i) * size), sum);
+    NAME(stores)(to + i, sum);
   }
   return i;
 }
 INLINE A NAME(dot_channel)(const char *const *taps, const ts_window_weights *weights, int64_t i) {
   A sum = 0;
   for (int64_t t = 0; t < weights->taps; t++) {
-    A x = LOAD(((const T *)(const void *)taps[t * TS_WINDOW_DOTS])[i]);
-    A w = LOAD(((const T *)(const void *)weights->data)[t * weights->count + i]);
-    sum = ONE_FMA(x, w, sum);
+    A x = NAME(load)(((const T *)(const void *)taps[t * TS_WINDOW_DOTS])[i]);
+    A w = NAME(load)(((const T *)(const void *)weights->data)[t * weights->count + i]);
+    sum = NAME(fma)(x, w, sum);
   }
   return sum;
 }
@@ -47,7 +48,7 @@ static void NAME(dot)(const char *const *taps, int points, const ts_window_weigh
   for (int r = 0; r < points; r++) {
     T *to = (T *)out + r * weights->count;
     int64_t i = NAME(dot_vectors)(taps + r, weights, first, to);
-    for (; i < weights->count; i++) to[i] = STORE(NAME(dot_channel)(taps + r, weights, i));
+    for (; i < weights->count; i++) to[i] = NAME(store)(NAME(dot_channel)(taps + r, weights, i));
   }
 }
 
@@ -55,7 +56,7 @@ static void NAME(dot)(const char *const *taps, int points, const ts_window_weigh
  * or dilation: neighbouring points share elements, and each element is loaded once. */
 INLINE V NAME(strip_load)(const ts_window_strip *s, const char *line, int64_t at, int64_t i, bool inside) {
   const int64_t size = (int64_t)sizeof(T);
-  return IN_LINE(s, line, at, inside) ? LOADS(line + (at * s->weights->count + i) * size) : (V){0};
+  return strip_has(s, line, at, inside) ? NAME(loads)(line + (at * s->weights->count + i) * size) : (V){0};
 }
 /* Sums of the upper row, then of the lower row, where the line belongs to the previous row of taps. */
 INLINE void NAME(strip_slide)(const ts_window_strip *s, const char *line, const char *w, int64_t first, int64_t i,
@@ -63,15 +64,14 @@ INLINE void NAME(strip_slide)(const ts_window_strip *s, const char *line, const 
   const int64_t step = s->weights->count * (int64_t)sizeof(T);
   V upper[3] = {{0}}, lower[3] = {{0}};
   _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) {
-    if (rows & UPPER) upper[k] = LOADS(w + k * step);
-    if (rows & LOWER) lower[k] = LOADS(w + (k - 3) * step);
+    if (rows & UPPER) upper[k] = NAME(loads)(w + k * step);
+    if (rows & LOWER) lower[k] = NAME(loads)(w + (k - 3) * step);
   }
   _Pragma("GCC unroll 10") for (int at = 0; at < P + 2; at++) {
-    V x = NAME(strip_load)(s, line, first + at, i, inside);
-    IN_REGISTER(x);
+    V x = (V)in_register((floats)NAME(strip_load)(s, line, first + at, i, inside));
     _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) if (at >= k && at - k < P) {
-      if (rows & UPPER) sums[at - k] = FMA(x, upper[k], sums[at - k]);
-      if (rows & LOWER) sums[P + at - k] = FMA(x, lower[k], sums[P + at - k]);
+      if (rows & UPPER) sums[at - k] = NAME(fma_vector)(x, upper[k], sums[at - k]);
+      if (rows & LOWER) sums[P + at - k] = NAME(fma_vector)(x, lower[k], sums[P + at - k]);
     }
   }
 }
@@ -79,18 +79,18 @@ INLINE void NAME(strip_taps)(const ts_window_strip *s, const char *line, const c
                              bool inside, int P, V *sums) {
   const int64_t step = s->weights->count * (int64_t)sizeof(T);
   for (int64_t k = 0; k < s->line_taps; k++, first += s->dilation, w += step) {
-    V by = LOADS(w);
+    V by = NAME(loads)(w);
     _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) sums[p] =
-        FMA(NAME(strip_load)(s, line, first + p * s->stride, i, inside), by, sums[p]);
+        NAME(fma_vector)(NAME(strip_load)(s, line, first + p * s->stride, i, inside), by, sums[p]);
   }
 }
 /* Half a cache line does not bypass the caches: its other half is stored too late. */
 INLINE void NAME(strip_store)(const ts_window_strip *s, const V *sums, int P, T *to) {
   const int64_t count = s->weights->count; /* a copy: stores may not change it */
   if (s->streams && VECTOR_BYTES == 64) {
-    _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) STREAMS(to + p * count, sums[p]);
+    _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) NAME(streams)(to + p * count, sums[p]);
   } else {
-    _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) STORES(to + p * count, sums[p]);
+    _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) NAME(stores)(to + p * count, sums[p]);
   }
 }
 /* A vector of channels. */
@@ -132,15 +132,15 @@ static A NAME(strip_one)(const ts_window_strip *s, int64_t first, int64_t i) {
     for (int64_t k = 0; k < s->line_taps; k++, w += s->weights->count) {
       int64_t at = first + k * s->dilation;
       const T *x = (const T *)(const void *)s->lines[r];
-      A value = IN_LINE(s, x, at, false) ? LOAD(x[at * s->weights->count + i]) : 0;
-      sum = ONE_FMA(value, LOAD(*w), sum);
+      A value = strip_has(s, s->lines[r], at, false) ? NAME(load)(x[at * s->weights->count + i]) : 0;
+      sum = NAME(fma)(value, NAME(load)(*w), sum);
     }
   return sum;
 }
 static void NAME(strip_ones)(const ts_window_strip *s, int64_t points, T *to) {
   for (int64_t p = 0; p < points; p++)
     for (int64_t i = 0; i < s->weights->count; i++)
-      to[p * s->weights->count + i] = (T)STORE(NAME(strip_one)(s, s->first + p * s->stride, i));
+      to[p * s->weights->count + i] = NAME(store)(NAME(strip_one)(s, s->first + p * s->stride, i));
 }
 INLINE void NAME(strip_points)(const ts_window_strip *s, int64_t first, int P, T *to) {
   bool slides = strip_slides(s), inside = strip_is_inside(s, s->line_count, first, P);
@@ -193,17 +193,10 @@ static void NAME(strip)(const ts_window_strip *s, int64_t points, void *out) {
     (vectors ? NAME(strip_row) : NAME(strip_ones))(s, points, out);
     if (s->pair) (vectors ? NAME(strip_row) : NAME(strip_ones))(&lower, points, (T *)out + s->pair);
   }
-  if (s->streams) STREAM_END();
+  if (s->streams) stream_end();
 }
 
 #undef NAME
 #undef T
 #undef V
 #undef A
-#undef LOAD
-#undef STORE
-#undef LOADS
-#undef STORES
-#undef STREAMS
-#undef FMA
-#undef ONE_FMA

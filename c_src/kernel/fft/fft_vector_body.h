@@ -1,5 +1,6 @@
 /* The code of fft_vector.h for one instruction set: VECTOR_BYTES, and ISA for names. */
 #include "kernel/fft/fft_vector.h"
+#include "kernel/inline.h"
 
 #include <string.h>
 

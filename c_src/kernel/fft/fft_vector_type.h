@@ -1,5 +1,4 @@
 /* The part of fft_vector_body.h for one type: T, its vectors V of LANES, NAME, and COLUMNS. */
-#define INLINE static inline __attribute__((always_inline))
 #define VECTORS (COLUMNS / LANES)
 
 INLINE V NAME(load)(const T *from) {
@@ -405,7 +404,6 @@ static void NAME(fold)(const ts_fft_half *h) {
 #undef BACKWARDS
 #undef C
 #undef VECTORS
-#undef INLINE
 #undef T
 #undef V
 #undef NAME

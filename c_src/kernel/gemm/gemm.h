@@ -123,8 +123,8 @@ ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, cons
 
 /* True when the product is worth more than one thread. */
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
-/* The same of a row times a matrix of these types whose columns have scales, if it is read where it lies
- * (scaled_row.h). */
+/* The same for a row times a matrix of these types whose columns have scales. False if scaled_row.h does not compute
+ * that product. */
 bool ts_gemm_scaled_row_is_large(const ts_gemm_types *types, const ts_gemm_shape *shape);
 
 /* Estimated time on one thread, in nanoseconds, of a product of that type. */

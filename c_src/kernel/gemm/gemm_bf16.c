@@ -1,6 +1,7 @@
 #include "kernel/gemm/gemm_bf16.h"
 
 #include "kernel/gemm/gemm_widen.h"
+#include "kernel/inline.h"
 
 #include <string.h>
 
@@ -102,8 +103,6 @@ typedef struct square {
   int64_t step;    /* bytes from a column to the next */
   __mmask16 lanes; /* that are stored */
 } square;
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* Rows and elements that are missing are zeros. */
 INLINE __mmask32 load_square(const square *s, __m512i *x) {

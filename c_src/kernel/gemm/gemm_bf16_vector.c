@@ -1,6 +1,7 @@
 /* A matrix of bf16 times a few vectors. This is bound by memory: the matrix is read once, where it lies, in long rows.
  */
 #include "kernel/gemm/gemm_bf16.h"
+#include "kernel/inline.h"
 
 #if defined(__x86_64__)
 #include "kernel/isa_amx.h"
@@ -27,8 +28,6 @@ static __mmask16 first_lanes(int64_t count) {
 typedef struct columns {
   __m512 even[2], odd[2];
 } columns;
-
-#define INLINE static inline __attribute__((always_inline))
 
 INLINE void add_row(__m512i row, __m512 by, __m512 *sums) {
   sums[0] = _mm512_fmadd_ps(low_of(row), by, sums[0]);

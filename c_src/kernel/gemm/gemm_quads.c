@@ -1,5 +1,7 @@
 #include "kernel/gemm/gemm_quads.h"
 
+#include "kernel/inline.h"
+
 #include <string.h>
 
 /* Rows or columns of a vector, and quads of a row that are side by side in a packed lhs. */
@@ -129,8 +131,6 @@ void ts_gemm_quads_pack_left(const gemm_pack *p, gemm_amx_product product, const
 typedef struct sums {
   __m512i of[ROWS][2], columns[2]; /* columns: of rhs alone, for the correction */
 } sums;
-
-#define INLINE static inline __attribute__((always_inline))
 
 INLINE __m512i load_four(const char *from) {
   int32_t quad;

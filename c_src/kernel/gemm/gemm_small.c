@@ -1,14 +1,19 @@
 /* Small and thin products: tiles read the operands where they lie, since packing would cost as much as the product.
- * Only columns that are not neighbours are packed.
+ * Only columns that are not neighbours are packed. Narrower elements are widened first, of lhs for some rows at a time,
+ * and the results of these rows are narrowed.
  *
  * Tiles of other heights are other code, whose NaNs may have other signs. So the rows of a tile depend on the product's
  * rows alone, not on tasks or epilogues. */
 #include "kernel/gemm/gemm_internal.h"
+#include "kernel/gemm/gemm_widen.h"
 
 /* Multiplications of a task: enough to amortize its start. */
 #define TASK_PRODUCTS (64 << 10)
 #define PART_TILES 4 /* tiles in a part, at least */
 #define TALL_TILE 12
+/* Bytes of a widened rhs, and of the widened rows of a part: they stay in L1. */
+#define WIDENED_RHS (32 << 10)
+#define WIDENED_ROWS (16 << 10)
 
 typedef struct small_plan {
   const gemm_run *run;
@@ -21,8 +26,11 @@ typedef struct small_plan {
   bool packs;           /* rhs is packed by each task */
   int64_t task_batches; /* in one task */
   int64_t row_tasks;    /* of a batch */
+  bool widens;          /* lhs is narrower than what is computed */
   int64_t rhs_bytes;    /* of a packed rhs */
-  char *workers;        /* of each worker: a packed rhs */
+  int64_t lhs_bytes;    /* of the widened rows of a part */
+  int64_t worker_bytes;
+  char *workers; /* of each worker: a packed rhs, widened rows, results that are not narrowed yet */
 } small_plan;
 
 /* ---- one task ---- */
@@ -36,7 +44,7 @@ typedef struct columns {
 
 static columns find_columns(const small_plan *p, int64_t batch, int worker) {
   const ts_gemm_shape *s = &p->run->shape;
-  const int size = p->g->element_size, cols = (int)p->tile_cols;
+  const int size = p->run->gemm->rhs_size, cols = (int)p->tile_cols;
   const char *from = p->run->rhs + batch * s->rhs_batch * size;
   if (!p->packs) return (columns){from, s->rhs_row * size, p->tile_cols * size};
   const gemm_pack pack = {.dtype = p->run->gemm->types.rhs,
@@ -46,9 +54,10 @@ static columns find_columns(const small_plan *p, int64_t batch, int worker) {
                           .step = cols,
                           .width = cols,
                           .scale_type = TS_DTYPE_NONE};
-  char *panels = p->workers + worker * p->rhs_bytes;
-  ts_gemm_pack(&pack, from, s->n, s->k, panels, s->k * p->tile_cols * size);
-  return (columns){panels, p->tile_cols * size, s->k * p->tile_cols * size};
+  char *panels = p->workers + worker * p->worker_bytes;
+  const int64_t step = p->tile_cols * p->g->element_size;
+  ts_gemm_pack(&pack, from, s->n, s->k, panels, s->k * step);
+  return (columns){panels, step, s->k * step};
 }
 
 static int64_t first_row(const small_plan *p, int64_t tile) {
@@ -69,42 +78,122 @@ static void run_column(const small_plan *p, int64_t *args, int64_t tile, int64_t
   }
 }
 
+/* Some rows of lhs and of the results, of the type that is computed. Strides are in elements. */
+typedef struct some_rows {
+  const char *lhs;
+  int64_t lhs_row, lhs_col;
+  char *out;
+  int64_t out_row;
+} some_rows;
+
 /* Tiles [tile, end) of a batch. */
-static void run_tiles(const small_plan *p, const columns *rhs, int64_t batch, int64_t tile, int64_t end) {
+static void run_tiles(const small_plan *p, const some_rows *rows, const columns *rhs, int64_t tile, int64_t end) {
   const gemm_run *run = p->run;
   const ts_gemm_shape *s = &run->shape;
   const int size = p->g->element_size;
-  const int64_t row = first_row(p, tile), steps = end - tile > 1 ? p->steps : s->k;
-  const char *lhs = run->lhs + (batch * s->lhs_batch + row * s->lhs_row) * size;
-  char *out = run->out + (batch * s->out_batch + row * s->out_row) * size;
+  const int64_t steps = end - tile > 1 ? p->steps : s->k;
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_RHS_STRIDE] = rhs->step,
-                                [TS_GEMM_OUT_STRIDE] = s->out_row * size,
+                                [TS_GEMM_OUT_STRIDE] = rows->out_row * size,
                                 [TS_GEMM_CHAIN] = run->chain,
-                                [TS_GEMM_LHS_STRIDE] = s->lhs_row * size,
-                                [TS_GEMM_LHS_STEP] = s->lhs_col * size};
+                                [TS_GEMM_LHS_STRIDE] = rows->lhs_row * size,
+                                [TS_GEMM_LHS_STEP] = rows->lhs_col * size};
   for (int64_t col = 0; col < s->n; col += p->tile_cols) {
     const char *right = rhs->at + col / p->tile_cols * rhs->tile;
     args[TS_GEMM_COLS] = gemm_min(p->tile_cols, s->n - col);
     for (int64_t k = 0; k < s->k; k += steps) {
       args[TS_GEMM_K] = gemm_min(steps, s->k - k);
       args[TS_GEMM_ADDS] = k > 0;
-      args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + k * args[TS_GEMM_LHS_STEP]);
+      args[TS_GEMM_LHS] = (int64_t)(intptr_t)(rows->lhs + k * args[TS_GEMM_LHS_STEP]);
       args[TS_GEMM_RHS] = (int64_t)(intptr_t)(right + k * rhs->step);
-      args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + col * size);
+      args[TS_GEMM_OUT] = (int64_t)(intptr_t)(rows->out + col * size);
       run_column(p, args, tile, end);
     }
   }
 }
 
+/* ---- narrow elements ---- */
+
+static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+enum { ONES = sizeof ones / sizeof *ones };
+
+/* Widens `lines` lines of `count` neighbours each, to lines one behind the other. */
+static void widen_lines(const small_plan *p, const char *from, int64_t pitch, int64_t lines, int64_t count, char *out) {
+  const gemm_widen *with = ts_gemm_widen_host();
+  const int64_t size = p->run->gemm->lhs_size, row = count * p->g->element_size;
+  for (int64_t i = 0; i < lines; i += ONES, from += ONES * pitch * size, out += ONES * row) {
+    const gemm_widen_rows some = {.type = p->run->gemm->types.lhs,
+                                  .from = from,
+                                  .from_row = pitch * size,
+                                  .rows = gemm_min(ONES, lines - i),
+                                  .count = count,
+                                  .out = out,
+                                  .out_row = row,
+                                  .scales = ones};
+    (p->g->compute == TS_GEMM_F64 ? with->to_f64 : with->to_f32)(&some);
+  }
+}
+
+/* Of elements that have no neighbours. */
+static void widen_each(const small_plan *p, const char *from, int64_t count, char *out) {
+  const ts_gemm_shape *s = &p->run->shape;
+  const int64_t size = p->run->gemm->lhs_size, line = s->k * p->g->element_size;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < s->k; k++)
+      widen_lines(p, from + (i * s->lhs_row + k * s->lhs_col) * size, 0, 1, 1, out + i * line + k * p->g->element_size);
+}
+
+/* Widens `count` rows of lhs into `to`, along k or along rows. */
+static void widen_rows(const small_plan *p, const char *from, int64_t count, char *to, some_rows *out) {
+  const ts_gemm_shape *s = &p->run->shape;
+  out->lhs = to;
+  out->lhs_row = s->k, out->lhs_col = 1;
+  if (s->lhs_col == 1 || s->k == 1) {
+    const bool is_dense = s->lhs_row == s->k;
+    widen_lines(p, from, s->lhs_row, is_dense ? 1 : count, is_dense ? count * s->k : s->k, to);
+  } else if (s->lhs_row == 1) {
+    out->lhs_row = 1, out->lhs_col = count;
+    widen_lines(p, from, s->lhs_col, s->k, count, to);
+  } else {
+    widen_each(p, from, count, to);
+  }
+}
+
+static void narrow_rows(const small_plan *p, const some_rows *rows, int64_t count, char *out) {
+  const gemm_run *run = p->run;
+  const int64_t n = run->shape.n, pitch = run->shape.out_row;
+  if (pitch == n)
+    ts_gemm_narrow(run->gemm->types.out, rows->out, count * n, out);
+  else
+    for (int64_t i = 0; i < count; i++)
+      ts_gemm_narrow(run->gemm->types.out, rows->out + i * n * p->g->element_size, n, out + i * pitch * run->size);
+}
+
+/* ---- parts ---- */
+
+static void run_part(const small_plan *p, const columns *rhs, int64_t batch, int64_t tile, int64_t end, int worker) {
+  const gemm_run *run = p->run;
+  const ts_gemm_shape *s = &run->shape;
+  const int64_t row = first_row(p, tile), count = first_row(p, end) - row;
+  const char *lhs = run->lhs + (batch * s->lhs_batch + row * s->lhs_row) * run->gemm->lhs_size;
+  char *const out = run->out + (batch * s->out_batch + row * s->out_row) * run->size;
+  char *const own = p->workers + worker * p->worker_bytes + p->rhs_bytes;
+  some_rows rows = {lhs, s->lhs_row, s->lhs_col, out, s->out_row};
+  if (p->widens) widen_rows(p, lhs, count, own, &rows);
+  if (!run->native) {
+    rows.out = own + p->lhs_bytes;
+    rows.out_row = s->n;
+  }
+  run_tiles(p, &rows, rhs, tile, end);
+  if (!run->native) narrow_rows(p, &rows, count, out);
+  if (run->epilogue) gemm_show(run, (ts_epilogue_part){batch, row, count, 0, s->n}, worker);
+}
+
 /* Tiles [tile, end) of a batch, part by part: the results of a part are finished while they are in L1. */
 static void run_batch(const small_plan *p, int64_t batch, int64_t tile, int64_t end, int worker) {
-  const gemm_run *run = p->run;
   const columns rhs = find_columns(p, batch, worker);
-  for (int64_t next; tile < end && !gemm_cancelled(run); tile = next) {
+  for (int64_t next; tile < end && !gemm_cancelled(p->run); tile = next) {
     next = gemm_min(tile + p->part, end);
-    run_tiles(p, &rhs, batch, tile, next);
-    const int64_t row = first_row(p, tile), count = first_row(p, next) - row;
-    if (run->epilogue) gemm_show(run, (ts_epilogue_part){batch, row, count, 0, run->shape.n}, worker);
+    run_part(p, &rhs, batch, tile, next, worker);
   }
 }
 
@@ -121,6 +210,10 @@ static void small_task(void *arg, int64_t task, int worker) {
 
 static bool packs_columns(const ts_gemm_shape *s) { return s->rhs_col != 1 && s->n > 1; }
 
+static bool is_narrow(const ts_gemm *gemm, ts_dtype type) {
+  return gemm->compute < TS_GEMM_I32 && (int)ts_dtype_size(type) < gemm->geometry.element_size;
+}
+
 static int64_t packed_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
   const int64_t cols = (int64_t)g->vectors * g->lanes;
   return gemm_round_up(s->n, cols) * g->element_size * s->k;
@@ -136,6 +229,17 @@ static void plan_parts(small_plan *p) {
   p->part = gemm_max(TS_GEMM_FINISH_BYTES / (s->n * p->run->size * p->g->small), PART_TILES);
 }
 
+static void plan_widened(small_plan *p) {
+  const ts_gemm_shape *s = &p->run->shape;
+  const int64_t size = p->g->element_size, most = p->g->small;
+  p->widens = is_narrow(p->run->gemm, p->run->gemm->types.lhs);
+  if (p->widens) p->part = gemm_max(1, gemm_min(p->part, WIDENED_ROWS / (s->k * size * most)));
+  const int64_t rows = gemm_min(p->part * most, s->m);
+  p->lhs_bytes = p->widens ? gemm_round_up(rows * s->k * size, TS_POOL_ALIGNMENT) : 0;
+  p->worker_bytes = p->rhs_bytes + p->lhs_bytes;
+  if (!p->run->native) p->worker_bytes += gemm_round_up(rows * s->n * size, TS_POOL_ALIGNMENT);
+}
+
 static void plan_tasks(small_plan *p) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t products = s->m * s->n * s->k, most = p->g->small;
@@ -149,17 +253,19 @@ static void plan_tasks(small_plan *p) {
 
 ts_status ts_gemm_run_small(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
-  small_plan p = {.run = run, .g = &run->gemm->geometry, .packs = packs_columns(s)};
+  small_plan p = {.run = run, .g = &run->gemm->geometry};
   void *memory = NULL;
   p.tile_cols = (int64_t)p.g->vectors * p.g->lanes;
   plan_parts(&p);
   plan_tasks(&p);
+  p.packs = packs_columns(s) || is_narrow(run->gemm, run->gemm->types.rhs);
   p.rhs_bytes = p.packs ? gemm_round_up(packed_bytes(p.g, s), TS_POOL_ALIGNMENT) : 0;
-  const int64_t bytes = p.rhs_bytes * p.parallel->width;
-  if (p.packs) TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
+  plan_widened(&p);
+  const int64_t bytes = p.worker_bytes * p.parallel->width;
+  if (bytes > 0) TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
   p.workers = memory;
   ts_parallel_run(p.parallel, gemm_ceil_div(s->batch, p.task_batches) * p.row_tasks, small_task, &p);
-  if (p.packs) ts_pool_free(run->pool, memory, bytes);
+  if (bytes > 0) ts_pool_free(run->pool, memory, bytes);
   return ts_check_cancelled(run->cancel, "a matrix product");
 }
 
@@ -171,12 +277,20 @@ static int64_t most_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
   return s->m > TS_GEMM_FEW_ITEMS && s->m <= g->small ? l2 : l2 / 2;
 }
 
+/* Each task widens rhs again. */
+static bool is_small_widened(const ts_gemm *gemm, const ts_gemm_shape *s) {
+  const ts_gemm_types *t = &gemm->types;
+  const bool floats = ts_dtype_is_float(t->lhs) && ts_dtype_is_float(t->rhs) && !ts_dtype_is_small(t->lhs);
+  return floats && !ts_dtype_is_small(t->rhs) && gemm->compute < TS_GEMM_I32 &&
+         packed_bytes(&gemm->geometry, s) <= WIDENED_RHS;
+}
+
 bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *s) {
   const ts_gemm_geometry *g = &gemm->geometry;
-  if (!gemm->native || gemm->complex || gemm->scaled || gemm->depth > 1) return false;
-  if (gemm->types.lhs != gemm->types.out || gemm->types.rhs != gemm->types.out || s->k > TS_CONTRACT_BLOCK)
-    return false;
+  const ts_gemm_types *t = &gemm->types;
+  if (gemm->complex || gemm->scaled || gemm->depth > 1 || s->k > TS_CONTRACT_BLOCK) return false;
   if (!g->small_masked && s->n % g->lanes != 0) return false;
+  if (!gemm->native || t->lhs != t->out || t->rhs != t->out) return is_small_widened(gemm, s);
   if (packs_columns(s)) return s->m > TS_GEMM_WEIGHT_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
   return packed_bytes(g, s) <= most_bytes(g, s);
 }

@@ -33,8 +33,19 @@ ts_dtype ts_gemm_matrix_type(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   return as_vectors(gemm, shape, NULL, NULL).x.type;
 }
 
+/* From this length on, rows are worth a start for each. */
+#define FEW_ROWS_STEPS 512
+
+/* Fewer results than DOT has at once, of long rows: each is a product of two vectors, by AXPY. */
+static bool is_few_rows(const ts_gemm *gemm, const vector_form *f) {
+  return f->items == 1 && f->results > 1 && f->results < gemm->geometry.lanes && f->x.unit != 1 && f->x.k == 1 &&
+         f->k >= FEW_ROWS_STEPS;
+}
+
+static bool is_by_pairs(const ts_gemm *gemm, const vector_form *f) { return f->results == 1 || is_few_rows(gemm, f); }
+
 /* AXPY: machine vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
-static bool can_axpy(const vector_form *f) { return f->x.unit == 1 || f->results == 1; }
+static bool can_axpy(const ts_gemm *gemm, const vector_form *f) { return f->x.unit == 1 || is_by_pairs(gemm, f); }
 
 /* DOT: machine vectors are made from rows of x that are contiguous along k. */
 static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
@@ -71,7 +82,8 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
   if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type)) return tile;
   if (gemm->own == GEMM_AMX_BF16) return !pays_by_amx(&f) ? tile : f.x.k == 1 ? TS_GEMM_DOT : TS_GEMM_AXPY;
   if (!pays(gemm, &f) || (small && tiles_pay(gemm, &f))) return tile;
-  return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : tile;
+  if (can_axpy(gemm, &f)) return TS_GEMM_AXPY;
+  return can_dot(gemm, &f) ? TS_GEMM_DOT : tile;
 }
 
 /* ---- the plan of one run ---- */
@@ -84,6 +96,7 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 #define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
 #define PARALLEL_MIN_BYTES (512 << 10) /* of x; below this, waking another thread costs as much */
 #define PACK_STEPS 2048                /* of k, in one task that packs v */
+#define CHAIN_BYTES (INT64_C(4) << 20) /* of the results of all chains that are tasks; nor more than x has */
 /* DOT reads at least 16 bytes along k, of a few steps at the end of a long k also those before: of x they are in its
  * row, of a packed v in this. */
 #define V_MARGIN (TS_GEMM_MAX_ITEMS * 16)
@@ -94,10 +107,11 @@ typedef struct vector_plan {
   vector_form f;
   bool dot;
   int items;             /* that the kernel processes: those past the last are zeros */
-  int64_t chunk, chunks; /* results of a task (the last one also has the remainder), tasks of a batch */
+  int64_t chunk, chunks; /* results of a task (the last one may have nearly twice as many), tasks of a batch */
+  int64_t chains;        /* of a batch, where each is a task: else 0 */
   bool packed;           /* v is copied to [batch, k, items], in the compute type; by AMX in pairs of k */
   int64_t v_batches;
-  char *v_space, *workers; /* of each worker: results that cannot be written to `out` directly */
+  char *v_space, *workers; /* of each worker, or of each chain: results that cannot be written to `out` directly */
   _Atomic bool *has_tiny;  /* by AMX: the packed v has such elements (gemm_bf16.h) */
   int64_t v_bytes, packed_bytes, results_bytes, worker_bytes; /* results_bytes: of a worker's results of one chain */
 } vector_plan;
@@ -109,7 +123,7 @@ static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
   return gemm_min(DOT_RESULTS, gemm_max(unit, gemm_max(TASK_BYTES / row, share) / unit * unit));
 }
 
-/* The last task may have nearly twice as many results as the others: an item has memory for at most that many. */
+/* An item has memory for twice as many results, and equal chunks may have nearly as many. */
 static int64_t axpy_chunk(const vector_plan *p) {
   int64_t size = p->run->gemm->geometry.element_size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
   int64_t column = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
@@ -119,26 +133,56 @@ static int64_t axpy_chunk(const vector_plan *p) {
   return gemm_min(chunk, gemm_max(AXPY_MIN_BYTES / size, share));
 }
 
+static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
+
 static void plan_chunks(vector_plan *p) {
   p->chunk = gemm_max(1, p->dot ? dot_chunk(p, p->run->shape.batch) : axpy_chunk(p));
   p->chunks = gemm_max(1, p->f.results / p->chunk);
+  if (p->dot || is_by_amx(p)) return;
+  if (is_few_rows(p->run->gemm, &p->f)) {
+    p->chunk = 1;
+    p->chunks = p->f.results;
+    return;
+  }
+  p->chunk = gemm_round_up(gemm_ceil_div(p->f.results, p->chunks), TS_GEMM_MAX_LANES); /* equal ones */
+  p->chunks = gemm_ceil_div(p->f.results, p->chunk);
 }
 
-static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
+static int64_t line_bytes(const vector_plan *p, int64_t results) {
+  return gemm_whole_lines(2 * results * p->run->gemm->geometry.element_size);
+}
+
+/* Of a worker, or of a chain that is a task. */
+static int64_t bytes_of_results(const vector_plan *p, int64_t results) {
+  return p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : line_bytes(p, results);
+}
+
+/* The results of all chains are in memory at once. */
+static bool chains_fit(const vector_plan *p, int64_t chains) {
+  const vector_form *f = &p->f;
+  const int64_t batch = p->run->shape.batch, bytes = bytes_of_results(p, f->results) * chains * batch;
+  return bytes <= CHAIN_BYTES && bytes <= (f->x.batch == 0 ? 1 : batch) * f->k * f->results * f->x.size;
+}
+
+/* Threads read whole rows, one behind another in memory, where each has a chain of its own. */
+static int64_t count_chains(const vector_plan *p) {
+  const vector_form *f = &p->f;
+  const int64_t chains = gemm_ceil_div(f->k, p->run->chain), width = p->parallel->width;
+  const bool fits = !is_by_pairs(p->run->gemm, f) && f->results * p->run->gemm->geometry.element_size <= AXPY_BYTES;
+  const bool pays = width > 1 && p->run->shape.batch < width && chains * p->run->shape.batch >= 2 * width;
+  return !p->dot && !is_by_amx(p) && fits && pays && chains_fit(p, chains) ? chains : 0;
+}
 
 /* Memory for a worker's results: of one chain, of all, and of the chains side by side of gemm_bf16.h. */
 static void plan_results(vector_plan *p) {
-  const int64_t line = gemm_whole_lines(2 * p->chunk * p->run->gemm->geometry.element_size);
-  p->results_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : line;
+  p->results_bytes = bytes_of_results(p, p->chunk);
   p->worker_bytes = p->dot || p->f.k <= p->run->chain ? p->results_bytes : 2 * p->results_bytes;
-  if (is_by_amx(p) && !p->dot) p->worker_bytes = 3 * line + 64 * (int64_t)sizeof(float);
+  if (is_by_amx(p) && !p->dot) p->worker_bytes = 3 * line_bytes(p, p->chunk) + 64 * (int64_t)sizeof(float);
 }
 
 static ts_status plan_space(vector_plan *p) {
   const vector_form *f = &p->f;
   const int64_t size = p->run->gemm->geometry.element_size, steps = gemm_ceil_div(f->k, is_by_amx(p) ? 2 : 1);
-  for (p->items = 1; p->items < f->items;) p->items *= 2;
-  if (is_by_amx(p)) p->items = (int)f->items;
   p->packed = is_by_amx(p) || p->items > 1 || f->v.k != 1 || f->v.size < size;
   p->v_batches = f->v.batch == 0 ? 1 : p->run->shape.batch;
   plan_results(p);
@@ -161,9 +205,16 @@ bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
 
 static ts_status plan_make(vector_plan *p) {
   p->dot = p->run->kernel == TS_GEMM_DOT;
+  for (p->items = 1; p->items < p->f.items;) p->items *= 2;
+  if (is_by_amx(p)) p->items = (int)p->f.items;
   plan_chunks(p);
-  bool small = p->run->shape.batch * p->chunks == 1 || !is_large(&p->run->shape, &p->f);
+  bool small = (p->dot && p->run->shape.batch * p->chunks == 1) || !is_large(&p->run->shape, &p->f);
   p->parallel = small ? &ts_parallel_serial : p->run->parallel;
+  p->chains = count_chains(p);
+  if (p->chains > 0) {
+    p->chunk = p->f.results;
+    p->chunks = 1;
+  }
   return plan_space(p);
 }
 
@@ -201,8 +252,8 @@ static void add_results(const vector_plan *p, const char *chain, int64_t count, 
 static bool is_pair(const vector_plan *p) {
   const vector_form *f = &p->f;
   const bool f32 = p->run->gemm->compute == TS_GEMM_F32, f64 = p->run->gemm->compute == TS_GEMM_F64;
-  return f->results == 1 && p->items == 1 && f->x.k == 1 && f->x.type == (f64 ? TS_F64 : TS_F32) && (f32 || f64) &&
-         !ts_gemm_goes_on(p->run);
+  return is_by_pairs(p->run->gemm, f) && p->items == 1 && f->x.k == 1 && f->x.type == (f64 ? TS_F64 : TS_F32) &&
+         (f32 || f64) && !ts_gemm_goes_on(p->run);
 }
 
 /* Adds chains in order, from the beginning on if `first`. */
@@ -237,19 +288,23 @@ static int64_t run_pair(const vector_plan *p, const int64_t *args, char *out) {
   return k;
 }
 
+/* The sums of up to one chain. */
+static void run_chain(const vector_plan *p, int64_t *args, int64_t count, char *out) {
+  const int64_t size = p->run->gemm->geometry.element_size;
+  for (int i = 0; i < p->items; i++) memset(out + i * TS_GEMM_ITEM_BYTES, 0, (size_t)(count * size));
+  args[TS_GEMM_OUT] = (int64_t)(intptr_t)out;
+  ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_AXPY])(args, 0, count, NULL);
+}
+
 /* Chain after chain: the first one in `out`, the others in `aside`. */
 static void run_axpy(const vector_plan *p, int64_t *args, int64_t count, char *out, char *aside) {
-  ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_AXPY]);
   const int64_t k = args[TS_GEMM_K], size = p->run->gemm->geometry.element_size;
   const int64_t done = is_pair(p) ? run_pair(p, args, out) : 0;
   args[TS_GEMM_LHS] += done * p->items * size;
   args[TS_GEMM_RHS] += done * args[TS_GEMM_RHS_STRIDE];
   for (int64_t first = done; first < k; first += p->run->chain) {
-    char *to = first == 0 ? out : aside;
-    for (int i = 0; i < p->items; i++) memset(to + i * TS_GEMM_ITEM_BYTES, 0, (size_t)(count * size));
     args[TS_GEMM_K] = gemm_min(p->run->chain, k - first);
-    args[TS_GEMM_OUT] = (int64_t)(intptr_t)to;
-    kernel(args, 0, count, NULL);
+    run_chain(p, args, count, first == 0 ? out : aside);
     if (first > 0) add_results(p, aside, count, out);
     args[TS_GEMM_LHS] += args[TS_GEMM_K] * p->items * size;
     args[TS_GEMM_RHS] += args[TS_GEMM_K] * args[TS_GEMM_RHS_STRIDE];
@@ -334,6 +389,44 @@ static void show_epilogue(const vector_plan *p, int64_t batch, int64_t first, in
     gemm_show(run, (ts_epilogue_part){batch, 0, f->items, first, count}, worker);
 }
 
+static const char *vectors_at(const vector_plan *p, int64_t batch) {
+  const side *v = &p->f.v;
+  return p->packed ? p->v_space + (v->batch == 0 ? 0 : batch) * p->v_bytes : v->at + batch * v->batch * v->size;
+}
+
+static void chain_task(void *arg, int64_t index, int worker) {
+  (void)worker;
+  const vector_plan *p = arg;
+  const vector_form *f = &p->f;
+  if (gemm_cancelled(p->run)) return;
+  const int64_t batch = index / p->chains, k = index % p->chains * p->run->chain;
+  const char *x = f->x.at + (batch * f->x.batch + k * f->x.k) * f->x.size;
+  const char *v = vectors_at(p, batch) + k * p->items * p->run->gemm->geometry.element_size;
+  int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = gemm_min(p->run->chain, f->k - k),
+                                [TS_GEMM_LHS] = (int64_t)(intptr_t)v,
+                                [TS_GEMM_RHS] = (int64_t)(intptr_t)x,
+                                [TS_GEMM_RHS_STRIDE] = f->x.k * f->x.size,
+                                [TS_GEMM_ITEMS] = p->items};
+  run_chain(p, args, f->results, p->workers + index * p->results_bytes);
+}
+
+/* Adds the chains of a batch in order. */
+static void end_chains(const vector_plan *p, int64_t batch) {
+  const gemm_run *run = p->run;
+  const vector_form *f = &p->f;
+  char *sums = p->workers + batch * p->chains * p->results_bytes,
+       *out = run->out + batch * run->shape.out_batch * run->size;
+  for (int64_t c = 1; c < p->chains; c++) add_results(p, sums + c * p->results_bytes, f->results, sums);
+  for (int64_t i = 0; i < f->items; i++)
+    copy_results(f, run, sums + i * TS_GEMM_ITEM_BYTES, f->results, out + i * f->out_item * run->size);
+  if (run->epilogue) show_epilogue(p, batch, 0, f->results, 0);
+}
+
+static void run_chains(const vector_plan *p) {
+  ts_parallel_run(p->parallel, p->run->shape.batch * p->chains, chain_task, (void *)(uintptr_t)p);
+  for (int64_t b = 0; b < p->run->shape.batch && !gemm_cancelled(p->run); b++) end_chains(p, b);
+}
+
 static void vector_task(void *arg, int64_t index, int worker) {
   const vector_plan *p = arg;
   const gemm_run *run = p->run;
@@ -343,8 +436,7 @@ static void vector_task(void *arg, int64_t index, int worker) {
   int64_t batch = index / p->chunks, chunk = index % p->chunks, first = chunk * p->chunk;
   int64_t count = chunk + 1 == p->chunks ? f->results - first : p->chunk;
   char *out = run->out + (batch * run->shape.out_batch + first * f->out_result) * size;
-  const char *v = f->v.at + batch * f->v.batch * f->v.size;
-  if (p->packed) v = p->v_space + (f->v.batch == 0 ? 0 : batch) * p->v_bytes;
+  const char *v = vectors_at(p, batch);
   const char *x = f->x.at + (batch * f->x.batch + first * f->x.unit) * f->x.size;
   bool in_place = run->native && p->items == 1 && (f->out_result == 1 || count == 1);
   char *aside = p->workers + worker * p->worker_bytes;
@@ -358,13 +450,17 @@ ts_status ts_gemm_run_vector(const gemm_run *run) {
   _Atomic bool has_tiny = false;
   vector_plan p = {.run = run, .has_tiny = &has_tiny, .f = as_vectors(run->gemm, &run->shape, run->lhs, run->rhs)};
   TS_TRY(plan_make(&p));
-  int64_t bytes = V_MARGIN + p.packed_bytes + p.worker_bytes * p.parallel->width;
+  int64_t results = p.chains > 0 ? p.results_bytes * p.chains * run->shape.batch : p.worker_bytes * p.parallel->width;
+  int64_t bytes = V_MARGIN + p.packed_bytes + results;
   void *memory;
   TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
   p.v_space = (char *)memory + V_MARGIN;
   p.workers = p.v_space + p.packed_bytes;
   if (p.packed) ts_parallel_run(p.parallel, p.v_batches * gemm_ceil_div(p.f.k, PACK_STEPS), pack_task, &p);
-  ts_parallel_run(p.parallel, run->shape.batch * p.chunks, vector_task, &p);
+  if (p.chains > 0)
+    run_chains(&p);
+  else
+    ts_parallel_run(p.parallel, run->shape.batch * p.chunks, vector_task, &p);
   ts_pool_free(run->pool, memory, bytes);
   TS_TRY(ts_check_cancelled(run->cancel, "a matrix product"));
   if (run->epilogue && run->epilogue->whole_rows && has_parts(&p))

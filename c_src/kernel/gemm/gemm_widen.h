@@ -1,5 +1,5 @@
 /* Loops over contiguous elements for matrix products: conversions while they are packed, products of two vectors.
- * Internal to gemm and vector_dot; pure functions. */
+ * Internal to gemm, vector_dot and scan; pure functions. */
 #ifndef TS_KERNEL_GEMM_WIDEN_H
 #define TS_KERNEL_GEMM_WIDEN_H
 

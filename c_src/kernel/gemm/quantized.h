@@ -25,13 +25,13 @@ typedef struct ts_quantized_part {
 enum { TS_QUANTIZED_MAX_ROWS = 16 };
 typedef struct ts_quantized_rows {
   const ts_quantized *weight;
-  const float *x; /* in groups of rows, each as big as the rest of the rows allows: the rows' elements for each k */
+  const float *x; /* groups of rows (ts_quantized_rows_side_by_side); in a group, the rows' elements for each k */
   int64_t rows;   /* at most TS_QUANTIZED_MAX_ROWS */
   ts_contract_order order;
-  bool is_plain; /* all of x are 0, or from 2^-60 to 2^60 */
+  bool is_plain; /* each element of x is 0, or from 2^-60 to 2^60 */
 } ts_quantized_rows;
 
-/* The rows of a group, of those that are left: a power of two. */
+/* The number of rows of the next group: the largest power of two that `left` allows. */
 static inline int64_t ts_quantized_rows_side_by_side(int64_t left) {
   return left >= 16 ? 16 : left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }

@@ -3,9 +3,7 @@
 #if defined(__x86_64__)
 #include "kernel/isa_avx512.h"
 
-#define HALVES(at) ((vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
-#define WORDS(at) ((vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
-#define EVERY(x) (_mm512_movepi32_mask((__m512i)(x)) == 0xFFFF)
+#include "kernel/gemm/quantized_512.h"
 #include "kernel/gemm/quantized_body.h"
 
 #include "kernel/isa_end.h"

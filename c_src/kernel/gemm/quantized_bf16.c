@@ -1,5 +1,6 @@
 /* The same as quantized_avx512.c where the CPU converts numbers to bf16. */
 #include "kernel/gemm/quantized.h"
+#include "kernel/inline.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -16,7 +17,7 @@
 #define ISA(name) name##_bf16
 
 /* The words of 16 bits of a converted vector become the high halves of floats. */
-static inline __attribute__((always_inline)) void round_pair(void *pair) {
+INLINE void round_pair(void *pair) {
   const __m512i low = _mm512_set_epi16(15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10, 10, 9, 9, 8, 8, 7, 7, 6, 6, 5, 5, 4,
                                        4, 3, 3, 2, 2, 1, 1, 0, 0);
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
@@ -26,9 +27,7 @@ static inline __attribute__((always_inline)) void round_pair(void *pair) {
   at[1] = (__m512)_mm512_maskz_permutexvar_epi16(0xAAAAAAAA, high, both);
 }
 #define ROUND_PAIR round_pair
-#define HALVES(at) ((vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
-#define WORDS(at) ((vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(at))))
-#define EVERY(x) (_mm512_movepi32_mask((__m512i)(x)) == 0xFFFF)
+#include "kernel/gemm/quantized_512.h"
 #include "kernel/gemm/quantized_body.h"
 
 #include "kernel/isa_end.h"

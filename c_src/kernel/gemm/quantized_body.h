@@ -3,9 +3,9 @@
  *   HALVES(at)    a vector of f32, read from numbers of f16
  *   WORDS(at)     a vector of u32, read from numbers of u16
  *   EVERY(x)      whether all bits of each lane of a vector vu are set; each lane has none or all of them
- *   ROUND_PAIR    where there are instructions for it: a function that rounds two vectors to bf16, of numbers that
- *                 are 0, or from 2^-80 to 2^80: none is subnormal
- *   ISA(name)     a function's or table's name, with this instruction set in it
+ *   ROUND_PAIR    if the CPU has such instructions: a function that rounds two vectors to bf16. Each number is 0, or
+ *                 from 2^-80 to 2^80, so it is not subnormal
+ *   ISA(name)     the name of a function or table for this instruction set
  * A number is unpacked without a conversion. Its bits become the lowest ones of the mantissa of a power of two whose
  * lowest bit is worth 1. Then the power is subtracted. */
 #include "kernel/gemm/gemm_widen.h"

@@ -14,7 +14,7 @@ enum { AT_ONCE = VECTORS < 4 ? VECTORS : 4 };
 typedef struct columns {
   vf sums[AT_ONCE], chains[TS_CONTRACT_MAX_LANES][AT_ONCE];
   vf scales[AT_ONCE], others[AT_ONCE];
-  vu plain; /* the lanes in which all numbers of groups were what the kind takes */
+  vu plain; /* lanes whose groups had only numbers that the kind computes exactly */
 } columns;
 
 INLINE void end_chains(kind t, columns *s, bool is_first) {
@@ -26,7 +26,7 @@ INLINE void end_chains(kind t, columns *s, bool is_first) {
   }
 }
 
-/* Rows of words that are fetched early: the processor does not read on past the end of a page. */
+/* Distance of the prefetches, in rows of words: the processor's own prefetching ends at the end of a page. */
 enum { WORDS_AHEAD = 8 };
 
 /* The products of up to 32 / bits numbers of each word. */

@@ -97,31 +97,36 @@ typedef struct unpacked_part {
   int64_t stride;
 } unpacked_part;
 
+/* The numbers of a word, of LANES columns, to rows that are `stride` elements apart. */
+INLINE void unpack_word(kind t, const uint32_t *words, vf s, vf z, float *out, int64_t stride) {
+  const vu word = load_u(words);
+  UNROLL for (int j = 0; j < 32 / t.bits; j += 2) {
+    vf pair[2];
+    weights_of(t, word, j, s, z, pair);
+    store_f(out + j * stride, pair[0]);
+    store_f(out + (j + 1) * stride, pair[1]);
+  }
+}
+
 /* One vector of columns, LANES from column `c` of the part on. A word whose numbers are not all in the part is unpacked
  * aside. */
 INLINE void unpack_words(kind t, const unpacked_part *u, int64_t c, vf s, vf z) {
   enum { MOST_NUMBERS = 8 };
   const ts_quantized_part *p = &u->part;
   const int numbers = 32 / t.bits;
-  const int64_t end = p->k + p->count;
-  float aside[MOST_NUMBERS * LANES], *out = u->out + c;
+  float *out = u->out + c;
   const uint32_t *words = u->w->words + (p->panel * ts_quantized_words(u->w->k, t.bits) + p->k / numbers) * COLS;
   words += p->col + c;
-  for (int64_t k = p->k; k < end; words += COLS) {
-    const int64_t first = k % numbers, rest = end - k + first, count = (rest < numbers ? rest : numbers) - first;
-    const bool whole = count == numbers;
-    float *to = whole ? out : aside;
-    const int64_t step = whole ? u->stride : LANES;
-    const vu word = load_u(words);
-    UNROLL for (int j = 0; j < numbers; j += 2) {
-      vf pair[2];
-      weights_of(t, word, j, s, z, pair);
-      store_f(to + j * step, pair[0]);
-      store_f(to + (j + 1) * step, pair[1]);
-    }
-    for (int64_t j = 0; j < count && !whole; j++)
-      memcpy(out + j * u->stride, aside + (first + j) * LANES, VECTOR_BYTES);
-    k += count;
+  for (int64_t first = p->k % numbers, left = p->count; left > 0; first = 0) {
+    for (; first == 0 && left >= numbers; left -= numbers, words += COLS, out += numbers * u->stride)
+      unpack_word(t, words, s, z, out, u->stride);
+    if (left == 0) return;
+    float aside[MOST_NUMBERS * LANES];
+    const int64_t rest = numbers - first, count = left < rest ? left : rest;
+    unpack_word(t, words, s, z, aside, LANES);
+    for (int64_t j = 0; j < count; j++) memcpy(out + j * u->stride, aside + (first + j) * LANES, VECTOR_BYTES);
+    left -= count;
+    words += COLS;
     out += count * u->stride;
   }
 }

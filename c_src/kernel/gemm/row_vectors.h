@@ -3,13 +3,14 @@
 #ifndef TS_KERNEL_ROW_VECTORS_H
 #define TS_KERNEL_ROW_VECTORS_H
 
+#include "kernel/inline.h"
+
 #include <stdint.h>
 #include <string.h>
 
 typedef float vf __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
 
-#define INLINE static inline __attribute__((always_inline))
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
 #else

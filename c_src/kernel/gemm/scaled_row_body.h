@@ -1,8 +1,8 @@
 /* The code of scaled_row.h for one instruction set, which defines
- *   VECTOR_BYTES  of a vector: 16, 32 or 64
- *   SIGNED(at)    a vector of f32, converted from bytes that are signed
- *   UNSIGNED(at)  the same of bytes that are not
- *   ISA(name)     a function's or table's name, with this instruction set in it */
+ *   VECTOR_BYTES  the size of a vector: 16, 32 or 64
+ *   SIGNED(at)    a vector of f32, converted from signed bytes
+ *   UNSIGNED(at)  a vector of f32, converted from unsigned bytes
+ *   ISA(name)     the name of a function or table for this instruction set */
 #include "kernel/gemm/row_vectors.h"
 #include "kernel/gemm/scaled_row.h"
 

@@ -36,12 +36,12 @@ typedef struct part {
   const factor *f;
   const factor_turns *turns;
   const factor_batch *batch; /* or NULL */
-  int64_t element, count;    /* the first element of each line, and how many elements of it */
-  int64_t plane;             /* bytes from the first plane to the elements' plane */
-  char *data;                /* these elements of each line, one line after the other */
+  int64_t element, count;    /* elements [element, element + count) of each line */
+  int64_t plane;             /* offset of the elements' plane, in bytes */
+  char *data;                /* copies of the elements, one line after the other */
 } part;
 
-/* The index along its direction at which a wave begins. */
+/* The first index of a wave, along its direction. */
 static int64_t start_of(const factor_wave *w) { return w->step * w->line; }
 
 /* The rotations of a wave at the indices from `from` to `end` - 1. */

@@ -5,6 +5,7 @@
  *   SQRT32 SQRT64      square roots
  *   LOAD_SOME32/64 STORE_SOME32/64  the first n elements of a vector, 1 <= n <= lanes; others are loaded as 0
  *   ISA(name)          the name of a thing of this instruction set. */
+#include "kernel/inline.h"
 #include "kernel/linalg/factor_numbers.h"
 #include "kernel/linalg/linalg_vector.h"
 
@@ -60,7 +61,7 @@ typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
 #else
 #define PAIRED32(x) __builtin_shufflevector(x, x, 2, 3, 2, 3)
 #endif
-static inline __attribute__((always_inline)) float sum_lanes_f32(lanes_f32 x) {
+INLINE float sum_lanes_f32(lanes_f32 x) {
 #if VECTOR_BYTES >= 64
   x += HALVED32(x);
 #endif
@@ -70,7 +71,7 @@ static inline __attribute__((always_inline)) float sum_lanes_f32(lanes_f32 x) {
   x += PAIRED32(x);
   return x[0] + x[1];
 }
-static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
+INLINE double sum_lanes_f64(lanes_f64 x) {
 #if VECTOR_BYTES >= 64
   x += HALVED64(x);
 #endif

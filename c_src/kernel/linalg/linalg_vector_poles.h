@@ -3,7 +3,6 @@
 #define LANES ((int)(VECTOR_BYTES / sizeof(double)))
 #define CHUNK 8 /* number of poles in a partial sum, for every instruction set */
 #define PARTS (CHUNK / LANES)
-#define INLINE static inline __attribute__((always_inline))
 
 INLINE lanes_f64 load_poles(const double *from) {
   lanes_f64 x;
@@ -69,4 +68,3 @@ static void pole_terms(const ts_linalg_poles *s, const ts_linalg_point *at, doub
 #undef LANES
 #undef CHUNK
 #undef PARTS
-#undef INLINE

@@ -1,7 +1,6 @@
 /* The part of linalg_vector_body.h for one type: T, its vectors V, integers W as wide and their vectors I, NAME, and
  * FMA, SPLAT, SQRT, SWAPPED, LOWER and UPPER of vectors. */
 #define LANES ((int)(sizeof(V) / sizeof(T)))
-#define INLINE static inline __attribute__((always_inline))
 #define SELECT(mask, a, b) ((V)(((mask) & (I)(a)) | (~(mask) & (I)(b))))
 
 INLINE V NAME(load)(const T *from) {
@@ -331,5 +330,4 @@ DEFINE_BLOCKS(f32, 1)
 #undef LOAD_SOME
 #undef STORE_SOME
 #undef LANES
-#undef INLINE
 #undef SELECT

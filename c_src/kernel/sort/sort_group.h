@@ -24,7 +24,7 @@
 #define OF(name) CAT(CAT(name, _), T)
 
 /* The lanes of element i of each line. Notes the lanes with NaN or -0. */
-static inline __attribute__((always_inline)) N FN(key)(const ts_sort_key *s, V x, int64_t i, V *special) {
+INLINE N FN(key)(const ts_sort_key *s, V x, int64_t i, V *special) {
   V zero = (V)((x & (L)s->zero_mask) == (L)s->zero), nan = (V)((x & (L)s->magnitude) > (L)s->limit);
   if (!INDEX) *special |= zero | nan;
   x &= ~zero;
@@ -37,12 +37,15 @@ static inline __attribute__((always_inline)) N FN(key)(const ts_sort_key *s, V x
 #endif
 }
 
-static inline void FN(load_rows)(const ts_sort_job *job, const U *in, N *v, V *special) {
+/* Lanes past the last line repeat it. */
+static inline void FN(load_rows)(const ts_sort_job *job, const U *in, int count, N *v, V *special) {
   int64_t n = job->n;
+  const U *from[LANES];
+  for (int r = 0; r < LANES; r++) from[r] = in + (r < count ? r : count - 1) * n;
   for (int64_t at = 0; at < n; at += LANES) {
     if (at > n - LANES) at = n - LANES; /* some columns again */
     T t[LANES];
-    OF(load)(in + at, n, t);
+    _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++) memcpy(&t[r], from[r] + at, sizeof(T));
     OF(transpose)(t);
     _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) v[at + i] =
         FN(key)(&job->key, __builtin_convertvector(t[i], V), at + i, special);
@@ -71,7 +74,7 @@ static void FN(load_lines)(const ts_sort_job *job, int64_t first, int count, N *
 /* Indices of 32 bits are stored by vectors, others one by one. */
 #define R TILE(32)
 #define OF_INDEX(name) CAT(CAT(name, _), R)
-static inline __attribute__((always_inline)) R FN(result)(const ts_sort_job *job, N x) {
+INLINE R FN(result)(const ts_sort_job *job, N x) {
   (void)job;
 #if INDEX == 64
   return __builtin_convertvector(x.index, R);
@@ -89,7 +92,7 @@ static inline void FN(put)(const ts_sort_job *job, int64_t at, R x, int lane) {
 
 #define R T
 #define OF_INDEX OF
-static inline __attribute__((always_inline)) R FN(result)(const ts_sort_job *job, N x) {
+INLINE R FN(result)(const ts_sort_job *job, N x) {
   x ^= (L)job->key.flip;
   x ^= -(x >> (BITS - 1)) & (L)job->key.negative;
   return __builtin_convertvector(x, R);
@@ -100,14 +103,17 @@ static inline void FN(put)(const ts_sort_job *job, int64_t at, R x, int lane) { 
 
 #endif
 
-static inline void FN(store_rows)(const ts_sort_job *job, const N *v, OUT *out) {
+static inline void FN(store_rows)(const ts_sort_job *job, const N *v, int count, OUT *out) {
   int64_t n = job->n;
   for (int64_t at = 0; at < n; at += LANES) {
     if (at > n - LANES) at = n - LANES;
     R t[LANES];
     _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) t[i] = FN(result)(job, v[at + i]);
     OF_INDEX(transpose)(t);
-    OF_INDEX(store)(out + at, n, t);
+    if (count == LANES)
+      OF_INDEX(store)(out + at, n, t);
+    else
+      for (int r = 0; r < count; r++) memcpy(out + at + r * n, &t[r], sizeof(R));
   }
 }
 
@@ -131,17 +137,17 @@ static bool FN(group)(const ts_sort_job *job, int64_t first, int count, void *wo
   N *v = workspace;
   V special = {0};
   int64_t at = ts_sort_line(job, first);
-  bool rows = count == LANES && job->inner == 1 && job->n >= LANES;
+  bool rows = job->inner == 1 && job->n >= LANES;
   bool columns = count == LANES && first % job->inner + LANES <= job->inner;
   if (rows)
-    FN(load_rows)(job, (const U *)job->in + at, v, &special);
+    FN(load_rows)(job, (const U *)job->in + at, count, v, &special);
   else if (columns)
     FN(load_columns)(job, (const U *)job->in + at, v, &special);
   else
     FN(load_lines)(job, first, count, v, &special);
   NETWORK(v, job->n);
   if (rows && WHOLE)
-    FN(store_rows)(job, v, (OUT *)job->out + at);
+    FN(store_rows)(job, v, count, (OUT *)job->out + at);
   else if (columns && WHOLE)
     FN(store_columns)(job, v, (OUT *)job->out + at);
   else
@@ -185,7 +191,7 @@ static bool FN(keys)(const ts_sort_key *key, const void *from, int64_t n, void *
 #if !INDEX && BITS == LANE
 
 /* The keys of a tile, infinite past the ends of the buckets. */
-static inline __attribute__((always_inline)) void FN(load_tile)(const U *const *from, int64_t at, V lengths, V *v) {
+INLINE void FN(load_tile)(const U *const *from, int64_t at, V lengths, V *v) {
   T t[LANES];
   _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++) memcpy(&t[r], from[r] + at, sizeof(T));
   OF(transpose)(t);

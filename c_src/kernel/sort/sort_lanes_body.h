@@ -5,6 +5,7 @@
  *   NS_32 NS_64 NS_PAIR          time of a comparator, for estimates
  *   ISA(name)                    the name of something of this instruction set
  * and, if it can compress vectors, HAS_SPLIT and what sort_split.h needs for both kinds of lanes */
+#include "kernel/inline.h"
 #include "kernel/sort/sort_lanes.h"
 
 #include <string.h>
@@ -20,17 +21,17 @@ typedef struct pair {
 
 /* ---- networks */
 
-static inline __attribute__((always_inline)) void exchange32(lanes32 *a, lanes32 *b) {
+INLINE void exchange32(lanes32 *a, lanes32 *b) {
   lanes32 low = MIN32(*a, *b);
   *b = MAX32(*a, *b);
   *a = low;
 }
-static inline __attribute__((always_inline)) void exchange64(lanes64 *a, lanes64 *b) {
+INLINE void exchange64(lanes64 *a, lanes64 *b) {
   lanes64 low = MIN64(*a, *b);
   *b = MAX64(*a, *b);
   *a = low;
 }
-static inline __attribute__((always_inline)) void exchange_pair(pair *a, pair *b) { EXCHANGE_PAIR(a, b); }
+INLINE void exchange_pair(pair *a, pair *b) { EXCHANGE_PAIR(a, b); }
 
 #define V lanes32
 #define EXCHANGE exchange32

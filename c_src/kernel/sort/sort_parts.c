@@ -16,7 +16,7 @@
 #define SAMPLE 256         /* keys that pivots are estimated from */
 #define SHARED_SAMPLE 2048 /* the same for the parts that threads share */
 #define GAP (LONGEST + 16) /* keys that are read past a part */
-#define SHORTEST 8192      /* lines */
+#define SHORTEST 256       /* lines: a sample has as many keys */
 #define MOST (INT64_C(1) << 25)
 
 typedef struct parts {
@@ -60,16 +60,18 @@ int64_t ts_sort_parts_workspace(int width, int64_t n) {
 }
 
 static int64_t network_bytes(void) { return LONGEST * (int64_t)ts_sort_lanes_host()->vector; }
-static int64_t scratch_bytes(int width) { return (BLOCK + 16) << width; }
+/* A multiple of 16 keys, so that what follows is aligned. */
+static int64_t scratch_bytes(int width, int64_t n) { return ((n < BLOCK ? (n + 15) / 16 * 16 : BLOCK) + 16) << width; }
 
-int64_t ts_sort_parts_thread(int width) {
-  return network_bytes() + scratch_bytes(width) + (SHARED_SAMPLE << width) + 2 * LIST * (int64_t)sizeof(ts_sort_bucket);
+int64_t ts_sort_parts_thread(int width, int64_t n) {
+  return network_bytes() + scratch_bytes(width, n) + (SHARED_SAMPLE << width) +
+         2 * LIST * (int64_t)sizeof(ts_sort_bucket);
 }
 
 static crew crew_of(parts *p, int worker, void *keys) {
   char *at = p->with->thread_workspace + worker * p->with->thread_bytes;
   crew c = {.of = p, .keys = keys, .network = at, .scratch = at + network_bytes()};
-  c.sample = c.scratch + scratch_bytes(p->width);
+  c.sample = c.scratch + scratch_bytes(p->width, p->n);
   c.list = (ts_sort_bucket *)(c.sample + (SHARED_SAMPLE << p->width));
   c.ordered = c.list + LIST;
   return c;
@@ -272,14 +274,10 @@ static void sort_by_key(crew *c, int64_t first, int64_t n, uint64_t equal, int f
   sort_part(c, first + less + alike, greater, next);
 }
 
-static void sort_part(crew *c, int64_t first, int64_t n, int failures) {
+/* Cuts into `count` parts, at most AT_ONCE. */
+static void cut_part(crew *c, int64_t first, int64_t n, int count, int failures) {
   uint64_t pivots[AT_ONCE];
   int64_t starts[AT_ONCE + 1];
-  const int count = n > 2 * LONGEST ? AT_ONCE : 4;
-  if (n <= LONGEST) {
-    note(c, first, n);
-    return;
-  }
   if (!go_on(c->of)) return;
   if (failures > 1 && failures % 2 == 0) {
     sort_by_middle(c, first, n, failures);
@@ -294,6 +292,13 @@ static void sort_part(crew *c, int64_t first, int64_t n, int failures) {
   starts[0] = first, starts[count] = first + n;
   cut(c, pivots, count, starts);
   sort_parts(c, starts, count, failures);
+}
+
+static void sort_part(crew *c, int64_t first, int64_t n, int failures) {
+  if (n <= LONGEST)
+    note(c, first, n);
+  else
+    cut_part(c, first, n, n > 2 * LONGEST ? AT_ONCE : 4, failures);
 }
 
 /* ---- a line that threads share */
@@ -357,7 +362,7 @@ bool ts_sort_parts(const ts_sort_parts_request *with) {
     if (!p.stopped) ts_parallel_run(with->parallel, p.shared, part_task, &p);
   } else {
     with->make(with->arg, 0, p.n);
-    sort_part(&c, 0, p.n, 0);
+    cut_part(&c, 0, p.n, AT_ONCE, 0); /* also of a short line, since a part is a lane */
     sort_list(&c);
   }
   return !p.stopped;

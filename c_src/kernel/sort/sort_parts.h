@@ -25,7 +25,7 @@ typedef struct ts_sort_parts_request {
 bool ts_sort_parts_suit(int width, int index_size, int64_t n);
 int64_t ts_sort_parts_gaps(void);
 int64_t ts_sort_parts_workspace(int width, int64_t n);
-int64_t ts_sort_parts_thread(int width);
+int64_t ts_sort_parts_thread(int width, int64_t n);
 /* False: it was cancelled. */
 bool ts_sort_parts(const ts_sort_parts_request *request);
 

@@ -124,7 +124,7 @@ ts_sort_radix_bytes ts_sort_radix_workspace(const ts_sort_plan *plan, bool split
   ts_sort_radix_bytes bytes = {2 * buffer + ((2 * chunks * (int64_t)sizeof(int64_t)) << DIGIT_BITS), 0};
   if (ts_sort_parts_suit(plan->width, plan->index_size, plan->n)) {
     if (split) bytes.line += (ts_sort_parts_gaps() << plan->width) + ts_sort_parts_workspace(plan->width, plan->n);
-    bytes.thread = ts_sort_parts_thread(plan->width);
+    bytes.thread = ts_sort_parts_thread(plan->width, plan->n);
   } else if (ts_sort_buckets_suit(plan->width, plan->index_size, plan->n)) {
     int64_t longest = ts_sort_lanes_padded(ts_sort_buckets_longest(plan->n));
     bytes.line += (longest << plan->width) + 64 + ts_sort_buckets_workspace(plan->n, chunks);

@@ -31,7 +31,7 @@ typedef U T __attribute__((vector_size(LANES * BITS / 8)));
     t[r] = low;                                                              \
   }
 
-static inline __attribute__((always_inline)) void FN(transpose)(T *t) {
+INLINE void FN(transpose)(T *t) {
 #if LANES > 8
   STEP(8)
 #endif
@@ -44,11 +44,7 @@ static inline __attribute__((always_inline)) void FN(transpose)(T *t) {
   STEP(1)
 }
 
-static inline __attribute__((always_inline)) void FN(load)(const U *from, int64_t stride, T *t) {
-  _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++) memcpy(&t[r], from + r * stride, sizeof(T));
-}
-
-static inline __attribute__((always_inline)) void FN(store)(U *to, int64_t stride, const T *t) {
+INLINE void FN(store)(U *to, int64_t stride, const T *t) {
   _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++) memcpy(to + r * stride, &t[r], sizeof(T));
 }
 

@@ -84,29 +84,52 @@ static void copy_element(const top_run *run, int64_t to, int64_t from) {
   }
 }
 
+static void swap(candidate *a, candidate *b) {
+  const candidate c = *a;
+  *a = *b;
+  *b = c;
+}
+
+/* Makes the median of three candidates the last of c[0 .. n), n >= 3. */
+static candidate put_pivot_last(candidate *c, int64_t n, uint64_t random) {
+  candidate *a = c + (int64_t)(random >> 33) % (n - 1), *last = c + n - 1;
+  if (rank_of(*a) > rank_of(c[n / 2])) swap(a, &c[n / 2]);
+  if (rank_of(c[n / 2]) > rank_of(*last)) swap(&c[n / 2], last);
+  if (rank_of(*a) > rank_of(*last)) swap(a, last);
+  if (rank_of(*last) > rank_of(c[n / 2])) swap(&c[n / 2], last);
+  return *last;
+}
+
+/* Puts the candidates before the last one in front, without a branch that depends on them, then this one; returns how
+ * many they are. */
+static int64_t put_lesser_first(candidate *c, int64_t n, candidate pivot) {
+  const unsigned __int128 rank = rank_of(pivot);
+  int64_t less = 0;
+  for (int64_t i = 0; i < n - 1; i++) {
+    const candidate x = c[i];
+    c[i] = c[less];
+    c[less] = x;
+    less += rank_of(x) < rank;
+  }
+  swap(&c[less], &c[n - 1]);
+  return less;
+}
+
 /* Puts the first `k` of n > k candidates before the others. */
 static void partition(candidate *c, int64_t n, int64_t k) {
   uint64_t random = (uint64_t)n;
-  int64_t low = 0, high = n - 1;
-  while (low < high) {
+  int64_t low = 0, end = n;
+  while (end - low > 2) {
     random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    unsigned __int128 pivot = rank_of(c[low + (int64_t)(random >> 33) % (high - low + 1)]);
-    int64_t i = low, j = high;
-    while (i <= j) {
-      while (rank_of(c[i]) < pivot) i++;
-      while (rank_of(c[j]) > pivot) j--;
-      if (i > j) break;
-      candidate swapped = c[i];
-      c[i++] = c[j];
-      c[j--] = swapped;
-    }
-    if (k - 1 <= j)
-      high = j;
-    else if (k - 1 >= i)
-      low = i;
+    const candidate pivot = put_pivot_last(c + low, end - low, random);
+    const int64_t at = low + put_lesser_first(c + low, end - low, pivot);
+    if (at == k || at == k - 1) return;
+    if (at > k)
+      end = at;
     else
-      return;
+      low = at + 1;
   }
+  if (end - low == 2 && rank_of(c[low]) > rank_of(c[low + 1])) swap(&c[low], &c[low + 1]);
 }
 
 static void sift(candidate *c, int64_t at, int64_t n) {

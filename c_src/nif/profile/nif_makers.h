@@ -4,6 +4,8 @@
 #ifndef TS_NIF_MAKERS_H
 #define TS_NIF_MAKERS_H
 
+#include "base/slots.h"
+
 #include <erl_nif.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +18,7 @@ enum { TS_NIF_MARKED_BYTES = 64 << 10 };
 typedef struct ts_nif_unmarked {
   int64_t bytes, tensors;
 } ts_nif_unmarked;
-extern _Thread_local ts_nif_unmarked ts_nif_unmarked_here;
+extern _Thread_local ts_nif_unmarked ts_nif_unmarked_here TS_STATIC_LOCAL __attribute__((visibility("hidden")));
 
 ts_nif_mark *ts_nif_mark_new(ErlNifEnv *env, int64_t bytes);
 /* The mark of a new tensor of the calling process; NULL: it has none. */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "nif/nif_executable.h"
 #include "nif/profile/nif_places.h"
 
 #include <pthread.h>
@@ -185,6 +186,12 @@ static ERL_NIF_TERM lines_of(ErlNifEnv *env, const ts_profile_program *p, const 
   return ts_nif_lines(env, lines, ts_profile_row_lines(p, row, lines));
 }
 
+static ERL_NIF_TERM make_lines(ErlNifEnv *env, const ts_profile_program *p) {
+  ERL_NIF_TERM rows = enif_make_list(env, 0);
+  for (size_t r = p->row_count; r-- > 0;) rows = enif_make_list_cell(env, lines_of(env, p, &p->rows[r]), rows);
+  return rows;
+}
+
 ERL_NIF_TERM ts_nif_profile_lines(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* profile_lines(Profile) -> [[[binary()]]]: for each program and each of its rows, as profile_stop gave them, the
    * lines of the user's source that its ops come from */
@@ -197,11 +204,21 @@ ERL_NIF_TERM ts_nif_profile_lines(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   if (!ts_profile_is_closed(n->profile))
     return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the profile has not ended"));
   ERL_NIF_TERM list = enif_make_list(env, 0);
-  for (size_t i = ts_profile_programs(n->profile, &programs); i-- > 0;) {
-    ERL_NIF_TERM rows = enif_make_list(env, 0);
-    for (size_t r = programs[i].row_count; r-- > 0;)
-      rows = enif_make_list_cell(env, lines_of(env, &programs[i], &programs[i].rows[r]), rows);
-    list = enif_make_list_cell(env, rows, list);
-  }
+  for (size_t i = ts_profile_programs(n->profile, &programs); i-- > 0;)
+    list = enif_make_list_cell(env, make_lines(env, &programs[i]), list);
   return list;
+}
+
+ERL_NIF_TERM ts_nif_profile_rows(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* profile_rows(Executable) -> {Program, [[binary()]]}: a program without its times, and the lines of each row */
+  ts_loaded *loaded;
+  ts_profile_program program;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &loaded));
+  const ts_executable *exe = ts_host_program(loaded);
+  if (!exe) return ts_nif_error(env, ts_error(TS_UNIMPLEMENTED, "a plugin reports no steps"));
+  TS_NIF_TRY(env, ts_profile_program_init(exe, &program));
+  ERL_NIF_TERM term = enif_make_tuple2(env, make_program(env, &program), make_lines(env, &program));
+  ts_profile_program_deinit(&program);
+  return term;
 }

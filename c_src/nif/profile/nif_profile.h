@@ -30,5 +30,6 @@ static inline ERL_NIF_TERM ts_nif_profiled(ErlNifEnv *env, ERL_NIF_TERM term) {
 ERL_NIF_TERM ts_nif_profile_start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_profile_stop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_profile_lines(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_profile_rows(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 #endif

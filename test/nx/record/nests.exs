@@ -130,7 +130,7 @@ defmodule Recorder.Nests do
     t
   end
 
-  # Newton's method, a fixed number of turns at most and a condition on what was computed.
+  # Newton's method: the condition reads a computed value, and the number of iterations has a bound.
   defn roots(t) do
     {r, _, _, _} =
       while {r = t, t, delta = Nx.Constants.infinity(:f32), i = 0}, delta > 1.0e-4 and i < 20 do
@@ -185,7 +185,7 @@ defmodule Recorder.Nests do
     count
   end
 
-  # ---- branches: what they share with each other and with what is around them
+  # ---- branches: values that they share with each other and with their surroundings
 
   defn tower(a) do
     {i, t, _} =
@@ -235,7 +235,7 @@ defmodule Recorder.Nests do
     {p + u, q}
   end
 
-  # The loop in a branch begins with what is around the branch; both branches have one.
+  # Each branch has a loop that begins with values from outside of the branch.
   defn loops_in_branches(a, n) do
     start = Nx.tanh(a)
 

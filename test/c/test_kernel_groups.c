@@ -1,0 +1,236 @@
+/* Kernels for shapes of their own against an interpreter of their descriptions, bit for bit: groups of interleaved
+ * members (INTERLEAVED), wide columns (COL), and columns whose rows lie one behind the other. */
+#include "kernel_case.h"
+#include "lesser_isa.h"
+#include "testing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *type_names[] = {"s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"};
+#define TYPES 12
+
+/* Parses `text` with a type's name for each T, and a number for each N. */
+static void parse_with(const char *text, const char *type, int number, ts_kernel_case *out) {
+  char all[1024], digits[8];
+  size_t n = 0;
+  snprintf(digits, sizeof digits, "%d", number);
+  for (; *text; text++) {
+    char one[2] = {*text, 0};
+    n += (size_t)snprintf(all + n, sizeof all - n, "%s", *text == 'T' ? type : *text == 'N' ? digits : one);
+  }
+  ts_case_parse(all, out);
+}
+
+/* ---- INTERLEAVED ---- */
+
+static const int members[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16};
+#define MEMBERS (int)(sizeof(members) / sizeof(members[0]))
+
+/* Groups counted from 1 to more than a block has, on both sides of whole vectors. */
+static const int64_t group_counts[] = {1, 3, 15, 16, 17, 64, 65, 513, 1100};
+#define GROUP_COUNTS (sizeof(group_counts) / sizeof(group_counts[0]))
+
+/* Of `which` of many kernels; with a sanitizer a third of the counts: the interpreter takes the time, and kernels are
+ * not instrumented. */
+static void check_groups(const ts_kernel_case *c, int which, bool in_place) {
+  ts_kernel *kernel = ts_case_compile(c);
+  for (size_t i = 0; i < GROUP_COUNTS; i++) {
+    if (TEST_IS_SANITIZED && !testing_every_case() && (i + (size_t)which) % 3 != 0) continue;
+    ts_case_run run = {.seed = i + 1, .special = i % 2 == 0, .in_place = in_place};
+    for (int32_t k = 0; k < c->desc.rank; k++) run.extents[k] = 2;
+    run.extents[c->desc.rank - 2] = c->desc.members;
+    run.extents[c->desc.rank - 1] = group_counts[i];
+    ts_case_check(c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+
+static const char *moves[] = {
+    "interleaved 3 of N\nin T ss1\nout T s1g 0\n0 T load 0\n",
+    "interleaved 3 of N\nin T s1g\nout T ss1 0\n0 T load 0\n",
+    "interleaved 2 of N\nin T 1G\nout T 1g 0\n0 T load 0\n",
+    "interleaved 2 of N\nin T -g\nout T 1g 0\n0 T load 0\n",
+    "interleaved 2 of N\nin T -G\nin T 01\nin T s0\nout T s1 0\nout T 1g 1\nout T s1 2\n0 T load 0\n1 T load 1\n2 T "
+    "load "
+    "2\n",
+};
+#define MOVES (int)(sizeof(moves) / sizeof(moves[0]))
+
+/* Every number of members of one type of each size, and few of the others. */
+START_TEST(groups_move)
+{
+  static const char *sized[] = {"u8", "bf16", "f32", "c64"};
+  ts_kernel_case c;
+  parse_with(moves[_i % MOVES], sized[_i / MOVES % 4], members[_i / MOVES / 4], &c);
+  check_groups(&c, _i, false);
+}
+END_TEST
+
+static const char *programs[] = {
+    /* softmax, in place */
+    "interleaved 2 of N\nin T 1g\nout T 1g 5\n0 T load 0\n1 T reduce_max 0\n2 T subtract 0 1\n3 T multiply 2 2\n"
+    "4 T reduce_sum 3\n5 T divide 3 4\n",
+    /* results of groups, of members, and a value of each member */
+    "interleaved 3 of N\nin T s1g\nin T 0s0\nin T s01\nout T s01 5\nout T ss1 4\nout T s01 6\n0 T load 0\n1 T load 1\n"
+    "2 T load 2\n3 T multiply 0 1\n4 T add 3 2\n5 T reduce_sum 4\n6 T max 5 2\n",
+    /* another type, and numbers of members and groups */
+    "interleaved 2 of N\nin u8 1g\nin T -G\nindex 0s\nindex s0\nout T 1g 6\nout s32 01 7\n0 u8 load 0\n1 T load 1\n"
+    "2 T convert 0\n3 T index 0\n4 T index 1\n5 T add 2 3\n6 T subtract 5 4\n7 s32 argmax_low 6\n",
+    /* Numbers of elements, which step along both dims. */
+    "interleaved 3 of N\nin T s1g\nin T s-G\nindex sss\nindex 0s1\nout T s1g 6\nout T s01 8\n0 T load 0\n1 T load 1\n"
+    "2 T index 0\n3 T index 1\n4 T add 0 2\n5 T multiply 1 3\n6 T max 4 5\n7 T subtract 6 2\n8 T reduce_sum 7\n",
+};
+#define PROGRAMS (int)(sizeof(programs) / sizeof(programs[0]))
+
+START_TEST(groups_compute)
+{
+  static const char *floats[] = {"bf16", "f16", "f32", "f64"};
+  static const int some[] = {2, 3, 7, 10, 16};
+  ts_kernel_case c;
+  parse_with(programs[_i % PROGRAMS], floats[_i / PROGRAMS % 4], some[_i / PROGRAMS / 4], &c);
+  check_groups(&c, _i, _i % PROGRAMS == 0);
+}
+END_TEST
+
+static const char *reductions[] = {"reduce_sum", "reduce_product", "reduce_max",  "reduce_min", "reduce_all",
+                                   "reduce_any", "argmax_low",     "argmax_high", "argmin_low", "argmin_high"};
+#define REDUCTIONS 10
+
+START_TEST(groups_reduce)
+{
+  const char *t = type_names[_i / REDUCTIONS], *op = reductions[_i % REDUCTIONS];
+  const char *r = _i % REDUCTIONS > 3 ? "u8" : t;
+  char text[256];
+  snprintf(text, sizeof(text), "interleaved 2 of 5\nin %s 1g\nout %s 01 1\n0 %s load 0\n1 %s %s 0\n", t, r, t, r, op);
+  ts_kernel_case c;
+  ts_case_parse(text, &c);
+  check_groups(&c, _i, false);
+}
+END_TEST
+
+/* ---- COL ---- */
+
+static const char *sums[] = {
+    "in T ss1\nin T s00\nout T s01 4\n0 T load 0\n1 T load 1\n2 T add 0 1\n3 T reduce_sum 2\n4 T max 3 3\n",
+    "in T ss1\nout T s01 1\nout T s01 2\n0 T load 0\n1 T reduce_max 0\n2 T reduce_product 0\n",
+    "in T ss1\nin T ss1\nout T s01 3\nout T s01 2\n0 T load 0\n1 T load 1\n2 T reduce_max 0\n3 T reduce_min 1\n",
+    "in T ss1\nout s16 s01 1\nout T s01 2\n0 T load 0\n1 s16 argmin_high 0\n2 T reduce_sum 0\n",
+};
+#define SUMS (int)(sizeof(sums) / sizeof(sums[0]))
+#define DENSE_SUMS (SUMS - 1)
+
+static void parse_sum(const char *kind, int sum, int type, ts_kernel_case *c) {
+  char text[512];
+  snprintf(text, sizeof(text), "col 3 %s\n%s", kind, sums[sum]);
+  parse_with(text, type_names[type], 0, c);
+}
+
+/* Whether a kernel is tried with these numbers of rows and columns. It takes each of both, but not all pairs, as rows
+ * and columns are loops of their own; the next kernel takes other pairs. */
+static bool takes_pair(size_t rows, size_t columns, int kernel) {
+  const size_t each = TEST_IS_SANITIZED ? 6 : 3;
+  return testing_every_case() || (rows + columns + (size_t)kernel) % each == 0;
+}
+
+START_TEST(wide_columns)
+{
+  static const int64_t columns[] = {64, 65, 128, 129, 200, 321};
+  static const int64_t rows[] = {0, 1, 5, 31, 32, 33, 64, 65, 100, 128, 129, 290};
+  ts_kernel_case c;
+  parse_sum(_i % 2 ? "low" : "wide", _i / 2 % SUMS, _i / 2 / SUMS, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+      if (takes_pair(i, k, _i))
+        ts_case_check(&c, kernel,
+                      &(ts_case_run){.extents = {2, rows[i], columns[k]}, .seed = i + k, .special = k % 2 == 0});
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+START_TEST(dense_rows)
+{
+  static const int64_t columns[] = {1, 2, 3, 7, 16, 31, 63, 127};
+  static const int64_t rows[] = {64, 65, 100, 128, 129, 290};
+  ts_kernel_case c;
+  parse_sum("dense", _i % DENSE_SUMS, _i / DENSE_SUMS, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+      if (takes_pair(i, k, _i))
+        ts_case_check(&c, kernel, /* a seed without space between rows (kernel_case.c) */
+                      &(ts_case_run){.extents = {2, rows[i], columns[k]}, .seed = 6 * (i + k), .special = k % 2 == 0});
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+static const struct {
+  const char *text, *message;
+} rejected[] = {
+    {"interleaved 1 of 3\nin f32 g\nout f32 g 0\n0 f32 load 0\n", "rank 1"},
+    {"interleaved 2 of 11\nin f32 1g\nout f32 1g 0\n0 f32 load 0\n", "groups of 11"},
+    {"interleaved 2\nin f32 1g\nout f32 1g 0\n0 f32 load 0\n", "groups of 0"},
+    {"map 2 of 3\nin f32 s1\nout f32 s1 0\n0 f32 load 0\n", "groups of 3"},
+    {"map 2\nin f32 sg\nout f32 s1 0\n0 f32 load 0\n", "has groups"},
+    {"interleaved 2 of 3\nin f32 g1\nout f32 1g 0\n0 f32 load 0\n", "has groups"},
+    {"interleaved 2 of 3\nin f32 sg\nout f32 1g 0\n0 f32 load 0\n", "members apart"},
+    {"interleaved 2 of 3\nin f32 ss\nout f32 1g 0\n0 f32 load 0\n", "groups apart"},
+    {"interleaved 2 of 3\nin f32 11\nout f32 1g 0\n0 f32 load 0\n", "unit stride"},
+    {"interleaved 2 of 3\nin f32 1g\nout f32 1G 0\n0 f32 load 0\n", "runs downwards"},
+    {"interleaved 2 of 3\nin f32 1g\nout f32 -g 0\n0 f32 load 0\n", "runs downwards"},
+    {"interleaved 2 of 3\nin f32 s-\nout f32 1g 0\n0 f32 load 0\n", "groups apart"},
+    {"interleaved 2 of 3\nin c128 1g\nout c128 1g 0\n0 c128 load 0\n", "8 bytes"},
+    {"interleaved 2 of 3\nin f32 1g\nout f32 01 0\n0 f32 load 0\n", "varies"},
+    {"interleaved 2 of 3\nin f32 1g\nout f32 s1 0 stream\n0 f32 load 0\n", "streams"},
+    {"interleaved 2 of 3\nin f32 1g\nin s32 1g\nout f32 1g 1\nscalar s64\n0 s32 load 1\n"
+     "1 f32 gather 0 at 0 limit 0 step 0\n",
+     "gathers"},
+    {"row 2 wide\nin f32 s1\nout f32 s1 0\n0 f32 load 0\n", "columns"},
+    {"col 2 dense\nin f32 0s\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "dense"},
+    {"col 2 dense\nin f32 01\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "dense"},
+    {"col 2 dense\nin f32 s1\nout s32 01 1\n0 f32 load 0\n1 s32 argmax_low 0\n", "place"},
+};
+
+START_TEST(check_rejects)
+{ ts_case_check_rejected(rejected[_i].text, rejected[_i].message); }
+END_TEST
+
+START_TEST(text_prints_back)
+{
+  static const char *texts[] = {
+      "interleaved 2 of 3\nin f32 -G\nout f32 1g 0\n0 f32 load 0\n",
+      "col 2 dense\nin f32 s1\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
+      "col 2 wide\nin f32 s1\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    ts_kernel_case c;
+    ts_text text = {0};
+    ts_case_parse(texts[i], &c);
+    ck_assert_ok(ts_kernel_print(&c.desc, &text));
+    ck_assert_str_eq(text.data, texts[i]);
+    ts_text_deinit(&text);
+  }
+}
+END_TEST
+
+static TCase *cases(void) {
+  TCase *tc = tcase_create("kernel_groups");
+  tcase_set_timeout(tc, 300);
+  testing_add_many(tc, groups_move, MOVES * 4 * MEMBERS);
+  testing_add_many(tc, groups_compute, PROGRAMS * 4 * 5);
+  testing_add_many(tc, groups_reduce, TYPES * REDUCTIONS);
+  testing_add_many(tc, wide_columns, 2 * SUMS * TYPES);
+  testing_add_many(tc, dense_rows, DENSE_SUMS * TYPES);
+  tcase_add_loop_test(tc, check_rejects, 0, sizeof(rejected) / sizeof(rejected[0]));
+  tcase_add_test(tc, text_prints_back);
+  test_add_lesser_isas(tc);
+  return tc;
+}
+
+int main(void) {
+  ts_jit_configure(&(ts_jit_options){.cache_dir = ""});
+  Suite *suite = suite_create("kernel_groups");
+  suite_add_tcase(suite, cases());
+  return testing_run(suite);
+}

@@ -1,0 +1,2 @@
+// fails
+// reads: test/golden/stablehlo/callback.mlir

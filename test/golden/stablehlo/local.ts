@@ -1,0 +1,2 @@
+// passes: verify
+// reads: test/stablehlo/mesh/parts_local.mlir test/stablehlo/mesh/parts_local.vhlo

@@ -1,0 +1,2 @@
+// checks
+// reads: test/stablehlo/mlp_grad.mlir test/stablehlo/mlp_grad.vhlo

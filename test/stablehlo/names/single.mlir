@@ -1,0 +1,17 @@
+#loc1 = loc("x")
+module @jit_single attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<2xf32> loc("x")) -> (tensor<2xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc6)
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2xf32> loc(#loc8)
+    %1 = stablehlo.add %arg0, %0 : tensor<2xf32> loc(#loc8)
+    return %1 : tensor<2xf32> loc(#loc6)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("names.py":77:15 to :98)
+#loc3 = loc("names.py":60:11 to :16)
+#loc4 = loc("<module>"(#loc2))
+#loc5 = loc("single"(#loc3))
+#loc6 = loc("jit(single)"(#loc4))
+#loc7 = loc(callsite(#loc5 at #loc4))
+#loc8 = loc("jit(single)/add"(#loc7))
