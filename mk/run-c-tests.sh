@@ -10,7 +10,9 @@ esac
 # TESSERA_C_ISA is an instruction set for the C tests alone, below the instruction set of this machine.
 [ -z "${TESSERA_C_ISA:-}" ] || export TESSERA_ISA="$TESSERA_C_ISA"
 
-# A busy machine may need more time than a test asks for.
+# A busy machine may need more time than a test asks for. A virtual machine may stand still for minutes, so tests without a
+# limit of their own get ten minutes.
+export CK_DEFAULT_TIMEOUT="${CK_DEFAULT_TIMEOUT:-30}"
 export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-20}"
 
 # Prints "count PASSED FAILED" and then what the user sees. A program that ends well without a test has not tested
