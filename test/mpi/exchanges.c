@@ -54,7 +54,8 @@ static int64_t bytes_of(const ts_carrier_block *blocks, int32_t count) {
   return count > 0 ? blocks[count - 1].at + blocks[count - 1].bytes : 0;
 }
 
-static exchange *new_exchange(uint64_t run, uint32_t step) {
+/* Without blocks and without memory for them. */
+static exchange *new_empty_exchange(uint64_t run, uint32_t step) {
   exchange *x = calloc(1, sizeof *x);
   CHECK(x && carrier->ranks <= MOST_RANKS);
   x->e = (ts_exchange){.header = {.run = run, .sequence = step},
@@ -63,6 +64,13 @@ static exchange *new_exchange(uint64_t run, uint32_t step) {
                        .deadline_ns = INT64_MAX,
                        .done = note_done,
                        .context = x};
+  pthread_mutex_init(&x->lock, NULL);
+  pthread_cond_init(&x->changed, NULL);
+  return x;
+}
+
+static exchange *new_exchange(uint64_t run, uint32_t step) {
+  exchange *x = new_empty_exchange(run, step);
   for (int32_t r = 0; r < carrier->ranks; r++) {
     add_block(x->sends, &x->e.send_count, r, length(run, step, carrier->rank, r));
     add_block(x->receives, &x->e.receive_count, r, length(run, step, r, carrier->rank));
@@ -75,8 +83,6 @@ static exchange *new_exchange(uint64_t run, uint32_t step) {
     for (int64_t i = 0; i < b->bytes; i++) send[b->at + i] = byte(run, step, carrier->rank, b->rank, i);
   x->e.send = send;
   x->e.receive = receive;
-  pthread_mutex_init(&x->lock, NULL);
-  pthread_cond_init(&x->changed, NULL);
   return x;
 }
 
@@ -128,15 +134,13 @@ static int compare(const void *a, const void *b) {
 
 /* The time of an exchange of `bytes` bytes with each rank. The received bytes are added as floats. */
 static int64_t time_exchange(uint64_t run, uint32_t step, int64_t bytes, bool adds) {
-  exchange *x = new_exchange(run, step);
-  x->e.send_count = x->e.receive_count = 0;
+  exchange *x = new_empty_exchange(run, step);
   for (int32_t r = 0; r < carrier->ranks; r++) {
     if (r == carrier->rank) continue;
     x->sends[x->e.send_count++] = (ts_carrier_block){r, 0, bytes};
     x->receives[x->e.receive_count] = (ts_carrier_block){r, x->e.receive_count * bytes, bytes};
     x->e.receive_count++;
   }
-  free((char *)x->e.send), free(x->e.receive);
   float *sum = calloc(1, (size_t)bytes + 1), *received = calloc((size_t)carrier->ranks, (size_t)bytes + 1);
   CHECK(sum && received && (x->e.send = calloc(1, (size_t)bytes + 1)));
   x->e.receive = (char *)received;
