@@ -3,13 +3,16 @@
  *   xla_cases random OUT SEED COUNT    random programs (test/c/random_graph.h), of the seeds from SEED on
  *   xla_cases recorded OUT FILE.ts...  programs as text, with their arguments' bytes in FILE.args
  * With FOR_PLUGIN=1 in the environment also what Tessera makes fit for a plugin: programs with types of fewer than 8
- * bits and floats of 8 bits, and factorizations, which are loops there. Each program is written unchanged, and once
- * more cut into its ops. There every op works on arguments (Tessera's own intermediate values), so that an op's
- * difference does not hide or excuse the next one's. The text of a case says how each result may differ: exact equal
- * bits approx OP      a function's value: a few units in the last place sum N K        N terms may be added in another
- * order: result K is the sum of their magnitudes factors OP N A result N of a factorization of arguments A...: run.py
- * puts all results together again unknown OP     computed from an inexact value: only the cut program is compared XLA's
- * threads flush subnormal floats, so subnormal arguments become zeros. */
+ * bits and floats of 8 bits, and factorizations, which are loops there.
+ * Each program is written unchanged, and once more cut into its ops. There every op works on arguments (Tessera's own
+ * intermediate values), so that an op's difference does not hide or excuse the next one's. The text of a case says how
+ * each result may differ:
+ *   exact              equal bits
+ *   approx OP          a function's value: a few units in the last place
+ *   sum N K            N terms may be added in another order: result K is the sum of their magnitudes
+ *   factors OP N A...  result N of a factorization of arguments A...: run.py puts all results together again
+ *   unknown OP         computed from an inexact value: only the cut program is compared
+ * XLA's threads flush subnormal floats, so subnormal arguments become zeros. */
 #include "exec/executable.h"
 #include "ir/stablehlo/stablehlo.h"
 #include "jit/jit.h"
@@ -76,8 +79,8 @@ static ts_status flushed(const ts_buffer *from, ts_buffer **out) {
 typedef struct program {
   ts_graph *graph;
   values args, results;
-  const uint32_t
-      *scales;          /* by result: the one with its terms' magnitudes, 0 where there is none; NULL: it is not cut */
+  /* For each result the number of the result with its terms' magnitudes, or 0. NULL: the program is not cut. */
+  const uint32_t *scales;
   const char *left_out; /* why, or NULL */
   bool may_lack_form;   /* in StableHLO */
 } program;
