@@ -53,26 +53,26 @@ plan() {
         input = files[i]
         plan_input(stem)
       }
+      if (!prints_text()) return
+      if (is_graph(stem ".out")) {
+        input = stem ".out"; options = ""
+        run("", "back", input)
+      }
+      if (sends != "") printf "\tsends\t%s\t%s\n", stem ".ts", sends
     }
-    function plan_input(stem, is_first, wanted, back, given) {
+    function prints_text() { return first !~ /^\/\/ checks/ || passes != "" }
+    function plan_input(stem, is_first, wanted) {
       is_first = first ~ /^\/\/ checks/
       if (counts != "") run("--counts", "counts", counts)
       if (first ~ /^\/\/ same/ || (is_first && passes != "")) check_bits("--check --ref --pass=" passes)
       if (first ~ /^\/\/ checks bits of plain/) check_bits("--check=plain --modes")
       else if (first ~ /^\/\/ checks bits/) check_bits("--check --modes")
       if (is_first && (passes != "" || first !~ /^\/\/ checks bits/)) run("--check", "agrees")
-      if (is_first && passes == "") return
+      if (!prints_text()) return
       wanted = first ~ /^\/\/ fails/ ? "fails" : "prints"
       run("--pass=" passes, wanted, stem ".out")
       if (also != "") run("--pass=" also, wanted, stem ".out")
-      if (is_graph(stem ".out")) {
-        back = input; given = options
-        input = stem ".out"; options = ""
-        run("", "back", input)
-        input = back; options = given
-      }
       if (exists(stem ".stablehlo")) run("--stablehlo --pass=", "prints", stem ".stablehlo")
-      if (sends != "") printf "\tsends\t%s\t%s\n", stem ".ts", sends
     }
     function text_after(line, words) { return substr(line, index(line, words) + length(words)) }
     FNR == 1 {
