@@ -119,8 +119,8 @@ kept_test() ->
 kept_is_bounded_test_() ->
     {timeout, 60, fun() ->
         ok = tessera:clear_cache(),
-        Before = tessera_nif:live_blocks(), % such as kernels of other tests
-        Blocks = [begin tessera_nx_plain:describe(long_loop(N)), garbage_collect(), tessera_nif:live_blocks() - Before end
+        Before = tessera_test:blocks(), % such as kernels of other tests
+        Blocks = [begin tessera_nx_plain:describe(long_loop(N)), garbage_collect(), tessera_test:blocks() - Before end
                   || N <- lists:seq(1, 800)],
         ?assert(2 * lists:last(Blocks) < lists:max(Blocks)),
         ok = tessera:clear_cache()
