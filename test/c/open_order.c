@@ -12,11 +12,12 @@ static bool folds_in_any_order(const ts_graph *g, const ts_op *op) {
   return code == TS_OP_ADD || code == TS_OP_MULTIPLY;
 }
 
-/* Products of converted or scaled operands become conversions, and a dot_general: of vectors it has an order of its own
- * (ts_graph_is_vector_dot). */
+/* Products of converted, scaled or quantised operands become conversions, and a dot_general of f32. Vectors have an
+ * order of their own there (ts_graph_is_vector_dot), and so have products of bf16 by AMX (tensor/contract_order.h). */
 bool open_order_has(const ts_graph *g, const ts_op *op) {
   const bool is_float = ts_dtype_is_float(ts_graph_value(g, op->first_result)->dtype);
-  return ((op->code == TS_OP_WIDE_DOT || op->code == TS_OP_SCALED_DOT) && is_float) || folds_in_any_order(g, op);
+  const bool is_lowered = op->code == TS_OP_WIDE_DOT || op->code == TS_OP_SCALED_DOT || op->code == TS_OP_QUANTIZED_DOT;
+  return (is_lowered && is_float) || folds_in_any_order(g, op);
 }
 
 static bool region_has_open_order(const ts_graph *g, ts_region_id id);
