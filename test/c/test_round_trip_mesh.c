@@ -128,30 +128,24 @@ static bool has_collective(const ts_graph *g) {
 
 static int64_t seen[TS_OP_COUNT];
 
-static void check_local(uint64_t seed, const ts_graph *graph, bool replicas) {
+/* Of the partitioned program `graph`, with the arguments of all its partitions. */
+static void check_parts(uint64_t seed, const ts_graph *graph, const tensors *parts, bool replicas) {
   const int32_t partitions = ts_mesh_partitions(&graph->mesh);
   const ts_stablehlo_grid grid = replicas ? (ts_stablehlo_grid){partitions, 1} : (ts_stablehlo_grid){1, partitions};
-  const size_t each = ts_graph_region(graph, TS_ROOT)->params.count - graph->mesh.coordinates;
+  const size_t each = parts->count / (size_t)partitions;
   ts_text module = print(seed, graph, replicas);
   ts_stablehlo_signature signature;
   char message[TS_COMPARE_TEXT];
   ts_graph *back;
   const ts_region *root = ts_graph_region(graph, TS_ROOT);
-  tensors args = {.count = each}, parts;
   bool *open;
   ts_status status = ts_stablehlo_read_processes(module.data, module.length, &grid, &back, &signature);
   ck_assert_msg(!status, "seed %llu, reading: %s\n%s", (unsigned long long)seed, ts_status_message(status),
                 module.data);
   check(seed, "verifying", ts_graph_verify(back));
   ck_assert_msg(back->mesh.partitioned, "seed %llu: it is not of one partition", (unsigned long long)seed);
-  ck_assert_ok(ts_random_args(seed, graph, ts_pool_default(), &args.data));
-  ck_assert_ok(tensors_make(each * (size_t)partitions, &parts));
-  for (size_t i = 0; i < parts.count; i++) {
-    parts.data[i] = args.data[i % each];
-    ts_buffer_retain(parts.data[i]);
-  }
-  tensors more = with_coordinates(graph, &parts, each);
-  tensors expected = run(seed, graph, &parts, each), results = run(seed, back, &more, each + graph->mesh.coordinates);
+  tensors more = with_coordinates(graph, parts, each);
+  tensors expected = run(seed, graph, parts, each), results = run(seed, back, &more, each + graph->mesh.coordinates);
   ck_assert_uint_eq(expected.count, results.count);
   ck_assert_ok(open_order_find(graph, &open));
   for (size_t i = 0; i < expected.count; i++)
@@ -163,11 +157,48 @@ static void check_local(uint64_t seed, const ts_graph *graph, bool replicas) {
   tensors_release(&more);
   tensors_release(&expected);
   tensors_release(&results);
-  tensors_release(&parts);
-  ts_random_args_free(args.data, ts_graph_region(graph, TS_ROOT)->params.count);
   ts_stablehlo_signature_deinit(&signature);
   ts_text_deinit(&module);
   ts_graph_destroy(back);
+}
+
+/* As replicas and as partitions of StableHLO. A module of the second kind tells only by its collectives what it is. */
+static void check_both(uint64_t seed, const ts_graph *graph, const tensors *parts) {
+  check_parts(seed, graph, parts, true);
+  if (has_collective(graph)) check_parts(seed, graph, parts, false);
+}
+
+static tensors random_args(uint64_t seed, const ts_graph *graph) {
+  tensors args = {.count = ts_graph_region(graph, TS_ROOT)->params.count};
+  ck_assert_ok(ts_random_args(seed, graph, ts_pool_default(), &args.data));
+  return args;
+}
+
+/* The partitions have their parts of the arguments of `whole`, which is not yet partitioned. */
+static void check_partitioned(uint64_t seed, const ts_graph *whole, const ts_graph *graph) {
+  tensors args = random_args(seed, whole), parts;
+  ck_assert_ok(tensors_cut(graph, &args, &parts));
+  check_both(seed, graph, &parts);
+  tensors_release(&parts);
+  tensors_release(&args);
+}
+
+/* Each partition has arguments of its own. */
+static void check_local(uint64_t seed, const ts_graph *graph) {
+  const int32_t partitions = ts_mesh_partitions(&graph->mesh);
+  const size_t each = ts_graph_region(graph, TS_ROOT)->params.count - graph->mesh.coordinates;
+  tensors parts;
+  ck_assert_ok(tensors_make(each * (size_t)partitions, &parts));
+  for (int32_t p = 0; p < partitions; p++) {
+    tensors args = random_args(seed + (uint64_t)p, graph);
+    for (size_t i = 0; i < each; i++) {
+      parts.data[(size_t)p * each + i] = args.data[i];
+      ts_buffer_retain(args.data[i]);
+    }
+    tensors_release(&args);
+  }
+  check_both(seed, graph, &parts);
+  tensors_release(&parts);
 }
 
 START_TEST(programs_come_back)
@@ -179,8 +210,7 @@ START_TEST(programs_come_back)
     ck_assert_ok(ts_shard_annotate(graph, &annotated));
     check_whole(seed, annotated);
     ck_assert_ok(ts_shard_partition(graph, NULL, NULL, &partitioned));
-    check_local(seed, partitioned, true);
-    if (has_collective(partitioned)) check_local(seed, partitioned, false);
+    check_partitioned(seed, graph, partitioned);
     ts_graph_destroy(graph);
     ts_graph_destroy(annotated);
     ts_graph_destroy(partitioned);
@@ -198,10 +228,7 @@ START_TEST(each_collective_comes_back)
   char *text = testing_read("test/golden/ir/mesh_collectives.ts");
   ts_graph *graph;
   ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
-  for (uint64_t seed = 1; seed <= 5; seed++) {
-    check_local(seed, graph, true);
-    check_local(seed, graph, false);
-  }
+  for (uint64_t seed = 1; seed <= 5; seed++) check_local(seed, graph);
   ts_graph_destroy(graph);
   free(text);
 }
@@ -222,8 +249,7 @@ START_TEST(nothing_is_gathered_of_nothing)
   const char *second = first ? strstr(first + 1, "stablehlo.all_gather") : NULL;
   ck_assert(second && !strstr(second + 1, "stablehlo.all_gather"));
   ts_text_deinit(&module);
-  check_local(0, graph, true);
-  check_local(0, graph, false);
+  check_local(0, graph);
   ts_graph_destroy(graph);
 }
 END_TEST
