@@ -9,6 +9,8 @@
 
 const test_direction *direction;
 const ts_platform *const p = &ts_platform_pjrt;
+const test_manner manners[MANNERS] = {TEST_INLINE, TEST_LATE, TEST_MIXED};
+const ts_setting on_a_cpu = {.name = "cpu", .kind = TS_SETTING_BOOLEAN, .integer = 1};
 
 static const test_direction *get_direction(void) {
   void *library = dlopen(test_pjrt_file("pjrt_test.so"), RTLD_NOW | RTLD_LOCAL);

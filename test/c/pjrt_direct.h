@@ -9,6 +9,9 @@
 
 extern const test_direction *direction; /* of that plugin; set by direct_begin() */
 extern const ts_platform *const p;
+enum { MANNERS = 3 };
+extern const test_manner manners[MANNERS];
+extern const ts_setting on_a_cpu; /* The plugin's device is then a CPU, whose buffers have addresses here. */
 
 void direct_begin(void);
 

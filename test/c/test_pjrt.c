@@ -138,8 +138,6 @@ static ts_status try_all(void) {
   return status;
 }
 
-static const test_manner manners[] = {TEST_INLINE, TEST_LATE, TEST_MIXED};
-
 START_TEST(all_is_released)
 {
   direction->set_manner(manners[_i]);
@@ -345,8 +343,6 @@ START_TEST(programs_that_are_refused)
   wait_until_live(0);
 }
 END_TEST
-
-static const ts_setting on_a_cpu = {.name = "cpu", .kind = TS_SETTING_BOOLEAN, .integer = 1};
 
 /* Without these options of its compiler, XLA's minimum of a NaN may be the other number, and an arctangent garbage: the
  * plugin of the tests refuses such a program. */

@@ -207,8 +207,6 @@ static ts_status try_one(int i, record *r, bool isolated) {
   return status;
 }
 
-static const test_manner manners[] = {TEST_INLINE, TEST_LATE, TEST_MIXED};
-
 START_TEST(as_on_the_host)
 {
   int program = _i % PROGRAMS;
