@@ -516,11 +516,9 @@ static void read_data(task *t) {
 
 /* The event of a task that fails is not left to its buffer, which has no bytes then. */
 static pj_event *promise_bytes(task *t) {
-  pj_event *event = new_event();
-  event->refs = 2;
-  t->read = event;
-  if (t->fail) t->events[0] = event;
-  return event;
+  t->read = promise(t, 0);
+  if (!t->fail) t->events[0] = NULL;
+  return t->read;
 }
 
 static pj_error *from_host(pj_args *args) {
@@ -670,7 +668,7 @@ static pj_error *buffer_view(pj_args *args) {
   pj_event *ready = new_event();
   t->events[0] = ready;
   set_ready(t, ready);
-  do_at_once(t);
+  do_task(t);
   return NULL;
 }
 

@@ -171,7 +171,7 @@ static bool is_ready(const task *t) {
 }
 
 /* The events are last: after them the caller may end the client. */
-static void do_task(task *t) {
+void do_task(task *t) {
   int fail;
   pj_event *events[MOST_EVENTS];
   memcpy(events, t->events, sizeof events);
@@ -187,8 +187,6 @@ static void do_task(task *t) {
     if (events[i]) end_event(events[i], fail, fail ? "the plugin failed later" : "");
   tell_owners();
 }
-
-void do_at_once(task *t) { do_task(t); }
 
 /* A ready task; NULL if all tasks wait. The lock is held. */
 static task *take_task(void) {

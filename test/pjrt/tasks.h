@@ -149,9 +149,9 @@ void keep_bytes(bool is);
 task *new_task(pj_function function, void (*body)(task *));
 /* An event for the caller; the task ends it. */
 pj_event *promise(task *t, int i);
-/* Takes the task over. */
+/* Take the task over: post() by the manner, do_task() at once. The operands of do_task() are ready. */
 void post(task *t);
-void do_at_once(task *t);
+void do_task(task *t);
 /* While it is true no task is done, so that no event ends. */
 void keep_tasks(bool is);
 
