@@ -243,7 +243,7 @@ $(B)/pjrt_test.so: $(B)/test/pjrt/plugin.o $(B)/test/pjrt/tasks.o $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $^ $(LIBS) && mv $@.tmp $@
 # A tracer of the Erlang tests.
-$(B)/slices.so: test/erl/slices.c
+$(B)/time_slices.so: test/erl/time_slices.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ERL_CFLAGS) -shared -o $@.tmp $< && mv $@.tmp $@
 $(B)/pjrt_%.so: test/pjrt/wrong.c c_src/pjrt/abi.h
@@ -505,14 +505,14 @@ TESTED := $(APP)
 TESTED_FLAGS := $(if $(filter pjrt,$(DEVICE)),-config test/erl/pjrt)
 endif
 PJRT_PLUGIN ?= $(CURDIR)/$(B)/pjrt_test.so
-PJRT_ENV = TESSERA_TEST_PJRT="$(CURDIR)/$(B)/pjrt_test.so" TESSERA_TEST_SLICES="$(CURDIR)/$(B)/slices" $(if $(filter pjrt,$(DEVICE)),TESSERA_PJRT_PLUGIN="$$(realpath "$(PJRT_PLUGIN)")")
+PJRT_ENV = TESSERA_TEST_PJRT="$(CURDIR)/$(B)/pjrt_test.so" TESSERA_TEST_TIME_SLICES="$(CURDIR)/$(B)/time_slices" $(if $(filter pjrt,$(DEVICE)),TESSERA_PJRT_PLUGIN="$$(realpath "$(PJRT_PLUGIN)")")
 async-app: all $(ASYNC_APP)/priv/tessera_nif.so
 	$(Q)rm -rf $(ASYNC_APP)/ebin && cp -r ebin $(ASYNC_APP)/ebin && ln -sfn "$(CURDIR)/examples" $(ASYNC_APP)/examples
 	$(Q)cp $(B)/tessera_plugin $(ASYNC_APP)/priv
 	$(if $(MPI),$(Q)cp $(MPI) $(ASYNC_APP)/priv)
 
 # What the Erlang tests consist of.
-test-erl-build: all plugins $(PJRT_PLUGINS) $(B)/slices.so
+test-erl-build: all plugins $(PJRT_PLUGINS) $(B)/time_slices.so
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin && ln -sfn "$(CURDIR)/examples" $(APP)/examples)

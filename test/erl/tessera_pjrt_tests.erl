@@ -576,7 +576,7 @@ holds_no_scheduler() ->
             end,
     Long = fun(Name, Options) ->
                    All = Steps(Name, Options),
-                   {Count, Slices} = tessera_slices:of_call(100000, fun() -> [begin Step(), erlang:yield() end || Step <- All] end),
+                   {Count, Slices} = tessera_time_slices:of_call(100000, fun() -> [begin Step(), erlang:yield() end || Step <- All] end),
                    ?assert(Count >= length(All)),
                    [Slice || {Cpu, _, _, _, _} = Slice <- Slices, Cpu > 1000000, os:getenv("TESSERA_SANITIZER") =:= false]
            end,

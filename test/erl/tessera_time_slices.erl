@@ -1,11 +1,11 @@
-%% The time slices of a process, by the CPU time of its scheduler's thread: a tracer (test/erl/slices.c).
--module(tessera_slices).
+%% The time slices of a process, by the CPU time of its scheduler's thread: a tracer (test/erl/time_slices.c).
+-module(tessera_time_slices).
 -export([of_call/2, enabled/3, trace/5, begin_slices/1, slices/0]).
 
 %% What Call does in a process of its own: how many slices it has, and {CpuNs, ClockNs, Waits, In, Out} of those that take at least so many
 %% nanoseconds on the clock.
 of_call(LeastNs, Call) ->
-    case erlang:load_nif(os:getenv("TESSERA_TEST_SLICES"), 0) of
+    case erlang:load_nif(os:getenv("TESSERA_TEST_TIME_SLICES"), 0) of
         ok -> ok;
         {error, {reload, _}} -> ok
     end,

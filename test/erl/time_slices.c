@@ -112,4 +112,4 @@ static ERL_NIF_TERM slices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
 static ErlNifFunc functions[] = {
     {"enabled", 3, enabled, 0}, {"trace", 5, trace, 0}, {"begin_slices", 1, begin_slices, 0}, {"slices", 0, slices, 0}};
 
-ERL_NIF_INIT(tessera_slices, functions, NULL, NULL, NULL, NULL)
+ERL_NIF_INIT(tessera_time_slices, functions, NULL, NULL, NULL, NULL)
