@@ -42,6 +42,7 @@ VARIANT_CFLAGS_fuzz := -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,add
 VARIANT_CFLAGS_rows := -O0 -g0 -DTS_TEST_ROWS -Wno-switch
 VARIANT_CFLAGS_rows-asan := $(VARIANT_CFLAGS_rows) $(VARIANT_CFLAGS_asan)
 VARIANT_CFLAGS := $(VARIANT_CFLAGS_$(BUILD))
+# config.mk has the flags of the usual compiler. That of the fuzzers is clang, which refuses STRUCT_CFLAGS.
 ALL_CFLAGS = $(BASE_CFLAGS) $(CFLAGS) $(if $(filter fuzz,$(BUILD)),,$(STRUCT_CFLAGS)) $(VARIANT_CFLAGS)
 
 # Says so before a tool does in its own words. Only checks and rules that write nothing can do without.
@@ -60,6 +61,7 @@ endif
 # GCC clears and copies structs of some words by `rep stos` and `rep movs` on x86, which take 5 ns to start: by plain stores an
 # eager call takes 4 % less.
 STRUCT_STRATEGY := unrolled_loop:256:noalign,libcall:-1:noalign
+STRUCT_FLAGS := -mmemset-strategy=$(STRUCT_STRATEGY) -mmemcpy-strategy=$(STRUCT_STRATEGY)
 
 # Says what is not there before something less clear does.
 missing = { echo "tessera: $(1) is missing; $(CURDIR)/setup installs what the build needs" >&2; exit 1; }
@@ -72,8 +74,7 @@ build/config.mk: Makefile
 	$(Q){ echo "LLVM_CFLAGS := -isystem $$($(LLVM_CONFIG) --includedir)"; \
 	  echo "LLVM_LIBS := -L$$($(LLVM_CONFIG) --libdir) $$($(LLVM_CONFIG) --link-shared --libs)"; \
 	  echo "ERL_CFLAGS := -isystem $$($(ERL) -noshell -eval 'io:format("~s", [code:root_dir() ++ "/usr/include"]), halt().')"; \
-	  for flags in "-mmemset-strategy=$(STRUCT_STRATEGY) -mmemcpy-strategy=$(STRUCT_STRATEGY)"; do \
-	    $(CC) $$flags -x c -c -o $@.try /dev/null 2>/dev/null && echo "STRUCT_CFLAGS := $$flags"; done; rm -f $@.try; \
+	  echo "STRUCT_CFLAGS := $$($(CC) $(STRUCT_FLAGS) -x c -c -o $@.try /dev/null 2>/dev/null && echo '$(STRUCT_FLAGS)'; rm -f $@.try)"; \
 	  echo "CHECK_CFLAGS := $$($(PKG_CONFIG) --cflags check 2>/dev/null)"; \
 	  echo "CHECK_LIBS := $$($(PKG_CONFIG) --libs check 2>/dev/null)"; \
 	  echo "TEST_LDFLAGS := $$(echo 'int main(void) { return 0; }' | $(CC) -fuse-ld=gold -x c -o $@.try - 2>/dev/null && echo -fuse-ld=gold; rm -f $@.try)"; \
@@ -146,8 +147,8 @@ $(JIT_SRC:%.c=$(B)/%.o) $(BUILTIN_OBJ): EXTRA_CFLAGS = $(LLVM_CFLAGS)
 $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
 # Two words that were just written one by one wait when they are read as one vector: 12 % of a digest's time.
 $(filter %/nif_digest_walk.o %/nif_digest_map.o,$(NIF_OBJ)): EXTRA_CFLAGS += -fno-tree-slp-vectorize
-# Loops over vectors of partitions, over rows and over columns, which -O2 leaves to one element at a time. Not in the variants
-# of tests, whose lower levels this one would win over: scan.c takes ten seconds to compile by it.
+# -O3 vectorizes the loops of these files, over partitions, rows and columns; -O2 computes one element at a time. The variants of
+# tests keep their own lower levels, which this flag would override: scan.c takes ten seconds to compile with -O3.
 ifeq ($(BUILD),normal)
 VECTORIZE := -O3
 endif
