@@ -59,23 +59,18 @@ static ts_status check_address(const ts_device *device, uint64_t address, ts_dty
   return address ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "0 is no address");
 }
 
-/* The device in the last argument, which may be left out. */
-static ts_status get_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[], ts_device **out) {
-  *out = ts_client_host()->devices[0];
-  return argc > 3 ? ts_nif_get_device(env, argv[3], out) : TS_SUCCESS;
-}
-
 ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* from_address(Address, Type, Shape[, {Client, Number}]) -> Tensor | {waiting, Job}: the owner must keep the memory
+  /* from_address(Address, Type, Shape, {Client, Number}) -> Tensor | {waiting, Job}: the owner must keep the memory
    * while the tensor is used. For a plugin's device it is an address of that device. */
   ErlNifUInt64 address;
   ts_dtype dtype;
   ts_shape shape;
   ts_device *device;
   ts_buffer *buffer;
+  (void)argc;
   if (!enif_get_uint64(env, argv[0], &address)) return ts_nif_error(env, ts_nif_expected(env, "an address", argv[0]));
   TS_NIF_TRY(env, get_form(env, argv[1], argv[2], &dtype, &shape));
-  TS_NIF_TRY(env, get_device(env, argc, argv, &device));
+  TS_NIF_TRY(env, ts_nif_get_device(env, argv[3], &device));
   TS_NIF_TRY(env, check_address(device, address, dtype, &shape));
   TS_NIF_TRY(env, ts_buffer_wrap(dtype, &shape, (void *)(uintptr_t)address, NULL, NULL, &buffer));
   return ts_nif_wrap_tensor(env, device, buffer);
@@ -132,7 +127,7 @@ ERL_NIF_TERM ts_nif_share(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
 }
 
 ERL_NIF_TERM ts_nif_from_shared(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* from_shared(Name, Type, Shape[, {Client, Number}]) -> Tensor | {waiting, Job}: the same memory, not a copy */
+  /* from_shared(Name, Type, Shape, {Client, Number}) -> Tensor | {waiting, Job}: the same memory, not a copy */
   ErlNifBinary binary;
   char name[TS_MAPPING_NAME_BYTES] = "";
   ts_dtype dtype;
@@ -140,11 +135,12 @@ ERL_NIF_TERM ts_nif_from_shared(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_device *device;
   ts_mapping *mapping;
   ts_buffer *buffer;
+  (void)argc;
   if (!enif_inspect_binary(env, argv[0], &binary) || binary.size >= sizeof(name) || memchr(binary.data, 0, binary.size))
     return ts_nif_error(env, ts_nif_expected(env, "a name of shared memory", argv[0]));
   memcpy(name, binary.data, binary.size);
   TS_NIF_TRY(env, get_form(env, argv[1], argv[2], &dtype, &shape));
-  TS_NIF_TRY(env, get_device(env, argc, argv, &device));
+  TS_NIF_TRY(env, ts_nif_get_device(env, argv[3], &device));
   TS_NIF_TRY(env, ts_mapping_open(name, ts_shape_bytes(&shape, dtype), &mapping));
   ts_status status = ts_buffer_wrap(dtype, &shape, mapping->data, ts_mapping_release, mapping, &buffer);
   if (status) ts_mapping_release(mapping);

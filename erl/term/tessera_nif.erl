@@ -4,7 +4,7 @@
 -module(tessera_nif).
 -export([open/0, is_open/0, refused/0]).
 -export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
-         device/1, to_device/3, address/1, from_address/3, from_address/4, share/2, share/3, from_shared/3, from_shared/4, file_read/2, file_write/3, map_file/1, read_file/1, is_elsewhere/1,
+         device/1, to_device/3, address/1, from_address/4, share/2, share/3, from_shared/4, file_read/2, file_write/3, map_file/1, read_file/1, is_elsewhere/1,
          client_open/6, client_close/1, client_waits/1, client_devices/1, clients/0, default_client/0, default_client/1, platforms/0, platform_devices/1,
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1, let_in/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
@@ -118,11 +118,9 @@ deallocate(Ref) -> ?FIRST([Ref]).
 device(Ref) -> ?FIRST([Ref]).
 to_device(Ref, Device, Copy) -> ?FIRST([Ref, Device, Copy]).
 address(Ref) -> ?FIRST([Ref]).
-from_address(Address, Type, Shape) -> ?FIRST([Address, Type, Shape]).
 from_address(Address, Type, Shape, Device) -> ?FIRST([Address, Type, Shape, Device]).
 share(Ref, Permissions) -> ?FIRST([Ref, Permissions]).
 share(Ref, Permissions, Contents) -> ?FIRST([Ref, Permissions, Contents]).
-from_shared(Name, Type, Shape) -> ?FIRST([Name, Type, Shape]).
 from_shared(Name, Type, Shape, Device) -> ?FIRST([Name, Type, Shape, Device]).
 file_read(Path, Layout) -> ?FIRST([Path, Layout]).
 file_write(Path, Layout, Contents) -> ?FIRST([Path, Layout, Contents]).

@@ -5,6 +5,8 @@
 -include_lib("kernel/include/file.hrl").
 -include("tessera.hrl").
 
+-define(HOST, {host, 0}).
+
 tensor(Numbers) ->
     {ok, _} = application:ensure_all_started(tessera),
     tessera:tensor(Numbers, s32).
@@ -14,7 +16,7 @@ file(Name) -> filename:join("/dev/shm", Name).
 address_test() ->
     #tessera{ref = Ref} = T = tensor(lists:seq(1, 1000)),
     {Address, 4000, host} = tessera_nif:address(Ref),
-    View = tessera_nif:from_address(Address, s32, {10, 100}),
+    View = tessera_nif:from_address(Address, s32, {10, 100}, ?HOST),
     ?assertEqual(tessera:to_list(tessera:reshape(T, {10, 100})), tessera:to_list(View)),
     %% foreign memory is never written
     Add = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{donate => [1]}),
@@ -25,9 +27,9 @@ address_test() ->
 no_address_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
     {Address, 12, host} = tessera_nif:address(Ref),
-    [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:from_address(Wrong, s32, {3}))
+    [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:from_address(Wrong, s32, {3}, ?HOST))
      || Wrong <- [0, 4096, Address + 1, -1, 1 bsl 64, (1 bsl 64) - 8, x]],
-    [?assertMatch({error, #{code := _}}, tessera_nif:from_address(Address, Type, Shape))
+    [?assertMatch({error, #{code := _}}, tessera_nif:from_address(Address, Type, Shape, ?HOST))
      || {Type, Shape} <- [{s33, {3}}, {s32, {-1}}, {s32, {1 bsl 62}}, {s32, {1 bsl 50}}, {s32, x}]],
     ?assertMatch({error, _}, tessera_nif:address(make_ref())),
     ?assertEqual([1, 2, 3], tessera:to_list(T)).
@@ -37,8 +39,8 @@ no_address_test() ->
 unreadable_test() ->
     _ = tensor([1]),
     Before = maps(),
-    Asked = [{Range, [tessera_nif:from_address(Address, u8, {1}) || Address <- [First, End - 1]]} || {First, End, $-} = Range <- Before]
-        ++ [{Ranges, [tessera_nif:from_address(First, u8, {End - First})]}
+    Asked = [{Range, [tessera_nif:from_address(Address, u8, {1}, ?HOST) || Address <- [First, End - 1]]} || {First, End, $-} = Range <- Before]
+        ++ [{Ranges, [tessera_nif:from_address(First, u8, {End - First}, ?HOST)]}
             || {{First, E1, $r}, {E1, E2, $-}, {E2, End, $r}} = Ranges <- threes(Before)],
     After = maps(),
     Closed = [{Range, Answers} || {Range, Answers} <- Asked, lists:member(Range, After ++ threes(After))],
@@ -60,8 +62,8 @@ share_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
     {Name, 12} = tessera_nif:share(Ref, 8#600),
     ?assertEqual({Name, 12}, tessera_nif:share(Ref, 8#600)),
-    A = tessera_nif:from_shared(Name, s32, {3}),
-    B = tessera_nif:from_shared(Name, s32, {3}),
+    A = tessera_nif:from_shared(Name, s32, {3}, ?HOST),
+    B = tessera_nif:from_shared(Name, s32, {3}, ?HOST),
     ?assertEqual([1, 2, 3], tessera:to_list(A)),
     {ok, Bytes} = file:read_file(file(Name)),
     ?assertEqual(tessera:to_binary(T), Bytes),
@@ -76,7 +78,7 @@ permissions_test() ->
                 Shared = [{Mode, tessera_nif:share(Ref, Mode)} || Mode <- [8#400, 8#600, 8#640, 8#400]],
                 Modes = [begin
                              {ok, #file_info{mode = Found}} = file:read_file_info(file(Name)),
-                             ?assertEqual([1, 2, 3], tessera:to_list(tessera_nif:from_shared(Name, s32, {3}))),
+                             ?assertEqual([1, 2, 3], tessera:to_list(tessera_nif:from_shared(Name, s32, {3}, ?HOST))),
                              {Mode, Found band 8#7777}
                          end || {Mode, {Name, 12}} <- Shared],
                 ?assertEqual([1, 2, 3], tessera:to_list(T)),
@@ -92,9 +94,9 @@ no_share_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
     [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:share(Ref, Wrong)) || Wrong <- [-1, 8#10000, x]],
     {Name, 12} = tessera_nif:share(Ref, 8#400),
-    [?assertMatch({error, #{code := _}}, tessera_nif:from_shared(Wrong, s32, {3}))
+    [?assertMatch({error, #{code := _}}, tessera_nif:from_shared(Wrong, s32, {3}, ?HOST))
      || Wrong <- [<<"none">>, <<>>, <<"../shm/", Name/binary>>, <<Name/binary, 0>>, <<Name/binary, 0, "x">>, <<0>>, <<".">>, binary:copy(<<"x">>, 100), x]],
-    ?assertMatch({error, #{message := <<"shared memory ", _/binary>>}}, tessera_nif:from_shared(Name, s32, {4})),
+    ?assertMatch({error, #{message := <<"shared memory ", _/binary>>}}, tessera_nif:from_shared(Name, s32, {4}, ?HOST)),
     ?assertEqual([1, 2, 3], tessera:to_list(T)),
     ?assertMatch({error, _}, tessera_nif:share((tessera:zeros({0}))#tessera.ref, 8#400)).
 

@@ -182,9 +182,9 @@ front_test() -> tessera_eunit:on_host(fun front_here/0).
 front_here() ->
     Kept = [tessera:full({4096 * Pages}, 7, u8) || Pages <- [64, 256, 511, 512, 1024, 2560, 16384]],
     {Name, Bytes} = tessera_nif:share((hd(Kept))#tessera.ref, 8#600),
-    Shared = tessera_nif:from_shared(Name, u8, {Bytes}),
+    Shared = tessera_nif:from_shared(Name, u8, {Bytes}, {host, 0}),
     {Address, _, host} = tessera_nif:address(Shared#tessera.ref),
-    Pointed = tessera_nif:from_address(Address, u8, {Bytes}),
+    Pointed = tessera_nif:from_address(Address, u8, {Bytes}, {host, 0}),
     [?assertEqual({16#070707070707, 16#07070707070707}, front(tessera:to_binary(T))) || T <- [Shared, Pointed | Kept]].
 
 front(<<A:48, B:56, _/binary>>) -> {A, B}.
