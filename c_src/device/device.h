@@ -163,7 +163,7 @@ ts_status ts_device_place(ts_device *device, ts_buffer *host, ts_buffer **out);
 /* A buffer on the memory of `host`, of a device that the process waits for, whose platform may know that memory by an
  * address only. Takes the reference over, also on failure. An error where the platform cannot. */
 void ts_device_wrap_start(ts_device *device, ts_buffer *host, ts_buffer **out, ts_done done);
-/* The tensor on a device. The copy may be the host's memory itself, if nobody writes to that. */
+/* The tensor on a device. The copy may be the host's memory itself, if no caller writes to it. */
 void ts_device_copy_start(ts_device *device, ts_buffer *buffer, ts_buffer **out, ts_done done);
 ts_status ts_device_copy(ts_device *device, ts_buffer *buffer, ts_buffer **out);
 /* The same without a copy, where that can be: the same buffer with a reference more when it is there, or a view on
