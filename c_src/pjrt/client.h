@@ -108,6 +108,8 @@ void pj_memory_release(void *memory); /* NULL is allowed */
 void pj_from_host(const ts_placement *placement, const void *data, void **out_memory, ts_done done);
 void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done);
 void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_done done);
+void pj_view(const ts_placement *placement, void *data, void **out_memory, ts_done done);
+void pj_address(void *memory, bool for_host, ts_address *out, ts_done done);
 
 /* ---- share.c: elements that are read in place, of plugins in this process */
 
@@ -117,8 +119,12 @@ typedef enum pj_place { PJ_NOT_KNOWN, PJ_ON_CPU, PJ_ON_DEVICE } pj_place;
 const void *pj_host_address(pj_memory *memory);
 /* The same if it was found before. On any thread. */
 const void *pj_known_host_address(const pj_memory *memory);
-void pj_address(void *memory, bool for_host, ts_address *out, ts_done done);
-void pj_view(const ts_placement *placement, void *data, void **out_memory, ts_done done);
+/* As platform.h's `address`, of a plugin in this process. On a thread of the client. */
+ts_status pj_find_address(pj_memory *memory, bool for_host, ts_address *out);
+/* With *out_known *out is that answer, without a call of the plugin. An error for an isolated plugin. On any thread. */
+ts_status pj_known_address(const pj_memory *memory, bool for_host, ts_address *out, bool *out_known);
+/* Makes the buffer of the memory on the owner's bytes, without a copy. On a thread of the client. */
+ts_status pj_view_bytes(pj_memory *memory, const ts_owner *owner, void *data);
 /* Ends the reference to the buffer's address and the loan of the memory. Called before the buffer is destroyed. */
 void pj_memory_let_go(pj_memory *memory);
 

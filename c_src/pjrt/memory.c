@@ -70,6 +70,8 @@ typedef struct transfer {
   pj_memory *source, *made; /* references */
   int64_t bytes;
   void *to, *own; /* `own`: the elements in the transfer's memory */
+  bool for_host;
+  ts_address address, *found; /* `found`: the caller's */
   void **out;
   ts_status failed;
 } transfer;
@@ -94,6 +96,7 @@ static void end_transfer(transfer *t, ts_status status) {
     *t->out = t->made;
     t->made = NULL;
   }
+  if (awaited && !status && t->found) *t->found = t->address;
   if (awaited && !status && t->to && t->own) memcpy(t->to, t->own, (size_t)t->bytes);
   free_transfer(t);
   if (awaited)
@@ -338,4 +341,45 @@ void pj_copy(void *memory, const ts_placement *placement, void **out_memory, ts_
   *out_memory = NULL;
   begin((transfer){.wait.job.body = copy_now, .client = client_of(memory), .source = memory, .out = out_memory},
         placement, to_the_device, done);
+}
+
+/* ---- in place: nothing is transferred, but a plugin may not answer */
+
+static void view_now(pj_job *job) {
+  transfer *t = (transfer *)job;
+  ts_status status = pj_deadline_check(&t->deadline);
+  if (!status) status = pj_check_placement(t->client, t->device, t->dtype);
+  if (!status) status = pj_memory_new_uncounted(t->client, t->device, t->dtype, &t->shape, &t->made);
+  if (!status) status = pj_view_bytes(t->made, &t->owner, (void *)(uintptr_t)t->data);
+  end_transfer(t, status);
+}
+
+void pj_view(const ts_placement *placement, void *data, void **out_memory, ts_done done) {
+  *out_memory = NULL;
+  begin(
+      (transfer){
+          .wait.job.body = view_now, .client = pj_door_present(placement->client), .data = data, .out = out_memory},
+      placement, "the view of memory", done);
+}
+
+static void find_address_now(pj_job *job) {
+  transfer *t = (transfer *)job;
+  ts_status status = pj_deadline_check(&t->deadline);
+  if (!status) status = pj_find_address(t->source, t->for_host, &t->address);
+  end_transfer(t, status);
+}
+
+void pj_address(void *memory, bool for_host, ts_address *out, ts_done done) {
+  bool known;
+  ts_status status = pj_known_address(memory, for_host, out, &known);
+  if (status || known) {
+    ts_done_call(done, status);
+    return;
+  }
+  begin((transfer){.wait.job.body = find_address_now,
+                   .client = client_of(memory),
+                   .source = memory,
+                   .for_host = for_host,
+                   .found = out},
+        NULL, "the search for an address", done);
 }

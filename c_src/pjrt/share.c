@@ -56,8 +56,7 @@ static ts_status get_address(pj_memory *m, void **out) {
   return status;
 }
 
-/* Of a plugin in this process. */
-static ts_status find_address(pj_memory *m, bool for_host, ts_address *out) {
+ts_status pj_find_address(pj_memory *m, bool for_host, ts_address *out) {
   out->is_on_host = find_place(m) == PJ_ON_CPU;
   out->data = atomic_load(&m->address);
   return out->data || (for_host && !out->is_on_host) ? TS_SUCCESS : get_address(m, &out->data);
@@ -66,60 +65,21 @@ static ts_status find_address(pj_memory *m, bool for_host, ts_address *out) {
 const void *pj_host_address(pj_memory *m) {
   ts_address found;
   if (!m->buffer || pj_plugin_is_isolated(m->client->plugin)) return NULL;
-  return ts_status_consume_ok(find_address(m, true, &found)) && found.is_on_host ? found.data : NULL;
+  return ts_status_consume_ok(pj_find_address(m, true, &found)) && found.is_on_host ? found.data : NULL;
 }
 
 const void *pj_known_host_address(const pj_memory *m) {
   return atomic_load(&m->client->place) == PJ_ON_CPU ? atomic_load(&m->address) : NULL;
 }
 
-typedef struct address_job {
-  pj_job job;
-  pj_memory *memory; /* a reference */
-  bool for_host;
-  ts_address *out;
-  ts_done done;
-} address_job;
-
-static void find_address_now(pj_job *job) {
-  address_job *a = (address_job *)job;
-  ts_done done = a->done;
-  ts_status status = find_address(a->memory, a->for_host, a->out);
-  pj_memory_release(a->memory);
-  ts_free(a);
-  ts_done_call(done, status);
-}
-
-void pj_address(void *memory, bool for_host, ts_address *out, ts_done done) {
-  pj_memory *m = memory;
-  address_job *a;
+ts_status pj_known_address(const pj_memory *m, bool for_host, ts_address *out, bool *out_known) {
   const pj_place place = atomic_load(&m->client->place);
   *out = (ts_address){atomic_load(&m->address), place == PJ_ON_CPU};
-  const bool known = out->data || (for_host && place == PJ_ON_DEVICE);
-  ts_status status = known ? TS_SUCCESS : check_process(m->client);
-  if (!status && !known) status = TS_NEW(&a);
-  if (status || known) {
-    ts_done_call(done, status);
-    return;
-  }
-  *a = (address_job){.job.body = find_address_now, .memory = m, .for_host = for_host, .out = out, .done = done};
-  pj_memory_retain(m);
-  pj_work(&a->job);
+  *out_known = out->data || (for_host && place == PJ_ON_DEVICE);
+  return *out_known ? TS_SUCCESS : check_process(m->client);
 }
 
 /* ---- buffers on memory of others */
-
-typedef struct view_job {
-  pj_job job;
-  pj_client *client; /* a reference */
-  int32_t device;
-  ts_dtype dtype;
-  ts_shape shape;
-  void *data;
-  ts_owner *owner; /* the plugin has the reference, until it calls back */
-  void **out;
-  ts_done done;
-} view_job;
 
 /* The plugin does not use the bytes any more. On any thread. */
 static void release_view(void *data, void *arg) {
@@ -129,81 +89,33 @@ static void release_view(void *data, void *arg) {
   ts_free(owner);
 }
 
-static ts_status make_view(const view_job *v, pj_memory *m) {
+/* The plugin checks the alignment, and does not read the bytes yet. An address of a device cannot be checked. */
+static ts_status check_view(const pj_memory *m, const void *data) {
+  return find_place(m) == PJ_ON_CPU ? ts_system_check_readable(data, m->bytes) : TS_SUCCESS;
+}
+
+ts_status pj_view_bytes(pj_memory *m, const ts_owner *owner, void *data) {
   pj_client *c = m->client;
+  ts_owner *kept; /* the plugin has the reference, until it calls back */
+  TS_TRY(check_process(c));
+  TS_TRY(TS_NEW(&kept));
+  *kept = *owner;
+  kept->retain(kept->object);
   pj_args args = PJ_ARGS(.view = {.client = c->handle,
-                                  .data = v->data,
+                                  .data = data,
                                   .dims = m->shape->dims,
                                   .rank = (size_t)m->shape->rank,
                                   .type = pj_type(m->dtype),
                                   .device = c->devices[m->device],
                                   .release = release_view,
-                                  .arg = v->owner});
+                                  .arg = kept});
   ts_status status = pj_call(c->plugin, PJ_BUFFER_VIEW, &args);
-  if (status)
-    release_view(v->data, v->owner);
-  else
-    m->buffer = args.view.buffer;
-  return status;
-}
-
-/* The plugin has checked the alignment, and has not read the bytes yet. An address of a device cannot be checked. */
-static ts_status check_view(const view_job *v, const pj_memory *m) {
-  return find_place(m) == PJ_ON_CPU ? ts_system_check_readable(v->data, m->bytes) : TS_SUCCESS;
-}
-
-static void view_now(pj_job *job) {
-  view_job *v = (view_job *)job;
-  pj_memory *m = NULL;
-  ts_done done = v->done;
-  ts_status status = pj_memory_new_uncounted(v->client, v->device, v->dtype, &v->shape, &m);
-  if (status)
-    release_view(v->data, v->owner);
-  else
-    status = make_view(v, m);
-  if (!status) status = check_view(v, m);
-  if (status)
-    pj_memory_release(m);
-  else
-    *v->out = m;
-  pj_client_release(v->client);
-  ts_free(v);
-  ts_done_call(done, status);
-}
-
-static ts_status new_view(pj_client *c, const ts_placement *p, view_job **out) {
-  TS_TRY(check_process(c));
-  TS_TRY(pj_check_placement(c, p->device, p->dtype));
-  TS_TRY(TS_NEW(out));
-  ts_status status = TS_NEW(&(*out)->owner);
   if (status) {
-    ts_free(*out);
+    release_view(data, kept);
     return status;
   }
-  (*out)->client = c;
-  (*out)->device = p->device;
-  (*out)->dtype = p->dtype;
-  ts_shape_copy(&(*out)->shape, p->shape);
-  *(*out)->owner = p->owner;
-  p->owner.retain(p->owner.object);
-  return TS_SUCCESS;
-}
-
-void pj_view(const ts_placement *placement, void *data, void **out_memory, ts_done done) {
-  view_job *v;
-  pj_client *client = pj_door_present(placement->client);
-  *out_memory = NULL;
-  ts_status status = new_view(client, placement, &v);
-  if (status) {
-    pj_client_release(client);
-    ts_done_call(done, status);
-    return;
-  }
-  v->job.body = view_now;
-  v->data = data;
-  v->out = out_memory;
-  v->done = done;
-  pj_work(&v->job);
+  m->buffer = args.view.buffer;
+  return check_view(m, data);
 }
 
 /* ---- loans: a buffer reads host memory until its plugin says that it does not any more */

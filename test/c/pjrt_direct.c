@@ -76,6 +76,12 @@ ts_status try_read(void *memory, int64_t bytes, float *out) {
   return wait_for(&e);
 }
 
+ts_status try_address(void *memory, bool for_host, ts_address *out) {
+  end e = {0};
+  p->address(memory, for_host, out, DONE(&e));
+  return wait_for(&e);
+}
+
 ts_status try_copy(void *client, void *memory, int32_t device, void **out) {
   end e = {0};
   ts_placement where = placement(client, device);

@@ -23,6 +23,7 @@ ts_status try_compile_text(void *client, const char *source, ts_program *out);
 ts_placement placement(void *client, int32_t device);
 ts_status try_place(void *client, void **out);
 ts_status try_read(void *memory, int64_t bytes, float *out);
+ts_status try_address(void *memory, bool for_host, ts_address *out);
 ts_status try_copy(void *client, void *memory, int32_t device, void **out);
 /* On device 0. */
 ts_status try_run_with(void *client, const ts_program *program, void *const *args, ts_bits donated, void **results);

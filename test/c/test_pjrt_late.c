@@ -88,6 +88,45 @@ START_TEST(each_operation_has_a_deadline)
 }
 END_TEST
 
+static _Atomic int users;
+
+static void add_user(void *object) {
+  (void)object;
+  atomic_fetch_add(&users, 1);
+}
+
+static void drop_user(void *object) {
+  (void)object;
+  atomic_fetch_sub(&users, 1);
+}
+
+static ts_status try_view(float *data, void **out) {
+  end e = {0};
+  ts_placement where = placement(client, 0);
+  where.owner = (ts_owner){data, add_user, drop_user};
+  p->view(&where, data, out, DONE(&e));
+  return wait_for(&e);
+}
+
+/* Nothing is transferred. But the plugin may not return, and uses the owner's memory until it does. */
+START_TEST(views_and_addresses_have_a_deadline)
+{
+  float data[3] = {1, 2, 3};
+  ts_address at;
+  void *memory = place(), *view;
+  direction->stall(true);
+  ck_assert_error(try_view(data, &view), TS_UNAVAILABLE, "the view of memory did not end within 20 ms");
+  ck_assert_ptr_null(view);
+  ck_assert_int_gt(atomic_load(&users), 0);
+  ck_assert_error(try_address(memory, false, &at), TS_UNAVAILABLE, "an address did not end within 20 ms");
+  direction->stall(false);
+  p->release_memory(memory);
+  while (atomic_load(&users) > 0 || live_bytes() > 0) sched_yield();
+  ck_assert_ptr_null(at.data);
+  check_works();
+}
+END_TEST
+
 /* A client may be closed, and its program released, while its operations go on. */
 START_TEST(a_late_operation_outlives_its_client)
 {
@@ -155,6 +194,7 @@ int main(void) {
   tcase_set_timeout(cases, 120);
   tcase_add_checked_fixture(cases, set_up, tear_down);
   tcase_add_loop_test(cases, each_operation_has_a_deadline, 0, 2);
+  tcase_add_test(cases, views_and_addresses_have_a_deadline);
   tcase_add_loop_test(cases, a_late_operation_outlives_its_client, 0, 2);
   tcase_add_loop_test(cases, a_client_has_few_late_operations, 0, 2);
   tcase_add_test(cases, without_memory);

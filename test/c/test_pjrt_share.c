@@ -113,12 +113,6 @@ static void check_twice(void *memory, float first) {
   for (int i = 0; i < COUNT; i++) ck_assert_float_eq(out[i], 2 * (first + (float)i));
 }
 
-static ts_status try_address(void *memory, ts_address *out) {
-  end e = {0};
-  p->address(memory, false, out, DONE(&e));
-  return wait_for(&e);
-}
-
 /* ---- loans */
 
 /* The buffer reads the block, which lives as long as the buffer, and no longer. */
@@ -321,10 +315,10 @@ START_TEST(addresses_of_buffers)
 {
   ts_address first, second;
   void *memory = place_block(4), *other = place_block(6);
-  ck_assert_ok(try_address(memory, &first));
+  ck_assert_ok(try_address(memory, false, &first));
   ck_assert(first.is_on_host);
   ck_assert_float_eq(((float *)first.data)[3], 7);
-  ck_assert_ok(try_address(memory, &second));
+  ck_assert_ok(try_address(memory, false, &second));
   ck_assert_ptr_eq(first.data, second.data);
   check_twice(memory, 4);
   ck_assert_float_eq(((float *)first.data)[3], 7);
@@ -333,13 +327,25 @@ START_TEST(addresses_of_buffers)
 }
 END_TEST
 
+/* The host cannot use an address of another device, so it asks for none to read the elements. */
 START_TEST(addresses_of_devices)
 {
+  static const pj_function unused[] = {PJ_BUFFER_SIZE, PJ_BUFFER_LAYOUT, PJ_BUFFER_HOLD, PJ_BUFFER_ADDRESS};
+  float out[2];
   ts_address at;
   void *cpu = client, *memory;
   ck_assert_ok(try_open(&client));
   memory = place_block(1);
-  ck_assert_ok(try_address(memory, &at));
+  int64_t calls[4];
+  for (int i = 0; i < 4; i++) calls[i] = direction->calls(unused[i]);
+  for (int i = 0; i < 2; i++) {
+    ck_assert_ok(try_address(memory, true, &at));
+    ck_assert_ptr_null(at.data);
+    ck_assert_ok(try_read(memory, 8, out));
+    ck_assert_float_eq(out[1], 2);
+  }
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(direction->calls(unused[i]), calls[i]);
+  ck_assert_ok(try_address(memory, false, &at));
   ck_assert(!at.is_on_host);
   ck_assert_ptr_nonnull(at.data);
   p->release_memory(memory);
@@ -357,14 +363,14 @@ START_TEST(functions_of_addresses_may_fail)
   for (size_t i = 0; i < 4; i++) {
     void *memory = place_block(1);
     direction->fail_after(functions[i], 0);
-    ck_assert_error(try_address(memory, &at), TS_UNAVAILABLE, "the plugin failed at PJRT_Buffer_");
+    ck_assert_error(try_address(memory, false, &at), TS_UNAVAILABLE, "the plugin failed at PJRT_Buffer_");
     direction->fail_after(functions[i], 0);
     int64_t before = direction->calls(PJ_BUFFER_TO_HOST);
     ck_assert_ok(try_read(memory, 8, out));
     ck_assert_float_eq(out[1], 2);
     ck_assert_int_eq(direction->calls(PJ_BUFFER_TO_HOST) - before, 1);
     direction->fail_after(functions[i], -1);
-    ck_assert_ok(try_address(memory, &at));
+    ck_assert_ok(try_address(memory, false, &at));
     p->release_memory(memory);
   }
 }
@@ -384,7 +390,7 @@ START_TEST(other_layouts_have_no_address)
   ck_assert_ok(wait_for(&e));
   release(b);
   direction->other_layout(true);
-  ck_assert_error(try_address(memory, &at), TS_UNIMPLEMENTED, "keeps f32[128,256] in another layout");
+  ck_assert_error(try_address(memory, false, &at), TS_UNIMPLEMENTED, "keeps f32[128,256] in another layout");
   ck_assert_ok(try_read(memory, 8, out)); /* by the plugin */
   direction->other_layout(false);
   ck_assert_float_eq(out[1], 2);
@@ -445,7 +451,7 @@ START_TEST(isolated_plugins_have_no_addresses)
   ck_assert_ok(try_open_with(isolated, 2, &client));
   memory = place_block(1);
   ck_assert_int_eq(atomic_load(&blocks), 0);
-  ck_assert_error(try_address(memory, &at), TS_UNIMPLEMENTED, "has a process of its own");
+  ck_assert_error(try_address(memory, false, &at), TS_UNIMPLEMENTED, "has a process of its own");
   block *b = new_block(1);
   ck_assert_error(try_view(b, b->data, &view), TS_UNIMPLEMENTED, "has a process of its own");
   release(b);
@@ -462,7 +468,7 @@ static ts_status try_all(void) {
   void *memory = NULL, *view = NULL;
   block *b = new_block(1);
   ts_status status = try_place_block(1, &memory);
-  if (!status) status = try_address(memory, &at);
+  if (!status) status = try_address(memory, false, &at);
   if (!status) status = try_view(b, b->data, &view);
   if (memory) p->release_memory(memory);
   if (view) p->release_memory(view);

@@ -641,6 +641,7 @@ static pj_error *buffer_let_go(pj_args *args) {
 
 static pj_error *buffer_address(pj_args *args) {
   BEGIN(BUFFER_ADDRESS, pointer);
+  stall_now();
   const pj_buffer *b = args->pointer.object;
   pthread_mutex_lock(&lock);
   if (b->holders < 1 || !b->ready->is_ready) atomic_fetch_add(&wrong, 1);
@@ -656,6 +657,7 @@ static void take_view(task *t) {
 
 static pj_error *buffer_view(pj_args *args) {
   BEGIN(BUFFER_VIEW, view);
+  stall_now();
   ts_dtype dtype;
   ts_shape shape = ts_shape_make((int32_t)args->view.rank, args->view.dims);
   if (!pj_dtype(args->view.type, &dtype)) return error_of(PJ_INVALID_ARGUMENT, "unknown type");
