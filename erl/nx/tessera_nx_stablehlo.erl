@@ -10,7 +10,8 @@
 %% With types and unknown sizes as Nx has them.
 -spec signature(binary()) -> map().
 signature(Module) ->
-    maps:map(fun(_, Leaves) -> [leaf_of(Leaf) || Leaf <- Leaves] end, tessera_stablehlo:signature(Module)).
+    Signature = tessera_nx_shard:core(fun() -> tessera_stablehlo:signature(Module) end),
+    maps:map(fun(_, Leaves) -> [leaf_of(Leaf) || Leaf <- Leaves] end, Signature).
 
 leaf_of(#{name := Name, type := Type, shape := Shape} = Leaf) ->
     Leaf#{name := case Name of undefined -> nil; _ -> Name end, type := tessera_type:kind(Type),

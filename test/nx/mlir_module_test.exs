@@ -135,6 +135,12 @@ defmodule Tessera.MLIRModuleTest do
 
       assert %{inputs: [%{name: nil, path: []}]} = Tessera.mlir_module_signature(@sine)
       assert_raise ArgumentError, ~r/expected a binary, got: 1/, fn -> Tessera.mlir_module_signature(1) end
+
+      # as mlir_module_shardings does
+      for about <- [&Tessera.mlir_module_signature/1, &Tessera.mlir_module_shardings/1] do
+        assert_raise RuntimeError, ~r/^line 1, /, fn -> about.("no module") end
+      end
+
       assert_raise ErlangError, ~r/no name for argument 0/, fn -> Tessera.from_mlir_module(@sine, names: true) end
       fun = Tessera.from_mlir_module(named("network.vhlo"), names: true)
       assert_raise ErlangError, ~r/the argument weights\['b'\] is missing/, fn -> fun.(x: Nx.tensor([[1.0, 1.0]])) end
