@@ -367,17 +367,34 @@ static void reduce_group(ts_nest *p, const loop_group *g) {
   p->kept = count - (g->end - g->first);
 }
 
+/* Adds a reduction of the group, in the type of its partial result, and stores that. */
+static ts_status add_group(ts_nest *p, const partial *part, ts_nest_node reduce) {
+  ts_nest_store store = {.to = {.role = TS_ROLE_TEMP, .index = part->temp, .dtype = part->dtype}};
+  TS_TRY(convert_operand(p, part, &reduce));
+  reduce.dtype = part->dtype;
+  store.to.at = temp_map(&p->loops, p->kept, -1, 0, 1, (int64_t)ts_dtype_size(part->dtype));
+  TS_TRY(ts_nest_add_node(p, reduce, &store.node));
+  return TS_VEC_PUSH(&p->stores, store);
+}
+
+static bool is_complete(const ts_nest_node *node, const int32_t *map) {
+  const bool is_op = node->kind == TS_NEST_OP;
+  return (node->a < 0 || map[node->a] >= 0) &&
+         (!is_op || ((node->b < 0 || map[node->b] >= 0) && (node->c < 0 || map[node->c] >= 0)));
+}
+
+/* The nodes that the reductions read, and the reductions of the group. The whole reductions and the nodes that read
+ * them are left to the next stage: a launch in blocks would compute each reduction that it finds. */
 static ts_status store_group(const stage *s, ts_nest *p) {
-  for (int32_t i = 0; i < s->count; i++) {
-    const partial *part = &s->partials[i];
-    ts_nest_node reduce = p->nodes.data[part->node];
-    ts_nest_store store = {.to = {.role = TS_ROLE_TEMP, .index = part->temp, .dtype = part->dtype}};
-    TS_TRY(convert_operand(p, part, &reduce));
-    reduce.dtype = part->dtype;
-    store.node = (int32_t)p->nodes.count;
-    store.to.at = temp_map(&p->loops, p->kept, -1, 0, 1, (int64_t)ts_dtype_size(part->dtype));
-    TS_TRY(TS_VEC_PUSH(&p->nodes, reduce));
-    TS_TRY(TS_VEC_PUSH(&p->stores, store));
+  int32_t map[TS_NEST_MAX_NODES];
+  p->nodes.count = 0;
+  for (size_t i = 0; i < s->nest->nodes.count; i++) {
+    ts_nest_node node = s->nest->nodes.data[i];
+    const partial *part = find_partial(s, (int32_t)i);
+    map[i] = -1;
+    if (!is_complete(&node, map)) continue;
+    renumber(&node, map);
+    TS_TRY(part ? add_group(p, part, node) : ts_nest_add_node(p, node, &map[i]));
   }
   return TS_SUCCESS;
 }
