@@ -1,28 +1,9 @@
-/* For every machine: vectors of 16 bytes by the compiler's own means. Where it has no fused multiply-add, products are
- * rounded by themselves, as in kernel/gemm/gemm.h. */
+#include "kernel/isa_base.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#define VECTOR_BYTES 16
-#define ISA(name) name##_base
-
-typedef float base_f32 __attribute__((vector_size(16)));
-typedef double base_f64 __attribute__((vector_size(16)));
-
-#if defined(__FP_FAST_FMAF) && defined(__FP_FAST_FMA)
-static inline base_f32 fma_f32(base_f32 a, base_f32 b, base_f32 c) {
-  for (int i = 0; i < 4; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
-  return c;
-}
-static inline base_f64 fma_f64(base_f64 a, base_f64 b, base_f64 c) {
-  for (int i = 0; i < 2; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
-  return c;
-}
-#else
-static inline base_f32 fma_f32(base_f32 a, base_f32 b, base_f32 c) { return a * b + c; }
-static inline base_f64 fma_f64(base_f64 a, base_f64 b, base_f64 c) { return a * b + c; }
-#endif
 static inline base_f32 sqrt_f32(base_f32 x) {
   for (int i = 0; i < 4; i++) x[i] = sqrtf(x[i]);
   return x;
@@ -45,8 +26,6 @@ static inline base_f64 load_some_f64(const double *from, int64_t count) {
 #define LOAD_SOME64(p, n) load_some_f64(p, n)
 #define STORE_SOME32(p, n, x) memcpy(p, &(x), (size_t)(n) * sizeof(float))
 #define STORE_SOME64(p, n, x) memcpy(p, &(x), (size_t)(n) * sizeof(double))
-#define FMA32(a, b, c) fma_f32(a, b, c)
-#define FMA64(a, b, c) fma_f64(a, b, c)
 #define SPLAT32(x) ((base_f32){x, x, x, x})
 #define SPLAT64(x) ((base_f64){x, x})
 #define SQRT32(x) sqrt_f32(x)
