@@ -393,15 +393,57 @@ static ts_status size_of(const make_call *m, ts_value_id x, ts_value_id *out) {
   return make_binary(m, TS_OP_MULTIPLY, *out, most, out);
 }
 
+/* A power of two for each column, which a very small or very large column is multiplied by, and its reciprocal. The
+ * square root of the type's range brings both among numbers that are not subnormal and whose norm does not overflow.
+ * All other columns have 1. */
+typedef struct column_lift {
+  ts_value_id up, down;
+} column_lift;
+
+static ts_status find_lift(const make_call *m, ts_value_id x, column_lift *out) {
+  const int32_t axis = make_value_of(m, x)->shape->rank - 1;
+  const ts_dtype part = ts_dtype_part(make_value_of(m, x)->dtype);
+  const int exponent_bits = (int)ts_dtype_size(part) * 8 - ts_dtype_precision(part);
+  const double root = ldexp(1, (1 << (exponent_bits - 2)) - 1);
+  ts_value_id most, one, up, down, small, large;
+  TS_TRY(make_unary(m, TS_OP_ABS, x, &most));
+  TS_TRY(reduce(m, TS_OP_REDUCE_MAX, most, axis, &most));
+  TS_TRY(make_number(m, most, 1, &one));
+  TS_TRY(make_number(m, most, root, &up));
+  TS_TRY(make_number(m, most, 1 / root, &down));
+  TS_TRY(make_binary(m, TS_OP_LESS, most, down, &small));
+  TS_TRY(make_binary(m, TS_OP_GREATER, most, up, &large));
+  TS_TRY(make_select(m, large, down, one, &out->up));
+  TS_TRY(make_select(m, small, up, out->up, &out->up));
+  TS_TRY(make_select(m, small, down, one, &out->down));
+  return make_select(m, large, up, out->down, &out->down);
+}
+
+/* Multiplies or divides x by a number of each column; x is columns, or one number of each. */
+static ts_status by_column(const make_call *m, ts_opcode code, ts_value_id by, ts_value_id *x) {
+  const ts_shape shape = shape_of(m, *x);
+  TS_TRY(make_convert(m, by, make_value_of(m, *x)->dtype, &by));
+  if (make_value_of(m, by)->shape->rank < shape.rank) TS_TRY(make_with_dim(m, by, shape.rank - 1, &by));
+  TS_TRY(make_broadcast_to(m, by, &shape, &by));
+  return make_binary(m, code, *x, by, x);
+}
+
 typedef struct reflector {
-  ts_value_id beta, tau, divisor; /* of each matrix; the vector below k is the column by the divisor */
+  ts_value_id beta, tau, vector; /* of each matrix; the vector is 0 up to k */
 } reflector;
 
-/* beta = -sign(Re alpha) |x|, tau = (beta - alpha) / beta. A column that is real and 0 below k is not changed. */
+/* beta = -sign(Re alpha) |x|, tau = (beta - alpha) / beta. A column that is real and 0 below k is not changed. The
+ * column is lifted: of subnormal numbers beta has few digits, and tau and the vector would not agree on it. */
 static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_id x, ts_value_id below,
                                 reflector *out) {
   const ts_dtype type = make_value_of(m, alpha)->dtype;
-  ts_value_id size, real = alpha, zero, negative, test, rest, other, one;
+  ts_value_id size, real, zero, negative, test, rest, other, one, divisor;
+  column_lift lift;
+  TS_TRY(find_lift(m, x, &lift));
+  TS_TRY(by_column(m, TS_OP_MULTIPLY, lift.up, &alpha));
+  TS_TRY(by_column(m, TS_OP_MULTIPLY, lift.up, &x));
+  TS_TRY(by_column(m, TS_OP_MULTIPLY, lift.up, &below));
+  real = alpha;
   TS_TRY(size_of(m, x, &size));
   TS_TRY(size_of(m, below, &rest));
   if (ts_dtype_is_complex(type)) {
@@ -422,8 +464,11 @@ static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_
   TS_TRY(make_number(m, alpha, 0, &zero));
   TS_TRY(make_select(m, test, zero, out->tau, &out->tau));
   TS_TRY(make_number(m, alpha, 1, &one));
-  TS_TRY(make_binary(m, TS_OP_SUBTRACT, alpha, out->beta, &out->divisor));
-  return make_select(m, test, one, out->divisor, &out->divisor);
+  TS_TRY(make_binary(m, TS_OP_SUBTRACT, alpha, out->beta, &divisor));
+  TS_TRY(make_select(m, test, one, divisor, &divisor));
+  out->vector = below;
+  TS_TRY(by_column(m, TS_OP_DIVIDE, divisor, &out->vector));
+  return by_column(m, TS_OP_MULTIPLY, lift.down, &out->beta);
 }
 
 /* Column k becomes beta and the reflector below it; the reflector changes the columns after it. */
@@ -443,13 +488,10 @@ static ts_status factor_step(const make_call *m, ts_value_id *state) {
   TS_TRY(make_select(m, before, zero, line, &x));
   TS_TRY(make_select(m, after, line, zero, &below));
   TS_TRY(find_reflector(m, alpha, x, below, &h));
-  TS_TRY(make_with_dim(m, h.divisor, row, &h.divisor));
-  TS_TRY(make_broadcast_to(m, h.divisor, &rows, &h.divisor));
-  TS_TRY(make_binary(m, TS_OP_DIVIDE, below, h.divisor, &v));
   TS_TRY(make_with_dim(m, h.beta, row, &h.beta));
-  TS_TRY(choose(m, is_k, h.beta, v, &made));
+  TS_TRY(choose(m, is_k, h.beta, h.vector, &made));
   TS_TRY(make_select(m, before, line, made, &made));
-  TS_TRY(make_select(m, is_k, one, v, &v));
+  TS_TRY(make_select(m, is_k, one, h.vector, &v));
   TS_TRY(make_conjugate(m, h.tau, &tau));
   TS_TRY(reflect(m, state[MATRIX], v, tau, &changed));
   TS_TRY(indices_are(m, &shape, column, TS_OP_GREATER, state[0], &test));

@@ -42,6 +42,8 @@ part(A, Order) ->
 rows(A, K) -> tessera:slice(A, [0 || _ <- tuple_to_list(tessera:shape(A))], tuple_to_list(setelement(tuple_size(tessera:shape(A)) - 1, tessera:shape(A), K))).
 columns(A, K) -> tessera:slice(A, [0 || _ <- tuple_to_list(tessera:shape(A))], tuple_to_list(setelement(tuple_size(tessera:shape(A)), tessera:shape(A), K))).
 
+square(A) -> tessera:multiply(A, A).
+
 letters() -> [{"f32", "s", "or"}, {"complex<f32>", "c", "un"}].
 code(Letter) -> [integer_to_list(Letter), " : ui8"].
 
@@ -75,6 +77,19 @@ qr(E, L, O, Shape) ->
     AhQ = Ormqr("false", "false", adjoint(A), Batch ++ [N, M]),
     is_near(columns(AhQ, K), adjoint(R)),
     is_near(Ormqr("false", "true", AhQ, Batch ++ [N, M]), adjoint(A)).
+
+%% Columns of subnormal numbers, and of numbers whose squares overflow, have reflectors of all digits.
+scaled_qr_test_() ->
+    [{lists:flatten(io_lib:format("~s ~w", [E, Scale])), fun() -> scaled_qr(E, L, O, Scale) end}
+     || {E, L, O} <- letters(), Scale <- [1.0e-44, 1.0e-41, 1.0e-38, 1.0e36]].
+
+scaled_qr(E, L, O, Scale) ->
+    A = tessera:multiply(matrix({4, 3}, E, 1), Scale),
+    [Packed, Taus] = run(["lapack_", L, "geqrf_ffi"], "", [A], [{E, [4, 3]}], [{E, [4, 3]}, {E, [3]}]),
+    [Q] = run(["lapack_", L, O, "gqr_ffi"], "", [Packed, Taus], [{E, [4, 3]}, {E, [3]}], [{E, [4, 3]}]),
+    is_near(times(adjoint(Q), Q), upper(adjoint(upper(tessera:broadcast(tessera:tensor(1.0), {3, 3}))))),
+    Length = fun(X) -> tessera:to_number(tessera:sqrt(tessera:sum(square(tessera:abs(tessera:divide(X, Scale)))))) end,
+    ?assert(abs(Length(upper(rows(Packed, 3))) - Length(A)) =< 1.0e-5 * Length(A) + 1.0e-44 / Scale).
 
 %% The first column is reflected to minus its length where its first number is positive.
 sign_test() ->
