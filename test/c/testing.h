@@ -26,17 +26,20 @@
 static inline bool testing_every_case(void) { return getenv("TESSERA_EVERY_CASE") != NULL; }
 
 /* Whether a case of many is in the half that this run takes: TESSERA_HALF=0 takes those of even numbers, 1 the others,
- * so that two machines share them. Without it, all are taken. */
+ * so that two machines share them. Without it, all are taken. TESSERA_WAITS=0, 1 or 2 says which third of a half waits
+ * for another run. */
 static inline bool testing_in_half(int64_t which) {
-  const char *half = getenv("TESSERA_HALF");
-  return !half || !*half || (which & 1) == atoi(half);
+  const char *half = getenv("TESSERA_HALF"), *waits = getenv("TESSERA_WAITS");
+  if (!half || !*half) return true;
+  if ((which & 1) != atoi(half)) return false;
+  return !waits || !*waits || which / 2 % 3 != atoi(waits);
 }
 
 /* The parts that runs with a sanitizer share. */
-enum { TESTING_PARTS = 3 };
+enum { TESTING_PARTS = 4 };
 
-/* Whether a case of many is in the part that this run takes, which TESSERA_PART says: 0, 1 or 2. Without it, all are
- * taken. Every third case would often be of one kind. */
+/* Whether a case of many is in the part that this run takes, which TESSERA_PART says: 0 to 3. Without it, all are
+ * taken. Every fourth case would often be of one kind. */
 static inline bool testing_in_part(int64_t which) {
   const char *part = getenv("TESSERA_PART");
   return !part || !*part || (which + which / TESTING_PARTS) % TESTING_PARTS == atoi(part);

@@ -4,13 +4,21 @@
 -export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, blocks/0, leaves_no_blocks/1, quoted/1, paths/0,
          shell_paths/0, shared/1, vm/3, answer/1, client/1, some_fail/3, closes/2, with_lapack/2, open_mesh/1, mesh_plugin/0]).
 
-%% Of many cases those that this run takes: the half that TESSERA_HALF says, or with a sanitizer the third that TESSERA_PART
-%% says, as in test/c/testing.h. Without these variables all.
+%% Of many cases those that this run takes (test/c/testing.h): the half that TESSERA_HALF says, without the third that
+%% TESSERA_WAITS says. With a sanitizer the quarter that TESSERA_PART says. Without these variables all cases.
 shared(Cases) ->
-    {Variable, Parts} = case os:getenv("TESSERA_SANITIZER") of false -> {"TESSERA_HALF", 2}; _ -> {"TESSERA_PART", 3} end,
-    case os:getenv(Variable, "") of
-        "" -> Cases;
-        Part -> [Case || {I, Case} <- lists:enumerate(Cases), (I + I div Parts) rem Parts =:= list_to_integer(Part)]
+    case os:getenv("TESSERA_SANITIZER") of
+        false -> without_third(part(Cases, os:getenv("TESSERA_HALF", ""), 2));
+        _ -> part(Cases, os:getenv("TESSERA_PART", ""), 4)
+    end.
+
+part(Cases, "", _) -> Cases;
+part(Cases, Part, Parts) -> [Case || {I, Case} <- lists:enumerate(Cases), (I + I div Parts) rem Parts =:= list_to_integer(Part)].
+
+without_third(Half) ->
+    case {os:getenv("TESSERA_HALF", ""), os:getenv("TESSERA_WAITS", "")} of
+        {[_ | _], [_ | _] = Waits} -> [Case || {I, Case} <- lists:enumerate(Half), I rem 3 =/= list_to_integer(Waits)];
+        _ -> Half
     end.
 
 %% Milliseconds for what takes seconds on an idle machine.

@@ -22,18 +22,21 @@
 # usage: test/golden/run.sh [FILE.ts ...]
 #   UPDATE=1          rewrites the outputs
 #   TESSERA_OPT=path  the program to test
-#   TESSERA_PART=0    of the seeds of "bits" the first, 1 the second, 2 the third: for runs with a sanitizer
+#   TESSERA_PART=0    of the seeds of "bits" the first, 1 the second, 2 the third, 3 the first: for runs with a sanitizer
+#   TESSERA_HALF, TESSERA_WAITS   both: one seed; the other half takes another one, and the third waits (test/c/testing.h)
 cd "$(dirname "$0")/../.." || exit 2
 opt=${TESSERA_OPT:-build/${BUILD:-normal}/tessera-opt}
 [ -x "$opt" ] || { echo "golden: no $opt, run make first" >&2; exit 2; }
 [ $# -gt 0 ] || set -- $(find test/golden -name '*.ts' | sort)
+part=${TESSERA_PART:+$((TESSERA_PART % 3))}
+[ -n "$part" ] || [ -z "${TESSERA_HALF:-}" ] || [ -z "${TESSERA_WAITS:-}" ] || part=$(((TESSERA_WAITS + 1 + TESSERA_HALF) % 3))
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 total=0 failed=0 code=0 tab=$(printf '\t')
 
 # What to run, and what to expect of it: "ARGUMENTS<tab>KIND<tab>INPUT<tab>EXPECTED" for each run.
 plan() {
-  awk -v part="${TESSERA_PART:-}" '
+  awk -v part="$part" '
     function run(arguments, kind, expected) { printf "%s %s %s\t%s\t%s\t%s\n", options, arguments, input, kind, input, expected }
     function check_bits(arguments, seed) {
       for (seed = 1; seed <= 3; seed++)
