@@ -344,28 +344,22 @@ static const factors_case shared[] = {{TS_OP_LU, TS_F32, 1, 300, 300, false},   
                                       {TS_OP_EIGH, TS_F32, 1, 530, 530, false}, {TS_OP_SVD, TS_F32, 1, 530, 520, true}};
 enum { SHARED = sizeof shared / sizeof *shared, LARGE = 2 }; /* the last ones are too large to be repeated often */
 
-START_TEST(the_same_bits_on_any_number_of_threads)
-{
-  factors f = make(&shared[_i]);
-  check_routine_threads(f.graph, &f.a);
+static void check_routine(const factors_case *c, void (*check)(const ts_graph *graph, ts_buffer *const *args)) {
+  factors f = make(c);
+  check(f.graph, &f.a);
   drop(&f);
 }
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{ check_routine(&shared[_i], check_routine_threads); }
 END_TEST
 
 START_TEST(a_cancelled_run_ends)
-{
-  factors f = make(&shared[_i]);
-  check_routine_cancelled(f.graph, &f.a);
-  drop(&f);
-}
+{ check_routine(&shared[_i], check_routine_cancelled); }
 END_TEST
 
 START_TEST(every_allocation_failing)
-{
-  factors f = make(&shared[_i]);
-  check_routine_allocations(f.graph, &f.a);
-  drop(&f);
-}
+{ check_routine(&shared[_i], check_routine_allocations); }
 END_TEST
 
 int main(void) {

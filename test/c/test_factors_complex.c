@@ -646,13 +646,14 @@ START_TEST(routines_of_complex_numbers)
 }
 END_TEST
 
-START_TEST(the_same_bits_on_any_number_of_threads)
-{
-  const complex_case c = shared_case(_i);
+static void check_routine(complex_case c, void (*check)(const ts_graph *graph, ts_buffer *const *args)) {
   program p = make(&c);
-  check_routine_threads(p.graph, p.args);
+  check(p.graph, p.args);
   drop(&p);
 }
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{ check_routine(shared_case(_i), check_routine_threads); }
 END_TEST
 
 /* So large that all threads compute the parts of one matrix. */
@@ -664,39 +665,19 @@ static complex_case large_case(int i) {
 }
 
 START_TEST(the_same_bits_of_a_large_matrix)
-{
-  const complex_case c = large_case(_i);
-  program p = make(&c);
-  check_routine_threads(p.graph, p.args);
-  drop(&p);
-}
+{ check_routine(large_case(_i), check_routine_threads); }
 END_TEST
 
 START_TEST(a_large_cancelled_run_ends)
-{
-  const complex_case c = large_case(_i);
-  program p = make(&c);
-  check_routine_cancelled(p.graph, p.args);
-  drop(&p);
-}
+{ check_routine(large_case(_i), check_routine_cancelled); }
 END_TEST
 
 START_TEST(a_cancelled_run_ends)
-{
-  const complex_case c = shared_case(_i);
-  program p = make(&c);
-  check_routine_cancelled(p.graph, p.args);
-  drop(&p);
-}
+{ check_routine(shared_case(_i), check_routine_cancelled); }
 END_TEST
 
 START_TEST(every_allocation_failing)
-{
-  const complex_case c = shared_case(_i);
-  program p = make(&c);
-  check_routine_allocations(p.graph, p.args);
-  drop(&p);
-}
+{ check_routine(shared_case(_i), check_routine_allocations); }
 END_TEST
 
 int main(void) {
