@@ -21,7 +21,7 @@ static ts_status check_layout(const pj_memory *m) {
                   TS_SHAPE_STR(m->dtype, m->shape));
 }
 
-/* Asked once in a client. The host does not read where a plugin does not tell. */
+/* A client asks its plugin once. Without an answer the host reads no elements in place. */
 static pj_place find_place(const pj_memory *m) {
   pj_client *c = m->client;
   pj_place place = atomic_load(&c->place);
@@ -50,7 +50,7 @@ static ts_status get_address(pj_memory *m, void **out) {
   void *none = NULL;
   *out = args.pointer.pointer;
   if (!status && !*out) status = ts_error(TS_UNIMPLEMENTED, "the plugin gives no address of a tensor");
-  /* Of threads that ask at the same time the first one keeps its reference. */
+  /* Several threads may ask at the same time. The first one keeps its reference. */
   bool kept = !status && atomic_compare_exchange_strong(&m->address, &none, *out);
   if (!kept) pj_destroy(plugin, PJ_BUFFER_LET_GO, m->buffer);
   return status;
@@ -79,7 +79,7 @@ ts_status pj_known_address(const pj_memory *m, bool for_host, ts_address *out, b
   return *out_known ? TS_SUCCESS : check_process(m->client);
 }
 
-/* ---- buffers on memory of others */
+/* ---- views: buffers on memory that the caller owns */
 
 /* The plugin does not use the bytes any more. On any thread. */
 static void release_view(void *data, void *arg) {
