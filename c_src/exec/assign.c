@@ -45,6 +45,8 @@ static bool is_inplace(const ts_step *step, uint32_t r, uint32_t o) {
 /* True when the step also reads the storage through an operand that the result must not overwrite. */
 static bool read_otherwise(const ts_builder *b, const ts_step *step, uint32_t result, ts_storage_id root) {
   for (uint32_t o = 0; o < step->operand_count; o++) {
+    const ts_storage *operand = ts_builder_storage(b, step->ids[o]);
+    if (operand->kind == TS_MEMORY_VIEW && operand->viewed == root) return true;
     if (ts_builder_find(b, step->ids[o]) != root) continue;
     if (!is_inplace(step, result, o)) return true;
   }
@@ -155,6 +157,19 @@ static void find_donor(ts_builder *b, ts_storage *result) {
 
 /* ---- numbers ---- */
 
+/* Numbers views, once all other memory has its number. */
+static ts_status number_views(ts_builder *b) {
+  ts_executable *exe = b->exe;
+  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->view_count, &exe->views));
+  for (size_t i = 0; exe->view_count > 0 && i < b->storages.count; i++) {
+    ts_storage *s = &b->storages.data[i];
+    if (s->kind != TS_MEMORY_VIEW) continue;
+    s->memory = ts_first_view(exe) + s->index;
+    exe->views[s->index] = (ts_view){s->offset, ts_builder_storage(b, s->viewed)->memory};
+  }
+  return TS_SUCCESS;
+}
+
 /* Numbers the storages that are not merged into others. */
 static ts_status number(ts_builder *b) {
   ts_executable *exe = b->exe;
@@ -165,7 +180,7 @@ static ts_status number(ts_builder *b) {
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->made_count, &exe->donors));
   for (size_t i = 0; i < b->storages.count; i++) {
     ts_storage *s = &b->storages.data[i];
-    if (s->merged != i) continue;
+    if (s->merged != i || s->kind == TS_MEMORY_VIEW) continue;
     if (s->kind == TS_MEMORY_TEMP) s->index = exe->temp_count++;
     s->memory = first[s->kind] + s->index;
     if (s->kind != TS_MEMORY_RESULT) continue;
@@ -173,7 +188,7 @@ static ts_status number(ts_builder *b) {
     exe->donors[s->index] = s->donor;
     exe->has_donors = exe->has_donors || s->donor >= 0;
   }
-  return TS_SUCCESS;
+  return number_views(b);
 }
 
 static void resolve(const ts_builder *b, ts_memory_id *ids, size_t count) {
@@ -211,7 +226,7 @@ static size_t collect(const ts_builder *b, ts_usage *usages) {
   size_t others = b->exe->temp_count;
   for (size_t i = 0; i < b->storages.count; i++) {
     const ts_storage *s = &b->storages.data[i];
-    if (s->merged != i || s->kind == TS_MEMORY_CONST) continue;
+    if (s->merged != i || s->kind == TS_MEMORY_CONST || s->kind == TS_MEMORY_VIEW) continue;
     ts_usage u = usage_of(s);
     if (s->kind == TS_MEMORY_ARG)
       u = (ts_usage){.last = b->position + 1, .bytes = s->bytes}; /* the caller holds it during the whole run */

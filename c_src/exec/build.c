@@ -60,14 +60,18 @@ static ts_status hold_constant(ts_builder *b, const ts_op *op, ts_buffer *buffer
   return TS_SUCCESS;
 }
 
+static bool is_result_of_program(const ts_builder *b, ts_value_id value) {
+  const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
+  for (size_t i = 0; i < root->results.count; i++)
+    if (root->results.data[i] == value) return true;
+  return false;
+}
+
 /* True for constants that the executable keeps. In a run, a kernel would have to be compiled that writes the same bytes
  * each time. Large constants are not kept, since they would hold memory between runs, nor are results of the program,
  * since the caller owns those. */
 static bool is_small_constant(const ts_builder *b, const ts_op *op) {
-  const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
-  if (op->code != TS_OP_CONSTANT || b->options->no_fusion) return false;
-  for (size_t i = 0; i < root->results.count; i++)
-    if (root->results.data[i] == op->first_result) return false;
+  if (op->code != TS_OP_CONSTANT || b->options->no_fusion || is_result_of_program(b, op->first_result)) return false;
   return ts_builder_bytes(b, op->first_result) <= SMALL_CONSTANT_BYTES;
 }
 
@@ -95,6 +99,28 @@ static ts_dtype type_of_first(const ts_builder *b, const ts_op *op) {
   return ts_graph_value(b->graph, op->operands[0])->dtype;
 }
 
+/* Makes a part of an argument or of a constant a view of it. Other memory may be overwritten while a view is read. */
+static ts_status view_part(ts_builder *b, ts_op_id id, bool *out_done) {
+  const ts_op *op = ts_graph_op(b->graph, id);
+  int64_t offset;
+  *out_done = false;
+  if (b->in_native || b->options->no_fusion || !ts_lower_is_part(b->graph, id, &offset)) return TS_SUCCESS;
+  ts_storage_id of = b->map[op->operands[0]], *out = &b->map[op->first_result];
+  const ts_storage *s = ts_builder_storage(b, of);
+  if (s->kind == TS_MEMORY_VIEW) {
+    offset += s->offset;
+    of = s->viewed;
+    s = ts_builder_storage(b, of);
+  }
+  if ((s->kind != TS_MEMORY_ARG && s->kind != TS_MEMORY_CONST) || is_result_of_program(b, op->first_result))
+    return TS_SUCCESS;
+  *out_done = true;
+  TS_TRY(ts_builder_add_storage(b, TS_MEMORY_VIEW, b->exe->view_count++, ts_builder_bytes(b, op->first_result), out));
+  ts_builder_storage(b, *out)->viewed = of;
+  ts_builder_storage(b, *out)->offset = offset;
+  return TS_SUCCESS;
+}
+
 static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
   if (op->code == TS_OP_LITERAL) return hold_constant(b, op, op->attrs->literal.buffer);
@@ -103,8 +129,10 @@ static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
     b->map[op->first_result] = b->map[op->operands[0]];
     return TS_SUCCESS;
   }
-  const ts_routine *routine = op->operand_count == 0 ? NULL : ts_routine_of(op->code, type_of_first(b, op));
   bool done = false;
+  TS_TRY(view_part(b, id, &done));
+  if (done) return TS_SUCCESS;
+  const ts_routine *routine = op->operand_count == 0 ? NULL : ts_routine_of(op->code, type_of_first(b, op));
   if (routine && have_kernels(b->graph, op)) TS_TRY(ts_builder_routine(b, block, id, routine, &done));
   if (done) return TS_SUCCESS;
   ts_status status = kernel_step(b, block, id);
@@ -184,7 +212,8 @@ static ts_status bind_params(ts_builder *b) {
   return TS_SUCCESS;
 }
 
-/* Results that a step computes get buffers of their own; arguments and constants are returned as they are. */
+/* Results that a step computes get buffers of their own, and views are copied into such; arguments and constants are
+ * returned as they are. */
 static ts_status bind_results(ts_builder *b) {
   const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
   ts_executable *exe = b->exe;
@@ -192,8 +221,15 @@ static ts_status bind_results(ts_builder *b) {
   TS_TRY(keep_types(b, root->results.data, root->results.count, &exe->result_types));
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, root->results.count, &exe->results));
   for (size_t i = 0; i < root->results.count; i++) {
-    ts_storage_id id = ts_builder_find(b, b->map[root->results.data[i]]);
+    const ts_value_id value = root->results.data[i];
+    ts_storage_id id = ts_builder_find(b, b->map[value]);
     ts_storage *s = ts_builder_storage(b, id);
+    if (s->kind == TS_MEMORY_VIEW) {
+      const ts_storage_id view = id;
+      TS_TRY(ts_builder_add_storage(b, TS_MEMORY_TEMP, 0, s->bytes, &id));
+      TS_TRY(ts_builder_copy(b, &exe->root, view, id, ts_graph_op(b->graph, ts_graph_value(b->graph, value)->op)));
+      s = ts_builder_storage(b, id);
+    }
     ts_builder_use(b, id, b->position);
     if (s->kind == TS_MEMORY_TEMP) {
       s->kind = TS_MEMORY_RESULT;

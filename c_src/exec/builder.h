@@ -24,6 +24,8 @@ typedef struct ts_storage {
   bool carried;          /* holds the loop's value during an iteration */
   bool next;             /* receives the next iteration's value */
   bool given;            /* ARG: some result has it as its donor */
+  ts_storage_id viewed;  /* VIEW: the ARG or CONST that it is a part of */
+  int64_t offset;        /* VIEW: where it begins */
 } ts_storage;
 
 /* The plan of a routine. Equal ops share it. */
@@ -81,6 +83,9 @@ static inline ts_storage_id ts_builder_find(const ts_builder *b, ts_storage_id i
 static inline void ts_builder_use(ts_builder *b, ts_storage_id id, int32_t position) {
   ts_storage *s = &b->storages.data[id];
   if (position < s->first) s->first = position;
+  if (position > s->last) s->last = position;
+  if (s->kind != TS_MEMORY_VIEW) return;
+  s = &b->storages.data[s->viewed];
   if (position > s->last) s->last = position;
 }
 int64_t ts_builder_bytes(const ts_builder *b, ts_value_id value);

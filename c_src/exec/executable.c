@@ -311,6 +311,10 @@ static void explain_memory(const ts_executable *exe, ts_memory_id id, ts_text *o
   case TS_MEMORY_ARG: ts_text_format(out, " arg%" PRIu32, index); break;
   case TS_MEMORY_RESULT: ts_text_format(out, " result%" PRIu32, index); break;
   case TS_MEMORY_CONST: ts_text_format(out, " const%" PRIu32, index); break;
+  case TS_MEMORY_VIEW:
+    explain_memory(exe, exe->views[index].of, out);
+    ts_text_format(out, "@%" PRId64, exe->views[index].offset);
+    break;
   case TS_MEMORY_TEMP: {
     const ts_temp *temp = &exe->temps[index];
     if (temp->host != TS_NO_ID) ts_text_format(out, " result%" PRIu32 "'s", temp->host - ts_first_made(exe));

@@ -342,10 +342,18 @@ static void place_temps(ts_run *run, const int64_t *offsets) {
   }
 }
 
+/* Sets the addresses of parts of arguments and constants. */
+static void place_views(ts_run *run) {
+  const ts_executable *exe = run->exe;
+  void **base = run->base + ts_first_view(exe);
+  for (uint32_t i = 0; i < exe->view_count; i++) base[i] = (char *)run->base[exe->views[i].of] + exe->views[i].offset;
+}
+
 /* Sets the addresses of all memory: arguments, new results, and temporaries in a block of this run. */
 static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
   for (size_t i = 0; i < exe->param_count; i++) run->base[i] = args[i]->data;
+  place_views(run);
   run->args = options->donated.words ? NULL : args;
   TS_TRY(make_results(run, args, options, made));
   ts_temps_plan plan = options->donated.words && exe->has_donors ? TS_TEMPS_BLOCK : TS_TEMPS_HOSTED;

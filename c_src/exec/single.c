@@ -10,6 +10,7 @@ bool ts_single_fits(const ts_executable *exe) {
   if (exe->root.steps.count != 1 || exe->result_count != 1) return false;
   if (ts_memory_count(exe) > MOST_MEMORY || exe->words.count > MOST_WORDS) return false;
   const ts_step *step = &exe->root.steps.data[0];
+  if (exe->view_count > 0) return false;
   if (step->kind != TS_STEP_LAUNCH || step->work->lowered.launch_count != 1) return false;
   if (step->work->lowered.temp_count > 0 || step->work->scratch_bytes > 0) return false;
   for (uint32_t i = 0; i < step->operand_count; i++)

@@ -16,14 +16,15 @@
 #include "kernel/routine.h"
 
 /* The number of a piece of memory; a run has a pointer for each. Arguments come first, then constants, results that the
- * run makes, and temporaries (ts_memory_kind). */
+ * run makes, temporaries, and views (ts_memory_kind). */
 typedef uint32_t ts_memory_id;
 
 typedef enum ts_memory_kind {
   TS_MEMORY_ARG,    /* read-only */
   TS_MEMORY_CONST,  /* owned by the executable; read-only */
   TS_MEMORY_RESULT, /* a buffer that the run creates and returns */
-  TS_MEMORY_TEMP    /* a range of the run's block, or of a result before the result's first write */
+  TS_MEMORY_TEMP,   /* a range of the run's block, or of a result before the result's first write */
+  TS_MEMORY_VIEW    /* a part of an argument or a constant; read-only */
 } ts_memory_kind;
 
 /* The two plans of temporaries. HOSTED places some in the memory of results that are not yet written. BLOCK does not
@@ -36,6 +37,12 @@ typedef struct ts_temp {
   int64_t offset;
   ts_memory_id host; /* the result in whose memory it is; TS_NO_ID: in the block */
 } ts_temp;
+
+/* A VIEW. */
+typedef struct ts_view {
+  int64_t offset;
+  ts_memory_id of; /* the argument or constant */
+} ts_view;
 
 /* The live range of a temporary; TS_TEMPS_BLOCK is planned from these. */
 typedef struct ts_lifetime {
@@ -188,8 +195,9 @@ struct ts_executable {
   ts_arena arena;
   size_t param_count, result_count;
   const ts_type **param_types, **result_types;
-  uint32_t made_count, temp_count; /* numbers of RESULTs and of TEMPs */
+  uint32_t made_count, temp_count, view_count; /* numbers of RESULTs, of TEMPs and of VIEWs */
   ts_temp *temps;
+  ts_view *views;
   ts_lifetime *lifetimes; /* live ranges of temporaries; NULL when no result has a donor */
   int64_t *block_offsets; /* offsets of temporaries in TS_TEMPS_BLOCK, once planned */
   int32_t *donors;        /* of each RESULT: the argument whose memory it may take when donated; -1 */
@@ -222,13 +230,16 @@ static inline ts_memory_id ts_first_made(const ts_executable *exe) {
   return (ts_memory_id)(exe->param_count + exe->constants.count);
 }
 static inline ts_memory_id ts_first_temp(const ts_executable *exe) { return ts_first_made(exe) + exe->made_count; }
-static inline size_t ts_memory_count(const ts_executable *exe) { return (size_t)ts_first_temp(exe) + exe->temp_count; }
+static inline ts_memory_id ts_first_view(const ts_executable *exe) { return ts_first_temp(exe) + exe->temp_count; }
+static inline size_t ts_memory_count(const ts_executable *exe) { return (size_t)ts_first_view(exe) + exe->view_count; }
 
 /* The kind of the memory, and its index among that kind. */
 static inline ts_memory_kind ts_memory_kind_of(const ts_executable *exe, ts_memory_id id, uint32_t *out_index) {
   ts_memory_id first_const = (ts_memory_id)exe->param_count, made = ts_first_made(exe), temp = ts_first_temp(exe);
-  *out_index = id - (id >= temp ? temp : id >= made ? made : id >= first_const ? first_const : 0);
-  return id >= temp          ? TS_MEMORY_TEMP
+  ts_memory_id view = ts_first_view(exe);
+  *out_index = id - (id >= view ? view : id >= temp ? temp : id >= made ? made : id >= first_const ? first_const : 0);
+  return id >= view          ? TS_MEMORY_VIEW
+         : id >= temp        ? TS_MEMORY_TEMP
          : id >= made        ? TS_MEMORY_RESULT
          : id >= first_const ? TS_MEMORY_CONST
                              : TS_MEMORY_ARG;

@@ -62,12 +62,34 @@ static ts_fuse_op *maker_of(const ts_fuse_plan *p, ts_value_id value) {
   return op == TS_NO_ID ? NULL : &p->ops[op];
 }
 
-/* True when a kernel can read the operand from memory only: an indexed one, or the unknown start of a slice. */
+static bool has_steps(const ts_op *op) {
+  for (int32_t d = 0; op->code == TS_OP_SLICE && d < op->attrs->slice.stride.rank; d++)
+    if (op->attrs->slice.stride.dims[d] != 1) return true;
+  return op->code != TS_OP_SLICE;
+}
+
+/* True when the gather reads through a view of memory. Where it would read most elements several times, and not one
+ * behind the other, a copy is faster. */
+static bool gathers_through(const ts_fuse_plan *p, const ts_op *gather) {
+  const int64_t most = elements_of(p, gather->operands[0]), read = elements_of(p, gather->first_result);
+  ts_op_id maker = ts_graph_value(p->graph, gather->operands[0])->op;
+  bool is_view = false;
+  while (maker != TS_NO_ID && ts_nest_gathers_through(ts_graph_op(p->graph, maker)->code)) {
+    const ts_op *view = ts_graph_op(p->graph, maker);
+    if (read > most && has_steps(view)) return false;
+    is_view = true;
+    maker = ts_graph_value(p->graph, view->operands[0])->op;
+  }
+  return is_view && (maker == TS_NO_ID || !is_fusible(p, ts_graph_op(p->graph, maker)));
+}
+
+/* True when a kernel can read the operand from memory only: an indexed one that is no view of memory, or the unknown
+ * start of a slice. */
 static bool edge_is_memory(const ts_fuse_plan *p, const ts_op *op, uint32_t operand) {
   ts_scalar known;
   switch (op->code) {
   case TS_OP_TAKE:
-  case TS_OP_TAKE_ALONG: return operand == 0;
+  case TS_OP_TAKE_ALONG: return operand == 0 && !gathers_through(p, op);
   case TS_OP_DYNAMIC_SLICE: return operand == 0 || !ts_graph_is_constant(p->graph, op->operands[operand], &known);
   default: return false;
   }

@@ -110,6 +110,11 @@ ts_nest_root ts_nest_root_whole(const ts_graph *graph, ts_value_id value, uint32
 ts_status ts_nest_build(const ts_nest_spec *spec, ts_arena *arena, ts_nest *out);
 void ts_nest_deinit(ts_nest *nest);
 
+/* True for views through which a gather reads memory: its index moves along one axis of their operand. */
+static inline bool ts_nest_gathers_through(ts_opcode code) {
+  return code == TS_OP_SLICE || code == TS_OP_TRANSPOSE || code == TS_OP_REVERSE;
+}
+
 /* True when the reduced loops can be merged into one for every access. */
 bool ts_nest_row_is_one(const ts_nest *nest);
 /* True when a reduction depends on another one's result. */

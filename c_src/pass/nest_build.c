@@ -212,18 +212,48 @@ static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine
   return ts_nest_add_node(b->nest, leaf(TS_NEST_LOAD, from->dtype, slot), out);
 }
 
-/* operand[..., clamp(index), ...], the other dims read at `map` (whose entry at `axis` is ignored). */
-static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine *map, int32_t index, int32_t *out) {
-  const ts_value *from = ts_graph_value(b->graph, operand);
+/* A value in memory whose element at index i of `axis` is at `map`, whose entry at `axis` is that of i = 0, and `step`
+ * indices further for each i. */
+typedef struct indexed {
+  ts_value_id value;
+  int32_t axis;
+  int64_t step;
+  ts_affine map[TS_MAX_RANK];
+} indexed;
+
+/* Moves on to the operand of the view that makes the value. */
+static ts_status look_through(builder *b, const ts_op *op, indexed *inout) {
+  ts_affine inner[TS_MAX_RANK];
+  const ts_attrs *attrs = op->attrs;
+  if (!ts_nest_gathers_through(op->code)) return decline("a gather from what is computed inside");
+  TS_TRY(map_shape_op(b, op, inout->map, inner));
+  if (op->code == TS_OP_SLICE) inout->step *= attrs->slice.stride.dims[inout->axis];
+  for (int32_t i = 0; op->code == TS_OP_REVERSE && i < attrs->axes.rank; i++)
+    if (attrs->axes.dims[i] == inout->axis) inout->step = -inout->step;
+  if (op->code == TS_OP_TRANSPOSE) inout->axis = (int32_t)attrs->axes.dims[inout->axis];
+  inout->value = op->operands[0];
+  memcpy(inout->map, inner, (size_t)ts_graph_value(b->graph, inout->value)->shape->rank * sizeof(*inner));
+  return TS_SUCCESS;
+}
+
+/* operand[..., clamp(index), ...], the other dims read at the map. */
+static OWN_FRAME ts_status gather(builder *b, indexed *of, int32_t index, int32_t *out) {
+  const ts_value *from = ts_graph_value(b->graph, of->value);
   ts_nest_node node = leaf(TS_NEST_GATHER, from->dtype, -1);
   ts_access access = {.role = TS_ROLE_OPERAND, .dtype = from->dtype};
   int64_t strides[TS_MAX_RANK];
-  if (!as_operand(b, operand, &access.index)) return decline("a gather from what is computed inside");
-  map[axis] = (ts_affine){0};
-  access.at = byte_address(from, map);
+  ts_scalar limit = {.s64 = from->shape->dims[of->axis]};
+  of->step = 1;
+  of->map[of->axis] = (ts_affine){0};
+  while (!as_operand(b, of->value, &access.index)) {
+    const ts_op_id maker = ts_graph_value(b->graph, of->value)->op;
+    if (maker == TS_NO_ID) return decline("a parameter that is no operand");
+    TS_TRY(look_through(b, ts_graph_op(b->graph, maker), of));
+  }
+  from = ts_graph_value(b->graph, of->value);
+  access.at = byte_address(from, of->map);
   ts_shape_strides(from->shape, strides);
-  ts_scalar limit = {.s64 = from->shape->dims[axis]};
-  ts_scalar step = {.s64 = strides[axis] * (int64_t)ts_dtype_size(from->dtype)};
+  ts_scalar step = {.s64 = of->step * strides[of->axis] * (int64_t)ts_dtype_size(from->dtype)};
   node.a = index;
   TS_TRY(add_load(b, &access, &node.slot));
   TS_TRY(ts_nest_add_scalar(b->nest, TS_S64, limit, &node.b));
@@ -234,11 +264,11 @@ static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine
 static OWN_FRAME ts_status take_at(builder *b, const ts_op *op, const ts_affine *map, int32_t index, int32_t *out) {
   int32_t rank = ts_graph_value(b->graph, op->operands[0])->shape->rank, axis = op->attrs->axis;
   int32_t index_rank = ts_graph_value(b->graph, op->operands[1])->shape->rank;
-  ts_affine operand_map[TS_MAX_RANK];
+  indexed of = {.value = op->operands[0], .axis = axis};
   for (int32_t d = 0; d < rank; d++) {
-    if (d != axis) operand_map[d] = map[d < axis ? d : d + index_rank - 1];
+    if (d != axis) of.map[d] = map[d < axis ? d : d + index_rank - 1];
   }
-  return gather(b, op->operands[0], axis, operand_map, index, out);
+  return gather(b, &of, index, out);
 }
 
 static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
@@ -251,9 +281,9 @@ static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, in
 
 static OWN_FRAME ts_status take_along_at(builder *b, const ts_op *op, const ts_affine *map, int32_t index,
                                          int32_t *out) {
-  ts_affine operand_map[TS_MAX_RANK];
-  memcpy(operand_map, map, (size_t)ts_graph_value(b->graph, op->operands[0])->shape->rank * sizeof(*map));
-  return gather(b, op->operands[0], op->attrs->axis, operand_map, index, out);
+  indexed of = {.value = op->operands[0], .axis = op->attrs->axis};
+  memcpy(of.map, map, (size_t)ts_graph_value(b->graph, of.value)->shape->rank * sizeof(*map));
+  return gather(b, &of, index, out);
 }
 
 static ts_status eval_take_along(builder *b, const ts_op *op, const ts_affine *map, uint32_t at, int32_t *out) {

@@ -195,17 +195,31 @@ static ts_status simplify_dynamic_slice(const ts_rule_call *s, ts_value_id *out)
   return ts_simplify_add(s, TS_OP_SLICE, s->op->operands[0], &attrs, out);
 }
 
-ts_status ts_simplify_indexed(const ts_rule_call *s, ts_value_id *out) {
+/* An axis of one element is read at that element, whatever the indices are. */
+static ts_status take_only_element(const ts_rule_call *s, ts_value_id *out) {
+  const ts_shape *from = shape_of(s, s->op->operands[0]);
+  const int32_t axis = s->op->attrs->axis, inserted = s->shape->rank - from->rank;
+  ts_attrs attrs = {.broadcast = {.shape = *s->shape, .axes = {.rank = from->rank}}};
+  if (inserted < 0) return ts_simplify_add(s, TS_OP_RESHAPE, s->op->operands[0], &(ts_attrs){.shape = *s->shape}, out);
+  for (int32_t d = 0; d < from->rank; d++) attrs.broadcast.axes.dims[d] = d > axis ? d + inserted : d;
+  return ts_simplify_add(s, TS_OP_BROADCAST, s->op->operands[0], &attrs, out);
+}
+
+static ts_status simplify_take(const ts_rule_call *s, ts_value_id *out) {
   ts_scalar known;
+  if (ts_graph_is_constant(s->rules->to, s->op->operands[0], &known))
+    return ts_rules_constant(s->rules, s->target, s->dtype, s->shape, known, out);
+  return shape_of(s, s->op->operands[0])->dims[s->op->attrs->axis] == 1 ? take_only_element(s, out) : TS_SUCCESS;
+}
+
+ts_status ts_simplify_indexed(const ts_rule_call *s, ts_value_id *out) {
   switch (s->op->code) {
   case TS_OP_DYNAMIC_SLICE: return simplify_dynamic_slice(s, out);
   case TS_OP_PUT_SLICE:
     if (ts_shape_equal(shape_of(s, s->op->operands[1]), s->shape)) *out = s->op->operands[1];
     return TS_SUCCESS;
   case TS_OP_TAKE:
-  case TS_OP_TAKE_ALONG: /* of a splat */
-    if (!ts_graph_is_constant(s->rules->to, s->op->operands[0], &known)) return TS_SUCCESS;
-    return ts_rules_constant(s->rules, s->target, s->dtype, s->shape, known, out);
+  case TS_OP_TAKE_ALONG: return simplify_take(s, out);
   default: return TS_SUCCESS;
   }
 }

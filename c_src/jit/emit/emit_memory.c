@@ -284,13 +284,31 @@ static ts_v addresses(ts_emit *e, ts_v base, ts_v offsets) {
   return LLVMBuildGEP2(e->b, i8_of(e), base, &offsets, 1, "addresses");
 }
 
-static ts_v masked_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
+static ts_v gather_from(ts_emit *e, ts_dtype type, ts_v where, ts_v part) {
   LLVMTypeRef vector = memory_vector(e, type);
-  ts_v where = addresses(e, base, offsets);
   LLVMTypeRef overloads[] = {vector, LLVMTypeOf(where)};
   ts_v mask = part ? ts_emit_lane_mask(e, part) : full_mask(e);
   ts_v args[] = {where, alignment_argument(e, type), mask, LLVMConstNull(vector)};
   return ts_emit_intrinsic_of(e, "llvm.masked.gather", overloads, 2, args, 4);
+}
+
+static ts_v masked_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
+  return gather_from(e, type, addresses(e, base, offsets), part);
+}
+
+/* Elements of 1 or 2 bytes, from the aligned words of 4 bytes that they lie in: such a word is on the element's page,
+ * so it can be read. With AVX2, whose gathers are slower, scalar loads take less time. */
+static ts_v gather_words(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
+  LLVMTypeRef words = memory_vector(e, TS_U32);
+  ts_v bytes = ts_emit_splat(e, number(e, 3));
+  ts_v start = LLVMBuildPtrToInt(e->b, base, i64_of(e), "");
+  ts_v at = LLVMBuildAnd(e->b, LLVMBuildAdd(e->b, offsets, ts_emit_splat(e, start), ""), bytes, "");
+  ts_v word = gather_from(e, TS_U32, addresses(e, base, LLVMBuildSub(e->b, offsets, at, "")), part);
+  ts_v shift = LLVMBuildShl(e->b, LLVMBuildTrunc(e->b, at, words, ""), ts_emit_const_bits(e, TS_U32, 3), "");
+  ts_v bits = LLVMBuildLShr(e->b, word, shift, "");
+  ts_v narrow =
+      LLVMBuildTrunc(e->b, bits, vector_of(e, LLVMIntTypeInContext(e->context, 8 * (unsigned)ts_dtype_size(type))), "");
+  return LLVMBuildBitCast(e->b, narrow, memory_vector(e, type), "");
 }
 
 static void masked_scatter(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v offsets, ts_v part) {
@@ -393,6 +411,8 @@ ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v par
   ts_v memory;
   if (has_gather(e, type)) {
     memory = masked_gather(e, type, base, offsets, part);
+  } else if (ts_dtype_size(type) < 4 && e->target->isa == TS_ISA_AVX512) {
+    memory = gather_words(e, type, base, offsets, part);
   } else if (part) {
     memory = gather_elements(e, type, base, offsets, part);
   } else {
