@@ -175,15 +175,20 @@ randint(Key, [Min], {Type, Shape}, 0) -> add(as_type(tessera_random_bits:bits(Ke
 randint(Key, [Min], {Type, Shape}, Span0) ->
     Width = 8 * tessera_type:bytes(Type),
     Both = tessera_random_bits:bits(Key, Width, list_to_tuple([2 | tuple_to_list(Shape)])),
-    [High, Low] = [as_type(tessera_shapes:at(Both, [I]), u64) || I <- [0, 1]],
+    Wide = computed_in(Width, Span0),
+    [High, Low] = [as_type(tessera_shapes:at(Both, [I]), Wide) || I <- [0, 1]],
     Span = case Span0 of
                #tessera{} -> Span0;
-               _ -> tessera_array:full({}, Span0, u64)
+               _ -> tessera_array:full({}, Span0, Wide)
            end,
     Rem = fun(X) -> tessera_elementwise:remainder(X, Span) end,
-    Half = Rem(tessera_array:full({}, 1 bsl (Width div 2), u64)),
+    Half = Rem(tessera_array:full({}, 1 bsl (Width div 2), Wide)),
     Offset = Rem(add(multiply(Rem(High), Rem(multiply(Half, Half))), Rem(Low))),
     add(as_type(Offset, Type), Min).
+
+%% The type of the remainders. Of 32 bits where the product of two of them and a third one have a sum below 2^32.
+computed_in(Width, Span) when is_integer(Span), Span =< 16#10000, Width =< 32 -> u32;
+computed_in(_, _) -> u64.
 
 %% From Min up to, but not including, Max, of tensors; Min where that is no range.
 -spec randint_between(tensor(), [tensor()], form()) -> tensor().

@@ -3,6 +3,7 @@
 #include "lesser_isa.h"
 #include "testing.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -455,6 +456,64 @@ START_TEST(remainder_of_any_quotient)
 }
 END_TEST
 
+enum { DIVIDENDS = 4096 };
+
+/* Fills x with multiples of the divisor and their neighbours, of any size and sign. */
+static void fill_dividends(ts_dtype type, int64_t divisor, char *x) {
+  const size_t size = ts_dtype_size(type);
+  uint64_t state = 1;
+  for (int64_t i = 0; i < DIVIDENDS; i++) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    uint64_t any = state >> (i % 40 + 20), value = any / (uint64_t)(divisor ? divisor : 1) * (uint64_t)divisor;
+    value += (uint64_t)(i % 3 - 1);
+    if (i % 16 == 0) value = UINT64_MAX << (8 * size - 1 - (size_t)(i / 16 % 2)); /* the least signed number, or more */
+    if (i % 16 == 1) value = UINT64_MAX >> (i / 16 % 2);
+    if (i % 5 == 0) value = -value;
+    memcpy(x + (size_t)i * size, &value, size);
+  }
+}
+
+static void check_quotients(ts_dtype type, ts_kernel_fn divide, int64_t divisor) {
+  static char x[8 * DIVIDENDS], q[8 * DIVIDENDS], r[8 * DIVIDENDS];
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  int64_t word = 0;
+  fill_dividends(type, divisor, x);
+  memcpy(&word, &divisor, (size_t)size);
+  const int64_t d = ts_scalar_to_s64(type, ts_scalar_load(type, &word));
+  divide((int64_t[]){DIVIDENDS, (intptr_t)x, size, (intptr_t)q, size, (intptr_t)r, size, word}, 0, DIVIDENDS, NULL);
+  for (int64_t i = 0; i < DIVIDENDS; i++) {
+    const int64_t a = ts_scalar_to_s64(type, ts_scalar_load(type, x + i * size));
+    const int64_t expected[] = {d ? a / d : -1, d ? a % d : a};
+    ck_assert_msg(!memcmp(q + i * size, &expected[0], (size_t)size), "%s: %" PRId64 " / %" PRId64, ts_dtype_name(type),
+                  a, d);
+    ck_assert_msg(!memcmp(r + i * size, &expected[1], (size_t)size), "%s: rest of %" PRId64 " by %" PRId64,
+                  ts_dtype_name(type), a, d);
+  }
+}
+
+/* A divisor that all elements share becomes a multiplication. */
+START_TEST(quotients_by_one_divisor)
+{
+  static const ts_dtype types[] = {TS_S8, TS_U8, TS_S16, TS_U16, TS_S32, TS_U32};
+  static const int64_t divisors[] = {0,   1,   2,   3,     7,     10,     49,       100,
+                                     127, 255, 641, 32767, 65535, 65536,  1000003,  0x7fffffff,
+                                     -1,  -2,  -3,  -100,  -128,  -32768, -1000003, -0x7fffffff - 1};
+  const ts_dtype type = types[_i];
+  const char *name = ts_dtype_name(type);
+  char text[512];
+  ts_kernel_case c;
+  snprintf(text, sizeof(text),
+           "map 1\nin %s 1\nout %s 1 2\nout %s 1 3\nscalar %s\n0 %s load 0\n1 %s scalar 0\n"
+           "2 %s quotient 0 1\n3 %s remainder 0 1\n",
+           name, name, name, name, name, name, name, name);
+  ts_case_parse(text, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof(divisors) / sizeof(*divisors); i++)
+    check_quotients(type, ts_kernel_entry(kernel), divisors[i]);
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* ---- text, checks, faults ---- */
 
 START_TEST(text_prints_back)
@@ -565,6 +624,7 @@ static TCase *cases(void) {
   tcase_add_loop_test(tc, every_conversion, 0, TYPES);
   tcase_add_test(tc, remainder_far_apart);
   tcase_add_test(tc, remainder_of_any_quotient);
+  tcase_add_loop_test(tc, quotients_by_one_divisor, 0, 6);
   tcase_add_test(tc, text_prints_back);
   tcase_add_loop_test(tc, check_rejects, 0, sizeof(rejected) / sizeof(rejected[0]));
   tcase_add_test(tc, failing_allocations);

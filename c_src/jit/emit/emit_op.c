@@ -114,13 +114,48 @@ static ts_v emit_predicate(ts_emit *e, ts_opcode op, ts_dtype type, ts_v x) {
 
 /* Integers of at most 16 bits divide exactly in f32, and integers of 32 bits in f64: distinct quotients differ by more
  * than the rounding error. */
+static ts_dtype real_of(ts_dtype type) { return ts_dtype_bits(type) == 32 ? TS_F64 : TS_F32; }
+
+static ts_v to_real(ts_emit *e, ts_dtype type, ts_v x) {
+  LLVMTypeRef real = ts_emit_vector_type(e, real_of(type));
+  return LLVMBuildCast(e->b, ts_dtype_is_signed(type) ? LLVMSIToFP : LLVMUIToFP, x, real, "");
+}
+
+static bool is_splat(ts_v x) {
+  if (!LLVMIsAShuffleVectorInst(x)) return false;
+  for (unsigned i = 0; i < LLVMGetNumMaskElements(x); i++)
+    if (LLVMGetMaskValue(x, (int)i) != 0) return false;
+  return true;
+}
+
+/* 1 / b of a divisor that all elements share, computed where the divisor is, outside of the loop; NULL of another one.
+ */
+static ts_v shared_reciprocal(ts_emit *e, ts_dtype type, ts_v b) {
+  if (!is_splat(b)) return NULL;
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+  LLVMPositionBuilderBefore(e->b, LLVMGetNextInstruction(b));
+  ts_v zero = LLVMBuildICmp(e->b, LLVMIntEQ, b, zero_of(b), "");
+  ts_v divisor = to_real(e, type, choose(e, zero, ts_emit_const_int(e, type, 1), b));
+  ts_v reciprocal = LLVMBuildFDiv(e->b, ts_emit_const_float(e, real_of(type), 1), divisor, "reciprocal");
+  LLVMPositionBuilderAtEnd(e->b, here);
+  return reciprocal;
+}
+
+/* The quotient, before it is truncated. A multiple of the divisor may be rounded down, so a half is added to the
+ * dividend:
+ * (|a| + 1/2) / |b| is 1/(2|b|) away from every integer, and the rounding error is less. */
+static ts_v real_quotient(ts_emit *e, ts_dtype type, ts_v a, ts_v b) {
+  ts_v reciprocal = shared_reciprocal(e, type, b), x = to_real(e, type, a);
+  if (!reciprocal) return LLVMBuildFDiv(e->b, x, to_real(e, type, b), "");
+  ts_v half = ts_emit_const_float(e, real_of(type), 0.5);
+  if (ts_dtype_is_signed(type)) half = call2(e, "llvm.copysign", half, x);
+  return LLVMBuildFMul(e->b, LLVMBuildFAdd(e->b, x, half, ""), reciprocal, "");
+}
+
 static ts_v divide_as_float(ts_emit *e, ts_dtype type, ts_v a, ts_v b) {
   bool is_signed = ts_dtype_is_signed(type), wide = ts_dtype_bits(type) == 32;
-  LLVMTypeRef real = ts_emit_vector_type(e, wide ? TS_F64 : TS_F32);
   LLVMTypeRef whole = ts_emit_vector_type(e, TS_S32);
-  LLVMOpcode to_real = is_signed ? LLVMSIToFP : LLVMUIToFP;
-  ts_v x = LLVMBuildCast(e->b, to_real, a, real, ""), y = LLVMBuildCast(e->b, to_real, b, real, "");
-  ts_v q = LLVMBuildFDiv(e->b, x, y, "");
+  ts_v q = real_quotient(e, type, a, b);
   bool fits = is_signed || !wide;
   ts_v result = LLVMBuildCast(e->b, fits ? LLVMFPToSI : LLVMFPToUI, q, whole, "");
   return wide ? result : LLVMBuildTrunc(e->b, result, LLVMTypeOf(a), "");
@@ -179,8 +214,9 @@ static ts_v quotient(ts_emit *e, ts_dtype type, ts_v a, ts_v b, ts_v zero) {
   bool is_signed = ts_dtype_is_signed(type);
   ts_v minus = is_signed ? LLVMBuildICmp(e->b, LLVMIntEQ, b, ones_of(b), "") : NULL;
   ts_v unsafe = minus ? LLVMBuildOr(e->b, zero, minus, "") : zero;
-  ts_v divisor = choose(e, unsafe, ts_emit_const_int(e, type, 1), b);
-  ts_v q = ts_dtype_bits(type) < 64 ? divide_as_float(e, type, a, divisor) : divide_wide(e, type, a, divisor);
+  ts_v one = ts_emit_const_int(e, type, 1);
+  ts_v q = ts_dtype_bits(type) < 64 ? divide_as_float(e, type, a, is_splat(b) ? b : choose(e, unsafe, one, b))
+                                    : divide_wide(e, type, a, choose(e, unsafe, one, b));
   return minus ? choose(e, minus, LLVMBuildNeg(e->b, a, ""), q) : q;
 }
 
