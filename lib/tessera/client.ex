@@ -57,8 +57,8 @@ defmodule Tessera.Client do
   @doc """
   The supported platforms with their numbers of devices.
 
-      iex> Tessera.Client.get_supported_platforms()
-      %{host: 1}
+      iex> Tessera.Client.get_supported_platforms().host
+      1
   """
   @spec get_supported_platforms() :: %{atom => non_neg_integer}
   def get_supported_platforms, do: :tessera_nx_client.get_supported_platforms()

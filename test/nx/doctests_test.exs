@@ -3,10 +3,7 @@ defmodule Tessera.DoctestsTest do
   use ExUnit.Case, async: false
   doctest Tessera
   doctest Tessera.Backend
-  # The example shows the platforms of a library without the asynchronous device.
-  more = if Map.has_key?(Tessera.Client.get_supported_platforms(), :async), do: [get_supported_platforms: 0], else: []
-  if more != [], do: IO.puts("The library has the asynchronous device: the example of get_supported_platforms/0 is left out")
-  doctest Tessera.Client, except: more
+  doctest Tessera.Client
   doctest Tessera.Cluster
   doctest Tessera.CustomCall.Spec
   doctest Tessera.Defn.Lock

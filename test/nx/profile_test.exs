@@ -7,6 +7,8 @@ defmodule Tessera.ProfileTest do
     @moduletag :skip
   end
 
+  # Only the host tells the steps of a run, whatever the default client is.
+  @on_host [compiler: Tessera, client: :host]
   @file_name "profile_layers.ex"
   @source Path.join([__DIR__, "fixtures", @file_name])
 
@@ -25,7 +27,7 @@ defmodule Tessera.ProfileTest do
     {:ok, layers: module}
   end
 
-  defp steps(fun, args), do: steps(fn -> apply(Nx.Defn.jit(fun, compiler: Tessera), args) end)
+  defp steps(fun, args), do: steps(fn -> apply(Nx.Defn.jit(fun, @on_host), args) end)
 
   defp steps(call) do
     {_, profile} = Tessera.profile(call, [], speed: false)
@@ -52,9 +54,9 @@ defmodule Tessera.ProfileTest do
   end
 
   test "a function that Nx.Defn.compile has compiled", %{layers: module} do
-    model = Nx.Defn.compile(&module.model/2, [x(), w()], compiler: Tessera)
+    model = Nx.Defn.compile(&module.model/2, [x(), w()], @on_host)
     factor = Nx.tensor(3.0)
-    local = Nx.Defn.compile(fn x, w -> module.layer(Nx.multiply(x, factor), w) end, [x(), w()], compiler: Tessera)
+    local = Nx.Defn.compile(fn x, w -> module.layer(Nx.multiply(x, factor), w) end, [x(), w()], @on_host)
 
     for _ <- 1..2 do
       assert code("tanh", steps(fn -> model.(x(), w()) end)) == ["y = Nx.dot(x, w)", "Nx.tanh(y)"]
@@ -67,7 +69,7 @@ defmodule Tessera.ProfileTest do
     define = fn n -> Code.compile_string("defmodule Tessera.ProfileTest.Versions do\n def f, do: fn x -> Nx.add(x, #{n}) end\nend") end
     Code.put_compiler_option(:ignore_module_conflict, true)
     [{module, _}] = define.(1)
-    compiled = Nx.Defn.compile(module.f(), [1], compiler: Tessera)
+    compiled = Nx.Defn.compile(module.f(), [1], @on_host)
     define.(2)
     :erlang.garbage_collect()
     assert :code.soft_purge(module)
@@ -79,7 +81,7 @@ defmodule Tessera.ProfileTest do
 
   @tag :mesh
   test "a function over a mesh", %{layers: module} do
-    options = [client: :shards, input_shardings: [%{0 => [0]}, %{}]]
+    options = [client: :host_shards, input_shardings: [%{0 => [0]}, %{}]]
     sharded = Tessera.shard_jit(&module.model/2, %Nx.Mesh{name: "mesh", shape: {2}}, options)
     parts = for part <- Nx.to_batched(x(), 32), do: [part, w()]
 

@@ -6,7 +6,7 @@
 # NX_REPOSITORY is a checkout of Nx's repository at the version that ERL_LIBS has. RECORD=1 writes its suites/missing.*.txt anew.
 #
 # DEVICE=async with -pa build/async/normal/tessera/ebin, after `make async-app`, runs them on the asynchronous device of the tests. Where
-# a test names the client :host, it is the client :async there.
+# a test names the client :host, it is the client :async there, but for suites of host memory.
 Code.require_file("suites/shim.exs", __DIR__)
 Code.require_file("suites/judge.exs", __DIR__)
 Code.require_file("dialect.exs", __DIR__)
@@ -34,6 +34,7 @@ defmodule Tessera.Suites do
     {"exla.client", :exla, "exla/test/exla/client_test.exs"},
     {"exla.sharding", :exla, "exla/test/exla/defn/sharding_test.exs"},
     {"exla.linalg", :exla, "exla/test/exla/nx_linalg_doctest_test.exs"},
+    {"exla.custom_call", :exla, "exla/test/exla/mlir/custom_call_test.exs"},
     {"exla.device_memory_sharing", :exla, "exla/test/exla/device_memory_sharing_test.exs"},
     {"nx.nx", :eager, "nx/test/nx_test.exs"},
     {"nx.doctest", :eager, "nx/test/nx/doctest_test.exs"},
@@ -49,8 +50,18 @@ defmodule Tessera.Suites do
     {"nx.donation", :compiled, "nx/test/nx/defn/donation_test.exs"},
     {"nx.kernel", :compiled, "nx/test/nx/defn/kernel_test.exs"},
     {"nx.graph", :compiled, "nx/test/nx/defn/graph_test.exs"},
+    {"nx.defn", :compiled, "nx/test/nx/defn_test.exs"},
+    {"nx.runtime_call", :compiled, "nx/test/nx/defn/runtime_call_evaluator_test.exs"},
+    {"nx.batch", :compiled, "nx/test/nx/batch_test.exs"},
+    {"nx.container", :compiled, "nx/test/nx/container_test.exs"},
+    {"nx.lazy_container", :compiled, "nx/test/nx/lazy_container_test.exs"},
+    {"nx.constants", :eager, "nx/test/nx/constants_test.exs"},
+    {"nx.testing", :eager, "nx/test/nx/testing_test.exs"},
+    {"nx.heatmap", :eager, "nx/test/nx/heatmap_test.exs"},
+    {"nx.documentation", :eager, "nx/test/nx/backend_documentation_test.exs"},
     {"torchx.nx", :torchx, "torchx/test/torchx/nx_test.exs"},
     {"torchx.linalg", :torchx, "torchx/test/torchx/nx_linalg_test.exs"},
+    {"torchx.linalg.doctest", :torchx, "torchx/test/torchx/nx_linalg_doctest_test.exs"},
     {"torchx.complex", :torchx, "torchx/test/torchx/complex_test.exs"},
     {"torchx.block", :torchx, "torchx/test/torchx/nx_block_test.exs"},
     {"torchx.random", :torchx, "torchx/test/torchx/random_test.exs"},
@@ -59,6 +70,9 @@ defmodule Tessera.Suites do
 
   # Accelerators, and long tests that EXLA's and Nx's own helpers leave out, too.
   @tags [:platform, :integration, :cuda_required]
+
+  # These share host memory between processes of the machine, so they keep the client :host.
+  @of_host ["exla.device_memory_sharing"]
 
   # Run up to three times. The first asks what a process held as soon as it is told of its end, and the runtime system tells
   # before it frees. The second stops a serving once one of two processes is served, and takes it that the other one's
@@ -92,7 +106,8 @@ defmodule Tessera.Suites do
     # A client of the host gets more devices where a suite needs them.
     client = [platform: device, device_count: if(device == :host, do: 2, else: 4), automatic_transfers: true]
     no_transfers = Keyword.put(client, :automatic_transfers, false)
-    clients = [{device, client}, other_host: client, no_automatic_transfers_host: no_transfers, cuda: [platform: :cuda]]
+    host = if device == :host, do: [], else: [host: [platform: :host]]
+    clients = [{device, client}, other_host: client, no_automatic_transfers_host: no_transfers, cuda: [platform: :cuda]] ++ host
     default = if device == :host, do: [], else: [default_client: device]
     Application.put_all_env(tessera: [add_backend_on_inspect: false, clients: clients, is_mac_arm: false] ++ default)
     {:ok, _} = Application.ensure_all_started([:nx, :tessera])
@@ -132,10 +147,11 @@ defmodule Tessera.Suites do
     helpers = if mode == :exla, do: "test/support/{container,exla_case,exla_helpers}.ex", else: "test/support/*.ex"
     File.cd!(Path.join(repository, project))
     helpers = helpers |> Path.wildcard() |> Enum.map(&Path.expand/1)
-    for node <- [node() | Node.list(:connected)], do: :erpc.call(node, __MODULE__, :enter, [mode, helpers])
+    place = if name in @of_host, do: :host, else: device()
+    for node <- [node() | Node.list(:connected)], do: :erpc.call(node, __MODULE__, :enter, [mode, helpers, place])
     if name == "exla.sharding" and device() == :host, do: set_devices(4)
     again(if(name in @racy, do: 3, else: 1), fn ->
-      load(Path.relative_to(file, project), mode)
+      load(Path.relative_to(file, project), mode, place)
       Judge.during(name, &ExUnit.run/0)
     end)
   end
@@ -151,19 +167,19 @@ defmodule Tessera.Suites do
     if times > 1 and Enum.any?(results, &match?({_, :failed, _}, &1)), do: again(times - 1, fun), else: results
   end
 
-  @doc "Makes a node ready for suites of this mode."
-  def enter(mode, helpers) do
+  @doc "Makes a node ready for suites of this mode, on the client of that name."
+  def enter(mode, helpers, place) do
     Logger.configure(level: if(mode == :exla, do: :debug, else: :error))
     Nx.global_default_backend(Map.get(%{eager: Shim, torchx: Tessera.Backend}, mode, Nx.BinaryBackend))
     Nx.Defn.global_default_options(if mode == :exla, do: [compiler: Tessera], else: [])
     ShimCompiler.replace_evaluator(mode == :compiled)
-    Enum.each(helpers, &load(&1, mode))
+    Enum.each(helpers, &load(&1, mode, place))
   end
 
   # What the compiler has to say of their files is theirs.
-  defp load(file, mode) do
+  defp load(file, mode, place) do
     source = File.read!(file)
-    Code.with_diagnostics(fn -> Code.compile_string(source |> rename(mode) |> placed(device()), file) end)
+    Code.with_diagnostics(fn -> Code.compile_string(source |> rename(mode) |> placed(place), file) end)
   end
 
   defp rename(source, :exla), do: source |> String.replace("EXLA", "Tessera") |> String.replace(~r/\bexla\b/, "tessera")
