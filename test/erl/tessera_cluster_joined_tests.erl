@@ -677,7 +677,7 @@ no_library(Folder) ->
     Priv = filename:join(Folder, "priv"),
     ok = file:make_dir(Priv),
     ok = file:make_symlink(Real, filename:join(Folder, "ebin")),
-    ok = file:make_symlink(tessera_library:path() ++ ".so", filename:join(Priv, "tessera_nif.so")),
+    ok = file:make_symlink(filename:absname(tessera_library:path() ++ ".so"), filename:join(Priv, "tessera_nif.so")),
     {0, _} = process(erl(), arguments(refused, Folder, filename:join(Folder, "ebin")), [{"OMPI_COMM_WORLD_SIZE", "2"}]),
     has(refused, failed_precondition, "OMPI_COMM_WORLD_SIZE=2.*tessera_mpi.so is not there: Tessera was built without Open MPI", hd(written(Folder, 0))).
 

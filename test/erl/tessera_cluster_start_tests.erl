@@ -483,7 +483,7 @@ without_mpi(Folder) ->
     ok = filelib:ensure_dir(filename:join(Priv, "any")),
     Ebin = filename:join(App, "ebin"),
     ok = file:make_symlink(filename:absname(filename:dirname(code:which(tessera))), Ebin),
-    ok = file:make_symlink(tessera_library:path() ++ ".so", filename:join(Priv, "tessera_nif.so")),
+    ok = file:make_symlink(filename:absname(tessera_library:path() ++ ".so"), filename:join(Priv, "tessera_nif.so")),
     Lines = ["until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n",
              "TESSERA_RANK=0 TESSERA_RANKS=2 \"$@\" & ERL_FLAGS=\"-pa ", Ebin, "\" TESSERA_RANK=1 TESSERA_RANKS=2 \"$@\" & wait\n"],
     case filelib:is_regular(tessera_rank_work:mpi()) of
