@@ -4,6 +4,7 @@
  * - Types of 2 bits: They refuse or spoil sort, argsort, top_k, argmax, argmin and dot_general. They end the process at
  *   concatenate.
  * - s4: Their population_count counts copies of the sign bit.
+ * - A conversion of a complex constant to floats: They end the process.
  * - f8 and f8_e4m3fn: They refuse erfc and some factorizations.
  * - A general reduce: They may leave out the initial value, or take it more than once, and any order. One of them ends
  *   the process if the function reduces a tensor. normalize.c makes a loop of a reduce by a function, and takes the
@@ -82,6 +83,19 @@ static bool divides(const ts_rule_call *call) {
          !cannot_be_zero(call->rules->to, call->op->operands[1]);
 }
 
+/* ---- conversions */
+
+static bool drops_imaginary(const ts_rule_call *call) {
+  return call->op->code == TS_OP_CONVERT && ts_dtype_is_complex(type_of(call, call->op->operands[0])) &&
+         !ts_dtype_is_complex(call->dtype);
+}
+
+static ts_status take_real(const ts_rule_call *call, ts_value_id *out) {
+  ts_value_id real;
+  TS_TRY(add(call, TS_OP_REAL, (ts_values){call->op->operands, 1}, &real));
+  return convert(call, real, call->dtype, out);
+}
+
 /* ---- narrow types */
 
 /* Ops that move elements or sort them, which widen.c leaves as they are. */
@@ -119,6 +133,7 @@ static bool needs_wide(const ts_rule_call *call) {
 }
 
 ts_status ts_guard(const ts_rule_call *call, ts_value_id *out) {
+  if (drops_imaginary(call)) return take_real(call, out);
   if (call->op->operand_count > 0 && moves(call->op)) TS_TRY(guard_move(call, out));
   if (*out == TS_NO_ID && needs_wide(call)) TS_TRY(ts_widen(call, out));
   return *out == TS_NO_ID && divides(call) ? guard_division(call, out) : TS_SUCCESS;
