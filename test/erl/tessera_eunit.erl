@@ -95,15 +95,20 @@ on_host(Test) ->
     case tessera_nif:default_client() of
         host -> Test();
         Name ->
-            ok = tessera_nif:default_client(host),
+            ok = default_client(host),
             Setting = application:get_env(tessera, default_client),
             ok = application:unset_env(tessera, default_client),   % for Nx
             try Test()
             after
-                ok = tessera_nif:default_client(Name),
+                ok = default_client(Name),
                 [ok = application:set_env(tessera, default_client, Default) || {ok, Default} <- [Setting]]
             end
     end.
+
+%% A function without a device of its own has programs in the cache for the default client of before.
+default_client(Name) ->
+    ok = tessera_nif:default_client(Name),
+    tessera:clear_cache().
 
 %% Called by the process that logs.
 -spec log(logger:log_event(), logger:handler_config()) -> term().

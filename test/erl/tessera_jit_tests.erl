@@ -175,7 +175,9 @@ compiled_for_containers_test() ->
     F = tessera:compile(fun(A, _) -> A end, [X, #{scale => {1.0, [X]}}]),
     raises(invalid_argument, "compiled for (s32[2], #{scale => {f32[], [s32[2]]}}), called with ([s32[2]], axis)", fun() -> F([X], axis) end).
 
-explain_test() ->
+explain_test() -> tessera_eunit:on_host(fun explain_here/0).
+
+explain_here() ->
     F = tessera:compile(fun(X) -> tessera:sum(tessera:exp(X)) end, [tessera:template(f32, {10})]),
     [?assertNotEqual({Word, nomatch}, {Word, string:find(tessera:explain(F), Word)}) || Word <- ["1 parameters", "kernel", "cost"]],
     ?assertNotEqual(nomatch, string:find(tessera:explain(fun tessera:exp/1, [1.0]), "kernel")),
