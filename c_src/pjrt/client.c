@@ -66,7 +66,7 @@ static ts_status describe(pj_client *c) {
 
 static ts_status fill(pj_client *c, const pj_opening *o) {
   if (o->isolated)
-    TS_TRY(pj_plugin_isolate(o->path, o->open_ms, o->answer_ms, &c->plugin));
+    TS_TRY(pj_plugin_isolate(o->path, &o->deadlines, &c->plugin));
   else
     TS_TRY(pj_plugin_open(o->path, &c->plugin));
   TS_TRY(create(c, o));
@@ -98,7 +98,7 @@ ts_status pj_client_create(const pj_opening *opening, pj_client **out) {
   atomic_store(&c->refs, 1);
   c->limit = opening->limit < 0 ? INT64_MAX : opening->limit;
   c->precision = opening->precision;
-  c->answer_ms = opening->isolated ? 0 : opening->answer_ms; /* an isolated process is ended instead */
+  if (!opening->isolated) c->deadlines = opening->deadlines; /* an isolated process is ended instead */
   ts_status status = fill(c, opening);
   if (status)
     end_client(c);
@@ -115,6 +115,13 @@ void pj_client_release(pj_client *client) {
   if (atomic_fetch_sub(&client->refs, 1) != 1) return;
   client->ending.body = end_now;
   pj_work(&client->ending);
+}
+
+/* ---- deadlines */
+
+ts_status pj_client_begin(pj_client *c, pj_deadline *deadline, const char *what, ts_done done) {
+  return pj_deadline_begin(
+      deadline, &(pj_limit){.ms = c->deadlines.answer_ms, .option = "timeout", .what = what, .late = &c->late}, done);
 }
 
 /* ---- accounts */

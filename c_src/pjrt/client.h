@@ -31,7 +31,7 @@ typedef struct pj_client {
   int64_t device_limit; /* the plugin's; INT64_MAX: not known */
   _Atomic int64_t bytes, peak, allocations;
   ts_stablehlo_precision precision; /* of products and convolutions */
-  int64_t answer_ms;                /* the deadline of operations in this process; 0: none */
+  pj_deadlines deadlines;           /* of operations in this process */
   _Atomic int late;                 /* operations whose deadline has passed, and which go on */
   _Atomic int place;                /* pj_place: where the elements of its buffers are */
   _Atomic bool lends_nothing;       /* the plugin does not read host memory in place, or cannot say for how long */
@@ -65,10 +65,12 @@ typedef struct pj_opening {
   int64_t limit;
   bool isolated;
   ts_stablehlo_precision precision;
-  int64_t open_ms, answer_ms; /* 0: without a deadline */
+  pj_deadlines deadlines;
 } pj_opening;
 ts_status pj_client_create(const pj_opening *opening, pj_client **out);
 static inline void pj_client_retain(pj_client *client) { atomic_fetch_add(&client->refs, 1); }
+/* The deadline of a run or a transfer, whose name is `what`. */
+ts_status pj_client_begin(pj_client *client, pj_deadline *deadline, const char *what, ts_done done);
 /* With the last reference the plugin's client is destroyed, on a thread of ours. */
 void pj_client_release(pj_client *client);
 /* Counts bytes that are about to be allocated, or refuses them. */

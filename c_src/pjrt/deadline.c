@@ -57,11 +57,11 @@ static pj_deadline *find_passed(int64_t now, int64_t *out_first) {
 /* After the lock is released the operation may end at any moment, and its memory with it. */
 static void answer(pj_deadline *d) {
   ts_done done = d->done;
-  ts_status late = ts_error(TS_UNAVAILABLE, "%s did not end within %lld ms (timeout). It goes on in the background",
-                            d->what, (long long)d->ms);
+  ts_status late = ts_error(TS_UNAVAILABLE, "%s did not end within %lld ms (%s). It goes on in the background",
+                            d->limit.what, (long long)d->limit.ms, d->limit.option);
   take_out(d);
   d->is_late = true;
-  atomic_fetch_add(d->late, 1);
+  atomic_fetch_add(d->limit.late, 1);
   pthread_mutex_unlock(&all.lock);
   pj_work_spare(1);
   ts_done_call(done, late);
@@ -100,14 +100,14 @@ static ts_status start(void) {
 
 /* ---- operations */
 
-ts_status pj_deadline_begin(pj_deadline *d, int64_t ms, _Atomic int *late, const char *what, ts_done done) {
-  *d = (pj_deadline){.ms = ms, .late = late, .what = what, .done = done};
-  if (ms == 0) return TS_SUCCESS;
-  if (atomic_load(late) >= PJ_MOST_LATE)
+ts_status pj_deadline_begin(pj_deadline *d, const pj_limit *limit, ts_done done) {
+  *d = (pj_deadline){.limit = *limit, .done = done};
+  if (!pj_has_deadline(d)) return TS_SUCCESS;
+  if (atomic_load(limit->late) >= PJ_MOST_LATE)
     return ts_error(TS_UNAVAILABLE, "the device does not answer: %d operations have not ended by their deadlines",
                     PJ_MOST_LATE);
   pthread_once(&all.once, initialize);
-  d->at_ns = ts_system_ns() + ms * 1000000;
+  d->at_ns = ts_system_ns() + limit->ms * 1000000;
   pthread_mutex_lock(&all.lock);
   ts_status status = start();
   if (!status) {
@@ -119,7 +119,7 @@ ts_status pj_deadline_begin(pj_deadline *d, int64_t ms, _Atomic int *late, const
 }
 
 ts_status pj_deadline_check(pj_deadline *d) {
-  if (d->ms == 0) return TS_SUCCESS;
+  if (!pj_has_deadline(d)) return TS_SUCCESS;
   pthread_mutex_lock(&all.lock);
   bool late = d->is_late;
   pthread_mutex_unlock(&all.lock);
@@ -127,13 +127,13 @@ ts_status pj_deadline_check(pj_deadline *d) {
 }
 
 bool pj_deadline_end(pj_deadline *d) {
-  if (d->ms == 0) return true;
+  if (!pj_has_deadline(d)) return true;
   pthread_mutex_lock(&all.lock);
   bool late = d->is_late;
   if (d->at) take_out(d);
   pthread_mutex_unlock(&all.lock);
   if (!late) return true;
-  atomic_fetch_sub(d->late, 1);
+  atomic_fetch_sub(d->limit.late, 1);
   pj_work_spare(-1);
   return false;
 }

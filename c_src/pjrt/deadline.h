@@ -10,20 +10,27 @@
 /* A client refuses operations while it has so many late ones: each holds memory, and maybe a thread. */
 enum { PJ_MOST_LATE = 16 };
 
+/* How long an operation may take. */
+typedef struct pj_limit {
+  int64_t ms;         /* 0: without a deadline */
+  const char *option; /* the client's option that sets the milliseconds: "timeout" */
+  const char *what;   /* the operation: "the run" */
+  _Atomic int *late;  /* counts the late operations of a client */
+} pj_limit;
+
 /* Of an operation: a field of it. */
 typedef struct pj_deadline {
   struct pj_deadline *next, **at; /* `at` is NULL outside of the list */
   int64_t at_ns;
-  int64_t ms;        /* 0: without a deadline */
-  _Atomic int *late; /* counts the late operations of a client */
-  const char *what;  /* "the run" */
-  bool is_late;      /* the caller has its answer */
+  pj_limit limit;
+  bool is_late; /* the caller has its answer */
   ts_done done;
 } pj_deadline;
 
-/* Begins to count `ms` milliseconds; with 0 the operation has no deadline. `done` is called by the deadline, or by the
- * caller after pj_deadline_end(). `late` stays valid until pj_deadline_end(). */
-ts_status pj_deadline_begin(pj_deadline *deadline, int64_t ms, _Atomic int *late, const char *what, ts_done done);
+/* Begins to count the milliseconds. `done` is called by the deadline, or by the caller after pj_deadline_end(). The
+ * limit's `late` stays valid until pj_deadline_end(). */
+ts_status pj_deadline_begin(pj_deadline *deadline, const pj_limit *limit, ts_done done);
+static inline bool pj_has_deadline(const pj_deadline *deadline) { return deadline->limit.ms > 0; }
 /* An error if the deadline has passed: an operation that waited for a thread until then does not begin its work. */
 ts_status pj_deadline_check(pj_deadline *deadline);
 /* At the end of the operation. True: the caller waits for its answer, and its memory is valid. False: it has had an

@@ -118,7 +118,7 @@ static void fill_placement(transfer *t, const ts_placement *p) {
 
 /* The transfer's own copy of the caller's data, where it has no owner. */
 static ts_status copy_data(transfer *t, int64_t bytes) {
-  if (!t->data || !t->client->answer_ms || t->owner.object) return TS_SUCCESS;
+  if (!t->data || !t->client->deadlines.answer_ms || t->owner.object) return TS_SUCCESS;
   TS_TRY(ts_alloc((size_t)bytes + 1, &t->own));
   memcpy(t->own, t->data, (size_t)bytes);
   t->data = t->own;
@@ -141,7 +141,7 @@ static void begin(transfer given, const ts_placement *p, const char *what, ts_do
   t->wait.then = transferred;
   t->deadline.done = done;
   status = copy_data(t, p ? p->bytes : 0);
-  if (!status) status = pj_deadline_begin(&t->deadline, t->client->answer_ms, &t->client->late, what, done);
+  if (!status) status = pj_client_begin(t->client, &t->deadline, what, done);
   if (status)
     end_transfer(t, status);
   else
@@ -260,7 +260,7 @@ ts_status pj_memory_from_host(pj_client *client, int32_t device, const ts_type *
 static void received(pj_wait *wait, ts_status status) { end_transfer((transfer *)wait, status); }
 
 static ts_status read_in_place(transfer *t, const void *data) {
-  if (t->deadline.ms) TS_TRY(ts_alloc((size_t)t->bytes, &t->own));
+  if (pj_has_deadline(&t->deadline)) TS_TRY(ts_alloc((size_t)t->bytes, &t->own));
   memcpy(t->own ? t->own : t->to, data, (size_t)t->bytes);
   return TS_SUCCESS;
 }
@@ -270,7 +270,7 @@ static ts_status receive(transfer *t) {
   int64_t order[TS_MAX_RANK];
   const void *here = pj_host_address(t->source);
   if (here) return read_in_place(t, here);
-  if (t->bytes < m->bytes || t->deadline.ms) TS_TRY(ts_alloc((size_t)m->bytes, &t->own));
+  if (t->bytes < m->bytes || pj_has_deadline(&t->deadline)) TS_TRY(ts_alloc((size_t)m->bytes, &t->own));
   for (int32_t i = 0; i < m->shape->rank; i++) order[i] = m->shape->rank - 1 - i;
   pj_layout layout = {.size = sizeof layout,
                       .order = {.size = sizeof layout.order, .minor_to_major = order, .rank = (size_t)m->shape->rank}};

@@ -49,8 +49,9 @@ static ts_status read_precision(const ts_setting *s, ts_stablehlo_precision *out
 /* Options that are not the plugin's; *out_own is false for others. */
 static ts_status read_own(const ts_setting *s, pj_opening *o, bool *out_own) {
   *out_own = true;
-  if (strcmp(s->name, "open_timeout") == 0) return read_ms(s, &o->open_ms);
-  if (strcmp(s->name, "timeout") == 0) return read_ms(s, &o->answer_ms);
+  if (strcmp(s->name, "open_timeout") == 0) return read_ms(s, &o->deadlines.open_ms);
+  if (strcmp(s->name, "timeout") == 0) return read_ms(s, &o->deadlines.answer_ms);
+  if (strcmp(s->name, "compile_timeout") == 0) return read_ms(s, &o->deadlines.compile_ms);
   if (strcmp(s->name, "precision") == 0) return read_precision(s, &o->precision);
   if (strcmp(s->name, "isolated") == 0) {
     if (s->kind != TS_SETTING_BOOLEAN) return expected(s->name, "true or false");
@@ -119,7 +120,8 @@ static ts_status find_path(pj_opening *o) {
 
 static ts_status read_options(const ts_open_options *options, pj_opening *o) {
   const ts_settings *settings = &options->settings;
-  *o = (pj_opening){.device_count = options->device_count, .limit = options->memory_limit, .open_ms = OPEN_MS};
+  *o = (pj_opening){
+      .device_count = options->device_count, .limit = options->memory_limit, .deadlines = {.open_ms = OPEN_MS}};
   TS_TRY(TS_NEW_ARRAY(settings->count + 1, &o->options));
   for (size_t i = 0; i < settings->count; i++) {
     bool own;
@@ -206,8 +208,8 @@ static struct timespec after(int64_t ms) {
 
 /* An isolated plugin has the deadline itself: its process is ended then. */
 static bool waits_for(open_job *o) {
-  struct timespec until = after(o->door->how.open_ms);
-  bool forever = o->door->how.isolated || o->door->how.open_ms == 0;
+  struct timespec until = after(o->door->how.deadlines.open_ms);
+  bool forever = o->door->how.isolated || o->door->how.deadlines.open_ms == 0;
   pthread_mutex_lock(&o->lock);
   for (int error = 0; !o->is_open && error != ETIMEDOUT;)
     error = forever ? pthread_cond_wait(&o->opened, &o->lock) : pthread_cond_timedwait(&o->opened, &o->lock, &until);
@@ -219,7 +221,7 @@ static bool waits_for(open_job *o) {
 
 static ts_status too_late(const pj_opening *how) {
   return ts_error(TS_UNAVAILABLE, "the plugin %s did not open within %lld ms (open_timeout)", how->path,
-                  (long long)how->open_ms);
+                  (long long)how->deadlines.open_ms);
 }
 
 static void *wait_until_open(void *context) {

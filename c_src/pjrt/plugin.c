@@ -188,12 +188,12 @@ ts_status pj_plugin_open(const char *path, const pj_plugin **out) {
   return status;
 }
 
-ts_status pj_plugin_isolate(const char *path, int64_t open_ms, int64_t answer_ms, const pj_plugin **out) {
+ts_status pj_plugin_isolate(const char *path, const pj_deadlines *deadlines, const pj_plugin **out) {
   char real[PATH_MAX];
   pj_plugin *plugin;
   TS_TRY(find_file(path, real));
   TS_TRY(new_plugin(real, &plugin));
-  ts_status status = pj_remote_start(open_ms, answer_ms, &plugin->remote);
+  ts_status status = pj_remote_start(deadlines, &plugin->remote);
   if (!status) status = pj_remote_open(plugin->remote, real);
   if (status)
     pj_plugin_close(plugin);

@@ -6,6 +6,13 @@
 #include "base/status.h"
 #include "pjrt/abi.h"
 
+/* How many milliseconds may be taken; 0: as many as the plugin wants. */
+typedef struct pj_deadlines {
+  int64_t open_ms;    /* to open a client */
+  int64_t answer_ms;  /* by a run or a transfer */
+  int64_t compile_ms; /* to compile, save or load a program */
+} pj_deadlines;
+
 typedef struct pj_plugin {
   struct pj_plugin *next;
   char *path;
@@ -16,8 +23,8 @@ typedef struct pj_plugin {
 /* The plugin in a file; the first call loads and initializes it. It may take a second. An error names the path. */
 ts_status pj_plugin_open(const char *path, const pj_plugin **out);
 
-/* The plugin in a process of its own. Milliseconds as for pj_remote_start(). */
-ts_status pj_plugin_isolate(const char *path, int64_t open_ms, int64_t answer_ms, const pj_plugin **out);
+/* The plugin in a process of its own, with the deadlines of pj_remote_start(). */
+ts_status pj_plugin_isolate(const char *path, const pj_deadlines *deadlines, const pj_plugin **out);
 /* Ends the process of an isolated plugin. All of its objects have been destroyed. NULL and plugins of this process are
  * allowed. */
 void pj_plugin_close(const pj_plugin *plugin);

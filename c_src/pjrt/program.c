@@ -63,54 +63,140 @@ void pj_release_program(void *program) {
   pj_work(&code->ending);
 }
 
-/* ---- operations */
+/* ---- operations
+ * Each operation is a job. After the job's deadline the caller has an error, and frees its graph or its bytes. So a job
+ * that has a deadline copies these before it works, while the caller waits. */
 
 typedef struct compile_job {
   pj_job job;
-  ts_status (*make)(const struct compile_job *c, pj_client *client, pj_code **out);
+  pj_deadline deadline;
+  _Atomic int refs;        /* The thread has one, and so has a deadline. */
+  pthread_mutex_t reading; /* Held while the graph or the bytes are copied. */
+  bool is_left;            /* The deadline has given the caller an error. Under the lock. */
+  ts_status (*make)(struct compile_job *c, pj_code **out);
   pj_door *door;
+  pj_client *client; /* a reference */
   const ts_graph *graph;
+  ts_graph *own_graph;
   ts_precision precision;
-  const ts_saved_program *saved;
-  const pj_code *code;
-  ts_program *out;
-  ts_text *text;
+  ts_saved_program saved;
+  char *own_bytes;
+  pj_code *code; /* a reference to the program that is saved */
+  pj_code *made; /* a reference to the program that was made */
+  ts_text saving;
+  ts_program *out; /* the caller's */
+  ts_text *text;   /* the caller's */
   ts_done done;
 } compile_job;
 
-static void begin(compile_job given) {
-  compile_job *c = NULL;
-  ts_status status = TS_NEW(&c);
-  if (status) {
-    ts_done_call(given.done, status);
-    return;
+static void release_job(compile_job *c) {
+  if (atomic_fetch_sub(&c->refs, 1) != 1) return;
+  pthread_mutex_destroy(&c->reading);
+  ts_graph_destroy(c->own_graph);
+  ts_free(c->own_bytes);
+  ts_text_deinit(&c->saving);
+  if (c->code) pj_release_program(c->code);
+  pj_client_release(c->client);
+  ts_free(c);
+}
+
+/* The thread that watches deadlines calls this. */
+static void leave(ts_status status, void *context) {
+  compile_job *c = context;
+  pthread_mutex_lock(&c->reading);
+  c->is_left = true;
+  pthread_mutex_unlock(&c->reading);
+  ts_done_call(c->done, status);
+  release_job(c);
+}
+
+/* The lock is held. */
+static ts_status copy(compile_job *c) {
+  if (c->is_left) return ts_error(TS_CANCELLED, "the deadline has passed");
+  if (c->graph) {
+    TS_TRY(ts_graph_clone(c->graph, &c->own_graph));
+    c->graph = c->own_graph;
   }
-  *c = given;
-  pj_work(&c->job);
+  if (c->saved.bytes) {
+    TS_TRY(ts_alloc(c->saved.size + 1, (void **)&c->own_bytes));
+    memcpy(c->own_bytes, c->saved.bytes, c->saved.size);
+    c->saved.bytes = c->own_bytes;
+  }
+  return TS_SUCCESS;
+}
+
+/* Only an isolated client can be followed by another client. Jobs of isolated clients have no deadline here: their
+ * process is ended instead. */
+static ts_status take_over(compile_job *c) {
+  if (pj_has_deadline(&c->deadline)) {
+    pthread_mutex_lock(&c->reading);
+    ts_status status = copy(c);
+    pthread_mutex_unlock(&c->reading);
+    return status;
+  }
+  if (!c->door) return TS_SUCCESS;
+  pj_client *next;
+  TS_TRY(pj_door_client(c->door, &next));
+  pj_client_release(c->client);
+  c->client = next;
+  return TS_SUCCESS;
+}
+
+static ts_status hand_over(compile_job *c) {
+  if (c->text) {
+    ts_text_append_n(c->text, c->saving.data, c->saving.length);
+    return c->text->failed ? ts_error_no_memory() : TS_SUCCESS;
+  }
+  pj_code_describe(c->made, c->out);
+  c->made = NULL;
+  return TS_SUCCESS;
 }
 
 static void end(compile_job *c, ts_status status) {
   ts_done done = c->done;
-  ts_free(c);
+  if (!pj_deadline_end(&c->deadline)) {
+    ts_status_free(status);
+    pj_code_destroy(c->made);
+    release_job(c);
+    return;
+  }
+  if (!status) status = hand_over(c);
+  atomic_store(&c->refs, 1); /* the watching thread does not use the job any more */
+  release_job(c);
   ts_done_call(done, status);
 }
 
-/* Makes the program for the present client. */
 static void make_now(pj_job *job) {
   compile_job *c = (compile_job *)job;
-  pj_client *client;
-  pj_code *code;
-  ts_status status = pj_door_client(c->door, &client);
-  if (!status) {
-    status = c->make(c, client, &code);
-    if (!status) pj_code_describe(code, c->out);
-    pj_client_release(client);
-  }
-  end(c, status);
+  ts_status status = take_over(c);
+  end(c, status ? status : c->make(c, &c->made));
 }
 
-static ts_status compile_graph(const compile_job *c, pj_client *client, pj_code **out) {
-  return pj_compile_now(client, c->graph, c->precision, out);
+/* Takes the reference to the client over. */
+static void begin(compile_job given, const char *what) {
+  compile_job *c = NULL;
+  ts_status status = TS_NEW(&c);
+  if (status) {
+    pj_client_release(given.client);
+    ts_done_call(given.done, status);
+    return;
+  }
+  *c = given;
+  c->job.body = make_now;
+  atomic_store(&c->refs, 2);
+  pthread_mutex_init(&c->reading, NULL);
+  if (c->code) pj_code_retain(c->code);
+  const pj_limit limit = {
+      .ms = c->client->deadlines.compile_ms, .option = "compile_timeout", .what = what, .late = &c->client->late};
+  status = pj_deadline_begin(&c->deadline, &limit, (ts_done){leave, c});
+  if (status)
+    end(c, status);
+  else
+    pj_work(&c->job);
+}
+
+static ts_status compile_graph(compile_job *c, pj_code **out) {
+  return pj_compile_now(c->client, c->graph, c->precision, out);
 }
 
 void pj_compile(void *door, const ts_graph *graph, const ts_program_options *options, ts_program *out, ts_done done) {
@@ -118,13 +204,14 @@ void pj_compile(void *door, const ts_graph *graph, const ts_program_options *opt
   if (options->nonblocking)
     ts_done_call(done, TS_SUCCESS);
   else
-    begin((compile_job){.job.body = make_now,
-                        .make = compile_graph,
+    begin((compile_job){.make = compile_graph,
                         .door = door,
+                        .client = pj_door_present(door),
                         .graph = graph,
                         .precision = options->precision,
                         .out = out,
-                        .done = done});
+                        .done = done},
+          "the compilation");
 }
 
 /* ---- saving and loading
@@ -178,13 +265,16 @@ ts_status pj_explain(const void *program, ts_text *out) {
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
 
-static void save_now(pj_job *job) {
-  compile_job *c = (compile_job *)job;
-  end(c, save(c->code, c->text));
+static ts_status save_code(compile_job *c, pj_code **out) {
+  *out = NULL;
+  return save(c->code, &c->saving);
 }
 
 void pj_save(const void *program, ts_text *out, ts_done done) {
-  begin((compile_job){.job.body = save_now, .code = program, .text = out, .done = done});
+  pj_code *code = (pj_code *)(uintptr_t)program;
+  pj_client_retain(code->client);
+  begin((compile_job){.make = save_code, .client = code->client, .code = code, .text = out, .done = done},
+        "saving the program");
 }
 
 /* The unread rest. */
@@ -222,8 +312,9 @@ static ts_status load_code(pj_code *code, rest r) {
   return pj_code_load(code, r.at, r.size);
 }
 
-static ts_status load(const compile_job *c, pj_client *client, pj_code **out) {
-  rest r = {c->saved->bytes, c->saved->size};
+static ts_status load(compile_job *c, pj_code **out) {
+  const pj_client *client = c->client;
+  rest r = {c->saved.bytes, c->saved.size};
   pj_code *code;
   counts n;
   head h;
@@ -236,7 +327,7 @@ static ts_status load(const compile_job *c, pj_client *client, pj_code **out) {
                     client->identity);
   r.at += n.identity;
   r.size -= n.identity;
-  TS_TRY(pj_code_new(client, n.params, n.results, &code));
+  TS_TRY(pj_code_new(c->client, n.params, n.results, &code));
   ts_status status = load_code(code, r);
   if (status)
     pj_code_destroy(code);
@@ -247,5 +338,8 @@ static ts_status load(const compile_job *c, pj_client *client, pj_code **out) {
 
 void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done done) {
   *out = (ts_program){0};
-  begin((compile_job){.job.body = make_now, .make = load, .door = door, .saved = saved, .out = out, .done = done});
+  begin(
+      (compile_job){
+          .make = load, .door = door, .client = pj_door_present(door), .saved = *saved, .out = out, .done = done},
+      "loading the program");
 }

@@ -325,14 +325,26 @@ static void take_end(pj_remote *r, const pj_wire_message *m) {
 
 enum { PASSED = -2 };
 
+/* The first deadline, and the option that sets it. The lock is held. */
+static int64_t first_deadline(const pj_remote *r, const char **out_option) {
+  int64_t first = INT64_MAX;
+  *out_option = "timeout"; /* of events */
+  for (const pj_event *e = r->events; e; e = e->next) first = e->deadline_ns < first ? e->deadline_ns : first;
+  for (const pj_waiting *w = r->waiting; w; w = w->next) {
+    if (w->deadline_ns >= first) continue;
+    first = w->deadline_ns;
+    *out_option = w->option;
+  }
+  return first;
+}
+
 /* Milliseconds until the next deadline; -1: there is none. */
 static int next_deadline(pj_remote *r) {
-  int64_t now = ts_system_ns(), next = INT64_MAX;
+  const char *option;
   pthread_mutex_lock(&r->lock);
-  for (const pj_waiting *w = r->waiting; w; w = w->next) next = w->deadline_ns < next ? w->deadline_ns : next;
-  for (const pj_event *e = r->events; e; e = e->next) next = e->deadline_ns < next ? e->deadline_ns : next;
+  int64_t now = ts_system_ns(), next = first_deadline(r, &option);
   if (next <= now && !r->reason[0])
-    snprintf(r->reason, sizeof r->reason, "did not answer by its deadline, and was ended");
+    snprintf(r->reason, sizeof r->reason, "did not answer by its deadline (%s), and was ended", option);
   r->wakes_ns = next;
   pthread_mutex_unlock(&r->lock);
   if (next == INT64_MAX) return -1;
@@ -400,27 +412,30 @@ void pj_remote_end(pj_remote *r) {
 /* How long a process may take to end its client before it is killed. */
 #define CLOSE_NS INT64_C(10000000000)
 
-/* Compilers take as long as they want. */
-static int64_t deadline(const pj_remote *r, int function) {
+static int64_t after(int64_t ns) { return ns == INT64_MAX ? INT64_MAX : ts_system_ns() + ns; }
+
+static int64_t deadline(const pj_remote *r, int function, const char **out_option) {
+  *out_option = "timeout";
   switch (function) {
   case PJ_COMPILE:
   case PJ_LOAD:
-  case PJ_EXECUTABLE_SERIALIZE: return INT64_MAX;
+  case PJ_EXECUTABLE_SERIALIZE: *out_option = "compile_timeout"; return after(r->compile_ns);
   case PJ_INITIALIZE:
   case PJ_CLIENT_CREATE:
   case PJ_CLIENT_NAME:
   case PJ_CLIENT_VERSION:
   case PJ_DEVICE_DESCRIPTION:
   case PJ_DESCRIPTION_KIND:
-  case PJ_CLIENT_DEVICES: return r->open_by_ns;
-  case PJ_CLIENT_DESTROY: return ts_system_ns() + (r->answer_ns < CLOSE_NS ? r->answer_ns : CLOSE_NS);
-  default: return r->answer_ns == INT64_MAX ? INT64_MAX : ts_system_ns() + r->answer_ns;
+  case PJ_CLIENT_DEVICES: *out_option = "open_timeout"; return r->open_by_ns;
+  case PJ_CLIENT_DESTROY: return after(r->answer_ns < CLOSE_NS ? r->answer_ns : CLOSE_NS);
+  default: return after(r->answer_ns);
   }
 }
 
 ts_status pj_asking_event(pj_asking *a) {
+  const char *option;
   TS_TRY(TS_NEW(&a->event));
-  a->event->deadline_ns = deadline(a->remote, a->function);
+  a->event->deadline_ns = deadline(a->remote, a->function, &option);
   return TS_SUCCESS;
 }
 
@@ -463,7 +478,8 @@ static void drop_event(pj_asking *a) {
 
 ts_status pj_ask(pj_asking *a) {
   pj_remote *r = a->remote;
-  pj_waiting w = {.deadline_ns = deadline(r, a->function), .answer.file = -1};
+  pj_waiting w = {.answer.file = -1};
+  w.deadline_ns = deadline(r, a->function, &w.option);
   if (a->fields.failed) return ts_error_no_memory();
   pthread_cond_init(&w.signal, NULL);
   if (enter(a, &w)) {

@@ -10,7 +10,7 @@
 #ifndef TS_PJRT_REMOTE_H
 #define TS_PJRT_REMOTE_H
 
-#include "pjrt/abi.h"
+#include "pjrt/plugin.h"
 #include "pjrt/wire.h"
 
 #include <pthread.h>
@@ -27,6 +27,7 @@ typedef struct pj_waiting {
   struct pj_waiting *next;
   uint64_t id;
   int64_t deadline_ns; /* INT64_MAX: no deadline. */
+  const char *option;  /* The client's option that sets the deadline. */
   bool is_done;
   pj_wire_message answer; /* Without fields if the process has ended. */
   pthread_cond_t signal;
@@ -64,6 +65,7 @@ typedef struct pj_remote {
   char reason[256];
   int64_t open_by_ns; /* When a client must be open; INT64_MAX: no deadline. */
   int64_t answer_ns;  /* How long calls and events may take; INT64_MAX: for ever. */
+  int64_t compile_ns; /* The same of calls that compile. */
   int64_t wakes_ns;   /* When the reader looks for deadlines. */
   uint64_t last_id, last_segment;
   pj_waiting *waiting;
@@ -74,8 +76,8 @@ typedef struct pj_remote {
   pj_device **devices;
 } pj_remote;
 
-/* Starts the process. The milliseconds that opening a client, and each run or transfer, may take; 0: for ever. */
-ts_status pj_remote_start(int64_t open_ms, int64_t answer_ms, pj_remote **out);
+/* Starts the process. It is killed when a deadline passes. */
+ts_status pj_remote_start(const pj_deadlines *deadlines, pj_remote **out);
 /* Has the process load the plugin. */
 ts_status pj_remote_open(pj_remote *remote, const char *path);
 /* Kills the process; NULL is allowed. All of its events have ended. */

@@ -81,14 +81,15 @@ static ts_status start(pj_remote *r) {
 
 static int64_t nanoseconds(int64_t ms) { return ms > 0 ? ms * 1000000 : INT64_MAX; }
 
-ts_status pj_remote_start(int64_t open_ms, int64_t answer_ms, pj_remote **out) {
+ts_status pj_remote_start(const pj_deadlines *deadlines, pj_remote **out) {
   pj_remote *r;
   TS_TRY(TS_NEW(&r));
   *r = (pj_remote){.refs = 1,
                    .socket = -1,
                    .bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                   .open_by_ns = open_ms > 0 ? ts_system_ns() + nanoseconds(open_ms) : INT64_MAX,
-                   .answer_ns = nanoseconds(answer_ms),
+                   .open_by_ns = deadlines->open_ms > 0 ? ts_system_ns() + nanoseconds(deadlines->open_ms) : INT64_MAX,
+                   .answer_ns = nanoseconds(deadlines->answer_ms),
+                   .compile_ns = nanoseconds(deadlines->compile_ms),
                    .wakes_ns = INT64_MAX};
   pthread_mutex_init(&r->lock, NULL);
   pthread_mutex_init(&r->sending, NULL);

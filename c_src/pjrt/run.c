@@ -180,7 +180,7 @@ static void change_coordinates(run *r) {
 
 static ts_status submit(run *r) {
   TS_TRY(pj_deadline_check(&r->deadline));
-  if (!r->deadline.ms) TS_TRY(pj_door_code(r->request->client, r->program, &r->code));
+  if (!pj_has_deadline(&r->deadline)) TS_TRY(pj_door_code(r->request->client, r->program, &r->code));
   r->client = r->code->client;
   change_coordinates(r);
   TS_TRY(prepare(r));
@@ -295,7 +295,7 @@ void pj_run(const ts_run_request *request, ts_done done) {
     ts_done_call(done, status);
     return;
   }
-  status = pj_deadline_begin(&r->deadline, r->client->answer_ms, &r->client->late, "the run", done);
+  status = pj_client_begin(r->client, &r->deadline, "the run", done);
   if (status)
     end_run(r, status);
   else

@@ -318,7 +318,8 @@
 -type client_options() :: #{device_count => pos_integer(), memory_limit => non_neg_integer(), platform => atom(), threads => non_neg_integer(),
                             plugin_path => file:filename_all(), plugin_options => #{atom() => term()} | [{atom(), term()}], device_type => atom() | string() | binary(),
                             memory_fraction => number(), preallocate => boolean(),
-                            isolated => boolean(), open_timeout => non_neg_integer(), timeout => non_neg_integer(), precision => default | high | highest}.
+                            isolated => boolean(), open_timeout => non_neg_integer(), timeout => non_neg_integer(), compile_timeout => non_neg_integer(),
+                            precision => default | high | highest}.
 %% Of {@link open_client/2}.
 
 %% ---- tensors

@@ -8,7 +8,7 @@
 %% Options of a client that is opened by a call.
 -define(CALL_OPTIONS, [device_count, memory_limit, platform, threads]).
 %% More options of clients of plugins (tessera_plugins).
--define(PLUGIN_OPTIONS, [device_type, isolated, memory_fraction, open_timeout, plugin_options, plugin_path, precision, preallocate, timeout]).
+-define(PLUGIN_OPTIONS, [compile_timeout, device_type, isolated, memory_fraction, open_timeout, plugin_options, plugin_path, precision, preallocate, timeout]).
 %% Options of EXLA's clients without a meaning here.
 -define(IGNORED, [preallocate, memory_fraction]).
 %% TS_MAX_DEVICES of c_src/device/client.h.

@@ -149,6 +149,31 @@ START_TEST(all_is_released)
 }
 END_TEST
 
+/* 10^5 where all cases are asked for. The device's operations end in any order, and some after the buffer's release. */
+START_TEST(many_buffers)
+{
+  const int count = testing_every_case() ? 100000 : 10000;
+  ts_memory_stats stats;
+  void *client, *memory, *copy;
+  direction->set_manner(TEST_MIXED);
+  ck_assert_ok(try_open(&client));
+  for (int i = 0; i < count; i++) {
+    ck_assert_ok(try_place(client, &memory));
+    if (i % 16 == 0) {
+      ck_assert_ok(try_copy(client, memory, i / 16 % 4, &copy));
+      p->release_memory(copy);
+    }
+    p->release_memory(memory);
+  }
+  p->get_memory(client, &stats);
+  ck_assert_int_ge(stats.allocations, count);
+  ck_assert_int_le(stats.live, 12 * 64); /* of the last ones, which threads release */
+  p->close(client);
+  wait_until_live(0);
+  ck_assert_int_eq(direction->wrong(), 0);
+}
+END_TEST
+
 /* Those whose errors mean nothing to the client. */
 static bool destroys(pj_function f) {
   return f == PJ_EVENT_DESTROY || f == PJ_CLIENT_DESTROY || f == PJ_EXECUTABLE_DESTROY || f == PJ_LOADED_DESTROY ||
@@ -497,7 +522,8 @@ START_TEST(opening_has_a_deadline)
   const ts_setting negative = {.name = "open_timeout", .kind = TS_SETTING_INTEGER, .integer = -1};
   for (int i = 0; i < 2; i++)
     ck_assert_error(open_with("hangs", patient, 2, &client), TS_UNAVAILABLE, "did not open within 20 ms");
-  ck_assert_error(open_with("hangs", patient, 3, &client), TS_UNAVAILABLE, "did not answer by its deadline");
+  ck_assert_error(open_with("hangs", patient, 3, &client), TS_UNAVAILABLE,
+                  "did not answer by its deadline (open_timeout)");
   ck_assert_ok(try_all());
   ck_assert_error(open_with("hangs", &negative, 1, &client), TS_INVALID_ARGUMENT,
                   "open_timeout: expected milliseconds");
@@ -605,8 +631,26 @@ static void check_end(const char *option, int64_t timeout, const char *expected)
 START_TEST(isolated_process_ends)
 {
   check_end("abort_at", 0, "the process of the plugin has ended with signal 6 (Aborted)");
-  check_end("hang_at", 300, "the process of the plugin did not answer by its deadline");
-  check_end("never_at", 300, "the process of the plugin did not answer by its deadline");
+  check_end("hang_at", 300, "the process of the plugin did not answer by its deadline (timeout), and was ended");
+  check_end("never_at", 300, "the process of the plugin did not answer by its deadline (timeout), and was ended");
+}
+END_TEST
+
+/* The process is ended, and the next operation has another one. */
+START_TEST(isolated_compiler_has_a_deadline)
+{
+  isolated i = isolated_with("compile_timeout", 200);
+  void *client, *memory;
+  ts_program program;
+  i.settings[i.count++] = (ts_setting){.name = "never_compiles", .kind = TS_SETTING_BOOLEAN, .integer = 1};
+  ck_assert_ok(open_isolated(&i, &client));
+  for (int n = 0; n < 2; n++) {
+    ck_assert_ok(try_place(client, &memory));
+    ck_assert_error(try_compile(client, &program), TS_UNAVAILABLE,
+                    "the process of the plugin did not answer by its deadline (compile_timeout), and was ended");
+    p->release_memory(memory);
+  }
+  p->close(client);
 }
 END_TEST
 
@@ -809,6 +853,7 @@ int main(void) {
   tcase_add_test(cases, files_that_are_no_plugins);
   tcase_add_test(cases, options_of_clients);
   tcase_add_loop_test(cases, all_is_released, 0, 3);
+  tcase_add_test(cases, many_buffers);
   tcase_add_test(cases, events_that_cannot_be_asked);
   tcase_add_loop_test(cases, each_function_may_fail, 0, FUNCTIONS);
   tcase_add_test(cases, each_event_may_fail);
@@ -829,6 +874,7 @@ int main(void) {
   tcase_add_test(cases, isolated_shared_memory);
   tcase_add_test(cases, programs_on_disk);
   tcase_add_test(cases, isolated_process_ends);
+  tcase_add_test(cases, isolated_compiler_has_a_deadline);
   tcase_add_test(cases, isolated_process_leaves_another);
   tcase_add_test(cases, isolated_process_is_not_interrupted);
   tcase_add_test(cases, isolated_program_goes_on);

@@ -1,10 +1,12 @@
 /* Operations of the client of plugins (c_src/pjrt) whose deadline passes: the caller has an error, the memory of the
  * operation stays until the plugin has ended it, and then nothing is left. */
+#include "jit/jit.h"
 #include "pjrt/deadline.h"
 #include "pjrt_direct.h"
 #include "testing.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 static ts_program program;
 static void *client;
@@ -14,6 +16,7 @@ static const char late[] = "did not end within 20 ms (timeout)";
 static void set_up(void) {
   const ts_setting soon = {.name = "timeout", .kind = TS_SETTING_INTEGER, .integer = 20};
   direct_begin();
+  ts_jit_configure(&(ts_jit_options){.cache_dir = ""}); /* all is compiled */
   direction->set_manner(TEST_MIXED);
   ck_assert_ok(try_open_with(&soon, 1, &client));
   ck_assert_ok(try_compile_text(client,
@@ -30,12 +33,14 @@ static void tear_down(void) {
 }
 
 /* On a busy machine an operation of the plugin may be late by itself. */
-static bool again(ts_status status) {
+static bool is_late(ts_status status, const char *expected) {
   if (!status) return false;
-  ck_assert_ptr_nonnull(strstr(ts_status_message(status), late));
+  ck_assert_ptr_nonnull(strstr(ts_status_message(status), expected));
   ts_status_free(status);
   return true;
 }
+
+static bool again(ts_status status) { return is_late(status, late); }
 
 static void *place(void) {
   void *memory = NULL;
@@ -142,9 +147,9 @@ START_TEST(a_late_operation_outlives_its_client)
 }
 END_TEST
 
-static bool is_refused(ts_status status) {
+static bool is_refused(ts_status status, const char *expected) {
   bool refused = strstr(ts_status_message(status), "does not answer: 16 operations have not ended by their deadlines");
-  ck_assert(refused || strstr(ts_status_message(status), late));
+  ck_assert(refused || strstr(ts_status_message(status), expected));
   ts_status_free(status);
   return refused;
 }
@@ -156,7 +161,7 @@ START_TEST(a_client_has_few_late_operations)
   int tries = 0;
   void *memory = place(), *result;
   stop(_i, true);
-  while (!is_refused(try_run(memory, &result))) ck_assert_int_lt(tries++, 1000);
+  while (!is_refused(try_run(memory, &result), late)) ck_assert_int_lt(tries++, 1000);
   ck_assert_int_ge(tries, PJ_MOST_LATE);
   ts_program other = {0}; /* compiling needs a thread */
   ck_assert_ok(try_compile_text(client, "graph @main(%0: f32[3]) -> (f32[3]) {\n  return %0\n}\n", &other));
@@ -188,6 +193,130 @@ START_TEST(without_memory)
 }
 END_TEST
 
+/* ---- compiling */
+
+static const char late_compile[] = "did not end within 20 ms (compile_timeout)";
+
+static void *open_compiler(void) {
+  const ts_setting soon = {.name = "compile_timeout", .kind = TS_SETTING_INTEGER, .integer = 20};
+  void *compiler;
+  ck_assert_ok(try_open_with(&soon, 1, &compiler));
+  return compiler;
+}
+
+static ts_status try_double(void *compiler, ts_program *out) {
+  static const char text[] = "graph @main(%0: f32[3]) -> (f32[3]) {\n  %1 = add %0, %0 : f32[3]\n  return %1\n}\n";
+  ts_graph *graph;
+  TS_TRY(ts_graph_parse(text, sizeof text - 1, &graph));
+  ts_status status = try_compile_graph(compiler, graph, out);
+  ts_graph_destroy(graph);
+  return status;
+}
+
+/* The compiler of the tests takes less, but the machine may be busy. */
+static void compile_in_time(void *compiler, ts_program *out) {
+  while (is_late(try_double(compiler, out), late_compile)) {}
+}
+
+static ts_status try_save(const ts_program *made, ts_text *out) {
+  end e = {0};
+  p->save(made->program, out, DONE(&e));
+  return wait_for(&e);
+}
+
+/* The caller's bytes are not valid after the error. */
+static ts_status try_load(void *compiler, const ts_text *saved, ts_program *out) {
+  end e = {0};
+  char *bytes = malloc(saved->length);
+  if (!bytes) abort();
+  memcpy(bytes, saved->data, saved->length);
+  p->load(compiler, &(ts_saved_program){bytes, saved->length}, out, DONE(&e));
+  ts_status status = wait_for(&e);
+  free(bytes);
+  return status;
+}
+
+/* What is made too late is dropped, and the caller's graph and bytes are not read after the error. */
+START_TEST(compiling_has_a_deadline)
+{
+  void *compiler = open_compiler();
+  ts_program made = {0}, none = {0};
+  ts_text saved = {0}, unsaved = {0};
+  compile_in_time(compiler, &made);
+  while (is_late(try_save(&made, &saved), late_compile)) {}
+  direction->hold(true);
+  ck_assert_error(try_double(compiler, &none), TS_UNAVAILABLE, "the compilation did not end within 20 ms (compile_");
+  ck_assert_error(try_load(compiler, &saved, &none), TS_UNAVAILABLE, "loading the program did not end within 20 ms");
+  ck_assert_error(try_save(&made, &unsaved), TS_UNAVAILABLE, "saving the program did not end within 20 ms");
+  ck_assert_ptr_null(none.program);
+  ck_assert_uint_eq(unsaved.length, 0);
+  p->release_program(made.program); /* it is still being saved */
+  direction->hold(false);
+  compile_in_time(compiler, &made);
+  p->release_program(made.program);
+  ts_text_deinit(&saved);
+  ts_text_deinit(&unsaved);
+  p->close(compiler);
+}
+END_TEST
+
+START_TEST(a_late_compilation_outlives_its_client)
+{
+  void *compiler = open_compiler();
+  ts_program none = {0};
+  direction->hold(true);
+  ck_assert_error(try_double(compiler, &none), TS_UNAVAILABLE, late_compile);
+  p->close(compiler);
+  direction->hold(false);
+}
+END_TEST
+
+/* As for runs: then it refuses more, and another client works. */
+START_TEST(a_client_has_few_late_compilations)
+{
+  void *compiler = open_compiler();
+  ts_program none = {0}, made = {0};
+  direction->hold(true);
+  int tries = 0;
+  while (!is_refused(try_double(compiler, &none), late_compile)) ck_assert_int_lt(tries++, 1000);
+  ck_assert_int_ge(tries, PJ_MOST_LATE);
+  void *memory = place(), *result = NULL;
+  while (again(try_run(memory, &result))) {}
+  p->release_memory(result);
+  p->release_memory(memory);
+  direction->hold(false);
+  while (is_late(try_double(compiler, &made), "not end")) {} /* until the late ones have ended */
+  p->release_program(made.program);
+  p->close(compiler);
+}
+END_TEST
+
+START_TEST(compiling_without_memory)
+{
+  void *compiler = open_compiler();
+  ts_program made = {0};
+  ts_text saved = {0};
+  compile_in_time(compiler, &made);
+  while (is_late(try_save(&made, &saved), late_compile)) {}
+  p->release_program(made.program);
+  for (int64_t n = 1; n < 2000; n++) {
+    ts_program loaded = {0};
+    made = (ts_program){0};
+    ts_alloc_fail_after(n, false);
+    ts_status status = try_double(compiler, &made);
+    if (!status) status = try_load(compiler, &saved, &loaded);
+    bool failed = ts_alloc_failures() > 0;
+    ts_alloc_fail_after(0, false);
+    ts_status_free(status);
+    if (made.program) p->release_program(made.program);
+    if (loaded.program) p->release_program(loaded.program);
+    if (!failed) break;
+  }
+  ts_text_deinit(&saved);
+  p->close(compiler);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pjrt_late");
   TCase *cases = tcase_create("pjrt_late");
@@ -198,6 +327,10 @@ int main(void) {
   tcase_add_loop_test(cases, a_late_operation_outlives_its_client, 0, 2);
   tcase_add_loop_test(cases, a_client_has_few_late_operations, 0, 2);
   tcase_add_test(cases, without_memory);
+  tcase_add_test(cases, compiling_has_a_deadline);
+  tcase_add_test(cases, a_late_compilation_outlives_its_client);
+  tcase_add_test(cases, a_client_has_few_late_compilations);
+  tcase_add_test(cases, compiling_without_memory);
   suite_add_tcase(suite, cases);
   return testing_run(suite);
 }

@@ -9,7 +9,7 @@ all_test_() ->
                     {ok, _} = application:ensure_all_started(tessera),
                     [ok = open(Name, Manner, #{}) || {Name, Manner} <- manners()]
             end,
-     [fun opens/0, fun says_what_is_wrong/0, fun asks_for_precision/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_a_client_of_nx/0, fun has_pointers/0, fun has_few_pointers/0, fun has_pointers_of_nx/0, {timeout, 60, fun shares_memory/0}, {timeout, 60, fun holds_no_scheduler/0}, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_go_on/0, fun shards_are_killed/0, fun is_full/0, {timeout, 60, fun stops/0}, fun closes/0,
+     [fun opens/0, fun says_what_is_wrong/0, fun asks_for_precision/0, fun isolates/0, fun goes_on/0, {timeout, 60, fun isolated_callers_are_killed/0}, fun is_configured/0, fun is_found/0, fun is_missing/0, fun is_the_default/0, fun is_a_client_of_nx/0, fun has_pointers/0, fun has_few_pointers/0, fun has_pointers_of_nx/0, {timeout, 60, fun shares_memory/0}, {timeout, 60, fun holds_no_scheduler/0}, fun moves/0, fun refuses/0, fun donates/0, fun callers_of_callbacks_die/0, fun shards/0, fun shards_go_on/0, fun shards_are_killed/0, fun is_full/0, {timeout, 60, fun stops/0}, fun closes/0,
       {timeout, 60, fun fails/0}, {timeout, 60, fun processes_are_killed/0}, fun has_a_limit/0 |
       [{timeout, 60, fun() -> Computes(Name) end} || {Name, _} <- manners(), Computes <- [fun computes/1, fun differentiates/1, fun loops/1, fun types/1, fun factors/1, fun calls_back/1, fun is_profiled/1]]]}.
 
@@ -139,9 +139,20 @@ goes_on() ->
     raises(unavailable, "did not answer by its deadline", fun() -> tessera:to_list(on(plugin_hangs, [1])) end),
     raises(unavailable, "open_timeout", fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), open_timeout => 20,
                                                                                     plugin_options => #{hangs => true}}) end),
-    raises(invalid_argument, "timeout: expected milliseconds",
-           fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), timeout => -1}) end),
-    is_late().
+    [raises(invalid_argument, atom_to_list(Option) ++ ": expected milliseconds",
+            fun() -> tessera:open_client(plugin_never, #{platform => pjrt, plugin_path => path(), Option => -1}) end)
+     || Option <- [timeout, compile_timeout]],
+    is_late(),
+    never_compiles().
+
+%% A compiler that never returns is an error, and transfers go on. No more is compiled by this client after 16 such programs.
+never_compiles() ->
+    ok = tessera:open_client(plugin_never_compiles, #{platform => pjrt, plugin_path => path(), compile_timeout => 200, plugin_options => #{never_compiles => true}}),
+    Numbers = [1, 2, 3, 4, 5, 6, 7],     % no other test has these programs, so that none is in the disk cache
+    X = on(plugin_never_compiles, Numbers),
+    raises(unavailable, "the compilation did not end within 200 ms (compile_timeout)", fun() -> tessera:right_shift(X, X) end),
+    raises(unavailable, "(compile_timeout)", fun() -> (tessera:jit(fun(A) -> tessera:multiply(A, 41503) end, at(plugin_never_compiles)))(X) end),
+    ?assertEqual(Numbers, tessera:to_list(X)).
 
 %% In the VM's process an operation that does not end is an error, and keeps its memory. Other operations go on.
 is_late() ->
@@ -198,6 +209,20 @@ is_missing() ->
     [raises(unavailable, Part, fun() -> tessera:open_client(gpu_missing, #{platform => Platform}) end)
      || {Platform, Part} <- [{rocm, "pip install"}, {tpu, "pip install libtpu"}], not is_map_key(Platform, tessera:platforms()), tessera_plugins:find(Platform) =:= none],
     raises(invalid_argument, "pjrt_plugin needs the option plugin_path", fun() -> tessera:open_client(gpu_missing, #{platform => pjrt_plugin}) end).
+
+%% A function without a device is compiled for the default client. Where that changes, its program is another one.
+is_the_default() ->
+    Before = tessera_nif:default_client(),
+    Explained = fun() -> tessera:explain(fun(X) -> tessera:subtract(tessera:sin(X), 41.5) end, [tessera:template(f32, {3})]) end,
+    ok = tessera_nif:default_client(plugin_inline),
+    try
+        ?assertMatch({_, _}, binary:match(Explained(), <<"The plugin runs the program as a whole">>)),
+        ?assertMatch({_, _}, binary:match(tessera_eunit:on_host(Explained), <<"kernel">>)),
+        ?assertMatch({_, _}, binary:match(Explained(), <<"The plugin runs">>))
+    after
+        ok = tessera_nif:default_client(Before),
+        ok = tessera:clear_cache()
+    end.
 
 %% Clients of the configuration as EXLA has them.
 is_a_client_of_nx() ->
@@ -471,7 +496,7 @@ processes_are_killed() ->
          [erlang:yield() || _ <- lists:seq(1, I rem 50)],
          exit(Pid, kill),
          receive {'DOWN', Monitor, process, Pid, _} -> ok end
-     end || I <- lists:seq(1, 200)],
+     end || I <- lists:seq(1, 1000)],
     tessera_test:until_freed(fun() -> Held() =:= 4000 end),
     ?assertEqual(4000, byte_size(tessera:to_binary(X))).
 

@@ -3,7 +3,7 @@
  * ("inline", "late", "mixed"), `fail_every` and `cpu`; the manner holds for the whole process. With `hangs` a client is
  * never made, with `waits_for` not while there is a file of that name; at the operation number `abort_at` the process
  * ends, `hang_at` never returns, `never_at` has no end, and from `full_at` on there is no memory. With `leaves` the
- * process starts another one before it ends. It works by the tasks of tasks.h. */
+ * process starts another one before it ends, and with `never_compiles` its compiler never returns. It works by the tasks of tasks.h. */
 #include "plugin.h"
 
 #include "kernel/ref/ref.h"
@@ -115,6 +115,8 @@ static pj_error *set_option(pj_handle *client, const pj_named *option) {
     while (access(option->string, F_OK) == 0) usleep(1000);
   } else if (is_named(option, "leaves") && option->kind == PJ_BOOL) {
     client->leaves = option->boolean;
+  } else if (is_named(option, "never_compiles") && option->kind == PJ_BOOL) {
+    client->never_compiles = option->boolean;
   } else if (is_named(option, "cpu") && option->kind == PJ_BOOL) {
     client->cpu = option->boolean;
   } else if (is_named(option, "manner") && option->kind == PJ_STRING) {
@@ -128,9 +130,13 @@ static pj_error *set_option(pj_handle *client, const pj_named *option) {
   return NULL;
 }
 
+static void hold_now(void) {
+  while (atomic_load(&held)) sched_yield();
+}
+
 static pj_error *client_create(pj_args *args) {
   BEGIN(CLIENT_CREATE, create);
-  while (atomic_load(&held)) sched_yield();
+  hold_now();
   pj_handle *client = made(sizeof *client);
   client->users = 1;
   client->device_count = 4;
@@ -347,6 +353,8 @@ static bool spoils_arctangent(const pj_args *args) {
 
 static pj_error *compile(pj_args *args) {
   BEGIN(COMPILE, compile);
+  hold_now();
+  while (args->compile.client->never_compiles) pause();
   const pj_program *p = args->compile.program;
   if (!args->compile.options_size) abort(); /* as others do */
   if (keeps_no_nan(args)) return error_of(PJ_INVALID_ARGUMENT, "this minimum would drop a NaN");
@@ -365,6 +373,7 @@ static const char saved_magic[3] = {'s', 'a', 'v'}; /* then the number of replic
 
 static pj_error *load(pj_args *args) {
   BEGIN(LOAD, load);
+  hold_now();
   if (args->load.byte_count < 4 || memcmp(args->load.bytes, saved_magic, 3) != 0)
     return error_of(PJ_INVALID_ARGUMENT, "no saved executable");
   pj_error *e = new_code(args->load.client, args->load.bytes + 4, args->load.byte_count - 4,
@@ -430,6 +439,7 @@ static void free_saved(pj_saved *saved) { unmade(saved); }
 /* As with XLA's CPUs, what is saved of an executable that was loaded is not complete. */
 static pj_error *executable_serialize(pj_args *args) {
   BEGIN(EXECUTABLE_SERIALIZE, save);
+  hold_now();
   const code *c = args->save.executable->code;
   size_t size = c->is_loaded ? c->size / 2 : c->size;
   char *bytes = made(size + 4);

@@ -21,7 +21,7 @@ typedef struct test_direction {
   int64_t (*live)(void);  /* objects that exist */
   int64_t (*wrong)(void); /* how often the client broke a rule */
   int64_t (*calls)(pj_function function);
-  void (*hold)(bool held);       /* while it is held, no client is made */
+  void (*hold)(bool held);       /* while it is held, no client is made, and no program */
   void (*keep)(bool kept);       /* while it is true, no event ends */
   void (*stall)(bool stalled);   /* while it is true, functions that begin an operation do not return */
   const char *(*text)(void);     /* of the program that was compiled last */

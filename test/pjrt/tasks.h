@@ -46,6 +46,7 @@ struct pj_handle {
   int64_t users; /* Buffers and executables, and 1 while it is open. */
   int64_t operations, fail_every, abort_at, hang_at, never_at, full_at;
   bool cpu;    /* It has the name of XLA's CPUs, reads host memory in place, and gives addresses. */
+  bool never_compiles;
   bool leaves; /* Another process stays, with all files of this one, where this one ends. */
   int device_count;
   pj_device devices[64];
