@@ -272,6 +272,7 @@ KERNEL_SRC := \
   c_src/kernel/gemm/gemm_pack.c \
   c_src/kernel/gemm/gemm_pack_complex.c \
   c_src/kernel/gemm/gemm_pack_native.c \
+  c_src/kernel/gemm/gemm_plan.c \
   c_src/kernel/gemm/gemm_prepare.c \
   c_src/kernel/gemm/gemm_quads.c \
   c_src/kernel/gemm/gemm_small.c \

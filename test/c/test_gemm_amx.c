@@ -24,6 +24,25 @@ START_TEST(sizes_around_tiles)
 }
 END_TEST
 
+/* Products of several blocks of k, whose rhs exceeds L2 or fits into it, on one thread and on several. */
+START_TEST(several_blocks)
+{
+  static const struct {
+    int64_t batch, m, n, k;
+  } sizes[] = {{1, 70, 300, 2100}, {1, 33, 40, 8192}, {2, 65, 530, 1030}, {1, 300, 70, 1500}, {1, 64, 257, 3001}};
+  static const ts_dtype types[] = {TS_BF16, TS_S8};
+  const ts_dtype type = types[_i % 2];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (int i = 0; i < 5; i++) {
+    const layout lhs = (layout)((i + _i) % LAYOUT_COUNT), rhs = (layout)((i + 2 * _i) % LAYOUT_COUNT);
+    check(gemm, type, sizes[i].batch, sizes[i].m, sizes[i].n, sizes[i].k, lhs, rhs,
+          i % 2 == _i / 2 ? &threaded : &ts_parallel_serial, 1);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* A matrix and a few vectors, as left and as right sides. The lengths are around those of chains and of loads. */
 START_TEST(vectors_of_bf16)
 {
@@ -97,6 +116,7 @@ static void check_sizes(int64_t m, int64_t n, layout how, double lhs, double rhs
 
 /* By tiles, and of a matrix and vectors. */
 static void check_with(double lhs, double rhs, int64_t every) {
+  check_sizes(70, 90, TRANSPOSED, lhs, rhs, every);
   check_sizes(33, 50, NORMAL, lhs, rhs, every);
   check_sizes(35, 3, NORMAL, lhs, rhs, every);
   check_sizes(1, 50, NORMAL, lhs, rhs, every);
@@ -133,6 +153,7 @@ static Suite *suite(void) {
   TCase *t = tcase_create("gemm_amx");
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, sizes_around_tiles, 0, 3);
+  tcase_add_loop_test(t, several_blocks, 0, 4);
   tcase_add_test(t, vectors_of_bf16);
   tcase_add_loop_test(t, packed_once, 0, 24);
   test_add_avx512(t);

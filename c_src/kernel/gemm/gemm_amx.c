@@ -5,6 +5,7 @@
 #define PANEL (2 * UNIT)
 
 #if defined(__x86_64__)
+#include "kernel/inline.h"
 #include "kernel/isa_amx.h"
 
 void ts_gemm_amx_set_geometry(ts_gemm_geometry *out) {
@@ -43,6 +44,7 @@ static void configure(gemm_amx_tile *t, int64_t steps) {
   set_register(&c, 5, lower, steps);
   set_register(&c, 6, steps, left);
   set_register(&c, 7, steps, right);
+  gemm_amx_will_read(&c);
   _tile_loadconfig(&c);
 }
 
@@ -76,7 +78,54 @@ static void store_sums(const gemm_amx_tile *t, quarters has) {
   if (has.right && has.lower) _tile_stored(3, below + UNIT * 4, stride);
 }
 
-/* `chains` of `steps` steps each, for the quarters that there are; and the same of all quarters, without choices. */
+/* ---- rounding ---- */
+
+/* Rows that are rounded while AMX multiplies for one chain. */
+#define ROUNDED_ROWS 4
+
+/* The upper halves have the bits of the rounded numbers. */
+INLINE __m512i rounded(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), even);
+  return _mm512_mask_mov_epi32(sum, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32(0x7FC00000));
+}
+
+/* Rounds some of the rows that are left. */
+INLINE void round_rows(gemm_amx_rounding *r, int64_t most) {
+  const __m512i upper = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25,
+                                         23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  const __mmask32 mask = r->cols >= PANEL ? ~UINT32_C(0) : (UINT32_C(1) << r->cols) - 1;
+  for (int64_t i = gemm_min(most, r->rows); i > 0; i--) {
+    const __m512i left = rounded(_mm512_loadu_ps(r->sums)), right = rounded(_mm512_loadu_ps(r->sums + UNIT * 4));
+    _mm512_mask_storeu_epi16(r->to, mask, _mm512_permutex2var_epi16(left, upper, right));
+    r->sums += PANEL * 4;
+    r->to += r->stride;
+    r->rows--;
+  }
+}
+
+void ts_gemm_amx_round(gemm_amx_rounding *r) { round_rows(r, r->rows); }
+
+/* Fetches some lines of the rows into L2. */
+INLINE void fetch_lines(gemm_amx_ahead *a) {
+  for (int64_t i = 0; i < a->pace && a->rows > 0; i++) {
+    __builtin_prefetch(a->at + a->line, 0, 2);
+    a->line += 64;
+    if (a->line < a->bytes) continue;
+    a->line = 0;
+    a->at += a->stride;
+    a->rows--;
+  }
+}
+
+/* What the other units do for one chain while AMX multiplies. */
+INLINE void run_meanwhile(gemm_amx_tile *t) {
+  if (t->rounding.rows > 0) round_rows(&t->rounding, ROUNDED_ROWS);
+  if (t->ahead.rows > 0) fetch_lines(&t->ahead);
+}
+
+/* `chains` of `steps` steps each, for the quarters that there are. */
 #define DEFINE_SUMS(name, multiply)                                                                            \
   static void quarters_##name(const char *lhs, const char *rhs, int64_t chains, int64_t steps, quarters has) { \
     const size_t left = (size_t)steps * 4, right = PANEL * 4;                                                  \
@@ -93,31 +142,42 @@ static void store_sums(const gemm_amx_tile *t, quarters has) {
       multiply(2, 5, 6);                                                                                       \
       if (has.right) multiply(3, 5, 7);                                                                        \
     }                                                                                                          \
-  }                                                                                                            \
-  static void all_##name(const char *lhs, const char *rhs, int64_t chains) {                                   \
-    const size_t left = UNIT * 4, right = PANEL * 4;                                                           \
-    for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {                           \
-      _tile_loadd(6, rhs, right);                                                                              \
-      _tile_loadd(4, lhs, left);                                                                               \
-      _tile_loadd(7, rhs + UNIT * 4, right);                                                                   \
-      _tile_loadd(5, lhs + UNIT * left, left);                                                                 \
-      multiply(0, 4, 6);                                                                                       \
-      multiply(1, 4, 7);                                                                                       \
-      multiply(2, 5, 6);                                                                                       \
-      multiply(3, 5, 7);                                                                                       \
-    }                                                                                                          \
+  }
+
+/* The same of all quarters, without choices. A panel of lhs, which many panels of rhs follow, stays in L1: columns of
+ * rhs are loaded as numbers that are used once, or they would push it out. While AMX multiplies, rows of the tile
+ * before are rounded. */
+#define DEFINE_ALL(name, multiply)                                                             \
+  static void all_##name(const char *lhs, const char *rhs, int64_t chains, gemm_amx_tile *t) { \
+    const size_t left = UNIT * 4, right = PANEL * 4;                                           \
+    for (int64_t c = 0; c < chains; c++, lhs += PANEL * left, rhs += UNIT * right) {           \
+      _tile_stream_loadd(6, rhs, right);                                                       \
+      _tile_loadd(4, lhs, left);                                                               \
+      _tile_stream_loadd(7, rhs + UNIT * 4, right);                                            \
+      _tile_loadd(5, lhs + UNIT * left, left);                                                 \
+      multiply(0, 4, 6);                                                                       \
+      multiply(1, 4, 7);                                                                       \
+      multiply(2, 5, 6);                                                                       \
+      multiply(3, 5, 7);                                                                       \
+      run_meanwhile(t);                                                                        \
+    }                                                                                          \
   }
 
 DEFINE_SUMS(bf16, _tile_dpbf16ps)
+DEFINE_ALL(bf16, _tile_dpbf16ps)
 DEFINE_SUMS(ss, _tile_dpbssd)
+DEFINE_ALL(ss, _tile_dpbssd)
 DEFINE_SUMS(su, _tile_dpbsud)
+DEFINE_ALL(su, _tile_dpbsud)
 DEFINE_SUMS(us, _tile_dpbusd)
+DEFINE_ALL(us, _tile_dpbusd)
 DEFINE_SUMS(uu, _tile_dpbuud)
+DEFINE_ALL(uu, _tile_dpbuud)
 
 static void (*const sum_quarters[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t, int64_t, quarters) = {
     NULL, quarters_bf16, quarters_ss, quarters_su, quarters_us, quarters_uu};
-static void (*const sum_all[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t) = {NULL,   all_bf16, all_ss,
-                                                                                        all_su, all_us,   all_uu};
+static void (*const sum_all[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t,
+                                                gemm_amx_tile *) = {NULL, all_bf16, all_ss, all_su, all_us, all_uu};
 
 /* Chains of `steps` steps each, from step `first` of k on. */
 static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {
@@ -126,7 +186,7 @@ static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t 
   configure(t, steps);
   load_sums(t, has, first > 0);
   if (has.right && has.lower && steps == UNIT)
-    sum_all[t->product](lhs, rhs, chains);
+    sum_all[t->product](lhs, rhs, chains, t);
   else
     sum_quarters[t->product](lhs, rhs, chains, steps, has);
   store_sums(t, has);
@@ -140,33 +200,58 @@ static __m512 high_of(__m512i pairs) {
   return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32((int)0xFFFF0000u)));
 }
 
-/* Two chains of `steps` terms, of 16 columns, and their sum. */
-static __m512 sum_chains(const int32_t *lhs, const char *rhs, int64_t steps) {
-  __m512 low = _mm512_setzero_ps(), high = low;
+/* Rows that are computed together: so the pairs of rhs become floats once for all of them. */
+#define SLOW_ROWS 4
+
+typedef struct slow_sums {
+  __m512 low[SLOW_ROWS][2], high[SLOW_ROWS][2];
+} slow_sums;
+
+/* Two chains of `steps` terms of SLOW_ROWS rows and 32 columns. */
+static void sum_chains(const int32_t *const *lhs, const char *rhs, int64_t steps, slow_sums *out) {
+  slow_sums s;
+#pragma GCC unroll 4
+  for (int r = 0; r < SLOW_ROWS; r++) s.low[r][0] = s.low[r][1] = s.high[r][0] = s.high[r][1] = _mm512_setzero_ps();
   for (int64_t k = 0; k < steps; k++, rhs += PANEL * 4) {
-    const __m512i left = _mm512_set1_epi32(lhs[k]), right = _mm512_loadu_si512(rhs);
-    low = _mm512_fmadd_ps(low_of(left), low_of(right), low);
-    high = _mm512_fmadd_ps(high_of(left), high_of(right), high);
+    const __m512i near = _mm512_loadu_si512(rhs), far = _mm512_loadu_si512(rhs + UNIT * 4);
+    const __m512 near_low = low_of(near), near_high = high_of(near), far_low = low_of(far), far_high = high_of(far);
+#pragma GCC unroll 4
+    for (int r = 0; r < SLOW_ROWS; r++) {
+      const __m512i pair = _mm512_set1_epi32(lhs[r][k]);
+      const __m512 low = low_of(pair), high = high_of(pair);
+      s.low[r][0] = _mm512_fmadd_ps(low, near_low, s.low[r][0]);
+      s.high[r][0] = _mm512_fmadd_ps(high, near_high, s.high[r][0]);
+      s.low[r][1] = _mm512_fmadd_ps(low, far_low, s.low[r][1]);
+      s.high[r][1] = _mm512_fmadd_ps(high, far_high, s.high[r][1]);
+    }
   }
-  return _mm512_add_ps(low, high);
+  *out = s;
 }
 
-/* Adds the chains from step `first` of k on to a row of the tile, or stores them. */
-static void run_row_slowly(const gemm_amx_tile *t, int64_t row, int64_t first) {
-  const int64_t steps = gemm_min(UNIT, t->k - first);
-  const int32_t *lhs = (const int32_t *)(const void *)(t->lhs + (first * PANEL + row * steps) * 4);
+/* Adds the chains of one row of the tile, or stores them. */
+static void store_slowly(const gemm_amx_tile *t, int64_t row, const __m512 *low, const __m512 *high, bool goes_on) {
   for (int64_t col = 0; col < t->cols; col += UNIT) {
     const __mmask16 mask = (__mmask16)((1u << gemm_min(UNIT, t->cols - col)) - 1);
-    const char *out = first > 0 ? t->to + row * t->to_stride : t->out + row * t->out_stride;
-    __m512 sum = sum_chains(lhs, t->rhs + (first * PANEL + col) * 4, steps);
-    if (t->adds || first > 0) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col * 4), sum);
+    const char *out = goes_on ? t->to + row * t->to_stride : t->out + row * t->out_stride;
+    __m512 sum = _mm512_add_ps(low[col / UNIT], high[col / UNIT]);
+    if (t->adds || goes_on) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col * 4), sum);
     _mm512_mask_storeu_ps(t->to + row * t->to_stride + col * 4, mask, sum);
   }
 }
 
+/* Rows past the last one repeat it, and are not stored. */
 static void run_slowly(const gemm_amx_tile *t) {
+  const int32_t *lhs[SLOW_ROWS];
+  slow_sums sums;
   for (int64_t first = 0; first < t->k; first += UNIT)
-    for (int64_t r = 0; r < t->rows; r++) run_row_slowly(t, r, first);
+    for (int64_t row = 0; row < t->rows; row += SLOW_ROWS) {
+      const int64_t steps = gemm_min(UNIT, t->k - first);
+      for (int r = 0; r < SLOW_ROWS; r++)
+        lhs[r] = (const int32_t *)(const void *)(t->lhs + (first * PANEL + gemm_min(row + r, t->rows - 1) * steps) * 4);
+      sum_chains(lhs, t->rhs + first * PANEL * 4, steps, &sums);
+      for (int r = 0; r < SLOW_ROWS && row + r < t->rows; r++)
+        store_slowly(t, row + r, sums.low[r], sums.high[r], first > 0);
+    }
 }
 
 void ts_gemm_amx_run(gemm_amx_tile *t) {
@@ -188,6 +273,7 @@ void ts_gemm_amx_end(void) { _tile_release(); }
 /* ts_target.amx is false here, so nothing calls these functions. */
 void ts_gemm_amx_set_geometry(ts_gemm_geometry *out) { (void)out; }
 void ts_gemm_amx_run(gemm_amx_tile *t) { (void)t; }
+void ts_gemm_amx_round(gemm_amx_rounding *r) { (void)r; }
 void ts_gemm_amx_end(void) {}
 
 #endif

@@ -10,12 +10,29 @@
 
 #include "kernel/gemm/gemm_internal.h"
 
-/* Steps in a block of k: pairs or quads. A panel of lhs with this number of steps stays in L1 beside the panels of rhs.
- */
-enum { TS_GEMM_AMX_STEPS = 128 };
+/* Steps in a block of k: pairs or quads. A panel of lhs with this number of steps, 32 KB, stays in L1 while panels of
+ * rhs come from L2: then AMX waits for neither. */
+enum { TS_GEMM_AMX_STEPS = 256 };
 
 /* Sets the sizes of tiles: the rows of a panel of lhs, and the columns of a panel of rhs. */
 void ts_gemm_amx_set_geometry(ts_gemm_geometry *out);
+
+/* Rows of sums that are rounded to bf16, 32 floats each. */
+typedef struct gemm_amx_rounding {
+  const char *sums;
+  char *to;
+  int64_t stride; /* bytes from a row of `to` to the next */
+  int64_t rows, cols;
+} gemm_amx_rounding;
+void ts_gemm_amx_round(gemm_amx_rounding *rounding);
+
+/* Rows of memory that the caller will pack. */
+typedef struct gemm_amx_ahead {
+  const char *at;
+  int64_t stride, rows, bytes; /* bytes: of a row */
+  int64_t line;                /* bytes of the first row that are fetched already */
+  int64_t pace;                /* lines that are fetched while AMX multiplies for one chain */
+} gemm_amx_ahead;
 
 /* A tile of at most 32 rows and 32 columns, and `k` steps, of pairs or quads: added to out, or stored. */
 typedef struct gemm_amx_tile {
@@ -27,9 +44,15 @@ typedef struct gemm_amx_tile {
   int64_t out_stride; /* bytes from a row to the next */
   int64_t to_stride;
   bool adds, has_tiny;
-  int64_t sizes; /* of the thread's tile registers; 0 before the first tile, and after ts_gemm_amx_end */
+  gemm_amx_rounding rounding; /* of another tile: the run rounds some of its rows */
+  gemm_amx_ahead ahead;       /* the run fetches some of these rows */
+  int64_t sizes;              /* of the thread's tile registers; 0 before the first tile, and after ts_gemm_amx_end */
 } gemm_amx_tile;
 void ts_gemm_amx_run(gemm_amx_tile *tile);
+
+/* A function that fills memory calls this before a tile register is loaded from it. GCC's functions that load tile
+ * registers do not tell the compiler that they read memory. */
+static inline void gemm_amx_will_read(const void *memory) { __asm__ volatile("" : : "r"(memory) : "memory"); }
 
 /* Tells the CPU that the thread's tile registers hold nothing. Comes after ts_gemm_amx_run. */
 void ts_gemm_amx_end(void);

@@ -318,25 +318,6 @@ bool ts_gemm_bf16_pack_left(const gemm_pack *p, const char *source, int64_t unit
   return tiny;
 }
 
-/* ---- results ---- */
-
-/* The bits in the low halves. */
-INLINE __m512i rounded(__m512i x) {
-  const __m512i even = _mm512_and_si512(_mm512_srli_epi32(x, 16), _mm512_set1_epi32(1));
-  const __m512i sum = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(x, _mm512_set1_epi32(0x7FFF)), even), 16);
-  const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi32(0x7FFFFFFF));
-  const __mmask16 is_nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F800000));
-  return _mm512_mask_mov_epi32(sum, is_nan, _mm512_set1_epi32(0x7FC0));
-}
-
-void ts_gemm_bf16_narrow(const char *from, int64_t count, char *to) {
-  for (int64_t i = 0; i < count; i += 16) {
-    const __mmask16 mask = (__mmask16)first_halves(gemm_min(16, count - i));
-    const __m512i x = _mm512_maskz_loadu_epi32(mask, from + 4 * i);
-    _mm256_mask_storeu_epi16(to + 2 * i, mask, _mm512_cvtepi32_epi16(rounded(x)));
-  }
-}
-
 /* ---- vectors ---- */
 
 bool ts_gemm_bf16_pack_vectors(const gemm_pack *p, const char *source, int64_t units, int64_t k, uint32_t *out) {
@@ -372,7 +353,5 @@ bool ts_gemm_bf16_pack_left(const gemm_pack *p, const char *source, int64_t unit
 bool ts_gemm_bf16_pack_vectors(const gemm_pack *p, const char *source, int64_t units, int64_t k, uint32_t *out) {
   return p && source && out && units + k < 0;
 }
-
-void ts_gemm_bf16_narrow(const char *from, int64_t count, char *to) { (void)from, (void)count, (void)to; }
 
 #endif

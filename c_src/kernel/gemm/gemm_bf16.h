@@ -13,9 +13,6 @@ bool ts_gemm_bf16_pack_right(const gemm_pack *pack, const char *source, int64_t 
  * pairs, and so on; the last ones may be fewer. Returns whether any element is tiny. */
 bool ts_gemm_bf16_pack_left(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels);
 
-/* Rounds floats to bf16, as ts_gemm_narrow does. */
-void ts_gemm_bf16_narrow(const char *from, int64_t count, char *to);
-
 /* Packs k steps of a few vectors: for each pair of steps, that of each vector. Returns whether any element is tiny. */
 bool ts_gemm_bf16_pack_vectors(const gemm_pack *pack, const char *source, int64_t units, int64_t k, uint32_t *out);
 

@@ -133,6 +133,7 @@ static void configure(int64_t rows, int64_t items) {
   c.rows[2] = UNIT;
   c.bytes[0] = c.bytes[2] = (uint16_t)(PAIR * items);
   c.bytes[1] = UNIT * PAIR;
+  gemm_amx_will_read(&c);
   _tile_loadconfig(&c);
 }
 
@@ -156,6 +157,8 @@ static void add_rest(const gemm_bf16_vectors *p, int64_t row, int64_t rows, int6
     _mm512_store_si512(x + r * CHAIN,
                        _mm512_maskz_loadu_epi16(first_halves(count), p->x + (row + r) * p->x_stride + 2 * k));
   for (int64_t i = 0; i < gemm_ceil_div(count, 2) * p->items; i++) v[i] = p->v[k / 2 * p->items + i];
+  gemm_amx_will_read(x);
+  gemm_amx_will_read(v);
   _tile_loadd(1, x, UNIT * PAIR);
   _tile_loadd(2, v, (size_t)(PAIR * p->items));
   _tile_dpbf16ps(0, 1, 2);

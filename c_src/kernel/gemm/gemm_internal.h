@@ -89,9 +89,6 @@ static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == T
 static inline bool gemm_is_empty(const ts_gemm_shape *s) { return s->batch <= 0 || s->m <= 0 || s->n <= 0; }
 /* The run of a call, without a kernel. */
 gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
-/* True for products whose tiles are computed by several threads. */
-bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
-
 /* A product by tiles: of at most TS_CONTRACT_BLOCK steps unless it is one chain. */
 ts_status ts_gemm_run_passes(const gemm_run *run);
 
@@ -102,6 +99,11 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
  * packing is less than a tenth of the product. And where it has at least TS_GEMM_WEIGHT_ELEMENTS: to find a packed rhs
  * costs as much as to pack fewer elements. */
 enum { TS_GEMM_WEIGHT_ROWS = 128, TS_GEMM_WEIGHT_ELEMENTS = 4096 };
+
+/* ---- gemm_plan.c ---- */
+
+/* True for products whose tiles are computed by several threads. */
+bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 
 /* ---- gemm_small.c ---- */
 

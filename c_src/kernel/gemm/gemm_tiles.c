@@ -1,232 +1,30 @@
 /* Products by tiles: the operands are packed into panels, and tasks compute tiles of the result from them. */
 #include "kernel/gemm/gemm_bf16.h"
-#include "kernel/gemm/gemm_internal.h"
+#include "kernel/gemm/gemm_plan.h"
 #include "kernel/gemm/gemm_quads.h"
 #include "kernel/gemm/quantized.h"
 
 #include <string.h>
 
-/* ---- the plan of one run ---- */
-
-/* Products with fewer multiplications stay on one thread: waking another costs as much. */
-#define PARALLEL_MIN (768 << 10)
-#define PARALLEL_MIN_AMX (6 << 20)
-/* When each task packs all of lhs there are fewer tasks, each with at least COLUMN_TASK_PANELS panels of rhs. */
-#define COLUMN_TASKS_PER_WORKER 2
-#define COLUMN_TASK_PANELS 4
 #define PACK_PANELS 8 /* panels of rhs in one task of shared packing */
 /* Limit for the packed rhs of one pass when k is done in one phase; larger products take several passes. */
 #define SHARED_MAX_BYTES (INT64_C(128) << 20)
-/* Limit for the packed rhs of one phase: fresh pages cost more than the wait for the last task of a phase. */
-#define PHASE_BYTES (INT64_C(6) << 20)
-
-typedef enum rhs_mode {
-  RHS_DIRECT, /* whole panels are read unpacked; a last partial one is packed by each task */
-  RHS_SHARED, /* packed once, by all workers, before the tasks of a phase start */
-  RHS_PRIVATE /* packed by the task, its only reader, group by group */
-} rhs_mode;
-
-typedef struct plan {
-  const gemm_run *run;
-  const ts_parallel *parallel; /* serial for small products */
-  const ts_gemm_geometry *g;
-  ts_gemm_shape shape; /* of this pass; k and its strides count steps of `depth` */
-  int depth;           /* the gemm's */
-  int64_t k;           /* the product's */
-  const char *lhs, *rhs;
-  int64_t first_batch, first_col; /* first ones of this pass */
-  int64_t tile_cols;              /* full tile width */
-  int64_t kc, k_blocks;
-  int64_t phase, phase_k;         /* the blocks of k of one phase: the first k, and the number at most */
-  int64_t row_panels, col_panels; /* the panels of the whole result */
-  int64_t row_tasks, col_tasks;
-  int64_t task_rows, task_panels; /* limits of one task: rows in lhs panels, panels of rhs */
-  int64_t group_panels;           /* panels of rhs that fit into L2 */
-  rhs_mode mode;
-  bool shows_rows; /* the epilogue takes whole rows, but tasks have parts of them: it runs after them */
-  gemm_pack pack_lhs, pack_rhs;
-  int64_t lhs_panel_bytes, rhs_panel_bytes;
-  int64_t rhs_batches;
-  int64_t shared_bytes, lhs_bytes, rhs_bytes, partial_bytes, worker_bytes;
-  char *shared, *workers;
-  _Atomic bool *has_tiny; /* of gemm_bf16.h: whether a packed operand has such numbers */
-} plan;
-
-/* Steps in a block of k of a product by AMX. A panel of each operand stays in L1, unless one of them has no other: then
- * the rows of the other operand are read in pieces that are as long as L2 allows. */
-static int64_t steps_by_amx(const plan *p) {
-  const int64_t l2 = ts_target_host()->l2_bytes, panel = p->tile_cols * p->g->element_size;
-  if (p->run->gemm->own != GEMM_AMX_BF16) return TS_GEMM_AMX_STEPS;
-  const bool few_rows = p->shape.m <= p->g->panel && !p->run->packed;
-  if (p->shape.n <= p->tile_cols || (few_rows && p->shape.rhs_row == p->depth))
-    return gemm_max(TS_GEMM_AMX_STEPS, l2 / 8 / panel);
-  if (!few_rows) return TS_GEMM_AMX_STEPS;
-  return gemm_min(TS_GEMM_AMX_STEPS, l2 / 2 / gemm_ceil_div(p->shape.n, p->tile_cols) / panel);
-}
-
-/* Cuts k into equal blocks such that a panel of rhs stays in L1. */
-static void plan_k(plan *p) {
-  const int64_t unit = p->run->chain < p->shape.k ? p->run->chain : p->run->gemm->complex ? 2 : 1;
-  int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
-  if (p->run->gemm->own) most = steps_by_amx(p);
-  most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */
-  p->k_blocks = gemm_ceil_div(p->shape.k, most);
-  p->kc = gemm_round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);
-  p->k_blocks = gemm_ceil_div(p->shape.k, p->kc);
-  p->lhs_panel_bytes = p->kc * p->g->panel * p->g->element_size;
-  p->rhs_panel_bytes = p->kc * p->tile_cols * p->g->element_size;
-  p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 3 / p->rhs_panel_bytes);
-}
-
-bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *s) {
-  return s->batch * s->m * s->n >= (gemm->own == GEMM_AMX_BF16 ? PARALLEL_MIN_AMX : PARALLEL_MIN) / s->k;
-}
-
-/* True when rhs is small enough for all tasks to read it unpacked. */
-static bool is_direct(const plan *p) {
-  const ts_gemm_shape *s = &p->shape;
-  const ts_gemm *gemm = p->run->gemm;
-  if (p->run->quantized) return false;
-  bool contiguous =
-      gemm->native && !gemm->complex && gemm->types.rhs == gemm->types.out && s->rhs_col == 1 && s->rhs_row >= 0;
-  return contiguous && s->k * s->rhs_row * gemm->size <= ts_target_host()->l2_bytes / 2;
-}
-
-static bool is_own_rhs(const ts_gemm_shape *s) { return s->rhs_batch != 0 || s->batch == 1; }
-
-/* With few rows, lhs stays in L2: then tasks are columns, and each uses the part of rhs that it packs at once; tasks of
- * rows would all read a packed rhs from memory. 0 when tasks are rows. */
-static int64_t count_column_tasks(const plan *p) {
-  const ts_epilogue *epilogue = p->run->epilogue;
-  int64_t tasks = gemm_min((int64_t)p->parallel->width * COLUMN_TASKS_PER_WORKER, p->col_panels / COLUMN_TASK_PANELS);
-  bool fits = p->row_panels * p->lhs_panel_bytes <= ts_target_host()->l2_bytes / 4;
-  bool whole_rows = epilogue && epilogue->whole_rows; /* the epilogue should run while rows are in cache, too */
-  return fits && !whole_rows && tasks >= p->parallel->width && is_own_rhs(&p->shape) && !is_direct(p) ? tasks : 0;
-}
-
-/* A task keeps partial results in a second copy, which every block of k reads and writes: it stays in L2. */
-static void limit_partial(plan *p) {
-  const int64_t row = ts_target_host()->l2_bytes / 4 / (p->shape.m * p->g->element_size);
-  const int64_t most = gemm_max(1024, row) / p->tile_cols;
-  p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, most));
-  const int64_t cols = gemm_ceil_div(p->col_panels, p->col_tasks) * p->tile_cols;
-  const int64_t space = ts_target_host()->l2_bytes / (p->run->gemm->own ? 8 : 2);
-  const int64_t rows = space / (cols * p->g->element_size);
-  p->row_tasks = gemm_max(p->row_tasks, gemm_ceil_div(p->row_panels, gemm_max(1, rows / p->g->rows[0])));
-}
-
-/* Cuts the result into tasks: enough of them to keep all workers busy. */
-static void plan_tasks(plan *p) {
-  const ts_gemm_shape *s = &p->shape;
-  const int64_t space =
-      p->kc > TS_GEMM_AMX_STEPS && p->run->gemm->own ? ts_target_host()->l2_bytes / 4 : ts_target_host()->l2_bytes;
-  int64_t most_panels = gemm_max(1, space / p->lhs_panel_bytes);
-  p->row_panels = gemm_ceil_div(s->m, p->g->rows[0]);
-  p->col_panels = gemm_ceil_div(s->n, p->tile_cols);
-  p->row_tasks = gemm_ceil_div(p->row_panels, most_panels);
-  p->col_tasks = 1;
-  p->parallel = ts_gemm_tiles_are_large(p->run->gemm, s) ? p->run->parallel : &ts_parallel_serial;
-  int64_t column_tasks = p->parallel->width > 1 ? count_column_tasks(p) : 0;
-  if (column_tasks > 0) {
-    p->col_tasks = column_tasks;
-  } else if (p->parallel->width > 1) {
-    int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TS_GEMM_TILE_TASKS, s->batch);
-    p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
-    if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
-  }
-  if (!p->run->native) limit_partial(p);
-}
-
-static void plan_rhs(plan *p) {
-  const ts_gemm_shape *s = &p->shape;
-  p->mode = RHS_SHARED;
-  if (is_direct(p) && !p->run->packed) {
-    p->mode = RHS_DIRECT;
-  } else if (p->row_tasks == 1 && is_own_rhs(s) && !p->run->packed) {
-    p->mode = RHS_PRIVATE;
-    const int64_t part = p->run->gemm->own == GEMM_AMX_BF16 ? 2 : 8;
-    p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / part / p->rhs_panel_bytes);
-  }
-  p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
-}
-
-/* Complex numbers are packed twice: as much as the second caches of a few workers hold is read again from there. Real
- * ones gain nothing, and more workers would wait longer. */
-static int64_t phase_bytes(const plan *p) {
-  if (!p->run->gemm->complex) return PHASE_BYTES;
-  return gemm_min(PHASE_BYTES, ts_target_host()->l2_bytes / 2 * p->parallel->width);
-}
-
-/* Partial results outside of `out` end with their task, which then has to cover all of k in one phase. */
-static void plan_phases(plan *p) {
-  int64_t block = p->rhs_panel_bytes * p->col_panels, blocks = p->k_blocks;
-  if (p->mode == RHS_SHARED && p->run->native && !p->run->packed)
-    blocks = gemm_min(blocks, gemm_max(1, phase_bytes(p) / block / p->rhs_batches));
-  p->phase_k = gemm_min(blocks * p->kc, p->shape.k);
-}
-
-static ts_status plan_space(plan *p) {
-  int size = p->g->element_size;
-  int64_t rows = gemm_ceil_div(p->row_panels, p->row_tasks);
-  p->task_rows = rows * p->g->rows[0];
-  p->task_panels = gemm_ceil_div(p->col_panels, p->col_tasks);
-  p->lhs_bytes = gemm_round_up(rows * p->lhs_panel_bytes, TS_POOL_ALIGNMENT);
-  p->rhs_bytes = p->mode == RHS_SHARED
-                     ? 0
-                     : p->rhs_panel_bytes * (p->mode == RHS_DIRECT ? 1 : gemm_min(p->group_panels, p->task_panels));
-  p->rhs_bytes = gemm_round_up(p->rhs_bytes, TS_POOL_ALIGNMENT);
-  p->partial_bytes = p->run->native ? 0 : p->task_rows * p->task_panels * p->tile_cols * size;
-  p->partial_bytes = gemm_round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
-  p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
-  if (p->mode != RHS_SHARED || p->run->packed) return TS_SUCCESS;
-  int64_t row = p->col_panels * p->tile_cols * size;
-  if (!ts_mul_i64(row, p->phase_k, &p->shared_bytes) || !ts_mul_i64(p->shared_bytes, p->rhs_batches, &p->shared_bytes))
-    return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
-  return TS_SUCCESS;
-}
-
-static ts_status plan_make(plan *p) {
-  const ts_gemm *gemm = p->run->gemm;
-  p->g = &gemm->geometry;
-  p->tile_cols = (int64_t)p->g->vectors * p->g->lanes;
-  plan_k(p);
-  plan_tasks(p);
-  plan_rhs(p);
-  plan_phases(p);
-  const ts_gemm_shape *s = &p->shape;
-  const int cols = (int)p->tile_cols;
-  const ts_gemm_compute compute = p->g->compute;
-  p->pack_lhs = (gemm_pack){gemm->types.lhs, compute, s->lhs_row, s->lhs_col / p->depth, p->g->rows[0], p->g->panel,
-                            GEMM_REAL,       NULL,    0,          TS_DTYPE_NONE};
-  p->pack_rhs = (gemm_pack){gemm->types.rhs, compute, s->rhs_col, s->rhs_row / p->depth, cols, cols,
-                            GEMM_REAL,       NULL,    0,          TS_DTYPE_NONE};
-  if (gemm->complex) p->pack_rhs.numbers = GEMM_RIGHT;
-  if (gemm->complex && s->lhs_col != 1) p->pack_lhs.numbers = GEMM_LEFT; /* else each row is one of parts */
-  bool parts = p->col_tasks > 1 || s->n < p->run->shape.n;
-  p->shows_rows = parts && p->run->epilogue && p->run->epilogue->whole_rows;
-  return plan_space(p);
-}
-
-/* The elements of k in `steps` steps from step k on. */
-static int64_t elements_of(const plan *p, int64_t k, int64_t steps) {
-  return gemm_min(steps * p->depth, p->k - k * p->depth);
-}
 
 /* ---- shared packing of rhs ---- */
 
 /* Bytes of a packed panel of rhs. */
-static int64_t panel_bytes(const plan *p, int64_t kc) { return kc * p->tile_cols * p->g->element_size; }
+static int64_t panel_bytes(const gemm_plan *p, int64_t kc) { return kc * p->tile_cols * p->g->element_size; }
 
-static char *shared_panel(const plan *p, int64_t batch, int64_t k, int64_t panel, int64_t kc) {
+static char *shared_panel(const gemm_plan *p, int64_t batch, int64_t k, int64_t panel, int64_t kc) {
   int64_t before = (batch * p->phase_k + k - p->phase) * p->col_panels + panel * kc;
   return p->shared + before * p->tile_cols * p->g->element_size;
 }
 
-static int64_t phase_end(const plan *p) { return gemm_min(p->phase + p->phase_k, p->shape.k); }
-static int64_t phase_blocks(const plan *p) { return gemm_ceil_div(phase_end(p) - p->phase, p->kc); }
+static int64_t phase_end(const gemm_plan *p) { return gemm_min(p->phase + p->phase_k, p->shape.k); }
+static int64_t phase_blocks(const gemm_plan *p) { return gemm_ceil_div(phase_end(p) - p->phase, p->kc); }
 
 /* How operand 0 or 1 is packed, from a row or column of a batch on. */
-static gemm_pack scaled_from(const plan *p, int operand, int64_t batch, int64_t unit) {
+static gemm_pack scaled_from(const gemm_plan *p, int operand, int64_t batch, int64_t unit) {
   const ts_gemm_scale *scale = p->run->scale;
   gemm_pack pack = operand ? p->pack_rhs : p->pack_lhs;
   if (!scale || scale->operand != operand) return pack;
@@ -238,37 +36,42 @@ static gemm_pack scaled_from(const plan *p, int operand, int64_t batch, int64_t 
   return pack;
 }
 
-/* Packs columns and `k` elements of rhs. */
-static void pack_rhs(const plan *p, const gemm_pack *pack, const char *from, int64_t units, int64_t k, char *panels) {
-  if (ts_gemm_has_quads(p->run->gemm)) {
+/* Packs columns and `k` elements of rhs. Returns whether any is tiny (gemm_bf16.h). */
+static bool pack_rhs(const gemm_plan *p, const gemm_pack *pack, const char *from, int64_t units, int64_t k,
+                     char *panels) {
+  if (p->run->gemm->own == GEMM_AMX_BF16) return ts_gemm_bf16_pack_right(pack, from, units, k, panels);
+  if (ts_gemm_has_quads(p->run->gemm))
     ts_gemm_quads_pack_right(pack, from, units, k, panels);
-    return;
-  }
-  if (!p->run->gemm->own)
+  else
     ts_gemm_pack(pack, from, units, k, panels, panel_bytes(p, gemm_ceil_div(k, p->depth)));
-  else if (ts_gemm_bf16_pack_right(pack, from, units, k, panels))
-    atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
+  return false;
 }
 
 /* Columns [col, col + cols) of rhs, of `steps` steps from step k on. */
-static void pack_quantized(const plan *p, int64_t col, int64_t cols, int64_t k, int64_t steps, char *panels) {
+static bool pack_quantized(const gemm_plan *p, int64_t col, int64_t cols, int64_t k, int64_t steps, char *panels) {
+  bool tiny = false;
   const ts_quantized *weight = p->run->quantized;
   const ts_quantized_code *code = ts_quantized_host();
-  const int64_t width = p->tile_cols, elements = elements_of(p, k, steps);
+  const int64_t width = p->tile_cols, elements = gemm_elements_of(p, k, steps);
   for (int64_t c = 0; c < cols; c += width, panels += panel_bytes(p, steps)) {
     const int64_t at = p->first_col + col + c;
     const ts_quantized_part part = {at / TS_QUANTIZED_COLS, at % TS_QUANTIZED_COLS, width,
                                     p->run->first_k + k * p->depth, elements};
     if (!p->run->gemm->own)
       code->unpack(weight, part, (float *)(void *)panels, width);
-    else if (code->pairs(weight, part, (uint32_t *)(void *)panels, width))
-      atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
+    else
+      tiny |= code->pairs(weight, part, (uint32_t *)(void *)panels, width);
   }
+  return tiny;
+}
+
+static void note_tiny(const gemm_plan *p, bool tiny) {
+  if (tiny) atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
 }
 
 static void pack_task(void *arg, int64_t task, int worker) {
   (void)worker;
-  const plan *p = arg;
+  const gemm_plan *p = arg;
   const ts_gemm_shape *s = &p->shape;
   if (gemm_cancelled(p->run)) return;
   int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
@@ -277,12 +80,12 @@ static void pack_task(void *arg, int64_t task, int worker) {
   int64_t kc = gemm_min(p->kc, s->k - k), col = panel * p->tile_cols;
   int64_t cols = gemm_min(PACK_PANELS * p->tile_cols, s->n - col);
   if (p->run->quantized) {
-    pack_quantized(p, col, cols, k, kc, shared_panel(p, batch, k, panel, kc));
+    note_tiny(p, pack_quantized(p, col, cols, k, kc, shared_panel(p, batch, k, panel, kc)));
     return;
   }
   const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->rhs_size;
   const gemm_pack pack = scaled_from(p, 1, batch, col);
-  pack_rhs(p, &pack, from, cols, elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc));
+  note_tiny(p, pack_rhs(p, &pack, from, cols, gemm_elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc)));
 }
 
 /* ---- tiles ---- */
@@ -312,10 +115,13 @@ static void run_edge_tile(ts_kernel_fn kernel, int64_t *args, int variant, int64
 /* ---- tasks ---- */
 
 typedef struct task {
-  const plan *p;
+  const gemm_plan *p;
   int64_t batch, row, rows, col, cols; /* of the pass */
   int64_t k, kc;                       /* the block of k that is being added */
-  int64_t group;                       /* RHS_PRIVATE: the first packed column of rhs */
+  int64_t group;                       /* GEMM_RHS_PRIVATE: the first packed column of rhs */
+  int64_t chunk;                       /* GEMM_RHS_PRIVATE: the first packed k of rhs */
+  int64_t first_row;                   /* of the partial results */
+  bool lhs_tiny, rhs_tiny;             /* the packed rows, and the task's packed columns, have tiny elements */
   char *lhs_space, *rhs_space, *partial;
   char *out;          /* out itself, or partial results */
   int64_t out_stride; /* bytes */
@@ -329,7 +135,7 @@ static const char *rhs_address(const task *t, int64_t col) {
 
 /* Rows that lie anywhere, panel by panel; some of them when cancelled. */
 static void pack_rows(const task *t) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   const ts_gemm_rows *lhs = p->run->rows;
   int size = p->g->element_size;
   _Alignas(64) char state[TS_GEMM_ROW_STATE];
@@ -346,56 +152,62 @@ static void pack_rows(const task *t) {
   }
 }
 
-static void pack_lhs(const task *t, const char *from, int64_t k) {
-  const plan *p = t->p;
-  const gemm_pack pack = scaled_from(p, 0, t->batch, t->row);
+static void pack_lhs(task *t, int64_t row, int64_t rows) {
+  const gemm_plan *p = t->p;
+  const ts_gemm_shape *s = &p->shape;
+  const int64_t k = gemm_elements_of(p, t->k, t->kc);
+  const char *from =
+      p->lhs + (t->batch * s->lhs_batch + (t->row + row) * s->lhs_row + t->k * s->lhs_col) * p->run->gemm->lhs_size;
+  const gemm_pack pack = scaled_from(p, 0, t->batch, t->row + row);
   const gemm_amx_product own = p->run->gemm->own;
   if (ts_gemm_has_quads(p->run->gemm)) {
-    ts_gemm_quads_pack_left(&pack, own, from, t->rows, k, t->lhs_space);
+    ts_gemm_quads_pack_left(&pack, own, from, rows, k, t->lhs_space);
     return;
   }
   if (own) {
-    if (ts_gemm_bf16_pack_left(&pack, from, t->rows, k, t->lhs_space))
-      atomic_store_explicit(p->has_tiny, true, memory_order_relaxed);
+    t->lhs_tiny = ts_gemm_bf16_pack_left(&pack, from, rows, k, t->lhs_space);
     return;
   }
-  ts_gemm_pack(&pack, from, t->rows, k, t->lhs_space, t->kc * p->g->panel * p->g->element_size);
+  ts_gemm_pack(&pack, from, rows, k, t->lhs_space, t->kc * p->g->panel * p->g->element_size);
 }
 
 /* Packs the operands of the whole block of k, unless they are packed already. */
-static void pack_block(const task *t) {
-  const plan *p = t->p;
-  const ts_gemm_shape *s = &p->shape;
-  int64_t at = t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col, k = elements_of(p, t->k, t->kc);
+static void pack_block(task *t) {
+  const gemm_plan *p = t->p;
+  int64_t k = gemm_elements_of(p, t->k, t->kc);
   if (p->run->rows)
     pack_rows(t);
   else if (!p->run->left)
-    pack_lhs(t, p->lhs + at * p->run->gemm->lhs_size, k);
+    pack_lhs(t, 0, t->rows);
   int64_t rest = t->cols % p->tile_cols;
-  if (p->mode == RHS_DIRECT && rest) /* it has the product's type: not scaled */
+  if (p->mode == GEMM_RHS_DIRECT && rest) /* it has the product's type: not scaled */
     ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, k, t->rhs_space, panel_bytes(p, t->kc));
 }
 
 /* Packs the rhs of one group of columns. */
 static void pack_group(task *t, int64_t first, int64_t end) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   t->group = first;
-  if (p->mode != RHS_PRIVATE) return;
+  if (!p->by_rows) t->rhs_tiny = false;
+  if (p->mode != GEMM_RHS_PRIVATE) return;
   if (p->run->quantized) {
-    pack_quantized(p, t->col + first, end - first, t->k, t->kc, t->rhs_space);
+    t->rhs_tiny |= pack_quantized(p, t->col + first, end - first, t->k, t->kc, t->rhs_space);
     return;
   }
   const gemm_pack pack = scaled_from(p, 1, t->batch, t->col + first);
-  pack_rhs(p, &pack, rhs_address(t, first), end - first, elements_of(p, t->k, t->kc), t->rhs_space);
+  t->rhs_tiny |= pack_rhs(p, &pack, rhs_address(t, first), end - first, gemm_elements_of(p, t->k, t->kc), t->rhs_space);
 }
 
 /* The address of the panel that starts at the task's column `col`; also the bytes from k to k + 1. */
 static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t *out_stride) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   *out_stride = p->tile_cols * p->g->element_size;
-  if (p->mode == RHS_SHARED)
+  if (p->mode == GEMM_RHS_SHARED)
     return shared_panel(p, p->shape.rhs_batch ? t->batch : 0, t->k, (t->col + col) / p->tile_cols, t->kc);
-  if (p->mode == RHS_PRIVATE) return t->rhs_space + (col - t->group) / p->tile_cols * t->kc * *out_stride;
+  if (p->mode == GEMM_RHS_PRIVATE) {
+    const int64_t before = (t->k - t->chunk) * gemm_ceil_div(t->cols, p->tile_cols);
+    return t->rhs_space + (before + (col - t->group) / p->tile_cols * t->kc) * *out_stride;
+  }
   if (cols < p->tile_cols) return t->rhs_space;
   *out_stride = p->shape.rhs_row * p->run->gemm->size;
   return rhs_address(t, col);
@@ -409,48 +221,79 @@ static bool rounds_tiles(const task *t) {
 
 /* The address in the run's results, of a row and a column of the task. */
 static char *result_at(const task *t, int64_t row, int64_t col) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   const int64_t batch = p->first_batch + t->batch, first = p->first_col + t->col + col;
   return p->run->out + (batch * p->shape.out_batch + (t->row + row) * p->shape.out_row + first) * p->run->size;
 }
 
-static void round_tile(const task *t, int64_t row, int64_t col, const gemm_amx_tile *tile) {
+/* The rounding of a tile's sums. */
+static gemm_amx_rounding rounding_of(const task *t, int64_t row, int64_t col, const gemm_amx_tile *tile) {
+  return (gemm_amx_rounding){.sums = tile->to,
+                             .to = result_at(t, row, col),
+                             .stride = t->p->shape.out_row * t->p->run->size,
+                             .rows = tile->rows,
+                             .cols = tile->cols};
+}
+
+/* Rounding writes a tile's rows after the tile is computed: till then they can be in L1. */
+static void fetch_results(const task *t, int64_t row, int64_t rows, int64_t col) {
   const int64_t stride = t->p->shape.out_row * t->p->run->size;
-  char *out = result_at(t, row, col);
-  for (int64_t r = 0; r < tile->rows; r++, out += stride)
-    ts_gemm_bf16_narrow(tile->to + r * tile->to_stride, tile->cols, out);
+  const char *at = result_at(t, row, col);
+  for (int64_t r = 0; r < rows; r++) __builtin_prefetch(at + r * stride, 1);
+}
+
+/* What is packed after a row of tiles: the next block of k of its rows, or the first one of the next rows. */
+static gemm_amx_ahead find_ahead(const task *t, int64_t row, int64_t rows) {
+  const gemm_plan *p = t->p;
+  const ts_gemm_shape *s = &p->shape;
+  const int64_t size = p->run->gemm->lhs_size, tiles = gemm_ceil_div(t->cols, p->tile_cols);
+  const bool more = t->k + t->kc < gemm_min(phase_end(p), t->chunk + p->chunk_k);
+  const int64_t next = more ? row : row + rows, k = more ? t->k + t->kc : t->chunk;
+  if (!p->by_rows || p->pack_lhs.k_stride != 1) return (gemm_amx_ahead){0};
+  gemm_amx_ahead out = {.at = p->lhs + (t->batch * s->lhs_batch + (t->row + next) * s->lhs_row + k * s->lhs_col) * size,
+                        .stride = s->lhs_row * size,
+                        .rows = gemm_min(p->g->rows[0], t->rows - next),
+                        .bytes = gemm_min(p->kc, p->shape.k - k) * p->depth * size};
+  out.pace =
+      gemm_ceil_div(gemm_ceil_div(out.bytes, 64) * out.rows, tiles * gemm_max(1, t->kc / TS_CONTRACT_TILE_CHAIN));
+  return out;
 }
 
 /* run_row by gemm_amx.c or gemm_quads.c. */
 static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end) {
-  const plan *p = t->p;
-  _Alignas(64) char sums[32 * 32 * 4];
+  const gemm_plan *p = t->p;
+  _Alignas(64) char sums[2][32 * 32 * 4]; /* of this tile and of the tile before */
   const bool rounds = rounds_tiles(t);
   gemm_amx_tile tile = {.rows = rows,
                         .k = t->kc,
-                        .lhs = t->lhs_space + row * t->kc * p->g->element_size,
+                        .lhs = t->lhs_space + (p->by_rows ? 0 : row * t->kc * p->g->element_size),
                         .product = p->run->gemm->own,
-                        .to = sums,
                         .out_stride = t->out_stride,
                         .to_stride = rounds ? p->tile_cols * p->g->element_size : t->out_stride,
                         .adds = t->k > 0,
-                        .has_tiny = atomic_load_explicit(p->has_tiny, memory_order_relaxed)};
+                        .ahead = find_ahead(t, row, rows),
+                        .has_tiny =
+                            t->lhs_tiny || t->rhs_tiny || atomic_load_explicit(p->has_tiny, memory_order_relaxed)};
   for (int64_t col = first; col < end; col += p->tile_cols) {
     int64_t stride;
     tile.cols = gemm_min(p->tile_cols, end - col);
     tile.rhs = find_panel(t, col, tile.cols, &stride);
-    char *out = t->out + row * t->out_stride + col * p->g->element_size;
+    char *out = t->out + (row - t->first_row) * t->out_stride + col * p->g->element_size;
     tile.out = out;
-    if (!rounds) tile.to = out;
+    tile.to = rounds ? sums[col / p->tile_cols % 2] : out;
+    if (rounds) fetch_results(t, row, rows, col);
     ts_gemm_own_run(&tile);
-    if (rounds) round_tile(t, row, col, &tile);
+    if (!rounds) continue;
+    ts_gemm_amx_round(&tile.rounding);
+    tile.rounding = rounding_of(t, row, col, &tile);
   }
+  if (rounds) ts_gemm_amx_round(&tile.rounding);
   ts_gemm_own_end();
 }
 
 /* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. */
 static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_t first, int64_t end) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   const ts_gemm_geometry *g = p->g;
   ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_TILE]);
   int size = g->element_size;
@@ -477,11 +320,11 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
 
 /* Finishes a part of the task, whose sums are complete: rounds it, and runs the epilogue on it. */
 static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end, int worker) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   const gemm_run *run = p->run;
   int64_t batch = p->first_batch + t->batch, col = p->first_col + t->col;
   for (int64_t r = row; r < row + rows && !run->native && !rounds_tiles(t); r++) {
-    const char *from = t->partial + r * t->out_stride + first * p->g->element_size;
+    const char *from = t->partial + (r - t->first_row) * t->out_stride + first * p->g->element_size;
     ts_gemm_narrow(run->gemm->types.out, from, end - first, result_at(t, r, first));
   }
   if (!run->epilogue || p->shows_rows) return;
@@ -492,7 +335,7 @@ static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int6
 
 /* Computes one group of columns for one block of k. */
 static void run_group(const task *t, int64_t first, int64_t end, int worker) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   bool last = t->k + t->kc == p->shape.k && (p->run->epilogue || !p->run->native);
   int64_t most = TS_GEMM_FINISH_BYTES / ((end - first) * p->run->size), done = 0;
   for (int64_t row = 0; row < t->rows;) {
@@ -511,7 +354,7 @@ static void run_group(const task *t, int64_t first, int64_t end, int worker) {
 
 /* Computes one block of k of a task; false when cancelled. */
 static bool run_block(task *t, int worker) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   int64_t group = p->group_panels * p->tile_cols;
   pack_block(t);
   for (int64_t first = 0; first < t->cols; first += group) {
@@ -523,9 +366,46 @@ static bool run_block(task *t, int worker) {
   return true;
 }
 
+/* Packs the task's columns of rhs for a chunk of k. */
+static void pack_chunk(task *t, int64_t end) {
+  const gemm_plan *p = t->p;
+  for (; t->k < end; t->k += t->kc) {
+    t->kc = gemm_min(p->kc, end - t->k);
+    const char *space = t->rhs_space;
+    t->rhs_space = (char *)(uintptr_t)find_panel(t, 0, p->tile_cols, &(int64_t){0});
+    pack_group(t, 0, t->cols);
+    t->rhs_space = (char *)(uintptr_t)space;
+  }
+}
+
+/* Computes a task by AMX, for one chunk of k after another: the columns of rhs stay in L2, and the panels of lhs pass
+ * through L1. Sums are those of a few rows, or of the task if there are several chunks. */
+static void run_rows(task *t, int worker) {
+  const gemm_plan *p = t->p;
+  const int64_t end = phase_end(p);
+  for (int64_t chunk = p->phase; chunk < end; chunk += p->chunk_k) {
+    const int64_t chunk_end = gemm_min(end, chunk + p->chunk_k);
+    t->k = t->chunk = chunk;
+    t->rhs_tiny = false;
+    if (p->mode == GEMM_RHS_PRIVATE) pack_chunk(t, chunk_end);
+    for (int64_t row = 0; row < t->rows; row += p->g->rows[0]) {
+      const int64_t rows = gemm_min(p->g->rows[0], t->rows - row);
+      if (gemm_cancelled(p->run)) return;
+      if (!p->run->native && p->chunk_k >= p->shape.k) t->first_row = row;
+      for (t->k = chunk; t->k < chunk_end; t->k += t->kc) {
+        t->kc = gemm_min(p->kc, chunk_end - t->k);
+        pack_lhs(t, row, rows);
+        run_own_row(t, row, rows, 0, t->cols);
+      }
+      t->k -= t->kc;
+      if (chunk_end == p->shape.k) finish(t, row, rows, 0, t->cols, worker);
+    }
+  }
+}
+
 /* Sets the task's output: its part of `out`, or memory for partial results. */
 static void place_out(task *t) {
-  const plan *p = t->p;
+  const gemm_plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
   int size = p->run->size;
   int64_t at = (p->first_batch + t->batch) * s->out_batch + t->row * s->out_row + p->first_col + t->col;
@@ -535,7 +415,7 @@ static void place_out(task *t) {
 }
 
 static void product_task(void *arg, int64_t index, int worker) {
-  const plan *p = arg;
+  const gemm_plan *p = arg;
   task t = {.p = p, .lhs_space = p->workers + worker * p->worker_bytes};
   t.rhs_space = t.lhs_space + p->lhs_bytes;
   t.partial = t.rhs_space + p->rhs_bytes;
@@ -547,7 +427,12 @@ static void product_task(void *arg, int64_t index, int worker) {
   t.cols = gemm_min((col_task + 1) * p->col_panels / p->col_tasks * p->tile_cols, p->shape.n) - t.col;
   if (p->run->left) t.lhs_space = (char *)(uintptr_t)p->run->left + t.row / p->g->rows[0] * p->lhs_panel_bytes;
   place_out(&t);
-  for (t.k = p->phase; t.k < phase_end(p); t.k += p->kc) {
+  if (p->by_rows) {
+    run_rows(&t, worker);
+    return;
+  }
+  for (t.k = t.chunk = p->phase; t.k < phase_end(p); t.k += p->kc) {
+    t.chunk = t.k;
     t.kc = gemm_min(p->kc, p->shape.k - t.k);
     if (!run_block(&t, worker)) return;
   }
@@ -555,7 +440,7 @@ static void product_task(void *arg, int64_t index, int worker) {
 
 /* ---- runs ---- */
 
-static ts_status run_pass(plan *p) {
+static ts_status run_pass(gemm_plan *p) {
   const gemm_run *run = p->run;
   _Atomic bool has_tiny = run->has_tiny;
   int64_t tasks = p->shape.batch * p->row_tasks * p->col_tasks, space;
@@ -634,10 +519,10 @@ gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const t
 }
 
 /* The plan of batches from b on, and columns from j on. */
-static ts_status start_plan(plan *p, const gemm_run *run, int64_t b, int64_t batches, int64_t j, int64_t cols) {
+static ts_status start_plan(gemm_plan *p, const gemm_run *run, int64_t b, int64_t batches, int64_t j, int64_t cols) {
   const ts_gemm_shape *s = &run->shape;
   const ts_gemm *gemm = run->gemm;
-  *p = (plan){.run = run, .shape = *s, .depth = gemm->depth, .k = s->k, .first_batch = b, .first_col = j};
+  *p = (gemm_plan){.run = run, .shape = *s, .depth = gemm->depth, .k = s->k, .first_batch = b, .first_col = j};
   p->shape.k = gemm_ceil_div(s->k, p->depth);
   p->shape.lhs_col *= p->depth;
   p->shape.rhs_row *= p->depth;
@@ -645,12 +530,12 @@ static ts_status start_plan(plan *p, const gemm_run *run, int64_t b, int64_t bat
   p->shape.n = gemm_min(cols, s->n - j);
   p->lhs = run->lhs + b * s->lhs_batch * gemm->lhs_size;
   p->rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * gemm->rhs_size;
-  return plan_make(p);
+  return ts_gemm_plan_make(p);
 }
 
 /* Computes batches [b, b + batches), in several passes over the columns if their packed rhs would be too large. */
 static ts_status run_batches(const gemm_run *run, int64_t b, int64_t batches, int64_t cols) {
-  plan p = {0};
+  gemm_plan p = {0};
   for (int64_t j = 0; j < run->shape.n; j += cols) {
     TS_TRY(start_plan(&p, run, b, batches, j, cols));
     TS_TRY(run_pass(&p));
@@ -679,13 +564,13 @@ ts_status ts_gemm_run_passes(const gemm_run *run) {
 /* ---- weights ---- */
 
 /* The plan of packing a block of k: it is the same for any number of rows. */
-static ts_status plan_weights(plan *p, const gemm_run *run) {
+static ts_status plan_weights(gemm_plan *p, const gemm_run *run) {
   gemm_run any = *run;
   any.shape.m = TS_GEMM_WEIGHT_ROWS;
   TS_TRY(start_plan(p, &any, 0, run->shape.batch, 0, run->shape.n));
   p->run = run;
   p->phase_k = p->shape.k;
-  p->mode = RHS_SHARED;
+  p->mode = GEMM_RHS_SHARED;
   return TS_SUCCESS;
 }
 
@@ -694,7 +579,7 @@ static int64_t block_steps(const gemm_run *run) {
   return ts_gemm_goes_on(run) ? run->shape.k : gemm_min(run->shape.k, TS_CONTRACT_BLOCK);
 }
 
-static int64_t packed_bytes(const plan *p, int64_t k) {
+static int64_t packed_bytes(const gemm_plan *p, int64_t k) {
   return p->rhs_batches * k * p->col_panels * p->tile_cols * p->g->element_size;
 }
 
@@ -715,9 +600,9 @@ static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
 
 bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes) {
   gemm_run run = ts_gemm_run_of(gemm, shape, &(ts_gemm_call){.parallel = &ts_parallel_serial});
-  plan p;
+  gemm_plan p;
   run.shape.k = block_steps(&run);
-  if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || is_direct(&p)) return false;
+  if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || ts_gemm_plan_is_direct(&p)) return false;
   *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8 | (int64_t)gemm->depth << 16, p.rhs_batches,
                             p.shape.n, shape->k, p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
   *out_bytes = header_bytes(gemm) + packed_bytes(&p, gemm_ceil_div(shape->k, gemm->depth));
@@ -726,7 +611,7 @@ bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_p
 
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out) {
   gemm_run run = ts_gemm_run_of(gemm, shape, call);
-  plan p;
+  gemm_plan p;
   char *to = (char *)out + header_bytes(gemm);
   const int64_t steps = block_steps(&run);
   _Atomic bool has_tiny = false;
