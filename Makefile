@@ -678,7 +678,7 @@ asan-build: $(REPLAYS)
 -include $(B)/test/fuzz/replay.d $(FUZZERS:%=$(B)/test/fuzz/%.d)
 
 # The files that the fuzzer $(1) begins with: those of StableHLO are recorded programs of other tests.
-corpus = $$(find test/fuzz/corpus/fuzz_$(1) $$([ $(1) != stablehlo ] || echo test/stablehlo/*.mlir) -type f 2>/dev/null | sort)
+corpus = $$(find test/fuzz/corpus/fuzz_$(1) $$([ $(1) != stablehlo ] || echo test/stablehlo/*.mlir test/stablehlo/generic/*) -type f 2>/dev/null | sort)
 
 test-fuzz: $(REPLAYS)
 	@for f in $(FUZZERS:fuzz_%=%); do $(WITHOUT_ASLR) $(B)/replay_$$f $(FUZZ_SEED) $(FUZZ_RUNS) $(B)/found_$$f $(call corpus,$$f) || \

@@ -103,6 +103,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_quant.c \
   c_src/stablehlo/make_random.c \
   c_src/stablehlo/make_reduce.c \
+  c_src/stablehlo/make_region.c \
   c_src/stablehlo/make_sort.c \
   c_src/stablehlo/make_sparse.c \
   c_src/stablehlo/make_special.c \
@@ -110,6 +111,7 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_tuple.c \
   c_src/stablehlo/mlir_attr.c \
   c_src/stablehlo/mlir_lex.c \
+  c_src/stablehlo/mlir_module.c \
   c_src/stablehlo/mlir_parse.c \
   c_src/stablehlo/mlir_sharding.c \
   c_src/stablehlo/mlir_type.c \

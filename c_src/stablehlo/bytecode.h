@@ -21,7 +21,7 @@ typedef struct bytecode_bytes {
 typedef enum bytecode_kind {
   BYTECODE_ELEMENT,  /* A number: `type` has no shape. */
   BYTECODE_TENSOR,   /* A tensor or a token: `type`. */
-  BYTECODE_FUNCTION, /* A function: `results`. */
+  BYTECODE_FUNCTION, /* A function: `arguments` and `results`. */
   BYTECODE_NONE,     /* The file says that there is no type. */
   BYTECODE_TUPLE,    /* A tuple: `type` has its parts. */
   BYTECODE_OTHER,    /* A type that Tessera lacks, as a buffer. */
@@ -31,8 +31,8 @@ typedef struct bytecode_type {
   bytecode_kind kind;
   mlir_type type;
   bool is_unsigned;
-  int bits;           /* width of an integer or a float */
-  mlir_types results; /* types of a function's results */
+  int bits; /* width of an integer or a float */
+  mlir_types arguments, results;
 } bytecode_type;
 
 /* An attribute or a type in the file, and the object made from it. */

@@ -325,34 +325,15 @@ static ts_status read_region(const op_reader *r, bytecode_bytes *from, mlir_regi
 /* ---- functions */
 
 static ts_status to_func(bytecode *b, const mlir_op *op, mlir_func *out) {
-  const mlir_attr *name = mlir_op_attr(op, "sym_name"), *type = mlir_op_attr(op, "function_type");
-  const mlir_attr *visibility = mlir_op_attr(op, "sym_visibility");
+  const mlir_attr *type = mlir_op_attr(op, "function_type");
   const bytecode_type *signature;
   const uint8_t *at = b->data + op->name.column;
-  if (!name || name->kind != MLIR_ATTR_WORD || !type || type->kind != MLIR_ATTR_TYPE || op->region_count != 1)
-    return bytecode_error(b, at, TS_INVALID_ARGUMENT, "a function lacks its name, its type or its region");
+  if (!type || type->kind != MLIR_ATTR_TYPE)
+    return bytecode_error(b, at, TS_INVALID_ARGUMENT, "a function lacks its type");
   TS_TRY(bytecode_type_at(b, type->type_number, &signature));
   if (signature->kind != BYTECODE_FUNCTION)
     return bytecode_error(b, at, TS_INVALID_ARGUMENT, "the type of a function is of another kind");
-  out->name = name->token;
-  out->name.kind = MLIR_SYMBOL;
-  out->is_public = !visibility || !mlir_token_is(visibility->token, "private");
-  out->results = signature->results;
-  out->body = op->regions[0];
-  const mlir_attr *attrs = mlir_op_attr(op, "arg_attrs");
-  if (attrs && attrs->kind == MLIR_ATTR_LIST && attrs->count == out->body.param_count)
-    out->body.param_attrs = attrs->items;
-  attrs = mlir_op_attr(op, "res_attrs");
-  if (attrs && attrs->kind == MLIR_ATTR_LIST && attrs->count == out->results.count) out->result_attrs = attrs->items;
-  return TS_SUCCESS;
-}
-
-static ts_status to_mesh(const bytecode *b, const mlir_op *op, mlir_mesh *out) {
-  const mlir_attr *name = mlir_op_attr(op, "sym_name"), *mesh = mlir_op_attr(op, "mesh");
-  if (!name || name->kind != MLIR_ATTR_WORD || !mesh)
-    return bytecode_error(b, b->data + op->name.column, TS_INVALID_ARGUMENT, "a mesh lacks its name or its axes");
-  *out = (mlir_mesh){name->token, *mesh};
-  return TS_SUCCESS;
+  return mlir_func_of(op, &signature->arguments, &signature->results, out);
 }
 
 static ts_status to_funcs(bytecode *b, const mlir_op *module, mlir_module *out) {
@@ -363,7 +344,7 @@ static ts_status to_funcs(bytecode *b, const mlir_op *module, mlir_module *out) 
   for (size_t i = 0; i < body->op_count; i++) {
     const mlir_op *op = &body->ops[i];
     if (mlir_token_is(op->name, "func.func")) TS_TRY(to_func(b, op, &out->funcs[out->count++]));
-    if (mlir_token_is(op->name, "sdy.mesh")) TS_TRY(to_mesh(b, op, &out->meshes[out->mesh_count++]));
+    if (mlir_token_is(op->name, "sdy.mesh")) TS_TRY(mlir_mesh_of(op, &out->meshes[out->mesh_count++]));
     if (mlir_token_is(op->name, "builtin.module"))
       return bytecode_error(b, b->data + op->name.column, TS_UNIMPLEMENTED, "a module in a module cannot be read");
   }

@@ -103,16 +103,16 @@ static ts_status tensor(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
   return TS_SUCCESS;
 }
 
-/* The block of the function has the types of the arguments. */
+static ts_status types(bytecode *b, bytecode_bytes *from, mlir_types *out) {
+  TS_TRY(bytecode_count(b, from, &out->count));
+  TS_TRY(TS_ARENA_ARRAY(b->arena, out->count, &out->data));
+  for (size_t i = 0; i < out->count; i++) TS_TRY(bytecode_get_tensor(b, from, &out->data[i]));
+  return TS_SUCCESS;
+}
+
 static ts_status function(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
-  size_t count;
-  const bytecode_type *ignored;
-  TS_TRY(bytecode_count(b, from, &count));
-  for (size_t i = 0; i < count; i++) TS_TRY(bytecode_get_type(b, from, &ignored));
-  TS_TRY(bytecode_count(b, from, &count));
-  TS_TRY(TS_ARENA_ARRAY(b->arena, count, &out->results.data));
-  out->results.count = count;
-  for (size_t i = 0; i < count; i++) TS_TRY(bytecode_get_tensor(b, from, &out->results.data[i]));
+  TS_TRY(types(b, from, &out->arguments));
+  TS_TRY(types(b, from, &out->results));
   out->kind = BYTECODE_FUNCTION;
   return TS_SUCCESS;
 }
@@ -120,9 +120,7 @@ static ts_status function(bytecode *b, bytecode_bytes *from, bytecode_type *out)
 static ts_status tuple(bytecode *b, bytecode_bytes *from, bytecode_type *out) {
   mlir_types *parts;
   TS_TRY(TS_ARENA_ARRAY(b->arena, 1, &parts));
-  TS_TRY(bytecode_count(b, from, &parts->count));
-  TS_TRY(TS_ARENA_ARRAY(b->arena, parts->count, &parts->data));
-  for (size_t i = 0; i < parts->count; i++) TS_TRY(bytecode_get_tensor(b, from, &parts->data[i]));
+  TS_TRY(types(b, from, parts));
   out->kind = BYTECODE_TUPLE;
   out->type.parts = parts;
   return TS_SUCCESS;

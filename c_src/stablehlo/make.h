@@ -223,6 +223,10 @@ ts_status make_pad_window(const make_call *m, ts_value_id init, const make_windo
 /* Appends bytes of a token without the escapes of a text: \n, \t, \", \\, and two hexadecimal digits. */
 void make_append_plain(mlir_token token, size_t from, size_t to, ts_text *out);
 
+/* ---- make_region.c */
+/* Checks that the parameters of an op's regions have the types that its operands say. */
+ts_status make_check_regions(const make_call *m);
+
 /* ---- make_known.c */
 /* The numbers of an integer tensor of at most TS_MAX_RANK elements in order; NULL when they are not known. */
 ts_status make_find_known(const make_call *m, ts_value_id id, const ts_dims **out);

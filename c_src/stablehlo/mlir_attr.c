@@ -181,7 +181,23 @@ static ts_status parse_number(mlir_parser *p, mlir_attr *out) {
   return TS_SUCCESS;
 }
 
+/* (tensor<f32>, tensor<2xf32>) -> tensor<f32> */
+static ts_status parse_signature(mlir_parser *p, mlir_attr *out) {
+  mlir_types *sides;
+  TS_TRY(TS_ARENA_ARRAY(p->arena, 2, &sides));
+  TS_TRY(TS_ARENA_ARRAY(p->arena, 2, &out->items));
+  out->kind = MLIR_ATTR_FUNCTION;
+  out->count = 2;
+  TS_TRY(mlir_parse_types(p, &sides[0]));
+  TS_TRY(mlir_expect(p, "->"));
+  TS_TRY(mlir_parse_types(p, &sides[1]));
+  for (size_t i = 0; i < out->count; i++)
+    out->items[i] = (mlir_attr){.kind = MLIR_ATTR_UNIT, .token = out->token, .type.parts = &sides[i]};
+  return TS_SUCCESS;
+}
+
 static ts_status parse_brackets(mlir_parser *p, mlir_attr *out) {
+  if (mlir_at(p, "(")) return parse_signature(p, out);
   if (mlir_accept(p, "<"))
     return mlir_skip_angles(p, out); /* of a dialect that the op knows: what algorithm a dot uses */
   if (mlir_accept(p, "{")) return mlir_parse_dict(p, "}", out);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static ts_status parse_region(mlir_parser *p, mlir_region *out);
+static ts_status parse_region(mlir_parser *p, bool may_be_empty, mlir_region *out);
 
 /* An op while it is read: its lists grow. */
 typedef struct op_lists {
@@ -31,7 +31,8 @@ static ts_status push_attr(op_reader *r, mlir_token name, mlir_attr attr) {
 
 static ts_status push_region(op_reader *r) {
   mlir_region region = {0};
-  TS_TRY(parse_region(r->p, &region));
+  const bool may_be_empty = mlir_token_is(r->op->name, "func.func"); /* it is declared only */
+  TS_TRY(parse_region(r->p, may_be_empty, &region));
   MLIR_PUSH(r->p, r->op->regions, r->op->region_count, r->room.regions, region);
   return TS_SUCCESS;
 }
@@ -145,6 +146,13 @@ static bool is_placement(mlir_token name) {
   return mlir_token_is(name, "sdy.sharding_constraint") || mlir_token_is(name, "sdy.reshard");
 }
 
+/* After '{': attributes. A region can be read only where a table says what its parameters are. */
+static ts_status push_pretty_dict(op_reader *r) {
+  if (r->p->token.kind == MLIR_BLOCK)
+    return mlir_error(TS_UNIMPLEMENTED, r->op->name, "the region of such an op cannot be read in its pretty form");
+  return push_dict(r, "}");
+}
+
 /* Any order of operands, attributes and words, up to the types. */
 static ts_status pretty_op(op_reader *r) {
   mlir_parser *p = r->p;
@@ -159,7 +167,7 @@ static ts_status pretty_op(op_reader *r) {
     else if (mlir_accept(p, "("))
       TS_TRY(pretty_operands(r, &inits, &init_count, &room));
     else if (mlir_accept(p, "{"))
-      TS_TRY(push_dict(r, "}"));
+      TS_TRY(push_pretty_dict(r));
     else if (mlir_at(p, "[") || p->token.kind == MLIR_SYMBOL || p->token.kind == MLIR_STRING) {
       TS_TRY(mlir_parse_attr(p, &attr));
       TS_TRY(push_attr(r, (mlir_token){0}, attr));
@@ -370,7 +378,7 @@ static ts_status parse_op_body(op_reader *r) {
   return pretty_op(r);
 }
 
-static ts_status parse_op(mlir_parser *p, mlir_op *out) {
+ts_status mlir_parse_op(mlir_parser *p, mlir_op *out) {
   op_reader r = {.p = p, .op = out};
   TS_TRY(parse_results(&r));
   TS_TRY(parse_op_body(&r));
@@ -378,8 +386,13 @@ static ts_status parse_op(mlir_parser *p, mlir_op *out) {
   return mlir_skip_location(p);
 }
 
+ts_status mlir_parse_params(mlir_parser *p, mlir_region *out) {
+  param_lists room = {0};
+  return parse_params(p, out, &room);
+}
+
 /* After '{'. */
-static ts_status parse_block(mlir_parser *p, mlir_region *out) {
+static ts_status parse_block(mlir_parser *p, bool may_be_empty, mlir_region *out) {
   size_t room = 0;
   param_lists param_room = {0};
   if (p->token.kind == MLIR_BLOCK) {
@@ -391,9 +404,10 @@ static ts_status parse_block(mlir_parser *p, mlir_region *out) {
     mlir_op op = {0};
     if (p->token.kind == MLIR_BLOCK)
       return mlir_error(TS_UNIMPLEMENTED, p->token, "regions of several blocks cannot be read");
-    TS_TRY(parse_op(p, &op));
+    TS_TRY(mlir_parse_op(p, &op));
     MLIR_PUSH(p, out->ops, out->op_count, room, op);
   }
+  if (out->op_count == 0 && may_be_empty) return TS_SUCCESS;
   if (out->op_count == 0 || !is_return(out->ops[out->op_count - 1].name))
     return mlir_unexpected(p, "a return at the end of a region");
   return TS_SUCCESS;
@@ -401,115 +415,21 @@ static ts_status parse_block(mlir_parser *p, mlir_region *out) {
 
 typedef struct region_call {
   mlir_parser *p;
+  bool may_be_empty;
   mlir_region *out;
 } region_call;
 
 static ts_status region_on_stack(void *context) {
   const region_call *call = context;
-  return parse_block(call->p, call->out);
+  return parse_block(call->p, call->may_be_empty, call->out);
 }
 
-static ts_status parse_region(mlir_parser *p, mlir_region *out) {
+static ts_status parse_region(mlir_parser *p, bool may_be_empty, mlir_region *out) {
   TS_TRY(mlir_expect(p, "{"));
   if (p->regions++ >= MLIR_MAX_REGIONS) return mlir_error(TS_INVALID_ARGUMENT, p->token, "regions are nested too deep");
-  TS_TRY(ts_deep_call(MLIR_REGION_LEVELS * (size_t)p->regions, region_on_stack, &(region_call){p, out}));
+  TS_TRY(ts_deep_call(MLIR_REGION_LEVELS * (size_t)p->regions, region_on_stack, &(region_call){p, may_be_empty, out}));
   p->regions--;
   return TS_SUCCESS;
 }
 
-/* ---- functions */
-
-static ts_status parse_func(mlir_parser *p, mlir_func *out) {
-  param_lists room = {0};
-  out->is_public = !mlir_accept(p, "private");
-  if (out->is_public) mlir_accept(p, "public");
-  out->name = p->token;
-  if (p->token.kind != MLIR_SYMBOL) return mlir_unexpected(p, "the name of a function");
-  mlir_advance(p);
-  TS_TRY(mlir_expect(p, "("));
-  TS_TRY(parse_params(p, &out->body, &room));
-  if (mlir_accept(p, "->")) TS_TRY(mlir_parse_results(p, &out->results, &out->result_attrs));
-  if (mlir_accept(p, "attributes")) {
-    TS_TRY(mlir_expect(p, "{"));
-    TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
-  }
-  if (!mlir_at(p, "{")) return mlir_skip_location(p); /* one of another module, which nothing may call */
-  TS_TRY(parse_region(p, &out->body));
-  return mlir_skip_location(p);
-}
-
-/* #loc1 = loc(...) */
-static ts_status parse_alias(mlir_parser *p) {
-  const mlir_token name = p->token;
-  mlir_advance(p);
-  TS_TRY(mlir_expect(p, "="));
-  if (mlir_at(p, "loc")) {
-    TS_TRY(mlir_define_location(p, name));
-    return mlir_skip_location(p);
-  }
-  return mlir_parse_attr(p, &(mlir_attr){0});
-}
-
-/* sdy.mesh @name = <["x"=2]> */
-static ts_status parse_mesh(mlir_parser *p, mlir_mesh *out) {
-  mlir_advance(p);
-  if (p->token.kind != MLIR_SYMBOL) return mlir_unexpected(p, "the name of a mesh");
-  out->name = p->token;
-  mlir_advance(p);
-  TS_TRY(mlir_expect(p, "="));
-  TS_TRY(mlir_parse_mesh(p, &out->axes));
-  if (mlir_accept(p, "{")) TS_TRY(mlir_parse_dict(p, "}", &(mlir_attr){0}));
-  return mlir_skip_location(p);
-}
-
-static ts_status parse_funcs(mlir_parser *p, const char *close, mlir_module *out) {
-  size_t room = 0, mesh_room = 0;
-  while (!mlir_at(p, close) && p->token.kind != MLIR_END) {
-    mlir_mesh mesh = {0};
-    if (p->token.kind == MLIR_HASH) {
-      TS_TRY(parse_alias(p));
-      continue;
-    }
-    if (mlir_at(p, "sdy.mesh")) {
-      TS_TRY(parse_mesh(p, &mesh));
-      MLIR_PUSH(p, out->meshes, out->mesh_count, mesh_room, mesh);
-      continue;
-    }
-    mlir_func func = {0};
-    if (!mlir_accept(p, "func.func"))
-      return mlir_error(mlir_at(p, "module") ? TS_INVALID_ARGUMENT : TS_UNIMPLEMENTED, p->token, "expected a function");
-    TS_TRY(parse_func(p, &func));
-    MLIR_PUSH(p, out->funcs, out->count, room, func);
-  }
-  return TS_SUCCESS;
-}
-
-static ts_status parse_module(mlir_parser *p, mlir_module *out) {
-  while (p->token.kind == MLIR_HASH) TS_TRY(parse_alias(p));
-  if (!mlir_accept(p, "module")) return parse_funcs(p, "", out);
-  if (p->token.kind == MLIR_SYMBOL) mlir_advance(p);
-  if (mlir_accept(p, "attributes")) {
-    TS_TRY(mlir_expect(p, "{"));
-    TS_TRY(mlir_parse_dict(p, "}", &out->attrs));
-  }
-  TS_TRY(mlir_expect(p, "{"));
-  TS_TRY(parse_funcs(p, "}", out));
-  TS_TRY(mlir_expect(p, "}"));
-  TS_TRY(mlir_skip_location(p));
-  while (p->token.kind == MLIR_HASH) TS_TRY(parse_alias(p));
-  return TS_SUCCESS;
-}
-
-ts_status mlir_parse(ts_arena *arena, const char *text, size_t length, bool with_locations, mlir_module *out) {
-  ts_map locations = {0};
-  mlir_parser p = {.arena = arena, .locations = with_locations ? &locations : NULL};
-  *out = (mlir_module){0};
-  mlir_lexer_init(&p.lexer, text, length);
-  mlir_advance(&p);
-  ts_status status = parse_module(&p, out);
-  ts_map_deinit(&locations);
-  TS_TRY(status);
-  if (p.token.kind != MLIR_END) return mlir_unexpected(&p, "the end: a text has one module");
-  if (out->count == 0) return mlir_unexpected(&p, "a function");
-  return TS_SUCCESS;
-}
+ts_status mlir_parse_region(mlir_parser *p, mlir_region *out) { return parse_region(p, false, out); }

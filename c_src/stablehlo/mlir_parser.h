@@ -1,4 +1,5 @@
-/* The state of the parser, and what its two files share: attributes (mlir_attr.c), ops and functions (mlir_parse.c). */
+/* The state of the parser, and what its files share: attributes (mlir_attr.c), ops and regions (mlir_parse.c),
+ * functions and modules (mlir_module.c). */
 #ifndef TS_STABLEHLO_MLIR_PARSER_H
 #define TS_STABLEHLO_MLIR_PARSER_H
 
@@ -72,6 +73,20 @@ ts_status mlir_parse_mesh(mlir_parser *p, mlir_attr *out);
 ts_status mlir_parse_manual_axes(mlir_parser *p, mlir_attr *out);
 /* An attribute of sdy after its '<'; one that is not known is a unit. */
 ts_status mlir_parse_sdy(mlir_parser *p, mlir_attr *out);
+
+/* ---- mlir_parse.c */
+/* An op in its pretty or its generic form, with its results and its location. */
+ts_status mlir_parse_op(mlir_parser *p, mlir_op *out);
+/* After '(': parameters with their types, up to ')'. */
+ts_status mlir_parse_params(mlir_parser *p, mlir_region *out);
+/* {...}, which ends with a return. */
+ts_status mlir_parse_region(mlir_parser *p, mlir_region *out);
+
+/* ---- mlir_module.c */
+/* The function that an op func.func is; `arguments` and `results` are of its type. */
+ts_status mlir_func_of(const mlir_op *op, const mlir_types *arguments, const mlir_types *results, mlir_func *out);
+/* The mesh that an op sdy.mesh is. */
+ts_status mlir_mesh_of(const mlir_op *op, mlir_mesh *out);
 
 /* loc(...), where there is one. */
 ts_status mlir_skip_location(mlir_parser *p);

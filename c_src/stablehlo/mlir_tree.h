@@ -45,15 +45,16 @@ typedef struct mlir_types {
 
 typedef enum mlir_attr_kind {
   MLIR_ATTR_UNIT,
-  MLIR_ATTR_NUMBER, /* the token is the number */
-  MLIR_ATTR_WORD,   /* a word, a string or a symbol: the token */
-  MLIR_ATTR_LIST,   /* of items */
-  MLIR_ATTR_DICT,   /* items with names */
-  MLIR_ATTR_DENSE,  /* a constant: `type`, and the token where its contents begin, or `bytes` */
-  MLIR_ATTR_TYPE,   /* of bytecode: `type_number` */
-  MLIR_ATTR_TERMS,  /* the sharding of a value that is not summed yet along some axes */
-  MLIR_ATTR_PART,   /* of an axis: the token is the axis's name, the items are the size of the part of the axis before
-                       it (1: none), and its own size */
+  MLIR_ATTR_NUMBER,   /* the token is the number */
+  MLIR_ATTR_WORD,     /* a word, a string or a symbol: the token */
+  MLIR_ATTR_LIST,     /* of items */
+  MLIR_ATTR_DICT,     /* items with names */
+  MLIR_ATTR_DENSE,    /* a constant: `type`, and the token where its contents begin, or `bytes` */
+  MLIR_ATTR_TYPE,     /* of bytecode: `type_number` */
+  MLIR_ATTR_FUNCTION, /* of text: the type of a function, as two items whose types are tuples: arguments and results */
+  MLIR_ATTR_TERMS,    /* the sharding of a value that is not summed yet along some axes */
+  MLIR_ATTR_PART,     /* of an axis: the token is the axis's name, the items are the size of the part of the axis before
+                         it (1: none), and its own size */
 } mlir_attr_kind;
 
 typedef struct mlir_attr {

@@ -94,6 +94,7 @@ static ts_status run_make(make_call *m, make_value *operands) {
   TS_TRY(look_up_operands(m, make == make_in_tuple, operands));
   for (size_t i = 0; i < op->types.count; i++) m->results[i].id = TS_NO_ID;
   m->operands = operands;
+  TS_TRY(make_check_regions(m));
   TS_TRY(make_is_quantized(m) ? make_quantized(m, make) : make(m));
   for (size_t i = 0; i < op->types.count; i++) {
     if (m->results[i].id == TS_NO_ID) return make_error(m, TS_INVALID_ARGUMENT, "it has too many results");

@@ -22,7 +22,7 @@ static size_t skip_blanks(const char *text, size_t length) {
 
 /* Texts of MLIR begin with one of these words, and texts of graphs do not. Other forms contain zero bytes. */
 static bool is_stablehlo(const char *text, size_t length) {
-  static const char *const words[] = {"module", "func.func", "sdy.mesh", "#", "ML\xefR"};
+  static const char *const words[] = {"module", "builtin.module", "func.func", "sdy.mesh", "\"", "#", "ML\xefR"};
   const size_t at = skip_blanks(text, length);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     const size_t word = strlen(words[i]);

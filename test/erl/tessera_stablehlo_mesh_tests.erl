@@ -22,9 +22,15 @@ exports_test_() ->
     ?assert(length(Files) >= 2),
     with_client([{filename:basename(File), {timeout, 60, fun() -> exported(File) end}} || File <- Files]).
 
-exported(File) ->
+%% The same program in MLIR's generic form.
+generic_test_() ->
+    with_client({timeout, 60, fun() -> exported(filename:join(["test", "stablehlo", "generic", "mesh_around.generic"]), data("around.npz")) end}).
+
+exported(File) -> exported(File, filename:rootname(File) ++ ".npz").
+
+exported(File, Recorded) ->
     Text = read(File),
-    {Arguments, Expected} = arrays(filename:rootname(File) ++ ".npz"),
+    {Arguments, Expected} = arrays(Recorded),
     #{mesh := Mesh, arguments := Cuts, results := ResultCuts} = tessera_stablehlo:shardings(Text),
     F = tessera_stablehlo:shard_jit(Text, Mesh, #{client => ?CLIENT}),
     Lists = parts(Arguments, Mesh, Cuts),

@@ -42,6 +42,80 @@ program(File, Arguments) ->
     F = tessera_stablehlo:load(File),
     tessera:to_text(F, [Arguments]).
 
+%% A text in MLIR's generic form is the same program as the form that JAX writes, with the same names where both have locations.
+generic_test_() ->
+    [{Name, fun() ->
+          Generic = data("generic/" ++ Name ++ ".generic"),
+          {Arguments, _} = arrays(data(Arrays)),
+          ?assertEqual(program(data(Source), Arguments), program(Generic, Arguments)),
+          {ok, [Text, Other]} = read_all([data(Source), Generic]),
+          if Name =:= "control" -> ?assertEqual(tessera_stablehlo:signature(Text), tessera_stablehlo:signature(Other)); true -> ok end
+      end}
+     || {Name, Source, Arrays} <- [{"control", "control.mlir", "control.npz"}, {"cnn_grad", "cnn_grad.mlir", "cnn_grad.npz"}, {"fft", "fft.mlir", "fft.npz"},
+                                   {"scatter", "scatter.mlir", "scatter.npz"}, {"sort", "sort.mlir", "sort.npz"},
+                                   {"linalg_cholesky", "linalg/cholesky.vhlo", "linalg/cholesky.npz"},
+                                   {"symbolic_loops", "symbolic/loops.vhlo", "symbolic/loops1.npz"}]].
+
+read_all(Files) -> {ok, [begin {ok, Text} = file:read_file(File), Text end || File <- Files]}.
+
+%% A module of functions in generic form, with attributes after the regions as before MLIR had properties, or with both forms in one text.
+generic_module(Functions) -> iolist_to_binary(["\"builtin.module\"() ({\n", Functions, "}) : () -> ()\n"]).
+
+generic_func(Attributes, Region) -> ["\"func.func\"() <{", Attributes, "}> ({", Region, "}) : () -> ()\n"].
+
+-define(TYPE, "function_type = (tensor<2xf32>) -> tensor<2xf32>").
+
+doubled(Argument) ->
+    ["\n^bb0(%x: ", Argument, "):\n  %0 = \"stablehlo.add\"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n"
+     "  \"func.return\"(%0) : (tensor<2xf32>) -> ()\n"].
+
+doubled() -> doubled("tensor<2xf32>").
+
+generic_forms_test_() ->
+    Main = ["\"func.func\"() ({", doubled(), "}) {" ?TYPE ", sym_name = \"main\"} : () -> ()\n"],
+    Call = ["func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %0 : tensor<2xf32>\n}\n"],
+    Private = fun(Visibility) -> generic_func([?TYPE ", sym_name = \"f\", sym_visibility = \"", Visibility, "\""], doubled()) end,
+    Declared = generic_func(?TYPE ", sym_name = \"g\", sym_visibility = \"private\"", ""),
+    [?_assertEqual([[2.0, 4.0]], [tessera:to_list(T) || T <- (tessera_stablehlo:function(iolist_to_binary(Text)))([tessera:tensor([1.0, 2.0])])])
+     || Text <- [generic_module(Main), Main, generic_module([Private("nested"), Call]), ["module {\n", Private("private"), Call, "}"],
+                 ["builtin.module @a attributes {b} {\n", Declared, Main, "}"],
+                 ["#loc = loc(unknown)\n\"builtin.module\"() <{sym_name = \"m\"}> ({\n^bb0:\n", Main, "}) {mhlo.num_partitions = 1 : i32} : () -> () loc(#loc)\n#loc1 = loc(\"x\")"]]].
+
+generic_refused_test_() ->
+    Named = ", sym_name = \"main\"",
+    Main = generic_func(?TYPE ++ Named, doubled()),
+    [{Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(iolist_to_binary(Text)) end) end}
+     || {Code, Words, Text} <-
+            [{invalid_argument, "expected '}', found the end", ["\"builtin.module\"() ({\n", Main]},
+             {invalid_argument, "expected ')'", "\"builtin.module\"(%x) ({})"},
+             {invalid_argument, "expected ')', found ','", ["\"builtin.module\"() ({", Main, "}, {}) : () -> ()"]},
+             {invalid_argument, "expected ':'", ["\"builtin.module\"() ({", Main, "})"]},
+             {invalid_argument, "one module", [generic_module(Main), generic_module(Main)]},
+             {invalid_argument, "expected a function, found 'builtin.module'", generic_module(generic_module(Main))},
+             {invalid_argument, "expected a function, found 'builtin.module'", ["module {", generic_module(Main), "}"]},
+             {invalid_argument, "expected a function, found 'module'", ["module {\nmodule {\n", Main, "}\n}"]},
+             {unimplemented, "expected a function, found 'ml_program.global'", generic_module("\"ml_program.global\"() : () -> ()")},
+             {invalid_argument, "line 3, column 1: expected a function, found the end", generic_module("")},
+             {invalid_argument, "no function @main", generic_module(generic_func(?TYPE ", sym_name = \"f\", sym_visibility = \"private\"", doubled()))},
+             {invalid_argument, "a function lacks its name", generic_module(generic_func(?TYPE, doubled()))},
+             {invalid_argument, "a function lacks its name", generic_module(["\"func.func\"() <{" ?TYPE, Named, "}> : () -> ()"])},
+             {invalid_argument, "a function lacks its type", generic_module(generic_func("sym_name = \"main\"", doubled()))},
+             {invalid_argument, "a function lacks its type", generic_module(generic_func("function_type = 3, sym_name = \"main\"", doubled()))},
+             {invalid_argument, "expected '->'", generic_module(generic_func("function_type = (tensor<2xf32>), sym_name = \"main\"", doubled()))},
+             {unimplemented, "expected the type of a tensor", generic_module(generic_func(["function_type = ", lists:duplicate(1000000, $(), Named], doubled()))},
+             {invalid_argument, "is no value", generic_module(["\"func.func\"() <{" ?TYPE, Named, "}> ({", doubled(), "}) : () -> tensor<f32>"])},
+             {unimplemented, "line 2, column 1: expected a function, found '0'", generic_module(["%0 = ", Main])},
+             {invalid_argument, "its type has 2 arguments, and its block has 1",
+              generic_module(generic_func(["function_type = (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>", Named], doubled()))},
+             {invalid_argument, "argument 0 has another type in its block", generic_module(generic_func(?TYPE ++ Named, doubled("tensor<2xf64>")))},
+             {invalid_argument, "arg_attrs is no list of 1 dictionaries", generic_module(generic_func([?TYPE ", arg_attrs = [{}, {}]", Named], doubled()))},
+             {invalid_argument, "res_attrs is no list of 1 dictionaries", generic_module(generic_func([?TYPE ", res_attrs = {}", Named], doubled()))},
+             {invalid_argument, "expected 2 results, got 1",
+              generic_module(generic_func(["function_type = (tensor<2xf32>) -> (tensor<2xf32>, tensor<f32>)", Named], doubled()))},
+             {unimplemented, "expected a function with a body", generic_module(generic_func(?TYPE ++ Named, ""))},
+             {unimplemented, "regions of several blocks", generic_module(generic_func(?TYPE ++ Named, [doubled(), "^bb1:\n"]))},
+             {invalid_argument, "a mesh lacks its name", generic_module(["\"sdy.mesh\"() : () -> ()\n", Main])}]].
+
 %% ---- LAPACK
 
 %% What JAX's exports call of it, beside the results of XLA with LAPACK itself.
@@ -517,8 +591,65 @@ refused() ->
      {invalid_argument, "nested too deep", ["func.func @main() -> tensor<f32> { %0 = stablehlo.add ", lists:duplicate(1000000, $[)]},
      {invalid_argument, "expected ')'", ["func.func @main(%x: tensor<f32> loc(", lists:duplicate(1000000, $()]},
      {invalid_argument, "nested too deep", ["func.func @main(%x: tensor<f32>) -> tensor<f32> {\n", [["%", integer_to_list(I), " = \"stablehlo.case\"(%x) ({\n"] || I <- lists:seq(1, 1100)]]},
+     {invalid_argument, "call each other", ["func.func @main(%x: tensor<f32>) -> tensor<f32> {\n %0 = call @f(%x) : (tensor<f32>) -> tensor<f32>\n return %0 : tensor<f32>\n}\n"
+                                            "func.func private @f(%x: tensor<f32>) -> tensor<f32> {\n %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>\n"
+                                            " return %0 : tensor<f32>\n}"]},
+     {unimplemented, "cannot be read in its pretty form, found 'chlo.scan'",
+      main("%0:2 = chlo.scan(%x) inits(%x) dimension=0 {\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n", "%0#0")},
      {unimplemented, "scatter", main("%0 = \"stablehlo.scatter\"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>", "%0")},
      {unimplemented, "the target f+g is not known", main("%0 = stablehlo.custom_call @\"f+g\"(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}] ++ other_counts().
+
+%% Regions with other parameters than the op gives them, or other results than it takes.
+region_test_() ->
+    [{Op ++ ": " ++ Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(region_text(Op, Middle, Region, Types)) end) end}
+     || {Op, Middle, Types, Regions} <- region_ops(), {Code, Words, Region} <- Regions].
+
+region_text(Op, Middle, Region, Types) ->
+    iolist_to_binary(["func.func @main(%x: tensor<2xf32>, %z: tensor<f32>, %i: tensor<i32>, %b: tensor<i1>, %j: tensor<1xi32>) -> tensor<2xf32> {\n"
+                      "  %r = \"stablehlo.", Op, "\"", Middle, Region, " : ", Types, "\n  return %x : tensor<2xf32>\n}\n"]).
+
+%% Regions with these parameters, ops and results.
+regions(Regions) -> ["(", lists:join(", ", [["{\n", region(Region), "}"] || Region <- Regions]), ")"].
+
+region({Params, Ops, Results}) ->
+    Names = [["%p", integer_to_list(I), ": tensor<", Param, ">"] || {I, Param} <- lists:zip(lists:seq(1, length(Params)), Params)],
+    [[["^bb0(", lists:join(", ", Names), "):\n"] || Params =/= []], [[Op, "\n"] || Op <- Ops], "stablehlo.return ", lists:join(", ", [Name || {Name, _} <- Results]),
+     " : ", lists:join(", ", [["tensor<", Type, ">"] || {_, Type} <- Results]), "\n"].
+
+region_ops() ->
+    Sum = fun(Type) -> {[Type, Type], ["%s = stablehlo.add %p1, %p2 : tensor<" ++ Type ++ ">"], [{"%s", Type}]} end,
+    Less = fun(Type) -> {[Type, Type], ["%s = stablehlo.compare LT, %p1, %p2 : (tensor<" ++ Type ++ ">, tensor<" ++ Type ++ ">) -> tensor<i1>"], [{"%s", "i1"}]} end,
+    One = {["f32"], [], [{"%p1", "f32"}]}, Three = {["f32", "f32", "f32"], [], [{"%p1", "f32"}]}, Two = {["f32", "f32"], [], [{"%p1", "f32"}, {"%p2", "f32"}]},
+    Is = fun(Type) -> "parameter 0 of a region is " ++ Type end,
+    Folds = [{invalid_argument, "expected a region that takes two numbers and returns one", regions([Region])} || Region <- [One, Three, Two]] ++
+        [{invalid_argument, Is("s32[], expected f32[]"), regions([Sum("i32")])}, {invalid_argument, Is("f32[2], expected f32[]"), regions([Sum("2xf32")])},
+         {unimplemented, "a region of wider numbers", regions([Sum("f64")])}, {invalid_argument, "", regions([Less("f32")])}],
+    Loop = fun(Condition, Body) -> regions([{[Condition], [], [{"%b", "i1"}]}, {[Body], [], [{"%p1", Body}]}]) end,
+    Numbers = "<{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ",
+    Windows = "(%x, %z) <{window_dimensions = array<i64: 1>}> ",
+    [{"reduce", "(%x, %z) <{dimensions = array<i64: 0>}> ", "(tensor<2xf32>, tensor<f32>) -> tensor<f32>", [{unimplemented, "such a reduction", ""} | Folds]},
+     {"all_reduce", "(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ", "(tensor<2xf32>) -> tensor<2xf32>", lists:droplast(Folds)}, %% of one process: nothing is combined
+     {"scatter", "(%x, %j, %z) " ++ Numbers, "(tensor<2xf32>, tensor<1xi32>, tensor<f32>) -> tensor<2xf32>", Folds},
+     {"reduce_window", Windows, "(tensor<2xf32>, tensor<f32>) -> tensor<2xf32>",
+      [{invalid_argument, "its region does not take 2 and give 1 values", regions([One])}, {invalid_argument, Is("s32[], expected f32[]"), regions([Sum("i32")])},
+       {unimplemented, "its region is not known", ""}]},
+     {"sort", "(%x) <{dimension = 0 : i64}> ", "(tensor<2xf32>) -> tensor<2xf32>",
+      [{invalid_argument, "does not take pairs", regions([{["f32"], [], [{"%b", "i1"}]}])}, {invalid_argument, Is("s32[], expected f32[]"), regions([Less("i32")])},
+       {invalid_argument, "", regions([{["f32", "f32"], [], [{"%p1", "f32"}]}])}, {invalid_argument, "expected a region", ""}]},
+     {"map", "(%x) <{dimensions = array<i64: 0>}> ", "(tensor<2xf32>) -> tensor<2xf32>",
+      [{invalid_argument, "takes other than 1 numbers", regions([Three])}, {invalid_argument, Is("s32[], expected f32[]"), regions([{["i32"], [], [{"%p1", "i32"}]}])},
+       {invalid_argument, Is("f32[2], expected f32[]"), regions([{["2xf32"], [], [{"%p1", "2xf32"}]}])}]},
+     {"select_and_scatter", "(%x, %x, %z) <{window_dimensions = array<i64: 1>}> ", "(tensor<2xf32>, tensor<2xf32>, tensor<f32>) -> tensor<2xf32>",
+      [{invalid_argument, Is("s32[], expected f32[]"), regions([Less("i32"), Sum("i32")])}, {invalid_argument, Is("u8[] of truth values, expected f32[]"), regions([Less("f32"), Sum("i1")])}]},
+     {"while", "(%x) ", "(tensor<2xf32>) -> tensor<2xf32>",
+      [{invalid_argument, "a region has 2 parameters, expected 1", regions([{["2xf32", "f32"], [], [{"%b", "i1"}]}, {["2xf32"], [], [{"%p1", "2xf32"}]}])},
+       {invalid_argument, Is("f32[3], expected f32[2]"), Loop("3xf32", "2xf32")}, {invalid_argument, Is("s32[2], expected f32[2]"), Loop("2xf32", "2xi32")},
+       {invalid_argument, "result 0 of the body is s32[]", regions([{["2xf32"], [], [{"%b", "i1"}]}, {["2xf32"], [], [{"%i", "i32"}]}])},
+       {invalid_argument, "the condition gives f32[2]", regions([{["2xf32"], [], [{"%p1", "2xf32"}]}, {["2xf32"], [], [{"%p1", "2xf32"}]}])},
+       {invalid_argument, "expected two regions", regions([{["2xf32"], [], [{"%b", "i1"}]}])}]},
+     {"case", "(%i) ", "(tensor<i32>) -> tensor<2xf32>",
+      [{invalid_argument, "region 0 has parameters", regions([{["i32"], [], [{"%x", "2xf32"}]}])}, {invalid_argument, "it has 0 regions", ""},
+       {invalid_argument, "its result is s32[], and the text says f32[2]", regions([{[], [], [{"%i", "i32"}]}])}]}].
 
 %% Ops with other numbers of operands and results than they have.
 other_counts() ->

@@ -4,7 +4,8 @@
 # bytecode of the texts in this folder, and "make.py symbolic" the folder symbolic/: programs whose batch has any size, with arguments and
 # results at several sizes. "make.py linalg [NAME...]" makes the folder linalg/: programs that call LAPACK, as artifacts. Vectors of eigh and svd have
 # any sign, so these programs return results that do not depend on it. "make.py eigen" makes the folder eigen/, of programs whose routines
-# LAPACK itself computes.
+# LAPACK itself computes. "make.py generic" makes the folder generic/: some of the texts in MLIR's generic form, as
+# print(print_generic_op_form=True) writes them, "control" with its locations.
 import os
 import re
 import sys
@@ -272,6 +273,20 @@ def write_bytecode(name, index):
             out.write(portable(text, index % len(VERSIONS)))
 
 
+def write_generic(source, name):
+    with mlir.make_ir_context() as context:
+        if source.endswith(".vhlo"):
+            with open(f"{d}/{source}", "rb") as file:
+                module = stablehlo.deserialize_portable_artifact(context, file.read())
+        else:
+            with open(f"{d}/{source}") as file:
+                module = ir.Module.parse(file.read())
+        with open(f"{d}/generic/{name}.generic", "w") as out:
+            out.write(module.operation.get_asm(print_generic_op_form=True, enable_debug_info=name == "control") + "\n")
+
+
+GENERIC = ["control.mlir", "cnn_grad.mlir", "scatter.mlir", "sort.mlir", "fft.mlir", "symbolic/loops.vhlo", "mesh/around.vhlo", "linalg/cholesky.vhlo"]
+
 # Programs of a batch b and weights, and the shapes of the arguments that have it.
 W = f32(3, 4)
 S = {
@@ -464,6 +479,12 @@ if "eigen" in sys.argv:
         arrays = {f"in{i:02d}": np.asarray(x) for i, x in enumerate(arguments)}
         arrays.update({f"out{i:02d}": np.asarray(y) for i, y in enumerate(jax.tree.leaves(jax.jit(f)(*arguments)))})
         np.savez_compressed(f"{d}/eigen/{name}.npz", **arrays)
+    sys.exit()
+
+if "generic" in sys.argv:
+    os.makedirs(f"{d}/generic", exist_ok=True)
+    for source in GENERIC:
+        write_generic(source, source.replace("/", "_").rsplit(".", 1)[0])
     sys.exit()
 
 if "symbolic" in sys.argv:
