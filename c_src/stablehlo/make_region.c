@@ -1,5 +1,4 @@
-/* What the parameters of an op's regions are: the op's operands, or numbers of their types. How many there are is
- * checked where the op is made. */
+/* Checks the types of the parameters of an op's regions. The function that makes the op checks their number. */
 #include "stablehlo/make.h"
 
 typedef enum params_form {
@@ -21,7 +20,7 @@ static const struct {
     {"stablehlo.collective_reduce", FIRST}, {"stablehlo.select_and_scatter", FIRST},
 };
 
-/* The operand whose type parameter `i` has; `count` or more: there is none. */
+/* The operand that gives parameter `i` its type. `count` or more means no operand. */
 static size_t operand_of(params_form form, size_t i, size_t count) {
   switch (form) {
   case OPERANDS:
@@ -33,7 +32,7 @@ static size_t operand_of(params_form form, size_t i, size_t count) {
   return count;
 }
 
-/* StableHLO allows a region of wider numbers. */
+/* StableHLO lets a region compute with wider numbers. */
 static bool is_wider(ts_dtype type, ts_dtype than) {
   return ts_dtype_get_kind(type) == ts_dtype_get_kind(than) && ts_dtype_bits(type) > ts_dtype_bits(than);
 }

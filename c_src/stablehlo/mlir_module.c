@@ -27,13 +27,13 @@ static ts_status parse_func(mlir_parser *p, mlir_func *out) {
 
 /* ---- ops that are functions and meshes */
 
-/* What has no shape is a type that Tessera lacks. */
+/* Tessera lacks a type without a shape. */
 static bool types_equal(const mlir_type *a, const mlir_type *b) {
   if (!a->shape || !b->shape) return a->shape == b->shape;
   return a->dtype == b->dtype && a->is_bool == b->is_bool && ts_shape_equal(a->shape, b->shape);
 }
 
-/* The block of a function says its arguments again. */
+/* A function's block repeats the types of its arguments. */
 static ts_status check_arguments(const mlir_op *op, const mlir_types *arguments, const mlir_region *body) {
   if (body->op_count == 0) return TS_SUCCESS;
   if (arguments->count != body->param_count)
@@ -45,7 +45,8 @@ static ts_status check_arguments(const mlir_op *op, const mlir_types *arguments,
   return TS_SUCCESS;
 }
 
-/* A list of a dictionary for each argument or result; NULL: there is none. Artifacts have an empty list then. */
+/* Sets a list with a dictionary for each argument or result, or NULL without such a list. An artifact has an empty list
+ * then. */
 static ts_status find_dicts(const mlir_op *op, const char *name, size_t count, mlir_attr **out) {
   const mlir_attr *attrs = mlir_op_attr(op, name);
   *out = NULL;
