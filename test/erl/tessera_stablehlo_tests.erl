@@ -79,7 +79,8 @@ generic_forms_test_() ->
     [?_assertEqual([[2.0, 4.0]], [tessera:to_list(T) || T <- (tessera_stablehlo:function(iolist_to_binary(Text)))([tessera:tensor([1.0, 2.0])])])
      || Text <- [generic_module(Main), Main, generic_module([Private("nested"), Call]), ["module {\n", Private("private"), Call, "}"],
                  ["builtin.module @a attributes {b} {\n", Declared, Main, "}"],
-                 ["#loc = loc(unknown)\n\"builtin.module\"() <{sym_name = \"m\"}> ({\n^bb0:\n", Main, "}) {mhlo.num_partitions = 1 : i32} : () -> () loc(#loc)\n#loc1 = loc(\"x\")"]]].
+                 ["#loc = loc(unknown)\n\"builtin.module\"() <{sym_name = \"m\"}> ({\n^bb0:\n", Main,
+                  "}) {mhlo.num_partitions = 1 : i32} : () -> () loc(#loc)\n#loc1 = loc(\"x\")"]]].
 
 generic_refused_test_() ->
     Named = ", sym_name = \"main\"",
@@ -640,7 +641,8 @@ region_ops() ->
       [{invalid_argument, "takes other than 1 numbers", regions([Three])}, {invalid_argument, Is("s32[], expected f32[]"), regions([{["i32"], [], [{"%p1", "i32"}]}])},
        {invalid_argument, Is("f32[2], expected f32[]"), regions([{["2xf32"], [], [{"%p1", "2xf32"}]}])}]},
      {"select_and_scatter", "(%x, %x, %z) <{window_dimensions = array<i64: 1>}> ", "(tensor<2xf32>, tensor<2xf32>, tensor<f32>) -> tensor<2xf32>",
-      [{invalid_argument, Is("s32[], expected f32[]"), regions([Less("i32"), Sum("i32")])}, {invalid_argument, Is("u8[] of truth values, expected f32[]"), regions([Less("f32"), Sum("i1")])}]},
+      [{invalid_argument, Is("s32[], expected f32[]"), regions([Less("i32"), Sum("i32")])},
+       {invalid_argument, Is("u8[] of truth values, expected f32[]"), regions([Less("f32"), Sum("i1")])}]},
      {"while", "(%x) ", "(tensor<2xf32>) -> tensor<2xf32>",
       [{invalid_argument, "a region has 2 parameters, expected 1", regions([{["2xf32", "f32"], [], [{"%b", "i1"}]}, {["2xf32"], [], [{"%p1", "2xf32"}]}])},
        {invalid_argument, Is("f32[3], expected f32[2]"), Loop("3xf32", "2xf32")}, {invalid_argument, Is("s32[2], expected f32[2]"), Loop("2xf32", "2xi32")},
