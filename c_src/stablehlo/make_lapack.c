@@ -422,10 +422,21 @@ static ts_status find_lift(const make_call *m, ts_value_id x, column_lift *out) 
 /* Multiplies or divides x by a number of each column; x is columns, or one number of each. */
 static ts_status by_column(const make_call *m, ts_opcode code, ts_value_id by, ts_value_id *x) {
   const ts_shape shape = shape_of(m, *x);
-  TS_TRY(make_convert(m, by, make_value_of(m, *x)->dtype, &by));
   if (make_value_of(m, by)->shape->rank < shape.rank) TS_TRY(make_with_dim(m, by, shape.rank - 1, &by));
   TS_TRY(make_broadcast_to(m, by, &shape, &by));
   return make_binary(m, code, *x, by, x);
+}
+
+/* Multiplies x by a real number of each column. The parts of a complex number are multiplied one by one: its product
+ * with u + 0i has a NaN where a part is infinite, and another sign where a part is -0. */
+static ts_status scale_columns(const make_call *m, ts_value_id by, ts_value_id *x) {
+  ts_value_id imag;
+  if (!ts_dtype_is_complex(make_value_of(m, *x)->dtype)) return by_column(m, TS_OP_MULTIPLY, by, x);
+  TS_TRY(make_unary(m, TS_OP_IMAG, *x, &imag));
+  TS_TRY(make_unary(m, TS_OP_REAL, *x, x));
+  TS_TRY(by_column(m, TS_OP_MULTIPLY, by, &imag));
+  TS_TRY(by_column(m, TS_OP_MULTIPLY, by, x));
+  return make_binary(m, TS_OP_COMPLEX, *x, imag, x);
 }
 
 typedef struct reflector {
@@ -440,9 +451,9 @@ static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_
   ts_value_id size, real, zero, negative, test, rest, other, one, divisor;
   column_lift lift;
   TS_TRY(find_lift(m, x, &lift));
-  TS_TRY(by_column(m, TS_OP_MULTIPLY, lift.up, &alpha));
-  TS_TRY(by_column(m, TS_OP_MULTIPLY, lift.up, &x));
-  TS_TRY(by_column(m, TS_OP_MULTIPLY, lift.up, &below));
+  TS_TRY(scale_columns(m, lift.up, &alpha));
+  TS_TRY(scale_columns(m, lift.up, &x));
+  TS_TRY(scale_columns(m, lift.up, &below));
   real = alpha;
   TS_TRY(size_of(m, x, &size));
   TS_TRY(size_of(m, below, &rest));
@@ -468,7 +479,7 @@ static ts_status find_reflector(const make_call *m, ts_value_id alpha, ts_value_
   TS_TRY(make_select(m, test, one, divisor, &divisor));
   out->vector = below;
   TS_TRY(by_column(m, TS_OP_DIVIDE, divisor, &out->vector));
-  return by_column(m, TS_OP_MULTIPLY, lift.down, &out->beta);
+  return scale_columns(m, lift.down, &out->beta);
 }
 
 /* Column k becomes beta and the reflector below it; the reflector changes the columns after it. */
