@@ -106,6 +106,7 @@ static ts_status step_collective(parallel *a, size_t own) {
   if (!p->is_waiting) {
     const make_groups *groups;
     TS_TRY(begin_call(a, p));
+    TS_TRY(make_check_regions(&p->call));
     TS_TRY(find_groups(a, &p->call, &groups));
     p->group = make_find_group(groups, own);
   }

@@ -6,28 +6,33 @@ typedef enum params_form {
   NUMBERS,  /* a number of each operand */
   HALVES,   /* numbers of the first half of the operands, and then again */
   PAIRS,    /* two numbers of each operand */
-  FIRST,    /* numbers of the first operand */
+  SHARED,   /* numbers of every operand: all of them have one type */
 } params_form;
 
 static const struct {
   const char *op;
   params_form form;
 } forms[] = {
-    {"stablehlo.while", OPERANDS},          {"stablehlo.map", NUMBERS},
-    {"stablehlo.reduce", HALVES},           {"stablehlo.reduce_window", HALVES},
-    {"stablehlo.scatter", HALVES},          {"stablehlo.sort", PAIRS},
-    {"stablehlo.all_reduce", FIRST},        {"stablehlo.reduce_scatter", FIRST},
-    {"stablehlo.collective_reduce", FIRST}, {"stablehlo.select_and_scatter", FIRST},
+    {"stablehlo.while", OPERANDS},
+    {"stablehlo.map", NUMBERS},
+    {"stablehlo.reduce", HALVES},
+    {"stablehlo.reduce_window", HALVES},
+    {"stablehlo.scatter", HALVES},
+    {"stablehlo.sort", PAIRS},
+    {"stablehlo.all_reduce", SHARED},
+    {"stablehlo.reduce_scatter", SHARED},
+    {"stablehlo.collective_reduce", SHARED},
+    {"stablehlo.select_and_scatter", SHARED},
 };
 
-/* The operand that gives parameter `i` its type. `count` or more means no operand. */
+/* The operand that gives parameter `i` its type, or the first such operand. `count` or more means no operand. */
 static size_t operand_of(params_form form, size_t i, size_t count) {
   switch (form) {
   case OPERANDS:
   case NUMBERS: return i;
   case HALVES: return count < 2 ? count : i % (count / 2);
   case PAIRS: return i / 2;
-  case FIRST: return 0;
+  case SHARED: return 0;
   }
   return count;
 }
@@ -37,10 +42,9 @@ static bool is_wider(ts_dtype type, ts_dtype than) {
   return ts_dtype_get_kind(type) == ts_dtype_get_kind(than) && ts_dtype_bits(type) > ts_dtype_bits(than);
 }
 
-static ts_status check_param(const make_call *m, params_form form, const mlir_region *region, size_t i) {
+static ts_status check_param(const make_call *m, params_form form, const mlir_region *region, size_t i,
+                             size_t operand) {
   const mlir_type *type = &region->param_types.data[i];
-  const size_t operand = operand_of(form, i, m->op->operand_count);
-  if (operand >= m->op->operand_count) return TS_SUCCESS;
   const ts_value *value = make_operand_of(m, operand);
   static const ts_shape number = {.rank = 0};
   if (!type->shape)
@@ -55,12 +59,20 @@ static ts_status check_param(const make_call *m, params_form form, const mlir_re
                     m->operands[operand].is_bool ? " of truth values" : "");
 }
 
+static ts_status check_region(const make_call *m, params_form form, const mlir_region *region) {
+  const size_t count = m->op->operand_count;
+  for (size_t i = 0; i < region->param_count; i++) {
+    const size_t first = operand_of(form, i, count), end = form == SHARED ? count : first + 1;
+    for (size_t operand = first; operand < end && operand < count; operand++)
+      TS_TRY(check_param(m, form, region, i, operand));
+  }
+  return TS_SUCCESS;
+}
+
 ts_status make_check_regions(const make_call *m) {
   for (size_t f = 0; m->op->region_count && f < sizeof forms / sizeof *forms; f++) {
     if (!mlir_token_is(m->op->name, forms[f].op)) continue;
-    for (size_t i = 0; i < m->op->region_count; i++)
-      for (size_t j = 0; j < m->op->regions[i].param_count; j++)
-        TS_TRY(check_param(m, forms[f].form, &m->op->regions[i], j));
+    for (size_t i = 0; i < m->op->region_count; i++) TS_TRY(check_region(m, forms[f].form, &m->op->regions[i]));
   }
   return TS_SUCCESS;
 }

@@ -33,9 +33,10 @@ static bool types_equal(const mlir_type *a, const mlir_type *b) {
   return a->dtype == b->dtype && a->is_bool == b->is_bool && ts_shape_equal(a->shape, b->shape);
 }
 
-/* A function's block repeats the types of its arguments. */
+/* A function's block repeats the types of its arguments. A function that is declared only has no block. */
 static ts_status check_arguments(const mlir_op *op, const mlir_types *arguments, const mlir_region *body) {
-  if (body->op_count == 0) return TS_SUCCESS;
+  if (body->op_count == 0 && body->param_count == 0) return TS_SUCCESS;
+  if (body->op_count == 0) return mlir_error(TS_INVALID_ARGUMENT, op->name, "its block has no ops");
   if (arguments->count != body->param_count)
     return mlir_error(TS_INVALID_ARGUMENT, op->name, "its type has %zu arguments, and its block has %zu",
                       arguments->count, body->param_count);
@@ -49,10 +50,11 @@ static ts_status check_arguments(const mlir_op *op, const mlir_types *arguments,
  * then. */
 static ts_status find_dicts(const mlir_op *op, const char *name, size_t count, mlir_attr **out) {
   const mlir_attr *attrs = mlir_op_attr(op, name);
+  bool fits = attrs && attrs->kind == MLIR_ATTR_LIST && attrs->count == count;
   *out = NULL;
   if (!attrs || (attrs->kind == MLIR_ATTR_LIST && attrs->count == 0)) return TS_SUCCESS;
-  if (attrs->kind != MLIR_ATTR_LIST || attrs->count != count)
-    return mlir_error(TS_INVALID_ARGUMENT, op->name, "%s is no list of %zu dictionaries", name, count);
+  for (size_t i = 0; fits && i < count; i++) fits = attrs->items[i].kind == MLIR_ATTR_DICT;
+  if (!fits) return mlir_error(TS_INVALID_ARGUMENT, op->name, "%s is no list of %zu dictionaries", name, count);
   *out = attrs->items;
   return TS_SUCCESS;
 }
@@ -70,7 +72,7 @@ ts_status mlir_func_of(const mlir_op *op, const mlir_types *arguments, const mli
   out->results = *results;
   out->body = op->regions[0];
   TS_TRY(check_arguments(op, arguments, &out->body));
-  if (out->body.op_count) TS_TRY(find_dicts(op, "arg_attrs", out->body.param_count, &out->body.param_attrs));
+  TS_TRY(find_dicts(op, "arg_attrs", arguments->count, &out->body.param_attrs));
   return find_dicts(op, "res_attrs", results->count, &out->result_attrs);
 }
 
@@ -128,6 +130,7 @@ static ts_status parse_mesh(mlir_parser *p, mlir_mesh *out) {
 static ts_status parse_funcs(mlir_parser *p, const char *close, mlir_module *out) {
   size_t room = 0, mesh_room = 0;
   while (!mlir_at(p, close) && p->token.kind != MLIR_END) {
+    if (p->token.kind == MLIR_SYMBOL) return mlir_unexpected(p, "a function"); /* @func.func is no op */
     const bool is_generic = p->token.kind == MLIR_STRING;
     mlir_mesh mesh = {0};
     mlir_func func = {0};

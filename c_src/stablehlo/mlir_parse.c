@@ -219,7 +219,12 @@ static ts_status pretty_reducer(op_reader *r) {
   param_lists room = {0};
   size_t pairs;
   if (!mlir_accept(p, "reducer")) return TS_SUCCESS;
-  while (mlir_accept(p, "(")) TS_TRY(parse_params(p, &written, &room));
+  while (mlir_accept(p, "(")) {
+    const size_t before = written.param_count;
+    TS_TRY(parse_params(p, &written, &room));
+    if (written.param_count != before + 2)
+      return mlir_error(TS_INVALID_ARGUMENT, r->op->name, "its reducer does not take two numbers of each operand");
+  }
   pairs = written.param_count / 2;
   TS_TRY(push_region(r));
   region = written;

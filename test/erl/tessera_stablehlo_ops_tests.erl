@@ -393,6 +393,8 @@ processes_refused_test_() ->
      || {Code, Words, Grid, Body} <-
             [{invalid_argument, "it names number 3 of 3", Line, collective("all_reduce", "[[0, 3]]", sum(), "")},
              {invalid_argument, "a group has a member twice", Line, collective("all_reduce", "[[0, 0]]", sum(), "")},
+             {invalid_argument, "parameter 0 of a region is f32[2], expected f32[]", Line,
+              collective("all_reduce", "[[0, 1]]", string:replace(sum(), "<f32>", "<2xf32>", all), "")},
              {invalid_argument, "no function @g", [["@g"]], collective("all_reduce", "[[0, 0]]", sum(), "")},
              {invalid_argument, "lists of programs are of several lengths", [["@f", "@f"], ["@f"]], collective("all_reduce", "[[0, 1]]", sum(), "")},
              {unimplemented, "at the top of a process's function alone", Line, Nested},

@@ -80,11 +80,14 @@ generic_forms_test_() ->
      || Text <- [generic_module(Main), Main, generic_module([Private("nested"), Call]), ["module {\n", Private("private"), Call, "}"],
                  ["builtin.module @a attributes {b} {\n", Declared, Main, "}"],
                  ["#loc = loc(unknown)\n\"builtin.module\"() <{sym_name = \"m\"}> ({\n^bb0:\n", Main,
-                  "}) {mhlo.num_partitions = 1 : i32} : () -> () loc(#loc)\n#loc1 = loc(\"x\")"]]].
+                  "}) {mhlo.num_partitions = 1 : i32} : () -> () loc(#loc)\n#loc1 = loc(\"x\")"]] ++
+                [[generic_func([?TYPE ", arg_attrs = ", Attributes, ", sym_name = \"g\", sym_visibility = \"private\""], Body), Main]
+                 || Attributes <- ["[]", "[{}]", "[{a = 1 : i32}]"], Body <- ["", doubled()]]].
 
 generic_refused_test_() ->
     Named = ", sym_name = \"main\"",
     Main = generic_func(?TYPE ++ Named, doubled()),
+    Call = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}\n",
     [{Words, fun() -> tessera_test:raises(Code, Words, fun() -> tessera_stablehlo:function(iolist_to_binary(Text)) end) end}
      || {Code, Words, Text} <-
             [{invalid_argument, "expected '}', found the end", ["\"builtin.module\"() ({\n", Main]},
@@ -111,6 +114,15 @@ generic_refused_test_() ->
              {invalid_argument, "argument 0 has another type in its block", generic_module(generic_func(?TYPE ++ Named, doubled("tensor<2xf64>")))},
              {invalid_argument, "arg_attrs is no list of 1 dictionaries", generic_module(generic_func([?TYPE ", arg_attrs = [{}, {}]", Named], doubled()))},
              {invalid_argument, "res_attrs is no list of 1 dictionaries", generic_module(generic_func([?TYPE ", res_attrs = {}", Named], doubled()))},
+             {invalid_argument, "arg_attrs is no list of 1 dictionaries", generic_module(generic_func([?TYPE ", arg_attrs = [1]", Named], doubled()))},
+             {invalid_argument, "arg_attrs is no list of 1 dictionaries",
+              generic_module([generic_func(?TYPE ", arg_attrs = [1], sym_name = \"g\", sym_visibility = \"private\"", ""), Main])},
+             {invalid_argument, "res_attrs is no list of 1 dictionaries", generic_module(generic_func([?TYPE ", res_attrs = [@a]", Named], doubled()))},
+             {invalid_argument, "its block has no ops",
+              generic_module([generic_func(?TYPE ", sym_name = \"g\", sym_visibility = \"private\"", "\n^bb0(%x: tensor<2xf32>):\n"), Main])},
+             {invalid_argument, "expected a function, found 'func.func'", ["@", Call]},
+             {invalid_argument, "expected a function, found 'func.func'", ["module {\n@\"func.func\"", string:slice(Call, 9), "}"]},
+             {invalid_argument, "expected a function, found 'sdy.mesh'", ["module {\n@sdy.mesh @m = <[\"x\"=2]>\n", Main, "}"]},
              {invalid_argument, "expected 2 results, got 1",
               generic_module(generic_func(["function_type = (tensor<2xf32>) -> (tensor<2xf32>, tensor<f32>)", Named], doubled()))},
              {unimplemented, "expected a function with a body", generic_module(generic_func(?TYPE ++ Named, ""))},
@@ -598,7 +610,25 @@ refused() ->
      {unimplemented, "cannot be read in its pretty form, found 'chlo.scan'",
       main("%0:2 = chlo.scan(%x) inits(%x) dimension=0 {\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n", "%0#0")},
      {unimplemented, "scatter", main("%0 = \"stablehlo.scatter\"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>", "%0")},
-     {unimplemented, "the target f+g is not known", main("%0 = stablehlo.custom_call @\"f+g\"(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}] ++ other_counts().
+     {unimplemented, "the target f+g is not known", main("%0 = stablehlo.custom_call @\"f+g\"(%x) : (tensor<2xf32>) -> tensor<2xf32>", "%0")}] ++
+        other_counts() ++ odd_reducers() ++ shared_regions().
+
+%% The pretty form of a reduction has two parameters of each operand.
+odd_reducers() ->
+    [{invalid_argument, "its reducer does not take two numbers of each operand",
+      main(["%c = stablehlo.constant dense<0.0> : tensor<f32>\n"
+            "  %0 = stablehlo.reduce(%x init: %c) across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>\n"
+            "   reducer", Reducer, " {\n    stablehlo.return %a : tensor<f32>\n  }"], "%0")}
+     || Reducer <- ["(%a: tensor<f32>)", "(%a: tensor<f32>, %b: tensor<f32>, %d: tensor<f32>)", "(%a: tensor<f32>, %b: tensor<f32>) (%d: tensor<f32>)"]].
+
+%% A region of one type that several operands share.
+shared_regions() ->
+    Sum = "({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    %s = stablehlo.add %a, %b : tensor<f32>\n    stablehlo.return %s : tensor<f32>\n  })",
+    [{Code, Words, ["func.func @main(%x: tensor<f32>, %y: tensor<", Type, ">) -> tensor<f32> {\n  %r:2 = \"stablehlo.all_reduce\"(", Operands, ") ", Sum,
+                    " {replica_groups = dense<0> : tensor<1x1xi64>} : (", Types, ") -> (", Types, ")\n  return %x : tensor<f32>\n}"]}
+     || {Code, Words, Type} <- [{invalid_argument, "parameter 0 of a region is f32[], expected s32[]", "i32"},
+                               {unimplemented, "a region of wider numbers", "f16"}],
+        {Operands, Types} <- [{"%x, %y", ["tensor<f32>, tensor<", Type, ">"]}, {"%y, %x", ["tensor<", Type, ">, tensor<f32>"]}]].
 
 %% Regions with other parameters than the op gives them, or other results than it takes.
 region_test_() ->
