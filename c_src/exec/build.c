@@ -99,7 +99,34 @@ static ts_dtype type_of_first(const ts_builder *b, const ts_op *op) {
   return ts_graph_value(b->graph, op->operands[0])->dtype;
 }
 
-/* Makes a part of an argument or of a constant a view of it. Other memory may be overwritten while a view is read. */
+static bool has_result_of(const ts_builder *b, const ts_op *op, int64_t bytes) {
+  for (uint32_t i = 0; i < op->result_count; i++)
+    if (ts_builder_bytes(b, op->first_result + i) == bytes) return true;
+  return false;
+}
+
+/* Marks values that an op reads whose result has as many bytes: if the value is an argument that is donated, the result
+ * may take its memory. */
+static ts_status find_taken(ts_builder *b) {
+  TS_TRY(TS_NEW_ARRAY(b->graph->values.count, &b->taken));
+  for (size_t r = 0; r < b->graph->regions.count; r++) {
+    const ts_region *region = ts_graph_region(b->graph, (ts_region_id)r);
+    for (size_t i = region->ops.count; i > 0; i--) {
+      const ts_op *op = ts_graph_op(b->graph, region->ops.data[i - 1]);
+      const bool is_alias = ts_lower_is_alias(b->graph, region->ops.data[i - 1]);
+      for (uint32_t k = 0; k < op->operand_count; k++) {
+        const bool takes =
+            is_alias ? b->taken[op->first_result] : has_result_of(b, op, ts_builder_bytes(b, op->operands[k]));
+        b->taken[op->operands[k]] = b->taken[op->operands[k]] || takes;
+      }
+    }
+  }
+  return TS_SUCCESS;
+}
+
+/* Makes a part of an argument or of a constant a view of it. Other memory may be overwritten while a view is read. So
+ * may an argument whose memory a result can take: a view that is read later would keep the result from that, and the
+ * whole argument would be copied in place of the part. */
 static ts_status view_part(ts_builder *b, ts_op_id id, bool *out_done) {
   const ts_op *op = ts_graph_op(b->graph, id);
   int64_t offset;
@@ -107,6 +134,7 @@ static ts_status view_part(ts_builder *b, ts_op_id id, bool *out_done) {
   if (b->in_native || b->options->no_fusion || !ts_lower_is_part(b->graph, id, &offset)) return TS_SUCCESS;
   ts_storage_id of = b->map[op->operands[0]], *out = &b->map[op->first_result];
   const ts_storage *s = ts_builder_storage(b, of);
+  const bool is_direct = s->kind == TS_MEMORY_ARG;
   if (s->kind == TS_MEMORY_VIEW) {
     offset += s->offset;
     of = s->viewed;
@@ -114,6 +142,8 @@ static ts_status view_part(ts_builder *b, ts_op_id id, bool *out_done) {
   }
   if ((s->kind != TS_MEMORY_ARG && s->kind != TS_MEMORY_CONST) || is_result_of_program(b, op->first_result))
     return TS_SUCCESS;
+  if (!b->taken) TS_TRY(find_taken(b));
+  if (is_direct && b->taken[op->operands[0]]) return TS_SUCCESS;
   *out_done = true;
   TS_TRY(ts_builder_add_storage(b, TS_MEMORY_VIEW, b->exe->view_count++, ts_builder_bytes(b, op->first_result), out));
   ts_builder_storage(b, *out)->viewed = of;
@@ -317,6 +347,7 @@ ts_status ts_build(ts_executable *exe, const ts_graph *graph, const ts_compile_o
   TS_VEC_FREE(&b.parts);
   TS_VEC_FREE(&b.places);
   ts_free(b.map);
+  ts_free(b.taken);
   TS_VEC_SHRINK(&exe->root.steps);
   return status;
 }

@@ -51,6 +51,7 @@ typedef struct ts_builder {
   const ts_graph *graph;
   const ts_compile_options *options;
   ts_storage_id *map; /* storage of each value */
+  bool *taken;        /* by value, as build.c's find_taken says; NULL until it is asked for */
   TS_VEC(ts_storage) storages;
   int32_t position;                    /* of the next step */
   size_t wholes;                       /* steps that are compiled whole */

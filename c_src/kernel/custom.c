@@ -329,6 +329,45 @@ static ts_status copy_tensors(const tessera_call *call, tessera_tensor **out) {
   return TS_SUCCESS;
 }
 
+/* ---- the alignment that the interface promises ---- */
+
+static bool is_aligned(const tessera_tensor *t) { return t->bytes == 0 || (uintptr_t)t->data % TS_POOL_ALIGNMENT == 0; }
+
+static int64_t padded(int64_t bytes) { return (bytes + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT; }
+
+/* Copies of the operands that are not aligned, in one block of `bytes` bytes. An operand may be a part of another
+ * tensor, or the memory of a binary. */
+typedef struct copies {
+  int64_t bytes;
+  void *block;
+} copies;
+
+static ts_status align_operands(tessera_tensor *operands, int32_t count, copies *out) {
+  *out = (copies){0};
+  for (int32_t i = 0; i < count; i++)
+    if (!is_aligned(&operands[i])) out->bytes += padded(operands[i].bytes);
+  if (out->bytes == 0) return TS_SUCCESS;
+  TS_TRY(ts_pool_alloc(ts_pool_default(), out->bytes, &out->block));
+  char *to = out->block;
+  for (int32_t i = 0; i < count; i++) {
+    tessera_tensor *t = &operands[i];
+    if (is_aligned(t)) continue;
+    memcpy(to, t->data, (size_t)t->bytes);
+    t->data = to;
+    to += padded(t->bytes);
+  }
+  return TS_SUCCESS;
+}
+
+/* Runs the call on aligned operands. */
+static ts_status run_aligned(const custom_plan *plan, const call_run *run, tessera_tensor *operands) {
+  copies aligned;
+  TS_TRY(align_operands(operands, plan->call.operand_count, &aligned));
+  ts_status status = run_call(plan, run);
+  if (aligned.block) ts_pool_free(ts_pool_default(), aligned.block, aligned.bytes);
+  return status;
+}
+
 /* ---- the routine ---- */
 
 /* Of a call that does not say how long it takes: a run with it leaves the scheduler, so that it can be cancelled. */
@@ -358,7 +397,7 @@ static ts_status custom_run(const ts_routine_plan *plan, const ts_routine_run *r
     tensors[i].data = (void *)(uintptr_t)ts_routine_operand(run, (uint32_t)i);
   for (int32_t i = 0; i < custom->call.result_count; i++)
     tensors[custom->call.operand_count + i].data = ts_routine_result(run, (uint32_t)i);
-  ts_status status = run_call(custom, &(call_run){tensors, run->workspace, run->parallel, run->cancel});
+  ts_status status = run_aligned(custom, &(call_run){tensors, run->workspace, run->parallel, run->cancel}, tensors);
   ts_free(tensors);
   return status;
 }
@@ -374,7 +413,7 @@ static ts_status compute(const ts_custom_values *values, const custom_plan *plan
   for (int32_t i = 0; i < plan->call.operand_count; i++) tensors[i].data = values->operands[i]->data;
   for (int32_t i = 0; i < plan->call.result_count; i++)
     tensors[plan->call.operand_count + i].data = values->results[i]->data;
-  ts_status status = run_call(plan, &(call_run){tensors, workspace, &ts_parallel_serial, cancel});
+  ts_status status = run_aligned(plan, &(call_run){tensors, workspace, &ts_parallel_serial, cancel}, tensors);
   ts_free(tensors);
   return status;
 }

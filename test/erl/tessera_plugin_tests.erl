@@ -123,6 +123,16 @@ call_test_() ->
                        Large = tessera:iota({1000, 1001}, f32),
                        ?assertEqual(tessera:to_binary(tessera:multiply(Large, 3)), tessera:to_binary(scale(Large, 3)))
                    end),
+            ?_test(begin %% operands that are not aligned: a part of an argument, and the memory of a binary
+                       S = tessera:template(s32, {}),
+                       Numbers = fun(X) -> [tessera:to_number(N) || N <- tessera:custom_call(extremes, [X], [S, S])] end,
+                       Part = tessera:jit(fun(X) -> list_to_tuple(tessera:custom_call(extremes, [tessera:slice(X, [3], [5])], [S, S])) end),
+                       {Least, Greatest} = Part(tessera:iota({10}, s32)),
+                       ?assertEqual({3, 7}, {tessera:to_number(Least), tessera:to_number(Greatest)}),
+                       Bytes = << <<N:32/little>> || N <- lists:seq(0, 2000)>>,
+                       [?assertEqual([First, 2000], Numbers(tessera:from_binary(binary:part(Bytes, {byte_size(Bytes), -4 * (2001 - First)}), s32, {2001 - First})))
+                        || First <- lists:seq(0, 16)]
+                   end),
             ?_test(begin %% several results, and a workspace
                        S = tessera:template(s32, {}),
                        [Least, Greatest] = tessera:custom_call(extremes, [tessera:tensor([3, -7, 12, 5])], [S, S]),

@@ -78,6 +78,7 @@ static int extremes_check(const tessera_core *core, const tessera_call *call, te
 static int extremes_run(const tessera_core *core, const tessera_call *call) {
   const int32_t *from = call->operands[0].data;
   int32_t *copy = call->workspace;
+  if ((uintptr_t)from % 64 != 0) return refuse(core, call, "the operand is not aligned");
   if ((uintptr_t)copy % 64 != 0 || call->workspace_bytes < call->operands[0].bytes)
     return refuse(core, call, "the workspace is not what was asked for");
   for (int64_t i = 0; i < call->operands[0].elements; i++) copy[i] = from[i];
