@@ -140,6 +140,57 @@ START_TEST(numbers_near_zero)
 }
 END_TEST
 
+/* A product of zeros, whose rhs may have no batch. */
+static product make_zeros(int64_t batch, int64_t m, int64_t n, int64_t k, bool is_shared) {
+  product p = {.shape = {batch, m, n, k, m * k, k, 1, is_shared ? 0 : k * n, n, 1, m * n, n}};
+  p.lhs.memory = p.lhs.origin = calloc((size_t)(batch * m * k), 2);
+  p.rhs.memory = p.rhs.origin = calloc((size_t)((is_shared ? 1 : batch) * k * n), 2);
+  p.out = calloc((size_t)(batch * m * n), 2);
+  return p;
+}
+
+/* Runs a product whose first row and last row have one term each, lhs * rhs and its opposite. They are in two blocks of
+ * k. */
+static void check_terms(product *p, const ts_gemm *gemm, const ts_parallel *parallel, double lhs, double rhs) {
+  const ts_gemm_shape *s = &p->shape;
+  const int64_t later = gemm_min(s->k, TS_CONTRACT_BLOCK) * 2 / 3;
+  for (int64_t b = 0; b < s->batch; b++) {
+    char *rows = p->lhs.memory + 2 * b * s->lhs_batch;
+    ts_scalar_store(TS_BF16, ts_scalar_from_f64(TS_BF16, lhs), rows);
+    ts_scalar_store(TS_BF16, ts_scalar_from_f64(TS_BF16, -lhs), rows + 2 * ((s->m - 1) * s->k + later));
+    for (int64_t j = 0; j < 2 * s->n; j++)
+      ts_scalar_store(TS_BF16, ts_scalar_from_f64(TS_BF16, rhs),
+                      p->rhs.memory + 2 * (b * s->rhs_batch + (j < s->n ? j : (later - 1) * s->n + j)));
+  }
+  ck_assert_ok(run_product(gemm, p, parallel));
+  for (int64_t at = 0; at < s->batch * s->m * s->n; at++) {
+    const int64_t row = at / s->n % s->m;
+    const double want = row == 0 ? lhs * rhs : row == s->m - 1 ? -lhs * rhs : 0;
+    ck_assert_double_eq(ts_scalar_to_f64(TS_BF16, ts_scalar_load(TS_BF16, p->out + 2 * at)), want);
+  }
+}
+
+/* AMX would take the sums of the first block of k for 0 when later blocks add to them. There are tasks of many rows and
+ * of few rows. The last sizes pack rhs in several parts, and in several phases. */
+START_TEST(sums_near_zero)
+{
+  static const struct {
+    int64_t batch, m, n, k;
+    bool is_shared;
+  } sizes[] = {{1, 40, 40, 1030, false},  {1, 20, 40, 1030, false},  {1, 20, 700, 1100, false},
+               {1, 70, 300, 1030, false}, {1, 70, 300, 2100, false}, {1, 40, 500, 8300, false},
+               {2, 20, 500, 8300, true}};
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_BF16, NULL, &gemm));
+  product p = make_zeros(sizes[_i].batch, sizes[_i].m, sizes[_i].n, sizes[_i].k, sizes[_i].is_shared);
+  for (int i = 0; i < 4; i++)
+    check_terms(&p, gemm, i % 2 ? &threaded : &ts_parallel_serial, i < 2 ? 0x1p-80 : 0x1p-50,
+                i < 2 ? 0x1p-50 : 0x1p-80);
+  free_product(&p);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 START_TEST(numbers_near_infinity)
 {
   check_with(0x1.8p+127, 0x1p-10, 1);
@@ -158,6 +209,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, packed_once, 0, 24);
   test_add_avx512(t);
   tcase_add_test(t, numbers_near_zero);
+  tcase_add_loop_test(t, sums_near_zero, 0, 7);
   tcase_add_test(t, numbers_near_infinity);
   suite_add_tcase(s, t);
   return s;

@@ -4,7 +4,8 @@
  * The instruction TDPBF16PS sums pairs of terms: a chain of the low halves of 16 pairs, and one of the high halves. It
  * adds both sums, and that to an element: the order of tensor/contract_order.h. All of it rounds to nearest, but
  * numbers below the normal ones count as 0. If every element is 0 or at least 2^-56, then products and sums are
- * multiples of 2^-126: 0 or normal numbers. Other operands are multiplied by AVX-512, slowly. */
+ * multiples of 2^-126: 0 or normal numbers. AVX-512 multiplies other operands, slowly. It also multiplies the later
+ * blocks of k, because their sums can be below the normal numbers. */
 #ifndef TS_KERNEL_GEMM_AMX_H
 #define TS_KERNEL_GEMM_AMX_H
 
@@ -43,7 +44,8 @@ typedef struct gemm_amx_tile {
   char *to;           /* where they are stored: `out`, or another place */
   int64_t out_stride; /* bytes from a row to the next */
   int64_t to_stride;
-  bool adds, has_tiny;
+  bool adds;
+  bool has_tiny;              /* panels of this or an earlier block of k have tiny elements */
   gemm_amx_rounding rounding; /* of another tile: the run rounds some of its rows */
   gemm_amx_ahead ahead;       /* the run fetches some of these rows */
   int64_t sizes;              /* of the thread's tile registers; 0 before the first tile, and after ts_gemm_amx_end */

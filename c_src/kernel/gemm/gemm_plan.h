@@ -36,7 +36,7 @@ typedef struct gemm_plan {
   int64_t rhs_batches;
   int64_t shared_bytes, lhs_bytes, rhs_bytes, partial_bytes, worker_bytes;
   char *shared, *workers;
-  _Atomic bool *has_tiny; /* of gemm_bf16.h: whether the shared rhs has such numbers */
+  _Atomic bool *has_tiny; /* of gemm_bf16.h: whether the shared rhs, or lhs in some phase, has such numbers */
 } gemm_plan;
 
 /* Makes the rest of a plan whose run, shape, depth, k, first_batch and first_col are set. */

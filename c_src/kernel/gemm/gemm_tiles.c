@@ -121,7 +121,7 @@ typedef struct task {
   int64_t group;                       /* GEMM_RHS_PRIVATE: the first packed column of rhs */
   int64_t chunk;                       /* GEMM_RHS_PRIVATE: the first packed k of rhs */
   int64_t first_row;                   /* of the partial results */
-  bool lhs_tiny, rhs_tiny;             /* the packed rows, and the task's packed columns, have tiny elements */
+  bool lhs_tiny, rhs_tiny;             /* the rows, and the task's columns, have tiny elements up to this block of k */
   char *lhs_space, *rhs_space, *partial;
   char *out;          /* out itself, or partial results */
   int64_t out_stride; /* bytes */
@@ -165,7 +165,8 @@ static void pack_lhs(task *t, int64_t row, int64_t rows) {
     return;
   }
   if (own) {
-    t->lhs_tiny = ts_gemm_bf16_pack_left(&pack, from, rows, k, t->lhs_space);
+    t->lhs_tiny |= ts_gemm_bf16_pack_left(&pack, from, rows, k, t->lhs_space);
+    if (p->phase_k < p->shape.k) note_tiny(p, t->lhs_tiny); /* another task adds to the same sums */
     return;
   }
   ts_gemm_pack(&pack, from, rows, k, t->lhs_space, t->kc * p->g->panel * p->g->element_size);
@@ -188,7 +189,6 @@ static void pack_block(task *t) {
 static void pack_group(task *t, int64_t first, int64_t end) {
   const gemm_plan *p = t->p;
   t->group = first;
-  if (!p->by_rows) t->rhs_tiny = false;
   if (p->mode != GEMM_RHS_PRIVATE) return;
   if (p->run->quantized) {
     t->rhs_tiny |= pack_quantized(p, t->col + first, end - first, t->k, t->kc, t->rhs_space);
@@ -386,12 +386,12 @@ static void run_rows(task *t, int worker) {
   for (int64_t chunk = p->phase; chunk < end; chunk += p->chunk_k) {
     const int64_t chunk_end = gemm_min(end, chunk + p->chunk_k);
     t->k = t->chunk = chunk;
-    t->rhs_tiny = false;
     if (p->mode == GEMM_RHS_PRIVATE) pack_chunk(t, chunk_end);
     for (int64_t row = 0; row < t->rows; row += p->g->rows[0]) {
       const int64_t rows = gemm_min(p->g->rows[0], t->rows - row);
       if (gemm_cancelled(p->run)) return;
       if (!p->run->native && p->chunk_k >= p->shape.k) t->first_row = row;
+      if (p->chunk_k >= p->shape.k) t->lhs_tiny = false; /* else later chunks add to the same sums */
       for (t->k = chunk; t->k < chunk_end; t->k += t->kc) {
         t->kc = gemm_min(p->kc, chunk_end - t->k);
         pack_lhs(t, row, rows);
