@@ -296,15 +296,22 @@ killed_driver(Folder) ->
                      [{args, ["-noshell", "-noinput" | tessera_test:paths()] ++ ["-run", atom_to_list(?MODULE), "driver", Fake]}, exit_status]),
     Pids = pids(Folder),
     [Mark] = Marks = marks(Folder),
+    %% Starts of other tests on this host sweep the folder of shared memory as well, but not while this VM owns it.
+    ok = tessera_cluster_leftovers:enter(Mark),
     {os_pid, Driver} = erlang:port_info(Port, os_pid),
     signal("KILL", integer_to_binary(Driver)),
     receive {Port, {exit_status, _}} -> ok end,
     ?assertEqual(Marks, marks(Folder)),
     until(fun() -> length(tessera_cluster_leftovers:processes(Mark)) =:= 2 end),   % the script's mv, too, ends
+    [Owner] = owners(Mark),
+    ok = file:delete(Owner),
     {Cluster, Ranks} = started(none, #{ranks => 1}),
     gone(Pids),
     stop(Cluster, Ranks),
     nothing_left(Folder, Marks).
+
+%% The files of the processes that own the folder of shared memory.
+owners(Mark) -> filelib:wildcard(tessera_cluster_leftovers:folder(tessera_cluster_leftovers:shared_memory(), Mark) ++ "/owner.*").
 
 driver([Fake]) ->
     {ok, _} = application:ensure_all_started(tessera),
@@ -363,7 +370,7 @@ killed_mpirun(Folder) ->
     until(fun() -> marks(Folder) =/= [] end),
     [Second] = marks(Folder),
     %% the rank has begun MPI
-    until(fun() -> filelib:wildcard(tessera_cluster_leftovers:folder("/dev/shm", Second) ++ "/owner.*") =/= [] end),
+    until(fun() -> owners(Second) =/= [] end),
     ok = tessera_cluster_leftovers:signal("KILL", mpirun(Second)),
     {error, {unavailable, Text}} = result(Starter),
     ?assertMatch({_, {match, _}}, {Text, re:run(Text, "^[^ ]*/waits was ended by signal 9 before all ranks were ready")}),
