@@ -1,7 +1,7 @@
 %% The tree of sockets: its form, real ranks in a small one, and more than a hundred light ranks (tessera_light_ranks).
 -module(tessera_cluster_tree_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [busy/1, connect/2, fake/3, listening/1, refused/3, refused/4]).
+-import(tessera_cluster_tests, [busy/1, connect/2, fake/3, is_running/1, listening/1, refused/3, refused/4]).
 -import(tessera_test, [in_folder/1, until/1]).
 -export([launcher/3]).
 
@@ -66,7 +66,7 @@ real(Options) ->
     Parts = tessera_cluster:map(Cluster, fun(Rank) -> tessera:tensor([float(Rank)]) end),
     ?assertEqual([[float(Rank)] || Rank <- lists:seq(0, 6)], [tessera:to_list(Part) || Part <- Parts]),
     ok = tessera_cluster:stop(Cluster),
-    [?assertNot(tessera_cluster_tests:is_running(Pid)) || #{os_pid := Pid} <- Ranks].
+    [?assertNot(is_running(Pid)) || #{os_pid := Pid} <- Ranks].
 
 %% The error names it, though another rank heard of it; nothing is left, and the next call finds new ranks.
 killed(Rank) ->
@@ -79,7 +79,7 @@ killed(Rank) ->
             ?assertMatch({match, _}, re:run(Text, ["^rank ", integer_to_list(Rank), " on [^ ]+: its connection to its leader was closed$"]))
     end,
     ?assertEqual(lists:duplicate(7, ok), tessera_cluster:call(Cluster, noop)),
-    [until(fun() -> not tessera_cluster_tests:is_running(Old) end) || #{os_pid := Old} <- Ranks],
+    [until(fun() -> not is_running(Old) end) || #{os_pid := Old} <- Ranks],
     ok = tessera_cluster:stop(Cluster).
 
 stopped() ->
@@ -90,8 +90,7 @@ stopped() ->
     receive {'DOWN', Monitor, process, Caller, Reason} -> ?assertMatch({{unavailable, _}, _}, Reason) end,
     ?assertMatch(#{last_error := {unavailable, <<"rank 6 on ", _/binary>>}}, tessera_cluster:info(Cluster)),
     ok = tessera_cluster:stop(Cluster),
-    until(fun() -> not tessera_cluster_tests:is_running(Pid) end).
-
+    until(fun() -> not is_running(Pid) end).
 
 %% While a leader waits for its last child, strangers find its port: a scan, a silent one, bytes of another protocol, an oversized frame, a wrong
 %% key, a replayed handshake; and processes that have the key, but are no child of it. The start is not disturbed.

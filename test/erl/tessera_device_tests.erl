@@ -82,13 +82,7 @@ processes_are_killed() ->
     X = tessera:iota({1000}, f32),
     _ = F(X),
     Before = settled(fun() -> held() end),
-    Work = fun Work() -> _ = tessera:to_list(tessera:add(F(X), tessera:tensor([1.0]))), Work() end,
-    [begin
-         {Pid, Monitor} = spawn_monitor(Work),
-         [erlang:yield() || _ <- lists:seq(1, I rem 50)],
-         exit(Pid, kill),
-         receive {'DOWN', Monitor, process, Pid, _} -> ok end
-     end || I <- lists:seq(1, 200)],
+    tessera_test:kills(200, fun Work(I) -> _ = tessera:to_list(tessera:add(F(X), tessera:tensor([1.0]))), Work(I) end),
     tessera_test:until(fun() -> garbage_collect(), held() =< Before end),
     ?assertEqual(4000, byte_size(tessera:to_binary(X))).
 
@@ -106,12 +100,7 @@ settled(Value) ->
 
 killed_while_it_compiles() ->
     Compile = fun(I) -> tessera:jit(fun(X) -> lists:foldl(fun(_, Y) -> tessera:sin(tessera:add(Y, I / 7)) end, X, lists:seq(1, 50)) end) end,
-    [begin
-         {Pid, Monitor} = spawn_monitor(fun() -> (Compile(I))(1.0) end),
-         [erlang:yield() || _ <- lists:seq(1, I)],
-         exit(Pid, kill),
-         receive {'DOWN', Monitor, process, Pid, _} -> ok end
-     end || I <- lists:seq(1, 40)],
+    tessera_test:kills(40, fun(I) -> (Compile(I))(1.0) end),
     computes().
 
 %% A process that waits receives only its own message.

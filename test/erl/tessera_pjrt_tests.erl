@@ -465,14 +465,8 @@ shards_are_killed() ->
     [First | _] = Results = Sum(Lists),
     ?assertEqual(lists:duplicate(4, tessera:to_list(First)), [tessera:to_list(R) || R <- Results]),
     Held = fun() -> maps:get(live, tessera_nif:memory(plugin_late)) end,
-    Work = fun Work() -> _ = Sum(Lists), Work() end,
     Before = Held(),
-    [begin
-         {Pid, Monitor} = spawn_monitor(Work),
-         [erlang:yield() || _ <- lists:seq(1, I)],
-         exit(Pid, kill),
-         receive {'DOWN', Monitor, process, Pid, _} -> ok end
-     end || I <- lists:seq(1, 50)],
+    tessera_test:kills(50, fun Work(I) -> _ = Sum(Lists), Work(I) end),
     tessera_test:until_freed(fun() -> Held() =< Before end),
     ?assertEqual(16, lists:sum([byte_size(tessera:to_binary(R)) || R <- Sum(Lists)])).
 
@@ -490,13 +484,7 @@ processes_are_killed() ->
     _ = F(X),
     Held = fun() -> maps:get(live, tessera_nif:memory(plugin_late)) end,
     tessera_test:until_freed(fun() -> Held() =:= 4000 end),
-    Work = fun Work() -> _ = tessera:to_list(tessera:add(F(X), on(plugin_late, [1]))), Work() end,
-    [begin
-         {Pid, Monitor} = spawn_monitor(Work),
-         [erlang:yield() || _ <- lists:seq(1, I rem 50)],
-         exit(Pid, kill),
-         receive {'DOWN', Monitor, process, Pid, _} -> ok end
-     end || I <- lists:seq(1, 1000)],
+    tessera_test:kills(1000, fun Work(I) -> _ = tessera:to_list(tessera:add(F(X), on(plugin_late, [1]))), Work(I) end),
     tessera_test:until_freed(fun() -> Held() =:= 4000 end),
     ?assertEqual(4000, byte_size(tessera:to_binary(X))).
 
@@ -571,13 +559,7 @@ shares_memory() ->
     tessera_test:until_freed(fun() -> Held() =:= Kept end), % of the binary
     ?assertEqual(Expected, tessera:to_binary(tessera:multiply(large(), large()))),
     Before = maps:get(live, tessera_nif:memory()),
-    Work = fun Work() -> <<_:399996/binary, _:32>> = Run(), Work() end,
-    [begin
-         {Pid, Monitor} = spawn_monitor(Work),
-         [erlang:yield() || _ <- lists:seq(1, I rem 50)],
-         exit(Pid, kill),
-         receive {'DOWN', Monitor, process, Pid, _} -> ok end
-     end || I <- lists:seq(1, 200)],
+    tessera_test:kills(200, fun Work(I) -> <<_:399996/binary, _:32>> = Run(), Work(I) end),
     ?assertEqual(Expected, Run()),
     tessera_test:until_freed(fun() -> Held() =< 400000 andalso maps:get(live, tessera_nif:memory()) =< Before end).
 

@@ -2,7 +2,7 @@
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
 -export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, is_timed/0, until/1, until_freed/1, blocks/0, leaves_no_blocks/1, quoted/1, paths/0,
-         shell_paths/0, shared/1, vm/3, answer/1, client/1, some_fail/3, closes/2, with_lapack/2, open_mesh/1, mesh_plugin/0]).
+         shell_paths/0, shared/1, vm/3, answer/1, client/1, some_fail/3, closes/2, kills/2, with_lapack/2, open_mesh/1, mesh_plugin/0]).
 
 %% Of many cases those that this run takes (test/c/testing.h): the half that TESSERA_HALF says, without the third that
 %% TESSERA_WAITS says. With a sanitizer the quarter that TESSERA_PART says. Without these variables all cases.
@@ -207,6 +207,15 @@ answer(Port, Acc) ->
         os:cmd("kill -9 " ++ integer_to_list(Pid)),
         error({late, iolist_to_binary(lists:reverse(Acc))})
     end.
+
+%% Kills so many processes, one after another. The I-th process calls Work(I), and may have run a little longer than the one before it.
+kills(Count, Work) ->
+    [begin
+         {Pid, Monitor} = spawn_monitor(fun() -> Work(I) end),
+         [erlang:yield() || _ <- lists:seq(1, I rem 51)],
+         exit(Pid, kill),
+         receive {'DOWN', Monitor, process, Pid, _} -> ok end
+     end || I <- lists:seq(1, Count)].
 
 %% Operations of the client fail now and then. More than ten of the runs fail, with these words, and more than ten are right.
 some_fail(Client, Runs, Words) ->
