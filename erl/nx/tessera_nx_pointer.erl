@@ -35,7 +35,8 @@ shared(#{client_name := Client} = Buffer, Permissions) ->
 
 address(#{ref := Ref, client_name := Client}) -> check("to_pointer/2", Client, tessera_run:awaited(tessera_nif:address(Ref))).
 
-%% A copy of the elements, also of those of a plugin whose device is a CPU. The interface of plugins has no handles of a GPU's memory.
+%% Copies the elements to shared memory. A plugin's elements are fetched before, if its device is a CPU. A GPU is refused: the interface of plugins has no
+%% handles of its memory.
 share(#{ref := Ref, client_name := Client} = Buffer, Permissions) ->
     case tessera_nif:is_elsewhere(Ref) of
         false -> tessera_nif:share(Ref, Permissions);

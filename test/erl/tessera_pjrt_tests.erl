@@ -543,8 +543,8 @@ has_pointers_of_nx() ->
     ?assertMatch(#{kind := local, data_size := 8}, tessera_nx_pointer:local(There)),
     ?assertEqual([1, 2], tessera:to_list(Y)).
 
-%% Whether a binary may be a view of memory that begins there: from OTP 26 on a match may read what is in front of a binary (nif_binary.c), so that
-%% elements at the begin of a page are copied.
+%% Whether a binary may be a view of memory at this address. From OTP 26 on a match may read bytes in front of a binary (nif_binary.c): elements at the
+%% beginning of a page are copied.
 is_viewed(Address) -> list_to_integer(erlang:system_info(otp_release)) < 26 orelse Address rem 4096 >= 8.
 
 %% Binaries and tensors of the host on a plugin's memory, and the other way. Each keeps the memory that it reads, also when its maker has died, and

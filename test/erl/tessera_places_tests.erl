@@ -357,7 +357,7 @@ shared_program_test_() ->
         ?assertEqual(First, lines_of_op(<<"cumulative_sum">>, steps(tessera:jit(F), [numbers()])))
     end).
 
-%% ---- operations that run at once
+%% ---- eager operations
 
 eager_test_() ->
     on_host(fun() ->
@@ -384,7 +384,7 @@ shown_test_() ->
         ?assertNotEqual(nomatch, string:find(tessera_profile:flame_graph(Profile), ["sort sort [", Text, "]: "]))
     end).
 
-%% The depth of stacktraces is what it was, after a profile that returns and after one that raises.
+%% A profile restores the depth of stacktraces, also if its function raises an error.
 depth_test_() ->
     on_host(fun() ->
         Depth = depth(),

@@ -2,8 +2,8 @@
 -module(tessera_time_slices).
 -export([of_call/2, enabled/3, trace/5, begin_slices/1, slices/0]).
 
-%% What Call does in a process of its own: how many slices it has, and {CpuNs, ClockNs, Waits, In, Out} of those that take at least so many
-%% nanoseconds on the clock.
+%% Runs Call in a process of its own. Returns the number of its time slices, and a tuple {CpuNs, ClockNs, Waits, In, Out} for each slice that takes
+%% LeastNs or more nanoseconds on the clock.
 of_call(LeastNs, Call) ->
     case erlang:load_nif(os:getenv("TESSERA_TEST_TIME_SLICES"), 0) of
         ok -> ok;

@@ -391,8 +391,9 @@ static ts_status write_program(program *p, const char *path) {
 typedef struct cutter {
   const ts_graph *from;
   program *to;
-  const ts_buffer *const *known; /* by value of `from` */
-  ts_value_id *map, *params;     /* by value of `from`: in `to`, now and as an argument */
+  /* For each value of `from`: its elements, its value in `to`, and its parameter of `to`, or TS_NO_ID. */
+  const ts_buffer *const *known;
+  ts_value_id *map, *params;
   TS_VEC(ts_value_id) results;
   TS_VEC(uint32_t) scales;
   TS_VEC(ts_buffer *) args;
@@ -417,7 +418,7 @@ static ts_status add_result(cutter *c, ts_value_id id) {
   return TS_VEC_PUSH(&c->scales, 0);
 }
 
-/* Of the sum's type, in which each magnitude of an integer is a number. */
+/* The magnitude of a value, in the type of the sum: an integer's own type may lack it. */
 static ts_status add_magnitude(cutter *c, ts_value_id id, ts_dtype type, ts_value_id *out) {
   TS_TRY(ts_graph_convert(c->to->graph, TS_ROOT, id, type, &id));
   return ts_graph_add_op(c->to->graph, TS_ROOT, TS_OP_ABS, (ts_values){&id, 1}, NULL, out);
