@@ -77,8 +77,8 @@ static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   return enif_make_atom(env, "ok");
 }
 
+/* begin_slices(LeastNs) -> ok: forgets all slices. No process may be traced now. */
 static ERL_NIF_TERM begin_slices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* begin(LeastNs) -> ok: forgets all slices. No process is traced */
   ErlNifSInt64 least;
   (void)argc;
   if (!enif_get_int64(env, argv[0], &least)) return enif_make_badarg(env);
@@ -92,8 +92,8 @@ static ERL_NIF_TERM begin_slices(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   return enif_make_atom(env, "ok");
 }
 
+/* slices() -> {Count, [{CpuNs, ClockNs, Waits, In, Out}]}: the number of all slices, and the kept ones. */
 static ERL_NIF_TERM slices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* slices() -> {Count, [{CpuNs, ClockNs, Waits, In, Out}]}: of all slices, and the kept ones */
   (void)argc, (void)argv;
   ERL_NIF_TERM list = enif_make_list(env, 0);
   pthread_mutex_lock(&lock);
