@@ -124,6 +124,10 @@ ts_status pj_client_begin(pj_client *c, pj_deadline *deadline, const char *what,
       deadline, &(pj_limit){.ms = c->deadlines.answer_ms, .option = "timeout", .what = what, .late = &c->late}, done);
 }
 
+pj_limit pj_client_compile_limit(pj_client *c, const char *what) {
+  return (pj_limit){.ms = c->deadlines.compile_ms, .option = "compile_timeout", .what = what, .late = &c->late};
+}
+
 /* ---- accounts */
 
 ts_status pj_client_reserve(pj_client *c, int64_t bytes) {

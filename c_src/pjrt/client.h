@@ -71,6 +71,8 @@ ts_status pj_client_create(const pj_opening *opening, pj_client **out);
 static inline void pj_client_retain(pj_client *client) { atomic_fetch_add(&client->refs, 1); }
 /* The deadline of a run or a transfer, whose name is `what`. */
 ts_status pj_client_begin(pj_client *client, pj_deadline *deadline, const char *what, ts_done done);
+/* How long the plugin's compiler may take for that. */
+pj_limit pj_client_compile_limit(pj_client *client, const char *what);
 /* With the last reference the plugin's client is destroyed, on a thread of ours. */
 void pj_client_release(pj_client *client);
 /* Counts bytes that are about to be allocated, or refuses them. */

@@ -63,16 +63,11 @@ void pj_release_program(void *program) {
   pj_work(&code->ending);
 }
 
-/* ---- operations
- * Each operation is a job. After the job's deadline the caller has an error, and frees its graph or its bytes. So a job
- * that has a deadline copies these before it works, while the caller waits. */
+/* ---- operations: jobs. With a deadline a job does not use memory of the caller's, but copies of it. */
 
 typedef struct compile_job {
   pj_job job;
   pj_deadline deadline;
-  _Atomic int refs;        /* The thread has one, and so has a deadline. */
-  pthread_mutex_t reading; /* Held while the graph or the bytes are copied. */
-  bool is_left;            /* The deadline has given the caller an error. Under the lock. */
   ts_status (*make)(struct compile_job *c, pj_code **out);
   pj_door *door;
   pj_client *client; /* a reference */
@@ -81,38 +76,26 @@ typedef struct compile_job {
   ts_precision precision;
   ts_saved_program saved;
   char *own_bytes;
-  pj_code *code; /* a reference to the program that is saved */
-  pj_code *made; /* a reference to the program that was made */
+  pj_code *code; /* of a save: the program; a reference */
+  pj_code *made; /* the new program; a reference */
   ts_text saving;
   ts_program *out; /* the caller's */
   ts_text *text;   /* the caller's */
-  ts_done done;
 } compile_job;
 
-static void release_job(compile_job *c) {
-  if (atomic_fetch_sub(&c->refs, 1) != 1) return;
-  pthread_mutex_destroy(&c->reading);
+static void free_job(compile_job *c) {
   ts_graph_destroy(c->own_graph);
   ts_free(c->own_bytes);
   ts_text_deinit(&c->saving);
+  pj_code_destroy(c->made);
   if (c->code) pj_release_program(c->code);
   pj_client_release(c->client);
   ts_free(c);
 }
 
-/* The thread that watches deadlines calls this. */
-static void leave(ts_status status, void *context) {
-  compile_job *c = context;
-  pthread_mutex_lock(&c->reading);
-  c->is_left = true;
-  pthread_mutex_unlock(&c->reading);
-  ts_done_call(c->done, status);
-  release_job(c);
-}
-
-/* The lock is held. */
+/* Copies the caller's graph and bytes, if the job has a deadline. */
 static ts_status copy(compile_job *c) {
-  if (c->is_left) return ts_error(TS_CANCELLED, "the deadline has passed");
+  if (!c->client->deadlines.compile_ms) return TS_SUCCESS;
   if (c->graph) {
     TS_TRY(ts_graph_clone(c->graph, &c->own_graph));
     c->graph = c->own_graph;
@@ -127,15 +110,9 @@ static ts_status copy(compile_job *c) {
 
 /* Only an isolated client can be followed by another client. Jobs of isolated clients have no deadline here: their
  * process is ended instead. */
-static ts_status take_over(compile_job *c) {
-  if (pj_has_deadline(&c->deadline)) {
-    pthread_mutex_lock(&c->reading);
-    ts_status status = copy(c);
-    pthread_mutex_unlock(&c->reading);
-    return status;
-  }
-  if (!c->door) return TS_SUCCESS;
+static ts_status follow(compile_job *c) {
   pj_client *next;
+  if (!c->door || pj_has_deadline(&c->deadline)) return TS_SUCCESS;
   TS_TRY(pj_door_client(c->door, &next));
   pj_client_release(c->client);
   c->client = next;
@@ -153,42 +130,40 @@ static ts_status hand_over(compile_job *c) {
 }
 
 static void end(compile_job *c, ts_status status) {
-  ts_done done = c->done;
-  if (!pj_deadline_end(&c->deadline)) {
+  ts_done done = c->deadline.done;
+  bool awaited = pj_deadline_end(&c->deadline);
+  if (awaited && !status) status = hand_over(c);
+  free_job(c);
+  if (awaited)
+    ts_done_call(done, status);
+  else
     ts_status_free(status);
-    pj_code_destroy(c->made);
-    release_job(c);
-    return;
-  }
-  if (!status) status = hand_over(c);
-  atomic_store(&c->refs, 1); /* the watching thread does not use the job any more */
-  release_job(c);
-  ts_done_call(done, status);
 }
 
 static void make_now(pj_job *job) {
   compile_job *c = (compile_job *)job;
-  ts_status status = take_over(c);
-  end(c, status ? status : c->make(c, &c->made));
+  ts_status status = pj_deadline_check(&c->deadline);
+  if (!status) status = follow(c);
+  if (!status) status = c->make(c, &c->made);
+  end(c, status);
 }
 
 /* Takes the reference to the client over. */
-static void begin(compile_job given, const char *what) {
+static void begin(compile_job given, const char *what, ts_done done) {
   compile_job *c = NULL;
   ts_status status = TS_NEW(&c);
   if (status) {
     pj_client_release(given.client);
-    ts_done_call(given.done, status);
+    ts_done_call(done, status);
     return;
   }
   *c = given;
   c->job.body = make_now;
-  atomic_store(&c->refs, 2);
-  pthread_mutex_init(&c->reading, NULL);
+  c->deadline.done = done;
   if (c->code) pj_code_retain(c->code);
-  const pj_limit limit = {
-      .ms = c->client->deadlines.compile_ms, .option = "compile_timeout", .what = what, .late = &c->client->late};
-  status = pj_deadline_begin(&c->deadline, &limit, (ts_done){leave, c});
+  status = copy(c);
+  const pj_limit limit = pj_client_compile_limit(c->client, what);
+  if (!status) status = pj_deadline_begin(&c->deadline, &limit, done);
   if (status)
     end(c, status);
   else
@@ -209,9 +184,8 @@ void pj_compile(void *door, const ts_graph *graph, const ts_program_options *opt
                         .client = pj_door_present(door),
                         .graph = graph,
                         .precision = options->precision,
-                        .out = out,
-                        .done = done},
-          "the compilation");
+                        .out = out},
+          "the compilation", done);
 }
 
 /* ---- saving and loading
@@ -273,8 +247,8 @@ static ts_status save_code(compile_job *c, pj_code **out) {
 void pj_save(const void *program, ts_text *out, ts_done done) {
   pj_code *code = (pj_code *)(uintptr_t)program;
   pj_client_retain(code->client);
-  begin((compile_job){.make = save_code, .client = code->client, .code = code, .text = out, .done = done},
-        "saving the program");
+  begin((compile_job){.make = save_code, .client = code->client, .code = code, .text = out}, "saving the program",
+        done);
 }
 
 /* The unread rest. */
@@ -313,7 +287,7 @@ static ts_status load_code(pj_code *code, rest r) {
 }
 
 static ts_status load(compile_job *c, pj_code **out) {
-  const pj_client *client = c->client;
+  pj_client *client = c->client;
   rest r = {c->saved.bytes, c->saved.size};
   pj_code *code;
   counts n;
@@ -327,7 +301,7 @@ static ts_status load(compile_job *c, pj_code **out) {
                     client->identity);
   r.at += n.identity;
   r.size -= n.identity;
-  TS_TRY(pj_code_new(c->client, n.params, n.results, &code));
+  TS_TRY(pj_code_new(client, n.params, n.results, &code));
   ts_status status = load_code(code, r);
   if (status)
     pj_code_destroy(code);
@@ -338,8 +312,6 @@ static ts_status load(compile_job *c, pj_code **out) {
 
 void pj_load(void *door, const ts_saved_program *saved, ts_program *out, ts_done done) {
   *out = (ts_program){0};
-  begin(
-      (compile_job){
-          .make = load, .door = door, .client = pj_door_present(door), .saved = *saved, .out = out, .done = done},
-      "loading the program");
+  begin((compile_job){.make = load, .door = door, .client = pj_door_present(door), .saved = *saved, .out = out},
+        "loading the program", done);
 }
