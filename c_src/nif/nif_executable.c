@@ -91,22 +91,6 @@ static ts_status get_compilation(ErlNifEnv *env, const ERL_NIF_TERM argv[], comp
   return ts_nif_builder_graph(out->builder, &out->graph);
 }
 
-static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ts_loaded *executable;
-  compilation c;
-  ERL_NIF_TERM term;
-  (void)argc;
-  ts_nif_watch *watch;
-  TS_NIF_TRY(env, get_compilation(env, argv, &c));
-  TS_NIF_TRY(env, ts_nif_watch_begin(env, &watch));
-  c.options.cancel = &watch->cancel;
-  ts_status status = ts_loaded_create(c.client, c.graph, &c.options, &executable);
-  ts_nif_watch_end(env, watch);
-  TS_NIF_TRY(env, status);
-  TS_NIF_TRY(env, ts_nif_executable_make(env, executable, NULL, &term));
-  return term;
-}
-
 static ERL_NIF_TERM compiled(ErlNifEnv *env, ts_nif_job *job) {
   ERL_NIF_TERM term;
   ts_loaded *loaded = job->loaded;
@@ -128,18 +112,35 @@ static ERL_NIF_TERM compile_there(ErlNifEnv *env, compilation *c) {
   return ts_nif_job_return(env, job);
 }
 
+static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_loaded *executable;
+  compilation c;
+  ERL_NIF_TERM term;
+  (void)argc;
+  ts_nif_watch *watch;
+  TS_NIF_TRY(env, get_compilation(env, argv, &c));
+  if (!c.client->platform->direct) return compile_there(env, &c);
+  TS_NIF_TRY(env, ts_nif_watch_begin(env, &watch));
+  c.options.cancel = &watch->cancel;
+  ts_status status = ts_loaded_create(c.client, c.graph, &c.options, &executable);
+  ts_nif_watch_end(env, watch);
+  TS_NIF_TRY(env, status);
+  TS_NIF_TRY(env, ts_nif_executable_make(env, executable, NULL, &term));
+  return term;
+}
+
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* compile(Builder, [no_fusion | no_simplify | {client, Name} | {precision, Name}]) -> Executable | {waiting, Job}:
    * compiles a finished program; for the host at once if it is short and its kernels are in memory, else on a dirty
-   * scheduler. */
+   * scheduler. A device may copy the program before it compiles, so a long one begins there, too. */
   ts_loaded *executable = NULL;
   compilation c;
   ERL_NIF_TERM term;
   TS_NIF_TRY(env, get_compilation(env, argv, &c));
-  if (!c.client->platform->direct) return compile_there(env, &c);
+  const bool is_short = c.graph->ops.count <= SHORT_PROGRAM;
+  if (is_short && !c.client->platform->direct) return compile_there(env, &c);
   c.options.nonblocking = true;
-  if (c.graph->ops.count <= SHORT_PROGRAM)
-    TS_NIF_TRY(env, ts_loaded_create(c.client, c.graph, &c.options, &executable));
+  if (is_short) TS_NIF_TRY(env, ts_loaded_create(c.client, c.graph, &c.options, &executable));
   if (!executable) return enif_schedule_nif(env, "compile", ERL_NIF_DIRTY_JOB_CPU_BOUND, compile_dirty, argc, argv);
   TS_NIF_TRY(env, ts_nif_executable_make(env, executable, NULL, &term));
   return term;

@@ -194,8 +194,9 @@ typedef struct pj_launch {
   pj_event **complete;
 } pj_launch;
 ts_status pj_execute(const pj_code *code, const pj_launch *launch);
-/* The buffer of `from` in the shape `to`, by a program of the client that is compiled once. The caller destroys it. */
-ts_status pj_reshape_buffer(const pj_memory *from, const ts_shape *to, pj_buffer **out);
+/* The buffer of `from` in the shape `to`, by a program of the client that is compiled once. The caller destroys it. The
+ * operation with that deadline uses no memory of its caller's. */
+ts_status pj_reshape_buffer(const pj_memory *from, const ts_shape *to, pj_deadline *deadline, pj_buffer **out);
 void pj_reshapes_destroy(pj_client *client);
 
 #endif

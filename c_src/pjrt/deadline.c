@@ -100,22 +100,54 @@ static ts_status start(void) {
 
 /* ---- operations */
 
-ts_status pj_deadline_begin(pj_deadline *d, const pj_limit *limit, ts_done done) {
-  *d = (pj_deadline){.limit = *limit, .done = done};
-  if (!pj_has_deadline(d)) return TS_SUCCESS;
+static ts_status late_error(void) { return ts_error(TS_CANCELLED, "the deadline has passed"); }
+
+/* The lock is held. */
+static ts_status set(pj_deadline *d, const pj_limit *limit) {
+  int64_t at_ns = ts_system_ns() + limit->ms * 1000000;
+  if (d->is_late) return late_error();
+  if (d->at && d->at_ns <= at_ns) return TS_SUCCESS;
+  TS_TRY(start());
+  if (d->at) take_out(d);
+  d->limit = *limit;
+  d->at_ns = at_ns;
+  insert(d);
+  if (at_ns < all.wakes_ns) pthread_cond_signal(&all.earlier);
+  return TS_SUCCESS;
+}
+
+static ts_status begin(pj_deadline *d, const pj_limit *limit) {
+  if (limit->ms <= 0) return TS_SUCCESS;
   if (atomic_load(limit->late) >= PJ_MOST_LATE)
     return ts_error(TS_UNAVAILABLE, "the device does not answer: %d operations have not ended by their deadlines",
                     PJ_MOST_LATE);
   pthread_once(&all.once, initialize);
-  d->at_ns = ts_system_ns() + limit->ms * 1000000;
   pthread_mutex_lock(&all.lock);
-  ts_status status = start();
-  if (!status) {
-    insert(d);
-    if (d->at_ns < all.wakes_ns) pthread_cond_signal(&all.earlier);
-  }
+  ts_status status = set(d, limit);
   pthread_mutex_unlock(&all.lock);
   return status;
+}
+
+ts_status pj_deadline_begin(pj_deadline *d, const pj_limit *limit, ts_done done) {
+  *d = (pj_deadline){.done = done};
+  return begin(d, limit);
+}
+
+ts_status pj_deadline_begin_part(pj_deadline *d, const pj_limit *limit, pj_deadline *whole) {
+  *whole = *d;
+  return begin(d, limit);
+}
+
+void pj_deadline_end_part(pj_deadline *d, const pj_deadline *whole) {
+  if (!pj_has_deadline(d)) return;
+  pthread_mutex_lock(&all.lock);
+  if (!d->is_late) {
+    take_out(d);
+    d->limit = whole->limit;
+    d->at_ns = whole->at_ns;
+    if (pj_has_deadline(d)) insert(d);
+  }
+  pthread_mutex_unlock(&all.lock);
 }
 
 ts_status pj_deadline_check(pj_deadline *d) {
@@ -123,7 +155,7 @@ ts_status pj_deadline_check(pj_deadline *d) {
   pthread_mutex_lock(&all.lock);
   bool late = d->is_late;
   pthread_mutex_unlock(&all.lock);
-  return late ? ts_error(TS_CANCELLED, "the deadline has passed") : TS_SUCCESS;
+  return late ? late_error() : TS_SUCCESS;
 }
 
 bool pj_deadline_end(pj_deadline *d) {

@@ -31,6 +31,10 @@ typedef struct pj_deadline {
  * limit's `late` stays valid until pj_deadline_end(). */
 ts_status pj_deadline_begin(pj_deadline *deadline, const pj_limit *limit, ts_done done);
 static inline bool pj_has_deadline(const pj_deadline *deadline) { return deadline->limit.ms > 0; }
+/* Gives a part of an operation a limit of its own; the earlier of both deadlines holds until the part's end. For an
+ * operation that uses no memory of its caller's. `whole` keeps the operation's deadline meanwhile. */
+ts_status pj_deadline_begin_part(pj_deadline *deadline, const pj_limit *limit, pj_deadline *whole);
+void pj_deadline_end_part(pj_deadline *deadline, const pj_deadline *whole);
 /* An error if the deadline has passed: an operation that waited for a thread until then does not begin its work. */
 ts_status pj_deadline_check(pj_deadline *deadline);
 /* At the end of the operation. True: the caller waits for its answer, and its memory is valid. False: it has had an

@@ -320,7 +320,8 @@ void pj_to_host(void *memory, int64_t bytes, void *out, ts_done done) {
 static ts_status copy_to_device(transfer *t) {
   TS_TRY(check_placement(t));
   TS_TRY(pj_memory_new(t->client, t->device, t->dtype, t->source->shape, &t->made));
-  if (t->device == t->source->device) return pj_reshape_buffer(t->source, t->source->shape, &t->made->buffer);
+  if (t->device == t->source->device)
+    return pj_reshape_buffer(t->source, t->source->shape, &t->deadline, &t->made->buffer);
   pj_args args = PJ_ARGS(.to_device = {.buffer = t->source->buffer, .device = t->client->devices[t->device]});
   TS_TRY(pj_call(t->client->plugin, PJ_BUFFER_TO_DEVICE, &args));
   t->made->buffer = args.to_device.copy;

@@ -63,16 +63,26 @@ static ts_status find_reshape(pj_client *c, const pj_memory *from, const ts_shap
   return TS_SUCCESS;
 }
 
-ts_status pj_reshape_buffer(const pj_memory *from, const ts_shape *to, pj_buffer **out) {
+/* The deadline also holds for an operation that waits for the lock while another one compiles. */
+static ts_status get_reshape(const pj_memory *from, const ts_shape *to, pj_deadline *deadline, const pj_code **out) {
   pj_client *c = from->client;
+  const pj_limit limit = pj_client_compile_limit(c, "the compilation of a reshape");
+  pj_deadline whole;
+  TS_TRY(pj_deadline_begin_part(deadline, &limit, &whole));
+  pthread_mutex_lock(&c->lock);
+  ts_status status = find_reshape(c, from, to, out);
+  pthread_mutex_unlock(&c->lock);
+  pj_deadline_end_part(deadline, &whole);
+  return status;
+}
+
+ts_status pj_reshape_buffer(const pj_memory *from, const ts_shape *to, pj_deadline *deadline, pj_buffer **out) {
   const pj_code *code;
   pj_event *complete = NULL;
-  pthread_mutex_lock(&c->lock);
-  ts_status status = find_reshape(c, from, to, &code);
-  pthread_mutex_unlock(&c->lock);
+  ts_status status = get_reshape(from, to, deadline, &code);
   pj_buffer *const *args = &from->buffer;
   if (!status) status = pj_execute(code, &(pj_launch){from->device, &args, &out, &complete});
-  if (!status) pj_destroy(c->plugin, PJ_EVENT_DESTROY, complete); /* the buffer has an event of its own */
+  if (!status) pj_destroy(from->client->plugin, PJ_EVENT_DESTROY, complete); /* the buffer has an event of its own */
   return status;
 }
 
@@ -148,7 +158,7 @@ static ts_status prepare_argument(run *r, size_t i) {
     return ts_error(TS_UNAVAILABLE, "argument %zu was in a process of the plugin that has ended", i % r->params + 1);
   r->buffers[i] = m->buffer;
   if (ts_shape_equal(m->shape, shape)) return TS_SUCCESS;
-  TS_TRY(pj_reshape_buffer(m, shape, &r->views[i]));
+  TS_TRY(pj_reshape_buffer(m, shape, &r->deadline, &r->views[i]));
   r->buffers[i] = r->views[i];
   return TS_SUCCESS;
 }

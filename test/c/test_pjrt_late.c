@@ -7,6 +7,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 static ts_program program;
 static void *client;
@@ -260,6 +261,67 @@ START_TEST(compiling_has_a_deadline)
 }
 END_TEST
 
+static ts_status try_place_as(void *compiler, const ts_shape *shape, void **out) {
+  end e = {0};
+  ts_placement where = placement(compiler, 0);
+  where.shape = shape;
+  p->from_host(&where, (const float[]){1, 2, 3}, out, DONE(&e));
+  return wait_for(&e);
+}
+
+/* A copy to the same device and a run with an argument of another shape call the compiler for a reshape. A second
+ * operation waits for the first one's call. */
+START_TEST(reshapes_have_the_deadline_of_compiling)
+{
+  static const char late_reshape[] = "the compilation of a reshape did not end within 20 ms (compile_timeout)";
+  static const ts_shape line = {.rank = 2, .dims = {1, 3}};
+  void *compiler = open_compiler(), *memory = NULL, *other = NULL, *made = NULL, *result = NULL;
+  ts_program doubled = {0};
+  float out[3];
+  compile_in_time(compiler, &doubled);
+  ck_assert_ok(try_place(compiler, &memory));
+  ck_assert_ok(try_place_as(compiler, &line, &other));
+  direction->hold(true);
+  ck_assert_error(try_copy(compiler, memory, 0, &made), TS_UNAVAILABLE, late_reshape);
+  ck_assert_error(try_run_with(compiler, &doubled, &other, (ts_bits){0}, &result), TS_UNAVAILABLE, late_reshape);
+  ck_assert_error(try_copy(compiler, memory, 0, &made), TS_UNAVAILABLE, late_reshape);
+  ck_assert_ptr_null(made);
+  ck_assert_ptr_null(result);
+  direction->hold(false);
+  while (is_late(try_run_with(compiler, &doubled, &other, (ts_bits){0}, &result), late_reshape)) {}
+  while (is_late(try_copy(compiler, result, 0, &made), late_reshape)) {}
+  ck_assert_ok(try_read(made, 12, out));
+  ck_assert_float_eq(out[2], 6);
+  p->release_memory(memory);
+  p->release_memory(other);
+  p->release_memory(made);
+  p->release_memory(result);
+  p->release_program(doubled.program);
+  p->close(compiler);
+}
+END_TEST
+
+/* The deadline of the compiler is that of its call only: a run after it may take longer. */
+START_TEST(what_follows_a_reshape_has_no_deadline_of_compiling)
+{
+  void *compiler = open_compiler(), *memory = NULL, *made = NULL;
+  end e = {0};
+  ts_placement where = placement(compiler, 0);
+  ck_assert_ok(try_place(compiler, &memory));
+  while (is_late(try_copy(compiler, memory, 0, &made), "(compile_timeout)")) {}
+  p->release_memory(made);
+  direction->stall(true);
+  p->copy(memory, &where, &made, DONE(&e));
+  nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+  ck_assert_int_eq(atomic_load(&e.times), 0);
+  direction->stall(false);
+  ck_assert_ok(wait_for(&e));
+  p->release_memory(made);
+  p->release_memory(memory);
+  p->close(compiler);
+}
+END_TEST
+
 START_TEST(a_late_compilation_outlives_its_client)
 {
   void *compiler = open_compiler();
@@ -328,6 +390,8 @@ int main(void) {
   tcase_add_loop_test(cases, a_client_has_few_late_operations, 0, 2);
   tcase_add_test(cases, without_memory);
   tcase_add_test(cases, compiling_has_a_deadline);
+  tcase_add_test(cases, reshapes_have_the_deadline_of_compiling);
+  tcase_add_test(cases, what_follows_a_reshape_has_no_deadline_of_compiling);
   tcase_add_test(cases, a_late_compilation_outlives_its_client);
   tcase_add_test(cases, a_client_has_few_late_compilations);
   tcase_add_test(cases, compiling_without_memory);

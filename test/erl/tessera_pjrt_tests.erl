@@ -152,6 +152,11 @@ never_compiles() ->
     X = on(plugin_never_compiles, Numbers),
     raises(unavailable, "the compilation did not end within 200 ms (compile_timeout)", fun() -> tessera:right_shift(X, X) end),
     raises(unavailable, "(compile_timeout)", fun() -> (tessera:jit(fun(A) -> tessera:multiply(A, 41503) end, at(plugin_never_compiles)))(X) end),
+    Long = fun(A) -> lists:foldl(fun(N, B) -> tessera:bitwise_xor(tessera:multiply(B, 3), N) end, A, lists:seq(1, 300)) end,
+    raises(unavailable, "(compile_timeout)", fun() -> (tessera:jit(Long, at(plugin_never_compiles)))(X) end),
+    ok = tessera:open_client(plugin_compiles, #{platform => pjrt, plugin_path => path(), compile_timeout => 60000}),
+    Y = (tessera:jit(Long, at(plugin_compiles)))(on(plugin_compiles, Numbers)),
+    ?assertEqual(tessera:to_list((tessera:jit(Long))(tessera:tensor(Numbers))), tessera:to_list(Y)),
     ?assertEqual(Numbers, tessera:to_list(X)).
 
 %% In the VM's process an operation that does not end is an error, and keeps its memory. Other operations go on.
