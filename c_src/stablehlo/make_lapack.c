@@ -350,6 +350,14 @@ static ts_status getrf(const make_call *m) {
 
 enum { MATRIX = 1, SCALES, REFLECTORS };
 
+/* Multiplies or divides x by a number of each column; x is columns, or one number of each. */
+static ts_status by_column(const make_call *m, ts_opcode code, ts_value_id by, ts_value_id *x) {
+  const ts_shape shape = shape_of(m, *x);
+  if (make_value_of(m, by)->shape->rank < shape.rank) TS_TRY(make_with_dim(m, by, shape.rank - 1, &by));
+  TS_TRY(make_broadcast_to(m, by, &shape, &by));
+  return make_binary(m, code, *x, by, x);
+}
+
 /* x - tau v (v' x), for vectors of the batch. */
 static ts_status reflect(const make_call *m, ts_value_id x, ts_value_id v, ts_value_id tau, ts_value_id *out) {
   const ts_shape shape = shape_of(m, x);
@@ -361,10 +369,7 @@ static ts_status reflect(const make_call *m, ts_value_id x, ts_value_id v, ts_va
   dot.dot.lhs_contract = dot.dot.rhs_contract = (ts_dims){.rank = 1, .dims = {rows}};
   TS_TRY(make_conjugate(m, v, &conjugated));
   TS_TRY(make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){conjugated, x}, 2}, &dot, &product));
-  TS_TRY(make_with_dim(m, tau, rows, &tau));
-  const ts_shape line = shape_of(m, v);
-  TS_TRY(make_broadcast_to(m, tau, &line, &tau));
-  TS_TRY(make_binary(m, TS_OP_MULTIPLY, v, tau, &v));
+  TS_TRY(by_column(m, TS_OP_MULTIPLY, tau, &v));
   TS_TRY(make_with_dim(m, v, rows + 1, &v));
   TS_TRY(make_with_dim(m, product, rows, &product));
   TS_TRY(make_broadcast_to(m, v, &shape, &v));
@@ -376,17 +381,14 @@ static ts_status reflect(const make_call *m, ts_value_id x, ts_value_id v, ts_va
 /* The size of a column from k on, by a scale so that no square overflows. `x` is 0 before k. */
 static ts_status size_of(const make_call *m, ts_value_id x, ts_value_id *out) {
   const int32_t axis = make_value_of(m, x)->shape->rank - 1;
-  ts_value_id sizes, most, zero, one, test, scale;
-  const ts_shape shape = shape_of(m, x);
+  ts_value_id sizes, most, zero, one, test;
   TS_TRY(make_unary(m, TS_OP_ABS, x, &sizes));
   TS_TRY(reduce(m, TS_OP_REDUCE_MAX, sizes, axis, &most));
   TS_TRY(make_number(m, most, 0, &zero));
   TS_TRY(make_number(m, most, 1, &one));
   TS_TRY(make_binary(m, TS_OP_EQUAL, most, zero, &test));
   TS_TRY(make_select(m, test, one, most, &most));
-  TS_TRY(make_with_dim(m, most, axis, &scale));
-  TS_TRY(make_broadcast_to(m, scale, &shape, &scale));
-  TS_TRY(make_binary(m, TS_OP_DIVIDE, sizes, scale, &sizes));
+  TS_TRY(by_column(m, TS_OP_DIVIDE, most, &sizes));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, sizes, sizes, &sizes));
   TS_TRY(reduce(m, TS_OP_REDUCE_SUM, sizes, axis, out));
   TS_TRY(make_unary(m, TS_OP_SQRT, *out, out));
@@ -417,14 +419,6 @@ static ts_status find_lift(const make_call *m, ts_value_id x, column_lift *out) 
   TS_TRY(make_select(m, small, up, out->up, &out->up));
   TS_TRY(make_select(m, small, down, one, &out->down));
   return make_select(m, large, up, out->down, &out->down);
-}
-
-/* Multiplies or divides x by a number of each column; x is columns, or one number of each. */
-static ts_status by_column(const make_call *m, ts_opcode code, ts_value_id by, ts_value_id *x) {
-  const ts_shape shape = shape_of(m, *x);
-  if (make_value_of(m, by)->shape->rank < shape.rank) TS_TRY(make_with_dim(m, by, shape.rank - 1, &by));
-  TS_TRY(make_broadcast_to(m, by, &shape, &by));
-  return make_binary(m, code, *x, by, x);
 }
 
 /* Multiplies x by a real number of each column. The parts of a complex number are multiplied one by one: its product
