@@ -199,8 +199,10 @@ static inline void make_result(const make_call *m, size_t i, ts_value_id id) {
  * come first in the numbers, constants of the scopes around it are their values. Empty if an op is not simple. */
 ts_status make_signature(const make_call *m, const mlir_region *region, ts_text *out);
 
-/* A region of the graph, which combines two numbers of operand 0's type into one, as a region of the text does. */
-ts_status make_combine(const make_call *m, const mlir_region *block, ts_region_id *out);
+/* The op's only region, which combines two numbers. */
+ts_status make_find_pair(const make_call *m, const mlir_region **out);
+/* A region of the graph, which combines two numbers of operand 0's type into one, as that region of the text does. */
+ts_status make_combine(const make_call *m, ts_region_id *out);
 
 /* Integers that are in order where floats are in the total order. Other types are themselves. */
 ts_status make_total_key(const make_call *m, ts_value_id x, ts_value_id *out);
@@ -340,8 +342,6 @@ ts_status make_find_dim(const make_call *m, const char *name, const ts_shape *sh
 ts_status make_gather_rows(const make_call *m, const ts_dims *axes, ts_value_id x, ts_value_id *out);
 /* Row i of them. */
 ts_status make_take_row(const make_call *m, ts_value_id rows, int64_t i, ts_value_id *out);
-/* The op's only region, which combines two numbers. */
-ts_status make_find_pair(const make_call *m, const mlir_region **out);
 ts_status make_in_manual(const make_call *m);
 
 /* ---- mesh/make_members.c: a collective of groups that are not along axes */

@@ -341,10 +341,19 @@ static ts_status finish_combine(const make_call *m, const mlir_region *block, ts
   return ts_graph_set_results(m->r->graph, region, &results[0].id, 1);
 }
 
-ts_status make_combine(const make_call *m, const mlir_region *block, ts_region_id *out) {
+ts_status make_find_pair(const make_call *m, const mlir_region **out) {
+  const mlir_region *region = m->op->region_count == 1 ? &m->op->regions[0] : NULL;
+  *out = region;
+  if (!region) return make_error(m, TS_INVALID_ARGUMENT, "expected a region");
+  if (region->param_count == 2 && region->op_count && region->ops[region->op_count - 1].operand_count == 1)
+    return TS_SUCCESS;
+  return make_error(m, TS_INVALID_ARGUMENT, "expected a region that takes two numbers and returns one");
+}
+
+ts_status make_combine(const make_call *m, ts_region_id *out) {
   make_scope scope = {0};
-  if (block->param_count != 2 || block->op_count == 0 || block->ops[block->op_count - 1].operand_count != 1)
-    return make_error(m, TS_INVALID_ARGUMENT, "expected a region that takes two numbers and returns one");
+  const mlir_region *block;
+  TS_TRY(make_find_pair(m, &block));
   TS_TRY(ts_graph_add_region(m->r->graph, out));
   ts_status status = finish_combine(m, block, *out, &scope);
   make_scope_deinit(&scope);

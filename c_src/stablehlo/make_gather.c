@@ -417,7 +417,7 @@ static ts_status loop_body(update_loop *l, ts_region_id *out) {
   TS_TRY(ts_graph_add_region(l->m->r->graph, out));
   TS_TRY(add_state(l, *out, l->state, params));
   l->inner.region = *out;
-  TS_TRY(make_combine(&l->inner, &l->m->op->regions[0], &l->combine));
+  TS_TRY(make_combine(&l->inner, &l->combine));
   TS_TRY(update_one(l, params, &params[TARGET]));
   TS_TRY(make_with_integer(&l->inner, TS_OP_ADD, params[COUNTER], 1, &params[COUNTER]));
   return ts_graph_set_results(l->m->r->graph, *out, params, STATES);

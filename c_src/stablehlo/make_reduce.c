@@ -109,7 +109,7 @@ static ts_status any_reduce(const make_call *m, const ts_dims *axes) {
   ts_attrs attrs = {0};
   ts_value_id id;
   if (m->op->region_count == 0) return make_error(m, TS_UNIMPLEMENTED, "such a reduction cannot be read");
-  TS_TRY(make_combine(m, &m->op->regions[0], &attrs.reduce.region));
+  TS_TRY(make_combine(m, &attrs.reduce.region));
   ts_shape_copy(&attrs.reduce.axes, axes);
   TS_TRY(make_add(m, TS_OP_REDUCE, (ts_values){(ts_value_id[]){m->operands[0].id, m->operands[1].id}, 2}, &attrs, &id));
   make_result(m, 0, id);

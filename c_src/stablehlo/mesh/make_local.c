@@ -260,15 +260,6 @@ static ts_opcode all_reduce_of(ts_opcode combine) {
   return TS_OP_COUNT;
 }
 
-ts_status make_find_pair(const make_call *m, const mlir_region **out) {
-  const mlir_region *region = m->op->region_count == 1 ? &m->op->regions[0] : NULL;
-  *out = region;
-  if (!region) return make_error(m, TS_INVALID_ARGUMENT, "expected a region");
-  if (region->param_count == 2 && region->op_count && region->ops[region->op_count - 1].operand_count == 1)
-    return TS_SUCCESS;
-  return make_error(m, TS_INVALID_ARGUMENT, "expected a region that takes two numbers and returns one");
-}
-
 ts_status make_gather_rows(const make_call *m, const ts_dims *axes, ts_value_id x, ts_value_id *out) {
   const ts_shape *own = make_value_of(m, x)->shape;
   ts_shape rows = {.rank = own->rank + 1, .dims = {1}};
