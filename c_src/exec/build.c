@@ -105,8 +105,8 @@ static bool has_result_of(const ts_builder *b, const ts_op *op, int64_t bytes) {
   return false;
 }
 
-/* Marks values that an op reads whose result has as many bytes: if the value is an argument that is donated, the result
- * may take its memory. */
+/* Marks the operands of ops that have a result with as many bytes. If such an operand is a donated argument, or an
+ * alias of one, the result may take its memory. */
 static ts_status find_taken(ts_builder *b) {
   TS_TRY(TS_NEW_ARRAY(b->graph->values.count, &b->taken));
   for (size_t r = 0; r < b->graph->regions.count; r++) {
@@ -124,26 +124,33 @@ static ts_status find_taken(ts_builder *b) {
   return TS_SUCCESS;
 }
 
+/* True for an argument whose memory a result may take. */
+static ts_status is_taken(ts_builder *b, const ts_storage *s, bool *out) {
+  *out = false;
+  if (s->kind != TS_MEMORY_ARG) return TS_SUCCESS;
+  if (!b->taken) TS_TRY(find_taken(b));
+  *out = b->taken[ts_graph_region(b->graph, TS_ROOT)->params.data[s->index]];
+  return TS_SUCCESS;
+}
+
 /* Makes a part of an argument or of a constant a view of it. Other memory may be overwritten while a view is read. So
  * may an argument whose memory a result can take: a view that is read later would keep the result from that, and the
  * whole argument would be copied in place of the part. */
 static ts_status view_part(ts_builder *b, ts_op_id id, bool *out_done) {
   const ts_op *op = ts_graph_op(b->graph, id);
   int64_t offset;
+  bool taken;
   *out_done = false;
   if (b->in_native || b->options->no_fusion || !ts_lower_is_part(b->graph, id, &offset)) return TS_SUCCESS;
   ts_storage_id of = b->map[op->operands[0]], *out = &b->map[op->first_result];
   const ts_storage *s = ts_builder_storage(b, of);
-  const bool is_direct = s->kind == TS_MEMORY_ARG;
+  if (!ts_storage_is_given(s) || is_result_of_program(b, op->first_result)) return TS_SUCCESS;
+  TS_TRY(is_taken(b, s, &taken));
+  if (taken) return TS_SUCCESS;
   if (s->kind == TS_MEMORY_VIEW) {
     offset += s->offset;
     of = s->viewed;
-    s = ts_builder_storage(b, of);
   }
-  if ((s->kind != TS_MEMORY_ARG && s->kind != TS_MEMORY_CONST) || is_result_of_program(b, op->first_result))
-    return TS_SUCCESS;
-  if (!b->taken) TS_TRY(find_taken(b));
-  if (is_direct && b->taken[op->operands[0]]) return TS_SUCCESS;
   *out_done = true;
   TS_TRY(ts_builder_add_storage(b, TS_MEMORY_VIEW, b->exe->view_count++, ts_builder_bytes(b, op->first_result), out));
   ts_builder_storage(b, *out)->viewed = of;

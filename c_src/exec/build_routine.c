@@ -131,8 +131,7 @@ static bool is_ready_at(const ts_builder *b, const ts_op *op, const ts_step *ste
   for (uint32_t o = 0; o < op->operand_count; o++) {
     ts_storage_id id = b->map[op->operands[o]];
     const ts_storage *s = ts_builder_storage(b, id);
-    bool given = s->kind == TS_MEMORY_ARG || s->kind == TS_MEMORY_CONST || s->kind == TS_MEMORY_VIEW;
-    if (!given && id != *ts_step_results(step) && s->first >= step->position) return false;
+    if (!ts_storage_is_given(s) && id != *ts_step_results(step) && s->first >= step->position) return false;
   }
   return true;
 }

@@ -28,6 +28,11 @@ typedef struct ts_storage {
   int64_t offset;        /* VIEW: where it begins */
 } ts_storage;
 
+/* True for memory that no step writes: arguments, constants, and parts of them. */
+static inline bool ts_storage_is_given(const ts_storage *s) {
+  return s->kind == TS_MEMORY_ARG || s->kind == TS_MEMORY_CONST || s->kind == TS_MEMORY_VIEW;
+}
+
 /* The plan of a routine. Equal ops share it. */
 typedef struct ts_planned {
   ts_op_id op;           /* the first op with this plan */
