@@ -157,38 +157,29 @@ static void find_donor(ts_builder *b, ts_storage *result) {
 
 /* ---- numbers ---- */
 
-/* Numbers views, once all other memory has its number. */
-static ts_status number_views(ts_builder *b) {
-  ts_executable *exe = b->exe;
-  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->view_count, &exe->views));
-  for (size_t i = 0; exe->view_count > 0 && i < b->storages.count; i++) {
-    ts_storage *s = &b->storages.data[i];
-    if (s->kind != TS_MEMORY_VIEW) continue;
-    s->memory = ts_first_view(exe) + s->index;
-    exe->views[s->index] = (ts_view){s->offset, ts_builder_storage(b, s->viewed)->memory};
-  }
-  return TS_SUCCESS;
-}
-
 /* Numbers the storages that are not merged into others. */
 static ts_status number(ts_builder *b) {
   ts_executable *exe = b->exe;
   const ts_memory_id first[] = {[TS_MEMORY_ARG] = 0,
                                 [TS_MEMORY_CONST] = (ts_memory_id)exe->param_count,
                                 [TS_MEMORY_RESULT] = ts_first_made(exe),
+                                [TS_MEMORY_VIEW] = ts_first_view(exe),
                                 [TS_MEMORY_TEMP] = ts_first_temp(exe)};
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->made_count, &exe->donors));
+  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->view_count, &exe->views));
   for (size_t i = 0; i < b->storages.count; i++) {
     ts_storage *s = &b->storages.data[i];
-    if (s->merged != i || s->kind == TS_MEMORY_VIEW) continue;
+    if (s->merged != i) continue;
     if (s->kind == TS_MEMORY_TEMP) s->index = exe->temp_count++;
     s->memory = first[s->kind] + s->index;
+    if (s->kind == TS_MEMORY_VIEW) /* what it is a part of is an earlier storage */
+      exe->views[s->index] = (ts_view){s->offset, ts_builder_storage(b, s->viewed)->memory};
     if (s->kind != TS_MEMORY_RESULT) continue;
     find_donor(b, s);
     exe->donors[s->index] = s->donor;
     exe->has_donors = exe->has_donors || s->donor >= 0;
   }
-  return number_views(b);
+  return TS_SUCCESS;
 }
 
 static void resolve(const ts_builder *b, ts_memory_id *ids, size_t count) {

@@ -16,15 +16,15 @@
 #include "kernel/routine.h"
 
 /* The number of a piece of memory; a run has a pointer for each. Arguments come first, then constants, results that the
- * run makes, temporaries, and views (ts_memory_kind). */
+ * run makes, views, and temporaries (ts_memory_kind). */
 typedef uint32_t ts_memory_id;
 
 typedef enum ts_memory_kind {
   TS_MEMORY_ARG,    /* read-only */
   TS_MEMORY_CONST,  /* owned by the executable; read-only */
   TS_MEMORY_RESULT, /* a buffer that the run creates and returns */
-  TS_MEMORY_TEMP,   /* a range of the run's block, or of a result before the result's first write */
-  TS_MEMORY_VIEW    /* a part of an argument or a constant; read-only */
+  TS_MEMORY_VIEW,   /* a part of an argument or a constant; read-only */
+  TS_MEMORY_TEMP    /* a range of the run's block, or of a result before the result's first write */
 } ts_memory_kind;
 
 /* The two plans of temporaries. HOSTED places some in the memory of results that are not yet written. BLOCK does not
@@ -195,7 +195,7 @@ struct ts_executable {
   ts_arena arena;
   size_t param_count, result_count;
   const ts_type **param_types, **result_types;
-  uint32_t made_count, temp_count, view_count; /* numbers of RESULTs, of TEMPs and of VIEWs */
+  uint32_t made_count, view_count, temp_count; /* numbers of RESULTs, of VIEWs and of TEMPs */
   ts_temp *temps;
   ts_view *views;
   ts_lifetime *lifetimes; /* live ranges of temporaries; NULL when no result has a donor */
@@ -229,17 +229,17 @@ struct ts_executable {
 static inline ts_memory_id ts_first_made(const ts_executable *exe) {
   return (ts_memory_id)(exe->param_count + exe->constants.count);
 }
-static inline ts_memory_id ts_first_temp(const ts_executable *exe) { return ts_first_made(exe) + exe->made_count; }
-static inline ts_memory_id ts_first_view(const ts_executable *exe) { return ts_first_temp(exe) + exe->temp_count; }
-static inline size_t ts_memory_count(const ts_executable *exe) { return (size_t)ts_first_view(exe) + exe->view_count; }
+static inline ts_memory_id ts_first_view(const ts_executable *exe) { return ts_first_made(exe) + exe->made_count; }
+static inline ts_memory_id ts_first_temp(const ts_executable *exe) { return ts_first_view(exe) + exe->view_count; }
+static inline size_t ts_memory_count(const ts_executable *exe) { return (size_t)ts_first_temp(exe) + exe->temp_count; }
 
 /* The kind of the memory, and its index among that kind. */
 static inline ts_memory_kind ts_memory_kind_of(const ts_executable *exe, ts_memory_id id, uint32_t *out_index) {
   ts_memory_id first_const = (ts_memory_id)exe->param_count, made = ts_first_made(exe), temp = ts_first_temp(exe);
   ts_memory_id view = ts_first_view(exe);
-  *out_index = id - (id >= view ? view : id >= temp ? temp : id >= made ? made : id >= first_const ? first_const : 0);
-  return id >= view          ? TS_MEMORY_VIEW
-         : id >= temp        ? TS_MEMORY_TEMP
+  *out_index = id - (id >= temp ? temp : id >= view ? view : id >= made ? made : id >= first_const ? first_const : 0);
+  return id >= temp          ? TS_MEMORY_TEMP
+         : id >= view        ? TS_MEMORY_VIEW
          : id >= made        ? TS_MEMORY_RESULT
          : id >= first_const ? TS_MEMORY_CONST
                              : TS_MEMORY_ARG;
