@@ -212,48 +212,36 @@ static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine
   return ts_nest_add_node(b->nest, leaf(TS_NEST_LOAD, from->dtype, slot), out);
 }
 
-/* A value in memory whose element at index i of `axis` is at `map`, whose entry at `axis` is that of i = 0, and `step`
- * indices further for each i. */
-typedef struct indexed {
-  ts_value_id value;
-  int32_t axis;
-  int64_t step;
-  ts_affine map[TS_MAX_RANK];
-} indexed;
-
-/* Moves on to the operand of the view that makes the value. */
-static ts_status look_through(builder *b, const ts_op *op, indexed *inout) {
-  ts_affine inner[TS_MAX_RANK];
-  const ts_attrs *attrs = op->attrs;
-  if (!ts_nest_gathers_through(op->code)) return decline("a gather from what is computed inside");
-  TS_TRY(map_shape_op(b, op, inout->map, inner));
-  if (op->code == TS_OP_SLICE) inout->step *= attrs->slice.stride.dims[inout->axis];
-  for (int32_t i = 0; op->code == TS_OP_REVERSE && i < attrs->axes.rank; i++)
-    if (attrs->axes.dims[i] == inout->axis) inout->step = -inout->step;
-  if (op->code == TS_OP_TRANSPOSE) inout->axis = (int32_t)attrs->axes.dims[inout->axis];
-  inout->value = op->operands[0];
-  memcpy(inout->map, inner, (size_t)ts_graph_value(b->graph, inout->value)->shape->rank * sizeof(*inner));
+/* Finds the element at `map` of a value in memory. The value can be a view of an operand: then this is an element of
+ * the operand. */
+static OWN_FRAME ts_status find_in_memory(builder *b, ts_value_id value, const ts_affine *map, ts_access *out) {
+  ts_affine maps[2][TS_MAX_RANK];
+  const ts_affine *at = map;
+  *out = (ts_access){.role = TS_ROLE_OPERAND, .dtype = ts_graph_value(b->graph, value)->dtype};
+  for (int side = 0; !as_operand(b, value, &out->index); side = !side) {
+    const ts_op_id maker = ts_graph_value(b->graph, value)->op;
+    if (maker == TS_NO_ID) return decline("a parameter that is no operand");
+    const ts_op *view = ts_graph_op(b->graph, maker);
+    if (!ts_nest_gathers_through(view->code)) return decline("a gather from what is computed inside");
+    TS_TRY(map_shape_op(b, view, at, maps[side]));
+    at = maps[side];
+    value = view->operands[0];
+  }
+  out->at = byte_address(ts_graph_value(b->graph, value), at);
   return TS_SUCCESS;
 }
 
-/* operand[..., clamp(index), ...], the other dims read at the map. */
-static OWN_FRAME ts_status gather(builder *b, indexed *of, int32_t index, int32_t *out) {
-  const ts_value *from = ts_graph_value(b->graph, of->value);
+/* operand[..., clamp(index), ...], the other dims read at `map` (whose entry at `axis` is ignored). A step of the index
+ * is the distance from element 0 of the axis to element 1. */
+static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine *map, int32_t index, int32_t *out) {
+  const ts_value *from = ts_graph_value(b->graph, operand);
   ts_nest_node node = leaf(TS_NEST_GATHER, from->dtype, -1);
-  ts_access access = {.role = TS_ROLE_OPERAND, .dtype = from->dtype};
-  int64_t strides[TS_MAX_RANK];
-  ts_scalar limit = {.s64 = from->shape->dims[of->axis]};
-  of->step = 1;
-  of->map[of->axis] = (ts_affine){0};
-  while (!as_operand(b, of->value, &access.index)) {
-    const ts_op_id maker = ts_graph_value(b->graph, of->value)->op;
-    if (maker == TS_NO_ID) return decline("a parameter that is no operand");
-    TS_TRY(look_through(b, ts_graph_op(b->graph, maker), of));
-  }
-  from = ts_graph_value(b->graph, of->value);
-  access.at = byte_address(from, of->map);
-  ts_shape_strides(from->shape, strides);
-  ts_scalar step = {.s64 = of->step * strides[of->axis] * (int64_t)ts_dtype_size(from->dtype)};
+  ts_access access, next;
+  map[axis] = (ts_affine){.offset = 1};
+  TS_TRY(find_in_memory(b, operand, map, &next));
+  map[axis] = (ts_affine){0};
+  TS_TRY(find_in_memory(b, operand, map, &access));
+  ts_scalar limit = {.s64 = from->shape->dims[axis]}, step = {.s64 = next.at.offset - access.at.offset};
   node.a = index;
   TS_TRY(add_load(b, &access, &node.slot));
   TS_TRY(ts_nest_add_scalar(b->nest, TS_S64, limit, &node.b));
@@ -264,11 +252,11 @@ static OWN_FRAME ts_status gather(builder *b, indexed *of, int32_t index, int32_
 static OWN_FRAME ts_status take_at(builder *b, const ts_op *op, const ts_affine *map, int32_t index, int32_t *out) {
   int32_t rank = ts_graph_value(b->graph, op->operands[0])->shape->rank, axis = op->attrs->axis;
   int32_t index_rank = ts_graph_value(b->graph, op->operands[1])->shape->rank;
-  indexed of = {.value = op->operands[0], .axis = axis};
+  ts_affine operand_map[TS_MAX_RANK];
   for (int32_t d = 0; d < rank; d++) {
-    if (d != axis) of.map[d] = map[d < axis ? d : d + index_rank - 1];
+    if (d != axis) operand_map[d] = map[d < axis ? d : d + index_rank - 1];
   }
-  return gather(b, &of, index, out);
+  return gather(b, op->operands[0], axis, operand_map, index, out);
 }
 
 static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
@@ -281,9 +269,9 @@ static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, in
 
 static OWN_FRAME ts_status take_along_at(builder *b, const ts_op *op, const ts_affine *map, int32_t index,
                                          int32_t *out) {
-  indexed of = {.value = op->operands[0], .axis = op->attrs->axis};
-  memcpy(of.map, map, (size_t)ts_graph_value(b->graph, of.value)->shape->rank * sizeof(*map));
-  return gather(b, &of, index, out);
+  ts_affine operand_map[TS_MAX_RANK];
+  memcpy(operand_map, map, (size_t)ts_graph_value(b->graph, op->operands[0])->shape->rank * sizeof(*map));
+  return gather(b, op->operands[0], op->attrs->axis, operand_map, index, out);
 }
 
 static ts_status eval_take_along(builder *b, const ts_op *op, const ts_affine *map, uint32_t at, int32_t *out) {
