@@ -333,8 +333,6 @@ static ts_status copy_tensors(const tessera_call *call, tessera_tensor **out) {
 
 static bool is_aligned(const tessera_tensor *t) { return t->bytes == 0 || (uintptr_t)t->data % TS_POOL_ALIGNMENT == 0; }
 
-static int64_t padded(int64_t bytes) { return (bytes + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT; }
-
 /* Copies of the operands that are not aligned, in one block of `bytes` bytes. An operand may be a part of another
  * tensor, or the memory of a binary. */
 typedef struct copies {
@@ -345,7 +343,7 @@ typedef struct copies {
 static ts_status align_operands(tessera_tensor *operands, int32_t count, copies *out) {
   *out = (copies){0};
   for (int32_t i = 0; i < count; i++)
-    if (!is_aligned(&operands[i])) out->bytes += padded(operands[i].bytes);
+    if (!is_aligned(&operands[i])) out->bytes += ts_pool_padded(operands[i].bytes);
   if (out->bytes == 0) return TS_SUCCESS;
   TS_TRY(ts_pool_alloc(ts_pool_default(), out->bytes, &out->block));
   char *to = out->block;
@@ -354,7 +352,7 @@ static ts_status align_operands(tessera_tensor *operands, int32_t count, copies 
     if (is_aligned(t)) continue;
     memcpy(to, t->data, (size_t)t->bytes);
     t->data = to;
-    to += padded(t->bytes);
+    to += ts_pool_padded(t->bytes);
   }
   return TS_SUCCESS;
 }

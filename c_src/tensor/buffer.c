@@ -8,8 +8,7 @@
 #define TOGETHER_BYTES ((int64_t)16 << 10)
 /* Such a header has room for exactly `rank` dims. */
 static int64_t header_bytes(const ts_shape *shape) {
-  size_t bytes = offsetof(ts_buffer, shape) + ts_shape_size(shape);
-  return (int64_t)((bytes + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT);
+  return ts_pool_padded((int64_t)(offsetof(ts_buffer, shape) + ts_shape_size(shape)));
 }
 
 static inline void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape, int64_t bytes) {

@@ -10,6 +10,10 @@
 #include <stdint.h>
 
 #define TS_POOL_ALIGNMENT 64
+/* A multiple of the alignment: after this number of bytes, a block has another aligned address. */
+static inline int64_t ts_pool_padded(int64_t bytes) {
+  return (bytes + TS_POOL_ALIGNMENT - 1) & -(int64_t)TS_POOL_ALIGNMENT;
+}
 
 typedef struct ts_pool ts_pool;
 

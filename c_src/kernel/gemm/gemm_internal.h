@@ -72,7 +72,6 @@ static inline void gemm_show(const gemm_run *run, ts_epilogue_part part, int wor
 
 static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t gemm_round_up(int64_t value, int64_t unit) { return gemm_ceil_div(value, unit) * unit; }
-static inline int64_t gemm_whole_lines(int64_t bytes) { return gemm_round_up(bytes, 64); }
 static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
 

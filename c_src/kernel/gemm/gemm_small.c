@@ -235,9 +235,9 @@ static void plan_widened(small_plan *p) {
   p->widens = is_narrow(p->run->gemm, p->run->gemm->types.lhs);
   if (p->widens) p->part = gemm_max(1, gemm_min(p->part, WIDENED_ROWS / (s->k * size * most)));
   const int64_t rows = gemm_min(p->part * most, s->m);
-  p->lhs_bytes = p->widens ? gemm_round_up(rows * s->k * size, TS_POOL_ALIGNMENT) : 0;
+  p->lhs_bytes = p->widens ? ts_pool_padded(rows * s->k * size) : 0;
   p->worker_bytes = p->rhs_bytes + p->lhs_bytes;
-  if (!p->run->native) p->worker_bytes += gemm_round_up(rows * s->n * size, TS_POOL_ALIGNMENT);
+  if (!p->run->native) p->worker_bytes += ts_pool_padded(rows * s->n * size);
 }
 
 static void plan_tasks(small_plan *p) {
@@ -259,7 +259,7 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   plan_parts(&p);
   plan_tasks(&p);
   p.packs = packs_columns(s) || is_narrow(run->gemm, run->gemm->types.rhs);
-  p.rhs_bytes = p.packs ? gemm_round_up(packed_bytes(p.g, s), TS_POOL_ALIGNMENT) : 0;
+  p.rhs_bytes = p.packs ? ts_pool_padded(packed_bytes(p.g, s)) : 0;
   plan_widened(&p);
   const int64_t bytes = p.worker_bytes * p.parallel->width;
   if (bytes > 0) TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));

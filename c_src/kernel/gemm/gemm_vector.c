@@ -149,7 +149,7 @@ static void plan_chunks(vector_plan *p) {
 }
 
 static int64_t line_bytes(const vector_plan *p, int64_t results) {
-  return gemm_whole_lines(2 * results * p->run->gemm->geometry.element_size);
+  return ts_pool_padded(2 * results * p->run->gemm->geometry.element_size);
 }
 
 /* Of a worker, or of a chain that is a task. */

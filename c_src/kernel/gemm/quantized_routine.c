@@ -118,7 +118,7 @@ static ts_status run_few(const quantized_state *s, const ts_routine_run *run, co
                      .code = ts_quantized_host(),
                      .run = run,
                      .work = run->thread_workspace,
-                     .work_bytes = gemm_whole_lines(4 * ts_quantized_work(s->shape.m, w->k)),
+                     .work_bytes = ts_pool_padded(4 * ts_quantized_work(s->shape.m, w->k)),
                      .out = ts_routine_result(run, 0)};
   r.rows = (ts_quantized_rows){&r.weight, pack_rows(s, run), s->shape.m,
                                ts_contract_order_of(w->type, ts_target_host()->amx), false};
@@ -175,8 +175,8 @@ static ts_status quantized_plan(const ts_routine_request *request, ts_routine_pl
   out->epilogue = &s->space;
   out->cost_ns = estimate(s);
   if (s->has_few_rows) {
-    if (s->weight.type != TS_F32 || shape->m > 1) out->workspace = gemm_whole_lines(shape->m * shape->k * 4);
-    out->thread_workspace = gemm_whole_lines(4 * ts_quantized_work(shape->m, shape->k));
+    if (s->weight.type != TS_F32 || shape->m > 1) out->workspace = ts_pool_padded(shape->m * shape->k * 4);
+    out->thread_workspace = ts_pool_padded(4 * ts_quantized_work(shape->m, shape->k));
     return TS_SUCCESS;
   }
   TS_TRY(ts_gemm_prepare_quantized(s->weight.type, shape, &s->gemm, &s->source));
