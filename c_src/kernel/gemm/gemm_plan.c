@@ -11,7 +11,7 @@
 /* Limit for the packed rhs of one phase: fresh pages cost more than the wait for the last task of a phase. */
 #define PHASE_BYTES (INT64_C(6) << 20)
 
-/* Steps in a block of k of a product by AMX. A panel of each operand stays in L1, unless one of them has no other: then
+/* Steps in a block of k of a product by AMX. A panel of lhs stays in L1, unless one operand has no second panel: then
  * the rows of the other operand are read in pieces that are as long as L2 allows. */
 static int64_t steps_by_amx(const gemm_plan *p) {
   const int64_t l2 = ts_target_host()->l2_bytes, panel = p->tile_cols * p->g->element_size;
@@ -103,19 +103,18 @@ static void plan_own_tasks(gemm_plan *p) {
 /* Cuts the result into tasks: enough of them to keep all workers busy. */
 static void plan_tasks(gemm_plan *p) {
   const ts_gemm_shape *s = &p->shape;
-  const int64_t space =
-      p->kc > TS_GEMM_AMX_STEPS && p->run->gemm->own ? ts_target_host()->l2_bytes / 4 : ts_target_host()->l2_bytes;
-  int64_t most_panels = gemm_max(1, space / p->lhs_panel_bytes);
   p->row_panels = gemm_ceil_div(s->m, p->g->rows[0]);
   p->col_panels = gemm_ceil_div(s->n, p->tile_cols);
-  p->row_tasks = gemm_ceil_div(p->row_panels, most_panels);
-  p->col_tasks = 1;
   p->parallel = ts_gemm_tiles_are_large(p->run->gemm, s) ? p->run->parallel : &ts_parallel_serial;
   p->by_rows = p->run->gemm->own && p->row_panels > 1;
   if (p->by_rows) {
     plan_own_tasks(p);
     return;
   }
+  const int64_t space =
+      p->kc > TS_GEMM_AMX_STEPS && p->run->gemm->own ? ts_target_host()->l2_bytes / 4 : ts_target_host()->l2_bytes;
+  p->row_tasks = gemm_ceil_div(p->row_panels, gemm_max(1, space / p->lhs_panel_bytes));
+  p->col_tasks = 1;
   int64_t column_tasks = p->parallel->width > 1 ? count_column_tasks(p) : 0;
   if (column_tasks > 0) {
     p->col_tasks = column_tasks;
@@ -160,16 +159,16 @@ static ts_status plan_space(gemm_plan *p) {
   int64_t rows = gemm_ceil_div(p->row_panels, p->row_tasks);
   p->task_rows = rows * p->g->rows[0];
   p->task_panels = gemm_ceil_div(p->col_panels, p->col_tasks);
-  p->lhs_bytes = gemm_round_up((p->by_rows ? 1 : rows) * p->lhs_panel_bytes, TS_POOL_ALIGNMENT);
+  p->lhs_bytes = ts_pool_padded((p->by_rows ? 1 : rows) * p->lhs_panel_bytes);
   p->rhs_bytes =
       p->mode == GEMM_RHS_SHARED
           ? 0
           : p->rhs_panel_bytes * (p->mode == GEMM_RHS_DIRECT ? 1 : gemm_min(p->group_panels, p->task_panels));
   if (p->by_rows && p->mode == GEMM_RHS_PRIVATE) p->rhs_bytes = p->chunk_k * p->task_panels * p->tile_cols * size;
-  p->rhs_bytes = gemm_round_up(p->rhs_bytes, TS_POOL_ALIGNMENT);
-  const int64_t sums = p->by_rows && p->chunk_k >= p->shape.k ? p->g->rows[0] : p->task_rows;
+  p->rhs_bytes = ts_pool_padded(p->rhs_bytes);
+  const int64_t sums = p->by_rows && gemm_is_one_chunk(p) ? p->g->rows[0] : p->task_rows;
   p->partial_bytes = p->run->native ? 0 : sums * p->task_panels * p->tile_cols * size;
-  p->partial_bytes = gemm_round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
+  p->partial_bytes = ts_pool_padded(p->partial_bytes);
   p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
   if (p->mode != GEMM_RHS_SHARED || p->run->packed) return TS_SUCCESS;
   int64_t row = p->col_panels * p->tile_cols * size;

@@ -45,6 +45,9 @@ ts_status ts_gemm_plan_make(gemm_plan *plan);
 /* True when rhs is small enough for all tasks to read it unpacked. */
 bool ts_gemm_plan_is_direct(const gemm_plan *plan);
 
+/* by_rows: a task packs all of k at once. Then it completes the sums of a few rows before it starts the next rows. */
+static inline bool gemm_is_one_chunk(const gemm_plan *p) { return p->chunk_k >= p->shape.k; }
+
 /* The elements of k in `steps` steps from step k on. */
 static inline int64_t gemm_elements_of(const gemm_plan *p, int64_t k, int64_t steps) {
   return gemm_min(steps * p->depth, p->k - k * p->depth);

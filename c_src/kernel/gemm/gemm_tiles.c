@@ -185,17 +185,25 @@ static void pack_block(task *t) {
     ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, k, t->rhs_space, panel_bytes(p, t->kc));
 }
 
+/* GEMM_RHS_PRIVATE: the panel that starts at the task's column `col`. */
+static char *private_panel(const task *t, int64_t col) {
+  const gemm_plan *p = t->p;
+  const int64_t before = panel_bytes(p, t->k - t->chunk) * gemm_ceil_div(t->cols, p->tile_cols);
+  return t->rhs_space + before + (col - t->group) / p->tile_cols * panel_bytes(p, t->kc);
+}
+
 /* Packs the rhs of one group of columns. */
 static void pack_group(task *t, int64_t first, int64_t end) {
   const gemm_plan *p = t->p;
   t->group = first;
   if (p->mode != GEMM_RHS_PRIVATE) return;
+  char *to = private_panel(t, first);
   if (p->run->quantized) {
-    t->rhs_tiny |= pack_quantized(p, t->col + first, end - first, t->k, t->kc, t->rhs_space);
+    t->rhs_tiny |= pack_quantized(p, t->col + first, end - first, t->k, t->kc, to);
     return;
   }
   const gemm_pack pack = scaled_from(p, 1, t->batch, t->col + first);
-  t->rhs_tiny |= pack_rhs(p, &pack, rhs_address(t, first), end - first, gemm_elements_of(p, t->k, t->kc), t->rhs_space);
+  t->rhs_tiny |= pack_rhs(p, &pack, rhs_address(t, first), end - first, gemm_elements_of(p, t->k, t->kc), to);
 }
 
 /* The address of the panel that starts at the task's column `col`; also the bytes from k to k + 1. */
@@ -204,10 +212,7 @@ static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t 
   *out_stride = p->tile_cols * p->g->element_size;
   if (p->mode == GEMM_RHS_SHARED)
     return shared_panel(p, p->shape.rhs_batch ? t->batch : 0, t->k, (t->col + col) / p->tile_cols, t->kc);
-  if (p->mode == GEMM_RHS_PRIVATE) {
-    const int64_t before = (t->k - t->chunk) * gemm_ceil_div(t->cols, p->tile_cols);
-    return t->rhs_space + (before + (col - t->group) / p->tile_cols * t->kc) * *out_stride;
-  }
+  if (p->mode == GEMM_RHS_PRIVATE) return private_panel(t, col);
   if (cols < p->tile_cols) return t->rhs_space;
   *out_stride = p->shape.rhs_row * p->run->gemm->size;
   return rhs_address(t, col);
@@ -371,10 +376,7 @@ static void pack_chunk(task *t, int64_t end) {
   const gemm_plan *p = t->p;
   for (; t->k < end; t->k += t->kc) {
     t->kc = gemm_min(p->kc, end - t->k);
-    const char *space = t->rhs_space;
-    t->rhs_space = (char *)(uintptr_t)find_panel(t, 0, p->tile_cols, &(int64_t){0});
     pack_group(t, 0, t->cols);
-    t->rhs_space = (char *)(uintptr_t)space;
   }
 }
 
@@ -383,6 +385,7 @@ static void pack_chunk(task *t, int64_t end) {
 static void run_rows(task *t, int worker) {
   const gemm_plan *p = t->p;
   const int64_t end = phase_end(p);
+  const bool whole = gemm_is_one_chunk(p);
   for (int64_t chunk = p->phase; chunk < end; chunk += p->chunk_k) {
     const int64_t chunk_end = gemm_min(end, chunk + p->chunk_k);
     t->k = t->chunk = chunk;
@@ -390,8 +393,8 @@ static void run_rows(task *t, int worker) {
     for (int64_t row = 0; row < t->rows; row += p->g->rows[0]) {
       const int64_t rows = gemm_min(p->g->rows[0], t->rows - row);
       if (gemm_cancelled(p->run)) return;
-      if (!p->run->native && p->chunk_k >= p->shape.k) t->first_row = row;
-      if (p->chunk_k >= p->shape.k) t->lhs_tiny = false; /* else later chunks add to the same sums */
+      if (whole && !p->run->native) t->first_row = row;
+      if (whole) t->lhs_tiny = false; /* else later chunks add to the same sums */
       for (t->k = chunk; t->k < chunk_end; t->k += t->kc) {
         t->kc = gemm_min(p->kc, chunk_end - t->k);
         pack_lhs(t, row, rows);
@@ -431,7 +434,7 @@ static void product_task(void *arg, int64_t index, int worker) {
     run_rows(&t, worker);
     return;
   }
-  for (t.k = t.chunk = p->phase; t.k < phase_end(p); t.k += p->kc) {
+  for (t.k = p->phase; t.k < phase_end(p); t.k += p->kc) {
     t.chunk = t.k;
     t.kc = gemm_min(p->kc, p->shape.k - t.k);
     if (!run_block(&t, worker)) return;
