@@ -1,6 +1,6 @@
-/* Products whose operands are not packed, also of narrow elements, which are widened: every height of a tile, widths
- * around the vectors, several blocks of k, layouts, batches, threads and epilogues, against the plain sum, bit for bit.
- */
+/* Products that read their operands without packing. Narrow elements are widened before. The sizes have every height of
+ * a tile, widths around those of vectors, and several blocks of k. The tests compare results with the plain sum, bit
+ * for bit. */
 #include "gemm_check.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "lesser_isa.h"
@@ -12,8 +12,8 @@ typedef struct extents {
   int64_t batch, m, n, k;
 } extents;
 
-/* Checks a product that has to be computed without packing, unless the machine has no masks for its last columns, or
- * the second cache is small for it. */
+/* Checks a product. It has to be computed without packing, unless the machine has no masks for its last columns, or its
+ * second cache is too small. */
 static void check_small(const ts_gemm *gemm, ts_dtype type, const extents *e, layout lhs, layout rhs) {
   product p = make_product(type, e->batch, e->m, e->n, e->k, lhs, rhs);
   const bool whole = gemm->geometry.small_masked || e->n % gemm->geometry.lanes == 0;
@@ -54,7 +54,7 @@ START_TEST(layouts)
 }
 END_TEST
 
-/* Sums that are one chain, of more steps than the first cache holds of a tile's columns. */
+/* Each sum is one chain. Its columns of a tile do not fit into the first cache. */
 START_TEST(one_chain)
 {
   enum { M = 40, N = 24, K = 900 };
@@ -80,7 +80,7 @@ START_TEST(one_chain)
 }
 END_TEST
 
-/* Many batches of a task, and rows of several tasks. */
+/* A task has many batches, or several tasks share the rows. */
 START_TEST(tasks)
 {
   static const extents cases[] = {{300, 9, 12, 10}, {3, 200, 40, 33}, {1, 1100, 24, 40}, {40, 14, 100, 90}};

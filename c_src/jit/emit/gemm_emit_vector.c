@@ -148,7 +148,8 @@ static void emit_choices(gemm_emit *m, void (*emit)(gemm_emit *m, int items)) {
 #define ROW_SET 8
 #define MAX_ROWS 16
 typedef struct matrix_rows {
-  ts_v set[MAX_ROWS / ROW_SET], distance[ROW_SET]; /* distances are in bytes */
+  ts_v set[MAX_ROWS / ROW_SET]; /* addresses */
+  ts_v distance[ROW_SET];       /* in bytes */
 } matrix_rows;
 
 static ts_v row_address(gemm_emit *m, const matrix_rows *rows, int row, ts_v bytes) {
@@ -165,14 +166,15 @@ static void set_rows(gemm_emit *m, ts_v x, ts_v stride, int count, matrix_rows *
 
 /* ---- AXPY ---- */
 
-#define AXPY_ROWS ROW_SET /* rows of x for each sweep over out: as many streams as hardware prefetchers follow well */
+/* A sweep over the results reads this number of rows of x. The CPU's prefetchers can follow as many streams. */
+#define AXPY_ROWS ROW_SET
 
 typedef struct axpy {
   int items;
   ts_v v, x, stride, out, begin, end;
 } axpy;
 
-/* What a sweep adds together: `vectors` of `lanes` results each, from `rows` rows. */
+/* The results that one step of a sweep adds to: `vectors` with `lanes` results each. It reads `rows` rows of x. */
 typedef struct axpy_step {
   int vectors, lanes, rows;
   LLVMTypeRef type;

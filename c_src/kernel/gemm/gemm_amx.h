@@ -35,13 +35,13 @@ typedef struct gemm_amx_ahead {
   int64_t pace;                /* lines that are fetched while AMX multiplies for one chain */
 } gemm_amx_ahead;
 
-/* A tile of at most 32 rows and 32 columns, and `k` steps, of pairs or quads: added to out, or stored. */
+/* A tile of at most 32 rows and 32 columns. It sums `k` steps of pairs or quads. */
 typedef struct gemm_amx_tile {
   int64_t rows, cols, k;
   const char *lhs, *rhs; /* panels, packed by gemm_bf16.h or gemm_quads.h */
   gemm_amx_product product;
-  const char *out;    /* floats, or integers of 32 bits, that are added to */
-  char *to;           /* where they are stored: `out`, or another place */
+  const char *out;    /* floats or integers of 32 bits: the run adds to them if `adds` */
+  char *to;           /* the run stores its sums here: in `out`, or in another place */
   int64_t out_stride; /* bytes from a row to the next */
   int64_t to_stride;
   bool adds;
