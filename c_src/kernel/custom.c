@@ -301,7 +301,7 @@ static ts_status make_plan(const ts_graph *g, const ts_op *op, ts_arena *arena, 
 
 /* The memory and the threads of one run. */
 typedef struct call_run {
-  const tessera_tensor *tensors; /* operands, then results, with data */
+  tessera_tensor *tensors; /* operands, then results, with data */
   void *workspace;
   const ts_parallel *parallel;
   const _Atomic bool *cancel;
@@ -358,9 +358,9 @@ static ts_status align_operands(tessera_tensor *operands, int32_t count, copies 
 }
 
 /* Runs the call on aligned operands. */
-static ts_status run_aligned(const custom_plan *plan, const call_run *run, tessera_tensor *operands) {
+static ts_status run_aligned(const custom_plan *plan, const call_run *run) {
   copies aligned;
-  TS_TRY(align_operands(operands, plan->call.operand_count, &aligned));
+  TS_TRY(align_operands(run->tensors, plan->call.operand_count, &aligned));
   ts_status status = run_call(plan, run);
   if (aligned.block) ts_pool_free(ts_pool_default(), aligned.block, aligned.bytes);
   return status;
@@ -395,7 +395,7 @@ static ts_status custom_run(const ts_routine_plan *plan, const ts_routine_run *r
     tensors[i].data = (void *)(uintptr_t)ts_routine_operand(run, (uint32_t)i);
   for (int32_t i = 0; i < custom->call.result_count; i++)
     tensors[custom->call.operand_count + i].data = ts_routine_result(run, (uint32_t)i);
-  ts_status status = run_aligned(custom, &(call_run){tensors, run->workspace, run->parallel, run->cancel}, tensors);
+  ts_status status = run_aligned(custom, &(call_run){tensors, run->workspace, run->parallel, run->cancel});
   ts_free(tensors);
   return status;
 }
@@ -411,7 +411,7 @@ static ts_status compute(const ts_custom_values *values, const custom_plan *plan
   for (int32_t i = 0; i < plan->call.operand_count; i++) tensors[i].data = values->operands[i]->data;
   for (int32_t i = 0; i < plan->call.result_count; i++)
     tensors[plan->call.operand_count + i].data = values->results[i]->data;
-  ts_status status = run_aligned(plan, &(call_run){tensors, workspace, &ts_parallel_serial, cancel}, tensors);
+  ts_status status = run_aligned(plan, &(call_run){tensors, workspace, &ts_parallel_serial, cancel});
   ts_free(tensors);
   return status;
 }
