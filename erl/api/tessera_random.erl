@@ -480,10 +480,11 @@ multivariate_normal_split(Key, Mean, Covariance, Options) ->
 randint(Key, Min, Max) -> randint(Key, Min, Max, #{}).
 
 %% @doc Integers of equal probability from Min up to, but not including, Max. The last argument has the options
-%% `shape' and `type', an integer type, or is the sample's shape. Numbers that are no range are refused; where a
-%% range of tensors is empty the result is Min. Returns them with the next key. In a range of N integers some are less
-%% probable than others: by at most one part in 2^32 for types of up to 32 bits, by N / 2^64 for types of 64, as in
-%% `Nx.Random' and JAX. The whole range of a type is even.
+%% `shape' and `type', an integer type, or is the sample's shape. Numbers that are no range, or that the type does not hold,
+%% are refused. Bounds of a tensor that the type does not hold are its nearest numbers, as in JAX, and where a range of tensors
+%% is empty the result is Min. Returns them with the next key. In a range of N integers some are less probable than others:
+%% by N / 2^16 of their probability for types of up to 8 bits, N / 2^32 for types of 16, and N / 2^64 for types of 32 and 64,
+%% as in `Nx.Random' and JAX. The whole range of a type is even.
 %% ```
 %% 1> {X, _} = tessera_random:randint(tessera_random:key(1701), 1, 100, #{shape => {3, 2}, type => u32}).
 %% 2> tessera:to_list(X).

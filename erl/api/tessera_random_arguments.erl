@@ -188,7 +188,7 @@ multivariate(Name, [Key, Mean0, Covariance0, Options] = Args) ->
 -spec integers_between(atom(), [term()]) -> {[tessera:tensor()], sampler(tessera:tensor())}.
 integers_between(Name, [Key, Min, Max, Options] = Args) ->
     _ = tessera_random_bits:check_key(Name, Args, Key),
-    _ = [integers(Name, Args, Bound) || Bound <- [Min, Max], Bound =/= 1 bsl 64],
+    _ = [integers(Name, Args, Bound) || Bound <- [Min | [Max || Max =/= 1 bsl 64]]],
     #{type := Type0, shape := Shape0} = options(Name, Args, Options),
     Type = case Type0 of
                default -> merged([Min, last(Max)]);
@@ -204,9 +204,17 @@ integers_between(Name, [Key, Min, Max, Options] = Args) ->
             {[tessera:full({}, Min, Type)],
              fun(K, [From]) -> tessera_random_draw:randint(K, [From], Form, Span) end};
         false ->
-            {[tessera_operand:tensor(Name, Bound) || Bound <- [Min, Max]],
-             fun(K, Bounds) -> tessera_random_draw:randint_between(K, Bounds, Form) end}
+            _ = [holds(Name, Args, Type, Bound) || Bound <- [Min, last(Max)], is_integer(Bound)],
+            Last = case is_integer(Max) of
+                       true -> fun(To) -> To end;
+                       false -> fun(To) -> tessera_random_draw:before(To, Type) end
+                   end,
+            {[as_integers(Bound, Type) || Bound <- [Min, last(Max)]],
+             fun(K, [From, To]) -> tessera_random_draw:randint_between(K, [From, Last(To)], Form) end}
     end.
+
+as_integers(#tessera{} = Tensor, _) -> Tensor;
+as_integers(Number, Type) -> tessera:full({}, Number, Type).
 
 last(Max) when is_integer(Max) -> Max - 1;
 last(Max) -> Max.
@@ -218,6 +226,10 @@ in_range(Name, Args, Type, Min, Max) ->
     tessera_type:fits(Type, Min) andalso tessera_type:fits(Type, Max - 1) orelse
         tessera_error:raise(Name, Args, out_of_range, "~s: the integers from ~b to ~b do not fit in ~s",
                             [Name, Min, Max - 1, Type]).
+
+holds(Name, Args, Type, Number) ->
+    tessera_type:fits(Type, Number) orelse
+        tessera_error:raise(Name, Args, out_of_range, "~s: the integer ~b does not fit in ~s", [Name, Number, Type]).
 
 %% ---- choices
 

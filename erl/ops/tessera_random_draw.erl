@@ -3,7 +3,7 @@
 %% "Auto-encoding variational Bayes", 2013), except where a sample is found by rejection.
 -module(tessera_random_draw).
 -include("tessera.hrl").
--export([uniform/3, normal/3, multivariate_normal/3, randint/4, randint_between/3, gumbel/3, bernoulli/3,
+-export([uniform/3, normal/3, multivariate_normal/3, randint/4, randint_between/3, before/2, gumbel/3, bernoulli/3,
          exponential/3, laplace/3, logistic/3, cauchy/3, log_normal/3, pareto/3, weibull/3, rayleigh/3, geometric/3, truncated_normal/3, gamma/3, beta/3, dirichlet/3, chi_square/3,
          student_t/3, poisson/3, binomial/3, wide/1]).
 
@@ -190,16 +190,39 @@ randint(Key, [Min], {Type, Shape}, Span0) ->
 computed_in(Width, Span) when is_integer(Span), Span =< 16#10000, Width =< 32 -> u32;
 computed_in(_, _) -> u64.
 
-%% From Min up to, but not including, Max, of tensors; Min where that is no range.
+%% From Min to Last, of tensors; Min where that is no range. The span is a number of 64 bits, since the bounds' own type may not
+%% hold it; of the whole range of 64 bits it is 0, by which a remainder is the number itself.
 -spec randint_between(tensor(), [tensor()], form()) -> tensor().
-randint_between(Key, [Min, Max], {Type, _} = Form) ->
-    Span = as_type(as_type(subtract(Max, Min), unsigned(8 * tessera_type:bytes(Type))), u64),
-    randint(Key, [as_type(Min, Type)], Form, select(less(Min, Max), tessera_elementwise:max(Span, 1), 1)).
+randint_between(Key, [Min0, Last0], {Type, _} = Form) ->
+    [Min, Last] = Bounds = [nearest(Bound, Type) || Bound <- [Min0, Last0]],
+    [From, To] = [as_type(Bound, u64) || Bound <- Bounds],
+    randint(Key, [as_type(Min, Type)], Form, select(less(Last, Min), 1, add(subtract(To, From), 1))).
 
-unsigned(8) -> u8;
-unsigned(16) -> u16;
-unsigned(32) -> u32;
-unsigned(64) -> u64.
+%% The integers before those of a tensor, the smallest one of the type before the smallest one and all below it. In 64 bits.
+-spec before(tensor(), tessera_type:type()) -> tensor().
+before(Past, Type) ->
+    Nearest = nearest(Past, Type),
+    {Least, Largest} = tessera_type:range(Type),
+    Before = subtract(Nearest, as_type(greater(Nearest, Least), wide_integer(Type))),
+    select(is_above(Past, Largest), Largest, Before).
+
+%% The nearest integers of a type, in 64 bits.
+nearest(#tessera{type = Given} = Integers, Type) ->
+    {Least, Largest} = tessera_type:range(Type),
+    Wide = wide_integer(Type),
+    {Lowest, Highest} = tessera_type:range(wide_integer(Given)),
+    Clipped = tessera_elementwise:clip(as_type(Integers, wide_integer(Given)), max(Least, Lowest), min(Largest, Highest)),
+    as_type(Clipped, Wide).
+
+is_above(#tessera{type = Given} = Integers, Largest) ->
+    {_, Highest} = tessera_type:range(wide_integer(Given)),
+    greater(as_type(Integers, wide_integer(Given)), min(Largest, Highest)).
+
+wide_integer(Type) ->
+    case tessera_type:kind(Type) of
+        {s, _} -> s64;
+        {u, _} -> u64
+    end.
 
 %% ---- by rejection: all elements are tried until each has a sample
 

@@ -197,6 +197,12 @@ ranges_test_() ->
                 Columns = [lists:usort(Column) || Column <- tessera:to_list(tessera:transpose(X))],
                 ?assertEqual([[0], [5], [-7, -6], [3]], Columns)
             end),
+     ?_test(begin %% a whole range of 64 bits
+                {X, _} = ?R:randint(key(), tessera:tensor(-(1 bsl 63), s64), 1 bsl 63, {500}),
+                Seen = tessera:to_list(X),
+                ?assertEqual(500, length(lists:usort(Seen))),
+                ?assert(lists:max(Seen) > 31 bsl 58 andalso lists:min(Seen) < -(31 bsl 58))
+            end),
      ?_test(begin
                 {X, _} = ?R:uniform(key(), 2, 3, #{shape => {10000}, type => bf16}),
                 {X1, _} = ?R:normal(key(), #{shape => {10000}, type => bf16}),
@@ -211,6 +217,25 @@ ranges_test_() ->
                     tessera:all(tessera:greater_equal(tessera:slice(X, [0, 1], [2000, 1]), 6)),
                     tessera:all(tessera:less_equal(tessera:slice(X, [0, 2], [2000, 1]), -6))]])
             end)].
+
+%% Bounds of tensors give the numbers that the same bounds give as plain numbers, where their difference is too large for
+%% their type, and where the number of the upper bound is. Bounds that the sample's type does not hold are its nearest numbers.
+tensor_bounds_test_() ->
+    Given = fun({Number, Of}) -> tessera:tensor(Number, Of); (Number) -> Number end,
+    Draw = fun(Min, Max, Type) -> {X, _} = ?R:randint(key(), Min, Max, #{shape => {2000}, type => Type}), tessera:to_list(X) end,
+    [{lists:flatten(io_lib:format("~w to ~w as ~s", [Min, Max, Type])),
+      ?_assertEqual(Draw(From, To, Type), Draw(Given(Min), Given(Max), Type))}
+     || {Min, Max, Type, From, To} <-
+            [{{-128, s8}, {127, s8}, s8, -128, 127}, {{-128, s8}, {127, s8}, s32, -128, 127}, {{-100, s8}, {100, s8}, s64, -100, 100},
+             {{-2, s2}, {1, s2}, s2, -2, 1}, {{-8, s4}, {7, s4}, s4, -8, 7}, {{0, u2}, {3, u2}, u2, 0, 3}, {{-8, s4}, {7, s4}, s16, -8, 7},
+             {{-(1 bsl 31), s32}, {(1 bsl 31) - 1, s32}, s64, -(1 bsl 31), (1 bsl 31) - 1},
+             {{-(1 bsl 63), s64}, {(1 bsl 63) - 1, s64}, s64, -(1 bsl 63), (1 bsl 63) - 1},
+             {{0, u64}, {(1 bsl 64) - 1, u64}, u64, 0, (1 bsl 64) - 1}, {{-5, s8}, {(1 bsl 63) + 7, u64}, s64, -5, 1 bsl 63},
+             {{0, u8}, 256, u8, 0, 256}, {{-8, s4}, 8, s4, -8, 8}, {{0, s64}, 1 bsl 63, s64, 0, 1 bsl 63},
+             {{7, u64}, 1 bsl 64, u64, 7, 1 bsl 64}, {-128, {127, s8}, s8, -128, 127}, {0, {200, u8}, s16, 0, 200},
+             {{0, s32}, {1000, s32}, s8, 0, 128}, {{-1000, s32}, {1000, s32}, s8, -128, 128}, {{-5, s64}, {3, u64}, u8, 0, 3},
+             {{-5, s8}, {0, u8}, s8, -5, 0}, {{200, s16}, {300, s16}, s8, 127, 128}, {{-300, s16}, {-200, s16}, s8, -128, -127},
+             {{3, u64}, {0, u64}, s8, 3, 4}, {{3, s64}, {-(1 bsl 63), s64}, s64, 3, 4}, {{-2, s8}, {-2, s8}, s8, -2, -1}]].
 
 %% Ends of ranges: where a sum rounds to the upper one or beyond, and where the difference of both is infinite.
 uniform_ends_test_() ->
@@ -364,6 +389,9 @@ errors_test_() ->
              {invalid_argument, "rate is nan", fun() -> ?R:poisson(key(), nan) end},
              {invalid_argument, "no integer is from 3 up to", fun() -> ?R:randint(key(), 3, 3) end},
              {out_of_range, "do not fit in u8", fun() -> ?R:randint(key(), 0, 300, #{type => u8}) end},
+             {out_of_range, "the integer 255 does not fit in s8", fun() -> ?R:randint(key(), tessera:tensor(0), 256, #{type => s8}) end},
+             {out_of_range, "the integer -1 does not fit in u8", fun() -> ?R:randint(key(), -1, T, #{type => u8}) end},
+             {invalid_argument, "expected integers of at most 64 bits", fun() -> ?R:randint(key(), 1 bsl 64, T) end},
              {invalid_argument, "randint", fun() -> ?R:randint(key(), 0.5, 3) end},
              {invalid_argument, "cannot choose 4 of 3 elements without replacement",
               fun() -> ?R:choice(key(), T, #{samples => 4, replace => false}) end},
