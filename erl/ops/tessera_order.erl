@@ -3,7 +3,7 @@
 -include("tessera.hrl").
 -export([sort/2, argsort/2, top_k/3, median/2, quantile/3, mode/2, unique/2]).
 %% for modules of more ops
--export([lines/3, part/4]).
+-export([lines/3, part/4, mixed/4]).
 
 -type fractions() :: number() | [number()] | tessera_type:tensor().
 
@@ -133,12 +133,17 @@ interpolate(Name, Sorted, Axis, Positions, Method) ->
             end,
     [Share, Rest] = [tessera_ops:broadcast(tessera_ops:as_type(Name, Part, Type), Shape, [Axis])
                      || Part <- [Above, tessera_elementwise:subtract(1, Above)]],
+    tessera_ops:narrowed(Name, mixed(Low, High, Share, Rest), Sorted).
+
+%% Low and High in the shares Rest and Share, which are 1 together.
+-spec mixed(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
+mixed(Low, High, Share, Rest) ->
     Mixed = tessera_elementwise:add(tessera_elementwise:multiply(Low, Rest), tessera_elementwise:multiply(High, Share)),
     %% Between equal elements there is nothing to round, but each has its share of the gradient. Equal infinities stay: they have no difference.
     Equal = tessera_elementwise:equal(Low, High),
     Same = tessera_elementwise:add(Low, tessera_elementwise:multiply(tessera_elementwise:subtract(High, Low), Share)),
     Finite = tessera_elementwise:select(Equal, Same, Mixed),
-    tessera_ops:narrowed(Name, tessera_elementwise:select(tessera_elementwise:logical_and(Equal, tessera_elementwise:is_infinity(Low)), Low, Finite), Sorted).
+    tessera_elementwise:select(tessera_elementwise:logical_and(Equal, tessera_elementwise:is_infinity(Low)), Low, Finite).
 
 at(Sorted, Axis, Positions) -> tessera_ops:take(Sorted, tessera_ops:as_type(Positions, s64), #{axis => Axis}).
 

@@ -102,9 +102,11 @@ spread(Name, X, Options0, Last) ->
     is_number(Ddof) orelse tessera_error:raise(Name, Args, invalid_argument, "~s: ddof is ~ts, expected a number", [Name, tessera_error:show(Ddof)]),
     Tensor = floating(Name, tessera_operand:tensor(Name, X)),
     {Sum, Count} = sum_and_count(Name, Tensor, Options#{keep_axes => true}),
-    Distance = tessera_elementwise:subtract(tessera_ops:widened(Name, Tensor), tessera_elementwise:divide(Sum, Count)),
-    Size = case tessera_type:is_complex_type(Tensor#tessera.type) of true -> tessera_elementwise:abs(Distance); false -> Distance end,
-    Squares = nan_reduce(nan_sum, tessera_elementwise:multiply(Size, Size), Options),
+    #tessera{type = Wide} = Distance = tessera_elementwise:subtract(tessera_ops:widened(Name, Tensor), tessera_elementwise:divide(Sum, Count)),
+    %% Left out before it is squared: the gradient of the square of a NaN is a NaN, also times 0.
+    Counted = tessera_elementwise:select(tessera_elementwise:is_nan(Tensor), tessera_array:full({}, 0, Wide), Distance),
+    Size = case tessera_type:is_complex_type(Wide) of true -> tessera_elementwise:abs(Counted); false -> Counted end,
+    Squares = tessera_ops:sum(tessera_elementwise:multiply(Size, Size), Options),
     {_, Left} = sum_and_count(Name, Tensor, Options),
     Divisor = tessera_elementwise:max(tessera_elementwise:subtract(Left, float(Ddof)), 0),
     Type = tessera_type:part(tessera_type:to_float(tessera_operand:type_of(tessera_operand:contents(Name, X)))),
@@ -149,9 +151,9 @@ nan_fraction(Name, Args, X, Fraction, Options) ->
     Place = tessera_elementwise:multiply(tessera_elementwise:max(tessera_elementwise:subtract(tessera_ops:as_type(Name, Count, f64), 1), 0), float(Fraction)),
     Below = tessera_elementwise:floor(Place),
     [Low, High] = [tessera_ops:take_along_axis(Wide, tessera_ops:as_type(Name, At, s64), #{axis => Axis}) || At <- [Below, tessera_elementwise:ceil(Place)]],
-    Share = tessera_ops:as_type(Name, tessera_elementwise:subtract(Place, Below), Wide#tessera.type),
-    Between = tessera_elementwise:add(tessera_elementwise:multiply(Low, tessera_elementwise:subtract(1, Share)), tessera_elementwise:multiply(High, Share)),
-    Value = tessera_elementwise:select(tessera_elementwise:equal(Low, High), Low, Between),
+    [Share, Rest] = [tessera_ops:as_type(Name, Part, Wide#tessera.type) || Above <- [tessera_elementwise:subtract(Place, Below)],
+                                                                           Part <- [Above, tessera_elementwise:subtract(1, Above)]],
+    Value = tessera_order:mixed(Low, High, Share, Rest),
     Result = tessera_ops:squeeze(tessera_ops:narrowed(Name, Value, tessera_operand:contents(Name, X)), Axis),
     tessera_ops:keep_axes(Result, Tensor, Axes, Keep).
 

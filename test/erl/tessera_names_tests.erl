@@ -172,10 +172,29 @@ gradient_test_() ->
                           {roll, fun(A) -> tessera:roll(A, [1, 2], #{axes => [0, 1]}) end, X}, {diag, fun(A) -> tessera:diag(A, -1) end, Y},
                           {tril, fun(A) -> tessera:tril(A, 1) end, X}, {at, fun(A) -> tessera:at(A, [{all, all, -2}, 1]) end, X}]].
 
-%% The gradient of an element that was left out is 0, and not NaN.
-nan_gradient_test() ->
-    [?assertEqual([Own, 0.0, Own], tessera:to_list((tessera:grad(F))(t([1.0, nan, 1.0]))))
-     || {F, Own} <- [{fun tessera:nan_sum/1, 1.0}, {fun tessera:nan_mean/1, 0.5}]].
+%% The gradient of an element that was left out is 0, and not NaN. The numbers are JAX's.
+nan_gradient_test_() ->
+    Twice = fun(X) -> tessera:sum(tessera:multiply((tessera:grad(fun tessera:nan_variance/1))(X), t([1.0, 2.0, 3.0], f64))) end,
+    [?_test(tessera_test:near(Expected, tessera:to_list((tessera:grad(F))(t(X, f64))), 1.0e-12))
+     || {Expected, F, X} <-
+            [{[1.0, 0.0, 1.0], fun tessera:nan_sum/1, [1.0, nan, 4.0]}, {[0.5, 0.0, 0.5], fun tessera:nan_mean/1, [1.0, nan, 4.0]},
+             {[-1.5, 0.0, 1.5], fun tessera:nan_variance/1, [1.0, nan, 4.0]},
+             {[-3.0, 0.0, 3.0], fun(X) -> tessera:nan_variance(X, #{ddof => 1}) end, [1.0, nan, 4.0]},
+             {[-0.5, 0.0, 0.5], fun tessera:nan_standard_deviation/1, [1.0, nan, 4.0]},
+             {[[-1.5, 0.0, 1.5], [-2.5, 2.5, 0.0], [0.0, 0.0, 0.0]], fun(X) -> tessera:sum(tessera:nan_variance(X, #{axes => 1})) end,
+              [[1.0, nan, 4.0], [2.0, 7.0, nan], [3.0, nan, nan]]},
+             {[0.0, 0.0], fun tessera:nan_variance/1, [nan, nan]},
+             {[-1.5, 0.0, 1.5], fun(X) -> tessera:nan_variance(tessera:complex(X, 1.0)) end, [1.0, nan, 4.0]},
+             {[-1.0, 0.0, 1.0], Twice, [1.0, nan, 4.0]}]].
+
+%% Equal elements have their shares of a quantile's gradient, as without NaN. The numbers are JAX's.
+nan_quantile_gradient_test_() ->
+    [?_assertEqual(Expected, tessera:to_list((tessera:grad(F))(t(X, f64))))
+     || {Expected, F, X} <-
+            [{[0.0, 0.5, 0.5, 0.0], fun tessera:nan_median/1, [1.0, 2.0, 2.0, 3.0]},
+             {[0.0, 0.5, 0.0, 0.5, 0.0], fun tessera:nan_median/1, [1.0, 2.0, nan, 2.0, 3.0]},
+             {[0.25, 0.75, 0.0, 0.0, 0.0], fun(X) -> tessera:nan_quantile(X, 0.25) end, [2.0, 2.0, 2.0, nan, 2.0]},
+             {[0.0, 1.0, 0.0, 0.0], fun tessera:nan_median/1, [1.0, infinity, infinity, nan]}]].
 
 %% A diagonal far outside of the matrix: what would be added to a row's number has 64 bits and more.
 far_diagonals_test() ->
