@@ -46,6 +46,7 @@ static ts_status view_args(host_run *r) {
 
 static void release_views(host_run *r, bool succeeded) {
   for (size_t i = 0; r->args && i < r->request->arg_count; i++) {
+    if (!succeeded && r->args[i] && r->args[i]->spent) ts_bits_set(r->request->spent, i);
     if (!is_view(r, i)) continue;
     ts_buffer_release(r->args[i]);
     if (succeeded && ts_bits_has(r->request->donated, i)) ts_buffer_release(r->request->args[i]);

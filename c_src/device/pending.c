@@ -21,6 +21,7 @@ struct ts_pending {
   ts_buffer **placed; /* a reference to each argument on its device */
   ts_bits may_take;   /* of the arguments, as the caller says */
   uint64_t *donated;  /* those whose memory the run takes, if it succeeds */
+  uint64_t *spent;    /* those that it has overwritten, if it fails */
   size_t result_count;
   ts_program_call *call;
   ts_buffer **answers;          /* to it, in host memory once they are fetched */
@@ -56,6 +57,7 @@ static void destroy(ts_pending *p) {
   release_all(p->placed, total_args(p));
   ts_free(p->placed);
   ts_free(p->donated);
+  ts_free(p->spent);
   ts_free((void *)(uintptr_t)p->request.args);
   ts_free(p->request.results);
   ts_status_free(p->status);
@@ -79,10 +81,18 @@ static void mark_taken(ts_pending *p) {
     if (p->donated[i / 64] >> i % 64 & 1) ts_remote_taken(p->placed[i]);
 }
 
+static void mark_lost(ts_pending *p, const uint64_t *which) {
+  for (size_t i = 0; i < total_args(p); i++)
+    if (which[i / 64] >> i % 64 & 1) ts_remote_lost(p->placed[i]);
+}
+
 /* The event of a run that its caller has left behind is its end: the callback was refused. */
 static void ran(ts_status status, void *arg) {
   ts_pending *p = arg;
-  if (!status) mark_taken(p);
+  if (status)
+    mark_lost(p, p->spent);
+  else
+    mark_taken(p);
   p->status = status;
   p->step = FINISHED;
   event(p);
@@ -171,6 +181,7 @@ static void fetch_one(ts_pending *p, uint32_t i) {
 static ts_status allocate(ts_pending *p) {
   TS_TRY(TS_NEW_ARRAY(total_args(p), &p->placed));
   TS_TRY(TS_NEW_ARRAY(ts_bits_words(total_args(p)), &p->donated));
+  TS_TRY(TS_NEW_ARRAY(ts_bits_words(total_args(p)), &p->spent));
   TS_TRY(TS_NEW_ARRAY(p->result_count, &p->request.results));
   return ts_alloc_array(total_args(p), sizeof(void *), (void **)(uintptr_t)&p->request.args);
 }
@@ -240,6 +251,7 @@ static void begin_step(ts_pending *p) {
   atomic_store(&p->missing, 1);
   if (p->step == TO_PLACE) {
     p->request.donated = (ts_bits){p->donated, 0, total_args(p)};
+    p->request.spent = p->spent;
     atomic_fetch_add(&p->missing, (int64_t)total_args(p));
     for (size_t i = 0; i < total_args(p); i++) place_one(p, i, ts_bits_has(p->may_take, i));
   } else {
@@ -309,9 +321,11 @@ static ts_status wrap_results(ts_pending *p, ts_buffer **out) {
   return TS_SUCCESS;
 }
 
-/* Refuses the callback. The run frees itself when the platform has ended it, maybe in this call. */
+/* Refuses the callback. The run frees itself when the platform has ended it, maybe in this call. Until then it may write
+ * to its donated arguments. */
 static void abandon(ts_pending *p) {
   free_answers(p);
+  mark_lost(p, p->donated);
   ts_program_call *call = p->call;
   atomic_store(&p->phase, ABANDONED);
   call->answer(call, ts_error(TS_CANCELLED, "the run was abandoned"), NULL);

@@ -14,6 +14,8 @@ ts_status ts_remote_wrap(ts_device *device, const ts_type *type, void *memory, t
 /* After a run that took the memory: the buffer has none any more. Only the caller of that run has it, until it drops
  * it; if the results could not be handed out, uses of it are errors. */
 void ts_remote_taken(ts_buffer *buffer);
+/* After a run that may have overwritten the memory and did not succeed: uses of the buffer are errors. */
+void ts_remote_lost(ts_buffer *buffer);
 ts_status ts_remote_check(const ts_buffer *buffer);
 
 /* Counts a use of the client, or says that it is closed. Of host clients it does nothing. */

@@ -9,7 +9,8 @@
 
 typedef struct remote {
   ts_device *device;
-  void *memory; /* NULL: a run has taken it */
+  void *memory;      /* NULL: a run has taken it */
+  _Atomic bool lost; /* a run that did not end well has written to it, or may */
 } remote;
 
 static void release_remote(void *context) {
@@ -25,19 +26,21 @@ static remote *remote_of(const ts_buffer *buffer) { return ts_buffer_root(buffer
 void *ts_remote_memory(const ts_buffer *buffer) { return remote_of(buffer)->memory; }
 
 ts_status ts_remote_check(const ts_buffer *buffer) {
-  if (remote_of(buffer)->memory) return TS_SUCCESS;
+  if (remote_of(buffer)->memory && !atomic_load(&remote_of(buffer)->lost)) return TS_SUCCESS;
   return ts_error(TS_FAILED_PRECONDITION, "%s on %s was donated to a run whose results were lost",
                   TS_SHAPE_STR(buffer->dtype, &buffer->shape), TS_DEVICE_STR(buffer->device));
 }
 
 void ts_remote_taken(ts_buffer *buffer) { remote_of(buffer)->memory = NULL; }
 
+void ts_remote_lost(ts_buffer *buffer) { atomic_store(&remote_of(buffer)->lost, true); }
+
 ts_status ts_remote_wrap(ts_device *device, const ts_type *type, void *memory, ts_buffer **out) {
   remote *r;
   *out = NULL;
   ts_status status = TS_NEW(&r);
   if (!status) {
-    *r = (remote){device, memory};
+    *r = (remote){.device = device, .memory = memory};
     status = ts_buffer_wrap_elsewhere(device, type->dtype, &type->shape, release_remote, r, out);
     if (status) ts_free(r);
   }

@@ -26,7 +26,7 @@ typedef struct ts_run_options {
   const ts_run_control *control; /* may be NULL */
   int threads;                   /* at most this many; 0: all */
   ts_bits donated;               /* argument i's memory may become a result's, if it is unique; the run takes the
-                                    reference of a donated argument on success */
+                                    reference of a donated argument on success, and else says whether it is `spent` */
   ts_pool *pool;                 /* NULL: the default */
   struct ts_profile *profile;    /* gets the times of the steps; NULL: none does */
   uint32_t partition;            /* which the profile notes; of a run by itself 0 */

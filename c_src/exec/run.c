@@ -366,13 +366,19 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   return TS_SUCCESS;
 }
 
-/* Releases the run's own references, and after success the donated arguments. */
-static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
-                   bool succeeded) {
-  for (uint32_t i = 0; i < exe->made_count; i++)
-    if (made[i] && !is_argument(exe, i, args, made)) ts_buffer_release(made[i]);
+/* Releases the run's own references, and after success the donated arguments. A run that failed after it began may have
+ * written to those that became results. */
+static void let_go(const ts_execution *x, bool begun, bool succeeded) {
+  const ts_executable *exe = x->exe;
+  for (uint32_t i = 0; i < exe->made_count; i++) {
+    if (!x->made[i]) continue;
+    if (!is_argument(exe, i, x->args, x->made))
+      ts_buffer_release(x->made[i]);
+    else if (!succeeded && begun)
+      x->made[i]->spent = true;
+  }
   for (size_t i = 0; i < exe->param_count && succeeded; i++)
-    if (ts_bits_has(options->donated, i)) ts_buffer_release(args[i]);
+    if (ts_bits_has(x->options.donated, i)) ts_buffer_release(x->args[i]);
 }
 
 /* ---- pace ---- */
@@ -409,6 +415,7 @@ static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
   run->block = NULL;
   run->may_pause = may_pause && options->control;
   run->resumed = false;
+  run->begun = false;
   run->asking = NULL;
   run->away = NULL;
   run->returned = TS_SUCCESS;
@@ -426,7 +433,7 @@ void ts_execution_close(ts_execution *x, bool succeeded) {
   if (run->frames != run->few) ts_free(run->frames);
   if (run->block && run->block_bytes) ts_pool_free(run->pool, run->block, run->block_bytes);
   ts_measure_end(run->measure);
-  let_go(x->exe, x->args, &x->options, x->made, succeeded);
+  let_go(x, run->begun, succeeded);
   if (x->made != x->few_made) ts_free(x->made);
   context_destroy(&x->small, run);
 }
@@ -478,6 +485,7 @@ static ts_status advance(ts_execution *x) {
   ts_fp_env saved;
   if (x->run->measure) ts_measure_resume(x->run->measure);
   ts_fp_enter(&saved);
+  x->run->begun = true;
   ts_status status = run_blocks(x->run, &x->state);
   ts_fp_leave(&saved);
   end_pace(&x->run->paced, !status && x->state == TS_RUN_DONE, !status && x->state == TS_RUN_PAUSED);

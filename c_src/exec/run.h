@@ -35,6 +35,7 @@ typedef struct ts_run {
   ts_buffer *const *args; /* NULL: results may overwrite arguments, so prepared copies of these would be wrong */
   ts_paced paced;
   bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole, or of a native loop */
+  bool begun;              /* steps may have written to results */
   const ts_native *native; /* the native loop that runs */
   ts_status failure;       /* of a call of the native loop */
   const ts_step *away;     /* its routine runs on a thread for foreign code, or will; NULL: no step does */
@@ -88,7 +89,8 @@ ts_status ts_execution_begin(ts_execution *x, const ts_executable *exe, ts_buffe
 ts_status ts_execution_hand_out(ts_execution *x, ts_buffer **out_results);
 /* Undoes that. */
 void ts_execution_take_back(ts_execution *x, ts_buffer **results);
-/* Ends the run. `succeeded`: its results were handed out, and the donated arguments are released. */
+/* Ends the run. `succeeded`: its results were handed out, and the donated arguments are released. Else donated arguments
+ * that steps may have overwritten are marked as spent. */
 void ts_execution_close(ts_execution *x, bool succeeded);
 
 /* ---- runs of a group (group.c) ---- */

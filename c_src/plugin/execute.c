@@ -77,7 +77,7 @@ static void return_arguments(run *r, size_t process, bool succeeded) {
   for (size_t i = 0; i < count; i++) {
     ts_buffer *data = r->data[process * count + i];
     if (!data) continue;
-    if (!is_donated(r, process, i))
+    if (!is_donated(r, process, i) || (!succeeded && data->spent))
       ts_buffer_release(data);
     else if (!succeeded)
       plugin_buffer_give_back(r->args[process][i], data);

@@ -16,6 +16,7 @@ static inline void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape
   buffer->dtype = dtype;
   buffer->together = false;
   buffer->elsewhere = false;
+  buffer->spent = false;
   atomic_init(&buffer->is_fixed, false);
   atomic_init(&buffer->has_prepared, false);
   ts_shape_copy(&buffer->shape, shape);

@@ -2922,7 +2922,7 @@ jit(F) -> jit(F, #{}).
 %% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
 %% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a list of
 %% positions of arguments, from 1: a call may use their memory for its results, and deallocates them (a tensor of another
-%% node or of a cluster's rank is read, and stays); `fuse' and `simplify', `false' to turn these passes off; `device', where
+%% node or of a cluster's rank is read, and stays); a call that fails deallocates those that it has overwritten; `fuse' and `simplify', `false' to turn these passes off; `device', where
 %% it runs and its results are (otherwise where its first tensor is, see {@link to_device/2}); `precision' of products and
 %% convolutions on the client of a plugin, `default', `high' or `highest', in place of the client's own. The host always computes
 %% them with all digits.

@@ -23,12 +23,14 @@ result({pressure, Made}, _Again, _Fail) ->
     relieved(Made);
 result({waiting, _} = Waiting, Again, Fail) ->
     result(tessera_run:awaited(Waiting), Again, Fail);
-result({error, #{code := resource_exhausted}}, Call, Fail) ->
+result({error, #{code := resource_exhausted}} = First, Call, Fail) ->
     Again = fun() -> tessera_run:awaited(Call()) end,
     Span = tessera_events:started(memory_pressure, #{caller => self()}),
     collect_self(major),
     Result = case Again() of
                  {error, #{code := resource_exhausted}} -> in_turn(Again);
+                 %% The first try has overwritten an argument that was donated to it.
+                 {error, #{code := failed_precondition}} -> First;
                  Other -> Other
              end,
     ok = case Result of

@@ -507,6 +507,26 @@ START_TEST(a_run_that_is_given_up_in_a_callback)
 }
 END_TEST
 
+/* Such a run has a donated argument in its middle. */
+START_TEST(a_donated_argument_of_a_run_that_is_given_up)
+{
+  ts_device *device = async_device();
+  ts_loaded *loaded = load(device->client, callback);
+  ts_buffer *arg = put(device, VECTOR(TS_F32, 1, 2, 3)), *copy;
+  ts_device_run *r;
+  ts_run_state state;
+  int64_t before = test_async_live();
+  ck_assert_ok(ts_device_run_create(loaded, (ts_run_args){&arg, 1}, &(ts_run_options){.donated = TS_BITS(1)}, &r));
+  ck_assert_ok(ts_device_run_advance(r, &state));
+  ck_assert_int_eq(state, TS_RUN_CALLBACK);
+  ck_assert_ok(ts_device_run_end(r, NULL));
+  ck_assert_error(ts_device_copy(ts_device_default(), arg, &copy), TS_FAILED_PRECONDITION, "was donated to a run");
+  while (test_async_live() != before) sched_yield();
+  ts_buffer_release(arg);
+  ts_loaded_release(loaded);
+}
+END_TEST
+
 /* ---- closing */
 
 START_TEST(a_client_is_closed_with_its_last_use)
@@ -646,6 +666,7 @@ int main(void) {
   tcase_add_test(programs, each_operation_of_a_run_may_fail);
   tcase_add_test(programs, a_run_that_is_given_up);
   tcase_add_test(programs, a_run_that_is_given_up_in_a_callback);
+  tcase_add_test(programs, a_donated_argument_of_a_run_that_is_given_up);
   tcase_add_test(clients, a_client_is_closed_with_its_last_use);
   tcase_add_test(clients, a_client_that_the_platform_does_not_open);
   tcase_add_test(clients, platforms_are_found_by_name);

@@ -97,6 +97,21 @@ ends_soon_test_() ->
     {ok, _} = application:ensure_all_started(tessera),
     [{element(1, Work), {timeout, 120, fun() -> ?assert(ends_soon(Work)) end}} || Work <- tessera_test:shared(works())].
 
+%% A run of a caller that was killed has written to the argument that was donated to it, which another process holds.
+donated_test_() ->
+    {timeout, 60, fun() ->
+        {ok, _} = application:ensure_all_started(tessera),
+        X = tessera:iota({8}, #{type => f64}),
+        Loop = tessera:jit(fun(Y) -> tessera:while({0, Y}, fun({I, _}) -> tessera:less(I, 2000000000) end,
+                                                   fun({I, V}) -> {tessera:add(I, 1), tessera:add(tessera:reverse(V), 1)} end) end, #{donate => [1]}),
+        Pid = spawn(fun() -> Loop(X) end),
+        Reads = fun() -> try tessera:to_list(X) catch error:{failed_precondition, _} -> donated end end,
+        tessera_test:until(fun() -> Reads() =:= donated end),
+        timer:sleep(100),
+        exit(Pid, kill),
+        [begin timer:sleep(10), ?assertEqual(donated, Reads()) end || _ <- lists:seq(1, 50)]
+    end}.
+
 %% The kernels that LLVM had not begun are never made. Each sum is of another chain of ops.
 compile_test_() ->
     {setup,

@@ -282,6 +282,31 @@ long_calls_test_() ->
                        ?assertEqual([5 + 1 + 9 + 9], tessera:to_list(D(tessera:tensor([9], u8))) )
                    end)]).
 
+%% A run that fails after it has written to the memory of a donated argument keeps the argument. One that gives the memory to no result, leaves it.
+failed_donation_test_() ->
+    Fails = fun(X) -> tessera:custom_call(fail, [X], f32({})) end,
+    Donating = #{donate => [1]},
+    Overwrites = tessera:jit(fun(X) -> Y = tessera:add(X, 100), {Y, Fails(Y)} end, Donating),
+    Reads = tessera:jit(fun(X) -> {tessera:sum(X), Fails(tessera:sum(X))} end, Donating),
+    loaded([?_test(begin
+                       X = tessera:tensor([8, 7, 6], f32),
+                       raises(failed_precondition, "the moon is full", fun() -> Reads(X) end),
+                       ?assertEqual([8.0, 7.0, 6.0], tessera:to_list(X)),
+                       raises(failed_precondition, "the moon is full", fun() -> Overwrites(X) end),
+                       raises(failed_precondition, "deallocated or donated", fun() -> tessera:to_list(X) end),
+                       raises(failed_precondition, "deallocated or donated", fun() -> Overwrites(X) end)
+                   end),
+            ?_test(begin
+                       ok = tessera:open_client(plugin_donated, #{device_count => 2}),
+                       F = tessera:shard_map(fun(X) -> Y = tessera:add(X, 100), {Y, tessera:custom_call(fail, [Y], f32({3}))} end, #{shape => {2}},
+                                             [#{0 => [0]}], {#{0 => [0]}, #{0 => [0]}}, #{client => plugin_donated, donate => [1]}),
+                       Parts = [tessera:to_device(tessera:tensor([I, 1, 2], f32), {plugin_donated, I}) || I <- [0, 1]],
+                       raises(failed_precondition, "the moon is full", fun() -> F([[Part] || Part <- Parts]) end),
+                       [try tessera:to_list(Part) of List -> ?assertEqual([I + 0.0, 1.0, 2.0], List) % it had not begun there
+                        catch error:{failed_precondition, Text} -> ?assertNotEqual(nomatch, string:find(Text, "deallocated or donated"))
+                        end || {I, Part} <- lists:enumerate(0, Parts)]
+                   end)]).
+
 %% Many callers at once, while the plugin is loaded again.
 concurrent_test_() ->
     loaded({timeout, 60, fun() ->

@@ -79,6 +79,12 @@ ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *cons
   return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got more", count);
 }
 
+/* The failed run has left the reference of a donated argument. */
+static void drop_spent(ts_nif_tensor *tensor, ts_buffer *buffer) {
+  ts_nif_tensor_taken(tensor);
+  ts_buffer_release(buffer);
+}
+
 void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
   for (size_t i = 0; i < args->count; i++) {
     bool donated = args->donates && (args->donated[i / 64] >> i % 64 & 1);
@@ -88,6 +94,8 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
       ts_nif_tensor_unpin(args->tensors[i]);
     else if (succeeded)
       ts_nif_tensor_taken(args->tensors[i]);
+    else if (args->buffers[i]->spent)
+      drop_spent(args->tensors[i], args->buffers[i]);
     else
       ts_nif_tensor_give_back(args->tensors[i]);
   }

@@ -45,7 +45,8 @@ ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_
 /* From a list of {tessera, Ref, ...} and numbers, which become scalars of the given types. NULL for `donate`: none. */
 ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count,
                           const ts_nif_set *donate, ts_nif_args *out);
-/* Ends the use of the arguments after a run; a successful run has taken the donated ones. A second call has no
+/* Ends the use of the arguments after a run; a successful run has taken the donated ones, a failed one those that it
+ * has overwritten. A second call has no
  * effect. */
 void ts_nif_args_done(ts_nif_args *args, bool succeeded);
 
