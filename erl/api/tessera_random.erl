@@ -36,7 +36,8 @@
 %% Keys equal the keys of `Nx.Random'. So do random bits, {@link uniform/4}, {@link randint/4}, {@link normal/4}, {@link
 %% gumbel/2}, {@link choice/3} and {@link shuffle/2}: they are computed by the same ops. Where `Nx.Random' gives an infinity for
 %% a normal number of type bf16, chooses an element whose probability is 0, or gives a uniform number that is its upper bound or
-%% infinite, this module does not.
+%% infinite, this module does not. It chooses by f32 where probabilities have a narrower type, of which `Nx.Random' makes too few
+%% uniform numbers: 128 for bf16.
 %%
 %% == Types ==
 %%

@@ -246,13 +246,10 @@ can_choose(Args, Samples, Size, Replace) ->
 weights(_, none, _) -> [];
 weights(Args, Given, Size) ->
     case tessera_operand:tensor(choice, listed(Given)) of
-        #tessera{shape = {Size}, type = Type} = P ->
-            [tessera_ops:as_type(choice, P, weight_type(tessera_type:to_float(Type)))];
+        #tessera{shape = {Size}} = P ->
+            %% Uniform numbers of 16 bits are too few: most elements of many would never be chosen.
+            [tessera:as_type(P, tessera_random_draw:wide(float_type(choice, Args, [P], default)))];
         #tessera{shape = Shape} ->
             tessera_error:raise(choice, Args, invalid_argument, "choice: expected ~b probabilities, got shape ~0p",
                                 [Size, Shape])
     end.
-
-weight_type(f8) -> f32;
-weight_type(f8_e4m3fn) -> f32;
-weight_type(Type) -> Type.

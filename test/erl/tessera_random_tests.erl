@@ -278,6 +278,13 @@ types_test_() ->
                 {Z, _} = ?R:choice(key(), 2, #{samples => ?N, probabilities => tessera:tensor([1, 3], Type)}),
                 near(0.75, share(Z), 0.02)
             end) || Type <- [f8, f8_e4m3fn, bf16, f16, f32]] ++
+    [?_test(begin %% all of many elements; 50 samples for each miss it with a probability of 2.0e-22
+                {X, _} = ?R:choice(key(), 3000, #{samples => 150000, probabilities => tessera:ones({3000}, Type)}),
+                ?assertEqual(lists:seq(0, 2999), lists:usort(tessera:to_list(X))),
+                Weights = tessera:concatenate([tessera:full({2000}, 1, Type), tessera:full({2000}, 3, Type)]),
+                {Y, _} = ?R:choice(key(), 4000, #{samples => 100, probabilities => Weights, replace => false}),
+                near(0.75, share(tessera:greater_equal(Y, 2000)), 0.15)
+            end) || Type <- [f8, f8_e4m3fn, bf16, f16, f32, f64, s8, u64]] ++
     [?_assertEqual(f8, tessera:type(element(1, ?R:poisson(key(), 3, #{type => f8})))),
      ?_test(begin
                 {X, _} = ?R:student_t(key(), infinity, {?N}),
@@ -396,6 +403,7 @@ errors_test_() ->
              {invalid_argument, "cannot choose 4 of 3 elements without replacement",
               fun() -> ?R:choice(key(), T, #{samples => 4, replace => false}) end},
              {invalid_argument, "cannot choose 1 of 0 elements", fun() -> ?R:choice(key(), 0) end},
+             {invalid_argument, "expected a float type, got c64", fun() -> ?R:choice(key(), 1, #{probabilities => tessera:ones({1}, c64)}) end},
              {invalid_argument, "expected 3 probabilities, got shape {2}", fun() -> ?R:choice(key(), T, #{probabilities => [1, 2]}) end},
              {invalid_argument, "rank 1 or more", fun() -> ?R:shuffle(key(), 5.0) end},
              {invalid_argument, "expected a mean of shape {N}",
