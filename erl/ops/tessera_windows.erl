@@ -184,13 +184,22 @@ choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Win
             folded_back(tessera_elementwise:select(Chosen, tessera_ops:new_axis(C, 0), tessera_array:full({}, 0, Type)), X, Window)
     end.
 
-%% The index of the selected element in each window, with a first axis of size 1.
-best_places(Scatter, #tessera{type = Type} = X, Window) ->
-    {Choose, Outside} = case Scatter of
-                            window_scatter_max -> {fun tessera_ops:argmax/2, lowest(Type)};
-                            window_scatter_min -> {fun tessera_ops:argmin/2, highest(Type)}
-                        end,
-    Choose(unfold(op(grad), X, Outside, Window), #{axis => 0, tie_break => high, keep_axis => true, type => s64}).
+%% The index of the element that Scatter selects in each window, with a first axis of size 1; -1 where a window has only padding. Scatter
+%% goes on to the next element unless the one it has is better, so it leaves a NaN for any element behind it.
+best_places(Scatter, #tessera{type = Type, shape = Shape} = X, Window) ->
+    {Reduce, Worse, Least} = case Scatter of
+                                  window_scatter_max -> {fun tessera_ops:reduce_max/2, fun tessera_elementwise:less/2, neg_infinity};
+                                  window_scatter_min -> {fun tessera_ops:reduce_min/2, fun tessera_elementwise:greater/2, infinity}
+                              end,
+    Elements = unfold(op(grad), X, tessera_array:full({}, 0, Type), Window),
+    %% The padding is told by its place: elements may have any value.
+    Inside = unfold(op(grad), tessera_array:full(Shape, 1, u8), tessera_array:full({}, 0, u8), Window),
+    Places = tessera_array:iota(Elements#tessera.shape, s64, 0),
+    Last = fun(Which) -> tessera_ops:reduce_max(tessera_elementwise:select(Which, Places, -1), #{axes => 0, keep_axes => true}) end,
+    From = tessera_elementwise:min(tessera_elementwise:add(Last(tessera_elementwise:is_nan(Elements)), 1), Last(Inside)),
+    Candidates = tessera_elementwise:logical_and(Inside, tessera_elementwise:greater_equal(Places, From)),
+    Best = Reduce(tessera_elementwise:select(Candidates, Elements, bound(Type, Least)), #{axes => 0, keep_axes => true}),
+    Last(tessera_elementwise:logical_and(Candidates, tessera_elementwise:logical_not(Worse(Elements, Best)))).
 
 %% The sum of all elements of windows that are a place of X; unfold makes such windows.
 folded_back(Elements, #tessera{type = Type, shape = Shape}, {Sizes, Strides, Low, _, Dilation}) ->
@@ -225,6 +234,7 @@ scatter_shares(Name, C, #tessera{type = Type} = X, #tessera{shape = Shape}, Wind
      end,
      fun() -> tessera_ops:as_type(grad, tessera_ops:sum(C), Type) end].
 
-lowest(Type) -> bound(Type, neg_infinity).
-highest(Type) -> bound(Type, infinity).
+%% f8_e4m3fn has no infinity.
+bound(f8_e4m3fn, neg_infinity) -> tessera_array:full({}, -448, f8_e4m3fn);
+bound(f8_e4m3fn, infinity) -> tessera_array:full({}, 448, f8_e4m3fn);
 bound(Type, Which) -> tessera_array:full({}, Which, Type).

@@ -90,14 +90,56 @@ gradients_test_() ->
                  tessera:window_scatter_min(tessera:stop_grad(T), T, 0, {2, 2}, #{padding => [{0, 1}, {1, 0}]})
              end}]].
 
-%% The last of equal elements, and a NaN, as without dilation.
+%% Each line of three of these elements.
+lines(Elements) -> [[A, B, C] || A <- Elements, B <- Elements, C <- Elements].
+
+%% f8_e4m3fn has no infinity.
+special(f8_e4m3fn) -> [nan, 1.0, 2.0, -448.0, 448.0];
+special(_) -> [nan, 1.0, 2.0, neg_infinity, infinity].
+
+%% The elements of two tensors by turns along the last axis.
+interleaved(A, B) ->
+    {Rows, N} = tessera:shape(A),
+    tessera:reshape(tessera:stack([A, B], 2), {Rows, 2 * N}).
+
+%% A window selects the same element with dilation as without: every second element of a dilated window is a window of every second
+%% element. Elements may equal the padding's value, or be NaN.
 chosen_test_() ->
-    Gradient = fun(Name, List, Options) ->
-                       G = tessera:grad(fun(T) -> tessera:sum(tessera:Name(T, {2}, Options)) end),
-                       tessera:to_list(G(t(List)))
-               end,
-    [?_assertEqual(Expected, Gradient(Name, List, Options))
-     || {Expected, Name, List} <- [{[0.0, 0.0, 1.0], window_max, [1.0, 1.0, 1.0]}, {[1.0, 0.0, 0.0], window_max, [nan, 2.0, 3.0]},
-                                   {[0.0, 0.0, 1.0], window_min, [1.0, 1.0, 1.0]}, {[0.0, 0.0, 1.0], window_min, [1.0, 2.0, nan]}],
-        Options <- [#{dilation => 2}]] ++
-    [?_assertEqual([0.0, 1.0, 1.0], Gradient(window_max, [1.0, 1.0, 1.0], #{}))].
+    [{lists:concat([Name, " ", Type]),
+      ?_test(begin
+                 X = tessera:tensor(lines(special(Type)), Type),
+                 {Rows, 3} = tessera:shape(X),
+                 C = tessera:as_type(tessera:broadcast(t([1, 2, 3, 4]), {Rows, 4}), Type),
+                 Gradient = fun(Options, Weights) ->
+                                    (tessera:grad(fun(T) -> tessera:sum(tessera:multiply(tessera:Name(T, {1, 2}, Options), Weights)) end))
+                            end,
+                 Plain = (Gradient(#{padding => [{0, 0}, {1, 1}]}, C))(X),
+                 Wide = (Gradient(#{padding => [{0, 0}, {2, 2}], dilation => {1, 2}}, interleaved(C, tessera:zeros_like(C))))(
+                          interleaved(X, tessera:zeros_like(X))),
+                 ?assertEqual(tessera:to_list(interleaved(Plain, tessera:zeros_like(Plain))), tessera:to_list(Wide)),
+                 %% each of the four windows has an element, so no weight is lost
+                 ?assertEqual(lists:duplicate(Rows, 10.0), tessera:to_list(tessera:sum(Wide, #{axes => 1})))
+             end)}
+     || Name <- [window_max, window_min], Type <- [f64, f32, f16, f8_e4m3fn]] ++
+    [?_assertEqual([0.0, 1.0, 1.0], tessera:to_list((tessera:grad(fun(T) -> tessera:sum(tessera:window_max(T, 2)) end))(t([1.0, 1.0, 1.0]))))] ++
+    [?_assertEqual([0.0, 2.0, 1.0], tessera:to_list((tessera:grad(fun(T) -> tessera:sum(tessera:window_max(T, 2, #{dilation => 2, padding => [{1, 1}]})) end))(
+                                                       tessera:tensor([1, 2, 3], f8_e4m3fn))))].
+
+%% A scatter is linear in its source: the gradient of an element of the source is what the op makes of that element alone.
+scatter_source_test_() ->
+    [{lists:concat([Name, " ", Type]),
+      ?_test(begin
+                 X = tessera:tensor(lines(special(Type)), Type),
+                 {Rows, 3} = tessera:shape(X),
+                 C = tessera:as_type(tessera:broadcast(t([1, 2, 3]), {Rows, 3}), Type),
+                 F = fun(Source) ->
+                             Moved = tessera:Name(X, Source, 0, {1, 2}, #{padding => [{0, 0}, Padding]}),
+                             tessera:sum(tessera:multiply(Moved, C), #{axes => 1})
+                     end,
+                 Windows = 2 + element(1, Padding) + element(2, Padding),
+                 Zeros = tessera:zeros({Rows, Windows}, Type),
+                 Alone = [F(tessera:put_slice(Zeros, [0, I], tessera:ones({Rows, 1}, Type))) || I <- lists:seq(0, Windows - 1)],
+                 ?assertEqual(tessera:to_list(tessera:stack(Alone, 1)),
+                              tessera:to_list((tessera:grad(fun(Source) -> tessera:sum(F(Source)) end))(Zeros)))
+             end)}
+     || Name <- [window_scatter_max, window_scatter_min], Type <- [f64, f16, f8_e4m3fn], Padding <- [{0, 0}, {1, 0}, {0, 1}, {2, 2}]].
