@@ -199,7 +199,7 @@ unproduct(C, #tessera{type = Type, shape = Shape} = X, Axes) ->
     Last = length(Kept),
     Others = mul(products_before(Elements, Last), reversed(fun(T) -> products_before(T, Last) end, Elements, Last)),
     Back = tessera_ops:transpose(tessera_ops:reshape(Others, Front#tessera.shape), inverse(Kept ++ Axes)),
-    mul(spread(C, X, Axes), tessera_ops:as_type(Back, Type)).
+    tessera_ops:as_type(mul(tessera_ops:as_type(spread(C, X, Axes), wide(Type)), Back), Type).
 
 %% Of y(j) = x(0) ... x(j), with c(j) the gradient of y(j): x(i) has the gradient x(0) ... x(i-1) s(i), where
 %% s(i) = c(i) + x(i+1) c(i+1) + x(i+1) x(i+2) c(i+2) + ... = c(i) + x(i+1) s(i+1).

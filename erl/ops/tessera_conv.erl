@@ -182,7 +182,9 @@ depthwise_share(C, X, K, {Strides, Low, High, _, KernelDilation, _}) ->
                 Ends = tuple_to_list(X#tessera.shape),
                 Part = tessera_ops:slice(Padded, [0 | Starts] ++ [0], [hd(Ends) | Lengths] ++ [lists:last(Ends)],
                                      [1 | Strides] ++ [1]),
-                Sum = tessera_ops:sum(tessera_elementwise:multiply(Part, C), #{axes => lists:seq(0, Rank)}),
+                %% A product may leave the range of a narrow type where the sum does not.
+                [WidePart, WideC] = [tessera_ops:widened(grad, T) || T <- [Part, C]],
+                Sum = tessera_ops:sum(tessera_elementwise:multiply(WidePart, WideC), #{axes => lists:seq(0, Rank)}),
                 tessera_ops:new_axis(tessera_ops:as_type(grad, Sum, K#tessera.type), 0)
             end || Place <- places_of(spatial(K, 0))],
     tessera_ops:reshape(tessera_ops:concatenate(Sums), K#tessera.shape).

@@ -270,10 +270,11 @@ shares(C, #tessera{type = Type, shape = Shape} = X, Words, Scales, Others, {Bits
     [fun() -> tessera_ops:dot(C, [Rank - 1], matrix(Weight, Tensors, Type), [1]) end,
      none | number_shares(Weight, Tensors, fun() -> matrix_share(X, C) end)].
 
-%% The gradient of the matrix, in panels.
+%% The gradient of the matrix, in panels of f32: it may leave the range of X's type where the sums over groups do not.
 matrix_share(#tessera{shape = Shape} = X, C) ->
     Rows = lists:seq(0, tuple_size(Shape) - 2),
-    panels(tessera_ops:as_type(tessera_ops:dot(X, Rows, C, Rows), f32)).
+    [Wide, WideC] = [tessera_ops:as_type(T, f32) || T <- [X, C]],
+    panels(tessera_ops:dot(Wide, Rows, WideC, Rows)).
 
 number_shares(#weight{form = Form} = Weight, {_, #tessera{type = Type} = Scales, _} = Tensors, Share) ->
     Sum = fun(X) -> tessera_ops:as_type(group_sums(Weight, X), Type) end,

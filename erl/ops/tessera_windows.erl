@@ -201,19 +201,19 @@ best_places(Scatter, #tessera{type = Type, shape = Shape} = X, Window) ->
     Best = Reduce(tessera_elementwise:select(Candidates, Elements, bound(Type, Least)), #{axes => 0, keep_axes => true}),
     Last(tessera_elementwise:logical_and(Candidates, tessera_elementwise:logical_not(Worse(Elements, Best)))).
 
-%% The sum of all elements of windows that are a place of X; unfold makes such windows.
+%% The sum of all elements of windows that are a place of X; unfold makes such windows. It is rounded once.
 folded_back(Elements, #tessera{type = Type, shape = Shape}, {Sizes, Strides, Low, _, Dilation}) ->
     [_ | Counts] = tuple_to_list(Elements#tessera.shape),
-    None = tessera_array:full(Shape, 0, Type),
     case lists:member(0, Counts) of
-        true -> None;
+        true -> tessera_array:full(Shape, 0, Type);
         false ->
+            #tessera{type = Wide} = All = tessera_ops:widened(grad, Elements),
             Add = fun({Index, Place}, Sum) ->
-                          Part = tessera_ops:reshape(tessera_ops:slice(Elements, [Index | [0 || _ <- Counts]], [1 | Counts]),
+                          Part = tessera_ops:reshape(tessera_ops:slice(All, [Index | [0 || _ <- Counts]], [1 | Counts]),
                                                  list_to_tuple(Counts)),
                           tessera_elementwise:add(Sum, tessera_ops:pad(Part, 0, spread(Place, tuple_to_list(Shape), Counts, Strides, Low, Dilation)))
                   end,
-            lists:foldl(Add, None, lists:enumerate(0, places(Sizes)))
+            tessera_ops:as_type(lists:foldl(Add, tessera_array:full(Shape, 0, Wide), lists:enumerate(0, places(Sizes))), Type)
     end.
 
 %% Where the elements at one place of the windows are, as padding around and between them.

@@ -225,6 +225,11 @@ exact_products_test_() ->
      || F <- [fun(X) -> tessera:product(X, #{axes => 1}) end, fun(X) -> tessera:cumulative_product(X, #{axis => 1}) end,
               fun(X) -> tessera:cumulative_product(X, #{axis => 0}) end]].
 
+%% The product of the others is outside of f16, but not the gradient.
+narrow_product_test() ->
+    G = tessera:grad(fun(X) -> tessera:multiply(tessera:as_type(tessera:product(X), f32), 1.0e-4) end),
+    near(100.0, tessera:to_number(tessera:at(G(tessera:tensor([1000.0, 1000.0, 1.0e-4], f16)), [2])), 1.0e-3).
+
 %% More equal elements than f16 counts to.
 many_equal_test() ->
     G = tessera:grad(fun tessera:reduce_max/1),

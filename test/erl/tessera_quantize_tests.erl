@@ -136,6 +136,19 @@ gradient_test_() ->
               [close(A, B) || {A, B} <- lists:zip(gradients(F, X, Floats), gradients(Plain, X, Floats))]
       end} || Form <- ?FORMS].
 
+%% The gradient of the matrix leaves the range of f16, that of the scales and minimums does not.
+narrow_gradient_test_() ->
+    [{atom_to_list(Form),
+      fun() ->
+              Q = tessera:quantize(matrix(24, 3), #{bits => 4, group => 8, form => Form}),
+              F = fun({X, G}) -> tessera:sum(tessera:as_type(tessera:dot(X, maps:merge(Q, G)), f32)) end,
+              Floats = maps:with([scales, zeros, minimums], Q),
+              X = tessera:full({100, 24}, 1000, f16),
+              [_ | Narrow] = gradients(F, X, Floats),
+              [_ | Wide] = gradients(F, tessera:as_type(X, f32), Floats),
+              [close(A, B) || {A, B} <- lists:zip(Wide, Narrow)]
+      end} || Form <- ?FORMS].
+
 gradients(F, X, Floats) ->
     {OfX, OfFloats} = (tessera:grad(F))({X, Floats}),
     [OfX | maps:values(OfFloats)].

@@ -143,3 +143,9 @@ scatter_source_test_() ->
                               tessera:to_list((tessera:grad(fun(Source) -> tessera:sum(F(Source)) end))(Zeros)))
              end)}
      || Name <- [window_scatter_max, window_scatter_min], Type <- [f64, f16, f8_e4m3fn], Padding <- [{0, 0}, {1, 0}, {0, 1}, {2, 2}]].
+
+%% An element that more windows select than bf16 counts to.
+many_windows_test_() ->
+    [?_assertEqual([300.0], tessera:to_list((tessera:grad(fun(T) -> tessera:sum(tessera:Name(T, 300, #{dilation => 2, padding => [{598, 598}], strides => 2})) end))(
+                                               tessera:tensor([1.0], bf16))))
+     || Name <- [window_max, window_min, window_product]].
