@@ -63,8 +63,10 @@ atan2(Y, X) ->
     case lists:any(fun tessera_type:is_complex_type/1, Types) of
         true ->
             Common = tessera_type:merge(TypeY, TypeX),
-            atan2(fun(Op, Args, Attrs) -> tessera_trace:op(atan2, Op, Args, Attrs) end,
-                  tessera_ops:as_type(atan2, Y, Common), tessera_ops:as_type(atan2, X, Common));
+            [Top, Bottom] = [tessera_ops:as_type(atan2, Z, Common) || Z <- [Y, X]],
+            Angle = atan2(fun(Op, Args, Attrs) -> tessera_trace:op(atan2, Op, Args, Attrs) end, Top, Bottom),
+            %% The branch of real numbers has their values, not their derivatives: the imaginary parts change the result, too.
+            tessera_trace:made_by(atan2, Angle, [Top, Bottom]);
         false -> tessera_trace:op(atan2, [Y, X], [])
     end.
 

@@ -399,6 +399,21 @@ differs_as(F, Z) ->
     tessera_test:near(tessera_test:differences(fun(X) -> Real(Make(X)) end, Parts),
                       tessera:to_list(tessera:concatenate([tessera:real(Gradient), tessera:negate(tessera:imag(Gradient))])), 1.0e-5).
 
+%% Numbers without an imaginary part: x / (x^2 + y^2) by y and -y / (x^2 + y^2) by x, for both parts of the angle; and by y twice.
+real_atan2_test_() ->
+    Y = tessera:tensor({complex, 1.0, 0.0}, c128),
+    X = tessera:tensor({complex, 2.0, 0.0}, c128),
+    ByY = fun(Part) -> fun(Z) -> (tessera:grad(fun(T) -> Part(tessera:atan2(T, X)) end))(Z) end end,
+    Twice = fun(Z) -> tessera:real((ByY(fun tessera:real/1))(Z)) end,
+    [?_test(begin
+                {complex, Re1, Im1} = tessera:to_number(F(At)),
+                tessera_test:near([Re, Im], [Re1, Im1], 1.0e-12)
+            end)
+     || {Re, Im, F, At} <- [{0.4, 0.0, ByY(fun tessera:real/1), Y}, {0.0, -0.4, ByY(fun tessera:imag/1), Y},
+                            {-0.2, 0.0, tessera:grad(fun(T) -> tessera:real(tessera:atan2(Y, T)) end), X},
+                            {0.0, 0.2, tessera:grad(fun(T) -> tessera:imag(tessera:atan2(Y, T)) end), X},
+                            {-0.16, 0.0, tessera:grad(Twice), Y}]].
+
 %% On a cut the sign of a zero selects the side of the gradient, as of the value.
 gradients_on_cuts_test_() ->
     [?_test(begin
