@@ -338,9 +338,17 @@ either(P, C) -> [fun() -> tessera_elementwise:select(P, C, 0) end, fun() -> tess
 winner(X, Y, R, C) ->
     fun() -> mul(tessera_elementwise:select(tessera_elementwise:equal(X, R), C, 0), tessera_elementwise:select(tessera_elementwise:equal(X, Y), 0.5, 1.0)) end.
 
-%% 0 where the exponent is 0, for any base.
+%% 0 where the exponent is 0, for any base. The product with the exponent gives that, and depends on the exponent, where base and
+%% 1 / base are finite.
 pow_base(C, X, Y) ->
-    mul(C, tessera_elementwise:select(tessera_elementwise:equal(Y, 0), 0, mul(Y, tessera_ops:pow(X, sub(Y, 1))))).
+    IsZero = tessera_elementwise:equal(Y, 0),
+    IsRegular = tessera_elementwise:logical_and(is_finite(X), is_finite(dv(1, X))),
+    Base = tessera_elementwise:select(IsZero, tessera_elementwise:select(IsRegular, X, 1), X),
+    Product = mul(Y, tessera_ops:pow(Base, sub(Y, 1))),
+    %% Of an exponent that is known not to be 0 only the product is left.
+    mul(C, tessera_elementwise:select(IsZero, tessera_elementwise:select(IsRegular, Product, 0), Product)).
+
+is_finite(X) -> tessera_elementwise:logical_not(tessera_elementwise:logical_or(tessera_elementwise:is_nan(X), tessera_elementwise:is_infinity(X))).
 
 pow_exponent(C, #tessera{type = Type} = X, R) when Type =:= c64; Type =:= c128 ->
     Zero = tessera_elementwise:equal(X, 0),

@@ -240,6 +240,19 @@ second_order_test() ->
     Second = tessera:grad(fun(X) -> tessera:sum((tessera:grad(F))(X)) end),
     near([2 * math:cos(X) * math:exp(X) || X <- [0.3, 1.2]], tessera:to_list(Second(tessera:tensor([0.3, 1.2], f64)))).
 
+%% With an exponent of 0 the derivative by the base is 0, for any base, and its derivative by the exponent 1 / base where that is finite.
+pow_mixed_test_() ->
+    Base = fun(X, Y) -> (tessera:grad(fun(B) -> tessera:pow(B, Y) end))(X) end,
+    Mixed = fun(X, Y) -> (tessera:grad(fun(E) -> Base(X, E) end))(Y) end,
+    [?_assertEqual({0.0, Expected}, {tessera:to_number(Base(Of(X), Of(0))), tessera:to_number(Mixed(Of(X), Of(0)))})
+     || {X, Expected} <- [{2.0, 0.5}, {0.25, 4.0}, {0.0, 0.0}, {nan, 0.0}, {infinity, 0.0}, {neg_infinity, 0.0}],
+        Type <- [f16, f32, f64], Of <- [fun(N) -> tessera:tensor(N, Type) end]] ++
+    [?_assertEqual({0.0, 0.0}, {tessera:to_number(F(tessera:tensor(1.0e-310, f64), tessera:tensor(0, f64))), 0.0}) || F <- [Base, Mixed]] ++
+    %% by the real part of 1 / (2 + i)
+    [?_test(near(0.4, tessera:to_number(tessera:real(
+                        (tessera:grad(fun(E) -> tessera:real((tessera:grad(fun(B) -> tessera:real(tessera:pow(B, E)) end))(tessera:tensor({complex, 2, 1}, c128))) end))(
+                          tessera:tensor({complex, 0, 0}, c128))))))].
+
 third_order_test() ->
     F = tessera:grad(tessera:grad(tessera:grad(fun(X) -> tessera:pow(X, 4) end))),
     near(48.0, tessera:to_number(F(2.0))).
