@@ -367,8 +367,10 @@ pad_shares(C, X, R, {Lows, Highs, Interiors}) ->
                     tessera_ops:slice(Whole, [0 || _ <- Lengths], Lengths, [I + 1 || I <- Interiors])
             end,
     #tessera{type = Type} = R,
+    %% Not the difference of two sums: the elements of X may be far larger, or have infinite gradients.
+    Outside = fun() -> tessera_ops:pad(tessera_array:full(X#tessera.shape, 0, u8), tessera_array:full({}, 1, u8), lists:zip3(Lows, Highs, Interiors)) end,
     [fun() -> tessera_ops:reshape(Inner(), X#tessera.shape) end,
-     fun() -> tessera_ops:as_type(sub(tessera_ops:sum(C), tessera_ops:sum(Inner())), Type) end].
+     fun() -> tessera_ops:as_type(tessera_ops:sum(tessera_elementwise:select(Outside(), C, tessera_array:full({}, 0, Type))), Type) end].
 
 concatenate_shares(C, Operands, Axis) ->
     Sizes = [element(Axis + 1, Shape) || #tessera{shape = Shape} <- Operands],

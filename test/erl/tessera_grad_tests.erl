@@ -253,6 +253,19 @@ pow_mixed_test_() ->
                         (tessera:grad(fun(E) -> tessera:real((tessera:grad(fun(B) -> tessera:real(tessera:pow(B, E)) end))(tessera:tensor({complex, 2, 1}, c128))) end))(
                           tessera:tensor({complex, 0, 0}, c128))))))].
 
+%% The gradient of the padding's value, beside elements with large and with infinite gradients.
+pad_value_test_() ->
+    G = fun(F, X, Config) ->
+                fun(V) -> tessera:to_number((tessera:grad(fun(P) -> F(tessera:pad(tessera:tensor(X), P, Config)) end))(tessera:tensor(V))) end
+        end,
+    Weigh = fun(Weights) -> fun(T) -> tessera:sum(tessera:multiply(T, tessera:tensor(Weights))) end end,
+    [?_assertEqual(1.0, (G(Weigh([1.0e8, 1.0]), [1.0], [{0, 1, 0}]))(2.0)),
+     ?_assertEqual(0.25, (G(fun(T) -> tessera:sum(tessera:sqrt(T)) end, [0.0], [{0, 1, 0}]))(4.0)),
+     %% inside, before, and where elements are removed
+     ?_assertEqual(7.0, (G(Weigh([1.0, 1.0e8, 2.0, 1.0e8, 4.0]), [1.0, 2.0, 3.0], [{1, -1, 1}]))(2.0)),
+     ?_assertEqual(0.0, (G(Weigh([1.0e8, 1.0e8]), [1.0, 2.0, 3.0], [{-1, 0, 0}]))(2.0)),
+     ?_assertEqual(7.0, (G(Weigh([3.0, 4.0]), [], [{1, 1, 0}]))(2.0))].
+
 third_order_test() ->
     F = tessera:grad(tessera:grad(tessera:grad(fun(X) -> tessera:pow(X, 4) end))),
     near(48.0, tessera:to_number(F(2.0))).
