@@ -13,6 +13,7 @@
 
 -define(SQRT_2, 1.4142135623730951).
 -define(PI, 3.141592653589793).
+-define(LOG_SQRT_2_PI, 0.9189385332046728).
 
 %% Types whose uniform numbers are few: 4 of f8, 8 of f8_e4m3fn, 128 of bf16, 1024 of f16.
 -define(IS_F8(Type), (Type =:= f8 orelse Type =:= f8_e4m3fn)).
@@ -342,7 +343,9 @@ try_poisson(Key, Rate, Form) ->
     Quick = logical_and(greater_equal(Us, 0.07), less_equal(V, subtract(0.9277, divide(3.6224, subtract(B, 2))))),
     Possible = greater_equal(K, 0),
     Count = select(Possible, K, 0),
-    Bound = subtract(subtract(multiply(Count, log(Rate)), Rate), log_factorial(Count)),
+    Next = add(Count, 1),
+    Inner = subtract(subtract(multiply(0.5, log(Next)), log(Rate)), add(?LOG_SQRT_2_PI, stirling(Count))),
+    Bound = subtract(Inner, deviance(Next, Rate, subtract(Next, Rate))),
     {K, logical_or(Quick, logical_and(Possible, less_equal(log(ratio(V, InverseAlpha, Us, A, B)), Bound)))}.
 
 %% A number of (-1/2, 1/2), one of (0, 1], and the distance of the first from the nearest end.
@@ -390,26 +393,42 @@ try_binomial(Key, N, P, Form) ->
     Count = select(Possible, K, 0),
     Mode = tessera_elementwise:floor(multiply(add(N, 1), P)),
     Alpha = multiply(add(2.83, divide(5.1, B)), Spread),
-    Bound = add(subtract(log_ways(N, Mode), log_ways(N, Count)),
-                multiply(subtract(Count, Mode), log(divide(P, subtract(1, P))))),
+    Bound = subtract(log_binomial(N, P, Count), log_binomial(N, P, Mode)),
     {K, logical_and(Possible, logical_or(Quick, less_equal(log(ratio(V, Alpha, Us, A, B)), Bound)))}.
 
-%% k! (n - k)!, as a logarithm.
-log_ways(N, K) -> add(log_factorial(K), log_factorial(subtract(N, K))).
+%% The logarithm of the probability of k, up to a constant. With Stirling's formula for each factorial, x = k + 1 and
+%% y = n - k + 1 all large terms are in the deviances of x and y from (n + 2) p and (n + 2) (1 - p).
+log_binomial(N, P, K) ->
+    [X, Y] = [add(Part, 1) || Part <- [K, subtract(N, K)]],
+    All = add(N, 2),
+    Mean = multiply(All, P),
+    Off = subtract(X, Mean),
+    Deviances = add(deviance(X, Mean, Off), deviance(Y, multiply(All, subtract(1, P)), negate(Off))),
+    Corrections = add(stirling(K), stirling(subtract(N, K))),
+    subtract(subtract(multiply(0.5, add(log(X), log(Y))), Deviances), Corrections).
 
-%% The logarithm of the factorial of whole numbers: Stirling's series at x + 1, from 8 on, where its first terms are exact to 1e-12.
-log_factorial(K) ->
+%% x log(x / mean) - off, where off is x - mean: near the mean by a series of v = off / (x + mean), since the terms cancel (C. Loader,
+%% "Fast and accurate computation of binomial probabilities", 2000).
+deviance(X, Mean, Off) ->
+    V = divide(Off, add(X, Mean)),
+    Square = multiply(V, V),
+    Series = lists:foldl(fun(I, Sum) -> multiply(Square, add(1 / I, Sum)) end, multiply(Square, 1 / 15), [13, 11, 9, 7, 5, 3]),
+    Near = multiply(V, add(Off, multiply(multiply(2, X), Series))),
+    select(less(tessera_elementwise:abs(V), 0.1), Near, subtract(multiply(X, log(divide(X, Mean))), Off)).
+
+%% What Stirling's formula (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2 lacks of log k!, for whole numbers: its series, from 7 on, where
+%% the first terms are exact to 1e-11.
+stirling(K) ->
     Low = less(K, 7),
     X = add(select(Low, 7, K), 1),
     Square = multiply(X, X),
     Series = divide(add(1 / 12, divide(add(-1 / 360, divide(add(1 / 1260, divide(-1 / 1680, Square)), Square)), Square)), X),
-    Stirling = add(subtract(multiply(subtract(X, 0.5), log(X)), X), add(0.9189385332046728, Series)),
-    select(Low, small_log_factorial(K), Stirling).
+    select(Low, small_stirling(K), Series).
 
-small_log_factorial(K) ->
+small_stirling(K) ->
     {_, _, Sum} = lists:foldl(
         fun(I, {Product, Last, Sum}) ->
-                Log = math:log(Product * I),
-                {Product * I, Log, add(Sum, multiply(as_type(greater_equal(K, I), f64), Log - Last))}
-        end, {1, 0.0, tessera_array:full(tessera_array:shape(K), 0, f64)}, lists:seq(2, 6)),
+                Exact = math:log(Product * I) - ((I + 0.5) * math:log(I + 1) - (I + 1) + ?LOG_SQRT_2_PI),
+                {Product * I, Exact, add(Sum, multiply(as_type(greater_equal(K, I), f64), Exact - Last))}
+        end, {1, 1 - ?LOG_SQRT_2_PI, tessera_array:full(tessera_array:shape(K), 1 - ?LOG_SQRT_2_PI, f64)}, lists:seq(1, 6)),
     Sum.

@@ -132,13 +132,30 @@ counts_test_() ->
 fits(Name, Args, P, Limit) ->
     {X, _} = apply(?R, Name, [key() | Args] ++ [{?N}]),
     Counts = lists:foldl(fun(K, Map) -> maps:update_with(K, fun(C) -> C + 1 end, 1, Map) end, #{}, tessera:to_list(X)),
-    Cells = [{?N * P(K), maps:get(K, Counts, 0)} || K <- lists:seq(0, Limit - 1), ?N * P(K) > 10],
+    fits([{?N * P(K), maps:get(K, Counts, 0)} || K <- lists:seq(0, Limit - 1), ?N * P(K) > 10]).
+
+fits(Cells) ->
     Statistic = lists:sum([(Seen - Expected) * (Seen - Expected) / Expected || {Expected, Seen} <- Cells]),
     Freedom = length(Cells) - 1,
     ?assert(Freedom >= 6),
     %% Wilson and Hilferty's approximation
     Bound = Freedom * math:pow(1 - 2 / (9 * Freedom) + 3.72 * math:sqrt(2 / (9 * Freedom)), 3),
     ?assert(Statistic < Bound orelse {Statistic, Bound, Cells}).
+
+%% Of very many trials, or at a very large rate, the distribution is a normal one; its probabilities are differences of large terms.
+large_counts_test_() ->
+    [{timeout, 60, {lists:flatten(io_lib:format("~0p", [[Name | Args]])), fun() ->
+        {X, _} = apply(?R, Name, [key() | Args] ++ [#{shape => {?N}, type => f64}]),
+        Standard = [(K - Mean) / math:sqrt(Variance) || K <- tessera:to_list(X)],
+        ?assert(lists:max(Standard) < 5.5 andalso lists:min(Standard) > -5.5), %% one in 650 such samples has a number beyond
+        Cells = lists:foldl(fun(Z, Map) -> maps:update_with(trunc(10 * math:erfc(-Z / math:sqrt(2))), fun(C) -> C + 1 end, 1, Map) end,
+                            #{}, Standard),
+        fits([{?N / 20, maps:get(I, Cells, 0)} || I <- lists:seq(0, 19)])
+     end}}
+     || {Name, Args, Mean, Variance} <-
+            [{binomial, [N, P], N * P, N * P * (1 - P)} || N <- [1.0e15, 1.0e16, 1.0e18, 1.0e21], P <- [0.3, 0.5, 0.9]] ++
+            [{binomial, [1.0e18, 1.0e-12], 1.0e6, 1.0e6}, {binomial, [1.0e300, 1.0e-290], 1.0e10, 1.0e10}] ++
+            [{poisson, [Rate], Rate, Rate} || Rate <- [1.0e15, 1.0e16, 1.0e18, 1.0e21]]].
 
 factorial(K) -> lists:foldl(fun erlang:'*'/2, 1, lists:seq(1, K)).
 
