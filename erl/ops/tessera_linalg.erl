@@ -676,17 +676,25 @@ svd_share([U0, S, Vt0], [CU, CS, CVt]) ->
 %% The factor between U and V', and the other summand of the gradient.
 of_left(U, S, C) ->
     {Turning, Turned} = turned(product(adjoint(U), C), S),
-    Inner = with_phases(tessera_elementwise:multiply(Turned, row(S)), S, Turning),
+    Inner = with_phases(tessera_elementwise:multiply(Turned, share_of_sum(row(S), column(S))), S, Turning),
     {Inner, [fun(_, Vt) -> product(over(outside(U, C), row(S)), Vt) end || not is_square(U)]}.
 
 of_right(Vt, S, C) ->
     {_, Turned} = turned(product(Vt, adjoint(C)), S),
-    {tessera_elementwise:multiply(Turned, column(S)),
+    {tessera_elementwise:multiply(Turned, share_of_sum(column(S), row(S))),
      [fun(U, _) -> product(U, adjoint(over(outside(adjoint(Vt), adjoint(C)), row(S)))) end || not is_square(Vt)]}.
 
+%% The rotation of the vectors, over the differences of the singular values. The gradient has the differences of their squares: the
+%% other factor of these is in share_of_sum/2, as squares may leave the range of the type.
 turned(Product, S) ->
     Turning = tessera_elementwise:subtract(Product, adjoint(Product)),
-    {Turning, over_differences(Turning, tessera_elementwise:multiply(S, S))}.
+    {Turning, over_differences(Turning, S)}.
+
+%% S / (S + Other), by halves: the sum may overflow.
+share_of_sum(S, Other) ->
+    [Half, Rest] = [tessera_elementwise:multiply(T, 0.5) || T <- [S, Other]],
+    #tessera{shape = Shape} = Sum = tessera_elementwise:add(Half, Rest),
+    over(tessera_ops:broadcast_to(Half, Shape), Sum).
 
 %% The part of C that is orthogonal to U's columns.
 outside(U, C) -> tessera_elementwise:subtract(C, product(U, product(adjoint(U), C))).

@@ -352,6 +352,27 @@ more_gradients_test_() ->
              {"values of full", Full(2), Wide}, {"values of full", Full(2), transposed(Wide)},
              {"left of full", Full(1), Wide}, {"right of full", Full(3), transposed(Wide)}]].
 
+%% Vectors stay the same when the matrix is multiplied by a number, and their gradients are divided by it: also where the squares of singular
+%% values are outside of the type. The gradients of the matrix itself are judged by differences above.
+large_and_small_gradients_test_() ->
+    Weighed = fun(T) -> tessera:sum(tessera:multiply(tessera:sin(tessera:iota(tessera:shape(T), f32)), tessera:multiply(tessera:real(T), tessera:real(T)))) end,
+    Square = tessera:tensor([[1.0, 2.0, -1.0], [3.0, 5.0, 0.5], [-2.0, 0.25, 4.0]]),
+    Complex = tessera:complex(Square, tessera:transpose(Square)),
+    [{lists:flatten(io_lib:format("~s ~b 2^~b", [Name, Which, Power])),
+      ?_test(begin
+                 G = tessera:grad(fun(T) -> Weighed(absolute(element(Which, F(T)))) end),
+                 By = math:pow(2, Power),
+                 near(parts(G(X)), parts(tessera:multiply(G(tessera:multiply(X, By)), By)), 1.0e-4)
+             end)}
+     || {Name, Results, F, X} <- [{"svd", [1, 3], fun tessera:svd/1, Square}, {"svd of few rows", [1, 3], fun tessera:svd/1, tessera:slice(Square, [0, 0], [2, 3])},
+                                  {"svd of few columns", [1, 3], fun tessera:svd/1, tessera:slice(Square, [0, 0], [3, 2])},
+                                  {"complex svd", [1, 3], fun tessera:svd/1, Complex}, {"eigh", [2], fun tessera:eigh/1, tessera:add(Square, tessera:transpose(Square))}],
+        Which <- Results, Power <- [66, -76, 120]].
+
+absolute(T) -> case tessera:type(T) of c64 -> tessera:abs(T); _ -> T end.
+
+parts(T) -> [tessera:to_list(Part) || Part <- case tessera:type(T) of c64 -> [tessera:real(T), tessera:imag(T)]; _ -> [T] end].
+
 %% Where singular values or eigenvalues are equal, or 0: what does not depend on single vectors has a gradient.
 equal_values_test_() ->
     Eye = t([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
