@@ -73,22 +73,26 @@ dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
 
 one(sharding_constraint, _, _, C, Attrs) -> fun() -> tessera_constraint:cut_like(C, Attrs) end;
 one(exp, _, R, C, _) -> fun() -> mul(C, R) end;
-one(expm1, _, R, C, _) -> fun() -> mul(C, add(R, 1)) end;
+one(expm1, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:exp(X)) end;
 one(log, X, _, C, _) -> fun() -> dv(C, X) end;
 one(log1p, X, _, C, _) -> fun() -> dv(C, add(X, 1)) end;
-one(sigmoid, _, R, C, _) -> fun() -> mul(C, mul(R, sub(1, R))) end;
+one(sigmoid, X, _, C, _) -> fun() -> mul(C, slope(X)) end;
 one(cos, X, _, C, _) -> fun() -> neg(mul(C, tessera_elementwise:sin(X))) end;
 one(sin, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:cos(X)) end;
 one(tan, _, R, C, _) -> fun() -> mul(C, add(square(R), 1)) end;
 one(cosh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:sinh(X)) end;
 one(sinh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:cosh(X)) end;
-one(tanh, _, R, C, _) -> fun() -> mul(C, sub(1, square(R))) end;
-one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera_elementwise:rsqrt(one_minus(square(X))))) end;
-one(asin, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:rsqrt(one_minus(square(X)))) end;
+one(tanh, X, _, C, _) -> fun() -> mul(C, mul(4, slope(mul(2, X)))) end;
+one(acos, X, _, C, _) -> fun() -> neg(mul(C, arc(X))) end;
+one(asin, X, _, C, _) -> fun() -> mul(C, arc(X)) end;
 one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
 one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera_elementwise:rsqrt(sub(X, 1)), tessera_elementwise:rsqrt(sub(X, -1)))) end;
-one(asinh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:rsqrt(sub(square(X), -1))) end;
-one(atanh, X, _, C, _) -> fun() -> dv(C, sub(1, square(X))) end;
+one(asinh, X, _, C, _) ->
+    fun() ->
+            Size = largest_size([X, tessera_array:full({}, 1, X#tessera.type)]),
+            mul(C, over_size(tessera_elementwise:rsqrt(sub(square(over_size(X, Size)), neg(square(dv(1, Size))))), Size))
+    end;
+one(atanh, X, _, C, _) -> fun() -> dv(C, mul(one_minus(X), sub(X, -1))) end;
 one(sqrt, _, R, C, _) -> fun() -> dv(mul(C, 0.5), R) end;
 one(rsqrt, X, R, C, _) -> fun() -> dv(mul(mul(C, -0.5), R), X) end;
 one(cbrt, _, R, C, _) -> fun() -> dv(C, mul(3, square(R))) end;
@@ -144,6 +148,31 @@ one(Name, X, _, _, _) -> fun() -> unsupported(Name, [X]) end.
 %% 1 is added by subtracting -1.
 one_minus(#tessera{type = Type} = X) when Type =:= c64; Type =:= c128 -> neg(sub(X, 1));
 one_minus(X) -> sub(1, X).
+
+%% The derivative of asin. The difference 1 - X^2 would lose digits near 1. One root for real numbers; for complex ones the roots of both
+%% factors, whose product overflows where they do not.
+arc(#tessera{type = Type} = X) when Type =:= c64; Type =:= c128 ->
+    mul(tessera_elementwise:rsqrt(one_minus(X)), tessera_elementwise:rsqrt(sub(X, -1)));
+arc(X) -> tessera_elementwise:rsqrt(mul(one_minus(X), add(X, 1))).
+
+%% The derivative of sigmoid, e^X / (1 + e^X)^2. It is the same for X and -X, and does not overflow for the one whose real part is
+%% negative. The difference 1 - sigmoid(X) would lose digits.
+slope(X) ->
+    IsPositive = tessera_elementwise:greater(tessera_complex:real(X), 0),
+    E = tessera_elementwise:exp(tessera_elementwise:select(IsPositive, neg(X), X)),
+    dv(E, square(add(E, 1))).
+
+%% The largest size of these values, or 1 where that is infinite. Squares of values over this size do not overflow, and those that vanish
+%% do not count. It is a constant: results do not depend on it.
+largest_size([First | Rest]) ->
+    Sizes = [tessera_elementwise:abs(T) || T <- [First | Rest]],
+    Largest = tessera_trace:stop_grad(lists:foldl(fun tessera_elementwise:max/2, hd(Sizes), tl(Sizes))),
+    tessera_elementwise:select(tessera_elementwise:is_infinity(Largest), 1, Largest).
+
+%% The parts of a complex number one by one, which keeps the signs of zeros.
+over_size(#tessera{type = Type} = X, Size) when Type =:= c64; Type =:= c128 ->
+    tessera_complex:complex(dv(tessera_complex:real(X), Size), dv(tessera_complex:imag(X), Size));
+over_size(X, Size) -> dv(X, Size).
 
 %% The derivative of erf.
 bell(X) -> mul(tessera_elementwise:exp(neg(square(X))), 2 / math:sqrt(math:pi())).
@@ -296,8 +325,7 @@ many(multiply, [X, Y], _, C, _) -> [fun() -> mul(C, Y) end, fun() -> mul(C, X) e
 many(divide, [_, Y], R, C, _) -> [fun() -> dv(C, Y) end, fun() -> neg(dv(mul(C, R), Y)) end];
 many(remainder, [X, Y], R, C, _) -> [fun() -> C end, fun() -> neg(mul(C, dv(sub(X, R), Y))) end];
 many(pow, [X, Y], R, C, _) -> [fun() -> pow_base(C, X, Y) end, fun() -> pow_exponent(C, X, R) end];
-many(atan2, [Y, X], _, C, _) ->
-    [fun() -> dv(mul(C, X), add(square(X), square(Y))) end, fun() -> neg(dv(mul(C, Y), add(square(X), square(Y)))) end];
+many(atan2, [Y, X], _, C, _) -> [fun() -> by_square_sum(C, X, Y) end, fun() -> neg(by_square_sum(C, Y, X)) end];
 many(Name, [X, Y], R, C, _) when Name =:= max; Name =:= min -> [winner(X, Y, R, C), winner(Y, X, R, C)];
 many(select, [P, _, _], _, C, _) -> [none | either(P, C)];
 many(clamp, [X, Low, High], _, C, _) ->
@@ -337,6 +365,12 @@ either(P, C) -> [fun() -> tessera_elementwise:select(P, C, 0) end, fun() -> tess
 %% The share of X in the gradient of the larger or smaller of X and Y: half of it if they are equal. A NaN has none.
 winner(X, Y, R, C) ->
     fun() -> mul(tessera_elementwise:select(tessera_elementwise:equal(X, R), C, 0), tessera_elementwise:select(tessera_elementwise:equal(X, Y), 0.5, 1.0)) end.
+
+%% C X / (X^2 + Y^2)
+by_square_sum(C, X, Y) ->
+    Size = largest_size([X, Y]),
+    [A, B] = [over_size(T, Size) || T <- [X, Y]],
+    over_size(dv(mul(C, A), add(square(A), square(B))), Size).
 
 %% 0 where the exponent is 0, for any base. The product with the exponent gives that, and depends on the exponent, where base and
 %% 1 / base are finite.

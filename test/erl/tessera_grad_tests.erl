@@ -97,6 +97,63 @@ matrix_test_() ->
                  tessera:add(A, B)
              end}]].
 
+%% ---- digits
+
+%% First and second derivatives by mpmath, rounded to f64: where differences of near numbers would lose digits, where squares overflow or
+%% vanish, and elsewhere.
+digits_test_() ->
+    [{lists:flatten(io_lib:format("~s ~p", [Name, X])),
+      ?_test(begin
+                 First = tessera:grad(fun tessera:Name/1),
+                 same_digits(D1, First(tessera:tensor(X, f64)), 1.0e-15),
+                 same_digits(D2, (tessera:grad(First))(tessera:tensor(X, f64)), 1.0e-14)
+             end)}
+     || {Name, X, D1, D2} <-
+            [{expm1, -30.0, 9.357622968840175e-14, 9.357622968840175e-14}, {expm1, -700.0, 9.85967654375977e-305, 9.85967654375977e-305},
+             {expm1, 1.25, 3.4903429574618414, 3.4903429574618414}, {sigmoid, 30.0, 9.357622968838423e-14, -9.357622968836672e-14},
+             {sigmoid, -30.0, 9.357622968838423e-14, 9.357622968836672e-14}, {sigmoid, 700.0, 9.85967654375977e-305, -9.85967654375977e-305},
+             {sigmoid, -0.75, 0.21789499376181404, 0.07808428307814441}, {sigmoid, 0.0, 0.25, 0.0},
+             {tanh, 30.0, 3.502604305078608e-26, -7.005208610157216e-26}, {tanh, -30.0, 3.502604305078608e-26, 7.005208610157216e-26},
+             {tanh, 350.0, 3.943870617503908e-304, -7.887741235007817e-304}, {tanh, -0.3, 0.9151369618266292, 0.5331818782014544},
+             {tanh, 0.0, 1.0, 0.0}, {acos, 0.999999, -707.1069579531425, -353553302.1895767},
+             {acos, -0.999999, -707.1069579531425, 353553302.1895767}, {acos, 0.3, -1.0482848367219182, -0.3455884077105225},
+             {asin, 0.999999, 707.1069579531425, 353553302.1895767}, {asin, -0.999999, 707.1069579531425, -353553302.1895767},
+             {asin, 0.3, 1.0482848367219182, 0.3455884077105225}, {atanh, 0.999999, 500000.24998574716, 499999999971.1193},
+             {atanh, -0.999999, 500000.24998574716, -499999999971.1193}, {atanh, 0.3, 1.098901098901099, 0.7245501750996256},
+             {asinh, 1.0e200, 1.0e-200, -0.0}, {asinh, -1.0e200, 1.0e-200, 0.0},
+             {asinh, 1.0e-05, 0.99999999995, -9.9999999985e-06}, {asinh, 1.0, 0.7071067811865476, -0.3535533905932738},
+             {asinh, -3.0, 0.31622776601683794, 0.09486832980505137}, {asinh, 1.0e100, 1.0e-100, -1.0e-200}]].
+
+%% The same for atan2, by each operand.
+atan2_digits_test_() ->
+    [{lists:flatten(io_lib:format("~p ~p", [Y, X])),
+      ?_test(begin
+                 {OfY, OfX} = (tessera:grad(fun({A, B}) -> tessera:atan2(A, B) end))({tessera:tensor(Y, f64), tessera:tensor(X, f64)}),
+                 same_digits(ByY, OfY, 1.0e-15),
+                 same_digits(ByX, OfX, 1.0e-15)
+             end)}
+     || {Y, X, ByY, ByX} <-
+            [{1.0e200, 1.0e200, 5.0e-201, -5.0e-201}, {3.0e-200, -4.0e-200, -1.6e199, -1.2e199},
+             {2.0, -1.0e200, -1.0e-200, -0.0}, {1.0e-310, 0.0, 0.0, neg_infinity},
+             {3.0, 4.0, 0.16, -0.12}]].
+
+same_digits(Expected, Tensor, Tolerance) ->
+    case tessera:to_number(Tensor) of
+        Number when is_number(Number), is_number(Expected) -> ?assert(abs(Number - Expected) =< Tolerance * abs(Expected));
+        Other -> ?assertEqual(Expected, Other)
+    end.
+
+%% The formulas of these derivatives have two cases, which meet here.
+third_order_digits_test_() ->
+    [?_test(same_digits(Expected, (tessera:grad(tessera:grad(tessera:grad(fun tessera:Name/1))))(tessera:tensor(X, f64)), 1.0e-14))
+     || {Name, X, Expected} <- [{tanh, 0.0, -2.0}, {sigmoid, 0.0, -0.125}, {asinh, 1.0, 0.17677669529663689}, {asinh, 0.0, -1.0}]].
+
+%% Squares of these numbers are outside of f16.
+narrow_digits_test_() ->
+    [?_test(near(Expected, 1000 * tessera:to_number((tessera:grad(F))(tessera:tensor(X, f16))), 1.0e-2))
+     || {Expected, F, X} <- [{1.0, fun tessera:asinh/1, 1000.0}, {-1.0, fun(X) -> tessera:atan2(tessera:tensor(1000.0, f16), X) end, 1.0},
+                             {0.5, fun(Y) -> tessera:atan2(Y, tessera:tensor(1000.0, f16)) end, 1000.0}]].
+
 %% ---- ops of several results
 
 %% The walk from the last op to the first ends at the values of Wrt, even if these are the second result of their op. It does
