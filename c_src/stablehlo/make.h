@@ -176,6 +176,11 @@ ts_status make_ints_or(const mlir_attr *attr, int32_t rank, int64_t otherwise, t
 ts_status make_dict_ints(const mlir_attr *dict, const char *name, ts_dims *out);
 /* The dims of a product of matrices, by the names that all its ops have. */
 ts_status make_dot_numbers(const mlir_attr *numbers, ts_attrs *attrs);
+/* An operand of a sum of products as the numbers that are multiplied. They have the result's type, but truth values are
+ * f32, 0 or 1: such sums are quick, and 0 only where every product is, however many there are. */
+ts_status make_factor(const make_call *m, size_t i, ts_value_id *out);
+/* The sum of such products as the result's type: of truth values whether any product is true. */
+ts_status make_sum_of_products(const make_call *m, ts_value_id *inout);
 /* The product of the first two operands, of the result's type. */
 ts_status make_dot(const make_call *m, const ts_attrs *attrs, ts_value_id *out);
 /* Pairs of low and high; without the attribute zeros. */

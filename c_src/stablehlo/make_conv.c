@@ -141,13 +141,13 @@ ts_status make_in_conv(const make_call *m) {
   ts_dims orders[2] = {ordered(&input, false), ordered(&kernel, true)}, made = ordered(&output, false),
           back = inverse(&made);
   for (size_t i = 0; i < 2; i++) {
-    operands[i] = m->operands[i].id;
-    TS_TRY(make_convert(m, operands[i], m->op->types.data[0].dtype, &operands[i]));
+    TS_TRY(make_factor(m, i, &operands[i]));
     TS_TRY(make_transpose(m, operands[i], &orders[i], &operands[i]));
   }
   TS_TRY(groups_to_channels(m, batch_groups, &operands[0]));
   TS_TRY(reverse_kernel(m, rank, &operands[1]));
   TS_TRY(make_add(m, TS_OP_CONV, (ts_values){operands, 2}, &attrs, &id));
+  TS_TRY(make_sum_of_products(m, &id));
   TS_TRY(make_transpose(m, id, &back, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;

@@ -205,16 +205,17 @@ static ts_status clamp(const make_call *m) {
 }
 
 /* To i1: whether it is not zero. */
+static ts_status to_type(const make_call *m, const make_value *value, const mlir_type *type, ts_value_id *out) {
+  ts_value_id id = value->id;
+  if (!type->is_bool || value->is_bool) return make_convert(m, id, type->dtype, out);
+  if (ts_dtype_is_complex(make_value_of(m, id)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, id, &id));
+  return make_with_integer(m, TS_OP_NOT_EQUAL, id, 0, out);
+}
+
 static ts_status convert(const make_call *m) {
-  ts_value_id id = m->operands[0].id;
+  ts_value_id id;
   TS_TRY(make_count_operands(m, 1));
-  const mlir_type *type = &m->op->types.data[0];
-  if (type->is_bool && !m->operands[0].is_bool) {
-    if (ts_dtype_is_complex(make_value_of(m, id)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, id, &id));
-    TS_TRY(make_with_integer(m, TS_OP_NOT_EQUAL, id, 0, &id));
-  } else {
-    TS_TRY(make_convert(m, id, type->dtype, &id));
-  }
+  TS_TRY(to_type(m, &m->operands[0], &m->op->types.data[0], &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -503,11 +504,21 @@ ts_status make_dot_numbers(const mlir_attr *numbers, ts_attrs *attrs) {
   return make_dict_ints(numbers, "rhs_contracting_dimensions", &attrs->dot.rhs_contract);
 }
 
+ts_status make_factor(const make_call *m, size_t i, ts_value_id *out) {
+  const mlir_type *type = &m->op->types.data[0];
+  TS_TRY(to_type(m, &m->operands[i], type, out));
+  return type->is_bool ? make_convert(m, *out, TS_F32, out) : TS_SUCCESS;
+}
+
+ts_status make_sum_of_products(const make_call *m, ts_value_id *inout) {
+  return m->op->types.data[0].is_bool ? make_with(m, TS_OP_NOT_EQUAL, *inout, 0, inout) : TS_SUCCESS;
+}
+
 ts_status make_dot(const make_call *m, const ts_attrs *attrs, ts_value_id *out) {
-  ts_value_id x, y;
-  TS_TRY(make_convert(m, m->operands[0].id, m->op->types.data[0].dtype, &x));
-  TS_TRY(make_convert(m, m->operands[1].id, m->op->types.data[0].dtype, &y));
-  return make_add(m, TS_OP_DOT, (ts_values){(ts_value_id[]){x, y}, 2}, attrs, out);
+  ts_value_id factors[2];
+  for (size_t i = 0; i < 2; i++) TS_TRY(make_factor(m, i, &factors[i]));
+  TS_TRY(make_add(m, TS_OP_DOT, (ts_values){factors, 2}, attrs, out));
+  return make_sum_of_products(m, out);
 }
 
 static ts_status dot_dims(const make_call *m, ts_attrs *attrs) {

@@ -279,6 +279,26 @@ boolean_bits_test() ->
     ?assertEqual([Bits], lists_of(run(["tensor<ui8>"], ["tensor<8xi1>"], "  %r = stablehlo.bitcast_convert %x1 : (tensor<ui8>) -> tensor<8xi1>", [tessera:tensor(133, u8)]))),
     ?assertEqual([[1, 0]], lists_of(run(["tensor<2xi1>"], ["tensor<2xi1>"], "  %r = stablehlo.bitcast_convert %x1 : (tensor<2xi1>) -> tensor<2xi1>", [tessera:tensor([1, 0], u8)]))).
 
+%% Sums of products of booleans say whether any product is true, as JAX computes them, also where as many are true as u8 has numbers. An
+%% operand that is a number is true where it is not 0.
+boolean_products_test_() ->
+    Ones = fun(Shape, Type) -> tessera:broadcast(tessera:tensor(1, Type), Shape) end,
+    Dot = " = stablehlo.dot_general %x1, %x2, contracting_dims = [1] x [0]",
+    Conv = " = stablehlo.convolution(%x1, %x2) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {}",
+    [{Name, fun() ->
+          [X, Y, R] = [["tensor<", T, ">"] || T <- Types],
+          ?assertEqual([Expected], lists_of(run([X, Y], [R], ["  %r", Op, " : (", X, ", ", Y, ") -> ", R], Args)))
+      end}
+     || {Name, Expected, Op, Types, Args} <-
+            [{"a product", [[1, 0], [0, 1]], Dot, ["2x3xi1", "3x2xi1", "2x2xi1"], [tessera:tensor([[1, 1, 0], [0, 0, 1]], u8), tessera:tensor([[1, 0], [1, 0], [0, 1]], u8)]},
+             {"256 terms", [[1]], Dot, ["1x256xi1", "256x1xi1", "1x1xi1"], [Ones({1, 256}, u8), Ones({256, 1}, u8)]},
+             {"no terms", [[0]], Dot, ["1x0xi1", "0x1xi1", "1x1xi1"], [Ones({1, 0}, u8), Ones({0, 1}, u8)]},
+             {"an older product", 1, " = stablehlo.dot %x1, %x2", ["256xi1", "256xi1", "i1"], [Ones({256}, u8), Ones({256}, u8)]},
+             {"of numbers", [[1]], Dot, ["1x2xf32", "2x1xi32", "1x1xi1"], [tessera:tensor([[0.5, 0.0]]), tessera:tensor([[256], [0]], s32)]},
+             {"a count", [[256]], Dot, ["1x256xi1", "256x1xi1", "1x1xi32"], [Ones({1, 256}, u8), Ones({256, 1}, u8)]},
+             {"a convolution", [[[1, 1, 1]]], Conv, ["1x2x4xi1", "1x2x2xi1", "1x1x3xi1"], [tessera:tensor([[[0, 1, 1, 1], [0, 0, 0, 1]]], u8), Ones({1, 2, 2}, u8)]},
+             {"256 channels", [[[1]]], Conv, ["1x256x1xi1", "1x256x1xi1", "1x1x1xi1"], [Ones({1, 256, 1}, u8), Ones({1, 256, 1}, u8)]}]].
+
 %% U of U* U, and systems of adjoints.
 triangles_test() ->
     C = "tensor<2x2xcomplex<f64>>",
