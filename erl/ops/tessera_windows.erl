@@ -185,7 +185,7 @@ choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Win
     end.
 
 %% The index of the element that Scatter selects in each window, with a first axis of size 1; -1 where a window has only padding. Scatter
-%% goes on to the next element unless the one it has is better, so it leaves a NaN for any element behind it.
+%% takes the next element unless the one before is better, so it leaves a NaN for any element behind it.
 best_places(Scatter, #tessera{type = Type, shape = Shape} = X, Window) ->
     {Reduce, Worse, Least} = case Scatter of
                                   window_scatter_max -> {fun tessera_ops:reduce_max/2, fun tessera_elementwise:less/2, neg_infinity};
