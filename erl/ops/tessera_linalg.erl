@@ -448,7 +448,7 @@ determinant_share(#tessera{shape = Shape, type = Type} = A0, D0, C) ->
                     _ when A#tessera.type =:= Type -> cofactors(A, D0);
                     _ -> cofactors(A, op(determinant, [A], []))
                 end,
-    tessera_elementwise:multiply(of_each(C, Shape), tessera_ops:as_type(Cofactors, Type)).
+    tessera_ops:as_type(tessera_elementwise:multiply(tessera_ops:as_type(of_each(C, Shape), Cofactors#tessera.type), Cofactors), Type).
 
 %% A number for each matrix, repeated for its elements.
 of_each(Numbers, Shape) -> tessera_ops:broadcast(Numbers, Shape, tessera_type:dims(tuple_size(Shape) - 2)).
