@@ -208,7 +208,9 @@ share_among_equals(C, X, R, Axes) ->
     #tessera{type = Type} = X,
     Equal = tessera_elementwise:equal(X, spread(R, X, Axes)),
     Count = tessera_ops:sum(tessera_ops:as_type(Equal, wide(Type)), #{axes => Axes}),
-    mul(tessera_ops:as_type(Equal, Type), spread(tessera_ops:as_type(dv(C, Count), Type), X, Axes)).
+    %% Others are selected to have none: 0 times an infinite gradient would be NaN. Nothing equals a NaN, whose gradient is NaN everywhere.
+    None = tessera_elementwise:select(tessera_elementwise:equal(Count, 0), tessera_array:full({}, nan, Type), tessera_array:full({}, 0, Type)),
+    tessera_elementwise:select(Equal, spread(tessera_ops:as_type(dv(C, Count), Type), X, Axes), spread(None, X, Axes)).
 
 %% The gradient of a product by an element is the product of the other elements, computed in a type of a larger range.
 %% There is no division, so zeros and products that underflow are no special cases.

@@ -61,12 +61,15 @@ based(Name, X, Base, Power) ->
 -spec hypot(operand(), operand()) -> tensor().
 hypot(A, B) ->
     #{type := Type, args := [X, Y]} = common(hypot, A, B),
-    [WideX, WideY] = [tessera_elementwise:abs(in(f64, hypot, Z)) || Z <- [X, Y]],
+    Sizes = [tessera_elementwise:abs(in(f64, hypot, Z)) || Z <- [X, Y]],
+    [IsX, IsY] = [tessera_elementwise:is_infinity(Size) || Size <- Sizes],
+    IsInfinite = tessera_elementwise:logical_or(IsX, IsY),
+    %% Selected before the squares: the gradient of an infinite one is NaN, also times 0.
+    [WideX, WideY] = [tessera_elementwise:select(IsInfinite, 1, Size) || Size <- Sizes],
     Length = case Type of
                  f64 -> scaled(WideX, WideY);
                  _ -> tessera_elementwise:sqrt(tessera_elementwise:add(tessera_elementwise:multiply(WideX, WideX), tessera_elementwise:multiply(WideY, WideY)))
              end,
-    IsInfinite = tessera_elementwise:logical_or(tessera_elementwise:is_infinity(WideX), tessera_elementwise:is_infinity(WideY)),
     tessera_ops:as_type(hypot, tessera_elementwise:select(IsInfinite, infinity, Length), Type).
 
 %% Scaled by a power of two, which is exact, where squares would overflow or vanish.

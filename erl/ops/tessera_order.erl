@@ -137,13 +137,14 @@ interpolate(Name, Sorted, Axis, Positions, Method) ->
 
 %% Low and High in the shares Rest and Share, which are 1 together.
 -spec mixed(tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor(), tessera_type:tensor()) -> tessera_type:tensor().
-mixed(Low, High, Share, Rest) ->
+mixed(Low0, High0, Share, Rest) ->
+    %% Equal infinities stay: they have no difference, and times a share without a gradient they would be NaN.
+    Stays = tessera_elementwise:logical_and(tessera_elementwise:equal(Low0, High0), tessera_elementwise:is_infinity(Low0)),
+    [Low, High] = [tessera_elementwise:select(Stays, 0, T) || T <- [Low0, High0]],
     Mixed = tessera_elementwise:add(tessera_elementwise:multiply(Low, Rest), tessera_elementwise:multiply(High, Share)),
-    %% Between equal elements there is nothing to round, but each has its share of the gradient. Equal infinities stay: they have no difference.
-    Equal = tessera_elementwise:equal(Low, High),
+    %% Between equal elements there is nothing to round, but each has its share of the gradient.
     Same = tessera_elementwise:add(Low, tessera_elementwise:multiply(tessera_elementwise:subtract(High, Low), Share)),
-    Finite = tessera_elementwise:select(Equal, Same, Mixed),
-    tessera_elementwise:select(tessera_elementwise:logical_and(Equal, tessera_elementwise:is_infinity(Low)), Low, Finite).
+    tessera_elementwise:select(Stays, Low0, tessera_elementwise:select(tessera_elementwise:equal(Low, High), Same, Mixed)).
 
 at(Sorted, Axis, Positions) -> tessera_ops:take(Sorted, tessera_ops:as_type(Positions, s64), #{axis => Axis}).
 

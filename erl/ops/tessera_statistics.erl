@@ -383,15 +383,18 @@ interp(X, Xs, Ys, Options) ->
     [[X0, X1], [Y0, Y1]] = [[tessera_ops:take(T, tessera_elementwise:clip(tessera_elementwise:subtract(After, Back), 0, Size - 1)) || Back <- [1, 0]] || T <- [Places, Values]],
     Width = tessera_elementwise:subtract(X1, X0),
     IsStep = tessera_elementwise:equal(Width, 0),
-    Share = tessera_elementwise:divide(tessera_elementwise:subtract(At, X0), tessera_elementwise:select(IsStep, 1, Width)),
-    Between = tessera_elementwise:select(IsStep, Y1, tessera_elementwise:add(Y0, tessera_elementwise:multiply(Share, tessera_elementwise:subtract(Y1, Y0)))),
+    %% A place outside is left out first: times the infinity of one, gradients of 0 would be NaN.
     [First, Last, Lowest, Highest] = [tessera_shapes:at(T, [I]) || T <- [Values, Places], I <- [0, -1]],
+    [IsBefore, IsAfter] = [tessera_elementwise:less(At, Lowest), tessera_elementwise:greater(At, Highest)],
+    Near = tessera_elementwise:select(tessera_elementwise:logical_or(IsBefore, IsAfter), X0, At),
+    Share = tessera_elementwise:divide(tessera_elementwise:subtract(Near, X0), tessera_elementwise:select(IsStep, 1, Width)),
+    Between = tessera_elementwise:select(IsStep, Y1, tessera_elementwise:add(Y0, tessera_elementwise:multiply(Share, tessera_elementwise:subtract(Y1, Y0)))),
     [Low, High] = [case End of
                        Default -> Known;
                        _ -> End
                    end || {End, Default, Known} <- [{Left, first, First}, {Right, last, Last}]],
     Inside = tessera_elementwise:select(tessera_elementwise:equal(At, Highest), Last, Between),
-    Cut = tessera_elementwise:select(tessera_elementwise:less(At, Lowest), Low, tessera_elementwise:select(tessera_elementwise:greater(At, Highest), High, Inside)),
+    Cut = tessera_elementwise:select(IsBefore, Low, tessera_elementwise:select(IsAfter, High, Inside)),
     tessera_ops:as_type(interp, Cut, Type).
 
 %% ---- where elements are not zero

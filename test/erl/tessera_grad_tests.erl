@@ -284,8 +284,15 @@ exact_products_test_() ->
 
 %% The product of the others is outside of f16, but not the gradient.
 narrow_product_test() ->
-    G = tessera:grad(fun(X) -> tessera:multiply(tessera:as_type(tessera:product(X), f32), 1.0e-4) end),
-    near(100.0, tessera:to_number(tessera:at(G(tessera:tensor([1000.0, 1000.0, 1.0e-4], f16)), [2])), 1.0e-3).
+    G = fun(F) -> tessera:grad(fun(X) -> tessera:multiply(tessera:as_type(F(X), f32), 1.0e-4) end) end,
+    X = tessera:tensor([1000.0, 1000.0, 1.0e-4], f16),
+    near(100.0, tessera:to_number(tessera:at((G(fun tessera:product/1))(X), [2])), 1.0e-3),
+    near(100.0, tessera:to_number(tessera:at((G(fun tessera:determinant/1))(tessera:diag(X)), [2, 2])), 1.0e-3).
+
+%% Others than the greatest have none of an infinite gradient, either.
+infinite_gradient_test_() ->
+    [?_assertEqual(Expected, tessera:to_list((tessera:grad(fun(X) -> tessera:sqrt(F(X)) end))(tessera:tensor(At, f64))))
+     || {Expected, F, At} <- [{[infinity, 0.0], fun tessera:reduce_max/1, [0.0, -1.0]}, {[0.0, infinity], fun tessera:reduce_min/1, [1.0, 0.0]}]].
 
 %% More equal elements than f16 counts to.
 many_equal_test() ->

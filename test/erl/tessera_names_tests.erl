@@ -187,6 +187,18 @@ nan_gradient_test_() ->
              {[-1.5, 0.0, 1.5], fun(X) -> tessera:nan_variance(tessera:complex(X, 1.0)) end, [1.0, nan, 4.0]},
              {[-1.0, 0.0, 1.0], Twice, [1.0, nan, 4.0]}]].
 
+%% What is not taken has the gradient 0, also where it is infinite.
+not_taken_gradient_test_() ->
+    [Xs, Ys] = [t(L, f64) || L <- [[0.0, 1.0, 2.0], [1.0, 3.0, 2.0]]],
+    [?_assertEqual(Expected, tessera:to_list((tessera:grad(F))(At)))
+     || {Expected, F, At} <-
+            [{[0.0, 0.0, 1.0], fun(Y) -> tessera:interp(t(infinity, f64), Xs, Y) end, Ys},
+             {[1.0, 0.0, 0.0], fun(Y) -> tessera:interp(t(neg_infinity, f64), Xs, Y) end, Ys},
+             {[0.0, 0.0, 0.0], fun(X) -> tessera:interp(t(infinity, f64), X, Ys) end, Xs},
+             {[0.0, 0.0, 0.0], fun(X) -> tessera:interp(t(neg_infinity, f64), X, Ys) end, Xs},
+             {[0.0, 0.0], fun(X) -> tessera:hypot(tessera:at(X, [0]), tessera:at(X, [1])) end, t([infinity, 3.0], f64)},
+             {0.0, fun(Q) -> tessera:quantile(t([infinity, infinity], f64), Q) end, t(0.25, f64)}]].
+
 %% Equal elements have their shares of a quantile's gradient, as without NaN. The numbers are JAX's.
 nan_quantile_gradient_test_() ->
     [?_assertEqual(Expected, tessera:to_list((tessera:grad(F))(t(X, f64))))
