@@ -1,6 +1,7 @@
 #include "ir/combiner.h"
 #include "stablehlo/make.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct fold_row {
@@ -320,16 +321,15 @@ ts_status make_in_window(const make_call *m) { return with_signature(m, window);
 
 /* ---- select_and_scatter, the gradient of a window's maximum */
 
-static ts_status reversed(const make_call *m, bool reverse, ts_value_id *inout) {
+static ts_status reversed(const make_call *m, ts_value_id *inout) {
   ts_attrs attrs = {0};
-  if (!reverse) return TS_SUCCESS;
   attrs.axes.rank = make_value_of(m, *inout)->shape->rank;
   for (int32_t d = 0; d < attrs.axes.rank; d++) attrs.axes.dims[d] = d;
   return make_add(m, TS_OP_REVERSE, (ts_values){inout, 1}, &attrs, inout);
 }
 
-/* Tessera selects the last of equals, and GE and LE keep the first: then all is done in reverse. What windows leave at
- * the end of a dim is at its begin then. */
+/* Tessera selects the last of equals, and GE and LE keep the first: without NaN that is the last in reverse. What
+ * windows leave at the end of a dim is at its begin then. */
 static ts_status reverse_window(const make_call *m, ts_attrs *a, const ts_shape *shape) {
   for (int32_t d = 0; d < shape->rank; d++) {
     const int64_t low = a->window.low.dims[d], high = a->window.high.dims[d];
@@ -343,13 +343,85 @@ static ts_status reverse_window(const make_call *m, ts_attrs *a, const ts_shape 
   return TS_SUCCESS;
 }
 
+typedef struct selection {
+  ts_opcode code;
+  ts_attrs forward, backward; /* of the windows as they are, and of those in reverse */
+} selection;
+
+typedef ts_status (*select_fn)(const make_call *m, const selection *s, ts_value_id *operands, ts_value_id *out);
+
+static ts_status select_last(const make_call *m, const selection *s, ts_value_id *operands, ts_value_id *out) {
+  return make_add(m, s->code, (ts_values){operands, 3}, &s->forward, out);
+}
+
+static ts_status select_first(const make_call *m, const selection *s, ts_value_id *operands, ts_value_id *out) {
+  for (size_t i = 0; i < 2; i++) TS_TRY(reversed(m, &operands[i]));
+  TS_TRY(make_add(m, s->code, (ts_values){operands, 3}, &s->backward, out));
+  return reversed(m, out);
+}
+
+/* The places of all elements in their order, without equals: of equal ones the first comes first. NaN stays NaN. */
+static ts_status find_ranks(const make_call *m, ts_opcode code, ts_value_id x, ts_value_id *out) {
+  ts_attrs sort = {0};
+  ts_value_id ranks, test, nan;
+  const ts_shape *shape = make_value_of(m, x)->shape, flat = {.rank = 1, .dims = {ts_shape_elements(shape)}};
+  TS_TRY(make_unary(m, TS_OP_IS_NAN, x, &test));
+  TS_TRY(make_reshape(m, x, &flat, &ranks));
+  sort.argsort.dtype = TS_S64;
+  for (int i = 0; i < 2; i++) {
+    sort.argsort.descending = i == 0 && code == TS_OP_WINDOW_SCATTER_MAX;
+    TS_TRY(make_add(m, TS_OP_ARGSORT, (ts_values){&ranks, 1}, &sort, &ranks));
+  }
+  TS_TRY(make_convert(m, ranks, TS_F64, &ranks));
+  TS_TRY(make_reshape(m, ranks, make_value_of(m, x)->shape, &ranks));
+  TS_TRY(make_number(m, ranks, NAN, &nan));
+  return make_select(m, test, nan, ranks, out);
+}
+
+/* The first of equals, where any element may be NaN: what follows a NaN replaces it, so the elements of a window behind
+ * its last NaN decide. The op has this of NaN but the last of equals. */
+static ts_status select_first_of_nan(const make_call *m, const selection *s, ts_value_id *operands, ts_value_id *out) {
+  const ts_dtype type = make_value_of(m, operands[0])->dtype;
+  TS_TRY(find_ranks(m, s->code, operands[0], &operands[0]));
+  for (size_t i = 1; i < 3; i++) TS_TRY(make_convert(m, operands[i], TS_F64, &operands[i]));
+  TS_TRY(make_add(m, TS_OP_WINDOW_SCATTER_MIN, (ts_values){operands, 3}, &s->forward, out));
+  return make_convert(m, *out, type, out);
+}
+
+static ts_status select_in_region(const make_call *m, const selection *s, select_fn make, const ts_value_id *operands,
+                                  ts_region_id *out) {
+  make_call inner = *m;
+  ts_value_id params[3], id;
+  TS_TRY(ts_graph_add_region(m->r->graph, out));
+  inner.region = *out;
+  for (size_t i = 0; i < 3; i++) {
+    const ts_value like = *make_value_of(m, operands[i]);
+    TS_TRY(ts_graph_add_param(m->r->graph, *out, like.dtype, like.shape, &params[i]));
+  }
+  TS_TRY(make(&inner, s, params, &id));
+  return ts_graph_set_results(m->r->graph, *out, &id, 1);
+}
+
+/* Ranks need a sort, so they are for operands with a NaN alone. */
+static ts_status select_first_of_floats(const make_call *m, const selection *s, const ts_value_id *operands,
+                                        ts_value_id *out) {
+  ts_attrs any = {0}, cond = {0};
+  ts_value_id inputs[4] = {TS_NO_ID, operands[0], operands[1], operands[2]};
+  any.axes.rank = make_value_of(m, operands[0])->shape->rank;
+  for (int32_t d = 0; d < any.axes.rank; d++) any.axes.dims[d] = d;
+  TS_TRY(make_unary(m, TS_OP_IS_NAN, operands[0], &inputs[0]));
+  TS_TRY(make_add(m, TS_OP_REDUCE_ANY, (ts_values){inputs, 1}, &any, &inputs[0]));
+  TS_TRY(select_in_region(m, s, select_first_of_nan, operands, &cond.regions.regions[0]));
+  TS_TRY(select_in_region(m, s, select_first, operands, &cond.regions.regions[1]));
+  return make_add(m, TS_OP_COND, (ts_values){inputs, 4}, &cond, out);
+}
+
 static ts_status select_scatter(const make_call *m, const char *select, const char *scatter) {
   const bool keeps_first =
       strcmp(select, "compare GE 0 1;return 2;") == 0 || strcmp(select, "compare LE 0 1;return 2;") == 0;
   const bool keeps_last =
       strcmp(select, "compare GT 0 1;return 2;") == 0 || strcmp(select, "compare LT 0 1;return 2;") == 0;
-  const ts_opcode code = select[8] == 'G' ? TS_OP_WINDOW_SCATTER_MAX : TS_OP_WINDOW_SCATTER_MIN;
-  ts_attrs attrs = {0};
+  selection s = {.code = select[8] == 'G' ? TS_OP_WINDOW_SCATTER_MAX : TS_OP_WINDOW_SCATTER_MIN};
   ts_value_id operands[3], id;
   const bool is_bool = m->operands[0].is_bool;
   if ((!keeps_first && !keeps_last) || !(is_signature(scatter, "add") || (is_bool && is_signature(scatter, "or"))))
@@ -358,14 +430,15 @@ static ts_status select_scatter(const make_call *m, const char *select, const ch
   make_window w;
   TS_TRY(read_window(m, shape->rank, &w));
   if (is_dilated(&w.base)) return make_error(m, TS_INVALID_ARGUMENT, "its windows have no dilated operand");
-  window_attrs(&w, &attrs);
-  if (keeps_first) TS_TRY(reverse_window(m, &attrs, shape));
+  window_attrs(&w, &s.forward);
+  s.backward = s.forward;
+  if (keeps_first) TS_TRY(reverse_window(m, &s.backward, shape));
   for (size_t i = 0; i < 3; i++) /* booleans are counted */
     TS_TRY(make_convert(m, m->operands[i].id, is_bool ? TS_S32 : make_operand_of(m, i)->dtype, &operands[i]));
-  TS_TRY(reversed(m, keeps_first, &operands[0]));
-  TS_TRY(reversed(m, keeps_first, &operands[1]));
-  TS_TRY(make_add(m, code, (ts_values){operands, 3}, &attrs, &id));
-  TS_TRY(reversed(m, keeps_first, &id));
+  if (keeps_first && ts_dtype_is_float(make_operand_of(m, 0)->dtype))
+    TS_TRY(select_first_of_floats(m, &s, operands, &id));
+  else
+    TS_TRY((keeps_first ? select_first : select_last)(m, &s, operands, &id));
   if (is_bool) TS_TRY(make_with_integer(m, TS_OP_NOT_EQUAL, id, 0, &id));
   make_result(m, 0, id);
   return TS_SUCCESS;

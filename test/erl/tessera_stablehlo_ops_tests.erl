@@ -299,6 +299,31 @@ boolean_products_test_() ->
              {"a convolution", [[[1, 1, 1]]], Conv, ["1x2x4xi1", "1x2x2xi1", "1x1x3xi1"], [tessera:tensor([[[0, 1, 1, 1], [0, 0, 0, 1]]], u8), Ones({1, 2, 2}, u8)]},
              {"256 channels", [[[1]]], Conv, ["1x256x1xi1", "1x256x1xi1", "1x1x1xi1"], [Ones({1, 256, 1}, u8), Ones({1, 256, 1}, u8)]}]].
 
+%% The gradients of maxima and minima of windows that XLA's CPU computes: of equal elements the first, and what follows a NaN replaces it.
+select_and_scatter_test_() ->
+    Region = fun(Op, Result) -> ["{\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    %c = stablehlo.", Op, "\n    stablehlo.return %c : ", Result, "\n  }"] end,
+    Dims = fun(Shape) -> ["tensor<", [[integer_to_list(N), "x"] || N <- tuple_to_list(Shape)], "f32>"] end,
+    [{lists:flatten([Direction, io_lib:format(" ~p", [X])]), fun() ->
+          [Operand, Source] = Args = [tessera:tensor(X), tessera:tensor(Ct)], [T, S] = [Dims(tessera:shape(A)) || A <- Args],
+          Rank = integer_to_list(tuple_size(tessera:shape(Operand))),
+          ?assertEqual([Expected],
+                       lists_of(run([T, S], [T], ["  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %r = \"stablehlo.select_and_scatter\"(%x1, %x2, %z) <{padding = dense<", Pad,
+                                                  "> : tensor<", Rank, "x2xi64>, window_dimensions = array<i64: ", Size, ">, window_strides = array<i64: ", Stride, ">}> (",
+                                                  Region(["compare ", Direction, ", %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>"], "tensor<i1>"), ", ",
+                                                  Region("add %a, %b : tensor<f32>", "tensor<f32>"),
+                                                  ") : (", T, ", ", S, ", tensor<f32>) -> ", T], [Operand, Source])))
+      end}
+     || {Expected, Direction, X, Ct, Size, Stride, Pad} <-
+            [{[0.0, 1.0], "GE", [2.0, nan], [1.0], "2", "2", "[[0, 0]]"},
+             {[0.0, 0.0, 1.0], "GE", [1.0, nan, 2.0], [1.0], "3", "3", "[[0, 0]]"},
+             {[1.0, 10.0], "GE", [nan, 2.0], [1.0, 10.0], "2", "2", "[[1, 1]]"},
+             {[0.0, 1.0, 0.0, 0.0], "LE", [nan, -2.0, -1.0, -2.0], [1.0], "4", "1", "[[0, 0]]"},
+             {[0.0, 0.0, 1.0, 1110.0, 0.0, 0.0], "GE", [3.0, 3.0, nan, 2.0, 2.0, 1.0], [1.0, 10.0, 100.0, 1000.0], "3", "1", "[[0, 0]]"},
+             {[[1.0, 0.0, 0.0], [0.0, 0.0, 1010.0], [100.0, 0.0, 0.0]], "GE", [[1.0, 1.0, nan], [1.0, 0.0, 2.0], [2.0, 2.0, 2.0]],
+              [[1.0, 10.0], [100.0, 1000.0]], "2, 2", "1, 1", "[[0, 0], [0, 0]]"},
+             {[[1.0, 0.0, 10.0], [0.0, 0.0, 1000.0], [100.0, 0.0, 0.0]], "GE", [[1.0, 1.0, 5.0], [1.0, 0.0, 2.0], [2.0, 2.0, 2.0]],
+              [[1.0, 10.0], [100.0, 1000.0]], "2, 2", "1, 1", "[[0, 0], [0, 0]]"}]].
+
 %% U of U* U, and systems of adjoints.
 triangles_test() ->
     C = "tensor<2x2xcomplex<f64>>",
