@@ -296,10 +296,10 @@ static val mirror(loops *l, val a) {
 }
 
 void loops_eigh(loops *l, val a, val out[2]) {
-  const loops_scaled s = loops_scale(l, a);
+  const loops_scaled s = loops_scale(l, mirror(l, a));
   const int64_t batch = loops_dim(l, a, 0), n = loops_dim(l, a, 1), even = n + n % 2;
   val state[LOOPS_STATE] = {
-      [TURNED] = make_even(l, make_even(l, mirror(l, s.a), 1), 2), [BASIS] = loops_eye(l, batch, even, even)};
+      [TURNED] = make_even(l, make_even(l, s.a, 1), 2), [BASIS] = loops_eye(l, batch, even, even)};
   sweep_all(l, eigh_sweep, state);
   val values = loops_real(l, loops_slice(l, loops_turned(l, diagonal(l, state[TURNED])), 2, 0, n));
   val order = order_of(l, values), vectors = loops_slice(l, loops_slice(l, state[BASIS], 1, 0, n), 2, 0, n);

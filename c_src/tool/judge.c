@@ -571,9 +571,8 @@ static judged begin(judging *all, int64_t which) {
     if (j.is_expected) j.expected[r] = take(all, all->expected[r], which);
   }
   j.row = all->next;
-  const bool finite = all_finite(j.a);
   if (reads_a_triangle(op->code)) keep_triangle(op, j.a);
-  j.finite = op->code == TS_OP_EIGH ? finite : all_finite(j.a);
+  j.finite = all_finite(j.a);
   j.power = power_of(j.a);
   scale_by_power(j.a, -j.power);
   j.n = (double)(j.a.rows > j.a.cols ? j.a.rows : j.a.cols);

@@ -2604,8 +2604,8 @@ qr(A, Options) -> tessera_linalg:qr(A, Options).
 
 %% @doc `{Values, Vectors}' of symmetric matrices in the last two axes. Only the lower triangle is read. The eigenvalues are in
 %% descending order of size, and the eigenvectors are the columns of a matrix; their elements of largest size are positive. NaN or
-%% infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex Hermitian
-%% matrices the eigenvalues are complex numbers without imaginary parts. The gradient is symmetric; it is not finite where two
+%% infinity in it makes the results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex Hermitian
+%% matrices the real parts of the diagonal are read, and the eigenvalues are complex numbers without imaginary parts. The gradient is symmetric; it is not finite where two
 %% eigenvalues are equal and the function depends on their vectors. With complex vectors the gradient is right for functions that do
 %% not depend on their phases.
 %% ```
@@ -2617,7 +2617,7 @@ qr(A, Options) -> tessera_linalg:qr(A, Options).
 eigh(A) -> tessera_linalg:eigh(A).
 
 %% @doc `{Values, Vectors}' of pairs of symmetric or Hermitian matrices, A v = w B v. B is positive definite; where it is not, the results are
-%% NaN. Only the lower triangles are read. The values are in descending order of size, and the columns v of the vectors have v' B v = 1.
+%% NaN. Only the lower triangles are read, and of a complex diagonal the real parts. The values are in descending order of size, and the columns v of the vectors have v' B v = 1.
 %% ```
 %% 1> {Values, _} = tessera:eigh(tessera:tensor([[2.0, 0.0], [0.0, 3.0]]), tessera:tensor([[1.0, 0.0], [0.0, 4.0]])).
 %% 2> tessera:to_list(Values).

@@ -59,11 +59,13 @@ parts(Shape) ->
 complex(Type) when Type =:= f32; Type =:= c64 -> c64;
 complex(_) -> c128.
 
-%% The hermitian matrix with the same lower triangle.
+%% The hermitian matrix with the same lower triangle, and with the real parts of the diagonal.
 hermitian(#tessera{shape = Shape} = A) ->
     Rank = tuple_size(Shape),
     [Row, Column] = [tessera_array:iota(Shape, s64, Axis) || Axis <- [Rank - 2, Rank - 1]],
-    tessera_elementwise:select(tessera_elementwise:greater_equal(Row, Column), A, tessera_linalg:adjoint(A)).
+    Diagonal = tessera_ops:as_type(tessera_complex:real(A), A#tessera.type),
+    Upper = tessera_elementwise:select(tessera_elementwise:equal(Row, Column), Diagonal, tessera_linalg:adjoint(A)),
+    tessera_elementwise:select(tessera_elementwise:greater(Row, Column), A, Upper).
 
 %% ---- calls
 

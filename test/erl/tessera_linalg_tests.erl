@@ -58,6 +58,52 @@ values_test_() ->
               [t([[[2, 0], [0, 1]], [[4, 0], [0, 2]]]), t([[2], [2]])]},
              {"a vector for each matrix", [[1.0], [0.5]], solve(#{}), [t([[[2]], [[4]]]), t([2])]}]].
 
+%% ---- elements that are not read
+
+%% NumPy's values of the matrix with its lower triangle.
+eigh_of_a_triangle_test_() ->
+    [{atom_to_list(Type), ?_test(begin
+        {Values, _} = tessera:eigh(t([[2, Other], [1, 3]], Type)),
+        near([3.618033988749895, 1.3819660112501052], tessera:to_list(tessera:real(Values)), 1.0e-6)
+     end)} || Type <- [f32, f64, c64, c128], Other <- [nan, infinity, neg_infinity, 0]].
+
+%% Results have the same bits whatever the other triangle has, and the imaginary parts of a Hermitian matrix' diagonal.
+unread_test_() ->
+    [{lists:flatten(io_lib:format("~s ~b ~w", [Type, N, Batch])), fun() ->
+        Shape = list_to_tuple(Batch ++ [N, N]),
+        Rank = tuple_size(Shape),
+        [Row, Column] = [tessera:iota(Shape, s64, Axis) || Axis <- [Rank - 2, Rank - 1]],
+        Whole = definite(Shape, Type),
+        Special = tessera:select(tessera:equal(tessera:remainder(tessera:add(Row, Column), 2), 0), infinity, nan),
+        Strict = tessera:select(tessera:greater(Column, Row), tessera:as_type(Special, Type), Whole),
+        Marked = case lists:member(Type, [c64, c128]) of
+                     true -> tessera:complex(tessera:real(Strict), tessera:select(tessera:equal(Column, Row), Special, tessera:imag(Strict)));
+                     false -> Strict
+                 end,
+        Upper = fun(A) -> tessera:transpose(A, lists:seq(0, Rank - 3) ++ [Rank - 1, Rank - 2]) end,
+        Solve = fun(Options) -> fun(A) -> tessera:triangular_solve(A, tessera:ones(list_to_tuple(Batch ++ [N, 2]), Type), Options) end end,
+        [?assertEqual(bits(F(Whole)), bits(F(Given)))
+         || {F, Given} <-
+                [{fun tessera:eigh/1, Marked}, {fun tessera:cholesky/1, Marked},
+                 {fun(A) -> tessera:eigh(A, Whole) end, Marked}, {fun(B) -> tessera:eigh(Whole, B) end, Marked},
+                 {Solve(#{}), Strict}, {Solve(#{transpose => true}), Strict}, {Solve(#{unit_diagonal => true}), Marked},
+                 {fun(A) -> (Solve(#{lower => false}))(Upper(A)) end, Strict}]]
+     end}
+     || Type <- [f32, f64, c64, c128], N <- [1, 2, 3, 16, 17, 33, 70], Batch <- [[], [9]], N < 70 orelse Batch =:= []].
+
+%% Its lower triangle is one of a positive definite matrix: the diagonal is as large as the sum of a row's other elements may be.
+definite(Shape, Type) ->
+    Noise = tessera:sin(tessera:multiply(tessera:iota(Shape, f64), 12.9898)),
+    Diagonal = tessera:multiply(tessera:broadcast(tessera:eye(element(tuple_size(Shape), Shape), f64), Shape), 2 * element(tuple_size(Shape), Shape)),
+    Lower = tessera:select(tessera:greater(Diagonal, 0), Diagonal, Noise),
+    case lists:member(Type, [c64, c128]) of
+        true -> tessera:as_type(tessera:complex(Lower, tessera:select(tessera:greater(Diagonal, 0), 0, tessera:cos(Noise))), Type);
+        false -> tessera:as_type(Lower, Type)
+    end.
+
+bits(Results) when element(1, Results) =/= tessera -> [bits(R) || R <- tuple_to_list(Results)];
+bits(Tensor) -> tessera:to_binary(Tensor).
+
 solve(Options) -> fun(A, B) -> tessera:triangular_solve(A, B, Options) end.
 
 misuse_test_() ->

@@ -240,6 +240,20 @@ static ts_status run(const factor *f, bool *out_good) {
                   ts_dtype_name(f->spec->type));
 }
 
+/* The largest size of an element that the op reads, or of a part of one; NaN or infinite where such an element is. Of a
+ * symmetric matrix these are the lower triangle, and of its diagonal the real parts. */
+static double largest(const factor *f) {
+  const ts_factor_spec *s = f->spec;
+  if (s->op != TS_OP_EIGH) return f->v->largest(f->matrix, parts_of(f, s->type, s->rows * s->cols));
+  const int64_t planes = factor_planes(f);
+  double most = 0;
+  for (int64_t i = 0; i < s->rows && isfinite(most); i++) {
+    const double of_row = f->v->largest((const char *)f->matrix + i * s->cols * planes * f->size, i * planes + 1);
+    if (!(of_row <= most)) most = of_row;
+  }
+  return most;
+}
+
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const ts_factor_context *context) {
   const ts_dtype type = has_planes(spec) ? TS_F64 : spec->type;
@@ -256,7 +270,7 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
               .parallel = context->parallel,
               .cancel = context->cancel};
   if (has_planes(spec)) (void)plane_bytes(spec, &f.plane);
-  if (wants_finite(spec->op)) f.most = f.v->largest(f.matrix, parts_of(&f, spec->type, spec->rows * spec->cols));
+  if (wants_finite(spec->op)) f.most = largest(&f);
   bool good = isfinite(f.most);
   TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
   if (good) TS_TRY(run(&f, &good));

@@ -31,12 +31,8 @@ static int load(const eigh *s) {
   const factor *f = s->f;
   const int64_t n = s->n;
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, n, 1}, to = {s->a.data, n, 1};
-  const int planes = factor_planes(f);
-  double most = 0;
   int scale = 0;
-  for (int64_t i = 0; i < n; i++)
-    most = fmax(most, f->v->largest(factor_at(f, (char *)(uintptr_t)f->matrix, i * n * planes), i * planes + 1));
-  if (most > 0) (void)frexp(most, &scale);
+  if (f->most > 0) (void)frexp(f->most, &scale);
   const factor alone = factor_alone(f);
   factor_load(&alone, &from, &to, n, n);
   factor_scale_by_power(f, s->a.data, n * n, -scale);

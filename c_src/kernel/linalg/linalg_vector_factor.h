@@ -158,7 +158,7 @@ static void NAME(product_group)(const V *a, int length, int offset, int steps, c
 
 /* The facts about each lane. */
 typedef struct NAME(loaded) {
-  bool good[LANES]; /* all elements are finite */
+  bool good[LANES]; /* all elements that are read are finite */
   int scale[LANES]; /* the largest element is about 2^scale */
 } NAME(loaded);
 
@@ -193,13 +193,13 @@ INLINE void NAME(load_group)(const ts_linalg_factors *g, bool by_rows, bool lowe
   for (int m = 0; m < g->count; m++) {
     const T *from = (const T *)g->matrix + m * g->matrix_step;
     T *x = (T *)(void *)to + m;
-    W bits = NAME(most_bits)(from, rows * cols), some = 0;
-    out->good[m] = bits < EXPONENT;
+    W bits = lower ? 0 : NAME(most_bits)(from, rows * cols);
     for (int i = 0; lower && i < rows; i++) {
       W most = NAME(most_bits)(from + i * cols, i + 1);
-      some = most > some ? most : some;
+      bits = most > bits ? most : bits;
     }
-    out->scale[m] = NAME(scale_of)(lower ? some : bits);
+    out->good[m] = bits < EXPONENT;
+    out->scale[m] = NAME(scale_of)(bits);
     if (!out->good[m]) continue;
     const double by[2] = {ldexp(1, -out->scale[m] / 2), ldexp(1, -out->scale[m] - -out->scale[m] / 2)};
     for (int i = 0; i < rows; i++)

@@ -179,8 +179,8 @@ static void NAME(eigh)(const ts_ref_call *call, int64_t which, void *room) {
   REAL *values = (REAL *)(void *)(v + n * n);
   int64_t *order = (int64_t *)(void *)(values + n);
   NAME(load)(call->operands[0], which * n * n, n * n, a);
-  if (!NAME(all_finite)(a, n * n)) return NAME(put_nan)(call, which);
   NAME(mirror)(a, n);
+  if (!NAME(all_finite)(a, n * n)) return NAME(put_nan)(call, which);
   NAME(set_identity)(v, n, n);
   const REAL least = NAME(norm)(a, 1, n * n) * REF_EPSILON / (REAL)(n + 1);
   for (int s = 0; s < NAME(MOST_SWEEPS) && !ts_cancelled(call->cancel); s++)
