@@ -16,7 +16,7 @@ typedef struct factor {
   const ts_factor_spec *spec;
   const ts_linalg_vector *v;
   int size, parts;            /* bytes of an element, or of a number of two parts: of complex systems */
-  double most;                /* of qr, eigh and svd: the largest size of an element that is read, or of a part of one */
+  double most;                /* of qr, eigh and svd: the largest size of an element read, or of a part of one */
   const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
