@@ -85,11 +85,11 @@ one(sinh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:cosh(X)) end;
 one(tanh, X, _, C, _) -> fun() -> mul(C, mul(4, slope(mul(2, X)))) end;
 one(acos, X, _, C, _) -> fun() -> neg(mul(C, arc(X))) end;
 one(asin, X, _, C, _) -> fun() -> mul(C, arc(X)) end;
-one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
+one(atan, X, _, C, _) -> fun() -> by_square_sum(C, one_of(X), X) end;
 one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera_elementwise:rsqrt(sub(X, 1)), tessera_elementwise:rsqrt(sub(X, -1)))) end;
 one(asinh, X, _, C, _) ->
     fun() ->
-            Size = largest_size([X, tessera_array:full({}, 1, X#tessera.type)]),
+            Size = largest_size([X, one_of(X)]),
             mul(C, over_size(tessera_elementwise:rsqrt(sub(square(over_size(X, Size)), neg(square(dv(1, Size))))), Size))
     end;
 one(atanh, X, _, C, _) -> fun() -> dv(C, mul(one_minus(X), sub(X, -1))) end;
@@ -168,6 +168,8 @@ largest_size([First | Rest]) ->
     Sizes = [tessera_elementwise:abs(T) || T <- [First | Rest]],
     Largest = tessera_trace:stop_grad(lists:foldl(fun tessera_elementwise:max/2, hd(Sizes), tl(Sizes))),
     tessera_elementwise:select(tessera_elementwise:is_infinity(Largest), 1, Largest).
+
+one_of(#tessera{type = Type}) -> tessera_array:full({}, 1, Type).
 
 %% The parts of a complex number one by one, which keeps the signs of zeros.
 over_size(#tessera{type = Type} = X, Size) when Type =:= c64; Type =:= c128 ->
@@ -390,8 +392,9 @@ pow_exponent(C, #tessera{type = Type} = X, R) when Type =:= c64; Type =:= c128 -
     Zero = tessera_elementwise:equal(X, 0),
     mul(C, tessera_elementwise:select(Zero, 0, mul(R, tessera_elementwise:log(tessera_elementwise:select(Zero, 1, X)))));
 pow_exponent(C, X, R) ->
-    Positive = tessera_elementwise:greater(X, 0),
-    mul(C, tessera_elementwise:select(Positive, mul(R, tessera_elementwise:log(tessera_elementwise:select(Positive, X, 1))), 0)).
+    %% a power of 0 has none either: the logarithm of an infinite base would make it NaN
+    Counts = tessera_elementwise:logical_and(tessera_elementwise:greater(X, 0), tessera_elementwise:not_equal(R, 0)),
+    mul(C, tessera_elementwise:select(Counts, mul(R, tessera_elementwise:log(tessera_elementwise:select(Counts, X, 1))), 0)).
 
 dynamic_slice(C, Starts, #tessera{shape = Shape}) -> tessera_trace:op(grad, dynamic_slice, [C | Starts], Shape).
 
