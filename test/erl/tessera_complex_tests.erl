@@ -311,6 +311,23 @@ moments_test_() ->
 parts(List) -> lists:append([case X of {complex, Re, Im} -> [Re, Im]; _ -> [X] end || X <- List]).
 
 %% Against quotients, for tensors and numbers; of integers it is an error.
+%% By mpmath: an angle of any size turns the number, and leaves the modulus.
+large_power_test_() ->
+    [{lists:flatten(io_lib:format("~0p to the power of ~0p", [Base, Exponent])),
+      fun() ->
+              {complex, Re, Im} = tessera:to_number(tessera:pow(tessera:tensor(Base, c128), tessera:tensor(Exponent, c128))),
+              ?assert(abs(Re - X) =< Most * (abs(X) + abs(Y)) andalso abs(Im - Y) =< Most * (abs(X) + abs(Y)))
+      end}
+     || {Base, Exponent, {X, Y}, Most} <-
+            [{{complex, 0, 1}, 1.0e15, {1.0, 0.0}, 1.0e-15}, {{complex, 0, 1}, 1.0e20, {1.0, 0.0}, 1.0e-12},
+             {{complex, 0.6, 0.8}, 1.0e15, {-0.19942843543873246, 1.0028150660125563}, 1.0e-14},
+             {{complex, 0.6, 0.8}, 1.0e18, {185087542.81139312, 4394300666.0312045}, 1.0e-12}]] ++
+    [?_test(begin
+                {complex, Re, Im} = tessera:to_number(tessera:pow(tessera:tensor({complex, 0, 1}, Type), tessera:tensor(Exponent, Type))),
+                ?assert(abs(math:sqrt(Re * Re + Im * Im) - 1) =< 1.0e-6)
+            end)
+     || {Type, Exponent} <- [{c64, 1.0e15}, {c64, 1.0e38}, {c128, 1.0e35}, {c128, 1.0e308}]].
+
 negative_power_test_() ->
     Z = [{complex, 1.0, 2.0}, {complex, -0.5, 0.25}, {complex, 3.0, -1.0}],
     [[?_test(begin

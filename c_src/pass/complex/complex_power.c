@@ -183,16 +183,22 @@ static wide added(ts_formula *f, wide x, wide y) {
   return sane(f, (wide){sum.high, add(f, sum.low, add(f, x.low, y.low))});
 }
 
-/* exp of the first parts of the exponent, times 1 + the second ones. */
+/* exp of the first parts of the exponent, times exp of the second ones. Where exp of the first parts is finite, the
+ * second real part is small. The second angle is small only if the first one is: it turns the number, whatever its
+ * size, and so leaves the modulus. */
 ts_parts ts_complex_power(ts_formula *f, ts_parts a, ts_parts b) {
   wide_parts l = logarithm(f, a);
   wide re = added(f, times(f, b.re, l.re), negative(f, times(f, b.im, l.im)));
   wide im = added(f, times(f, b.re, l.im), times(f, b.im, l.re));
   ts_parts e;
   (void)ts_complex_function(f, TS_OP_EXP, (ts_parts){re.high, im.high}, &e);
+  val cosine = ts_formula_unary(f, TS_OP_COS, im.low), sine = ts_formula_unary(f, TS_OP_SIN, im.low);
+  /* cos and sin times 1 + the second real part, less 1 */
+  val along = add(f, subtract(f, cosine, number(f, 1)), multiply(f, cosine, re.low));
+  val across = add(f, sine, multiply(f, sine, re.low));
+  val more = subtract(f, multiply(f, e.re, along), multiply(f, e.im, across));
+  val turned = add(f, multiply(f, e.im, along), multiply(f, e.re, across));
   val finite = both(f, is_finite(f, e.re), is_finite(f, e.im));
-  val more = subtract(f, multiply(f, e.re, re.low), multiply(f, e.im, im.low));
-  val turned = add(f, multiply(f, e.im, re.low), multiply(f, e.re, im.low));
   e.re = pick(f, finite, add(f, e.re, more), e.re);
   e.im = pick(f, finite, add(f, e.im, turned), e.im);
   return power_or_limit(f, a, b, e);
