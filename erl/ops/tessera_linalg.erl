@@ -163,12 +163,14 @@ matrix_rank(A) ->
 scaled(#tessera{shape = Shape} = X) -> scaled(abs, X, matrix_axes(Shape)).
 
 %% For the function of this name.
-scaled(Name, #tessera{type = Type} = X, Axes) ->
+scaled(Name, X, Axes) -> scaled_by(largest(tessera_trace:stop_grad(tessera_trace:op(Name, abs, [X], [])), #{axes => Axes, keep_axes => true}), X).
+
+%% The same where Size becomes about 1.
+scaled_by(Size, #tessera{type = Type} = X) ->
     {Integer, Digits, Bias} = layout(tessera_type:part(Type)),
-    Largest = largest(tessera_trace:stop_grad(tessera_trace:op(Name, abs, [X], [])), #{axes => Axes, keep_axes => true}),
-    Field = tessera_elementwise:right_shift(tessera_elementwise:bitcast(Largest, Integer), Digits),
+    Field = tessera_elementwise:right_shift(tessera_elementwise:bitcast(Size, Integer), Digits),
     %% zeros stay as they are: gradients times the largest power would overflow
-    Power = tessera_elementwise:select(tessera_elementwise:equal(Largest, 0), 0, tessera_elementwise:subtract(tessera_elementwise:clip(Field, 1, 2 * Bias - 1), Bias)),
+    Power = tessera_elementwise:select(tessera_elementwise:equal(Size, 0), 0, tessera_elementwise:subtract(tessera_elementwise:clip(Field, 1, 2 * Bias - 1), Bias)),
     {grown(X, power_of_two(tessera_elementwise:negate(Power), Type)), tessera_ops:as_type(Power, s32)}.
 
 %% X times a power of two; its exponent may be the sum of two exponents of scaled/1. Two products: neither overflows unless the result does.
@@ -237,11 +239,13 @@ norm(Given, Options) ->
 %% The root of a sum of powers, computed in f32 at least.
 power_norm(Order, #tessera{type = Type} = Given, Over) ->
     X = tessera_ops:as_type(Given, computed_in(Type)),
+    Part = tessera_type:part(Type),
     Norm = case Order == 2 of
                true -> root_of_squares(X, Over);
+               false when abs(Order) < 0.125; abs(Order) < 0.5, Part =/= f64 -> plain_norm(Order, Given, Over);
                false -> scaled_norm(Order, X, Over)
            end,
-    tessera_ops:as_type(Norm, tessera_type:part(Type)).
+    tessera_ops:as_type(Norm, Part).
 
 %% Scaling takes a pass over X, so it is done only where squares may be near an end of the range.
 root_of_squares(#tessera{type = Type} = X, Over) ->
@@ -255,8 +259,10 @@ sum_of_squares(X, Over) ->
     Sizes = tessera_trace:op(norm, abs, [X], []),
     tessera_ops:sum(tessera_elementwise:multiply(Sizes, Sizes), Over).
 
-scaled_norm(Order, X, #{axes := Axes} = Over) ->
-    {Scaled, Power} = scaled(norm, X, Axes),
+%% The size that weighs most becomes about 1. What leaves the range weighs less than 2^-63 in f32, and 2^-127 in f64: power_norm/3 takes smaller
+%% orders elsewhere.
+scaled_norm(Order, X, Over) ->
+    {Scaled, Power} = scaled_by(heaviest(Order, tessera_trace:stop_grad(tessera_trace:op(norm, abs, [X], [])), Over#{keep_axes := true}), X),
     without_axes(times(root_of_sum(Order, Scaled, Over#{keep_axes := true}), Power), Over).
 
 root_of_sum(Order, X, Over) when Order == 2 -> tessera_elementwise:sqrt(sum_of_squares(X, Over));
@@ -264,6 +270,12 @@ root_of_sum(Order, X, Over) ->
     Sizes = tessera_trace:op(norm, abs, [X], []),
     Unit = one_of_size(Order, Sizes, Over),
     tessera_elementwise:multiply(tessera_ops:pow(tessera_ops:sum(tessera_ops:pow(tessera_elementwise:divide(Sizes, Unit), Order), Over), 1 / Order), Unit).
+
+%% Of an order near 0 sizes at both ends of the range weigh about the same, so none may leave it. Their powers are near 1.
+plain_norm(Order, #tessera{type = Type} = Given, Over) ->
+    X = tessera_ops:as_type(Given, case tessera_type:is_complex_type(Type) of true -> c128; false -> f64 end),
+    Sizes = tessera_trace:op(norm, abs, [X], []),
+    tessera_ops:pow(tessera_ops:sum(tessera_ops:pow(Sizes, Order), Over), 1 / Order).
 
 without_axes(X, #{keep_axes := true}) -> X;
 without_axes(X, #{axes := Axes}) -> tessera_ops:squeeze(X, Axes).
@@ -281,14 +293,14 @@ matrix_norm(Args, X, Order, Keep) ->
         false -> Norm
     end.
 
-%% The largest size, or for negative orders the smallest one: powers of sizes divided by this size do not overflow. 1 where this size is 0 or not finite.
+%% Powers of sizes divided by this size do not overflow. 1 where this size is 0 or not finite.
 one_of_size(Order, Sizes, Over) ->
-    Constant = tessera_trace:stop_grad(Sizes),
-    Size = case Order > 0 of
-               true -> largest(Constant, Over);
-               false -> smallest(Constant, Over)
-           end,
+    Size = heaviest(Order, tessera_trace:stop_grad(Sizes), Over),
     tessera_elementwise:select(is_normal(Size), Size, 1.0).
+
+%% The largest size, or for negative orders the smallest one.
+heaviest(Order, Sizes, Over) when Order > 0 -> largest(Sizes, Over);
+heaviest(_, Sizes, Over) -> smallest(Sizes, Over).
 
 smallest(#tessera{shape = Shape} = Sizes, #{axes := Axes} = Over) ->
     case lists:any(fun(Axis) -> element(Axis + 1, Shape) =:= 0 end, Axes) of

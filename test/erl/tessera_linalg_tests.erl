@@ -323,6 +323,24 @@ made_of_others_test_() ->
 
 norm(Options) -> fun(T) -> tessera:norm(T, Options) end.
 
+%% By mpmath. No size leaves the range, also where another one weighs more or all weigh about the same.
+norms_of_distant_sizes_test_() ->
+    Sizes = [{f32, [1.0e30, 1.0e-20], 1.0e-6}, {f64, [1.0e200, 1.0e-150], 1.0e-12}],
+    Norms = [{-1, [1.0e-20, 1.0e-150]}, {-0.5, [9.9999999998e-21, 1.0e-150]}, {-0.01, [1.1665280454697654e-32, 9.6887683769111436e-151]},
+             {0.01, [infinity, 1.0321229294561874e200]}, {0.125, [1.0000045137869635e30, 1.0e200]}, {3, [1.0e30, 1.0e200]}],
+    [{lists:flatten(io_lib:format("~s, order ~0p", [Type, Order])),
+      fun() ->
+              Norm = tessera:to_number(tessera:norm(tessera:tensor(Numbers, Type), #{order => Order})),
+              Norm =:= Expected orelse ?assert(abs(Norm - Expected) =< Relative * Expected)
+      end}
+     || {Order, Each} <- Norms, {{Type, Numbers, Relative}, Expected} <- lists:zip(Sizes, Each)].
+
+gradients_of_norms_of_distant_sizes_test_() ->
+    [{lists:flatten(io_lib:format("order ~0p at ~0p", [Order, At])),
+      ?_test(tessera_test:near(Expected, tessera:to_list((tessera:grad(norm(#{order => Order})))(tessera:tensor(At, f64))), 1.0e-12))}
+     || {Order, At, Expected} <- [{-1, [1.0e200, 1.0e-150], [0.0, 1.0]}, {-0.01, [1.0e200, 1.0e-150], [0.0, 0.96857054879024071]},
+                                  {-0.5, [1.0e-200, 1.0e-201], [0.013867777204648739, 0.43853762050453006]}]].
+
 close(Expected, Actual) -> near(flat(Expected), flat(Actual), 1.0e-9).
 
 flat(T) -> tessera:to_list(tessera:flatten(T)).
