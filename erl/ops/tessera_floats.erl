@@ -42,7 +42,11 @@ log10(X) ->
 based(Name, X, Base, Power) ->
     Type = tessera_operand:type_of(tessera_operand:contents(Name, X)),
     case tessera_type:is_complex_type(Type) of
-        true -> tessera_elementwise:divide(tessera_elementwise:log(X), Base);
+        true ->
+            %% A quotient of complex numbers would multiply an infinite part by the imaginary part of Base, 0.
+            Log = tessera_elementwise:log(X),
+            [Re, Im] = [tessera_elementwise:divide(Part, Base) || Part <- [tessera_complex:real(Log), tessera_complex:imag(Log)]],
+            tessera_complex:complex(Re, Im);
         false ->
             Wide = in(f64, Name, X),
             Log = tessera_elementwise:divide(tessera_elementwise:log(Wide), Base),

@@ -100,8 +100,8 @@ math(Name, Args) ->
         false -> apply(math, Name, Args)
     end.
 
-math_op(log2, [X]) -> tessera_elementwise:divide(tessera_elementwise:log(X), math:log(2));
-math_op(log10, [X]) -> tessera_elementwise:divide(tessera_elementwise:log(X), math:log(10));
+math_op(log2, [X]) -> tessera_floats:log2(X);
+math_op(log10, [X]) -> tessera_floats:log10(X);
 math_op(pow, [A, B]) -> tessera_ops:pow(A, B);
 math_op(atan2, [A, B]) -> tessera_complex:atan2(A, B);
 math_op(Name, Args) ->
