@@ -262,9 +262,12 @@ cross(A, B, Options) ->
          tessera_error:raise(cross, Args, invalid_argument, "cross: expected three elements along the axis, got the shape ~0p",
                              [tessera_operand:shape_of(cross, X)])
      || {X, Axis} <- [{A, AxisA}, {B, AxisB}]],
-    [Left, Right] = [[tessera_shapes:rolled(X, Axis, By) || By <- [-1, -2]] || {X, Axis} <- [{A, AxisA}, {B, AxisB}]],
-    [[A1, A2], [B1, B2]] = [Left, Right],
-    tessera_elementwise:subtract(tessera_elementwise:multiply(A1, B2), tessera_elementwise:multiply(A2, B1)).
+    %% Vectors in the last axis: the other axes are broadcast, also where one operand has fewer.
+    [[A1, A2], [B1, B2]] =
+        [[tessera_shapes:rolled(Last, tuple_size(Last#tessera.shape) - 1, By) || By <- [-1, -2]]
+         || {X, Axis} <- [{A, AxisA}, {B, AxisB}], Last <- [tessera_shapes:move_axis(X, Axis, -1)]],
+    Vectors = tessera_elementwise:subtract(tessera_elementwise:multiply(A1, B2), tessera_elementwise:multiply(A2, B1)),
+    tessera_shapes:move_axis(Vectors, -1, tessera_ops:axis_option(cross, Args, Axis0, tuple_size(Vectors#tessera.shape))).
 
 %% The sum of the diagonal of two axes, the last two unless given.
 -spec trace(operand(), tessera_options:trace_options()) -> tensor().

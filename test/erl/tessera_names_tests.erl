@@ -76,7 +76,7 @@ is_near(_, _, _) -> false.
 t(Data) -> tessera:tensor(Data).
 t(Data, Type) -> tessera:tensor(Data, Type).
 
-%% {Line, Elements, Type, F}: where NumPy's result is another one, or NumPy lacks the type.
+%% {Line, Elements, Type, F}: where NumPy's result is another one, NumPy lacks the type, or a random call meets no such numbers.
 others_test_() ->
     [{lists:flatten(io_lib:format("~b", [Line])),
       fun() ->
@@ -121,6 +121,13 @@ others_test_() ->
              {?LINE, [[2.0, 4.0]], f16, fun() -> tessera:einsum(<<"ij,->ij">>, [t([[1, 2]], f16), 2]) end},
              {?LINE, [2, 2], s32, fun() -> tessera:einsum("ij,ij->i", [t([[1], [1]]), t([[1, 1], [1, 1]])]) end},
              {?LINE, [[0.0, 0.0]], f32, fun() -> tessera:matmul(tessera:zeros({1, 0}), tessera:zeros({0, 2})) end},
+             {?LINE, [[0, 0, 0], [6, 7, 8], [-3, -4, -5]], s32, fun() -> tessera:cross(tessera:iota({3, 3}), t([1, 0, 0]), #{axis => 0}) end},
+             {?LINE, [[-4, -3, -2, -1], [8, 6, 4, 2], [-4, -3, -2, -1]], s32,
+              fun() -> tessera:cross(tessera:iota({3, 4}), t([1, 2, 3]), #{axis => 0}) end},
+             {?LINE, [[[0, -2], [4, 2]], [[0, 4], [-8, -4]], [[0, -2], [4, 2]]], s32,
+              fun() -> tessera:cross(tessera:iota({3, 2, 2}), tessera:iota({3, 2}), #{axis => 0}) end},
+             {?LINE, [[[-2, -1], [4, 2], [-2, -1]], [[4, 5], [-8, -10], [4, 5]]], s32,
+              fun() -> tessera:cross(tessera:iota({2, 3, 2}), t([[1], [2], [3]]), #{axis => -2}) end},
              {?LINE, 5, s32, fun() -> tessera:trace(t([[1, 2], [3, 4]], s32)) end},
              {?LINE, 6, s32, fun() -> tessera:nan_sum(t([1, 2, 3])) end},
              {?LINE, nan, f32, fun() -> tessera:nan_max(t([nan, nan])) end},
