@@ -6,18 +6,16 @@
 
 typedef struct fold_row {
   const char *signature; /* of the region */
-  const char *applies;   /* the pretty form's op */
   ts_opcode reduce, window, scan, combine;
 } fold_row;
 
 static const fold_row folds[] = {
-    {"add", "stablehlo.add", TS_OP_REDUCE_SUM, TS_OP_WINDOW_SUM, TS_OP_CUMULATIVE_SUM, TS_OP_ADD},
-    {"multiply", "stablehlo.multiply", TS_OP_REDUCE_PRODUCT, TS_OP_WINDOW_PRODUCT, TS_OP_CUMULATIVE_PRODUCT,
-     TS_OP_MULTIPLY},
-    {"maximum", "stablehlo.maximum", TS_OP_REDUCE_MAX, TS_OP_WINDOW_MAX, TS_OP_CUMULATIVE_MAX, TS_OP_MAX},
-    {"minimum", "stablehlo.minimum", TS_OP_REDUCE_MIN, TS_OP_WINDOW_MIN, TS_OP_CUMULATIVE_MIN, TS_OP_MIN},
-    {"and", "stablehlo.and", TS_OP_REDUCE_ALL, TS_OP_COUNT, TS_OP_COUNT, TS_OP_AND},
-    {"or", "stablehlo.or", TS_OP_REDUCE_ANY, TS_OP_COUNT, TS_OP_COUNT, TS_OP_OR},
+    {"add", TS_OP_REDUCE_SUM, TS_OP_WINDOW_SUM, TS_OP_CUMULATIVE_SUM, TS_OP_ADD},
+    {"multiply", TS_OP_REDUCE_PRODUCT, TS_OP_WINDOW_PRODUCT, TS_OP_CUMULATIVE_PRODUCT, TS_OP_MULTIPLY},
+    {"maximum", TS_OP_REDUCE_MAX, TS_OP_WINDOW_MAX, TS_OP_CUMULATIVE_MAX, TS_OP_MAX},
+    {"minimum", TS_OP_REDUCE_MIN, TS_OP_WINDOW_MIN, TS_OP_CUMULATIVE_MIN, TS_OP_MIN},
+    {"and", TS_OP_REDUCE_ALL, TS_OP_COUNT, TS_OP_COUNT, TS_OP_AND},
+    {"or", TS_OP_REDUCE_ANY, TS_OP_COUNT, TS_OP_COUNT, TS_OP_OR},
 };
 
 /* "add 0 1;return 2;", or with the operands exchanged. */
@@ -44,14 +42,7 @@ static const fold_row *for_type(const fold_row *fold, bool is_bool) {
 
 static ts_status get_signature(const make_call *m, char **out) {
   ts_text text = {0};
-  if (m->op->region_count == 0) {
-    const mlir_attr *applied = make_positional(m->op, 1);
-    for (size_t i = 0; applied && i < sizeof folds / sizeof *folds; i++)
-      if (mlir_token_is(applied->token, folds[i].applies))
-        ts_text_format(&text, "%s 0 1;return 2;", folds[i].signature);
-    ts_text_append(&text, "");
-    return ts_text_finish(&text, out);
-  }
+  if (m->op->region_count == 0) return make_error(m, TS_INVALID_ARGUMENT, "expected a region");
   ts_status status = make_signature(m, &m->op->regions[0], &text);
   if (!status) return ts_text_finish(&text, out);
   ts_text_deinit(&text);
@@ -109,7 +100,6 @@ static ts_status known_reduce(const make_call *m, const fold_row *fold, const ts
 static ts_status any_reduce(const make_call *m, const ts_dims *axes) {
   ts_attrs attrs = {0};
   ts_value_id id;
-  if (m->op->region_count == 0) return make_error(m, TS_UNIMPLEMENTED, "such a reduction cannot be read");
   TS_TRY(make_combine(m, &attrs.reduce.region));
   ts_shape_copy(&attrs.reduce.axes, axes);
   TS_TRY(make_add(m, TS_OP_REDUCE, (ts_values){(ts_value_id[]){m->operands[0].id, m->operands[1].id}, 2}, &attrs, &id));

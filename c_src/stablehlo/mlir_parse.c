@@ -241,10 +241,60 @@ static ts_status pretty_reducer(op_reader *r) {
   return TS_SUCCESS;
 }
 
-/* "(%x init: %c) applies stablehlo.add across dimensions = [1] : types": the region that `applies` stands for */
+/* The op that `applies` names; NULL without it. */
+static const mlir_token *find_applied(const mlir_op *op) {
+  for (size_t i = 0; i + 1 < op->attr_count; i++)
+    if (op->attrs[i].name.length == 0 && mlir_token_is(op->attrs[i].token, "applies")) return &op->attrs[i + 1].token;
+  return NULL;
+}
+
+/* A name of a region that no text writes. */
+static mlir_token made_name(mlir_token at, const char *text) {
+  at.kind = MLIR_VALUE;
+  at.text = text;
+  at.length = strlen(text);
+  return at;
+}
+
+/* The region that "applies stablehlo.add" stands for: of two numbers, with that op alone. */
+static ts_status push_applied(op_reader *r, mlir_token applied) {
+  mlir_region *region;
+  mlir_op *made;
+  mlir_token *names;
+  mlir_type *types;
+  TS_TRY(TS_ARENA_ARRAY(r->p->arena, 1, &region));
+  TS_TRY(TS_ARENA_ARRAY(r->p->arena, 2, &made));
+  TS_TRY(TS_ARENA_ARRAY(r->p->arena, 3, &names));
+  TS_TRY(TS_ARENA_ARRAY(r->p->arena, 2, &types));
+  names[0] = made_name(applied, "first operand");
+  names[1] = made_name(applied, "second operand");
+  names[2] = made_name(applied, "applied op");
+  for (int i = 0; i < 2; i++) {
+    types[i] = r->op->types.data[0];
+    types[i].shape = &ts_shape_scalar;
+  }
+  TS_TRY(TS_ARENA_ARRAY(r->p->arena, 1, &made->result_counts));
+  made->result_counts[0] = 1;
+  made->name = applied;
+  made->operands = names;
+  made->operand_count = 2;
+  made->types = (mlir_types){types, 1};
+  made->results = &names[2];
+  made->result_name_count = 1;
+  made[1] = (mlir_op){.name = made_name(applied, "stablehlo.return"), .operands = &names[2], .operand_count = 1};
+  *region = (mlir_region){.params = names, .param_types = {types, 2}, .param_count = 2, .ops = made, .op_count = 2};
+  r->op->regions = region;
+  r->op->region_count = 1;
+  return TS_SUCCESS;
+}
+
+/* "(%x init: %c) applies stablehlo.add across dimensions = [1] : types" */
 static ts_status pretty_reduce(op_reader *r) {
   TS_TRY(pretty_op(r));
-  return pretty_reducer(r);
+  TS_TRY(pretty_reducer(r));
+  const mlir_token *applied = find_applied(r->op);
+  const bool is_known = applied && r->op->region_count == 0 && r->op->types.count == 1 && r->op->types.data[0].shape;
+  return is_known ? push_applied(r, *applied) : TS_SUCCESS;
 }
 
 /* "(%iter = %0, ...) : types attributes {...} cond {...} do {...}" */

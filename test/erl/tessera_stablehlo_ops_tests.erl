@@ -324,6 +324,26 @@ select_and_scatter_test_() ->
              {[[1.0, 0.0, 10.0], [0.0, 0.0, 1000.0], [100.0, 0.0, 0.0]], "GE", [[1.0, 1.0, 5.0], [1.0, 0.0, 2.0], [2.0, 2.0, 2.0]],
               [[1.0, 10.0], [100.0, 1000.0]], "2, 2", "1, 1", "[[0, 0], [0, 0]]"}]].
 
+%% Any op of two numbers in the pretty form, also with a first value and without dims.
+applies_test_() ->
+    [{lists:flatten([Op, " ", Type]), fun() ->
+          ?assertEqual([Expected],
+                       lists_of(run(["tensor<2x3x" ++ Type ++ ">"], ["tensor<" ++ To ++ Type ++ ">"],
+                                    ["  %c = stablehlo.constant dense<", Init, "> : tensor<", Type, ">\n  %r = stablehlo.reduce(%x1 init: %c) applies stablehlo.", Op,
+                                     " across dimensions = [", Dims, "] : (tensor<2x3x", Type, ">, tensor<", Type, ">) -> tensor<", To, Type, ">"], [tessera:tensor(X, Own)])))
+      end}
+     || {Expected, Op, Type, Own, Dims, To, Init, X} <-
+            [{[9, 5, 19], "xor", "i32", s32, "0", "3x", "0", [[12, 6, -7], [5, 3, -22]]}, {25, "xor", "i32", s32, "0, 1", "", "6", [[12, 6, -7], [5, 3, -22]]},
+             {[13, 7, -5], "or", "i32", s32, "0", "3x", "0", [[12, 6, -7], [5, 3, -22]]}, {[4, 2, -24], "and", "i32", s32, "0", "3x", "-1", [[12, 6, -7], [5, 3, -22]]},
+             {[250, 204], "xor", "ui8", u8, "1", "2x", "0", [[255, 3, 6], [200, 0, 4]]}, {[1, 0, 0], "xor", "i1", u8, "0", "3x", "false", [[1, 1, 0], [0, 1, 0]]},
+             {0, "xor", "i1", u8, "0, 1", "", "true", [[1, 1, 0], [0, 1, 0]]}, {[[8, 2, 3], [1, 7, 0]], "xor", "i8", s8, "", "2x3x", "4", [[12, 6, 7], [5, 3, 4]]},
+             {[[3, 9, 2], [1, 3, 1]], "maximum", "i8", s8, "", "2x3x", "1", [[3, 9, 2], [-1, 3, 1]]}]].
+
+applies_refused_test() ->
+    tessera_test:raises(unimplemented, "stablehlo.none: Tessera has no such op", fun() ->
+        run(["tensor<2xf32>"], ["tensor<f32>"], ["  %c = stablehlo.constant dense<0.0> : tensor<f32>\n  %r = stablehlo.reduce(%x1 init: %c) applies stablehlo.none ",
+                                                 "across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>"], []) end).
+
 %% U of U* U, and systems of adjoints.
 triangles_test() ->
     C = "tensor<2x2xcomplex<f64>>",
