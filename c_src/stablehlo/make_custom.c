@@ -126,7 +126,10 @@ static ts_status find_descending(const make_call *m, bool *out) {
   const mlir_func *func = make_find_called(m);
   ts_text text = {0};
   if (!func) return make_error(m, TS_INVALID_ARGUMENT, "expected a function that compares");
-  ts_status status = make_signature(m, &func->body, &text);
+  make_scope closed = {0}; /* a function sees no value of the op's scope */
+  make_call outside = *m;
+  outside.scope = &closed;
+  ts_status status = make_signature(&outside, &func->body, &text);
   const char *what = !status && text.data ? text.data : "";
   *out = strncmp(what, "compare GT 0 1;", 15) == 0;
   if (!status && !*out && strncmp(what, "compare LT 0 1;", 15) != 0)

@@ -47,17 +47,24 @@ static mlir_token word(const make_call *m, const char *text) {
 }
 
 /* Integers as an attribute. */
-static ts_status set_list(const make_call *m, const char *name, const ts_dims *numbers, mlir_attr *out) {
+static ts_status set_number(const make_call *m, int64_t number, mlir_attr *out) {
+  char text[24], *kept;
+  snprintf(text, sizeof text, "%" PRId64, number);
+  TS_TRY(ts_arena_strdup(&m->r->arena, text, &kept));
+  out->kind = MLIR_ATTR_NUMBER;
+  out->token = word(m, kept);
+  out->token.kind = MLIR_NUMBER;
+  return TS_SUCCESS;
+}
+
+/* A list of the numbers, or a number where the operand is a scalar. */
+static ts_status set_attr(const make_call *m, size_t operand, const char *name, const ts_dims *numbers,
+                          mlir_attr *out) {
   *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .name = word(m, name), .token = m->op->name};
+  if (make_operand_of(m, operand)->shape->rank == 0) return set_number(m, numbers->dims[0], out);
   out->count = (size_t)numbers->rank;
   TS_TRY(TS_ARENA_ARRAY(&m->r->arena, out->count, &out->items));
-  for (int32_t i = 0; i < numbers->rank; i++) {
-    char text[24], *kept;
-    snprintf(text, sizeof text, "%" PRId64, numbers->dims[i]);
-    TS_TRY(ts_arena_strdup(&m->r->arena, text, &kept));
-    out->items[i] = (mlir_attr){.kind = MLIR_ATTR_NUMBER, .token = word(m, kept)};
-    out->items[i].token.kind = MLIR_NUMBER;
-  }
+  for (int32_t i = 0; i < numbers->rank; i++) TS_TRY(set_number(m, numbers->dims[i], &out->items[i]));
   return TS_SUCCESS;
 }
 
@@ -81,7 +88,7 @@ static ts_status set_known(const make_call *m, const dynamic_row *row, stand_in 
     ts_dims numbers;
     TS_TRY(make_known(m, row->operands + i, &numbers));
     if (*row->known[i])
-      TS_TRY(set_list(m, row->known[i], &numbers, &attrs[count++]));
+      TS_TRY(set_attr(m, row->operands + i, row->known[i], &numbers, &attrs[count++]));
     else
       TS_TRY(set_shape(m, &numbers, out));
   }
@@ -116,7 +123,7 @@ ts_status make_in_dynamic_top_k(const make_call *m) {
   return replace(m, word(m, "stablehlo.dynamic_top_k"), &(stand_in){.op = *m->op});
 }
 
-/* The called function is the region. */
+/* The called function is the region. It sees no value of the op's scope, though names are equal. */
 ts_status make_in_dynamic_window(const make_call *m) {
   const mlir_func *func = make_find_called(m);
   if (!func || func->body.op_count == 0)
@@ -125,7 +132,10 @@ ts_status make_in_dynamic_window(const make_call *m) {
   mlir_region region = func->body;
   s.op.regions = &region;
   s.op.region_count = 1;
-  return replace(m, word(m, "stablehlo.dynamic_reduce_window"), &s);
+  make_scope closed = {0};
+  make_call outside = *m;
+  outside.scope = &closed;
+  return replace(&outside, word(m, "stablehlo.dynamic_reduce_window"), &s);
 }
 
 /* "{0}" in a message is the first number after the condition. */

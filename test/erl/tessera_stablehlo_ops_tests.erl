@@ -344,6 +344,21 @@ applies_refused_test() ->
         run(["tensor<2xf32>"], ["tensor<f32>"], ["  %c = stablehlo.constant dense<0.0> : tensor<f32>\n  %r = stablehlo.reduce(%x1 init: %c) applies stablehlo.none ",
                                                  "across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>"], []) end).
 
+%% Targets that JAX writes for symbolic sizes. The reducer is a function: its names are its own.
+dynamic_targets_test() ->
+    T = "tensor<?xf32>", I = "tensor<?xi32>",
+    ?assertEqual([[5.0, 4.0, 1.0], [1, 2, 0]],
+                 lists_of(run([T], [T, I], ["  %n = stablehlo.get_dimension_size %x1, dim = 0 : (", T, ") -> tensor<i32>\n",
+                                            "  %r:2 = stablehlo.custom_call @stablehlo.dynamic_top_k(%x1, %n) {api_version = 2 : i32} : (", T, ", tensor<i32>) -> (", T, ", ", I, ")"],
+                              [tessera:tensor([1.0, 5.0, 4.0])]))),
+    Main = program([T], [T], ["  %i = stablehlo.constant dense<0x7F800000> : tensor<f32>\n  %1 = stablehlo.constant dense<1> : tensor<1xi32>\n",
+                              "  %0 = stablehlo.constant dense<2> : tensor<1xi32>\n  %2 = stablehlo.constant dense<[[1, 0]]> : tensor<1x2xi32>\n",
+                              "  %r = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x1, %i, %0, %1, %1, %1, %2) {api_version = 2 : i32, called_computations = [@f]} : (", T,
+                              ", tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1x2xi32>) -> ", T]),
+    Reducer = "func.func private @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.minimum %a, %b : tensor<f32>\n"
+              "  %1 = stablehlo.maximum %0, %0 : tensor<f32>\n  return %1 : tensor<f32>\n}\n",
+    ?assertEqual([[3.0, 1.0, 1.0, 2.0]], lists_of((tessera_stablehlo:function(iolist_to_binary([Main, Reducer])))([tessera:tensor([3.0, 1.0, 2.0, 4.0])]))).
+
 %% U of U* U, and systems of adjoints.
 triangles_test() ->
     C = "tensor<2x2xcomplex<f64>>",
