@@ -264,11 +264,12 @@ gamma_parts(Key, Alpha0, {Type, Shape}) ->
 try_gamma(Key, D, C, Form) ->
     [ForNormal, ForUniform] = tessera_random_bits:split(Key, 2),
     X = standard_normal(ForNormal, Form),
-    Root = add(1, multiply(C, X)),
-    V = multiply(Root, multiply(Root, Root)),
-    Positive = greater(Root, 0),
-    Bound = add(multiply(0.5, multiply(X, X)), multiply(D, add(subtract(1, V), log(select(Positive, V, 1))))),
-    {multiply(D, V), logical_and(Positive, less(log(above_zero(ForUniform, Form)), Bound))}.
+    W = multiply(C, X),
+    Above = multiply(W, add(3, multiply(W, add(3, W)))), %% (1 + w)^3 - 1: of large exponents few numbers beside 1 are possible
+    Positive = greater(W, -1),
+    Growth = select(Positive, Above, 0),
+    Bound = add(multiply(0.5, multiply(X, X)), multiply(D, subtract(log1p(Growth), Growth))),
+    {add(D, multiply(D, Growth)), logical_and(Positive, less(log(above_zero(ForUniform, Form)), Bound))}.
 
 -spec gamma(tensor(), [tensor()], form()) -> tensor().
 gamma(Key, [Exponent, Scale], {Type, Shape}) ->

@@ -308,6 +308,16 @@ types_test_() ->
                 near(1.0, tessera:to_number(tessera:variance(X)), 0.05)
             end)].
 
+%% A gamma number of a large exponent may be each number of the type within two deviations from the mean.
+dense_gamma_test_() ->
+    [{lists:flatten(io_lib:format("~p", [Exponent])), fun() ->
+        {X, _} = ?R:gamma(key(), Exponent, 1, {?N}),
+        Near = [trunc(Y) || Y <- tessera:to_list(X), abs(Y - Exponent) < 2 * math:sqrt(Exponent)],
+        near(0.9545, length(Near) / ?N, 0.01),
+        [First | _] = Seen = lists:usort(Near),
+        ?assertEqual(lists:seq(First, lists:last(Seen), Step), Seen)
+     end} || {Exponent, Step} <- [{1.0e11, 8192}, {1.0e12, 65536}, {1.0e13, 1048576}]].
+
 orders_test_() ->
     [?_test(begin {X, _} = ?R:permutation(key(), N), ?assertEqual(lists:seq(0, N - 1), lists:sort(tessera:to_list(X))) end)
      || N <- [0, 1, 2, 3, 1000, 5000]] ++
