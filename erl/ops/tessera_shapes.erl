@@ -9,7 +9,7 @@
 
 %% ---- ranges
 
-%% Start, Start + Step, ... before Stop. Integers are counted in s64, floats in f64, and rounded once.
+%% Start, Start + Step, ... before Stop. Integers are counted in 64 bits where these hold them, others in f64, and rounded once.
 -spec arange(number(), number(), number(), default | tessera_type:type()) -> tensor().
 arange(Start, Stop, Step, Type) when is_number(Start), is_number(Stop), is_number(Step), Step /= 0 ->
     Args = [Start, Stop, Step, Type],
@@ -40,9 +40,14 @@ integers(Args, Start, Step, Count, Type) ->
           end,
     Own =/= none andalso (tessera_type:is_inexact_type(Own) orelse fits(Own, Ends)) orelse
         tessera_error:raise(arange, Args, out_of_range, "arange: ~b does not fit in ~s", [lists:last(Ends), case Own of none -> u64; _ -> Own end]),
-    %% in s64 a number of u64 wraps, and wraps back
-    Index = tessera_ops:source(arange, iota, {s64, {Count}, 0}),
-    tessera_ops:as_type(arange, tessera_elementwise:add(tessera_elementwise:multiply(Index, wrapped(Step)), wrapped(Start)), Own).
+    case [T || T <- [s64, u64], fits(T, Ends)] of
+        [] -> floats(Args, Start, Step, Count, Own);
+        [Counted | _] ->
+            %% in s64 a number of u64 wraps, and wraps back
+            Index = tessera_ops:source(arange, iota, {s64, {Count}, 0}),
+            Numbers = tessera_elementwise:add(tessera_elementwise:multiply(Index, wrapped(Step)), wrapped(Start)),
+            tessera_ops:as_type(arange, tessera_ops:as_type(arange, Numbers, Counted), Own)
+    end.
 
 fits(Type, Numbers) -> lists:all(fun(N) -> tessera_type:fits(Type, N) end, Numbers).
 
@@ -55,7 +60,13 @@ floats(Args, Start, Step, Count, Type) ->
     tessera_type:is_inexact_type(Own) orelse
         tessera_error:raise(arange, Args, invalid_argument, "arange: floats make no ~s", [Own]),
     Index = tessera_ops:source(arange, iota, {f64, {Count}, 0}),
-    tessera_ops:as_type(arange, tessera_elementwise:add(tessera_elementwise:multiply(Index, float(Step)), float(Start)), Own).
+    [By, From] = [in_float(Args, N) || N <- [Step, Start]],
+    tessera_ops:as_type(arange, tessera_elementwise:add(tessera_elementwise:multiply(Index, By), From), Own).
+
+in_float(Args, N) ->
+    try float(N)
+    catch error:badarg -> tessera_error:raise(arange, Args, out_of_range, "arange: an integer of ~b digits is no float", [length(integer_to_list(abs(N)))])
+    end.
 
 %% With the shape of X, and its type for `same'.
 -spec full_like(operand(), operand(), same | tessera_type:type()) -> tensor().
