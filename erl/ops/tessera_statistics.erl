@@ -145,7 +145,8 @@ nan_fraction(Name, Args, X, Fraction, Options) ->
     #{axes := Axes0, keep_axes := Keep} = tessera_ops:options(Name, Args, Options, ?REDUCTION),
     #tessera{shape = Shape} = Tensor = floating(Name, tessera_operand:tensor(Name, X)),
     Axes = tessera_type:axes(Name, Args, Axes0, tuple_size(Shape)),
-    {Lines, Axis} = tessera_order:lines(Name, Tensor, Axes),
+    {Given, Axis} = tessera_order:lines(Name, Tensor, Axes),
+    Lines = filled(Given, Axis),
     Wide = tessera_ops:widened(Name, tessera_order:sort(Lines, #{axis => Axis})),
     Count = tessera_ops:sum(tessera_ops:as_type(Name, tessera_elementwise:logical_not(tessera_elementwise:is_nan(Lines)), s64), #{axis => Axis, keep_axis => true}),
     Place = tessera_elementwise:multiply(tessera_elementwise:max(tessera_elementwise:subtract(tessera_ops:as_type(Name, Count, f64), 1), 0), float(Fraction)),
@@ -156,6 +157,13 @@ nan_fraction(Name, Args, X, Fraction, Options) ->
     Value = tessera_order:mixed(Low, High, Share, Rest),
     Result = tessera_ops:squeeze(tessera_ops:narrowed(Name, Value, tessera_operand:contents(Name, X)), Axis),
     tessera_ops:keep_axes(Result, Tensor, Axes, Keep).
+
+%% Of no number the result is that of NaN alone.
+filled(#tessera{shape = Shape, type = Type} = Lines, Axis) ->
+    case element(Axis + 1, Shape) of
+        0 -> tessera_array:full(setelement(Axis + 1, Shape, 1), nan, Type);
+        _ -> Lines
+    end.
 
 %% ---- covariances
 
