@@ -386,17 +386,14 @@ interp(X, Xs, Ys, Options) ->
         tessera_error:raise(interp, Args, invalid_argument, "interp: expected as many heights as places, and one at least, got ~b and ~b", [Size1, Size]),
     Type = tessera_type:to_float(tessera_type:merge_all([T || #tessera{type = T} <- [X, Line, Heights]], [N || N <- [X], not is_record(N, tessera)])),
     Point = case X of #tessera{} -> X; Number -> tessera_array:full({}, Number, Type) end,
-    [At, Places, Values] = [tessera_ops:widened(interp, tessera_ops:as_type(interp, T, Type)) || T <- [Point, Line, Heights]],
+    [At, Places, Values] = [tessera_ops:as_type(interp, tessera_ops:as_type(interp, T, Type), f64) || T <- [Point, Line, Heights]],
     After = tessera_elementwise:clip(places(Places, Size, At, right), 1, max(1, Size - 1)),
     [[X0, X1], [Y0, Y1]] = [[tessera_ops:take(T, tessera_elementwise:clip(tessera_elementwise:subtract(After, Back), 0, Size - 1)) || Back <- [1, 0]] || T <- [Places, Values]],
-    Width = tessera_elementwise:subtract(X1, X0),
-    IsStep = tessera_elementwise:equal(Width, 0),
-    %% A place outside is left out first: times the infinity of one, gradients of 0 would be NaN.
     [First, Last, Lowest, Highest] = [tessera_shapes:at(T, [I]) || T <- [Values, Places], I <- [0, -1]],
     [IsBefore, IsAfter] = [tessera_elementwise:less(At, Lowest), tessera_elementwise:greater(At, Highest)],
+    %% A place outside is left out first: times the infinity of one, gradients of 0 would be NaN.
     Near = tessera_elementwise:select(tessera_elementwise:logical_or(IsBefore, IsAfter), X0, At),
-    Share = tessera_elementwise:divide(tessera_elementwise:subtract(Near, X0), tessera_elementwise:select(IsStep, 1, Width)),
-    Between = tessera_elementwise:select(IsStep, Y1, tessera_elementwise:add(Y0, tessera_elementwise:multiply(Share, tessera_elementwise:subtract(Y1, Y0)))),
+    Between = between(Near, {X0, Y0}, {X1, Y1}),
     [Low, High] = [case End of
                        Default -> Known;
                        _ -> End
@@ -404,6 +401,22 @@ interp(X, Xs, Ys, Options) ->
     Inside = tessera_elementwise:select(tessera_elementwise:equal(At, Highest), Last, Between),
     Cut = tessera_elementwise:select(IsBefore, Low, tessera_elementwise:select(IsAfter, High, Inside)),
     tessera_ops:as_type(interp, Cut, Type).
+
+%% The height at X of the line through two points. As in NumPy it is computed from the second one where that from the first one is NaN, and a line
+%% beside infinities is level at its points and between points of equal height.
+between(X, {X0, Y0}, {X1, Y1}) ->
+    Width = tessera_elementwise:subtract(X1, X0),
+    IsStep = tessera_elementwise:equal(Width, 0),
+    Slope = tessera_elementwise:divide(tessera_elementwise:subtract(Y1, Y0), tessera_elementwise:select(IsStep, 1, Width)),
+    Left = tessera_elementwise:add(tessera_elementwise:multiply(Slope, tessera_elementwise:subtract(X, X0)), Y0),
+    Again = tessera_elementwise:is_nan(Left),
+    %% What is not taken has no gradient: the infinity of a point times 0 would be NaN.
+    [Rise, Point] = [tessera_elementwise:select(Again, T, Else) || {T, Else} <- [{Slope, 0}, {X1, X}]],
+    Right = tessera_elementwise:add(tessera_elementwise:multiply(Rise, tessera_elementwise:subtract(X, Point)), Y1),
+    [IsFirst, IsNumber, IsLevel] = [tessera_elementwise:equal(A, B) || {A, B} <- [{X, X0}, {X, X}, {Y0, Y1}]],
+    Level = tessera_elementwise:logical_and(tessera_elementwise:is_nan(Right), tessera_elementwise:logical_and(IsNumber, IsLevel)),
+    Other = tessera_elementwise:select(tessera_elementwise:logical_or(IsFirst, Level), Y0, Right),
+    tessera_elementwise:select(IsStep, Y1, tessera_elementwise:select(Again, Other, Left)).
 
 %% ---- where elements are not zero
 

@@ -160,6 +160,19 @@ others_test_() ->
              {?LINE, [], s32, fun() -> tessera:diff(t([5])) end},
              {?LINE, 7.0, f32, fun() -> tessera:interp(1.5, t([1.0]), t([7.0])) end}]].
 
+%% By NumPy.
+interp_beside_infinities_test_() ->
+    [{lists:flatten(io_lib:format("~0p by ~0p", [Xs, Ys])), ?_assertEqual(Expected, tessera:to_list(tessera:interp(t(X, f64), t(Xs, f64), t(Ys, f64))))}
+     || {X, Xs, Ys, Expected} <-
+            [{[1, 0, 0.5, 1.5, 2, nan], [0, 1, 2], [0, 5, infinity], [5.0, 0.0, 2.5, infinity, infinity, nan]},
+             {[0.5, 0, 1, 1.5], [0, 1, 2], [infinity, infinity, 3], [infinity, infinity, infinity, infinity]},
+             {[0, 5, -3, 1, nan], [neg_infinity, 0, 1, infinity], [1, 2, 3, 4], [2.0, 3.0, 2.0, 3.0, nan]},
+             {[0.5, 1], [0, 1, 2], [neg_infinity, infinity, 3], [nan, infinity]},
+             {[0.5], [0, 1], [nan, 1], [nan]}, {[nan], [0, 1], [2, 2], [nan]},
+             {[1.0e308, -1.0e308], [-1.7e308, 1.7e308], [1, 1], [1.0, 1.0]},
+             {[1.0e308, -1.0e308], [-1.7e308, 1.7e308], [0, 1], [1.0, 0.0]}]] ++
+    [{"width beyond f32", ?_assert(abs(tessera:to_number(tessera:interp(3.0e38, t([-3.0e38, 3.2e38]), t([0.0, 1.0]))) - 0.967741939704976) =< 1.0e-6)}].
+
 at_test_() ->
     X = tessera:iota({3, 4}),
     I = t(1),
