@@ -8,6 +8,8 @@
 -type operand() :: tessera_type:operand().
 -type tensor() :: tessera_type:tensor().
 
+%% 2^63 - 1
+-define(LARGEST, 16#7fffffffffffffff).
 -define(REDUCTION, #{axes => all, keep_axes => false}).
 
 %% ---- averages
@@ -292,22 +294,43 @@ histogram(X, Bins, Options) ->
     #{range := Range, weights := Weights, density := Density} =
         tessera_ops:options(histogram, Args, Options, #{range => all, weights => none, density => false}),
     Line = tessera_ops:flatten(X),
-    Edges = edges(Args, Line, Bins, Range),
+    Given = edges(Args, Line, Bins, Range),
+    Edges = floating(histogram, Given),
     {Size} = Edges#tessera.shape,
     Size > 1 orelse tessera_error:raise(histogram, Args, invalid_argument, "histogram: expected two edges or more, got ~b", [Size]),
-    Values = tessera_ops:as_type(histogram, Line, Edges#tessera.type),
-    Bin = tessera_elementwise:subtract(places(Edges, Size, Values, right), 1),
-    Last = tessera_elementwise:equal(Values, tessera_shapes:at(Edges, [-1])),
+    [Values, Ends] = [tessera_ops:as_type(histogram, T, common_type(Line, Given)) || T <- [Line, Given]],
+    Bin = tessera_elementwise:subtract(places(Ends, Size, Values, right), 1),
+    Last = tessera_elementwise:equal(Values, tessera_shapes:at(Ends, [-1])),
     Own = tessera_elementwise:select(Last, Size - 2, Bin),
     Inside = tessera_elementwise:logical_and(tessera_elementwise:greater_equal(Own, 0), tessera_elementwise:less(Own, Size - 1)),
-    Counts = counted(histogram, Args, Own, Inside, Weights, Size - 1, tessera_operand:shape_of(histogram, X)),
+    {Counts, Type} = counted(histogram, Args, Own, Inside, Weights, Size - 1, tessera_operand:shape_of(histogram, X)),
     {case Density of
-         true ->
-             Widths = difference(Edges, 0),
-             Total = tessera_ops:sum(tessera_ops:as_type(histogram, Counts, Edges#tessera.type)),
-             tessera_elementwise:divide(tessera_elementwise:divide(Counts, Widths), Total);
-         false -> Counts
+         true -> density(Counts, Edges, tessera_type:to_float(tessera_type:merge(Type, Edges#tessera.type)));
+         false -> tessera_ops:as_type(histogram, Counts, Type)
      end, Edges}.
+
+%% Elements and edges are compared in a type that holds both: f32 would round numbers of f64 and large integers.
+common_type(#tessera{type = A}, #tessera{type = B}) ->
+    IsInexact = fun tessera_type:is_inexact_type/1,
+    case {IsInexact(A), IsInexact(B)} of
+        {false, false} -> integers_of(A, B);
+        {true, true} when A =/= f64, B =/= f64 -> f32;
+        _ -> f64
+    end.
+
+%% No integer type holds all numbers of u64 and negative ones.
+integers_of(A, B) ->
+    case {lists:member(u64, [A, B]), tessera_type:merge(A, B)} of
+        {true, s64} -> f64;
+        {_, Type} -> Type
+    end.
+
+%% In f64: sums of weights and widths of bins may be beyond the range of a narrow type, or have more digits.
+density(#tessera{type = Type} = Counts, Edges, Own) ->
+    Wide = case tessera_type:is_complex_type(Type) of true -> c128; false -> f64 end,
+    Shares = tessera_ops:as_type(histogram, Counts, Wide),
+    Widths = difference(tessera_ops:as_type(histogram, Edges, f64), 0),
+    tessera_ops:as_type(histogram, tessera_elementwise:divide(tessera_elementwise:divide(Shares, Widths), tessera_ops:sum(Shares)), Own).
 
 %% Edges are floats: f64 for f64 and for integers, which f32 would not hold.
 edges(Args, #tessera{type = Type} = Line, Bins, Range) when is_integer(Bins), Bins > 0 ->
@@ -326,17 +349,21 @@ edges(Args, #tessera{type = Type} = Line, Bins, Range) when is_integer(Bins), Bi
     Step = tessera_elementwise:divide(tessera_elementwise:subtract(Last, First), float(Bins)),
     Inner = tessera_elementwise:add(First, tessera_elementwise:multiply(Index, Step)),
     tessera_ops:as_type(histogram, tessera_elementwise:select(tessera_elementwise:equal(Index, float(Bins)), Last, Inner), Own);
-edges(Args, _, Bins, all) when is_list(Bins); is_record(Bins, tessera) ->
+edges(Args, #tessera{type = Type}, Bins, all) when is_list(Bins); is_record(Bins, tessera) ->
     Tensor = case Bins of
                  #tessera{} -> tessera_operand:tensor(histogram, Bins);
-                 _ -> tessera_array:tensor(Bins)
+                 _ -> listed(tessera_array:tensor(Bins), Bins, Type)
              end,
-    {Line, _} = vector(histogram, Args, Tensor),
-    floating(histogram, Line);
+    {Edges, _} = vector(histogram, Args, Tensor),
+    Edges;
 edges(Args, _, Bins, _) ->
     tessera_error:raise(histogram, Args, invalid_argument, "histogram: expected a number of bins, or edges and no range, got ~ts", [tessera_error:show(Bins)]).
 
-%% How many indices, or which sum of weights, each of Size bins has.
+%% Floats of a list are f32, as beside an f32, unless the elements have more digits.
+listed(#tessera{type = f32}, Bins, Type) when Type =/= f32, Type =/= f16, Type =/= bf16 -> tessera_array:tensor(Bins, f64);
+listed(Edges, _, _) -> Edges.
+
+%% How many indices, or which sum of weights, each of Size bins has; and the type of the result, to which sums of weights are rounded once.
 counted(Name, Args, Index, Inside, Weights, Size, Shape) ->
     {Ones, Type} = case Weights of
                        none -> {tessera_ops:as_type(Name, Inside, s64), s64};
@@ -345,12 +372,20 @@ counted(Name, Args, Index, Inside, Weights, Size, Shape) ->
                                tessera_error:raise(Name, Args, invalid_argument, "~s: weights have the shape ~0p, expected ~0p",
                                                    [Name, tessera_operand:shape_of(Name, Weights), Shape]),
                            #tessera{type = Own} = Flat = tessera_ops:flatten(Weights),
-                           {tessera_elementwise:select(Inside, Flat, tessera_array:full({}, 0, Own)), Own}
+                           {tessera_elementwise:select(Inside, summed(Name, Flat), 0), tessera_type:sum_type(Own)}
                    end,
     Safe = tessera_elementwise:select(Inside, Index, tessera_array:full({}, 0, s64)),
-    case Size of
-        0 -> tessera_array:zeros({0}, Type);
-        _ -> tessera_indices:indexed(indexed_add, tessera_array:zeros({Size}, Type), tessera_ops:new_axis(Safe, 1), Ones, #{})
+    None = tessera_array:zeros({Size}, Ones#tessera.type),
+    {case Size of
+         0 -> None;
+         _ -> tessera_indices:indexed(indexed_add, None, tessera_ops:new_axis(Safe, 1), Ones, #{})
+     end, Type}.
+
+%% In the type of sums: of many narrow weights each step would round or wrap.
+summed(Name, #tessera{type = Type} = Weights) ->
+    case tessera_type:is_inexact_type(Type) of
+        true -> tessera_ops:widened(Name, Weights);
+        false -> tessera_ops:as_type(Name, Weights, tessera_type:sum_type(Type))
     end.
 
 %% How often each number from 0 on is there.
@@ -361,17 +396,22 @@ bincount(X, Options) ->
     #tessera{type = Type, shape = Shape} = Tensor = tessera_operand:tensor(bincount, X),
     tessera_type:is_inexact_type(Type) andalso
         tessera_error:raise(bincount, Args, invalid_argument, "bincount: expected integers, got ~s", [Type]),
-    Line = tessera_ops:as_type(bincount, tessera_ops:flatten(Tensor), s64),
+    Line = indices(tessera_ops:flatten(Tensor)),
     Length = case Length0 of
                  default -> tessera_array:known_size(bincount, Args, longest(Line), "length");
                  _ when is_integer(Length0), Length0 >= 0 -> Length0;
                  _ -> tessera_error:raise(bincount, Args, invalid_argument, "bincount: length is ~ts, expected a size", [tessera_error:show(Length0)])
              end,
     Inside = tessera_elementwise:logical_and(tessera_elementwise:greater_equal(Line, 0), tessera_elementwise:less(Line, Length)),
-    counted(bincount, Args, Line, Inside, Weights, Length, Shape).
+    {Counts, Own} = counted(bincount, Args, Line, Inside, Weights, Length, Shape),
+    tessera_ops:as_type(bincount, Counts, Own).
+
+%% In s64. Its largest number stands for all beyond it: no length reaches it.
+indices(#tessera{type = u64} = Line) -> tessera_ops:as_type(bincount, tessera_elementwise:min(Line, tessera_array:full({}, ?LARGEST, u64)), s64);
+indices(Line) -> tessera_ops:as_type(bincount, Line, s64).
 
 longest(#tessera{shape = {0}}) -> tessera_array:full({}, 0, s64);
-longest(Line) -> tessera_elementwise:max(tessera_elementwise:add(tessera_ops:reduce_max(Line), 1), 0).
+longest(Line) -> tessera_elementwise:max(tessera_elementwise:add(tessera_elementwise:min(tessera_ops:reduce_max(Line), ?LARGEST - 1), 1), 0).
 
 %% ---- interpolation
 

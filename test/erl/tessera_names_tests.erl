@@ -76,6 +76,10 @@ is_near(_, _, _) -> false.
 t(Data) -> tessera:tensor(Data).
 t(Data, Type) -> tessera:tensor(Data, Type).
 
+counts(X, Edges, Options) -> element(1, tessera:histogram(X, Edges, Options)).
+
+repeated(Numbers, Times) -> t(lists:append([lists:duplicate(N, Number) || {Number, N} <- lists:zip(Numbers, Times)])).
+
 %% {Line, Elements, Type, F}: where NumPy's result is another one, NumPy lacks the type, or a random call meets no such numbers.
 others_test_() ->
     [{lists:flatten(io_lib:format("~b", [Line])),
@@ -154,6 +158,23 @@ others_test_() ->
              {?LINE, 1, s32, fun() -> tessera:searchsorted(t([1.0, nan]), nan) end},
              {?LINE, [], s64, fun() -> tessera:bincount(tessera:zeros({0}, s32)) end},
              {?LINE, [1, 0], s64, fun() -> tessera:bincount(t([-1, 0, 7]), #{length => 2}) end},
+             {?LINE, [0, 1], s64, fun() -> tessera:bincount(t([(1 bsl 64) - 1, 1], u64), #{length => 2}) end},
+             {?LINE, [0, 0], s64, fun() -> tessera:bincount(t([(1 bsl 63) - 1, -1], s64), #{length => 2}) end},
+             {?LINE, [5000.0], f16, fun() -> tessera:bincount(tessera:zeros({5000}, s32), #{weights => tessera:ones({5000}, f16)}) end},
+             {?LINE, [4992.0], bf16, fun() -> tessera:bincount(tessera:zeros({5000}, s32), #{weights => tessera:ones({5000}, bf16)}) end},
+             {?LINE, [5120.0], f8, fun() -> tessera:bincount(tessera:zeros({5000}, s32), #{weights => tessera:ones({5000}, f8)}) end},
+             {?LINE, [5000], u32, fun() -> tessera:bincount(tessera:zeros({5000}, s32), #{weights => tessera:ones({5000}, u8)}) end},
+             {?LINE, [3000.0, 2000.0], f16, fun() -> counts(repeated([0.0, 2.0], [3000, 2000]), [0.0, 1.0, 2.0], #{weights => tessera:ones({5000}, f16)}) end},
+             {?LINE, [-256], s32, fun() -> counts(t([0, 0]), [0.0, 1.0], #{weights => t([-128, -128], s8)}) end},
+             {?LINE, [2, 0], s64, fun() -> counts(t([0.0999999999, 0.05], f64), [0, 0.1, 1.0], #{}) end},
+             {?LINE, [1, 0], s64, fun() -> counts(t([0.0999999999], f64), t([0.0, 0.1, 1.0]), #{}) end},
+             {?LINE, [2, 0], s64, fun() -> counts(t([16777216, 5], s64), [0.0, 16777217.0, 5.0e7], #{}) end},
+             {?LINE, [1, 1], s64, fun() -> counts(t([(1 bsl 53) + 1, 1 bsl 53], s64), [N + (1 bsl 53) || N <- [0, 1, 2]], #{}) end},
+             {?LINE, [0, 1], s64, fun() -> counts(t([(1 bsl 64) - 1], u64), [N + (1 bsl 64) || N <- [-3, -2, -1]], #{}) end},
+             {?LINE, [1.1920928244535432e-7, 1.9999998807907176], f64,
+              fun() -> counts(t([0.3, 0.6]), [0.0, 0.5, 1.0], #{density => true, weights => t([1.0, 16777216.0], f64)}) end},
+             {?LINE, [1.0, 1.0], f64, fun() -> counts(t([0.3, 0.6, 0.7]), [0.0, 0.5, 1.0], #{density => true, weights => t([1.0e39, 1.0e39, 1.0], f64)}) end},
+             {?LINE, [1.0, 1.0], f16, fun() -> counts(t([0.3, 0.6], f16), t([0.0, 0.5, 1.0], f16), #{density => true, weights => t([6.0e4, 6.0e4], f16)}) end},
              {?LINE, [1, 0], s64, fun() -> element(1, tessera:histogram(t([1.0, nan]), [0.0, 2.0, 3.0])) end},
              {?LINE, [0.5, 1.5], f32, fun() -> element(2, tessera:histogram(t([1.0, 1.0]), 1)) end},
              {?LINE, [[1], [9], [9]], s32, fun() -> tessera:argwhere(t([0, 1]), #{size => 3, fill => 9}) end},
@@ -314,7 +335,9 @@ errors_test_() ->
              {?LINE, "the option length", fun() -> (tessera:jit(fun tessera:bincount/1))(X) end},
              {?LINE, "expected real numbers", fun() -> tessera:hypot(t({complex, 1, 1}), 1) end},
              {?LINE, "rtol is a", fun() -> tessera:is_close(X, X, #{rtol => a}) end}]] ++
-    [{"out of range", fun() -> raises(out_of_range, "does not fit", fun() -> tessera:arange(0, 300, 1, u8) end) end}].
+    [{"out of range", fun() -> raises(out_of_range, Words, F) end}
+     || {Words, F} <- [{"does not fit", fun() -> tessera:arange(0, 300, 1, u8) end}, {"is no float", fun() -> tessera:arange(1 bsl 2000, 3 bsl 2000, 1 bsl 2000, f64) end},
+                       {"more bytes", fun() -> tessera:bincount(t([(1 bsl 63) - 1], s64)) end}, {"more bytes", fun() -> tessera:bincount(t([1 bsl 63], u64)) end}]].
 
 raised(Line, Words, F) -> {lists:flatten(io_lib:format("~b", [Line])), fun() -> raises(invalid_argument, Words, F) end}.
 
