@@ -276,20 +276,23 @@ gamma(Key, [Exponent, Scale], {Type, Shape}) ->
     {Base, Boost} = gamma_parts(Key, as_type(Exponent, wide(Type)), {wide(Type), Shape}),
     multiply(as_type(multiply(Base, exp(Boost)), Type), Scale).
 
-log_gamma(Key, Exponent, {Type, Shape}) ->
-    {Base, Boost} = gamma_parts(Key, as_type(Exponent, wide(Type)), {wide(Type), Shape}),
-    add(log(Base), Boost).
+wide_parts(Key, Exponent, {Type, Shape}) -> gamma_parts(Key, as_type(Exponent, wide(Type)), {wide(Type), Shape}).
 
-%% The share of the first of two gamma numbers; by logarithms, since both may be too small for a float.
+%% The share of the first of two gamma numbers; by logarithms, since both may be too small for a float. The logarithm is that of a
+%% quotient: the difference of two logarithms has lost the digits of shares of large exponents.
 -spec beta(tensor(), [tensor()], form()) -> tensor().
 beta(Key, [A, B], {Type, _} = Form) ->
     [ForA, ForB] = tessera_random_bits:split(Key, 2),
-    as_type(tessera_elementwise:sigmoid(subtract(log_gamma(ForA, A, Form), log_gamma(ForB, B, Form))), Type).
+    {BaseA, BoostA} = wide_parts(ForA, A, Form),
+    {BaseB, BoostB} = wide_parts(ForB, B, Form),
+    as_type(tessera_elementwise:sigmoid(add(log(divide(BaseA, BaseB)), subtract(BoostA, BoostB))), Type).
 
 %% Shares of gamma numbers along the last axis.
 -spec dirichlet(tensor(), [tensor()], form()) -> tensor().
 dirichlet(Key, [Exponents], {Type, _} = Form) ->
-    as_type(tessera_ops:softmax(log_gamma(Key, Exponents, Form), #{axes => [-1]}), Type).
+    {Base, Boost} = wide_parts(Key, Exponents, Form),
+    Largest = tessera_ops:reduce_max(Base, #{axes => [-1], keep_axes => true}),
+    as_type(tessera_ops:softmax(add(log(divide(Base, Largest)), Boost), #{axes => [-1]}), Type).
 
 -spec chi_square(tensor(), [tensor()], form()) -> tensor().
 chi_square(Key, [Freedom], {Type, _} = Form) ->

@@ -318,6 +318,16 @@ dense_gamma_test_() ->
         ?assertEqual(lists:seq(First, lists:last(Seen), Step), Seen)
      end} || {Exponent, Step} <- [{1.0e11, 8192}, {1.0e12, 65536}, {1.0e13, 1048576}]].
 
+%% Shares of gamma numbers of a large exponent have the deviation of their distribution, and as many different numbers as it has.
+dense_shares_test_() ->
+    [{Name, fun() ->
+        Shares = tessera:to_list(X),
+        ?assert(length(lists:usort(Shares)) > 200 orelse length(lists:usort(Shares))),
+        Variance = lists:sum([(Share - 0.5) * (Share - 0.5) || Share <- Shares]) / ?N,
+        near(1.0, Variance * 8.0e10, 0.04)
+     end} || {Name, X} <- [{"beta", element(1, ?R:beta(key(), 1.0e10, 1.0e10, {?N}))},
+                           {"dirichlet", tessera:at(element(1, ?R:dirichlet(key(), [1.0e10, 1.0e10], {?N})), [all, 0])}]].
+
 orders_test_() ->
     [?_test(begin {X, _} = ?R:permutation(key(), N), ?assertEqual(lists:seq(0, N - 1), lists:sort(tessera:to_list(X))) end)
      || N <- [0, 1, 2, 3, 1000, 5000]] ++
