@@ -16,6 +16,8 @@
 
 -define(COLUMNS, 64).
 -define(MOST_GROUP, (1 bsl 31)).
+%% f32 holds it also if a scale of few digits was rounded up.
+-define(MOST_WEIGHT, 3.2e38).
 
 %% ---- making one
 
@@ -62,11 +64,23 @@ weight(#weight{bits = Bits, group = Group, form = Form, k = K, n = N}, {Words, S
 numbers(W, {Bits, Group, Form}, Type) ->
     {K, N} = tessera_operand:shape_of(W),
     Groups = ceil_div(K, Group),
-    Grouped = tessera_ops:reshape(padded(tessera_ops:as_type(W, f32), Groups * Group, N), {Groups, Group, N}),
+    Grouped = tessera_ops:reshape(padded(limited(tessera_ops:as_type(W, f32), {Bits, Form}, Type), Groups * Group, N), {Groups, Group, N}),
     {Scale, Others, Number} = chosen(Form, Grouped, Bits, Type),
     Most = float((1 bsl Bits) - 1),
     Q = tessera_ops:as_type(tessera_elementwise:clip(tessera_elementwise:round(Number), 0.0, Most), u32),
     {words(tessera_ops:reshape(Q, {Groups * Group, N}), K, Bits), stored(Scale, Type), [stored(Other, Type) || Other <- Others]}.
+
+%% Weights beyond what a number and its scale give would have an infinite scale, and their group NaN. The ends of a group with both signs are
+%% half as far from 0.
+limited(W, {Bits, Form}, Type) ->
+    {Numbers, Most} = case {Form, Bits} of
+                          {scale, 8} -> {127, ?MOST_WEIGHT};
+                          {scale, 4} -> {8, ?MOST_WEIGHT};
+                          {minimum, _} -> {1, ?MOST_WEIGHT / 2};
+                          {zero, _} -> {((1 bsl Bits) - 1) / 2, ?MOST_WEIGHT / 2}
+                      end,
+    Limit = case Type of f16 -> min(Numbers * 65504.0, Most); _ -> Most end,
+    tessera_elementwise:clip(W, -Limit, Limit).
 
 %% The scale and what else the form has, each for a group, and the number of each weight before it is rounded. 127 and -127 are as far
 %% from the middle of 8 bits as each other; of 4 bits the weight of the largest size is -8, one more number than with 7.

@@ -45,6 +45,26 @@ known_numbers_test() ->
     Numbers = [N || Word <- lists:flatten(tessera:to_list(tessera:slice(Words, [0, 0, 0], [1, 4, 1]))), N <- lists:reverse([N || <<N:4>> <= <<Word:32>>])],
     ?assertEqual([min(15, max(0, round_even(X / Scale + 8))) || X <- Column], Numbers).
 
+%% Weights beyond the range of a form are the largest ones that it has: of f16 scales of at most 65504 times 127, 8 or half of the numbers, or, of the
+%% form minimum, a minimum of at most 65504; of f32 all or half of the range.
+weights_beyond_the_range_test_() ->
+    [{lists:flatten(io_lib:format("~0p of ~0p", [Options, Column])),
+      fun() ->
+              W = tessera:reshape(tessera:tensor(Column, f32), {8, 1}),
+              Q = tessera:quantize(W, Options#{group => 8}),
+              Wide = lists:flatten(tessera:to_list(tessera:dequantize(Q, f32))),
+              Limits = [max(-Limit, min(Limit, case X of infinity -> 1.0e300; neg_infinity -> -1.0e300; _ -> X end)) || X <- Column],
+              Step = Part * lists:max([abs(X) || X <- Limits]),
+              [?assert(is_number(Y) andalso abs(Y - X) =< Step) || {X, Y} <- lists:zip(Limits, Wide)]
+      end}
+     || {Options, Limit, Part} <-
+            [{#{bits => 8, scales => f16}, 127 * 65504.0, 0.01}, {#{bits => 4, scales => f16}, 8 * 65504.0, 0.13},
+             {#{bits => 8, form => zero, scales => f16}, 127.5 * 65504.0, 0.01}, {#{bits => 8, form => minimum, scales => f16}, 65504.0, 0.01},
+             {#{bits => 8}, 3.2e38, 0.01}, {#{bits => 4, scales => bf16}, 3.2e38, 0.13},
+             {#{bits => 8, form => zero}, 1.6e38, 0.01}, {#{bits => 8, form => minimum}, 1.6e38, 0.01}, {#{bits => 4, form => minimum, scales => bf16}, 1.6e38, 0.08}],
+        Column <- [[1.0e7, -2.0e7, 3.0e6, 0.0, 1.0, -1.0, 5.0e5, 1.0], [3.0e38, -3.0e38, 1.0e38, 0.0, -1.0e38, 2.0e38, 1.0, 1.0],
+                   [infinity, neg_infinity, 1.0, 0.0, -1.0, 1.0, 2.0, 3.0], [3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38]]].
+
 round_even(X) ->
     case floor(X) of
         N when X - N =:= 0.5, N rem 2 =:= 0 -> N;
