@@ -88,14 +88,14 @@ other(<<"true">>, _, _) -> 1;
 other(<<"false">>, _, _) -> 0;
 other(Text, Line, _) ->
     case re:run(Text, "^(-?)([0-9]*)(?:\\.([0-9]*))?(e[+-]?[0-9]{1,4})?$", [{capture, all_but_first, binary}]) of
-        {match, [Sign, Whole | More]} when Whole =/= <<>>; More =/= [] -> decimal(Sign, Whole, More, Text, Line);
+        {match, [Sign, Whole]} when Whole =/= <<>> -> binary_to_integer(<<Sign/binary, Whole/binary>>);
+        {match, [Sign, Whole | [_ | _] = More]} -> decimal(Sign, Whole, More, Text, Line);
         _ -> bad(Line, "~ts is no number", [shown(Text)])
     end.
 
 %% Erlang's floats have digits on both sides of the point.
 decimal(Sign, Whole, More, Text, Line) ->
     {Fraction, Exponent} = case More of
-                               [] -> {<<>>, <<>>};
                                [F] -> {F, <<>>};
                                [F, E] -> {F, E}
                            end,

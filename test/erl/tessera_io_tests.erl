@@ -265,6 +265,8 @@ csv_test() ->
                ?assertEqual({[<<"0">>, <<"1">>], s64, [[1, 2], [3, 9]]}, Read("1;2\n3;\n\n", #{header => false, separator => $;, type => s64, missing => 9})),
                ?assertEqual({[<<"b, c">>], f64, [[0.5], [1.0], [infinity]]}, Read("\xef\xbb\xbfa,\"b, c\"\n\"1\",.5\n2,1.\n\"x\ny\",+inf", #{columns => ["b, c"], type => f64})),
                ?assertEqual({[<<"a">>, <<"b">>], f32, []}, Read("a,b\n", #{})),
+               ?assertEqual({[<<"a">>, <<"b">>], s64, [[1, 2], [-3, 9007199254740993]]}, Read("a,b\n1, 2\n\t-3 , 9007199254740993\n", #{type => s64})),
+               ?assertEqual({[<<"a">>], f64, [[2.0], [0.5], [-300.0]]}, Read("a\n 2\n .5\n -3E2\n", #{type => f64})),
                Refused = fun(Words, Text, Options) -> tessera_test:raises(invalid_argument, Words, fun() -> Read(Text, Options) end) end,
                Refused("line 3: it has 1 cells", "a,b\n1,2\n3\n", #{}),
                Refused("line 2: x is no number", "a\nx\n", #{}),
