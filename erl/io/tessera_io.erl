@@ -127,7 +127,10 @@ decoded(gguf, Contents, Quantized) -> tessera_io_gguf:decode(Contents, Quantized
 decoded(npy, Contents, _) ->
     {Type, Shape, Make} = tessera_io_npy:decode(Contents),
     {[{<<"tensor">>, Type, Shape, Make}], []};
-decoded(npz, Contents, _) -> {[array(Contents, Entry) || #{name := Name} = Entry <- tessera_io_zip:entries(Contents), binary:last(Name) =/= $/], []}.
+decoded(npz, Contents, _) -> {[array(Contents, Entry) || #{name := Name} = Entry <- tessera_io_zip:entries(Contents), not is_folder(Name)], []}.
+
+is_folder(<<>>) -> tessera_io_file:fail(data_loss, "an array has no name", []);
+is_folder(Name) -> binary:last(Name) =:= $/.
 
 %% An array of an archive. Deflated arrays are read when they are used.
 array(Archive, #{name := File, size := Size} = Entry) ->

@@ -228,7 +228,18 @@ lies_test() ->
                Large = filename:join(Folder, "large.npz"),
                <<Start:(At + 24)/binary, _:32, Rest/binary>> = Zip,
                ok = file:write_file(Large, <<Start/binary, 16#7fffffff:32/little, Rest/binary>>),
-               tessera_test:raises(data_loss, "says that they are", fun() -> tessera_io:load(Large) end)
+               tessera_test:raises(data_loss, "says that they are", fun() -> tessera_io:load(Large) end),
+               %% and one whose first file's name is taken for an extra field
+               Nameless = filename:join(Folder, "nameless.npz"),
+               <<Front:(At + 28)/binary, Name:16/little, Extra:16/little, Back/binary>> = Zip,
+               ok = file:write_file(Nameless, <<Front/binary, 0:16, (Name + Extra):16/little, Back/binary>>),
+               tessera_test:raises(data_loss, "nameless.npz: an array has no name", fun() -> tessera_io:load(Nameless) end),
+               %% rows that end within a block, of a matrix with whole blocks
+               Odd = filename:join(Folder, "odd.gguf"),
+               Head = <<"GGUF", 3:32/little, 1:64/little, 0:64, 1:64/little, "w", 2:32/little, 16:64/little, 4:64/little, 8:32/little, 0:64>>,
+               ok = file:write_file(Odd, [Head, binary:copy(<<0>>, (32 - byte_size(Head) rem 32) rem 32), binary:copy(<<0>>, 68)]),
+               [tessera_test:raises(data_loss, "odd.gguf: w has rows of 16 elements, in blocks of 32", fun() -> tessera_io:load(Odd, #{quantized => How}) end)
+                || How <- [keep, widen]]
        end).
 
 errors_test() ->
