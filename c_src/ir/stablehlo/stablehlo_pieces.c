@@ -33,7 +33,7 @@ hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b) {
 }
 
 /* MLIR requires a decimal point in a float: 1e+20 is 1.0e+20. Values that are not finite are hexadecimal in both. */
-static void print_number(hlo *h, ts_dtype dtype, ts_scalar value) {
+static void print_real(hlo *h, ts_dtype dtype, ts_scalar value) {
   ts_text text = {0};
   ts_scalar_print(&text, dtype, value);
   const char *digits = text.data ? text.data : "";
@@ -44,6 +44,19 @@ static void print_number(hlo *h, ts_dtype dtype, ts_scalar value) {
   if (!is_plain) ts_text_format(h->out, ".0%s", digits + mantissa);
   h->out->failed = h->out->failed || text.failed;
   ts_text_deinit(&text);
+}
+
+static void print_number(hlo *h, ts_dtype dtype, ts_scalar value) {
+  if (!ts_dtype_is_complex(dtype)) {
+    print_real(h, dtype, value);
+    return;
+  }
+  ts_dtype part = ts_dtype_part(dtype);
+  ts_text_append(h->out, "(");
+  print_real(h, part, ts_scalar_load(part, value.bytes));
+  ts_text_append(h->out, ", ");
+  print_real(h, part, ts_scalar_load(part, value.bytes + ts_dtype_size(part)));
+  ts_text_append(h->out, ")");
 }
 
 static hlo_value begin_constant(hlo *h, hlo_element element, const ts_shape *shape) {
