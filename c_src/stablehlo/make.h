@@ -212,6 +212,10 @@ ts_status make_combine(const make_call *m, ts_region_id *out);
 /* Integers that are in order where floats are in the total order. Other types are themselves. */
 ts_status make_total_key(const make_call *m, ts_value_id x, ts_value_id *out);
 
+/* ---- make_special.c: of f32 or f64 */
+ts_status make_lgamma(const make_call *m, ts_value_id x, ts_value_id *out);
+ts_status make_digamma(const make_call *m, ts_value_id x, ts_value_id *out);
+
 /* A region of scalars, made of whole tensors: the operands are of one shape, and so are the results. */
 ts_status make_lifted(const make_call *m, const mlir_region *block, const ts_value_id *operands, make_value *results);
 /* A sort by any comparator, which keeps the order of equals. */
@@ -379,6 +383,7 @@ ts_status make_in_lapack(const make_call *m, mlir_token target);
 ts_status make_in_perturbed(const make_call *m);
 ts_status make_in_csr_dense(const make_call *m);
 ts_status make_in_special(const make_call *m);
+ts_status make_in_zeta(const make_call *m);
 ts_status make_in_control(const make_call *m);
 ts_status make_in_reduce(const make_call *m);
 ts_status make_in_window(const make_call *m);

@@ -744,6 +744,8 @@ static const struct {
     {"chlo.lgamma", make_in_special},
     {"chlo.digamma", make_in_special},
     {"chlo.next_after", make_in_special},
+    {"chlo.zeta", make_in_zeta},
+    {"chlo.polygamma", make_in_zeta},
     {"stablehlo.reduce_precision", make_in_special},
     {"stablehlo.dynamic_broadcast_in_dim", make_in_dynamic},
     {"stablehlo.dynamic_reshape", make_in_dynamic},

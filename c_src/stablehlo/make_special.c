@@ -76,10 +76,9 @@ static ts_status log_sine(const make_call *m, ts_value_id x, ts_value_id *out) {
   return make_unary(m, TS_OP_LOG, x, out);
 }
 
-static ts_status lgamma_op(const make_call *m) {
+ts_status make_lgamma(const make_call *m, ts_value_id x, ts_value_id *out) {
   lanczos a;
-  ts_value_id x, y, part, sine, low, infinite, test;
-  TS_TRY(begin(m, &x));
+  ts_value_id y, part, sine, low, infinite, test;
   TS_TRY(approximate(m, x, &a));
   /* (z + 1/2 - t / log t) log t: it does not overflow before the result does. */
   TS_TRY(make_binary(m, TS_OP_DIVIDE, a.t, a.log_t, &part));
@@ -100,14 +99,12 @@ static ts_status lgamma_op(const make_call *m) {
   TS_TRY(make_select(m, a.is_low, low, y, &y));
   TS_TRY(make_number(m, x, INFINITY, &infinite));
   TS_TRY(make_unary(m, TS_OP_IS_INFINITY, x, &test));
-  TS_TRY(make_select(m, test, infinite, y, &y));
-  return finish(m, y);
+  return make_select(m, test, infinite, y, out);
 }
 
-static ts_status digamma(const make_call *m) {
+ts_status make_digamma(const make_call *m, ts_value_id x, ts_value_id *out) {
   lanczos a;
-  ts_value_id x, y, part, rest, sine, low, test, whole;
-  TS_TRY(begin(m, &x));
+  ts_value_id y, part, rest, sine, low, test, whole;
   TS_TRY(approximate(m, x, &a));
   TS_TRY(make_binary(m, TS_OP_DIVIDE, a.squares, a.sum, &part));
   TS_TRY(make_binary(m, TS_OP_SUBTRACT, a.log_t, part, &y));
@@ -132,8 +129,14 @@ static ts_status digamma(const make_call *m) {
   TS_TRY(make_with(m, TS_OP_LESS_EQUAL, x, 0, &rest));
   TS_TRY(make_binary(m, TS_OP_AND, test, rest, &test));
   TS_TRY(make_number(m, x, NAN, &part));
-  TS_TRY(make_select(m, test, part, y, &y));
-  return finish(m, y);
+  return make_select(m, test, part, y, out);
+}
+
+static ts_status of_one_float(const make_call *m, ts_status (*make)(const make_call *, ts_value_id, ts_value_id *)) {
+  ts_value_id x;
+  TS_TRY(begin(m, &x));
+  TS_TRY(make(m, x, &x));
+  return finish(m, x);
 }
 
 /* ---- bits */
@@ -267,8 +270,8 @@ static ts_status reduce_precision(const make_call *m) {
 }
 
 ts_status make_in_special(const make_call *m) {
-  if (mlir_token_is(m->op->name, "chlo.lgamma")) return lgamma_op(m);
-  if (mlir_token_is(m->op->name, "chlo.digamma")) return digamma(m);
+  if (mlir_token_is(m->op->name, "chlo.lgamma")) return of_one_float(m, make_lgamma);
+  if (mlir_token_is(m->op->name, "chlo.digamma")) return of_one_float(m, make_digamma);
   if (mlir_token_is(m->op->name, "chlo.next_after")) return next_after(m);
   return reduce_precision(m);
 }

@@ -392,6 +392,31 @@ bessel_test() ->
     [[A, B, C, D, E, F, Last]] = lists_of(run([T], [T], "  %r = chlo.bessel_i1e %x1 : tensor<7xf64> -> tensor<7xf64>", [tessera:tensor([0.5, -3.0, 8.0, 8.5, 100.0, -1.0e-6, infinity], f64)])),
     near([0.15642080318487173, -0.19682671329730084, 0.13414249329269812, 0.13054935509459586, 0.03974415302513025, -4.999995000003124e-07, 0.0], [A, B, C, D, E, F, Last], 1.0e-16).
 
+%% By mpmath, to 120 digits; XLA is wrong where the second argument is below -9.
+zeta_test_() ->
+    [{lists:flatten(io_lib:format("~s ~p ~s", [Name, Arguments, Type])), fun() ->
+          T = "tensor<" ++ Type ++ ">",
+          [Got] = lists_of(run([T, T], [T], ["  %r = chlo.", Name, " %x1, %x2 : ", T, ", ", T, " -> ", T], [tessera:tensor(A, Own) || A <- Arguments])),
+          case is_atom(Expected) of
+              true -> ?assertEqual(Expected, Got);
+              false -> ?assertMatch({_, D} when D < Error, {Got, abs(Got / Expected - 1)})
+          end
+      end}
+     || {Type, Own, Error} <- [{"f32", f32, 1.0e-7}, {"f64", f64, 3.0e-15}],
+        {Name, Arguments, Expected} <-
+            [{"zeta", Args, Z} || {Args, Z} <- [{[2.0, 1.0], 1.6449340668482264}, {[3.0, 0.25], 64.66386996876846}, {[1.5, 100.0], 0.20050124998177191},
+                                                {[1.0000152587890625, 7.0], 65534.127242408441}, {[13.0, -45.875], 549755813882.54197}, {[2.0, -50.5], 9.8499971860824842},
+                                                {[8.0, 3.5], 5.2028165183160983e-5}, {[1.0, 3.0], infinity}, {[0.5, 3.0], nan}, {[2.0, 0.0], infinity}, {[3.0, -1.0], nan},
+                                                {[2.5, -0.5], nan}, {[0.0, -1.0], infinity}, {[nan, 1.0], nan}, {[2.0, nan], nan}]] ++
+                [{"zeta", [26.5, 1890.0], 1.1132957216216048e-85} || Own =:= f64] ++
+                [{"polygamma", Args, P} || {Args, P} <- [{[0.0, 2.5], 0.70315664064524319}, {[1.0, 1.0], 1.6449340668482264}, {[1.0, -50.5], 9.8499971860824842},
+                                                         {[2.0, -1.5], -0.2362040516417274}, {[3.0, 0.5], 97.409091034002437}, {[11.0, 7.25], 0.0024413434504218228},
+                                                         {[0.0, -1.0], nan}, {[1.0, -1.0], infinity}, {[2.0, 0.0], nan}, {[0.5, 1.0], nan}, {[-1.0, 1.0], nan}]]].
+
+zeta_refused_test() ->
+    tessera_test:raises(invalid_argument, "expected floats of one type and shape", fun() ->
+        run(["tensor<i32>", "tensor<i32>"], ["tensor<i32>"], "  %r = chlo.zeta %x1, %x2 : tensor<i32>, tensor<i32> -> tensor<i32>", []) end).
+
 %% Group 0 has rows 0 and 1, group 1 has no row, group 2 has row 2, and row 3 is in no group. Infinity in another group's matrix is not seen.
 ragged_dot_test() ->
     Body = "  %r = \"chlo.ragged_dot\"(%x1, %x2, %x3) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
