@@ -574,10 +574,10 @@ static ts_status fft(const make_call *m) {
   if (!type || length.rank < 1 || first < 0)
     return make_error(m, TS_INVALID_ARGUMENT, "expected a type and lengths of the last dims");
   const bool real = mlir_token_is(type->token, "RFFT"), to_real = mlir_token_is(type->token, "IRFFT");
-  if (ts_shape_elements(make_operand_of(m, 0)->shape) == 0) { /* also of length 0 */
+  const int64_t size = length.dims[length.rank - 1];
+  if (ts_shape_elements(make_operand_of(m, 0)->shape) == 0 || (to_real && size == 0)) { /* also of length 0 */
     ts_shape shape;
     ts_shape_copy(&shape, make_operand_of(m, 0)->shape);
-    const int64_t size = length.dims[length.rank - 1];
     if (to_real || (real && size > 0)) shape.dims[last] = to_real ? size : size / 2 + 1;
     TS_TRY(ts_graph_constant(m->r->graph, m->region, m->op->types.data[0].dtype, &shape, (ts_scalar){0}, &id));
     make_result(m, 0, id);

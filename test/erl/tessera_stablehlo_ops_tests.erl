@@ -359,6 +359,12 @@ dynamic_targets_test() ->
               "  %1 = stablehlo.maximum %0, %0 : tensor<f32>\n  return %1 : tensor<f32>\n}\n",
     ?assertEqual([[3.0, 1.0, 1.0, 2.0]], lists_of((tessera_stablehlo:function(iolist_to_binary([Main, Reducer])))([tessera:tensor([3.0, 1.0, 2.0, 4.0])]))).
 
+%% A transform to no numbers, which JAX writes for irfft of length 0.
+empty_fft_test() ->
+    Z = "tensor<2x1xcomplex<f32>>",
+    ?assertEqual([[[], []]], lists_of(run([Z], ["tensor<2x0xf32>"], ["  %r = stablehlo.fft %x1, type = IRFFT, length = [0] : (", Z, ") -> tensor<2x0xf32>"],
+                                          [tessera:complex(tessera:tensor([[1.0], [2.0]]), tessera:tensor([[0.0], [0.0]]))]))).
+
 %% U of U* U, and systems of adjoints.
 triangles_test() ->
     C = "tensor<2x2xcomplex<f64>>",
