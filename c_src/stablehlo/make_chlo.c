@@ -122,6 +122,8 @@ static ts_status bessel_i1e(const make_call *m) {
   TS_TRY(make_unary(m, TS_OP_NEGATE, inner, &outer));
   TS_TRY(make_with(m, TS_OP_LESS, x, 0, &test));
   TS_TRY(make_select(m, test, outer, inner, &inner));
+  TS_TRY(make_with(m, TS_OP_EQUAL, x, 0, &test)); /* with its sign */
+  TS_TRY(make_select(m, test, x, inner, &inner));
   TS_TRY(make_convert(m, inner, type, &inner));
   make_result(m, 0, inner);
   return TS_SUCCESS;

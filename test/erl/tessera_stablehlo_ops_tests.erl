@@ -398,6 +398,14 @@ bessel_test() ->
     [[A, B, C, D, E, F, Last]] = lists_of(run([T], [T], "  %r = chlo.bessel_i1e %x1 : tensor<7xf64> -> tensor<7xf64>", [tessera:tensor([0.5, -3.0, 8.0, 8.5, 100.0, -1.0e-6, infinity], f64)])),
     near([0.15642080318487173, -0.19682671329730084, 0.13414249329269812, 0.13054935509459586, 0.03974415302513025, -4.999995000003124e-07, 0.0], [A, B, C, D, E, F, Last], 1.0e-16).
 
+%% A zero keeps its sign, as XLA's.
+bessel_zero_test_() ->
+    [{atom_to_list(Own), fun() ->
+          [Y] = run(["tensor<2x" ++ Type ++ ">"], ["tensor<2x" ++ Type ++ ">"], ["  %r = chlo.bessel_i1e %x1 : tensor<2x", Type, "> -> tensor<2x", Type, ">"],
+                    [X = tessera:tensor([0.0, -0.0], Own)]),
+          ?assertEqual(tessera:to_binary(X), tessera:to_binary(Y))
+      end} || {Type, Own} <- [{"f16", f16}, {"bf16", bf16}, {"f32", f32}, {"f64", f64}]].
+
 %% By mpmath, to 120 digits; XLA is wrong where the second argument is below -9.
 zeta_test_() ->
     [{lists:flatten(io_lib:format("~s ~p ~s", [Name, Arguments, Type])), fun() ->
