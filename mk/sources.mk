@@ -107,7 +107,6 @@ STABLEHLO_SRC := \
   c_src/stablehlo/make_sort.c \
   c_src/stablehlo/make_sparse.c \
   c_src/stablehlo/make_special.c \
-  c_src/stablehlo/make_zeta.c \
   c_src/stablehlo/make_tridiagonal.c \
   c_src/stablehlo/make_tuple.c \
   c_src/stablehlo/mlir_attr.c \

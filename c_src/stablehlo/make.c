@@ -117,6 +117,23 @@ ts_value_id make_truth_of(const make_call *m, const make_value *value, ts_dtype 
   return is_zero && (type == TS_DTYPE_NONE || type == own) ? op->operands[0] : value->id;
 }
 
+ts_status make_to_type(const make_call *m, const make_value *value, const mlir_type *type, ts_value_id *out) {
+  ts_value_id id = value->id;
+  if (!type->is_bool || value->is_bool) return make_convert(m, id, type->dtype, out);
+  if (ts_dtype_is_complex(make_value_of(m, id)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, id, &id));
+  return make_with_integer(m, TS_OP_NOT_EQUAL, id, 0, out);
+}
+
+ts_status make_factor(const make_call *m, size_t i, ts_value_id *out) {
+  const mlir_type *type = &m->op->types.data[0];
+  TS_TRY(make_to_type(m, &m->operands[i], type, out));
+  return type->is_bool ? make_convert(m, *out, TS_F32, out) : TS_SUCCESS;
+}
+
+ts_status make_sum_of_products(const make_call *m, ts_value_id *inout) {
+  return m->op->types.data[0].is_bool ? make_with(m, TS_OP_NOT_EQUAL, *inout, 0, inout) : TS_SUCCESS;
+}
+
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out) {
   TS_TRY(make_broadcast_to(m, predicate, make_value_of(m, x)->shape, &predicate));
   return make_add(m, TS_OP_SELECT, (ts_values){(ts_value_id[]){predicate, x, y}, 3}, NULL, out);

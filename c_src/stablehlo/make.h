@@ -138,6 +138,13 @@ ts_status make_bitcast(const make_call *m, ts_value_id x, ts_dtype type, ts_valu
 ts_status make_with(const make_call *m, ts_opcode code, ts_value_id x, double number, ts_value_id *out);
 ts_status make_with_integer(const make_call *m, ts_opcode code, ts_value_id x, int64_t number, ts_value_id *out);
 ts_status make_convert(const make_call *m, ts_value_id x, ts_dtype type, ts_value_id *out);
+/* A value as another type: as i1, whether it is not zero. */
+ts_status make_to_type(const make_call *m, const make_value *value, const mlir_type *type, ts_value_id *out);
+/* An operand of a sum of products as the numbers that are multiplied. They have the result's type, but truth values are
+ * f32, 0 or 1: such sums are quick, and 0 only where every product is, however many there are. */
+ts_status make_factor(const make_call *m, size_t i, ts_value_id *out);
+/* The sum of such products as the result's type: of truth values whether any product is true. */
+ts_status make_sum_of_products(const make_call *m, ts_value_id *inout);
 ts_status make_select(const make_call *m, ts_value_id predicate, ts_value_id x, ts_value_id y, ts_value_id *out);
 /* The numbers of that type (TS_DTYPE_NONE: of any type) that a boolean says not to be 0: predicates may be numbers. The
  * boolean itself if it is made otherwise. */
@@ -176,11 +183,6 @@ ts_status make_ints_or(const mlir_attr *attr, int32_t rank, int64_t otherwise, t
 ts_status make_dict_ints(const mlir_attr *dict, const char *name, ts_dims *out);
 /* The dims of a product of matrices, by the names that all its ops have. */
 ts_status make_dot_numbers(const mlir_attr *numbers, ts_attrs *attrs);
-/* An operand of a sum of products as the numbers that are multiplied. They have the result's type, but truth values are
- * f32, 0 or 1: such sums are quick, and 0 only where every product is, however many there are. */
-ts_status make_factor(const make_call *m, size_t i, ts_value_id *out);
-/* The sum of such products as the result's type: of truth values whether any product is true. */
-ts_status make_sum_of_products(const make_call *m, ts_value_id *inout);
 /* The product of the first two operands, of the result's type. */
 ts_status make_dot(const make_call *m, const ts_attrs *attrs, ts_value_id *out);
 /* Pairs of low and high; without the attribute zeros. */
@@ -211,10 +213,6 @@ ts_status make_combine(const make_call *m, ts_region_id *out);
 
 /* Integers that are in order where floats are in the total order. Other types are themselves. */
 ts_status make_total_key(const make_call *m, ts_value_id x, ts_value_id *out);
-
-/* ---- make_special.c: of f32 or f64 */
-ts_status make_lgamma(const make_call *m, ts_value_id x, ts_value_id *out);
-ts_status make_digamma(const make_call *m, ts_value_id x, ts_value_id *out);
 
 /* A region of scalars, made of whole tensors: the operands are of one shape, and so are the results. */
 ts_status make_lifted(const make_call *m, const mlir_region *block, const ts_value_id *operands, make_value *results);
@@ -383,7 +381,6 @@ ts_status make_in_lapack(const make_call *m, mlir_token target);
 ts_status make_in_perturbed(const make_call *m);
 ts_status make_in_csr_dense(const make_call *m);
 ts_status make_in_special(const make_call *m);
-ts_status make_in_zeta(const make_call *m);
 ts_status make_in_control(const make_call *m);
 ts_status make_in_reduce(const make_call *m);
 ts_status make_in_window(const make_call *m);

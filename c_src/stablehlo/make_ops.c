@@ -204,18 +204,10 @@ static ts_status clamp(const make_call *m) {
   return TS_SUCCESS;
 }
 
-/* To i1: whether it is not zero. */
-static ts_status to_type(const make_call *m, const make_value *value, const mlir_type *type, ts_value_id *out) {
-  ts_value_id id = value->id;
-  if (!type->is_bool || value->is_bool) return make_convert(m, id, type->dtype, out);
-  if (ts_dtype_is_complex(make_value_of(m, id)->dtype)) TS_TRY(make_unary(m, TS_OP_REAL, id, &id));
-  return make_with_integer(m, TS_OP_NOT_EQUAL, id, 0, out);
-}
-
 static ts_status convert(const make_call *m) {
   ts_value_id id;
   TS_TRY(make_count_operands(m, 1));
-  TS_TRY(to_type(m, &m->operands[0], &m->op->types.data[0], &id));
+  TS_TRY(make_to_type(m, &m->operands[0], &m->op->types.data[0], &id));
   make_result(m, 0, id);
   return TS_SUCCESS;
 }
@@ -504,16 +496,6 @@ ts_status make_dot_numbers(const mlir_attr *numbers, ts_attrs *attrs) {
   return make_dict_ints(numbers, "rhs_contracting_dimensions", &attrs->dot.rhs_contract);
 }
 
-ts_status make_factor(const make_call *m, size_t i, ts_value_id *out) {
-  const mlir_type *type = &m->op->types.data[0];
-  TS_TRY(to_type(m, &m->operands[i], type, out));
-  return type->is_bool ? make_convert(m, *out, TS_F32, out) : TS_SUCCESS;
-}
-
-ts_status make_sum_of_products(const make_call *m, ts_value_id *inout) {
-  return m->op->types.data[0].is_bool ? make_with(m, TS_OP_NOT_EQUAL, *inout, 0, inout) : TS_SUCCESS;
-}
-
 ts_status make_dot(const make_call *m, const ts_attrs *attrs, ts_value_id *out) {
   ts_value_id factors[2];
   for (size_t i = 0; i < 2; i++) TS_TRY(make_factor(m, i, &factors[i]));
@@ -744,8 +726,8 @@ static const struct {
     {"chlo.lgamma", make_in_special},
     {"chlo.digamma", make_in_special},
     {"chlo.next_after", make_in_special},
-    {"chlo.zeta", make_in_zeta},
-    {"chlo.polygamma", make_in_zeta},
+    {"chlo.zeta", make_in_special},
+    {"chlo.polygamma", make_in_special},
     {"stablehlo.reduce_precision", make_in_special},
     {"stablehlo.dynamic_broadcast_in_dim", make_in_dynamic},
     {"stablehlo.dynamic_reshape", make_in_dynamic},
