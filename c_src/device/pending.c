@@ -321,8 +321,8 @@ static ts_status wrap_results(ts_pending *p, ts_buffer **out) {
   return TS_SUCCESS;
 }
 
-/* Refuses the callback. The run frees itself when the platform has ended it, maybe in this call. Until then it may write
- * to its donated arguments. */
+/* Refuses the callback. The run frees itself when the platform has ended it, maybe in this call. Until then it may
+ * write to its donated arguments. */
 static void abandon(ts_pending *p) {
   free_answers(p);
   mark_lost(p, p->donated);

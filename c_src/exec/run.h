@@ -89,8 +89,8 @@ ts_status ts_execution_begin(ts_execution *x, const ts_executable *exe, ts_buffe
 ts_status ts_execution_hand_out(ts_execution *x, ts_buffer **out_results);
 /* Undoes that. */
 void ts_execution_take_back(ts_execution *x, ts_buffer **results);
-/* Ends the run. `succeeded`: its results were handed out, and the donated arguments are released. Else donated arguments
- * that steps may have overwritten are marked as spent. */
+/* Ends the run. `succeeded`: its results were handed out, and the donated arguments are released. Else donated
+ * arguments that steps may have overwritten are marked as spent. */
 void ts_execution_close(ts_execution *x, bool succeeded);
 
 /* ---- runs of a group (group.c) ---- */
