@@ -46,7 +46,6 @@ static mlir_token word(const make_call *m, const char *text) {
   return token;
 }
 
-/* Integers as an attribute. */
 static ts_status set_number(const make_call *m, int64_t number, mlir_attr *out) {
   char text[24], *kept;
   snprintf(text, sizeof text, "%" PRId64, number);
@@ -57,7 +56,7 @@ static ts_status set_number(const make_call *m, int64_t number, mlir_attr *out) 
   return TS_SUCCESS;
 }
 
-/* A list of the numbers, or a number where the operand is a scalar. */
+/* Integers as an attribute: a list of the numbers, or a number where the operand is a scalar. */
 static ts_status set_attr(const make_call *m, size_t operand, const char *name, const ts_dims *numbers,
                           mlir_attr *out) {
   *out = (mlir_attr){.kind = MLIR_ATTR_LIST, .name = word(m, name), .token = m->op->name};

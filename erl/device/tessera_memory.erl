@@ -29,19 +29,25 @@ result({error, #{code := resource_exhausted}} = First, Call, Fail) ->
     collect_self(major),
     Result = case Again() of
                  {error, #{code := resource_exhausted}} -> in_turn(Again);
-                 %% The first try has overwritten an argument that was donated to it.
-                 {error, #{code := failed_precondition}} -> First;
                  Other -> Other
              end,
-    ok = case Result of
-             {error, Cause} -> tessera_events:failed(Span, error, Cause);
-             _ -> tessera_events:ended(Span, #{}, #{})
-         end,
-    finally(Result, Fail);
+    told(First, Result, Span, Fail);
 result({error, Cause}, _Again, Fail) ->
     Fail(Cause);
 result(Made, _Again, _Fail) ->
     Made.
+
+%% A try that fails may have overwritten an argument that was donated to it, which the next one does not find. The lack of memory is the cause.
+told({error, Short}, {error, Cause}, Span, Fail) ->
+    Told = case tessera_error:is_gone(Cause) of true -> Short; false -> Cause end,
+    ok = tessera_events:failed(Span, error, Told),
+    Fail(Told);
+told(_, Result, Span, _Fail) ->
+    ok = tessera_events:ended(Span, #{}, #{}),
+    case Result of
+        {pressure, Made} -> Made;
+        _ -> Result
+    end.
 
 %% Collects garbage in the caller, since its result came with {pressure, Made}. A minor collection costs little and is mostly enough: a loop drops
 %% its results soon.
@@ -76,10 +82,6 @@ tries(Again, Since, [Wait | Tries]) ->
 
 is_short({error, #{code := resource_exhausted}}) -> true;
 is_short(_) -> false.
-
-finally({error, Cause}, Fail) -> Fail(Cause);
-finally({pressure, Made}, _Fail) -> Made;
-finally(Made, _Fail) -> Made.
 
 %% Destructors run when the process is scheduled out. Returns whether much is left that a major collection may free.
 collect_self(Type) ->

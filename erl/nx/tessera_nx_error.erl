@@ -1,7 +1,7 @@
 %% @private Exceptions of Elixir, raised from Erlang.
 -module(tessera_nx_error).
 -include("tessera_nx.hrl").
--export([argument/2, runtime/2, expected/2, no_op/1, no_type/1, from_core/2, is_gone/1, check/2, inspect/1]).
+-export([argument/2, runtime/2, expected/2, no_op/1, no_type/1, from_core/2, check/2, inspect/1]).
 
 -spec argument(io:format(), [term()]) -> no_return().
 argument(Format, Values) -> raise('Elixir.ArgumentError', Format, Values).
@@ -30,15 +30,10 @@ from_core(Op, #{code := Code, message := Message}) when Code =:= invalid_argumen
                                                         Code =:= out_of_range ->
     argument("~ts", [named(Op, Message)]);
 from_core(Op, #{message := Message} = Cause) ->
-    case is_gone(Cause) of
+    case tessera_error:is_gone(Cause) of
         true -> runtime("~ts was called on deleted or donated buffer", [Op]);
         false -> runtime("~ts", [named(Op, Message)])
     end.
-
-%% Whether the error is that a tensor was deallocated or donated.
--spec is_gone(#{code := atom(), message := binary(), _ => _}) -> boolean().
-is_gone(#{code := Code, message := Message}) ->
-    Code =:= failed_precondition andalso string:find(Message, "deallocated or donated") =/= nomatch.
 
 %% The core's result, or its error as an exception.
 -spec check(atom(), Result | tessera_nif:error()) -> Result.

@@ -121,7 +121,7 @@ at(Ref, Client, Device) -> at(Ref, {Client, Device}).
 -spec at(reference(), tessera:device()) -> reference().
 at(Ref, Place) ->
     Move = fun() -> tessera_client:to_device(Ref, Place, false) end,
-    Fail = fun(Cause) -> tessera_nx_error:is_gone(Cause) orelse tessera_nx_error:from_core(to_device, Cause), Ref end,
+    Fail = fun(Cause) -> tessera_error:is_gone(Cause) orelse tessera_nx_error:from_core(to_device, Cause), Ref end,
     case Move() of
         Moved when is_reference(Moved) -> Moved;
         Other -> tessera_memory:result(Other, Move, Fail)

@@ -265,11 +265,16 @@ try_gamma(Key, D, C, Form) ->
     [ForNormal, ForUniform] = tessera_random_bits:split(Key, 2),
     X = standard_normal(ForNormal, Form),
     W = multiply(C, X),
-    Above = multiply(W, add(3, multiply(W, add(3, W)))), %% (1 + w)^3 - 1: of large exponents few numbers beside 1 are possible
+    %% (1 + w)^3 - 1, as of large exponents few numbers beside 1 are possible. The sum with 1 would cancel where (1 + w)^3 is small.
+    Above = multiply(W, add(3, multiply(W, add(3, W)))),
     Positive = greater(W, -1),
     Growth = select(Positive, Above, 0),
-    Bound = add(multiply(0.5, multiply(X, X)), multiply(D, subtract(log1p(Growth), Growth))),
-    {add(D, multiply(D, Growth)), logical_and(Positive, less(log(above_zero(ForUniform, Form)), Bound))}.
+    Small = less(W, -0.5),
+    Root = add(1, W),
+    Cube = multiply(Root, multiply(Root, Root)),
+    Log = select(Small, multiply(3, log(select(Positive, Root, 1))), log1p(Growth)),
+    Bound = add(multiply(0.5, multiply(X, X)), multiply(D, subtract(Log, Growth))),
+    {select(Small, multiply(D, Cube), add(D, multiply(D, Growth))), logical_and(Positive, less(log(above_zero(ForUniform, Form)), Bound))}.
 
 -spec gamma(tensor(), [tensor()], form()) -> tensor().
 gamma(Key, [Exponent, Scale], {Type, Shape}) ->

@@ -2,7 +2,7 @@
 %% shell and logger print it in full.
 -module(tessera_error).
 -include("tessera.hrl").
--export([check/3, raise/3, raise/4, raise/5, located/3, again/3, stack/1, within/3, show/1, is_ours/1, format_error/2]).
+-export([check/3, raise/3, raise/4, raise/5, located/3, again/3, stack/1, within/3, show/1, is_ours/1, is_gone/1, format_error/2]).
 
 %% Limit for the tensors that are named in a message.
 -define(MAX_OPERANDS, 4).
@@ -146,6 +146,11 @@ show_tensor(What, Type, Shape, Tensor) ->
         true -> [What, tessera_type:format(Type, Shape)];
         false -> io_lib:format("~0P", [Tensor, ?MAX_ITEMS])
     end.
+
+%% Whether the error is that a tensor was deallocated or donated.
+-spec is_gone(#{code := atom(), message := binary(), _ => _}) -> boolean().
+is_gone(#{code := Code, message := Message}) ->
+    Code =:= failed_precondition andalso string:find(Message, "deallocated or donated") =/= nomatch.
 
 %% Modules whose frames are hidden from users.
 -spec is_ours(module()) -> boolean().

@@ -219,3 +219,19 @@ client_memory_test() ->
      || {Wrong, Device} <- [{Ref, {"no name", 0}}, {Ref, {host, nowhere}}, {Ref, {host, -1}}, {Ref, {host, 1000}},
                             {Ref, {no_such_client, 0}}, {Ref, host}, {make_ref(), {host, 0}}]],
     ?assertMatch(#{allocated := 0}, Stats()).
+
+%% A call that lacks memory is repeated. Where a try has overwritten an argument that was donated to it, the caller is told of the lack of memory, and
+%% otherwise of what the last try says.
+repeated_test() ->
+    {ok, _} = application:ensure_all_started(tessera),
+    Error = fun(Code, Text) -> {error, #{code => Code, message => Text}} end,
+    Short = Error(resource_exhausted, <<"no memory">>),
+    Gone = Error(failed_precondition, <<"argument 1: the tensor was deallocated or donated">>),
+    Other = Error(failed_precondition, <<"the moon is full">>),
+    Told = fun(Answers) ->
+                   put(answers, Answers),
+                   Call = fun() -> [Answer | Rest] = get(answers), put(answers, Rest), Answer end,
+                   tessera_memory:result(Call(), Call, fun(#{message := Text}) -> Text end)
+           end,
+    ?assertEqual([<<"no memory">>, <<"no memory">>, <<"the moon is full">>, <<"the moon is full">>, made],
+                 [Told(Answers) || Answers <- [[Short, Gone], [Short, Short, Gone], [Short, Other], [Short, Short, Short, Other], [Short, Short, {pressure, made}]]]).

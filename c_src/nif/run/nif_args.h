@@ -46,8 +46,7 @@ ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_
 ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count,
                           const ts_nif_set *donate, ts_nif_args *out);
 /* Ends the use of the arguments after a run; a successful run has taken the donated ones, a failed one those that it
- * has overwritten. A second call has no
- * effect. */
+ * may have overwritten. A second call has no effect. */
 void ts_nif_args_done(ts_nif_args *args, bool succeeded);
 
 #endif
