@@ -264,7 +264,7 @@ static ts_status polygamma_of(const make_call *m, ts_value_id n, ts_value_id x, 
   TS_TRY(zeta_of(m, s, x, &y));
   TS_TRY(lgamma_of(m, s, &factor));
   TS_TRY(make_unary(m, TS_OP_EXP, factor, &factor));
-  TS_TRY(make_round_even(m, factor, &other)); /* exact up to 16!; larger factorials have 13 digits, as lgamma gives them */
+  TS_TRY(make_round_even(m, factor, &other)); /* exact up to 16!; larger factorials have 13 digits */
   TS_TRY(make_with(m, TS_OP_LESS, factor, 1e14, &test));
   TS_TRY(make_select(m, test, other, factor, &factor));
   TS_TRY(make_binary(m, TS_OP_MULTIPLY, y, factor, &y));

@@ -15,10 +15,10 @@ typedef void (*ts_release_fn)(void *context);
 typedef struct ts_buffer {
   _Atomic uint32_t refs;
   ts_dtype dtype;
-  bool together;         /* header and data are one pool block */
-  bool elsewhere;        /* the host cannot read the bytes, and `data` is NULL: device/device.h */
-  _Atomic bool is_fixed; /* only the run that makes the buffer writes its bytes, so that copies of them stay true */
-  bool spent;            /* donated to a failed run that may have written other bytes: nothing may read them */
+  bool together;             /* header and data are one pool block */
+  bool elsewhere;            /* the host cannot read the bytes, and `data` is NULL: device/device.h */
+  _Atomic bool is_fixed;     /* only the run that makes the buffer writes its bytes, so that copies of them stay true */
+  bool spent;                /* donated to a failed run that may have written other bytes: nothing may read them */
   _Atomic bool has_prepared; /* there are copies, or notes of uses: prepared.h */
   void *data;                /* aligned to TS_POOL_ALIGNMENT in pool memory, else to the element */
   int64_t bytes;
