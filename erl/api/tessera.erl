@@ -2395,8 +2395,8 @@ quantize(W) -> tessera_quantize:quantize(W, #{}).
 %% <dt>`axis'</dt><dd>the axis that products sum over: 0, or 1 for a matrix whose rows are the columns of the weight</dd>
 %% <dt>`scales'</dt><dd>their type: f32, bf16 or f16</dd>
 %% </dl>
-%% Weights that are larger than scales of this type allow, infinite ones among them, become the largest one that they allow. A group with a NaN
-%% is NaN.
+%% A weight beyond the range of its form and scales becomes the last one that they have there; so does an infinite one. A group with a NaN is
+%% NaN.
 %% ```
 %% 1> W = tessera:tensor([[1.0, -4.0], [0.5, 2.0], [-0.25, 8.0]]).
 %% 2> Q = tessera:quantize(W, #{bits => 4, scales => f16}).

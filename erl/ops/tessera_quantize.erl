@@ -18,6 +18,7 @@
 -define(MOST_GROUP, (1 bsl 31)).
 %% f32 holds it also if a scale of few digits was rounded up.
 -define(MOST_WEIGHT, 3.2e38).
+-define(MOST_F16, 65504.0).
 
 %% ---- making one
 
@@ -70,17 +71,20 @@ numbers(W, {Bits, Group, Form}, Type) ->
     Q = tessera_ops:as_type(tessera_elementwise:clip(tessera_elementwise:round(Number), 0.0, Most), u32),
     {words(tessera_ops:reshape(Q, {Groups * Group, N}), K, Bits), stored(Scale, Type), [stored(Other, Type) || Other <- Others]}.
 
-%% Weights beyond what a number and its scale give would have an infinite scale, and their group NaN. The ends of a group with both signs are
-%% half as far from 0.
+%% Weights beyond the range of the form would have an infinite scale or minimum, and their group NaN.
 limited(W, {Bits, Form}, Type) ->
-    {Numbers, Most} = case {Form, Bits} of
-                          {scale, 8} -> {127, ?MOST_WEIGHT};
-                          {scale, 4} -> {8, ?MOST_WEIGHT};
-                          {minimum, _} -> {1, ?MOST_WEIGHT / 2};
-                          {zero, _} -> {((1 bsl Bits) - 1) / 2, ?MOST_WEIGHT / 2}
-                      end,
-    Limit = case Type of f16 -> min(Numbers * 65504.0, Most); _ -> Most end,
-    tessera_elementwise:clip(W, -Limit, Limit).
+    Most = case Form of scale -> most_number(Form, Bits) * most_scale(Form, Bits, Type); _ -> ?MOST_WEIGHT end,
+    Least = case {Form, Type} of {minimum, f16} -> ?MOST_F16; _ -> Most end,
+    tessera_elementwise:clip(W, -Least, Most).
+
+%% What the largest scale is multiplied with has at most this size. With zeros such a group reaches as far below 0 as above, or its type is f16.
+most_number(scale, 8) -> 127;
+most_number(minimum, Bits) -> (1 bsl Bits) - 1;
+most_number(_, Bits) -> 1 bsl (Bits - 1).
+
+%% Their type holds this scale, and f32 its products.
+most_scale(Form, Bits, f16) -> min(most_scale(Form, Bits, f32), ?MOST_F16);
+most_scale(Form, Bits, _) -> ?MOST_WEIGHT / most_number(Form, Bits).
 
 %% The scale and what else the form has, each for a group, and the number of each weight before it is rounded. 127 and -127 are as far
 %% from the middle of 8 bits as each other; of 4 bits the weight of the largest size is -8, one more number than with 7.
@@ -93,9 +97,16 @@ chosen(scale, W, 4, Type) ->
     Scale = rounded(multiply(Extreme, -1 / 8), Type),
     {Scale, [], add(divided(W, Scale), 8.0)};
 chosen(Form, W, Bits, Type) ->
-    Low = tessera_elementwise:min(of_group(reduce_min, W), 0.0),
+    Most = float((1 bsl Bits) - 1),
+    MostScale = most_scale(Form, Bits, Type),
     High = tessera_elementwise:max(of_group(reduce_max, W), 0.0),
-    Scale = rounded(multiply(tessera_elementwise:subtract(High, Low), 1 / ((1 bsl Bits) - 1)), Type),
+    %% The lower end of a group that is too wide: what the upper end leaves, and at least half of the range.
+    Half = MostScale * Most / 2,
+    Least = tessera_elementwise:subtract(-Half, tessera_elementwise:max(tessera_elementwise:subtract(Half, High), 0.0)),
+    Low = tessera_elementwise:max(tessera_elementwise:min(of_group(reduce_min, W), 0.0), Least),
+    %% f32 may not hold the difference, but that of the halves
+    Width = tessera_elementwise:subtract(multiply(High, 0.5), multiply(Low, 0.5)),
+    Scale = rounded(tessera_elementwise:min(multiply(Width, 2 / Most), MostScale), Type),
     case Form of
         minimum ->
             Minimum = rounded(tessera_elementwise:negate(Low), Type),

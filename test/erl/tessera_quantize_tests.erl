@@ -45,25 +45,65 @@ known_numbers_test() ->
     Numbers = [N || Word <- lists:flatten(tessera:to_list(tessera:slice(Words, [0, 0, 0], [1, 4, 1]))), N <- lists:reverse([N || <<N:4>> <= <<Word:32>>])],
     ?assertEqual([min(15, max(0, round_even(X / Scale + 8))) || X <- Column], Numbers).
 
-%% Weights beyond the range of a form are the largest ones that it has: of f16 scales of at most 65504 times 127, 8 or half of the numbers, or, of the
-%% form minimum, a minimum of at most 65504; of f32 all or half of the range.
-weights_beyond_the_range_test_() ->
+%% A weight within the range of its form is at most half a scale away, but for what a type of few digits rounds.
+weights_of_the_whole_range_test_() ->
     [{lists:flatten(io_lib:format("~0p of ~0p", [Options, Column])),
       fun() ->
-              W = tessera:reshape(tessera:tensor(Column, f32), {8, 1}),
-              Q = tessera:quantize(W, Options#{group => 8}),
-              Wide = lists:flatten(tessera:to_list(tessera:dequantize(Q, f32))),
-              Limits = [max(-Limit, min(Limit, case X of infinity -> 1.0e300; neg_infinity -> -1.0e300; _ -> X end)) || X <- Column],
-              Step = Part * lists:max([abs(X) || X <- Limits]),
-              [?assert(is_number(Y) andalso abs(Y - X) =< Step) || {X, Y} <- lists:zip(Limits, Wide)]
+              #{scales := Scales} = Q = of_column(Column, Options),
+              Scale = tessera:to_number(tessera:slice(Scales, [0, 0, 0], [1, 1, 1])),
+              [?assert(is_number(Y) andalso abs(Y - X) =< 0.501 * Scale + 0.005 * abs(X)) || {X, Y} <- lists:zip(Column, numbers(Q))]
       end}
-     || {Options, Limit, Part} <-
-            [{#{bits => 8, scales => f16}, 127 * 65504.0, 0.01}, {#{bits => 4, scales => f16}, 8 * 65504.0, 0.13},
-             {#{bits => 8, form => zero, scales => f16}, 127.5 * 65504.0, 0.01}, {#{bits => 8, form => minimum, scales => f16}, 65504.0, 0.01},
-             {#{bits => 8}, 3.2e38, 0.01}, {#{bits => 4, scales => bf16}, 3.2e38, 0.13},
-             {#{bits => 8, form => zero}, 1.6e38, 0.01}, {#{bits => 8, form => minimum}, 1.6e38, 0.01}, {#{bits => 4, form => minimum, scales => bf16}, 1.6e38, 0.08}],
-        Column <- [[1.0e7, -2.0e7, 3.0e6, 0.0, 1.0, -1.0, 5.0e5, 1.0], [3.0e38, -3.0e38, 1.0e38, 0.0, -1.0e38, 2.0e38, 1.0, 1.0],
-                   [infinity, neg_infinity, 1.0, 0.0, -1.0, 1.0, 2.0, 3.0], [3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38, 3.4e38]]].
+     || {Options, Ends} <-
+            [{#{bits => 4, form => minimum, scales => f16}, [{0.0, 1.0e5}, {0.0, 9.8e5}, {-65504.0, 9.1e5}, {-6.0e4, 0.0}]},
+             {#{bits => 8, form => minimum, scales => f16}, [{0.0, 1.0e6}, {0.0, 1.67e7}, {-65504.0, 1.66e7}]},
+             {#{bits => 4, form => zero, scales => f16}, [{0.0, 9.0e5}, {-9.8e5, 0.0}, {-1.0e5, 8.5e5}, {-4.9e5, 4.9e5}]},
+             {#{bits => 8, form => zero, scales => f16}, [{0.0, 1.67e7}, {-1.67e7, 0.0}, {-8.0e6, 8.0e6}]} |
+             [{#{bits => Bits, form => minimum, scales => Scales}, [{0.0, 3.0e38}, {0.0, 3.19e38}, {-3.19e38, 0.0}, {-1.0e38, 2.0e38}, {-1.5e38, 1.5e38}]}
+              || Bits <- [4, 8], Scales <- [f32, bf16]]] ++
+            [{#{bits => Bits, form => zero, scales => Scales}, [{0.0, 3.0e38}, {0.0, 3.19e38}, {-3.19e38, 0.0}, {-1.0e38, 3.0e38}, {-3.0e38, 3.0e38}]}
+             || Bits <- [4, 8], Scales <- [f32, bf16]],
+        {Low, High} <- Ends,
+        Column <- [[Low, High, High / 2, Low / 2, 0.0, High / 3, Low / 3, High / 4]]].
+
+%% A weight beyond the range of its form is the last one of it: of f16 scales are at most 65504, and minimums, too; f32 holds 3.2e38.
+weights_beyond_the_range_test_() ->
+    [{lists:flatten(io_lib:format("~0p of ~0p", [Options, Ends])),
+      fun() ->
+              Q = of_column([element(1, Ends), element(2, Ends), 0.0, 1.0, 2.0, 3.0, 1.0, 0.0], Options),
+              [A, B | Others] = numbers(Q),
+              [?assert(is_number(Y) andalso abs(Y - X) =< Part * max(abs(Low), abs(High))) || {X, Y} <- [{Low, A}, {High, B} | [{0.0, Y} || Y <- Others]]]
+      end}
+     || {Options, Part, All} <-
+            [{#{bits => 8, scales => f16}, 0.01, [{both, -127 * 65504.0, 127 * 65504.0}]},
+             {#{bits => 4, scales => f16}, 0.13, [{both, -8 * 65504.0, 8 * 65504.0}]},
+             {#{bits => 8}, 0.01, [{both, -3.2e38, 3.2e38}]}, {#{bits => 4, scales => bf16}, 0.13, [{both, -3.2e38, 3.2e38}]},
+             {#{bits => 8, form => zero, scales => f16}, 0.01,
+              [{both, -127.5 * 65504, 127.5 * 65504}, {up, 0.0, 255 * 65504.0}, {down, -255 * 65504.0, 0.0}, {{1.0e6, up}, -1.0e6, 255 * 65504.0 - 1.0e6},
+               {{1.0e6, down}, -255 * 65504.0 + 1.0e6, 1.0e6}]},
+             {#{bits => 8, form => minimum, scales => f16}, 0.01,
+              [{both, -65504.0, 254 * 65504.0}, {up, 0.0, 255 * 65504.0}, {down, -65504.0, 0.0}]},
+             {#{bits => 8, form => zero}, 0.01, [{both, -3.2e38, 3.2e38}, {up, 0.0, 3.2e38}, {down, -3.2e38, 0.0}]},
+             {#{bits => 4, form => zero, scales => bf16}, 0.14, [{both, -3.2e38, 3.2e38}, {up, 0.0, 3.2e38}, {down, -3.2e38, 0.0}]},
+             {#{bits => 8, form => minimum}, 0.01,
+              [{both, -1.6e38, 1.6e38}, {up, 0.0, 3.2e38}, {down, -3.2e38, 0.0}, {{1.0e38, up}, -1.0e38, 2.2e38}, {{1.0e38, down}, -2.2e38, 1.0e38}]},
+             {#{bits => 4, form => minimum, scales => bf16}, 0.08, [{both, -1.6e38, 1.6e38}, {up, 0.0, 3.2e38}, {down, -3.2e38, 0.0}]}],
+        {Sides, Low, High} <- All,
+        Ends <- case Sides of
+                    both -> [{-3.4e38, 3.4e38}, {neg_infinity, infinity}];
+                    up -> [{0.0, 3.4e38}, {0.0, infinity}];
+                    down -> [{-3.4e38, 0.0}, {neg_infinity, 0.0}];
+                    {Other, up} -> [{-Other, 3.4e38}, {-Other, infinity}];
+                    {Other, down} -> [{-3.4e38, Other}, {neg_infinity, Other}]
+                end].
+
+group_with_a_nan_test_() ->
+    [?_assertEqual(lists:duplicate(8, nan), numbers(of_column([1.0, nan, 2.0, -1.0, 0.0, infinity, 1.0, 3.0], #{bits => Bits, form => Form, scales => Scales})))
+     || Bits <- [4, 8], Form <- ?FORMS, Scales <- [f32, bf16, f16]].
+
+of_column(Column, Options) ->
+    tessera:quantize(tessera:reshape(tessera:tensor(Column, f32), {8, 1}), Options#{group => 8}).
+
+numbers(Q) -> lists:flatten(tessera:to_list(tessera:dequantize(Q, f32))).
 
 round_even(X) ->
     case floor(X) of
