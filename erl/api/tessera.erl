@@ -2014,7 +2014,7 @@ bincount(X) -> bincount(X, #{}).
 bincount(X, Options) -> tessera_error:within(bincount, [X, Options], fun() -> tessera_statistics:bincount(X, Options) end).
 
 %% @doc The heights at X of the line through points, whose places are in ascending order. Before the first point and after the last one the
-%% line is level.
+%% line is level. Heights may be complex, places not.
 %% ```
 %% 1> tessera:to_list(tessera:interp(tessera:tensor([0.5, 3.0]), tessera:tensor([0, 1]), tessera:tensor([10, 20]))).
 %% [15.0,20.0]

@@ -359,7 +359,7 @@ edges(Args, #tessera{type = Type}, Bins, all) when is_list(Bins); is_record(Bins
 edges(Args, _, Bins, _) ->
     tessera_error:raise(histogram, Args, invalid_argument, "histogram: expected a number of bins, or edges and no range, got ~ts", [tessera_error:show(Bins)]).
 
-%% Floats of a list are f32, as beside an f32, unless the elements have more digits.
+%% Floats of a list are f32 beside an f32, f16 or bf16, and f64 beside other types: edges have that type there, too.
 listed(#tessera{type = f32}, Bins, Type) when Type =/= f32, Type =/= f16, Type =/= bf16 -> tessera_array:tensor(Bins, f64);
 listed(Edges, _, _) -> Edges.
 
@@ -425,8 +425,40 @@ interp(X, Xs, Ys, Options) ->
     Size =:= Size1 andalso Size > 0 orelse
         tessera_error:raise(interp, Args, invalid_argument, "interp: expected as many heights as places, and one at least, got ~b and ~b", [Size1, Size]),
     Type = tessera_type:to_float(tessera_type:merge_all([T || #tessera{type = T} <- [X, Line, Heights]], [N || N <- [X], not is_record(N, tessera)])),
-    Point = case X of #tessera{} -> X; Number -> tessera_array:full({}, Number, Type) end,
-    [At, Places, Values] = [tessera_ops:as_type(interp, tessera_ops:as_type(interp, T, Type), f64) || T <- [Point, Line, Heights]],
+    [tessera_error:raise(interp, Args, invalid_argument, "interp: expected real places, got ~ts", [tessera_error:show(T)])
+     || T <- [X, Line], is_complex(T)],
+    Part = tessera_type:part(Type),
+    Point = case X of #tessera{} -> X; Number -> tessera_array:full({}, Number, Part) end,
+    Wide = fun(T) -> tessera_ops:as_type(interp, tessera_ops:as_type(interp, T, Part), f64) end,
+    [At, Places] = [Wide(T) || T <- [Point, Line]],
+    Along = fun(Values, Ends) -> along(At, {Places, Size}, Wide(Values), Ends) end,
+    Result = case tessera_type:is_complex_type(Type) of
+                 false ->
+                     [tessera_error:raise(interp, Args, invalid_argument, "interp: the heights are real, got the end ~ts", [tessera_error:show(End)])
+                      || End <- [Left, Right], is_complex(End)],
+                     Along(Heights, {Left, Right});
+                 true ->
+                     Re = Along(tessera_complex:real(Heights), {end_part(real, Left), end_part(real, Right)}),
+                     Im = Along(tessera_complex:imag(Heights), {end_part(imag, Left), end_part(imag, Right)}),
+                     %% as in NumPy
+                     tessera_complex:complex(Re, tessera_elementwise:select(tessera_elementwise:is_nan(At), 0.0, Im))
+             end,
+    tessera_ops:as_type(interp, Result, Type).
+
+is_complex({complex, _, _}) -> true;
+is_complex(#tessera{type = Type}) -> tessera_type:is_complex_type(Type);
+is_complex(_) -> false.
+
+end_part(_, End) when End =:= first; End =:= last -> End;
+end_part(real, {complex, Re, _}) -> Re;
+end_part(imag, {complex, _, Im}) -> Im;
+end_part(real, #tessera{} = End) -> tessera_complex:real(End);
+end_part(imag, #tessera{} = End) -> tessera_complex:imag(End);
+end_part(real, End) -> End;
+end_part(imag, _) -> 0.
+
+%% All of f64.
+along(At, {Places, Size}, Values, {Left, Right}) ->
     After = tessera_elementwise:clip(places(Places, Size, At, right), 1, max(1, Size - 1)),
     [[X0, X1], [Y0, Y1]] = [[tessera_ops:take(T, tessera_elementwise:clip(tessera_elementwise:subtract(After, Back), 0, Size - 1)) || Back <- [1, 0]] || T <- [Places, Values]],
     [First, Last, Lowest, Highest] = [tessera_shapes:at(T, [I]) || T <- [Values, Places], I <- [0, -1]],
@@ -439,8 +471,7 @@ interp(X, Xs, Ys, Options) ->
                        _ -> End
                    end || {End, Default, Known} <- [{Left, first, First}, {Right, last, Last}]],
     Inside = tessera_elementwise:select(tessera_elementwise:equal(At, Highest), Last, Between),
-    Cut = tessera_elementwise:select(IsBefore, Low, tessera_elementwise:select(IsAfter, High, Inside)),
-    tessera_ops:as_type(interp, Cut, Type).
+    tessera_elementwise:select(IsBefore, Low, tessera_elementwise:select(IsAfter, High, Inside)).
 
 %% The height at X of the line through two points. As in NumPy it is computed from the second one where that from the first one is NaN, and a line
 %% beside infinities is level at its points and between points of equal height.

@@ -194,6 +194,23 @@ interp_beside_infinities_test_() ->
              {[1.0e308, -1.0e308], [-1.7e308, 1.7e308], [0, 1], [1.0, 0.0]}]] ++
     [{"width beyond f32", ?_assert(abs(tessera:to_number(tessera:interp(3.0e38, t([-3.0e38, 3.2e38]), t([0.0, 1.0]))) - 0.967741939704976) =< 1.0e-6)}].
 
+%% By NumPy, too.
+interp_complex_heights_test_() ->
+    [{lists:flatten(io_lib:format("~0p by ~0p, ~0p", [Xs, Ys, Options])),
+      fun() ->
+              Heights = tessera:complex(t([Re || {Re, _} <- Ys], f64), t([Im || {_, Im} <- Ys], f64)),
+              Result = tessera:interp(t(X, f64), t(Xs, f64), Heights, Options),
+              ?assertEqual(c128, tessera:type(Result)),
+              ?assertEqual(Expected, [{Re, Im} || {complex, Re, Im} <- tessera:to_list(Result)])
+      end}
+     || {X, Xs, Ys, Options, Expected} <-
+            [{[1.5, 0, 3, 1, 2], [1, 2], [{1, 5}, {2, 7}], #{}, [{1.5, 6.0}, {1.0, 5.0}, {2.0, 7.0}, {1.0, 5.0}, {2.0, 7.0}]},
+             {[0.5, 0, 1, 1.5], [0, 1, 2], [{1, 2}, {infinity, 3}, {4, neg_infinity}], #{},
+              [{infinity, 2.5}, {1.0, 2.0}, {infinity, 3.0}, {infinity, neg_infinity}]},
+             {[0.5, nan], [0, 1], [{nan, 1}, {2, 3}], #{}, [{nan, 2.0}, {nan, 0.0}]},
+             {[0.5, 1, 1.5], [0, 1, 1, 2], [{1, 2}, {3, -1}, {7, 4}, {1, 0}], #{}, [{2.0, 0.5}, {7.0, 4.0}, {4.0, 2.0}]},
+             {[-1, 3], [0, 1], [{1, 1}, {2, 3}], #{left => {complex, 0, 1}, right => 5}, [{0.0, 1.0}, {5.0, 0.0}]}]].
+
 at_test_() ->
     X = tessera:iota({3, 4}),
     I = t(1),
@@ -331,6 +348,10 @@ errors_test_() ->
              {?LINE, "expected integers", fun() -> tessera:bincount(t([1.0])) end},
              {?LINE, "length is a", fun() -> tessera:bincount(X, #{length => a}) end},
              {?LINE, "as many heights", fun() -> tessera:interp(1, t([1, 2]), t([1])) end},
+             {?LINE, "expected real places", fun() -> tessera:interp(t([{complex, 1, 1}]), t([1, 2]), t([1, 2])) end},
+             {?LINE, "expected real places", fun() -> tessera:interp({complex, 1, 1}, t([1, 2]), t([1, 2])) end},
+             {?LINE, "expected real places", fun() -> tessera:interp(1, t([1, {complex, 2, 1}]), t([1, 2])) end},
+             {?LINE, "the heights are real", fun() -> tessera:interp(1, t([1, 2]), t([1, 2]), #{left => {complex, 1, 1}}) end},
              {?LINE, "the option size", fun() -> (tessera:jit(fun tessera:argwhere/1))(X) end},
              {?LINE, "the option length", fun() -> (tessera:jit(fun tessera:bincount/1))(X) end},
              {?LINE, "expected real numbers", fun() -> tessera:hypot(t({complex, 1, 1}), 1) end},
