@@ -262,8 +262,17 @@ sum_of_squares(X, Over) ->
 %% The size that weighs most becomes about 1. What leaves the range weighs less than 2^-63 in f32, and 2^-127 in f64: power_norm/3 takes smaller
 %% orders elsewhere.
 scaled_norm(Order, X, Over) ->
-    {Scaled, Power} = scaled_by(heaviest(Order, tessera_trace:stop_grad(tessera_trace:op(norm, abs, [X], [])), Over#{keep_axes := true}), X),
-    without_axes(times(root_of_sum(Order, Scaled, Over#{keep_axes := true}), Power), Over).
+    Size = heaviest(Order, tessera_trace:stop_grad(tessera_trace:op(norm, abs, [X], [])), Over#{keep_axes := true}),
+    {Scaled, Power} = scaled_by(Size, X),
+    without_axes(times(root_of_sum(Order, without_infinities(Order, Scaled, Size), Over#{keep_axes := true}), Power), Over).
+
+%% For negative orders infinite elements weigh nothing beside a finite one. The derivative of a complex abs has no value there, so the
+%% largest number replaces them.
+without_infinities(Order, #tessera{type = Type} = X, Size) when Order < 0, ?IS_COMPLEX(Type) ->
+    Is = tessera_elementwise:logical_and(tessera_elementwise:is_infinity(tessera_trace:stop_grad(tessera_trace:op(norm, abs, [X], []))),
+                                         tessera_elementwise:less_equal(Size, largest_number(Size))),
+    tessera_elementwise:select(Is, tessera_array:full({}, largest_number(Size), Type), X);
+without_infinities(_, X, _) -> X.
 
 root_of_sum(Order, X, Over) when Order == 2 -> tessera_elementwise:sqrt(sum_of_squares(X, Over));
 root_of_sum(Order, X, Over) ->

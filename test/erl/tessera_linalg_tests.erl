@@ -341,6 +341,18 @@ gradients_of_norms_of_distant_sizes_test_() ->
      || {Order, At, Expected} <- [{-1, [1.0e200, 1.0e-150], [0.0, 1.0]}, {-0.01, [1.0e200, 1.0e-150], [0.0, 0.96857054879024071]},
                                   {-0.5, [1.0e-200, 1.0e-201], [0.013867777204648739, 0.43853762050453006]}]].
 
+%% Also where what is scaled becomes infinite. Infinite elements alone are the norm.
+gradients_of_complex_norms_of_distant_sizes_test_() ->
+    Of = fun(Order, At, Type) -> (tessera:grad(norm(#{order => Order})))(tessera:tensor(At, Type)) end,
+    [{lists:flatten(io_lib:format("~s, order ~0p", [Type, Order])),
+      ?_test(begin
+                 [{complex, Re0, Im0}, {complex, Re1, Im1}] = tessera:to_list(Of(Order, [{complex, 0.6 * Small, 0.8 * Small}, {complex, Large, -Large}], Type)),
+                 tessera_test:near([0.6, -0.8, 0.0, 0.0], [Re0, Im0, Re1, Im1], 1.0e-6)
+             end)}
+     || {Type, Small, Large} <- [{c64, 1.0e-30, 1.0e30}, {c64, 1.0e-20, 3.0e19}, {c128, 1.0e-200, 1.0e200}], Order <- [-1, -2, -0.5, -3.5]] ++
+        [?_assertEqual(Expected, tessera:to_number(tessera:norm(tessera:tensor(At, c64), #{order => -2})))
+         || {Expected, At} <- [{infinity, [{complex, infinity, 0}, {complex, 0, neg_infinity}]}, {2.0, [{complex, infinity, 1}, {complex, 0, 2}]}]].
+
 close(Expected, Actual) -> near(flat(Expected), flat(Actual), 1.0e-9).
 
 flat(T) -> tessera:to_list(tessera:flatten(T)).
