@@ -4,6 +4,15 @@
 -include("tessera.hrl").
 -export([shares/6]).
 
+%% Derivatives of these ops are formulas of several ops. For types of fewer bits than f32 they are computed in f32 and rounded once: parts
+%% of a formula may leave the range of a narrow type where the derivative does not.
+-define(IS_NARROW(Type), (Type =:= f8 orelse Type =:= f8_e4m3fn orelse Type =:= f16 orelse Type =:= bf16)).
+-define(HAS_FORMULA(Name),
+        (Name =:= expm1 orelse Name =:= log1p orelse Name =:= sigmoid orelse Name =:= cos orelse Name =:= sin orelse Name =:= tan orelse
+         Name =:= cosh orelse Name =:= sinh orelse Name =:= tanh orelse Name =:= acos orelse Name =:= asin orelse Name =:= atan orelse
+         Name =:= atan2 orelse Name =:= acosh orelse Name =:= asinh orelse Name =:= atanh orelse Name =:= sqrt orelse Name =:= rsqrt orelse
+         Name =:= cbrt orelse Name =:= erf orelse Name =:= erfc orelse Name =:= erf_inv)).
+
 -type share() :: fun(() -> tessera_type:tensor() | none) | none.
 
 %% A function for each operand that makes its gradient. `Gradients' are the results' gradients; `none' for a result that is not
@@ -26,6 +35,11 @@ shares(svd, [A], Results, _, Gradients, _) ->
         true -> [fun() -> tessera_linalg:svd_share(Results, Gradients) end];
         false -> unsupported(svd, [A])
     end;
+shares(Name, Operands, [#tessera{type = Type} = R], Attrs, [C], Needed) when ?IS_NARROW(Type), ?HAS_FORMULA(Name) ->
+    [fun() ->
+             Wide = shares(Name, [wider(T) || T <- Operands], [wider(R)], Attrs, [wider(C)], Needed),
+             tessera_ops:as_type((lists:nth(I, Wide))(), Type)
+     end || I <- lists:seq(1, length(Operands))];
 shares(Name, [X], [R], Attrs, [C], _) -> [one(Name, X, R, C, Attrs)];
 shares(Name, Operands, [R], Attrs, [C], Needed) ->
     case many(Name, Operands, R, C, Attrs) of
@@ -33,6 +47,8 @@ shares(Name, Operands, [R], Attrs, [C], Needed) ->
         Shares -> Shares
     end;
 shares(Name, Operands, _, _, _, Needed) -> refuse(Name, Operands, Needed).
+
+wider(X) -> tessera_ops:as_type(X, f32).
 
 refuse(Name, Operands, Needed) ->
     case lists:member(true, Needed) of
@@ -85,7 +101,9 @@ one(sinh, X, _, C, _) -> fun() -> mul(C, tessera_elementwise:cosh(X)) end;
 one(tanh, X, _, C, _) -> fun() -> mul(C, mul(4, slope(mul(2, X)))) end;
 one(acos, X, _, C, _) -> fun() -> neg(mul(C, arc(X))) end;
 one(asin, X, _, C, _) -> fun() -> mul(C, arc(X)) end;
-one(atan, X, _, C, _) -> fun() -> by_square_sum(C, one_of(X), X) end;
+%% Where a real X^2 overflows, 1 / X^2 is below the normal numbers. A complex one may become NaN.
+one(atan, #tessera{type = Type} = X, _, C, _) when Type =:= c64; Type =:= c128 -> fun() -> by_square_sum(C, one_of(X), X) end;
+one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
 one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera_elementwise:rsqrt(sub(X, 1)), tessera_elementwise:rsqrt(sub(X, -1)))) end;
 one(asinh, X, _, C, _) ->
     fun() ->

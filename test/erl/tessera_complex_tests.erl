@@ -439,6 +439,7 @@ gradient_digits_test_() ->
                  [?assert(abs(A - B) =< 1.0e-15 * abs(A)) || {A, B} <- [{Re, Re1}, {Im, Im1}]]
              end)}
      || {Name, At, Re, Im} <- [{tanh, {complex, -30, 0.3}, 2.8908240779173395e-26, 1.9777191581436842e-26},
+                               {atan, {complex, 1.0e200, 1.0e200}, 0.0, 0.0},
                                {sigmoid, {complex, 40, 1}, 2.2953956002787691e-18, -3.5748668390130311e-18},
                                {asin, {complex, 1.0e200, 1.0e200}, 5.0e-201, 5.0e-201}, {acos, {complex, 1.0e200, -1.0e200}, -5.0e-201, 5.0e-201},
                                {asinh, {complex, 1.0e200, -1.0e200}, 5.0e-201, 5.0e-201}, {asinh, {complex, -1.0e200, 1.0e200}, 5.0e-201, 5.0e-201}]].

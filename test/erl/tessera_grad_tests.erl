@@ -155,6 +155,54 @@ narrow_digits_test_() ->
      || {Expected, F, X} <- [{1.0, fun tessera:asinh/1, 1000.0}, {0.011111, fun tessera:atan/1, 300.0}, {-1.0, fun(X) -> tessera:atan2(tessera:tensor(1000.0, f16), X) end, 1.0},
                              {0.5, fun(Y) -> tessera:atan2(Y, tessera:tensor(1000.0, f16)) end, 1000.0}]].
 
+%% Every finite number of the narrow types (of 16 bits: every 7th), by formulas in Erlang's f64. No derivative is further from the exact one
+%% than by rounding to its type once.
+narrow_types_test_() ->
+    [{lists:flatten(io_lib:format("~s ~s", [Name, Type])), {timeout, 60, fun() -> rounded_once(tessera:grad(fun(X) -> tessera:sum(F(X)) end), Exact, Numbers, Format) end}}
+     || {Type, _, _, _} = Format <- [{f8_e4m3fn, 3, -6, 448.0}, {f8, 2, -14, 57344.0}, {f16, 10, -14, 65504.0}, {bf16, 7, -126, 3.38e38}],
+        Numbers <- [numbers_of(Type)],
+        {Name, F, Exact} <- narrow_cases(Type)].
+
+narrow_cases(Type) ->
+    E = fun(X) -> math:exp(-min(abs(X), 700.0)) end,
+    Inside = fun(Derivative) -> fun(X) -> case abs(X) < 1 of true -> Derivative(X); false -> none end end end,
+    By1 = tessera:tensor(1, Type),
+    [{tanh, fun tessera:tanh/1, fun(X) -> 4 * E(2 * X) / math:pow(1 + E(2 * X), 2) end},
+     {sigmoid, fun tessera:sigmoid/1, fun(X) -> E(X) / math:pow(1 + E(X), 2) end},
+     {expm1, fun tessera:expm1/1, fun(X) -> math:exp(max(-700.0, min(X, 700.0))) end},
+     {acos, fun tessera:acos/1, Inside(fun(X) -> -1 / math:sqrt((1 - X) * (1 + X)) end)},
+     {asin, fun tessera:asin/1, Inside(fun(X) -> 1 / math:sqrt((1 - X) * (1 + X)) end)},
+     {atanh, fun tessera:atanh/1, Inside(fun(X) -> 1 / ((1 - X) * (1 + X)) end)},
+     {asinh, fun tessera:asinh/1, fun(X) -> 1 / math:sqrt(X * X + 1) end},
+     {atan, fun tessera:atan/1, fun(X) -> 1 / (X * X + 1) end},
+     {log1p, fun tessera:log1p/1, fun(X) when X > -1 -> 1 / (X + 1); (_) -> none end},
+     {erf, fun tessera:erf/1, fun(X) -> 2 / math:sqrt(math:pi()) * math:exp(-min(X * X, 700.0)) end},
+     {"atan2 by its first operand", fun(Y) -> tessera:atan2(Y, By1) end, fun(Y) -> 1 / (Y * Y + 1) end},
+     {"atan2 by its second operand", fun(X) -> tessera:atan2(By1, X) end, fun(X) -> -1 / (X * X + 1) end}].
+
+numbers_of(Type) ->
+    Bits = case lists:member(Type, [f16, bf16]) of
+               true -> tessera:tensor(lists:seq(0, 65535, 7), u16);
+               false -> tessera:tensor(lists:seq(0, 255), u8)
+           end,
+    [X || X <- tessera:to_list(tessera:bitcast(Bits, Type)), is_number(X)].
+
+%% No number over the largest one is expected, and of numbers below the normal ones of f32 no digits.
+rounded_once(Gradient, Exact, Numbers, {Type, Digits, LeastExponent, Largest}) ->
+    Wrong = [{X, Expected, Got} || {X, Got} <- lists:zip(Numbers, tessera:to_list(Gradient(tessera:tensor(Numbers, Type)))),
+                                   Expected <- [Exact(X)],
+                                   Expected =/= none,
+                                   not (abs(Expected) > Largest orelse
+                                        is_number(Got) andalso abs(Got - Expected) =< max(1.01 * half_unit(Expected, Digits, LeastExponent), math:pow(2, -126)))],
+    ?assertEqual([], Wrong).
+
+half_unit(X, Digits, LeastExponent) ->
+    Exponent = case X == 0 of
+                   true -> LeastExponent;
+                   false -> max(LeastExponent, floor(math:log2(abs(X))))
+               end,
+    math:pow(2, Exponent - Digits - 1).
+
 %% ---- ops of several results
 
 %% The walk from the last op to the first ends at the values of Wrt, even if these are the second result of their op. It does
