@@ -273,7 +273,7 @@
 %% Of {@link histogram/3}.
 -type bincount_options() :: #{length => non_neg_integer(), weights => none | tensor()}.
 %% Of {@link bincount/2}.
--type interp_options() :: #{left => first | number(), right => last | number()}.
+-type interp_options() :: #{left => first | number() | {complex, number(), number()}, right => last | number() | {complex, number(), number()}}.
 %% Of {@link interp/4}.
 -type trace_options() :: #{axes => axes(), axis => axes(), offset => integer()}.
 %% Of {@link trace/2}.

@@ -45,7 +45,7 @@
 -type diff_options() :: #{axis => axis(), axes => axis(), order => non_neg_integer()}.
 -type histogram_options() :: #{range => all | {number(), number()}, weights => none | tensor(), density => boolean()}.
 -type bincount_options() :: #{length => non_neg_integer(), weights => none | tensor()}.
--type interp_options() :: #{left => first | number(), right => last | number()}.
+-type interp_options() :: #{left => first | number() | {complex, number(), number()}, right => last | number() | {complex, number(), number()}}.
 -type trace_options() :: #{axes => axes(), axis => axes(), offset => integer()}.
 -type cumulative_options() :: #{axis => axis(), axes => axis(), reverse => boolean()}.
 -type conv_options() :: #{strides => window(), padding => padding(), input_dilation => window(), kernel_dilation => window(),
