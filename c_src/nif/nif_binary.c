@@ -189,11 +189,26 @@ static ts_status read_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, E
   return ts_device_read(buffer, bytes, data);
 }
 
-ts_status ts_nif_view(ErlNifEnv *env, ts_buffer *buffer, int64_t at, int64_t bytes, ERL_NIF_TERM *out) {
+static ts_buffer **new_view(ts_buffer *buffer) {
   ts_buffer **view = enif_alloc_resource(view_type, sizeof(ts_buffer *));
-  if (!view) return ts_error_no_memory();
+  if (!view) return NULL;
   *view = buffer;
   ts_buffer_retain(buffer);
+  return view;
+}
+
+/* A term that keeps the buffer alive. */
+static ts_status keep_buffer(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out) {
+  ts_buffer **view = new_view(buffer);
+  if (!view) return ts_error_no_memory();
+  *out = enif_make_resource(env, view);
+  enif_release_resource(view);
+  return TS_SUCCESS;
+}
+
+ts_status ts_nif_view(ErlNifEnv *env, ts_buffer *buffer, int64_t at, int64_t bytes, ERL_NIF_TERM *out) {
+  ts_buffer **view = new_view(buffer);
+  if (!view) return ts_error_no_memory();
   *out = enif_make_resource_binary(env, view, (char *)buffer->data + at, (size_t)bytes);
   enif_release_resource(view);
   return TS_SUCCESS;
@@ -211,13 +226,39 @@ static ts_status packed_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t elemen
   return pack_pieces(env, buffer->dtype, buffer->data, elements, bytes);
 }
 
-/* For a buffer in host memory that was read from a device: only its first bytes are set. */
-static ERL_NIF_TERM bytes_read(ErlNifEnv *env, ts_nif_job *job) {
+/* Whether a binary of the buffer packs or copies for longer than a millisecond. */
+static bool is_long_binary(const ts_buffer *buffer, int64_t bytes) {
+  if (ts_dtype_bits(buffer->dtype) < 8) return bytes > PACK_PIECE;
+  return bytes > (int64_t)TS_NIF_LONG_COPY && !can_be_viewed(buffer);
+}
+
+/* A buffer in host memory that was read from a device: only its first bytes, or packed elements, are set. */
+static ts_status binary_of_read(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  bool packed = ts_dtype_bits(buffer->dtype) < 8;
+  return packed ? packed_binary(env, buffer, bytes, out) : view_buffer(env, buffer, bytes, out);
+}
+
+static ERL_NIF_TERM bytes_read_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_buffer **kept;
+  ErlNifSInt64 bytes;
   ERL_NIF_TERM term;
-  bool packed = ts_dtype_bits(job->made->dtype) < 8;
-  TS_NIF_TRY(env, packed ? packed_binary(env, job->made, job->bytes, &term)
-                         : view_buffer(env, job->made, job->bytes, &term));
+  (void)argc;
+  if (!enif_get_resource(env, argv[0], view_type, (void **)&kept) || !enif_get_int64(env, argv[1], &bytes))
+    return enif_make_badarg(env);
+  TS_NIF_TRY(env, binary_of_read(env, *kept, bytes, &term));
   return term;
+}
+
+/* A copy that takes long is made on a dirty scheduler. */
+static ERL_NIF_TERM bytes_read(ErlNifEnv *env, ts_nif_job *job) {
+  ERL_NIF_TERM args[2];
+  if (!is_long_binary(job->made, job->bytes)) {
+    TS_NIF_TRY(env, binary_of_read(env, job->made, job->bytes, &args[0]));
+    return args[0];
+  }
+  TS_NIF_TRY(env, keep_buffer(env, job->made, &args[0]));
+  args[1] = enif_make_int64(env, job->bytes);
+  return enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, bytes_read_dirty, 2, args);
 }
 
 static ts_status make_room(const ts_buffer *buffer, int64_t bytes, ts_nif_job *job) {
@@ -255,12 +296,6 @@ static int64_t bytes_of(const ts_buffer *buffer, int64_t limit) {
 static ts_status host_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
   if (ts_dtype_bits(buffer->dtype) < 8) return packed_binary(env, buffer, bytes, out);
   return bytes > HEAP_BINARY_BYTES ? view_buffer(env, buffer, bytes, out) : read_buffer(env, buffer, bytes, out);
-}
-
-/* Whether that packs or copies for longer than a millisecond. */
-static bool is_long_binary(const ts_buffer *buffer, int64_t bytes) {
-  if (ts_dtype_bits(buffer->dtype) < 8) return bytes > PACK_PIECE;
-  return bytes > (int64_t)TS_NIF_LONG_COPY && !can_be_viewed(buffer);
 }
 
 static ERL_NIF_TERM to_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
