@@ -571,7 +571,8 @@ shares_memory() ->
 
 %% No call of a client takes a scheduler for long: to open, compile, run, transfer, read, free and close. Time on the clock would judge the load of
 %% the machine, so CPU time is judged. The longest slice here has 0.5 ms, and several times that on a busy or slow machine. A copy of the tensor
-%% has 8 ms and more. Each of three runs has to show a slice of 4 ms.
+%% has 8 ms and more. Each of three runs has to show a slice of 4 ms. Slices of dirty
+%% schedulers, which may copy, end in the finalizer of the VM.
 holds_no_scheduler() ->
     Large = tessera:iota({8000000}, #{type => f32}),
     Many = fun(X) -> lists:foldl(fun(_, Y) -> tessera:sin(tessera:add(X, Y)) end, X, lists:seq(1, 100)) end,
@@ -592,7 +593,7 @@ holds_no_scheduler() ->
                    All = Steps(Name, Options),
                    {Count, Slices} = tessera_time_slices:of_call(100000, fun() -> [begin Step(), erlang:yield() end || Step <- All] end),
                    ?assert(Count >= length(All)),
-                   [Slice || {Cpu, _, _, _, _} = Slice <- Slices, Cpu > 4000000, os:getenv("TESSERA_SANITIZER") =:= false]
+                   [Slice || {Cpu, _, _, _, Out} = Slice <- Slices, Cpu > 4000000, Out =/= {erts_internal, dirty_nif_finalizer, 1}, os:getenv("TESSERA_SANITIZER") =:= false]
            end,
     [?assertEqual([], tessera_test:in_each(fun(Name) -> Long(Name, Options) end, Names))
      || {Names, Options} <- [{[plugin_quick, plugin_quick_2, plugin_quick_3], #{}},
