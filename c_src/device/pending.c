@@ -75,24 +75,19 @@ static void event(ts_pending *p) {
   if (old == ABANDONED) destroy(p);
 }
 
-/* Marks the donated arguments as taken, even if the caller has other references. */
-static void mark_taken(ts_pending *p) {
+/* Marks arguments, even if the caller has other references. */
+static void mark(ts_pending *p, const uint64_t *which, void (*as)(ts_buffer *)) {
   for (size_t i = 0; i < total_args(p); i++)
-    if (p->donated[i / 64] >> i % 64 & 1) ts_remote_taken(p->placed[i]);
-}
-
-static void mark_lost(ts_pending *p, const uint64_t *which) {
-  for (size_t i = 0; i < total_args(p); i++)
-    if (which[i / 64] >> i % 64 & 1) ts_remote_lost(p->placed[i]);
+    if (which[i / 64] >> i % 64 & 1) as(p->placed[i]);
 }
 
 /* The event of a run that its caller has left behind is its end: the callback was refused. */
 static void ran(ts_status status, void *arg) {
   ts_pending *p = arg;
   if (status)
-    mark_lost(p, p->spent);
+    mark(p, p->spent, ts_remote_lost);
   else
-    mark_taken(p);
+    mark(p, p->donated, ts_remote_taken);
   p->status = status;
   p->step = FINISHED;
   event(p);
@@ -325,7 +320,7 @@ static ts_status wrap_results(ts_pending *p, ts_buffer **out) {
  * write to its donated arguments. */
 static void abandon(ts_pending *p) {
   free_answers(p);
-  mark_lost(p, p->donated);
+  mark(p, p->donated, ts_remote_lost);
   ts_program_call *call = p->call;
   atomic_store(&p->phase, ABANDONED);
   call->answer(call, ts_error(TS_CANCELLED, "the run was abandoned"), NULL);

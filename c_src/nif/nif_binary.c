@@ -232,10 +232,10 @@ static bool is_long_binary(const ts_buffer *buffer, int64_t bytes) {
   return bytes > (int64_t)TS_NIF_LONG_COPY && !can_be_viewed(buffer);
 }
 
-/* A buffer in host memory that was read from a device: only its first bytes, or packed elements, are set. */
-static ts_status binary_of_read(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
-  bool packed = ts_dtype_bits(buffer->dtype) < 8;
-  return packed ? packed_binary(env, buffer, bytes, out) : view_buffer(env, buffer, bytes, out);
+/* A binary of a buffer in host memory: of its first bytes, or of packed elements. */
+static ts_status host_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  if (ts_dtype_bits(buffer->dtype) < 8) return packed_binary(env, buffer, bytes, out);
+  return bytes > HEAP_BINARY_BYTES ? view_buffer(env, buffer, bytes, out) : read_buffer(env, buffer, bytes, out);
 }
 
 static ERL_NIF_TERM bytes_read_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -245,7 +245,7 @@ static ERL_NIF_TERM bytes_read_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TER
   (void)argc;
   if (!enif_get_resource(env, argv[0], view_type, (void **)&kept) || !enif_get_int64(env, argv[1], &bytes))
     return enif_make_badarg(env);
-  TS_NIF_TRY(env, binary_of_read(env, *kept, bytes, &term));
+  TS_NIF_TRY(env, host_binary(env, *kept, bytes, &term));
   return term;
 }
 
@@ -253,7 +253,7 @@ static ERL_NIF_TERM bytes_read_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TER
 static ERL_NIF_TERM bytes_read(ErlNifEnv *env, ts_nif_job *job) {
   ERL_NIF_TERM args[2];
   if (!is_long_binary(job->made, job->bytes)) {
-    TS_NIF_TRY(env, binary_of_read(env, job->made, job->bytes, &args[0]));
+    TS_NIF_TRY(env, host_binary(env, job->made, job->bytes, &args[0]));
     return args[0];
   }
   TS_NIF_TRY(env, keep_buffer(env, job->made, &args[0]));
@@ -291,11 +291,6 @@ static ERL_NIF_TERM read_elsewhere(ErlNifEnv *env, ts_nif_tensor *tensor, int64_
 static int64_t bytes_of(const ts_buffer *buffer, int64_t limit) {
   const int64_t size = (int64_t)ts_dtype_size(buffer->dtype);
   return limit >= 0 && limit < buffer->bytes / size ? limit * size : buffer->bytes;
-}
-
-static ts_status host_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
-  if (ts_dtype_bits(buffer->dtype) < 8) return packed_binary(env, buffer, bytes, out);
-  return bytes > HEAP_BINARY_BYTES ? view_buffer(env, buffer, bytes, out) : read_buffer(env, buffer, bytes, out);
 }
 
 static ERL_NIF_TERM to_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

@@ -75,6 +75,13 @@ typedef struct make_call {
   make_value *results; /* room for as many as the op has types */
 } make_call;
 
+/* The same op among the names of another scope. With an empty one a called function sees no value of the op's scope. */
+static inline make_call make_in_scope(const make_call *m, make_scope *scope) {
+  make_call call = *m;
+  call.scope = scope;
+  return call;
+}
+
 /* The op has that name, as "stablehlo.add". */
 static inline bool make_is(const make_call *m, const char *name) { return mlir_token_is(m->op->name, name); }
 

@@ -126,9 +126,8 @@ static ts_status find_descending(const make_call *m, bool *out) {
   const mlir_func *func = make_find_called(m);
   ts_text text = {0};
   if (!func) return make_error(m, TS_INVALID_ARGUMENT, "expected a function that compares");
-  make_scope closed = {0}; /* a function sees no value of the op's scope */
-  make_call outside = *m;
-  outside.scope = &closed;
+  make_scope empty = {0};
+  const make_call outside = make_in_scope(m, &empty);
   ts_status status = make_signature(&outside, &func->body, &text);
   const char *what = !status && text.data ? text.data : "";
   *out = strncmp(what, "compare GT 0 1;", 15) == 0;

@@ -131,9 +131,8 @@ ts_status make_in_dynamic_window(const make_call *m) {
   mlir_region region = func->body;
   s.op.regions = &region;
   s.op.region_count = 1;
-  make_scope closed = {0};
-  make_call outside = *m;
-  outside.scope = &closed;
+  make_scope empty = {0};
+  const make_call outside = make_in_scope(m, &empty);
   return replace(&outside, word(m, "stablehlo.dynamic_reduce_window"), &s);
 }
 

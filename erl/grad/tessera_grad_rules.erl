@@ -107,7 +107,7 @@ one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
 one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera_elementwise:rsqrt(sub(X, 1)), tessera_elementwise:rsqrt(sub(X, -1)))) end;
 one(asinh, X, _, C, _) ->
     fun() ->
-            Size = largest_size([X, one_of(X)]),
+            Size = larger_size(X, one_of(X)),
             mul(C, over_size(tessera_elementwise:rsqrt(sub(square(over_size(X, Size)), neg(square(dv(1, Size))))), Size))
     end;
 one(atanh, X, _, C, _) -> fun() -> dv(C, mul(one_minus(X), sub(X, -1))) end;
@@ -180,11 +180,10 @@ slope(X) ->
     E = tessera_elementwise:exp(tessera_elementwise:select(IsPositive, neg(X), X)),
     dv(E, square(add(E, 1))).
 
-%% The largest size of these values, or 1 where that is infinite. Squares of values over this size do not overflow, and those that vanish
+%% The larger size of two values, or 1 where that is infinite. Squares of values over this size do not overflow, and those that vanish
 %% do not count. It is a constant: results do not depend on it.
-largest_size([First | Rest]) ->
-    Sizes = [tessera_elementwise:abs(T) || T <- [First | Rest]],
-    Largest = tessera_trace:stop_grad(lists:foldl(fun tessera_elementwise:max/2, hd(Sizes), tl(Sizes))),
+larger_size(X, Y) ->
+    Largest = tessera_trace:stop_grad(tessera_elementwise:max(tessera_elementwise:abs(X), tessera_elementwise:abs(Y))),
     tessera_elementwise:select(tessera_elementwise:is_infinity(Largest), 1, Largest).
 
 one_of(#tessera{type = Type}) -> tessera_array:full({}, 1, Type).
@@ -390,7 +389,7 @@ winner(X, Y, R, C) ->
 
 %% C X / (X^2 + Y^2)
 by_square_sum(C, X, Y) ->
-    Size = largest_size([X, Y]),
+    Size = larger_size(X, Y),
     [A, B] = [over_size(T, Size) || T <- [X, Y]],
     over_size(dv(mul(C, A), add(square(A), square(B))), Size).
 
@@ -398,13 +397,11 @@ by_square_sum(C, X, Y) ->
 %% 1 / base are finite.
 pow_base(C, X, Y) ->
     IsZero = tessera_elementwise:equal(Y, 0),
-    IsRegular = tessera_elementwise:logical_and(is_finite(X), is_finite(dv(1, X))),
+    IsRegular = tessera_elementwise:logical_and(tessera_floats:is_finite(X), tessera_floats:is_finite(dv(1, X))),
     Base = tessera_elementwise:select(IsZero, tessera_elementwise:select(IsRegular, X, 1), X),
     Product = mul(Y, tessera_ops:pow(Base, sub(Y, 1))),
     %% Of an exponent that is known not to be 0 only the product is left.
     mul(C, tessera_elementwise:select(IsZero, tessera_elementwise:select(IsRegular, Product, 0), Product)).
-
-is_finite(X) -> tessera_elementwise:logical_not(tessera_elementwise:logical_or(tessera_elementwise:is_nan(X), tessera_elementwise:is_infinity(X))).
 
 pow_exponent(C, #tessera{type = Type} = X, R) when Type =:= c64; Type =:= c128 ->
     Zero = tessera_elementwise:equal(X, 0),

@@ -59,18 +59,14 @@ plain(nan_product, X, Options) -> tessera_ops:product(X, Options);
 plain(nan_max, X, Options) -> tessera_ops:reduce_max(X, Options);
 plain(nan_min, X, Options) -> tessera_ops:reduce_min(X, Options).
 
-%% f8_e4m3fn has no infinity.
 neutral(Name, X) ->
     Type = tessera_operand:type_of(X),
-    Number = case {Name, Type} of
-                 {nan_sum, _} -> 0;
-                 {nan_product, _} -> 1;
-                 {nan_max, f8_e4m3fn} -> -448;
-                 {nan_min, f8_e4m3fn} -> 448;
-                 {nan_max, _} -> neg_infinity;
-                 {nan_min, _} -> infinity
-             end,
-    tessera_array:full({}, Number, Type).
+    case Name of
+        nan_sum -> tessera_array:full({}, 0, Type);
+        nan_product -> tessera_array:full({}, 1, Type);
+        nan_max -> tessera_windows:bound(Type, neg_infinity);
+        nan_min -> tessera_windows:bound(Type, infinity)
+    end.
 
 is_inexact(Name, X) -> tessera_type:is_inexact_type(tessera_operand:type_of(tessera_operand:contents(Name, X))).
 

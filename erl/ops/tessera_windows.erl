@@ -6,7 +6,7 @@
 -export([unfold/4, attributes/4]).
 -export([fold/4, mean/3, reduce/5, scatter/6]).
 -export([sum_share/3, product_share/4, choice_share/4, scatter_shares/5]).
--export([one_an_axis/5, padding/4]).
+-export([one_an_axis/5, padding/4, bound/2]).
 
 -type op() :: fun((atom(), [tessera_type:operand()], term()) -> tessera_type:tensor()).
 %% Sizes, strides, padding before and after, dilation: for each axis, as the core has them.
@@ -234,7 +234,8 @@ scatter_shares(Name, C, #tessera{type = Type} = X, #tessera{shape = Shape}, Wind
      end,
      fun() -> tessera_ops:as_type(grad, tessera_ops:sum(C), Type) end].
 
-%% f8_e4m3fn has no infinity.
+%% The least or the largest value of a type. f8_e4m3fn has no infinity.
+-spec bound(tessera_type:type(), infinity | neg_infinity) -> tessera_type:tensor().
 bound(f8_e4m3fn, neg_infinity) -> tessera_array:full({}, -448, f8_e4m3fn);
 bound(f8_e4m3fn, infinity) -> tessera_array:full({}, 448, f8_e4m3fn);
 bound(Type, Which) -> tessera_array:full({}, Which, Type).
