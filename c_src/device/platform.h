@@ -167,8 +167,8 @@ typedef struct ts_run_request {
   void *const *args;
   size_t arg_count; /* of all partitions together, without coordinates */
   /* The memory of these arguments may become a result's. If the run succeeds, it has released them or made them
-   * results. If it fails, all arguments are as they were, but for the donated ones that it may have overwritten: it has
-   * set their bits in `spent`. No other argument is the same memory. */
+   * results. If the run fails, arguments are as they were, except donated arguments that the run may have overwritten:
+   * the platform sets the bits of these arguments in `spent`. No other argument is the same memory. */
   ts_bits donated;
   uint64_t *spent;
   /* Once its flag `cancel` is true, the run may end with TS_CANCELLED; `pause` is never set. May be NULL. Not read any

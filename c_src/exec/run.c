@@ -366,8 +366,8 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   return TS_SUCCESS;
 }
 
-/* Releases the run's own references, and after success the donated arguments. A run that failed after it began may have
- * written to those that became results. */
+/* Releases the run's own references, and after success the donated arguments. After a failure donated arguments whose
+ * memory became a result's are marked: steps may have written there. */
 static void let_go(const ts_execution *x, bool begun, bool succeeded) {
   const ts_executable *exe = x->exe;
   for (uint32_t i = 0; i < exe->made_count; i++) {

@@ -209,8 +209,8 @@ static ts_status select_number(const make_call *m, ts_value_id test, double numb
   return make_select(m, test, other, *inout, inout);
 }
 
-/* Of q < 0, and neither q nor s is between integers: with t = q - floor(q) and r = ceil(q) - q the terms below 0 are
- * those of zeta(s, r) without those of zeta(s, 1 - q), positive if s is even, and the others those of zeta(s, t). */
+/* zeta(s, q) of q < 0 and a whole s, where q is not whole. With t = q - floor(q) and r = ceil(q) - q the terms below 0
+ * sum up to zeta(s, r) - zeta(s, 1 - q), with a minus if s is odd. The other terms are zeta(s, t): `others`. */
 static ts_status sum_negative(const make_call *m, ts_value_id s, ts_value_id q, ts_value_id is_even, ts_value_id others,
                               ts_value_id *out) {
   ts_value_id r, far, below, minus;

@@ -2606,10 +2606,10 @@ qr(A, Options) -> tessera_linalg:qr(A, Options).
 
 %% @doc `{Values, Vectors}' of symmetric matrices in the last two axes. Only the lower triangle is read. The eigenvalues are in
 %% descending order of size, and the eigenvectors are the columns of a matrix; their elements of largest size are positive. NaN or
-%% infinity in it makes the results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex Hermitian
-%% matrices the real parts of the diagonal are read, and the eigenvalues are complex numbers without imaginary parts. The gradient is symmetric; it is not finite where two
-%% eigenvalues are equal and the function depends on their vectors. With complex vectors the gradient is right for functions that do
-%% not depend on their phases.
+%% infinity in this triangle makes the results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex Hermitian
+%% matrices the real parts of the diagonal are read, and the eigenvalues are complex numbers without imaginary parts. The gradient
+%% is symmetric; it is not finite where two eigenvalues are equal and the function depends on their vectors. With complex vectors
+%% the gradient is right for functions that do not depend on their phases.
 %% ```
 %% 1> {Values, Vectors} = tessera:eigh(tessera:tensor([[1, 0], [0, -3]])).
 %% 2> [tessera:to_list(T) || T <- [Values, Vectors]].
@@ -2619,7 +2619,8 @@ qr(A, Options) -> tessera_linalg:qr(A, Options).
 eigh(A) -> tessera_linalg:eigh(A).
 
 %% @doc `{Values, Vectors}' of pairs of symmetric or Hermitian matrices, A v = w B v. B is positive definite; where it is not, the results are
-%% NaN. Only the lower triangles are read, and of a complex diagonal the real parts. The values are in descending order of size, and the columns v of the vectors have v' B v = 1.
+%% NaN. Only the lower triangles are read, and of a complex diagonal the real parts. The values are in descending order of size, and
+%% the columns v of the vectors have v' B v = 1.
 %% ```
 %% 1> {Values, _} = tessera:eigh(tessera:tensor([[2.0, 0.0], [0.0, 3.0]]), tessera:tensor([[1.0, 0.0], [0.0, 4.0]])).
 %% 2> tessera:to_list(Values).
@@ -2924,10 +2925,10 @@ jit(F) -> jit(F, #{}).
 %% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
 %% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a list of
 %% positions of arguments, from 1: a call may use their memory for its results, and deallocates them (a tensor of another
-%% node or of a cluster's rank is read, and stays); a call that fails deallocates those that it has overwritten; `fuse' and `simplify', `false' to turn these passes off; `device', where
-%% it runs and its results are (otherwise where its first tensor is, see {@link to_device/2}); `precision' of products and
-%% convolutions on the client of a plugin, `default', `high' or `highest', in place of the client's own. The host always computes
-%% them with all digits.
+%% node or of a cluster's rank is read, and stays); a call that fails deallocates the arguments that the call has
+%% overwritten; `fuse' and `simplify', `false' to turn these passes off; `device', where it runs and its results are (otherwise
+%% where its first tensor is, see {@link to_device/2}); `precision' of products and convolutions on the client of a plugin,
+%% `default', `high' or `highest', in place of the client's own. The host always computes them with all digits.
 -spec jit(Function, jit_options()) -> Function when Function :: function().
 jit(F, Options) -> tessera_jit:jit(F, Options).
 

@@ -191,15 +191,15 @@ randint(Key, [Min], {Type, Shape}, Span0) ->
 computed_in(Width, Span) when is_integer(Span), Span =< 16#10000, Width =< 32 -> u32;
 computed_in(_, _) -> u64.
 
-%% From Min to Last, of tensors; Min where that is no range. The span is a number of 64 bits, since the bounds' own type may not
-%% hold it; of the whole range of 64 bits it is 0, by which a remainder is the number itself.
+%% From Min to Last, of tensors; Min where that is no range. The span has 64 bits, since the bounds' own type may not
+%% hold it. The span of the whole range of 64 bits is 0; a remainder by 0 is the number itself.
 -spec randint_between(tensor(), [tensor()], form()) -> tensor().
 randint_between(Key, [Min0, Last0], {Type, _} = Form) ->
     [Min, Last] = Bounds = [nearest(Bound, Type) || Bound <- [Min0, Last0]],
     [From, To] = [as_type(Bound, u64) || Bound <- Bounds],
     randint(Key, [as_type(Min, Type)], Form, select(less(Last, Min), 1, add(subtract(To, From), 1))).
 
-%% The integers before those of a tensor, the smallest one of the type before the smallest one and all below it. In 64 bits.
+%% The predecessors of a tensor's integers, in 64 bits. Integers up to the type's smallest number have that number.
 -spec before(tensor(), tessera_type:type()) -> tensor().
 before(Past, Type) ->
     Nearest = nearest(Past, Type),

@@ -220,8 +220,8 @@ client_memory_test() ->
                             {Ref, {no_such_client, 0}}, {Ref, host}, {make_ref(), {host, 0}}]],
     ?assertMatch(#{allocated := 0}, Stats()).
 
-%% A call that lacks memory is repeated. Where a try has overwritten an argument that was donated to it, the caller is told of the lack of memory, and
-%% otherwise of what the last try says.
+%% A call that lacks memory is repeated. If a try has overwritten a donated argument, the caller gets the error of the first try, the lack of
+%% memory. Else the caller gets the error of the last try.
 repeated_test() ->
     {ok, _} = application:ensure_all_started(tessera),
     Error = fun(Code, Text) -> {error, #{code => Code, message => Text}} end,

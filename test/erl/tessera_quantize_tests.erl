@@ -45,7 +45,7 @@ known_numbers_test() ->
     Numbers = [N || Word <- lists:flatten(tessera:to_list(tessera:slice(Words, [0, 0, 0], [1, 4, 1]))), N <- lists:reverse([N || <<N:4>> <= <<Word:32>>])],
     ?assertEqual([min(15, max(0, round_even(X / Scale + 8))) || X <- Column], Numbers).
 
-%% A weight within the range of its form is at most half a scale away, but for what a type of few digits rounds.
+%% The error of a weight within the range of its form is at most half a scale, and the rounding of a narrow type.
 weights_of_the_whole_range_test_() ->
     [{lists:flatten(io_lib:format("~0p of ~0p", [Options, Column])),
       fun() ->
