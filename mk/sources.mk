@@ -54,6 +54,7 @@ IR_SRC := \
   c_src/ir/parse.c \
   c_src/ir/print.c \
   c_src/ir/stablehlo/stablehlo.c \
+  c_src/ir/stablehlo/stablehlo_barrier.c \
   c_src/ir/stablehlo/stablehlo_elementwise.c \
   c_src/ir/stablehlo/stablehlo_fft.c \
   c_src/ir/stablehlo/stablehlo_linalg.c \

@@ -75,8 +75,13 @@ static ts_stablehlo_precision precision_of(const pj_client *client, ts_precision
   return client->precision;
 }
 
-static ts_status print(const ts_graph *graph, ts_stablehlo_precision precision, ts_text *out) {
-  const ts_stablehlo_options form = {.replicas = graph->mesh.rank > 0, .precision = precision};
+static bool is_of_cpus(const pj_client *client) { return strncmp(client->identity, "cpu ", 4) == 0; }
+
+static ts_status print(const pj_code *code, const ts_graph *graph, ts_precision precision, ts_text *out) {
+  const ts_stablehlo_options form = {.replicas = graph->mesh.rank > 0,
+                                     .precision = precision_of(code->client, precision),
+                                     .barriers = is_of_cpus(code->client) ? TS_STABLEHLO_ALL_BARRIERS
+                                                                          : TS_STABLEHLO_FEW_BARRIERS};
   ts_pass_options options = {.evaluate = evaluate};
   static ts_status (*const passes[])(const ts_graph *, const ts_pass_options *,
                                      ts_graph **) = {ts_pass_factor_loops, ts_pass_guard, ts_pass_fold};
@@ -130,11 +135,12 @@ static bool has_arctangents(const ts_text *program) {
   return false;
 }
 
-/* XLA's own choice for CPUs is a minimum and maximum that may drop a NaN. Some builds of it have an arctangent whose
- * vectors of more than 128 bits get wrong arguments. */
+/* XLA's own choices for CPUs are a minimum and maximum that may drop a NaN, and f16 and bf16 that are not rounded
+ * between two ops. Some builds of it have an arctangent whose vectors of more than 128 bits get wrong arguments. */
 static void append_options_of_cpus(const ts_text *program, ts_text *out) {
   static const char off[] = {0x10, 0}, bits_128[] = {0x18, (char)0x80, 1};
   append_option(out, "xla_cpu_enable_fast_min_max", off, sizeof off);
+  append_option(out, "xla_allow_excess_precision", off, sizeof off);
   if (has_arctangents(program)) append_option(out, "xla_cpu_prefer_vector_width", bits_128, sizeof bits_128);
 }
 
@@ -145,7 +151,7 @@ static void append_options(const pj_code *code, const ts_text *program, ts_text 
   const char counts[] = {0x20, (char)code->partitions, 0x28, 1}; /* at most 64 */
   append_field(out, 3, counts, sizeof counts);
   if (code->partitions == 1) ts_text_append_n(out, portable, sizeof portable);
-  if (strncmp(code->client->identity, "cpu ", 4) == 0) append_options_of_cpus(program, out);
+  if (is_of_cpus(code->client)) append_options_of_cpus(program, out);
 }
 
 static ts_status call_compiler(pj_code *code, const ts_text *text, const ts_text *options) {
@@ -312,7 +318,7 @@ static ts_status copy_coordinates(pj_code *code, const pj_code *from) {
 
 static ts_status compile_whole(const ts_graph *graph, ts_precision precision, pj_code *code) {
   ts_text text = {0};
-  ts_status status = print(graph, precision_of(code->client, precision), &text);
+  ts_status status = print(code, graph, precision, &text);
   if (!status) status = compile_text(code, &text);
   ts_text_deinit(&text);
   return status;

@@ -27,9 +27,10 @@ static ts_graph *without_unused(ts_graph *graph) {
 }
 
 static ts_graph *there_and_back(uint64_t seed, const ts_graph *graph) {
+  const ts_stablehlo_options options = {.barriers = (ts_stablehlo_barriers)(seed % 3)};
   ts_text module = {0};
   ts_graph *back;
-  check(seed, "printing", ts_graph_print_stablehlo(graph, &module));
+  check(seed, "printing", ts_graph_print_stablehlo_with(graph, &options, &module));
   check(seed, "reading", ts_stablehlo_read(module.data, module.length, &back));
   check(seed, "verifying", ts_graph_verify(back));
   ts_text_deinit(&module);
@@ -334,6 +335,86 @@ START_TEST(ops_of_positions_are_one_op)
 }
 END_TEST
 
+/* ---- barriers */
+
+#define OPERANDS "%0: f32[3], %1: f32[3], %2: f32[]"
+
+static size_t count_barriers(const ts_graph *graph, ts_stablehlo_barriers barriers) {
+  const ts_stablehlo_options options = {.barriers = barriers};
+  ts_text module = {0};
+  size_t count = 0;
+  ck_assert_ok(ts_graph_print_stablehlo_with(graph, &options, &module));
+  for (const char *at = module.data; (at = strstr(at, "optimization_barrier")); at++) count++;
+  ts_text_deinit(&module);
+  return count;
+}
+
+/* Programs, with how many barriers compilers get that fuse up to a barrier, and others. */
+static const struct {
+  const char *text;
+  size_t few, all;
+} barred[] = {
+    /* x / y, x / y / z, x / (y / z), and through a reshape and a transpose */
+    {GRAPH(OPERANDS, "f32[3]", "  %3 = divide %0, %1 : f32[3]\n  return %3\n"), 0, 0},
+    {GRAPH(OPERANDS, "f32[3]", "  %3 = divide %0, %1 : f32[3]\n  %4 = divide %3, %1 : f32[3]\n  return %4\n"), 1, 1},
+    {GRAPH(OPERANDS, "f32[3]", "  %3 = divide %0, %1 : f32[3]\n  %4 = divide %0, %3 : f32[3]\n  return %4\n"), 1, 1},
+    {GRAPH("%0: c64[3,4]", "c64[12]",
+           "  %1 = divide %0, %0 : c64[3,4]\n  %2 = transpose %1 {axes = [1, 0]} : c64[4,3]\n"
+           "  %3 = reshape %2 {shape = [12]} : c64[12]\n  %4 = divide %3, %3 : c64[12]\n  return %4\n"),
+     2, 2},
+    /* of integers */
+    {GRAPH("%0: s32[3]", "s32[3]", "  %1 = quotient %0, %0 : s32[3]\n  %2 = quotient %0, %1 : s32[3]\n  return %2\n"),
+     0, 0},
+    /* x / repeated, x / 3, and x / 1e38, whose reciprocal is subnormal */
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = broadcast %2 {shape = [3], axes = []} : f32[3]\n  %4 = divide %0, %3 : f32[3]\n  return %4\n"),
+     0, 1},
+    {GRAPH(OPERANDS, "f32[3]", "  %3 = constant 3 : f32[3]\n  %4 = divide %0, %3 : f32[3]\n  return %4\n"), 0, 0},
+    {GRAPH(OPERANDS, "f32[3]", "  %3 = constant 1.0e38 : f32[3]\n  %4 = divide %0, %3 : f32[3]\n  return %4\n"), 1, 1},
+    /* x / 3 / y, x / y / 3: compilers make a product of a division by 3; x / y / 1e38, x / 3 / 3 */
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 3 : f32[3]\n  %4 = divide %0, %3 : f32[3]\n  %5 = divide %4, %1 : f32[3]\n  return %5\n"),
+     0, 0},
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 3 : f32[3]\n  %4 = divide %0, %1 : f32[3]\n  %5 = divide %4, %3 : f32[3]\n  return %5\n"),
+     0, 0},
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 1.0e38 : f32[3]\n  %4 = divide %0, %1 : f32[3]\n  %5 = divide %4, %3 : f32[3]\n"
+           "  return %5\n"),
+     2, 2},
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 3 : f32[3]\n  %4 = divide %0, %3 : f32[3]\n  %5 = divide %4, %3 : f32[3]\n  return %5\n"),
+     0, 1},
+    /* x * 3 * 3, x * 3 * y, x + 3 - 3, x * 3 + y * 3 */
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 3 : f32[3]\n  %4 = multiply %0, %3 : f32[3]\n  %5 = multiply %3, %4 : f32[3]\n"
+           "  return %5\n"),
+     0, 1},
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 3 : f32[3]\n  %4 = multiply %0, %3 : f32[3]\n  %5 = multiply %1, %4 : f32[3]\n"
+           "  return %5\n"),
+     0, 0},
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 3 : f32[3]\n  %4 = add %0, %3 : f32[3]\n  %5 = subtract %4, %3 : f32[3]\n  return %5\n"),
+     0, 1},
+    {GRAPH(OPERANDS, "f32[3]",
+           "  %3 = constant 3 : f32[3]\n  %4 = multiply %0, %3 : f32[3]\n  %5 = multiply %1, %3 : f32[3]\n"
+           "  %6 = add %4, %5 : f32[3]\n  return %6\n"),
+     0, 2},
+};
+
+/* A barrier changes no meaning: programs_come_back() has them too. */
+START_TEST(compilers_get_barriers)
+{
+  ts_graph *graph;
+  ck_assert_ok(ts_graph_parse(barred[_i].text, strlen(barred[_i].text), &graph));
+  ck_assert_uint_eq(count_barriers(graph, TS_STABLEHLO_NO_BARRIERS), 0);
+  ck_assert_uint_eq(count_barriers(graph, TS_STABLEHLO_FEW_BARRIERS), barred[_i].few);
+  ck_assert_uint_eq(count_barriers(graph, TS_STABLEHLO_ALL_BARRIERS), barred[_i].all);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *all = suite_create("round_trip");
   TCase *cases = tcase_create("round_trip");
@@ -343,6 +424,7 @@ static Suite *suite(void) {
   tcase_add_test(cases, a_type_without_infinity_has_none);
   tcase_add_test(cases, the_last_of_equals_is_one_op);
   tcase_add_test(cases, ops_of_positions_are_one_op);
+  tcase_add_loop_test(cases, compilers_get_barriers, 0, sizeof barred / sizeof *barred);
   tcase_add_test(cases, programs_come_back);
   suite_add_tcase(all, cases);
   return all;

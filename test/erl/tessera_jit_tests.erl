@@ -26,6 +26,24 @@ no_arguments_test() ->
     {I, Seven} = F(),
     ?assertEqual({[0, 1, 2], 7}, {tessera:to_list(I), n(Seven)}).
 
+%% Ops that the compiler of a device may unite, where the united op overflows or vanishes, or is rounded otherwise.
+ops_apart_test_() ->
+    Divide = fun tessera:divide/2, Multiply = fun tessera:multiply/2,
+    [{Name,
+      fun() ->
+              Args = [tessera:tensor(Arg, Type) || Arg <- Numbers],
+              [?assertEqual(Expected, tessera:to_list(apply(Run, Args))) || Run <- [F, tessera:jit(F)]]
+      end}
+     || {Name, Type, F, Numbers, Expected} <-
+            [{"x / y / z", f64, fun(X, Y, Z) -> Divide(Divide(X, Y), Z) end, [[1.0e-300], [1.0e-200], [1.0e-200]], [1.0e100]},
+             {"x / (y / z)", f64, fun(X, Y, Z) -> Divide(X, Divide(Y, Z)) end, [[1.0e200], [1.0e200], [1.0e200]], [1.0e200]},
+             {"x / y of a scalar", f32, Divide, [[3.0e38, 3.0e38], 3.0e38], [1.0, 1.0]},
+             {"x / 2^127", f32, fun(X) -> Divide(X, 1.7014118346046923e38) end, [[1.7014118346046923e38]], [1.0]},
+             {"x * 1e200 * 1e200", f64, fun(X) -> Multiply(Multiply(X, 1.0e200), 1.0e200) end, [[1.0e-300]], [1.0e100]},
+             {"x + 1 - 1", f64, fun(X) -> tessera:subtract(tessera:add(X, 1.0), 1.0) end, [[1.0e-20]], [0.0]},
+             {"x * y + z in f16", f16, fun(X, Y, Z) -> tessera:add(Multiply(X, Y), Z) end, [[2049.0], [0.5], [-1024.0]], [0.0]},
+             {"f16 beyond its range", f16, fun(X, Y) -> Divide(Multiply(X, X), Y) end, [[1024.0], [1024.0]], [infinity]}]].
+
 too_many_arguments_test() ->
     raises(invalid_argument, "13", fun() -> tessera:jit(fun(_, _, _, _, _, _, _, _, _, _, _, _, _) -> 1 end) end).
 

@@ -284,6 +284,7 @@ static ts_status print_op(hlo *h, const ts_op *op) {
   hlo_value results[TS_MAX_RESULTS];
   TS_TRY(print_simple(&call, results));
   for (uint32_t i = 0; i < op->result_count; i++) h->names[op->first_result + i] = results[i].name;
+  if (op->result_count == 1) h->names[op->first_result].made = hlo_made(h, op);
   return TS_SUCCESS;
 }
 
@@ -356,6 +357,7 @@ ts_status ts_graph_print_stablehlo_with(const ts_graph *graph, const ts_stablehl
            .depth = 2,
            .replicas = options->replicas,
            .precision = options->precision,
+           .barriers = options->barriers,
            .print_region = print_region};
   TS_TRY(ts_graph_verify(graph));
   TS_TRY(check_types(graph));

@@ -13,11 +13,18 @@ typedef enum ts_stablehlo_precision {
   TS_STABLEHLO_HIGH,
   TS_STABLEHLO_DEFAULT
 } ts_stablehlo_precision;
+/* Barriers between ops that a compiler would unite or reorder (stablehlo_barrier.c). */
+typedef enum ts_stablehlo_barriers {
+  TS_STABLEHLO_NO_BARRIERS,
+  TS_STABLEHLO_FEW_BARRIERS, /* where results may overflow: for compilers that do not fuse ops beyond a barrier */
+  TS_STABLEHLO_ALL_BARRIERS  /* also where results would be rounded otherwise */
+} ts_stablehlo_barriers;
 typedef struct ts_stablehlo_options {
   /* Partitions of a partitioned program are replicas. Compilers cut the program of a partition again, as its shardings
    * say, and leave the program of a replica as it is. */
   bool replicas;
   ts_stablehlo_precision precision; /* of products and convolutions */
+  ts_stablehlo_barriers barriers;
 } ts_stablehlo_options;
 ts_status ts_graph_print_stablehlo_with(const ts_graph *graph, const ts_stablehlo_options *options, ts_text *out);
 

@@ -135,6 +135,7 @@ static ts_status predicate(const hlo_call *call, hlo_value x, hlo_value *out) {
 
 static hlo_value binary(const hlo_call *call, hlo_value a, hlo_value b) {
   bool logical = call->op->code == TS_OP_SHIFT_RIGHT && ts_dtype_is_unsigned((ts_dtype)a.element);
+  hlo_add_barriers(call->h, call->op->code, &a, &b);
   return hlo_binary(call->h, logical ? "stablehlo.shift_right_logical" : names[call->op->code], a, b);
 }
 

@@ -13,6 +13,7 @@ typedef struct hlo_name {
   uint32_t number;
   int32_t result; /* %number#result; -1 where the op has one result */
   uint32_t truth; /* 1 + the number of the i1 that a u8 was converted from; 0: none */
+  uint32_t made;  /* how, where there are barriers: stablehlo_barrier.c */
 } hlo_name;
 
 typedef struct hlo_value {
@@ -30,6 +31,7 @@ struct hlo {
   int depth;
   bool replicas; /* partitions are printed as replicas */
   ts_stablehlo_precision precision;
+  ts_stablehlo_barriers barriers;
   /* Prints a region of the graph as a region of an op. `condition`: its one result becomes i1. */
   ts_status (*print_region)(hlo *h, ts_region_id id, bool first, bool last, bool condition);
 };
@@ -110,6 +112,12 @@ hlo_value hlo_signed_index(hlo *h, hlo_value index);
 /* ---- stablehlo_elementwise.c ---- */
 /* Each writes an op of its classes; `out` has an entry for each result of it. */
 ts_status hlo_elementwise(const hlo_call *call, hlo_value *out);
+/* ---- stablehlo_barrier.c ---- */
+/* What a name says of the first result of an op that has been printed. */
+uint32_t hlo_made(const hlo *h, const ts_op *op);
+/* Puts barriers in front of operands of an op on two tensors, which a compiler would unite with the ops that made them.
+ */
+void hlo_add_barriers(hlo *h, ts_opcode code, hlo_value *a, hlo_value *b);
 /* ---- stablehlo_shape.c ---- */
 ts_status hlo_source(const hlo_call *call, hlo_value *out);
 ts_status hlo_shape_op(const hlo_call *call, hlo_value *out);
