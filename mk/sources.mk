@@ -140,6 +140,7 @@ PASS_SRC := \
   c_src/pass/loops_systems.c \
   c_src/pass/nest.c \
   c_src/pass/nest_build.c \
+  c_src/pass/nest_order.c \
   c_src/pass/rewrite.c \
   c_src/pass/rules.c \
   c_src/pass/simplify.c \

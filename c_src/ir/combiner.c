@@ -56,6 +56,12 @@ const ts_combiner *ts_combiner_by(ts_opcode binary) {
   return NULL;
 }
 
+bool ts_combiner_is_orderless(ts_opcode code, ts_dtype type) {
+  const ts_combiner *by = ts_op_get_class(code) == TS_CLASS_REDUCE ? of_reduce(code) : NULL;
+  if (!by) return false;
+  return ts_dtype_is_integer(type) || (by->kind != TS_COMBINE_SUM && by->kind != TS_COMBINE_PRODUCT);
+}
+
 bool ts_arg_takes_largest(ts_opcode code) {
   switch ((ts_ops_ARG_REDUCE)code) {
   case TS_OP_ARGMAX: return true;

@@ -28,6 +28,9 @@ typedef struct ts_combiner {
 const ts_combiner *ts_combiner_of(ts_opcode code);
 /* Of the combiners of numbers and bits the one whose op is `binary`; NULL: none. */
 const ts_combiner *ts_combiner_by(ts_opcode binary);
+/* True of a reduction whose result does not depend on the order of its elements. Sums and products of floats depend on
+ * it, and so may an op that is no reduction or reduces by a region. */
+bool ts_combiner_is_orderless(ts_opcode code, ts_dtype type);
 /* For argmax and argmin: whether the largest element is found, or the smallest. */
 bool ts_arg_takes_largest(ts_opcode code);
 /* The value that changes no other: the result without elements, and where a fold starts. */

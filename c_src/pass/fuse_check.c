@@ -36,9 +36,17 @@ static bool meets_once(const ts_fuse_group *group, const ts_nest *nest) {
   return group->trailing ? !ts_nest_points_wait(nest) : !ts_nest_stores_points(nest);
 }
 
-static void measure(const view *v, const ts_nest *nest, ts_fuse_kernel *out) {
+/* True when lowering reduces the row without a copy of it. */
+static bool reduces_at_once(const ts_nest *nest) {
+  ts_nest_group first;
+  if (ts_nest_row_is_one(nest)) return true;
+  return nest->reduces && !ts_nest_has_chain(nest) && !ts_nest_stores_points(nest) && ts_nest_find_group(nest, &first);
+}
+
+static void measure(const view *v, ts_nest *nest, ts_fuse_kernel *out) {
   const ts_fuse_group *group = &v->plan->groups.data[v->group];
-  out->fits = ts_nest_row_is_one(nest) && (v->group == v->other || meets_once(group, nest));
+  ts_nest_order_row(nest);
+  out->fits = reduces_at_once(nest) && (v->group == v->other || meets_once(group, nest));
   out->bytes = ts_nest_bytes_read(nest);
   for (size_t i = 0; i < nest->nodes.count; i++) {
     const ts_nest_node *node = &nest->nodes.data[i];

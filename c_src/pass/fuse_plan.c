@@ -11,6 +11,7 @@
  */
 #include "pass/fuse.h"
 
+#include "ir/combiner.h"
 #include "tensor/reduce_tree.h"
 
 #define MAX_INPUTS 36
@@ -156,9 +157,16 @@ static void stand_alone(ts_fuse_plan *p, const ts_op *op, ts_fuse_op *state) {
   use_operands(p, op, TS_NO_GROUP, true);
 }
 
+/* True when lowering copies the elements of a row before it reduces them: dims between the reduced ones are kept, and
+ * the order counts. */
+static bool copies_rows(const ts_fuse_plan *p, const ts_op *op) {
+  const ts_dtype type = ts_graph_value(p->graph, op->operands[0])->dtype;
+  return !ts_combiner_is_orderless(op->code, type) && !rows_of(p, op).adjacent;
+}
+
 static bool takes_no_producers(const ts_fuse_plan *p, const ts_op *op, const ts_fuse_op *state) {
   if (state->restraint >= SOLO) return true;
-  return is_reduction(op->code) && (state->restraint >= NO_PRODUCERS || !rows_of(p, op).adjacent);
+  return is_reduction(op->code) && (state->restraint >= NO_PRODUCERS || copies_rows(p, op));
 }
 
 static void add_member(ts_fuse_plan *p, uint32_t id, ts_op_id op_id) {

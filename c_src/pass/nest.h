@@ -128,6 +128,18 @@ bool ts_nest_points_wait(const ts_nest *nest);
 /* Bytes that the loads read: each element once for each load, gathered elements not counted. */
 int64_t ts_nest_bytes_read(const ts_nest *nest);
 
+/* Loops [first, end) of a row that are one for every access. */
+typedef struct ts_nest_group {
+  int32_t first, end;
+  int64_t extent;
+} ts_nest_group;
+
+/* If the order of a row's elements changes no bit of the results: puts the reduced loops into the order in which the
+ * elements lie in memory. */
+void ts_nest_order_row(ts_nest *nest);
+/* In such a row: finds the loops to reduce first. False where a copy of the elements is needed. */
+bool ts_nest_find_group(const ts_nest *nest, ts_nest_group *out);
+
 /* Adds a node and derives `varies` from its operands. */
 ts_status ts_nest_add_node(ts_nest *nest, ts_nest_node node, int32_t *out);
 ts_status ts_nest_add_scalar(ts_nest *nest, ts_dtype dtype, ts_scalar value, int32_t *out);

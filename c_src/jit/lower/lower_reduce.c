@@ -300,57 +300,7 @@ static ts_status reduce_from_copy(stage *s) {
 
 /* ---- rows of several loops whose order changes no bit ---- */
 
-/* With fewer elements reduced first, the temporary would be no smaller than a copy, about. */
-#define LEAST_FIRST 4
-#define SHORT_ROW 64 /* a row at the end with fewer elements is short */
-
-/* Only the sums and products of floats depend on the order. */
-static bool is_orderless(const ts_nest *nest) {
-  for (size_t i = 0; i < nest->nodes.count; i++) {
-    const ts_nest_node *node = &nest->nodes.data[i];
-    if (node->kind == TS_NEST_ARG) return false;
-    if (node->kind != TS_NEST_REDUCE) continue;
-    const ts_combine kind = ts_combiner_of(node->op)->kind;
-    bool rounds = kind == TS_COMBINE_SUM || kind == TS_COMBINE_PRODUCT;
-    if (rounds && !ts_dtype_is_integer(nest->nodes.data[node->a].dtype)) return false;
-  }
-  return true;
-}
-
-/* True when loops l and l + 1 are one for every access; results do not move along them. */
-static bool follows(const ts_nest *nest, int32_t l) {
-  const int64_t extent = nest->loops.extent[l + 1];
-  for (size_t i = 0; i < nest->loads.count; i++) {
-    const int64_t *coef = nest->loads.data[i].at.coef;
-    if (coef[l] != coef[l + 1] * extent) return false;
-  }
-  for (size_t i = 0; i < nest->indices.count; i++) {
-    const int64_t *coef = nest->indices.data[i].coef;
-    if (coef[l] != coef[l + 1] * extent) return false;
-  }
-  return true;
-}
-
-/* Loops [first, end) that are one. */
-typedef struct loop_group {
-  int32_t first, end;
-  int64_t extent;
-} loop_group;
-
-/* The longest group. A short group at the end is usually a row. Another group is preferred to it, since a kernel adds
- * the rows of that group by whole vectors. */
-static loop_group first_group(const ts_nest *nest) {
-  loop_group best = {0, 0, 0};
-  for (int32_t l = nest->kept, end; l < nest->loops.count; l = end) {
-    int64_t extent = nest->loops.extent[l];
-    for (end = l + 1; end < nest->loops.count && follows(nest, end - 1); end++) extent *= nest->loops.extent[end];
-    bool is_short = end == nest->loops.count && extent < SHORT_ROW && best.extent >= LEAST_FIRST;
-    if (extent > best.extent && !is_short) best = (loop_group){l, end, extent};
-  }
-  return best;
-}
-
-static void move_last(int64_t *of_loops, const loop_group *g, int32_t count) {
+static void move_last(int64_t *of_loops, const ts_nest_group *g, int32_t count) {
   int64_t moved[TS_LOOP_MAX];
   int32_t length = g->end - g->first;
   memcpy(moved, of_loops + g->first, (size_t)length * sizeof(*moved));
@@ -359,7 +309,7 @@ static void move_last(int64_t *of_loops, const loop_group *g, int32_t count) {
 }
 
 /* Makes the group the only reduced loops. */
-static void reduce_group(ts_nest *p, const loop_group *g) {
+static void reduce_group(ts_nest *p, const ts_nest_group *g) {
   const int32_t count = p->loops.count;
   move_last(p->loops.extent, g, count);
   for (size_t i = 0; i < p->loads.count; i++) move_last(p->loads.data[i].at.coef, g, count);
@@ -400,7 +350,7 @@ static ts_status store_group(const stage *s, ts_nest *p) {
 }
 
 /* Reduces some of the loops first, then the others, without a copy of the elements. */
-static ts_status reduce_in_turn(stage *s, const loop_group *first) {
+static ts_status reduce_in_turn(stage *s, const ts_nest_group *first) {
   const int64_t width = s->row / first->extent;
   ts_nest p;
   TS_TRY(collect(s, width, false));
@@ -415,8 +365,8 @@ static ts_status reduce_in_turn(stage *s, const loop_group *first) {
 }
 
 static ts_status reduce_apart(stage *s) {
-  const loop_group first = first_group(s->nest);
-  return is_orderless(s->nest) && first.extent >= LEAST_FIRST ? reduce_in_turn(s, &first) : reduce_from_copy(s);
+  ts_nest_group first;
+  return ts_nest_find_group(s->nest, &first) ? reduce_in_turn(s, &first) : reduce_from_copy(s);
 }
 
 static void merge_into(ts_affine *x, int32_t l, int32_t last) {
@@ -538,6 +488,7 @@ ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest) {
   if (!nest->reduces) return ts_lowering_add_launch(l, nest);
   for (int32_t i = 0; i < nest->loops.count; i++) *(i < nest->kept ? &s.kept : &s.row) *= nest->loops.extent[i];
   if (is_single(nest, s.row)) return add_single(l, nest);
+  ts_nest_order_row(nest);
   bool one = ts_nest_row_is_one(nest), blocks = needs_blocks(nest, s.row);
   if ((!one || blocks) && !can_stage(nest))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a loop nest of long rows");
