@@ -2,6 +2,9 @@
 
 #include "kernel/pick.h"
 #include "kernel/sort/sort_lanes.h"
+#include "kernel/sort/sort_select.h"
+
+#include <string.h>
 
 /* Elements of the lines that are sorted at a time, when they are sorted. */
 #define SLAB_ELEMENTS (INT64_C(4) << 20)
@@ -37,6 +40,49 @@ static void plan_select(ts_top_k_plan *plan, double ns) {
   plan->thread_workspace = room(plan->k) * (int64_t)sizeof(candidate);
 }
 
+/* ---- keys of at most 32 bits */
+
+/* Records of a task stay in the second cache. */
+#define TASK_RECORDS 32768
+
+static int64_t align(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/* Where a task's records are, in bytes of its workspace: room for those of all lines, then as much for them in order.
+ */
+static int64_t records_room(const ts_top_k_plan *plan) {
+  return align((plan->slab * plan->k + ts_sort_select_room(plan->k)) * (int64_t)sizeof(uint64_t));
+}
+
+static bool has_records(const ts_top_k_plan *plan) { return plan->sort.width < 3; }
+
+/* Few records are sorted by insertion, unless many lines are sorted together. */
+#define FEWER 8
+static bool sorts_together(const ts_top_k_plan *plan) {
+  return plan->k > FEW || (plan->k > FEWER && plan->records.lines >= FEWER);
+}
+
+static double records_ns(const ts_top_k_plan *plan) {
+  const double sort =
+      sorts_together(plan) ? (double)plan->records.cost_ns / (double)plan->records.lines : (double)plan->k * 10;
+  return 100 + 0.4 * (double)plan->sort.n + 5 * (double)plan->k + sort;
+}
+
+static ts_status plan_records(ts_top_k_plan *plan, double *out_ns) {
+  const int64_t most = TASK_RECORDS / plan->k + 1, lines = plan->sort.lines < most ? plan->sort.lines : most;
+  const ts_shape shape = {.rank = 2, .dims = {lines, plan->k}};
+  TS_TRY(ts_sort_plan_make(&(ts_sort_spec){TS_U64, &shape, 1, false, TS_DTYPE_NONE}, &plan->records));
+  *out_ns = records_ns(plan);
+  return TS_SUCCESS;
+}
+
+static void plan_select_records(ts_top_k_plan *plan, double ns) {
+  const int64_t slab = (int64_t)(TASK_NS / ns) + 1;
+  plan->select = true;
+  plan->slab = slab < plan->records.lines ? slab : plan->records.lines;
+  plan->cost_ns = (int64_t)((double)plan->sort.lines * ns);
+  plan->thread_workspace = align(2 * records_room(plan) + plan->records.workspace) + plan->records.thread_workspace;
+}
+
 static void plan_sorts(ts_top_k_plan *plan) {
   int64_t slab = SLAB_ELEMENTS / (plan->sort.n + 1) + 1;
   plan->slab = slab < plan->sort.lines ? slab : plan->sort.lines;
@@ -56,10 +102,13 @@ ts_status ts_top_k_plan_make(ts_dtype dtype, const ts_shape *shape, int64_t k, t
                     TS_SHAPE_STR(dtype, shape));
   if (k == 0 || out->sort.lines == 0) return TS_SUCCESS;
   double select = select_ns(out->sort.n, k);
-  if (select * (double)out->sort.lines < (double)out->sort.cost_ns)
-    plan_select(out, select);
-  else
+  if (has_records(out)) TS_TRY(plan_records(out, &select));
+  if (select * (double)out->sort.lines >= (double)out->sort.cost_ns)
     plan_sorts(out);
+  else if (has_records(out))
+    plan_select_records(out, select);
+  else
+    plan_select(out, select);
   return TS_SUCCESS;
 }
 
@@ -183,49 +232,20 @@ static void trim(selection *s) {
 }
 
 /* The keys of a block, and the picked ones. */
-#define DEFINE_BLOCK(BITS)                                                                          \
-  typedef struct block_##BITS {                                                                     \
-    uint##BITS##_t keys[BLOCK], picked[BLOCK + TS_PICK_SLACK];                                      \
-    uint32_t places[BLOCK + TS_PICK_SLACK];                                                         \
-  } block_##BITS;                                                                                   \
-  static void offer_##BITS(selection *s, block_##BITS *block, int64_t first, int64_t n) {           \
-    const ts_pick *pick = ts_pick_host();                                                           \
-    uint##BITS##_t bound = (uint##BITS##_t)s->bound;                                                \
-    if (first == 0 && s->k <= n) bound = pick->bound##BITS(block->keys, n, s->k);                   \
-    const int64_t count = pick->pick##BITS(block->keys, n, 0, bound, block->picked, block->places); \
-    for (int64_t i = 0; i < count; i++)                                                             \
-      s->c[s->count++] = (candidate){block->picked[i], (uint64_t)(first + block->places[i])};       \
-  }
-DEFINE_BLOCK(32)
-DEFINE_BLOCK(64)
-
-typedef struct keys {
-  union {
-    block_32 narrow;
-    block_64 wide;
-  } block;
-  uint16_t small[BLOCK]; /* keys of 8 or 16 bits, which are widened */
-} keys;
-
-static void widen(int width, keys *all, int64_t n) {
-  uint32_t *to = all->block.narrow.keys;
-  if (width == 0)
-    for (int64_t i = 0; i < n; i++) to[i] = ((const uint8_t *)all->small)[i];
-  else
-    for (int64_t i = 0; i < n; i++) to[i] = all->small[i];
-}
+typedef struct block {
+  uint64_t keys[BLOCK], picked[BLOCK + TS_PICK_SLACK];
+  uint32_t places[BLOCK + TS_PICK_SLACK];
+} block;
 
 /* The n elements from element `first` of a line at `in`. */
 static void offer(selection *s, const ts_sort_job *job, const char *in, int64_t first, int64_t n) {
-  const ts_sort_keys_fn make = ts_sort_lanes_host()->keys[job->width];
-  uint64_t varying = 0;
-  keys all;
-  make(&job->key, in + (first << job->width), n, job->width < 2 ? (void *)all.small : &all.block, 0, &varying);
-  if (job->width < 2) widen(job->width, &all, n);
-  if (job->width < 3)
-    offer_32(s, &all.block.narrow, first, n);
-  else
-    offer_64(s, &all.block.wide, first, n);
+  const ts_pick *pick = ts_pick_host();
+  uint64_t varying = 0, bound = s->bound;
+  block b;
+  ts_sort_lanes_host()->keys[job->width](&job->key, in + (first << job->width), n, b.keys, 0, &varying);
+  if (first == 0 && s->k <= n) bound = pick->bound64(b.keys, n, s->k);
+  const int64_t count = pick->pick64(b.keys, n, 0, bound, b.picked, b.places);
+  for (int64_t i = 0; i < count; i++) s->c[s->count++] = (candidate){b.picked[i], (uint64_t)(first + b.places[i])};
 }
 
 static bool select_candidates(const ts_sort_job *job, int64_t line, selection *s) {
@@ -259,6 +279,43 @@ static void select_task(void *arg, int64_t task, int worker) {
   int64_t begin = task * run->plan->slab, end = begin + run->plan->slab;
   for (int64_t line = begin; line < end && line < run->job.lines; line++)
     if (!select_line(run, line, (candidate *)memory)) return;
+}
+
+/* ---- keys of at most 32 bits */
+
+static void write_records(const top_run *run, int64_t line, const uint64_t *records) {
+  const int64_t k = run->plan->k;
+  for (int64_t i = 0; i < k; i++) {
+    const int64_t index = (int64_t)(uint32_t)records[i];
+    run->indices[line * k + i] = (int32_t)index;
+    copy_element(run, line * k + i, line * run->job.n + index);
+  }
+}
+
+/* Sorts the records of `lines` lines; returns where they are. */
+static const uint64_t *sort_records(const top_run *run, uint64_t *records, int64_t lines, char *sorted) {
+  const int64_t k = run->plan->k;
+  ts_sort_plan plan = run->plan->records;
+  char *memory = sorted + records_room(run->plan);
+  ts_sort_resources resources = {&ts_parallel_serial, memory, sorted + align(records_room(run->plan) + plan.workspace),
+                                 run->job.cancel};
+  plan.lines = lines;
+  if (sorts_together(run->plan))
+    return ts_status_consume_ok(ts_sort_run(&plan, &resources, records, sorted)) ? (void *)sorted : NULL;
+  for (int64_t line = 0; line < lines; line++) ts_sort_insert(records + line * k, k);
+  return records;
+}
+
+static void records_task(void *arg, int64_t task, int worker) {
+  const top_run *run = arg;
+  const int64_t k = run->plan->k, begin = task * run->plan->slab, left = run->job.lines - begin;
+  const int64_t lines = left < run->plan->slab ? left : run->plan->slab;
+  char *sorted = run->resources->thread_workspace + worker * run->plan->thread_workspace + records_room(run->plan);
+  uint64_t *records = (uint64_t *)(sorted - records_room(run->plan));
+  for (int64_t i = 0; i < lines; i++)
+    if (!ts_sort_select(&run->job, begin + i, k, records + i * k, (uint64_t *)sorted)) return;
+  const uint64_t *ordered = sort_records(run, records, lines, sorted);
+  for (int64_t i = 0; ordered && i < lines; i++) write_records(run, begin + i, ordered + i * k);
 }
 
 static void gather_task(void *arg, int64_t task, int worker) {
@@ -302,6 +359,7 @@ ts_status ts_top_k_run(const ts_top_k_plan *plan, const ts_sort_resources *resou
                  .indices = indices};
   if (plan->k == 0 || sort->lines == 0) return ts_check_cancelled(resources->cancel, "top_k");
   if (!plan->select) return ts_error_context(sort_slabs(&run), "top_k");
-  ts_parallel_run(resources->parallel, (sort->lines + plan->slab - 1) / plan->slab, select_task, &run);
+  ts_parallel_run(resources->parallel, (sort->lines + plan->slab - 1) / plan->slab,
+                  has_records(plan) ? records_task : select_task, &run);
   return ts_check_cancelled(resources->cancel, "top_k");
 }

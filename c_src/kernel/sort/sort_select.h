@@ -1,0 +1,17 @@
+/* The first k of a line in the wanted order, as records: the key of an element above its index. No two records are
+ * equal, and their order is that of keys, then of indices. For keys of at most 32 bits. */
+#ifndef TS_KERNEL_SORT_SELECT_H
+#define TS_KERNEL_SORT_SELECT_H
+
+#include "kernel/sort/sort_internal.h"
+
+/* Records that a selection of k needs room for; twice, as it moves some of them through a scratch. */
+int64_t ts_sort_select_room(int64_t k);
+
+/* Puts the first k of a line to the front of `records`, in any order. 0 < k <= n. False: it was cancelled. */
+bool ts_sort_select(const ts_sort_job *job, int64_t line, int64_t k, uint64_t *records, uint64_t *scratch);
+
+/* Sorts a few records. */
+void ts_sort_insert(uint64_t *records, int64_t n);
+
+#endif
