@@ -254,7 +254,7 @@ static void absorb_reduction(ts_fuse_plan *p, uint32_t id, ts_op_id op) {
   }
 }
 
-/* True when the op is elementwise over one of the root's parts, each computed separately. */
+/* True when the op has as many elements as one of the root's parts, each computed separately. */
 static bool is_part(const ts_fuse_plan *p, const ts_op *root, int64_t elements) {
   for (uint32_t i = 0; i < root->operand_count; i++) {
     if (elements_of(p, root->operands[i]) == elements) return true;
@@ -272,7 +272,7 @@ static bool is_of_rows(const ts_fuse_plan *p, const ts_fuse_group *group, const 
 static bool size_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   int64_t elements = elements_of(p, op->first_result);
   if (elements == 0) return false;
-  if (group->writes_parts) return is_part(p, ts_graph_op(p->graph, group->root), elements);
+  if (group->writes_parts) return is_view(op->code) || is_part(p, ts_graph_op(p->graph, group->root), elements);
   if (elements >= group->points || ts_fuse_weight(op->code) == 1) return true;
   return group->reduction != TS_NO_ID ? elements == group->rows : is_of_rows(p, group, op);
 }
@@ -291,7 +291,7 @@ static bool may_join(ts_fuse_plan *p, ts_op_id id) {
     return false;
   const ts_fuse_group *group = &p->groups.data[state->users];
   if (p->ops[group->root].restraint >= SOLO) return false;
-  if (group->writes_parts && !is_elementwise(op->code)) return false;
+  if (group->writes_parts && !is_elementwise(op->code) && !is_view(op->code)) return false;
   if (is_reduction(op->code) && (state->restraint >= NO_ROWS || !reduction_fits(p, group, op))) return false;
   if (op->code == TS_OP_RESHAPE && state->restraint >= NO_ROWS) return false;
   if (!is_reduction(op->code) && !size_fits(p, group, op)) return false;

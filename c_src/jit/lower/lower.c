@@ -66,15 +66,21 @@ static ts_nest_root part_root(const ts_lowering *l, ts_value_id part, const int6
   return root;
 }
 
-/* True for at most MOST_PARTS parts of one shape, if each is the result of an op. */
+static bool computes(const ts_graph *graph, ts_op_id op) {
+  return op != TS_NO_ID && !(ts_op_rows[ts_graph_op(graph, op)->code].fusion & TS_FUSION_VIEW);
+}
+
+/* True for at most MOST_PARTS parts of one shape, if each is the result of an op. Views share no work. */
 static bool are_computed_alike(const ts_graph *graph, const ts_op *op) {
   const ts_shape *first = ts_graph_value(graph, op->operands[0])->shape;
+  bool work = false;
   if (op->operand_count < 2 || op->operand_count > MOST_PARTS || ts_shape_elements(first) == 0) return false;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     const ts_value *part = ts_graph_value(graph, op->operands[i]);
     if (part->op == TS_NO_ID || !ts_shape_equal(part->shape, first)) return false;
+    work |= computes(graph, part->op);
   }
-  return true;
+  return work;
 }
 
 /* One launch for all parts, which computes once what several of them need. Sets `done` unless they are no loop nest. */
