@@ -6,6 +6,7 @@
 
 #include "base/cancel.h"
 #include "jit/session/target.h"
+#include "kernel/inline.h"
 #include "kernel/routine.h"
 
 #include <stdatomic.h>
@@ -31,10 +32,12 @@ typedef struct window_state {
   int32_t rank; /* of the outer dims */
   window_dim outer[TS_MAX_RANK], last;
   int64_t inner;
-  int64_t interior, interior_end; /* windows along `last` whose taps are all in bounds */
-  int64_t rows, row_taps;         /* of the outer dims: windows, and the most taps of one */
-  int64_t taps;                   /* of one window, at most */
-  int64_t elements;               /* of the operand */
+  int64_t interior, interior_end;         /* windows along `last` whose taps are all in bounds */
+  int64_t row_interior, row_interior_end; /* the same along the last of `outer` */
+  int64_t block_windows, block_rows;      /* of a block of short windows; without blocks 0 */
+  int64_t rows, row_taps;                 /* of the outer dims: windows, and the most taps of one */
+  int64_t taps;                           /* of one window, at most */
+  int64_t elements;                       /* of the operand */
   ts_window_fold_fn fold;
   ts_window_pick_fn pick;
   ts_window_add_fn add;
@@ -43,6 +46,7 @@ typedef struct window_state {
 /* ---- windows in memory */
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
 /* The first element of window o in bounds, and the number of elements in bounds; 0 without any. */
 static int64_t clip(const window_dim *d, int64_t o, int64_t *out_count) {
@@ -124,13 +128,107 @@ static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first
 /* Inner elements between two checks: whole cache lines. */
 static int64_t inner_step(const window_state *s) { return (CHECK_ELEMENTS / (s->taps + 1) + 64) / 64 * 64; }
 
+/* Windows whose elements are neighbours: of interior windows one element apart these are the elements of all. */
 static void fold_points(const window_run *run, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
   const window_state *s = run->s;
   const int64_t step = inner_step(s);
-  for (int64_t o = first; o < end; o++) {
+  for (int64_t o = first, count; o < end; o += count) {
+    count = s->last.stride == 1 && is_interior(s, o) ? min_of(end, s->interior_end) - o : 1;
     set_taps(s, o, taps);
-    for (int64_t i = 0; i < s->inner && !ts_cancelled(run->cancel); i += step, taps->offset += step * s->size)
-      s->fold(taps, 1, min_of(step, s->inner - i), out + (o * s->inner + i) * s->size);
+    const int64_t elements = count * s->inner;
+    for (int64_t i = 0; i < elements && !ts_cancelled(run->cancel); i += step, taps->offset += step * s->size)
+      s->fold(taps, 1, min_of(step, elements - i), out + (o * s->inner + i) * s->size);
+  }
+}
+
+static void fold_windows(const window_run *run, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
+  if (run->s->inner == 1)
+    fold_line(run->s, taps, first, end, out);
+  else
+    fold_points(run, taps, first, end, out);
+}
+
+/* ---- blocks of short windows
+ *
+ * A call for one window, or one row, of few elements leaves most lanes empty. So a block of windows is folded as one
+ * line, which has the elements between the windows as well, and those of the windows are copied to the result. */
+
+#define BLOCK_BYTES 8192
+
+/* `rows` rows of `windows` windows each. */
+typedef struct window_block {
+  int64_t rows, windows;
+} window_block;
+
+/* Elements between the first elements of two rows of a block. */
+static int64_t row_distance(const window_state *s) {
+  return s->rank > 0 ? s->outer[s->rank - 1].stride * s->outer[s->rank - 1].step / s->size : 0;
+}
+
+/* From the first element of `windows` windows to the last, all of them included. */
+static int64_t line_elements(const window_state *s, int64_t windows) {
+  return ((windows - 1) * s->last.stride + 1) * s->inner;
+}
+
+#define DEFINE_COPY(BITS, T)                                                                               \
+  INLINE void copy_by##BITS(const window_state *s, const T *from, int64_t windows, T *to, int64_t inner) { \
+    const int64_t step = s->last.stride * s->inner;                                                        \
+    for (int64_t o = 0; o < windows; o++)                                                                  \
+      for (int64_t i = 0; i < inner; i++) to[o * inner + i] = from[o * step + i];                          \
+  }                                                                                                        \
+  static void copy##BITS(const window_state *s, const void *from, int64_t windows, void *to) {             \
+    switch (s->inner) { /* loops of a few known steps have no branches */                                  \
+    case 1: copy_by##BITS(s, from, windows, to, 1); break;                                                 \
+    case 2: copy_by##BITS(s, from, windows, to, 2); break;                                                 \
+    case 3: copy_by##BITS(s, from, windows, to, 3); break;                                                 \
+    case 4: copy_by##BITS(s, from, windows, to, 4); break;                                                 \
+    default: copy_by##BITS(s, from, windows, to, s->inner);                                                \
+    }                                                                                                      \
+  }
+DEFINE_COPY(8, uint8_t)
+DEFINE_COPY(16, uint16_t)
+DEFINE_COPY(32, uint32_t)
+DEFINE_COPY(64, uint64_t)
+
+static void copy_windows(const window_state *s, const char *from, int64_t windows, char *to) {
+  if (s->last.stride == 1)
+    memcpy(to, from, (size_t)(windows * s->inner * s->size));
+  else if (s->size == 1)
+    copy8(s, from, windows, to);
+  else if (s->size == 2)
+    copy16(s, from, windows, to);
+  else if (s->size == 4)
+    copy32(s, from, windows, to);
+  else
+    copy64(s, from, windows, to);
+}
+
+/* Whole vectors, where the operand has the elements after the last window that they read. */
+static int64_t whole_vectors(const window_run *run, const ts_window_taps *taps, int64_t elements) {
+  const window_state *s = run->s;
+  const int64_t lanes = 64 / s->size, more = (lanes - elements % lanes) % lanes;
+  const char *last = taps->rows[taps->row_count - 1] + taps->offset + (taps->steps - 1) * taps->step;
+  return (last - run->in) / s->size + elements + more <= s->elements ? elements + more : elements;
+}
+
+static void fold_block(const window_run *run, const ts_window_taps *taps, const window_block *block, char *out) {
+  const window_state *s = run->s;
+  _Alignas(64) char line[BLOCK_BYTES];
+  const int64_t distance = row_distance(s), row_bytes = s->last.out * s->inner * s->size;
+  const int64_t elements = (block->rows - 1) * distance + line_elements(s, block->windows);
+  s->fold(taps, 1, taps->row_count > 0 ? whole_vectors(run, taps, elements) : elements, line);
+  for (int64_t r = 0; r < block->rows; r++)
+    copy_windows(s, line + r * distance * s->size, block->windows, out + r * row_bytes);
+}
+
+/* The interior windows of [first, end), in `rows` rows. */
+static void fold_blocks(const window_run *run, ts_window_taps *taps, const window_block *all, int64_t first,
+                        char *out) {
+  const window_state *s = run->s;
+  for (int64_t o = 0; o < all->windows && !ts_cancelled(run->cancel); o += s->block_windows) {
+    const window_block block = {all->rows, min_of(s->block_windows, all->windows - o)};
+    set_taps(s, first + o, taps);
+    fold_block(run, taps, &block, out + (first + o) * s->inner * s->size);
   }
 }
 
@@ -139,16 +237,48 @@ typedef struct window_part {
   int64_t row, row_end, first, end;
 } window_part;
 
+static ts_window_taps taps_of_row(const window_run *run, int64_t row, const char **rows) {
+  return (ts_window_taps){.rows = rows, .row_count = find_rows(run->s, row, run->in, rows), .streams = run->streams};
+}
+
+static char *row_out(const window_run *run, int64_t row) {
+  return run->out + row * run->s->last.out * run->s->inner * run->s->size;
+}
+
+/* Rows from `row` on whose taps have the same distances from their first element. */
+static int64_t rows_of_block(const window_state *s, int64_t row, int64_t row_end) {
+  if (s->block_rows <= 1) return 1;
+  const int64_t o = row % s->outer[s->rank - 1].out;
+  if (o < s->row_interior || o >= s->row_interior_end) return 1;
+  return min_of(min_of(s->block_rows, s->row_interior_end - o), row_end - row);
+}
+
+/* The windows of a part by blocks, and those at the edges of rows one by one. */
+static void fold_part_by_blocks(const window_run *run, const window_part *part, const char **rows) {
+  const window_state *s = run->s;
+  const int64_t first = clamp(s->interior, part->first, part->end), end = clamp(s->interior_end, first, part->end);
+  for (int64_t row = part->row, count; row < part->row_end && !ts_cancelled(run->cancel); row += count) {
+    count = rows_of_block(s, row, part->row_end);
+    ts_window_taps taps = taps_of_row(run, row, rows);
+    fold_blocks(run, &taps, &(window_block){count, end - first}, first, row_out(run, row));
+    for (int64_t r = row; (part->first < first || end < part->end) && r < row + count; r++) {
+      taps = taps_of_row(run, r, rows);
+      fold_windows(run, &taps, part->first, first, row_out(run, r));
+      fold_windows(run, &taps, end, part->end, row_out(run, r));
+    }
+  }
+}
+
 static void fold_part(const window_run *run, const window_part *part, int worker) {
   const window_state *s = run->s;
   const char **rows = worker_rows(run, worker);
+  if (s->block_windows > 0) {
+    fold_part_by_blocks(run, part, rows);
+    return;
+  }
   for (int64_t row = part->row; row < part->row_end && !ts_cancelled(run->cancel); row++) {
-    ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows), .streams = run->streams};
-    char *out = run->out + row * s->last.out * s->inner * s->size;
-    if (s->inner == 1)
-      fold_line(s, &taps, part->first, part->end, out);
-    else
-      fold_points(run, &taps, part->first, part->end, out);
+    ts_window_taps taps = taps_of_row(run, row, rows);
+    fold_windows(run, &taps, part->first, part->end, row_out(run, row));
   }
   /* Streaming stores are not ordered with the stores that publish the results to other threads. */
   if (run->streams) atomic_thread_fence(memory_order_seq_cst);
@@ -389,11 +519,16 @@ static void fill_dims(window_state *s, const ts_attrs *a, const ts_shape *in, co
   if (s->rank > 0) s->last = s->outer[--s->rank];
 }
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+/* The windows along a dim whose taps are all in bounds. */
+static void find_interior(const window_dim *d, int64_t *first, int64_t *end) {
+  const int64_t room = d->n - 1 + d->low - (d->size - 1) * d->dilation;
+  *first = clamp(d->low > 0 ? (d->low - 1) / d->stride + 1 : 0, 0, d->out);
+  *end = clamp(room < 0 ? 0 : room / d->stride + 1, *first, d->out);
+}
 
 static void fill_counts(window_state *s) {
   window_dim *l = &s->last;
-  int64_t step = s->inner * s->size, reach = (l->size - 1) * l->dilation, room = l->n - 1 + l->low - reach;
+  int64_t step = s->inner * s->size;
   l->step = step;
   step *= l->n;
   s->rows = s->row_taps = 1;
@@ -406,8 +541,43 @@ static void fill_counts(window_state *s) {
   s->elements = step / s->size;
   s->taps = s->row_taps * min_of(l->size, l->n);
   if (s->taps < 1) s->taps = 1;
-  s->interior = clamp(l->low > 0 ? (l->low - 1) / l->stride + 1 : 0, 0, l->out);
-  s->interior_end = clamp(room < 0 ? 0 : room / l->stride + 1, s->interior, l->out);
+  find_interior(l, &s->interior, &s->interior_end);
+  if (s->rank > 0) find_interior(&s->outer[s->rank - 1], &s->row_interior, &s->row_interior_end);
+}
+
+/* Vectors of neighbours from which on a call fills its lanes. */
+#define LONG_VECTORS 4
+
+/* Whether this number of neighbours is less than some vectors of the type that computes them. */
+static bool is_below(const window_state *s, int64_t elements, int64_t vectors) {
+  const int64_t size = ts_dtype_is_float(s->type) && s->size < 4 ? 4 : s->size;
+  return elements * size < vectors * ts_window_lanes_host()->vector_bytes;
+}
+
+/* Rows share blocks where they are short, and few elements between them belong to no window. */
+static int64_t plan_rows(const window_state *s, int64_t width) {
+  const int64_t most = BLOCK_BYTES / s->size;
+  if (s->rank == 0 || s->outer[s->rank - 1].stride > most || !is_below(s, width, LONG_VECTORS)) return 1;
+  const int64_t distance = row_distance(s);
+  return distance <= 3 * width || is_below(s, distance, LONG_VECTORS / 2) ? (most - width) / distance + 1 : 1;
+}
+
+/* Of more taps a block would take too long between two checks of the cancel flag. */
+#define BLOCK_TAPS 1024
+
+/* Not for complex numbers, which have no vectors, and not where a fold takes every second element itself. */
+static void plan_blocks(window_state *s) {
+  const int64_t windows = s->interior_end - s->interior, stride = s->last.stride, most = BLOCK_BYTES / s->size;
+  if (windows == 0 || stride > most || s->inner > most || s->taps > BLOCK_TAPS) return;
+  if (ts_dtype_is_complex(s->type)) return;
+  const int64_t room = (most / s->inner - 1) / stride + 1;
+  const int64_t rows = windows < room ? plan_rows(s, line_elements(s, windows)) : 1;
+  const bool by_pairs = s->inner == 1 && stride == 2 && s->size >= 4;
+  const bool apart = stride > 1 && !by_pairs && is_below(s, stride * s->inner, LONG_VECTORS);
+  const bool few = is_below(s, windows * s->inner, 1);
+  if (rows == 1 && (!apart || few)) return;
+  s->block_windows = min_of(windows, room);
+  s->block_rows = rows;
 }
 
 static ts_status window_plan(const ts_routine_request *request, ts_routine_plan *out) {
@@ -426,6 +596,7 @@ static ts_status window_plan(const ts_routine_request *request, ts_routine_plan 
   if (by ? !s->fold : !s->pick || !s->add) return TS_SUCCESS;
   fill_dims(s, op->attrs, operand->shape, windows->shape);
   fill_counts(s);
+  plan_blocks(s);
   if (s->taps > INT32_MAX) return TS_SUCCESS;
   out->state = s;
   out->cost_ns = 100 + (int64_t)((double)ts_shape_elements(windows->shape) * (double)s->taps / 8);

@@ -54,6 +54,26 @@ INLINE floats loads_f16(const void *p) {
   return (floats)((words)((floats)magnitude * 0x1p112f) | special | (x & 0x8000) << 16);
 }
 
+/* As store_bf16 and store_f16. */
+INLINE words either(words mask, words a, words b) { return (a & mask) | (b & ~mask); }
+
+INLINE void stores_bf16(uint16_t *p, floats x) {
+  const words bits = (words)x, quiet = bits >> 16 | 0x40, rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+  const words nan = (words)((bits & 0x7FFFFFFF) > 0x7F800000u);
+  *(halves *)p = __builtin_convertvector(either(nan, quiet, rounded), halves);
+}
+
+INLINE void stores_f16(uint16_t *p, floats x) {
+  const words v = (words)x, sign = v >> 16 & 0x8000, magnitude = v & 0x7FFFFFFFu;
+  const words nan = 0x7E00 | (magnitude >> 13 & 0x1FF), infinity = (words){0} + 0x7C00;
+  const words normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
+  const words subnormal = (words)((floats)magnitude + 0.5f) - ts_f32_bits(0.5f);
+  words result = either((words)(magnitude >= 0x38800000u), normal, subnormal);
+  result = either((words)(magnitude >= 0x47800000u), infinity, result);
+  result = either((words)(magnitude > 0x7F800000u), nan, result);
+  *(halves *)p = __builtin_convertvector(sign | result, halves);
+}
+
 /* ---- folds, selected taps and additions, for each type */
 
 #define FOR_TAPS(taps, p)                                                                                         \
@@ -172,12 +192,6 @@ INLINE floats loads_f32(const void *p) { return *(const near_f32 *)p; }
 INLINE doubles loads_f64(const void *p) { return *(const near_f64 *)p; }
 INLINE void stores_f32(float *p, floats x) { *(near_f32 *)(void *)p = x; }
 INLINE void stores_f64(double *p, doubles x) { *(near_f64 *)(void *)p = x; }
-INLINE void stores_f16(uint16_t *p, floats x) {
-  for (int j = 0; j < FLOATS; j++) p[j] = store_f16(x[j]);
-}
-INLINE void stores_bf16(uint16_t *p, floats x) {
-  for (int j = 0; j < FLOATS; j++) p[j] = store_bf16(x[j]);
-}
 INLINE void streams_f32(float *p, floats x) { stream(p, x); }
 INLINE void streams_f64(double *p, doubles x) { stream(p, (floats)x); }
 INLINE void streams_f16(uint16_t *p, floats x) { stores_f16(p, x); }
@@ -194,6 +208,7 @@ INLINE void streams_bf16(uint16_t *p, floats x) { stores_bf16(p, x); }
   { select_max_##NAME, select_min_##NAME }
 
 const ts_window_lanes ISA(ts_window_lanes) = {
+    .vector_bytes = VECTOR_BYTES,
     .folds = {[TS_S8] = FOLDS(u8, s8),
               [TS_S16] = FOLDS(u16, s16),
               [TS_S32] = FOLDS(u32, s32),

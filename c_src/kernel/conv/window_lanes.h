@@ -57,6 +57,7 @@ typedef void (*ts_window_strip_fn)(const ts_window_strip *strip, int64_t count, 
 enum { TS_WINDOW_PICKS = 256 };
 
 typedef struct ts_window_lanes {
+  int64_t vector_bytes;
   ts_window_fold_fn folds[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS]; /* by ts_combine; of complex numbers the product */
   ts_window_pick_fn picks[TS_DTYPE_COUNT][2];                  /* max, min */
   ts_window_add_fn adds[TS_DTYPE_COUNT];

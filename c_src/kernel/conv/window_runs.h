@@ -1,7 +1,14 @@
 /* Folds of windows that are neighbours, by whole vectors: a part of kernel/conv/window_integer.h and window_float.h,
  * which define NAME, T, and what these functions call. */
 
-/* Returns how many of the windows it has folded. */
+/* A vector of windows from `i` on. */
+INLINE void NAME(run)(const ts_window_taps *taps, int64_t i, T *out, ts_combine op) {
+  NAME(vector) a = (NAME(vector)){0} + NAME(first)(op);
+  FOR_TAPS(taps, p) a = NAME(joins)(a, *(const NAME(near) *)(const void *)(p + i * (int64_t)sizeof(T)), op);
+  *(NAME(near) *)(void *)(out + i) = a;
+}
+
+/* Returns how many of the windows it has folded. The last vector begins early: it folds some windows again. */
 INLINE int64_t NAME(runs)(const ts_window_taps *taps, int64_t count, T *out, ts_combine op) {
   const int64_t size = (int64_t)sizeof(T), lanes = VECTOR_BYTES / size;
   int64_t i = 0;
@@ -19,12 +26,10 @@ INLINE int64_t NAME(runs)(const ts_window_taps *taps, int64_t count, T *out, ts_
     }
     to[0] = a, to[1] = b, to[2] = c, to[3] = d;
   }
-  for (; i + lanes <= count; i += lanes) {
-    NAME(vector) a = (NAME(vector)){0} + NAME(first)(op);
-    FOR_TAPS(taps, p) a = NAME(joins)(a, *(const NAME(near) *)(const void *)(p + i * size), op);
-    *(NAME(near) *)(void *)(out + i) = a;
-  }
-  return i;
+  for (; i + lanes <= count; i += lanes) NAME(run)(taps, i, out, op);
+  if (i == count || count < lanes) return i;
+  NAME(run)(taps, count - lanes, out, op);
+  return count;
 }
 
 /* Every second element, of four or eight bytes, of two vectors. */
