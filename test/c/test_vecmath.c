@@ -412,6 +412,37 @@ START_TEST(atan2_special_values_f64)
 }
 END_TEST
 
+static const math_function *function_of(ts_opcode op) {
+  for (int i = 0; i < math_function_count; i++)
+    if (math_functions[i].op == op) return &math_functions[i];
+  return NULL;
+}
+
+/* The numbers nearest to multiples of pi / 2, where all digits cancel, on both sides of 16384, where the library
+ * begins. */
+START_TEST(multiples_of_half_pi)
+{
+  static const ts_opcode ops[] = {TS_OP_SIN, TS_OP_COS, TS_OP_TAN};
+  const math_function *f = function_of(ops[_i]);
+  ts_kernel *kernel = get(f, TS_F64);
+  const long double half_pi = 1.570796326794896619231321691639751442L;
+  for (int first = 0; first < 3 * BLOCK; first += BLOCK / 4) {
+    for (int i = 0; i < BLOCK; i++) {
+      const int multiple = first + i / 4;
+      double nearest = (double)(multiple * half_pi);
+      wide_x[i] = i % 4 == 3 ? -nearest : i % 4 == 2 ? nearest : nextafter(nearest, i % 4 ? INFINITY : -INFINITY);
+    }
+    math_run(kernel, wide_x, wide_y, wide_out, BLOCK);
+    for (int i = 0; i < BLOCK; i++) {
+      double error = math_error_f64(wide_out[i], f->wide((long double)wide_x[i], 0));
+      CHECK_VALUE(error <= (ops[_i] == TS_OP_TAN ? 1.5 : 0.8), "%s(%a) = %a: %g ULP", ts_op_name(f->op), wide_x[i],
+                  wide_out[i], error);
+    }
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* Lane i of the second run takes the arguments of lane from(i) in the first: a permutation, as the factor is odd. */
 static int from(int i) { return (int)((i * 1237u + 5) % BLOCK); }
 
@@ -483,6 +514,7 @@ int main(void) {
   tcase_add_test(tests, pow_special_values_f64);
   tcase_add_test(tests, atan2_special_values);
   tcase_add_test(tests, atan2_special_values_f64);
+  tcase_add_loop_test(tests, multiples_of_half_pi, 0, 3);
   tcase_add_test(tests, library_symbols);
   tcase_add_test(tests, same_bits_in_every_lane);
   test_add_lesser_isas(tests);
