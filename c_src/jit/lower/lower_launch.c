@@ -336,6 +336,60 @@ static bool take_groups(maker *m) {
   return false;
 }
 
+/* ---- short rows ---- */
+
+/* In simple vector operations: what an element costs at a stride, what a row costs beside its vectors, and what a part
+ * of a vector costs where its elements are accessed one by one. */
+#define STRIDED_WEIGHT 2
+#define ROW_WEIGHT 10
+#define PART_WEIGHT 40
+/* Of an op's cost in op.def, for one of these operations. */
+#define PICOSECONDS 800
+/* Lighter bodies stay as they are: strided accesses would be most of their time. */
+#define HEAVY 25
+
+/* The cost of a MAP whose innermost loop is `l`. The last vector of a row costs as much as the others. */
+static int64_t cost_of_rows(const maker *m, int32_t l, int64_t weight) {
+  const collapsed *n = &m->collapsed;
+  const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
+  const ts_target *target = ts_target_host();
+  int64_t rows = 1, strided = 0, row = ROW_WEIGHT, length = n->loops.extent[l];
+  for (int32_t k = 0; k < n->loops.count; k++) rows *= k == l ? 1 : n->loops.extent[k];
+  for (int32_t i = 0; i < operands; i++) {
+    const int64_t step = n->at[i].coef[l], size = operand_size(m, i);
+    strided += step != 0 && step != size;
+    if (step == size && size < 4 && !target->masked_small && length % target->lanes) row += PART_WEIGHT;
+  }
+  const int64_t vectors = (length + target->lanes - 1) / target->lanes;
+  return rows * (row + vectors * weight + length * strided * STRIDED_WEIGHT);
+}
+
+/* Heavy ops on rows that fill a part of a vector: if the launch is small enough to stay in a cache, makes another loop
+ * the innermost one, whose elements are apart but fill the vectors. */
+static bool take_long_row(maker *m) {
+  collapsed *n = &m->collapsed;
+  const int32_t last = n->loops.count - 1;
+  int32_t best = last;
+  if (last < 1 || is_large(n) || has_gather(m->nest) || n->loops.extent[last] >= ts_target_host()->lanes) return false;
+  int64_t weight = 0;
+  for (size_t i = 0; i < m->nest->nodes.count; i++) {
+    const ts_nest_node *node = &m->nest->nodes.data[i];
+    if (m->used.node[i] < 0 || node->kind != TS_NEST_OP || !ts_dtype_is_float(node->dtype)) continue;
+    const int64_t weight_of_f32 = ts_op_get_cost(node->op)->float_ps / PICOSECONDS;
+    weight += ts_dtype_size(node->dtype) == 8 ? 2 * weight_of_f32 : weight_of_f32;
+  }
+  if (weight < HEAVY) return false;
+  const int64_t now = cost_of_rows(m, last, weight);
+  int64_t least = now / 5 * 4;
+  for (int32_t l = 0; l < last; l++) {
+    int64_t cost = cost_of_rows(m, l, weight);
+    if (cost < least) least = cost, best = l;
+  }
+  if (best == last) return false;
+  move_loop(n, best, last);
+  return true;
+}
+
 static ts_status choose_kind(maker *m) {
   collapsed *n = &m->collapsed;
   if (m->nest->reduces && n->loops.count - n->kept > 1)
@@ -350,7 +404,7 @@ static ts_status choose_kind(maker *m) {
     if (columns >= 0) m->columns = columns_of(m);
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
-    int32_t transposed = find_transposed(m);
+    int32_t transposed = take_long_row(m) ? -1 : find_transposed(m);
     m->kind = transposed >= 0 ? TS_KERNEL_TILE : TS_KERNEL_MAP;
     if (transposed >= 0) move_loop(n, transposed, n->loops.count - 2);
   }
