@@ -49,16 +49,18 @@ static const double log_wide[] = {0.66666666666672836, 0.39999999996099844, 0.28
 #define LOG_LN2_HIGH 0x1.62e42fefa2p-1
 #define LOG_LN2_LOW 0x1.9ef35793c7673p-41
 
-/* 2 s is f - f^2 / 2 + s f^2 / 2, whose first term is exact. */
-static ts_v log_of_parts_wide(ts_vm *m, ts_vm_parts x) {
+/* 2 s is f - f^2 / 2 + s f^2 / 2, whose first term is exact. `low`, below a last place of f, is added to f if it is not
+ * NULL: the logarithm's slope is 1 / (1 + f), and 1 - 2 s + 2 s^2 is near enough. */
+static ts_v log_of_sum(ts_vm *m, ts_vm_parts x, ts_v low) {
   ts_v s = l_div(m, x.f, l_add(m, x.f, l_const(m, 2))), z = l_mul(m, s, s);
   ts_v half_square = l_mul(m, l_mul(m, x.f, l_const(m, 0.5)), x.f);
   ts_v rest = l_mul(m, s, l_fma(m, z, L_POLY(m, z, log_wide), half_square));
+  if (low) rest = l_add(m, rest, l_fma(m, l_fma(m, s, s, l_neg(m, s)), l_add(m, low, low), low));
   rest = l_fma(m, x.k, l_const(m, LOG_LN2_LOW), rest);
   return l_fma(m, x.k, l_const(m, LOG_LN2_HIGH), l_sub(m, x.f, l_sub(m, half_square, rest)));
 }
 
-static ts_v log_precise(ts_vm *m, ts_vm_parts x) { return m->wide ? log_of_parts_wide(m, x) : log_of_parts(m, x); }
+static ts_v log_precise(ts_vm *m, ts_vm_parts x) { return m->wide ? log_of_sum(m, x, NULL) : log_of_parts(m, x); }
 
 /* Subnormal, zero, negative, infinite and NaN arguments. */
 static ts_v log_special(ts_vm *m, ts_v x, ts_v y) {
@@ -95,11 +97,17 @@ static ts_v log1p_outside(ts_vm *m, ts_v x, ts_v y) {
 }
 
 /* k of the rounded 1 + x is exact enough; f = 2^-k (1 + x) - 1 is computed from x itself, rounded once. */
-static ts_v log1p_inside(ts_vm *m, ts_v x) {
+static ts_vm_parts split_sum(ts_vm *m, ts_v x, ts_v *inverse) {
   ts_v one = l_const(m, 1), twice_bias = l_int(m, m->wide ? (int64_t)2046 << 52 : 254 << 23);
   ts_vm_parts sum = ts_vm_split(m, l_add(m, one, x));
-  ts_v inverse = l_float(m, LLVMBuildSub(m->b, twice_bias, sum.exponent, ""));
-  sum.f = l_fma(m, x, inverse, l_sub(m, inverse, one));
+  *inverse = l_float(m, LLVMBuildSub(m->b, twice_bias, sum.exponent, ""));
+  sum.f = l_fma(m, x, *inverse, l_sub(m, *inverse, one));
+  return sum;
+}
+
+static ts_v log1p_inside(ts_vm *m, ts_v x) {
+  ts_v inverse;
+  ts_vm_parts sum = split_sum(m, x, &inverse);
   return l_select(m, l_cmp(m, LLVMRealOEQ, x, l_const(m, 0)), x, log_precise(m, sum));
 }
 
@@ -126,11 +134,79 @@ static ts_v log_twice(ts_vm *m, ts_v x, ts_v y) {
   return l_add(m, ts_vm_log(m, x), l_const(m, L_LN2));
 }
 
+static ts_v asinh_by_library(ts_vm *m, ts_v a) {
+  ts_v usual = ts_vm_library(m, "asinh", "u10", a, NULL), tiny = l_cmp(m, LLVMRealOLT, a, l_const(m, 0x1p-28));
+  return l_select(m, tiny, a, usual); /* the library loses the last bit of subnormals */
+}
+
+/* A number in two floats. */
+typedef struct pair {
+  ts_v high, low;
+} pair;
+
+/* a + b for |a| >= |b|, whose rounding `low` and what is lost correct. */
+static pair add_to_larger(ts_vm *m, ts_v a, ts_v b, ts_v low) {
+  ts_v high = l_add(m, a, b);
+  return (pair){high, l_add(m, l_add(m, l_sub(m, a, high), b), low)};
+}
+
+/* The root of x.high + x.low. Without AVX-512 it costs a root and a division; with it 1 / root x comes of an estimate
+ * to 2^-14 and a step that triples its digits. A bound keeps the inverse of 0 finite. */
+static pair root_of_pair(ts_vm *m, pair x) {
+  ts_v half = l_const(m, 0.5), root, inverse;
+  if (m->e->target->isa == TS_ISA_AVX512) {
+    ts_v bounded = l_at_least(m, x.high, 0x1p-1000);
+    inverse = ts_vm_avx512_rsqrt(m, bounded);
+    ts_v e = l_fma(m, l_neg(m, l_mul(m, bounded, inverse)), inverse, l_const(m, 1));
+    inverse = l_fma(m, l_mul(m, inverse, e), l_fma(m, e, l_const(m, 0.375), half), inverse);
+    root = l_mul(m, x.high, inverse), inverse = l_mul(m, inverse, half);
+  } else {
+    root = l_sqrt(m, x.high), inverse = l_div(m, half, l_at_least(m, root, 0x1p-500));
+  }
+  ts_v rest = l_mul(m, l_add(m, l_fma(m, l_neg(m, root), root, x.high), x.low), inverse);
+  return add_to_larger(m, root, rest, l_const(m, 0));
+}
+
+/* The root of a^2 + c for a and c >= 0. */
+static pair root_of_square_plus(ts_vm *m, ts_v a, ts_v c) {
+  ts_v square = l_mul(m, a, a), square_low = l_fma(m, a, a, l_neg(m, square));
+  ts_v above = l_cmp(m, LLVMRealOGT, square, c);
+  pair sum = add_to_larger(m, l_select(m, above, square, c), l_select(m, above, c, square), square_low);
+  return root_of_pair(m, sum);
+}
+
+/* log(1 + x.high + x.low), x.high >= 0. */
+static ts_v log1p_of_pair(ts_vm *m, pair x) {
+  ts_v inverse;
+  ts_vm_parts sum = split_sum(m, x.high, &inverse);
+  return log_of_sum(m, sum, l_mul(m, x.low, inverse));
+}
+
+/* log(1 + a + (r - 1)), r^2 = a^2 + 1. The difference from 1 is exact. */
+static ts_v asinh_of_magnitude(ts_vm *m, ts_v a) {
+  ts_v one = l_const(m, 1), tiny = l_cmp(m, LLVMRealOLT, a, l_const(m, 0x1p-27));
+  pair root = root_of_square_plus(m, a, one);
+  ts_v usual = log1p_of_pair(m, add_to_larger(m, a, l_sub(m, root.high, one), root.low));
+  return l_select(m, tiny, a, usual); /* here the cubic term is below the precision */
+}
+
 static ts_v asinh_wide(ts_vm *m, ts_v x) {
   ts_v a = l_abs(m, x), huge = l_cmp(m, LLVMRealOGT, a, l_const(m, 0x1p500));
-  ts_v usual = ts_vm_library(m, "asinh", "u10", a, NULL), tiny = l_cmp(m, LLVMRealOLT, a, l_const(m, 0x1p-28));
-  usual = l_select(m, tiny, a, usual); /* the library loses the last bit of subnormals */
+  ts_v usual = m->fma ? asinh_of_magnitude(m, a) : asinh_by_library(m, a);
   return l_copysign(m, l_rarely(m, huge, usual, log_twice, a, NULL), x);
+}
+
+/* With d = x - 1: log(1 + d + r), r^2 = d^2 + 2 d. */
+static ts_v acosh_wide(ts_vm *m, ts_v x) {
+  ts_v one = l_const(m, 1), d = l_sub(m, x, one), huge = l_cmp(m, LLVMRealOGT, x, l_const(m, 0x1p500)), usual;
+  if (m->fma) {
+    pair root = root_of_square_plus(m, d, l_add(m, d, d));
+    usual = log1p_of_pair(m, add_to_larger(m, root.high, d, root.low));
+    usual = l_select(m, l_cmp(m, LLVMRealOLT, x, one), l_const(m, __builtin_nan("")), usual);
+  } else {
+    usual = ts_vm_library(m, "acosh", "u10", x, NULL);
+  }
+  return l_rarely(m, huge, usual, log_twice, x, NULL);
 }
 
 /* `value` where |x| is finite, else `otherwise`; |x| itself below `tiny`, where the cubic term is below the
@@ -150,10 +226,7 @@ ts_v ts_vm_asinh(ts_vm *m, ts_v x) {
 }
 
 ts_v ts_vm_acosh(ts_vm *m, ts_v x) {
-  if (m->wide) {
-    ts_v huge = l_cmp(m, LLVMRealOGT, x, l_const(m, 0x1p500));
-    return l_rarely(m, huge, ts_vm_library(m, "acosh", "u10", x, NULL), log_twice, x, NULL);
-  }
+  if (m->wide) return acosh_wide(m, x);
   ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
   ts_v w = l_widen(&wide, x), one = l_const(&wide, 1);
   ts_v root = l_sqrt(&wide, l_mul(&wide, l_sub(&wide, w, one), l_add(&wide, w, one)));
