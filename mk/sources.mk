@@ -291,6 +291,10 @@ KERNEL_SRC := \
   c_src/kernel/gemm/quantized_bf16.c \
   c_src/kernel/gemm/quantized_base.c \
   c_src/kernel/gemm/quantized_routine.c \
+  c_src/kernel/gemm/complex/complex_vector.c \
+  c_src/kernel/gemm/complex/complex_vector_avx2.c \
+  c_src/kernel/gemm/complex/complex_vector_avx512.c \
+  c_src/kernel/gemm/complex/complex_vector_base.c \
   c_src/kernel/gemm/scaled_row.c \
   c_src/kernel/gemm/scaled_row_avx2.c \
   c_src/kernel/gemm/scaled_row_avx512.c \
@@ -564,6 +568,7 @@ C_TESTS := \
   test_device \
   test_gemm \
   test_gemm_amx \
+  test_gemm_complex \
   test_gemm_long \
   test_gemm_small \
   test_gemm_widen \
@@ -654,6 +659,7 @@ TSAN_TESTS := \
   test_factors_complex \
   test_gemm \
   test_gemm_amx \
+  test_gemm_complex \
   test_gemm_long \
   test_gemm_small \
   test_gemm_widen \

@@ -1,6 +1,7 @@
 /* Chooses how a product is computed: by tiles, by vectors, or by blocks of a long k. */
 #include "kernel/gemm/gemm.h"
 
+#include "kernel/gemm/complex/complex_vector.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/scaled_row.h"
 
@@ -20,6 +21,7 @@ static void run_zeros(const gemm_run *run) {
 static ts_status run_any(const gemm_run *run) {
   if (!ts_gemm_goes_on(run) && run->shape.k > TS_CONTRACT_BLOCK) return ts_gemm_run_long(run);
   if (ts_gemm_is_scaled_row(run)) return ts_gemm_run_scaled_row(run);
+  if (ts_gemm_is_complex_vector(run)) return ts_gemm_run_complex_vector(run);
   if (run->kernel == TS_GEMM_SMALL) return ts_gemm_run_small(run);
   return run->kernel == TS_GEMM_TILE ? ts_gemm_run_passes(run) : ts_gemm_run_vector(run);
 }

@@ -1,6 +1,7 @@
 /* Products of many steps of k. Each block of TS_CONTRACT_BLOCK steps is a product of its own; blocks are added in
  * pairs, as the digits of a binary number are carried: the sum of 2^i blocks waits for the next one. Where a result is
  * small, many blocks are the batch of one product, so that all threads have work. */
+#include "kernel/gemm/complex/complex_vector.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/gemm/scaled_row.h"
@@ -137,6 +138,7 @@ static ts_status run_part(const long_plan *p, int64_t k, int64_t steps, int64_t 
     s->rhs_batch = TS_CONTRACT_BLOCK * s->rhs_row;
   }
   if (ts_gemm_is_scaled_row(&part)) return ts_gemm_run_scaled_row(&part);
+  if (ts_gemm_is_complex_vector(&part)) return ts_gemm_run_complex_vector(&part);
   return part.kernel == TS_GEMM_TILE ? ts_gemm_run_passes(&part) : ts_gemm_run_vector(&part);
 }
 

@@ -227,23 +227,24 @@ static ts_value_id rows(ts_formula *f, ts_parts z, const ts_shape *shape) {
   return reshaped(f, stacked(f, z.re, z.im, shape, shape->rank), &wide);
 }
 
-/* Up to this number of rows or columns, the real kernels for products with vectors are faster. */
+/* Up to this number of columns and of terms, a product of the parts is faster. */
 #define FEW 4
 
-/* True for a product of matrices, which takes complex numbers as they are (kernel/gemm/gemm_pack_complex.c). */
+static int64_t extent_of(const ts_shape *shape, const ts_dims *dims) {
+  int64_t out = 1;
+  for (int32_t i = 0; i < dims->rank; i++) out *= shape->dims[dims->dims[i]];
+  return out;
+}
+
+/* True for a product that takes complex numbers as they are (kernel/gemm/gemm_pack_complex.c, kernel/gemm/complex). */
 static bool is_whole_product(const ts_formula *f) {
   const ts_attrs *attrs = f->call->op->attrs;
-  const ts_dims *batch[2] = {&attrs->dot.lhs_batch, &attrs->dot.rhs_batch};
-  const ts_dims *contract[2] = {&attrs->dot.lhs_contract, &attrs->dot.rhs_contract};
-  for (uint32_t i = 0; i < 2; i++) {
-    const ts_shape *shape = value_of(f, f->call->op->operands[i])->shape;
-    uint64_t taken = ts_dims_mask(batch[i]) | ts_dims_mask(contract[i]);
-    int64_t units = 1;
-    for (int32_t d = 0; d < shape->rank; d++)
-      if (!(taken >> d & 1)) units *= shape->dims[d];
-    if (units <= FEW || operand_type(f, i) != f->call->dtype) return false;
-  }
-  return true;
+  const ts_shape *right = value_of(f, f->call->op->operands[1])->shape;
+  const int64_t terms = extent_of(right, &attrs->dot.rhs_contract), batch = extent_of(right, &attrs->dot.rhs_batch);
+  if (operand_type(f, 0) != f->call->dtype || operand_type(f, 1) != f->call->dtype) return false;
+  if (terms == 0 || terms > FEW || batch == 0) return true;
+  const int64_t columns = ts_shape_elements(right) / terms / batch;
+  return columns <= 1 || columns > FEW;
 }
 
 static ts_value_id split_dot(ts_formula *f) {

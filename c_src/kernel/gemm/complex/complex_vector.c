@@ -1,0 +1,127 @@
+#include "kernel/gemm/complex/complex_vector.h"
+
+#include "jit/session/target.h"
+
+#include <string.h>
+
+/* Bytes of the results of a task: with those of a chain they stay in L1. Below PARALLEL_MIN_BYTES of the matrix, waking
+ * another thread costs as much. */
+#define TASK_BYTES 8192
+#define TASK_MIN_BYTES 2048
+#define PARALLEL_MIN_BYTES (512 << 10)
+
+/* One operand: of lhs the units are rows, of rhs columns. Distances are in parts. */
+typedef struct side {
+  const char *at;
+  int64_t batch, unit, k;
+} side;
+
+typedef struct vector_plan {
+  const gemm_run *run;
+  const complex_vector_code *code;
+  const ts_parallel *parallel;
+  side x, v;
+  bool x_is_left;
+  int64_t items, results, k;
+  int64_t out_item, out_result; /* in parts */
+  int64_t chunk, chunks;        /* results of a task, tasks of a batch */
+  int64_t pitch;                /* complex_vectors.pitch */
+  int64_t worker_bytes;
+  char *workers;
+} vector_plan;
+
+bool ts_gemm_is_complex_vector(const gemm_run *run) {
+  if (!run->gemm->complex || run->rows || run->packed || run->left || run->adds || ts_gemm_goes_on(run)) return false;
+  return gemm_min(run->shape.m, run->shape.n / 2) <= COMPLEX_ITEMS;
+}
+
+/* ts_gemm_shape_of_parts has the distances of numbers along k, and along the columns of rhs. With one step of k its
+ * distance has no meaning. */
+static void set_sides(vector_plan *p) {
+  const ts_gemm_shape *s = &p->run->shape;
+  const int64_t m = s->m, n = s->n / 2;
+  const side lhs = {p->run->lhs, s->lhs_batch, s->lhs_row, 2 * s->lhs_col},
+             rhs = {p->run->rhs, s->rhs_batch, 2 * s->rhs_col, 2 * s->rhs_row};
+  const bool left = n <= m;
+  p->x_is_left = left;
+  p->x = left ? lhs : rhs;
+  p->v = left ? rhs : lhs;
+  p->items = left ? n : m;
+  p->results = left ? m : n;
+  p->k = s->k / 2;
+  p->out_item = left ? 2 : s->out_row;
+  p->out_result = left ? s->out_row : 2;
+}
+
+static void plan_tasks(vector_plan *p) {
+  const ts_gemm_shape *s = &p->run->shape;
+  const int64_t number = 2 * p->run->size, most = TASK_BYTES / number / p->items;
+  const bool large = s->batch * p->results >= PARALLEL_MIN_BYTES / number / p->k;
+  p->parallel = large ? p->run->parallel : &ts_parallel_serial;
+  const int64_t share = gemm_ceil_div(p->results * s->batch, 2 * (int64_t)p->parallel->width);
+  const int64_t vectors = COMPLEX_VECTORS * p->code->vector_bytes / number;
+  p->chunk = gemm_max(gemm_min(most, share), TASK_MIN_BYTES / number / p->items);
+  p->chunk = gemm_min(p->results, gemm_round_up(p->chunk, vectors));
+  p->chunks = gemm_ceil_div(p->results, p->chunk);
+}
+
+static void plan_space(vector_plan *p) {
+  const int64_t part = p->run->size, vector = p->code->vector_bytes;
+  p->pitch = complex_vector_pitch(p->chunk, vector, part);
+  p->worker_bytes = 2 * p->items * p->pitch * part + complex_vector_factors(p->items, part);
+  if (p->x.unit != 2 && p->results > 1) p->worker_bytes += complex_vector_turned(vector);
+  p->worker_bytes = ts_pool_padded(p->worker_bytes);
+}
+
+static void copy_results(const vector_plan *p, const char *sums, int64_t count, char *out) {
+  const int64_t part = p->run->size;
+  for (int64_t i = 0; i < p->items; i++) {
+    const char *from = sums + i * p->pitch * part;
+    char *to = out + i * p->out_item * part;
+    if (p->out_result == 2)
+      memcpy(to, from, (size_t)(2 * count * part));
+    else if (part == 4)
+      for (int64_t r = 0; r < count; r++) memcpy(to + r * p->out_result * 4, from + r * 8, 8);
+    else
+      for (int64_t r = 0; r < count; r++) memcpy(to + r * p->out_result * 8, from + r * 16, 16);
+  }
+}
+
+static void vector_task(void *arg, int64_t index, int worker) {
+  const vector_plan *p = arg;
+  const gemm_run *run = p->run;
+  const int64_t part = run->size, batch = index / p->chunks, first = index % p->chunks * p->chunk;
+  char *memory = p->workers + worker * p->worker_bytes;
+  if (gemm_cancelled(run)) return;
+  complex_vectors v = {.x = p->x.at + (batch * p->x.batch + first * p->x.unit) * part,
+                       .v = p->v.at + batch * p->v.batch * part,
+                       .x_result = p->x.unit,
+                       .x_k = p->x.k,
+                       .v_item = p->v.unit,
+                       .v_k = p->v.k,
+                       .x_is_left = p->x_is_left,
+                       .items = p->items,
+                       .results = gemm_min(p->chunk, p->results - first),
+                       .k = p->k,
+                       .pitch = p->pitch,
+                       .sums = memory};
+  v.chains = v.sums + p->items * p->pitch * part;
+  v.factors = v.chains + p->items * p->pitch * part;
+  v.turned = v.factors + complex_vector_factors(p->items, part);
+  (part == 4 ? p->code->f32 : p->code->f64)(&v);
+  copy_results(p, v.sums, v.results, run->out + (batch * run->shape.out_batch + first * p->out_result) * part);
+}
+
+ts_status ts_gemm_run_complex_vector(const gemm_run *run) {
+  vector_plan p = {.run = run, .code = TS_TARGET_PICK(ts_complex_vector)};
+  void *memory;
+  set_sides(&p);
+  plan_tasks(&p);
+  plan_space(&p);
+  const int64_t bytes = p.worker_bytes * p.parallel->width, tasks = run->shape.batch * p.chunks;
+  TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
+  p.workers = memory;
+  ts_parallel_run(tasks > 1 ? p.parallel : &ts_parallel_serial, tasks, vector_task, &p);
+  ts_pool_free(run->pool, memory, bytes);
+  return ts_check_cancelled(run->cancel, "a matrix product");
+}

@@ -1,0 +1,48 @@
+/* The code of complex_vector.h for one instruction set, which defines for floats of 32 and 64 bits, here without it
+ *   VECTOR_BYTES    of a vector: 16, 32 or 64
+ *   VECTOR          its type
+ *   FMA             a * b + c of vectors
+ *   MADD            a * b + c of numbers, rounded as a lane of a vector is
+ *   EVEN ODD        the real or the imaginary part of each number, twice
+ *   SWAP            the parts of each number exchanged
+ *   PAIR(at)        the number at `at` in all places
+ *   LOAD_SOME(at, count)  the first `count` parts, the others 0: all if it is larger, none if it is negative
+ *   turn            as many vectors as they have numbers: number i of vector j becomes number j of vector i
+ *   ISA(name)       the name of something of this instruction set */
+#include "kernel/inline.h"
+
+#include <string.h>
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define T float
+#define U uint32_t
+#define VECTOR VECTOR32
+#define FMA FMA32
+#define MADD MADD32
+#define EVEN EVEN32
+#define ODD ODD32
+#define SWAP SWAP32
+#define PAIR PAIR32
+#define LOAD_SOME LOAD_SOME32
+#define NAME(name) name##_f32
+#include "kernel/gemm/complex/complex_vector_type.h"
+
+#define T double
+#define U uint64_t
+#define VECTOR VECTOR64
+#define FMA FMA64
+#define MADD MADD64
+#define EVEN EVEN64
+#define ODD ODD64
+#define SWAP SWAP64
+#define PAIR PAIR64
+#define LOAD_SOME LOAD_SOME64
+#define NAME(name) name##_f64
+#include "kernel/gemm/complex/complex_vector_type.h"
+
+const complex_vector_code ISA(ts_complex_vector) = {run_f32, run_f64, VECTOR_BYTES};

@@ -1,0 +1,295 @@
+/* The part of complex_vector_body.h for parts of type T, whose bits are a U. */
+
+typedef VECTOR NAME(vector);
+typedef U NAME(words) __attribute__((vector_size(VECTOR_BYTES)));
+#define V NAME(vector)
+#define W NAME(words)
+#define LANES ((int)(VECTOR_BYTES / sizeof(T)))
+#define NUMBERS (LANES / 2)
+
+INLINE V NAME(load)(const T *at) {
+  V v;
+  memcpy(&v, at, sizeof v);
+  return v;
+}
+INLINE void NAME(store)(T *at, V v) { memcpy(at, &v, sizeof v); }
+
+/* The real part of each number gets the other sign. */
+INLINE V NAME(turned_sign)(V v) {
+  W sign = {0};
+  UNROLL for (int i = 0; i < LANES; i += 2) sign[i] = (U)1 << (8 * sizeof(U) - 1);
+  return (V)((W)v ^ sign);
+}
+
+/* Some steps of k of COMPLEX_VECTORS sums: of `width` neighbouring vectors of results, of one or several chains side by
+ * side, each of which waits for its last term. */
+typedef struct NAME(piece) {
+  const T *x[COMPLEX_VECTORS]; /* of each chain */
+  int64_t step;                /* from k to k + 1 */
+  int64_t steps;
+  const T *factors; /* of each k, of each chain */
+  T *sums;          /* of each chain, `sums_step` apart */
+  int64_t sums_step;
+  int64_t parts; /* of the vectors: the others are not read */
+  bool begins;   /* the sums begin from 0 */
+} NAME(piece);
+
+/* a + v x for one number v, on the left or on the right. With the parts of the left number the terms are
+ * re = fma(im l, -im r, fma(re l, re r, re)) and im = fma(im l, re r, fma(re l, im r, im)). */
+typedef struct NAME(factor) {
+  V first, second;
+} NAME(factor);
+
+INLINE NAME(factor) NAME(get_factor)(const T *at, bool x_is_left) {
+  if (x_is_left) return (NAME(factor)){PAIR(at), NAME(turned_sign)(SWAP(PAIR(at)))};
+  return (NAME(factor)){at[0] - (V){0}, NAME(turned_sign)(at[1] - (V){0})};
+}
+
+INLINE V NAME(add)(V sum, V x, NAME(factor) f, bool x_is_left) {
+  sum = FMA(x_is_left ? EVEN(x) : x, f.first, sum);
+  return FMA(x_is_left ? ODD(x) : SWAP(x), f.second, sum);
+}
+
+INLINE void NAME(run_piece)(const NAME(piece) * p, int width, int chains, bool some, bool x_is_left) {
+  V sums[COMPLEX_VECTORS];
+  const T *x[COMPLEX_VECTORS];
+  UNROLL for (int c = 0; c < chains; c++) {
+    x[c] = p->x[c];
+    UNROLL for (int v = 0; v < width; v++) sums[c * width + v] =
+        p->begins ? (V){0} : NAME(load)(p->sums + c * p->sums_step + v * LANES);
+  }
+  for (int64_t k = 0, at = 0; k < p->steps; k++, at += p->step) {
+    UNROLL for (int c = 0; c < chains; c++) {
+      const NAME(factor) f = NAME(get_factor)(p->factors + (k * chains + c) * 2, x_is_left);
+      UNROLL for (int v = 0; v < width; v++) {
+        const T *from = x[c] + at + v * LANES;
+        V *sum = &sums[c * width + v];
+        *sum = NAME(add)(*sum, some ? LOAD_SOME(from, p->parts - v * LANES) : NAME(load)(from), f, x_is_left);
+      }
+    }
+  }
+  UNROLL for (int c = 0; c < chains; c++) UNROLL for (int v = 0; v < width; v++)
+      NAME(store)(p->sums + c * p->sums_step + v * LANES, sums[c * width + v]);
+}
+
+#define PIECE(name, width, chains, some)                                                                  \
+  static void NAME(name##_left)(const NAME(piece) * p) { NAME(run_piece)(p, width, chains, some, true); } \
+  static void NAME(name##_right)(const NAME(piece) * p) { NAME(run_piece)(p, width, chains, some, false); }
+PIECE(one, 1, 1, true)
+PIECE(one_chains, 1, 8, true)
+PIECE(two, 2, 1, true)
+PIECE(two_chains, 2, 4, true)
+PIECE(four, 4, 1, true)
+PIECE(four_chains, 4, 2, true)
+PIECE(some, 8, 1, true)
+PIECE(all, 8, 1, false)
+#undef PIECE
+
+typedef void (*NAME(piece_fn))(const NAME(piece) * p);
+
+/* For `width` vectors, a power of two. */
+static NAME(piece_fn) NAME(pick)(int width, bool chains, bool some, bool x_is_left) {
+  static const NAME(piece_fn)
+      table[][2] = {{NAME(one_right), NAME(one_left)},   {NAME(one_chains_right), NAME(one_chains_left)},
+                    {NAME(two_right), NAME(two_left)},   {NAME(two_chains_right), NAME(two_chains_left)},
+                    {NAME(four_right), NAME(four_left)}, {NAME(four_chains_right), NAME(four_chains_left)}};
+  if (width == 8)
+    return some ? x_is_left ? NAME(some_left) : NAME(some_right) : x_is_left ? NAME(all_left) : NAME(all_right);
+  return table[width / 2 * 2 + chains][x_is_left];
+}
+
+/* The least power of two that has the results. */
+static int NAME(width_of)(int64_t results) {
+  int width = 1;
+  while (width < COMPLEX_VECTORS && width * NUMBERS < results) width *= 2;
+  return width;
+}
+
+/* ---- lines ---- */
+
+/* Copies `steps` numbers of some lines that lie anywhere, `pitch` parts from k to k + 1. */
+static void NAME(copy_lines)(const complex_vectors *p, const T *from, int64_t lines, int64_t steps, T *to,
+                             int64_t pitch) {
+  for (int64_t s = 0; s < steps; s++)
+    for (int64_t l = 0; l < lines; l++)
+      memcpy(to + s * pitch + 2 * l, from + l * p->x_result + s * p->x_k, 2 * sizeof(T));
+}
+
+/* The same of lines whose numbers are neighbours; whole vectors are written. */
+static void NAME(turn_lines)(const complex_vectors *p, const T *from, int64_t lines, int64_t steps, T *to,
+                             int64_t pitch) {
+  for (int64_t l = 0; l < lines; l += NUMBERS, from += NUMBERS * p->x_result, to += LANES) {
+    for (int64_t s = 0; s < steps; s += NUMBERS) {
+      V v[NUMBERS];
+      const bool whole = lines - l >= NUMBERS && steps - s >= NUMBERS, fetches = s * 2 * sizeof(T) % 64 == 0;
+      UNROLL for (int i = 0; i < NUMBERS; i++) {
+        const T *at = from + i * p->x_result + 2 * s;
+        if (fetches) __builtin_prefetch((const char *)at + COMPLEX_AHEAD);
+        if (whole)
+          v[i] = NAME(load)(at);
+        else
+          v[i] = l + i < lines ? LOAD_SOME(at, 2 * gemm_min(NUMBERS, steps - s)) : (V){0};
+      }
+      NAME(turn)(v);
+      UNROLL for (int i = 0; i < NUMBERS; i++) NAME(store)(to + (s + i) * pitch, v[i]);
+    }
+  }
+}
+
+/* ---- a product ---- */
+
+/* Chains from step k on. */
+typedef struct NAME(job) {
+  const complex_vectors *p;
+  int64_t k;
+  int chains;   /* that are computed side by side */
+  int count;    /* of them; the others repeat the first one, and are not used */
+  int64_t last; /* steps of the last one; the others are whole */
+  bool direct;  /* x is read where it lies: results are neighbours */
+} NAME(job);
+
+/* The chain that is computed at the place of chain c, in step s. */
+INLINE int NAME(chain_at)(const NAME(job) * j, int c, int64_t s) {
+  return c < j->count - 1 || (c == j->count - 1 && s < j->last) ? c : 0;
+}
+
+/* Factors are [steps][chains], of each item. */
+static T *NAME(factors_of)(const NAME(job) * j, int64_t item, int64_t step) {
+  return (T *)(void *)j->p->factors + (item * COMPLEX_CHAIN + step) * j->chains * 2;
+}
+
+static void NAME(copy_factors)(const NAME(job) * j) {
+  const complex_vectors *p = j->p;
+  const int64_t steps = j->count > 1 ? COMPLEX_CHAIN : j->last;
+  for (int64_t i = 0; i < p->items; i++) {
+    T *to = NAME(factors_of)(j, i, 0);
+    for (int64_t s = 0; s < steps; s++)
+      for (int c = 0; c < j->chains; c++, to += 2) {
+        const int64_t k = j->k + NAME(chain_at)(j, c, s) * COMPLEX_CHAIN + s;
+        memcpy(to, (const T *)(const void *)p->v + i * p->v_item + k * p->v_k, 2 * sizeof(T));
+      }
+  }
+}
+
+/* Finds the numbers of some columns in steps [first, first + steps) of each chain, or copies them to p->turned. */
+static void NAME(find_lines)(const NAME(job) * j, int64_t col, int64_t results, int64_t first, NAME(piece) * piece) {
+  const complex_vectors *p = j->p;
+  for (int c = 0; c < j->chains; c++) {
+    const int chain = NAME(chain_at)(j, c, first);
+    const int64_t k = j->k + chain * COMPLEX_CHAIN + first;
+    const T *from = (const T *)(const void *)p->x + k * p->x_k + col * p->x_result;
+    T *to = (T *)(void *)p->turned + chain * COMPLEX_TURNED * piece->step;
+    piece->x[c] = j->direct ? from : to;
+    if (!j->direct && chain == c)
+      (p->x_k == 2 ? NAME(turn_lines) : NAME(copy_lines))(p, from, results, piece->steps, to, piece->step);
+  }
+}
+
+/* Steps [first, first + steps) of all chains, of some columns. */
+static void NAME(run_columns)(const NAME(job) * j, int64_t col, int64_t first, int64_t steps) {
+  const complex_vectors *p = j->p;
+  const int64_t results = gemm_min(COMPLEX_VECTORS * NUMBERS, p->results - col);
+  const int width = NAME(width_of)(results);
+  NAME(piece)
+  piece = {.step = j->direct ? p->x_k : width * LANES,
+           .steps = steps,
+           .sums_step = width * LANES,
+           .parts = j->direct ? 2 * results : width * LANES,
+           .begins = first == 0};
+  NAME(find_lines)(j, col, results, first, &piece);
+  const bool some = piece.parts < width * LANES;
+  const NAME(piece_fn) run = NAME(pick)(width, j->chains > 1, some, p->x_is_left);
+  for (int64_t i = 0; i < p->items; i++) {
+    piece.factors = NAME(factors_of)(j, i, first);
+    piece.sums = (T *)(void *)p->chains + i * p->pitch + 2 * col;
+    run(&piece);
+  }
+}
+
+/* Steps [first, end) of all chains. A few rows of the matrix are read side by side. */
+static void NAME(run_steps)(const NAME(job) * j, int64_t first, int64_t end) {
+  const bool wide = j->p->results > COMPLEX_VECTORS * NUMBERS;
+  const int64_t most = !j->direct ? COMPLEX_TURNED : wide ? COMPLEX_ROWS : COMPLEX_CHAIN;
+  for (int64_t k = first; k < end; k += most)
+    for (int64_t col = 0; col < j->p->results; col += COMPLEX_VECTORS * NUMBERS)
+      NAME(run_columns)(j, col, k, gemm_min(most, end - k));
+}
+
+/* Adds the sums of a chain to those of the chains before. */
+static void NAME(add_chain)(const complex_vectors *p, int64_t item, const T *from, bool is_first) {
+  T *to = (T *)(void *)p->sums + item * p->pitch;
+  for (int64_t at = 0; at < 2 * p->results; at += LANES) {
+    V sum = NAME(load)(from + at);
+    if (!is_first) sum = NAME(load)(to + at) + sum;
+    NAME(store)(to + at, sum);
+  }
+}
+
+/* The sums of the last chain are put aside when it ends before the others. */
+static void NAME(run_chains)(const NAME(job) * j) {
+  enum { MOST = COMPLEX_VECTORS / 2 * LANES };
+  const complex_vectors *p = j->p;
+  const int64_t chain = COMPLEX_VECTORS / j->chains * LANES, last = (j->count - 1) * chain;
+  T aside[COMPLEX_ITEMS][MOST];
+  NAME(copy_factors)(j);
+  NAME(run_steps)(j, 0, j->last);
+  const bool ends = j->count > 1 && j->last < COMPLEX_CHAIN;
+  for (int64_t i = 0; ends && i < p->items; i++)
+    memcpy(aside[i], (T *)(void *)p->chains + i * p->pitch + last, (size_t)chain * sizeof(T));
+  if (ends) NAME(run_steps)(j, j->last, COMPLEX_CHAIN);
+  for (int64_t i = 0; i < p->items; i++)
+    for (int c = 0; c < j->count; c++) {
+      const T *sums = (const T *)(void *)p->chains + i * p->pitch + c * chain;
+      NAME(add_chain)(p, i, ends && c == j->count - 1 ? aside[i] : sums, j->k == 0 && c == 0);
+    }
+}
+
+/* Few terms are not worth a vector. */
+static void NAME(run_tiny)(const complex_vectors *p) {
+  for (int64_t i = 0; i < p->items; i++) {
+    T *to = (T *)(void *)p->sums + i * p->pitch;
+    for (int64_t r = 0; r < p->results; r++, to += 2) {
+      const T *x = (const T *)(const void *)p->x + r * p->x_result, *v = (const T *)(const void *)p->v + i * p->v_item;
+      T re = 0, im = 0;
+      for (int64_t k = 0; k < p->k; k++, x += p->x_k, v += p->v_k) {
+        const T *left = p->x_is_left ? x : v, *right = p->x_is_left ? v : x;
+        re = MADD(left[1], -right[1], MADD(left[0], right[0], re));
+        im = MADD(left[1], right[0], MADD(left[0], right[1], im));
+      }
+      to[0] = re;
+      to[1] = im;
+    }
+  }
+}
+
+static void NAME(run)(const complex_vectors *p) {
+  if (p->k * p->results <= COMPLEX_TINY) {
+    NAME(run_tiny)(p);
+    return;
+  }
+  const int width = NAME(width_of)(p->results), chains = COMPLEX_VECTORS / width;
+  NAME(job) j = {.p = p, .direct = p->x_result == 2 || p->results == 1};
+  for (; j.k < p->k; j.k += j.chains * COMPLEX_CHAIN) {
+    const int64_t left = p->k - j.k;
+    j.chains = left > COMPLEX_CHAIN ? chains : 1;
+    j.count = (int)gemm_min(j.chains, gemm_ceil_div(left, COMPLEX_CHAIN));
+    j.last = gemm_min(COMPLEX_CHAIN, left - (j.count - 1) * COMPLEX_CHAIN);
+    NAME(run_chains)(&j);
+  }
+}
+
+#undef V
+#undef W
+#undef LANES
+#undef NUMBERS
+#undef T
+#undef U
+#undef VECTOR
+#undef FMA
+#undef MADD
+#undef EVEN
+#undef ODD
+#undef SWAP
+#undef PAIR
+#undef LOAD_SOME
+#undef NAME
