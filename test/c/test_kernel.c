@@ -112,6 +112,33 @@ START_TEST(loads_downwards)
 }
 END_TEST
 
+/* Rows that are only moved, of all lengths around those of vectors, and long enough for the C library's copy. */
+static const char *moved[] = {
+    "map 2\nin T s1\nout T s1 0\n0 T load 0\n",
+    "map 3\nin T 0s1\nout T ss1 0\n0 T load 0\n",
+    "map 2\nin T s-\nin T s0\nout T s1 0\nout T s1 2\nout T s1 1\nscalar T\n0 T load 0\n1 T load 1\n2 T scalar 0\n",
+    "map 1\nin T 1\nout T 1 0\n0 T load 0\n",
+};
+static const char *moved_types[] = {"u8", "s16", "f32", "f64", "c64"};
+#define MOVED (int)(sizeof(moved) / sizeof(moved[0]))
+#define MOVED_TYPES (int)(sizeof(moved_types) / sizeof(moved_types[0]))
+
+static int64_t next_length(int64_t length) { return length < 70 ? length + 1 : length + length / 5; }
+
+START_TEST(moves_rows)
+{
+  ts_kernel_case c;
+  parse_with_type(moved[_i % MOVED], moved_types[_i / MOVED], &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (int64_t length = 1; length < 1000; length = next_length(length)) {
+    ts_case_run run = {.seed = (uint64_t)length, .special = true, .in_place = _i % MOVED == 0 && length % 2 == 0};
+    for (int32_t k = 0; k < c.desc.rank; k++) run.extents[k] = k + 1 < c.desc.rank ? 3 : length;
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* Vectors of narrow types are longer; the types of one kernel may differ. */
 START_TEST(map_narrow)
 {
@@ -610,6 +637,7 @@ static TCase *cases(void) {
   tcase_add_loop_test(tc, map_rank_n, 0, TYPES);
   tcase_add_test(tc, map_heavy_body);
   testing_add_many(tc, loads_downwards, TYPES * DOWNWARDS);
+  testing_add_many(tc, moves_rows, MOVED * MOVED_TYPES);
   tcase_add_test(tc, map_narrow);
   tcase_add_test(tc, map_in_place);
   tcase_add_loop_test(tc, gather, 0, GATHERS);

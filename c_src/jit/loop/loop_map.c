@@ -1,7 +1,7 @@
 /* MAP: every point is computed independently. Also opens the function of an INTERLEAVED. Unlike in other kinds, a
  * vector may have more elements than target->lanes: where all values are narrow, it fills the machine's registers. A
  * kernel that only moves elements moves the bytes of any type as integers of its size. */
-#include "jit/loop/loop_body.h"
+#include "jit/loop/loop_moves.h"
 
 static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
   (void)context, (void)carried;
@@ -10,18 +10,69 @@ static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_
   return TS_SUCCESS;
 }
 
-static ts_status map_row(void *context, ts_loop *loop, const ts_v *counters) {
-  ts_loop_set_row(loop, counters, loop->d->rank - 1);
+typedef ts_status (*row_body)(ts_loop *loop, const ts_span *span);
+
+typedef struct map_rows {
+  ts_span span;
+  row_body emit;
+} map_rows;
+
+static ts_status row_of_points(ts_loop *loop, const ts_span *span) {
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
-  return ts_loop_points(loop, context, NULL, 0, map_point, NULL);
+  return ts_loop_points(loop, span, NULL, 0, map_point, NULL);
+}
+
+static ts_status map_row(void *context, ts_loop *loop, const ts_v *counters) {
+  const map_rows *rows = context;
+  ts_loop_set_row(loop, counters, loop->d->rank - 1);
+  return rows->emit(loop, &rows->span);
+}
+
+static ts_status emit_rows(ts_loop *loop, map_rows *rows, row_body emit) {
+  const int32_t last = loop->d->rank - 1;
+  rows->emit = emit;
+  return last == 0 ? emit(loop, &rows->span) : ts_loop_rows(loop, last, map_row, rows);
+}
+
+/* A loop over rows of each kind: a branch in the loop would cost short rows time. */
+static ts_status emit_either(ts_loop *loop, map_rows *rows, ts_v which, row_body yes, row_body no) {
+  LLVMBuilderRef b = loop->e->b;
+  LLVMBasicBlockRef is = ts_loop_block(loop, "is"), is_not = ts_loop_block(loop, "is_not");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "either_done");
+  LLVMBuildCondBr(b, which, is, is_not);
+  LLVMPositionBuilderAtEnd(b, is);
+  TS_TRY(emit_rows(loop, rows, yes));
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, is_not);
+  TS_TRY(emit_rows(loop, rows, no));
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, done);
+  return TS_SUCCESS;
+}
+
+/* Without the long rows of copies. */
+static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
+  if (!ts_loop_overlaps(loop)) return emit_rows(loop, rows, row_of_points);
+  return emit_either(loop, rows, rows->span.some_whole, ts_loop_overlapped_row, ts_loop_short_row);
 }
 
 static ts_status emit_map(ts_loop *loop) {
-  int32_t last = loop->d->rank - 1;
-  ts_span span = last == 0 ? ts_loop_span(loop, loop->begin, loop->end)
-                           : ts_loop_span(loop, ts_loop_number(loop, 0), loop->extent[last]);
-  if (last == 0) return ts_loop_points(loop, &span, NULL, 0, map_point, NULL);
-  return ts_loop_rows(loop, last, map_row, &span);
+  const bool one_row = loop->d->rank == 1;
+  map_rows rows = {.span = ts_loop_span(loop, one_row ? loop->begin : ts_loop_number(loop, 0),
+                                        one_row ? loop->end : loop->extent[loop->d->rank - 1])};
+  if (!ts_loop_copies_rows(loop)) return emit_vectors(loop, &rows);
+  LLVMBuilderRef b = loop->e->b;
+  LLVMBasicBlockRef copy = ts_loop_block(loop, "copy"), vectors = ts_loop_block(loop, "vectors");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "map_done");
+  LLVMBuildCondBr(b, ts_loop_row_is_long(loop, &rows.span), copy, vectors);
+  LLVMPositionBuilderAtEnd(b, copy);
+  TS_TRY(emit_rows(loop, &rows, ts_loop_copy_row));
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, vectors);
+  TS_TRY(emit_vectors(loop, &rows));
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, done);
+  return TS_SUCCESS;
 }
 
 static ts_status emit_function(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
