@@ -42,7 +42,7 @@ static void set_sides(vector_plan *p) {
   const int64_t m = s->m, n = s->n / 2;
   const side lhs = {p->run->lhs, s->lhs_batch, s->lhs_row, 2 * s->lhs_col},
              rhs = {p->run->rhs, s->rhs_batch, 2 * s->rhs_col, 2 * s->rhs_row};
-  const bool left = n <= m;
+  const bool left = n <= m && m > 1; /* of one number, rhs costs less */
   p->x_is_left = left;
   p->x = left ? lhs : rhs;
   p->v = left ? rhs : lhs;

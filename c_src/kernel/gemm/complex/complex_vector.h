@@ -11,6 +11,12 @@ ts_status ts_gemm_run_complex_vector(const gemm_run *run);
 
 /* ---- the code of an instruction set ---- */
 
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 /* Numbers in one chain, and in a block of chains. */
 enum { COMPLEX_CHAIN = TS_CONTRACT_CHAIN / 2, COMPLEX_BLOCK = TS_CONTRACT_BLOCK / 2 };
 /* Vectors whose sums are in registers together; steps of k whose lines are turned together; rows of a wide matrix that
@@ -44,7 +50,7 @@ static inline int64_t complex_vector_pitch(int64_t results, int64_t vector_bytes
   return gemm_round_up(2 * results, COMPLEX_VECTORS * vector_bytes / part);
 }
 static inline int64_t complex_vector_factors(int64_t items, int64_t part) {
-  return items * COMPLEX_CHAIN * COMPLEX_VECTORS * 2 * part;
+  return items * COMPLEX_CHAIN * COMPLEX_VECTORS * 4 * part;
 }
 static inline int64_t complex_vector_turned(int64_t vector_bytes) {
   return COMPLEX_TURNED * COMPLEX_VECTORS * vector_bytes;

@@ -37,14 +37,14 @@ static inline __attribute__((always_inline)) void turn_f64(__m256d *v) { turn_wi
 
 static inline __attribute__((always_inline)) void turn_f32(__m256 *v) {
   __m256d x[4];
-  for (int i = 0; i < 4; i += 2) {
+  UNROLL for (int i = 0; i < 4; i += 2) {
     const __m256d a = _mm256_castps_pd(v[i]), b = _mm256_castps_pd(v[i + 1]);
     x[i] = _mm256_unpacklo_pd(a, b);
     x[i + 1] = _mm256_unpackhi_pd(a, b);
   }
   turn_wide(x, 2);
   turn_wide(x + 1, 2);
-  for (int i = 0; i < 4; i++) v[i] = _mm256_castpd_ps(x[i]);
+  UNROLL for (int i = 0; i < 4; i++) v[i] = _mm256_castpd_ps(x[i]);
 }
 #include "kernel/gemm/complex/complex_vector_body.h"
 

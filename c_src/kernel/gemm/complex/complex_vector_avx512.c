@@ -43,14 +43,14 @@ static inline __attribute__((always_inline)) void turn_f64(__m512d *v) { turn_wi
 
 static inline __attribute__((always_inline)) void turn_f32(__m512 *v) {
   __m512d x[8];
-  for (int i = 0; i < 8; i += 2) {
+  UNROLL for (int i = 0; i < 8; i += 2) {
     const __m512d a = _mm512_castps_pd(v[i]), b = _mm512_castps_pd(v[i + 1]);
     x[i] = _mm512_unpacklo_pd(a, b);
     x[i + 1] = _mm512_unpackhi_pd(a, b);
   }
   turn_wide(x, 2);
   turn_wide(x + 1, 2);
-  for (int i = 0; i < 8; i++) v[i] = _mm512_castpd_ps(x[i]);
+  UNROLL for (int i = 0; i < 8; i++) v[i] = _mm512_castpd_ps(x[i]);
 }
 #include "kernel/gemm/complex/complex_vector_body.h"
 

@@ -5,7 +5,7 @@
  *   MADD            a * b + c of numbers, rounded as a lane of a vector is
  *   EVEN ODD        the real or the imaginary part of each number, twice
  *   SWAP            the parts of each number exchanged
- *   PAIR(at)        the number at `at` in all places
+ *   PAIR(at)        the two parts at `at` in all places
  *   LOAD_SOME(at, count)  the first `count` parts, the others 0: all if it is larger, none if it is negative
  *   turn            as many vectors as they have numbers: number i of vector j becomes number j of vector i
  *   ISA(name)       the name of something of this instruction set */
@@ -13,14 +13,7 @@
 
 #include <string.h>
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 #define T float
-#define U uint32_t
 #define VECTOR VECTOR32
 #define FMA FMA32
 #define MADD MADD32
@@ -33,7 +26,6 @@
 #include "kernel/gemm/complex/complex_vector_type.h"
 
 #define T double
-#define U uint64_t
 #define VECTOR VECTOR64
 #define FMA FMA64
 #define MADD MADD64

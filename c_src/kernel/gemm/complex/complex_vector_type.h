@@ -1,9 +1,7 @@
-/* The part of complex_vector_body.h for parts of type T, whose bits are a U. */
+/* The part of complex_vector_body.h for parts of type T. */
 
 typedef VECTOR NAME(vector);
-typedef U NAME(words) __attribute__((vector_size(VECTOR_BYTES)));
 #define V NAME(vector)
-#define W NAME(words)
 #define LANES ((int)(VECTOR_BYTES / sizeof(T)))
 #define NUMBERS (LANES / 2)
 
@@ -13,13 +11,6 @@ INLINE V NAME(load)(const T *at) {
   return v;
 }
 INLINE void NAME(store)(T *at, V v) { memcpy(at, &v, sizeof v); }
-
-/* The real part of each number gets the other sign. */
-INLINE V NAME(turned_sign)(V v) {
-  W sign = {0};
-  UNROLL for (int i = 0; i < LANES; i += 2) sign[i] = (U)1 << (8 * sizeof(U) - 1);
-  return (V)((W)v ^ sign);
-}
 
 /* Some steps of k of COMPLEX_VECTORS sums: of `width` neighbouring vectors of results, of one or several chains side by
  * side, each of which waits for its last term. */
@@ -34,20 +25,21 @@ typedef struct NAME(piece) {
   bool begins;   /* the sums begin from 0 */
 } NAME(piece);
 
-/* a + v x for one number v, on the left or on the right. With the parts of the left number the terms are
- * re = fma(im l, -im r, fma(re l, re r, re)) and im = fma(im l, re r, fma(re l, im r, im)). */
-typedef struct NAME(factor) {
-  V first, second;
-} NAME(factor);
+/* A factor is two pairs of parts, by which the terms of a sum and a number of x are multiplied one after the other.
+ * With the parts of the left number the sums are re = fma(im l, -im r, fma(re l, re r, re)) and im = fma(im l, re r,
+ * fma(re l, im r, im)). */
+#define FACTOR 4
 
-INLINE NAME(factor) NAME(get_factor)(const T *at, bool x_is_left) {
-  if (x_is_left) return (NAME(factor)){PAIR(at), NAME(turned_sign)(SWAP(PAIR(at)))};
-  return (NAME(factor)){at[0] - (V){0}, NAME(turned_sign)(at[1] - (V){0})};
+INLINE void NAME(set_factor)(const T *v, bool x_is_left, T *to) {
+  to[0] = v[0];
+  to[1] = x_is_left ? v[1] : v[0];
+  to[2] = -v[1];
+  to[3] = x_is_left ? v[0] : v[1];
 }
 
-INLINE V NAME(add)(V sum, V x, NAME(factor) f, bool x_is_left) {
-  sum = FMA(x_is_left ? EVEN(x) : x, f.first, sum);
-  return FMA(x_is_left ? ODD(x) : SWAP(x), f.second, sum);
+INLINE V NAME(add)(V sum, V x, V first, V second, bool x_is_left) {
+  sum = FMA(x_is_left ? EVEN(x) : x, first, sum);
+  return FMA(x_is_left ? ODD(x) : SWAP(x), second, sum);
 }
 
 INLINE void NAME(run_piece)(const NAME(piece) * p, int width, int chains, bool some, bool x_is_left) {
@@ -60,11 +52,13 @@ INLINE void NAME(run_piece)(const NAME(piece) * p, int width, int chains, bool s
   }
   for (int64_t k = 0, at = 0; k < p->steps; k++, at += p->step) {
     UNROLL for (int c = 0; c < chains; c++) {
-      const NAME(factor) f = NAME(get_factor)(p->factors + (k * chains + c) * 2, x_is_left);
+      const T *factor = p->factors + (k * chains + c) * FACTOR;
+      const V first = PAIR(factor), second = PAIR(factor + 2);
       UNROLL for (int v = 0; v < width; v++) {
         const T *from = x[c] + at + v * LANES;
         V *sum = &sums[c * width + v];
-        *sum = NAME(add)(*sum, some ? LOAD_SOME(from, p->parts - v * LANES) : NAME(load)(from), f, x_is_left);
+        const V numbers = some ? LOAD_SOME(from, p->parts - v * LANES) : NAME(load)(from);
+        *sum = NAME(add)(*sum, numbers, first, second, x_is_left);
       }
     }
   }
@@ -115,24 +109,32 @@ static void NAME(copy_lines)(const complex_vectors *p, const T *from, int64_t li
       memcpy(to + s * pitch + 2 * l, from + l * p->x_result + s * p->x_k, 2 * sizeof(T));
 }
 
+/* A square of numbers of lines that are neighbours in memory; of the last ones only those that there are. */
+INLINE void NAME(turn_square)(const T *from, int64_t line, int64_t lines, int64_t steps, T *to, int64_t pitch) {
+  V v[NUMBERS];
+  const bool whole = lines >= NUMBERS && steps >= NUMBERS;
+  if (whole) {
+    UNROLL for (int i = 0; i < NUMBERS; i++) v[i] = NAME(load)(from + i * line);
+  } else {
+    UNROLL for (int i = 0; i < NUMBERS; i++) {
+      const int64_t parts = i < lines ? 2 * gemm_min(NUMBERS, steps) : 0;
+      v[i] = LOAD_SOME(i < lines ? from + i * line : from, parts);
+    }
+  }
+  NAME(turn)(v);
+  UNROLL for (int i = 0; i < NUMBERS; i++) NAME(store)(to + i * pitch, v[i]);
+}
+
 /* The same of lines whose numbers are neighbours; whole vectors are written. */
 static void NAME(turn_lines)(const complex_vectors *p, const T *from, int64_t lines, int64_t steps, T *to,
                              int64_t pitch) {
-  for (int64_t l = 0; l < lines; l += NUMBERS, from += NUMBERS * p->x_result, to += LANES) {
-    for (int64_t s = 0; s < steps; s += NUMBERS) {
-      V v[NUMBERS];
-      const bool whole = lines - l >= NUMBERS && steps - s >= NUMBERS, fetches = s * 2 * sizeof(T) % 64 == 0;
-      UNROLL for (int i = 0; i < NUMBERS; i++) {
-        const T *at = from + i * p->x_result + 2 * s;
-        if (fetches) __builtin_prefetch((const char *)at + COMPLEX_AHEAD);
-        if (whole)
-          v[i] = NAME(load)(at);
-        else
-          v[i] = l + i < lines ? LOAD_SOME(at, 2 * gemm_min(NUMBERS, steps - s)) : (V){0};
-      }
-      NAME(turn)(v);
-      UNROLL for (int i = 0; i < NUMBERS; i++) NAME(store)(to + (s + i) * pitch, v[i]);
-    }
+  const int64_t line = p->x_result, bytes = steps * 2 * (int64_t)sizeof(T);
+  for (int64_t l = 0; l < lines; l += NUMBERS, from += NUMBERS * line, to += LANES) {
+    for (int64_t i = 0; i < gemm_min(NUMBERS, lines - l); i++)
+      for (int64_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch((const char *)(from + i * line) + at + COMPLEX_AHEAD);
+    for (int64_t s = 0; s < steps; s += NUMBERS)
+      NAME(turn_square)(from + 2 * s, line, lines - l, steps - s, to + s * pitch, pitch);
   }
 }
 
@@ -143,7 +145,7 @@ typedef struct NAME(job) {
   const complex_vectors *p;
   int64_t k;
   int chains;   /* that are computed side by side */
-  int count;    /* of them; the others repeat the first one, and are not used */
+  int count;    /* of them; the others repeat the first one, times 0, and are not used */
   int64_t last; /* steps of the last one; the others are whole */
   bool direct;  /* x is read where it lies: results are neighbours */
 } NAME(job);
@@ -155,20 +157,20 @@ INLINE int NAME(chain_at)(const NAME(job) * j, int c, int64_t s) {
 
 /* Factors are [steps][chains], of each item. */
 static T *NAME(factors_of)(const NAME(job) * j, int64_t item, int64_t step) {
-  return (T *)(void *)j->p->factors + (item * COMPLEX_CHAIN + step) * j->chains * 2;
+  return (T *)(void *)j->p->factors + (item * COMPLEX_CHAIN + step) * j->chains * FACTOR;
 }
 
 static void NAME(copy_factors)(const NAME(job) * j) {
   const complex_vectors *p = j->p;
-  const int64_t steps = j->count > 1 ? COMPLEX_CHAIN : j->last;
-  for (int64_t i = 0; i < p->items; i++) {
-    T *to = NAME(factors_of)(j, i, 0);
-    for (int64_t s = 0; s < steps; s++)
-      for (int c = 0; c < j->chains; c++, to += 2) {
-        const int64_t k = j->k + NAME(chain_at)(j, c, s) * COMPLEX_CHAIN + s;
-        memcpy(to, (const T *)(const void *)p->v + i * p->v_item + k * p->v_k, 2 * sizeof(T));
-      }
-  }
+  const int64_t steps = j->count > 1 ? COMPLEX_CHAIN : j->last, to_step = FACTOR * j->chains;
+  for (int64_t i = 0; i < p->items; i++)
+    for (int c = 0; c < j->chains; c++) {
+      T *to = NAME(factors_of)(j, i, 0) + FACTOR * c;
+      const T *from = (const T *)(const void *)p->v + i * p->v_item + (j->k + (int64_t)c * COMPLEX_CHAIN) * p->v_k;
+      const int64_t count = c < j->count - 1 ? steps : c < j->count ? j->last : 0;
+      for (int64_t s = 0; s < count; s++) NAME(set_factor)(from + s * p->v_k, p->x_is_left, to + s * to_step);
+      for (int64_t s = count; s < steps; s++) memset(to + s * to_step, 0, FACTOR * sizeof(T));
+    }
 }
 
 /* Finds the numbers of some columns in steps [first, first + steps) of each chain, or copies them to p->turned. */
@@ -278,12 +280,11 @@ static void NAME(run)(const complex_vectors *p) {
   }
 }
 
+#undef FACTOR
 #undef V
-#undef W
 #undef LANES
 #undef NUMBERS
 #undef T
-#undef U
 #undef VECTOR
 #undef FMA
 #undef MADD
