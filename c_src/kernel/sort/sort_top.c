@@ -61,10 +61,11 @@ static bool sorts_together(const ts_top_k_plan *plan) {
   return plan->k > FEW || (plan->k > FEWER && plan->records.lines >= FEWER);
 }
 
+/* Small types are widened, and more of their keys are equal. */
 static double records_ns(const ts_top_k_plan *plan) {
   const double sort =
       sorts_together(plan) ? (double)plan->records.cost_ns / (double)plan->records.lines : (double)plan->k * 10;
-  return 100 + 0.4 * (double)plan->sort.n + 5 * (double)plan->k + sort;
+  return (plan->sort.width < 2 ? 400 : 200) + 0.4 * (double)plan->sort.n + 5 * (double)plan->k + sort;
 }
 
 static ts_status plan_records(ts_top_k_plan *plan, double *out_ns) {

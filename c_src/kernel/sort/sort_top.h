@@ -9,8 +9,8 @@
 typedef struct ts_top_k_plan {
   ts_sort_plan sort; /* of indices, descending: the order that is meant */
   int64_t k;
-  bool select;  /* each line's k are selected in one walk; else a number of lines is sorted at a time */
-  int64_t slab; /* how many; of selected lines, so many are a task's */
+  bool select;          /* each line's k are selected in one walk; else a number of lines is sorted at a time */
+  int64_t slab;         /* how many; of selected lines, so many are a task's */
   ts_sort_plan records; /* of a task's selected lines, where their keys have at most 32 bits */
   int64_t cost_ns, workspace, thread_workspace;
 } ts_top_k_plan;
