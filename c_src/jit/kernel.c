@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const char *column_names[] = {"\n", " wide\n", " low\n", " dense\n"};
+static const char *column_names[] = {"\n", " wide\n", " low\n", " dense\n", " long\n"};
 static const char *kind_names[] = {"map", "tile", "row", "col", "interleaved"};
 
 const char *ts_kernel_kind_name(ts_kernel_kind kind) { return kind_names[kind]; }
@@ -214,6 +214,18 @@ static ts_status check_dense(const ts_kernel_desc *d) {
   return reduces ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "kernel: dense rows without a reduction");
 }
 
+static ts_status check_long(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->input_count; i++)
+    if (d->inputs[i].stride[d->rank - 1] != TS_STRIDE_UNIT) return bad("input", i, "has no long rows");
+  for (int32_t id = 0; id < d->node_count; id++) {
+    const ts_kernel_node *n = &d->nodes[id];
+    const bool narrow = ts_dtype_is_integer(n->dtype) && ts_dtype_size(n->dtype) <= 2;
+    if (!narrow || (n->kind != TS_NODE_LOAD && n->kind != TS_NODE_REDUCE))
+      return bad("node", id, "is not of long rows");
+  }
+  return TS_SUCCESS;
+}
+
 /* The dim that a reduction removes: no output may vary along it, and COL has no reduction of a reduction. */
 static ts_status check_flow(const ts_kernel_desc *d, const ts_loop_plan *plan, bool *varies) {
   for (int32_t id = 0; id < d->node_count; id++) {
@@ -253,7 +265,8 @@ done:
 
 static ts_status check_counts(const ts_kernel_desc *d) {
   if (d->kind > TS_KERNEL_INTERLEAVED) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
-  if (d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
+  const bool is_long = d->kind == TS_KERNEL_ROW && d->columns == TS_COLUMNS_LONG;
+  if (!is_long && d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: columns of class %d", d->columns);
   bool grouped = d->kind == TS_KERNEL_INTERLEAVED;
   if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0)
@@ -284,6 +297,7 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   for (int32_t i = 0; i < desc->node_count; i++) TS_TRY(check_node(desc, i));
   for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
   if (desc->columns == TS_COLUMNS_DENSE) TS_TRY(check_dense(desc));
+  if (desc->columns == TS_COLUMNS_LONG) TS_TRY(check_long(desc));
   return desc->kind == TS_KERNEL_MAP || desc->kind == TS_KERNEL_TILE ? TS_SUCCESS : check_plan(desc);
 }
 

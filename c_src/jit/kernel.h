@@ -57,8 +57,15 @@ typedef enum ts_kernel_kind {
 
 /* WIDE and LOW: at least TS_COL_WIDE columns; one of them may be written twice. LOW has few rows. DENSE: rows of fewer
  * than TS_COL_PANEL columns that lie one behind the other, at least 2 * TS_REDUCE_LANES of them; inputs are UNIT or one
- * value for each outer row, and nodes do not depend on an element's place. */
-typedef enum ts_columns { TS_COLUMNS_ANY, TS_COLUMNS_WIDE, TS_COLUMNS_LOW, TS_COLUMNS_DENSE } ts_columns;
+ * value for each outer row, and nodes do not depend on an element's place. LONG is a ROW of many integers of 8 or 16
+ * bits that are only loaded, UNIT, and reduced: vectors have as many of them as a register. */
+typedef enum ts_columns {
+  TS_COLUMNS_ANY,
+  TS_COLUMNS_WIDE,
+  TS_COLUMNS_LOW,
+  TS_COLUMNS_DENSE,
+  TS_COLUMNS_LONG
+} ts_columns;
 
 typedef enum ts_stride_class {
   TS_STRIDE_ZERO, /* the operand's address does not depend on the dim */
@@ -103,7 +110,7 @@ typedef struct ts_kernel_output {
 
 typedef struct ts_kernel_desc {
   ts_kernel_kind kind;
-  uint8_t columns; /* COL: ts_columns; otherwise 0 */
+  uint8_t columns; /* COL, ROW: ts_columns; otherwise 0 */
   int32_t members; /* INTERLEAVED: the extent of dim rank-2; otherwise 0 */
   int32_t rank;    /* >= 1 */
   int32_t input_count, output_count, index_count, scalar_count, node_count;

@@ -214,12 +214,25 @@ static ts_status emit_row(ts_loop *loop) {
   return ts_loop_rows(loop, loop->d->rank - 1, row_body, &pass);
 }
 
+/* Of long rows, as many elements as a register has; in place, vectors are chosen for the length. */
+static int lanes_of(const ts_emit *e, const ts_kernel_desc *desc) {
+  size_t widest = 1;
+  if (desc->columns != TS_COLUMNS_LONG || e->site) return e->lanes;
+  for (int32_t id = 0; id < desc->node_count; id++)
+    if (ts_dtype_size(desc->nodes[id].dtype) > widest) widest = ts_dtype_size(desc->nodes[id].dtype);
+  return e->lanes * 4 / (int)widest;
+}
+
 ts_status ts_loop_emit_row(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
+  const int lanes = e->lanes;
   ts_loop loop;
+  e->lanes = lanes_of(e, desc);
   e->holds =
       !e->site &&
       e->target->isa == TS_ISA_AVX512; /* 32 registers suffice, and a row uses the same few constants several times */
   ts_status status = ts_loop_open(&loop, e, name, desc);
   if (!status) status = emit_row(&loop);
-  return ts_loop_close(&loop, status);
+  status = ts_loop_close(&loop, status);
+  e->lanes = lanes;
+  return status;
 }

@@ -265,6 +265,26 @@ static ts_columns columns_of(const maker *m) {
   return has_dense_rows(m) ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY;
 }
 
+/* Shorter rows would end in many single elements where there are no masks. */
+#define LONG_ROW 1024
+
+/* A vector of narrow elements has as many lanes as one of f32, which wastes most of a register. In a large launch of
+ * long rows, those that are only reduced get code of their own. */
+static bool has_long_rows(const maker *m) {
+  const collapsed *n = &m->collapsed;
+  const int32_t row = n->loops.count - 1;
+  if (!is_large(n) || n->loops.extent[row] < LONG_ROW || ts_nest_stores_points(m->nest)) return false;
+  for (int32_t i = 0; i < m->used.loads; i++)
+    if (n->at[i].coef[row] != operand_size(m, i)) return false;
+  for (size_t i = 0; i < m->nest->nodes.count; i++) {
+    const ts_nest_node *node = &m->nest->nodes.data[i];
+    if (m->used.node[i] < 0) continue;
+    if (node->kind != TS_NEST_LOAD && node->kind != TS_NEST_REDUCE) return false;
+    if (!ts_dtype_is_integer(node->dtype) || ts_dtype_size(node->dtype) > 2) return false;
+  }
+  return true;
+}
+
 /* ---- groups ---- */
 
 /* From so many groups on there are vectors of them. */
@@ -402,6 +422,7 @@ static ts_status choose_kind(maker *m) {
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
     if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
     if (columns >= 0) m->columns = columns_of(m);
+    if (columns < 0 && has_long_rows(m)) m->columns = TS_COLUMNS_LONG;
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
     int32_t transposed = take_long_row(m) ? -1 : find_transposed(m);
