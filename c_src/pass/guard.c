@@ -5,14 +5,14 @@
  *   concatenate.
  * - s4: Their population_count counts copies of the sign bit.
  * - A conversion of a complex constant to floats: They end the process.
- * - sqrt, acos, asin, acosh and atan of complex numbers: They take an imaginary part -0 for 0, which is the other side
- *   of the cut.
+ * - Functions of complex numbers: Roots and inverse functions take an imaginary part -0 for 0, which is the other side
+ *   of the cut. In c64 sign(3e38 (1 - i)) is 0, and the cube root of infinity - 2i is NaN.
  * - f8 and f8_e4m3fn: They refuse erfc and some factorizations.
  * - A general reduce: They may leave out the initial value, or take it more than once, and any order. One of them ends
  *   the process if the function reduces a tensor. normalize.c makes a loop of a reduce by a function, and takes the
  *   initial value out of one by an op that has no order: sum, product, minimum, maximum, and, or, xor.
  * The results keep all bits, but those of sums and products of floats. */
-#include "pass/rules.h"
+#include "pass/complex/complex.h"
 
 #include <string.h>
 
@@ -98,50 +98,14 @@ static ts_status take_real(const ts_rule_call *call, ts_value_id *out) {
   return convert(call, real, call->dtype, out);
 }
 
-/* ---- cuts */
+/* ---- functions of complex numbers */
 
-static bool has_cut(ts_opcode code) {
-  return code == TS_OP_SQRT || code == TS_OP_ACOS || code == TS_OP_ASIN || code == TS_OP_ACOSH || code == TS_OP_ATAN;
-}
-
-/* Constants are folded later. Of a number whose imaginary part is an absolute value guard_cut() has made the function.
- */
-static bool needs_side(const ts_rule_call *call) {
-  const ts_graph *graph = call->rules->to;
-  ts_scalar number;
-  if (!has_cut(call->op->code) || !ts_dtype_is_complex(call->dtype)) return false;
-  if (ts_graph_is_constant(graph, call->op->operands[0], &number)) return false;
-  const ts_op *operand = made_by(graph, call->op->operands[0]);
-  const ts_op *imag = operand && operand->code == TS_OP_COMPLEX ? made_by(graph, operand->operands[1]) : NULL;
-  return !imag || imag->code != TS_OP_ABS;
-}
-
-/* Whether a float's sign is negative, also that of a zero. */
-static ts_status is_negative(const ts_rule_call *call, ts_value_id x, ts_value_id *out) {
-  const ts_dtype bits = call->dtype == TS_C64 ? TS_S32 : TS_S64;
-  ts_value_id word, zero;
-  TS_TRY(ts_rules_add(call->rules, call->target, TS_OP_BITCAST, (ts_values){&x, 1}, &(ts_attrs){.dtype = bits}, &word));
-  TS_TRY(ts_rules_constant(call->rules, call->target, bits, call->shape, ts_scalar_from_s64(bits, 0), &zero));
-  return add(call, TS_OP_LESS, (ts_values){(ts_value_id[]){word, zero}, 2}, out);
-}
-
-/* The function of re + |im| i. The imaginary part of the result has the sign of `im`, or for acos the other one. */
-static ts_status guard_cut(const ts_rule_call *call, ts_value_id *out) {
-  ts_value_id part[2], above, at, real, size, other, below, imag;
-  const bool is_turned = call->op->code == TS_OP_ACOS;
-  TS_TRY(add(call, TS_OP_REAL, (ts_values){call->op->operands, 1}, &part[0]));
-  TS_TRY(add(call, TS_OP_IMAG, (ts_values){call->op->operands, 1}, &imag));
-  TS_TRY(is_negative(call, imag, &below));
-  TS_TRY(add(call, TS_OP_ABS, (ts_values){&imag, 1}, &part[1]));
-  TS_TRY(add(call, TS_OP_COMPLEX, (ts_values){part, 2}, &above));
-  TS_TRY(add(call, call->op->code, (ts_values){&above, 1}, &at));
-  TS_TRY(add(call, TS_OP_REAL, (ts_values){&at, 1}, &real));
-  TS_TRY(add(call, TS_OP_IMAG, (ts_values){&at, 1}, &imag));
-  TS_TRY(add(call, TS_OP_ABS, (ts_values){&imag, 1}, &size));
-  TS_TRY(add(call, TS_OP_NEGATE, (ts_values){&size, 1}, &other));
-  const ts_value_id sides[] = {below, is_turned ? size : other, is_turned ? other : size};
-  TS_TRY(add(call, TS_OP_SELECT, (ts_values){sides, 3}, &imag));
-  return add(call, TS_OP_COMPLEX, (ts_values){(ts_value_id[]){real, imag}, 2}, out);
+/* XLA's exp differs beside a NaN only, and its powers in large angles. Both stay as they are: formulas of powers have
+ * hundreds of ops. */
+static bool has_formula(const ts_rule_call *call) {
+  const ts_opcode code = call->op->code;
+  const bool is_function = ts_op_get_class(code) == TS_CLASS_UNARY_FLOAT && code != TS_OP_EXP;
+  return ts_dtype_is_complex(call->dtype) && (is_function || code == TS_OP_SIGN);
 }
 
 /* ---- narrow types */
@@ -182,7 +146,7 @@ static bool needs_wide(const ts_rule_call *call) {
 
 ts_status ts_guard(const ts_rule_call *call, ts_value_id *out) {
   if (drops_imaginary(call)) return take_real(call, out);
-  if (needs_side(call)) return guard_cut(call, out);
+  if (has_formula(call)) return ts_complex_split(call, out);
   if (call->op->operand_count > 0 && moves(call->op)) TS_TRY(guard_move(call, out));
   if (*out == TS_NO_ID && needs_wide(call)) TS_TRY(ts_widen(call, out));
   return *out == TS_NO_ID && divides(call) ? guard_division(call, out) : TS_SUCCESS;
