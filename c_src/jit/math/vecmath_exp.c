@@ -113,12 +113,41 @@ static ts_v exp_poly(ts_vm *m, ts_v r) {
   return l_add(m, l_const(m, 1), l_add(m, r, l_mul(m, l_mul(m, r, r), q)));
 }
 
-/* Beyond these bounds the result is 0 or infinity. The 0 is selected: numbers below the normal ones take processors a
- * hundred times as long, and minus infinity is frequent, as in masks before a softmax. */
+/* 2^n p where that is a normal number: n, the low bits of `shifted`, is added to the exponent of p, which is about 1.
+ * NaN may become a number. */
+static ts_v scale_normal(ts_vm *m, ts_v p, ts_v shifted) {
+  ts_v n = LLVMBuildShl(m->b, l_bits(m, shifted), l_int(m, m->wide ? 52 : 23), "");
+  return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
+}
+
+/* exp(x), or half of it. */
+static ts_v exp_normal(ts_vm *m, ts_v x, bool half) {
+  reduced a = reduce_ln2(m, x);
+  return scale_normal(m, exp_poly(m, a.r), half ? l_sub(m, a.shifted, l_const(m, 1)) : a.shifted);
+}
+
+/* True where exp(x) or exp(x) / 2 may not be a normal number. */
+static ts_v leaves_normal(ts_vm *m, ts_v x) {
+  return l_cmp(m, LLVMRealUGT, l_abs(m, x), l_const(m, m->wide ? 707 : 86));
+}
+
+/* Beyond these bounds the result is 0 or infinity. */
+static ts_v exp_of_any(ts_vm *m, ts_v x, ts_v y) {
+  (void)y;
+  reduced a = reduce_ln2(m, l_at_most(m, x, m->wide ? 710 : 89));
+  return ts_vm_scale(m, exp_poly(m, a.r), a.n, a.shifted);
+}
+
+/* The 0 is selected: numbers below the normal ones take processors a hundred times as long, and minus infinity is
+ * frequent, as in masks before a softmax. */
 ts_v ts_vm_exp(ts_vm *m, ts_v x) {
-  ts_v zero = l_const(m, 0), vanishes = l_cmp(m, LLVMRealOLT, x, l_const(m, m->wide ? -746 : -104));
-  reduced a = reduce_ln2(m, l_select(m, vanishes, zero, l_at_most(m, x, m->wide ? 710 : 89)));
-  return l_select(m, vanishes, zero, ts_vm_scale(m, exp_poly(m, a.r), a.n, a.shifted));
+  ts_v zero = l_const(m, 0), vanishes = l_cmp(m, LLVMRealOLT, x, l_const(m, m->wide ? -746 : -104)), out;
+  x = l_select(m, vanishes, zero, x);
+  if (m->e->target->isa == TS_ISA_AVX512)
+    out = exp_of_any(m, x, NULL);
+  else
+    out = l_rarely(m, leaves_normal(m, x), exp_normal(m, x, false), exp_of_any, x, NULL);
+  return l_select(m, vanishes, zero, out);
 }
 
 ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
@@ -126,9 +155,7 @@ ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
   ts_v t = l_fma(m, a, l_const(m, L_LOG2_E), magic);
   ts_v r = l_fma(m, l_sub(m, t, magic), l_const(m, -L_LN2), a);
   ts_v p = m->wide ? L_POLY(m, r, exp_short) : L_POLY(m, r, exp_narrow);
-  /* The low bits of t are n; they are added to the exponent of p, which is about 1. */
-  ts_v n = LLVMBuildShl(m->b, l_bits(m, t), l_int(m, m->wide ? 52 : 23), "");
-  return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
+  return scale_normal(m, p, t);
 }
 
 /* With x + x_low = n ln 2 + r + low: 2^n times a + a_low + a (r + r^2 P + low), where a + a r is kept in two parts. */
@@ -193,10 +220,11 @@ ts_v ts_vm_sigmoid(ts_vm *m, ts_v x) {
 static ts_v exp_twice_bounded(ts_vm *m, ts_v a) {
   reduced b = m->wide ? reduce_ln2(m, l_add(m, a, a)) : reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
   ts_v p = m->wide ? exp_poly(m, b.r) : L_POLY(m, b.r, exp_twice);
-  return l_mul(m, p, power_of_two(m, integer_of(m, b.shifted)));
+  return scale_normal(m, p, b.shifted);
 }
 
-/* A polynomial below 0.55, and 1 - 2 / (exp(2 |x|) + 1) above, where an error of exp counts half or less. */
+/* A polynomial below 0.55, and 1 - 2 / (exp(2 |x|) + 1) above, where an error of exp counts half or less. The
+ * polynomial keeps NaN, the exponential does not. */
 ts_v ts_vm_tanh(ts_vm *m, ts_v x) {
   ts_v a = l_abs(m, x), one = l_const(m, 1);
   ts_v z = l_mul(m, a, a);
@@ -205,15 +233,21 @@ ts_v ts_vm_tanh(ts_vm *m, ts_v x) {
 
   ts_v e = exp_twice_bounded(m, l_at_most(m, a, m->wide ? 20 : 10));
   ts_v large = l_fma(m, l_div(m, one, l_add(m, e, one)), l_const(m, -2), one);
-  return l_copysign(m, l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, 0.55)), small, large), x);
+  return l_copysign(m, l_select(m, l_cmp(m, LLVMRealULT, a, l_const(m, 0.55)), small, large), x);
 }
 
 /* exp(|x|) / 2, which overflows only where sinh and cosh do. */
-static ts_v half_exp(ts_vm *m, ts_v magnitude) {
+static ts_v half_exp_of_any(ts_vm *m, ts_v magnitude, ts_v y) {
+  (void)y;
   reduced a = reduce_ln2(m, l_at_most(m, magnitude, m->wide ? 711 : 90));
   a.n = l_sub(m, a.n, l_const(m, 1));
   a.shifted = l_sub(m, a.shifted, l_const(m, 1));
   return ts_vm_scale(m, exp_poly(m, a.r), a.n, a.shifted);
+}
+
+static ts_v half_exp(ts_vm *m, ts_v magnitude) {
+  if (m->e->target->isa == TS_ISA_AVX512) return half_exp_of_any(m, magnitude, NULL);
+  return l_rarely(m, leaves_normal(m, magnitude), exp_normal(m, magnitude, true), half_exp_of_any, magnitude, NULL);
 }
 
 ts_v ts_vm_sinh(ts_vm *m, ts_v x) {
