@@ -135,19 +135,68 @@ static void surviving(int64_t size, int64_t low, int64_t step, int64_t limit, in
   *count = end > begin ? end - begin : 0;
 }
 
+/* A margin's rows cost as much as so many bytes of a whole fill, each, and a small fill is one launch. */
+#define MARGIN_ROW_BYTES 256
+#define MARGINS_FROM_BYTES (64 << 10)
+
+/* Where the operand's elements are in the result of a pad: those of dim d from `first` on. */
+typedef struct padded {
+  int64_t first[TS_MAX_RANK];
+  const ts_nest_root *fill, *part;
+} padded;
+
+static int64_t margin_of(const padded *p, int32_t d, bool high) {
+  return high ? p->fill->shape.dims[d] - p->first[d] - p->part->shape.dims[d] : p->first[d];
+}
+
+/* True when filling what the operand leaves free takes less time than filling all of the result before. */
+static bool has_few_margins(const ts_graph *graph, const ts_op *op, const padded *p) {
+  const int64_t bytes = ts_shape_bytes(&p->fill->shape, ts_graph_value(graph, op->first_result)->dtype);
+  int64_t rows = 0, outer = 1;
+  if (bytes < MARGINS_FROM_BYTES || ts_shape_elements(&p->part->shape) == 0) return false;
+  for (int32_t d = 0; d < p->fill->shape.rank; d++) {
+    if (op->attrs->pad.interior.dims[d] > 0) return false;
+    for (int high = 0; high < 2; high++) rows += margin_of(p, d, high) > 0 ? outer : 0;
+    outer *= p->part->shape.dims[d];
+  }
+  return rows <= bytes / MARGIN_ROW_BYTES;
+}
+
+/* Before and after the operand along each dim. Of the dims before, the margin has the operand's part; of those after,
+ * all. */
+static ts_status add_margins(ts_lowering *l, const padded *p) {
+  ts_nest_root margin = *p->fill;
+  for (int32_t d = 0; d < margin.shape.rank; d++) {
+    const int64_t offset = margin.offset, past = p->first[d] + p->part->shape.dims[d];
+    for (int high = 0; high < 2; high++) {
+      margin.shape.dims[d] = margin_of(p, d, high);
+      margin.offset = offset + (high ? past : 0) * margin.stride[d];
+      if (margin.shape.dims[d] > 0) TS_TRY(add_root(l, &margin));
+    }
+    margin.shape.dims[d] = p->part->shape.dims[d];
+    margin.offset = offset + p->first[d] * margin.stride[d];
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status lower_pad(ts_lowering *l, const ts_op *op) {
   const ts_shape *to = ts_graph_value(l->graph, op->first_result)->shape;
   ts_nest_root fill = ts_nest_root_whole(l->graph, op->first_result, 0), part = fill;
+  padded p = {.fill = &fill, .part = &part};
   fill.value = op->operands[1];
   part.value = op->operands[0];
   part.shape = *ts_graph_value(l->graph, op->operands[0])->shape;
   for (int32_t d = 0; d < to->rank; d++) {
     int64_t low = op->attrs->pad.low.dims[d], step = op->attrs->pad.interior.dims[d] + 1;
     surviving(part.shape.dims[d], low, step, to->dims[d], &part.skip[d], &part.shape.dims[d]);
-    part.offset += (low + part.skip[d] * step) * fill.stride[d];
+    p.first[d] = low + part.skip[d] * step;
+    part.offset += p.first[d] * fill.stride[d];
     part.stride[d] = step * fill.stride[d];
   }
-  if (!ts_shape_equal(&part.shape, to)) TS_TRY(add_root(l, &fill));
+  if (has_few_margins(l->graph, op, &p))
+    TS_TRY(add_margins(l, &p));
+  else if (!ts_shape_equal(&part.shape, to))
+    TS_TRY(add_root(l, &fill));
   return add_root(l, &part);
 }
 
