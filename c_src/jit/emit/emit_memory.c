@@ -1,5 +1,5 @@
-/* Loads and stores of whole vectors. If the target has no masked access for an element size, a tail is copied element
- * by element to a padded buffer on the stack. So the vector code is the same on all targets. */
+/* Loads and stores of whole vectors. If the target has no masked access for an element size, a tail is copied to a
+ * padded buffer on the stack. So the vector code is the same on all targets. */
 #include "jit/emit/emit_cell.h"
 
 static LLVMTypeRef i64_of(ts_emit *e) { return LLVMInt64TypeInContext(e->context); }
@@ -174,6 +174,66 @@ static void masked_store(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, t
   ts_emit_intrinsic_of(e, "llvm.masked.store", overloads, 2, args, 4);
 }
 
+/* Elements one behind the other: a piece of a power of two for each bit of `count`, the largest first. */
+static void copy_pieces(ts_emit *e, ts_dtype type, ts_v to, ts_v from, ts_v count) {
+  LLVMTypeRef element = ts_emit_memory_type(e, type);
+  for (int piece = e->lanes; piece > 0; piece /= 2) {
+    LLVMBasicBlockRef copy = LLVMAppendBasicBlockInContext(e->context, e->function, "piece"),
+                      next = LLVMAppendBasicBlockInContext(e->context, e->function, "next");
+    ts_v bit = LLVMBuildAnd(e->b, count, number(e, (uint64_t)piece), "");
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, bit, number(e, 0), ""), copy, next);
+    LLVMPositionBuilderAtEnd(e->b, copy);
+    ts_v before = LLVMBuildAnd(e->b, count, number(e, (uint64_t)-2 * (uint64_t)piece), "");
+    ts_v source = LLVMBuildGEP2(e->b, element, from, &before, 1, "");
+    ts_v target = LLVMBuildGEP2(e->b, element, to, &before, 1, "");
+    ts_v value = load_aligned(e, LLVMVectorType(element, (unsigned)piece), source, ts_dtype_alignment(type));
+    store_aligned(e, value, target, ts_dtype_alignment(type));
+    LLVMBuildBr(e->b, next);
+    LLVMPositionBuilderAtEnd(e->b, next);
+  }
+}
+
+#define PAGE_BYTES 4096 /* pages are no smaller */
+
+/* True where a whole vector can be read: some of it may be, and the rest is on the same page. */
+static ts_v is_on_page(ts_emit *e, ts_dtype type, ts_v address, ts_v count) {
+  const uint64_t bytes = (uint64_t)e->lanes * ts_dtype_size(type);
+  ts_v at = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, address, i64_of(e), ""), number(e, PAGE_BYTES - 1), "");
+  ts_v inside = LLVMBuildICmp(e->b, LLVMIntULE, at, number(e, PAGE_BYTES - bytes), "");
+  ts_v some = LLVMBuildICmp(e->b, LLVMIntNE, count, number(e, 0), "");
+  return LLVMBuildAnd(e->b, inside, some, "");
+}
+
+/* A load from a buffer that has just been stored in pieces would wait for all of them. So it is for the ends of pages.
+ */
+static ts_v load_some(ts_emit *e, ts_dtype type, ts_v address, ts_v count) {
+  LLVMTypeRef vector = memory_vector(e, type);
+  LLVMBasicBlockRef whole = LLVMAppendBasicBlockInContext(e->context, e->function, "on_page"),
+                    pieces = LLVMAppendBasicBlockInContext(e->context, e->function, "page_end"),
+                    done = LLVMAppendBasicBlockInContext(e->context, e->function, "loaded");
+  LLVMBuildCondBr(e->b, is_on_page(e, type, address, count), whole, pieces);
+  LLVMPositionBuilderAtEnd(e->b, whole);
+  ts_v loaded = ts_emit_load_memory(e, type, address), none = LLVMConstNull(vector);
+  LLVMBuildBr(e->b, done);
+  LLVMPositionBuilderAtEnd(e->b, pieces);
+  ts_v slot = ts_emit_alloca(e, vector);
+  copy_pieces(e, type, slot, address, count);
+  ts_v collected = load_aligned(e, vector, slot, 64);
+  LLVMBasicBlockRef collected_end = LLVMGetInsertBlock(e->b);
+  LLVMBuildBr(e->b, done);
+  LLVMPositionBuilderAtEnd(e->b, done);
+  ts_v value = LLVMBuildPhi(e->b, vector, "");
+  LLVMAddIncoming(value, &loaded, &whole, 1);
+  LLVMAddIncoming(value, &collected, &collected_end, 1);
+  return LLVMBuildSelect(e->b, ts_emit_lane_mask(e, count), value, none, "");
+}
+
+static void store_some(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, ts_v count) {
+  ts_v slot = ts_emit_alloca(e, LLVMTypeOf(memory));
+  store_aligned(e, memory, slot, 64);
+  copy_pieces(e, type, address, slot, count);
+}
+
 static ts_v load_elements(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v count) {
   LLVMTypeRef vector = memory_vector(e, type);
   ts_v slot = zeroed_slot(e, vector);
@@ -253,7 +313,7 @@ ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
   ts_v memory = cell                        ? cell
                 : known                     ? load_pieces(e, type, address, known)
                 : has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, part))
-                                            : load_elements(e, type, address, element_stride(e, type), part);
+                                            : load_some(e, type, address, part);
   return ts_emit_to_register(e, type, memory);
 }
 
@@ -266,7 +326,7 @@ void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_
   } else if (has_masked_moves(e, type)) {
     masked_store(e, type, memory, address, ts_emit_lane_mask(e, part));
   } else {
-    store_elements(e, type, memory, address, element_stride(e, type), part);
+    store_some(e, type, memory, address, part);
   }
 }
 
