@@ -35,8 +35,8 @@ START_TEST(layouts)
   for (int lhs = 0; lhs < LAYOUT_COUNT; lhs++)
     for (int rhs = 0; rhs < LAYOUT_COUNT; rhs++)
       for (size_t c = 0; c < sizeof k / sizeof *k; c++) {
-        const extents wide = {1 + draw(3), 1 + draw(4), 1 + draw(150), k[c]},
-                      high = {1 + draw(3), 1 + draw(150), 1 + draw(4), k[c]};
+        const extents wide = {1 + draw(3), 1 + draw(8), 1 + draw(150), k[c]},
+                      high = {1 + draw(3), 1 + draw(150), 1 + draw(8), k[c]};
         check_numbers(gemm, types[_i], &wide, (layout)lhs, (layout)rhs);
         check_numbers(gemm, types[_i], &high, (layout)lhs, (layout)rhs);
       }
@@ -50,7 +50,7 @@ START_TEST(few_results)
   ts_gemm *gemm = get_gemm(types[_i]);
   for (int64_t results = 1; results <= 66; results++) {
     const layout how = results % 3 == 0 ? PADDED : results % 3 == 1 ? NORMAL : TRANSPOSED;
-    const extents wide = {1, 1 + draw(4), results, 1 + draw(900)}, high = {1, results, 1 + draw(4), 1 + draw(900)};
+    const extents wide = {1, 1 + draw(8), results, 1 + draw(900)}, high = {1, results, 1 + draw(8), 1 + draw(900)};
     check_numbers(gemm, types[_i], &wide, NORMAL, how);
     check_numbers(gemm, types[_i], &high, how, NORMAL);
   }
@@ -77,7 +77,7 @@ START_TEST(special_values)
   ts_gemm *gemm = get_gemm(TS_C64);
   for (int round = 0; round < 60; round++) {
     const bool wide = round % 2;
-    const int64_t few = 1 + draw(4), many = 1 + draw(40), k = 1 + draw(150);
+    const int64_t few = 1 + draw(8), many = 1 + draw(40), k = 1 + draw(150);
     product p = make_product(TS_C64, 1, wide ? few : many, wide ? many : few, k, (layout)draw(2), (layout)draw(2));
     const ts_gemm_shape s = p.shape;
     for (int i = 0; i < 6; i++) {

@@ -8,6 +8,8 @@
  * another thread costs as much. */
 #define TASK_BYTES 8192
 #define TASK_MIN_BYTES 2048
+/* Tiles cost less with more columns, and with more rows of fewer terms. */
+enum { FEW_ITEMS = 4, MANY_TERMS = 64 };
 #define PARALLEL_MIN_BYTES (512 << 10)
 
 /* One operand: of lhs the units are rows, of rhs columns. Distances are in parts. */
@@ -32,7 +34,8 @@ typedef struct vector_plan {
 
 bool ts_gemm_is_complex_vector(const gemm_run *run) {
   if (!run->gemm->complex || run->rows || run->packed || run->left || run->adds || ts_gemm_goes_on(run)) return false;
-  return gemm_min(run->shape.m, run->shape.n / 2) <= COMPLEX_ITEMS;
+  const int64_t m = run->shape.m, n = run->shape.n / 2, k = run->shape.k / 2;
+  return gemm_min(m, n) <= FEW_ITEMS || (m < n && m <= COMPLEX_ITEMS && k >= MANY_TERMS);
 }
 
 /* ts_gemm_shape_of_parts has the distances of numbers along k, and along the columns of rhs. With one step of k its

@@ -22,7 +22,7 @@ enum { COMPLEX_CHAIN = TS_CONTRACT_CHAIN / 2, COMPLEX_BLOCK = TS_CONTRACT_BLOCK 
 /* Vectors whose sums are in registers together; steps of k whose lines are turned together; rows of a wide matrix that
  * are read together. */
 enum { COMPLEX_VECTORS = 8, COMPLEX_TURNED = 32, COMPLEX_ROWS = 8 };
-enum { COMPLEX_ITEMS = 4 };   /* at most */
+enum { COMPLEX_ITEMS = 8 };   /* at most */
 enum { COMPLEX_TINY = 32 };   /* terms of each vector, up to which loops over single numbers are faster */
 enum { COMPLEX_AHEAD = 512 }; /* bytes of a line that are fetched early: the machine follows only a few lines */
 
