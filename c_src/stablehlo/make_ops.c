@@ -150,7 +150,10 @@ static ts_status is_finite(const make_call *m) {
   ts_value_id x;
   TS_TRY(make_count_operands(m, 1));
   TS_TRY(make_unary(m, TS_OP_ABS, m->operands[0].id, &x));
-  TS_TRY(make_with(m, TS_OP_LESS, x, __builtin_inf(), &x));
+  if (make_value_of(m, x)->dtype == TS_F8E4M3FN) /* it has no infinity, and NaN is not equal to itself */
+    TS_TRY(make_binary(m, TS_OP_EQUAL, x, x, &x));
+  else
+    TS_TRY(make_with(m, TS_OP_LESS, x, __builtin_inf(), &x));
   make_result(m, 0, x);
   return TS_SUCCESS;
 }

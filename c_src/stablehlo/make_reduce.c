@@ -319,14 +319,14 @@ static ts_status reversed(const make_call *m, ts_value_id *inout) {
 }
 
 /* Tessera selects the last of equals, and GE and LE keep the first: without NaN that is the last in reverse. What
- * windows leave at the end of a dim is at its begin then. */
+ * windows leave at the end of a dim is at its begin then. A dim shorter than its window stays so: it has no windows. */
 static ts_status reverse_window(const make_call *m, ts_attrs *a, const ts_shape *shape) {
   for (int32_t d = 0; d < shape->rank; d++) {
     const int64_t low = a->window.low.dims[d], high = a->window.high.dims[d];
     int64_t whole, last;
     if (!ts_add_i64(low, shape->dims[d], &whole) || !ts_add_i64(whole, high, &whole) ||
         !ts_add_i64(whole, -a->window.sizes.dims[d], &last) ||
-        !ts_add_i64(high, -(last % a->window.strides.dims[d]), &a->window.low.dims[d]))
+        !ts_add_i64(high, last < 0 ? 0 : -(last % a->window.strides.dims[d]), &a->window.low.dims[d]))
       return make_error(m, TS_INVALID_ARGUMENT, "the padded size of dimension %d does not fit in 64 bits", d);
     a->window.high.dims[d] = low;
   }

@@ -322,7 +322,20 @@ select_and_scatter_test_() ->
              {[[1.0, 0.0, 0.0], [0.0, 0.0, 1010.0], [100.0, 0.0, 0.0]], "GE", [[1.0, 1.0, nan], [1.0, 0.0, 2.0], [2.0, 2.0, 2.0]],
               [[1.0, 10.0], [100.0, 1000.0]], "2, 2", "1, 1", "[[0, 0], [0, 0]]"},
              {[[1.0, 0.0, 10.0], [0.0, 0.0, 1000.0], [100.0, 0.0, 0.0]], "GE", [[1.0, 1.0, 5.0], [1.0, 0.0, 2.0], [2.0, 2.0, 2.0]],
-              [[1.0, 10.0], [100.0, 1000.0]], "2, 2", "1, 1", "[[0, 0], [0, 0]]"}]].
+              [[1.0, 10.0], [100.0, 1000.0]], "2, 2", "1, 1", "[[0, 0], [0, 0]]"},
+             %% No windows, since the dim is shorter than one.
+             {[0.0], "GE", [2.0], [], "2", "2", "[[0, 0]]"},
+             {[0.0, 0.0], "LE", [2.0, 1.0], [], "5", "3", "[[1, 1]]"},
+             {[[0.0], [0.0]], "GE", [[2.0], [1.0]], [[], []], "1, 3", "1, 2", "[[0, 0], [0, 1]]"}]].
+
+%% f8E4M3FN has no infinity to compare with.
+is_finite_test_() ->
+    [{Type, ?_assertEqual([Expected],
+                          lists_of(run(["tensor<5x" ++ Type ++ ">"], ["tensor<5xi1>"],
+                                       ["  %r = stablehlo.is_finite %x1 : (tensor<5x", Type, ">) -> tensor<5xi1>"],
+                                       [tessera:tensor([-1.5, 0.0, infinity, nan, neg_infinity], Own)])))}
+     || {Type, Own} <- [{"f8E4M3FN", f8_e4m3fn}, {"f8E5M2", f8}, {"f16", f16}, {"bf16", bf16}, {"f32", f32}, {"f64", f64}],
+        Expected <- [[1, 1, 0, 0, 0]]].
 
 %% Any op of two numbers in the pretty form, also with a first value and without dims.
 applies_test_() ->
