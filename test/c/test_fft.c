@@ -153,8 +153,9 @@ static void check_lines(const transform *t) {
 
 /* ---- tests ---- */
 
-static const int64_t lengths[] = {1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,   14,   16,  17,
-                                  19,  21,  22,  26,  31,  32,  34,  37,  49,  60,  64,  97,  121,  127,  128, 144,
+static const int64_t lengths[] = {1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,   14,   15,  16,
+                                  17,  19,  21,  22,  23,  26,  29,  31,  32,  33,  34,  37,  43,   49,   60,  61,
+                                  62,  64,  68,  71,  97,  113, 119, 121, 127, 128, 131, 134, 144,  289,  361, 391,
                                   169, 200, 243, 250, 251, 256, 257, 320, 338, 500, 509, 512, 1000, 1009, 1331};
 #define LENGTHS ((int)(sizeof lengths / sizeof *lengths))
 
@@ -230,7 +231,7 @@ static void check_bits(const ts_fft_request *request) {
 
 START_TEST(test_same_bits)
 {
-  static const int64_t sizes[] = {15, 64, 101, 1000, 1001, 1024, 2197};
+  static const int64_t sizes[] = {2, 3, 15, 38, 64, 101, 127, 1000, 1001, 1024, 2197};
   for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
     for (int kind = 0; kind < 4; kind++)
       for (int inner = 1; inner < 40; inner += 19) {

@@ -13,6 +13,7 @@
 typedef struct fft_job {
   const ts_fft *fft;
   const ts_fft_run *run;
+  int in_parts, out_parts;  /* numbers of an element */
   int64_t lines;            /* all of them */
   int64_t groups, per_task; /* of lines, or blocks of columns */
 } fft_job;
@@ -40,15 +41,7 @@ static fft_lines lines_at(const ts_fft *fft, char *memory) {
   return w;
 }
 
-static ts_fft_rows line_of(const ts_fft *fft, const fft_lines *w, int64_t i) {
-  return (ts_fft_rows){at(w->group.re, i * fft->line, fft->size), at(w->group.im, i * fft->line, fft->size), fft->line};
-}
-
 static ts_fft_rows exchanged(const ts_fft_rows *rows) { return (ts_fft_rows){rows->im, rows->re, rows->row}; }
-
-static bool swaps(const ts_fft *fft) {
-  return fft->request.kind == TS_FFT_REAL_INVERSE || (fft->request.kind == TS_FFT_INVERSE && !fft->request.real);
-}
 
 /* ---- lines of another axis ---- */
 
@@ -221,34 +214,23 @@ static void store(const fft_job *job, const fft_lines *w, int64_t line, const ts
 
 /* ---- transforms ---- */
 
-static void each_line(const ts_fft *fft, const ts_fft_rows *lines, int64_t count, const ts_fft_rows *by,
-                      int64_t points) {
-  for (int64_t i = 0; i < count; i++) {
-    ts_fft_rows line = {at(lines->re, i * fft->line, fft->size), at(lines->im, i * fft->line, fft->size), fft->line};
-    fft->vector->multiply(&line, by, points, &line);
-  }
-}
-
 /* The convolution with a chirp, by transforms of the core's length. */
-static void transform_any(const ts_fft *fft, const fft_lines *w, const ts_fft_rows *lines, int64_t count) {
-  ts_fft_rows back = exchanged(lines);
-  each_line(fft, lines, count, &fft->chirp, fft->points);
-  for (int64_t i = 0; i < count; i++) {
-    ts_fft_rows line = line_of(fft, w, i);
-    clear(fft, &line, fft->points, fft->core.n);
-  }
-  ts_fft_core_run(fft, &w->scratch, lines);
-  each_line(fft, lines, count, &fft->spectrum, fft->core.n);
+static void transform_any(const ts_fft *fft, const fft_lines *w, const ts_fft_rows *line) {
+  ts_fft_rows back = exchanged(line);
+  fft->vector->multiply(line, &fft->chirp, fft->points, line);
+  clear(fft, line, fft->points, fft->core.n);
+  ts_fft_core_run(fft, &w->scratch, line);
+  fft->vector->multiply(line, &fft->spectrum, fft->core.n, line);
   ts_fft_core_run(fft, &w->scratch, &back);
-  each_line(fft, lines, count, &fft->chirp, fft->points);
+  fft->vector->multiply(line, &fft->chirp, fft->points, line);
 }
 
-static void transform(const ts_fft *fft, const fft_lines *w, int64_t count) {
-  ts_fft_rows lines = swaps(fft) ? exchanged(&w->group) : w->group;
+static void transform(const ts_fft *fft, const fft_lines *w) {
+  ts_fft_rows line = ts_fft_swaps(fft) ? exchanged(&w->group) : w->group;
   if (fft->chirp.re)
-    transform_any(fft, w, &lines, count);
+    transform_any(fft, w, &line);
   else
-    ts_fft_core_run(fft, &w->scratch, &lines);
+    ts_fft_core_run(fft, &w->scratch, &line);
 }
 
 /* ---- memory ahead ---- */
@@ -262,19 +244,60 @@ static void look_ahead(const fft_job *job, int64_t line, ts_fft_ahead *out) {
   out->operand_end = out->operand + (line + 1 < job->lines ? fft->in_ahead : 0);
 }
 
-static void run_group(const fft_job *job, int64_t group, const fft_lines *w) {
+static void run_line(const fft_job *job, int64_t line, const fft_lines *w) {
+  load(job, w, line, &w->group);
+  if (w->scratch.ahead) look_ahead(job, line, w->scratch.ahead);
+  transform(job->fft, w);
+  store(job, w, line, &w->group);
+}
+
+/* ---- lanes ---- */
+
+static void gather(const fft_job *job, int64_t first, int64_t count, char *to, int64_t numbers) {
+  const ts_fft_request *r = &job->fft->request;
+  const int size = job->fft->size, bytes = job->in_parts * size;
+  for (int64_t i = 0; i < count; i++, to += numbers * size) {
+    const char *from = line_start(job, job->run->in, first + i, r->in_points, bytes);
+    if (r->inner > 1)
+      move(bytes, from, r->inner, to, 1, numbers / job->in_parts);
+    else
+      memcpy(to, from, (size_t)(numbers * size));
+  }
+  memset(to, 0, (size_t)((job->fft->columns - count) * numbers * size));
+}
+
+static void spread(const fft_job *job, int64_t first, int64_t count, const char *from, int64_t numbers) {
+  const int64_t inner = job->fft->request.inner, points = job->fft->out_points;
+  const int size = job->fft->size, bytes = job->out_parts * size;
+  char *to = line_start(job, job->run->out, first, points, bytes);
+  if (inner == 1) memcpy(to, from, (size_t)(count * numbers * size));
+  for (int64_t i = 0; inner > 1 && i < count; i++, from += numbers * size)
+    move(bytes, from, 1, line_start(job, job->run->out, first + i, points, bytes), inner, points);
+}
+
+/* Lines that are not contiguous, or shorter than a vector, and groups of too few lines take a copy. */
+static void run_lanes(const fft_job *job, int64_t group, const fft_lines *w) {
   const ts_fft *fft = job->fft;
+  const ts_fft_request *r = &fft->request;
   const int64_t first = group * fft->group, count = min_i64(fft->group, job->lines - first);
-  for (int64_t i = 0; i < count; i++) {
-    ts_fft_rows line = line_of(fft, w, i);
-    load(job, w, first + i, &line);
+  const int64_t wanted = r->kind == TS_FFT_REAL_INVERSE ? r->n / 2 + 1 : r->n;
+  const bool direct = r->inner == 1 && count == fft->columns;
+  char *copy = w->group.re;
+  ts_fft_lanes lanes = {.in_numbers = min_i64(wanted, r->in_points) * job->in_parts,
+                        .in_line = r->in_points * job->in_parts,
+                        .out_numbers = fft->out_points * job->out_parts};
+  lanes.out_line = lanes.out_numbers;
+  lanes.in = line_start(job, job->run->in, first, r->in_points, job->in_parts * fft->size);
+  lanes.out = copy;
+  if (!direct || lanes.in_numbers < fft->columns) {
+    gather(job, first, count, copy, lanes.in_numbers);
+    lanes.in = copy;
+    lanes.in_line = lanes.in_numbers;
   }
-  if (w->scratch.ahead) look_ahead(job, first, w->scratch.ahead);
-  transform(fft, w, count);
-  for (int64_t i = 0; i < count; i++) {
-    ts_fft_rows line = line_of(fft, w, i);
-    store(job, w, first + i, &line);
-  }
+  const bool stores = direct && lanes.out_numbers >= fft->columns;
+  if (stores) lanes.out = line_start(job, job->run->out, first, fft->out_points, job->out_parts * fft->size);
+  ts_fft_lanes_run(fft, &lanes, &w->scratch);
+  if (!stores) spread(job, first, count, copy, lanes.out_numbers);
 }
 
 /* ---- columns where they are ---- */
@@ -291,9 +314,9 @@ static void run_columns(const fft_job *job, int64_t block, const fft_lines *w) {
   fft->vector->split(at(job->run->in, outer * r->in_points * r->inner + column, 2 * fft->size), r->inner, count,
                      columns, &in);
   for (int64_t i = count; i < r->n; i++) memset(at(in.re, i * in.row, fft->size), 0, 128);
-  if (swaps(fft)) in = exchanged(&in);
+  if (ts_fft_swaps(fft)) in = exchanged(&in);
   ts_fft_rows out = *ts_fft_columns(fft, &fft->core.first, &in, &w->scratch);
-  if (swaps(fft)) out = exchanged(&out);
+  if (ts_fft_swaps(fft)) out = exchanged(&out);
   fft->vector->join(&out, r->n, columns, factors, at(job->run->out, outer * r->n * r->inner + column, 2 * fft->size),
                     r->inner);
 }
@@ -310,14 +333,18 @@ static void run_task(void *arg, int64_t task, int worker) {
   for (int64_t i = first; i < end && !ts_cancelled(job->run->cancel); i++) {
     if (job->fft->direct)
       run_columns(job, i, &w);
+    else if (ts_fft_by_lanes(&job->fft->core))
+      run_lanes(job, i, &w);
     else
-      run_group(job, i, &w);
+      run_line(job, i, &w);
   }
 }
 
 ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run) {
   const ts_fft_request *r = &fft->request;
   fft_job job = {.fft = fft, .run = run, .lines = r->outer * r->inner};
+  job.in_parts = r->real || r->kind == TS_FFT_REAL ? 1 : 2;
+  job.out_parts = r->kind == TS_FFT_REAL_INVERSE ? 1 : 2;
   job.groups = fft->direct ? r->outer * column_blocks(fft) : (job.lines + fft->group - 1) / fft->group;
   job.per_task = fft->group_ns > TASK_NS ? 1 : (int64_t)(TASK_NS / fft->group_ns) + 1;
   if (job.lines > 0) ts_parallel_run(run->parallel, (job.groups + job.per_task - 1) / job.per_task, run_task, &job);

@@ -1,8 +1,9 @@
 /* Fourier transforms of any length along one axis, of interleaved complex or real numbers in f32 or f64.
  *
- * Lengths with no prime factor above 13 take Stockham passes (fft_vector.h), others Bluestein's convolution in a length
- * without such a factor. A plan holds all constants, and its memory is the arena's that made it. Plans are read-only,
- * and any number of threads may run one. The bits of a result depend on the plan and the shape only. */
+ * Lengths with no prime factor above TS_FFT_MOST_RADIX take Stockham passes (fft_vector.h), others Bluestein's
+ * convolution in a length with small factors. A plan holds all constants, and its memory is the arena's that made it.
+ * Plans are read-only, and any number of threads may run one. The bits of a result depend on the plan and the shape
+ * only. */
 #ifndef TS_KERNEL_FFT_H
 #define TS_KERNEL_FFT_H
 
@@ -102,12 +103,27 @@ int64_t ts_fft_core_steps(const ts_fft *fft);
 /* Elements of the workspace for one call at a time. */
 int64_t ts_fft_scratch_elements(const ts_fft *fft);
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory);
-/* Transforms lines in place: as many as columns (`by_lanes`), or one. After a cancelled run the lines hold no
- * transform. */
-void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines);
+/* Transforms one line in place, not by lanes. After a cancelled run it holds no transform. */
+void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line);
 /* One block of columns by the first engine, from `in` to the block that is returned. */
 const ts_fft_rows *ts_fft_columns(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in,
                                   const ts_fft_scratch *scratch);
+
+static inline bool ts_fft_swaps(const ts_fft *fft) {
+  const ts_fft_request *r = &fft->request;
+  return r->kind == TS_FFT_REAL_INVERSE || (r->kind == TS_FFT_INVERSE && !r->real);
+}
+
+/* ---- fft_lanes.c, for fft.c ---- */
+
+/* As many lines as columns, each contiguous; `line` and `numbers` of the type, two for a complex number. 64 bytes of
+ * each line may be read and, in the order of the lines, written. */
+typedef struct ts_fft_lanes {
+  const void *in;
+  void *out;
+  int64_t in_line, in_numbers, out_line, out_numbers;
+} ts_fft_lanes;
+void ts_fft_lanes_run(const ts_fft *fft, const ts_fft_lanes *lanes, const ts_fft_scratch *scratch);
 
 /* ---- fft_roots.c ---- */
 

@@ -12,10 +12,13 @@ static ts_fft_rows from_column(const ts_fft_rows *rows, int64_t column, int size
 
 /* ---- workspace ---- */
 
-/* The rows of a block, as `transpose_rows` reads and `transpose_columns` writes whole tiles. */
+static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The rows of a block, as `transpose_rows` reads whole tiles. Lanes have all elements of
+ * an operand or result as well. */
 static int64_t block_rows(const ts_fft *fft) {
   const ts_fft_core *core = &fft->core;
-  int64_t rows = core->n1 ? (core->n1 > core->n2 ? core->n1 : core->n2) : core->n;
+  int64_t rows = core->n1 ? max_i64(core->n1, core->n2) : max_i64(max_i64(core->n, fft->request.n), fft->points + 1);
   return (rows + fft->columns - 1) / fft->columns * fft->columns;
 }
 
@@ -110,25 +113,10 @@ static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const
   run_engine(fft, &core->second, &in, &out, scratch);
 }
 
-static void transform_line(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line) {
+void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line) {
   const ts_fft_core *core = &fft->core;
   for (int64_t block = 0; block * fft->columns < core->n2 && !ts_cancelled(scratch->cancel); block++)
     first_block(fft, scratch, line, block);
   for (int64_t block = 0; block * fft->columns < core->n1 && !ts_cancelled(scratch->cancel); block++)
     second_block(fft, scratch, line, block);
-}
-
-/* The input is in the second block, because the first pass does not write there. */
-static void transform_lanes(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines) {
-  const ts_fft_rows *in = &scratch->blocks[1];
-  fft->vector->transpose_columns(lines, fft->core.n, in);
-  fft->vector->transpose_rows(ts_fft_columns(fft, &fft->core.first, in, scratch), NULL, fft->core.n, lines);
-}
-
-void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines) {
-  if (fft->core.n == 1) return;
-  if (ts_fft_by_lanes(&fft->core))
-    transform_lanes(fft, scratch, lines);
-  else
-    transform_line(fft, scratch, lines);
 }

@@ -39,10 +39,18 @@ static bool stopped(const planner *p, int64_t i) {
 
 /* ---- factors ---- */
 
+/* The smallest prime factor that a pass can take, of a number without the factors of `primes`; 0 without any. */
+static int larger_prime(int64_t n) {
+  for (int p = 17; p <= TS_FFT_MOST_RADIX; p += 2)
+    if (n % p == 0) return p;
+  return 0;
+}
+
 static bool is_smooth(int64_t n) {
   static const int primes[] = {2, 3, 5, 7, 11, 13};
   for (size_t i = 0; i < sizeof primes / sizeof *primes; i++)
     while (n % primes[i] == 0) n /= primes[i];
+  for (int p; n > 1 && (p = larger_prime(n)) > 0;) n /= p;
   return n == 1;
 }
 
@@ -57,7 +65,7 @@ static int next_radix(int64_t n) {
   if (n % 2 == 0) return power_of_two(n);
   for (size_t i = 0; i < sizeof primes / sizeof *primes; i++)
     if (n % primes[i] == 0) return primes[i];
-  return 0;
+  return larger_prime(n);
 }
 
 /* The smallest length that is at least `least`, a power of 2 times 1, 3, 5, 9 or 15. */
@@ -132,6 +140,26 @@ static ts_status pass_twiddles(const planner *p, ts_fft_pass *pass) {
   return TS_SUCCESS;
 }
 
+/* Constants of a pass of a larger prime, in the order in which it reads them. */
+static ts_status pass_roots(const planner *p, ts_fft_pass *pass) {
+  const int pairs = pass->radix / 2;
+  ts_fft_roots roots;
+  long double root[2];
+  void *to;
+  TS_TRY(constants(p, (int64_t)2 * pairs * pairs, &to));
+  TS_TRY(ts_fft_roots_init(pass->radix, &roots));
+  for (int64_t j = 1, i = 0; j <= pairs; j += 2)
+    for (int64_t k = 1; k <= pairs; k++)
+      for (int64_t one = j; one <= j + 1 && one <= pairs; one++) {
+        ts_fft_root(&roots, one * k % pass->radix, root);
+        put(p->fft, to, i++, root[0]);
+        put(p->fft, to, i++, -root[1]);
+      }
+  pass->roots = to;
+  ts_fft_roots_deinit(&roots);
+  return TS_SUCCESS;
+}
+
 static ts_status plan_engine(const planner *p, int64_t n, ts_fft_engine *out) {
   int64_t left = n, stride = 1;
   *out = (ts_fft_engine){.n = n};
@@ -141,6 +169,7 @@ static ts_status plan_engine(const planner *p, int64_t n, ts_fft_engine *out) {
     pass->length = left /= pass->radix;
     stride *= pass->radix;
     TS_TRY(pass_twiddles(p, pass));
+    if (pass->radix > 13) TS_TRY(pass_roots(p, pass));
   }
   return TS_SUCCESS;
 }
@@ -206,17 +235,15 @@ static ts_status chirps(const planner *p, const ts_fft_rows *conjugate) {
   return TS_SUCCESS;
 }
 
-/* The transform of a constant line, as runs compute it. Its first lanes hold the line; others hold arbitrary
- * numbers. */
+/* The transform of a constant line, as runs compute it. */
 static ts_status transform_constant(const planner *p, const ts_fft_rows *line) {
   const ts_fft *fft = p->fft;
   char *memory;
   if (stopped(p, 0)) return TS_SUCCESS;
-  const int64_t lines = ts_fft_by_lanes(&fft->core) ? fft->columns : 1;
-  const int64_t row = line->row, part = lines * row;
-  TS_TRY(ts_alloc_array((size_t)(ts_fft_scratch_elements(fft) + 2 * part), (size_t)fft->size, (void **)&memory));
-  ts_fft_rows all = {memory, memory + part * fft->size, row};
-  ts_fft_scratch scratch = ts_fft_scratch_at(fft, memory + 2 * part * fft->size);
+  const int64_t row = line->row;
+  TS_TRY(ts_alloc_array((size_t)(ts_fft_scratch_elements(fft) + 2 * row), (size_t)fft->size, (void **)&memory));
+  ts_fft_rows all = {memory, memory + row * fft->size, row};
+  ts_fft_scratch scratch = ts_fft_scratch_at(fft, memory + 2 * row * fft->size);
   scratch.cancel = fft->points > SHORT_POINTS ? p->cancel : NULL;
   memcpy(all.re, line->re, (size_t)(row * fft->size));
   memcpy(all.im, line->im, (size_t)(row * fft->size));
@@ -228,6 +255,7 @@ static ts_status transform_constant(const planner *p, const ts_fft_rows *line) {
   return TS_SUCCESS;
 }
 
+/* Primes above TS_FFT_MOST_RADIX take lengths that are not by lanes. */
 static ts_status plan_bluestein(const planner *p) {
   ts_fft *fft = p->fft;
   TS_TRY(plan_core(p, good_length(2 * fft->points - 1), false));

@@ -21,9 +21,12 @@ typedef struct ts_fft_rows {
 
 /* One pass of a Stockham transform along the rows, of radix * length * stride rows: it makes `radix` transforms of
  * length * stride rows from one. */
+#define TS_FFT_MOST_RADIX 113
 typedef struct ts_fft_pass {
-  int radix; /* 2, 3, 4, 5, 7, 8, 11 or 13 */
+  int radix; /* 2, 3, 4, 5, 7, 8, 11, 13, or a larger prime up to TS_FFT_MOST_RADIX */
   int64_t length, stride;
+  /* Of a larger prime: cos and sin of 2 pi j k / radix for 1 <= j, k <= radix / 2, by pairs of j, then by k. */
+  const void *roots;
   const void
       *twiddles; /* re, im of w^(p k) for p < length and 0 < k < radix, by p; w = exp(-2 pi i / (radix length)) */
 } ts_fft_pass;
@@ -46,10 +49,8 @@ typedef struct ts_fft_vector {
   /* One pass over the columns; `in` and `out` do not overlap. */
   void (*pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out);
   /* Multiplies `count` rows of columns by twiddles, and transposes them: row i becomes column i of `out`. `count` is
-   * rounded up to a multiple of the columns. Twiddles are rows like the rows of `in`; a NULL re: without twiddles. */
+   * rounded up to a multiple of the columns. Twiddles are rows like the rows of `in`. */
   void (*transpose_rows)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count, const ts_fft_rows *out);
-  /* The first `count` columns of as many rows as there are columns: column i becomes row i of `out`. */
-  void (*transpose_columns)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out);
   /* Interleaved numbers to parts and back, the latter with factors for both. `step`: numbers from one interleaved row
    * to the next. */
   void (*split)(const void *from, int64_t step, int64_t rows, int64_t columns, const ts_fft_rows *out);
@@ -61,6 +62,15 @@ typedef struct ts_fft_vector {
   void (*unfold)(const ts_fft_half *half, const ts_fft_joined *joined);
   /* The inverse, 0 <= k < half, times 2: z is the transform of real numbers. */
   void (*fold)(const ts_fft_half *half);
+
+  /* Of lines in lanes, which have a column each. Number i of a line is in row i of `to`, or of `from`; `line` and `row`
+   * are elements from one line, or row, to the next. With fewer numbers than 64 bytes have, up to 64 bytes of each line
+   * are read, or are written in the order of the lines. Stored are x * factors[i % 2] + factors[2 + i % 2]. */
+  void (*load_lines)(const void *from, int64_t line, int64_t numbers, void *to, int64_t row);
+  void (*store_lines)(const void *from, int64_t row, int64_t numbers, const double factors[4], void *to, int64_t line);
+  /* `unfold`, with its factors, and `fold`, of each column; z and out are rows, w a line. */
+  void (*unfold_rows)(const ts_fft_half *half, const ts_fft_joined *joined);
+  void (*fold_rows)(const ts_fft_half *half);
 } ts_fft_vector;
 
 /* Of the instruction set in use; f32 or f64. */

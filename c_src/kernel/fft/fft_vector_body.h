@@ -21,10 +21,10 @@ typedef double ISA(fft_f64) __attribute__((vector_size(VECTOR_BYTES)));
 #define COLUMNS TS_FFT_F64_COLUMNS
 #include "kernel/fft/fft_vector_type.h"
 
-#define ROW(NAME)                                                                                                     \
-  {                                                                                                                   \
-    NAME(pass), NAME(transpose_rows), NAME(transpose_columns), NAME(split), NAME(join), NAME(multiply), NAME(unfold), \
-        NAME(fold)                                                                                                    \
+#define ROW(NAME)                                                                                        \
+  {                                                                                                      \
+    NAME(pass), NAME(transpose_rows), NAME(split), NAME(join), NAME(multiply), NAME(unfold), NAME(fold), \
+        NAME(load_lines), NAME(store_lines), NAME(unfold_rows), NAME(fold_rows)                          \
   }
 #define F32(name) ISA(name##_f32)
 #define F64(name) ISA(name##_f64)

@@ -169,11 +169,16 @@ DEFINE_PASS(11)
 DEFINE_PASS(13)
 #undef DEFINE_PASS
 
+#include "kernel/fft/fft_vector_prime.h"
+
 static void NAME(pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out) {
   static void (*const by_radix[14])(const ts_fft_pass *, const ts_fft_rows *, const ts_fft_rows *) = {
       [2] = NAME(pass2), [3] = NAME(pass3), [4] = NAME(pass4),   [5] = NAME(pass5),
       [7] = NAME(pass7), [8] = NAME(pass8), [11] = NAME(pass11), [13] = NAME(pass13)};
-  by_radix[pass->radix](pass, in, out);
+  if (pass->roots)
+    NAME(pass_prime)(pass, in, out);
+  else
+    by_radix[pass->radix](pass, in, out);
 }
 
 /* ---- transposition ---- */
@@ -223,11 +228,6 @@ INLINE void NAME(transpose_tile)(const T *from, int64_t row, T *to, int64_t to_r
   _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) NAME(store)(to + i * to_row, x[i]);
 }
 
-INLINE void NAME(transpose_planes)(const ts_fft_rows *in, int64_t i, int64_t c, const ts_fft_rows *out) {
-  NAME(transpose_tile)((const T *)in->re + i * in->row + c, in->row, (T *)out->re + c * out->row + i, out->row);
-  NAME(transpose_tile)((const T *)in->im + i * in->row + c, in->row, (T *)out->im + c * out->row + i, out->row);
-}
-
 INLINE void NAME(transpose_product)(const ts_fft_rows *in, const ts_fft_rows *w, int64_t i, int64_t c,
                                     const ts_fft_rows *out) {
   V re[LANES], im[LANES];
@@ -247,17 +247,7 @@ INLINE void NAME(transpose_product)(const ts_fft_rows *in, const ts_fft_rows *w,
 static void NAME(transpose_rows)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count,
                                  const ts_fft_rows *out) {
   for (int64_t i = 0; i < count; i += LANES)
-    for (int64_t c = 0; c < COLUMNS; c += LANES) {
-      if (twiddles)
-        NAME(transpose_product)(in, twiddles, i, c, out);
-      else
-        NAME(transpose_planes)(in, i, c, out);
-    }
-}
-
-static void NAME(transpose_columns)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out) {
-  for (int64_t c = 0; c < count; c += LANES)
-    for (int64_t i = 0; i < COLUMNS; i += LANES) NAME(transpose_planes)(in, i, c, out);
+    for (int64_t c = 0; c < COLUMNS; c += LANES) NAME(transpose_product)(in, twiddles, i, c, out);
 }
 
 /* ---- interleaved numbers ---- */
@@ -396,6 +386,8 @@ static void NAME(fold)(const ts_fft_half *h) {
     NAME(store_half)(h, k, (C){e.re - (w.re * d.im - w.im * d.re), e.im + (w.re * d.re + w.im * d.im)});
   }
 }
+
+#include "kernel/fft/fft_vector_lanes.h"
 
 #undef LOW
 #undef HIGH
