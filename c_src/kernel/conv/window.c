@@ -568,7 +568,7 @@ static int64_t plan_rows(const window_state *s, int64_t width) {
 /* Not for complex numbers, which have no vectors, and not where a fold takes every second element itself. */
 static void plan_blocks(window_state *s) {
   const int64_t windows = s->interior_end - s->interior, stride = s->last.stride, most = BLOCK_BYTES / s->size;
-  if (windows == 0 || stride > most || s->inner > most || s->taps > BLOCK_TAPS) return;
+  if (s->elements == 0 || windows == 0 || stride > most || s->inner > most || s->taps > BLOCK_TAPS) return;
   if (ts_dtype_is_complex(s->type)) return;
   const int64_t room = (most / s->inner - 1) / stride + 1;
   const int64_t rows = windows < room ? plan_rows(s, line_elements(s, windows)) : 1;
