@@ -41,8 +41,6 @@ static fft_lines lines_at(const ts_fft *fft, char *memory) {
   return w;
 }
 
-static ts_fft_rows exchanged(const ts_fft_rows *rows) { return (ts_fft_rows){rows->im, rows->re, rows->row}; }
-
 /* ---- lines of another axis ---- */
 
 #define DEFINE_MOVE(BITS, T)                                                                                  \
@@ -216,7 +214,7 @@ static void store(const fft_job *job, const fft_lines *w, int64_t line, const ts
 
 /* The convolution with a chirp, by transforms of the core's length. */
 static void transform_any(const ts_fft *fft, const fft_lines *w, const ts_fft_rows *line) {
-  ts_fft_rows back = exchanged(line);
+  ts_fft_rows back = ts_fft_exchanged(line);
   fft->vector->multiply(line, &fft->chirp, fft->points, line);
   clear(fft, line, fft->points, fft->core.n);
   ts_fft_core_run(fft, &w->scratch, line);
@@ -226,7 +224,7 @@ static void transform_any(const ts_fft *fft, const fft_lines *w, const ts_fft_ro
 }
 
 static void transform(const ts_fft *fft, const fft_lines *w) {
-  ts_fft_rows line = ts_fft_swaps(fft) ? exchanged(&w->group) : w->group;
+  ts_fft_rows line = ts_fft_swaps(fft) ? ts_fft_exchanged(&w->group) : w->group;
   if (fft->chirp.re)
     transform_any(fft, w, &line);
   else
@@ -314,9 +312,9 @@ static void run_columns(const fft_job *job, int64_t block, const fft_lines *w) {
   fft->vector->split(at(job->run->in, outer * r->in_points * r->inner + column, 2 * fft->size), r->inner, count,
                      columns, &in);
   for (int64_t i = count; i < r->n; i++) memset(at(in.re, i * in.row, fft->size), 0, 128);
-  if (ts_fft_swaps(fft)) in = exchanged(&in);
+  if (ts_fft_swaps(fft)) in = ts_fft_exchanged(&in);
   ts_fft_rows out = *ts_fft_columns(fft, &fft->core.first, &in, &w->scratch);
-  if (ts_fft_swaps(fft)) out = exchanged(&out);
+  if (ts_fft_swaps(fft)) out = ts_fft_exchanged(&out);
   fft->vector->join(&out, r->n, columns, factors, at(job->run->out, outer * r->n * r->inner + column, 2 * fft->size),
                     r->inner);
 }

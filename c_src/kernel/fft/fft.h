@@ -109,6 +109,11 @@ void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_
 const ts_fft_rows *ts_fft_columns(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in,
                                   const ts_fft_scratch *scratch);
 
+/* The transform of rows with exchanged parts, exchanged again, is the inverse one. */
+static inline ts_fft_rows ts_fft_exchanged(const ts_fft_rows *rows) {
+  return (ts_fft_rows){rows->im, rows->re, rows->row};
+}
+
 static inline bool ts_fft_swaps(const ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
   return r->kind == TS_FFT_REAL_INVERSE || (r->kind == TS_FFT_INVERSE && !r->real);

@@ -7,8 +7,6 @@
 
 #define ROW_BYTES 64 /* of numbers */
 
-static ts_fft_rows exchanged(const ts_fft_rows *rows) { return (ts_fft_rows){rows->im, rows->re, rows->row}; }
-
 static void clear(const ts_fft_rows *block, int64_t from, int64_t to) {
   if (from < to) memset((char *)block->re + from * ROW_BYTES, 0, (size_t)((to - from) * ROW_BYTES));
 }
@@ -67,7 +65,7 @@ static void load(const ts_fft *fft, const ts_fft_lanes *lanes, const ts_fft_scra
 
 static ts_fft_scratch exchanged_blocks(const ts_fft_scratch *scratch) {
   ts_fft_scratch other = *scratch;
-  for (int i = 0; i < 2; i++) other.blocks[i] = exchanged(&scratch->blocks[i]);
+  for (int i = 0; i < 2; i++) other.blocks[i] = ts_fft_exchanged(&scratch->blocks[i]);
   return other;
 }
 
@@ -75,7 +73,7 @@ static ts_fft_rows transform(const ts_fft *fft, const ts_fft_scratch *scratch) {
   const bool swaps = ts_fft_swaps(fft);
   const ts_fft_scratch other = exchanged_blocks(scratch), *s = swaps ? &other : scratch;
   const ts_fft_rows out = *ts_fft_columns(fft, &fft->core.first, &s->blocks[1], s);
-  return swaps ? exchanged(&out) : out;
+  return swaps ? ts_fft_exchanged(&out) : out;
 }
 
 /* ---- stores */

@@ -39,19 +39,11 @@ static bool stopped(const planner *p, int64_t i) {
 
 /* ---- factors ---- */
 
-/* The smallest prime factor that a pass can take, of a number without the factors of `primes`; 0 without any. */
+/* The smallest prime factor that a pass can take, of a number without factors up to 13; 0 without any. */
 static int larger_prime(int64_t n) {
   for (int p = 17; p <= TS_FFT_MOST_RADIX; p += 2)
     if (n % p == 0) return p;
   return 0;
-}
-
-static bool is_smooth(int64_t n) {
-  static const int primes[] = {2, 3, 5, 7, 11, 13};
-  for (size_t i = 0; i < sizeof primes / sizeof *primes; i++)
-    while (n % primes[i] == 0) n /= primes[i];
-  for (int p; n > 1 && (p = larger_prime(n)) > 0;) n /= p;
-  return n == 1;
 }
 
 /* Powers of 2 as 8s and up to two 4s; a 2 where that is all. */
@@ -66,6 +58,11 @@ static int next_radix(int64_t n) {
   for (size_t i = 0; i < sizeof primes / sizeof *primes; i++)
     if (n % primes[i] == 0) return primes[i];
   return larger_prime(n);
+}
+
+static bool is_smooth(int64_t n) {
+  for (int radix; n > 1 && (radix = next_radix(n)) > 0;) n /= radix;
+  return n == 1;
 }
 
 /* The smallest length that is at least `least`, a power of 2 times 1, 3, 5, 9 or 15. */
@@ -140,7 +137,7 @@ static ts_status pass_twiddles(const planner *p, ts_fft_pass *pass) {
   return TS_SUCCESS;
 }
 
-/* Constants of a pass of a larger prime, in the order in which it reads them. */
+/* Constants of a pass of a larger prime, in the order in which the pass reads the constants. */
 static ts_status pass_roots(const planner *p, ts_fft_pass *pass) {
   const int pairs = pass->radix / 2;
   ts_fft_roots roots;
