@@ -59,7 +59,7 @@ static void plan_lanes(ts_sort_plan *plan, const ts_sort_lanes_row *row, double 
   plan->method = TS_SORT_LANES;
   plan->per_task = (int64_t)(TASK_NS / ns) + 1;
   plan->cost_ns = (plan->lines + row->lanes - 1) / row->lanes * (int64_t)ns;
-  plan->thread_workspace = (ts_sort_lanes_padded(plan->n) * row->lanes * row->record + 63) / 64 * 64;
+  plan->thread_workspace = ts_pool_padded(ts_sort_lanes_padded(plan->n) * row->lanes * row->record);
 }
 
 static void plan_radix(ts_sort_plan *plan, double ns) {

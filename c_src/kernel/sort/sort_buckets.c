@@ -37,13 +37,11 @@ bool ts_sort_buckets_suit(int width, int index_size, int64_t n) {
 
 int64_t ts_sort_buckets_longest(int64_t n) { return sizes_of(n).longest; }
 
-static int64_t bytes64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /* The buckets, the counts of each chunk, the cells, the sample's counts, the table, the elements' buckets. */
 int64_t ts_sort_buckets_workspace(int64_t n, int64_t chunks) {
   int64_t aim = sizes_of(n).aim, most = most_buckets(aim);
-  return bytes64(most * (int64_t)sizeof(ts_sort_bucket) + chunks * most * 8 + CELLS * 4 + most_entries(aim) * 6 +
-                 n * 2);
+  return ts_pool_padded(most * (int64_t)sizeof(ts_sort_bucket) + chunks * most * 8 + CELLS * 4 + most_entries(aim) * 6 +
+                        n * 2);
 }
 
 typedef struct buckets {
@@ -78,8 +76,7 @@ static void take_sample(buckets *b, int64_t (*where)(const buckets *b, uint64_t 
   int64_t taken = b->sizes.aim * PER_BUCKET, stretch = b->with->job->n / taken;
   uint64_t random = 1;
   for (int64_t i = 0; i < taken; i++) {
-    random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    b->sample[where(b, key_at(b, i * stretch + (int64_t)(random >> 33) % stretch))]++;
+    b->sample[where(b, key_at(b, i * stretch + ts_sort_random(&random) % stretch))]++;
   }
 }
 

@@ -4,6 +4,13 @@
 
 #include "base/cancel.h"
 #include "kernel/sort/sort.h"
+#include "tensor/pool.h"
+
+/* Pseudorandom bits for samples and pivots, the same ones from each state: at most 31. */
+static inline int64_t ts_sort_random(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (int64_t)(*state >> 33);
+}
 
 /* Elements become unsigned keys of as many bits. NaN is the largest (the smallest when descending), -0 is +0:
  *   x = (x & zero_mask) == zero ? 0 : x;

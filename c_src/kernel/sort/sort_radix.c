@@ -116,7 +116,7 @@ static int64_t chunks_of(int64_t n, bool split) {
   return chunks < MAX_CHUNKS ? chunks : MAX_CHUNKS;
 }
 
-static int64_t buffer_bytes(const radix_kind *kind, int64_t n) { return (n * kind->record_size + 63) / 64 * 64; }
+static int64_t buffer_bytes(const radix_kind *kind, int64_t n) { return ts_pool_padded(n * kind->record_size); }
 
 ts_sort_radix_bytes ts_sort_radix_workspace(const ts_sort_plan *plan, bool split) {
   const radix_kind *kind = kind_of(plan->width, plan->index_size);
@@ -130,7 +130,7 @@ ts_sort_radix_bytes ts_sort_radix_workspace(const ts_sort_plan *plan, bool split
     bytes.line += (longest << plan->width) + 64 + ts_sort_buckets_workspace(plan->n, chunks);
     bytes.thread = longest * ts_sort_lanes_host()->vector;
   }
-  bytes.line = (bytes.line + 63) / 64 * 64;
+  bytes.line = ts_pool_padded(bytes.line);
   return bytes;
 }
 

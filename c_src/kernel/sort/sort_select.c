@@ -13,7 +13,7 @@
 #define CHECK 65536
 /* So many records are sorted by insertion. */
 #define FEW 32
-/* Keys of a sample, and the shortest line of which one is taken. */
+/* Keys of a sample. Shorter lines have no sample. */
 #define SAMPLE 256
 #define SAMPLED 4096
 /* Of so many of the first k, at least: of fewer the first block finds a bound. */
@@ -34,15 +34,10 @@ void ts_sort_insert(uint64_t *records, int64_t n) {
 
 #define DRAWN 9 /* records that a pivot is chosen from */
 
-static uint64_t next_random(uint64_t *random) {
-  *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return *random >> 33;
-}
-
 /* About as many of n records are less than the pivot as of `k`. */
 static uint64_t choose_pivot(const uint64_t *records, int64_t n, int64_t k, uint64_t *random) {
   uint64_t drawn[DRAWN];
-  for (int i = 0; i < DRAWN; i++) drawn[i] = records[(int64_t)(next_random(random) % (uint64_t)n)];
+  for (int i = 0; i < DRAWN; i++) drawn[i] = records[ts_sort_random(random) % n];
   ts_sort_insert(drawn, DRAWN);
   return drawn[k * DRAWN / n];
 }
@@ -168,7 +163,7 @@ static uint32_t sample_bound(const selection *s) {
   uint64_t random = (uint64_t)n;
   if (n < SAMPLED || s->k < SAMPLED_K || wanted > SAMPLE * 3 / 4) return UINT32_MAX;
   for (int i = 0; i < SAMPLE; i++) {
-    const int64_t at = (int64_t)(next_random(&random) % (uint64_t)n);
+    const int64_t at = ts_sort_random(&random) % n;
     sample[i] = (uint32_t)ts_sort_key_at(s->job, &s->job->key, base + at);
   }
   return quantile(sample, wanted);

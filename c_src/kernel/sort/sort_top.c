@@ -45,12 +45,9 @@ static void plan_select(ts_top_k_plan *plan, double ns) {
 /* Records of a task stay in the second cache. */
 #define TASK_RECORDS 32768
 
-static int64_t align(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-/* Where a task's records are, in bytes of its workspace: room for those of all lines, then as much for them in order.
- */
+/* Bytes for the records of all lines of a task. A second block of as many bytes has the records in order. */
 static int64_t records_room(const ts_top_k_plan *plan) {
-  return align((plan->slab * plan->k + ts_sort_select_room(plan->k)) * (int64_t)sizeof(uint64_t));
+  return ts_pool_padded((plan->slab * plan->k + ts_sort_select_room(plan->k)) * (int64_t)sizeof(uint64_t));
 }
 
 static bool has_records(const ts_top_k_plan *plan) { return plan->sort.width < 3; }
@@ -81,14 +78,15 @@ static void plan_select_records(ts_top_k_plan *plan, double ns) {
   plan->select = true;
   plan->slab = slab < plan->records.lines ? slab : plan->records.lines;
   plan->cost_ns = (int64_t)((double)plan->sort.lines * ns);
-  plan->thread_workspace = align(2 * records_room(plan) + plan->records.workspace) + plan->records.thread_workspace;
+  plan->thread_workspace =
+      ts_pool_padded(2 * records_room(plan) + plan->records.workspace) + plan->records.thread_workspace;
 }
 
 static void plan_sorts(ts_top_k_plan *plan) {
   int64_t slab = SLAB_ELEMENTS / (plan->sort.n + 1) + 1;
   plan->slab = slab < plan->sort.lines ? slab : plan->sort.lines;
   plan->cost_ns = plan->sort.cost_ns + plan->sort.lines * plan->k;
-  plan->workspace = (plan->slab * plan->sort.n * 4 + 63) / 64 * 64 + plan->sort.workspace;
+  plan->workspace = ts_pool_padded(plan->slab * plan->sort.n * 4) + plan->sort.workspace;
   plan->thread_workspace = plan->sort.thread_workspace;
 }
 
@@ -141,8 +139,8 @@ static void swap(candidate *a, candidate *b) {
 }
 
 /* Makes the median of three candidates the last of c[0 .. n), n >= 3. */
-static candidate put_pivot_last(candidate *c, int64_t n, uint64_t random) {
-  candidate *a = c + (int64_t)(random >> 33) % (n - 1), *last = c + n - 1;
+static candidate put_pivot_last(candidate *c, int64_t n, uint64_t *random) {
+  candidate *a = c + ts_sort_random(random) % (n - 1), *last = c + n - 1;
   if (rank_of(*a) > rank_of(c[n / 2])) swap(a, &c[n / 2]);
   if (rank_of(c[n / 2]) > rank_of(*last)) swap(&c[n / 2], last);
   if (rank_of(*a) > rank_of(*last)) swap(a, last);
@@ -170,8 +168,7 @@ static void partition(candidate *c, int64_t n, int64_t k) {
   uint64_t random = (uint64_t)n;
   int64_t low = 0, end = n;
   while (end - low > 2) {
-    random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    const candidate pivot = put_pivot_last(c + low, end - low, random);
+    const candidate pivot = put_pivot_last(c + low, end - low, &random);
     const int64_t at = low + put_lesser_first(c + low, end - low, pivot);
     if (at == k || at == k - 1) return;
     if (at > k)
@@ -298,8 +295,8 @@ static const uint64_t *sort_records(const top_run *run, uint64_t *records, int64
   const int64_t k = run->plan->k;
   ts_sort_plan plan = run->plan->records;
   char *memory = sorted + records_room(run->plan);
-  ts_sort_resources resources = {&ts_parallel_serial, memory, sorted + align(records_room(run->plan) + plan.workspace),
-                                 run->job.cancel};
+  ts_sort_resources resources = {&ts_parallel_serial, memory,
+                                 sorted + ts_pool_padded(records_room(run->plan) + plan.workspace), run->job.cancel};
   plan.lines = lines;
   if (sorts_together(run->plan))
     return ts_status_consume_ok(ts_sort_run(&plan, &resources, records, sorted)) ? (void *)sorted : NULL;
@@ -330,7 +327,7 @@ static void gather_task(void *arg, int64_t task, int worker) {
 
 static ts_status sort_slabs(top_run *run) {
   const ts_top_k_plan *plan = run->plan;
-  int64_t bytes = (plan->slab * plan->sort.n * 4 + 63) / 64 * 64;
+  int64_t bytes = ts_pool_padded(plan->slab * plan->sort.n * 4);
   ts_sort_resources resources = *run->resources;
   resources.workspace += bytes;
   run->sorted = (const int32_t *)run->resources->workspace;
