@@ -34,26 +34,35 @@ static ts_status emit_rows(ts_loop *loop, map_rows *rows, row_body emit) {
   return last == 0 ? emit(loop, &rows->span) : ts_loop_rows(loop, last, map_row, rows);
 }
 
-/* A loop over rows of each kind: a branch in the loop would cost short rows time. */
-static ts_status emit_either(ts_loop *loop, map_rows *rows, ts_v which, row_body yes, row_body no) {
+typedef ts_status (*emit_part)(ts_loop *loop, map_rows *rows);
+
+/* Chooses before the first row: a branch in the loop over rows would cost short rows time. */
+static ts_status emit_either(ts_loop *loop, map_rows *rows, ts_v which, emit_part yes, emit_part no) {
   LLVMBuilderRef b = loop->e->b;
   LLVMBasicBlockRef is = ts_loop_block(loop, "is"), is_not = ts_loop_block(loop, "is_not");
   LLVMBasicBlockRef done = ts_loop_block(loop, "either_done");
   LLVMBuildCondBr(b, which, is, is_not);
   LLVMPositionBuilderAtEnd(b, is);
-  TS_TRY(emit_rows(loop, rows, yes));
+  TS_TRY(yes(loop, rows));
   LLVMBuildBr(b, done);
   LLVMPositionBuilderAtEnd(b, is_not);
-  TS_TRY(emit_rows(loop, rows, no));
+  TS_TRY(no(loop, rows));
   LLVMBuildBr(b, done);
   LLVMPositionBuilderAtEnd(b, done);
   return TS_SUCCESS;
 }
 
-/* Without the long rows of copies. */
+static ts_status emit_copies(ts_loop *loop, map_rows *rows) { return emit_rows(loop, rows, ts_loop_copy_row); }
+
+static ts_status emit_overlapped(ts_loop *loop, map_rows *rows) {
+  return emit_rows(loop, rows, ts_loop_overlapped_row);
+}
+
+static ts_status emit_short(ts_loop *loop, map_rows *rows) { return emit_rows(loop, rows, ts_loop_short_row); }
+
 static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
   if (!ts_loop_overlaps(loop)) return emit_rows(loop, rows, row_of_points);
-  return emit_either(loop, rows, rows->span.some_whole, ts_loop_overlapped_row, ts_loop_short_row);
+  return emit_either(loop, rows, rows->span.some_whole, emit_overlapped, emit_short);
 }
 
 static ts_status emit_map(ts_loop *loop) {
@@ -61,18 +70,7 @@ static ts_status emit_map(ts_loop *loop) {
   map_rows rows = {.span = ts_loop_span(loop, one_row ? loop->begin : ts_loop_number(loop, 0),
                                         one_row ? loop->end : loop->extent[loop->d->rank - 1])};
   if (!ts_loop_copies_rows(loop)) return emit_vectors(loop, &rows);
-  LLVMBuilderRef b = loop->e->b;
-  LLVMBasicBlockRef copy = ts_loop_block(loop, "copy"), vectors = ts_loop_block(loop, "vectors");
-  LLVMBasicBlockRef done = ts_loop_block(loop, "map_done");
-  LLVMBuildCondBr(b, ts_loop_row_is_long(loop, &rows.span), copy, vectors);
-  LLVMPositionBuilderAtEnd(b, copy);
-  TS_TRY(emit_rows(loop, &rows, ts_loop_copy_row));
-  LLVMBuildBr(b, done);
-  LLVMPositionBuilderAtEnd(b, vectors);
-  TS_TRY(emit_vectors(loop, &rows));
-  LLVMBuildBr(b, done);
-  LLVMPositionBuilderAtEnd(b, done);
-  return TS_SUCCESS;
+  return emit_either(loop, &rows, ts_loop_row_is_long(loop, &rows.span), emit_copies, emit_vectors);
 }
 
 static ts_status emit_function(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
