@@ -11,12 +11,6 @@
 typedef float vf __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t vu __attribute__((vector_size(VECTOR_BYTES)));
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 /* a * b + c. Where the machine has no fused multiply-add, products are rounded by themselves, as in kernel/gemm/gemm.h.
  */
 #if VECTOR_BYTES == 64

@@ -4,18 +4,13 @@
 #define TS_KERNEL_COMPLEX_VECTOR_H
 
 #include "kernel/gemm/gemm_internal.h"
+#include "kernel/inline.h"
 
 /* True for products that ts_gemm_run_complex_vector computes. */
 bool ts_gemm_is_complex_vector(const gemm_run *run);
 ts_status ts_gemm_run_complex_vector(const gemm_run *run);
 
 /* ---- the code of an instruction set ---- */
-
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 /* Numbers in one chain, and in a block of chains. */
 enum { COMPLEX_CHAIN = TS_CONTRACT_CHAIN / 2, COMPLEX_BLOCK = TS_CONTRACT_BLOCK / 2 };

@@ -9,8 +9,6 @@
  *   LOAD_SOME(at, count)  the first `count` parts, the others 0: all if it is larger, none if it is negative
  *   turn            as many vectors as they have numbers: number i of vector j becomes number j of vector i
  *   ISA(name)       the name of something of this instruction set */
-#include "kernel/inline.h"
-
 #include <string.h>
 
 #define T float
