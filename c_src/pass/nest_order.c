@@ -99,7 +99,7 @@ static void sort_loops(ts_nest *nest, const ts_affine *at) {
   }
 }
 
-/* The step of a loop of one element is any number: one with which it follows the next loop. */
+/* The step of a loop of one element has no meaning. Chooses the step with which the loop follows the next loop. */
 static void join_single(ts_nest *nest) {
   for (int32_t l = nest->loops.count - 2; l >= nest->kept; l--) {
     for (size_t i = 0; i < map_count(nest) && nest->loops.extent[l] == 1; i++) {

@@ -1,5 +1,5 @@
 /* A matrix of complex numbers times a few vectors (kernel/gemm/complex), compared with the plain sum, bit for bit. The
- * sizes are around those of vectors and of chains, some of which are computed side by side. */
+ * sizes are around the sizes of vectors and of chains. Some chains are computed side by side. */
 #include "gemm_check.h"
 #include "kernel/gemm/complex/complex_vector.h"
 #include "lesser_isa.h"

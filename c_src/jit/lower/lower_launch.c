@@ -358,8 +358,8 @@ static bool take_groups(maker *m) {
 
 /* ---- short rows ---- */
 
-/* In simple vector operations: what an element costs at a stride, what a row costs beside its vectors, and what a part
- * of a vector costs where its elements are accessed one by one. */
+/* Costs as numbers of simple vector operations: of an element at a stride; of a row, without its vectors; of a part of
+ * a vector whose elements are accessed one by one. */
 #define STRIDED_WEIGHT 2
 #define ROW_WEIGHT 10
 #define PART_WEIGHT 40
@@ -384,13 +384,8 @@ static int64_t cost_of_rows(const maker *m, int32_t l, int64_t weight) {
   return rows * (row + vectors * weight + length * strided * STRIDED_WEIGHT);
 }
 
-/* Heavy ops on rows that fill a part of a vector: if the launch is small enough to stay in a cache, makes another loop
- * the innermost one, whose elements are apart but fill the vectors. */
-static bool take_long_row(maker *m) {
-  collapsed *n = &m->collapsed;
-  const int32_t last = n->loops.count - 1;
-  int32_t best = last;
-  if (last < 1 || is_large(n) || has_gather(m->nest) || n->loops.extent[last] >= ts_target_host()->lanes) return false;
+/* Of the float ops of a point. A vector has as many elements of f64 as of f32, in two registers. */
+static int64_t weight_of_ops(const maker *m) {
   int64_t weight = 0;
   for (size_t i = 0; i < m->nest->nodes.count; i++) {
     const ts_nest_node *node = &m->nest->nodes.data[i];
@@ -398,6 +393,17 @@ static bool take_long_row(maker *m) {
     const int64_t weight_of_f32 = ts_op_get_cost(node->op)->float_ps / PICOSECONDS;
     weight += ts_dtype_size(node->dtype) == 8 ? 2 * weight_of_f32 : weight_of_f32;
   }
+  return weight;
+}
+
+/* Heavy ops on rows that fill a part of a vector: if the launch is small enough to stay in a cache, makes another loop
+ * the innermost one, whose elements are apart but fill the vectors. */
+static bool take_long_row(maker *m) {
+  collapsed *n = &m->collapsed;
+  const int32_t last = n->loops.count - 1;
+  int32_t best = last;
+  if (last < 1 || is_large(n) || has_gather(m->nest) || n->loops.extent[last] >= ts_target_host()->lanes) return false;
+  const int64_t weight = weight_of_ops(m);
   if (weight < HEAVY) return false;
   const int64_t now = cost_of_rows(m, last, weight);
   int64_t least = now / 5 * 4;

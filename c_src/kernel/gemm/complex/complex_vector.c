@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Bytes of the results of a task: with those of a chain they stay in L1. Below PARALLEL_MIN_BYTES of the matrix, waking
- * another thread costs as much. */
+/* Bytes of the results of a task: the results and the sums of a chain stay in L1. Below PARALLEL_MIN_BYTES of the
+ * matrix, waking another thread costs as much. */
 #define TASK_BYTES 8192
 #define TASK_MIN_BYTES 2048
 /* Tiles cost less with more columns, and with more rows of fewer terms. */

@@ -217,7 +217,7 @@ static void NAME(run_steps)(const NAME(job) * j, int64_t first, int64_t end) {
       NAME(run_columns)(j, col, k, gemm_min(most, end - k));
 }
 
-/* Adds the sums of a chain to those of the chains before. */
+/* Adds the sums of a chain to the sums of the chains before this chain. */
 static void NAME(add_chain)(const complex_vectors *p, int64_t item, const T *from, bool is_first) {
   T *to = (T *)(void *)p->sums + item * p->pitch;
   for (int64_t at = 0; at < 2 * p->results; at += LANES) {
