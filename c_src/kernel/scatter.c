@@ -3,6 +3,7 @@
  * equal one thread's. */
 #include "base/alloc.h"
 #include "base/cancel.h"
+#include "kernel/gemm/gemm_widen.h"
 #include "kernel/pick.h"
 #include "kernel/routine.h"
 
@@ -83,7 +84,6 @@ static inline void prefetch_row(const char *row, int64_t bytes) {
 #define PLUS_8(x, y) (uint8_t)((x) + (y))
 #define PLUS_16(x, y) (uint16_t)((x) + (y))
 #define PLUS(x, y) ((x) + (y))
-#define PLUS_F16(x, y) ts_f32_to_f16(ts_f16_to_f32(x) + ts_f16_to_f32(y))
 #define PLUS_BF16(x, y) ts_f32_to_bf16(ts_bf16_to_f32(x) + ts_bf16_to_f32(y))
 #define PLUS_E5M2(x, y) ts_f64_to_e5m2((double)(ts_e5m2_to_f32(x) + ts_e5m2_to_f32(y)))
 #define PLUS_E4M3FN(x, y) ts_f64_to_e4m3fn((double)(ts_e4m3fn_to_f32(x) + ts_e4m3fn_to_f32(y)))
@@ -94,10 +94,27 @@ DEFINE_UPDATE(add_32, uint32_t, PLUS)
 DEFINE_UPDATE(add_64, uint64_t, PLUS)
 DEFINE_UPDATE(add_f32, float, PLUS)
 DEFINE_UPDATE(add_f64, double, PLUS)
-DEFINE_UPDATE(add_f16, uint16_t, PLUS_F16)
-DEFINE_UPDATE(add_bf16, uint16_t, PLUS_BF16)
+DEFINE_UPDATE(add_one_bf16, uint16_t, PLUS_BF16)
 DEFINE_UPDATE(add_e5m2, uint8_t, PLUS_E5M2)
 DEFINE_UPDATE(add_e4m3fn, uint8_t, PLUS_E4M3FN)
+
+/* Rows of 16-bit floats. */
+static void add_halves(ts_dtype type, char *to, const char *from, const scatter_rows *rows) {
+  const gemm_widen *with = ts_gemm_widen_host();
+  uint16_t *target = (uint16_t *)(void *)to;
+  for (int64_t i = 0; i < rows->count; i++) {
+    prefetch_row((const char *)(target + rows->at[i + AHEAD]), rows->columns * (int64_t)sizeof *target);
+    with->add_half(type, (const uint16_t *)(const void *)from + rows->row[i] * rows->stride, rows->columns,
+                   target + rows->at[i]);
+  }
+}
+static void add_f16(char *to, const char *from, const scatter_rows *rows) { add_halves(TS_F16, to, from, rows); }
+static void add_bf16(char *to, const char *from, const scatter_rows *rows) {
+  if (rows->columns == 1)
+    add_one_bf16(to, from, rows);
+  else
+    add_halves(TS_BF16, to, from, rows);
+}
 
 typedef struct two_words {
   uint64_t word[2];

@@ -168,6 +168,23 @@ static void ISA(add_f64)(const double *restrict from, int64_t count, double *res
   for (int64_t i = 0; i < count; i++) to[i] += from[i];
 }
 
+static inline uint16_t sum_bf16(uint16_t x, uint16_t y) {
+  return (uint16_t)(ts_f32_bits(rounded_bf16(from_bf16(x) + from_bf16(y))) >> 16);
+}
+
+/* A NaN keeps its sign and the upper bits of its payload. */
+static inline uint16_t sum_f16(uint16_t x, uint16_t y) {
+  uint32_t v = ts_f32_bits(from_f16(x) + from_f16(y)), nan = (v >> 16 & 0x8000) | 0x7E00 | (v >> 13 & 0x3FF);
+  return (uint16_t)((v & 0x7FFFFFFFu) > 0x7F800000u ? nan : narrow_f16(v));
+}
+
+static void ISA(add_half)(ts_dtype type, const uint16_t *restrict from, int64_t count, uint16_t *restrict to) {
+  if (type == TS_F16)
+    for (int64_t i = 0; i < count; i++) to[i] = sum_f16(to[i], from[i]);
+  else
+    for (int64_t i = 0; i < count; i++) to[i] = sum_bf16(to[i], from[i]);
+}
+
 #ifdef HAS_FMA
 #define STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
 #define STEP_F64(a, b, sum) __builtin_fma(a, b, sum)
@@ -186,8 +203,8 @@ static void ISA(add_f64)(const double *restrict from, int64_t count, double *res
 static void ISA(chains_f32)(const float *x, const float *v, float *out) { CHAINS(float, STEP_F32) }
 static void ISA(chains_f64)(const double *x, const double *v, double *out) { CHAINS(double, STEP_F64) }
 
-const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32),  ISA(to_f64),  ISA(round),      ISA(narrow),
-                                       ISA(add_f32), ISA(add_f64), ISA(chains_f32), ISA(chains_f64)};
+const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32),  ISA(to_f64),   ISA(round),      ISA(narrow),    ISA(add_f32),
+                                       ISA(add_f64), ISA(add_half), ISA(chains_f32), ISA(chains_f64)};
 
 #undef CONVERT_ROW
 #undef STEP_F32
