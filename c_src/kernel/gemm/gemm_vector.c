@@ -248,12 +248,21 @@ static void add_results(const vector_plan *p, const char *chain, int64_t count, 
   }
 }
 
-/* True for two vectors of the type that is computed, which both are contiguous. */
+/* True for two vectors of floats that are computed in f32 or f64, which both are contiguous. */
 static bool is_pair(const vector_plan *p) {
-  const vector_form *f = &p->f;
-  const bool f32 = p->run->gemm->compute == TS_GEMM_F32, f64 = p->run->gemm->compute == TS_GEMM_F64;
-  return is_by_pairs(p->run->gemm, f) && p->items == 1 && f->x.k == 1 && f->x.type == (f64 ? TS_F64 : TS_F32) &&
-         (f32 || f64) && !ts_gemm_goes_on(p->run);
+  const ts_gemm_compute compute = p->run->gemm->compute;
+  return is_by_pairs(p->run->gemm, &p->f) && p->items == 1 && p->f.x.k == 1 &&
+         (compute == TS_GEMM_F32 || compute == TS_GEMM_F64) && !ts_gemm_goes_on(p->run);
+}
+
+/* `count` terms of x in the type that is computed: where they lie, or widened in `wide`. */
+static const char *terms_of(const vector_plan *p, const char *x, int64_t count, void *wide) {
+  static const float one = 1;
+  const gemm_widen *with = ts_gemm_widen_host();
+  const gemm_widen_rows rows = {.type = p->f.x.type, .from = x, .rows = 1, .count = count, .out = wide, .scales = &one};
+  if (p->f.x.size == p->run->gemm->geometry.element_size) return x;
+  (p->run->gemm->compute == TS_GEMM_F64 ? with->to_f64 : with->to_f32)(&rows);
+  return wide;
 }
 
 /* Adds chains in order, from the beginning on if `first`. */
@@ -275,14 +284,15 @@ static int64_t run_pair(const vector_plan *p, const int64_t *args, char *out) {
   const gemm_widen *with = ts_gemm_widen_host();
   const char *x = (const char *)(intptr_t)args[TS_GEMM_RHS], *v = (const char *)(intptr_t)args[TS_GEMM_LHS];
   const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
-  const int64_t bytes = STEPS * p->run->gemm->geometry.element_size;
-  double sums[GEMM_PAIR_CHAINS];
+  const int64_t bytes = STEPS * p->run->gemm->geometry.element_size, x_bytes = STEPS * p->f.x.size;
+  double sums[GEMM_PAIR_CHAINS], wide[STEPS];
   int64_t k = 0;
-  for (; k + STEPS <= args[TS_GEMM_K]; k += STEPS, x += bytes, v += bytes) {
+  for (; k + STEPS <= args[TS_GEMM_K]; k += STEPS, x += x_bytes, v += bytes) {
+    const void *terms = terms_of(p, x, STEPS, wide);
     if (f64)
-      with->chains_f64((const double *)(const void *)x, (const double *)(const void *)v, sums);
+      with->chains_f64(terms, (const double *)(const void *)v, sums);
     else
-      with->chains_f32((const float *)(const void *)x, (const float *)(const void *)v, (float *)(void *)sums);
+      with->chains_f32(terms, (const float *)(const void *)v, (float *)(void *)sums);
     add_chains(sums, f64, k == 0, out);
   }
   return k;
