@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const char *column_names[] = {"\n", " wide\n", " low\n", " dense\n", " long\n"};
+static const char *column_names[] = {"\n", " wide\n", " low\n", " dense\n", " long\n", " search\n", " parts\n"};
 static const char *kind_names[] = {"map", "tile", "row", "col", "interleaved"};
 
 const char *ts_kernel_kind_name(ts_kernel_kind kind) { return kind_names[kind]; }
@@ -265,8 +265,8 @@ done:
 
 static ts_status check_counts(const ts_kernel_desc *d) {
   if (d->kind > TS_KERNEL_INTERLEAVED) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
-  const bool is_long = d->kind == TS_KERNEL_ROW && d->columns == TS_COLUMNS_LONG;
-  if (!is_long && d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
+  const bool is_row = d->kind == TS_KERNEL_ROW && d->columns >= TS_COLUMNS_LONG && d->columns <= TS_COLUMNS_PARTS;
+  if (!is_row && d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: columns of class %d", d->columns);
   bool grouped = d->kind == TS_KERNEL_INTERLEAVED;
   if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0)
@@ -298,6 +298,8 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
   if (desc->columns == TS_COLUMNS_DENSE) TS_TRY(check_dense(desc));
   if (desc->columns == TS_COLUMNS_LONG) TS_TRY(check_long(desc));
+  if (desc->columns >= TS_COLUMNS_SEARCH && !ts_kernel_searches(desc))
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: no search");
   return desc->kind == TS_KERNEL_MAP || desc->kind == TS_KERNEL_TILE ? TS_SUCCESS : check_plan(desc);
 }
 

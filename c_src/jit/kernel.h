@@ -58,13 +58,18 @@ typedef enum ts_kernel_kind {
 /* WIDE and LOW: at least TS_COL_WIDE columns; one of them may be written twice. LOW has few rows. DENSE: rows of fewer
  * than TS_COL_PANEL columns that lie one behind the other, at least 2 * TS_REDUCE_LANES of them; inputs are UNIT or one
  * value for each outer row, and nodes do not depend on an element's place. LONG is a ROW of many integers of 8 or 16
- * bits that are only loaded, UNIT, and reduced: vectors have as many of them as a register. */
+ * bits that are only loaded, UNIT, and reduced: vectors have as many of them as a register. SEARCH is a ROW that only
+ * finds the first of the best elements, and perhaps its value: it ends at an element that no later one replaces. PARTS
+ * is the same where dim rank-2 counts the parts of a row: after a part with such an element, the results of the others
+ * are any such elements. */
 typedef enum ts_columns {
   TS_COLUMNS_ANY,
   TS_COLUMNS_WIDE,
   TS_COLUMNS_LOW,
   TS_COLUMNS_DENSE,
-  TS_COLUMNS_LONG
+  TS_COLUMNS_LONG,
+  TS_COLUMNS_SEARCH,
+  TS_COLUMNS_PARTS
 } ts_columns;
 
 typedef enum ts_stride_class {
@@ -130,6 +135,9 @@ int ts_kernel_node_operands(const ts_kernel_node *n, int32_t *out);
 /* True for a node that has several values along a dim, if its operands' flags in `varies` say so of them. A reduction
  * has one. */
 bool ts_kernel_node_varies(const ts_kernel_desc *d, int32_t id, int32_t dim, const bool *varies);
+
+/* True when all that the rows of a ROW give is the first of the best elements of one node, and perhaps its value. */
+bool ts_kernel_searches(const ts_kernel_desc *d);
 
 /* The number of innermost dims that the kind fixes. */
 static inline int32_t ts_kernel_fixed_dims(ts_kernel_kind kind) {

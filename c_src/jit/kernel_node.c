@@ -26,3 +26,24 @@ bool ts_kernel_node_varies(const ts_kernel_desc *d, int32_t id, int32_t dim, con
   for (int i = ts_kernel_node_operands(n, operands); i-- > 0;) any |= varies[operands[i]];
   return any;
 }
+
+/* The extreme that a reduction finds: 1 the largest, -1 the smallest, 0 none, or the last one. */
+static int extreme_of(const ts_kernel_node *n) {
+  if (n->kind == TS_NODE_ARG && n->b != 0) return 0;
+  if (n->op == TS_OP_ARGMAX || n->op == TS_OP_REDUCE_MAX) return 1;
+  return n->op == TS_OP_ARGMIN || n->op == TS_OP_REDUCE_MIN ? -1 : 0;
+}
+
+bool ts_kernel_searches(const ts_kernel_desc *d) {
+  const ts_kernel_node *first = NULL;
+  bool finds = false;
+  for (int32_t id = 0; id < d->node_count; id++) {
+    const ts_kernel_node *n = &d->nodes[id];
+    if (!ts_kernel_node_reduces(n)) continue;
+    if (!first) first = n;
+    if (extreme_of(n) == 0 || extreme_of(n) != extreme_of(first) || n->a != first->a) return false;
+    finds |= n->kind == TS_NODE_ARG;
+  }
+  for (int32_t i = 0; i < d->output_count; i++) finds &= d->outputs[i].operand.stride[d->rank - 1] == TS_STRIDE_ZERO;
+  return finds && d->kind == TS_KERNEL_ROW && (d->columns != TS_COLUMNS_PARTS || d->rank >= 2);
+}

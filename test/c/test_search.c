@@ -20,7 +20,7 @@ static const search searches[] = {{{4 * TS_REDUCE_BLOCK + 1}, 0},      {{5 * TS_
 static const ts_dtype types[] = {TS_F32, TS_BF16, TS_F64, TS_S8, TS_U64};
 enum { SEARCHES = sizeof searches / sizeof *searches, TYPES = sizeof types / sizeof *types };
 
-typedef enum filling { EQUALS, FEW_BEST, NANS, ZEROS, FILLINGS } filling;
+typedef enum filling { EQUALS, FEW_BEST, NANS, ZEROS, MANY_BEST, FILLINGS } filling;
 
 static double number(filling how, ts_dtype type, uint64_t random) {
   bool special = random % 30011 == 0;
@@ -28,6 +28,12 @@ static double number(filling how, ts_dtype type, uint64_t random) {
   case EQUALS: return 7;
   case FEW_BEST: return special ? (random >> 32 & 1 ? 99 : -99) : (double)(random % 90);
   case NANS: return special && ts_dtype_is_float(type) ? (double)NAN : (double)(random % 100);
+  /* nothing replaces these: NaNs, or the ends of an integer type */
+  case MANY_BEST:
+    return random % 1009             ? (double)(random % 100)
+           : ts_dtype_is_float(type) ? (double)NAN
+           : random & 1 << 20        ? 1e30
+                                     : -1e30;
   default: return random % 2 ? -0.0 : 0.0;
   }
 }

@@ -214,6 +214,26 @@ static ts_v best_index(ts_emit *e, const ts_reducer *r, ts_acc acc) {
   return halve_numbers(e, &by_index, LLVMBuildSelect(e->b, is_best, acc.index, none, ""));
 }
 
+ts_acc ts_reducer_final(ts_emit *e, const ts_reducer *r) {
+  const bool largest = r->by ? r->by->kind == TS_COMBINE_MAX : ts_arg_takes_largest(r->op);
+  const ts_scalar best = largest ? ts_dtype_highest(r->type) : ts_dtype_lowest(r->type);
+  const uint64_t nan = r->type == TS_F64 ? NAN_F64 : NAN_F32;
+  ts_acc acc = {ts_emit_const_bits(e, r->type, ts_dtype_is_float(r->type) ? nan : best.bits), NULL};
+  if (r->kind == TS_NODE_ARG) acc.index = ts_emit_const_bits(e, TS_S32, 0);
+  return acc;
+}
+
+ts_v ts_reducer_is_final(ts_emit *e, const ts_reducer *r, const ts_acc *accs, int count) {
+  ts_v any = NULL;
+  for (int i = 0; i < count; i++) {
+    ts_v x = accs[i].value;
+    ts_v is_final = ts_dtype_is_float(r->type) ? unordered(e, x)
+                                               : LLVMBuildICmp(e->b, LLVMIntEQ, x, ts_reducer_final(e, r).value, "");
+    any = any ? LLVMBuildOr(e->b, any, is_final, "") : is_final;
+  }
+  return any_lane(e, any);
+}
+
 /* Numbers are combined without regard to NaN; one check at the end covers all. */
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out) {
   ts_v nan = has_extreme(e, r) ? has_nan(e, accs) : NULL;

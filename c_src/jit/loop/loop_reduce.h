@@ -36,6 +36,11 @@ ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out);
 /* Combines the accumulators of the first `count` lanes of tensor/reduce_tree.h, of one element each. */
 ts_status ts_reducer_few(ts_emit *e, const ts_reducer *r, ts_acc *accs, int64_t count, ts_v *out);
+/* The accumulator of ARG, or of a maximum or minimum, that no later element replaces where the first of equals counts:
+ * a NaN, or of integers the best number. As if it came from element 0. */
+ts_acc ts_reducer_final(ts_emit *e, const ts_reducer *r);
+/* i1: true when a lane of one of `count` accumulators is such an element. */
+ts_v ts_reducer_is_final(ts_emit *e, const ts_reducer *r, const ts_acc *accs, int count);
 /* Converts an accumulator to the node's value. */
 ts_v ts_reducer_finish(ts_emit *e, const ts_reducer *r, ts_acc acc);
 

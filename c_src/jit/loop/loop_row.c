@@ -7,6 +7,8 @@
 #include "jit/loop/loop_reduce.h"
 
 #define EXACT_ACCS 2 /* enough to hide the latency of a step */
+/* Points of a search between two looks at what it has found. */
+#define SEARCH_POINTS 1024
 
 typedef struct row_reduce {
   int32_t node;
@@ -22,7 +24,9 @@ typedef struct row_pass {
   row_reduce *reduces;
   int reduce_count;
   int carried_count;
-  bool *wanted; /* nodes of this pass, before the saved ones are excluded */
+  bool *wanted;   /* nodes of this pass, before the saved ones are excluded */
+  ts_v is_found;  /* of rows that are parts of one: the address of an i1, whether no later part matters; or NULL */
+  ts_v was_found; /* before the current row */
 } row_pass;
 
 /* ---- workspace ---- */
@@ -163,6 +167,65 @@ static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_
   return TS_SUCCESS;
 }
 
+/* ---- a search ---- */
+
+static ts_v is_final(ts_loop *loop, const row_pass *pass, const ts_v *carried) {
+  ts_acc accs[EXACT_ACCS];
+  const row_reduce *r = &pass->reduces[0];
+  for (int i = 0; i < r->accs; i++) accs[i] = carried_acc(r, carried, i);
+  return ts_reducer_is_final(loop->e, &r->reducer, accs, r->accs);
+}
+
+static ts_v either(ts_loop *loop, ts_v a, LLVMBasicBlockRef from_a, ts_v b, LLVMBasicBlockRef from_b) {
+  ts_v phi = LLVMBuildPhi(loop->e->b, LLVMTypeOf(a), "");
+  LLVMAddIncoming(phi, &a, &from_a, 1);
+  LLVMAddIncoming(phi, &b, &from_b, 1);
+  return phi;
+}
+
+/* What a row has where an earlier part of the same row ended the search: the next stage prefers that part. */
+static void set_final(ts_loop *loop, const row_pass *pass, ts_v *carried) {
+  for (int k = 0; k < pass->reduce_count; k++) {
+    const row_reduce *r = &pass->reduces[k];
+    for (int i = 0; i < r->accs; i++) set_carried_acc(r, carried, i, ts_reducer_final(loop->e, &r->reducer));
+  }
+}
+
+/* Some points after the others, until no later one can matter. */
+static ts_status search_points(ts_loop *loop, row_pass *pass, ts_v *carried) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v phis[TS_LOOP_MAX_CARRIED], zero = ts_loop_number(loop, 0), length = loop->extent[loop->d->rank - 1];
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), search = ts_loop_block(loop, "search");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "searched");
+  LLVMBuildCondBr(b, pass->was_found, done, search);
+  LLVMPositionBuilderAtEnd(b, search);
+  ts_v from = LLVMBuildPhi(b, loop->i64, ""), final[TS_LOOP_MAX_CARRIED];
+  LLVMAddIncoming(from, &zero, &before, 1);
+  for (int i = 0; i < pass->carried_count; i++) {
+    phis[i] = LLVMBuildPhi(b, LLVMTypeOf(carried[i]), "");
+    LLVMAddIncoming(phis[i], &carried[i], &before, 1);
+    carried[i] = phis[i];
+  }
+  ts_v next = ts_loop_add(loop, from, ts_loop_number(loop, SEARCH_POINTS));
+  ts_v to = ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){next, length}, 2);
+  ts_span span = ts_loop_span(loop, from, to);
+  TS_TRY(ts_loop_points(loop, &span, carried, pass->carried_count, row_point, pass));
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  LLVMAddIncoming(from, &next, &here, 1);
+  for (int i = 0; i < pass->carried_count; i++) LLVMAddIncoming(phis[i], &carried[i], &here, 1);
+  ts_v found = is_final(loop, pass, carried);
+  LLVMBuildCondBr(b, LLVMBuildOr(b, found, LLVMBuildICmp(b, LLVMIntSGE, next, length, ""), ""), done, search);
+  LLVMPositionBuilderAtEnd(b, done);
+  set_final(loop, pass, final);
+  for (int i = 0; i < pass->carried_count; i++) carried[i] = either(loop, final[i], before, carried[i], here);
+  if (pass->is_found) LLVMBuildStore(b, either(loop, pass->was_found, before, found, here), pass->is_found);
+  return TS_SUCCESS;
+}
+
+static bool searches(const ts_kernel_desc *d) {
+  return d->columns == TS_COLUMNS_SEARCH || d->columns == TS_COLUMNS_PARTS;
+}
+
 static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
   ts_v carried[TS_LOOP_MAX_CARRIED];
   TS_TRY(find_reduces(loop, pass));
@@ -171,7 +234,10 @@ static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
     loop->wanted[id] = pass->wanted[id] && !from_scratch(loop, pass, id);
   }
   start_reduces(loop, pass, carried);
-  TS_TRY(ts_loop_points(loop, &pass->span, carried, pass->carried_count, row_point, pass));
+  if (searches(loop->d) && !loop->e->site)
+    TS_TRY(search_points(loop, pass, carried));
+  else
+    TS_TRY(ts_loop_points(loop, &pass->span, carried, pass->carried_count, row_point, pass));
   return finish_reduces(loop, pass, carried);
 }
 
@@ -193,9 +259,20 @@ static ts_status emit_row_values(ts_loop *loop, int32_t stage) {
   return TS_SUCCESS;
 }
 
+/* Whether an earlier part of the row has ended the search. */
+static void look_back(ts_loop *loop, row_pass *pass, const ts_v *counters) {
+  LLVMBuilderRef b = loop->e->b;
+  LLVMTypeRef i1 = LLVMInt1TypeInContext(loop->e->context);
+  pass->was_found = LLVMConstNull(i1);
+  if (!pass->is_found) return;
+  ts_v is_later = LLVMBuildICmp(b, LLVMIntNE, counters[loop->d->rank - 2], ts_loop_number(loop, 0), "");
+  pass->was_found = LLVMBuildAnd(b, LLVMBuildLoad2(b, i1, pass->is_found, ""), is_later, "");
+}
+
 static ts_status row_body(void *context, ts_loop *loop, const ts_v *counters) {
   row_pass *pass = context;
   ts_loop_set_row(loop, counters, loop->d->rank - 1);
+  look_back(loop, pass, counters);
   for (pass->number = 0; pass->number < loop->plan.passes; pass->number++) {
     TS_TRY(emit_row_values(loop, pass->number));
     TS_TRY(emit_pass(loop, pass));
@@ -207,6 +284,11 @@ static ts_status emit_row(ts_loop *loop) {
   row_pass pass = {0};
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.reduces));
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.wanted));
+  if (loop->d->columns == TS_COLUMNS_PARTS && !loop->e->site) {
+    LLVMTypeRef i1 = LLVMInt1TypeInContext(loop->e->context);
+    pass.is_found = ts_emit_alloca(loop->e, i1);
+    LLVMBuildStore(loop->e->b, LLVMConstNull(i1), pass.is_found);
+  }
   ts_v length = loop->extent[loop->d->rank - 1],
        up = ts_loop_add(loop, length, ts_loop_number(loop, loop->e->lanes - 1));
   pass.span = ts_loop_span(loop, ts_loop_number(loop, 0), length);

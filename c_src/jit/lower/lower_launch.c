@@ -285,6 +285,17 @@ static bool has_long_rows(const maker *m) {
   return true;
 }
 
+/* A search of a large launch in long rows looks whether it may end. */
+static ts_columns columns_of_search(const maker *m) {
+  const collapsed *n = &m->collapsed;
+  const ts_nest *p = m->nest;
+  const int32_t row = n->loops.count - 1;
+  if (!is_large(n) || n->loops.extent[row] < LONG_ROW || !ts_kernel_searches(&m->launch.desc)) return TS_COLUMNS_ANY;
+  /* not where the loop of rows and that of their parts are one loop now */
+  const bool has_parts = p->has_parts && row > 0 && n->loops.extent[row - 1] == p->loops.extent[p->kept - 1];
+  return has_parts ? TS_COLUMNS_PARTS : TS_COLUMNS_SEARCH;
+}
+
 /* ---- groups ---- */
 
 /* From so many groups on there are vectors of them. */
@@ -633,6 +644,7 @@ static ts_status make(maker *m) {
   collapse(&m->collapsed);
   TS_TRY(choose_kind(m));
   TS_TRY(describe(m));
+  if (m->kind == TS_KERNEL_ROW && m->columns == TS_COLUMNS_ANY) m->launch.desc.columns = (uint8_t)columns_of_search(m);
   TS_TRY(fill_args(m));
   measure(m);
   return TS_VEC_PUSH(&m->lowering->launches, m->launch);

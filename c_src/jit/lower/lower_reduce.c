@@ -83,6 +83,7 @@ static void set_block_loops(ts_nest *p, int64_t row_extent, bool full) {
   p->loops.extent[row + 1] = TS_REDUCE_BLOCK;
   p->loops.count++;
   p->kept++;
+  p->has_parts = true;
 }
 
 /* Adds a reduction by blocks, and a store of its results to a temporary. */
