@@ -214,18 +214,6 @@ static ts_status check_dense(const ts_kernel_desc *d) {
   return reduces ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "kernel: dense rows without a reduction");
 }
 
-static ts_status check_long(const ts_kernel_desc *d) {
-  for (int32_t i = 0; i < d->input_count; i++)
-    if (d->inputs[i].stride[d->rank - 1] != TS_STRIDE_UNIT) return bad("input", i, "has no long rows");
-  for (int32_t id = 0; id < d->node_count; id++) {
-    const ts_kernel_node *n = &d->nodes[id];
-    const bool narrow = ts_dtype_is_integer(n->dtype) && ts_dtype_size(n->dtype) <= 2;
-    if (!narrow || (n->kind != TS_NODE_LOAD && n->kind != TS_NODE_REDUCE))
-      return bad("node", id, "is not of long rows");
-  }
-  return TS_SUCCESS;
-}
-
 /* The dim that a reduction removes: no output may vary along it, and COL has no reduction of a reduction. */
 static ts_status check_flow(const ts_kernel_desc *d, const ts_loop_plan *plan, bool *varies) {
   for (int32_t id = 0; id < d->node_count; id++) {
@@ -297,7 +285,8 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   for (int32_t i = 0; i < desc->node_count; i++) TS_TRY(check_node(desc, i));
   for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
   if (desc->columns == TS_COLUMNS_DENSE) TS_TRY(check_dense(desc));
-  if (desc->columns == TS_COLUMNS_LONG) TS_TRY(check_long(desc));
+  if (desc->columns == TS_COLUMNS_LONG && ts_kernel_narrow_bytes(desc) == 0)
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: no long rows of narrow integers");
   if (desc->columns >= TS_COLUMNS_SEARCH && !ts_kernel_searches(desc))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: no search");
   return desc->kind == TS_KERNEL_MAP || desc->kind == TS_KERNEL_TILE ? TS_SUCCESS : check_plan(desc);

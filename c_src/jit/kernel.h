@@ -139,6 +139,10 @@ bool ts_kernel_node_varies(const ts_kernel_desc *d, int32_t id, int32_t dim, con
 /* True when all that the rows of a ROW give is the first of the best elements of one node, and perhaps its value. */
 bool ts_kernel_searches(const ts_kernel_desc *d);
 
+/* Of a kernel that only loads integers of 8 or 16 bits one behind the other, and reduces them: the bytes of the widest.
+ * Else 0. */
+int ts_kernel_narrow_bytes(const ts_kernel_desc *d);
+
 /* The number of innermost dims that the kind fixes. */
 static inline int32_t ts_kernel_fixed_dims(ts_kernel_kind kind) {
   return kind == TS_KERNEL_MAP || kind == TS_KERNEL_ROW ? 1 : 2;

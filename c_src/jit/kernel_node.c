@@ -47,3 +47,16 @@ bool ts_kernel_searches(const ts_kernel_desc *d) {
   for (int32_t i = 0; i < d->output_count; i++) finds &= d->outputs[i].operand.stride[d->rank - 1] == TS_STRIDE_ZERO;
   return finds && d->kind == TS_KERNEL_ROW && (d->columns != TS_COLUMNS_PARTS || d->rank >= 2);
 }
+
+int ts_kernel_narrow_bytes(const ts_kernel_desc *d) {
+  int widest = 1;
+  for (int32_t i = 0; i < d->input_count; i++)
+    if (d->inputs[i].stride[d->rank - 1] != TS_STRIDE_UNIT) return 0;
+  for (int32_t id = 0; id < d->node_count; id++) {
+    const ts_kernel_node *n = &d->nodes[id];
+    const int bytes = (int)ts_dtype_size(n->dtype);
+    if (!ts_dtype_is_integer(n->dtype) || bytes > 2 || (n->kind != TS_NODE_LOAD && n->kind != TS_NODE_REDUCE)) return 0;
+    if (bytes > widest) widest = bytes;
+  }
+  return widest;
+}

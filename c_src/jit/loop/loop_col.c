@@ -291,9 +291,20 @@ static ts_status emit_col(ts_loop *loop) {
   return ts_loop_rows(loop, loop->d->rank - 1, panel_body, &c);
 }
 
+/* Of many columns of narrow integers, as many as a register has. */
+static int lanes_of_columns(const ts_emit *e, const ts_kernel_desc *desc) {
+  const bool many = desc->columns == TS_COLUMNS_WIDE || desc->columns == TS_COLUMNS_LOW;
+  const int bytes = many && !e->site ? ts_kernel_narrow_bytes(desc) : 0;
+  return bytes > 0 ? e->lanes * 4 / bytes : e->lanes;
+}
+
 ts_status ts_loop_emit_col(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
+  const int lanes = e->lanes;
   ts_loop loop;
+  e->lanes = lanes_of_columns(e, desc);
   ts_status status = ts_loop_open(&loop, e, name, desc);
   if (!status) status = emit_col(&loop);
-  return ts_loop_close(&loop, status);
+  status = ts_loop_close(&loop, status);
+  e->lanes = lanes;
+  return status;
 }

@@ -297,6 +297,7 @@ static int vectors_of(const ts_loop *loop, const group *c) {
     if (loop->plan.needed[id] && loop->plan.level[id] == TS_LEVEL_POINT) weight += loop->plan.weight[id];
   int vectors = weight > LIGHT ? 1 : MOST_VECTORS;
   while (vectors > 1 && vectors * bytes > 4 * MOST_VECTORS) vectors /= 2;
+  while (vectors * loop->e->lanes > TS_COL_WIDE) vectors /= 2;
   return vectors;
 }
 
@@ -316,7 +317,7 @@ ts_status ts_loop_col_groups(ts_loop *loop, const ts_col_panel *panel, bool *don
   group c = {.rows = panel->rows, .outer = panel->outer};
   ts_point at[MOST_VECTORS];
   TS_TRY(find_group(loop, &c));
-  *done = c.vectors > 1;
+  *done = c.vectors > 1 || lanes == TS_COL_WIDE;
   if (!*done) return TS_SUCCESS;
   ts_v width = ts_loop_number(loop, lanes * c.vectors);
   ts_v last = LLVMBuildSub(b, panel->to, width, "");

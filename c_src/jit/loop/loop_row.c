@@ -298,11 +298,8 @@ static ts_status emit_row(ts_loop *loop) {
 
 /* Of long rows, as many elements as a register has; in place, vectors are chosen for the length. */
 static int lanes_of(const ts_emit *e, const ts_kernel_desc *desc) {
-  size_t widest = 1;
   if (desc->columns != TS_COLUMNS_LONG || e->site) return e->lanes;
-  for (int32_t id = 0; id < desc->node_count; id++)
-    if (ts_dtype_size(desc->nodes[id].dtype) > widest) widest = ts_dtype_size(desc->nodes[id].dtype);
-  return e->lanes * 4 / (int)widest;
+  return e->lanes * 4 / ts_kernel_narrow_bytes(desc);
 }
 
 ts_status ts_loop_emit_row(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
