@@ -443,6 +443,29 @@ START_TEST(multiples_of_half_pi)
 }
 END_TEST
 
+/* The same numbers of f32, below 16384 and beyond it. */
+START_TEST(multiples_of_half_pi_f32)
+{
+  static const ts_opcode ops[] = {TS_OP_SIN, TS_OP_COS, TS_OP_TAN};
+  const math_function *f = function_of(ops[_i]);
+  ts_kernel *kernel = get(f, TS_F32);
+  const double half_pi = 1.57079632679489661923;
+  for (int first = 0; first < 3 * BLOCK; first += BLOCK / 4) {
+    for (int i = 0; i < BLOCK; i++) {
+      float nearest = (float)((first + i / 4) * half_pi);
+      x[i] = i % 4 == 3 ? -nearest : i % 4 == 2 ? nearest : nextafterf(nearest, i % 4 ? INFINITY : -INFINITY);
+    }
+    math_run(kernel, x, y, out, BLOCK);
+    for (int i = 0; i < BLOCK; i++) {
+      double error = math_error_f32(out[i], f->narrow((double)x[i], 0));
+      CHECK_VALUE(error <= (ops[_i] == TS_OP_TAN ? 1.5 : 1.9), "%s(%a) = %a: %g ULP", ts_op_name(f->op), (double)x[i],
+                  (double)out[i], error);
+    }
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* Lane i of the second run takes the arguments of lane from(i) in the first: a permutation, as the factor is odd. */
 static int from(int i) { return (int)((i * 1237u + 5) % BLOCK); }
 
@@ -515,6 +538,7 @@ int main(void) {
   tcase_add_test(tests, atan2_special_values);
   tcase_add_test(tests, atan2_special_values_f64);
   tcase_add_loop_test(tests, multiples_of_half_pi, 0, 3);
+  tcase_add_loop_test(tests, multiples_of_half_pi_f32, 0, 3);
   tcase_add_test(tests, library_symbols);
   tcase_add_test(tests, same_bits_in_every_lane);
   test_add_lesser_isas(tests);

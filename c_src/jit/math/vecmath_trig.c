@@ -42,8 +42,9 @@ static const double atan_wide[] = {
 #define PI_3 0x1.846988p-47
 
 /* pi / 2 in four parts. For n up to 10430 (of REDUCTION_LIMIT) n times the first, and the second, is so short that
- * where its difference from x cancels, that difference is exact. */
-static const double half_pi_narrow[] = {0x1.921fb4p+0, 0x1.44p-24, 0x1.0b4612p-34, -0x1.676734p-60};
+ * where its difference from x cancels, that difference is exact. In f32 so is the third, and n times it is a float:
+ * what its difference loses is then known exactly. In f64 n times the third is far below any difference. */
+static const double half_pi_narrow[] = {0x1.921fb4p+0, 0x1.44p-24, 0x1.0bp-34, 0x1.184698p-44};
 static const double half_pi_wide[] = {0x1.921fb54442d18p+0, 0x1.1a62633144p-54, 0x1.c06e0e6894812p-94,
                                       0x1.c1114cf98e804p-148};
 
