@@ -24,11 +24,6 @@ ts_status ts_builder_mesh(ts_builder *b) {
 
 /* ---- collectives ---- */
 
-/* True when the results are the operands: of a constraint, and of a collective of one partition. */
-static bool is_identity(const ts_builder *b, const ts_op *op) {
-  return op->code == TS_OP_SHARDING_CONSTRAINT || ts_mesh_partitions(&b->graph->mesh) == 1;
-}
-
 /* The members of every group, one group after the other. */
 static ts_status list_groups(ts_builder *b, const ts_op *op, ts_collective *c) {
   const ts_mesh *mesh = &b->graph->mesh;
@@ -106,7 +101,7 @@ static ts_status describe(ts_builder *b, const ts_op *op, ts_collective **out) {
 ts_status ts_builder_collective(ts_builder *b, ts_block *block, const ts_op *op) {
   ts_step step;
   ts_collective *collective;
-  if (is_identity(b, op)) {
+  if (ts_op_is_identity(b->graph, op)) {
     for (uint32_t i = 0; i < op->result_count; i++) b->map[op->first_result + i] = b->map[op->operands[i]];
     return TS_SUCCESS;
   }

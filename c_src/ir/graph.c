@@ -130,6 +130,12 @@ const ts_dims *ts_op_mesh_axes(const ts_op *op) {
   return &none;
 }
 
+bool ts_op_is_identity(const ts_graph *graph, const ts_op *op) {
+  if (ts_op_get_class(op->code) != TS_CLASS_COLLECTIVE) return false;
+  return op->code == TS_OP_SHARDING_CONSTRAINT ||
+         (ts_mesh_partitions(&graph->mesh) == 1 && !ts_op_permutes_nothing(op));
+}
+
 /* ---- regions and parameters ---- */
 
 #define MAKE_ROOM(v, more) TS_VEC_RESERVE((v), (v)->count + (more))

@@ -224,6 +224,12 @@ static inline void ts_attrs_set_constant(ts_attrs *attrs, ts_dtype dtype, const 
 ts_attrs ts_op_copy_attrs(const ts_op *op);
 /* The mesh axes of a collective. */
 const ts_dims *ts_op_mesh_axes(const ts_op *op);
+/* True of a permutation without pairs: no member is a target, so the results are zeros. */
+static inline bool ts_op_permutes_nothing(const ts_op *op) {
+  return op->code == TS_OP_COLLECTIVE_PERMUTE && op->attrs->permute.targets.rank == 0;
+}
+/* True when the results are the operands: of a constraint, and of a collective of one partition. */
+bool ts_op_is_identity(const ts_graph *graph, const ts_op *op);
 /* Levels of regions that an op of the graph holds. */
 uint32_t ts_op_height(const ts_graph *graph, const ts_op *op);
 /* Writes the regions an op holds (at most 2), returns how many. */

@@ -48,10 +48,18 @@ static ts_status visit_plain(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   return status;
 }
 
-/* True when the results are the operands: of a constraint, and of a collective of one partition. */
-static bool is_identity(const ts_graph *graph, const ts_op *op) {
-  return ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE &&
-         (op->code == TS_OP_SHARDING_CONSTRAINT || ts_mesh_partitions(&graph->mesh) == 1);
+/* Alone a partition has no step for it. */
+static bool is_zeros(const ts_graph *graph, const ts_op *op) {
+  return ts_op_permutes_nothing(op) && ts_mesh_partitions(&graph->mesh) == 1;
+}
+
+static ts_status make_zeros(ts_rewrite *rw, const ts_op *op, ts_region_id target) {
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    const ts_value *v = ts_graph_value(rw->from, op->first_result + i);
+    TS_TRY(
+        ts_graph_constant(rw->to, target, v->dtype, v->shape, (ts_scalar){.bits = 0}, &rw->map[op->first_result + i]));
+  }
+  return TS_SUCCESS;
 }
 
 static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
@@ -59,7 +67,8 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   const ts_op *op = ts_graph_op(rw->from, id);
   bool done = false;
   n->rules.to = rw->to;
-  if ((n->visits & INLINE) && is_identity(rw->from, op)) {
+  if ((n->visits & EXPAND) && is_zeros(rw->from, op)) return make_zeros(rw, op, target);
+  if ((n->visits & INLINE) && ts_op_is_identity(rw->from, op)) {
     for (uint32_t i = 0; i < op->result_count; i++) rw->map[op->first_result + i] = rw->map[op->operands[i]];
     return TS_SUCCESS;
   }

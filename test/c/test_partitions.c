@@ -191,6 +191,33 @@ START_TEST(wrong_texts)
 }
 END_TEST
 
+/* A permutation without pairs has no target, also on a mesh of one partition. */
+START_TEST(one_partition_without_pairs)
+{
+  static const char text[] =
+      "graph @t mesh [1] (%0: c64[2]) -> (c64[2], c64[2]) {\n"
+      "  %1 = collective_permute %0 {axes = [0], sources = [], targets = []} : c64[2]\n"
+      "  %2 = collective_permute %0 {axes = [0], sources = [0], targets = [0]} : c64[2]\n  return %1, %2\n}\n";
+  static const ts_compile_options options[] = {
+      {0}, {.no_simplify = true}, {.no_fusion = true}, {.no_simplify = true, .no_fusion = true}};
+  ts_graph *graph = parse(text);
+  ts_buffer *arg = VECTOR(TS_C64, 1, 2), *results[2];
+  ck_assert_ok(ts_ref_run(graph, &arg, 1, ts_pool_default(), results));
+  test_equal(results[0], VECTOR(TS_C64, 0, 0));
+  test_equal(results[1], VECTOR(TS_C64, 1, 2));
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    ts_executable *exe;
+    ck_assert_ok(ts_executable_create(graph, &options[i], &exe));
+    ck_assert_ok(ts_executable_run(exe, &arg, 1, NULL, results));
+    test_equal(results[0], VECTOR(TS_C64, 0, 0));
+    test_equal(results[1], VECTOR(TS_C64, 1, 2));
+    ts_executable_release(exe);
+  }
+  ts_buffer_release(arg);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
 START_TEST(one_partition_alone)
 {
   static const char text[] = "graph @t mesh %s (%%0: f32[2]) -> (f32[2]) {\n"
@@ -225,6 +252,7 @@ int main(void) {
   tcase_add_test(cases, collectives_in_loops);
   tcase_add_test(cases, failing_allocations_leak_nothing);
   tcase_add_test(cases, wrong_texts);
+  tcase_add_test(cases, one_partition_without_pairs);
   tcase_add_test(cases, one_partition_alone);
   suite_add_tcase(all, cases);
   return testing_run(all);

@@ -155,6 +155,11 @@ one_partition_test() ->
     Map = tessera:shard_map(F, Mesh, [#{0 => [a, b]}, #{}], {#{0 => [a, b]}, #{}}),
     [{Y, G}] = Map([[tessera:tensor([1.0, 2.0]), 3.0]]),
     ?assertEqual({[1.0, 2.0], 3.0}, {tessera:to_list(Y), tessera:to_number(G)}),
+    Ahead = fun(X) -> tessera_mesh:permute(X, [{I, I + 1} || I <- lists:seq(0, tessera_mesh:axis_size(a) - 2)], a) end,
+    [begin
+         [Z] = (tessera:shard_map(Ahead, Mesh, [#{0 => [a]}], #{0 => [a]}, Options))([[tessera:tensor([1.0, 2.0])]]),
+         ?assertEqual([0.0, 0.0], tessera:to_list(Z))
+     end || Options <- [#{}, #{simplify => false, fuse => false}]],
     refused(invalid_argument, "varies over a", fun() -> (tessera:shard_map(fun(X) -> X end, Mesh, [#{0 => [a]}], #{}))([[tessera:iota({2})]]) end).
 
 %% A combiner is called for each element.

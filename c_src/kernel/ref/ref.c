@@ -155,14 +155,19 @@ ts_status ts_ref_compute(const ts_ref_call *call) {
   return ts_ref_unknown(call);
 }
 
-/* A collective of one partition gives its operands. */
+/* A collective of one partition gives its operands, or zeros. */
 static ts_status run_alone(const interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   int32_t partitions = ts_mesh_partitions(&in->graph->mesh);
   if (op->code != TS_OP_SHARDING_CONSTRAINT && partitions > 1)
     return ts_error(TS_FAILED_PRECONDITION, "the program has %d partitions, which only run together", partitions);
   for (uint32_t i = 0; i < op->result_count; i++) {
-    ts_buffer_retain(operands[i]);
-    results[i] = operands[i];
+    if (!ts_op_permutes_nothing(op)) {
+      ts_buffer_retain(operands[i]);
+      results[i] = operands[i];
+      continue;
+    }
+    TS_TRY(ts_buffer_create(in->pool, operands[i]->dtype, &operands[i]->shape, &results[i]));
+    memset(results[i]->data, 0, (size_t)results[i]->bytes);
   }
   return TS_SUCCESS;
 }
