@@ -2,6 +2,7 @@
 
 #include "ir/attrs.h"
 
+#include <complex.h>
 #include <math.h>
 #include <string.h>
 
@@ -516,17 +517,32 @@ bool ts_factors_pass_through(const ts_op *op) {
          op->code == TS_OP_SHARDING_CONSTRAINT;
 }
 
-/* A divisor that makes of each term of a sum a term of the quotient: a number that is not 0, NaN or infinite. */
-static bool is_finite_constant(const ts_graph *graph, ts_value_id value) {
+/* The number that a value has in all of its elements, as far as the program says one. */
+static bool is_number(const ts_graph *graph, ts_value_id value, double complex *out) {
   const ts_value *v = ts_graph_value(graph, value);
   ts_scalar scalar;
   while (v->op != TS_NO_ID && ts_graph_op(graph, v->op)->code == TS_OP_BROADCAST) {
     value = ts_graph_op(graph, v->op)->operands[0];
     v = ts_graph_value(graph, value);
   }
-  if (!ts_dtype_is_float(v->dtype) || !ts_graph_is_constant(graph, value, &scalar)) return false;
-  double number = ts_scalar_to_f64(v->dtype, scalar);
-  return number != 0 && isfinite(number);
+  if (!ts_graph_is_constant(graph, value, &scalar)) return false;
+  *out = CMPLX(ts_scalar_to_f64(v->dtype, scalar), ts_scalar_imag(v->dtype, scalar));
+  return true;
+}
+
+static bool is_finite(double complex number) { return isfinite(creal(number)) && isfinite(cimag(number)); }
+
+/* A divisor that makes of each term of a sum a term of the quotient. */
+static bool divides_terms(const ts_graph *graph, ts_value_id value) {
+  double complex number;
+  return ts_dtype_is_float(ts_graph_value(graph, value)->dtype) && is_number(graph, value, &number) && number != 0 &&
+         is_finite(number);
+}
+
+/* False for a factor known to be infinite or NaN: terms of both signs would become infinities whose sum is NaN. */
+static bool multiplies_terms(const ts_graph *graph, ts_value_id value) {
+  double complex number;
+  return !is_number(graph, value, &number) || is_finite(number);
 }
 
 static bool is_widening(const ts_graph *graph, const ts_op *op) {
@@ -541,8 +557,8 @@ bool ts_factors_is_linear(const ts_graph *graph, const ts_op *op, uint32_t opera
   case TS_OP_SUBTRACT: return operands == 3;
   case TS_OP_MULTIPLY:
   case TS_OP_DOT:
-  case TS_OP_CONV: return operands == 1 || operands == 2;
-  case TS_OP_DIVIDE: return operands == 1 && is_finite_constant(graph, op->operands[1]);
+  case TS_OP_CONV: return (operands == 1 || operands == 2) && multiplies_terms(graph, op->operands[operands == 1]);
+  case TS_OP_DIVIDE: return operands == 1 && divides_terms(graph, op->operands[1]);
   case TS_OP_CONVERT: return operands == 1 && is_widening(graph, op);
   case TS_OP_NEGATE:
   case TS_OP_RESHAPE:

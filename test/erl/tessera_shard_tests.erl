@@ -22,7 +22,7 @@ shard_jit_test_() ->
                    fun check_replicas/0, fun check_uneven/0, fun check_empty/0, fun check_control/0, fun check_gradient/0,
                    fun check_constraint/0, fun check_random/0, fun check_options/0, fun check_arguments/0, fun check_shardings/0, fun check_tracing/0,
                    fun() -> tessera_eunit:on_host(fun check_donation/0) end, fun check_cache/0, fun check_stale/0, fun check_devices/0, fun check_concurrency/0,
-                   fun check_long_sums/0, fun check_killed/0, fun check_memory/0, fun check_device_memory/0,
+                   fun check_long_sums/0, fun check_infinite_factors/0, fun check_killed/0, fun check_memory/0, fun check_device_memory/0,
                    fun check_sixty_four/0, fun check_reported/0, fun check_looks/0, fun check_failed_allocations/0]]}.
 
 start() ->
@@ -104,6 +104,10 @@ check_long_sums() ->
                        tessera:cumulative_sum(X, #{axis => 1})] end,
          {4}, [Rows, Column], [#{0 => [0]}, #{}], #{plugin => 1.0e-2}).
 
+%% Terms of both signs times an infinity would be NaN together.
+check_infinite_factors() ->
+    X = tessera:tensor([[-1.0, -1.0, -1.0], [3.0, 3.0, 3.0]]),
+    same(fun(T) -> [tessera:sum(tessera:multiply(tessera:sum(T, #{axes => [0]}), infinity))] end, {2}, [X], [#{0 => [0]}]).
 
 check_flow() ->
     Product = fun(X, W) -> [tessera:dot(X, W), tessera:sum(X), tessera:add(tessera:dot(X, W), 1), tessera:transpose(X)] end,
