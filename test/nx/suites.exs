@@ -7,6 +7,9 @@
 #
 # DEVICE=async with -pa build/async/normal/tessera/ebin, after `make async-app`, runs them on the asynchronous device of the tests. Where
 # a test names the client :host, it is the client :async there, but for suites of host memory.
+#
+# DEVICE=pjrt runs them on the plugin that TESSERA_PJRT_PLUGIN names, in the same way, and compares with exclusions.pjrt.txt. The
+# plugin has to take the option cpu_device_count, as XLA's for CPUs does.
 Code.require_file("suites/shim.exs", __DIR__)
 Code.require_file("suites/judge.exs", __DIR__)
 Code.require_file("dialect.exs", __DIR__)
@@ -92,7 +95,8 @@ defmodule Tessera.Suites do
     for {name, _, file} <- absent, do: IO.puts("#{name} is left out: this Nx has no #{file}")
     there != [] or raise "#{repository} has none of the suites: is it a checkout of Nx's repository?"
     results = Enum.map(there, &{elem(&1, 0), run(repository, &1)})
-    Judge.verdict(results, Path.join(__DIR__, "suites"), Tessera.Dialect.release(), System.get_env("RECORD") == "1")
+    exclusions = if device() == :pjrt, do: "exclusions.pjrt.txt", else: "exclusions.txt"
+    Judge.verdict(results, Path.join(__DIR__, "suites"), exclusions, Tessera.Dialect.release(), System.get_env("RECORD") == "1")
   end
 
   defp start do
@@ -103,8 +107,7 @@ defmodule Tessera.Suites do
   @doc "What every node needs."
   def prepare do
     device = device()
-    # A client of the host gets more devices where a suite needs them.
-    client = [platform: device, device_count: if(device == :host, do: 2, else: 4), automatic_transfers: true]
+    client = [platform: device, automatic_transfers: true] ++ devices(device)
     no_transfers = Keyword.put(client, :automatic_transfers, false)
     host = if device == :host, do: [], else: [host: [platform: :host]]
     clients = [{device, client}, other_host: client, no_automatic_transfers_host: no_transfers, cuda: [platform: :cuda]] ++ host
@@ -115,7 +118,12 @@ defmodule Tessera.Suites do
   end
 
   @doc "The platform, and its client's name."
-  def device, do: if(System.get_env("DEVICE") == "async", do: :async, else: :host)
+  def device, do: Map.fetch!(%{nil => :host, "async" => :async, "pjrt" => :pjrt}, System.get_env("DEVICE"))
+
+  # The host's client gets more devices where a suite needs them.
+  defp devices(:host), do: [device_count: 2]
+  defp devices(:async), do: [device_count: 4]
+  defp devices(:pjrt), do: [plugin_options: [cpu_device_count: 4]]
 
   # The nodes that Nx's serving tests know by name; gives the tags of tests that cannot run.
   defp start_peers do

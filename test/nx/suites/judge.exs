@@ -3,6 +3,7 @@ defmodule Tessera.Suites.Judge do
   #
   # exclusions.txt         suite | test | why it does not pass. Such a test is run and must fail: one that passes is off the
   #                        list. suite@0.13 is for that release only.
+  # exclusions.pjrt.txt    the same with a plugin as the device.
   # missing.RELEASE.txt    suite | test | the op or type that Tessera does not have, written by RECORD=1.
   #
   # A doctest is named by its function, as numbers change with each version; "(3)" after the name stands for three of them.
@@ -50,9 +51,9 @@ defmodule Tessera.Suites.Judge do
 
   defp detail(%{state: state}), do: inspect(state)
 
-  @doc "Compares with the lists of this release of Nx, prints what is not on them, and ends with status 0 or 1."
-  def verdict(results, folder, release, record?) do
-    excluded = folder |> Path.join("exclusions.txt") |> read() |> of_release(release)
+  @doc "Compares with these exclusions and the list of this release of Nx, prints what is not on them, and ends with status 0 or 1."
+  def verdict(results, folder, exclusions, release, record?) do
+    excluded = folder |> Path.join(exclusions) |> read() |> of_release(release)
     list = Path.join(folder, "missing.#{release}.txt")
     missing = if File.exists?(list), do: read(list), else: %{}
     suites = Enum.map(results, &elem(&1, 0))
