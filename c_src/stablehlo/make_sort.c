@@ -18,7 +18,7 @@ static bool is_normal(const char *text, int n, const char *direction) {
   return strcmp(text, form) == 0;
 }
 
-/* Tessera's own printer: a NaN is last, or first in descending order. */
+/* Tessera's own printer before it printed the form above: a NaN is last, or first in descending order. */
 static bool is_own(const char *text, int n, bool descending) {
   char form[128];
   snprintf(form, sizeof form, "compare %s 0 1;compare EQ %d %d;compare NE %d %d;and %d %d;or %d %d;return %d;",

@@ -207,6 +207,19 @@ quantized_refused_test_() ->
               "%r = \"stablehlo.sort\"(%q) ({\n  ^bb0(%a: tensor<!quant.uniform<i8:f32, 1.0>>, %b: tensor<!quant.uniform<i8:f32, 1.0>>):\n"
               "    stablehlo.return %a : tensor<!quant.uniform<i8:f32, 1.0>>\n  }) : (tensor<2x!quant.uniform<i8:f32, 1.0>>) -> tensor<2x!quant.uniform<i8:f32, 1.0>>"}]].
 
+%% ---- sorts
+
+%% Comparators of sorts that Tessera printed before it printed JAX's form.
+earlier_sort_test_() ->
+    [{Direction, ?_assertEqual([Sorted], lists_of(run(["tensor<4xf32>"], ["tensor<4xf32>"], [
+        "  %r = \"stablehlo.sort\"(%x1) <{dimension = 0 : i64, is_stable = true}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n",
+        "    %0 = stablehlo.compare ", Direction, ", %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n",
+        "    %1 = stablehlo.compare EQ, ", Number, ", ", Number, " : (tensor<f32>, tensor<f32>) -> tensor<i1>\n",
+        "    %2 = stablehlo.compare NE, ", Nan, ", ", Nan, " : (tensor<f32>, tensor<f32>) -> tensor<i1>\n",
+        "    %3 = stablehlo.and %1, %2 : tensor<i1>\n    %4 = stablehlo.or %0, %3 : tensor<i1>\n    stablehlo.return %4 : tensor<i1>\n",
+        "  }) : (tensor<4xf32>) -> tensor<4xf32>"], [tessera:tensor([nan, 1.0, -2.0, infinity])])))}
+     || {Direction, Number, Nan, Sorted} <- [{"LT", "%a", "%b", [-2.0, 1.0, infinity, nan]}, {"GT", "%b", "%a", [nan, infinity, 1.0, -2.0]}]].
+
 %% ---- tuples, tokens, map
 
 tuple_test() ->

@@ -100,6 +100,8 @@ hlo_value hlo_literal(const hlo_call *call);
 hlo_value hlo_integer(hlo *h, ts_dtype dtype, const ts_shape *shape, int64_t value);
 /* `direction`: EQ NE GT LT GE LE; gives i1. */
 hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b);
+/* The same by a kind of comparison that the operands' type does not say: TOTALORDER. */
+hlo_value hlo_compare_as(hlo *h, const char *kind, const char *direction, hlo_value a, hlo_value b);
 hlo_value hlo_bool(hlo *h, bool value); /* a scalar */
 /* x != 0, as i1: of a u8 that is a converted i1 that one */
 hlo_value hlo_truth(hlo *h, hlo_value x);

@@ -21,15 +21,17 @@ hlo_value hlo_convert(hlo *h, hlo_value x, hlo_element element) {
   return result;
 }
 
-hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b) {
-  bool one_bit = a.element == HLO_I1;
-  ts_dtype type = one_bit ? TS_U8 : (ts_dtype)a.element;
-  bool is_integer = ts_dtype_is_integer(type);
-  const char *kind = !is_integer ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
+hlo_value hlo_compare_as(hlo *h, const char *kind, const char *direction, hlo_value a, hlo_value b) {
   return hlo_op_with(h, "stablehlo.compare", (hlo_type){HLO_I1, &a.shape}, (hlo_values){(hlo_value[]){a, b}, 2},
                      "comparison_direction = #stablehlo<comparison_direction %s>, "
                      "compare_type = #stablehlo<comparison_type %s>",
                      direction, kind);
+}
+
+hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b) {
+  const ts_dtype type = a.element == HLO_I1 ? TS_U8 : (ts_dtype)a.element;
+  const char *kind = !ts_dtype_is_integer(type) ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
+  return hlo_compare_as(h, kind, direction, a, b);
 }
 
 /* MLIR requires a decimal point in a float: 1e+20 is 1.0e+20. Values that are not finite are hexadecimal in both. */

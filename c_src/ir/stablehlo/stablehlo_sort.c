@@ -2,13 +2,27 @@
  * own top_k in the sort and the slice. */
 #include "ir/stablehlo/stablehlo_internal.h"
 
-/* Whether a stands before b. A NaN is greater than any number, and no NaN stands before another one. */
+#include <math.h>
+
+/* The same number for all NaNs, and for both zeros. */
+static hlo_value united(hlo *h, hlo_value x) {
+  const ts_dtype type = (ts_dtype)x.element;
+  hlo_value zero = hlo_constant(h, type, &x.shape, ts_scalar_from_f64(type, 0));
+  hlo_value nan = hlo_constant(h, type, &x.shape, ts_scalar_from_f64(type, NAN));
+  hlo_value of_zero[] = {hlo_compare(h, "EQ", x, zero), zero, x};
+  hlo_value number = hlo_op(h, "stablehlo.select", type, &x.shape, of_zero, 3);
+  hlo_value of_nan[] = {hlo_compare(h, "NE", x, x), nan, number};
+  return hlo_op(h, "stablehlo.select", type, &x.shape, of_nan, 3);
+}
+
+/* Whether a stands before b. A NaN is greater than any number, and no NaN stands before another one. In this form XLA
+ * for GPUs knows the order, and sorts by digits. */
 static hlo_value stands_before(hlo *h, bool descending, hlo_value a, hlo_value b) {
-  hlo_value before = hlo_compare(h, descending ? "GT" : "LT", a, b);
-  if (!ts_dtype_is_float((ts_dtype)a.element)) return before;
-  hlo_value number = descending ? b : a, nan = descending ? a : b;
-  hlo_value is_number = hlo_compare(h, "EQ", number, number), is_nan = hlo_compare(h, "NE", nan, nan);
-  return hlo_binary(h, "stablehlo.or", before, hlo_binary(h, "stablehlo.and", is_number, is_nan));
+  const char *direction = descending ? "GT" : "LT";
+  if (!ts_dtype_is_float((ts_dtype)a.element)) return hlo_compare(h, direction, a, b);
+  a = united(h, a);
+  b = united(h, b);
+  return hlo_compare_as(h, "TOTALORDER", direction, a, b);
 }
 
 /* The comparator gets a pair of elements of each operand, and compares the first operand's pair. */
