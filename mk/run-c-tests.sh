@@ -3,9 +3,8 @@
 # one's summary line when it ends, and what it left out; a failure prints all of its output. Exits 1 when any failed or none was given.
 # TESSERA_TIMES names a file that gets a line of seconds and name for each program.
 #
-# The tests of a program share one process, and with it what the compiler has loaded: some programs take a tenth of the time
-# that a process for each test takes. If one fails, the program runs again with a process for each test, which names a test
-# that ended its process. CK_FORK=yes runs all so.
+# Some programs run their tests in one process, and take a tenth of the time that a process for each test takes. If one
+# fails, it runs again with a process for each test, which names a test that ended its process. CK_FORK=yes runs all so.
 case ${BUILD:-normal} in
   tsan) export CK_FORK=no TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" ;;
   *asan) export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="print_stacktrace=1" ;;
@@ -19,13 +18,13 @@ esac
 export CK_DEFAULT_TIMEOUT="${CK_DEFAULT_TIMEOUT:-30}"
 export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-20}"
 
-# Whether each test of a program needs a process of its own: it looks for what only the first run in a process does, counts
-# calls of a plugin that stays loaded, forks by itself, or ends by a signal. The programs of the second line count all blocks
-# of memory, of which threads of another test may still free some.
-needs_processes() {
+# Whether the tests of a program share one process, and with it what the compiler has loaded. None of these programs counts
+# blocks of memory, of which threads of an earlier test may still take or free one.
+shares_process() {
   case $1 in
-    test_choose | test_file | test_jit_link | test_pjrt | test_pjrt_late | test_pjrt_share | test_pjrt_split) ;;
-    test_base | test_cancel | test_device | test_exec | test_front | test_group | test_jit | test_platform | test_tensor) ;;
+    test_compiled | test_complex | test_conv | test_emit_memory | test_epilogue | test_fft | test_gemm_amx | test_gemm_small) ;;
+    test_kernel_groups | test_matrix_classes | test_scan | test_scatter | test_search | test_small | test_sort_op) ;;
+    test_vecmath | test_window) ;;
     *) return 1 ;;
   esac
 }
@@ -41,8 +40,8 @@ one() {
   esac
   name=$(basename "$1")
   # check has time limits only for tests in processes of their own
-  fork=${CK_FORK:-no} limit=2400
-  if [ "$fork" = yes ] || { [ -z "${CK_FORK:-}" ] && needs_processes "$name"; }; then fork=yes limit=7200; fi
+  fork=${CK_FORK:-yes} limit=7200
+  if [ -z "${CK_FORK:-}" ] && shares_process "$name"; then fork=no limit=2400; fi
   began=$(date +%s%N)
   output=$(CK_FORK=$fork $without_aslr timeout -k 10 $limit ${RUNNER:-} "$1" 2>&1)
   status=$?

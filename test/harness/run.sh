@@ -33,7 +33,8 @@ program "of three" 0 'echo "100%: Checks: 3, Failures: 0, Errors: 0"'
 program fails 1 'echo said; echo "50%: Checks: 4, Failures: 1, Errors: 1"'
 program crashes 139 'echo said'
 program ends_badly 1 'echo "100%: Checks: 2, Failures: 0, Errors: 0"'
-program shares 1 'echo "100%: Checks: 2, Failures: 0, Errors: 0"; [ "$CK_FORK" = no ] || exit 0'
+program test_small 1 'echo "100%: Checks: 2, Failures: 0, Errors: 0"; [ "$CK_FORK" = no ] || exit 0'
+program test_scan 139 'echo said'
 program nothing 0 'echo "100%: Checks: 0, Failures: 0, Errors: 0"'
 
 expect 0 'C tests: 3 passed, 0 failed' "of three"
@@ -43,8 +44,8 @@ expect 1 'said' fails
 expect 1 'C tests: 3 passed, 1 failed' crashes "of three"
 expect 1 'C tests: 2 passed, 1 failed' ends_badly
 expect 1 'C tests: 0 passed, 1 failed' nothing
-expect 1 'again, with a process for each test:' crashes
-expect 1 'C tests: 2 passed, 1 failed' shares
+expect 1 'again, with a process for each test:' test_scan
+expect 1 'C tests: 2 passed, 1 failed' test_small
 
 # This one ends well only once the line of another has been seen.
 program waits 0 "for i in \$(seq 300); do [ -e '$work/seen' ] && break; sleep 0.1; done
