@@ -268,30 +268,18 @@ static ts_columns columns_of(const maker *m) {
 /* Shorter rows would end in many single elements where there are no masks. */
 #define LONG_ROW 1024
 
-/* A vector of narrow elements has as many lanes as one of f32, which wastes most of a register. In a large launch of
- * long rows, those that are only reduced get code of their own. */
-static bool has_long_rows(const maker *m) {
-  const collapsed *n = &m->collapsed;
-  const int32_t row = n->loops.count - 1;
-  if (!is_large(n) || n->loops.extent[row] < LONG_ROW || ts_nest_stores_points(m->nest)) return false;
-  for (int32_t i = 0; i < m->used.loads; i++)
-    if (n->at[i].coef[row] != operand_size(m, i)) return false;
-  for (size_t i = 0; i < m->nest->nodes.count; i++) {
-    const ts_nest_node *node = &m->nest->nodes.data[i];
-    if (m->used.node[i] < 0) continue;
-    if (node->kind != TS_NEST_LOAD && node->kind != TS_NEST_REDUCE) return false;
-    if (!ts_dtype_is_integer(node->dtype) || ts_dtype_size(node->dtype) > 2) return false;
-  }
-  return true;
-}
-
-/* A search of a large launch in long rows looks whether it may end. */
-static ts_columns columns_of_search(const maker *m) {
+/* In a large launch, what the code of long rows is for. A vector of narrow elements has as many lanes as one of f32,
+ * which wastes most of a register, so rows of them that are only reduced get code of their own. A search looks whether
+ * it may end. */
+static ts_columns columns_of_row(const maker *m) {
   const collapsed *n = &m->collapsed;
   const ts_nest *p = m->nest;
+  const ts_kernel_desc *desc = &m->launch.desc;
   const int32_t row = n->loops.count - 1;
-  if (!is_large(n) || n->loops.extent[row] < LONG_ROW || !ts_kernel_searches(&m->launch.desc)) return TS_COLUMNS_ANY;
-  /* not where the loop of rows and that of their parts are one loop now */
+  if (!is_large(n) || n->loops.extent[row] < LONG_ROW) return TS_COLUMNS_ANY;
+  if (ts_kernel_narrow_bytes(desc) > 0 && !ts_nest_stores_points(p)) return TS_COLUMNS_LONG;
+  if (!ts_kernel_searches(desc)) return TS_COLUMNS_ANY;
+  /* Where the loop of rows and that of their parts have become one, a row has no parts. */
   const bool has_parts = p->has_parts && row > 0 && n->loops.extent[row - 1] == p->loops.extent[p->kept - 1];
   return has_parts ? TS_COLUMNS_PARTS : TS_COLUMNS_SEARCH;
 }
@@ -439,7 +427,6 @@ static ts_status choose_kind(maker *m) {
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
     if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
     if (columns >= 0) m->columns = columns_of(m);
-    if (columns < 0 && has_long_rows(m)) m->columns = TS_COLUMNS_LONG;
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
     int32_t transposed = take_long_row(m) ? -1 : find_transposed(m);
@@ -644,7 +631,7 @@ static ts_status make(maker *m) {
   collapse(&m->collapsed);
   TS_TRY(choose_kind(m));
   TS_TRY(describe(m));
-  if (m->kind == TS_KERNEL_ROW && m->columns == TS_COLUMNS_ANY) m->launch.desc.columns = (uint8_t)columns_of_search(m);
+  if (m->kind == TS_KERNEL_ROW) m->launch.desc.columns = (uint8_t)columns_of_row(m);
   TS_TRY(fill_args(m));
   measure(m);
   return TS_VEC_PUSH(&m->lowering->launches, m->launch);
