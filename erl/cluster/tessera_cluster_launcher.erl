@@ -138,7 +138,14 @@ said(Port, {launcher, _}, {End, Line}, #{continued := Continued} = State) ->
                 State#{continued := case End of eol -> maps:remove(Port, Continued); noeol -> Continued#{Port => Last} end}, Parts);
 said(_, {Rank, _}, {_, Line}, State) -> noted(Rank, Line, State).
 
-noted(Source, Line, #{job := Job, printed := Printed, log := Log} = State) ->
+noted(launcher, Line, State) ->
+    case tessera_cluster_output:is_harmless(Line) of
+        true -> State;
+        false -> kept(launcher, Line, State)
+    end;
+noted(Source, Line, State) -> kept(Source, Line, State).
+
+kept(Source, Line, #{job := Job, printed := Printed, log := Log} = State) ->
     _ = case tessera_cluster_output:ended_rank(Line) of
             {Host, Status} when is_integer(Source) -> Job ! {rank_ended, self(), Source, Host, Status};
             _ when is_integer(Source) -> tessera_cluster_log:line(Log, Source, without_rank(Source, Line));

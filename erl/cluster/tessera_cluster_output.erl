@@ -1,7 +1,7 @@
 %% @private The output of mpirun and ranks while they start, and the part of it that an error quotes: lines of the rank that ended, or
 %% mpirun's lines without the advice that its messages contain.
 -module(tessera_cluster_output).
--export([new/0, parse/2, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1, has_message/1]).
+-export([new/0, parse/2, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1, has_message/1, is_harmless/1]).
 -export_type([output/0, source/0]).
 
 %% The source of a line: a rank, or the launcher (mpirun).
@@ -51,6 +51,11 @@ ended_rank(Line) ->
         {match, [Host, Status]} -> {Host, binary_to_integer(Status)};
         nomatch -> none
     end.
+
+%% A warning of mpirun that says nothing to anybody: its process and the child (ssh) both give the child a group of its own, and the child that has
+%% done so and runs ssh already is refused (EACCES) to the other.
+-spec is_harmless(binary()) -> boolean().
+is_harmless(Line) -> re:run(Line, "plm:[rs]sh: Warning: setpgid\\([0-9]+,[0-9]+\\) failed in parent with errno=.*\\(13\\)\\s*$") =/= nomatch.
 
 -spec add(source(), binary(), output()) -> output().
 add(Source, Line, #output{missing = Missing, first = First} = Output) when Missing > 0 ->

@@ -55,7 +55,8 @@ walk([{"sh", N, Lines} | Blocks], Folder, Context, Count) ->
         [{"text", _, _} | Rest] when Printed =:= none -> walk(Rest, Next, Context, Count);
         [{"text", _, Expected} | Rest] ->
             is_like(Expected, Printed) orelse
-                fail("~ts:~b prints~n~ts~nand not~n~ts", [element(1, Context), N, Printed, lists:join("\n", Expected)]),
+                fail("~ts:~b prints~n~ts~nand not~n~ts~nfirst line that differs: ~ts",
+                     [element(1, Context), N, Printed, lists:join("\n", Expected), different(Expected, string:lexemes(Printed, "\n"))]),
             walk(Rest, Next, Context, Count + 2);
         _ -> walk(Blocks, Next, Context, Count + 1)
     end;
@@ -144,6 +145,16 @@ read(Port, Printed) ->
 is_like(Expected, Printed) ->
     Pattern = unicode:characters_to_binary(["^", [pattern(Line) || Line <- Expected], "$"]),
     re:run(string:trim(Printed) ++ "\n", Pattern, [unicode, {capture, none}]) =:= match.
+
+%% For a log of which only the end is kept.
+different(["…" | _], _) -> "after a line that stands for any lines";
+different([Line | Expected], [Text | Printed]) ->
+    case is_like([Line], Text) of
+        true -> different(Expected, Printed);
+        false -> Text
+    end;
+different(_, [Text | _]) -> Text;
+different(_, []) -> "a line is missing".
 
 pattern("…") -> "(?:.*\\n)*";
 pattern(Line) ->

@@ -56,6 +56,16 @@ tags_test() ->
                           {<<"[a list, 1] [1,2]">>, [{launcher, <<"[a list, 1] [1,2]">>}]}]],
     ?assertEqual([{2, <<"rest">>}], tessera_cluster_output:parse(2, <<"rest">>)).
 
+%% A warning that a race in mpirun causes is not one for the reader; the same call that failed otherwise is.
+harmless_test() ->
+    Warning = fun(Component, Error) ->
+                      <<"[host-a:23349] ", Component/binary, ": Warning: setpgid(23357,23357) failed in parent with errno=", Error/binary>>
+              end,
+    ?assert(tessera_cluster_output:is_harmless(Warning(<<"plm:rsh">>, <<"Permission denied(13)">>))),
+    ?assert(tessera_cluster_output:is_harmless(Warning(<<"plm:ssh">>, <<"Permission denied(13)">>))),
+    ?assertNot(tessera_cluster_output:is_harmless(Warning(<<"plm:rsh">>, <<"Operation not permitted(1)">>))),
+    ?assertNot(tessera_cluster_output:is_harmless(<<"ssh: connect to host host-b port 22: Permission denied(13)">>)).
+
 %% Of many lines most are left out; the log says how many, and has the first ones.
 limit_test() ->
     Count = 30000,
