@@ -1,7 +1,7 @@
 /* Fourier transforms against their defining sum, in long double: every kind, lengths of each factor and on both sides
  * of a change of algorithm, operands that are shorter or longer than the transform, axes with and without neighbours.
- * The same bits with every instruction set and on any number of threads; one line's NaN stays in that line; transforms
- * back; Parseval. */
+ * The same bits with every instruction set of one arithmetic, on any number of threads, and along any axis; one line's
+ * NaN stays in that line; transforms back; Parseval. */
 #include "exec/pool.h"
 #include "jit/session/target.h"
 #include "kernel/fft/fft.h"
@@ -198,7 +198,7 @@ START_TEST(test_definition)
 }
 END_TEST
 
-/* Vectors of each width that this machine has. */
+/* Vectors of each width that this machine has; the first ones may have no fused multiply-adds. */
 static int instruction_sets(const ts_fft_vector **out) {
   int count = 0;
   out[count++] = ts_fft_vector_base;
@@ -209,6 +209,15 @@ static int instruction_sets(const ts_fft_vector **out) {
   return count;
 }
 
+/* The set whose bits set i must have. */
+static int same_arithmetic(int i) {
+#if defined(__FP_FAST_FMA)
+  return 0 * i;
+#else
+  return i > 0 ? 1 : 0;
+#endif
+}
+
 static void check_bits(const ts_fft_request *request) {
   const ts_fft_vector *sets[3];
   const int count = instruction_sets(sets);
@@ -216,9 +225,12 @@ static void check_bits(const ts_fft_request *request) {
   begin(request, &t);
   size_t bytes = (size_t)(t.out_count * t.fft.size);
   void *expected = allocate((int64_t)bytes);
-  execute(&t, &ts_parallel_serial);
-  memcpy(expected, t.out, bytes);
   for (int i = 0; i < count; i++) {
+    if (same_arithmetic(i) == i) {
+      t.fft.vector = &sets[i][request->part == TS_F64];
+      execute(&t, &ts_parallel_serial);
+      memcpy(expected, t.out, bytes);
+    }
     memset(t.out, 0xff, bytes);
     t.fft.vector = &sets[i][request->part == TS_F64];
     execute(&t, ts_pool_parallel(0));
@@ -244,6 +256,69 @@ START_TEST(test_same_bits)
         r.part = TS_F64;
         check_bits(&r);
       }
+}
+END_TEST
+
+/* Lines of another axis that are moved in bundles have the bits of the same lines along the last axis. */
+static void check_axis(const ts_fft_request *request) {
+  transform t, last;
+  ts_fft_request r = *request;
+  begin(&r, &t);
+  r.outer *= r.inner;
+  r.inner = 1;
+  begin(&r, &last);
+  const int64_t inner = request->inner, in_bytes = t.in_parts * t.fft.size, out_bytes = t.out_parts * t.fft.size;
+  for (int64_t line = 0; line < r.outer; line++)
+    for (int64_t i = 0; i < r.in_points; i++)
+      memcpy((char *)last.in + (line * r.in_points + i) * in_bytes,
+             (char *)t.in + ((line / inner * r.in_points + i) * inner + line % inner) * in_bytes, (size_t)in_bytes);
+  execute(&t, ts_pool_parallel(0));
+  execute(&last, &ts_parallel_serial);
+  const int64_t points = t.fft.out_points;
+  for (int64_t line = 0; line < r.outer; line++)
+    for (int64_t i = 0; i < points; i++)
+      ck_assert_msg(memcmp((char *)last.out + (line * points + i) * out_bytes,
+                           (char *)t.out + ((line / inner * points + i) * inner + line % inner) * out_bytes,
+                           (size_t)out_bytes) == 0,
+                    "f%d kind %d, n = %lld, %lld beside each other: line %lld, point %lld", 8 * t.fft.size, (int)r.kind,
+                    (long long)r.n, (long long)inner, (long long)line, (long long)i);
+  end(&t);
+  end(&last);
+}
+
+START_TEST(test_other_axis)
+{
+  static const int64_t sizes[] = {1, 2, 5, 31, 130, 256, 1000, 1021, 4100}, inners[] = {2, 3, 5, 8, 16, 17, 40};
+  for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
+    for (size_t i = 0; i < sizeof inners / sizeof *inners; i++)
+      for (int kind = 0; kind < 4; kind++)
+        for (int part = 0; part < 2; part++) {
+          const bool bits_of_columns = kind < 2 && inners[i] >= 4; /* one engine takes all of a longer column */
+          if ((bits_of_columns && sizes[n] > 128) || !testing_takes((int64_t)(n + i) + kind, 3)) continue;
+          ts_fft_request r = {.part = part ? TS_F64 : TS_F32, .kind = (ts_fft_kind)kind, .n = sizes[n], .outer = 2};
+          r.real = kind == TS_FFT_REAL;
+          r.inner = inners[i];
+          r.in_points = kind == TS_FFT_REAL_INVERSE ? r.n / 2 + 1 : r.n;
+          check_axis(&r);
+        }
+  /* Bundles of fewer lines, since these are long. */
+  check_axis(&(ts_fft_request){TS_F64, TS_FFT_FORWARD, false, 65536, 65536, 1, 5});
+  check_axis(&(ts_fft_request){TS_F32, TS_FFT_REAL, true, 400000, 400000, 1, 3});
+}
+END_TEST
+
+/* As many short lines as do not fit the second cache, so that the next ones are prefetched. */
+START_TEST(test_many_lines)
+{
+  for (int64_t n = 2; n <= 8; n++) {
+    transform t;
+    begin(&(ts_fft_request){TS_F32, TS_FFT_FORWARD, false, n, n, 160001 / n, 1}, &t);
+    execute(&t, ts_pool_parallel(0));
+    for (int64_t line = 0; line < t.fft.request.outer; line += 1 + line / 50)
+      ck_assert_double_le(line_error(&t, line, 0), 3 * log2((double)n));
+    ck_assert_double_le(line_error(&t, t.fft.request.outer - 1, 0), 3 * log2((double)n));
+    end(&t);
+  }
 }
 END_TEST
 
@@ -364,6 +439,8 @@ int main(void) {
   tcase_set_timeout(tests, 120);
   tcase_add_loop_test(tests, test_definition, 0, LENGTHS);
   tcase_add_test(tests, test_same_bits);
+  tcase_add_test(tests, test_other_axis);
+  tcase_add_test(tests, test_many_lines);
   tcase_add_test(tests, test_lines_apart);
   tcase_add_loop_test(tests, test_long, 0, 7);
   tcase_add_test(tests, test_roots);

@@ -1,6 +1,7 @@
 /* Inner loops of Fourier transforms in f32 and f64, by vectors. The code is the same for every instruction set
- * (fft_vector_body.h), compiled once for each, and fuses no multiply-adds, so that every machine gives the same bits.
- * Real and imaginary parts are apart in memory. Pure functions of their arguments; thread-safe. */
+ * (fft_vector_body.h), compiled once for each. Multiply-adds are fused where a function says FMA and nowhere else, so
+ * every machine that has them gives the same bits. Real and imaginary parts are apart in memory. Pure functions of
+ * their arguments; thread-safe. */
 #ifndef TS_KERNEL_FFT_VECTOR_H
 #define TS_KERNEL_FFT_VECTOR_H
 
@@ -64,8 +65,8 @@ typedef struct ts_fft_vector {
   void (*fold)(const ts_fft_half *half);
 
   /* Of lines in lanes, which have a column each. Number i of a line is in row i of `to`, or of `from`; `line` and `row`
-   * are elements from one line, or row, to the next. With fewer numbers than 64 bytes have, up to 64 bytes of each line
-   * are read, or are written in the order of the lines. Stored are x * factors[i % 2] + factors[2 + i % 2]. */
+   * are elements from one line, or row, to the next. Loads move numbers without a change. Stored are
+   * x * factors[i % 2] + factors[2 + i % 2]. */
   void (*load_lines)(const void *from, int64_t line, int64_t numbers, void *to, int64_t row);
   void (*store_lines)(const void *from, int64_t row, int64_t numbers, const double factors[4], void *to, int64_t line);
   /* `unfold`, with its factors, and `fold`, of each column; z and out are rows, w a line. */

@@ -21,15 +21,15 @@ INLINE C NAME(prime_pairs)(const ts_fft_pass *pass, const ts_fft_rows *in, int64
 INLINE void NAME(prime_parts)(const C *sum, const C *difference, int pairs, const T *roots, int count, C *a, C *b) {
   _Pragma("GCC unroll 2") for (int i = 0; i < count; i++) {
     const T c = roots[2 * i], s = roots[2 * i + 1];
-    a[i] = (C){sum[0].re + sum[1].re * c, sum[0].im + sum[1].im * c};
+    a[i] = (C){MADD(sum[1].re, c, sum[0].re), MADD(sum[1].im, c, sum[0].im)};
     b[i] = (C){difference[1].re * s, difference[1].im * s};
   }
   for (int k = 2; k <= pairs; k++) {
     roots += 2 * count;
     _Pragma("GCC unroll 2") for (int i = 0; i < count; i++) {
       const T c = roots[2 * i], s = roots[2 * i + 1];
-      a[i] = (C){a[i].re + sum[k].re * c, a[i].im + sum[k].im * c};
-      b[i] = (C){b[i].re + difference[k].re * s, b[i].im + difference[k].im * s};
+      a[i] = (C){MADD(sum[k].re, c, a[i].re), MADD(sum[k].im, c, a[i].im)};
+      b[i] = (C){MADD(difference[k].re, s, b[i].re), MADD(difference[k].im, s, b[i].im)};
     }
   }
 }
@@ -42,10 +42,7 @@ typedef struct NAME(prime_out) {
 } NAME(prime_out);
 
 INLINE void NAME(prime_store)(const NAME(prime_out) * out, int64_t k, C x) {
-  if (out->turns) {
-    const T c = out->twiddles[2 * k - 2], d = out->twiddles[2 * k - 1];
-    x = (C){x.re * c - x.im * d, x.re * d + x.im * c};
-  }
+  if (out->turns) x = NAME(times)(x, out->twiddles[2 * k - 2], out->twiddles[2 * k - 1]);
   NAME(store)(out->re + k * out->step, x.re);
   NAME(store)(out->im + k * out->step, x.im);
 }

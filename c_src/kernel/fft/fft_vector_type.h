@@ -1,5 +1,7 @@
 /* The part of fft_vector_body.h for one type: T, its vectors V of LANES, NAME, and COLUMNS. */
 #define VECTORS (COLUMNS / LANES)
+#define SIZE ((int64_t)sizeof(T))
+#define UNIT (LANES / (VECTOR_BYTES / 16)) /* elements of a unit */
 
 INLINE V NAME(load)(const T *from) {
   V v;
@@ -14,6 +16,10 @@ typedef struct NAME(complex) {
   V re, im;
 } NAME(complex);
 #define C NAME(complex)
+
+/* A vector times a number, plus a vector, by FMA. */
+#define MADD(a, b, c) FMA(a, (b) - (V){0}, c)
+INLINE C NAME(times)(C x, T re, T im) { return (C){MADD(x.re, re, -(x.im * im)), MADD(x.re, im, x.im * re)}; }
 
 INLINE C NAME(plus)(C a, C b) { return (C){a.re + b.re, a.im + b.im}; }
 INLINE C NAME(minus)(C a, C b) { return (C){a.re - b.re, a.im - b.im}; }
@@ -40,13 +46,16 @@ INLINE void NAME(butterfly8)(C *x) {
   C even[4] = {x[0], x[2], x[4], x[6]}, odd[4] = {x[1], x[3], x[5], x[7]};
   NAME(butterfly4)(even);
   NAME(butterfly4)(odd);
-  odd[1] = (C){(odd[1].re + odd[1].im) * root, (odd[1].im - odd[1].re) * root};
+  const V a = odd[1].re + odd[1].im, b = odd[1].im - odd[1].re, c = odd[3].im - odd[3].re, d = odd[3].re + odd[3].im;
   odd[2] = NAME(turned)(odd[2]);
-  odd[3] = (C){(odd[3].im - odd[3].re) * root, (odd[3].re + odd[3].im) * -root};
-  _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++) {
+  for (int k = 0; k < 4; k += 2) {
     x[k] = NAME(plus)(even[k], odd[k]);
     x[k + 4] = NAME(minus)(even[k], odd[k]);
   }
+  x[1] = (C){MADD(a, root, even[1].re), MADD(b, root, even[1].im)};
+  x[5] = (C){MADD(a, -root, even[1].re), MADD(b, -root, even[1].im)};
+  x[3] = (C){MADD(c, root, even[3].re), MADD(d, -root, even[3].im)};
+  x[7] = (C){MADD(c, -root, even[3].re), MADD(d, root, even[3].im)};
 }
 
 /* An odd number of elements: two results share the sums and differences of elements k and radix - k. */
@@ -59,12 +68,12 @@ INLINE void NAME(butterfly_odd)(C *x, int radix, const double (*roots)[2]) {
   }
   _Pragma("GCC unroll 8") for (int j = 1; j <= radix / 2; j++) {
     T c = (T)roots[j][0], s = (T)roots[j][1];
-    C a = {zero.re + sum[1].re * c, zero.im + sum[1].im * c}, b = {difference[1].re * s, difference[1].im * s};
+    C a = {MADD(sum[1].re, c, zero.re), MADD(sum[1].im, c, zero.im)}, b = {difference[1].re * s, difference[1].im * s};
     _Pragma("GCC unroll 8") for (int k = 2; k <= radix / 2; k++) {
       c = (T)roots[j * k % radix][0];
       s = (T)roots[j * k % radix][1];
-      a = (C){a.re + sum[k].re * c, a.im + sum[k].im * c};
-      b = (C){b.re + difference[k].re * s, b.im + difference[k].im * s};
+      a = (C){MADD(sum[k].re, c, a.re), MADD(sum[k].im, c, a.im)};
+      b = (C){MADD(difference[k].re, s, b.re), MADD(difference[k].im, s, b.im)};
     }
     x[j] = NAME(plus)(a, b);
     x[radix - j] = NAME(minus)(a, b);
@@ -128,36 +137,65 @@ INLINE void NAME(butterfly)(C *x, int radix) {
 
 /* ---- passes ---- */
 
+/* Where the butterflies of one p begin; steps from one element to the next. Values, which no store can change. */
+typedef struct NAME(place) {
+  const T *re, *im;
+  T *to_re, *to_im;
+  int64_t row, step, to_row, to_step;
+  const T *twiddles;
+} NAME(place);
+
 /* The butterflies of one p: `stride` of them. Twiddles of p = 0 are 1, and left out. */
-INLINE void NAME(some_butterflies)(const ts_fft_pass *pass, int radix, int64_t p, const ts_fft_rows *in,
-                                   const ts_fft_rows *out) {
-  const int64_t s = pass->stride, step = s * pass->length * in->row;
-  const T *twiddles = (const T *)pass->twiddles + p * (radix - 1) * 2;
-  for (int64_t q = 0; q < s; q++) {
-    const T *re = (const T *)in->re + (q + s * p) * in->row, *im = (const T *)in->im + (q + s * p) * in->row;
-    T *to_re = (T *)out->re + (q + s * radix * p) * out->row, *to_im = (T *)out->im + (q + s * radix * p) * out->row;
+INLINE void NAME(some_butterflies)(NAME(place) at, int radix, int64_t stride, bool turns) {
+  for (int64_t q = 0; q < stride; q++) {
     for (int v = 0; v < COLUMNS; v += LANES) {
       C x[13];
       _Pragma("GCC unroll 13") for (int k = 0; k < radix; k++) x[k] =
-          (C){NAME(load)(re + k * step + v), NAME(load)(im + k * step + v)};
+          (C){NAME(load)(at.re + k * at.step + v), NAME(load)(at.im + k * at.step + v)};
       NAME(butterfly)(x, radix);
       _Pragma("GCC unroll 13") for (int k = 0; k < radix; k++) {
         C y = x[k];
-        if (p > 0 && k > 0) {
-          T c = twiddles[2 * k - 2], d = twiddles[2 * k - 1];
-          y = (C){x[k].re * c - x[k].im * d, x[k].re * d + x[k].im * c};
-        }
-        NAME(store)(to_re + k * s * out->row + v, y.re);
-        NAME(store)(to_im + k * s * out->row + v, y.im);
+        if (turns && k > 0) y = NAME(times)(y, at.twiddles[2 * k - 2], at.twiddles[2 * k - 1]);
+        NAME(store)(at.to_re + k * at.to_step + v, y.re);
+        NAME(store)(at.to_im + k * at.to_step + v, y.im);
       }
     }
+    at.re += at.row;
+    at.im += at.row;
+    at.to_re += at.to_row;
+    at.to_im += at.to_row;
+  }
+}
+
+INLINE NAME(place) NAME(first_place)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out) {
+  return (NAME(place)){.re = in->re,
+                       .im = in->im,
+                       .to_re = out->re,
+                       .to_im = out->im,
+                       .row = in->row,
+                       .step = pass->stride * pass->length * in->row,
+                       .to_row = out->row,
+                       .to_step = pass->stride * out->row,
+                       .twiddles = pass->twiddles};
+}
+
+INLINE void NAME(some_pass)(const ts_fft_pass *pass, int radix, const ts_fft_rows *in, const ts_fft_rows *out) {
+  const int64_t stride = pass->stride, length = pass->length;
+  NAME(place) at = NAME(first_place)(pass, in, out);
+  NAME(some_butterflies)(at, radix, stride, false);
+  for (int64_t p = 1; p < length; p++) {
+    at.re += stride * at.row;
+    at.im += stride * at.row;
+    at.to_re += radix * at.to_step;
+    at.to_im += radix * at.to_step;
+    at.twiddles += 2 * (radix - 1);
+    NAME(some_butterflies)(at, radix, stride, true);
   }
 }
 
 #define DEFINE_PASS(RADIX)                                                                                \
   static void NAME(pass##RADIX)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out) { \
-    NAME(some_butterflies)(pass, RADIX, 0, in, out);                                                      \
-    for (int64_t p = 1; p < pass->length; p++) NAME(some_butterflies)(pass, RADIX, p, in, out);           \
+    NAME(some_pass)(pass, RADIX, in, out);                                                                \
   }
 DEFINE_PASS(2)
 DEFINE_PASS(3)
@@ -184,24 +222,42 @@ static void NAME(pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_
 /* ---- transposition ---- */
 
 #if LANES == 16
+#define UNITS_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define UNITS_HIGH(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
 #define BACKWARDS(a) __builtin_shufflevector(a, a, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #elif LANES == 8
+#if UNIT == 4
+#define UNITS_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define UNITS_HIGH(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#else
+#define UNITS_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14)
+#define UNITS_HIGH(a, b) __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15)
+#endif
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
 #define BACKWARDS(a) __builtin_shufflevector(a, a, 7, 6, 5, 4, 3, 2, 1, 0)
 #elif LANES == 4
+#if UNIT == 4
+#define UNITS_LOW(a, b) LOW(a, b)
+#define UNITS_HIGH(a, b) HIGH(a, b)
+#else
+#define UNITS_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 2, 6)
+#define UNITS_HIGH(a, b) __builtin_shufflevector(a, b, 1, 5, 3, 7)
+#endif
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
 #define BACKWARDS(a) __builtin_shufflevector(a, a, 3, 2, 1, 0)
 #else
+#define UNITS_LOW(a, b) LOW(a, b)
+#define UNITS_HIGH(a, b) HIGH(a, b)
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
 #define EVEN(a, b) LOW(a, b)
@@ -209,45 +265,84 @@ static void NAME(pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_
 #define BACKWARDS(a) __builtin_shufflevector(a, a, 1, 0)
 #endif
 
-/* Vector i and vector i + LANES / 2 interleaved, log2(LANES) times: that is a transposition. */
-INLINE void NAME(transpose)(V *x) {
-  _Pragma("GCC unroll 4") for (int done = 1; done < LANES; done *= 2) {
-    V y[LANES];
-    _Pragma("GCC unroll 8") for (int i = 0; i < LANES / 2; i++) {
-      y[2 * i] = LOW(x[i], x[i + LANES / 2]);
-      y[2 * i + 1] = HIGH(x[i], x[i + LANES / 2]);
+/* Vector i and vector i + UNIT / 2 interleaved in each unit, log2(UNIT) times: that transposes the units at each place,
+ * so unit u of vector i becomes unit u of element i. */
+INLINE void NAME(transpose_units)(V *x) {
+  _Pragma("GCC unroll 4") for (int done = 1; done < UNIT; done *= 2) {
+    V y[UNIT];
+    _Pragma("GCC unroll 4") for (int i = 0; i < UNIT / 2; i++) {
+      y[2 * i] = UNITS_LOW(x[i], x[i + UNIT / 2]);
+      y[2 * i + 1] = UNITS_HIGH(x[i], x[i + UNIT / 2]);
     }
-    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) x[i] = y[i];
+    _Pragma("GCC unroll 4") for (int i = 0; i < UNIT; i++) x[i] = y[i];
   }
 }
 
-INLINE void NAME(transpose_tile)(const T *from, int64_t row, T *to, int64_t to_row) {
-  V x[LANES];
-  _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) x[i] = NAME(load)(from + i * row);
-  NAME(transpose)(x);
-  _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) NAME(store)(to + i * to_row, x[i]);
+/* LANES rows of a unit each, to a unit's rows of LANES; and of two units. */
+INLINE void NAME(transpose_unit_from)(const T *from, int64_t row, T *to, int64_t to_row) {
+  V x[UNIT];
+  UNROLL for (int i = 0; i < UNIT; i++) x[i] = (V)ISA(load_units)(from + i * row, UNIT * row * SIZE);
+  NAME(transpose_units)(x);
+  UNROLL for (int i = 0; i < UNIT; i++) NAME(store)(to + i * to_row, x[i]);
 }
+
+INLINE void NAME(transpose_from)(const T *from, int64_t row, T *to, int64_t to_row) {
+  V x[2 * UNIT];
+  UNROLL for (int i = 0; i < UNIT; i++) {
+    ISA(fft_raw) pair[2];
+    ISA(load_pairs)(from + i * row, UNIT * row * SIZE, pair);
+    x[i] = (V)pair[0];
+    x[UNIT + i] = (V)pair[1];
+  }
+  NAME(transpose_units)(x);
+  NAME(transpose_units)(x + UNIT);
+  UNROLL for (int i = 0; i < 2 * UNIT; i++) NAME(store)(to + i * to_row, x[i]);
+}
+
+/* The other way. */
+INLINE void NAME(transpose_unit_to)(V *x, T *to, int64_t to_row) {
+  NAME(transpose_units)(x);
+  UNROLL for (int i = 0; i < UNIT; i++) ISA(store_units)(to + i * to_row, UNIT * to_row * SIZE, (ISA(fft_raw))x[i]);
+}
+
+INLINE void NAME(transpose_to)(V *x, T *to, int64_t to_row) {
+  NAME(transpose_units)(x);
+  NAME(transpose_units)(x + UNIT);
+  UNROLL for (int i = 0; i < UNIT; i++) {
+    const ISA(fft_raw) pair[2] = {(ISA(fft_raw))x[i], (ISA(fft_raw))x[UNIT + i]};
+    ISA(store_pairs)(to + i * to_row, UNIT * to_row * SIZE, pair);
+  }
+}
+
+#if VECTOR_BYTES == 64
+INLINE void NAME(transpose_fours_to)(V *x, T *to, int64_t to_row) {
+  UNROLL for (int i = 0; i < 4; i++) NAME(transpose_units)(x + i * UNIT);
+  UNROLL for (int i = 0; i < UNIT; i++) {
+    const ISA(fft_raw) fours[4] = {(ISA(fft_raw))x[i], (ISA(fft_raw))x[UNIT + i], (ISA(fft_raw))x[2 * UNIT + i],
+                                   (ISA(fft_raw))x[3 * UNIT + i]};
+    ISA(store_fours)(to + i * to_row, UNIT * to_row * SIZE, fours);
+  }
+}
+#endif
 
 INLINE void NAME(transpose_product)(const ts_fft_rows *in, const ts_fft_rows *w, int64_t i, int64_t c,
                                     const ts_fft_rows *out) {
-  V re[LANES], im[LANES];
-  _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) {
+  V re[2 * UNIT], im[2 * UNIT];
+  UNROLL for (int k = 0; k < 2 * UNIT; k++) {
     const int64_t at = (i + k) * in->row + c, tw = (i + k) * w->row + c;
     V a = NAME(load)((const T *)in->re + at), b = NAME(load)((const T *)in->im + at);
     V wr = NAME(load)((const T *)w->re + tw), wi = NAME(load)((const T *)w->im + tw);
-    re[k] = a * wr - b * wi;
-    im[k] = a * wi + b * wr;
+    re[k] = FMA(a, wr, -(b * wi));
+    im[k] = FMA(a, wi, b * wr);
   }
-  NAME(transpose)(re);
-  _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) NAME(store)((T *)out->re + (c + k) * out->row + i, re[k]);
-  NAME(transpose)(im);
-  _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) NAME(store)((T *)out->im + (c + k) * out->row + i, im[k]);
+  NAME(transpose_to)(re, (T *)out->re + c * out->row + i, out->row);
+  NAME(transpose_to)(im, (T *)out->im + c * out->row + i, out->row);
 }
 
 static void NAME(transpose_rows)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count,
                                  const ts_fft_rows *out) {
-  for (int64_t i = 0; i < count; i += LANES)
-    for (int64_t c = 0; c < COLUMNS; c += LANES) NAME(transpose_product)(in, twiddles, i, c, out);
+  for (int64_t c = 0; c < COLUMNS; c += LANES)
+    for (int64_t i = 0; i < count; i += 2 * UNIT) NAME(transpose_product)(in, twiddles, i, c, out);
 }
 
 /* ---- interleaved numbers ---- */
@@ -348,8 +443,8 @@ INLINE void NAME(store_joined)(T *to, V re, V im) {
 }
 
 /* Elements k to k + LANES - 1, and the others that their numbers make. */
-INLINE void NAME(unfold_some)(const ts_fft_half *h, int64_t k, const ts_fft_joined *joined) {
-  const T x = (T)joined->factors[0], y = (T)joined->factors[1], none = 0;
+INLINE void NAME(unfold_some)(const ts_fft_half *h, int64_t k, T x, T y, const ts_fft_joined *joined) {
+  const T none = 0;
   T *to = joined->to, *from_half = to + 2 * h->half;
   const int64_t last = k + LANES - 1;
   C z, m, w;
@@ -364,38 +459,48 @@ INLINE void NAME(unfold_some)(const ts_fft_half *h, int64_t k, const ts_fft_join
   NAME(store_joined)(from_half + 2 * (h->half - last), BACKWARDS(one), none - BACKWARDS(one_im));
 }
 
-/* The last vector begins early: it makes some elements again. */
-static void NAME(unfold)(const ts_fft_half *h, const ts_fft_joined *joined) {
-  const int64_t last = h->half / 2;
-  NAME(unfold_one)(h, 0, joined);
+/* The last vector begins early: it makes some elements again. Copies of arguments, which no store can change. */
+static void NAME(unfold)(const ts_fft_half *half, const ts_fft_joined *arguments) {
+  const ts_fft_half h = *half;
+  const ts_fft_joined joined = *arguments;
+  const T x = (T)joined.factors[0], y = (T)joined.factors[1];
+  const int64_t last = h.half / 2;
+  NAME(unfold_one)(&h, 0, &joined);
   int64_t k = 1;
-  for (; k + LANES - 1 <= last; k += LANES) NAME(unfold_some)(h, k, joined);
+  for (; k + LANES - 1 <= last; k += LANES) NAME(unfold_some)(&h, k, x, y, &joined);
   if (k > last) return;
   if (last >= LANES)
-    NAME(unfold_some)(h, last - LANES + 1, joined);
+    NAME(unfold_some)(&h, last - LANES + 1, x, y, &joined);
   else
-    for (; k <= last; k++) NAME(unfold_one)(h, k, joined);
+    for (; k <= last; k++) NAME(unfold_one)(&h, k, &joined);
 }
 
 /* e and d without the halves: e + i conj(w) d. */
-static void NAME(fold)(const ts_fft_half *h) {
-  for (int64_t k = 0; k < h->half; k += LANES) {
+static void NAME(fold)(const ts_fft_half *half) {
+  const ts_fft_half h = *half;
+  for (int64_t k = 0; k < h.half; k += LANES) {
     C z, m, w;
-    NAME(load_half)(h, k, &z, &m, &w);
+    NAME(load_half)(&h, k, &z, &m, &w);
     C e = {z.re + m.re, z.im - m.im}, d = {z.re - m.re, z.im + m.im};
-    NAME(store_half)(h, k, (C){e.re - (w.re * d.im - w.im * d.re), e.im + (w.re * d.re + w.im * d.im)});
+    NAME(store_half)(&h, k, (C){e.re - (w.re * d.im - w.im * d.re), e.im + (w.re * d.re + w.im * d.im)});
   }
 }
 
 #include "kernel/fft/fft_vector_lanes.h"
 
+#undef UNITS_LOW
+#undef UNITS_HIGH
 #undef LOW
 #undef HIGH
 #undef EVEN
 #undef ODD
 #undef BACKWARDS
 #undef C
+#undef MADD
+#undef FMA
 #undef VECTORS
+#undef SIZE
+#undef UNIT
 #undef T
 #undef V
 #undef NAME
