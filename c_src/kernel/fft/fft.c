@@ -8,25 +8,26 @@
 #include <string.h>
 
 #define SLACK 16
-#define TASK_NS 50000
+#define TASK_NS 20000
 
 typedef struct fft_job {
   const ts_fft *fft;
   const ts_fft_run *run;
   int in_parts, out_parts;  /* numbers of an element */
   int64_t lines;            /* all of them */
-  int64_t groups, per_task; /* of lines, or blocks of columns */
+  int64_t bundle;           /* neighbouring lines of another axis that are moved at once; 1 of the last axis */
+  int64_t groups, per_task; /* of lines, bundles or blocks of columns */
 } fft_job;
 
 /* The workspace of one thread. */
 typedef struct fft_lines {
   ts_fft_rows group, other; /* lines, and one more */
-  char *interleaved;        /* a line with neighbours, of one of another axis */
+  char *interleaved;        /* lines with neighbours, of those of another axis; the current one first */
   ts_fft_scratch scratch;
 } fft_lines;
 
 static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-static void *at(const void *data, int64_t elements, int size) { return (char *)(uintptr_t)data + elements * size; }
+static char *at(const void *data, int64_t elements, int size) { return (char *)(uintptr_t)data + elements * size; }
 
 static fft_lines lines_at(const ts_fft *fft, char *memory) {
   const int64_t part = fft->group * fft->line;
@@ -37,7 +38,7 @@ static fft_lines lines_at(const ts_fft *fft, char *memory) {
   memory = at(memory, 2 * part, fft->size);
   w.other = (ts_fft_rows){at(memory, SLACK, fft->size), at(memory, fft->line + SLACK, fft->size), fft->line};
   w.interleaved = at(memory, 2 * fft->line, fft->size);
-  w.scratch = ts_fft_scratch_at(fft, at(memory, 4 * fft->line, fft->size));
+  w.scratch = ts_fft_scratch_at(fft, at(memory, (2 + 2 * fft->bundle) * fft->line, fft->size));
   return w;
 }
 
@@ -69,24 +70,65 @@ static char *line_start(const fft_job *job, const void *data, int64_t line, int6
   return (char *)(uintptr_t)data + (line / inner * points * inner + line % inner) * bytes;
 }
 
-static const char *line_in(const fft_job *job, const fft_lines *w, int64_t line, int bytes, int64_t count) {
-  const ts_fft_request *r = &job->fft->request;
-  const char *from = line_start(job, job->run->in, line, r->in_points, bytes);
-  if (r->inner == 1) return from;
-  move(bytes, from, r->inner, w->interleaved, 1, count);
-  return w->interleaved;
+/* Points of the operand that a transform reads. */
+static int64_t read_points(const ts_fft *fft) {
+  const ts_fft_request *r = &fft->request;
+  return min_i64(r->kind == TS_FFT_REAL_INVERSE ? r->n / 2 + 1 : r->n, r->in_points);
+}
+
+/* Rows of a bundle that are moved by elements at once: their cache lines stay in the first cache until all lines have
+ * taken part, even if rows are a power of two apart. */
+static int64_t moved_rows(int64_t row_bytes) {
+  const int64_t rows = 4096 / row_bytes;
+  return rows < 8 ? 8 : min_i64(rows, 64);
+}
+
+/* Elements of 4 or 8 bytes move as numbers, which nothing is computed with, by tiles. NULL for larger ones, and for
+ * lines that are too few. */
+static const ts_fft_vector *moves_of(int bytes, int64_t lines) {
+  return bytes > 8 || lines * bytes < 16 ? NULL : ts_fft_vector_of(bytes == 4 ? TS_F32 : TS_F64);
+}
+
+static void move_bundle_in(const fft_job *job, int64_t line, int64_t count, const fft_lines *w) {
+  const ts_fft *fft = job->fft;
+  const int bytes = job->in_parts * fft->size;
+  const int64_t points = read_points(fft), inner = fft->request.inner, step = 2 * fft->line * fft->size;
+  const int64_t rows = moved_rows(inner * bytes), tile = 64 / bytes;
+  const ts_fft_vector *moves = moves_of(bytes, count);
+  const char *from = line_start(job, job->run->in, line, fft->request.in_points, bytes);
+  int64_t row = 0;
+  for (; moves && row + tile <= points; row += tile)
+    moves->load_lines(from + row * inner * bytes, inner, count, w->interleaved + row * bytes, step / bytes);
+  for (; row < points; row += rows)
+    for (int64_t i = 0; i < count; i++)
+      move(bytes, from + (row * inner + i) * bytes, inner, w->interleaved + i * step + row * bytes, 1,
+           min_i64(rows, points - row));
+}
+
+static void move_bundle_out(const fft_job *job, int64_t line, int64_t count, const fft_lines *w) {
+  const ts_fft *fft = job->fft;
+  const int bytes = job->out_parts * fft->size;
+  const int64_t points = fft->out_points, inner = fft->request.inner, step = 2 * fft->line * fft->size;
+  const int64_t rows = moved_rows(inner * bytes), tile = 64 / bytes;
+  const ts_fft_vector *moves = moves_of(bytes, count);
+  char *to = line_start(job, job->run->out, line, points, bytes);
+  int64_t first = 0;
+  for (; moves && first + tile <= count; first += tile)
+    moves->load_lines(w->interleaved + first * step, step / bytes, points, to + first * bytes, inner);
+  for (int64_t row = 0; first < count && row < points; row += rows)
+    for (int64_t i = first; i < count; i++)
+      move(bytes, w->interleaved + i * step + row * bytes, 1, to + (row * inner + i) * bytes, inner,
+           min_i64(rows, points - row));
+}
+
+static const char *line_in(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
+  if (job->fft->request.inner > 1) return w->interleaved;
+  return line_start(job, job->run->in, line, job->fft->request.in_points, bytes);
 }
 
 static char *line_out(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
   if (job->fft->request.inner > 1) return w->interleaved;
   return line_start(job, job->run->out, line, job->fft->out_points, bytes);
-}
-
-static void line_done(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
-  const ts_fft *fft = job->fft;
-  if (fft->request.inner > 1)
-    move(bytes, w->interleaved, 1, line_start(job, job->run->out, line, fft->out_points, bytes), fft->request.inner,
-         fft->out_points);
 }
 
 /* ---- loads ---- */
@@ -105,7 +147,7 @@ static void copy_part(const ts_fft *fft, void *to, int64_t to_element, const voi
 static void load_complex(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
   const ts_fft *fft = job->fft;
   const int64_t count = min_i64(fft->request.in_points, fft->points);
-  fft->vector->split(line_in(job, w, line, 2 * fft->size, count), 0, 1, count, to);
+  fft->vector->split(line_in(job, w, line, 2 * fft->size), 0, 1, count, to);
   clear(fft, to, count, fft->points);
 }
 
@@ -113,7 +155,7 @@ static void load_complex(const fft_job *job, const fft_lines *w, int64_t line, c
 static void load_real(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
   const ts_fft *fft = job->fft;
   const int64_t count = min_i64(fft->request.in_points, fft->request.n), pairs = fft->pairs ? count / 2 : 0;
-  const char *from = line_in(job, w, line, fft->size, count);
+  const char *from = line_in(job, w, line, fft->size);
   clear(fft, to, pairs, fft->points);
   if (fft->pairs) {
     fft->vector->split(from, 0, 1, pairs, to);
@@ -147,7 +189,7 @@ static void load_half(const fft_job *job, const fft_lines *w, int64_t line, cons
   const ts_fft *fft = job->fft;
   const int64_t half = fft->request.n / 2, count = min_i64(fft->request.in_points, half + 1);
   const ts_fft_rows *whole = fft->pairs ? &w->other : to;
-  fft->vector->split(line_in(job, w, line, 2 * fft->size, count), 0, 1, count, whole);
+  fft->vector->split(line_in(job, w, line, 2 * fft->size), 0, 1, count, whole);
   clear(fft, whole, count, half + 1);
   memset(whole->im, 0, (size_t)fft->size);
   if (fft->pairs) {
@@ -186,7 +228,6 @@ static void store_real(const fft_job *job, const fft_lines *w, int64_t line, con
     scale_f32(from->re, fft->points, factors[0], to);
   else
     scale_f64(from->re, fft->points, factors[0], to);
-  line_done(job, w, line, fft->size);
 }
 
 /* The inverse of real numbers is the forward transform's conjugate. */
@@ -200,7 +241,6 @@ static void store_complex(const fft_job *job, const fft_lines *w, int64_t line, 
     fft->vector->unfold(&(ts_fft_half){.z = *from, .w = fft->half, .half = fft->points}, &joined);
   else
     fft->vector->join(from, 1, fft->out_points, factors, to, 0);
-  line_done(job, w, line, 2 * fft->size);
 }
 
 static void store(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
@@ -233,13 +273,14 @@ static void transform(const ts_fft *fft, const fft_lines *w) {
 
 /* ---- memory ahead ---- */
 
-/* The result of this line, since stores to it would wait, and the next operand. */
+/* The results of this group, since stores to them would wait, and the next operands. */
 static void look_ahead(const fft_job *job, int64_t line, ts_fft_ahead *out) {
   const ts_fft *fft = job->fft;
+  const int64_t next = line + fft->group, bytes = (job->lines - next) * fft->in_bytes;
   out->result = (const char *)job->run->out + line * fft->out_bytes;
-  out->result_end = out->result + fft->out_ahead;
-  out->operand = (const char *)job->run->in + (line + 1) * fft->in_bytes;
-  out->operand_end = out->operand + (line + 1 < job->lines ? fft->in_ahead : 0);
+  out->result_end = out->result + min_i64(fft->out_ahead, (job->lines - line) * fft->out_bytes);
+  out->operand = (const char *)job->run->in + next * fft->in_bytes;
+  out->operand_end = out->operand + (bytes > 0 ? min_i64(fft->in_ahead, bytes) : 0);
 }
 
 static void run_line(const fft_job *job, int64_t line, const fft_lines *w) {
@@ -247,6 +288,20 @@ static void run_line(const fft_job *job, int64_t line, const fft_lines *w) {
   if (w->scratch.ahead) look_ahead(job, line, w->scratch.ahead);
   transform(job->fft, w);
   store(job, w, line, &w->group);
+}
+
+static void run_bundle(const fft_job *job, int64_t bundle, const fft_lines *w) {
+  const ts_fft *fft = job->fft;
+  const int64_t inner = fft->request.inner, bundles = (inner + job->bundle - 1) / job->bundle;
+  const int64_t first = bundle % bundles * job->bundle, line = bundle / bundles * inner + first;
+  const int64_t count = min_i64(job->bundle, inner - first);
+  fft_lines one = *w;
+  move_bundle_in(job, line, count, w);
+  for (int64_t i = 0; i < count && !ts_cancelled(job->run->cancel); i++) {
+    one.interleaved = at(w->interleaved, 2 * i * fft->line, fft->size);
+    run_line(job, line + i, &one);
+  }
+  move_bundle_out(job, line, count, w);
 }
 
 /* ---- lanes ---- */
@@ -273,29 +328,28 @@ static void spread(const fft_job *job, int64_t first, int64_t count, const char 
     move(bytes, from, 1, line_start(job, job->run->out, first + i, points, bytes), inner, points);
 }
 
-/* Lines that are not contiguous, or shorter than a vector, and groups of too few lines take a copy. */
+/* Lines that are not contiguous, and groups of too few lines, take a copy. */
 static void run_lanes(const fft_job *job, int64_t group, const fft_lines *w) {
   const ts_fft *fft = job->fft;
   const ts_fft_request *r = &fft->request;
   const int64_t first = group * fft->group, count = min_i64(fft->group, job->lines - first);
-  const int64_t wanted = r->kind == TS_FFT_REAL_INVERSE ? r->n / 2 + 1 : r->n;
   const bool direct = r->inner == 1 && count == fft->columns;
   char *copy = w->group.re;
-  ts_fft_lanes lanes = {.in_numbers = min_i64(wanted, r->in_points) * job->in_parts,
+  ts_fft_lanes lanes = {.in_numbers = read_points(fft) * job->in_parts,
                         .in_line = r->in_points * job->in_parts,
                         .out_numbers = fft->out_points * job->out_parts};
   lanes.out_line = lanes.out_numbers;
   lanes.in = line_start(job, job->run->in, first, r->in_points, job->in_parts * fft->size);
   lanes.out = copy;
-  if (!direct || lanes.in_numbers < fft->columns) {
+  if (!direct) {
     gather(job, first, count, copy, lanes.in_numbers);
     lanes.in = copy;
     lanes.in_line = lanes.in_numbers;
   }
-  const bool stores = direct && lanes.out_numbers >= fft->columns;
-  if (stores) lanes.out = line_start(job, job->run->out, first, fft->out_points, job->out_parts * fft->size);
+  if (direct) lanes.out = line_start(job, job->run->out, first, fft->out_points, job->out_parts * fft->size);
+  if (w->scratch.ahead) look_ahead(job, first, w->scratch.ahead);
   ts_fft_lanes_run(fft, &lanes, &w->scratch);
-  if (!stores) spread(job, first, count, copy, lanes.out_numbers);
+  if (!direct) spread(job, first, count, copy, lanes.out_numbers);
 }
 
 /* ---- columns where they are ---- */
@@ -333,18 +387,39 @@ static void run_task(void *arg, int64_t task, int worker) {
       run_columns(job, i, &w);
     else if (ts_fft_by_lanes(&job->fft->core))
       run_lanes(job, i, &w);
+    else if (job->fft->request.inner > 1)
+      run_bundle(job, i, &w);
     else
       run_line(job, i, &w);
   }
 }
 
+/* As many lines in a bundle as leave one for each thread. */
+static int64_t bundle_of(const ts_fft *fft, const ts_parallel *parallel) {
+  const ts_fft_request *r = &fft->request;
+  const int64_t threads = parallel->width > 1 ? parallel->width : 1, parts = (threads + r->outer - 1) / r->outer;
+  return min_i64(fft->bundle, (r->inner + parts - 1) / parts);
+}
+
+static int64_t groups_of(const fft_job *job) {
+  const ts_fft *fft = job->fft;
+  const ts_fft_request *r = &fft->request;
+  if (fft->direct) return r->outer * column_blocks(fft);
+  if (ts_fft_by_lanes(&fft->core)) return (job->lines + fft->group - 1) / fft->group;
+  return r->outer * ((r->inner + job->bundle - 1) / job->bundle);
+}
+
 ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run) {
   const ts_fft_request *r = &fft->request;
   fft_job job = {.fft = fft, .run = run, .lines = r->outer * r->inner};
-  job.in_parts = r->real || r->kind == TS_FFT_REAL ? 1 : 2;
-  job.out_parts = r->kind == TS_FFT_REAL_INVERSE ? 1 : 2;
-  job.groups = fft->direct ? r->outer * column_blocks(fft) : (job.lines + fft->group - 1) / fft->group;
-  job.per_task = fft->group_ns > TASK_NS ? 1 : (int64_t)(TASK_NS / fft->group_ns) + 1;
-  if (job.lines > 0) ts_parallel_run(run->parallel, (job.groups + job.per_task - 1) / job.per_task, run_task, &job);
+  if (job.lines > 0) {
+    job.in_parts = r->real || r->kind == TS_FFT_REAL ? 1 : 2;
+    job.out_parts = r->kind == TS_FFT_REAL_INVERSE ? 1 : 2;
+    job.bundle = bundle_of(fft, run->parallel);
+    job.groups = groups_of(&job);
+    const double ns = fft->group_ns * (double)job.bundle;
+    job.per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
+    ts_parallel_run(run->parallel, (job.groups + job.per_task - 1) / job.per_task, run_task, &job);
+  }
   return ts_check_cancelled(run->cancel, "a Fourier transform");
 }

@@ -59,6 +59,7 @@ typedef struct ts_fft {
   ts_fft_rows half;            /* of pairs: exp(-pi i k / points) */
   int64_t out_points;          /* of the result along the axis */
   int64_t line, group;         /* elements of a line in the workspace; lines of a group */
+  int64_t bundle;              /* at most so many lines of another axis are moved at once */
   int64_t thread_bytes;        /* workspace of a thread */
   int64_t in_bytes, out_bytes; /* of a line */
   int64_t in_ahead, out_ahead; /* bytes of a line that are asked for, or 0 */
@@ -121,8 +122,7 @@ static inline bool ts_fft_swaps(const ts_fft *fft) {
 
 /* ---- fft_lanes.c, for fft.c ---- */
 
-/* As many lines as columns, each contiguous; `line` and `numbers` of the type, two for a complex number. 64 bytes of
- * each line may be read and, in the order of the lines, written. */
+/* As many lines as columns, each contiguous; `line` and `numbers` of the type, two for a complex number. */
 typedef struct ts_fft_lanes {
   const void *in;
   void *out;

@@ -46,6 +46,7 @@ ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory) {
 int64_t ts_fft_core_steps(const ts_fft *fft) {
   const ts_fft_core *core = &fft->core;
   const int64_t width = fft->columns;
+  if (ts_fft_by_lanes(core)) return core->first.passes;
   return (core->n2 + width - 1) / width * core->first.passes + (core->n1 + width - 1) / width * core->second.passes;
 }
 

@@ -281,16 +281,23 @@ static ts_status plan_half(const planner *p) {
 static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Workspace: the lines of a group, one line for transforms that are not in place, one line of interleaved parts, and
- * the scratch memory of the core transform. */
+/* Neighbouring lines share cache lines: a bundle of them is moved at once, up to this size. */
+#define BUNDLE_LINES 16
+#define BUNDLE_BYTES (INT64_C(4) << 20)
+
+/* Workspace: the lines of a group, one line for transforms that are not in place, lines of interleaved parts for a
+ * bundle, and the scratch memory of the core transform. */
 static ts_status plan_workspace(ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
   int64_t longest = max_i64(max_i64(fft->core.n, r->n), fft->points + 1), bytes;
   if (longest > INT64_MAX / 4096)
     return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform needs too much workspace");
-  fft->group = !fft->direct && ts_fft_by_lanes(&fft->core) ? fft->columns : 1;
+  const bool single = !fft->direct && !ts_fft_by_lanes(&fft->core);
+  fft->group = fft->direct || single ? 1 : fft->columns;
   fft->line = (longest + 4 * SLACK) / SLACK * SLACK;
-  int64_t elements = fft->direct ? 0 : (fft->group + 2) * 2 * fft->line;
+  fft->bundle = single ? min_i64(r->inner, BUNDLE_LINES) : 1;
+  fft->bundle = max_i64(1, min_i64(fft->bundle, BUNDLE_BYTES / (2 * fft->line * fft->size)));
+  int64_t elements = fft->direct ? 0 : (fft->group + 1 + fft->bundle) * 2 * fft->line;
   if (!ts_mul_i64(elements + ts_fft_scratch_elements(fft), fft->size, &bytes))
     return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform needs too much workspace");
   fft->thread_bytes = (bytes + 127) / 64 * 64;
@@ -300,16 +307,19 @@ static ts_status plan_workspace(ts_fft *fft) {
 /* Bytes of a result, or an operand, that are prefetched. */
 #define AHEAD_BYTES (INT64_C(16) << 10)
 
-/* Lines of another axis have no memory of their own, and short lines share steps. Both read memory in its order, and
- * need no prefetch. */
+/* Short lines read and write memory in its order, which needs a prefetch only where it is not in the second cache. */
+#define AHEAD_SHORT_BYTES (INT64_C(2) << 20)
+
+/* Lines of another axis have no memory of their own, and groups of them read it in its order: they need no prefetch. */
 static void plan_ahead(ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
   fft->in_bytes = r->in_points * fft->size * (r->real ? 1 : 2);
   fft->out_bytes = fft->out_points * fft->size * (r->kind == TS_FFT_REAL_INVERSE ? 1 : 2);
-  if (r->inner > 1 || ts_fft_by_lanes(&fft->core)) return;
-  fft->in_ahead = min_i64(AHEAD_BYTES, fft->in_bytes);
-  fft->out_ahead = min_i64(AHEAD_BYTES, fft->out_bytes);
   const int64_t steps = ts_fft_core_steps(fft) * (fft->chirp.re ? 2 : 1);
+  if (r->inner > 1 || steps == 0) return;
+  if (ts_fft_by_lanes(&fft->core) && r->outer < AHEAD_SHORT_BYTES / (fft->in_bytes + fft->out_bytes)) return;
+  fft->in_ahead = min_i64(AHEAD_BYTES, fft->group * fft->in_bytes);
+  fft->out_ahead = min_i64(AHEAD_BYTES, fft->group * fft->out_bytes);
   fft->share = ((fft->in_ahead + fft->out_ahead) / steps + 127) / 64 * 64;
 }
 
