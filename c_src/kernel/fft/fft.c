@@ -10,10 +10,18 @@
 #define SLACK 16
 #define TASK_NS 20000
 
+/* See moves_of. */
+typedef struct fft_moves {
+  int bytes; /* of an element */
+  int64_t tile, rows;
+  const ts_fft_vector *vector; /* NULL: none of tiles */
+} fft_moves;
+
 typedef struct fft_job {
   const ts_fft *fft;
   const ts_fft_run *run;
-  int in_parts, out_parts;  /* numbers of an element */
+  int in_parts, out_parts; /* numbers of an element */
+  fft_moves in_moves, out_moves;
   int64_t lines;            /* all of them */
   int64_t bundle;           /* neighbouring lines of another axis that are moved at once; 1 of the last axis */
   int64_t groups, per_task; /* of lines, bundles or blocks of columns */
@@ -27,6 +35,7 @@ typedef struct fft_lines {
 } fft_lines;
 
 static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 static char *at(const void *data, int64_t elements, int size) { return (char *)(uintptr_t)data + elements * size; }
 
 static fft_lines lines_at(const ts_fft *fft, char *memory) {
@@ -76,49 +85,47 @@ static int64_t read_points(const ts_fft *fft) {
   return min_i64(r->kind == TS_FFT_REAL_INVERSE ? r->n / 2 + 1 : r->n, r->in_points);
 }
 
-/* Rows of a bundle that are moved by elements at once: their cache lines stay in the first cache until all lines have
- * taken part, even if rows are a power of two apart. */
-static int64_t moved_rows(int64_t row_bytes) {
-  const int64_t rows = 4096 / row_bytes;
-  return rows < 8 ? 8 : min_i64(rows, 64);
+/* How elements of neighbouring lines move: those of 4 or 8 bytes as numbers, which nothing is computed with, by tiles.
+ * Else by so many rows at once that their cache lines stay in the first cache until all lines have taken part, even if
+ * rows are a power of two apart. */
+static fft_moves moves_of(const ts_fft *fft, int parts) {
+  const int bytes = parts * fft->size;
+  const int64_t rows = 4096 / (bytes * max_i64(fft->request.inner, 1));
+  return (fft_moves){.bytes = bytes,
+                     .tile = 64 / bytes,
+                     .rows = rows < 8 ? 8 : min_i64(rows, 64),
+                     .vector = bytes > 8 ? NULL : ts_fft_vector_of(bytes == 4 ? TS_F32 : TS_F64)};
 }
 
-/* Elements of 4 or 8 bytes move as numbers, which nothing is computed with, by tiles. NULL for larger ones, and for
- * lines that are too few. */
-static const ts_fft_vector *moves_of(int bytes, int64_t lines) {
-  return bytes > 8 || lines * bytes < 16 ? NULL : ts_fft_vector_of(bytes == 4 ? TS_F32 : TS_F64);
-}
+static bool by_tiles(const fft_moves *moves, int64_t lines) { return moves->vector && lines * moves->bytes >= 16; }
 
-static void move_bundle_in(const fft_job *job, int64_t line, int64_t count, const fft_lines *w) {
+/* Neighbouring lines to contiguous ones, each `step` bytes after the one before, and back. */
+static void move_in(const fft_job *job, int64_t line, int64_t count, char *to, int64_t step) {
   const ts_fft *fft = job->fft;
-  const int bytes = job->in_parts * fft->size;
-  const int64_t points = read_points(fft), inner = fft->request.inner, step = 2 * fft->line * fft->size;
-  const int64_t rows = moved_rows(inner * bytes), tile = 64 / bytes;
-  const ts_fft_vector *moves = moves_of(bytes, count);
+  const fft_moves *moves = &job->in_moves;
+  const int bytes = moves->bytes;
+  const int64_t points = read_points(fft), inner = fft->request.inner, rows = moves->rows;
   const char *from = line_start(job, job->run->in, line, fft->request.in_points, bytes);
   int64_t row = 0;
-  for (; moves && row + tile <= points; row += tile)
-    moves->load_lines(from + row * inner * bytes, inner, count, w->interleaved + row * bytes, step / bytes);
+  for (; by_tiles(moves, count) && row + moves->tile <= points; row += moves->tile)
+    moves->vector->load_lines(from + row * inner * bytes, inner, count, to + row * bytes, step / bytes);
   for (; row < points; row += rows)
     for (int64_t i = 0; i < count; i++)
-      move(bytes, from + (row * inner + i) * bytes, inner, w->interleaved + i * step + row * bytes, 1,
-           min_i64(rows, points - row));
+      move(bytes, from + (row * inner + i) * bytes, inner, to + i * step + row * bytes, 1, min_i64(rows, points - row));
 }
 
-static void move_bundle_out(const fft_job *job, int64_t line, int64_t count, const fft_lines *w) {
+static void move_out(const fft_job *job, int64_t line, int64_t count, const char *from, int64_t step) {
   const ts_fft *fft = job->fft;
-  const int bytes = job->out_parts * fft->size;
-  const int64_t points = fft->out_points, inner = fft->request.inner, step = 2 * fft->line * fft->size;
-  const int64_t rows = moved_rows(inner * bytes), tile = 64 / bytes;
-  const ts_fft_vector *moves = moves_of(bytes, count);
+  const fft_moves *moves = &job->out_moves;
+  const int bytes = moves->bytes;
+  const int64_t points = fft->out_points, inner = fft->request.inner, rows = moves->rows;
   char *to = line_start(job, job->run->out, line, points, bytes);
   int64_t first = 0;
-  for (; moves && first + tile <= count; first += tile)
-    moves->load_lines(w->interleaved + first * step, step / bytes, points, to + first * bytes, inner);
+  for (; by_tiles(moves, count) && first + moves->tile <= count; first += moves->tile)
+    moves->vector->load_lines(from + first * step, step / bytes, points, to + first * bytes, inner);
   for (int64_t row = 0; first < count && row < points; row += rows)
     for (int64_t i = first; i < count; i++)
-      move(bytes, w->interleaved + i * step + row * bytes, 1, to + (row * inner + i) * bytes, inner,
-           min_i64(rows, points - row));
+      move(bytes, from + i * step + row * bytes, 1, to + (row * inner + i) * bytes, inner, min_i64(rows, points - row));
 }
 
 static const char *line_in(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
@@ -294,38 +301,50 @@ static void run_bundle(const fft_job *job, int64_t bundle, const fft_lines *w) {
   const ts_fft *fft = job->fft;
   const int64_t inner = fft->request.inner, bundles = (inner + job->bundle - 1) / job->bundle;
   const int64_t first = bundle % bundles * job->bundle, line = bundle / bundles * inner + first;
-  const int64_t count = min_i64(job->bundle, inner - first);
+  const int64_t count = min_i64(job->bundle, inner - first), step = 2 * fft->line * fft->size;
   fft_lines one = *w;
-  move_bundle_in(job, line, count, w);
+  move_in(job, line, count, w->interleaved, step);
   for (int64_t i = 0; i < count && !ts_cancelled(job->run->cancel); i++) {
-    one.interleaved = at(w->interleaved, 2 * i * fft->line, fft->size);
+    one.interleaved = w->interleaved + i * step;
     run_line(job, line + i, &one);
   }
-  move_bundle_out(job, line, count, w);
+  move_out(job, line, count, w->interleaved, step);
 }
 
 /* ---- lanes ---- */
 
+/* Of the lines from `first` on, those that are neighbours. */
+static int64_t neighbours(const fft_job *job, int64_t first, int64_t count) {
+  const int64_t inner = job->fft->request.inner;
+  return min_i64(count, inner - first % inner);
+}
+
 static void gather(const fft_job *job, int64_t first, int64_t count, char *to, int64_t numbers) {
   const ts_fft_request *r = &job->fft->request;
-  const int size = job->fft->size, bytes = job->in_parts * size;
-  for (int64_t i = 0; i < count; i++, to += numbers * size) {
-    const char *from = line_start(job, job->run->in, first + i, r->in_points, bytes);
+  const int size = job->fft->size;
+  const int64_t step = numbers * size, missing = job->fft->columns - count;
+  for (int64_t some; count > 0; first += some, count -= some, to += some * step) {
+    some = r->inner > 1 ? neighbours(job, first, count) : 1;
     if (r->inner > 1)
-      move(bytes, from, r->inner, to, 1, numbers / job->in_parts);
+      move_in(job, first, some, to, step);
     else
-      memcpy(to, from, (size_t)(numbers * size));
+      memcpy(to, line_start(job, job->run->in, first, r->in_points, job->in_parts * size), (size_t)step);
   }
-  memset(to, 0, (size_t)((job->fft->columns - count) * numbers * size));
+  memset(to, 0, (size_t)(missing * step));
 }
 
 static void spread(const fft_job *job, int64_t first, int64_t count, const char *from, int64_t numbers) {
-  const int64_t inner = job->fft->request.inner, points = job->fft->out_points;
-  const int size = job->fft->size, bytes = job->out_parts * size;
-  char *to = line_start(job, job->run->out, first, points, bytes);
-  if (inner == 1) memcpy(to, from, (size_t)(count * numbers * size));
-  for (int64_t i = 0; inner > 1 && i < count; i++, from += numbers * size)
-    move(bytes, from, 1, line_start(job, job->run->out, first + i, points, bytes), inner, points);
+  const int size = job->fft->size;
+  const int64_t step = numbers * size;
+  if (job->fft->request.inner == 1) {
+    memcpy(line_start(job, job->run->out, first, job->fft->out_points, job->out_parts * size), from,
+           (size_t)(count * step));
+    return;
+  }
+  for (int64_t some; count > 0; first += some, count -= some, from += some * step) {
+    some = neighbours(job, first, count);
+    move_out(job, first, some, from, step);
+  }
 }
 
 /* Lines that are not contiguous, and groups of too few lines, take a copy. */
@@ -415,6 +434,8 @@ ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run) {
   if (job.lines > 0) {
     job.in_parts = r->real || r->kind == TS_FFT_REAL ? 1 : 2;
     job.out_parts = r->kind == TS_FFT_REAL_INVERSE ? 1 : 2;
+    job.in_moves = moves_of(fft, job.in_parts);
+    job.out_moves = moves_of(fft, job.out_parts);
     job.bundle = bundle_of(fft, run->parallel);
     job.groups = groups_of(&job);
     const double ns = fft->group_ns * (double)job.bundle;

@@ -64,6 +64,7 @@ typedef struct ts_fft {
   int64_t in_bytes, out_bytes; /* of a line */
   int64_t in_ahead, out_ahead; /* bytes of a line that are asked for, or 0 */
   int64_t share;               /* of them in one step, whole cache lines */
+  double factors[4];           /* of numbers that lanes store (store_lines); here, since vectors read them at once */
   double group_ns;             /* estimate */
 } ts_fft;
 

@@ -78,22 +78,19 @@ static ts_fft_rows transform(const ts_fft *fft, const ts_fft_scratch *scratch) {
 
 /* ---- stores */
 
-/* A product with 1 and a sum with -0 change nothing; a sum with +0 only turns -0. */
 static void store(const ts_fft *fft, const ts_fft_lanes *lanes, const ts_fft_scratch *scratch,
                   const ts_fft_rows *from) {
   const ts_fft_request *r = &fft->request;
   const bool apart = r->kind == TS_FFT_REAL_INVERSE && !fft->pairs, whole = r->kind != TS_FFT_REAL_INVERSE;
-  const double x = r->kind == TS_FFT_INVERSE || !whole ? 1 / (double)r->n : 1,
-               y = r->kind == TS_FFT_INVERSE && r->real ? -x : x;
-  const double factors[4] = {x, y, -0.0, apart ? -0.0 : 0.0}, none[4] = {1, 1, -0.0, -0.0};
+  static const double none[4] = {1, 1, -0.0, -0.0};
   const bool unfolds = fft->pairs && whole;
   if (unfolds) {
     const ts_fft_rows *other = &scratch->blocks[from->re == scratch->blocks[0].re];
-    const ts_fft_joined joined = {.factors = factors, .mirror = r->kind != TS_FFT_REAL};
+    const ts_fft_joined joined = {.factors = fft->factors, .mirror = r->kind != TS_FFT_REAL};
     fft->vector->unfold_rows(&(ts_fft_half){*from, fft->half, *other, fft->points}, &joined);
     from = other;
   }
-  fft->vector->store_lines(from->re, (apart ? 2 : 1) * fft->columns, lanes->out_numbers, unfolds ? none : factors,
+  fft->vector->store_lines(from->re, (apart ? 2 : 1) * fft->columns, lanes->out_numbers, unfolds ? none : fft->factors,
                            lanes->out, lanes->out_line);
 }
 

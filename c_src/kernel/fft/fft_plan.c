@@ -330,6 +330,16 @@ static double estimate_ns(const ts_fft *fft) {
   return 50 + (double)(lines * n * log2) * (fft->size == 8 ? 0.24 : 0.12) * (fft->chirp.re ? 2.5 : 1);
 }
 
+/* A product with 1 and a sum with -0 change nothing; a sum with +0 only turns -0. */
+static void fill_factors(ts_fft *fft) {
+  const ts_fft_request *r = &fft->request;
+  const bool inverse = r->kind == TS_FFT_REAL_INVERSE;
+  fft->factors[0] = inverse || r->kind == TS_FFT_INVERSE ? 1 / (double)r->n : 1;
+  fft->factors[1] = r->kind == TS_FFT_INVERSE && r->real ? -fft->factors[0] : fft->factors[0];
+  fft->factors[2] = -0.0;
+  fft->factors[3] = inverse && !fft->pairs ? -0.0 : 0.0;
+}
+
 static void fill(const ts_fft_request *request, ts_fft *fft) {
   const bool inverse = request->kind == TS_FFT_REAL_INVERSE;
   *fft = (ts_fft){.request = *request, .vector = ts_fft_vector_of(request->part)};
@@ -337,6 +347,7 @@ static void fill(const ts_fft_request *request, ts_fft *fft) {
   fft->columns = request->part == TS_F64 ? TS_FFT_F64_COLUMNS : TS_FFT_F32_COLUMNS;
   fft->pairs = (request->real || inverse) && request->n % 2 == 0;
   fft->points = fft->pairs ? request->n / 2 : request->n;
+  fill_factors(fft);
   fft->out_points = request->kind == TS_FFT_REAL ? request->n / 2 + 1 : request->n;
   fft->direct = !request->real && !inverse && request->n > 1 && request->inner >= fft->columns / 2 &&
                 is_smooth(request->n) && request->n <= DIRECT_POINTS;
