@@ -52,7 +52,7 @@ ended_rank(Line) ->
         nomatch -> none
     end.
 
-%% A warning of mpirun that says nothing to anybody: its process and the child (ssh) both give the child a group of its own, and the child that has
+%% A warning of mpirun that tells the caller nothing: its process and the child (ssh) both give the child a group of its own, and the child that has
 %% done so and runs ssh already is refused (EACCES) to the other.
 -spec is_harmless(binary()) -> boolean().
 is_harmless(Line) -> re:run(Line, "plm:[rs]sh: Warning: setpgid\\([0-9]+,[0-9]+\\) failed in parent with errno=.*\\(13\\)\\s*$") =/= nomatch.
