@@ -151,7 +151,8 @@ START_TEST(narrow_operands)
       {1, 900, 1, 460, NORMAL, NORMAL},       {1, 5, 2100, 303, NORMAL, TRANSPOSED},
       {2, 300, 6, 77, STRIDED, NORMAL},       {1, 70, 65, 1, REVERSED, STRIDED},
       {2, 40, 50, 2, ROW_REPEATED, REVERSED}, {1, 9, 1300, 701, NORMAL, NORMAL},
-      {1, 14, 32, 64, NORMAL, COL_REPEATED},
+      {1, 14, 32, 64, NORMAL, COL_REPEATED},  {1, 1, 3, 1411, NORMAL, NORMAL},
+      {1, 3, 1, 8192 + 77, NORMAL, NORMAL},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     if (testing_takes((int64_t)c + _i, 2)) check_wide(&wide_types[_i], &cases[c]);

@@ -70,6 +70,60 @@ START_TEST(few_vectors)
 }
 END_TEST
 
+/* A vector times 1 to 17 columns, or as many rows times a vector: around the first length with chains in lanes, the
+ * ends of chains, of groups of them and of blocks, with a short and with a long last part of a block. */
+START_TEST(few_results)
+{
+  static const int64_t lengths[] = {511, 512, 513, 639, 1000, 2048, 2049, 3000, 8192, 8193, 8292, 8192 + 641, 17000};
+  enum { LENGTHS = sizeof lengths / sizeof *lengths };
+  static const ts_dtype floats[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
+  const ts_dtype type = floats[_i / LENGTHS];
+  const int64_t k = lengths[_i % LENGTHS];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (int64_t few = 1; few <= 17; few++) {
+    const int64_t batch = few % 5 == 2 ? 2 : 1;
+    const ts_parallel *const parallel = few % 2 ? &threaded : &ts_parallel_serial;
+    if (!testing_in_share(few + _i)) continue;
+    check(gemm, type, batch, 1, few, k, NORMAL, NORMAL, parallel, 1);
+    check(gemm, type, batch, few, 1, k, NORMAL, NORMAL, parallel, 1);
+    check(gemm, type, 1, few, 1, k, PADDED, NORMAL, parallel, 1);
+    check(gemm, type, 1, 1, few, k, STRIDED, TRANSPOSED, parallel, 1);
+    check(gemm, type, 1, few, 1, k, TRANSPOSED, STRIDED, parallel, 1);
+    check(gemm, type, 1, 1, few, k, NORMAL, PADDED, parallel, 1);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Sums that are -0: of products that are too small. One column or row has NaN and infinities. */
+START_TEST(special_sums)
+{
+  static const ts_dtype floats[] = {TS_F32, TS_F64};
+  static const int64_t lengths[] = {513, 700, 1024, 8192 + 3};
+  const ts_dtype type = floats[_i % 2];
+  const double tiny = type == TS_F32 ? 0x1p-100 : 0x1p-700;
+  const int64_t few = 3, size = (int64_t)ts_dtype_size(type), k = lengths[_i / 2 % 4];
+  const bool rows = _i / 8;
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  product p = make_product(type, 1, rows ? few : 1, rows ? 1 : few, k, NORMAL, NORMAL);
+  const operand *const x = rows ? &p.lhs : &p.rhs, *const v = rows ? &p.rhs : &p.lhs;
+  for (int64_t i = 0; i < k * few; i++) {
+    const int64_t which = rows ? i / k : i % few, at = rows ? i % k : i / few;
+    const double special = at == 77 ? (double)INFINITY : at == k - 1 ? (double)NAN : 1;
+    ts_scalar_store(type, ts_scalar_from_f64(type, which == 1 ? special : -tiny), x->memory + i * size);
+  }
+  for (int64_t i = 0; i < k; i++) ts_scalar_store(type, ts_scalar_from_f64(type, tiny), v->memory + i * size);
+  ck_assert_ok(run_product(gemm, &p, &threaded));
+  check_elements(type, &p, &p.shape, 1);
+  const double first = ts_scalar_to_f64(type, ts_scalar_load(type, p.out));
+  ck_assert(!ts_target_host()->fma || (first == 0 && signbit(first)));
+  free_product(&p);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* As threads would, one after the other. */
 static void run_in_turn(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
   for (int64_t i = 0; i < tasks; i++) fn(arg, i, (int)(i % self->width));
@@ -128,6 +182,8 @@ static Suite *suite(void) {
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, long_sums, 0, 4);
   tcase_add_loop_test(t, few_vectors, 0, 5);
+  tcase_add_loop_test(t, few_results, 0, 4 * 13);
+  tcase_add_loop_test(t, special_sums, 0, 16);
   tcase_add_test(t, memory_of_chains);
   tcase_add_test(t, errors_of_long_sums);
   suite_add_tcase(s, t);

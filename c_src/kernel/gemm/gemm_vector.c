@@ -4,6 +4,7 @@
 #include "kernel/gemm/gemm_bf16.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
+#include "kernel/gemm/thin/thin.h"
 
 #include <string.h>
 
@@ -33,19 +34,31 @@ ts_dtype ts_gemm_matrix_type(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   return as_vectors(gemm, shape, NULL, NULL).x.type;
 }
 
-/* From this length on, rows are worth a start for each. */
-#define FEW_ROWS_STEPS 512
+/* From this length on, rows are worth a start for each, and enough chains are in the lanes of vectors. */
+#define THIN_STEPS (4 * TS_CONTRACT_CHAIN)
 
-/* Fewer results than DOT has at once, of long rows: each is a product of two vectors, by AXPY. */
-static bool is_few_rows(const ts_gemm *gemm, const vector_form *f) {
-  return f->items == 1 && f->results > 1 && f->results < gemm->geometry.lanes && f->x.unit != 1 && f->x.k == 1 &&
-         f->k >= FEW_ROWS_STEPS;
+/* A few results, for which thin.h has chains in the lanes of vectors. */
+static bool is_thin(const ts_gemm *gemm, const vector_form *f) {
+  return f->items == 1 && (gemm->compute == TS_GEMM_F32 || gemm->compute == TS_GEMM_F64);
 }
 
-static bool is_by_pairs(const ts_gemm *gemm, const vector_form *f) { return f->results == 1 || is_few_rows(gemm, f); }
+/* Rows whose terms are neighbours: fewer than DOT has at once. */
+static bool is_few_rows(const ts_gemm *gemm, const vector_form *f) {
+  return is_thin(gemm, f) && f->results < gemm->geometry.lanes && f->x.k == 1 && (f->results == 1 || f->x.unit != 1);
+}
+
+/* Columns that are neighbours, without others between them. As many as fill a cache line, or as there are chains, are
+ * as fast by AXPY; half as many where thin.h converts them first. */
+static bool is_few_columns(const ts_gemm *gemm, const vector_form *f) {
+  const int64_t size = gemm->geometry.element_size, results = f->x.size < size ? 2 * f->results : f->results;
+  return is_thin(gemm, f) && f->x.unit == 1 && f->x.k == f->results && results * size < THIN_LINE_BYTES &&
+         results < f->k / TS_CONTRACT_CHAIN;
+}
 
 /* AXPY: machine vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
-static bool can_axpy(const ts_gemm *gemm, const vector_form *f) { return f->x.unit == 1 || is_by_pairs(gemm, f); }
+static bool can_axpy(const ts_gemm *gemm, const vector_form *f) {
+  return f->x.unit == 1 || f->results == 1 || (is_few_rows(gemm, f) && f->k >= THIN_STEPS);
+}
 
 /* DOT: machine vectors are made from rows of x that are contiguous along k. */
 static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
@@ -109,12 +122,18 @@ typedef struct vector_plan {
   int items;             /* that the kernel processes: those past the last are zeros */
   int64_t chunk, chunks; /* results of a task (the last one may have nearly twice as many), tasks of a batch */
   int64_t chains;        /* of a batch, where each is a task: else 0 */
+  bool thin;             /* by thin.h */
   bool packed;           /* v is copied to [batch, k, items], in the compute type; by AMX in pairs of k */
   int64_t v_batches;
   char *v_space, *workers; /* of each worker, or of each chain: results that cannot be written to `out` directly */
   _Atomic bool *has_tiny;  /* by AMX: the packed v has such elements (gemm_bf16.h) */
   int64_t v_bytes, packed_bytes, results_bytes, worker_bytes; /* results_bytes: of a worker's results of one chain */
+  int64_t thin_bytes;                                         /* of worker_bytes, at their end */
 } vector_plan;
+
+static bool is_large(const ts_gemm_shape *shape, const vector_form *f) {
+  return shape->batch * f->results >= PARALLEL_MIN_BYTES / f->x.size / f->k;
+}
 
 static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
   const int64_t unit = TS_GEMM_MAX_LANES, row = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
@@ -135,13 +154,19 @@ static int64_t axpy_chunk(const vector_plan *p) {
 
 static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
 
+/* The rows of a task share the transposed vector. */
+static int64_t thin_chunk(const vector_plan *p) {
+  const bool divides = is_few_rows(p->run->gemm, &p->f) && is_large(&p->run->shape, &p->f);
+  return gemm_ceil_div(p->f.results, divides ? gemm_ceil_div(p->run->parallel->width, p->run->shape.batch) : 1);
+}
+
 static void plan_chunks(vector_plan *p) {
   p->chunk = gemm_max(1, p->dot ? dot_chunk(p, p->run->shape.batch) : axpy_chunk(p));
   p->chunks = gemm_max(1, p->f.results / p->chunk);
   if (p->dot || is_by_amx(p)) return;
-  if (is_few_rows(p->run->gemm, &p->f)) {
-    p->chunk = 1;
-    p->chunks = p->f.results;
+  if (p->thin) {
+    p->chunk = thin_chunk(p);
+    p->chunks = gemm_ceil_div(p->f.results, p->chunk);
     return;
   }
   p->chunk = gemm_round_up(gemm_ceil_div(p->f.results, p->chunks), TS_GEMM_MAX_LANES); /* equal ones */
@@ -168,15 +193,23 @@ static bool chains_fit(const vector_plan *p, int64_t chains) {
 static int64_t count_chains(const vector_plan *p) {
   const vector_form *f = &p->f;
   const int64_t chains = gemm_ceil_div(f->k, p->run->chain), width = p->parallel->width;
-  const bool fits = !is_by_pairs(p->run->gemm, f) && f->results * p->run->gemm->geometry.element_size <= AXPY_BYTES;
+  const bool fits = !p->thin && f->results > 1 && f->results * p->run->gemm->geometry.element_size <= AXPY_BYTES;
   const bool pays = width > 1 && p->run->shape.batch < width && chains * p->run->shape.batch >= 2 * width;
   return !p->dot && !is_by_amx(p) && fits && pays && chains_fit(p, chains) ? chains : 0;
 }
 
-/* Memory for a worker's results: of one chain, of all, and of the chains side by side of gemm_bf16.h. */
+static int64_t bytes_of_thin(const vector_plan *p) {
+  const int64_t size = p->run->gemm->geometry.element_size;
+  return thin_memory(is_few_rows(p->run->gemm, &p->f) ? 1 : p->f.results, size, p->f.x.size < size);
+}
+
+/* Memory for a worker's results: of one chain, of all, of what thin.h keeps, and of the chains side by side of
+ * gemm_bf16.h. */
 static void plan_results(vector_plan *p) {
   p->results_bytes = bytes_of_results(p, p->chunk);
   p->worker_bytes = p->dot || p->f.k <= p->run->chain ? p->results_bytes : 2 * p->results_bytes;
+  p->thin_bytes = p->thin ? bytes_of_thin(p) : 0;
+  p->worker_bytes += p->thin_bytes;
   if (is_by_amx(p) && !p->dot) p->worker_bytes = 3 * line_bytes(p, p->chunk) + 64 * (int64_t)sizeof(float);
 }
 
@@ -194,19 +227,24 @@ static ts_status plan_space(vector_plan *p) {
   return TS_SUCCESS;
 }
 
-static bool is_large(const ts_gemm_shape *shape, const vector_form *f) {
-  return shape->batch * f->results >= PARALLEL_MIN_BYTES / f->x.size / f->k;
-}
-
 bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   vector_form f = as_vectors(gemm, shape, NULL, NULL);
   return is_large(shape, &f);
+}
+
+/* Rows with other elements between their neighbours are no columns of AXPY, in a short last part of a long k either. */
+static bool pick_thin(const vector_plan *p) {
+  const ts_gemm *gemm = p->run->gemm;
+  if (p->dot || is_by_amx(p) || ts_gemm_goes_on(p->run)) return false;
+  if (p->f.k < THIN_STEPS) return is_few_rows(gemm, &p->f) && p->f.results > 1;
+  return is_few_rows(gemm, &p->f) || is_few_columns(gemm, &p->f);
 }
 
 static ts_status plan_make(vector_plan *p) {
   p->dot = p->run->kernel == TS_GEMM_DOT;
   for (p->items = 1; p->items < p->f.items;) p->items *= 2;
   if (is_by_amx(p)) p->items = (int)p->f.items;
+  p->thin = pick_thin(p);
   plan_chunks(p);
   bool small = (p->dot && p->run->shape.batch * p->chunks == 1) || !is_large(&p->run->shape, &p->f);
   p->parallel = small ? &ts_parallel_serial : p->run->parallel;
@@ -248,56 +286,6 @@ static void add_results(const vector_plan *p, const char *chain, int64_t count, 
   }
 }
 
-/* True for two vectors of floats that are computed in f32 or f64, which both are contiguous. */
-static bool is_pair(const vector_plan *p) {
-  const ts_gemm_compute compute = p->run->gemm->compute;
-  return is_by_pairs(p->run->gemm, &p->f) && p->items == 1 && p->f.x.k == 1 &&
-         (compute == TS_GEMM_F32 || compute == TS_GEMM_F64) && !ts_gemm_goes_on(p->run);
-}
-
-/* `count` terms of x in the type that is computed: where they lie, or widened in `wide`. */
-static const char *terms_of(const vector_plan *p, const char *x, int64_t count, void *wide) {
-  static const float one = 1;
-  const gemm_widen *with = ts_gemm_widen_host();
-  const gemm_widen_rows rows = {.type = p->f.x.type, .from = x, .rows = 1, .count = count, .out = wide, .scales = &one};
-  if (p->f.x.size == p->run->gemm->geometry.element_size) return x;
-  (p->run->gemm->compute == TS_GEMM_F64 ? with->to_f64 : with->to_f32)(&rows);
-  return wide;
-}
-
-/* Adds chains in order, from the beginning on if `first`. */
-static void add_chains(const void *sums, bool f64, bool first, char *out) {
-  for (int c = 0; c < GEMM_PAIR_CHAINS; c++, first = false) {
-    if (f64) {
-      const double sum = ((const double *)sums)[c], before = *(double *)(void *)out;
-      *(double *)(void *)out = first ? sum : before + sum;
-    } else {
-      const float sum = ((const float *)sums)[c], before = *(float *)(void *)out;
-      *(float *)(void *)out = first ? sum : before + sum;
-    }
-  }
-}
-
-/* Several chains at once, while enough are left; returns the number of steps of k. */
-static int64_t run_pair(const vector_plan *p, const int64_t *args, char *out) {
-  enum { STEPS = GEMM_PAIR_CHAINS * TS_CONTRACT_CHAIN };
-  const gemm_widen *with = ts_gemm_widen_host();
-  const char *x = (const char *)(intptr_t)args[TS_GEMM_RHS], *v = (const char *)(intptr_t)args[TS_GEMM_LHS];
-  const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
-  const int64_t bytes = STEPS * p->run->gemm->geometry.element_size, x_bytes = STEPS * p->f.x.size;
-  double sums[GEMM_PAIR_CHAINS], wide[STEPS];
-  int64_t k = 0;
-  for (; k + STEPS <= args[TS_GEMM_K]; k += STEPS, x += x_bytes, v += bytes) {
-    const void *terms = terms_of(p, x, STEPS, wide);
-    if (f64)
-      with->chains_f64(terms, (const double *)(const void *)v, sums);
-    else
-      with->chains_f32(terms, (const float *)(const void *)v, (float *)(void *)sums);
-    add_chains(sums, f64, k == 0, out);
-  }
-  return k;
-}
-
 /* The sums of up to one chain. */
 static void run_chain(const vector_plan *p, int64_t *args, int64_t count, char *out) {
   const int64_t size = p->run->gemm->geometry.element_size;
@@ -309,10 +297,7 @@ static void run_chain(const vector_plan *p, int64_t *args, int64_t count, char *
 /* Chain after chain: the first one in `out`, the others in `aside`. */
 static void run_axpy(const vector_plan *p, int64_t *args, int64_t count, char *out, char *aside) {
   const int64_t k = args[TS_GEMM_K], size = p->run->gemm->geometry.element_size;
-  const int64_t done = is_pair(p) ? run_pair(p, args, out) : 0;
-  args[TS_GEMM_LHS] += done * p->items * size;
-  args[TS_GEMM_RHS] += done * args[TS_GEMM_RHS_STRIDE];
-  for (int64_t first = done; first < k; first += p->run->chain) {
+  for (int64_t first = 0; first < k; first += p->run->chain) {
     args[TS_GEMM_K] = gemm_min(p->run->chain, k - first);
     run_chain(p, args, count, first == 0 ? out : aside);
     if (first > 0) add_results(p, aside, count, out);
@@ -336,12 +321,33 @@ static void run_by_amx(const vector_plan *p, const char *x, const char *v, int64
     ts_gemm_bf16_axpy(&call, (float *)(void *)aside);
 }
 
+static void run_thin(const vector_plan *p, const char *x, const char *v, int64_t count, char *out, char *memory) {
+  const vector_form *f = &p->f;
+  const thin_code *code = TS_TARGET_PICK(ts_thin);
+  const bool rows = is_few_rows(p->run->gemm, f);
+  const thin_product call = {.x = x,
+                             .x_type = f->x.type,
+                             .x_size = f->x.size,
+                             .row = f->x.unit * f->x.size,
+                             .v = v,
+                             .rows = rows ? count : 1,
+                             .columns = rows ? 1 : count,
+                             .terms = f->k,
+                             .memory = memory,
+                             .out = out};
+  (p->run->gemm->compute == TS_GEMM_F64 ? code->f64 : code->f32)(&call);
+}
+
 /* Computes results [0, count) of the rows from `x` on. A tail below one machine vector is computed again together with
  * the rows before it. */
 static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out, char *aside) {
   const vector_form *f = &p->f;
   if (is_by_amx(p)) {
     run_by_amx(p, x, v, count, out, aside);
+    return;
+  }
+  if (p->thin) {
+    run_thin(p, x, v, count, out, aside + p->worker_bytes - p->results_bytes - p->thin_bytes);
     return;
   }
   int64_t lanes = p->run->gemm->geometry.lanes;

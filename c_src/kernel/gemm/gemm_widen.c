@@ -7,9 +7,6 @@
 #include <string.h>
 
 #define ISA(name) name##_base
-#ifdef __aarch64__
-#define HAS_FMA
-#endif
 #include "kernel/gemm/gemm_widen_body.h"
 
 /* ---- elements ---- */

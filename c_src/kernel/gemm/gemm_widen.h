@@ -1,4 +1,4 @@
-/* Loops over contiguous elements for matrix products: conversions while they are packed, products of two vectors.
+/* Loops over contiguous elements for matrix products: conversions while they are packed.
  * Internal to gemm, vector_dot, scan and scatter; pure functions. */
 #ifndef TS_KERNEL_GEMM_WIDEN_H
 #define TS_KERNEL_GEMM_WIDEN_H
@@ -31,13 +31,7 @@ typedef struct gemm_widen {
   void (*add_f64)(const double *from, int64_t count, double *to);
   /* Adds a row of f16 or bf16 to another: in f32, rounded as by ts_f32_to_f16 and ts_f32_to_bf16. */
   void (*add_half)(ts_dtype type, const uint16_t *from, int64_t count, uint16_t *to);
-  /* The sums of GEMM_PAIR_CHAINS chains of TS_CONTRACT_CHAIN products each, of two contiguous vectors of f32 or f64:
-   * side by side, since each waits for its last product. */
-  void (*chains_f32)(const float *x, const float *v, float *out);
-  void (*chains_f64)(const double *x, const double *v, double *out);
 } gemm_widen;
-
-#define GEMM_PAIR_CHAINS 8
 
 const gemm_widen *ts_gemm_widen_host(void);
 

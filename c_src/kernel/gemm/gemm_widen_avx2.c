@@ -2,9 +2,6 @@
 
 #if defined(__x86_64__)
 #include "kernel/isa_avx2.h"
-#include "tensor/contract_order.h"
-
-#define HAS_FMA
 
 /* Eight elements at `x`. */
 #define EIGHT_F16 eight_f16

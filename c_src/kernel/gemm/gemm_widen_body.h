@@ -1,5 +1,5 @@
 /* Loops over contiguous elements that become f32 or f64, and over such floats; included once for each class of
- * machines, which names its functions by ISA, and defines HAS_FMA if it has fused multiply-adds. */
+ * machines, which names its functions by ISA. */
 
 /* A number below the normal numbers is computed as a difference of two normal ones: subnormal operands would take a
  * hundred times as long. */
@@ -185,31 +185,10 @@ static void ISA(add_half)(ts_dtype type, const uint16_t *restrict from, int64_t 
     for (int64_t i = 0; i < count; i++) to[i] = sum_bf16(to[i], from[i]);
 }
 
-#ifdef HAS_FMA
-#define STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
-#define STEP_F64(a, b, sum) __builtin_fma(a, b, sum)
-#else
-#define STEP_F32(a, b, sum) ((a) * (b) + (sum))
-#define STEP_F64 STEP_F32
-#endif
-
-#define CHAINS(T, step)                                                                  \
-  T sum[GEMM_PAIR_CHAINS] = {0};                                                         \
-  for (int64_t k = 0; k < TS_CONTRACT_CHAIN; k++)                                        \
-    for (int c = 0; c < GEMM_PAIR_CHAINS; c++)                                           \
-      sum[c] = step(x[c * TS_CONTRACT_CHAIN + k], v[c * TS_CONTRACT_CHAIN + k], sum[c]); \
-  for (int c = 0; c < GEMM_PAIR_CHAINS; c++) out[c] = sum[c];
-
-static void ISA(chains_f32)(const float *x, const float *v, float *out) { CHAINS(float, STEP_F32) }
-static void ISA(chains_f64)(const double *x, const double *v, double *out) { CHAINS(double, STEP_F64) }
-
-const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32),  ISA(to_f64),   ISA(round),      ISA(narrow),    ISA(add_f32),
-                                       ISA(add_f64), ISA(add_half), ISA(chains_f32), ISA(chains_f64)};
+const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32),  ISA(to_f64),  ISA(round),   ISA(narrow),
+                                       ISA(add_f32), ISA(add_f64), ISA(add_half)};
 
 #undef CONVERT_ROW
-#undef STEP_F32
-#undef STEP_F64
-#undef CHAINS
 #undef CONVERT_HALVES
 #undef CONVERT
 #undef CONVERT_F64
