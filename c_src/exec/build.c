@@ -133,15 +133,43 @@ static ts_status is_taken(ts_builder *b, const ts_storage *s, bool *out) {
   return TS_SUCCESS;
 }
 
+/* Marks the values that some reader needs without gaps: all but slices that only products read. */
+static ts_status find_dense(ts_builder *b) {
+  const ts_graph *g = b->graph;
+  TS_TRY(TS_NEW_ARRAY(g->values.count, &b->dense));
+  for (size_t r = 0; r < g->regions.count; r++) {
+    const ts_region *region = ts_graph_region(g, (ts_region_id)r);
+    for (size_t i = 0; i < region->results.count; i++) b->dense[region->results.data[i]] = true;
+    for (size_t i = 0; i < region->ops.count; i++) {
+      const ts_op *op = ts_graph_op(g, region->ops.data[i]);
+      for (uint32_t k = 0; k < op->operand_count; k++)
+        if (!ts_gemm_reads_slice(g, op, k)) b->dense[op->operands[k]] = true;
+    }
+  }
+  return TS_SUCCESS;
+}
+
+/* Where a slice that a view may be begins, in bytes: a part without gaps, or one that is read with its strides. */
+static ts_status find_part(ts_builder *b, ts_op_id id, int64_t *offset, bool *strided, bool *found) {
+  *strided = false;
+  *found = ts_lower_is_part(b->graph, id, offset);
+  if (*found || ts_graph_op(b->graph, id)->code != TS_OP_SLICE) return TS_SUCCESS;
+  if (!b->dense) TS_TRY(find_dense(b));
+  *found = *strided = !b->dense[ts_graph_op(b->graph, id)->first_result];
+  return TS_SUCCESS;
+}
+
 /* Makes a part of an argument or of a constant a view of it. Other memory may be overwritten while a view is read. So
  * may an argument whose memory a result can take: a view that is read later would keep the result from that, and the
  * whole argument would be copied in place of the part. */
 static ts_status view_part(ts_builder *b, ts_op_id id, bool *out_done) {
   const ts_op *op = ts_graph_op(b->graph, id);
   int64_t offset;
-  bool taken;
+  bool taken, strided, found;
   *out_done = false;
-  if (b->in_native || b->options->no_fusion || !ts_lower_is_part(b->graph, id, &offset)) return TS_SUCCESS;
+  if (b->in_native || b->options->no_fusion) return TS_SUCCESS;
+  TS_TRY(find_part(b, id, &offset, &strided, &found));
+  if (!found) return TS_SUCCESS;
   ts_storage_id of = b->map[op->operands[0]], *out = &b->map[op->first_result];
   const ts_storage *s = ts_builder_storage(b, of);
   if (!ts_storage_is_given(s) || is_result_of_program(b, op->first_result)) return TS_SUCCESS;
@@ -155,6 +183,7 @@ static ts_status view_part(ts_builder *b, ts_op_id id, bool *out_done) {
   TS_TRY(ts_builder_add_storage(b, TS_MEMORY_VIEW, b->exe->view_count++, ts_builder_bytes(b, op->first_result), out));
   ts_builder_storage(b, *out)->viewed = of;
   ts_builder_storage(b, *out)->offset = offset;
+  ts_builder_storage(b, *out)->strided = strided;
   return TS_SUCCESS;
 }
 
@@ -355,6 +384,7 @@ ts_status ts_build(ts_executable *exe, const ts_graph *graph, const ts_compile_o
   TS_VEC_FREE(&b.places);
   ts_free(b.map);
   ts_free(b.taken);
+  ts_free(b.dense);
   TS_VEC_SHRINK(&exe->root.steps);
   return status;
 }

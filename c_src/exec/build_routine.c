@@ -15,6 +15,30 @@ static uint32_t first_same(const ts_op *op, uint32_t i) {
   return first;
 }
 
+static const ts_op *maker(const ts_graph *g, ts_value_id value) { return ts_graph_op(g, ts_graph_value(g, value)->op); }
+
+static bool is_strided(const ts_builder *b, ts_value_id value) { return ts_builder_storage(b, b->map[value])->strided; }
+
+/* The operands that are read with the strides of a slice. */
+static uint64_t slices_of(const ts_builder *b, const ts_op *op) {
+  uint64_t out = 0;
+  for (uint32_t i = 0; i < op->operand_count && i < 64; i++)
+    if (is_strided(b, op->operands[i])) out |= UINT64_C(1) << i;
+  return out;
+}
+
+static bool have_equal_slices(const ts_builder *b, const ts_op *x, const ts_op *y) {
+  const ts_graph *g = b->graph;
+  if (slices_of(b, x) != slices_of(b, y)) return false;
+  for (uint32_t i = 0; i < x->operand_count; i++) {
+    if (!is_strided(b, x->operands[i])) continue;
+    const ts_op *from = maker(g, x->operands[i]), *other = maker(g, y->operands[i]);
+    if (from->attrs != other->attrs) return false;
+    if (ts_graph_value(g, from->operands[0])->shape != ts_graph_value(g, other->operands[0])->shape) return false;
+  }
+  return true;
+}
+
 /* True when the ops have equal attributes and operands of equal types, and the same operands are one value. (The
  * interpreter's plan is a program of the op, and x * x has another form than x * y.) May be false for equal ops where
  * comparing is too expensive. */
@@ -70,8 +94,12 @@ static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine
   out->plan->routine = routine;
   out->plan->operand_count = ts_graph_op(b->graph, id)->operand_count;
   b->exe->plans.data[b->exe->plans.count++] = out->plan;
-  const _Atomic bool *cancel = b->options->nonblocking ? &always : b->options->cancel;
-  TS_TRY(routine->plan(&(ts_routine_request){b->graph, id, &b->exe->arena, cancel}, out->plan));
+  const ts_routine_request request = {.graph = b->graph,
+                                      .op = id,
+                                      .slices = slices_of(b, ts_graph_op(b->graph, id)),
+                                      .arena = &b->exe->arena,
+                                      .cancel = b->options->nonblocking ? &always : b->options->cancel};
+  TS_TRY(routine->plan(&request, out->plan));
   note_work(b, ts_graph_op(b->graph, id), out->plan);
   return out->plan->state && out->plan->kernel ? ask_for_kernel(b, out) : TS_SUCCESS;
 }
@@ -85,7 +113,9 @@ static ts_status plan_op(ts_builder *b, ts_op_id id, const ts_routine *routine, 
   for (size_t i = b->planned.count; i-- > last;) {
     const ts_planned *p = &b->planned.data[i];
     *out = p->plan;
-    if (p->plan->routine == routine && are_alike(b->graph, ts_graph_op(b->graph, p->op), op)) return TS_SUCCESS;
+    if (p->plan->routine == routine && are_alike(b->graph, ts_graph_op(b->graph, p->op), op) &&
+        have_equal_slices(b, ts_graph_op(b->graph, p->op), op))
+      return TS_SUCCESS;
   }
   ts_planned planned;
   TS_TRY(make_plan(b, id, routine, &planned));

@@ -26,6 +26,7 @@ typedef struct ts_storage {
   bool given;            /* ARG: some result has it as its donor */
   ts_storage_id viewed;  /* VIEW: the ARG or CONST that it is a part of */
   int64_t offset;        /* VIEW: where it begins */
+  bool strided;          /* VIEW: has the strides of a slice, for routines that read slices where they lie */
 } ts_storage;
 
 /* True for memory that no step writes: arguments, constants, and parts of them. */
@@ -57,6 +58,7 @@ typedef struct ts_builder {
   const ts_compile_options *options;
   ts_storage_id *map; /* storage of each value */
   bool *taken;        /* by value, as build.c's find_taken says; NULL until it is asked for */
+  bool *dense;        /* the same for find_dense */
   TS_VEC(ts_storage) storages;
   int32_t position;                    /* of the next step */
   size_t wholes;                       /* steps that are compiled whole */

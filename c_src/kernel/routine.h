@@ -35,6 +35,7 @@ typedef struct ts_weights {
 typedef struct ts_routine_request {
   const ts_graph *graph;
   ts_op_id op;
+  uint64_t slices; /* bit i: operand i is a slice that is read where it lies; base[operands[i]] is its first element */
   ts_arena *arena;
   const _Atomic bool
       *cancel; /* of the compile; may be NULL. A long plan ends with TS_CANCELLED soon after it is true */
@@ -91,6 +92,9 @@ typedef struct ts_routine {
 
 /* The routine to prefer over a kernel for an op whose first operand has that type; NULL when there is none. */
 const ts_routine *ts_routine_of(ts_opcode op, ts_dtype type);
+/* True if the operand is a slice whose elements the op's routine reads where they lie: of a matrix times a few
+ * vectors, with neighbours enough to gain by it. */
+bool ts_gemm_reads_slice(const ts_graph *graph, const ts_op *op, uint32_t operand);
 /* The interpreter, which never declines: for ops that neither a routine nor a kernel can compute. */
 extern const ts_routine ts_reference_routine;
 

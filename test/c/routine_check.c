@@ -39,7 +39,7 @@ static ts_status run_routine(const ts_graph *graph, ts_buffer *const *args, cons
   ts_arena_init(&arena);
   ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, args[0]->dtype),
                           .operand_count = (uint32_t)count};
-  ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena, NULL}, &plan));
+  ck_assert_ok(plan.routine->plan(&(ts_routine_request){.graph = graph, .arena = &arena}, &plan));
   if (plan.kernel) adopt_kernel(&plan);
   for (size_t i = 0; i < count; i++) base[i] = args[i]->data;
   for (size_t i = 0; i < results; i++) base[count + i] = out[i]->data;

@@ -190,7 +190,7 @@ START_TEST(the_same_bits_on_any_number_of_threads)
     ts_arena arena;
     ts_arena_init(&arena);
     ts_routine_plan plan = {.routine = ts_routine_of(TS_OP_CONV, TS_F32), .operand_count = 2};
-    ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena, NULL}, &plan));
+    ck_assert_ok(plan.routine->plan(&(ts_routine_request){.graph = graph, .arena = &arena}, &plan));
     if (plan.kernel) {
       ts_kernel *kernel;
       ck_assert_ok(ts_jit_get_kernels(plan.kernel, 1, &kernel));

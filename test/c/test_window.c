@@ -176,7 +176,7 @@ static void run_with(const ts_graph *graph, ts_buffer **args, const ts_parallel 
   ts_arena arena;
   ts_arena_init(&arena);
   ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, TS_F32), .operand_count = (uint32_t)count};
-  ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena, NULL}, &plan));
+  ck_assert_ok(plan.routine->plan(&(ts_routine_request){.graph = graph, .arena = &arena}, &plan));
   void *base[4] = {args[0]->data, count > 1 ? args[1]->data : NULL, count > 1 ? args[2]->data : NULL, out}, *space;
   const uint32_t ids[] = {0, 1, 2, 3};
   int64_t bytes = plan.thread_workspace * parallel->width;

@@ -555,12 +555,13 @@ bool ts_lower_is_part(const ts_graph *graph, ts_op_id id, int64_t *out_offset) {
   bool rows = false; /* the dims before have one index, so the next one may be cut */
   *out_offset = 0;
   ts_shape_strides(from->shape, strides);
+  for (int32_t d = 0; d < to->rank; d++)
+    *out_offset += op->attrs->slice.start.dims[d] * strides[d] * (int64_t)ts_dtype_size(from->dtype);
   for (int32_t d = 0; d < to->rank; d++) {
     const bool whole = to->dims[d] == from->shape->dims[d];
     if (to->dims[d] > 1 && (op->attrs->slice.stride.dims[d] != 1 || (rows && !whole))) return false;
     if (to->dims[d] == 1 && rows && !whole) return false;
     rows = rows || to->dims[d] > 1;
-    *out_offset += op->attrs->slice.start.dims[d] * strides[d] * (int64_t)ts_dtype_size(from->dtype);
   }
   return ts_shape_elements(to) > 0;
 }

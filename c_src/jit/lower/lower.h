@@ -79,7 +79,8 @@ void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int6
  * copy. */
 bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id);
 
-/* True when the result's bytes lie in operand 0 one behind the other, from `*out_offset` on: a slice of whole rows. */
+/* True when the result's bytes lie in operand 0 one behind the other, from `*out_offset` on: a slice of whole rows.
+ * Sets the offset of any slice. */
 bool ts_lower_is_part(const ts_graph *graph, ts_op_id id, int64_t *out_offset);
 
 /* ---- whole-compiled control flow (whole.c) ---- */

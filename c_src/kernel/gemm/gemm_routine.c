@@ -42,16 +42,30 @@ static ts_dims free_dims(int32_t rank, const ts_dims *batch, const ts_dims *cont
   return out;
 }
 
-/* False when the operands' layout is not a batch of strided matrices. */
-static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
+static const ts_op *slice_of(const ts_graph *g, const ts_op *op, uint32_t operand) {
+  const ts_op_id maker = ts_graph_value(g, op->operands[operand])->op;
+  return maker != TS_NO_ID && ts_graph_op(g, maker)->code == TS_OP_SLICE ? ts_graph_op(g, maker) : NULL;
+}
+
+/* The strides of a slice that is read where it lies are those of the whole. */
+static void operand_strides(const ts_graph *g, const ts_op *op, uint32_t operand, bool is_slice, int64_t *out) {
+  const ts_op *slice = is_slice ? slice_of(g, op, operand) : NULL;
+  const ts_shape *shape = ts_graph_value(g, slice ? slice->operands[0] : op->operands[operand])->shape;
+  ts_shape_strides(shape, out);
+  for (int32_t d = 0; slice && d < shape->rank; d++) out[d] *= slice->attrs->slice.stride.dims[d];
+}
+
+/* False when the operands' layout is not a batch of strided matrices. Bit i of `slices`: operand i is a slice that is
+ * read where it lies. */
+static bool gemm_shape(const ts_graph *g, const ts_op *op, uint64_t slices, ts_gemm_shape *out) {
   const ts_shape *l = ts_graph_value(g, op->operands[0])->shape, *r = ts_graph_value(g, op->operands[1])->shape;
   ts_dims lhs_batch = op->attrs->dot.lhs_batch, lhs_contract = op->attrs->dot.lhs_contract;
   ts_dims rhs_batch = op->attrs->dot.rhs_batch, rhs_contract = op->attrs->dot.rhs_contract;
   ts_dims lhs_free = free_dims(l->rank, &lhs_batch, &lhs_contract),
           rhs_free = free_dims(r->rank, &rhs_batch, &rhs_contract);
   int64_t ls[TS_MAX_RANK], rs[TS_MAX_RANK], batch, k;
-  ts_shape_strides(l, ls);
-  ts_shape_strides(r, rs);
+  operand_strides(g, op, 0, slices & 1, ls);
+  operand_strides(g, op, 1, slices & 2, rs);
   *out = (ts_gemm_shape){0};
   bool ok =
       collapse(l, ls, &lhs_batch, &out->batch, &out->lhs_batch) && collapse(l, ls, &lhs_free, &out->m, &out->lhs_row) &&
@@ -118,12 +132,45 @@ static bool is_parallel(const gemm_state *state, const ts_gemm_types *types) {
   return (has_row && ts_gemm_scaled_row_is_large(types, &state->shape)) || ts_gemm_is_large(state->gemm, &state->shape);
 }
 
+static ts_gemm_types types_of(const ts_graph *g, const ts_op *op) {
+  return (ts_gemm_types){ts_graph_value(g, op->operands[0])->dtype, ts_graph_value(g, op->operands[1])->dtype,
+                         ts_graph_value(g, op->first_result)->dtype};
+}
+
+static bool is_complex(const ts_gemm_types *types) {
+  return ts_dtype_is_complex(types->out) && types->lhs == types->out && types->rhs == types->out;
+}
+
+/* Shorter runs of neighbours are not worth a cache line each. Of more vectors a product takes longer than the copy, and
+ * reads rows again and again, which is slow where they are a power of two apart. */
+enum { SLICE_RUN_BYTES = 64, SLICE_ITEMS = TS_GEMM_MAX_ITEMS };
+
+static int64_t run_bytes(const ts_shape *shape, const int64_t *strides, ts_dtype type) {
+  int64_t run = 1;
+  for (int32_t d = shape->rank - 1; d >= 0; d--) {
+    if (shape->dims[d] == 1) continue;
+    if (strides[d] != run) break;
+    run *= shape->dims[d];
+  }
+  return run * (int64_t)ts_dtype_size(type);
+}
+
+bool ts_gemm_reads_slice(const ts_graph *g, const ts_op *op, uint32_t operand) {
+  ts_gemm_shape shape;
+  int64_t strides[TS_MAX_RANK];
+  if ((op->code != TS_OP_DOT && op->code != TS_OP_WIDE_DOT) || !slice_of(g, op, operand)) return false;
+  const ts_gemm_types types = types_of(g, op);
+  const ts_value *v = ts_graph_value(g, op->operands[operand]);
+  if (ts_graph_is_vector_dot(g, op) || !(is_complex(&types) || has_types(op, &types))) return false;
+  if (!gemm_shape(g, op, UINT64_C(1) << operand, &shape) || ts_shape_elements(v->shape) == 0) return false;
+  operand_strides(g, op, operand, true, strides);
+  return (operand ? shape.m : shape.n) <= SLICE_ITEMS && run_bytes(v->shape, strides, v->dtype) >= SLICE_RUN_BYTES;
+}
+
 static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
-  ts_gemm_types types = {ts_graph_value(request->graph, op->operands[0])->dtype,
-                         ts_graph_value(request->graph, op->operands[1])->dtype,
-                         ts_graph_value(request->graph, op->first_result)->dtype};
-  const bool complex = ts_dtype_is_complex(types.out) && types.lhs == types.out && types.rhs == types.out;
+  const ts_gemm_types types = types_of(request->graph, op);
+  const bool complex = is_complex(&types);
   const bool is_scaled = op->code == TS_OP_SCALED_DOT;
   ts_gemm_shape shape;
   ts_gemm_scale scale = {0};
@@ -132,7 +179,8 @@ static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *o
     out->routine = &ts_vector_dot_routine;
     return out->routine->plan(request, out);
   }
-  if (!(complex || has_types(op, &types)) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (!(complex || has_types(op, &types)) || !gemm_shape(request->graph, op, request->slices, &shape))
+    return TS_SUCCESS;
   if (is_scaled && !gemm_scale(request->graph, op, &scale)) return TS_SUCCESS;
   if (complex) shape = ts_gemm_shape_of_parts(&shape);
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
