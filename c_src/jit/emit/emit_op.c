@@ -359,10 +359,33 @@ static ts_v emit_shift(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v amo
   return LLVMBuildAShr(e->b, a, choose(e, within, amount, most), "");
 }
 
-/* LLVM expands llvm.maximum to code that takes twice as long to run and to compile, unless one operand is known. */
+/* The instruction of x86, which gives b where one of them is NaN or both are zeros. */
+static ts_v extreme_or_second(ts_emit *e, bool largest, ts_v a, ts_v b) {
+  return choose(e, LLVMBuildFCmp(e->b, largest ? LLVMRealOGT : LLVMRealOLT, a, b, ""), a, b);
+}
+
+/* Both orders give the same bits of numbers. Of zeros they give both, of which -0 has one bit more; of a number and a
+ * NaN as well, and bits of a NaN with more bits set are a NaN. */
+static ts_v extreme_of_both(ts_emit *e, bool largest, ts_v a, ts_v b) {
+  LLVMTypeRef type = LLVMTypeOf(a);
+  const bool wide = LLVMGetTypeKind(LLVMGetElementType(type)) == LLVMDoubleTypeKind;
+  LLVMTypeRef bits = LLVMVectorType(LLVMIntTypeInContext(e->context, wide ? 64 : 32), LLVMGetVectorSize(type));
+  ts_v x = LLVMBuildBitCast(e->b, extreme_or_second(e, largest, a, b), bits, "");
+  ts_v y = LLVMBuildBitCast(e->b, extreme_or_second(e, largest, b, a), bits, "");
+  ts_v both = largest ? LLVMBuildAnd(e->b, x, y, "") : LLVMBuildOr(e->b, x, y, "");
+  if (largest) {
+    ts_v none = LLVMBuildSExt(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, a, b, ""), bits, "");
+    both = LLVMBuildOr(e->b, both, none, "");
+  }
+  return LLVMBuildBitCast(e->b, both, type, "");
+}
+
+/* LLVM expands llvm.maximum on x86 to code that takes several times as long to run and to compile, unless one operand
+ * is known. */
 static ts_v float_extreme(ts_emit *e, ts_dtype type, bool largest, ts_v a, ts_v b) {
   bool known = LLVMIsConstant(a) || LLVMIsConstant(b);
-  if (known || e->target->isa != TS_ISA_AVX512) return call2(e, largest ? "llvm.maximum" : "llvm.minimum", a, b);
+  if (known || e->target->arch != TS_ARCH_X86_64) return call2(e, largest ? "llvm.maximum" : "llvm.minimum", a, b);
+  if (e->target->isa != TS_ISA_AVX512) return extreme_of_both(e, largest, a, b);
   ts_vm m = ts_vm_begin(e, type == TS_F64, LLVMGetVectorSize(LLVMTypeOf(a)));
   return ts_vm_avx512_extreme(&m, largest, a, b, NULL);
 }
