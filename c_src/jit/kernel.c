@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const char *column_names[] = {"\n", " wide\n", " low\n", " dense\n", " long\n", " search\n", " parts\n"};
+static const char *column_names[] = {"\n",      " wide\n",   " low\n",   " dense\n",
+                                     " long\n", " search\n", " parts\n", " apart\n"};
 static const char *kind_names[] = {"map", "tile", "row", "col", "interleaved"};
 
 const char *ts_kernel_kind_name(ts_kernel_kind kind) { return kind_names[kind]; }
@@ -52,7 +53,9 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
   TS_TRY(check_type(what, id, o->dtype));
   for (int32_t i = 0; i < d->rank; i++) {
     const uint8_t stride = o->stride[i];
-    if (stride > TS_STRIDE_GROUP_DOWN) return bad(what, id, "unknown stride class");
+    if (stride > TS_STRIDE_TURN) return bad(what, id, "unknown stride class");
+    if (stride == TS_STRIDE_TURN && (d->kind != TS_KERNEL_ROW || d->members == 0 || i != d->rank - 1))
+      return bad(what, id, "has columns");
     if (ts_stride_is_group(stride) && (d->kind != TS_KERNEL_INTERLEAVED || i != d->rank - 1))
       return bad(what, id, "has groups");
     bool unit = stride == TS_STRIDE_UNIT, down = stride == TS_STRIDE_DOWN;
@@ -195,7 +198,37 @@ static ts_status check_output(const ts_kernel_desc *d, int32_t id) {
 /* True when an output has one element for all that a reduction combines. */
 static bool is_stored_once(const ts_kernel_desc *d, const ts_kernel_operand *o) {
   if (d->kind == TS_KERNEL_INTERLEAVED) return o->stride[d->rank - 2] == TS_STRIDE_ZERO;
-  return d->kind == TS_KERNEL_COL || o->stride[d->rank - 1] == TS_STRIDE_ZERO;
+  return d->kind == TS_KERNEL_COL || ts_kernel_is_of_row(d, o);
+}
+
+static ts_status check_apart(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->output_count; i++) {
+    const uint8_t *stride = d->outputs[i].operand.stride;
+    if (stride[d->rank - 1] != TS_STRIDE_ZERO || stride[d->rank - 2] != TS_STRIDE_ZERO)
+      return bad("output", i, "has elements for the points of pieces");
+  }
+  for (int32_t id = 0; id < d->node_count; id++)
+    if (d->nodes[id].kind == TS_NODE_ARG || d->nodes[id].kind == TS_NODE_GATHER)
+      return bad("node", id, "depends on the place in a piece");
+  return TS_SUCCESS;
+}
+
+/* Elements of columns that take turns are one behind the other, and nodes do not depend on their place. */
+static ts_status check_columns(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->input_count; i++) {
+    const uint8_t last = d->inputs[i].stride[d->rank - 1];
+    if (last == TS_STRIDE_ANY || last == TS_STRIDE_DOWN) return bad("input", i, "has columns apart from each other");
+  }
+  for (int32_t i = 0; i < d->output_count; i++) {
+    const uint8_t last = d->outputs[i].operand.stride[d->rank - 1];
+    if (last != TS_STRIDE_UNIT && last != TS_STRIDE_TURN) return bad("output", i, "has columns apart from each other");
+  }
+  for (int32_t id = 0; id < d->node_count; id++) {
+    const ts_node_kind kind = d->nodes[id].kind;
+    if (kind == TS_NODE_ARG || kind == TS_NODE_INDEX || kind == TS_NODE_GATHER)
+      return bad("node", id, "depends on the place in columns that take turns");
+  }
+  return TS_SUCCESS;
 }
 
 static ts_status check_dense(const ts_kernel_desc *d) {
@@ -253,13 +286,15 @@ done:
 
 static ts_status check_counts(const ts_kernel_desc *d) {
   if (d->kind > TS_KERNEL_INTERLEAVED) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
-  const bool is_row = d->kind == TS_KERNEL_ROW && d->columns >= TS_COLUMNS_LONG && d->columns <= TS_COLUMNS_PARTS;
+  const bool is_row = d->kind == TS_KERNEL_ROW && d->columns >= TS_COLUMNS_LONG && d->columns <= TS_COLUMNS_APART;
   if (!is_row && d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: columns of class %d", d->columns);
-  bool grouped = d->kind == TS_KERNEL_INTERLEAVED;
-  if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0)
+  const bool grouped = d->kind == TS_KERNEL_INTERLEAVED, row = d->kind == TS_KERNEL_ROW && d->members != 0;
+  if (row && (!ts_reduce_takes_turns(d->members) || d->columns != TS_COLUMNS_ANY))
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: %d columns that take turns", d->members);
+  if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0 && !row)
     return ts_error(TS_INVALID_ARGUMENT, "kernel: groups of %d members", d->members);
-  int32_t least = ts_kernel_fixed_dims(d->kind);
+  int32_t least = d->columns == TS_COLUMNS_APART ? 2 : ts_kernel_fixed_dims(d->kind);
   if (d->rank < least || d->rank > TS_KERNEL_MAX_RANK) {
     return ts_error(TS_INVALID_ARGUMENT, "kernel: rank %d is not in %d..%d", d->rank, least, TS_KERNEL_MAX_RANK);
   }
@@ -285,9 +320,11 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   for (int32_t i = 0; i < desc->node_count; i++) TS_TRY(check_node(desc, i));
   for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
   if (desc->columns == TS_COLUMNS_DENSE) TS_TRY(check_dense(desc));
+  if (desc->kind == TS_KERNEL_ROW && desc->members > 0) TS_TRY(check_columns(desc));
   if (desc->columns == TS_COLUMNS_LONG && ts_kernel_narrow_bytes(desc) == 0)
     return ts_error(TS_INVALID_ARGUMENT, "kernel: no long rows of narrow integers");
-  if (desc->columns >= TS_COLUMNS_SEARCH && !ts_kernel_searches(desc))
+  if (desc->columns == TS_COLUMNS_APART) TS_TRY(check_apart(desc));
+  if ((desc->columns == TS_COLUMNS_SEARCH || desc->columns == TS_COLUMNS_PARTS) && !ts_kernel_searches(desc))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: no search");
   return desc->kind == TS_KERNEL_MAP || desc->kind == TS_KERNEL_TILE ? TS_SUCCESS : check_plan(desc);
 }
@@ -302,7 +339,7 @@ static void print_name(ts_text *out, const char *before, const char *name) {
 
 static void print_operand(const ts_kernel_desc *d, const char *before, const ts_kernel_operand *o, ts_text *out) {
   char classes[TS_KERNEL_MAX_RANK];
-  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s-gG"[o->stride[i]];
+  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s-gGt"[o->stride[i]];
   ts_text_append(out, before);
   ts_text_append_n(out, classes, (size_t)d->rank);
 }
@@ -452,6 +489,7 @@ ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_
 void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *out_per_element) {
   *out_fixed = 0, *out_per_element = 0;
   if (desc->kind == TS_KERNEL_COL) *out_fixed = ts_loop_col_scratch(desc);
+  if (desc->kind == TS_KERNEL_ROW) *out_fixed = ts_loop_row_scratch(desc);
   if (desc->kind != TS_KERNEL_ROW) return;
   ts_arena arena;
   ts_loop_plan plan;
@@ -461,6 +499,9 @@ void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *
   *out_per_element = status ? 8 * (int64_t)desc->node_count : plan.saved_bytes;
   ts_status_free(status);
   ts_arena_deinit(&arena);
+  for (int32_t id = 0; id < desc->node_count && desc->columns == TS_COLUMNS_APART; id++)
+    if (ts_kernel_node_reduces(&desc->nodes[id]))
+      *out_per_element += (int64_t)ts_dtype_size(type_of(desc, desc->nodes[id].a));
 }
 
 /* A rough measurement: a simple f32 operation takes half a cycle for 16 points, and so does a load or store. */

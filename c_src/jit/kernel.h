@@ -8,7 +8,8 @@
  *        last: their tiles of lanes x lanes are transposed in registers.
  *   ROW  the last dim is a row: nodes may reduce over it, and later nodes may use the result for
  *        every point of the same row (softmax, layer norm). Row length <= TS_REDUCE_BLOCK where it
- *        contains a reduction.
+ *        contains a reduction. With `members`, a row is of so many columns whose elements take turns: they are reduced
+ *        apart, and a row has a value for each (TS_STRIDE_TURN). Then row length <= members * TS_REDUCE_BLOCK.
  *   COL  dim rank-2 is reduced (extent <= TS_REDUCE_BLOCK), the last dim is kept and vectorised.
  *        rank >= 2. Some have code for the shape of their columns (ts_columns).
  *   INTERLEAVED dim rank-2 has the `members` of a group, the last dim counts groups and is vectorised. Some operands
@@ -17,9 +18,9 @@
  * Reductions follow the tree of tensor/reduce_tree.h over the index of the reduced dim.
  *
  * Work unit: MAP of rank 1: one point. MAP of rank > 1, ROW: one row (index over dims 0..rank-2).
- * TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or its end: units are
- * counted as outer * ceil(extent[rank-2] / lanes) blocks. INTERLEAVED: TS_GROUPS_BLOCK groups, counted as outer *
- * ceil(extent[rank-1] / TS_GROUPS_BLOCK). COL: outer index (dims 0..rank-3) * panels
+ * With APART: of dims 0..rank-3. TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or its end:
+ * units are counted as outer * ceil(extent[rank-2] / lanes) blocks. INTERLEAVED: TS_GROUPS_BLOCK groups, counted as
+ * outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). COL: outer index (dims 0..rank-3) * panels
  * + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
  *
  * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
@@ -56,12 +57,13 @@ typedef enum ts_kernel_kind {
 } ts_kernel_kind;
 
 /* WIDE and LOW: at least TS_COL_WIDE columns; one of them may be written twice. LOW has few rows. DENSE: rows of fewer
- * than TS_COL_PANEL columns that lie one behind the other, at least 2 * TS_REDUCE_LANES of them; inputs are UNIT or one
+ * than TS_COL_PANEL columns that lie one behind the other, at least TS_REDUCE_LANES of them; inputs are UNIT or one
  * value for each outer row, and nodes do not depend on an element's place. LONG is a ROW of many integers of 8 or 16
  * bits that are only loaded, UNIT, and reduced: vectors have as many of them as a register. SEARCH is a ROW that only
  * finds the first of the best elements, and perhaps its value: it ends at an element that no later one replaces. PARTS
  * is the same where dim rank-2 counts the parts of a row: after a part with such an element, the results of the others
- * are any such elements. */
+ * are any such elements. APART is a ROW whose elements are in pieces: dim rank-2 counts them, and is reduced as well;
+ * it has no reduction of a reduction and no elements for points. */
 typedef enum ts_columns {
   TS_COLUMNS_ANY,
   TS_COLUMNS_WIDE,
@@ -69,7 +71,8 @@ typedef enum ts_columns {
   TS_COLUMNS_DENSE,
   TS_COLUMNS_LONG,
   TS_COLUMNS_SEARCH,
-  TS_COLUMNS_PARTS
+  TS_COLUMNS_PARTS,
+  TS_COLUMNS_APART
 } ts_columns;
 
 typedef enum ts_stride_class {
@@ -80,7 +83,8 @@ typedef enum ts_stride_class {
   /* INTERLEAVED, along the last dim: `members` elements, upwards or (inputs only) downwards. Dim rank-2 is then UNIT,
    * or (inputs only) DOWN. */
   TS_STRIDE_GROUP,
-  TS_STRIDE_GROUP_DOWN
+  TS_STRIDE_GROUP_DOWN,
+  TS_STRIDE_TURN /* ROW, along the last dim: `members` elements, one for each column */
 } ts_stride_class;
 
 typedef struct ts_kernel_operand {
@@ -116,7 +120,7 @@ typedef struct ts_kernel_output {
 typedef struct ts_kernel_desc {
   ts_kernel_kind kind;
   uint8_t columns; /* COL, ROW: ts_columns; otherwise 0 */
-  int32_t members; /* INTERLEAVED: the extent of dim rank-2; otherwise 0 */
+  int32_t members; /* INTERLEAVED: the extent of dim rank-2. ROW: of so many columns, or 0. Otherwise 0 */
   int32_t rank;    /* >= 1 */
   int32_t input_count, output_count, index_count, scalar_count, node_count;
   const ts_kernel_operand *inputs;
@@ -135,6 +139,11 @@ int ts_kernel_node_operands(const ts_kernel_node *n, int32_t *out);
 /* True for a node that has several values along a dim, if its operands' flags in `varies` say so of them. A reduction
  * has one. */
 bool ts_kernel_node_varies(const ts_kernel_desc *d, int32_t id, int32_t dim, const bool *varies);
+
+/* True for an operand of a ROW that has values of the row, not of its points. */
+static inline bool ts_kernel_is_of_row(const ts_kernel_desc *d, const ts_kernel_operand *o) {
+  return o->stride[d->rank - 1] == TS_STRIDE_ZERO || o->stride[d->rank - 1] == TS_STRIDE_TURN;
+}
 
 /* True when all that the rows of a ROW give is the first of the best elements of one node, and perhaps its value. */
 bool ts_kernel_searches(const ts_kernel_desc *d);
@@ -156,6 +165,7 @@ static inline bool ts_stride_is_group(uint8_t stride_class) {
 static inline int64_t ts_kernel_known_stride(const ts_kernel_desc *d, uint8_t stride_class) {
   switch ((ts_stride_class)stride_class) {
   case TS_STRIDE_ZERO:
+  case TS_STRIDE_TURN:
   case TS_STRIDE_ANY: break;
   case TS_STRIDE_UNIT: return 1;
   case TS_STRIDE_DOWN: return -1;

@@ -38,7 +38,8 @@ typedef struct ts_fuse_group {
   ts_op_id reduction;      /* one of its reductions; TS_NO_ID: none */
   int64_t points;          /* size of its iteration space */
   int64_t rows, row;       /* with a reduction: the number of rows and of elements in each */
-  bool trailing;           /* the reduced dims are the last ones */
+  bool trailing;           /* the reduced dims are the last ones, or few columns come after them */
+  int64_t columns;         /* of such rows: as many columns take turns; otherwise 1 */
   bool has_points;         /* some output has an element for each point, not each row */
   bool writes_parts;       /* the root is pad or concatenate */
   bool terminal;           /* only the region's results use its outputs */

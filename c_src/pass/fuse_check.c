@@ -19,7 +19,7 @@ static bool is_outside(const void *context, ts_value_id value, uint32_t *out) {
 
 /* True when a row is in cache after its first reduction, for further reductions and elementwise ops. */
 static bool keeps_row(const ts_fuse_group *group) {
-  return group->reduction == TS_NO_ID || (group->trailing && group->row <= TS_REDUCE_BLOCK);
+  return group->reduction == TS_NO_ID || (group->trailing && group->row * group->columns <= TS_REDUCE_BLOCK);
 }
 
 static int64_t accumulator_bytes(const ts_nest *nest, const ts_nest_node *node) {
@@ -43,10 +43,16 @@ static bool reduces_at_once(const ts_nest *nest) {
   return nest->reduces && !ts_nest_has_chain(nest) && !ts_nest_stores_points(nest) && ts_nest_find_group(nest, &first);
 }
 
+/* True when the kernel of rows with columns has them take turns, or needs no elements of a row after its reductions. */
+static bool takes_turns(const ts_fuse_group *group, const ts_nest *nest) {
+  if (group->reduction == TS_NO_ID || group->columns == 1) return true;
+  return ts_nest_columns(nest) == group->columns || (!ts_nest_has_chain(nest) && !ts_nest_stores_points(nest));
+}
+
 static void measure(const view *v, ts_nest *nest, ts_fuse_kernel *out) {
   const ts_fuse_group *group = &v->plan->groups.data[v->group];
   ts_nest_order_row(nest);
-  out->fits = reduces_at_once(nest) && (v->group == v->other || meets_once(group, nest));
+  out->fits = reduces_at_once(nest) && takes_turns(group, nest) && (v->group == v->other || meets_once(group, nest));
   out->bytes = ts_nest_bytes_read(nest);
   for (size_t i = 0; i < nest->nodes.count; i++) {
     const ts_nest_node *node = &nest->nodes.data[i];

@@ -100,13 +100,17 @@ static bool edge_is_memory(const ts_fuse_plan *p, const ts_op *op, uint32_t oper
 
 typedef struct rows {
   int64_t points, rows, row;
-  bool trailing; /* the reduced dims are the last ones */
-  bool adjacent; /* no kept dim lies between the reduced ones */
+  int64_t columns; /* elements of the kept dims after them, if that are few; otherwise 1 */
+  bool trailing;   /* the reduced dims are the last ones but for these */
+  bool adjacent;   /* no kept dim lies between the reduced ones */
 } rows;
 
 static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
   const ts_shape *shape = ts_graph_value(p->graph, op->operands[0])->shape;
-  rows r = {.points = ts_shape_elements(shape), .rows = ts_shape_elements(result_of(p, op)->shape), .adjacent = true};
+  rows r = {.points = ts_shape_elements(shape),
+            .rows = ts_shape_elements(result_of(p, op)->shape),
+            .columns = 1,
+            .adjacent = true};
   bool is_reduced[TS_MAX_RANK] = {0}, reduced = false, kept_after = false;
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
   for (int32_t d = 0; d < shape->rank; d++)
@@ -119,9 +123,12 @@ static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
       reduced = true;
     else
       kept_after = kept_after || reduced;
+    if (reduced && !is_reduced[d]) r.columns *= shape->dims[d];
   }
   r.row = r.rows > 0 ? r.points / r.rows : 0;
-  r.trailing = r.adjacent && !kept_after;
+  const bool few = !arg && ts_reduce_takes_turns(r.columns);
+  r.trailing = r.adjacent && (!kept_after || few);
+  if (!few) r.columns = 1;
   return r;
 }
 
@@ -182,9 +189,15 @@ static void add_member(ts_fuse_plan *p, uint32_t id, ts_op_id op_id) {
   use_operands(p, op, id, takes_no_producers(p, op, state));
 }
 
+static void set_rows(ts_fuse_group *group, const rows *r) {
+  group->points = r->points, group->rows = r->rows, group->row = r->row;
+  group->trailing = r->trailing, group->columns = r->columns;
+}
+
 static ts_status start_group(ts_fuse_plan *p, ts_op_id op_id) {
   const ts_op *op = ts_graph_op(p->graph, op_id);
-  ts_fuse_group group = {.root = op_id, .position = op_id, .first = TS_NO_ID, .reduction = TS_NO_ID, .inputs = 1};
+  ts_fuse_group group = {
+      .root = op_id, .position = op_id, .first = TS_NO_ID, .reduction = TS_NO_ID, .columns = 1, .inputs = 1};
   group.points = elements_of(p, op->first_result);
   group.writes_parts = writes_parts(op->code);
   group.has_points = true;
@@ -193,7 +206,7 @@ static ts_status start_group(ts_fuse_plan *p, ts_op_id op_id) {
   if (is_reduction(op->code)) {
     rows r = rows_of(p, op);
     group.reduction = op_id;
-    group.points = r.points, group.rows = r.rows, group.row = r.row, group.trailing = r.trailing;
+    set_rows(&group, &r);
     group.has_points = false;
   }
   TS_TRY(TS_VEC_PUSH(&p->groups, group));
@@ -235,10 +248,11 @@ static bool has_room(ts_fuse_plan *p, uint32_t id, const ts_op *op) {
 /* True when a reduction may join the group: its rows are the group's rows. */
 static bool reduction_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   rows r = rows_of(p, op);
-  bool in_cache = r.trailing && r.row <= TS_REDUCE_BLOCK;
+  bool in_cache = r.trailing && r.row * r.columns <= TS_REDUCE_BLOCK;
   if (r.row <= 1 || !r.adjacent || group->writes_parts) return false;
   if (group->reduction != TS_NO_ID) {
-    return in_cache && group->trailing && group->points == r.points && group->rows == r.rows;
+    return in_cache && group->trailing && group->points == r.points && group->rows == r.rows &&
+           group->columns == r.columns;
   }
   if (group->points == r.points) return in_cache;
   return group->points == r.rows;
@@ -250,7 +264,7 @@ static void absorb_reduction(ts_fuse_plan *p, uint32_t id, ts_op_id op) {
   if (group->reduction == TS_NO_ID) {
     group->has_points = group->points == r.points;
     group->reduction = op;
-    group->points = r.points, group->rows = r.rows, group->row = r.row, group->trailing = r.trailing;
+    set_rows(group, &r);
   }
 }
 

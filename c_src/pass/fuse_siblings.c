@@ -125,7 +125,7 @@ static bool goes_along(const ts_fuse_group *points, const ts_fuse_group *rows) {
 static bool same_space(const ts_fuse_group *a, const ts_fuse_group *b) {
   if (!is_reduction_group(a)) return is_reduction_group(b) && goes_along(a, b);
   if (!is_reduction_group(b)) return goes_along(b, a);
-  return a->points == b->points && a->rows == b->rows && a->trailing == b->trailing;
+  return a->points == b->points && a->rows == b->rows && a->trailing == b->trailing && a->columns == b->columns;
 }
 
 /* True when one kernel saves at least half of the bytes that the smaller group reads. */
@@ -157,7 +157,7 @@ static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id positio
   ts_fuse_group *a = &p->groups.data[into], *b = &p->groups.data[from];
   if (!is_reduction_group(a)) {
     a->reduction = b->reduction;
-    a->rows = b->rows, a->row = b->row, a->trailing = b->trailing;
+    a->rows = b->rows, a->row = b->row, a->trailing = b->trailing, a->columns = b->columns;
   }
   a->has_points = a->has_points || b->has_points;
   ts_fuse_merge(p, into, from);

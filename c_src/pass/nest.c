@@ -94,6 +94,67 @@ bool ts_nest_row_is_one(const ts_nest *nest) {
   return true;
 }
 
+/* ---- columns ---- */
+
+/* The first of the kept loops that step over adjacent elements, and how many elements these are. */
+static int32_t find_adjacent(const ts_nest *nest, const ts_affine *at, int64_t size, int64_t *columns) {
+  int32_t l = nest->kept;
+  for (*columns = 1; l > 0; l--) {
+    if (nest->loops.extent[l - 1] > 1 && at->coef[l - 1] != *columns * size) break;
+    *columns *= nest->loops.extent[l - 1];
+  }
+  return l;
+}
+
+/* How an access moves along adjacent columns and their rows. */
+typedef enum turns { APART, FOR_ALL, OF_COLUMN, OF_POINT } turns;
+
+static turns turns_of(const ts_nest *nest, const ts_access *access, int32_t first, int64_t columns) {
+  const int64_t size = (int64_t)ts_dtype_size(access->dtype), *coef = access->at.coef;
+  bool along_columns = true, no_columns = true, along_row = true, no_row = true;
+  int64_t step = size;
+  for (int32_t l = nest->kept - 1; l >= first; step *= nest->loops.extent[l], l--) {
+    along_columns &= nest->loops.extent[l] == 1 || coef[l] == step;
+    no_columns &= nest->loops.extent[l] == 1 || coef[l] == 0;
+  }
+  step = columns * size;
+  for (int32_t l = nest->loops.count - 1; l >= nest->kept; step *= nest->loops.extent[l], l--) {
+    along_row &= nest->loops.extent[l] == 1 || coef[l] == step;
+    no_row &= nest->loops.extent[l] == 1 || coef[l] == 0;
+  }
+  if (along_columns) return along_row ? OF_POINT : no_row ? OF_COLUMN : APART;
+  return no_columns && no_row ? FOR_ALL : APART;
+}
+
+static bool depends_on_place(const ts_nest *nest) {
+  for (size_t i = 0; i < nest->nodes.count; i++) {
+    const ts_nest_kind kind = nest->nodes.data[i].kind;
+    if (kind == TS_NEST_INDEX || kind == TS_NEST_GATHER || kind == TS_NEST_ARG) return true;
+  }
+  return false;
+}
+
+/* The first load that moves along the rows; NULL: none does. */
+static const ts_access *find_moving(const ts_nest *nest) {
+  for (size_t i = 0; i < nest->loads.count; i++)
+    if (affine_varies(nest, &nest->loads.data[i].at)) return &nest->loads.data[i];
+  return NULL;
+}
+
+int64_t ts_nest_columns(const ts_nest *nest) {
+  const ts_access *moving = find_moving(nest);
+  int64_t columns, row = 1;
+  if (!moving || depends_on_place(nest)) return 0;
+  const int32_t first = find_adjacent(nest, &moving->at, (int64_t)ts_dtype_size(moving->dtype), &columns);
+  for (int32_t l = nest->kept; l < nest->loops.count; l++) row *= nest->loops.extent[l];
+  if (columns == 1 || row == 1) return 0;
+  for (size_t i = 0; i < nest->loads.count; i++)
+    if (turns_of(nest, &nest->loads.data[i], first, columns) == APART) return 0;
+  for (size_t i = 0; i < nest->stores.count; i++)
+    if (turns_of(nest, &nest->stores.data[i].to, first, columns) < OF_COLUMN) return 0;
+  return columns;
+}
+
 /* Marks the nodes that depend on a reduction's result. True when a reduction does. */
 static bool find_after(const ts_nest *nest, bool *after) {
   bool chain = false;

@@ -118,6 +118,9 @@ static inline bool ts_nest_gathers_through(ts_opcode code) {
 
 /* True when the reduced loops can be merged into one for every access. */
 bool ts_nest_row_is_one(const ts_nest *nest);
+/* The columns of rows whose reduced loops are one: adjacent elements in the last kept loops, where each access has an
+ * element for each point, for each column, or for all of them. 0: there are none, or nodes depend on the place. */
+int64_t ts_nest_columns(const ts_nest *nest);
 /* True when a reduction depends on another one's result. */
 bool ts_nest_has_chain(const ts_nest *nest);
 /* True when some result has an element for each point instead of each row. */
@@ -140,6 +143,10 @@ typedef struct ts_nest_group {
 void ts_nest_order_row(ts_nest *nest);
 /* In such a row: finds the loops to reduce first. False where a copy of the elements is needed. */
 bool ts_nest_find_group(const ts_nest *nest, ts_nest_group *out);
+
+/* True when a row is loops that are two groups, along whose last one all accesses move by adjacent elements or not at
+ * all. */
+bool ts_nest_is_in_pieces(const ts_nest *nest);
 
 /* Adds a node and derives `varies` from its operands. */
 ts_status ts_nest_add_node(ts_nest *nest, ts_nest_node node, int32_t *out);

@@ -456,22 +456,23 @@ static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out) 
 
 /* ---- roots ---- */
 
-/* The loops' indices as an index map over `shape`: all of the space, or its kept part. */
-static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
+/* The loops' indices as an index map over `shape`: all of the space, in the order of the reduction's operand, or its
+ * kept part. */
+static OWN_FRAME ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
   ts_shape kept, row;
   split_space(b, &kept, &row);
   if (ts_shape_elements(shape) == ts_shape_elements(&kept)) return reshape_map(b, &kept, b->space_map, shape, out);
   if (ts_shape_elements(shape) != ts_shape_elements(&kept) * ts_shape_elements(&row))
     return decline("results of different sizes");
-  if (b->spec->reduce != TS_NO_ID) {
-    const ts_value *whole = ts_graph_value(b->graph, ts_graph_op(b->graph, b->spec->reduce)->operands[0]);
-    for (int32_t d = 0, e = 0; d < whole->shape->rank; d++) {
-      if (whole->shape->dims[d] == 1) continue;
-      while (e < b->space.rank && b->space.dims[e] == 1) e++;
-      if (b->space.dims[e++] != whole->shape->dims[d]) return decline("a result that is not in order of its rows");
-    }
-  }
-  return reshape_map(b, &b->space, b->space_map, shape, out);
+  if (b->spec->reduce == TS_NO_ID) return reshape_map(b, &b->space, b->space_map, shape, out);
+  const ts_op *op = ts_graph_op(b->graph, b->spec->reduce);
+  const ts_shape *whole = ts_graph_value(b->graph, op->operands[0])->shape;
+  bool is_reduced[TS_MAX_RANK];
+  ts_affine map[TS_MAX_RANK];
+  reduced_axes(b->graph, op, is_reduced);
+  for (int32_t d = 0, of_kept = 0, of_row = b->space_kept; d < whole->rank; d++)
+    map[d] = b->space_map[is_reduced[d] ? of_row++ : of_kept++];
+  return reshape_map(b, whole, map, shape, out);
 }
 
 /* The index maps for reading and writing a root. */

@@ -125,6 +125,27 @@ void ts_nest_order_row(ts_nest *nest) {
 #define LEAST_FIRST 4
 #define SHORT_ROW 64 /* a row at the end with fewer elements is short */
 
+/* Shorter pieces cost more than a copy of the elements, which may transpose. */
+#define LEAST_PIECE 16
+
+bool ts_nest_is_in_pieces(const ts_nest *nest) {
+  int32_t groups = 1, last = nest->loops.count - 1;
+  int64_t piece = 1;
+  for (int32_t l = last; l > nest->kept; l--) {
+    if (groups == 1) piece *= nest->loops.extent[l];
+    groups += !follows(nest, l - 1);
+  }
+  for (size_t i = 0; i < nest->loads.count; i++) {
+    const int64_t step = nest->loads.data[i].at.coef[last];
+    if (step != 0 && step != (int64_t)ts_dtype_size(nest->loads.data[i].dtype)) return false;
+  }
+  for (size_t i = 0; i < nest->nodes.count; i++) {
+    const ts_nest_kind kind = nest->nodes.data[i].kind;
+    if (kind == TS_NEST_GATHER || kind == TS_NEST_ARG) return false;
+  }
+  return groups == 2 && piece >= LEAST_PIECE;
+}
+
 /* The longest group. A short group at the end is usually a row. Another group is preferred to it, since a kernel adds
  * the rows of that group by whole vectors. */
 bool ts_nest_find_group(const ts_nest *nest, ts_nest_group *out) {

@@ -12,7 +12,17 @@
 #ifndef TS_TENSOR_REDUCE_TREE_H
 #define TS_TENSOR_REDUCE_TREE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #define TS_REDUCE_BLOCK 16384
 #define TS_REDUCE_LANES 32
+
+/* Columns whose elements take turns in memory are reduced together where a vector has as many elements of each: a power
+ * of two, at most this. */
+#define TS_REDUCE_COLUMNS 16
+static inline bool ts_reduce_takes_turns(int64_t columns) {
+  return columns >= 2 && columns <= TS_REDUCE_COLUMNS && (columns & (columns - 1)) == 0;
+}
 
 #endif

@@ -25,6 +25,7 @@ static void parse_classes(const char *text, uint8_t *out) {
              : text[i] == '-' ? TS_STRIDE_DOWN
              : text[i] == 'g' ? TS_STRIDE_GROUP
              : text[i] == 'G' ? TS_STRIDE_GROUP_DOWN
+             : text[i] == 't' ? TS_STRIDE_TURN
                               : TS_STRIDE_ANY;
 }
 
@@ -99,6 +100,7 @@ void ts_case_parse(const char *text, ts_kernel_case *out) {
   snprintf(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
   for (int i = TS_COLUMNS_WIDE; i <= TS_COLUMNS_DENSE; i++)
     if (strstr(line, columns[i])) out->desc.columns = (uint8_t)i;
+  if (strstr(line, " apart")) out->desc.columns = TS_COLUMNS_APART;
   for (ts_kernel_kind i = TS_KERNEL_MAP; i <= TS_KERNEL_INTERLEAVED; i++)
     if (!strcmp(kind, ts_kernel_kind_name(i))) out->desc.kind = i;
   for (text = strchr(text, '\n'); text && text[1]; text = strchr(text, '\n')) {
@@ -183,6 +185,7 @@ static size_t lay_out(const ts_kernel_desc *d, const ts_kernel_operand *o, const
   *start = 0;
   for (int32_t i = rank - 1; i >= 0; i--) {
     strides[i] = unit_of(d, o, i);
+    if (o->stride[i] == TS_STRIDE_TURN) span *= d->members;
     if (strides[i]) span *= extents[i] ? extents[i] : 1;
     if (strides[i] < 0 && extents[i]) *start += -strides[i] * (extents[i] - 1);
   }
@@ -286,7 +289,13 @@ static int64_t stride_of(const interpreter *t, int32_t operand, int32_t dim) {
 
 static int64_t place_of(const interpreter *t, int32_t operand, const int64_t *index) {
   int64_t place = t->a->words[ts_kernel_arg_operand(t->d, operand)];
-  for (int32_t i = 0; i < t->d->rank; i++) place += index[i] * stride_of(t, operand, i);
+  for (int32_t i = 0; i < t->d->rank; i++) {
+    const ts_kernel_operand *o = operand_of(t->d, operand);
+    if (o->stride[i] == TS_STRIDE_TURN)
+      place += index[i] % t->d->members * (int64_t)ts_dtype_size(o->dtype);
+    else
+      place += index[i] * stride_of(t, operand, i);
+  }
   return place;
 }
 
@@ -294,6 +303,25 @@ static ts_scalar eval(interpreter *t, int32_t id, const int64_t *index);
 
 static int32_t reduced_dim(const ts_kernel_desc *d) {
   return d->kind == TS_KERNEL_COL || d->kind == TS_KERNEL_INTERLEAVED ? d->rank - 2 : d->rank - 1;
+}
+
+/* The columns that take turns in a row. */
+static int64_t columns_of(const ts_kernel_desc *d) {
+  return d->kind == TS_KERNEL_ROW && d->members > 0 ? d->members : 1;
+}
+
+static bool is_apart(const ts_kernel_desc *d) { return d->columns == TS_COLUMNS_APART; }
+
+/* Element k of the current row. */
+static void set_element(const interpreter *t, int64_t *index, int32_t dim, int64_t k) {
+  index[dim] = columns_of(t->d) == 1 ? k : k * columns_of(t->d) + index[dim] % columns_of(t->d);
+  if (!is_apart(t->d)) return;
+  index[dim] = k % t->a->words[dim];
+  index[dim - 1] = k / t->a->words[dim];
+}
+
+static int64_t row_length(const interpreter *t, int32_t dim) {
+  return t->a->words[dim] / columns_of(t->d) * (is_apart(t->d) ? t->a->words[dim - 1] : 1);
 }
 
 static ts_opcode combiner(ts_opcode op) {
@@ -315,8 +343,8 @@ static ts_scalar reduce(interpreter *t, const ts_kernel_node *n, int64_t *index)
   if (logical) type = TS_U8;
   ts_scalar lanes[TS_REDUCE_LANES];
   for (int l = 0; l < TS_REDUCE_LANES; l++) lanes[l] = identity(n->op, type);
-  for (int64_t k = 0; k < t->a->words[dim]; k++) {
-    index[dim] = k;
+  for (int64_t k = 0; k < row_length(t, dim); k++) {
+    set_element(t, index, dim, k);
     ts_scalar x = eval(t, n->a, index);
     x = logical ? ts_scalar_from_s64(TS_U8, ts_ref_truth(from, x)) : ts_scalar_convert(from, x, type);
     lanes[k % TS_REDUCE_LANES] = ts_ref_binary(combiner(n->op), type, lanes[k % TS_REDUCE_LANES], x);
@@ -353,7 +381,9 @@ static ts_scalar eval_reduction(interpreter *t, int32_t id, const int64_t *index
   const ts_kernel_node *n = &t->d->nodes[id];
   int64_t inner[TS_KERNEL_MAX_RANK], key = 0;
   int32_t dim = reduced_dim(t->d);
-  for (int32_t i = 0; i < t->d->rank; i++) key = i == dim ? key : key * t->a->words[i] + index[i];
+  for (int32_t i = 0; i < t->d->rank; i++)
+    key = i == dim || (is_apart(t->d) && i == dim - 1) ? key : key * t->a->words[i] + index[i];
+  key = key * columns_of(t->d) + index[dim] % columns_of(t->d);
   if (t->key[id] != key) {
     memcpy(inner, index, sizeof(inner));
     t->reduced[id] = n->kind == TS_NODE_ARG ? arg_reduce(t, n, inner) : reduce(t, n, inner);
@@ -448,6 +478,7 @@ void ts_case_check_rejected(const char *text, const char *message) {
 int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
   int64_t outer = 1, lanes = ts_target_host()->lanes;
   int32_t rank = d->rank, inner = d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_ROW ? 1 : 2;
+  if (d->columns == TS_COLUMNS_APART) inner = 2;
   for (int32_t i = 0; i < rank - inner; i++) outer *= extents[i];
   if (d->kind == TS_KERNEL_TILE) return outer * ((extents[rank - 2] + lanes - 1) / lanes);
   if (d->kind == TS_KERNEL_COL) return outer * ((extents[rank - 1] + TS_COL_PANEL - 1) / TS_COL_PANEL);
@@ -459,7 +490,9 @@ int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
 static void run_kernel(const ts_kernel_desc *d, const ts_kernel *kernel, const arguments *a) {
   int64_t units = ts_case_units(d, a->words), fixed, each, lanes = ts_target_host()->lanes;
   ts_kernel_scratch(d, &fixed, &each);
+  if (d->kind == TS_KERNEL_ROW && d->members > lanes) lanes = d->members;
   int64_t length = a->words[d->rank - 1], vectors = length > 0 ? (length + lanes - 1) / lanes : 1;
+  if (is_apart(d)) vectors = (length * a->words[d->rank - 2] + lanes - 1) / lanes + 1;
   size_t bytes = (size_t)(fixed + each * lanes * vectors);
   memory scratch = allocate(bytes ? (bytes + 63) / 64 * 64 : 64);
   memset(scratch.data, 0xCD, scratch.bytes);

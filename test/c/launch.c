@@ -25,8 +25,12 @@ static void *new_array(size_t count, size_t size) {
 }
 
 static char *address(const machine *m, int32_t operand, const int64_t *index, int64_t extra, size_t size) {
-  const int64_t *words = m->args + ts_kernel_arg_operand(&m->launch->desc, operand);
+  const ts_kernel_desc *desc = &m->launch->desc;
+  const int64_t *words = m->args + ts_kernel_arg_operand(desc, operand);
+  const ts_kernel_operand *o =
+      operand < desc->input_count ? &desc->inputs[operand] : &desc->outputs[operand - desc->input_count].operand;
   int64_t at = words[0] + extra;
+  if (o->stride[desc->rank - 1] == TS_STRIDE_TURN) at += index[desc->rank - 1] % desc->members * (int64_t)size;
   for (int32_t d = 0; d < m->launch->desc.rank; d++) at += words[1 + d] * index[d];
   const memory *r = &m->regions[operand];
   ck_assert_msg(at >= (int64_t)(intptr_t)r->data && at + (int64_t)size <= (int64_t)(intptr_t)r->data + r->bytes,
@@ -70,14 +74,15 @@ static ts_scalar apply(const machine *m, const ts_kernel_node *node, int64_t k) 
   return ts_scalar_load(node->dtype, &storage[3]);
 }
 
-static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out) {
+/* The points of a row from `first` on, `step` apart. */
+static void reduce_some(const machine *m, const ts_kernel_node *node, ts_scalar *out, int64_t first, int64_t step) {
   ts_dtype type = m->launch->desc.nodes[node->a].dtype;
   ts_scalar result = {0};
-  ts_buffer operand = {.dtype = type, .shape = {.rank = 1, .dims = {m->width}}},
+  ts_buffer operand = {.dtype = type, .shape = {.rank = 1, .dims = {m->width / step}}},
             to = {.dtype = node->dtype, .data = &result};
   ts_buffer *operands[] = {&operand};
   operand.data = new_array((size_t)m->width, ts_dtype_size(type));
-  for (int64_t k = 0; k < m->width; k++) ts_ref_set(&operand, k, m->values[node->a][k]);
+  for (int64_t k = 0; k < m->width / step; k++) ts_ref_set(&operand, k, m->values[node->a][first + k * step]);
   ts_attrs attrs = {0};
   if (node->kind == TS_NODE_ARG)
     attrs.arg.high = node->b != 0, attrs.arg.axis = -1;
@@ -89,8 +94,22 @@ static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out)
     ts_ref_arg_reduce(&call);
   else
     ck_assert_ok(ts_ref_reduce(&call));
-  for (int64_t k = 0; k < m->width; k++) out[k] = ts_scalar_load(node->dtype, &result);
+  for (int64_t k = first; k < m->width; k += step) out[k] = ts_scalar_load(node->dtype, &result);
   ts_free(operand.data);
+}
+
+static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out) {
+  const ts_kernel_desc *d = &m->launch->desc;
+  const int64_t columns = d->kind == TS_KERNEL_ROW && d->members > 0 ? d->members : 1;
+  for (int64_t c = 0; c < columns; c++) reduce_some(m, node, out, c, columns);
+}
+
+static void set_point(const machine *m, int64_t *index, int64_t k) {
+  if (m->row < 0) return;
+  index[m->row] = k;
+  if (m->launch->desc.columns != TS_COLUMNS_APART) return;
+  index[m->row] = k % m->args[m->row];
+  index[m->row - 1] = k / m->args[m->row];
 }
 
 static ts_scalar eval_point(const machine *m, const ts_kernel_node *node, const int64_t *index, int64_t k) {
@@ -113,19 +132,19 @@ static void run_row(const machine *m, int64_t *index) {
       continue;
     }
     for (int64_t k = 0; k < m->width; k++) {
-      if (m->row >= 0) index[m->row] = k;
+      set_point(m, index, k);
       m->values[i][k] = eval_point(m, node, index, k);
     }
   }
   for (int32_t i = 0; i < d->output_count; i++) {
     for (int64_t k = 0; k < m->width; k++) {
       ts_dtype type = d->outputs[i].operand.dtype;
-      if (m->row >= 0) index[m->row] = k;
+      set_point(m, index, k);
       ts_scalar_store(type, m->values[d->outputs[i].node][k],
                       address(m, d->input_count + i, index, 0, ts_dtype_size(type)));
     }
   }
-  if (m->row >= 0) index[m->row] = 0;
+  set_point(m, index, 0);
 }
 
 static void check_classes(const ts_launch *launch) {
@@ -148,10 +167,12 @@ static void run_launch(const ts_launch *launch, const memory *regions, const int
   int64_t index[TS_KERNEL_MAX_RANK] = {0}, points = 1;
   if (d->kind == TS_KERNEL_ROW) m.row = d->rank - 1;
   if (d->kind == TS_KERNEL_COL || d->kind == TS_KERNEL_INTERLEAVED) m.row = d->rank - 2;
+  const int32_t pieces = d->columns == TS_COLUMNS_APART ? d->rank - 2 : -1;
   if (m.row >= 0) m.width = args[m.row];
+  if (pieces >= 0) m.width *= args[pieces];
   ts_shape outer = {.rank = d->rank};
   for (int32_t l = 0; l < d->rank; l++) {
-    outer.dims[l] = l == m.row ? 1 : args[l];
+    outer.dims[l] = l == m.row || l == pieces ? 1 : args[l];
     points *= outer.dims[l];
   }
   check_classes(launch);

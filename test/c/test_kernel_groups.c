@@ -1,5 +1,6 @@
 /* Kernels for shapes of their own against an interpreter of their descriptions, bit for bit: groups of interleaved
- * members (INTERLEAVED), wide columns (COL), and columns whose rows lie one behind the other. */
+ * members (INTERLEAVED), columns that take turns in a ROW, rows in pieces, wide columns (COL), and columns whose rows
+ * lie one behind the other. */
 #include "kernel_case.h"
 #include "lesser_isa.h"
 #include "testing.h"
@@ -106,6 +107,69 @@ START_TEST(groups_reduce)
   ts_kernel_case c;
   ts_case_parse(text, &c);
   check_groups(&c, _i, false);
+}
+END_TEST
+
+/* ---- ROW ---- */
+
+static const char *turns[] = {
+    /* softmax, in place */
+    "row 2 of N\nin T s1\nout T s1 5\n0 T load 0\n1 T reduce_max 0\n2 T subtract 0 1\n3 T multiply 2 2\n"
+    "4 T reduce_sum 3\n5 T divide 3 4\n",
+    /* values of columns, and of rows */
+    "row 3 of N\nin T ss1\nin T s0t\nin T 0s0\nout T s0t 7\nout T ss1 6\nout T sst 5\n0 T load 0\n1 T load 1\n"
+    "2 T load 2\n3 T multiply 0 1\n4 T add 3 2\n5 T reduce_product 4\n6 T max 5 0\n7 T min 1 1\n",
+    /* reductions of one pass */
+    "row 2 of N\nin T s1\nin u8 01\nout T st 2\nout T st 3\nout u8 st 4\n0 T load 0\n1 u8 load 1\n"
+    "2 T reduce_min 0\n3 T reduce_sum 0\n4 u8 reduce_any 1\n",
+};
+#define TURNS (int)(sizeof(turns) / sizeof(turns[0]))
+
+START_TEST(columns_take_turns)
+{
+  static const char *types[] = {"bf16", "f16", "f32", "f64"};
+  static const int columns[] = {2, 4, 8, 16};
+  static const int64_t rows[] = {1, 2, 7, 8, 31, 32, 33, 65, 200};
+  ts_kernel_case c;
+  parse_with(turns[_i % TURNS], types[_i / TURNS % 4], columns[_i / TURNS / 4], &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    ts_case_run run = {.extents = {3, 2}, .seed = i + 1, .special = i % 2 == 0, .in_place = _i % TURNS == 0};
+    run.extents[c.desc.rank - 1] = rows[i] * c.desc.members;
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+START_TEST(pieces_are_joined)
+{
+  static const char *types[] = {"bf16", "f16", "f32", "f64", "s16"};
+  static const int64_t pieces[][2] = {{1, 1}, {2, 16}, {3, 17}, {5, 40}, {7, 129}, {33, 31}};
+  ts_kernel_case c;
+  parse_with("row 3 apart\nin T ss1\nin T s00\nin T 0s0\nindex ss1\nout T s00 6\nout T s00 8\n0 T load 0\n1 T load 1\n"
+             "2 T load 2\n3 T index 0\n4 T add 0 2\n5 T reduce_sum 4\n6 T max 5 1\n7 T min 0 3\n8 T reduce_product 7\n",
+             types[_i], 0, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+    const ts_case_run run = {.extents = {4, pieces[i][0], pieces[i][1]}, .seed = i + 1, .special = i % 2 == 0};
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+START_TEST(rows_of_turns_are_checked)
+{
+  ts_case_check_rejected("row 1 of 3\nin f32 1\nout f32 1 0\n0 f32 load 0\n", "3 columns that take turns");
+  ts_case_check_rejected("row 1\nin f32 t\nout f32 1 0\n0 f32 load 0\n", "has columns");
+  ts_case_check_rejected("row 1 of 2\nin f32 s\nout f32 1 0\n0 f32 load 0\n", "columns apart from each other");
+  ts_case_check_rejected("row 1 of 2\nin f32 1\nout f32 0 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
+                         "columns apart from each other");
+  ts_case_check_rejected("row 1 of 2\nin f32 1\nout s32 t 1\n0 f32 load 0\n1 s32 argmax_low 0\n",
+                         "depends on the place");
+  ts_case_check_rejected("row 2 apart\nin f32 s1\nout f32 s0 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
+                         "points of pieces");
 }
 END_TEST
 
@@ -220,6 +284,9 @@ static TCase *cases(void) {
   testing_add_many(tc, groups_move, MOVES * 4 * MEMBERS);
   testing_add_many(tc, groups_compute, PROGRAMS * 4 * 5);
   testing_add_many(tc, groups_reduce, TYPES * REDUCTIONS);
+  testing_add_many(tc, columns_take_turns, TURNS * 4 * 4);
+  tcase_add_loop_test(tc, pieces_are_joined, 0, 5);
+  tcase_add_test(tc, rows_of_turns_are_checked);
   testing_add_many(tc, wide_columns, 2 * SUMS * TYPES);
   testing_add_many(tc, dense_rows, DENSE_SUMS * TYPES);
   tcase_add_loop_test(tc, check_rejects, 0, sizeof(rejected) / sizeof(rejected[0]));

@@ -51,6 +51,7 @@ static int64_t stride_of(const operand *o, int32_t dim) {
 static int64_t reach(const ts_launch *l, const operand *o, int64_t offset) {
   for (int32_t i = 0; i < l->desc.rank; i++) {
     int64_t by = (l->args[i] - 1) * stride_of(o, i);
+    if (o->of->stride[i] == TS_STRIDE_TURN) by = (l->desc.members - 1) * (int64_t)ts_dtype_size(o->of->dtype);
     if (by > 0) offset += by;
   }
   return offset + (int64_t)ts_dtype_size(o->of->dtype);

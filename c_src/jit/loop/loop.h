@@ -20,7 +20,8 @@ ts_status ts_loop_emit_short(struct ts_emit *e, const ts_kernel_desc *desc);
 static inline bool ts_loop_is_short(const ts_kernel_desc *desc, int64_t rows) {
   return rows >= 1 && rows <= TS_LOOP_SHORT_ROWS && rows * desc->node_count <= TS_LOOP_SHORT_NODES;
 }
-/* Bytes of a COL launch's accumulators. */
+/* Bytes of a launch's accumulators in the workspace, of a COL, and of a ROW with columns that take turns. */
 int64_t ts_loop_col_scratch(const ts_kernel_desc *desc);
+int64_t ts_loop_row_scratch(const ts_kernel_desc *desc);
 
 #endif

@@ -480,11 +480,28 @@ static ts_status op_value(ts_loop *loop, const ts_kernel_node *n, ts_v *out) {
   return ts_emit_op(loop->e, n->op, n->op == TS_OP_SELECT ? n->dtype : type, operands, out);
 }
 
+ts_v ts_loop_repeat(ts_emit *e, ts_v x, unsigned count) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  const unsigned lanes = (unsigned)e->lanes;
+  ts_v from[64];
+  for (unsigned i = 0; i < lanes; i++) from[i] = LLVMConstInt(i32, i & (count - 1), 0);
+  return LLVMBuildShuffleVector(e->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(from, lanes), "");
+}
+
+/* One element in all lanes, or those of the columns in turn. */
+static ts_v load_of_row(ts_loop *loop, const ts_kernel_node *n) {
+  const int32_t columns = loop->d->members;
+  if (last_class(loop, &loop->d->inputs[n->slot]) != TS_STRIDE_TURN)
+    return ts_emit_load_splat(loop->e, n->dtype, loop->base[n->slot]);
+  ts_v few = ts_emit_load_tail(loop->e, n->dtype, loop->base[n->slot], ts_loop_number(loop, columns));
+  return ts_loop_repeat(loop->e, few, (unsigned)columns);
+}
+
 static ts_status node_value(ts_loop *loop, int32_t id, const ts_point *at) {
   const ts_kernel_node *n = &loop->d->nodes[id];
   switch (n->kind) {
   case TS_NODE_LOAD: /* loads at points are emitted before */
-    if (!at) loop->value[id] = ts_emit_load_splat(loop->e, n->dtype, loop->base[n->slot]);
+    if (!at) loop->value[id] = load_of_row(loop, n);
     return TS_SUCCESS;
   case TS_NODE_SCALAR: loop->value[id] = scalar_value(loop, n->slot); return TS_SUCCESS;
   case TS_NODE_INDEX: loop->value[id] = index_value(loop, n, at); return TS_SUCCESS;
@@ -534,7 +551,7 @@ static void store_output(ts_loop *loop, int32_t output, ts_v index, ts_v part) {
 }
 
 static bool stores(const ts_loop *loop, int32_t output, const int32_t *pass, int32_t which) {
-  bool at_points = last_class(loop, &loop->d->outputs[output].operand) != TS_STRIDE_ZERO;
+  bool at_points = !ts_kernel_is_of_row(loop->d, &loop->d->outputs[output].operand);
   return at_points && (!pass || pass[output] == which);
 }
 

@@ -101,6 +101,8 @@ ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at);
 void ts_loop_store(ts_loop *loop, const ts_point *at, const int32_t *pass, int32_t which);
 /* All blocks of an INTERLEAVED (loop_interleaved.c). */
 ts_status ts_loop_interleaved(ts_loop *loop);
+/* The first `count` lanes, a power of two, again and again. */
+ts_v ts_loop_repeat(ts_emit *e, ts_v x, unsigned count);
 /* Marks every node that outputs depend on as wanted. */
 void ts_loop_want_all(ts_loop *loop);
 

@@ -37,6 +37,7 @@ static int32_t node_weight(const ts_kernel_desc *d, const ts_kernel_node *n) {
 }
 
 static uint8_t map_level(const ts_kernel_desc *d, const ts_kernel_operand *operand) {
+  if (operand->stride[d->rank - 1] == TS_STRIDE_TURN) return TS_LEVEL_ROW;
   if (operand->stride[d->rank - 1] != TS_STRIDE_ZERO) return TS_LEVEL_POINT;
   for (int32_t i = 0; i + 1 < d->rank; i++) {
     if (operand->stride[i] != TS_STRIDE_ZERO) return TS_LEVEL_ROW;
@@ -151,7 +152,7 @@ static bool save_nodes(const ts_kernel_desc *d, ts_loop_plan *p, int32_t pass, c
 static int32_t count_passes(const ts_kernel_desc *d, const ts_loop_plan *p) {
   int32_t passes = 0;
   for (int32_t i = 0; i < d->output_count; i++) {
-    bool at_points = d->outputs[i].operand.stride[d->rank - 1] != TS_STRIDE_ZERO;
+    bool at_points = !ts_kernel_is_of_row(d, &d->outputs[i].operand);
     if (at_points && p->output_pass[i] >= passes) passes = p->output_pass[i] + 1;
   }
   for (int32_t id = 0; id < d->node_count; id++) {

@@ -161,8 +161,13 @@ static ts_v any_lane(ts_emit *e, ts_v lanes) {
 }
 
 /* i1: true when any lane of the accumulators is NaN. */
-static ts_v has_nan(ts_emit *e, const ts_acc *accs) {
-  return any_lane(e, LLVMBuildFCmp(e->b, LLVMRealUNO, accs[0].value, accs[1].value, ""));
+static ts_v has_nan(ts_emit *e, const ts_acc *accs, int count) {
+  ts_v any = NULL;
+  for (int i = 0; i + 1 < count; i += 2) {
+    ts_v pair = LLVMBuildFCmp(e->b, LLVMRealUNO, accs[i].value, accs[i + 1].value, "");
+    any = any ? LLVMBuildOr(e->b, any, pair, "") : pair;
+  }
+  return any_lane(e, any);
 }
 
 /* Lane 0 in all lanes, or NaN; selected as integers, without a branch. */
@@ -236,7 +241,7 @@ ts_v ts_reducer_is_final(ts_emit *e, const ts_reducer *r, const ts_acc *accs, in
 
 /* Numbers are combined without regard to NaN; one check at the end covers all. */
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out) {
-  ts_v nan = has_extreme(e, r) ? has_nan(e, accs) : NULL;
+  ts_v nan = has_extreme(e, r) ? has_nan(e, accs, count) : NULL;
   for (int half = count / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; i++) TS_TRY(join(e, r, accs[i], accs[i + half], &accs[i]));
   }
@@ -248,6 +253,22 @@ ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int
   }
   for (unsigned half = (unsigned)e->lanes / 2; half > 0; half /= 2) TS_TRY(halve(e, r, half, &acc));
   acc.value = nan ? number_or_nan(e, r, acc.value, nan) : first_in_all(e, acc.value);
+  *out = ts_reducer_finish(e, r, acc);
+  return TS_SUCCESS;
+}
+
+/* Without a check for NaN at the end: it would have to be one for each column. */
+ts_status ts_reducer_collapse_columns(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, unsigned columns,
+                                      ts_v *out) {
+  for (int half = count / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) TS_TRY(ts_reducer_combine(e, r, accs[i], accs[i + half], &accs[i]));
+  ts_acc acc = accs[0];
+  for (unsigned half = (unsigned)e->lanes / 2; half >= columns; half /= 2) {
+    ts_acc low = {0}, high = {0};
+    cut(e, acc.value, half, &low.value, &high.value);
+    TS_TRY(ts_reducer_combine(e, r, low, high, &acc));
+  }
+  acc.value = ts_loop_repeat(e, acc.value, columns);
   *out = ts_reducer_finish(e, r, acc);
   return TS_SUCCESS;
 }

@@ -34,6 +34,10 @@ ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_acc x,
 ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out);
 /* Combines `count` (a power of two) accumulators, then their lanes by halving; the result is in all lanes. */
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out);
+/* The same of `columns` that take turns, a power of two: lane i of the result is of the lanes that differ from i by a
+ * multiple of it. Not for ARG. */
+ts_status ts_reducer_collapse_columns(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, unsigned columns,
+                                      ts_v *out);
 /* Combines the accumulators of the first `count` lanes of tensor/reduce_tree.h, of one element each. */
 ts_status ts_reducer_few(ts_emit *e, const ts_reducer *r, ts_acc *accs, int64_t count, ts_v *out);
 /* The accumulator of ARG, or of a maximum or minimum, that no later element replaces where the first of equals counts:

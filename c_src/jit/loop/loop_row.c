@@ -3,10 +3,19 @@
  * the workspace.
  *
  * A reduction has several vectors of accumulators and uses them in turn: the loop variables rotate by one position for
- * each vector of points. For the tree of tensor/reduce_tree.h they make up its 32 lanes. */
+ * each vector of points. For the tree of tensor/reduce_tree.h they make up its 32 lanes.
+ *
+ * In a row of columns that take turns, lane l of a vector belongs to column l modulo the number of columns, which
+ * divides the number of lanes. So all vectors of the row are alike, and a value of the row is a vector that repeats the
+ * columns' values. The tree has 32 lanes for each column: too many for registers, so they are in the workspace.
+ *
+ * A row in pieces is computed into the workspace, one piece behind the other, and reduced there. */
 #include "jit/loop/loop_reduce.h"
 
 #define EXACT_ACCS 2 /* enough to hide the latency of a step */
+/* Without instructions for it, a step takes longer with floats. In short rows, what more accumulators cost at the end
+ * counts, where these have indices. */
+#define FLOAT_ACCS 4
 /* Points of a search between two looks at what it has found. */
 #define SEARCH_POINTS 1024
 
@@ -15,6 +24,8 @@ typedef struct row_reduce {
   ts_reducer reducer;
   int accs;    /* vectors */
   int carried; /* index of the first one among the loop variables; ARG: values, then indices */
+  ts_v kept;   /* the address of all lanes of the tree, of columns that take turns; or NULL */
+  ts_v joined; /* of a row in pieces: the address of its elements in the workspace */
 } row_reduce;
 
 typedef struct row_pass {
@@ -31,8 +42,24 @@ typedef struct row_pass {
 
 /* ---- workspace ---- */
 
+/* In front of the saved nodes: the lanes of a tree for each of the columns. */
+static int64_t tree_bytes(const ts_kernel_desc *d, const ts_reducer *r) {
+  return ts_reducer_needs_tree(r) ? (int64_t)ts_dtype_size(r->type) * TS_REDUCE_LANES * d->members : 0;
+}
+
+int64_t ts_loop_row_scratch(const ts_kernel_desc *d) {
+  int64_t bytes = 0;
+  for (int32_t id = 0; id < d->node_count; id++) {
+    if (!ts_kernel_node_reduces(&d->nodes[id])) continue;
+    const ts_reducer r = ts_reducer_of(d, id);
+    bytes += tree_bytes(d, &r);
+  }
+  return bytes;
+}
+
 static ts_v scratch_address(ts_loop *loop, const row_pass *pass, int32_t id, ts_v index) {
   ts_v row = ts_loop_mul(loop, pass->row_capacity, ts_loop_number(loop, loop->plan.saved[id]));
+  row = ts_loop_add(loop, row, ts_loop_number(loop, ts_loop_row_scratch(loop->d)));
   return ts_loop_element(loop, loop->d->nodes[id].dtype, ts_loop_offset(loop, loop->scratch, row), index);
 }
 
@@ -78,23 +105,43 @@ static void set_carried_acc(const row_reduce *r, ts_v *carried, int i, ts_acc ac
   if (acc.index) carried[r->carried + r->accs + i] = acc.index;
 }
 
+static ts_v kept_address(ts_loop *loop, const row_reduce *r, ts_v index) {
+  return ts_loop_element(loop, r->reducer.type, r->kept, index);
+}
+
+static ts_v kept_number(ts_loop *loop, int i) { return ts_loop_number(loop, (int64_t)i * loop->e->lanes); }
+
 static void start_reduces(ts_loop *loop, const row_pass *pass, ts_v *carried) {
   for (int k = 0; k < pass->reduce_count; k++) {
     const row_reduce *r = &pass->reduces[k];
     for (int i = 0; i < r->accs; i++) {
-      ts_v first = lane_numbers(loop, i * loop->e->lanes);
-      set_carried_acc(r, carried, i, ts_reducer_identity(loop->e, &r->reducer, first));
+      ts_acc none = ts_reducer_identity(loop->e, &r->reducer, lane_numbers(loop, i * loop->e->lanes));
+      if (r->kept)
+        ts_emit_store(loop->e, r->reducer.type, none.value, kept_address(loop, r, kept_number(loop, i)));
+      else
+        set_carried_acc(r, carried, i, none);
     }
   }
+}
+
+/* The same with accumulators in the workspace. */
+static ts_status kept_step(ts_loop *loop, const row_reduce *r, const ts_point *at, ts_v x, ts_v mask) {
+  const int64_t lanes = (int64_t)r->accs * loop->e->lanes;
+  ts_v place = kept_address(loop, r, LLVMBuildAnd(loop->e->b, at->index, ts_loop_number(loop, lanes - 1), ""));
+  ts_acc acc = {ts_emit_load(loop->e, r->reducer.type, place), NULL};
+  TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, (ts_acc){x, NULL}, mask, &acc));
+  ts_emit_store(loop->e, r->reducer.type, acc.value, place);
+  return TS_SUCCESS;
 }
 
 /* Adds x to the next accumulator; in a last, partial vector only the lanes of the part. */
 static ts_status reduce_step(ts_loop *loop, const row_reduce *r, const ts_point *at, ts_v *carried) {
   ts_emit *e = loop->e;
-  ts_acc old = carried_acc(r, carried, 0), acc;
   bool arg = r->reducer.kind == TS_NODE_ARG;
   ts_v x = loop->value[loop->d->nodes[r->node].a];
   ts_v index = arg ? index_at(loop, at->index) : NULL, mask = at->part ? ts_emit_lane_mask(e, at->part) : NULL;
+  if (r->kept) return kept_step(loop, r, at, x, mask);
+  ts_acc old = carried_acc(r, carried, 0), acc;
   TS_TRY(ts_reducer_step(e, &r->reducer, old, (ts_acc){x, index}, mask, &acc));
   for (int i = 0; i + 1 < r->accs; i++) set_carried_acc(r, carried, i, carried_acc(r, carried, i + 1));
   set_carried_acc(r, carried, r->accs - 1, acc);
@@ -118,13 +165,24 @@ static void turn_back(ts_loop *loop, const row_pass *pass, ts_acc *accs, int cou
   }
 }
 
+static void load_kept(ts_loop *loop, const row_reduce *r, ts_acc *accs) {
+  for (int i = 0; i < r->accs; i++)
+    accs[i] = (ts_acc){ts_emit_load(loop->e, r->reducer.type, kept_address(loop, r, kept_number(loop, i))), NULL};
+}
+
 static ts_status finish_reduces(ts_loop *loop, const row_pass *pass, const ts_v *carried) {
   for (int k = 0; k < pass->reduce_count; k++) {
     const row_reduce *r = &pass->reduces[k];
-    ts_acc accs[TS_REDUCE_LANES];
-    for (int i = 0; i < r->accs; i++) accs[i] = carried_acc(r, carried, i);
-    if (ts_reducer_needs_tree(&r->reducer)) turn_back(loop, pass, accs, r->accs);
-    TS_TRY(ts_reducer_collapse(loop->e, &r->reducer, accs, r->accs, &loop->value[r->node]));
+    ts_acc accs[TS_REDUCE_COLUMNS * TS_REDUCE_LANES];
+    if (r->kept)
+      load_kept(loop, r, accs);
+    else
+      for (int i = 0; i < r->accs; i++) accs[i] = carried_acc(r, carried, i);
+    if (ts_reducer_needs_tree(&r->reducer) && !r->kept) turn_back(loop, pass, accs, r->accs);
+    ts_v *out = &loop->value[r->node];
+    TS_TRY(loop->d->members > 0
+               ? ts_reducer_collapse_columns(loop->e, &r->reducer, accs, r->accs, (unsigned)loop->d->members, out)
+               : ts_reducer_collapse(loop->e, &r->reducer, accs, r->accs, out));
   }
   return TS_SUCCESS;
 }
@@ -134,15 +192,28 @@ static ts_status finish_reduces(ts_loop *loop, const row_pass *pass, const ts_v 
 static int tree_accs(const ts_loop *loop) {
   int most = TS_REDUCE_LANES / loop->e->lanes, accs = 1;
   ts_v length = loop->extent[loop->d->rank - 1];
-  if (!loop->e->site || LLVMConstIntGetSExtValue(length) > TS_REDUCE_LANES) return most;
+  if (loop->d->members > 0) return TS_REDUCE_LANES * loop->d->members / loop->e->lanes;
+  if (!loop->e->site || loop->d->columns == TS_COLUMNS_APART || LLVMConstIntGetSExtValue(length) > TS_REDUCE_LANES)
+    return most;
   while (accs < most && accs * loop->e->lanes < LLVMConstIntGetSExtValue(length)) accs *= 2;
   return accs;
 }
 
 /* ---- a pass ---- */
 
+static bool searches(const ts_kernel_desc *d) {
+  return d->columns == TS_COLUMNS_SEARCH || d->columns == TS_COLUMNS_PARTS;
+}
+
+static int count_accs(const ts_loop *loop, const ts_reducer *r) {
+  if (ts_reducer_needs_tree(r)) return tree_accs(loop);
+  const bool few = loop->e->site || (r->kind == TS_NODE_ARG && !searches(loop->d));
+  return ts_dtype_is_float(r->type) && loop->e->target->isa != TS_ISA_AVX512 && !few ? FLOAT_ACCS : EXACT_ACCS;
+}
+
 static ts_status find_reduces(ts_loop *loop, row_pass *pass) {
   const ts_kernel_desc *d = loop->d;
+  int64_t kept = 0;
   pass->reduce_count = 0, pass->carried_count = 0;
   for (int32_t id = 0; id < d->node_count; id++) {
     bool here =
@@ -150,7 +221,12 @@ static ts_status find_reduces(ts_loop *loop, row_pass *pass) {
     if (!here) continue;
     row_reduce *r = &pass->reduces[pass->reduce_count++];
     *r = (row_reduce){.node = id, .reducer = ts_reducer_of(d, id), .carried = pass->carried_count};
-    r->accs = ts_reducer_needs_tree(&r->reducer) ? tree_accs(loop) : EXACT_ACCS;
+    r->accs = count_accs(loop, &r->reducer);
+    if (d->members > 0 && ts_reducer_needs_tree(&r->reducer)) {
+      r->kept = ts_loop_offset(loop, loop->scratch, ts_loop_number(loop, kept));
+      kept += tree_bytes(d, &r->reducer);
+      continue;
+    }
     pass->carried_count += r->accs * (r->reducer.kind == TS_NODE_ARG ? 2 : 1);
   }
   if (pass->carried_count <= TS_LOOP_MAX_CARRIED) return TS_SUCCESS;
@@ -170,7 +246,7 @@ static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_
 /* ---- a search ---- */
 
 static ts_v is_final(ts_loop *loop, const row_pass *pass, const ts_v *carried) {
-  ts_acc accs[EXACT_ACCS];
+  ts_acc accs[FLOAT_ACCS];
   const row_reduce *r = &pass->reduces[0];
   for (int i = 0; i < r->accs; i++) accs[i] = carried_acc(r, carried, i);
   return ts_reducer_is_final(loop->e, &r->reducer, accs, r->accs);
@@ -222,10 +298,6 @@ static ts_status search_points(ts_loop *loop, row_pass *pass, ts_v *carried) {
   return TS_SUCCESS;
 }
 
-static bool searches(const ts_kernel_desc *d) {
-  return d->columns == TS_COLUMNS_SEARCH || d->columns == TS_COLUMNS_PARTS;
-}
-
 static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
   ts_v carried[TS_LOOP_MAX_CARRIED];
   TS_TRY(find_reduces(loop, pass));
@@ -243,6 +315,8 @@ static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
 
 /* ---- a row ---- */
 
+static int32_t values_of_row(const ts_kernel_desc *d) { return d->members > 0 ? d->members : 1; }
+
 /* Emits row-level values that are available after `stage` passes, and stores the outputs among them. */
 static ts_status emit_row_values(ts_loop *loop, int32_t stage) {
   const ts_kernel_desc *d = loop->d;
@@ -252,9 +326,9 @@ static ts_status emit_row_values(ts_loop *loop, int32_t stage) {
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
   for (int32_t i = 0; i < d->output_count; i++) {
     const ts_kernel_output *o = &d->outputs[i];
-    if (o->operand.stride[d->rank - 1] != TS_STRIDE_ZERO || loop->plan.stage[o->node] != stage) continue;
-    ts_v address = loop->base[ts_loop_output_operand(loop, i)];
-    ts_emit_store_tail(loop->e, o->operand.dtype, loop->value[o->node], address, ts_loop_number(loop, 1));
+    if (!ts_kernel_is_of_row(d, &o->operand) || loop->plan.stage[o->node] != stage) continue;
+    ts_v address = loop->base[ts_loop_output_operand(loop, i)], count = ts_loop_number(loop, values_of_row(d));
+    ts_emit_store_tail(loop->e, o->operand.dtype, loop->value[o->node], address, count);
   }
   return TS_SUCCESS;
 }
@@ -280,7 +354,92 @@ static ts_status row_body(void *context, ts_loop *loop, const ts_v *counters) {
   return emit_row_values(loop, loop->plan.passes);
 }
 
+/* ---- a row in pieces ---- */
+
+typedef struct pieces {
+  row_pass pass; /* its span is a piece */
+  ts_span row;   /* all pieces */
+  ts_v start;    /* of the current piece in the row */
+} pieces;
+
+static ts_v joined_address(ts_loop *loop, const row_reduce *r, ts_v index) {
+  return ts_loop_element(loop, loop->d->nodes[loop->d->nodes[r->node].a].dtype, r->joined, index);
+}
+
+/* What a vector has behind the end of a piece is overwritten by the next one. */
+static ts_status join_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
+  (void)carried;
+  const pieces *p = context;
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
+  for (int k = 0; k < p->pass.reduce_count; k++) {
+    const row_reduce *r = &p->pass.reduces[k];
+    const int32_t x = loop->d->nodes[r->node].a;
+    ts_emit_store(loop->e, loop->d->nodes[x].dtype, loop->value[x],
+                  joined_address(loop, r, ts_loop_add(loop, p->start, at->index)));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status joined_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
+  const pieces *p = context;
+  for (int k = 0; k < p->pass.reduce_count; k++) {
+    const row_reduce *r = &p->pass.reduces[k];
+    const int32_t x = loop->d->nodes[r->node].a;
+    loop->value[x] = ts_emit_load(loop->e, loop->d->nodes[x].dtype, joined_address(loop, r, at->index));
+    TS_TRY(reduce_step(loop, r, at, carried));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status join_pieces(ts_loop *loop, pieces *p, const ts_v *outer) {
+  const int32_t rank = loop->d->rank;
+  ts_v counters[TS_KERNEL_MAX_RANK];
+  for (int32_t i = 0; i + 2 < rank; i++) counters[i] = outer[i];
+  ts_counter piece = ts_loop_count_some(loop, ts_loop_number(loop, 0), loop->extent[rank - 2], ts_loop_number(loop, 1));
+  counters[rank - 2] = piece.index;
+  p->start = ts_loop_mul(loop, piece.index, loop->extent[rank - 1]);
+  ts_loop_set_row(loop, counters, rank - 1);
+  for (int32_t id = 0; id < loop->d->node_count; id++)
+    loop->wanted[id] = loop->plan.needed[id] && loop->plan.stage[id] == 0;
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  TS_TRY(ts_loop_points(loop, &p->pass.span, NULL, 0, join_point, p));
+  ts_loop_count_end(loop, &piece);
+  return TS_SUCCESS;
+}
+
+static ts_status pieces_body(void *context, ts_loop *loop, const ts_v *counters) {
+  pieces *p = context;
+  ts_v carried[TS_LOOP_MAX_CARRIED];
+  TS_TRY(join_pieces(loop, p, counters));
+  for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
+  start_reduces(loop, &p->pass, carried);
+  TS_TRY(ts_loop_points(loop, &p->row, carried, p->pass.carried_count, joined_point, p));
+  TS_TRY(finish_reduces(loop, &p->pass, carried));
+  ts_loop_set_row(loop, counters, loop->d->rank - 2);
+  TS_TRY(emit_row_values(loop, 0));
+  return emit_row_values(loop, 1);
+}
+
+static ts_status emit_pieces(ts_loop *loop) {
+  const int32_t rank = loop->d->rank;
+  pieces p = {0};
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &p.pass.reduces));
+  TS_TRY(find_reduces(loop, &p.pass));
+  ts_v zero = ts_loop_number(loop, 0), lanes = ts_loop_number(loop, loop->e->lanes);
+  ts_v length = ts_loop_mul(loop, loop->extent[rank - 2], loop->extent[rank - 1]);
+  ts_v up = ts_loop_add(loop, length, ts_loop_number(loop, loop->e->lanes - 1)), at = loop->scratch;
+  p.pass.span = ts_loop_span(loop, zero, loop->extent[rank - 1]);
+  p.row = ts_loop_span(loop, zero, length);
+  p.pass.row_capacity = LLVMBuildAnd(loop->e->b, up, ts_loop_number(loop, -(int64_t)loop->e->lanes), "");
+  for (int k = 0; k < p.pass.reduce_count; k++) {
+    p.pass.reduces[k].joined = at;
+    at = joined_address(loop, &p.pass.reduces[k], ts_loop_add(loop, p.pass.row_capacity, lanes));
+  }
+  return ts_loop_rows(loop, rank - 2, pieces_body, &p);
+}
+
 static ts_status emit_row(ts_loop *loop) {
+  if (loop->d->columns == TS_COLUMNS_APART) return emit_pieces(loop);
   row_pass pass = {0};
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.reduces));
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.wanted));
@@ -298,6 +457,7 @@ static ts_status emit_row(ts_loop *loop) {
 
 /* Of long rows, as many elements as a register has; in place, vectors are chosen for the length. */
 static int lanes_of(const ts_emit *e, const ts_kernel_desc *desc) {
+  if (desc->members > e->lanes) return desc->members;
   if (desc->columns != TS_COLUMNS_LONG || e->site) return e->lanes;
   return e->lanes * 4 / ts_kernel_narrow_bytes(desc);
 }

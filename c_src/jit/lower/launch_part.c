@@ -42,7 +42,8 @@ static bool indexes_with(const ts_launch_pointer *p, uint32_t operand) {
 /* Parts of an INTERLEAVED are ranges of groups. */
 static bool has_parts(const ts_kernel_desc *d) {
   const bool groups = d->kind == TS_KERNEL_INTERLEAVED && d->rank == 2;
-  return (d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_ROW || groups) && ts_kernel_arg_count(d) <= MAX_WORDS;
+  const bool rows = d->kind == TS_KERNEL_ROW && d->columns != TS_COLUMNS_APART;
+  return (d->kind == TS_KERNEL_MAP || rows || groups) && ts_kernel_arg_count(d) <= MAX_WORDS;
 }
 
 bool ts_launch_follows(const ts_launch *launch, uint32_t operand) {

@@ -356,7 +356,7 @@ static bool is_one_pass(const ts_kernel_desc *d) {
     after[i] = reduces || inherits;
   }
   for (int32_t i = 0; i < d->output_count; i++)
-    if (d->outputs[i].operand.stride[d->rank - 1] != TS_STRIDE_ZERO && after[d->outputs[i].node]) return false;
+    if (!ts_kernel_is_of_row(d, &d->outputs[i].operand) && after[d->outputs[i].node]) return false;
   return true;
 }
 
@@ -366,7 +366,7 @@ static bool can_share(const ts_launch *launch, int32_t output, uint32_t operand)
   const ts_kernel_desc *d = &launch->desc;
   if (d->kind == TS_KERNEL_COL) return false;
   if (d->kind == TS_KERNEL_ROW &&
-      (d->outputs[output].operand.stride[d->rank - 1] == TS_STRIDE_ZERO || (d->output_count > 1 && !is_one_pass(d))))
+      (ts_kernel_is_of_row(d, &d->outputs[output].operand) || (d->output_count > 1 && !is_one_pass(d))))
     return false;
   for (int32_t i = 0; i < d->input_count; i++) {
     const ts_launch_pointer *p = pointer_of(launch, i);

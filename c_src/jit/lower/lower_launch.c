@@ -11,6 +11,7 @@ typedef struct collapsed {
   ts_loops loops;
   int32_t kept; /* loops from this one on are reduced */
   ts_affine at[TS_NEST_MAX_OPERANDS];
+  bool turns[TS_NEST_MAX_OPERANDS]; /* has an element for each of the columns that take turns in a row */
   int32_t count;
 } collapsed;
 
@@ -241,7 +242,7 @@ static bool is_large(const collapsed *n) {
 static bool has_dense_rows(const maker *m) {
   const collapsed *n = &m->collapsed;
   const int32_t column = n->loops.count - 1, row = column - 1;
-  if (m->used.indices > 0 || n->loops.extent[row] < 2 * TS_REDUCE_LANES) return false;
+  if (m->used.indices > 0 || n->loops.extent[row] < TS_REDUCE_LANES) return false;
   for (int32_t i = 0; i < m->used.loads; i++) {
     const int64_t size = operand_size(m, i), *coef = n->at[i].coef;
     bool follows = coef[column] == size && coef[row] == size * n->loops.extent[column];
@@ -286,12 +287,30 @@ static ts_columns columns_of_row(const maker *m) {
 
 /* ---- groups ---- */
 
-/* From so many groups on there are vectors of them. */
+/* From so many groups on there are vectors of them. Of more than accesses to memory, fewer are worth the copy of the
+ * last ones. */
 #define LEAST_GROUPS 64
+#define LEAST_WORK_GROUPS 24
+#define WORK 4
 /* Every member of a group is emitted: of all together at most so much code, in simple vector operations. */
 #define MEMBERS_WEIGHT 400
 /* From so many bytes on, a vector of a group is worth its own instructions. */
 #define VECTOR_BYTES 32
+
+/* Of an op's cost in op.def, for one of these operations. */
+#define PICOSECONDS 800
+
+/* Of the float ops of a point. A vector has as many elements of f64 as of f32, in two registers. */
+static int64_t weight_of_ops(const maker *m) {
+  int64_t weight = 0;
+  for (size_t i = 0; i < m->nest->nodes.count; i++) {
+    const ts_nest_node *node = &m->nest->nodes.data[i];
+    if (m->used.node[i] < 0 || node->kind != TS_NEST_OP || !ts_dtype_is_float(node->dtype)) continue;
+    const int64_t weight_of_f32 = ts_op_get_cost(node->op)->float_ps / PICOSECONDS;
+    weight += ts_dtype_size(node->dtype) == 8 ? 2 * weight_of_f32 : weight_of_f32;
+  }
+  return weight;
+}
 
 static int64_t weight_of_member(const maker *m) {
   int64_t weight = 0;
@@ -326,7 +345,8 @@ static bool fits_groups(const maker *m, int32_t groups, int32_t members) {
   const int64_t length = n->loops.extent[members];
   const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
   bool found = false;
-  if (n->loops.extent[groups] < LEAST_GROUPS || ts_interleave_factor(length) == 0) return false;
+  const int64_t least = weight_of_ops(m) < WORK ? LEAST_GROUPS : LEAST_WORK_GROUPS;
+  if (n->loops.extent[groups] < least || ts_interleave_factor(length) == 0) return false;
   if (length * weight_of_member(m) > MEMBERS_WEIGHT || is_row_of_vectors(m, members)) return false;
   for (int32_t i = 0; i < operands; i++) {
     const int64_t size = operand_size(m, i), group = n->at[i].coef[groups], member = n->at[i].coef[members];
@@ -355,6 +375,29 @@ static bool take_groups(maker *m) {
   return false;
 }
 
+/* ---- rows of columns that take turns ---- */
+
+/* Makes the loop of few columns, which lie next to each other in memory, and the loop of their rows the last one: so
+ * vectors are full, and a later pass may read the results of each column. */
+static bool take_turns(maker *m) {
+  collapsed *n = &m->collapsed;
+  const int32_t row = n->kept, column = row - 1;
+  const int64_t columns = ts_nest_columns(m->nest);
+  if (columns == 0 || row + 1 != n->loops.count || column < 0 || n->loops.extent[column] != columns) return false;
+  if (!ts_reduce_takes_turns(columns)) return false;
+  for (int32_t i = 0; i < m->used.loads + (int32_t)m->nest->stores.count; i++) {
+    ts_affine *at = &n->at[i];
+    n->turns[i] = at->coef[row] == 0 && at->coef[column] != 0;
+    at->coef[row] = at->coef[row] == 0 ? 0 : at->coef[column];
+    at->coef[column] = at->coef[row] * columns;
+  }
+  n->loops.extent[row] *= columns;
+  n->loops.extent[column] = 1;
+  remove_loop(n, column);
+  m->members = (int32_t)columns;
+  return true;
+}
+
 /* ---- short rows ---- */
 
 /* Costs as numbers of simple vector operations: of an element at a stride; of a row, without its vectors; of a part of
@@ -362,8 +405,6 @@ static bool take_groups(maker *m) {
 #define STRIDED_WEIGHT 2
 #define ROW_WEIGHT 10
 #define PART_WEIGHT 40
-/* Of an op's cost in op.def, for one of these operations. */
-#define PICOSECONDS 800
 /* Lighter bodies stay as they are: strided accesses would be most of their time. */
 #define HEAVY 25
 
@@ -381,18 +422,6 @@ static int64_t cost_of_rows(const maker *m, int32_t l, int64_t weight) {
   }
   const int64_t vectors = (length + target->lanes - 1) / target->lanes;
   return rows * (row + vectors * weight + length * strided * STRIDED_WEIGHT);
-}
-
-/* Of the float ops of a point. A vector has as many elements of f64 as of f32, in two registers. */
-static int64_t weight_of_ops(const maker *m) {
-  int64_t weight = 0;
-  for (size_t i = 0; i < m->nest->nodes.count; i++) {
-    const ts_nest_node *node = &m->nest->nodes.data[i];
-    if (m->used.node[i] < 0 || node->kind != TS_NEST_OP || !ts_dtype_is_float(node->dtype)) continue;
-    const int64_t weight_of_f32 = ts_op_get_cost(node->op)->float_ps / PICOSECONDS;
-    weight += ts_dtype_size(node->dtype) == 8 ? 2 * weight_of_f32 : weight_of_f32;
-  }
-  return weight;
 }
 
 /* Heavy ops on rows that fill a part of a vector: if the launch is small enough to stay in a cache, makes another loop
@@ -417,10 +446,17 @@ static bool take_long_row(maker *m) {
 
 static ts_status choose_kind(maker *m) {
   collapsed *n = &m->collapsed;
+  if (m->nest->reduces && n->loops.count - n->kept == 2 && ts_nest_is_in_pieces(m->nest)) {
+    m->kind = TS_KERNEL_ROW;
+    m->columns = TS_COLUMNS_APART;
+    if (n->loops.count <= TS_KERNEL_MAX_RANK) return TS_SUCCESS;
+  }
   if (m->nest->reduces && n->loops.count - n->kept > 1)
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row that is not one loop");
   if ((!m->nest->reduces || n->kept < n->loops.count) && take_groups(m)) {
     m->kind = TS_KERNEL_INTERLEAVED;
+  } else if (m->nest->reduces && take_turns(m)) {
+    m->kind = TS_KERNEL_ROW;
   } else if (m->nest->reduces) {
     if (n->kept == n->loops.count) append_unit_loop(n);
     int32_t columns = find_columns(m);
@@ -468,6 +504,7 @@ static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dt
     bool may_be_unit = l == last || (transposed && l == last - 1);
     operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : coef == size && may_be_unit ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
     if (l == last && coef == -size && i < m->used.loads) operand.stride[l] = TS_STRIDE_DOWN;
+    if (l == last && n->turns[i]) operand.stride[l] = TS_STRIDE_TURN;
   }
   if (is_one_element(m) && !index) operand.stride[0] = TS_STRIDE_UNIT;
   return operand;
@@ -595,6 +632,7 @@ static int64_t count_units(const ts_launch *launch) {
   int64_t outer = 1;
   if (kind == TS_KERNEL_MAP && rank == 1) return extent[0];
   for (int32_t l = 0; l < rank - 2; l++) outer *= extent[l];
+  if (launch->desc.columns == TS_COLUMNS_APART) return outer;
   if (kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
   if (kind == TS_KERNEL_COL) return outer * round_up_div(extent[rank - 1], TS_COL_PANEL);
   if (kind == TS_KERNEL_INTERLEAVED) return outer * round_up_div(extent[rank - 1], TS_GROUPS_BLOCK);
@@ -604,11 +642,14 @@ static int64_t count_units(const ts_launch *launch) {
 void ts_launch_measure(ts_launch *launch) {
   int64_t fixed, per_element, lanes = ts_target_host()->lanes;
   int32_t rank = launch->desc.rank;
+  if (launch->desc.kind == TS_KERNEL_ROW && launch->desc.members > lanes) lanes = launch->desc.members;
   launch->points = 1;
   for (int32_t l = 0; l < rank; l++) launch->points *= launch->args[l];
   launch->units = count_units(launch);
   ts_kernel_scratch(&launch->desc, &fixed, &per_element);
   int64_t vectors = round_up_div(launch->args[rank - 1], lanes);
+  if (launch->desc.columns == TS_COLUMNS_APART) /* the last vector of the last piece may end behind the row */
+    vectors = round_up_div(launch->args[rank - 1] * launch->args[rank - 2], lanes) + 1;
   launch->scratch = fixed + per_element * lanes * (vectors > 0 ? vectors : 1); /* an empty row also takes one vector */
 }
 
@@ -631,7 +672,8 @@ static ts_status make(maker *m) {
   collapse(&m->collapsed);
   TS_TRY(choose_kind(m));
   TS_TRY(describe(m));
-  if (m->kind == TS_KERNEL_ROW) m->launch.desc.columns = (uint8_t)columns_of_row(m);
+  if (m->kind == TS_KERNEL_ROW && m->members == 0 && m->columns == TS_COLUMNS_ANY)
+    m->launch.desc.columns = (uint8_t)columns_of_row(m);
   TS_TRY(fill_args(m));
   measure(m);
   return TS_VEC_PUSH(&m->lowering->launches, m->launch);

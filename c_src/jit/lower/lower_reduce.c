@@ -2,7 +2,8 @@
  * temporary. The temporary is reduced in turn: the tree of tensor/reduce_tree.h. For argmax and argmin each block
  * yields its best element and that element's index in the block. The best element of all selects the block, and the
  * block its element; among equals, the choice of the first or last is preserved. Where the row is not a single affine
- * loop, its elements are first computed into a temporary. */
+ * loop, its elements are first computed into a temporary; those of pieces, of one row after the other, into the
+ * workspace of a thread. */
 #include "ir/combiner.h"
 #include "jit/lower/lower_internal.h"
 
@@ -367,7 +368,9 @@ static ts_status reduce_in_turn(stage *s, const ts_nest_group *first) {
 
 static ts_status reduce_apart(stage *s) {
   ts_nest_group first;
-  return ts_nest_find_group(s->nest, &first) ? reduce_in_turn(s, &first) : reduce_from_copy(s);
+  if (ts_nest_find_group(s->nest, &first)) return reduce_in_turn(s, &first);
+  const bool pieces = s->row <= TS_REDUCE_BLOCK && ts_nest_is_in_pieces(s->nest);
+  return pieces ? ts_lowering_add_launch(s->lowering, s->nest) : reduce_from_copy(s);
 }
 
 static void merge_into(ts_affine *x, int32_t l, int32_t last) {
