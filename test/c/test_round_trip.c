@@ -160,6 +160,19 @@ static bool is_glue(ts_opcode code) {
   return false;
 }
 
+/* What picks the elements of a matrix that linear algebra reads: a triangle, and the real parts of a diagonal. */
+static bool picks_elements(ts_opcode code) {
+  static const ts_opcode picks[] = {TS_OP_GREATER, TS_OP_LESS, TS_OP_LESS_EQUAL,
+                                    TS_OP_EQUAL,   TS_OP_REAL, TS_OP_COMPLEX};
+  for (size_t i = 0; i < sizeof picks / sizeof *picks; i++)
+    if (picks[i] == code) return true;
+  return false;
+}
+
+static bool may_surround(ts_opcode code, ts_opcode other) {
+  return is_glue(other) || (ts_op_get_class(code) == TS_CLASS_LINALG && picks_elements(other));
+}
+
 /* Of an axis of one element, or of vectors, an op is another one as well. */
 static bool is_same_kind(ts_opcode code, ts_opcode other) {
   if (code == other) return true;
@@ -178,7 +191,7 @@ static bool may_become(const ts_graph *back, ts_opcode code) {
   for (size_t i = 0; i < root->ops.count; i++) {
     const ts_opcode made = ts_graph_op(back, root->ops.data[i])->code;
     same += is_same_kind(code, made);
-    others += !is_same_kind(code, made) && !is_glue(made);
+    others += !is_same_kind(code, made) && !may_surround(code, made);
   }
   return what != ITSELF && others == 0 && same <= (what == WITH_GLUE ? 2 : 0); /* without elements it is none */
 }
