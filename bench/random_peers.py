@@ -122,7 +122,7 @@ class Numpy:
         np.add.at(r, i, u)
         return r
 
-    def copy(self, x): return np.ascontiguousarray(x)
+    def copy(self, x): return np.array(x, order="C")
     def reverse(self, x, axis): return np.ascontiguousarray(np.flip(x, axis))
     def reversed_axes(self, x): return np.transpose(x)
     def roll(self, x, n, axis): return np.roll(x, n, axis)

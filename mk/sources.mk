@@ -133,6 +133,7 @@ PASS_SRC := \
   c_src/pass/invariants.c \
   c_src/pass/turn.c \
   c_src/pass/normalize.c \
+  c_src/pass/order.c \
   c_src/pass/pipeline.c \
   c_src/pass/loops.c \
   c_src/pass/loops_build.c \

@@ -78,6 +78,7 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
     return ts_expand_visit(rw, &n->rules, !(n->visits & EXPAND), id, target);
   if ((op->code == TS_OP_DOT || op->code == TS_OP_TRANSPOSE) && (n->visits & DOTS))
     TS_TRY(ts_dots_visit(rw, &n->rules, id, target, &done));
+  if (op->code == TS_OP_TOP_K && (n->visits & DOTS)) TS_TRY(ts_order_visit(rw, &n->rules, id, target, &done));
   if (done) return TS_SUCCESS;
   return ts_op_has_regions(op->code) ? ts_rewrite_copy(rw, id, target) : visit_plain(rw, id, target);
 }
@@ -122,7 +123,8 @@ ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *opt
   return status;
 }
 
-/* Leaves out dead ops, so that the use counts show a product that only a transpose reads. */
+/* Leaves out dead ops, so that the use counts show a product that only a transpose reads, and results that nothing
+ * reads. */
 ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
   uint32_t *uses;
   *out = NULL;

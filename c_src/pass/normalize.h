@@ -11,10 +11,14 @@ ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, bool ordered_only, ts
 /* Contractions and their transposes (dots.c). `rw` must have use counts. *out_done is true when the op was
  * rewritten. */
 ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id op, ts_region_id target, bool *out_done);
+/* top_k without positions (order.c), with the same conditions. */
+ts_status ts_order_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id op, ts_region_id target, bool *out_done);
 /* *out is false when the pass would only copy the graph. When it would not, the answer usually comes after a few
  * ops. */
 ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *options, bool *out);
 /* False when every contraction has its form already. */
 bool ts_dots_applies(const ts_graph *graph);
+/* False when no top_k becomes a sort, whatever is read of it. */
+bool ts_order_applies(const ts_graph *graph);
 
 #endif

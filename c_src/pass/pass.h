@@ -28,8 +28,8 @@ typedef struct ts_pass {
 extern const ts_pass ts_passes[];
 const ts_pass *ts_pass_find(const char *name, size_t length);
 
-/* Runs normalize, hoist where there is a loop, dots where a contraction needs it, and fuse, or dce without fusion.
- * TESSERA_DUMP=passes prints the graph after each pass to stderr. */
+/* Runs normalize, hoist where there is a loop, dots where a contraction or top_k needs it, and fuse, or dce without
+ * fusion. TESSERA_DUMP=passes prints the graph after each pass to stderr. */
 ts_status ts_pipeline_run(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
 /* In one walk: inline, expand, and the rules of simplify, fold and cse on their results. */

@@ -82,7 +82,8 @@ static ts_status normalize(pipeline *p) {
 static ts_status run_passes(pipeline *p) {
   TS_TRY(normalize(p));
   if (ts_hoist_applies(p->graph ? p->graph : p->in)) TS_TRY(run_pass(p, "hoist", ts_pass_hoist));
-  if (ts_dots_applies(p->graph ? p->graph : p->in)) TS_TRY(run_pass(p, "dots", ts_pass_dots));
+  const ts_graph *graph = p->graph ? p->graph : p->in;
+  if (ts_dots_applies(graph) || ts_order_applies(graph)) TS_TRY(run_pass(p, "dots", ts_pass_dots));
   return p->options->no_fusion ? run_pass(p, "dce", ts_pass_dce) : run_pass(p, "fuse", ts_pass_fuse);
 }
 

@@ -13,6 +13,8 @@
 #define BLOCK 1024
 /* This number of candidates is sorted by insertion. */
 #define FEW 64
+/* Results of sorted lines that are gathered by a task. */
+#define GATHERED 16384
 /* Elements between two checks of the cancel flag. */
 #define CHECK 65536
 
@@ -117,7 +119,8 @@ typedef struct top_run {
   const ts_top_k_plan *plan;
   const ts_sort_resources *resources;
   ts_sort_job job;
-  int64_t first; /* line of the slab */
+  int64_t first;    /* line of the slab */
+  int64_t gathered; /* elements of its results */
   const int32_t *sorted;
   void *values;
   int32_t *indices;
@@ -316,13 +319,18 @@ static void records_task(void *arg, int64_t task, int worker) {
   for (int64_t i = 0; ordered && i < lines; i++) write_records(run, begin + i, ordered + i * k);
 }
 
+/* The first k of each sorted line: a task takes GATHERED of them, of many short lines or of a part of a long one. */
 static void gather_task(void *arg, int64_t task, int worker) {
   (void)worker;
   const top_run *run = arg;
-  int64_t k = run->plan->k, line = run->first + task;
-  const int32_t *sorted = run->sorted + task * run->job.n;
-  memcpy(run->indices + line * k, sorted, (size_t)k * sizeof(*sorted));
-  for (int64_t i = 0; i < k; i++) copy_element(run, line * k + i, line * run->job.n + sorted[i]);
+  const int64_t k = run->plan->k, n = run->job.n, all = run->gathered, left = all - task * GATHERED;
+  int64_t line = task * GATHERED / k, i = task * GATHERED % k;
+  for (int64_t end = left < GATHERED ? left : GATHERED, done = 0; done < end; done++) {
+    const int64_t to = (run->first + line) * k + i, from = run->sorted[line * n + i];
+    run->indices[to] = (int32_t)from;
+    copy_element(run, to, (run->first + line) * n + from);
+    if (++i == k) line++, i = 0;
+  }
 }
 
 static ts_status sort_slabs(top_run *run) {
@@ -336,7 +344,8 @@ static ts_status sort_slabs(top_run *run) {
     sort.lines = sort.lines - run->first < plan->slab ? sort.lines - run->first : plan->slab;
     const char *in = (const char *)run->job.in + (run->first * sort.n << sort.width);
     TS_TRY(ts_sort_run(&sort, &resources, in, run->resources->workspace));
-    ts_parallel_run(resources.parallel, sort.lines, gather_task, run);
+    run->gathered = sort.lines * plan->k;
+    ts_parallel_run(resources.parallel, (run->gathered + GATHERED - 1) / GATHERED, gather_task, run);
   }
   return TS_SUCCESS;
 }
