@@ -22,7 +22,8 @@ SIDES = {"xla": ("jax_side", "Peer", "jax"), "torch": ("torch_side", "TorchPeer"
 SIDES |= {"onnxruntime": ("torch_side", "OnnxPeer", "onnxruntime"), "openvino": ("torch_side", "OpenvinoPeer", "openvino")}
 INFERENCE_ONLY = ("onnxruntime", "openvino")
 WIDE_ONLY = ("onnxruntime",)  # it has no products of bf16 on CPUs
-TOLERANCE = {False: 2e-4, True: 0.05}  # of the largest number; the second of bf16
+# Of the largest number; the second of bf16, where 28 layers put each party 0.05 from what f32 gives.
+TOLERANCE = {False: 2e-4, True: 0.08}
 
 
 def serve(side, name, folder):
