@@ -138,12 +138,11 @@ said(Port, {launcher, _}, {End, Line}, #{continued := Continued} = State) ->
                 State#{continued := case End of eol -> maps:remove(Port, Continued); noeol -> Continued#{Port => Last} end}, Parts);
 said(_, {Rank, _}, {_, Line}, State) -> noted(Rank, Line, State).
 
-noted(launcher, Line, State) ->
-    case tessera_cluster_output:is_harmless(Line) of
+noted(Source, Line, State) ->
+    case Source =:= launcher andalso tessera_cluster_output:is_harmless(Line) of
         true -> State;
-        false -> kept(launcher, Line, State)
-    end;
-noted(Source, Line, State) -> kept(Source, Line, State).
+        false -> kept(Source, Line, State)
+    end.
 
 kept(Source, Line, #{job := Job, printed := Printed, log := Log} = State) ->
     _ = case tessera_cluster_output:ended_rank(Line) of

@@ -149,24 +149,26 @@ static becomes what_becomes(ts_opcode code) {
   }
 }
 
+static bool is_among(const ts_opcode *codes, size_t count, ts_opcode code) {
+  for (size_t i = 0; i < count; i++)
+    if (codes[i] == code) return true;
+  return false;
+}
+
 /* Ops around an op: conversions, indices that s64 cannot represent, order of dims, zeros above a diagonal, the greatest
  * and the least number of a type without infinity. */
 static bool is_glue(ts_opcode code) {
   static const ts_opcode glue[] = {TS_OP_CONVERT, TS_OP_CONSTANT, TS_OP_RESHAPE,       TS_OP_TRANSPOSE,
                                    TS_OP_SLICE,   TS_OP_PAD,      TS_OP_BROADCAST,     TS_OP_MIN,
                                    TS_OP_MAX,     TS_OP_IOTA,     TS_OP_GREATER_EQUAL, TS_OP_SELECT};
-  for (size_t i = 0; i < sizeof glue / sizeof *glue; i++)
-    if (glue[i] == code) return true;
-  return false;
+  return is_among(glue, sizeof glue / sizeof *glue, code);
 }
 
 /* What picks the elements of a matrix that linear algebra reads: a triangle, and the real parts of a diagonal. */
 static bool picks_elements(ts_opcode code) {
   static const ts_opcode picks[] = {TS_OP_GREATER, TS_OP_LESS, TS_OP_LESS_EQUAL,
                                     TS_OP_EQUAL,   TS_OP_REAL, TS_OP_COMPLEX};
-  for (size_t i = 0; i < sizeof picks / sizeof *picks; i++)
-    if (picks[i] == code) return true;
-  return false;
+  return is_among(picks, sizeof picks / sizeof *picks, code);
 }
 
 static bool may_surround(ts_opcode code, ts_opcode other) {

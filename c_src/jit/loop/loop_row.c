@@ -357,9 +357,9 @@ static ts_status row_body(void *context, ts_loop *loop, const ts_v *counters) {
 /* ---- a row in pieces ---- */
 
 typedef struct pieces {
-  row_pass pass; /* its span is a piece */
-  ts_span row;   /* all pieces */
-  ts_v start;    /* of the current piece in the row */
+  row_pass pass; /* the span of the pass is one piece */
+  ts_span row;   /* the span of all pieces */
+  ts_v start;    /* where the current piece begins in the row */
 } pieces;
 
 static ts_v joined_address(ts_loop *loop, const row_reduce *r, ts_v index) {

@@ -30,7 +30,7 @@ typedef struct fft_job {
 /* The workspace of one thread. */
 typedef struct fft_lines {
   ts_fft_rows group, other; /* lines, and one more */
-  char *interleaved;        /* lines with neighbours, of those of another axis; the current one first */
+  char *interleaved;        /* of another axis: the contiguous lines of a bundle, from the current line on */
   ts_fft_scratch scratch;
 } fft_lines;
 

@@ -323,7 +323,7 @@ static void records_task(void *arg, int64_t task, int worker) {
 static void gather_task(void *arg, int64_t task, int worker) {
   (void)worker;
   const top_run *run = arg;
-  const int64_t k = run->plan->k, n = run->job.n, all = run->gathered, left = all - task * GATHERED;
+  const int64_t k = run->plan->k, n = run->job.n, left = run->gathered - task * GATHERED;
   int64_t line = task * GATHERED / k, i = task * GATHERED % k;
   for (int64_t end = left < GATHERED ? left : GATHERED, done = 0; done < end; done++) {
     const int64_t to = (run->first + line) * k + i, from = run->sorted[line * n + i];
