@@ -198,6 +198,7 @@ JIT_SRC := \
   c_src/jit/loop/loop_col_parts.c \
   c_src/jit/loop/loop_col_groups.c \
   c_src/jit/loop/loop_interleaved.c \
+  c_src/jit/loop/loop_joined.c \
   c_src/jit/loop/loop_map.c \
   c_src/jit/loop/loop_moves.c \
   c_src/jit/loop/loop_plan.c \

@@ -9,7 +9,7 @@
 
 static const char *column_names[] = {"\n",      " wide\n",   " low\n",   " dense\n",
                                      " long\n", " search\n", " parts\n", " apart\n"};
-static const char *kind_names[] = {"map", "tile", "row", "col", "interleaved"};
+static const char *kind_names[] = {"map", "tile", "row", "col", "interleaved", "joined"};
 
 const char *ts_kernel_kind_name(ts_kernel_kind kind) { return kind_names[kind]; }
 
@@ -43,6 +43,22 @@ static ts_status check_members(const ts_kernel_desc *d, const ts_kernel_operand 
   return fits ? TS_SUCCESS : bad(what, id, "has members apart from each other");
 }
 
+/* Of an operand of a JOINED: results of rows lie one behind the other. */
+static ts_status check_joined(const ts_kernel_desc *d, const ts_kernel_operand *o, bool is_input, int32_t id) {
+  const char *what = is_input ? "input" : "output";
+  const int32_t row = ts_kernel_row_dim(d);
+  int32_t dense = 1;
+  if (ts_dtype_size(o->dtype) > 8) return bad(what, id, "has more than 8 bytes");
+  for (int32_t i = d->rank - 1; i >= row; i--) {
+    if (o->stride[i] == TS_STRIDE_UNIT || o->stride[i] == TS_STRIDE_DOWN)
+      return bad(what, id, "has a distance that is not a number");
+    if (!is_input && (o->stride[i] != TS_STRIDE_NEAR || o->step[i] != dense))
+      return bad(what, id, "has points apart from each other");
+    dense *= i > row ? d->few[i - row - 1] : 1;
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status check_type(const char *what, int32_t id, ts_dtype type) {
   if (ts_dtype_has_kernels(type)) return TS_SUCCESS;
   return ts_error(TS_INVALID_ARGUMENT, "kernel: %s %d: no kernel of type %s", what, id, ts_dtype_name(type));
@@ -53,7 +69,9 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
   TS_TRY(check_type(what, id, o->dtype));
   for (int32_t i = 0; i < d->rank; i++) {
     const uint8_t stride = o->stride[i];
-    if (stride > TS_STRIDE_TURN) return bad(what, id, "unknown stride class");
+    if (stride > TS_STRIDE_NEAR) return bad(what, id, "unknown stride class");
+    if (stride == TS_STRIDE_NEAR && (d->kind != TS_KERNEL_JOINED || i < ts_kernel_row_dim(d)))
+      return bad(what, id, "has known distances");
     if (stride == TS_STRIDE_TURN && (d->kind != TS_KERNEL_ROW || d->members == 0 || i != d->rank - 1))
       return bad(what, id, "has columns");
     if (ts_stride_is_group(stride) && (d->kind != TS_KERNEL_INTERLEAVED || i != d->rank - 1))
@@ -63,6 +81,7 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
     if (down && !may_go_down) return bad(what, id, "runs downwards");
     if (unit && !unit_allowed(d, o, i, is_input)) return bad(what, id, "unit stride on an outer dim");
   }
+  if (d->kind == TS_KERNEL_JOINED) return check_joined(d, o, is_input, id);
   return d->kind == TS_KERNEL_INTERLEAVED ? check_members(d, o, is_input, id) : TS_SUCCESS;
 }
 
@@ -133,7 +152,7 @@ static ts_status check_op(const ts_kernel_desc *d, int32_t id) {
 
 static ts_status check_reduce(const ts_kernel_desc *d, int32_t id) {
   const ts_kernel_node *n = &d->nodes[id];
-  if (d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_TILE)
+  if (d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_TILE || d->kind == TS_KERNEL_JOINED)
     return bad("node", id, "reduction outside row, col and interleaved");
   if (!is_node(n->a, id)) return bad("node", id, "operand is not an earlier node");
   if (ts_dtype_is_complex(type_of(d, n->a))) return bad("node", id, "reduces complex numbers");
@@ -153,6 +172,7 @@ static bool is_index_scalar(const ts_kernel_desc *d, int32_t scalar) {
 static ts_status check_gather(const ts_kernel_desc *d, int32_t id) {
   const ts_kernel_node *n = &d->nodes[id];
   if (d->kind == TS_KERNEL_INTERLEAVED) return bad("node", id, "gathers members");
+  if (d->kind == TS_KERNEL_JOINED) return bad("node", id, "gathers points of joined rows");
   if (!is_node(n->slot, d->input_count) || d->inputs[n->slot].dtype != n->dtype) return bad("node", id, "bad input");
   if (!is_node(n->a, id) || !ts_dtype_is_integer(type_of(d, n->a))) return bad("node", id, "bad indices");
   bool scalars = is_index_scalar(d, n->b) && is_index_scalar(d, n->c);
@@ -284,15 +304,30 @@ done:
   return status;
 }
 
+static ts_status check_rows(const ts_kernel_desc *d) {
+  int32_t points = 1;
+  if (d->kind != TS_KERNEL_JOINED)
+    return d->joined == 0 ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "kernel: rows that are not joined");
+  if (d->joined > TS_JOINED_DIMS || d->joined >= d->rank || d->index_count > 0)
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: %d dims of rows", d->joined);
+  for (int32_t i = 0; i < d->joined; i++) points *= d->few[i] > TS_JOINED_POINTS ? 0 : d->few[i];
+  if (points != d->members || points < 1 || points > TS_JOINED_POINTS)
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: rows of %d points", d->members);
+  if (d->rows == 0 || d->rows > TS_JOINED_ROWS || (d->rows & (d->rows - 1)) != 0)
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: at least %d rows", d->rows);
+  return TS_SUCCESS;
+}
+
 static ts_status check_counts(const ts_kernel_desc *d) {
-  if (d->kind > TS_KERNEL_INTERLEAVED) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
+  if (d->kind > TS_KERNEL_JOINED) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
   const bool is_row = d->kind == TS_KERNEL_ROW && d->columns >= TS_COLUMNS_LONG && d->columns <= TS_COLUMNS_APART;
   if (!is_row && d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: columns of class %d", d->columns);
   const bool grouped = d->kind == TS_KERNEL_INTERLEAVED, row = d->kind == TS_KERNEL_ROW && d->members != 0;
   if (row && (!ts_reduce_takes_turns(d->members) || d->columns != TS_COLUMNS_ANY))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: %d columns that take turns", d->members);
-  if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0 && !row)
+  const bool may_have = row || d->kind == TS_KERNEL_JOINED;
+  if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0 && !may_have)
     return ts_error(TS_INVALID_ARGUMENT, "kernel: groups of %d members", d->members);
   int32_t least = d->columns == TS_COLUMNS_APART ? 2 : ts_kernel_fixed_dims(d->kind);
   if (d->rank < least || d->rank > TS_KERNEL_MAX_RANK) {
@@ -311,6 +346,7 @@ static ts_status check_counts(const ts_kernel_desc *d) {
 
 ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   TS_TRY(check_counts(desc));
+  TS_TRY(check_rows(desc));
   for (int32_t i = 0; i < desc->input_count; i++) TS_TRY(check_operand(desc, &desc->inputs[i], true, i));
   for (int32_t i = 0; i < desc->index_count; i++) TS_TRY(check_index(desc, i));
   for (int32_t i = 0; i < desc->scalar_count; i++) {
@@ -326,7 +362,8 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   if (desc->columns == TS_COLUMNS_APART) TS_TRY(check_apart(desc));
   if ((desc->columns == TS_COLUMNS_SEARCH || desc->columns == TS_COLUMNS_PARTS) && !ts_kernel_searches(desc))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: no search");
-  return desc->kind == TS_KERNEL_MAP || desc->kind == TS_KERNEL_TILE ? TS_SUCCESS : check_plan(desc);
+  const bool reduces = desc->kind != TS_KERNEL_MAP && desc->kind != TS_KERNEL_TILE && desc->kind != TS_KERNEL_JOINED;
+  return reduces ? check_plan(desc) : TS_SUCCESS;
 }
 
 /* ---- print ---- */
@@ -337,16 +374,18 @@ static void print_name(ts_text *out, const char *before, const char *name) {
   ts_text_append(out, name);
 }
 
-static void print_operand(const ts_kernel_desc *d, const char *before, const ts_kernel_operand *o, ts_text *out) {
-  char classes[TS_KERNEL_MAX_RANK];
-  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s-gGt"[o->stride[i]];
-  ts_text_append(out, before);
-  ts_text_append_n(out, classes, (size_t)d->rank);
-}
-
 static void print_number(ts_text *out, const char *before, int32_t number) {
   ts_text_append(out, before);
   ts_text_int(out, number);
+}
+
+static void print_operand(const ts_kernel_desc *d, const char *before, const ts_kernel_operand *o, ts_text *out) {
+  char classes[TS_KERNEL_MAX_RANK];
+  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s-gGtn"[o->stride[i]];
+  ts_text_append(out, before);
+  ts_text_append_n(out, classes, (size_t)d->rank);
+  for (int32_t i = 0; i < d->rank; i++)
+    if (o->stride[i] == TS_STRIDE_NEAR) print_number(out, ",", o->step[i]);
 }
 
 static void print_node(const ts_kernel_desc *d, int32_t id, ts_text *out) {
@@ -387,6 +426,8 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
   print_name(out, "", kind_names[desc->kind]);
   print_number(out, " ", desc->rank);
   if (desc->members > 0) print_number(out, " of ", desc->members);
+  for (int32_t i = 0; i < desc->joined; i++) print_number(out, i == 0 ? " by " : " ", desc->few[i]);
+  if (desc->kind == TS_KERNEL_JOINED) print_number(out, " rows ", desc->rows);
   ts_text_append(out, column_names[desc->columns]);
   for (int32_t i = 0; i < desc->input_count; i++) {
     print_name(out, "in ", ts_dtype_name(desc->inputs[i].dtype));
@@ -457,6 +498,7 @@ static ts_status emit_kernel(struct ts_emit *emit, const char *name, const void 
   const ts_kernel_desc *desc = description;
   switch (desc->kind) {
   case TS_KERNEL_MAP:
+  case TS_KERNEL_JOINED:
   case TS_KERNEL_INTERLEAVED: return ts_loop_emit_map(emit, name, desc);
   case TS_KERNEL_ROW: return ts_loop_emit_row(emit, name, desc);
   case TS_KERNEL_TILE: return ts_loop_emit_tile(emit, name, desc);

@@ -12,6 +12,10 @@
  *        apart, and a row has a value for each (TS_STRIDE_TURN). Then row length <= members * TS_REDUCE_BLOCK.
  *   COL  dim rank-2 is reduced (extent <= TS_REDUCE_BLOCK), the last dim is kept and vectorised.
  *        rank >= 2. Some have code for the shape of their columns (ts_columns).
+ *   JOINED a MAP whose last dims are the points of a short row, `members` of them: dims rank-joined .. rank-1, whose
+ *        extents are `few`. Dim rank-1-joined counts the rows, at least `rows` of them, whose results lie one behind
+ *        the other. So vectors hold several rows. Lanes of inputs are at known distances (TS_STRIDE_NEAR), or in pieces
+ *        that are.
  *   INTERLEAVED dim rank-2 has the `members` of a group, the last dim counts groups and is vectorised. Some operands
  *        have groups one behind the other (TS_STRIDE_GROUP), as the colours of points; others are rows of members.
  *        Nodes may reduce over the members. rank >= 2, and 2 <= members <= 16.
@@ -20,7 +24,8 @@
  * Work unit: MAP of rank 1: one point. MAP of rank > 1, ROW: one row (index over dims 0..rank-2).
  * With APART: of dims 0..rank-3. TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or its end:
  * units are counted as outer * ceil(extent[rank-2] / lanes) blocks. INTERLEAVED: TS_GROUPS_BLOCK groups, counted as
- * outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). COL: outer index (dims 0..rank-3) * panels
+ * outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). JOINED: TS_JOINED_BLOCK rows, counted in the same way; a unit may
+ * write the end of the one before once more. COL: outer index (dims 0..rank-3) * panels
  * + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
  *
  * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
@@ -47,13 +52,19 @@
 #define TS_COL_LOW 128 /* rows at most, of LOW */
 #define TS_STREAM_STEP 64
 #define TS_GROUPS_BLOCK 512 /* a multiple of any number of lanes */
+#define TS_JOINED_BLOCK 512
+#define TS_JOINED_DIMS 3
+#define TS_JOINED_POINTS 64 /* of a row, at most */
+#define TS_JOINED_ROWS 64   /* at most as many are joined */
+#define TS_JOINED_STEP 127  /* elements, of a distance that is known */
 
 typedef enum ts_kernel_kind {
   TS_KERNEL_MAP,
   TS_KERNEL_TILE,
   TS_KERNEL_ROW,
   TS_KERNEL_COL,
-  TS_KERNEL_INTERLEAVED
+  TS_KERNEL_INTERLEAVED,
+  TS_KERNEL_JOINED
 } ts_kernel_kind;
 
 /* WIDE and LOW: at least TS_COL_WIDE columns; one of them may be written twice. LOW has few rows. DENSE: rows of fewer
@@ -84,12 +95,14 @@ typedef enum ts_stride_class {
    * or (inputs only) DOWN. */
   TS_STRIDE_GROUP,
   TS_STRIDE_GROUP_DOWN,
-  TS_STRIDE_TURN /* ROW, along the last dim: `members` elements, one for each column */
+  TS_STRIDE_TURN, /* ROW, along the last dim: `members` elements, one for each column */
+  TS_STRIDE_NEAR  /* JOINED, along the dims of rows and points: `step` elements */
 } ts_stride_class;
 
 typedef struct ts_kernel_operand {
   ts_dtype dtype;
   uint8_t stride[TS_KERNEL_MAX_RANK]; /* ts_stride_class of each dim */
+  int8_t step[TS_KERNEL_MAX_RANK];    /* of dims that are NEAR */
 } ts_kernel_operand;
 
 typedef enum ts_node_kind {
@@ -120,8 +133,11 @@ typedef struct ts_kernel_output {
 typedef struct ts_kernel_desc {
   ts_kernel_kind kind;
   uint8_t columns; /* COL, ROW: ts_columns; otherwise 0 */
-  int32_t members; /* INTERLEAVED: the extent of dim rank-2. ROW: of so many columns, or 0. Otherwise 0 */
-  int32_t rank;    /* >= 1 */
+  int32_t members; /* INTERLEAVED: the extent of dim rank-2. JOINED: points of a row. ROW: of so many columns, or 0.
+                      Otherwise 0 */
+  uint8_t joined, few[TS_JOINED_DIMS], rows; /* JOINED: how many dims are a row's points, their extents; the least
+                                                number of rows, a power of two up to TS_JOINED_ROWS */
+  int32_t rank;                              /* >= 1 */
   int32_t input_count, output_count, index_count, scalar_count, node_count;
   const ts_kernel_operand *inputs;
   const ts_kernel_output *outputs;
@@ -154,8 +170,11 @@ int ts_kernel_narrow_bytes(const ts_kernel_desc *d);
 
 /* The number of innermost dims that the kind fixes. */
 static inline int32_t ts_kernel_fixed_dims(ts_kernel_kind kind) {
-  return kind == TS_KERNEL_MAP || kind == TS_KERNEL_ROW ? 1 : 2;
+  return kind == TS_KERNEL_MAP || kind == TS_KERNEL_ROW || kind == TS_KERNEL_JOINED ? 1 : 2;
 }
+
+/* JOINED: the dim that counts rows. */
+static inline int32_t ts_kernel_row_dim(const ts_kernel_desc *d) { return d->rank - 1 - d->joined; }
 
 static inline bool ts_stride_is_group(uint8_t stride_class) {
   return stride_class == TS_STRIDE_GROUP || stride_class == TS_STRIDE_GROUP_DOWN;
@@ -166,6 +185,7 @@ static inline int64_t ts_kernel_known_stride(const ts_kernel_desc *d, uint8_t st
   switch ((ts_stride_class)stride_class) {
   case TS_STRIDE_ZERO:
   case TS_STRIDE_TURN:
+  case TS_STRIDE_NEAR:
   case TS_STRIDE_ANY: break;
   case TS_STRIDE_UNIT: return 1;
   case TS_STRIDE_DOWN: return -1;

@@ -6,6 +6,7 @@
 #include "tool/compare.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,15 +19,24 @@ static ts_dtype parse_type(const char *name) {
   return type;
 }
 
-static void parse_classes(const char *text, uint8_t *out) {
-  for (int i = 0; text[i]; i++)
+/* Classes, and after commas the steps of those that are NEAR. */
+static void parse_classes(const char *text, ts_kernel_operand *o) {
+  const char *steps = strchr(text, ',');
+  uint8_t *out = o->stride;
+  for (int i = 0; text[i] && text[i] != ','; i++) {
     out[i] = text[i] == '0'   ? TS_STRIDE_ZERO
              : text[i] == '1' ? TS_STRIDE_UNIT
              : text[i] == '-' ? TS_STRIDE_DOWN
              : text[i] == 'g' ? TS_STRIDE_GROUP
              : text[i] == 'G' ? TS_STRIDE_GROUP_DOWN
              : text[i] == 't' ? TS_STRIDE_TURN
+             : text[i] == 'n' ? TS_STRIDE_NEAR
                               : TS_STRIDE_ANY;
+    if (text[i] != 'n') continue;
+    ck_assert_ptr_nonnull(steps);
+    o->step[i] = (int8_t)atoi(steps + 1);
+    steps = strchr(steps + 1, ',');
+  }
 }
 
 static void parse_op(ts_kernel_node *n, const char *op, const int *v, int count) {
@@ -68,24 +78,35 @@ static void parse_node(ts_kernel_case *c, const char *line) {
 }
 
 static void parse_line(ts_kernel_case *c, const char *line) {
-  char type[16], classes[16];
+  char type[16], classes[40];
   int node, rest = 0;
-  if (sscanf(line, "index %15s", classes) == 1) {
+  if (sscanf(line, "index %39s", classes) == 1) {
     ts_kernel_operand *o = &c->indices[c->desc.index_count++];
     o->dtype = TS_S64;
-    parse_classes(classes, o->stride);
-  } else if (sscanf(line, "in %15s %15s", type, classes) == 2) {
+    parse_classes(classes, o);
+  } else if (sscanf(line, "in %15s %39s", type, classes) == 2) {
     ts_kernel_operand *o = &c->inputs[c->desc.input_count++];
     o->dtype = parse_type(type);
-    parse_classes(classes, o->stride);
-  } else if (sscanf(line, "out %15s %15s %d%n", type, classes, &node, &rest) == 3) {
+    parse_classes(classes, o);
+  } else if (sscanf(line, "out %15s %39s %d%n", type, classes, &node, &rest) == 3) {
     ts_kernel_output *o = &c->outputs[c->desc.output_count++];
     *o = (ts_kernel_output){.operand.dtype = parse_type(type), .node = node, .stream = !strcmp(line + rest, " stream")};
-    parse_classes(classes, o->operand.stride);
+    parse_classes(classes, &o->operand);
   } else if (sscanf(line, "scalar %15s", type) == 1) {
     c->scalars[c->desc.scalar_count++] = parse_type(type);
   } else {
     parse_node(c, line);
+  }
+}
+
+/* "by 3 4 rows 16": the extents of a row's points, and the least number of rows. */
+static void parse_rows(const char *line, ts_kernel_desc *d) {
+  const char *by = strstr(line, " by "), *rows = strstr(line, " rows ");
+  if (!rows) return;
+  d->rows = (uint8_t)atoi(rows + 6);
+  for (const char *at = by ? by + 3 : rows; at < rows; at = strchr(at + 1, ' ')) {
+    ck_assert_int_lt(d->joined, TS_JOINED_DIMS);
+    d->few[d->joined++] = (uint8_t)atoi(at + 1);
   }
 }
 
@@ -101,7 +122,8 @@ void ts_case_parse(const char *text, ts_kernel_case *out) {
   for (int i = TS_COLUMNS_WIDE; i <= TS_COLUMNS_DENSE; i++)
     if (strstr(line, columns[i])) out->desc.columns = (uint8_t)i;
   if (strstr(line, " apart")) out->desc.columns = TS_COLUMNS_APART;
-  for (ts_kernel_kind i = TS_KERNEL_MAP; i <= TS_KERNEL_INTERLEAVED; i++)
+  parse_rows(line, &out->desc);
+  for (ts_kernel_kind i = TS_KERNEL_MAP; i <= TS_KERNEL_JOINED; i++)
     if (!strcmp(kind, ts_kernel_kind_name(i))) out->desc.kind = i;
   for (text = strchr(text, '\n'); text && text[1]; text = strchr(text, '\n')) {
     size_t length = strcspn(++text, "\n");
@@ -186,7 +208,12 @@ static size_t lay_out(const ts_kernel_desc *d, const ts_kernel_operand *o, const
   for (int32_t i = rank - 1; i >= 0; i--) {
     strides[i] = unit_of(d, o, i);
     if (o->stride[i] == TS_STRIDE_TURN) span *= d->members;
-    if (strides[i]) span *= extents[i] ? extents[i] : 1;
+    if (o->stride[i] == TS_STRIDE_NEAR) {
+      strides[i] = o->step[i] * size;
+      span += (strides[i] < 0 ? -strides[i] : strides[i]) * (extents[i] - 1);
+    } else if (strides[i]) {
+      span *= extents[i] ? extents[i] : 1;
+    }
     if (strides[i] < 0 && extents[i]) *start += -strides[i] * (extents[i] - 1);
   }
   for (int32_t i = rank - 1; i >= 0; i--) {
@@ -479,10 +506,13 @@ int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
   int64_t outer = 1, lanes = ts_target_host()->lanes;
   int32_t rank = d->rank, inner = d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_ROW ? 1 : 2;
   if (d->columns == TS_COLUMNS_APART) inner = 2;
+  if (d->kind == TS_KERNEL_JOINED) inner = 1 + d->joined;
   for (int32_t i = 0; i < rank - inner; i++) outer *= extents[i];
   if (d->kind == TS_KERNEL_TILE) return outer * ((extents[rank - 2] + lanes - 1) / lanes);
   if (d->kind == TS_KERNEL_COL) return outer * ((extents[rank - 1] + TS_COL_PANEL - 1) / TS_COL_PANEL);
   if (d->kind == TS_KERNEL_INTERLEAVED) return outer * ((extents[rank - 1] + TS_GROUPS_BLOCK - 1) / TS_GROUPS_BLOCK);
+  if (d->kind == TS_KERNEL_JOINED)
+    return outer * ((extents[ts_kernel_row_dim(d)] + TS_JOINED_BLOCK - 1) / TS_JOINED_BLOCK);
   return d->kind == TS_KERNEL_MAP && rank == 1 ? extents[0] : outer;
 }
 

@@ -156,6 +156,7 @@ static void check_classes(const ts_launch *launch) {
       if (launch->args[l] == 1) continue;
       if (o->stride[l] == TS_STRIDE_ZERO) ck_assert_int_eq(words[1 + l], 0);
       int64_t known = ts_kernel_known_stride(d, o->stride[l]);
+      if (o->stride[l] == TS_STRIDE_NEAR) known = o->step[l];
       if (known != 0) ck_assert_int_eq(words[1 + l], known * (int64_t)ts_dtype_size(o->dtype));
     }
   }

@@ -1,6 +1,6 @@
 /* Kernels for shapes of their own against an interpreter of their descriptions, bit for bit: groups of interleaved
- * members (INTERLEAVED), columns that take turns in a ROW, rows in pieces, wide columns (COL), and columns whose rows
- * lie one behind the other. */
+ * members (INTERLEAVED), short rows that are joined (JOINED), columns that take turns in a ROW, rows in pieces, wide
+ * columns (COL), and columns whose rows lie one behind the other. */
 #include "kernel_case.h"
 #include "lesser_isa.h"
 #include "testing.h"
@@ -22,6 +22,77 @@ static void parse_with(const char *text, const char *type, int number, ts_kernel
   }
   ts_case_parse(all, out);
 }
+
+/* ---- JOINED ---- */
+
+typedef struct joined_case {
+  const char *text;
+  int64_t outer; /* the extent of a dim before the rows */
+} joined_case;
+
+/* One type's name stands for T: moves. */
+static const joined_case joined_moves[] = {
+    /* the last axes exchanged */
+    {"joined 3 of 4 by 2 2 rows 4\nin T nnn,4,1,2\nout T nnn,4,2,1 0\n0 T load 0\n", 1},
+    {"joined 4 of 30 by 3 10 rows 8\nin T snnn,30,1,3\nout T snnn,30,10,1 0\n0 T load 0\n", 2},
+    {"joined 3 of 35 by 7 5 rows 1\nin T nnn,35,1,7\nout T nnn,35,5,1 0\n0 T load 0\n", 1},
+    /* every second and third element, also downwards; a part of each row */
+    {"joined 1 of 1 rows 64\nin T n,2\nout T n,1 0\n0 T load 0\n", 1},
+    {"joined 2 of 1 rows 32\nin T sn,-3\nout T sn,1 0\n0 T load 0\n", 2},
+    {"joined 2 of 5 by 5 rows 16\nin T nn,9,1\nout T nn,5,1 0\n0 T load 0\n", 1},
+    {"joined 2 of 3 by 3 rows 8\nin T nn,-127,-1\nout T nn,3,1 0\n0 T load 0\n", 1},
+    /* pieces that are far from each other: of points, of rows, and of both */
+    {"joined 3 of 12 by 3 4 rows 16\nin T nsn,4,1\nout T nnn,12,4,1 0\n0 T load 0\n", 1},
+    {"joined 3 of 12 by 3 4 rows 4\nin T snn,1,3\nout T nnn,12,4,1 0\n0 T load 0\n", 1},
+    {"joined 2 of 2 by 2 rows 2\nin T ss\nout T nn,2,1 0\n0 T load 0\n", 1},
+    {"joined 4 of 60 by 3 4 5 rows 4\nin T nnsn,5,50,1\nout T nnnn,60,20,5,1 0\n0 T load 0\n", 1},
+};
+#define JOINED_MOVES (int)(sizeof(joined_moves) / sizeof(joined_moves[0]))
+
+static const joined_case joined_programs[] = {
+    /* a value of each row, of each point, of each outer index, and of all; and two results */
+    {"joined 3 of 3 by 3 rows 8\nin T snn,5,1\nin T sn0,1\nin T 00n,1\nin T s00\nin T 000\nscalar T\n"
+     "out T snn,3,1 8\nout T snn,3,1 9\n"
+     "0 T load 0\n1 T load 1\n2 T load 2\n3 T load 3\n4 T load 4\n5 T scalar 0\n6 T add 0 1\n7 T multiply 2 3\n"
+     "8 T subtract 6 7\n9 T max 4 5\n",
+     2},
+    /* types of several sizes */
+    {"joined 3 of 6 by 2 3 rows 16\nin T nnn,6,1,2\nin u8 nnn,6,3,1\nout f32 nnn,6,3,1 4\nout u8 nnn,6,3,1 1\n"
+     "0 T load 0\n1 u8 load 1\n2 f32 convert 0\n3 f32 convert 1\n4 f32 add 2 3\n",
+     1},
+    {"joined 1 of 1 rows 64\nin T n,2\nin T n,-1\nin T n,4\nout T n,1 4\n0 T load 0\n1 T load 1\n2 T load 2\n"
+     "3 T multiply 0 1\n4 T add 3 2\n",
+     1},
+};
+#define JOINED_PROGRAMS (int)(sizeof(joined_programs) / sizeof(joined_programs[0]))
+
+/* Rows on both sides of blocks and of units. */
+static void check_joined(const joined_case *one, const char *type) {
+  static const int64_t more[] = {0, 1, 3, 40, 450, 512, 1030};
+  ts_kernel_case c;
+  parse_with(one->text, type, 0, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  const int32_t row = ts_kernel_row_dim(&c.desc);
+  for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+    ts_case_run run = {.seed = i + 1, .special = i % 2 == 0};
+    for (int32_t k = 0; k < row; k++) run.extents[k] = one->outer;
+    run.extents[row] = c.desc.rows + more[i];
+    for (int32_t k = 0; k < c.desc.joined; k++) run.extents[row + 1 + k] = c.desc.few[k];
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+
+START_TEST(joined_rows_move)
+{
+  static const char *sized[] = {"u8", "bf16", "f32", "c64"};
+  check_joined(&joined_moves[_i % JOINED_MOVES], sized[_i / JOINED_MOVES]);
+}
+END_TEST
+
+START_TEST(joined_rows_compute)
+{ check_joined(&joined_programs[_i % JOINED_PROGRAMS], type_names[_i / JOINED_PROGRAMS]); }
+END_TEST
 
 /* ---- INTERLEAVED ---- */
 
@@ -254,6 +325,18 @@ static const struct {
     {"col 2 dense\nin f32 0s\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "dense"},
     {"col 2 dense\nin f32 01\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "dense"},
     {"col 2 dense\nin f32 s1\nout s32 01 1\n0 f32 load 0\n1 s32 argmax_low 0\n", "place"},
+    {"joined 2 of 3 by 2 rows 4\nin f32 nn,2,1\nout f32 nn,2,1 0\n0 f32 load 0\n", "rows of 3 points"},
+    {"joined 2 of 2 by 2 rows 5\nin f32 nn,2,1\nout f32 nn,2,1 0\n0 f32 load 0\n", "at least 5 rows"},
+    {"joined 1 of 2 by 2 rows 4\nin f32 n,1\nout f32 n,1 0\n0 f32 load 0\n", "1 dims of rows"},
+    {"joined 2 of 2 by 2 rows 4\nin f32 nn,2,1\nout f32 nn,3,1 0\n0 f32 load 0\n", "apart from each other"},
+    {"joined 2 of 2 by 2 rows 4\nin f32 n1,2\nout f32 nn,2,1 0\n0 f32 load 0\n", "not a number"},
+    {"joined 2 of 2 by 2 rows 4\nin c128 nn,2,1\nout c128 nn,2,1 0\n0 c128 load 0\n", "more than 8 bytes"},
+    {"joined 2 of 2 by 2 rows 4\nin f32 nn,2,1\nout f32 nn,2,1 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
+     "reduction outside"},
+    {"joined 2 of 2 by 2 rows 4\nin s32 nn,2,1\nscalar s64\nscalar s64\nout s32 nn,2,1 1\n0 s32 load 0\n"
+     "1 s32 gather 0 at 0 limit 0 step 1\n",
+     "gathers points"},
+    {"map 2\nin f32 nn,2,1\nout f32 s1 0\n0 f32 load 0\n", "has known distances"},
 };
 
 START_TEST(check_rejects)
@@ -264,6 +347,8 @@ START_TEST(text_prints_back)
 {
   static const char *texts[] = {
       "interleaved 2 of 3\nin f32 -G\nout f32 1g 0\n0 f32 load 0\n",
+      "joined 4 of 12 by 3 4 rows 16\nin f32 ssn0,-4\nout f32 snnn,12,4,1 0\n0 f32 load 0\n",
+      "joined 1 of 1 rows 64\nin u8 n,3\nout u8 n,1 0\n0 u8 load 0\n",
       "col 2 dense\nin f32 s1\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
       "col 2 wide\nin f32 s1\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
   };
@@ -281,6 +366,8 @@ END_TEST
 static TCase *cases(void) {
   TCase *tc = tcase_create("kernel_groups");
   tcase_set_timeout(tc, 300);
+  testing_add_many(tc, joined_rows_move, JOINED_MOVES * 4);
+  testing_add_many(tc, joined_rows_compute, JOINED_PROGRAMS * TYPES);
   testing_add_many(tc, groups_move, MOVES * 4 * MEMBERS);
   testing_add_many(tc, groups_compute, PROGRAMS * 4 * 5);
   testing_add_many(tc, groups_reduce, TYPES * REDUCTIONS);

@@ -2,19 +2,14 @@
  * is joined from p others by p - 1 shuffles of two vectors; instruction selection finds the instructions. */
 #include "jit/emit/emit_interleave.h"
 
-/* Where the lanes of a vector come from: lane `lane[i]` of vector `vector[i]`. */
-typedef struct origin {
-  int vector[64], lane[64];
-} origin;
-
-static bool takes_from(const ts_emit *e, const origin *from, int vector) {
+static bool takes_from(const ts_emit *e, const ts_emit_origin *from, int vector) {
   for (int i = 0; i < e->lanes; i++)
     if (from->vector[i] == vector) return true;
   return false;
 }
 
 /* `so_far` (NULL: nothing) has the lanes of vectors below `vector`; adds those of that vector. */
-static ts_v add_lanes(ts_emit *e, ts_v so_far, ts_v from, const origin *of, int vector) {
+static ts_v add_lanes(ts_emit *e, ts_v so_far, ts_v from, const ts_emit_origin *of, int vector) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
   LLVMValueRef mask[64];
   for (int i = 0; i < e->lanes; i++) {
@@ -26,7 +21,7 @@ static ts_v add_lanes(ts_emit *e, ts_v so_far, ts_v from, const origin *of, int 
 }
 
 /* The first two vectors are joined by one shuffle, each further one by one more. */
-static ts_v join(ts_emit *e, const ts_v *vectors, int count, const origin *of) {
+ts_v ts_emit_join(ts_emit *e, const ts_v *vectors, int count, const ts_emit_origin *of) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
   LLVMValueRef mask[64];
   int next = 0, first, second;
@@ -49,23 +44,23 @@ static ts_v join(ts_emit *e, const ts_v *vectors, int count, const origin *of) {
 /* Of `p` vectors with groups of p elements. */
 static void split_prime(ts_emit *e, const ts_v *in, int p, ts_v *out) {
   for (int k = 0; k < p; k++) {
-    origin of;
+    ts_emit_origin of;
     for (int i = 0; i < e->lanes; i++) {
       of.vector[i] = (i * p + k) / e->lanes;
       of.lane[i] = (i * p + k) % e->lanes;
     }
-    out[k] = join(e, in, p, &of);
+    out[k] = ts_emit_join(e, in, p, &of);
   }
 }
 
 static void merge_prime(ts_emit *e, const ts_v *in, int p, ts_v *out) {
   for (int k = 0; k < p; k++) {
-    origin of;
+    ts_emit_origin of;
     for (int i = 0; i < e->lanes; i++) {
       of.vector[i] = (k * e->lanes + i) % p;
       of.lane[i] = (k * e->lanes + i) / p;
     }
-    out[k] = join(e, in, p, &of);
+    out[k] = ts_emit_join(e, in, p, &of);
   }
 }
 

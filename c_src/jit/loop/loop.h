@@ -7,7 +7,7 @@
 
 struct ts_emit;
 
-/* MAP and INTERLEAVED. */
+/* MAP, INTERLEAVED and JOINED. */
 ts_status ts_loop_emit_map(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
 ts_status ts_loop_emit_tile(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
 ts_status ts_loop_emit_row(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);

@@ -117,6 +117,7 @@ static ts_v stride_value(ts_loop *loop, int32_t operand, int32_t dim) {
   if (o->stride[dim] == TS_STRIDE_ZERO) return NULL;
   if (o->stride[dim] == TS_STRIDE_ANY) return ts_loop_arg(loop, ts_kernel_arg_operand(loop->d, operand) + 1 + dim);
   int64_t unit = is_index(loop, operand) ? 1 : (int64_t)ts_dtype_size(o->dtype);
+  if (o->stride[dim] == TS_STRIDE_NEAR) return ts_loop_number(loop, unit * o->step[dim]);
   return ts_loop_number(loop, unit * ts_kernel_known_stride(loop->d, o->stride[dim]));
 }
 

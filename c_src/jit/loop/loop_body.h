@@ -29,7 +29,7 @@ typedef struct ts_loop {
   bool *wanted;         /* nodes to emit at present */
   const uint8_t *tiled; /* per input: read from the tile instead (TILE), or NULL */
   ts_v *tile_row;       /* per input: address of its current row in the tile */
-  const ts_v *loaded;   /* per input: its elements at the current point (INTERLEAVED), or NULL */
+  const ts_v *loaded;   /* per input: its elements at the current point (INTERLEAVED, JOINED), or NULL */
 } ts_loop;
 
 /* A vector of points. */

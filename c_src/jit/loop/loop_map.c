@@ -1,6 +1,7 @@
-/* MAP: every point is computed independently. Also opens the function of an INTERLEAVED. Unlike in other kinds, a
- * vector may have more elements than target->lanes: where all values are narrow, it fills the machine's registers. A
- * kernel that only moves elements moves the bytes of any type as integers of its size. */
+/* MAP: every point is computed independently. Also opens the function of an INTERLEAVED and of a JOINED. Unlike in
+ * other kinds, a vector may have more elements than target->lanes: where all values are narrow, it fills the machine's
+ * registers. A kernel that only moves elements moves the bytes of any type as integers of its size. */
+#include "jit/loop/loop_joined.h"
 #include "jit/loop/loop_moves.h"
 
 static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
@@ -73,10 +74,15 @@ static ts_status emit_map(ts_loop *loop) {
   return emit_either(loop, &rows, ts_loop_row_is_long(loop, &rows.span), emit_copies, emit_vectors);
 }
 
+static ts_status emit_body(ts_loop *loop) {
+  if (loop->d->kind == TS_KERNEL_JOINED) return ts_loop_joined(loop);
+  return loop->d->kind == TS_KERNEL_MAP ? emit_map(loop) : ts_loop_interleaved(loop);
+}
+
 static ts_status emit_function(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
   ts_loop loop;
   ts_status status = ts_loop_open(&loop, e, name, desc);
-  if (!status) status = desc->kind == TS_KERNEL_MAP ? emit_map(&loop) : ts_loop_interleaved(&loop);
+  if (!status) status = emit_body(&loop);
   return ts_loop_close(&loop, status);
 }
 
@@ -118,22 +124,25 @@ static ts_status emit_moves(ts_emit *e, const char *name, const ts_kernel_desc *
 
 static int64_t register_bytes(ts_dtype type) { return ts_dtype_is_narrow(type) ? 4 : (int64_t)ts_dtype_size(type); }
 
-static bool is_strided(const ts_kernel_operand *o, int32_t rank) { return o->stride[rank - 1] == TS_STRIDE_ANY; }
+/* In a JOINED, shuffles put the elements of pieces together. */
+static bool is_strided(const ts_kernel_desc *d, const ts_kernel_operand *o) {
+  return o->stride[d->rank - 1] == TS_STRIDE_ANY && d->kind != TS_KERNEL_JOINED;
+}
 
 /* How many of the machine's lanes of 4 bytes a lane of all values fits into: 1, 1/2 or 1/4. Elements that are accessed
  * one by one stay as they are: their code would grow. */
 static int lanes_of(const ts_emit *e, const ts_kernel_desc *d, bool moves) {
   int64_t bytes = 1;
   bool single = false;
-  for (int32_t i = 0; i < d->input_count; i++) single |= is_strided(&d->inputs[i], d->rank);
-  for (int32_t i = 0; i < d->output_count; i++) single |= is_strided(&d->outputs[i].operand, d->rank);
+  for (int32_t i = 0; i < d->input_count; i++) single |= is_strided(d, &d->inputs[i]);
+  for (int32_t i = 0; i < d->output_count; i++) single |= is_strided(d, &d->outputs[i].operand);
   for (int32_t i = 0; i < d->node_count; i++) {
     const ts_kernel_node *n = &d->nodes[i];
     int64_t size = moves ? (int64_t)ts_dtype_size(n->dtype) : register_bytes(n->dtype);
     single |= n->kind == TS_NODE_GATHER || n->kind == TS_NODE_INDEX || n->kind == TS_NODE_ARG;
     if (size > bytes) bytes = size;
   }
-  if (moves && d->kind == TS_KERNEL_INTERLEAVED) return e->lanes * 4 / (int)bytes; /* shuffles are of one register */
+  if (moves && d->kind != TS_KERNEL_MAP) return e->lanes * 4 / (int)bytes; /* shuffles are of one register */
   return single || bytes >= 4 ? e->lanes : e->lanes * 4 / (int)bytes;
 }
 

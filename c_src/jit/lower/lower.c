@@ -364,7 +364,7 @@ static bool is_one_pass(const ts_kernel_desc *d) {
  * passes; then this holds for a single output with an element for each point. */
 static bool can_share(const ts_launch *launch, int32_t output, uint32_t operand) {
   const ts_kernel_desc *d = &launch->desc;
-  if (d->kind == TS_KERNEL_COL) return false;
+  if (d->kind == TS_KERNEL_COL || d->kind == TS_KERNEL_JOINED) return false;
   if (d->kind == TS_KERNEL_ROW &&
       (ts_kernel_is_of_row(d, &d->outputs[output].operand) || (d->output_count > 1 && !is_one_pass(d))))
     return false;

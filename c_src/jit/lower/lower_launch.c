@@ -30,6 +30,7 @@ typedef struct maker {
   ts_kernel_kind kind;
   ts_columns columns;
   int32_t members;
+  int32_t joined, rows; /* JOINED */
   ts_launch launch;
 } maker;
 
@@ -444,6 +445,94 @@ static bool take_long_row(maker *m) {
   return true;
 }
 
+/* ---- short rows that are joined ---- */
+
+/* Of the elements that a stride passes over, vectors have more than one in so many. */
+#define JOINED_STEP 4
+#define LEAST_JOINED_ROWS 4
+
+static bool only_moves(const maker *m) {
+  for (size_t i = 0; i < m->nest->nodes.count; i++)
+    if (m->used.node[i] >= 0 && m->nest->nodes.data[i].kind != TS_NEST_LOAD) return false;
+  return true;
+}
+
+static int64_t lanes_of(const maker *m) {
+  int64_t bytes = 1;
+  for (int32_t i = 0; i < m->used.loads + (int32_t)m->nest->stores.count; i++)
+    bytes = operand_size(m, i) > bytes ? operand_size(m, i) : bytes;
+  return only_moves(m) ? ts_target_host()->lanes * 4 / bytes : ts_target_host()->lanes;
+}
+
+static bool is_near(int64_t coef, int64_t size) {
+  return coef % size == 0 && coef / size <= TS_JOINED_STEP && coef / size >= -TS_JOINED_STEP;
+}
+
+/* True when the results of loops from `row` on lie one behind the other. */
+static bool is_dense_from(const maker *m, int32_t row) {
+  const collapsed *n = &m->collapsed;
+  for (int32_t i = m->used.loads; i < m->used.loads + (int32_t)m->nest->stores.count; i++) {
+    int64_t step = operand_size(m, i);
+    for (int32_t l = n->loops.count - 1; l >= row; l--) {
+      if (n->at[i].coef[l] != step) return false;
+      step *= n->loops.extent[l];
+    }
+  }
+  return true;
+}
+
+/* True when some operand steps over few elements along the last loop, and none over more. */
+static bool has_short_steps(const maker *m) {
+  const collapsed *n = &m->collapsed;
+  bool found = false;
+  for (int32_t i = 0; i < m->used.loads; i++) {
+    const int64_t size = operand_size(m, i), coef = n->at[i].coef[n->loops.count - 1];
+    const int64_t step = coef < 0 ? -coef / size : coef / size;
+    if (coef % size != 0 || step > JOINED_STEP) return false;
+    found |= step > 1;
+  }
+  return found;
+}
+
+/* True when a row of some operand is neither one behind the other nor one element. */
+static bool has_steps(const maker *m) {
+  const collapsed *n = &m->collapsed;
+  for (int32_t i = 0; i < m->used.loads; i++) {
+    const int64_t size = operand_size(m, i), coef = n->at[i].coef[n->loops.count - 1];
+    if (coef != 0 && coef != size && coef != -size) return true;
+  }
+  return false;
+}
+
+/* How many loops are the points of a row; -1: none. */
+static int32_t find_points(const maker *m) {
+  const collapsed *n = &m->collapsed;
+  const int32_t last = n->loops.count - 1;
+  const int64_t lanes = lanes_of(m), most = 4 * ts_target_host()->lanes, length = n->loops.extent[last];
+  int64_t points = length;
+  int32_t joined = 1;
+  if (length > lanes / 2 && (length > ts_target_host()->lanes || !has_steps(m))) return has_short_steps(m) ? 0 : -1;
+  if (last < 1 || points > most || (find_transposed(m) >= 0 && length >= TILE_ROWS)) return -1;
+  while (joined < last && joined < TS_JOINED_DIMS && points * n->loops.extent[last - joined] <= most)
+    points *= n->loops.extent[last - joined++];
+  return joined;
+}
+
+/* Makes a JOINED, if the launch is large and has short rows, or elements few steps apart. */
+static bool take_joined(maker *m) {
+  const collapsed *n = &m->collapsed;
+  if (n->loops.count == 0 || !is_large(n) || has_gather(m->nest) || m->used.indices > 0) return false;
+  for (int32_t i = 0; i < n->count; i++)
+    if (operand_size(m, i) > 8) return false;
+  const int32_t joined = find_points(m), row = n->loops.count - 1 - joined;
+  if (joined < 0 || n->loops.extent[row] < LEAST_JOINED_ROWS || !is_dense_from(m, row)) return false;
+  m->joined = joined;
+  m->members = 1;
+  for (int32_t l = row + 1; l < n->loops.count; l++) m->members *= (int32_t)n->loops.extent[l];
+  for (m->rows = 1; m->rows < TS_JOINED_ROWS && 2 * m->rows <= n->loops.extent[row];) m->rows *= 2;
+  return true;
+}
+
 static ts_status choose_kind(maker *m) {
   collapsed *n = &m->collapsed;
   if (m->nest->reduces && n->loops.count - n->kept == 2 && ts_nest_is_in_pieces(m->nest)) {
@@ -463,6 +552,8 @@ static ts_status choose_kind(maker *m) {
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
     if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
     if (columns >= 0) m->columns = columns_of(m);
+  } else if (take_joined(m)) {
+    m->kind = TS_KERNEL_JOINED;
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
     int32_t transposed = take_long_row(m) ? -1 : find_transposed(m);
@@ -489,6 +580,19 @@ static ts_kernel_operand describe_groups(const collapsed *n, int32_t i, ts_dtype
   return operand;
 }
 
+static ts_kernel_operand describe_joined(const maker *m, int32_t i, ts_dtype dtype) {
+  const collapsed *n = &m->collapsed;
+  ts_kernel_operand operand = {.dtype = dtype};
+  const int64_t size = operand_size(m, i);
+  for (int32_t l = 0; l < n->loops.count; l++) {
+    const int64_t coef = n->at[i].coef[l];
+    const bool near = l >= n->loops.count - 1 - m->joined && is_near(coef, size);
+    operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : near ? TS_STRIDE_NEAR : TS_STRIDE_ANY;
+    operand.step[l] = near ? (int8_t)(coef / size) : 0;
+  }
+  return operand;
+}
+
 static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dtype) {
   const collapsed *n = &m->collapsed;
   ts_kernel_operand operand = {.dtype = dtype};
@@ -496,6 +600,7 @@ static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dt
   int32_t last = n->loops.count - 1;
   int64_t innermost = n->at[i].coef[last];
   bool index = i >= m->used.loads + (int32_t)m->nest->stores.count; /* a number: it has no groups in memory */
+  if (m->kind == TS_KERNEL_JOINED) return describe_joined(m, i, dtype);
   bool transposed = m->kind == TS_KERNEL_TILE && i < m->used.loads && innermost != size && innermost != 0;
   if (m->kind == TS_KERNEL_INTERLEAVED && !index && is_grouped(&n->at[i], last, last - 1, size, m->members))
     return describe_groups(n, i, dtype);
@@ -534,7 +639,7 @@ static ts_kernel_node describe_node(const maker *m, const ts_nest_node *node) {
 static bool may_stream(const maker *m, int32_t output) {
   const collapsed *n = &m->collapsed;
   int32_t k = m->used.loads + output, last = n->loops.count - 1;
-  if (m->kind == TS_KERNEL_INTERLEAVED) return false;
+  if (m->kind == TS_KERNEL_INTERLEAVED || m->kind == TS_KERNEL_JOINED) return false;
   if (m->nest->stores.data[output].to.term_count > 0 || n->at[k].offset % 64 != 0) return false;
   for (int32_t l = 0; l < last; l++) {
     if (n->at[k].coef[l] % 64 != 0) return false;
@@ -586,7 +691,11 @@ static ts_status describe(maker *m) {
       .indices = indices,
       .scalars = scalars,
       .nodes = nodes,
+      .joined = (uint8_t)m->joined,
+      .rows = (uint8_t)m->rows,
   };
+  for (int32_t i = 0; i < m->joined; i++)
+    m->launch.desc.few[i] = (uint8_t)m->collapsed.loops.extent[m->collapsed.loops.count - m->joined + i];
   return TS_SUCCESS;
 }
 
@@ -631,6 +740,11 @@ static int64_t count_units(const ts_launch *launch) {
   int32_t rank = launch->desc.rank;
   int64_t outer = 1;
   if (kind == TS_KERNEL_MAP && rank == 1) return extent[0];
+  if (kind == TS_KERNEL_JOINED) {
+    const int32_t row = ts_kernel_row_dim(&launch->desc);
+    for (int32_t l = 0; l < row; l++) outer *= extent[l];
+    return outer * round_up_div(extent[row], TS_JOINED_BLOCK);
+  }
   for (int32_t l = 0; l < rank - 2; l++) outer *= extent[l];
   if (launch->desc.columns == TS_COLUMNS_APART) return outer;
   if (kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
