@@ -4,23 +4,49 @@
 
 static ts_v choose(ts_emit *e, ts_v mask, ts_v a, ts_v b) { return LLVMBuildSelect(e->b, mask, a, b, ""); }
 
-/* ---- float to integer: truncates, saturates, NaN gives 0 ---- */
+/* ---- float to integer: truncates, saturates, NaN gives 0 ----
+ * LLVM's own saturating conversions of vectors are one element after the other. */
 
-static ts_v saturate(ts_emit *e, bool is_signed, ts_dtype to, ts_v x) {
-  LLVMTypeRef types[2] = {ts_emit_vector_type(e, to), LLVMTypeOf(x)};
-  return ts_emit_intrinsic_of(e, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &x, 1);
+static ts_v greater(ts_emit *e, ts_v a, ts_v b) { return choose(e, LLVMBuildFCmp(e->b, LLVMRealOGT, a, b, ""), a, b); }
+static ts_v lesser(ts_emit *e, ts_v a, ts_v b) { return choose(e, LLVMBuildFCmp(e->b, LLVMRealOLT, a, b, ""), a, b); }
+
+static ts_v real_number(ts_v like, double value) {
+  LLVMTypeRef vector = LLVMTypeOf(like);
+  ts_v lanes[64], number = LLVMConstReal(LLVMGetElementType(vector), value);
+  const unsigned count = LLVMGetVectorSize(vector);
+  for (unsigned i = 0; i < count; i++) lanes[i] = number;
+  return LLVMConstVector(lanes, count);
+}
+
+/* `of` is 0 where x is NaN. */
+static ts_v without_nan(ts_emit *e, ts_v x, ts_v of) {
+  return choose(e, LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), LLVMConstNull(LLVMTypeOf(of)), of);
+}
+
+/* The least integer is a float, but the greatest is not: one more is. NaN is taken for the least, which is 0 where
+ * integers are unsigned. */
+static ts_v saturate(ts_emit *e, ts_dtype to, ts_v x) {
+  const bool is_signed = ts_dtype_is_signed(to);
+  const int bits = ts_dtype_bits(to) - is_signed;
+  const double limit = 2.0 * (double)(UINT64_C(1) << (bits - 1));
+  const uint64_t highest = UINT64_MAX >> (64 - bits);
+  ts_v low = real_number(x, is_signed ? -limit : 0), past = real_number(x, limit);
+  ts_v above = LLVMBuildFCmp(e->b, LLVMRealOGE, x, past, "");
+  ts_v value =
+      LLVMBuildCast(e->b, is_signed ? LLVMFPToSI : LLVMFPToUI, greater(e, x, low), ts_emit_vector_type(e, to), "");
+  value = choose(e, above, ts_emit_const_bits(e, to, highest), value);
+  return is_signed ? without_nan(e, x, value) : value;
 }
 
 static ts_v float_to_integer(ts_emit *e, ts_dtype to, ts_v x) {
-  int bits = ts_dtype_bits(to);
-  bool is_signed = ts_dtype_is_signed(to);
-  if (bits >= 32) return saturate(e, is_signed, to, x);
-  /* There are few instructions for small types, so this converts through s32. */
-  int64_t high = is_signed ? (INT64_C(1) << (bits - 1)) - 1 : (INT64_C(1) << bits) - 1;
-  int64_t low = is_signed ? -high - 1 : 0;
-  ts_v wide = saturate(e, true, TS_S32, x);
-  wide = ts_emit_intrinsic(e, "llvm.smin", NULL, (ts_v[]){wide, ts_emit_const_int(e, TS_S32, high)}, 2);
-  wide = ts_emit_intrinsic(e, "llvm.smax", NULL, (ts_v[]){wide, ts_emit_const_int(e, TS_S32, low)}, 2);
+  const int bits = ts_dtype_bits(to);
+  const bool is_signed = ts_dtype_is_signed(to);
+  if (bits >= 32) return saturate(e, to, x);
+  /* There are few instructions for small types, so this converts through s32. Their limits are floats. */
+  const double high = (double)((INT64_C(1) << (bits - is_signed)) - 1), low = is_signed ? -high - 1 : 0;
+  ts_v near = lesser(e, greater(e, x, real_number(x, low)), real_number(x, high));
+  ts_v wide = LLVMBuildFPToSI(e->b, near, ts_emit_vector_type(e, TS_S32), "");
+  if (is_signed) wide = without_nan(e, x, wide);
   return LLVMBuildTrunc(e->b, wide, ts_emit_vector_type(e, to), "");
 }
 
