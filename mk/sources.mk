@@ -210,8 +210,10 @@ JIT_SRC := \
   c_src/jit/lower/launch_part.c \
   c_src/jit/lower/layout.c \
   c_src/jit/lower/lower.c \
+  c_src/jit/lower/lower_joined.c \
   c_src/jit/lower/lower_launch.c \
   c_src/jit/lower/lower_reduce.c \
+  c_src/jit/lower/maker.c \
   c_src/jit/math/vecmath.c \
   c_src/jit/math/vecmath_build.c \
   c_src/jit/math/vecmath_avx512.c \

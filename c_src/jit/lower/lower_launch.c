@@ -1,38 +1,10 @@
 /* Makes one kernel launch from a loop nest: eliminates dead nodes, collapses loops, chooses the kernel's kind and the
  * order of its dims, and writes description and arguments. */
 #include "jit/interleave.h"
-#include "jit/lower/lower_internal.h"
+#include "jit/lower/maker.h"
 #include "jit/session/target.h"
 
 #include <string.h>
-
-/* The loops while they are collapsed, and every index map over them: loads, stores, indices. */
-typedef struct collapsed {
-  ts_loops loops;
-  int32_t kept; /* loops from this one on are reduced */
-  ts_affine at[TS_NEST_MAX_OPERANDS];
-  bool turns[TS_NEST_MAX_OPERANDS]; /* has an element for each of the columns that take turns in a row */
-  int32_t count;
-} collapsed;
-
-/* The used items, renumbered in the order of first use. -1: unused. */
-typedef struct used {
-  int32_t node[2 * TS_NEST_MAX_NODES], load[TS_NEST_MAX_OPERANDS], index[TS_NEST_MAX_OPERANDS];
-  int32_t scalar[4 * TS_NEST_MAX_NODES];
-  int32_t nodes, loads, indices, scalars;
-} used;
-
-typedef struct maker {
-  ts_lowering *lowering;
-  const ts_nest *nest;
-  used used;
-  collapsed collapsed;
-  ts_kernel_kind kind;
-  ts_columns columns;
-  int32_t members;
-  int32_t joined, rows; /* JOINED */
-  ts_launch launch;
-} maker;
 
 /* ---- liveness ---- */
 
@@ -43,7 +15,7 @@ static bool reads_node(const ts_nest_node *node, int position) {
 
 static void mark(int32_t *slot) { *slot = 0; }
 
-static void mark_live(maker *m) {
+static void mark_live(ts_maker *m) {
   const ts_nest *p = m->nest;
   memset(&m->used, 0xff, sizeof(m->used));
   for (size_t i = 0; i < p->stores.count; i++) mark(&m->used.node[p->stores.data[i].node]);
@@ -60,9 +32,9 @@ static void number(int32_t *slot, int32_t *next) {
   if (*slot < 0) *slot = (*next)++;
 }
 
-static void number_live(maker *m) {
+static void number_live(ts_maker *m) {
   const ts_nest *p = m->nest;
-  used *u = &m->used;
+  ts_used *u = &m->used;
   u->nodes = u->loads = u->indices = u->scalars = 0;
   for (size_t i = 0; i < p->nodes.count; i++) {
     const ts_nest_node *node = &p->nodes.data[i];
@@ -79,7 +51,7 @@ static void number_live(maker *m) {
 
 /* ---- collapsing ---- */
 
-static void remove_loop(collapsed *n, int32_t l) {
+static void remove_loop(ts_collapsed *n, int32_t l) {
   for (int32_t k = l; k + 1 < n->loops.count; k++) n->loops.extent[k] = n->loops.extent[k + 1];
   for (int32_t i = 0; i < n->count; i++) {
     ts_affine *at = &n->at[i];
@@ -90,7 +62,7 @@ static void remove_loop(collapsed *n, int32_t l) {
   if (l < n->kept) n->kept--;
 }
 
-static void move_loop(collapsed *n, int32_t from, int32_t to) {
+static void move_loop(ts_collapsed *n, int32_t from, int32_t to) {
   int step = from < to ? 1 : -1;
   for (int32_t l = from; l != to; l += step) {
     int64_t extent = n->loops.extent[l];
@@ -104,7 +76,7 @@ static void move_loop(collapsed *n, int32_t from, int32_t to) {
   }
 }
 
-static bool can_merge(const collapsed *n, int32_t l) {
+static bool can_merge(const ts_collapsed *n, int32_t l) {
   if (l + 1 == n->kept) return false;
   for (int32_t i = 0; i < n->count; i++) {
     if (n->at[i].coef[l] != n->at[i].coef[l + 1] * n->loops.extent[l + 1]) return false;
@@ -112,7 +84,7 @@ static bool can_merge(const collapsed *n, int32_t l) {
   return true;
 }
 
-static void collapse(collapsed *n) {
+static void collapse(ts_collapsed *n) {
   for (int32_t l = n->loops.count - 1; l >= 0; l--) {
     if (n->loops.extent[l] == 1) remove_loop(n, l);
   }
@@ -123,11 +95,11 @@ static void collapse(collapsed *n) {
   }
 }
 
-static void append_unit_loop(collapsed *n) { n->loops.extent[n->loops.count++] = 1; }
+static void append_unit_loop(ts_collapsed *n) { n->loops.extent[n->loops.count++] = 1; }
 
-static void fill_nest(maker *m) {
+static void fill_nest(ts_maker *m) {
   const ts_nest *p = m->nest;
-  collapsed *n = &m->collapsed;
+  ts_collapsed *n = &m->collapsed;
   n->loops = p->loops;
   n->kept = p->kept;
   n->count = m->used.loads + (int32_t)p->stores.count + m->used.indices;
@@ -143,22 +115,8 @@ static void fill_nest(maker *m) {
 
 /* ---- kind ---- */
 
-static const ts_access *load_of(const maker *m, int32_t used_slot) {
-  for (size_t i = 0; i < m->nest->loads.count; i++) {
-    if (m->used.load[i] == used_slot) return &m->nest->loads.data[i];
-  }
-  return NULL;
-}
-
-static int64_t operand_size(const maker *m, int32_t i) {
-  int32_t stores = (int32_t)m->nest->stores.count;
-  if (i < m->used.loads) return (int64_t)ts_dtype_size(load_of(m, i)->dtype);
-  if (i < m->used.loads + stores) return (int64_t)ts_dtype_size(m->nest->stores.data[i - m->used.loads].to.dtype);
-  return 1; /* indices have integer steps */
-}
-
 /* The number of elements that an access touches. */
-static int64_t footprint(const collapsed *n, int32_t i) {
+static int64_t footprint(const ts_collapsed *n, int32_t i) {
   int64_t points = 1;
   for (int32_t l = 0; l < n->loops.count; l++) {
     if (n->at[i].coef[l] != 0) points *= n->loops.extent[l];
@@ -168,52 +126,45 @@ static int64_t footprint(const collapsed *n, int32_t i) {
 
 /* The columns: the kept loop along which the largest operand of the reduced loop is contiguous. -1: there are none, or
  * the rows are contiguous themselves, or a second pass reads the rows after their reductions. */
-static int32_t find_columns(const maker *m) {
-  const collapsed *n = &m->collapsed;
+static int32_t find_columns(const ts_maker *m) {
+  const ts_collapsed *n = &m->collapsed;
   int32_t row = n->kept, best = -1;
   if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK) return -1;
   if (ts_nest_stores_points(m->nest) || ts_nest_has_chain(m->nest)) return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
     if (n->at[i].coef[row] != 0 && (best < 0 || footprint(n, i) > footprint(n, best))) best = i;
   }
-  if (best < 0 || n->at[best].coef[row] == operand_size(m, best)) return -1;
+  if (best < 0 || n->at[best].coef[row] == ts_maker_operand_size(m, best)) return -1;
   int32_t l = n->kept - 1;
-  while (l >= 0 && n->at[best].coef[l] != operand_size(m, best)) l--;
+  while (l >= 0 && n->at[best].coef[l] != ts_maker_operand_size(m, best)) l--;
   return l;
 }
 
-static bool stores_are_unit(const maker *m, int32_t l) {
+static bool stores_are_unit(const ts_maker *m, int32_t l) {
   for (int32_t i = 0; i < (int32_t)m->nest->stores.count; i++) {
     int32_t k = m->used.loads + i;
-    if (m->collapsed.at[k].coef[l] != operand_size(m, k)) return false;
+    if (m->collapsed.at[k].coef[l] != ts_maker_operand_size(m, k)) return false;
   }
   return true;
-}
-
-static bool has_gather(const ts_nest *p) {
-  for (size_t i = 0; i < p->nodes.count; i++) {
-    if (p->nodes.data[i].kind == TS_NEST_GATHER) return true;
-  }
-  return false;
 }
 
 /* Tiles of fewer columns than lanes are still faster than rows of a MAP, which begin and end as often. Tiles of few
  * rows are not: rows of a MAP are long, and gather. */
 #define TILE_COLUMNS 2
-#define TILE_ROWS 8
 
 /* The loop along which the largest transposed input is contiguous; -1 without one. */
-static int32_t find_transposed(const maker *m) {
-  const collapsed *n = &m->collapsed;
+static int32_t find_transposed(const ts_maker *m) {
+  const ts_collapsed *n = &m->collapsed;
   int32_t last = n->loops.count - 1, lanes = ts_target_host()->lanes, found = -1;
   int64_t most = 0;
-  if (last < 1 || n->loops.extent[last] < TILE_COLUMNS || !stores_are_unit(m, last) || has_gather(m->nest)) return -1;
+  if (last < 1 || n->loops.extent[last] < TILE_COLUMNS || !stores_are_unit(m, last) || ts_maker_has_gather(m->nest))
+    return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
-    int64_t size = operand_size(m, i);
+    int64_t size = ts_maker_operand_size(m, i);
     int64_t step = n->at[i].coef[last];
     if (step == size || step == -size || step == 0 || footprint(n, i) <= most) continue;
     for (int32_t l = 0; l < last; l++) {
-      if (n->at[i].coef[l] != size || n->loops.extent[l] < TILE_ROWS) continue;
+      if (n->at[i].coef[l] != size || n->loops.extent[l] < TS_TILE_ROWS) continue;
       if (n->loops.extent[l] < lanes && n->loops.extent[last] < lanes) continue;
       found = l;
       most = footprint(n, i);
@@ -226,26 +177,20 @@ static int32_t find_transposed(const maker *m) {
  * lines before writing them. Measured: it pays from 32 MB on; at 8 MB it does not when the result is read next. */
 #define STREAM_BYTES (INT64_C(24) << 20)
 
-static int64_t stored_bytes(const maker *m) {
+static int64_t stored_bytes(const ts_maker *m) {
   int64_t bytes = 0;
   for (int32_t i = 0; i < (int32_t)m->nest->stores.count; i++) {
-    bytes += footprint(&m->collapsed, m->used.loads + i) * operand_size(m, m->used.loads + i);
+    bytes += footprint(&m->collapsed, m->used.loads + i) * ts_maker_operand_size(m, m->used.loads + i);
   }
   return bytes;
 }
 
-static bool is_large(const collapsed *n) {
-  int64_t points = 1;
-  for (int32_t l = 0; l < n->loops.count; l++) points *= n->loops.extent[l];
-  return points > TS_SMALL_POINTS;
-}
-
-static bool has_dense_rows(const maker *m) {
-  const collapsed *n = &m->collapsed;
+static bool has_dense_rows(const ts_maker *m) {
+  const ts_collapsed *n = &m->collapsed;
   const int32_t column = n->loops.count - 1, row = column - 1;
   if (m->used.indices > 0 || n->loops.extent[row] < TS_REDUCE_LANES) return false;
   for (int32_t i = 0; i < m->used.loads; i++) {
-    const int64_t size = operand_size(m, i), *coef = n->at[i].coef;
+    const int64_t size = ts_maker_operand_size(m, i), *coef = n->at[i].coef;
     bool follows = coef[column] == size && coef[row] == size * n->loops.extent[column];
     if (!follows && (coef[column] != 0 || coef[row] != 0)) return false;
   }
@@ -257,10 +202,10 @@ static bool has_dense_rows(const maker *m) {
 }
 
 /* Of a large launch, many columns are reduced in registers, and short rows many at once. */
-static ts_columns columns_of(const maker *m) {
-  const collapsed *n = &m->collapsed;
+static ts_columns columns_of(const ts_maker *m) {
+  const ts_collapsed *n = &m->collapsed;
   const int64_t columns = n->loops.extent[n->loops.count - 1];
-  if (!is_large(n)) return TS_COLUMNS_ANY;
+  if (!ts_maker_is_large(n)) return TS_COLUMNS_ANY;
   if (columns >= TS_COL_WIDE && stored_bytes(m) >= STREAM_BYTES) return TS_COLUMNS_ANY;
   if (columns >= TS_COL_WIDE)
     return n->loops.extent[n->loops.count - 2] <= TS_COL_LOW ? TS_COLUMNS_LOW : TS_COLUMNS_WIDE;
@@ -273,12 +218,12 @@ static ts_columns columns_of(const maker *m) {
 /* In a large launch, what the code of long rows is for. A vector of narrow elements has as many lanes as one of f32,
  * which wastes most of a register, so rows of them that are only reduced get code of their own. A search looks whether
  * it may end. */
-static ts_columns columns_of_row(const maker *m) {
-  const collapsed *n = &m->collapsed;
+static ts_columns columns_of_row(const ts_maker *m) {
+  const ts_collapsed *n = &m->collapsed;
   const ts_nest *p = m->nest;
   const ts_kernel_desc *desc = &m->launch.desc;
   const int32_t row = n->loops.count - 1;
-  if (!is_large(n) || n->loops.extent[row] < LONG_ROW) return TS_COLUMNS_ANY;
+  if (!ts_maker_is_large(n) || n->loops.extent[row] < LONG_ROW) return TS_COLUMNS_ANY;
   if (ts_kernel_narrow_bytes(desc) > 0 && !ts_nest_stores_points(p)) return TS_COLUMNS_LONG;
   if (!ts_kernel_searches(desc)) return TS_COLUMNS_ANY;
   /* Where the loop of rows and that of their parts have become one, a row has no parts. */
@@ -302,7 +247,7 @@ static ts_columns columns_of_row(const maker *m) {
 #define PICOSECONDS 800
 
 /* Of the float ops of a point. A vector has as many elements of f64 as of f32, in two registers. */
-static int64_t weight_of_ops(const maker *m) {
+static int64_t weight_of_ops(const ts_maker *m) {
   int64_t weight = 0;
   for (size_t i = 0; i < m->nest->nodes.count; i++) {
     const ts_nest_node *node = &m->nest->nodes.data[i];
@@ -313,7 +258,7 @@ static int64_t weight_of_ops(const maker *m) {
   return weight;
 }
 
-static int64_t weight_of_member(const maker *m) {
+static int64_t weight_of_member(const ts_maker *m) {
   int64_t weight = 0;
   for (size_t i = 0; i < m->nest->nodes.count; i++) {
     const ts_nest_node *node = &m->nest->nodes.data[i];
@@ -324,12 +269,12 @@ static int64_t weight_of_member(const maker *m) {
 }
 
 /* True when a MAP has all of a group in a vector, without taking one apart. */
-static bool is_row_of_vectors(const maker *m, int32_t members) {
-  const collapsed *n = &m->collapsed;
+static bool is_row_of_vectors(const ts_maker *m, int32_t members) {
+  const ts_collapsed *n = &m->collapsed;
   const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
   if (m->nest->reduces) return false;
   for (int32_t i = 0; i < operands; i++) {
-    const int64_t size = operand_size(m, i), step = n->at[i].coef[members];
+    const int64_t size = ts_maker_operand_size(m, i), step = n->at[i].coef[members];
     if ((step != size && step != 0) || size * n->loops.extent[members] < VECTOR_BYTES) return false;
   }
   return true;
@@ -341,8 +286,8 @@ static bool is_grouped(const ts_affine *at, int32_t groups, int32_t members, int
 }
 
 /* True when an INTERLEAVED can have these loops innermost: groups of members. */
-static bool fits_groups(const maker *m, int32_t groups, int32_t members) {
-  const collapsed *n = &m->collapsed;
+static bool fits_groups(const ts_maker *m, int32_t groups, int32_t members) {
+  const ts_collapsed *n = &m->collapsed;
   const int64_t length = n->loops.extent[members];
   const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
   bool found = false;
@@ -350,7 +295,7 @@ static bool fits_groups(const maker *m, int32_t groups, int32_t members) {
   if (n->loops.extent[groups] < least || ts_interleave_factor(length) == 0) return false;
   if (length * weight_of_member(m) > MEMBERS_WEIGHT || is_row_of_vectors(m, members)) return false;
   for (int32_t i = 0; i < operands; i++) {
-    const int64_t size = operand_size(m, i), group = n->at[i].coef[groups], member = n->at[i].coef[members];
+    const int64_t size = ts_maker_operand_size(m, i), group = n->at[i].coef[groups], member = n->at[i].coef[members];
     const bool input = i < m->used.loads, packed = is_grouped(&n->at[i], groups, members, size, length);
     if (size > 8 || (packed && !input && (group < 0 || member < 0))) return false;
     if (!packed && group != size && !(input && group == 0)) return false;
@@ -360,10 +305,10 @@ static bool fits_groups(const maker *m, int32_t groups, int32_t members) {
 }
 
 /* Makes the loops of an INTERLEAVED the last ones, if the launch is large and can be one. */
-static bool take_groups(maker *m) {
-  collapsed *n = &m->collapsed;
+static bool take_groups(ts_maker *m) {
+  ts_collapsed *n = &m->collapsed;
   const int32_t last = n->loops.count - 1;
-  if (last < 1 || !is_large(n) || has_gather(m->nest)) return false;
+  if (last < 1 || !ts_maker_is_large(n) || ts_maker_has_gather(m->nest)) return false;
   for (int32_t members = last; members >= (m->nest->reduces ? last : 0); members--) {
     for (int32_t groups = last; groups >= 0; groups--) {
       if (groups == members || !fits_groups(m, groups, members)) continue;
@@ -380,8 +325,8 @@ static bool take_groups(maker *m) {
 
 /* Makes the loop of few columns, which lie next to each other in memory, and the loop of their rows the last one: so
  * vectors are full, and a later pass may read the results of each column. */
-static bool take_turns(maker *m) {
-  collapsed *n = &m->collapsed;
+static bool take_turns(ts_maker *m) {
+  ts_collapsed *n = &m->collapsed;
   const int32_t row = n->kept, column = row - 1;
   const int64_t columns = ts_nest_columns(m->nest);
   if (columns == 0 || row + 1 != n->loops.count || column < 0 || n->loops.extent[column] != columns) return false;
@@ -410,14 +355,14 @@ static bool take_turns(maker *m) {
 #define HEAVY 25
 
 /* The cost of a MAP whose innermost loop is `l`. The last vector of a row costs as much as the others. */
-static int64_t cost_of_rows(const maker *m, int32_t l, int64_t weight) {
-  const collapsed *n = &m->collapsed;
+static int64_t cost_of_rows(const ts_maker *m, int32_t l, int64_t weight) {
+  const ts_collapsed *n = &m->collapsed;
   const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
   const ts_target *target = ts_target_host();
   int64_t rows = 1, strided = 0, row = ROW_WEIGHT, length = n->loops.extent[l];
   for (int32_t k = 0; k < n->loops.count; k++) rows *= k == l ? 1 : n->loops.extent[k];
   for (int32_t i = 0; i < operands; i++) {
-    const int64_t step = n->at[i].coef[l], size = operand_size(m, i);
+    const int64_t step = n->at[i].coef[l], size = ts_maker_operand_size(m, i);
     strided += step != 0 && step != size;
     if (step == size && size < 4 && !target->masked_small && length % target->lanes) row += PART_WEIGHT;
   }
@@ -427,11 +372,13 @@ static int64_t cost_of_rows(const maker *m, int32_t l, int64_t weight) {
 
 /* Heavy ops on rows that fill a part of a vector: if the launch is small enough to stay in a cache, makes another loop
  * the innermost one, whose elements are apart but fill the vectors. */
-static bool take_long_row(maker *m) {
-  collapsed *n = &m->collapsed;
+static bool take_long_row(ts_maker *m) {
+  ts_collapsed *n = &m->collapsed;
   const int32_t last = n->loops.count - 1;
   int32_t best = last;
-  if (last < 1 || is_large(n) || has_gather(m->nest) || n->loops.extent[last] >= ts_target_host()->lanes) return false;
+  if (last < 1 || ts_maker_is_large(n) || ts_maker_has_gather(m->nest) ||
+      n->loops.extent[last] >= ts_target_host()->lanes)
+    return false;
   const int64_t weight = weight_of_ops(m);
   if (weight < HEAVY) return false;
   const int64_t now = cost_of_rows(m, last, weight);
@@ -445,96 +392,8 @@ static bool take_long_row(maker *m) {
   return true;
 }
 
-/* ---- short rows that are joined ---- */
-
-/* Of the elements that a stride passes over, vectors have more than one in so many. */
-#define JOINED_STEP 4
-#define LEAST_JOINED_ROWS 4
-
-static bool only_moves(const maker *m) {
-  for (size_t i = 0; i < m->nest->nodes.count; i++)
-    if (m->used.node[i] >= 0 && m->nest->nodes.data[i].kind != TS_NEST_LOAD) return false;
-  return true;
-}
-
-static int64_t lanes_of(const maker *m) {
-  int64_t bytes = 1;
-  for (int32_t i = 0; i < m->used.loads + (int32_t)m->nest->stores.count; i++)
-    bytes = operand_size(m, i) > bytes ? operand_size(m, i) : bytes;
-  return only_moves(m) ? ts_target_host()->lanes * 4 / bytes : ts_target_host()->lanes;
-}
-
-static bool is_near(int64_t coef, int64_t size) {
-  return coef % size == 0 && coef / size <= TS_JOINED_STEP && coef / size >= -TS_JOINED_STEP;
-}
-
-/* True when the results of loops from `row` on lie one behind the other. */
-static bool is_dense_from(const maker *m, int32_t row) {
-  const collapsed *n = &m->collapsed;
-  for (int32_t i = m->used.loads; i < m->used.loads + (int32_t)m->nest->stores.count; i++) {
-    int64_t step = operand_size(m, i);
-    for (int32_t l = n->loops.count - 1; l >= row; l--) {
-      if (n->at[i].coef[l] != step) return false;
-      step *= n->loops.extent[l];
-    }
-  }
-  return true;
-}
-
-/* True when some operand steps over few elements along the last loop, and none over more. */
-static bool has_short_steps(const maker *m) {
-  const collapsed *n = &m->collapsed;
-  bool found = false;
-  for (int32_t i = 0; i < m->used.loads; i++) {
-    const int64_t size = operand_size(m, i), coef = n->at[i].coef[n->loops.count - 1];
-    const int64_t step = coef < 0 ? -coef / size : coef / size;
-    if (coef % size != 0 || step > JOINED_STEP) return false;
-    found |= step > 1;
-  }
-  return found;
-}
-
-/* True when a row of some operand is neither one behind the other nor one element. */
-static bool has_steps(const maker *m) {
-  const collapsed *n = &m->collapsed;
-  for (int32_t i = 0; i < m->used.loads; i++) {
-    const int64_t size = operand_size(m, i), coef = n->at[i].coef[n->loops.count - 1];
-    if (coef != 0 && coef != size && coef != -size) return true;
-  }
-  return false;
-}
-
-/* How many loops are the points of a row; -1: none. */
-static int32_t find_points(const maker *m) {
-  const collapsed *n = &m->collapsed;
-  const int32_t last = n->loops.count - 1;
-  const int64_t lanes = lanes_of(m), most = 4 * ts_target_host()->lanes, length = n->loops.extent[last];
-  int64_t points = length;
-  int32_t joined = 1;
-  if (length > lanes / 2 && (length > ts_target_host()->lanes || !has_steps(m))) return has_short_steps(m) ? 0 : -1;
-  if (last < 1 || points > most || (find_transposed(m) >= 0 && length >= TILE_ROWS)) return -1;
-  while (joined < last && joined < TS_JOINED_DIMS && points * n->loops.extent[last - joined] <= most)
-    points *= n->loops.extent[last - joined++];
-  return joined;
-}
-
-/* Makes a JOINED, if the launch is large and has short rows, or elements few steps apart. */
-static bool take_joined(maker *m) {
-  const collapsed *n = &m->collapsed;
-  if (n->loops.count == 0 || !is_large(n) || has_gather(m->nest) || m->used.indices > 0) return false;
-  for (int32_t i = 0; i < n->count; i++)
-    if (operand_size(m, i) > 8) return false;
-  const int32_t joined = find_points(m), row = n->loops.count - 1 - joined;
-  if (joined < 0 || n->loops.extent[row] < LEAST_JOINED_ROWS || !is_dense_from(m, row)) return false;
-  m->joined = joined;
-  m->members = 1;
-  for (int32_t l = row + 1; l < n->loops.count; l++) m->members *= (int32_t)n->loops.extent[l];
-  for (m->rows = 1; m->rows < TS_JOINED_ROWS && 2 * m->rows <= n->loops.extent[row];) m->rows *= 2;
-  return true;
-}
-
-static ts_status choose_kind(maker *m) {
-  collapsed *n = &m->collapsed;
+static ts_status choose_kind(ts_maker *m) {
+  ts_collapsed *n = &m->collapsed;
   if (m->nest->reduces && n->loops.count - n->kept == 2 && ts_nest_is_in_pieces(m->nest)) {
     m->kind = TS_KERNEL_ROW;
     m->columns = TS_COLUMNS_APART;
@@ -552,7 +411,7 @@ static ts_status choose_kind(maker *m) {
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
     if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
     if (columns >= 0) m->columns = columns_of(m);
-  } else if (take_joined(m)) {
+  } else if (ts_maker_joins(m, find_transposed(m) >= 0)) {
     m->kind = TS_KERNEL_JOINED;
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
@@ -567,11 +426,11 @@ static ts_status choose_kind(maker *m) {
 /* ---- description ---- */
 
 /* A single element counts as contiguous, so that scalars share the kernels of vectors. */
-static bool is_one_element(const maker *m) {
+static bool is_one_element(const ts_maker *m) {
   return m->kind == TS_KERNEL_MAP && m->collapsed.loops.count == 1 && m->collapsed.loops.extent[0] == 1;
 }
 
-static ts_kernel_operand describe_groups(const collapsed *n, int32_t i, ts_dtype dtype) {
+static ts_kernel_operand describe_groups(const ts_collapsed *n, int32_t i, ts_dtype dtype) {
   ts_kernel_operand operand = {.dtype = dtype};
   const int32_t last = n->loops.count - 1;
   for (int32_t l = 0; l < last - 1; l++) operand.stride[l] = n->at[i].coef[l] == 0 ? TS_STRIDE_ZERO : TS_STRIDE_ANY;
@@ -580,27 +439,14 @@ static ts_kernel_operand describe_groups(const collapsed *n, int32_t i, ts_dtype
   return operand;
 }
 
-static ts_kernel_operand describe_joined(const maker *m, int32_t i, ts_dtype dtype) {
-  const collapsed *n = &m->collapsed;
+static ts_kernel_operand describe_operand(const ts_maker *m, int32_t i, ts_dtype dtype) {
+  const ts_collapsed *n = &m->collapsed;
   ts_kernel_operand operand = {.dtype = dtype};
-  const int64_t size = operand_size(m, i);
-  for (int32_t l = 0; l < n->loops.count; l++) {
-    const int64_t coef = n->at[i].coef[l];
-    const bool near = l >= n->loops.count - 1 - m->joined && is_near(coef, size);
-    operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : near ? TS_STRIDE_NEAR : TS_STRIDE_ANY;
-    operand.step[l] = near ? (int8_t)(coef / size) : 0;
-  }
-  return operand;
-}
-
-static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dtype) {
-  const collapsed *n = &m->collapsed;
-  ts_kernel_operand operand = {.dtype = dtype};
-  int64_t size = operand_size(m, i);
+  int64_t size = ts_maker_operand_size(m, i);
   int32_t last = n->loops.count - 1;
   int64_t innermost = n->at[i].coef[last];
   bool index = i >= m->used.loads + (int32_t)m->nest->stores.count; /* a number: it has no groups in memory */
-  if (m->kind == TS_KERNEL_JOINED) return describe_joined(m, i, dtype);
+  if (m->kind == TS_KERNEL_JOINED) return ts_maker_describe_joined(m, i, dtype);
   bool transposed = m->kind == TS_KERNEL_TILE && i < m->used.loads && innermost != size && innermost != 0;
   if (m->kind == TS_KERNEL_INTERLEAVED && !index && is_grouped(&n->at[i], last, last - 1, size, m->members))
     return describe_groups(n, i, dtype);
@@ -615,13 +461,13 @@ static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dt
   return operand;
 }
 
-static ts_kernel_node describe_node(const maker *m, const ts_nest_node *node) {
+static ts_kernel_node describe_node(const ts_maker *m, const ts_nest_node *node) {
   static const ts_node_kind kinds[] = {
       [TS_NEST_LOAD] = TS_NODE_LOAD,     [TS_NEST_SCALAR] = TS_NODE_SCALAR, [TS_NEST_INDEX] = TS_NODE_INDEX,
       [TS_NEST_GATHER] = TS_NODE_GATHER, [TS_NEST_OP] = TS_NODE_OP,         [TS_NEST_REDUCE] = TS_NODE_REDUCE,
       [TS_NEST_ARG] = TS_NODE_ARG,
   };
-  const used *u = &m->used;
+  const ts_used *u = &m->used;
   ts_kernel_node k = {
       .kind = kinds[node->kind], .op = node->op, .dtype = node->dtype, .slot = -1, .a = -1, .b = -1, .c = -1};
   if (node->kind == TS_NEST_LOAD || node->kind == TS_NEST_GATHER) k.slot = u->load[node->slot];
@@ -636,20 +482,20 @@ static ts_kernel_node describe_node(const maker *m, const ts_nest_node *node) {
 }
 
 /* True when every whole vector of the output is aligned. */
-static bool may_stream(const maker *m, int32_t output) {
-  const collapsed *n = &m->collapsed;
+static bool may_stream(const ts_maker *m, int32_t output) {
+  const ts_collapsed *n = &m->collapsed;
   int32_t k = m->used.loads + output, last = n->loops.count - 1;
   if (m->kind == TS_KERNEL_INTERLEAVED || m->kind == TS_KERNEL_JOINED) return false;
   if (m->nest->stores.data[output].to.term_count > 0 || n->at[k].offset % 64 != 0) return false;
   for (int32_t l = 0; l < last; l++) {
     if (n->at[k].coef[l] % 64 != 0) return false;
   }
-  return n->at[k].coef[last] == operand_size(m, k);
+  return n->at[k].coef[last] == ts_maker_operand_size(m, k);
 }
 
-static ts_status describe(maker *m) {
+static ts_status describe(ts_maker *m) {
   const ts_nest *p = m->nest;
-  const used *u = &m->used;
+  const ts_used *u = &m->used;
   ts_arena *arena = m->lowering->arena;
   int32_t stores = (int32_t)p->stores.count;
   bool large = stored_bytes(m) >= STREAM_BYTES;
@@ -662,7 +508,7 @@ static ts_status describe(maker *m) {
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->indices, &indices));
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->scalars, &scalars));
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->nodes, &nodes));
-  for (int32_t i = 0; i < u->loads; i++) inputs[i] = describe_operand(m, i, load_of(m, i)->dtype);
+  for (int32_t i = 0; i < u->loads; i++) inputs[i] = describe_operand(m, i, ts_maker_load(m, i)->dtype);
   for (int32_t i = 0; i < stores; i++) {
     const ts_nest_store *store = &p->stores.data[i];
     outputs[i] = (ts_kernel_output){.operand = describe_operand(m, u->loads + i, store->to.dtype),
@@ -701,9 +547,9 @@ static ts_status describe(maker *m) {
 
 /* ---- arguments ---- */
 
-static ts_status fill_args(maker *m) {
+static ts_status fill_args(ts_maker *m) {
   const ts_nest *p = m->nest;
-  const collapsed *n = &m->collapsed;
+  const ts_collapsed *n = &m->collapsed;
   ts_kernel_desc *d = &m->launch.desc;
   int32_t addressed = d->input_count + d->output_count;
   ts_launch_pointer *pointers;
@@ -718,7 +564,7 @@ static ts_status fill_args(maker *m) {
       words[0] = n->at[i].offset;
       continue;
     }
-    const ts_access *access = i < d->input_count ? load_of(m, i) : &p->stores.data[i - d->input_count].to;
+    const ts_access *access = i < d->input_count ? ts_maker_load(m, i) : &p->stores.data[i - d->input_count].to;
     pointers[i] = (ts_launch_pointer){ts_kernel_arg_operand(d, i), access->role, access->index, n->at[i].offset,
                                       access->term_count,          access->terms};
   }
@@ -767,10 +613,11 @@ void ts_launch_measure(ts_launch *launch) {
   launch->scratch = fixed + per_element * lanes * (vectors > 0 ? vectors : 1); /* an empty row also takes one vector */
 }
 
-static void measure(maker *m) {
+static void measure(ts_maker *m) {
   ts_launch *launch = &m->launch;
   ts_launch_measure(launch);
-  for (int32_t i = 0; i < launch->pointer_count; i++) launch->bytes += footprint(&m->collapsed, i) * operand_size(m, i);
+  for (int32_t i = 0; i < launch->pointer_count; i++)
+    launch->bytes += footprint(&m->collapsed, i) * ts_maker_operand_size(m, i);
 }
 
 static bool fits(const ts_nest *p) {
@@ -779,7 +626,7 @@ static bool fits(const ts_nest *p) {
          p->loads.count + p->stores.count + p->indices.count <= TS_NEST_MAX_OPERANDS;
 }
 
-static ts_status make(maker *m) {
+static ts_status make(ts_maker *m) {
   mark_live(m);
   number_live(m);
   fill_nest(m);
@@ -794,7 +641,7 @@ static ts_status make(maker *m) {
 }
 
 ts_status ts_lowering_add_launch(ts_lowering *l, const ts_nest *nest) {
-  maker m = {.lowering = l, .nest = nest};
+  ts_maker m = {.lowering = l, .nest = nest};
   if (!fits(nest)) return ts_error(TS_UNIMPLEMENTED, "no single kernel: too many operands or ops");
   return make(&m);
 }

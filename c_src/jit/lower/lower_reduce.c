@@ -2,8 +2,8 @@
  * temporary. The temporary is reduced in turn: the tree of tensor/reduce_tree.h. For argmax and argmin each block
  * yields its best element and that element's index in the block. The best element of all selects the block, and the
  * block its element; among equals, the choice of the first or last is preserved. Where the row is not a single affine
- * loop, its elements are first computed into a temporary; those of pieces, of one row after the other, into the
- * workspace of a thread. */
+ * loop, or its elements are scattered, they are first computed into a temporary; those of pieces, of one row after the
+ * other, into the workspace of a thread. */
 #include "ir/combiner.h"
 #include "jit/lower/lower_internal.h"
 
@@ -487,6 +487,69 @@ static bool needs_blocks(const ts_nest *p, int64_t row) {
   return row > TS_REDUCE_BLOCK && (has_tree(p) || row > LONG_SEARCH || is_strided(p));
 }
 
+/* ---- rows of scattered elements ---- */
+
+/* A copy of elements that are read few at a time takes less time than such reads while they are reduced. */
+#define FEW_ELEMENTS 4
+/* Rows of neighbours that a few elements separate are read as they are, unless they are long. */
+#define FEW_STEPS 8
+#define LONG_ROW 1024
+#define MOST_COPIED_BYTES (INT64_C(64) << 20)
+
+/* How many elements of a load lie one behind the other. */
+static int64_t length_of_run(const ts_loops *loops, const ts_access *load) {
+  const int64_t size = (int64_t)ts_dtype_size(load->dtype);
+  int64_t run = 1, before;
+  do {
+    before = run;
+    for (int32_t l = 0; l < loops->count; l++) {
+      const int64_t coef = load->at.coef[l] < 0 ? -load->at.coef[l] : load->at.coef[l];
+      if (loops->extent[l] > 1 && coef == run * size) {
+        run *= loops->extent[l];
+        break;
+      }
+    }
+  } while (run != before);
+  return run;
+}
+
+static int64_t points_of(const ts_nest *p, const ts_access *load) {
+  int64_t points = 1;
+  for (int32_t l = 0; l < p->loops.count; l++) points *= load->at.coef[l] != 0 ? p->loops.extent[l] : 1;
+  return points;
+}
+
+/* True where reading the load's elements into a copy pays. A search among narrow integers often ends early. */
+static bool is_worth_copy(const ts_nest *p, const ts_access *load, const ts_nest_node *reduce) {
+  const int32_t last = p->loops.count - 1;
+  const int64_t step = load->at.coef[last], from = (int64_t)ts_dtype_size(load->dtype);
+  const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
+  if (length_of_run(&p->loops, load) > FEW_ELEMENTS || points_of(p, load) <= TS_SMALL_POINTS) return false;
+  if (step > FEW_STEPS * from || -step > FEW_STEPS * from) return true;
+  return p->loops.extent[last] >= LONG_ROW && size <= from && !(reduce->kind == TS_NEST_ARG && size <= 2);
+}
+
+/* True for one reduction of many elements of which some are scattered, and which is all that has results. */
+static bool is_scattered(const ts_nest *p, const stage *s) {
+  const ts_nest_node *reduce = NULL;
+  bool scattered = false;
+  if (s->kept * s->row <= TS_SMALL_POINTS || ts_nest_stores_points(p) || !can_stage(p)) return false;
+  /* Each of the two launches has one operand more. */
+  if (p->loads.count + p->stores.count + p->indices.count >= TS_NEST_MAX_OPERANDS) return false;
+  for (size_t i = 0; i < p->nodes.count; i++) {
+    const ts_nest_node *node = &p->nodes.data[i];
+    if (node->kind == TS_NEST_GATHER || (reduce && ts_nest_node_reduces(node))) return false;
+    if (ts_nest_node_reduces(node)) reduce = node;
+  }
+  if (!reduce) return false;
+  for (size_t i = 0; i < p->nodes.count; i++) { /* loads that no node has are of an earlier stage */
+    const ts_nest_node *node = &p->nodes.data[i];
+    if (node->kind == TS_NEST_LOAD) scattered |= is_worth_copy(p, &p->loads.data[node->slot], reduce);
+  }
+  const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
+  return scattered && s->kept * s->row * size <= MOST_COPIED_BYTES;
+}
+
 ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest) {
   stage s = {.lowering = l, .nest = nest, .kept = 1, .row = 1};
   if (!nest->reduces) return ts_lowering_add_launch(l, nest);
@@ -498,6 +561,7 @@ ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest) {
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a loop nest of long rows");
   if (!one && ts_nest_stores_points(nest))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: rows that are not one loop, with elements for each point");
+  if (is_scattered(nest, &s)) return reduce_from_copy(&s);
   if (!one) return reduce_apart(&s);
   merge_row(nest, s.row);
   return blocks ? reduce_in_blocks(&s) : ts_lowering_add_launch(l, nest);

@@ -1,0 +1,28 @@
+#include "jit/lower/maker.h"
+
+const ts_access *ts_maker_load(const ts_maker *m, int32_t used_slot) {
+  for (size_t i = 0; i < m->nest->loads.count; i++) {
+    if (m->used.load[i] == used_slot) return &m->nest->loads.data[i];
+  }
+  return NULL;
+}
+
+int64_t ts_maker_operand_size(const ts_maker *m, int32_t i) {
+  int32_t stores = (int32_t)m->nest->stores.count;
+  if (i < m->used.loads) return (int64_t)ts_dtype_size(ts_maker_load(m, i)->dtype);
+  if (i < m->used.loads + stores) return (int64_t)ts_dtype_size(m->nest->stores.data[i - m->used.loads].to.dtype);
+  return 1; /* indices have integer steps */
+}
+
+bool ts_maker_is_large(const ts_collapsed *n) {
+  int64_t points = 1;
+  for (int32_t l = 0; l < n->loops.count; l++) points *= n->loops.extent[l];
+  return points > TS_SMALL_POINTS;
+}
+
+bool ts_maker_has_gather(const ts_nest *p) {
+  for (size_t i = 0; i < p->nodes.count; i++) {
+    if (p->nodes.data[i].kind == TS_NEST_GATHER) return true;
+  }
+  return false;
+}
