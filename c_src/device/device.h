@@ -192,7 +192,7 @@ ts_status ts_loaded_explain(const ts_loaded *loaded, ts_text *out);
 
 /* Whether the next run stays on the caller's scheduler: as measured runs say, or the estimate. */
 static inline bool ts_loaded_stays(const ts_loaded *loaded) {
-  return loaded->pace ? ts_pace_stays(loaded->pace) : loaded->is_short;
+  return loaded->pace ? ts_pace_stays(loaded->pace, ts_client_pool(loaded->client)) : loaded->is_short;
 }
 /* The time of a run: of all partitions, on one thread; INT64_MAX: unknown. */
 static inline int64_t ts_loaded_cost_ns(const ts_loaded *loaded) {

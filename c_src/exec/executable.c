@@ -22,8 +22,8 @@
 /* Estimates of the programs that learn from their runs (pace.h). */
 #define LEAST_PACED_NS 5000
 #define MOST_PACED_NS 20000000
-/* A run with more fresh memory may take long just because the system has to find it. */
-#define STEADY_BYTES (1 << 20)
+/* A run with more memory may take long just because the system has to find it. */
+#define MUCH_MEMORY (1 << 20)
 
 /* How many elements may be folded on a normal scheduler. */
 enum { FOLD_AT_HAND = 64 };
@@ -124,14 +124,16 @@ static bool is_paced(ts_executable *exe) {
 static bool is_steady(const ts_executable *exe) {
   for (size_t i = 0; i < exe->root.steps.count; i++)
     if (exe->root.steps.data[i].kind == TS_STEP_ROUTINE && exe->root.steps.data[i].routine.plan->varies) return false;
-  return ts_sum_bytes(exe->stats.temp_bytes, exe->stats.result_bytes) <= STEADY_BYTES;
+  return true;
 }
 
 static ts_status create_pace(ts_executable *exe) {
+  const int64_t memory = ts_sum_bytes(exe->stats.temp_bytes, exe->stats.result_bytes);
   ts_pace_guess guess = {.cost_ns = exe->stats.cost_ns,
                          .is_short = exe->is_short,
                          .is_steady = is_steady(exe),
-                         .is_alone = exe->is_single};
+                         .is_alone = exe->is_single,
+                         .memory = memory <= MUCH_MEMORY ? 0 : memory};
   return is_paced(exe) ? ts_pace_create(&guess, &exe->pace) : TS_SUCCESS;
 }
 
@@ -302,7 +304,7 @@ static void explain_pace(ts_text *out, const ts_pace *pace) {
     ts_text_format(out, " %s", ways[way]);
     any = true;
   }
-  if (any) ts_text_format(out, "; now runs on %s\n", scheduler_name(ts_pace_stays(pace)));
+  if (any) ts_text_format(out, "; now runs on %s\n", scheduler_name(ts_pace_stays(pace, ts_pool_default())));
 }
 
 static void explain_memory(const ts_executable *exe, ts_memory_id id, ts_text *out) {

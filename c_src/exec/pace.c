@@ -150,7 +150,7 @@ static void note_overrun(ts_pace *p, int64_t ns) {
   int32_t heat = LOAD(p->heat), exile = LOAD(p->exile);
   if (exile > 0) {
     STORE(p->exile, exile - 1);
-  } else if (ns > OVERRUN_NS && ts_pace_stays(p)) {
+  } else if (ns > OVERRUN_NS && ts_pace_stays(p, NULL)) {
     bool too_hot = heat + HEAT >= TOO_HOT;
     STORE(p->heat, too_hot ? 0 : heat + HEAT);
     if (too_hot) STORE(p->exile, EXILE);
@@ -172,11 +172,15 @@ void ts_pace_note_stop(ts_pace *p) { note_overrun(p, INT64_MAX); }
 
 /* ---- the place ---- */
 
-bool ts_pace_stays(const ts_pace *p) {
+static bool has_memory(const ts_pace *p, ts_pool *pool) {
+  return !p->guess.memory || !pool || ts_pool_has_free(pool, p->guess.memory);
+}
+
+bool ts_pace_stays(const ts_pace *p, ts_pool *pool) {
   int64_t alone = LOAD(p->ns[TS_PACE_ALONE]);
   if (LOAD(p->exile) > 0) return false;
-  if (!alone) return p->guess.is_short;
-  return alone <= STAY_NS && (p->guess.is_steady || p->guess.is_short);
+  if (!alone || alone > STAY_NS) return !alone && p->guess.is_short;
+  return p->guess.is_short || (p->guess.is_steady && has_memory(p, pool));
 }
 
 int64_t ts_pace_measured(const ts_pace *p, ts_pace_way way) { return LOAD(p->ns[way]); }

@@ -12,8 +12,9 @@
  *   us and the next eight, with workers awake, would make up for it.
  * - Place. A program stays on the scheduler of its caller if it has taken at most 200 us on one thread: a fifth of the
  *   time that the VM allows. Until that is known, the estimate decides. Some never stay by their measured time: those
- *   whose time depends on values (sorts, eigenvalues, plugins), and those that take much fresh memory. When a
- *   program that stays has taken more than 500 us three times within a few runs, its next 1024 runs leave.
+ *   whose time depends on values (sorts, eigenvalues, plugins). A run that takes much memory stays by it while the
+ *   pool has as much to spare, as the system may take long to find fresh pages. When a program that stays has taken
+ *   more than 500 us three times within a few runs, its next 1024 runs leave.
  *
  * A program with native loops (native.c) has a pace, although its runs may differ. A run that does not end within a
  * few milliseconds stops at the head of a loop, leaves its caller's scheduler, and counts as a long run. Programs
@@ -28,6 +29,7 @@
 #define TS_EXEC_PACE_H
 
 #include "base/status.h"
+#include "tensor/pool.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,6 +47,7 @@ typedef struct ts_pace_guess {
   bool is_short;   /* by that estimate it stays on the caller's scheduler */
   bool is_steady;  /* its time depends on its shapes alone: a measured time may decide that it stays */
   bool is_alone;   /* it gives other threads nothing to do */
+  int64_t memory;  /* bytes that a run takes of the pool, if the system may take long to find them; else 0 */
 } ts_pace_guess;
 
 typedef struct ts_pace ts_pace;
@@ -65,8 +68,9 @@ void ts_pace_note(ts_pace *pace, const ts_pace_run *run);
 /* The run was stopped before its end, and has to leave its caller's scheduler. */
 void ts_pace_note_stop(ts_pace *pace);
 
-/* Whether the next run stays on the caller's scheduler. */
-bool ts_pace_stays(const ts_pace *pace);
+/* Whether the next run stays on the caller's scheduler, with memory of this pool; NULL: a pool with enough free memory.
+ */
+bool ts_pace_stays(const ts_pace *pace, ts_pool *pool);
 /* The measured time of a way; 0: none yet. */
 int64_t ts_pace_measured(const ts_pace *pace, ts_pace_way way);
 /* The time on one thread: measured, or else estimated. */

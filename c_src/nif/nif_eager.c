@@ -236,15 +236,16 @@ static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_contro
 static ERL_NIF_TERM op_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ERL_NIF_TERM term, run = argv[argc - 1];
   ts_status status = run_op(env, argv, &ts_nif_run_get(env, run)->control, NULL, &term);
-  return ts_nif_run_return(env, run,
-                           status ? ts_nif_error(env, status) : ts_nif_profiled(env, ts_nif_with_pressure(env, term)));
+  return ts_nif_run_return(
+      env, run, status ? ts_nif_error(env, status) : ts_nif_profiled(env, ts_nif_with_much_pressure(env, term)));
 }
 
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* op(Builder | undefined, Name :: atom(), [Tensor | number()], Attrs) -> Tensor | [Tensor, ...] | {program,
    * Executable} | {waiting, Job}: a list when the op has several results. On a device that the process waits for,
    * {program, Executable}, at once or as the job's result: run/4 with the same operands gives the list of results.
-   * Traced when there is a builder, else run at once: here when that is short, or on a dirty scheduler. */
+   * Traced when there is a builder, else run at once: here when that is short, or on a dirty scheduler. Or crowded, as
+   * run/4. */
   ts_nif_builder *builder;
   ts_opcode code;
   bool done;
@@ -254,8 +255,9 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
     return ts_nif_builder_op(env, builder, code, argv);
   }
   TS_NIF_TRY(env, ts_nif_turn_check(env));
+  if (ts_nif_is_crowded()) return ts_atom.crowded_;
   TS_NIF_TRY(env, run_op(env, argv, NULL, &done, &term));
-  if (done) return ts_nif_profiled(env, ts_nif_with_pressure(env, term));
+  if (done) return ts_nif_profiled(env, ts_nif_with_much_pressure(env, term));
   return ts_nif_run_move(env, op_dirty, argc, argv);
 }
 
@@ -293,19 +295,20 @@ static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM 
 }
 
 ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* op_like(Name, Ref), op_like(Name, Ref, Ref) -> Ref | {pressure, Ref} | false: runs an op without attributes at
-   * once, if its result has the type and shape of the first operand and its program is cached. Otherwise false: the
-   * caller must use op/4. */
+  /* op_like(Name, Ref), op_like(Name, Ref, Ref) -> Ref | {pressure, Ref} | crowded | false: runs an op without
+   * attributes at once, if its result has the type and shape of the first operand and its program is cached. Otherwise
+   * false: the caller must use op/4. */
   call c;
   ERL_NIF_TERM ref = ts_atom.false_;
   bool done = false;
   if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.of.code)) || ts_op_attr_kind(c.of.code) != TS_ATTR_NONE)
     return ts_atom.false_;
   if (!ts_status_consume_ok(ts_nif_turn_check(env)) || ts_nif_profile(env)) return ts_atom.false_;
+  if (ts_nif_is_crowded()) return ts_atom.crowded_;
   c.numbers = c.few;
   (void)ts_nif_args_init(&c.args, FEW); /* cannot fail: so few need no allocation */
   ts_status status = get_handles(env, argc - 1, argv + 1, &c.args) ? run_like(env, &c, &done, &ref) : TS_SUCCESS;
   free_call(&c);
   if (status) return ts_nif_error(env, status);
-  return done ? ts_nif_with_pressure(env, ref) : ts_atom.false_;
+  return done ? ts_nif_with_much_pressure(env, ref) : ts_atom.false_;
 }

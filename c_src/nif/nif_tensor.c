@@ -15,7 +15,8 @@ static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
 /* ---- memory pressure ----
  * Erlang's collector does not know how much a handle holds. So we count, and ask the caller to collect. Two marks:
  * - After MINOR_BYTES more than at the last collection, a minor one: it costs little, and frees the results of a loop
- *   while the caches still have them, so that the next results take the same blocks.
+ *   while the caches still have them, so that the next results take the same blocks. Calls that run programs are asked
+ *   before they make tensors, when the last result of a loop is garbage already. Others are asked afterwards.
  * - Tensors that have survived two minor collections are freed by a major one only. The caller is asked for it when
  *   there is
  *   nearly half as much again as was live after the last. A quarter of the bytes that minor collections freed counts,
@@ -27,7 +28,7 @@ static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
 #define MIN_THRESHOLD ((int64_t)64 << 20)
 
 static _Atomic int64_t least_held;  /* since the last major collection */
-static _Atomic int64_t least_minor; /* since the last collection of either kind */
+static _Atomic int64_t least_minor; /* since a caller was last asked for a collection of either kind */
 static _Atomic int64_t minor_freed; /* by minor collections since the last major one, at least */
 
 static void hold(ts_nif_tensor *tensor, int64_t bytes) { ts_device_hold(tensor->buffer->device, bytes); }
@@ -45,20 +46,28 @@ static bool is_high(int64_t held) {
   return held + more > MIN_THRESHOLD && held + more > least + least / 16 * 7;
 }
 
+bool ts_nif_is_crowded(void) {
+  int64_t held = ts_devices_told(), least = lowered(&least_minor, held);
+  return held > least + MINOR_BYTES && atomic_compare_exchange_strong(&least_minor, &least, held);
+}
+
+ERL_NIF_TERM ts_nif_with_much_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
+  return is_high(ts_devices_told()) ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
+}
+
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
-  int64_t held = ts_devices_told();
-  bool some = held > lowered(&least_minor, held) + MINOR_BYTES, much = is_high(held);
-  return some || much ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
+  return ts_nif_is_crowded() ? enif_make_tuple2(env, ts_atom.pressure_, term) : ts_nif_with_much_pressure(env, term);
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* collected(major | minor) -> boolean(): the caller was garbage-collected, so all bytes held now count as live.
    * Returns whether a major collection should follow. */
-  int64_t held = ts_devices_held(), before = atomic_exchange(&least_minor, held) + MINOR_BYTES;
+  int64_t held = ts_devices_held(), before = atomic_exchange(&least_minor, held);
   (void)env, (void)argc;
   if (!enif_is_identical(argv[0], ts_atom.major_)) {
     if (held < before) atomic_fetch_add(&minor_freed, before - held);
-    return is_high(held) ? ts_atom.true_ : ts_atom.false_;
+    /* What it freed of less than MINOR_BYTES is not counted, and must not put a major one off again and again. */
+    return is_high(held + MINOR_BYTES) ? ts_atom.true_ : ts_atom.false_;
   }
   atomic_store(&least_held, held);
   atomic_store(&minor_freed, 0);

@@ -48,8 +48,14 @@ void ts_nif_tensor_taken(ts_nif_tensor *tensor);
  * process receives it. */
 static inline ts_status ts_nif_caller_died(void) { return ts_error(TS_CANCELLED, "the calling process has died"); }
 
-/* The result of a NIF that made tensors: `term`, or {pressure, term} when the process should collect garbage. */
+/* Whether the caller should collect garbage before it makes tensors, so that these take the memory that the last ones
+ * leave, while it is in the caches. The NIF then returns `crowded` and does nothing else. Each caller that is told so
+ * stands for more than a megabyte of new tensors, so a call that is repeated is not put off for ever. */
+bool ts_nif_is_crowded(void);
+/* The result of a NIF that made tensors: `term`, or {pressure, term} when the process should collect garbage. A NIF
+ * that asks ts_nif_is_crowded() first uses ts_nif_with_much_pressure(). */
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term);
+ERL_NIF_TERM ts_nif_with_much_pressure(ErlNifEnv *env, ERL_NIF_TERM term);
 
 /* NIFs; their Erlang signatures are at the bodies. */
 ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

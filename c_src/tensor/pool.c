@@ -392,6 +392,13 @@ void ts_pool_trim(ts_pool *pool, int64_t idle_ms) {
   give_back(victims);
 }
 
+bool ts_pool_has_free(ts_pool *pool, int64_t bytes) {
+  pthread_mutex_lock(&pool->lock);
+  bool has = pool->blocks.bytes >= bytes;
+  pthread_mutex_unlock(&pool->lock);
+  return has;
+}
+
 void ts_pool_set_limit(ts_pool *pool, int64_t limit) {
   ts_free_block *victims = NULL;
   pthread_mutex_lock(&pool->lock);

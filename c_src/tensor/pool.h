@@ -39,6 +39,10 @@ void ts_pool_on_limit(bool (*reclaim)(ts_pool *pool));
 /* `size` must be the size of the request. */
 void ts_pool_free(ts_pool *pool, void *block, int64_t size);
 
+/* Whether the free blocks that all threads share have so many bytes. It is a hint: another thread may take them, and
+ * none of them need have the size of a request. */
+bool ts_pool_has_free(ts_pool *pool, int64_t bytes);
+
 /* Returns pooled blocks to the system: all of them, or those idle for at least
  * `idle_ms` milliseconds. */
 void ts_pool_trim(ts_pool *pool, int64_t idle_ms);

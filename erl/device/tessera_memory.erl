@@ -2,7 +2,7 @@
 %% memory behind a handle, so it is called when that memory becomes scarce.
 -module(tessera_memory).
 -include("tessera.hrl").
--export([made/3, result/3, relieved/1, by_process/0]).
+-export([made/3, result/3, relieved/1, make_room/0, by_process/0]).
 
 -define(TIMEOUT, 5000).
 %% Milliseconds before each try. Others may have freed memory meanwhile; then they are made to. They answer before their destructors run,
@@ -21,10 +21,13 @@ made(Name, Args, Make) ->
 -spec result(term(), fun(() -> term()), fun((map()) -> no_return())) -> term().
 result({pressure, Made}, _Again, _Fail) ->
     relieved(Made);
+result(crowded, Again, Fail) ->
+    ok = make_room(),
+    result(Again(), Again, Fail);
 result({waiting, _} = Waiting, Again, Fail) ->
     result(tessera_run:awaited(Waiting), Again, Fail);
 result({error, #{code := resource_exhausted}} = First, Call, Fail) ->
-    Again = fun() -> tessera_run:awaited(Call()) end,
+    Again = fun() -> settled(Call) end,
     Span = tessera_events:started(memory_pressure, #{caller => self()}),
     collect_self(major),
     Result = case Again() of
@@ -36,6 +39,14 @@ result({error, Cause}, _Again, Fail) ->
     Fail(Cause);
 result(Made, _Again, _Fail) ->
     Made.
+
+settled(Call) ->
+    case tessera_run:awaited(Call()) of
+        crowded ->
+            ok = make_room(),
+            settled(Call);
+        Result -> Result
+    end.
 
 %% A try that fails may have overwritten an argument that was donated to it, which the next one does not find. The lack of memory is the cause.
 told({error, Short}, {error, Cause}, Span, Fail) ->
@@ -49,12 +60,17 @@ told(_, Result, Span, _Fail) ->
         _ -> Result
     end.
 
-%% Collects garbage in the caller, since its result came with {pressure, Made}. A minor collection costs little and is mostly enough: a loop drops
-%% its results soon.
+%% Collects garbage in the caller, since its result came with {pressure, Made}.
 -spec relieved(Made) -> Made.
 relieved(Made) ->
-    collect_self(minor) andalso collect_self(major),
+    ok = make_room(),
     Made.
+
+%% Collects garbage in the caller. A minor collection costs little and is mostly enough: a loop drops its results soon.
+-spec make_room() -> ok.
+make_room() ->
+    _ = collect_self(minor) andalso collect_self(major),
+    ok.
 
 %% The result of Again, or its last error: the process that has waited longest tries first.
 in_turn(Again) ->

@@ -14,8 +14,16 @@
 -spec run(reference(), [tessera_type:operand()], non_neg_integer(), non_neg_integer()) -> term().
 run(Executable, Args, Threads, Donated) ->
     case tessera_events:runs_are_watched() of
-        false -> awaited(tessera_nif:run(Executable, Args, Threads, Donated));
-        true -> watched(Executable, 1, fun() -> awaited(tessera_nif:run(Executable, Args, Threads, Donated)) end)
+        false -> run_here(Executable, Args, Threads, Donated);
+        true -> watched(Executable, 1, fun() -> run_here(Executable, Args, Threads, Donated) end)
+    end.
+
+run_here(Executable, Args, Threads, Donated) ->
+    case tessera_nif:run(Executable, Args, Threads, Donated) of
+        crowded ->
+            ok = tessera_memory:make_room(),
+            run_here(Executable, Args, Threads, Donated);
+        Result -> awaited(Result)
     end.
 
 -spec group(reference(), [[tessera_type:operand()]], non_neg_integer(), non_neg_integer()) -> term().

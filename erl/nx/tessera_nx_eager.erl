@@ -44,6 +44,9 @@ binary(Op, Out, A, B) -> op(Op, Out, [A, B]).
 
 handle(Ref) when is_reference(Ref) -> Ref;
 handle({pressure, Ref}) -> tessera_memory:relieved(Ref);
+handle(crowded) -> % the general way follows
+    ok = tessera_memory:make_room(),
+    none;
 handle(_) -> none.
 
 value(#{'__struct__' := ?TENSOR} = Tensor) -> tessera_nx_tensor:value(Tensor);

@@ -1,5 +1,5 @@
 %% @private The native library. Functions return their result, or {pressure, Made} when the caller
-%% should collect garbage, or {error, Map}; the bodies in c_src/nif/ have the signatures. Only other
+%% should collect garbage, or crowded when it should do so first and call again, or {error, Map}; the bodies in c_src/nif/ have the signatures. Only other
 %% modules of the application call these.
 -module(tessera_nif).
 -export([open/0, is_open/0, refused/0]).

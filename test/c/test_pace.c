@@ -1,6 +1,7 @@
 /* How programs learn from their runs: decisions by given times, without a clock. */
 #include "exec/executable.h"
 #include "exec/pace.h"
+#include "tensor/pages.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -33,7 +34,7 @@ static void count_from_here(machine *m) {
 static void call(machine *m, int count, int64_t gap) {
   for (int i = 0; i < count; i++) {
     m->now += gap * US;
-    m->left += !ts_pace_stays(m->pace);
+    m->left += !ts_pace_stays(m->pace, NULL);
     ts_pace_way way = ts_pace_choose(m->pace, m->now < m->awake_until, m->now);
     bool shared = way != TS_PACE_ALONE && !m->is_alone;
     ts_pace_run run = {way, shared, m->now, m->now + m->cost[shared ? way : TS_PACE_ALONE]};
@@ -57,8 +58,8 @@ static const ts_pace_guess short_guess = {.cost_ns = 20 * US, .is_short = true, 
 START_TEST(first_runs_go_as_the_estimate_says)
 {
   machine longer = machine_of(long_guess, 37, 90, 40), shorter = machine_of(short_guess, 900, 900, 900);
-  ck_assert(!ts_pace_stays(longer.pace));
-  ck_assert(ts_pace_stays(shorter.pace));
+  ck_assert(!ts_pace_stays(longer.pace, NULL));
+  ck_assert(ts_pace_stays(shorter.pace, NULL));
   ck_assert_int_eq(ts_pace_cost_ns(longer.pace), 344 * US);
   ck_assert_int_eq(ts_pace_choose(longer.pace, false, longer.now), TS_PACE_WAKING);
   ts_pace_destroy(longer.pace);
@@ -84,7 +85,7 @@ START_TEST(work_that_is_long_leaves)
 {
   machine m = machine_of(short_guess, 260, 300, 150);
   call(&m, SETTLED, 1);
-  ck_assert(!ts_pace_stays(m.pace));
+  ck_assert(!ts_pace_stays(m.pace, NULL));
   ts_pace_destroy(m.pace);
 }
 END_TEST
@@ -95,11 +96,11 @@ START_TEST(only_steady_work_stays_by_its_measured_time)
   machine m = machine_of(varying, 30, 60, 40), s = machine_of(varying_short, 30, 60, 40);
   call(&m, SETTLED, 1);
   call(&s, SETTLED, 1);
-  ck_assert(!ts_pace_stays(m.pace));
-  ck_assert(ts_pace_stays(s.pace));
+  ck_assert(!ts_pace_stays(m.pace, NULL));
+  ck_assert(ts_pace_stays(s.pace, NULL));
   for (int way = 0; way < TS_PACE_WAYS; way++) s.cost[way] = 250 * US;
   call(&s, SETTLED, 5000);
-  ck_assert(!ts_pace_stays(s.pace));
+  ck_assert(!ts_pace_stays(s.pace, NULL));
   ts_pace_destroy(m.pace);
   ts_pace_destroy(s.pace);
 }
@@ -111,14 +112,14 @@ START_TEST(runs_that_are_often_too_long_leave_for_a_while)
   ck_assert_ok(ts_pace_create(&long_guess, &p));
   note_alone(p, 10, 40);
   for (int i = 0; i < 3; i++) {
-    ck_assert(ts_pace_stays(p));
+    ck_assert(ts_pace_stays(p, NULL));
     note_alone(p, 4, 40);
     note_alone(p, 1, 3000);
   }
   note_alone(p, 1000, 40);
-  ck_assert(!ts_pace_stays(p));
+  ck_assert(!ts_pace_stays(p, NULL));
   note_alone(p, 100, 40);
-  ck_assert(ts_pace_stays(p));
+  ck_assert(ts_pace_stays(p, NULL));
   ts_pace_destroy(p);
 }
 END_TEST
@@ -127,17 +128,48 @@ START_TEST(runs_that_are_stopped_leave_for_a_while)
 {
   ts_pace *p;
   ck_assert_ok(ts_pace_create(&(ts_pace_guess){.cost_ns = INT64_MAX, .is_steady = true}, &p));
-  ck_assert(!ts_pace_stays(p));
+  ck_assert(!ts_pace_stays(p, NULL));
   note_alone(p, 10, 40);
   for (int i = 0; i < 3; i++) {
-    ck_assert(ts_pace_stays(p));
+    ck_assert(ts_pace_stays(p, NULL));
     ts_pace_note_stop(p);
   }
-  ck_assert(!ts_pace_stays(p));
+  ck_assert(!ts_pace_stays(p, NULL));
   ck_assert_int_eq(ts_pace_cost_ns(p), 40 * US);
   note_alone(p, 1024, 40);
-  ck_assert(ts_pace_stays(p));
+  ck_assert(ts_pace_stays(p, NULL));
   ts_pace_destroy(p);
+}
+END_TEST
+
+/* Such a run stays while free blocks of the pool have as many bytes. */
+START_TEST(much_memory_has_to_be_free)
+{
+  enum { BYTES = 3 << 20 };
+  ts_pace *large, *estimated;
+  ts_pool *pool;
+  void *block;
+  ts_pace_guess guess = long_guess;
+  guess.memory = BYTES;
+  ck_assert_ok(ts_pool_create((int64_t)64 << 20, &pool));
+  ck_assert_ok(ts_pace_create(&guess, &large));
+  guess = short_guess;
+  guess.memory = BYTES;
+  ck_assert_ok(ts_pace_create(&guess, &estimated));
+  note_alone(large, 10, 40);
+  note_alone(estimated, 10, 40);
+  ck_assert(ts_pace_stays(large, NULL));
+  ck_assert(!ts_pace_stays(large, pool));
+  ck_assert(ts_pace_stays(estimated, pool));
+  ck_assert_ok(ts_pool_alloc(pool, BYTES, &block));
+  ck_assert(!ts_pace_stays(large, pool));
+  ts_pool_free(pool, block, BYTES);
+  ck_assert(ts_pace_stays(large, pool) == !TS_POOL_PASS_THROUGH);
+  ts_pool_trim(pool, 0);
+  ck_assert(!ts_pace_stays(large, pool));
+  ts_pace_destroy(large);
+  ts_pace_destroy(estimated);
+  ts_pool_destroy(pool);
 }
 END_TEST
 
@@ -149,7 +181,7 @@ START_TEST(rare_interruptions_change_nothing)
   for (int i = 0; i < 100; i++) {
     note_alone(p, 50, 40);
     note_alone(p, 1, 8000);
-    ck_assert(ts_pace_stays(p));
+    ck_assert(ts_pace_stays(p, NULL));
     ck_assert_int_le(ts_pace_cost_ns(p), 45 * US);
   }
   ts_pace_destroy(p);
@@ -273,8 +305,8 @@ static const kind kinds[] = {
      "graph @main(%0: f32[100000]) -> (f32[100000]) {\n  %1 = sort %0 {axis = 0, descending = false} : f32[100000]\n  "
      "return %1\n}\n",
      true, false},
-    {"fresh memory", "graph @main(%0: f32[400000]) -> (f32[400000]) {\n  %1 = exp %0 : f32[400000]\n  return %1\n}\n",
-     true, false},
+    {"much memory", "graph @main(%0: f32[400000]) -> (f32[400000]) {\n  %1 = exp %0 : f32[400000]\n  return %1\n}\n",
+     true, true},
     {"native loop", NATIVE("%7 = multiply %5, %6 : f32[90]\n"), true, true},
     {"native loop of sorts",
      NATIVE("%9 = multiply %5, %6 : f32[90]\n%7 = sort %9 {axis = 0, descending = false} : f32[90]\n"), false, false},
@@ -295,7 +327,7 @@ START_TEST(only_programs_whose_runs_are_equal_learn)
   ck_assert_msg(k->learns == (pace != NULL), "%s", k->name);
   if (pace) {
     note_alone(pace, 10, 40);
-    ck_assert_msg(ts_pace_stays(pace) == (k->may_stay || ts_executable_is_short(exe)), "%s", k->name);
+    ck_assert_msg(ts_pace_stays(pace, NULL) == (k->may_stay || ts_executable_is_short(exe)), "%s", k->name);
   }
   ts_executable_release(exe);
 }
@@ -359,6 +391,7 @@ static Suite *suite(void) {
   tcase_add_test(t, only_steady_work_stays_by_its_measured_time);
   tcase_add_test(t, runs_that_are_often_too_long_leave_for_a_while);
   tcase_add_test(t, runs_that_are_stopped_leave_for_a_while);
+  tcase_add_test(t, much_memory_has_to_be_free);
   tcase_add_test(t, rare_interruptions_change_nothing);
   tcase_add_test(t, threads_that_cost_more_are_left_alone);
   tcase_add_test(t, workers_are_woken_for_calls_back_to_back);

@@ -267,7 +267,7 @@ static ERL_NIF_TERM go_on(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM term)
   ts_status status = run_slice(env, r, &state, &list);
   if (status) return ts_nif_run_return(env, term, ts_nif_error(env, status));
   switch (state) {
-  case TS_RUN_DONE: return ts_nif_run_return(env, term, ts_nif_profiled(env, ts_nif_with_pressure(env, list)));
+  case TS_RUN_DONE: return ts_nif_run_return(env, term, ts_nif_profiled(env, ts_nif_with_much_pressure(env, list)));
   case TS_RUN_CALLBACK: TS_NIF_TRY(env, ts_nif_run_make_call(env, r, term, &call)); return call;
   case TS_RUN_WAITING: return enif_make_tuple2(env, ts_atom.waiting_, term);
   case TS_RUN_COLLECTIVE:
@@ -387,7 +387,8 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale | {waiting, Run} |
    * {callback, Run, Index, [Binary]}. A run that waits for foreign code is resumed after the message {ready, Run}.
    * After a callback the caller resumes with run_answer/2 or ends the run with run_abandon/1. Donated is a set of
-   * arguments, bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. */
+   * arguments, bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. Or crowded: nothing was
+   * done, and the caller should collect garbage before it calls again. */
   ts_nif_bound program;
   ts_run_options options;
   ts_nif_args args;
@@ -395,6 +396,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   if (!ts_nif_executable_find(env, argv[0], &program)) return ts_nif_executable_missing(env, argv[0]);
   const ts_loaded *executable = program.loaded;
   TS_NIF_TRY(env, ts_nif_turn_check(env));
+  if (ts_nif_is_crowded()) return ts_atom.crowded_;
   if (!ts_loaded_stays(executable))
     return executable->waits ? run_on_this_scheduler(env, argv) : ts_nif_run_move(env, run_dirty, argc, argv);
   if (executable->may_stop) return run_until_stopped(env, argc, argv, executable);
@@ -402,5 +404,5 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   TS_NIF_TRY(env, get_call(env, &program, argv, &options, &args));
   TS_NIF_TRY(env, run_to_list(env, executable, &args, &options, &list));
   ts_nif_spend(env, executable);
-  return ts_nif_profiled(env, ts_nif_with_pressure(env, list));
+  return ts_nif_profiled(env, ts_nif_with_much_pressure(env, list));
 }
