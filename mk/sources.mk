@@ -276,8 +276,9 @@ KERNEL_SRC := \
   c_src/kernel/fft/fft_vector_base.c \
   c_src/kernel/gemm/gemm.c \
   c_src/kernel/gemm/gemm_amx.c \
-  c_src/kernel/gemm/gemm_bf16.c \
-  c_src/kernel/gemm/gemm_bf16_vector.c \
+  c_src/kernel/gemm/bf16/gemm_bf16.c \
+  c_src/kernel/gemm/bf16/gemm_bf16_chain.c \
+  c_src/kernel/gemm/bf16/gemm_bf16_vector.c \
   c_src/kernel/gemm/gemm_long.c \
   c_src/kernel/gemm/gemm_pack.c \
   c_src/kernel/gemm/gemm_pack_complex.c \

@@ -7,11 +7,12 @@
 #include "kernel/gemm/gemm.h"
 #include "tensor/contract_order.h"
 
-/* The numbers that gemm_amx.c and gemm_quads.c multiply: bf16, or integers of 8 bits, signed or not, of lhs and of
- * rhs. GEMM_AMX_NONE: emitted kernels compute all tiles. */
+/* The numbers that gemm_amx.c, gemm_bf16_chain.c and gemm_quads.c multiply: bf16, or integers of 8 bits, signed or not,
+ * of lhs and of rhs. GEMM_AMX_NONE: emitted kernels compute all tiles. */
 typedef enum gemm_amx_product {
   GEMM_AMX_NONE,
-  GEMM_AMX_BF16, /* pairs of steps, also of operands that are narrower or scaled */
+  GEMM_CHAIN_BF16, /* by AVX512_BF16; pairs of steps, also of operands that are narrower or scaled */
+  GEMM_AMX_BF16,   /* the same by AMX */
   GEMM_AMX_SS,
   GEMM_AMX_SU,
   GEMM_AMX_US,
@@ -33,6 +34,10 @@ struct ts_gemm {
   ts_gemm_request request; /* of ts_gemm_prepare */
 };
 
+/* True if elements of packed operands are pairs of bf16 (gemm_bf16.h). */
+static inline bool ts_gemm_has_bf16_pairs(const ts_gemm *gemm) {
+  return gemm->own == GEMM_CHAIN_BF16 || gemm->own == GEMM_AMX_BF16;
+}
 /* True if elements of packed operands are quads of 8 bits (gemm_quads.h). */
 static inline bool ts_gemm_has_quads(const ts_gemm *gemm) { return gemm->own > GEMM_AMX_BF16; }
 
@@ -51,7 +56,7 @@ typedef struct gemm_run {
   const ts_gemm_scale *scale;           /* NULL: none */
   const struct ts_quantized *quantized; /* replaces rhs; NULL: rhs is strided */
   bool adds;
-  bool has_tiny; /* of bf16 by AMX: the packed rhs has tiny elements (gemm_bf16.h) */
+  bool has_tiny; /* of pairs of bf16: the packed rhs has tiny elements (gemm_bf16.h) */
   bool native;   /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
   int size;      /* bytes of an element of `out` */
   ts_gemm_kernel kernel;

@@ -25,7 +25,8 @@ static int64_t steps_by_amx(const gemm_plan *p) {
 
 /* Cuts k into equal blocks such that a panel of rhs stays in L1. */
 static void plan_k(gemm_plan *p) {
-  const int64_t unit = p->run->chain < p->shape.k ? p->run->chain : p->run->gemm->complex ? 2 : 1;
+  const int64_t chain = p->run->gemm->own == GEMM_CHAIN_BF16 ? p->run->chain / p->depth : p->run->chain;
+  const int64_t unit = chain < p->shape.k ? chain : p->run->gemm->complex ? 2 : 1;
   int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
   if (p->run->gemm->own) most = steps_by_amx(p);
   most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */

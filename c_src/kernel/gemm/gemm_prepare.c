@@ -1,6 +1,6 @@
 /* The compiled kernels of a matrix product. */
 #include "base/alloc.h"
-#include "kernel/gemm/gemm_bf16.h"
+#include "kernel/gemm/bf16/gemm_bf16_chain.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_quads.h"
 
@@ -14,8 +14,11 @@ bool ts_gemm_has_types(const ts_gemm_types *t) {
 
 static bool fits_pair(ts_dtype type) { return type == TS_S8 || type == TS_U8 || type == TS_S16; }
 
-/* Operands that are narrower become bf16 when they are packed. */
-static bool is_by_amx(const ts_gemm_types *types) { return types->out == TS_BF16 && ts_target_host()->amx; }
+/* How products with results of bf16 are computed. Operands that are narrower become bf16 when they are packed. */
+static gemm_amx_product bf16_product(const ts_gemm_types *types) {
+  if (types->out != TS_BF16) return GEMM_AMX_NONE;
+  return ts_target_host()->amx ? GEMM_AMX_BF16 : ts_gemm_has_bf16_chains() ? GEMM_CHAIN_BF16 : GEMM_AMX_NONE;
+}
 
 static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out) {
   if (!ts_gemm_has_types(types))
@@ -29,7 +32,7 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
   gemm->native = ts_gemm_is_native(types->out, &gemm->compute);
   bool pairs = may_pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
   if (pairs) gemm->own = ts_gemm_quads_product(types);
-  if (may_pair && is_by_amx(types)) gemm->own = GEMM_AMX_BF16;
+  if (may_pair && gemm->own == GEMM_AMX_NONE) gemm->own = bf16_product(types);
   gemm->depth = ts_gemm_has_quads(gemm) ? TS_GEMM_QUAD : pairs || gemm->own ? 2 : 1;
   ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
   if (gemm->own) ts_gemm_amx_set_geometry(&gemm->geometry);
@@ -73,7 +76,7 @@ ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape
                                  ts_kernel_source *out_source) {
   (void)shape; /* of any one: tiles read packed operands */
   *out = NULL;
-  TS_TRY(create(types, is_by_amx(types), out));
+  TS_TRY(create(types, bf16_product(types) != GEMM_AMX_NONE, out));
   (*out)->scaled = true;
   make_source(*out, TS_GEMM_TILE, types->out, &(*out)->request, out_source);
   return TS_SUCCESS;

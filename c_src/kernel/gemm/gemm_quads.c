@@ -1,5 +1,6 @@
 #include "kernel/gemm/gemm_quads.h"
 
+#include "kernel/gemm/bf16/gemm_bf16_chain.h"
 #include "kernel/inline.h"
 
 #include <string.h>
@@ -204,6 +205,8 @@ static void run_by_vnni(const gemm_amx_tile *t) {
 void ts_gemm_own_run(gemm_amx_tile *tile) {
   if (ts_target_host()->amx)
     ts_gemm_amx_run(tile);
+  else if (tile->product == GEMM_CHAIN_BF16)
+    ts_gemm_bf16_chain_run(tile);
   else
     run_by_vnni(tile);
 }

@@ -19,8 +19,8 @@ void ts_gemm_quads_pack_right(const gemm_pack *pack, const char *source, int64_t
 void ts_gemm_quads_pack_left(const gemm_pack *pack, gemm_amx_product product, const char *source, int64_t units,
                              int64_t k, char *panels);
 
-/* A tile of quads or of bf16, by ts_gemm_amx_run where the CPU has AMX; `k` counts elements of packed operands.
- * ts_gemm_own_end comes after the last tile. */
+/* A tile of quads or of pairs of bf16, by ts_gemm_amx_run where the CPU has AMX; `k` counts elements of packed
+ * operands. ts_gemm_own_end comes after the last tile. */
 void ts_gemm_own_run(gemm_amx_tile *tile);
 void ts_gemm_own_end(void);
 

@@ -1,5 +1,5 @@
 /* Products by tiles: the operands are packed into panels, and tasks compute tiles of the result from them. */
-#include "kernel/gemm/gemm_bf16.h"
+#include "kernel/gemm/bf16/gemm_bf16.h"
 #include "kernel/gemm/gemm_plan.h"
 #include "kernel/gemm/gemm_quads.h"
 #include "kernel/gemm/quantized.h"
@@ -39,7 +39,7 @@ static gemm_pack scaled_from(const gemm_plan *p, int operand, int64_t batch, int
 /* Packs columns and `k` elements of rhs. Returns whether any is tiny (gemm_bf16.h). */
 static bool pack_rhs(const gemm_plan *p, const gemm_pack *pack, const char *from, int64_t units, int64_t k,
                      char *panels) {
-  if (p->run->gemm->own == GEMM_AMX_BF16) return ts_gemm_bf16_pack_right(pack, from, units, k, panels);
+  if (ts_gemm_has_bf16_pairs(p->run->gemm)) return ts_gemm_bf16_pack_right(pack, from, units, k, panels);
   if (ts_gemm_has_quads(p->run->gemm))
     ts_gemm_quads_pack_right(pack, from, units, k, panels);
   else
@@ -61,6 +61,7 @@ static bool pack_quantized(const gemm_plan *p, int64_t col, int64_t cols, int64_
       code->unpack(weight, part, (float *)(void *)panels, width);
     else
       tiny |= code->pairs(weight, part, (uint32_t *)(void *)panels, width);
+    if (p->run->gemm->own == GEMM_CHAIN_BF16) ts_gemm_bf16_swap(panels, panel_bytes(p, steps));
   }
   return tiny;
 }
@@ -264,7 +265,7 @@ static gemm_amx_ahead find_ahead(const task *t, int64_t row, int64_t rows) {
   return out;
 }
 
-/* run_row by gemm_amx.c or gemm_quads.c. */
+/* run_row by gemm_amx.c, gemm_bf16_chain.c or gemm_quads.c. */
 static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end) {
   const gemm_plan *p = t->p;
   _Alignas(64) char sums[2][32 * 32 * 4]; /* of this tile and of the tile before */
@@ -380,8 +381,8 @@ static void pack_chunk(task *t, int64_t end) {
   }
 }
 
-/* Computes a task by AMX, for one chunk of k after another: the columns of rhs stay in L2, and the panels of lhs pass
- * through L1. Sums are those of a few rows, or of the task if there are several chunks. */
+/* Computes a task of own tiles, for one chunk of k after another: the columns of rhs stay in L2, and the panels of lhs
+ * pass through L1. Sums are those of a few rows, or of the task if there are several chunks. */
 static void run_rows(task *t, int worker) {
   const gemm_plan *p = t->p;
   const int64_t end = phase_end(p);
@@ -493,10 +494,10 @@ static int64_t chain_of(const ts_gemm *gemm, const ts_gemm_call *call) {
   return gemm->own == GEMM_AMX_BF16 ? TS_CONTRACT_TILE_CHAIN : TS_CONTRACT_CHAIN;
 }
 
-/* Before the packed rhs of a product by AMX: whether it has tiny elements. */
+/* Before the packed rhs of a product of pairs of bf16: whether it has tiny elements. */
 #define WEIGHTS_HEADER 64
 
-static int64_t header_bytes(const ts_gemm *gemm) { return gemm->own == GEMM_AMX_BF16 ? WEIGHTS_HEADER : 0; }
+static int64_t header_bytes(const ts_gemm *gemm) { return ts_gemm_has_bf16_pairs(gemm) ? WEIGHTS_HEADER : 0; }
 
 gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
   const char *packed = call->packed;

@@ -1,7 +1,7 @@
 /* A matrix times a few vectors. This is bound by memory, so the matrix is read unpacked, once for all vectors, and
  * narrow elements are widened while they are read. Each chain follows the order of k; machine vectors run across
  * results. */
-#include "kernel/gemm/gemm_bf16.h"
+#include "kernel/gemm/bf16/gemm_bf16.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/gemm/thin/thin.h"

@@ -43,7 +43,7 @@ typedef struct ts_quantized_code {
   /* The elements of a part, in f32; its rows are `stride` elements apart. */
   void (*unpack)(const ts_quantized *weight, ts_quantized_part part, float *out, int64_t stride);
   /* The same of bf16 in pairs: step 2p of k in the low half of an element, step 2p + 1, or 0 after the last one, in its
-   * high half. Returns whether any element is tiny (kernel/gemm/gemm_bf16.h). */
+   * high half. Returns whether any element is tiny (kernel/gemm/bf16/gemm_bf16.h). */
   bool (*pairs)(const ts_quantized *weight, ts_quantized_part part, uint32_t *out, int64_t stride);
   /* The sums of all rows and the columns of a panel, to work[row * TS_QUANTIZED_COLS + column], before they are
    * rounded. */

@@ -1,6 +1,6 @@
 /* A matrix of bf16 times a few vectors. This is bound by memory: the matrix is read once, where it lies, in long rows.
  */
-#include "kernel/gemm/gemm_bf16.h"
+#include "kernel/gemm/bf16/gemm_bf16.h"
 #include "kernel/inline.h"
 
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
-/* Packs operands of products by AMX whose results are bf16 (gemm_amx.h). An element of a packed operand is a pair: step
- * 2p of k in its low half, step 2p + 1, or 0 after the last one, in its high half. Narrower elements become bf16, and
- * scaled ones are rounded to it. Internal to gemm; pure functions of their arguments. */
+/* Packs operands of products whose results are bf16, for AMX (gemm_amx.h) or AVX512_BF16 (gemm_bf16_chain.h). An
+ * element of a packed operand is a pair: step 2p of k, and step 2p + 1, or 0 after the last one. AMX wants the first of
+ * them in the low half, AVX512_BF16 in the high one. Narrower elements become bf16, and scaled ones are rounded to it.
+ * Internal to gemm; pure functions of their arguments. */
 #ifndef TS_KERNEL_GEMM_BF16_H
 #define TS_KERNEL_GEMM_BF16_H
 
@@ -13,7 +14,11 @@ bool ts_gemm_bf16_pack_right(const gemm_pack *pack, const char *source, int64_t 
  * pairs, and so on; the last ones may be fewer. Returns whether any element is tiny. */
 bool ts_gemm_bf16_pack_left(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels);
 
-/* Packs k steps of a few vectors: for each pair of steps, that of each vector. Returns whether any element is tiny. */
+/* Exchanges the halves of all pairs: a multiple of 64 bytes. */
+void ts_gemm_bf16_swap(char *pairs, int64_t bytes);
+
+/* By AMX. Packs k steps of a few vectors: for each pair of steps, that of each vector. Returns whether any element is
+ * tiny. */
 bool ts_gemm_bf16_pack_vectors(const gemm_pack *pack, const char *source, int64_t units, int64_t k, uint32_t *out);
 
 /* A matrix of bf16 times vectors that ts_gemm_bf16_pack_vectors has packed: results [0, count) of each vector. */

@@ -1,4 +1,4 @@
-#include "kernel/gemm/gemm_bf16.h"
+#include "kernel/gemm/bf16/gemm_bf16.h"
 
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/inline.h"
@@ -20,6 +20,14 @@ typedef struct halves {
   const uint16_t *at;
   int64_t unit, k;
 } halves;
+
+/* Pairs of neighbours in memory, the first of which is in the low half, as they are packed. */
+INLINE __m512i order(__m512i pairs) { return ts_target_host()->amx ? pairs : _mm512_rol_epi32(pairs, 16); }
+
+void ts_gemm_bf16_swap(char *pairs, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64)
+    _mm512_storeu_si512(pairs + i, _mm512_rol_epi32(_mm512_loadu_si512(pairs + i), 16));
+}
 
 /* ---- tiny numbers ---- */
 
@@ -43,8 +51,8 @@ static __mmask32 join_steps(const uint16_t *from, int64_t next, __mmask32 units,
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
   const __m512i first = _mm512_maskz_loadu_epi16(units, from);
   const __m512i second = _mm512_maskz_loadu_epi16(has_next ? units : 0, has_next ? from + next : from);
-  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(first, low, second));
-  _mm512_storeu_si512(to + ROW / 2, _mm512_permutex2var_epi16(first, high, second));
+  _mm512_storeu_si512(to, order(_mm512_permutex2var_epi16(first, low, second)));
+  _mm512_storeu_si512(to + ROW / 2, order(_mm512_permutex2var_epi16(first, high, second)));
   return find_tiny(first) | find_tiny(second);
 }
 
@@ -84,13 +92,13 @@ static bool copy_unit(const uint16_t *from, int64_t k, int64_t unit, char *panel
   for (; i + PANEL <= k; i += PANEL, to += PANEL * UNIT * PAIR) {
     const __m512i pairs = _mm512_loadu_si512(from + i);
     tiny |= find_tiny(pairs);
-    _mm512_storeu_si512(to, pairs);
+    _mm512_storeu_si512(to, order(pairs));
   }
   if (i == k) return tiny != 0;
   const int64_t left = gemm_ceil_div(k - i, 2);
   const __m512i pairs = load_pairs(from + i, k - i);
   to = panel + (i / 2 * PANEL + unit * left) * PAIR;
-  _mm512_mask_storeu_epi32(to, (__mmask16)((1u << left) - 1), pairs);
+  _mm512_mask_storeu_epi32(to, (__mmask16)((1u << left) - 1), order(pairs));
   return (tiny | find_tiny(pairs)) != 0;
 }
 
@@ -102,6 +110,7 @@ typedef struct square {
   char *to;
   int64_t step;    /* bytes from a column to the next */
   __mmask16 lanes; /* that are stored */
+  bool is_joined;  /* rows are of packed pairs; else of neighbours in memory */
 } square;
 
 /* Rows and elements that are missing are zeros. */
@@ -112,6 +121,7 @@ INLINE __mmask32 load_square(const square *s, __m512i *x) {
   for (int r = 0; r < 16; r++) {
     x[r] = _mm512_maskz_loadu_epi16(r < s->rows ? mask : 0, r < s->rows ? s->from + r * s->stride : s->from);
     tiny |= find_tiny(x[r]);
+    if (!s->is_joined) x[r] = order(x[r]);
   }
   return tiny;
 }
@@ -278,7 +288,8 @@ static bool turn_steps(const halves *h, int64_t units, int64_t k, char *panel) {
                             .elements = 2 * gemm_min(UNIT, units - u),
                             .to = panel + (first * PANEL + u * steps) * PAIR,
                             .step = steps * PAIR,
-                            .lanes = (__mmask16)((1u << steps) - 1)});
+                            .lanes = (__mmask16)((1u << steps) - 1),
+                            .is_joined = true});
   }
   return tiny;
 }
@@ -342,7 +353,7 @@ bool ts_gemm_bf16_pack_vectors(const gemm_pack *p, const char *source, int64_t u
 
 #else
 
-/* ts_target.amx is false here, so nothing calls these functions. */
+/* Nothing calls these functions here. */
 bool ts_gemm_bf16_pack_right(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
   return p && source && panels && units + k < 0;
 }
@@ -353,5 +364,6 @@ bool ts_gemm_bf16_pack_left(const gemm_pack *p, const char *source, int64_t unit
 bool ts_gemm_bf16_pack_vectors(const gemm_pack *p, const char *source, int64_t units, int64_t k, uint32_t *out) {
   return p && source && out && units + k < 0;
 }
+void ts_gemm_bf16_swap(char *pairs, int64_t bytes) { (void)pairs, (void)bytes; }
 
 #endif
