@@ -259,6 +259,7 @@ KERNEL_SRC := \
   c_src/kernel/conv/conv_depthwise.c \
   c_src/kernel/conv/conv_direct.c \
   c_src/kernel/conv/conv_few.c \
+  c_src/kernel/conv/conv_panels.c \
   c_src/kernel/conv/conv_phases.c \
   c_src/kernel/conv/conv_rows.c \
   c_src/kernel/conv/window.c \

@@ -73,6 +73,7 @@ static ts_status conv_run_op(const ts_routine_plan *plan, const ts_routine_run *
   conv_run r = {.s = s,
                 .source = ts_routine_operand(run, 0),
                 .kernel = ts_routine_operand(run, 1),
+                .panels = run->prepared,
                 .copy = run->workspace,
                 .out = ts_routine_result(run, 0),
                 .workers = run->thread_workspace,
@@ -234,6 +235,9 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
     out->thread_workspace = ts_conv_few_bytes(s);
   } else if (s->direct.used) {
     out->thread_workspace = ts_conv_direct_bytes(s);
+    if (s->direct.panels) out->workspace = ts_conv_count_panels(s) * ts_conv_panel_bytes(s);
+    if (s->direct.panels && ts_conv_keeps_panels(s, &s->weights)) out->weights = &s->weights;
+    return TS_SUCCESS;
   }
   s->weights = (ts_weights){.operand = 1, .prepare = prepare_kernel};
   if (!s->direct.used && ts_gemm_packs_weights(s->gemm, &s->shape, &s->weights.key, &s->weights.bytes))

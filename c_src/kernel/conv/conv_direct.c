@@ -1,8 +1,10 @@
 /* Convolutions whose taps are read from the operand, without packed rows. Neighbouring points of a row of outputs are
  * at equal distances in the operand, and the taps of one line are contiguous. So a tile of a product reads its rows
  * from the lines themselves. With padding, a task first copies its lines and adds the padding; that moves each element
- * once, while packing moves it once for each tap. An operand that is dilated has zeros between its elements: the points
- * of a phase share the taps that meet elements, and only these are computed (conv_phases.c). */
+ * once, while packing moves it once for each tap. A kernel that is too large for L2 is packed in panels
+ * (conv_panels.c). Without taps beside the point itself, all points are one row. An operand that is dilated has zeros
+ * between its elements: the points of a phase share the taps that meet elements, and only these are computed
+ * (conv_phases.c). */
 #include "kernel/conv/conv_internal.h"
 #include "kernel/gemm/gemm_internal.h"
 
@@ -17,6 +19,12 @@
 /* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
 #define FINISH_BYTES (24 << 10)
 
+/* A row of lhs is packed in the time of this many features. */
+#define PACK_FEATURES 12
+
+/* Terms of all points of a strip, for one feature, at least. */
+#define STRIP_TERMS 768
+
 /* With a single tap, a packed row of lhs has no element twice: packing costs little where there are many features. */
 #define SINGLE_TAP_SHARE 4
 
@@ -27,16 +35,16 @@ static int64_t count_lines(const conv_direct *d, int64_t rows) {
   return conv_ceil_div(rows - 1, d->along_y.count) * d->along_y.stride + d->along_y.span;
 }
 
-/* Elements from the first one that a tap reads to the last one. */
-static int64_t count_wide(const conv_dim *d, const conv_phases *p) {
-  return (conv_ceil_div(d->out, p->count) - 1) * p->stride + p->span;
+/* Elements from the first one that a tap reads for the first of some neighbouring points to the last one. */
+static int64_t count_wide(const conv_phases *p, int64_t points) {
+  return (conv_ceil_div(points, p->count) - 1) * p->stride + p->span;
 }
 
 static bool is_inside(const conv_dim *d, const conv_phases *p) {
-  return p->first >= 0 && p->first + count_wide(d, p) <= d->n;
+  return p->first >= 0 && p->first + count_wide(p, d->out) <= d->n;
 }
 
-/* The most rows whose lines with padding are a quarter of L2; 0 when one row's are more. */
+/* The most rows whose lines are a quarter of L2; 0 when one row's are more. */
 static int64_t plan_rows(const conv_direct *d) {
   double most = (double)ts_target_host()->l2_bytes / 4 / (double)d->line_bytes, one = (double)d->along_y.span;
   if (one > most) return 0;
@@ -45,21 +53,119 @@ static int64_t plan_rows(const conv_direct *d) {
   return conv_min(d->y.out, (int64_t)rows);
 }
 
+/* True for a single row, which tasks cut in pieces. A row is mended as a whole. */
+static bool is_cut(const conv_direct *d) { return d->y.out == 1 && !conv_leaves_taps(d); }
+
+/* The most points of a single row whose elements are a quarter of L2; 0 when those of a few tiles are more. */
+static int64_t plan_points(const conv_state *s, const ts_gemm_geometry *g) {
+  const conv_direct *d = &s->direct;
+  const int64_t bytes = d->along_y.span * s->channels * s->size;
+  const int64_t most = ts_target_host()->l2_bytes / 4 / bytes - d->along_x.span;
+  const int64_t points = most < 0 ? 0 : most / d->along_x.stride + 1;
+  if (points >= d->x.out) return d->x.out;
+  return points < (int64_t)PIECE_TILES * g->rows[0] ? 0 : points;
+}
+
 static bool is_empty(const conv_state *s) {
   for (int32_t d = 0; d < s->rank; d++)
     if (s->dims[d].n <= 0 || s->dims[d].out <= 0 || s->dims[d].kernel <= 0) return true;
   return s->batch <= 0 || s->channels <= 0;
 }
 
+static bool is_point(const conv_dim *d) {
+  return d->kernel == 1 && d->stride == 1 && d->low == 0 && d->high == 0 && d->input_dilation == 1;
+}
+
+/* Without taps beside the point itself, lines and elements of the batch are one behind the other. */
+static void join_points(conv_state *s) {
+  conv_direct *d = &s->direct;
+  if (!is_point(&d->x) || !is_point(&d->y)) return;
+  d->x.n = d->x.out = s->batch * d->y.n * d->x.n;
+  d->y.n = d->y.out = d->batch = 1;
+  d->along_x = d->along_y = (conv_phases){.count = 1, .stride = 1, .span = 1};
+}
+
 /* Tiles read rhs unpacked from L2. */
-static bool fits(const conv_state *s, const ts_gemm_geometry *g, int64_t features) {
+static bool is_small(const conv_state *s, int64_t taps, int64_t features) {
+  double share = taps > 1 ? 2 : SINGLE_TAP_SHARE, phases = (double)conv_count_phases(&s->direct);
+  return (double)(taps * s->channels * features * s->size) / phases <= (double)ts_target_host()->l2_bytes / share;
+}
+
+/* The height of the first tiles for rows of lhs at this distance: a line of each row stays in L1 for some steps of k.
+ */
+static int pick_tallest(const ts_gemm_geometry *g, int64_t bytes) {
+  int height = 0;
+  while (height < TS_GEMM_HEIGHTS - 1 && g->rows[height] > conv_rows_in_l1(bytes)) height++;
+  return height;
+}
+
+/* Fewer accumulators wait for each other. */
+#define LEAST_SUMS 8
+
+/* The heights of the tiles that compute some points in the least time: one that extends past them computes some points
+ * before them again. */
+static void plan_heights(conv_direct *d, const ts_gemm_geometry *g) {
+  for (int left = 1; left < 2 * g->rows[0]; left++) {
+    d->tiles[left].cost = INT16_MAX;
+    for (int h = d->tallest; h < TS_GEMM_HEIGHTS; h++) {
+      const int rest = left > g->rows[h] ? d->tiles[left - g->rows[h]].cost : 0;
+      const int cost = rest + (int)conv_max(g->rows[h], LEAST_SUMS / g->vectors);
+      if (cost < d->tiles[left].cost) d->tiles[left] = (conv_tiles){(int16_t)h, (int16_t)cost};
+    }
+  }
+}
+
+/* The height of the next tile of `left` points of a strip of `out`, and how many points before it begins. A strip has
+ * at least as many points as the lowest tile. */
+static int pick_tile(const conv_direct *d, const ts_gemm_geometry *g, int64_t left, int64_t out, int64_t *back) {
+  int height = left < 2 * g->rows[0] ? d->tiles[left].height : d->tallest;
+  while (g->rows[height] > out) height++;
+  *back = conv_max(0, g->rows[height] - left);
+  return height;
+}
+
+/* The time of the tiles of a row, in points that the highest tiles compute. */
+static int64_t count_computed(const conv_direct *d, const ts_gemm_geometry *g, int64_t points) {
+  const int64_t whole = conv_max(0, points / g->rows[0] - 1) * g->rows[0];
+  return whole + d->tiles[points - whole].cost;
+}
+
+/* Packing rows costs less than tiles that compute many points twice, and than lower tiles. Rows whose taps are left out
+ * are mended as a whole. */
+static bool suits_panels(const conv_state *s, const ts_gemm_geometry *g, int64_t taps, int64_t features) {
   const conv_direct *d = &s->direct;
-  double taps = (double)d->x.kernel * (double)d->y.kernel;
+  const int64_t points = d->x.out / d->along_x.count, again = count_computed(d, g, points) - points;
+  const bool packs_less = (double)again * (double)features > PACK_FEATURES * (double)points;
+  return d->tallest == 0 && !packs_less && !conv_leaves_taps(d) && ts_conv_panels_fit(s, g, taps);
+}
+
+static bool fits(conv_state *s, const ts_gemm_geometry *g, int64_t features) {
+  conv_direct *d = &s->direct;
   if (features <= 0 || (!g->masked && features % g->lanes != 0)) return false;
   if (d->x.out / d->along_x.count < g->rows[TS_GEMM_HEIGHTS - 1]) return false;
-  if (taps * (double)s->channels > TS_CONTRACT_BLOCK) return false; /* blocks are added in pairs, not in order */
-  double share = taps > 1 ? 2 : SINGLE_TAP_SHARE, phases = (double)conv_count_phases(d);
-  return taps * (double)(s->channels * features * s->size) / phases <= (double)ts_target_host()->l2_bytes / share;
+  /* blocks are added in pairs, not in order */
+  if ((double)d->x.kernel * (double)d->y.kernel * (double)s->channels > TS_CONTRACT_BLOCK) return false;
+  const int64_t taps = d->x.kernel * d->y.kernel;
+  const bool small = is_small(s, taps, features);
+  d->tallest = pick_tallest(g, d->along_x.stride * s->channels * s->size);
+  plan_heights(d, g);
+  d->panels = !small || (!conv_leaves_taps(d) && ts_conv_panels_gain(s, g, taps, features));
+  return small || suits_panels(s, g, taps, features);
+}
+
+/* The most rows and points of a task: the operand's lines are copied, or read for each group of panels. */
+static void limit_tasks(conv_state *s, const ts_gemm_geometry *g, int64_t features) {
+  conv_direct *d = &s->direct;
+  d->rows = d->y.out;
+  d->points = d->x.out;
+  d->line_bytes = d->copies ? count_wide(&d->along_x, d->x.out) * s->channels * s->size : d->y.step;
+  if (!d->copies && is_small(s, d->x.kernel * d->y.kernel, features)) return;
+  if (!is_cut(d)) {
+    d->rows = plan_rows(d);
+    return;
+  }
+  d->points = plan_points(s, g);
+  if (d->copies) d->line_bytes = count_wide(&d->along_x, d->points) * s->channels * s->size;
 }
 
 bool ts_conv_plan_direct(conv_state *s, int64_t features) {
@@ -69,23 +175,23 @@ bool ts_conv_plan_direct(conv_state *s, int64_t features) {
   if (s->rank < 1 || s->rank > 2 || s->groups != 1 || is_empty(s) || !ts_gemm_is_native(s->type, &compute))
     return false;
   ts_gemm_get_geometry(compute, ts_target_host(), &g);
+  d->batch = s->batch;
   d->x = s->dims[s->rank - 1];
-  d->y = s->rank == 2 ? s->dims[0] : (conv_dim){1, 1, 1, 0, 0, 1, 1, 1, 0};
+  d->y = s->rank == 2 ? s->dims[0] : (conv_dim){1, 1, 1, 0, 0, 1, 1, 1, d->x.n * d->x.step};
   if (!ts_conv_find_phases(&d->y, &d->along_y) || !ts_conv_find_phases(&d->x, &d->along_x)) return false;
   if (ts_conv_plan_few(s, &g, features)) return d->used = true;
+  join_points(s);
   if (!fits(s, &g, features)) return false;
   d->copies = !is_inside(&d->x, &d->along_x) || !is_inside(&d->y, &d->along_y);
-  d->wide = count_wide(&d->x, &d->along_x);
-  d->line_bytes = d->copies ? d->wide * s->channels * s->size : d->y.step;
-  d->rows = d->copies ? plan_rows(d) : d->y.out;
-  d->used = d->rows > 0;
+  limit_tasks(s, &g, features);
+  d->used = d->rows > 0 && d->points > 0;
   return d->used;
 }
 
 /* The last columns of rhs, when they are no whole vectors, are packed. */
 static int64_t packed_columns(const conv_state *s, const ts_gemm_geometry *g) {
   int64_t rest = s->shape.n % ((int64_t)g->vectors * g->lanes);
-  return rest % g->lanes ? rest : 0;
+  return rest % g->lanes && !s->direct.panels ? rest : 0;
 }
 
 static int64_t copy_bytes(const conv_direct *d) {
@@ -98,7 +204,7 @@ int64_t ts_conv_direct_bytes(const conv_state *s) {
   return copy_bytes(&s->direct) + (packed + 63) / 64 * 64;
 }
 
-/* ---- a task: some rows of outputs of one element of the batch, or some points of a single row */
+/* ---- a task: some features of some rows of outputs of one element of the batch, or of some points of a single row */
 
 typedef struct direct_task {
   const conv_run *run;
@@ -106,6 +212,8 @@ typedef struct direct_task {
   const ts_gemm_geometry *g;
   int64_t batch, first, end; /* rows */
   int64_t point, point_end;  /* of each row */
+  int64_t col, col_end;      /* the group of features that is computed */
+  int64_t shown;             /* the first row whose epilogue did not run */
   const char *lines;         /* the first element for the first tap of the first row's first point */
   char *packed;
   int worker;
@@ -116,30 +224,37 @@ static int64_t first_line(const conv_direct *d, int64_t row) {
   return row / d->along_y.count * d->along_y.stride + d->along_y.first;
 }
 
+/* The first element of a line that taps read for the task's first point. Pieces of a row are of one phase. */
+static int64_t first_element(const direct_task *t) {
+  const conv_phases *p = &t->s->direct.along_x;
+  return t->point / p->count * p->stride + p->first;
+}
+
 static void copy_lines(const direct_task *t, char *to) {
   const conv_direct *d = &t->s->direct;
-  const conv_dim line = {.n = d->x.n, .low = -d->along_x.first, .input_dilation = 1};
-  const char *source = t->run->source + t->batch * t->s->batch_bytes;
+  const int64_t element = first_element(t), skipped = conv_min(conv_max(element, 0), d->x.n);
+  const int64_t wide = count_wide(&d->along_x, t->point_end - t->point), bytes = t->s->channels * t->s->size;
+  const conv_dim line = {.n = d->x.n - skipped, .low = skipped - element, .input_dilation = 1};
+  const char *source = t->run->source + t->batch * t->s->batch_bytes + skipped * bytes;
   const int64_t first = first_line(d, t->first), end = first_line(d, t->end - 1) + d->along_y.span;
   for (int64_t at = first; at < end; at++, to += d->line_bytes) {
     if (at >= 0 && at < d->y.n)
-      ts_conv_copy_line(&line, d->wide, t->s->channels * t->s->size, source + at * d->y.step, to);
+      ts_conv_copy_line(&line, wide, bytes, source + at * d->y.step, to);
     else
-      memset(to, 0, (size_t)d->line_bytes);
+      memset(to, 0, (size_t)(wide * bytes));
   }
 }
 
 static void place_lines(direct_task *t, char *space) {
   const conv_state *s = t->s;
   const conv_direct *d = &s->direct;
-  const int64_t first = first_line(d, t->first);
   t->packed = space + copy_bytes(d);
   t->lines = space;
   if (d->copies)
     copy_lines(t, space);
   else
-    t->lines =
-        t->run->source + t->batch * s->batch_bytes + first * d->y.step + d->along_x.first * s->channels * s->size;
+    t->lines = t->run->source + t->batch * s->batch_bytes + first_line(d, t->first) * d->y.step +
+               first_element(t) * s->channels * s->size;
 }
 
 static void pack_columns(const direct_task *t) {
@@ -152,24 +267,14 @@ static void pack_columns(const direct_task *t) {
 
 /* ---- tiles */
 
-/* The height of the tile at the first of `left` points of a row of `out`, and how many points before it begins: then it
- * computes these again. A row has at least as many points as the lowest tile. */
-static int pick_tile(const ts_gemm_geometry *g, int64_t left, int64_t out, int64_t *back) {
-  int height = TS_GEMM_HEIGHTS - 1;
-  while (height > 0 && g->rows[height] < left) height--;
-  int64_t over = g->rows[height] - left;
-  if (over > g->rows[TS_GEMM_HEIGHTS - 1] - 1 || g->rows[height] > out) over = g->rows[++height] - left;
-  *back = over > 0 ? over : 0;
-  return height;
-}
-
 /* Points [first, end) of a phase. */
 static void run_columns(const direct_task *t, const char *lhs, char *out, int64_t *args, int64_t first, int64_t end) {
   ts_kernel_fn kernel = ts_kernel_entry(t->s->gemm->kernels[TS_GEMM_STRIDED]);
   const int narrow = args[TS_GEMM_COLS] <= t->g->lanes;
   /* A line may be all of the work. */
   for (int64_t point = first, back; point < end && !ts_cancelled(t->run->cancel);) {
-    int height = pick_tile(t->g, end - point, end - first, &back), variant = height * TS_GEMM_WIDTHS + narrow;
+    const int height = pick_tile(&t->s->direct, t->g, end - point, end - first, &back);
+    const int variant = height * TS_GEMM_WIDTHS + narrow;
     args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + (point - back) * args[TS_GEMM_LHS_STRIDE]);
     args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + (point - back) * args[TS_GEMM_OUT_STRIDE]);
     kernel(args, variant, variant + 1, NULL);
@@ -177,61 +282,141 @@ static void run_columns(const direct_task *t, const char *lhs, char *out, int64_
   }
 }
 
+/* Where the columns of rhs from `col` on begin; also the bytes from a step of k to the next one. */
+static const char *find_columns(const direct_task *t, int64_t col, int64_t cols, int64_t *out_stride) {
+  const conv_state *s = t->s;
+  const int64_t full = (int64_t)t->g->vectors * t->g->lanes;
+  const bool packed = cols % t->g->lanes != 0;
+  *out_stride = t->run->panels || packed ? full * s->size : s->shape.n * s->size;
+  if (t->run->panels) return t->run->panels + col * s->shape.k * s->size;
+  return packed ? t->packed : t->run->kernel + col * s->size;
+}
+
+/* The group's features of points [first, end) of a phase. */
+static void run_strip(const direct_task *t, const char *lhs, char *out, int64_t *args, int64_t first, int64_t end) {
+  const int64_t full = (int64_t)t->g->vectors * t->g->lanes;
+  for (int64_t col = t->col; col < t->col_end; col += full) {
+    const int64_t cols = conv_min(full, t->col_end - col);
+    args[TS_GEMM_COLS] = cols;
+    args[TS_GEMM_RHS] = (int64_t)(intptr_t)find_columns(t, col, cols, &args[TS_GEMM_RHS_STRIDE]);
+    run_columns(t, lhs, out + col * t->s->size, args, first, end);
+  }
+}
+
+/* ---- epilogues */
+
+/* Runs the epilogue on `rows` rows of the result, which are points, from a point of a row of outputs on. */
+static void show(const direct_task *t, int64_t row, int64_t point, int64_t rows) {
+  const conv_direct *d = &t->s->direct;
+  const ts_epilogue *epilogue = t->run->epilogue;
+  const ts_epilogue_part part = {0, (t->batch * d->y.out + row) * d->x.out + point, rows, t->col, t->col_end - t->col};
+  if (epilogue && rows > 0) epilogue->run(epilogue->context, &part, t->worker);
+}
+
+/* True where all features are needed, and the task computes them in several groups. */
+static bool shows_later(const direct_task *t) {
+  return t->run->epilogue && t->run->epilogue->whole_rows && t->col_end - t->col < t->s->shape.n;
+}
+
+/* The points whose results are finished together. Of few terms, a tile takes hardly longer than its call: then strips
+ * have several tiles. */
+static int64_t count_shown(const direct_task *t) {
+  const int64_t bytes = (t->col_end - t->col) * t->s->size;
+  const int64_t least = conv_min(STRIP_TERMS / t->s->shape.k, ts_target_host()->l2_bytes / 4 / bytes);
+  return conv_max(1, conv_max(least, FINISH_BYTES / bytes));
+}
+
+/* ---- rows */
+
 /* No tap reads an element. */
 static void clear_phase(const direct_task *t, char *out, int64_t points) {
   const int64_t bytes = t->s->shape.n * t->s->size;
-  for (int64_t p = 0; p < points; p++) memset(out + p * t->s->direct.along_x.count * bytes, 0, (size_t)bytes);
+  for (int64_t p = 0; p < points; p++)
+    memset(out + p * t->s->direct.along_x.count * bytes + t->col * t->s->size, 0,
+           (size_t)((t->col_end - t->col) * t->s->size));
+}
+
+/* The points of a row that is not mended, by strips whose results stay in L1 until the epilogue has run. */
+static void run_points(const direct_task *t, int64_t row, const char *lhs, char *out, int64_t *args) {
+  const int64_t shown = count_shown(t), unit = t->g->rows[0], step = conv_max(1, shown / unit) * unit;
+  const bool whole = shown >= t->point_end - t->point || !t->run->epilogue || shows_later(t);
+  int64_t first = 0, end = t->point_end - t->point;
+  for (; first < end && !whole; first += step) {
+    if (end - first < step + unit) break;
+    run_strip(t, lhs, out, args, first, first + step);
+    show(t, row, t->point + first, step);
+  }
+  run_strip(t, lhs, out, args, first, end);
+  if (!whole) show(t, row, t->point + first, end - first);
 }
 
 static void run_phase(const direct_task *t, int64_t row, int64_t x) {
   const conv_state *s = t->s;
   const conv_direct *d = &s->direct;
-  const int64_t full = (int64_t)t->g->vectors * t->g->lanes, point_bytes = s->shape.n * s->size;
-  const int64_t step = d->along_x.count;
-  const int64_t first = step == 1 ? t->point : 0, end = conv_ceil_div(t->point_end - x, step);
+  const int64_t point_bytes = s->shape.n * s->size, step = d->along_x.count;
   const conv_phase *phase = &d->phases[row % d->along_y.count * step + x];
   const char *lhs = t->lines + (first_line(d, row) - first_line(d, t->first)) * d->line_bytes;
-  char *out = t->run->out + ((t->batch * d->y.out + row) * d->x.out + x) * point_bytes;
+  char *out = t->run->out + ((t->batch * d->y.out + row) * d->x.out + t->point + x) * point_bytes;
+  const int64_t end = conv_ceil_div(t->point_end - t->point - x, step);
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_PIECES] = (int64_t)(intptr_t)phase->pieces,
                                 [TS_GEMM_PIECE_COUNT] = phase->count,
                                 [TS_GEMM_LHS_STRIDE] = d->along_x.stride * s->channels * s->size,
                                 [TS_GEMM_OUT_STRIDE] = step * point_bytes};
-  if (phase->count == 0) {
+  if (phase->count == 0)
     clear_phase(t, out, end);
-    return;
-  }
-  for (int64_t col = 0; col < s->shape.n; col += full) {
-    int64_t cols = conv_min(full, s->shape.n - col);
-    bool packed = cols % t->g->lanes != 0;
-    args[TS_GEMM_COLS] = cols;
-    args[TS_GEMM_RHS] = (int64_t)(intptr_t)(packed ? t->packed : t->run->kernel + col * s->size);
-    args[TS_GEMM_RHS_STRIDE] = packed ? full * s->size : point_bytes;
-    run_columns(t, lhs, out + col * s->size, args, first, end);
+  else if (!conv_leaves_taps(d))
+    run_points(t, row, lhs, out, args);
+  else
+    run_strip(t, lhs, out, args, 0, end);
+}
+
+/* Rows of few results are finished together. */
+static void finish_row(direct_task *t, int64_t row) {
+  const conv_direct *d = &t->s->direct;
+  const int64_t points = t->point_end - t->point, rows = row + 1 - t->shown;
+  if (shows_later(t)) return;
+  if (!conv_leaves_taps(d) && count_shown(t) < points) {
+    t->shown = row + 1; /* by strips */
+  } else if (rows * points >= count_shown(t) || row + 1 == t->end) {
+    show(t, t->shown, t->point, (rows - 1) * d->x.out + points);
+    t->shown = row + 1;
   }
 }
 
-static void run_row(const direct_task *t, int64_t row) {
+static void run_rows(direct_task *t) {
   const conv_direct *d = &t->s->direct;
-  for (int64_t x = 0; x < d->along_x.count; x++) run_phase(t, row, x);
-  if (conv_leaves_taps(d)) ts_conv_mend_row(t->run, t->batch, row);
+  t->shown = t->first;
+  for (int64_t row = t->first; row < t->end && !ts_cancelled(t->run->cancel); row++) {
+    for (int64_t x = 0; x < d->along_x.count; x++) run_phase(t, row, x);
+    if (conv_leaves_taps(d)) ts_conv_mend_row(t->run, t->batch, row);
+    finish_row(t, row);
+  }
 }
 
-/* Runs the epilogue on rows of outputs. */
-static void show(const direct_task *t, int64_t first, int64_t end) {
+/* ---- tasks */
+
+/* Computes features [first, end) of the task, group by group. */
+static void run_groups(direct_task *t, int64_t first, int64_t end) {
   const conv_direct *d = &t->s->direct;
-  const ts_epilogue *epilogue = t->run->epilogue;
-  if (!epilogue || first == end) return;
-  const ts_epilogue_part part = {0, (t->batch * d->y.out + first) * d->x.out + t->point,
-                                 (end - 1 - first) * d->x.out + t->point_end - t->point, 0, t->s->shape.n};
-  epilogue->run(epilogue->context, &part, t->worker);
+  const int64_t group = ts_conv_group_panels(t->s) * t->g->vectors * t->g->lanes;
+  bool later = false;
+  for (t->col = first; t->col < end; t->col = t->col_end) {
+    t->col_end = conv_min(t->col + group, end);
+    later = shows_later(t);
+    run_rows(t);
+  }
+  t->col = first;
+  if (later && !ts_cancelled(t->run->cancel))
+    show(t, t->first, t->point, (t->end - 1 - t->first) * d->x.out + t->point_end - t->point);
 }
 
 static void direct_task_run(void *arg, int64_t index, int worker) {
   const conv_run *run = arg;
   const conv_state *s = run->s;
   const conv_direct *d = &s->direct;
-  int64_t piece = index % run->points, rest = index / run->points;
-  int64_t row = rest % run->pieces * run->step, shown = row, bytes = d->x.out * s->shape.n * s->size;
+  const int64_t piece = index % run->points, part = index / run->points % run->parts;
+  const int64_t rest = index / run->points / run->parts, row = rest % run->pieces * run->step;
+  const int64_t panels = ts_conv_count_panels(s), width = (int64_t)s->gemm->geometry.vectors * s->gemm->geometry.lanes;
   direct_task t = {.run = run,
                    .s = s,
                    .g = &s->gemm->geometry,
@@ -245,22 +430,30 @@ static void direct_task_run(void *arg, int64_t index, int worker) {
   if (conv_leaves_taps(d)) feclearexcept(FE_UNDERFLOW);
   place_lines(&t, run->workers + worker * run->worker_bytes);
   pack_columns(&t);
-  for (; row < t.end && !ts_cancelled(run->cancel); row++) {
-    run_row(&t, row);
-    if ((row + 1 - shown) * bytes < FINISH_BYTES) continue;
-    show(&t, shown, row + 1);
-    shown = row + 1;
-  }
-  show(&t, shown, row);
+  run_groups(&t, part * panels / run->parts * width, conv_min((part + 1) * panels / run->parts * width, s->shape.n));
 }
 
-/* Into how many pieces a single row is cut: each has several of the highest tiles. Of a copy, all lines would be copied
- * for each, and whole rows are mended. */
-static int64_t count_pieces(const conv_state *s, int64_t width) {
+/* Into how many pieces a single row is cut: each has several of the highest tiles. */
+static int64_t count_pieces(const conv_state *s, int64_t tasks) {
   const conv_direct *d = &s->direct;
-  if (width == 1 || d->copies || d->y.out > 1 || conv_leaves_taps(d)) return 1;
-  int64_t most = d->x.out / (PIECE_TILES * s->gemm->geometry.rows[0]);
-  return conv_max(1, conv_min(conv_ceil_div(width * TASKS_PER_WORKER, s->batch), most));
+  if (!is_cut(d)) return 1;
+  const int64_t most = conv_max(1, d->x.out / (PIECE_TILES * s->gemm->geometry.rows[0]));
+  return conv_max(conv_ceil_div(d->x.out, d->points), conv_min(conv_ceil_div(tasks, d->batch), most));
+}
+
+/* Rows of outputs in a task. */
+static int64_t count_rows(const conv_state *s, int64_t tasks) {
+  const conv_direct *d = &s->direct;
+  const int64_t wanted = conv_ceil_div(d->batch * d->y.out, tasks);
+  const int64_t least = d->panels ? conv_ceil_div(CONV_PANEL_POINTS, d->x.out) : 1;
+  return conv_min(d->rows, conv_min(d->y.out, conv_max(wanted, least)));
+}
+
+/* Epilogues of whole rows need all features. */
+static int64_t count_parts(const conv_run *run, int64_t tasks) {
+  const conv_state *s = run->s;
+  if (!s->direct.panels || (run->epilogue && run->epilogue->whole_rows)) return 1;
+  return conv_min(ts_conv_count_panels(s), conv_ceil_div(tasks, s->direct.batch * run->pieces * run->points));
 }
 
 void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel) {
@@ -268,9 +461,14 @@ void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel) {
   const conv_direct *d = &s->direct;
   run->has_special = ts_conv_has_special(run);
   if (s->shape.m * s->shape.n / conv_count_phases(d) < PARALLEL_MIN / s->shape.k) parallel = &ts_parallel_serial;
-  int64_t wanted = conv_ceil_div(s->batch * d->y.out, (int64_t)parallel->width * TASKS_PER_WORKER);
-  run->pieces = conv_ceil_div(d->y.out, conv_min(d->rows, wanted));
+  const int64_t tasks = parallel->width > 1 ? (int64_t)parallel->width * TASKS_PER_WORKER : 1;
+  if (d->panels && !run->panels) {
+    ts_conv_pack_panels(run, parallel, run->copy);
+    run->panels = run->copy;
+  }
+  run->pieces = conv_ceil_div(d->y.out, count_rows(s, tasks));
   run->step = conv_ceil_div(d->y.out, run->pieces);
-  run->points = count_pieces(s, parallel->width);
-  ts_parallel_run(parallel, s->batch * run->pieces * run->points, direct_task_run, run);
+  run->points = count_pieces(s, tasks);
+  run->parts = count_parts(run, tasks);
+  ts_parallel_run(parallel, d->batch * run->pieces * run->points * run->parts, direct_task_run, run);
 }

@@ -43,15 +43,24 @@ typedef struct conv_few {
   int64_t count;
 } conv_few;
 
+/* The tiles of some points of a row: the height of the first one, and their time. */
+typedef struct conv_tiles {
+  int16_t height, cost;
+} conv_tiles;
+
 /* A convolution of one or two spatial dims whose rows of lhs are not packed (conv_direct.c, conv_phases.c). */
 typedef struct conv_direct {
   bool used, copies; /* copies: lines, with their padding */
+  bool panels;       /* the kernel is packed (conv_panels.c) */
+  int64_t batch;     /* 1 where its elements are points of one row */
   conv_dim y, x;     /* y is of one element when there is one spatial dim */
   conv_phases along_y, along_x;
   const conv_phase *phases; /* of y, of x */
   conv_few few;
-  int64_t wide;             /* elements of a line that taps read */
-  int64_t line_bytes, rows; /* of a line that taps read; rows of outputs in a task, at most */
+  int tallest;                              /* index of the height of the first tiles */
+  conv_tiles tiles[2 * TS_GEMM_MAX_HEIGHT]; /* of so many points */
+  int64_t line_bytes;                       /* of a line that taps read, in the copy or in the operand */
+  int64_t rows, points;                     /* of outputs in a task, and of each of its rows, at most */
 } conv_direct;
 
 typedef struct conv_state {
@@ -75,17 +84,19 @@ typedef struct conv_state {
   ts_gemm *gemm;
   ts_kernel_source kernel;
   ts_epilogue_space space;
-  ts_weights weights; /* of a product of packed rows */
+  ts_weights weights; /* of a product of packed rows, or of panels */
 } conv_state;
 
 typedef struct conv_run {
   const conv_state *s;
   const char *x, *kernel; /* x: the operand, or its padded copy */
   const char *source;
+  const char *panels; /* direct: the packed kernel, or NULL */
   char *copy, *out, *workers;
   int64_t worker_bytes, step;  /* of a task: rows */
   int64_t points;              /* depthwise: points of the last dim in a task; direct: pieces of a single row */
   int64_t pieces;              /* depthwise: of a row; direct: of an element of the batch */
+  int64_t parts;               /* direct: of the features */
   bool streams;                /* depthwise: stores bypass the caches */
   bool has_special;            /* direct, with taps that are left out: the kernel has infinities or NaNs */
   const ts_epilogue *epilogue; /* direct; NULL: none */
@@ -95,6 +106,14 @@ typedef struct conv_run {
 static inline int64_t conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t conv_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* How many rows that are so many bytes apart can have a line each in L1. A way of L1 is a page. */
+static inline int64_t conv_rows_in_l1(int64_t bytes) {
+  enum { WAY = 4096 };
+  int64_t sets = 1;
+  while (sets < WAY / 64 && bytes * sets % WAY != 0) sets *= 2;
+  return sets * (ts_target_host()->l1_bytes / WAY);
+}
 
 /* The position of the kernel for each of some rows of lhs. */
 typedef struct conv_rows {
@@ -124,6 +143,23 @@ bool ts_conv_plan_direct(conv_state *s, int64_t features);
 /* The workspace of each thread, when the gemm is there. */
 int64_t ts_conv_direct_bytes(const conv_state *s);
 void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel);
+
+/* ---- conv_panels.c ---- */
+
+/* A task of fewer points would read the panels for too few sums. */
+enum { CONV_PANEL_POINTS = 112 };
+/* True if each panel stays in L2. */
+bool ts_conv_panels_fit(const conv_state *s, const ts_gemm_geometry *g, int64_t taps);
+/* True if panels stay in L1, and a kernel as it lies does not: its rows compete for a few sets. */
+bool ts_conv_panels_gain(const conv_state *s, const ts_gemm_geometry *g, int64_t taps, int64_t features);
+int64_t ts_conv_panel_bytes(const conv_state *s);
+int64_t ts_conv_count_panels(const conv_state *s);
+/* The panels that are computed for all points of a task before the next ones. */
+int64_t ts_conv_group_panels(const conv_state *s);
+/* Packs the kernel. */
+void ts_conv_pack_panels(const conv_run *run, const ts_parallel *parallel, char *out);
+/* Says how the kernel is packed once for many runs, where that is worth it. */
+bool ts_conv_keeps_panels(const conv_state *s, ts_weights *out);
 
 /* ---- conv_phases.c ---- */
 

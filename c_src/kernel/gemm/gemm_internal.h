@@ -102,7 +102,7 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
 /* A rhs is packed once for many runs (ts_gemm_packs_weights) where lhs has at most TS_GEMM_WEIGHT_ROWS: with more,
  * packing is less than a tenth of the product. And where it has at least TS_GEMM_WEIGHT_ELEMENTS: to find a packed rhs
  * costs as much as to pack fewer elements. */
-enum { TS_GEMM_WEIGHT_ROWS = 128, TS_GEMM_WEIGHT_ELEMENTS = 4096 };
+enum { TS_GEMM_WEIGHT_ROWS = 256, TS_GEMM_WEIGHT_ELEMENTS = 4096 };
 
 /* ---- gemm_plan.c ---- */
 

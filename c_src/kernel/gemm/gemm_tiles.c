@@ -93,7 +93,8 @@ static void pack_task(void *arg, int64_t task, int worker) {
 
 /* The tile height to use first when `rows` are left: less waste first, then fewer tiles. */
 static int pick_height(const ts_gemm_geometry *g, int64_t rows) {
-  return rows > g->rows[1] + g->rows[2] ? 0 : rows > g->rows[2] ? 1 : 2;
+  if (rows >= g->rows[0] || rows > g->rows[1] + g->rows[2]) return 0;
+  return rows > g->rows[2] ? 1 : 2;
 }
 
 /* Computes a tile that extends past the edge in a separate buffer. */
