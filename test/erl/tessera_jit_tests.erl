@@ -258,6 +258,7 @@ clear_cache_here() ->
     Ref = A#tessera.ref,
     All = fun() -> [tessera:to_list(T) || T <- [F(A), Held(A), tessera:add(A, A) | tessera:run_text(Text, [A])]] end,
     Before = All(),
+    ok = tessera_memory:make_room(), % a NIF may ask for it first
     true = is_reference(tessera_nif:op_like(add, Ref, Ref)),
     #{compiled := Compiled} = kernels(),
     ok = tessera:clear_cache(),
