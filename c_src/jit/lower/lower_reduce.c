@@ -19,8 +19,9 @@ typedef struct partial {
   int32_t node;
   uint32_t temp;
   ts_dtype dtype;
-  bool finds;       /* an argmax or argmin by blocks: `temp` holds the blocks' best elements */
-  uint32_t indices; /* the temporary with the best elements' indices in their blocks, s32 */
+  const ts_affine *at; /* where the elements are in `temp`, if they are not dense in the order of the loops */
+  bool finds;          /* an argmax or argmin by blocks: `temp` holds the blocks' best elements */
+  uint32_t indices;    /* the temporary with the best elements' indices in their blocks, s32 */
 } partial;
 
 typedef struct stage {
@@ -198,6 +199,7 @@ static ts_status reload(ts_nest *p, const partial *part, ts_nest_node reduce, in
   ts_dtype wanted = reduce.dtype;
   ts_nest_node load = op_node(TS_NEST_LOAD, TS_OP_PARAMETER, part->dtype, -1);
   TS_TRY(add_read(p, part->temp, part->dtype, true, width, &load.slot));
+  if (part->at) p->loads.data[load.slot].at = *part->at;
   TS_TRY(ts_nest_add_node(p, load, &reduce.a));
   if (reduce.kind == TS_NEST_REDUCE && ts_dtype_accumulator(wanted) == part->dtype) reduce.dtype = part->dtype;
   if (part->finds) reduce.dtype = TS_S64;
@@ -529,25 +531,85 @@ static bool is_worth_copy(const ts_nest *p, const ts_access *load, const ts_nest
   return p->loops.extent[last] >= LONG_ROW && size <= from && !(reduce->kind == TS_NEST_ARG && size <= 2);
 }
 
-/* True for one reduction of many elements of which some are scattered, and which is all that has results. */
-static bool is_scattered(const ts_nest *p, const stage *s) {
+/* For one reduction of many elements, of which some are scattered, and which is all that has results: a load of such
+ * elements. */
+static const ts_access *find_scattered(const ts_nest *p, const stage *s) {
   const ts_nest_node *reduce = NULL;
-  bool scattered = false;
-  if (s->kept * s->row <= TS_SMALL_POINTS || ts_nest_stores_points(p) || !can_stage(p)) return false;
+  const ts_access *scattered = NULL;
+  if (s->kept * s->row <= TS_SMALL_POINTS || ts_nest_stores_points(p) || !can_stage(p)) return NULL;
   /* Each of the two launches has one operand more. */
-  if (p->loads.count + p->stores.count + p->indices.count >= TS_NEST_MAX_OPERANDS) return false;
+  if (p->loads.count + p->stores.count + p->indices.count >= TS_NEST_MAX_OPERANDS) return NULL;
   for (size_t i = 0; i < p->nodes.count; i++) {
     const ts_nest_node *node = &p->nodes.data[i];
-    if (node->kind == TS_NEST_GATHER || (reduce && ts_nest_node_reduces(node))) return false;
+    if (node->kind == TS_NEST_GATHER || (reduce && ts_nest_node_reduces(node))) return NULL;
     if (ts_nest_node_reduces(node)) reduce = node;
   }
-  if (!reduce) return false;
-  for (size_t i = 0; i < p->nodes.count; i++) { /* loads that no node has are of an earlier stage */
+  if (!reduce) return NULL;
+  for (size_t i = 0; i < p->nodes.count && !scattered; i++) { /* loads that no node has are of an earlier stage */
     const ts_nest_node *node = &p->nodes.data[i];
-    if (node->kind == TS_NEST_LOAD) scattered |= is_worth_copy(p, &p->loads.data[node->slot], reduce);
+    if (node->kind != TS_NEST_LOAD) continue;
+    const ts_access *load = &p->loads.data[node->slot];
+    if (is_worth_copy(p, load, reduce)) scattered = load;
   }
   const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
-  return scattered && s->kept * s->row * size <= MOST_COPIED_BYTES;
+  return s->kept * s->row * size <= MOST_COPIED_BYTES ? scattered : NULL;
+}
+
+static void exchange(ts_nest *p, int32_t a, int32_t b) {
+  int64_t extent = p->loops.extent[a];
+  p->loops.extent[a] = p->loops.extent[b];
+  p->loops.extent[b] = extent;
+  for (size_t i = 0; i < p->loads.count + p->indices.count; i++) {
+    int64_t *coef = i < p->loads.count ? p->loads.data[i].at.coef : p->indices.data[i - p->loads.count].coef;
+    const int64_t first = coef[a];
+    coef[a] = coef[b];
+    coef[b] = first;
+  }
+}
+
+static int64_t distance(const ts_access *load, int32_t l) {
+  return load->at.coef[l] < 0 ? -load->at.coef[l] : load->at.coef[l];
+}
+
+/* Puts the loops into the order in which a load's elements lie in memory. `place` are the old loops' new places. */
+static void order_by_memory(ts_nest *p, const ts_access *load, int32_t *place) {
+  int32_t loop_at[TS_LOOP_MAX];
+  for (int32_t l = 0; l < p->loops.count; l++) loop_at[l] = l;
+  for (int32_t l = 1; l < p->loops.count; l++) {
+    for (int32_t k = l; k > 0 && distance(load, k - 1) < distance(load, k); k--) {
+      const int32_t moved = loop_at[k];
+      loop_at[k] = loop_at[k - 1];
+      loop_at[k - 1] = moved;
+      exchange(p, k - 1, k);
+    }
+  }
+  for (int32_t l = 0; l < p->loops.count; l++) place[loop_at[l]] = l;
+}
+
+/* Computes the elements into a temporary in the order of `memory`, one of the loads, then reduces that. */
+static ts_status reduce_scattered(stage *s, const ts_access *memory) {
+  const int32_t loops = s->nest->loops.count;
+  int32_t place[TS_LOOP_MAX];
+  ts_affine *at;
+  ts_nest p;
+  TS_TRY(collect(s, s->row, true));
+  TS_TRY(TS_ARENA_ARRAY(s->lowering->arena, 1, &at));
+  partial *part = &s->partials[0];
+  ts_status status = copy_nest(s->nest, &p);
+  if (!status) {
+    order_by_memory(&p, &p.loads.data[memory - s->nest->loads.data], place);
+    p.kept = loops;
+    p.reduces = false;
+    ts_nest_store store = {.to = {.role = TS_ROLE_TEMP, .index = part->temp, .dtype = part->dtype},
+                           .node = p.nodes.data[part->node].a};
+    store.to.at = temp_map(&p.loops, loops, -1, 0, 1, (int64_t)ts_dtype_size(part->dtype));
+    for (int32_t l = 0; l < loops; l++) at->coef[l] = store.to.at.coef[place[l]];
+    status = TS_VEC_PUSH(&p.stores, store);
+  }
+  if (!status) status = ts_lowering_add_launch(s->lowering, &p);
+  ts_nest_deinit(&p);
+  part->at = at;
+  return status ? status : add_rest(s, s->row);
 }
 
 ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest) {
@@ -561,7 +623,9 @@ ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest) {
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a loop nest of long rows");
   if (!one && ts_nest_stores_points(nest))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: rows that are not one loop, with elements for each point");
-  if (is_scattered(nest, &s)) return reduce_from_copy(&s);
+  const ts_access *scattered = find_scattered(nest, &s);
+  if (scattered && nest->loops.count == nest->kept + 1) return reduce_scattered(&s, scattered);
+  if (scattered) return reduce_from_copy(&s);
   if (!one) return reduce_apart(&s);
   merge_row(nest, s.row);
   return blocks ? reduce_in_blocks(&s) : ts_lowering_add_launch(l, nest);
