@@ -1,10 +1,12 @@
 /* Brings contractions into the form of a matrix product: the batch, free and contracted dims of each operand are one
  * strided dim each. A transpose of an operand is dropped where the product can read through its strides; an operand
  * whose dims do not collapse is transposed to [batch, free, contracted] first. A product that only a transpose reads
- * gets its operands exchanged instead. The order of contraction does not change, so no bit does. A conversion of an
- * operand to a wider type is left to the product, which then reads fewer bytes, and multiplies integers of 8 bits
- * faster; so is a scale of such an operand. Where no sum of widened integers exceeds 32 bits, a product of 64 bits
- * becomes a widened product of 32 bits. Contractions without free dims stay (pass/vector_dot.h). */
+ * gets its operands exchanged instead, if nothing is left of the transpose then, or it moves whole rows. The order of
+ * contraction does not change, so no bit does. The batch dims of large products may be two strided dims in both
+ * operands (heads of a batch). A conversion of an operand to a wider type is left to the product, which then reads
+ * fewer bytes, and multiplies integers of 8 bits faster; so is a scale of such an operand. Where no sum of widened
+ * integers exceeds 32 bits, a product of 64 bits becomes a widened product of 32 bits. Contractions without free dims
+ * stay (pass/vector_dot.h). */
 #include "pass/normalize.h"
 
 typedef struct side {
@@ -67,6 +69,57 @@ static const ts_op *maker(const ts_graph *g, ts_value_id value, ts_opcode code) 
   return op != TS_NO_ID && ts_graph_op(g, op)->code == code ? ts_graph_op(g, op) : NULL;
 }
 
+/* ---- unit dims behind a transpose ---- */
+
+/* For each dim of the wider shape the dim of the other one, or -1: it has one element and was inserted. */
+static bool match_units(const ts_shape *narrow, const ts_shape *wide, int64_t *out) {
+  int32_t next = 0;
+  for (int32_t d = 0; d < wide->rank; d++) {
+    const bool same = next < narrow->rank && wide->dims[d] == narrow->dims[next];
+    if (!same && wide->dims[d] != 1) return false;
+    out[d] = same ? next++ : -1;
+  }
+  return next == narrow->rank;
+}
+
+/* True when the value is a transpose with dims of one element inserted behind it, which may as well be before it: in
+ * `out_shape` of the transpose's operand, of which value dim d is `out_axes` of d. */
+static bool has_units(const ts_graph *g, ts_value_id value, ts_shape *out_shape, ts_dims *out_axes) {
+  const ts_op *reshape = maker(g, value, TS_OP_RESHAPE);
+  const ts_op *transpose = reshape ? maker(g, reshape->operands[0], TS_OP_TRANSPOSE) : NULL;
+  const ts_shape *wide = ts_graph_value(g, value)->shape;
+  int64_t from[TS_MAX_RANK];
+  if (!transpose || !match_units(ts_graph_value(g, reshape->operands[0])->shape, wide, from)) return false;
+  const ts_shape *source = ts_graph_value(g, transpose->operands[0])->shape;
+  *out_shape = (ts_shape){.rank = 0};
+  *out_axes = (ts_dims){.rank = wide->rank};
+  for (int32_t p = 0; p <= source->rank; p++) { /* the units before a dim stay before it */
+    int32_t end = wide->rank, first;
+    for (int32_t d = 0; d < wide->rank && p < source->rank; d++)
+      if (from[d] >= 0 && transpose->attrs->axes.dims[from[d]] == p) end = d;
+    for (first = end; first > 0 && from[first - 1] < 0; first--) continue;
+    for (int32_t d = first; d < end || (d == end && p < source->rank); d++) {
+      out_axes->dims[d] = out_shape->rank;
+      out_shape->dims[out_shape->rank++] = wide->dims[d];
+    }
+  }
+  return true;
+}
+
+/* Moves such dims before the transpose, which the product can read through then. */
+static ts_status move_units(ts_rules *rules, ts_region_id target, side *s) {
+  ts_attrs attrs = {0};
+  ts_dims axes, free = free_dims(&s->batch, &s->contract, ts_graph_value(rules->to, s->value)->shape->rank), moved;
+  if (!has_units(rules->to, s->value, &attrs.shape, &axes)) return TS_SUCCESS;
+  moved = apply(&axes, &free);
+  if (!is_ascending(&moved)) return TS_SUCCESS;
+  const ts_op *reshape = maker(rules->to, s->value, TS_OP_RESHAPE);
+  const ts_value_id source = maker(rules->to, reshape->operands[0], TS_OP_TRANSPOSE)->operands[0];
+  s->batch = apply(&axes, &s->batch);
+  s->contract = apply(&axes, &s->contract);
+  return ts_rules_add(rules, target, TS_OP_RESHAPE, (ts_values){&source, 1}, &attrs, &s->value);
+}
+
 /* The value whose conversion this is, if a product of the conversion's type reads it as well. */
 static ts_value_id before_widening(const ts_graph *g, ts_value_id value) {
   const ts_op *convert = maker(g, value, TS_OP_CONVERT);
@@ -124,14 +177,7 @@ static bool read_as_s32(const ts_graph *g, side *lhs, side *rhs) {
 /* ---- strides ---- */
 
 static bool is_one_dim(const ts_shape *shape, const int64_t *strides, const ts_dims *dims) {
-  int64_t expected = -1;
-  for (int32_t i = dims->rank - 1; i >= 0; i--) {
-    int64_t d = dims->dims[i];
-    if (shape->dims[d] == 1) continue;
-    if (expected >= 0 && strides[d] != expected) return false;
-    expected = strides[d] * shape->dims[d];
-  }
-  return true;
+  return ts_dims_are_one(shape, strides, dims, 0, dims->rank);
 }
 
 static bool is_strided(const ts_shape *shape, const ts_dims *batch, const ts_dims *contract) {
@@ -139,6 +185,34 @@ static bool is_strided(const ts_shape *shape, const ts_dims *batch, const ts_dim
   int64_t strides[TS_MAX_RANK];
   ts_shape_strides(shape, strides);
   return is_one_dim(shape, strides, batch) && is_one_dim(shape, strides, &free) && is_one_dim(shape, strides, contract);
+}
+
+/* Smaller products of the inner batch dims are not worth a run of their own. */
+#define INNER_PRODUCTS (256 << 10)
+
+static int64_t extent_of(const ts_shape *shape, const ts_dims *dims, int32_t first) {
+  int64_t extent = 1;
+  for (int32_t i = first; i < dims->rank; i++) extent *= shape->dims[dims->dims[i]];
+  return extent;
+}
+
+/* True when the product is one for each index of the outer batch dims, which are one strided dim in both operands, and
+ * so are the inner ones. The routine finds the same dims (ts_batch_outer). */
+static bool has_two_batches(const ts_graph *g, const side *lhs, const side *rhs) {
+  const ts_shape *l = ts_graph_value(g, lhs->value)->shape, *r = ts_graph_value(g, rhs->value)->shape;
+  int64_t ls[TS_MAX_RANK], rs[TS_MAX_RANK];
+  ts_shape_strides(l, ls);
+  ts_shape_strides(r, rs);
+  const int32_t outer = ts_batch_outer(&(ts_batch_dims){l, ls, &lhs->batch}, &(ts_batch_dims){r, rs, &rhs->batch});
+  const ts_dims lhs_free = free_dims(&lhs->batch, &lhs->contract, l->rank),
+                rhs_free = free_dims(&rhs->batch, &rhs->contract, r->rank);
+  if (outer <= 0 || ts_dtype_is_complex(ts_graph_value(g, lhs->value)->dtype)) return false;
+  if (!is_one_dim(l, ls, &lhs_free) || !is_one_dim(l, ls, &lhs->contract) || !is_one_dim(r, rs, &rhs_free) ||
+      !is_one_dim(r, rs, &rhs->contract))
+    return false;
+  const double products = (double)extent_of(l, &lhs->batch, outer) * (double)extent_of(l, &lhs_free, 0) *
+                          (double)extent_of(l, &lhs->contract, 0) * (double)extent_of(r, &rhs_free, 0);
+  return products >= INNER_PRODUCTS;
 }
 
 static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {
@@ -253,14 +327,18 @@ static ts_status add_scaled_dot(ts_rules *rules, ts_region_id target, const side
 
 static ts_status add_dot(ts_rules *rules, ts_region_id target, side lhs, side rhs, ts_value_id *out) {
   const ts_dtype result = ts_graph_value(rules->to, lhs.value)->dtype;
+  TS_TRY(move_units(rules, target, &lhs));
+  TS_TRY(move_units(rules, target, &rhs));
   const bool is_scaled = read_one_scaled(rules->to, &lhs, &rhs);
   const ts_dtype type = !is_scaled && read_as_s32(rules->to, &lhs, &rhs) ? TS_S32 : result;
   TS_TRY(make_scale(rules, target, type, &lhs));
   TS_TRY(make_scale(rules, target, type, &rhs));
   read_through(rules->to, type, &lhs);
   read_through(rules->to, type, &rhs);
-  TS_TRY(make_strided(rules, target, &lhs));
-  TS_TRY(make_strided(rules, target, &rhs));
+  if (is_scaled || !has_two_batches(rules->to, &lhs, &rhs)) {
+    TS_TRY(make_strided(rules, target, &lhs));
+    TS_TRY(make_strided(rules, target, &rhs));
+  }
   if (is_scaled) return add_scaled_dot(rules, target, &lhs, &rhs, out);
   ts_value_id operands[] = {lhs.value, rhs.value};
   bool wide = false;
@@ -280,18 +358,37 @@ static side rhs_of(const ts_rewrite *rw, const ts_op *dot) {
   return side_of(ts_rewrite_operand(rw, dot, 1), &dot->attrs->dot.rhs_batch, &dot->attrs->dot.rhs_contract);
 }
 
-/* True when the axes only move the free dims of rhs before the free dims of lhs. */
-static bool exchanges(const ts_dims *axes, int32_t batch, int32_t lhs_free) {
-  int32_t rhs_free = axes->rank - batch - lhs_free;
+/* Rows of so many elements are worth a product with exchanged operands. */
+enum { EXCHANGED_ROW = 16 };
+
+/* The axes of the transpose if the operands of its product are exchanged. */
+static ts_dims exchanged_axes(const ts_dims *axes, int32_t batch, int32_t lhs_free) {
+  const int32_t rhs_free = axes->rank - batch - lhs_free;
+  ts_dims out = *axes;
   for (int32_t i = 0; i < axes->rank; i++) {
-    int32_t from = i < batch ? i : i < batch + rhs_free ? i + lhs_free : i - rhs_free;
-    if (axes->dims[i] != from) return false;
+    if (axes->dims[i] < batch) continue;
+    out.dims[i] += axes->dims[i] < batch + lhs_free ? rhs_free : -lhs_free;
   }
-  return lhs_free > 0 && rhs_free > 0;
+  return out;
 }
 
-/* The product in the old graph that only `transpose` reads; NULL when its operands cannot be exchanged. */
-static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose) {
+static bool is_identity(const ts_dims *axes) {
+  for (int32_t i = 0; i < axes->rank; i++)
+    if (axes->dims[i] != i) return false;
+  return true;
+}
+
+/* True when nothing is left of the transpose after an exchange, or it moves whole rows: its last dim is one of lhs. */
+static bool exchanges(const ts_shape *product, const ts_dims *axes, int32_t batch, int32_t lhs_free) {
+  const int64_t last = axes->dims[axes->rank - 1];
+  const ts_dims left = exchanged_axes(axes, batch, lhs_free);
+  if (lhs_free == 0 || lhs_free + batch == axes->rank) return false;
+  return is_identity(&left) || (last >= batch && last < batch + lhs_free && product->dims[last] >= EXCHANGED_ROW);
+}
+
+/* The product in the old graph that only `transpose` reads, and the axes that are left of it; NULL when its operands
+ * are not exchanged. */
+static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose, ts_dims *out_axes) {
   const ts_value *product = ts_graph_value(rw->from, transpose->operands[0]);
   if (product->op == TS_NO_ID || rw->uses[transpose->operands[0]] != 1) return NULL;
   const ts_op *dot = ts_graph_op(rw->from, product->op);
@@ -299,11 +396,15 @@ static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose)
   int32_t batch = dot->attrs->dot.lhs_batch.rank;
   int32_t lhs_free =
       ts_graph_value(rw->from, dot->operands[0])->shape->rank - batch - dot->attrs->dot.lhs_contract.rank;
-  return exchanges(&transpose->attrs->axes, batch, lhs_free) ? dot : NULL;
+  *out_axes = exchanged_axes(&transpose->attrs->axes, batch, lhs_free);
+  return exchanges(product->shape, &transpose->attrs->axes, batch, lhs_free) ? dot : NULL;
 }
 
 static bool is_read_through(const ts_graph *g, ts_value_id value) {
-  return maker(g, value, TS_OP_TRANSPOSE) || before_widening(g, value) != TS_NO_ID;
+  ts_shape shape;
+  ts_dims axes;
+  return maker(g, value, TS_OP_TRANSPOSE) || before_widening(g, value) != TS_NO_ID ||
+         has_units(g, value, &shape, &axes);
 }
 
 /* True when both sides fit 32 bits, or one is scaled. */
@@ -315,19 +416,27 @@ static bool reads_operands(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, 
 
 /* True when a product of two values has the form already. */
 static bool has_form(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
-  return !is_read_through(g, lhs) && !is_read_through(g, rhs) && !reads_operands(g, lhs, rhs, attrs) &&
-         is_strided(ts_graph_value(g, lhs)->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract) &&
-         is_strided(ts_graph_value(g, rhs)->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
+  const side l = side_of(lhs, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
+  const side r = side_of(rhs, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
+  if (is_read_through(g, lhs) || is_read_through(g, rhs) || reads_operands(g, lhs, rhs, attrs)) return false;
+  return has_two_batches(g, &l, &r) || (is_strided(ts_graph_value(g, lhs)->shape, &l.batch, &l.contract) &&
+                                        is_strided(ts_graph_value(g, rhs)->shape, &r.batch, &r.contract));
 }
 
 ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
   const ts_op *op = ts_graph_op(rw->from, id);
-  const ts_op *dot = op->code == TS_OP_TRANSPOSE ? find_exchanged(rw, op) : NULL;
+  ts_attrs left = {0};
+  const ts_op *dot = op->code == TS_OP_TRANSPOSE ? find_exchanged(rw, op, &left.axes) : NULL;
   ts_value_id *out = &rw->map[op->first_result];
   bool is_dot = op->code == TS_OP_DOT && !ts_graph_is_vector_dot(rw->from, op) &&
                 !has_form(rules->to, ts_rewrite_operand(rw, op, 0), ts_rewrite_operand(rw, op, 1), op->attrs);
   *out_done = dot || is_dot;
-  if (dot) return add_dot(rules, target, rhs_of(rw, dot), lhs_of(rw, dot), out);
+  if (dot) {
+    ts_value_id product;
+    TS_TRY(add_dot(rules, target, rhs_of(rw, dot), lhs_of(rw, dot), is_identity(&left.axes) ? out : &product));
+    if (is_identity(&left.axes)) return TS_SUCCESS;
+    return ts_rules_add(rules, target, TS_OP_TRANSPOSE, (ts_values){&product, 1}, &left, out);
+  }
   return is_dot ? add_dot(rules, target, lhs_of(rw, op), rhs_of(rw, op), out) : TS_SUCCESS;
 }
 

@@ -65,6 +65,28 @@ void ts_shape_strides(const ts_shape *shape, int64_t *out_strides) {
   }
 }
 
+bool ts_dims_are_one(const ts_shape *shape, const int64_t *strides, const ts_dims *dims, int32_t first, int32_t end) {
+  int64_t expected = -1;
+  for (int32_t i = end - 1; i >= first; i--) {
+    const int64_t d = dims->dims[i];
+    if (shape->dims[d] == 1) continue;
+    if (expected >= 0 && strides[d] != expected) return false;
+    expected = strides[d] * shape->dims[d];
+  }
+  return true;
+}
+
+static bool are_two(const ts_batch_dims *b, int32_t outer) {
+  return ts_dims_are_one(b->shape, b->strides, b->dims, 0, outer) &&
+         ts_dims_are_one(b->shape, b->strides, b->dims, outer, b->dims->rank);
+}
+
+int32_t ts_batch_outer(const ts_batch_dims *lhs, const ts_batch_dims *rhs) {
+  for (int32_t outer = 0; outer < lhs->dims->rank || outer == 0; outer++)
+    if (are_two(lhs, outer) && are_two(rhs, outer)) return outer;
+  return -1;
+}
+
 bool ts_shape_keeps_order(const ts_shape *shape, const ts_dims *axes) {
   int64_t last = -1;
   for (int32_t d = 0; d < axes->rank; d++) {

@@ -44,6 +44,16 @@ int64_t ts_shape_elements(const ts_shape *shape);
 int64_t ts_shape_bytes(const ts_shape *shape, ts_dtype type);
 /* Row-major strides in elements. */
 void ts_shape_strides(const ts_shape *shape, int64_t *out_strides);
+/* True when dims [first, end) of the list are like one dim: from each of its indices to the next it is as far. */
+bool ts_dims_are_one(const ts_shape *shape, const int64_t *strides, const ts_dims *dims, int32_t first, int32_t end);
+/* How many of the first batch dims are an outer dim of both operands of a product, such that the others are one inner
+ * dim; as few as possible. -1: there is no such number. */
+typedef struct ts_batch_dims {
+  const ts_shape *shape;
+  const int64_t *strides;
+  const ts_dims *dims;
+} ts_batch_dims;
+int32_t ts_batch_outer(const ts_batch_dims *lhs, const ts_batch_dims *rhs);
 /* True when a transpose by `axes` moves no element: only dims of one element change their position. */
 bool ts_shape_keeps_order(const ts_shape *shape, const ts_dims *axes);
 /* "f32[2,3]" into `out`, truncated to `size`; returns `out`. */
