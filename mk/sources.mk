@@ -387,6 +387,10 @@ EXEC_SRC := \
   c_src/exec/run_routine.c \
   c_src/exec/single.c \
   c_src/exec/steps.c \
+  c_src/exec/stripes/build.c \
+  c_src/exec/stripes/find.c \
+  c_src/exec/stripes/plan.c \
+  c_src/exec/stripes/run.c \
   c_src/exec/words.c \
   c_src/exec/slices.c \
   c_src/exec/tasks.c \

@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "base/system.h"
 #include "exec/builder.h"
+#include "exec/stripes/stripes.h"
 
 #include <string.h>
 
@@ -252,14 +253,41 @@ static ts_status build_placed(ts_builder *b, ts_block *block, ts_op_id id) {
   return b->in_fusion ? TS_SUCCESS : ts_builder_place(b, first, ts_graph_op(b->graph, id)->place);
 }
 
-ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block) {
-  ts_op_id *order = NULL;
-  if (!b->in_native && !b->options->no_fusion) TS_TRY(ts_builder_order(b->graph, id, &order));
-  ts_status status = TS_SUCCESS;
-  for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count && !status; i++) {
-    status = ts_check_cancelled(b->options->cancel, "the compile");
-    if (!status) status = build_placed(b, block, order ? order[i] : ts_graph_region(b->graph, id)->ops.data[i]);
+/* The ops of a chain, where its last one is: those that are no stripes one by one. */
+static ts_status build_chain(ts_builder *b, ts_block *block, const ts_chain *chain) {
+  const int32_t first = b->position;
+  ts_op_id last;
+  TS_TRY(ts_builder_stripes(b, block, chain, &last));
+  if (last != TS_NO_ID) TS_TRY(ts_builder_place(b, first, ts_graph_op(b->graph, last)->place));
+  for (uint32_t i = 0; i < chain->count; i++)
+    if (last == TS_NO_ID || chain->ops[i] > last) TS_TRY(build_placed(b, block, chain->ops[i]));
+  return TS_SUCCESS;
+}
+
+static ts_status build_chained(ts_builder *b, ts_block *block, const ts_chain *chain, ts_op_id id) {
+  if (!chain) return build_placed(b, block, id);
+  return id == ts_chain_last(chain) ? build_chain(b, block, chain) : TS_SUCCESS;
+}
+
+static ts_status build_ops(ts_builder *b, ts_region_id id, const ts_op_id *order, const ts_chains *chains,
+                           ts_block *block) {
+  const size_t count = ts_graph_region(b->graph, id)->ops.count;
+  for (size_t i = 0; i < count; i++) {
+    const ts_op_id op = order ? order[i] : ts_graph_region(b->graph, id)->ops.data[i];
+    TS_TRY(ts_check_cancelled(b->options->cancel, "the compile"));
+    TS_TRY(build_chained(b, block, ts_chains_of(chains, op), op));
   }
+  return TS_SUCCESS;
+}
+
+ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block) {
+  const bool plain = b->in_native || b->options->no_fusion;
+  ts_op_id *order = NULL;
+  ts_chains chains = {.numbers = NULL};
+  if (!plain) TS_TRY(ts_builder_order(b->graph, id, &order));
+  ts_status status = plain ? TS_SUCCESS : ts_chains_find(b->graph, id, &chains);
+  if (!status) status = build_ops(b, id, order, &chains, block);
+  ts_chains_deinit(&chains);
   ts_free(order);
   return status;
 }

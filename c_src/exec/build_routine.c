@@ -39,10 +39,7 @@ static bool have_equal_slices(const ts_builder *b, const ts_op *x, const ts_op *
   return true;
 }
 
-/* True when the ops have equal attributes and operands of equal types, and the same operands are one value. (The
- * interpreter's plan is a program of the op, and x * x has another form than x * y.) May be false for equal ops where
- * comparing is too expensive. */
-static bool are_alike(const ts_graph *g, const ts_op *a, const ts_op *b) {
+bool ts_builder_are_alike(const ts_graph *g, const ts_op *a, const ts_op *b) {
   if (a->code != b->code || a->attrs != b->attrs || a->operand_count != b->operand_count) return false;
   if (a->operand_count > ALIKE_OPERANDS) return false;
   for (uint32_t i = 0; i < a->operand_count; i++) {
@@ -52,7 +49,7 @@ static bool are_alike(const ts_graph *g, const ts_op *a, const ts_op *b) {
   return true;
 }
 
-static ts_status ask_for_kernel(ts_builder *b, ts_planned *planned) {
+ts_status ts_builder_ask_for_kernel(ts_builder *b, ts_planned *planned) {
   ts_kernel_source source = *planned->plan->kernel;
   char *text;
   TS_TRY(ts_strdup(source.text, &text));
@@ -101,19 +98,16 @@ static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine
                                       .cancel = b->options->nonblocking ? &always : b->options->cancel};
   TS_TRY(routine->plan(&request, out->plan));
   note_work(b, ts_graph_op(b->graph, id), out->plan);
-  return out->plan->state && out->plan->kernel ? ask_for_kernel(b, out) : TS_SUCCESS;
+  return out->plan->state && out->plan->kernel ? ts_builder_ask_for_kernel(b, out) : TS_SUCCESS;
 }
-
-/* How many of the latest plans are compared with a new op. */
-enum { PLANS_SEEN = 16 };
 
 static ts_status plan_op(ts_builder *b, ts_op_id id, const ts_routine *routine, const ts_routine_plan **out) {
   const ts_op *op = ts_graph_op(b->graph, id);
-  size_t last = b->planned.count > PLANS_SEEN ? b->planned.count - PLANS_SEEN : 0;
+  size_t last = b->planned.count > TS_PLANS_SEEN ? b->planned.count - TS_PLANS_SEEN : 0;
   for (size_t i = b->planned.count; i-- > last;) {
     const ts_planned *p = &b->planned.data[i];
     *out = p->plan;
-    if (p->plan->routine == routine && are_alike(b->graph, ts_graph_op(b->graph, p->op), op) &&
+    if (p->plan->routine == routine && ts_builder_are_alike(b->graph, ts_graph_op(b->graph, p->op), op) &&
         have_equal_slices(b, ts_graph_op(b->graph, p->op), op))
       return TS_SUCCESS;
   }

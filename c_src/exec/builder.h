@@ -37,6 +37,7 @@ static inline bool ts_storage_is_given(const ts_storage *s) {
 /* The plan of a routine. Equal ops share it. */
 typedef struct ts_planned {
   ts_op_id op;           /* the first op with this plan */
+  ts_op_id first, move;  /* if it is the second product of a chain (stripes/stripes.h): other ops of the chain */
   uint32_t kernel;       /* index of the kernel that the plan requested; TS_NO_ID: none */
   ts_routine_plan *plan; /* its state is NULL where the routine declined */
 } ts_planned;
@@ -78,8 +79,6 @@ typedef struct ts_builder {
   } types[TS_TYPES_SEEN];
 } ts_builder;
 
-static inline int64_t ts_cost_add(int64_t a, int64_t b) { return a == INT64_MAX || b == INT64_MAX ? INT64_MAX : a + b; }
-
 /* ---- storages ---- */
 ts_status ts_builder_add_storage(ts_builder *b, ts_memory_kind kind, uint32_t index, int64_t bytes, ts_storage_id *out);
 static inline ts_storage *ts_builder_storage(const ts_builder *b, ts_storage_id id) { return &b->storages.data[id]; }
@@ -118,12 +117,25 @@ ts_status ts_builder_copy(ts_builder *b, ts_block *block, ts_storage_id from, ts
 ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block);
 
 /* ---- routines: build_routine.c ---- */
+/* How many of the latest plans are compared with a new op. */
+enum { TS_PLANS_SEEN = 16 };
+/* True when the ops have equal attributes and operands of equal types, and the same operands are one value. (The
+ * interpreter's plan is a program of the op, and x * x has another form than x * y.) May be false for equal ops where
+ * comparing is too expensive. */
+bool ts_builder_are_alike(const ts_graph *graph, const ts_op *a, const ts_op *b);
+/* Requests the kernel of the plan. */
+ts_status ts_builder_ask_for_kernel(ts_builder *b, ts_planned *planned);
 /* Adds a step that computes the op by the routine. *out_done is false when the routine declines the op. */
 ts_status ts_builder_routine(ts_builder *b, ts_block *block, ts_op_id id, const ts_routine *routine, bool *out_done);
 /* Gives each plan the kernel that it requested. */
 void ts_builder_adopt(ts_builder *b);
 /* Makes the launch of op `id` the epilogue of a routine whose result it reads, if that is possible and worth it. */
 ts_status ts_builder_try_epilogue(ts_builder *b, ts_block *block, ts_op_id id, bool *out_done);
+
+/* ---- chains: stripes/build.c ---- */
+/* Adds a step that computes the chain by stripes, up to the op *out_last, which is TS_NO_ID when there are none. */
+struct ts_chain;
+ts_status ts_builder_stripes(ts_builder *b, ts_block *block, const struct ts_chain *chain, ts_op_id *out_last);
 
 /* ---- order.c ---- */
 /* The region's ops, in the order of their steps. NULL: the region's own order. The caller frees it. */

@@ -5,6 +5,7 @@
 #include "base/system.h"
 #include "exec/builder.h"
 #include "exec/steps.h"
+#include "exec/stripes/stripes.h"
 #include "jit/jit.h"
 #include "kernel/ref/ref.h"
 #include "pass/pass.h"
@@ -328,7 +329,9 @@ static void explain_memory(const ts_executable *exe, ts_memory_id id, ts_text *o
 
 static void explain_block(const ts_executable *exe, const ts_block *block, int depth, ts_text *out);
 
-static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bool epilogue, int depth, ts_text *out) {
+/* `where` it runs if it is part of a routine's step; NULL: by itself. */
+static void explain_launch(const ts_executable *exe, const ts_step_launch *l, const char *where, int depth,
+                           ts_text *out) {
   const ts_launch *launch = l->own ? &l->own->launch : l->launch;
   ts_text_format(out, "%*skernel ", depth * 2 + 4, "");
   if (l->kernel != TS_NO_ID) {
@@ -339,15 +342,20 @@ static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bo
                  launch->desc.rank, launch->desc.node_count, launch->points);
   if (l->kernel == TS_NO_ID)
     ts_text_append(out, "in the loop's function\n");
-  else if (epilogue)
-    ts_text_append(out, "on the parts of the product\n");
+  else if (where)
+    ts_text_format(out, "%s\n", where);
   else
     ts_text_format(out, "%" PRId64 " tasks\n", ts_step_own_tasks(l));
 }
 
-static void explain_work(const ts_executable *exe, const ts_work *work, bool epilogue, int depth, ts_text *out) {
-  for (int32_t i = 0; i < work->lowered.launch_count; i++)
-    explain_launch(exe, &work->launches[i], epilogue, depth, out);
+static void explain_work(const ts_executable *exe, const ts_work *work, const char *where, int depth, ts_text *out) {
+  for (int32_t i = 0; i < work->lowered.launch_count; i++) explain_launch(exe, &work->launches[i], where, depth, out);
+}
+
+static void explain_routine(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
+  const ts_work *between = ts_stripes_work(step->routine.plan);
+  if (between) explain_work(exe, between, "between two products, stripe by stripe", depth, out);
+  if (step->routine.epilogue) explain_work(exe, step->routine.epilogue, "on the parts of the product", depth, out);
 }
 
 static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
@@ -359,8 +367,8 @@ static void explain_step(const ts_executable *exe, const ts_step *step, int dept
   ts_text_append(out, "  writes");
   for (uint32_t i = 0; i < step->result_count; i++) explain_memory(exe, ts_step_results(step)[i], out);
   ts_text_append(out, "\n");
-  if (step->kind == TS_STEP_LAUNCH) explain_work(exe, step->work, false, depth, out);
-  if (ts_step_has_epilogue(step)) explain_work(exe, step->routine.epilogue, true, depth, out);
+  if (step->kind == TS_STEP_LAUNCH) explain_work(exe, step->work, NULL, depth, out);
+  if (step->kind == TS_STEP_ROUTINE) explain_routine(exe, step, depth, out);
   if (step->kind == TS_STEP_WHILE) {
     explain_block(exe, &step->loop->condition, depth + 1, out);
     explain_block(exe, &step->loop->body, depth + 1, out);

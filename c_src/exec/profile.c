@@ -4,6 +4,7 @@
 #include "base/deep.h"
 #include "base/system.h"
 #include "exec/steps.h"
+#include "exec/stripes/stripes.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -384,9 +385,15 @@ static const ts_work *work_of(const ts_step *step) {
   return step->kind == TS_STEP_LAUNCH ? step->work : ts_step_has_epilogue(step) ? step->routine.epilogue : NULL;
 }
 
+static void routine_ops(const ts_step *step, ts_op_names *names) {
+  const ts_work *between = ts_stripes_work(step->routine.plan);
+  ts_op_names_add(names, step->routine.plan->op);
+  if (between) launch_ops(between->launches[0].launch, names);
+}
+
 static void step_ops(const ts_step *step, int32_t launch, ts_op_names *names) {
   const ts_work *work = work_of(step);
-  if (step->kind == TS_STEP_ROUTINE) ts_op_names_add(names, step->routine.plan->op);
+  if (step->kind == TS_STEP_ROUTINE) routine_ops(step, names);
   for (int32_t i = 0; work && i < work->lowered.launch_count; i++)
     if (launch < 0 || launch == i) launch_ops(work->launches[i].launch, names);
   if (names->count == 0 && step->code != TS_OP_FUSION) ts_op_names_add(names, step->code);

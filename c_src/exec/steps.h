@@ -288,7 +288,9 @@ ts_status ts_executable_check_args(const ts_executable *exe, ts_buffer *const *a
 typedef struct ts_launch_memory {
   const ts_memory_id *operands, *results, *temps;
 } ts_launch_memory;
-/* Writes addresses, from the base of each memory, into the launch's part of `words`, and returns that part. */
+/* Writes addresses, from the base of each memory, into a launch's words. */
+void ts_fill_addresses(void *const *base, const ts_launch_memory *of, const ts_launch *launch, int64_t *words);
+/* The same into the launch's part of a run's `words`; returns that part. */
 int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_launch_memory *of, const ts_step_launch *l);
 
 /* ---- single.c ---- */
@@ -297,6 +299,8 @@ bool ts_single_fits(const ts_executable *exe);
 /* `options` may be NULL. */
 ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
                         ts_buffer **out);
+
+static inline int64_t ts_cost_add(int64_t a, int64_t b) { return a == INT64_MAX || b == INT64_MAX ? INT64_MAX : a + b; }
 
 /* A sum of bytes, at most INT64_MAX: a program with tensors of so many bytes compiles, and only its run has too little
  * memory. */

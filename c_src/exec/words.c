@@ -30,12 +30,16 @@ static int64_t dynamic_offset(void *const *base, const ts_launch_memory *of, con
   return offset;
 }
 
-int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_launch_memory *of, const ts_step_launch *l) {
-  words += l->words;
-  for (int32_t i = 0; i < l->launch->pointer_count; i++) {
-    const ts_launch_pointer *p = &l->launch->pointers[i];
+void ts_fill_addresses(void *const *base, const ts_launch_memory *of, const ts_launch *launch, int64_t *words) {
+  for (int32_t i = 0; i < launch->pointer_count; i++) {
+    const ts_launch_pointer *p = &launch->pointers[i];
     int64_t address = (int64_t)(intptr_t)role_base(base, of, p) + p->offset;
     words[p->word] = p->term_count ? address + dynamic_offset(base, of, p) : address;
   }
+}
+
+int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_launch_memory *of, const ts_step_launch *l) {
+  words += l->words;
+  ts_fill_addresses(base, of, l->launch, words);
   return words;
 }

@@ -1,5 +1,5 @@
-/* Routines short of memory: transforms, convolutions, windows, scatters, scans and sorts, of sizes that plan and run
- * each of their ways. Whichever allocation fails, compiling and running ends with an error and keeps nothing.
+/* Routines short of memory: transforms, convolutions, windows, scatters, scans, sorts and stripes, of sizes that plan
+ * and run each of their ways. Whichever allocation fails, compiling and running ends with an error and keeps nothing.
  * (Factorizations: test_linalg, test_factors; custom calls: tessera_fault_tests.) */
 #include "random_graph.h"
 #include "routine_check.h"
@@ -45,6 +45,12 @@ static const char *const programs[] = {
     "(%0: u8[100000]) -> (u8[100000]) {\n  %1 = sort %0 {axis = 0, descending = true} : u8[100000]",
     "(%0: f64[200000]) -> (f64[200000]) {\n  %1 = sort %0 {axis = 0, descending = false} : f64[200000]",
     "(%0: s32[9000,3]) -> (s64[9000,3]) {\n  %1 = argsort %0 {axis = 0, descending = false} : s64[9000,3]",
+    /* stripes between products */
+    "(%0: f32[2,200,20], %1: f32[2,20,300], %2: f32[2,300,30]) -> (f32[2,200,30]) {\n"
+    "  %3 = dot_general %0, %1 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : "
+    "f32[2,200,300]\n  %4 = exp %3 : f32[2,200,300]\n"
+    "  %5 = dot_general %4, %2 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : "
+    "f32[2,200,30]",
     "(%0: f32[3,50000]) -> (f32[3,10], s32[3,10]) {\n  %1, %2 = top_k %0 {k = 10} : f32[3,10], s32[3,10]",
 };
 enum { PROGRAMS = sizeof programs / sizeof *programs };
@@ -54,7 +60,8 @@ static bool has_two_results(const char *text) { return strstr(text, "top_k") != 
 static ts_graph *parse(const char *program) {
   char text[600];
   ts_graph *graph;
-  const int last = program[strcspn(program, "=") - 2] - '0'; /* the number before the first = */
+  const char *line = strrchr(program, '\n');
+  const int last = line[strcspn(line, "=") - 2] - '0'; /* the number before its first = */
   snprintf(text, sizeof text,
            has_two_results(program) ? "graph @main%s\n  return %%1, %%%d\n}\n" : "graph @main%s\n  return %%%d\n}\n",
            program, last);

@@ -14,10 +14,13 @@ static int32_t dim_from_inside(const ts_kernel_desc *d, int32_t k) {
   return d->rank - 1 - k;
 }
 
-static bool reads_in_order(const ts_launch *launch, int32_t input) {
+/* Of an input, or behind the inputs an output. */
+static bool is_in_order(const ts_launch *launch, int32_t operand) {
   const ts_kernel_desc *d = &launch->desc;
-  const int64_t *stride = launch->args + ts_kernel_arg_operand(d, input) + 1;
-  int64_t expected = (int64_t)ts_dtype_size(d->inputs[input].dtype);
+  const int64_t *stride = launch->args + ts_kernel_arg_operand(d, operand) + 1;
+  const ts_kernel_operand *of =
+      operand < d->input_count ? &d->inputs[operand] : &d->outputs[operand - d->input_count].operand;
+  int64_t expected = (int64_t)ts_dtype_size(of->dtype);
   for (int32_t k = 0; k < d->rank; k++) {
     const int32_t l = dim_from_inside(d, k);
     if (launch->args[l] == 1) continue;
@@ -54,10 +57,23 @@ bool ts_launch_follows(const ts_launch *launch, uint32_t operand) {
     const ts_launch_pointer *p = &launch->pointers[i];
     if (indexes_with(p, operand)) return false;
     if (p->role != TS_ROLE_OPERAND || p->index != operand) continue;
-    if (p->offset != 0 || p->term_count > 0 || is_gathered(d, i) || !reads_in_order(launch, i)) return false;
+    if (p->offset != 0 || p->term_count > 0 || is_gathered(d, i) || !is_in_order(launch, i)) return false;
     found = true;
   }
   return found;
+}
+
+bool ts_launch_fills(const ts_launch *launch, uint32_t result) {
+  const ts_kernel_desc *d = &launch->desc;
+  int32_t found = 0;
+  if (!has_parts(d)) return false;
+  for (int32_t i = 0; i < launch->pointer_count; i++) {
+    const ts_launch_pointer *p = &launch->pointers[i];
+    if (p->role != TS_ROLE_RESULT || p->index != result) continue;
+    if (p->offset != 0 || p->term_count > 0 || !is_in_order(launch, i)) return false;
+    found++;
+  }
+  return found == 1;
 }
 
 bool ts_launch_has_pieces(const ts_launch *launch) {

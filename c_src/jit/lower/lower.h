@@ -57,6 +57,9 @@ ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const
  * an INTERLEAVED group by group. MAP, ROW and INTERLEAVED of rank 2 only. */
 bool ts_launch_follows(const ts_launch *launch, uint32_t operand);
 
+/* True when it writes the elements of a result in that order, too: each point one of them. */
+bool ts_launch_fills(const ts_launch *launch, uint32_t result);
+
 /* Runs a part of a launch whose points are seen as rows of `pitch`: columns [col, col + cols) of rows [row, row +
  * rows). For a ROW or INTERLEAVED launch a part must be whole rows. `words` are its arguments with addresses. */
 typedef struct ts_launch_part {

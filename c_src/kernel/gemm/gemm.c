@@ -51,6 +51,15 @@ ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, cons
   return TS_SUCCESS;
 }
 
+ts_status ts_gemm_run_some(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
+  gemm_run run = ts_gemm_run_of(gemm, shape, call);
+  run.kernel = TS_GEMM_SMALL;
+  if (gemm_is_empty(shape)) return TS_SUCCESS;
+  if (shape->k > 0) return ts_gemm_run_small(&run);
+  run_zeros(&run);
+  return TS_SUCCESS;
+}
+
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   if (shape->k <= 0) return false;
   const ts_gemm_kernel kernel = ts_gemm_pick_kernel(gemm, shape);

@@ -88,8 +88,9 @@ typedef struct ts_gemm_call {
   const void *lhs;          /* not used with `rows` */
   const ts_gemm_rows *rows; /* for ts_gemm_run_rows */
   const void *rhs;
-  const void *packed; /* rhs, packed by ts_gemm_pack_weights for such a product; NULL: the run packs it */
-  const void *left;   /* lhs as ts_gemm_pack_left has packed it; NULL: the run packs it */
+  const void *packed;  /* rhs, packed by ts_gemm_pack_weights for such a product; NULL: the run packs it */
+  const void *left;    /* lhs as ts_gemm_pack_left has packed it; NULL: the run packs it */
+  const void *columns; /* for ts_gemm_run_some: rhs by ts_gemm_pack_columns; NULL: the run packs it where it has to */
   void *out;
   const ts_gemm_scale *scale;           /* for ts_gemm_prepare_scaled; else NULL */
   const struct ts_quantized *quantized; /* for ts_gemm_prepare_quantized; `rhs` is any address */
@@ -120,6 +121,20 @@ void ts_gemm_pack_left(const ts_gemm *gemm, const ts_gemm_shape *shape, const vo
 /* ts_gemm_prepare, and a run, of a product whose left side is `rows`: the shape's strides of lhs are 0. */
 ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
 ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
+
+/* Products of some rows at a time, by callers that compute the rows of a result in several calls, each on one thread:
+ * rhs is packed once for all of them. Only of floats that are computed in f32 or f64, with up to TS_CONTRACT_BLOCK
+ * steps. */
+bool ts_gemm_has_some(const ts_gemm_types *types, const ts_gemm_shape *shape);
+ts_status ts_gemm_prepare_some(const ts_gemm_types *types, ts_gemm **out, ts_kernel_source *out_source);
+/* The shape is that of some rows of one batch with `columns`; of some batches without. */
+ts_status ts_gemm_run_some(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
+int ts_gemm_some_rows(const ts_gemm *gemm); /* rows of a tile: a multiple of it wastes nothing */
+/* True if a run without `columns` packs rhs. */
+bool ts_gemm_some_packs(const ts_gemm *gemm, const ts_gemm_shape *shape);
+/* Packs the rhs of a batch. */
+int64_t ts_gemm_columns_bytes(const ts_gemm *gemm, const ts_gemm_shape *shape);
+void ts_gemm_pack_columns(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *rhs, void *out);
 
 /* True when the product is worth more than one thread. */
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);

@@ -52,6 +52,7 @@ typedef struct gemm_run {
   const ts_gemm_rows *rows; /* replaces lhs; NULL: lhs is strided */
   const char *packed;       /* replaces rhs; NULL: rhs is strided */
   const char *left;         /* replaces lhs, by ts_gemm_pack_left; NULL without it */
+  const char *columns;      /* replaces rhs, by ts_gemm_pack_columns; NULL without it */
   char *out;
   const ts_gemm_scale *scale;           /* NULL: none */
   const struct ts_quantized *quantized; /* replaces rhs; NULL: rhs is strided */

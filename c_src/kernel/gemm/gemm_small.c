@@ -42,22 +42,34 @@ typedef struct columns {
   int64_t step, tile;
 } columns;
 
-static columns find_columns(const small_plan *p, int64_t batch, int worker) {
-  const ts_gemm_shape *s = &p->run->shape;
-  const int size = p->run->gemm->rhs_size, cols = (int)p->tile_cols;
-  const char *from = p->run->rhs + batch * s->rhs_batch * size;
-  if (!p->packs) return (columns){from, s->rhs_row * size, p->tile_cols * size};
-  const gemm_pack pack = {.dtype = p->run->gemm->types.rhs,
-                          .compute = p->g->compute,
+static columns packed_columns(const ts_gemm_geometry *g, const ts_gemm_shape *s, const char *panels) {
+  const int64_t step = (int64_t)g->vectors * g->lanes * g->element_size;
+  return (columns){panels, step, s->k * step};
+}
+
+void ts_gemm_pack_columns(const ts_gemm *gemm, const ts_gemm_shape *s, const void *rhs, void *out) {
+  const ts_gemm_geometry *g = &gemm->geometry;
+  const int cols = g->vectors * g->lanes;
+  const gemm_pack pack = {.dtype = gemm->types.rhs,
+                          .compute = g->compute,
                           .unit_stride = s->rhs_col,
                           .k_stride = s->rhs_row,
                           .step = cols,
                           .width = cols,
                           .scale_type = TS_DTYPE_NONE};
+  ts_gemm_pack(&pack, rhs, s->n, s->k, out, packed_columns(g, s, out).tile);
+}
+
+static columns find_columns(const small_plan *p, int64_t batch, int worker) {
+  const gemm_run *run = p->run;
+  const ts_gemm_shape *s = &run->shape;
+  const int size = run->gemm->rhs_size;
+  const char *from = run->rhs + batch * s->rhs_batch * size;
+  if (run->columns) return packed_columns(p->g, s, run->columns);
+  if (!p->packs) return (columns){from, s->rhs_row * size, p->tile_cols * size};
   char *panels = p->workers + worker * p->worker_bytes;
-  const int64_t step = p->tile_cols * p->g->element_size;
-  ts_gemm_pack(&pack, from, s->n, s->k, panels, s->k * step);
-  return (columns){panels, step, s->k * step};
+  ts_gemm_pack_columns(run->gemm, s, from, panels);
+  return packed_columns(p->g, s, panels);
 }
 
 static int64_t first_row(const small_plan *p, int64_t tile) {
@@ -214,9 +226,19 @@ static bool is_narrow(const ts_gemm *gemm, ts_dtype type) {
   return gemm->compute < TS_GEMM_I32 && (int)ts_dtype_size(type) < gemm->geometry.element_size;
 }
 
+bool ts_gemm_some_packs(const ts_gemm *gemm, const ts_gemm_shape *s) {
+  return packs_columns(s) || is_narrow(gemm, gemm->types.rhs);
+}
+
+int ts_gemm_some_rows(const ts_gemm *gemm) { return gemm->geometry.small; }
+
 static int64_t packed_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
   const int64_t cols = (int64_t)g->vectors * g->lanes;
   return gemm_round_up(s->n, cols) * g->element_size * s->k;
+}
+
+int64_t ts_gemm_columns_bytes(const ts_gemm *gemm, const ts_gemm_shape *s) {
+  return ts_pool_padded(packed_bytes(&gemm->geometry, s));
 }
 
 static void plan_parts(small_plan *p) {
@@ -227,6 +249,7 @@ static void plan_parts(small_plan *p) {
   if (ts_gemm_goes_on(p->run) && p->run->gemm->compute < TS_GEMM_I32) p->steps = s->k;
   p->tiles = gemm_ceil_div(s->m, p->g->small);
   p->part = gemm_max(TS_GEMM_FINISH_BYTES / (s->n * p->run->size * p->g->small), PART_TILES);
+  if (p->run->columns) p->part = p->tiles; /* the caller has chosen the rows */
 }
 
 static void plan_widened(small_plan *p) {
@@ -258,7 +281,7 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   p.tile_cols = (int64_t)p.g->vectors * p.g->lanes;
   plan_parts(&p);
   plan_tasks(&p);
-  p.packs = packs_columns(s) || is_narrow(run->gemm, run->gemm->types.rhs);
+  p.packs = !run->columns && ts_gemm_some_packs(run->gemm, s);
   p.rhs_bytes = p.packs ? ts_pool_padded(packed_bytes(p.g, s)) : 0;
   plan_widened(&p);
   const int64_t bytes = p.worker_bytes * p.parallel->width;

@@ -510,6 +510,7 @@ gemm_run ts_gemm_run_of(const ts_gemm *gemm, const ts_gemm_shape *shape, const t
                     .packed = packed ? packed + header_bytes(gemm) : NULL,
                     .has_tiny = packed && header_bytes(gemm) > 0 && *packed,
                     .left = call->left,
+                    .columns = call->columns,
                     .out = call->out,
                     .scale = call->scale,
                     .quantized = call->quantized,

@@ -1,0 +1,15 @@
+// checks bits of plain, but NaN
+// counts: steps 1, bytes of temporaries 0
+graph @main(%0: f32[3,72,4,40], %1: f32[3,132,4,40], %2: f32[3,132,4,24]) -> (f32[3,72,4,24]) {
+  %3 = dot_general %0, %1 {lhs_contract = [3], lhs_batch = [0,2], rhs_contract = [3], rhs_batch = [0,2]} : f32[3,4,72,132]
+  %30 = reduce_max %3 {axes = [3]} : f32[3,4,72]
+  %31 = broadcast %30 {shape = [3,4,72,132], axes = [0,1,2]} : f32[3,4,72,132]
+  %32 = subtract %3, %31 : f32[3,4,72,132]
+  %33 = exp %32 : f32[3,4,72,132]
+  %34 = reduce_sum %33 {axes = [3]} : f32[3,4,72]
+  %35 = broadcast %34 {shape = [3,4,72,132], axes = [0,1,2]} : f32[3,4,72,132]
+  %9 = divide %33, %35 : f32[3,4,72,132]
+  %10 = dot_general %2, %9 {lhs_contract = [1], lhs_batch = [0,2], rhs_contract = [3], rhs_batch = [0,1]} : f32[3,4,24,72]
+  %11 = transpose %10 {axes = [0,3,1,2]} : f32[3,72,4,24]
+  return %11
+}

@@ -1,0 +1,16 @@
+// checks bits of plain, but NaN
+graph @main(%0: bf16[4,60,20], %1: bf16[4,92,20], %2: bf16[4,92,32]) -> (bf16[4,60,32]) {
+  %20 = convert %0 : f32[4,60,20]
+  %21 = convert %1 : f32[4,92,20]
+  %3 = dot_general %20, %21 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [2], rhs_batch = [0]} : f32[4,60,92]
+  %30 = reduce_max %3 {axes = [2]} : f32[4,60]
+  %31 = broadcast %30 {shape = [4,60,92], axes = [0,1]} : f32[4,60,92]
+  %32 = subtract %3, %31 : f32[4,60,92]
+  %33 = exp %32 : f32[4,60,92]
+  %34 = reduce_sum %33 {axes = [2]} : f32[4,60]
+  %35 = broadcast %34 {shape = [4,60,92], axes = [0,1]} : f32[4,60,92]
+  %9 = divide %33, %35 : f32[4,60,92]
+  %22 = convert %9 : bf16[4,60,92]
+  %10 = dot_general %22, %2 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : bf16[4,60,32]
+  return %10
+}
