@@ -12,14 +12,11 @@ typedef struct extents {
   int64_t batch, m, n, k;
 } extents;
 
-/* Checks a product. It has to be computed without packing, unless the machine has no masks for its last columns, or its
- * second cache is too small. */
+/* Checks a product. It has to be computed without packing, unless the second cache is too small. */
 static void check_small(const ts_gemm *gemm, ts_dtype type, const extents *e, layout lhs, layout rhs) {
   product p = make_product(type, e->batch, e->m, e->n, e->k, lhs, rhs);
-  const bool whole = gemm->geometry.small_masked || e->n % gemm->geometry.lanes == 0;
   const int64_t most = gemm->native ? ts_target_host()->l2_bytes / 16 : 64 << 10; /* what is widened is less */
-  if (whole && !gemm->own && e->k * 64 * 8 <= most)
-    ck_assert_int_eq(ts_gemm_pick_kernel(gemm, &p.shape), TS_GEMM_SMALL);
+  if (!gemm->own && e->k * 64 * 8 <= most) ck_assert_int_eq(ts_gemm_pick_kernel(gemm, &p.shape), TS_GEMM_SMALL);
   ck_assert_ok(run_product(gemm, &p, &threaded));
   check_product(type, &p, 1);
   free_product(&p);
@@ -51,6 +48,74 @@ START_TEST(layouts)
       check_small(gemm, types[_i], &e, lhs[l], rhs[r]);
     }
   ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Few columns take short vectors; there, a vector may be chosen that runs along the rows. */
+START_TEST(few_columns)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
+  for (int64_t n = 1; n <= 40; n++)
+    for (int64_t m = 1; m <= 26; m += 1 + n % 4)
+      check(gemm, types[_i], 1 + m % 2, m, n, 1 + 13 * (m + n) % 7, n % 5 ? NORMAL : STRIDED, n % 3 ? NORMAL : PADDED,
+            &ts_parallel_serial, 1);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* So few steps that the columns of a few rows are computed in their order. */
+START_TEST(few_steps)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
+  for (int64_t k = 1; k <= 9; k += 2)
+    for (int64_t m = 1; m <= 14; m++)
+      check(gemm, types[_i], 2, m, 250 + 17 * k + m, k, m % 2 ? NORMAL : TRANSPOSED, NORMAL, &threaded, 1);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Several vectors by rows, whose results become rows again: some are narrowed, or lie apart. */
+START_TEST(few_vectors)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
+  for (int64_t n = 2; n <= 8; n++)
+    for (int64_t m = 32; m <= 101; m += 23)
+      check(gemm, types[_i], 2, m + n, n, 70, NORMAL, n % 2 ? NORMAL : TRANSPOSED, &threaded, 1);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+enum { JOINED_ROWS = 21, JOINED_WORDS = JOINED_ROWS * 10 * 2 };
+
+/* The word that stands for part `word` of result `row` of an item. */
+static uint32_t word_of(int64_t item, int64_t row, int64_t word) {
+  return (uint32_t)(1 + item + 100 * row + 10000 * word);
+}
+
+static void check_joined(int64_t words, int64_t items, int64_t count, int64_t pitch) {
+  static uint32_t from[TS_GEMM_MAX_ITEMS][TS_GEMM_ITEM_BYTES / 4];
+  uint32_t out[JOINED_WORDS] = {0};
+  for (int64_t i = 0; i < TS_GEMM_MAX_ITEMS; i++)
+    for (int64_t w = 0; w < JOINED_ROWS * words; w++) from[i][w] = word_of(i, w / words, w % words);
+  ts_gemm_join_items((int)words * 4, (const char *)from, items, count, (char *)out, pitch * words * 4);
+  for (int64_t w = 0; w < JOINED_WORDS; w++) {
+    const int64_t row = w / words / pitch, item = w / words % pitch;
+    ck_assert_int_eq(out[w], row < count && item < items ? word_of(item, row, w % words) : 0);
+  }
+}
+
+/* Rows one behind the other, and apart. */
+START_TEST(joined_items)
+{
+  for (int64_t items = 1; items <= TS_GEMM_MAX_ITEMS; items++)
+    for (int64_t count = 0; count < JOINED_ROWS; count++)
+      for (int64_t words = 1; words <= 2; words++) {
+        check_joined(words, items, count, items);
+        check_joined(words, items, count, items + 2);
+      }
 }
 END_TEST
 
@@ -143,6 +208,10 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, heights, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, tasks, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, few_columns, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, few_steps, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, few_vectors, 0, TYPE_COUNT);
+  tcase_add_test(t, joined_items);
   tcase_add_test(t, one_chain);
   tcase_add_test(t, epilogues);
   test_add_lesser_isas(t);

@@ -18,11 +18,9 @@ static void choose_tile(const ts_target *target, ts_gemm_geometry *g) {
   g->panel = (g->rows[0] + g->lanes - 1) / g->lanes * g->lanes;
 }
 
-/* Where masks take registers of vectors, they cost a row of accumulators; with 14 rows LLVM keeps some of them in
- * memory. */
+/* With 14 rows LLVM keeps some accumulators in memory. A product that is not fused takes a register. */
 static void choose_small(const ts_target *target, ts_gemm_geometry *g) {
-  g->small = target->isa == TS_ISA_AVX512 ? 12 : target->vector_registers < 32 ? 5 : 8;
-  g->small_masked = target->isa == TS_ISA_AVX512 || target->isa == TS_ISA_AVX2;
+  g->small = target->isa == TS_ISA_AVX512 ? 12 : target->vector_registers >= 32 ? 8 : target->fma ? 6 : 5;
 }
 
 void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_gemm_geometry *out) {
@@ -46,6 +44,9 @@ typedef struct tile {
   int rows, vectors;
   ts_gemm_kernel kernel;
   bool masked;
+  int lanes; /* of a vector: the machine's, or fewer */
+  LLVMTypeRef type;
+  ts_v second;                             /* SMALL: bytes from the first vector of a row to the second */
   ts_v row[GROUP_ROWS], group[MAX_GROUPS]; /* SMALL, STRIDED: bytes from the row or group 0 */
   ts_v lhs_step;                           /* SMALL: bytes */
   ts_v k, lhs, rhs, rhs_stride;
@@ -60,8 +61,9 @@ static void set_rows(gemm_emit *m, tile *t, ts_v stride) {
   for (int g = 0; g < MAX_GROUPS; g++) t->group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
 }
 
-static ts_v vector_address(gemm_emit *m, ts_v row, int vector) {
-  return offset_const(m, row, (int64_t)vector * m->g->lanes * m->g->element_size);
+static ts_v vector_address(gemm_emit *m, const tile *t, ts_v row, int vector) {
+  if (vector > 0 && t->second) return offset(m, row, t->second);
+  return offset_const(m, row, (int64_t)vector * t->lanes * m->g->element_size);
 }
 
 /* The lanes of vector `v` that lie below the number of columns. */
@@ -87,12 +89,12 @@ static ts_v masked_load(gemm_emit *m, ts_v address, ts_v mask) {
 }
 
 static ts_v load_out(gemm_emit *m, const tile *t, int row, int v, ts_v mask) {
-  ts_v address = vector_address(m, t->out[row], v);
-  return t->masked ? masked_load(m, address, mask) : load(m, m->vector, address);
+  ts_v address = vector_address(m, t, t->out[row], v);
+  return t->masked ? masked_load(m, address, mask) : load(m, t->type, address);
 }
 
 static void store_out(gemm_emit *m, const tile *t, int row, int v) {
-  ts_v address = vector_address(m, t->out[row], v);
+  ts_v address = vector_address(m, t, t->out[row], v);
   if (!t->masked) {
     store(m, t->sum[row][v], address);
     return;
@@ -110,9 +112,9 @@ static void tile_start_masked(gemm_emit *m, tile *t, ts_v go_on) {
   }
 }
 
-static void tile_start_empty(gemm_emit *m, tile *t) {
+static void tile_start_empty(tile *t) {
   for (int r = 0; r < t->rows; r++)
-    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = LLVMConstNull(m->vector);
+    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = LLVMConstNull(t->type);
 }
 
 static void tile_start(gemm_emit *m, tile *t, ts_v go_on) {
@@ -204,15 +206,12 @@ static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
   ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs);
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) phi[r][v] = loop_phi(m, from, t->sum[r][v]);
-  prefetch_rhs(m, t, offset(m, rhs, ahead));
+  if (t->lanes == m->g->lanes) prefetch_rhs(m, t, offset(m, rhs, ahead));
   ts_v right[2], lefts[TS_GEMM_MAX_HEIGHT];
-  for (int v = 0; v < t->vectors; v++) {
-    ts_v at = vector_address(m, rhs, v);
-    right[v] = small && t->masked ? masked_load(m, at, t->mask[v]) : load(m, m->vector, at);
-  }
+  for (int v = 0; v < t->vectors; v++) right[v] = load(m, t->type, vector_address(m, t, rhs, v));
   find_left(m, t, lhs, lefts);
   for (int r = 0; r < t->rows; r++) {
-    ts_v left = splat(m, m->vector, load(m, m->element, lefts[r]));
+    ts_v left = splat(m, t->type, load(m, m->element, lefts[r]));
     for (int v = 0; v < t->vectors; v++) {
       t->sum[r][v] = multiply_add(m, left, right[v], phi[r][v]);
       loop_next(m, phi[r][v], t->sum[r][v]);
@@ -231,7 +230,7 @@ static void tile_loop(gemm_emit *m, tile *t) {
   ts_v adds = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_ADDS, ""), i64_const(m, 0), "adds");
   ts_v sums[TS_GEMM_MAX_HEIGHT][2];
   if (t->kernel == TS_GEMM_SMALL)
-    tile_start_empty(m, t);
+    tile_start_empty(t);
   else if (t->masked)
     tile_start_masked(m, t, go_on);
   else
@@ -250,8 +249,23 @@ static void tile_loop(gemm_emit *m, tile *t) {
   loop_next(m, rhs, t->rhs);
   loop_next(m, adds, bit(m, true));
   for (int r = 0; r < t->rows; r++)
-    for (int v = 0; v < t->vectors; v++) loop_next(m, sums[r][v], LLVMConstNull(m->vector));
+    for (int v = 0; v < t->vectors; v++) loop_next(m, sums[r][v], LLVMConstNull(t->type));
   loop_end(m, &l, length, t->k);
+}
+
+/* SMALL: tiles at equal distances. */
+static void tiles_loop(gemm_emit *m, tile *t, ts_v stride) {
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
+  loop l;
+  loop_begin(m, "tiles", i64_const(m, 0), &l);
+  ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs), out = loop_phi(m, from, t->out[0]);
+  t->lhs = lhs, t->rhs = rhs, t->out[0] = out;
+  for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
+  tile_loop(m, t);
+  loop_next(m, lhs, offset(m, lhs, arg(m, TS_GEMM_NEXT_LHS, "next_lhs")));
+  loop_next(m, rhs, offset(m, rhs, arg(m, TS_GEMM_NEXT_RHS, "next_rhs")));
+  loop_next(m, out, offset(m, out, arg(m, TS_GEMM_NEXT_OUT, "next_out")));
+  loop_end(m, &l, i64_const(m, 1), arg(m, TS_GEMM_TILES, "tiles"));
 }
 
 /* ---- STRIDED ---- */
@@ -266,7 +280,7 @@ typedef struct strided_lhs {
 static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, ts_v *lhs) {
   ts_v right[2] = {NULL};
   prefetch_rhs(m, t, offset(m, rhs, s->ahead));
-  for (int v = 0; v < t->vectors; v++) right[v] = load(m, m->vector, vector_address(m, rhs, v));
+  for (int v = 0; v < t->vectors; v++) right[v] = load(m, m->vector, vector_address(m, t, rhs, v));
   for (int r = 0; r < t->rows; r++) {
     ts_v from = r % GROUP_ROWS ? offset(m, lhs[r / GROUP_ROWS], t->row[r % GROUP_ROWS]) : lhs[r / GROUP_ROWS];
     ts_v left = splat(m, m->vector, load(m, m->element, from));
@@ -366,33 +380,53 @@ static void emit_tile_variant(gemm_emit *m, tile *t) {
   t->rhs = arg_pointer(m, TS_GEMM_RHS, "rhs");
   t->rhs_stride = arg(m, TS_GEMM_RHS_STRIDE, "rhs_stride");
   t->out[0] = arg_pointer(m, TS_GEMM_OUT, "out");
-  for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
   for (int v = 0; v < t->vectors && t->masked; v++) t->mask[v] = column_mask(m, cols, v);
-  if (t->kernel != TS_GEMM_SMALL) prefetch_out(m, t);
-  (t->kernel == TS_GEMM_STRIDED ? strided_loop : tile_loop)(m, t);
+  if (t->kernel == TS_GEMM_SMALL) {
+    if (t->vectors > 1) t->second = mul(m, subtract(m, cols, i64_const(m, t->lanes)), i64_const(m, m->g->element_size));
+    tiles_loop(m, t, stride);
+  } else {
+    for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
+    prefetch_out(m, t);
+    (t->kernel == TS_GEMM_STRIDED ? strided_loop : tile_loop)(m, t);
+  }
   LLVMBuildRetVoid(m->b);
+}
+
+static tile tile_of(gemm_emit *m, ts_gemm_kernel kernel, int variant) {
+  return (tile){.rows = m->g->rows[variant / TS_GEMM_WIDTHS],
+                .vectors = variant % TS_GEMM_WIDTHS ? 1 : m->g->vectors,
+                .kernel = kernel,
+                .masked = m->g->masked,
+                .lanes = m->g->lanes,
+                .type = m->vector};
+}
+
+/* Vectors have half as many lanes from one pair of widths to the next; of one lane there is no pair. */
+static tile small_tile_of(gemm_emit *m, int variant) {
+  const int widths = ts_gemm_small_widths(m->g->lanes), width = variant % widths;
+  tile t = {.rows = variant / widths + 1,
+            .vectors = width % 2 || width == widths - 1 ? 1 : 2,
+            .kernel = TS_GEMM_SMALL,
+            .lanes = m->g->lanes >> width / 2,
+            .type = m->element};
+  if (t.lanes > 1) t.type = LLVMVectorType(m->element, (unsigned)t.lanes);
+  t.lhs_step = arg(m, TS_GEMM_LHS_STEP, "lhs_step");
+  set_rows(m, &t, arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"));
+  return t;
 }
 
 static void emit_tile(gemm_emit *m, ts_gemm_kernel kernel) {
   const bool small = kernel == TS_GEMM_SMALL;
-  const int count = (small ? m->g->small : TS_GEMM_HEIGHTS) * TS_GEMM_WIDTHS;
+  const int count = small ? m->g->small * ts_gemm_small_widths(m->g->lanes) : TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS;
   LLVMBasicBlockRef none = new_block(m, "none");
   ts_v choice = LLVMBuildSwitch(m->b, LLVMGetParam(m->e->function, 1), none, (unsigned)count);
   LLVMPositionBuilderAtEnd(m->b, none);
   LLVMBuildUnreachable(m->b);
   for (int i = 0; i < count; i++) {
-    tile t = {.rows = small ? i / TS_GEMM_WIDTHS + 1 : m->g->rows[i / TS_GEMM_WIDTHS],
-              .vectors = i % TS_GEMM_WIDTHS ? 1 : m->g->vectors,
-              .kernel = kernel,
-              .masked = small ? m->g->small_masked : m->g->masked};
     LLVMBasicBlockRef block = new_block(m, "tile");
     LLVMAddCase(choice, i64_const(m, i), block);
     LLVMPositionBuilderAtEnd(m->b, block);
-    if (small) {
-      ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride");
-      t.lhs_step = arg(m, TS_GEMM_LHS_STEP, "lhs_step");
-      set_rows(m, &t, stride);
-    }
+    tile t = small ? small_tile_of(m, i) : tile_of(m, kernel, i);
     emit_tile_variant(m, &t);
   }
 }
@@ -463,8 +497,8 @@ static ts_status copy_request(const void *description, void **out) {
 
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
-  static const char *const kernels[] = {"tile", "taps", "small", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32",
-                                                                                                   "i64", "pairs"};
+  static const char *const kernels[] = {"tile", "taps", "widths", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32",
+                                                                                                    "i64", "pairs"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
   request->x = x;

@@ -34,7 +34,6 @@ typedef struct ts_gemm_geometry {
   int panel;                 /* elements from one k to the next in packed lhs: rows[0], rounded up to whole vectors */
   int small;                 /* the largest height of a tile of SMALL */
   bool masked;               /* TILE and STRIDED write TS_GEMM_COLS columns; if false, always their full width */
-  bool small_masked;         /* SMALL reads and writes TS_GEMM_COLS columns; if false, always its full width */
   bool fma;                  /* fused multiply-adds; if false, separate ones: the machine has no FMA */
 } ts_gemm_geometry;
 
@@ -47,8 +46,9 @@ typedef enum ts_gemm_kernel {
   /* The same, but lhs is not packed: its rows are at one distance from each other, and the steps of k are pieces
    * (ts_gemm_piece), which also say where chains end. */
   TS_GEMM_STRIDED,
-  /* The same, but lhs is not packed: its rows and its steps of k are at any distances. `begin` is (height - 1) *
-   * TS_GEMM_WIDTHS + (0: full width, 1: one vector), of any height up to the geometry's `small`. */
+  /* TS_GEMM_TILES tiles at equal distances, whose lhs is not packed: its rows and its steps of k are at any distances.
+   * `begin` is (height - 1) * ts_gemm_small_widths + ts_gemm_small_width, of any height up to the geometry's `small`.
+   */
   TS_GEMM_SMALL,
   /* out[i][j] += sum over k of v[k][i] * x[k * stride + j] for j in [begin, end), i in [0, items): x is contiguous
    * across results. */
@@ -72,7 +72,7 @@ enum {
   TS_GEMM_RHS_STRIDE, /* TILE, SMALL, AXPY: from k to k + 1. DOT: from row to row */
   TS_GEMM_OUT,
   TS_GEMM_OUT_STRIDE,  /* TILE: from row to row */
-  TS_GEMM_COLS,        /* TILE: 1 .. tile width */
+  TS_GEMM_COLS,        /* TILE, SMALL: 1 .. tile width */
   TS_GEMM_CONTINUE,    /* TILE: not 0: accumulators of the first chain start from out's elements, else from 0 */
   TS_GEMM_CHAIN,       /* all but AXPY and STRIDED: >= 1: steps of k of one chain */
   TS_GEMM_ADDS,        /* TILE, SMALL: not 0: the first chain is also added to out's elements */
@@ -81,8 +81,27 @@ enum {
   TS_GEMM_LHS_STEP,    /* SMALL: from k to k + 1 of lhs */
   TS_GEMM_PIECES,      /* STRIDED: ts_gemm_piece, one after the other, and room for one more */
   TS_GEMM_PIECE_COUNT, /* STRIDED: >= 1 */
+  TS_GEMM_TILES,       /* SMALL: >= 1 */
+  TS_GEMM_NEXT_LHS,    /* SMALL: from tile to tile */
+  TS_GEMM_NEXT_RHS,
+  TS_GEMM_NEXT_OUT,
   TS_GEMM_ARGS
 };
+
+/* The widths of tiles of SMALL: two vectors or one of `lanes` elements, of half as many, and so on, and one element.
+ * Two vectors may overlap, so no masks are needed, and few columns take short vectors. */
+static inline int ts_gemm_small_widths(int lanes) {
+  int widths = 1;
+  for (; lanes > 1; lanes /= 2) widths += 2;
+  return widths;
+}
+
+/* The width of a tile of `cols` columns: at least one vector, at most two. */
+static inline int ts_gemm_small_width(int lanes, int64_t cols) {
+  int width = 0;
+  for (; lanes > cols; lanes /= 2) width += 2;
+  return cols == lanes && lanes > 1 ? width + 1 : width;
+}
 
 /* Steps of k whose elements are contiguous in a row of lhs. */
 typedef struct ts_gemm_piece {

@@ -177,6 +177,14 @@ void ts_gemm_pack_complex(const gemm_pack *p, const char *source, int64_t units,
 /* A gemm with the kernel TS_GEMM_STRIDED only, whose caller makes the tiles; for ts_gemm_adopt, as ts_gemm_prepare. */
 ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
 
+/* ---- gemm_items.c ---- */
+
+/* Copies `count` results of each of at most TS_GEMM_MAX_ITEMS vectors, which lie TS_GEMM_ITEM_BYTES apart and have
+ * `size` bytes, to rows of `items` neighbours, `row` bytes apart. */
+void ts_gemm_join_items(int size, const char *from, int64_t items, int64_t count, char *out, int64_t row);
+/* The same of results of 32 bits, which are rounded or truncated to `type`. */
+void ts_gemm_narrow_items(ts_dtype type, const char *from, int64_t items, int64_t count, char *out, int64_t row);
+
 /* ---- gemm_vector.c ---- */
 
 /* Chooses the kernel for the product: AXPY and DOT are for a matrix times a few vectors, on either side. */

@@ -110,16 +110,11 @@ ts_status ts_gemm_prepare_some(const ts_gemm_types *types, ts_gemm **out, ts_ker
 
 /* Pairs of bf16 are multiplied twice as fast, and by AMX their sums have another order. */
 bool ts_gemm_has_some(const ts_gemm_types *types, const ts_gemm_shape *shape) {
-  const ts_target *host = ts_target_host();
-  ts_gemm_geometry g;
-  ts_gemm_compute compute;
   if (!ts_gemm_has_types(types) || !ts_dtype_is_float(types->out)) return false;
   if (bf16_product(types) != GEMM_AMX_NONE) return false;
   if (ts_dtype_is_small(types->lhs) || ts_dtype_is_small(types->rhs)) return false;
   if (!ts_dtype_is_float(types->lhs) || !ts_dtype_is_float(types->rhs)) return false;
-  (void)ts_gemm_is_native(types->out, &compute);
-  ts_gemm_get_geometry(compute, host, &g);
-  return shape->k <= TS_CONTRACT_BLOCK && (g.small_masked || shape->n % g.lanes == 0);
+  return shape->k <= TS_CONTRACT_BLOCK;
 }
 
 ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source *out_source) {

@@ -11,6 +11,11 @@
 #define TASK_PRODUCTS (64 << 10)
 #define PART_TILES 4 /* tiles in a part, at least */
 #define TALL_TILE 12
+/* Up to this k what takes time is to write the results: in their order and few rows at once, where rows have enough
+ * tiles. */
+#define LINE_STEPS 8
+#define LINE_ROWS 4
+#define LINE_TILES 8
 /* Bytes of a widened rhs, and of the widened rows of a part: they stay in L1. */
 #define WIDENED_RHS (32 << 10)
 #define WIDENED_ROWS (16 << 10)
@@ -21,9 +26,13 @@ typedef struct small_plan {
   const ts_parallel *parallel; /* serial for small products */
   int64_t tile_cols;
   int64_t steps;        /* of k in one call of the kernel: this much of a tile's rhs stays in L1 */
-  int64_t tiles;        /* of the rows of a batch, of nearly equal heights */
+  int64_t tiles;        /* of the rows of a batch */
+  int64_t height;       /* of a tile */
+  int64_t taller;       /* the first tiles, which have a row more */
   int64_t part;         /* tiles that are done together */
   bool packs;           /* rhs is packed by each task */
+  bool by_lines;        /* a tile's columns are computed one after the other, before the next tile's */
+  bool by_batches;      /* a call of the kernel computes several batches */
   int64_t task_batches; /* in one task */
   int64_t row_tasks;    /* of a batch */
   bool widens;          /* lhs is narrower than what is computed */
@@ -72,22 +81,14 @@ static columns find_columns(const small_plan *p, int64_t batch, int worker) {
   return packed_columns(p->g, s, panels);
 }
 
-static int64_t first_row(const small_plan *p, int64_t tile) {
-  const int64_t rows = p->run->shape.m;
-  return tile * (rows / p->tiles) + gemm_min(tile, rows % p->tiles);
-}
+static int64_t first_row(const small_plan *p, int64_t tile) { return tile * p->height + gemm_min(tile, p->taller); }
 
-/* Tiles [tile, end) in the same columns and steps of k. */
-static void run_column(const small_plan *p, int64_t *args, int64_t tile, int64_t end) {
-  const ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_SMALL]);
-  const bool narrow = args[TS_GEMM_COLS] <= p->g->lanes;
-  for (; tile < end; tile++) {
-    const int64_t height = first_row(p, tile + 1) - first_row(p, tile);
-    const int64_t variant = (height - 1) * TS_GEMM_WIDTHS + narrow;
-    kernel(args, variant, variant + 1, NULL);
-    args[TS_GEMM_LHS] += height * args[TS_GEMM_LHS_STRIDE];
-    args[TS_GEMM_OUT] += height * args[TS_GEMM_OUT_STRIDE];
-  }
+/* `count` tiles of a height, at the distances that the arguments name. */
+static void run_kernel(const small_plan *p, int64_t *args, int64_t height, int64_t count) {
+  const int width = ts_gemm_small_width(p->g->lanes, args[TS_GEMM_COLS]);
+  const int64_t variant = (height - 1) * ts_gemm_small_widths(p->g->lanes) + width;
+  args[TS_GEMM_TILES] = count;
+  ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_SMALL])(args, variant, variant + 1, NULL);
 }
 
 /* Some rows of lhs and of the results, of the type that is computed. Strides are in elements. */
@@ -98,17 +99,72 @@ typedef struct some_rows {
   int64_t out_row;
 } some_rows;
 
+typedef void (*height_fn)(const small_plan *p, int64_t *args, int64_t height, int64_t count, const columns *rhs);
+
+/* Tiles [tile, end) of a batch, from the arguments' lhs and out on: those with a row more, then the others. */
+static void run_heights(const small_plan *p, int64_t *args, int64_t tile, int64_t end, height_fn run,
+                        const columns *rhs) {
+  const int64_t taller = gemm_max(0, gemm_min(p->taller, end) - tile), counts[] = {end - tile - taller, taller};
+  const int64_t lhs = args[TS_GEMM_LHS], out = args[TS_GEMM_OUT], rows = taller * (p->height + 1);
+  if (counts[1] > 0) run(p, args, p->height + 1, counts[1], rhs);
+  args[TS_GEMM_LHS] = lhs + rows * args[TS_GEMM_LHS_STRIDE];
+  args[TS_GEMM_OUT] = out + rows * args[TS_GEMM_OUT_STRIDE];
+  if (counts[0] > 0) run(p, args, p->height, counts[0], rhs);
+}
+
+/* Tiles in the same columns and steps of k. */
+static void run_column(const small_plan *p, int64_t *args, int64_t height, int64_t count, const columns *rhs) {
+  (void)rhs;
+  args[TS_GEMM_NEXT_LHS] = height * args[TS_GEMM_LHS_STRIDE];
+  args[TS_GEMM_NEXT_RHS] = 0;
+  args[TS_GEMM_NEXT_OUT] = height * args[TS_GEMM_OUT_STRIDE];
+  run_kernel(p, args, height, count);
+}
+
+/* All columns of one tile after the other. */
+static void run_lines(const small_plan *p, int64_t *args, int64_t height, int64_t count, const columns *rhs) {
+  const int64_t n = p->run->shape.n, whole = n / p->tile_cols, rest = n % p->tile_cols;
+  const int64_t out = args[TS_GEMM_OUT];
+  args[TS_GEMM_NEXT_LHS] = 0;
+  args[TS_GEMM_NEXT_RHS] = rhs->tile;
+  args[TS_GEMM_NEXT_OUT] = p->tile_cols * p->g->element_size;
+  for (int64_t i = 0; i < count; i++) {
+    args[TS_GEMM_RHS] = (int64_t)(intptr_t)rhs->at;
+    args[TS_GEMM_OUT] = out + i * height * args[TS_GEMM_OUT_STRIDE];
+    args[TS_GEMM_COLS] = p->tile_cols;
+    if (whole > 0) run_kernel(p, args, height, whole);
+    args[TS_GEMM_RHS] += whole * args[TS_GEMM_NEXT_RHS];
+    args[TS_GEMM_OUT] += whole * args[TS_GEMM_NEXT_OUT];
+    args[TS_GEMM_COLS] = rest;
+    if (rest > 0) run_kernel(p, args, height, 1);
+    args[TS_GEMM_LHS] += height * args[TS_GEMM_LHS_STRIDE];
+  }
+}
+
+static void set_args(const small_plan *p, const some_rows *rows, const columns *rhs, int64_t *args) {
+  const int size = p->g->element_size;
+  args[TS_GEMM_K] = p->run->shape.k;
+  args[TS_GEMM_LHS] = (int64_t)(intptr_t)rows->lhs;
+  args[TS_GEMM_RHS] = (int64_t)(intptr_t)rhs->at;
+  args[TS_GEMM_OUT] = (int64_t)(intptr_t)rows->out;
+  args[TS_GEMM_RHS_STRIDE] = rhs->step;
+  args[TS_GEMM_OUT_STRIDE] = rows->out_row * size;
+  args[TS_GEMM_CHAIN] = p->run->chain;
+  args[TS_GEMM_LHS_STRIDE] = rows->lhs_row * size;
+  args[TS_GEMM_LHS_STEP] = rows->lhs_col * size;
+}
+
 /* Tiles [tile, end) of a batch. */
 static void run_tiles(const small_plan *p, const some_rows *rows, const columns *rhs, int64_t tile, int64_t end) {
-  const gemm_run *run = p->run;
-  const ts_gemm_shape *s = &run->shape;
+  const ts_gemm_shape *s = &p->run->shape;
   const int size = p->g->element_size;
   const int64_t steps = end - tile > 1 ? p->steps : s->k;
-  int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_RHS_STRIDE] = rhs->step,
-                                [TS_GEMM_OUT_STRIDE] = rows->out_row * size,
-                                [TS_GEMM_CHAIN] = run->chain,
-                                [TS_GEMM_LHS_STRIDE] = rows->lhs_row * size,
-                                [TS_GEMM_LHS_STEP] = rows->lhs_col * size};
+  int64_t args[TS_GEMM_ARGS] = {0};
+  set_args(p, rows, rhs, args);
+  if (p->by_lines) {
+    run_heights(p, args, tile, end, run_lines, rhs);
+    return;
+  }
   for (int64_t col = 0; col < s->n; col += p->tile_cols) {
     const char *right = rhs->at + col / p->tile_cols * rhs->tile;
     args[TS_GEMM_COLS] = gemm_min(p->tile_cols, s->n - col);
@@ -118,9 +174,25 @@ static void run_tiles(const small_plan *p, const some_rows *rows, const columns 
       args[TS_GEMM_LHS] = (int64_t)(intptr_t)(rows->lhs + k * args[TS_GEMM_LHS_STEP]);
       args[TS_GEMM_RHS] = (int64_t)(intptr_t)(right + k * rhs->step);
       args[TS_GEMM_OUT] = (int64_t)(intptr_t)(rows->out + col * size);
-      run_column(p, args, tile, end);
+      run_heights(p, args, tile, end, run_column, rhs);
     }
   }
+}
+
+/* Batches of one tile each. */
+static void run_batches(const small_plan *p, int64_t batch, int64_t count) {
+  const gemm_run *run = p->run;
+  const ts_gemm_shape *s = &run->shape;
+  const int size = p->g->element_size;
+  const some_rows rows = {run->lhs + batch * s->lhs_batch * size, s->lhs_row, s->lhs_col,
+                          run->out + batch * s->out_batch * size, s->out_row};
+  const columns rhs = {run->rhs + batch * s->rhs_batch * size, s->rhs_row * size, 0};
+  int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_COLS] = s->n,
+                                [TS_GEMM_NEXT_LHS] = s->lhs_batch * size,
+                                [TS_GEMM_NEXT_RHS] = s->rhs_batch * size,
+                                [TS_GEMM_NEXT_OUT] = s->out_batch * size};
+  set_args(p, &rows, &rhs, args);
+  run_kernel(p, args, s->m, count);
 }
 
 /* ---- narrow elements ---- */
@@ -214,8 +286,12 @@ static void small_task(void *arg, int64_t task, int worker) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t part = task % p->row_tasks, first = task / p->row_tasks * p->task_batches;
   const int64_t tile = p->tiles * part / p->row_tasks, end = p->tiles * (part + 1) / p->row_tasks;
-  for (int64_t b = first; b < gemm_min(first + p->task_batches, s->batch) && !gemm_cancelled(p->run); b++)
-    run_batch(p, b, tile, end, worker);
+  const int64_t last = gemm_min(first + p->task_batches, s->batch);
+  if (p->by_batches) {
+    run_batches(p, first, last - first);
+    return;
+  }
+  for (int64_t b = first; b < last && !gemm_cancelled(p->run); b++) run_batch(p, b, tile, end, worker);
 }
 
 /* ---- runs ---- */
@@ -247,7 +323,10 @@ static void plan_parts(small_plan *p) {
   p->steps = gemm_max(1, most / TS_CONTRACT_CHAIN) * TS_CONTRACT_CHAIN;
   /* Blocks of k are added to one another, and integers may be; one chain of floats may not be cut. */
   if (ts_gemm_goes_on(p->run) && p->run->gemm->compute < TS_GEMM_I32) p->steps = s->k;
-  p->tiles = gemm_ceil_div(s->m, p->g->small);
+  p->by_lines = s->k <= LINE_STEPS && s->n >= LINE_TILES * p->tile_cols;
+  p->tiles = gemm_ceil_div(s->m, p->by_lines ? LINE_ROWS : p->g->small);
+  p->height = s->m / p->tiles;
+  p->taller = s->m % p->tiles;
   p->part = gemm_max(TS_GEMM_FINISH_BYTES / (s->n * p->run->size * p->g->small), PART_TILES);
   if (p->run->columns) p->part = p->tiles; /* the caller has chosen the rows */
 }
@@ -284,6 +363,7 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   p.packs = !run->columns && ts_gemm_some_packs(run->gemm, s);
   p.rhs_bytes = p.packs ? ts_pool_padded(packed_bytes(p.g, s)) : 0;
   plan_widened(&p);
+  p.by_batches = p.tiles == 1 && s->n <= p.tile_cols && !p.packs && !p.widens && run->native && !run->epilogue;
   const int64_t bytes = p.worker_bytes * p.parallel->width;
   if (bytes > 0) TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
   p.workers = memory;
@@ -312,7 +392,6 @@ bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *s) {
   const ts_gemm_geometry *g = &gemm->geometry;
   const ts_gemm_types *t = &gemm->types;
   if (gemm->complex || gemm->scaled || gemm->depth > 1 || s->k > TS_CONTRACT_BLOCK) return false;
-  if (!g->small_masked && s->n % g->lanes != 0) return false;
   if (!gemm->native || t->lhs != t->out || t->rhs != t->out) return is_small_widened(gemm, s);
   if (packs_columns(s)) return s->m > TS_GEMM_WEIGHT_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
   return packed_bytes(g, s) <= most_bytes(g, s);

@@ -368,28 +368,35 @@ static void run_kernel(const vector_plan *p, const char *x, const char *v, int64
   if (whole < count) kernel(args, count - lanes, count, NULL);
 }
 
-/* Rounds the results of one vector to a narrower type and copies them to `out`. */
-static void narrow_results(const vector_form *f, ts_dtype dtype, const char *from, int64_t count, char *out) {
-  if (f->out_result == 1) {
-    ts_gemm_narrow(dtype, from, count, out);
-    return;
+/* The results of one vector, which are no neighbours in `out`. */
+static void copy_apart(const vector_form *f, const gemm_run *run, const char *from, int64_t count, char *out) {
+  const int64_t size = run->gemm->geometry.element_size;
+  for (int64_t r = 0; r < count; r++, from += size, out += f->out_result * run->size) {
+    if (run->native)
+      memcpy(out, from, (size_t)size);
+    else
+      ts_gemm_narrow(run->gemm->types.out, from, 1, out);
   }
-  int64_t size = (int64_t)ts_dtype_size(dtype);
-  for (int64_t r = 0; r < count; r++) ts_gemm_narrow(dtype, from + 4 * r, 1, out + r * f->out_result * size);
 }
 
-/* The same for any type. */
+/* Copies results, item by item, to `out`, perhaps rounded to a narrower type. */
 static void copy_results(const vector_form *f, const gemm_run *run, const char *from, int64_t count, char *out) {
-  int size = run->size;
-  if (!run->native) {
-    narrow_results(f, run->gemm->types.out, from, count, out);
+  const int64_t size = run->size, row = f->out_result * size;
+  if (f->out_item == 1 && f->items > 1) {
+    if (run->native)
+      ts_gemm_join_items((int)size, from, f->items, count, out, row);
+    else
+      ts_gemm_narrow_items(run->gemm->types.out, from, f->items, count, out, row);
     return;
   }
-  if (f->out_result == 1) {
-    memcpy(out, from, (size_t)(count * size));
-    return;
+  for (int64_t i = 0; i < f->items; i++, from += TS_GEMM_ITEM_BYTES, out += f->out_item * size) {
+    if (f->out_result != 1 && count > 1)
+      copy_apart(f, run, from, count, out);
+    else if (run->native)
+      memcpy(out, from, (size_t)(count * size));
+    else
+      ts_gemm_narrow(run->gemm->types.out, from, count, out);
   }
-  for (int64_t r = 0; r < count; r++) memcpy(out + r * f->out_result * size, from + r * size, (size_t)size);
 }
 
 /* True when tasks have parts of rows: an epilogue that takes whole rows runs after them. */
@@ -433,8 +440,7 @@ static void end_chains(const vector_plan *p, int64_t batch) {
   char *sums = p->workers + batch * p->chains * p->results_bytes,
        *out = run->out + batch * run->shape.out_batch * run->size;
   for (int64_t c = 1; c < p->chains; c++) add_results(p, sums + c * p->results_bytes, f->results, sums);
-  for (int64_t i = 0; i < f->items; i++)
-    copy_results(f, run, sums + i * TS_GEMM_ITEM_BYTES, f->results, out + i * f->out_item * run->size);
+  copy_results(f, run, sums, f->results, out);
   if (run->epilogue) show_epilogue(p, batch, 0, f->results, 0);
 }
 
@@ -457,8 +463,7 @@ static void vector_task(void *arg, int64_t index, int worker) {
   bool in_place = run->native && p->items == 1 && (f->out_result == 1 || count == 1);
   char *aside = p->workers + worker * p->worker_bytes;
   run_kernel(p, x, v, count, in_place ? out : aside, aside + p->results_bytes);
-  for (int64_t i = 0; i < f->items && !in_place; i++)
-    copy_results(f, run, aside + i * TS_GEMM_ITEM_BYTES, count, out + i * f->out_item * size);
+  if (!in_place) copy_results(f, run, aside, count, out);
   if (run->epilogue) show_epilogue(p, batch, first, count, worker);
 }
 
