@@ -67,30 +67,30 @@ static ts_v vector_address(gemm_emit *m, const tile *t, ts_v row, int vector) {
 }
 
 /* The lanes of vector `v` that lie below the number of columns. */
-static ts_v column_mask(gemm_emit *m, ts_v cols, int v) {
+static ts_v column_mask(gemm_emit *m, const tile *t, ts_v cols, int v) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
   ts_v lane[TS_GEMM_MAX_LANES];
-  for (int i = 0; i < m->g->lanes; i++) lane[i] = LLVMConstInt(i32, (unsigned)(v * m->g->lanes + i), false);
-  ts_v limit = splat(m, LLVMVectorType(i32, (unsigned)m->g->lanes), LLVMBuildTrunc(m->b, cols, i32, ""));
-  return LLVMBuildICmp(m->b, LLVMIntSLT, LLVMConstVector(lane, (unsigned)m->g->lanes), limit, "");
+  for (int i = 0; i < t->lanes; i++) lane[i] = LLVMConstInt(i32, (unsigned)(v * t->lanes + i), false);
+  ts_v limit = splat(m, LLVMVectorType(i32, (unsigned)t->lanes), LLVMBuildTrunc(m->b, cols, i32, ""));
+  return LLVMBuildICmp(m->b, LLVMIntSLT, LLVMConstVector(lane, (unsigned)t->lanes), limit, "");
 }
 
-static ts_v masked_intrinsic(gemm_emit *m, const char *name, ts_v *args, unsigned count) {
-  LLVMTypeRef types[] = {m->vector, LLVMPointerTypeInContext(m->e->context, 0)};
+static ts_v masked_intrinsic(gemm_emit *m, const tile *t, const char *name, ts_v *args, unsigned count) {
+  LLVMTypeRef types[] = {t->type, LLVMPointerTypeInContext(m->e->context, 0)};
   unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
   ts_v function = LLVMGetIntrinsicDeclaration(m->e->module, id, types, 2);
   return LLVMBuildCall2(m->b, LLVMIntrinsicGetType(m->e->context, id, types, 2), function, args, count, "");
 }
 
-static ts_v masked_load(gemm_emit *m, ts_v address, ts_v mask) {
+static ts_v masked_load(gemm_emit *m, const tile *t, ts_v address, ts_v mask) {
   ts_v align = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), (unsigned)m->g->element_size, false);
-  ts_v args[] = {address, align, mask, LLVMConstNull(m->vector)};
-  return masked_intrinsic(m, "llvm.masked.load", args, 4);
+  ts_v args[] = {address, align, mask, LLVMConstNull(t->type)};
+  return masked_intrinsic(m, t, "llvm.masked.load", args, 4);
 }
 
 static ts_v load_out(gemm_emit *m, const tile *t, int row, int v, ts_v mask) {
   ts_v address = vector_address(m, t, t->out[row], v);
-  return t->masked ? masked_load(m, address, mask) : load(m, t->type, address);
+  return t->masked ? masked_load(m, t, address, mask) : load(m, t->type, address);
 }
 
 static void store_out(gemm_emit *m, const tile *t, int row, int v) {
@@ -101,7 +101,7 @@ static void store_out(gemm_emit *m, const tile *t, int row, int v) {
   }
   ts_v align = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), (unsigned)m->g->element_size, false);
   ts_v args[] = {t->sum[row][v], address, align, t->mask[v]};
-  masked_intrinsic(m, "llvm.masked.store", args, 4);
+  masked_intrinsic(m, t, "llvm.masked.store", args, 4);
 }
 
 /* The accumulators start from out's elements, or from zero: with masks, by loading no lane. */
@@ -208,7 +208,10 @@ static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
     for (int v = 0; v < t->vectors; v++) phi[r][v] = loop_phi(m, from, t->sum[r][v]);
   if (t->lanes == m->g->lanes) prefetch_rhs(m, t, offset(m, rhs, ahead));
   ts_v right[2], lefts[TS_GEMM_MAX_HEIGHT];
-  for (int v = 0; v < t->vectors; v++) right[v] = load(m, t->type, vector_address(m, t, rhs, v));
+  for (int v = 0; v < t->vectors; v++) {
+    ts_v at = vector_address(m, t, rhs, v);
+    right[v] = small && t->masked ? masked_load(m, t, at, t->mask[v]) : load(m, t->type, at);
+  }
   find_left(m, t, lhs, lefts);
   for (int r = 0; r < t->rows; r++) {
     ts_v left = splat(m, t->type, load(m, m->element, lefts[r]));
@@ -380,7 +383,7 @@ static void emit_tile_variant(gemm_emit *m, tile *t) {
   t->rhs = arg_pointer(m, TS_GEMM_RHS, "rhs");
   t->rhs_stride = arg(m, TS_GEMM_RHS_STRIDE, "rhs_stride");
   t->out[0] = arg_pointer(m, TS_GEMM_OUT, "out");
-  for (int v = 0; v < t->vectors && t->masked; v++) t->mask[v] = column_mask(m, cols, v);
+  for (int v = 0; v < t->vectors && t->masked; v++) t->mask[v] = column_mask(m, t, cols, v);
   if (t->kernel == TS_GEMM_SMALL) {
     if (t->vectors > 1) t->second = mul(m, subtract(m, cols, i64_const(m, t->lanes)), i64_const(m, m->g->element_size));
     tiles_loop(m, t, stride);
@@ -401,14 +404,16 @@ static tile tile_of(gemm_emit *m, ts_gemm_kernel kernel, int variant) {
                 .type = m->vector};
 }
 
-/* Vectors have half as many lanes from one pair of widths to the next; of one lane there is no pair. */
+/* As ts_gemm_small_width numbers the widths. */
 static tile small_tile_of(gemm_emit *m, int variant) {
-  const int widths = ts_gemm_small_widths(m->g->lanes), width = variant % widths;
+  const bool masked = m->g->masked;
+  const int widths = ts_gemm_small_widths(m->g), width = variant % widths, half = masked ? width - 1 : width / 2;
   tile t = {.rows = variant / widths + 1,
-            .vectors = width % 2 || width == widths - 1 ? 1 : 2,
+            .vectors = width == 0 || (!masked && width % 2 == 0 && width < widths - 1) ? 2 : 1,
             .kernel = TS_GEMM_SMALL,
-            .lanes = m->g->lanes >> width / 2,
+            .lanes = width == 0 ? m->g->lanes : m->g->lanes >> half,
             .type = m->element};
+  t.masked = masked && t.vectors == 1 && t.lanes > 1;
   if (t.lanes > 1) t.type = LLVMVectorType(m->element, (unsigned)t.lanes);
   t.lhs_step = arg(m, TS_GEMM_LHS_STEP, "lhs_step");
   set_rows(m, &t, arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"));
@@ -417,7 +422,7 @@ static tile small_tile_of(gemm_emit *m, int variant) {
 
 static void emit_tile(gemm_emit *m, ts_gemm_kernel kernel) {
   const bool small = kernel == TS_GEMM_SMALL;
-  const int count = small ? m->g->small * ts_gemm_small_widths(m->g->lanes) : TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS;
+  const int count = small ? m->g->small * ts_gemm_small_widths(m->g) : TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS;
   LLVMBasicBlockRef none = new_block(m, "none");
   ts_v choice = LLVMBuildSwitch(m->b, LLVMGetParam(m->e->function, 1), none, (unsigned)count);
   LLVMPositionBuilderAtEnd(m->b, none);
@@ -497,8 +502,8 @@ static ts_status copy_request(const void *description, void **out) {
 
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
-  static const char *const kernels[] = {"tile", "taps", "widths", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32",
-                                                                                                    "i64", "pairs"};
+  static const char *const kernels[] = {"tile", "taps", "wide", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32",
+                                                                                                  "i64", "pairs"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
   request->x = x;

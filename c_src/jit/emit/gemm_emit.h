@@ -88,17 +88,21 @@ enum {
   TS_GEMM_ARGS
 };
 
-/* The widths of tiles of SMALL: two vectors or one of `lanes` elements, of half as many, and so on, and one element.
- * Two vectors may overlap, so no masks are needed, and few columns take short vectors. */
-static inline int ts_gemm_small_widths(int lanes) {
-  int widths = 1;
-  for (; lanes > 1; lanes /= 2) widths += 2;
-  return widths;
+/* The widths of tiles of SMALL: two vectors of `lanes` elements, or one, of half as many, and so on, and one element.
+ * The two may overlap, so they need no masks. Shorter ones are masked, or come in pairs that may overlap as well. */
+static inline int ts_gemm_small_widths(const ts_gemm_geometry *g) {
+  int halves = 0;
+  for (int lanes = g->lanes; lanes > 1; lanes /= 2) halves++;
+  return g->masked ? 2 + halves : 1 + 2 * halves;
 }
 
-/* The width of a tile of `cols` columns: at least one vector, at most two. */
-static inline int ts_gemm_small_width(int lanes, int64_t cols) {
-  int width = 0;
+static inline int ts_gemm_small_width(const ts_gemm_geometry *g, int64_t cols) {
+  int width = 0, lanes = g->lanes;
+  if (cols > lanes) return 0;
+  if (g->masked) {
+    for (width = 1; lanes / 2 >= cols && lanes > 1; lanes /= 2) width++;
+    return width;
+  }
   for (; lanes > cols; lanes /= 2) width += 2;
   return cols == lanes && lanes > 1 ? width + 1 : width;
 }

@@ -85,8 +85,8 @@ static int64_t first_row(const small_plan *p, int64_t tile) { return tile * p->h
 
 /* `count` tiles of a height, at the distances that the arguments name. */
 static void run_kernel(const small_plan *p, int64_t *args, int64_t height, int64_t count) {
-  const int width = ts_gemm_small_width(p->g->lanes, args[TS_GEMM_COLS]);
-  const int64_t variant = (height - 1) * ts_gemm_small_widths(p->g->lanes) + width;
+  const int width = ts_gemm_small_width(p->g, args[TS_GEMM_COLS]);
+  const int64_t variant = (height - 1) * ts_gemm_small_widths(p->g) + width;
   args[TS_GEMM_TILES] = count;
   ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_SMALL])(args, variant, variant + 1, NULL);
 }
