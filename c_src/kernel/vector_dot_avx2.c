@@ -5,8 +5,7 @@
 
 #define FMA32(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define FMA64(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define MADD32(a, b, c) __builtin_fmaf(a, b, c)
-#define MADD64(a, b, c) __builtin_fma(a, b, c)
+#define FROM_F16(x) (vector_f32) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(x)))
 #include "kernel/vector_dot_body.h"
 
 #include "kernel/isa_end.h"

@@ -1,42 +1,42 @@
-/* The part of vector_dot_body.h for one type T. */
+/* The part of vector_dot_body.h for elements of type X that are added as T. NAME(load) makes two vectors of T of
+ * neighbouring elements, whose order NAME(in_order) restores. */
 
-typedef T NAME(vector) __attribute__((vector_size(VECTOR_BYTES)));
-#define V NAME(vector)
+typedef T NAME(vector_of) __attribute__((vector_size(VECTOR_BYTES)));
+#define V NAME(vector_of)
 #define WIDTH ((int64_t)(VECTOR_BYTES / sizeof(T)))
-#define LANES ((int64_t)(TS_DOT_LANE_BYTES / sizeof(T)))
+#define LANES (TS_DOT_LANE_BYTES / (int64_t)sizeof(T))
 
-INLINE V NAME(load)(const T *x) {
-  V out;
-  memcpy(&out, x, sizeof out);
-  return out;
+/* Adds a term of each lane. */
+INLINE void NAME(add)(const X *x, const X *y, V *sums) {
+  UNROLL for (int v = 0; v < VECTORS; v += 2) {
+    V a[2], b[2];
+    NAME(load)(x + v * WIDTH, a);
+    NAME(load)(y + v * WIDTH, b);
+    sums[v] = FMA(a[0], b[0], sums[v]);
+    sums[v + 1] = FMA(a[1], b[1], sums[v + 1]);
+  }
 }
 
-/* The first n lanes take a term; the others stay as they are, also where they are -0. */
-static V NAME(some)(const T *x, const T *y, int64_t n, V sums) {
-  T lanes[VECTOR_BYTES / sizeof(T)];
-  memcpy(lanes, &sums, sizeof lanes);
-  for (int64_t l = 0; l < n; l++) lanes[l] = MADD(x[l], y[l], lanes[l]);
-  return NAME(load)(lanes);
+/* Adds terms of the first n lanes. To the others -0 is added, which leaves them as they are, also where they are -0. */
+static void NAME(add_some)(const X *x, const X *y, int64_t n, V *sums) {
+  X lhs[LANES], rhs[LANES] = {0};
+  memcpy(lhs, x, (size_t)n * sizeof(X));
+  memcpy(rhs, y, (size_t)n * sizeof(X));
+  for (int64_t l = n; l < LANES; l++) lhs[l] = MINUS_ZERO;
+  NAME(add)(lhs, rhs, sums);
 }
 
 /* A chain of each lane, of n terms together. */
-INLINE void NAME(chains)(const T *x, const T *y, int64_t n, V *sums) {
+INLINE void NAME(chains)(const X *x, const X *y, int64_t n, V *sums) {
   int64_t k = 0;
   EACH_VECTOR(v, VECTORS) sums[v] = (V){0};
-  for (; k + LANES <= n; k += LANES)
-    EACH_VECTOR(v, VECTORS) sums[v] = FMA(NAME(load)(x + k + v * WIDTH), NAME(load)(y + k + v * WIDTH), sums[v]);
-  if (k == n) return;
-  EACH_VECTOR(v, VECTORS) {
-    const int64_t at = k + v * WIDTH;
-    if (at + WIDTH <= n)
-      sums[v] = FMA(NAME(load)(x + at), NAME(load)(y + at), sums[v]);
-    else if (at < n)
-      sums[v] = NAME(some)(x + at, y + at, n - at, sums[v]);
-  }
+  for (; k + LANES <= n; k += LANES) NAME(add)(x + k, y + k, sums);
+  if (k < n) NAME(add_some)(x + k, y + k, n - k, sums);
 }
 
 INLINE T NAME(halved)(V *sums) {
   T lanes[VECTOR_BYTES / sizeof(T)];
+  UNROLL for (int v = 0; v < VECTORS; v += 2) NAME(in_order)(sums + v);
   if (VECTORS > 8) EACH_VECTOR(v, 8) sums[v] += sums[(v + 8) % VECTORS];
   if (VECTORS > 4) EACH_VECTOR(v, 4) sums[v] += sums[(v + 4) % VECTORS];
   EACH_VECTOR(v, 2) sums[v] += sums[v + 2];
@@ -47,17 +47,31 @@ INLINE T NAME(halved)(V *sums) {
   return lanes[0];
 }
 
-static T NAME(block)(const T *x, const T *y, int64_t n) {
-  const int64_t chain = LANES * TS_DOT_CHAIN;
+/* Elements [k, k + n) of a line as neighbours; `to` has room for a chain of each lane. */
+INLINE const X *NAME(neighbours)(ts_vector_dot_line line, int64_t k, int64_t n, X *to) {
+  const X *from = (const X *)line.at + k * line.step;
+  if (line.step == 1) return from;
+  copy_apart((const char *)from, line.step, n, (int)sizeof(X), (char *)to);
+  return to;
+}
+
+/* Chains of the terms from k on, at most of a chain of each lane. */
+INLINE int64_t NAME(next_chains)(ts_vector_dot_line x, ts_vector_dot_line y, int64_t k, int64_t n, V *sums) {
+  enum { CHAIN = TS_DOT_LANE_BYTES / sizeof(T) * TS_DOT_CHAIN };
+  X apart[2][CHAIN];
+  const int64_t here = n - k < CHAIN ? n - k : CHAIN;
+  const X *a = NAME(neighbours)(x, k, here, apart[0]), *b = NAME(neighbours)(y, k, here, apart[1]);
+  if (here == CHAIN)
+    NAME(chains)(a, b, CHAIN, sums);
+  else
+    NAME(chains)(a, b, here, sums);
+  return k + here;
+}
+
+static T NAME(block)(ts_vector_dot_line x, ts_vector_dot_line y, int64_t n) {
   V sums[VECTORS], more[VECTORS];
-  int64_t k = n < chain ? n : chain;
-  NAME(chains)(x, y, k, sums);
-  for (; k + chain <= n; k += chain) {
-    NAME(chains)(x + k, y + k, chain, more);
-    EACH_VECTOR(v, VECTORS) sums[v] += more[v];
-  }
-  if (k < n) {
-    NAME(chains)(x + k, y + k, n - k, more);
+  for (int64_t k = NAME(next_chains)(x, y, 0, n, sums); k < n;) {
+    k = NAME(next_chains)(x, y, k, n, more);
     EACH_VECTOR(v, VECTORS) sums[v] += more[v];
   }
   return NAME(halved)(sums);
@@ -67,6 +81,7 @@ static T NAME(block)(const T *x, const T *y, int64_t n) {
 #undef WIDTH
 #undef LANES
 #undef T
+#undef X
+#undef MINUS_ZERO
 #undef FMA
-#undef MADD
 #undef NAME

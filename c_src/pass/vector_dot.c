@@ -56,13 +56,16 @@ static bool is_in_order(const ts_dims *batch, const ts_dims *contract) {
   return is_ordered(batch);
 }
 
+/* The types that kernel/vector_dot.c adds. */
+static bool has_dots(ts_dtype type) { return type == TS_F32 || type == TS_F64 || type == TS_F16 || type == TS_BF16; }
+
 static bool has_form(const ts_rule_call *c) {
   const ts_attrs *a = c->op->attrs;
-  return (c->dtype == TS_F32 || c->dtype == TS_F64) && is_in_order(&a->dot.lhs_batch, &a->dot.lhs_contract) &&
+  return has_dots(c->dtype) && is_in_order(&a->dot.lhs_batch, &a->dot.lhs_contract) &&
          is_in_order(&a->dot.rhs_batch, &a->dot.rhs_contract);
 }
 
-/* Half types are converted, and rounded once, at the end. */
+/* Half types are added in f32, and rounded once, at the end. */
 ts_status ts_vector_dot(const ts_rule_call *c, ts_value_id *out) {
   if (!ts_graph_is_vector_dot(c->rules->to, c->op) || has_form(c)) return TS_SUCCESS;
   if (c->rules->probing) {
@@ -71,12 +74,11 @@ ts_status ts_vector_dot(const ts_rule_call *c, ts_value_id *out) {
   }
   const ts_attrs *a = c->op->attrs;
   const operand_dims dims[2] = {{&a->dot.lhs_batch, &a->dot.lhs_contract}, {&a->dot.rhs_batch, &a->dot.rhs_contract}};
-  const ts_dtype type = ts_dtype_accumulator(c->dtype);
   ts_value_id x[2], sum;
-  for (int i = 0; i < 2; i++) {
-    TS_TRY(in_order(c, c->op->operands[i], dims[i], &x[i]));
-    TS_TRY(converted(c, x[i], type, &x[i]));
-  }
+  for (int i = 0; i < 2; i++) TS_TRY(in_order(c, c->op->operands[i], dims[i], &x[i]));
+  if (has_dots(c->dtype)) return add_dot(c, x, out);
+  const ts_dtype type = ts_dtype_accumulator(c->dtype);
+  for (int i = 0; i < 2; i++) TS_TRY(converted(c, x[i], type, &x[i]));
   TS_TRY(ts_dtype_is_float(type) ? add_dot(c, x, &sum) : add_sum(c, x, &sum));
   return converted(c, sum, c->dtype, out);
 }

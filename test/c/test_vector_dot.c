@@ -201,14 +201,17 @@ END_TEST
 START_TEST(special_values)
 {
   static const double values[][2] = {{1e-30, -1e-30}, {-0.0, 1}, {INFINITY, 1}, {INFINITY, 0}, {NAN, 1}, {3e38, 3e38}};
+  const ts_dtype type = types[_i];
   for (size_t v = 0; v < sizeof values / sizeof *values; v++)
     for (int64_t n = 1; n <= 2100; n += n < 70 ? 1 : 677) {
       dot_case c = one_dim;
       c.lhs = c.rhs = SHAPE(n);
-      ts_graph *graph = make_graph(TS_F32, &c);
-      ts_buffer *args[2] = {numbers(TS_F32, c.lhs, 1), numbers(TS_F32, c.rhs, 1)}, *expected;
+      ts_graph *graph = make_graph(type, &c);
+      ts_buffer *args[2] = {numbers(type, c.lhs, 1), numbers(type, c.rhs, 1)}, *expected;
       for (int64_t i = 0; i < n; i++)
-        for (int a = 0; a < 2; a++) ((float *)args[a]->data)[i] = (float)values[v][a];
+        for (int a = 0; a < 2; a++)
+          ts_scalar_store(type, ts_scalar_from_f64(type, values[v][a]),
+                          (char *)args[a]->data + i * (int64_t)ts_dtype_size(type));
       ts_buffer *got = compiled(graph, args);
       char message[TS_COMPARE_TEXT];
       ck_assert_ok(ts_ref_run(graph, args, 2, ts_pool_default(), &expected));
@@ -222,11 +225,55 @@ START_TEST(special_values)
 }
 END_TEST
 
+/* ---- slices ---- */
+
+/* Batches of vectors: every `step`-th element from the second on. Nothing lies behind the last one. */
+static ts_value_id add_slice(ts_graph *g, ts_value_id whole, int64_t batches, int64_t n, int64_t step) {
+  const ts_attrs attrs = {
+      .slice = {.start = DIMS(1, 1), .limit = DIMS(batches + 1, 1 + (n - 1) * step + 1), .stride = DIMS(1, step)}};
+  return test_add_op(g, TS_ROOT, TS_OP_SLICE, &attrs, &whole, 1);
+}
+
+static void check_slices(ts_dtype type, int64_t n, int64_t lhs_step, int64_t rhs_step) {
+  enum { BATCHES = 2 };
+  const ts_shape shapes[2] = {SHAPE(BATCHES + 1, (n - 1) * lhs_step + 2), SHAPE(BATCHES + 1, (n - 1) * rhs_step + 2)};
+  ts_graph *graph = test_graph();
+  ts_value_id x[2] = {test_add_param(graph, TS_ROOT, type, shapes[0]), test_add_param(graph, TS_ROOT, type, shapes[1])};
+  const ts_dims batch = DIMS(0), contract = DIMS(1);
+  const ts_attrs attrs = {
+      .dot = {.lhs_contract = contract, .lhs_batch = batch, .rhs_contract = contract, .rhs_batch = batch}};
+  x[0] = add_slice(graph, x[0], BATCHES, n, lhs_step);
+  x[1] = add_slice(graph, x[1], BATCHES, n, rhs_step);
+  const ts_value_id out = test_add_op(graph, TS_ROOT, TS_OP_DOT, &attrs, x, 2);
+  ck_assert_ok(ts_graph_set_results(graph, TS_ROOT, &out, 1));
+  ts_buffer *args[2] = {numbers(type, shapes[0], 3), numbers(type, shapes[1], 4)}, *expected;
+  ts_buffer *got = compiled(graph, args);
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_ref_run(graph, args, 2, ts_pool_default(), &expected));
+  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%lld terms, steps %lld, %lld: %s", (long long)n,
+                (long long)lhs_step, (long long)rhs_step, message);
+  for (int i = 0; i < 2; i++) ts_buffer_release(args[i]);
+  ts_buffer_release(expected);
+  ts_buffer_release(got);
+  ts_graph_destroy(graph);
+}
+
+START_TEST(slices_are_read_where_they_lie)
+{
+  static const int64_t terms[] = {1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 1000, 1024, 1030, 40001};
+  for (size_t t = 0; t < sizeof terms / sizeof *terms; t++)
+    for (int64_t step = 1; step <= 3; step++) {
+      check_slices(types[_i], terms[t], step, 2);
+      check_slices(types[_i], terms[t], 1, step);
+    }
+}
+END_TEST
+
 /* ---- runs ---- */
 
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
-  for (int t = 0; t < WIDE_TYPES; t++) {
+  for (int t = 0; t < TYPES; t++) {
     ts_graph *graph = make_graph(types[t], &cases[LARGE + _i]);
     ts_buffer *args[2] = {numbers(types[t], cases[LARGE + _i].lhs, 41), numbers(types[t], cases[LARGE + _i].rhs, 42)};
     check_routine_threads(graph, args);
@@ -255,7 +302,8 @@ int main(void) {
   tcase_add_test(values, sums_follow_the_order);
   tcase_add_test(values, long_sums_are_close);
   tcase_add_loop_test(values, dots_are_those_of_the_interpreter, 0, TYPES);
-  tcase_add_test(values, special_values);
+  tcase_add_loop_test(values, special_values, 0, TYPES);
+  tcase_add_loop_test(values, slices_are_read_where_they_lie, 0, TYPES);
   test_add_lesser_isas(values);
   tcase_add_checked_fixture(memory, test_leaks_begin, test_leaks_end);
   tcase_add_loop_test(memory, the_same_bits_on_any_number_of_threads, 0, CASES - LARGE);

@@ -3,6 +3,7 @@
 #include "jit/emit/gemm_emit.h"
 #include "kernel/gemm/gemm_op.h"
 #include "kernel/routine.h"
+#include "kernel/vector_dot.h"
 
 typedef struct gemm_state {
   ts_gemm_shape shape;
@@ -182,7 +183,9 @@ bool ts_gemm_reads_slice(const ts_graph *g, const ts_op *op, uint32_t operand) {
   if ((op->code != TS_OP_DOT && op->code != TS_OP_WIDE_DOT) || !slice_of(g, op, operand)) return false;
   const ts_gemm_types types = types_of(g, op);
   const ts_value *v = ts_graph_value(g, op->operands[operand]);
-  if (ts_graph_is_vector_dot(g, op) || !(is_complex(&types) || has_types(op, &types))) return false;
+  if (ts_graph_is_vector_dot(g, op))
+    return v->shape->rank == 1 && v->shape->dims[0] > 0 && ts_vector_dot_has_type(v->dtype);
+  if (!(is_complex(&types) || has_types(op, &types))) return false;
   if (!gemm_shape(g, op, UINT64_C(1) << operand, &shape, &outer) || ts_shape_elements(v->shape) == 0) return false;
   if (outer.count != 1) return false;
   operand_strides(g, op, operand, true, strides);
