@@ -191,10 +191,12 @@ static ts_step *find_routine(const ts_builder *b, const ts_block *block, const t
   return best && is_ready_at(b, op, best) ? best : NULL;
 }
 
-/* An epilogue runs on one thread if its routine does, so a launch that would be split into tasks stays a step of its
- * own. */
+/* An epilogue runs on one thread if its routine does, so a long launch that would be split into tasks stays a step of
+ * its own. */
+#define LONG_EPILOGUE_NS 40000
 static bool is_worth_it(const ts_step *step, const ts_work *work) {
-  return ts_step_own_tasks(&work->launches[0]) <= 1 || step->routine.plan->epilogue->is_parallel;
+  const ts_step_launch *l = &work->launches[0];
+  return l->cost_ns < LONG_EPILOGUE_NS || ts_step_own_tasks(l) <= 1 || step->routine.plan->epilogue->is_parallel;
 }
 
 /* Makes the op the epilogue of the routine's step. */

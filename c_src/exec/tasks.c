@@ -4,8 +4,9 @@
 #include "exec/pool.h"
 #include "exec/steps.h"
 
-/* A task shorter than this is not worth handing to another thread. */
-#define TASK_NS 20000
+/* A task shorter than this is not worth handing to another thread that is awake. Whether to wake one is measured
+ * (exec/pace.h). */
+#define TASK_NS 5000
 /* The estimated time that a run may continue after it was cancelled. */
 #define LONGEST_TASK_NS 5000000
 /* Picoseconds for a byte in a cache, and for one in memory. */
