@@ -281,6 +281,7 @@ KERNEL_SRC := \
   c_src/kernel/gemm/bf16/gemm_bf16_chain.c \
   c_src/kernel/gemm/bf16/gemm_bf16_vector.c \
   c_src/kernel/gemm/gemm_items.c \
+  c_src/kernel/gemm/gemm_layout.c \
   c_src/kernel/gemm/gemm_long.c \
   c_src/kernel/gemm/gemm_pack.c \
   c_src/kernel/gemm/gemm_pack_complex.c \

@@ -93,7 +93,7 @@ typedef struct ts_routine {
 /* The routine to prefer over a kernel for an op whose first operand has that type; NULL when there is none. */
 const ts_routine *ts_routine_of(ts_opcode op, ts_dtype type);
 /* True if the operand is a slice whose elements the op's routine reads where they lie: of a matrix times a few
- * vectors, with neighbours enough to gain by it, or of two vectors. */
+ * vectors, with neighbours enough to gain by it, of tiles that are as fast on its strides, or of two vectors. */
 bool ts_gemm_reads_slice(const ts_graph *graph, const ts_op *op, uint32_t operand);
 /* The interpreter, which never declines: for ops that neither a routine nor a kernel can compute. */
 extern const ts_routine ts_reference_routine;

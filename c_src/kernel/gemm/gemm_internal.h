@@ -174,6 +174,9 @@ void ts_gemm_pack_complex(const gemm_pack *p, const char *source, int64_t units,
 
 /* ---- gemm_prepare.c ---- */
 
+/* The kernel of a product of these types (ts_gemm_has_types). */
+ts_gemm_kernel ts_gemm_kernel_of(const ts_gemm_types *types, const ts_gemm_shape *shape);
+
 /* A gemm with the kernel TS_GEMM_STRIDED only, whose caller makes the tiles; for ts_gemm_adopt, as ts_gemm_prepare. */
 ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
 

@@ -1,4 +1,5 @@
 /* Packs operands whose elements keep their value. */
+#include "kernel/every_second.h"
 #include "kernel/gemm/gemm_internal.h"
 
 #include <string.h>
@@ -324,10 +325,66 @@ void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, 
   rows_any(pack, rows, i, k, panel);
 }
 
+/* ---- neither: lines of the elements that are nearer are copied first ---- */
+
+#define LINE 64 /* steps of k */
+
+/* Steps of k are nearer. */
+static void pack_lines(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
+  _Alignas(64) char aside[TS_GEMM_MAX_UNITS * LINE * 8];
+  const char *rows[TS_GEMM_MAX_UNITS + 3];
+  for (int64_t first = 0; first < k; first += LINE) {
+    const int64_t count = gemm_min(LINE, k - first);
+    const char *from = source + first * p->k_stride * size;
+    for (int64_t u = 0; u < units; u++) {
+      char *line = aside + u * LINE * size;
+      if (size == 4)
+        copy_apart(from + u * p->unit_stride * 4, p->k_stride, count, 4, line);
+      else
+        copy_apart(from + u * p->unit_stride * 8, p->k_stride, count, 8, line);
+      rows[u] = line;
+    }
+    ts_gemm_pack_rows(p, rows, units, count, panel + first * p->width * size);
+  }
+}
+
+/* Units are nearer. */
+static void pack_apart(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
+  const int64_t row = (int64_t)p->width * size, used = units * size;
+  for (int64_t i = 0; i < k; i++) {
+    const char *from = source + i * p->k_stride * size;
+    char *to = panel + i * row;
+    if (size == 4)
+      copy_apart(from, p->unit_stride, units, 4, to);
+    else
+      copy_apart(from, p->unit_stride, units, 8, to);
+    memset(to + used, 0, (size_t)(row - used));
+  }
+}
+
+static int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
+
+/* One unit, without padding. */
+static void pack_one(const gemm_pack *p, const char *source, int64_t k, int size, char *panel) {
+  if (size == 4)
+    copy_apart(source, p->k_stride, k, 4, panel);
+  else
+    copy_apart(source, p->k_stride, k, 8, panel);
+}
+
+static void pack_neither(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
+  if (p->width == 1)
+    pack_one(p, source, k, size, panel);
+  else if (distance(p->unit_stride) <= distance(p->k_stride))
+    pack_apart(p, source, units, k, size, panel);
+  else
+    pack_lines(p, source, units, k, size, panel);
+}
+
 void ts_gemm_pack_native(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
                          int64_t panel_bytes) {
   int size = (int)ts_dtype_size(pack->dtype);
-  bool copies = size >= 4 && pack->unit_stride == 1, transposes = size >= 4 && pack->k_stride == 1;
+  bool copies = size >= 4 && pack->unit_stride == 1 && pack->width > 1, transposes = size >= 4 && pack->k_stride == 1;
   if (transposes && gemm_ceil_div(pack->step, 16 / size) * (16 / size) > pack->width) transposes = false;
   int64_t panel = 0, count = gemm_ceil_div(units, pack->step);
   const pack_fn element_by_element = find_pack(pack);
@@ -342,6 +399,8 @@ void ts_gemm_pack_native(const gemm_pack *pack, const char *source, int64_t unit
       copy_partial(pack, from, here, k, size, panels + panel * panel_bytes);
     } else if (transposes) {
       transpose_panel(pack, from, here, k, size, panels + panel * panel_bytes);
+    } else if (size >= 4) {
+      pack_neither(pack, from, here, k, size, panels + panel * panel_bytes);
     } else {
       element_by_element(pack, from, here, k, panels + panel * panel_bytes);
     }

@@ -20,11 +20,7 @@ static gemm_amx_product bf16_product(const ts_gemm_types *types) {
   return ts_target_host()->amx ? GEMM_AMX_BF16 : ts_gemm_has_bf16_chains() ? GEMM_CHAIN_BF16 : GEMM_AMX_NONE;
 }
 
-static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out) {
-  if (!ts_gemm_has_types(types))
-    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(types->out));
-  TS_TRY(TS_NEW(out));
-  ts_gemm *gemm = *out;
+static void describe(const ts_gemm_types *types, bool may_pair, ts_gemm *gemm) {
   gemm->types = *types;
   gemm->lhs_size = (int)ts_dtype_size(types->lhs);
   gemm->rhs_size = (int)ts_dtype_size(types->rhs);
@@ -36,7 +32,20 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
   gemm->depth = ts_gemm_has_quads(gemm) ? TS_GEMM_QUAD : pairs || gemm->own ? 2 : 1;
   ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
   if (gemm->own) ts_gemm_amx_set_geometry(&gemm->geometry);
+}
+
+static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out) {
+  if (!ts_gemm_has_types(types))
+    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(types->out));
+  TS_TRY(TS_NEW(out));
+  describe(types, may_pair, *out);
   return TS_SUCCESS;
+}
+
+ts_gemm_kernel ts_gemm_kernel_of(const ts_gemm_types *types, const ts_gemm_shape *shape) {
+  ts_gemm gemm = {0};
+  describe(types, true, &gemm);
+  return ts_gemm_pick_kernel(&gemm, shape);
 }
 
 /* Tile kernels read packed operands, which are widened already, or operands of native types. So they have no narrow

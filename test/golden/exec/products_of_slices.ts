@@ -1,8 +1,8 @@
 // checks bits
-// counts: steps 11, bytes of temporaries 5760
+// counts: steps 10, bytes of temporaries 5760
 // Products of a few vectors read rows that are apart, and parts of rows, where they lie: also both operands, of batches, of
 // complex and of narrow numbers. Equal products of slices that begin at other places share a plan; other distances need
-// another one. Larger products, short runs and steps between neighbours are copied.
+// another one. Steps between neighbours are copied where the kernel of the copy needs neighbours.
 graph @main(%0: f32[40,71], %1: f32[71], %2: f64[6,30,20], %3: f64[3,20,7], %4: c64[300], %5: c64[600,16], %6: bf16[70,45], %7: s8[50,190], %8: s8[90,70]) -> (f32[20], f32[20], f32[13], f64[3,10,7], c64[16], f32[34], s8[5,65], f32[8,8], f32[40]) {
   %9 = slice %0 {start = [0,0], limit = [40,71], stride = [2,1]} : f32[20,71]
   %10 = dot_general %9, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[20]
