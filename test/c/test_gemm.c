@@ -421,7 +421,7 @@ static void check_numbers(ts_dtype type, const int64_t *d, layout lhs, layout rh
   ts_gemm *gemm;
   ts_kernel_source source;
   ts_kernel *kernel;
-  ck_assert_ok(ts_gemm_prepare_complex(ts_dtype_part(type), &gemm, &source));
+  ck_assert_ok(ts_gemm_prepare_complex(ts_dtype_part(type), NULL, &gemm, &source));
   ck_assert_ok(ts_jit_get_kernels(&source, 1, &kernel));
   ts_gemm_adopt(gemm, kernel);
   ts_kernel_release(kernel);

@@ -58,6 +58,25 @@ START_TEST(few_results)
 }
 END_TEST
 
+/* Small products by tiles, of every layout. A gemm for their shape has the kernel for it. */
+START_TEST(small)
+{
+  for (int round = 0; round < 150; round++) {
+    const extents e = {1 + draw(3), 4 + draw(30), 2 + draw(40), round % 8 ? 1 + draw(80) : 1 + draw(600)};
+    product p = make_product(types[_i], e.batch, e.m, e.n, e.k, (layout)draw(LAYOUT_COUNT), (layout)draw(LAYOUT_COUNT));
+    const ts_gemm_shape s = p.shape;
+    ts_gemm *gemm;
+    p.shape = ts_gemm_shape_of_parts(&s);
+    ck_assert_ok(ts_gemm_get(types[_i], &p.shape, &gemm));
+    if (e.k <= 80) ck_assert_int_eq(ts_gemm_pick_kernel(gemm, &p.shape), TS_GEMM_SMALL);
+    ck_assert_ok(run_product(gemm, &p, &threaded));
+    check_elements(types[_i], &p, &s, 1);
+    ts_gemm_release(gemm);
+    free_product(&p);
+  }
+}
+END_TEST
+
 /* Several blocks of k, several tasks. */
 START_TEST(large)
 {
@@ -116,6 +135,7 @@ static Suite *suite(void) {
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, few_results, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, small, 0, TYPE_COUNT);
   tcase_add_loop_test(t, large, 0, TYPE_COUNT);
   tcase_add_test(t, special_values);
   tcase_add_test(t, allocations_fail);

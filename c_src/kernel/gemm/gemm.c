@@ -21,8 +21,8 @@ static void run_zeros(const gemm_run *run) {
 static ts_status run_any(const gemm_run *run) {
   if (!ts_gemm_goes_on(run) && run->shape.k > TS_CONTRACT_BLOCK) return ts_gemm_run_long(run);
   if (ts_gemm_is_scaled_row(run)) return ts_gemm_run_scaled_row(run);
-  if (ts_gemm_is_complex_vector(run)) return ts_gemm_run_complex_vector(run);
   if (run->kernel == TS_GEMM_SMALL) return ts_gemm_run_small(run);
+  if (ts_gemm_is_complex_vector(run)) return ts_gemm_run_complex_vector(run);
   return run->kernel == TS_GEMM_TILE ? ts_gemm_run_passes(run) : ts_gemm_run_vector(run);
 }
 
@@ -35,6 +35,7 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
     return TS_SUCCESS;
   }
   run.kernel = call->adds || call->left ? TS_GEMM_TILE : ts_gemm_pick_kernel(gemm, shape);
+  if (gemm->complex && !gemm->kernels[run.kernel]) run.kernel = TS_GEMM_TILE;
   if (!gemm->kernels[run.kernel])
     return ts_error(TS_FAILED_PRECONDITION, "matrix product of another shape than was planned");
   return run_any(&run);

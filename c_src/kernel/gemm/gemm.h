@@ -55,8 +55,10 @@ ts_status ts_gemm_prepare_quantized(ts_dtype dtype, const ts_gemm_shape *shape, 
                                     ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
-/* The same for complex numbers with parts of type `part`, f32 or f64. Runs take the shape of the parts. */
-ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source *out_source);
+/* The same for complex numbers with parts of type `part`, f32 or f64. Runs take the shape of the parts, and so does
+ * `shape`; without it the gemm is for any shape. */
+ts_status ts_gemm_prepare_complex(ts_dtype part, const ts_gemm_shape *shape, ts_gemm **out,
+                                  ts_kernel_source *out_source);
 /* The product of real numbers that a product of complex numbers is: an element is a part. */
 ts_gemm_shape ts_gemm_shape_of_parts(const ts_gemm_shape *numbers);
 

@@ -7,31 +7,19 @@
 #include <string.h>
 
 /* Units past the last are zeros. */
-#define DEFINE_PACK(BITS)                                                                                              \
-  static void left##BITS(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {              \
-    const uint##BITS##_t *from = (const uint##BITS##_t *)(const void *)source;                                         \
-    uint##BITS##_t *to = (uint##BITS##_t *)(void *)panel;                                                              \
-    for (int64_t i = 0; i < k; i += 2, from += 2 * p->k_stride, to += 2 * p->width) {                                  \
-      for (int64_t u = 0; u < p->width; u++) {                                                                         \
-        to[u] = u < units ? from[u * p->unit_stride] : 0;                                                              \
-        to[p->width + u] = u < units ? from[u * p->unit_stride + 1] : 0;                                               \
-      }                                                                                                                \
-    }                                                                                                                  \
-  }                                                                                                                    \
-  static void right##BITS(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {             \
-    const uint##BITS##_t *from = (const uint##BITS##_t *)(const void *)source, sign = (uint##BITS##_t)1 << (BITS - 1); \
-    uint##BITS##_t *to = (uint##BITS##_t *)(void *)panel;                                                              \
-    for (int64_t i = 0; i < k; i += 2, from += 2 * p->k_stride, to += 2 * p->width) {                                  \
-      for (int64_t u = 0; u < p->width; u += 2) {                                                                      \
-        const uint##BITS##_t *at = from + u * p->unit_stride;                                                          \
-        to[u] = to[p->width + u + 1] = u < units ? at[0] : 0;                                                          \
-        to[u + 1] = u < units ? at[1] : 0;                                                                             \
-        to[p->width + u] = u < units ? at[1] ^ sign : 0;                                                               \
-      }                                                                                                                \
-    }                                                                                                                  \
+#define DEFINE_LEFT(BITS)                                                                                 \
+  static void left##BITS(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) { \
+    const uint##BITS##_t *from = (const uint##BITS##_t *)(const void *)source;                            \
+    uint##BITS##_t *re = (uint##BITS##_t *)(void *)panel;                                                 \
+    for (int64_t i = 0; i < k; i += 2, from += 2 * p->k_stride, re += 2 * p->width) {                     \
+      uint##BITS##_t *im = re + p->width;                                                                 \
+      for (int64_t u = 0; u < units; u++) re[u] = from[u * p->unit_stride];                               \
+      for (int64_t u = 0; u < units; u++) im[u] = from[u * p->unit_stride + 1];                           \
+      for (int64_t u = units; u < p->width; u++) re[u] = im[u] = 0;                                       \
+    }                                                                                                     \
   }
-DEFINE_PACK(32)
-DEFINE_PACK(64)
+DEFINE_LEFT(32)
+DEFINE_LEFT(64)
 
 /* ---- rhs with numbers beside each other ---- */
 
@@ -54,6 +42,37 @@ static void turn_pairs(const char *from, int64_t bytes, char *first, char *secon
     const pair x = *(const pair *)(const void *)(from + at);
     *(pair *)(void *)(first + at) = x;
     *(pair *)(void *)(second + at) = __builtin_shufflevector(x, x, 1, 0) ^ sign;
+  }
+}
+
+static void zero_columns(const gemm_pack *p, int64_t units, int64_t size, char *first) {
+  const int64_t width = p->width * size;
+  memset(first + units * size, 0, (size_t)(width - units * size));
+  memset(first + width + units * size, 0, (size_t)(width - units * size));
+}
+
+static void right32(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {
+  const int64_t width = p->width * 4;
+  for (int64_t i = 0; i < k; i += 2, panel += 2 * width) {
+    const char *from = source + i * p->k_stride * 4;
+    for (int64_t u = 0; u < units; u += 2) {
+      uint64_t number;
+      memcpy(&number, from + u * p->unit_stride * 4, 8);
+      const uint64_t turned = (number << 32 | number >> 32) ^ UINT64_C(1) << 31;
+      memcpy(panel + u * 4, &number, 8);
+      memcpy(panel + width + u * 4, &turned, 8);
+    }
+    zero_columns(p, units, 4, panel);
+  }
+}
+
+static void right64(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {
+  const int64_t width = p->width * 8;
+  for (int64_t i = 0; i < k; i += 2, panel += 2 * width) {
+    const char *from = source + i * p->k_stride * 8;
+    for (int64_t u = 0; u < units; u += 2)
+      turn_pairs(from + u * p->unit_stride * 8, 16, panel + u * 8, panel + width + u * 8);
+    zero_columns(p, units, 8, panel);
   }
 }
 

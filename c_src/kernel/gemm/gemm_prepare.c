@@ -126,12 +126,13 @@ bool ts_gemm_has_some(const ts_gemm_types *types, const ts_gemm_shape *shape) {
   return shape->k <= TS_CONTRACT_BLOCK;
 }
 
-ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source *out_source) {
+ts_status ts_gemm_prepare_complex(ts_dtype part, const ts_gemm_shape *shape, ts_gemm **out,
+                                  ts_kernel_source *out_source) {
   ts_gemm_types types = all_of(part);
   *out = NULL;
   TS_TRY(create(&types, false, out));
   (*out)->complex = true;
-  make_source(*out, TS_GEMM_TILE, part, &(*out)->request, out_source);
+  make_source(*out, shape ? ts_gemm_pick_kernel(*out, shape) : TS_GEMM_TILE, part, &(*out)->request, out_source);
   return TS_SUCCESS;
 }
 
@@ -167,7 +168,7 @@ void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel) {
 static ts_status get_one_kernel(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
   ts_kernel_source source;
   ts_gemm_types types = all_of(dtype);
-  TS_TRY(ts_dtype_is_complex(dtype) ? ts_gemm_prepare_complex(ts_dtype_part(dtype), out, &source)
+  TS_TRY(ts_dtype_is_complex(dtype) ? ts_gemm_prepare_complex(ts_dtype_part(dtype), shape, out, &source)
                                     : ts_gemm_prepare(&types, shape, out, &source));
   return ts_jit_get_kernels(&source, 1, &(*out)->kernels[(*out)->request.kernel]);
 }

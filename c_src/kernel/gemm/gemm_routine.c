@@ -37,7 +37,7 @@ static bool gemm_scale(const ts_graph *g, const ts_op *op, ts_gemm_scale *out) {
 
 /* Asks for the kernel of the product. */
 static ts_status prepare(gemm_state *state, const ts_gemm_types *types, bool complex) {
-  if (complex) return ts_gemm_prepare_complex(ts_dtype_part(types->out), &state->gemm, &state->source);
+  if (complex) return ts_gemm_prepare_complex(ts_dtype_part(types->out), &state->shape, &state->gemm, &state->source);
   if (state->is_scaled) return ts_gemm_prepare_scaled(types, &state->shape, &state->gemm, &state->source);
   return ts_gemm_prepare(types, &state->shape, &state->gemm, &state->source);
 }

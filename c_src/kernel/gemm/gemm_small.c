@@ -1,6 +1,7 @@
 /* Small and thin products: tiles read the operands where they lie, since packing would cost as much as the product.
- * Only columns that are not neighbours are packed. Narrower elements are widened first, of lhs for some rows at a time,
- * and the results of these rows are narrowed.
+ * Only columns that are not neighbours, or of complex numbers, are packed. Narrower elements are widened first, of lhs
+ * for some rows at a time, and the results of these rows are narrowed. Complex numbers of lhs that are no neighbours
+ * are copied in the same way.
  *
  * Tiles of other heights are other code, whose NaNs may have other signs. So the rows of a tile depend on the product's
  * rows alone, not on tasks or epilogues. */
@@ -35,7 +36,7 @@ typedef struct small_plan {
   bool by_batches;      /* a call of the kernel computes several batches */
   int64_t task_batches; /* in one task */
   int64_t row_tasks;    /* of a batch */
-  bool widens;          /* lhs is narrower than what is computed */
+  bool widens;          /* lhs is narrower than what is computed, or its numbers are apart */
   int64_t rhs_bytes;    /* of a packed rhs */
   int64_t lhs_bytes;    /* of the widened rows of a part */
   int64_t worker_bytes;
@@ -51,20 +52,26 @@ typedef struct columns {
   int64_t step, tile;
 } columns;
 
+/* The columns of a packed panel: of a single one no more than there are, in pieces of 16 bytes. */
+static int64_t packed_width(const ts_gemm_geometry *g, int64_t n) {
+  return gemm_min((int64_t)g->vectors * g->lanes, gemm_round_up(n, 16 / g->element_size));
+}
+
 static columns packed_columns(const ts_gemm_geometry *g, const ts_gemm_shape *s, const char *panels) {
-  const int64_t step = (int64_t)g->vectors * g->lanes * g->element_size;
+  const int64_t step = packed_width(g, s->n) * g->element_size;
   return (columns){panels, step, s->k * step};
 }
 
 void ts_gemm_pack_columns(const ts_gemm *gemm, const ts_gemm_shape *s, const void *rhs, void *out) {
   const ts_gemm_geometry *g = &gemm->geometry;
-  const int cols = g->vectors * g->lanes;
+  const int cols = (int)packed_width(g, s->n);
   const gemm_pack pack = {.dtype = gemm->types.rhs,
                           .compute = g->compute,
                           .unit_stride = s->rhs_col,
                           .k_stride = s->rhs_row,
                           .step = cols,
                           .width = cols,
+                          .numbers = gemm->complex ? GEMM_RIGHT : GEMM_REAL,
                           .scale_type = TS_DTYPE_NONE};
   ts_gemm_pack(&pack, rhs, s->n, s->k, out, packed_columns(g, s, out).tile);
 }
@@ -226,12 +233,29 @@ static void widen_each(const small_plan *p, const char *from, int64_t count, cha
       widen_lines(p, from + (i * s->lhs_row + k * s->lhs_col) * size, 0, 1, 1, out + i * line + k * p->g->element_size);
 }
 
+/* Complex numbers at any distances; s->lhs_col is of numbers. */
+static void copy_numbers(const small_plan *p, const char *from, int64_t count, char *to) {
+  const ts_gemm_shape *s = &p->run->shape;
+  const int64_t size = p->g->element_size;
+  for (int64_t k = 0; k < s->k; k += 2, from += 2 * s->lhs_col * size, to += 2 * size)
+    for (int64_t i = 0; i < count; i++) {
+      const char *at = from + i * s->lhs_row * size;
+      char *number = to + i * s->k * size;
+      if (size == 4)
+        memcpy(number, at, 8);
+      else
+        memcpy(number, at, 16);
+    }
+}
+
 /* Widens `count` rows of lhs into `to`, along k or along rows. */
 static void widen_rows(const small_plan *p, const char *from, int64_t count, char *to, some_rows *out) {
   const ts_gemm_shape *s = &p->run->shape;
   out->lhs = to;
   out->lhs_row = s->k, out->lhs_col = 1;
-  if (s->lhs_col == 1 || s->k == 1) {
+  if (p->run->gemm->complex) {
+    copy_numbers(p, from, count, to);
+  } else if (s->lhs_col == 1 || s->k == 1) {
     const bool is_dense = s->lhs_row == s->k;
     widen_lines(p, from, s->lhs_row, is_dense ? 1 : count, is_dense ? count * s->k : s->k, to);
   } else if (s->lhs_row == 1) {
@@ -303,14 +327,13 @@ static bool is_narrow(const ts_gemm *gemm, ts_dtype type) {
 }
 
 bool ts_gemm_some_packs(const ts_gemm *gemm, const ts_gemm_shape *s) {
-  return packs_columns(s) || is_narrow(gemm, gemm->types.rhs);
+  return gemm->complex || packs_columns(s) || is_narrow(gemm, gemm->types.rhs);
 }
 
 int ts_gemm_some_rows(const ts_gemm *gemm) { return gemm->geometry.small; }
 
 static int64_t packed_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
-  const int64_t cols = (int64_t)g->vectors * g->lanes;
-  return gemm_round_up(s->n, cols) * g->element_size * s->k;
+  return gemm_round_up(s->n, packed_width(g, s->n)) * g->element_size * s->k;
 }
 
 int64_t ts_gemm_columns_bytes(const ts_gemm *gemm, const ts_gemm_shape *s) {
@@ -334,7 +357,7 @@ static void plan_parts(small_plan *p) {
 static void plan_widened(small_plan *p) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t size = p->g->element_size, most = p->g->small;
-  p->widens = is_narrow(p->run->gemm, p->run->gemm->types.lhs);
+  p->widens = is_narrow(p->run->gemm, p->run->gemm->types.lhs) || (p->run->gemm->complex && s->lhs_col != 1);
   if (p->widens) p->part = gemm_max(1, gemm_min(p->part, WIDENED_ROWS / (s->k * size * most)));
   const int64_t rows = gemm_min(p->part * most, s->m);
   p->lhs_bytes = p->widens ? ts_pool_padded(rows * s->k * size) : 0;
@@ -388,10 +411,17 @@ static bool is_small_widened(const ts_gemm *gemm, const ts_gemm_shape *s) {
          packed_bytes(&gemm->geometry, s) <= WIDENED_RHS;
 }
 
+/* Each task packs rhs, which has to pay for few rows, too. */
+static bool is_small_complex(const ts_gemm *gemm, const ts_gemm_shape *s) {
+  enum { ROWS = 4, COLUMNS = 4 }; /* parts of two numbers */
+  return s->m >= ROWS && s->n >= COLUMNS && packed_bytes(&gemm->geometry, s) <= ts_target_host()->l2_bytes / 8;
+}
+
 bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *s) {
   const ts_gemm_geometry *g = &gemm->geometry;
   const ts_gemm_types *t = &gemm->types;
-  if (gemm->complex || gemm->scaled || gemm->depth > 1 || s->k > TS_CONTRACT_BLOCK) return false;
+  if (gemm->complex) return s->k <= TS_CONTRACT_BLOCK && is_small_complex(gemm, s);
+  if (gemm->scaled || gemm->depth > 1 || s->k > TS_CONTRACT_BLOCK) return false;
   if (!gemm->native || t->lhs != t->out || t->rhs != t->out) return is_small_widened(gemm, s);
   if (packs_columns(s)) return s->m > TS_GEMM_WEIGHT_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
   return packed_bytes(g, s) <= most_bytes(g, s);
