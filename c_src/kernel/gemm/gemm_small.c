@@ -5,6 +5,7 @@
  *
  * Tiles of other heights are other code, whose NaNs may have other signs. So the rows of a tile depend on the product's
  * rows alone, not on tasks or epilogues. */
+#include "kernel/every_second.h"
 #include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
 
@@ -224,13 +225,24 @@ static void widen_lines(const small_plan *p, const char *from, int64_t pitch, in
   }
 }
 
-/* Of elements that have no neighbours. */
-static void widen_each(const small_plan *p, const char *from, int64_t count, char *out) {
+/* Of elements that have no neighbours: they become neighbours, at most APART of some rows at a time. */
+static void widen_apart(const small_plan *p, const char *from, int64_t count, char *out) {
+  enum { APART = 1024 };
   const ts_gemm_shape *s = &p->run->shape;
-  const int64_t size = p->run->gemm->lhs_size, line = s->k * p->g->element_size;
-  for (int64_t i = 0; i < count; i++)
-    for (int64_t k = 0; k < s->k; k++)
-      widen_lines(p, from + (i * s->lhs_row + k * s->lhs_col) * size, 0, 1, 1, out + i * line + k * p->g->element_size);
+  const int64_t size = p->run->gemm->lhs_size, most = gemm_min(APART, s->k), rows = APART / most;
+  char lines[APART * 4];
+  for (int64_t i = 0; i < count; i += rows)
+    for (int64_t k = 0; k < s->k; k += most) {
+      const int64_t steps = gemm_min(most, s->k - k), here = gemm_min(rows, count - i);
+      for (int64_t r = 0; r < here; r++) {
+        const char *at = from + ((i + r) * s->lhs_row + k * s->lhs_col) * size;
+        if (size == 2)
+          copy_apart(at, s->lhs_col, steps, 2, lines + r * steps * 2);
+        else
+          copy_apart(at, s->lhs_col, steps, 4, lines + r * steps * 4);
+      }
+      widen_lines(p, lines, 0, 1, here * steps, out + (i * s->k + k) * p->g->element_size);
+    }
 }
 
 /* Complex numbers at any distances; s->lhs_col is of numbers. */
@@ -262,7 +274,7 @@ static void widen_rows(const small_plan *p, const char *from, int64_t count, cha
     out->lhs_row = 1, out->lhs_col = count;
     widen_lines(p, from, s->lhs_col, s->k, count, to);
   } else {
-    widen_each(p, from, count, to);
+    widen_apart(p, from, count, to);
   }
 }
 
@@ -423,6 +435,8 @@ bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *s) {
   if (gemm->complex) return s->k <= TS_CONTRACT_BLOCK && is_small_complex(gemm, s);
   if (gemm->scaled || gemm->depth > 1 || s->k > TS_CONTRACT_BLOCK) return false;
   if (!gemm->native || t->lhs != t->out || t->rhs != t->out) return is_small_widened(gemm, s);
-  if (packs_columns(s)) return s->m > TS_GEMM_WEIGHT_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
+  /* tiles of packed operands have whole vectors */
+  const bool has_few = s->n <= g->lanes / 2 && packed_bytes(g, s) <= ts_target_host()->l2_bytes / 8;
+  if (packs_columns(s)) return has_few || s->m > TS_GEMM_WEIGHT_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
   return packed_bytes(g, s) <= most_bytes(g, s);
 }

@@ -2,6 +2,7 @@
  * are converted together; elements that are contiguous along k are transposed afterwards. */
 #include "kernel/gemm/gemm_widen.h"
 
+#include "kernel/every_second.h"
 #include "kernel/gemm/gemm_internal.h"
 
 #include <string.h>
@@ -73,9 +74,14 @@ static void pack_units(const widening *w, const char *source, int64_t units, int
 /* Brings the elements of each unit next to each other, into rows of BLOCK. */
 static void gather(const gemm_pack *p, const char *from, int64_t units, int64_t k, char *out) {
   const int64_t size = (int64_t)ts_dtype_size(p->dtype);
-  for (int64_t u = 0; u < units; u++)
-    for (int64_t i = 0; i < k; i++)
-      memcpy(out + (u * BLOCK + i) * size, from + (u * p->unit_stride + i * p->k_stride) * size, (size_t)size);
+  for (int64_t u = 0; u < units; u++, from += p->unit_stride * size, out += BLOCK * size) {
+    if (size == 2)
+      copy_apart(from, p->k_stride, k, 2, out);
+    else if (size == 4)
+      copy_apart(from, p->k_stride, k, 4, out);
+    else
+      for (int64_t i = 0; i < k; i++) out[i] = from[i * p->k_stride];
+  }
 }
 
 static void pack_block(const widening *w, const char *source, int64_t units, int64_t k, char *panel) {
