@@ -15,6 +15,7 @@
  * the rows of the other operand are read in pieces that are as long as L2 allows. */
 static int64_t steps_by_amx(const gemm_plan *p) {
   const int64_t l2 = ts_target_host()->l2_bytes, panel = p->tile_cols * p->g->element_size;
+  if (p->run->gemm->own == GEMM_CHAIN_BF16) return ts_target_host()->l1_bytes / 2 / panel;
   if (p->run->gemm->own != GEMM_AMX_BF16) return TS_GEMM_AMX_STEPS;
   const bool few_rows = p->shape.m <= p->g->panel && !p->run->packed;
   if (p->shape.n <= p->tile_cols || (few_rows && p->shape.rhs_row == p->depth))

@@ -51,48 +51,54 @@ INLINE __m512 add_pair(__m512 sum, __m512i left, __m512i right, bool tiny) {
   return _mm512_fmadd_ps(low_of(left), low_of(right), sum);
 }
 
-/* Adds `pairs` pairs of terms to the sums of the rows of lhs. Unrolled, so that the sums stay in registers. */
-INLINE void add_pairs(const char *const *lhs, const char *rhs, int64_t pairs, int vectors, bool tiny, sums *to) {
-  sums s = *to;
-  for (int64_t p = 0; p < pairs; p++, rhs += PANEL * PAIR) {
+/* Adds `pairs` pairs of terms to the sums of the rows of lhs, whose pairs lie one row after the other. Unrolled, so
+ * that the sums stay in registers. */
+INLINE sums add_pairs(sums s, const char *lhs, const char *rhs, int64_t pairs, int vectors, bool tiny) {
+  for (int64_t p = 0; p < pairs; p++, lhs += PAIR, rhs += PANEL * PAIR) {
     const __m512i near = _mm512_loadu_si512(rhs), far = vectors > 1 ? _mm512_loadu_si512(rhs + 64) : near;
 #pragma GCC unroll 8
     for (int r = 0; r < ROWS; r++) {
-      const __m512i left = load_pair(lhs[r] + p * PAIR);
+      const __m512i left = load_pair(lhs + r * pairs * PAIR);
       s.of[r][0] = add_pair(s.of[r][0], left, near, tiny);
       if (vectors > 1) s.of[r][1] = add_pair(s.of[r][1], left, far, tiny);
     }
   }
-  *to = s;
+  return s;
 }
 
-/* The chain ends: its sums are added to those of the chains before. */
-static void end_chain(const gemm_amx_tile *t, int64_t row, bool is_first, const sums *s) {
+/* The chain ends: its sums are added to those of the chains before. Unrolled, as above. */
+INLINE void end_chain(const gemm_amx_tile *t, int64_t row, bool is_first, int vectors, sums s) {
   const char *out = is_first ? t->out : t->to;
   const int64_t stride = is_first ? t->out_stride : t->to_stride;
   const bool adds = t->adds || !is_first;
-  for (int r = 0; r < ROWS && row + r < t->rows; r++)
-    for (int v = 0; v < 2 && v * UNIT < t->cols; v++) {
-      const __mmask16 mask = first_lanes(t->cols - v * UNIT);
-      __m512 sum = s->of[r][v];
-      if (adds) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + (row + r) * stride + v * 64), sum);
-      _mm512_mask_storeu_ps(t->to + (row + r) * t->to_stride + v * 64, mask, sum);
+  const __mmask16 masks[2] = {first_lanes(t->cols), first_lanes(t->cols - UNIT)};
+#pragma GCC unroll 8
+  for (int r = 0; r < ROWS; r++) {
+    if (row + r >= t->rows) break;
+    for (int v = 0; v < vectors; v++) {
+      __m512 sum = s.of[r][v];
+      if (adds) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(masks[v], out + (row + r) * stride + v * 64), sum);
+      _mm512_mask_storeu_ps(t->to + (row + r) * t->to_stride + v * 64, masks[v], sum);
     }
+  }
 }
 
-/* Rows from `row` on; those past the last one repeat it, and are not stored. */
+/* The sums of the chain of pairs [k, end) of rows from `row` on. */
+INLINE sums run_chain(const gemm_amx_tile *t, int64_t row, int64_t k, int64_t end, int vectors, bool tiny) {
+  sums s;
+  memset(&s, 0, sizeof s);
+  for (; k + UNIT <= end; k += UNIT)
+    s = add_pairs(s, t->lhs + (k * PANEL + row * UNIT) * PAIR, t->rhs + k * PANEL * PAIR, UNIT, vectors, tiny);
+  if (k < end)
+    s = add_pairs(s, t->lhs + (k * PANEL + row * (end - k)) * PAIR, t->rhs + k * PANEL * PAIR, end - k, vectors, tiny);
+  return s;
+}
+
+/* Rows past the last one are those of an earlier panel: they are not stored. */
 INLINE void run_rows(const gemm_amx_tile *t, int64_t row, int vectors, bool tiny) {
   for (int64_t k = 0; k < t->k; k += CHAIN) {
-    const int64_t end = gemm_min(t->k, k + CHAIN);
-    sums s;
-    memset(&s, 0, sizeof s);
-    for (int64_t first = k; first < end; first += UNIT) {
-      const int64_t pairs = gemm_min(UNIT, end - first);
-      const char *lhs[ROWS];
-      for (int r = 0; r < ROWS; r++) lhs[r] = t->lhs + (first * PANEL + gemm_min(row + r, t->rows - 1) * pairs) * PAIR;
-      add_pairs(lhs, t->rhs + first * PANEL * PAIR, pairs, vectors, tiny, &s);
-    }
-    end_chain(t, row, k == 0, &s);
+    const sums s = run_chain(t, row, k, gemm_min(t->k, k + CHAIN), vectors, tiny);
+    end_chain(t, row, k == 0, vectors, s);
   }
 }
 
