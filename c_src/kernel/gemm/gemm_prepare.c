@@ -20,31 +20,36 @@ static gemm_amx_product bf16_product(const ts_gemm_types *types) {
   return ts_target_host()->amx ? GEMM_AMX_BF16 : ts_gemm_has_bf16_chains() ? GEMM_CHAIN_BF16 : GEMM_AMX_NONE;
 }
 
-static void describe(const ts_gemm_types *types, bool may_pair, ts_gemm *gemm) {
+/* To pack pairs of bf16 takes longer than a product of so few terms. With AMX the order of sums is that of pairs. */
+static bool may_pair(const ts_gemm_types *types, const ts_gemm_shape *shape) {
+  return types->out != TS_BF16 || shape->k > 8 || ts_target_host()->amx;
+}
+
+static void describe(const ts_gemm_types *types, bool pair, ts_gemm *gemm) {
   gemm->types = *types;
   gemm->lhs_size = (int)ts_dtype_size(types->lhs);
   gemm->rhs_size = (int)ts_dtype_size(types->rhs);
   gemm->size = (int)ts_dtype_size(types->out);
   gemm->native = ts_gemm_is_native(types->out, &gemm->compute);
-  bool pairs = may_pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
+  bool pairs = pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
   if (pairs) gemm->own = ts_gemm_quads_product(types);
-  if (may_pair && gemm->own == GEMM_AMX_NONE) gemm->own = bf16_product(types);
+  if (pair && gemm->own == GEMM_AMX_NONE) gemm->own = bf16_product(types);
   gemm->depth = ts_gemm_has_quads(gemm) ? TS_GEMM_QUAD : pairs || gemm->own ? 2 : 1;
   ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
   if (gemm->own) ts_gemm_amx_set_geometry(&gemm->geometry);
 }
 
-static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out) {
+static ts_status create(const ts_gemm_types *types, bool pair, ts_gemm **out) {
   if (!ts_gemm_has_types(types))
     return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(types->out));
   TS_TRY(TS_NEW(out));
-  describe(types, may_pair, *out);
+  describe(types, pair, *out);
   return TS_SUCCESS;
 }
 
 ts_gemm_kernel ts_gemm_kernel_of(const ts_gemm_types *types, const ts_gemm_shape *shape) {
   ts_gemm gemm = {0};
-  describe(types, true, &gemm);
+  describe(types, may_pair(types, shape), &gemm);
   return ts_gemm_pick_kernel(&gemm, shape);
 }
 
@@ -75,7 +80,7 @@ static ts_status get_all_kernels(ts_gemm *gemm) {
 ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
                           ts_kernel_source *out_source) {
   *out = NULL;
-  TS_TRY(create(types, true, out));
+  TS_TRY(create(types, may_pair(types, shape), out));
   ts_gemm *gemm = *out;
   make_source(gemm, ts_gemm_pick_kernel(gemm, shape), ts_gemm_matrix_type(gemm, shape), &gemm->request, out_source);
   return TS_SUCCESS;
