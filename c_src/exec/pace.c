@@ -179,7 +179,8 @@ static bool has_memory(const ts_pace *p, ts_pool *pool) {
 bool ts_pace_stays(const ts_pace *p, ts_pool *pool) {
   int64_t alone = LOAD(p->ns[TS_PACE_ALONE]);
   if (LOAD(p->exile) > 0) return false;
-  if (!alone || alone > STAY_NS) return !alone && p->guess.is_short;
+  if (!alone) return p->guess.is_short;
+  if (alone > STAY_NS) return false;
   return p->guess.is_short || (p->guess.is_steady && has_memory(p, pool));
 }
 

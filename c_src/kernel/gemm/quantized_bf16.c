@@ -3,15 +3,7 @@
 #include "kernel/inline.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma"))), \
-                             apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")
-#endif
+#include "kernel/isa_bf16.h"
 
 #define VECTOR_BYTES 64
 #define ISA(name) name##_bf16

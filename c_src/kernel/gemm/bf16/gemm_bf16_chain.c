@@ -3,16 +3,9 @@
 #if defined(__x86_64__)
 #include "kernel/inline.h"
 
-#include <immintrin.h>
 #include <string.h>
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma"))), \
-                             apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")
-#endif
+#include "kernel/isa_bf16.h"
 
 /* Floats of a vector, and pairs of a row that are side by side in a packed lhs. */
 #define UNIT 16
@@ -66,7 +59,7 @@ INLINE sums add_pairs(sums s, const char *lhs, const char *rhs, int64_t pairs, i
   return s;
 }
 
-/* The chain ends: its sums are added to those of the chains before. Unrolled, as above. */
+/* Adds the sums of a chain that has ended to the sums of earlier chains. Unrolled, as above. */
 INLINE void end_chain(const gemm_amx_tile *t, int64_t row, bool is_first, int vectors, sums s) {
   const char *out = is_first ? t->out : t->to;
   const int64_t stride = is_first ? t->out_stride : t->to_stride;
