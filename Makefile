@@ -713,6 +713,8 @@ doc: erl
 lint: check-layers check-cycles check-words check-parameters check-defaults check-tests check-names
 	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(FILES)
 	$(Q)$(MAKE) check-erl-layers
+	$(call erl_compile,bench,bench)
+	$(call erl_compile,examples,examples)
 	$(Q)mk/lint-erl.sh
 
 # clang-tidy with its analyzer, which follows paths: 99 % of its time.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs xref and dialyzer over ebin/, and looks at the format of lib/ and mix.exs. The modules of erl/nx/ call Elixir and Nx,
+# Runs xref and dialyzer over ebin/, xref over bench/ and examples/ as well, and looks at the format of lib/ and mix.exs. The modules of erl/nx/ call Elixir and Nx,
 # which users load, and which are not here. Beams of lib/ are read with the help of Elixir's own library.
 cd "$(dirname "$0")/.." || exit 1
 failed=0
@@ -22,7 +22,7 @@ undefined=$(erl -noshell -eval '
   {ok, _} = xref:start(lint),
   ok = xref:set_default(lint, [{verbose, false}, {warnings, false}]),
   ok = xref:set_library_path(lint, code:get_path()),
-  {ok, _} = xref:add_directory(lint, "ebin"),
+  [{ok, _} = xref:add_directory(lint, Folder) || Folder <- ["ebin", "build/bench", "build/examples"]],
   HasElixir = filelib:wildcard("ebin/Elixir.*.beam") =/= [],
   Foreign = fun(M) ->
     Name = atom_to_list(M),
