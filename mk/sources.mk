@@ -269,6 +269,7 @@ KERNEL_SRC := \
   c_src/kernel/fft/fft.c \
   c_src/kernel/fft/fft_core.c \
   c_src/kernel/fft/fft_lanes.c \
+  c_src/kernel/fft/fft_line.c \
   c_src/kernel/fft/fft_plan.c \
   c_src/kernel/fft/fft_roots.c \
   c_src/kernel/fft/fft_routine.c \

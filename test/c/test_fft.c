@@ -22,7 +22,7 @@ typedef struct transform {
   int64_t in_count, out_count;
   double *values; /* of the operand, as the type has them */
   void *in, *out;
-  char *workspace;
+  char *workspace, *shared;
 } transform;
 
 static double random_value(void) { return (double)(rand() % 20001 - 10000) / 10000; }
@@ -57,6 +57,7 @@ static void begin(const ts_fft_request *request, transform *out) {
   out->in = allocate(out->in_count * size);
   out->out = allocate(out->out_count * size);
   out->workspace = allocate(out->fft.thread_bytes * ts_pool_parallel(0)->width);
+  out->shared = allocate(out->fft.shared_bytes);
   for (int64_t i = 0; i < out->in_count; i++) {
     put(&out->fft, out->in, i, random_value());
     out->values[i] = get(&out->fft, out->in, i);
@@ -68,11 +69,12 @@ static void end(transform *t) {
   free(t->in);
   free(t->out);
   free(t->workspace);
+  free(t->shared);
   ts_arena_deinit(&t->arena);
 }
 
 static void execute(transform *t, const ts_parallel *parallel) {
-  ts_fft_run run = {t->in, t->out, t->workspace, parallel, NULL};
+  ts_fft_run run = {t->in, t->out, t->workspace, t->shared, parallel, NULL};
   ck_assert_ok(ts_fft_execute(&t->fft, &run));
 }
 
@@ -368,6 +370,73 @@ START_TEST(test_long)
 }
 END_TEST
 
+/* Lines that all threads share, of one range of points or several, and of blocks that overlap: with the bits of one
+ * thread; real ones there and back, and as complex ones whose second half is the conjugate of the first. */
+static const int64_t shared_sizes[] = {16384, 17000, 19683, 20014, 32769, 70000, 78125, 65538};
+#define SHARED_SIZES ((int)(sizeof shared_sizes / sizeof *shared_sizes))
+
+START_TEST(test_shared_bits)
+{
+  for (int kind = 0; kind < 5; kind++)
+    for (int part = 0; part < 2; part++)
+      for (int less = -1; less < 2; less++) {
+        if (!testing_takes(_i + kind + less + 1, 2)) continue;
+        ts_fft_request r = {.part = part ? TS_F64 : TS_F32, .kind = (ts_fft_kind)(kind % 4), .n = shared_sizes[_i]};
+        r.real = kind == TS_FFT_REAL || kind == 4;
+        r.in_points = (kind == TS_FFT_REAL_INVERSE ? r.n / 2 + 1 : r.n) - less * 1001;
+        r.outer = kind == 1 ? 3 : 1;
+        r.inner = 1;
+        check_bits(&r);
+      }
+}
+END_TEST
+
+static void check_mirrored(const transform *half, const transform *whole, int64_t n) {
+  for (int64_t k = 0; k < n; k++) {
+    const number x = result_at(half, 0, 2 * k <= n ? k : n - k, 0), y = result_at(whole, 0, k, 0);
+    ck_assert_msg(x == (2 * k <= n ? y : conjl(y)), "n = %lld, point %lld", (long long)n, (long long)k);
+  }
+}
+
+START_TEST(test_shared_real)
+{
+  const int64_t n = shared_sizes[_i], half = n / 2 + 1;
+  transform there, back, whole;
+  begin(&(ts_fft_request){TS_F64, TS_FFT_REAL, true, n, n, 1, 1}, &there);
+  begin(&(ts_fft_request){TS_F64, TS_FFT_REAL_INVERSE, false, n, half, 1, 1}, &back);
+  begin(&(ts_fft_request){TS_F64, TS_FFT_FORWARD, true, n, n, 1, 1}, &whole);
+  memcpy(whole.in, there.in, (size_t)n * 8);
+  execute(&there, ts_pool_parallel(0));
+  execute(&whole, ts_pool_parallel(0));
+  if (n % 2 == 0) check_mirrored(&there, &whole, n);
+  ck_assert(!memcmp(there.out, whole.out, (size_t)half * 16));
+  memcpy(back.in, there.out, (size_t)half * 16);
+  execute(&back, ts_pool_parallel(0));
+  double distance = 0, sum = square_sum(&there.fft, there.in, n);
+  for (int64_t i = 0; i < n; i++) distance += pow(there.values[i] - get(&back.fft, back.out, i), 2);
+  ck_assert_double_le(sqrt(distance / sum), 3 * log2((double)n) * 0x1p-52);
+  end(&there);
+  end(&back);
+  end(&whole);
+}
+END_TEST
+
+/* The result over the operand. */
+START_TEST(test_shared_in_place)
+{
+  const int64_t n = shared_sizes[_i];
+  transform t;
+  begin(&(ts_fft_request){TS_F32, TS_FFT_INVERSE, false, n, n, 2, 1}, &t);
+  execute(&t, ts_pool_parallel(0));
+  void *out = t.out;
+  t.out = t.in;
+  execute(&t, ts_pool_parallel(0));
+  ck_assert(!memcmp(out, t.in, (size_t)(t.out_count * t.fft.size)));
+  t.out = out;
+  end(&t);
+}
+END_TEST
+
 /* Roots are exact where they can be, otherwise as near as long double has them. */
 START_TEST(test_roots)
 {
@@ -393,7 +462,7 @@ START_TEST(test_cancelled)
   transform t;
   begin(&(ts_fft_request){TS_F32, TS_FFT_FORWARD, false, 100, 100, 100, 1}, &t);
   memset(t.out, 0, 80000);
-  ts_fft_run run = {t.in, t.out, t.workspace, ts_pool_parallel(0), &cancel};
+  ts_fft_run run = {t.in, t.out, t.workspace, t.shared, ts_pool_parallel(0), &cancel};
   ck_assert_error(ts_fft_execute(&t.fft, &run), TS_CANCELLED, "Fourier");
   ck_assert(square_sum(&t.fft, t.out, t.out_count) == 0);
   end(&t);
@@ -443,6 +512,9 @@ int main(void) {
   tcase_add_test(tests, test_many_lines);
   tcase_add_test(tests, test_lines_apart);
   tcase_add_loop_test(tests, test_long, 0, 7);
+  tcase_add_loop_test(tests, test_shared_bits, 0, SHARED_SIZES);
+  tcase_add_loop_test(tests, test_shared_real, 0, SHARED_SIZES);
+  tcase_add_loop_test(tests, test_shared_in_place, 0, SHARED_SIZES);
   tcase_add_test(tests, test_roots);
   tcase_add_test(tests, test_cancelled);
   tcase_add_test(tests, test_cancelled_plan);

@@ -41,7 +41,7 @@ static char *at(const void *data, int64_t elements, int size) { return (char *)(
 static fft_lines lines_at(const ts_fft *fft, char *memory) {
   const int64_t part = fft->group * fft->line;
   fft_lines w;
-  memory += (64 - (uintptr_t)memory % 64) % 64;
+  memory = ts_fft_aligned(memory);
   if (fft->direct) return (fft_lines){.scratch = ts_fft_scratch_at(fft, memory)};
   w.group = (ts_fft_rows){at(memory, SLACK, fft->size), at(memory, part + SLACK, fft->size), fft->line};
   memory = at(memory, 2 * part, fft->size);
@@ -128,156 +128,6 @@ static void move_out(const fft_job *job, int64_t line, int64_t count, const char
       move(bytes, from + i * step + row * bytes, 1, to + (row * inner + i) * bytes, inner, min_i64(rows, points - row));
 }
 
-static const char *line_in(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
-  if (job->fft->request.inner > 1) return w->interleaved;
-  return line_start(job, job->run->in, line, job->fft->request.in_points, bytes);
-}
-
-static char *line_out(const fft_job *job, const fft_lines *w, int64_t line, int bytes) {
-  if (job->fft->request.inner > 1) return w->interleaved;
-  return line_start(job, job->run->out, line, job->fft->out_points, bytes);
-}
-
-/* ---- loads ---- */
-
-static void clear(const ts_fft *fft, const ts_fft_rows *line, int64_t from, int64_t to) {
-  if (from >= to) return;
-  memset(at(line->re, from, fft->size), 0, (size_t)((to - from) * fft->size));
-  memset(at(line->im, from, fft->size), 0, (size_t)((to - from) * fft->size));
-}
-
-static void copy_part(const ts_fft *fft, void *to, int64_t to_element, const void *from, int64_t element,
-                      int64_t count) {
-  memcpy(at(to, to_element, fft->size), at(from, element, fft->size), (size_t)(count * fft->size));
-}
-
-static void load_complex(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
-  const ts_fft *fft = job->fft;
-  const int64_t count = min_i64(fft->request.in_points, fft->points);
-  fft->vector->split(line_in(job, w, line, 2 * fft->size), 0, 1, count, to);
-  clear(fft, to, count, fft->points);
-}
-
-/* Pairs of numbers are complex ones; of an odd count the last has no second part. */
-static void load_real(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
-  const ts_fft *fft = job->fft;
-  const int64_t count = min_i64(fft->request.in_points, fft->request.n), pairs = fft->pairs ? count / 2 : 0;
-  const char *from = line_in(job, w, line, fft->size);
-  clear(fft, to, pairs, fft->points);
-  if (fft->pairs) {
-    fft->vector->split(from, 0, 1, pairs, to);
-    if (count % 2) copy_part(fft, to->re, pairs, from, count - 1, 1);
-  } else {
-    copy_part(fft, to->re, 0, from, 0, count);
-  }
-}
-
-#define DEFINE_MIRROR(NAME, T)                                                  \
-  static void mirror_##NAME(const ts_fft_rows *line, int64_t from, int64_t n) { \
-    T *re = line->re, *im = line->im;                                           \
-    for (int64_t k = from; k < n; k++) {                                        \
-      re[k] = re[n - k];                                                        \
-      im[k] = -im[n - k];                                                       \
-    }                                                                           \
-  }
-DEFINE_MIRROR(f32, float)
-DEFINE_MIRROR(f64, double)
-
-/* Elements `from` to n - 1 of the transform of real numbers. */
-static void mirror(const ts_fft *fft, const ts_fft_rows *line, int64_t from) {
-  if (fft->size == 4)
-    mirror_f32(line, from, fft->request.n);
-  else
-    mirror_f64(line, from, fft->request.n);
-}
-
-/* The half of a transform of real numbers: whole again, or as the transform of pairs. */
-static void load_half(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
-  const ts_fft *fft = job->fft;
-  const int64_t half = fft->request.n / 2, count = min_i64(fft->request.in_points, half + 1);
-  const ts_fft_rows *whole = fft->pairs ? &w->other : to;
-  fft->vector->split(line_in(job, w, line, 2 * fft->size), 0, 1, count, whole);
-  clear(fft, whole, count, half + 1);
-  memset(whole->im, 0, (size_t)fft->size);
-  if (fft->pairs) {
-    memset(at(whole->im, half, fft->size), 0, (size_t)fft->size);
-    fft->vector->fold(&(ts_fft_half){*whole, fft->half, *to, half});
-  } else {
-    mirror(fft, whole, half + 1);
-  }
-}
-
-static void load(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *to) {
-  if (job->fft->request.kind == TS_FFT_REAL_INVERSE)
-    load_half(job, w, line, to);
-  else if (job->fft->request.real)
-    load_real(job, w, line, to);
-  else
-    load_complex(job, w, line, to);
-}
-
-/* ---- stores ---- */
-
-#define DEFINE_SCALE(NAME, T)                                                            \
-  static void scale_##NAME(const void *from, int64_t count, double factor, void *to) {   \
-    for (int64_t i = 0; i < count; i++) ((T *)to)[i] = ((const T *)from)[i] * (T)factor; \
-  }
-DEFINE_SCALE(f32, float)
-DEFINE_SCALE(f64, double)
-
-static void store_real(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
-  const ts_fft *fft = job->fft;
-  const double factors[2] = {1 / (double)fft->request.n, 1 / (double)fft->request.n};
-  char *to = line_out(job, w, line, fft->size);
-  if (fft->pairs)
-    fft->vector->join(from, 1, fft->points, factors, to, 0);
-  else if (fft->size == 4)
-    scale_f32(from->re, fft->points, factors[0], to);
-  else
-    scale_f64(from->re, fft->points, factors[0], to);
-}
-
-/* The inverse of real numbers is the forward transform's conjugate. */
-static void store_complex(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
-  const ts_fft *fft = job->fft;
-  const double factor = fft->request.kind == TS_FFT_INVERSE ? 1 / (double)fft->request.n : 1;
-  const double factors[2] = {factor, fft->request.kind == TS_FFT_INVERSE && fft->request.real ? -factor : factor};
-  char *to = line_out(job, w, line, 2 * fft->size);
-  const ts_fft_joined joined = {to, factors, fft->request.kind != TS_FFT_REAL};
-  if (fft->pairs)
-    fft->vector->unfold(&(ts_fft_half){.z = *from, .w = fft->half, .half = fft->points}, &joined);
-  else
-    fft->vector->join(from, 1, fft->out_points, factors, to, 0);
-}
-
-static void store(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
-  if (job->fft->request.kind == TS_FFT_REAL_INVERSE)
-    store_real(job, w, line, from);
-  else
-    store_complex(job, w, line, from);
-}
-
-/* ---- transforms ---- */
-
-/* The convolution with a chirp, by transforms of the core's length. */
-static void transform_any(const ts_fft *fft, const fft_lines *w, const ts_fft_rows *line) {
-  ts_fft_rows back = ts_fft_exchanged(line);
-  fft->vector->multiply(line, &fft->chirp, fft->points, line);
-  clear(fft, line, fft->points, fft->core.n);
-  ts_fft_core_run(fft, &w->scratch, line);
-  fft->vector->multiply(line, &fft->spectrum, fft->core.n, line);
-  ts_fft_core_run(fft, &w->scratch, &back);
-  fft->vector->multiply(line, &fft->chirp, fft->points, line);
-}
-
-static void transform(const ts_fft *fft, const fft_lines *w) {
-  ts_fft_rows line = ts_fft_swaps(fft) ? ts_fft_exchanged(&w->group) : w->group;
-  if (fft->chirp.re)
-    transform_any(fft, w, &line);
-  else
-    ts_fft_core_run(fft, &w->scratch, &line);
-}
-
 /* ---- memory ahead ---- */
 
 /* The results of this group, since stores to them would wait, and the next operands. */
@@ -290,11 +140,21 @@ static void look_ahead(const fft_job *job, int64_t line, ts_fft_ahead *out) {
   out->operand_end = out->operand + (bytes > 0 ? min_i64(fft->in_ahead, bytes) : 0);
 }
 
+/* A line of another axis is in the workspace, and its result is put there. */
 static void run_line(const fft_job *job, int64_t line, const fft_lines *w) {
-  load(job, w, line, &w->group);
+  const ts_fft *fft = job->fft;
+  const bool moved = fft->request.inner > 1;
+  const ts_fft_line one = {
+      .in = moved ? w->interleaved
+                  : line_start(job, job->run->in, line, fft->request.in_points, job->in_parts * fft->size),
+      .out = moved ? w->interleaved : line_start(job, job->run->out, line, fft->out_points, job->out_parts * fft->size),
+      .line = w->group,
+      .other = w->other,
+      .scratch = w->scratch,
+      .parallel = fft->shared ? job->run->parallel : NULL,
+      .workers = job->run->workspace};
   if (w->scratch.ahead) look_ahead(job, line, w->scratch.ahead);
-  transform(job->fft, w);
-  store(job, w, line, &w->group);
+  ts_fft_line_run(fft, &one);
 }
 
 static void run_bundle(const fft_job *job, int64_t bundle, const fft_lines *w) {
@@ -413,6 +273,14 @@ static void run_task(void *arg, int64_t task, int worker) {
   }
 }
 
+/* All threads take part in each line. */
+static void run_shared(const fft_job *job) {
+  const ts_fft *fft = job->fft;
+  fft_lines w = lines_at(fft, job->run->shared);
+  w.scratch.cancel = job->run->cancel;
+  for (int64_t line = 0; line < job->lines && !ts_cancelled(job->run->cancel); line++) run_line(job, line, &w);
+}
+
 /* As many lines in a bundle as leave one for each thread. */
 static int64_t bundle_of(const ts_fft *fft, const ts_parallel *parallel) {
   const ts_fft_request *r = &fft->request;
@@ -436,6 +304,10 @@ ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run) {
     job.out_parts = r->kind == TS_FFT_REAL_INVERSE ? 1 : 2;
     job.in_moves = moves_of(fft, job.in_parts);
     job.out_moves = moves_of(fft, job.out_parts);
+    if (fft->shared) {
+      run_shared(&job);
+      return ts_check_cancelled(run->cancel, "a Fourier transform");
+    }
     job.bundle = bundle_of(fft, run->parallel);
     job.groups = groups_of(&job);
     const double ns = fft->group_ns * (double)job.bundle;

@@ -61,6 +61,8 @@ typedef struct ts_fft {
   int64_t line, group;         /* elements of a line in the workspace; lines of a group */
   int64_t bundle;              /* at most so many lines of another axis are moved at once */
   int64_t thread_bytes;        /* workspace of a thread */
+  bool shared;                 /* all threads share each line */
+  int64_t shared_bytes;        /* workspace of a run, for these lines */
   int64_t in_bytes, out_bytes; /* of a line */
   int64_t in_ahead, out_ahead; /* bytes of a line that are asked for, or 0 */
   int64_t share;               /* of them in one step, whole cache lines */
@@ -68,11 +70,11 @@ typedef struct ts_fft {
   double group_ns;             /* estimate */
 } ts_fft;
 
-/* A run: operand and result, and `thread_bytes` for each worker of `parallel`. */
+/* A run: operand and result, `thread_bytes` for each worker of `parallel`, and `shared_bytes`. */
 typedef struct ts_fft_run {
   const void *in;
   void *out;
-  char *workspace;
+  char *workspace, *shared;
   const ts_parallel *parallel;
   const _Atomic bool *cancel; /* may be NULL */
 } ts_fft_run;
@@ -102,9 +104,26 @@ typedef struct ts_fft_scratch {
 static inline bool ts_fft_by_lanes(const ts_fft_core *core) { return core->n1 == 0; }
 /* The steps of ts_fft_core_run that ask for memory. */
 int64_t ts_fft_core_steps(const ts_fft *fft);
-/* Elements of the workspace for one call at a time. */
+/* Elements of the workspace for one call at a time; of its blocks alone, which come first. */
 int64_t ts_fft_scratch_elements(const ts_fft *fft);
+int64_t ts_fft_block_elements(const ts_fft *fft);
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory);
+static inline char *ts_fft_aligned(char *memory) { return memory + (64 - (uintptr_t)memory % 64) % 64; }
+
+/* What blocks of columns read and write. */
+typedef struct ts_fft_ends {
+  ts_fft_rows line;      /* the transform's: if it swaps, with exchanged parts */
+  const ts_fft_rows *by; /* the line with exchanged parts is multiplied by these before; NULL: by none */
+  const void *in;        /* read in place of the line: all its numbers, interleaved; NULL: the line */
+  void *out;             /* written in place of the line: its numbers times `factors`, interleaved; NULL: the line */
+  bool swaps;            /* these two have exchanged parts */
+} ts_fft_ends;
+/* Some blocks of columns of one line, not by lanes: all of the first ones come before any of the second ones. Blocks
+ * are independent, except that the last two have columns in common if there are no whole blocks. */
+void ts_fft_first_blocks(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t from,
+                         int64_t to);
+void ts_fft_second_blocks(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t from,
+                          int64_t to);
 /* Transforms one line in place, not by lanes. After a cancelled run it holds no transform. */
 void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line);
 /* One block of columns by the first engine, from `in` to the block that is returned. */
@@ -120,6 +139,19 @@ static inline bool ts_fft_swaps(const ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
   return r->kind == TS_FFT_REAL_INVERSE || (r->kind == TS_FFT_INVERSE && !r->real);
 }
+
+/* ---- fft_line.c, for fft.c ---- */
+
+/* One line: contiguous numbers of operand and result, which may be the same memory, and the workspace. */
+typedef struct ts_fft_line {
+  const void *in;
+  void *out;
+  ts_fft_rows line, other; /* parts; the other only for halves of transforms of real numbers */
+  ts_fft_scratch scratch;
+  const ts_parallel *parallel; /* NULL: the calling thread */
+  char *workers;               /* the blocks of each worker, `thread_bytes` apart */
+} ts_fft_line;
+void ts_fft_line_run(const ts_fft *fft, const ts_fft_line *line);
 
 /* ---- fft_lanes.c, for fft.c ---- */
 

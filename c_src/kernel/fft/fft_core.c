@@ -22,9 +22,10 @@ static int64_t block_rows(const ts_fft *fft) {
   return (rows + fft->columns - 1) / fft->columns * fft->columns;
 }
 
+int64_t ts_fft_block_elements(const ts_fft *fft) { return 4 * block_rows(fft) * fft->columns; }
+
 int64_t ts_fft_scratch_elements(const ts_fft *fft) {
-  const ts_fft_core *core = &fft->core;
-  return 4 * block_rows(fft) * fft->columns + 2 * core->n2 * core->turned_row;
+  return ts_fft_block_elements(fft) + 2 * fft->core.n2 * fft->core.turned_row;
 }
 
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory) {
@@ -96,28 +97,63 @@ static int64_t block_column(int64_t columns, int64_t block, int width) {
   return column + width <= columns ? column : columns - width;
 }
 
-static void first_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line, int64_t block) {
+/* The columns that the first passes read: those of the line, or a block that they do not write to. */
+static ts_fft_rows columns_in(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends,
+                              int64_t column) {
+  const ts_fft_core *core = &fft->core;
+  ts_fft_rows in = from_column(&ends->line, column, fft->size), block = scratch->blocks[1];
+  in.row = core->n2;
+  if (ends->in) {
+    fft->vector->split((const char *)ends->in + 2 * column * fft->size, core->n2, core->n1, fft->columns, &block);
+    return ends->swaps ? ts_fft_exchanged(&block) : block;
+  }
+  if (!ends->by) return in;
+  ts_fft_rows by = from_column(ends->by, column, fft->size);
+  by.row = core->n2;
+  in = ts_fft_exchanged(&in);
+  fft->vector->multiply(&in, &by, core->n1, fft->columns, &block);
+  return ts_fft_exchanged(&block);
+}
+
+static void first_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t block) {
   const ts_fft_core *core = &fft->core;
   const int64_t column = block_column(core->n2, block, fft->columns), row = core->turned_row;
-  ts_fft_rows in = from_column(line, column, fft->size), out = from_column(&scratch->turned, column * row, fft->size);
+  ts_fft_rows out = from_column(&scratch->turned, column * row, fft->size);
   ts_fft_rows twiddles = from_column(&core->twiddles, 2 * block * fft->columns * block_rows(fft), fft->size);
-  in.row = core->n2;
+  const ts_fft_rows in = columns_in(fft, scratch, ends, column);
   const ts_fft_rows *done = ts_fft_columns(fft, &core->first, &in, scratch);
   fft->vector->transpose_rows(done, &twiddles, core->n1, &out);
 }
 
-static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line, int64_t block) {
+static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t block) {
   const ts_fft_core *core = &fft->core;
   const int64_t column = block_column(core->n1, block, fft->columns);
-  ts_fft_rows in = from_column(&scratch->turned, column, fft->size), out = from_column(line, column, fft->size);
+  ts_fft_rows in = from_column(&scratch->turned, column, fft->size), out = from_column(&ends->line, column, fft->size);
   out.row = core->n1;
-  run_engine(fft, &core->second, &in, &out, scratch);
+  if (!ends->out) {
+    run_engine(fft, &core->second, &in, &out, scratch);
+    return;
+  }
+  out = *ts_fft_columns(fft, &core->second, &in, scratch);
+  if (ends->swaps) out = ts_fft_exchanged(&out);
+  fft->vector->join(&out, core->n2, fft->columns, fft->factors, (char *)ends->out + 2 * column * fft->size, core->n1);
+}
+
+void ts_fft_first_blocks(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t from,
+                         int64_t to) {
+  for (int64_t block = from; block < to && !ts_cancelled(scratch->cancel); block++)
+    first_block(fft, scratch, ends, block);
+}
+
+void ts_fft_second_blocks(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t from,
+                          int64_t to) {
+  for (int64_t block = from; block < to && !ts_cancelled(scratch->cancel); block++)
+    second_block(fft, scratch, ends, block);
 }
 
 void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line) {
-  const ts_fft_core *core = &fft->core;
-  for (int64_t block = 0; block * fft->columns < core->n2 && !ts_cancelled(scratch->cancel); block++)
-    first_block(fft, scratch, line, block);
-  for (int64_t block = 0; block * fft->columns < core->n1 && !ts_cancelled(scratch->cancel); block++)
-    second_block(fft, scratch, line, block);
+  const ts_fft_ends ends = {.line = *line};
+  const int64_t width = fft->columns;
+  ts_fft_first_blocks(fft, scratch, &ends, 0, (fft->core.n2 + width - 1) / width);
+  ts_fft_second_blocks(fft, scratch, &ends, 0, (fft->core.n1 + width - 1) / width);
 }

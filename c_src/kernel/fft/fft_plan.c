@@ -13,6 +13,8 @@ const ts_fft_vector *ts_fft_vector_of(ts_dtype type) {
 
 /* Columns of another axis are transformed in place up to this number of points: a block of them is 512 KB. */
 #define DIRECT_POINTS 4096
+/* The largest prime where lines have a column each, which may be few. */
+#define LANES_RADIX 113
 /* A line of so few points shares vectors with other lines. */
 #define LANES_POINTS 128
 /* For a complex transform: its constants take 512 MB then, in c64, and no limit of the pool bounds them. */
@@ -41,7 +43,7 @@ static bool stopped(const planner *p, int64_t i) {
 
 /* The smallest prime factor that a pass can take, of a number without factors up to 13; 0 without any. */
 static int larger_prime(int64_t n) {
-  for (int p = 17; p <= TS_FFT_MOST_RADIX; p += 2)
+  for (int p = 17; p <= TS_FFT_MOST_RADIX && n > 1; p += 2)
     if (n % p == 0) return p;
   return 0;
 }
@@ -61,7 +63,7 @@ static int next_radix(int64_t n) {
 }
 
 static bool is_smooth(int64_t n) {
-  for (int radix; n > 1 && (radix = next_radix(n)) > 0;) n /= radix;
+  for (int radix; n > 1 && (radix = next_radix(n)) > 0 && radix <= LANES_RADIX;) n /= radix;
   return n == 1;
 }
 
@@ -77,11 +79,45 @@ static int64_t good_length(int64_t least) {
   return best;
 }
 
-/* The divisor next to the root from below. */
-static int64_t middle_divisor(int64_t n) {
-  int64_t best = 1;
-  for (int64_t d = 1; d <= n / d; d++)
-    if (n % d == 0) best = d;
+/* ---- two engines ---- */
+
+/* Estimated time of a pass for each vector, in tenths of a cycle. */
+static int64_t pass_cost(int radix) {
+  static const int64_t costs[] = {[2] = 35, [3] = 50, [4] = 50, [5] = 70, [7] = 90, [8] = 75, [11] = 115, [13] = 130};
+  return radix <= 13 ? costs[radix] : 60 + 5 * radix;
+}
+
+/* The same for columns of n rows; NO_COST if no passes take them. Blocks of many rows do not fit the first or the
+ * second cache. */
+#define NO_COST (INT64_MAX / 4)
+static int64_t engine_cost(int64_t n) {
+  const int64_t far = n > 4096 ? 100 : n > 192 ? 25 : 0;
+  int64_t cost = 60;
+  for (int radix; n > 1; n /= radix) {
+    radix = next_radix(n);
+    if (radix == 0) return NO_COST;
+    cost += pass_cost(radix) + far;
+  }
+  return cost;
+}
+
+/* Blocks of columns that end with the last column compute some columns twice. */
+static int64_t blocks_cost(int64_t n, int64_t columns, int width) {
+  const int64_t cost = engine_cost(n), rows = (columns + width - 1) / width * n;
+  return cost == NO_COST || cost > NO_COST / 2 / rows ? NO_COST / 2 : cost * rows;
+}
+
+/* The first factor of the cheapest two, and what they cost; 0 if there are none with a vector of columns each. */
+static int64_t best_divisor(int64_t n, int width, int64_t *cost) {
+  int64_t best = 0;
+  *cost = NO_COST / 2;
+  for (int64_t d = width; d <= n / d; d++) {
+    if (n % d) continue;
+    const int64_t other = n / d, both = blocks_cost(d, other, width) + blocks_cost(other, d, width);
+    if (both > *cost) continue;
+    *cost = both;
+    best = d;
+  }
   return best;
 }
 
@@ -200,9 +236,9 @@ static ts_status plan_core(const planner *p, int64_t n, bool one_engine) {
                     n == p->fft->points ? "" : " with the padding that its prime factors take");
   ts_fft_core *core = &p->fft->core;
   const int width = p->fft->columns;
-  int64_t divisor = middle_divisor(n);
+  int64_t cost, divisor = best_divisor(n, width, &cost);
   core->n = n;
-  if (one_engine || n <= LANES_POINTS || divisor < width) return plan_engine(p, n, &core->first);
+  if (one_engine || n <= LANES_POINTS || divisor == 0) return plan_engine(p, n, &core->first);
   core->n1 = divisor;
   core->n2 = n / divisor;
   core->turned_row = (core->n1 + width - 1) / width * width + width;
@@ -285,6 +321,11 @@ static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 #define BUNDLE_LINES 16
 #define BUNDLE_BYTES (INT64_C(4) << 20)
 
+/* Lines with so many bytes of a part are shared by all threads: several of them, since they would push each other out
+ * of the second cache, and a single one, that other threads have no work besides. */
+#define SHARED_BYTES (INT64_C(256) << 10)
+#define SHARED_ONE_BYTES (INT64_C(64) << 10)
+
 /* Workspace: the lines of a group, one line for transforms that are not in place, lines of interleaved parts for a
  * bundle, and the scratch memory of the core transform. */
 static ts_status plan_workspace(ts_fft *fft) {
@@ -301,6 +342,10 @@ static ts_status plan_workspace(ts_fft *fft) {
   if (!ts_mul_i64(elements + ts_fft_scratch_elements(fft), fft->size, &bytes))
     return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform needs too much workspace");
   fft->thread_bytes = (bytes + 127) / 64 * 64;
+  fft->shared = single && r->inner == 1 && fft->core.n * fft->size >= (r->outer == 1 ? SHARED_ONE_BYTES : SHARED_BYTES);
+  if (!fft->shared) return TS_SUCCESS;
+  fft->shared_bytes = fft->thread_bytes;
+  fft->thread_bytes = (ts_fft_block_elements(fft) * fft->size + 127) / 64 * 64;
   return TS_SUCCESS;
 }
 
@@ -340,6 +385,17 @@ static void fill_factors(ts_fft *fft) {
   fft->factors[3] = inverse && !fft->pairs ? -0.0 : 0.0;
 }
 
+/* Whether passes take less time than Bluestein's convolution, although a prime is large: in two engines, whose columns
+ * are neighbours. */
+static bool takes_passes(const ts_fft *fft) {
+  const int64_t n = fft->points;
+  int64_t cost, other;
+  if (is_smooth(n)) return true;
+  if (n <= LANES_POINTS || !best_divisor(n, fft->columns, &cost)) return false;
+  best_divisor(good_length(2 * n - 1), fft->columns, &other);
+  return cost < 2 * other;
+}
+
 static void fill(const ts_fft_request *request, ts_fft *fft) {
   const bool inverse = request->kind == TS_FFT_REAL_INVERSE;
   *fft = (ts_fft){.request = *request, .vector = ts_fft_vector_of(request->part)};
@@ -359,7 +415,7 @@ ts_status ts_fft_plan(const ts_fft_request *request, ts_arena *arena, const _Ato
   if (request->n > INT64_MAX / 16) return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform of too many points");
   fill(request, out);
   if (out->points > SHORT_POINTS) TS_TRY(ts_check_cancelled(cancel, "the plan of a Fourier transform"));
-  if (is_smooth(out->points))
+  if (takes_passes(out))
     TS_TRY(plan_core(&p, out->points, out->direct));
   else
     TS_TRY(plan_bluestein(&p));

@@ -38,6 +38,7 @@ static ts_status fft_plan(const ts_routine_request *request, ts_routine_plan *ou
   TS_TRY(ts_fft_plan(&r, request->arena, request->cancel, fft));
   out->state = fft;
   out->thread_workspace = fft->thread_bytes;
+  out->workspace = fft->shared_bytes;
   out->inplace = !r.real && r.kind != TS_FFT_REAL_INVERSE && r.in_points == r.n ? &in_place : NULL;
   double lines = (double)r.outer * (double)r.inner,
          cost = 200 + fft->group_ns * lines / (double)(fft->direct ? fft->columns : fft->group);
@@ -49,6 +50,7 @@ static ts_status fft_run(const ts_routine_plan *plan, const ts_routine_run *run)
   ts_fft_run r = {.in = ts_routine_operand(run, 0),
                   .out = ts_routine_result(run, 0),
                   .workspace = run->thread_workspace,
+                  .shared = run->workspace,
                   .parallel = run->parallel,
                   .cancel = run->cancel};
   return ts_fft_execute(plan->state, &r);

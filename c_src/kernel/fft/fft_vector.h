@@ -22,7 +22,7 @@ typedef struct ts_fft_rows {
 
 /* One pass of a Stockham transform along the rows, of radix * length * stride rows: it makes `radix` transforms of
  * length * stride rows from one. */
-#define TS_FFT_MOST_RADIX 113
+#define TS_FFT_MOST_RADIX 509
 typedef struct ts_fft_pass {
   int radix; /* 2, 3, 4, 5, 7, 8, 11, 13, or a larger prime up to TS_FFT_MOST_RADIX */
   int64_t length, stride;
@@ -56,13 +56,13 @@ typedef struct ts_fft_vector {
    * to the next. */
   void (*split)(const void *from, int64_t step, int64_t rows, int64_t columns, const ts_fft_rows *out);
   void (*join)(const ts_fft_rows *in, int64_t rows, int64_t columns, const double factors[2], void *to, int64_t step);
-  /* out = a * b for `count` elements; out may be a. */
-  void (*multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out);
+  /* out = a * b; out may be a. */
+  void (*multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t rows, int64_t columns, const ts_fft_rows *out);
   /* Elements 0 to half of the transform of 2 * half real numbers, or all elements; z is the transform of their
-   * pairs. */
-  void (*unfold)(const ts_fft_half *half, const ts_fft_joined *joined);
-  /* The inverse, 0 <= k < half, times 2: z is the transform of real numbers. */
-  void (*fold)(const ts_fft_half *half);
+   * pairs. Those that numbers from <= k < to of z make, with their mirrors: all for 0 <= k <= half / 2. */
+  void (*unfold)(const ts_fft_half *half, const ts_fft_joined *joined, int64_t from, int64_t to);
+  /* The inverse, from <= k < to, times 2: z is the transform of real numbers. Up to 15 more elements are written. */
+  void (*fold)(const ts_fft_half *half, int64_t from, int64_t to);
 
   /* Of lines in lanes, which have a column each. Number i of a line is in row i of `to`, or of `from`; `line` and `row`
    * are elements from one line, or row, to the next. Loads move numbers without a change. Stored are

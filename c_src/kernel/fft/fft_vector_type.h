@@ -389,19 +389,27 @@ static void NAME(join)(const ts_fft_rows *in, int64_t rows, int64_t columns, con
 
 /* ---- lines ---- */
 
-static void NAME(multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out) {
+INLINE void NAME(multiply_row)(const T *ar, const T *ai, const T *br, const T *bi, int64_t count, T *re, T *im) {
   int64_t c = 0;
   for (; c + LANES <= count; c += LANES) {
-    V ar = NAME(load)((const T *)a->re + c), ai = NAME(load)((const T *)a->im + c);
-    V br = NAME(load)((const T *)b->re + c), bi = NAME(load)((const T *)b->im + c);
-    NAME(store)((T *)out->re + c, ar * br - ai * bi);
-    NAME(store)((T *)out->im + c, ar * bi + ai * br);
+    const V a = NAME(load)(ar + c), b = NAME(load)(ai + c), x = NAME(load)(br + c), y = NAME(load)(bi + c);
+    NAME(store)(re + c, a * x - b * y);
+    NAME(store)(im + c, a * y + b * x);
   }
   for (; c < count; c++) {
-    const T ar = ((const T *)a->re)[c], ai = ((const T *)a->im)[c], br = ((const T *)b->re)[c],
-            bi = ((const T *)b->im)[c];
-    ((T *)out->re)[c] = ar * br - ai * bi;
-    ((T *)out->im)[c] = ar * bi + ai * br;
+    const T a = ar[c], b = ai[c], x = br[c], y = bi[c];
+    re[c] = a * x - b * y;
+    im[c] = a * y + b * x;
+  }
+}
+
+static void NAME(multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t rows, int64_t columns,
+                           const ts_fft_rows *out) {
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t from = i * a->row, other = i * b->row, to = i * out->row;
+    NAME(multiply_row)
+    ((const T *)a->re + from, (const T *)a->im + from, (const T *)b->re + other, (const T *)b->im + other, columns,
+     (T *)out->re + to, (T *)out->im + to);
   }
 }
 
@@ -460,25 +468,25 @@ INLINE void NAME(unfold_some)(const ts_fft_half *h, int64_t k, T x, T y, const t
 }
 
 /* The last vector begins early: it makes some elements again. Copies of arguments, which no store can change. */
-static void NAME(unfold)(const ts_fft_half *half, const ts_fft_joined *arguments) {
+static void NAME(unfold)(const ts_fft_half *half, const ts_fft_joined *arguments, int64_t from, int64_t to) {
   const ts_fft_half h = *half;
   const ts_fft_joined joined = *arguments;
   const T x = (T)joined.factors[0], y = (T)joined.factors[1];
-  const int64_t last = h.half / 2;
-  NAME(unfold_one)(&h, 0, &joined);
-  int64_t k = 1;
-  for (; k + LANES - 1 <= last; k += LANES) NAME(unfold_some)(&h, k, x, y, &joined);
-  if (k > last) return;
-  if (last >= LANES)
-    NAME(unfold_some)(&h, last - LANES + 1, x, y, &joined);
+  int64_t k = from;
+  if (k == 0) NAME(unfold_one)(&h, k++, &joined);
+  const int64_t first = k;
+  for (; k + LANES <= to; k += LANES) NAME(unfold_some)(&h, k, x, y, &joined);
+  if (k >= to) return;
+  if (to - first >= LANES)
+    NAME(unfold_some)(&h, to - LANES, x, y, &joined);
   else
-    for (; k <= last; k++) NAME(unfold_one)(&h, k, &joined);
+    for (; k < to; k++) NAME(unfold_one)(&h, k, &joined);
 }
 
 /* e and d without the halves: e + i conj(w) d. */
-static void NAME(fold)(const ts_fft_half *half) {
+static void NAME(fold)(const ts_fft_half *half, int64_t from, int64_t to) {
   const ts_fft_half h = *half;
-  for (int64_t k = 0; k < h.half; k += LANES) {
+  for (int64_t k = from; k < to; k += LANES) {
     C z, m, w;
     NAME(load_half)(&h, k, &z, &m, &w);
     C e = {z.re + m.re, z.im - m.im}, d = {z.re - m.re, z.im + m.im};
