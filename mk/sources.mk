@@ -123,6 +123,7 @@ PASS_SRC := \
   c_src/pass/collapse.c \
   c_src/pass/dce.c \
   c_src/pass/dots.c \
+  c_src/pass/dots_rows.c \
   c_src/pass/expand.c \
   c_src/pass/fold.c \
   c_src/pass/fuse.c \

@@ -1,12 +1,13 @@
 /* Brings contractions into the form of a matrix product: the batch, free and contracted dims of each operand are one
  * strided dim each. A transpose of an operand is dropped where the product can read through its strides; an operand
  * whose dims do not collapse is transposed to [batch, free, contracted] first. A product that only a transpose reads
- * gets its operands exchanged instead, if nothing is left of the transpose then, or it moves whole rows. The order of
- * contraction does not change, so no bit does. The batch dims of large products may be two strided dims in both
- * operands (heads of a batch). A conversion of an operand to a wider type is left to the product, which then reads
- * fewer bytes, and multiplies integers of 8 bits faster; so is a scale of such an operand. Where no sum of widened
- * integers exceeds 32 bits, a product of 64 bits becomes a widened product of 32 bits. Contractions without free dims
- * stay (pass/vector_dot.h). */
+ * gets its operands exchanged instead, if nothing is left of the transpose then, or it moves whole rows; one that moves
+ * rows may move the left operand's (dots_rows.h). The order of contraction does not change, so no bit does. The batch
+ * dims of large products may be two strided dims in both operands (heads of a batch). A conversion of an operand to a
+ * wider type is left to the product, which then reads fewer bytes, and multiplies integers of 8 bits faster; so is a
+ * scale of such an operand. Where no sum of widened integers exceeds 32 bits, a product of 64 bits becomes a widened
+ * product of 32 bits. Contractions without free dims stay (pass/vector_dot.h). */
+#include "pass/dots_rows.h"
 #include "pass/normalize.h"
 
 typedef struct side {
@@ -358,6 +359,12 @@ static side rhs_of(const ts_rewrite *rw, const ts_op *dot) {
   return side_of(ts_rewrite_operand(rw, dot, 1), &dot->attrs->dot.rhs_batch, &dot->attrs->dot.rhs_contract);
 }
 
+ts_status ts_dots_add(ts_rewrite *rw, ts_rules *rules, ts_region_id target, const ts_op *dot, ts_value_id lhs,
+                      ts_value_id *out) {
+  return add_dot(rules, target, side_of(lhs, &dot->attrs->dot.lhs_batch, &dot->attrs->dot.lhs_contract),
+                 rhs_of(rw, dot), out);
+}
+
 /* Rows of so many elements are worth a product with exchanged operands. */
 enum { EXCHANGED_ROW = 16 };
 
@@ -437,6 +444,7 @@ ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_
     if (is_identity(&left.axes)) return TS_SUCCESS;
     return ts_rules_add(rules, target, TS_OP_TRANSPOSE, (ts_values){&product, 1}, &left, out);
   }
+  if (op->code == TS_OP_TRANSPOSE) return ts_dots_move_rows(rw, rules, id, target, out_done);
   return is_dot ? add_dot(rules, target, lhs_of(rw, op), rhs_of(rw, op), out) : TS_SUCCESS;
 }
 
@@ -452,7 +460,7 @@ bool ts_dots_applies(const ts_graph *g) {
   const ts_op *last = NULL;
   for (size_t i = 0; i < g->ops.count; i++) {
     const ts_op *op = &g->ops.data[i];
-    if (op->code == TS_OP_TRANSPOSE && maker(g, op->operands[0], TS_OP_DOT)) return true;
+    if (op->code == TS_OP_TRANSPOSE && (maker(g, op->operands[0], TS_OP_DOT) || ts_dots_moves_rows(g, op))) return true;
     if (op->code != TS_OP_DOT || ts_graph_is_vector_dot(g, op)) continue;
     if (is_read_through(g, op->operands[0]) || is_read_through(g, op->operands[1])) return true;
     if (reads_operands(g, op->operands[0], op->operands[1], op->attrs)) return true;
