@@ -60,7 +60,7 @@ build() {
     CC="$tools/usr/bin/aarch64-linux-gnu-gcc --sysroot=$root -B$tools/usr/bin/aarch64-linux-gnu-" \
     LLVM_CFLAGS="-isystem $root/usr/include/llvm-c-19 -isystem $root/usr/lib/llvm-19/include" \
     LLVM_LIBS="-L$root/usr/lib/llvm-19/lib -lLLVM-19" ERL_CFLAGS="-isystem $root/usr/lib/erlang/usr/include" \
-    CHECK_CFLAGS= CHECK_LIBS="-lcheck_pic -lsubunit -lrt -lm" "$@"
+    STRUCT_CFLAGS= CHECK_CFLAGS= CHECK_LIBS="-lcheck_pic -lsubunit -lrt -lm" "$@"
 }
 
 # Emulation is about twenty times slower than the machine, and keeps no limit on the address space: test_jit's
