@@ -206,6 +206,7 @@ JIT_SRC := \
   c_src/jit/loop/loop_points.c \
   c_src/jit/loop/loop_reduce.c \
   c_src/jit/loop/loop_row.c \
+  c_src/jit/loop/loop_search.c \
   c_src/jit/loop/loop_short.c \
   c_src/jit/loop/loop_tile.c \
   c_src/jit/lower/launch_part.c \

@@ -20,7 +20,7 @@ static const search searches[] = {{{4 * TS_REDUCE_BLOCK + 1}, 0},      {{5 * TS_
 static const ts_dtype types[] = {TS_F32, TS_BF16, TS_F64, TS_S8, TS_U64};
 enum { SEARCHES = sizeof searches / sizeof *searches, TYPES = sizeof types / sizeof *types };
 
-typedef enum filling { EQUALS, FEW_BEST, NANS, ZEROS, MANY_BEST, FILLINGS } filling;
+typedef enum filling { EQUALS, FEW_BEST, NANS, ZEROS, MANY_BEST, INFINITIES, FILLINGS } filling;
 
 static double number(filling how, ts_dtype type, uint64_t random) {
   bool special = random % 30011 == 0;
@@ -34,6 +34,9 @@ static double number(filling how, ts_dtype type, uint64_t random) {
            : ts_dtype_is_float(type) ? (double)NAN
            : random & 1 << 20        ? 1e30
                                      : -1e30;
+  case INFINITIES:
+    if (!ts_dtype_is_float(type)) return (double)(random % 3);
+    return random % 7 ? -3 : random % 2 ? (double)INFINITY : -(double)INFINITY;
   default: return random % 2 ? -0.0 : 0.0;
   }
 }
@@ -111,6 +114,62 @@ START_TEST(blocks_find_what_one_walk_finds)
 }
 END_TEST
 
+/* Rows of which the part with the best is looked for first: the last row has it late, and the value may be asked for.
+ */
+static const int64_t lengths[] = {1024, 1025, 1151, 2047, 4099, 8192, 9001, TS_REDUCE_BLOCK, 4 * TS_REDUCE_BLOCK + 33};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+static ts_graph *make_place_graph(ts_dtype type, int64_t length, bool largest, bool has_value) {
+  ts_graph *graph = test_graph();
+  ts_value_id x = test_add_param(graph, TS_ROOT, type, (ts_shape){.rank = 2, .dims = {3, length}}), results[2];
+  const ts_attrs attrs = {.arg = {.axis = 1, .dtype = TS_S64}}, axes = {.axes = {.rank = 1, .dims = {1}}};
+  results[0] = OP(graph, TS_ROOT, largest ? TS_OP_ARGMAX : TS_OP_ARGMIN, &attrs, x);
+  if (has_value) results[1] = OP(graph, TS_ROOT, largest ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN, &axes, x);
+  ck_assert_ok(ts_graph_set_results(graph, TS_ROOT, results, has_value ? 2 : 1));
+  return graph;
+}
+
+static void check_place(const ts_graph *graph, int count, ts_buffer *x, const char *about) {
+  ts_buffer *got[2], *expected[2];
+  ts_executable *exe;
+  ck_assert_ok(ts_ref_run(graph, &x, 1, ts_pool_default(), expected));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_executable_run(exe, &x, 1, NULL, got));
+  for (int i = 0; i < count; i++) {
+    char message[TS_COMPARE_TEXT];
+    ck_assert_msg(ts_compare_buffers(got[i], expected[i], 0, message), "%s, result %d of %s: %s", about, i,
+                  TS_SHAPE_STR(x->dtype, &x->shape), message);
+    ts_buffer_release(got[i]);
+    ts_buffer_release(expected[i]);
+  }
+  ts_executable_release(exe);
+}
+
+START_TEST(the_part_with_the_best_is_found)
+{
+  static const ts_dtype of[] = {TS_F32, TS_F64, TS_F16, TS_BF16, TS_S8, TS_U8, TS_S16, TS_S32, TS_U32, TS_S64, TS_U64};
+  const int64_t length = lengths[_i];
+  const ts_shape shape = {.rank = 2, .dims = {3, length}};
+  for (size_t t = 0; t < sizeof of / sizeof *of; t++) {
+    for (int how = 0; how < FILLINGS; how++) {
+      if (TEST_IS_SANITIZED && (how + (int)t) % FILLINGS != _i % FILLINGS) continue;
+      ts_buffer *x = fill(of[t], &shape, (filling)how);
+      const int64_t size = (int64_t)ts_dtype_size(of[t]);
+      const double late = how == NANS ? (double)NAN : how % 2 ? 101 : -101;
+      ts_scalar_store(of[t], ts_scalar_from_f64(of[t], late), (char *)x->data + (3 * length - 1 - how * 70) * size);
+      for (int mode = 0; mode < 4; mode++) {
+        char about[64];
+        snprintf(about, sizeof(about), "filling %d, mode %d", how, mode);
+        ts_graph *graph = make_place_graph(of[t], length, mode % 2, mode / 2);
+        check_place(graph, 1 + mode / 2, x, about);
+        ts_graph_destroy(graph);
+      }
+      ts_buffer_release(x);
+    }
+  }
+}
+END_TEST
+
 /* Of one row of 8 GB, which takes a second, and of two. */
 START_TEST(long_rows_are_many_tasks)
 {
@@ -136,6 +195,7 @@ static Suite *suite(void) {
   TCase *t = tcase_create("search");
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, blocks_find_what_one_walk_finds, 0, SEARCHES * TYPES);
+  tcase_add_loop_test(t, the_part_with_the_best_is_found, 0, LENGTHS);
   tcase_add_loop_test(t, long_rows_are_many_tasks, 0, 2);
   suite_add_tcase(s, t);
   return s;

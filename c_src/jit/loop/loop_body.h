@@ -72,6 +72,8 @@ ts_v ts_loop_mul(ts_loop *loop, ts_v a, ts_v b);
 ts_v ts_loop_offset(ts_loop *loop, ts_v address, ts_v bytes);
 ts_v ts_loop_element(ts_loop *loop, ts_dtype type, ts_v address, ts_v index);
 LLVMBasicBlockRef ts_loop_block(ts_loop *loop, const char *name);
+/* The value of the block that the current one was entered from. */
+ts_v ts_loop_either(ts_loop *loop, ts_v a, LLVMBasicBlockRef from_a, ts_v b, LLVMBasicBlockRef from_b);
 int32_t ts_loop_output_operand(const ts_loop *loop, int32_t output);
 
 /* A plain loop over i64 [from, to): open, emit the body, close. The body does not run when the range is empty. */

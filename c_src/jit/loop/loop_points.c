@@ -34,6 +34,13 @@ ts_span ts_loop_span(ts_loop *loop, ts_v from, ts_v to) {
 
 /* ---- carried values ---- */
 
+ts_v ts_loop_either(ts_loop *loop, ts_v a, LLVMBasicBlockRef from_a, ts_v b, LLVMBasicBlockRef from_b) {
+  ts_v phi = LLVMBuildPhi(loop->e->b, LLVMTypeOf(a), "");
+  LLVMAddIncoming(phi, &a, &from_a, 1);
+  LLVMAddIncoming(phi, &b, &from_b, 1);
+  return phi;
+}
+
 static void add_phis(ts_loop *loop, ts_v *phis, const ts_v *values, int count, LLVMBasicBlockRef from) {
   for (int i = 0; i < count; i++) {
     ts_v value = values[i];

@@ -154,8 +154,7 @@ static ts_status halve(ts_emit *e, const ts_reducer *r, unsigned half, ts_acc *a
   return join(e, r, low, high, acc);
 }
 
-/* i1: true when any of the lanes is. */
-static ts_v any_lane(ts_emit *e, ts_v lanes) {
+ts_v ts_reducer_any(ts_emit *e, ts_v lanes) {
   LLVMTypeRef bits = LLVMIntTypeInContext(e->context, (unsigned)e->lanes);
   return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, lanes, bits, ""), LLVMConstNull(bits), "");
 }
@@ -167,7 +166,7 @@ static ts_v has_nan(ts_emit *e, const ts_acc *accs, int count) {
     ts_v pair = LLVMBuildFCmp(e->b, LLVMRealUNO, accs[i].value, accs[i + 1].value, "");
     any = any ? LLVMBuildOr(e->b, any, pair, "") : pair;
   }
-  return any_lane(e, any);
+  return ts_reducer_any(e, any);
 }
 
 /* Lane 0 in all lanes, or NaN; selected as integers, without a branch. */
@@ -184,19 +183,21 @@ static ts_v first_in_all(ts_emit *e, ts_v x) {
   return LLVMBuildShuffleVector(e->b, x, LLVMGetPoison(LLVMTypeOf(x)), first, "");
 }
 
-/* The least or the greatest of two vectors without NaNs. */
-static ts_v extreme_of(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y) {
-  const LLVMRealPredicate better = ts_arg_takes_largest(r->op) ? LLVMRealOGT : LLVMRealOLT; /* one instruction */
-  ts_v is_x = ts_dtype_is_float(r->type) ? LLVMBuildFCmp(e->b, better, x, y, "") : compare(e, r, x, y, false);
-  return LLVMBuildSelect(e->b, is_x, x, y, "");
+ts_v ts_reducer_is_better(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y) {
+  if (!ts_dtype_is_float(r->type)) return compare(e, r, x, y, false);
+  return LLVMBuildFCmp(e->b, ts_arg_takes_largest(r->op) ? LLVMRealOGT : LLVMRealOLT, x, y, "");
 }
 
-/* Combines lanes i and i + half of a vector until one is left, in all lanes. */
-static ts_v halve_numbers(ts_emit *e, const ts_reducer *r, ts_v x) {
+ts_v ts_reducer_better(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y) {
+  return LLVMBuildSelect(e->b, ts_reducer_is_better(e, r, x, y), x, y, ""); /* one instruction */
+}
+
+/* Combines lanes i and i + half until one is left. */
+ts_v ts_reducer_best(ts_emit *e, const ts_reducer *r, ts_v x) {
   for (unsigned half = (unsigned)e->lanes / 2; half > 0; half /= 2) {
     ts_v low, high;
     cut(e, x, half, &low, &high);
-    x = extreme_of(e, r, low, high);
+    x = ts_reducer_better(e, r, low, high);
   }
   return first_in_all(e, x);
 }
@@ -208,15 +209,15 @@ static ts_v best_index(ts_emit *e, const ts_reducer *r, ts_acc acc) {
       .op = r->high ? TS_OP_ARGMAX : TS_OP_ARGMIN, .type = TS_S32, .kind = TS_NODE_ARG, .result = TS_S32};
   ts_v value = acc.value, is_best, none;
   if (ts_dtype_is_float(r->type)) {
-    ts_v is_nan = unordered(e, value), any = any_lane(e, is_nan);
+    ts_v is_nan = unordered(e, value), any = ts_reducer_any(e, is_nan);
     value = LLVMBuildSelect(e->b, is_nan, ts_emit_const_bits(e, r->type, identity_of(r).bits), value, "");
-    is_best = LLVMBuildFCmp(e->b, LLVMRealOEQ, value, halve_numbers(e, r, value), "");
+    is_best = LLVMBuildFCmp(e->b, LLVMRealOEQ, value, ts_reducer_best(e, r, value), "");
     is_best = LLVMBuildSelect(e->b, any, is_nan, is_best, "");
   } else {
-    is_best = LLVMBuildICmp(e->b, LLVMIntEQ, value, halve_numbers(e, r, value), "");
+    is_best = LLVMBuildICmp(e->b, LLVMIntEQ, value, ts_reducer_best(e, r, value), "");
   }
   none = ts_emit_const_bits(e, TS_S32, identity_of(&by_index).bits);
-  return halve_numbers(e, &by_index, LLVMBuildSelect(e->b, is_best, acc.index, none, ""));
+  return ts_reducer_best(e, &by_index, LLVMBuildSelect(e->b, is_best, acc.index, none, ""));
 }
 
 ts_acc ts_reducer_final(ts_emit *e, const ts_reducer *r) {
@@ -236,7 +237,7 @@ ts_v ts_reducer_is_final(ts_emit *e, const ts_reducer *r, const ts_acc *accs, in
                                                : LLVMBuildICmp(e->b, LLVMIntEQ, x, ts_reducer_final(e, r).value, "");
     any = any ? LLVMBuildOr(e->b, any, is_final, "") : is_final;
   }
-  return any_lane(e, any);
+  return ts_reducer_any(e, any);
 }
 
 /* Numbers are combined without regard to NaN; one check at the end covers all. */

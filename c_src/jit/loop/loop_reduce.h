@@ -45,6 +45,13 @@ ts_status ts_reducer_few(ts_emit *e, const ts_reducer *r, ts_acc *accs, int64_t 
 ts_acc ts_reducer_final(ts_emit *e, const ts_reducer *r);
 /* i1: true when a lane of one of `count` accumulators is such an element. */
 ts_v ts_reducer_is_final(ts_emit *e, const ts_reducer *r, const ts_acc *accs, int count);
+/* ARG: whether x is strictly better than y, false for NaN; x if that is so, otherwise y; and the best of all lanes of a
+ * vector without NaN, in all lanes. */
+ts_v ts_reducer_is_better(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y);
+ts_v ts_reducer_better(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y);
+ts_v ts_reducer_best(ts_emit *e, const ts_reducer *r, ts_v x);
+/* i1: true when any of the lanes is. */
+ts_v ts_reducer_any(ts_emit *e, ts_v lanes);
 /* Converts an accumulator to the node's value. */
 ts_v ts_reducer_finish(ts_emit *e, const ts_reducer *r, ts_acc acc);
 

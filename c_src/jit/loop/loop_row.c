@@ -10,7 +10,7 @@
  * columns' values. The tree has 32 lanes for each column: too many for registers, so they are in the workspace.
  *
  * A row in pieces is computed into the workspace, one piece behind the other, and reduced there. */
-#include "jit/loop/loop_reduce.h"
+#include "jit/loop/loop_search.h"
 
 #define EXACT_ACCS 2 /* enough to hide the latency of a step */
 /* Without instructions for it, a step takes longer with floats. In short rows, what more accumulators cost at the end
@@ -252,13 +252,6 @@ static ts_v is_final(ts_loop *loop, const row_pass *pass, const ts_v *carried) {
   return ts_reducer_is_final(loop->e, &r->reducer, accs, r->accs);
 }
 
-static ts_v either(ts_loop *loop, ts_v a, LLVMBasicBlockRef from_a, ts_v b, LLVMBasicBlockRef from_b) {
-  ts_v phi = LLVMBuildPhi(loop->e->b, LLVMTypeOf(a), "");
-  LLVMAddIncoming(phi, &a, &from_a, 1);
-  LLVMAddIncoming(phi, &b, &from_b, 1);
-  return phi;
-}
-
 /* What a row has where an earlier part of the same row ended the search: the next stage prefers that part. */
 static void set_final(ts_loop *loop, const row_pass *pass, ts_v *carried) {
   for (int k = 0; k < pass->reduce_count; k++) {
@@ -268,14 +261,14 @@ static void set_final(ts_loop *loop, const row_pass *pass, ts_v *carried) {
 }
 
 /* Some points after the others, until no later one can matter. */
-static ts_status search_points(ts_loop *loop, row_pass *pass, ts_v *carried) {
+static ts_status points_in_turn(ts_loop *loop, row_pass *pass, ts_v *carried, ts_v *out_found) {
   LLVMBuilderRef b = loop->e->b;
   ts_v phis[TS_LOOP_MAX_CARRIED], zero = ts_loop_number(loop, 0), length = loop->extent[loop->d->rank - 1];
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), search = ts_loop_block(loop, "search");
-  LLVMBasicBlockRef done = ts_loop_block(loop, "searched");
-  LLVMBuildCondBr(b, pass->was_found, done, search);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), search = ts_loop_block(loop, "turn");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "turned");
+  LLVMBuildBr(b, search);
   LLVMPositionBuilderAtEnd(b, search);
-  ts_v from = LLVMBuildPhi(b, loop->i64, ""), final[TS_LOOP_MAX_CARRIED];
+  ts_v from = LLVMBuildPhi(b, loop->i64, "");
   LLVMAddIncoming(from, &zero, &before, 1);
   for (int i = 0; i < pass->carried_count; i++) {
     phis[i] = LLVMBuildPhi(b, LLVMTypeOf(carried[i]), "");
@@ -289,12 +282,67 @@ static ts_status search_points(ts_loop *loop, row_pass *pass, ts_v *carried) {
   LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
   LLVMAddIncoming(from, &next, &here, 1);
   for (int i = 0; i < pass->carried_count; i++) LLVMAddIncoming(phis[i], &carried[i], &here, 1);
-  ts_v found = is_final(loop, pass, carried);
-  LLVMBuildCondBr(b, LLVMBuildOr(b, found, LLVMBuildICmp(b, LLVMIntSGE, next, length, ""), ""), done, search);
+  *out_found = is_final(loop, pass, carried);
+  ts_v ends = LLVMBuildOr(b, *out_found, LLVMBuildICmp(b, LLVMIntSGE, next, length, ""), "");
+  LLVMBuildCondBr(b, ends, done, search);
+  LLVMPositionBuilderAtEnd(b, done);
+  return TS_SUCCESS;
+}
+
+/* The points of the part that has the first of the best. A greatest or least zero may have the other sign elsewhere,
+ * and where its value is asked for, all points are looked at. */
+static ts_status points_of_best(ts_loop *loop, row_pass *pass, ts_v *carried, ts_v *out_found) {
+  LLVMBuilderRef b = loop->e->b;
+  const row_reduce *arg = NULL;
+  ts_v length = loop->extent[loop->d->rank - 1];
+  ts_part part;
+  bool has_value = false;
+  for (int k = 0; k < pass->reduce_count; k++) {
+    if (pass->reduces[k].reducer.kind == TS_NODE_ARG)
+      arg = &pass->reduces[k];
+    else
+      has_value = ts_dtype_is_float(pass->reduces[k].reducer.type);
+  }
+  TS_TRY(ts_loop_search(loop, &arg->reducer, loop->d->nodes[arg->node].a, length, &part));
+  if (has_value) {
+    ts_v zero = LLVMConstNull(LLVMTypeOf(part.best));
+    zero = ts_reducer_any(loop->e, LLVMBuildFCmp(b, LLVMRealOEQ, part.best, zero, ""));
+    part.from = LLVMBuildSelect(b, zero, ts_loop_number(loop, 0), part.from, "");
+    part.to = LLVMBuildSelect(b, zero, length, part.to, "");
+  }
+  ts_span span = ts_loop_span(loop, part.from, part.to);
+  TS_TRY(ts_loop_points(loop, &span, carried, pass->carried_count, row_point, pass));
+  *out_found = is_final(loop, pass, carried);
+  return TS_SUCCESS;
+}
+
+/* Heavier points are not worth a second look. */
+#define SEARCH_WEIGHT 12
+
+static bool looks_twice(const ts_loop *loop) {
+  int32_t weight = 0;
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    const bool at_points = loop->wanted[id] && loop->plan.level[id] == TS_LEVEL_POINT;
+    if (at_points && loop->d->nodes[id].kind == TS_NODE_GATHER) return false;
+    if (at_points) weight += loop->plan.weight[id];
+  }
+  return weight <= SEARCH_WEIGHT;
+}
+
+static ts_status search_points(ts_loop *loop, row_pass *pass, ts_v *carried) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v final[TS_LOOP_MAX_CARRIED], found;
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), search = ts_loop_block(loop, "search");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "searched");
+  LLVMBuildCondBr(b, pass->was_found, done, search);
+  LLVMPositionBuilderAtEnd(b, search);
+  TS_TRY((looks_twice(loop) ? points_of_best : points_in_turn)(loop, pass, carried, &found));
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, done);
   LLVMPositionBuilderAtEnd(b, done);
   set_final(loop, pass, final);
-  for (int i = 0; i < pass->carried_count; i++) carried[i] = either(loop, final[i], before, carried[i], here);
-  if (pass->is_found) LLVMBuildStore(b, either(loop, pass->was_found, before, found, here), pass->is_found);
+  for (int i = 0; i < pass->carried_count; i++) carried[i] = ts_loop_either(loop, final[i], before, carried[i], here);
+  if (pass->is_found) LLVMBuildStore(b, ts_loop_either(loop, pass->was_found, before, found, here), pass->is_found);
   return TS_SUCCESS;
 }
 

@@ -215,16 +215,16 @@ static ts_columns columns_of(const ts_maker *m) {
 /* Shorter rows would end in many single elements where there are no masks. */
 #define LONG_ROW 1024
 
-/* In a large launch, what the code of long rows is for. A vector of narrow elements has as many lanes as one of f32,
- * which wastes most of a register, so rows of them that are only reduced get code of their own. A search looks whether
- * it may end. */
+/* What the code of long rows is for. In a large launch, where a vector of narrow elements has as many lanes as one of
+ * f32, which wastes most of a register, rows of them that are only reduced get code of their own. A search looks at
+ * values first, and whether it may end. */
 static ts_columns columns_of_row(const ts_maker *m) {
   const ts_collapsed *n = &m->collapsed;
   const ts_nest *p = m->nest;
   const ts_kernel_desc *desc = &m->launch.desc;
   const int32_t row = n->loops.count - 1;
-  if (!ts_maker_is_large(n) || n->loops.extent[row] < LONG_ROW) return TS_COLUMNS_ANY;
-  if (ts_kernel_narrow_bytes(desc) > 0 && !ts_nest_stores_points(p)) return TS_COLUMNS_LONG;
+  if (n->loops.extent[row] < LONG_ROW) return TS_COLUMNS_ANY;
+  if (ts_maker_is_large(n) && ts_kernel_narrow_bytes(desc) > 0 && !ts_nest_stores_points(p)) return TS_COLUMNS_LONG;
   if (!ts_kernel_searches(desc)) return TS_COLUMNS_ANY;
   /* Where the loop of rows and that of their parts have become one, a row has no parts. */
   const bool has_parts = p->has_parts && row > 0 && n->loops.extent[row - 1] == p->loops.extent[p->kept - 1];
