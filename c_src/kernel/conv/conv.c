@@ -247,8 +247,10 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
 
 /* Places of the output are neighbours along the last dim. */
 static void plan_depthwise(conv_state *s) {
-  s->dot = ts_window_lanes_host()->dots[s->type];
-  s->strip = ts_window_lanes_host()->strips[s->type];
+  const ts_window_lanes *lanes =
+      ts_window_lanes_for(s->channels * (int64_t)ts_dtype_size(ts_dtype_accumulator(s->type)));
+  s->dot = lanes->dots[s->type];
+  s->strip = lanes->strips[s->type];
   if (s->dot && s->rank == 0) s->dims[s->rank++] = (conv_dim){1, 1, 1, 0, 0, 1, 1, 1, 0};
 }
 

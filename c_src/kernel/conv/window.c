@@ -490,6 +490,14 @@ static ts_status window_run_op(const ts_routine_plan *plan, const ts_routine_run
 
 const ts_window_lanes *ts_window_lanes_host(void) { return TS_TARGET_PICK(ts_window_lanes); }
 
+const ts_window_lanes *ts_window_lanes_for(int64_t bytes) {
+  const ts_window_lanes *lanes = ts_window_lanes_host();
+#if defined(__x86_64__)
+  if (lanes == &ts_window_lanes_avx512 && bytes < lanes->vector_bytes) return &ts_window_lanes_avx2;
+#endif
+  return lanes;
+}
+
 static bool is_plain(const window_dim *d) { return d->size == 1 && d->stride == 1 && d->low == 0 && d->out == d->n; }
 
 static window_dim get_dim(const ts_attrs *a, const ts_shape *in, const ts_shape *windows, int32_t d) {

@@ -67,6 +67,8 @@ typedef struct ts_window_lanes {
 
 /* The functions for the instruction set of the host. */
 const ts_window_lanes *ts_window_lanes_host(void);
+/* The same for so many bytes of channels: with shorter vectors where those are less than one. */
+const ts_window_lanes *ts_window_lanes_for(int64_t bytes);
 
 extern const ts_window_lanes ts_window_lanes_base;
 #if defined(__x86_64__)
