@@ -355,7 +355,6 @@ KERNEL_SRC := \
   c_src/kernel/ref/ref_sum.c \
   c_src/kernel/ref/ref_window.c \
   c_src/kernel/sort/sort.c \
-  c_src/kernel/sort/sort_buckets.c \
   c_src/kernel/sort/sort_lanes.c \
   c_src/kernel/sort/sort_lanes_avx2.c \
   c_src/kernel/sort/sort_lanes_avx512.c \

@@ -40,7 +40,7 @@ static const char *const programs[] = {
     "s16[70,90]",
     "(%0: f32[30,4000]) -> (f32[30,4000]) {\n  %1 = cumulative_sum %0 {axis = 1, reverse = false} : f32[30,4000]",
     "(%0: c64[500,7]) -> (c64[500,7]) {\n  %1 = cumulative_product %0 {axis = 0, reverse = true} : c64[500,7]",
-    /* lanes, digits, buckets of a line, order, the largest */
+    /* lanes, digits, parts of a line, order, the largest */
     "(%0: f32[50,20]) -> (f32[50,20]) {\n  %1 = sort %0 {axis = 1, descending = false} : f32[50,20]",
     "(%0: u8[100000]) -> (u8[100000]) {\n  %1 = sort %0 {axis = 0, descending = true} : u8[100000]",
     "(%0: f64[200000]) -> (f64[200000]) {\n  %1 = sort %0 {axis = 0, descending = false} : f64[200000]",

@@ -258,7 +258,7 @@ START_TEST(test_long_lines)
 }
 END_TEST
 
-/* Several chunks, and buckets of several groups. */
+/* Several chunks, and parts of several groups. */
 START_TEST(test_very_long_lines)
 {
   static const ts_dtype some[] = {TS_F32, TS_F64, TS_S32, TS_U64, TS_BF16, TS_U8};

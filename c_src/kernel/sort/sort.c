@@ -1,6 +1,5 @@
 #include "kernel/sort/sort.h"
 
-#include "kernel/sort/sort_buckets.h"
 #include "kernel/sort/sort_parts.h"
 #include "kernel/sort/sort_radix.h"
 
@@ -50,7 +49,6 @@ static double group_ns(const ts_sort_lanes_row *row, int64_t n) {
 static double radix_ns(const ts_sort_plan *plan) {
   if (ts_sort_parts_suit(plan->width, plan->index_size, plan->n))
     return 500 + (plan->width == 3 ? 5 : 3.6) * (double)plan->n;
-  if (ts_sort_buckets_suit(plan->width, plan->index_size, plan->n)) return 5000 + 1.5 * plan->width * (double)plan->n;
   double element = plan->index_size ? plan->width == 3 ? 2 : 1.3 : 1.1;
   return 300 + (1 << plan->width) * (400 + element * (double)plan->n);
 }

@@ -29,10 +29,14 @@
   (lanes32)          \
       _mm512_permutexvar_epi32(_mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), (__m512i)(a))
 #define REVERSE64(a) (lanes64) _mm512_permutexvar_epi64(_mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7), (__m512i)(a))
+#define APART32(m, a, low, high) low = COMPRESS32(m, a), high = REVERSE32(COMPRESS32(~(m), a))
+#define APART64(m, a, low, high) low = COMPRESS64(m, a), high = REVERSE64(COMPRESS64(~(m), a))
 #define LOAD32(from, m) (lanes32) _mm512_maskz_loadu_epi32((__mmask16)(m), from)
 #define LOAD64(from, m) (lanes64) _mm512_maskz_loadu_epi64((__mmask8)(m), from)
 #define STORE32(to, m, a) _mm512_mask_storeu_epi32(to, (__mmask16)(m), (__m512i)(a))
 #define STORE64(to, m, a) _mm512_mask_storeu_epi64(to, (__mmask8)(m), (__m512i)(a))
+#define SORT_TILE32 sort16_32
+#define SORT_TILE64 sort8_64
 #include "kernel/sort/sort_lanes_body.h"
 
 #include "kernel/isa_end.h"

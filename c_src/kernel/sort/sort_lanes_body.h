@@ -4,7 +4,7 @@
  *   EXCHANGE_PAIR(a, b)          of pairs, by key, then by index
  *   NS_32 NS_64 NS_PAIR          time of a comparator, for estimates
  *   ISA(name)                    the name of something of this instruction set
- * and, if it can compress vectors, HAS_SPLIT and what sort_split.h needs for both kinds of lanes */
+ * and, if it has a way to move chosen lanes together, HAS_SPLIT and what sort_split.h needs for both kinds of lanes */
 #include "kernel/inline.h"
 #include "kernel/sort/sort_lanes.h"
 
@@ -122,18 +122,18 @@ INLINE void exchange_pair(pair *a, pair *b) { EXCHANGE_PAIR(a, b); }
 #define LANE 32
 #define LESS LESS32
 #define COMPRESS COMPRESS32
-#define REVERSE REVERSE32
+#define APART APART32
 #define LOAD LOAD32
 #define STORE STORE32
-#define SORT_TILE sort16_32
+#define SORT_TILE SORT_TILE32
 #include "kernel/sort/sort_split.h"
 #define LANE 64
 #define LESS LESS64
 #define COMPRESS COMPRESS64
-#define REVERSE REVERSE64
+#define APART APART64
 #define LOAD LOAD64
 #define STORE STORE64
-#define SORT_TILE sort8_64
+#define SORT_TILE SORT_TILE64
 #include "kernel/sort/sort_split.h"
 #define SPLITS                                               \
   {                                                          \

@@ -3,7 +3,6 @@
  * the place of each chunk's elements of each digit, so that chunks move them independently. */
 #include "kernel/sort/sort_radix.h"
 
-#include "kernel/sort/sort_buckets.h"
 #include "kernel/sort/sort_parts.h"
 
 #define CHUNK_ELEMENTS 65536 /* at least, when threads share a line */
@@ -125,10 +124,6 @@ ts_sort_radix_bytes ts_sort_radix_workspace(const ts_sort_plan *plan, bool split
   if (ts_sort_parts_suit(plan->width, plan->index_size, plan->n)) {
     if (split) bytes.line += (ts_sort_parts_gaps() << plan->width) + ts_sort_parts_workspace(plan->width, plan->n);
     bytes.thread = ts_sort_parts_thread(plan->width, plan->n);
-  } else if (ts_sort_buckets_suit(plan->width, plan->index_size, plan->n)) {
-    int64_t longest = ts_sort_lanes_padded(ts_sort_buckets_longest(plan->n));
-    bytes.line += (longest << plan->width) + 64 + ts_sort_buckets_workspace(plan->n, chunks);
-    bytes.thread = longest * ts_sort_lanes_host()->vector;
   }
   bytes.line = ts_pool_padded(bytes.line);
   return bytes;
@@ -244,25 +239,6 @@ static bool specials(radix *r) {
   return run_phase(r, put_specials);
 }
 
-/* The second buffer is followed by room for reading past its end. */
-static ts_sort_outcome try_buckets(const radix *r, void *buffers[2], const ts_sort_radix_request *with) {
-  const ts_sort_job *job = r->job;
-  if (!ts_sort_buckets_suit(job->width, job->index_size, job->n)) return TS_SORT_DECLINED;
-  int64_t room = (ts_sort_lanes_padded(ts_sort_buckets_longest(job->n)) << job->width) + 64;
-  char *after = (char *)buffers[1] + buffer_bytes(r->kind, job->n) + room;
-  ts_sort_buckets_request request = {.job = job,
-                                     .line = r->line,
-                                     .keys = buffers[0],
-                                     .varying = atomic_load_explicit(&r->varying, memory_order_relaxed),
-                                     .moved = buffers[1],
-                                     .chunks = r->chunks,
-                                     .parallel = r->parallel,
-                                     .workspace = after,
-                                     .thread_workspace = with->thread_workspace,
-                                     .thread_bytes = with->thread_bytes};
-  return ts_sort_buckets(&request);
-}
-
 static void make_part(void *arg, int64_t begin, int64_t end) {
   radix *r = arg;
   r->kind->make(r, begin, end);
@@ -285,11 +261,7 @@ static bool by_parts(radix *r, void *buffers[2], const ts_sort_radix_request *wi
   return ts_sort_parts(&request);
 }
 
-static bool by_digits(radix *r, void *buffers[2], const ts_sort_radix_request *with) {
-  if (!run_phase(r, make_span)) return false;
-  ts_sort_outcome outcome = try_buckets(r, buffers, with);
-  return outcome == TS_SORT_DECLINED ? all_passes(r, buffers) : outcome == TS_SORT_DONE;
-}
+static bool by_digits(radix *r, void *buffers[2]) { return run_phase(r, make_span) && all_passes(r, buffers); }
 
 bool ts_sort_radix(const ts_sort_job *job, int64_t line, const ts_sort_radix_request *with) {
   const radix_kind *kind = kind_of(job->width, job->index_size);
@@ -304,6 +276,6 @@ bool ts_sort_radix(const ts_sort_job *job, int64_t line, const ts_sort_radix_req
              .to = buffers[0],
              .counts = (int64_t *)(with->workspace + 2 * bytes)};
   const bool parts = ts_sort_parts_suit(job->width, job->index_size, job->n);
-  if (!(parts ? by_parts : by_digits)(&r, buffers, with)) return false;
+  if (!(parts ? by_parts(&r, buffers, with) : by_digits(&r, buffers))) return false;
   return !r.special || job->index_size || specials(&r);
 }

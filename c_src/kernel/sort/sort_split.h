@@ -1,8 +1,8 @@
 /* Splitting keys by pivots, for one kind of lane: included once for each, with
  *   LANE              bits of a lane
  *   LESS(a, b)        the mask of the lanes with a less than b; mask_lanes() counts them
- *   COMPRESS(m, a)    the lanes of the mask m, in order, in front
- *   REVERSE(a)        its lanes from last to first
+ *   COMPRESS(m, a)    the lanes of the mask m in front
+ *   APART(m, a, low, high)  low gets the lanes of the mask in front, high the others at its end
  *   LOAD(from, m)     the lanes of the mask m
  *   STORE(to, m, a)   the same
  *   SORT_TILE(t)      sorts each lane of LANES vectors */
@@ -26,7 +26,7 @@ static int FN(split_last)(const U *from, int64_t n, uint64_t pivot, U *to, int64
   return count;
 }
 
-/* Lesser keys are stored from the start on, the others from the end, in reverse. A store writes a whole vector: surplus
+/* Lesser keys are stored from the start on, the others from the end. A store writes a whole vector: surplus
  * lanes fall into the gap between both, where the remaining keys will come. The last two vectors are stored exactly. */
 static int64_t FN(split)(const void *keys, int64_t n, uint64_t pivot, void *to) {
   const U *from = keys;
@@ -38,7 +38,8 @@ static int64_t FN(split)(const void *keys, int64_t n, uint64_t pivot, void *to) 
     memcpy(&x, from + i, sizeof x);
     const unsigned less = LESS(x, p);
     const int count = mask_lanes(less);
-    const V a = COMPRESS(less, x), b = REVERSE(COMPRESS(~less & ALL, x));
+    V a, b;
+    APART(less, x, a, b);
     memcpy(low, &a, sizeof a);
     memcpy(low + (n - i - LANES), &b, sizeof b);
     low += count;
@@ -83,7 +84,7 @@ static void FN(pivots)(void *sample, int64_t rows, int count, uint64_t *pivots) 
 #undef LANE
 #undef LESS
 #undef COMPRESS
-#undef REVERSE
+#undef APART
 #undef LOAD
 #undef STORE
 #undef SORT_TILE
