@@ -223,17 +223,23 @@ static ts_v exp_twice_bounded(ts_vm *m, ts_v a) {
   return scale_normal(m, p, b.shifted);
 }
 
-/* A polynomial below 0.55, and 1 - 2 / (exp(2 |x|) + 1) above, where an error of exp counts half or less. The
- * polynomial keeps NaN, the exponential does not. */
+/* 1 - 2 / (exp(2 a) + 1), where an error of exp counts half or less. */
+static ts_v large_tanh(ts_vm *m, ts_v a) {
+  ts_v one = l_const(m, 1), e = exp_twice_bounded(m, l_at_most(m, a, m->wide ? 20 : 10));
+  return l_fma(m, l_div(m, one, l_add(m, e, one)), l_const(m, -2), one);
+}
+
+/* A polynomial below 0.55. It keeps NaN, the exponential does not. Loops that converge often have no number above, and
+ * then the exponential and the quotient would take most of the time. */
 ts_v ts_vm_tanh(ts_vm *m, ts_v x) {
-  ts_v a = l_abs(m, x), one = l_const(m, 1);
-  ts_v z = l_mul(m, a, a);
+  ts_v a = l_abs(m, x), z = l_mul(m, a, a);
   ts_v small = m->wide ? L_POLY(m, z, tanh_wide) : L_POLY(m, z, tanh_narrow);
   small = l_fma(m, l_mul(m, small, z), a, a);
-
-  ts_v e = exp_twice_bounded(m, l_at_most(m, a, m->wide ? 20 : 10));
-  ts_v large = l_fma(m, l_div(m, one, l_add(m, e, one)), l_const(m, -2), one);
-  return l_copysign(m, l_select(m, l_cmp(m, LLVMRealULT, a, l_const(m, 0.55)), small, large), x);
+  ts_v is_large = l_cmp(m, LLVMRealOGE, a, l_const(m, 0.55));
+  l_branch branch = l_branch_begin(m, is_large, true);
+  ts_v mixed = l_select(m, is_large, large_tanh(m, a), small);
+  l_branch_end(m, &branch);
+  return l_copysign(m, l_branch_merge(m, &branch, small, mixed), x);
 }
 
 /* exp(|x|) / 2, which overflows only where sinh and cosh do. */
