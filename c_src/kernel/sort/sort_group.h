@@ -12,10 +12,12 @@
 #define N pair
 #define NETWORK network_pair
 #define KEY(n) (n).key
+#define TO_LANE(n) (n)
 #else
 #define N V
 #define NETWORK CAT(network_, LANE)
 #define KEY(n) (n)
+#define TO_LANE(n) CAT(TO_LANE, LANE)(n)
 #endif
 #define L CAT(CAT(uint, LANE), _t)
 #define U CAT(CAT(uint, BITS), _t)
@@ -48,7 +50,7 @@ static inline void FN(load_rows)(const ts_sort_job *job, const U *in, int count,
     _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++) memcpy(&t[r], from[r] + at, sizeof(T));
     OF(transpose)(t);
     _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) v[at + i] =
-        FN(key)(&job->key, __builtin_convertvector(t[i], V), at + i, special);
+        TO_LANE(FN(key)(&job->key, __builtin_convertvector(t[i], V), at + i, special));
   }
 }
 
@@ -56,7 +58,7 @@ static inline void FN(load_columns)(const ts_sort_job *job, const U *in, N *v, V
   for (int64_t i = 0; i < job->n; i++) {
     T x;
     memcpy(&x, in + i * job->inner, sizeof x);
-    v[i] = FN(key)(&job->key, __builtin_convertvector(x, V), i, special);
+    v[i] = TO_LANE(FN(key)(&job->key, __builtin_convertvector(x, V), i, special));
   }
 }
 
@@ -66,7 +68,7 @@ static void FN(load_lines)(const ts_sort_job *job, int64_t first, int count, N *
     const U *in = (const U *)job->in + ts_sort_line(job, first + lane);
     for (int64_t i = 0; i < job->n; i++) KEY(v[i])[lane] = in[i * job->inner];
   }
-  for (int64_t i = 0; i < job->n; i++) v[i] = FN(key)(&job->key, KEY(v[i]), i, special);
+  for (int64_t i = 0; i < job->n; i++) v[i] = TO_LANE(FN(key)(&job->key, KEY(v[i]), i, special));
 }
 
 #if INDEX
@@ -108,7 +110,7 @@ static inline void FN(store_rows)(const ts_sort_job *job, const N *v, int count,
   for (int64_t at = 0; at < n; at += LANES) {
     if (at > n - LANES) at = n - LANES;
     R t[LANES];
-    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) t[i] = FN(result)(job, v[at + i]);
+    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) t[i] = FN(result)(job, TO_LANE(v[at + i]));
     OF_INDEX(transpose)(t);
     if (count == LANES)
       OF_INDEX(store)(out + at, n, t);
@@ -119,7 +121,7 @@ static inline void FN(store_rows)(const ts_sort_job *job, const N *v, int count,
 
 static inline void FN(store_columns)(const ts_sort_job *job, const N *v, OUT *out) {
   for (int64_t i = 0; i < job->n; i++) {
-    R x = FN(result)(job, v[i]);
+    R x = FN(result)(job, TO_LANE(v[i]));
     memcpy(out + i * job->inner, &x, sizeof x);
   }
 }
@@ -128,7 +130,7 @@ static void FN(store_lines)(const ts_sort_job *job, int64_t first, int count, co
   int64_t line[LANES] = {0};
   for (int lane = 0; lane < count; lane++) line[lane] = ts_sort_line(job, first + lane);
   for (int64_t i = 0; i < job->n; i++) {
-    R x = FN(result)(job, v[i]);
+    R x = FN(result)(job, TO_LANE(v[i]));
     for (int lane = 0; lane < count; lane++) FN(put)(job, line[lane] + i * job->inner, x, lane);
   }
 }
@@ -195,7 +197,8 @@ INLINE void FN(load_tile)(const U *const *from, int64_t at, V lengths, V *v) {
   T t[LANES];
   _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++) memcpy(&t[r], from[r] + at, sizeof(T));
   OF(transpose)(t);
-  _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) v[at + i] = t[i] | (V)((V){0} + (L)(at + i) >= lengths);
+  _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) v[at + i] =
+      TO_LANE(t[i] | (V)((V){0} + (L)(at + i) >= lengths));
 }
 
 static inline void FN(store_some)(U *out, int64_t inner, int64_t left, T x) {
@@ -214,7 +217,7 @@ static inline void FN(store_some)(U *out, int64_t inner, int64_t left, T x) {
 static void FN(store_tile)(const ts_sort_job *job, int64_t line, const ts_sort_bucket *b, int count, int64_t at,
                            const V *v) {
   T t[LANES];
-  _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) t[i] = FN(result)(job, v[at + i]);
+  _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) t[i] = FN(result)(job, TO_LANE(v[at + i]));
   OF(transpose)(t);
   for (int r = 0; r < count && b[r].length > at; r++)
     FN(store_some)((U *)job->out + line + (b[r].first + at) * job->inner, job->inner, b[r].length - at, t[r]);
@@ -243,6 +246,7 @@ static void FN(buckets)(const ts_sort_job *job, const void *keys, int64_t line, 
 #undef N
 #undef NETWORK
 #undef KEY
+#undef TO_LANE
 #undef L
 #undef U
 #undef TILE

@@ -8,12 +8,13 @@
 #define NS_PAIR 1.2f
 #define MIN32(a, b) (lanes32) _mm256_min_epu32((__m256i)(a), (__m256i)(b))
 #define MAX32(a, b) (lanes32) _mm256_max_epu32((__m256i)(a), (__m256i)(b))
-/* Comparisons of 64 bits are signed. */
+/* Comparisons of 64 bits are signed, so the network has keys with the other sign bit. */
+#define TO_LANE64(key) ((key) ^ (UINT64_C(1) << 63))
 #define BIASED(a) _mm256_xor_si256((__m256i)(a), _mm256_set1_epi64x(INT64_MIN))
 #define MORE64(a, b) _mm256_cmpgt_epi64(BIASED(a), BIASED(b))
 #define SELECT64(m, a, b) (lanes64) _mm256_blendv_epi8((__m256i)(b), (__m256i)(a), m)
-#define MIN64(a, b) SELECT64(MORE64(a, b), b, a)
-#define MAX64(a, b) SELECT64(MORE64(a, b), a, b)
+#define MIN64(a, b) SELECT64(_mm256_cmpgt_epi64((__m256i)(a), (__m256i)(b)), b, a)
+#define MAX64(a, b) SELECT64(_mm256_cmpgt_epi64((__m256i)(a), (__m256i)(b)), a, b)
 /* Indices have no sign bit. */
 #define EXCHANGE_PAIR(a, b)                                                      \
   do {                                                                           \

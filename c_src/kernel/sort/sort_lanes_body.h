@@ -1,6 +1,7 @@
 /* Sorting by lanes for one instruction set, which defines
  *   VECTOR_BYTES                 of a vector: 16, 32 or 64
  *   MIN32 MAX32 MIN64 MAX64      of unsigned lanes
+ *   TO_LANE64(key)               if MIN64 and MAX64 compare others than the keys
  *   EXCHANGE_PAIR(a, b)          of pairs, by key, then by index
  *   NS_32 NS_64 NS_PAIR          time of a comparator, for estimates
  *   ISA(name)                    the name of something of this instruction set
@@ -9,6 +10,12 @@
 #include "kernel/sort/sort_lanes.h"
 
 #include <string.h>
+
+/* How a key is compared in a lane; the same maps it back. */
+#define TO_LANE32(key) (key)
+#ifndef TO_LANE64
+#define TO_LANE64(key) (key)
+#endif
 
 #define LANES32 (VECTOR_BYTES / 4)
 #define LANES64 (VECTOR_BYTES / 8)
@@ -41,7 +48,7 @@ INLINE void exchange_pair(pair *a, pair *b) { EXCHANGE_PAIR(a, b); }
 
 #define V lanes64
 #define EXCHANGE exchange64
-#define ABSENT (~(lanes64){0})
+#define ABSENT TO_LANE64(~(lanes64){0})
 #define NET(name) name##_64
 #include "kernel/sort/sort_network.h"
 

@@ -66,9 +66,10 @@ static V FN(medians)(const V *sorted, int64_t rows, int count, int first) {
 
 static void FN(pivots)(void *sample, int64_t rows, int count, uint64_t *pivots) {
   V *v = sample;
+  for (int64_t i = 0; i < rows; i++) v[i] = CAT(TO_LANE, LANE)(v[i]);
   CAT(network_, LANE)(v, rows);
   for (int first = 0; first < count - 1; first += LANES) {
-    const V medians = FN(medians)(v, rows, count, first);
+    const V medians = CAT(TO_LANE, LANE)(FN(medians)(v, rows, count, first));
     for (int i = 0; i < LANES && first + i < count - 1; i++) pivots[first + i] = medians[i];
   }
 }
