@@ -2,6 +2,8 @@
  * (re, im), and a number of rhs is the block ((re, im), (-im, re)). So k and the columns are twice as many, and the
  * result has complex numbers in their place in memory. Strides count parts in units of whole numbers: part i of two
  * neighbours lies at i / 2 * 2 * stride. */
+#include "jit/session/target.h"
+#include "kernel/gemm/complex/complex_vector.h"
 #include "kernel/gemm/gemm_internal.h"
 
 #include <string.h>
@@ -23,19 +25,9 @@ DEFINE_LEFT(64)
 
 /* ---- rhs with numbers beside each other ---- */
 
-typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-/* One row of numbers as the two rows of their blocks. */
-static void turn_quads(const char *from, int64_t bytes, char *first, char *second) {
-  const quad sign = {UINT32_C(1) << 31, 0, UINT32_C(1) << 31, 0};
-  for (int64_t at = 0; at < bytes; at += 16) {
-    const quad x = *(const quad *)(const void *)(from + at);
-    *(quad *)(void *)(first + at) = x;
-    *(quad *)(void *)(second + at) = __builtin_shufflevector(x, x, 1, 0, 3, 2) ^ sign;
-  }
-}
-
+/* Some numbers as the two rows of their blocks. */
 static void turn_pairs(const char *from, int64_t bytes, char *first, char *second) {
   const pair sign = {UINT64_C(1) << 63, 0};
   for (int64_t at = 0; at < bytes; at += 16) {
@@ -76,26 +68,15 @@ static void right64(const gemm_pack *p, const char *source, int64_t units, int64
   }
 }
 
-/* Row by row across all whole panels, so that memory is read in order. */
-static void turn_rows(const gemm_pack *p, const char *source, int64_t panels, int64_t k, char *to,
-                      int64_t panel_bytes) {
-  const int64_t size = (int64_t)ts_dtype_size(p->dtype), step = p->step * size, width = p->width * size;
-  for (int64_t i = 0; i < k; i += 2) {
-    const char *from = source + i * p->k_stride * size;
-    for (int64_t n = 0; n < panels; n++, from += step) {
-      char *row = to + n * panel_bytes + i * width;
-      (size == 4 ? turn_quads : turn_pairs)(from, step, row, row + width);
-    }
-  }
-}
-
 void ts_gemm_pack_complex(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels,
                           int64_t panel_bytes) {
   const int64_t size = (int64_t)ts_dtype_size(p->dtype), count = gemm_ceil_div(units, p->step);
   int64_t panel = 0;
   if (p->numbers == GEMM_RIGHT && p->unit_stride == 1 && p->step * size % 16 == 0) {
-    panel = units / p->step;
-    turn_rows(p, source, panel, k, panels, panel_bytes);
+    panel = units / p->step; /* row by row across all whole panels, so that memory is read in order */
+    const complex_vector_code *code = TS_TARGET_PICK(ts_complex_vector);
+    const complex_rows rows = {source, 2 * p->k_stride, k / 2, panel, p->width, panels, panel_bytes};
+    (size == 4 ? code->pack_f32 : code->pack_f64)(&rows);
   }
   for (; panel < count; panel++) {
     const char *from = source + panel * p->step * p->unit_stride * size;

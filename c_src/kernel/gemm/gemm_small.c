@@ -423,9 +423,19 @@ static bool is_small_widened(const ts_gemm *gemm, const ts_gemm_shape *s) {
          packed_bytes(&gemm->geometry, s) <= WIDENED_RHS;
 }
 
+/* Complex products that are faster without packing (complex_vector.h): of few rows with terms enough, of few columns
+ * with many. */
+static bool is_complex_vector(const ts_gemm_shape *s) {
+  enum { ROWS = 8, COLUMNS = 16, TERMS = 8, SUMS = 100, FEW_COLUMNS = 3, MANY_TERMS = 64 };
+  const int64_t n = s->n / 2, k = s->k / 2;
+  const bool rows = s->m <= ROWS && s->m < n && n >= COLUMNS && k >= TERMS && k * n >= SUMS * s->m;
+  return rows || (n <= FEW_COLUMNS && n <= s->m && k >= MANY_TERMS);
+}
+
 /* Each task packs rhs, which has to pay for few rows, too. */
 static bool is_small_complex(const ts_gemm *gemm, const ts_gemm_shape *s) {
   enum { ROWS = 4, COLUMNS = 4 }; /* parts of two numbers */
+  if (is_complex_vector(s)) return false;
   return s->m >= ROWS && s->n >= COLUMNS && packed_bytes(&gemm->geometry, s) <= ts_target_host()->l2_bytes / 8;
 }
 

@@ -8,9 +8,11 @@
  * matrix, waking another thread costs as much. */
 #define TASK_BYTES 8192
 #define TASK_MIN_BYTES 2048
-/* Tiles cost less with more columns, and with more rows of fewer terms. */
-enum { FEW_ITEMS = 4, MANY_TERMS = 64 };
+/* Tiles cost less with more columns, and with fewer terms. */
+enum { FEW_ITEMS = 4, MANY_TERMS = 8 };
 #define PARALLEL_MIN_BYTES (512 << 10)
+/* The same of terms, for each byte of a vector. */
+#define PARALLEL_MIN_SUMS 4096
 
 /* One operand: of lhs the units are rows, of rhs columns. Distances are in parts. */
 typedef struct side {
@@ -35,6 +37,7 @@ typedef struct vector_plan {
 bool ts_gemm_is_complex_vector(const gemm_run *run) {
   if (!run->gemm->complex || run->rows || run->packed || run->left || run->adds || ts_gemm_goes_on(run)) return false;
   const int64_t m = run->shape.m, n = run->shape.n / 2, k = run->shape.k / 2;
+
   return gemm_min(m, n) <= FEW_ITEMS || (m < n && m <= COMPLEX_ITEMS && k >= MANY_TERMS);
 }
 
@@ -59,7 +62,8 @@ static void set_sides(vector_plan *p) {
 static void plan_tasks(vector_plan *p) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t number = 2 * p->run->size, most = TASK_BYTES / number / p->items;
-  const bool large = s->batch * p->results >= PARALLEL_MIN_BYTES / number / p->k;
+  const int64_t matrix = PARALLEL_MIN_BYTES / number / p->k, sums = p->code->vector_bytes * PARALLEL_MIN_SUMS / p->k;
+  const bool large = s->batch * p->results >= gemm_min(matrix, sums / p->items);
   p->parallel = large ? p->run->parallel : &ts_parallel_serial;
   const int64_t share = gemm_ceil_div(p->results * s->batch, 2 * (int64_t)p->parallel->width);
   const int64_t vectors = COMPLEX_VECTORS * p->code->vector_bytes / number;

@@ -16,8 +16,8 @@ ts_status ts_gemm_run_complex_vector(const gemm_run *run);
 enum { COMPLEX_CHAIN = TS_CONTRACT_CHAIN / 2, COMPLEX_BLOCK = TS_CONTRACT_BLOCK / 2 };
 /* Vectors whose sums are in registers together; steps of k whose lines are turned together; rows of a wide matrix that
  * are read together. */
-enum { COMPLEX_VECTORS = 8, COMPLEX_TURNED = 32, COMPLEX_ROWS = 8 };
-enum { COMPLEX_ITEMS = 8 };   /* at most */
+enum { COMPLEX_VECTORS = 8, COMPLEX_TURNED = 32, COMPLEX_ROWS = 32 };
+enum { COMPLEX_ITEMS = 12 };  /* at most */
 enum { COMPLEX_TINY = 32 };   /* terms of each vector, up to which loops over single numbers are faster */
 enum { COMPLEX_AHEAD = 512 }; /* bytes of a line that are fetched early: the machine follows only a few lines */
 
@@ -35,9 +35,21 @@ typedef struct complex_vectors {
   char *turned;              /* complex_vector_turned(vector_bytes) bytes, where results are no neighbours */
 } complex_vectors;
 
+/* Rows of neighbouring numbers of rhs for gemm_pack_complex.c: panels of `width` parts, in whole, of `steps` numbers
+ * along k, each of which is two rows of a panel. */
+typedef struct complex_rows {
+  const char *from;
+  int64_t step; /* from row to row, in parts */
+  int64_t steps, panels, width;
+  char *to;
+  int64_t panel_bytes;
+} complex_rows;
+
 typedef struct complex_vector_code {
   void (*f32)(const complex_vectors *p);
   void (*f64)(const complex_vectors *p);
+  void (*pack_f32)(const complex_rows *p);
+  void (*pack_f64)(const complex_rows *p);
   int64_t vector_bytes;
 } complex_vector_code;
 

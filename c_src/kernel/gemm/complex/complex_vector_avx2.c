@@ -17,6 +17,8 @@
 #define SWAP64(x) _mm256_permute_pd(x, 0x5)
 #define PAIR32(at) _mm256_castpd_ps(_mm256_set1_pd(*(const unaligned_f64 *)(const void *)(at)))
 #define PAIR64(at) _mm256_broadcast_pd((const __m128d *)(const void *)(at))
+#define NEGATE_EVEN32(x) _mm256_xor_ps(x, _mm256_castsi256_ps(_mm256_set1_epi64x(INT64_C(1) << 31)))
+#define NEGATE_EVEN64(x) _mm256_xor_pd(x, _mm256_castsi256_pd(_mm256_set_epi64x(0, INT64_MIN, 0, INT64_MIN)))
 typedef double unaligned_f64 __attribute__((aligned(4), may_alias));
 
 /* `count` may be below 0. */

@@ -17,6 +17,11 @@
 #define SWAP64(x) _mm512_permute_pd(x, 0x55)
 #define PAIR32(at) _mm512_castpd_ps(_mm512_set1_pd(*(const unaligned_f64 *)(const void *)(at)))
 #define PAIR64(at) _mm512_broadcast_f64x2(_mm_loadu_pd(at))
+#define NEGATE_EVEN32(x) \
+  _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), _mm512_set1_epi64(INT64_C(1) << 31)))
+#define NEGATE_EVEN64(x)                                       \
+  _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(x), \
+                                       _mm512_set_epi64(0, INT64_MIN, 0, INT64_MIN, 0, INT64_MIN, 0, INT64_MIN)))
 typedef double unaligned_f64 __attribute__((aligned(4), may_alias));
 
 /* `count` may be below 0. */

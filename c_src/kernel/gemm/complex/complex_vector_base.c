@@ -13,6 +13,8 @@
 #define SWAP64(x) __builtin_shufflevector(x, x, 1, 0)
 #define PAIR32(at) ((base_f32){(at)[0], (at)[1], (at)[0], (at)[1]})
 #define PAIR64(at) ((base_f64){(at)[0], (at)[1]})
+#define NEGATE_EVEN32(x) ((base_f32){-(x)[0], (x)[1], -(x)[2], (x)[3]})
+#define NEGATE_EVEN64(x) ((base_f64){-(x)[0], (x)[1]})
 
 static inline base_f32 some_f32(const float *at, int64_t count) {
   base_f32 v = {0};

@@ -12,14 +12,15 @@ INLINE V NAME(load)(const T *at) {
 }
 INLINE void NAME(store)(T *at, V v) { memcpy(at, &v, sizeof v); }
 
-/* Some steps of k of COMPLEX_VECTORS sums: of `width` neighbouring vectors of results, of one or several chains side by
- * side, each of which waits for its last term. */
+/* Some steps of k of sums: of `width` neighbouring vectors of results, of one or several chains side by side, each of
+ * which waits for its last term, and of one or several items, which share the loads of x. */
 typedef struct NAME(piece) {
   const T *x[COMPLEX_VECTORS]; /* of each chain */
   int64_t step;                /* from k to k + 1 */
   int64_t steps;
-  const T *factors; /* of each k, of each chain */
-  T *sums;          /* of each chain, `sums_step` apart */
+  const T *factors;                /* of each k, of each chain */
+  int64_t factors_step, item_step; /* from item to item, of the factors and the sums */
+  T *sums;                         /* of each chain, `sums_step` apart */
   int64_t sums_step;
   int64_t parts; /* of the vectors: the others are not read */
   bool begins;   /* the sums begin from 0 */
@@ -37,65 +38,105 @@ INLINE void NAME(set_factor)(const T *v, bool x_is_left, T *to) {
   to[3] = x_is_left ? v[0] : v[1];
 }
 
-INLINE V NAME(add)(V sum, V x, V first, V second, bool x_is_left) {
-  sum = FMA(x_is_left ? EVEN(x) : x, first, sum);
-  return FMA(x_is_left ? ODD(x) : SWAP(x), second, sum);
-}
-
-INLINE void NAME(run_piece)(const NAME(piece) * p, int width, int chains, bool some, bool x_is_left) {
-  V sums[COMPLEX_VECTORS];
-  const T *x[COMPLEX_VECTORS];
-  UNROLL for (int c = 0; c < chains; c++) {
-    x[c] = p->x[c];
-    UNROLL for (int v = 0; v < width; v++) sums[c * width + v] =
-        p->begins ? (V){0} : NAME(load)(p->sums + c * p->sums_step + v * LANES);
+/* One step of chain `c`; sums are [items][chains][width]. */
+INLINE void NAME(run_step)(const NAME(piece) * p, complex_kind kind, int c, int64_t k, V *sums) {
+  const T *from = p->x[c] + k * p->step, *factors = p->factors + (k * kind.chains + c) * FACTOR;
+  V first[COMPLEX_GROUP], second[COMPLEX_GROUP];
+  UNROLL for (int i = 0; i < kind.items; i++) {
+    first[i] = PAIR(factors + i * p->factors_step);
+    second[i] = PAIR(factors + i * p->factors_step + 2);
   }
-  for (int64_t k = 0, at = 0; k < p->steps; k++, at += p->step) {
-    UNROLL for (int c = 0; c < chains; c++) {
-      const T *factor = p->factors + (k * chains + c) * FACTOR;
-      const V first = PAIR(factor), second = PAIR(factor + 2);
-      UNROLL for (int v = 0; v < width; v++) {
-        const T *from = x[c] + at + v * LANES;
-        V *sum = &sums[c * width + v];
-        const V numbers = some ? LOAD_SOME(from, p->parts - v * LANES) : NAME(load)(from);
-        *sum = NAME(add)(*sum, numbers, first, second, x_is_left);
-      }
+  UNROLL for (int v = 0; v < kind.width; v++) {
+    const V x = kind.some ? LOAD_SOME(from + v * LANES, p->parts - v * LANES) : NAME(load)(from + v * LANES);
+    const V by_first = kind.x_is_left ? EVEN(x) : x, by_second = kind.x_is_left ? ODD(x) : SWAP(x);
+    UNROLL for (int i = 0; i < kind.items; i++) {
+      V *sum = &sums[(i * kind.chains + c) * kind.width + v];
+      *sum = FMA(by_second, second[i], FMA(by_first, first[i], *sum));
     }
   }
-  UNROLL for (int c = 0; c < chains; c++) UNROLL for (int v = 0; v < width; v++)
-      NAME(store)(p->sums + c * p->sums_step + v * LANES, sums[c * width + v]);
 }
 
-#define PIECE(name, width, chains, some)                                                                  \
-  static void NAME(name##_left)(const NAME(piece) * p) { NAME(run_piece)(p, width, chains, some, true); } \
-  static void NAME(name##_right)(const NAME(piece) * p) { NAME(run_piece)(p, width, chains, some, false); }
-PIECE(one, 1, 1, true)
-PIECE(one_chains, 1, 8, true)
-PIECE(two, 2, 1, true)
-PIECE(two_chains, 2, 4, true)
-PIECE(four, 4, 1, true)
-PIECE(four_chains, 4, 2, true)
-PIECE(some, 8, 1, true)
-PIECE(all, 8, 1, false)
-#undef PIECE
+/* The sums of vector `v` of a chain of an item. */
+INLINE T *NAME(sums_of)(const NAME(piece) * p, int item, int c, int v) {
+  return p->sums + item * p->item_step + c * p->sums_step + v * LANES;
+}
+
+INLINE void NAME(run_piece)(const NAME(piece) * p, complex_kind kind) {
+  V sums[COMPLEX_SUMS];
+  V *sum = sums;
+  UNROLL for (int i = 0; i < kind.items; i++) UNROLL for (int c = 0; c < kind.chains; c++)
+      UNROLL for (int v = 0; v < kind.width; v++) *sum++ = p->begins ? (V){0} : NAME(load)(NAME(sums_of)(p, i, c, v));
+  for (int64_t k = 0; k < p->steps; k++)
+    UNROLL for (int c = 0; c < kind.chains; c++) NAME(run_step)(p, kind, c, k, sums);
+  sum = sums;
+  UNROLL for (int i = 0; i < kind.items; i++) UNROLL for (int c = 0; c < kind.chains; c++)
+      UNROLL for (int v = 0; v < kind.width; v++) NAME(store)(NAME(sums_of)(p, i, c, v), *sum++);
+}
 
 typedef void (*NAME(piece_fn))(const NAME(piece) * p);
 
-/* For `width` vectors, a power of two. */
+#define PIECE(name, width, chains, items, some)                            \
+  static void NAME(name##_left)(const NAME(piece) * p) {                   \
+    NAME(run_piece)(p, (complex_kind){width, chains, items, some, true});  \
+  }                                                                        \
+  static void NAME(name##_right)(const NAME(piece) * p) {                  \
+    NAME(run_piece)(p, (complex_kind){width, chains, items, some, false}); \
+  }
+PIECE(one, 1, 1, 1, true)
+PIECE(one_chains, 1, 8, 1, true)
+PIECE(two, 2, 1, 1, true)
+PIECE(two_chains, 2, 4, 1, true)
+PIECE(four, 4, 1, 1, true)
+PIECE(four_chains, 4, 2, 1, true)
+PIECE(some, 8, 1, 1, true)
+PIECE(all, 8, 1, 1, false)
+#define GROUP(of, items)                       \
+  PIECE(of##_of_one, 1, 1, items, true)        \
+  PIECE(of##_of_one_chains, 1, 4, items, true) \
+  PIECE(of##_of_two, 2, 1, items, true)        \
+  PIECE(of##_of_two_chains, 2, 2, items, true) \
+  PIECE(of##_of_four_some, 4, 1, items, true)  \
+  PIECE(of##_of_four, 4, 1, items, false)
+GROUP(single, 1)
+GROUP(pair, 2)
+#if COMPLEX_GROUP > 2
+GROUP(quad, 4)
+#endif
+
+#define BOTH(name) \
+  { NAME(name##_right), NAME(name##_left) }
+/* Of an only item, for `width` vectors, a power of two. */
 static NAME(piece_fn) NAME(pick)(int width, bool chains, bool some, bool x_is_left) {
-  static const NAME(piece_fn)
-      table[][2] = {{NAME(one_right), NAME(one_left)},   {NAME(one_chains_right), NAME(one_chains_left)},
-                    {NAME(two_right), NAME(two_left)},   {NAME(two_chains_right), NAME(two_chains_left)},
-                    {NAME(four_right), NAME(four_left)}, {NAME(four_chains_right), NAME(four_chains_left)}};
-  if (width == 8)
-    return some ? x_is_left ? NAME(some_left) : NAME(some_right) : x_is_left ? NAME(all_left) : NAME(all_right);
-  return table[width / 2 * 2 + chains][x_is_left];
+  static const NAME(piece_fn) table[][2] = {BOTH(one),  BOTH(one_chains),  BOTH(two), BOTH(two_chains),
+                                            BOTH(four), BOTH(four_chains), BOTH(all), BOTH(some)};
+  return table[width == 8 ? 6 + some : width / 2 * 2 + chains][x_is_left];
 }
 
-/* The least power of two that has the results. */
-static int NAME(width_of)(int64_t results) {
+/* Of `items` of several, a power of two. */
+static NAME(piece_fn) NAME(pick_group)(int items, int width, bool chains, bool some, bool x_is_left) {
+#define ROW(of)                                                                                                   \
+  {                                                                                                               \
+    BOTH(of##_of_one), BOTH(of##_of_one_chains), BOTH(of##_of_two), BOTH(of##_of_two_chains), BOTH(of##_of_four), \
+        BOTH(of##_of_four_some)                                                                                   \
+  }
+  static const NAME(piece_fn) table[][6][2] = {
+    ROW(single),
+    ROW(pair),
+#if COMPLEX_GROUP > 2
+    ROW(quad)
+#endif
+  };
+#undef ROW
+  return table[items / 2][width == 4 ? 4 + some : width / 2 * 2 + chains][x_is_left];
+}
+#undef BOTH
+#undef GROUP
+#undef PIECE
+
+/* The least power of two that has the results, up to `most`. */
+static int NAME(width_of)(int64_t results, int most) {
   int width = 1;
-  while (width < COMPLEX_VECTORS && width * NUMBERS < results) width *= 2;
+  while (width < most && width * NUMBERS < results) width *= 2;
   return width;
 }
 
@@ -138,6 +179,38 @@ static void NAME(turn_lines)(const complex_vectors *p, const T *from, int64_t li
   }
 }
 
+/* ---- packing ---- */
+
+/* A number of rhs as the two rows of its block: (re, im) and (-im, re). */
+INLINE void NAME(store_block)(T *first, T *second, V x) {
+  NAME(store)(first, x);
+  NAME(store)(second, NEGATE_EVEN(SWAP(x)));
+}
+
+/* Parts of the last vector that does not fill the panel, as pieces of 16 bytes. */
+INLINE void NAME(pack_rest)(const T *from, int64_t parts, T *first, T *second) {
+  for (int64_t at = 0; at < parts; at += 2) {
+    const T re = from[at], im = from[at + 1];
+    first[at] = re, first[at + 1] = im;
+    second[at] = -im, second[at + 1] = re;
+  }
+}
+
+static void NAME(pack_rows)(const complex_rows *p) {
+  const int64_t whole = p->width / LANES * LANES, panel = p->panel_bytes / (int64_t)sizeof(T);
+  const T *row = (const T *)(const void *)p->from;
+  T *to = (T *)(void *)p->to;
+  for (int64_t k = 0; k < p->steps; k++, row += p->step, to += 2 * p->width) {
+    const T *from = row;
+    T *first = to;
+    for (int64_t n = 0; n < p->panels; n++, from += p->width, first += panel) {
+      for (int64_t at = 0; at < whole; at += LANES)
+        NAME(store_block)(first + at, first + p->width + at, NAME(load)(from + at));
+      NAME(pack_rest)(from + whole, p->width - whole, first + whole, first + p->width + whole);
+    }
+  }
+}
+
 /* ---- a product ---- */
 
 /* Chains from step k on. */
@@ -148,6 +221,7 @@ typedef struct NAME(job) {
   int count;    /* of them; the others repeat the first one, times 0, and are not used */
   int64_t last; /* steps of the last one; the others are whole */
   bool direct;  /* x is read where it lies: results are neighbours */
+  int vectors;  /* of results that are computed together, at most */
 } NAME(job);
 
 /* The chain that is computed at the place of chain c, in step s. */
@@ -187,34 +261,49 @@ static void NAME(find_lines)(const NAME(job) * j, int64_t col, int64_t results, 
   }
 }
 
+/* The most items, a power of two, whose sums are in registers together. */
+static int NAME(group_of)(int64_t items) {
+  int group = COMPLEX_GROUP;
+  while (group > items) group /= 2;
+  return group;
+}
+
 /* Steps [first, first + steps) of all chains, of some columns. */
 static void NAME(run_columns)(const NAME(job) * j, int64_t col, int64_t first, int64_t steps) {
   const complex_vectors *p = j->p;
-  const int64_t results = gemm_min(COMPLEX_VECTORS * NUMBERS, p->results - col);
-  const int width = NAME(width_of)(results);
+  const int64_t results = gemm_min(j->vectors * NUMBERS, p->results - col);
+  const int width = NAME(width_of)(results, j->vectors);
   NAME(piece)
   piece = {.step = j->direct ? p->x_k : width * LANES,
            .steps = steps,
+           .factors_step = (int64_t)COMPLEX_CHAIN * j->chains * FACTOR,
+           .item_step = p->pitch,
            .sums_step = width * LANES,
            .parts = j->direct ? 2 * results : width * LANES,
            .begins = first == 0};
   NAME(find_lines)(j, col, results, first, &piece);
-  const bool some = piece.parts < width * LANES;
-  const NAME(piece_fn) run = NAME(pick)(width, j->chains > 1, some, p->x_is_left);
-  for (int64_t i = 0; i < p->items; i++) {
+  const bool some = piece.parts<width * LANES, chains = j->chains> 1;
+  for (int64_t i = 0, items; i < p->items; i += items) {
+    items = NAME(group_of)(p->items - i);
     piece.factors = NAME(factors_of)(j, i, first);
     piece.sums = (T *)(void *)p->chains + i * p->pitch + 2 * col;
-    run(&piece);
+    (p->items == 1 ? NAME(pick)(width, chains, some, p->x_is_left)
+                   : NAME(pick_group)((int)items, width, chains, some, p->x_is_left))(&piece);
   }
 }
 
 /* Steps [first, end) of all chains. A few rows of the matrix are read side by side. */
 static void NAME(run_steps)(const NAME(job) * j, int64_t first, int64_t end) {
-  const bool wide = j->p->results > COMPLEX_VECTORS * NUMBERS;
+  const int64_t cols = j->vectors * NUMBERS, results = j->p->results;
+  const bool wide = results > cols;
   const int64_t most = !j->direct ? COMPLEX_TURNED : wide ? COMPLEX_ROWS : COMPLEX_CHAIN;
+  if (!j->direct) { /* of a few lines all numbers, one after the other */
+    for (int64_t col = 0; col < results; col += cols)
+      for (int64_t k = first; k < end; k += most) NAME(run_columns)(j, col, k, gemm_min(most, end - k));
+    return;
+  }
   for (int64_t k = first; k < end; k += most)
-    for (int64_t col = 0; col < j->p->results; col += COMPLEX_VECTORS * NUMBERS)
-      NAME(run_columns)(j, col, k, gemm_min(most, end - k));
+    for (int64_t col = 0; col < results; col += cols) NAME(run_columns)(j, col, k, gemm_min(most, end - k));
 }
 
 /* Adds the sums of a chain to the sums of the chains before this chain. */
@@ -231,7 +320,7 @@ static void NAME(add_chain)(const complex_vectors *p, int64_t item, const T *fro
 static void NAME(run_chains)(const NAME(job) * j) {
   enum { MOST = COMPLEX_VECTORS / 2 * LANES };
   const complex_vectors *p = j->p;
-  const int64_t chain = COMPLEX_VECTORS / j->chains * LANES, last = (j->count - 1) * chain;
+  const int64_t chain = j->vectors / j->chains * LANES, last = (j->count - 1) * chain;
   T aside[COMPLEX_ITEMS][MOST];
   NAME(copy_factors)(j);
   NAME(run_steps)(j, 0, j->last);
@@ -269,8 +358,11 @@ static void NAME(run)(const complex_vectors *p) {
     NAME(run_tiny)(p);
     return;
   }
-  const int width = NAME(width_of)(p->results), chains = COMPLEX_VECTORS / width;
-  NAME(job) j = {.p = p, .direct = p->x_result == 2 || p->results == 1};
+  NAME(job)
+  j = {.p = p,
+       .direct = p->x_result == 2 || p->results == 1,
+       .vectors = p->items == 1 ? COMPLEX_VECTORS : COMPLEX_VECTORS / 2};
+  const int chains = j.vectors / NAME(width_of)(p->results, j.vectors);
   for (; j.k < p->k; j.k += j.chains * COMPLEX_CHAIN) {
     const int64_t left = p->k - j.k;
     j.chains = left > COMPLEX_CHAIN ? chains : 1;
@@ -292,5 +384,6 @@ static void NAME(run)(const complex_vectors *p) {
 #undef ODD
 #undef SWAP
 #undef PAIR
+#undef NEGATE_EVEN
 #undef LOAD_SOME
 #undef NAME
