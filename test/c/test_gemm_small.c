@@ -145,15 +145,17 @@ START_TEST(one_chain)
 }
 END_TEST
 
-/* A task has many batches, or several tasks share the rows. */
+/* A task has many batches, or several tasks share the rows, or the columns where rows are few. */
 START_TEST(tasks)
 {
-  static const extents cases[] = {{300, 9, 12, 10}, {3, 200, 40, 33}, {1, 1100, 24, 40}, {40, 14, 100, 90}};
+  static const extents cases[] = {{300, 9, 12, 10},  {3, 200, 40, 33},  {1, 1100, 24, 40},
+                                  {40, 14, 100, 90}, {1, 12, 701, 100}, {1, 16, 301, 100}};
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     const extents *e = &cases[c];
     check(gemm, types[_i], e->batch, e->m, e->n, e->k, NORMAL, NORMAL, &threaded, 7);
+    check(gemm, types[_i], e->batch, e->m, e->n, e->k, PADDED, c % 2 ? TRANSPOSED : STRIDED, &threaded, 7);
   }
   ts_gemm_release(gemm);
 }
@@ -172,9 +174,8 @@ static void show(void *context, const ts_epilogue_part *part, int worker) {
     for (int64_t j = part->col; j < part->col + part->cols; j++) s->times[(part->batch * s->m + i) * s->n + j]++;
 }
 
-START_TEST(epilogues)
-{
-  const ts_gemm_shape shape = {3, 150, 40, 30, 150 * 30, 30, 1, 30 * 40, 40, 1, 150 * 40, 40};
+static void check_epilogues(const ts_gemm_shape *of) {
+  const ts_gemm_shape shape = *of;
   const int64_t count = shape.batch * shape.m * shape.n;
   float *lhs = calloc((size_t)(shape.batch * shape.lhs_batch), 4),
         *rhs = calloc((size_t)(shape.batch * shape.rhs_batch), 4);
@@ -198,6 +199,15 @@ START_TEST(epilogues)
   free(rhs);
   free(out);
   free((void *)s.times);
+}
+
+/* Tasks of rows, and of columns of a few rows. */
+START_TEST(epilogues)
+{
+  static const ts_gemm_shape shapes[] = {{3, 150, 40, 30, 150 * 30, 30, 1, 30 * 40, 40, 1, 150 * 40, 40},
+                                         {1, 12, 701, 100, 1200, 100, 1, 70100, 701, 1, 12 * 701, 701},
+                                         {1, 16, 301, 100, 1600, 100, 1, 30100, 301, 1, 16 * 301, 301}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_epilogues(&shapes[i]);
 }
 END_TEST
 

@@ -2,8 +2,10 @@
 
 #include "kernel/gemm/gemm_amx.h"
 
-/* Products with fewer multiplications stay on one thread: waking another costs as much. */
-#define PARALLEL_MIN (768 << 10)
+/* Products with fewer multiplications of vectors stay on one thread, as they take 10 us: waking another costs as much.
+ * To write a vector of results takes as long as WRITE_TERMS of them. */
+#define PARALLEL_MIN (48 << 10)
+#define WRITE_TERMS 8
 #define PARALLEL_MIN_AMX (6 << 20)
 /* When each task packs all of lhs there are fewer tasks, each with at least COLUMN_TASK_PANELS panels of rhs. */
 #define COLUMN_TASKS_PER_WORKER 2
@@ -40,7 +42,9 @@ static void plan_k(gemm_plan *p) {
 }
 
 bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *s) {
-  return s->batch * s->m * s->n >= (gemm->own == GEMM_AMX_BF16 ? PARALLEL_MIN_AMX : PARALLEL_MIN) / s->k;
+  const int64_t results = s->batch * s->m * s->n;
+  if (gemm->own == GEMM_AMX_BF16) return results >= PARALLEL_MIN_AMX / s->k;
+  return results >= PARALLEL_MIN * gemm->geometry.lanes / (s->k + WRITE_TERMS);
 }
 
 bool ts_gemm_plan_is_direct(const gemm_plan *p) {

@@ -11,7 +11,8 @@
 
 /* Multiplications of a task: enough to amortize its start. */
 #define TASK_PRODUCTS (64 << 10)
-#define PART_TILES 4 /* tiles in a part, at least */
+#define PART_TILES 4        /* tiles in a part, at least */
+#define COLUMN_TASK_TILES 4 /* of the columns of a task, at least */
 #define TALL_TILE 12
 /* Up to this k what takes time is to write the results: in their order and few rows at once, where rows have enough
  * tiles. */
@@ -37,6 +38,8 @@ typedef struct small_plan {
   bool by_batches;      /* a call of the kernel computes several batches */
   int64_t task_batches; /* in one task */
   int64_t row_tasks;    /* of a batch */
+  int64_t col_tasks;    /* of its rows, where there are few of them */
+  int64_t first_col;    /* of the task */
   bool widens;          /* lhs is narrower than what is computed, or its numbers are apart */
   int64_t rhs_bytes;    /* of a packed rhs */
   int64_t lhs_bytes;    /* of the widened rows of a part */
@@ -305,7 +308,7 @@ static void run_part(const small_plan *p, const columns *rhs, int64_t batch, int
   }
   run_tiles(p, &rows, rhs, tile, end);
   if (!run->native) narrow_rows(p, &rows, count, out);
-  if (run->epilogue) gemm_show(run, (ts_epilogue_part){batch, row, count, 0, s->n}, worker);
+  if (run->epilogue) gemm_show(run, (ts_epilogue_part){batch, row, count, p->first_col, s->n}, worker);
 }
 
 /* Tiles [tile, end) of a batch, part by part: the results of a part are finished while they are in L1. */
@@ -317,8 +320,7 @@ static void run_batch(const small_plan *p, int64_t batch, int64_t tile, int64_t 
   }
 }
 
-static void small_task(void *arg, int64_t task, int worker) {
-  const small_plan *p = arg;
+static void run_task(const small_plan *p, int64_t task, int worker) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t part = task % p->row_tasks, first = task / p->row_tasks * p->task_batches;
   const int64_t tile = p->tiles * part / p->row_tasks, end = p->tiles * (part + 1) / p->row_tasks;
@@ -328,6 +330,27 @@ static void small_task(void *arg, int64_t task, int worker) {
     return;
   }
   for (int64_t b = first; b < last && !gemm_cancelled(p->run); b++) run_batch(p, b, tile, end, worker);
+}
+
+/* Some of the columns are a product of their own. */
+static void columns_task(const small_plan *p, int64_t task, int worker) {
+  const ts_gemm_shape *s = &p->run->shape;
+  const int64_t part = task % p->col_tasks, panels = gemm_ceil_div(s->n, p->tile_cols);
+  const int64_t first = panels * part / p->col_tasks * p->tile_cols;
+  const int64_t end = gemm_min(panels * (part + 1) / p->col_tasks * p->tile_cols, s->n);
+  gemm_run run = *p->run;
+  small_plan own = *p;
+  own.run = &run;
+  own.first_col = first;
+  run.rhs += first * s->rhs_col * run.gemm->rhs_size;
+  run.out += first * run.size;
+  run.shape.n = end - first;
+  run_task(&own, task / p->col_tasks, worker);
+}
+
+static void small_task(void *arg, int64_t task, int worker) {
+  const small_plan *p = arg;
+  (p->col_tasks > 1 ? columns_task : run_task)(p, task, worker);
 }
 
 /* ---- runs ---- */
@@ -382,10 +405,13 @@ static void plan_tasks(small_plan *p) {
   const int64_t products = s->m * s->n * s->k, most = p->g->small;
   p->parallel = ts_gemm_tiles_are_large(p->run->gemm, s) ? p->run->parallel : &ts_parallel_serial;
   p->task_batches = gemm_min(s->batch, gemm_max(1, TASK_PRODUCTS / products));
-  p->row_tasks = 1;
+  p->row_tasks = p->col_tasks = 1;
   if (p->parallel->width == 1) return;
   const int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TS_GEMM_TILE_TASKS, s->batch);
   p->row_tasks = gemm_min(wanted, gemm_max(1, s->m / (2 * most)));
+  const bool whole_rows = p->run->epilogue && p->run->epilogue->whole_rows;
+  if (p->row_tasks * s->batch >= p->parallel->width || whole_rows || p->run->columns) return;
+  p->col_tasks = gemm_max(1, gemm_min(wanted / p->row_tasks, s->n / (COLUMN_TASK_TILES * p->tile_cols)));
 }
 
 ts_status ts_gemm_run_small(const gemm_run *run) {
@@ -402,7 +428,7 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   const int64_t bytes = p.worker_bytes * p.parallel->width;
   if (bytes > 0) TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
   p.workers = memory;
-  ts_parallel_run(p.parallel, gemm_ceil_div(s->batch, p.task_batches) * p.row_tasks, small_task, &p);
+  ts_parallel_run(p.parallel, gemm_ceil_div(s->batch, p.task_batches) * p.row_tasks * p.col_tasks, small_task, &p);
   if (bytes > 0) ts_pool_free(run->pool, memory, bytes);
   return ts_check_cancelled(run->cancel, "a matrix product");
 }

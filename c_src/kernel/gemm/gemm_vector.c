@@ -107,7 +107,7 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 #define DOT_RESULTS 256
 #define TASKS_PER_WORKER 16            /* minimum for DOT: long runs of rows are read slightly faster than short ones */
 #define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
-#define PARALLEL_MIN_BYTES (512 << 10) /* of x; below this, waking another thread costs as much */
+#define PARALLEL_MIN_BYTES (256 << 10) /* of x; below this, waking another thread costs as much */
 #define PACK_STEPS 2048                /* of k, in one task that packs v */
 #define CHAIN_BYTES (INT64_C(4) << 20) /* of the results of all chains that are tasks; nor more than x has */
 /* DOT reads at least 16 bytes along k, of a few steps at the end of a long k also those before: of x they are in its
