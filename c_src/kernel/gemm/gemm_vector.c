@@ -74,12 +74,19 @@ static bool pays(const ts_gemm *gemm, const vector_form *f) {
          f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
 }
 
+/* DOT computes whole vectors of results: of those past the last, some once more. */
+static bool wastes_rows(const ts_gemm *gemm, const vector_form *f) {
+  const bool is_left = f->out_item == 1; /* tiles would pack rhs */
+  const bool is_native = f->x.size == gemm->geometry.element_size;
+  return is_left && is_native && (gemm_round_up(f->results, gemm->geometry.lanes) - f->results) * 8 > f->results;
+}
+
 /* Rows of few elements leave DOT little to do between its starts; of 64 bits it has few lanes for its transpositions.
  * AXPY loads and stores the results of each vector again and again. */
 static bool tiles_pay(const ts_gemm *gemm, const vector_form *f) {
   if (f->items == 1) return false;
   if (f->x.k != 1) return f->items > TS_GEMM_FEW_ITEMS;
-  return f->k <= 32 || (gemm->geometry.element_size == 8 && f->items >= 4);
+  return f->k <= 32 || (gemm->geometry.element_size == 8 && f->items >= 4) || wastes_rows(gemm, f);
 }
 
 /* By AMX: rows of the matrix are read where they lie. */

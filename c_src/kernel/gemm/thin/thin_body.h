@@ -14,6 +14,8 @@
 
 /* Steps of k that are transposed together. */
 enum { STEPS = 16 };
+/* Rows that are computed at once: the sums of one wait for each other. */
+enum { THIN_ROWS = 2 };
 
 /* Squares in the pieces of vectors. */
 #define TURN32(v, out)                                                                                    \

@@ -85,6 +85,32 @@ static void NAME(run_group)(const thin_product *p, const char *x, const V *v, in
   }
 }
 
+/* The same of THIN_ROWS rows of one column, whose chains are all whole and not widened. */
+INLINE void NAME(run_whole)(const char *x, int64_t row, const V *v, V *out) {
+  V sums[THIN_ROWS] = {{0}};
+  for (int64_t step = 0; step < TS_CONTRACT_CHAIN; step += PIECE, x += 16) UNROLL for (int r = 0; r < THIN_ROWS; r++) {
+      const char *at[VECTOR_BYTES / sizeof(T)];
+      V pieces[16 / sizeof(T)], turned[16 / sizeof(T)];
+      UNROLL for (int64_t l = 0; l < LANES; l++) at[l] = x + r * row + l * TS_CONTRACT_CHAIN * (int64_t)sizeof(T);
+      UNROLL for (int64_t s = 0; s < PIECE; s++) pieces[s] = (V)JOIN(at + s, PIECE, 0);
+      TURN(pieces, turned);
+      UNROLL for (int64_t s = 0; s < PIECE; s++) sums[r] = FMA(turned[s], v[step + s], sums[r]);
+    }
+  UNROLL for (int r = 0; r < THIN_ROWS; r++) out[r] = sums[r];
+}
+
+/* A group of chains of the first rows, as far as run_whole computes them; returns their number. */
+static int64_t NAME(run_whole_rows)(const thin_product *p, int64_t k, const V *v) {
+  const bool fits = p->columns == 1 && p->x_size == (int64_t)sizeof(T);
+  const int64_t rows = fits ? p->rows / THIN_ROWS * THIN_ROWS : 0;
+  for (int64_t r = 0; r < rows; r += THIN_ROWS) {
+    V sums[THIN_ROWS];
+    NAME(run_whole)(p->x + r * p->row + k * (int64_t)sizeof(T), p->row, v, sums);
+    for (int i = 0; i < THIN_ROWS; i++) NAME(add_chains)(sums + i, 1, LANES, k == 0, (T *)(void *)p->out + r + i);
+  }
+  return rows;
+}
+
 static void NAME(run)(const thin_product *p) {
   T last[TS_CONTRACT_CHAIN];
   V v[TS_CONTRACT_CHAIN], sums[THIN_COLUMNS];
@@ -93,7 +119,8 @@ static void NAME(run)(const thin_product *p) {
     const int64_t chains = (terms + TS_CONTRACT_CHAIN - 1) / TS_CONTRACT_CHAIN;
     const NAME(lines) lines = NAME(find_lines)(p->v + k * (int64_t)sizeof(T), 1, terms, 0, last);
     NAME(turn)(&lines, 0, TS_CONTRACT_CHAIN, v);
-    for (int64_t r = 0; r < p->rows; r++) {
+    const bool whole = terms == LANES * TS_CONTRACT_CHAIN;
+    for (int64_t r = whole ? NAME(run_whole_rows)(p, k, v) : 0; r < p->rows; r++) {
       T *out = (T *)(void *)p->out + r * p->columns;
       NAME(run_group)(p, p->x + r * p->row + k * p->columns * p->x_size, v, terms, sums);
       NAME(add_chains)(sums, p->columns, chains, k == 0, out);
