@@ -150,7 +150,7 @@ static void run_line(const fft_job *job, int64_t line, const fft_lines *w) {
       .out = moved ? w->interleaved : line_start(job, job->run->out, line, fft->out_points, job->out_parts * fft->size),
       .line = w->group,
       .other = w->other,
-      .scratch = w->scratch,
+      .scratch = &w->scratch,
       .parallel = fft->shared ? job->run->parallel : NULL,
       .workers = job->run->workspace};
   if (w->scratch.ahead) look_ahead(job, line, w->scratch.ahead);

@@ -147,7 +147,7 @@ typedef struct ts_fft_line {
   const void *in;
   void *out;
   ts_fft_rows line, other; /* parts; the other only for halves of transforms of real numbers */
-  ts_fft_scratch scratch;
+  const ts_fft_scratch *scratch;
   const ts_parallel *parallel; /* NULL: the calling thread */
   char *workers;               /* the blocks of each worker, `thread_bytes` apart */
 } ts_fft_line;

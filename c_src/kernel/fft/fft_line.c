@@ -11,6 +11,10 @@
 #define RANGE (INT64_C(1) << 14)
 #define TASK_NS 20000
 
+/* Lines with less bytes of a part stay in the first cache, where loops over all of the line are faster than those over
+ * blocks of it. */
+#define FUSED_BYTES (INT64_C(8) << 10)
+
 typedef struct line_job line_job;
 typedef void line_step(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch);
 
@@ -31,40 +35,46 @@ static ts_fft_rows from_element(const ts_fft *fft, const ts_fft_rows *line, int6
 
 /* ---- phases ---- */
 
+/* The blocks of the worker are its own. */
 static void run_unit(void *arg, int64_t unit, int worker) {
   const line_job *job = arg;
   const ts_fft_line *line = job->line;
-  ts_fft_scratch own;
-  if (ts_cancelled(line->scratch.cancel)) return;
-  if (line->parallel) {
-    own = ts_fft_scratch_at(job->fft, ts_fft_aligned(line->workers + worker * job->fft->thread_bytes));
-    own.turned = line->scratch.turned;
-  }
-  job->step(job, unit * job->unit, unit + 1 < job->units ? (unit + 1) * job->unit : job->count,
-            line->parallel ? &own : &line->scratch);
+  if (ts_cancelled(line->scratch->cancel)) return;
+  ts_fft_scratch own = ts_fft_scratch_at(job->fft, ts_fft_aligned(line->workers + worker * job->fft->thread_bytes));
+  own.turned = line->scratch->turned;
+  own.cancel = line->scratch->cancel;
+  job->step(job, unit * job->unit, unit + 1 < job->units ? (unit + 1) * job->unit : job->count, &own);
 }
 
-static void run_phase(line_job *job, line_step *step, int64_t count, int64_t unit, int64_t units) {
-  const ts_parallel *parallel = job->line->parallel ? job->line->parallel : &ts_parallel_serial;
+static void share(line_job *job, line_step *step, int64_t count, int64_t unit, int64_t units) {
   job->step = step;
   job->count = count;
   job->unit = unit;
   job->units = units;
-  ts_parallel_run(parallel, units, run_unit, job);
+  ts_parallel_run(job->line->parallel, units, run_unit, job);
 }
 
 static void run_ranges(line_job *job, line_step *step, int64_t points) {
-  run_phase(job, step, points, RANGE, (points + RANGE - 1) / RANGE);
+  if (job->line->parallel)
+    share(job, step, points, RANGE, (points + RANGE - 1) / RANGE);
+  else
+    for (int64_t i = 0; i < points; i += RANGE) step(job, i, min_i64(points, i + RANGE), job->line->scratch);
 }
 
 /* The last two blocks share columns where these are no whole blocks: one task has both. */
+static void share_blocks(line_job *job, line_step *step, int64_t columns, int64_t count) {
+  const int64_t apart = columns % job->fft->columns ? max_i64(1, count - 1) : count;
+  const double ns = job->fft->group_ns / (double)(2 * count);
+  const int64_t unit = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
+  share(job, step, count, unit, (apart + unit - 1) / unit);
+}
+
 static void run_blocks(line_job *job, line_step *step, int64_t columns) {
-  const ts_fft *fft = job->fft;
-  const int64_t width = fft->columns, count = (columns + width - 1) / width;
-  const double ns = fft->group_ns / (double)(2 * count);
-  const int64_t unit = job->line->parallel ? (ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1) : count;
-  const int64_t apart = columns % width ? max_i64(1, count - 1) : count;
-  run_phase(job, step, count, unit, (apart + unit - 1) / unit);
+  const int64_t width = job->fft->columns, count = (columns + width - 1) / width;
+  if (job->line->parallel)
+    share_blocks(job, step, columns, count);
+  else
+    step(job, 0, count, job->line->scratch);
 }
 
 /* ---- loads ---- */
@@ -239,12 +249,12 @@ static bool unfolds(const ts_fft *fft) { return fft->pairs && fft->request.kind 
 static bool reads_operand(const ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
   if (fft->chirp.re || r->kind == TS_FFT_REAL_INVERSE || (r->real && !fft->pairs)) return false;
-  return r->in_points >= r->n;
+  return r->in_points >= r->n && fft->points * fft->size >= FUSED_BYTES;
 }
 
 /* Whether the last blocks write the result: all numbers of the transform are numbers of the result, by two. */
 static bool writes_result(const ts_fft *fft) {
-  if (fft->chirp.re || unfolds(fft)) return false;
+  if (fft->chirp.re || unfolds(fft) || fft->points * fft->size < FUSED_BYTES) return false;
   return fft->request.kind == TS_FFT_REAL_INVERSE ? fft->pairs : fft->out_points == fft->points;
 }
 
