@@ -304,11 +304,20 @@ static bool fits_groups(const ts_maker *m, int32_t groups, int32_t members) {
   return found;
 }
 
-/* Makes the loops of an INTERLEAVED the last ones, if the launch is large and can be one. */
+/* Rows of a few elements each cost a start and an end, so less of them are worth code for their length. */
+#define LEAST_REDUCED 2048
+
+static bool is_worth_groups(const ts_maker *m) {
+  int64_t points = 1;
+  for (int32_t l = 0; l < m->collapsed.loops.count; l++) points *= m->collapsed.loops.extent[l];
+  return ts_maker_is_large(&m->collapsed) || (m->nest->reduces && points >= LEAST_REDUCED);
+}
+
+/* Makes the loops of an INTERLEAVED the last ones, if the launch is large enough and can be one. */
 static bool take_groups(ts_maker *m) {
   ts_collapsed *n = &m->collapsed;
   const int32_t last = n->loops.count - 1;
-  if (last < 1 || !ts_maker_is_large(n) || ts_maker_has_gather(m->nest)) return false;
+  if (last < 1 || !is_worth_groups(m) || ts_maker_has_gather(m->nest)) return false;
   for (int32_t members = last; members >= (m->nest->reduces ? last : 0); members--) {
     for (int32_t groups = last; groups >= 0; groups--) {
       if (groups == members || !fits_groups(m, groups, members)) continue;
