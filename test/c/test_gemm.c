@@ -234,6 +234,7 @@ START_TEST(large_shapes)
       {1, 5, 2100, 1300, NORMAL, PADDED},   {2, 3, 1900, 1500, TRANSPOSED, NORMAL},
       {1, 8, 3000, 2300, STRIDED, NORMAL},  {1, 2500, 2, 2200, TRANSPOSED, NORMAL},
       {1, 900, 7, 461, NORMAL, STRIDED},    {2, 6, 700, 450, NORMAL, TRANSPOSED},
+      {1, 70, 410, 900, NORMAL, NORMAL}, /* several groups of panels */
   };
   ts_dtype type = types[_i];
   ts_gemm *gemm;

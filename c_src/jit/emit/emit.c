@@ -110,12 +110,15 @@ ts_v ts_emit_intrinsic(ts_emit *e, const char *name, LLVMTypeRef overload, ts_v 
   return ts_emit_intrinsic_of(e, name, &overload, 1, args, count);
 }
 
-void ts_emit_prefetch(ts_emit *e, ts_v address, bool to_write) {
+static void prefetch(ts_emit *e, ts_v address, bool to_write, unsigned locality) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
-  ts_v write = LLVMConstInt(i32, to_write, false), keep = LLVMConstInt(i32, 3, false);
+  ts_v write = LLVMConstInt(i32, to_write, false), keep = LLVMConstInt(i32, locality, false);
   ts_v data = LLVMConstInt(i32, 1, false);
   ts_emit_intrinsic(e, "llvm.prefetch", NULL, (ts_v[]){address, write, keep, data}, 4);
 }
+
+void ts_emit_prefetch(ts_emit *e, ts_v address, bool to_write) { prefetch(e, address, to_write, 3); }
+void ts_emit_prefetch_second(ts_emit *e, ts_v address) { prefetch(e, address, false, 2); }
 
 ts_v ts_emit_alloca(ts_emit *e, LLVMTypeRef type) {
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);

@@ -64,6 +64,8 @@ ts_v ts_emit_intrinsic_of(ts_emit *e, const char *name, LLVMTypeRef *overloads, 
                           unsigned count);
 /* Prefetches the cache line at `address` into L1. */
 void ts_emit_prefetch(ts_emit *e, ts_v address, bool to_write);
+/* The same for reading, to the second cache. */
+void ts_emit_prefetch_second(ts_emit *e, ts_v address);
 /* Allocates a stack slot in the entry block, aligned to 64 bytes. The IR builder must be at the end of its block. */
 ts_v ts_emit_alloca(ts_emit *e, LLVMTypeRef type);
 ts_v ts_emit_lane_numbers(ts_emit *e); /* i64 vector 0, 1, 2, ... */

@@ -49,6 +49,7 @@ typedef struct tile {
   ts_v second;                             /* SMALL: bytes from the first vector of a row to the second */
   ts_v row[GROUP_ROWS], group[MAX_GROUPS]; /* SMALL, STRIDED: bytes from the row or group 0 */
   ts_v lhs_step;                           /* SMALL: bytes */
+  ts_v later, later_step;                  /* TILE */
   ts_v k, lhs, rhs, rhs_stride;
   ts_v out[TS_GEMM_MAX_HEIGHT]; /* its rows */
   ts_v mask[2];
@@ -204,8 +205,10 @@ static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
   loop l;
   loop_begin(m, "k", i64_const(m, 0), &l);
   ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs);
+  ts_v later = small ? NULL : loop_phi(m, from, t->later);
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) phi[r][v] = loop_phi(m, from, t->sum[r][v]);
+  if (!small) ts_emit_prefetch_second(m->e, later);
   if (t->lanes == m->g->lanes) prefetch_rhs(m, t, offset(m, rhs, ahead));
   ts_v right[2], lefts[TS_GEMM_MAX_HEIGHT];
   for (int v = 0; v < t->vectors; v++) {
@@ -224,6 +227,7 @@ static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
   t->rhs = offset(m, rhs, t->rhs_stride);
   loop_next(m, lhs, t->lhs);
   loop_next(m, rhs, t->rhs);
+  if (!small) loop_next(m, later, t->later = offset(m, later, t->later_step));
   loop_end(m, &l, i64_const(m, 1), steps);
 }
 
@@ -242,14 +246,16 @@ static void tile_loop(gemm_emit *m, tile *t) {
   loop l;
   loop_begin(m, "chain", i64_const(m, 0), &l);
   ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs);
+  ts_v later = t->later ? loop_phi(m, from, t->later) : NULL;
   adds = loop_phi(m, from, adds);
-  t->lhs = lhs, t->rhs = rhs;
+  t->lhs = lhs, t->rhs = rhs, t->later = later;
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) t->sum[r][v] = sums[r][v] = loop_phi(m, from, t->sum[r][v]);
   tile_chain(m, t, ahead, least(m, length, subtract(m, t->k, l.index)));
   end_chain(m, t, adds);
   loop_next(m, lhs, t->lhs);
   loop_next(m, rhs, t->rhs);
+  if (later) loop_next(m, later, t->later);
   loop_next(m, adds, bit(m, true));
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) loop_next(m, sums[r][v], LLVMConstNull(t->type));
@@ -390,6 +396,10 @@ static void emit_tile_variant(gemm_emit *m, tile *t) {
   } else {
     for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
     prefetch_out(m, t);
+    if (t->kernel == TS_GEMM_TILE) {
+      t->later = arg_pointer(m, TS_GEMM_LATER, "later");
+      t->later_step = arg(m, TS_GEMM_LATER_STEP, "later_step");
+    }
     (t->kernel == TS_GEMM_STRIDED ? strided_loop : tile_loop)(m, t);
   }
   LLVMBuildRetVoid(m->b);
@@ -502,8 +512,9 @@ static ts_status copy_request(const void *description, void **out) {
 
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
-  static const char *const kernels[] = {"tile", "taps", "wide", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32",
-                                                                                                  "i64", "pairs"};
+  static const char *const kernels[] = {"tile ahead", "taps", "wide", "axpy", "dot"}, *const types[] = {"f32", "f64",
+                                                                                                        "i32", "i64",
+                                                                                                        "pairs"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
   request->x = x;

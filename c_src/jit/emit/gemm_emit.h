@@ -85,6 +85,8 @@ enum {
   TS_GEMM_NEXT_LHS,    /* SMALL: from tile to tile */
   TS_GEMM_NEXT_RHS,
   TS_GEMM_NEXT_OUT,
+  TS_GEMM_LATER,      /* TILE: memory that later calls read. Each step of k prefetches a line to the second cache */
+  TS_GEMM_LATER_STEP, /* TILE: bytes from a step's to the next one's */
   TS_GEMM_ARGS
 };
 

@@ -132,6 +132,11 @@ static void plan_tasks(gemm_plan *p) {
   if (!p->run->native) limit_partial(p);
 }
 
+/* Tiles of so few rows are soon done with a panel, and would wait for the next ones from memory. */
+#define FETCH_ROW_PANELS 16
+/* Each group of panels fetches the next one meanwhile. The first group of a task is waited for, so groups are small. */
+#define FETCHED_GROUP(l2) ((l2) / 10)
+
 static void plan_rhs(gemm_plan *p) {
   const ts_gemm_shape *s = &p->shape;
   p->mode = GEMM_RHS_SHARED;
@@ -143,6 +148,9 @@ static void plan_rhs(gemm_plan *p) {
     p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / part / p->rhs_panel_bytes);
   }
   p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
+  p->fetches_panels = p->mode == GEMM_RHS_SHARED && !p->run->gemm->own &&
+                      gemm_ceil_div(p->row_panels, p->row_tasks) <= FETCH_ROW_PANELS;
+  if (p->fetches_panels) p->group_panels = gemm_max(1, FETCHED_GROUP(ts_target_host()->l2_bytes) / p->rhs_panel_bytes);
 }
 
 /* Complex numbers are packed twice: as much as the second caches of a few workers hold is read again from there. Real

@@ -27,6 +27,7 @@ typedef struct gemm_plan {
   int64_t row_tasks, col_tasks;
   int64_t task_rows, task_panels; /* limits of one task: rows in lhs panels, panels of rhs */
   int64_t group_panels;           /* panels of rhs that fit into L2 */
+  bool fetches_panels;            /* the tiles of a group fetch the next one to L2 */
   bool by_rows;                   /* by AMX: tasks are computed row by row, as run_rows says */
   int64_t chunk_k;                /* by_rows: steps of k whose part of rhs stays in L2 */
   gemm_rhs_mode mode;

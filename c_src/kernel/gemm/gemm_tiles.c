@@ -298,10 +298,29 @@ static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first,
   ts_gemm_own_end();
 }
 
-/* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. */
-static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_t first, int64_t end) {
+/* What the tiles of a group prefetch to L2: the packed rhs of the next group. */
+typedef struct later {
+  int64_t at;       /* address; 0: nothing */
+  int64_t row_part; /* bytes for each row of a tile */
+} later;
+
+static later find_later(const task *t, int64_t first, int64_t end) {
+  const gemm_plan *p = t->p;
+  const bool more = end < t->cols;
+  const int64_t k = more ? t->k : t->k + t->kc, col = more ? end : 0;
+  if (!p->fetches_panels || t->rows <= p->g->rows[0] || k >= phase_end(p)) return (later){0};
+  const int64_t kc = gemm_min(p->kc, p->shape.k - k), group = p->group_panels * p->tile_cols;
+  const int64_t panels = gemm_ceil_div(gemm_min(group, t->cols - col), p->tile_cols);
+  const int64_t tile_rows = t->rows * gemm_ceil_div(end - first, p->tile_cols);
+  const char *at = shared_panel(p, p->shape.rhs_batch ? t->batch : 0, k, (t->col + col) / p->tile_cols, kc);
+  return (later){(int64_t)(intptr_t)at, gemm_ceil_div(panels * panel_bytes(p, kc), tile_rows)};
+}
+
+/* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. Advances `next`. */
+static void run_row(const task *t, int64_t row, int height, int64_t first, int64_t end, later *next) {
   const gemm_plan *p = t->p;
   const ts_gemm_geometry *g = p->g;
+  const int64_t rows = gemm_min(g->rows[height], t->rows - row);
   ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_TILE]);
   int size = g->element_size;
   const char *lhs = t->lhs_space + (row / g->rows[0] * t->kc * g->panel + row % g->rows[0]) * size;
@@ -309,6 +328,7 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
                                 [TS_GEMM_LHS] = (int64_t)(intptr_t)lhs,
                                 [TS_GEMM_OUT_STRIDE] = t->out_stride,
                                 [TS_GEMM_CHAIN] = p->run->chain};
+  args[TS_GEMM_LATER_STEP] = gemm_min(gemm_ceil_div(next->row_part * rows, t->kc), 64);
   args[ts_gemm_goes_on(p->run) ? TS_GEMM_CONTINUE : TS_GEMM_ADDS] = t->k > 0 || p->run->adds;
   for (int64_t col = first; col < end; col += p->tile_cols) {
     int64_t cols = gemm_min(p->tile_cols, end - col);
@@ -317,6 +337,8 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
     args[TS_GEMM_RHS] = (int64_t)(intptr_t)find_panel(t, col, cols, &args[TS_GEMM_RHS_STRIDE]);
     args[TS_GEMM_OUT] = (int64_t)(intptr_t)(t->out + row * t->out_stride + col * size);
     args[TS_GEMM_COLS] = cols;
+    args[TS_GEMM_LATER] = next->at ? next->at : args[TS_GEMM_RHS];
+    next->at += next->row_part * rows;
     if (rows == g->rows[height] && (g->masked || cols == width)) {
       kernel(args, variant, variant + 1, NULL);
     } else {
@@ -345,13 +367,14 @@ static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   const gemm_plan *p = t->p;
   bool last = t->k + t->kc == p->shape.k && (p->run->epilogue || !p->run->native);
   int64_t most = TS_GEMM_FINISH_BYTES / ((end - first) * p->run->size), done = 0;
+  later next = find_later(t, first, end);
   for (int64_t row = 0; row < t->rows;) {
     int height = pick_height(p->g, t->rows - row);
     int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
     if (p->run->gemm->own)
       run_own_row(t, row, rows, first, end);
     else
-      run_row(t, row, height, rows, first, end);
+      run_row(t, row, height, first, end, &next);
     row += rows;
     if (!last || (row - done < most && row < t->rows)) continue;
     finish(t, done, row - done, first, end, worker);
