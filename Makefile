@@ -148,11 +148,12 @@ $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
 # Two words that were just written one by one wait when they are read as one vector: 12 % of a digest's time.
 $(filter %/nif_digest_walk.o %/nif_digest_map.o,$(NIF_OBJ)): EXTRA_CFLAGS += -fno-tree-slp-vectorize
 # -O3 vectorizes the loops of these files, over partitions, rows and columns; -O2 computes one element at a time. The variants of
-# tests keep their own lower levels, which this flag would override: scan.c takes ten seconds to compile with -O3.
+# tests keep their own lower levels, which this flag would override: each of scan's files takes ten seconds to compile with -O3.
+SCAN_SRC := $(wildcard c_src/kernel/scan/scan_*.c)
 ifeq ($(BUILD),normal)
 VECTORIZE := -O3
 endif
-$(B)/c_src/group/collective_reduce.o $(B)/c_src/kernel/scan.o $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += $(VECTORIZE)
+$(B)/c_src/group/collective_reduce.o $(SCAN_SRC:%.c=$(B)/%.o) $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += $(VECTORIZE)
 # A choice between two floats is made without a branch only where no one asks which of them raised an exception.
 $(B)/c_src/kernel/gemm/gemm_widen.o $(B)/c_src/kernel/gemm/gemm_widen_avx2.o: EXTRA_CFLAGS += $(VECTORIZE) -fno-trapping-math
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)

@@ -251,7 +251,6 @@ KERNEL_SRC := \
   c_src/kernel/pick_avx512.c \
   c_src/kernel/pick_base.c \
   c_src/kernel/routine.c \
-  c_src/kernel/scan.c \
   c_src/kernel/scatter.c \
   c_src/kernel/vector_dot.c \
   c_src/kernel/vector_dot_avx2.c \
@@ -354,6 +353,10 @@ KERNEL_SRC := \
   c_src/kernel/ref/ref_sort.c \
   c_src/kernel/ref/ref_sum.c \
   c_src/kernel/ref/ref_window.c \
+  c_src/kernel/scan/scan.c \
+  c_src/kernel/scan/scan_avx2.c \
+  c_src/kernel/scan/scan_avx512.c \
+  c_src/kernel/scan/scan_base.c \
   c_src/kernel/sort/sort.c \
   c_src/kernel/sort/sort_lanes.c \
   c_src/kernel/sort/sort_lanes_avx2.c \
