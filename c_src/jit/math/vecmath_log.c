@@ -62,13 +62,21 @@ static ts_v log_of_sum(ts_vm *m, ts_vm_parts x, ts_v low) {
 
 static ts_v log_precise(ts_vm *m, ts_vm_parts x) { return m->wide ? log_of_sum(m, x, NULL) : log_of_parts(m, x); }
 
-/* Subnormal, zero, negative, infinite and NaN arguments. */
-static ts_v log_special(ts_vm *m, ts_v x, ts_v y) {
+static ts_v log_subnormal(ts_vm *m, ts_v x, ts_v y) {
   (void)y;
   ts_vm_parts scaled = ts_vm_split(m, l_mul(m, x, l_const(m, m->wide ? 0x1p52 : 0x1p23)));
   scaled.k = l_sub(m, scaled.k, l_const(m, m->wide ? 52 : 23));
-  ts_v zero = l_const(m, 0), subnormal = l_cmp(m, LLVMRealOLT, x, l_const(m, m->wide ? 0x1p-1022 : 0x1p-126));
-  ts_v out = l_select(m, subnormal, log_precise(m, scaled), x);
+  return log_precise(m, scaled);
+}
+
+/* Subnormal, zero, negative, infinite and NaN arguments. Where many are negative, this is not rare; subnormal ones are.
+ */
+static ts_v log_special(ts_vm *m, ts_v x, ts_v y) {
+  (void)y;
+  ts_v least = l_int(m, m->wide ? (int64_t)1 << 52 : 1 << 23), one = l_int(m, 1);
+  ts_v below = LLVMBuildSub(m->b, l_bits(m, x), one, "");
+  ts_v subnormal = LLVMBuildICmp(m->b, LLVMIntULT, below, LLVMBuildSub(m->b, least, one, ""), "");
+  ts_v zero = l_const(m, 0), out = l_rarely(m, subnormal, x, log_subnormal, x, NULL);
   out = l_select(m, l_cmp(m, LLVMRealOLT, x, zero), l_const(m, __builtin_nan("")), out);
   return l_select(m, l_cmp(m, LLVMRealOEQ, x, zero), l_const(m, -__builtin_inf()), out);
 }
