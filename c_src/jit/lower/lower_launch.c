@@ -362,6 +362,9 @@ static bool take_turns(ts_maker *m) {
 #define PART_WEIGHT 40
 /* Lighter bodies stay as they are: strided accesses would be most of their time. */
 #define HEAVY 25
+/* Of a large launch strided accesses read each cache line again, from another cache. */
+#define LARGE_STRIDED_WEIGHT 8
+#define LARGE_HEAVY 60
 
 /* The cost of a MAP whose innermost loop is `l`. The last vector of a row costs as much as the others. */
 static int64_t cost_of_rows(const ts_maker *m, int32_t l, int64_t weight) {
@@ -376,20 +379,19 @@ static int64_t cost_of_rows(const ts_maker *m, int32_t l, int64_t weight) {
     if (step == size && size < 4 && !target->masked_small && length % target->lanes) row += PART_WEIGHT;
   }
   const int64_t vectors = (length + target->lanes - 1) / target->lanes;
-  return rows * (row + vectors * weight + length * strided * STRIDED_WEIGHT);
+  const int64_t apart = strided * (ts_maker_is_large(n) ? LARGE_STRIDED_WEIGHT : STRIDED_WEIGHT);
+  return rows * (row + vectors * weight + length * apart);
 }
 
-/* Heavy ops on rows that fill a part of a vector: if the launch is small enough to stay in a cache, makes another loop
- * the innermost one, whose elements are apart but fill the vectors. */
+/* Heavy ops on rows that fill a part of a vector: makes another loop the innermost one, whose elements are apart but
+ * fill the vectors. */
 static bool take_long_row(ts_maker *m) {
   ts_collapsed *n = &m->collapsed;
   const int32_t last = n->loops.count - 1;
   int32_t best = last;
-  if (last < 1 || ts_maker_is_large(n) || ts_maker_has_gather(m->nest) ||
-      n->loops.extent[last] >= ts_target_host()->lanes)
-    return false;
+  if (last < 1 || ts_maker_has_gather(m->nest) || n->loops.extent[last] >= ts_target_host()->lanes) return false;
   const int64_t weight = weight_of_ops(m);
-  if (weight < HEAVY) return false;
+  if (weight < (ts_maker_is_large(n) ? LARGE_HEAVY : HEAVY)) return false;
   const int64_t now = cost_of_rows(m, last, weight);
   int64_t least = now / 5 * 4;
   for (int32_t l = 0; l < last; l++) {
