@@ -359,10 +359,18 @@ static side rhs_of(const ts_rewrite *rw, const ts_op *dot) {
   return side_of(ts_rewrite_operand(rw, dot, 1), &dot->attrs->dot.rhs_batch, &dot->attrs->dot.rhs_contract);
 }
 
-ts_status ts_dots_add(ts_rewrite *rw, ts_rules *rules, ts_region_id target, const ts_op *dot, ts_value_id lhs,
-                      ts_value_id *out) {
-  return add_dot(rules, target, side_of(lhs, &dot->attrs->dot.lhs_batch, &dot->attrs->dot.lhs_contract),
-                 rhs_of(rw, dot), out);
+/* Moves a transpose of the product's rows to its left operand. */
+static ts_status move_rows(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
+  ts_dots_rows rows;
+  *out_done = ts_dots_rows_find(rw->from, rw->uses, ts_graph_op(rw->from, id), &rows);
+  if (!*out_done) return TS_SUCCESS;
+  const ts_attrs attrs = {.axes = rows.lhs_axes};
+  const ts_value_id lhs = ts_rewrite_operand(rw, rows.dot, 0);
+  ts_value_id moved, product;
+  TS_TRY(ts_rules_add(rules, target, TS_OP_TRANSPOSE, (ts_values){&lhs, 1}, &attrs, &moved));
+  const side left = side_of(moved, &rows.dot->attrs->dot.lhs_batch, &rows.dot->attrs->dot.lhs_contract);
+  TS_TRY(add_dot(rules, target, left, rhs_of(rw, rows.dot), &product));
+  return ts_dots_rows_finish(rw, rules, id, target, &rows, product);
 }
 
 /* Rows of so many elements are worth a product with exchanged operands. */
@@ -444,7 +452,7 @@ ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_
     if (is_identity(&left.axes)) return TS_SUCCESS;
     return ts_rules_add(rules, target, TS_OP_TRANSPOSE, (ts_values){&product, 1}, &left, out);
   }
-  if (op->code == TS_OP_TRANSPOSE) return ts_dots_move_rows(rw, rules, id, target, out_done);
+  if (op->code == TS_OP_TRANSPOSE) return move_rows(rw, rules, id, target, out_done);
   return is_dot ? add_dot(rules, target, lhs_of(rw, op), rhs_of(rw, op), out) : TS_SUCCESS;
 }
 
@@ -460,7 +468,9 @@ bool ts_dots_applies(const ts_graph *g) {
   const ts_op *last = NULL;
   for (size_t i = 0; i < g->ops.count; i++) {
     const ts_op *op = &g->ops.data[i];
-    if (op->code == TS_OP_TRANSPOSE && (maker(g, op->operands[0], TS_OP_DOT) || ts_dots_moves_rows(g, op))) return true;
+    ts_dots_rows rows;
+    if (op->code == TS_OP_TRANSPOSE && (maker(g, op->operands[0], TS_OP_DOT) || ts_dots_rows_find(g, NULL, op, &rows)))
+      return true;
     if (op->code != TS_OP_DOT || ts_graph_is_vector_dot(g, op)) continue;
     if (is_read_through(g, op->operands[0]) || is_read_through(g, op->operands[1])) return true;
     if (reads_operands(g, op->operands[0], op->operands[1], op->attrs)) return true;

@@ -3,15 +3,6 @@
  * ops are an epilogue of the product then. Each sum has the same terms in the same order, so no bit changes. */
 #include "pass/dots_rows.h"
 
-/* Elementwise ops between the product and the transpose. */
-enum { MOST_OPS = 4 };
-
-typedef struct moved_rows {
-  const ts_op *dot, *ops[MOST_OPS]; /* of the old graph; the last op first */
-  int count;
-  int32_t batch, rows; /* dims of the product: those of its batch, and the free ones of its left operand */
-} moved_rows;
-
 static const ts_op *maker(const ts_graph *g, ts_value_id value) {
   const ts_op_id op = ts_graph_value(g, value)->op;
   return op == TS_NO_ID ? NULL : ts_graph_op(g, op);
@@ -34,28 +25,29 @@ static ts_value_id only_operand(const ts_graph *g, const ts_op *op) {
 }
 
 /* Finds the product and the ops after it, which nothing else reads. */
-static bool find_product(const ts_graph *g, const uint32_t *uses, const ts_op *transpose, moved_rows *out) {
+static bool find_product(const ts_graph *g, const uint32_t *uses, const ts_op *transpose, ts_dots_rows *out) {
   ts_value_id value = transpose->operands[0];
   for (out->count = 0; value != TS_NO_ID; out->count++) {
     const ts_op *op = maker(g, value);
     if (!op || (uses && uses[value] != 1) || ts_dtype_is_complex(ts_graph_value(g, value)->dtype)) return false;
     out->dot = op;
     if (op->code == TS_OP_DOT) return !ts_graph_is_vector_dot(g, op);
-    if (!ts_op_is_elementwise(op->code) || op->operand_count > TS_REWRITE_FEW || out->count == MOST_OPS) return false;
+    if (!ts_op_is_elementwise(op->code) || op->operand_count > TS_REWRITE_FEW || out->count == TS_DOTS_ROWS_OPS)
+      return false;
     out->ops[out->count] = op;
     value = only_operand(g, op);
   }
   return false;
 }
 
-static bool moves_only_rows(const ts_dims *axes, const moved_rows *m) {
+static bool moves_only_rows(const ts_dims *axes, const ts_dots_rows *m) {
   for (int32_t i = 0; i < axes->rank; i++)
     if ((i < m->batch || i >= m->batch + m->rows) && axes->dims[i] != i) return false;
   return true;
 }
 
 /* True where the broadcasts' dims stay in order. */
-static bool keeps_broadcasts(const ts_graph *g, const ts_dims *axes, const moved_rows *m) {
+static bool keeps_broadcasts(const ts_graph *g, const ts_dims *axes, const ts_dots_rows *m) {
   int64_t place[TS_MAX_RANK];
   for (int32_t i = 0; i < axes->rank; i++) place[axes->dims[i]] = i;
   for (int n = 0; n < m->count; n++)
@@ -70,7 +62,7 @@ static bool keeps_broadcasts(const ts_graph *g, const ts_dims *axes, const moved
 }
 
 /* The axes of the transpose of the left operand. */
-static ts_dims lhs_axes(const ts_graph *g, const ts_dims *axes, const moved_rows *m) {
+static ts_dims lhs_axes(const ts_graph *g, const ts_dims *axes, const ts_dots_rows *m) {
   const ts_dims *batch = &m->dot->attrs->dot.lhs_batch, *terms = &m->dot->attrs->dot.lhs_contract;
   const int32_t rank = ts_graph_value(g, m->dot->operands[0])->shape->rank;
   ts_dims free = {0}, out = {.rank = rank};
@@ -87,31 +79,26 @@ static ts_dims lhs_axes(const ts_graph *g, const ts_dims *axes, const moved_rows
 }
 
 /* True when the left operand is the opposite transpose. */
-static bool is_undone(const ts_graph *g, const ts_dims *axes, const moved_rows *m) {
+static bool is_undone(const ts_graph *g, const ts_dots_rows *m) {
   const ts_op *inner = maker(g, m->dot->operands[0]);
-  const ts_dims own = lhs_axes(g, axes, m);
   if (!inner || inner->code != TS_OP_TRANSPOSE) return false;
-  for (int32_t i = 0; i < own.rank; i++)
-    if (inner->attrs->axes.dims[own.dims[i]] != i) return false;
+  for (int32_t i = 0; i < m->lhs_axes.rank; i++)
+    if (inner->attrs->axes.dims[m->lhs_axes.dims[i]] != i) return false;
   return true;
 }
 
-static bool find(const ts_graph *g, const uint32_t *uses, const ts_op *transpose, moved_rows *out) {
+bool ts_dots_rows_find(const ts_graph *g, const uint32_t *uses, const ts_op *transpose, ts_dots_rows *out) {
   const ts_dims *axes = &transpose->attrs->axes;
   if (!find_product(g, uses, transpose, out)) return false;
   const ts_value *lhs = ts_graph_value(g, out->dot->operands[0]);
   out->batch = out->dot->attrs->dot.lhs_batch.rank;
   out->rows = lhs->shape->rank - out->batch - out->dot->attrs->dot.lhs_contract.rank;
   if (!moves_only_rows(axes, out) || !keeps_broadcasts(g, axes, out)) return false;
+  out->lhs_axes = lhs_axes(g, axes, out);
   /* Without other ops the transpose may be part of what reads it. */
   const bool is_shorter =
       ts_shape_elements(lhs->shape) < ts_shape_elements(ts_graph_value(g, transpose->operands[0])->shape);
-  return is_undone(g, axes, out) || (out->count > 0 && is_shorter);
-}
-
-bool ts_dots_moves_rows(const ts_graph *g, const ts_op *transpose) {
-  moved_rows found;
-  return find(g, NULL, transpose, &found);
+  return is_undone(g, out) || (out->count > 0 && is_shorter);
 }
 
 /* ---- the ops with moved rows ---- */
@@ -150,17 +137,9 @@ static ts_status move_op(ts_rewrite *rw, ts_rules *rules, ts_region_id target, c
   return ts_rules_add(rules, target, op->code, (ts_values){operands, op->operand_count}, op->attrs, inout);
 }
 
-ts_status ts_dots_move_rows(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
-  const ts_op *transpose = ts_graph_op(rw->from, id);
-  const ts_dims *axes = &transpose->attrs->axes;
-  moved_rows m;
-  *out_done = find(rw->from, rw->uses, transpose, &m);
-  if (!*out_done) return TS_SUCCESS;
-  const ts_value_id lhs = ts_rewrite_operand(rw, m.dot, 0);
-  ts_value_id moved, value;
-  const ts_attrs attrs = {.axes = lhs_axes(rw->from, axes, &m)};
-  TS_TRY(ts_rules_add(rules, target, TS_OP_TRANSPOSE, (ts_values){&lhs, 1}, &attrs, &moved));
-  TS_TRY(ts_dots_add(rw, rules, target, m.dot, moved, &value));
-  for (int i = m.count - 1; i >= 0; i--) TS_TRY(move_op(rw, rules, target, axes, m.ops[i], &value));
-  return ts_rewrite_set(rw, id, value);
+ts_status ts_dots_rows_finish(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target,
+                              const ts_dots_rows *rows, ts_value_id product) {
+  const ts_dims *axes = &ts_graph_op(rw->from, id)->attrs->axes;
+  for (int i = rows->count - 1; i >= 0; i--) TS_TRY(move_op(rw, rules, target, axes, rows->ops[i], &product));
+  return ts_rewrite_set(rw, id, product);
 }

@@ -4,14 +4,21 @@
 
 #include "pass/rules.h"
 
-/* Replaces a transpose, and sets *out_done, if its product's rows are moved. `rw` must have use counts. */
-ts_status ts_dots_move_rows(ts_rewrite *rw, ts_rules *rules, ts_op_id transpose, ts_region_id target, bool *out_done);
-/* True when a transpose may be replaced, whatever else reads what it reads. */
-bool ts_dots_moves_rows(const ts_graph *graph, const ts_op *transpose);
+/* Elementwise ops between a product and a transpose of its rows. */
+enum { TS_DOTS_ROWS_OPS = 4 };
 
-/* The counterpart of a product of the old graph with another left operand, whose dims have the same meaning (dots.c).
+typedef struct ts_dots_rows {
+  const ts_op *dot, *ops[TS_DOTS_ROWS_OPS]; /* of the old graph; the last op first */
+  int count;
+  int32_t batch, rows; /* dims of the product: those of its batch, and the free ones of its left operand */
+  ts_dims lhs_axes;    /* of the transpose of the left operand */
+} ts_dots_rows;
+
+/* True when a transpose is replaced; `uses` of values, or NULL: whether it may be, whatever else reads what it reads.
  */
-ts_status ts_dots_add(ts_rewrite *rw, ts_rules *rules, ts_region_id target, const ts_op *dot, ts_value_id lhs,
-                      ts_value_id *out);
+bool ts_dots_rows_find(const ts_graph *graph, const uint32_t *uses, const ts_op *transpose, ts_dots_rows *out);
+/* The ops with moved rows, after `product`, which has them, take the transpose's place. */
+ts_status ts_dots_rows_finish(ts_rewrite *rw, ts_rules *rules, ts_op_id transpose, ts_region_id target,
+                              const ts_dots_rows *rows, ts_value_id product);
 
 #endif

@@ -416,15 +416,31 @@ DEFINE_COMPLEX(c128, ts_c128, SAME, SAME)
   { lines_##NAME, panels_##NAME, line_blocks_##NAME, panel_blocks_##NAME, combine_##NAME, NARROW_LINES }
 #define STAGED_FNS(NAME) \
   { lines_##NAME, panels_##NAME, line_blocks_##NAME, panel_blocks_##NAME, combine_##NAME, NARROW_STAGED }
-#define ROW(E, N) [TS_##E] = {FNS(sum_##N), FNS(product_##N), FNS(max_##N), FNS(min_##N)}
+#define ROW(N) \
+  { FNS(sum_##N), FNS(product_##N), FNS(max_##N), FNS(min_##N) }
 /* A call for each step of a panel costs as much as some elements. */
 #define NARROW_LINES 4
 #define NARROW_STAGED 16
-#define HALF_ROW(E, N) [TS_##E] = {STAGED_FNS(sum_##N), STAGED_FNS(product_##N), FNS(max_##N), FNS(min_##N)}
-#define F64_ROW(E, N) [TS_##E] = {FNS(sum_##N), FNS(product_##N), STAGED_FNS(max_##N), STAGED_FNS(min_##N)}
-#define PRODUCTS(E, N) [TS_##E] = {[TS_COMBINE_PRODUCT] = FNS(product_##N)}
+#define HALF_ROW(N) \
+  { STAGED_FNS(sum_##N), STAGED_FNS(product_##N), FNS(max_##N), FNS(min_##N) }
+#define F64_ROW(N) \
+  { FNS(sum_##N), FNS(product_##N), STAGED_FNS(max_##N), STAGED_FNS(min_##N) }
+#define NO_FNS \
+  { NULL, NULL, NULL, NULL, NULL, 0 }
+#define ONLY_PRODUCT(N) \
+  { NO_FNS, FNS(product_##N) }
 
-const ts_scan_table ISA(ts_scan_table) = {ROW(S8, s8),        ROW(S16, s16),        ROW(S32, s32), ROW(S64, s64),
-                                          ROW(U8, u8),        ROW(U16, u16),        ROW(U32, u32), ROW(U64, u64),
-                                          HALF_ROW(F16, f16), HALF_ROW(BF16, bf16), ROW(F32, f32), F64_ROW(F64, f64),
-                                          PRODUCTS(C64, c64), PRODUCTS(C128, c128)};
+const ts_scan_table ISA(ts_scan_table) = {[TS_S8] = ROW(s8),
+                                          [TS_S16] = ROW(s16),
+                                          [TS_S32] = ROW(s32),
+                                          [TS_S64] = ROW(s64),
+                                          [TS_U8] = ROW(u8),
+                                          [TS_U16] = ROW(u16),
+                                          [TS_U32] = ROW(u32),
+                                          [TS_U64] = ROW(u64),
+                                          [TS_F16] = HALF_ROW(f16),
+                                          [TS_BF16] = HALF_ROW(bf16),
+                                          [TS_F32] = ROW(f32),
+                                          [TS_F64] = F64_ROW(f64),
+                                          [TS_C64] = ONLY_PRODUCT(c64),
+                                          [TS_C128] = ONLY_PRODUCT(c128)};

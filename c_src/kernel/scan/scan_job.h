@@ -40,8 +40,7 @@ typedef struct ts_scan_fns {
   void (*panels)(const ts_scan_job *job, int64_t begin, int64_t end);       /* whole panels along another axis */
   void (*line_blocks)(const ts_scan_job *job, int64_t begin, int64_t end);  /* groups of blocks of lines */
   void (*panel_blocks)(const ts_scan_job *job, int64_t begin, int64_t end); /* blocks of panels */
-  void (*combine)(const ts_scan_job *job); /* from each block's total to the total before
-                                            * it */
+  void (*combine)(const ts_scan_job *job); /* from each block's total to the total before it */
   int64_t narrow; /* lines of at most so many inner elements are those of the last axis, apart */
 } ts_scan_fns;
 
