@@ -95,7 +95,7 @@ bool ts_dots_rows_find(const ts_graph *g, const uint32_t *uses, const ts_op *tra
   out->rows = lhs->shape->rank - out->batch - out->dot->attrs->dot.lhs_contract.rank;
   if (!moves_only_rows(axes, out) || !keeps_broadcasts(g, axes, out)) return false;
   out->lhs_axes = lhs_axes(g, axes, out);
-  /* Without other ops the transpose may be part of what reads it. */
+  /* A transpose right after the product may become part of the op that reads the transpose. */
   const bool is_shorter =
       ts_shape_elements(lhs->shape) < ts_shape_elements(ts_graph_value(g, transpose->operands[0])->shape);
   return is_undone(g, out) || (out->count > 0 && is_shorter);

@@ -75,13 +75,6 @@ static void collect_edge(ts_loop *loop, const tile *t, int32_t input, ts_v from,
   ts_loop_count_end(loop, &line);
 }
 
-static ts_v choose_from(ts_loop *loop, ts_v a, LLVMBasicBlockRef from_a, ts_v b, LLVMBasicBlockRef from_b) {
-  ts_v phi = LLVMBuildPhi(loop->e->b, LLVMTypeOf(a), "");
-  LLVMAddIncoming(phi, &a, &from_a, 1);
-  LLVMAddIncoming(phi, &b, &from_b, 1);
-  return phi;
-}
-
 /* From line i to the next one, or to itself: lines past the last column repeat it. */
 static ts_v next_line(ts_loop *loop, const tile *t, int i, ts_v stride) {
   ts_v more = LLVMBuildICmp(loop->e->b, LLVMIntSGT, t->columns, ts_loop_number(loop, i + 1), "");
@@ -105,8 +98,8 @@ static void read_square(ts_loop *loop, const tile *t, int32_t input) {
   LLVMBasicBlockRef collected = LLVMGetInsertBlock(e->b);
   LLVMBuildBr(e->b, read);
   LLVMPositionBuilderAtEnd(e->b, read);
-  from = choose_from(loop, from, here, t->edge[input], collected);
-  stride = choose_from(loop, stride, here, pitch, collected);
+  from = ts_loop_either(loop, from, here, t->edge[input], collected);
+  stride = ts_loop_either(loop, stride, here, pitch, collected);
 
   ts_v rows[64], ahead = ts_loop_mul(loop, stride, lanes(loop));
   for (int i = 0; i < e->lanes; i++) {

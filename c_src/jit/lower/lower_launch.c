@@ -304,13 +304,11 @@ static bool fits_groups(const ts_maker *m, int32_t groups, int32_t members) {
   return found;
 }
 
-/* Rows of a few elements each cost a start and an end, so less of them are worth code for their length. */
+/* Rows of a few elements each cost a start and an end, so fewer of them are worth code for their length. */
 #define LEAST_REDUCED 2048
 
 static bool is_worth_groups(const ts_maker *m) {
-  int64_t points = 1;
-  for (int32_t l = 0; l < m->collapsed.loops.count; l++) points *= m->collapsed.loops.extent[l];
-  return ts_maker_is_large(&m->collapsed) || (m->nest->reduces && points >= LEAST_REDUCED);
+  return ts_maker_is_large(&m->collapsed) || (m->nest->reduces && ts_maker_points(&m->collapsed) >= LEAST_REDUCED);
 }
 
 /* Makes the loops of an INTERLEAVED the last ones, if the launch is large enough and can be one. */

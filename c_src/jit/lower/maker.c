@@ -14,11 +14,13 @@ int64_t ts_maker_operand_size(const ts_maker *m, int32_t i) {
   return 1; /* indices have integer steps */
 }
 
-bool ts_maker_is_large(const ts_collapsed *n) {
+int64_t ts_maker_points(const ts_collapsed *n) {
   int64_t points = 1;
   for (int32_t l = 0; l < n->loops.count; l++) points *= n->loops.extent[l];
-  return points > TS_SMALL_POINTS;
+  return points;
 }
+
+bool ts_maker_is_large(const ts_collapsed *n) { return ts_maker_points(n) > TS_SMALL_POINTS; }
 
 bool ts_maker_has_gather(const ts_nest *p) {
   for (size_t i = 0; i < p->nodes.count; i++) {

@@ -38,6 +38,8 @@ typedef struct ts_maker {
 const ts_access *ts_maker_load(const ts_maker *m, int32_t used_slot);
 /* Bytes of an element of an operand; 1 for an index. */
 int64_t ts_maker_operand_size(const ts_maker *m, int32_t i);
+/* The points of all loops. */
+int64_t ts_maker_points(const ts_collapsed *n);
 /* True with more points than a small launch has. */
 bool ts_maker_is_large(const ts_collapsed *n);
 bool ts_maker_has_gather(const ts_nest *p);

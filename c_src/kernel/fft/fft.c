@@ -34,20 +34,17 @@ typedef struct fft_lines {
   ts_fft_scratch scratch;
 } fft_lines;
 
-static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
-static char *at(const void *data, int64_t elements, int size) { return (char *)(uintptr_t)data + elements * size; }
-
 static fft_lines lines_at(const ts_fft *fft, char *memory) {
   const int64_t part = fft->group * fft->line;
   fft_lines w;
   memory = ts_fft_aligned(memory);
   if (fft->direct) return (fft_lines){.scratch = ts_fft_scratch_at(fft, memory)};
-  w.group = (ts_fft_rows){at(memory, SLACK, fft->size), at(memory, part + SLACK, fft->size), fft->line};
-  memory = at(memory, 2 * part, fft->size);
-  w.other = (ts_fft_rows){at(memory, SLACK, fft->size), at(memory, fft->line + SLACK, fft->size), fft->line};
-  w.interleaved = at(memory, 2 * fft->line, fft->size);
-  w.scratch = ts_fft_scratch_at(fft, at(memory, (2 + 2 * fft->bundle) * fft->line, fft->size));
+  w.group = (ts_fft_rows){ts_fft_at(memory, SLACK, fft->size), ts_fft_at(memory, part + SLACK, fft->size), fft->line};
+  memory = ts_fft_at(memory, 2 * part, fft->size);
+  w.other =
+      (ts_fft_rows){ts_fft_at(memory, SLACK, fft->size), ts_fft_at(memory, fft->line + SLACK, fft->size), fft->line};
+  w.interleaved = ts_fft_at(memory, 2 * fft->line, fft->size);
+  w.scratch = ts_fft_scratch_at(fft, ts_fft_at(memory, (2 + 2 * fft->bundle) * fft->line, fft->size));
   return w;
 }
 
@@ -82,7 +79,7 @@ static char *line_start(const fft_job *job, const void *data, int64_t line, int6
 /* Points of the operand that a transform reads. */
 static int64_t read_points(const ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
-  return min_i64(r->kind == TS_FFT_REAL_INVERSE ? r->n / 2 + 1 : r->n, r->in_points);
+  return ts_fft_min(r->kind == TS_FFT_REAL_INVERSE ? r->n / 2 + 1 : r->n, r->in_points);
 }
 
 /* How elements of neighbouring lines move: those of 4 or 8 bytes as numbers, which nothing is computed with, by tiles.
@@ -90,10 +87,10 @@ static int64_t read_points(const ts_fft *fft) {
  * rows are a power of two apart. */
 static fft_moves moves_of(const ts_fft *fft, int parts) {
   const int bytes = parts * fft->size;
-  const int64_t rows = 4096 / (bytes * max_i64(fft->request.inner, 1));
+  const int64_t rows = 4096 / (bytes * ts_fft_max(fft->request.inner, 1));
   return (fft_moves){.bytes = bytes,
                      .tile = 64 / bytes,
-                     .rows = rows < 8 ? 8 : min_i64(rows, 64),
+                     .rows = rows < 8 ? 8 : ts_fft_min(rows, 64),
                      .vector = bytes > 8 ? NULL : ts_fft_vector_of(bytes == 4 ? TS_F32 : TS_F64)};
 }
 
@@ -111,7 +108,8 @@ static void move_in(const fft_job *job, int64_t line, int64_t count, char *to, i
     moves->vector->load_lines(from + row * inner * bytes, inner, count, to + row * bytes, step / bytes);
   for (; row < points; row += rows)
     for (int64_t i = 0; i < count; i++)
-      move(bytes, from + (row * inner + i) * bytes, inner, to + i * step + row * bytes, 1, min_i64(rows, points - row));
+      move(bytes, from + (row * inner + i) * bytes, inner, to + i * step + row * bytes, 1,
+           ts_fft_min(rows, points - row));
 }
 
 static void move_out(const fft_job *job, int64_t line, int64_t count, const char *from, int64_t step) {
@@ -125,7 +123,8 @@ static void move_out(const fft_job *job, int64_t line, int64_t count, const char
     moves->vector->load_lines(from + first * step, step / bytes, points, to + first * bytes, inner);
   for (int64_t row = 0; first < count && row < points; row += rows)
     for (int64_t i = first; i < count; i++)
-      move(bytes, from + i * step + row * bytes, 1, to + (row * inner + i) * bytes, inner, min_i64(rows, points - row));
+      move(bytes, from + i * step + row * bytes, 1, to + (row * inner + i) * bytes, inner,
+           ts_fft_min(rows, points - row));
 }
 
 /* ---- memory ahead ---- */
@@ -135,9 +134,9 @@ static void look_ahead(const fft_job *job, int64_t line, ts_fft_ahead *out) {
   const ts_fft *fft = job->fft;
   const int64_t next = line + fft->group, bytes = (job->lines - next) * fft->in_bytes;
   out->result = (const char *)job->run->out + line * fft->out_bytes;
-  out->result_end = out->result + min_i64(fft->out_ahead, (job->lines - line) * fft->out_bytes);
+  out->result_end = out->result + ts_fft_min(fft->out_ahead, (job->lines - line) * fft->out_bytes);
   out->operand = (const char *)job->run->in + next * fft->in_bytes;
-  out->operand_end = out->operand + (bytes > 0 ? min_i64(fft->in_ahead, bytes) : 0);
+  out->operand_end = out->operand + (bytes > 0 ? ts_fft_min(fft->in_ahead, bytes) : 0);
 }
 
 /* A line of another axis is in the workspace, and its result is put there. */
@@ -161,7 +160,7 @@ static void run_bundle(const fft_job *job, int64_t bundle, const fft_lines *w) {
   const ts_fft *fft = job->fft;
   const int64_t inner = fft->request.inner, bundles = (inner + job->bundle - 1) / job->bundle;
   const int64_t first = bundle % bundles * job->bundle, line = bundle / bundles * inner + first;
-  const int64_t count = min_i64(job->bundle, inner - first), step = 2 * fft->line * fft->size;
+  const int64_t count = ts_fft_min(job->bundle, inner - first), step = 2 * fft->line * fft->size;
   fft_lines one = *w;
   move_in(job, line, count, w->interleaved, step);
   for (int64_t i = 0; i < count && !ts_cancelled(job->run->cancel); i++) {
@@ -176,7 +175,7 @@ static void run_bundle(const fft_job *job, int64_t bundle, const fft_lines *w) {
 /* Of the lines from `first` on, those that are neighbours. */
 static int64_t neighbours(const fft_job *job, int64_t first, int64_t count) {
   const int64_t inner = job->fft->request.inner;
-  return min_i64(count, inner - first % inner);
+  return ts_fft_min(count, inner - first % inner);
 }
 
 static void gather(const fft_job *job, int64_t first, int64_t count, char *to, int64_t numbers) {
@@ -211,7 +210,7 @@ static void spread(const fft_job *job, int64_t first, int64_t count, const char 
 static void run_lanes(const fft_job *job, int64_t group, const fft_lines *w) {
   const ts_fft *fft = job->fft;
   const ts_fft_request *r = &fft->request;
-  const int64_t first = group * fft->group, count = min_i64(fft->group, job->lines - first);
+  const int64_t first = group * fft->group, count = ts_fft_min(fft->group, job->lines - first);
   const bool direct = r->inner == 1 && count == fft->columns;
   char *copy = w->group.re;
   ts_fft_lanes lanes = {.in_numbers = read_points(fft) * job->in_parts,
@@ -239,24 +238,24 @@ static void run_columns(const fft_job *job, int64_t block, const fft_lines *w) {
   const ts_fft *fft = job->fft;
   const ts_fft_request *r = &fft->request;
   const int64_t blocks = column_blocks(fft), outer = block / blocks, column = block % blocks * fft->columns;
-  const int64_t columns = min_i64(fft->columns, r->inner - column), count = min_i64(r->in_points, r->n);
+  const int64_t columns = ts_fft_min(fft->columns, r->inner - column), count = ts_fft_min(r->in_points, r->n);
   const double factor = r->kind == TS_FFT_INVERSE ? 1 / (double)r->n : 1, factors[2] = {factor, factor};
   ts_fft_rows in = w->scratch.blocks[1];
-  fft->vector->split(at(job->run->in, outer * r->in_points * r->inner + column, 2 * fft->size), r->inner, count,
+  fft->vector->split(ts_fft_at(job->run->in, outer * r->in_points * r->inner + column, 2 * fft->size), r->inner, count,
                      columns, &in);
-  for (int64_t i = count; i < r->n; i++) memset(at(in.re, i * in.row, fft->size), 0, 128);
+  for (int64_t i = count; i < r->n; i++) memset(ts_fft_at(in.re, i * in.row, fft->size), 0, 128);
   if (ts_fft_swaps(fft)) in = ts_fft_exchanged(&in);
   ts_fft_rows out = *ts_fft_columns(fft, &fft->core.first, &in, &w->scratch);
   if (ts_fft_swaps(fft)) out = ts_fft_exchanged(&out);
-  fft->vector->join(&out, r->n, columns, factors, at(job->run->out, outer * r->n * r->inner + column, 2 * fft->size),
-                    r->inner);
+  fft->vector->join(&out, r->n, columns, factors,
+                    ts_fft_at(job->run->out, outer * r->n * r->inner + column, 2 * fft->size), r->inner);
 }
 
 /* ---- tasks ---- */
 
 static void run_task(void *arg, int64_t task, int worker) {
   const fft_job *job = arg;
-  const int64_t first = task * job->per_task, end = min_i64(job->groups, first + job->per_task);
+  const int64_t first = task * job->per_task, end = ts_fft_min(job->groups, first + job->per_task);
   fft_lines w = lines_at(job->fft, job->run->workspace + worker * job->fft->thread_bytes);
   ts_fft_ahead ahead = {.share = job->fft->share};
   w.scratch.cancel = job->run->cancel;
@@ -285,7 +284,7 @@ static void run_shared(const fft_job *job) {
 static int64_t bundle_of(const ts_fft *fft, const ts_parallel *parallel) {
   const ts_fft_request *r = &fft->request;
   const int64_t threads = parallel->width > 1 ? parallel->width : 1, parts = (threads + r->outer - 1) / r->outer;
-  return min_i64(fft->bundle, (r->inner + parts - 1) / parts);
+  return ts_fft_min(fft->bundle, (r->inner + parts - 1) / parts);
 }
 
 static int64_t groups_of(const fft_job *job) {

@@ -109,6 +109,15 @@ int64_t ts_fft_scratch_elements(const ts_fft *fft);
 int64_t ts_fft_block_elements(const ts_fft *fft);
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory);
 static inline char *ts_fft_aligned(char *memory) { return memory + (64 - (uintptr_t)memory % 64) % 64; }
+static inline int64_t ts_fft_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t ts_fft_max(int64_t a, int64_t b) { return a > b ? a : b; }
+/* The part of a line, or of rows, from an element on. */
+static inline char *ts_fft_at(const void *data, int64_t elements, int size) {
+  return (char *)(uintptr_t)data + elements * size;
+}
+static inline ts_fft_rows ts_fft_rows_at(const ts_fft_rows *rows, int64_t element, int size) {
+  return (ts_fft_rows){ts_fft_at(rows->re, element, size), ts_fft_at(rows->im, element, size), rows->row};
+}
 
 /* What blocks of columns read and write. */
 typedef struct ts_fft_ends {

@@ -4,21 +4,14 @@
 #include "base/cancel.h"
 #include "kernel/fft/fft.h"
 
-static void *at(void *data, int64_t elements, int size) { return (char *)data + elements * size; }
-
-static ts_fft_rows from_column(const ts_fft_rows *rows, int64_t column, int size) {
-  return (ts_fft_rows){at(rows->re, column, size), at(rows->im, column, size), rows->row};
-}
-
 /* ---- workspace ---- */
-
-static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The rows of a block, as `transpose_rows` reads whole tiles. Lanes have all elements of
  * an operand or result as well. */
 static int64_t block_rows(const ts_fft *fft) {
   const ts_fft_core *core = &fft->core;
-  int64_t rows = core->n1 ? max_i64(core->n1, core->n2) : max_i64(max_i64(core->n, fft->request.n), fft->points + 1);
+  int64_t rows =
+      core->n1 ? ts_fft_max(core->n1, core->n2) : ts_fft_max(ts_fft_max(core->n, fft->request.n), fft->points + 1);
   return (rows + fft->columns - 1) / fft->columns * fft->columns;
 }
 
@@ -32,12 +25,12 @@ ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory) {
   const int64_t block = 2 * block_rows(fft) * fft->columns, row = 2 * fft->columns;
   ts_fft_scratch s = {.cancel = NULL};
   for (int i = 0; i < 2; i++) {
-    s.blocks[i].re = at(memory, i * block, fft->size);
-    s.blocks[i].im = at(s.blocks[i].re, fft->columns, fft->size);
+    s.blocks[i].re = ts_fft_at(memory, i * block, fft->size);
+    s.blocks[i].im = ts_fft_at(s.blocks[i].re, fft->columns, fft->size);
     s.blocks[i].row = row;
   }
-  s.turned.re = at(memory, 2 * block, fft->size);
-  s.turned.im = at(s.turned.re, fft->core.n2 * fft->core.turned_row, fft->size);
+  s.turned.re = ts_fft_at(memory, 2 * block, fft->size);
+  s.turned.im = ts_fft_at(s.turned.re, fft->core.n2 * fft->core.turned_row, fft->size);
   s.turned.row = fft->core.turned_row;
   return s;
 }
@@ -51,14 +44,12 @@ int64_t ts_fft_core_steps(const ts_fft *fft) {
   return (core->n2 + width - 1) / width * core->first.passes + (core->n1 + width - 1) / width * core->second.passes;
 }
 
-static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* GCC 12 drops calls of a function that does nothing but ask. */
 static void ask_for_some(const ts_fft_scratch *scratch) {
   ts_fft_ahead *a = scratch->ahead;
   if (!a) return;
-  const int64_t results = min_i64(a->share, a->result_end - a->result);
-  const int64_t operands = min_i64(a->share - results, a->operand_end - a->operand);
+  const int64_t results = ts_fft_min(a->share, a->result_end - a->result);
+  const int64_t operands = ts_fft_min(a->share - results, a->operand_end - a->operand);
   for (int64_t i = 0; i < results; i += 64) __builtin_prefetch(a->result + i, 1, 2);
   for (int64_t i = 0; i < operands; i += 64) __builtin_prefetch(a->operand + i, 0, 2);
   a->result += results;
@@ -101,14 +92,14 @@ static int64_t block_column(int64_t columns, int64_t block, int width) {
 static ts_fft_rows columns_in(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends,
                               int64_t column) {
   const ts_fft_core *core = &fft->core;
-  ts_fft_rows in = from_column(&ends->line, column, fft->size), block = scratch->blocks[1];
+  ts_fft_rows in = ts_fft_rows_at(&ends->line, column, fft->size), block = scratch->blocks[1];
   in.row = core->n2;
   if (ends->in) {
     fft->vector->split((const char *)ends->in + 2 * column * fft->size, core->n2, core->n1, fft->columns, &block);
     return ends->swaps ? ts_fft_exchanged(&block) : block;
   }
   if (!ends->by) return in;
-  ts_fft_rows by = from_column(ends->by, column, fft->size);
+  ts_fft_rows by = ts_fft_rows_at(ends->by, column, fft->size);
   by.row = core->n2;
   in = ts_fft_exchanged(&in);
   fft->vector->multiply(&in, &by, core->n1, fft->columns, &block);
@@ -118,8 +109,8 @@ static ts_fft_rows columns_in(const ts_fft *fft, const ts_fft_scratch *scratch, 
 static void first_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t block) {
   const ts_fft_core *core = &fft->core;
   const int64_t column = block_column(core->n2, block, fft->columns), row = core->turned_row;
-  ts_fft_rows out = from_column(&scratch->turned, column * row, fft->size);
-  ts_fft_rows twiddles = from_column(&core->twiddles, 2 * block * fft->columns * block_rows(fft), fft->size);
+  ts_fft_rows out = ts_fft_rows_at(&scratch->turned, column * row, fft->size);
+  ts_fft_rows twiddles = ts_fft_rows_at(&core->twiddles, 2 * block * fft->columns * block_rows(fft), fft->size);
   const ts_fft_rows in = columns_in(fft, scratch, ends, column);
   const ts_fft_rows *done = ts_fft_columns(fft, &core->first, &in, scratch);
   fft->vector->transpose_rows(done, &twiddles, core->n1, &out);
@@ -128,7 +119,8 @@ static void first_block(const ts_fft *fft, const ts_fft_scratch *scratch, const 
 static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_ends *ends, int64_t block) {
   const ts_fft_core *core = &fft->core;
   const int64_t column = block_column(core->n1, block, fft->columns);
-  ts_fft_rows in = from_column(&scratch->turned, column, fft->size), out = from_column(&ends->line, column, fft->size);
+  ts_fft_rows in = ts_fft_rows_at(&scratch->turned, column, fft->size),
+              out = ts_fft_rows_at(&ends->line, column, fft->size);
   out.row = core->n1;
   if (!ends->out) {
     run_engine(fft, &core->second, &in, &out, scratch);

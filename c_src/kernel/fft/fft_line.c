@@ -26,13 +26,6 @@ struct line_job {
   int64_t count, unit, units; /* what it has to do, in units of a task; the last one has all that is left */
 };
 
-static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
-static char *at(const void *data, int64_t elements, int size) { return (char *)(uintptr_t)data + elements * size; }
-static ts_fft_rows from_element(const ts_fft *fft, const ts_fft_rows *line, int64_t i) {
-  return (ts_fft_rows){at(line->re, i, fft->size), at(line->im, i, fft->size), line->row};
-}
-
 /* ---- phases ---- */
 
 /* The blocks of the worker are its own. */
@@ -58,12 +51,12 @@ static void run_ranges(line_job *job, line_step *step, int64_t points) {
   if (job->line->parallel)
     share(job, step, points, RANGE, (points + RANGE - 1) / RANGE);
   else
-    for (int64_t i = 0; i < points; i += RANGE) step(job, i, min_i64(points, i + RANGE), job->line->scratch);
+    for (int64_t i = 0; i < points; i += RANGE) step(job, i, ts_fft_min(points, i + RANGE), job->line->scratch);
 }
 
 /* The last two blocks share columns where these are no whole blocks: one task has both. */
 static void share_blocks(line_job *job, line_step *step, int64_t columns, int64_t count) {
-  const int64_t apart = columns % job->fft->columns ? max_i64(1, count - 1) : count;
+  const int64_t apart = columns % job->fft->columns ? ts_fft_max(1, count - 1) : count;
   const double ns = job->fft->group_ns / (double)(2 * count);
   const int64_t unit = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
   share(job, step, count, unit, (apart + unit - 1) / unit);
@@ -81,43 +74,44 @@ static void run_blocks(line_job *job, line_step *step, int64_t columns) {
 
 static void clear(const ts_fft *fft, const ts_fft_rows *line, int64_t from, int64_t to) {
   if (from >= to) return;
-  memset(at(line->re, from, fft->size), 0, (size_t)((to - from) * fft->size));
-  memset(at(line->im, from, fft->size), 0, (size_t)((to - from) * fft->size));
+  memset(ts_fft_at(line->re, from, fft->size), 0, (size_t)((to - from) * fft->size));
+  memset(ts_fft_at(line->im, from, fft->size), 0, (size_t)((to - from) * fft->size));
 }
 
-/* Interleaved numbers `from` to `to` - 1 to the line's parts; 0 for those that the operand lacks. */
+/* Interleaved numbers `from` to `to` - 1 to the line's parts; elements that the operand lacks are 0. */
 static void split_range(const line_job *job, const ts_fft_rows *line, int64_t count, int64_t from, int64_t to) {
   const ts_fft *fft = job->fft;
-  const int64_t end = min_i64(to, count);
-  const ts_fft_rows part = from_element(fft, line, from);
-  if (from < end) fft->vector->split(at(job->line->in, 2 * from, fft->size), 0, 1, end - from, &part);
-  clear(fft, line, max_i64(from, count), to);
+  const int64_t end = ts_fft_min(to, count);
+  const ts_fft_rows part = ts_fft_rows_at(line, from, fft->size);
+  if (from < end) fft->vector->split(ts_fft_at(job->line->in, 2 * from, fft->size), 0, 1, end - from, &part);
+  clear(fft, line, ts_fft_max(from, count), to);
 }
 
 /* Pairs of numbers are complex ones; of an odd count the last has no second part. */
 static void load_pairs(const line_job *job, const ts_fft_rows *line, int64_t from, int64_t to) {
   const ts_fft *fft = job->fft;
-  const int64_t count = min_i64(fft->request.in_points, fft->request.n), pairs = count / 2;
+  const int64_t count = ts_fft_min(fft->request.in_points, fft->request.n), pairs = count / 2;
   split_range(job, line, pairs, from, to);
   if (count % 2 && from <= pairs && pairs < to)
-    memcpy(at(line->re, pairs, fft->size), at(job->line->in, count - 1, fft->size), (size_t)fft->size);
+    memcpy(ts_fft_at(line->re, pairs, fft->size), ts_fft_at(job->line->in, count - 1, fft->size), (size_t)fft->size);
 }
 
 static void load_real(const line_job *job, const ts_fft_rows *line, int64_t from, int64_t to) {
   const ts_fft *fft = job->fft;
-  const int64_t end = min_i64(to, min_i64(fft->request.in_points, fft->request.n));
+  const int64_t end = ts_fft_min(to, ts_fft_min(fft->request.in_points, fft->request.n));
   clear(fft, line, from, to);
   if (from < end)
-    memcpy(at(line->re, from, fft->size), at(job->line->in, from, fft->size), (size_t)((end - from) * fft->size));
+    memcpy(ts_fft_at(line->re, from, fft->size), ts_fft_at(job->line->in, from, fft->size),
+           (size_t)((end - from) * fft->size));
 }
 
 /* Of a half of a transform of real numbers, whose first number is real, and the last one of an even length, too. */
 static void split_half(const line_job *job, const ts_fft_rows *line, int64_t from, int64_t to) {
   const ts_fft *fft = job->fft;
   const int64_t half = fft->request.n / 2;
-  split_range(job, line, min_i64(fft->request.in_points, half + 1), from, to);
+  split_range(job, line, ts_fft_min(fft->request.in_points, half + 1), from, to);
   if (from == 0) memset(line->im, 0, (size_t)fft->size);
-  if (fft->pairs && from <= half && half < to) memset(at(line->im, half, fft->size), 0, (size_t)fft->size);
+  if (fft->pairs && from <= half && half < to) memset(ts_fft_at(line->im, half, fft->size), 0, (size_t)fft->size);
 }
 
 #define DEFINE_MIRROR(NAME, T)                                                                                       \
@@ -134,24 +128,33 @@ DEFINE_MIRROR(f64, double)
 /* Numbers of an odd length: those after the middle are the conjugates of the others. */
 static void load_whole(const line_job *job, const ts_fft_rows *line, int64_t from, int64_t to) {
   const ts_fft_request *r = &job->fft->request;
-  const int64_t half = r->n / 2, end = min_i64(to, r->n), count = min_i64(r->in_points, half + 1);
-  if (from <= half) split_half(job, line, from, min_i64(to, half + 1));
+  const int64_t half = r->n / 2, end = ts_fft_min(to, r->n), count = ts_fft_min(r->in_points, half + 1);
+  if (from <= half) split_half(job, line, from, ts_fft_min(to, half + 1));
   if (job->fft->size == 4)
-    mirror_f32(job->line->in, count, r->n, line, max_i64(from, half + 1), end);
+    mirror_f32(job->line->in, count, r->n, line, ts_fft_max(from, half + 1), end);
   else
-    mirror_f64(job->line->in, count, r->n, line, max_i64(from, half + 1), end);
-  clear(job->fft, line, max_i64(from, r->n), to);
+    mirror_f64(job->line->in, count, r->n, line, ts_fft_max(from, half + 1), end);
+  clear(job->fft, line, ts_fft_max(from, r->n), to);
 }
 
 static void fold_range(const line_job *job, const ts_fft_rows *line, int64_t from, int64_t to) {
   const ts_fft *fft = job->fft;
   const int64_t half = fft->request.n / 2;
-  if (from < half) fft->vector->fold(&(ts_fft_half){job->line->other, fft->half, *line, half}, from, min_i64(to, half));
-  clear(fft, line, max_i64(from, half), to);
+  if (from < half)
+    fft->vector->fold(&(ts_fft_half){job->line->other, fft->half, *line, half}, from, ts_fft_min(to, half));
+  clear(fft, line, ts_fft_max(from, half), to);
+}
+
+/* Before the convolution and after it. */
+static void chirp_range(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch) {
+  (void)scratch;
+  const ts_fft *fft = job->fft;
+  const ts_fft_rows part = ts_fft_rows_at(&job->ends.line, from, fft->size),
+                    chirp = ts_fft_rows_at(&fft->chirp, from, fft->size);
+  fft->vector->multiply(&part, &chirp, 1, to - from, &part);
 }
 
 static void load_range(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch) {
-  (void)scratch;
   const ts_fft *fft = job->fft;
   const ts_fft_request *r = &fft->request;
   const ts_fft_rows *line = &job->line->line;
@@ -160,11 +163,9 @@ static void load_range(const line_job *job, int64_t from, int64_t to, const ts_f
   else if (r->real)
     (fft->pairs ? load_pairs : load_real)(job, line, from, to);
   else
-    split_range(job, line, min_i64(r->in_points, fft->points), from, to);
-  const int64_t end = min_i64(to, fft->points);
-  if (!fft->chirp.re || from >= end) return;
-  const ts_fft_rows part = from_element(fft, &job->ends.line, from), chirp = from_element(fft, &fft->chirp, from);
-  fft->vector->multiply(&part, &chirp, 1, end - from, &part);
+    split_range(job, line, ts_fft_min(r->in_points, fft->points), from, to);
+  const int64_t end = ts_fft_min(to, fft->points);
+  if (fft->chirp.re && from < end) chirp_range(job, from, end, scratch);
 }
 
 static void other_range(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch) {
@@ -187,8 +188,8 @@ static void run_core(line_job *job) {
   run_blocks(job, second_blocks, job->fft->core.n1);
 }
 
-/* The convolution with a chirp, by transforms of the core's length. The multiplication with the chirp before is that of
- * loads, the one after is that of stores. */
+/* The convolution with a chirp, by transforms of the core's length. Loads have multiplied the line with the chirp
+ * before; stores multiply it once more. */
 static void run_chirped(line_job *job) {
   const ts_fft_rows line = job->ends.line;
   run_core(job);
@@ -200,13 +201,6 @@ static void run_chirped(line_job *job) {
 
 /* ---- stores ---- */
 
-static void chirp_range(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch) {
-  (void)scratch;
-  const ts_fft *fft = job->fft;
-  const ts_fft_rows part = from_element(fft, &job->ends.line, from), chirp = from_element(fft, &fft->chirp, from);
-  fft->vector->multiply(&part, &chirp, 1, to - from, &part);
-}
-
 #define DEFINE_SCALE(NAME, T)                                                            \
   static void scale_##NAME(const void *from, int64_t count, double factor, void *to) {   \
     for (int64_t i = 0; i < count; i++) ((T *)to)[i] = ((const T *)from)[i] * (T)factor; \
@@ -217,8 +211,8 @@ DEFINE_SCALE(f64, double)
 /* Real numbers that no pairs made: the line's real parts. */
 static void scale_range(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch) {
   const ts_fft *fft = job->fft;
-  const void *re = at(job->line->line.re, from, fft->size);
-  char *out = at(job->line->out, from, fft->size);
+  const void *re = ts_fft_at(job->line->line.re, from, fft->size);
+  char *out = ts_fft_at(job->line->out, from, fft->size);
   if (fft->chirp.re) chirp_range(job, from, to, scratch);
   if (fft->size == 4)
     scale_f32(re, to - from, fft->factors[0], out);
@@ -228,9 +222,9 @@ static void scale_range(const line_job *job, int64_t from, int64_t to, const ts_
 
 static void join_range(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch) {
   const ts_fft *fft = job->fft;
-  const ts_fft_rows part = from_element(fft, &job->line->line, from);
+  const ts_fft_rows part = ts_fft_rows_at(&job->line->line, from, fft->size);
   if (fft->chirp.re) chirp_range(job, from, to, scratch);
-  fft->vector->join(&part, 1, to - from, fft->factors, at(job->line->out, 2 * from, fft->size), 0);
+  fft->vector->join(&part, 1, to - from, fft->factors, ts_fft_at(job->line->out, 2 * from, fft->size), 0);
 }
 
 static void unfold_range(const line_job *job, int64_t from, int64_t to, const ts_fft_scratch *scratch) {
@@ -266,7 +260,7 @@ static void store(line_job *job) {
   } else if (fft->request.kind == TS_FFT_REAL_INVERSE && !fft->pairs) {
     run_ranges(job, scale_range, fft->points);
   } else {
-    run_ranges(job, join_range, min_i64(fft->out_points, fft->points));
+    run_ranges(job, join_range, ts_fft_min(fft->out_points, fft->points));
   }
 }
 

@@ -314,9 +314,6 @@ static ts_status plan_half(const planner *p) {
 
 /* ---- the plan ---- */
 
-static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* Neighbouring lines share cache lines: a bundle of them is moved at once, up to this size. */
 #define BUNDLE_LINES 16
 #define BUNDLE_BYTES (INT64_C(4) << 20)
@@ -330,14 +327,14 @@ static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
  * bundle, and the scratch memory of the core transform. */
 static ts_status plan_workspace(ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
-  int64_t longest = max_i64(max_i64(fft->core.n, r->n), fft->points + 1), bytes;
+  int64_t longest = ts_fft_max(ts_fft_max(fft->core.n, r->n), fft->points + 1), bytes;
   if (longest > INT64_MAX / 4096)
     return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform needs too much workspace");
   const bool single = !fft->direct && !ts_fft_by_lanes(&fft->core);
   fft->group = fft->direct || single ? 1 : fft->columns;
   fft->line = (longest + 4 * SLACK) / SLACK * SLACK;
-  fft->bundle = single ? min_i64(r->inner, BUNDLE_LINES) : 1;
-  fft->bundle = max_i64(1, min_i64(fft->bundle, BUNDLE_BYTES / (2 * fft->line * fft->size)));
+  fft->bundle = single ? ts_fft_min(r->inner, BUNDLE_LINES) : 1;
+  fft->bundle = ts_fft_max(1, ts_fft_min(fft->bundle, BUNDLE_BYTES / (2 * fft->line * fft->size)));
   int64_t elements = fft->direct ? 0 : (fft->group + 1 + fft->bundle) * 2 * fft->line;
   if (!ts_mul_i64(elements + ts_fft_scratch_elements(fft), fft->size, &bytes))
     return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform needs too much workspace");
@@ -363,8 +360,8 @@ static void plan_ahead(ts_fft *fft) {
   const int64_t steps = ts_fft_core_steps(fft) * (fft->chirp.re ? 2 : 1);
   if (r->inner > 1 || steps == 0) return;
   if (ts_fft_by_lanes(&fft->core) && r->outer < AHEAD_SHORT_BYTES / (fft->in_bytes + fft->out_bytes)) return;
-  fft->in_ahead = min_i64(AHEAD_BYTES, fft->group * fft->in_bytes);
-  fft->out_ahead = min_i64(AHEAD_BYTES, fft->group * fft->out_bytes);
+  fft->in_ahead = ts_fft_min(AHEAD_BYTES, fft->group * fft->in_bytes);
+  fft->out_ahead = ts_fft_min(AHEAD_BYTES, fft->group * fft->out_bytes);
   fft->share = ((fft->in_ahead + fft->out_ahead) / steps + 127) / 64 * 64;
 }
 

@@ -298,7 +298,7 @@ static void run_own_row(const task *t, int64_t row, int64_t rows, int64_t first,
   ts_gemm_own_end();
 }
 
-/* What the tiles of a group prefetch to L2: the packed rhs of the next group. */
+/* The packed rhs of the next group, which the tiles of a group prefetch to L2. */
 typedef struct later {
   int64_t at;       /* address; 0: nothing */
   int64_t row_part; /* bytes for each row of a tile */
