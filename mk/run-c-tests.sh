@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the given test programs, with $RUNNER before each, as many at a time as there are CPUs ($JOBS), and prints each
 # one's summary line when it ends, and what it left out; a failure prints all of its output. Exits 1 when any failed or none was given.
-# TESSERA_TIMES names a file that gets a line of seconds and name for each program.
+# TESSERA_TIMES names a file that gets a line for each program: its seconds, its name, and the seconds of CPUs.
 #
 # Some programs run their tests in one process, and take a tenth of the time that a process for each test takes. If one
 # fails, it runs again with a process for each test, which names a test that ended its process. CK_FORK=yes runs all so.
@@ -29,6 +29,15 @@ shares_process() {
   esac
 }
 
+# Adds a line to $TESSERA_TIMES: milliseconds $1 as seconds, name $2, and the seconds of CPUs of the processes that this one has
+# waited for, which a pipe from `times` would not know.
+note_times() {
+  times >"$TESSERA_TIMES.$$"
+  cpu=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, part, "m"); s += part[1] * 60 + part[2] } printf "%.1f", s }' "$TESSERA_TIMES.$$")
+  rm -f "$TESSERA_TIMES.$$"
+  printf '%d.%03d C: %s (%s, %s s of CPUs)\n' $(($1 / 1000)) $(($1 % 1000)) "$2" "${BUILD:-normal}" "$cpu" >>"$TESSERA_TIMES"
+}
+
 # Prints "count PASSED FAILED" and then what the user sees. A program that ends well without a test has not tested
 # anything; one that ends badly after its tests passed has failed, too.
 one() {
@@ -51,8 +60,7 @@ again, with a process for each test:
 $(CK_FORK=yes $without_aslr timeout -k 10 7200 ${RUNNER:-} "$1" 2>&1)"
   fi
   milliseconds=$((($(date +%s%N) - began) / 1000000))
-  [ -z "${TESSERA_TIMES:-}" ] ||
-    printf '%d.%03d C: %s\n' $((milliseconds / 1000)) $((milliseconds % 1000)) "$name (${BUILD:-normal})" >>"$TESSERA_TIMES"
+  [ -z "${TESSERA_TIMES:-}" ] || note_times $milliseconds "$name"
   summary=$(printf '%s\n' "$output" | grep -E '^[0-9]+%: Checks: [1-9]' | tail -n 1)
   # shellcheck disable=SC2046
   set -- $(printf '%s' "${summary:-Checks: 0 0 0}" | sed 's/.*Checks: //' | tr -dc '0-9 ')
