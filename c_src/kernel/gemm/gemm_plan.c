@@ -8,7 +8,7 @@
 #define WRITE_TERMS 8
 #define PARALLEL_MIN_AMX (6 << 20)
 /* When each task packs all of lhs there are fewer tasks, each with at least COLUMN_TASK_PANELS panels of rhs. */
-#define COLUMN_TASKS_PER_WORKER 2
+#define COLUMN_TASKS_PER_WORKER 1
 #define COLUMN_TASK_PANELS 4
 /* Limit for the packed rhs of one phase: fresh pages cost more than the wait for the last task of a phase. */
 #define PHASE_BYTES (INT64_C(6) << 20)
