@@ -101,9 +101,9 @@ ts_status ts_gemm_run_passes(const gemm_run *run);
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
 
 /* A rhs is packed once for many runs (ts_gemm_packs_weights) where lhs has at most TS_GEMM_WEIGHT_ROWS: with more,
- * packing is less than a tenth of the product. And where it has at least TS_GEMM_WEIGHT_ELEMENTS: to find a packed rhs
- * costs as much as to pack fewer elements. */
-enum { TS_GEMM_WEIGHT_ROWS = 256, TS_GEMM_WEIGHT_ELEMENTS = 4096 };
+ * packing is less than a hundredth of the product. And where it has at least TS_GEMM_WEIGHT_ELEMENTS: to find a packed
+ * rhs costs as much as to pack fewer elements. Else a rhs is packed where lhs has more than TS_GEMM_SHARED_ROWS. */
+enum { TS_GEMM_WEIGHT_ROWS = 2048, TS_GEMM_SHARED_ROWS = 256, TS_GEMM_WEIGHT_ELEMENTS = 4096 };
 
 /* ---- gemm_plan.c ---- */
 

@@ -473,6 +473,6 @@ bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *s) {
   if (!gemm->native || t->lhs != t->out || t->rhs != t->out) return is_small_widened(gemm, s);
   /* tiles of packed operands have whole vectors */
   const bool has_few = s->n <= g->lanes / 2 && packed_bytes(g, s) <= ts_target_host()->l2_bytes / 8;
-  if (packs_columns(s)) return has_few || s->m > TS_GEMM_WEIGHT_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
+  if (packs_columns(s)) return has_few || s->m > TS_GEMM_SHARED_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
   return packed_bytes(g, s) <= most_bytes(g, s);
 }
