@@ -257,6 +257,7 @@ KERNEL_SRC := \
   c_src/kernel/vector_dot_avx512.c \
   c_src/kernel/vector_dot_base.c \
   c_src/kernel/conv/conv.c \
+  c_src/kernel/conv/conv_cut.c \
   c_src/kernel/conv/conv_depthwise.c \
   c_src/kernel/conv/conv_direct.c \
   c_src/kernel/conv/conv_few.c \

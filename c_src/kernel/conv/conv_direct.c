@@ -13,9 +13,6 @@
 
 /* Fewer multiplications stay on one thread. */
 #define PARALLEL_MIN (768 << 10)
-#define TASKS_PER_WORKER 4
-/* Tiles of points in a piece of a row. */
-#define PIECE_TILES 4
 /* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
 #define FINISH_BYTES (24 << 10)
 
@@ -30,18 +27,8 @@
 
 /* ---- the plan */
 
-/* The most lines that some neighbouring rows of outputs read. */
-static int64_t count_lines(const conv_direct *d, int64_t rows) {
-  return conv_ceil_div(rows - 1, d->along_y.count) * d->along_y.stride + d->along_y.span;
-}
-
-/* Elements from the first one that a tap reads for the first of some neighbouring points to the last one. */
-static int64_t count_wide(const conv_phases *p, int64_t points) {
-  return (conv_ceil_div(points, p->count) - 1) * p->stride + p->span;
-}
-
 static bool is_inside(const conv_dim *d, const conv_phases *p) {
-  return p->first >= 0 && p->first + count_wide(p, d->out) <= d->n;
+  return p->first >= 0 && p->first + conv_count_wide(p, d->out) <= d->n;
 }
 
 /* The most rows whose lines are a quarter of L2; 0 when one row's are more. */
@@ -49,12 +36,9 @@ static int64_t plan_rows(const conv_direct *d) {
   double most = (double)ts_target_host()->l2_bytes / 4 / (double)d->line_bytes, one = (double)d->along_y.span;
   if (one > most) return 0;
   double rows = 1 + (most - one) / (double)d->along_y.stride * (double)d->along_y.count;
-  while (rows > 1 && (double)count_lines(d, (int64_t)rows) > most) rows--;
+  while (rows > 1 && (double)conv_count_lines(d, (int64_t)rows) > most) rows--;
   return conv_min(d->y.out, (int64_t)rows);
 }
-
-/* True for a single row, which tasks cut in pieces. A row is mended as a whole. */
-static bool is_cut(const conv_direct *d) { return d->y.out == 1 && !conv_leaves_taps(d); }
 
 /* The most points of a single row whose elements are a quarter of L2; 0 when those of a few tiles are more. */
 static int64_t plan_points(const conv_state *s, const ts_gemm_geometry *g) {
@@ -63,7 +47,7 @@ static int64_t plan_points(const conv_state *s, const ts_gemm_geometry *g) {
   const int64_t most = ts_target_host()->l2_bytes / 4 / bytes - d->along_x.span;
   const int64_t points = most < 0 ? 0 : most / d->along_x.stride + 1;
   if (points >= d->x.out) return d->x.out;
-  return points < (int64_t)PIECE_TILES * g->rows[0] ? 0 : points;
+  return points < (int64_t)CONV_PIECE_TILES * g->rows[0] ? 0 : points;
 }
 
 static bool is_empty(const conv_state *s) {
@@ -124,17 +108,11 @@ static int pick_tile(const conv_direct *d, const ts_gemm_geometry *g, int64_t le
   return height;
 }
 
-/* The time of the tiles of a row, in points that the highest tiles compute. */
-static int64_t count_computed(const conv_direct *d, const ts_gemm_geometry *g, int64_t points) {
-  const int64_t whole = conv_max(0, points / g->rows[0] - 1) * g->rows[0];
-  return whole + d->tiles[points - whole].cost;
-}
-
 /* Packing rows costs less than tiles that compute many points twice, and than lower tiles. Rows whose taps are left out
  * are mended as a whole. */
 static bool suits_panels(const conv_state *s, const ts_gemm_geometry *g, int64_t taps, int64_t features) {
   const conv_direct *d = &s->direct;
-  const int64_t points = d->x.out / d->along_x.count, again = count_computed(d, g, points) - points;
+  const int64_t points = d->x.out / d->along_x.count, again = conv_count_computed(d, g, points) - points;
   const bool packs_less = (double)again * (double)features > PACK_FEATURES * (double)points;
   return d->tallest == 0 && !packs_less && !conv_leaves_taps(d) && ts_conv_panels_fit(s, g, taps);
 }
@@ -158,14 +136,14 @@ static void limit_tasks(conv_state *s, const ts_gemm_geometry *g, int64_t featur
   conv_direct *d = &s->direct;
   d->rows = d->y.out;
   d->points = d->x.out;
-  d->line_bytes = d->copies ? count_wide(&d->along_x, d->x.out) * s->channels * s->size : d->y.step;
+  d->line_bytes = d->copies ? conv_count_wide(&d->along_x, d->x.out) * s->channels * s->size : d->y.step;
   if (!d->copies && is_small(s, d->x.kernel * d->y.kernel, features)) return;
-  if (!is_cut(d)) {
+  if (!conv_is_cut(d)) {
     d->rows = plan_rows(d);
     return;
   }
   d->points = plan_points(s, g);
-  if (d->copies) d->line_bytes = count_wide(&d->along_x, d->points) * s->channels * s->size;
+  if (d->copies) d->line_bytes = conv_count_wide(&d->along_x, d->points) * s->channels * s->size;
 }
 
 bool ts_conv_plan_direct(conv_state *s, int64_t features) {
@@ -195,7 +173,7 @@ static int64_t packed_columns(const conv_state *s, const ts_gemm_geometry *g) {
 }
 
 static int64_t copy_bytes(const conv_direct *d) {
-  return d->copies ? (count_lines(d, d->rows) * d->line_bytes + 63) / 64 * 64 : 0;
+  return d->copies ? (conv_count_lines(d, d->rows) * d->line_bytes + 63) / 64 * 64 : 0;
 }
 
 int64_t ts_conv_direct_bytes(const conv_state *s) {
@@ -233,7 +211,7 @@ static int64_t first_element(const direct_task *t) {
 static void copy_lines(const direct_task *t, char *to) {
   const conv_direct *d = &t->s->direct;
   const int64_t element = first_element(t), skipped = conv_min(conv_max(element, 0), d->x.n);
-  const int64_t wide = count_wide(&d->along_x, t->point_end - t->point), bytes = t->s->channels * t->s->size;
+  const int64_t wide = conv_count_wide(&d->along_x, t->point_end - t->point), bytes = t->s->channels * t->s->size;
   const conv_dim line = {.n = d->x.n - skipped, .low = skipped - element, .input_dilation = 1};
   const char *source = t->run->source + t->batch * t->s->batch_bytes + skipped * bytes;
   const int64_t first = first_line(d, t->first), end = first_line(d, t->end - 1) + d->along_y.span;
@@ -433,42 +411,15 @@ static void direct_task_run(void *arg, int64_t index, int worker) {
   run_groups(&t, part * panels / run->parts * width, conv_min((part + 1) * panels / run->parts * width, s->shape.n));
 }
 
-/* Into how many pieces a single row is cut: each has several of the highest tiles. */
-static int64_t count_pieces(const conv_state *s, int64_t tasks) {
-  const conv_direct *d = &s->direct;
-  if (!is_cut(d)) return 1;
-  const int64_t most = conv_max(1, d->x.out / (PIECE_TILES * s->gemm->geometry.rows[0]));
-  return conv_max(conv_ceil_div(d->x.out, d->points), conv_min(conv_ceil_div(tasks, d->batch), most));
-}
-
-/* Rows of outputs in a task. */
-static int64_t count_rows(const conv_state *s, int64_t tasks) {
-  const conv_direct *d = &s->direct;
-  const int64_t wanted = conv_ceil_div(d->batch * d->y.out, tasks);
-  const int64_t least = d->panels ? conv_ceil_div(CONV_PANEL_POINTS, d->x.out) : 1;
-  return conv_min(d->rows, conv_min(d->y.out, conv_max(wanted, least)));
-}
-
-/* Epilogues of whole rows need all features. */
-static int64_t count_parts(const conv_run *run, int64_t tasks) {
-  const conv_state *s = run->s;
-  if (!s->direct.panels || (run->epilogue && run->epilogue->whole_rows)) return 1;
-  return conv_min(ts_conv_count_panels(s), conv_ceil_div(tasks, s->direct.batch * run->pieces * run->points));
-}
-
 void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel) {
   const conv_state *s = run->s;
   const conv_direct *d = &s->direct;
   run->has_special = ts_conv_has_special(run);
   if (s->shape.m * s->shape.n / conv_count_phases(d) < PARALLEL_MIN / s->shape.k) parallel = &ts_parallel_serial;
-  const int64_t tasks = parallel->width > 1 ? (int64_t)parallel->width * TASKS_PER_WORKER : 1;
   if (d->panels && !run->panels) {
     ts_conv_pack_panels(run, parallel, run->copy);
     run->panels = run->copy;
   }
-  run->pieces = conv_ceil_div(d->y.out, count_rows(s, tasks));
-  run->step = conv_ceil_div(d->y.out, run->pieces);
-  run->points = count_pieces(s, tasks);
-  run->parts = count_parts(run, tasks);
+  ts_conv_cut(run, parallel->width);
   ts_parallel_run(parallel, d->batch * run->pieces * run->points * run->parts, direct_task_run, run);
 }

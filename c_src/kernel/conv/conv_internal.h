@@ -115,6 +115,29 @@ static inline int64_t conv_rows_in_l1(int64_t bytes) {
   return sets * (ts_target_host()->l1_bytes / WAY);
 }
 
+static inline int64_t conv_count_phases(const conv_direct *d) { return d->along_y.count * d->along_x.count; }
+/* Whether there may be taps that fall between elements. */
+static inline bool conv_leaves_taps(const conv_direct *d) { return d->y.input_dilation > 1 || d->x.input_dilation > 1; }
+
+/* The most lines that some neighbouring rows of outputs read. */
+static inline int64_t conv_count_lines(const conv_direct *d, int64_t rows) {
+  return conv_ceil_div(rows - 1, d->along_y.count) * d->along_y.stride + d->along_y.span;
+}
+
+/* Elements from the first one that a tap reads for the first of some neighbouring points to the last one. */
+static inline int64_t conv_count_wide(const conv_phases *p, int64_t points) {
+  return (conv_ceil_div(points, p->count) - 1) * p->stride + p->span;
+}
+
+/* True for a single row, which tasks cut in pieces. A row is mended as a whole. */
+static inline bool conv_is_cut(const conv_direct *d) { return d->y.out == 1 && !conv_leaves_taps(d); }
+
+/* The time of the tiles of a row, in points that the highest tiles compute. */
+static inline int64_t conv_count_computed(const conv_direct *d, const ts_gemm_geometry *g, int64_t points) {
+  const int64_t whole = conv_max(0, points / g->rows[0] - 1) * g->rows[0];
+  return whole + d->tiles[points - whole].cost;
+}
+
 /* The position of the kernel for each of some rows of lhs. */
 typedef struct conv_rows {
   int64_t count;
@@ -144,6 +167,13 @@ bool ts_conv_plan_direct(conv_state *s, int64_t features);
 int64_t ts_conv_direct_bytes(const conv_state *s);
 void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel);
 
+/* ---- conv_cut.c ---- */
+
+/* Tiles of points in a piece of a row, at least. */
+enum { CONV_PIECE_TILES = 4 };
+/* Cuts a direct convolution into tasks for so many threads: sets `pieces`, `step`, `points` and `parts`. */
+void ts_conv_cut(conv_run *run, int width);
+
 /* ---- conv_panels.c ---- */
 
 /* A task of fewer points would read the panels for too few sums. */
@@ -167,9 +197,6 @@ bool ts_conv_keeps_panels(const conv_state *s, ts_weights *out);
 bool ts_conv_find_phases(const conv_dim *d, conv_phases *out);
 /* The tables of a direct convolution. */
 ts_status ts_conv_plan_phases(conv_state *s, ts_arena *arena);
-static inline int64_t conv_count_phases(const conv_direct *d) { return d->along_y.count * d->along_x.count; }
-/* Whether there may be taps that fall between elements. */
-static inline bool conv_leaves_taps(const conv_direct *d) { return d->y.input_dilation > 1 || d->x.input_dilation > 1; }
 /* Whether taps are left out and the kernel has infinities or NaNs. */
 bool ts_conv_has_special(const conv_run *run);
 /* Taps between elements multiply by zero. They were left out of a row of outputs; this adds what differs by that. */
