@@ -87,6 +87,7 @@ enum {
   TS_GEMM_NEXT_OUT,
   TS_GEMM_LATER,      /* TILE: memory that later calls read. Each step of k prefetches a line to the second cache */
   TS_GEMM_LATER_STEP, /* TILE: bytes from a step's to the next one's */
+  TS_GEMM_OUT_AHEAD,  /* TILE: bytes from out to that of the next call, which is prefetched */
   TS_GEMM_ARGS
 };
 

@@ -316,6 +316,14 @@ static later find_later(const task *t, int64_t first, int64_t end) {
   return (later){(int64_t)(intptr_t)at, gemm_ceil_div(panels * panel_bytes(p, kc), tile_rows)};
 }
 
+/* The bytes from a tile to the next one of the task: to the right, below, or of the next group. */
+static int64_t out_ahead(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end, int64_t col) {
+  const int64_t width = t->p->tile_cols, size = t->p->g->element_size;
+  if (col + width < end) return width * size;
+  if (row + rows < t->rows) return rows * t->out_stride + (first - col) * size;
+  return end < t->cols ? (end - col) * size - row * t->out_stride : 0;
+}
+
 /* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. Advances `next`. */
 static void run_row(const task *t, int64_t row, int height, int64_t first, int64_t end, later *next) {
   const gemm_plan *p = t->p;
@@ -336,6 +344,7 @@ static void run_row(const task *t, int64_t row, int height, int64_t first, int64
     int64_t width = narrow ? g->lanes : p->tile_cols;
     args[TS_GEMM_RHS] = (int64_t)(intptr_t)find_panel(t, col, cols, &args[TS_GEMM_RHS_STRIDE]);
     args[TS_GEMM_OUT] = (int64_t)(intptr_t)(t->out + row * t->out_stride + col * size);
+    args[TS_GEMM_OUT_AHEAD] = out_ahead(t, row, rows, first, end, col);
     args[TS_GEMM_COLS] = cols;
     args[TS_GEMM_LATER] = next->at ? next->at : args[TS_GEMM_RHS];
     next->at += next->row_part * rows;
