@@ -317,7 +317,7 @@ static void clear_phase(const direct_task *t, char *out, int64_t points) {
 /* The points of a row that is not mended, by strips whose results stay in L1 until the epilogue has run. */
 static void run_points(const direct_task *t, int64_t row, const char *lhs, char *out, int64_t *args) {
   const int64_t shown = count_shown(t), unit = t->g->rows[0], step = conv_max(1, shown / unit) * unit;
-  const bool whole = shown >= t->point_end - t->point || !t->run->epilogue || shows_later(t);
+  const bool whole = shown >= t->point_end - t->point || shows_later(t);
   int64_t first = 0, end = t->point_end - t->point;
   for (; first < end && !whole; first += step) {
     if (end - first < step + unit) break;
