@@ -14,12 +14,12 @@
 #endif
 
 /* The instruction set classes. LLVM's CPU names are the portable levels, so that all machines of one class run the same
- * code. */
+ * code. All AVX2 machines but the first have PREFETCHW, to which it is a no-op. */
 #if defined(__x86_64__)
-#define AVX512_CLASS                                                                                             \
-  .arch = TS_ARCH_X86_64, .isa = TS_ISA_AVX512, .triple = "x86_64-unknown-linux-gnu", .lanes = 16,               \
-  .vector_registers = 32, .fma = true, .masked = true, .masked_small = true, .cpu = "x86-64-v4", .features = "", \
-  .sleef_suffix = "avx512f"
+#define AVX512_CLASS                                                                               \
+  .arch = TS_ARCH_X86_64, .isa = TS_ISA_AVX512, .triple = "x86_64-unknown-linux-gnu", .lanes = 16, \
+  .vector_registers = 32, .fma = true, .masked = true, .masked_small = true, .cpu = "x86-64-v4",   \
+  .features = "+prfchw", .sleef_suffix = "avx512f"
 
 static const ts_target classes[] = {
     {.arch = TS_ARCH_X86_64,
@@ -38,7 +38,7 @@ static const ts_target classes[] = {
      .fma = true,
      .masked = true,
      .cpu = "x86-64-v3",
-     .features = "",
+     .features = "+prfchw",
      .sleef_suffix = "avx2"},
     {AVX512_CLASS},
     {AVX512_CLASS, .amx = true},
