@@ -5,12 +5,12 @@
 #include "kernel/gemm/gemm_internal.h"
 
 /* The time to copy the elements of a vector, and to bring them from the third cache, in multiply-adds of vectors. */
-#define COPY_TIME 4
+#define COPY_TIME 12
 #define FETCH_TIME 2
 /* The time until the first results of a point are there, which lie behind one another. */
-#define POINT_TIME 64
+#define POINT_TIME 128
 /* Others wait for the last task, on average for such a part of it. */
-#define WAIT_SHARE 8
+#define WAIT_SHARE 16
 
 /* Tasks of a thread, at most, beside those that its memory needs. */
 #define TASKS_PER_WORKER 4
