@@ -181,6 +181,7 @@ JIT_SRC := \
   c_src/jit/emit/emit_interleave.c \
   c_src/jit/emit/emit_memory.c \
   c_src/jit/emit/emit_op.c \
+  c_src/jit/emit/emit_step.c \
   c_src/jit/emit/gemm_emit.c \
   c_src/jit/emit/gemm_emit_vector.c \
   c_src/jit/emit/whole.c \
@@ -213,6 +214,7 @@ JIT_SRC := \
   c_src/jit/lower/layout.c \
   c_src/jit/lower/lower.c \
   c_src/jit/lower/lower_joined.c \
+  c_src/jit/lower/lower_near.c \
   c_src/jit/lower/lower_launch.c \
   c_src/jit/lower/lower_reduce.c \
   c_src/jit/lower/maker.c \

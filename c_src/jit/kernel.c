@@ -70,7 +70,7 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
   for (int32_t i = 0; i < d->rank; i++) {
     const uint8_t stride = o->stride[i];
     if (stride > TS_STRIDE_NEAR) return bad(what, id, "unknown stride class");
-    if (stride == TS_STRIDE_NEAR && (d->kind != TS_KERNEL_JOINED || i < ts_kernel_row_dim(d)))
+    if (stride == TS_STRIDE_NEAR && !ts_kernel_near_allowed(d, o, i, is_input))
       return bad(what, id, "has known distances");
     if (stride == TS_STRIDE_TURN && (d->kind != TS_KERNEL_ROW || d->members == 0 || i != d->rank - 1))
       return bad(what, id, "has columns");

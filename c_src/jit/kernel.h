@@ -57,6 +57,7 @@
 #define TS_JOINED_POINTS 64 /* of a row, at most */
 #define TS_JOINED_ROWS 64   /* at most as many are joined */
 #define TS_JOINED_STEP 127  /* elements, of a distance that is known */
+#define TS_NEAR_STEP 4      /* the same, of a ROW or COL */
 
 typedef enum ts_kernel_kind {
   TS_KERNEL_MAP,
@@ -70,11 +71,11 @@ typedef enum ts_kernel_kind {
 /* WIDE and LOW: at least TS_COL_WIDE columns; one of them may be written twice. LOW has few rows. DENSE: rows of fewer
  * than TS_COL_PANEL columns that lie one behind the other, at least TS_REDUCE_LANES of them; inputs are UNIT or one
  * value for each outer row, and nodes do not depend on an element's place. LONG is a ROW of many integers of 8 or 16
- * bits that are only loaded, UNIT, and reduced: vectors have as many of them as a register. SEARCH is a ROW that only
- * finds the first of the best elements, and perhaps its value: it ends at an element that no later one replaces. PARTS
- * is the same where dim rank-2 counts the parts of a row: after a part with such an element, the results of the others
- * are any such elements. APART is a ROW whose elements are in pieces: dim rank-2 counts them, and is reduced as well;
- * it has no reduction of a reduction and no elements for points. */
+ * bits that are only loaded, UNIT or NEAR, and reduced: vectors have as many of them as a register. SEARCH is a ROW
+ * that only finds the first of the best elements, and perhaps its value: it ends at an element that no later one
+ * replaces. PARTS is the same where dim rank-2 counts the parts of a row: after a part with such an element, the
+ * results of the others are any such elements. APART is a ROW whose elements are in pieces: dim rank-2 counts them, and
+ * is reduced as well; it has no reduction of a reduction and no elements for points. */
 typedef enum ts_columns {
   TS_COLUMNS_ANY,
   TS_COLUMNS_WIDE,
@@ -96,7 +97,9 @@ typedef enum ts_stride_class {
   TS_STRIDE_GROUP,
   TS_STRIDE_GROUP_DOWN,
   TS_STRIDE_TURN, /* ROW, along the last dim: `members` elements, one for each column */
-  TS_STRIDE_NEAR  /* JOINED, along the dims of rows and points: `step` elements */
+  /* `step` elements. JOINED, along the dims of rows and points; inputs of ROW and COL, along the last dim: 2 to
+   * TS_NEAR_STEP elements, upwards or downwards. */
+  TS_STRIDE_NEAR
 } ts_stride_class;
 
 typedef struct ts_kernel_operand {
@@ -161,11 +164,14 @@ static inline bool ts_kernel_is_of_row(const ts_kernel_desc *d, const ts_kernel_
   return o->stride[d->rank - 1] == TS_STRIDE_ZERO || o->stride[d->rank - 1] == TS_STRIDE_TURN;
 }
 
+/* True where an operand may be NEAR. */
+bool ts_kernel_near_allowed(const ts_kernel_desc *d, const ts_kernel_operand *o, int32_t dim, bool is_input);
+
 /* True when all that the rows of a ROW give is the first of the best elements of one node, and perhaps its value. */
 bool ts_kernel_searches(const ts_kernel_desc *d);
 
-/* Of a kernel that only loads integers of 8 or 16 bits one behind the other, and reduces them: the bytes of the widest.
- * Else 0. */
+/* Of a kernel that only loads integers of 8 or 16 bits, one behind the other or NEAR, and reduces them: the bytes of
+ * the widest. Else 0. */
 int ts_kernel_narrow_bytes(const ts_kernel_desc *d);
 
 /* The number of innermost dims that the kind fixes. */

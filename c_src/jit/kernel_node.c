@@ -48,10 +48,18 @@ bool ts_kernel_searches(const ts_kernel_desc *d) {
   return finds && d->kind == TS_KERNEL_ROW && (d->columns != TS_COLUMNS_PARTS || d->rank >= 2);
 }
 
+bool ts_kernel_near_allowed(const ts_kernel_desc *d, const ts_kernel_operand *o, int32_t dim, bool is_input) {
+  if (d->kind == TS_KERNEL_JOINED) return dim >= ts_kernel_row_dim(d);
+  const bool fits = (d->kind == TS_KERNEL_ROW || d->kind == TS_KERNEL_COL) && d->members == 0 && dim == d->rank - 1;
+  const int distance = o->step[dim] < 0 ? -o->step[dim] : o->step[dim];
+  return is_input && fits && distance >= 2 && distance <= TS_NEAR_STEP && ts_dtype_size(o->dtype) <= 8;
+}
+
 int ts_kernel_narrow_bytes(const ts_kernel_desc *d) {
   int widest = 1;
   for (int32_t i = 0; i < d->input_count; i++)
-    if (d->inputs[i].stride[d->rank - 1] != TS_STRIDE_UNIT) return 0;
+    if (d->inputs[i].stride[d->rank - 1] != TS_STRIDE_UNIT && d->inputs[i].stride[d->rank - 1] != TS_STRIDE_NEAR)
+      return 0;
   for (int32_t id = 0; id < d->node_count; id++) {
     const ts_kernel_node *n = &d->nodes[id];
     const int bytes = (int)ts_dtype_size(n->dtype);

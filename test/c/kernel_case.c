@@ -210,7 +210,7 @@ static size_t lay_out(const ts_kernel_desc *d, const ts_kernel_operand *o, const
     if (o->stride[i] == TS_STRIDE_TURN) span *= d->members;
     if (o->stride[i] == TS_STRIDE_NEAR) {
       strides[i] = o->step[i] * size;
-      span += (strides[i] < 0 ? -strides[i] : strides[i]) * (extents[i] - 1);
+      span += (strides[i] < 0 ? -strides[i] : strides[i]) * (extents[i] ? extents[i] - 1 : 0);
     } else if (strides[i]) {
       span *= extents[i] ? extents[i] : 1;
     }

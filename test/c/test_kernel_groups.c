@@ -255,6 +255,16 @@ static const char *sums[] = {
 #define SUMS (int)(sizeof(sums) / sizeof(sums[0]))
 #define DENSE_SUMS (SUMS - 1)
 
+/* The same with inputs that are NEAR. */
+static const char *near_sums[] = {
+    "in T ssn,2\nin T s00\nout T s01 4\n0 T load 0\n1 T load 1\n2 T add 0 1\n3 T reduce_sum 2\n4 T max 3 3\n",
+    "in T ssn,-3\nout T s01 1\nout T s01 2\n0 T load 0\n1 T reduce_max 0\n2 T reduce_product 0\n",
+    "in T ssn,3\nin T ss1\nout T s01 3\nout T s01 2\n0 T load 0\n1 T load 1\n2 T reduce_max 0\n3 T reduce_min 1\n",
+    "in T ssn,-2\nout s16 s01 1\nout T s01 2\n0 T load 0\n1 s16 argmin_high 0\n2 T reduce_sum 0\n",
+    "in T ssn,4\nin T ssn,-4\nout T s01 2\nout T s01 3\n0 T load 0\n1 T load 1\n2 T reduce_sum 0\n3 T reduce_max 1\n",
+};
+#define NEAR_SUMS (int)(sizeof(near_sums) / sizeof(near_sums[0]))
+
 static void parse_sum(const char *kind, int sum, int type, ts_kernel_case *c) {
   char text[512];
   snprintf(text, sizeof(text), "col 3 %s\n%s", kind, sums[sum]);
@@ -280,6 +290,47 @@ START_TEST(wide_columns)
       if (takes_pair(i, k, _i))
         ts_case_check(&c, kernel,
                       &(ts_case_run){.extents = {2, rows[i], columns[k]}, .seed = i + k, .special = k % 2 == 0});
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+START_TEST(near_columns)
+{
+  static const int64_t columns[] = {64, 65, 129, 321};
+  static const int64_t rows[] = {0, 1, 5, 33, 129, 290};
+  static const char *kinds[] = {"", " wide", " low"};
+  char text[512];
+  ts_kernel_case c;
+  snprintf(text, sizeof(text), "col 3%s\n%s", kinds[_i % 3], near_sums[_i / 3 % NEAR_SUMS]);
+  parse_with(text, type_names[_i / 3 / NEAR_SUMS], 0, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+      if (takes_pair(i, k, _i))
+        ts_case_check(&c, kernel,
+                      &(ts_case_run){.extents = {2, rows[i], columns[k]}, .seed = i + k, .special = k % 2 == 0});
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+static const char *near_rows[] = {
+    "row 2\nin T sn,2\nin T s1\nout T s0 3\nout T s0 4\n0 T load 0\n1 T load 1\n2 T add 0 1\n3 T reduce_sum 2\n4 T "
+    "reduce_max 0\n",
+    "row 2\nin T sn,-4\nin T sn,3\nout T s1 3\n0 T load 0\n1 T load 1\n2 T reduce_min 0\n3 T max 1 2\n",
+    "row 2 search\nin T sn,-2\nout s32 s0 1\nout T s0 2\n0 T load 0\n1 s32 argmax_low 0\n2 T reduce_max 0\n",
+    "row 2 long\nin u8 sn,2\nin s16 sn,-3\nout u8 s0 2\nout s16 s0 3\n0 u8 load 0\n1 s16 load 1\n2 u8 reduce_min "
+    "0\n3 s16 reduce_sum 1\n",
+};
+#define NEAR_ROWS (int)(sizeof(near_rows) / sizeof(near_rows[0]))
+
+START_TEST(rows_near)
+{
+  static const int64_t lengths[] = {0, 1, 31, 64, 65, 300, 1025, 2050};
+  ts_kernel_case c;
+  parse_with(near_rows[_i % NEAR_ROWS], type_names[_i / NEAR_ROWS], 0, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    ts_case_check(&c, kernel, &(ts_case_run){.extents = {3, lengths[i]}, .seed = i, .special = i % 2 == 0});
   ts_kernel_release(kernel);
 }
 END_TEST
@@ -325,6 +376,11 @@ static const struct {
     {"col 2 dense\nin f32 0s\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "dense"},
     {"col 2 dense\nin f32 01\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "dense"},
     {"col 2 dense\nin f32 s1\nout s32 01 1\n0 f32 load 0\n1 s32 argmax_low 0\n", "place"},
+    {"col 2\nin f32 nn,2,2\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "known distances"},
+    {"col 2\nin f32 sn,5\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "known distances"},
+    {"row 2\nin f32 sn,1\nout f32 s0 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "known distances"},
+    {"row 2\nin f32 s1\nout f32 sn,2 0\n0 f32 load 0\n", "known distances"},
+    {"map 2\nin f32 sn,2\nout f32 s1 0\n0 f32 load 0\n", "known distances"},
     {"joined 2 of 3 by 2 rows 4\nin f32 nn,2,1\nout f32 nn,2,1 0\n0 f32 load 0\n", "rows of 3 points"},
     {"joined 2 of 2 by 2 rows 5\nin f32 nn,2,1\nout f32 nn,2,1 0\n0 f32 load 0\n", "at least 5 rows"},
     {"joined 1 of 2 by 2 rows 4\nin f32 n,1\nout f32 n,1 0\n0 f32 load 0\n", "1 dims of rows"},
@@ -375,6 +431,8 @@ static TCase *cases(void) {
   tcase_add_loop_test(tc, pieces_are_joined, 0, 5);
   tcase_add_test(tc, rows_of_turns_are_checked);
   testing_add_many(tc, wide_columns, 2 * SUMS * TYPES);
+  testing_add_many(tc, near_columns, 3 * NEAR_SUMS * TYPES);
+  testing_add_many(tc, rows_near, NEAR_ROWS * TYPES);
   testing_add_many(tc, dense_rows, DENSE_SUMS * TYPES);
   tcase_add_loop_test(tc, check_rejects, 0, sizeof(rejected) / sizeof(rejected[0]));
   tcase_add_test(tc, text_prints_back);

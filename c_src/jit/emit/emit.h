@@ -96,6 +96,8 @@ ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address); /* loads one e
 /* Lane i at address + i * stride bytes; `part` NULL: all lanes. */
 ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part);
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part);
+/* Lane i at address + i * step elements, all lanes: 2 to TS_NEAR_STEP elements up or down (emit_step.c). */
+ts_v ts_emit_load_steps(ts_emit *e, ts_dtype type, ts_v address, int step);
 ts_v ts_emit_reverse(ts_emit *e, ts_v vector); /* the lanes in reverse order */
 /* Lane i is i elements before `address`. */
 ts_v ts_emit_load_down(ts_emit *e, ts_dtype type, ts_v address, ts_v part);

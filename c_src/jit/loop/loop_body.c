@@ -143,10 +143,12 @@ static bool streams(const ts_kernel_desc *d) {
   return false;
 }
 
-/* A mask of lanes that are read downwards would have to be reversed for each vector. */
+/* A mask of lanes that are read downwards, or put together from several vectors, would have to be made for each
+ * vector. */
 static bool has_masks(const ts_loop *loop, const ts_kernel_operand *o) {
   uint8_t last = o->stride[loop->d->rank - 1];
-  return last != TS_STRIDE_DOWN && ts_emit_has_masks(loop->e, o->dtype, last == TS_STRIDE_ANY);
+  return last != TS_STRIDE_DOWN && last != TS_STRIDE_NEAR &&
+         ts_emit_has_masks(loop->e, o->dtype, last == TS_STRIDE_ANY);
 }
 
 /* True when every access to points can be masked. */
@@ -321,6 +323,8 @@ static ts_v load_points(ts_loop *loop, int32_t input, ts_v base, ts_v index, ts_
   ts_v stride = last_stride(loop, input);
   ts_v address = ts_loop_offset(loop, base, ts_loop_mul(loop, index, stride));
   if (last_class(loop, o) == TS_STRIDE_DOWN) return ts_emit_load_down(loop->e, o->dtype, address, part);
+  if (last_class(loop, o) == TS_STRIDE_NEAR && !part && !loop->e->site)
+    return ts_emit_load_steps(loop->e, o->dtype, address, o->step[loop->d->rank - 1]);
   return ts_emit_load_strided(loop->e, o->dtype, address, stride, part);
 }
 

@@ -23,10 +23,15 @@ static int32_t reduce_weight(ts_opcode op, ts_dtype type) {
   return 1;
 }
 
+static int32_t load_weight(const ts_kernel_desc *d, const ts_kernel_operand *o) {
+  if (o->stride[d->rank - 1] == TS_STRIDE_ANY) return 6;
+  return o->stride[d->rank - 1] == TS_STRIDE_NEAR && d->kind != TS_KERNEL_JOINED ? 3 : 1;
+}
+
 static int32_t node_weight(const ts_kernel_desc *d, const ts_kernel_node *n) {
   switch (n->kind) {
   case TS_NODE_SCALAR: return 0;
-  case TS_NODE_LOAD: return d->inputs[n->slot].stride[d->rank - 1] == TS_STRIDE_ANY ? 6 : 1;
+  case TS_NODE_LOAD: return load_weight(d, &d->inputs[n->slot]);
   case TS_NODE_INDEX: return 2;
   case TS_NODE_GATHER: return 10;
   case TS_NODE_ARG: return 5;

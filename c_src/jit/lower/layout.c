@@ -174,6 +174,7 @@ static ts_status describe(const ts_launch *launch, const ts_kernel_layout *layou
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)d->index_count, &indices));
   for (int32_t i = 0; i < d->input_count; i++, operand++) {
     inputs[i] = d->inputs[i];
+    inputs[i].step[layout->rank - 1] = d->inputs[i].step[d->rank - 1]; /* of NEAR */
     set_classes(layout, operand, &inputs[i]);
   }
   for (int32_t i = 0; i < d->output_count; i++, operand++) {

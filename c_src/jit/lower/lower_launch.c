@@ -137,7 +137,7 @@ static int32_t find_columns(const ts_maker *m) {
   if (best < 0 || n->at[best].coef[row] == ts_maker_operand_size(m, best)) return -1;
   int32_t l = n->kept - 1;
   while (l >= 0 && n->at[best].coef[l] != ts_maker_operand_size(m, best)) l--;
-  return l;
+  return l >= 0 ? l : ts_maker_near_columns(n, best);
 }
 
 static bool stores_are_unit(const ts_maker *m, int32_t l) {
@@ -205,7 +205,7 @@ static bool has_dense_rows(const ts_maker *m) {
 static ts_columns columns_of(const ts_maker *m) {
   const ts_collapsed *n = &m->collapsed;
   const int64_t columns = n->loops.extent[n->loops.count - 1];
-  if (!ts_maker_is_large(n)) return TS_COLUMNS_ANY;
+  if (!ts_maker_is_large(n) && !ts_maker_has_near(m)) return TS_COLUMNS_ANY;
   if (columns >= TS_COL_WIDE && stored_bytes(m) >= STREAM_BYTES) return TS_COLUMNS_ANY;
   if (columns >= TS_COL_WIDE)
     return n->loops.extent[n->loops.count - 2] <= TS_COL_LOW ? TS_COLUMNS_LOW : TS_COLUMNS_WIDE;
@@ -465,6 +465,10 @@ static ts_kernel_operand describe_operand(const ts_maker *m, int32_t i, ts_dtype
     operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : coef == size && may_be_unit ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
     if (l == last && coef == -size && i < m->used.loads) operand.stride[l] = TS_STRIDE_DOWN;
     if (l == last && n->turns[i]) operand.stride[l] = TS_STRIDE_TURN;
+  }
+  if (ts_maker_is_near(m, i)) {
+    operand.stride[last] = TS_STRIDE_NEAR;
+    operand.step[last] = (int8_t)(innermost / size);
   }
   if (is_one_element(m) && !index) operand.stride[0] = TS_STRIDE_UNIT;
   return operand;

@@ -527,6 +527,7 @@ static bool is_worth_copy(const ts_nest *p, const ts_access *load, const ts_nest
   const int64_t step = load->at.coef[last], from = (int64_t)ts_dtype_size(load->dtype);
   const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
   if (length_of_run(&p->loops, load) > FEW_ELEMENTS || points_of(p, load) <= TS_SMALL_POINTS) return false;
+  if (ts_lowering_is_near(p, load)) return false;
   if (step > FEW_STEPS * from || -step > FEW_STEPS * from) return true;
   return p->loops.extent[last] >= LONG_ROW && size <= from && !(reduce->kind == TS_NEST_ARG && size <= 2);
 }

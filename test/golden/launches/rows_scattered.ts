@@ -1,16 +1,16 @@
 // checks bits passes: launches
 // Many elements that views scatter are copied before they are reduced, unless a search may end early, rows are short, or the results are of another type.
-graph @main(%0: f32[80000], %1: s32[600,200], %2: u8[80000], %3: s16[80000], %4: f64[700,100], %5: s32[10,1024,12,2]) -> (f32[], s32[100], s32[], s64[], f64[700], s32[1024,6,2]) {
+graph @main(%0: f32[200000], %1: s32[600,500], %2: u8[80000], %3: s16[80000], %4: f64[700,100], %5: s32[10,1024,12,2]) -> (f32[], s32[100], s32[], s64[], f64[700], s32[1024,6,2]) {
   %19 = fusion %0 {kind = 0} {
-    body(%15: f32[80000]) {
-      %10 = slice %15 {start = [0], limit = [80000], stride = [2]} : f32[40000]
+    body(%15: f32[200000]) {
+      %10 = slice %15 {start = [0], limit = [200000], stride = [5]} : f32[40000]
       %11 = reduce_sum %10 {axes = [0]} : f32[]
       return %11
     }
   } : f32[]
   %29 = fusion %1 {kind = 0} {
-    body(%25: s32[600,200]) {
-      %20 = slice %25 {start = [0,1], limit = [600,200], stride = [1,2]} : s32[600,100]
+    body(%25: s32[600,500]) {
+      %20 = slice %25 {start = [0,1], limit = [600,500], stride = [1,5]} : s32[600,100]
       %21 = argmin %20 {axis = 0, high = false} : s32[100]
       return %21
     }
