@@ -67,6 +67,8 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan);
 ts_status ts_fuse_plan_region(ts_fuse_plan *plan, ts_region_id region);
 /* *out is true when the group can be one kernel (fuse_check.c). */
 ts_status ts_fuse_check_group(ts_fuse_plan *plan, uint32_t group, bool *out);
+/* True when the op reads a view of memory. Only a check of its group tells where the elements are. */
+bool ts_fuse_reads_view(const ts_graph *graph, const ts_op *op);
 
 ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out);
 

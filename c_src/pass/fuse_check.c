@@ -36,10 +36,19 @@ static bool meets_once(const ts_fuse_group *group, const ts_nest *nest) {
   return group->trailing ? !ts_nest_points_wait(nest) : !ts_nest_stores_points(nest);
 }
 
-/* True when lowering reduces the row without a copy of it. */
+/* True when a view is only reduced. If that takes a copy, it is the copy that the view itself would be. */
+static bool only_reduces(const ts_nest *nest) {
+  for (size_t i = 0; i < nest->nodes.count; i++) {
+    const ts_nest_node *node = &nest->nodes.data[i];
+    if (node->varies && node->kind != TS_NEST_LOAD) return false;
+  }
+  return nest->reduces && nest->loads.count == 1 && !ts_nest_stores_points(nest);
+}
+
+/* True when lowering reduces the row without a copy of it that were one more. */
 static bool reduces_at_once(const ts_nest *nest) {
   ts_nest_group first;
-  if (ts_nest_row_is_one(nest)) return true;
+  if (ts_nest_row_is_one(nest) || only_reduces(nest)) return true;
   return nest->reduces && !ts_nest_has_chain(nest) && !ts_nest_stores_points(nest) && ts_nest_find_group(nest, &first);
 }
 
@@ -142,4 +151,11 @@ ts_status ts_fuse_check_group(ts_fuse_plan *plan, uint32_t id, bool *out) {
   }
   *out = kernel.fits;
   return TS_SUCCESS;
+}
+
+bool ts_fuse_reads_view(const ts_graph *graph, const ts_op *op) {
+  const ts_op_id maker = ts_graph_value(graph, op->operands[0])->op;
+  if (maker == TS_NO_ID) return false;
+  const ts_opcode code = ts_graph_op(graph, maker)->code;
+  return (ts_op_rows[code].fusion & TS_FUSION_VIEW) && code != TS_OP_BROADCAST;
 }

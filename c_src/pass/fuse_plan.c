@@ -168,7 +168,7 @@ static void stand_alone(ts_fuse_plan *p, const ts_op *op, ts_fuse_op *state) {
  * the order counts. */
 static bool copies_rows(const ts_fuse_plan *p, const ts_op *op) {
   const ts_dtype type = ts_graph_value(p->graph, op->operands[0])->dtype;
-  return !ts_combiner_is_orderless(op->code, type) && !rows_of(p, op).adjacent;
+  return !ts_combiner_is_orderless(op->code, type) && !rows_of(p, op).adjacent && !ts_fuse_reads_view(p->graph, op);
 }
 
 static bool takes_no_producers(const ts_fuse_plan *p, const ts_op *op, const ts_fuse_op *state) {

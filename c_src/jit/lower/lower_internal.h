@@ -19,9 +19,11 @@ ts_status ts_lowering_add_launch(ts_lowering *l, const ts_nest *nest);
 /* For any loop nest: reductions that are too long, or not over one affine row, take several launches
  * (lower_reduce.c). */
 ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest);
-/* True where vectors have several of a row's elements, or of its columns': the launch takes them apart
- * (lower_near.c). */
-bool ts_lowering_is_near(const ts_nest *nest, const ts_access *load);
+/* True where reading the load's elements into a copy pays. A search among narrow integers often ends early. */
+bool ts_lowering_is_worth_copy(const ts_nest *nest, const ts_access *load, const ts_nest_node *reduce);
+/* The kept loop along which the elements of the load with the most of them lie next to each other, if these are enough
+ * for vectors; -1: there is none. */
+int32_t ts_lowering_find_columns(const ts_nest *nest);
 /* Adds a temporary shared by the launches; `out` is its index. */
 ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out);
 /* Sets units, points and scratch from the description and the extents in `args`. */

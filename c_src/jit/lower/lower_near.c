@@ -11,13 +11,64 @@
 
 static int64_t distance(const ts_affine *at, int32_t l) { return at->coef[l] < 0 ? -at->coef[l] : at->coef[l]; }
 
-bool ts_lowering_is_near(const ts_nest *p, const ts_access *load) {
+/* True where vectors have several of a row's elements, or of its columns': the launch takes them apart. */
+static bool is_near(const ts_nest *p, const ts_access *load) {
   const int64_t most = TS_NEAR_STEP * (int64_t)ts_dtype_size(load->dtype);
   const int32_t last = p->loops.count - 1;
   if (distance(&load->at, last) <= most) return true;
   for (int32_t l = 0; l < p->kept && p->kept == last; l++)
     if (p->loops.extent[l] >= LEAST_COLUMNS && load->at.coef[l] != 0 && distance(&load->at, l) <= most) return true;
   return false;
+}
+
+/* ---- rows of scattered elements ---- */
+
+/* A copy of elements that are read few at a time takes less time than such reads while they are reduced. */
+#define FEW_ELEMENTS 4
+/* Rows of neighbours that a few elements separate are read as they are, unless they are long. */
+#define FEW_STEPS 8
+#define LONG_ROW 1024
+
+/* How many elements of a load lie one behind the other. */
+static int64_t length_of_run(const ts_loops *loops, const ts_access *load) {
+  const int64_t size = (int64_t)ts_dtype_size(load->dtype);
+  int64_t run = 1, before;
+  do {
+    before = run;
+    for (int32_t l = 0; l < loops->count; l++) {
+      const int64_t coef = load->at.coef[l] < 0 ? -load->at.coef[l] : load->at.coef[l];
+      if (loops->extent[l] > 1 && coef == run * size) {
+        run *= loops->extent[l];
+        break;
+      }
+    }
+  } while (run != before);
+  return run;
+}
+
+static int64_t points_of(const ts_nest *p, const ts_access *load) {
+  int64_t points = 1;
+  for (int32_t l = 0; l < p->loops.count; l++) points *= load->at.coef[l] != 0 ? p->loops.extent[l] : 1;
+  return points;
+}
+
+bool ts_lowering_is_worth_copy(const ts_nest *p, const ts_access *load, const ts_nest_node *reduce) {
+  const int32_t last = p->loops.count - 1;
+  const int64_t step = load->at.coef[last], from = (int64_t)ts_dtype_size(load->dtype);
+  const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
+  if (length_of_run(&p->loops, load) > FEW_ELEMENTS || points_of(p, load) <= TS_SMALL_POINTS) return false;
+  if (is_near(p, load)) return false;
+  if (step > FEW_STEPS * from || -step > FEW_STEPS * from) return true;
+  return p->loops.extent[last] >= LONG_ROW && size <= from && !(reduce->kind == TS_NEST_ARG && size <= 2);
+}
+
+int32_t ts_lowering_find_columns(const ts_nest *p) {
+  const ts_access *most = NULL;
+  for (size_t i = 0; i < p->loads.count; i++)
+    if (!most || points_of(p, &p->loads.data[i]) > points_of(p, most)) most = &p->loads.data[i];
+  for (int32_t l = 0; most && l < p->kept; l++)
+    if (p->loops.extent[l] >= LEAST_COLUMNS && distance(&most->at, l) == (int64_t)ts_dtype_size(most->dtype)) return l;
+  return -1;
 }
 
 /* Columns are more than the elements of a row, or enough for whole vectors. */

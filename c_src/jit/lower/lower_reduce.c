@@ -282,20 +282,48 @@ static ts_status reduce_in_blocks(stage *s) {
   return add_rest(s, blocks);
 }
 
-/* Computes the rows' elements into temporaries, then reduces those. */
+static void exchange(ts_nest *p, int32_t a, int32_t b) {
+  int64_t extent = p->loops.extent[a];
+  p->loops.extent[a] = p->loops.extent[b];
+  p->loops.extent[b] = extent;
+  for (size_t i = 0; i < p->loads.count + p->indices.count; i++) {
+    int64_t *coef = i < p->loads.count ? p->loads.data[i].at.coef : p->indices.data[i - p->loads.count].coef;
+    const int64_t first = coef[a];
+    coef[a] = coef[b];
+    coef[b] = first;
+  }
+}
+
+/* Where the elements of a copy are, for the nest before its loops were moved: `column` was moved to the end. */
+static ts_status map_columns(const stage *s, const ts_affine *to, int32_t column, const ts_affine **out) {
+  const int32_t last = s->nest->loops.count - 1;
+  ts_affine *at;
+  TS_TRY(TS_ARENA_ARRAY(s->lowering->arena, 1, &at));
+  for (int32_t l = 0; l < s->nest->kept; l++) at->coef[l] = to->coef[l < column ? l : l - 1];
+  at->coef[column] = to->coef[last];
+  at->coef[s->nest->kept] = to->coef[last - 1];
+  *out = at;
+  return TS_SUCCESS;
+}
+
+/* Computes the rows' elements into temporaries, then reduces those. Where columns lie next to each other, so they do in
+ * the copy. */
 static ts_status reduce_from_copy(stage *s) {
+  const int32_t loops = s->nest->loops.count, column = ts_lowering_find_columns(s->nest);
   ts_nest p;
   TS_TRY(collect(s, s->row, true));
   ts_status status = copy_nest(s->nest, &p);
-  p.kept = p.loops.count;
+  p.kept = loops;
   p.reduces = false;
+  for (int32_t l = column; !status && column >= 0 && l + 1 < loops; l++) exchange(&p, l, l + 1);
   for (int32_t i = 0; !status && i < s->count; i++) {
-    const partial *part = &s->partials[i];
+    partial *part = &s->partials[i];
     ts_nest_store store = {.to = {.role = TS_ROLE_TEMP, .index = part->temp, .dtype = part->dtype},
                            .node = p.nodes.data[part->node].a};
     int64_t size = (int64_t)ts_dtype_size(part->dtype);
-    store.to.at = temp_map(&p.loops, p.loops.count, -1, 0, 1, size);
-    status = TS_VEC_PUSH(&p.stores, store);
+    store.to.at = temp_map(&p.loops, loops, -1, 0, 1, size);
+    if (column >= 0) status = map_columns(s, &store.to.at, column, &part->at);
+    if (!status) status = TS_VEC_PUSH(&p.stores, store);
   }
   if (!status) status = ts_lowering_add_launch(s->lowering, &p);
   ts_nest_deinit(&p);
@@ -491,46 +519,7 @@ static bool needs_blocks(const ts_nest *p, int64_t row) {
 
 /* ---- rows of scattered elements ---- */
 
-/* A copy of elements that are read few at a time takes less time than such reads while they are reduced. */
-#define FEW_ELEMENTS 4
-/* Rows of neighbours that a few elements separate are read as they are, unless they are long. */
-#define FEW_STEPS 8
-#define LONG_ROW 1024
 #define MOST_COPIED_BYTES (INT64_C(64) << 20)
-
-/* How many elements of a load lie one behind the other. */
-static int64_t length_of_run(const ts_loops *loops, const ts_access *load) {
-  const int64_t size = (int64_t)ts_dtype_size(load->dtype);
-  int64_t run = 1, before;
-  do {
-    before = run;
-    for (int32_t l = 0; l < loops->count; l++) {
-      const int64_t coef = load->at.coef[l] < 0 ? -load->at.coef[l] : load->at.coef[l];
-      if (loops->extent[l] > 1 && coef == run * size) {
-        run *= loops->extent[l];
-        break;
-      }
-    }
-  } while (run != before);
-  return run;
-}
-
-static int64_t points_of(const ts_nest *p, const ts_access *load) {
-  int64_t points = 1;
-  for (int32_t l = 0; l < p->loops.count; l++) points *= load->at.coef[l] != 0 ? p->loops.extent[l] : 1;
-  return points;
-}
-
-/* True where reading the load's elements into a copy pays. A search among narrow integers often ends early. */
-static bool is_worth_copy(const ts_nest *p, const ts_access *load, const ts_nest_node *reduce) {
-  const int32_t last = p->loops.count - 1;
-  const int64_t step = load->at.coef[last], from = (int64_t)ts_dtype_size(load->dtype);
-  const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
-  if (length_of_run(&p->loops, load) > FEW_ELEMENTS || points_of(p, load) <= TS_SMALL_POINTS) return false;
-  if (ts_lowering_is_near(p, load)) return false;
-  if (step > FEW_STEPS * from || -step > FEW_STEPS * from) return true;
-  return p->loops.extent[last] >= LONG_ROW && size <= from && !(reduce->kind == TS_NEST_ARG && size <= 2);
-}
 
 /* For one reduction of many elements, of which some are scattered, and which is all that has results: a load of such
  * elements. */
@@ -550,22 +539,10 @@ static const ts_access *find_scattered(const ts_nest *p, const stage *s) {
     const ts_nest_node *node = &p->nodes.data[i];
     if (node->kind != TS_NEST_LOAD) continue;
     const ts_access *load = &p->loads.data[node->slot];
-    if (is_worth_copy(p, load, reduce)) scattered = load;
+    if (ts_lowering_is_worth_copy(p, load, reduce)) scattered = load;
   }
   const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
   return s->kept * s->row * size <= MOST_COPIED_BYTES ? scattered : NULL;
-}
-
-static void exchange(ts_nest *p, int32_t a, int32_t b) {
-  int64_t extent = p->loops.extent[a];
-  p->loops.extent[a] = p->loops.extent[b];
-  p->loops.extent[b] = extent;
-  for (size_t i = 0; i < p->loads.count + p->indices.count; i++) {
-    int64_t *coef = i < p->loads.count ? p->loads.data[i].at.coef : p->indices.data[i - p->loads.count].coef;
-    const int64_t first = coef[a];
-    coef[a] = coef[b];
-    coef[b] = first;
-  }
 }
 
 static int64_t distance(const ts_access *load, int32_t l) {
@@ -624,10 +601,10 @@ ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest) {
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a loop nest of long rows");
   if (!one && ts_nest_stores_points(nest))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: rows that are not one loop, with elements for each point");
+  if (one) merge_row(nest, s.row);
   const ts_access *scattered = find_scattered(nest, &s);
   if (scattered && nest->loops.count == nest->kept + 1) return reduce_scattered(&s, scattered);
   if (scattered) return reduce_from_copy(&s);
   if (!one) return reduce_apart(&s);
-  merge_row(nest, s.row);
   return blocks ? reduce_in_blocks(&s) : ts_lowering_add_launch(l, nest);
 }
