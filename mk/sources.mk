@@ -215,6 +215,7 @@ JIT_SRC := \
   c_src/jit/lower/lower.c \
   c_src/jit/lower/lower_joined.c \
   c_src/jit/lower/lower_near.c \
+  c_src/jit/lower/lower_tile.c \
   c_src/jit/lower/lower_launch.c \
   c_src/jit/lower/lower_reduce.c \
   c_src/jit/lower/maker.c \

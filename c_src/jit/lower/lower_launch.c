@@ -427,6 +427,7 @@ static ts_status choose_kind(ts_maker *m) {
     int32_t transposed = take_long_row(m) ? -1 : find_transposed(m);
     m->kind = transposed >= 0 ? TS_KERNEL_TILE : TS_KERNEL_MAP;
     if (transposed >= 0) move_loop(n, transposed, n->loops.count - 2);
+    if (transposed >= 0) ts_maker_order_tiles(m);
   }
   if (n->loops.count <= TS_KERNEL_MAX_RANK) return TS_SUCCESS;
   return ts_error(TS_UNIMPLEMENTED, "no single kernel: %d loops, at most %d", n->loops.count, TS_KERNEL_MAX_RANK);

@@ -51,6 +51,9 @@ int32_t ts_maker_near_columns(const ts_collapsed *n, int32_t operand);
 bool ts_maker_is_near(const ts_maker *m, int32_t operand);
 bool ts_maker_has_near(const ts_maker *m);
 
+/* Lets tiles follow each other as they lie in the largest transposed input (lower_tile.c). */
+void ts_maker_order_tiles(ts_maker *m);
+
 /* Makes a JOINED, if the launch is large and has short rows, or elements few steps apart. `transposes`: tiles could be
  * transposed instead (lower_joined.c). */
 bool ts_maker_joins(ts_maker *m, bool transposes);

@@ -1,0 +1,33 @@
+/* The order of a TILE's outer loops. */
+#include "jit/lower/maker.h"
+
+static int64_t distance(const ts_affine *at, int32_t l) { return at->coef[l] < 0 ? -at->coef[l] : at->coef[l]; }
+
+static int64_t elements_of(const ts_collapsed *n, int32_t i) {
+  int64_t elements = 1;
+  for (int32_t l = 0; l < n->loops.count; l++) elements *= n->at[i].coef[l] != 0 ? n->loops.extent[l] : 1;
+  return elements;
+}
+
+static void swap(int64_t *a, int64_t *b) {
+  const int64_t x = *a;
+  *a = *b;
+  *b = x;
+}
+
+static void swap_loops(ts_collapsed *n, int32_t l) {
+  swap(&n->loops.extent[l - 1], &n->loops.extent[l]);
+  for (int32_t i = 0; i < n->count; i++) swap(&n->at[i].coef[l - 1], &n->at[i].coef[l]);
+}
+
+void ts_maker_order_tiles(ts_maker *m) {
+  ts_collapsed *n = &m->collapsed;
+  const int32_t last = n->loops.count - 1;
+  int32_t most = -1;
+  for (int32_t i = 0; i < m->used.loads; i++) {
+    if (n->at[i].coef[last - 1] != ts_maker_operand_size(m, i)) continue;
+    if (most < 0 || elements_of(n, i) > elements_of(n, most)) most = i;
+  }
+  for (int32_t l = 1; most >= 0 && l + 1 < last; l++)
+    for (int32_t k = l; k > 0 && distance(&n->at[most], k - 1) < distance(&n->at[most], k); k--) swap_loops(n, k);
+}
