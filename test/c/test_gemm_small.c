@@ -76,6 +76,18 @@ START_TEST(few_steps)
 }
 END_TEST
 
+/* Rows of rhs that are whole pages apart: low tiles of many rows of lhs have it packed. */
+START_TEST(pages)
+{
+  ts_gemm *gemm;
+  const int64_t n = 4096 / (int64_t)ts_dtype_size(types[_i]);
+  ck_assert_ok(ts_gemm_get(types[_i], NULL, &gemm));
+  for (int64_t k = 7; k <= 33; k += 13)
+    for (int64_t m = 6; m <= 30; m += 8) check(gemm, types[_i], 1, m, n, k, NORMAL, NORMAL, &threaded, 7);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* Several vectors by rows, whose results become rows again: some are narrowed, or lie apart. */
 START_TEST(few_vectors)
 {
@@ -220,6 +232,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, tasks, 0, TYPE_COUNT);
   tcase_add_loop_test(t, few_columns, 0, TYPE_COUNT);
   tcase_add_loop_test(t, few_steps, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, pages, 0, TYPE_COUNT);
   tcase_add_loop_test(t, few_vectors, 0, TYPE_COUNT);
   tcase_add_test(t, joined_items);
   tcase_add_test(t, one_chain);

@@ -112,6 +112,14 @@ bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 
 /* ---- gemm_small.c ---- */
 
+/* True where rows of rhs are whole pages apart: so many of a column's elements are in the same lines of L1 that they do
+ * not stay there, from one tile of lhs to the next. Only low tiles then gain from a packed rhs. */
+static inline bool gemm_shares_lines(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
+  enum { PAGE = 4096, STEPS = 8, TILES = 2, LOW_TILE = 8 };
+  const bool reads_again = g->small <= LOW_TILE && s->m > (int64_t)TILES * g->small && s->k >= STEPS;
+  return reads_again && s->rhs_row != 0 && s->rhs_row * g->element_size % PAGE == 0;
+}
+
 /* Up to this number of vectors AXPY is as fast as tiles. */
 enum { TS_GEMM_FEW_ITEMS = 4 };
 /* True where tiles read both operands as they lie, or rhs is packed by each task. */

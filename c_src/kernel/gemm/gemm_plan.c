@@ -50,7 +50,7 @@ bool ts_gemm_tiles_are_large(const ts_gemm *gemm, const ts_gemm_shape *s) {
 bool ts_gemm_plan_is_direct(const gemm_plan *p) {
   const ts_gemm_shape *s = &p->shape;
   const ts_gemm *gemm = p->run->gemm;
-  if (p->run->quantized) return false;
+  if (p->run->quantized || gemm_shares_lines(p->g, s)) return false;
   bool contiguous =
       gemm->native && !gemm->complex && gemm->types.rhs == gemm->types.out && s->rhs_col == 1 && s->rhs_row >= 0;
   return contiguous && s->k * s->rhs_row * gemm->size <= ts_target_host()->l2_bytes / 2;

@@ -433,11 +433,11 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   return ts_check_cancelled(run->cancel, "a matrix product");
 }
 
-/* The largest packed rhs that pays. With few registers these tiles are lower than tiles of packed operands, and lose to
- * them sooner. A rhs as large as the second cache pays where one tile is all rows, and AXPY has too many vectors. */
+/* The largest rhs that pays. For low tiles lines of 64-bit elements whose k are apart are not fetched early enough. As
+ * large as the second cache pays where one tile is all rows, and AXPY has too many vectors. */
 static int64_t most_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
   const int64_t l2 = ts_target_host()->l2_bytes;
-  if (g->small < TALL_TILE) return l2 / 16;
+  if (g->small < TALL_TILE) return s->lhs_col != 1 && g->element_size == 8 ? l2 / 16 : l2 / 2;
   return s->m > TS_GEMM_FEW_ITEMS && s->m <= g->small ? l2 : l2 / 2;
 }
 
@@ -474,5 +474,5 @@ bool ts_gemm_is_small(const ts_gemm *gemm, const ts_gemm_shape *s) {
   /* tiles of packed operands have whole vectors */
   const bool has_few = s->n <= g->lanes / 2 && packed_bytes(g, s) <= ts_target_host()->l2_bytes / 8;
   if (packs_columns(s)) return has_few || s->m > TS_GEMM_SHARED_ROWS || s->n * s->k < TS_GEMM_WEIGHT_ELEMENTS;
-  return packed_bytes(g, s) <= most_bytes(g, s);
+  return !gemm_shares_lines(g, s) && packed_bytes(g, s) <= most_bytes(g, s);
 }
