@@ -42,9 +42,11 @@ static bool is_thin(const ts_gemm *gemm, const vector_form *f) {
   return f->items == 1 && (gemm->compute == TS_GEMM_F32 || gemm->compute == TS_GEMM_F64);
 }
 
-/* Rows whose terms are neighbours: fewer than DOT has at once. */
+/* Rows whose terms are neighbours: fewer than DOT has at once, or pages of which it has too many. */
 static bool is_few_rows(const ts_gemm *gemm, const vector_form *f) {
-  return is_thin(gemm, f) && f->results < gemm->geometry.lanes && f->x.k == 1 && (f->results == 1 || f->x.unit != 1);
+  const int64_t lanes = gemm->geometry.lanes, size = gemm->geometry.element_size;
+  const bool is_pages = f->x.size == size && thin_gains_on_pages(f->results, f->x.unit * size, f->k, lanes, size);
+  return is_thin(gemm, f) && (f->results < lanes || is_pages) && f->x.k == 1 && (f->results == 1 || f->x.unit != 1);
 }
 
 /* Columns that are neighbours, without others between them. As many as fill a cache line, or as there are chains, are
@@ -76,8 +78,8 @@ static bool pays(const ts_gemm *gemm, const vector_form *f) {
 
 /* DOT computes whole vectors of results: of those past the last, some once more. */
 static bool wastes_rows(const ts_gemm *gemm, const vector_form *f) {
-  const bool is_left = f->out_item == 1; /* tiles would pack rhs */
-  const bool is_native = f->x.size == gemm->geometry.element_size;
+  const bool is_left = f->out_item == 1 /* tiles would pack rhs */,
+             is_native = f->x.size == gemm->geometry.element_size;
   return is_left && is_native && (gemm_round_up(f->results, gemm->geometry.lanes) - f->results) * 8 > f->results;
 }
 

@@ -4,6 +4,7 @@
 #ifndef TS_KERNEL_THIN_H
 #define TS_KERNEL_THIN_H
 
+#include "jit/session/target.h"
 #include "tensor/contract_order.h"
 
 #include <stdbool.h>
@@ -26,6 +27,16 @@ typedef struct thin_product {
 /* A chain of x, and a group of chains that is converted: as many as a vector has elements, of at most 64 bytes. */
 static inline int64_t thin_memory(int64_t columns, int64_t size, bool is_narrow) {
   return TS_CONTRACT_CHAIN * columns * (size + (is_narrow ? 64 : 0));
+}
+
+/* True for rows of whole groups of chains, `row` bytes apart, where that is whole pages: kernels that read a line of
+ * many rows at once have them pushed out of the first cache, except with AVX-512. The code here reads two rows, but
+ * fetches nothing early from memory, so it is for what other caches hold. Blocks of such rows (tensor/contract_order.h)
+ * are such rows, too. */
+static inline bool thin_gains_on_pages(int64_t rows, int64_t row, int64_t terms, int64_t lanes, int64_t size) {
+  enum { PAGE = 4096, CACHES = 8, WIDE = 64 };
+  return lanes * size < WIDE && row % PAGE == 0 && terms % (TS_CONTRACT_CHAIN * lanes) == 0 &&
+         terms * rows <= CACHES * ts_target_host()->l2_bytes / size;
 }
 
 typedef struct thin_code {
