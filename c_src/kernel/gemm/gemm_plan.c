@@ -168,6 +168,9 @@ static void plan_phases(gemm_plan *p) {
   p->phase_k = gemm_min(blocks * p->kc, p->shape.k);
 }
 
+/* Rows of partial results are an odd number of cache lines: those of a tile would share the same lines of L1. */
+#define PARTIAL_PAD 64
+
 static ts_status plan_space(gemm_plan *p) {
   int size = p->g->element_size;
   int64_t rows = gemm_ceil_div(p->row_panels, p->row_tasks);
@@ -181,7 +184,8 @@ static ts_status plan_space(gemm_plan *p) {
   if (p->by_rows && p->mode == GEMM_RHS_PRIVATE) p->rhs_bytes = p->chunk_k * p->task_panels * p->tile_cols * size;
   p->rhs_bytes = ts_pool_padded(p->rhs_bytes);
   const int64_t sums = p->by_rows && gemm_is_one_chunk(p) ? p->g->rows[0] : p->task_rows;
-  p->partial_bytes = p->run->native ? 0 : sums * p->task_panels * p->tile_cols * size;
+  p->partial_row = p->task_panels * p->tile_cols * size + PARTIAL_PAD;
+  p->partial_bytes = p->run->native ? 0 : sums * p->partial_row;
   p->partial_bytes = ts_pool_padded(p->partial_bytes);
   p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
   if (p->mode != GEMM_RHS_SHARED || p->run->packed) return TS_SUCCESS;

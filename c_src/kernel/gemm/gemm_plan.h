@@ -35,6 +35,7 @@ typedef struct gemm_plan {
   gemm_pack pack_lhs, pack_rhs;
   int64_t lhs_panel_bytes, rhs_panel_bytes;
   int64_t rhs_batches;
+  int64_t partial_row; /* bytes from a row of partial results to the next */
   int64_t shared_bytes, lhs_bytes, rhs_bytes, partial_bytes, worker_bytes;
   char *shared, *workers;
   _Atomic bool *has_tiny; /* of gemm_bf16.h: whether the shared rhs, or lhs in some phase, has such numbers */

@@ -162,42 +162,46 @@ INLINE void add_quads(const char *const *lhs, const char *rhs, int64_t quads, bo
   *to = s;
 }
 
-static void store_row(const gemm_amx_tile *t, int64_t row, const __m512i *sum, const __m512i *correction) {
-  for (int v = 0; v < 2 && v * UNIT < t->cols; v++) {
-    const __mmask16 mask = first_lanes(t->cols - v * UNIT);
+/* What is added to the sums of all rows. */
+INLINE __m512i correct(const gemm_amx_tile *t, __m512i columns) {
+  const __m512i by = _mm512_slli_epi32(columns, 7), zero = _mm512_setzero_si512();
+  return t->product == GEMM_AMX_SS ? _mm512_sub_epi32(zero, by) : t->product == GEMM_AMX_UU ? by : zero;
+}
+
+/* The sums of a row, with masks of the columns. */
+INLINE void store_row(const gemm_amx_tile *t, int64_t row, const __m512i *sum, const __m512i *correction,
+                      const __mmask16 *cols) {
+  UNROLL for (int v = 0; v < 2; v++) {
     const char *out = t->out + row * t->out_stride + v * 64;
     __m512i total = _mm512_add_epi32(sum[v], correction[v]);
-    if (t->adds) total = _mm512_add_epi32(total, _mm512_maskz_loadu_epi32(mask, out));
-    _mm512_mask_storeu_epi32(t->to + row * t->to_stride + v * 64, mask, total);
+    if (t->adds) total = _mm512_add_epi32(total, _mm512_maskz_loadu_epi32(cols[v], out));
+    _mm512_mask_storeu_epi32(t->to + row * t->to_stride + v * 64, cols[v], total);
   }
 }
 
 /* Rows from `row` on; those past the last one repeat it, and are not stored. */
-static void run_rows(const gemm_amx_tile *t, int64_t row) {
-  const bool rhs_has_signs = t->product == GEMM_AMX_SS || t->product == GEMM_AMX_US;
+INLINE void run_rows(const gemm_amx_tile *t, int64_t row, bool rhs_has_signs, const __mmask16 *cols) {
   const char *lhs[ROWS];
-  sums s;
-  memset(&s, 0, sizeof s);
+  sums s = {0}; /* of memset the sums would not stay in registers */
   for (int64_t first = 0; first < t->k; first += UNIT) {
     const int64_t quads = gemm_min(UNIT, t->k - first);
     const char *rhs = t->rhs + first * PANEL * TS_GEMM_QUAD;
     for (int r = 0; r < ROWS; r++)
       lhs[r] = t->lhs + (first * PANEL + gemm_min(row + r, t->rows - 1) * quads) * TS_GEMM_QUAD;
-    if (rhs_has_signs)
-      add_quads(lhs, rhs, quads, true, &s);
-    else
-      add_quads(lhs, rhs, quads, false, &s);
+    add_quads(lhs, rhs, quads, rhs_has_signs, &s);
   }
-  __m512i correction[2];
-  for (int v = 0; v < 2; v++) {
-    const __m512i by = _mm512_slli_epi32(s.columns[v], 7), zero = _mm512_setzero_si512();
-    correction[v] = t->product == GEMM_AMX_SS ? _mm512_sub_epi32(zero, by) : t->product == GEMM_AMX_UU ? by : zero;
-  }
-  for (int r = 0; r < ROWS && row + r < t->rows; r++) store_row(t, row + r, s.of[r], correction);
+  const __m512i correction[] = {correct(t, s.columns[0]), correct(t, s.columns[1])};
+  UNROLL for (int r = 0; r < ROWS; r++) if (row + r < t->rows) store_row(t, row + r, s.of[r], correction, cols);
 }
 
 static void run_by_vnni(const gemm_amx_tile *t) {
-  for (int64_t row = 0; row < t->rows; row += ROWS) run_rows(t, row);
+  const bool rhs_has_signs = t->product == GEMM_AMX_SS || t->product == GEMM_AMX_US;
+  const __mmask16 cols[] = {first_lanes(t->cols), first_lanes(t->cols - UNIT)};
+  for (int64_t row = 0; row < t->rows; row += ROWS)
+    if (rhs_has_signs)
+      run_rows(t, row, true, cols);
+    else
+      run_rows(t, row, false, cols);
 }
 
 #include "kernel/isa_end.h"

@@ -448,7 +448,7 @@ static void place_out(task *t) {
   int64_t at = (p->first_batch + t->batch) * s->out_batch + t->row * s->out_row + p->first_col + t->col;
   bool native = p->run->native;
   t->out = native ? p->run->out + at * size : t->partial;
-  t->out_stride = native ? s->out_row * size : p->task_panels * p->tile_cols * p->g->element_size;
+  t->out_stride = native ? s->out_row * size : p->partial_row;
 }
 
 static void product_task(void *arg, int64_t index, int worker) {
