@@ -66,8 +66,10 @@ static void plan_tasks(vector_plan *p) {
   const bool large = s->batch * p->results >= gemm_min(matrix, sums / p->items);
   p->parallel = large ? p->run->parallel : &ts_parallel_serial;
   const int64_t share = gemm_ceil_div(p->results * s->batch, 2 * (int64_t)p->parallel->width);
-  const int64_t vectors = COMPLEX_VECTORS * p->code->vector_bytes / number;
-  p->chunk = gemm_max(gemm_min(most, share), TASK_MIN_BYTES / number / p->items);
+  /* threads share few rows: half of the vectors, with two chains each; of neighbours a task has longer pieces */
+  const bool turns = p->x.unit != 2 && p->parallel->width > 1;
+  const int64_t vectors = COMPLEX_VECTORS / (turns ? 2 : 1) * p->code->vector_bytes / number;
+  p->chunk = gemm_max(gemm_min(most, share), turns ? vectors : TASK_MIN_BYTES / number / p->items);
   p->chunk = gemm_min(p->results, gemm_round_up(p->chunk, vectors));
   p->chunks = gemm_ceil_div(p->results, p->chunk);
 }
