@@ -433,12 +433,14 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   return ts_check_cancelled(run->cancel, "a matrix product");
 }
 
-/* The largest rhs that pays. For low tiles lines of 64-bit elements whose k are apart are not fetched early enough. As
- * large as the second cache pays where one tile is all rows, and AXPY has too many vectors. */
+/* The largest rhs that pays. For low tiles lines of 64-bit elements whose k are apart are not fetched early enough.
+ * Where one tile is all rows rhs is read once, as by packing, which does more, and by AXPY, which has too many vectors.
+ */
 static int64_t most_bytes(const ts_gemm_geometry *g, const ts_gemm_shape *s) {
   const int64_t l2 = ts_target_host()->l2_bytes;
-  if (g->small < TALL_TILE) return s->lhs_col != 1 && g->element_size == 8 ? l2 / 16 : l2 / 2;
-  return s->m > TS_GEMM_FEW_ITEMS && s->m <= g->small ? l2 : l2 / 2;
+  if (g->small < TALL_TILE && s->lhs_col != 1 && g->element_size == 8) return l2 / 16;
+  if (s->m <= TS_GEMM_FEW_ITEMS || s->m > g->small) return l2 / 2;
+  return s->m <= TS_GEMM_MAX_ITEMS ? 4 * l2 : l2;
 }
 
 /* Each task widens rhs again. */
