@@ -203,6 +203,7 @@ JIT_SRC := \
   c_src/jit/loop/loop_joined.c \
   c_src/jit/loop/loop_map.c \
   c_src/jit/loop/loop_moves.c \
+  c_src/jit/loop/loop_picks.c \
   c_src/jit/loop/loop_plan.c \
   c_src/jit/loop/loop_points.c \
   c_src/jit/loop/loop_reduce.c \

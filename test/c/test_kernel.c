@@ -177,6 +177,15 @@ static const char *gathers[] = {
     "1\n",
     "map 2\nin u8 01\nin u64 ss\nout u8 s1 1\nscalar s64\nscalar s64\n0 u64 load 1\n1 u8 gather 0 at 0 limit 0 step "
     "1\n",
+    /* the same indices for all rows, whose elements are moved one by one where they are few */
+    "map 2\nin f32 s0\nin s32 01\nout f32 s1 1\nscalar s64\nscalar s64\n0 s32 load 1\n1 f32 gather 0 at 0 limit 0 step "
+    "1\n",
+    "map 3\nin bf16 ss0\nin u8 001\nout bf16 ss1 1\nscalar s64\nscalar s64\n0 u8 load 1\n1 bf16 gather 0 at 0 limit 0 "
+    "step 1\n",
+    "map 2\nin s8 s0\nin s64 01\nout s8 s1 1\nscalar s64\nscalar s64\n0 s64 load 1\n1 s8 gather 0 at 0 limit 0 step "
+    "1\n",
+    "map 2\nin f64 s0\nin u64 01\nout f64 s1 1\nscalar s64\nscalar s64\n0 u64 load 1\n1 f64 gather 0 at 0 limit 0 step "
+    "1\n",
     /* an index for each row: contiguous, strided, and one element */
     "map 2\nin f32 01\nin s8 s0\nout f32 s1 1\nscalar s64\nscalar s64\n0 s8 load 1\n1 f32 gather 0 at 0 limit 0 step "
     "1\n",
@@ -204,6 +213,9 @@ START_TEST(gather)
     for (int32_t k = 0; k < c.desc.rank; k++) run.extents[k] = k + 1 < c.desc.rank ? 3 : lengths[i];
     ts_case_check(&c, kernel, &run);
   }
+  ts_case_run many = {.seed = 3, .index_range = 7};
+  for (int32_t k = 0; k < c.desc.rank; k++) many.extents[k] = k + 1 < c.desc.rank ? 2 : 1025;
+  ts_case_check(&c, kernel, &many);
   ts_kernel_release(kernel);
 }
 END_TEST

@@ -3,6 +3,7 @@
  * registers. A kernel that only moves elements moves the bytes of any type as integers of its size. */
 #include "jit/loop/loop_joined.h"
 #include "jit/loop/loop_moves.h"
+#include "jit/loop/loop_picks.h"
 
 static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
   (void)context, (void)carried;
@@ -61,7 +62,14 @@ static ts_status emit_overlapped(ts_loop *loop, map_rows *rows) {
 
 static ts_status emit_short(ts_loop *loop, map_rows *rows) { return emit_rows(loop, rows, ts_loop_short_row); }
 
+static ts_status emit_points(ts_loop *loop, map_rows *rows) { return emit_rows(loop, rows, row_of_points); }
+
+static ts_status emit_picks(ts_loop *loop, map_rows *rows) { return ts_loop_pick_rows(loop, &rows->span); }
+
 static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
+  if (ts_loop_picks(loop)) {
+    return emit_either(loop, rows, ts_loop_row_is_few(loop, &rows->span), emit_picks, emit_points);
+  }
   if (!ts_loop_overlaps(loop)) return emit_rows(loop, rows, row_of_points);
   return emit_either(loop, rows, rows->span.some_whole, emit_overlapped, emit_short);
 }

@@ -1,0 +1,85 @@
+/* MAP: rows of elements that indices select, the same in each row, as from the last axis of a tensor. A gather takes as
+ * many loads as its vector has lanes, also where the row has fewer elements, and its addresses have to be made again
+ * for each row. So the places of the elements are kept in a table, and elements are moved one by one. */
+#include "jit/loop/loop_picks.h"
+
+/* The table is on the stack: 8 KB. */
+#define MOST_PICKS 1024
+
+static bool is_index_of_any_row(const ts_loop *loop, const ts_kernel_node *n) {
+  const int32_t last = loop->d->rank - 1;
+  if (n->kind != TS_NODE_LOAD) return false;
+  for (int32_t dim = 0; dim < last; dim++)
+    if (loop->d->inputs[n->slot].stride[dim] != TS_STRIDE_ZERO) return false;
+  return loop->d->inputs[n->slot].stride[last] == TS_STRIDE_UNIT;
+}
+
+bool ts_loop_picks(const ts_loop *loop) {
+  const ts_kernel_desc *d = loop->d;
+  const int32_t last = d->rank - 1;
+  if (loop->e->site || loop->streams || last == 0 || d->node_count != 2 || d->output_count != 1) return false;
+  const ts_kernel_node *n = &d->nodes[1];
+  const ts_kernel_operand *out = &d->outputs[0].operand;
+  if (n->kind != TS_NODE_GATHER || d->outputs[0].node != 1 || !is_index_of_any_row(loop, &d->nodes[0])) return false;
+  return d->inputs[n->slot].stride[last] == TS_STRIDE_ZERO && out->stride[last] == TS_STRIDE_UNIT &&
+         out->dtype == n->dtype && !ts_dtype_is_complex(n->dtype);
+}
+
+ts_v ts_loop_row_is_few(ts_loop *loop, const ts_span *span) {
+  return LLVMBuildICmp(loop->e->b, LLVMIntSLE, span->to, ts_loop_number(loop, MOST_PICKS), "");
+}
+
+typedef struct picks {
+  const ts_span *span;
+  ts_v table; /* bytes from the row's base to each element */
+} picks;
+
+static ts_v load(ts_loop *loop, ts_dtype type, ts_v address) {
+  ts_v element = LLVMBuildLoad2(loop->e->b, ts_emit_memory_type(loop->e, type), address, "");
+  LLVMSetAlignment(element, (unsigned)ts_dtype_alignment(type));
+  return element;
+}
+
+static void store(ts_loop *loop, ts_dtype type, ts_v element, ts_v address) {
+  LLVMSetAlignment(LLVMBuildStore(loop->e->b, element, address), (unsigned)ts_dtype_alignment(type));
+}
+
+/* Within the operand's axis, as the indices of a vector. */
+static ts_v clamped(ts_loop *loop, ts_dtype type, ts_v index, ts_v last) {
+  const bool is_unsigned = ts_dtype_is_unsigned(type);
+  index = LLVMBuildIntCast2(loop->e->b, index, loop->i64, !is_unsigned, "");
+  index = ts_emit_intrinsic(loop->e, is_unsigned ? "llvm.umin" : "llvm.smin", NULL, (ts_v[]){index, last}, 2);
+  return ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){index, ts_loop_number(loop, 0)}, 2);
+}
+
+/* All rows have the same indices: their base does not depend on the row. */
+static void fill_table(ts_loop *loop, const picks *p) {
+  const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
+  ts_v limit = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b));
+  ts_v step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c));
+  ts_v last = LLVMBuildSub(loop->e->b, limit, ts_loop_number(loop, 1), "");
+  ts_counter point = ts_loop_count(loop, p->span->from, p->span->to, ts_loop_number(loop, 1));
+  ts_v at = load(loop, index->dtype, ts_loop_element(loop, index->dtype, loop->address[index->slot], point.index));
+  ts_v bytes = ts_loop_mul(loop, clamped(loop, index->dtype, at, last), step);
+  store(loop, TS_S64, bytes, ts_loop_element(loop, TS_S64, p->table, point.index));
+  ts_loop_count_end(loop, &point);
+}
+
+static ts_status pick_row(void *context, ts_loop *loop, const ts_v *counters) {
+  const picks *p = context;
+  const ts_kernel_node *n = &loop->d->nodes[1];
+  const int32_t output = ts_loop_output_operand(loop, 0);
+  ts_loop_set_row(loop, counters, loop->d->rank - 1);
+  ts_counter point = ts_loop_count(loop, p->span->from, p->span->to, ts_loop_number(loop, 1));
+  ts_v bytes = load(loop, TS_S64, ts_loop_element(loop, TS_S64, p->table, point.index));
+  ts_v element = load(loop, n->dtype, ts_loop_offset(loop, loop->base[n->slot], bytes));
+  store(loop, n->dtype, element, ts_loop_element(loop, n->dtype, loop->base[output], point.index));
+  ts_loop_count_end(loop, &point);
+  return TS_SUCCESS;
+}
+
+ts_status ts_loop_pick_rows(ts_loop *loop, const ts_span *span) {
+  picks p = {.span = span, .table = ts_emit_alloca(loop->e, LLVMArrayType2(loop->i64, MOST_PICKS))};
+  fill_table(loop, &p);
+  return ts_loop_rows(loop, loop->d->rank - 1, pick_row, &p);
+}

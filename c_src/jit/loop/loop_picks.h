@@ -1,0 +1,14 @@
+/* Rows of a MAP of elements that indices select (loop_picks.c). Used by one emission on one compile thread. */
+#ifndef TS_JIT_LOOP_PICKS_H
+#define TS_JIT_LOOP_PICKS_H
+
+#include "jit/loop/loop_body.h"
+
+/* True when each point of a row is an element of the operand's row that the point's index, the same for all rows,
+ * selects. */
+bool ts_loop_picks(const ts_loop *loop);
+/* i1: whether a row is short enough for ts_loop_pick_rows(), which makes all rows. */
+ts_v ts_loop_row_is_few(ts_loop *loop, const ts_span *span);
+ts_status ts_loop_pick_rows(ts_loop *loop, const ts_span *span);
+
+#endif
