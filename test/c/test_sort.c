@@ -461,8 +461,9 @@ static bool check_top(ts_dtype type, int64_t lines, int64_t n, int64_t k, patter
 
 START_TEST(test_top_k)
 {
-  static const int64_t lengths[][2] = {{1, 1},      {3, 1},    {40, 1},      {40, 40},    {100, 7},   {1000, 10},
-                                       {1000, 999}, {5000, 3}, {5000, 1200}, {70000, 50}, {1500, 60}, {1025, 17}};
+  static const int64_t lengths[][2] = {{1, 1},     {3, 1},      {40, 1},    {40, 40},     {100, 7},
+                                       {1000, 10}, {1000, 999}, {5000, 3},  {5000, 1200}, {70000, 50},
+                                       {1500, 60}, {1025, 17},  {6000, 300}};
   int ways[2] = {0};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
     for (int p = 0; p < PATTERNS; p++) {

@@ -152,19 +152,19 @@ static uint32_t quantile(const uint32_t *sample, int k) {
   return bound;
 }
 
-/* A bound that k keys of the line do not exceed, most probably: the margin is more than three deviations. */
-static uint32_t sample_bound(const selection *s) {
-  const int64_t n = s->job->n, base = (s->in - (const char *)s->job->in) >> s->job->width;
-  const int expected = (int)(SAMPLE * s->k / n);
+/* The margin is more than three deviations. */
+uint32_t ts_sort_sample(const ts_sort_job *job, int64_t line, int64_t k) {
+  const int64_t n = job->n;
+  const int expected = (int)(SAMPLE * k / n), shift = job->width == 3 ? 32 : 0;
   int deviation = 1;
   while (deviation * deviation < expected) deviation++;
   const int wanted = expected + 3 * deviation + 4;
   uint32_t sample[SAMPLE];
   uint64_t random = (uint64_t)n;
-  if (n < SAMPLED || s->k < SAMPLED_K || wanted > SAMPLE * 3 / 4) return UINT32_MAX;
+  if (n < SAMPLED || k < SAMPLED_K || wanted > SAMPLE * 3 / 4) return UINT32_MAX;
   for (int i = 0; i < SAMPLE; i++) {
     const int64_t at = ts_sort_random(&random) % n;
-    sample[i] = (uint32_t)ts_sort_key_at(s->job, &s->job->key, base + at);
+    sample[i] = (uint32_t)(ts_sort_key_at(job, &job->key, line * n + at) >> shift);
   }
   return quantile(sample, wanted);
 }
@@ -175,7 +175,7 @@ bool ts_sort_select(const ts_sort_job *job, int64_t line, int64_t k, uint64_t *r
                  .records = records,
                  .scratch = scratch,
                  .k = k};
-  s.bound = sample_bound(&s);
+  s.bound = ts_sort_sample(job, line, k);
   const bool sampled = s.bound < UINT32_MAX;
   if (!walk(&s)) return false;
   if (sampled && s.count < k) {

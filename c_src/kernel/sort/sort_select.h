@@ -11,6 +11,10 @@ int64_t ts_sort_select_room(int64_t k);
 /* Puts the first k of a line to the front of `records`, in any order. 0 < k <= n. False: it was cancelled. */
 bool ts_sort_select(const ts_sort_job *job, int64_t line, int64_t k, uint64_t *records, uint64_t *scratch);
 
+/* A bound that k keys of the line do not exceed, most probably, of a sample; of keys of 64 bits the upper half. The
+ * greatest number where there is none. */
+uint32_t ts_sort_sample(const ts_sort_job *job, int64_t line, int64_t k);
+
 /* Sorts a few records. */
 void ts_sort_insert(uint64_t *records, int64_t n);
 

@@ -182,26 +182,6 @@ static void partition(candidate *c, int64_t n, int64_t k) {
   if (end - low == 2 && rank_of(c[low]) > rank_of(c[low + 1])) swap(&c[low], &c[low + 1]);
 }
 
-static void sift(candidate *c, int64_t at, int64_t n) {
-  candidate moved = c[at];
-  for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-    if (child + 1 < n && rank_of(c[child + 1]) > rank_of(c[child])) child++;
-    if (rank_of(c[child]) <= rank_of(moved)) break;
-    c[at] = c[child];
-  }
-  c[at] = moved;
-}
-
-static void heap_sort(candidate *c, int64_t n) {
-  for (int64_t i = n / 2; i-- > 0;) sift(c, i, n);
-  for (int64_t i = n; i-- > 1;) {
-    candidate last = c[i];
-    c[i] = c[0];
-    c[0] = last;
-    sift(c, 0, i);
-  }
-}
-
 typedef struct selection {
   candidate *c; /* room for room(k) */
   int64_t k, count;
@@ -216,6 +196,23 @@ static void insertion_sort(candidate *c, int64_t n) {
     for (; at > 0 && rank_of(c[at - 1]) > rank_of(moved); at--) c[at] = c[at - 1];
     c[at] = moved;
   }
+}
+
+static void sort_candidates(candidate *c, int64_t n) {
+  uint64_t random = (uint64_t)n;
+  while (n > FEW) {
+    const candidate pivot = put_pivot_last(c, n, &random);
+    const int64_t at = put_lesser_first(c, n, pivot), after = n - at - 1;
+    if (at < after) {
+      sort_candidates(c, at);
+      c += at + 1;
+      n = after;
+    } else {
+      sort_candidates(c + at + 1, after);
+      n = at;
+    }
+  }
+  insertion_sort(c, n);
 }
 
 /* Drops candidates that are not among the first k. A later element with the key of the last comes after it. */
@@ -244,13 +241,15 @@ static void offer(selection *s, const ts_sort_job *job, const char *in, int64_t 
   uint64_t varying = 0, bound = s->bound;
   block b;
   ts_sort_lanes_host()->keys[job->width](&job->key, in + (first << job->width), n, b.keys, 0, &varying);
-  if (first == 0 && s->k <= n) bound = pick->bound64(b.keys, n, s->k);
+  if (first == 0 && s->k <= n && bound == UINT64_MAX) bound = pick->bound64(b.keys, n, s->k);
   const int64_t count = pick->pick64(b.keys, n, 0, bound, b.picked, b.places);
   for (int64_t i = 0; i < count; i++) s->c[s->count++] = (candidate){b.picked[i], (uint64_t)(first + b.places[i])};
 }
 
 static bool select_candidates(const ts_sort_job *job, int64_t line, selection *s) {
   const char *in = (const char *)job->in + ((line * job->n) << job->width);
+  s->count = 0;
+  s->over = false;
   for (int64_t at = 0; at < job->n && !s->over; at += BLOCK) {
     if (at % CHECK == 0 && ts_cancelled(job->cancel)) return false;
     offer(s, job, in, at, job->n - at < BLOCK ? job->n - at : BLOCK);
@@ -259,18 +258,27 @@ static bool select_candidates(const ts_sort_job *job, int64_t line, selection *s
   return true;
 }
 
+static bool select_from(const top_run *run, int64_t line, selection *s) {
+  const uint32_t sampled = ts_sort_sample(&run->job, line, s->k);
+  s->bound = (uint64_t)sampled << 32 | UINT32_MAX;
+  if (!select_candidates(&run->job, line, s)) return false;
+  if (sampled == UINT32_MAX || s->count >= s->k) return true;
+  s->bound = UINT64_MAX;
+  return select_candidates(&run->job, line, s);
+}
+
+static void write_candidate(const top_run *run, int64_t line, int64_t i, int64_t index) {
+  const int64_t k = run->plan->k;
+  run->indices[line * k + i] = (int32_t)index;
+  copy_element(run, line * k + i, line * run->job.n + index);
+}
+
 static bool select_line(const top_run *run, int64_t line, candidate *memory) {
-  selection s = {.c = memory, .k = run->plan->k, .bound = UINT64_MAX};
-  if (!select_candidates(&run->job, line, &s)) return false;
+  selection s = {.c = memory, .k = run->plan->k};
+  if (!select_from(run, line, &s)) return false;
   trim(&s);
-  if (s.k > FEW)
-    heap_sort(s.c, s.k);
-  else
-    insertion_sort(s.c, s.k);
-  for (int64_t i = 0; i < s.k; i++) {
-    run->indices[line * s.k + i] = (int32_t)s.c[i].index;
-    copy_element(run, line * s.k + i, line * run->job.n + (int64_t)s.c[i].index);
-  }
+  sort_candidates(s.c, s.k);
+  for (int64_t i = 0; i < s.k; i++) write_candidate(run, line, i, (int64_t)s.c[i].index);
   return true;
 }
 
@@ -286,11 +294,7 @@ static void select_task(void *arg, int64_t task, int worker) {
 
 static void write_records(const top_run *run, int64_t line, const uint64_t *records) {
   const int64_t k = run->plan->k;
-  for (int64_t i = 0; i < k; i++) {
-    const int64_t index = (int64_t)(uint32_t)records[i];
-    run->indices[line * k + i] = (int32_t)index;
-    copy_element(run, line * k + i, line * run->job.n + index);
-  }
+  for (int64_t i = 0; i < k; i++) write_candidate(run, line, i, (int64_t)(uint32_t)records[i]);
 }
 
 /* Sorts the records of `lines` lines; returns where they are. */
