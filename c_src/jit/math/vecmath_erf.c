@@ -7,6 +7,11 @@
 /* erf(x) = x + x P(x^2), |x| <= 1. Relative error 2^-29.4. */
 static const double erf_small[] = {0.128379166,  -0.37612626,    0.112835787,   -0.0268533472,
                                    0.0051871622, -0.00079978531, 7.80690534e-05};
+/* erfc(x) = ERFC_CENTER + t P(t), t = x - CENTER, 0.4769 <= x <= 1. Relative error 2^-28.7. */
+#define CENTER 0.752942622
+#define ERFC_CENTER 0.286956638
+static const double erfc_near[] = {-0.640093923, 0.481953889,  -0.0285575576, -0.14988929,
+                                   0.0536831245, 0.0262079258, -0.0178221744};
 /* erfc(x) = exp(P(x)), 1 <= x <= 3.925. Absolute error of erfc 2^-25.9. */
 static const double erfc_exponent[] = {-0.00267170393, -1.11743844,  -0.65448904,
                                        -0.088634111,   0.0147781027, -0.00115041982};
@@ -104,12 +109,22 @@ static ts_v erfc_precise(ts_vm *m, ts_v a) {
 
 static ts_v erf_below_1(ts_vm *m, ts_v a) { return l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small_wide), a, a); }
 
-static ts_v erf_wide(ts_vm *m, ts_v x) {
-  ts_v a = l_abs(m, x), one = l_const(m, 1), bounded = l_within(m, a, 1, 6); /* from there erf rounds to 1 */
-  ts_v large = l_sub(m, one, erfc_to_last_place_of_1(m, bounded));
-  ts_v is_small = l_cmp(m, LLVMRealULT, a, one); /* or NaN */
-  return l_copysign(m, l_select(m, is_small, erf_below_1(m, a), large), x);
+/* `small` below 1 and for NaN, which `large` need not preserve. Arguments are often all below 1, and `large` would take
+ * most of the time. */
+static ts_v erf_of_parts(ts_vm *m, ts_v x, ts_v small, ts_v (*large)(ts_vm *m, ts_v a)) {
+  ts_v a = l_abs(m, x), is_large = l_cmp(m, LLVMRealOGE, a, l_const(m, 1));
+  l_branch branch = l_branch_begin(m, is_large, true);
+  ts_v mixed = l_select(m, is_large, large(m, a), small);
+  l_branch_end(m, &branch);
+  return l_copysign(m, l_branch_merge(m, &branch, small, mixed), x);
 }
+
+static ts_v large_erf_wide(ts_vm *m, ts_v a) {
+  ts_v bounded = l_within(m, a, 1, 6); /* from there erf rounds to 1 */
+  return l_sub(m, l_const(m, 1), erfc_to_last_place_of_1(m, bounded));
+}
+
+static ts_v erf_wide(ts_vm *m, ts_v x) { return erf_of_parts(m, x, erf_below_1(m, l_abs(m, x)), large_erf_wide); }
 
 static ts_v erfc_wide_of(ts_vm *m, ts_v x) {
   ts_v a = l_abs(m, x), bounded = l_within(m, a, 0.46, 27.3); /* from there the result is 0 or 2 */
@@ -122,14 +137,15 @@ static ts_v erfc_wide_of(ts_vm *m, ts_v x) {
 
 /* ---- erf ---- */
 
+static ts_v large_erf(ts_vm *m, ts_v a) {
+  ts_v bounded = l_at_most(m, a, 3.925); /* from here erf rounds to 1 */
+  return l_sub(m, l_const(m, 1), ts_vm_exp_of_negative(m, L_POLY(m, bounded, erfc_exponent)));
+}
+
 ts_v ts_vm_erf(ts_vm *m, ts_v x) {
   if (m->wide) return m->fma ? erf_wide(m, x) : ts_vm_library(m, "erf", "u10", x, NULL);
-  ts_v a = l_abs(m, x), one = l_const(m, 1);
-  ts_v small = l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small), a, a);
-  ts_v large = l_at_most(m, a, 3.925); /* from here erf rounds to 1 */
-  large = l_sub(m, one, ts_vm_exp_of_negative(m, L_POLY(m, large, erfc_exponent)));
-  ts_v is_small = l_cmp(m, LLVMRealULT, a, one); /* or NaN, which ts_vm_exp_of_negative does not preserve */
-  return l_copysign(m, l_select(m, is_small, small, large), x);
+  ts_v a = l_abs(m, x), small = l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small), a, a);
+  return erf_of_parts(m, x, small, large_erf);
 }
 
 /* ---- erfc ---- */
@@ -144,14 +160,28 @@ static ts_v erfc_of_magnitude(ts_vm *m, ts_v a) {
   return l_mul(m, ts_vm_exp_of_negative(m, minus_square), p);
 }
 
-ts_v ts_vm_erfc(ts_vm *m, ts_v x) {
-  if (m->wide) return m->fma ? erfc_wide_of(m, x) : ts_vm_library(m, "erfc", "u15", x, NULL);
+static ts_v large_erfc(ts_vm *m, ts_v x) {
   ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
   ts_v a = l_at_most(m, l_abs(m, x), 10.1); /* from there the result is 0 or 2 */
   ts_v right = erfc_of_magnitude(&wide, l_widen(&wide, a));
   ts_v left = l_sub(&wide, l_const(&wide, 2), right);
   ts_v negative = l_cmp(m, LLVMRealOLT, x, l_const(m, 0));
   return l_narrow(m, l_select(m, negative, left, right));
+}
+
+/* It is 1 - x - x P(x^2) where that is more than 1/2, and up to 1 a polynomial of its own. Arguments are often all of
+ * these. */
+ts_v ts_vm_erfc(ts_vm *m, ts_v x) {
+  if (m->wide) return m->fma ? erfc_wide_of(m, x) : ts_vm_library(m, "erfc", "u15", x, NULL);
+  ts_v minus_p = l_neg(m, L_POLY(m, l_mul(m, x, x), erf_small)), t = l_sub(m, x, l_const(m, CENTER));
+  ts_v near = l_fma(m, L_POLY(m, t, erfc_near), t, l_const(m, ERFC_CENTER));
+  ts_v small = l_fma(m, minus_p, x, l_sub(m, l_const(m, 1), x));
+  small = l_select(m, l_cmp(m, LLVMRealOGE, x, l_const(m, 0.4769)), near, small);
+  ts_v is_large = l_cmp(m, LLVMRealOGE, l_abs(m, x), l_const(m, 1));
+  l_branch branch = l_branch_begin(m, is_large, true);
+  ts_v mixed = l_select(m, is_large, large_erfc(m, x), small);
+  l_branch_end(m, &branch);
+  return l_branch_merge(m, &branch, small, mixed);
 }
 
 /* ---- erf_inv ---- */
