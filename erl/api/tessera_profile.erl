@@ -48,7 +48,7 @@ run(F, Args, Options) ->
     Begun = erlang:monotonic_time(nanosecond),
     Measure = fun() ->
                       try apply(F, Args) of
-                          Result -> {Result, erlang:monotonic_time(nanosecond), tessera_nif:profile_stop(Profile)}
+                          Result -> {Result, tessera_run:clock(), tessera_nif:profile_stop(Profile)}
                       catch Class:Reason:Trace ->
                           _ = tessera_nif:profile_stop(Profile),
                           erlang:raise(Class, Reason, Trace)
@@ -57,9 +57,9 @@ run(F, Args, Options) ->
     {{{Result, Ended, Measured}, Lines, Times, Notes}, Compiled} =
         tessera_places:recording(Modules, fun() -> tessera_run:profiled(Modules, Most, Measure) end),
     With = setelement(1, Measured, tessera_profile_lines:add(element(1, Measured), Profile, Modules)),
-    Profiled = profile(With, Ended - Begun, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
+    Profiled = profile(With, Ended - Clock, Lines, [{Kind, From - Begun, To - Begun} || {Kind, From, To} <- Times], {Clock, WithSpeed}),
     Find = tessera_profile_lines:finder([Key || {_, _, _, Key} <- Notes], Compiled, Modules),
-    collected({Result, Profiled#{clusters => clusters(lists:reverse(Notes), {Begun, Find}, {Most, Ranks})}}).
+    collected({Result, Profiled#{clusters => clusters(lists:reverse(Notes), {Clock, Find}, {Most, Ranks})}}).
 
 %% The code of modules that was read for lines is garbage of the caller, which may not collect it for long.
 collected(Returned) ->

@@ -7,7 +7,7 @@
 %% (tessera_cluster_spmd). No rank gets all messages of an exchange before every rank has begun it, which bounds how far apart two clocks are.
 -module(tessera_cluster_measures).
 -include("tessera.hrl").
--export([value/2, collect/3, own/3, merged/2, clock/0, here/0, apart/2]).
+-export([value/2, collect/3, own/3, merged/2, apart/2]).
 -export_type([times/0]).
 
 %% How often a rank is asked for the time, and the milliseconds for one answer.
@@ -69,7 +69,7 @@ own(Rank, Runs, Events) ->
     {ok, Host} = inet:gethostname(),
     Programs = [{Note, Partitions, Program, Kept}
                 || {Note, Of} <- lists:sort(maps:values(Groups)), {Partitions, Program, Kept} <- [merged(Of, Events div map_size(Groups))]],
-    #{rank => Rank, host => unicode:characters_to_binary(Host), clock => here(), programs => Programs}.
+    #{rank => Rank, host => unicode:characters_to_binary(Host), clock => {0, 0}, programs => Programs}.
 
 %% The sums of a program's runs, with so many of their events; none without a run.
 -spec merged([{pos_integer(), measures()}], non_neg_integer()) -> {pos_integer(), program(), {binary(), non_neg_integer()}} | none.
@@ -93,17 +93,6 @@ add_row({Depth, Launch, Kind, Op, Ops, Type, Bytes, Flops, Count, Ns, Longest, T
 
 %% ---- clocks
 
-%% The clock of this VM's events, in nanoseconds.
--spec clock() -> integer().
-clock() ->
-    {Profile, Ns} = tessera_nif:profile_start(0),
-    _ = tessera_nif:profile_stop(Profile),
-    Ns.
-
-%% How far this VM's clock of events is ahead of its monotonic time.
--spec here() -> {integer(), non_neg_integer()}.
-here() -> best([between(fun clock/0) || _ <- lists:seq(1, ?QUESTIONS)]).
-
 asked(Link) ->
     Answers = [between(fun() -> tessera_cluster_calls:one(Link, clock, ?ANSWER) end) || _ <- lists:seq(1, ?QUESTIONS)],
     case [{Took, Middle, Ns} || {Took, Middle, {ok, Ns}} <- Answers] of
@@ -112,9 +101,9 @@ asked(Link) ->
     end.
 
 between(F) ->
-    Begun = erlang:monotonic_time(nanosecond),
+    Begun = tessera_run:clock(),
     Answer = F(),
-    Ended = erlang:monotonic_time(nanosecond),
+    Ended = tessera_run:clock(),
     {Ended - Begun, (Begun + Ended) div 2, Answer}.
 
 best(Answers) ->

@@ -158,9 +158,9 @@ measured(#{rank := Rank} = Joined, Own) ->
     end).
 
 exchanged(Joined, N) ->
-    Begun = tessera_cluster_measures:clock(),
+    Begun = tessera_run:clock(),
     _ = tell(Joined, {profile, N}, []),
-    {Begun, tessera_cluster_measures:clock()}.
+    {Begun, tessera_run:clock()}.
 
 %% ---- outcomes
 

@@ -139,7 +139,7 @@ request(memory) ->
 request(clear_cache) -> tessera:clear_cache();
 request({measured, Groups, Events}) ->
     [{Note, tessera_cluster_measures:merged(measures_of(Ids), Events div length(Groups))} || {Note, Ids} <- Groups];
-request(clock) -> tessera_cluster_measures:clock();
+request(clock) -> tessera_run:clock();
 request({read, Id, Elements}) -> contents(tessera_rank_values:await(Id), Elements);
 request(Other) -> {error, tessera_cluster_error:new(unimplemented, "no such request: ~0tP", [Other, 10])}.
 

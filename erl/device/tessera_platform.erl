@@ -26,7 +26,7 @@
 
 %% Measures of noted runs, by rank. A program comes with the position of its first note, from 1, and with the rank's number of partitions. The program, its
 %% events, and the number of events without room are as tessera_nif:profile_stop/1 returns them. `clock': how many nanoseconds the clock of the events is ahead
-%% of this VM's monotonic time, and the greatest error.
+%% of that of this VM's events (tessera_run:clock/0), and the greatest error.
 -type measured() :: [#{rank := non_neg_integer(), host := binary(), clock := {Ahead :: integer(), Error :: non_neg_integer()} | unknown,
                        programs := [{Note :: pos_integer(), Partitions :: pos_integer(), Program :: tuple(), {Events :: binary(), LeftOut :: non_neg_integer()}}]}].
 

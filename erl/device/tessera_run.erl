@@ -1,7 +1,7 @@
 %% @private Runs of programs in this process. While a plugin computes, or other ranks do, the process waits for a message and the
 %% run holds no scheduler.
 -module(tessera_run).
--export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/3, is_profiled/0, events_of_run/1, note/3]).
+-export([run/4, group/4, op/2, compile/2, compile/3, awaited/1, timed/2, profiled/3, is_profiled/0, clock/0, events_of_run/1, note/3]).
 -export_type([note/0]).
 
 %% In the process dictionary while the process is profiled: a #profiled{}.
@@ -103,6 +103,14 @@ awaited({profiled, Program, Result}) ->
 awaited(Result) -> Result.
 
 %% ---- profiles
+
+%% The clock of this VM's events, in nanoseconds, which is the system's. erlang:monotonic_time() is corrected by the VM, and for a time may run 1 % slower or
+%% faster: times of both clocks cannot be compared.
+-spec clock() -> integer().
+clock() ->
+    {Profile, Ns} = tessera_nif:profile_start(0),
+    _ = tessera_nif:profile_stop(Profile),
+    Ns.
 
 -type line() :: tessera_stack:line().
 %% By the program's number the line that called it; of an operation that ran at once the same line is of its steps.
