@@ -32,6 +32,11 @@ static inline bool ts_affine_equal(const ts_affine *a, const ts_affine *b) {
   return true;
 }
 
+/* Bytes from one step of a loop to the next one's, up or down. */
+static inline int64_t ts_affine_distance(const ts_affine *at, int32_t loop) {
+  return at->coef[loop] < 0 ? -at->coef[loop] : at->coef[loop];
+}
+
 /* sum += x * factor */
 static inline void ts_affine_add(ts_affine *sum, const ts_affine *x, int64_t factor) {
   sum->offset += x->offset * factor;

@@ -75,7 +75,7 @@ static const ts_affine *find_widest(const ts_nest *nest) {
 static int64_t rank_of(const ts_nest *nest, const ts_affine *at, int32_t l) {
   if (nest->loops.extent[l] == 1) return INT64_MAX;
   if (at->coef[l] == 0) return INT64_MAX - 1;
-  return at->coef[l] < 0 ? -at->coef[l] : at->coef[l];
+  return ts_affine_distance(at, l);
 }
 
 static void swap(int64_t *a, int64_t *b) {

@@ -9,15 +9,14 @@
 /* Fewer columns fill few vectors. */
 #define LEAST_COLUMNS 32
 
-static int64_t distance(const ts_affine *at, int32_t l) { return at->coef[l] < 0 ? -at->coef[l] : at->coef[l]; }
-
 /* True where vectors have several of a row's elements, or of its columns': the launch takes them apart. */
 static bool is_near(const ts_nest *p, const ts_access *load) {
   const int64_t most = TS_NEAR_STEP * (int64_t)ts_dtype_size(load->dtype);
   const int32_t last = p->loops.count - 1;
-  if (distance(&load->at, last) <= most) return true;
+  if (ts_affine_distance(&load->at, last) <= most) return true;
   for (int32_t l = 0; l < p->kept && p->kept == last; l++)
-    if (p->loops.extent[l] >= LEAST_COLUMNS && load->at.coef[l] != 0 && distance(&load->at, l) <= most) return true;
+    if (p->loops.extent[l] >= LEAST_COLUMNS && load->at.coef[l] != 0 && ts_affine_distance(&load->at, l) <= most)
+      return true;
   return false;
 }
 
@@ -36,8 +35,7 @@ static int64_t length_of_run(const ts_loops *loops, const ts_access *load) {
   do {
     before = run;
     for (int32_t l = 0; l < loops->count; l++) {
-      const int64_t coef = load->at.coef[l] < 0 ? -load->at.coef[l] : load->at.coef[l];
-      if (loops->extent[l] > 1 && coef == run * size) {
+      if (loops->extent[l] > 1 && ts_affine_distance(&load->at, l) == run * size) {
         run *= loops->extent[l];
         break;
       }
@@ -67,7 +65,8 @@ int32_t ts_lowering_find_columns(const ts_nest *p) {
   for (size_t i = 0; i < p->loads.count; i++)
     if (!most || points_of(p, &p->loads.data[i]) > points_of(p, most)) most = &p->loads.data[i];
   for (int32_t l = 0; most && l < p->kept; l++)
-    if (p->loops.extent[l] >= LEAST_COLUMNS && distance(&most->at, l) == (int64_t)ts_dtype_size(most->dtype)) return l;
+    if (p->loops.extent[l] >= LEAST_COLUMNS && ts_affine_distance(&most->at, l) == (int64_t)ts_dtype_size(most->dtype))
+      return l;
   return -1;
 }
 
@@ -77,7 +76,8 @@ int32_t ts_maker_near_columns(const ts_collapsed *n, int32_t operand) {
   const int64_t lanes = ts_target_host()->lanes, row = n->loops.extent[n->kept], least = row < lanes ? row : lanes;
   int32_t found = n->kept;
   for (int32_t l = 0; l < n->kept; l++)
-    if (at->coef[l] != 0 && n->loops.extent[l] >= least && distance(at, l) < distance(at, found)) found = l;
+    if (at->coef[l] != 0 && n->loops.extent[l] >= least && ts_affine_distance(at, l) < ts_affine_distance(at, found))
+      found = l;
   return found == n->kept ? -1 : found;
 }
 
@@ -88,7 +88,7 @@ bool ts_maker_is_near(const ts_maker *m, int32_t i) {
   if (i >= m->used.loads || size > 8 || step % size != 0 || !m->nest->reduces || m->members > 0) return false;
   if (m->columns == TS_COLUMNS_APART || n->loops.extent[last] < LEAST_VECTORS * ts_target_host()->lanes) return false;
   if (ts_maker_points(n) < LEAST_POINTS) return false;
-  return distance(&n->at[i], last) >= 2 * size && distance(&n->at[i], last) <= TS_NEAR_STEP * size;
+  return ts_affine_distance(&n->at[i], last) >= 2 * size && ts_affine_distance(&n->at[i], last) <= TS_NEAR_STEP * size;
 }
 
 bool ts_maker_has_near(const ts_maker *m) {

@@ -545,16 +545,12 @@ static const ts_access *find_scattered(const ts_nest *p, const stage *s) {
   return s->kept * s->row * size <= MOST_COPIED_BYTES ? scattered : NULL;
 }
 
-static int64_t distance(const ts_access *load, int32_t l) {
-  return load->at.coef[l] < 0 ? -load->at.coef[l] : load->at.coef[l];
-}
-
 /* Puts the loops into the order in which a load's elements lie in memory. `place` are the old loops' new places. */
 static void order_by_memory(ts_nest *p, const ts_access *load, int32_t *place) {
   int32_t loop_at[TS_LOOP_MAX];
   for (int32_t l = 0; l < p->loops.count; l++) loop_at[l] = l;
   for (int32_t l = 1; l < p->loops.count; l++) {
-    for (int32_t k = l; k > 0 && distance(load, k - 1) < distance(load, k); k--) {
+    for (int32_t k = l; k > 0 && ts_affine_distance(&load->at, k - 1) < ts_affine_distance(&load->at, k); k--) {
       const int32_t moved = loop_at[k];
       loop_at[k] = loop_at[k - 1];
       loop_at[k - 1] = moved;

@@ -1,8 +1,6 @@
 /* The order of a TILE's outer loops. */
 #include "jit/lower/maker.h"
 
-static int64_t distance(const ts_affine *at, int32_t l) { return at->coef[l] < 0 ? -at->coef[l] : at->coef[l]; }
-
 static int64_t elements_of(const ts_collapsed *n, int32_t i) {
   int64_t elements = 1;
   for (int32_t l = 0; l < n->loops.count; l++) elements *= n->at[i].coef[l] != 0 ? n->loops.extent[l] : 1;
@@ -29,5 +27,6 @@ void ts_maker_order_tiles(ts_maker *m) {
     if (most < 0 || elements_of(n, i) > elements_of(n, most)) most = i;
   }
   for (int32_t l = 1; most >= 0 && l + 1 < last; l++)
-    for (int32_t k = l; k > 0 && distance(&n->at[most], k - 1) < distance(&n->at[most], k); k--) swap_loops(n, k);
+    for (int32_t k = l; k > 0 && ts_affine_distance(&n->at[most], k - 1) < ts_affine_distance(&n->at[most], k); k--)
+      swap_loops(n, k);
 }
