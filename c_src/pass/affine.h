@@ -37,6 +37,13 @@ static inline int64_t ts_affine_distance(const ts_affine *at, int32_t loop) {
   return at->coef[loop] < 0 ? -at->coef[loop] : at->coef[loop];
 }
 
+/* How many elements the loops reach: those along which it does not move count once. */
+static inline int64_t ts_affine_elements(const ts_affine *at, const ts_loops *loops) {
+  int64_t elements = 1;
+  for (int32_t l = 0; l < loops->count; l++) elements *= at->coef[l] != 0 ? loops->extent[l] : 1;
+  return elements;
+}
+
 /* sum += x * factor */
 static inline void ts_affine_add(ts_affine *sum, const ts_affine *x, int64_t factor) {
   sum->offset += x->offset * factor;

@@ -278,19 +278,25 @@ static bool takes_pair(size_t rows, size_t columns, int kernel) {
   return testing_every_case() || (rows + columns + (size_t)kernel) % each == 0;
 }
 
+/* The kernel over pairs of so many rows and columns, of which test `test` takes some. */
+static void check_pairs(const ts_kernel_case *c, const int64_t *rows, size_t row_count, const int64_t *columns,
+                        size_t column_count, int test) {
+  ts_kernel *kernel = ts_case_compile(c);
+  for (size_t i = 0; i < row_count; i++)
+    for (size_t k = 0; k < column_count; k++)
+      if (takes_pair(i, k, test))
+        ts_case_check(c, kernel,
+                      &(ts_case_run){.extents = {2, rows[i], columns[k]}, .seed = i + k, .special = k % 2 == 0});
+  ts_kernel_release(kernel);
+}
+
 START_TEST(wide_columns)
 {
   static const int64_t columns[] = {64, 65, 128, 129, 200, 321};
   static const int64_t rows[] = {0, 1, 5, 31, 32, 33, 64, 65, 100, 128, 129, 290};
   ts_kernel_case c;
   parse_sum(_i % 2 ? "low" : "wide", _i / 2 % SUMS, _i / 2 / SUMS, &c);
-  ts_kernel *kernel = ts_case_compile(&c);
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
-      if (takes_pair(i, k, _i))
-        ts_case_check(&c, kernel,
-                      &(ts_case_run){.extents = {2, rows[i], columns[k]}, .seed = i + k, .special = k % 2 == 0});
-  ts_kernel_release(kernel);
+  check_pairs(&c, rows, sizeof rows / sizeof *rows, columns, sizeof columns / sizeof *columns, _i);
 }
 END_TEST
 
@@ -303,13 +309,7 @@ START_TEST(near_columns)
   ts_kernel_case c;
   snprintf(text, sizeof(text), "col 3%s\n%s", kinds[_i % 3], near_sums[_i / 3 % NEAR_SUMS]);
   parse_with(text, type_names[_i / 3 / NEAR_SUMS], 0, &c);
-  ts_kernel *kernel = ts_case_compile(&c);
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
-      if (takes_pair(i, k, _i))
-        ts_case_check(&c, kernel,
-                      &(ts_case_run){.extents = {2, rows[i], columns[k]}, .seed = i + k, .special = k % 2 == 0});
-  ts_kernel_release(kernel);
+  check_pairs(&c, rows, sizeof rows / sizeof *rows, columns, sizeof columns / sizeof *columns, _i);
 }
 END_TEST
 

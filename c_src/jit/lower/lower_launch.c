@@ -62,20 +62,6 @@ static void remove_loop(ts_collapsed *n, int32_t l) {
   if (l < n->kept) n->kept--;
 }
 
-static void move_loop(ts_collapsed *n, int32_t from, int32_t to) {
-  int step = from < to ? 1 : -1;
-  for (int32_t l = from; l != to; l += step) {
-    int64_t extent = n->loops.extent[l];
-    n->loops.extent[l] = n->loops.extent[l + step];
-    n->loops.extent[l + step] = extent;
-    for (int32_t i = 0; i < n->count; i++) {
-      int64_t coef = n->at[i].coef[l];
-      n->at[i].coef[l] = n->at[i].coef[l + step];
-      n->at[i].coef[l + step] = coef;
-    }
-  }
-}
-
 static bool can_merge(const ts_collapsed *n, int32_t l) {
   if (l + 1 == n->kept) return false;
   for (int32_t i = 0; i < n->count; i++) {
@@ -320,8 +306,8 @@ static bool take_groups(ts_maker *m) {
     for (int32_t groups = last; groups >= 0; groups--) {
       if (groups == members || !fits_groups(m, groups, members)) continue;
       m->members = (int32_t)n->loops.extent[members];
-      move_loop(n, groups, last);
-      move_loop(n, members - (groups < members), last - 1);
+      ts_maker_move_loop(n, groups, last);
+      ts_maker_move_loop(n, members - (groups < members), last - 1);
       return true;
     }
   }
@@ -397,7 +383,7 @@ static bool take_long_row(ts_maker *m) {
     if (cost < least) least = cost, best = l;
   }
   if (best == last) return false;
-  move_loop(n, best, last);
+  ts_maker_move_loop(n, best, last);
   return true;
 }
 
@@ -418,7 +404,7 @@ static ts_status choose_kind(ts_maker *m) {
     if (n->kept == n->loops.count) append_unit_loop(n);
     int32_t columns = find_columns(m);
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
-    if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
+    if (columns >= 0) ts_maker_move_loop(n, columns, n->loops.count - 1);
     if (columns >= 0) m->columns = columns_of(m);
   } else if (ts_maker_joins(m, find_transposed(m) >= 0)) {
     m->kind = TS_KERNEL_JOINED;
@@ -426,7 +412,7 @@ static ts_status choose_kind(ts_maker *m) {
     if (n->loops.count == 0) append_unit_loop(n);
     int32_t transposed = take_long_row(m) ? -1 : find_transposed(m);
     m->kind = transposed >= 0 ? TS_KERNEL_TILE : TS_KERNEL_MAP;
-    if (transposed >= 0) move_loop(n, transposed, n->loops.count - 2);
+    if (transposed >= 0) ts_maker_move_loop(n, transposed, n->loops.count - 2);
     if (transposed >= 0) ts_maker_order_tiles(m);
   }
   if (n->loops.count <= TS_KERNEL_MAX_RANK) return TS_SUCCESS;

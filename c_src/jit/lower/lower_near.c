@@ -44,11 +44,7 @@ static int64_t length_of_run(const ts_loops *loops, const ts_access *load) {
   return run;
 }
 
-static int64_t points_of(const ts_nest *p, const ts_access *load) {
-  int64_t points = 1;
-  for (int32_t l = 0; l < p->loops.count; l++) points *= load->at.coef[l] != 0 ? p->loops.extent[l] : 1;
-  return points;
-}
+static int64_t points_of(const ts_nest *p, const ts_access *load) { return ts_affine_elements(&load->at, &p->loops); }
 
 bool ts_lowering_is_worth_copy(const ts_nest *p, const ts_access *load, const ts_nest_node *reduce) {
   const int32_t last = p->loops.count - 1;

@@ -1,22 +1,7 @@
 /* The order of a TILE's outer loops. */
 #include "jit/lower/maker.h"
 
-static int64_t elements_of(const ts_collapsed *n, int32_t i) {
-  int64_t elements = 1;
-  for (int32_t l = 0; l < n->loops.count; l++) elements *= n->at[i].coef[l] != 0 ? n->loops.extent[l] : 1;
-  return elements;
-}
-
-static void swap(int64_t *a, int64_t *b) {
-  const int64_t x = *a;
-  *a = *b;
-  *b = x;
-}
-
-static void swap_loops(ts_collapsed *n, int32_t l) {
-  swap(&n->loops.extent[l - 1], &n->loops.extent[l]);
-  for (int32_t i = 0; i < n->count; i++) swap(&n->at[i].coef[l - 1], &n->at[i].coef[l]);
-}
+static int64_t elements_of(const ts_collapsed *n, int32_t i) { return ts_affine_elements(&n->at[i], &n->loops); }
 
 void ts_maker_order_tiles(ts_maker *m) {
   ts_collapsed *n = &m->collapsed;
@@ -28,5 +13,5 @@ void ts_maker_order_tiles(ts_maker *m) {
   }
   for (int32_t l = 1; most >= 0 && l + 1 < last; l++)
     for (int32_t k = l; k > 0 && ts_affine_distance(&n->at[most], k - 1) < ts_affine_distance(&n->at[most], k); k--)
-      swap_loops(n, k);
+      ts_maker_move_loop(n, k, k - 1);
 }

@@ -28,3 +28,17 @@ bool ts_maker_has_gather(const ts_nest *p) {
   }
   return false;
 }
+
+void ts_maker_move_loop(ts_collapsed *n, int32_t from, int32_t to) {
+  int step = from < to ? 1 : -1;
+  for (int32_t l = from; l != to; l += step) {
+    int64_t extent = n->loops.extent[l];
+    n->loops.extent[l] = n->loops.extent[l + step];
+    n->loops.extent[l + step] = extent;
+    for (int32_t i = 0; i < n->count; i++) {
+      int64_t coef = n->at[i].coef[l];
+      n->at[i].coef[l] = n->at[i].coef[l + step];
+      n->at[i].coef[l + step] = coef;
+    }
+  }
+}

@@ -51,6 +51,8 @@ int32_t ts_maker_near_columns(const ts_collapsed *n, int32_t operand);
 bool ts_maker_is_near(const ts_maker *m, int32_t operand);
 bool ts_maker_has_near(const ts_maker *m);
 
+/* The loops between the two places move by one. */
+void ts_maker_move_loop(ts_collapsed *n, int32_t from, int32_t to);
 /* Lets tiles follow each other as they lie in the largest transposed input (lower_tile.c). */
 void ts_maker_order_tiles(ts_maker *m);
 

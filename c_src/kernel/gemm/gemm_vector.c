@@ -78,8 +78,8 @@ static bool pays(const ts_gemm *gemm, const vector_form *f) {
 
 /* DOT computes whole vectors of results: of those past the last, some once more. */
 static bool wastes_rows(const ts_gemm *gemm, const vector_form *f) {
-  const bool is_left = f->out_item == 1 /* tiles would pack rhs */,
-             is_native = f->x.size == gemm->geometry.element_size;
+  const bool is_left = f->out_item == 1; /* tiles would pack rhs */
+  const bool is_native = f->x.size == gemm->geometry.element_size;
   return is_left && is_native && (gemm_round_up(f->results, gemm->geometry.lanes) - f->results) * 8 > f->results;
 }
 
