@@ -153,7 +153,7 @@ SCAN_SRC := $(wildcard c_src/kernel/scan/scan_*.c)
 ifeq ($(BUILD),normal)
 VECTORIZE := -O3
 endif
-$(B)/c_src/group/collective_reduce.o $(SCAN_SRC:%.c=$(B)/%.o) $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += $(VECTORIZE)
+$(B)/c_src/group/collective_reduce.o $(SCAN_SRC:%.c=$(B)/%.o) $(B)/c_src/kernel/scatter.o $(B)/c_src/kernel/scatter_update.o: EXTRA_CFLAGS += $(VECTORIZE)
 # A choice between two floats is made without a branch only where no one asks which of them raised an exception.
 $(B)/c_src/kernel/gemm/gemm_widen.o $(B)/c_src/kernel/gemm/gemm_widen_avx2.o: EXTRA_CFLAGS += $(VECTORIZE) -fno-trapping-math
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)

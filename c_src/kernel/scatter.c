@@ -3,14 +3,13 @@
  * equal one thread's. */
 #include "base/alloc.h"
 #include "base/cancel.h"
-#include "kernel/gemm/gemm_widen.h"
 #include "kernel/pick.h"
 #include "kernel/routine.h"
+#include "kernel/scatter_rows.h"
 
 #include <string.h>
 
-/* The number of rows whose offsets are computed together; their buffer stays in L1. */
-#define BLOCK_ROWS 256
+#define BLOCK_ROWS TS_SCATTER_BLOCK
 /* Minimum of a thread's share of a row's inner elements, in bytes: a smaller share is not worth a pass over all
  * indices. */
 #define MIN_COLUMN_BYTES 512
@@ -22,24 +21,10 @@
 /* A thread's columns are a multiple of every machine's vectors. So no column is added in a tail in one split and in a
  * vector in another: for a sum of two NaNs they may keep different ones. */
 #define COLUMNS 64
-/* Rows between a prefetch and the update, and the most bytes of a row that are prefetched. */
-#define AHEAD 8
-#define AHEAD_BYTES 512
-
-/* The rows of one block that a task applies: row `row` of the updates changes the target's row at element `at`. */
-typedef struct scatter_rows {
-  int64_t at[BLOCK_ROWS + TS_PICK_SLACK], count;
-  uint32_t row[BLOCK_ROWS + TS_PICK_SLACK];
-  int64_t columns; /* elements of a row's part that are changed */
-  int64_t stride;  /* elements from one row of the updates to the next */
-  bool has_runs;   /* most rows where the block begins have the index of the row before, also rows of other tasks */
-} scatter_rows;
-
-/* Adds or copies the rows. */
-typedef void (*update_fn)(char *to, const char *from, const scatter_rows *rows);
+#define AHEAD TS_SCATTER_AHEAD
 
 typedef struct scatter_state {
-  update_fn update, update_runs; /* the second one, if not NULL, where there are runs */
+  scatter_update_fn update, update_runs; /* the second one, if not NULL, where there are runs */
   const ts_pick *pick;
   int direct; /* bytes of an index, if rows have one index that is picked without conversion; or 0 */
   void (*offsets)(const struct scatter_state *s, const char *indices, int64_t rows, int64_t *out);
@@ -54,137 +39,6 @@ typedef struct scatter_state {
   int64_t target_bytes, target_elements;
   ts_opcode op;
 } scatter_state;
-
-/* ---- updates ---- */
-
-static inline void prefetch_row(const char *row, int64_t bytes) {
-  for (int64_t at = 0; at < bytes && at < AHEAD_BYTES; at += 64) __builtin_prefetch(row + at, 1);
-}
-
-/* Applies CHANGE to elements x and y of target and updates. Rows of one element have a loop of their own. */
-#define DEFINE_UPDATE(NAME, T, CHANGE)                                                               \
-  static void NAME(char *to, const char *from, const scatter_rows *rows) {                           \
-    const T *updates = (const T *)(const void *)from;                                                \
-    T *target = (T *)(void *)to;                                                                     \
-    if (rows->columns == 1) {                                                                        \
-      for (int64_t i = 0; i < rows->count; i++) {                                                    \
-        T *x = target + rows->at[i];                                                                 \
-        const T y = updates[rows->row[i] * rows->stride];                                            \
-        *x = CHANGE(*x, y);                                                                          \
-      }                                                                                              \
-      return;                                                                                        \
-    }                                                                                                \
-    for (int64_t i = 0; i < rows->count; i++) {                                                      \
-      T *x = target + rows->at[i];                                                                   \
-      const T *y = updates + rows->row[i] * rows->stride;                                            \
-      prefetch_row((const char *)(target + rows->at[i + AHEAD]), rows->columns *(int64_t)sizeof(T)); \
-      for (int64_t c = 0; c < rows->columns; c++) x[c] = CHANGE(x[c], y[c]);                         \
-    }                                                                                                \
-  }
-#define PLUS_8(x, y) (uint8_t)((x) + (y))
-#define PLUS_16(x, y) (uint16_t)((x) + (y))
-#define PLUS(x, y) ((x) + (y))
-#define PLUS_BF16(x, y) ts_f32_to_bf16(ts_bf16_to_f32(x) + ts_bf16_to_f32(y))
-#define PLUS_E5M2(x, y) ts_f64_to_e5m2((double)(ts_e5m2_to_f32(x) + ts_e5m2_to_f32(y)))
-#define PLUS_E4M3FN(x, y) ts_f64_to_e4m3fn((double)(ts_e4m3fn_to_f32(x) + ts_e4m3fn_to_f32(y)))
-#define SECOND(x, y) (y)
-DEFINE_UPDATE(add_8, uint8_t, PLUS_8)
-DEFINE_UPDATE(add_16, uint16_t, PLUS_16)
-DEFINE_UPDATE(add_32, uint32_t, PLUS)
-DEFINE_UPDATE(add_64, uint64_t, PLUS)
-DEFINE_UPDATE(add_f32, float, PLUS)
-DEFINE_UPDATE(add_f64, double, PLUS)
-DEFINE_UPDATE(add_one_bf16, uint16_t, PLUS_BF16)
-DEFINE_UPDATE(add_e5m2, uint8_t, PLUS_E5M2)
-DEFINE_UPDATE(add_e4m3fn, uint8_t, PLUS_E4M3FN)
-
-/* Rows of 16-bit floats. */
-static void add_halves(ts_dtype type, char *to, const char *from, const scatter_rows *rows) {
-  const gemm_widen *with = ts_gemm_widen_host();
-  uint16_t *target = (uint16_t *)(void *)to;
-  for (int64_t i = 0; i < rows->count; i++) {
-    prefetch_row((const char *)(target + rows->at[i + AHEAD]), rows->columns * (int64_t)sizeof *target);
-    with->add_half(type, (const uint16_t *)(const void *)from + rows->row[i] * rows->stride, rows->columns,
-                   target + rows->at[i]);
-  }
-}
-static void add_f16(char *to, const char *from, const scatter_rows *rows) { add_halves(TS_F16, to, from, rows); }
-static void add_bf16(char *to, const char *from, const scatter_rows *rows) {
-  if (rows->columns == 1)
-    add_one_bf16(to, from, rows);
-  else
-    add_halves(TS_BF16, to, from, rows);
-}
-
-typedef struct two_words {
-  uint64_t word[2];
-} two_words;
-DEFINE_UPDATE(put_8, uint8_t, SECOND)
-DEFINE_UPDATE(put_16, uint16_t, SECOND)
-DEFINE_UPDATE(put_32, uint32_t, SECOND)
-DEFINE_UPDATE(put_64, uint64_t, SECOND)
-DEFINE_UPDATE(put_128, two_words, SECOND)
-
-/* Rows in a run change the same row of the target, as those of a segment do. Its elements stay in registers, so no row
- * waits until the memory of the one before is written. Two vectors at once divide COLUMNS. */
-#define RUN_VECTOR 16 /* bytes */
-#define DEFINE_RUNS(NAME, T)                                                               \
-  typedef T NAME##_vector __attribute__((vector_size(RUN_VECTOR)));                        \
-  static void NAME(char *to, const char *from, const scatter_rows *rows) {                 \
-    const int64_t lanes = RUN_VECTOR / (int64_t)sizeof(T);                                 \
-    const T *updates = (const T *)(const void *)from;                                      \
-    for (int64_t i = 0, end; i < rows->count; i = end) {                                   \
-      T *x = (T *)(void *)to + rows->at[i];                                                \
-      int64_t c = 0;                                                                       \
-      for (end = i + 1; end < rows->count && rows->at[end] == rows->at[i];) end++;         \
-      for (; c + 2 * lanes <= rows->columns; c += 2 * lanes) {                             \
-        NAME##_vector low, high, y, z;                                                     \
-        memcpy(&low, x + c, sizeof low);                                                   \
-        memcpy(&high, x + c + lanes, sizeof high);                                         \
-        for (int64_t r = i; r < end; r++) {                                                \
-          memcpy(&y, updates + rows->row[r] * rows->stride + c, sizeof y);                 \
-          memcpy(&z, updates + rows->row[r] * rows->stride + c + lanes, sizeof z);         \
-          low += y;                                                                        \
-          high += z;                                                                       \
-        }                                                                                  \
-        memcpy(x + c, &low, sizeof low);                                                   \
-        memcpy(x + c + lanes, &high, sizeof high);                                         \
-      }                                                                                    \
-      for (; c < rows->columns; c++) {                                                     \
-        T sum = x[c];                                                                      \
-        for (int64_t r = i; r < end; r++) sum += updates[rows->row[r] * rows->stride + c]; \
-        x[c] = sum;                                                                        \
-      }                                                                                    \
-    }                                                                                      \
-  }
-DEFINE_RUNS(add_runs_32, uint32_t)
-DEFINE_RUNS(add_runs_64, uint64_t)
-DEFINE_RUNS(add_runs_f32, float)
-DEFINE_RUNS(add_runs_f64, double)
-
-static update_fn pick_update_runs(ts_opcode op, ts_dtype type) {
-  static const update_fn adds[TS_DTYPE_COUNT] = {
-      [TS_S32] = add_runs_32, [TS_S64] = add_runs_64,  [TS_U32] = add_runs_32,
-      [TS_U64] = add_runs_64, [TS_F32] = add_runs_f32, [TS_F64] = add_runs_f64};
-  return op == TS_OP_INDEXED_ADD ? adds[type] : NULL;
-}
-
-static update_fn pick_update(ts_opcode op, ts_dtype type) {
-  static const update_fn adds[TS_DTYPE_COUNT] = {
-      [TS_S8] = add_8,    [TS_S16] = add_16,  [TS_S32] = add_32,  [TS_S64] = add_64,         [TS_U8] = add_8,
-      [TS_U16] = add_16,  [TS_U32] = add_32,  [TS_U64] = add_64,  [TS_F16] = add_f16,        [TS_BF16] = add_bf16,
-      [TS_F32] = add_f32, [TS_F64] = add_f64, [TS_F8] = add_e5m2, [TS_F8E4M3FN] = add_e4m3fn};
-  static const update_fn puts[] = {put_8, put_16, put_32, put_64, put_128};
-  if (op == TS_OP_INDEXED_ADD) return adds[type];
-  switch (ts_dtype_size(type)) {
-  case 1: return puts[0];
-  case 2: return puts[1];
-  case 4: return puts[2];
-  case 8: return puts[3];
-  case 16: return puts[4];
-  default: return NULL;
-  }
-}
 
 /* ---- indices ---- */
 
@@ -283,7 +137,7 @@ static void pad_rows(scatter_rows *rows) {
 static void apply_rows(const scatter_run *run, const scatter_part *part, const char *updates,
                        const scatter_rows *rows) {
   const scatter_state *s = run->s;
-  const update_fn update = rows->has_runs ? s->update_runs : s->update;
+  const scatter_update_fn update = rows->has_runs ? s->update_runs : s->update;
   int64_t index[TS_MAX_RANK];
   for (int32_t d = 0; d < s->outer.rank; d++) index[d] = 0;
   for (int64_t o = 0; o < s->outer_count; o++) {
@@ -343,7 +197,7 @@ static void put_last(const scatter_run *run, const scatter_part *part, const uin
   for (int64_t r = 0; r < count; r++) {
     const uint32_t next = r + AHEAD < count ? last[r + AHEAD] : 0;
     if (r % BLOCK_ROWS == 0 && ts_cancelled(run->cancel)) return;
-    if (next > 0) prefetch_row(run->updates + (next - 1) * bytes, bytes);
+    if (next > 0) ts_scatter_prefetch(run->updates + (next - 1) * bytes, bytes);
     memcpy(run->target + (first + r) * bytes,
            last[r] > 0 ? run->updates + (last[r] - 1) * bytes : run->from + (first + r) * bytes, (size_t)bytes);
   }
@@ -457,10 +311,10 @@ static ts_status scatter_plan(const ts_routine_request *request, ts_routine_plan
   const ts_value *target = ts_graph_value(request->graph, op->operands[0]),
                  *indices = ts_graph_value(request->graph, op->operands[1]);
   scatter_state *s;
-  if (!offsets[indices->dtype] || !pick_update(op->code, target->dtype)) return TS_SUCCESS;
+  if (!offsets[indices->dtype] || !ts_scatter_update(op->code, target->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
-  *s = (scatter_state){.update = pick_update(op->code, target->dtype),
-                       .update_runs = pick_update_runs(op->code, target->dtype),
+  *s = (scatter_state){.update = ts_scatter_update(op->code, target->dtype),
+                       .update_runs = ts_scatter_update_runs(op->code, target->dtype),
                        .pick = ts_pick_host(),
                        .offsets = offsets[indices->dtype],
                        .size = (int64_t)ts_dtype_size(target->dtype),
