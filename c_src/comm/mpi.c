@@ -31,10 +31,12 @@ enum {
   SPIN_BYTES_NS = 4,    /* for each of this number of bytes on their way the thread spins one nanosecond more */
   LOOKS = 16,           /* at the clock, in the time that a rank may be silent */
   IDLE_MS = 100,        /* between two polls where nothing is on its way, at most */
+  FAREWELLS = 2,        /* the second says that the sender has heard the first of all ranks */
 };
 
-/* The kinds of messages: a header of an exchange, a question for a sign of life, or its answer. */
-typedef enum message_kind { HEADER, ASK, ANSWER } message_kind;
+/* The kinds of messages: a header of an exchange, a question for a sign of life, its answer, or that the sender leaves.
+ */
+typedef enum message_kind { HEADER, ASK, ANSWER, FAREWELL } message_kind;
 
 /* A header as it is sent, with the tag of the sender's blocks. */
 typedef struct message {
@@ -43,9 +45,10 @@ typedef struct message {
   int32_t kind;
 } message;
 
-/* The signs of life of another rank. */
+/* The signs of life of another rank, and its farewells: FAREWELLS from it and to it. */
 typedef struct life {
-  int64_t asked_ns;    /* when the first question was sent that has no answer; 0: none */
+  int64_t asked_ns; /* when the first question was sent that has no answer; 0: none */
+  int32_t heard, told;
   MPI_Request request; /* of `pulse`, one at a time */
   message pulse;
 } life;
@@ -97,12 +100,13 @@ typedef struct job {
   char version[TS_MPI_VERSION_TEXT];
   pthread_mutex_t lock;
   pthread_cond_t wake;       /* the job's thread: the helper has stopped */
-  pthread_cond_t changed;    /* its callers: opened or closed */
+  pthread_cond_t changed;    /* its callers: opened, ended or closed */
   pthread_cond_t handed;     /* the helper: the driver has stopped */
   ts_exchange *first, *last; /* posted; linked by `carrier` */
   bool opened, closing, closed;
   bool ended;       /* its thread calls MPI no more, but to finalize it */
   ts_status failed; /* of opening */
+  bool leaves;      /* it is closed, and tells the others */
   bool driven;      /* a thread, the driver, calls MPI without the lock */
   bool has_helper;  /* a thread in post() is the driver, or will be next */
   /* The driver's own, or, while there is none, the lock's. */
@@ -279,16 +283,16 @@ static void take_early(job *j, slot *s) {
   }
 }
 
-/* While one is on its way to that rank another one is not sent; look_at() asks again. */
-static void send_pulse(job *j, int32_t to, message_kind kind) {
+/* Returns whether it was sent. While one is on its way to that rank another one is not; look_at() asks again. */
+static bool send_pulse(job *j, int32_t to, message_kind kind) {
   life *p = &j->lives[to];
   int sent = 1;
-  if (p->request != MPI_REQUEST_NULL && !is_good(j, MPI_Test(&p->request, &sent, MPI_STATUS_IGNORE))) return;
-  if (!sent) return;
+  if (p->request != MPI_REQUEST_NULL && !is_good(j, MPI_Test(&p->request, &sent, MPI_STATUS_IGNORE))) return false;
+  if (!sent) return false;
   p->pulse = (message){.kind = kind};
   count_bytes(&j->sent, sizeof p->pulse);
   j->to_ring[to] = true;
-  is_good(j, MPI_Isend(&p->pulse, sizeof p->pulse, MPI_BYTE, to, HEADER_TAG, j->comm, &p->request));
+  return is_good(j, MPI_Isend(&p->pulse, sizeof p->pulse, MPI_BYTE, to, HEADER_TAG, j->comm, &p->request));
 }
 
 static void take_message(job *j, int32_t from, const message *m) {
@@ -300,6 +304,8 @@ static void take_message(job *j, int32_t from, const message *m) {
     keep_early(j, from, m);
   else if (m->kind == ASK)
     send_pulse(j, from, ANSWER);
+  else if (m->kind == FAREWELL)
+    j->lives[from].heard++;
 }
 
 static bool receive_headers(job *j) {
@@ -417,9 +423,10 @@ static bool advance(job *j, slot *s, bool *out_done) {
 
 /* ---- signs of life */
 
-/* The ranks that exchanges wait for. */
+/* The ranks that exchanges, or the farewells, wait for. */
 static void find_awaited(const job *j) {
-  memset(j->awaited, 0, (size_t)j->carrier.ranks * sizeof *j->awaited);
+  for (int32_t r = 0; r < j->carrier.ranks; r++)
+    j->awaited[r] = j->leaves && r != j->carrier.rank && j->lives[r].heard < FAREWELLS;
   for (const slot *s = j->active; s; s = s->next) {
     for (int32_t r = 0; r < j->carrier.ranks; r++) j->awaited[r] |= r != j->carrier.rank && s->tags[r] < 0;
     for (int i = 0; i < s->count; i++)
@@ -448,6 +455,34 @@ static void look_at_peers(job *j) {
     if (passed > j->patience_ns / 2) j->lives[rank].asked_ns = 0;
     if (j->awaited[rank]) look_at(j, rank, now);
   }
+}
+
+/* ---- farewells ----
+ * MPI waits for all ranks while it is finalized, without looking for signs of life, and computes meanwhile. So a rank
+ * says farewell to the others, and finalizes MPI when it has heard all of theirs. Until then it answers questions, asks
+ * those that it waits for, and sleeps. The second farewell leaves no more than an instant in which a rank that stops is
+ * not found; close_job() limits how long that takes. */
+
+static int32_t farewells_of_all(const job *j) {
+  int32_t least = FAREWELLS;
+  for (int32_t r = 0; r < j->carrier.ranks; r++)
+    if (r != j->carrier.rank && j->lives[r].heard < least) least = j->lives[r].heard;
+  return least;
+}
+
+static void say_farewell(job *j) {
+  int32_t due = farewells_of_all(j) > 0 ? FAREWELLS : 1;
+  for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
+    life *p = &j->lives[nth_peer(j, n)];
+    if (p->told < due && send_pulse(j, nth_peer(j, n), FAREWELL)) p->told++;
+  }
+}
+
+static bool has_said_farewell(const job *j) {
+  if (j->broken) return true;
+  for (int32_t r = 0; r < j->carrier.ranks; r++)
+    if (r != j->carrier.rank && j->lives[r].told < FAREWELLS) return false;
+  return farewells_of_all(j) == FAREWELLS;
 }
 
 static bool advance_all(job *j) {
@@ -518,6 +553,7 @@ static bool drive_once(job *j) {
   pthread_mutex_unlock(&j->lock);
   begin_all(j, posted);
   if (!j->broken) moved |= advance_all(j);
+  if (j->leaves && !j->broken) say_farewell(j);
   look_at_peers(j);
   if (j->broken) fail_all(j);
   ring_others(j);
@@ -544,7 +580,7 @@ static int64_t idle_ns(const job *j) {
 
 /* The longest sleep at the bell. */
 static int64_t nap_ns(const job *j) {
-  if (!j->active) return idle_ns(j);
+  if (!j->active) return j->leaves && !all_have_bells(j) ? HEADERS_NS : idle_ns(j);
   if (!all_have_bells(j)) return SLEEP_NS;
   return bytes_on_the_way(j) > 0 ? BLOCKS_NS : HEADERS_NS;
 }
@@ -574,18 +610,25 @@ static bool rest(job *j) {
   return pthread_cond_timedwait(&j->wake, &j->lock, &until) == ETIMEDOUT;
 }
 
-/* Until it is closed and nothing is on its way. */
+/* Whether all exchanges are done and all ranks have left. */
+static bool is_over(const job *j) {
+  return !j->has_helper && j->leaves && !j->first && !j->active && has_said_farewell(j);
+}
+
+/* Until it is closed, nothing is on its way, and all ranks leave. */
 static void serve(job *j) {
   int64_t moved_at = 0;
   pthread_mutex_lock(&j->lock);
-  while (j->has_helper || !j->closing || j->first || j->active) {
-    if (!j->has_helper && (j->active || j->first))
+  while (!is_over(j)) {
+    if (!j->has_helper && j->closing && !j->active && !j->first) j->leaves = true;
+    if (!j->has_helper && (j->active || j->first || j->leaves))
       drive_or_sleep(j, &moved_at, INT64_MAX);
     else if (rest(j) && !j->has_helper)
       drive_once(j);
     if (j->has_helper) pthread_cond_signal(&j->handed);
   }
   j->ended = true;
+  pthread_cond_broadcast(&j->changed);
   pthread_mutex_unlock(&j->lock);
 }
 
@@ -739,17 +782,29 @@ static ts_status open_job(const ts_mpi_core *core, ts_mpi_options *options, ts_c
   return j->failed;
 }
 
+static struct timespec seconds_from_now(int64_t ns) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += (time_t)(ns / 1000000000) + 1;
+  return until;
+}
+
+/* The lock is held. Returns false when the time is over. */
+static bool wait_for(job *j, const bool *event, struct timespec until) {
+  int result = 0;
+  while (!*event && result == 0) result = pthread_cond_timedwait(&j->changed, &j->lock, &until);
+  return *event;
+}
+
+/* Where all ranks have left, finalizing takes milliseconds, unless one was stopped since. */
 static ts_status close_job(ts_carrier *carrier, int64_t timeout_ns) {
   job *j = carrier->context;
-  struct timespec until;
-  int result = 0;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += (time_t)(timeout_ns / 1000000000) + 1;
   pthread_mutex_lock(&j->lock);
   j->closing = true;
   wake_thread(j);
-  while (!j->closed && result == 0) result = pthread_cond_timedwait(&j->changed, &j->lock, &until);
-  bool closed = j->closed;
+  const int64_t last_ns = j->patience_ns ? min_of(j->patience_ns, timeout_ns) : timeout_ns;
+  bool closed =
+      wait_for(j, &j->ended, seconds_from_now(timeout_ns)) && wait_for(j, &j->closed, seconds_from_now(last_ns));
   pthread_mutex_unlock(&j->lock);
   if (!closed) return j->core.error(TS_FAILED_PRECONDITION, "MPI was not finalized in time");
   return j->broken ? broken_error(j) : TS_SUCCESS;

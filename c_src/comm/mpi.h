@@ -52,8 +52,8 @@ typedef struct ts_mpi_library {
   int32_t abi;
   /* Initializes MPI and waits for all ranks. The carrier lives until the process ends. */
   ts_status (*open)(const ts_mpi_core *core, ts_mpi_options *options, ts_carrier **out);
-  /* Finalizes MPI, once all posted exchanges are done; all ranks do so together. An error when that took longer. The
-   * process must end by _exit() then, since MPI still has a thread. */
+  /* Finalizes MPI, once all posted exchanges are done and all ranks have closed theirs. An error when that took longer,
+   * or a rank is silent. The process must end by _exit() then, since MPI still has a thread. */
   ts_status (*close)(ts_carrier *carrier, int64_t timeout_ns);
   /* The library's name and version, one line. Only after `open`. */
   const char *(*version)(ts_carrier *carrier);

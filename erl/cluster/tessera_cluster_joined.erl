@@ -386,10 +386,10 @@ announced(#state{failed = none} = State) ->
 announced(State) -> State.
 
 close(#state{mpi = none}) -> ok;
-close(#state{options = #{call_timeout := Timeout}, failed = Failed}) ->
+close(#state{options = #{call_timeout := Timeout}, failed = Failed, infos = Infos}) ->
     case tessera_nif:rank_close(case Timeout of infinity -> 1 bsl 40; _ -> Timeout + ?FINISH end) of
         {error, _} when Failed =/= none -> {error, Failed};
-        Result -> Result
+        Result -> with_host(Infos, Result)
     end.
 
 info(#state{rank = Rank, mpi = Mpi, infos = Infos, left = Left, failed = Failed}) ->

@@ -8,7 +8,7 @@
 %% For other modules of tests.
 -export([program/3]).
 %% The functions of the processes.
--export([errors/1, bits/1, together/1, saves/1, disagrees/1, fills/1, halts/1, leaves/1, waits/1, stops/1, dies/1, fails/1, ends/1, alone/1, refused/1, differs/1]).
+-export([errors/1, bits/1, together/1, saves/1, disagrees/1, fills/1, halts/1, leaves/1, waits/1, stops/1, stops_before/1, stops_meanwhile/1, dies/1, fails/1, ends/1, alone/1, refused/1, differs/1]).
 
 -define(WITHIN, 600000).
 %% Variables that could make a process take itself for a rank.
@@ -23,7 +23,10 @@ jobs_test_() ->
                          {"functions and tensors", fun together_test_on/1}, {"saved tensors", fun saves_test_on/1},
                          {"saves that differ", fun disagrees_test_on/1}, {"a full disk", fun fills_test_on/1}, {"a rank stopped in a save", fun halts_test_on/1},
                          {"a rank that leaves early", fun leaves_test_on/1}, {"a rank that never calls", fun waits_test_on/1},
-                         {"a stopped rank", fun stops_test_on/1}, {"a killed rank", fun dies_test_on/1},
+                         {"a stopped rank", fun stops_test_on/1},
+                         {"a rank stopped before it leaves", fun(Folder) -> stops_leaving_test_on(stops_before, Folder) end},
+                         {"a rank stopped while it leaves", fun(Folder) -> stops_leaving_test_on(stops_meanwhile, Folder) end},
+                         {"a killed rank", fun dies_test_on/1},
                          {"a program that fails", fun fails_test_on/1}, {"nodes that end", fun ends_test_on/1},
                          {"another build of the C library", fun differs_test_on/1},
                          {"a launcher that MPI does not know", fun unknown_launcher/1}]].
@@ -525,7 +528,7 @@ halts(Folder) ->
             attempt(save, fun() -> tessera_cluster:save(Path, Parts) end),
             attempt(files, fun() -> length(filelib:wildcard("model*", Folder)) end),
             erlang:halt(5);
-        1 -> os:cmd("kill -STOP " ++ os:getpid())
+        1 -> stop()
     end.
 
 halts_test_on(Folder) ->
@@ -581,8 +584,13 @@ stops(_) ->
             attempt(down, fun() -> maps:get(state, tessera_cluster:info(Cluster)) end),
             attempt(leave, fun() -> tessera_cluster:leave(Cluster) end),
             erlang:halt(5);
-        1 -> os:cmd("kill -STOP " ++ os:getpid())
+        1 -> stop()
     end.
+
+%% Under load os:cmd may return before all threads of this node are stopped.
+stop() ->
+    _ = os:cmd("kill -STOP " ++ os:getpid()),
+    receive after infinity -> ok end.
 
 stops_test_on(Folder) ->
     {5, _, [Zero, One]} = mpirun(2, stops, Folder),
@@ -590,6 +598,46 @@ stops_test_on(Folder) ->
     ?assertEqual({ok, [2, 3]}, proplists:get_value(alive, Zero)),
     ?assertEqual({ok, down}, proplists:get_value(down, Zero)),
     ?assertMatch({ok, {error, {unavailable, _}}}, proplists:get_value(leave, Zero)),
+    gone(pids([Zero, One])).
+
+%% Rank 1 is stopped before it leaves, or while it waits for rank 0 to leave: rank 0 learns it after the deadline.
+stops_before(_) -> stops_leaving(fun(_) -> ok end).
+
+stops_meanwhile(_) ->
+    stops_leaving(fun(Cluster) ->
+                          _ = spawn(fun() -> tessera_cluster:leave(Cluster) end),
+                          until(fun() -> maps:get(state, tessera_cluster:info(Cluster)) =:= left end),
+                          timer:sleep(500)
+                  end).
+
+stops_leaving(First) ->
+    {Cluster, Rank} = join(#{deadline => 4000}),
+    attempt(before, fun() -> call(Cluster, Rank) end),
+    case Rank of
+        0 ->
+            until(fun() -> is_stopped(lists:append(written(get(folder), 1))) end),
+            attempt(leave, fun() -> tessera_cluster:leave(Cluster) end),
+            attempt(alive, fun() -> tessera:to_list(tessera:add(tessera:tensor([1, 2]), 1)) end),
+            erlang:halt(5);
+        1 ->
+            First(Cluster),
+            ok = write(stops),
+            stop()
+    end.
+
+%% Whether all threads of the rank that has written this are stopped.
+is_stopped(Written) ->
+    lists:member(stops, Written)
+        andalso lists:all(fun(Task) ->
+                                  {ok, Stat} = file:read_file(Task),
+                                  binary:match(Stat, <<") T ">>) =/= nomatch
+                          end, filelib:wildcard("/proc/" ++ binary_to_list(proplists:get_value(pid, Written)) ++ "/task/*/stat")).
+
+stops_leaving_test_on(Function, Folder) ->
+    {5, _, [Zero, One]} = mpirun(2, Function, Folder),
+    {ok, {error, {unavailable, Text}}} = proplists:get_value(leave, Zero),
+    ?assertMatch({match, _}, re:run(Text, "rank 1 on [^ ]+ did not answer before the deadline")),
+    ?assertEqual({ok, [2, 3]}, proplists:get_value(alive, Zero)),
     gone(pids([Zero, One])).
 
 %% Rank 1 is killed: mpirun ends the others.
