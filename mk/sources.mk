@@ -320,7 +320,6 @@ KERNEL_SRC := \
   c_src/kernel/gemm/scaled_row_avx512.c \
   c_src/kernel/gemm/scaled_row_base.c \
   c_src/kernel/gemm/thin/thin_avx2.c \
-  c_src/kernel/gemm/thin/thin_avx512.c \
   c_src/kernel/gemm/thin/thin_base.c \
   c_src/kernel/linalg/cholesky.c \
   c_src/kernel/linalg/factor.c \

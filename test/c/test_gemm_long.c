@@ -96,6 +96,28 @@ START_TEST(few_results)
 }
 END_TEST
 
+/* Rows times a vector, with rows in the lanes of vectors: groups of them with rows behind them, ends of chains that are
+ * no whole pieces, and rows that share sets of the first cache, whose last chains have rows in lanes as well. */
+START_TEST(many_rows)
+{
+  static const int64_t lengths[] = {4, 5, 127, 130, 512, 1024, 1025, 1160, 2051, 8192 + 1, 8192 + 1030};
+  enum { LENGTHS = sizeof lengths / sizeof *lengths };
+  static const ts_dtype floats[] = {TS_F32, TS_F64};
+  const ts_dtype type = floats[_i / LENGTHS];
+  const int64_t k = lengths[_i % LENGTHS];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (int64_t rows = 8; rows < 60; rows += 3) {
+    const ts_parallel *const parallel = rows % 2 ? &threaded : &ts_parallel_serial;
+    if (!testing_in_share(rows + _i)) continue;
+    check(gemm, type, rows % 5 == 1 ? 2 : 1, rows, 1, k, NORMAL, NORMAL, parallel, 1);
+    check(gemm, type, 1, rows, 1, k, PADDED, STRIDED, parallel, 1);
+    check(gemm, type, 1, 1, rows, k, NORMAL, TRANSPOSED, parallel, 1);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* Sums that are -0: of products that are too small. One column or row has NaN and infinities. */
 START_TEST(special_sums)
 {
@@ -183,6 +205,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, long_sums, 0, 4);
   tcase_add_loop_test(t, few_vectors, 0, 5);
   tcase_add_loop_test(t, few_results, 0, 4 * 13);
+  tcase_add_loop_test(t, many_rows, 0, 2 * 11);
   tcase_add_loop_test(t, special_sums, 0, 16);
   tcase_add_test(t, memory_of_chains);
   tcase_add_test(t, errors_of_long_sums);

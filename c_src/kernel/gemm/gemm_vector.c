@@ -42,11 +42,9 @@ static bool is_thin(const ts_gemm *gemm, const vector_form *f) {
   return f->items == 1 && (gemm->compute == TS_GEMM_F32 || gemm->compute == TS_GEMM_F64);
 }
 
-/* Rows whose terms are neighbours: fewer than DOT has at once, or pages of which it has too many. */
+/* Rows whose terms are neighbours: fewer than DOT has at once. */
 static bool is_few_rows(const ts_gemm *gemm, const vector_form *f) {
-  const int64_t lanes = gemm->geometry.lanes, size = gemm->geometry.element_size;
-  const bool is_pages = f->x.size == size && thin_gains_on_pages(f->results, f->x.unit * size, f->k, lanes, size);
-  return is_thin(gemm, f) && (f->results < lanes || is_pages) && f->x.k == 1 && (f->results == 1 || f->x.unit != 1);
+  return is_thin(gemm, f) && f->results < gemm->geometry.lanes && f->x.k == 1 && (f->results == 1 || f->x.unit != 1);
 }
 
 /* Columns that are neighbours, without others between them. As many as fill a cache line, or as there are chains, are
@@ -114,6 +112,8 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 #define AXPY_BYTES 8192
 #define AXPY_MIN_BYTES 2048 /* two threads read shorter pieces of rows no faster than one reads whole rows */
 #define DOT_RESULTS 256
+#define THIN_UNIT 16                   /* of thin.h's rows, at least: the sums of fewer wait for each other */
+#define THIN_TASK 24                   /* as many do not */
 #define TASKS_PER_WORKER 16            /* minimum for DOT: long runs of rows are read slightly faster than short ones */
 #define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
 #define PARALLEL_MIN_BYTES (256 << 10) /* of x; below this, waking another thread costs as much */
@@ -144,6 +144,15 @@ static bool is_large(const ts_gemm_shape *shape, const vector_form *f) {
   return shape->batch * f->results >= PARALLEL_MIN_BYTES / f->x.size / f->k;
 }
 
+static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
+
+/* One vector, and rows of the type that is computed: by thin.h, whose code needs no memory for them. */
+static bool is_thin_dot(const vector_plan *p) {
+  const ts_gemm *gemm = p->run->gemm;
+  return p->dot && is_thin(gemm, &p->f) && p->f.x.size == gemm->geometry.element_size && !is_by_amx(p) &&
+         !ts_gemm_goes_on(p->run);
+}
+
 static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
   const int64_t unit = TS_GEMM_MAX_LANES, row = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
   int64_t tasks = TASKS_PER_WORKER * (int64_t)p->run->parallel->width,
@@ -161,17 +170,28 @@ static int64_t axpy_chunk(const vector_plan *p) {
   return gemm_min(chunk, gemm_max(AXPY_MIN_BYTES / size, share));
 }
 
-static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
-
 /* The rows of a task share the transposed vector. */
 static int64_t thin_chunk(const vector_plan *p) {
   const bool divides = is_few_rows(p->run->gemm, &p->f) && is_large(&p->run->shape, &p->f);
   return gemm_ceil_div(p->f.results, divides ? gemm_ceil_div(p->run->parallel->width, p->run->shape.batch) : 1);
 }
 
+/* As many tasks for each thread, and several where there is work for them: one of them begins later. */
+static int64_t thin_dot_chunk(const vector_plan *p) {
+  const int64_t batch = p->run->shape.batch, tasks = gemm_ceil_div(p->run->parallel->width, batch);
+  const int64_t share = is_large(&p->run->shape, &p->f) ? gemm_ceil_div(p->f.results, tasks) : p->f.results;
+  const int64_t parts = gemm_max(1, share / gemm_max(THIN_TASK, dot_chunk(p, batch)));
+  const int64_t chunk = gemm_max(THIN_UNIT, gemm_ceil_div(share, parts)), whole = gemm_round_up(chunk, THIN_UNIT / 2);
+  return gemm_ceil_div(p->f.results, whole) == gemm_ceil_div(p->f.results, chunk) ? whole : chunk;
+}
+
 static void plan_chunks(vector_plan *p) {
   p->chunk = gemm_max(1, p->dot ? dot_chunk(p, p->run->shape.batch) : axpy_chunk(p));
   p->chunks = gemm_max(1, p->f.results / p->chunk);
+  if (is_thin_dot(p)) {
+    p->chunk = thin_dot_chunk(p);
+    p->chunks = gemm_max(1, (p->f.results + p->chunk - THIN_UNIT) / p->chunk); /* the last one is not short */
+  }
   if (p->dot || is_by_amx(p)) return;
   if (p->thin) {
     p->chunk = thin_chunk(p);
@@ -332,8 +352,8 @@ static void run_by_amx(const vector_plan *p, const char *x, const char *v, int64
 
 static void run_thin(const vector_plan *p, const char *x, const char *v, int64_t count, char *out, char *memory) {
   const vector_form *f = &p->f;
-  const thin_code *code = TS_TARGET_PICK(ts_thin);
-  const bool rows = is_few_rows(p->run->gemm, f);
+  const thin_code *code = thin_code_of_host();
+  const bool rows = p->dot || is_few_rows(p->run->gemm, f);
   const thin_product call = {.x = x,
                              .x_type = f->x.type,
                              .x_size = f->x.size,
@@ -369,6 +389,10 @@ static void run_kernel(const vector_plan *p, const char *x, const char *v, int64
                                 [TS_GEMM_ITEMS] = p->items};
   if (!p->dot) {
     run_axpy(p, args, count, out, aside);
+    return;
+  }
+  if (is_thin_dot(p)) {
+    run_thin(p, x, v, count, out, NULL);
     return;
   }
   ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_DOT]);

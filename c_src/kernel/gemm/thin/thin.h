@@ -1,6 +1,6 @@
-/* A vector times a matrix of a few columns, or a few rows times a vector, of many terms: a lane of a vector is a chain
- * of tensor/contract_order.h, so that as many chains are computed at once as there are lanes. Internal to gemm; pure
- * functions of their arguments. */
+/* A vector times a matrix of a few columns, or rows times a vector. Of few rows, and of columns, a lane of a vector is
+ * a chain of tensor/contract_order.h, so that as many chains are computed at once as there are lanes; else it is a row.
+ * Internal to gemm; pure functions of their arguments. */
 #ifndef TS_KERNEL_THIN_H
 #define TS_KERNEL_THIN_H
 
@@ -8,6 +8,7 @@
 #include "tensor/contract_order.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { THIN_LINE_BYTES = 64, THIN_COLUMNS = THIN_LINE_BYTES / 4 };
 
@@ -20,8 +21,10 @@ typedef struct thin_product {
   int64_t row;    /* bytes from a row of x to the next */
   const char *v;
   int64_t rows, columns, terms;
-  char *memory; /* of thin_memory bytes */
-  char *out;    /* the sums of each row and column */
+  /* of thin_memory bytes; NULL for as many rows of one column as vectors have lanes, not narrower than v. The 16 bytes
+   * before the end of their terms, and of v, can be read. */
+  char *memory;
+  char *out; /* the sums of each row and column */
 } thin_product;
 
 /* A chain of x, and a group of chains that is converted: as many as a vector has elements, of at most 64 bytes. */
@@ -29,14 +32,16 @@ static inline int64_t thin_memory(int64_t columns, int64_t size, bool is_narrow)
   return TS_CONTRACT_CHAIN * columns * (size + (is_narrow ? 64 : 0));
 }
 
-/* True for rows of whole groups of chains, `row` bytes apart, where that is whole pages: kernels that read a line of
- * many rows at once have them pushed out of the first cache, except with AVX-512. The code here reads two rows, but
- * fetches nothing early from memory, so it is for what other caches hold. Blocks of such rows (tensor/contract_order.h)
- * are such rows, too. */
-static inline bool thin_gains_on_pages(int64_t rows, int64_t row, int64_t terms, int64_t lanes, int64_t size) {
-  enum { PAGE = 4096, CACHES = 8, WIDE = 64 };
-  return lanes * size < WIDE && row % PAGE == 0 && terms % (TS_CONTRACT_CHAIN * lanes) == 0 &&
-         terms * rows <= CACHES * ts_target_host()->l2_bytes / size;
+/* True for rows that are better read one by one, with a chain in each lane, than together: there are enough chains, and
+ * few rows, or lines of too many rows would share a set of the first cache, whose ways are pages of the smallest size.
+ */
+static inline bool thin_shares_sets(int64_t rows, int64_t row, int64_t terms, int64_t lanes) {
+  enum { SETS = 64, ROWS = 24, LINES = 6 };
+  uint8_t lines[SETS] = {0};
+  bool shares = rows < 2 * lanes;
+  for (int64_t r = 0; r < ROWS && r < rows; r++)
+    shares |= ++lines[(uint64_t)(r * row) / THIN_LINE_BYTES % SETS] > LINES;
+  return shares && terms >= lanes * TS_CONTRACT_CHAIN;
 }
 
 typedef struct thin_code {
@@ -46,7 +51,16 @@ typedef struct thin_code {
 
 extern const thin_code ts_thin_base;
 #if defined(__x86_64__)
-extern const thin_code ts_thin_avx2, ts_thin_avx512;
+extern const thin_code ts_thin_avx2;
 #endif
+
+/* Wider vectors than AVX2's gain nothing: what takes the time are loads of 16 bytes and shuffles, of which wider ones
+ * take longer. */
+static inline const thin_code *thin_code_of_host(void) {
+#if defined(__x86_64__)
+  if (ts_target_host()->isa != TS_ISA_SSE4) return &ts_thin_avx2;
+#endif
+  return &ts_thin_base;
+}
 
 #endif

@@ -19,6 +19,8 @@ INLINE __m256 join(const char *const *lines, int64_t step, int64_t at) {
 #define HIGH64(a, b) ((V)_mm256_unpackhi_pd((__m256d)(a), (__m256d)(b)))
 #define FMA32(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define FMA64(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define SPREAD32(a) _mm256_set1_ps(a)
+#define SPREAD64(a) _mm256_set1_pd(a)
 #include "kernel/gemm/thin/thin_body.h"
 
 #include "kernel/isa_end.h"

@@ -17,4 +17,6 @@ INLINE base_f32 join(const char *const *lines, int64_t step, int64_t at) {
 #define HIGH32(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #define LOW64(a, b) ((V)__builtin_shufflevector((base_f64)(a), (base_f64)(b), 0, 2))
 #define HIGH64(a, b) ((V)__builtin_shufflevector((base_f64)(a), (base_f64)(b), 1, 3))
+#define SPREAD32(a) ((V){a, a, a, a})
+#define SPREAD64(a) ((V){a, a})
 #include "kernel/gemm/thin/thin_body.h"

@@ -3,6 +3,7 @@
  *   JOIN(lines, step, at)     a vector of the 16 bytes at `at` of the lines 0, step, 2 * step and so on
  *   LOW32 HIGH32 LOW64 HIGH64 of two vectors: interleaves the lower or upper halves of their pieces, by 32 or 64 bits
  *   FMA32 FMA64               a * b + c of vectors
+ *   SPREAD32 SPREAD64         a vector of one number
  *   ISA(name)                 the name of something of this instruction set */
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/gemm/thin/thin.h"
@@ -14,8 +15,8 @@
 
 /* Steps of k that are transposed together. */
 enum { STEPS = 16 };
-/* Rows that are computed at once: the sums of one wait for each other. */
-enum { THIN_ROWS = 2 };
+/* Rows, or groups of them, that are computed at once: the sums of one wait for each other. */
+enum { THIN_ROWS = 4, THIN_GROUPS = 3 };
 
 /* Squares in the pieces of vectors. */
 #define TURN32(v, out)                                                                                    \
@@ -34,6 +35,7 @@ enum { THIN_ROWS = 2 };
 
 #define T float
 #define FMA FMA32
+#define SPREAD SPREAD32
 #define WIDEN ts_gemm_widen_host()->to_f32
 #define TURN TURN32
 #define NAME(name) name##_f32
@@ -41,6 +43,7 @@ enum { THIN_ROWS = 2 };
 
 #define T double
 #define FMA FMA64
+#define SPREAD SPREAD64
 #define WIDEN ts_gemm_widen_host()->to_f64
 #define TURN TURN64
 #define NAME(name) name##_f64
