@@ -182,6 +182,7 @@ JIT_SRC := \
   c_src/jit/emit/emit_memory.c \
   c_src/jit/emit/emit_op.c \
   c_src/jit/emit/emit_step.c \
+  c_src/jit/emit/emit_wide.c \
   c_src/jit/emit/gemm_emit.c \
   c_src/jit/emit/gemm_emit_vector.c \
   c_src/jit/emit/whole.c \

@@ -19,6 +19,7 @@ LLVMTypeRef ts_emit_element_type(ts_emit *e, ts_dtype type) {
 }
 
 LLVMTypeRef ts_emit_vector_type(ts_emit *e, ts_dtype type) {
+  if (type == TS_C128) return LLVMVectorType(LLVMInt64TypeInContext(e->context), 2 * (unsigned)e->lanes);
   return LLVMVectorType(ts_emit_element_type(e, type), (unsigned)e->lanes);
 }
 

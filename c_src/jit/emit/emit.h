@@ -5,6 +5,7 @@
  *   integers  iN, floats f32 and f64 themselves,
  *   f16, bf16 a float vector whose values are already rounded to the type,
  *   small types (ts_dtype_is_small) the bytes of their elements in memory,
+ *   c64 i64, c128 twice as many lanes of i64,
  *   u8 from comparisons is i8 0/1 like any other u8.
  * Memory form is the type's own bits (f16, bf16: i16). */
 #ifndef TS_JIT_EMIT_H
@@ -103,6 +104,13 @@ ts_v ts_emit_reverse(ts_emit *e, ts_v vector); /* the lanes in reverse order */
 ts_v ts_emit_load_down(ts_emit *e, ts_dtype type, ts_v address, ts_v part);
 /* Lane i at base + offsets[i] bytes (offsets: vector of i64). */
 ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part);
+
+/* ---- elements of 16 bytes (emit_wide.c) ----
+ * In memory form; of loads and stores lane i is at addresses[i]. */
+ts_v ts_emit_load_wide(ts_emit *e, ts_dtype type, const ts_v *addresses);
+void ts_emit_store_wide(ts_emit *e, ts_dtype type, ts_v memory, const ts_v *addresses);
+ts_v ts_emit_wide_reverse(ts_emit *e, ts_v memory);
+ts_v ts_emit_wide_mask(ts_emit *e, ts_v mask); /* of elements -> of their halves */
 
 /* ---- f16 and bf16 (emit_half.c) ---- */
 /* Float vector -> i16 vector of the type's bits, round to nearest even, NaN stays a quiet NaN. */

@@ -7,20 +7,22 @@ static LLVMTypeRef i8_of(ts_emit *e) { return LLVMInt8TypeInContext(e->context);
 static LLVMTypeRef vector_of(ts_emit *e, LLVMTypeRef element) { return LLVMVectorType(element, (unsigned)e->lanes); }
 static ts_v number(ts_emit *e, uint64_t value) { return LLVMConstInt(i64_of(e), value, 0); }
 
+static LLVMTypeRef memory_vector(ts_emit *e, ts_dtype type) { return vector_of(e, ts_emit_memory_type(e, type)); }
+
 ts_v ts_emit_to_register(ts_emit *e, ts_dtype type, ts_v memory) {
+  if (type == TS_C128) return LLVMBuildBitCast(e->b, memory, ts_emit_vector_type(e, type), "");
   return ts_dtype_is_narrow(type) && !ts_dtype_is_small(type) ? ts_emit_half_value(e, type, memory) : memory;
 }
 
 /* Half values in registers are rounded already, so the bf16 bits are the upper half. */
 ts_v ts_emit_to_memory(ts_emit *e, ts_dtype type, ts_v value) {
+  if (type == TS_C128) return LLVMBuildBitCast(e->b, value, memory_vector(e, type), "");
   if (type != TS_BF16) return type == TS_F16 ? ts_emit_half_bits(e, type, value) : value;
   LLVMTypeRef words = vector_of(e, LLVMInt32TypeInContext(e->context));
   ts_v bits = LLVMBuildBitCast(e->b, value, words, "");
   bits = LLVMBuildLShr(e->b, bits, ts_emit_const_bits(e, TS_U32, 16), "");
   return LLVMBuildTrunc(e->b, bits, vector_of(e, LLVMInt16TypeInContext(e->context)), "bf16");
 }
-
-static LLVMTypeRef memory_vector(ts_emit *e, ts_dtype type) { return vector_of(e, ts_emit_memory_type(e, type)); }
 
 static bool has_masked_moves(const ts_emit *e, ts_dtype type) {
   return ts_dtype_size(type) >= 4 ? e->target->masked : e->target->masked_small;
@@ -151,12 +153,7 @@ static LLVMTypeRef masked_vector(ts_emit *e, ts_dtype type) {
 }
 
 static ts_v element_mask(ts_emit *e, ts_dtype type, ts_v mask) {
-  LLVMValueRef lanes[128];
-  if (type != TS_C128) return mask;
-  for (int i = 0; i < 2 * e->lanes; i++)
-    lanes[i] = LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned)i / 2, 0);
-  ts_v twice = LLVMConstVector(lanes, 2 * (unsigned)e->lanes);
-  return LLVMBuildShuffleVector(e->b, mask, LLVMGetPoison(LLVMTypeOf(mask)), twice, "");
+  return type == TS_C128 ? ts_emit_wide_mask(e, mask) : mask;
 }
 
 static ts_v masked_load(ts_emit *e, ts_dtype type, ts_v address, ts_v mask) {
@@ -331,7 +328,9 @@ void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_
 }
 
 ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address) {
-  ts_v cell = ts_emit_cell_load(e, &(ts_emit_access){type, address, NULL, number(e, 0)});
+  ts_v cell = ts_emit_cell_load(e, &(ts_emit_access){type, address, NULL, number(e, 0)}), at[64];
+  for (int i = 0; i < e->lanes; i++) at[i] = address;
+  if (type == TS_C128) return ts_emit_to_register(e, type, ts_emit_load_wide(e, type, at));
   if (cell) return ts_emit_to_register(e, type, cell);
   return ts_emit_to_register(e, type, ts_emit_splat(e, element_load(e, type, address)));
 }
@@ -385,13 +384,15 @@ static ts_v stride_offsets(ts_emit *e, ts_v stride) {
 
 /* Builds all lanes from scalar loads, at lane * stride or at the given offsets. */
 static ts_v insert_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v stride, ts_v offsets) {
-  ts_v vector = LLVMGetPoison(memory_vector(e, type));
+  ts_v vector = LLVMGetPoison(memory_vector(e, type)), at[64];
   for (int i = 0; i < e->lanes; i++) {
     ts_v offset = offsets ? LLVMBuildExtractElement(e->b, offsets, lane_index(e, i), "")
                           : LLVMBuildMul(e->b, stride, number(e, (uint64_t)i), "");
-    ts_v element = element_load(e, type, byte_offset(e, base, offset));
-    vector = LLVMBuildInsertElement(e->b, vector, element, lane_index(e, i), "");
+    at[i] = byte_offset(e, base, offset);
   }
+  if (type == TS_C128) return ts_emit_load_wide(e, type, at);
+  for (int i = 0; i < e->lanes; i++)
+    vector = LLVMBuildInsertElement(e->b, vector, element_load(e, type, at[i]), lane_index(e, i), "");
   return vector;
 }
 
@@ -412,6 +413,9 @@ ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, 
 
 ts_v ts_emit_reverse(ts_emit *e, ts_v vector) {
   LLVMValueRef from[64];
+  LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(vector));
+  if (LLVMGetTypeKind(element) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(element) == 128)
+    return ts_emit_wide_reverse(e, vector);
   for (int i = 0; i < e->lanes; i++) from[i] = lane_index(e, e->lanes - 1 - i);
   return LLVMBuildShuffleVector(e->b, vector, LLVMGetPoison(LLVMTypeOf(vector)),
                                 LLVMConstVector(from, (unsigned)e->lanes), "reversed");
@@ -433,11 +437,15 @@ ts_v ts_emit_load_down(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
 }
 
 static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v stride) {
-  for (int i = 0; i < e->lanes; i++) {
-    ts_v element = LLVMBuildExtractElement(e->b, memory, lane_index(e, i), "");
-    ts_v offset = LLVMBuildMul(e->b, stride, number(e, (uint64_t)i), "");
-    store_aligned(e, element, byte_offset(e, base, offset), ts_dtype_alignment(type));
+  ts_v at[64];
+  for (int i = 0; i < e->lanes; i++)
+    at[i] = byte_offset(e, base, LLVMBuildMul(e->b, stride, number(e, (uint64_t)i), ""));
+  if (type == TS_C128) {
+    ts_emit_store_wide(e, type, memory, at);
+    return;
   }
+  for (int i = 0; i < e->lanes; i++)
+    store_aligned(e, LLVMBuildExtractElement(e->b, memory, lane_index(e, i), ""), at[i], ts_dtype_alignment(type));
 }
 
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part) {

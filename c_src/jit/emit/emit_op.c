@@ -539,7 +539,8 @@ static ts_status emit_class(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v 
   case TS_CLASS_BINARY_INTEGER: return emit_binary(e, op, type, operands, out);
   case TS_CLASS_COMPARE: *out = emit_compare(e, op, type, operands[0], operands[1]); return TS_SUCCESS;
   case TS_CLASS_SELECT:
-    *out = choose(e, ts_emit_mask(e, TS_U8, operands[0]), operands[1], operands[2]);
+    *out = ts_emit_mask(e, TS_U8, operands[0]);
+    *out = choose(e, type == TS_C128 ? ts_emit_wide_mask(e, *out) : *out, operands[1], operands[2]);
     return TS_SUCCESS;
   case TS_CLASS_CLAMP: *out = emit_clamp(e, type, operands); return TS_SUCCESS;
   case TS_CLASS_CONVERT: /* emit_convert.c */

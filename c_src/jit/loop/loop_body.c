@@ -332,10 +332,17 @@ static bool loads_points(const ts_loop *loop, int32_t id) {
   return loop->wanted[id] && loop->d->nodes[id].kind == TS_NODE_LOAD && loop->plan.level[id] == TS_LEVEL_POINT;
 }
 
+static ts_v load_tiled(ts_loop *loop, int32_t input) {
+  const ts_dtype type = loop->d->inputs[input].dtype;
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  if (size <= 8) return ts_emit_load(loop->e, type, loop->tile_row[input]);
+  return ts_emit_load_strided(loop->e, type, loop->tile_row[input], ts_loop_number(loop, loop->e->lanes * size), NULL);
+}
+
 static ts_v load_node(ts_loop *loop, int32_t id, const ts_point *at, ts_v part) {
   const ts_kernel_node *n = &loop->d->nodes[id];
   if (loop->loaded) return loop->loaded[n->slot];
-  if (loop->tiled && loop->tiled[n->slot]) return ts_emit_load(loop->e, n->dtype, loop->tile_row[n->slot]);
+  if (loop->tiled && loop->tiled[n->slot]) return load_tiled(loop, n->slot);
   return load_points(loop, n->slot, loop->base[n->slot], at->index, part);
 }
 

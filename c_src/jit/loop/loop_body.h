@@ -28,7 +28,7 @@ typedef struct ts_loop {
   ts_v *partial;        /* of each node, while both variants of its load are emitted */
   bool *wanted;         /* nodes to emit at present */
   const uint8_t *tiled; /* per input: read from the tile instead (TILE), or NULL */
-  ts_v *tile_row;       /* per input: address of its current row in the tile */
+  ts_v *tile_row;       /* per input: address of its current row in the tile, whose elements of 16 bytes are apart */
   const ts_v *loaded;   /* per input: its elements at the current point (INTERLEAVED, JOINED), or NULL */
 } ts_loop;
 

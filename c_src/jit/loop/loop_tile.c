@@ -27,6 +27,9 @@ static ts_v lanes(ts_loop *loop) { return ts_loop_number(loop, loop->e->lanes); 
 
 static ts_v stride_of(ts_loop *loop, int32_t input, int32_t dim) { return loop->stride[input * loop->d->rank + dim]; }
 
+/* Elements of 16 bytes fill a part of a register each: those of a row are taken from the lines of a square as it is. */
+static bool is_turned(const ts_loop *loop, int32_t input) { return ts_dtype_size(loop->d->inputs[input].dtype) <= 8; }
+
 /* ---- transposition in registers ---- */
 
 /* Swaps the off-diagonal blocks of size `by` of rows a (above) and b. */
@@ -108,7 +111,7 @@ static void read_square(ts_loop *loop, const tile *t, int32_t input) {
     ts_emit_prefetch(loop->e, ts_loop_offset(loop, from, ahead), false);
     from = ts_loop_offset(loop, from, next_line(loop, t, i, stride));
   }
-  turn(loop, t, rows);
+  if (is_turned(loop, input)) turn(loop, t, rows);
   for (int i = 0; i < e->lanes; i++) {
     ts_emit_store(e, type, rows[i],
                   ts_loop_offset(loop, t->square[input], ts_loop_mul(loop, pitch, ts_loop_number(loop, i))));
@@ -126,7 +129,8 @@ static ts_status square_rows(ts_loop *loop, const tile *t) {
   ts_loop_set_row(loop, counters, rank - 1);
   for (int32_t i = 0; i < loop->d->input_count; i++) {
     if (!t->tiled[i]) continue;
-    ts_v pitch = ts_loop_number(loop, loop->e->lanes * (int64_t)ts_dtype_size(loop->d->inputs[i].dtype));
+    const int64_t size = (int64_t)ts_dtype_size(loop->d->inputs[i].dtype);
+    ts_v pitch = ts_loop_number(loop, is_turned(loop, i) ? loop->e->lanes * size : size);
     loop->tile_row[i] = ts_loop_offset(loop, t->square[i], ts_loop_mul(loop, row.index, pitch));
   }
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
