@@ -189,6 +189,12 @@ static const char *gathers[] = {
     /* an index for each row: contiguous, strided, and one element */
     "map 2\nin f32 01\nin s8 s0\nout f32 s1 1\nscalar s64\nscalar s64\n0 s8 load 1\n1 f32 gather 0 at 0 limit 0 step "
     "1\n",
+    "map 3\nin u8 s01\nin s32 0s0\nout u8 ss1 1\nscalar s64\nscalar s64\n0 s32 load 1\n1 u8 gather 0 at 0 limit 0 step "
+    "1\n",
+    "map 3\nin f64 0s1\nin s64 ss0\nout f64 ss1 1\nscalar s64\nscalar s64\n0 s64 load 1\n1 f64 gather 0 at 0 limit 0 "
+    "step 1\n",
+    "map 2\nin s16 01\nin u64 s0\nout s16 s1 1\nscalar s64\nscalar s64\n0 u64 load 1\n1 s16 gather 0 at 0 limit 0 step "
+    "1\n",
     "map 2\nin f16 0s\nin u8 s0\nout f16 s1 1\nscalar s64\nscalar s64\n0 u8 load 1\n1 f16 gather 0 at 0 limit 0 step "
     "1\n",
     "map 2\nin f64 00\nin s64 s0\nin f64 s1\nout f64 s1 3\nscalar s64\nscalar s64\n0 s64 load 1\n1 f64 load 2\n"

@@ -66,12 +66,19 @@ static ts_status emit_points(ts_loop *loop, map_rows *rows) { return emit_rows(l
 
 static ts_status emit_picks(ts_loop *loop, map_rows *rows) { return ts_loop_pick_rows(loop, &rows->span); }
 
-static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
-  if (ts_loop_picks(loop)) {
-    return emit_either(loop, rows, ts_loop_row_is_few(loop, &rows->span), emit_picks, emit_points);
-  }
+static ts_status emit_selected(ts_loop *loop, map_rows *rows) { return ts_loop_selected_rows(loop, &rows->span); }
+
+static ts_status emit_any(ts_loop *loop, map_rows *rows) {
   if (!ts_loop_overlaps(loop)) return emit_rows(loop, rows, row_of_points);
   return emit_either(loop, rows, rows->span.some_whole, emit_overlapped, emit_short);
+}
+
+static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
+  if (ts_loop_picks(loop))
+    return emit_either(loop, rows, ts_loop_row_is_few(loop, &rows->span), emit_picks, emit_points);
+  if (ts_loop_selects_rows(loop))
+    return emit_either(loop, rows, ts_loop_row_is_pieces(loop, &rows->span), emit_selected, emit_any);
+  return emit_any(loop, rows);
 }
 
 static ts_status emit_map(ts_loop *loop) {

@@ -11,4 +11,10 @@ bool ts_loop_picks(const ts_loop *loop);
 ts_v ts_loop_row_is_few(ts_loop *loop, const ts_span *span);
 ts_status ts_loop_pick_rows(ts_loop *loop, const ts_span *span);
 
+/* True when each row is one that an index selects. */
+bool ts_loop_selects_rows(const ts_loop *loop);
+/* i1: whether a row is short enough for ts_loop_selected_rows(), which makes all rows. */
+ts_v ts_loop_row_is_pieces(ts_loop *loop, const ts_span *span);
+ts_status ts_loop_selected_rows(ts_loop *loop, const ts_span *span);
+
 #endif
