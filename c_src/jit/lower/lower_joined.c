@@ -62,6 +62,12 @@ static bool has_steps(const ts_maker *m) {
   return false;
 }
 
+/* True where the end of a row takes no longer than a vector: without masks, a part of one that is computed takes as
+ * long as several. */
+static bool ends_well(const ts_maker *m, int64_t length, int64_t lanes) {
+  return ts_target_host()->isa == TS_ISA_AVX512 || only_moves(m) || length % lanes == 0;
+}
+
 /* How many loops are the points of a row; -1: none. */
 static int32_t find_points(const ts_maker *m, bool transposes) {
   const ts_collapsed *n = &m->collapsed;
@@ -69,7 +75,9 @@ static int32_t find_points(const ts_maker *m, bool transposes) {
   const int64_t lanes = lanes_of(m), most = 4 * ts_target_host()->lanes, length = n->loops.extent[last];
   int64_t points = length;
   int32_t joined = 1;
-  if (length > lanes / 2 && (length > ts_target_host()->lanes || !has_steps(m))) return has_short_steps(m) ? 0 : -1;
+  if (length > lanes / 2 && (length > ts_target_host()->lanes || !has_steps(m)) &&
+      (ends_well(m, length, lanes) || length > most || has_short_steps(m)))
+    return has_short_steps(m) ? 0 : -1;
   if (last < 1 || points > most || (transposes && length >= TS_TILE_ROWS)) return -1;
   while (joined < last && joined < TS_JOINED_DIMS && points * n->loops.extent[last - joined] <= most)
     points *= n->loops.extent[last - joined++];

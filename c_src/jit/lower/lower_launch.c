@@ -126,39 +126,6 @@ static int32_t find_columns(const ts_maker *m) {
   return l >= 0 ? l : ts_maker_near_columns(n, best);
 }
 
-static bool stores_are_unit(const ts_maker *m, int32_t l) {
-  for (int32_t i = 0; i < (int32_t)m->nest->stores.count; i++) {
-    int32_t k = m->used.loads + i;
-    if (m->collapsed.at[k].coef[l] != ts_maker_operand_size(m, k)) return false;
-  }
-  return true;
-}
-
-/* Tiles of fewer columns than lanes are still faster than rows of a MAP, which begin and end as often. Tiles of few
- * rows are not: rows of a MAP are long, and gather. */
-#define TILE_COLUMNS 2
-
-/* The loop along which the largest transposed input is contiguous; -1 without one. */
-static int32_t find_transposed(const ts_maker *m) {
-  const ts_collapsed *n = &m->collapsed;
-  int32_t last = n->loops.count - 1, lanes = ts_target_host()->lanes, found = -1;
-  int64_t most = 0;
-  if (last < 1 || n->loops.extent[last] < TILE_COLUMNS || !stores_are_unit(m, last) || ts_maker_has_gather(m->nest))
-    return -1;
-  for (int32_t i = 0; i < m->used.loads; i++) {
-    int64_t size = ts_maker_operand_size(m, i);
-    int64_t step = n->at[i].coef[last];
-    if (step == size || step == -size || step == 0 || footprint(n, i) <= most) continue;
-    for (int32_t l = 0; l < last; l++) {
-      if (n->at[i].coef[l] != size || n->loops.extent[l] < TS_TILE_ROWS) continue;
-      if (n->loops.extent[l] < lanes && n->loops.extent[last] < lanes) continue;
-      found = l;
-      most = footprint(n, i);
-    }
-  }
-  return found;
-}
-
 /* If the results of a launch together are larger than this, their stores bypass the caches, which saves reading the
  * lines before writing them. Measured: it pays from 32 MB on; at 8 MB it does not when the result is read next. */
 #define STREAM_BYTES (INT64_C(24) << 20)
@@ -276,7 +243,7 @@ static bool fits_groups(const ts_maker *m, int32_t groups, int32_t members) {
   const ts_collapsed *n = &m->collapsed;
   const int64_t length = n->loops.extent[members];
   const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
-  bool found = false;
+  bool found = false, turns = m->nest->reduces || ts_maker_is_large(n);
   const int64_t least = weight_of_ops(m) < WORK ? LEAST_GROUPS : LEAST_WORK_GROUPS;
   if (n->loops.extent[groups] < least || ts_interleave_factor(length) == 0) return false;
   if (length * weight_of_member(m) > MEMBERS_WEIGHT || is_row_of_vectors(m, members)) return false;
@@ -286,16 +253,16 @@ static bool fits_groups(const ts_maker *m, int32_t groups, int32_t members) {
     if (size > 8 || (packed && !input && (group < 0 || member < 0))) return false;
     if (!packed && group != size && !(input && group == 0)) return false;
     found |= packed;
+    turns |= !packed && group != 0;
   }
-  return found;
+  return found && turns;
 }
 
-/* Rows of a few elements each cost a start and an end, so fewer of them are worth code for their length. */
-#define LEAST_REDUCED 2048
+/* Rows of a few elements each cost a start and an end. From so many points on they are worth code for their length. A
+ * smaller launch that neither reduces nor turns operands is left as it is: it may be the epilogue of a product. */
+#define LEAST_POINTS 2048
 
-static bool is_worth_groups(const ts_maker *m) {
-  return ts_maker_is_large(&m->collapsed) || (m->nest->reduces && ts_maker_points(&m->collapsed) >= LEAST_REDUCED);
-}
+static bool is_worth_groups(const ts_maker *m) { return ts_maker_points(&m->collapsed) >= LEAST_POINTS; }
 
 /* Makes the loops of an INTERLEAVED the last ones, if the launch is large enough and can be one. */
 static bool take_groups(ts_maker *m) {
@@ -406,11 +373,11 @@ static ts_status choose_kind(ts_maker *m) {
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
     if (columns >= 0) ts_maker_move_loop(n, columns, n->loops.count - 1);
     if (columns >= 0) m->columns = columns_of(m);
-  } else if (ts_maker_joins(m, find_transposed(m) >= 0)) {
+  } else if (ts_maker_joins(m, ts_maker_transposes(m))) {
     m->kind = TS_KERNEL_JOINED;
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
-    int32_t transposed = take_long_row(m) ? -1 : find_transposed(m);
+    int32_t transposed = take_long_row(m) ? -1 : ts_maker_find_transposed(m);
     m->kind = transposed >= 0 ? TS_KERNEL_TILE : TS_KERNEL_MAP;
     if (transposed >= 0) ts_maker_move_loop(n, transposed, n->loops.count - 2);
     if (transposed >= 0) ts_maker_order_tiles(m);

@@ -53,6 +53,10 @@ bool ts_maker_has_near(const ts_maker *m);
 
 /* The loops between the two places move by one. */
 void ts_maker_move_loop(ts_collapsed *n, int32_t from, int32_t to);
+/* The loop along which the largest transposed input is contiguous; -1 without one (lower_tile.c). */
+int32_t ts_maker_find_transposed(const ts_maker *m);
+/* True where there is one, perhaps since a loop runs backwards now: that of an input which is reversed as well. */
+bool ts_maker_transposes(ts_maker *m);
 /* Lets tiles follow each other as they lie in the largest transposed input (lower_tile.c). */
 void ts_maker_order_tiles(ts_maker *m);
 
