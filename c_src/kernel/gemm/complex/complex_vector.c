@@ -59,6 +59,16 @@ static void set_sides(vector_plan *p) {
   p->out_result = left ? s->out_row : 2;
 }
 
+/* The code of the instruction set whose vectors the results fill. */
+static const complex_vector_code *pick_code(const vector_plan *p) {
+  const complex_vector_code *code = TS_TARGET_PICK(ts_complex_vector);
+#if defined(__x86_64__)
+  if (code == &ts_complex_vector_avx512 && p->x.unit == 2 && 4 * p->results * p->run->size <= code->vector_bytes)
+    return &ts_complex_vector_avx2;
+#endif
+  return code;
+}
+
 static void plan_tasks(vector_plan *p) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t number = 2 * p->run->size, most = TASK_BYTES / number / p->items;
@@ -122,9 +132,10 @@ static void vector_task(void *arg, int64_t index, int worker) {
 }
 
 ts_status ts_gemm_run_complex_vector(const gemm_run *run) {
-  vector_plan p = {.run = run, .code = TS_TARGET_PICK(ts_complex_vector)};
+  vector_plan p = {.run = run};
   void *memory;
   set_sides(&p);
+  p.code = pick_code(&p);
   plan_tasks(&p);
   plan_space(&p);
   const int64_t bytes = p.worker_bytes * p.parallel->width, tasks = run->shape.batch * p.chunks;

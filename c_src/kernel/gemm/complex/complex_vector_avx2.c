@@ -15,6 +15,8 @@
 #define ODD64(x) _mm256_permute_pd(x, 0xF)
 #define SWAP32(x) _mm256_permute_ps(x, 0xB1)
 #define SWAP64(x) _mm256_permute_pd(x, 0x5)
+#define SPREAD32(a) _mm256_set1_ps(a)
+#define SPREAD64(a) _mm256_set1_pd(a)
 #define PAIR32(at) _mm256_castpd_ps(_mm256_set1_pd(*(const unaligned_f64 *)(const void *)(at)))
 #define PAIR64(at) _mm256_broadcast_pd((const __m128d *)(const void *)(at))
 #define NEGATE_EVEN32(x) _mm256_xor_ps(x, _mm256_castsi256_ps(_mm256_set1_epi64x(INT64_C(1) << 31)))

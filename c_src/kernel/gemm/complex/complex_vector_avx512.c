@@ -15,6 +15,8 @@
 #define ODD64(x) _mm512_permute_pd(x, 0xFF)
 #define SWAP32(x) _mm512_permute_ps(x, 0xB1)
 #define SWAP64(x) _mm512_permute_pd(x, 0x55)
+#define SPREAD32(a) _mm512_set1_ps(a)
+#define SPREAD64(a) _mm512_set1_pd(a)
 #define PAIR32(at) _mm512_castpd_ps(_mm512_set1_pd(*(const unaligned_f64 *)(const void *)(at)))
 #define PAIR64(at) _mm512_broadcast_f64x2(_mm_loadu_pd(at))
 #define NEGATE_EVEN32(x) \

@@ -11,6 +11,8 @@
 #define ODD64(x) __builtin_shufflevector(x, x, 1, 1)
 #define SWAP32(x) __builtin_shufflevector(x, x, 1, 0, 3, 2)
 #define SWAP64(x) __builtin_shufflevector(x, x, 1, 0)
+#define SPREAD32(a) ((base_f32){a, a, a, a})
+#define SPREAD64(a) ((base_f64){a, a})
 #define PAIR32(at) ((base_f32){(at)[0], (at)[1], (at)[0], (at)[1]})
 #define PAIR64(at) ((base_f64){(at)[0], (at)[1]})
 #define NEGATE_EVEN32(x) ((base_f32){-(x)[0], (x)[1], -(x)[2], (x)[3]})

@@ -5,6 +5,7 @@
  *   MADD            a * b + c of numbers, rounded as a lane of a vector is
  *   EVEN ODD        the real or the imaginary part of each number, twice
  *   SWAP            the parts of each number exchanged
+ *   SPREAD(a)       a number in all places
  *   PAIR(at)        the two parts at `at` in all places
  *   NEGATE_EVEN     the signs of the real parts turned
  *   LOAD_SOME(at, count)  the first `count` parts, the others 0: all if it is larger, none if it is negative
@@ -15,11 +16,13 @@
 /* Sums in registers together, and the most items whose sums they are: half of the registers. */
 #define COMPLEX_SUMS (VECTOR_BYTES == 64 ? 16 : COMPLEX_VECTORS)
 #define COMPLEX_GROUP (VECTOR_BYTES == 64 ? 4 : 2)
+enum { COMPLEX_SIDE = 4 }; /* chains whose places are in registers together */
 
 /* What the code of a piece is for; constants. */
 typedef struct complex_kind {
   int width, chains, items;
   bool some, x_is_left;
+  bool plain; /* factors are read where they lie */
 } complex_kind;
 
 #define T float
@@ -30,6 +33,7 @@ typedef struct complex_kind {
 #define ODD ODD32
 #define SWAP SWAP32
 #define PAIR PAIR32
+#define SPREAD SPREAD32
 #define NEGATE_EVEN NEGATE_EVEN32
 #define LOAD_SOME LOAD_SOME32
 #define NAME(name) name##_f32
@@ -43,6 +47,7 @@ typedef struct complex_kind {
 #define ODD ODD64
 #define SWAP SWAP64
 #define PAIR PAIR64
+#define SPREAD SPREAD64
 #define NEGATE_EVEN NEGATE_EVEN64
 #define LOAD_SOME LOAD_SOME64
 #define NAME(name) name##_f64

@@ -18,7 +18,9 @@ typedef struct NAME(piece) {
   const T *x[COMPLEX_VECTORS]; /* of each chain */
   int64_t step;                /* from k to k + 1 */
   int64_t steps;
-  const T *factors;                /* of each k, of each chain */
+  const T *factors;                /* of each k, of each chain; without them `v` */
+  const T *v[COMPLEX_VECTORS];     /* of each chain: an only item, where it lies */
+  int64_t v_step;                  /* from k to k + 1 */
   int64_t factors_step, item_step; /* from item to item, of the factors and the sums */
   T *sums;                         /* of each chain, `sums_step` apart */
   int64_t sums_step;
@@ -38,19 +40,33 @@ INLINE void NAME(set_factor)(const T *v, bool x_is_left, T *to) {
   to[3] = x_is_left ? v[0] : v[1];
 }
 
-/* One step of chain `c`; sums are [items][chains][width]. */
-INLINE void NAME(run_step)(const NAME(piece) * p, complex_kind kind, int c, int64_t k, V *sums) {
-  const T *from = p->x[c] + k * p->step, *factors = p->factors + (k * kind.chains + c) * FACTOR;
+/* The pairs of a factor in all places, of a number that is used once. */
+INLINE void NAME(find_factor)(const T *v, bool x_is_left, V *first, V *second) {
+  const V pair = PAIR(v), by_second = x_is_left ? SWAP(pair) : SPREAD(v[1]);
+  *first = x_is_left ? pair : SPREAD(v[0]);
+  *second = NEGATE_EVEN(by_second);
+}
+
+/* One step of chain `c`, whose number of x is at `from`, and that of an only item at `v`; sums are
+ * [items][chains][width]. */
+INLINE void NAME(run_step)(const NAME(piece) * p, complex_kind kind, int c, const T *from, const T *v, int64_t k,
+                           V *sums) {
+  const T *factors = p->factors + (k * kind.chains + c) * FACTOR;
+  const int64_t parts = p->parts;
   V first[COMPLEX_GROUP], second[COMPLEX_GROUP];
-  UNROLL for (int i = 0; i < kind.items; i++) {
-    first[i] = PAIR(factors + i * p->factors_step);
-    second[i] = PAIR(factors + i * p->factors_step + 2);
+  if (kind.plain) {
+    NAME(find_factor)(v, kind.x_is_left, first, second);
+  } else {
+    UNROLL for (int i = 0; i < kind.items; i++) {
+      first[i] = PAIR(factors + i * p->factors_step);
+      second[i] = PAIR(factors + i * p->factors_step + 2);
+    }
   }
-  UNROLL for (int v = 0; v < kind.width; v++) {
-    const V x = kind.some ? LOAD_SOME(from + v * LANES, p->parts - v * LANES) : NAME(load)(from + v * LANES);
+  UNROLL for (int w = 0; w < kind.width; w++) {
+    const V x = kind.some ? LOAD_SOME(from + w * LANES, parts - w * LANES) : NAME(load)(from + w * LANES);
     const V by_first = kind.x_is_left ? EVEN(x) : x, by_second = kind.x_is_left ? ODD(x) : SWAP(x);
     UNROLL for (int i = 0; i < kind.items; i++) {
-      V *sum = &sums[(i * kind.chains + c) * kind.width + v];
+      V *sum = &sums[(i * kind.chains + c) * kind.width + w];
       *sum = FMA(by_second, second[i], FMA(by_first, first[i], *sum));
     }
   }
@@ -61,13 +77,23 @@ INLINE T *NAME(sums_of)(const NAME(piece) * p, int item, int c, int v) {
   return p->sums + item * p->item_step + c * p->sums_step + v * LANES;
 }
 
+/* All steps of the chains from `first` on that are computed side by side. */
+INLINE void NAME(run_some)(const NAME(piece) * p, complex_kind kind, int first, V *sums) {
+  const int count = kind.chains - first < COMPLEX_SIDE ? kind.chains - first : COMPLEX_SIDE;
+  const T *x[COMPLEX_SIDE], *v[COMPLEX_SIDE];
+  UNROLL for (int c = 0; c < count; c++) x[c] = p->x[first + c], v[c] = p->v[first + c];
+  const int64_t steps = p->steps, step = p->step, v_step = p->v_step;
+  for (int64_t k = 0, x_at = 0, v_at = 0; k < steps; k++, x_at += step, v_at += v_step)
+    UNROLL for (int c = 0; c < count; c++) NAME(run_step)(p, kind, first + c, x[c] + x_at, v[c] + v_at, k, sums);
+}
+
 INLINE void NAME(run_piece)(const NAME(piece) * p, complex_kind kind) {
   V sums[COMPLEX_SUMS];
   V *sum = sums;
   UNROLL for (int i = 0; i < kind.items; i++) UNROLL for (int c = 0; c < kind.chains; c++)
       UNROLL for (int v = 0; v < kind.width; v++) *sum++ = p->begins ? (V){0} : NAME(load)(NAME(sums_of)(p, i, c, v));
-  for (int64_t k = 0; k < p->steps; k++)
-    UNROLL for (int c = 0; c < kind.chains; c++) NAME(run_step)(p, kind, c, k, sums);
+  NAME(run_some)(p, kind, 0, sums);
+  if (kind.chains > COMPLEX_SIDE) NAME(run_some)(p, kind, COMPLEX_SIDE, sums);
   sum = sums;
   UNROLL for (int i = 0; i < kind.items; i++) UNROLL for (int c = 0; c < kind.chains; c++)
       UNROLL for (int v = 0; v < kind.width; v++) NAME(store)(NAME(sums_of)(p, i, c, v), *sum++);
@@ -75,28 +101,28 @@ INLINE void NAME(run_piece)(const NAME(piece) * p, complex_kind kind) {
 
 typedef void (*NAME(piece_fn))(const NAME(piece) * p);
 
-#define PIECE(name, width, chains, items, some)                            \
-  static void NAME(name##_left)(const NAME(piece) * p) {                   \
-    NAME(run_piece)(p, (complex_kind){width, chains, items, some, true});  \
-  }                                                                        \
-  static void NAME(name##_right)(const NAME(piece) * p) {                  \
-    NAME(run_piece)(p, (complex_kind){width, chains, items, some, false}); \
+#define PIECE(name, width, chains, items, some, plain)                            \
+  static void NAME(name##_left)(const NAME(piece) * p) {                          \
+    NAME(run_piece)(p, (complex_kind){width, chains, items, some, true, plain});  \
+  }                                                                               \
+  static void NAME(name##_right)(const NAME(piece) * p) {                         \
+    NAME(run_piece)(p, (complex_kind){width, chains, items, some, false, plain}); \
   }
-PIECE(one, 1, 1, 1, true)
-PIECE(one_chains, 1, 8, 1, true)
-PIECE(two, 2, 1, 1, true)
-PIECE(two_chains, 2, 4, 1, true)
-PIECE(four, 4, 1, 1, true)
-PIECE(four_chains, 4, 2, 1, true)
-PIECE(some, 8, 1, 1, true)
-PIECE(all, 8, 1, 1, false)
-#define GROUP(of, items)                       \
-  PIECE(of##_of_one, 1, 1, items, true)        \
-  PIECE(of##_of_one_chains, 1, 4, items, true) \
-  PIECE(of##_of_two, 2, 1, items, true)        \
-  PIECE(of##_of_two_chains, 2, 2, items, true) \
-  PIECE(of##_of_four_some, 4, 1, items, true)  \
-  PIECE(of##_of_four, 4, 1, items, false)
+PIECE(one, 1, 1, 1, true, true)
+PIECE(one_chains, 1, 8, 1, true, true)
+PIECE(two, 2, 1, 1, true, true)
+PIECE(two_chains, 2, 4, 1, true, true)
+PIECE(four, 4, 1, 1, true, true)
+PIECE(four_chains, 4, 2, 1, true, true)
+PIECE(some, 8, 1, 1, true, false)
+PIECE(all, 8, 1, 1, false, false)
+#define GROUP(of, items)                              \
+  PIECE(of##_of_one, 1, 1, items, true, false)        \
+  PIECE(of##_of_one_chains, 1, 4, items, true, false) \
+  PIECE(of##_of_two, 2, 1, items, true, false)        \
+  PIECE(of##_of_two_chains, 2, 2, items, true, false) \
+  PIECE(of##_of_four_some, 4, 1, items, true, false)  \
+  PIECE(of##_of_four, 4, 1, items, false, false)
 GROUP(single, 1)
 GROUP(pair, 2)
 #if COMPLEX_GROUP > 2
@@ -256,6 +282,7 @@ static void NAME(find_lines)(const NAME(job) * j, int64_t col, int64_t results, 
     const T *from = (const T *)(const void *)p->x + k * p->x_k + col * p->x_result;
     T *to = (T *)(void *)p->turned + chain * COMPLEX_TURNED * piece->step;
     piece->x[c] = j->direct ? from : to;
+    piece->v[c] = (const T *)(const void *)p->v + k * p->v_k;
     if (!j->direct && chain == c)
       (p->x_k == 2 ? NAME(turn_lines) : NAME(copy_lines))(p, from, results, piece->steps, to, piece->step);
   }
@@ -276,6 +303,7 @@ static void NAME(run_columns)(const NAME(job) * j, int64_t col, int64_t first, i
   NAME(piece)
   piece = {.step = j->direct ? p->x_k : width * LANES,
            .steps = steps,
+           .v_step = p->v_k,
            .factors_step = (int64_t)COMPLEX_CHAIN * j->chains * FACTOR,
            .item_step = p->pitch,
            .sums_step = width * LANES,
@@ -322,7 +350,7 @@ static void NAME(run_chains)(const NAME(job) * j) {
   const complex_vectors *p = j->p;
   const int64_t chain = j->vectors / j->chains * LANES, last = (j->count - 1) * chain;
   T aside[COMPLEX_ITEMS][MOST];
-  NAME(copy_factors)(j);
+  if (p->items > 1 || p->results > 4 * NUMBERS) NAME(copy_factors)(j); /* else each is used a few times */
   NAME(run_steps)(j, 0, j->last);
   const bool ends = j->count > 1 && j->last < COMPLEX_CHAIN;
   for (int64_t i = 0; ends && i < p->items; i++)
@@ -384,6 +412,7 @@ static void NAME(run)(const complex_vectors *p) {
 #undef ODD
 #undef SWAP
 #undef PAIR
+#undef SPREAD
 #undef NEGATE_EVEN
 #undef LOAD_SOME
 #undef NAME
