@@ -84,12 +84,14 @@ static void limit_partial(gemm_plan *p) {
 /* Columns of a task by AMX: at least that many share the packing of a row of lhs. */
 #define OWN_PANELS 8
 #define OWN_TASKS_PER_WORKER 2
+/* A worker may join when the caller has ended its first task (exec/pool.c): that is a small part of the product. */
+#define OWN_TASKS 16
 
 /* Tasks of run_rows. */
 static void plan_own_tasks(gemm_plan *p) {
   const int64_t l2 = ts_target_host()->l2_bytes, panel = p->shape.k * p->tile_cols * p->g->element_size;
-  const int64_t wanted =
-      p->parallel->width > 1 ? gemm_ceil_div((int64_t)p->parallel->width * OWN_TASKS_PER_WORKER, p->shape.batch) : 1;
+  const int64_t all = gemm_max(OWN_TASKS, (int64_t)p->parallel->width * OWN_TASKS_PER_WORKER);
+  const int64_t wanted = p->parallel->width > 1 ? gemm_ceil_div(all, p->shape.batch) : 1;
   const ts_epilogue *epilogue = p->run->epilogue;
   const bool fits = panel * OWN_PANELS <= l2 / 2;
   const int64_t most = fits ? l2 / 2 / panel : 2 * OWN_PANELS;

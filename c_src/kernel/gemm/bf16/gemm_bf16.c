@@ -21,8 +21,9 @@ typedef struct halves {
   int64_t unit, k;
 } halves;
 
-/* Pairs of neighbours in memory, the first of which is in the low half, as they are packed. */
-INLINE __m512i order(__m512i pairs) { return ts_target_host()->amx ? pairs : _mm512_rol_epi32(pairs, 16); }
+/* The bits by which pairs of neighbours in memory, the first of which is in the low half, are turned when packed. To
+ * ask the target is a call, around which vectors leave their registers: so loops over vectors come after it. */
+static __m512i turn_of_pairs(void) { return _mm512_set1_epi32(ts_target_host()->amx ? 0 : 16); }
 
 void ts_gemm_bf16_swap(char *pairs, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64)
@@ -45,14 +46,15 @@ static __mmask32 find_tiny(__m512i x) {
 static __mmask32 first_halves(int64_t count) { return count >= 32 ? ~UINT32_C(0) : (UINT32_C(1) << count) - 1; }
 
 /* The pairs of two steps: 0 in place of the second one if there is none. */
-static __mmask32 join_steps(const uint16_t *from, int64_t next, __mmask32 units, bool has_next, char *to) {
+static __mmask32 join_steps(const uint16_t *from, int64_t next, __mmask32 units, bool has_next, __m512i turn,
+                            char *to) {
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
                                        5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
   const __m512i first = _mm512_maskz_loadu_epi16(units, from);
   const __m512i second = _mm512_maskz_loadu_epi16(has_next ? units : 0, has_next ? from + next : from);
-  _mm512_storeu_si512(to, order(_mm512_permutex2var_epi16(first, low, second)));
-  _mm512_storeu_si512(to + ROW / 2, order(_mm512_permutex2var_epi16(first, high, second)));
+  _mm512_storeu_si512(to, _mm512_rolv_epi32(_mm512_permutex2var_epi16(first, low, second), turn));
+  _mm512_storeu_si512(to + ROW / 2, _mm512_rolv_epi32(_mm512_permutex2var_epi16(first, high, second), turn));
   return find_tiny(first) | find_tiny(second);
 }
 
@@ -62,6 +64,7 @@ static __mmask32 join_steps(const uint16_t *from, int64_t next, __mmask32 units,
 /* Panels of units, step after step across all of them, so that memory is read in order. */
 static bool join_units(const halves *h, int64_t units, int64_t k, char *panels) {
   const int64_t bytes = gemm_ceil_div(k, 2) * ROW;
+  const __m512i turn = turn_of_pairs();
   __mmask32 tiny = 0;
   for (int64_t i = 0; i < k; i += 2, panels += ROW) {
     const uint16_t *from = h->at + i * h->k;
@@ -72,7 +75,7 @@ static bool join_units(const halves *h, int64_t units, int64_t k, char *panels) 
         __builtin_prefetch(from + 2 * PAIRS_AHEAD * h->k + u);
         __builtin_prefetch(from + (2 * PAIRS_AHEAD + 1) * h->k + u);
       }
-      tiny |= join_steps(from + u, h->k, first_halves(units - u), i + 1 < k, to);
+      tiny |= join_steps(from + u, h->k, first_halves(units - u), i + 1 < k, turn, to);
     }
   }
   return tiny != 0;
@@ -85,20 +88,20 @@ static __m512i load_pairs(const uint16_t *from, int64_t elements) {
   return _mm512_maskz_loadu_epi16(first_halves(elements), from);
 }
 
-static bool copy_unit(const uint16_t *from, int64_t k, int64_t unit, char *panel) {
+static bool copy_unit(const uint16_t *from, int64_t k, int64_t unit, __m512i turn, char *panel) {
   __mmask32 tiny = 0;
   int64_t i = 0;
   char *to = panel + unit * UNIT * PAIR;
   for (; i + PANEL <= k; i += PANEL, to += PANEL * UNIT * PAIR) {
     const __m512i pairs = _mm512_loadu_si512(from + i);
     tiny |= find_tiny(pairs);
-    _mm512_storeu_si512(to, order(pairs));
+    _mm512_storeu_si512(to, _mm512_rolv_epi32(pairs, turn));
   }
   if (i == k) return tiny != 0;
   const int64_t left = gemm_ceil_div(k - i, 2);
   const __m512i pairs = load_pairs(from + i, k - i);
   to = panel + (i / 2 * PANEL + unit * left) * PAIR;
-  _mm512_mask_storeu_epi32(to, (__mmask16)((1u << left) - 1), order(pairs));
+  _mm512_mask_storeu_epi32(to, (__mmask16)((1u << left) - 1), _mm512_rolv_epi32(pairs, turn));
   return (tiny | find_tiny(pairs)) != 0;
 }
 
@@ -116,12 +119,13 @@ typedef struct square {
 /* Rows and elements that are missing are zeros. */
 INLINE __mmask32 load_square(const square *s, __m512i *x) {
   const __mmask32 mask = first_halves(s->elements);
+  const __m512i turn = turn_of_pairs();
   __mmask32 tiny = 0;
 #pragma GCC unroll 16
   for (int r = 0; r < 16; r++) {
     x[r] = _mm512_maskz_loadu_epi16(r < s->rows ? mask : 0, r < s->rows ? s->from + r * s->stride : s->from);
     tiny |= find_tiny(x[r]);
-    if (!s->is_joined) x[r] = order(x[r]);
+    if (!s->is_joined) x[r] = _mm512_rolv_epi32(x[r], turn);
   }
   return tiny;
 }
@@ -299,17 +303,19 @@ static bool pack_rows(const gemm_pack *p, const char *source, int64_t first, int
   staged aside;
   const halves h = find_panel(p, source, first, units, k, &aside);
   if (h.k != 1) return turn_steps(&h, units, k, panel);
-  for (int64_t u = 0; u < units; u++) tiny |= copy_unit(h.at + u * h.unit, k, u, panel);
+  const __m512i turn = turn_of_pairs();
+  for (int64_t u = 0; u < units; u++) tiny |= copy_unit(h.at + u * h.unit, k, u, turn, panel);
   return tiny;
 }
 
 /* Rows of bf16 that are neighbours along k: each is read from its begin to its end. */
 static bool copy_rows(const gemm_pack *p, const uint16_t *from, int64_t units, int64_t k, char *panel) {
+  const __m512i turn = turn_of_pairs();
   bool tiny = false;
   for (int64_t u = 0; u < units; u++, from += p->unit_stride) {
     if (u + ROWS_AHEAD < units && k <= STEPS)
       for (int64_t i = 0; i < k; i += PANEL) __builtin_prefetch(from + ROWS_AHEAD * p->unit_stride + i);
-    tiny |= copy_unit(from, k, u, panel);
+    tiny |= copy_unit(from, k, u, turn, panel);
   }
   return tiny;
 }
