@@ -35,70 +35,82 @@ static int64_t block_start(const ts_scan_job *job, int64_t block) {
  * NULL), which is stored if `y`. T: memory type, A: type of the carry. A step is one or two instructions: four lines at
  * once hide its latency. More lines would share a set of the first cache where a line has a power of two of elements.
  */
-#define DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                                            \
-  INLINE void four_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t columns, A *carry, const A *from,   \
-                          bool has_from, bool stores) {                                                             \
-    A a = carry[0], b = carry[1], c = carry[2], d = carry[3];                                                       \
-    A e = from[0], f = from[1], g = from[2], h = from[3];                                                           \
-    for (int64_t at = 0; at != columns * step; at += step) {                                                        \
-      a = (A)OP(a, LOAD(x[at])), b = (A)OP(b, LOAD(x[at + line]));                                                  \
-      c = (A)OP(c, LOAD(x[at + 2 * line])), d = (A)OP(d, LOAD(x[at + 3 * line]));                                   \
-      if (!stores) continue;                                                                                        \
-      y[at] = STORE(has_from ? (A)OP(e, a) : a), y[at + line] = STORE(has_from ? (A)OP(f, b) : b);                  \
-      y[at + 2 * line] = STORE(has_from ? (A)OP(g, c) : c), y[at + 3 * line] = STORE(has_from ? (A)OP(h, d) : d);   \
-    }                                                                                                               \
-    carry[0] = a, carry[1] = b, carry[2] = c, carry[3] = d;                                                         \
-  }                                                                                                                 \
-  INLINE void one_##NAME(const T *x, T *y, int64_t step, int64_t columns, A *carry, const A *from, bool has_from,   \
-                         bool stores) {                                                                             \
-    A a = *carry, e = *from;                                                                                        \
-    for (int64_t at = 0; at != columns * step; at += step) {                                                        \
-      a = (A)OP(a, LOAD(x[at]));                                                                                    \
-      if (stores) y[at] = STORE(has_from ? (A)OP(e, a) : a);                                                        \
-    }                                                                                                               \
-    *carry = a;                                                                                                     \
-  }                                                                                                                 \
-  INLINE void short_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry) { \
-    for (int64_t r = 0; r < rows; r++) {                                                                            \
-      A a = (A)FIRST(LOAD(x[r * line]));                                                                            \
-      y[r * line] = STORE(a);                                                                                       \
-      for (int64_t k = 1; k < columns; k++) {                                                                       \
-        a = (A)OP(a, LOAD(x[r * line + k * step]));                                                                 \
-        y[r * line + k * step] = STORE(a);                                                                          \
-      }                                                                                                             \
-      carry[r] = a;                                                                                                 \
-    }                                                                                                               \
-  }                                                                                                                 \
-  static void rest_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry,    \
-                          const A *before, bool first) {                                                            \
-    const A *from = before ? before : carry; /* any numbers */                                                      \
-    int64_t r = 0;                                                                                                  \
-    if (first && y && !before && columns <= SHORT) {                                                                \
-      short_##NAME(x, y, line, step, rows, columns, carry);                                                         \
-      return;                                                                                                       \
-    }                                                                                                               \
-    for (int64_t i = 0; first && i < rows; i++) {                                                                   \
-      carry[i] = (A)FIRST(LOAD(x[i * line]));                                                                       \
-      if (y) y[i * line] = STORE(before ? (A)OP(before[i], carry[i]) : carry[i]);                                   \
-    }                                                                                                               \
-    if (first) x += step, columns--;                                                                                \
-    if (first && y) y += step;                                                                                      \
-    for (; r + 4 <= rows; r += 4) {                                                                                 \
-      if (!y)                                                                                                       \
-        four_##NAME(x + r * line, y, line, step, columns, carry + r, from + r, false, false);                       \
-      else if (before)                                                                                              \
-        four_##NAME(x + r * line, y + r * line, line, step, columns, carry + r, from + r, true, true);              \
-      else                                                                                                          \
-        four_##NAME(x + r * line, y + r * line, line, step, columns, carry + r, from + r, false, true);             \
-    }                                                                                                               \
-    for (; r < rows; r++) {                                                                                         \
-      if (!y)                                                                                                       \
-        one_##NAME(x + r * line, y, step, columns, carry + r, from + r, false, false);                              \
-      else if (before)                                                                                              \
-        one_##NAME(x + r * line, y + r * line, step, columns, carry + r, from + r, true, true);                     \
-      else                                                                                                          \
-        one_##NAME(x + r * line, y + r * line, step, columns, carry + r, from + r, false, true);                    \
-    }                                                                                                               \
+#define DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                                              \
+  INLINE void four_##NAME(const T *x, T *y, const int64_t *line, int64_t step, int64_t columns, A *carry,             \
+                          const A *from, bool has_from, bool stores) {                                                \
+    const int64_t second = line[0], third = line[1], fourth = line[2];                                                \
+    A a = carry[0], b = carry[1], c = carry[2], d = carry[3];                                                         \
+    A e = from[0], f = from[1], g = from[2], h = from[3];                                                             \
+    for (int64_t at = 0; at != columns * step; at += step) {                                                          \
+      a = (A)OP(a, LOAD(x[at])), b = (A)OP(b, LOAD(x[at + second]));                                                  \
+      c = (A)OP(c, LOAD(x[at + third])), d = (A)OP(d, LOAD(x[at + fourth]));                                          \
+      if (!stores) continue;                                                                                          \
+      y[at] = STORE(has_from ? (A)OP(e, a) : a), y[at + second] = STORE(has_from ? (A)OP(f, b) : b);                  \
+      y[at + third] = STORE(has_from ? (A)OP(g, c) : c), y[at + fourth] = STORE(has_from ? (A)OP(h, d) : d);          \
+    }                                                                                                                 \
+    carry[0] = a, carry[1] = b, carry[2] = c, carry[3] = d;                                                           \
+  }                                                                                                                   \
+  /* Two to four lines: of fewer than four the last one is computed again, to the same bits. */                       \
+  INLINE void group_##NAME(const T *x, T *y, int64_t line, int64_t rows, int64_t step, int64_t columns, A *carry,     \
+                           const A *from, bool has_from) {                                                            \
+    const int64_t third = rows > 2 ? 2 : 1, fourth = rows > 3 ? 3 : rows - 1;                                         \
+    const int64_t lines[3] = {line, third * line, fourth * line};                                                     \
+    A carries[4] = {carry[0], carry[1], carry[third], carry[fourth]};                                                 \
+    const A before[4] = {from[0], from[1], from[third], from[fourth]};                                                \
+    if (!y)                                                                                                           \
+      four_##NAME(x, y, lines, step, columns, carries, before, false, false);                                         \
+    else if (has_from)                                                                                                \
+      four_##NAME(x, y, lines, step, columns, carries, before, true, true);                                           \
+    else                                                                                                              \
+      four_##NAME(x, y, lines, step, columns, carries, before, false, true);                                          \
+    carry[fourth] = carries[3], carry[third] = carries[2], carry[1] = carries[1], carry[0] = carries[0];              \
+  }                                                                                                                   \
+  INLINE void one_##NAME(const T *x, T *y, int64_t step, int64_t columns, A *carry, const A *from, bool has_from,     \
+                         bool stores) {                                                                               \
+    A a = *carry, e = *from;                                                                                          \
+    for (int64_t at = 0; at != columns * step; at += step) {                                                          \
+      a = (A)OP(a, LOAD(x[at]));                                                                                      \
+      if (stores) y[at] = STORE(has_from ? (A)OP(e, a) : a);                                                          \
+    }                                                                                                                 \
+    *carry = a;                                                                                                       \
+  }                                                                                                                   \
+  INLINE void short_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry) {   \
+    for (int64_t r = 0; r < rows; r++) {                                                                              \
+      A a = (A)FIRST(LOAD(x[r * line]));                                                                              \
+      y[r * line] = STORE(a);                                                                                         \
+      for (int64_t k = 1; k < columns; k++) {                                                                         \
+        a = (A)OP(a, LOAD(x[r * line + k * step]));                                                                   \
+        y[r * line + k * step] = STORE(a);                                                                            \
+      }                                                                                                               \
+      carry[r] = a;                                                                                                   \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  static void rest_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry,      \
+                          const A *before, bool first) {                                                              \
+    const A *from = before ? before : carry; /* any numbers */                                                        \
+    int64_t r = 0;                                                                                                    \
+    if (first && y && !before && columns <= SHORT) {                                                                  \
+      short_##NAME(x, y, line, step, rows, columns, carry);                                                           \
+      return;                                                                                                         \
+    }                                                                                                                 \
+    for (int64_t i = 0; first && i < rows; i++) {                                                                     \
+      carry[i] = (A)FIRST(LOAD(x[i * line]));                                                                         \
+      if (y) y[i * line] = STORE(before ? (A)OP(before[i], carry[i]) : carry[i]);                                     \
+    }                                                                                                                 \
+    if (first) x += step, columns--;                                                                                  \
+    if (first && y) y += step;                                                                                        \
+    for (; r + 2 <= rows; r += 4) {                                                                                   \
+      group_##NAME(x + r * line, y ? y + r * line : NULL, line, ts_scan_least(rows - r, 4), step, columns, carry + r, \
+                   from + r, before != NULL);                                                                         \
+    }                                                                                                                 \
+    for (; r < rows; r++) {                                                                                           \
+      if (!y)                                                                                                         \
+        one_##NAME(x + r * line, y, step, columns, carry + r, from + r, false, false);                                \
+      else if (before)                                                                                                \
+        one_##NAME(x + r * line, y + r * line, step, columns, carry + r, from + r, true, true);                       \
+      else                                                                                                            \
+        one_##NAME(x + r * line, y + r * line, step, columns, carry + r, from + r, false, true);                      \
+    }                                                                                                                 \
   }
 
 #include "kernel/scan/scan_squares.h"
@@ -147,7 +159,7 @@ static int64_t block_start(const ts_scan_job *job, int64_t block) {
       const int64_t row = unit / groups, first = unit % groups * TS_SCAN_BLOCKS;                                       \
       const int64_t all = ts_scan_least(TS_SCAN_BLOCKS, job->blocks - first);                                          \
       for (int64_t b = first; b < first + all;) {                                                                      \
-        const bool whole = b > 0 && b + 1 < job->blocks;                                                               \
+        const bool whole = (b > 0 || job->totals) && b + 1 < job->blocks;                                              \
         const int64_t rows = whole ? ts_scan_least(first + all, job->blocks - 1) - b : 1;                              \
         const int64_t at = row * job->n + block_start(job, b);                                                         \
         A carry[TS_SCAN_ROWS] = {0}, *kept = (A *)job->carries + row * job->blocks + b;                                \
