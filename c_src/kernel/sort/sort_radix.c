@@ -3,6 +3,7 @@
  * the place of each chunk's elements of each digit, so that chunks move them independently. */
 #include "kernel/sort/sort_radix.h"
 
+#include "kernel/inline.h"
 #include "kernel/sort/sort_parts.h"
 
 #define CHUNK_ELEMENTS 65536 /* at least, when threads share a line */
@@ -54,7 +55,7 @@ struct radix {
 #define DIRECT true
 #define KEY(x) (x)
 #define MAKE(key, i) (key)
-#define PUT(job, at, x) (((U *)(job)->out)[at] = CAT(ts_sort_value_, BITS)(&(job)->key, x))
+#define PUT(job, size, at, x, i) (((U *)(job)->out)[at] = CAT(ts_sort_value_, BITS)(&(job)->key, x))
 #define KIND values_8
 #define BITS 8
 #include "kernel/sort/sort_radix_body.h"
@@ -73,15 +74,27 @@ struct radix {
 #undef MAKE
 #undef PUT
 
-/* Indices below keys of up to 32 bits. */
+/* Indices of keys of 8 bits: there is one pass, so that the records, in their places, are the keys. */
+#define RECORD uint8_t
+#define DIRECT true
+#define KEY(x) (x)
+#define MAKE(key, i) (key)
+#define PUT(job, size, at, x, i) ts_sort_put_index((job)->out, at, size, (uint64_t)(i))
+#define KIND indices_8
+#define BITS 8
+#include "kernel/sort/sort_radix_body.h"
+#undef RECORD
+#undef DIRECT
+#undef KEY
+#undef MAKE
+#undef PUT
+
+/* Indices below keys of 16 and 32 bits. */
 #define RECORD uint64_t
 #define DIRECT false
 #define KEY(x) ((x) >> 32)
 #define MAKE(key, i) ((uint64_t)(key) << 32 | (uint64_t)(i))
-#define PUT(job, at, x) ts_sort_put_index((job)->out, at, (job)->index_size, (uint32_t)(x))
-#define KIND indices_8
-#define BITS 8
-#include "kernel/sort/sort_radix_body.h"
+#define PUT(job, size, at, x, i) ts_sort_put_index((job)->out, at, size, (uint32_t)(x))
 #define KIND indices_16
 #define BITS 16
 #include "kernel/sort/sort_radix_body.h"
@@ -99,7 +112,7 @@ struct radix {
 #define DIRECT false
 #define KEY(x) ((x).key)
 #define MAKE(key, i) ((record){key, (uint64_t)(i)})
-#define PUT(job, at, x) ts_sort_put_index((job)->out, at, (job)->index_size, (x).index)
+#define PUT(job, size, at, x, i) ts_sort_put_index((job)->out, at, size, (x).index)
 #define KIND indices_64
 #define BITS 64
 #include "kernel/sort/sort_radix_body.h"

@@ -5,7 +5,7 @@
  *   KEY      (record): its key
  *   DIRECT   whether it is the key
  *   MAKE     (key, i): the record of element i
- *   PUT      (job, at, record): writes a result */
+ *   PUT      (job, size, at, record, i): writes the result of the record at i, an index of `size` bytes if it is one */
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 #define FN(name) CAT(CAT(KIND, _), name)
@@ -63,17 +63,26 @@ static void FN(move)(const radix *r, const span *s) {
 }
 
 /* The last pass, into the result. */
-static void FN(finish)(const radix *r, const span *s) {
+INLINE void FN(finish_as)(const radix *r, const span *s, int size, int64_t inner) {
   const ts_sort_job job = *r->job;
   const RECORD *x = (const RECORD *)r->from + s->first, *y = (const RECORD *)r->from + s->second;
   const int shift = r->shift;
   const uint64_t mask = (UINT64_C(1) << r->bits) - 1;
   int64_t *left = s->counts, *right = left + (mask + 1), i = 0;
+  (void)size;
   for (; i < s->right; i++) {
-    PUT(&job, r->line + left[DIGIT(x[i])]++ * job.inner, x[i]);
-    PUT(&job, r->line + right[DIGIT(y[i])]++ * job.inner, y[i]);
+    PUT(&job, size, r->line + left[DIGIT(x[i])]++ * inner, x[i], s->first + i);
+    PUT(&job, size, r->line + right[DIGIT(y[i])]++ * inner, y[i], s->second + i);
   }
-  for (; i < s->left; i++) PUT(&job, r->line + left[DIGIT(x[i])]++ * job.inner, x[i]);
+  for (; i < s->left; i++) PUT(&job, size, r->line + left[DIGIT(x[i])]++ * inner, x[i], s->first + i);
+}
+
+static void FN(finish)(const radix *r, const span *s) {
+  const ts_sort_job *job = r->job;
+  if (job->index_size == (int)sizeof(int32_t) && job->inner == 1)
+    FN(finish_as)(r, s, (int)sizeof(int32_t), 1);
+  else
+    FN(finish_as)(r, s, job->index_size, job->inner);
 }
 
 static const radix_kind FN(kind) = {sizeof(RECORD), FN(make), FN(count), FN(move), FN(finish)};
