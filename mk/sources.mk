@@ -366,6 +366,7 @@ KERNEL_SRC := \
   c_src/kernel/scan/scan_avx512.c \
   c_src/kernel/scan/scan_base.c \
   c_src/kernel/sort/sort.c \
+  c_src/kernel/sort/sort_first.c \
   c_src/kernel/sort/sort_lanes.c \
   c_src/kernel/sort/sort_lanes_avx2.c \
   c_src/kernel/sort/sort_lanes_avx512.c \

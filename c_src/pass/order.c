@@ -7,8 +7,11 @@
 #define SHORT_BYTES 4
 /* A slice of still shorter lines takes as long as the positions. */
 #define SHORTEST_LINE 16
-/* From this part of a line on, all of it is sorted as fast. */
+/* From this part of a line on, all of it is sorted as fast. Of longer lines the routine sorts that part
+ * (kernel/sort/sort_first.h). */
 #define LARGE_PART 6
+#define LONG_LINE 4096
+#define LONGEST_LINE (INT64_C(1) << 25)
 
 static bool is_sorted(const ts_graph *g, const ts_op *op) {
   if (op->code != TS_OP_TOP_K) return false;
@@ -17,6 +20,7 @@ static bool is_sorted(const ts_graph *g, const ts_op *op) {
   if (ts_shape_elements(shape) == 0 || k == 0 || n > INT32_MAX) return false;
   if (n <= SHORTEST_LINE || k == n) return k == n;
   const size_t size = ts_dtype_size(ts_graph_value(g, op->operands[0])->dtype);
+  if (n >= LONG_LINE && n <= LONGEST_LINE && size >= SHORT_BYTES) return false;
   return (n <= SHORT_LINE && size >= SHORT_BYTES) || k >= n / LARGE_PART;
 }
 

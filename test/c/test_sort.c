@@ -3,6 +3,7 @@
  * element are those at its index. */
 #include "exec/pool.h"
 #include "kernel/sort/sort.h"
+#include "kernel/sort/sort_first.h"
 #include "kernel/sort/sort_top.h"
 #include "lesser_isa.h"
 #include "testing.h"
@@ -437,6 +438,29 @@ static void expect_top(const line *l, int64_t n, int64_t k, const int32_t *indic
   if (k > 0 && others != n - k) ck_abort_msg("top %lld of %lld leaves out a greater one", (long long)k, (long long)n);
 }
 
+static ts_status run_first(ts_dtype type, const ts_shape *shape, int64_t k, const void *in, void *values,
+                           const ts_parallel *parallel, const _Atomic bool *cancel) {
+  ts_sort_first_plan plan;
+  TS_TRY(ts_sort_first_plan_make(type, shape, k, &plan));
+  ts_sort_resources with = {parallel, memory(plan.workspace), memory(plan.thread_workspace * parallel->width), cancel};
+  ts_status status = ts_sort_first_run(&plan, &with, in, values);
+  free(with.workspace), free(with.thread_workspace);
+  return status;
+}
+
+/* The values without the positions. */
+static void check_first(ts_dtype type, const ts_shape *shape, int64_t k, const void *in, const void *expected) {
+  const int64_t bytes = shape->dims[0] * k * (int64_t)ts_dtype_size(type);
+  const ts_parallel *const ways[] = {ts_pool_parallel(0), &ts_parallel_serial};
+  for (int i = 0; ts_sort_first_suits(type, shape->dims[1], k) && i < 2; i++) {
+    char *values = memory(bytes);
+    ck_assert_ok(run_first(type, shape, k, in, values, ways[i], NULL));
+    if (memcmp(values, expected, (size_t)bytes) != 0)
+      ck_abort_msg("first %lld of %s: other values than with positions", (long long)k, TS_SHAPE_STR(type, shape));
+    free(values);
+  }
+}
+
 static bool check_top(ts_dtype type, int64_t lines, int64_t n, int64_t k, pattern p) {
   ts_shape shape = {.rank = 2, .dims = {lines, n}};
   size_t size = ts_dtype_size(type);
@@ -455,15 +479,17 @@ static bool check_top(ts_dtype type, int64_t lines, int64_t n, int64_t k, patter
         ck_abort_msg("top %lld of %s: value %lld of row %lld", (long long)k, TS_SHAPE_STR(type, &shape), (long long)i,
                      (long long)row);
   }
+  check_first(type, &shape, k, in, values);
   free(in), free(values), free(indices);
   return selects;
 }
 
 START_TEST(test_top_k)
 {
-  static const int64_t lengths[][2] = {{1, 1},     {3, 1},      {40, 1},    {40, 40},     {100, 7},
-                                       {1000, 10}, {1000, 999}, {5000, 3},  {5000, 1200}, {70000, 50},
-                                       {1500, 60}, {1025, 17},  {6000, 300}};
+  static const int64_t lengths[][2] = {{1, 1},       {3, 1},      {40, 1},     {40, 40},      {100, 7},
+                                       {1000, 10},   {1000, 999}, {5000, 3},   {5000, 1200},  {70000, 50},
+                                       {1500, 60},   {1025, 17},  {6000, 300}, {70000, 5000}, {70000, 60000},
+                                       {4096, 4000}, {9000, 4000}};
   int ways[2] = {0};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
     for (int p = 0; p < PATTERNS; p++) {
@@ -493,6 +519,27 @@ START_TEST(test_top_k_cancelled)
 }
 END_TEST
 
+/* At each task in turn, until none is left. */
+START_TEST(test_first_cancelled)
+{
+  const ts_shape lines[] = {{.rank = 2, .dims = {2, 70000}}, {.rank = 2, .dims = {40, 4096}}};
+  for (int s = 0; s < 2; s++) {
+    float *in = operand(TS_F32, UNIFORM, 164000), *values = memory(164000 * 4);
+    for (int64_t tasks = 0, done = 0; !done; tasks += 3) {
+      backwards b;
+      backwards_init(&b, tasks);
+      ts_status status = run_first(TS_F32, &lines[s], 3000, in, values, &b.parallel, &b.cancel);
+      done = !b.cancel;
+      if (done)
+        ck_assert_ok(status);
+      else
+        ck_assert_error(status, TS_CANCELLED, "top_k");
+    }
+    free(in), free(values);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("sort");
   TCase *tests = tcase_create("sort");
@@ -510,6 +557,7 @@ int main(void) {
   tcase_add_test(tests, test_errors);
   tcase_add_loop_test(tests, test_top_k, 0, TYPES);
   tcase_add_test(tests, test_top_k_cancelled);
+  tcase_add_test(tests, test_first_cancelled);
   test_add_lesser_isas(tests);
   suite_add_tcase(suite, tests);
   return testing_run(suite);

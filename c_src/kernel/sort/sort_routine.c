@@ -1,6 +1,8 @@
 /* sort, argsort and top_k as routines. */
+#include "base/alloc.h"
 #include "kernel/routine.h"
 #include "kernel/sort/sort.h"
+#include "kernel/sort/sort_first.h"
 #include "kernel/sort/sort_top.h"
 
 static ts_sort_spec spec_of(const ts_op *op, const ts_value *operand) {
@@ -37,24 +39,56 @@ static ts_status sort_run(const ts_routine_plan *plan, const ts_routine_run *run
 
 const ts_routine ts_sort_routine = {"sort", sort_plan, NULL, sort_run, NULL};
 
+/* ---- top_k */
+
+typedef struct top_k_state {
+  bool values; /* nothing reads the positions, and this is faster */
+  ts_top_k_plan plan;
+  ts_sort_first_plan first;
+} top_k_state;
+
+static ts_status reads_positions(const ts_graph *graph, const ts_op *op, bool *out) {
+  uint32_t *uses;
+  TS_TRY(ts_graph_count_uses(graph, &uses));
+  *out = uses[op->first_result + 1] > 0;
+  ts_free(uses);
+  return TS_SUCCESS;
+}
+
+static ts_status plan_values(const ts_routine_request *request, top_k_state *state) {
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
+  const int64_t n = operand->shape->rank ? operand->shape->dims[operand->shape->rank - 1] : 0, k = op->attrs->top_k.k;
+  bool positions = true;
+  if (!ts_sort_first_suits(operand->dtype, n, k)) return TS_SUCCESS;
+  TS_TRY(reads_positions(request->graph, op, &positions));
+  state->values = !positions;
+  return positions ? TS_SUCCESS : ts_sort_first_plan_make(operand->dtype, operand->shape, k, &state->first);
+}
+
 static ts_status top_k_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
-  ts_top_k_plan *plan;
+  top_k_state *state;
   if (!ts_sort_has_type(operand->dtype)) return TS_SUCCESS;
-  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &plan));
-  TS_TRY(ts_top_k_plan_make(operand->dtype, operand->shape, op->attrs->top_k.k, plan));
-  out->state = plan;
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
+  *state = (top_k_state){0};
+  TS_TRY(plan_values(request, state));
+  if (!state->values) TS_TRY(ts_top_k_plan_make(operand->dtype, operand->shape, op->attrs->top_k.k, &state->plan));
+  out->state = state;
   out->varies = true;
-  out->cost_ns = plan->cost_ns;
-  out->workspace = plan->workspace;
-  out->thread_workspace = plan->thread_workspace;
+  out->cost_ns = state->values ? state->first.cost_ns : state->plan.cost_ns;
+  out->workspace = state->values ? state->first.workspace : state->plan.workspace;
+  out->thread_workspace = state->values ? state->first.thread_workspace : state->plan.thread_workspace;
   return TS_SUCCESS;
 }
 
 static ts_status top_k_run(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const top_k_state *state = plan->state;
   ts_sort_resources resources = resources_of(run);
-  return ts_top_k_run(plan->state, &resources, ts_routine_operand(run, 0), ts_routine_result(run, 0),
+  if (state->values)
+    return ts_sort_first_run(&state->first, &resources, ts_routine_operand(run, 0), ts_routine_result(run, 0));
+  return ts_top_k_run(&state->plan, &resources, ts_routine_operand(run, 0), ts_routine_result(run, 0),
                       ts_routine_result(run, 1));
 }
 
