@@ -184,6 +184,10 @@ static const char *gathers[] = {
     "step 1\n",
     "map 2\nin s8 s0\nin s64 01\nout s8 s1 1\nscalar s64\nscalar s64\n0 s64 load 1\n1 s8 gather 0 at 0 limit 0 step "
     "1\n",
+    "map 3\nin s16 ss0\nin s32 00s\nout s16 ss1 1\nscalar s64\nscalar s64\n0 s32 load 1\n1 s16 gather 0 at 0 limit 0 "
+    "step 1\n",
+    "map 2\nin f64 s0\nin s64 0-\nout f64 s1 1\nscalar s64\nscalar s64\n0 s64 load 1\n1 f64 gather 0 at 0 limit 0 step "
+    "1\n",
     "map 2\nin f64 s0\nin u64 01\nout f64 s1 1\nscalar s64\nscalar s64\n0 u64 load 1\n1 f64 gather 0 at 0 limit 0 step "
     "1\n",
     /* an index for each row: contiguous, strided, and one element */

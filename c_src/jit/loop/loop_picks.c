@@ -15,7 +15,7 @@ static bool is_index_of_any_row(const ts_loop *loop, const ts_kernel_node *n) {
   if (n->kind != TS_NODE_LOAD) return false;
   for (int32_t dim = 0; dim < last; dim++)
     if (loop->d->inputs[n->slot].stride[dim] != TS_STRIDE_ZERO) return false;
-  return loop->d->inputs[n->slot].stride[last] == TS_STRIDE_UNIT;
+  return loop->d->inputs[n->slot].stride[last] != TS_STRIDE_ZERO;
 }
 
 bool ts_loop_picks(const ts_loop *loop) {
@@ -63,7 +63,9 @@ static void fill_table(ts_loop *loop, const picks *p) {
   ts_v step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c));
   ts_v last = LLVMBuildSub(loop->e->b, limit, ts_loop_number(loop, 1), "");
   ts_counter point = ts_loop_count(loop, p->span->from, p->span->to, ts_loop_number(loop, 1));
-  ts_v at = load(loop, index->dtype, ts_loop_element(loop, index->dtype, loop->address[index->slot], point.index));
+  ts_v stride = loop->stride[index->slot * loop->d->rank + loop->d->rank - 1];
+  ts_v place = ts_loop_offset(loop, loop->address[index->slot], ts_loop_mul(loop, point.index, stride));
+  ts_v at = load(loop, index->dtype, place);
   ts_v bytes = ts_loop_mul(loop, clamped(loop, index->dtype, at, last), step);
   store(loop, TS_S64, bytes, ts_loop_element(loop, TS_S64, p->table, point.index));
   ts_loop_count_end(loop, &point);
