@@ -229,6 +229,7 @@ JIT_SRC := \
   c_src/jit/math/vecmath_library.c \
   c_src/jit/math/vecmath_log.c \
   c_src/jit/math/vecmath_pow.c \
+  c_src/jit/math/vecmath_table.c \
   c_src/jit/math/vecmath_trig.c \
   c_src/jit/session/build_id.c \
   c_src/jit/session/builtin.c \

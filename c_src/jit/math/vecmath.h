@@ -43,6 +43,9 @@ ts_v l_copysign(ts_vm *m, ts_v magnitude, ts_v sign);
 /* coefficients[0] + x * (coefficients[1] + x * ...), Horner's way. */
 ts_v l_poly(ts_vm *m, ts_v x, const double *coefficients, int count);
 #define L_POLY(m, x, array) l_poly(m, x, array, (int)(sizeof(array) / sizeof((array)[0])))
+/* The same by even and odd powers side by side, which takes half as long where nothing else is to be done meanwhile. */
+ts_v l_poly_in_two(ts_vm *m, ts_v x, ts_v square, const double *coefficients, int count);
+#define L_POLY_IN_TWO(m, x, square, array) l_poly_in_two(m, x, square, array, (int)(sizeof(array) / sizeof((array)[0])))
 
 /* ---- bounds and selection ---- */
 static inline ts_v l_cmp(ts_vm *m, LLVMRealPredicate p, ts_v a, ts_v b) { return LLVMBuildFCmp(m->b, p, a, b, ""); }
@@ -87,6 +90,10 @@ ts_v ts_vm_avx512_extreme(ts_vm *m, bool largest, ts_v a, ts_v b, ts_v mask);
 /* The same, but undefined for NaN. */
 ts_v ts_vm_avx512_number(ts_vm *m, bool largest, ts_v a, ts_v b);
 
+/* ---- tables (vecmath_table.c) ---- */
+/* table[index % count], lane by lane, of 8 or 16 constants. */
+ts_v ts_vm_table(ts_vm *m, ts_v index, const double *table, int count);
+
 /* ---- the library (vecmath_library.c) ----
  * SLEEF's function at the target's width; `name` and `accuracy` as in Sleef_finz_<name>f16_<accuracy>avx512f. */
 ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y);
@@ -94,6 +101,9 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 /* ---- families ---- */
 /* a * 2^n, rounded once, for an integer n of twice the range of a normal exponent. `shifted` is n + ts_vm_magic(). */
 ts_v ts_vm_scale(ts_vm *m, ts_v a, ts_v n, ts_v shifted);
+/* a 2^n for `a` about 1 where that is a normal number: n, the low bits of `shifted`, is added to the exponent of `a`.
+ * NaN may become a number. */
+ts_v ts_vm_scale_normal(ts_vm *m, ts_v a, ts_v shifted);
 ts_v ts_vm_magic(ts_vm *m); /* 1.5 * 2^23 (2^52): adding it rounds to an integer and leaves that in the low bits */
 ts_v ts_vm_exp(ts_vm *m, ts_v x);
 /* exp(a) for -750 < a <= 0 in f64 lanes, to 2^-34, and also up to 700; or -87 < a <= 0 in f32 lanes, to 2^-28 before
@@ -119,7 +129,8 @@ ts_vm_parts ts_vm_split_avx512(ts_vm *m, ts_v x); /* zero gives k = -inf, infini
 ts_v ts_vm_log_by(ts_vm *m, ts_vm_parts x, ts_v p);
 ts_v ts_vm_log(ts_vm *m, ts_v x);
 ts_v ts_vm_log1p(ts_vm *m, ts_v x);
-ts_v ts_vm_log_short(ts_vm *wide, ts_v x); /* f64 lanes, positive normal x, to 2^-30 */
+ts_v ts_vm_log_normal(ts_vm *m, ts_v x); /* the same for positive normal x; f64 with FMA */
+ts_v ts_vm_log_short(ts_vm *m, ts_v x);  /* positive normal x, to 2^-30 in f64 lanes, to 2^-26.7 in f32 lanes */
 ts_v ts_vm_asinh(ts_vm *m, ts_v x);
 ts_v ts_vm_acosh(ts_vm *m, ts_v x);
 ts_v ts_vm_atanh(ts_vm *m, ts_v x);

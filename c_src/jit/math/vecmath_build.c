@@ -47,9 +47,28 @@ ts_v l_copysign(ts_vm *m, ts_v magnitude, ts_v sign) {
   return l_intrinsic(m, "llvm.copysign", (ts_v[]){magnitude, sign}, 2);
 }
 
+/* A longer polynomial is computed by even and odd powers side by side: there are not as many registers of f64 in work
+ * as it takes to hide the time of one step after another. */
+enum { LONG_POLYNOMIAL = 6 };
+
+static ts_v every_second(ts_vm *m, ts_v square, const double *coefficients, int last) {
+  ts_v sum = l_const(m, coefficients[last]);
+  for (int i = last - 2; i >= 0; i -= 2) sum = l_fma(m, sum, square, l_const(m, coefficients[i]));
+  return sum;
+}
+
+ts_v l_poly_in_two(ts_vm *m, ts_v x, ts_v square, const double *coefficients, int count) {
+  ts_v even = every_second(m, square, coefficients, (count - 1) / 2 * 2);
+  return l_fma(m, every_second(m, square, coefficients + 1, (count - 2) / 2 * 2), x, even);
+}
+
+/* The first coefficients have Horner's way in any case: rounding counts most there. */
 ts_v l_poly(ts_vm *m, ts_v x, const double *coefficients, int count) {
-  ts_v sum = l_const(m, coefficients[count - 1]);
-  for (int i = count - 2; i >= 0; i--) sum = l_fma(m, sum, x, l_const(m, coefficients[i]));
+  bool in_two = m->wide && m->fma && count > LONG_POLYNOMIAL;
+  int first = in_two ? (count + 2) / 4 : count - 1;
+  ts_v sum = l_const(m, coefficients[first]);
+  if (in_two) sum = l_poly_in_two(m, x, l_mul(m, x, x), coefficients + first, count - first);
+  for (int i = first - 1; i >= 0; i--) sum = l_fma(m, sum, x, l_const(m, coefficients[i]));
   return sum;
 }
 

@@ -49,6 +49,10 @@ static const double tanh_wide[] = {-0.33333333333333331,   0.13333333333332931, 
                                    -0.0014558004285255732, 0.00058980528780543801,  -0.00023812073032184781,
                                    9.3768700945595472e-05, -3.2724002729462361e-05, 7.3199909808470254e-06};
 
+/* r coth(r / 2) = 2 + r^2 P(r^2), |r| <= 0.3475. Relative error 2^-59.9. */
+static const double exp_quotient[] = {0.16666666666666599, -0.0027777777776987612, 6.6137563134979478e-05,
+                                      -1.6533893421817858e-06, 4.1378053532089232e-08};
+
 /* sinh(x) = x + x^3 P(x^2), |x| <= 1. Relative error 2^-31.6 (f32), 2^-61.8 (f64). */
 static const double sinh_narrow[] = {0.166666672, 0.00833331048, 0.000198428941, 2.78223024e-06};
 static const double sinh_wide[] = {0.16666666666666669,    0.0083333333333329117,  0.00019841269841593405,
@@ -113,9 +117,7 @@ static ts_v exp_poly(ts_vm *m, ts_v r) {
   return l_add(m, l_const(m, 1), l_add(m, r, l_mul(m, l_mul(m, r, r), q)));
 }
 
-/* 2^n p where that is a normal number: n, the low bits of `shifted`, is added to the exponent of p, which is about 1.
- * NaN may become a number. */
-static ts_v scale_normal(ts_vm *m, ts_v p, ts_v shifted) {
+ts_v ts_vm_scale_normal(ts_vm *m, ts_v p, ts_v shifted) {
   ts_v n = LLVMBuildShl(m->b, l_bits(m, shifted), l_int(m, m->wide ? 52 : 23), "");
   return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
 }
@@ -123,7 +125,7 @@ static ts_v scale_normal(ts_vm *m, ts_v p, ts_v shifted) {
 /* exp(x), or half of it. */
 static ts_v exp_normal(ts_vm *m, ts_v x, bool half) {
   reduced a = reduce_ln2(m, x);
-  return scale_normal(m, exp_poly(m, a.r), half ? l_sub(m, a.shifted, l_const(m, 1)) : a.shifted);
+  return ts_vm_scale_normal(m, exp_poly(m, a.r), half ? l_sub(m, a.shifted, l_const(m, 1)) : a.shifted);
 }
 
 /* True where exp(x) or exp(x) / 2 may not be a normal number. */
@@ -155,7 +157,7 @@ ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
   ts_v t = l_fma(m, a, l_const(m, L_LOG2_E), magic);
   ts_v r = l_fma(m, l_sub(m, t, magic), l_const(m, -L_LN2), a);
   ts_v p = m->wide ? L_POLY(m, r, exp_short) : L_POLY(m, r, exp_narrow);
-  return scale_normal(m, p, t);
+  return ts_vm_scale_normal(m, p, t);
 }
 
 /* With x + x_low = n ln 2 + r + low: 2^n times a + a_low + a (r + r^2 P + low), where a + a r is kept in two parts. */
@@ -216,16 +218,26 @@ ts_v ts_vm_sigmoid(ts_vm *m, ts_v x) {
   return l_fma(m, remainder, reciprocal, q);
 }
 
-/* exp(2 a), 0 <= a <= 20. For f32 one product with ln 2 is enough: a is at most 10. */
+/* exp(2 a), 0 <= a <= 10, in f32: one product with ln 2 is enough. */
 static ts_v exp_twice_bounded(ts_vm *m, ts_v a) {
-  reduced b = m->wide ? reduce_ln2(m, l_add(m, a, a)) : reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
-  ts_v p = m->wide ? exp_poly(m, b.r) : L_POLY(m, b.r, exp_twice);
-  return scale_normal(m, p, b.shifted);
+  reduced b = reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
+  return ts_vm_scale_normal(m, L_POLY(m, b.r, exp_twice), b.shifted);
+}
+
+/* With 2 a = n ln 2 + r and exp r = (c + r) / (c - r), c = 2 + r^2 P(r^2): 1 - 2 (c - r) / (2^n (c + r) + c - r). */
+static ts_v large_tanh_wide(ts_vm *m, ts_v a) {
+  ts_v one = l_const(m, 1);
+  reduced b = reduce_ln2(m, l_add(m, a, a));
+  ts_v z = l_mul(m, b.r, b.r), c = l_fma(m, L_POLY(m, z, exp_quotient), z, l_const(m, 2));
+  ts_v less = l_sub(m, c, b.r), more = l_add(m, c, b.r);
+  ts_v below = l_add(m, ts_vm_scale_normal(m, more, b.shifted), less);
+  return l_fma(m, l_div(m, less, below), l_const(m, -2), one);
 }
 
 /* 1 - 2 / (exp(2 a) + 1), where an error of exp counts half or less. */
 static ts_v large_tanh(ts_vm *m, ts_v a) {
-  ts_v one = l_const(m, 1), e = exp_twice_bounded(m, l_at_most(m, a, m->wide ? 20 : 10));
+  if (m->wide) return large_tanh_wide(m, l_at_most(m, a, 20));
+  ts_v one = l_const(m, 1), e = exp_twice_bounded(m, l_at_most(m, a, 10));
   return l_fma(m, l_div(m, one, l_add(m, e, one)), l_const(m, -2), one);
 }
 

@@ -1,34 +1,51 @@
-/* Powers: x^y = 2^(y log2 x), with log2 x as a sum of two floats. With x = 2^k (1 + f), 3/4 <= 1 + f < 3/2, and
- * s = f / (2 + f), z = s^2: log2 x = k + s (2 / ln 2) (1 + z / 3 + z^2 Q(z)). All factors before Q have twice the
- * digits. So the relative error of the logarithm is 2^-33 (f32) or 2^-64 (f64). The exponent is at most 128 (1074), and
- * its error is below half a last place of the result. */
+/* Powers: x^y = 2^(y log2 x), with log2 x as a sum of two floats. x = 2^k m, 3/4 <= m < 3/2 nearly, and a table has a
+ * number c near 1 / m, of so few digits that r = c m - 1 is exact: log2 x = k - log2 c + (r - r^2 / 2 + r^3 Q(r)) /
+ * ln 2. k - log2 c and r - r^2 / 2 have twice the digits. c is 1 next to 1, where the result is small. So the relative
+ * error of the logarithm is 2^-31 (f32) or 2^-62 (f64). The exponent is at most 128 (1074), and its error is about half
+ * a last place of the result. */
 #include "jit/math/vecmath.h"
 
-/* 2 / ln 2 and 2 / (3 ln 2) in two parts. */
-static const double first_narrow[] = {2.88539004, 3.85192607e-08}, third_narrow[] = {0.961796701, -7.02846181e-09};
-static const double first_wide[] = {2.8853900817779268, 4.0710547481862066e-17},
-                    third_wide[] = {0.96179669392597555, 5.0577616648125907e-17};
+/* 8 or 16 intervals of m; the first begins at 3/4, half an interval below it. */
+enum { TABLE_NARROW = 8, TABLE_WIDE = 16 };
+static const double inverse_narrow[] = {1.3125, 1.25, 1.125, 1.0625, 1, 0.875, 0.8125, 0.71875};
+static const double inverse_wide[] = {1.34375, 1.28125, 1.21875,  1.1875,  1.15625,  1.09375,  1.0625,  1.03125,
+                                      1,       0.9375,  0.890625, 0.84375, 0.796875, 0.765625, 0.71875, 0.6875};
+/* -log2 c in two parts: adding k to the first is exact. */
+static const double log_high_narrow[] = {-0.392333984375, -0.3218994140625, -0.169921875,   -0.08746337890625, 0,
+                                         0.192626953125,  0.299560546875,   0.4764404296875};
+static const double log_low_narrow[] = {
+    1.6561596567044035e-05, -2.8680824470939115e-05, -3.1264423796528718e-06, 5.3765592156196362e-07, 0,
+    1.8124817870557308e-05, -2.6501609795559489e-07, -2.3857444375607884e-06};
+static const double log_high_wide[] = {-0.42626476287841797,  -0.35755157470703125,  -0.28540229797363281,
+                                       -0.24792766571044922,  -0.20945358276367188,  -0.12928295135498047,
+                                       -0.087462425231933594, -0.044394493103027344, 0,
+                                       0.093109130859375,     0.16711044311523438,   0.24511241912841797,
+                                       0.32757472991943359,   0.38529014587402344,   0.47643756866455078,
+                                       0.54056835174560547};
+static const double log_low_wide[] = {8.1763200298658583e-09,  -4.2991105244316596e-07, 7.9111384470649453e-08,
+                                      1.5226686372495647e-07,  2.1713472209314219e-07,  -6.5589985986562295e-08,
+                                      -4.1601840581450405e-07, 3.737445739060969e-07,   0,
+                                      2.7353210647067594e-07,  -4.5727997605024726e-07, 7.8708113486888784e-08,
+                                      -7.1890929183457806e-08, 1.0010768347616061e-08,  4.7527843634645585e-07,
+                                      2.9617097275050637e-08};
 
-/* Q(z) times 2 / ln 2, z <= 0.0401. Relative error of the logarithm 2^-34.5 (f32), 2^-69 (f64). */
-static const double log2_narrow[] = {0.577083707, 0.411534131, 0.344475269};
-static const double log2_wide[] = {0.57707801635558131, 0.41219858311331464, 0.32059889752198151, 0.2623082380848657,
-                                   0.22195004230294252, 0.19247286944693467, 0.16722976153400471, 0.18144523615508443};
+/* 1 / ln 2 in two parts. */
+static const double first_narrow[] = {1.4426950216293335, 1.9259630335000111e-08};
+static const double first_wide[] = {1.4426950408889634, 2.0355273740931033e-17};
+
+/* Q(r) / ln 2, |r| <= 0.0704 (f32), 0.0342 (f64). Relative error of the logarithm 2^-35, 2^-67. */
+static const double log2_narrow[] = {0.48089835, -0.360671461, 0.288534731, -0.241787195, 0.207594141};
+static const double log2_wide[] = {0.48089834696298789,  -0.3606737602222253,  0.28853900817672429,
+                                   -0.24044917360021786, 0.2060992953354979,   -0.18033657596371397,
+                                   0.16029433929701331,  -0.14459053073233208, 0.13358861532274813};
 
 /* 2^r = 1 + r P(r), |r| <= 0.502. Relative error 2^-27.7 (f32), 2^-56.2 (f64). */
-static const double exp2_narrow[] = {
-    1, 0.693147182, 0.240226507, 0.055503659, 0.00961807277, 0.00133881764, 0.000154583875};
-static const double exp2_wide[] = {1,
-                                   0.69314718055994529,
-                                   0.24022650695910069,
-                                   0.055504108664823401,
-                                   0.0096181291076194424,
-                                   0.0013333558146057171,
-                                   0.0001540353042593457,
-                                   1.5252734122929246e-05,
-                                   1.3215450214257e-06,
-                                   1.0177956753220032e-07,
-                                   7.0713342251481492e-09,
-                                   4.4689781017838656e-10};
+static const double exp2_narrow[] = {0.693147182,   0.240226507,   0.055503659,
+                                     0.00961807277, 0.00133881764, 0.000154583875};
+static const double exp2_wide[] = {0.69314718055994529,    0.24022650695910069,   0.055504108664823401,
+                                   0.0096181291076194424,  0.0013333558146057171, 0.0001540353042593457,
+                                   1.5252734122929246e-05, 1.3215450214257e-06,   1.0177956753220032e-07,
+                                   7.0713342251481492e-09, 4.4689781017838656e-10};
 
 /* log(1 + f) = f - f^2 / 2 + f^3 P(f), without FMA. Relative error 2^-38. */
 static const double log_power[] = {0.33333333347899147,  -0.249999987167721,  0.19999994669013527,
@@ -40,68 +57,81 @@ typedef struct pair {
   ts_v high, low;
 } pair;
 
-/* a + b for |a| > |b|, without rounding, and `low` with it. */
-static pair add_smaller(ts_vm *m, ts_v a, ts_v b, ts_v low) {
-  ts_v high = l_add(m, a, b);
-  ts_v lost = l_add(m, l_sub(m, a, high), b);
-  return (pair){high, low ? l_add(m, lost, low) : lost};
+static ts_v table(ts_vm *m, ts_v index, const double *narrow, const double *wide) {
+  return m->wide ? ts_vm_table(m, index, wide, TABLE_WIDE) : ts_vm_table(m, index, narrow, TABLE_NARROW);
 }
 
-/* a * b, and `low` with what its rounding loses. */
-static pair multiply(ts_vm *m, ts_v a, ts_v b, ts_v low) {
-  ts_v high = l_mul(m, a, b);
-  ts_v lost = l_fma(m, a, b, l_neg(m, high));
-  return (pair){high, low ? l_add(m, lost, low) : lost};
+/* r, and k - log2 c in two parts, of a positive normal number. `lowered` is subtracted from k if it is not NULL. */
+static ts_v reduce(ts_vm *m, ts_v a, ts_v lowered, pair *whole) {
+  const int64_t one = m->wide ? (int64_t)1023 << 52 : 127 << 23, octave = m->wide ? (int64_t)1 << 52 : 1 << 23;
+  const int64_t step = octave / (m->wide ? TABLE_WIDE : TABLE_NARROW);
+  ts_v bits = l_bits(m, a), width = l_int(m, m->wide ? 52 : 23);
+  ts_v shifted = LLVMBuildAdd(m->b, bits, l_int(m, octave / 2 + step / 2), "");
+  ts_v biased = LLVMBuildLShr(m->b, shifted, width, "");
+  ts_v index = LLVMBuildLShr(m->b, shifted, l_int(m, m->wide ? 48 : 20), "");
+  ts_v power = LLVMBuildAnd(m->b, shifted, l_int(m, -octave), "");
+  ts_v mantissa = l_float(m, LLVMBuildAdd(m->b, LLVMBuildSub(m->b, bits, power, ""), l_int(m, one), ""));
+  /* An integer below 2^23 (2^52), placed in the low bits of that float. */
+  ts_v magic = l_const(m, m->wide ? 0x1p52 : 0x1p23);
+  ts_v k = l_float(m, LLVMBuildOr(m->b, biased, l_bits(m, magic), ""));
+  k = l_sub(m, k, l_const(m, m->wide ? 0x1p52 + 1023 : 0x1p23 + 127));
+  if (lowered) k = l_sub(m, k, lowered);
+  whole->high = l_add(m, k, table(m, index, log_high_narrow, log_high_wide));
+  whole->low = table(m, index, log_low_narrow, log_low_wide);
+  return l_fma(m, mantissa, table(m, index, inverse_narrow, inverse_wide), l_const(m, -1));
 }
 
-static pair multiply_pairs(ts_vm *m, pair a, pair b) {
-  ts_v cross = l_fma(m, a.high, b.low, l_mul(m, a.low, b.high));
-  return multiply(m, a.high, b.high, cross);
+/* The base-2 logarithm of a positive normal number. */
+static pair log2_pair(ts_vm *m, ts_v a, ts_v lowered) {
+  pair whole;
+  ts_v r = reduce(m, a, lowered, &whole), minus_half = l_const(m, -0.5);
+  const double *first = m->wide ? first_wide : first_narrow;
+  ts_v first_high = l_const(m, first[0]), first_low = l_const(m, first[1]);
+  ts_v square = l_mul(m, r, r), square_low = l_fma(m, r, r, l_neg(m, square));
+  ts_v t = l_fma(m, square, minus_half, r), t_low = l_fma(m, square, minus_half, l_sub(m, r, t));
+  t_low = l_fma(m, square_low, minus_half, t_low);
+  ts_v high = l_mul(m, t, first_high), low = l_fma(m, t, first_high, l_neg(m, high));
+  low = l_fma(m, t_low, first_high, l_fma(m, t, first_low, low));
+  ts_v q = m->wide ? L_POLY_IN_TWO(m, r, square, log2_wide) : L_POLY(m, r, log2_narrow);
+  low = l_fma(m, l_mul(m, square, r), q, low);
+  ts_v sum = l_add(m, whole.high, high); /* whole.high is 0 or larger than high */
+  low = l_add(m, low, l_add(m, l_add(m, l_sub(m, whole.high, sum), high), whole.low));
+  return (pair){sum, low};
 }
 
-/* a[0] + a[1] + b, b below a[0]. */
-static pair add_constant(ts_vm *m, const double a[2], pair b) {
-  ts_v low = l_const(m, a[1]);
-  return add_smaller(m, l_const(m, a[0]), b.high, b.low ? l_add(m, b.low, low) : low);
+/* y log2 a for a positive normal number. The low part is up to 2^-8 of the high one. */
+static pair exponent_of(ts_vm *m, ts_v a, ts_v y, ts_v lowered) {
+  pair log = log2_pair(m, a, lowered);
+  ts_v high = l_mul(m, y, log.high);
+  return (pair){high, l_fma(m, y, log.low, l_fma(m, y, log.high, l_neg(m, high)))};
 }
 
-/* f / (2 + f), whose denominator has a low part, too. */
-static pair half_tangent(ts_vm *m, ts_v f) {
-  pair sum = add_smaller(m, l_const(m, 2), f, NULL);
-  ts_v inverse = l_div(m, l_const(m, 1), sum.high), s = l_mul(m, f, inverse);
-  ts_v rest = l_fma(m, l_neg(m, s), sum.low, l_fma(m, l_neg(m, s), sum.high, f));
-  return (pair){s, l_mul(m, rest, inverse)};
+/* 2^r */
+static ts_v exp2_poly(ts_vm *m, ts_v r) {
+  ts_v p = m->wide ? L_POLY_IN_TWO(m, r, l_mul(m, r, r), exp2_wide) : L_POLY(m, r, exp2_narrow);
+  return l_fma(m, r, p, l_const(m, 1));
 }
 
-static ts_vm_parts split(ts_vm *m, ts_v a) {
-  if (m->e->target->isa == TS_ISA_AVX512) return ts_vm_split_avx512(m, a);
-  ts_v is_small = l_cmp(m, LLVMRealOLT, a, l_const(m, m->wide ? 0x1p-1022 : 0x1p-126)), zero = l_const(m, 0);
-  ts_v scaled = l_mul(m, a, l_const(m, m->wide ? 0x1p53 : 0x1p24));
-  ts_vm_parts out = ts_vm_split(m, l_select(m, is_small, scaled, a));
-  out.k = l_sub(m, out.k, l_select(m, is_small, l_const(m, m->wide ? 53 : 24), zero));
-  return out;
+/* a^y for a positive normal number, if the result is one. Adding the magic number leaves n, the integer nearest to
+ * `exponent`, in the low bits. */
+static ts_v normal_power(ts_vm *m, pair of, ts_v exponent) {
+  ts_v magic = ts_vm_magic(m), shifted = l_add(m, exponent, magic), n = l_sub(m, shifted, magic);
+  ts_v r = l_add(m, l_sub(m, of.high, n), of.low);
+  return ts_vm_scale_normal(m, exp2_poly(m, r), shifted);
 }
 
-/* The base-2 logarithm of a positive finite number. */
-static pair log2_pair(ts_vm *m, ts_v a) {
-  ts_vm_parts x = split(m, a);
-  pair s = half_tangent(m, x.f), z = multiply_pairs(m, s, s);
-  ts_v q = m->wide ? L_POLY(m, z.high, log2_wide) : L_POLY(m, z.high, log2_narrow);
-  pair third = add_constant(m, m->wide ? third_wide : third_narrow, (pair){l_mul(m, q, z.high), NULL});
-  pair factor = add_constant(m, m->wide ? first_wide : first_narrow, multiply_pairs(m, z, third));
-  pair log = multiply_pairs(m, s, factor);
-  return add_smaller(m, x.k, log.high, log.low); /* k is 0 or larger than log.high */
-}
-
-/* a^y for a positive finite number a and a finite y. Beyond the bounds of the exponent the result is 0 or infinity;
- * there the low part is anything. */
+/* The same for any positive finite number and a finite y. Beyond the bounds of the exponent the result is 0 or
+ * infinity; there the low part is anything. */
 static ts_v power_of_positive(ts_vm *m, ts_v a, ts_v y) {
-  pair log = log2_pair(m, a), exponent = multiply(m, y, log.high, l_mul(m, y, log.low));
+  ts_v is_small = l_cmp(m, LLVMRealOLT, a, l_const(m, m->wide ? 0x1p-1022 : 0x1p-126)), magic = ts_vm_magic(m);
+  ts_v scaled = l_select(m, is_small, l_mul(m, a, l_const(m, m->wide ? 0x1p53 : 0x1p24)), a);
+  ts_v lowered = l_select(m, is_small, l_const(m, m->wide ? 53 : 24), l_const(m, 0));
+  pair of = exponent_of(m, scaled, y, lowered);
   double limit = m->wide ? 1100 : 160;
-  ts_v bounded = l_within(m, exponent.high, -limit, limit), magic = ts_vm_magic(m);
-  ts_v shifted = l_add(m, bounded, magic), n = l_sub(m, shifted, magic);
-  ts_v r = l_within(m, l_add(m, l_sub(m, bounded, n), exponent.low), -1, 1);
-  return ts_vm_scale(m, m->wide ? L_POLY(m, r, exp2_wide) : L_POLY(m, r, exp2_narrow), n, shifted);
+  of.high = l_within(m, of.high, -limit, limit);
+  ts_v shifted = l_add(m, l_add(m, of.high, l_within(m, of.low, -4, 4)), magic), n = l_sub(m, shifted, magic);
+  ts_v r = l_within(m, l_add(m, l_sub(m, of.high, n), of.low), -1, 1);
+  return ts_vm_scale(m, exp2_poly(m, r), n, shifted);
 }
 
 /* ---- without FMA ---- */
@@ -144,15 +174,42 @@ static ts_v with_sign(ts_vm *m, ts_v power, ts_v x, ts_v y) {
 
 static ts_v is_finite(ts_vm *m, ts_v x) { return l_cmp(m, LLVMRealOLT, l_abs(m, x), l_const(m, __builtin_inf())); }
 
-/* The library has the powers of 0, infinities and NaN. */
-static ts_v any_power(ts_vm *m, ts_v x, ts_v y) {
-  if (m->wide && !m->fma) return wide_power_by_library(m, x, y);
-  ts_v a = l_abs(m, x), power = m->fma ? power_of_positive(m, a, y) : power_in_f64(m, a, y);
+/* `power` of |x| for all x and y. The library has the powers of 0, infinities and NaN. */
+static ts_v power_of_signed(ts_vm *m, ts_v power, ts_v x, ts_v y) {
   ts_v finite = LLVMBuildAnd(m->b, is_finite(m, x), is_finite(m, y), "");
+  ts_v numbers = LLVMBuildAnd(m->b, finite, l_cmp(m, LLVMRealUNE, x, l_const(m, 0)), "");
+  return l_rarely(m, LLVMBuildNot(m->b, numbers, ""), with_sign(m, power, x, y), power_by_library, x, y);
+}
+
+static ts_v without_fma(ts_vm *m, ts_v x, ts_v y) {
+  if (m->wide) return wide_power_by_library(m, x, y);
+  ts_v power = power_in_f64(m, l_abs(m, x), y), finite = LLVMBuildAnd(m->b, is_finite(m, x), is_finite(m, y), "");
   ts_v usual = LLVMBuildAnd(m->b, finite, l_cmp(m, LLVMRealOGT, x, l_const(m, 0)), "");
   l_branch branch = l_branch_begin(m, LLVMBuildNot(m->b, usual, ""), false);
-  ts_v numbers = LLVMBuildAnd(m->b, finite, l_cmp(m, LLVMRealUNE, x, l_const(m, 0)), "");
-  ts_v out = l_rarely(m, LLVMBuildNot(m->b, numbers, ""), with_sign(m, power, x, y), power_by_library, x, y);
+  ts_v out = power_of_signed(m, power, x, y);
+  l_branch_end(m, &branch);
+  return l_branch_merge(m, &branch, power, out);
+}
+
+/* Of a float's bits: positive, and neither subnormal nor infinite nor NaN. */
+static ts_v is_normal(ts_vm *m, ts_v bits) {
+  const int64_t least = m->wide ? (int64_t)1 << 52 : 1 << 23, count = m->wide ? 2046 : 254;
+  ts_v offset = LLVMBuildSub(m->b, bits, l_int(m, least), "");
+  return LLVMBuildICmp(m->b, LLVMIntULT, offset, l_int(m, count * least), "");
+}
+
+/* First as if |x| and the result were normal numbers. */
+static ts_v any_power(ts_vm *m, ts_v x, ts_v y) {
+  if (!m->fma) return without_fma(m, x, y);
+  ts_v a = l_abs(m, x);
+  pair of = exponent_of(m, a, y, NULL);
+  ts_v exponent = l_add(m, of.high, of.low), power = normal_power(m, of, exponent);
+  ts_v bounded = l_cmp(m, LLVMRealOLT, l_abs(m, exponent), l_const(m, m->wide ? 1021 : 125));
+  ts_v usual = LLVMBuildAnd(m->b, bounded, is_normal(m, l_bits(m, x)), "");
+  l_branch branch = l_branch_begin(m, LLVMBuildNot(m->b, usual, ""), false);
+  ts_v normal = LLVMBuildAnd(m->b, bounded, is_normal(m, l_bits(m, a)), "");
+  ts_v out = l_rarely(m, LLVMBuildNot(m->b, normal, ""), power, power_of_positive, a, y);
+  out = power_of_signed(m, out, x, y);
   l_branch_end(m, &branch);
   return l_branch_merge(m, &branch, power, out);
 }
