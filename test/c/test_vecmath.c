@@ -115,6 +115,12 @@ START_TEST(half_within_one_ulp)
 }
 END_TEST
 
+static const math_function *function_of(ts_opcode op) {
+  for (int i = 0; i < math_function_count; i++)
+    if (math_functions[i].op == op) return &math_functions[i];
+  return NULL;
+}
+
 /* The values that users know by heart. */
 START_TEST(exact_values)
 {
@@ -340,6 +346,54 @@ START_TEST(pow_special_values_f64)
 }
 END_TEST
 
+/* Neighbours of the bounds between entries of the table of pow's logarithm, and of 1, with exponents whose results
+ * are near the ends of the range. */
+START_TEST(pow_at_table_bounds)
+{
+  const math_function *f = function_of(TS_OP_POW);
+  ts_kernel *narrow = get(f, TS_F32), *wide = get(f, TS_F64);
+  for (int i = 0; i < BLOCK; i++) {
+    const int bound = i % 64, near = i / 64 % 8 - 4, sign = i / 512 % 2;
+    double at = 0.6875 + bound / 64.0;
+    wide_x[i] = ldexp(at + near * (at < 1 ? 0x1p-53 : 0x1p-52), i / 1024 % 2 ? i % 5 - 2 : 0);
+    x[i] = (float)ldexp(at + near * (at < 1 ? 0x1p-24 : 0x1p-23), i / 1024 % 2 ? i % 5 - 2 : 0);
+    wide_y[i] = (sign ? -1020.3 : 1019.7) / log2(wide_x[i]), y[i] = (sign ? -124.6f : 125.3f) / log2f(x[i]);
+  }
+  math_run(narrow, x, y, out, BLOCK);
+  math_run(wide, wide_x, wide_y, wide_out, BLOCK);
+  check_narrow(f, 1.5);
+  for (int i = 0; i < BLOCK; i++) {
+    double error = math_error_f64(wide_out[i], f->wide((long double)wide_x[i], (long double)wide_y[i]));
+    CHECK_VALUE(error <= 1.5, "pow(%a, %a) = %a: %g ULP", wide_x[i], wide_y[i], wide_out[i], error);
+  }
+  ts_kernel_release(narrow);
+  ts_kernel_release(wide);
+}
+END_TEST
+
+/* erf_inv on both sides of where its tail begins, and up to 1. */
+START_TEST(erf_inv_near_1)
+{
+  const math_function *f = function_of(TS_OP_ERF_INV);
+  ts_kernel *narrow = get(f, TS_F32), *wide = get(f, TS_F64);
+  for (int round = 0; round < 8; round++) {
+    for (int i = 0; i < BLOCK; i++) {
+      double part = (round * BLOCK + i) / (8.0 * BLOCK);
+      wide_x[i] = 1 - exp2(-2 - 51 * part), x[i] = (float)(1 - exp2(-2 - 22 * part));
+    }
+    math_run(narrow, x, y, out, BLOCK);
+    math_run(wide, wide_x, wide_y, wide_out, BLOCK);
+    check_narrow(f, 2);
+    for (int i = 0; i < BLOCK; i++) {
+      double error = math_error_f64(wide_out[i], f->wide((long double)wide_x[i], 0));
+      CHECK_VALUE(error <= 2, "erf_inv(%a) = %a: %g ULP", wide_x[i], wide_out[i], error);
+    }
+  }
+  ts_kernel_release(narrow);
+  ts_kernel_release(wide);
+}
+END_TEST
+
 /* C99's table for atan2, and the eighths of the circle: their nearest floats. */
 START_TEST(atan2_special_values)
 {
@@ -411,12 +465,6 @@ START_TEST(atan2_special_values_f64)
   ts_kernel_release(kernel);
 }
 END_TEST
-
-static const math_function *function_of(ts_opcode op) {
-  for (int i = 0; i < math_function_count; i++)
-    if (math_functions[i].op == op) return &math_functions[i];
-  return NULL;
-}
 
 /* The numbers nearest to multiples of pi / 2, where all digits cancel, on both sides of 16384, where the library
  * begins. */
@@ -535,6 +583,8 @@ int main(void) {
   tcase_add_loop_test(tests, subnormals_stay, 0, sizeof(identities_near_zero) / sizeof(identities_near_zero[0]));
   tcase_add_test(tests, pow_special_values);
   tcase_add_test(tests, pow_special_values_f64);
+  tcase_add_test(tests, pow_at_table_bounds);
+  tcase_add_test(tests, erf_inv_near_1);
   tcase_add_test(tests, atan2_special_values);
   tcase_add_test(tests, atan2_special_values_f64);
   tcase_add_loop_test(tests, multiples_of_half_pi, 0, 3);

@@ -25,22 +25,44 @@ static const double erf_inv_central[] = {1.5014093535143296,      0.246640287634
                                          -0.0012527446624663501,  0.00021828263060918706, -4.9619104925314389e-06,
                                          -3.4346111634545929e-06, 4.6589175003464772e-07, 1.8037071323099216e-08,
                                          -8.7727955579162975e-09, 3.3554989546865282e-10};
-/* erf_inv(x) = x P(sqrt(w) - 3), 5 <= w <= 16, all that f32 needs. Relative error 2^-29.5. */
-static const double erf_inv_tail[] = {2.8329768002024638,     1.0016752348291376,      0.0094453912913431519,
-                                      -0.0076426610453294496, 0.0056867514391558049,   -0.0035679525433645796,
-                                      0.0014786635964842991,  -0.00011782835412480187, -0.00028305599298372849,
-                                      0.0001588060417868607,  -2.6347152989242935e-05};
-/* erf_inv(x) = x P(sqrt(w) - 4), 5 <= w <= 37. Relative error 2^-20, to start an iteration. */
-static const double erf_inv_far[] = {3.83978211889068,        1.0095042824813285,      0.0012839861021448206,
-                                     -0.00091665569260018223, 0.00027339230545291574,  -5.4552623437094804e-05,
-                                     8.0655502760846023e-05,  -6.8161115931631902e-05, 1.9534782380323664e-05,
-                                     -1.4673565611878456e-06};
+/* The same around a point where P is nearly a float. Relative error 2^-26.7 (f32), 2^-58.9 (f64). */
+#define MIDDLE 0.75258922576904297
+static const double erf_inv_central_narrow[] = {1.06635439,     0.245287865,     0.00604528468,   -0.00245111878,
+                                                4.9404418e-05,  4.3994376e-05,   -3.37932306e-06, -7.30338002e-07,
+                                                1.32454417e-07, -4.45254811e-09, -2.55901217e-10};
+#define MIDDLE_WIDE 0.7500000356885721
+static const double erf_inv_central_wide[] = {
+    1.0657193377655525,      0.24525645927680795,    0.0060643249622998182,   -0.0024513632541192532,
+    4.8702737384350007e-05,  4.3770080436945539e-05, -3.0827871146930767e-06, -7.9063102935000408e-07,
+    1.0031293153037372e-07,  1.3417673506479498e-08, -2.7800755416287912e-09, -1.9588062729111648e-10,
+    7.1067486709991896e-11,  1.7745777342088521e-12, -1.6988729683090377e-12, 2.4997551342092848e-14,
+    3.1573351163186254e-14,  3.1736820711549097e-15, -2.8959985537951136e-15, 6.0740263855197381e-16,
+    -6.9604657070824698e-17, 4.7704776346827597e-18, -1.8412833341378667e-19, 3.0732585354408802e-21};
+/* erf_inv(x) = x P(sqrt(w) - 3), 4.5 <= w <= 16, all that f32 needs. Relative error 2^-27.8. */
+static const double erf_inv_tail[] = {2.8329767967408199,     1.0016751332807148,      0.0094456220985454451,
+                                      -0.0076404773081006272, 0.0056839763724421044,   -0.0035804040831833883,
+                                      0.0014913279639302229,  -9.1726014816809261e-05, -0.00030764274860464437,
+                                      0.00014058891554715665, -9.3812854226311312e-06};
+/* erf_inv(x) = x P(sqrt(w) - 4), 4.5 <= w <= 37. Relative error 2^-25.0, to start an iteration. */
+static const double erf_inv_far[] = {3.839783861638685,       1.009492638768501,       0.0012581360633823853,
+                                     -0.00086414715979230797, 0.00032791052272446175,  -0.00012933352674776122,
+                                     4.5755748169497497e-05,  -2.0175075754899125e-05, 2.4684264593639092e-05,
+                                     -1.58542106904703e-05,   1.6965702005797177e-06,  1.6284500686841422e-06,
+                                     -4.1582955028966477e-07};
 
 /* The same as erf_small for f64. Relative error 2^-56. */
 static const double erf_small_wide[] = {0.12837916709551256,     -0.37612638903183371,    0.11283791670938845,
                                         -0.026866170642322159,   0.00522397760002091,     -0.00085483256522152023,
                                         0.00012055285689476465,  -1.4924567681422755e-05, 1.6445424659975427e-06,
                                         -1.6193787069152774e-07, 1.3658983430113034e-08,  -7.6862174651784974e-10};
+/* The same as erfc_near for f64, 0.46 <= x <= 1. Relative error 2^-56.8. */
+#define CENTER_WIDE 0.75290000000027602
+#define ERFC_CENTER_WIDE 0.28698392086936225
+static const double erfc_near_wide[] = {-0.64013500960678493,    0.48195764873312524,     -0.028532272618554809,
+                                        -0.14991157555055523,    0.053707051871639287,    0.026497740376922978,
+                                        -0.018487435404810657,   -0.0021982905488534153,  0.0039625654999004669,
+                                        -0.00020585222963033419, -0.00062003532333131735, 0.00010867261720229011,
+                                        7.2998563373426857e-05,  -2.0319341804292172e-05};
 /* erfc(x) = exp(-x^2) / (1 + 2 x) P((x - 3) / (x + 3)), 1 <= x <= 6. Absolute error of erfc 2^-55. */
 static const double erfc_absolute[] = {1.2530080582709004,     -0.13562110608671493,   -0.047562294575629362,
                                        0.12964513704551725,    -0.11927402718457507,   0.068304822669055812,
@@ -126,13 +148,9 @@ static ts_v large_erf_wide(ts_vm *m, ts_v a) {
 
 static ts_v erf_wide(ts_vm *m, ts_v x) { return erf_of_parts(m, x, erf_below_1(m, l_abs(m, x)), large_erf_wide); }
 
-static ts_v erfc_wide_of(ts_vm *m, ts_v x) {
-  ts_v a = l_abs(m, x), bounded = l_within(m, a, 0.46, 27.3); /* from there the result is 0 or 2 */
-  ts_v right = erfc_precise(m, bounded);
-  ts_v left = l_sub(m, l_const(m, 2), right), negative = l_cmp(m, LLVMRealOLT, x, l_const(m, 0));
-  ts_v inner = l_sub(m, l_const(m, 1), l_copysign(m, erf_below_1(m, a), x));
-  ts_v is_small = l_cmp(m, LLVMRealULT, a, l_const(m, 0.46)); /* or NaN */
-  return l_select(m, is_small, inner, l_select(m, negative, left, right));
+static ts_v large_erfc_wide(ts_vm *m, ts_v x) {
+  ts_v right = erfc_precise(m, l_within(m, l_abs(m, x), 1, 27.3)); /* from there the result is 0 or 2 */
+  return l_select(m, l_cmp(m, LLVMRealOLT, x, l_const(m, 0)), l_sub(m, l_const(m, 2), right), right);
 }
 
 /* ---- erf ---- */
@@ -169,67 +187,84 @@ static ts_v large_erfc(ts_vm *m, ts_v x) {
   return l_narrow(m, l_select(m, negative, left, right));
 }
 
-/* It is 1 - x - x P(x^2) where that is more than 1/2, and up to 1 a polynomial of its own. Arguments are often all of
- * these. */
+/* It is 1 - x - x P(x^2) where that is more than 1/2, and up to 1 a polynomial of its own. */
+static ts_v erfc_below_1(ts_vm *m, ts_v x) {
+  ts_v square = l_mul(m, x, x), one = l_const(m, 1), t = l_sub(m, x, l_const(m, m->wide ? CENTER_WIDE : CENTER));
+  ts_v p = m->wide ? L_POLY(m, t, erfc_near_wide) : L_POLY(m, t, erfc_near);
+  ts_v near = l_fma(m, p, t, l_const(m, m->wide ? ERFC_CENTER_WIDE : ERFC_CENTER));
+  p = m->wide ? L_POLY(m, square, erf_small_wide) : L_POLY(m, square, erf_small);
+  ts_v small = l_fma(m, l_neg(m, p), x, l_sub(m, one, x));
+  return l_select(m, l_cmp(m, LLVMRealOGE, x, l_const(m, m->wide ? 0.46 : 0.4769)), near, small);
+}
+
+/* Arguments are often all below 1. */
 ts_v ts_vm_erfc(ts_vm *m, ts_v x) {
-  if (m->wide) return m->fma ? erfc_wide_of(m, x) : ts_vm_library(m, "erfc", "u15", x, NULL);
-  ts_v minus_p = l_neg(m, L_POLY(m, l_mul(m, x, x), erf_small)), t = l_sub(m, x, l_const(m, CENTER));
-  ts_v near = l_fma(m, L_POLY(m, t, erfc_near), t, l_const(m, ERFC_CENTER));
-  ts_v small = l_fma(m, minus_p, x, l_sub(m, l_const(m, 1), x));
-  small = l_select(m, l_cmp(m, LLVMRealOGE, x, l_const(m, 0.4769)), near, small);
-  ts_v is_large = l_cmp(m, LLVMRealOGE, l_abs(m, x), l_const(m, 1));
+  if (m->wide && !m->fma) return ts_vm_library(m, "erfc", "u15", x, NULL);
+  ts_v small = erfc_below_1(m, x), is_large = l_cmp(m, LLVMRealOGE, l_abs(m, x), l_const(m, 1));
   l_branch branch = l_branch_begin(m, is_large, true);
-  ts_v mixed = l_select(m, is_large, large_erfc(m, x), small);
+  ts_v mixed = l_select(m, is_large, m->wide ? large_erfc_wide(m, x) : large_erfc(m, x), small);
   l_branch_end(m, &branch);
   return l_branch_merge(m, &branch, small, mixed);
 }
 
 /* ---- erf_inv ---- */
 
-static ts_v start_tail(ts_vm *m, ts_v w, ts_v narrow) {
-  ts_v root = l_sqrt(m, w);
-  if (narrow) return L_POLY(m, l_sub(m, root, l_const(m, 3)), erf_inv_tail);
-  return L_POLY(m, l_sub(m, root, l_const(m, 4)), erf_inv_far);
+/* From here on P is nearly 2, and x P less: its last place is half of P's. */
+#define TAIL 4.6
+
+/* -log(1 - a^2), 0 <= a < 1. */
+static ts_v minus_log(ts_vm *m, ts_v a) {
+  ts_v one = l_const(m, 1), product = l_mul(m, l_sub(m, one, a), l_add(m, one, a));
+  return l_neg(m, m->wide && m->fma ? ts_vm_log_normal(m, product) : ts_vm_log_short(m, product));
 }
 
-/* erf_inv(a) in f64 lanes, 0 <= a < 1; accurate enough for f32 if `narrow` is not NULL. */
-static ts_v erf_inv_start(ts_vm *m, ts_v a, ts_v narrow) {
-  ts_v one = l_const(m, 1);
-  ts_v w = l_neg(m, ts_vm_log_short(m, l_mul(m, l_sub(m, one, a), l_add(m, one, a))));
-  ts_v p = L_POLY(m, l_sub(m, w, l_const(m, 2.5)), erf_inv_central);
-  p = l_rarely(m, l_cmp(m, LLVMRealOGT, w, l_const(m, 5)), p, start_tail, w, narrow);
-  return l_mul(m, a, p);
+/* erf_inv(a) of f32 in f64 lanes where w is large. */
+static ts_v tail_narrow(ts_vm *m, ts_v a, ts_v y) {
+  (void)y;
+  ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
+  ts_v x = l_widen(&wide, a), root = l_sqrt(&wide, minus_log(&wide, x));
+  return l_narrow(m, l_mul(&wide, x, L_POLY(&wide, l_sub(&wide, root, l_const(&wide, 3)), erf_inv_tail)));
 }
 
-/* One step of Halley's method on erf, as (y - a) + y P, or on erfc, which preserve the digits of a or 1 - a. */
-static ts_v halley(ts_vm *m, ts_v y, ts_v a) {
-  ts_v central = l_cmp(m, LLVMRealOLT, a, l_const(m, m->fma ? 0.8 : 0.5)), one = l_const(m, 1), low;
-  if (m->fma)
-    low = l_fma(m, L_POLY(m, l_mul(m, y, y), erf_small_wide), y, l_sub(m, y, a));
-  else
-    low = l_sub(m, ts_vm_erf(m, y), a);
-  ts_v high = l_sub(m, l_sub(m, one, a), ts_vm_erfc(m, y));
+static ts_v start_tail(ts_vm *m, ts_v w) { return L_POLY(m, l_sub(m, l_sqrt(m, w), l_const(m, 4)), erf_inv_far); }
+
+/* `difference` at y is what erf(y) exceeds a by. One step of Halley's method. */
+static ts_v halley(ts_vm *m, ts_v y, ts_v difference) {
   ts_v slope = l_mul(m, ts_vm_exp(m, l_mul(m, y, y)), l_const(m, HALF_ROOT_PI)); /* of the inverse at y */
-  ts_v step = l_mul(m, l_select(m, central, low, high), slope);
-  return l_sub(m, y, l_div(m, step, l_fma(m, y, step, one)));
+  ts_v step = l_mul(m, difference, slope);
+  return l_sub(m, y, l_div(m, step, l_fma(m, y, step, l_const(m, 1))));
 }
 
-static ts_v erf_inv_wide(ts_vm *m, ts_v a) {
+/* Where w is large. The difference of erfc preserves the digits of 1 - a. */
+static ts_v tail_wide(ts_vm *m, ts_v a, ts_v w) {
+  ts_v y = l_mul(m, a, start_tail(m, l_at_least(m, w, TAIL)));
+  return halley(m, y, l_sub(m, l_sub(m, l_const(m, 1), a), erfc_precise(m, y)));
+}
+
+/* Without FMA the polynomial starts an iteration. */
+static ts_v erf_inv_without_fma(ts_vm *m, ts_v a) {
+  ts_v w = minus_log(m, a), one = l_const(m, 1), p = L_POLY(m, l_sub(m, w, l_const(m, 2.5)), erf_inv_central);
+  p = l_select(m, l_cmp(m, LLVMRealOGT, w, l_const(m, TAIL)), start_tail(m, w), p);
+  ts_v y = l_mul(m, a, p), low = l_sub(m, ts_vm_erf(m, y), a);
+  ts_v high = l_sub(m, l_sub(m, one, a), ts_vm_erfc(m, y));
+  y = halley(m, y, l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, 0.5)), low, high));
   ts_v tiny = l_cmp(m, LLVMRealOLT, a, l_const(m, 0x1p-30)); /* here the cubic term is below the precision */
-  ts_v y = halley(m, erf_inv_start(m, a, NULL), a);
   return l_select(m, tiny, l_mul(m, a, l_const(m, HALF_ROOT_PI)), y);
 }
 
+/* 0 <= a < 1 */
+static ts_v erf_inv_of_magnitude(ts_vm *m, ts_v a) {
+  if (m->wide && !m->fma) return erf_inv_without_fma(m, a);
+  ts_v w = minus_log(m, a), t = l_sub(m, w, l_const(m, m->wide ? MIDDLE_WIDE : MIDDLE));
+  ts_v p = m->wide ? L_POLY(m, t, erf_inv_central_wide) : L_POLY(m, t, erf_inv_central_narrow);
+  ts_v is_tail = l_cmp(m, LLVMRealOGT, w, l_const(m, TAIL));
+  return l_rarely(m, is_tail, l_mul(m, a, p), m->wide ? tail_wide : tail_narrow, a, w);
+}
+
 ts_v ts_vm_erf_inv(ts_vm *m, ts_v x) {
-  ts_v a = l_abs(m, x), one = l_const(m, 1), y;
+  ts_v a = l_abs(m, x), one = l_const(m, 1);
   ts_v inside = l_cmp(m, LLVMRealOLT, a, one), edge = l_cmp(m, LLVMRealOEQ, a, one);
-  ts_v bounded = l_select(m, inside, a, l_const(m, 0));
-  if (m->wide) {
-    y = erf_inv_wide(m, bounded);
-  } else {
-    ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
-    y = l_narrow(m, erf_inv_start(&wide, l_widen(&wide, bounded), x));
-  }
+  ts_v y = erf_inv_of_magnitude(m, l_select(m, inside, a, l_const(m, 0)));
   ts_v outside = l_select(m, edge, l_const(m, __builtin_inf()), l_const(m, __builtin_nan("")));
   return l_copysign(m, l_select(m, inside, y, outside), x);
 }

@@ -90,6 +90,11 @@ ts_v ts_vm_log(ts_vm *m, ts_v x) {
   return l_rarely(m, special, log_precise(m, ts_vm_split(m, x)), log_special, x, NULL);
 }
 
+ts_v ts_vm_log_normal(ts_vm *m, ts_v x) {
+  bool avx512 = m->e->target->isa == TS_ISA_AVX512;
+  return log_precise(m, avx512 ? ts_vm_split_avx512(m, x) : ts_vm_split(m, x));
+}
+
 /* For positive normal numbers in f64 lanes, to 2^-30. */
 ts_v ts_vm_log_short(ts_vm *wide, ts_v x) {
   bool avx512 = wide->e->target->isa == TS_ISA_AVX512;

@@ -217,8 +217,8 @@ static const double atan_narrow[] = {0.9999999995535,  -0.3333332248891,   0.199
                                      0.1105077127585,  -0.08785043282363,  0.06685281517877, -0.04392841073327,
                                      0.02191294586545, -0.007030669470424, 0.001057607438057};
 
-/* For f32 in f64 lanes, where the quotient is accurate enough. The bound turns 0 / 0 into 0; two infinities count as
- * equal. */
+/* For f32 in f64 lanes without FMA, where the quotient is accurate enough. The bound turns 0 / 0 into 0; two infinities
+ * count as equal. */
 static ts_v atan2_narrow(ts_vm *m, ts_v y, ts_v x) {
   ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
   ts_v a = l_widen(&wide, l_abs(m, y)), b = l_widen(&wide, l_abs(m, x));
@@ -235,20 +235,21 @@ static ts_v atan2_narrow(ts_vm *m, ts_v y, ts_v x) {
 
 /* t = atan(low / high). The angle is t, pi / 2 - t where |y| > |x|, pi - t where x is negative, and pi / 2 + t where
  * both hold. The bound turns 0 / 0 into 0; two infinities count as equal. */
-static ts_v atan2_wide(ts_vm *m, ts_v y, ts_v x) {
+static ts_v atan2_by_fma(ts_vm *m, ts_v y, ts_v x) {
   ts_v a = l_abs(m, y), b = l_abs(m, x), steep = l_cmp(m, LLVMRealOGT, a, b);
-  ts_v low = l_select(m, steep, b, a), high = l_at_least(m, l_select(m, steep, a, b), 0x1p-1074);
+  ts_v low = l_select(m, steep, b, a), high = l_at_least(m, l_select(m, steep, a, b), m->wide ? 0x1p-1074 : 0x1p-149);
   ts_v t = l_select(m, l_cmp(m, LLVMRealOEQ, low, high), l_const(m, 1), l_div(m, low, high)), z = l_mul(m, t, t);
   ts_v behind = LLVMBuildICmp(m->b, LLVMIntSLT, l_bits(m, x), l_int(m, 0), ""); /* -0, too */
   ts_v minus = LLVMBuildXor(m->b, steep, behind, ""), zero = l_const(m, 0);
   t = l_select(m, minus, l_neg(m, t), t);
   ts_v whole = l_select(m, behind, pi_high(m, 1), zero), whole_low = l_select(m, behind, pi_low(m, 1), zero);
   whole = l_select(m, steep, pi_high(m, 0.5), whole), whole_low = l_select(m, steep, pi_low(m, 0.5), whole_low);
-  ts_v rest = l_fma(m, l_mul(m, t, z), L_POLY(m, z, atan_wide), whole_low);
+  ts_v p = m->wide ? L_POLY(m, z, atan_wide) : L_POLY(m, z, atan_single);
+  ts_v rest = l_fma(m, l_mul(m, t, z), p, whole_low);
   return l_copysign(m, l_add(m, whole, l_add(m, t, rest)), y);
 }
 
 ts_v ts_vm_atan2(ts_vm *m, ts_v y, ts_v x) {
-  if (!m->wide) return atan2_narrow(m, y, x);
-  return m->fma ? atan2_wide(m, y, x) : ts_vm_library(m, "atan2", "u10", y, x);
+  if (m->fma) return atan2_by_fma(m, y, x);
+  return m->wide ? ts_vm_library(m, "atan2", "u10", y, x) : atan2_narrow(m, y, x);
 }
