@@ -277,6 +277,8 @@ KERNEL_SRC := \
   c_src/kernel/conv/window_avx2.c \
   c_src/kernel/conv/window_avx512.c \
   c_src/kernel/conv/window_base.c \
+  c_src/kernel/conv/window_scatter.c \
+  c_src/kernel/conv/window_taps.c \
   c_src/kernel/fft/fft.c \
   c_src/kernel/fft/fft_core.c \
   c_src/kernel/fft/fft_lanes.c \

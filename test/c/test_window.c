@@ -37,6 +37,7 @@ static const window_case cases[] = {
     {"0", "2", "1", "3", "2", "1"},
     {"50", "1", "1", "0", "0", "1"},
     {"50", "1", "3", "1", "0", "1"},
+    {"50", "2", "4611686018427387904", "0", "0", "1"},
     {"6,7", "2,2", "2,2", "0,0", "0,0", "1,1"},
     {"7,90", "3,3", "1,1", "1,1", "1,1", "1,1"},
     {"7,90", "3,1", "1,1", "1,0", "1,0", "1,1"},
@@ -44,6 +45,9 @@ static const window_case cases[] = {
     {"2,5,6,40", "1,2,2,1", "1,2,2,1", "0,0,0,0", "0,1,0,0", "1,1,1,1"},
     {"2,5,6,133", "1,3,3,1", "1,1,1,1", "0,1,1,0", "0,1,1,0", "1,1,1,1"},
     {"2,5,6,3", "1,3,3,1", "1,2,2,1", "0,1,1,0", "0,1,1,0", "1,1,1,1"},
+    {"2,6,40,23", "1,2,3,1", "1,2,2,1", "0,0,1,0", "0,0,1,0", "1,1,1,1"},
+    {"2,9,12,5", "1,5,5,1", "1,2,2,1", "0,1,0,0", "0,1,0,0", "1,1,1,1"},
+    {"2,7,63", "1,2,2", "1,2,2", "0,0,0", "0,0,0", "1,1,1"},
     {"2,3,8,80", "1,1,2,2", "1,1,2,2", "0,0,0,0", "0,0,0,0", "1,1,1,1"},
     {"2,3,8,81", "1,1,3,3", "1,1,2,2", "0,0,1,1", "0,0,1,1", "1,1,1,1"},
     {"3,4,5", "2,2,2", "1,2,1", "1,0,2", "0,1,2", "1,1,1"},
@@ -226,7 +230,7 @@ END_TEST
 START_TEST(a_cancelled_run_ends)
 {
   const _Atomic bool cancel = true;
-  ts_graph *graph = make_graph(_i ? "window_scatter_max" : "window_sum", "f32", &cases[14]);
+  ts_graph *graph = make_graph(_i ? "window_scatter_max" : "window_sum", "f32", &cases[15]);
   ts_buffer **args;
   static float out[7 * 90];
   ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
@@ -266,7 +270,35 @@ START_TEST(instruction_sets_agree)
         lanes[0]->picks[TS_F32][f % 2](&taps, stride, n, p);
         lanes[_i]->picks[TS_F32][f % 2](&taps, stride, n, q);
         ck_assert_mem_eq(a, b, sizeof a);
-        ck_assert_mem_eq(p, q, sizeof p);
+        ck_assert_mem_eq(p, q, (size_t)n * sizeof *p);
+      }
+}
+END_TEST
+
+/* Rows of windows with few columns and many, that share elements or do not. */
+START_TEST(instruction_sets_scatter_the_same)
+{
+  static float x[2][1200], source[400], a[2][1200], b[2][1200];
+  static const ts_dtype scattered[] = {TS_F32, TS_S32, TS_U32};
+  if (!has(_i)) {
+    printf("this machine lacks instruction set %d\n", _i);
+    return;
+  }
+  for (int i = 0; i < 1200; i++)
+    for (int r = 0; r < 2; r++) x[r][i] = (float)((i * 7919 + r * 31) % 23) - 11;
+  for (int i = 0; i < 400; i++) source[i] = (float)(i % 17) - 8;
+  const char *rows[] = {(const char *)x[0], (const char *)x[1]};
+  for (int t = 0; t < 6; t++)
+    for (int64_t columns = 1; columns < 40; columns++)
+      for (int64_t step = 1; step <= 3; step++) {
+        const ts_window_taps taps = {rows, 2, 8, 2, columns * 4, false};
+        ts_window_line line = {
+            9, columns, step * columns * 4, columns * 4, (char *)a - (char *)x, (const char *)source};
+        memset(a, 0, sizeof a), memset(b, 0, sizeof b);
+        lanes[0]->scatters[scattered[t / 2]][t % 2](&taps, &line);
+        line.out = (char *)b - (char *)x;
+        lanes[_i]->scatters[scattered[t / 2]][t % 2](&taps, &line);
+        ck_assert_mem_eq(a, b, sizeof a);
       }
 }
 END_TEST
@@ -390,6 +422,7 @@ int main(void) {
   tcase_add_loop_test(window, a_cancelled_run_ends, 0, 2);
 #if defined(__x86_64__)
   tcase_add_loop_test(window, instruction_sets_agree, 0, 3);
+  tcase_add_loop_test(window, instruction_sets_scatter_the_same, 0, 3);
   tcase_add_loop_test(window, instruction_sets_agree_on_the_best, 0, 3);
   tcase_add_loop_test(window, strips_are_dots_of_their_places, 0, 3);
 #endif

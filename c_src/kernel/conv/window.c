@@ -1,113 +1,15 @@
-/* Folds over windows, and scatters of sources to the elements that windows select. A tap is an element position of a
- * window. Dims that no window spans are merged with their neighbours. Dims after the last dim with windows are `inner`
- * elements, in the lanes of vectors; without them, neighbouring windows are in the lanes. Each window is folded in its
- * own order, so the number of threads or lanes changes no bit. */
-#include "kernel/conv/window_lanes.h"
+/* Plans of windows, and folds over them. A tap is an element position of a window. Dims that no window spans are merged
+ * with their neighbours. Dims after the last dim with windows are `inner` elements, in the lanes of vectors; without
+ * them, neighbouring windows are in the lanes. Each window is folded in its own order, so the number of threads or
+ * lanes changes no bit. */
+#include "kernel/conv/window_internal.h"
 
-#include "base/cancel.h"
 #include "jit/session/target.h"
 #include "kernel/inline.h"
-#include "kernel/routine.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-/* Approximate number of elements that a task reads. */
-#define TASK_ELEMENTS (INT64_C(128) << 10)
-/* Minimum of inner elements for a task of a scatter. */
-#define MIN_COLUMNS 64
-/* With at most this number of taps, a scatter visits each tap for all windows; with more, each window's selected
- * tap. */
-#define FEW_TAPS 16
-
-typedef struct window_dim {
-  int64_t n, size, stride, low, dilation, out;
-  int64_t step; /* bytes from one element to the next */
-} window_dim;
-
-typedef struct window_state {
-  ts_opcode op;
-  ts_dtype type;
-  int64_t size; /* bytes of an element */
-  int32_t rank; /* of the outer dims */
-  window_dim outer[TS_MAX_RANK], last;
-  int64_t inner;
-  int64_t interior, interior_end;         /* windows along `last` whose taps are all in bounds */
-  int64_t row_interior, row_interior_end; /* the same along the last of `outer` */
-  int64_t block_windows, block_rows;      /* of a block of short windows; without blocks 0 */
-  int64_t rows, row_taps;                 /* of the outer dims: windows, and the most taps of one */
-  int64_t taps;                           /* of one window, at most */
-  int64_t elements;                       /* of the operand */
-  ts_window_fold_fn fold;
-  ts_window_pick_fn pick;
-  ts_window_add_fn add;
-} window_state;
-
-/* ---- windows in memory */
-
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
-
-/* The first element of window o in bounds, and the number of elements in bounds; 0 without any. */
-static int64_t clip(const window_dim *d, int64_t o, int64_t *out_count) {
-  int64_t first = o * d->stride - d->low, before = 0;
-  if (first < 0) before = min_of(d->size, -(first / d->dilation) + (first % d->dilation != 0));
-  first += before * d->dilation;
-  *out_count = first < d->n ? min_of((d->n - 1 - first) / d->dilation + 1, d->size - before) : 0;
-  return *out_count > 0 ? first : 0;
-}
-
-/* The rows that the windows of one index of the outer dims read. Returns how many there are. */
-static int64_t find_rows(const window_state *s, int64_t row, const char *in, const char **out) {
-  int64_t count[TS_MAX_RANK], at[TS_MAX_RANK], rows = 1;
-  for (int32_t d = s->rank - 1; d >= 0; d--) {
-    at[d] = 0;
-    in += clip(&s->outer[d], row % s->outer[d].out, &count[d]) * s->outer[d].step;
-    row /= s->outer[d].out;
-    rows *= count[d];
-  }
-  for (int64_t r = 0; r < rows; r++) {
-    out[r] = in;
-    for (int32_t d = s->rank - 1; d >= 0; d--) {
-      if (++at[d] < count[d]) {
-        in += s->outer[d].dilation * s->outer[d].step;
-        break;
-      }
-      if (count[d] > 1) in -= (count[d] - 1) * s->outer[d].dilation * s->outer[d].step;
-      at[d] = 0;
-    }
-  }
-  return rows;
-}
-
-static bool is_interior(const window_state *s, int64_t o) { return o >= s->interior && o < s->interior_end; }
-
-/* The taps of window o along the last dim; taps of all interior windows have the same distances. */
-static void set_taps(const window_state *s, int64_t o, ts_window_taps *taps) {
-  taps->steps = s->last.size;
-  int64_t first = o * s->last.stride - s->last.low;
-  if (!is_interior(s, o)) first = clip(&s->last, o, &taps->steps); /* divides */
-  taps->offset = first * s->last.step;
-  taps->step = taps->steps > 1 ? s->last.dilation * s->last.step : s->last.step; /* else it may be of any size */
-}
-
-typedef struct window_run {
-  const window_state *s;
-  const char *in, *source;
-  char *out, *workers;
-  int64_t worker_bytes;
-  int64_t row_step, last_step; /* of a task: rows, and windows along the last dim */
-  int64_t columns;             /* of a task of a scatter: inner elements */
-  int64_t last_tasks;          /* tasks of one row, or column tasks of one batch */
-  bool streams;                /* stores of folds bypass the caches */
-  const void *value;           /* the initial value of a scatter */
-  bool fills;                  /* tasks of a scatter fill their batches with it */
-  const _Atomic bool *cancel;
-} window_run;
-
-static const char **worker_rows(const window_run *run, int worker) {
-  return (const char **)(void *)(run->workers + worker * run->worker_bytes);
-}
 
 /* ---- folds */
 
@@ -116,14 +18,11 @@ static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first
   for (int64_t o = first; o < end;) {
     bool inside = is_interior(s, o);
     int64_t count = inside ? min_of(end, s->interior_end) - o : 1;
-    set_taps(s, o, taps);
+    ts_window_set_taps(s, o, taps);
     s->fold(taps, s->last.stride, count, out + o * s->size);
     o += count;
   }
 }
-
-/* Taps of all windows between two checks of the cancel flag: some milliseconds. */
-#define CHECK_ELEMENTS (INT64_C(4) << 20)
 
 /* Inner elements between two checks: whole cache lines. */
 static int64_t inner_step(const window_state *s) { return (CHECK_ELEMENTS / (s->taps + 1) + 64) / 64 * 64; }
@@ -134,7 +33,7 @@ static void fold_points(const window_run *run, ts_window_taps *taps, int64_t fir
   const int64_t step = inner_step(s);
   for (int64_t o = first, count; o < end; o += count) {
     count = s->last.stride == 1 && is_interior(s, o) ? min_of(end, s->interior_end) - o : 1;
-    set_taps(s, o, taps);
+    ts_window_set_taps(s, o, taps);
     const int64_t elements = count * s->inner;
     for (int64_t i = 0; i < elements && !ts_cancelled(run->cancel); i += step, taps->offset += step * s->size)
       s->fold(taps, 1, min_of(step, elements - i), out + (o * s->inner + i) * s->size);
@@ -227,7 +126,7 @@ static void fold_blocks(const window_run *run, ts_window_taps *taps, const windo
   const window_state *s = run->s;
   for (int64_t o = 0; o < all->windows && !ts_cancelled(run->cancel); o += s->block_windows) {
     const window_block block = {all->rows, min_of(s->block_windows, all->windows - o)};
-    set_taps(s, first + o, taps);
+    ts_window_set_taps(s, first + o, taps);
     fold_block(run, taps, &block, out + (first + o) * s->inner * s->size);
   }
 }
@@ -238,7 +137,8 @@ typedef struct window_part {
 } window_part;
 
 static ts_window_taps taps_of_row(const window_run *run, int64_t row, const char **rows) {
-  return (ts_window_taps){.rows = rows, .row_count = find_rows(run->s, row, run->in, rows), .streams = run->streams};
+  return (ts_window_taps){
+      .rows = rows, .row_count = ts_window_find_rows(run->s, row, run->in, rows), .streams = run->streams};
 }
 
 static char *row_out(const window_run *run, int64_t row) {
@@ -293,8 +193,6 @@ static void fold_task(void *arg, int64_t task, int worker) {
   fold_part(run, &part, worker);
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* Stores bypass the caches if operand and result are larger than this: lines need not be read before they are
  * written. */
 #define STREAM_BYTES (INT64_C(24) << 20)
@@ -327,132 +225,6 @@ static void run_folds(window_run *run, const ts_parallel *parallel) {
   ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, fold_task, run);
 }
 
-/* ---- the initial value of a scatter */
-
-#define FILL_ELEMENTS (INT64_C(256) << 10)
-
-static void fill_bytes(const window_run *run, char *to, int64_t bytes) {
-  const char *value = run->value;
-  const int64_t size = run->s->size;
-  if (bytes <= 0) return;
-  if (memcmp(value, value + 1, (size_t)size - 1) == 0) {
-    memset(to, *value, (size_t)bytes);
-    return;
-  }
-  memcpy(to, value, (size_t)size);
-  for (int64_t done = size; done < bytes; done *= 2) memcpy(to + done, to, (size_t)min_of(done, bytes - done));
-}
-
-static void fill_task(void *arg, int64_t task, int worker) {
-  const window_run *run = arg;
-  int64_t first = task * FILL_ELEMENTS, count = min_of(FILL_ELEMENTS, run->s->elements - first);
-  (void)worker;
-  if (!ts_cancelled(run->cancel)) fill_bytes(run, run->out + first * run->s->size, count * run->s->size);
-}
-
-static void fill(window_run *run, const ts_parallel *parallel) {
-  ts_parallel_run(parallel, ceil_div(run->s->elements, FILL_ELEMENTS), fill_task, run);
-}
-
-/* Fills the result from `filled` up to the end of the last line that a row of windows adds to, so that these lines are
- * in the caches at that time. Returns the end. */
-static char *fill_lines(const window_run *run, const ts_window_taps *taps, char *filled) {
-  const int64_t bytes = run->s->last.n * run->s->inner * run->s->size;
-  char *end = filled;
-  for (int64_t r = 0; r < taps->row_count; r++) {
-    char *line_end = run->out + (taps->rows[r] - run->in) + bytes;
-    if (line_end > end) end = line_end;
-  }
-  fill_bytes(run, filled, end - filled);
-  return end;
-}
-
-/* ---- scatter */
-
-/* Adds the source's elements to the elements that their windows selected. The first of several windows that share an
- * element reads it by its last tap, so taps are visited from the last to the first. */
-static void add_few(const window_run *run, const ts_window_taps *taps, const int32_t *best, const char *source,
-                    int64_t stride, int64_t count) {
-  for (int64_t k = taps->steps; k-- > 0;)
-    for (int64_t r = 0; r < taps->row_count; r++) {
-      const char *at = taps->rows[r] + taps->offset + k * taps->step;
-      run->s->add(run->out + (at - run->in), stride, source, best, (int32_t)(r * taps->steps + k), count);
-    }
-}
-
-static void add_each(const window_run *run, const ts_window_taps *taps, const int32_t *best, const char *source,
-                     int64_t stride, int64_t count) {
-  int64_t size = run->s->size;
-  for (int64_t i = 0; i < count; i++) {
-    const char *at = taps->rows[best[i] / taps->steps] + taps->offset + best[i] % taps->steps * taps->step;
-    run->s->add(run->out + (at - run->in) + i * stride * size, 1, source + i * size, best + i, best[i], 1);
-  }
-}
-
-/* `count` windows whose elements are `stride` apart. */
-static void scatter_some(const window_run *run, ts_window_taps *taps, const char *source, int64_t stride,
-                         int64_t count) {
-  int32_t best[TS_WINDOW_PICKS];
-  int64_t count_taps = taps->row_count * taps->steps, size = run->s->size;
-  const int64_t most = min_of(TS_WINDOW_PICKS, CHECK_ELEMENTS / (count_taps + 1) + 1);
-  for (int64_t i = 0; count_taps > 0 && i < count && !ts_cancelled(run->cancel); i += most) {
-    int64_t n = min_of(most, count - i);
-    run->s->pick(taps, stride, n, best);
-    (count_taps > FEW_TAPS ? add_each : add_few)(run, taps, best, source + i * size, stride, n);
-    taps->offset += n * stride * size;
-  }
-}
-
-static void scatter_row(const window_run *run, ts_window_taps *taps, int64_t column, int64_t columns,
-                        const char *source) {
-  const window_state *s = run->s;
-  for (int64_t o = 0; o < s->last.out;) {
-    bool inside = s->inner == 1 && is_interior(s, o);
-    int64_t count = inside ? s->interior_end - o : 1;
-    set_taps(s, o, taps);
-    taps->offset += column * s->size;
-    scatter_some(run, taps, source + (o * s->inner + column) * s->size, inside ? s->last.stride : 1,
-                 s->inner == 1 ? count : columns);
-    o += count;
-  }
-}
-
-/* Tasks are batches (the first outer dim, if no window spans it) and columns of the inner elements. */
-static int64_t count_batches(const window_state *s) {
-  const window_dim *d = &s->outer[0];
-  return s->rank > 0 && d->size == 1 && d->stride == 1 && d->low == 0 && d->out == d->n ? d->n : 1;
-}
-
-static void scatter_task(void *arg, int64_t task, int worker) {
-  const window_run *run = arg;
-  const window_state *s = run->s;
-  const char **rows = worker_rows(run, worker);
-  int64_t column = task % run->last_tasks * run->columns, columns = min_of(run->columns, s->inner - column);
-  int64_t batch = task / run->last_tasks, first = batch * run->row_step;
-  int64_t bytes = s->elements / (s->rows / run->row_step) * s->size;
-  char *filled = run->out + batch * bytes, *end = filled + bytes;
-  for (int64_t row = first; row < first + run->row_step && !ts_cancelled(run->cancel); row++) {
-    ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows)};
-    if (run->fills) filled = fill_lines(run, &taps, filled);
-    scatter_row(run, &taps, column, columns, run->source + row * s->last.out * s->inner * s->size);
-  }
-  if (run->fills) fill_bytes(run, filled, end - filled);
-}
-
-static void run_scatter(window_run *run, const ts_parallel *parallel) {
-  const window_state *s = run->s;
-  int64_t batches = count_batches(s), wanted = ceil_div(2 * (int64_t)parallel->width, batches);
-  int64_t chunks = min_of(wanted, s->inner / MIN_COLUMNS);
-  run->columns = chunks > 1 ? ceil_div(s->inner, chunks) : s->inner;
-  run->last_tasks = ceil_div(s->inner, run->columns);
-  run->row_step = s->rows / batches;
-  int64_t tasks = batches * run->last_tasks;
-  bool small = s->elements < TASK_ELEMENTS / s->taps;
-  run->fills = run->last_tasks == 1 && (small || batches >= parallel->width);
-  if (!run->fills) fill(run, parallel);
-  ts_parallel_run(small ? &ts_parallel_serial : parallel, tasks, scatter_task, run);
-}
-
 /* ---- runs */
 
 static bool is_scatter(ts_opcode op) { return op == TS_OP_WINDOW_SCATTER_MAX || op == TS_OP_WINDOW_SCATTER_MIN; }
@@ -477,9 +249,9 @@ static ts_status window_run_op(const ts_routine_plan *plan, const ts_routine_run
     r.source = ts_routine_operand(run, 1);
     r.value = ts_routine_operand(run, 2);
     if (windows && s->elements > 0)
-      run_scatter(&r, run->parallel);
+      ts_window_scatter(&r, run->parallel);
     else if (s->elements > 0)
-      fill(&r, run->parallel);
+      ts_window_fill(&r, run->parallel);
   } else if (windows) {
     run_folds(&r, run->parallel);
   }
@@ -604,6 +376,7 @@ static ts_status window_plan(const ts_routine_request *request, ts_routine_plan 
   if (by ? !s->fold : !s->pick || !s->add) return TS_SUCCESS;
   fill_dims(s, op->attrs, operand->shape, windows->shape);
   fill_counts(s);
+  if (s->inner > 1 && s->taps <= FEW_TAPS) s->scatter = lanes->scatters[s->type][op->code == TS_OP_WINDOW_SCATTER_MIN];
   plan_blocks(s);
   if (s->taps > INT32_MAX) return TS_SUCCESS;
   out->state = s;

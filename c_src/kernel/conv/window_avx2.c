@@ -42,6 +42,24 @@ INLINE void stream(void *to, floats x) { _mm256_stream_si256((__m256i *)to, (__m
 INLINE void stream_end(void) { _mm_sfence(); }
 INLINE floats in_register(floats x) { return x; }
 
+#include "kernel/conv/window_few.h"
+
+INLINE __m256i lanes(void) { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
+INLINE __m256i first_of(int64_t n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes()); }
+INLINE ints load_some(const void *p, int64_t n) {
+  return (ints)(n == FLOATS ? _mm256_loadu_si256(p) : _mm256_maskload_epi32(p, first_of(n)));
+}
+INLINE ints gather_some(const void *p, int64_t stride, int64_t n) {
+  const __m256i at = _mm256_mullo_epi32(lanes(), _mm256_set1_epi32((int)stride));
+  return (ints)_mm256_mask_i32gather_epi32(_mm256_setzero_si256(), p, at, first_of(n), 4);
+}
+INLINE void store_some(void *p, ints x, int64_t n) {
+  if (n == FLOATS)
+    _mm256_storeu_si256(p, (__m256i)x);
+  else
+    store_few(p, (__m256i)x, n);
+}
+
 #include "kernel/conv/window_body.h"
 
 #include "kernel/isa_end.h"

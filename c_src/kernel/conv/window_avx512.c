@@ -46,6 +46,33 @@ INLINE floats in_register(floats x) {
   return x;
 }
 
+#include "kernel/conv/window_few.h"
+
+INLINE __mmask16 first_of(int64_t n) { return (__mmask16)((1U << n) - 1); }
+INLINE ints load_some(const void *p, int64_t n) {
+  return (ints)(n == FLOATS ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(first_of(n), p));
+}
+INLINE ints gather_some(const void *p, int64_t stride, int64_t n) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i at = _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)stride));
+  return (ints)_mm512_mask_i32gather_epi32(_mm512_setzero_si512(), first_of(n), at, p, 4);
+}
+/* By pieces, as a load near a store with a mask waits for that store. */
+INLINE void store_some(void *p, ints x, int64_t n) {
+  __m256i some = _mm512_castsi512_si256((__m512i)x);
+  char *to = p;
+  if (n == FLOATS) {
+    _mm512_storeu_si512(p, (__m512i)x);
+    return;
+  }
+  if (n & 8) {
+    _mm256_storeu_si256((__m256i *)(void *)to, some);
+    some = _mm512_extracti64x4_epi64((__m512i)x, 1);
+    to += 32;
+  }
+  store_few(to, some, n & 7);
+}
+
 #include "kernel/conv/window_body.h"
 
 #include "kernel/isa_end.h"

@@ -55,4 +55,18 @@ INLINE void stream(void *to, floats x) { memcpy(to, &x, sizeof x); }
 INLINE void stream_end(void) {}
 INLINE floats in_register(floats x) { return x; }
 
+INLINE ints load_some(const void *p, int64_t n) {
+  ints x = {0};
+  for (int64_t i = 0; i < n && i < FLOATS; i++) memcpy((char *)&x + 4 * i, (const char *)p + 4 * i, 4);
+  return x;
+}
+INLINE ints gather_some(const void *p, int64_t stride, int64_t n) {
+  ints x = {0};
+  for (int64_t i = 0; i < n && i < FLOATS; i++) memcpy((char *)&x + 4 * i, (const char *)p + 4 * i * stride, 4);
+  return x;
+}
+INLINE void store_some(void *p, ints x, int64_t n) {
+  for (int64_t i = 0; i < n && i < FLOATS; i++) memcpy((char *)p + 4 * i, (const char *)&x + 4 * i, 4);
+}
+
 #include "kernel/conv/window_body.h"

@@ -7,7 +7,10 @@
  *   max_f32, min_f32, max_f64, min_f64, of vectors: NaN if either is; -0 below +0.
  *   stream: a store to an aligned address that bypasses the caches where the machine can. stream_end orders such stores
  *     with later ones.
- *   in_register: its argument, which is loaded once for all that use it. */
+ *   in_register: its argument, which is loaded once for all that use it.
+ *   load_some, store_some: the first n elements of four bytes of a vector, 1 to FLOATS; load_some has zeros for the
+ *     others. Others in memory are neither read nor written.
+ *   gather_some: load_some of elements that are `stride` elements apart. */
 #include "kernel/complex_number.h"
 #include "kernel/conv/window_lanes.h"
 #include "kernel/inline.h"
@@ -165,6 +168,10 @@ INLINE ts_c128 product_c128(ts_c128 a, ts_c128 b) { return ts_c128_product(a, b)
 #define T ts_c128
 #include "kernel/conv/window_complex.h"
 
+INLINE ints sum_f32(ints a, ints b) { return (ints)((floats)a + (floats)b); }
+INLINE ints sum_u32(ints a, ints b) { return (ints)((words)a + (words)b); }
+INLINE ints sum_s32(ints a, ints b) { return sum_u32(a, b); }
+
 #define NAME(name) name##_s32
 #include "kernel/conv/window_select_vectors.h"
 
@@ -173,18 +180,6 @@ INLINE ts_c128 product_c128(ts_c128 a, ts_c128 b) { return ts_c128_product(a, b)
 
 #define NAME(name) name##_f32
 #include "kernel/conv/window_select_vectors.h"
-
-static void add_vectors_f32(void *to, int64_t stride, const void *from, const int32_t *best, int32_t tap, int64_t n) {
-  typedef int32_t near_ints IN_MEMORY(int32_t);
-  int64_t i = 0;
-  for (; stride == 1 && i + FLOATS <= n; i += FLOATS) {
-    near_f32 *y = (near_f32 *)(void *)((float *)to + i);
-    ints mine = *(const near_ints *)(const void *)(best + i) == tap;
-    floats old = *y, sum = old + *(const near_f32 *)(const void *)((const float *)from + i);
-    *y = (floats)pick_s32(mine, (ints)sum, (ints)old);
-  }
-  if (i < n) add_f32((float *)to + i * stride, stride, (const float *)from + i, best + i, tap, n - i);
-}
 
 /* ---- products with weights, channel by channel */
 
@@ -235,6 +230,9 @@ const ts_window_lanes ISA(ts_window_lanes) = {
               [TS_BF16] = PICKS(bf16),
               [TS_F32] = {pick_max_f32, pick_min_f32},
               [TS_F64] = PICKS(f64)},
+    .scatters = {[TS_S32] = {scatter_max_s32, scatter_min_s32},
+                 [TS_U32] = {scatter_max_u32, scatter_min_u32},
+                 [TS_F32] = {scatter_max_f32, scatter_min_f32}},
     .adds = {[TS_S8] = add_u8,
              [TS_S16] = add_u16,
              [TS_S32] = add_u32,
@@ -245,7 +243,7 @@ const ts_window_lanes ISA(ts_window_lanes) = {
              [TS_U64] = add_u64,
              [TS_F16] = add_f16,
              [TS_BF16] = add_bf16,
-             [TS_F32] = add_vectors_f32,
+             [TS_F32] = add_f32,
              [TS_F64] = add_f64},
     .dots = {[TS_F16] = dot_f16, [TS_BF16] = dot_bf16, [TS_F32] = dot_f32, [TS_F64] = dot_f64},
     .strips = {[TS_F16] = strip_f16, [TS_BF16] = strip_bf16, [TS_F32] = strip_f32, [TS_F64] = strip_f64},

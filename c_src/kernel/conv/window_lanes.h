@@ -22,9 +22,21 @@ typedef void (*ts_window_fold_fn)(const ts_window_taps *taps, int64_t stride, in
 /* The number of the tap that each of `count` <= TS_WINDOW_PICKS windows selects. */
 typedef void (*ts_window_pick_fn)(const ts_window_taps *taps, int64_t stride, int64_t count, int32_t *best);
 
-/* to[i * stride] += from[i] where best[i] is `tap`, in order. */
-typedef void (*ts_window_add_fn)(void *to, int64_t stride, const void *from, const int32_t *best, int32_t tap,
-                                 int64_t count);
+/* Adds from[i] to the element that window i of `count` selects, window by window. `out`: bytes from a tap to the
+ * element of the result; `stride`: elements from window to window. */
+typedef void (*ts_window_add_fn)(const ts_window_taps *taps, int64_t out, int64_t stride, const void *from,
+                                 const int32_t *best, int64_t count);
+
+/* Windows along one dim, each of which is `columns` neighbours. Distances are in bytes. */
+typedef struct ts_window_line {
+  int64_t count, columns;
+  int64_t step, source_step; /* from a window to the next one: of taps, and of elements of the source */
+  int64_t out;               /* from a tap to the element of the result */
+  const char *source;
+} ts_window_line;
+
+/* Selects as a pick, and adds as an add. */
+typedef void (*ts_window_scatter_fn)(const ts_window_taps *taps, const ts_window_line *line);
 
 enum { TS_WINDOW_DOTS = 4 };
 
@@ -54,14 +66,16 @@ typedef struct ts_window_strip {
 /* out[p * channels + i] for `count` points, as ts_window_dot_fn has it; elements outside of a line are 0. */
 typedef void (*ts_window_strip_fn)(const ts_window_strip *strip, int64_t count, void *out);
 
-enum { TS_WINDOW_PICKS = 256 };
+/* Picks may write some more than they are asked for. */
+enum { TS_WINDOW_PICKS = 256, TS_WINDOW_SLACK = 16 };
 
 typedef struct ts_window_lanes {
   int64_t vector_bytes;
   ts_window_fold_fn folds[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS]; /* by ts_combine; of complex numbers the product */
   ts_window_pick_fn picks[TS_DTYPE_COUNT][2];                  /* max, min */
   ts_window_add_fn adds[TS_DTYPE_COUNT];
-  ts_window_dot_fn dots[TS_DTYPE_COUNT]; /* floats only */
+  ts_window_scatter_fn scatters[TS_DTYPE_COUNT][2]; /* max, min; of elements of four bytes */
+  ts_window_dot_fn dots[TS_DTYPE_COUNT];            /* floats only */
   ts_window_strip_fn strips[TS_DTYPE_COUNT];
 } ts_window_lanes;
 

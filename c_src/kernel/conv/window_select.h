@@ -24,10 +24,26 @@ UNUSED static void NAME(select_min)(const ts_window_taps *taps, int64_t stride, 
   NAME(select)(taps, stride, count, best, false);
 }
 
-UNUSED static void NAME(add)(void *to, int64_t stride, const void *from, const int32_t *best, int32_t tap, int64_t n) {
-  T *y = to;
+INLINE void NAME(add_to)(char *to, T x) {
+  T *y = (T *)(void *)to;
+  *y = NAME(store)(NAME(join)(NAME(load)(*y), NAME(load)(x), TS_COMBINE_SUM));
+}
+
+/* A table of few taps is made once; of many, each selected one is divided into its row and step. */
+UNUSED static void NAME(add)(const ts_window_taps *taps, int64_t out, int64_t stride, const void *from,
+                             const int32_t *best, int64_t n) {
+  enum { FEW = 16 };
+  char *few[FEW];
   const T *x = from;
-  for (int64_t i = 0; i < n; i++)
-    if (best[i] == tap)
-      y[i * stride] = NAME(store)(NAME(join)(NAME(load)(y[i * stride]), NAME(load)(x[i]), TS_COMBINE_SUM));
+  const int64_t size = (int64_t)sizeof(T);
+  if (taps->row_count * taps->steps <= FEW) {
+    int32_t tap = 0;
+    FOR_TAPS(taps, p) few[tap++] = (char *)p + out;
+    for (int64_t i = 0; i < n; i++) NAME(add_to)(few[best[i]] + i * stride * size, x[i]);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    const char *p = taps->rows[best[i] / taps->steps] + taps->offset + best[i] % taps->steps * taps->step;
+    NAME(add_to)((char *)p + out + i * stride * size, x[i]);
+  }
 }
