@@ -63,6 +63,7 @@ typedef struct gemm_run {
   ts_gemm_kernel kernel;
   int64_t chain;   /* steps of k, of pairs with AMX, in one chain: ts_contract_order_of, or TS_GEMM_ONE_CHAIN */
   int64_t first_k; /* of `rows` and `quantized`: where the run's k begin */
+  int64_t batch_k; /* of `rows`: batches are that many steps of k of the same rows; 0: they are other rows */
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;
   ts_pool *pool;

@@ -11,6 +11,8 @@
 /* The most bytes of results of blocks that are computed together, and of one such result. */
 #define WAVE_BYTES (INT64_C(32) << 20)
 #define WAVE_RESULT_BYTES (INT64_C(1) << 20)
+/* The same for rows that lie anywhere, which each block packs. */
+#define WAVE_ROWS_BYTES (INT64_C(64) << 10)
 #define WAVE_BLOCKS 1024
 /* Elements of one task that adds. */
 #define TASK_ELEMENTS 8192
@@ -134,6 +136,7 @@ static ts_status run_part(const long_plan *p, int64_t k, int64_t steps, int64_t 
   s->out_batch = (blocks > 0 ? p->part : to->batch) / p->size;
   s->out_row = to->row / p->size;
   if (blocks > 0) {
+    part.batch_k = TS_CONTRACT_BLOCK;
     s->lhs_batch = TS_CONTRACT_BLOCK * s->lhs_col;
     s->rhs_batch = TS_CONTRACT_BLOCK * s->rhs_row;
   }
@@ -179,7 +182,8 @@ static ts_status run_waves(long_plan *p) {
 /* Blocks are the batch of a product where there is none, and a result alone would not occupy the threads. */
 static int64_t pick_wave(const long_plan *p) {
   int64_t wave = 1;
-  if (p->batches > 1 || p->run->rows || p->run->packed || p->run->quantized || p->part > WAVE_RESULT_BYTES) return 1;
+  const int64_t most = p->run->rows ? WAVE_ROWS_BYTES : WAVE_RESULT_BYTES;
+  if (p->batches > 1 || p->run->packed || p->run->quantized || p->part > most) return 1;
   while (wave < p->blocks && wave < WAVE_BLOCKS && 2 * wave * p->part <= WAVE_BYTES) wave *= 2;
   return wave;
 }

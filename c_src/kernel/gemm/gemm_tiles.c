@@ -142,12 +142,13 @@ static void pack_rows(const task *t) {
   int size = p->g->element_size;
   _Alignas(64) char state[TS_GEMM_ROW_STATE];
   const char *rows[TS_GEMM_MAX_ROWS + 3];
+  const int64_t batch = p->first_batch + t->batch, first_k = p->run->first_k + batch * p->run->batch_k + t->k;
   for (int64_t row = 0; row < t->rows && !gemm_cancelled(p->run); row += p->g->rows[0]) {
     int64_t units = gemm_min(p->g->rows[0], t->rows - row);
     char *panel = t->lhs_space + row / p->g->rows[0] * t->kc * p->g->panel * size;
-    lhs->start(lhs->context, p->first_batch + t->batch, t->row + row, units, state);
+    lhs->start(lhs->context, p->run->batch_k ? 0 : batch, t->row + row, units, state);
     for (int64_t k = 0; k < t->kc;) {
-      int64_t run = gemm_min(lhs->find(lhs->context, state, p->run->first_k + t->k + k, rows), t->kc - k);
+      int64_t run = gemm_min(lhs->find(lhs->context, state, first_k + k, rows), t->kc - k);
       ts_gemm_pack_rows(&p->pack_lhs, rows, units, run, panel + k * p->g->panel * size);
       k += run;
     }
