@@ -52,10 +52,12 @@ static bool reduces_at_once(const ts_nest *nest) {
   return nest->reduces && !ts_nest_has_chain(nest) && !ts_nest_stores_points(nest) && ts_nest_find_group(nest, &first);
 }
 
-/* True when the kernel of rows with columns has them take turns, or needs no elements of a row after its reductions. */
+/* True when the kernel of rows with columns has them take turns, which rows in blocks do not, or needs no elements of a
+ * row after its reductions and stores none. */
 static bool takes_turns(const ts_fuse_group *group, const ts_nest *nest) {
   if (group->reduction == TS_NO_ID || group->columns == 1) return true;
-  return ts_nest_columns(nest) == group->columns || (!ts_nest_has_chain(nest) && !ts_nest_stores_points(nest));
+  if (!ts_nest_has_chain(nest) && !ts_nest_stores_points(nest)) return true;
+  return group->row <= TS_REDUCE_BLOCK && ts_nest_columns(nest) == group->columns;
 }
 
 static void measure(const view *v, ts_nest *nest, ts_fuse_kernel *out) {
