@@ -38,10 +38,6 @@ static const double expm1_wide[] = {0.5,
                                     2.0922184036050946e-09};
 static const double expm1_narrow[] = {0.49999997, 0.166665375, 0.0416677408, 0.00836730376, 0.0013837748};
 
-/* exp(2 r): the coefficients of exp_narrow with powers of two. */
-static const double exp_twice[] = {
-    1, 2, 4 * 0.49999994, 8 * 0.166665152, 16 * 0.0416680872, 32 * 0.008369294, 64 * 0.00138382695};
-
 /* tanh(x) = x + x^3 P(x^2), |x| <= 0.55. Relative error 2^-24.7 (f32), 2^-64 (f64). */
 static const double tanh_narrow[] = {-0.333329469, 0.133207291, -0.0526719987, 0.0164378341};
 static const double tanh_wide[] = {-0.33333333333333331,   0.13333333333332931,     -0.053968253967951116,
@@ -49,9 +45,10 @@ static const double tanh_wide[] = {-0.33333333333333331,   0.13333333333332931, 
                                    -0.0014558004285255732, 0.00058980528780543801,  -0.00023812073032184781,
                                    9.3768700945595472e-05, -3.2724002729462361e-05, 7.3199909808470254e-06};
 
-/* r coth(r / 2) = 2 + r^2 P(r^2), |r| <= 0.3475. Relative error 2^-59.9. */
-static const double exp_quotient[] = {0.16666666666666599, -0.0027777777776987612, 6.6137563134979478e-05,
-                                      -1.6533893421817858e-06, 4.1378053532089232e-08};
+/* r coth r = 1 + r^2 P(r^2), |r| <= 0.1738. Relative error 2^-28.7 (f32), 2^-59.9 (f64). */
+static const double coth_narrow[] = {0.333332508, -0.02213366512};
+static const double coth_wide[] = {0.33333333333333198, -0.02222222222159009, 0.0021164020203193433,
+                                   -0.00021163383579926858, 2.1185563408429687e-05};
 
 /* sinh(x) = x + x^3 P(x^2), |x| <= 1. Relative error 2^-31.6 (f32), 2^-61.8 (f64). */
 static const double sinh_narrow[] = {0.166666672, 0.00833331048, 0.000198428941, 2.78223024e-06};
@@ -218,27 +215,20 @@ ts_v ts_vm_sigmoid(ts_vm *m, ts_v x) {
   return l_fma(m, remainder, reciprocal, q);
 }
 
-/* exp(2 a), 0 <= a <= 10, in f32: one product with ln 2 is enough. */
-static ts_v exp_twice_bounded(ts_vm *m, ts_v a) {
-  reduced b = reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
-  return ts_vm_scale_normal(m, L_POLY(m, b.r, exp_twice), b.shifted);
+/* a = n ln 2 / 2 + r. For f32 one product with ln 2 is enough: a is at most 10. */
+static reduced reduce_half_ln2(ts_vm *m, ts_v a) {
+  if (m->wide) return reduce(m, a, 2 * L_LOG2_E, LN2_HIGH / 2, LN2_LOW / 2);
+  return reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
 }
 
-/* With 2 a = n ln 2 + r and exp r = (c + r) / (c - r), c = 2 + r^2 P(r^2): 1 - 2 (c - r) / (2^n (c + r) + c - r). */
-static ts_v large_tanh_wide(ts_vm *m, ts_v a) {
-  ts_v one = l_const(m, 1);
-  reduced b = reduce_ln2(m, l_add(m, a, a));
-  ts_v z = l_mul(m, b.r, b.r), c = l_fma(m, L_POLY(m, z, exp_quotient), z, l_const(m, 2));
-  ts_v less = l_sub(m, c, b.r), more = l_add(m, c, b.r);
+/* With exp(2 r) = (c + r) / (c - r), c = 1 + r^2 P(r^2): 1 - 2 (c - r) / (2^n (c + r) + c - r), where an error counts
+ * half or less. */
+static ts_v large_tanh(ts_vm *m, ts_v a) {
+  reduced b = reduce_half_ln2(m, l_at_most(m, a, m->wide ? 20 : 10));
+  ts_v one = l_const(m, 1), z = l_mul(m, b.r, b.r), p = m->wide ? L_POLY(m, z, coth_wide) : L_POLY(m, z, coth_narrow);
+  ts_v c = l_fma(m, p, z, one), less = l_sub(m, c, b.r), more = l_add(m, c, b.r);
   ts_v below = l_add(m, ts_vm_scale_normal(m, more, b.shifted), less);
   return l_fma(m, l_div(m, less, below), l_const(m, -2), one);
-}
-
-/* 1 - 2 / (exp(2 a) + 1), where an error of exp counts half or less. */
-static ts_v large_tanh(ts_vm *m, ts_v a) {
-  if (m->wide) return large_tanh_wide(m, l_at_most(m, a, 20));
-  ts_v one = l_const(m, 1), e = exp_twice_bounded(m, l_at_most(m, a, 10));
-  return l_fma(m, l_div(m, one, l_add(m, e, one)), l_const(m, -2), one);
 }
 
 /* A polynomial below 0.55. It keeps NaN, the exponential does not. Loops that converge often have no number above, and
