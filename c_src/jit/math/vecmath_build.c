@@ -49,7 +49,7 @@ ts_v l_copysign(ts_vm *m, ts_v magnitude, ts_v sign) {
 
 /* A longer polynomial is computed by even and odd powers side by side: there are not as many registers of f64 in work
  * as it takes to hide the time of one step after another. */
-enum { LONG_POLYNOMIAL = 6 };
+enum { LONG_POLYNOMIAL = 8 };
 
 static ts_v every_second(ts_vm *m, ts_v square, const double *coefficients, int last) {
   ts_v sum = l_const(m, coefficients[last]);
