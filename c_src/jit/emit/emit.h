@@ -41,6 +41,7 @@ typedef struct ts_emit {
   LLVMValueRef function;       /* the one being emitted */
   const ts_site *site;         /* NULL: the kernel is a function of its own */
   struct ts_emit_cells *cells; /* NULL: there are none (emit_cell.h) */
+  LLVMValueRef part;           /* the lanes whose results are kept, as a part of a vector (below); NULL: all */
   bool holds; /* keep constants in registers: where few functions of vector math are computed (loop_row.c) */
   int held_count;
   struct {

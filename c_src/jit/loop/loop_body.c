@@ -525,11 +525,7 @@ static ts_status node_value(ts_loop *loop, int32_t id, const ts_point *at) {
   return ts_error(TS_UNIMPLEMENTED, "nodes of kind %d cannot be emitted", (int)n->kind);
 }
 
-ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
-  if (at && at->whole && !loop->masks)
-    load_both_ways(loop, at);
-  else if (at)
-    load_all(loop, at, at->part);
+static ts_status level_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
   for (int32_t id = 0; id < loop->d->node_count; id++) {
     if (!loop->wanted[id]) continue;
     if (loop->plan.level[id] == level)
@@ -538,6 +534,17 @@ ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
       loop->gathered[id] = gathered_row(loop, id);
   }
   return TS_SUCCESS;
+}
+
+ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
+  if (at && at->whole && !loop->masks)
+    load_both_ways(loop, at);
+  else if (at)
+    load_all(loop, at, at->part);
+  loop->e->part = at ? at->part : NULL;
+  ts_status status = level_nodes(loop, level, at);
+  loop->e->part = NULL;
+  return status;
 }
 
 /* ---- stores ---- */

@@ -66,8 +66,8 @@ static inline ts_v l_narrow(ts_vm *narrow, ts_v a) { return LLVMBuildFPTrunc(nar
 /* ---- lanes ---- */
 ts_v l_lanes(ts_vm *m, ts_v a, unsigned first, unsigned count); /* `count` lanes of `a` */
 ts_v l_join(ts_vm *m, ts_v low, ts_v high);
-/* A branch around code that is needed only if `condition` holds in a lane. `before` and `end` are the blocks that lead
- * to `join`; the code between begin and end may add blocks. */
+/* A branch around code that is needed only if `condition` holds in a lane whose result is kept. `before` and `end` are
+ * the blocks that lead to `join`; the code between begin and end may add blocks. */
 typedef struct l_branch {
   LLVMBasicBlockRef before, end, join;
 } l_branch;

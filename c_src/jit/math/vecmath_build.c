@@ -116,6 +116,12 @@ static void mark_unlikely(ts_vm *m, LLVMValueRef branch) {
   LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(c, "prof", 4), weights);
 }
 
+/* The condition in lanes whose results are kept: the others are zeros, for which some functions have rare code. */
+static ts_v of_part(ts_vm *m, ts_v condition) {
+  if (!m->e->part || m->lanes != (unsigned)m->e->lanes) return condition;
+  return LLVMBuildAnd(m->b, condition, ts_emit_lane_mask(m->e, m->e->part), "");
+}
+
 l_branch l_branch_begin(ts_vm *m, ts_v condition, bool likely) {
   LLVMContextRef c = m->e->context;
   l_branch branch = {.before = LLVMGetInsertBlock(m->b)};
@@ -123,7 +129,8 @@ l_branch l_branch_begin(ts_vm *m, ts_v condition, bool likely) {
   LLVMBasicBlockRef inside = LLVMAppendBasicBlockInContext(c, function, "inside");
   branch.join = LLVMAppendBasicBlockInContext(c, function, "join");
   LLVMTypeRef bits = LLVMIntTypeInContext(c, m->lanes);
-  ts_v any = LLVMBuildICmp(m->b, LLVMIntNE, LLVMBuildBitCast(m->b, condition, bits, ""), LLVMConstNull(bits), "any");
+  ts_v any = LLVMBuildICmp(m->b, LLVMIntNE, LLVMBuildBitCast(m->b, of_part(m, condition), bits, ""),
+                           LLVMConstNull(bits), "any");
   LLVMValueRef jump = LLVMBuildCondBr(m->b, any, inside, branch.join);
   if (!likely) mark_unlikely(m, jump);
   LLVMPositionBuilderAtEnd(m->b, inside);
