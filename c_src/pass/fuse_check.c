@@ -60,10 +60,43 @@ static bool takes_turns(const ts_fuse_group *group, const ts_nest *nest) {
   return group->row <= TS_REDUCE_BLOCK && ts_nest_columns(nest) == group->columns;
 }
 
+/* Rows as short as this are reduced several to a vector where their elements are neighbours. */
+#define SHORT_ROW 16
+/* Of fewer elements in all, a copy is not worth a kernel of its own. */
+#define LEAST_POINTS 8192
+
+/* Bytes of the shortest step of these loops, INT64_MAX if none moves. */
+static int64_t least_step(const ts_nest *nest, const ts_affine *at, int32_t first, int32_t end) {
+  int64_t least = INT64_MAX;
+  for (int32_t l = first; l < end; l++) {
+    const int64_t step = at->coef[l] < 0 ? -at->coef[l] : at->coef[l];
+    if (nest->loops.extent[l] > 1 && step > 0 && step < least) least = step;
+  }
+  return least;
+}
+
+/* True when many short rows are read whose elements are apart, though nearer than those of columns: a copy of the view
+ * and its reduction take a fraction of the time of one row after the other. */
+static bool steps_in_short_rows(const ts_nest *nest) {
+  int64_t row = 1, points = 1;
+  if (!nest->reduces) return false;
+  for (int32_t l = 0; l < nest->loops.count; l++) points *= nest->loops.extent[l];
+  for (int32_t l = nest->kept; l < nest->loops.count; l++) row *= nest->loops.extent[l];
+  if (row < 2 || row > SHORT_ROW || points < LEAST_POINTS) return false;
+  for (size_t i = 0; i < nest->loads.count; i++) {
+    const ts_access *load = &nest->loads.data[i];
+    const int64_t in_row = least_step(nest, &load->at, nest->kept, nest->loops.count);
+    const int64_t between = least_step(nest, &load->at, 0, nest->kept);
+    if (in_row > (int64_t)ts_dtype_size(load->dtype) && in_row < between) return true;
+  }
+  return false;
+}
+
 static void measure(const view *v, ts_nest *nest, ts_fuse_kernel *out) {
   const ts_fuse_group *group = &v->plan->groups.data[v->group];
   ts_nest_order_row(nest);
-  out->fits = reduces_at_once(nest) && takes_turns(group, nest) && (v->group == v->other || meets_once(group, nest));
+  out->fits = reduces_at_once(nest) && takes_turns(group, nest) && !steps_in_short_rows(nest) &&
+              (v->group == v->other || meets_once(group, nest));
   out->bytes = ts_nest_bytes_read(nest);
   for (size_t i = 0; i < nest->nodes.count; i++) {
     const ts_nest_node *node = &nest->nodes.data[i];
