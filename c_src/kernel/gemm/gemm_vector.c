@@ -114,6 +114,7 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 #define DOT_RESULTS 256
 #define THIN_UNIT 16                   /* of thin.h's rows, at least: the sums of fewer wait for each other */
 #define THIN_TASK 24                   /* as many do not */
+#define THIN_CACHES 8                  /* bytes of rows, in second caches */
 #define TASKS_PER_WORKER 16            /* minimum for DOT: long runs of rows are read slightly faster than short ones */
 #define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
 #define PARALLEL_MIN_BYTES (256 << 10) /* of x; below this, waking another thread costs as much */
@@ -146,11 +147,17 @@ static bool is_large(const ts_gemm_shape *shape, const vector_form *f) {
 
 static bool is_by_amx(const vector_plan *p) { return p->run->gemm->own == GEMM_AMX_BF16; }
 
-/* One vector, and rows of the type that is computed: by thin.h, whose code needs no memory for them. */
+/* Whether the rows may be in the third cache. */
+static bool stays_in_caches(const vector_form *f) {
+  return f->results <= THIN_CACHES * ts_target_host()->l2_bytes / f->x.size / f->k;
+}
+
+/* One vector, and rows of the type that is computed: by thin.h, whose code needs no memory for them, but fetches
+ * nothing early from memory. */
 static bool is_thin_dot(const vector_plan *p) {
   const ts_gemm *gemm = p->run->gemm;
-  return p->dot && is_thin(gemm, &p->f) && p->f.x.size == gemm->geometry.element_size && !is_by_amx(p) &&
-         !ts_gemm_goes_on(p->run);
+  return p->dot && stays_in_caches(&p->f) && is_thin(gemm, &p->f) && p->f.x.size == gemm->geometry.element_size &&
+         !is_by_amx(p) && !ts_gemm_goes_on(p->run);
 }
 
 static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
