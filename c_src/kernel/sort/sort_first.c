@@ -4,6 +4,7 @@
 
 #include "kernel/sort/sort_lanes.h"
 #include "kernel/sort/sort_parts.h"
+#include "kernel/sort/sort_select.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@
 #define FEW_LINES 16
 #define SHARED 16384
 #define PIECE_BYTES 16384
-#define SAMPLE 512
+#define SAMPLE TS_SORT_MOST_SAMPLE
 /* Keys past the end of a line that its sort reads, in bytes. */
 #define PAST 8192
 #define TASK_NS 100000
@@ -100,32 +101,11 @@ typedef struct first_line {
   _Atomic bool special;
 } first_line;
 
-/* The least number that at least `k` of the sample do not exceed, by its bits. */
-static uint32_t quantile(const uint32_t *sample, int k) {
-  uint32_t bound = 0;
-  for (int bit = 31; bit >= 0; bit--) {
-    const uint32_t below = bound | ((UINT32_C(1) << bit) - 1);
-    uint32_t count = 0;
-    for (int i = 0; i < SAMPLE; i++) count += sample[i] <= below;
-    if ((int)count < k) bound |= UINT32_C(1) << bit;
-  }
-  return bound;
-}
-
-/* Most probably k keys do not exceed it: the margin is more than three deviations. */
+/* Most probably k keys do not exceed it. */
 static uint64_t sample_bound(const ts_sort_job *job, int64_t k) {
-  const int shift = job->width == 3 ? 32 : 0, expected = (int)(SAMPLE * k / job->n);
-  int deviation = 1;
-  while (deviation * deviation < expected) deviation++;
-  const int wanted = expected + 3 * deviation + 4;
-  uint32_t sample[SAMPLE];
-  uint64_t random = (uint64_t)job->n;
-  if (wanted > SAMPLE - SAMPLE / 8) return UINT64_MAX;
-  for (int i = 0; i < SAMPLE; i++)
-    sample[i] = (uint32_t)(ts_sort_key_at(job, &job->key, ts_sort_random(&random) % job->n) >> shift);
-  const uint32_t bound = quantile(sample, wanted);
+  const uint32_t bound = ts_sort_sample_of(job, 0, k, SAMPLE, SAMPLE - SAMPLE / 8);
   if (bound == UINT32_MAX) return UINT64_MAX;
-  return shift ? (uint64_t)bound << 32 | UINT32_MAX : bound;
+  return job->width == 3 ? (uint64_t)bound << 32 | UINT32_MAX : bound;
 }
 
 /* starts[piece + 1] becomes the number of keys of the piece. */
@@ -154,7 +134,7 @@ static int64_t keep(first_line *l) {
   return l->starts[pieces];
 }
 
-/* Collects keys begin .. end-1 of those that are kept. */
+/* Collects the kept keys from number `begin` up to, not including, `end`. */
 static void collect(void *arg, int64_t begin, int64_t end) {
   const first_line *l = arg;
   const int width = l->job.width;

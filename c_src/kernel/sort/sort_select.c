@@ -140,33 +140,38 @@ static bool walk(selection *s) {
   return true;
 }
 
-/* The least number that at least `k` of the sample do not exceed, by its bits. */
-static uint32_t quantile(const uint32_t *sample, int k) {
+/* The least number that at least `k` of `size` numbers do not exceed, by its bits. */
+static uint32_t quantile(const uint32_t *sample, int size, int k) {
   uint32_t bound = 0;
   for (int bit = 31; bit >= 0; bit--) {
     const uint32_t below = bound | ((UINT32_C(1) << bit) - 1);
     uint32_t count = 0;
-    for (int i = 0; i < SAMPLE; i++) count += sample[i] <= below;
+    for (int i = 0; i < size; i++) count += sample[i] <= below;
     if ((int)count < k) bound |= UINT32_C(1) << bit;
   }
   return bound;
 }
 
 /* The margin is more than three deviations. */
-uint32_t ts_sort_sample(const ts_sort_job *job, int64_t line, int64_t k) {
+uint32_t ts_sort_sample_of(const ts_sort_job *job, int64_t line, int64_t k, int size, int most) {
   const int64_t n = job->n;
-  const int expected = (int)(SAMPLE * k / n), shift = job->width == 3 ? 32 : 0;
+  const int expected = (int)(size * k / n), shift = job->width == 3 ? 32 : 0;
   int deviation = 1;
   while (deviation * deviation < expected) deviation++;
   const int wanted = expected + 3 * deviation + 4;
-  uint32_t sample[SAMPLE];
+  uint32_t sample[TS_SORT_MOST_SAMPLE];
   uint64_t random = (uint64_t)n;
-  if (n < SAMPLED || k < SAMPLED_K || wanted > SAMPLE * 3 / 4) return UINT32_MAX;
-  for (int i = 0; i < SAMPLE; i++) {
+  if (wanted > most) return UINT32_MAX;
+  for (int i = 0; i < size; i++) {
     const int64_t at = ts_sort_random(&random) % n;
     sample[i] = (uint32_t)(ts_sort_key_at(job, &job->key, line * n + at) >> shift);
   }
-  return quantile(sample, wanted);
+  return quantile(sample, size, wanted);
+}
+
+uint32_t ts_sort_sample(const ts_sort_job *job, int64_t line, int64_t k) {
+  if (job->n < SAMPLED || k < SAMPLED_K) return UINT32_MAX;
+  return ts_sort_sample_of(job, line, k, SAMPLE, SAMPLE * 3 / 4);
 }
 
 bool ts_sort_select(const ts_sort_job *job, int64_t line, int64_t k, uint64_t *records, uint64_t *scratch) {

@@ -14,6 +14,10 @@ bool ts_sort_select(const ts_sort_job *job, int64_t line, int64_t k, uint64_t *r
 /* A bound that k keys of the line do not exceed, most probably, of a sample; of keys of 64 bits the upper half. The
  * greatest number where there is none. */
 uint32_t ts_sort_sample(const ts_sort_job *job, int64_t line, int64_t k);
+/* The same of `size` keys, TS_SORT_MOST_SAMPLE at most, for lines of any length; none where more than `most` of these
+ * would have to be below it. */
+enum { TS_SORT_MOST_SAMPLE = 512 };
+uint32_t ts_sort_sample_of(const ts_sort_job *job, int64_t line, int64_t k, int size, int most);
 
 /* Sorts a few records. */
 void ts_sort_insert(uint64_t *records, int64_t n);
