@@ -412,6 +412,7 @@ ts_status ts_build(ts_executable *exe, const ts_graph *graph, const ts_compile_o
   TS_VEC_FREE(&b.places);
   ts_free(b.map);
   ts_free(b.taken);
+  ts_free(b.uses);
   ts_free(b.dense);
   TS_VEC_SHRINK(&exe->root.steps);
   return status;

@@ -39,6 +39,16 @@ static bool have_equal_slices(const ts_builder *b, const ts_op *x, const ts_op *
   return true;
 }
 
+/* The results that nothing reads; none of ops with one result, as those are not steps. */
+static ts_status find_unread(ts_builder *b, const ts_op *op, uint64_t *out) {
+  *out = 0;
+  if (op->result_count < 2) return TS_SUCCESS;
+  if (!b->uses) TS_TRY(ts_graph_count_uses(b->graph, &b->uses));
+  for (uint32_t i = 0; i < op->result_count && i < 64; i++)
+    if (b->uses[op->first_result + i] == 0) *out |= UINT64_C(1) << i;
+  return TS_SUCCESS;
+}
+
 bool ts_builder_are_alike(const ts_graph *g, const ts_op *a, const ts_op *b) {
   if (a->code != b->code || a->attrs != b->attrs || a->operand_count != b->operand_count) return false;
   if (a->operand_count > ALIKE_OPERANDS) return false;
@@ -84,8 +94,8 @@ static void note_work(const ts_builder *b, const ts_op *op, ts_routine_plan *pla
 
 /* The executable owns the plan before it is filled, because a compile thread may read the source of its kernel from
  * then on. */
-static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine, ts_planned *out) {
-  *out = (ts_planned){.op = id, .kernel = TS_NO_ID};
+static ts_status make_plan(ts_builder *b, ts_op_id id, uint64_t unread, const ts_routine *routine, ts_planned *out) {
+  *out = (ts_planned){.op = id, .unread = unread, .kernel = TS_NO_ID};
   TS_TRY(TS_VEC_RESERVE(&b->exe->plans, b->exe->plans.count + 1));
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &out->plan));
   out->plan->routine = routine;
@@ -94,6 +104,7 @@ static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine
   const ts_routine_request request = {.graph = b->graph,
                                       .op = id,
                                       .slices = slices_of(b, ts_graph_op(b->graph, id)),
+                                      .unread = unread,
                                       .arena = &b->exe->arena,
                                       .cancel = b->options->nonblocking ? &always : b->options->cancel};
   TS_TRY(routine->plan(&request, out->plan));
@@ -104,15 +115,18 @@ static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine
 static ts_status plan_op(ts_builder *b, ts_op_id id, const ts_routine *routine, const ts_routine_plan **out) {
   const ts_op *op = ts_graph_op(b->graph, id);
   size_t last = b->planned.count > TS_PLANS_SEEN ? b->planned.count - TS_PLANS_SEEN : 0;
+  uint64_t unread;
+  TS_TRY(find_unread(b, op, &unread));
   for (size_t i = b->planned.count; i-- > last;) {
     const ts_planned *p = &b->planned.data[i];
     *out = p->plan;
-    if (p->plan->routine == routine && ts_builder_are_alike(b->graph, ts_graph_op(b->graph, p->op), op) &&
+    if (p->plan->routine == routine && p->unread == unread &&
+        ts_builder_are_alike(b->graph, ts_graph_op(b->graph, p->op), op) &&
         have_equal_slices(b, ts_graph_op(b->graph, p->op), op))
       return TS_SUCCESS;
   }
   ts_planned planned;
-  TS_TRY(make_plan(b, id, routine, &planned));
+  TS_TRY(make_plan(b, id, unread, routine, &planned));
   *out = planned.plan;
   return TS_VEC_PUSH(&b->planned, planned);
 }

@@ -38,6 +38,7 @@ static inline bool ts_storage_is_given(const ts_storage *s) {
 typedef struct ts_planned {
   ts_op_id op;           /* the first op with this plan */
   ts_op_id first, move;  /* if it is the second product of a chain (stripes/stripes.h): other ops of the chain */
+  uint64_t unread;       /* of the op's results, as in ts_routine_request */
   uint32_t kernel;       /* index of the kernel that the plan requested; TS_NO_ID: none */
   ts_routine_plan *plan; /* its state is NULL where the routine declined */
 } ts_planned;
@@ -60,6 +61,7 @@ typedef struct ts_builder {
   ts_storage_id *map; /* storage of each value */
   bool *taken;        /* by value, as build.c's find_taken says; NULL until it is asked for */
   bool *dense;        /* the same for find_dense */
+  uint32_t *uses;     /* of each value; NULL until they are asked for */
   TS_VEC(ts_storage) storages;
   int32_t position;                    /* of the next step */
   size_t wholes;                       /* steps that are compiled whole */
@@ -119,8 +121,8 @@ ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block);
 /* ---- routines: build_routine.c ---- */
 /* How many of the latest plans are compared with a new op. */
 enum { TS_PLANS_SEEN = 16 };
-/* True when the ops have equal attributes and operands of equal types, and the same operands are one value. (The
- * interpreter's plan is a program of the op, and x * x has another form than x * y.) May be false for equal ops where
+/* True when the ops have equal attributes and operands of equal types, and the same operands are one value. Results that
+ * nothing reads are not compared. (The interpreter's plan is a program of the op, and x * x has another form than x * y.) May be false for equal ops where
  * comparing is too expensive. */
 bool ts_builder_are_alike(const ts_graph *graph, const ts_op *a, const ts_op *b);
 /* Requests the kernel of the plan. */

@@ -36,6 +36,7 @@ typedef struct ts_routine_request {
   const ts_graph *graph;
   ts_op_id op;
   uint64_t slices; /* bit i: operand i is a slice that is read where it lies; base[operands[i]] is its first element */
+  uint64_t unread; /* bit i: nothing reads result i, which may be left undefined. (It has memory all the same.) */
   ts_arena *arena;
   const _Atomic bool
       *cancel; /* of the compile; may be NULL. A long plan ends with TS_CANCELLED soon after it is true */

@@ -50,6 +50,23 @@ values_test_() ->
              {[1, 3, 0], fun(_) -> tessera:unique(t([3, 1, 3]), #{size => 3, fill => 0}) end},
              {[7, 7], fun(_) -> tessera:unique(t([], u8), #{size => 2, fill => 7}) end}]].
 
+%% Ops that are equal but for the results that are read, in one program: a large share of long rows, where values alone are found in another way.
+equal_ops_test_() ->
+    X = tessera:sin(tessera:multiply(tessera:iota({2, 50000}, f32), 12.9898)),
+    Y = tessera:cos(tessera:multiply(tessera:iota({2, 50000}, f32), 78.233)),
+    Top = fun(T) -> tessera:top_k(T, 9000) end,
+    [?_test(begin
+        Parts = case Order of
+                    values_first -> fun(A, B) -> [element(1, Top(A)), Top(B), element(2, Top(tessera:negate(A)))] end;
+                    both_first -> fun(A, B) -> [Top(B), element(1, Top(A)), element(2, Top(tessera:negate(A)))] end
+                end,
+        Compiled = tessera:jit(fun(A, B) -> list_to_tuple(Parts(A, B)) end),
+        ?assertEqual([bits(P) || P <- Parts(X, Y)], [bits(P) || P <- tuple_to_list(Compiled(X, Y))])
+     end) || Order <- [values_first, both_first]].
+
+bits({A, B}) -> [tessera:to_binary(A), tessera:to_binary(B)];
+bits(T) -> [tessera:to_binary(T)].
+
 floats_test_() ->
     X = t([2.0, nan, infinity, -0.0, neg_infinity, 0.0, nan, 2.0]),
     Infinities = t([neg_infinity, 1.0]),

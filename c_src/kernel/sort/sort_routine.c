@@ -47,23 +47,12 @@ typedef struct top_k_state {
   ts_sort_first_plan first;
 } top_k_state;
 
-static ts_status reads_positions(const ts_graph *graph, const ts_op *op, bool *out) {
-  uint32_t *uses;
-  TS_TRY(ts_graph_count_uses(graph, &uses));
-  *out = uses[op->first_result + 1] > 0;
-  ts_free(uses);
-  return TS_SUCCESS;
-}
-
 static ts_status plan_values(const ts_routine_request *request, top_k_state *state) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
   const int64_t n = operand->shape->rank ? operand->shape->dims[operand->shape->rank - 1] : 0, k = op->attrs->top_k.k;
-  bool positions = true;
-  if (!ts_sort_first_suits(operand->dtype, n, k)) return TS_SUCCESS;
-  TS_TRY(reads_positions(request->graph, op, &positions));
-  state->values = !positions;
-  return positions ? TS_SUCCESS : ts_sort_first_plan_make(operand->dtype, operand->shape, k, &state->first);
+  state->values = (request->unread & 2) != 0 && ts_sort_first_suits(operand->dtype, n, k);
+  return state->values ? ts_sort_first_plan_make(operand->dtype, operand->shape, k, &state->first) : TS_SUCCESS;
 }
 
 static ts_status top_k_plan(const ts_routine_request *request, ts_routine_plan *out) {
