@@ -121,9 +121,9 @@ ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block);
 /* ---- routines: build_routine.c ---- */
 /* How many of the latest plans are compared with a new op. */
 enum { TS_PLANS_SEEN = 16 };
-/* True when the ops have equal attributes and operands of equal types, and the same operands are one value. Results that
- * nothing reads are not compared. (The interpreter's plan is a program of the op, and x * x has another form than x * y.) May be false for equal ops where
- * comparing is too expensive. */
+/* True when the ops have equal attributes and operands of equal types, and the same operands are one value. Results
+ * that nothing reads are not compared. (The interpreter's plan is a program of the op, and x * x has another form than
+ * x * y.) May be false for equal ops where comparing is too expensive. */
 bool ts_builder_are_alike(const ts_graph *graph, const ts_op *a, const ts_op *b);
 /* Requests the kernel of the plan. */
 ts_status ts_builder_ask_for_kernel(ts_builder *b, ts_planned *planned);

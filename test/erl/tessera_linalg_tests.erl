@@ -91,6 +91,21 @@ unread_test_() ->
      end}
      || Type <- [f32, f64, c64, c128], N <- [1, 2, 3, 16, 17, 33, 70], Batch <- [[], [9]], N < 70 orelse Batch =:= []].
 
+%% A factor has the same bits if nothing reads the others, which are then not computed.
+one_of_the_factors_test_() ->
+    [{lists:flatten(io_lib:format("~s ~w", [Type, Shape])), fun() ->
+        Any = tessera:as_type(tessera:sin(tessera:multiply(tessera:iota(Shape, f64), 12.9898)), Type),
+        Square = definite({element(1, Shape), element(2, Shape), element(2, Shape)}, Type),
+        [begin
+            Factors = F(Given),
+            [?assertEqual({I, bits(element(I, Factors))}, {I, bits((tessera:jit(fun(X) -> element(I, F(X)) end))(Given))})
+             || I <- lists:seq(1, tuple_size(Factors))]
+         end
+         || {F, Matrix} <- [{fun tessera:eigh/1, Square}, {fun tessera:svd/1, Any}, {fun tessera:qr/1, Any}],
+            Given <- [Matrix, tessera:put_slice(Matrix, [0, 0, 0], tessera:broadcast(tessera:tensor(nan, Type), {1, 1, 1}))]]
+     end}
+     || Type <- [f32, f64, bf16, c64, c128], Shape <- [{2, 1, 1}, {1, 5, 8}, {20, 16, 9}, {1, 17, 40}, {2, 40, 33}, {1, 70, 65}, {1, 130, 130}]].
+
 %% Its lower triangle is one of a positive definite matrix: the diagonal is as large as the sum of a row's other elements may be.
 definite(Shape, Type) ->
     Noise = tessera:sin(tessera:multiply(tessera:iota(Shape, f64), 12.9898)),

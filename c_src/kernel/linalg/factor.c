@@ -167,7 +167,7 @@ void ts_factor_run_group(const ts_factor_spec *s, const ts_linalg_vector *v, int
                          .count = (int)count,
                          .full = s->full};
   for (int i = 0; i < ts_op_results(s->op); i++) {
-    g.results[i] = results[i];
+    g.results[i] = s->unread[i] ? NULL : results[i];
     g.steps[i] = ts_factor_elements(s, i);
   }
   (s->op == TS_OP_QR ? v->qr_group : s->op == TS_OP_EIGH ? v->eigh_group : v->svd_group)(&g, workspace);

@@ -17,12 +17,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define TS_FACTOR_RESULTS 3 /* at most */
+
 typedef struct ts_factor_spec {
   ts_opcode op;
   ts_dtype type; /* f32, f64 or c128 */
   int64_t rows, cols;
   int64_t right; /* of a system with a matrix of n rows: the right side has right * n elements; else 0 */
-  bool full;     /* all columns of Q, U and V, not only as many as the lesser of rows and cols */
+  bool unread[TS_FACTOR_RESULTS]; /* results of qr, eigh and svd that nothing reads: they may be left undefined */
+  bool full;                      /* all columns of Q, U and V, not only as many as the lesser of rows and cols */
   struct {
     bool left, lower, transpose, unit;
   } triangular;

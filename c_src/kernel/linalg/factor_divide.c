@@ -8,13 +8,18 @@
  * stay. The roots of the secular equation are the other eigenvalues, and a product with Q gives their vectors.
  *
  * Small merges are tasks, larger ones are done one after the other by all threads; both are cut alike by any number of
- * threads, so the bits are the same. All numbers but the vectors are f64. */
+ * threads, so the bits are the same. All numbers but the vectors are f64.
+ *
+ * Without vectors, only their elements in the first and the last row of their part are computed, as a merge reads no
+ * others; of the last merge only the values. */
 #include "kernel/linalg/factor_turns.h"
 
 #include <math.h>
 #include <string.h>
 
 #define LEAF 32
+/* Elements of a line that has the first and the last row only. */
+#define EDGES 2
 /* Most rows of a merge that is one task. */
 #define SMALL 128
 /* Roots, or lines, of a task in a larger one. */
@@ -79,6 +84,15 @@ static void sort_ascending(const double *d, int64_t *order, int64_t count) {
 
 static int64_t edge(const division *s, int level, int64_t i) { return (i * s->m->n) >> level; }
 
+/* Of the identity: all elements of its lines, or those in its first and its last row. */
+static void begin_vectors(double *vectors, int64_t rows, int64_t length) {
+  memset(vectors, 0, (size_t)(rows * length) * sizeof *vectors);
+  if (length == rows)
+    for (int64_t i = 0; i < rows; i++) vectors[i * rows + i] = 1;
+  else if (length > 0)
+    vectors[0] = vectors[rows * length - 1] = 1;
+}
+
 static ts_status solve_leaf(void *arg, int64_t task, int worker) {
   division *s = arg;
   const int64_t low = edge(s, s->levels, task), rows = edge(s, s->levels, task + 1) - low;
@@ -89,24 +103,24 @@ static ts_status solve_leaf(void *arg, int64_t task, int worker) {
                        .cancel = s->f->cancel};
   double *vectors = (double *)(void *)(s->m->room + low * LEAF_BYTES);
   char *parts = (char *)(vectors + rows * rows);
+  const int64_t length = !s->m->only_values ? rows : s->levels > 0 ? EDGES : 0;
   const factor_tridiagonal t = {.f = &wide,
                                 .n = rows,
                                 .d = s->m->d + low,
                                 .e = s->m->e + low,
-                                .z = {(char *)vectors, rows, rows},
+                                .z = {(char *)vectors, rows, length},
                                 .parts = parts,
                                 .room = parts + rows * rows * (int64_t)sizeof(double)};
   bool converged = true;
   (void)worker;
-  memset(vectors, 0, (size_t)(rows * rows) * sizeof *vectors);
-  for (int64_t i = 0; i < rows; i++) vectors[i * rows + i] = 1;
+  begin_vectors(vectors, rows, length);
   TS_TRY(factor_diagonalize(&t, &converged));
   if (!converged) s->failed = true;
   for (int64_t c = 0; c < rows; c++) {
-    const double *vector = vectors + c * rows;
-    for (int64_t i = 0; i < rows; i++) factor_set(s->f, element(s, low + c, low), i, vector[i]);
-    s->first[low + c] = vector[0];
-    s->last[low + c] = vector[rows - 1];
+    const double *vector = vectors + c * length;
+    for (int64_t i = 0; !s->m->only_values && i < rows; i++) factor_set(s->f, element(s, low + c, low), i, vector[i]);
+    s->first[low + c] = length > 0 ? vector[0] : 0;
+    s->last[low + c] = length > 0 ? vector[length - 1] : 0;
     s->order[low + c] = low + c;
   }
   sort_ascending(s->m->d, s->order + low, rows);
@@ -155,6 +169,7 @@ static void rotate(deflation *x, int64_t line, double cosine, double sine) {
   s->first[line] = cosine * s->first[line] - sine * first;
   s->last[kept] = cosine * last + sine * s->last[line];
   s->last[line] = cosine * s->last[line] - sine * last;
+  if (s->m->only_values) return;
   double angles[2];
   factor_set(s->f, angles, 0, cosine);
   factor_set(s->f, angles, 1, sine);
@@ -270,7 +285,7 @@ static void make_vector(const merge *m, int64_t j, double *terms) {
     const double by_k = terms[k] / length;
     first += by_k * s->first[lines[k]];
     last += by_k * s->last[lines[k]];
-    factor_set(f, by, slots[k] * m->roots + j, -by_k);
+    if (!s->m->only_values) factor_set(f, by, slots[k] * m->roots + j, -by_k);
   }
   s->new_first[m->low + j] = first;
   s->new_last[m->low + j] = last;
@@ -399,13 +414,14 @@ static int64_t tasks_of(int64_t count, int64_t each) { return (count + each - 1)
 static ts_status merge_parts(merge *m) {
   const ts_parallel *parallel = m->f->parallel;
   find_roots(m);
+  const bool lines = !m->s->m->only_values, edges = lines || rows_of(m) < m->s->m->n;
   order_kinds(m);
   ts_parallel_run(parallel, tasks_of(m->roots, TASK_ROOTS), roots_task, m);
   TS_TRY(ts_check_cancelled(m->f->cancel, "eigh"));
-  ts_parallel_run(parallel, tasks_of(m->roots, TASK_POLES), factors_task, m);
-  ts_parallel_run(parallel, tasks_of(m->roots, TASK_ROOTS), vectors_task, m);
-  ts_parallel_run(parallel, tasks_of(rows_of(m), TASK_LINES), pack_task, m);
-  ts_parallel_run(parallel, tasks_of(rows_of(m), TASK_LINES), lines_task, m);
+  if (edges) ts_parallel_run(parallel, tasks_of(m->roots, TASK_POLES), factors_task, m);
+  if (edges) ts_parallel_run(parallel, tasks_of(m->roots, TASK_ROOTS), vectors_task, m);
+  if (lines) ts_parallel_run(parallel, tasks_of(rows_of(m), TASK_LINES), pack_task, m);
+  if (lines) ts_parallel_run(parallel, tasks_of(rows_of(m), TASK_LINES), lines_task, m);
   take_values(m);
   return ts_check_cancelled(m->f->cancel, "eigh");
 }
@@ -459,6 +475,7 @@ static division divide(const factor_division *m) {
                               &s.u,     &s.made,  &s.new_first, &s.new_last, &s.values};
   int64_t **const indices[] = {&s.order, &s.sorted, &s.lines, &s.slots, &s.kinds};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++, at += n) *numbers[i] = at;
+  for (int64_t i = 0; i < n; i++) s.new_first[i] = s.new_last[i] = 0;
   s.roots = (ts_linalg_point *)(void *)at;
   int64_t *next = (int64_t *)(void *)(s.roots + n);
   for (size_t i = 0; i < sizeof indices / sizeof *indices; i++, next += n) *indices[i] = next;
@@ -468,7 +485,7 @@ static division divide(const factor_division *m) {
 
 ts_status factor_divide(const factor_division *m, bool *out_converged) {
   division s = divide(m);
-  factor_fill(m->f, m->z.data, m->n * m->n, 0);
+  if (!m->only_values) factor_fill(m->f, m->z.data, m->n * m->n, 0);
   cut(&s);
   TS_TRY(ts_linalg_run_tasks(m->f->parallel, (int64_t)1 << s.levels, solve_leaf, &s));
   for (int number = s.levels - 1; number >= 0; number--) TS_TRY(merge_level(&s, number));

@@ -117,13 +117,17 @@ static void take_phases(const eigh *s) {
                       factor_scaled(factor_value(f, s->phases, i % s->n), factor_get(f, s->z.data, i)));
 }
 
-static void put(const eigh *s, const int64_t *order, int scale) {
+static void put_values(const eigh *s, const int64_t *order, int scale) {
   const factor *f = s->f;
-  double *signs = s->tau;
-  const factor_ordered vectors = {&s->z, order, signs, s->n, s->n, .conjugate = true};
   const int planes = factor_planes(f);
   factor_fill(f, f->results[0], s->n * planes, 0);
   for (int64_t c = 0; c < s->n; c++) factor_put(f, f->results[0], c * planes, ldexp(s->d[order[c]], scale));
+}
+
+static void put_vectors(const eigh *s, const int64_t *order) {
+  const factor *f = s->f;
+  double *signs = s->tau;
+  const factor_ordered vectors = {&s->z, order, signs, s->n, s->n, .conjugate = true};
   factor_take_signs(f, &vectors, signs);
   factor_put_columns(f, &vectors, f->results[1]);
 }
@@ -144,12 +148,15 @@ ts_status factor_eigh(const factor *f, bool *out_converged) {
   TS_TRY(make_tridiagonal(&s));
   factor real = *f;
   real.plane = 0;
-  TS_TRY(factor_divide(&(factor_division){&real, n, s.d, s.e, s.z, lines, by, room}, out_converged));
+  const bool only_values = !factor_reads(f, 1);
+  TS_TRY(factor_divide(&(factor_division){&real, n, s.d, s.e, s.z, lines, by, room, only_values}, out_converged));
   if (!*out_converged) return TS_SUCCESS;
+  factor_sort_by_size(s.d, n, order);
+  put_values(&s, order, scale);
+  if (only_values) return TS_SUCCESS;
   take_phases(&s);
   TS_TRY(factor_reflect(&(factor_reflections){
       .f = f, .a = &s.a, .to = &s.z, .tau = s.tau, .room = by + square, .offset = 1, .end = n - 1, .backwards = true}));
-  factor_sort_by_size(s.d, n, order);
-  put(&s, order, scale);
+  put_vectors(&s, order);
   return TS_SUCCESS;
 }

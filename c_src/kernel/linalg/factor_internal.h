@@ -83,6 +83,9 @@ static inline double factor_rotation_of(double x, double y, factor_rotation *out
   return length;
 }
 
+/* True where a result is read. */
+static inline bool factor_reads(const factor *f, int result) { return !f->spec->unread[result]; }
+
 /* The same without other threads. */
 static inline factor factor_alone(const factor *f) {
   factor alone = *f;
@@ -230,7 +233,8 @@ bool factor_secular_root(const factor_secular *s, int64_t j);
 /* Weights first .. first + count - 1 that make these roots exact, with any sign and a common factor. */
 void factor_secular_weights(const factor_secular *s, int64_t first, int64_t count, double *out);
 
-/* A real symmetric tridiagonal matrix, whose eigenvectors are made in the lines of z; see factor_divide.c. */
+/* A real symmetric tridiagonal matrix, whose eigenvectors are made in the lines of z; see factor_divide.c. Its values
+ * have the same bits without vectors. */
 typedef struct factor_division {
   const factor *f;
   int64_t n;
@@ -238,6 +242,7 @@ typedef struct factor_division {
   factor_lines z;
   char *lines, *by; /* room for n * n elements each */
   char *room;       /* factor_divide_bytes of n, aligned to 8 bytes */
+  bool only_values; /* the lines of z stay undefined */
 } factor_division;
 
 int64_t factor_divide_bytes(int64_t n);

@@ -81,6 +81,18 @@ static void reflect_complex_column(const factor *f, char *x, int64_t length, int
   out->sign[j] = 1;
 }
 
+static ts_status put_q(const factor *f, const factor_lines *a, const factor_lines *q, const factor_steps *s) {
+  const int64_t m = a->length, steps = ts_linalg_min(m, a->count);
+  TS_TRY(
+      factor_product(&(factor_reflections){.f = f, .a = a, .to = q, .tau = s->tau, .room = s->room, .end = s->count}));
+  for (int64_t c = 0; c < steps; c++)
+    for (int64_t i = 0; s->sign[c] < 0 && i < m; i++)
+      factor_set(f, factor_line(f, q, c), i, -factor_get(f, factor_line(f, q, c), i));
+  const ts_linalg_view columns = {q->data, 1, m}, out = {f->results[0], q->count, 1};
+  factor_store(f, &columns, &out, m, q->count);
+  return TS_SUCCESS;
+}
+
 ts_status factor_qr(const factor *f) {
   const int64_t m = f->spec->rows, n = f->spec->cols, steps = ts_linalg_min(m, n);
   double *diagonal = (double *)(void *)f->workspace;
@@ -98,13 +110,7 @@ ts_status factor_qr(const factor *f) {
   factor_load(f, &from, &to, n, m);
   factor_scale_by_power(f, a.data, n * m, power);
   TS_TRY(factor_columns(f, &a, &s));
-  TS_TRY(
-      factor_product(&(factor_reflections){.f = f, .a = &a, .to = &q, .tau = s.tau, .room = s.room, .end = s.count}));
-  for (int64_t c = 0; c < steps; c++)
-    for (int64_t i = 0; s.sign[c] < 0 && i < m; i++)
-      factor_set(f, factor_line(f, &q, c), i, -factor_get(f, factor_line(f, &q, c), i));
-  const ts_linalg_view columns = {q.data, 1, m}, out = {f->results[0], q.count, 1};
-  factor_store(f, &columns, &out, m, q.count);
-  put_r(f, &a, &s, power);
+  if (factor_reads(f, 0)) TS_TRY(put_q(f, &a, &q, &s));
+  if (factor_reads(f, 1)) put_r(f, &a, &s, power);
   return TS_SUCCESS;
 }

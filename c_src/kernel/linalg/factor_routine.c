@@ -4,7 +4,6 @@
 #include "kernel/linalg/linalg.h"
 
 #define TASK_NS 50000
-#define MOST_RESULTS 3
 #define MOST_OPERANDS 2
 
 typedef struct factors_state {
@@ -22,7 +21,7 @@ typedef struct factors_run {
   const ts_routine_run *run;
   const ts_parallel *inner; /* for the parts of a matrix */
   const char *in[MOST_OPERANDS];
-  char *out[MOST_RESULTS];
+  char *out[TS_FACTOR_RESULTS];
 } factors_run;
 
 static int64_t operand_bytes(const factors_state *s, int i) {
@@ -37,7 +36,7 @@ static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   const factors_state *s = r->s;
   const int64_t lanes = s->vector ? s->vector->lanes : 1, which = unit * lanes;
   const void *in[MOST_OPERANDS] = {NULL};
-  void *out[MOST_RESULTS];
+  void *out[TS_FACTOR_RESULTS];
   for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
   for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
   const ts_factor_context context = {s->products, r->run->pool, r->inner, r->run->cancel};
@@ -121,7 +120,8 @@ static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_ru
   if (narrow) widen(&r);
   const ts_parallel *outer = shared ? &ts_parallel_serial : run->parallel;
   TS_TRY(ts_linalg_run_tasks(outer, (s->units + s->per_task - 1) / s->per_task, run_task, &r));
-  for (int i = 0; narrow && i < s->results; i++) narrow_result(s, i, r.out[i], ts_routine_result(run, (uint32_t)i));
+  for (int i = 0; narrow && i < s->results; i++)
+    if (!s->spec.unread[i]) narrow_result(s, i, r.out[i], ts_routine_result(run, (uint32_t)i));
   return TS_SUCCESS;
 }
 
@@ -161,6 +161,7 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
                        .batch = ts_linalg_batch(a->shape),
                        .operands = (int)op->operand_count,
                        .results = ts_op_results(op->code)};
+  for (int i = 0; i < s->results; i++) s->spec.unread[i] = request->unread >> i & 1;
   out->state = s;
   out->varies = op->code == TS_OP_EIGH || op->code == TS_OP_SVD;
   out->inplace = inplace_of(op->code);

@@ -156,8 +156,8 @@ static void make_real(const svd *s) {
                         left = factor_phase(factor_times(d, right));
     s->b.d[j] = factor_size(d);
     s->b.e[j] = factor_size(e);
-    factor_scale(f, factor_line(f, &s->b.left, j), s->m, left);
-    factor_scale(f, factor_line(f, &s->b.right, j), s->n, factor_conjugate(right));
+    factor_scale(f, factor_line(f, &s->b.left, j), s->b.left.length, left);
+    factor_scale(f, factor_line(f, &s->b.right, j), s->b.right.length, factor_conjugate(right));
     right = factor_phase(factor_times(left, factor_conjugate(e)));
   }
 }
@@ -168,7 +168,7 @@ static void order_values(const svd *s) {
   for (int64_t i = 0; i < s->n; i++) {
     if (!(s->b.d[i] < 0)) continue;
     s->b.d[i] = -s->b.d[i];
-    factor_scale(f, factor_line(f, &s->b.right, i), s->n, (factor_number){-1, 0});
+    factor_scale(f, factor_line(f, &s->b.right, i), s->b.right.length, (factor_number){-1, 0});
   }
   factor_sort_by_size(s->b.d, s->n, s->order);
   for (int64_t c = 0; c < s->n; c++) factor_put(f, f->results[1], c, ldexp(s->b.d[s->order[c]], s->scale));
@@ -181,9 +181,10 @@ static void put(const svd *s) {
                      *right = s->transposed ? &s->b.left : &s->b.right;
   const factor_ordered us = {left, s->order, s->signs, s->n, s->n, .conjugate = false},
                        vs = {right, s->order, s->signs, s->n, right->count, .conjugate = true};
+  if (right->length == 0) return;
   factor_take_signs(f, &vs, s->signs);
-  factor_put_columns(f, &us, f->results[0]);
-  factor_put_rows(f, &vs, f->results[2]);
+  if (factor_reads(f, 0)) factor_put_columns(f, &us, f->results[0]);
+  if (factor_reads(f, 2)) factor_put_rows(f, &vs, f->results[2]);
 }
 
 static factor_lines lines_behind(char *at, int64_t count, int64_t length) {
@@ -212,6 +213,24 @@ static void place(svd *s) {
   s->b.right_parts = s->u.data;
 }
 
+/* The products of the reflectors. Where nothing reads the vectors of a side, its lines have no elements; the signs of
+ * both sides are those of V'. */
+static ts_status make_vectors(svd *s) {
+  const factor *f = s->f;
+  const bool u = factor_reads(f, 0), v = u || factor_reads(f, 2), left = s->transposed ? v : u,
+             right = s->transposed ? u : v;
+  char *room = end_of(f, &s->b.left);
+  if (!left) s->b.left.length = 0;
+  if (!right) s->b.right.length = 0;
+  if (left)
+    TS_TRY(factor_product(
+        &(factor_reflections){.f = f, .a = &s->a, .to = &s->b.left, .tau = s->left_tau, .room = room, .end = s->n}));
+  if (right)
+    TS_TRY(factor_product(&(factor_reflections){
+        .f = f, .a = &s->u, .to = &s->b.right, .tau = s->right_tau, .room = room, .offset = 1, .end = s->n - 1}));
+  return TS_SUCCESS;
+}
+
 ts_status factor_svd(const factor *f, bool *out_converged) {
   const bool transposed = f->spec->rows < f->spec->cols;
   svd s = {.f = f,
@@ -221,11 +240,7 @@ ts_status factor_svd(const factor *f, bool *out_converged) {
   place(&s);
   load(&s);
   TS_TRY(make_bidiagonal(&s));
-  char *room = end_of(f, &s.b.left);
-  TS_TRY(factor_product(
-      &(factor_reflections){.f = f, .a = &s.a, .to = &s.b.left, .tau = s.left_tau, .room = room, .end = s.n}));
-  TS_TRY(factor_product(&(factor_reflections){
-      .f = f, .a = &s.u, .to = &s.b.right, .tau = s.right_tau, .room = room, .offset = 1, .end = s.n - 1}));
+  TS_TRY(make_vectors(&s));
   make_real(&s);
   TS_TRY(factor_bidiagonal_values(&s.b, out_converged));
   if (!*out_converged) return TS_SUCCESS;

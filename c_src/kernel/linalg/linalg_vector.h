@@ -53,7 +53,7 @@ typedef struct ts_linalg_panel {
  * bits everywhere, beside any matrices in the other lanes. */
 typedef struct ts_linalg_factors {
   const void *matrix;
-  void *results[3];
+  void *results[3];              /* NULL: it is not wanted */
   int64_t matrix_step, steps[3]; /* elements from one matrix to the next */
   int rows, cols, count;         /* count: of matrices, at most `lanes` */
   bool full;                     /* as ts_factor_spec's */

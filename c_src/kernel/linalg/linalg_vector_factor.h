@@ -211,10 +211,15 @@ INLINE void NAME(load_group)(const ts_linalg_factors *g, bool by_rows, bool lowe
   }
 }
 
+/* A result of a lane, or NULL. */
+INLINE T *NAME(result)(const ts_linalg_factors *g, int result, int lane) {
+  return g->results[result] ? (T *)g->results[result] + lane * g->steps[result] : NULL;
+}
+
 /* NaN in all results of a lane. */
 static void NAME(fill_lane)(const ts_linalg_factors *g, int lane) {
   for (int r = 0; r < 3; r++)
-    for (int64_t i = 0; i < g->steps[r]; i++) ((T *)g->results[r])[lane * g->steps[r] + i] = (T)NAN;
+    for (int64_t i = 0; g->results[r] && i < g->steps[r]; i++) ((T *)g->results[r])[lane * g->steps[r] + i] = (T)NAN;
 }
 
 /* True when the element of largest size, the first of equals, is negative. */
@@ -234,15 +239,15 @@ static void NAME(put_qr)(const ts_linalg_factors *g, const V *q, const V *a, con
   const int m = g->rows, n = g->cols, steps = m < n ? m : n, count = g->full ? m : steps;
   for (int lane = 0; lane < g->count; lane++) {
     const T *from_q = (const T *)(const void *)q + lane, *from_r = (const T *)(const void *)a + lane;
-    T *to_q = (T *)g->results[0] + lane * g->steps[0], *to_r = (T *)g->results[1] + lane * g->steps[1];
+    T *to_q = NAME(result)(g, 0, lane), *to_r = NAME(result)(g, 1, lane);
     if (!l->good[lane]) {
       NAME(fill_lane)(g, lane);
       continue;
     }
     const double by[2] = {ldexp(1, l->scale[lane] / 2), ldexp(1, l->scale[lane] - l->scale[lane] / 2)};
-    for (int i = 0; i < m; i++)
+    for (int i = 0; to_q && i < m; i++)
       for (int c = 0; c < count; c++) to_q[i * count + c] = from_q[(c * m + i) * LANES];
-    for (int i = 0; i < count; i++)
+    for (int i = 0; to_r && i < count; i++)
       for (int k = 0; k < n; k++)
         to_r[i * n + k] = k < i || i >= steps ? 0 : NAME(scaled)(from_r[(k * m + i) * LANES], by) + 0;
   }
@@ -255,8 +260,8 @@ static void NAME(qr_group)(const ts_linalg_factors *g, void *workspace) {
   NAME(loaded) l;
   NAME(load_group)(g, false, false, a, &l);
   NAME(columns_group)(a, n, m, steps, true, r);
-  NAME(product_group)(a, m, 0, steps, r, q, count);
-  for (int c = 0; c < count; c++)
+  if (g->results[0]) NAME(product_group)(a, m, 0, steps, r, q, count);
+  for (int c = 0; g->results[0] && c < count; c++)
     for (int i = 0; i < m; i++) q[c * m + i] = (c < steps ? q[c * m + i] * r[c].sign : q[c * m + i]) + SPLAT(0);
   for (int i = 0; i < steps; i++) {
     a[i * m + i] = r[i].target;
@@ -376,7 +381,7 @@ INLINE bool NAME(find_parts)(tridiagonal *t, int n, I *out_open) {
   return NAME(any)(*out_open);
 }
 
-/* One QL step of every lane's part. */
+/* One QL step of every lane's part; of the vectors in z, unless it is NULL. */
 INLINE void NAME(ql_step)(tridiagonal *t, V *z, int n) {
   lanes_f64 cosines[WIDE_PARTS], sines[WIDE_PARTS];
   for (int i = n - 2; i >= 0; i--) {
@@ -390,7 +395,7 @@ INLINE void NAME(ql_step)(tridiagonal *t, V *z, int n) {
       const angle a = ql_rotation(t + p, i);
       cosines[p] = a.cosine, sines[p] = a.sine;
     }
-    NAME(rotate_lines)(z + (i + 1) * n, z + i * n, n, NAME(narrow)(cosines), NAME(narrow)(sines));
+    if (z) NAME(rotate_lines)(z + (i + 1) * n, z + i * n, n, NAME(narrow)(cosines), NAME(narrow)(sines));
   }
 }
 
@@ -421,16 +426,17 @@ static void NAME(put_eigh)(const ts_linalg_factors *g, const V *values_group, co
   const int n = g->rows;
   int order[TS_LINALG_FACTOR_ROWS];
   for (int lane = 0; lane < g->count; lane++) {
-    const T *d = (const T *)(const void *)values_group + lane, *z = (const T *)(const void *)vectors_group + lane;
-    T *values = (T *)g->results[0] + lane * g->steps[0], *vectors = (T *)g->results[1] + lane * g->steps[1];
+    const T *d = (const T *)(const void *)values_group + lane;
+    T *values = NAME(result)(g, 0, lane), *vectors = NAME(result)(g, 1, lane);
     if (!l->good[lane] || failed[lane]) {
       NAME(fill_lane)(g, lane);
       continue;
     }
     NAME(sort_lane)(d, n, order);
-    for (int c = 0; c < n; c++) {
-      const T *line = z + order[c] * n * LANES, sign = NAME(is_turned)(line, n) ? -1 : 1;
-      values[c] = (T)ldexp((double)d[order[c] * LANES], l->scale[lane]) + 0;
+    for (int c = 0; values && c < n; c++) values[c] = (T)ldexp((double)d[order[c] * LANES], l->scale[lane]) + 0;
+    for (int c = 0; vectors && c < n; c++) {
+      const T *line = (const T *)(const void *)vectors_group + lane + order[c] * n * LANES,
+              sign = NAME(is_turned)(line, n) ? -1 : 1;
       for (int i = 0; i < n; i++) vectors[i * n + c] = sign * line[i * LANES] + 0;
     }
   }
@@ -438,7 +444,7 @@ static void NAME(put_eigh)(const ts_linalg_factors *g, const V *values_group, co
 
 static void NAME(eigh_group)(const ts_linalg_factors *g, void *workspace) {
   const int n = g->rows;
-  V *a = workspace, *z = a + n * n, values[TS_LINALG_FACTOR_ROWS];
+  V *a = workspace, *z = g->results[1] ? a + n * n : NULL, values[TS_LINALG_FACTOR_ROWS];
   tridiagonal t[WIDE_PARTS];
   lanes_f64 wide[WIDE_PARTS];
   NAME(reflector) r[TS_LINALG_FACTOR_ROWS];
@@ -454,7 +460,7 @@ static void NAME(eigh_group)(const ts_linalg_factors *g, void *workspace) {
     for (int p = 0; p < WIDE_PARTS; p++) t[p].e[j] = wide[p];
     if (j + 1 < n) NAME(update_group)(a, n, j + 1, v, r[j].tau);
   }
-  NAME(product_group)(a, n, 1, n - 1, r, z, n);
+  if (z) NAME(product_group)(a, n, 1, n - 1, r, z, n);
   const I failed = NAME(diagonalize_group)(t, z, n);
   for (int i = 0; i < n; i++) {
     for (int p = 0; p < WIDE_PARTS; p++) wide[p] = t[p].d[i];
@@ -466,7 +472,8 @@ static void NAME(eigh_group)(const ts_linalg_factors *g, void *workspace) {
 /* ---- svd */
 
 typedef struct NAME(jacobi) {
-  int m, n; /* m >= n */
+  int m, n;     /* m >= n */
+  bool vectors; /* q is wanted, and that the rows of r have length 1 */
   V *r, *q, squares[TS_LINALG_FACTOR_ROWS], roots[TS_LINALG_FACTOR_ROWS];
 } NAME(jacobi);
 
@@ -520,7 +527,7 @@ INLINE I NAME(rotate_pair)(NAME(jacobi) * j, int p, int q, V least) {
   j->roots[p] = SQRT(j->squares[p]);
   j->roots[q] = SQRT(j->squares[q]);
   NAME(rotate_lines)(j->r + q * j->n, j->r + p * j->n, j->n, c, s);
-  NAME(rotate_lines)(j->q + q * j->m, j->q + p * j->m, j->m, c, s);
+  if (j->vectors) NAME(rotate_lines)(j->q + q * j->m, j->q + p * j->m, j->m, c, s);
   return rotates;
 }
 
@@ -579,18 +586,17 @@ static void NAME(put_lane)(const ts_linalg_factors *g, const NAME(jacobi) * j, i
   T *r = (T *)(void *)j->r + lane, *q = (T *)(void *)j->q + lane;
   const T *left = transposed ? r : q, *right = transposed ? q : r,
           *squares = (const T *)(const void *)j->squares + lane;
-  T *u = (T *)g->results[0] + lane * g->steps[0], *values = (T *)g->results[1] + lane * g->steps[1],
-    *vt = (T *)g->results[2] + lane * g->steps[2];
+  T *u = NAME(result)(g, 0, lane), *values = NAME(result)(g, 1, lane), *vt = NAME(result)(g, 2, lane);
   int order[TS_LINALG_FACTOR_ROWS];
   NAME(sort_lane)(squares, j->n, order);
-  NAME(complete_rows)(r, j->n, squares, order);
-  for (int c = 0; c < j->n; c++) values[c] = (T)ldexp(sqrt((double)squares[order[c] * LANES]), scale);
-  for (int c = 0; c < lines; c++) {
+  if (j->vectors) NAME(complete_rows)(r, j->n, squares, order);
+  for (int c = 0; values && c < j->n; c++) values[c] = (T)ldexp(sqrt((double)squares[order[c] * LANES]), scale);
+  for (int c = 0; j->vectors && c < lines; c++) {
     const int from = c < j->n ? order[c] : c;
     const T *v = right + from * g->cols * LANES, *x = left + from * g->rows * LANES;
     const T sign = c < right_count && NAME(is_turned)(v, g->cols) ? -1 : 1, other = c < j->n ? sign : 1;
-    for (int i = 0; c < left_count && i < g->rows; i++) u[i * left_count + c] = other * x[i * LANES] + 0;
-    for (int i = 0; c < right_count && i < g->cols; i++) vt[c * g->cols + i] = sign * v[i * LANES] + 0;
+    for (int i = 0; u && c < left_count && i < g->rows; i++) u[i * left_count + c] = other * x[i * LANES] + 0;
+    for (int i = 0; vt && c < right_count && i < g->cols; i++) vt[c * g->cols + i] = sign * v[i * LANES] + 0;
   }
 }
 
@@ -598,19 +604,19 @@ static void NAME(svd_group)(const ts_linalg_factors *g, void *workspace) {
   const bool transposed = g->rows < g->cols;
   const int m = transposed ? g->cols : g->rows, n = transposed ? g->rows : g->cols;
   V *a = workspace;
-  NAME(jacobi) j = {.m = m, .n = n, .r = a + m * n, .q = a + m * n + n * n};
+  NAME(jacobi) j = {.m = m, .n = n, .vectors = g->results[0] || g->results[2], .r = a + m * n, .q = a + m * n + n * n};
   NAME(reflector) r[TS_LINALG_FACTOR_ROWS];
   NAME(loaded) l;
   NAME(load_group)(g, transposed, false, a, &l);
   NAME(columns_group)(a, n, m, n, false, r);
-  NAME(product_group)(a, m, 0, n, r, j.q, g->full ? m : n);
+  if (j.vectors) NAME(product_group)(a, m, 0, n, r, j.q, g->full ? m : n);
   for (int i = 0; i < n; i++)
     for (int k = 0; k < n; k++) {
       j.r[i * n + k] = SPLAT(0);
       if (k >= i) j.r[i * n + k] = k == i ? r[i].target : a[k * m + i];
     }
   const I failed = NAME(jacobi_group)(&j);
-  for (int i = 0; i < n; i++) {
+  for (int i = 0; j.vectors && i < n; i++) {
     const V length = SELECT(j.squares[i] > SPLAT(0), j.roots[i], SPLAT(1));
     for (int k = 0; k < n; k++) j.r[i * n + k] /= length;
   }
