@@ -111,7 +111,8 @@ static int64_t footprint(const ts_collapsed *n, int32_t i) {
 }
 
 /* The columns: the kept loop along which the largest operand of the reduced loop is contiguous. -1: there are none, or
- * the rows are contiguous themselves, or a second pass reads the rows after their reductions. */
+ * the rows are contiguous themselves, or are searched one by one, or a second pass reads the rows after their
+ * reductions. */
 static int32_t find_columns(const ts_maker *m) {
   const ts_collapsed *n = &m->collapsed;
   int32_t row = n->kept, best = -1;
@@ -121,6 +122,7 @@ static int32_t find_columns(const ts_maker *m) {
     if (n->at[i].coef[row] != 0 && (best < 0 || footprint(n, i) > footprint(n, best))) best = i;
   }
   if (best < 0 || n->at[best].coef[row] == ts_maker_operand_size(m, best)) return -1;
+  if (ts_maker_finds_in_near(m, best)) return -1;
   int32_t l = n->kept - 1;
   while (l >= 0 && n->at[best].coef[l] != ts_maker_operand_size(m, best)) l--;
   return l >= 0 ? l : ts_maker_near_columns(n, best);

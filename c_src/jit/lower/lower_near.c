@@ -77,6 +77,19 @@ int32_t ts_maker_near_columns(const ts_collapsed *n, int32_t operand) {
   return found == n->kept ? -1 : found;
 }
 
+/* A vector of few columns has few numbers, and beside them their indices. Vectors of a row are full, and a long row is
+ * searched by its numbers alone. */
+bool ts_maker_finds_in_near(const ts_maker *m, int32_t operand) {
+  const ts_collapsed *n = &m->collapsed;
+  const int64_t size = ts_maker_operand_size(m, operand);
+  if (size > 8 || n->loops.extent[n->kept] < LEAST_VECTORS * ts_target_host()->lanes) return false;
+  if (ts_maker_points(n) < LEAST_POINTS) return false;
+  if (ts_affine_distance(&n->at[operand], n->kept) > TS_NEAR_STEP * size) return false;
+  for (size_t i = 0; i < m->nest->nodes.count; i++)
+    if (m->used.node[i] >= 0 && m->nest->nodes.data[i].kind == TS_NEST_ARG) return true;
+  return false;
+}
+
 bool ts_maker_is_near(const ts_maker *m, int32_t i) {
   const ts_collapsed *n = &m->collapsed;
   const int32_t last = n->loops.count - 1;

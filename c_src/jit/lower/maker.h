@@ -47,6 +47,8 @@ bool ts_maker_has_gather(const ts_nest *p);
 /* The kept loop along which an operand's elements lie closest, if they are closer than those of a row; -1: there is
  * none (lower_near.c). */
 int32_t ts_maker_near_columns(const ts_collapsed *n, int32_t operand);
+/* True where rows whose elements few columns separate are searched by an argmax or argmin one by one. */
+bool ts_maker_finds_in_near(const ts_maker *m, int32_t operand);
 /* True where vectors of a ROW or COL, the loops of which are in their order, take an operand's elements apart. */
 bool ts_maker_is_near(const ts_maker *m, int32_t operand);
 bool ts_maker_has_near(const ts_maker *m);
