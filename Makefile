@@ -118,7 +118,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 PLUGIN := $(B)/pjrt_tessera.so
 
-.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-models bench-accelerator accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-models bench-accelerator accelerator-programs accuracy fuzz fuzz-run
 .PHONY: test-erl-build test-erl-nodes test-erl-others test-erl-run test-build test-computing test-waiting asan-build asan-c asan-erl async-app
 .PHONY: plugin
 .PHONY: test-docs test-fuzz clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla test-stablehlo example doc plugins
@@ -605,6 +605,14 @@ bench-models: all
 bench-accelerator: all
 	$(call erl_compile,bench,bench)
 	$(Q)TESSERA_PJRT_PLUGIN="$$(realpath "$(PJRT_PLUGIN)")" $(ERL) -noshell -pa ebin build/bench -s tessera_accelerator main -s init stop
+
+# What XLA for GPUs makes of the same programs and of JAX's, without a GPU: make accelerator-programs PEERS=python3 [ONLY=name,name]
+accelerator-programs: all
+	$(call erl_compile,bench,bench)
+	$(Q)mkdir -p build/bench/programs
+	$(Q)$(ERL) -noshell -pa ebin build/bench -run tessera_accelerator write build/bench/programs -s init stop
+	$(Q)$(if $(PEERS),$(PEERS),python3) bench/accelerator_programs.py $(TOOL) build/bench/programs $(subst $(comma), ,$(ONLY))
+
 build/bench/peer_mpi: bench/peer_mpi.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(MPI_CFLAGS) -o $@ $< $(MPI_LIBS)

@@ -78,10 +78,10 @@ static ts_stablehlo_precision precision_of(const pj_client *client, ts_precision
 static bool is_of_cpus(const pj_client *client) { return strncmp(client->identity, "cpu ", 4) == 0; }
 
 static ts_status print(const pj_code *code, const ts_graph *graph, ts_precision precision, ts_text *out) {
-  const ts_stablehlo_options form = {.replicas = graph->mesh.rank > 0,
-                                     .precision = precision_of(code->client, precision),
-                                     .barriers = is_of_cpus(code->client) ? TS_STABLEHLO_ALL_BARRIERS
-                                                                          : TS_STABLEHLO_FEW_BARRIERS};
+  ts_stablehlo_options form = is_of_cpus(code->client) ? (ts_stablehlo_options){.barriers = TS_STABLEHLO_ALL_BARRIERS}
+                                                       : ts_stablehlo_for_accelerators();
+  form.replicas = graph->mesh.rank > 0;
+  form.precision = precision_of(code->client, precision);
   ts_pass_options options = {.evaluate = evaluate};
   static ts_status (*const passes[])(const ts_graph *, const ts_pass_options *,
                                      ts_graph **) = {ts_pass_factor_loops, ts_pass_guard, ts_pass_fold};

@@ -44,6 +44,12 @@ static ts_status print_as(const ts_graph *graph, ts_status (*print)(const ts_gra
   return TS_SUCCESS;
 }
 
+/* As a client of a plugin for accelerators has it, but for passes: these are guard and fold, by --pass. */
+static ts_status print_for_accelerator(const ts_graph *graph, ts_text *out) {
+  const ts_stablehlo_options options = ts_stablehlo_for_accelerators();
+  return ts_graph_print_stablehlo_with(graph, &options, out);
+}
+
 static ts_status print_graph(ts_graph **inout) { return print_as(*inout, ts_graph_print); }
 
 static ts_status print_loops(ts_graph **inout) { return print_as(*inout, ts_opt_print_loops); }
@@ -177,7 +183,7 @@ static ts_status read_file(const char *path, ts_text *out) {
 typedef struct options {
   const char *path, *passes, *dump;
   uint64_t size; /* of dims that are symbols; 0: not given */
-  bool stablehlo, help;
+  bool stablehlo, accelerator, help;
   ts_opt_run run;
 } options;
 
@@ -187,6 +193,7 @@ static ts_status transform_copy(ts_graph **inout, const ts_graph *original, cons
   TS_TRY(run_steps(o->passes, inout));
   TS_TRY(ts_graph_verify(*inout));
   if (runs(o)) return ts_opt_run_graph(*inout, original, &o->run);
+  if (o->accelerator) return print_as(*inout, print_for_accelerator);
   return print_as(*inout, o->stablehlo ? ts_graph_print_stablehlo : ts_graph_print);
 }
 
@@ -225,6 +232,7 @@ static int usage(FILE *out, int code) {
       "  --ulps=N          how many units in the last place floats may differ: 64 without it; 0: equal bits\n"
       "  --modes           check other modes of compilation and kinds of runs, too\n"
       "  --stablehlo       print it as a module of StableHLO\n"
+      "  --accelerator     the same as plugins for accelerators get it, after --pass=guard,fold\n"
       "  --explain         compile it and print steps, kernels, costs and memory plan\n"
       "  --counts          compile it and print how many steps, kernels and bytes there are\n"
       "  --dump=WHAT,...   compile it without caches and print what is named to standard error:\n"
@@ -277,7 +285,7 @@ static bool parse_flag(const char *arg, options *o) {
                {"--ref", &o->run.ref},         {"--partitions", &o->run.partitions},
                {"--explain", &o->run.explain}, {"--counts", &o->run.counts},
                {"--modes", &o->run.modes},     {"--special", &o->run.special},
-               {"--stablehlo", &o->stablehlo}};
+               {"--stablehlo", &o->stablehlo}, {"--accelerator", &o->accelerator}};
   for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
     if (strcmp(arg, flags[i].name) == 0) return *flags[i].flag = true;
   return false;

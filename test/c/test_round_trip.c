@@ -27,7 +27,8 @@ static ts_graph *without_unused(ts_graph *graph) {
 }
 
 static ts_graph *there_and_back(uint64_t seed, const ts_graph *graph) {
-  const ts_stablehlo_options options = {.barriers = (ts_stablehlo_barriers)(seed % 3)};
+  const ts_stablehlo_options options = {.barriers = (ts_stablehlo_barriers)(seed % 3),
+                                        .rounds_products = seed % 2 == 0};
   ts_text module = {0};
   ts_graph *back;
   check(seed, "printing", ts_graph_print_stablehlo_with(graph, &options, &module));
@@ -430,6 +431,48 @@ START_TEST(compilers_get_barriers)
 }
 END_TEST
 
+/* ---- products for accelerators */
+
+#define DOT "lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []"
+
+static const struct {
+  const char *text, *result, *precision, *accelerators_result, *accelerators_precision;
+} products[] = {
+    {GRAPH("%0: bf16[3,4], %1: bf16[4,5]", "bf16[3,5]",
+           "  %2 = dot_general %0, %1 {" DOT "} : bf16[3,5]\n  return %2\n"),
+     "(tensor<3x5xf32>)", "precision HIGHEST", "(tensor<3x5xbf16>)", "precision DEFAULT"},
+    {GRAPH("%0: f16[3,4], %1: f16[4,5]", "f16[3,5]", "  %2 = dot_general %0, %1 {" DOT "} : f16[3,5]\n  return %2\n"),
+     "(tensor<3x5xf32>)", "precision HIGHEST", "(tensor<3x5xf16>)", "precision HIGHEST"},
+    {GRAPH("%0: f32[3,4], %1: f32[4,5]", "f32[3,5]", "  %2 = dot_general %0, %1 {" DOT "} : f32[3,5]\n  return %2\n"),
+     "(tensor<3x5xf32>)", "precision HIGHEST", "(tensor<3x5xf32>)", "precision HIGHEST"},
+    {GRAPH("%0: bf16[1,5,2], %1: bf16[3,2,4]", "bf16[1,3,4]",
+           "  %2 = conv %0, %1 {strides = [1], low = [0], high = [0], input_dilation = [1], kernel_dilation = [1], "
+           "groups = 1} : bf16[1,3,4]\n  return %2\n"),
+     "(tensor<1x3x4xf32>)", "precision HIGHEST", "(tensor<1x3x4xbf16>)", "precision DEFAULT"},
+};
+
+static void check_product(const ts_graph *graph, ts_stablehlo_options options, const char *result,
+                          const char *precision) {
+  ts_text module = {0};
+  char *text;
+  ck_assert_ok(ts_graph_print_stablehlo_with(graph, &options, &module));
+  ck_assert_ok(ts_text_finish(&module, &text));
+  ck_assert_msg(strstr(text, result) && strstr(text, precision), "no %s or no %s: %s", result, precision, text);
+  ts_free(text);
+}
+
+/* Accelerators round the results of products of halves themselves: a conversion would be a second pass over them. */
+START_TEST(accelerators_round_products)
+{
+  ts_graph *graph;
+  ck_assert_ok(ts_graph_parse(products[_i].text, strlen(products[_i].text), &graph));
+  check_product(graph, (ts_stablehlo_options){.replicas = false}, products[_i].result, products[_i].precision);
+  check_product(graph, ts_stablehlo_for_accelerators(), products[_i].accelerators_result,
+                products[_i].accelerators_precision);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *all = suite_create("round_trip");
   TCase *cases = tcase_create("round_trip");
@@ -440,6 +483,7 @@ static Suite *suite(void) {
   tcase_add_test(cases, the_last_of_equals_is_one_op);
   tcase_add_test(cases, ops_of_positions_are_one_op);
   tcase_add_loop_test(cases, compilers_get_barriers, 0, sizeof barred / sizeof *barred);
+  tcase_add_loop_test(cases, accelerators_round_products, 0, sizeof products / sizeof *products);
   tcase_add_test(cases, programs_come_back);
   suite_add_tcase(all, cases);
   return all;

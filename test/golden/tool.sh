@@ -55,6 +55,7 @@ expect 1 'takes 2 arguments, 3 are given' --run --input=1 --input=2 --input=3
 expect 0 '^0 s32 load 0' --kernels
 expect 0 '^graph @main' --dump=graph
 expect 0 '^  func.func public @main(%0: tensor<2x3xi32>' --stablehlo
+expect 0 '^  func.func public @main(%0: tensor<2x3xi32>' --accelerator --pass=guard,fold
 expect 0 '^// after fuse' --dump=passes
 expect 0 '^define ' --dump=llvm
 expect 0 '^; assembly of ' --dump=asm

@@ -358,6 +358,7 @@ ts_status ts_graph_print_stablehlo_with(const ts_graph *graph, const ts_stablehl
            .replicas = options->replicas,
            .precision = options->precision,
            .barriers = options->barriers,
+           .rounds_products = options->rounds_products,
            .print_region = print_region};
   TS_TRY(ts_graph_verify(graph));
   TS_TRY(check_types(graph));
@@ -365,6 +366,10 @@ ts_status ts_graph_print_stablehlo_with(const ts_graph *graph, const ts_stablehl
   ts_status status = ts_deep_call(ts_graph_region(graph, TS_ROOT)->height, print_module, &h);
   ts_free(h.names);
   return status;
+}
+
+ts_stablehlo_options ts_stablehlo_for_accelerators(void) {
+  return (ts_stablehlo_options){.barriers = TS_STABLEHLO_FEW_BARRIERS, .rounds_products = true};
 }
 
 ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) {

@@ -25,7 +25,12 @@ typedef struct ts_stablehlo_options {
   bool replicas;
   ts_stablehlo_precision precision; /* of products and convolutions */
   ts_stablehlo_barriers barriers;
+  /* Products and convolutions of f16 and bf16 have results of that type, not f32 that is rounded by a second op. For
+   * devices that add in f32 whatever the result's type is: their libraries then write the rounded result themselves. */
+  bool rounds_products;
 } ts_stablehlo_options;
+/* What plugins for accelerators get, with precision HIGHEST and without a mesh. */
+ts_stablehlo_options ts_stablehlo_for_accelerators(void);
 ts_status ts_graph_print_stablehlo_with(const ts_graph *graph, const ts_stablehlo_options *options, ts_text *out);
 
 /* The name of an elementwise op in StableHLO or chlo, and the direction of a comparison; NULL for other ops. */

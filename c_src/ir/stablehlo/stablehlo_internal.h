@@ -32,6 +32,7 @@ struct hlo {
   bool replicas; /* partitions are printed as replicas */
   ts_stablehlo_precision precision;
   ts_stablehlo_barriers barriers;
+  bool rounds_products; /* as ts_stablehlo_options says */
   /* Prints a region of the graph as a region of an op. `condition`: its one result becomes i1. */
   ts_status (*print_region)(hlo *h, ts_region_id id, bool first, bool last, bool condition);
 };
@@ -134,7 +135,10 @@ ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out);
 ts_status hlo_scan(const hlo_call *call, hlo_value *out);
 ts_status hlo_window(const hlo_call *call, hlo_value *out);
 ts_status hlo_conv(const hlo_call *call, hlo_value *out);
-const char *hlo_precision(const hlo *h); /* its name in StableHLO */
+/* The type of a product's or a convolution's result, which is then converted to the op's type. */
+hlo_element hlo_product_type(const hlo_call *call);
+/* The name in StableHLO of the precision of products of such operands. */
+const char *hlo_precision(const hlo *h, hlo_element operands);
 ts_status hlo_dot(const hlo_call *call, hlo_value *out);
 /* ---- stablehlo_quantized.c ---- */
 ts_status hlo_quantized_dot(const hlo_call *call, hlo_value *out);

@@ -73,11 +73,13 @@ ts_status hlo_quantized_dot(const hlo_call *call, hlo_value *out) {
   const hlo_value x = hlo_operand(call, 0);
   const int32_t last = x.shape.rank - 1;
   const hlo_value operands[] = {x, matrix(call, x.shape.dims[last])};
-  *out = hlo_op_with(call->h, "stablehlo.dot_general", (hlo_type){TS_F32, call->shape}, (hlo_values){operands, 2},
+  const hlo_type type = {hlo_product_type(call), call->shape};
+  const char *precision = hlo_precision(call->h, call->element);
+  *out = hlo_op_with(call->h, "stablehlo.dot_general", type, (hlo_values){operands, 2},
                      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = "
                      "[], lhs_contracting_dimensions = [%d], rhs_contracting_dimensions = [0]>, "
                      "precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]",
-                     last, hlo_precision(call->h), hlo_precision(call->h));
+                     last, precision, precision);
   *out = hlo_convert(call->h, *out, call->element);
   return TS_SUCCESS;
 }

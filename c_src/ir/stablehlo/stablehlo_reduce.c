@@ -261,29 +261,35 @@ static hlo_value scaled(const hlo_call *call, hlo_value x) {
 /* f32 holds the products of such floats, so the operands need no conversion. Accelerators have a fast form for them. */
 static bool is_half(hlo_element element) { return element == TS_BF16 || element == TS_F16; }
 
-const char *hlo_precision(const hlo *h) {
+hlo_element hlo_product_type(const hlo_call *call) {
+  return call->h->rounds_products && is_half(call->element) ? call->element : accumulator(call->element);
+}
+
+/* Devices multiply bf16 as it is by any precision. With DEFAULT none makes several passes of it. */
+const char *hlo_precision(const hlo *h, hlo_element operands) {
   static const char *const names[] = {
       [TS_STABLEHLO_HIGHEST] = "HIGHEST", [TS_STABLEHLO_HIGH] = "HIGH", [TS_STABLEHLO_DEFAULT] = "DEFAULT"};
-  return names[h->precision];
+  return names[h->rounds_products && operands == TS_BF16 ? TS_STABLEHLO_DEFAULT : h->precision];
 }
 
 ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   const ts_attrs *attrs = call->op->attrs;
   hlo *h = call->h;
-  hlo_element element = accumulator(call->element);
+  const hlo_element element = hlo_product_type(call);
   hlo_value operands[2];
   for (uint32_t i = 0; i < 2; i++) {
     hlo_value wide = hlo_convert(h, hlo_operand(call, i), call->element); /* of wide_dot_general */
     if (call->op->code == TS_OP_SCALED_DOT && attrs->scaled_dot.operand == (int32_t)i) wide = scaled(call, wide);
     operands[i] = is_half(call->element) ? wide : hlo_convert(h, wide, element);
   }
+  const char *precision = hlo_precision(h, operands[0].element);
   *out =
       hlo_op_with(h, "stablehlo.dot_general", (hlo_type){element, call->shape}, (hlo_values){operands, 2},
                   "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, "
                   "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>, "
                   "precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]",
                   HLO_LIST(&attrs->dot.lhs_batch), HLO_LIST(&attrs->dot.rhs_batch), HLO_LIST(&attrs->dot.lhs_contract),
-                  HLO_LIST(&attrs->dot.rhs_contract), hlo_precision(h), hlo_precision(h));
+                  HLO_LIST(&attrs->dot.rhs_contract), precision, precision);
   *out = hlo_convert(h, *out, call->element);
   return TS_SUCCESS;
 }
@@ -298,6 +304,7 @@ static void print_layout(hlo *h, const char *first, const char *last, int32_t sp
 static void print_conv(const hlo_call *call, int32_t spatial) {
   const ts_attrs *a = call->op->attrs;
   hlo *h = call->h;
+  const char *precision = hlo_precision(h, hlo_product_type(call));
   ts_text_append(h->out, " <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<");
   print_layout(h, "b", "f", spatial);
   ts_text_append(h->out, "x");
@@ -312,13 +319,13 @@ static void print_conv(const hlo_call *call, int32_t spatial) {
   ts_text_format(h->out,
                  "%s> : tensor<%dx2xi64>, precision_config = [#stablehlo<precision %s>, #stablehlo<precision "
                  "%s>], rhs_dilation = %s, window_strides = %s}>",
-                 spatial ? "]" : "", spatial, hlo_precision(h), hlo_precision(h), HLO_ARRAY(&a->conv.kernel_dilation),
+                 spatial ? "]" : "", spatial, precision, precision, HLO_ARRAY(&a->conv.kernel_dilation),
                  HLO_ARRAY(&a->conv.strides));
 }
 
 ts_status hlo_conv(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
-  hlo_element element = accumulator(call->element);
+  const hlo_element element = hlo_product_type(call);
   hlo_value operands[2], result = {.element = element, .shape = *call->shape};
   for (uint32_t i = 0; i < 2; i++) operands[i] = hlo_convert(h, hlo_operand(call, i), element);
   result.name = hlo_begin(h, "stablehlo.convolution", 1, operands, 2);
