@@ -19,6 +19,8 @@
  * estimates and run on one thread anyway, so they get more. */
 #define SHORT_NS 30000
 #define SHORT_LOOP_NS 300000
+/* A program whose time varies may stay if it takes no longer for any values. */
+#define MOST_VARYING_NS 500000
 
 /* Estimates of the programs that learn from their runs (pace.h). */
 #define LEAST_PACED_NS 5000
@@ -122,10 +124,18 @@ static bool is_paced(ts_executable *exe) {
   return true;
 }
 
+/* The time of a run depends on shapes alone, or is short for all values. */
 static bool is_steady(const ts_executable *exe) {
-  for (size_t i = 0; i < exe->root.steps.count; i++)
-    if (exe->root.steps.data[i].kind == TS_STEP_ROUTINE && exe->root.steps.data[i].routine.plan->varies) return false;
-  return true;
+  int64_t most = 0;
+  bool varies = false;
+  for (size_t i = 0; i < exe->root.steps.count; i++) {
+    const ts_step *step = &exe->root.steps.data[i];
+    const ts_routine_plan *plan = step->kind == TS_STEP_ROUTINE ? step->routine.plan : NULL;
+    if (plan && plan->varies && plan->most_ns == 0) return false;
+    varies = varies || (plan && plan->varies);
+    most = ts_sum_bytes(most, plan && plan->varies ? plan->most_ns : step->cost_ns);
+  }
+  return !varies || most <= MOST_VARYING_NS;
 }
 
 static ts_status create_pace(ts_executable *exe) {

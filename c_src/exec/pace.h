@@ -12,9 +12,9 @@
  *   us and the next eight, with workers awake, would make up for it.
  * - Place. A program stays on the scheduler of its caller if it has taken at most 200 us on one thread: a fifth of the
  *   time that the VM allows. Until that is known, the estimate decides. Some never stay by their measured time: those
- *   whose time depends on values (sorts, eigenvalues, plugins). A run that takes much memory stays by it while the
- *   pool has as much to spare, as the system may take long to find fresh pages. When a program that stays has taken
- *   more than 500 us three times within a few runs, its next 1024 runs leave.
+ *   whose time depends on values (sorts, eigenvalues, plugins), unless it is known to be short for all values. A run
+ * that takes much memory stays by it while the pool has as much to spare, as the system may take long to find fresh
+ * pages. When a program that stays has taken more than 500 us three times within a few runs, its next 1024 runs leave.
  *
  * A program with native loops (native.c) has a pace, although its runs may differ. A run that does not end within a
  * few milliseconds stops at the head of a loop, leaves its caller's scheduler, and counts as a long run. Programs
@@ -45,7 +45,8 @@ typedef enum ts_pace_way {
 typedef struct ts_pace_guess {
   int64_t cost_ns; /* the estimate, on one thread */
   bool is_short;   /* by that estimate it stays on the caller's scheduler */
-  bool is_steady;  /* its time depends on its shapes alone: a measured time may decide that it stays */
+  bool is_steady;  /* its time depends on its shapes alone, or is short for all values: a measured time may decide that
+                      it stays */
   bool is_alone;   /* it gives other threads nothing to do */
   int64_t memory;  /* bytes that a run takes of the pool, if the system may take long to find them; else 0 */
 } ts_pace_guess;

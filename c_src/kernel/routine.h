@@ -47,12 +47,13 @@ typedef struct ts_routine_plan {
   const struct ts_routine *routine;
   void *state; /* the routine's own data; NULL: it declines these types, and a kernel or the interpreter is used */
   uint32_t operand_count;
-  int64_t cost_ns;          /* estimated time on one thread */
-  int64_t bytes, flops;     /* for profiles, set by exec/: of operands and results; of a product, else 0 */
-  ts_opcode op;             /* set by exec/ */
-  bool is_foreign;          /* its runs call code that may take any time: they leave the scheduler (exec/away.h) */
-  bool varies;              /* the time of a run depends on the values of its operands, by more than a small factor */
-  int64_t workspace;        /* bytes for each run */
+  int64_t cost_ns;      /* estimated time on one thread */
+  int64_t bytes, flops; /* for profiles, set by exec/: of operands and results; of a product, else 0 */
+  ts_opcode op;         /* set by exec/ */
+  bool is_foreign;      /* its runs call code that may take any time: they leave the scheduler (exec/away.h) */
+  bool varies;          /* the time of a run depends on the values of its operands, by more than a small factor */
+  int64_t most_ns;      /* where it varies: a run hardly takes longer on one thread, whatever the values; 0: unknown */
+  int64_t workspace;    /* bytes for each run */
   int64_t thread_workspace; /* bytes for each thread in addition, a multiple of 64 */
   /* inplace[r * operand_count + o]: result r may be written over operand o, of the same size. NULL: never. */
   const bool *inplace;

@@ -298,18 +298,31 @@ static const kind kinds[] = {
     {"product", PRODUCT, true, true},
     {"tiny", "graph @main(%0: f32[100]) -> (f32[100]) {\n  %1 = add %0, %0 : f32[100]\n  return %1\n}\n", false, true},
     {"eigenvalues",
-     "graph @main(%0: f32[60,60]) -> (f32[60], f32[60,60]) {\n  %1, %2 = eigh %0 : f32[60], f32[60,60]\n"
+     "graph @main(%0: f32[160,160]) -> (f32[160], f32[160,160]) {\n  %1, %2 = eigh %0 : f32[160], f32[160,160]\n"
      "  return %1, %2\n}\n",
      true, false},
+    {"few eigenvalues",
+     "graph @main(%0: f32[40,40]) -> (f32[40], f32[40,40]) {\n  %1, %2 = eigh %0 : f32[40], f32[40,40]\n"
+     "  return %1, %2\n}\n",
+     true, true},
     {"sort",
      "graph @main(%0: f32[100000]) -> (f32[100000]) {\n  %1 = sort %0 {axis = 0, descending = false} : f32[100000]\n  "
      "return %1\n}\n",
      true, false},
+    {"short sort",
+     "graph @main(%0: f64[8193]) -> (f64[8193]) {\n  %1 = sort %0 {axis = 0, descending = false} : f64[8193]\n  "
+     "return %1\n}\n",
+     true, true},
     {"much memory", "graph @main(%0: f32[400000]) -> (f32[400000]) {\n  %1 = exp %0 : f32[400000]\n  return %1\n}\n",
      true, true},
     {"native loop", NATIVE("%7 = multiply %5, %6 : f32[90]\n"), true, true},
     {"native loop of sorts",
-     NATIVE("%9 = multiply %5, %6 : f32[90]\n%7 = sort %9 {axis = 0, descending = false} : f32[90]\n"), false, false},
+     NATIVE("%9 = multiply %5, %6 : f32[90]\n%7 = sort %9 {axis = 0, descending = false} : f32[90]\n"), true, true},
+    {"native loop of eigenvectors",
+     NATIVE("%8 = slice %5 {start = [0], limit = [81], stride = [1]} : f32[81]\n%9 = reshape %8 {shape = [9, 9]} : "
+            "f32[9,9]\n%12, %13 = eigh %9 : f32[9], f32[9,9]\n%14 = reshape %13 {shape = [81]} : f32[81]\n"
+            "%7 = concatenate %14, %12 {axis = 0} : f32[90]\n"),
+     false, false},
     {"loop",
      "graph @main(%0: f32[9000]) -> (f32[9000]) {\n  %1 = while %0 {\n    condition(%2: f32[9000]) {\n"
      "      %3 = constant 0.5 : f32[]\n      %4 = slice %2 {start = [0], limit = [1], stride = [1]} : f32[1]\n"

@@ -175,14 +175,14 @@ void ts_factor_run_group(const ts_factor_spec *s, const ts_linalg_vector *v, int
 
 /* ---- costs ---- */
 
-/* Multiplications of an op on real matrices, in times n^3 / 2 without the right side. */
+/* Multiplications of a system on real matrices, in times n^3 / 2 without the right side. */
 static double cost_factor(ts_opcode op) {
   switch ((ts_ops_LINALG)op) {
-  case TS_OP_EIGH: return 4;
-  case TS_OP_SVD: return 12;
   case TS_OP_CHOLESKY: return 1.0 / 6;
-  case TS_OP_TRIANGULAR_SOLVE: return 0;
-  case TS_OP_QR: return 1;
+  case TS_OP_TRIANGULAR_SOLVE:
+  case TS_OP_QR:
+  case TS_OP_EIGH:
+  case TS_OP_SVD: return 0;
   case TS_OP_SOLVE:
   case TS_OP_DETERMINANT:
   case TS_OP_LU: return 1.0 / 3;
@@ -190,11 +190,29 @@ static double cost_factor(ts_opcode op) {
   return 0; /* ts_factor_run refuses it */
 }
 
+/* Measured times of an element: without terms, and of each term. */
+typedef struct element_times {
+  double element, term;
+} element_times;
+
+/* Of a matrix, or of one in the lanes of a group. */
+static element_times times_of(const ts_factor_spec *s, bool is_group) {
+  const bool has_vectors = s->op == TS_OP_QR     ? !s->unread[0]
+                           : s->op == TS_OP_EIGH ? !s->unread[1]
+                                                 : !s->unread[0] || !s->unread[2];
+  if (s->op == TS_OP_QR && is_group) return (element_times){0, has_vectors ? 2 : 1.2};
+  if (s->op == TS_OP_EIGH && is_group) return (element_times){0, has_vectors ? 4 : 3};
+  if (is_group) return (element_times){0, has_vectors ? 15 : 12};
+  if (s->op == TS_OP_QR) return has_vectors ? (element_times){8, 0.14} : (element_times){5, 0.07};
+  if (s->op == TS_OP_EIGH) return has_vectors ? (element_times){45, 0.15} : (element_times){33, 0.05};
+  return has_vectors ? (element_times){80, 0.4} : (element_times){50, 0.1};
+}
+
 /* Numbers are loaded and stored one by one. */
 double ts_factor_group_cost(const ts_factor_spec *s, const ts_linalg_vector *v) {
   const double elements = (double)s->rows * (double)s->cols, least = (double)ts_linalg_min(s->rows, s->cols);
-  const double right = (double)s->right, each = s->op == TS_OP_QR ? 2 : s->op == TS_OP_EIGH ? 4 : 9;
-  if (wants_finite(s->op)) return 500 + elements * (1.2 * v->lanes + each * least);
+  const double right = (double)s->right;
+  if (wants_finite(s->op)) return 500 + elements * (1.2 * v->lanes + times_of(s, true).term * least);
   return v->lanes * (20 + elements + 2 * least * right) + elements * (cost_factor(s->op) * least + right);
 }
 
@@ -202,7 +220,8 @@ double ts_factor_cost(const ts_factor_spec *s) {
   const double m = (double)s->rows, n = (double)s->cols, least = m < n ? m : n, right = (double)s->right;
   const double elements = m * n, products = cost_factor(s->op) * elements * least + elements * right;
   const int parts = factor_parts_of(s);
-  if (wants_finite(s->op)) return 500 + (20 * elements + 0.5 * products) * (parts == 2 ? 5 : 1);
+  const element_times times = times_of(s, false);
+  if (wants_finite(s->op)) return 500 + elements * (times.element + times.term * least) * (parts == 2 ? 5 : 1);
   return 500 + parts * (4 * elements + 2 * n * right + 0.4 * products / ts_linalg_vector_of(s->type)->lanes);
 }
 

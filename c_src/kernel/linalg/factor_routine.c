@@ -5,6 +5,8 @@
 
 #define TASK_NS 50000
 #define MOST_OPERANDS 2
+/* No known matrix takes so many times the steps that are usual. */
+#define UNUSUAL 3
 
 typedef struct factors_state {
   ts_factor_spec spec;
@@ -173,6 +175,7 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
                all = 200 + ns * (double)s->units;
   s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
   out->cost_ns = all < 4e18 ? (int64_t)all : INT64_MAX / 2;
+  if (out->varies) out->most_ns = out->cost_ns < INT64_MAX / UNUSUAL ? UNUSUAL * out->cost_ns : 0;
   if (s->vector)
     s->unit_bytes = ts_factor_group_workspace(&s->spec, s->vector);
   else
