@@ -223,6 +223,28 @@ START_TEST(epilogues)
 }
 END_TEST
 
+/* Tasks have all rows, one after the other, and become smaller toward the end. */
+START_TEST(cuts)
+{
+  for (int64_t rows = 1; rows <= 300; rows++)
+    for (int64_t threads = 1; threads <= 5; threads++)
+      for (int64_t most = 1; most <= rows; most += 1 + most / 3) {
+        const gemm_cut cut = {rows, most, 1 + rows % most, threads};
+        const int64_t count = gemm_cut_tasks(&cut);
+        int64_t before = most, row = 0;
+        for (int64_t task = 0; task < count; task++) {
+          const int64_t size = gemm_cut_next(&cut, row) - row;
+          ck_assert_int_eq(gemm_cut_first(&cut, task), row);
+          ck_assert(size >= 1 && size <= before && (size >= cut.least || task == count - 1));
+          before = size;
+          row += size;
+        }
+        ck_assert_int_eq(row, rows);
+        if (most < rows) ck_assert_int_le(before, gemm_max(cut.least, gemm_ceil_div(rows, 2 * threads)));
+      }
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("gemm_small");
   TCase *t = tcase_create("gemm_small");
@@ -234,6 +256,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, few_steps, 0, TYPE_COUNT);
   tcase_add_loop_test(t, pages, 0, TYPE_COUNT);
   tcase_add_loop_test(t, few_vectors, 0, TYPE_COUNT);
+  tcase_add_test(t, cuts);
   tcase_add_test(t, joined_items);
   tcase_add_test(t, one_chain);
   tcase_add_test(t, epilogues);

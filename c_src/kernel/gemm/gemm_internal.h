@@ -89,6 +89,36 @@ static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == T
 #define TS_GEMM_FINISH_BYTES (24 << 10)
 /* Tasks of tiles for each worker. */
 #define TS_GEMM_TILE_TASKS 4
+/* Bytes between the memory of two workers. A CPU fetches what follows the rows that a thread reads, some tens of
+ * kilobytes away: without a gap that is what another thread is writing. */
+#define TS_GEMM_WORKER_GAP (64 << 10)
+
+/* Rows of tiles, cut into tasks that become smaller toward the end: so threads end together, although tiles do not
+ * divide among them, or one of them begins later. */
+typedef struct gemm_cut {
+  int64_t rows;
+  int64_t most, least; /* rows in one task */
+  int64_t threads;
+} gemm_cut;
+
+static inline int64_t gemm_cut_next(const gemm_cut *c, int64_t row) {
+  const int64_t left = c->rows - row, part = (left + 2 * c->threads - 1) / (2 * c->threads);
+  const int64_t most = part < c->most ? part : c->most, size = most > c->least ? most : c->least;
+  return row + (size < left ? size : left);
+}
+
+static inline int64_t gemm_cut_tasks(const gemm_cut *c) {
+  int64_t tasks = 0;
+  for (int64_t row = 0; row < c->rows; row = gemm_cut_next(c, row)) tasks++;
+  return tasks;
+}
+
+/* The first row of a task. */
+static inline int64_t gemm_cut_first(const gemm_cut *c, int64_t task) {
+  int64_t row = 0;
+  while (task-- > 0) row = gemm_cut_next(c, row);
+  return row;
+}
 
 /* ---- gemm_tiles.c ---- */
 

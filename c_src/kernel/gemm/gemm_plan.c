@@ -134,6 +134,17 @@ static void plan_tasks(gemm_plan *p) {
   if (!p->run->native) limit_partial(p);
 }
 
+/* A task has no less than this part of a thread's rows: it reads all columns of rhs. */
+#define LEAST_PART 32
+
+static void cut_tasks(gemm_plan *p) {
+  const int64_t groups = p->shape.batch * p->col_tasks, width = p->parallel->width;
+  const int64_t most = gemm_ceil_div(p->row_panels, p->row_tasks);
+  p->last = (gemm_cut){p->row_panels, most, gemm_max(1, p->row_panels / (LEAST_PART * width)), width};
+  if (p->row_tasks == 1 || p->last.least > most) p->last.least = most;
+  p->tasks = (groups - 1) * p->row_tasks + gemm_cut_tasks(&p->last);
+}
+
 /* Tiles of so few rows are soon done with a panel, and would wait for the next ones from memory. */
 #define FETCH_ROW_PANELS 16
 /* Each group of panels fetches the next one meanwhile. The first group of a task is waited for, so groups are small. */
@@ -190,6 +201,7 @@ static ts_status plan_space(gemm_plan *p) {
   p->partial_bytes = p->run->native ? 0 : sums * p->partial_row;
   p->partial_bytes = ts_pool_padded(p->partial_bytes);
   p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
+  if (p->parallel->width > 1) p->worker_bytes += TS_GEMM_WORKER_GAP;
   if (p->mode != GEMM_RHS_SHARED || p->run->packed) return TS_SUCCESS;
   int64_t row = p->col_panels * p->tile_cols * size;
   if (!ts_mul_i64(row, p->phase_k, &p->shared_bytes) || !ts_mul_i64(p->shared_bytes, p->rhs_batches, &p->shared_bytes))
@@ -203,6 +215,7 @@ ts_status ts_gemm_plan_make(gemm_plan *p) {
   p->tile_cols = (int64_t)p->g->vectors * p->g->lanes;
   plan_k(p);
   plan_tasks(p);
+  cut_tasks(p);
   plan_rhs(p);
   plan_phases(p);
   const ts_gemm_shape *s = &p->shape;

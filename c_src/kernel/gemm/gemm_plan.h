@@ -24,7 +24,9 @@ typedef struct gemm_plan {
   int64_t kc, k_blocks;
   int64_t phase, phase_k;         /* the blocks of k of one phase: the first k, and the number at most */
   int64_t row_panels, col_panels; /* the panels of the whole result */
-  int64_t row_tasks, col_tasks;
+  int64_t row_tasks, col_tasks;   /* row_tasks: of each batch and each part of the columns but the last */
+  gemm_cut last;                  /* of that one */
+  int64_t tasks;                  /* in all */
   int64_t task_rows, task_panels; /* limits of one task: rows in lhs panels, panels of rhs */
   int64_t group_panels;           /* panels of rhs that fit into L2 */
   bool fetches_panels;            /* the tiles of a group fetch the next one to L2 */

@@ -37,12 +37,14 @@ typedef struct small_plan {
   bool by_lines;        /* a tile's columns are computed one after the other, before the next tile's */
   bool by_batches;      /* a call of the kernel computes several batches */
   int64_t task_batches; /* in one task */
-  int64_t row_tasks;    /* of a batch */
-  int64_t col_tasks;    /* of its rows, where there are few of them */
-  int64_t first_col;    /* of the task */
-  bool widens;          /* lhs is narrower than what is computed, or its numbers are apart */
-  int64_t rhs_bytes;    /* of a packed rhs */
-  int64_t lhs_bytes;    /* of the widened rows of a part */
+  int64_t row_tasks;    /* of a batch but the last ones */
+  gemm_cut last;        /* the tiles of these */
+  int64_t col_tasks;    /* of the rows of a task, where there are few of them */
+  int64_t tasks;
+  int64_t first_col; /* of the task */
+  bool widens;       /* lhs is narrower than what is computed, or its numbers are apart */
+  int64_t rhs_bytes; /* of a packed rhs */
+  int64_t lhs_bytes; /* of the widened rows of a part */
   int64_t worker_bytes;
   char *workers; /* of each worker: a packed rhs, widened rows, results that are not narrowed yet */
 } small_plan;
@@ -322,9 +324,14 @@ static void run_batch(const small_plan *p, int64_t batch, int64_t tile, int64_t 
 
 static void run_task(const small_plan *p, int64_t task, int worker) {
   const ts_gemm_shape *s = &p->run->shape;
-  const int64_t part = task % p->row_tasks, first = task / p->row_tasks * p->task_batches;
-  const int64_t tile = p->tiles * part / p->row_tasks, end = p->tiles * (part + 1) / p->row_tasks;
+  const int64_t groups = gemm_ceil_div(s->batch, p->task_batches), group = gemm_min(task / p->row_tasks, groups - 1);
+  const int64_t part = task - group * p->row_tasks, first = group * p->task_batches;
   const int64_t last = gemm_min(first + p->task_batches, s->batch);
+  int64_t tile = p->tiles * part / p->row_tasks, end = p->tiles * (part + 1) / p->row_tasks;
+  if (group == groups - 1) {
+    tile = gemm_cut_first(&p->last, part);
+    end = gemm_cut_next(&p->last, tile);
+  }
   if (p->by_batches) {
     run_batches(p, first, last - first);
     return;
@@ -400,7 +407,7 @@ static void plan_widened(small_plan *p) {
   if (!p->run->native) p->worker_bytes += ts_pool_padded(rows * s->n * size);
 }
 
-static void plan_tasks(small_plan *p) {
+static void choose_tasks(small_plan *p) {
   const ts_gemm_shape *s = &p->run->shape;
   const int64_t products = s->m * s->n * s->k, most = p->g->small;
   p->parallel = ts_gemm_tiles_are_large(p->run->gemm, s) ? p->run->parallel : &ts_parallel_serial;
@@ -412,6 +419,14 @@ static void plan_tasks(small_plan *p) {
   const bool whole_rows = p->run->epilogue && p->run->epilogue->whole_rows;
   if (p->row_tasks * s->batch >= p->parallel->width || whole_rows || p->run->columns) return;
   p->col_tasks = gemm_max(1, gemm_min(wanted / p->row_tasks, s->n / (COLUMN_TASK_TILES * p->tile_cols)));
+}
+
+static void plan_tasks(small_plan *p) {
+  choose_tasks(p);
+  const int64_t most = gemm_ceil_div(p->tiles, p->row_tasks),
+                groups = gemm_ceil_div(p->run->shape.batch, p->task_batches);
+  p->last = (gemm_cut){p->tiles, most, p->row_tasks == 1 ? most : 1, p->parallel->width};
+  p->tasks = ((groups - 1) * p->row_tasks + gemm_cut_tasks(&p->last)) * p->col_tasks;
 }
 
 ts_status ts_gemm_run_small(const gemm_run *run) {
@@ -428,7 +443,7 @@ ts_status ts_gemm_run_small(const gemm_run *run) {
   const int64_t bytes = p.worker_bytes * p.parallel->width;
   if (bytes > 0) TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
   p.workers = memory;
-  ts_parallel_run(p.parallel, gemm_ceil_div(s->batch, p.task_batches) * p.row_tasks * p.col_tasks, small_task, &p);
+  ts_parallel_run(p.parallel, p.tasks, small_task, &p);
   if (bytes > 0) ts_pool_free(run->pool, memory, bytes);
   return ts_check_cancelled(run->cancel, "a matrix product");
 }

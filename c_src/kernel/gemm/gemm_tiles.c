@@ -452,17 +452,29 @@ static void place_out(task *t) {
   t->out_stride = native ? s->out_row * size : p->partial_row;
 }
 
+/* Sets the task's batch, rows and columns. */
+static void place_task(task *t, int64_t index) {
+  const gemm_plan *p = t->p;
+  const int64_t groups = p->shape.batch * p->col_tasks, group = gemm_min(index / p->row_tasks, groups - 1);
+  const int64_t row_task = index - group * p->row_tasks, col_task = group % p->col_tasks;
+  int64_t first = row_task * p->row_panels / p->row_tasks, end = (row_task + 1) * p->row_panels / p->row_tasks;
+  if (group == groups - 1) {
+    first = gemm_cut_first(&p->last, row_task);
+    end = gemm_cut_next(&p->last, first);
+  }
+  t->batch = group / p->col_tasks;
+  t->row = first * p->g->rows[0];
+  t->rows = gemm_min(end * p->g->rows[0], p->shape.m) - t->row;
+  t->col = col_task * p->col_panels / p->col_tasks * p->tile_cols;
+  t->cols = gemm_min((col_task + 1) * p->col_panels / p->col_tasks * p->tile_cols, p->shape.n) - t->col;
+}
+
 static void product_task(void *arg, int64_t index, int worker) {
   const gemm_plan *p = arg;
   task t = {.p = p, .lhs_space = p->workers + worker * p->worker_bytes};
   t.rhs_space = t.lhs_space + p->lhs_bytes;
   t.partial = t.rhs_space + p->rhs_bytes;
-  int64_t row_task = index % p->row_tasks, col_task = index / p->row_tasks % p->col_tasks;
-  t.batch = index / p->row_tasks / p->col_tasks;
-  t.row = row_task * p->row_panels / p->row_tasks * p->g->rows[0];
-  t.rows = gemm_min((row_task + 1) * p->row_panels / p->row_tasks * p->g->rows[0], p->shape.m) - t.row;
-  t.col = col_task * p->col_panels / p->col_tasks * p->tile_cols;
-  t.cols = gemm_min((col_task + 1) * p->col_panels / p->col_tasks * p->tile_cols, p->shape.n) - t.col;
+  place_task(&t, index);
   if (p->run->left) t.lhs_space = (char *)(uintptr_t)p->run->left + t.row / p->g->rows[0] * p->lhs_panel_bytes;
   place_out(&t);
   if (p->by_rows) {
@@ -481,9 +493,9 @@ static void product_task(void *arg, int64_t index, int worker) {
 static ts_status run_pass(gemm_plan *p) {
   const gemm_run *run = p->run;
   _Atomic bool has_tiny = run->has_tiny;
-  int64_t tasks = p->shape.batch * p->row_tasks * p->col_tasks, space;
+  int64_t space;
   p->has_tiny = &has_tiny;
-  if (tasks == 1) p->parallel = &ts_parallel_serial;
+  if (p->tasks == 1) p->parallel = &ts_parallel_serial;
   if (!ts_mul_i64(p->worker_bytes, p->parallel->width, &space) || !ts_add_i64(space, p->shared_bytes, &space))
     return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
   void *memory;
@@ -494,7 +506,7 @@ static ts_status run_pass(gemm_plan *p) {
   int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
   for (p->phase = 0; p->phase < p->shape.k; p->phase += p->phase_k) {
     if (p->shared_bytes > 0) ts_parallel_run(p->parallel, p->rhs_batches * phase_blocks(p) * groups, pack_task, p);
-    ts_parallel_run(p->parallel, tasks, product_task, p);
+    ts_parallel_run(p->parallel, p->tasks, product_task, p);
   }
   ts_pool_free(run->pool, memory, space);
   return ts_check_cancelled(run->cancel, "a matrix product");
