@@ -112,8 +112,8 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 #define AXPY_BYTES 8192
 #define AXPY_MIN_BYTES 2048 /* two threads read shorter pieces of rows no faster than one reads whole rows */
 #define DOT_RESULTS 256
-#define THIN_UNIT 16                   /* of thin.h's rows, at least: the sums of fewer wait for each other */
-#define THIN_TASK 24                   /* as many do not */
+#define THIN_UNIT 8                    /* of thin.h's rows, at least: a vector has as many lanes */
+#define THIN_TASK 24                   /* as many share the terms of v */
 #define THIN_CACHES 8                  /* bytes of rows, in second caches */
 #define TASKS_PER_WORKER 16            /* minimum for DOT: long runs of rows are read slightly faster than short ones */
 #define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
@@ -188,8 +188,9 @@ static int64_t thin_dot_chunk(const vector_plan *p) {
   const int64_t batch = p->run->shape.batch, tasks = gemm_ceil_div(p->run->parallel->width, batch);
   const int64_t share = is_large(&p->run->shape, &p->f) ? gemm_ceil_div(p->f.results, tasks) : p->f.results;
   const int64_t parts = gemm_max(1, share / gemm_max(THIN_TASK, dot_chunk(p, batch)));
-  const int64_t chunk = gemm_max(THIN_UNIT, gemm_ceil_div(share, parts)), whole = gemm_round_up(chunk, THIN_UNIT / 2);
-  return gemm_ceil_div(p->f.results, whole) == gemm_ceil_div(p->f.results, chunk) ? whole : chunk;
+  const int64_t chunk = gemm_max(THIN_UNIT, gemm_ceil_div(share, parts)), whole = gemm_round_up(chunk, THIN_UNIT);
+  const bool equal = (whole - chunk) * 8 <= chunk; /* else other threads wait for those with larger tasks */
+  return equal && gemm_ceil_div(p->f.results, whole) == gemm_ceil_div(p->f.results, chunk) ? whole : chunk;
 }
 
 static void plan_chunks(vector_plan *p) {

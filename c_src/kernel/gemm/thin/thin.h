@@ -32,16 +32,16 @@ static inline int64_t thin_memory(int64_t columns, int64_t size, bool is_narrow)
   return TS_CONTRACT_CHAIN * columns * (size + (is_narrow ? 64 : 0));
 }
 
-/* True for rows that are better read one by one, with a chain in each lane, than together: there are enough chains, and
- * few rows, or lines of too many rows would share a set of the first cache, whose ways are pages of the smallest size.
- */
+/* True for rows of which a few are better read together, with chains in the lanes, than many: there are enough chains,
+ * and few rows, or lines of too many rows would share a set of the first cache, whose ways are pages of the smallest
+ * size. */
 static inline bool thin_shares_sets(int64_t rows, int64_t row, int64_t terms, int64_t lanes) {
   enum { SETS = 64, ROWS = 24, LINES = 6 };
   uint8_t lines[SETS] = {0};
-  bool shares = rows < 2 * lanes;
+  bool shares = rows < 2 * lanes && terms >= lanes * TS_CONTRACT_CHAIN;
   for (int64_t r = 0; r < ROWS && r < rows; r++)
     shares |= ++lines[(uint64_t)(r * row) / THIN_LINE_BYTES % SETS] > LINES;
-  return shares && terms >= lanes * TS_CONTRACT_CHAIN;
+  return shares && terms >= 2 * TS_CONTRACT_CHAIN;
 }
 
 typedef struct thin_code {

@@ -5,6 +5,7 @@
  *   FMA32 FMA64               a * b + c of vectors
  *   SPREAD32 SPREAD64         a vector of one number
  *   ISA(name)                 the name of something of this instruction set */
+#include "kernel/gemm/gemm_internal.h"
 #include "kernel/gemm/gemm_widen.h"
 #include "kernel/gemm/thin/thin.h"
 #include "kernel/inline.h"
@@ -15,8 +16,8 @@
 
 /* Steps of k that are transposed together. */
 enum { STEPS = 16 };
-/* Rows, or groups of them, that are computed at once: the sums of one wait for each other. */
-enum { THIN_ROWS = 4, THIN_GROUPS = 3 };
+/* Vectors of rows' chains, or groups of rows, that are computed at once: the sums of one wait for each other. */
+enum { THIN_ROWS = 2, THIN_GROUPS = 3 };
 
 /* Squares in the pieces of vectors. */
 #define TURN32(v, out)                                                                                    \

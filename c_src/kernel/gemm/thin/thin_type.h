@@ -85,13 +85,21 @@ static void NAME(run_group)(const thin_product *p, const char *x, const V *v, in
   }
 }
 
-/* The same of `count` rows of one column, whose chains are all whole and not widened. */
-INLINE void NAME(run_whole)(const char *x, int64_t row, const V *v, int count, V *out) {
+/* The same of rows of one column, whose chains are all whole and not widened: `count` vectors have `chains` of each
+ * row, and those of the next rows beside them. As much from `next` on is fetched early, since the machine follows only
+ * a few lines. */
+INLINE void NAME(run_whole)(const char *x, int64_t row, const char *next, const V *v, int count, int64_t chains,
+                            V *out) {
+  const int64_t rows = LANES / chains, bytes = 16 * chains;
   V sums[THIN_ROWS] = {{0}};
-  for (int64_t step = 0; step < TS_CONTRACT_CHAIN; step += PIECE, x += 16) UNROLL for (int r = 0; r < count; r++) {
+  for (int64_t step = 0; step < TS_CONTRACT_CHAIN; step += PIECE, x += 16, next += bytes)
+    UNROLL for (int r = 0; r < count; r++) {
       const char *at[VECTOR_BYTES / sizeof(T)];
       V pieces[16 / sizeof(T)], turned[16 / sizeof(T)];
-      UNROLL for (int64_t l = 0; l < LANES; l++) at[l] = x + r * row + l * TS_CONTRACT_CHAIN * (int64_t)sizeof(T);
+      UNROLL for (int64_t i = 0; i < rows; i++) UNROLL for (int64_t b = 0; b < bytes; b += THIN_LINE_BYTES)
+          __builtin_prefetch(next + (r * rows + i) * row + b);
+      UNROLL for (int64_t l = 0; l < LANES; l++) at[l] =
+          x + (r * rows + l / chains) * row + l % chains * TS_CONTRACT_CHAIN * (int64_t)sizeof(T);
       UNROLL for (int64_t s = 0; s < PIECE; s++) pieces[s] = (V)JOIN(at + s, PIECE, 0);
       TURN(pieces, turned);
       UNROLL for (int64_t s = 0; s < PIECE; s++) sums[r] = FMA(turned[s], v[step + s], sums[r]);
@@ -99,108 +107,178 @@ INLINE void NAME(run_whole)(const char *x, int64_t row, const V *v, int count, V
   UNROLL for (int r = 0; r < count; r++) out[r] = sums[r];
 }
 
-/* A group of whole chains of all rows. */
-static void NAME(run_whole_rows)(const thin_product *p, int64_t k, const V *v) {
-  const char *x = p->x + k * (int64_t)sizeof(T);
+/* A group of `chains` whole chains of all rows. */
+INLINE void NAME(run_whole_rows)(const thin_product *p, int64_t k, const V *v, int64_t chains) {
+  const char *x = p->x + k * (int64_t)sizeof(T), *after = x + chains * TS_CONTRACT_CHAIN * (int64_t)sizeof(T);
+  const int64_t each = LANES / chains;
   V sums[THIN_ROWS];
-  for (int64_t r = 0; r < p->rows; r += THIN_ROWS, x += THIN_ROWS * p->row) {
-    const int64_t count = p->rows - r < THIN_ROWS ? p->rows - r : THIN_ROWS;
-    if (count == 4) NAME(run_whole)(x, p->row, v, 4, sums);
-    if (count == 3) NAME(run_whole)(x, p->row, v, 3, sums);
-    if (count == 2) NAME(run_whole)(x, p->row, v, 2, sums);
-    if (count == 1) NAME(run_whole)(x, p->row, v, 1, sums);
-    for (int64_t i = 0; i < count; i++) NAME(add_chains)(sums + i, 1, LANES, k == 0, (T *)(void *)p->out + r + i);
+  for (int64_t r = 0, rows; r < p->rows; r += rows, x += rows * p->row) {
+    const int64_t left = (p->rows - r) / each;
+    rows = left == 0 ? 1 : gemm_min(left, THIN_ROWS) * each;
+    const char *next = r + rows < p->rows ? x + rows * p->row : after;
+    if (left >= 2) NAME(run_whole)(x, p->row, next, v, 2, chains, sums);
+    if (left == 1) NAME(run_whole)(x, p->row, next, v, 1, chains, sums);
+    if (left == 0) NAME(run_whole)(x, 0, next, v, 1, chains, sums); /* this row in all places */
+    for (int64_t i = 0; i < rows; i++) {
+      T lanes[VECTOR_BYTES / sizeof(T)], *out = (T *)(void *)p->out + r + i;
+      memcpy(lanes, (const char *)sums + i * chains * (int64_t)sizeof(T), (size_t)chains * sizeof(T));
+      T sum = k == 0 ? lanes[0] : *out + lanes[0];
+      for (int64_t l = 1; l < chains; l++) sum += lanes[l];
+      *out = sum;
+    }
   }
 }
 
 /* ---- rows in the lanes of vectors ---- */
 
-/* A piece of each row of `groups` groups of LANES rows; the first `skip` terms of it have been added. */
-INLINE void NAME(add_piece)(const char *const *x, int64_t row, const T *v, int64_t skip, int groups, V *sums) {
-  V by[16 / sizeof(T)];
-  UNROLL for (int64_t s = 0; s < PIECE; s++) by[s] = SPREAD(v[s]);
-  UNROLL for (int64_t g = 0; g < groups; g++) {
+/* Groups of LANES rows that are computed at once: of several groups of rows, which share the terms of v, or of several
+ * chains of one group. */
+typedef struct NAME(groups) {
+  int64_t x[THIN_GROUPS]; /* bytes from the first group's places in x to each group's */
+  bool chains;
+} NAME(groups);
+
+/* A piece of each row of `count` groups; the first `skip` terms of it have been added. */
+INLINE void NAME(add_piece)(const char *const *x, int64_t row, const T *v, int64_t skip, int count, bool chains,
+                            V *sums) {
+  UNROLL for (int64_t g = 0; g < count; g++) {
     const char *at[VECTOR_BYTES / sizeof(T)];
     V pieces[16 / sizeof(T)], turned[16 / sizeof(T)];
     UNROLL for (int64_t l = 0; l < LANES; l++) at[l] = x[g] + l * row;
     UNROLL for (int64_t s = 0; s < PIECE; s++) pieces[s] = (V)JOIN(at + s, PIECE, 0);
     TURN(pieces, turned);
+    const T *by = v + (chains ? g * TS_CONTRACT_CHAIN : 0);
     UNROLL for (int64_t s = 0; s < PIECE; s++) {
-      if (s >= skip) sums[g] = FMA(turned[s], by[s], sums[g]);
+      if (s >= skip) sums[g] = FMA(turned[s], SPREAD(by[s]), sums[g]);
     }
   }
 }
 
 /* The groups' places at a term. The compiler would keep an address of each row, for which registers do not suffice. */
-INLINE void NAME(place_groups)(const char *x, int64_t row, int64_t term, int groups, const char **out) {
-  UNROLL for (int64_t g = 0; g < groups; g++) {
-    out[g] = x + g * LANES * row + term * (int64_t)sizeof(T);
+INLINE void NAME(place_groups)(const char *x, const NAME(groups) * groups, int64_t term, int count, const char **out) {
+  UNROLL for (int64_t g = 0; g < count; g++) {
+    out[g] = x + groups->x[g] + term * (int64_t)sizeof(T);
     __asm__("" : "+r"(out[g]));
   }
 }
 
-/* Terms [first, end) of rows of neighbours, in chains; there is a piece before the last one's end. */
-INLINE void NAME(add_rows)(const thin_product *p, const char *x, int64_t first, int groups, V *totals) {
+/* The chains of terms [k, end) of `count` groups, or as many chains side by side, of which terms [k, end) are the first
+ * one. There is a piece before the last term's end. */
+INLINE void NAME(add_chain)(const thin_product *p, const char *x, const NAME(groups) * groups, int64_t k, int64_t end,
+                            int count, V *sums) {
   const T *v = (const T *)(const void *)p->v;
-  for (int64_t k = first; k < p->terms; k += TS_CONTRACT_CHAIN) {
-    const int64_t end = p->terms - k < TS_CONTRACT_CHAIN ? p->terms : k + TS_CONTRACT_CHAIN;
-    V sums[THIN_GROUPS] = {{0}};
-    const char *at[THIN_GROUPS];
-    int64_t i = k;
-    for (; i + PIECE <= end; i += PIECE) {
-      NAME(place_groups)(x, p->row, i, groups, at);
-      NAME(add_piece)(at, p->row, v + i, 0, groups, sums);
-    }
-    const int64_t last = end - PIECE;
-    NAME(place_groups)(x, p->row, last, groups, at);
-    if (i < end) NAME(add_piece)(at, p->row, v + last, i - last, groups, sums);
-    UNROLL for (int g = 0; g < groups; g++) totals[g] = k == 0 ? sums[g] : totals[g] + sums[g];
+  const char *at[THIN_GROUPS];
+  int64_t i = k;
+  for (; i + PIECE <= end; i += PIECE) {
+    NAME(place_groups)(x, groups, i, count, at);
+    NAME(add_piece)(at, p->row, v + i, 0, count, groups->chains, sums);
   }
+  const int64_t last = end - PIECE;
+  NAME(place_groups)(x, groups, last, count, at);
+  if (i < end) NAME(add_piece)(at, p->row, v + last, i - last, count, groups->chains, sums);
 }
 
-/* The same of rows from `r` on, with their sums in p->out; the first `skip` rows have theirs already. */
-INLINE void NAME(run_groups)(const thin_product *p, int64_t r, int64_t skip, int64_t first, int groups) {
+/* The sums of `rows` rows: of `count` groups, the last of which overlaps another one where they have more rows. */
+INLINE void NAME(run_groups)(const thin_product *p, int64_t r, int64_t rows, int count) {
+  T *out = (T *)(void *)p->out + r;
+  const char *x = p->x + r * p->row;
+  NAME(groups) groups = {.chains = false};
+  int64_t at[THIN_GROUPS];
   V totals[THIN_GROUPS] = {{0}};
+  UNROLL for (int64_t g = 0; g < count; g++) {
+    at[g] = g + 1 < count ? g * LANES : rows - LANES;
+    groups.x[g] = at[g] * p->row;
+  }
+  for (int64_t k = 0; k < p->terms; k += TS_CONTRACT_CHAIN) {
+    V sums[THIN_GROUPS] = {{0}};
+    NAME(add_chain)(p, x, &groups, k, gemm_min(p->terms, k + TS_CONTRACT_CHAIN), count, sums);
+    UNROLL for (int g = 0; g < count; g++) totals[g] = k == 0 ? sums[g] : totals[g] + sums[g];
+  }
+  UNROLL for (int g = 0; g < count; g++) memcpy(out + at[g], &totals[g], sizeof(V));
+}
+
+/* Terms from `first` on of LANES rows, several chains side by side; the first `skip` rows have their sums already. */
+static void NAME(run_some_chains)(const thin_product *p, int64_t r, int64_t skip, int64_t first) {
   T *out = (T *)(void *)p->out + r, done[VECTOR_BYTES / sizeof(T)];
+  const char *x = p->x + r * p->row;
+  NAME(groups) groups = {.chains = true};
+  V total = {0};
+  for (int64_t g = 0; g < THIN_GROUPS; g++) groups.x[g] = g * TS_CONTRACT_CHAIN * (int64_t)sizeof(T);
   memcpy(done, out, (size_t)skip * sizeof(T));
-  if (first > 0) memcpy(totals, out, (size_t)groups * sizeof(V));
-  NAME(add_rows)(p, p->x + r * p->row, first, groups, totals);
-  memcpy(out, totals, (size_t)groups * sizeof(V));
+  if (first > 0) memcpy(&total, out, sizeof(V));
+  for (int64_t k = first; k < p->terms;) {
+    V sums[THIN_GROUPS] = {{0}};
+    const int64_t left = p->terms - k, end = gemm_min(p->terms, k + TS_CONTRACT_CHAIN);
+    const int count = (int)gemm_min(THIN_GROUPS, gemm_max(1, left / TS_CONTRACT_CHAIN));
+    if (count == 1) NAME(add_chain)(p, x, &groups, k, end, 1, sums);
+    if (count == 2) NAME(add_chain)(p, x, &groups, k, end, 2, sums);
+    if (count == 3) NAME(add_chain)(p, x, &groups, k, end, 3, sums);
+    for (int g = 0; g < count; g++) total = k + g == 0 ? sums[0] : total + sums[g];
+    k += count * TS_CONTRACT_CHAIN;
+  }
+  memcpy(out, &total, sizeof(V));
   memcpy(out, done, (size_t)skip * sizeof(T));
 }
 
-/* Terms from `first` on of at least LANES rows. The last rows are computed together with those before them. */
-static void NAME(run_rows)(const thin_product *p, int64_t first, int64_t groups) {
+/* The same of at least LANES rows. The last rows are computed together with those before them. */
+static void NAME(run_chains)(const thin_product *p, int64_t first) {
   int64_t r = 0;
-  if (groups == THIN_GROUPS) /* the last four are two and two */
-    for (; p->rows - r >= 5 * LANES || (p->rows - r) / LANES == 3; r += 3 * LANES) NAME(run_groups)(p, r, 0, first, 3);
-  if (groups >= 2)
-    for (; r + 2 * LANES <= p->rows; r += 2 * LANES) NAME(run_groups)(p, r, 0, first, 2);
-  for (; r + LANES <= p->rows; r += LANES) NAME(run_groups)(p, r, 0, first, 1);
-  if (r < p->rows) NAME(run_groups)(p, p->rows - LANES, r - (p->rows - LANES), first, 1);
+  for (; r + LANES <= p->rows; r += LANES) NAME(run_some_chains)(p, r, 0, first);
+  if (r < p->rows) NAME(run_some_chains)(p, p->rows - LANES, r - (p->rows - LANES), first);
+}
+
+/* The same, several groups of rows side by side. */
+static void NAME(run_rows)(const thin_product *p) {
+  for (int64_t r = 0, rows; r < p->rows; r += rows) {
+    const int64_t left = p->rows - r, groups = (left + LANES - 1) / LANES;
+    rows = gemm_min(left, (groups == 4 ? 2 : THIN_GROUPS) * LANES); /* the last four are two and two */
+    if (rows > 2 * LANES)
+      NAME(run_groups)(p, r, rows, 3);
+    else if (rows > LANES)
+      NAME(run_groups)(p, r, rows, 2);
+    else
+      NAME(run_some_chains)(p, r, 0, 0);
+  }
 }
 
 /* ---- all of a product ---- */
+
+/* Rows that share sets of the first cache: as many chains side by side as there are. */
+static void NAME(run_sharing)(const thin_product *p) {
+  V v[TS_CONTRACT_CHAIN];
+  int64_t k = 0;
+  for (int64_t chains = LANES; chains >= 2; chains /= 2) {
+    for (; p->terms - k >= chains * TS_CONTRACT_CHAIN; k += chains * TS_CONTRACT_CHAIN) {
+      NAME(lines) lines;
+      for (int64_t l = 0; l < LANES; l++)
+        lines.at[l] = p->v + (k + l % chains * TS_CONTRACT_CHAIN) * (int64_t)sizeof(T);
+      NAME(turn)(&lines, 0, TS_CONTRACT_CHAIN, v);
+      if (chains == 8) NAME(run_whole_rows)(p, k, v, gemm_min(LANES, 8));
+      if (chains == 4) NAME(run_whole_rows)(p, k, v, gemm_min(LANES, 4));
+      if (chains == 2) NAME(run_whole_rows)(p, k, v, 2);
+    }
+  }
+  if (k < p->terms) NAME(run_chains)(p, k);
+}
 
 static void NAME(run)(const thin_product *p) {
   T last[TS_CONTRACT_CHAIN];
   V v[TS_CONTRACT_CHAIN], sums[THIN_COLUMNS];
   const bool fits = p->columns == 1 && p->x_size == (int64_t)sizeof(T), turns = fits && p->rows >= LANES;
-  if (turns && (p->terms >= PIECE || !p->memory) && !thin_shares_sets(p->rows, p->row, p->terms, LANES)) {
-    NAME(run_rows)(p, 0, THIN_GROUPS);
+  if (turns && (p->terms >= PIECE || !p->memory)) {
+    if (thin_shares_sets(p->rows, p->row, p->terms, LANES))
+      NAME(run_sharing)(p);
+    else
+      NAME(run_rows)(p);
     return;
   }
   for (int64_t k = 0; k < p->terms; k += LANES * TS_CONTRACT_CHAIN) {
     const int64_t left = p->terms - k, terms = left < LANES * TS_CONTRACT_CHAIN ? left : LANES * TS_CONTRACT_CHAIN;
     const int64_t chains = (terms + TS_CONTRACT_CHAIN - 1) / TS_CONTRACT_CHAIN;
     const bool whole = terms == LANES * TS_CONTRACT_CHAIN;
-    if (turns && !whole && k > 0) {
-      NAME(run_rows)(p, k, 1);
-      return;
-    }
     const NAME(lines) lines = NAME(find_lines)(p->v + k * (int64_t)sizeof(T), 1, terms, 0, last);
     NAME(turn)(&lines, 0, TS_CONTRACT_CHAIN, v);
-    if (fits && whole) NAME(run_whole_rows)(p, k, v);
+    if (fits && whole) NAME(run_whole_rows)(p, k, v, LANES);
     for (int64_t r = fits && whole ? p->rows : 0; r < p->rows; r++) {
       T *out = (T *)(void *)p->out + r * p->columns;
       NAME(run_group)(p, p->x + r * p->row + k * p->columns * p->x_size, v, terms, sums);
