@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static const char *column_names[] = {"\n",      " wide\n",   " low\n",   " dense\n",
-                                     " long\n", " search\n", " parts\n", " apart\n"};
+static const char *column_names[] = {"\n",        " wide\n",  " low\n",   " dense\n", " long\n",
+                                     " search\n", " parts\n", " apart\n", " blocks\n"};
 static const char *kind_names[] = {"map", "tile", "row", "col", "interleaved", "joined"};
 
 const char *ts_kernel_kind_name(ts_kernel_kind kind) { return kind_names[kind]; }
@@ -221,7 +221,11 @@ static bool is_stored_once(const ts_kernel_desc *d, const ts_kernel_operand *o) 
   return d->kind == TS_KERNEL_COL || ts_kernel_is_of_row(d, o);
 }
 
-static ts_status check_apart(const ts_kernel_desc *d) {
+static ts_status check_pieces(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->input_count + d->index_count && d->columns == TS_COLUMNS_BLOCKS; i++) {
+    const ts_kernel_operand *o = i < d->input_count ? &d->inputs[i] : &d->indices[i - d->input_count];
+    if (o->stride[d->rank - 3] != TS_STRIDE_ZERO) return bad("operand", i, "moves along the blocks of pieces");
+  }
   for (int32_t i = 0; i < d->output_count; i++) {
     const uint8_t *stride = d->outputs[i].operand.stride;
     if (stride[d->rank - 1] != TS_STRIDE_ZERO || stride[d->rank - 2] != TS_STRIDE_ZERO)
@@ -320,7 +324,7 @@ static ts_status check_rows(const ts_kernel_desc *d) {
 
 static ts_status check_counts(const ts_kernel_desc *d) {
   if (d->kind > TS_KERNEL_JOINED) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
-  const bool is_row = d->kind == TS_KERNEL_ROW && d->columns >= TS_COLUMNS_LONG && d->columns <= TS_COLUMNS_APART;
+  const bool is_row = d->kind == TS_KERNEL_ROW && d->columns >= TS_COLUMNS_LONG && d->columns <= TS_COLUMNS_BLOCKS;
   if (!is_row && d->columns > (d->kind == TS_KERNEL_COL ? TS_COLUMNS_DENSE : TS_COLUMNS_ANY))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: columns of class %d", d->columns);
   const bool grouped = d->kind == TS_KERNEL_INTERLEAVED, row = d->kind == TS_KERNEL_ROW && d->members != 0;
@@ -329,7 +333,8 @@ static ts_status check_counts(const ts_kernel_desc *d) {
   const bool may_have = row || d->kind == TS_KERNEL_JOINED;
   if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0 && !may_have)
     return ts_error(TS_INVALID_ARGUMENT, "kernel: groups of %d members", d->members);
-  int32_t least = d->columns == TS_COLUMNS_APART ? 2 : ts_kernel_fixed_dims(d->kind);
+  int32_t least = ts_kernel_fixed_dims(d->kind);
+  if (ts_kernel_has_pieces(d)) least = d->columns == TS_COLUMNS_BLOCKS ? 3 : 2;
   if (d->rank < least || d->rank > TS_KERNEL_MAX_RANK) {
     return ts_error(TS_INVALID_ARGUMENT, "kernel: rank %d is not in %d..%d", d->rank, least, TS_KERNEL_MAX_RANK);
   }
@@ -359,7 +364,7 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   if (desc->kind == TS_KERNEL_ROW && desc->members > 0) TS_TRY(check_columns(desc));
   if (desc->columns == TS_COLUMNS_LONG && ts_kernel_narrow_bytes(desc) == 0)
     return ts_error(TS_INVALID_ARGUMENT, "kernel: no long rows of narrow integers");
-  if (desc->columns == TS_COLUMNS_APART) TS_TRY(check_apart(desc));
+  if (ts_kernel_has_pieces(desc)) TS_TRY(check_pieces(desc));
   if ((desc->columns == TS_COLUMNS_SEARCH || desc->columns == TS_COLUMNS_PARTS) && !ts_kernel_searches(desc))
     return ts_error(TS_INVALID_ARGUMENT, "kernel: no search");
   const bool reduces = desc->kind != TS_KERNEL_MAP && desc->kind != TS_KERNEL_TILE && desc->kind != TS_KERNEL_JOINED;
@@ -541,7 +546,7 @@ void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *
   *out_per_element = status ? 8 * (int64_t)desc->node_count : plan.saved_bytes;
   ts_status_free(status);
   ts_arena_deinit(&arena);
-  for (int32_t id = 0; id < desc->node_count && desc->columns == TS_COLUMNS_APART; id++)
+  for (int32_t id = 0; id < desc->node_count && ts_kernel_has_pieces(desc); id++)
     if (ts_kernel_node_reduces(&desc->nodes[id]))
       *out_per_element += (int64_t)ts_dtype_size(type_of(desc, desc->nodes[id].a));
 }

@@ -22,10 +22,10 @@
  * Reductions follow the tree of tensor/reduce_tree.h over the index of the reduced dim.
  *
  * Work unit: MAP of rank 1: one point. MAP of rank > 1, ROW: one row (index over dims 0..rank-2).
- * With APART: of dims 0..rank-3. TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or its end:
- * units are counted as outer * ceil(extent[rank-2] / lanes) blocks. INTERLEAVED: TS_GROUPS_BLOCK groups, counted as
- * outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). JOINED: TS_JOINED_BLOCK rows, counted in the same way; a unit may
- * write the end of the one before once more. COL: outer index (dims 0..rank-3) * panels
+ * With APART and BLOCKS: of dims 0..rank-3. TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or
+ * its end: units are counted as outer * ceil(extent[rank-2] / lanes) blocks. INTERLEAVED: TS_GROUPS_BLOCK groups,
+ * counted as outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). JOINED: TS_JOINED_BLOCK rows, counted in the same way; a
+ * unit may write the end of the one before once more. COL: outer index (dims 0..rank-3) * panels
  * + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
  *
  * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
@@ -75,7 +75,9 @@ typedef enum ts_kernel_kind {
  * that only finds the first of the best elements, and perhaps its value: it ends at an element that no later one
  * replaces. PARTS is the same where dim rank-2 counts the parts of a row: after a part with such an element, the
  * results of the others are any such elements. APART is a ROW whose elements are in pieces: dim rank-2 counts them, and
- * is reduced as well; it has no reduction of a reduction and no elements for points. */
+ * is reduced as well; it has no reduction of a reduction and no elements for points. BLOCKS is the same for
+ * more than TS_REDUCE_BLOCK elements: dim rank-3 counts their blocks, along which no input moves, and a block is a row.
+ */
 typedef enum ts_columns {
   TS_COLUMNS_ANY,
   TS_COLUMNS_WIDE,
@@ -84,7 +86,8 @@ typedef enum ts_columns {
   TS_COLUMNS_LONG,
   TS_COLUMNS_SEARCH,
   TS_COLUMNS_PARTS,
-  TS_COLUMNS_APART
+  TS_COLUMNS_APART,
+  TS_COLUMNS_BLOCKS
 } ts_columns;
 
 typedef enum ts_stride_class {
@@ -177,6 +180,17 @@ int ts_kernel_narrow_bytes(const ts_kernel_desc *d);
 /* The number of innermost dims that the kind fixes. */
 static inline int32_t ts_kernel_fixed_dims(ts_kernel_kind kind) {
   return kind == TS_KERNEL_MAP || kind == TS_KERNEL_ROW || kind == TS_KERNEL_JOINED ? 1 : 2;
+}
+
+/* APART and BLOCKS: the elements of a row are in pieces. */
+static inline bool ts_kernel_has_pieces(const ts_kernel_desc *d) {
+  return d->columns == TS_COLUMNS_APART || d->columns == TS_COLUMNS_BLOCKS;
+}
+
+/* Of those, the elements of a row, at most; from the extents. */
+static inline int64_t ts_kernel_pieces_length(const ts_kernel_desc *d, const int64_t *extent) {
+  const int64_t length = extent[d->rank - 2] * extent[d->rank - 1];
+  return d->columns == TS_COLUMNS_BLOCKS && length > TS_REDUCE_BLOCK ? TS_REDUCE_BLOCK : length;
 }
 
 /* JOINED: the dim that counts rows. */

@@ -74,6 +74,7 @@ typedef struct ts_nest {
   int32_t kept;               /* loops from this one on are reduced; loops.count: none */
   bool reduces;               /* has reductions, perhaps over one element only */
   bool has_parts;             /* the last kept loop counts parts of a row */
+  bool has_blocks;            /* the last kept loop counts blocks of a row in pieces: no load moves along it */
   TS_VEC(ts_nest_node) nodes; /* in topological order */
   TS_VEC(ts_access) loads;
   TS_VEC(ts_nest_store) stores;

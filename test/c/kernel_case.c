@@ -122,6 +122,7 @@ void ts_case_parse(const char *text, ts_kernel_case *out) {
   for (int i = TS_COLUMNS_WIDE; i <= TS_COLUMNS_DENSE; i++)
     if (strstr(line, columns[i])) out->desc.columns = (uint8_t)i;
   if (strstr(line, " apart")) out->desc.columns = TS_COLUMNS_APART;
+  if (strstr(line, " blocks")) out->desc.columns = TS_COLUMNS_BLOCKS;
   parse_rows(line, &out->desc);
   for (ts_kernel_kind i = TS_KERNEL_MAP; i <= TS_KERNEL_JOINED; i++)
     if (!strcmp(kind, ts_kernel_kind_name(i))) out->desc.kind = i;
@@ -337,18 +338,22 @@ static int64_t columns_of(const ts_kernel_desc *d) {
   return d->kind == TS_KERNEL_ROW && d->members > 0 ? d->members : 1;
 }
 
-static bool is_apart(const ts_kernel_desc *d) { return d->columns == TS_COLUMNS_APART; }
+static bool is_apart(const ts_kernel_desc *d) { return ts_kernel_has_pieces(d); }
 
 /* Element k of the current row. */
 static void set_element(const interpreter *t, int64_t *index, int32_t dim, int64_t k) {
   index[dim] = columns_of(t->d) == 1 ? k : k * columns_of(t->d) + index[dim] % columns_of(t->d);
   if (!is_apart(t->d)) return;
+  if (t->d->columns == TS_COLUMNS_BLOCKS) k += index[dim - 2] * TS_REDUCE_BLOCK;
   index[dim] = k % t->a->words[dim];
   index[dim - 1] = k / t->a->words[dim];
 }
 
-static int64_t row_length(const interpreter *t, int32_t dim) {
-  return t->a->words[dim] / columns_of(t->d) * (is_apart(t->d) ? t->a->words[dim - 1] : 1);
+static int64_t row_length(const interpreter *t, const int64_t *index, int32_t dim) {
+  const int64_t length = t->a->words[dim] / columns_of(t->d) * (is_apart(t->d) ? t->a->words[dim - 1] : 1);
+  if (t->d->columns != TS_COLUMNS_BLOCKS) return length;
+  const int64_t rest = length - index[dim - 2] * TS_REDUCE_BLOCK;
+  return rest < TS_REDUCE_BLOCK ? rest : TS_REDUCE_BLOCK;
 }
 
 static ts_opcode combiner(ts_opcode op) {
@@ -370,7 +375,7 @@ static ts_scalar reduce(interpreter *t, const ts_kernel_node *n, int64_t *index)
   if (logical) type = TS_U8;
   ts_scalar lanes[TS_REDUCE_LANES];
   for (int l = 0; l < TS_REDUCE_LANES; l++) lanes[l] = identity(n->op, type);
-  for (int64_t k = 0; k < row_length(t, dim); k++) {
+  for (int64_t k = 0; k < row_length(t, index, dim); k++) {
     set_element(t, index, dim, k);
     ts_scalar x = eval(t, n->a, index);
     x = logical ? ts_scalar_from_s64(TS_U8, ts_ref_truth(from, x)) : ts_scalar_convert(from, x, type);
@@ -505,7 +510,7 @@ void ts_case_check_rejected(const char *text, const char *message) {
 int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
   int64_t outer = 1, lanes = ts_target_host()->lanes;
   int32_t rank = d->rank, inner = d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_ROW ? 1 : 2;
-  if (d->columns == TS_COLUMNS_APART) inner = 2;
+  if (is_apart(d)) inner = 2;
   if (d->kind == TS_KERNEL_JOINED) inner = 1 + d->joined;
   for (int32_t i = 0; i < rank - inner; i++) outer *= extents[i];
   if (d->kind == TS_KERNEL_TILE) return outer * ((extents[rank - 2] + lanes - 1) / lanes);
@@ -522,7 +527,7 @@ static void run_kernel(const ts_kernel_desc *d, const ts_kernel *kernel, const a
   ts_kernel_scratch(d, &fixed, &each);
   if (d->kind == TS_KERNEL_ROW && d->members > lanes) lanes = d->members;
   int64_t length = a->words[d->rank - 1], vectors = length > 0 ? (length + lanes - 1) / lanes : 1;
-  if (is_apart(d)) vectors = (length * a->words[d->rank - 2] + lanes - 1) / lanes + 1;
+  if (is_apart(d)) vectors = (ts_kernel_pieces_length(d, a->words) + lanes - 1) / lanes + 1;
   size_t bytes = (size_t)(fixed + each * lanes * vectors);
   memory scratch = allocate(bytes ? (bytes + 63) / 64 * 64 : 64);
   memset(scratch.data, 0xCD, scratch.bytes);

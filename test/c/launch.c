@@ -107,7 +107,8 @@ static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out)
 static void set_point(const machine *m, int64_t *index, int64_t k) {
   if (m->row < 0) return;
   index[m->row] = k;
-  if (m->launch->desc.columns != TS_COLUMNS_APART) return;
+  if (!ts_kernel_has_pieces(&m->launch->desc)) return;
+  if (m->launch->desc.columns == TS_COLUMNS_BLOCKS) k += index[m->row - 2] * TS_REDUCE_BLOCK;
   index[m->row] = k % m->args[m->row];
   index[m->row - 1] = k / m->args[m->row];
 }
@@ -121,6 +122,14 @@ static ts_scalar eval_point(const machine *m, const ts_kernel_node *node, const 
   case TS_NODE_GATHER: return gather(m, node, index, k);
   default: return apply(m, node, k);
   }
+}
+
+/* The last block of a row in pieces may have fewer elements. */
+static int64_t width_of(const ts_kernel_desc *d, const int64_t *args, const int64_t *index) {
+  const int64_t all = args[d->rank - 2] * args[d->rank - 1];
+  if (d->columns != TS_COLUMNS_BLOCKS) return all;
+  const int64_t rest = all - index[d->rank - 3] * TS_REDUCE_BLOCK;
+  return rest < TS_REDUCE_BLOCK ? rest : TS_REDUCE_BLOCK;
 }
 
 static void run_row(const machine *m, int64_t *index) {
@@ -168,7 +177,7 @@ static void run_launch(const ts_launch *launch, const memory *regions, const int
   int64_t index[TS_KERNEL_MAX_RANK] = {0}, points = 1;
   if (d->kind == TS_KERNEL_ROW) m.row = d->rank - 1;
   if (d->kind == TS_KERNEL_COL || d->kind == TS_KERNEL_INTERLEAVED) m.row = d->rank - 2;
-  const int32_t pieces = d->columns == TS_COLUMNS_APART ? d->rank - 2 : -1;
+  const int32_t pieces = ts_kernel_has_pieces(d) ? d->rank - 2 : -1;
   if (m.row >= 0) m.width = args[m.row];
   if (pieces >= 0) m.width *= args[pieces];
   ts_shape outer = {.rank = d->rank};
@@ -177,9 +186,13 @@ static void run_launch(const ts_launch *launch, const memory *regions, const int
     points *= outer.dims[l];
   }
   check_classes(launch);
-  ck_assert_int_eq(launch->points, points * m.width);
+  const int64_t blocks = d->columns == TS_COLUMNS_BLOCKS ? args[d->rank - 3] : 1;
+  ck_assert_int_eq(launch->points, points / blocks * m.width);
   for (int32_t i = 0; i < d->node_count; i++) m.values[i] = new_array((size_t)m.width, sizeof(ts_scalar));
-  for (int64_t p = 0; p < points; p++, ts_ref_next(&outer, index)) run_row(&m, index);
+  for (int64_t p = 0; p < points; p++, ts_ref_next(&outer, index)) {
+    if (pieces >= 0) m.width = width_of(d, args, index);
+    run_row(&m, index);
+  }
   for (int32_t i = 0; i < d->node_count; i++) ts_free(m.values[i]);
   ts_free(m.values);
 }

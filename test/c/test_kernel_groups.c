@@ -230,6 +230,25 @@ START_TEST(pieces_are_joined)
 }
 END_TEST
 
+/* Blocks that begin and end in pieces, between them, and in one piece alone. */
+START_TEST(blocks_of_pieces_are_joined)
+{
+  static const char *types[] = {"bf16", "f32", "f64"};
+  static const int64_t pieces[][2] = {{129, 128}, {1100, 31}, {2, 8192}, {2, 8193}, {3, 20000}, {40, 1}};
+  ts_kernel_case c;
+  parse_with("row 4 blocks\nin T s0s1\nin T 0000\nindex s0s1\nout T ss00 6\nout T ss00 7\n0 T load 0\n1 T load 1\n"
+             "2 T index 0\n3 T add 0 1\n4 T min 3 2\n5 T reduce_max 3\n6 T reduce_sum 3\n7 T max 5 1\n",
+             types[_i], 0, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+    const int64_t blocks = (pieces[i][0] * pieces[i][1] + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
+    const ts_case_run run = {.extents = {2, blocks, pieces[i][0], pieces[i][1]}, .seed = i + 1, .special = i % 2 == 0};
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 START_TEST(rows_of_turns_are_checked)
 {
   ts_case_check_rejected("row 1 of 3\nin f32 1\nout f32 1 0\n0 f32 load 0\n", "3 columns that take turns");
@@ -241,6 +260,9 @@ START_TEST(rows_of_turns_are_checked)
                          "depends on the place");
   ts_case_check_rejected("row 2 apart\nin f32 s1\nout f32 s0 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
                          "points of pieces");
+  ts_case_check_rejected("row 3 blocks\nin f32 ss1\nout f32 s00 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
+                         "along the blocks");
+  ts_case_check_rejected("row 2 blocks\nin f32 s1\nout f32 00 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "rank 2");
 }
 END_TEST
 
@@ -429,6 +451,7 @@ static TCase *cases(void) {
   testing_add_many(tc, groups_reduce, TYPES * REDUCTIONS);
   testing_add_many(tc, columns_take_turns, TURNS * 4 * 4);
   tcase_add_loop_test(tc, pieces_are_joined, 0, 5);
+  tcase_add_loop_test(tc, blocks_of_pieces_are_joined, 0, 3);
   tcase_add_test(tc, rows_of_turns_are_checked);
   testing_add_many(tc, wide_columns, 2 * SUMS * TYPES);
   testing_add_many(tc, near_columns, 3 * NEAR_SUMS * TYPES);

@@ -28,7 +28,7 @@ static bool reduces_alike(const ts_kernel_desc *d) {
 bool ts_flow_may_turn(const ts_launch *l) {
   const ts_kernel_desc *d = &l->desc;
   int32_t last = d->rank - 1;
-  if (d->kind != TS_KERNEL_ROW || d->members > 0 || d->columns == TS_COLUMNS_APART || last < 1 ||
+  if (d->kind != TS_KERNEL_ROW || d->members > 0 || ts_kernel_has_pieces(d) || last < 1 ||
       !ts_loop_is_short(d, l->args[last]))
     return false;
   return l->args[last - 1] >= COLUMNS_FOR_A_ROW * l->args[last] && reduces_alike(d);

@@ -193,7 +193,7 @@ static int tree_accs(const ts_loop *loop) {
   int most = TS_REDUCE_LANES / loop->e->lanes, accs = 1;
   ts_v length = loop->extent[loop->d->rank - 1];
   if (loop->d->members > 0) return TS_REDUCE_LANES * loop->d->members / loop->e->lanes;
-  if (!loop->e->site || loop->d->columns == TS_COLUMNS_APART || LLVMConstIntGetSExtValue(length) > TS_REDUCE_LANES)
+  if (!loop->e->site || ts_kernel_has_pieces(loop->d) || LLVMConstIntGetSExtValue(length) > TS_REDUCE_LANES)
     return most;
   while (accs < most && accs * loop->e->lanes < LLVMConstIntGetSExtValue(length)) accs *= 2;
   return accs;
@@ -405,9 +405,12 @@ static ts_status row_body(void *context, ts_loop *loop, const ts_v *counters) {
 /* ---- a row in pieces ---- */
 
 typedef struct pieces {
-  row_pass pass; /* the span of the pass is one piece */
-  ts_span row;   /* the span of all pieces */
-  ts_v start;    /* where the current piece begins in the row */
+  row_pass pass; /* the span of the pass is one piece, or what a block has of it */
+  ts_span row;   /* the span of all pieces, or of a block */
+  ts_v start;    /* where the current piece begins in the row; less than 0 where an earlier block has its beginning */
+  ts_v length;   /* of all pieces */
+  ts_v first, last; /* the pieces of the row: from the first one on, before the last one */
+  ts_v before;      /* BLOCKS: the elements before the row */
 } pieces;
 
 static ts_v joined_address(ts_loop *loop, const row_reduce *r, ts_v index) {
@@ -439,13 +442,39 @@ static ts_status joined_point(void *context, ts_loop *loop, const ts_point *at, 
   return TS_SUCCESS;
 }
 
+static ts_v lesser(ts_loop *loop, ts_v a, ts_v b) {
+  return ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){a, b}, 2);
+}
+
+/* The row is the block of this number: some pieces, of which the first and the last may be in other blocks, too. */
+static void find_block(ts_loop *loop, pieces *p, ts_v number) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v piece = loop->extent[loop->d->rank - 1], block = ts_loop_number(loop, TS_REDUCE_BLOCK);
+  p->before = ts_loop_mul(loop, number, block);
+  ts_v end = lesser(loop, ts_loop_add(loop, p->before, block), p->length);
+  p->first = LLVMBuildUDiv(b, p->before, piece, "");
+  p->last = LLVMBuildUDiv(b, ts_loop_add(loop, end, ts_loop_number(loop, -1)), piece, "");
+  p->last = ts_loop_add(loop, p->last, ts_loop_number(loop, 1));
+  p->row = ts_loop_span(loop, ts_loop_number(loop, 0), LLVMBuildSub(b, end, p->before, ""));
+}
+
+/* What a block has of the current piece. */
+static ts_span span_in_block(ts_loop *loop, const pieces *p) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v zero = ts_loop_number(loop, 0), end = LLVMBuildSub(b, p->row.to, p->start, "");
+  ts_v from = ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){LLVMBuildNeg(b, p->start, ""), zero}, 2);
+  return ts_loop_span(loop, from, lesser(loop, loop->extent[loop->d->rank - 1], end));
+}
+
 static ts_status join_pieces(ts_loop *loop, pieces *p, const ts_v *outer) {
   const int32_t rank = loop->d->rank;
   ts_v counters[TS_KERNEL_MAX_RANK];
   for (int32_t i = 0; i + 2 < rank; i++) counters[i] = outer[i];
-  ts_counter piece = ts_loop_count_some(loop, ts_loop_number(loop, 0), loop->extent[rank - 2], ts_loop_number(loop, 1));
+  ts_counter piece = ts_loop_count_some(loop, p->first, p->last, ts_loop_number(loop, 1));
   counters[rank - 2] = piece.index;
   p->start = ts_loop_mul(loop, piece.index, loop->extent[rank - 1]);
+  if (p->before) p->start = LLVMBuildSub(loop->e->b, p->start, p->before, "");
+  if (p->before) p->pass.span = span_in_block(loop, p);
   ts_loop_set_row(loop, counters, rank - 1);
   for (int32_t id = 0; id < loop->d->node_count; id++)
     loop->wanted[id] = loop->plan.needed[id] && loop->plan.stage[id] == 0;
@@ -458,6 +487,7 @@ static ts_status join_pieces(ts_loop *loop, pieces *p, const ts_v *outer) {
 static ts_status pieces_body(void *context, ts_loop *loop, const ts_v *counters) {
   pieces *p = context;
   ts_v carried[TS_LOOP_MAX_CARRIED];
+  if (loop->d->columns == TS_COLUMNS_BLOCKS) find_block(loop, p, counters[loop->d->rank - 3]);
   TS_TRY(join_pieces(loop, p, counters));
   for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
   start_reduces(loop, &p->pass, carried);
@@ -474,8 +504,10 @@ static ts_status emit_pieces(ts_loop *loop) {
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &p.pass.reduces));
   TS_TRY(find_reduces(loop, &p.pass));
   ts_v zero = ts_loop_number(loop, 0), lanes = ts_loop_number(loop, loop->e->lanes);
-  ts_v length = ts_loop_mul(loop, loop->extent[rank - 2], loop->extent[rank - 1]);
-  ts_v up = ts_loop_add(loop, length, ts_loop_number(loop, loop->e->lanes - 1)), at = loop->scratch;
+  ts_v length = ts_loop_mul(loop, loop->extent[rank - 2], loop->extent[rank - 1]), most = length;
+  if (loop->d->columns == TS_COLUMNS_BLOCKS) most = lesser(loop, length, ts_loop_number(loop, TS_REDUCE_BLOCK));
+  ts_v up = ts_loop_add(loop, most, ts_loop_number(loop, loop->e->lanes - 1)), at = loop->scratch;
+  p.length = length, p.first = zero, p.last = loop->extent[rank - 2];
   p.pass.span = ts_loop_span(loop, zero, loop->extent[rank - 1]);
   p.row = ts_loop_span(loop, zero, length);
   p.pass.row_capacity = LLVMBuildAnd(loop->e->b, up, ts_loop_number(loop, -(int64_t)loop->e->lanes), "");
@@ -487,7 +519,7 @@ static ts_status emit_pieces(ts_loop *loop) {
 }
 
 static ts_status emit_row(ts_loop *loop) {
-  if (loop->d->columns == TS_COLUMNS_APART) return emit_pieces(loop);
+  if (ts_kernel_has_pieces(loop->d)) return emit_pieces(loop);
   row_pass pass = {0};
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.reduces));
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.wanted));

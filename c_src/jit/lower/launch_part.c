@@ -45,7 +45,7 @@ static bool indexes_with(const ts_launch_pointer *p, uint32_t operand) {
 /* Parts of an INTERLEAVED are ranges of groups. */
 static bool has_parts(const ts_kernel_desc *d) {
   const bool groups = d->kind == TS_KERNEL_INTERLEAVED && d->rank == 2;
-  const bool rows = d->kind == TS_KERNEL_ROW && d->columns != TS_COLUMNS_APART;
+  const bool rows = d->kind == TS_KERNEL_ROW && !ts_kernel_has_pieces(d);
   return (d->kind == TS_KERNEL_MAP || rows || groups) && ts_kernel_arg_count(d) <= MAX_WORDS;
 }
 

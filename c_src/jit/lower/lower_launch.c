@@ -63,7 +63,7 @@ static void remove_loop(ts_collapsed *n, int32_t l) {
 }
 
 static bool can_merge(const ts_collapsed *n, int32_t l) {
-  if (l + 1 == n->kept) return false;
+  if (l + 1 == n->kept || (n->has_blocks && l + 2 == n->kept)) return false;
   for (int32_t i = 0; i < n->count; i++) {
     if (n->at[i].coef[l] != n->at[i].coef[l + 1] * n->loops.extent[l + 1]) return false;
   }
@@ -88,6 +88,7 @@ static void fill_nest(ts_maker *m) {
   ts_collapsed *n = &m->collapsed;
   n->loops = p->loops;
   n->kept = p->kept;
+  n->has_blocks = p->has_blocks;
   n->count = m->used.loads + (int32_t)p->stores.count + m->used.indices;
   for (size_t i = 0; i < p->loads.count; i++) {
     if (m->used.load[i] >= 0) n->at[m->used.load[i]] = p->loads.data[i].at;
@@ -360,10 +361,10 @@ static ts_status choose_kind(ts_maker *m) {
   ts_collapsed *n = &m->collapsed;
   if (m->nest->reduces && n->loops.count - n->kept == 2 && ts_nest_is_in_pieces(m->nest)) {
     m->kind = TS_KERNEL_ROW;
-    m->columns = TS_COLUMNS_APART;
+    m->columns = m->nest->has_blocks ? TS_COLUMNS_BLOCKS : TS_COLUMNS_APART;
     if (n->loops.count <= TS_KERNEL_MAX_RANK) return TS_SUCCESS;
   }
-  if (m->nest->reduces && n->loops.count - n->kept > 1)
+  if (m->nest->reduces && (n->loops.count - n->kept > 1 || n->has_blocks))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row that is not one loop");
   if ((!m->nest->reduces || n->kept < n->loops.count) && take_groups(m)) {
     m->kind = TS_KERNEL_INTERLEAVED;
@@ -561,7 +562,7 @@ static int64_t count_units(const ts_launch *launch) {
     return outer * round_up_div(extent[row], TS_JOINED_BLOCK);
   }
   for (int32_t l = 0; l < rank - 2; l++) outer *= extent[l];
-  if (launch->desc.columns == TS_COLUMNS_APART) return outer;
+  if (ts_kernel_has_pieces(&launch->desc)) return outer;
   if (kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
   if (kind == TS_KERNEL_COL) return outer * round_up_div(extent[rank - 1], TS_COL_PANEL);
   if (kind == TS_KERNEL_INTERLEAVED) return outer * round_up_div(extent[rank - 1], TS_GROUPS_BLOCK);
@@ -574,11 +575,12 @@ void ts_launch_measure(ts_launch *launch) {
   if (launch->desc.kind == TS_KERNEL_ROW && launch->desc.members > lanes) lanes = launch->desc.members;
   launch->points = 1;
   for (int32_t l = 0; l < rank; l++) launch->points *= launch->args[l];
+  if (launch->desc.columns == TS_COLUMNS_BLOCKS) launch->points /= launch->args[rank - 3];
   launch->units = count_units(launch);
   ts_kernel_scratch(&launch->desc, &fixed, &per_element);
   int64_t vectors = round_up_div(launch->args[rank - 1], lanes);
-  if (launch->desc.columns == TS_COLUMNS_APART) /* the last vector of the last piece may end behind the row */
-    vectors = round_up_div(launch->args[rank - 1] * launch->args[rank - 2], lanes) + 1;
+  if (ts_kernel_has_pieces(&launch->desc)) /* the last vector of the last piece may end behind the row */
+    vectors = round_up_div(ts_kernel_pieces_length(&launch->desc, launch->args), lanes) + 1;
   launch->scratch = fixed + per_element * lanes * (vectors > 0 ? vectors : 1); /* an empty row also takes one vector */
 }
 

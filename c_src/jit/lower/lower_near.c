@@ -95,7 +95,8 @@ bool ts_maker_is_near(const ts_maker *m, int32_t i) {
   const int32_t last = n->loops.count - 1;
   const int64_t size = ts_maker_operand_size(m, i), step = n->at[i].coef[last];
   if (i >= m->used.loads || size > 8 || step % size != 0 || !m->nest->reduces || m->members > 0) return false;
-  if (m->columns == TS_COLUMNS_APART || n->loops.extent[last] < LEAST_VECTORS * ts_target_host()->lanes) return false;
+  if (m->columns == TS_COLUMNS_APART || m->columns == TS_COLUMNS_BLOCKS) return false;
+  if (n->loops.extent[last] < LEAST_VECTORS * ts_target_host()->lanes) return false;
   if (ts_maker_points(n) < LEAST_POINTS) return false;
   return ts_affine_distance(&n->at[i], last) >= 2 * size && ts_affine_distance(&n->at[i], last) <= TS_NEAR_STEP * size;
 }

@@ -396,11 +396,53 @@ static ts_status reduce_in_turn(stage *s, const ts_nest_group *first) {
   return status ? status : add_rest(s, width);
 }
 
+/* ---- rows in pieces ---- */
+
+static void insert_loop(int64_t *of_loops, int32_t at, int32_t count, int64_t value) {
+  memmove(of_loops + at + 1, of_loops + at, (size_t)(count - at) * sizeof(*of_loops));
+  of_loops[at] = value;
+}
+
+/* A kept loop counts the blocks, whose elements the kernel finds in the pieces. */
+static void add_block_loop(ts_nest *p, int64_t blocks) {
+  const int32_t count = p->loops.count;
+  insert_loop(p->loops.extent, p->kept, count, blocks);
+  for (size_t i = 0; i < p->loads.count; i++) insert_loop(p->loads.data[i].at.coef, p->kept, count, 0);
+  for (size_t i = 0; i < p->indices.count; i++) insert_loop(p->indices.data[i].coef, p->kept, count, 0);
+  p->loops.count++;
+  p->kept++;
+  p->has_blocks = true;
+}
+
+/* Long rows in pieces: a thread joins what a block has of them. */
+static ts_status reduce_pieces(stage *s) {
+  const int64_t blocks = (s->row + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
+  ts_nest p;
+  TS_TRY(collect(s, blocks, false));
+  s->lowering->by_blocks = s->lowering->launches.count == 0 || s->lowering->by_blocks;
+  ts_status status = copy_nest(s->nest, &p);
+  if (!status) {
+    add_block_loop(&p, blocks);
+    status = store_partials(s, &p, s->row, true);
+  }
+  if (!status) status = ts_lowering_add_launch(s->lowering, &p);
+  ts_nest_deinit(&p);
+  return status ? status : add_rest(s, blocks);
+}
+
+/* More than one loop has several elements, and with one for the blocks they are not too many. */
+static bool is_in_long_pieces(const ts_nest *p) {
+  int32_t loops = 0;
+  for (int32_t l = p->kept; l < p->loops.count; l++) loops += p->loops.extent[l] > 1;
+  return loops > 1 && p->loops.count < TS_KERNEL_MAX_RANK;
+}
+
 static ts_status reduce_apart(stage *s) {
   ts_nest_group first;
   if (ts_nest_find_group(s->nest, &first)) return reduce_in_turn(s, &first);
-  const bool pieces = s->row <= TS_REDUCE_BLOCK && ts_nest_is_in_pieces(s->nest);
-  return pieces ? ts_lowering_add_launch(s->lowering, s->nest) : reduce_from_copy(s);
+  if (!ts_nest_is_in_pieces(s->nest)) return reduce_from_copy(s);
+  if (s->row <= TS_REDUCE_BLOCK) return ts_lowering_add_launch(s->lowering, s->nest);
+  return is_in_long_pieces(s->nest) ? reduce_pieces(s) : reduce_from_copy(s);
 }
 
 static void merge_into(ts_affine *x, int32_t l, int32_t last) {

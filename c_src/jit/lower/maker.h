@@ -9,7 +9,8 @@
 /* The loops while they are collapsed, and every index map over them: loads, stores, indices. */
 typedef struct ts_collapsed {
   ts_loops loops;
-  int32_t kept; /* loops from this one on are reduced */
+  int32_t kept;    /* loops from this one on are reduced */
+  bool has_blocks; /* the last kept loop counts blocks of a row in pieces: it stays a loop of its own */
   ts_affine at[TS_NEST_MAX_OPERANDS];
   bool turns[TS_NEST_MAX_OPERANDS]; /* has an element for each of the columns that take turns in a row */
   int32_t count;

@@ -1,5 +1,5 @@
 // checks bits passes: launches
-// Sums of floats over dims with a kept one between them: a thread joins the pieces of a row, unless they are short, not contiguous, or longer than a block.
+// Sums of floats over dims with a kept one between them: a thread joins the pieces of a row, or what a block has of them, unless they are short or not contiguous.
 graph @main(%0: f32[7,31,101], %1: f64[5,3,2,9,33], %2: bf16[3,129,16], %3: f16[17,3,64], %4: f32[170,2,100], %5: f32[9,5,15], %6: f32[7,5,40,2], %7: f32[31]) -> (f32[31], f64[3,9], bf16[129], f16[3], f32[2], f32[5], f32[5,2], f32[31], f32[31], f32[31]) {
   %10 = reduce_sum %0 {axes = [0,2]} : f32[31]
   %11 = reduce_sum %1 {axes = [0,2,4]} : f64[3,9]
