@@ -15,6 +15,27 @@ static const double erfc_near[] = {-0.640093923, 0.481953889,  -0.0285575576, -0
 /* erfc(x) = exp(P(x)), 1 <= x <= 3.925. Absolute error of erfc 2^-25.9. */
 static const double erfc_exponent[] = {-0.00267170393, -1.11743844,  -0.65448904,
                                        -0.088634111,   0.0147781027, -0.00115041982};
+/* erf(a) for a < 3.926 in 8 intervals around multiples of ERF_WIDTH: erf(center) + t P(t), t = a - center, where
+ * erf(center) is nearly a float; in the first interval a + a P(a). Error 2^-27.6 of the result or less. */
+#define ERF_WIDTH 0.5234
+enum { ERF_INTERVALS = 8, ERF_TERMS = 7 };
+static const double erf_center[] = {0,          0.523419082, 1.04683423, 1.57021034,
+                                    2.09367537, 2.61694908,  3.14049053, 3.65332246};
+static const double erf_at_center[] = {0,           0.540837348, 0.861246049, 0.973622799,
+                                       0.996932626, 0.999785185, 0.999991059, 0.999999762};
+static const double erf_terms[ERF_TERMS][ERF_INTERVALS] = {
+    {0.128379166, 0.857970774, 0.377162308, 0.0958684534, 0.0140843038, 0.0011973551, 5.87688301e-05, 1.80314942e-06},
+    {2.34931761e-07, -0.449077874, -0.39482671, -0.150533721, -0.0294878725, -0.00313339662, -0.00018456894,
+     -6.58846102e-06},
+    {-0.376136184, -0.129290774, 0.149824232, 0.125623941, 0.0364639796, 0.00506753335, 0.000366827502, 1.54408681e-05},
+    {0.000149410407, 0.183486179, 0.0532153584, -0.0484428294, -0.0283502284, -0.00558723882, -0.000513930689,
+     -2.59220651e-05},
+    {0.111827664, 0.000493892876, -0.0672111586, -0.00727406796, 0.0127995517, 0.00432822481, 0.000536003849,
+     3.34426768e-05},
+    {0.00297861523, -0.0478300489, 0.00857398473, 0.01654258, -0.00118167978, -0.00227162964, -0.000438214862,
+     -3.60316008e-05},
+    {-0.0295818597, 0.00595713826, 0.0130622778, -0.00549105043, -0.00226918957, 0.000656635326, 0.000257188949,
+     2.726811e-05}};
 /* erfc(x) = exp(-x^2) / (1 + 2 x) P((x - 3) / (x + 3)), 0 <= x <= 10.1. Relative error 2^-29. */
 static const double erfc_short[] = {1.2530080591222885,      -0.13562113929921418,   -0.047562399458599046,
                                     0.12964641457193748,     -0.1192709751302227,    0.068295767046454459,
@@ -160,8 +181,22 @@ static ts_v large_erf(ts_vm *m, ts_v a) {
   return l_sub(m, l_const(m, 1), ts_vm_exp_of_negative(m, L_POLY(m, bounded, erfc_exponent)));
 }
 
+/* By tables, without a branch: arguments of layers are on both sides of 1. */
+static ts_v erf_by_tables(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), bounded = l_at_most(m, a, 3.925); /* from here erf rounds to 1 */
+  ts_v shifted = l_fma(m, bounded, l_const(m, 1 / ERF_WIDTH), ts_vm_magic(m)), index = l_bits(m, shifted);
+  ts_v t = l_sub(m, bounded, ts_vm_table(m, index, erf_center, ERF_INTERVALS));
+  ts_v p = ts_vm_table(m, index, erf_terms[ERF_TERMS - 1], ERF_INTERVALS);
+  for (int i = ERF_TERMS - 2; i >= 0; i--) p = l_fma(m, p, t, ts_vm_table(m, index, erf_terms[i], ERF_INTERVALS));
+  ts_v first = LLVMBuildICmp(m->b, LLVMIntEQ, index, l_bits(m, ts_vm_magic(m)), "");
+  ts_v base = l_select(m, first, a, ts_vm_table(m, index, erf_at_center, ERF_INTERVALS));
+  return l_copysign(m, l_fma(m, p, t, base), x);
+}
+
 ts_v ts_vm_erf(ts_vm *m, ts_v x) {
+  const ts_isa isa = m->e->target->isa;
   if (m->wide) return m->fma ? erf_wide(m, x) : ts_vm_library(m, "erf", "u10", x, NULL);
+  if (isa == TS_ISA_AVX512 || isa == TS_ISA_AVX2) return erf_by_tables(m, x);
   ts_v a = l_abs(m, x), small = l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small), a, a);
   return erf_of_parts(m, x, small, large_erf);
 }

@@ -137,10 +137,12 @@ static ts_v exp_of_any(ts_vm *m, ts_v x, ts_v y) {
   return ts_vm_scale(m, exp_poly(m, a.r), a.n, a.shifted);
 }
 
+static ts_v exp_vanishes(ts_vm *m, ts_v x) { return l_cmp(m, LLVMRealOLT, x, l_const(m, m->wide ? -746 : -104)); }
+
 /* The 0 is selected: numbers below the normal ones take processors a hundred times as long, and minus infinity is
  * frequent, as in masks before a softmax. */
 ts_v ts_vm_exp(ts_vm *m, ts_v x) {
-  ts_v zero = l_const(m, 0), vanishes = l_cmp(m, LLVMRealOLT, x, l_const(m, m->wide ? -746 : -104)), out;
+  ts_v zero = l_const(m, 0), vanishes = exp_vanishes(m, x), out;
   x = l_select(m, vanishes, zero, x);
   if (m->e->target->isa == TS_ISA_AVX512)
     out = exp_of_any(m, x, NULL);
@@ -186,33 +188,28 @@ ts_v ts_vm_expm1(ts_vm *m, ts_v x) {
   return l_copysign(m, l_select(m, is_p, p, l_add(m, sum, sum)), x);
 }
 
-/* The high half of the digits of `a` (Veltkamp), for a product without rounding. */
-static ts_v high_half(ts_vm *m, ts_v a) {
-  ts_v c = l_mul(m, a, l_const(m, m->wide ? 0x1p27 + 1 : 0x1p12 + 1));
-  return l_sub(m, c, l_sub(m, c, a));
+/* With -x = n ln 2 + r and p = expm1(r): 2^-n by 1 + 2^-n + p. What the first sum loses is added to r. 2^-n is a normal
+ * number. */
+static ts_v sigmoid_of_usual(ts_vm *m, ts_v x) {
+  ts_v one = l_const(m, 1), bounded = l_at_most(m, x, m->wide ? 37 : 17.4); /* from there the result is 1 */
+  reduced a = reduce_ln2(m, l_neg(m, bounded));
+  ts_v n = LLVMBuildShl(m->b, l_bits(m, a.shifted), l_int(m, m->wide ? 52 : 23), "");
+  ts_v power = l_float(m, LLVMBuildSub(m->b, l_bits(m, one), n, "")), sum = l_add(m, one, power);
+  ts_v rest = l_add(m, a.r, l_sub(m, power, l_sub(m, sum, one))), square = l_mul(m, a.r, a.r);
+  ts_v p = l_fma(m, square, m->wide ? L_POLY(m, a.r, expm1_wide) : L_POLY(m, a.r, expm1_narrow), rest);
+  return l_div(m, power, l_add(m, sum, p));
 }
 
-/* c - a b with a b near c, as if a b were not rounded; Dekker's product where there is no FMA. */
-static ts_v remainder_of(ts_vm *m, ts_v c, ts_v a, ts_v b) {
-  if (m->fma) return l_fma(m, l_neg(m, a), b, c);
-  ts_v a1 = high_half(m, a), b1 = high_half(m, b), a2 = l_sub(m, a, a1), b2 = l_sub(m, b, b1);
-  ts_v p = l_mul(m, a, b);
-  ts_v error = l_sub(m, l_mul(m, a1, b1), p);
-  error = l_add(m, l_add(m, error, l_mul(m, a1, b2)), l_mul(m, a2, b1));
-  error = l_add(m, error, l_mul(m, a2, b2));
-  return l_sub(m, l_sub(m, c, p), error);
+/* exp(x), far below 0. */
+static ts_v sigmoid_of_small(ts_vm *m, ts_v x, ts_v y) {
+  ts_v zero = l_const(m, 0), vanishes = exp_vanishes(m, x);
+  return l_select(m, vanishes, zero, exp_of_any(m, l_select(m, vanishes, zero, x), y));
 }
 
-/* With e = exp(-|x|), which never overflows: 1 / (1 + e) or e / (1 + e). The roundings of 1 + e and of the quotient are
- * corrected by their exact remainders. */
+/* 1 / (1 + exp(-x)): no rounding but that of the sum and that of the quotient counts fully. */
 ts_v ts_vm_sigmoid(ts_vm *m, ts_v x) {
-  ts_v one = l_const(m, 1), zero = l_const(m, 0);
-  ts_v e = ts_vm_exp(m, l_neg(m, l_abs(m, x)));
-  ts_v numerator = l_select(m, l_cmp(m, LLVMRealOLT, x, zero), e, one);
-  ts_v sum = l_add(m, one, e), sum_low = l_sub(m, e, l_sub(m, sum, one));
-  ts_v reciprocal = l_div(m, one, sum), q = l_mul(m, numerator, reciprocal);
-  ts_v remainder = l_fma(m, l_neg(m, q), sum_low, remainder_of(m, numerator, q, sum));
-  return l_fma(m, remainder, reciprocal, q);
+  ts_v small = l_cmp(m, LLVMRealOLT, x, l_const(m, m->wide ? -708 : -87));
+  return l_rarely(m, small, sigmoid_of_usual(m, x), sigmoid_of_small, x, NULL);
 }
 
 /* a = n ln 2 / 2 + r. For f32 one product with ln 2 is enough: a is at most 10. */
