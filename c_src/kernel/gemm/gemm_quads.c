@@ -144,14 +144,16 @@ INLINE __m512i add_products(__m512i sum, __m512i left, __m512i right, bool rhs_h
   return rhs_has_signs ? _mm512_dpbusd_epi32(sum, left, right) : _mm512_dpbusd_epi32(sum, right, left);
 }
 
-/* Adds `quads` products to the sums of the rows of lhs. Unrolled, so that the sums stay in registers. */
-INLINE void add_quads(const char *const *lhs, const char *rhs, int64_t quads, bool rhs_has_signs, sums *to) {
+/* Adds `quads` products to the sums of the rows of lhs; `counts`: also to those of the columns. Unrolled, so that the
+ * sums stay in registers. */
+INLINE void add_quads(const char *const *lhs, const char *rhs, int64_t quads, bool rhs_has_signs, bool counts,
+                      sums *to) {
   const __m512i one = _mm512_set1_epi8(1);
   sums s = *to;
   for (int64_t q = 0; q < quads; q++, rhs += PANEL * TS_GEMM_QUAD) {
     const __m512i near = _mm512_loadu_si512(rhs), far = _mm512_loadu_si512(rhs + 64);
-    s.columns[0] = add_products(s.columns[0], one, near, rhs_has_signs);
-    s.columns[1] = add_products(s.columns[1], one, far, rhs_has_signs);
+    if (counts) s.columns[0] = add_products(s.columns[0], one, near, rhs_has_signs);
+    if (counts) s.columns[1] = add_products(s.columns[1], one, far, rhs_has_signs);
 #pragma GCC unroll 8
     for (int r = 0; r < ROWS; r++) {
       const __m512i left = load_four(lhs[r] + q * TS_GEMM_QUAD);
@@ -165,7 +167,7 @@ INLINE void add_quads(const char *const *lhs, const char *rhs, int64_t quads, bo
 /* What is added to the sums of all rows. */
 INLINE __m512i correct(const gemm_amx_tile *t, __m512i columns) {
   const __m512i by = _mm512_slli_epi32(columns, 7), zero = _mm512_setzero_si512();
-  return t->product == GEMM_AMX_SS ? _mm512_sub_epi32(zero, by) : t->product == GEMM_AMX_UU ? by : zero;
+  return t->product == GEMM_AMX_SS ? _mm512_sub_epi32(zero, by) : by;
 }
 
 /* The sums of a row, with masks of the columns. */
@@ -179,8 +181,10 @@ INLINE void store_row(const gemm_amx_tile *t, int64_t row, const __m512i *sum, c
   }
 }
 
-/* Rows from `row` on; those past the last one repeat it, and are not stored. */
-INLINE void run_rows(const gemm_amx_tile *t, int64_t row, bool rhs_has_signs, const __mmask16 *cols) {
+/* Rows from `row` on; those past the last one repeat it, and are not stored. `counts`: they find the correction of all
+ * rows. */
+INLINE void run_rows(const gemm_amx_tile *t, int64_t row, bool rhs_has_signs, bool counts, __m512i *correction,
+                     const __mmask16 *cols) {
   const char *lhs[ROWS];
   sums s = {0}; /* of memset the sums would not stay in registers */
   for (int64_t first = 0; first < t->k; first += UNIT) {
@@ -188,20 +192,28 @@ INLINE void run_rows(const gemm_amx_tile *t, int64_t row, bool rhs_has_signs, co
     const char *rhs = t->rhs + first * PANEL * TS_GEMM_QUAD;
     for (int r = 0; r < ROWS; r++)
       lhs[r] = t->lhs + (first * PANEL + gemm_min(row + r, t->rows - 1) * quads) * TS_GEMM_QUAD;
-    add_quads(lhs, rhs, quads, rhs_has_signs, &s);
+    add_quads(lhs, rhs, quads, rhs_has_signs, counts, &s);
   }
-  const __m512i correction[] = {correct(t, s.columns[0]), correct(t, s.columns[1])};
+  UNROLL for (int v = 0; v < 2 && counts; v++) correction[v] = correct(t, s.columns[v]);
   UNROLL for (int r = 0; r < ROWS; r++) if (row + r < t->rows) store_row(t, row + r, s.of[r], correction, cols);
 }
 
-static void run_by_vnni(const gemm_amx_tile *t) {
-  const bool rhs_has_signs = t->product == GEMM_AMX_SS || t->product == GEMM_AMX_US;
+INLINE void run_tile(const gemm_amx_tile *t, bool rhs_has_signs) {
   const __mmask16 cols[] = {first_lanes(t->cols), first_lanes(t->cols - UNIT)};
-  for (int64_t row = 0; row < t->rows; row += ROWS)
-    if (rhs_has_signs)
-      run_rows(t, row, true, cols);
-    else
-      run_rows(t, row, false, cols);
+  __m512i correction[] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  int64_t row = 0;
+  if (flips(t->product)) {
+    run_rows(t, 0, rhs_has_signs, true, correction, cols);
+    row = ROWS;
+  }
+  for (; row < t->rows; row += ROWS) run_rows(t, row, rhs_has_signs, false, correction, cols);
+}
+
+static void run_by_vnni(const gemm_amx_tile *t) {
+  if (t->product == GEMM_AMX_SS || t->product == GEMM_AMX_US)
+    run_tile(t, true);
+  else
+    run_tile(t, false);
 }
 
 #include "kernel/isa_end.h"
