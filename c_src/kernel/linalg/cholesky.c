@@ -80,6 +80,7 @@ static ts_linalg_block block_of(const panel *p) {
                            .sums = p->at > 0 ? p->sums : NULL,
                            .rhs = p->columns,
                            .out = p->columns,
+                           .matrix_row = p->width,
                            .sums_row = p->rows,
                            .rhs_row = p->rows,
                            .out_row = p->rows,

@@ -46,17 +46,20 @@ static ts_status solve_block(const factor *f, const factor_system *p, int64_t at
   const int64_t most = factor_block_of(f->spec), rows = ts_linalg_min(most, p->n - at);
   char *sums = room + most * most * f->size;
   const bool transposes = p->x.col != 1 || p->b.col != 1;
+  /* Many columns read the block again and again: its rows should not share a set of the cache. */
+  const bool copies = p->a.col != 1 || p->cols > FEW_COLUMNS;
   const ts_linalg_view a = {ts_linalg_at(&p->a, at, at, f->size), p->a.row, p->a.col}, dense = {room, rows, 1};
   const ts_linalg_view b = from_row(&p->b, at, f->size), x = from_row(&p->x, at, f->size);
   const ts_linalg_view transposed = {sums + most * p->cols * f->size, p->cols, 1};
   TS_TRY(sum_before(f, p, at, rows, sums));
-  ts_linalg_copy(&a, &dense, rows, rows, f->size);
+  if (copies) ts_linalg_copy(&a, &dense, rows, rows, f->size);
   if (transposes) ts_linalg_copy(&b, &transposed, rows, p->cols, f->size);
   const ts_linalg_view *from = transposes ? &transposed : &b, *to = transposes ? &transposed : &x;
-  const ts_linalg_block block = {.matrix = room,
+  const ts_linalg_block block = {.matrix = copies ? dense.data : a.data,
                                  .sums = at > 0 ? sums : NULL,
                                  .rhs = from->data,
                                  .out = to->data,
+                                 .matrix_row = copies ? dense.row : a.row,
                                  .sums_row = p->cols,
                                  .rhs_row = from->row,
                                  .out_row = to->row,

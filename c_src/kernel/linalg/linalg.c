@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdatomic.h>
+#include <string.h>
 
 const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type) {
   int which = type == TS_C128 ? 2 : type == TS_F64;
@@ -41,6 +42,11 @@ DEFINE_COPY(64)
 DEFINE_COPY(128)
 
 static void copy_elements(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
+  if (from->col == 1 && to->col == 1 && from->data != to->data) {
+    for (int64_t i = 0; i < rows; i++)
+      memcpy(ts_linalg_at(to, i, 0, size), ts_linalg_at(from, i, 0, size), (size_t)(cols * size));
+    return;
+  }
   (size == 4 ? copy32 : size == 8 ? copy64 : copy128)(from, to, rows, cols);
 }
 

@@ -17,11 +17,11 @@
 
 /* One block of rows of a larger problem. Strides in numbers; columns are neighbours. */
 typedef struct ts_linalg_block {
-  const void *matrix; /* n rows of n elements: lower triangular */
+  const void *matrix; /* n rows of n elements, neighbours in a row; the lower triangle is read */
   const void *sums;   /* for each element of the result, over the rows before the block; NULL: zeros */
   const void *rhs;
   void *out; /* may be rhs */
-  int64_t sums_row, rhs_row, out_row;
+  int64_t matrix_row, sums_row, rhs_row, out_row;
   int n; /* at most TS_LINALG_BLOCK parts */
   bool unit;
   bool hermitian; /* The matrix is a Cholesky factor: numbers are divided by the real part of its diagonal. */

@@ -164,6 +164,7 @@ static void solve_rows(const panel *p, const strip *s) {
                                  .sums = p->at > 0 ? out : NULL,
                                  .rhs = rows,
                                  .out = out,
+                                 .matrix_row = p->width,
                                  .sums_row = s->row,
                                  .rhs_row = most,
                                  .out_row = s->row,
