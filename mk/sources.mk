@@ -522,6 +522,7 @@ NIF_SRC := \
   c_src/nif/run/nif_answer.c \
   c_src/nif/run/nif_args.c \
   c_src/nif/run/nif_group.c \
+  c_src/nif/run/nif_known.c \
   c_src/nif/run/nif_run.c \
   c_src/nif/digest/nif_digest.c \
   c_src/nif/digest/nif_digest_map.c \
@@ -731,6 +732,7 @@ NIF_MODULES := \
   tessera_hostile_tests \
   tessera_io_tests \
   tessera_jit_tests \
+  tessera_known_tests \
   tessera_memory_tests \
   tessera_misuse_tests \
   tessera_nx_backend_tests \

@@ -14,6 +14,7 @@ struct ts_eager_program {
   _Atomic uint32_t refs;
   ts_loaded *executable;
   bool is_like;
+  int form;
   uint64_t hash;
   size_t key_size;
   char key[];
@@ -30,7 +31,7 @@ typedef struct ts_eager_recent {
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static ts_map programs;
 static ts_eager_program *newest, *oldest;
-static ts_eager_recent recents[TS_SLOTS];
+static ts_eager_recent recents[TS_SLOTS], knowns[TS_SLOTS];
 
 static void retain(ts_eager_program *p) { atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed); }
 
@@ -82,17 +83,25 @@ static bool is_like(const ts_loaded *executable) {
   return made->dtype == first->dtype && ts_shape_equal(&made->shape, &first->shape);
 }
 
-/* When there is no memory, the program is not added. */
-void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable) {
+/* A reference; NULL when there is no memory. */
+static ts_eager_program *new_program(const void *key, size_t size, ts_loaded *executable) {
   ts_eager_program *p;
-  if (!ts_status_consume_ok(ts_alloc(sizeof *p + size, (void **)&p))) return;
+  if (!ts_status_consume_ok(ts_alloc(sizeof *p + size, (void **)&p))) return NULL;
   memcpy(p->key, key, size);
   p->key_size = size;
   p->hash = ts_hash64(key, size);
   p->executable = executable;
   p->is_like = is_like(executable);
+  p->form = 0;
   ts_loaded_retain(executable);
   atomic_init(&p->refs, 1);
+  return p;
+}
+
+/* When there is no memory, the program is not added. */
+void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable) {
+  ts_eager_program *p = new_program(key, size, executable);
+  if (!p) return;
   pthread_mutex_lock(&lock);
   if (ts_map_get(&programs, key, size) || !ts_status_consume_ok(ts_map_put(&programs, key, size, p))) {
     release(p);
@@ -103,18 +112,24 @@ void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable) {
   pthread_mutex_unlock(&lock);
 }
 
+static void forget(ts_eager_recent *recent) {
+  ts_eager_program *found[RECENT];
+  ts_spin_lock(&recent->lock);
+  memcpy(found, recent->programs, sizeof found);
+  memset(recent->programs, 0, sizeof found);
+  ts_spin_unlock(&recent->lock);
+  for (int i = 0; i < RECENT; i++) release(found[i]);
+}
+
 void ts_eager_programs_clear(void) {
   pthread_mutex_lock(&lock);
   while (oldest) drop_oldest();
   pthread_mutex_unlock(&lock);
-  for (int s = 0; s < TS_SLOTS; s++) {
-    ts_eager_program *found[RECENT];
-    ts_spin_lock(&recents[s].lock);
-    memcpy(found, recents[s].programs, sizeof found);
-    memset(recents[s].programs, 0, sizeof found);
-    ts_spin_unlock(&recents[s].lock);
-    for (int i = 0; i < RECENT; i++) release(found[i]);
-  }
+  for (int s = 0; s < TS_SLOTS; s++) forget(&recents[s]);
+}
+
+void ts_known_programs_clear(void) {
+  for (int s = 0; s < TS_SLOTS; s++) forget(&knowns[s]);
 }
 
 /* ---- for a thread */
@@ -144,6 +159,49 @@ bool ts_eager_program_find(const void *key, size_t size, ts_eager_use *out) {
   return out->program != NULL;
 }
 
+/* ---- known ones: in one of two places, since a program that is not found takes a longer way each time */
+
+static ts_eager_program **first_place(ts_eager_recent *recent, uint64_t hash) {
+  return &recent->programs[hash % RECENT];
+}
+
+static ts_eager_program **second_place(ts_eager_recent *recent, uint64_t hash) {
+  return &recent->programs[hash / RECENT % RECENT];
+}
+
+bool ts_known_program_find(const void *key, size_t size, ts_eager_use *out) {
+  uint64_t hash = ts_hash64(key, size);
+  ts_eager_recent *recent = &knowns[ts_slot()];
+  if (!ts_spin_try(&recent->lock)) return false;
+  ts_eager_program *p = *first_place(recent, hash);
+  if (!has_key(p, hash, key, size)) p = *second_place(recent, hash);
+  if (has_key(p, hash, key, size)) {
+    *out = (ts_eager_use){.program = p, .recent = recent};
+    return true;
+  }
+  ts_spin_unlock(&recent->lock);
+  return false;
+}
+
+/* The first place for an equal key, for the first program, and for one that finds both places taken. */
+static ts_eager_program **place(ts_eager_recent *recent, const ts_eager_program *p) {
+  ts_eager_program **first = first_place(recent, p->hash), **second = second_place(recent, p->hash);
+  if (has_key(*second, p->hash, p->key, p->key_size)) return second;
+  return !*first || *second || has_key(*first, p->hash, p->key, p->key_size) ? first : second;
+}
+
+void ts_known_program_add(const void *key, size_t size, ts_loaded *executable, int form) {
+  ts_eager_program *p = new_program(key, size, executable);
+  ts_eager_recent *recent = &knowns[ts_slot()];
+  if (!p) return;
+  p->form = form;
+  ts_spin_lock(&recent->lock);
+  ts_eager_program **entry = place(recent, p), *before = *entry;
+  *entry = p;
+  ts_spin_unlock(&recent->lock);
+  release(before);
+}
+
 void ts_eager_program_done(ts_eager_use *use) {
   if (use->recent)
     ts_spin_unlock(&use->recent->lock);
@@ -152,5 +210,7 @@ void ts_eager_program_done(ts_eager_use *use) {
 }
 
 ts_loaded *ts_eager_program_executable(const ts_eager_use *use) { return use->program->executable; }
+
+int ts_known_program_form(const ts_eager_use *use) { return use->program->form; }
 
 bool ts_eager_program_is_like(const ts_eager_use *use) { return use->program->is_like; }

@@ -22,6 +22,15 @@ void ts_eager_program_done(ts_eager_use *use);
 void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable);
 void ts_eager_programs_clear(void);
 
+/* Programs that another cache holds, as the calling thread has used them last: for a lookup without terms. A use is
+ * ended as above. */
+bool ts_known_program_find(const void *key, size_t size, ts_eager_use *out);
+/* The thread's cache retains the program. `form` is the caller's, for its results. */
+void ts_known_program_add(const void *key, size_t size, ts_loaded *executable, int form);
+int ts_known_program_form(const ts_eager_use *use);
+/* Forgets those of all threads. */
+void ts_known_programs_clear(void);
+
 ts_loaded *ts_eager_program_executable(const ts_eager_use *use);
 /* True when its result has the type of its first argument. */
 bool ts_eager_program_is_like(const ts_eager_use *use);

@@ -22,6 +22,7 @@
 #include "nif/profile/nif_places.h"
 #include "nif/profile/nif_profile.h"
 #include "nif/run/nif_group.h"
+#include "nif/run/nif_known.h"
 #include "nif/run/nif_run.h"
 
 #include "base/log.h"
@@ -33,7 +34,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version that it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 26
+#define TS_NIF_ABI 27
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -343,6 +344,9 @@ static ErlNifFunc functions[] = {
     {"on_device", 2, ts_nif_on_device, 0},
     {"compile", 2, ts_nif_compile, 0},
     {"run", 4, ts_nif_run, 0},
+    {"run_known", 3, ts_nif_run_known, 0},
+    {"known_add", 4, ts_nif_known_add, 0},
+    {"known_clear", 0, ts_nif_known_clear, CPU},
     {"run_answer", 2, ts_nif_run_answer, 0},
     {"run_abandon", 1, ts_nif_run_abandon, 0},
     {"run_group", 4, ts_nif_run_group, 0},

@@ -20,7 +20,7 @@
   X(temp_bytes) X(result_bytes) X(live_peak_bytes) X(planned_peak_bytes) X(cost_ns) X(pass_ns) X(lower_ns)         \
   X(kernel_ns) X(is_short) X(no_fusion) X(no_simplify) X(threads) X(donate) X(tessera_log) X(requested)            \
   X(parameter) X(hidden) X(while) X(cond) X(deallocated) X(stale) X(host) X(callback) X(client) X(waiting) X(ready) \
-  X(freed) X(major) X(program) X(profiled) X(precision) X(highest) X(high) X(default) X(placed) X(device) X(crowded)
+  X(freed) X(major) X(program) X(profiled) X(precision) X(highest) X(high) X(default) X(placed) X(device) X(crowded) X(tuple) X(list)
 /* clang-format on */
 
 typedef struct ts_nif_atoms {

@@ -13,7 +13,7 @@
          local_sharding/5, coordinates/1, varying/2, vary/3, has_collective/2, combine/1, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          read_stablehlo/1, read_stablehlo/2, stablehlo_leaves/1, stablehlo_shardings/1, set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
-         compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
+         compile/2, on_device/2, run/4, run_known/3, known_add/4, known_clear/0, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
          run_rank/5, run_refuse/3, block/2, block_append/2, block_binary/1, block_tensor/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
          rank_open/3, rank_isa/0, rank_build/0, rank_moved/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
          makers/0, profile_start/1, profile_stop/1, profile_lines/1, profile_rows/1, places_record/1, places_set/2, places_of/2, places_known/1,
@@ -25,7 +25,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 26).
+-define(ABI, 27).
 -endif.
 
 %% Keys of persistent terms: that this version of the module has its library, and why it cannot have it.
@@ -196,6 +196,9 @@ interpret(Builder, Lists, Client) -> ?FIRST([Builder, Lists, Client]).
 compile(Builder, Options) -> ?FIRST([Builder, Options]).
 on_device(Executable, Device) -> ?FIRST([Executable, Device]).
 run(Executable, Arguments, Threads, Donated) -> ?FIRST([Executable, Arguments, Threads, Donated]).
+run_known(Id, Arguments, Threads) -> ?FIRST([Id, Arguments, Threads]).
+known_add(Id, Arguments, Executable, Form) -> ?FIRST([Id, Arguments, Executable, Form]).
+known_clear() -> ?FIRST([]).
 run_answer(Run, Results) -> ?FIRST([Run, Results]).
 run_abandon(Run) -> ?FIRST([Run]).
 run_group(Executable, Arguments, Threads, Donated) -> ?FIRST([Executable, Arguments, Threads, Donated]).

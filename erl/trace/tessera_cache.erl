@@ -202,6 +202,7 @@ bound(Limit, LimitBytes, Bytes) ->
     (Count > Limit orelse (Count > 1 andalso counters:get(Bytes, 1) > LimitBytes)) andalso
         begin
             drop(ets:first(?ORDER), Bytes),
+            ok = tessera_nif:known_clear(),
             bound(Limit, LimitBytes, Bytes)
         end.
 
@@ -240,7 +241,7 @@ call(Request) ->
 -spec clear() -> ok.
 clear() ->
     _ = call(clear),
-    ok.
+    tessera_nif:known_clear().
 
 -spec size() -> non_neg_integer().
 size() ->

@@ -105,9 +105,50 @@ call(#jit{function = F} = Jit, Args) ->
     case tessera_trace:is_tracing() of
         true -> tessera_trace:call(jit, F, Args);
         false ->
-            {Signature, Leaves} = tessera_tree:flatten(Args),
-            run(Jit, placed(Jit, program(Jit, Signature, Args), Signature), Signature, Args, Leaves)
+            case run_known(Jit, Args) of
+                {pressure, Result} ->
+                    ok = tessera_memory:make_room(),
+                    Result;
+                crowded ->
+                    ok = tessera_memory:make_room(),
+                    run_found(Jit, Args);
+                false -> run_found(Jit, Args);
+                Result -> Result
+            end
     end.
+
+%% By the short way, which the thread that called the function last with arguments of these types has. It knows no containers of arguments, no donated or hidden
+%% arguments, no events and no errors, and returns false for them.
+run_known(#jit{donate = [], environment = [], device = undefined, id = Id, versions = Versions, threads = Threads}, Args) ->
+    case tessera_events:runs_are_watched() orelse tessera_places:is_recording() of
+        false -> tessera_nif:run_known(current(Id, Versions), Args, Threads);
+        true -> false
+    end;
+run_known(_, _) -> false.
+
+know(#jit{donate = [], environment = [], device = undefined, id = Id, versions = Versions},
+     #program{result = Result, executable = Executable}, Args) ->
+    case form(Result) of
+        none -> ok;
+        Form -> tessera_nif:known_add(current(Id, Versions), Args, Executable, Form)
+    end;
+know(_, _, _) -> ok.
+
+%% What the native library makes by itself of the results.
+form([_ | _]) -> leaf;
+form({Kind, [_ | _] = Signatures}) when Kind =:= tuple; Kind =:= list ->
+    case lists:all(fun erlang:is_list/1, Signatures) of
+        true -> Kind;
+        false -> none
+    end;
+form(_) -> none.
+
+run_found(Jit, Args) ->
+    {Signature, Leaves} = tessera_tree:flatten(Args),
+    Program = program(Jit, Signature, Args),
+    Result = run(Jit, placed(Jit, Program, Signature), Signature, Args, Leaves),
+    ok = know(Jit, Program, Args),
+    Result.
 
 run(Jit, Program, Signature, Args, Leaves) ->
     case run(Jit, Program, Leaves) of
