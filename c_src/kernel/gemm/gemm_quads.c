@@ -26,7 +26,41 @@ gemm_amx_product ts_gemm_quads_product(const ts_gemm_types *types) {
 
 static __mmask16 first_lanes(int64_t count) { return (__mmask16)((1u << gemm_max(0, gemm_min(UNIT, count))) - 1); }
 
-/* Units that are neighbours: a byte of each, of `steps` steps. */
+/* Columns of `steps` rows of bytes, from `from` on: a quad of each of the panel's columns. Missing ones are zeros. */
+static void join_rows(const char *from, int64_t row, int64_t steps, __mmask32 columns, char *to) {
+  __m256i x[TS_GEMM_QUAD];
+  UNROLL for (int s = 0; s < TS_GEMM_QUAD; s++) x[s] =
+      _mm256_maskz_loadu_epi8(s < steps ? columns : 0, s < steps ? from + s * row : from);
+  const __m256i low = _mm256_unpacklo_epi8(x[0], x[1]), low2 = _mm256_unpacklo_epi8(x[2], x[3]),
+                high = _mm256_unpackhi_epi8(x[0], x[1]), high2 = _mm256_unpackhi_epi8(x[2], x[3]);
+  const __m256i a = _mm256_unpacklo_epi16(low, low2), b = _mm256_unpackhi_epi16(low, low2),
+                c = _mm256_unpacklo_epi16(high, high2), d = _mm256_unpackhi_epi16(high, high2);
+  _mm512_storeu_si512(to, _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_permute2x128_si256(a, b, 0x20)),
+                                             _mm256_permute2x128_si256(c, d, 0x20), 1));
+  _mm512_storeu_si512(to + 64, _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_permute2x128_si256(a, b, 0x31)),
+                                                  _mm256_permute2x128_si256(c, d, 0x31), 1));
+}
+
+/* Quads of rows that are fetched ahead: the next row may be far from the end of the current one. */
+#define QUADS_AHEAD 4
+
+/* Panels of units that are neighbours, step after step across all of them, so that memory is read in order. */
+static void join_units(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
+  const int64_t panel = gemm_ceil_div(k, TS_GEMM_QUAD) * PANEL * TS_GEMM_QUAD, row = p->k_stride;
+  for (int64_t first = 0; first < k; first += TS_GEMM_QUAD, panels += PANEL * TS_GEMM_QUAD) {
+    const char *from = source + first * row;
+    const bool has_more = first + (QUADS_AHEAD + 1) * TS_GEMM_QUAD <= k;
+    char *to = panels;
+    for (int64_t u = 0; u < units; u += PANEL, to += panel) {
+      for (int64_t s = 0; s < TS_GEMM_QUAD && has_more && u % 64 == 0; s++)
+        __builtin_prefetch(from + (QUADS_AHEAD * TS_GEMM_QUAD + s) * row + u);
+      const __mmask32 columns = units - u >= PANEL ? ~UINT32_C(0) : (UINT32_C(1) << (units - u)) - 1;
+      join_rows(from + u, row, gemm_min(TS_GEMM_QUAD, k - first), columns, to);
+    }
+  }
+}
+
+/* Up to 16 units that are neighbours: a byte of each, of `steps` steps. */
 static __m512i join_neighbours(const gemm_pack *p, const char *from, __mmask16 units, int64_t steps) {
   __m512i quads = _mm512_setzero_si512();
   for (int64_t s = 0; s < steps; s++) {
@@ -56,6 +90,10 @@ static __m512i load_quads(const gemm_pack *p, const char *from, int64_t units, i
 }
 
 void ts_gemm_quads_pack_right(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels) {
+  if (p->unit_stride == 1) {
+    join_units(p, source, units, k, panels);
+    return;
+  }
   for (int64_t u = 0; u < units; u += PANEL)
     for (int64_t first = 0; first < k; first += TS_GEMM_QUAD, panels += PANEL * TS_GEMM_QUAD) {
       const int64_t steps = gemm_min(TS_GEMM_QUAD, k - first);
