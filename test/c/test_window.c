@@ -12,6 +12,8 @@
 
 #include "tool/compare.h"
 
+#include <math.h>
+
 static const char *const types[] = {"s8",  "s16", "s32",  "s64", "u8",  "u16", "u32",
                                     "u64", "f16", "bf16", "f32", "f64", "c64", "c128"};
 static const char *const folds[] = {"window_sum", "window_product", "window_max", "window_min"};
@@ -325,6 +327,55 @@ static void check_best(ts_dtype type, int isa, int fold) {
   }
 }
 
+/* Folds of any number of windows, one and two elements apart, are those of each window by itself; so they are where the
+ * best of the elements is a zero, and beside infinities and NaNs. Nothing is read behind the last window. */
+static void check_neighbours(ts_dtype type, int isa, int fold, int kind) {
+  static const double values[][8] = {{0.0, -0.0, -1, -2, -0.0, -3, -0.0, -1},
+                                     {0.0, -0.0, 1, 2, 0.0, 3, 0.0, 1},
+                                     {-0.0, 1.5, INFINITY, -INFINITY, -2, 2, -1, 1},
+                                     {5, 1.5, -7, 3, -2, 2, -1, 1}};
+  enum { MOST = 150, ELEMENTS = 2 * MOST + 1 };
+  static char x[2][ELEMENTS * 8], a[MOST * 8], b[MOST * 8];
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  uint64_t seed = (uint64_t)kind + 3;
+  for (int64_t i = 0; i < (int64_t)sizeof x / size; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const bool nan = ts_dtype_is_float(type) && kind == 3 && seed >> 40 & 1 && (seed >> 41) % 64 == 0;
+    const double value = nan ? (seed & 1 << 30 ? -1 : 1) * (double)NAN : values[kind][seed >> 61];
+    ts_scalar_store(type, ts_scalar_from_f64(type, value), (char *)x + i * size);
+  }
+  for (int64_t stride = 1; stride <= 2; stride++)
+    for (int64_t count = 1; count <= MOST; count++) {
+      const int64_t last = ((count - 1) * stride + 2) * size; /* the end of the elements */
+      const char *rows[] = {x[0] + sizeof x[0] - last, x[1] + sizeof x[1] - last};
+      const ts_window_taps taps = {rows, 2, 0, 2, size, false};
+      for (int64_t w = 0; w < count; w++) {
+        ts_window_taps one = taps;
+        one.offset = w * stride * size;
+        lanes[isa]->folds[type][fold](&one, 1, 1, a + w * size);
+      }
+      memset(b, 0, sizeof b);
+      lanes[isa]->folds[type][fold](&taps, stride, count, b);
+      ck_assert_mem_eq(a, b, (size_t)(count * size));
+    }
+}
+
+START_TEST(neighbours_are_as_single_windows)
+{
+  static const ts_dtype lane_types[] = {TS_F32, TS_F64, TS_F16, TS_BF16, TS_S8,  TS_U8,
+                                        TS_S16, TS_U16, TS_S32, TS_U32,  TS_S64, TS_U64};
+  if (!has(_i)) {
+    printf("this machine lacks instruction set %d\n", _i);
+    return;
+  }
+  for (int t = 0; t < 12; t++)
+    for (int fold = 0; fold < 4; fold++)
+      for (int kind = ts_dtype_is_float(lane_types[t]) ? 0 : 3; kind < 4; kind++)
+        if (fold == TS_COMBINE_MAX || fold == TS_COMBINE_MIN || kind < 2)
+          check_neighbours(lane_types[t], _i, fold, kind);
+}
+END_TEST
+
 START_TEST(instruction_sets_agree_on_the_best)
 {
   static const ts_dtype floats[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
@@ -424,6 +475,7 @@ int main(void) {
   tcase_add_loop_test(window, instruction_sets_agree, 0, 3);
   tcase_add_loop_test(window, instruction_sets_scatter_the_same, 0, 3);
   tcase_add_loop_test(window, instruction_sets_agree_on_the_best, 0, 3);
+  tcase_add_loop_test(window, neighbours_are_as_single_windows, 0, 3);
   tcase_add_loop_test(window, strips_are_dots_of_their_places, 0, 3);
 #endif
   suite_add_tcase(suite, window);

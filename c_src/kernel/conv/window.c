@@ -137,8 +137,7 @@ typedef struct window_part {
 } window_part;
 
 static ts_window_taps taps_of_row(const window_run *run, int64_t row, const char **rows) {
-  return (ts_window_taps){
-      .rows = rows, .row_count = ts_window_find_rows(run->s, row, run->in, rows), .streams = run->streams};
+  return (ts_window_taps){.rows = rows, .row_count = ts_window_find_rows(run->s, row, run->in, rows)};
 }
 
 static char *row_out(const window_run *run, int64_t row) {
@@ -178,6 +177,7 @@ static void fold_part(const window_run *run, const window_part *part, int worker
   }
   for (int64_t row = part->row; row < part->row_end && !ts_cancelled(run->cancel); row++) {
     ts_window_taps taps = taps_of_row(run, row, rows);
+    taps.streams = run->streams;
     fold_windows(run, &taps, part->first, part->end, row_out(run, row));
   }
   /* Streaming stores are not ordered with the stores that publish the results to other threads. */

@@ -38,6 +38,28 @@ INLINE doubles min_f64(doubles x, doubles y) {
   return (doubles)first_nan_f64(a, _mm256_or_pd(_mm256_min_pd(a, b), _mm256_and_pd(a, equal)));
 }
 
+PICK_BY(s8, __m256i, _mm256_max_epi8, _mm256_min_epi8)
+PICK_BY(u8, __m256i, _mm256_max_epu8, _mm256_min_epu8)
+PICK_BY(s16, __m256i, _mm256_max_epi16, _mm256_min_epi16)
+PICK_BY(u16, __m256i, _mm256_max_epu16, _mm256_min_epu16)
+PICK_BY(s32, __m256i, _mm256_max_epi32, _mm256_min_epi32)
+PICK_BY(u32, __m256i, _mm256_max_epu32, _mm256_min_epu32)
+PICK_BY_MASK(s64)
+PICK_BY_MASK(u64)
+PICK_BY(f32, __m256, _mm256_max_ps, _mm256_min_ps)
+PICK_BY(f64, __m256d, _mm256_max_pd, _mm256_min_pd)
+INLINE floats once(floats x) {
+  __asm__("" : "+x"(x));
+  return x;
+}
+INLINE bool any_set(vector_u16 x) { return _mm256_movemask_epi8((__m256i)x) != 0; }
+INLINE bool any_nan_f32(floats a, floats b) {
+  return _mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q)) != 0;
+}
+INLINE bool any_nan_f64(doubles a, doubles b) {
+  return _mm256_movemask_pd(_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q)) != 0;
+}
+
 INLINE void stream(void *to, floats x) { _mm256_stream_si256((__m256i *)to, (__m256i)x); }
 INLINE void stream_end(void) { _mm_sfence(); }
 INLINE floats in_register(floats x) { return x; }

@@ -38,6 +38,24 @@ INLINE doubles min_f64(doubles x, doubles y) {
   return (doubles)first_nan_f64(a, _mm512_mask_or_pd(best, _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ), best, a));
 }
 
+PICK_BY(s8, __m512i, _mm512_max_epi8, _mm512_min_epi8)
+PICK_BY(u8, __m512i, _mm512_max_epu8, _mm512_min_epu8)
+PICK_BY(s16, __m512i, _mm512_max_epi16, _mm512_min_epi16)
+PICK_BY(u16, __m512i, _mm512_max_epu16, _mm512_min_epu16)
+PICK_BY(s32, __m512i, _mm512_max_epi32, _mm512_min_epi32)
+PICK_BY(u32, __m512i, _mm512_max_epu32, _mm512_min_epu32)
+PICK_BY(s64, __m512i, _mm512_max_epi64, _mm512_min_epi64)
+PICK_BY(u64, __m512i, _mm512_max_epu64, _mm512_min_epu64)
+PICK_BY(f32, __m512, _mm512_max_ps, _mm512_min_ps)
+PICK_BY(f64, __m512d, _mm512_max_pd, _mm512_min_pd)
+INLINE floats once(floats x) {
+  __asm__("" : "+v"(x));
+  return x;
+}
+INLINE bool any_set(vector_u16 x) { return _mm512_test_epi16_mask((__m512i)x, (__m512i)x) != 0; }
+INLINE bool any_nan_f32(floats a, floats b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q) != 0; }
+INLINE bool any_nan_f64(doubles a, doubles b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q) != 0; }
+
 INLINE void stream(void *to, floats x) { _mm512_stream_si512((__m512i *)to, (__m512i)x); }
 INLINE void stream_end(void) { _mm_sfence(); }
 /* Else the compiler has each of three FMAs load the element again, which took a fifth longer for lines in L2. */

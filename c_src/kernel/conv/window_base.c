@@ -51,6 +51,32 @@ INLINE doubles min_f64(doubles a, doubles b) {
   return (doubles)pick_f64((a < b) | is_nan_f64(a), a, (longs)b | ((longs)a & (a == b)));
 }
 
+PICK_BY_MASK(s8)
+PICK_BY_MASK(u8)
+PICK_BY_MASK(s16)
+PICK_BY_MASK(u16)
+PICK_BY_MASK(s32)
+PICK_BY_MASK(u32)
+PICK_BY_MASK(s64)
+PICK_BY_MASK(u64)
+INLINE floats greater_f32(floats a, floats b) { return (floats)pick_f32(a > b, a, (ints)b); }
+INLINE floats less_f32(floats a, floats b) { return (floats)pick_f32(a < b, a, (ints)b); }
+INLINE doubles greater_f64(doubles a, doubles b) { return (doubles)pick_f64(a > b, a, (longs)b); }
+INLINE doubles less_f64(doubles a, doubles b) { return (doubles)pick_f64(a < b, a, (longs)b); }
+INLINE floats once(floats x) { return x; }
+INLINE bool any_set(vector_u16 x) {
+  const longs any = (longs)x;
+  return (any[0] | any[1]) != 0;
+}
+INLINE bool any_nan_f32(floats a, floats b) {
+  const longs any = (longs)(is_nan_f32(a) | is_nan_f32(b));
+  return (any[0] | any[1]) != 0;
+}
+INLINE bool any_nan_f64(doubles a, doubles b) {
+  const longs any = is_nan_f64(a) | is_nan_f64(b);
+  return (any[0] | any[1]) != 0;
+}
+
 INLINE void stream(void *to, floats x) { memcpy(to, &x, sizeof x); }
 INLINE void stream_end(void) {}
 INLINE floats in_register(floats x) { return x; }

@@ -5,6 +5,10 @@
  *   fma_f32, fma_f64, fma_vector_f32, fma_vector_f64: a product and a sum. They round once where the machine can; else
  *     the product rounds by itself.
  *   max_f32, min_f32, max_f64, min_f64, of vectors: NaN if either is; -0 below +0.
+ *   greater, less, of vectors of each type but halves: as `a > b ? a : b` and `a < b ? a : b` have it, element by
+ *     element; with floats that are unordered or equal, either operand.
+ *   any_nan_f32, any_nan_f64: whether an element of two vectors is NaN. any_set: whether an element is not 0.
+ *   once: its argument, which is loaded once: loads that cross lines take most of the time of a fold.
  *   stream: a store to an aligned address that bypasses the caches where the machine can. stream_end orders such stores
  *     with later ones.
  *   in_register: its argument, which is loaded once for all that use it.
@@ -96,18 +100,18 @@ INLINE double first_float(ts_combine op) {
   return identities[op];
 }
 
-/* Every second element of two vectors. */
+/* Every second element of `a`, and of `b` from its second on. */
 #if VECTOR_BYTES == 16
-INLINE ints evens_4(ints a, ints b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
-INLINE longs evens_8(longs a, longs b) { return __builtin_shufflevector(a, b, 0, 2); }
+INLINE ints seconds_4(ints a, ints b) { return __builtin_shufflevector(a, b, 0, 2, 5, 7); }
+INLINE longs seconds_8(longs a, longs b) { return __builtin_shufflevector(a, b, 0, 3); }
 #elif VECTOR_BYTES == 32
-INLINE ints evens_4(ints a, ints b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
-INLINE longs evens_8(longs a, longs b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
+INLINE ints seconds_4(ints a, ints b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15); }
+INLINE longs seconds_8(longs a, longs b) { return __builtin_shufflevector(a, b, 0, 2, 5, 7); }
 #else
-INLINE ints evens_4(ints a, ints b) {
-  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+INLINE ints seconds_4(ints a, ints b) {
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
 }
-INLINE longs evens_8(longs a, longs b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
+INLINE longs seconds_8(longs a, longs b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15); }
 #endif
 
 #define NAME(name) name##_s8
@@ -142,12 +146,10 @@ INLINE longs evens_8(longs a, longs b) { return __builtin_shufflevector(a, b, 0,
 #define T uint64_t
 #include "kernel/conv/window_integer.h"
 
-typedef floats vector_f32;
 #define NAME(name) name##_f32
 #define T float
 #include "kernel/conv/window_float.h"
 
-typedef doubles vector_f64;
 #define NAME(name) name##_f64
 #define T double
 #include "kernel/conv/window_float.h"

@@ -1,7 +1,7 @@
 /* Windows of one integer type T: a part of kernel/conv/window_body.h. The includer defines NAME of a function, and T.
+ * Vectors, NAME(vector), and their NAME(greater) and NAME(less) are the instruction set's.
  * Sums and products are those of the unsigned type, which wraps, and are the same for the signed type: only the table
  * says which functions are used. */
-typedef T NAME(vector) VECTOR;
 typedef T NAME(near) IN_MEMORY(T);
 typedef __typeof__((NAME(vector)){0} > (NAME(vector)){0}) NAME(mask);
 
@@ -30,8 +30,16 @@ INLINE NAME(vector) NAME(pick)(NAME(mask) mask, NAME(vector) a, NAME(vector) b) 
 INLINE NAME(vector) NAME(joins)(NAME(vector) a, NAME(vector) b, ts_combine op) {
   if (op == TS_COMBINE_SUM) return a + b;
   if (op == TS_COMBINE_PRODUCT) return a * b;
-  if (op == TS_COMBINE_MAX) return NAME(pick)(a > b, a, b);
-  return NAME(pick)(a < b, a, b);
+  if (op == TS_COMBINE_MAX) return NAME(greater)(a, b);
+  return NAME(less)(a, b);
+}
+
+typedef NAME(vector) NAME(folded);
+INLINE NAME(folded) NAME(begin)(ts_combine op) { return (NAME(vector)){0} + NAME(first)(op); }
+INLINE NAME(folded) NAME(take)(NAME(folded) a, NAME(vector) x, ts_combine op) { return NAME(joins)(a, x, op); }
+INLINE NAME(vector) NAME(end)(const NAME(folded) * a, ts_combine op) { return (void)op, *a; }
+INLINE bool NAME(needs_exact)(const NAME(folded) * a, const NAME(folded) * b, ts_combine op) {
+  return (void)a, (void)b, (void)op, false;
 }
 
 #define A T
