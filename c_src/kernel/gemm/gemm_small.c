@@ -58,9 +58,10 @@ typedef struct columns {
   int64_t step, tile;
 } columns;
 
-/* The columns of a packed panel: of a single one no more than there are, in pieces of 16 bytes. */
+/* The columns of a packed panel: of a single one no more than there are, in pieces of 16 bytes. Never 0, also where rhs
+ * has no column. */
 static int64_t packed_width(const ts_gemm_geometry *g, int64_t n) {
-  return gemm_min((int64_t)g->vectors * g->lanes, gemm_round_up(n, 16 / g->element_size));
+  return gemm_min((int64_t)g->vectors * g->lanes, gemm_round_up(gemm_max(n, 1), 16 / g->element_size));
 }
 
 static columns packed_columns(const ts_gemm_geometry *g, const ts_gemm_shape *s, const char *panels) {
