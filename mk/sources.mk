@@ -729,6 +729,7 @@ NIF_MODULES := \
   tessera_eager_tests \
   tessera_fault_tests \
   tessera_group_tests \
+  tessera_empty_tests \
   tessera_hostile_tests \
   tessera_io_tests \
   tessera_jit_tests \

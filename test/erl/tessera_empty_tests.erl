@@ -1,5 +1,5 @@
-%% Operands without elements: each op that takes them gives the same eagerly and compiled, or the same error, and the VM
-%% goes on. Sizes of 0 stand where kernels divide by a number of rows, columns, steps or windows.
+%% Operands without elements: each op that takes them gives the same eagerly and compiled, or the same error, and does
+%% not end the VM. Sizes of 0 stand where kernels divide by a number of rows, columns, steps or windows.
 -module(tessera_empty_tests).
 -include_lib("eunit/include/eunit.hrl").
 
