@@ -205,10 +205,12 @@ JIT_SRC := \
   c_src/jit/loop/loop_map.c \
   c_src/jit/loop/loop_moves.c \
   c_src/jit/loop/loop_picks.c \
+  c_src/jit/loop/loop_pieces.c \
   c_src/jit/loop/loop_plan.c \
   c_src/jit/loop/loop_points.c \
   c_src/jit/loop/loop_reduce.c \
   c_src/jit/loop/loop_row.c \
+  c_src/jit/loop/loop_runs.c \
   c_src/jit/loop/loop_search.c \
   c_src/jit/loop/loop_short.c \
   c_src/jit/loop/loop_tile.c \

@@ -4,6 +4,7 @@
 #include "jit/loop/loop_joined.h"
 #include "jit/loop/loop_moves.h"
 #include "jit/loop/loop_picks.h"
+#include "jit/loop/loop_pieces.h"
 
 static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
   (void)context, (void)carried;
@@ -17,6 +18,7 @@ typedef ts_status (*row_body)(ts_loop *loop, const ts_span *span);
 typedef struct map_rows {
   ts_span span;
   row_body emit;
+  ts_pieces pieces; /* of rows that are copied or selected */
 } map_rows;
 
 static ts_status row_of_points(ts_loop *loop, const ts_span *span) {
@@ -66,27 +68,47 @@ static ts_status emit_points(ts_loop *loop, map_rows *rows) { return emit_rows(l
 
 static ts_status emit_picks(ts_loop *loop, map_rows *rows) { return ts_loop_pick_rows(loop, &rows->span); }
 
-static ts_status emit_selected(ts_loop *loop, map_rows *rows) { return ts_loop_selected_rows(loop, &rows->span); }
+static ts_status emit_selected(ts_loop *loop, map_rows *rows) {
+  ts_loop_selected_rows(loop, &rows->pieces);
+  return TS_SUCCESS;
+}
 
 static ts_status emit_any(ts_loop *loop, map_rows *rows) {
   if (!ts_loop_overlaps(loop)) return emit_rows(loop, rows, row_of_points);
   return emit_either(loop, rows, rows->span.some_whole, emit_overlapped, emit_short);
 }
 
+static ts_status emit_pieces(ts_loop *loop, map_rows *rows) {
+  ts_loop_copy_short_rows(loop, &rows->pieces);
+  return TS_SUCCESS;
+}
+
 static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
   if (ts_loop_picks(loop))
     return emit_either(loop, rows, ts_loop_row_is_few(loop, &rows->span), emit_picks, emit_points);
-  if (ts_loop_selects_rows(loop))
-    return emit_either(loop, rows, ts_loop_row_is_pieces(loop, &rows->span), emit_selected, emit_any);
+  if (ts_loop_selects_rows(loop)) {
+    rows->pieces = ts_loop_selected_pieces(loop, &rows->span);
+    return emit_either(loop, rows, ts_loop_is_pieces(loop, &rows->pieces), emit_selected, emit_any);
+  }
   return emit_any(loop, rows);
+}
+
+static ts_status emit_not_long(ts_loop *loop, map_rows *rows) {
+  if (loop->d->rank == 1) return emit_vectors(loop, rows);
+  rows->pieces = ts_loop_short_rows(loop, &rows->span);
+  return emit_either(loop, rows, ts_loop_is_pieces(loop, &rows->pieces), emit_pieces, emit_vectors);
 }
 
 static ts_status emit_map(ts_loop *loop) {
   const bool one_row = loop->d->rank == 1;
   map_rows rows = {.span = ts_loop_span(loop, one_row ? loop->begin : ts_loop_number(loop, 0),
                                         one_row ? loop->end : loop->extent[loop->d->rank - 1])};
+  if (ts_loop_spreads(loop)) {
+    ts_loop_spread(loop, &rows.span);
+    return TS_SUCCESS;
+  }
   if (!ts_loop_copies_rows(loop)) return emit_vectors(loop, &rows);
-  return emit_either(loop, &rows, ts_loop_row_is_long(loop, &rows.span), emit_copies, emit_vectors);
+  return emit_either(loop, &rows, ts_loop_row_is_long(loop, &rows.span), emit_copies, emit_not_long);
 }
 
 static ts_status emit_body(ts_loop *loop) {

@@ -6,6 +6,7 @@
  *
  * Rows of few bytes that are selected as a whole: a row is two pieces, which overlap. */
 #include "jit/loop/loop_picks.h"
+#include "jit/loop/loop_runs.h"
 
 /* The table is on the stack: 8 KB. */
 #define MOST_PICKS 1024
@@ -105,111 +106,48 @@ bool ts_loop_selects_rows(const ts_loop *loop) {
          out->stride[last] == TS_STRIDE_UNIT && out->dtype == n->dtype;
 }
 
-static ts_v row_bytes(ts_loop *loop, const ts_span *span) {
-  return ts_loop_mul(loop, span->to, ts_loop_number(loop, (int64_t)ts_dtype_size(loop->d->nodes[1].dtype)));
+ts_pieces ts_loop_selected_pieces(ts_loop *loop, const ts_span *span) {
+  const int64_t element = (int64_t)ts_dtype_size(loop->d->nodes[1].dtype);
+  return ts_loop_pieces(loop, element, LONGEST_PIECE, ts_loop_mul(loop, span->to, ts_loop_number(loop, element)));
 }
 
-ts_v ts_loop_row_is_pieces(ts_loop *loop, const ts_span *span) {
-  ts_v most = ts_loop_number(loop, (int64_t)2 * LONGEST_PIECE);
-  return LLVMBuildICmp(loop->e->b, LLVMIntSLE, row_bytes(loop, span), most, "");
+typedef struct selected {
+  const ts_pieces *pieces;
+  ts_v last, step; /* the greatest index; bytes from one row of the operand to the next */
+  ts_v count;      /* rows of the run */
+  LLVMTypeRef piece;
+  ts_v second;
+} selected;
+
+static void selected_row(void *context, ts_loop *loop) {
+  const selected *s = context;
+  const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
+  ts_v to = loop->base[ts_loop_output_operand(loop, 0)];
+  ts_v at = clamped(loop, index->dtype, load(loop, index->dtype, loop->base[index->slot]), s->last);
+  ts_v from = ts_loop_offset(loop, loop->base[n->slot], ts_loop_mul(loop, at, s->step));
+  ts_loop_copy_piece(loop, s->piece, n->dtype, from, to);
+  if (!s->second) return;
+  ts_loop_copy_piece(loop, s->piece, n->dtype, ts_loop_offset(loop, from, s->second),
+                     ts_loop_offset(loop, to, s->second));
 }
 
-typedef struct pieces {
-  LLVMTypeRef type; /* of a piece */
-  ts_v second;      /* bytes from the first to the second one */
-  ts_v last, step;  /* the greatest index; bytes from one row of the operand to the next */
-} pieces;
-
-static void copy_piece(ts_loop *loop, const pieces *p, ts_v from, ts_v to, ts_v at) {
-  const unsigned alignment = (unsigned)ts_dtype_alignment(loop->d->nodes[1].dtype);
-  ts_v piece = LLVMBuildLoad2(loop->e->b, p->type, ts_loop_offset(loop, from, at), "");
-  LLVMSetAlignment(piece, alignment);
-  LLVMSetAlignment(LLVMBuildStore(loop->e->b, piece, ts_loop_offset(loop, to, at)), alignment);
+static void selected_way(void *context, ts_loop *loop, LLVMTypeRef piece, ts_v second) {
+  selected *s = context;
+  s->piece = piece, s->second = second;
+  ts_loop_run_rows(loop, s->count, selected_row, s);
 }
 
-/* A value of the loop over the rows of a run, which grows by `step`. */
-static ts_v moving(ts_loop *loop, ts_v first, LLVMBasicBlockRef before) {
-  ts_v phi = LLVMBuildPhi(loop->e->b, LLVMTypeOf(first), "");
-  LLVMAddIncoming(phi, &first, &before, 1);
-  return phi;
+static void selected_run(void *context, ts_loop *loop, ts_v count) {
+  selected *s = context;
+  s->count = count;
+  ts_loop_each_way(loop, s->pieces, selected_way, s);
 }
 
-static void move_on(ts_loop *loop, ts_v phi, int32_t operand, LLVMBasicBlockRef body) {
-  const int32_t dim = loop->d->rank - 2;
-  ts_v step = loop->stride[operand * loop->d->rank + dim];
-  ts_v next = step ? ts_loop_offset(loop, phi, step) : phi;
-  LLVMAddIncoming(phi, &next, &body, 1);
-}
-
-/* `count` rows, one or more, whose places are at equal distances: from those of the bases on. */
-static void run_of_rows(ts_loop *loop, const pieces *p, ts_v count) {
-  const ts_kernel_node *index = &loop->d->nodes[0];
-  const int32_t output = ts_loop_output_operand(loop, 0), input = loop->d->nodes[1].slot;
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(loop->e->b);
-  ts_counter row = ts_loop_count_some(loop, ts_loop_number(loop, 0), count, ts_loop_number(loop, 1));
-  ts_v at = moving(loop, loop->base[index->slot], before), to = moving(loop, loop->base[output], before);
-  ts_v source = moving(loop, loop->base[input], before);
-  ts_v selected = clamped(loop, index->dtype, load(loop, index->dtype, at), p->last);
-  ts_v from = ts_loop_offset(loop, source, ts_loop_mul(loop, selected, p->step));
-  copy_piece(loop, p, from, to, ts_loop_number(loop, 0));
-  copy_piece(loop, p, from, to, p->second);
-  move_on(loop, at, index->slot, row.body);
-  move_on(loop, to, output, row.body);
-  move_on(loop, source, input, row.body);
-  ts_loop_count_end(loop, &row);
-}
-
-/* Rows [begin, end): run by run of the innermost loop over rows. */
-static void all_rows(ts_loop *loop, const pieces *p) {
-  LLVMBuilderRef b = loop->e->b;
-  const int32_t dims = loop->d->rank - 1;
-  ts_v counters[TS_KERNEL_MAX_RANK];
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = ts_loop_block(loop, "run");
-  LLVMBasicBlockRef done = ts_loop_block(loop, "runs_done");
-  LLVMBuildBr(b, head); /* begin < end here */
-  LLVMPositionBuilderAtEnd(b, head);
-  ts_v unit = moving(loop, loop->begin, before), rest = unit;
-  for (int32_t i = dims - 1; i > 0; i--) {
-    counters[i] = LLVMBuildURem(b, rest, loop->extent[i], "");
-    rest = LLVMBuildUDiv(b, rest, loop->extent[i], "");
-  }
-  counters[0] = rest;
-  ts_loop_set_row(loop, counters, dims);
-  ts_v count = LLVMBuildSub(b, loop->end, unit, "");
-  ts_v left = LLVMBuildSub(b, loop->extent[dims - 1], counters[dims - 1], "");
-  if (dims > 1) count = ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){count, left}, 2);
-  run_of_rows(loop, p, count);
-  ts_v next = LLVMBuildAdd(b, unit, count, "");
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-  LLVMAddIncoming(unit, &next, &here, 1);
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, next, loop->end, ""), head, done);
-  LLVMPositionBuilderAtEnd(b, done);
-}
-
-static LLVMTypeRef type_of_piece(ts_loop *loop, int bytes) {
-  if (bytes <= 8) return LLVMIntTypeInContext(loop->e->context, 8 * (unsigned)bytes);
-  return LLVMVectorType(loop->i64, (unsigned)bytes / 8);
-}
-
-/* The longest pieces that fit: the branches are before the first row. */
-ts_status ts_loop_selected_rows(ts_loop *loop, const ts_span *span) {
-  LLVMBuilderRef b = loop->e->b;
+void ts_loop_selected_rows(ts_loop *loop, const ts_pieces *pieces) {
   const ts_kernel_node *n = &loop->d->nodes[1];
-  LLVMBasicBlockRef done = ts_loop_block(loop, "selected");
-  ts_v limit = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b)), bytes = row_bytes(loop, span);
-  pieces p = {.last = LLVMBuildSub(b, limit, ts_loop_number(loop, 1), ""),
-              .step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c))};
-  for (int piece = LONGEST_PIECE; piece >= (int)ts_dtype_size(n->dtype); piece /= 2) {
-    LLVMBasicBlockRef fits = ts_loop_block(loop, "fits"), fewer = ts_loop_block(loop, "fewer");
-    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSGE, bytes, ts_loop_number(loop, piece), ""), fits, fewer);
-    LLVMPositionBuilderAtEnd(b, fits);
-    p.type = type_of_piece(loop, piece);
-    p.second = LLVMBuildSub(b, bytes, ts_loop_number(loop, piece), "");
-    all_rows(loop, &p);
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, fewer);
-  }
-  LLVMBuildBr(b, done); /* of no element */
-  LLVMPositionBuilderAtEnd(b, done);
-  return TS_SUCCESS;
+  ts_v limit = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b));
+  selected s = {.pieces = pieces,
+                .last = LLVMBuildSub(loop->e->b, limit, ts_loop_number(loop, 1), ""),
+                .step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c))};
+  ts_loop_runs(loop, selected_run, &s);
 }

@@ -2,7 +2,7 @@
 #ifndef TS_JIT_LOOP_PICKS_H
 #define TS_JIT_LOOP_PICKS_H
 
-#include "jit/loop/loop_body.h"
+#include "jit/loop/loop_pieces.h"
 
 /* True when each point of a row is an element of the operand's row that the point's index, the same for all rows,
  * selects. */
@@ -13,8 +13,8 @@ ts_status ts_loop_pick_rows(ts_loop *loop, const ts_span *span);
 
 /* True when each row is one that an index selects. */
 bool ts_loop_selects_rows(const ts_loop *loop);
-/* i1: whether a row is short enough for ts_loop_selected_rows(), which makes all rows. */
-ts_v ts_loop_row_is_pieces(ts_loop *loop, const ts_span *span);
-ts_status ts_loop_selected_rows(ts_loop *loop, const ts_span *span);
+/* The pieces of a row; if they have all of it (ts_loop_is_pieces), ts_loop_selected_rows() makes all rows. */
+ts_pieces ts_loop_selected_pieces(ts_loop *loop, const ts_span *span);
+void ts_loop_selected_rows(ts_loop *loop, const ts_pieces *pieces);
 
 #endif
