@@ -123,6 +123,28 @@ static void check_with(double lhs, double rhs, int64_t every) {
   check_sizes(2, 50, TRANSPOSED, lhs, rhs, every);
 }
 
+/* Threads that begin with columns of their own, pack them once, and go on with columns of others: also where few
+ * columns have numbers that the instructions take for zeros. */
+START_TEST(kept_columns)
+{
+  static const int64_t sizes[][3] = {{70, 300, 77}, {330, 800, 130}, {128, 1000, 64}, {65, 97, 515}};
+  static const ts_dtype types[] = {TS_BF16, TS_BF16, TS_S8, TS_U8};
+  const ts_dtype type = types[_i % 4];
+  const int64_t *size = sizes[_i / 4];
+  ts_gemm *gemm;
+  product p = make_product(type, 1, size[0], size[1], size[2], NORMAL, _i % 3 ? NORMAL : TRANSPOSED);
+  if (_i % 4 == 1) set_some(&p.rhs, size[1] * size[2], size[1] * size[2] / 3, 0x1p-130);
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (int run = 0; run < 3; run++) {
+    memset(p.out, OUT_FILL, (size_t)p.out_bytes);
+    ck_assert_ok(run_product(gemm, &p, &threaded));
+    check_product(type, &p, 7);
+  }
+  ts_gemm_release(gemm);
+  free_product(&p);
+}
+END_TEST
+
 /* Sums, products and elements below the normal numbers, and the least elements whose sums are never there. */
 START_TEST(numbers_near_zero)
 {
@@ -208,6 +230,7 @@ static Suite *suite(void) {
   tcase_add_test(t, vectors_of_bf16);
   tcase_add_loop_test(t, packed_once, 0, 24);
   test_add_avx512(t);
+  tcase_add_loop_test(t, kept_columns, 0, 16);
   tcase_add_test(t, numbers_near_zero);
   tcase_add_loop_test(t, sums_near_zero, 0, 7);
   tcase_add_test(t, numbers_near_infinity);

@@ -137,12 +137,22 @@ static void plan_tasks(gemm_plan *p) {
 /* A task has no less than this part of a thread's rows: it reads all columns of rhs. */
 #define LEAST_PART 32
 
+/* To write a packed rhs that all threads have read takes several times as long as one that a single thread has, since
+ * the others' copies of its lines have to go first. So where tasks are parts of the columns anyway, a worker packs
+ * those that it computes. */
+static bool keeps_columns(const gemm_plan *p) {
+  const bool packs = !p->run->packed && !p->run->gemm->scaled;
+  return p->by_rows && packs && p->shape.batch == 1 && p->parallel->width > 1 && gemm_is_one_chunk(p) &&
+         p->row_tasks > 1 && p->col_tasks >= p->parallel->width && p->col_tasks <= GEMM_MOST_KEPT;
+}
+
 static void cut_tasks(gemm_plan *p) {
   const int64_t groups = p->shape.batch * p->col_tasks, width = p->parallel->width;
   const int64_t most = gemm_ceil_div(p->row_panels, p->row_tasks);
   p->last = (gemm_cut){p->row_panels, most, gemm_max(1, p->row_panels / (LEAST_PART * width)), width};
   if (p->row_tasks == 1 || p->last.least > most) p->last.least = most;
   p->tasks = (groups - 1) * p->row_tasks + gemm_cut_tasks(&p->last);
+  if (p->keeps) p->tasks = groups * gemm_cut_tasks(&p->last);
 }
 
 /* Tiles of so few rows are soon done with a panel, and would wait for the next ones from memory. */
@@ -155,7 +165,7 @@ static void plan_rhs(gemm_plan *p) {
   p->mode = GEMM_RHS_SHARED;
   if (ts_gemm_plan_is_direct(p) && !p->run->packed) {
     p->mode = GEMM_RHS_DIRECT;
-  } else if (p->row_tasks == 1 && is_own_rhs(s) && !p->run->packed) {
+  } else if (p->keeps || (p->row_tasks == 1 && is_own_rhs(s) && !p->run->packed)) {
     p->mode = GEMM_RHS_PRIVATE;
     const int64_t part = p->run->gemm->own == GEMM_AMX_BF16 ? 2 : 8;
     p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / part / p->rhs_panel_bytes);
@@ -215,6 +225,7 @@ ts_status ts_gemm_plan_make(gemm_plan *p) {
   p->tile_cols = (int64_t)p->g->vectors * p->g->lanes;
   plan_k(p);
   plan_tasks(p);
+  p->keeps = keeps_columns(p);
   cut_tasks(p);
   plan_rhs(p);
   plan_phases(p);

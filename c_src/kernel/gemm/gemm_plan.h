@@ -8,7 +8,8 @@
 typedef enum gemm_rhs_mode {
   GEMM_RHS_DIRECT, /* whole panels are read unpacked; a last partial one is packed by each task */
   GEMM_RHS_SHARED, /* packed once, by all workers, before the tasks of a phase start */
-  GEMM_RHS_PRIVATE /* each task packs its own columns, group by group */
+  GEMM_RHS_PRIVATE /* each task packs its own columns, group by group; with `keeps`, a worker for its later tasks, too
+                    */
 } gemm_rhs_mode;
 
 typedef struct gemm_plan {
@@ -32,6 +33,8 @@ typedef struct gemm_plan {
   bool fetches_panels;            /* the tiles of a group fetch the next one to L2 */
   bool by_rows;                   /* by AMX: tasks are computed row by row, as run_rows says */
   int64_t chunk_k;                /* by_rows: steps of k whose part of rhs stays in L2 */
+  bool keeps;                     /* by_rows: workers begin with columns of their own, and pack them once */
+  _Atomic int64_t *taken;         /* keeps: the tasks of each part of the columns that have begun */
   gemm_rhs_mode mode;
   bool shows_rows; /* the epilogue takes whole rows, but tasks have parts of them: it runs after them */
   gemm_pack pack_lhs, pack_rhs;
@@ -42,6 +45,15 @@ typedef struct gemm_plan {
   char *shared, *workers;
   _Atomic bool *has_tiny; /* of gemm_bf16.h: whether the shared rhs, or lhs in some phase, has such numbers */
 } gemm_plan;
+
+/* With `keeps`: parts of the columns at most. */
+enum { GEMM_MOST_KEPT = 64 };
+
+/* With `keeps`: the columns that a worker has packed. It lies before the gap behind the worker's memory. */
+typedef struct gemm_kept {
+  int64_t part; /* -1: none */
+  bool tiny;    /* they have tiny elements */
+} gemm_kept;
 
 /* Makes the rest of a plan whose run, shape, depth, k, first_batch and first_col are set. */
 ts_status ts_gemm_plan_make(gemm_plan *plan);

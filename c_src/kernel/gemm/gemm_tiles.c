@@ -123,6 +123,7 @@ typedef struct task {
   int64_t group;                       /* GEMM_RHS_PRIVATE: the first packed column of rhs */
   int64_t chunk;                       /* GEMM_RHS_PRIVATE: the first packed k of rhs */
   int64_t first_row;                   /* of the partial results */
+  int64_t part;                        /* of the columns */
   bool lhs_tiny, rhs_tiny;             /* the rows, and the task's columns, have tiny elements up to this block of k */
   char *lhs_space, *rhs_space, *partial;
   char *out;          /* out itself, or partial results */
@@ -415,6 +416,21 @@ static void pack_chunk(task *t, int64_t end) {
   }
 }
 
+static gemm_kept *kept_of(const gemm_plan *p, int worker) {
+  char *end = p->workers + (worker + 1) * p->worker_bytes;
+  return (gemm_kept *)(void *)(end - TS_GEMM_WORKER_GAP);
+}
+
+/* Packs the task's columns of rhs, unless its worker has them. */
+static void pack_kept(task *t, int64_t end, int worker) {
+  gemm_kept *kept = kept_of(t->p, worker);
+  if (kept->part != t->part) {
+    pack_chunk(t, end);
+    *kept = (gemm_kept){t->part, t->rhs_tiny};
+  }
+  t->rhs_tiny = kept->tiny;
+}
+
 /* Computes a task of own tiles, for one chunk of k after another: the columns of rhs stay in L2, and the panels of lhs
  * pass through L1. Sums are those of a few rows, or of the task if there are several chunks. */
 static void run_rows(task *t, int worker) {
@@ -424,7 +440,10 @@ static void run_rows(task *t, int worker) {
   for (int64_t chunk = p->phase; chunk < end; chunk += p->chunk_k) {
     const int64_t chunk_end = gemm_min(end, chunk + p->chunk_k);
     t->k = t->chunk = chunk;
-    if (p->mode == GEMM_RHS_PRIVATE) pack_chunk(t, chunk_end);
+    if (p->keeps)
+      pack_kept(t, chunk_end, worker);
+    else if (p->mode == GEMM_RHS_PRIVATE)
+      pack_chunk(t, chunk_end);
     for (int64_t row = 0; row < t->rows; row += p->g->rows[0]) {
       const int64_t rows = gemm_min(p->g->rows[0], t->rows - row);
       if (gemm_cancelled(p->run)) return;
@@ -452,16 +471,32 @@ static void place_out(task *t) {
   t->out_stride = native ? s->out_row * size : p->partial_row;
 }
 
+/* keeps: another task of the columns that the worker has packed, or else of other columns. There is one: each task
+ * calls this once. */
+static int64_t take_task(const gemm_plan *p, int worker, int64_t *out_part) {
+  const gemm_kept *kept = kept_of(p, worker);
+  const int64_t tasks = p->tasks / p->col_tasks;
+  int64_t part = kept->part < 0 ? worker * p->col_tasks / p->parallel->width : kept->part;
+  for (;; part = (part + 1) % p->col_tasks) {
+    const int64_t next = atomic_fetch_add_explicit(&p->taken[part], 1, memory_order_relaxed);
+    *out_part = part;
+    if (next < tasks) return next;
+  }
+}
+
 /* Sets the task's batch, rows and columns. */
-static void place_task(task *t, int64_t index) {
+static void place_task(task *t, int64_t index, int worker) {
   const gemm_plan *p = t->p;
-  const int64_t groups = p->shape.batch * p->col_tasks, group = gemm_min(index / p->row_tasks, groups - 1);
-  const int64_t row_task = index - group * p->row_tasks, col_task = group % p->col_tasks;
+  const int64_t groups = p->shape.batch * p->col_tasks;
+  int64_t group = gemm_min(index / p->row_tasks, groups - 1), row_task = index - group * p->row_tasks;
+  if (p->keeps) row_task = take_task(p, worker, &group);
+  const int64_t col_task = group % p->col_tasks;
   int64_t first = row_task * p->row_panels / p->row_tasks, end = (row_task + 1) * p->row_panels / p->row_tasks;
-  if (group == groups - 1) {
+  if (p->keeps || group == groups - 1) {
     first = gemm_cut_first(&p->last, row_task);
     end = gemm_cut_next(&p->last, first);
   }
+  t->part = col_task;
   t->batch = group / p->col_tasks;
   t->row = first * p->g->rows[0];
   t->rows = gemm_min(end * p->g->rows[0], p->shape.m) - t->row;
@@ -474,7 +509,7 @@ static void product_task(void *arg, int64_t index, int worker) {
   task t = {.p = p, .lhs_space = p->workers + worker * p->worker_bytes};
   t.rhs_space = t.lhs_space + p->lhs_bytes;
   t.partial = t.rhs_space + p->rhs_bytes;
-  place_task(&t, index);
+  place_task(&t, index, worker);
   if (p->run->left) t.lhs_space = (char *)(uintptr_t)p->run->left + t.row / p->g->rows[0] * p->lhs_panel_bytes;
   place_out(&t);
   if (p->by_rows) {
@@ -493,6 +528,7 @@ static void product_task(void *arg, int64_t index, int worker) {
 static ts_status run_pass(gemm_plan *p) {
   const gemm_run *run = p->run;
   _Atomic bool has_tiny = run->has_tiny;
+  _Atomic int64_t taken[GEMM_MOST_KEPT];
   int64_t space;
   p->has_tiny = &has_tiny;
   if (p->tasks == 1) p->parallel = &ts_parallel_serial;
@@ -503,6 +539,9 @@ static ts_status run_pass(gemm_plan *p) {
   p->shared = memory;
   p->workers = p->shared + p->shared_bytes;
   if (run->packed) p->shared = (char *)(uintptr_t)run->packed;
+  p->taken = taken;
+  for (int64_t part = 0; p->keeps && part < p->col_tasks; part++) atomic_init(&taken[part], 0);
+  for (int worker = 0; p->keeps && worker < p->parallel->width; worker++) kept_of(p, worker)->part = -1;
   int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
   for (p->phase = 0; p->phase < p->shape.k; p->phase += p->phase_k) {
     if (p->shared_bytes > 0) ts_parallel_run(p->parallel, p->rhs_batches * phase_blocks(p) * groups, pack_task, p);
