@@ -23,6 +23,18 @@ static ts_v without_nan(ts_emit *e, ts_v x, ts_v of) {
   return choose(e, LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), LLVMConstNull(LLVMTypeOf(of)), of);
 }
 
+static bool is_f64(ts_v x) { return LLVMGetTypeKind(LLVMGetElementType(LLVMTypeOf(x))) == LLVMDoubleTypeKind; }
+
+/* To s32, where both limits are floats of x's type. NaN is taken out while the lanes are as wide as its mask's; a mask
+ * of AVX-512 has no width. */
+static ts_v bounded_to_s32(ts_emit *e, ts_v x, double low, double high) {
+  const bool first = low < 0 && is_f64(x) && e->target->isa != TS_ISA_AVX512, last = low < 0 && !first;
+  ts_v number = first ? without_nan(e, x, x) : x;
+  ts_v near = lesser(e, greater(e, number, real_number(x, low)), real_number(x, high));
+  ts_v whole = LLVMBuildFPToSI(e->b, near, ts_emit_vector_type(e, TS_S32), "");
+  return last ? without_nan(e, x, whole) : whole;
+}
+
 /* The least integer is a float, but the greatest is not: one more is. NaN is taken for the least, which is 0 where
  * integers are unsigned. */
 static ts_v saturate(ts_emit *e, ts_dtype to, ts_v x) {
@@ -30,6 +42,7 @@ static ts_v saturate(ts_emit *e, ts_dtype to, ts_v x) {
   const int bits = ts_dtype_bits(to) - is_signed;
   const double limit = 2.0 * (double)(UINT64_C(1) << (bits - 1));
   const uint64_t highest = UINT64_MAX >> (64 - bits);
+  if (to == TS_S32 && is_f64(x)) return bounded_to_s32(e, x, -limit, limit - 1);
   ts_v low = real_number(x, is_signed ? -limit : 0), past = real_number(x, limit);
   ts_v above = LLVMBuildFCmp(e->b, LLVMRealOGE, x, past, "");
   ts_v value =
@@ -42,45 +55,43 @@ static ts_v float_to_integer(ts_emit *e, ts_dtype to, ts_v x) {
   const int bits = ts_dtype_bits(to);
   const bool is_signed = ts_dtype_is_signed(to);
   if (bits >= 32) return saturate(e, to, x);
-  /* There are few instructions for small types, so this converts through s32. Their limits are floats. */
+  /* There are few instructions for small types, so this converts through s32. */
   const double high = (double)((INT64_C(1) << (bits - is_signed)) - 1), low = is_signed ? -high - 1 : 0;
-  ts_v near = lesser(e, greater(e, x, real_number(x, low)), real_number(x, high));
-  ts_v wide = LLVMBuildFPToSI(e->b, near, ts_emit_vector_type(e, TS_S32), "");
-  if (is_signed) wide = without_nan(e, x, wide);
+  ts_v wide = bounded_to_s32(e, x, low, high);
   return LLVMBuildTrunc(e->b, wide, ts_emit_vector_type(e, to), "");
 }
 
 /* ---- to half precision ---- */
 
-/* f64 to f32, rounded to odd. */
+/* f64 to f32, of 14 binary digits rounded to odd, which narrower formats round as they round x. So short a number is
+ * exact as an f32 below the normal ones, too, unless all those formats round it to 0. */
 static ts_v narrow_to_odd(ts_emit *e, ts_v x) {
-  LLVMTypeRef word = ts_emit_vector_type(e, TS_U32);
-  ts_v near = LLVMBuildFPTrunc(e->b, x, ts_emit_vector_type(e, TS_F32), "");
-  ts_v back = LLVMBuildFPExt(e->b, near, LLVMTypeOf(x), "");
-  ts_v inexact = LLVMBuildFCmp(e->b, LLVMRealONE, back, x, "");
-  ts_v away = LLVMBuildFCmp(e->b, LLVMRealOGT, ts_emit_intrinsic(e, "llvm.fabs", NULL, &back, 1),
-                            ts_emit_intrinsic(e, "llvm.fabs", NULL, &x, 1), "");
-  ts_v bits = LLVMBuildBitCast(e->b, near, word, "");
-  bits = LLVMBuildAdd(e->b, bits, LLVMBuildSExt(e->b, away, word, ""), ""); /* one unit towards zero */
-  bits = LLVMBuildOr(e->b, bits, LLVMBuildZExt(e->b, inexact, word, ""), "");
-  return LLVMBuildBitCast(e->b, bits, LLVMTypeOf(near), "");
+  LLVMTypeRef word = ts_emit_vector_type(e, TS_U64);
+  const uint64_t rest = (UINT64_C(1) << (52 - 13)) - 1;
+  ts_v below = ts_emit_const_bits(e, TS_U64, rest), bits = LLVMBuildBitCast(e->b, x, word, "");
+  ts_v carry =
+      LLVMBuildAdd(e->b, LLVMBuildAnd(e->b, bits, below, ""), below, ""); /* the bit above, unless all were 0 */
+  bits = LLVMBuildAnd(e->b, LLVMBuildOr(e->b, bits, carry, ""), ts_emit_const_bits(e, TS_U64, ~rest), "");
+  return LLVMBuildFPTrunc(e->b, LLVMBuildBitCast(e->b, bits, LLVMTypeOf(x), ""), ts_emit_vector_type(e, TS_F32), "");
 }
 
 static ts_v f64_to_half(ts_emit *e, ts_dtype to, ts_v x) { return ts_emit_round_half(e, to, narrow_to_odd(e, x)); }
 
-/* A 64-bit integer that converts to f64 exactly and rounds to narrower formats as `x` does. */
+/* An integer that converts exactly to f64 if it has 64 bits, to f32 if it has 32, and rounds to narrower formats as `x`
+ * does: its last digits are rounded to odd where it is large. */
 static ts_v sticky(ts_emit *e, ts_dtype from, ts_v x) {
-  ts_v low = LLVMBuildAnd(e->b, x, ts_emit_const_bits(e, TS_U64, 0x7FF), "");
-  ts_v rest = LLVMBuildICmp(e->b, LLVMIntNE, low, LLVMConstNull(LLVMTypeOf(x)), "");
-  ts_v odd = choose(e, rest, ts_emit_const_bits(e, TS_U64, 0x800), LLVMConstNull(LLVMTypeOf(x)));
-  ts_v cut = LLVMBuildOr(e->b, LLVMBuildAnd(e->b, x, ts_emit_const_bits(e, TS_U64, ~UINT64_C(0x7FF)), ""), odd, "");
-  ts_v shifted = x;
-  uint64_t bound = UINT64_C(1) << 53;
+  const bool wide = ts_dtype_bits(from) == 64;
+  const ts_dtype word = wide ? TS_U64 : TS_U32;
+  const uint64_t rest = wide ? 0x7FF : 0xFF;
+  uint64_t bound = UINT64_C(1) << (wide ? 53 : 24);
+  ts_v below = ts_emit_const_bits(e, word, rest), kept = ts_emit_const_bits(e, word, ~rest), shifted = x;
+  ts_v carry = LLVMBuildAdd(e->b, LLVMBuildAnd(e->b, x, below, ""), below, "");
+  ts_v cut = LLVMBuildAnd(e->b, LLVMBuildOr(e->b, x, carry, ""), kept, "");
   if (ts_dtype_is_signed(from)) {
-    shifted = LLVMBuildAdd(e->b, x, ts_emit_const_bits(e, TS_U64, bound), "");
+    shifted = LLVMBuildAdd(e->b, x, ts_emit_const_bits(e, word, bound), "");
     bound *= 2;
   }
-  ts_v large = LLVMBuildICmp(e->b, LLVMIntUGT, shifted, ts_emit_const_bits(e, TS_U64, bound), "");
+  ts_v large = LLVMBuildICmp(e->b, LLVMIntUGT, shifted, ts_emit_const_bits(e, word, bound), "");
   return choose(e, large, cut, x);
 }
 
@@ -95,7 +106,8 @@ static ts_v integer_to_float(ts_emit *e, ts_dtype from, ts_dtype to, ts_v x) {
   if (!ts_dtype_is_narrow(to)) return to_real(e, from, to, x);
   /* f16: integers that f32 cannot represent are beyond the range of f16. */
   if (to == TS_F16 || ts_dtype_bits(from) <= 16) return ts_emit_round_half(e, to, to_real(e, from, TS_F32, x));
-  if (ts_dtype_bits(from) == 64) x = sticky(e, from, x);
+  x = sticky(e, from, x);
+  if (ts_dtype_bits(from) == 32) return ts_emit_round_half(e, to, to_real(e, from, TS_F32, x));
   return f64_to_half(e, to, to_real(e, from, TS_F64, x));
 }
 

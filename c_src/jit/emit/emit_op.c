@@ -36,11 +36,15 @@ static ts_v bits_of(ts_emit *e, ts_v x) { return LLVMBuildBitCast(e->b, x, ts_em
 static ts_v float_of(ts_emit *e, ts_v x) { return LLVMBuildBitCast(e->b, x, ts_emit_vector_type(e, TS_F32), ""); }
 static ts_v u32(ts_emit *e, uint32_t value) { return ts_emit_const_bits(e, TS_U32, value); }
 
-/* Rounds the upper 16 bits of the f32 in place, to nearest even. */
-static ts_v round_bf16(ts_emit *e, ts_v x) {
-  ts_v bits = bits_of(e, x), upper = u32(e, 0xFFFF0000);
+/* Rounds the upper 16 bits to nearest even; the others are any. A NaN whose lower 16 bits are 0 keeps its bits. */
+static ts_v near_bf16(ts_emit *e, ts_v bits) {
   ts_v odd = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, bits, u32(e, 16), ""), u32(e, 1), "");
-  ts_v near = LLVMBuildAdd(e->b, bits, LLVMBuildAdd(e->b, odd, u32(e, 0x7FFF), ""), "");
+  return LLVMBuildAdd(e->b, bits, LLVMBuildAdd(e->b, odd, u32(e, 0x7FFF), ""), "");
+}
+
+/* Rounds the upper 16 bits of the f32 in place. */
+static ts_v round_bf16(ts_emit *e, ts_v x) {
+  ts_v bits = bits_of(e, x), upper = u32(e, 0xFFFF0000), near = near_bf16(e, bits);
   ts_v quiet = LLVMBuildOr(e->b, bits, u32(e, 0x400000), "");
   ts_v nan = LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, "");
   return float_of(e, LLVMBuildAnd(e->b, choose(e, nan, quiet, near), upper, ""));
@@ -53,6 +57,13 @@ ts_v ts_emit_round_half(ts_emit *e, ts_dtype type, ts_v value) {
 
 static ts_v rounded(ts_emit *e, ts_dtype type, ts_v value) {
   return ts_dtype_is_narrow(type) ? ts_emit_round_half(e, type, value) : value;
+}
+
+/* The same of a sum, product or quotient of two numbers of the type, or a root. Its NaNs are an operand or the
+ * machine's own: their lower bits are 0. */
+static ts_v rounded_arithmetic(ts_emit *e, ts_dtype type, ts_v value) {
+  if (type != TS_BF16) return rounded(e, type, value);
+  return float_of(e, LLVMBuildAnd(e->b, near_bf16(e, bits_of(e, value)), u32(e, 0xFFFF0000), ""));
 }
 
 /* ---- unary ---- */
@@ -499,10 +510,11 @@ static ts_v emit_complex(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v *op
 
 static ts_status emit_math(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v *operands, ts_v *out) {
   ts_v result, second = op == TS_OP_POW || op == TS_OP_ATAN2 ? operands[1] : NULL;
-  if (op == TS_OP_SQRT)
-    result = call1(e, "llvm.sqrt", operands[0]);
-  else
-    TS_TRY(ts_emit_math(e, op, type == TS_F64 ? TS_F64 : TS_F32, operands[0], second, &result));
+  if (op == TS_OP_SQRT) {
+    *out = rounded_arithmetic(e, type, call1(e, "llvm.sqrt", operands[0]));
+    return TS_SUCCESS;
+  }
+  TS_TRY(ts_emit_math(e, op, type == TS_F64 ? TS_F64 : TS_F32, operands[0], second, &result));
   *out = rounded(e, type, result);
   return TS_SUCCESS;
 }
@@ -515,7 +527,7 @@ static ts_status emit_binary(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v
   if (op == TS_OP_POW || op == TS_OP_ATAN2) return emit_math(e, op, type, operands, out);
   *out = float_binary(e, op, type, operands[0], operands[1]);
   bool exact = op == TS_OP_MIN || op == TS_OP_MAX || op == TS_OP_REMAINDER;
-  if (*out && !exact) *out = rounded(e, type, *out);
+  if (*out && !exact) *out = rounded_arithmetic(e, type, *out);
   return TS_SUCCESS;
 }
 
