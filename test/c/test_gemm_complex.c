@@ -58,6 +58,23 @@ START_TEST(few_results)
 }
 END_TEST
 
+/* Rows of neighbouring numbers by one vector, on either side: every number of rows around those of vectors, with any
+ * number of chains, and of numbers that are prepared at once. */
+START_TEST(rows_by_vector)
+{
+  static const int64_t k[] = {1, 2, 3, 17, 63, 64, 65, 127, 128, 129, 255, 256, 320, 511, 512, 513, 577, 1023, 1100};
+  ts_gemm *gemm = get_gemm(types[_i]);
+  for (int64_t rows = 2; rows <= 41; rows++)
+    for (size_t c = 0; c < sizeof k / sizeof *k; c++) {
+      const extents left = {1, rows, 1, k[c]}, right = {1 + draw(2), 1, rows, k[c]};
+      if (!testing_in_share(rows + (int64_t)c)) continue;
+      check_numbers(gemm, types[_i], &left, c % 2 ? NORMAL : PADDED, rows % 3 ? NORMAL : TRANSPOSED);
+      check_numbers(gemm, types[_i], &right, NORMAL, TRANSPOSED);
+    }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* Small products by tiles, of every layout. A gemm for their shape has the kernel for it. Of few rows or columns some
  * are computed without packing. */
 START_TEST(small)
@@ -137,6 +154,7 @@ static Suite *suite(void) {
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, few_results, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, rows_by_vector, 0, TYPE_COUNT);
   tcase_add_loop_test(t, small, 0, TYPE_COUNT);
   tcase_add_loop_test(t, large, 0, TYPE_COUNT);
   tcase_add_test(t, special_values);

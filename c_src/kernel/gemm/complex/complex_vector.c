@@ -1,6 +1,7 @@
 #include "kernel/gemm/complex/complex_vector.h"
 
 #include "jit/session/target.h"
+#include "kernel/gemm/thin/thin.h"
 
 #include <string.h>
 
@@ -84,6 +85,8 @@ static void plan_tasks(vector_plan *p) {
   p->chunks = gemm_ceil_div(p->results, p->chunk);
 }
 
+_Static_assert(4 * THIN_NUMBERS <= 4 * COMPLEX_CHAIN * COMPLEX_VECTORS, "thin.h's factors");
+
 static void plan_space(vector_plan *p) {
   const int64_t part = p->run->size, vector = p->code->vector_bytes;
   p->pitch = complex_vector_pitch(p->chunk, vector, part);
@@ -104,6 +107,29 @@ static void copy_results(const vector_plan *p, const char *sums, int64_t count, 
     else
       for (int64_t r = 0; r < count; r++) memcpy(to + r * p->out_result * 8, from + r * 16, 16);
   }
+}
+
+/* Rows of neighbouring numbers, by thin.h. */
+static bool is_thin(const vector_plan *p, const complex_vectors *v) {
+  const int64_t part = p->run->size;
+  return p->items == 1 && p->x.k == 2 && p->x.unit != 2 && 2 * p->k * part >= 16 &&
+         v->results * part >= thin_code_of_host()->vector_bytes;
+}
+
+static void run_thin(const vector_plan *p, const complex_vectors *v) {
+  const thin_code *code = thin_code_of_host();
+  const int64_t part = p->run->size;
+  const thin_complex call = {.x = v->x,
+                             .row = v->x_result * part,
+                             .v = v->v,
+                             .v_step = v->v_k * part,
+                             .x_is_left = v->x_is_left,
+                             .rows = v->results,
+                             .terms = v->k,
+                             .factors = v->factors,
+                             .sums = v->chains,
+                             .out = v->sums};
+  (part == 4 ? code->c64 : code->c128)(&call);
 }
 
 static void vector_task(void *arg, int64_t index, int worker) {
@@ -127,7 +153,10 @@ static void vector_task(void *arg, int64_t index, int worker) {
   v.chains = v.sums + p->items * p->pitch * part;
   v.factors = v.chains + p->items * p->pitch * part;
   v.turned = v.factors + complex_vector_factors(p->items, part);
-  (part == 4 ? p->code->f32 : p->code->f64)(&v);
+  if (is_thin(p, &v))
+    run_thin(p, &v);
+  else
+    (part == 4 ? p->code->f32 : p->code->f64)(&v);
   copy_results(p, v.sums, v.results, run->out + (batch * run->shape.out_batch + first * p->out_result) * part);
 }
 

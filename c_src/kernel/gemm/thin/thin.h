@@ -44,9 +44,27 @@ static inline bool thin_shares_sets(int64_t rows, int64_t row, int64_t terms, in
   return shares && terms >= 2 * TS_CONTRACT_CHAIN;
 }
 
+/* Rows of complex numbers times a vector of them: at least as many rows as a vector has parts, of at least 16 bytes of
+ * neighbouring numbers. Numbers in a chain, and numbers of the vector that are prepared at once. */
+enum { THIN_CHAIN = TS_CONTRACT_CHAIN / 2, THIN_NUMBERS = 8 * THIN_CHAIN };
+typedef struct thin_complex {
+  const char *x;
+  int64_t row; /* bytes from a row of x to the next */
+  const char *v;
+  int64_t v_step; /* bytes from a number of v to the next */
+  bool x_is_left; /* of the products of two numbers; else v is */
+  int64_t rows, terms;
+  char *factors; /* memory for four parts of each of THIN_NUMBERS numbers */
+  char *sums;    /* memory for a number of each row */
+  char *out;     /* a number of each row */
+} thin_complex;
+
 typedef struct thin_code {
   void (*f32)(const thin_product *p);
   void (*f64)(const thin_product *p);
+  void (*c64)(const thin_complex *p);
+  void (*c128)(const thin_complex *p);
+  int64_t vector_bytes;
 } thin_code;
 
 extern const thin_code ts_thin_base;

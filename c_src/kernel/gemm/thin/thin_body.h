@@ -39,15 +39,27 @@ enum { THIN_ROWS = 2, THIN_GROUPS = 3 };
 #define SPREAD SPREAD32
 #define WIDEN ts_gemm_widen_host()->to_f32
 #define TURN TURN32
+#define LOW LOW32
+#define HIGH HIGH32
 #define NAME(name) name##_f32
 #include "kernel/gemm/thin/thin_type.h"
+
+#include "kernel/gemm/thin/thin_complex_type.h"
+
+#include "kernel/gemm/thin/thin_type_end.h"
 
 #define T double
 #define FMA FMA64
 #define SPREAD SPREAD64
 #define WIDEN ts_gemm_widen_host()->to_f64
 #define TURN TURN64
+#define LOW LOW64
+#define HIGH HIGH64
 #define NAME(name) name##_f64
 #include "kernel/gemm/thin/thin_type.h"
 
-const thin_code ISA(ts_thin) = {run_f32, run_f64};
+#include "kernel/gemm/thin/thin_complex_type.h"
+
+#include "kernel/gemm/thin/thin_type_end.h"
+
+const thin_code ISA(ts_thin) = {run_f32, run_f64, run_complex_f32, run_complex_f64, VECTOR_BYTES};

@@ -286,13 +286,3 @@ static void NAME(run)(const thin_product *p) {
     }
   }
 }
-
-#undef V
-#undef LANES
-#undef PIECE
-#undef T
-#undef FMA
-#undef SPREAD
-#undef WIDEN
-#undef TURN
-#undef NAME
