@@ -380,6 +380,7 @@ KERNEL_SRC := \
   c_src/kernel/sort/sort_radix.c \
   c_src/kernel/sort/sort_routine.c \
   c_src/kernel/sort/sort_select.c \
+  c_src/kernel/sort/sort_short.c \
   c_src/kernel/sort/sort_special.c \
   c_src/kernel/sort/sort_top.c
 

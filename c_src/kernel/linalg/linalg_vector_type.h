@@ -85,7 +85,8 @@ INLINE void NAME(finish_solution)(const NAME(chunk) * c, int i, int vecs, const 
   V *x = c->tile + i * c->parts * vecs;
   _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] =
       NAME(load_up_to)(rhs + v * LANES, c->count - v * LANES) - sum[v];
-  if (!b->unit) NAME(divide)(x, vecs, (const T *)b->matrix + i * (b->matrix_row + 1) * c->parts, b->hermitian ? 1 : c->parts);
+  if (!b->unit)
+    NAME(divide)(x, vecs, (const T *)b->matrix + i * (b->matrix_row + 1) * c->parts, b->hermitian ? 1 : c->parts);
   if (c->parts == 2) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[vecs + v] = NAME(times_i)(x[v]);
   _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) NAME(store_up_to)(out + v * LANES, c->count - v * LANES, x[v]);
 }

@@ -2,6 +2,7 @@
 
 #include "kernel/sort/sort_parts.h"
 #include "kernel/sort/sort_radix.h"
+#include "kernel/sort/sort_short.h"
 
 /* Work for one task. */
 #define TASK_NS 100000
@@ -70,12 +71,21 @@ static void plan_radix(ts_sort_plan *plan, double ns) {
   plan->thread_workspace = split ? bytes.thread : bytes.line + bytes.thread;
 }
 
+static void plan_short(ts_sort_plan *plan, double ns) {
+  plan->method = TS_SORT_SHORT_LINES;
+  plan->per_task = (int64_t)(TASK_NS / ns) + 1;
+  plan->cost_ns = (int64_t)((double)plan->lines * ns);
+}
+
 static void choose(ts_sort_plan *plan) {
   const ts_sort_lanes_row *row = lanes_row(plan);
   int64_t groups = (plan->lines + row->lanes - 1) / row->lanes;
-  double group = group_ns(row, plan->n), radix = radix_ns(plan);
+  double group = group_ns(row, plan->n), radix = radix_ns(plan), single = ts_sort_short_ns(plan->width, plan->n);
+  bool may_be_short = plan->n <= TS_SORT_SHORT && plan->inner == 1 && plan->width > 0;
   if (plan->n <= 1 || plan->lines == 0)
     plan->cost_ns = 100 + plan->lines / 4;
+  else if (may_be_short && (double)plan->lines * single < (double)groups * group)
+    plan_short(plan, single);
   else if (plan->n <= row->limit && (double)groups * group <= (double)plan->lines * radix)
     plan_lanes(plan, row, group);
   else
@@ -141,6 +151,15 @@ static void lanes_task(void *arg, int64_t task, int worker) {
     sort_group(run, i, workspace);
 }
 
+static void short_task(void *arg, int64_t task, int worker) {
+  const sort_run *run = arg;
+  int64_t begin = task * run->plan->per_task;
+  (void)worker;
+  for (int64_t i = begin; i < run->plan->lines && i < begin + run->plan->per_task && !ts_cancelled(run->job.cancel);
+       i++)
+    ts_sort_short(&run->job, i);
+}
+
 static void lines_task(void *arg, int64_t task, int worker) {
   const sort_run *run = arg;
   const ts_sort_plan *plan = run->plan;
@@ -184,6 +203,7 @@ ts_status ts_sort_run(const ts_sort_plan *plan, const ts_sort_resources *resourc
   switch (plan->method) {
   case TS_SORT_COPY: copy(&run); break;
   case TS_SORT_LANES: in_tasks(&run, (plan->lines + run.row->lanes - 1) / run.row->lanes, lanes_task); break;
+  case TS_SORT_SHORT_LINES: in_tasks(&run, plan->lines, short_task); break;
   case TS_SORT_LINES: in_tasks(&run, plan->lines, lines_task); break;
   case TS_SORT_SPLIT: split_lines(&run); break;
   }

@@ -30,10 +30,11 @@ typedef struct ts_sort_spec {
 } ts_sort_spec;
 
 typedef enum ts_sort_method {
-  TS_SORT_COPY,  /* no line has two elements */
-  TS_SORT_LANES, /* short lines: many at once by a network, one in each lane of a vector */
-  TS_SORT_LINES, /* each line by radix on one thread */
-  TS_SORT_SPLIT, /* one line after the other by radix on all threads */
+  TS_SORT_COPY,        /* no line has two elements */
+  TS_SORT_LANES,       /* short lines: many at once by a network, one in each lane of a vector */
+  TS_SORT_SHORT_LINES, /* each by ranks */
+  TS_SORT_LINES,       /* each line by radix on one thread */
+  TS_SORT_SPLIT,       /* one line after the other by radix on all threads */
 } ts_sort_method;
 
 typedef struct ts_sort_plan {

@@ -44,13 +44,18 @@ typedef struct ts_sort_splits {
   ts_sort_pivots_fn pivots;
 } ts_sort_splits;
 
+/* The ranks of n keys, which are changed: how many come before each in sorted order, equal ones in their order. Both
+ * arrays may be written up to a whole vector. */
+typedef void (*ts_sort_ranks_fn)(void *keys, int64_t n, void *ranks);
+
 /* By log2 of the element's bytes; buckets and splits for 4 and 8 bytes. */
 typedef struct ts_sort_lanes {
   ts_sort_lanes_row values[4], indices[4];
   ts_sort_buckets_fn buckets[4];
   ts_sort_keys_fn keys[4];
   ts_sort_splits splits[4];
-  int vector; /* bytes */
+  ts_sort_ranks_fn ranks[2]; /* of keys of 32 and of 64 bits */
+  int vector;                /* bytes */
 } ts_sort_lanes;
 
 /* The functions for the instruction set of the host. */

@@ -123,6 +123,13 @@ INLINE void exchange_pair(pair *a, pair *b) { EXCHANGE_PAIR(a, b); }
 #define INDEX 64
 #include "kernel/sort/sort_group.h"
 
+/* ---- ranks */
+
+#define BITS 32
+#include "kernel/sort/sort_ranks.h"
+#define BITS 64
+#include "kernel/sort/sort_ranks.h"
+
 /* ---- splitting keys by pivots */
 
 #ifdef HAS_SPLIT
@@ -167,4 +174,5 @@ const ts_sort_lanes ISA(ts_sort_lanes) = {
     .buckets = {NULL, NULL, values_32_buckets, values_64_buckets},
     .keys = {values_8_keys, values_16_keys, values_32_keys, values_64_keys},
     .splits = SPLITS,
+    .ranks = {ranks32, ranks64},
     .vector = VECTOR_BYTES};
