@@ -9,7 +9,7 @@
  * most so many. Rows that are only moved are left to the launches that read or write them. */
 #define LEAST_POINTS 8192
 
-static bool only_moves(const ts_maker *m) {
+bool ts_maker_only_moves(const ts_maker *m) {
   for (size_t i = 0; i < m->nest->nodes.count; i++)
     if (m->used.node[i] >= 0 && m->nest->nodes.data[i].kind != TS_NEST_LOAD) return false;
   return true;
@@ -19,7 +19,7 @@ static int64_t lanes_of(const ts_maker *m) {
   int64_t bytes = 1;
   for (int32_t i = 0; i < m->used.loads + (int32_t)m->nest->stores.count; i++)
     bytes = ts_maker_operand_size(m, i) > bytes ? ts_maker_operand_size(m, i) : bytes;
-  return only_moves(m) ? ts_target_host()->lanes * 4 / bytes : ts_target_host()->lanes;
+  return ts_maker_only_moves(m) ? ts_target_host()->lanes * 4 / bytes : ts_target_host()->lanes;
 }
 
 static bool is_near(int64_t coef, int64_t size) {
@@ -65,7 +65,7 @@ static bool has_steps(const ts_maker *m) {
 /* True where the end of a row takes no longer than a vector: without masks, a part of one that is computed takes as
  * long as several. */
 static bool ends_well(const ts_maker *m, int64_t length, int64_t lanes) {
-  return ts_target_host()->isa == TS_ISA_AVX512 || only_moves(m) || length % lanes == 0;
+  return ts_target_host()->isa == TS_ISA_AVX512 || ts_maker_only_moves(m) || length % lanes == 0;
 }
 
 /* How many loops are the points of a row; -1: none. */
@@ -86,7 +86,7 @@ static int32_t find_points(const ts_maker *m, bool transposes) {
 
 bool ts_maker_joins(ts_maker *m, bool transposes) {
   const ts_collapsed *n = &m->collapsed;
-  const bool enough = only_moves(m) ? ts_maker_is_large(n) : ts_maker_points(n) > LEAST_POINTS;
+  const bool enough = ts_maker_only_moves(m) ? ts_maker_is_large(n) : ts_maker_points(n) > LEAST_POINTS;
   if (n->loops.count == 0 || !enough || ts_maker_has_gather(m->nest) || m->used.indices > 0) return false;
   for (int32_t i = 0; i < n->count; i++)
     if (ts_maker_operand_size(m, i) > 8) return false;

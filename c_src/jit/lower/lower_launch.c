@@ -246,7 +246,8 @@ static bool fits_groups(const ts_maker *m, int32_t groups, int32_t members) {
   const ts_collapsed *n = &m->collapsed;
   const int64_t length = n->loops.extent[members];
   const int32_t operands = m->used.loads + (int32_t)m->nest->stores.count;
-  bool found = false, turns = m->nest->reduces || ts_maker_is_large(n);
+  /* groups that are copied in another order are joined, or short rows of a MAP */
+  bool found = false, turns = m->nest->reduces || (ts_maker_is_large(n) && !ts_maker_only_moves(m));
   const int64_t least = weight_of_ops(m) < WORK ? LEAST_GROUPS : LEAST_WORK_GROUPS;
   if (n->loops.extent[groups] < least || ts_interleave_factor(length) == 0) return false;
   if (length * weight_of_member(m) > MEMBERS_WEIGHT || is_row_of_vectors(m, members)) return false;

@@ -63,6 +63,8 @@ bool ts_maker_transposes(ts_maker *m);
 /* Lets tiles follow each other as they lie in the largest transposed input (lower_tile.c). */
 void ts_maker_order_tiles(ts_maker *m);
 
+/* True when the launch copies elements, and computes nothing. */
+bool ts_maker_only_moves(const ts_maker *m);
 /* Makes a JOINED, if the launch is large and has short rows, or elements few steps apart. `transposes`: tiles could be
  * transposed instead (lower_joined.c). */
 bool ts_maker_joins(ts_maker *m, bool transposes);
