@@ -233,20 +233,33 @@ static ts_v atan2_narrow(ts_vm *m, ts_v y, ts_v x) {
   return l_copysign(m, l_narrow(m, angle), y);
 }
 
+/* What the quotient t of low / high lacks, as an angle: the remainder is exact, and 1 - t^2/2 is near the derivative of
+ * the angle. There is no remainder where an operand is infinite. */
+static ts_v atan2_lacks(ts_vm *m, ts_v t, ts_v z, ts_v low, ts_v high) {
+  ts_v remainder = l_fma(m, l_neg(m, t), high, low);
+  remainder = l_select(m, l_cmp(m, LLVMRealORD, remainder, remainder), remainder, l_const(m, 0));
+  return l_mul(m, l_div(m, remainder, high), l_fma(m, z, l_const(m, -0.5), l_const(m, 1)));
+}
+
 /* t = atan(low / high). The angle is t, pi / 2 - t where |y| > |x|, pi - t where x is negative, and pi / 2 + t where
- * both hold. The bound turns 0 / 0 into 0; two infinities count as equal. */
+ * both hold. The bound turns 0 / 0 into 0; two infinities count as equal. What the quotient and the sum with
+ * a part of pi lack is added to the smaller terms. */
 static ts_v atan2_by_fma(ts_vm *m, ts_v y, ts_v x) {
   ts_v a = l_abs(m, y), b = l_abs(m, x), steep = l_cmp(m, LLVMRealOGT, a, b);
   ts_v low = l_select(m, steep, b, a), high = l_at_least(m, l_select(m, steep, a, b), m->wide ? 0x1p-1074 : 0x1p-149);
   ts_v t = l_select(m, l_cmp(m, LLVMRealOEQ, low, high), l_const(m, 1), l_div(m, low, high)), z = l_mul(m, t, t);
   ts_v behind = LLVMBuildICmp(m->b, LLVMIntSLT, l_bits(m, x), l_int(m, 0), ""); /* -0, too */
   ts_v minus = LLVMBuildXor(m->b, steep, behind, ""), zero = l_const(m, 0);
+  ts_v lacks = atan2_lacks(m, t, z, low, high);
   t = l_select(m, minus, l_neg(m, t), t);
+  lacks = l_select(m, minus, l_neg(m, lacks), lacks);
   ts_v whole = l_select(m, behind, pi_high(m, 1), zero), whole_low = l_select(m, behind, pi_low(m, 1), zero);
   whole = l_select(m, steep, pi_high(m, 0.5), whole), whole_low = l_select(m, steep, pi_low(m, 0.5), whole_low);
   ts_v p = m->wide ? L_POLY(m, z, atan_wide) : L_POLY(m, z, atan_single);
-  ts_v rest = l_fma(m, l_mul(m, t, z), p, whole_low);
-  return l_copysign(m, l_add(m, whole, l_add(m, t, rest)), y);
+  ts_v sum = l_add(m, whole, t), rest = l_fma(m, l_mul(m, t, z), p, whole_low);
+  rest = l_add(m, rest, l_sub(m, t, l_sub(m, sum, whole)));
+  rest = l_add(m, rest, lacks);
+  return l_copysign(m, l_add(m, sum, rest), y);
 }
 
 ts_v ts_vm_atan2(ts_vm *m, ts_v y, ts_v x) {
