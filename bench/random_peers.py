@@ -168,10 +168,10 @@ class Torch(Numpy):
     def __init__(self):
         import torch
         self.t = t = torch
-        for f in ("exp expm1 log log1p sigmoid cos sin tan tanh sinh sqrt rsqrt erf erfc abs floor sign round maximum minimum where real relu matmul "
+        for f in ("exp expm1 log log1p sigmoid cos sin tan tanh sinh sqrt rsqrt erf erfc abs floor sign maximum minimum where real relu matmul "
                   "argmax argmin permute asin atan atan2").split():
             setattr(self, f, getattr(t, f))
-        self.negate, self.concatenate = t.neg, t.cat
+        self.negate, self.concatenate, self.round = t.neg, t.cat, None  # to the even number at ties
         L = t.linalg
         self.cholesky, self.eigenvalues, self.inverse, self.solve, self.singular_values = L.cholesky, L.eigvalsh, L.inv, L.solve, lambda a: L.svd(a)[1]
         self.fft, self.ifft, self.rfft = t.fft.fft, t.fft.ifft, t.fft.rfft
