@@ -52,5 +52,6 @@ void ts_sort_short(const ts_sort_job *job, int64_t number) {
 
 double ts_sort_short_ns(int width, int64_t n) {
   const int64_t lanes = ts_sort_lanes_host()->vector >> (width < 2 ? 2 : width);
-  return 60 + (double)n * (1 + 0.5 * (double)((n + lanes - 1) / lanes));
+  const int64_t vectors = (n + lanes - 1) / lanes;
+  return 60 + (double)n * (1 + 0.5 * (double)vectors);
 }
