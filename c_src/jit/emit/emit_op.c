@@ -376,8 +376,9 @@ static ts_v extreme_or_second(ts_emit *e, bool largest, ts_v a, ts_v b) {
 }
 
 /* Both orders give the same bits of numbers. Of zeros they give both, of which -0 has one bit more; of a number and a
- * NaN as well, and bits of a NaN with more bits set are a NaN. */
-static ts_v extreme_of_both(ts_emit *e, bool largest, ts_v a, ts_v b) {
+ * NaN as well, and bits of a NaN with more bits set are a NaN. Of bf16 the lower bits stay 0, as rounded_arithmetic()
+ * needs them. */
+static ts_v extreme_of_both(ts_emit *e, ts_dtype of, bool largest, ts_v a, ts_v b) {
   LLVMTypeRef type = LLVMTypeOf(a);
   const bool wide = LLVMGetTypeKind(LLVMGetElementType(type)) == LLVMDoubleTypeKind;
   LLVMTypeRef bits = LLVMVectorType(LLVMIntTypeInContext(e->context, wide ? 64 : 32), LLVMGetVectorSize(type));
@@ -386,6 +387,7 @@ static ts_v extreme_of_both(ts_emit *e, bool largest, ts_v a, ts_v b) {
   ts_v both = largest ? LLVMBuildAnd(e->b, x, y, "") : LLVMBuildOr(e->b, x, y, "");
   if (largest) {
     ts_v none = LLVMBuildSExt(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, a, b, ""), bits, "");
+    if (of == TS_BF16) none = LLVMBuildAnd(e->b, none, u32(e, 0xFFFF0000), "");
     both = LLVMBuildOr(e->b, both, none, "");
   }
   return LLVMBuildBitCast(e->b, both, type, "");
@@ -396,7 +398,7 @@ static ts_v extreme_of_both(ts_emit *e, bool largest, ts_v a, ts_v b) {
 static ts_v float_extreme(ts_emit *e, ts_dtype type, bool largest, ts_v a, ts_v b) {
   bool known = LLVMIsConstant(a) || LLVMIsConstant(b);
   if (known || e->target->arch != TS_ARCH_X86_64) return call2(e, largest ? "llvm.maximum" : "llvm.minimum", a, b);
-  if (e->target->isa != TS_ISA_AVX512) return extreme_of_both(e, largest, a, b);
+  if (e->target->isa != TS_ISA_AVX512) return extreme_of_both(e, type, largest, a, b);
   ts_vm m = ts_vm_begin(e, type == TS_F64, LLVMGetVectorSize(LLVMTypeOf(a)));
   return ts_vm_avx512_extreme(&m, largest, a, b, NULL);
 }
