@@ -564,40 +564,55 @@ START_TEST(nonblocking_folds_little)
 }
 END_TEST
 
+typedef struct failing {
+  ts_graph *graph;
+  ts_buffer **args;
+  size_t params, results;
+} failing;
+
+/* Compiles and runs the program while the n-th allocation fails, and returns how many blocks that left. */
+static int64_t fail_at(const failing *f, int64_t n, bool *out_done) {
+  ts_buffer *out[64];
+  const int64_t live = ts_alloc_live();
+  ts_alloc_fail_after(n, true);
+  ts_executable *exe = NULL;
+  ts_status status = ts_executable_create(f->graph, NULL, &exe);
+  if (!status) status = ts_executable_run(exe, f->args, f->params, NULL, out);
+  *out_done = ts_alloc_failures() == 0;
+  ts_alloc_fail_after(0, false);
+  if (status)
+    ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
+  else
+    for (size_t i = 0; i < f->results; i++) ts_buffer_release(out[i]);
+  ts_status_free(status);
+  ts_executable_release(exe);
+  return ts_alloc_live() - live;
+}
+
+/* Kernels that the background thread caches meanwhile leave blocks, too, but not each time. */
 START_TEST(every_allocation_may_fail)
 {
-  ts_graph *graph;
-  ts_buffer **args, *out[64];
+  enum { KEPT = 8, TRIES = 5 };
+  failing f;
   char *text = testing_read(programs.gl_pathv[_i]);
-  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &f.graph));
   free(text);
-  size_t params = ts_graph_region(graph, TS_ROOT)->params.count,
-         results = ts_graph_region(graph, TS_ROOT)->results.count;
-  ck_assert_uint_le(results, sizeof out / sizeof *out);
-  ck_assert_ok(ts_random_args(1, graph, ts_pool_default(), &args));
+  f.params = ts_graph_region(f.graph, TS_ROOT)->params.count;
+  f.results = ts_graph_region(f.graph, TS_ROOT)->results.count;
+  ck_assert_uint_le(f.results, 64);
+  ck_assert_ok(ts_random_args(1, f.graph, ts_pool_default(), &f.args));
   ts_executable *warm;
-  ck_assert_ok(ts_executable_create(graph, NULL, &warm));
+  ck_assert_ok(ts_executable_create(f.graph, NULL, &warm));
   ts_executable_release(warm);
   bool done = false;
   for (int64_t n = 1; !done && n < 100000; n++) {
-    int64_t live = ts_alloc_live();
-    ts_alloc_fail_after(n, true);
-    ts_executable *exe = NULL;
-    ts_status status = ts_executable_create(graph, NULL, &exe);
-    if (!status) status = ts_executable_run(exe, args, params, NULL, out);
-    done = ts_alloc_failures() == 0;
-    ts_alloc_fail_after(0, false);
-    if (status)
-      ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
-    else
-      for (size_t i = 0; i < results; i++) ts_buffer_release(out[i]);
-    ts_status_free(status);
-    ts_executable_release(exe);
-    ck_assert_int_le(ts_alloc_live(), live + 8); /* kernels that were cached meanwhile */
+    int64_t left = KEPT + 1;
+    for (int i = 0; i < TRIES && left > KEPT; i++) left = fail_at(&f, n, &done);
+    ck_assert_int_le(left, KEPT);
   }
   ck_assert(done);
-  ts_random_args_free(args, params);
-  ts_graph_destroy(graph);
+  ts_random_args_free(f.args, f.params);
+  ts_graph_destroy(f.graph);
 }
 END_TEST
 
