@@ -181,7 +181,7 @@ static void put(const svd *s) {
                      *right = s->transposed ? &s->b.left : &s->b.right;
   const factor_ordered us = {left, s->order, s->signs, s->n, s->n, .conjugate = false},
                        vs = {right, s->order, s->signs, s->n, right->count, .conjugate = true};
-  if (right->length == 0) return;
+  if (!factor_reads(f, 0) && !factor_reads(f, 2)) return;
   factor_take_signs(f, &vs, s->signs);
   if (factor_reads(f, 0)) factor_put_columns(f, &us, f->results[0]);
   if (factor_reads(f, 2)) factor_put_rows(f, &vs, f->results[2]);
