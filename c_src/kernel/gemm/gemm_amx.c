@@ -174,10 +174,16 @@ DEFINE_ALL(us, _tile_dpbusd)
 DEFINE_SUMS(uu, _tile_dpbuud)
 DEFINE_ALL(uu, _tile_dpbuud)
 
-static void (*const sum_quarters[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t, int64_t, quarters) = {
-    NULL, quarters_bf16, quarters_ss, quarters_su, quarters_us, quarters_uu};
-static void (*const sum_all[GEMM_AMX_PRODUCTS])(const char *, const char *, int64_t,
-                                                gemm_amx_tile *) = {NULL, all_bf16, all_ss, all_su, all_us, all_uu};
+typedef void (*sum_quarters_fn)(const char *lhs, const char *rhs, int64_t chains, int64_t steps, quarters has);
+typedef void (*sum_all_fn)(const char *lhs, const char *rhs, int64_t chains, gemm_amx_tile *tile);
+
+#define FOR_EACH_PRODUCT(name)                                                                                      \
+  {                                                                                                                 \
+    [GEMM_AMX_BF16] = name##_bf16, [GEMM_AMX_SS] = name##_ss, [GEMM_AMX_SU] = name##_su, [GEMM_AMX_US] = name##_us, \
+    [GEMM_AMX_UU] = name##_uu                                                                                       \
+  }
+static const sum_quarters_fn sum_quarters[GEMM_AMX_PRODUCTS] = FOR_EACH_PRODUCT(quarters);
+static const sum_all_fn sum_all[GEMM_AMX_PRODUCTS] = FOR_EACH_PRODUCT(all);
 
 /* Chains of `steps` steps each, from step `first` of k on. */
 static void run_chains(gemm_amx_tile *t, int64_t first, int64_t chains, int64_t steps) {
