@@ -115,7 +115,9 @@ TEST_SUPPORT := $(if $(TEST_SUPPORT_SRC),$(B)/libtest_support.a)
 APP := $(if $(filter-out normal,$(BUILD)),build/$(BUILD)/app,.)
 NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
-TEST_BIN := $(C_TESTS:%=$(B)/%)
+# With a lesser instruction set these would be the tests without the model.
+AMX_MODEL_BIN := $(if $(TESSERA_C_ISA)$(filter-out x86_64,$(shell uname -m)),,$(AMX_MODEL_TESTS:%=$(B)/%_model))
+TEST_BIN := $(C_TESTS:%=$(B)/%) $(AMX_MODEL_BIN)
 PLUGIN := $(B)/pjrt_tessera.so
 
 .PHONY: all core tool nif mpi erl elixir no-elixir native dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-cycles check-words check-parameters check-defaults check-tests check-names format run run-mpi bench bench-random bench-exports bench-models bench-accelerator accelerator-programs accuracy fuzz fuzz-run
@@ -234,9 +236,20 @@ $(TEST_SUPPORT): $(TEST_SUPPORT_OBJ) mk/sources.mk
 	$(Q)rm -f $@ && ar rcs $@ $(TEST_SUPPORT_OBJ)
 
 # By gold where it is: 80 programs hold the core and its debug information, and gold takes a quarter of the time of the usual linker.
-$(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
+$(C_TESTS:%=$(B)/%): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
+
+# The same tests, where C functions compute the tiles of AMX (test/c/amx_model.h). These objects take the place of the core's.
+AMX_MODEL_OBJ := $(AMX_SRC:%.c=$(B)/amx_model/%.o) $(B)/test/c/amx_model.o
+$(B)/amx_model/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC   $< with a model of AMX")
+	$(Q)$(CC) $(ALL_CFLAGS) -DTS_AMX_MODEL -Itest/c -MMD -MP -c -o $@ $<
+$(B)/test/c/amx_model.o: EXTRA_CFLAGS = -mfma -mavx2
+$(AMX_MODEL_TESTS:%=$(B)/%_model): $(B)/%_model: $(B)/test/c/%.o $(AMX_MODEL_OBJ) $(TEST_SUPPORT) $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $< $(AMX_MODEL_OBJ) $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
 # Plugins of PJRT for tests: one that works, and some that clients refuse.
 WRONG_PJRT := SYMBOL NOTHING TINY MAJOR OLD SHORT NOERRORS BEGINS HANGS
@@ -634,6 +647,7 @@ $(B)/xla_cases: $(XLA_OBJ) $(TEST_SUPPORT) $(CORE)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(XLA_OBJ) $(TEST_SUPPORT) $(CORE) $(LIBS)
 
 $(XLA_OBJ): EXTRA_CFLAGS = -Itest/c
+-include $(AMX_MODEL_OBJ:.o=.d)
 -include $(XLA_OBJ:.o=.d)
 
 .PHONY: xla-cases test-pjrt test-cuda test-jax

@@ -590,6 +590,17 @@ TEST_SUPPORT_SRC := \
   test/c/shard_run.c \
   test/c/tensors.c
 
+# What takes the instructions of AMX's tiles, or says that there are some.
+AMX_SRC := \
+  c_src/jit/session/target.c \
+  c_src/kernel/gemm/bf16/gemm_bf16_vector.c \
+  c_src/kernel/gemm/gemm_amx.c
+
+# Of C_TESTS, those that run once more on a model of AMX.
+AMX_MODEL_TESTS := \
+  test_gemm_amx \
+  test_quantized
+
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
   test_base \
