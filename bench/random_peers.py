@@ -125,7 +125,7 @@ class Numpy:
     def copy(self, x): return np.array(x, order="C")
     def reverse(self, x, axis): return np.ascontiguousarray(np.flip(x, axis))
     def reversed_axes(self, x): return np.transpose(x)
-    def roll(self, x, n, axis): return np.roll(x, n, axis)
+    def roll(self, x, n, axis): return np.ascontiguousarray(np.roll(x, n, axis))  # else in its operand's order
 
     def pad(self, x, axis, low, high, inner):
         n = x.shape[axis]

@@ -83,6 +83,11 @@ static ts_status emit_pieces(ts_loop *loop, map_rows *rows) {
   return TS_SUCCESS;
 }
 
+static ts_status emit_apart(ts_loop *loop, map_rows *rows) {
+  ts_loop_copy_apart(loop, &rows->span);
+  return TS_SUCCESS;
+}
+
 static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
   if (ts_loop_picks(loop))
     return emit_either(loop, rows, ts_loop_row_is_few(loop, &rows->span), emit_picks, emit_points);
@@ -103,10 +108,9 @@ static ts_status emit_map(ts_loop *loop) {
   const bool one_row = loop->d->rank == 1;
   map_rows rows = {.span = ts_loop_span(loop, one_row ? loop->begin : ts_loop_number(loop, 0),
                                         one_row ? loop->end : loop->extent[loop->d->rank - 1])};
-  if (ts_loop_spreads(loop)) {
-    ts_loop_spread(loop, &rows.span);
-    return TS_SUCCESS;
-  }
+  if (ts_loop_spreads(loop)) return emit_apart(loop, &rows);
+  if (ts_loop_collects(loop))
+    return emit_either(loop, &rows, ts_loop_row_is_short(loop, &rows.span), emit_apart, emit_vectors);
   if (!ts_loop_copies_rows(loop)) return emit_vectors(loop, &rows);
   return emit_either(loop, &rows, ts_loop_row_is_long(loop, &rows.span), emit_copies, emit_not_long);
 }

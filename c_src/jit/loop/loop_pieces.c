@@ -104,29 +104,38 @@ void ts_loop_copy_short_rows(ts_loop *loop, const ts_pieces *p) {
   ts_loop_runs(loop, copy_run, &c);
 }
 
-/* ---- elements that are spread ---- */
+/* ---- elements that are apart ---- */
+
+static bool copies_elements(const ts_loop *loop) {
+  const ts_kernel_desc *d = loop->d;
+  return !loop->e->site && d->input_count == 1 && d->output_count == 1 && d->node_count == 1 &&
+         d->nodes[0].kind == TS_NODE_LOAD && d->inputs[0].stride[d->rank - 1] != TS_STRIDE_ZERO;
+}
 
 bool ts_loop_spreads(const ts_loop *loop) {
+  return copies_elements(loop) && loop->d->outputs[0].operand.stride[loop->d->rank - 1] == TS_STRIDE_ANY;
+}
+
+bool ts_loop_collects(const ts_loop *loop) {
   const ts_kernel_desc *d = loop->d;
   const int32_t last = d->rank - 1;
-  return !loop->e->site && d->input_count == 1 && d->output_count == 1 && d->node_count == 1 &&
-         d->nodes[0].kind == TS_NODE_LOAD && d->inputs[0].stride[last] != TS_STRIDE_ZERO &&
-         d->outputs[0].operand.stride[last] == TS_STRIDE_ANY;
+  const uint8_t from = d->inputs[0].stride[last];
+  return last > 0 && copies_elements(loop) && !d->outputs[0].stream &&
+         (from == TS_STRIDE_ANY || from == TS_STRIDE_NEAR) && d->outputs[0].operand.stride[last] == TS_STRIDE_UNIT;
 }
 
-/* Bytes from an element of a row to the next one. */
-static ts_v step_of(ts_loop *loop, int32_t operand) {
-  const int32_t last = loop->d->rank - 1;
-  const ts_kernel_operand *o = operand == 0 ? &loop->d->inputs[0] : &loop->d->outputs[0].operand;
-  if (o->stride[last] == TS_STRIDE_UNIT) return ts_loop_number(loop, (int64_t)ts_dtype_size(o->dtype));
-  return loop->stride[operand * loop->d->rank + last];
+/* Vectors of elements that are apart are put together element by element as well. */
+#define LEAST_FOR_VECTORS 16
+
+ts_v ts_loop_row_is_short(ts_loop *loop, const ts_span *span) {
+  return LLVMBuildICmp(loop->e->b, LLVMIntSLT, span->to, ts_loop_number(loop, LEAST_FOR_VECTORS), "");
 }
 
-static void spread_element(ts_loop *loop, ts_v index, int64_t further) {
+static void copy_element(ts_loop *loop, ts_v index, int64_t further) {
   const ts_dtype type = loop->d->inputs[0].dtype;
   ts_v at[2];
   for (int32_t i = 0; i < 2; i++) {
-    ts_v step = step_of(loop, i);
+    ts_v step = loop->stride[(i + 1) * loop->d->rank - 1];
     at[i] = ts_loop_offset(loop, loop->base[i], ts_loop_mul(loop, index, step));
     at[i] = ts_loop_offset(loop, at[i], ts_loop_mul(loop, step, ts_loop_number(loop, further)));
   }
@@ -134,30 +143,72 @@ static void spread_element(ts_loop *loop, ts_v index, int64_t further) {
 }
 
 /* Some at once, since the instructions of a loop take longer than those of an element. */
-#define SPREAD_AT_ONCE 4
+#define AT_ONCE 4
 
-static void spread_row(void *context, ts_loop *loop) {
-  const ts_span *span = context;
-  LLVMBuilderRef b = loop->e->b;
-  ts_v length = LLVMBuildSub(b, span->to, span->from, "");
-  ts_v rest = LLVMBuildAnd(b, length, ts_loop_number(loop, SPREAD_AT_ONCE - 1), "");
-  ts_v middle = LLVMBuildSub(b, span->to, rest, "");
-  ts_counter some = ts_loop_count(loop, span->from, middle, ts_loop_number(loop, SPREAD_AT_ONCE));
-  for (int64_t i = 0; i < SPREAD_AT_ONCE; i++) spread_element(loop, some.index, i);
-  ts_loop_count_end(loop, &some);
-  ts_counter one = ts_loop_count(loop, middle, span->to, ts_loop_number(loop, 1));
-  spread_element(loop, one.index, 0);
-  ts_loop_count_end(loop, &one);
+/* Lengths of rows that have code of their own: to copy AT_ONCE and then the last AT_ONCE, some of them twice, would be
+ * more. Any other row has as many at least. */
+static const int few_elements[] = {1, 2, 3, 5};
+#define FEW_WAYS 4
+
+typedef struct apart {
+  const ts_span *span;
+  ts_v count; /* rows of the run */
+  int few;    /* elements of a row; 0 for any number from AT_ONCE on */
+} apart;
+
+static void copy_elements(ts_loop *loop, ts_v index, int count) {
+  for (int64_t i = 0; i < count; i++) copy_element(loop, index, i);
 }
 
-static void spread_run(void *context, ts_loop *loop, ts_v count) { ts_loop_run_rows(loop, count, spread_row, context); }
+/* The last ones are at once as well, also where some of them have been copied. */
+static void elements_of_row(void *context, ts_loop *loop) {
+  const apart *a = context;
+  copy_elements(loop, a->span->from, a->few);
+  if (a->few) return;
+  ts_v last = LLVMBuildSub(loop->e->b, a->span->to, ts_loop_number(loop, AT_ONCE), "");
+  ts_counter some = ts_loop_count(loop, a->span->from, last, ts_loop_number(loop, AT_ONCE));
+  copy_elements(loop, some.index, AT_ONCE);
+  ts_loop_count_end(loop, &some);
+  copy_elements(loop, last, AT_ONCE);
+}
 
-void ts_loop_spread(ts_loop *loop, const ts_span *span) {
-  ts_span all = *span;
+static void rows_apart(ts_loop *loop, apart *a) {
+  if (loop->d->rank > 1)
+    ts_loop_run_rows(loop, a->count, elements_of_row, a);
+  else
+    elements_of_row(a, loop);
+}
+
+static void way_apart(ts_loop *loop, apart *a, int few, LLVMBasicBlockRef block, LLVMBasicBlockRef done) {
+  a->few = few;
+  LLVMPositionBuilderAtEnd(loop->e->b, block);
+  rows_apart(loop, a);
+  LLVMBuildBr(loop->e->b, done);
+}
+
+/* Chooses for all rows of a run. */
+static void run_apart(void *context, ts_loop *loop, ts_v count) {
+  apart *a = context;
+  LLVMBuilderRef b = loop->e->b;
+  LLVMBasicBlockRef done = ts_loop_block(loop, "run_done"), many = ts_loop_block(loop, "many");
+  a->count = count;
+  ts_v which = LLVMBuildSwitch(b, LLVMBuildSub(b, a->span->to, a->span->from, ""), many, FEW_WAYS + 1);
+  LLVMAddCase(which, ts_loop_number(loop, 0), done);
+  for (int i = 0; i < FEW_WAYS; i++) {
+    LLVMBasicBlockRef block = ts_loop_block(loop, "few");
+    LLVMAddCase(which, ts_loop_number(loop, few_elements[i]), block);
+    way_apart(loop, a, few_elements[i], block, done);
+  }
+  way_apart(loop, a, 0, many, done);
+  LLVMPositionBuilderAtEnd(b, done);
+}
+
+void ts_loop_copy_apart(ts_loop *loop, const ts_span *span) {
+  apart a = {.span = span};
   if (loop->d->rank > 1) {
-    ts_loop_runs(loop, spread_run, &all);
+    ts_loop_runs(loop, run_apart, &a);
     return;
   }
   ts_loop_set_row(loop, NULL, 0);
-  spread_row(&all, loop);
+  run_apart(&a, loop, NULL);
 }

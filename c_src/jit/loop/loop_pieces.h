@@ -28,6 +28,11 @@ void ts_loop_copy_short_rows(ts_loop *loop, const ts_pieces *p);
 
 /* True when elements are copied to places that are apart. */
 bool ts_loop_spreads(const ts_loop *loop);
-void ts_loop_spread(ts_loop *loop, const ts_span *span);
+/* True when rows are copied from elements that are apart. */
+bool ts_loop_collects(const ts_loop *loop);
+/* i1: whether a row of elements that are apart is copied in less time without vectors. */
+ts_v ts_loop_row_is_short(ts_loop *loop, const ts_span *span);
+/* Copies all rows of such kernels one element after the other. */
+void ts_loop_copy_apart(ts_loop *loop, const ts_span *span);
 
 #endif
