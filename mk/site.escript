@@ -11,7 +11,7 @@ main([Folder | Beams]) ->
     {ok, markdown, Code} = compile:file(filename:join([Here, "site", "markdown.erl"]), [binary]),
     {module, markdown} = code:load_binary(markdown, "markdown", Code),
     ok = filelib:ensure_dir(filename:join(Folder, "x")),
-    Pages = [page(File) || File <- ["README.md", "CONTRIBUTING.md", "CHANGELOG.md" | filelib:wildcard("docs/*.md")] ++ ["bench/RESULTS.md"]],
+    Pages = [page(File) || File <- ["README.md", "CONTRIBUTING.md", "CHANGELOG.md" | filelib:wildcard("docs/*.md")] ++ ["bench/RESULTS.md", "bench/HISTORY.md"]],
     Modules = [Module || Beam <- Beams, Module <- [module(Beam)], Module =/= none],
     Erlang = [M || #{language := erlang} = M <- Modules],
     Elixir = [M || #{language := elixir} = M <- Modules],

@@ -108,7 +108,7 @@ check_site() {
   printf '# A\n\n[a](docs/b.md#b-two) and [no page](docs/none.md)\n' >"$work/site/README.md"
   # shellcheck disable=SC2016 # backquotes of Markdown
   printf '# B\n\n## B *two*\n\n| a | b |\n|---|---|\n| [no anchor](../README.md#c) | `x \\| y` |\n' >"$work/site/docs/b.md"
-  for page in CONTRIBUTING.md CHANGELOG.md bench/RESULTS.md; do echo '# C' >"$work/site/$page"; done
+  for page in CONTRIBUTING.md CHANGELOG.md bench/RESULTS.md bench/HISTORY.md; do echo '# C' >"$work/site/$page"; done
   if (cd "$work/site" && "$site" out) >"$work/log" 2>&1 || [ "$(grep -c 'leads nowhere' "$work/log")" != 2 ] || ! grep -q 'README.md: the link docs/none.md' "$work/log" ||
     ! grep -q 'docs/b.md: the link ../README.md#c' "$work/log" || ! grep -q '<code>x | y</code>' "$work/site/out/b.html" || ! grep -q 'id="b-two"' "$work/site/out/b.html"; then
     failed=$((failed + 1))
