@@ -140,7 +140,7 @@ ts_v ts_vm_log1p(ts_vm *m, ts_v x) {
   return l_rarely(m, outside, log1p_inside(m, x), log1p_outside, x, NULL);
 }
 
-/* ---- inverse hyperbolic functions: through f64 lanes for f32 ---- */
+/* ---- inverse hyperbolic functions ---- */
 
 /* log(2 x), for both asinh and acosh where x^2 overflows. */
 static ts_v log_twice(ts_vm *m, ts_v x, ts_v y) {
@@ -230,8 +230,58 @@ static ts_v choose(ts_vm *m, ts_v a, ts_v value, ts_v otherwise, double tiny, do
   return l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, tiny)), a, value);
 }
 
+/* A float r near the root of a^2 + c, and what the root has more. c is 1, or 2 a, and c - r^2 has no more digits than
+ * a^2, so neither that difference nor the next sum loses what counts. */
+static pair root_single(ts_vm *m, ts_v a, ts_v c) {
+  ts_v sum = l_fma(m, a, a, c), half = l_const(m, 0.5), root, inverse;
+  if (m->e->target->isa == TS_ISA_AVX512) {
+    ts_v near = ts_vm_avx512_rsqrt(m, sum), first = l_mul(m, sum, near);
+    inverse = l_mul(m, near, half);
+    root = l_fma(m, l_fma(m, l_neg(m, first), first, sum), inverse, first);
+  } else {
+    root = l_sqrt(m, sum), inverse = l_div(m, half, root);
+  }
+  return (pair){root, l_mul(m, l_fma(m, a, a, l_fma(m, l_neg(m, root), root, c)), inverse)};
+}
+
+/* log(1 + f) = f + f^2 P(f), the polynomial of log_narrow. */
+static const double log_terms[] = {-0.5,       0.333334506,  -0.249995485, 0.199898347,  -0.166676626,
+                                   0.14532046, -0.130080894, 0.0983496159, -0.0396989435};
+
+/* log(1 + x.high + x.low), x.high >= 0, in f32 lanes. `low` adds its product with the slope 1 / (1 + f), of which two
+ * terms are near enough. The chain of instructions is long, so the polynomial is taken in two. */
+static ts_v log1p_single(ts_vm *m, pair x) {
+  ts_v inverse;
+  ts_vm_parts sum = split_sum(m, x.high, &inverse);
+  ts_v low = l_mul(m, x.low, inverse), square = l_mul(m, sum.f, sum.f);
+  ts_v q = L_POLY_IN_TWO(m, sum.f, square, log_terms);
+  ts_v rest = l_fma(m, square, q, l_fma(m, l_neg(m, low), sum.f, low));
+  return l_fma(m, sum.k, l_const(m, L_LN2), l_add(m, sum.f, rest));
+}
+
+/* log(1 + a + (r - 1)), as asinh_of_magnitude. */
+static ts_v asinh_single(ts_vm *m, ts_v x) {
+  ts_v one = l_const(m, 1), a = l_abs(m, x), huge = l_cmp(m, LLVMRealOGT, a, l_const(m, 0x1p60));
+  pair root = root_single(m, a, one);
+  ts_v above = l_add(m, l_sub(m, root.high, one), root.low), sum = l_add(m, a, above);
+  ts_v usual = log1p_single(m, (pair){sum, l_add(m, l_sub(m, a, sum), above)});
+  return l_copysign(m, l_rarely(m, huge, usual, log_twice, a, NULL), x);
+}
+
+/* With d = x - 1: log(1 + d + r), as acosh_wide. */
+static ts_v acosh_single(ts_vm *m, ts_v x) {
+  ts_v one = l_const(m, 1), d = l_sub(m, x, one), huge = l_cmp(m, LLVMRealOGT, x, l_const(m, 0x1p60));
+  pair root = root_single(m, d, l_add(m, d, d));
+  ts_v usual = log1p_single(m, add_to_larger(m, root.high, d, root.low));
+  ts_v least = l_cmp(m, LLVMRealOEQ, x, one), below = l_cmp(m, LLVMRealOLT, x, one); /* the inverse root has a limit */
+  usual = l_select(m, least, l_const(m, 0), l_select(m, below, l_const(m, __builtin_nan("")), usual));
+  return l_rarely(m, huge, usual, log_twice, x, NULL);
+}
+
+/* Without FMA in f64 lanes. */
 ts_v ts_vm_asinh(ts_vm *m, ts_v x) {
   if (m->wide) return asinh_wide(m, x);
+  if (m->fma) return asinh_single(m, x);
   ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
   ts_v a = l_abs(m, x), w = l_widen(&wide, a), one = l_const(&wide, 1);
   ts_v root = l_sqrt(&wide, l_fma(&wide, w, w, one));
@@ -241,6 +291,7 @@ ts_v ts_vm_asinh(ts_vm *m, ts_v x) {
 
 ts_v ts_vm_acosh(ts_vm *m, ts_v x) {
   if (m->wide) return acosh_wide(m, x);
+  if (m->fma) return acosh_single(m, x);
   ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
   ts_v w = l_widen(&wide, x), one = l_const(&wide, 1);
   ts_v root = l_sqrt(&wide, l_mul(&wide, l_sub(&wide, w, one), l_add(&wide, w, one)));
@@ -299,13 +350,13 @@ ts_v ts_vm_rsqrt(ts_vm *m, ts_v x) {
   return l_select(m, l_cmp(m, LLVMRealUNO, remainder, remainder), y, better);
 }
 
-/* 1 / cbrt(x) within a tenth: the bits of x as an integer are nearly a logarithm. Their upper half is divided by -3 in
- * floating point, where vectors have the instructions. */
+/* 1 / cbrt(x) within a tenth, in f64 lanes: the bits of x as an integer are nearly a logarithm. Their upper half is
+ * divided by -3 in floating point, where vectors have the instructions. */
 static ts_v start_inverse_cbrt(ts_vm *m, ts_v x) {
-  ts_v magic = l_const(m, m->wide ? 0x1p52 : 0x1p23), low = l_int(m, m->wide ? 32 : 8);
+  ts_v magic = l_const(m, 0x1p52), low = l_int(m, 32);
   ts_v upper = LLVMBuildOr(m->b, LLVMBuildLShr(m->b, l_bits(m, x), low, ""), l_bits(m, magic), "");
   ts_v log = l_sub(m, l_float(m, upper), magic);
-  ts_v third = l_fma(m, log, l_const(m, -1.0 / 3), l_const(m, m->wide ? 1430186360.832 : 5546486.442666667));
+  ts_v third = l_fma(m, log, l_const(m, -1.0 / 3), l_const(m, 1430186360.832));
   return l_float(m, LLVMBuildShl(m->b, l_bits(m, l_add(m, third, magic)), low, ""));
 }
 
@@ -315,19 +366,43 @@ static ts_v better_inverse_cbrt(ts_vm *m, ts_v a, ts_v y, const double *coeffici
   return l_fma(m, l_mul(m, y, e), l_poly(m, e, coefficients, count), y);
 }
 
-/* (1 - e)^(-1/3) = 1 + e P(e), |e| <= 0.1023. Relative error 2^-18.5 (f32), 2^-23.4 (f64). The last step is Newton's
- * method for a root c of c^3 = a, with c^2 in two parts. Numbers near the ends of the range are scaled. */
+/* A number in f32 lanes, positive and not subnormal: c = a y^2 and e = 1 - c y give c (1 - e)^(-2/3), for which 1 +
+ * e P(e) stands, |e| <= 0.1023, relative error 2^-30.4. What the products of c lose is also in e, so a third of it
+ * counts. */
+static ts_v cbrt_single(ts_vm *m, ts_v a) {
+  static const double rest[] = {0.666666687, 0.555555642, 0.493790537, 0.452631891, 0.429510444, 0.406280369};
+  ts_v log = LLVMBuildSIToFP(m->b, l_bits(m, a), m->vec, ""); /* nearly a logarithm, as in start_inverse_cbrt */
+  ts_v third = l_fma(m, log, l_const(m, -1.0 / 3), l_const(m, 1419900529.0));
+  ts_v y = l_float(m, LLVMBuildFPToSI(m->b, third, m->ints, "")), c = l_mul(m, l_mul(m, a, y), y);
+  ts_v e = l_fma(m, l_neg(m, c), y, l_const(m, 1));
+  return l_fma(m, l_mul(m, c, e), L_POLY(m, e, rest), c);
+}
+
+static ts_v cbrt_of_subnormal(ts_vm *m, ts_v a, ts_v y) {
+  (void)y;
+  return l_mul(m, cbrt_single(m, l_mul(m, a, l_const(m, 0x1p24))), l_const(m, 0x1p-8));
+}
+
+static ts_v cbrt_narrow(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), least = l_int(m, (1 << 23) - 1), below = LLVMBuildSub(m->b, l_bits(m, a), l_int(m, 1), "");
+  ts_v is_subnormal = LLVMBuildICmp(m->b, LLVMIntULT, below, least, "");
+  ts_v c = l_rarely(m, is_subnormal, cbrt_single(m, a), cbrt_of_subnormal, a, NULL);
+  return l_copysign(m, l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, __builtin_inf())), c, a), x);
+}
+
+/* In f64 lanes (1 - e)^(-1/3) = 1 + e P(e), |e| <= 0.1023, relative error 2^-23.4. The last step is Newton's method for
+ * a root c of c^3 = a, with c^2 in two parts. Numbers near the ends of the range are scaled. */
 ts_v ts_vm_cbrt(ts_vm *m, ts_v x) {
-  static const double narrow[] = {0.333327562, 0.223480046, 0.174712718};
-  static const double wide[] = {0.333329082, 0.222214654, 0.174478948, 0.145925581}, again[] = {1.0 / 3, 2.0 / 9};
+  static const double first[] = {0.333329082, 0.222214654, 0.174478948, 0.145925581}, again[] = {1.0 / 3, 2.0 / 9};
   if (!m->fma) return ts_vm_library(m, "cbrt", "u10", x, NULL);
+  if (!m->wide) return cbrt_narrow(m, x);
   ts_v one = l_const(m, 1), magnitude = l_abs(m, x);
-  ts_v is_small = l_cmp(m, LLVMRealOLT, magnitude, l_const(m, m->wide ? 0x1p-900 : 0x1p-60));
-  ts_v up = l_select(m, is_small, l_const(m, m->wide ? 0x1p180 : 0x1p60), one);
-  ts_v down = l_select(m, is_small, l_const(m, m->wide ? 0x1p-60 : 0x1p-20), one);
+  ts_v is_small = l_cmp(m, LLVMRealOLT, magnitude, l_const(m, 0x1p-900));
+  ts_v up = l_select(m, is_small, l_const(m, 0x1p180), one);
+  ts_v down = l_select(m, is_small, l_const(m, 0x1p-60), one);
   ts_v a = l_mul(m, magnitude, up), y = start_inverse_cbrt(m, a);
-  y = better_inverse_cbrt(m, a, y, m->wide ? wide : narrow, m->wide ? 4 : 3);
-  if (m->wide) y = better_inverse_cbrt(m, a, y, again, 2);
+  y = better_inverse_cbrt(m, a, y, first, 4);
+  y = better_inverse_cbrt(m, a, y, again, 2);
   ts_v inverse_square = l_mul(m, y, y), c = l_mul(m, a, inverse_square), square = l_mul(m, c, c);
   ts_v square_low = l_fma(m, c, c, l_neg(m, square));
   ts_v excess = l_fma(m, square_low, c, l_fma(m, square, c, l_neg(m, a)));
