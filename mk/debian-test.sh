@@ -7,6 +7,7 @@
 #   TESSERA_C_ISA=avx2  the C tests and the golden files take this instruction set
 #   TESSERA_HALF=1      of tests of many combinations, and of random programs, one half (test/c/testing.h)
 #   TESSERA_WAITS=2     and of that half not the last third
+#   TESSERA_RANDOM_SEED=7  the first seed of random programs
 #   CC="ccache cc"      with ccache, which is installed before: tests build what the first command has built again
 #   CFLAGS="-O2 -g0"    flags of C in place of the usual ones
 #
@@ -14,7 +15,7 @@
 # and built is not. Exits with 77 where the machine allows no such root (mk/debian-root.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 release=$1
 shift
 [ $# -gt 0 ] || set -- "./setup && make run" "./setup --mpi --lapack && make test"
@@ -24,7 +25,7 @@ MOST_PACKAGES=170
 # Those who are not root may become it.
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || { echo "debian-test: needs root" >&2; exit 77; }
-  exec sudo -n --preserve-env=TESSERA_CI,TESSERA_CI_CACHE,TESSERA_C_ISA,TESSERA_HALF,TESSERA_WAITS,CC,CFLAGS,BUSY,HOME mk/debian-test.sh "$release" "$@"
+  exec sudo -n --preserve-env=TESSERA_CI,TESSERA_CI_CACHE,TESSERA_C_ISA,TESSERA_HALF,TESSERA_WAITS,TESSERA_RANDOM_SEED,CC,CFLAGS,BUSY,HOME mk/debian-test.sh "$release" "$@"
 fi
 
 cache=$(mk/debian-root.sh cache)
@@ -83,7 +84,8 @@ for command in "$@"; do
   echo "debian-test: $release: $command"
   inside "$root" /usr/bin/env HOME=/proc/none ${TESSERA_CI:+TESSERA_CI="$TESSERA_CI"} ${MAKEFLAGS:+MAKEFLAGS="$MAKEFLAGS"} \
     ${TESSERA_C_ISA:+TESSERA_C_ISA="$TESSERA_C_ISA"} ${TESSERA_HALF:+TESSERA_HALF="$TESSERA_HALF"} \
-    ${TESSERA_WAITS:+TESSERA_WAITS="$TESSERA_WAITS"} ${CFLAGS:+CFLAGS="$CFLAGS"} ${ccache:+CC="ccache cc" CCACHE_DIR=/var/cache/ccache CCACHE_MAXSIZE=500M CCACHE_NOHASHDIR=1} \
+    ${TESSERA_WAITS:+TESSERA_WAITS="$TESSERA_WAITS"} ${TESSERA_RANDOM_SEED:+TESSERA_RANDOM_SEED="$TESSERA_RANDOM_SEED"} \
+    ${CFLAGS:+CFLAGS="$CFLAGS"} ${ccache:+CC="ccache cc" CCACHE_DIR=/var/cache/ccache CCACHE_MAXSIZE=500M CCACHE_NOHASHDIR=1} \
     sh -c 'cd "$1" && eval "$2"' sh "$folder" "$command"
   # of the first command: later ones may install what is optional
   [ -n "$count_after" ] || read -r count_after mb_after < <(packages "$root")

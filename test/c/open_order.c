@@ -1,6 +1,7 @@
 #include "open_order.h"
 
 #include "base/alloc.h"
+#include "jit/session/target.h"
 
 /* The region is one sum or one product. The reader makes reduce_sum or reduce_product of it, which have their own
  * order. */
@@ -12,12 +13,17 @@ static bool folds_in_any_order(const ts_graph *g, const ts_op *op) {
   return code == TS_OP_ADD || code == TS_OP_MULTIPLY;
 }
 
-/* Products of converted, scaled or quantised operands become conversions, and a dot_general of f32. Vectors have an
- * order of their own there (ts_graph_is_vector_dot), and so have products of bf16 by AMX (tensor/contract_order.h). */
+/* Products by AMX have an order of their own (tensor/contract_order.h). */
+static bool is_by_amx(const ts_op *op, ts_dtype dtype) {
+  return op->code == TS_OP_DOT && dtype == TS_BF16 && ts_target_host()->amx;
+}
+
+/* Products of bf16, and of converted, scaled or quantised operands, become conversions, and a dot_general of f32.
+ * Vectors have an order of their own there (ts_graph_is_vector_dot). */
 bool open_order_has(const ts_graph *g, const ts_op *op) {
-  const bool is_float = ts_dtype_is_float(ts_graph_value(g, op->first_result)->dtype);
+  const ts_dtype dtype = ts_graph_value(g, op->first_result)->dtype;
   const bool is_lowered = op->code == TS_OP_WIDE_DOT || op->code == TS_OP_SCALED_DOT || op->code == TS_OP_QUANTIZED_DOT;
-  return (is_lowered && is_float) || folds_in_any_order(g, op);
+  return (is_lowered && ts_dtype_is_float(dtype)) || is_by_amx(op, dtype) || folds_in_any_order(g, op);
 }
 
 static bool region_has_open_order(const ts_graph *g, ts_region_id id);
