@@ -2,7 +2,8 @@
 
 JAX is a checkout of its repository, of the version that this Python has. The tests run on the plugin, and those that do not
 pass there on XLA's CPU. Prints a table of how many pass on the plugin, and why the others fail that pass on XLA's CPU.
-TESSERA_JAX_EVERY=N takes each N-th test, and TESSERA_JAX_SEED=S draws other cases and numbers, and another N-th."""
+TESSERA_JAX_EVERY=N takes each N-th test, and TESSERA_JAX_SEED=S draws other cases and numbers, and another N-th. TESSERA_JAX_X64=1
+turns types of 64 bits on."""
 import collections
 import json
 import os
@@ -25,7 +26,7 @@ def read(path):
 def run(name, jax, plugin, results, again=None):
     """Runs a file's tests, or those that did not pass in the results `again`. Until no test is left: a process that ends early has ended in the test that it began last."""
     here = os.path.dirname(os.path.abspath(__file__))
-    env = dict(os.environ, TESSERA_JAX_RESULTS=results, PYTHONPATH=here, JAX_ENABLE_X64="0")
+    env = dict(os.environ, TESSERA_JAX_RESULTS=results, PYTHONPATH=here, JAX_ENABLE_X64=os.environ.get("TESSERA_JAX_X64", "0"))
     env.setdefault("JAX_NUM_GENERATED_CASES", "10")
     env.pop("TESSERA_JAX_PLUGIN", None)
     env["JAX_PLATFORMS"] = "cpu"
