@@ -43,6 +43,31 @@ START_TEST(several_blocks)
 }
 END_TEST
 
+/* A matrix of 8 bits and a few vectors, as left and as right sides. From three vectors on, tiles compute them where
+ * quads are multiplied. */
+START_TEST(vectors_of_quads)
+{
+  static const int64_t lengths[] = {1, 3, 4, 5, 63, 64, 65, 129, 1025, 2050};
+  static const int64_t results[] = {15, 16, 33, 65, 300};
+  const ts_dtype type = _i ? TS_U8 : TS_S8;
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (int i = 0; i < 100; i++) {
+    const int64_t items = 1 + random_bits() % 9, k = lengths[random_bits() % 10], count = results[random_bits() % 5];
+    const layout lhs = (layout)(random_bits() % LAYOUT_COUNT), rhs = (layout)(random_bits() % LAYOUT_COUNT);
+    check(gemm, type, 1 + i % 2, i % 4 < 2 ? items : count, i % 4 < 2 ? count : items, k, lhs, rhs,
+          i % 2 ? &threaded : &ts_parallel_serial, 1);
+  }
+  for (int64_t items = 3; items <= 8 && ts_gemm_has_quads(gemm); items++) {
+    const ts_gemm_shape rows = {1, items, 300, 300, 0, 300, 1, 0, 300, 1, 0, 300},
+                        columns = {1, 300, items, 300, 0, 300, 1, 0, items, 1, 0, items};
+    ck_assert_int_eq(ts_gemm_pick_kernel(gemm, &rows), TS_GEMM_TILE);
+    ck_assert_int_eq(ts_gemm_pick_kernel(gemm, &columns), TS_GEMM_TILE);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* A matrix and a few vectors, as left and as right sides. The lengths are around those of chains and of loads. */
 START_TEST(vectors_of_bf16)
 {
@@ -228,6 +253,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, sizes_around_tiles, 0, 3);
   tcase_add_loop_test(t, several_blocks, 0, 4);
   tcase_add_test(t, vectors_of_bf16);
+  tcase_add_loop_test(t, vectors_of_quads, 0, 2);
   tcase_add_loop_test(t, packed_once, 0, 24);
   test_add_avx512(t);
   tcase_add_loop_test(t, kept_columns, 0, 16);

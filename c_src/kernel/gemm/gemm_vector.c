@@ -95,13 +95,21 @@ static bool pays_by_amx(const vector_form *f) {
   return f->x.k == 1 ? f->items <= TS_GEMM_BF16_ITEMS : f->x.unit == 1 && f->items == 1;
 }
 
+/* A tile of quads takes about as long with a few vectors as with many. The other kernels compute one after the other,
+ * but do not pack the matrix. By AMX even the packing of rows for one vector pays. */
+static bool quads_pay(const ts_gemm *gemm, const vector_form *f) {
+  if (!ts_gemm_has_quads(gemm)) return false;
+  if (!ts_target_host()->amx) return f->items > 2;
+  return f->items > 1 || (f->out_item == 1 && f->x.k == 1);
+}
+
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   vector_form f = as_vectors(gemm, shape, NULL, NULL);
   const bool small = ts_gemm_is_small(gemm, shape);
   const ts_gemm_kernel tile = small ? TS_GEMM_SMALL : TS_GEMM_TILE;
   if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type)) return tile;
   if (gemm->own == GEMM_AMX_BF16) return !pays_by_amx(&f) ? tile : f.x.k == 1 ? TS_GEMM_DOT : TS_GEMM_AXPY;
-  if (!pays(gemm, &f) || (small && tiles_pay(gemm, &f))) return tile;
+  if (quads_pay(gemm, &f) || !pays(gemm, &f) || (small && tiles_pay(gemm, &f))) return tile;
   if (can_axpy(gemm, &f)) return TS_GEMM_AXPY;
   return can_dot(gemm, &f) ? TS_GEMM_DOT : tile;
 }
