@@ -58,8 +58,8 @@ START_TEST(test_scans)
 END_TEST
 
 /* Of several blocks (tensor/scan_order.h): one line, a few, many; a few columns, many; the ends of blocks. */
-static const char *const long_shapes[] = {"8192",    "8193",    "50001",    "3,20000",  "5,20000",
-                                          "20,8300", "20000,3", "2,9000,2", "8200,600", "6,8200,2"};
+static const char *const long_shapes[] = {"8192",    "8193",     "50001",    "3,20000",  "5,20000", "20,8300",
+                                          "20000,3", "2,9000,2", "8200,600", "6,8200,2", "16385,2", "8193,4"};
 
 START_TEST(test_long_scans)
 {
@@ -106,21 +106,23 @@ static double extreme(double a, double b, bool high) {
   return (a > b) == high ? a : b;
 }
 
-/* Zeros and NaN of both signs, infinities, the least and the largest numbers, in lines of several blocks. */
+/* Zeros and NaN of both signs, infinities, the least and the largest numbers, in lines of several blocks, one behind
+ * the other and side by side. */
 START_TEST(test_special_extremes)
 {
   enum { N = 20000, LINES = 3 };
   static const ts_dtype of[] = {TS_F16, TS_BF16, TS_F32, TS_F64};
   const double some[] = {-0.0, 0.0, -1.0, 1.0, 0x1p-24, -0x1p-24, -INFINITY, 1.5, INFINITY};
-  const ts_dtype type = of[_i / 4];
-  const bool high = _i % 2, reverse = _i / 2 % 2;
-  const ts_scan scan = {
-      high ? TS_OP_CUMULATIVE_MAX : TS_OP_CUMULATIVE_MIN, type, {.rank = 2, .dims = {LINES, N}}, 1, reverse};
+  const ts_dtype type = of[_i / 4 % 4];
+  const bool high = _i % 2, reverse = _i / 2 % 2, beside = _i / 16;
+  const int64_t next = beside ? 1 : N, step = beside ? LINES : 1;
+  const ts_shape shape = {.rank = 2, .dims = {beside ? N : LINES, beside ? LINES : N}};
+  const ts_scan scan = {high ? TS_OP_CUMULATIVE_MAX : TS_OP_CUMULATIVE_MIN, type, shape, !beside, reverse};
   const size_t size = ts_dtype_size(type);
   char *data = malloc(LINES * N * size), *space = malloc((size_t)ts_scan_workspace(&scan));
   double *x = malloc(LINES * N * sizeof *x);
   for (int64_t i = 0; i < LINES * N; i++) {
-    const int64_t at = i % N, line = i / N;
+    const int64_t at = i / step % N, line = i / next % LINES;
     x[i] = at * 37 % N < N / 2 ? some[at * 7 % 2] : some[(at * 7 + line) % (at % 5000 < 4000 ? 6 : 9)];
     if (line > 0 && at == (line == 1 ? 12000 : 100)) x[i] = line == 1 ? -NAN : NAN;
     const ts_scalar value = ts_scalar_from_f64(type, x[i]);
@@ -130,7 +132,7 @@ START_TEST(test_special_extremes)
   for (int64_t line = 0; line < LINES; line++) {
     double expected = high ? -INFINITY : INFINITY;
     for (int64_t k = 0; k < N; k++) {
-      const int64_t i = line * N + (reverse ? N - 1 - k : k);
+      const int64_t i = line * next + (reverse ? N - 1 - k : k) * step;
       ts_scalar got = {0};
       memcpy(&got, data + (size_t)i * size, size);
       expected = extreme(expected, x[i], high);
@@ -186,7 +188,7 @@ int main(void) {
   tcase_add_loop_test(scans, test_scans, 0, (int)(sizeof ops / sizeof *ops));
   tcase_add_loop_test(scans, test_long_scans, 0, (int)(sizeof ops / sizeof *ops));
   tcase_add_test(scans, test_threads_change_no_bit);
-  tcase_add_loop_test(scans, test_special_extremes, 0, 16);
+  tcase_add_loop_test(scans, test_special_extremes, 0, 32);
   tcase_add_test(scans, test_long_sums);
   tcase_add_test(scans, test_cancelled);
   suite_add_tcase(suite, scans);

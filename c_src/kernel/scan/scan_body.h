@@ -31,40 +31,44 @@ static int64_t block_start(const ts_scan_job *job, int64_t block) {
 /* Lines of so few elements are computed one after the other: the next one does not wait for this one. */
 #define SHORT 6
 
-/* rest_NAME: `columns` steps of `rows` lines, from their carries on; `before` is combined with each result (unless
- * NULL), which is stored if `y`. T: memory type, A: type of the carry. A step is one or two instructions: four lines at
+/* Two to four lines at once. T: memory type, A: type of the carry. A step is one or two instructions: four lines at
  * once hide its latency. More lines would share a set of the first cache where a line has a power of two of elements.
  */
+#define DEFINE_FOUR(NAME, T, A, LOAD, STORE, OP)                                                                  \
+  INLINE void four_##NAME(const T *x, T *y, const int64_t *line, int64_t step, int64_t columns, A *carry,         \
+                          const A *from, bool has_from, bool stores) {                                            \
+    const int64_t second = line[0], third = line[1], fourth = line[2];                                            \
+    A a = carry[0], b = carry[1], c = carry[2], d = carry[3];                                                     \
+    A e = from[0], f = from[1], g = from[2], h = from[3];                                                         \
+    for (int64_t at = 0; at != columns * step; at += step) {                                                      \
+      a = (A)OP(a, LOAD(x[at])), b = (A)OP(b, LOAD(x[at + second]));                                              \
+      c = (A)OP(c, LOAD(x[at + third])), d = (A)OP(d, LOAD(x[at + fourth]));                                      \
+      if (!stores) continue;                                                                                      \
+      y[at] = STORE(has_from ? (A)OP(e, a) : a), y[at + second] = STORE(has_from ? (A)OP(f, b) : b);              \
+      y[at + third] = STORE(has_from ? (A)OP(g, c) : c), y[at + fourth] = STORE(has_from ? (A)OP(h, d) : d);      \
+    }                                                                                                             \
+    carry[0] = a, carry[1] = b, carry[2] = c, carry[3] = d;                                                       \
+  }                                                                                                               \
+  /* Two to four lines: of fewer than four the last one is computed again, to the same bits. */                   \
+  INLINE void group_##NAME(const T *x, T *y, int64_t line, int64_t rows, int64_t step, int64_t columns, A *carry, \
+                           const A *from, bool has_from) {                                                        \
+    const int64_t third = rows > 2 ? 2 : 1, fourth = rows > 3 ? 3 : rows - 1;                                     \
+    const int64_t lines[3] = {line, third * line, fourth * line};                                                 \
+    A carries[4] = {carry[0], carry[1], carry[third], carry[fourth]};                                             \
+    const A before[4] = {from[0], from[1], from[third], from[fourth]};                                            \
+    if (!y)                                                                                                       \
+      four_##NAME(x, y, lines, step, columns, carries, before, false, false);                                     \
+    else if (has_from)                                                                                            \
+      four_##NAME(x, y, lines, step, columns, carries, before, true, true);                                       \
+    else                                                                                                          \
+      four_##NAME(x, y, lines, step, columns, carries, before, false, true);                                      \
+    carry[fourth] = carries[3], carry[third] = carries[2], carry[1] = carries[1], carry[0] = carries[0];          \
+  }
+
+/* rest_NAME: `columns` steps of `rows` lines, from their carries on; `before` is combined with each result (unless
+ * NULL), which is stored if `y`. */
 #define DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                                              \
-  INLINE void four_##NAME(const T *x, T *y, const int64_t *line, int64_t step, int64_t columns, A *carry,             \
-                          const A *from, bool has_from, bool stores) {                                                \
-    const int64_t second = line[0], third = line[1], fourth = line[2];                                                \
-    A a = carry[0], b = carry[1], c = carry[2], d = carry[3];                                                         \
-    A e = from[0], f = from[1], g = from[2], h = from[3];                                                             \
-    for (int64_t at = 0; at != columns * step; at += step) {                                                          \
-      a = (A)OP(a, LOAD(x[at])), b = (A)OP(b, LOAD(x[at + second]));                                                  \
-      c = (A)OP(c, LOAD(x[at + third])), d = (A)OP(d, LOAD(x[at + fourth]));                                          \
-      if (!stores) continue;                                                                                          \
-      y[at] = STORE(has_from ? (A)OP(e, a) : a), y[at + second] = STORE(has_from ? (A)OP(f, b) : b);                  \
-      y[at + third] = STORE(has_from ? (A)OP(g, c) : c), y[at + fourth] = STORE(has_from ? (A)OP(h, d) : d);          \
-    }                                                                                                                 \
-    carry[0] = a, carry[1] = b, carry[2] = c, carry[3] = d;                                                           \
-  }                                                                                                                   \
-  /* Two to four lines: of fewer than four the last one is computed again, to the same bits. */                       \
-  INLINE void group_##NAME(const T *x, T *y, int64_t line, int64_t rows, int64_t step, int64_t columns, A *carry,     \
-                           const A *from, bool has_from) {                                                            \
-    const int64_t third = rows > 2 ? 2 : 1, fourth = rows > 3 ? 3 : rows - 1;                                         \
-    const int64_t lines[3] = {line, third * line, fourth * line};                                                     \
-    A carries[4] = {carry[0], carry[1], carry[third], carry[fourth]};                                                 \
-    const A before[4] = {from[0], from[1], from[third], from[fourth]};                                                \
-    if (!y)                                                                                                           \
-      four_##NAME(x, y, lines, step, columns, carries, before, false, false);                                         \
-    else if (has_from)                                                                                                \
-      four_##NAME(x, y, lines, step, columns, carries, before, true, true);                                           \
-    else                                                                                                              \
-      four_##NAME(x, y, lines, step, columns, carries, before, false, true);                                          \
-    carry[fourth] = carries[3], carry[third] = carries[2], carry[1] = carries[1], carry[0] = carries[0];              \
-  }                                                                                                                   \
+  DEFINE_FOUR(NAME, T, A, LOAD, STORE, OP)                                                                            \
   INLINE void one_##NAME(const T *x, T *y, int64_t step, int64_t columns, A *carry, const A *from, bool has_from,     \
                          bool stores) {                                                                               \
     A a = *carry, e = *from;                                                                                          \
@@ -201,50 +205,81 @@ static int64_t block_start(const ts_scan_job *job, int64_t block) {
       panel_steps_##NAME(job, x, y, width, count, carry, carry, false, true);                                      \
   }
 
-#define DEFINE_PANELS(NAME, T, A, OP)                                                                         \
-  static void panels_##NAME(const ts_scan_job *job, int64_t begin, int64_t end) {                             \
-    for (int64_t unit = begin; unit < end; unit++) {                                                          \
-      const int64_t start = unit % job->panels * TS_SCAN_PANEL,                                               \
-                    width = ts_scan_least(TS_SCAN_PANEL, job->inner - start);                                 \
-      A carry[TS_SCAN_PANEL], before[TS_SCAN_PANEL];                                                          \
-      for (int64_t b = 0; b < job->blocks && !ts_scan_cancelled(job); b++) {                                  \
-        const int64_t at = (unit / job->panels * job->n + block_start(job, b)) * job->inner + start;          \
-        panel_##NAME(job, (const T *)job->in + at, (T *)job->out + at, width, block_steps(job, b), carry,     \
-                     b > 0 ? before : NULL);                                                                  \
-        for (int64_t i = 0; i < width; i++) before[i] = b > 0 ? (A)OP(before[i], carry[i]) : carry[i];        \
-      }                                                                                                       \
-    }                                                                                                         \
-  }                                                                                                           \
-  static void panel_blocks_##NAME(const ts_scan_job *job, int64_t begin, int64_t end) {                       \
-    for (int64_t unit = begin; unit < end && !ts_scan_cancelled(job); unit++) {                               \
-      const int64_t start = unit % job->panels * TS_SCAN_PANEL,                                               \
-                    width = ts_scan_least(TS_SCAN_PANEL, job->inner - start);                                 \
-      const int64_t block = unit / job->panels % job->blocks, outer = unit / job->panels / job->blocks;       \
-      if (job->totals && block + 1 == job->blocks) continue;                                                  \
-      const int64_t at = (outer * job->n + block_start(job, block)) * job->inner + start;                     \
-      A carry[TS_SCAN_PANEL], *kept = (A *)job->carries + (outer * job->blocks + block) * job->inner + start; \
-      panel_##NAME(job, (const T *)job->in + at, job->totals ? NULL : (T *)job->out + at, width,              \
-                   block_steps(job, block), carry, job->totals || block == 0 ? NULL : kept);                  \
-      for (int64_t i = 0; i < width && job->totals; i++) kept[i] = carry[i];                                  \
-    }                                                                                                         \
-  }                                                                                                           \
-  /* Each block's total becomes the one before it. */                                                         \
-  static void combine_##NAME(const ts_scan_job *job) {                                                        \
-    for (int64_t o = 0; o < job->outer; o++)                                                                  \
-      for (int64_t i = 0; i < job->inner; i++) {                                                              \
-        A *at = (A *)job->carries + o * job->blocks * job->inner + i, before = *at;                           \
-        for (int64_t b = 1; b < job->blocks; b++) {                                                           \
-          const A total = at[b * job->inner];                                                                 \
-          at[b * job->inner] = before;                                                                        \
-          before = (A)OP(before, total);                                                                      \
-        }                                                                                                     \
-      }                                                                                                       \
+/* Panels of a few lines keep their totals in registers. Of fewer than four the last one is computed again, which takes
+ * longer than it gains where a step is many instructions, so each op has a least number. */
+#define FEW 4
+#define IS_FEW(NAME, width) ((width) >= LEAST_FEW_##NAME && (width) <= FEW)
+/* few_NAME: a panel of so many. */
+#define DEFINE_FEW(NAME, T, A, LOAD, STORE, OP, FIRST, LEAST)                                                     \
+  enum { LEAST_FEW_##NAME = (LEAST) };                                                                            \
+  static void few_##NAME(const ts_scan_job *job, const T *x, T *y, int64_t width, int64_t count, A *carry,        \
+                         const A *before) {                                                                       \
+    const int64_t step = job->step * job->inner;                                                                  \
+    const A *from = before ? before : carry; /* any numbers */                                                    \
+    for (int64_t i = 0; i < width; i++) {                                                                         \
+      carry[i] = (A)FIRST(LOAD(x[i]));                                                                            \
+      if (y) y[i] = STORE(before ? (A)OP(before[i], carry[i]) : carry[i]);                                        \
+    }                                                                                                             \
+    for (int64_t k = 1; k < count; k += CHECK) {                                                                  \
+      if (ts_scan_cancelled(job)) return;                                                                         \
+      group_##NAME(x + k * step, y ? y + k * step : NULL, 1, width, step, ts_scan_least(CHECK, count - k), carry, \
+                   from, before != NULL);                                                                         \
+    }                                                                                                             \
+  }
+/* By lines, as a call for each step would cost more than the step. */
+#define DEFINE_STAGED_FEW(NAME, T, A)                                                                      \
+  enum { LEAST_FEW_##NAME = 2 };                                                                           \
+  static void few_##NAME(const ts_scan_job *job, const T *x, T *y, int64_t width, int64_t count, A *carry, \
+                         const A *before) {                                                                \
+    rows_##NAME(job, x, y, 1, width, count, carry, before);                                                \
+  }
+
+#define DEFINE_PANELS(NAME, T, A, OP)                                                                              \
+  static void panels_##NAME(const ts_scan_job *job, int64_t begin, int64_t end) {                                  \
+    for (int64_t unit = begin; unit < end; unit++) {                                                               \
+      const int64_t start = unit % job->panels * TS_SCAN_PANEL,                                                    \
+                    width = ts_scan_least(TS_SCAN_PANEL, job->inner - start);                                      \
+      A carry[TS_SCAN_PANEL], before[TS_SCAN_PANEL];                                                               \
+      for (int64_t b = 0; b < job->blocks && !ts_scan_cancelled(job); b++) {                                       \
+        const int64_t at = (unit / job->panels * job->n + block_start(job, b)) * job->inner + start;               \
+        (IS_FEW(NAME, width) ? few_##NAME : panel_##NAME)(job, (const T *)job->in + at, (T *)job->out + at, width, \
+                                                          block_steps(job, b), carry, b > 0 ? before : NULL);      \
+        for (int64_t i = 0; i < width; i++) before[i] = b > 0 ? (A)OP(before[i], carry[i]) : carry[i];             \
+      }                                                                                                            \
+    }                                                                                                              \
+  }                                                                                                                \
+  static void panel_blocks_##NAME(const ts_scan_job *job, int64_t begin, int64_t end) {                            \
+    for (int64_t unit = begin; unit < end && !ts_scan_cancelled(job); unit++) {                                    \
+      const int64_t start = unit % job->panels * TS_SCAN_PANEL,                                                    \
+                    width = ts_scan_least(TS_SCAN_PANEL, job->inner - start);                                      \
+      const int64_t block = unit / job->panels % job->blocks, outer = unit / job->panels / job->blocks;            \
+      if (job->totals && block + 1 == job->blocks) continue;                                                       \
+      const int64_t at = (outer * job->n + block_start(job, block)) * job->inner + start;                          \
+      A carry[TS_SCAN_PANEL], *kept = (A *)job->carries + (outer * job->blocks + block) * job->inner + start;      \
+      (IS_FEW(NAME, width) ? few_##NAME : panel_##NAME)(                                                           \
+          job, (const T *)job->in + at, job->totals ? NULL : (T *)job->out + at, width, block_steps(job, block),   \
+          carry, job->totals || block == 0 ? NULL : kept);                                                         \
+      for (int64_t i = 0; i < width && job->totals; i++) kept[i] = carry[i];                                       \
+    }                                                                                                              \
+  }                                                                                                                \
+  /* Each block's total becomes the one before it. */                                                              \
+  static void combine_##NAME(const ts_scan_job *job) {                                                             \
+    for (int64_t o = 0; o < job->outer; o++)                                                                       \
+      for (int64_t i = 0; i < job->inner; i++) {                                                                   \
+        A *at = (A *)job->carries + o * job->blocks * job->inner + i, before = *at;                                \
+        for (int64_t b = 1; b < job->blocks; b++) {                                                                \
+          const A total = at[b * job->inner];                                                                      \
+          at[b * job->inner] = before;                                                                             \
+          before = (A)OP(before, total);                                                                           \
+        }                                                                                                          \
+      }                                                                                                            \
   }
 
 #define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST) \
   DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)      \
   DEFINE_SOME(NAME, T, A)                               \
   DEFINE_PANEL(NAME, T, A, LOAD, STORE, OP, FIRST)      \
+  DEFINE_FEW(NAME, T, A, LOAD, STORE, OP, FIRST, 2)     \
   DEFINE_AROUND(NAME, T, A, OP)
 
 /* The same for a type whose elements become others, W, before the scan, and results after it: of some columns at a
@@ -317,7 +352,9 @@ static int64_t block_start(const ts_scan_job *job, int64_t block) {
 #define DEFINE_STAGED(NAME, T, W, A, WIDE, UP, DOWN, OP, STORE, FIRST) \
   DEFINE_STAGED_LINES(NAME, T, W, A, WIDE, UP, DOWN)                   \
   DEFINE_STAGED_PANEL(NAME, T, W, A, UP, DOWN, OP, STORE, FIRST)       \
-  DEFINE_AROUND(NAME, T, A, OP)
+  DEFINE_ROWS(NAME, T, A, OP)                                          \
+  DEFINE_STAGED_FEW(NAME, T, A)                                        \
+  DEFINE_PANELS(NAME, T, A, OP)
 
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and truncated. */
 #define DEFINE_INT(NAME, T, U)                                      \
@@ -403,11 +440,16 @@ DEFINE_HALF(bf16, TS_BF16)
   DEFINE_STAGED_LINES(max_##NAME, T, K, K, max_##KEYS, keys_high_##NAME, values_##NAME)          \
   PANEL_OF(min_##NAME, NAME, T, K, low, INT_MIN_OF)                                              \
   PANEL_OF(max_##NAME, NAME, T, K, high, INT_MAX_OF)                                             \
+  FEW_KEYS(min_##NAME, NAME, T, K, low, INT_MIN_OF)                                              \
+  FEW_KEYS(max_##NAME, NAME, T, K, high, INT_MAX_OF)                                             \
   DEFINE_AROUND(min_##NAME, T, K, INT_MIN_OF)                                                    \
   DEFINE_AROUND(max_##NAME, T, K, INT_MAX_OF)
 /* Of 32 bits, keys are made in vectors while a panel is scanned. */
 #define PANEL_AT_ONCE(SCAN, NAME, T, K, WHICH, OP) \
   DEFINE_PANEL(SCAN, T, K, ts_scan_##WHICH##_##NAME, ts_scan_value_##NAME, OP, SAME)
+#define FEW_KEYS(SCAN, NAME, T, K, WHICH, OP)                                 \
+  DEFINE_FOUR(SCAN, T, K, ts_scan_##WHICH##_##NAME, ts_scan_value_##NAME, OP) \
+  DEFINE_FEW(SCAN, T, K, ts_scan_##WHICH##_##NAME, ts_scan_value_##NAME, OP, SAME, sizeof(T) < 8 ? 3 : 2)
 #define PANEL_STAGED(SCAN, NAME, T, K, WHICH, OP) \
   DEFINE_STAGED_PANEL(SCAN, T, K, K, keys_##WHICH##_##NAME, values_##NAME, OP, SAME, SAME)
 DEFINE_EXTREMES(f16, uint16_t, int32_t, s32, PANEL_AT_ONCE)
