@@ -16,7 +16,7 @@
 #define SAMPLE 256         /* keys that pivots are estimated from */
 #define SHARED_SAMPLE 2048 /* the same for the parts that threads share */
 #define GAP (LONGEST + 16) /* keys that are read past a part */
-#define SHORTEST 256       /* lines: a sample has as many keys */
+#define SHORTEST 129       /* lines: longer than those that are sorted by ranks */
 #define MOST (INT64_C(1) << 25)
 
 typedef struct parts {
@@ -144,11 +144,13 @@ static void cut(const crew *c, const uint64_t *pivots, int count, int64_t *start
 
 /* ---- pivots */
 
-/* Where a row of a sample begins: a pseudorandom index in its share of the keys, the same in each call. */
+/* Where a row of a sample begins: a pseudorandom index in its share of the keys, the same in each call. Shares that are
+ * shorter than a row overlap. */
 static int64_t row_at(int64_t row, int64_t rows, int64_t n, int64_t lanes) {
   const int64_t share = n / rows;
   const uint64_t random = (uint64_t)(row + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 32;
-  return row * share + (share > lanes ? (int64_t)(random * (uint64_t)(share - lanes) >> 32) : 0);
+  const int64_t at = row * share + (share > lanes ? (int64_t)(random * (uint64_t)(share - lanes) >> 32) : 0);
+  return at + lanes <= n ? at : n - lanes;
 }
 
 static void sample_pivots(const crew *c, int64_t first, int64_t n, int count, uint64_t *pivots) {
