@@ -64,8 +64,6 @@ static ts_status emit_overlapped(ts_loop *loop, map_rows *rows) {
 
 static ts_status emit_short(ts_loop *loop, map_rows *rows) { return emit_rows(loop, rows, ts_loop_short_row); }
 
-static ts_status emit_points(ts_loop *loop, map_rows *rows) { return emit_rows(loop, rows, row_of_points); }
-
 static ts_status emit_picks(ts_loop *loop, map_rows *rows) { return ts_loop_pick_rows(loop, &rows->span); }
 
 static ts_status emit_selected(ts_loop *loop, map_rows *rows) {
@@ -73,9 +71,23 @@ static ts_status emit_selected(ts_loop *loop, map_rows *rows) {
   return TS_SUCCESS;
 }
 
+static ts_status emit_singly(ts_loop *loop, map_rows *rows) { return emit_rows(loop, rows, ts_loop_pick_singly); }
+
+static ts_status emit_selected_long(ts_loop *loop, map_rows *rows) {
+  ts_loop_selected_long(loop, &rows->pieces);
+  return TS_SUCCESS;
+}
+
 static ts_status emit_any(ts_loop *loop, map_rows *rows) {
+  if (ts_loop_picks_singly(loop)) return emit_singly(loop, rows);
   if (!ts_loop_overlaps(loop)) return emit_rows(loop, rows, row_of_points);
   return emit_either(loop, rows, rows->span.some_whole, emit_overlapped, emit_short);
+}
+
+/* Vectors of AVX-512 take no longer than a call. */
+static ts_status emit_not_pieces(ts_loop *loop, map_rows *rows) {
+  if (loop->e->target->isa == TS_ISA_AVX512) return emit_any(loop, rows);
+  return emit_either(loop, rows, ts_loop_row_is_long(loop, &rows->span), emit_selected_long, emit_any);
 }
 
 static ts_status emit_pieces(ts_loop *loop, map_rows *rows) {
@@ -89,11 +101,10 @@ static ts_status emit_apart(ts_loop *loop, map_rows *rows) {
 }
 
 static ts_status emit_vectors(ts_loop *loop, map_rows *rows) {
-  if (ts_loop_picks(loop))
-    return emit_either(loop, rows, ts_loop_row_is_few(loop, &rows->span), emit_picks, emit_points);
+  if (ts_loop_picks(loop)) return emit_either(loop, rows, ts_loop_row_is_few(loop, &rows->span), emit_picks, emit_any);
   if (ts_loop_selects_rows(loop)) {
     rows->pieces = ts_loop_selected_pieces(loop, &rows->span);
-    return emit_either(loop, rows, ts_loop_is_pieces(loop, &rows->pieces), emit_selected, emit_any);
+    return emit_either(loop, rows, ts_loop_is_pieces(loop, &rows->pieces), emit_selected, emit_not_pieces);
   }
   return emit_any(loop, rows);
 }

@@ -30,7 +30,7 @@ static ts_v length_of(ts_loop *loop, const ts_span *span) {
 
 static ts_v bytes_of(ts_loop *loop, const ts_span *span) {
   return ts_loop_mul(loop, length_of(loop, span),
-                     ts_loop_number(loop, (int64_t)ts_dtype_size(loop->d->inputs[0].dtype)));
+                     ts_loop_number(loop, (int64_t)ts_dtype_size(loop->d->outputs[0].operand.dtype)));
 }
 
 ts_v ts_loop_row_is_long(ts_loop *loop, const ts_span *span) {
@@ -54,18 +54,21 @@ static ts_v piece_bytes(ts_loop *loop, ts_v target, ts_v source, ts_v bytes) {
   return LLVMBuildSelect(b, close, ts_loop_number(loop, PIECE_BYTES), bytes, "");
 }
 
-ts_status ts_loop_copy_row(ts_loop *loop, const ts_span *span) {
-  const ts_dtype type = loop->d->inputs[0].dtype;
+void ts_loop_copy_long(ts_loop *loop, ts_dtype type, ts_v source, ts_v target, ts_v bytes) {
   const unsigned alignment = (unsigned)ts_dtype_alignment(type);
-  ts_v source = ts_loop_element(loop, type, loop->base[0], span->from);
-  ts_v target = ts_loop_element(loop, type, loop->base[1], span->from);
-  ts_v bytes = bytes_of(loop, span);
   ts_counter piece = ts_loop_count_some(loop, ts_loop_number(loop, 0), bytes, piece_bytes(loop, target, source, bytes));
   ts_v left = LLVMBuildSub(loop->e->b, bytes, piece.index, "");
   left = ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){left, piece.step}, 2);
   LLVMBuildMemMove(loop->e->b, ts_loop_offset(loop, target, piece.index), alignment,
                    ts_loop_offset(loop, source, piece.index), alignment, left);
   ts_loop_count_end(loop, &piece);
+}
+
+ts_status ts_loop_copy_row(ts_loop *loop, const ts_span *span) {
+  const ts_dtype type = loop->d->inputs[0].dtype;
+  ts_v source = ts_loop_element(loop, type, loop->base[0], span->from);
+  ts_v target = ts_loop_element(loop, type, loop->base[1], span->from);
+  ts_loop_copy_long(loop, type, source, target, bytes_of(loop, span));
   return TS_SUCCESS;
 }
 

@@ -9,6 +9,8 @@
 bool ts_loop_copies_rows(const ts_loop *loop);
 ts_v ts_loop_row_is_long(ts_loop *loop, const ts_span *span);
 ts_status ts_loop_copy_row(ts_loop *loop, const ts_span *span);
+/* A long row of elements of a type. */
+void ts_loop_copy_long(ts_loop *loop, ts_dtype type, ts_v source, ts_v target, ts_v bytes);
 
 /* True when vectors of a row may overlap, which saves accesses to parts of vectors. */
 bool ts_loop_overlaps(const ts_loop *loop);

@@ -4,30 +4,42 @@
  * as many loads as its vector has lanes, also where the row has fewer elements, and its addresses have to be made again
  * for each row. So the places of the elements are kept in a table, and elements are moved one by one.
  *
- * Rows of few bytes that are selected as a whole: a row is two pieces, which overlap. */
+ * Without the gathers of AVX-512, other rows and single lines are moved one by one as well: to narrow the indices of a
+ * vector and to put its elements together takes longer.
+ *
+ * Rows of few bytes that are selected as a whole: a row is two pieces, which overlap. Long ones are calls of the C
+ * library. */
 #include "jit/loop/loop_picks.h"
+#include "jit/loop/loop_moves.h"
 #include "jit/loop/loop_runs.h"
 
 /* The table is on the stack: 8 KB. */
 #define MOST_PICKS 1024
 
 static bool is_index_of_any_row(const ts_loop *loop, const ts_kernel_node *n) {
-  const int32_t last = loop->d->rank - 1;
-  if (n->kind != TS_NODE_LOAD) return false;
-  for (int32_t dim = 0; dim < last; dim++)
+  for (int32_t dim = 0; dim < loop->d->rank - 1; dim++)
     if (loop->d->inputs[n->slot].stride[dim] != TS_STRIDE_ZERO) return false;
-  return loop->d->inputs[n->slot].stride[last] != TS_STRIDE_ZERO;
+  return true;
+}
+
+/* True when each point is an element of the operand's row that the point's index selects. */
+static bool selects_elements(const ts_loop *loop) {
+  const ts_kernel_desc *d = loop->d;
+  const int32_t last = d->rank - 1;
+  if (loop->e->site || loop->streams || d->node_count != 2 || d->output_count != 1) return false;
+  const ts_kernel_node *index = &d->nodes[0], *n = &d->nodes[1];
+  const ts_kernel_operand *out = &d->outputs[0].operand;
+  if (n->kind != TS_NODE_GATHER || d->outputs[0].node != 1 || index->kind != TS_NODE_LOAD) return false;
+  return d->inputs[index->slot].stride[last] != TS_STRIDE_ZERO && d->inputs[n->slot].stride[last] == TS_STRIDE_ZERO &&
+         out->stride[last] == TS_STRIDE_UNIT && out->dtype == n->dtype && !ts_dtype_is_complex(n->dtype);
 }
 
 bool ts_loop_picks(const ts_loop *loop) {
-  const ts_kernel_desc *d = loop->d;
-  const int32_t last = d->rank - 1;
-  if (loop->e->site || loop->streams || last == 0 || d->node_count != 2 || d->output_count != 1) return false;
-  const ts_kernel_node *n = &d->nodes[1];
-  const ts_kernel_operand *out = &d->outputs[0].operand;
-  if (n->kind != TS_NODE_GATHER || d->outputs[0].node != 1 || !is_index_of_any_row(loop, &d->nodes[0])) return false;
-  return d->inputs[n->slot].stride[last] == TS_STRIDE_ZERO && out->stride[last] == TS_STRIDE_UNIT &&
-         out->dtype == n->dtype && !ts_dtype_is_complex(n->dtype);
+  return loop->d->rank > 1 && selects_elements(loop) && is_index_of_any_row(loop, &loop->d->nodes[0]);
+}
+
+bool ts_loop_picks_singly(const ts_loop *loop) {
+  return loop->e->target->isa != TS_ISA_AVX512 && selects_elements(loop);
 }
 
 ts_v ts_loop_row_is_few(ts_loop *loop, const ts_span *span) {
@@ -57,17 +69,21 @@ static ts_v clamped(ts_loop *loop, ts_dtype type, ts_v index, ts_v last) {
   return ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){index, ts_loop_number(loop, 0)}, 2);
 }
 
-/* All rows have the same indices: their base does not depend on the row. */
-static void fill_table(ts_loop *loop, const picks *p) {
+/* Bytes from the operand's row to the element that a point's index selects. The indices begin at `base`. */
+static ts_v selected_bytes(ts_loop *loop, ts_v base, ts_v point) {
   const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
   ts_v limit = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b));
   ts_v step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c));
   ts_v last = LLVMBuildSub(loop->e->b, limit, ts_loop_number(loop, 1), "");
-  ts_counter point = ts_loop_count(loop, p->span->from, p->span->to, ts_loop_number(loop, 1));
   ts_v stride = loop->stride[index->slot * loop->d->rank + loop->d->rank - 1];
-  ts_v place = ts_loop_offset(loop, loop->address[index->slot], ts_loop_mul(loop, point.index, stride));
-  ts_v at = load(loop, index->dtype, place);
-  ts_v bytes = ts_loop_mul(loop, clamped(loop, index->dtype, at, last), step);
+  ts_v at = load(loop, index->dtype, ts_loop_offset(loop, base, ts_loop_mul(loop, point, stride)));
+  return ts_loop_mul(loop, clamped(loop, index->dtype, at, last), step);
+}
+
+/* All rows have the same indices: their base does not depend on the row. */
+static void fill_table(ts_loop *loop, const picks *p) {
+  ts_counter point = ts_loop_count(loop, p->span->from, p->span->to, ts_loop_number(loop, 1));
+  ts_v bytes = selected_bytes(loop, loop->address[loop->d->nodes[0].slot], point.index);
   store(loop, TS_S64, bytes, ts_loop_element(loop, TS_S64, p->table, point.index));
   ts_loop_count_end(loop, &point);
 }
@@ -82,6 +98,33 @@ static ts_status pick_row(void *context, ts_loop *loop, const ts_v *counters) {
   ts_v element = load(loop, n->dtype, ts_loop_offset(loop, loop->base[n->slot], bytes));
   store(loop, n->dtype, element, ts_loop_element(loop, n->dtype, loop->base[output], point.index));
   ts_loop_count_end(loop, &point);
+  return TS_SUCCESS;
+}
+
+/* ---- elements of long rows ---- */
+
+static void pick_element(ts_loop *loop, ts_v point) {
+  const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
+  ts_v bytes = selected_bytes(loop, loop->base[index->slot], point);
+  ts_v element = load(loop, n->dtype, ts_loop_offset(loop, loop->base[n->slot], bytes));
+  ts_v target = loop->base[ts_loop_output_operand(loop, 0)];
+  store(loop, n->dtype, element, ts_loop_element(loop, n->dtype, target, point));
+}
+
+/* Some at once, since the instructions of a loop take as long as those of an element. */
+#define AT_ONCE 4
+
+ts_status ts_loop_pick_singly(ts_loop *loop, const ts_span *span) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v length = LLVMBuildSub(b, span->to, span->from, "");
+  ts_v rest = LLVMBuildAnd(b, length, ts_loop_number(loop, AT_ONCE - 1), "");
+  ts_v middle = LLVMBuildSub(b, span->to, rest, "");
+  ts_counter some = ts_loop_count(loop, span->from, middle, ts_loop_number(loop, AT_ONCE));
+  for (int64_t i = 0; i < AT_ONCE; i++) pick_element(loop, ts_loop_add(loop, some.index, ts_loop_number(loop, i)));
+  ts_loop_count_end(loop, &some);
+  ts_counter one = ts_loop_count(loop, middle, span->to, ts_loop_number(loop, 1));
+  pick_element(loop, one.index);
+  ts_loop_count_end(loop, &one);
   return TS_SUCCESS;
 }
 
@@ -112,23 +155,27 @@ ts_pieces ts_loop_selected_pieces(ts_loop *loop, const ts_span *span) {
 }
 
 typedef struct selected {
-  const ts_pieces *pieces;
-  ts_v last, step; /* the greatest index; bytes from one row of the operand to the next */
-  ts_v count;      /* rows of the run */
+  const ts_pieces *pieces; /* NULL for long rows */
+  ts_v last, step;         /* the greatest index; bytes from one row of the operand to the next */
+  ts_v count;              /* rows of the run */
   LLVMTypeRef piece;
   ts_v second;
+  ts_v bytes; /* of a long row */
 } selected;
+
+static ts_v address_of_row(const selected *s, ts_loop *loop) {
+  const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
+  ts_v at = clamped(loop, index->dtype, load(loop, index->dtype, loop->base[index->slot]), s->last);
+  return ts_loop_offset(loop, loop->base[n->slot], ts_loop_mul(loop, at, s->step));
+}
 
 static void selected_row(void *context, ts_loop *loop) {
   const selected *s = context;
-  const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
-  ts_v to = loop->base[ts_loop_output_operand(loop, 0)];
-  ts_v at = clamped(loop, index->dtype, load(loop, index->dtype, loop->base[index->slot]), s->last);
-  ts_v from = ts_loop_offset(loop, loop->base[n->slot], ts_loop_mul(loop, at, s->step));
-  ts_loop_copy_piece(loop, s->piece, n->dtype, from, to);
+  const ts_dtype type = loop->d->nodes[1].dtype;
+  ts_v to = loop->base[ts_loop_output_operand(loop, 0)], from = address_of_row(s, loop);
+  ts_loop_copy_piece(loop, s->piece, type, from, to);
   if (!s->second) return;
-  ts_loop_copy_piece(loop, s->piece, n->dtype, ts_loop_offset(loop, from, s->second),
-                     ts_loop_offset(loop, to, s->second));
+  ts_loop_copy_piece(loop, s->piece, type, ts_loop_offset(loop, from, s->second), ts_loop_offset(loop, to, s->second));
 }
 
 static void selected_way(void *context, ts_loop *loop, LLVMTypeRef piece, ts_v second) {
@@ -137,17 +184,33 @@ static void selected_way(void *context, ts_loop *loop, LLVMTypeRef piece, ts_v s
   ts_loop_run_rows(loop, s->count, selected_row, s);
 }
 
+static void long_row(void *context, ts_loop *loop) {
+  const selected *s = context;
+  ts_loop_copy_long(loop, loop->d->nodes[1].dtype, address_of_row(s, loop), loop->base[ts_loop_output_operand(loop, 0)],
+                    s->bytes);
+}
+
 static void selected_run(void *context, ts_loop *loop, ts_v count) {
   selected *s = context;
   s->count = count;
-  ts_loop_each_way(loop, s->pieces, selected_way, s);
+  if (s->pieces)
+    ts_loop_each_way(loop, s->pieces, selected_way, s);
+  else
+    ts_loop_run_rows(loop, count, long_row, s);
+}
+
+static void copy_selected(ts_loop *loop, selected *s) {
+  const ts_kernel_node *n = &loop->d->nodes[1];
+  ts_v limit = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b));
+  s->last = LLVMBuildSub(loop->e->b, limit, ts_loop_number(loop, 1), "");
+  s->step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c));
+  ts_loop_runs(loop, selected_run, s);
 }
 
 void ts_loop_selected_rows(ts_loop *loop, const ts_pieces *pieces) {
-  const ts_kernel_node *n = &loop->d->nodes[1];
-  ts_v limit = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b));
-  selected s = {.pieces = pieces,
-                .last = LLVMBuildSub(loop->e->b, limit, ts_loop_number(loop, 1), ""),
-                .step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c))};
-  ts_loop_runs(loop, selected_run, &s);
+  copy_selected(loop, &(selected){.pieces = pieces});
+}
+
+void ts_loop_selected_long(ts_loop *loop, const ts_pieces *pieces) {
+  copy_selected(loop, &(selected){.bytes = pieces->bytes});
 }
