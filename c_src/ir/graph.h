@@ -254,6 +254,19 @@ static inline bool ts_graph_is_vector_dot(const ts_graph *graph, const ts_op *op
          ts_graph_value(graph, op->operands[1])->shape->rank ==
              op->attrs->dot.rhs_batch.rank + op->attrs->dot.rhs_contract.rank;
 }
+/* True for a convolution of one group and one tap, where each point reads the same point of the operand. It is a
+ * product of points and channels by channels and features, and has its order of sums (tensor/contract_order.h). */
+static inline bool ts_conv_is_point(const ts_attrs *attrs, const ts_shape *kernel) {
+  if (attrs->conv.groups != 1) return false;
+  for (int32_t d = 0; d < kernel->rank - 2; d++)
+    if (kernel->dims[d] != 1 || attrs->conv.strides.dims[d] != 1 || attrs->conv.low.dims[d] != 0 ||
+        attrs->conv.high.dims[d] != 0 || attrs->conv.input_dilation.dims[d] != 1)
+      return false;
+  return true;
+}
+static inline bool ts_graph_is_point_conv(const ts_graph *graph, const ts_op *op) {
+  return op->code == TS_OP_CONV && ts_conv_is_point(op->attrs, ts_graph_value(graph, op->operands[1])->shape);
+}
 
 /* ---- infer.c: what ts_graph_add_op uses ---- */
 typedef struct ts_type {

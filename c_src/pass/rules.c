@@ -158,6 +158,8 @@ static ts_status try_rules(const ts_rule_call *call, ts_value_id *out) {
   if (*out != TS_NO_ID || call->rules->changes) return TS_SUCCESS;
   if (call->rules->sets & TS_RULES_WIDEN) TS_TRY(ts_vector_dot(call, out));
   if (*out != TS_NO_ID || call->rules->changes) return TS_SUCCESS;
+  if (call->rules->sets & TS_RULES_WIDEN) TS_TRY(ts_point_conv(call, out));
+  if (*out != TS_NO_ID || call->rules->changes) return TS_SUCCESS;
   if (call->rules->sets & TS_RULES_SIMPLIFY) TS_TRY(ts_complex_split(call, out));
   if (*out != TS_NO_ID || call->op->operand_count == 0) return TS_SUCCESS;
   if (call->rules->sets & TS_RULES_SIMPLIFY) TS_TRY(ts_simplify(call, out));

@@ -11,7 +11,7 @@ typedef enum ts_rule_set {
   TS_RULES_SIMPLIFY = 1, /* simplify*.c */
   TS_RULES_FOLD = 2,     /* fold.c */
   TS_RULES_SHARE = 4,    /* common subexpression elimination within a region */
-  TS_RULES_WIDEN = 128,  /* widen.c, vector_dot.c: ops that have no kernel otherwise */
+  TS_RULES_WIDEN = 128,  /* widen.c, vector_dot.c: ops that have no kernel otherwise, or a slow one */
   TS_RULES_GUARD = 256   /* guard.c: for compilers of other devices */
 } ts_rule_set;
 

@@ -9,7 +9,8 @@
  *
  * Products whose result is bf16 follow AMX on machines of its class: 2 * TS_CONTRACT_TILE_CHAIN consecutive terms make
  * two chains from +0 side by side: one has the terms with even k, the other those with odd k. The sum of both is added
- * to the chains before, as an instruction of AMX does. Convolutions have the chains above.
+ * to the chains before, as an instruction of AMX does. So do convolutions that are products (ts_conv_is_point);
+ * others have the chains above.
  *
  * So a sum in chains of CHAIN terms has the error of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings; one
  * chain would have n. A product of up to BLOCK terms needs no memory but its result: a tile keeps a chain in registers,

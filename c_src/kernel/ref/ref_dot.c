@@ -217,6 +217,12 @@ static int64_t tap_element(const ts_ref_call *call, const int64_t *output, const
   return element * x->dims[spatial + 1];
 }
 
+/* That of the product where the convolution is one. */
+static ts_contract_order conv_order(const ts_ref_call *call) {
+  const bool product = ts_conv_is_point(call->op->attrs, &call->operands[1]->shape);
+  return ts_contract_order_of(call->result->dtype, product && ts_target_host()->amx);
+}
+
 static ts_scalar conv_element(const ts_ref_call *call, const int64_t *output) {
   const ts_buffer *x = call->operands[0], *kernel = call->operands[1];
   int32_t spatial = x->shape.rank - 2;
@@ -225,7 +231,7 @@ static ts_scalar conv_element(const ts_ref_call *call, const int64_t *output) {
   int64_t channels = kernel->shape.dims[spatial], features = kernel->shape.dims[spatial + 1], tap[TS_MAX_RANK] = {0};
   int64_t feature = output[spatial + 1], group = feature / (features / call->op->attrs->conv.groups), k = 0;
   ts_ref_sum sum;
-  ts_ref_sum_start(&sum, type, (ts_contract_order){TS_CONTRACT_CHAIN, 1});
+  ts_ref_sum_start(&sum, type, conv_order(call));
   for (int32_t d = 0; d < spatial; d++) taps.dims[d] = kernel->shape.dims[d];
   for (int64_t t = 0; ts_ref_goes_on(call, t, ts_shape_elements(&taps)); t++, ts_ref_next(&taps, tap)) {
     int64_t element = tap_element(call, output, tap, spatial);
