@@ -495,7 +495,8 @@ FRONT_SRC := \
 COMM_SRC := \
   c_src/comm/agree.c \
   c_src/comm/bells.c \
-  c_src/comm/mpi.c
+  c_src/comm/mpi.c \
+  c_src/comm/watch.c
 
 NIF_SRC := \
   c_src/nif/nif_attrs.c \

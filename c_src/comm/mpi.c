@@ -2,6 +2,7 @@
 
 #include "comm/agree.h"
 #include "comm/bells.h"
+#include "comm/watch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -92,6 +93,7 @@ typedef struct job {
   int64_t patience_ns, part_bytes;
   MPI_Comm comm;
   ts_bells bells;
+  ts_watch watch;  /* of the driver, while it drives */
   bool *to_ring;   /* each rank: something was sent to it */
   bool *awaited;   /* each rank: room for a look at all of them */
   int32_t *hosts;  /* of each rank: the first rank of its host */
@@ -131,7 +133,9 @@ static ts_status broken_error(const job *j) { return j->core.error(TS_UNAVAILABL
 
 static void end_exchange(job *j, ts_exchange *exchange, ts_status status) {
   if (j->helped == exchange) j->helped = NULL;
-  exchange->done(exchange, status);
+  ts_watch_pass(&j->watch);
+  exchange->done(exchange, status); /* calls no MPI */
+  ts_watch_pass(&j->watch);
 }
 
 static void finish(job *j, slot *s, ts_status status) {
@@ -551,12 +555,14 @@ static bool drive_once(job *j) {
   bool moved = posted != NULL;
   j->driven = true;
   pthread_mutex_unlock(&j->lock);
+  ts_watch_pass(&j->watch);
   begin_all(j, posted);
   if (!j->broken) moved |= advance_all(j);
   if (j->leaves && !j->broken) say_farewell(j);
   look_at_peers(j);
   if (j->broken) fail_all(j);
   ring_others(j);
+  ts_watch_pass(&j->watch);
   pthread_mutex_lock(&j->lock);
   j->driven = false;
   return moved;
@@ -717,7 +723,9 @@ static void *main_of_thread(void *arg) {
   j->failed = initialize(j);
   note(j, &j->opened);
   if (j->failed) return NULL;
+  ts_watch_start(&j->watch, j->patience_ns);
   serve(j);
+  ts_watch_stop(&j->watch);
   if (!j->broken) {
     ts_bells_close(&j->bells);
     MPI_Finalize();

@@ -309,8 +309,29 @@ static int test_builds(const char *path) {
   _exit(0);
 }
 
+/* Called where the carrier calls MPI. */
+static bool never_returns(const ts_carrier_header *headers, int32_t ranks) {
+  (void)headers, (void)ranks;
+  while (true) pause();
+  return false;
+}
+
+/* A thread that does not come back from MPI: the process ends, and says why. */
+static int test_stuck(const char *path) {
+  static const ts_mpi_core core = {ts_error, ts_system_ns, never_returns};
+  ts_mpi_options options = {.patience_ns = 1000000000, .version = 7, .build = 1};
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  library = handle ? dlsym(handle, TS_MPI_SYMBOL) : NULL;
+  if (!library || library->open(&core, &options, &carrier)) return 1;
+  exchange *x = new_exchange(7, 0);
+  carrier->post(carrier, &x->e, 0);
+  wait_for(x);
+  return 1;
+}
+
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
+  if (!strcmp(argv[2], "stuck")) return test_stuck(argv[1]);
   if (!strcmp(argv[2], "builds")) return test_builds(argv[1]);
   bool signs = !strcmp(argv[2], "signs");
   ts_status status = test_open_carrier(argv[1], signs ? PATIENCE_S * (int64_t)1000000000 : 0, 1, &library, &carrier);
