@@ -214,6 +214,32 @@ sign_test_() ->
         {Z, Expected} <- Cases ++ [{{Large(Type), -Large(Type)}, {Root, -Root}}, {{Least(Type), Least(Type)}, {Root, Root}},
                                    {{0.0, -Least(Type)}, {0.0, -1.0}}, {{Large(Type), Least(Type)}, {1.0, 0.0}}]].
 
+%% The size and the root have no more than their rounding, also where squares of parts leave the range of the type; a part
+%% that is infinite makes the size so, beside a NaN too.
+size_and_root_test_() ->
+    Large = fun(c64) -> 3.0e38; (c128) -> 1.5e308 end,
+    Least = fun(c64) -> 1.401298464324817e-45; (c128) -> 5.0e-324 end,
+    {Re, Im} = {1.0986841134678098, 0.45508986056222733},
+    Root = fun(X, Sign) -> {complex, math:sqrt(X) * Re, Sign * math:sqrt(X) * Im} end,
+    [{lists:flatten(io_lib:format("~s ~0p ~s", [F, Z, Type])),
+      fun() ->
+              T = tessera:full({35}, {complex, element(1, Z), element(2, Z)}, Type),
+              [[?assert(is_close_number(Expected, One, Type) orelse {expected, Expected, got, One}) || One <- tessera:to_list(Got)]
+               || Got <- [tessera:F(T), (tessera:jit(fun tessera:F/1))(T)]]
+      end}
+     || Type <- [c64, c128],
+        {F, Z, Expected} <-
+            [{abs, {3.0, -4.0}, 5.0}, {abs, {-0.0, 0.0}, 0.0}, {abs, {0.0, -2.5}, 2.5}, {abs, {nan, neg_infinity}, infinity},
+             {abs, {infinity, nan}, infinity}, {abs, {neg_infinity, 1.0}, infinity}, {abs, {nan, 1.0}, nan}, {abs, {0.0, nan}, nan},
+             {abs, {Large(Type), -Large(Type)}, infinity}, {abs, {Large(Type), 1.0}, Large(Type)}, {abs, {Least(Type), -Least(Type)}, Least(Type)},
+             {abs, {Least(Type), 1.0}, 1.0}, {abs, {0.6 * Large(Type), 0.8 * Large(Type)}, Large(Type)},
+             {sqrt, {Large(Type), -Large(Type)}, Root(Large(Type), -1)}, {sqrt, {Least(Type), Least(Type)}, Root(Least(Type), 1)},
+             {sqrt, {-4.0, 0.0}, {complex, 0.0, 2.0}}, {sqrt, {neg_infinity, 1.0}, {complex, 0.0, infinity}},
+             {sqrt, {nan, neg_infinity}, {complex, infinity, neg_infinity}}, {sqrt, {infinity, nan}, {complex, infinity, nan}}]].
+
+is_close_number({complex, Re, Im}, {complex, X, Y}, Type) -> is_close(Re, X, Type) andalso is_close(Im, Y, Type);
+is_close_number(A, B, Type) -> is_close(A, B, Type).
+
 is_close(Same, Same, _) -> true;
 is_close(A, B, Type) when is_float(A), is_float(B) -> abs(A - B) =< case Type of c64 -> 6.0e-8; c128 -> 3.4e-16 end * abs(A);
 is_close(_, _, _) -> false.

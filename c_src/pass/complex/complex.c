@@ -47,7 +47,8 @@ static ts_value_id split_unary(ts_formula *f) {
   f->dtype = TS_F64;
   if (code == TS_OP_SIGN) return join(f, narrowed(f, ts_complex_sign(f, widened(f, z))));
   if (code != TS_OP_ABS) return TS_NO_ID;
-  return ts_formula_convert(f, ts_complex_modulus(f, widened(f, z)), f->call->dtype);
+  if (f->call->dtype == TS_F32) return ts_complex_short_modulus(f, z, widened(f, z));
+  return ts_complex_modulus(f, widened(f, z));
 }
 
 /* Functions compute in f64, also for c64: no overflow or cancellation within them is seen in f32. exp has no

@@ -39,6 +39,8 @@ ts_parts ts_complex_quotient(ts_formula *f, ts_parts a, ts_parts b);
 ts_parts ts_complex_short_power(ts_formula *f, ts_parts a, ts_parts b);
 ts_parts ts_complex_power(ts_formula *f, ts_parts a, ts_parts b);
 ts_value_id ts_complex_modulus(ts_formula *f, ts_parts z);
+/* Of parts of f32, and as f64. */
+ts_value_id ts_complex_short_modulus(ts_formula *f, ts_parts z, ts_parts wide);
 ts_parts ts_complex_sign(ts_formula *f, ts_parts z);
 
 #endif

@@ -51,13 +51,29 @@ val ts_complex_modulus(ts_formula *f, ts_parts z) {
   return pick(f, infinite, infinity, multiply(f, large, root));
 }
 
+/* Of parts of f32 in f64: each square is exact and their sum far from the ends of the range, so nothing is scaled. NaN
+ * where a part is. */
+static val root_of_squares(ts_formula *f, ts_parts z) {
+  return ts_formula_unary(f, TS_OP_SQRT, add(f, multiply(f, z.re, z.re), multiply(f, z.im, z.im)));
+}
+
+/* The limit is chosen among numbers of f32, which are half as wide. */
+val ts_complex_short_modulus(ts_formula *f, ts_parts z, ts_parts wide) {
+  val root = ts_formula_convert(f, root_of_squares(f, wide), TS_F32);
+  f->dtype = TS_F32;
+  val x = absolute(f, z.re), y = absolute(f, z.im);
+  return pick(f, either(f, equals(f, x, (double)INFINITY), equals(f, y, (double)INFINITY)), infinity_of(f), root);
+}
+
 /* z / |z|, as kernel/ref/ref_complex.c. */
 ts_parts ts_complex_sign(ts_formula *f, ts_parts z) {
-  val least = number(f, 1), x = absolute(f, z.re), y = absolute(f, z.im);
-  val scale = pick(f, both(f, less(f, x, least), less(f, y, least)), number(f, 0x1p200), number(f, 0x1p-2));
-  ts_parts moved = {multiply(f, z.re, scale), multiply(f, z.im, scale)};
-  val size = ts_complex_modulus(f, moved), none = equals(f, size, 0), zero = number(f, 0);
-  return (ts_parts){pick(f, none, zero, divide(f, moved.re, size)), pick(f, none, zero, divide(f, moved.im, size))};
+  const bool wide = f->call->dtype != TS_C64;
+  if (wide) {
+    val least = number(f, 1), x = absolute(f, z.re), y = absolute(f, z.im);
+    z = scaled_by(f, z, pick(f, both(f, less(f, x, least), less(f, y, least)), number(f, 0x1p200), number(f, 0x1p-2)));
+  }
+  val size = wide ? ts_complex_modulus(f, z) : root_of_squares(f, z), none = equals(f, size, 0), zero = number(f, 0);
+  return (ts_parts){pick(f, none, zero, divide(f, z.re, size)), pick(f, none, zero, divide(f, z.im, size))};
 }
 
 /* ---- exponentials ---- */
@@ -170,8 +186,9 @@ typedef struct scaled {
   val x, y, back; /* the parts times 4^n, and 2^-n */
 } scaled;
 
-/* Keeps |z| + |x| within the range of f64 and out of the subnormal numbers. */
+/* Keeps |z| + |x| within the range of f64 and out of the subnormal numbers. Parts of f32 are there. */
 static scaled scale(ts_formula *f, val x, val y) {
+  if (f->call->dtype == TS_C64) return (scaled){x, y, number(f, 1)};
   val size = larger(f, absolute(f, x), absolute(f, y));
   val large = less(f, number(f, 0x1p1020), size), small = less(f, size, number(f, 0x1p-960));
   val factor = pick(f, large, number(f, 0x1p-4), pick(f, small, number(f, 0x1p120), number(f, 1)));
@@ -181,7 +198,9 @@ static scaled scale(ts_formula *f, val x, val y) {
 
 static ts_parts square_root(ts_formula *f, ts_parts z) {
   scaled s = scale(f, z.re, z.im);
-  val size = ts_complex_modulus(f, (ts_parts){s.x, s.y}), zero = both(f, equals(f, z.re, 0), equals(f, z.im, 0));
+  ts_parts moved = {s.x, s.y};
+  val size = f->call->dtype == TS_C64 ? root_of_squares(f, moved) : ts_complex_modulus(f, moved);
+  val zero = both(f, equals(f, z.re, 0), equals(f, z.im, 0));
   val half = root_of(f, multiply(f, add(f, size, absolute(f, s.x)), number(f, 0.5)));
   val other = divide(f, absolute(f, s.y), multiply(f, number(f, 2), half)), left = less(f, s.x, number(f, 0));
   val re = multiply(f, pick(f, left, other, half), s.back), im = multiply(f, pick(f, left, half, other), s.back);
