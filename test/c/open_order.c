@@ -13,9 +13,9 @@ static bool folds_in_any_order(const ts_graph *g, const ts_op *op) {
   return code == TS_OP_ADD || code == TS_OP_MULTIPLY;
 }
 
-/* Products by AMX have an order of their own (tensor/contract_order.h). */
-static bool is_by_amx(const ts_op *op, ts_dtype dtype) {
-  return op->code == TS_OP_DOT && dtype == TS_BF16 && ts_target_host()->amx;
+/* Products by AMX, also those that convolutions become, have an order of their own (tensor/contract_order.h). */
+static bool is_by_amx(const ts_graph *g, const ts_op *op, ts_dtype dtype) {
+  return dtype == TS_BF16 && ts_target_host()->amx && (op->code == TS_OP_DOT || ts_graph_is_point_conv(g, op));
 }
 
 /* Products of bf16, and of converted, scaled or quantised operands, become conversions, and a dot_general of f32.
@@ -23,7 +23,7 @@ static bool is_by_amx(const ts_op *op, ts_dtype dtype) {
 bool open_order_has(const ts_graph *g, const ts_op *op) {
   const ts_dtype dtype = ts_graph_value(g, op->first_result)->dtype;
   const bool is_lowered = op->code == TS_OP_WIDE_DOT || op->code == TS_OP_SCALED_DOT || op->code == TS_OP_QUANTIZED_DOT;
-  return (is_lowered && ts_dtype_is_float(dtype)) || is_by_amx(op, dtype) || folds_in_any_order(g, op);
+  return (is_lowered && ts_dtype_is_float(dtype)) || is_by_amx(g, op, dtype) || folds_in_any_order(g, op);
 }
 
 static bool region_has_open_order(const ts_graph *g, ts_region_id id);
