@@ -9,6 +9,8 @@
 #include "stablehlo/read.h"
 #include "tool/compare.h"
 
+#include <math.h>
+
 enum { DEFAULT_COUNT = 300 };
 
 /* ---- there and back ---- */
@@ -57,12 +59,14 @@ static void check_signature(uint64_t seed, const ts_graph *a, const ts_graph *b)
 /* ---- sums whose order StableHLO leaves open ---- */
 
 /* Numbers that give the same in any order: a few ones, minus ones and twos among the rest, which is 0, or 1 for
- * products. So no sum or product of them is rounded, whatever the type is. */
+ * products; integers, which become floats, too. So no sum or product of them is rounded, whatever the type is. */
 static void set_orderless(rng *r, bool of_products, ts_buffer *b) {
   static const double few[] = {1, -1, -1, 2};
   const int64_t count = ts_shape_elements(&b->shape);
-  for (int64_t i = 0; ts_dtype_is_float(b->dtype) && i < count; i++) {
-    const double number = rng_below(r, count) < 3 ? RNG_PICK(r, few) : of_products;
+  const bool is_integer = ts_dtype_is_integer(b->dtype);
+  for (int64_t i = 0; (is_integer || ts_dtype_is_float(b->dtype)) && i < count; i++) {
+    const double signed_number = rng_below(r, count) < 3 ? RNG_PICK(r, few) : of_products;
+    const double number = is_integer ? fabs(signed_number) : signed_number; /* some are unsigned */
     ts_scalar_store(b->dtype, ts_scalar_from_f64(b->dtype, number),
                     (char *)b->data + (size_t)i * ts_dtype_size(b->dtype));
   }
