@@ -119,10 +119,7 @@ check_site() {
 
 # Tables of bench/RESULTS.md that the README counts: the section, the number of the table in it, and the column with the ratio to the fastest other
 # library. `behind': the table lists only workloads that are behind.
-figures='results 1 5 all
-the-bars-on-an-idle-xeon 1 6 all
-operations-and-networks-on-a-xeon 2 4 all
-sixteen-cores 1 6 behind
+figures='sixteen-cores 1 6 behind
 products-of-bf16-by-amx 1 5 all
 sums-in-chains-and-blocks 3 6 all
 on-an-nvidia-h100-by-xlas-plugin 1 4 all'
