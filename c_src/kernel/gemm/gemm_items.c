@@ -10,12 +10,12 @@ typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 static const char *item_at(const char *from, int64_t item) { return from + item * TS_GEMM_ITEM_BYTES; }
 
-/* Items [item, item + 4) of 4 rows. */
-static void join_4x4(const char *from, int64_t item, char *out, int64_t row) {
+/* Items [item, item + 4) of 4 rows; of three items the last one twice. */
+static void join_4x4(const char *from, int64_t item, int64_t items, char *out, int64_t row) {
   const quad a = *(const quad *)(const void *)item_at(from, item),
              b = *(const quad *)(const void *)item_at(from, item + 1);
   const quad c = *(const quad *)(const void *)item_at(from, item + 2),
-             d = *(const quad *)(const void *)item_at(from, item + 3);
+             d = *(const quad *)(const void *)item_at(from, gemm_min(item + 3, items - 1));
   const quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
   const quad ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
   *(quad *)(void *)out = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
@@ -62,9 +62,10 @@ static void join_4(const char *from, int64_t items, int64_t count, char *out, in
     if (items == 2)
       join_2x4(at, to, row);
     else if (items == 3)
-      join_4x4(at, 0, to, row);
+      join_4x4(at, 0, items, to, row);
     else
-      for (int64_t i = 0; i < items; i += 4) join_4x4(at, gemm_min(i, items - 4), to + gemm_min(i, items - 4) * 4, row);
+      for (int64_t i = 0; i < items; i += 4)
+        join_4x4(at, gemm_min(i, items - 4), items, to + gemm_min(i, items - 4) * 4, row);
   }
   join_rows_4(from, items, r, count, out, row);
 }

@@ -224,8 +224,7 @@ static int64_t line_bytes(const vector_plan *p, int64_t results) {
 
 /* Of a worker, or of a chain that is a task. */
 static int64_t bytes_of_results(const vector_plan *p, int64_t results) {
-  const int64_t room = p->items == 3 ? 4 : p->items; /* gemm_items.c reads four where there are three */
-  return p->items > 1 ? room * TS_GEMM_ITEM_BYTES : line_bytes(p, results);
+  return p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : line_bytes(p, results);
 }
 
 /* The results of all chains are in memory at once. */

@@ -57,6 +57,11 @@ static val root_of_squares(ts_formula *f, ts_parts z) {
   return ts_formula_unary(f, TS_OP_SQRT, add(f, multiply(f, z.re, z.re), multiply(f, z.im, z.im)));
 }
 
+/* Of parts in f64, which were of f32 or have been scaled. */
+static val size_of(ts_formula *f, ts_parts z) {
+  return f->call->dtype == TS_C64 ? root_of_squares(f, z) : ts_complex_modulus(f, z);
+}
+
 /* The limit is chosen among numbers of f32, which are half as wide. */
 val ts_complex_short_modulus(ts_formula *f, ts_parts z, ts_parts wide) {
   val root = ts_formula_convert(f, root_of_squares(f, wide), TS_F32);
@@ -67,12 +72,11 @@ val ts_complex_short_modulus(ts_formula *f, ts_parts z, ts_parts wide) {
 
 /* z / |z|, as kernel/ref/ref_complex.c. */
 ts_parts ts_complex_sign(ts_formula *f, ts_parts z) {
-  const bool wide = f->call->dtype != TS_C64;
-  if (wide) {
+  if (f->call->dtype != TS_C64) {
     val least = number(f, 1), x = absolute(f, z.re), y = absolute(f, z.im);
     z = scaled_by(f, z, pick(f, both(f, less(f, x, least), less(f, y, least)), number(f, 0x1p200), number(f, 0x1p-2)));
   }
-  val size = wide ? ts_complex_modulus(f, z) : root_of_squares(f, z), none = equals(f, size, 0), zero = number(f, 0);
+  val size = size_of(f, z), none = equals(f, size, 0), zero = number(f, 0);
   return (ts_parts){pick(f, none, zero, divide(f, z.re, size)), pick(f, none, zero, divide(f, z.im, size))};
 }
 
@@ -198,9 +202,7 @@ static scaled scale(ts_formula *f, val x, val y) {
 
 static ts_parts square_root(ts_formula *f, ts_parts z) {
   scaled s = scale(f, z.re, z.im);
-  ts_parts moved = {s.x, s.y};
-  val size = f->call->dtype == TS_C64 ? root_of_squares(f, moved) : ts_complex_modulus(f, moved);
-  val zero = both(f, equals(f, z.re, 0), equals(f, z.im, 0));
+  val size = size_of(f, (ts_parts){s.x, s.y}), zero = both(f, equals(f, z.re, 0), equals(f, z.im, 0));
   val half = root_of(f, multiply(f, add(f, size, absolute(f, s.x)), number(f, 0.5)));
   val other = divide(f, absolute(f, s.y), multiply(f, number(f, 2), half)), left = less(f, s.x, number(f, 0));
   val re = multiply(f, pick(f, left, other, half), s.back), im = multiply(f, pick(f, left, half, other), s.back);
