@@ -6,8 +6,8 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* A loop over a few vectors. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UNROLL /* these builds optimize less, and the compiler warns of a loop that it leaves */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || !defined __OPTIMIZE__
+#define UNROLL /* these builds optimize less or not at all, and the compiler warns of a loop that it leaves */
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
