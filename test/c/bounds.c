@@ -236,7 +236,8 @@ static double replacement(const intervals *in, ts_value_id id, int64_t i, replac
   if (by == ONES) return 1;
   if (by == SIZES) return fabs(low) > fabs(high) ? fabs(low) : fabs(high);
   if (!wide_at(in, id, i)) return 0;
-  return whole - low > high - whole ? whole - low : high - whole; /* NaN where it is unknown */
+  if (unknown_at(in, id, i)) return (double)NAN;
+  return whole - low > high - whole ? whole - low : high - whole;
 }
 
 static ts_status replace(const intervals *in, ts_value_id id, replaced by, ts_buffer **out) {
