@@ -247,7 +247,7 @@ END_TEST
 /* Lines of all methods, and of lengths around the blocks of each. */
 START_TEST(test_long_lines)
 {
-  static const int64_t lengths[] = {129,  136,  151,  255,  256,  257,  383,  511,   513,
+  static const int64_t lengths[] = {129,  136,  151,  255,  256,  257,  383,  511,   512,  513,
                                     1000, 1025, 2047, 4099, 8191, 8192, 8200, 20011, 33000};
   ts_dtype type = types[_i / PATTERNS];
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {

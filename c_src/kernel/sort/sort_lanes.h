@@ -48,6 +48,10 @@ typedef struct ts_sort_splits {
  * arrays may be written up to a whole vector. */
 typedef void (*ts_sort_ranks_fn)(void *keys, int64_t n, void *ranks);
 
+/* Copies the zeros and the NaNs of n neighbours to two places, and counts them and those that are less than zero. Both
+ * places may be written 64 bytes further. */
+typedef ts_sort_special (*ts_sort_find_fn)(const ts_sort_key *key, const void *in, int64_t n, void *zeros, void *nans);
+
 /* By log2 of the element's bytes; buckets and splits for 4 and 8 bytes. */
 typedef struct ts_sort_lanes {
   ts_sort_lanes_row values[4], indices[4];
@@ -55,7 +59,8 @@ typedef struct ts_sort_lanes {
   ts_sort_keys_fn keys[4];
   ts_sort_splits splits[4];
   ts_sort_ranks_fn ranks[2]; /* of keys of 32 and of 64 bits */
-  int vector;                /* bytes */
+  ts_sort_find_fn specials[4];
+  int vector; /* bytes */
 } ts_sort_lanes;
 
 /* The functions for the instruction set of the host. */

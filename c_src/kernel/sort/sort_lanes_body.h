@@ -130,6 +130,29 @@ INLINE void exchange_pair(pair *a, pair *b) { EXCHANGE_PAIR(a, b); }
 #define BITS 64
 #include "kernel/sort/sort_ranks.h"
 
+/* ---- zeros and NaNs */
+
+#define BITS 8
+#define LANE 0
+#include "kernel/sort/sort_special_body.h"
+#define BITS 16
+#define LANE 0
+#include "kernel/sort/sort_special_body.h"
+#define BITS 32
+#ifdef HAS_SPLIT
+#define LANE 32
+#else
+#define LANE 0
+#endif
+#include "kernel/sort/sort_special_body.h"
+#define BITS 64
+#ifdef HAS_SPLIT
+#define LANE 64
+#else
+#define LANE 0
+#endif
+#include "kernel/sort/sort_special_body.h"
+
 /* ---- splitting keys by pivots */
 
 #ifdef HAS_SPLIT
@@ -175,4 +198,5 @@ const ts_sort_lanes ISA(ts_sort_lanes) = {
     .keys = {values_8_keys, values_16_keys, values_32_keys, values_64_keys},
     .splits = SPLITS,
     .ranks = {ranks32, ranks64},
+    .specials = {find_8, find_16, find_32, find_64},
     .vector = VECTOR_BYTES};
