@@ -9,7 +9,8 @@
 #define SOME32 some32
 #define SOME64 some64
 
-/* The vector is compressed in a register: compressing stores are slow on some machines. */
+/* The vector is compressed in a register, since compressing stores are slow on some machines; into a copy of it, since
+ * others wait for the destination even when the other lanes are to be cleared (sort_lanes_avx512.c). */
 INLINE int64_t some32(const uint32_t *x, int64_t i, uint32_t first, uint32_t span, uint32_t *values,
                       uint32_t *indices) {
   const __m512i numbers = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -18,8 +19,8 @@ INLINE int64_t some32(const uint32_t *x, int64_t i, uint32_t first, uint32_t spa
   const int lanes = mask_lanes(in);
   if (!lanes) return 0;
   const __m512i at = _mm512_add_epi32(numbers, _mm512_set1_epi32((int)i));
-  _mm512_storeu_si512(values, _mm512_maskz_compress_epi32(in, v));
-  _mm512_storeu_si512(indices, _mm512_maskz_compress_epi32(in, at));
+  _mm512_storeu_si512(values, _mm512_mask_compress_epi32(v, in, v));
+  _mm512_storeu_si512(indices, _mm512_mask_compress_epi32(at, in, at));
   return lanes;
 }
 
@@ -31,8 +32,8 @@ INLINE int64_t some64(const uint64_t *x, int64_t i, uint64_t first, uint64_t spa
   const int lanes = mask_lanes(in);
   if (!lanes) return 0;
   const __m256i at = _mm256_add_epi32(numbers, _mm256_set1_epi32((int)i));
-  _mm512_storeu_si512(values, _mm512_maskz_compress_epi64(in, v));
-  _mm256_storeu_si256((__m256i *)indices, _mm256_maskz_compress_epi32(in, at));
+  _mm512_storeu_si512(values, _mm512_mask_compress_epi64(v, in, v));
+  _mm256_storeu_si256((__m256i *)indices, _mm256_mask_compress_epi32(at, in, at));
   return lanes;
 }
 #include "kernel/pick_body.h"

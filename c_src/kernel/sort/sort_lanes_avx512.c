@@ -22,9 +22,10 @@
 #define HAS_SPLIT
 #define LESS32(a, b) _mm512_cmplt_epu32_mask((__m512i)(a), (__m512i)(b))
 #define LESS64(a, b) _mm512_cmplt_epu64_mask((__m512i)(a), (__m512i)(b))
-/* In a register: compressing stores are slow on some machines. */
-#define COMPRESS32(m, a) (lanes32) _mm512_maskz_compress_epi32((__mmask16)(m), (__m512i)(a))
-#define COMPRESS64(m, a) (lanes64) _mm512_maskz_compress_epi64((__mmask8)(m), (__m512i)(a))
+/* In a register: compressing stores are slow on some machines. Into a copy of the vector: on Zen 5 the instruction
+ * waits for its destination even when it is to clear the other lanes, so that each would wait for the one before. */
+#define COMPRESS32(m, a) (lanes32) _mm512_mask_compress_epi32((__m512i)(a), (__mmask16)(m), (__m512i)(a))
+#define COMPRESS64(m, a) (lanes64) _mm512_mask_compress_epi64((__m512i)(a), (__mmask8)(m), (__m512i)(a))
 #define REVERSE32(a) \
   (lanes32)          \
       _mm512_permutexvar_epi32(_mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), (__m512i)(a))
