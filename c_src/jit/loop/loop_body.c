@@ -352,7 +352,8 @@ static void load_all(ts_loop *loop, const ts_point *at, ts_v part) {
   }
 }
 
-/* Without masks: both variants of a point, whole and partial. A branch selects one. */
+/* Both variants of a point, whole and partial. A branch selects one: where there are masks, too, since whole vectors
+ * without them are faster (loop_points.c), and stores that bypass the caches have none. */
 typedef struct both_ways {
   LLVMBasicBlockRef whole, partial, done;
 } both_ways;
@@ -537,7 +538,7 @@ static ts_status level_nodes(ts_loop *loop, ts_level level, const ts_point *at) 
 }
 
 ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
-  if (at && at->whole && !loop->masks)
+  if (at && at->whole)
     load_both_ways(loop, at);
   else if (at)
     load_all(loop, at, at->part);
@@ -580,17 +581,9 @@ static void store_all(ts_loop *loop, ts_v index, ts_v part, const int32_t *pass,
   }
 }
 
-/* True when the pass has non-temporal stores, which cannot be masked. */
-static bool stores_past_caches(const ts_loop *loop, const int32_t *pass, int32_t which) {
-  for (int32_t i = 0; i < loop->d->output_count; i++) {
-    if (stores(loop, i, pass, which) && loop->d->outputs[i].stream) return true;
-  }
-  return false;
-}
-
 void ts_loop_store(ts_loop *loop, const ts_point *at, const int32_t *pass, int32_t which) {
   LLVMBuilderRef b = loop->e->b;
-  if (!at->whole || (loop->masks && !stores_past_caches(loop, pass, which))) {
+  if (!at->whole) {
     store_all(loop, at->index, at->part, pass, which);
     return;
   }

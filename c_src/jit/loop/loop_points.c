@@ -4,9 +4,9 @@
 #include "jit/emit/emit_cell.h"
 #include "jit/loop/loop_body.h"
 
-/* Heavier bodies than this are emitted once: without masks, and with them. Loads under masks that miss the caches have
- * half of the bandwidth of others on AMD's CPUs (Zen 4 and 5), whose prefetchers do not follow them. So what waits for
- * memory loads whole vectors without. */
+/* Heavier bodies than this are emitted once: without masks, and with them. Either way, loads and stores of whole
+ * vectors have no mask: loads under masks that miss the caches have half of the bandwidth of others on AMD's CPUs (Zen
+ * 4 and 5), whose prefetchers do not follow them. */
 #define EMIT_ONCE_FROM 60
 #define MASK_FROM 30
 
@@ -127,7 +127,7 @@ static ts_status emit_once(ts_loop *loop, const ts_span *span, ts_v *carried, in
   LLVMBuildBr(b, body);
   LLVMPositionBuilderAtEnd(b, body);
   ts_point at = {.index = begin_with(loop, span->from, before), .part = begin_with(loop, span->first, before)};
-  if (!loop->masks || loop->streams) at.whole = begin_with(loop, span->some_whole, before);
+  at.whole = begin_with(loop, span->some_whole, before);
   add_phis(loop, phis, carried, count, before);
   copy_values(carried, phis, count);
   TS_TRY(fn(context, loop, &at, carried));
