@@ -453,7 +453,7 @@ static ts_status run_first(ts_dtype type, const ts_shape *shape, int64_t k, cons
 static void check_first(ts_dtype type, const ts_shape *shape, int64_t k, const void *in, const void *expected) {
   const int64_t bytes = shape->dims[0] * k * (int64_t)ts_dtype_size(type);
   const ts_parallel *const ways[] = {ts_pool_parallel(0), &ts_parallel_serial};
-  for (int i = 0; ts_sort_first_suits(type, shape->dims[1], k) && i < 2; i++) {
+  for (int i = 0; bytes > 0 && i < 2; i++) {
     char *values = memory(bytes);
     ck_assert_ok(run_first(type, shape, k, in, values, ways[i], NULL));
     if (memcmp(values, expected, (size_t)bytes) != 0)

@@ -49,7 +49,7 @@ static double group_ns(const ts_sort_lanes_row *row, int64_t n) {
 /* Estimated for passes over all bits of the keys, the worst case. */
 static double radix_ns(const ts_sort_plan *plan) {
   if (ts_sort_parts_suit(plan->width, plan->index_size, plan->n))
-    return 500 + (plan->width == 3 ? 5 : 3.6) * (double)plan->n;
+    return 200 + (double)ts_sort_lanes_host()->splits[plan->width].ns * (double)plan->n;
   double element = plan->index_size ? plan->width == 3 ? 2 : 1.3 : 1.1;
   return 300 + (1 << plan->width) * (400 + element * (double)plan->n);
 }

@@ -1,5 +1,7 @@
-/* A line's keys are made in pieces that stay in the first cache, and split by a bound at once. What is left of the
- * pieces is sorted as a line of its own (sort_parts.h). */
+/* A long line's keys are made in pieces that stay in the first cache, and split by a bound at once. What is left of the
+ * pieces is sorted as a line of its own (sort_parts.h). Others are sorted whole, in slabs that stay in the second
+ * cache.
+ */
 #include "kernel/sort/sort_first.h"
 
 #include "kernel/sort/sort_lanes.h"
@@ -26,11 +28,17 @@
 /* Keys past the end of a line that its sort reads, in bytes. */
 #define PAST 8192
 #define TASK_NS 100000
+/* Lines that are sorted together: in whole groups of lanes. */
+#define SLAB_BYTES (INT64_C(1) << 17)
+#define GROUP 16
+/* Of the estimate for a network, which is that of slow machines, as the one for selecting is not. */
+#define LANES_PART 0.7
 
-bool ts_sort_first_suits(ts_dtype dtype, int64_t n, int64_t k) {
-  const int64_t least = k >= n / LARGE_PART ? SHORTEST : SHORTEST_OF_FEW;
-  return ts_sort_has_type(dtype) && ts_dtype_size(dtype) >= 4 && n >= least && n <= LONGEST && k >= LEAST_K &&
-         k >= n / SMALL_PART && k < n;
+/* The pass that makes sorts of other lines (pass/order.c) has the same bounds. */
+static bool in_parts(const ts_sort_plan *sort, int64_t k) {
+  const int64_t least = k >= sort->n / LARGE_PART ? SHORTEST : SHORTEST_OF_FEW;
+  return sort->n >= least && sort->n <= LONGEST && k >= LEAST_K && k >= sort->n / SMALL_PART && k < sort->n &&
+         ts_sort_parts_suit(sort->width, 0, sort->n);
 }
 
 /* ---- plan */
@@ -61,23 +69,28 @@ static void plan_parts(ts_sort_first_plan *plan) {
   const double ns = 1000 + (plan->sort.width == 3 ? 1 : 0.6) * (double)plan->sort.n + 5 * (double)plan->k;
   plan->split = plan->sort.n >= SPLIT && plan->sort.lines <= FEW_LINES;
   plan->cost_ns = (int64_t)((double)plan->sort.lines * ns);
+  plan->most_ns = ts_sort_most_ns(plan->cost_ns + plan->sort.cost_ns);
   plan->workspace = plan->split ? line_bytes(plan) : 0;
   plan->thread_workspace = thread_bytes(plan) + (plan->split ? 0 : line_bytes(plan));
   plan->sort.per_task = (int64_t)(TASK_NS / ns) + 1;
 }
 
+static void plan_whole(ts_sort_first_plan *plan) {
+  const ts_sort_plan *sort = &plan->sort;
+  const int64_t line = sort->n << sort->width, fit = SLAB_BYTES / line / GROUP * GROUP, slab = fit ? fit : GROUP;
+  plan->slab = sort->method == TS_SORT_SPLIT ? 0 : slab < sort->lines ? slab : sort->lines;
+  const double ns = (sort->method == TS_SORT_LANES ? LANES_PART : 1) * (double)sort->cost_ns;
+  plan->cost_ns = (int64_t)ns + sort->lines * (10 + plan->k / 4);
+  plan->most_ns = ts_sort_most_ns(sort->cost_ns + sort->lines * plan->k);
+  plan->workspace = plan->slab ? 0 : ts_pool_padded(sort->lines * line) + sort->workspace;
+  plan->thread_workspace = ts_pool_padded(plan->slab * line) + sort->thread_workspace;
+}
+
 ts_status ts_sort_first_plan_make(ts_dtype dtype, const ts_shape *shape, int64_t k, ts_sort_first_plan *out) {
   *out = (ts_sort_first_plan){.k = k};
   TS_TRY(ts_sort_plan_make(&(ts_sort_spec){dtype, shape, shape->rank - 1, true, TS_DTYPE_NONE}, &out->sort));
-  out->parts = ts_sort_parts_suit(out->sort.width, 0, out->sort.n);
-  if (out->parts) {
-    plan_parts(out);
-    return TS_SUCCESS;
-  }
-  const int64_t bytes = ts_pool_padded(out->sort.lines * out->sort.n << out->sort.width);
-  out->cost_ns = out->sort.cost_ns + out->sort.lines * k;
-  out->workspace = bytes + out->sort.workspace;
-  out->thread_workspace = out->sort.thread_workspace;
+  out->parts = in_parts(&out->sort, k);
+  (out->parts ? plan_parts : plan_whole)(out);
   return TS_SUCCESS;
 }
 
@@ -218,15 +231,38 @@ static void shared_lines(const first_run *run) {
     if (!first_of_line(run, i, &l)) return;
 }
 
+/* ---- whole lines */
+
+static void copy_first(const first_run *run, int64_t first, int64_t lines, const char *sorted) {
+  const ts_sort_plan *sort = &run->plan->sort;
+  const int64_t line = sort->n << sort->width, kept = run->plan->k << sort->width;
+  for (int64_t i = 0; i < lines; i++) memcpy(run->values + (first + i) * kept, sorted + i * line, (size_t)kept);
+}
+
 static ts_status sort_all(const first_run *run) {
   const ts_sort_plan *sort = &run->plan->sort;
-  const int64_t line = sort->n << sort->width, first = run->plan->k << sort->width;
   ts_sort_resources resources = *run->resources;
-  resources.workspace += ts_pool_padded(sort->lines * line);
+  resources.workspace += ts_pool_padded(sort->lines * sort->n << sort->width);
   TS_TRY(ts_sort_run(sort, &resources, run->job.in, run->resources->workspace));
-  for (int64_t i = 0; i < sort->lines; i++)
-    memcpy(run->values + i * first, run->resources->workspace + i * line, (size_t)first);
+  copy_first(run, 0, sort->lines, run->resources->workspace);
   return TS_SUCCESS;
+}
+
+static void slab_task(void *arg, int64_t task, int worker) {
+  const first_run *run = arg;
+  ts_sort_plan sort = run->plan->sort;
+  const int64_t first = task * run->plan->slab, left = sort.lines - first, line = sort.n << sort.width;
+  char *sorted = run->resources->thread_workspace + worker * run->plan->thread_workspace;
+  const ts_sort_resources resources = {&ts_parallel_serial, NULL, sorted + ts_pool_padded(run->plan->slab * line),
+                                       run->job.cancel};
+  sort.lines = left < run->plan->slab ? left : run->plan->slab;
+  if (ts_status_consume_ok(ts_sort_run(&sort, &resources, (const char *)run->job.in + first * line, sorted)))
+    copy_first(run, first, sort.lines, sorted);
+}
+
+static void in_slabs(first_run *run) {
+  const int64_t slab = run->plan->slab;
+  ts_parallel_run(run->resources->parallel, (run->plan->sort.lines + slab - 1) / slab, slab_task, run);
 }
 
 ts_status ts_sort_first_run(const ts_sort_first_plan *plan, const ts_sort_resources *resources, const void *in,
@@ -243,8 +279,10 @@ ts_status ts_sort_first_run(const ts_sort_first_plan *plan, const ts_sort_resour
                            .cancel = resources->cancel},
                    .values = values};
   if (sort->lines == 0) return TS_SUCCESS;
-  if (!plan->parts) return ts_error_context(sort_all(&run), "top_k");
-  if (plan->split)
+  if (!plan->parts && plan->slab == 0) return ts_error_context(sort_all(&run), "top_k");
+  if (!plan->parts)
+    in_slabs(&run);
+  else if (plan->split)
     shared_lines(&run);
   else
     ts_parallel_run(resources->parallel, (sort->lines + sort->per_task - 1) / sort->per_task, lines_task, &run);

@@ -42,6 +42,7 @@ typedef void (*ts_sort_pivots_fn)(void *sample, int64_t rows, int count, uint64_
 typedef struct ts_sort_splits {
   ts_sort_split_fn split; /* NULL: this instruction set has no fast one */
   ts_sort_pivots_fn pivots;
+  float ns; /* estimated, of a key of a line that is sorted by parts, in the same measure as of comparators */
 } ts_sort_splits;
 
 /* The ranks of n keys, which are changed: how many come before each in sorted order, equal ones in their order. Both

@@ -67,6 +67,8 @@ static inline __attribute__((always_inline)) void store64(void *to, unsigned m, 
 #define BIASED32(a) _mm256_xor_si256((__m256i)(a), _mm256_set1_epi32(INT32_MIN))
 
 #define HAS_SPLIT
+#define NS_PARTS32 2.4f
+#define NS_PARTS64 5.4f
 #define LESS32(a, b) (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(BIASED32(b), BIASED32(a))))
 #define LESS64(a, b) (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(MORE64(b, a)))
 #define COMPRESS32(m, a) (lanes32) in_order(orders[m], (__m256i)(a))

@@ -20,6 +20,8 @@
     (a)->index = SELECT64(more, bi, ai), (b)->index = SELECT64(more, ai, bi);                                   \
   } while (0)
 #define HAS_SPLIT
+#define NS_PARTS32 2.4f
+#define NS_PARTS64 3.2f
 #define LESS32(a, b) _mm512_cmplt_epu32_mask((__m512i)(a), (__m512i)(b))
 #define LESS64(a, b) _mm512_cmplt_epu64_mask((__m512i)(a), (__m512i)(b))
 /* In a register: compressing stores are slow on some machines. Into a copy of the vector: on Zen 5 the instruction

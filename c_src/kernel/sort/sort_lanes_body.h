@@ -5,7 +5,8 @@
  *   EXCHANGE_PAIR(a, b)          of pairs, by key, then by index
  *   NS_32 NS_64 NS_PAIR          time of a comparator, for estimates
  *   ISA(name)                    the name of something of this instruction set
- * and, if it has a way to move chosen lanes together, HAS_SPLIT and what sort_split.h needs for both kinds of lanes */
+ * and, if it has a way to move chosen lanes together, HAS_SPLIT, NS_PARTS32 and NS_PARTS64, and what sort_split.h needs
+ * for both kinds of lanes */
 #include "kernel/inline.h"
 #include "kernel/sort/sort_lanes.h"
 
@@ -172,9 +173,9 @@ INLINE void exchange_pair(pair *a, pair *b) { EXCHANGE_PAIR(a, b); }
 #define STORE STORE64
 #define SORT_TILE SORT_TILE64
 #include "kernel/sort/sort_split.h"
-#define SPLITS                                               \
-  {                                                          \
-    {0}, {0}, {split_32, pivots_32}, { split_64, pivots_64 } \
+#define SPLITS                                                                       \
+  {                                                                                  \
+    {0}, {0}, {split_32, pivots_32, NS_PARTS32}, { split_64, pivots_64, NS_PARTS64 } \
   }
 #else
 #define SPLITS           \

@@ -3,10 +3,8 @@
 #include "kernel/routine.h"
 #include "kernel/sort/sort.h"
 #include "kernel/sort/sort_first.h"
+#include "kernel/sort/sort_internal.h"
 #include "kernel/sort/sort_top.h"
-
-/* The worst keys that are known take twice the time of random ones. */
-#define UNUSUAL 3
 
 static ts_sort_spec spec_of(const ts_op *op, const ts_value *operand) {
   const ts_attrs *attrs = op->attrs;
@@ -26,7 +24,7 @@ static ts_status sort_plan(const ts_routine_request *request, ts_routine_plan *o
   out->state = plan;
   out->varies = plan->method == TS_SORT_LINES || plan->method == TS_SORT_SPLIT; /* a network takes the same for all */
   out->cost_ns = plan->cost_ns;
-  out->most_ns = out->cost_ns < INT64_MAX / UNUSUAL ? UNUSUAL * out->cost_ns : 0;
+  out->most_ns = ts_sort_most_ns(out->cost_ns);
   out->workspace = plan->workspace;
   out->thread_workspace = plan->thread_workspace;
   return TS_SUCCESS;
@@ -51,12 +49,14 @@ typedef struct top_k_state {
   ts_sort_first_plan first;
 } top_k_state;
 
+/* After the plan with positions. */
 static ts_status plan_values(const ts_routine_request *request, top_k_state *state) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
-  const int64_t n = operand->shape->rank ? operand->shape->dims[operand->shape->rank - 1] : 0, k = op->attrs->top_k.k;
-  state->values = (request->unread & 2) != 0 && ts_sort_first_suits(operand->dtype, n, k);
-  return state->values ? ts_sort_first_plan_make(operand->dtype, operand->shape, k, &state->first) : TS_SUCCESS;
+  if ((request->unread & 2) == 0 || state->plan.k == 0 || state->plan.sort.lines == 0) return TS_SUCCESS;
+  TS_TRY(ts_sort_first_plan_make(operand->dtype, operand->shape, state->plan.k, &state->first));
+  state->values = state->first.parts || state->first.cost_ns < state->plan.cost_ns;
+  return TS_SUCCESS;
 }
 
 static ts_status top_k_plan(const ts_routine_request *request, ts_routine_plan *out) {
@@ -66,11 +66,12 @@ static ts_status top_k_plan(const ts_routine_request *request, ts_routine_plan *
   if (!ts_sort_has_type(operand->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
   *state = (top_k_state){0};
+  TS_TRY(ts_top_k_plan_make(operand->dtype, operand->shape, op->attrs->top_k.k, &state->plan));
   TS_TRY(plan_values(request, state));
-  if (!state->values) TS_TRY(ts_top_k_plan_make(operand->dtype, operand->shape, op->attrs->top_k.k, &state->plan));
   out->state = state;
   out->varies = true;
   out->cost_ns = state->values ? state->first.cost_ns : state->plan.cost_ns;
+  out->most_ns = state->values ? state->first.most_ns : state->plan.most_ns;
   out->workspace = state->values ? state->first.workspace : state->plan.workspace;
   out->thread_workspace = state->values ? state->first.thread_workspace : state->plan.thread_workspace;
   return TS_SUCCESS;

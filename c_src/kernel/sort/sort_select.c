@@ -169,8 +169,10 @@ uint32_t ts_sort_sample_of(const ts_sort_job *job, int64_t line, int64_t k, int 
   return quantile(sample, size, wanted);
 }
 
+bool ts_sort_is_sampled(int64_t n, int64_t k) { return n >= SAMPLED && k >= SAMPLED_K; }
+
 uint32_t ts_sort_sample(const ts_sort_job *job, int64_t line, int64_t k) {
-  if (job->n < SAMPLED || k < SAMPLED_K) return UINT32_MAX;
+  if (!ts_sort_is_sampled(job->n, k)) return UINT32_MAX;
   return ts_sort_sample_of(job, line, k, SAMPLE, SAMPLE * 3 / 4);
 }
 

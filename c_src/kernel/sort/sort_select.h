@@ -11,6 +11,8 @@ int64_t ts_sort_select_room(int64_t k);
 /* Puts the first k of a line to the front of `records`, in any order. 0 < k <= n. False: it was cancelled. */
 bool ts_sort_select(const ts_sort_job *job, int64_t line, int64_t k, uint64_t *records, uint64_t *scratch);
 
+/* Whether lines of n elements have a sample that tells a bound of the first k. */
+bool ts_sort_is_sampled(int64_t n, int64_t k);
 /* A bound that k keys of the line do not exceed, most probably, of a sample; of keys of 64 bits the upper half. The
  * greatest number where there is none. */
 uint32_t ts_sort_sample(const ts_sort_job *job, int64_t line, int64_t k);

@@ -12,7 +12,7 @@ typedef struct ts_top_k_plan {
   bool select;          /* each line's k are selected in one walk; else a number of lines is sorted at a time */
   int64_t slab;         /* how many; of selected lines, so many are a task's */
   ts_sort_plan records; /* of a task's selected lines, where their keys have at most 32 bits */
-  int64_t cost_ns, workspace, thread_workspace;
+  int64_t cost_ns, most_ns, workspace, thread_workspace; /* most_ns: hardly exceeded, whatever the keys; 0: unknown */
 } ts_top_k_plan;
 
 /* k is at most the length of the last axis, which fits into s32. */
