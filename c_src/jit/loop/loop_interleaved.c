@@ -3,7 +3,8 @@
  * members are emitted. All loads come before all stores.
  *
  * The last groups of an operand may be fewer than lanes. Their elements are copied to a buffer on the stack, and
- * results from one, so that there is one code for whole vectors. */
+ * results from one, so that there is one code for whole vectors. Groups that are only moved may be stored twice:
+ * the last vector of a line begins earlier. */
 #include "jit/emit/emit_interleave.h"
 #include "jit/loop/loop_body.h"
 #include "jit/loop/loop_reduce.h"
@@ -22,6 +23,7 @@ typedef struct lines {
 typedef struct interleaved {
   int members;
   bool per_member; /* some value is loaded once for each member, or depends on its number */
+  bool moves;      /* nothing is computed */
   bool *varies;    /* of each node: between the members */
   ts_v *values;    /* of each node of each member: [member][node] */
   lines *of;       /* of each input and output */
@@ -269,6 +271,21 @@ static ts_status some_groups(ts_loop *loop, interleaved *t) {
   return TS_SUCCESS;
 }
 
+/* The groups from `index` on, of which `to` is the end. */
+static void place_groups(ts_loop *loop, interleaved *t, ts_v index, ts_v to) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v lanes = ts_loop_number(loop, loop->e->lanes);
+  if (t->moves) {
+    to = loop->extent[loop->d->rank - 1];
+    index = ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){index, LLVMBuildSub(b, to, lanes, "")}, 2);
+    index = ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){index, ts_loop_number(loop, 0)}, 2);
+  }
+  ts_v left = LLVMBuildSub(b, to, index, "");
+  t->index = index;
+  t->rest = ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){left, lanes}, 2);
+  t->whole = LLVMBuildICmp(b, LLVMIntSGE, left, lanes, "");
+}
+
 /* Counters: of the outer dims, then the block. */
 static ts_status block_body(void *context, ts_loop *loop, const ts_v *counters) {
   interleaved *t = context;
@@ -280,10 +297,7 @@ static ts_status block_body(void *context, ts_loop *loop, const ts_v *counters) 
   ts_v to = ts_emit_intrinsic(loop->e, "llvm.smin", NULL,
                               (ts_v[]){ts_loop_add(loop, from, length), loop->extent[rank - 1]}, 2);
   ts_counter group = ts_loop_count_some(loop, from, to, lanes);
-  ts_v left = LLVMBuildSub(b, to, group.index, "");
-  t->index = group.index;
-  t->rest = ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){left, lanes}, 2);
-  t->whole = LLVMBuildICmp(b, LLVMIntSGE, left, lanes, "");
+  place_groups(loop, t, group.index, to);
   t->cut = (ts_emit_cut){LLVMBuildICmp(b, LLVMIntNE, t->rest, ts_loop_number(loop, 0), ""), loop->leave};
   TS_TRY(some_groups(loop, t));
   ts_loop_count_end(loop, &group);
@@ -300,9 +314,15 @@ static ts_status allocate(ts_loop *loop, interleaved *t) {
   return TS_ARENA_ARRAY(&loop->arena, inputs * members, &t->packed);
 }
 
+static bool only_moves(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->node_count; i++)
+    if (d->nodes[i].kind != TS_NODE_LOAD) return false;
+  return true;
+}
+
 ts_status ts_loop_interleaved(ts_loop *loop) {
   const int32_t rank = loop->d->rank;
-  interleaved t = {.members = loop->d->members, .per_member = loop->d->index_count > 0};
+  interleaved t = {.members = loop->d->members, .per_member = loop->d->index_count > 0, .moves = only_moves(loop->d)};
   TS_TRY(allocate(loop, &t));
   loop->loaded = t.loaded;
   for (int32_t id = 0; id < loop->d->node_count; id++)
