@@ -263,6 +263,7 @@ KERNEL_SRC := \
   c_src/kernel/scatter_half_avx2.c \
   c_src/kernel/scatter_half_base.c \
   c_src/kernel/scatter_update.c \
+  c_src/kernel/scatter_wide_avx2.c \
   c_src/kernel/vector_dot.c \
   c_src/kernel/vector_dot_avx2.c \
   c_src/kernel/vector_dot_avx512.c \

@@ -22,6 +22,8 @@
  * vector in another: for a sum of two NaNs they may keep different ones. */
 #define COLUMNS 64
 #define AHEAD TS_SCATTER_AHEAD
+/* A target of at most so many bytes leaves room for the updates in the first cache. */
+#define NEAR_BYTES (INT64_C(1) << 14)
 
 typedef struct scatter_state {
   scatter_update_fn update, update_runs; /* the second one, if not NULL, where there are runs */
@@ -162,6 +164,7 @@ static void apply(const scatter_run *run, const scatter_part *part) {
   scatter_rows rows;
   rows.columns = part->columns;
   rows.stride = stride;
+  rows.is_near = s->target_bytes <= NEAR_BYTES;
   for (int64_t first = 0; first < s->rows && !ts_cancelled(run->cancel); first += BLOCK_ROWS) {
     find_rows(run, part, first, &rows);
     pad_rows(&rows);
@@ -302,6 +305,13 @@ static int direct_bytes(const scatter_state *s) {
   return s->index_bytes == 4 && s->axes.dims[0] <= INT32_MAX ? 4 : 0;
 }
 
+static void take_wide(scatter_state *s, ts_dtype type) {
+  const scatter_update_fn wide = ts_scatter_update_wide(s->op, type, s->inner * s->size);
+  if (!wide) return;
+  s->update = wide;
+  s->update_runs = NULL;
+}
+
 static ts_status scatter_plan(const ts_routine_request *request, ts_routine_plan *out) {
   static void (*const offsets[TS_DTYPE_COUNT])(const scatter_state *, const char *, int64_t, int64_t *) = {
       [TS_S8] = offsets_s8, [TS_S16] = offsets_s16, [TS_S32] = offsets_s32, [TS_S64] = offsets_s64,
@@ -326,6 +336,7 @@ static ts_status scatter_plan(const ts_routine_request *request, ts_routine_plan
   s->index_bytes = s->columns * (int64_t)ts_dtype_size(indices->dtype);
   fill_dims(s, target->shape, &op->attrs->axes);
   s->direct = direct_bytes(s);
+  take_wide(s, target->dtype);
   out->state = s;
   out->cost_ns =
       100 + s->target_bytes / 10 + s->rows * (1 + s->columns + s->outer_count * (1 + s->inner * s->size / 8));

@@ -22,14 +22,17 @@ typedef struct scatter_rows {
   int64_t columns; /* elements of a row's part that are changed */
   int64_t stride;  /* elements from one row of the updates to the next */
   bool has_runs;   /* most rows where the block begins have the index of the row before, also rows of other tasks */
+  bool is_near;    /* the target fits the first cache: nothing of it needs a prefetch */
 } scatter_rows;
 
 /* Adds or copies the rows. */
 typedef void (*scatter_update_fn)(char *to, const char *from, const scatter_rows *rows);
 
-/* The function of an op and a type, or NULL; the second one, or NULL, is for rows with runs. */
+/* The function of an op and a type, or NULL; the second one, or NULL, is for rows with runs, and the third one, or
+ * NULL, for rows of so many bytes, with runs or without. */
 scatter_update_fn ts_scatter_update(ts_opcode op, ts_dtype type);
 scatter_update_fn ts_scatter_update_runs(ts_opcode op, ts_dtype type);
+scatter_update_fn ts_scatter_update_wide(ts_opcode op, ts_dtype type, int64_t bytes);
 
 typedef struct ts_scatter_halves {
   scatter_update_fn add_f16, add_bf16;
@@ -38,6 +41,14 @@ typedef struct ts_scatter_halves {
 extern const ts_scatter_halves ts_scatter_halves_base;
 #if defined(__x86_64__)
 extern const ts_scatter_halves ts_scatter_halves_avx2;
+#endif
+
+typedef struct ts_scatter_wide {
+  scatter_update_fn add_32, add_64, add_f32, add_f64;
+} ts_scatter_wide;
+
+#if defined(__x86_64__)
+extern const ts_scatter_wide ts_scatter_wide_avx2;
 #endif
 
 static inline void ts_scatter_prefetch(const void *row, int64_t bytes) {

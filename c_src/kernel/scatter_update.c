@@ -125,6 +125,27 @@ scatter_update_fn ts_scatter_update_runs(ts_opcode op, ts_dtype type) {
   return op == TS_OP_INDEXED_ADD ? adds[type] : NULL;
 }
 
+/* Rows of so many bytes have so many vectors that the next row, which may change the same one of the target, does not
+ * wait for their sums: runs need no code of their own, whose walks along columns read part of a line each. */
+#define WIDE_BYTES 512
+
+#if defined(__x86_64__)
+scatter_update_fn ts_scatter_update_wide(ts_opcode op, ts_dtype type, int64_t bytes) {
+  const ts_isa isa = ts_target_host()->isa;
+  const ts_scatter_wide *wide = &ts_scatter_wide_avx2;
+  if (op != TS_OP_INDEXED_ADD || bytes < WIDE_BYTES || (isa != TS_ISA_AVX2 && isa != TS_ISA_AVX512)) return NULL;
+  const scatter_update_fn adds[TS_DTYPE_COUNT] = {
+      [TS_S32] = wide->add_32, [TS_U32] = wide->add_32,  [TS_S64] = wide->add_64,
+      [TS_U64] = wide->add_64, [TS_F32] = wide->add_f32, [TS_F64] = wide->add_f64};
+  return adds[type];
+}
+#else
+scatter_update_fn ts_scatter_update_wide(ts_opcode op, ts_dtype type, int64_t bytes) {
+  (void)op, (void)type, (void)bytes;
+  return NULL;
+}
+#endif
+
 static const ts_scatter_halves *halves(void) {
 #if defined(__x86_64__)
   const ts_isa isa = ts_target_host()->isa;
