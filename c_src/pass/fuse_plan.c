@@ -63,10 +63,20 @@ static ts_fuse_op *maker_of(const ts_fuse_plan *p, ts_value_id value) {
   return op == TS_NO_ID ? NULL : &p->ops[op];
 }
 
-static bool has_steps(const ts_op *op) {
-  for (int32_t d = 0; op->code == TS_OP_SLICE && d < op->attrs->slice.stride.rank; d++)
-    if (op->attrs->slice.stride.dims[d] != 1) return true;
-  return op->code != TS_OP_SLICE;
+/* Shorter rows that a slice steps over share lines of the caches with what it leaves out. */
+#define ROW_BYTES 64
+
+/* True when the view's elements are not one behind the other, at least in rows of whole lines. */
+static bool has_steps(const ts_fuse_plan *p, const ts_op *op) {
+  if (op->code != TS_OP_SLICE) return true;
+  const ts_value *view = result_of(p, op);
+  const ts_dims *stride = &op->attrs->slice.stride;
+  const int32_t last = stride->rank - 1;
+  const bool has_rows = last >= 0 && stride->dims[last] == 1 &&
+                        view->shape->dims[last] * (int64_t)ts_dtype_size(view->dtype) >= ROW_BYTES;
+  for (int32_t d = 0; d <= last; d++)
+    if (stride->dims[d] != 1 && !has_rows) return true;
+  return false;
 }
 
 /* True when the gather reads through a view of memory. Where it would read most elements several times, and not one
@@ -77,7 +87,7 @@ static bool gathers_through(const ts_fuse_plan *p, const ts_op *gather) {
   bool is_view = false;
   while (maker != TS_NO_ID && ts_nest_gathers_through(ts_graph_op(p->graph, maker)->code)) {
     const ts_op *view = ts_graph_op(p->graph, maker);
-    if (read > most && has_steps(view)) return false;
+    if (read > most && has_steps(p, view)) return false;
     is_view = true;
     maker = ts_graph_value(p->graph, view->operands[0])->op;
   }
