@@ -114,17 +114,105 @@ static void pick_element(ts_loop *loop, ts_v point) {
 /* Some at once, since the instructions of a loop take as long as those of an element. */
 #define AT_ONCE 4
 
-ts_status ts_loop_pick_singly(ts_loop *loop, const ts_span *span) {
-  LLVMBuilderRef b = loop->e->b;
-  ts_v length = LLVMBuildSub(b, span->to, span->from, "");
-  ts_v rest = LLVMBuildAnd(b, length, ts_loop_number(loop, AT_ONCE - 1), "");
-  ts_v middle = LLVMBuildSub(b, span->to, rest, "");
-  ts_counter some = ts_loop_count(loop, span->from, middle, ts_loop_number(loop, AT_ONCE));
+static void pick_clamped(ts_loop *loop, ts_v from, ts_v to) {
+  ts_v rest = LLVMBuildAnd(loop->e->b, LLVMBuildSub(loop->e->b, to, from, ""), ts_loop_number(loop, AT_ONCE - 1), "");
+  ts_v middle = LLVMBuildSub(loop->e->b, to, rest, "");
+  ts_counter some = ts_loop_count(loop, from, middle, ts_loop_number(loop, AT_ONCE));
   for (int64_t i = 0; i < AT_ONCE; i++) pick_element(loop, ts_loop_add(loop, some.index, ts_loop_number(loop, i)));
   ts_loop_count_end(loop, &some);
-  ts_counter one = ts_loop_count(loop, middle, span->to, ts_loop_number(loop, 1));
+  ts_counter one = ts_loop_count(loop, middle, to, ts_loop_number(loop, 1));
   pick_element(loop, one.index);
   ts_loop_count_end(loop, &one);
+}
+
+/* ---- elements one behind the other ---- */
+
+/* So many indices are compared with the bounds by vectors, and nearly always none of them is outside. */
+#define TOGETHER 16
+
+static ts_v first_index(ts_loop *loop, ts_v point) {
+  const ts_kernel_node *index = &loop->d->nodes[0];
+  return ts_loop_element(loop, index->dtype, loop->base[index->slot], point);
+}
+
+/* The greatest index, of the indices' own type: as unsigned numbers, negative ones are greater. */
+static ts_v greatest_index(ts_loop *loop) {
+  const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
+  const int bits = 8 * (int)ts_dtype_size(index->dtype) - !ts_dtype_is_unsigned(index->dtype);
+  const int64_t most = bits >= 63 ? INT64_MAX : (INT64_C(1) << bits) - 1;
+  ts_v limit = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b));
+  ts_v last = LLVMBuildSub(loop->e->b, limit, ts_loop_number(loop, 1), "");
+  last = ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){last, ts_loop_number(loop, most)}, 2);
+  return LLVMBuildTrunc(loop->e->b, last, ts_emit_memory_type(loop->e, index->dtype), "");
+}
+
+/* Whether all indices from a point on are inside. */
+static ts_v are_inside(ts_loop *loop, ts_v greatest, ts_v point) {
+  LLVMBuilderRef b = loop->e->b;
+  const ts_dtype type = loop->d->nodes[0].dtype;
+  LLVMTypeRef element = ts_emit_memory_type(loop->e, type), vector = LLVMVectorType(element, TOGETHER);
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(element));
+  ts_v indices = LLVMBuildLoad2(b, vector, first_index(loop, point), "");
+  LLVMSetAlignment(indices, (unsigned)ts_dtype_alignment(type));
+  ts_v most = LLVMBuildInsertElement(b, LLVMGetUndef(vector), greatest, LLVMConstInt(i32, 0, false), "");
+  most = LLVMBuildShuffleVector(b, most, LLVMGetUndef(vector), LLVMConstNull(LLVMVectorType(i32, TOGETHER)), "");
+  ts_v outside = LLVMBuildICmp(b, LLVMIntUGT, indices, most, "");
+  outside = LLVMBuildBitCast(b, outside, LLVMIntTypeInContext(LLVMGetTypeContext(element), TOGETHER), "");
+  return LLVMBuildIsNull(b, outside, "");
+}
+
+static void pick_inside(ts_loop *loop, ts_v point) {
+  const ts_kernel_node *index = &loop->d->nodes[0], *n = &loop->d->nodes[1];
+  ts_v at = load(loop, index->dtype, first_index(loop, point));
+  at = LLVMBuildIntCast2(loop->e->b, at, loop->i64, !ts_dtype_is_unsigned(index->dtype), "");
+  ts_v element = load(loop, n->dtype, ts_loop_element(loop, n->dtype, loop->base[n->slot], at));
+  ts_v target = loop->base[ts_loop_output_operand(loop, 0)];
+  store(loop, n->dtype, element, ts_loop_element(loop, n->dtype, target, point));
+}
+
+static void pick_together(ts_loop *loop, ts_v greatest, ts_v point) {
+  LLVMBuilderRef b = loop->e->b;
+  LLVMBasicBlockRef inside = ts_loop_block(loop, "inside"), outside = ts_loop_block(loop, "outside");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "picked");
+  LLVMBuildCondBr(b, are_inside(loop, greatest, point), inside, outside);
+  LLVMPositionBuilderAtEnd(b, inside);
+  for (int64_t i = 0; i < TOGETHER; i++) pick_inside(loop, ts_loop_add(loop, point, ts_loop_number(loop, i)));
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, outside);
+  ts_counter one =
+      ts_loop_count(loop, point, ts_loop_add(loop, point, ts_loop_number(loop, TOGETHER)), ts_loop_number(loop, 1));
+  pick_element(loop, one.index);
+  ts_loop_count_end(loop, &one);
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, done);
+}
+
+/* True when the operand's elements are one behind the other. */
+static ts_v is_dense(ts_loop *loop) {
+  const ts_kernel_node *n = &loop->d->nodes[1];
+  ts_v step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c));
+  return LLVMBuildICmp(loop->e->b, LLVMIntEQ, step, ts_loop_number(loop, (int64_t)ts_dtype_size(n->dtype)), "");
+}
+
+/* The end of those that are picked together; what is left is picked one by one. */
+static ts_v end_of_together(ts_loop *loop, const ts_span *span) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v length = LLVMBuildSub(b, span->to, span->from, "");
+  ts_v rest = LLVMBuildAnd(b, length, ts_loop_number(loop, TOGETHER - 1), "");
+  return LLVMBuildSelect(b, is_dense(loop), LLVMBuildSub(b, span->to, rest, ""), span->from, "");
+}
+
+ts_status ts_loop_pick_singly(ts_loop *loop, const ts_span *span) {
+  const ts_kernel_node *index = &loop->d->nodes[0];
+  ts_v from = span->from;
+  if (loop->d->inputs[index->slot].stride[loop->d->rank - 1] == TS_STRIDE_UNIT) {
+    ts_v middle = end_of_together(loop, span), greatest = greatest_index(loop);
+    ts_counter some = ts_loop_count(loop, from, middle, ts_loop_number(loop, TOGETHER));
+    pick_together(loop, greatest, some.index);
+    ts_loop_count_end(loop, &some);
+    from = middle;
+  }
+  pick_clamped(loop, from, span->to);
   return TS_SUCCESS;
 }
 
