@@ -23,10 +23,10 @@
  *
  * Work unit: MAP of rank 1: one point. MAP of rank > 1, ROW: one row (index over dims 0..rank-2).
  * With APART and BLOCKS: of dims 0..rank-3. TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or
- * its end: units are counted as outer * ceil(extent[rank-2] / lanes) blocks. INTERLEAVED: TS_GROUPS_BLOCK groups,
- * counted as outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). JOINED: TS_JOINED_BLOCK rows, counted in the same way; a
- * unit may write the end of the one before once more. COL: outer index (dims 0..rank-3) * panels
- * + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
+ * its end: units are counted as outer * ceil(extent[rank-2] / lanes) blocks, in an order of the kernel's own.
+ * INTERLEAVED: TS_GROUPS_BLOCK groups, counted as outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). JOINED:
+ * TS_JOINED_BLOCK rows, counted in the same way; a unit may write the end of the one before once more. COL: outer index
+ * (dims 0..rank-3) * panels + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
  *
  * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
  * (an index operand: its start value) and byte strides [rank] (an index operand: steps); then one word per

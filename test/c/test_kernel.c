@@ -255,6 +255,26 @@ START_TEST(tile)
 }
 END_TEST
 
+/* Short rows are processed in strips, of which the last one may have fewer blocks than the others. */
+START_TEST(tile_strips)
+{
+  static const int64_t rows[] = {127, 128, 129, 511, 1025, 2100}, columns[] = {2, 9, 15, 16, 17, 31, 33, 127, 128};
+  char text[256];
+  const char *t = type_names[_i];
+  snprintf(text, sizeof(text), "tile 4\nin %s ss1s\nout %s sss1 0\n0 %s load 0\n", t, t, t);
+  ts_kernel_case c;
+  ts_case_parse(text, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t k = i % 2; k < sizeof columns / sizeof *columns; k += TEST_IS_SANITIZED ? 4 : 2) {
+      ts_case_run run = {.extents = {2, 3, rows[i], columns[k]}, .seed = 7 * i + k};
+      ts_case_check(&c, kernel, &run);
+    }
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* ---- ROW and COL ---- */
 
 static const char *reductions[] = {"reduce_sum", "reduce_product", "reduce_max",
@@ -664,6 +684,7 @@ static TCase *cases(void) {
   tcase_add_test(tc, map_in_place);
   tcase_add_loop_test(tc, gather, 0, GATHERS);
   tcase_add_loop_test(tc, tile, 0, TYPES);
+  tcase_add_loop_test(tc, tile_strips, 0, TYPES);
   testing_add_many(tc, row_reductions, TYPES * 6);
   testing_add_many(tc, col_reductions, TYPES * 6);
   tcase_add_loop_test(tc, row_program, 0, ROW_PROGRAMS);

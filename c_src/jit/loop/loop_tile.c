@@ -3,16 +3,23 @@
  * other row.
  *
  * Several blocks of rows are processed side by side, so that at least whole cache lines are read from each line of the
- * input. */
+ * input. Where rows are short, a strip of blocks is processed for all outer indices before the next one: the rows of
+ * the next outer index are often in the same lines of the result, and those of all blocks together would have left the
+ * caches by then. */
 #include "jit/loop/loop_body.h"
 
 #define BLOCKS_AT_ONCE 4
+/* What a strip has of each line of an input: enough for the prefetchers. */
+#define STRIP_BYTES 1024
+#define SHORT_ROW_BYTES 128
 
 typedef struct tile {
   uint8_t *tiled; /* per input */
   ts_v *square;   /* of each input: its transposed square, and space to collect one at the edge */
   ts_v *edge;
   ts_v blocks; /* of rows along dim rank-2 */
+  ts_v strip;  /* blocks of a strip; the last one may have fewer */
+  ts_v outer;  /* how many indices the outer dims have together */
   /* of the current square */
   ts_v counters[TS_KERNEL_MAX_RANK]; /* dim rank-2: its first row */
   ts_v column, rows, columns;
@@ -163,15 +170,21 @@ static ts_status squares(ts_loop *loop, tile *t, ts_v first_row, ts_v end_row) {
 
 /* ---- units ---- */
 
-/* Splits `unit` into the outer counters and the block; units count blocks innermost. */
-static ts_v split_unit(ts_loop *loop, tile *t, ts_v unit) {
+/* Splits `unit` into the outer counters and the block. Units count strips outermost, and the blocks of one innermost.
+ * `out_end` is the end of the strip's blocks. */
+static ts_v split_unit(ts_loop *loop, tile *t, ts_v unit, ts_v *out_end) {
   LLVMBuilderRef b = loop->e->b;
-  ts_v block = LLVMBuildURem(b, unit, t->blocks, ""), rest = LLVMBuildUDiv(b, unit, t->blocks, "");
+  ts_v units = ts_loop_mul(loop, t->strip, t->outer);
+  ts_v first = ts_loop_mul(loop, LLVMBuildUDiv(b, unit, units, ""), t->strip);
+  ts_v count = smaller(loop, t->strip, LLVMBuildSub(b, t->blocks, first, ""));
+  ts_v in_strip = LLVMBuildURem(b, unit, units, "");
+  ts_v block = LLVMBuildURem(b, in_strip, count, ""), rest = LLVMBuildUDiv(b, in_strip, count, "");
   for (int32_t i = loop->d->rank - 3; i >= 0; i--) {
     t->counters[i] = LLVMBuildURem(b, rest, loop->extent[i], "");
     rest = LLVMBuildUDiv(b, rest, loop->extent[i], "");
   }
-  return block;
+  *out_end = ts_loop_add(loop, first, count);
+  return ts_loop_add(loop, first, block);
 }
 
 static ts_status emit_units(ts_loop *loop, tile *t) {
@@ -181,8 +194,8 @@ static ts_status emit_units(ts_loop *loop, tile *t) {
   LLVMPositionBuilderAtEnd(b, head);
   ts_v unit = LLVMBuildPhi(b, loop->i64, "");
   LLVMAddIncoming(unit, &loop->begin, &before, 1);
-  ts_v block = split_unit(loop, t, unit);
-  ts_v count = smaller(loop, LLVMBuildSub(b, loop->end, unit, ""), LLVMBuildSub(b, t->blocks, block, ""));
+  ts_v strip_end, block = split_unit(loop, t, unit, &strip_end);
+  ts_v count = smaller(loop, LLVMBuildSub(b, loop->end, unit, ""), LLVMBuildSub(b, strip_end, block, ""));
   count = smaller(loop, count, ts_loop_number(loop, BLOCKS_AT_ONCE));
   ts_v first = ts_loop_mul(loop, block, lanes(loop));
   ts_v end = ts_loop_mul(loop, ts_loop_add(loop, block, count), lanes(loop));
@@ -209,6 +222,30 @@ static void find_tiled(ts_loop *loop, tile *t) {
   }
 }
 
+static int64_t strip_blocks(const ts_loop *loop, const tile *t) {
+  int64_t size = 1;
+  for (int32_t i = 0; i < loop->d->input_count; i++) {
+    const int64_t element = (int64_t)ts_dtype_size(loop->d->inputs[i].dtype);
+    if (t->tiled[i] && element > size) size = element;
+  }
+  const int64_t blocks = STRIP_BYTES / (size * loop->e->lanes);
+  return blocks > BLOCKS_AT_ONCE ? blocks : BLOCKS_AT_ONCE;
+}
+
+/* Long rows, or those without outer dims, are one strip. */
+static void plan_strips(ts_loop *loop, tile *t) {
+  LLVMBuilderRef b = loop->e->b;
+  const int32_t rank = loop->d->rank;
+  t->outer = ts_loop_number(loop, 1);
+  t->strip = t->blocks;
+  if (rank == 2) return;
+  for (int32_t i = 0; i < rank - 2; i++) t->outer = ts_loop_mul(loop, t->outer, loop->extent[i]);
+  const int64_t few = SHORT_ROW_BYTES / (int64_t)ts_dtype_size(loop->d->outputs[0].operand.dtype);
+  ts_v is_short = LLVMBuildICmp(b, LLVMIntSLT, loop->extent[rank - 1], ts_loop_number(loop, few), "");
+  ts_v strip = smaller(loop, t->blocks, ts_loop_number(loop, strip_blocks(loop, t)));
+  t->strip = LLVMBuildSelect(b, is_short, strip, t->blocks, "");
+}
+
 static ts_status emit_tile(ts_loop *loop) {
   tile t = {0};
   size_t inputs = (size_t)loop->d->input_count;
@@ -219,6 +256,7 @@ static ts_status emit_tile(ts_loop *loop) {
   loop->tiled = t.tiled;
   ts_v up = ts_loop_add(loop, loop->extent[loop->d->rank - 2], ts_loop_number(loop, loop->e->lanes - 1));
   t.blocks = LLVMBuildUDiv(loop->e->b, up, lanes(loop), "");
+  plan_strips(loop, &t);
   return emit_units(loop, &t);
 }
 
