@@ -225,8 +225,9 @@ static void select_all(const intervals *in, const ts_op *op, ts_buffer *low, ts_
 
 /* ---- sums ---- */
 
-/* Replaces an operand of a sum, in f64, by ones, absolute values, or radii. */
-typedef enum replaced { ONES, SIZES, RADII } replaced;
+/* Replaces an operand of a sum, in f64, by ones, absolute values, or radii; of a product, by the numbers that let it
+ * grow and those that let it shrink: the others are 1. */
+typedef enum replaced { ONES, SIZES, RADII, LARGE, SMALL } replaced;
 
 static double replacement(const intervals *in, ts_value_id id, int64_t i, replaced by) {
   ts_dtype type = in->state.values[id]->dtype;
@@ -235,6 +236,8 @@ static double replacement(const intervals *in, ts_value_id id, int64_t i, replac
   double high = ts_scalar_to_f64(type, ts_ref_get(at_end(in, id, HIGH), i));
   if (by == ONES) return 1;
   if (by == SIZES) return fabs(low) > fabs(high) ? fabs(low) : fabs(high);
+  if (by == LARGE) return fabs(whole) > 1 ? fabs(whole) : 1;
+  if (by == SMALL) return fabs(whole) < 1 ? fabs(whole) : 1;
   if (!wide_at(in, id, i)) return 0;
   if (unknown_at(in, id, i)) return (double)NAN;
   return whole - low > high - whole ? whole - low : high - whole;
@@ -262,34 +265,52 @@ static ts_status sum_of(const intervals *in, const ts_op *op, const replaced by[
   return status;
 }
 
+enum { FACTORS = 3 };
+
+/* `radius`: for each factor of a term, the sum with that factor's radii. */
 typedef struct sums {
-  ts_buffer *count, *size, *radius, *other;
+  ts_buffer *count, *size, *radius[FACTORS];
 } sums;
 
 static double get_f64(const ts_buffer *buffer, int64_t i) { return ((const double *)buffer->data)[i]; }
 
-static bool is_bilinear(const ts_op *op) { return ts_op_get_class(op->code) == TS_CLASS_DOT; }
+/* How many operands a term of the sum is the product of. */
+static int factors_of(const ts_op *op) {
+  switch ((int)op->code) {
+  case TS_OP_DOT:
+  case TS_OP_WIDE_DOT:
+  case TS_OP_CONV: return 2;
+  case TS_OP_SCALED_DOT: return FACTORS;
+  default: return 1;
+  }
+}
 
 static ts_status find_sums(const intervals *in, const ts_op *op, const ts_shape *shape, sums *s) {
-  ts_buffer **all[4] = {&s->count, &s->size, &s->radius, &s->other};
-  bool two = is_bilinear(op);
-  for (int i = 0; i < 4; i++) TS_TRY(ts_buffer_create(in->state.pool, TS_F64, shape, all[i]));
+  ts_buffer **all[2 + FACTORS] = {&s->count, &s->size, &s->radius[0], &s->radius[1], &s->radius[2]};
+  const int factors = factors_of(op);
+  for (int i = 0; i < 2 + factors; i++) TS_TRY(ts_buffer_create(in->state.pool, TS_F64, shape, all[i]));
   TS_TRY(sum_of(in, op, (const replaced[3]){ONES, ONES, ONES}, s->count));
   TS_TRY(sum_of(in, op, (const replaced[3]){SIZES, SIZES, SIZES}, s->size));
-  TS_TRY(sum_of(in, op, (const replaced[3]){RADII, two ? SIZES : RADII, RADII}, s->radius));
-  return two ? sum_of(in, op, (const replaced[3]){SIZES, RADII, RADII}, s->other) : TS_SUCCESS;
+  if (factors == 1) return sum_of(in, op, (const replaced[3]){RADII, RADII, RADII}, s->radius[0]);
+  for (int i = 0; i < factors; i++) {
+    replaced by[3] = {SIZES, SIZES, SIZES};
+    by[i] = RADII;
+    TS_TRY(sum_of(in, op, by, s->radius[i]));
+  }
+  return TS_SUCCESS;
 }
 
 static double radius_at(const sums *s, const ts_op *op, ts_dtype type, double whole, int64_t i) {
   ts_dtype wide = op->code == TS_OP_INDEXED_ADD ? type : ts_dtype_accumulator(type);
-  double count = get_f64(s->count, i), own = get_f64(s->radius, i) + (is_bilinear(op) ? get_f64(s->other, i) : 0);
+  double count = get_f64(s->count, i), own = 0;
+  for (int k = 0; k < factors_of(op); k++) own += get_f64(s->radius[k], i);
   double least = ts_scalar_to_f64(type, (ts_scalar){.bits = 1}) + ts_scalar_to_f64(wide, (ts_scalar){.bits = 1});
   double narrow = wide == type ? 0 : unit_of(type) * fabs(whole);
   return own * (1 + count / (SLACK / 2)) + (count + SLACK) * (unit_of(wide) * get_f64(s->size, i) + least) + narrow;
 }
 
 static ts_status sum(const intervals *in, const ts_op *op, ts_buffer *low, ts_buffer *high) {
-  sums s = {NULL};
+  sums s = {0};
   ts_dtype type = low->dtype;
   ts_status status = find_sums(in, op, &low->shape, &s);
   for (int64_t i = 0; !status && i < ts_shape_elements(&low->shape); i++) {
@@ -298,21 +319,43 @@ static ts_status sum(const intervals *in, const ts_op *op, ts_buffer *low, ts_bu
     ts_ref_set(high, i, ts_scalar_from_f64(type, whole + radius));
     if (!isfinite(whole) || !isfinite(radius)) set_unknown(low, high, i);
   }
-  ts_buffer *all[4] = {s.count, s.size, s.radius, s.other};
-  for (int i = 0; i < 4; i++) ts_buffer_release(all[i]);
+  ts_buffer *all[2 + FACTORS] = {s.count, s.size, s.radius[0], s.radius[1], s.radius[2]};
+  for (int i = 0; i < 2 + FACTORS; i++) ts_buffer_release(all[i]);
+  return status;
+}
+
+/* Whether the products of some of the factors may leave the range of normal numbers. */
+static ts_status may_leave(const intervals *in, const ts_op *op, const ts_shape *shape, ts_buffer *out) {
+  const double most = largest(ts_dtype_accumulator(out->dtype)), least = 4 / most;
+  ts_buffer *of[2] = {NULL};
+  ts_status status = TS_SUCCESS;
+  for (int k = 0; !status && k < 2; k++) {
+    const replaced by = k ? SMALL : LARGE;
+    status = ts_buffer_create(in->state.pool, TS_F64, shape, &of[k]);
+    if (!status) status = sum_of(in, op, (const replaced[3]){by, by, by}, of[k]);
+  }
+  for (int64_t i = 0; !status && i < ts_shape_elements(shape); i++) {
+    const bool leaves = !(get_f64(of[0], i) < most / 4) || !(get_f64(of[1], i) > 4 * least);
+    ts_ref_set(out, i, ts_scalar_from_f64(out->dtype, leaves));
+  }
+  for (int k = 0; k < 2; k++) ts_buffer_release(of[k]);
   return status;
 }
 
 /* A product that is split: each factor is rounded once more, and may underflow or overflow on the way. */
-static void product(ts_buffer *low, ts_buffer *high, int64_t factors) {
+static ts_status product(const intervals *in, const ts_op *op, ts_buffer *low, ts_buffer *high) {
+  const int64_t factors = ts_shape_elements(&in->state.values[op->operands[0]]->shape);
   ts_dtype type = low->dtype, wide = ts_dtype_accumulator(type);
+  TS_TRY(may_leave(in, op, &low->shape, high));
   for (int64_t i = 0; i < ts_shape_elements(&low->shape); i++) {
+    const bool leaves = ts_scalar_to_f64(type, ts_ref_get(high, i)) > 0;
     double whole = ts_scalar_to_f64(type, ts_ref_get(low, i));
     double radius = fabs(whole) * ((double)(factors + SLACK) * unit_of(wide) + (wide == type ? 0 : unit_of(type)));
     ts_ref_set(low, i, ts_scalar_from_f64(type, whole - radius));
     ts_ref_set(high, i, ts_scalar_from_f64(type, whole + radius));
-    if (!isnormal(whole)) set_unknown(low, high, i);
+    if (leaves || !isnormal(whole)) set_unknown(low, high, i);
   }
+  return TS_SUCCESS;
 }
 
 /* ---- the rule of each op ---- */
@@ -456,7 +499,7 @@ static ts_status apply(const intervals *in, const ts_op *op, ts_buffer *low, ts_
     return TS_SUCCESS;
   case CHOICE: select_all(in, op, low, high); return TS_SUCCESS;
   case SUM: return sum(in, op, low, high);
-  case PRODUCT: product(low, high, ts_shape_elements(&in->state.values[op->operands[0]]->shape)); return TS_SUCCESS;
+  case PRODUCT: return product(in, op, low, high);
   case EACH: some_lost(in, op, low, high); return TS_SUCCESS;
   case NONE: break;
   }
@@ -651,7 +694,9 @@ static bool element_holds(const bound *b, const ts_buffer *got, int64_t i, bound
   ts_scalar x = ts_ref_get(got, i), low = ts_ref_get(b->low, i), high = ts_ref_get(b->high, i);
   if (ts_scalar_same(type, low, high)) {
     counts->exact++;
-    return ts_scalar_same(type, x, low) || (is_nan(type, x) && is_nan(type, low));
+    return ts_scalar_same(type, x, low) ||
+           ts_scalar_same(type, x, ts_ref_get(b->whole, i)) || /* zeros differ in sign */
+           (is_nan(type, x) && is_nan(type, low));
   }
   if (is_unknown(type, low, high)) {
     counts->unknown++;
