@@ -15,18 +15,21 @@
 #define COMPRESS CAT(COMPRESS, LANE)
 #define ALL ((1U << LANES) - 1)
 
-/* Of the lanes of the mask `valid`. */
+/* Of the lanes of the mask `valid`. Masks are counted in general registers from the beginning: GCC 12 may spill a mask
+ * register of 16 lanes as two bytes, and read four of them to count. */
 INLINE void FN(find_in_vector)(const ts_sort_key *key, V x, unsigned valid, void *zeros, void *nans,
                                ts_sort_special *found) {
   const V size = x & (U)key->magnitude;
   const unsigned zero = LESS(size, (V){0} + 1) & valid, nan = LESS((V){0} + (U)key->limit, size) & valid;
   const unsigned negative = LESS((V){0} + (U)key->magnitude, x) ^ (key->nan ? 0 : ALL);
+  unsigned counted[] = {negative & valid & ~(zero | nan), zero, nan};
+  __asm__("" : "+r"(counted[0]), "+r"(counted[1]), "+r"(counted[2]));
   const V front_zeros = COMPRESS(zero, x), front_nans = COMPRESS(nan, x);
   memcpy((U *)zeros + found->zeros, &front_zeros, sizeof x);
   memcpy((U *)nans + found->nans, &front_nans, sizeof x);
-  found->less += mask_lanes(negative & valid & ~(zero | nan));
-  found->zeros += mask_lanes(zero);
-  found->nans += mask_lanes(nan);
+  found->less += mask_lanes(counted[0]);
+  found->zeros += mask_lanes(counted[1]);
+  found->nans += mask_lanes(counted[2]);
 }
 
 static ts_sort_special FN(find)(const ts_sort_key *key, const void *in, int64_t n, void *zeros, void *nans) {
