@@ -326,7 +326,7 @@ static ts_status sum(const intervals *in, const ts_op *op, ts_buffer *low, ts_bu
 
 /* Whether the products of some of the factors may leave the range of normal numbers. */
 static ts_status may_leave(const intervals *in, const ts_op *op, const ts_shape *shape, ts_buffer *out) {
-  const double most = largest(ts_dtype_accumulator(out->dtype)), least = 4 / most;
+  const double most = largest(ts_dtype_accumulator(out->dtype)), least = 4 / most; /* the least normal number */
   ts_buffer *of[2] = {NULL};
   ts_status status = TS_SUCCESS;
   for (int k = 0; !status && k < 2; k++) {

@@ -21,8 +21,8 @@ static ts_status make_graph(uint64_t seed, int steps, int64_t elements, ts_graph
 
 /* ---- random programs ---- */
 
-static int64_t seen[TS_OP_COUNT], split, exact,
-    judged;                   /* judged: split ones with results of which something is known */
+static int64_t seen[TS_OP_COUNT], split, exact;
+static int64_t judged;        /* split programs of most of whose elements something is known */
 static bound_counts elements; /* of the programs with split reductions */
 
 static void count_ops(const ts_graph *graph) {
