@@ -331,6 +331,38 @@ START_TEST(counted_loops_have_a_cost)
   ck_assert_int_lt(stats_of(COUNTING("5", "less", "5", "1")).cost_ns, 1000);
   ck_assert_int_eq(stats_of(COUNTING("0", "less", "1000", "-1")).cost_ns, INT64_MAX);
   ck_assert_int_eq(stats_of(COUNTING("0", "not_equal", "1000", "1")).cost_ns, INT64_MAX);
+  ck_assert_int_eq(stats_of(COUNTING("0", "less_equal", "999", "1")).cost_ns, few);
+  ck_assert_int_eq(stats_of(COUNTING("1000", "greater", "0", "-1")).cost_ns, few);
+  ck_assert_int_eq(stats_of(COUNTING("999", "greater_equal", "0", "-1")).cost_ns, few);
+  ck_assert_int_eq(stats_of(COUNTING("0", "greater", "1000", "-1")).cost_ns,
+                   stats_of(COUNTING("5", "less", "5", "1")).cost_ns);
+  ck_assert_int_eq(stats_of(COUNTING("1000", "greater", "0", "1")).cost_ns, INT64_MAX);
+}
+END_TEST
+
+/* A counter of a narrow type, and a state of one element with a shape, whose ops are fused. */
+#define COUNTING_BY(type, first, compare, limit, next, step)                                                     \
+  "graph @main(%0: f32[1]) -> (f32[1]) {\n  %1 = constant " first " : " type "[]\n  %2, %3 = while %1, %0 {\n"   \
+  "    condition(%4: " type "[], %5: f32[1]) {\n      %6 = constant " limit " : " type "[]\n      %7 = " compare \
+  " %4, %6 : u8[]\n      return %7\n    }\n    body(%8: " type "[], %9: f32[1]) {\n      %10 = constant " step   \
+  " : " type "[]\n      %11 = " next " %8, %10 : " type "[]\n      %12 = multiply %9, %9 : f32[1]\n"             \
+  "      %13 = add %12, %9 : f32[1]\n      return %11, %13\n    }\n  } : " type "[], f32[1]\n  return %3\n}\n"
+
+/* A counter that passes the end of its type may count for ever: such a loop must not stay on its caller's scheduler. */
+START_TEST(counters_that_pass_the_end_of_their_type_have_no_cost)
+{
+  const int64_t few = stats_of(COUNTING_BY("s32", "0", "less", "200", "add", "100")).cost_ns;
+  ck_assert_int_lt(few, 1000);
+  ck_assert_int_eq(stats_of(COUNTING_BY("u8", "0", "less", "200", "add", "100")).cost_ns, few);
+  ck_assert_int_eq(stats_of(COUNTING_BY("u8", "0", "less", "201", "add", "100")).cost_ns, INT64_MAX);
+  ck_assert_int_eq(stats_of(COUNTING_BY("u8", "250", "less_equal", "255", "add", "1")).cost_ns, INT64_MAX);
+  ck_assert_int_lt(stats_of(COUNTING_BY("u8", "250", "less_equal", "254", "add", "1")).cost_ns, 1000);
+  ck_assert_int_eq(stats_of(COUNTING_BY("u8", "3", "greater_equal", "0", "subtract", "1")).cost_ns, INT64_MAX);
+  ck_assert_int_lt(stats_of(COUNTING_BY("u8", "3", "greater", "0", "subtract", "1")).cost_ns, 1000);
+  ck_assert_int_eq(stats_of(COUNTING_BY("s8", "0", "less", "101", "add", "100")).cost_ns, INT64_MAX);
+  ck_assert_int_eq(stats_of(COUNTING_BY("s8", "-100", "greater", "-120", "subtract", "29")).cost_ns, INT64_MAX);
+  ck_assert_int_lt(stats_of(COUNTING_BY("s8", "-100", "greater", "-120", "subtract", "20")).cost_ns, 1000);
+  ck_assert_int_eq(stats_of(COUNTING_BY("u64", "0", "less", "18446744073709551615", "add", "1")).cost_ns, INT64_MAX);
 }
 END_TEST
 
@@ -634,6 +666,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, counted_loops_have_a_cost);
+  tcase_add_test(t, counters_that_pass_the_end_of_their_type_have_no_cost);
   tcase_add_test(t, a_branch_costs_what_its_loops_cost);
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, many_threads_donate_at_once);
