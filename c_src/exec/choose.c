@@ -269,10 +269,10 @@ static ts_status plan_launches(const ts_chooser *c, ts_work *work) {
 }
 
 static ts_status lower(ts_chooser *c, ts_op_id id, ts_work **out) {
-  ts_lower_hook hook = {choose_kernel, c};
+  const ts_lower_options options = {.visit = choose_kernel, .context = c, .in_place = c->in_place};
   TS_TRY(TS_ARENA_ARRAY(c->arena, 1, out));
   c->kernels.count = c->owns.count = 0;
-  TS_TRY(ts_lower_op(c->graph, id, c->arena, &hook, &(*out)->lowered));
+  TS_TRY(ts_lower_op(c->graph, id, c->arena, &options, &(*out)->lowered));
   TS_TRY(plan_launches(c, *out));
   return TS_VEC_PUSH(&c->works, *out);
 }

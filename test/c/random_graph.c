@@ -257,6 +257,13 @@ static ts_status make_root(generator *g, scope *s) {
   return ts_graph_set_results(g->graph, TS_ROOT, results, count);
 }
 
+/* Rows of a few elements, which have kernels of their own from 2048 points on. */
+static void make_short_rows(generator *g) {
+  const int64_t columns = rng_between(&g->random, 2, 9);
+  const int64_t rows = rng_between(&g->random, 2048 / columns, g->options.max_elements / columns);
+  g->shapes[0] = (ts_shape){.rank = 2, .dims = {rows, columns}};
+}
+
 static void init(generator *g, uint64_t seed, const ts_random_options *options) {
   *g = (generator){.random = {.state = seed * UINT64_C(0xD1342543DE82EF95) + 1}};
   if (options) g->options = *options;
@@ -268,6 +275,7 @@ static void init(generator *g, uint64_t seed, const ts_random_options *options) 
   /* Past TS_REDUCE_BLOCK reductions have more than one block. */
   if (large) g->shapes[0] = (ts_shape){.rank = 1, .dims = {rng_between(&g->random, 16380, 50000)}};
   if (large) g->shapes[1] = (ts_shape){.rank = 2, .dims = {2, rng_between(&g->random, 16380, 25000)}};
+  if (g->flavour == LOOPS && g->options.max_elements >= 4096 && rng_chance(&g->random, 50)) make_short_rows(g);
 }
 
 /* Nothing is computed with them in regions. */

@@ -37,6 +37,26 @@ static const struct {
                              "%13 = broadcast %12 {shape = [9,70], axes = [1]} : f32[9,70]\n"
                              "%14 = constant 0.05 : f32[9,70]\n%15 = multiply %13, %14 : f32[9,70]\n"
                              "%30 = subtract %9, %15 : f32[9,70]\n")},
+    /* as large as they may be: outside of loops, groups and short rows have kernels of their own from 2048 points on */
+    {"sums of pairs", LOOP("f32[2000,2]", "3",
+                           "%12 = reduce_sum %9 {axes = [1]} : f32[2000]\n"
+                           "%13 = broadcast %12 {shape = [2000,2], axes = [0]} : f32[2000,2]\n"
+                           "%14 = constant 0.3 : f32[2000,2]\n%15 = multiply %13, %14 : f32[2000,2]\n"
+                           "%30 = subtract %9, %15 : f32[2000,2]\n")},
+    {"sums of many triples", LOOP("s8[5461,3]", "3",
+                                  "%12 = reduce_max %9 {axes = [1]} : s8[5461]\n"
+                                  "%13 = broadcast %12 {shape = [5461,3], axes = [0]} : s8[5461,3]\n"
+                                  "%30 = subtract %9, %13 : s8[5461,3]\n")},
+    {"pairs of planes", LOOP("u8[8192,2]", "4",
+                             "%12 = reshape %9 {shape = [2,8192]} : u8[2,8192]\n"
+                             "%13 = transpose %12 {axes = [1,0]} : u8[8192,2]\n"
+                             "%30 = subtract %9, %13 : u8[8192,2]\n")},
+    {"many short rows", LOOP("u8[1000,16]", "4",
+                             "%12 = slice %9 {start = [0,0], limit = [1000,5], stride = [1,1]} : u8[1000,5]\n"
+                             "%13 = slice %9 {start = [0,5], limit = [1000,16], stride = [1,1]} : u8[1000,11]\n"
+                             "%14 = add %13, %13 : u8[1000,11]\n%15 = reverse %14 {axes = [1]} : u8[1000,11]\n"
+                             "%16 = constant 7 : u8[1000,5]\n%17 = multiply %12, %16 : u8[1000,5]\n"
+                             "%30 = concatenate %15, %17 {axis = 1} : u8[1000,16]\n")},
     {"positions", LOOP("s32[40]", "7",
                        "%12 = argmax %9 {axis = 0, high = false} : s32[]\n"
                        "%13 = broadcast %12 {shape = [40], axes = []} : s32[40]\n"

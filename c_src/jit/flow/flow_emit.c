@@ -234,7 +234,7 @@ static ts_status emit_desc(ts_emit *e, const ts_kernel_desc *d) {
   case TS_KERNEL_COL: return is_short ? ts_loop_emit_short(e, d) : ts_loop_emit_col(e, NULL, d);
   case TS_KERNEL_TILE:
   case TS_KERNEL_JOINED:
-  case TS_KERNEL_INTERLEAVED: break; /* of large tensors only */
+  case TS_KERNEL_INTERLEAVED: break; /* ts_lower_options.in_place */
   }
   return ts_error(TS_UNIMPLEMENTED, "kernels of kind %d cannot be emitted in place", (int)d->kind);
 }

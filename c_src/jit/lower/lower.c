@@ -476,15 +476,15 @@ static ts_status lower_any(ts_lowering *l) {
   return ts_error(TS_UNIMPLEMENTED, "%s is no kernel", ts_op_name(l->op->code));
 }
 
-static ts_status finish(ts_lowering *l, const ts_lower_hook *hook, ts_lowered *out) {
+static ts_status finish(ts_lowering *l, const ts_lower_options *options, ts_lowered *out) {
   bool *inplace;
   ts_launch *launches;
   int64_t *temps;
   TS_TRY(TS_ARENA_ARRAY(l->arena, (size_t)l->op->result_count * l->op->operand_count, &inplace));
   TS_TRY(TS_ARENA_ARRAY(l->arena, l->launches.count, &launches));
   TS_TRY(TS_ARENA_ARRAY(l->arena, l->temps.count, &temps));
-  for (size_t i = 0; hook && i < l->launches.count; i++)
-    TS_TRY(hook->visit(hook->context, l->arena, &l->launches.data[i]));
+  for (size_t i = 0; options && options->visit && i < l->launches.count; i++)
+    TS_TRY(options->visit(options->context, l->arena, &l->launches.data[i]));
   find_inplace(l, inplace);
   if (l->launches.count > 0) memcpy(launches, l->launches.data, l->launches.count * sizeof(*launches));
   if (l->temps.count > 0) memcpy(temps, l->temps.data, l->temps.count * sizeof(*temps));
@@ -499,10 +499,12 @@ static bool all_empty(const ts_graph *graph, const ts_op *op) {
   return true;
 }
 
-ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out) {
-  ts_lowering l = {.graph = graph, .op = ts_graph_op(graph, id), .arena = arena};
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_options *options,
+                      ts_lowered *out) {
+  ts_lowering l = {
+      .graph = graph, .op = ts_graph_op(graph, id), .arena = arena, .in_place = options && options->in_place};
   ts_status status = all_empty(graph, l.op) ? TS_SUCCESS : lower_any(&l);
-  if (!status) status = finish(&l, hook, out);
+  if (!status) status = finish(&l, options, out);
   TS_VEC_FREE(&l.launches);
   TS_VEC_FREE(&l.temps);
   return status;

@@ -41,17 +41,19 @@ typedef struct ts_lowered {
 /* A launch of more points may have a kernel for its own shape. A smaller one shares the kernel of other shapes. */
 #define TS_SMALL_POINTS 32768
 
-/* Called with each launch before in-place results are determined; may replace the launch by an equal one with another
- * kernel. */
-typedef struct ts_lower_hook {
+typedef struct ts_lower_options {
+  /* Called with each launch before in-place results are determined; may replace the launch by an equal one with another
+   * kernel. NULL: none. */
   ts_status (*visit)(void *context, ts_arena *arena, ts_launch *launch);
   void *context;
-} ts_lower_hook;
+  bool in_place; /* the launches become parts of a native loop (jit/flow): none is INTERLEAVED or JOINED */
+} ts_lower_options;
 
 /* Lowers op `id`: a fusion op, or any single op that a kernel can compute (elementwise, shape, indexed, reduce, arg
  * reduce, sources). Everything lives in `arena`. TS_UNIMPLEMENTED when it cannot be one set of launches: the caller
- * then splits a fusion, or uses a routine. Empty results give no launches. `hook` may be NULL. */
-ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out);
+ * then splits a fusion, or uses a routine. Empty results give no launches. `options` may be NULL. */
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_options *options,
+                      ts_lowered *out);
 
 /* True when `launch` visits the elements of the dense operand `operand` in order: points are numbered like elements, in
  * an INTERLEAVED group by group. MAP, ROW and INTERLEAVED of rank 2 only. */

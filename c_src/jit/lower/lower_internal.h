@@ -11,6 +11,7 @@ typedef struct ts_lowering {
   ts_arena *arena;
   TS_VEC(ts_launch) launches;
   TS_VEC(int64_t) temps; /* bytes of each */
+  bool in_place;         /* as in ts_lower_options */
   bool by_blocks;        /* the launches belong to one reduction by blocks: it reads each element once */
 } ts_lowering;
 

@@ -5,8 +5,8 @@
 /* Of the elements that a stride passes over, vectors have more than one in so many. */
 #define JOINED_STEP 4
 #define LEAST_JOINED_ROWS 4
-/* Code for short rows is worth it from so many points on, where they are computed. Results in native loops have at
- * most so many. Rows that are only moved are left to the launches that read or write them. */
+/* Code for short rows is worth it from so many points on, where they are computed. Rows that are only moved are left to
+ * the launches that read or write them. */
 #define LEAST_POINTS 8192
 
 bool ts_maker_only_moves(const ts_maker *m) {
@@ -87,7 +87,8 @@ static int32_t find_points(const ts_maker *m, bool transposes) {
 bool ts_maker_joins(ts_maker *m, bool transposes) {
   const ts_collapsed *n = &m->collapsed;
   const bool enough = ts_maker_only_moves(m) ? ts_maker_is_large(n) : ts_maker_points(n) > LEAST_POINTS;
-  if (n->loops.count == 0 || !enough || ts_maker_has_gather(m->nest) || m->used.indices > 0) return false;
+  if (m->lowering->in_place || n->loops.count == 0 || !enough || ts_maker_has_gather(m->nest) || m->used.indices > 0)
+    return false;
   for (int32_t i = 0; i < n->count; i++)
     if (ts_maker_operand_size(m, i) > 8) return false;
   const int32_t joined = find_points(m, transposes), row = n->loops.count - 1 - joined;

@@ -272,7 +272,7 @@ static bool is_worth_groups(const ts_maker *m) { return ts_maker_points(&m->coll
 static bool take_groups(ts_maker *m) {
   ts_collapsed *n = &m->collapsed;
   const int32_t last = n->loops.count - 1;
-  if (last < 1 || !is_worth_groups(m) || ts_maker_has_gather(m->nest)) return false;
+  if (m->lowering->in_place || last < 1 || !is_worth_groups(m) || ts_maker_has_gather(m->nest)) return false;
   for (int32_t members = last; members >= (m->nest->reduces ? last : 0); members--) {
     for (int32_t groups = last; groups >= 0; groups--) {
       if (groups == members || !fits_groups(m, groups, members)) continue;
