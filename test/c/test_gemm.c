@@ -64,6 +64,23 @@ START_TEST(few_long_rows)
 }
 END_TEST
 
+/* A vector times more rows than the caches hold, which crowd sets of the first cache or not. */
+START_TEST(many_rows_in_memory)
+{
+  static const int64_t k[] = {513, 1024, 1028, 1999, 4096};
+  const ts_dtype type = _i == 0 ? TS_F32 : TS_F64;
+  const int64_t elements = 8 * ts_target_host()->l2_bytes / (int64_t)ts_dtype_size(type);
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (int a = 0; a < (int)(sizeof k / sizeof *k); a++) {
+    const int64_t rows = elements / k[a] + 3 + a;
+    if (!testing_in_share(a + _i)) continue;
+    check(gemm, type, 1, rows, 1, k[a], a % 2 ? NORMAL : PADDED, NORMAL, &threaded, 17);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* ---- narrow operands of a wide product ---- */
 
 static const ts_gemm_types wide_types[] = {
@@ -583,6 +600,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, few_long_rows, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, many_rows_in_memory, 0, 2);
   tcase_add_loop_test(t, large_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, narrow_edges, 0, TYPE_COUNT);
   tcase_add_test(t, phases);

@@ -160,12 +160,18 @@ static bool stays_in_caches(const vector_form *f) {
   return f->results <= THIN_CACHES * ts_target_host()->l2_bytes / f->x.size / f->k;
 }
 
+/* Rows in memory that DOT would read together, though they crowd sets of the first cache: thin.h reads one behind
+ * another, and fetches the next ones early. */
+static bool crowds_sets(const vector_form *f) {
+  return !stays_in_caches(f) && f->k >= THIN_STEPS && thin_crowds_sets(f->results, f->x.unit * f->x.size);
+}
+
 /* One vector, and rows of the type that is computed: by thin.h, whose code needs no memory for them, but fetches
- * nothing early from memory. */
+ * nothing early from memory where rows crowd no sets. */
 static bool is_thin_dot(const vector_plan *p) {
   const ts_gemm *gemm = p->run->gemm;
-  return p->dot && stays_in_caches(&p->f) && is_thin(gemm, &p->f) && p->f.x.size == gemm->geometry.element_size &&
-         !is_by_amx(p) && !ts_gemm_goes_on(p->run);
+  const bool fits = is_thin(gemm, &p->f) && p->f.x.size == gemm->geometry.element_size;
+  return p->dot && fits && (stays_in_caches(&p->f) || crowds_sets(&p->f)) && !is_by_amx(p) && !ts_gemm_goes_on(p->run);
 }
 
 static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
@@ -379,7 +385,8 @@ static void run_thin(const vector_plan *p, const char *x, const char *v, int64_t
                              .columns = rows ? 1 : count,
                              .terms = f->k,
                              .memory = memory,
-                             .out = out};
+                             .out = out,
+                             .crowds = p->dot && crowds_sets(f)};
   (p->run->gemm->compute == TS_GEMM_F64 ? code->f64 : code->f32)(&call);
 }
 

@@ -24,7 +24,8 @@ typedef struct thin_product {
   /* of thin_memory bytes; NULL for as many rows of one column as vectors have lanes, not narrower than v. The 16 bytes
    * before the end of their terms, and of v, can be read. */
   char *memory;
-  char *out; /* the sums of each row and column */
+  char *out;   /* the sums of each row and column */
+  bool crowds; /* rows of one column in memory that crowd sets (thin_crowds_sets), of at least two chains */
 } thin_product;
 
 /* A chain of x, and a group of chains that is converted: as many as a vector has elements, of at most 64 bytes. */
@@ -42,6 +43,17 @@ static inline bool thin_shares_sets(int64_t rows, int64_t row, int64_t terms, in
   for (int64_t r = 0; r < ROWS && r < rows; r++)
     shares |= ++lines[(uint64_t)(r * row) / THIN_LINE_BYTES % SETS] > LINES;
   return shares && terms >= 2 * TS_CONTRACT_CHAIN;
+}
+
+/* True if rows that are read together, a line of each and then the next lines, have too many of these in a few sets of
+ * the first cache. */
+static inline bool thin_crowds_sets(int64_t rows, int64_t row) {
+  enum { SETS = 64, ROWS = 24, LINES = 4, MOST = 8 };
+  uint8_t lines[SETS] = {0};
+  bool crowds = false;
+  for (int64_t r = 0; r < ROWS && r < rows; r++)
+    for (uint64_t i = 0; i < LINES; i++) crowds |= ++lines[((uint64_t)(r * row) / THIN_LINE_BYTES + i) % SETS] > MOST;
+  return crowds;
 }
 
 /* Rows of complex numbers times a vector of them: at least as many rows as a vector has parts, of at least 16 bytes of

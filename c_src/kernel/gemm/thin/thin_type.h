@@ -266,7 +266,7 @@ static void NAME(run)(const thin_product *p) {
   V v[TS_CONTRACT_CHAIN], sums[THIN_COLUMNS];
   const bool fits = p->columns == 1 && p->x_size == (int64_t)sizeof(T), turns = fits && p->rows >= LANES;
   if (turns && (p->terms >= PIECE || !p->memory)) {
-    if (thin_shares_sets(p->rows, p->row, p->terms, LANES))
+    if (p->crowds || thin_shares_sets(p->rows, p->row, p->terms, LANES))
       NAME(run_sharing)(p);
     else
       NAME(run_rows)(p);
