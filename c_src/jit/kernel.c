@@ -334,6 +334,7 @@ static ts_status check_counts(const ts_kernel_desc *d) {
   if (grouped ? ts_interleave_factor(d->members) == 0 : d->members != 0 && !may_have)
     return ts_error(TS_INVALID_ARGUMENT, "kernel: groups of %d members", d->members);
   int32_t least = ts_kernel_fixed_dims(d->kind);
+  if (d->long_pieces && !ts_kernel_has_pieces(d)) return ts_error(TS_INVALID_ARGUMENT, "kernel: no pieces");
   if (ts_kernel_has_pieces(d)) least = d->columns == TS_COLUMNS_BLOCKS ? 3 : 2;
   if (d->rank < least || d->rank > TS_KERNEL_MAX_RANK) {
     return ts_error(TS_INVALID_ARGUMENT, "kernel: rank %d is not in %d..%d", d->rank, least, TS_KERNEL_MAX_RANK);
@@ -433,6 +434,7 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
   if (desc->members > 0) print_number(out, " of ", desc->members);
   for (int32_t i = 0; i < desc->joined; i++) print_number(out, i == 0 ? " by " : " ", desc->few[i]);
   if (desc->kind == TS_KERNEL_JOINED) print_number(out, " rows ", desc->rows);
+  if (desc->long_pieces) ts_text_append(out, " long_pieces");
   ts_text_append(out, column_names[desc->columns]);
   for (int32_t i = 0; i < desc->input_count; i++) {
     print_name(out, "in ", ts_dtype_name(desc->inputs[i].dtype));

@@ -143,6 +143,7 @@ typedef struct ts_kernel_desc {
                       Otherwise 0 */
   uint8_t joined, few[TS_JOINED_DIMS], rows; /* JOINED: how many dims are a row's points, their extents; the least
                                                 number of rows, a power of two up to TS_JOINED_ROWS */
+  bool long_pieces;                          /* APART and BLOCKS: pieces are worth reading where they lie */
   int32_t rank;                              /* >= 1 */
   int32_t input_count, output_count, index_count, scalar_count, node_count;
   const ts_kernel_operand *inputs;

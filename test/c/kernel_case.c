@@ -123,6 +123,7 @@ void ts_case_parse(const char *text, ts_kernel_case *out) {
     if (strstr(line, columns[i])) out->desc.columns = (uint8_t)i;
   if (strstr(line, " apart")) out->desc.columns = TS_COLUMNS_APART;
   if (strstr(line, " blocks")) out->desc.columns = TS_COLUMNS_BLOCKS;
+  out->desc.long_pieces = strstr(line, " long_pieces");
   parse_rows(line, &out->desc);
   for (ts_kernel_kind i = TS_KERNEL_MAP; i <= TS_KERNEL_JOINED; i++)
     if (!strcmp(kind, ts_kernel_kind_name(i))) out->desc.kind = i;

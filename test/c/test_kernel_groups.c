@@ -213,14 +213,33 @@ START_TEST(columns_take_turns)
 }
 END_TEST
 
-START_TEST(pieces_are_joined)
+/* Pieces that are joined, and those that are read where they lie, by heavy and light points. */
+static const char *pieces_forms[] = {"", "long_pieces "};
+static const char *pieces_types[] = {"bf16", "f16", "f32", "f64", "s16", "u8"};
+static const char *of_pieces[] = {
+    "in T ss1\nin T s00\nin T 0s0\nindex ss1\nout T s00 6\nout T s00 8\n0 T load 0\n1 T load 1\n"
+    "2 T load 2\n3 T index 0\n4 T add 0 2\n5 T reduce_sum 4\n6 T max 5 1\n7 T min 0 3\n8 T reduce_product 7\n",
+    "in T ss1\nout T s00 1\nout T s00 2\n0 T load 0\n1 T reduce_sum 0\n2 T reduce_max 0\n",
+};
+static const char *of_blocks[] = {
+    "in T s0s1\nin T 0000\nindex s0s1\nout T ss00 6\nout T ss00 7\n0 T load 0\n1 T load 1\n"
+    "2 T index 0\n3 T add 0 1\n4 T min 3 2\n5 T reduce_max 3\n6 T reduce_sum 3\n7 T max 5 1\n",
+    "in T s0s1\nout T ss00 1\n0 T load 0\n1 T reduce_sum 0\n",
+};
+#define PIECES_KERNELS (2 * 6 * 2)
+
+static void parse_pieces(const char *kind, const char *const *texts, int kernel, ts_kernel_case *c) {
+  char text[512];
+  snprintf(text, sizeof(text), "row %d %s%s\n%s", strcmp(kind, "blocks") == 0 ? 4 : 3, pieces_forms[kernel % 2], kind,
+           texts[kernel / 12]);
+  parse_with(text, pieces_types[kernel / 2 % 6], 0, c);
+}
+
+START_TEST(pieces_are_one_row)
 {
-  static const char *types[] = {"bf16", "f16", "f32", "f64", "s16"};
-  static const int64_t pieces[][2] = {{1, 1}, {2, 16}, {3, 17}, {5, 40}, {7, 129}, {33, 31}};
+  static const int64_t pieces[][2] = {{1, 1}, {2, 16}, {3, 17}, {9, 3}, {7, 129}, {33, 31}, {4, 256}, {6, 533}};
   ts_kernel_case c;
-  parse_with("row 3 apart\nin T ss1\nin T s00\nin T 0s0\nindex ss1\nout T s00 6\nout T s00 8\n0 T load 0\n1 T load 1\n"
-             "2 T load 2\n3 T index 0\n4 T add 0 2\n5 T reduce_sum 4\n6 T max 5 1\n7 T min 0 3\n8 T reduce_product 7\n",
-             types[_i], 0, &c);
+  parse_pieces("apart", of_pieces, _i, &c);
   ts_kernel *kernel = ts_case_compile(&c);
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     const ts_case_run run = {.extents = {4, pieces[i][0], pieces[i][1]}, .seed = i + 1, .special = i % 2 == 0};
@@ -231,14 +250,11 @@ START_TEST(pieces_are_joined)
 END_TEST
 
 /* Blocks that begin and end in pieces, between them, and in one piece alone. */
-START_TEST(blocks_of_pieces_are_joined)
+START_TEST(blocks_of_pieces)
 {
-  static const char *types[] = {"bf16", "f32", "f64"};
   static const int64_t pieces[][2] = {{129, 128}, {1100, 31}, {2, 8192}, {2, 8193}, {3, 20000}, {40, 1}};
   ts_kernel_case c;
-  parse_with("row 4 blocks\nin T s0s1\nin T 0000\nindex s0s1\nout T ss00 6\nout T ss00 7\n0 T load 0\n1 T load 1\n"
-             "2 T index 0\n3 T add 0 1\n4 T min 3 2\n5 T reduce_max 3\n6 T reduce_sum 3\n7 T max 5 1\n",
-             types[_i], 0, &c);
+  parse_pieces("blocks", of_blocks, _i, &c);
   ts_kernel *kernel = ts_case_compile(&c);
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     const int64_t blocks = (pieces[i][0] * pieces[i][1] + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
@@ -263,6 +279,7 @@ START_TEST(rows_of_turns_are_checked)
   ts_case_check_rejected("row 3 blocks\nin f32 ss1\nout f32 s00 1\n0 f32 load 0\n1 f32 reduce_sum 0\n",
                          "along the blocks");
   ts_case_check_rejected("row 2 blocks\nin f32 s1\nout f32 00 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "rank 2");
+  ts_case_check_rejected("row 1 long_pieces\nin f32 1\nout f32 1 0\n0 f32 load 0\n", "no pieces");
 }
 END_TEST
 
@@ -450,8 +467,8 @@ static TCase *cases(void) {
   testing_add_many(tc, groups_compute, PROGRAMS * 4 * 5);
   testing_add_many(tc, groups_reduce, TYPES * REDUCTIONS);
   testing_add_many(tc, columns_take_turns, TURNS * 4 * 4);
-  tcase_add_loop_test(tc, pieces_are_joined, 0, 5);
-  tcase_add_loop_test(tc, blocks_of_pieces_are_joined, 0, 3);
+  tcase_add_loop_test(tc, pieces_are_one_row, 0, PIECES_KERNELS);
+  tcase_add_loop_test(tc, blocks_of_pieces, 0, PIECES_KERNELS);
   tcase_add_test(tc, rows_of_turns_are_checked);
   testing_add_many(tc, wide_columns, 2 * SUMS * TYPES);
   testing_add_many(tc, near_columns, 3 * NEAR_SUMS * TYPES);

@@ -79,6 +79,8 @@ ts_v ts_emit_lane_numbers(ts_emit *e); /* i64 vector 0, 1, 2, ... */
 ts_v ts_emit_lane_mask(ts_emit *e, ts_v part); /* the mask of either */
 /* True when masked access costs nothing extra (emit_memory.c). `strided`: also for strided and gathered access. */
 bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided);
+/* True when loads and stores of parts take the mask of any lanes. */
+bool ts_emit_moves_under_masks(const ts_emit *e, ts_dtype type);
 
 /* ---- loads and stores of whole vectors, memory form <-> register form (emit_memory.c) ----
  * Those with a `part` may add blocks: ask the builder for its block afterwards. */

@@ -37,6 +37,10 @@ static bool has_scatter(const ts_emit *e, ts_dtype type) {
   return ts_dtype_size(type) >= 4 && ts_dtype_size(type) <= 8 && e->target->isa == TS_ISA_AVX512;
 }
 
+bool ts_emit_moves_under_masks(const ts_emit *e, ts_dtype type) {
+  return !ts_dtype_is_complex(type) && has_masked_moves(e, type);
+}
+
 bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided) {
   return e->target->isa == TS_ISA_AVX512 && (!strided || has_scatter(e, type));
 }

@@ -46,6 +46,8 @@ typedef struct ts_span {
   ts_v rest;       /* the tail as a part (emit.h) */
   ts_v some_whole; /* i1: whether there is a whole vector */
   ts_v first;      /* the part of the first vector: all lanes, or the tail */
+  int turns;       /* after so many vectors the loop variables are at their places again: light points are emitted as
+                      often, so that nothing moves the variables. 0 or 1: once */
 } ts_span;
 
 /* Emits code at a point, and replaces the loop variables. */

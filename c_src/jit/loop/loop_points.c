@@ -66,15 +66,18 @@ typedef struct loop_body {
   void *context;
 } loop_body;
 
-/* A loop over whole vectors. */
-static ts_status vectors(ts_loop *loop, const ts_span *span, const loop_body *body) {
+/* A loop over whole vectors, `turns` of them at once. */
+static ts_status vectors(ts_loop *loop, ts_v from, ts_v to, int turns, const loop_body *body) {
   LLVMBuilderRef b = loop->e->b;
   ts_v phis[TS_LOOP_MAX_CARRIED] = {0}, after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-  ts_counter counter = ts_loop_count(loop, span->from, span->middle, lanes_of(loop));
+  ts_counter counter = ts_loop_count(loop, from, to, ts_loop_number(loop, (int64_t)turns * loop->e->lanes));
   add_phis(loop, phis, body->carried, body->count, before);
   copy_values(inside, phis, body->count);
-  TS_TRY(body->fn(body->context, loop, &(ts_point){.index = counter.index}, inside));
+  for (int i = 0; i < turns; i++) {
+    ts_v index = ts_loop_add(loop, counter.index, ts_loop_number(loop, (int64_t)i * loop->e->lanes));
+    TS_TRY(body->fn(body->context, loop, &(ts_point){.index = index}, inside));
+  }
   LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
   add_phis(loop, phis, inside, body->count, here);
   ts_loop_count_end(loop, &counter);
@@ -88,7 +91,7 @@ static ts_status vectors(ts_loop *loop, const ts_span *span, const loop_body *bo
 static ts_status emit_twice(ts_loop *loop, const ts_span *span, ts_v *carried, int count, ts_point_fn fn,
                             void *context) {
   LLVMBuilderRef b = loop->e->b;
-  TS_TRY(vectors(loop, span, &(loop_body){carried, count, fn, context}));
+  TS_TRY(vectors(loop, span->from, span->middle, 1, &(loop_body){carried, count, fn, context}));
   ts_v after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b), rest = ts_loop_block(loop, "rest");
   LLVMBasicBlockRef done = ts_loop_block(loop, "rest_done");
@@ -188,12 +191,30 @@ static int32_t wanted_weight(const ts_loop *loop) {
   return weight;
 }
 
+/* Longer code for several vectors would take longer to compile than it saves. */
+#define TURNS_WEIGHT 12
+
+/* As many whole vectors as the span wants to be taken at once; the span is the rest then. */
+static ts_status in_turns(ts_loop *loop, ts_span *span, const loop_body *body) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v whole = LLVMBuildSub(b, span->middle, span->from, "");
+  whole = LLVMBuildAnd(b, whole, ts_loop_number(loop, -(int64_t)span->turns * loop->e->lanes), "");
+  ts_v from = span->from;
+  span->from = ts_loop_add(loop, from, whole);
+  return vectors(loop, from, span->from, span->turns, body);
+}
+
 ts_status ts_loop_points(ts_loop *loop, const ts_span *span, ts_v *carried, int count, ts_point_fn fn, void *context) {
+  const int32_t weight = wanted_weight(loop);
   if (loop->e->site && LLVMIsAConstantInt(span->from) && LLVMIsAConstantInt(span->to))
-    return emit_known(loop, span, wanted_weight(loop), &(loop_body){carried, count, fn, context});
-  bool once = wanted_weight(loop) > (loop->masks ? MASK_FROM : EMIT_ONCE_FROM);
+    return emit_known(loop, span, weight, &(loop_body){carried, count, fn, context});
+  const bool once = weight > (loop->masks ? MASK_FROM : EMIT_ONCE_FROM);
+  ts_span rest = *span;
   ts_emit_cells_enter(loop->e, 1);
-  ts_status status = (once ? emit_once : emit_twice)(loop, span, carried, count, fn, context);
+  ts_status status = TS_SUCCESS;
+  if (span->turns > 1 && !loop->e->site && weight <= TURNS_WEIGHT)
+    status = in_turns(loop, &rest, &(loop_body){carried, count, fn, context});
+  if (!status) status = (once ? emit_once : emit_twice)(loop, &rest, carried, count, fn, context);
   ts_emit_cells_enter(loop->e, -1);
   return status;
 }

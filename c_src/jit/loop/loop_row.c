@@ -3,13 +3,19 @@
  * the workspace.
  *
  * A reduction has several vectors of accumulators and uses them in turn: the loop variables rotate by one position for
- * each vector of points. For the tree of tensor/reduce_tree.h they make up its 32 lanes.
+ * each vector of points. For the tree of tensor/reduce_tree.h they make up its 32 lanes. At the end they may be turned
+ * by any number of positions: a lane is combined with the one half of all lanes further, around the end, so the sum is
+ * the same.
  *
  * In a row of columns that take turns, lane l of a vector belongs to column l modulo the number of columns, which
  * divides the number of lanes. So all vectors of the row are alike, and a value of the row is a vector that repeats the
  * columns' values. The tree has 32 lanes for each column: too many for registers, so they are in the workspace.
  *
- * A row in pieces is computed into the workspace, one piece behind the other, and reduced there. */
+ * A row in pieces is read where it is. A piece begins in the lane behind the last element of the piece before: its head
+ * fills up that vector, under a mask, and the rest of the piece is whole vectors and a tail. Short pieces are copied
+ * into the workspace, one behind the other, and reduced there. */
+#include "jit/emit/emit_cell.h"
+#include "jit/loop/loop_col.h"
 #include "jit/loop/loop_search.h"
 
 #define EXACT_ACCS 2 /* enough to hide the latency of a step */
@@ -148,23 +154,6 @@ static ts_status reduce_step(ts_loop *loop, const row_reduce *r, const ts_point 
   return TS_SUCCESS;
 }
 
-/* Undoes `turns` rotations: one conditional rotation for each bit. Exchanged halves give the same sums, so the last bit
- * is not needed. */
-static void turn_back(ts_loop *loop, const row_pass *pass, ts_acc *accs, int count) {
-  LLVMBuilderRef b = loop->e->b;
-  ts_v turns = NULL;
-  for (int by = 1; by < count / 2; by *= 2) {
-    if (!turns) turns = LLVMBuildUDiv(b, pass->row_capacity, ts_loop_number(loop, loop->e->lanes), "");
-    ts_v bit = LLVMBuildAnd(b, turns, ts_loop_number(loop, by), "");
-    ts_v odd = LLVMBuildICmp(b, LLVMIntNE, bit, ts_loop_number(loop, 0), "");
-    ts_v turned[TS_REDUCE_LANES];
-    for (int i = 0; i < count; i++) {
-      turned[i] = LLVMBuildSelect(b, odd, accs[(i + count - by) % count].value, accs[i].value, "");
-    }
-    for (int i = 0; i < count; i++) accs[i].value = turned[i];
-  }
-}
-
 static void load_kept(ts_loop *loop, const row_reduce *r, ts_acc *accs) {
   for (int i = 0; i < r->accs; i++)
     accs[i] = (ts_acc){ts_emit_load(loop->e, r->reducer.type, kept_address(loop, r, kept_number(loop, i))), NULL};
@@ -178,7 +167,6 @@ static ts_status finish_reduces(ts_loop *loop, const row_pass *pass, const ts_v 
       load_kept(loop, r, accs);
     else
       for (int i = 0; i < r->accs; i++) accs[i] = carried_acc(r, carried, i);
-    if (ts_reducer_needs_tree(&r->reducer) && !r->kept) turn_back(loop, pass, accs, r->accs);
     ts_v *out = &loop->value[r->node];
     TS_TRY(loop->d->members > 0
                ? ts_reducer_collapse_columns(loop->e, &r->reducer, accs, r->accs, (unsigned)loop->d->members, out)
@@ -231,6 +219,15 @@ static ts_status find_reduces(ts_loop *loop, row_pass *pass) {
   }
   if (pass->carried_count <= TS_LOOP_MAX_CARRIED) return TS_SUCCESS;
   return ts_error(TS_UNIMPLEMENTED, "kernel: %d reductions in one pass", pass->reduce_count);
+}
+
+/* The vectors after which every accumulator is at its place again: all numbers of them are powers of 2. */
+static int turns_of(const row_pass *pass) {
+  int most = 1;
+  for (int k = 0; k < pass->reduce_count; k++) {
+    if (!pass->reduces[k].kept && pass->reduces[k].accs > most) most = pass->reduces[k].accs;
+  }
+  return most;
 }
 
 static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
@@ -348,7 +345,9 @@ static ts_status search_points(ts_loop *loop, row_pass *pass, ts_v *carried) {
 
 static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
   ts_v carried[TS_LOOP_MAX_CARRIED];
+  ts_span span = pass->span;
   TS_TRY(find_reduces(loop, pass));
+  span.turns = turns_of(pass);
   ts_loop_plan_pass(loop->d, &loop->plan, pass->number, pass->wanted);
   for (int32_t id = 0; id < loop->d->node_count; id++) {
     loop->wanted[id] = pass->wanted[id] && !from_scratch(loop, pass, id);
@@ -357,7 +356,7 @@ static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
   if (searches(loop->d) && !loop->e->site)
     TS_TRY(search_points(loop, pass, carried));
   else
-    TS_TRY(ts_loop_points(loop, &pass->span, carried, pass->carried_count, row_point, pass));
+    TS_TRY(ts_loop_points(loop, &span, carried, pass->carried_count, row_point, pass));
   return finish_reduces(loop, pass, carried);
 }
 
@@ -411,7 +410,56 @@ typedef struct pieces {
   ts_v length;   /* of all pieces */
   ts_v first, last; /* the pieces of the row: from the first one on, before the last one */
   ts_v before;      /* BLOCKS: the elements before the row */
+  bool joins;       /* through the workspace */
 } pieces;
+
+/* The elements that fill up the vector of the piece before. */
+typedef struct piece_head {
+  ts_v used;  /* lanes that have elements already */
+  ts_v count; /* elements for the lanes behind them */
+} piece_head;
+
+/* Undoes a step's rotation unless `whole`, an i1, or NULL for false: the next element belongs to the same vector of
+ * accumulators. */
+static void turn_back(ts_loop *loop, const row_reduce *r, ts_v *carried, ts_v whole) {
+  ts_v turned[TS_REDUCE_LANES];
+  for (int i = 0; i < r->accs; i++) turned[i] = carried_acc(r, carried, i).value;
+  for (int i = 0; i < r->accs; i++) {
+    ts_v back = turned[(i + r->accs - 1) % r->accs];
+    if (whole) back = LLVMBuildSelect(loop->e->b, whole, turned[i], back, "");
+    set_carried_acc(r, carried, i, (ts_acc){back, NULL});
+  }
+}
+
+static ts_status piece_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
+  const pieces *p = context;
+  /* Where the next piece begins, no prefetcher of the hardware looks. */
+  for (int32_t i = 0; i < loop->d->input_count; i++) ts_loop_col_ask_ahead(loop, i, at->index, 1);
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
+  for (int k = 0; k < p->pass.reduce_count; k++) {
+    TS_TRY(reduce_step(loop, &p->pass.reduces[k], at, carried));
+    if (at->part) turn_back(loop, &p->pass.reduces[k], carried, at->whole);
+  }
+  return TS_SUCCESS;
+}
+
+/* The vector begins before the piece, by as many elements as there are used lanes; masked loads do not read these. */
+static ts_status head_point(ts_loop *loop, const pieces *p, const piece_head *head, ts_v *carried) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v end = ts_loop_add(loop, head->used, head->count);
+  ts_v unused = LLVMBuildNot(b, ts_emit_lane_mask(loop->e, head->used), "");
+  ts_point at = {.index = LLVMBuildSub(b, p->pass.span.from, head->used, "")};
+  at.part = LLVMBuildAnd(b, ts_emit_lane_mask(loop->e, end), unused, "");
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, &at));
+  ts_v whole = LLVMBuildICmp(b, LLVMIntEQ, end, ts_loop_number(loop, loop->e->lanes), "");
+  for (int k = 0; k < p->pass.reduce_count; k++) {
+    TS_TRY(reduce_step(loop, &p->pass.reduces[k], &at, carried));
+    turn_back(loop, &p->pass.reduces[k], carried, whole);
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- a row in pieces, by a copy ---- */
 
 static ts_v joined_address(ts_loop *loop, const row_reduce *r, ts_v index) {
   return ts_loop_element(loop, loop->d->nodes[loop->d->nodes[r->node].a].dtype, r->joined, index);
@@ -484,23 +532,103 @@ static ts_status join_pieces(ts_loop *loop, pieces *p, const ts_v *outer) {
   return TS_SUCCESS;
 }
 
+/* Takes the head of a piece, if the piece before did not end with its vector. Returns the rest of the piece. */
+static ts_status take_head(ts_loop *loop, const pieces *p, ts_v *carried, ts_span *out_rest) {
+  LLVMBuilderRef b = loop->e->b;
+  const ts_span *span = &p->pass.span;
+  ts_v zero = ts_loop_number(loop, 0), lanes = ts_loop_number(loop, loop->e->lanes), either[TS_LOOP_MAX_CARRIED];
+  piece_head head = {.used = ts_loop_add(loop, p->start, span->from)};
+  head.used = LLVMBuildAnd(b, head.used, ts_loop_number(loop, loop->e->lanes - 1), "");
+  head.count = LLVMBuildSub(b, lanes, head.used, "");
+  head.count = lesser(loop, head.count, LLVMBuildSub(b, span->to, span->from, ""));
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), begin = ts_loop_block(loop, "head");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "head_done");
+  ts_v has_head = LLVMBuildICmp(b, LLVMIntNE, head.used, zero, "");
+  LLVMBuildCondBr(b, has_head, begin, done);
+  LLVMPositionBuilderAtEnd(b, begin);
+  for (int i = 0; i < p->pass.carried_count; i++) either[i] = carried[i];
+  ts_emit_cells_enter(loop->e, 1);
+  TS_TRY(head_point(loop, p, &head, either));
+  ts_emit_cells_enter(loop->e, -1);
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, done);
+  for (int i = 0; i < p->pass.carried_count; i++)
+    carried[i] = ts_loop_either(loop, carried[i], before, either[i], here);
+  ts_v taken = LLVMBuildSelect(b, has_head, head.count, zero, "");
+  *out_rest = ts_loop_span(loop, ts_loop_add(loop, span->from, taken), span->to);
+  return TS_SUCCESS;
+}
+
+static ts_status take_piece(ts_loop *loop, pieces *p, const ts_v *counters, ts_v *carried) {
+  const int32_t rank = loop->d->rank;
+  ts_span rest;
+  p->start = ts_loop_mul(loop, counters[rank - 2], loop->extent[rank - 1]);
+  if (p->before) p->start = LLVMBuildSub(loop->e->b, p->start, p->before, "");
+  if (p->before) p->pass.span = span_in_block(loop, p);
+  ts_loop_set_row(loop, counters, rank - 1);
+  for (int32_t id = 0; id < loop->d->node_count; id++)
+    loop->wanted[id] = loop->plan.needed[id] && loop->plan.stage[id] == 0;
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  TS_TRY(take_head(loop, p, carried, &rest));
+  rest.turns = turns_of(&p->pass);
+  return ts_loop_points(loop, &rest, carried, p->pass.carried_count, piece_point, p);
+}
+
+/* The accumulators are loop variables of the loop over pieces. There is a piece at least. */
+static ts_status take_pieces(ts_loop *loop, pieces *p, const ts_v *outer, ts_v *carried) {
+  LLVMBuilderRef b = loop->e->b;
+  const int32_t rank = loop->d->rank;
+  ts_v counters[TS_KERNEL_MAX_RANK], phis[TS_LOOP_MAX_CARRIED];
+  for (int32_t i = 0; i + 2 < rank; i++) counters[i] = outer[i];
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+  ts_counter piece = ts_loop_count_some(loop, p->first, p->last, ts_loop_number(loop, 1));
+  for (int i = 0; i < p->pass.carried_count; i++) {
+    phis[i] = LLVMBuildPhi(b, LLVMTypeOf(carried[i]), "");
+    LLVMAddIncoming(phis[i], &carried[i], &before, 1);
+    carried[i] = phis[i];
+  }
+  counters[rank - 2] = piece.index;
+  TS_TRY(take_piece(loop, p, counters, carried));
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  for (int i = 0; i < p->pass.carried_count; i++) LLVMAddIncoming(phis[i], &carried[i], &here, 1);
+  ts_loop_count_end(loop, &piece);
+  return TS_SUCCESS;
+}
+
+static ts_status join_row(ts_loop *loop, pieces *p, const ts_v *counters, ts_v *carried) {
+  TS_TRY(join_pieces(loop, p, counters));
+  for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
+  p->row.turns = turns_of(&p->pass);
+  return ts_loop_points(loop, &p->row, carried, p->pass.carried_count, joined_point, p);
+}
+
 static ts_status pieces_body(void *context, ts_loop *loop, const ts_v *counters) {
   pieces *p = context;
   ts_v carried[TS_LOOP_MAX_CARRIED];
   if (loop->d->columns == TS_COLUMNS_BLOCKS) find_block(loop, p, counters[loop->d->rank - 3]);
-  TS_TRY(join_pieces(loop, p, counters));
-  for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
   start_reduces(loop, &p->pass, carried);
-  TS_TRY(ts_loop_points(loop, &p->row, carried, p->pass.carried_count, joined_point, p));
+  TS_TRY((p->joins ? join_row : take_pieces)(loop, p, counters, carried));
   TS_TRY(finish_reduces(loop, &p->pass, carried));
   ts_loop_set_row(loop, counters, loop->d->rank - 2);
   TS_TRY(emit_row_values(loop, 0));
   return emit_row_values(loop, 1);
 }
 
+/* Short pieces, those that would need branches in place of masks, and those in the code of another kernel, where values
+ * in registers are not read under masks. */
+static bool joins(const ts_loop *loop) {
+  bool masks = !loop->e->site && loop->d->long_pieces;
+  for (int32_t i = 0; i < loop->d->input_count; i++) {
+    const ts_kernel_operand *o = &loop->d->inputs[i];
+    masks &= o->stride[loop->d->rank - 1] != TS_STRIDE_UNIT || ts_emit_moves_under_masks(loop->e, o->dtype);
+  }
+  return !masks;
+}
+
 static ts_status emit_pieces(ts_loop *loop) {
   const int32_t rank = loop->d->rank;
-  pieces p = {0};
+  pieces p = {.joins = joins(loop)};
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &p.pass.reduces));
   TS_TRY(find_reduces(loop, &p.pass));
   ts_v zero = ts_loop_number(loop, 0), lanes = ts_loop_number(loop, loop->e->lanes);

@@ -187,6 +187,22 @@ static ts_columns columns_of_row(const ts_maker *m) {
   return has_parts ? TS_COLUMNS_PARTS : TS_COLUMNS_SEARCH;
 }
 
+/* A piece of so many bytes costs less where it lies than joined with the others; a shorter one has a head and a tail
+ * for a vector or two. */
+#define LONG_PIECE 256
+
+static bool has_long_pieces(const ts_maker *m) {
+  const ts_collapsed *n = &m->collapsed;
+  const int32_t last = n->loops.count - 1;
+  int64_t size = 0;
+  if (!ts_kernel_has_pieces(&m->launch.desc)) return false;
+  for (int32_t i = 0; i < m->used.loads; i++) {
+    const int64_t step = n->at[i].coef[last];
+    if (step > size) size = step;
+  }
+  return n->loops.extent[last] * size >= LONG_PIECE;
+}
+
 /* ---- groups ---- */
 
 /* From so many groups on there are vectors of them. Of more than accesses to memory, fewer are worth the copy of the
@@ -607,6 +623,7 @@ static ts_status make(ts_maker *m) {
   TS_TRY(describe(m));
   if (m->kind == TS_KERNEL_ROW && m->members == 0 && m->columns == TS_COLUMNS_ANY)
     m->launch.desc.columns = (uint8_t)columns_of_row(m);
+  m->launch.desc.long_pieces = has_long_pieces(m);
   TS_TRY(fill_args(m));
   measure(m);
   return TS_VEC_PUSH(&m->lowering->launches, m->launch);

@@ -2,8 +2,8 @@
  * temporary. The temporary is reduced in turn: the tree of tensor/reduce_tree.h. For argmax and argmin each block
  * yields its best element and that element's index in the block. The best element of all selects the block, and the
  * block its element; among equals, the choice of the first or last is preserved. Where the row is not a single affine
- * loop, or its elements are scattered, they are first computed into a temporary; those of pieces, of one row after the
- * other, into the workspace of a thread. */
+ * loop, or its elements are scattered, they are first computed into a temporary; those of short pieces, of one row
+ * after the other, into the workspace of a thread. */
 #include "ir/combiner.h"
 #include "jit/lower/lower_internal.h"
 
