@@ -1,5 +1,6 @@
 /* Reductions of elements that lie a few steps apart, along rows or columns: vectors have several of them, and shuffles
  * take these apart (emit_step.c). Code for one step is worth it in launches that are not small. */
+#include "jit/interleave.h"
 #include "jit/lower/maker.h"
 #include "jit/session/target.h"
 
@@ -27,6 +28,10 @@ static bool is_near(const ts_nest *p, const ts_access *load) {
 /* Rows of neighbours that a few elements separate are read as they are, unless they are long. */
 #define FEW_STEPS 8
 #define LONG_ROW 1024
+/* Bytes of a short row. Of longer ones a copy takes as much time as it saves, which is more where indices are found. */
+#define SHORT_ROW 8 /* elements, where nothing is found */
+#define SHORT_BYTES 40
+#define SHORT_BYTES_FOUND 64
 
 /* How many elements of a load lie one behind the other. */
 static int64_t length_of_run(const ts_loops *loops, const ts_access *load) {
@@ -46,10 +51,22 @@ static int64_t length_of_run(const ts_loops *loops, const ts_access *load) {
 
 static int64_t points_of(const ts_nest *p, const ts_access *load) { return ts_affine_elements(&load->at, &p->loops); }
 
+/* Rows of a few neighbours, apart from each other: of a copy, groups of them fill vectors. */
+static bool has_short_rows(const ts_nest *p, const ts_access *load, const ts_nest_node *reduce) {
+  const int32_t last = p->loops.count - 1;
+  const int64_t row = p->loops.extent[last], size = (int64_t)ts_dtype_size(load->dtype);
+  const int64_t most = reduce->kind == TS_NEST_ARG ? SHORT_BYTES_FOUND : SHORT_BYTES;
+  if (p->kept != last || ts_interleave_factor(row) == 0 || row * size > most) return false;
+  if (reduce->kind != TS_NEST_ARG && row > SHORT_ROW) return false;
+  return points_of(p, load) >= LEAST_POINTS && ts_affine_distance(&load->at, last) == size &&
+         length_of_run(&p->loops, load) == row;
+}
+
 bool ts_lowering_is_worth_copy(const ts_nest *p, const ts_access *load, const ts_nest_node *reduce) {
   const int32_t last = p->loops.count - 1;
   const int64_t step = load->at.coef[last], from = (int64_t)ts_dtype_size(load->dtype);
   const int64_t size = (int64_t)ts_dtype_size(p->nodes.data[reduce->a].dtype);
+  if (has_short_rows(p, load, reduce)) return true;
   if (length_of_run(&p->loops, load) > FEW_ELEMENTS || points_of(p, load) <= TS_SMALL_POINTS) return false;
   if (is_near(p, load)) return false;
   if (step > FEW_STEPS * from || -step > FEW_STEPS * from) return true;

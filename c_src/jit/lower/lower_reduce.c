@@ -568,7 +568,7 @@ static bool needs_blocks(const ts_nest *p, int64_t row) {
 static const ts_access *find_scattered(const ts_nest *p, const stage *s) {
   const ts_nest_node *reduce = NULL;
   const ts_access *scattered = NULL;
-  if (s->kept * s->row <= TS_SMALL_POINTS || ts_nest_stores_points(p) || !can_stage(p)) return NULL;
+  if (ts_nest_stores_points(p) || !can_stage(p)) return NULL;
   /* Each of the two launches has one operand more. */
   if (p->loads.count + p->stores.count + p->indices.count >= TS_NEST_MAX_OPERANDS) return NULL;
   for (size_t i = 0; i < p->nodes.count; i++) {
