@@ -26,7 +26,7 @@ static bool is_packed(const ts_kernel_desc *d, const ts_kernel_operand *o) {
 /* True where a stride may be one element. */
 static bool unit_allowed(const ts_kernel_desc *d, const ts_kernel_operand *o, int32_t dim, bool is_input) {
   if (dim == d->rank - 2 && is_packed(d, o)) return true;
-  return dim == d->rank - 1 || (is_input && d->kind == TS_KERNEL_TILE && dim == d->rank - 2);
+  return dim == d->rank - 1 || (is_input && d->kind == TS_KERNEL_TILE && dim == ts_kernel_row_dim(d) - 1);
 }
 
 /* Of an operand of an INTERLEAVED: groups one behind the other, or a vector of each member. */
@@ -59,6 +59,16 @@ static ts_status check_joined(const ts_kernel_desc *d, const ts_kernel_operand *
   return TS_SUCCESS;
 }
 
+/* Of an operand of a TILE: the dims of a row are one for it, but for one whose lines are transposed. */
+static ts_status check_tile(const ts_kernel_desc *d, const ts_kernel_operand *o, bool is_input, int32_t id) {
+  const int32_t row = ts_kernel_row_dim(d), last = d->rank - 1;
+  if (is_input && o->stride[row - 1] == TS_STRIDE_UNIT && o->stride[last] == TS_STRIDE_ANY) return TS_SUCCESS;
+  for (int32_t i = row; i < last; i++)
+    if ((o->stride[i] == TS_STRIDE_ZERO) != (o->stride[last] == TS_STRIDE_ZERO))
+      return bad(is_input ? "input" : "output", id, "has a row that is not one");
+  return TS_SUCCESS;
+}
+
 static ts_status check_type(const char *what, int32_t id, ts_dtype type) {
   if (ts_dtype_has_kernels(type)) return TS_SUCCESS;
   return ts_error(TS_INVALID_ARGUMENT, "kernel: %s %d: no kernel of type %s", what, id, ts_dtype_name(type));
@@ -82,6 +92,7 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
     if (unit && !unit_allowed(d, o, i, is_input)) return bad(what, id, "unit stride on an outer dim");
   }
   if (d->kind == TS_KERNEL_JOINED) return check_joined(d, o, is_input, id);
+  if (d->kind == TS_KERNEL_TILE) return check_tile(d, o, is_input, id);
   return d->kind == TS_KERNEL_INTERLEAVED ? check_members(d, o, is_input, id) : TS_SUCCESS;
 }
 
@@ -310,6 +321,8 @@ done:
 
 static ts_status check_rows(const ts_kernel_desc *d) {
   int32_t points = 1;
+  if (d->kind == TS_KERNEL_TILE && d->joined + d->lined + 2 <= d->rank) return TS_SUCCESS;
+  if (d->lined != 0) return ts_error(TS_INVALID_ARGUMENT, "kernel: lines of %d dims", d->lined + 1);
   if (d->kind != TS_KERNEL_JOINED)
     return d->joined == 0 ? TS_SUCCESS : ts_error(TS_INVALID_ARGUMENT, "kernel: rows that are not joined");
   if (d->joined > TS_JOINED_DIMS || d->joined >= d->rank || d->index_count > 0)
@@ -432,8 +445,13 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
   print_name(out, "", kind_names[desc->kind]);
   print_number(out, " ", desc->rank);
   if (desc->members > 0) print_number(out, " of ", desc->members);
-  for (int32_t i = 0; i < desc->joined; i++) print_number(out, i == 0 ? " by " : " ", desc->few[i]);
-  if (desc->kind == TS_KERNEL_JOINED) print_number(out, " rows ", desc->rows);
+  if (desc->kind == TS_KERNEL_TILE) {
+    if (desc->joined > 0) print_number(out, " joined ", desc->joined);
+    if (desc->lined > 0) print_number(out, " lined ", desc->lined);
+  } else if (desc->kind == TS_KERNEL_JOINED) {
+    for (int32_t i = 0; i < desc->joined; i++) print_number(out, i == 0 ? " by " : " ", desc->few[i]);
+    print_number(out, " rows ", desc->rows);
+  }
   if (desc->long_pieces) ts_text_append(out, " long_pieces");
   ts_text_append(out, column_names[desc->columns]);
   for (int32_t i = 0; i < desc->input_count; i++) {

@@ -5,7 +5,9 @@
  * Iteration space: dims 0..rank-1, row-major, the last innermost.
  *   MAP  every point computes and stores; one vector of consecutive inner points at a time.
  *   TILE a MAP of rank >= 2. Some inputs have their unit stride on dim rank-2 instead of the
- *        last: their tiles of lanes x lanes are transposed in registers.
+ *        last: their tiles of lanes x lanes are transposed in registers. With `joined`, the last `joined` + 1 dims are
+ *        a row: along them every operand moves as along one dim, except for the lines of these inputs. With `lined`,
+ *        the `lined` + 1 dims before the row are a line of these inputs, one element behind the other.
  *   ROW  the last dim is a row: nodes may reduce over it, and later nodes may use the result for
  *        every point of the same row (softmax, layer norm). Row length <= TS_REDUCE_BLOCK where it
  *        contains a reduction. With `members`, a row is of so many columns whose elements take turns: they are reduced
@@ -22,8 +24,8 @@
  * Reductions follow the tree of tensor/reduce_tree.h over the index of the reduced dim.
  *
  * Work unit: MAP of rank 1: one point. MAP of rank > 1, ROW: one row (index over dims 0..rank-2).
- * With APART and BLOCKS: of dims 0..rank-3. TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or
- * its end: units are counted as outer * ceil(extent[rank-2] / lanes) blocks, in an order of the kernel's own.
+ * With APART and BLOCKS: of dims 0..rank-3. TILE: one row; begin and end are multiples of `lanes` along a line or
+ * its end: units are counted as outer * ceil(length of a line / lanes) blocks, in an order of the kernel's own.
  * INTERLEAVED: TS_GROUPS_BLOCK groups, counted as outer * ceil(extent[rank-1] / TS_GROUPS_BLOCK). JOINED:
  * TS_JOINED_BLOCK rows, counted in the same way; a unit may write the end of the one before once more. COL: outer index
  * (dims 0..rank-3) * panels + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
@@ -144,6 +146,7 @@ typedef struct ts_kernel_desc {
   uint8_t joined, few[TS_JOINED_DIMS], rows; /* JOINED: how many dims are a row's points, their extents; the least
                                                 number of rows, a power of two up to TS_JOINED_ROWS */
   bool long_pieces;                          /* APART and BLOCKS: pieces are worth reading where they lie */
+  uint8_t lined;                             /* TILE: see above, as for `joined` */
   int32_t rank;                              /* >= 1 */
   int32_t input_count, output_count, index_count, scalar_count, node_count;
   const ts_kernel_operand *inputs;
@@ -194,8 +197,16 @@ static inline int64_t ts_kernel_pieces_length(const ts_kernel_desc *d, const int
   return d->columns == TS_COLUMNS_BLOCKS && length > TS_REDUCE_BLOCK ? TS_REDUCE_BLOCK : length;
 }
 
-/* JOINED: the dim that counts rows. */
+/* JOINED: the dim that counts rows. TILE: the first dim of a row. */
 static inline int32_t ts_kernel_row_dim(const ts_kernel_desc *d) { return d->rank - 1 - d->joined; }
+
+/* TILE: the first dim of a line, and the elements of a line. */
+static inline int32_t ts_kernel_line_dim(const ts_kernel_desc *d) { return ts_kernel_row_dim(d) - 1 - d->lined; }
+static inline int64_t ts_kernel_line_length(const ts_kernel_desc *d, const int64_t *extent) {
+  int64_t length = 1;
+  for (int32_t l = ts_kernel_line_dim(d); l < ts_kernel_row_dim(d); l++) length *= extent[l];
+  return length;
+}
 
 static inline bool ts_stride_is_group(uint8_t stride_class) {
   return stride_class == TS_STRIDE_GROUP || stride_class == TS_STRIDE_GROUP_DOWN;

@@ -110,6 +110,13 @@ static void parse_rows(const char *line, ts_kernel_desc *d) {
   }
 }
 
+/* "joined 1 lined 2" of a TILE. */
+static void parse_dims(const char *line, ts_kernel_desc *d) {
+  const char *joined = strstr(line, " joined "), *lined = strstr(line, " lined ");
+  if (joined) d->joined = (uint8_t)atoi(joined + 8);
+  if (lined) d->lined = (uint8_t)atoi(lined + 7);
+}
+
 void ts_case_parse(const char *text, ts_kernel_case *out) {
   memset(out, 0, sizeof(*out));
   static const char *columns[] = {NULL, " wide", " low", " dense"};
@@ -125,6 +132,7 @@ void ts_case_parse(const char *text, ts_kernel_case *out) {
   if (strstr(line, " blocks")) out->desc.columns = TS_COLUMNS_BLOCKS;
   out->desc.long_pieces = strstr(line, " long_pieces");
   parse_rows(line, &out->desc);
+  parse_dims(line, &out->desc);
   for (ts_kernel_kind i = TS_KERNEL_MAP; i <= TS_KERNEL_JOINED; i++)
     if (!strcmp(kind, ts_kernel_kind_name(i))) out->desc.kind = i;
   for (text = strchr(text, '\n'); text && text[1]; text = strchr(text, '\n')) {
@@ -198,6 +206,15 @@ static int64_t unit_of(const ts_kernel_desc *d, const ts_kernel_operand *o, int3
   return (int64_t)ts_dtype_size(o->dtype) * ts_kernel_known_stride(d, o->stride[dim]);
 }
 
+/* Of a TILE: the dims that go on where the dim after them ends. */
+static bool follows(const ts_kernel_desc *d, const ts_kernel_operand *o, int32_t dim) {
+  const int32_t row = ts_kernel_row_dim(d), last = d->rank - 1;
+  if (d->kind != TS_KERNEL_TILE) return false;
+  if (o->stride[last] == TS_STRIDE_ANY && o->stride[row - 1] == TS_STRIDE_UNIT)
+    return dim >= ts_kernel_line_dim(d) && dim < row - 1;
+  return dim >= row && dim < last;
+}
+
 /* Lays an operand out: its unit dim first, then the others from the inside out with a gap between. Some
  * strides are negative. Returns the bytes, `start` is where index 0 lies. */
 static size_t lay_out(const ts_kernel_desc *d, const ts_kernel_operand *o, const ts_case_run *run, int64_t *strides,
@@ -219,7 +236,12 @@ static size_t lay_out(const ts_kernel_desc *d, const ts_kernel_operand *o, const
     if (strides[i] < 0 && extents[i]) *start += -strides[i] * (extents[i] - 1);
   }
   for (int32_t i = rank - 1; i >= 0; i--) {
-    if (o->stride[i] != TS_STRIDE_ANY) continue;
+    if (o->stride[i] != TS_STRIDE_ANY || !follows(d, o, i)) continue;
+    strides[i] = span;
+    span *= extents[i] ? extents[i] : 1;
+  }
+  for (int32_t i = rank - 1; i >= 0; i--) {
+    if (o->stride[i] != TS_STRIDE_ANY || follows(d, o, i)) continue;
     span += size * (int64_t)((seed >> i) % 3);
     strides[i] = span;
     span *= extents[i] ? extents[i] : 1;
@@ -513,8 +535,9 @@ int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
   int32_t rank = d->rank, inner = d->kind == TS_KERNEL_MAP || d->kind == TS_KERNEL_ROW ? 1 : 2;
   if (is_apart(d)) inner = 2;
   if (d->kind == TS_KERNEL_JOINED) inner = 1 + d->joined;
+  if (d->kind == TS_KERNEL_TILE) inner = rank - ts_kernel_line_dim(d);
   for (int32_t i = 0; i < rank - inner; i++) outer *= extents[i];
-  if (d->kind == TS_KERNEL_TILE) return outer * ((extents[rank - 2] + lanes - 1) / lanes);
+  if (d->kind == TS_KERNEL_TILE) return outer * ((ts_kernel_line_length(d, extents) + lanes - 1) / lanes);
   if (d->kind == TS_KERNEL_COL) return outer * ((extents[rank - 1] + TS_COL_PANEL - 1) / TS_COL_PANEL);
   if (d->kind == TS_KERNEL_INTERLEAVED) return outer * ((extents[rank - 1] + TS_GROUPS_BLOCK - 1) / TS_GROUPS_BLOCK);
   if (d->kind == TS_KERNEL_JOINED)

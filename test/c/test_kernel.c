@@ -255,6 +255,42 @@ START_TEST(tile)
 }
 END_TEST
 
+/* Rows of several dims, lines of several dims, and both. */
+static const char *tiles[] = {
+    "tile 4 joined 1\nin T s1ss\nin T sss1\nin T 0s00\nout T sss1 4\nindex ss00\n0 T load 0\n1 T load 1\n2 T load 2\n"
+    "3 T add 0 1\n4 T subtract 3 2\n",
+    "tile 5 joined 2\nin T s1sss\nin T 01sss\nout T ssss1 2\n0 T load 0\n1 T load 1\n2 T max 0 1\n",
+    "tile 4 lined 1\nin T ss1s\nin T sss1\nin T s0s0\nout T sss1 4\nindex ssss\n0 T load 0\n1 T load 1\n2 T load 2\n"
+    "3 T add 0 1\n4 T subtract 3 2\nout T sss1 5\n5 T index 0\n",
+    "tile 5 joined 1 lined 1\nin T ss1ss\nin T ss1ss\nin T 0s0s1\nout T ssss1 4\nout T ssss1 0\n0 T load 0\n1 T load "
+    "1\n"
+    "2 T load 2\n3 T add 0 1\n4 T subtract 3 2\n",
+    "tile 5 joined 1 lined 2\nin T ss1ss\nout T ssss1 0\n0 T load 0\n",
+};
+#define TILES (int)(sizeof(tiles) / sizeof(tiles[0]))
+
+START_TEST(tile_dims)
+{
+  static const int64_t inner[][2] = {{1, 1}, {5, 3}, {2, 16}, {16, 1}, {3, 17}, {7, 31}, {40, 2}};
+  ts_kernel_case c;
+  parse_with_type(tiles[_i % TILES], type_names[_i / TILES], &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  const int32_t rank = c.desc.rank;
+  for (size_t i = 0; i < (TEST_IS_SANITIZED ? 4 : 7); i++) {
+    for (size_t k = 0; k < (TEST_IS_SANITIZED ? 4 : 7); k++) {
+      ts_case_run run = {.seed = 7 * i + k};
+      for (int32_t l = 0; l < rank; l++) run.extents[l] = 2;
+      run.extents[rank - 2] = inner[i][0], run.extents[rank - 1] = inner[i][1];
+      if (c.desc.joined > 0) run.extents[ts_kernel_row_dim(&c.desc) - 1] = inner[k][0] * inner[k][1];
+      if (c.desc.lined > 0) run.extents[ts_kernel_row_dim(&c.desc) - 2] = inner[k][0];
+      if (c.desc.lined > 0) run.extents[ts_kernel_row_dim(&c.desc) - 1] = inner[k][1];
+      ts_case_check(&c, kernel, &run);
+    }
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
 /* Short rows are processed in strips, of which the last one may have fewer blocks than the others. */
 START_TEST(tile_strips)
 {
@@ -615,6 +651,11 @@ static const struct {
     {"map 2\nin f32 -1\nout f32 s1 0\n0 f32 load 0\n", "runs downwards"},
     {"map 2\nin f32 1s\nout f32 s1 0\n0 f32 load 0\n", "unit stride"},
     {"tile 2\nin f32 1s\nout f32 1s 0\n0 f32 load 0\n", "unit stride"},
+    {"tile 3 joined 1\nin f32 s1s\nout f32 ss1 0\n0 f32 load 0\n", "unit stride"},
+    {"tile 4 joined 1\nin f32 ss01\nout f32 sss1 0\n0 f32 load 0\n", "a row that is not one"},
+    {"tile 3 lined 2\nin f32 s1s\nout f32 ss1 0\n0 f32 load 0\n", "lines of 3 dims"},
+    {"map 3 lined 1\nin f32 ss1\nout f32 ss1 0\n0 f32 load 0\n", "lines of 2 dims"},
+    {"tile 3 joined 2\nin f32 s1s\nout f32 ss1 0\n0 f32 load 0\n", "rows that are not joined"},
     {"map 1\nin f32 1\nout f32 1 0\n0 f32 load 1\n", "no input"},
     {"map 1\nin f32 1\nout f64 1 0\n0 f64 load 0\n", "no input"},
     {"map 1\nin c64 1\nout c64 1 1\n0 c64 load 0\n1 c64 add 0 0\n", "types"},
@@ -685,6 +726,7 @@ static TCase *cases(void) {
   tcase_add_loop_test(tc, gather, 0, GATHERS);
   tcase_add_loop_test(tc, tile, 0, TYPES);
   tcase_add_loop_test(tc, tile_strips, 0, TYPES);
+  tcase_add_loop_test(tc, tile_dims, 0, TILES * TYPES);
   testing_add_many(tc, row_reductions, TYPES * 6);
   testing_add_many(tc, col_reductions, TYPES * 6);
   tcase_add_loop_test(tc, row_program, 0, ROW_PROGRAMS);

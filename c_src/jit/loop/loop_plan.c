@@ -43,7 +43,7 @@ static int32_t node_weight(const ts_kernel_desc *d, const ts_kernel_node *n) {
 
 static uint8_t map_level(const ts_kernel_desc *d, const ts_kernel_operand *operand) {
   if (operand->stride[d->rank - 1] == TS_STRIDE_TURN) return TS_LEVEL_ROW;
-  const int32_t points = d->kind == TS_KERNEL_JOINED ? ts_kernel_row_dim(d) : d->rank - 1;
+  const int32_t points = d->kind == TS_KERNEL_JOINED || d->kind == TS_KERNEL_TILE ? ts_kernel_row_dim(d) : d->rank - 1;
   for (int32_t i = points; i < d->rank; i++)
     if (operand->stride[i] != TS_STRIDE_ZERO) return TS_LEVEL_POINT;
   for (int32_t i = 0; i < points; i++) {

@@ -78,7 +78,7 @@ bool ts_launch_fills(const ts_launch *launch, uint32_t result) {
 
 bool ts_launch_has_pieces(const ts_launch *launch) {
   const ts_kernel_desc *d = &launch->desc;
-  bool points = (d->kind == TS_KERNEL_MAP && d->rank > 1) || d->kind == TS_KERNEL_TILE;
+  bool points = (d->kind == TS_KERNEL_MAP && d->rank > 1) || (d->kind == TS_KERNEL_TILE && d->joined == 0);
   return points && ts_kernel_arg_count(d) <= MAX_WORDS;
 }
 

@@ -137,8 +137,8 @@ static bool match_row_to_col(matcher *m) {
 bool ts_layout_match(const ts_launch *launch, const ts_kernel_layout *layout, int32_t *out_dims, int32_t *out_cost) {
   matcher m = {.launch = launch, .layout = layout, .dims = out_dims, .cost = layout->rank - launch->desc.rank};
   const ts_kernel_desc *d = &launch->desc;
-  if (d->columns != TS_COLUMNS_ANY || d->members > 0 || layout->rank < d->rank || !same_operands(launch, layout))
-    return false;
+  if (d->columns != TS_COLUMNS_ANY || d->members > 0 || d->joined > 0 || d->lined > 0) return false;
+  if (layout->rank < d->rank || !same_operands(launch, layout)) return false;
   bool serial = d->kind == TS_KERNEL_MAP && d->rank == 1 && layout->rank > 1;
   if (serial && launch->points > TS_SMALL_POINTS) return false; /* it would have one unit */
   bool fits;

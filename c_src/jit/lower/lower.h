@@ -46,7 +46,8 @@ typedef struct ts_lower_options {
    * kernel. NULL: none. */
   ts_status (*visit)(void *context, ts_arena *arena, ts_launch *launch);
   void *context;
-  bool in_place; /* the launches become parts of a native loop (jit/flow): none is INTERLEAVED or JOINED */
+  bool in_place; /* the launches become parts of a native loop (jit/flow): none is INTERLEAVED or JOINED, or a TILE with
+                    `joined` or `lined` */
 } ts_lower_options;
 
 /* Lowers op `id`: a fusion op, or any single op that a kernel can compute (elementwise, shape, indexed, reduce, arg

@@ -393,6 +393,8 @@ static ts_status choose_kind(ts_maker *m) {
     m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
     if (columns >= 0) ts_maker_move_loop(n, columns, n->loops.count - 1);
     if (columns >= 0) m->columns = columns_of(m);
+  } else if (ts_maker_takes_tiles(m)) {
+    m->kind = TS_KERNEL_TILE;
   } else if (ts_maker_joins(m, ts_maker_transposes(m))) {
     m->kind = TS_KERNEL_JOINED;
   } else {
@@ -431,11 +433,13 @@ static ts_kernel_operand describe_operand(const ts_maker *m, int32_t i, ts_dtype
   bool index = i >= m->used.loads + (int32_t)m->nest->stores.count; /* a number: it has no groups in memory */
   if (m->kind == TS_KERNEL_JOINED) return ts_maker_describe_joined(m, i, dtype);
   bool transposed = m->kind == TS_KERNEL_TILE && i < m->used.loads && innermost != size && innermost != 0;
+  for (int32_t l = last - 1 - m->joined, k = 0; k < m->lined; k++, l--) /* its lines are not those of the tiles */
+    transposed &= n->at[i].coef[l - 1] == n->at[i].coef[l] * n->loops.extent[l];
   if (m->kind == TS_KERNEL_INTERLEAVED && !index && is_grouped(&n->at[i], last, last - 1, size, m->members))
     return describe_groups(n, i, dtype);
   for (int32_t l = 0; l <= last; l++) {
     int64_t coef = n->at[i].coef[l];
-    bool may_be_unit = l == last || (transposed && l == last - 1);
+    bool may_be_unit = l == last || (transposed && l == last - 1 - m->joined);
     operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : coef == size && may_be_unit ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
     if (l == last && coef == -size && i < m->used.loads) operand.stride[l] = TS_STRIDE_DOWN;
     if (l == last && n->turns[i]) operand.stride[l] = TS_STRIDE_TURN;
@@ -526,8 +530,9 @@ static ts_status describe(ts_maker *m) {
       .nodes = nodes,
       .joined = (uint8_t)m->joined,
       .rows = (uint8_t)m->rows,
+      .lined = (uint8_t)m->lined,
   };
-  for (int32_t i = 0; i < m->joined; i++)
+  for (int32_t i = 0; m->kind == TS_KERNEL_JOINED && i < m->joined; i++)
     m->launch.desc.few[i] = (uint8_t)m->collapsed.loops.extent[m->collapsed.loops.count - m->joined + i];
   return TS_SUCCESS;
 }
@@ -578,9 +583,12 @@ static int64_t count_units(const ts_launch *launch) {
     for (int32_t l = 0; l < row; l++) outer *= extent[l];
     return outer * round_up_div(extent[row], TS_JOINED_BLOCK);
   }
+  if (kind == TS_KERNEL_TILE) {
+    for (int32_t l = 0; l < ts_kernel_line_dim(&launch->desc); l++) outer *= extent[l];
+    return outer * round_up_div(ts_kernel_line_length(&launch->desc, extent), ts_target_host()->lanes);
+  }
   for (int32_t l = 0; l < rank - 2; l++) outer *= extent[l];
   if (ts_kernel_has_pieces(&launch->desc)) return outer;
-  if (kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
   if (kind == TS_KERNEL_COL) return outer * round_up_div(extent[rank - 1], TS_COL_PANEL);
   if (kind == TS_KERNEL_INTERLEAVED) return outer * round_up_div(extent[rank - 1], TS_GROUPS_BLOCK);
   return rank >= 2 ? outer * extent[rank - 2] : 1;

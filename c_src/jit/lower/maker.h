@@ -31,7 +31,7 @@ typedef struct ts_maker {
   ts_kernel_kind kind;
   ts_columns columns;
   int32_t members;
-  int32_t joined, rows; /* JOINED */
+  int32_t joined, rows, lined; /* JOINED, TILE */
   ts_launch launch;
 } ts_maker;
 
@@ -60,6 +60,9 @@ void ts_maker_move_loop(ts_collapsed *n, int32_t from, int32_t to);
 int32_t ts_maker_find_transposed(const ts_maker *m);
 /* True where there is one, perhaps since a loop runs backwards now: that of an input which is reversed as well. */
 bool ts_maker_transposes(ts_maker *m);
+/* Makes a TILE of rows that several loops of the results are, or of lines that several loops of an input are, if the
+ * launch is large and has short ones (lower_tile.c). */
+bool ts_maker_takes_tiles(ts_maker *m);
 /* Lets tiles follow each other as they lie in the largest transposed input (lower_tile.c). */
 void ts_maker_order_tiles(ts_maker *m);
 
