@@ -80,14 +80,19 @@ static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn,
 /* Any number of threads, with blocks and without, and in place. */
 START_TEST(test_threads_change_no_bit)
 {
-  static const ts_shape of[] = {
-      {.rank = 1, .dims = {100000}}, {.rank = 2, .dims = {5, 20001}}, {.rank = 2, .dims = {30000, 3}}};
+  static const ts_shape of[] = {{.rank = 1, .dims = {100000}},   {.rank = 1, .dims = {65536}},
+                                {.rank = 1, .dims = {40961}},    {.rank = 2, .dims = {5, 20001}},
+                                {.rank = 2, .dims = {3, 32768}}, {.rank = 2, .dims = {30000, 3}}};
+  enum { SHAPES = sizeof of / sizeof *of };
   static float in[100005], expected[100005], out[100005];
   for (int i = 0; i < 100005; i++) in[i] = (float)((i * 7919LL) % 1009) / 1009 - 0.3f;
-  for (int s = 0; s < 6; s++)
+  for (int s = 0; s < 2 * SHAPES; s++)
     for (int width = 0; width < 40; width += width < 4 ? 1 : 9) {
       const ts_parallel backwards = {.width = width ? width : 1, .run = run_backwards};
-      const ts_scan scan = {s < 3 ? TS_OP_CUMULATIVE_SUM : TS_OP_CUMULATIVE_MAX, TS_F32, of[s % 3], s % 3 == 1, s % 2};
+      const ts_shape *shape = &of[s % SHAPES];
+      const int axis = shape->rank == 2 && shape->dims[0] < shape->dims[1];
+      const ts_opcode op = s < SHAPES ? TS_OP_CUMULATIVE_SUM : TS_OP_CUMULATIVE_MAX;
+      const ts_scan scan = {op, TS_F32, *shape, axis, (s + s / SHAPES) % 2};
       const size_t bytes = (size_t)ts_shape_elements(&scan.shape) * sizeof(float);
       char *space = width ? malloc((size_t)ts_scan_workspace(&scan)) : NULL;
       float *to = width == 0 ? expected : out;

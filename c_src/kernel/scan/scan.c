@@ -66,11 +66,15 @@ static void run_blocks(scan_call *call, const ts_scan_fns *fns, const ts_paralle
 }
 
 /* True for lines that are too few for the threads, or to hide the latency of each other. A step of keys is short, and
- * to make them twice takes longer than to wait. */
+ * to make them twice takes longer than to wait. So few blocks of a line that one task has them all end no earlier than
+ * one after the other, unless several lines keep many threads busy. */
 static bool has_few_lines(const ts_scan_job *job, bool has_keys, int width) {
   const int64_t units = job->inner == 1 ? ts_scan_ceil_div(job->outer, TS_SCAN_ROWS) : job->outer * job->panels;
   const bool waits = job->inner == 1 && job->outer < 4 && !has_keys;
-  return job->blocks > 1 && (waits || (width > 1 && units < 2 * (int64_t)width));
+  const bool threads = width > 1 && units < 2 * (int64_t)width;
+  const bool one_task = job->inner == 1 && job->blocks <= TS_SCAN_BLOCKS;
+  if (job->blocks == 1 || (one_task && (width < LEAST_LINES || job->outer < LEAST_LINES))) return false;
+  return (waits && !one_task) || threads;
 }
 
 static ts_scan_job make_job(const ts_shape *shape, int axis, bool reverse) {

@@ -162,9 +162,9 @@ static int64_t block_start(const ts_scan_job *job, int64_t block) {
     for (int64_t unit = begin; unit < end && !ts_scan_cancelled(job); unit++) {                                        \
       const int64_t row = unit / groups, first = unit % groups * TS_SCAN_BLOCKS;                                       \
       const int64_t all = ts_scan_least(TS_SCAN_BLOCKS, job->blocks - first);                                          \
+      const int64_t whole = ts_scan_least(first + all, job->totals ? job->blocks - 1 : job->n / TS_SCAN_BLOCK);        \
       for (int64_t b = first; b < first + all;) {                                                                      \
-        const bool whole = (b > 0 || job->totals) && b + 1 < job->blocks;                                              \
-        const int64_t rows = whole ? ts_scan_least(first + all, job->blocks - 1) - b : 1;                              \
+        const int64_t rows = (b > 0 || job->totals) && b < whole ? whole - b : 1;                                      \
         const int64_t at = row * job->n + block_start(job, b);                                                         \
         A carry[TS_SCAN_ROWS] = {0}, *kept = (A *)job->carries + row * job->blocks + b;                                \
         rows_##NAME(job, (const T *)job->in + at, job->totals ? NULL : (T *)job->out + at, job->step * TS_SCAN_BLOCK,  \
