@@ -109,11 +109,12 @@ static void copy_results(const vector_plan *p, const char *sums, int64_t count, 
   }
 }
 
-/* Rows of neighbouring numbers, by thin.h. */
+/* Rows of neighbouring numbers, by thin.h: many, or long ones. A single row of c128 has too few sums side by side. */
 static bool is_thin(const vector_plan *p, const complex_vectors *v) {
   const int64_t part = p->run->size;
-  return p->items == 1 && p->x.k == 2 && p->x.unit != 2 && 2 * p->k * part >= 16 &&
-         v->results * part >= thin_code_of_host()->vector_bytes;
+  const int64_t lanes = thin_code_of_host()->vector_bytes / part;
+  if (p->items != 1 || p->x.k != 2 || (p->x.unit == 2 && p->results > 1) || 2 * p->k * part < 16) return false;
+  return v->results >= lanes || (p->k >= lanes * THIN_CHAIN && (p->results > 1 || part == 4));
 }
 
 static void run_thin(const vector_plan *p, const complex_vectors *v) {

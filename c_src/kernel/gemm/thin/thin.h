@@ -57,7 +57,8 @@ static inline bool thin_crowds_sets(int64_t rows, int64_t row) {
 }
 
 /* Rows of complex numbers times a vector of them: at least as many rows as a vector has parts, of at least 16 bytes of
- * neighbouring numbers. Numbers in a chain, and numbers of the vector that are prepared at once. */
+ * neighbouring numbers, or a chain for each part of a vector. Numbers in a chain, and numbers of the vector that are
+ * prepared at once: those of a chain for each part of a vector, at least. */
 enum { THIN_CHAIN = TS_CONTRACT_CHAIN / 2, THIN_NUMBERS = 8 * THIN_CHAIN };
 typedef struct thin_complex {
   const char *x;

@@ -16,8 +16,9 @@
 
 /* Steps of k that are transposed together. */
 enum { STEPS = 16 };
-/* Vectors of rows' chains, or groups of rows, that are computed at once: the sums of one wait for each other. */
-enum { THIN_ROWS = 2, THIN_GROUPS = 3 };
+/* Vectors of rows' chains, or groups of rows, that are computed at once: the sums of one wait for each other. THIN_FEW
+ * rows of complex numbers share what is loaded of the vector. */
+enum { THIN_ROWS = 2, THIN_GROUPS = 3, THIN_FEW = 4 };
 
 /* Squares in the pieces of vectors. */
 #define TURN32(v, out)                                                                                    \
