@@ -47,7 +47,7 @@ END_TEST
 /* A vector times a few long rows, on either side, of any length of k around the chains and the blocks, and of pages. */
 START_TEST(few_long_rows)
 {
-  static const int64_t k[] = {5, 130, 256, 257, 384, 511, 512, 513, 768, 1024, 1999, 5000, 3072, 9216},
+  static const int64_t k[] = {5, 31, 95, 130, 256, 257, 384, 511, 512, 513, 768, 1024, 1999, 5000, 3072, 9216},
                        rows[] = {2, 3, 7, 8, 9, 15, 17, 24, 27, 30, 33};
   static const layout forms[] = {NORMAL, PADDED};
   ts_dtype type = types[_i];

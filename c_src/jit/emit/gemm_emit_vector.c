@@ -305,9 +305,8 @@ static ts_v load_pieces(gemm_emit *m, const matrix_rows *rows, int first, ts_v b
   int piece = 16 / m->g->element_size;
   LLVMTypeRef type = LLVMVectorType(m->element, (unsigned)piece);
   ts_v all = NULL;
-  if (m->x != TS_DTYPE_NONE) return load_narrow_pieces(m, rows, first, bytes);
   for (int at = 0; at < m->g->lanes; at += piece)
-    all = insert_piece(m, all, load(m, type, row_address(m, rows, first + at, bytes)), at);
+    all = insert_piece(m, all, load_bits(m, type, row_address(m, rows, first + at, bytes)), at);
   return all;
 }
 
@@ -341,15 +340,56 @@ typedef struct dot {
 
 static int sum_count(const dot *d) { return d->items * d->groups; }
 
-/* Processes one 128-bit piece of every row: x is transposed in registers, so that each sum follows the order of k.
- * Elements before `first` (NULL: none) have been added already. */
+/* Elements of x that are transposed as the halves of elements of the compute type, and widened after that. */
+static bool has_halves(const gemm_emit *m) { return m->x == TS_BF16 && m->g->compute == TS_GEMM_F32; }
+
+/* Elements of x in the place of one of the compute type, where x is transposed as it lies. */
+static int per_place(const gemm_emit *m) { return has_halves(m) ? 2 : 1; }
+
+/* Adds the products of step `step` from the factors on, with an element of each row, to the sums of a group. */
+static void add_step(gemm_emit *m, const dot *d, ts_v factors, int step, ts_v x, ts_v *sum) {
+  for (int i = 0; i < d->items; i++)
+    sum[i] = multiply_add(m, load_factor(m, m->vector, factors, d->items, step, i), x, sum[i]);
+}
+
+/* The same of place `place` of each row, which has an element, or two in the order of memory. */
+static void add_place(gemm_emit *m, const dot *d, ts_v factors, int place, ts_v x, ts_v *sum) {
+  if (!has_halves(m)) {
+    add_step(m, d, factors, place, x, sum);
+    return;
+  }
+  LLVMTypeRef words = like(m->vector, LLVMInt32TypeInContext(m->e->context));
+  ts_v both = LLVMBuildBitCast(m->b, x, words, "");
+  ts_v low = LLVMBuildShl(m->b, both, word(m, words, 16), "");
+  ts_v high = LLVMBuildAnd(m->b, both, word(m, words, UINT32_C(0xffff0000)), "");
+  add_step(m, d, factors, 2 * place, LLVMBuildBitCast(m->b, low, m->vector, ""), sum);
+  add_step(m, d, factors, 2 * place + 1, LLVMBuildBitCast(m->b, high, m->vector, ""), sum);
+}
+
+/* Processes 128 bits of every row, which are transposed as they lie. */
+static void dot_whole_piece(gemm_emit *m, const dot *d, ts_v k, ts_v *sum) {
+  const int size = m->g->element_size, piece = 16 / size;
+  ts_v bytes = mul(m, k, i64_const(m, m->x_size));
+  ts_v factors = offset(m, d->v, mul(m, k, i64_const(m, (int64_t)d->items * size)));
+  for (int g = 0; g < d->groups; g++) {
+    ts_v part[4] = {0};
+    for (int s = 0; s < piece; s++) part[s] = load_pieces(m, &d->rows, g * m->g->lanes + s, bytes);
+    transpose_pieces(m, part);
+    for (int s = 0; s < piece; s++) add_place(m, d, factors, s, part[s], sum + g * d->items);
+  }
+}
+
+/* Processes one 128-bit piece of every row, in the compute type: x is transposed in registers, so that each sum follows
+ * the order of k. Elements before `first` (NULL: none) have been added already. */
 static void dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v *sum) {
   int size = m->g->element_size, piece = 16 / size;
   ts_v bytes = mul(m, k, i64_const(m, m->x_size));
   ts_v factors = offset(m, d->v, mul(m, k, i64_const(m, (int64_t)d->items * size)));
   for (int g = 0; g < d->groups; g++) {
     ts_v part[4] = {0};
-    for (int s = 0; s < piece; s++) part[s] = load_pieces(m, &d->rows, g * m->g->lanes + s, bytes);
+    for (int s = 0; s < piece; s++)
+      part[s] = m->x == TS_DTYPE_NONE ? load_pieces(m, &d->rows, g * m->g->lanes + s, bytes)
+                                      : load_narrow_pieces(m, &d->rows, g * m->g->lanes + s, bytes);
     transpose_pieces(m, part);
     for (int s = 0; s < piece; s++)
       for (int i = 0; i < d->items; i++) {
@@ -390,36 +430,33 @@ static void transpose_whole_pieces(gemm_emit *m, ts_v *v, int stride, int pieces
   }
 }
 
-/* Processes as many elements of each row as it has lanes. Each row is loaded once: rows at a distance of a power of two
- * share a set of L1, which has room for fewer of them than are processed together. */
+/* Processes as many places of each row as a vector has lanes. Each row is loaded once: rows at a distance of a power of
+ * two share a set of L1, which has room for fewer of them than are processed together. */
 static void dot_square(gemm_emit *m, const dot *d, ts_v k, ts_v *sum) {
   const int size = m->g->element_size, lanes = m->g->lanes, piece = 16 / size;
-  ts_v bytes = mul(m, k, i64_const(m, size));
+  ts_v bytes = mul(m, k, i64_const(m, m->x_size));
   ts_v factors = offset(m, d->v, mul(m, k, i64_const(m, (int64_t)d->items * size)));
   for (int g = 0; g < d->groups; g++) {
     ts_v v[TS_GEMM_MAX_LANES];
-    for (int r = 0; r < lanes; r++) v[r] = load(m, m->vector, row_address(m, &d->rows, g * lanes + r, bytes));
+    for (int r = 0; r < lanes; r++) v[r] = load_bits(m, m->vector, row_address(m, &d->rows, g * lanes + r, bytes));
     for (int t = 0; t < piece; t++) transpose_whole_pieces(m, v + t, piece, lanes / piece);
     for (int p = 0; p < lanes; p += piece) transpose_pieces(m, v + p);
-    for (int s = 0; s < lanes; s++)
-      for (int i = 0; i < d->items; i++) {
-        ts_v *to = &sum[g * d->items + i];
-        *to = multiply_add(m, load_factor(m, m->vector, factors, d->items, s, i), v[s], *to);
-      }
+    for (int s = 0; s < lanes; s++) add_place(m, d, factors, s, v[s], sum + g * d->items);
   }
 }
 
-/* Where the elements are not widened, and registers suffice for a square, the sums, and what is transposed. */
+/* Where the elements are not widened before, and registers suffice for a square, the sums, and what is transposed. */
 static bool has_squares(const gemm_emit *m, const dot *d) {
   enum { TRANSPOSED = 6 };
-  return m->x == TS_DTYPE_NONE && m->g->lanes * m->g->element_size > 16 &&
+  return (m->x == TS_DTYPE_NONE || has_halves(m)) && m->g->lanes * m->g->element_size > 16 &&
          m->g->lanes + sum_count(d) + TRANSPOSED < m->e->target->vector_registers;
 }
 
 /* Processes whole cache lines of all rows from `first` on; returns the first remaining k. */
 static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v first, ts_v *sum) {
   const bool squares = has_squares(m, d);
-  int size = m->g->element_size, step = squares ? m->g->lanes : 16 / size, line = DOT_LINE / size;
+  const int size = m->g->element_size, places = squares ? m->g->lanes : 16 / size;
+  const int step = places * per_place(m), line = DOT_LINE / size * per_place(m);
   span s;
   span_begin(m, &s, (range){first, line, d->end}, sum, sum_count(d));
   ts_v ahead = add(m, mul(m, s.l.index, i64_const(m, m->x_size)), i64_const(m, DOT_AHEAD));
@@ -428,6 +465,8 @@ static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v first, ts_v *sum) {
     ts_v k = add(m, s.l.index, i64_const(m, at));
     if (squares)
       dot_square(m, d, k, sum);
+    else if (has_halves(m))
+      dot_whole_piece(m, d, k, sum);
     else
       dot_piece(m, d, k, NULL, sum);
   }
