@@ -86,7 +86,7 @@ static int32_t find_points(const ts_maker *m, bool transposes) {
 
 bool ts_maker_joins(ts_maker *m, bool transposes) {
   const ts_collapsed *n = &m->collapsed;
-  const bool enough = ts_maker_only_moves(m) ? ts_maker_is_large(n) : ts_maker_points(n) > LEAST_POINTS;
+  const bool enough = ts_maker_only_moves(m) ? ts_maker_is_large(n) : ts_maker_points(n) >= LEAST_POINTS;
   if (m->lowering->in_place || n->loops.count == 0 || !enough || ts_maker_has_gather(m->nest) || m->used.indices > 0)
     return false;
   for (int32_t i = 0; i < n->count; i++)
