@@ -1,14 +1,13 @@
 /* MAP: elements that indices select.
  *
- * Rows whose elements are selected, by the same indices in each row, as from the last axis of a tensor: a gather takes
- * as many loads as its vector has lanes, also where the row has fewer elements, and its addresses have to be made again
- * for each row. So the places of the elements are kept in a table, and elements are moved one by one.
+ * The same indices for each row, as along the last axis of a tensor: a table has the places of the elements, and
+ * elements are moved one by one. A gather would take as many loads as its vector has lanes, also where the row has
+ * fewer elements, and its addresses would be made again for each row.
  *
- * Without the gathers of AVX-512, other rows and single lines are moved one by one as well: to narrow the indices of a
- * vector and to put its elements together takes longer.
+ * Other rows and single lines are moved one by one where there are no gathers of AVX-512: it takes longer to narrow the
+ * indices of a vector and to put its elements together.
  *
- * Rows of few bytes that are selected as a whole: a row is two pieces, which overlap. Long ones are calls of the C
- * library. */
+ * Whole rows: a row of few bytes is moved as two pieces, which overlap. A long row is a call of the C library. */
 #include "jit/loop/loop_picks.h"
 #include "jit/loop/loop_moves.h"
 #include "jit/loop/loop_runs.h"
@@ -127,7 +126,7 @@ static void pick_clamped(ts_loop *loop, ts_v from, ts_v to) {
 
 /* ---- elements one behind the other ---- */
 
-/* So many indices are compared with the bounds by vectors, and nearly always none of them is outside. */
+/* So many indices are compared with the bounds at once. Nearly always all of them are within. */
 #define TOGETHER 16
 
 static ts_v first_index(ts_loop *loop, ts_v point) {
@@ -179,10 +178,7 @@ static void pick_together(ts_loop *loop, ts_v greatest, ts_v point) {
   for (int64_t i = 0; i < TOGETHER; i++) pick_inside(loop, ts_loop_add(loop, point, ts_loop_number(loop, i)));
   LLVMBuildBr(b, done);
   LLVMPositionBuilderAtEnd(b, outside);
-  ts_counter one =
-      ts_loop_count(loop, point, ts_loop_add(loop, point, ts_loop_number(loop, TOGETHER)), ts_loop_number(loop, 1));
-  pick_element(loop, one.index);
-  ts_loop_count_end(loop, &one);
+  pick_clamped(loop, point, ts_loop_add(loop, point, ts_loop_number(loop, TOGETHER)));
   LLVMBuildBr(b, done);
   LLVMPositionBuilderAtEnd(b, done);
 }
@@ -194,7 +190,7 @@ static ts_v is_dense(ts_loop *loop) {
   return LLVMBuildICmp(loop->e->b, LLVMIntEQ, step, ts_loop_number(loop, (int64_t)ts_dtype_size(n->dtype)), "");
 }
 
-/* The end of those that are picked together; what is left is picked one by one. */
+/* Up to this point elements are picked together. The others are picked one by one. */
 static ts_v end_of_together(ts_loop *loop, const ts_span *span) {
   LLVMBuilderRef b = loop->e->b;
   ts_v length = LLVMBuildSub(b, span->to, span->from, "");
