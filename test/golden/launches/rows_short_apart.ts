@@ -9,7 +9,7 @@ graph @main(%0: f32[1500,5], %1: f64[3000,7], %2: s32[4,2048,5], %3: u8[5000,9],
   %15 = argmin %14 {axis = 2, high = false} : s32[4,2048]
   %16 = slice %3 {start = [0,1], limit = [5000,9], stride = [1,1]} : u8[5000,8]
   %17 = reduce_min %16 {axes = [1]} : u8[5000]
-  %18 = slice %4 {start = [0,0], limit = [4000,16], stride = [1,1]} : bf16[4000,16]
+  %18 = slice %4 {start = [0,0], limit = [4000,8], stride = [1,1]} : bf16[4000,8]
   %19 = argmax %18 {axis = 1, high = true} : s32[4000]
   %20 = slice %5 {start = [0,0], limit = [2000,11], stride = [1,1]} : f32[2000,11]
   %21 = reduce_sum %20 {axes = [1]} : f32[2000]
