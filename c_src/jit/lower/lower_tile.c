@@ -177,7 +177,7 @@ bool ts_maker_takes_tiles(ts_maker *m) {
   if (!stores_are_unit(m, last) || ts_maker_has_gather(m->nest)) return false;
   const int32_t apart = find_apart(m);
   line c;
-  int32_t row;
+  int32_t row = last;
   if (apart < 0) return false;
   find_line(m, apart, &c);
   while (c.count > 0 && !fits_row(m, &c, &row)) c.length /= n->loops.extent[c.loop[--c.count]];
