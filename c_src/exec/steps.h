@@ -300,13 +300,16 @@ bool ts_single_fits(const ts_executable *exe);
 ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
                         ts_buffer **out);
 
-static inline int64_t ts_cost_add(int64_t a, int64_t b) { return a == INT64_MAX || b == INT64_MAX ? INT64_MAX : a + b; }
-
-/* A sum of bytes, at most INT64_MAX: a program with tensors of so many bytes compiles, and only its run has too little
- * memory. */
-static inline int64_t ts_sum_bytes(int64_t a, int64_t b) {
+/* At most INT64_MAX. */
+static inline int64_t ts_capped_sum(int64_t a, int64_t b) {
   int64_t sum;
   return ts_add_i64(a, b, &sum) ? sum : INT64_MAX;
 }
+
+/* INT64_MAX: unknown. */
+static inline int64_t ts_cost_add(int64_t a, int64_t b) { return ts_capped_sum(a, b); }
+
+/* A program with tensors of more bytes than INT64_MAX compiles, and only its run has too little memory. */
+static inline int64_t ts_sum_bytes(int64_t a, int64_t b) { return ts_capped_sum(a, b); }
 
 #endif

@@ -141,12 +141,8 @@ static int64_t op_ps(const ts_graph *g, const ts_op *op) {
 }
 
 static int64_t region_ps(const ts_graph *g, const ts_region *region) {
-  int64_t ps = 0, sum;
-  for (size_t i = 0; i < region->ops.count; i++) {
-    const int64_t cost = op_ps(g, ts_graph_op(g, region->ops.data[i]));
-    if (cost == INT64_MAX || !ts_add_i64(ps, cost, &sum)) return INT64_MAX;
-    ps = sum;
-  }
+  int64_t ps = 0;
+  for (size_t i = 0; i < region->ops.count; i++) ps = ts_cost_add(ps, op_ps(g, ts_graph_op(g, region->ops.data[i])));
   return ps;
 }
 

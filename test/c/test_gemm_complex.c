@@ -109,6 +109,15 @@ START_TEST(large)
 }
 END_TEST
 
+/* Runs the product of c64, compares every element, and frees it. */
+static void check_parts(ts_gemm *gemm, product *p) {
+  const ts_gemm_shape s = p->shape;
+  p->shape = ts_gemm_shape_of_parts(&s);
+  ck_assert_ok(run_product(gemm, p, &ts_parallel_serial));
+  check_elements(TS_C64, p, &s, 1);
+  free_product(p);
+}
+
 /* Infinities, NaN and zeros of both signs in some places. */
 START_TEST(special_values)
 {
@@ -123,10 +132,7 @@ START_TEST(special_values)
       ((float *)(void *)p.lhs.origin)[draw(2 * s.m * k)] = values[draw(7)];
       ((float *)(void *)p.rhs.origin)[draw(2 * s.n * k)] = values[draw(7)];
     }
-    p.shape = ts_gemm_shape_of_parts(&s);
-    ck_assert_ok(run_product(gemm, &p, &ts_parallel_serial));
-    check_elements(TS_C64, &p, &s, 1);
-    free_product(&p);
+    check_parts(gemm, &p);
   }
   ts_gemm_release(gemm);
 }
@@ -144,10 +150,7 @@ START_TEST(signs_of_zeros)
     for (int64_t i = 0; i < 2 * s.m * s.k; i++) lhs[i] = round % 2 && i % 2 ? -1e-30f : 1e-30f;
     for (int64_t i = 0; i < 2 * s.k; i++) rhs[i] = draw(300) ? -1e-30f : 1e-30f;
     if (round % 8 == 0) lhs[draw(2 * s.m * s.k)] = INFINITY;
-    p.shape = ts_gemm_shape_of_parts(&s);
-    ck_assert_ok(run_product(gemm, &p, &ts_parallel_serial));
-    check_elements(TS_C64, &p, &s, 1);
-    free_product(&p);
+    check_parts(gemm, &p);
   }
   ts_gemm_release(gemm);
 }

@@ -514,19 +514,25 @@ static ts_span span_in_block(ts_loop *loop, const pieces *p) {
   return ts_loop_span(loop, from, lesser(loop, loop->extent[loop->d->rank - 1], end));
 }
 
+/* Finds the piece of these counters, and computes what all of its points share. */
+static ts_status begin_piece(ts_loop *loop, pieces *p, const ts_v *counters) {
+  const int32_t rank = loop->d->rank;
+  p->start = ts_loop_mul(loop, counters[rank - 2], loop->extent[rank - 1]);
+  if (p->before) p->start = LLVMBuildSub(loop->e->b, p->start, p->before, "");
+  if (p->before) p->pass.span = span_in_block(loop, p);
+  ts_loop_set_row(loop, counters, rank - 1);
+  for (int32_t id = 0; id < loop->d->node_count; id++)
+    loop->wanted[id] = loop->plan.needed[id] && loop->plan.stage[id] == 0;
+  return ts_loop_nodes(loop, TS_LEVEL_ROW, NULL);
+}
+
 static ts_status join_pieces(ts_loop *loop, pieces *p, const ts_v *outer) {
   const int32_t rank = loop->d->rank;
   ts_v counters[TS_KERNEL_MAX_RANK];
   for (int32_t i = 0; i + 2 < rank; i++) counters[i] = outer[i];
   ts_counter piece = ts_loop_count_some(loop, p->first, p->last, ts_loop_number(loop, 1));
   counters[rank - 2] = piece.index;
-  p->start = ts_loop_mul(loop, piece.index, loop->extent[rank - 1]);
-  if (p->before) p->start = LLVMBuildSub(loop->e->b, p->start, p->before, "");
-  if (p->before) p->pass.span = span_in_block(loop, p);
-  ts_loop_set_row(loop, counters, rank - 1);
-  for (int32_t id = 0; id < loop->d->node_count; id++)
-    loop->wanted[id] = loop->plan.needed[id] && loop->plan.stage[id] == 0;
-  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  TS_TRY(begin_piece(loop, p, counters));
   TS_TRY(ts_loop_points(loop, &p->pass.span, NULL, 0, join_point, p));
   ts_loop_count_end(loop, &piece);
   return TS_SUCCESS;
@@ -561,15 +567,8 @@ static ts_status take_head(ts_loop *loop, const pieces *p, ts_v *carried, ts_spa
 }
 
 static ts_status take_piece(ts_loop *loop, pieces *p, const ts_v *counters, ts_v *carried) {
-  const int32_t rank = loop->d->rank;
   ts_span rest;
-  p->start = ts_loop_mul(loop, counters[rank - 2], loop->extent[rank - 1]);
-  if (p->before) p->start = LLVMBuildSub(loop->e->b, p->start, p->before, "");
-  if (p->before) p->pass.span = span_in_block(loop, p);
-  ts_loop_set_row(loop, counters, rank - 1);
-  for (int32_t id = 0; id < loop->d->node_count; id++)
-    loop->wanted[id] = loop->plan.needed[id] && loop->plan.stage[id] == 0;
-  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  TS_TRY(begin_piece(loop, p, counters));
   TS_TRY(take_head(loop, p, carried, &rest));
   rest.turns = turns_of(&p->pass);
   return ts_loop_points(loop, &rest, carried, p->pass.carried_count, piece_point, p);
